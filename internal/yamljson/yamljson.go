@@ -1,0 +1,296 @@
+// Package yamljson converts between YAML and JSON without losing what the usual
+// route through Go maps loses: the order of keys, the difference between 1 and
+// 1.0, and integers beyond 2^53.
+package yamljson
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxNodes bounds what aliases may expand to: a few lines of YAML can name
+// each other into billions of nodes.
+const maxNodes = 1_000_000
+
+// maxDepth bounds nesting, and with it the stack.
+const maxDepth = 1000
+
+// jsonNumber is JSON's grammar of numbers (RFC 8259 §6).
+var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+
+// ToJSON converts one YAML document to JSON. Keys keep their order; duplicate
+// keys, keys that are not scalars, several documents, and numbers that JSON
+// cannot hold are errors that name the line. An empty document is null.
+func ToJSON(data []byte) (json.RawMessage, error) {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var doc yaml.Node
+	if err := dec.Decode(&doc); err != nil {
+		if errors.Is(err, io.EOF) {
+			return json.RawMessage("null"), nil
+		}
+		return nil, err
+	}
+	var second yaml.Node
+	if err := dec.Decode(&second); err == nil {
+		return nil, fmt.Errorf("line %d: a second document where one is expected", second.Line)
+	} else if !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return NodeToJSON(&doc)
+}
+
+// NodeToJSON is ToJSON for a node that is already parsed.
+func NodeToJSON(n *yaml.Node) (json.RawMessage, error) {
+	w := writer{}
+	if err := w.node(n, 0); err != nil {
+		return nil, err
+	}
+	return w.buf.Bytes(), nil
+}
+
+type writer struct {
+	buf   bytes.Buffer
+	nodes int
+}
+
+func (w *writer) node(n *yaml.Node, depth int) error {
+	w.nodes++
+	if w.nodes > maxNodes || depth > maxDepth {
+		return fmt.Errorf("line %d: the document is nested too deeply or its aliases expand too far", n.Line)
+	}
+	switch n.Kind {
+	case yaml.DocumentNode:
+		return w.node(n.Content[0], depth+1)
+	case yaml.AliasNode:
+		return w.node(n.Alias, depth+1)
+	case yaml.SequenceNode:
+		w.buf.WriteByte('[')
+		for i, c := range n.Content {
+			if i > 0 {
+				w.buf.WriteByte(',')
+			}
+			if err := w.node(c, depth+1); err != nil {
+				return err
+			}
+		}
+		w.buf.WriteByte(']')
+		return nil
+	case yaml.MappingNode:
+		return w.mapping(n, depth)
+	case yaml.ScalarNode:
+		return w.scalar(n)
+	}
+	return fmt.Errorf("line %d: unexpected YAML node", n.Line)
+}
+
+func (w *writer) mapping(n *yaml.Node, depth int) error {
+	seen := map[string]int{}
+	w.buf.WriteByte('{')
+	first := true
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := n.Content[i], n.Content[i+1]
+		if k.Kind == yaml.AliasNode {
+			k = k.Alias
+		}
+		if k.Kind != yaml.ScalarNode {
+			return fmt.Errorf("line %d: a key must be a plain value", k.Line)
+		}
+		if k.ShortTag() == "!!merge" {
+			return fmt.Errorf("line %d: merge keys (<<) are not supported here", k.Line)
+		}
+		if line, dup := seen[k.Value]; dup {
+			return fmt.Errorf("line %d: duplicate key %q, first on line %d", k.Line, k.Value, line)
+		}
+		seen[k.Value] = k.Line
+		if !first {
+			w.buf.WriteByte(',')
+		}
+		first = false
+		w.string(k.Value)
+		w.buf.WriteByte(':')
+		if err := w.node(v, depth+1); err != nil {
+			return err
+		}
+	}
+	w.buf.WriteByte('}')
+	return nil
+}
+
+func (w *writer) string(s string) {
+	enc := json.NewEncoder(&w.buf)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(s) // a string always encodes
+	w.buf.Truncate(w.buf.Len() - 1)
+}
+
+func (w *writer) scalar(n *yaml.Node) error {
+	switch n.ShortTag() {
+	case "!!null":
+		w.buf.WriteString("null")
+	case "!!bool":
+		var b bool
+		if err := n.Decode(&b); err != nil {
+			return err
+		}
+		w.buf.WriteString(strconv.FormatBool(b))
+	case "!!int", "!!float":
+		if jsonNumber.MatchString(n.Value) {
+			w.buf.WriteString(n.Value)
+			return nil
+		}
+		var v any
+		if err := n.Decode(&v); err != nil {
+			return err
+		}
+		if f, ok := v.(float64); ok {
+			if math.IsInf(f, 0) || math.IsNaN(f) {
+				return fmt.Errorf("line %d: %s is not a number that JSON can hold", n.Line, n.Value)
+			}
+			w.buf.WriteString(strconv.FormatFloat(f, 'g', -1, 64))
+			return nil
+		}
+		fmt.Fprintf(&w.buf, "%d", v)
+	case "!!binary":
+		return fmt.Errorf("line %d: binary values are not supported", n.Line)
+	default:
+		w.string(n.Value)
+	}
+	return nil
+}
+
+// FromJSON writes a JSON value as block-style YAML. Keys keep their order,
+// numbers their spelling, and strings that would read as something else are
+// quoted.
+func FromJSON(data json.RawMessage) ([]byte, error) {
+	n, err := JSONToNode(data)
+	if err != nil {
+		return nil, err
+	}
+	var buf bytes.Buffer
+	enc := yaml.NewEncoder(&buf)
+	enc.SetIndent(2)
+	if err := enc.Encode(n); err != nil {
+		return nil, err
+	}
+	if err := enc.Close(); err != nil {
+		return nil, err
+	}
+	return buf.Bytes(), nil
+}
+
+// JSONToNode converts a JSON value to a YAML node.
+func JSONToNode(data json.RawMessage) (*yaml.Node, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	n, err := readNode(dec)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more than one JSON value")
+	}
+	return n, nil
+}
+
+func readNode(dec *json.Decoder) (*yaml.Node, error) {
+	tok, err := dec.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch t := tok.(type) {
+	case json.Delim:
+		n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+		if t == '[' {
+			n.Kind, n.Tag = yaml.SequenceNode, "!!seq"
+		}
+		for dec.More() { // in an object, keys and values alternate as tokens
+			c, err := readNode(dec)
+			if err != nil {
+				return nil, err
+			}
+			n.Content = append(n.Content, c)
+		}
+		if len(n.Content) == 0 {
+			n.Style = yaml.FlowStyle
+		}
+		_, err := dec.Token()
+		return n, err
+	case string:
+		return stringNode(t), nil
+	case json.Number:
+		tag := "!!int"
+		if strings.ContainsAny(t.String(), ".eE") {
+			tag = "!!float"
+		}
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: t.String()}, nil
+	case bool:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: strconv.FormatBool(t)}, nil
+	default:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil
+	}
+}
+
+func stringNode(s string) *yaml.Node {
+	n := &yaml.Node{}
+	n.SetString(s)
+	if plainHazard(s) {
+		n.Style = yaml.DoubleQuotedStyle
+	}
+	return n
+}
+
+// plainHazard reports strings that other YAML readers than ours (YAML 1.1
+// ones, cloud-init's and Java's among them) may take for something else, and
+// those that a block scalar would not bring back.
+func plainHazard(s string) bool {
+	switch strings.ToLower(s) {
+	case "y", "n", "yes", "no", "on", "off", "true", "false", "null", "~", "":
+		return true
+	}
+	if strings.Contains(s, "\n") {
+		return strings.HasPrefix(s, " ") || strings.HasPrefix(s, "\n") || strings.ContainsAny(s, "\t\r\x85\u2028\u2029\ufeff") ||
+			strings.Contains(s, " \n")
+	}
+	c := s[0]
+	return c >= '0' && c <= '9' || strings.ContainsRune("+-.", rune(c)) || strings.HasPrefix(s, "<<") || strings.HasPrefix(s, "=")
+}
+
+// Member is a member of a JSON object.
+type Member struct {
+	Name  string
+	Value json.RawMessage
+}
+
+// Keys lists the members of a JSON object in their order.
+func Keys(data json.RawMessage) ([]Member, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	tok, err := dec.Token()
+	if err != nil {
+		return nil, err
+	}
+	if tok != json.Delim('{') {
+		return nil, fmt.Errorf("want an object, found %v", tok)
+	}
+	var out []Member
+	for dec.More() {
+		k, err := dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		m := Member{Name: k.(string)}
+		if err := dec.Decode(&m.Value); err != nil {
+			return nil, err
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}

@@ -1,0 +1,128 @@
+package yamljson
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// value draws any JSON value with ordered keys, as JSON text.
+func value(depth int) *rapid.Generator[string] {
+	str := rapid.Custom(func(t *rapid.T) string {
+		s := rapid.OneOf(
+			rapid.String(),
+			rapid.SampledFrom([]string{"yes", "NO", "on", "0123", "0x1F", "1_000", "1:30", "12e3", "~", "", " a", "a ", "a\nb", "a\nb\n", "\n", "a\n\n", " x\ny", "#c", "a: b", "- a", "<<", "=", "2026-01-01", "\t", "é\u2028", "null", "a #b", "'", "\"", "{", "%", "@x", "|", ">", "? a", "!x", "&x", "*x", "---", "...", "a\r\nb"}),
+		).Draw(t, "s")
+		b, err := json.Marshal(strings.ToValidUTF8(s, ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	})
+	scalar := rapid.OneOf(str, rapid.SampledFrom([]string{"null", "true", "false", "0", "-1", "1.0", "1.50", "1e5", "1E+3", "-0", "-0.0", "9007199254740993", "18446744073709551615", "123456789012345678901234567890"}))
+	if depth == 0 {
+		return scalar
+	}
+	return rapid.Custom(func(t *rapid.T) string {
+		switch rapid.IntRange(0, 2).Draw(t, "kind") {
+		case 0:
+			return "[" + strings.Join(rapid.SliceOfN(value(depth-1), 0, 4).Draw(t, "items"), ",") + "]"
+		case 1:
+			keys := rapid.SliceOfNDistinct(str, 0, 4, rapid.ID[string]).Draw(t, "keys")
+			var members []string
+			seen := map[string]bool{}
+			for _, k := range keys {
+				var plain string
+				_ = json.Unmarshal([]byte(k), &plain)
+				if seen[plain] {
+					continue
+				}
+				seen[plain] = true
+				members = append(members, k+":"+value(depth-1).Draw(t, "member"))
+			}
+			return "{" + strings.Join(members, ",") + "}"
+		default:
+			return scalar.Draw(t, "scalar")
+		}
+	})
+}
+
+func canonical(t interface{ Fatal(...any) }, s string) string {
+	var buf bytes.Buffer
+	if err := json.Compact(&buf, []byte(s)); err != nil {
+		t.Fatal(err)
+	}
+	return buf.String()
+}
+
+// Whatever JSON goes in comes back byte for byte: order, number spelling, strings.
+func TestRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := value(3).Draw(t, "value")
+		y, err := FromJSON(json.RawMessage(in))
+		if err != nil {
+			t.Fatalf("FromJSON(%s): %v", in, err)
+		}
+		out, err := ToJSON(y)
+		if err != nil {
+			t.Fatalf("ToJSON of\n%s: %v", y, err)
+		}
+		want, got := reencode(t, in), reencode(t, string(out))
+		if want != got {
+			t.Fatalf("%s\nbecame\n%s\nthrough\n%s", want, got, y)
+		}
+	})
+}
+
+// reencode gives strings one spelling and leaves everything else alone.
+func reencode(t *rapid.T, s string) string {
+	n, err := JSONToNode(json.RawMessage(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := writer{}
+	if err := w.node(n, 0); err != nil {
+		t.Fatal(err)
+	}
+	return canonical(t, w.buf.String())
+}
+
+func TestToJSON(t *testing.T) {
+	for _, tt := range []struct{ name, in, want, err string }{
+		{"order and types", "b: 1\na: 1.0\nc: 0x10\n", `{"b":1,"a":1.0,"c":16}`, ""},
+		{"keys with slashes", "/dev/vdb: {_x: yes}\n", `{"/dev/vdb":{"_x":"yes"}}`, ""},
+		{"anchors", "a: &x [1]\nb: *x\n", `{"a":[1],"b":[1]}`, ""},
+		{"empty", "", `null`, ""},
+		{"duplicate", "a: 1\nb: 2\na: 3\n", "", `line 3: duplicate key "a", first on line 1`},
+		{"second document", "a: 1\n---\nb: 2\n", "", "second document"},
+		{"infinity", "a: .inf\n", "", "line 1: .inf"},
+		{"bomb", bomb(), "", "aliases expand too far"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := ToJSON([]byte(tt.in))
+			if tt.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.err) {
+					t.Fatalf("error %v, want %q", err, tt.err)
+				}
+				return
+			}
+			if err != nil || string(got) != tt.want {
+				t.Fatalf("got %s, %v; want %s", got, err, tt.want)
+			}
+		})
+	}
+}
+
+func bomb() string {
+	var b strings.Builder
+	b.WriteString("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n")
+	for i := 1; i < 9; i++ {
+		p := string(rune('0' + i - 1))
+		n := string(rune('0' + i))
+		b.WriteString("a" + n + ": &a" + n + " [" + strings.TrimSuffix(strings.Repeat("*a"+p+",", 10), ",") + "]\n")
+	}
+	return b.String()
+}
