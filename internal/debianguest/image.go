@@ -1,0 +1,136 @@
+package debianguest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// Image is a built guest. Its files belong to the cache: open them read-only,
+// and boot from an overlay.
+type Image struct {
+	// Kernel is the path of a bzImage for -kernel.
+	Kernel string
+	// Initrd is the path of the initial RAM disk for -initrd. It has drivers for
+	// virtio-blk-pci only.
+	Initrd string
+	// Disk is the path of the root file system: a raw image, sparse, 2 GiB, ext4
+	// without a partition table. It must be the guest's first virtio-blk disk.
+	Disk string
+	// Append is the kernel command line: root on /dev/vda, console on ttyS0.
+	Append string
+}
+
+// Options say where and how to build.
+type Options struct {
+	// CacheDir is where built images are kept. Empty means vmop/debianguest in
+	// os.UserCacheDir.
+	CacheDir string
+	// Log receives the output of the tools that build the image. Nil discards it;
+	// the end of a failing tool's output is part of the error in any case.
+	Log io.Writer
+}
+
+// ErrNotRoot says that the image is not in the cache and that building it needs
+// root, which this process is not.
+var ErrNotRoot = errors.New("building the Debian guest needs root: run the test once as root, then the cached image is used")
+
+// The names of an image's files in its directory.
+const (
+	kernelName = "vmlinuz"
+	initrdName = "initrd.img"
+	diskName   = "disk.raw"
+)
+
+// Ensure returns the guest image, building it first if the cache does not have
+// one of the present recipe. Concurrent callers, also of other processes, wait
+// for the one that builds; ctx bounds the waiting and the building. An
+// interrupted build leaves nothing that a later one would use.
+//
+// Building needs root ([ErrNotRoot]), a Debian 12 host, and the packages
+// debootstrap and e2fsprogs.
+func Ensure(ctx context.Context, opts Options) (Image, error) {
+	image, err := ensure(ctx, opts)
+	if err != nil {
+		return Image{}, fmt.Errorf("debian guest: %w", err)
+	}
+	return image, nil
+}
+
+func ensure(ctx context.Context, opts Options) (Image, error) {
+	if opts.CacheDir == "" {
+		base, err := os.UserCacheDir()
+		if err != nil {
+			return Image{}, err
+		}
+		opts.CacheDir = filepath.Join(base, "vmop", "debianguest")
+	}
+	if opts.Log == nil {
+		opts.Log = io.Discard
+	}
+	hash := recipeHash()
+	image := imageIn(filepath.Join(opts.CacheDir, hash))
+	if image.exists() {
+		return image, nil
+	}
+	if os.Geteuid() != 0 {
+		return Image{}, ErrNotRoot
+	}
+
+	if err := os.MkdirAll(opts.CacheDir, 0o700); err != nil {
+		return Image{}, err
+	}
+	lock, err := lockFile(ctx, filepath.Join(opts.CacheDir, hash+".lock"))
+	if err != nil {
+		return Image{}, err
+	}
+	defer lock.Close()
+	if image.exists() {
+		return image, nil
+	}
+
+	// Whoever holds the lock is the only one to build this recipe, so that every
+	// work directory that is there was left behind by an interrupted build.
+	pattern := hash + ".build-"
+	stale, err := filepath.Glob(filepath.Join(opts.CacheDir, pattern+"*"))
+	if err != nil {
+		return Image{}, err
+	}
+	for _, dir := range stale {
+		if err := removeTree(dir); err != nil {
+			return Image{}, err
+		}
+	}
+
+	work, err := os.MkdirTemp(opts.CacheDir, pattern)
+	if err != nil {
+		return Image{}, err
+	}
+	b := builder{dir: work, log: opts.Log, lock: lock}
+	err = b.build(ctx)
+	if err == nil {
+		err = os.Rename(b.result(), filepath.Dir(image.Disk))
+	}
+	if err := errors.Join(err, removeTree(work)); err != nil {
+		return Image{}, err
+	}
+	return image, nil
+}
+
+func imageIn(dir string) Image {
+	return Image{
+		Kernel: filepath.Join(dir, kernelName),
+		Initrd: filepath.Join(dir, initrdName),
+		Disk:   filepath.Join(dir, diskName),
+		Append: "root=/dev/vda rw console=ttyS0",
+	}
+}
+
+// exists looks at the directory only: it appears by a rename, complete or not at all.
+func (i Image) exists() bool {
+	_, err := os.Stat(filepath.Dir(i.Disk))
+	return err == nil
+}

@@ -1,0 +1,69 @@
+package debianguest
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+)
+
+// release is the Debian release of the guest.
+const release = "bookworm"
+
+// source is one suite of a Debian mirror.
+type source struct {
+	site, suite string
+}
+
+// hostSources asks the host's apt where it gets Debian's packages, so that the
+// guest comes from the same mirror. The first source is the release itself.
+func hostSources(ctx context.Context) ([]source, error) {
+	cmd := exec.CommandContext(ctx, "apt-get", "indextargets", "--format", "$(SITE) $(RELEASE) $(COMPONENT)", "Created-By: Packages")
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("ask apt for its sources: %w", err)
+	}
+	sources := debianSources(string(out))
+	if len(sources) == 0 {
+		return nil, fmt.Errorf("this host's apt has no source for Debian %s main: the guest can only be built on a Debian 12 host", release)
+	}
+	return sources, nil
+}
+
+// debianSources picks from lines of site, suite and component those of the
+// release, its updates and its security fixes. Without the release itself there
+// are none.
+func debianSources(targets string) []source {
+	var base, others []source
+	seen := map[source]bool{}
+	for line := range strings.Lines(targets) {
+		fields := strings.Fields(line)
+		if len(fields) != 3 || fields[2] != "main" {
+			continue
+		}
+		s := source{fields[0], fields[1]}
+		if seen[s] {
+			continue
+		}
+		seen[s] = true
+		switch s.suite {
+		case release:
+			base = append(base, s)
+		case release + "-updates", release + "-security":
+			others = append(others, s)
+		}
+	}
+	if len(base) == 0 {
+		return nil
+	}
+	return append(base, others...)
+}
+
+// aptList is the content of a sources.list.
+func aptList(sources []source) string {
+	var b strings.Builder
+	for _, s := range sources {
+		fmt.Fprintf(&b, "deb %s %s main\n", s.site, s.suite)
+	}
+	return b.String()
+}

@@ -1,0 +1,237 @@
+package cloudinit
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// MaxDepth is how deeply objects and arrays may be nested in user data and
+// network configuration. It is far beyond what cloud-init has a use for and
+// keeps within the recursion limit of the parser in the guest.
+const MaxDepth = 100
+
+const nullTag = "!!null"
+
+// metaDataNode orders the keys by name: the source is a map, which has no order.
+func metaDataNode(meta map[string]string) *yaml.Node {
+	node := &yaml.Node{Kind: yaml.MappingNode}
+	for _, key := range slices.Sorted(maps.Keys(meta)) {
+		node.Content = append(node.Content, keyNode(key), stringNode(meta[key]))
+	}
+	return node
+}
+
+// nodeFromJSON reads exactly one JSON value and keeps what a decoded map would
+// lose: the order of keys and the digits of numbers.
+func nodeFromJSON(raw []byte) (*yaml.Node, error) {
+	if !utf8.Valid(raw) {
+		// The decoder would silently replace the bytes.
+		return nil, errors.New("is not valid UTF-8")
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	node, err := valueNode(dec, "", 0)
+	if err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("has data after the JSON value")
+	}
+	return node, nil
+}
+
+// valueNode reads the next value of dec. The path is for messages only.
+func valueNode(dec *json.Decoder, path string, depth int) (*yaml.Node, error) {
+	token, err := dec.Token()
+	if err != nil {
+		return nil, at(path, err)
+	}
+	switch token := token.(type) {
+	case json.Delim:
+		if depth == MaxDepth {
+			return nil, at(path, fmt.Errorf("nested deeper than %d levels", MaxDepth))
+		}
+		if token == '{' {
+			return objectNode(dec, path, depth)
+		}
+		return arrayNode(dec, path, depth)
+	case string:
+		return stringNode(token), nil
+	case json.Number:
+		node, err := numberNode(string(token))
+		if err != nil {
+			return nil, at(path, err)
+		}
+		return node, nil
+	case bool:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: strconv.FormatBool(token)}, nil
+	default:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: nullTag, Value: "null"}, nil
+	}
+}
+
+func objectNode(dec *json.Decoder, path string, depth int) (*yaml.Node, error) {
+	node := &yaml.Node{Kind: yaml.MappingNode}
+	seen := map[string]bool{}
+	for dec.More() {
+		token, err := dec.Token()
+		if err != nil {
+			return nil, at(path, err)
+		}
+		key, ok := token.(string)
+		if !ok {
+			return nil, at(path, fmt.Errorf("unexpected %v instead of a key", token))
+		}
+		if seen[key] {
+			return nil, at(path, fmt.Errorf("key %q appears twice", key))
+		}
+		seen[key] = true
+		value, err := valueNode(dec, path+"."+key, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		node.Content = append(node.Content, keyNode(key), value)
+	}
+	_, err := dec.Token() // the closing brace
+	return node, at(path, err)
+}
+
+func arrayNode(dec *json.Decoder, path string, depth int) (*yaml.Node, error) {
+	node := &yaml.Node{Kind: yaml.SequenceNode}
+	for dec.More() {
+		value, err := valueNode(dec, path+"["+strconv.Itoa(len(node.Content))+"]", depth+1)
+		if err != nil {
+			return nil, err
+		}
+		node.Content = append(node.Content, value)
+	}
+	_, err := dec.Token() // the closing bracket
+	return node, at(path, err)
+}
+
+func at(path string, err error) error {
+	if err == nil || path == "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", strings.TrimPrefix(path, "."), err)
+}
+
+// numberNode keeps the digits of a JSON number. A floating-point number must
+// have a point and a signed exponent, or YAML 1.1 takes it for a string.
+func numberNode(literal string) (*yaml.Node, error) {
+	mantissa, exponent, scientific := strings.Cut(strings.ToLower(literal), "e")
+	if !scientific && !strings.Contains(mantissa, ".") {
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: literal}, nil
+	}
+	if _, err := strconv.ParseFloat(literal, 64); err != nil {
+		return nil, fmt.Errorf("number %s is out of range", literal)
+	}
+	if !strings.Contains(mantissa, ".") {
+		mantissa += ".0"
+	}
+	if scientific {
+		if !strings.HasPrefix(exponent, "+") && !strings.HasPrefix(exponent, "-") {
+			exponent = "+" + exponent
+		}
+		mantissa += "e" + exponent
+	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: mantissa}, nil
+}
+
+// keyNode is a string that stays on one line: a block scalar cannot be a key.
+func keyNode(s string) *yaml.Node {
+	node := stringNode(s)
+	if node.Style == yaml.LiteralStyle {
+		node.Style = yaml.DoubleQuotedStyle
+	}
+	return node
+}
+
+// stringNode chooses how a string is written: plain only where no YAML parser
+// can take it for anything else, as a literal block where it has several lines
+// that a block gives back unchanged, in double quotes otherwise.
+func stringNode(s string) *yaml.Node {
+	node := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s, Style: yaml.DoubleQuotedStyle}
+	switch {
+	case plainSafe(s):
+		node.Style = 0
+	case literalSafe(s):
+		node.Style = yaml.LiteralStyle
+	}
+	return node
+}
+
+// reserved are the words to which YAML 1.1 or 1.2 gives a meaning, in lower case.
+var reserved = map[string]bool{
+	"y": true, "yes": true, "true": true, "on": true,
+	"n": true, "no": true, "false": true, "off": true,
+	"null": true,
+}
+
+// plainSafe is stricter than YAML: it admits names, paths, addresses and
+// sentences of plain words, and leaves everything doubtful to the quotes.
+// Numbers, times, the merge key and all indicators are excluded by what the
+// first character may be.
+func plainSafe(s string) bool {
+	if s == "" || reserved[strings.ToLower(s)] {
+		return false
+	}
+	if c := s[0]; !isLetter(c) && c != '/' && c != '_' {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case isLetter(c), c >= '0' && c <= '9', strings.IndexByte("/_.@%+=,;()-", c) >= 0:
+		case c == ':', c == ' ':
+			// A colon before a space ends a key, a space before # starts a
+			// comment, and a space at the end is dropped.
+			if i+1 == len(s) || s[i+1] == ' ' {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func isLetter(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+// literalSafe reports whether a literal block gives s back byte for byte. A
+// block knows no escapes, finds its indentation in its first line, and parsers
+// differ about line breaks other than \n and about lines of spaces at the ends.
+func literalSafe(s string) bool {
+	body := strings.TrimSuffix(s, "\n")
+	if !strings.Contains(s, "\n") || body == "" || strings.IndexByte(" \t\n", body[0]) >= 0 || body[len(body)-1] == '\n' {
+		return false
+	}
+	for _, r := range s {
+		switch {
+		case r == 0x2028, r == 0x2029, r == 0xfeff:
+			return false
+		case r == '\n', r == '\t', r >= ' ' && r <= '~', r >= 0xa0 && r <= 0xfffd:
+		default:
+			// Control characters, and those beyond the basic plane, which the
+			// YAML library only writes as escapes.
+			return false
+		}
+	}
+	last := body[strings.LastIndexByte(body, '\n')+1:]
+	return strings.TrimLeft(last, " \t") != ""
+}
