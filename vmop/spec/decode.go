@@ -1,0 +1,409 @@
+package spec
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// decoder fills typed objects from nodes, and collects what does not fit. It
+// is as strict as the API server with the resource definition: unknown fields,
+// wrong types, missing required fields and empty values are faults.
+//
+// +kubebuilder:object:generate=false
+type decoder struct {
+	lenient  bool
+	faults   []fault
+	warnings []fault
+}
+
+func (d *decoder) fault(n *node, path, format string, args ...any) {
+	d.faults = append(d.faults, fault{line: n.line, path: path, message: fmt.Sprintf(format, args...)})
+}
+
+// value decodes a node that is not null.
+func (d *decoder) value(n *node, v reflect.Value, path string) {
+	switch v.Interface().(type) {
+	case resource.Quantity:
+		d.quantity(n, v, path)
+		return
+	case runtime.RawExtension:
+		v.Set(reflect.ValueOf(runtime.RawExtension{Raw: n.bytes()}))
+		return
+	case metav1.Time:
+		d.scalarByJSON(n, v, path, "a time of RFC 3339 such as 2026-12-31T23:59:59Z")
+		return
+	}
+	if v.Kind() == reflect.Pointer {
+		v.Set(reflect.New(v.Type().Elem()))
+		d.value(n, v.Elem(), path)
+		return
+	}
+	if _, ok := v.Addr().Interface().(json.Unmarshaler); ok {
+		d.scalarByJSON(n, v, path, "a "+v.Type().Name())
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		if n.kind != mapNode {
+			d.mismatch(n, path, "a mapping")
+			return
+		}
+		d.object(n, v, path)
+	case reflect.Map:
+		d.mapValue(n, v, path)
+	case reflect.Slice:
+		d.slice(n, v, path)
+	case reflect.String:
+		if n.kind != stringNode {
+			d.mismatch(n, path, "a string")
+			return
+		}
+		v.SetString(n.text)
+	case reflect.Bool:
+		if n.kind != boolNode {
+			d.mismatch(n, path, "true or false")
+			return
+		}
+		v.SetBool(n.text == "true")
+	case reflect.Int32, reflect.Int64:
+		d.integer(n, v, path)
+	default:
+		d.scalarByJSON(n, v, path, "a "+v.Type().Name())
+	}
+}
+
+func (d *decoder) object(n *node, v reflect.Value, path string) {
+	fields := jsonFields(v.Type())
+	for _, e := range n.entries {
+		i := slices.IndexFunc(fields, func(f jsonField) bool { return f.name == e.key })
+		at := child(path, e.key)
+		if i < 0 {
+			d.unknown(e, at, fields)
+			continue
+		}
+		f := fields[i]
+		target := v.FieldByIndex(f.index)
+		// Faults of a field are reported where its key stands, not where a
+		// value begins that may be lines further down.
+		value := *e.value
+		if value.kind != mapNode && value.kind != listNode {
+			value.line = e.line
+		}
+		if value.kind == nullNode {
+			d.null(&value, f, at)
+			continue
+		}
+		if f.ours && value.kind == stringNode && value.text == "" && f.defaulted && f.owner != reflect.TypeFor[VirtualMachineStatus]() && f.owner != reflect.TypeFor[Condition]() {
+			d.fault(&value, at, "is empty; remove it to have the default, or give a value")
+			continue
+		}
+		if f.typ == reflect.TypeFor[*runtime.RawExtension]() && f.owner != reflect.TypeFor[AwaitingChange]() && value.kind != mapNode {
+			// Not shown, because user data often holds passwords.
+			d.fault(&value, at, "is %s, expected a mapping", value.kind)
+			continue
+		}
+		d.value(&value, target, at)
+	}
+	for _, f := range fields {
+		if f.ours && !f.optional && !f.defaulted && n.get(f.name) == nil {
+			hint := ""
+			if f.owner == reflect.TypeFor[Cdrom]() {
+				hint = `; write "" for an empty drive`
+			}
+			d.fault(n, child(path, f.name), "is required but missing%s", hint)
+		}
+	}
+}
+
+func (d *decoder) unknown(e entry, path string, fields []jsonField) {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.name
+	}
+	message := "there is no such field"
+	if s := nearest(e.key, names); s != "" {
+		message += fmt.Sprintf("; did you mean %q?", s)
+	} else if len(names) <= 12 {
+		message += "; there are " + strings.Join(names, ", ")
+	}
+	f := fault{line: e.line, path: path, message: message}
+	if d.lenient {
+		d.warnings = append(d.warnings, f)
+		return
+	}
+	d.faults = append(d.faults, f)
+}
+
+// null decides about a field whose value is null. The API server takes null
+// for "not given" only where the resource definition has a default.
+func (d *decoder) null(n *node, f jsonField, path string) {
+	if !f.ours || f.defaulted || f.name == "metadata" || f.owner == reflect.TypeFor[AwaitingChange]() {
+		return
+	}
+	t := f.typ
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Struct, reflect.Map:
+		if t != reflect.TypeFor[resource.Quantity]() {
+			d.fault(n, path, "has no value; write {} for an empty mapping, or remove it")
+			return
+		}
+	case reflect.Slice:
+		d.fault(n, path, "has no value; write [] for an empty list, or remove it")
+		return
+	}
+	d.fault(n, path, "has no value; give one, or remove it")
+}
+
+func (d *decoder) mapValue(n *node, v reflect.Value, path string) {
+	if n.kind != mapNode {
+		d.mismatch(n, path, "a mapping")
+		return
+	}
+	t := v.Type()
+	v.Set(reflect.MakeMapWithSize(t, len(n.entries)))
+	for _, e := range n.entries {
+		at := path + "[" + e.key + "]"
+		item := reflect.New(t.Elem()).Elem()
+		if e.value.kind == nullNode {
+			if t.Elem().Kind() != reflect.Pointer {
+				d.fault(&node{line: e.line}, at, `has no value; write "" for an empty one, or remove it`)
+				continue
+			}
+		} else {
+			value := *e.value
+			value.line = e.line
+			d.value(&value, item, at)
+		}
+		v.SetMapIndex(reflect.ValueOf(e.key).Convert(t.Key()), item)
+	}
+}
+
+func (d *decoder) slice(n *node, v reflect.Value, path string) {
+	if n.kind != listNode {
+		d.mismatch(n, path, "a list")
+		return
+	}
+	v.Set(reflect.MakeSlice(v.Type(), len(n.items), len(n.items)))
+	for i, item := range n.items {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if item.kind == nullNode {
+			d.fault(item, at, "has no value; give one, or remove the item")
+			continue
+		}
+		d.value(item, v.Index(i), at)
+	}
+}
+
+func (d *decoder) integer(n *node, v reflect.Value, path string) {
+	if n.kind != numberNode {
+		d.mismatch(n, path, "a whole number")
+		return
+	}
+	text := n.text
+	if !isInteger(text) {
+		// 5e3 is as good an integer as 5000; the API server agrees.
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+			d.fault(n, path, "is %s, expected a whole number", n.source)
+			return
+		}
+		text = strconv.FormatFloat(f, 'f', 0, 64)
+	}
+	i, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || v.OverflowInt(i) {
+		bits := v.Type().Bits()
+		d.fault(n, path, "is %s, expected a whole number from %d to %d", n.source, int64(-1)<<(bits-1), int64(math.MaxInt64)>>(64-bits))
+		return
+	}
+	v.SetInt(i)
+}
+
+func (d *decoder) quantity(n *node, v reflect.Value, path string) {
+	const expected = `expected a quantity such as 4Gi, 512M or "1.5Gi"`
+	text := n.text
+	switch n.kind {
+	case numberNode:
+		if !isInteger(text) {
+			f, err := strconv.ParseFloat(text, 64)
+			if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+				d.fault(n, path, "is the number %s, %s", n.source, expected)
+				return
+			}
+			text = strconv.FormatFloat(f, 'f', 0, 64)
+		}
+	case stringNode:
+	default:
+		d.mismatch(n, path, "a quantity such as 4Gi or 512M")
+		return
+	}
+	q, err := resource.ParseQuantity(text)
+	if err != nil {
+		d.fault(n, path, "is %q, %s%s", text, expected, quantityHint(text))
+		return
+	}
+	v.Set(reflect.ValueOf(q))
+}
+
+// quantityHint recognizes what people write who come from QEMU or libvirt.
+func quantityHint(s string) string {
+	compact := strings.ReplaceAll(s, " ", "")
+	for _, suffix := range []string{"iB", "B"} {
+		if rest, ok := strings.CutSuffix(compact, suffix); ok {
+			if suffix == "iB" {
+				rest += "i"
+			}
+			compact = rest
+			break
+		}
+	}
+	if compact != s {
+		if _, err := resource.ParseQuantity(compact); err == nil {
+			return fmt.Sprintf("; write %s", compact)
+		}
+	}
+	return ""
+}
+
+// scalarByJSON lets a type with its own JSON form decide.
+func (d *decoder) scalarByJSON(n *node, v reflect.Value, path, expected string) {
+	p := reflect.New(v.Type())
+	if err := json.Unmarshal(n.bytes(), p.Interface()); err != nil {
+		d.mismatch(n, path, expected)
+		return
+	}
+	v.Set(p.Elem())
+}
+
+// mismatch reports a value of the wrong type, and how to write the right one
+// where YAML's reading of it is the likely cause.
+func (d *decoder) mismatch(n *node, path, expected string) {
+	found := n.kind.String()
+	hint := ""
+	switch n.kind {
+	case boolNode, numberNode:
+		found += fmt.Sprintf(" (%s)", n.source)
+		if expected == "a string" {
+			hint = fmt.Sprintf("; put it in quotes: %q", n.source)
+		}
+	case stringNode:
+		found += fmt.Sprintf(" (%s)", abbreviate(strconv.Quote(n.text)))
+		kind, _ := nullNode, ""
+		if n.text != "" {
+			kind, _ = resolvePlain(n.text)
+		}
+		if expected == "true or false" && kind == boolNode || expected == "a whole number" && kind == numberNode {
+			hint = "; remove the quotes"
+		}
+	}
+	d.fault(n, path, "is %s, expected %s%s", found, expected, hint)
+}
+
+// abbreviate keeps messages on one line.
+func abbreviate(s string) string {
+	const most = 60
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "..."
+	}
+	return s
+}
+
+// jsonField is a field of a struct as JSON sees it.
+//
+// +kubebuilder:object:generate=false
+type jsonField struct {
+	name      string
+	index     []int
+	typ       reflect.Type
+	owner     reflect.Type
+	ours      bool // the struct is one of this package
+	optional  bool
+	defaulted bool
+}
+
+// jsonFields lists the fields of a struct, those of embedded structs without a
+// name of their own included.
+func jsonFields(t reflect.Type) []jsonField {
+	var out []jsonField
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag, ok := f.Tag.Lookup("json")
+		if !ok || tag == "-" {
+			continue
+		}
+		name, options, _ := strings.Cut(tag, ",")
+		if name == "" && f.Anonymous {
+			for _, inner := range jsonFields(f.Type) {
+				inner.index = append([]int{i}, inner.index...)
+				out = append(out, inner)
+			}
+			continue
+		}
+		out = append(out, jsonField{
+			name:      name,
+			index:     []int{i},
+			typ:       f.Type,
+			owner:     t,
+			ours:      t.PkgPath() == reflect.TypeFor[Machine]().PkgPath(),
+			optional:  strings.Contains(options, "omitempty") || f.Anonymous,
+			defaulted: slices.Contains(defaultedFields(t), name),
+		})
+	}
+	return out
+}
+
+// defaultedFields names the fields of a type that have a default in the
+// resource definition. A test compares it with the generated definitions.
+func defaultedFields(t reflect.Type) []string {
+	switch t {
+	case reflect.TypeFor[VirtualMachine]():
+		return []string{"status"}
+	case reflect.TypeFor[VirtualMachineSpec]():
+		return []string{"image", "runnerTemplate", "guestShutdownStops", "pools"}
+	case reflect.TypeFor[RunnerTemplate]():
+		return []string{"update"}
+	case reflect.TypeFor[Permission](), reflect.TypeFor[PoolPermission]():
+		return []string{"may"}
+	case reflect.TypeFor[Machine]():
+		return []string{
+			"state", "useTpm", "firmware", "bootMenu", "powerdownTimeout", "accelerator", "cpuModel",
+			"maximumRam", "rtcBase", "rtcClock", "networks", "disks", "serial", "display",
+		}
+	case reflect.TypeFor[CPUTopology]():
+		return []string{"sockets", "diesPerSocket", "coresPerDie", "threadsPerCore"}
+	case reflect.TypeFor[SerialConsole]():
+		return []string{"enabled"}
+	case reflect.TypeFor[TapNetwork]():
+		return []string{"device", "bridge"}
+	case reflect.TypeFor[UserNetwork]():
+		return []string{"device"}
+	case reflect.TypeFor[HostForward]():
+		return []string{"protocol"}
+	case reflect.TypeFor[VolumeClaimTemplate]():
+		return []string{"spec"}
+	case reflect.TypeFor[VolumeClaimSpec]():
+		return []string{"accessModes", "volumeMode"}
+	case reflect.TypeFor[Display]():
+		return []string{"outputs"}
+	case reflect.TypeFor[Spice]():
+		return []string{"port", "generateSecret", "usbRedirects"}
+	case reflect.TypeFor[VirtualMachineStatus]():
+		return []string{"cpus", "ram", "consoleClient", "consoleUser", "displayPasswordSerial", "assignment", "conditions"}
+	case reflect.TypeFor[Condition]():
+		return []string{"status", "message"}
+	case reflect.TypeFor[VmPoolSpec]():
+		return []string{"retention", "loginOnAssignment"}
+	}
+	return nil
+}

@@ -1,0 +1,33 @@
+// Package spec holds the API of vmop: the Go types of the resources
+// VirtualMachine and VmPool, their defaults, their validation and a strict
+// loader that knows file and line.
+//
+// The group is vmoperator.jdrupes.org, the version v1. Every field, default
+// and constraint of VM-Operator's resource definitions is kept, so that its
+// manifests apply unchanged; fields that vmop adds say so in their comment.
+//
+// An object goes through four separate, visible steps:
+//
+//   - [Load] turns YAML or JSON into objects exactly as they were written,
+//   - [Default] fills in what the resource definition's defaults would store,
+//   - [Validate] and [ValidatePool] report everything that is wrong at once,
+//   - after both, every field whose comment names a default is set and the
+//     pointers among them can be followed without looking.
+//
+// [Load] does all of it at once if its options say so.
+//
+// # Units
+//
+// Amounts of memory and storage are Kubernetes quantities (8Gi is 2^33 bytes,
+// 1G is 10^9 bytes); [Bytes] gives the number of bytes. Periods are whole
+// seconds unless a field says otherwise, and CPUs are whole CPUs.
+//
+// # Purity
+//
+// The package is a function of its arguments: it reads no file, no clock and
+// no environment and talks to no cluster.
+//
+// +kubebuilder:object:generate=true
+// +groupName=vmoperator.jdrupes.org
+// +versionName=v1
+package spec

@@ -1,0 +1,67 @@
+// Command crdfix completes a generated resource definition with what
+// controller-gen has no marker for: map values that may be null.
+//
+// The labels and annotations of a load balancer service delete a key by the
+// value null. Without a schema for the values the API server would store
+// anything, and a single number among them would keep typed clients from
+// decoding the whole list of machines.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"sigs.k8s.io/yaml"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: crdfix FILE")
+		os.Exit(2)
+	}
+	if err := fix(os.Args[1]); err != nil {
+		fmt.Fprintf(os.Stderr, "crdfix: %s: %v\n", os.Args[1], err)
+		os.Exit(1)
+	}
+}
+
+func fix(file string) error {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	var crd map[string]any
+	if err := yaml.Unmarshal(data, &crd); err != nil {
+		return err
+	}
+	versions, ok := at(crd, "spec")["versions"].([]any)
+	if !ok {
+		return errors.New("has no versions")
+	}
+	for _, v := range versions {
+		version, _ := v.(map[string]any)
+		service := at(version, "schema", "openAPIV3Schema", "properties", "spec", "properties", "loadBalancerService", "properties")
+		for _, name := range []string{"labels", "annotations"} {
+			schema := at(service, name)
+			if schema == nil {
+				return fmt.Errorf("has no loadBalancerService.%s", name)
+			}
+			delete(schema, "x-kubernetes-preserve-unknown-fields")
+			schema["additionalProperties"] = map[string]any{"type": "string", "nullable": true}
+		}
+	}
+	out, err := yaml.Marshal(crd)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append([]byte("---\n"), out...), 0o644)
+}
+
+// at follows keys through nested mappings; it returns nil if one is missing.
+func at(m map[string]any, keys ...string) map[string]any {
+	for _, k := range keys {
+		m, _ = m[k].(map[string]any)
+	}
+	return m
+}

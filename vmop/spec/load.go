@@ -1,0 +1,333 @@
+package spec
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Options chooses how [Load] treats a file. The zero value is strict, and
+// returns objects as they were written.
+//
+// +kubebuilder:object:generate=false
+type Options struct {
+	// Lenient turns unknown fields into warnings of the object. They are
+	// dropped, as the API server drops them.
+	Lenient bool
+	// Default applies [Default] and [DefaultPool].
+	Default bool
+	// Validate applies [Validate] and [ValidatePool] and adds what they find
+	// to the problems, with file and line.
+	Validate bool
+}
+
+// Object is one object of a file, and where its fields were written.
+//
+// +kubebuilder:object:generate=false
+type Object struct {
+	// VirtualMachine is set if the object is one.
+	VirtualMachine *VirtualMachine
+	// VmPool is set if the object is one.
+	VmPool *VmPool
+
+	// APIVersion, Kind, Namespace and Name are those of the object, also if
+	// it is of a kind that this package does not know.
+	APIVersion, Kind, Namespace, Name string
+
+	// File is the name that was given to [Load].
+	File string
+	// Line is the line of the object's first field.
+	Line int
+	// Raw is the text of the object as it was written: the whole YAML
+	// document with its comments, or JSON. Items of a list come as JSON.
+	Raw []byte
+	// Warnings are the unknown fields, if they were to be tolerated.
+	Warnings []Problem
+
+	root *node
+}
+
+// Load reads all objects of a stream of YAML documents or JSON values. The
+// name is used in messages only.
+//
+// Virtual machines and pools are decoded strictly: unknown fields, wrong
+// types, duplicate keys and values that the API server would not take are
+// problems. Objects of other groups come back untouched, lists of kind List
+// are taken apart. YAML is read as kubectl reads it, by version 1.1: an
+// unquoted yes, on or off is a boolean.
+//
+// If anything is wrong, the error is a [*LoadError] with every problem, and
+// the objects are those that have none.
+func Load(name string, data []byte, opts Options) ([]Object, error) {
+	l := &loader{file: name, opts: opts}
+	for _, doc := range l.parse(data) {
+		l.document(doc)
+	}
+	return l.objects, loadError(l.problems)
+}
+
+// Position gives the place of a field, as "file:line". The path is that of a
+// problem or of a field.Error, such as spec.vm.disks[2].cdrom.image. A field
+// that was not written has the place of the nearest one around it.
+func (o *Object) Position(path string) string {
+	return fmt.Sprintf("%s:%d", o.File, o.LineOf(path))
+}
+
+// LineOf gives the line of a field, see [Object.Position].
+func (o *Object) LineOf(path string) int {
+	if o.root == nil {
+		return o.Line
+	}
+	line, _ := o.root.find(path)
+	return line
+}
+
+// Written tells whether the field at the path stands in the file, as opposed
+// to being absent or a default.
+func (o *Object) Written(path string) bool {
+	if o.root == nil {
+		return false
+	}
+	_, found := o.root.find(path)
+	return found
+}
+
+// Problem makes a problem of a field of the object.
+func (o *Object) Problem(path, message string) Problem {
+	return Problem{
+		File: o.File, Line: o.LineOf(path),
+		Kind: o.Kind, Namespace: o.Namespace, Name: o.Name,
+		Path: path, Message: message,
+	}
+}
+
+// Problems gives the findings of a validation their places in the file.
+func (o *Object) Problems(errs field.ErrorList) []Problem {
+	out := make([]Problem, 0, len(errs))
+	for _, e := range errs {
+		out = append(out, o.Problem(e.Field, e.ErrorBody()))
+	}
+	return out
+}
+
+// loader collects what [Load] returns.
+//
+// +kubebuilder:object:generate=false
+type loader struct {
+	file     string
+	opts     Options
+	objects  []Object
+	problems []Problem
+	faults   []fault // of the document
+}
+
+// parse cuts the data into documents and reports those that are no YAML or
+// JSON. Like kubectl it takes for JSON what begins with a brace, and tries
+// YAML if it is not.
+func (l *loader) parse(data []byte) []document {
+	if trimmed := bytes.TrimLeft(data, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' {
+		docs, err := parseJSON(data)
+		var syntax *jsonError
+		switch {
+		case err == nil:
+			return docs
+		case strings.HasSuffix(l.file, ".json") && errors.As(err, &syntax):
+			l.problems = append(l.problems, Problem{File: l.file, Line: syntax.line, Message: syntax.Error()})
+			return docs
+		}
+	}
+	docs := splitYAML(data)
+	for i, doc := range docs {
+		docs[i] = parseYAML(doc)
+	}
+	return docs
+}
+
+// document goes through one document. If something is wrong with it that has
+// to do with YAML, such as a duplicate key, its fields are still looked at, to
+// report all problems at once, but nobody knows what was meant.
+func (l *loader) document(doc document) {
+	before := len(l.objects)
+	if len(doc.faults) > 0 {
+		o := l.header(doc.root, doc.raw)
+		l.report(&o, doc.faults)
+	}
+	if doc.root != nil && !doc.expanded {
+		l.faults = doc.faults
+		l.object(doc.root, doc.raw)
+	}
+	if len(doc.faults) > 0 {
+		l.objects = l.objects[:before]
+	}
+}
+
+func (l *loader) report(o *Object, faults []fault) {
+	for _, f := range faults {
+		p := o.Problem(f.path, f.message)
+		p.Line = f.line
+		l.problems = append(l.problems, p)
+	}
+}
+
+// header fills in what can be said about any object.
+func (l *loader) header(root *node, raw []byte) Object {
+	o := Object{File: l.file, Raw: raw, root: root}
+	if root != nil {
+		o.Line = root.line
+		o.APIVersion = root.stringAt("apiVersion")
+		o.Kind = root.stringAt("kind")
+		o.Namespace = root.stringAt("metadata", "namespace")
+		o.Name = root.stringAt("metadata", "name")
+	}
+	return o
+}
+
+// object takes one object apart or decodes it.
+func (l *loader) object(root *node, raw []byte) {
+	o := l.header(root, raw)
+	problem := func(path, format string, args ...any) {
+		l.problems = append(l.problems, o.Problem(path, fmt.Sprintf(format, args...)))
+	}
+	if root.kind == nullNode {
+		return
+	}
+	if root.kind != mapNode {
+		problem("", "the document is %s, expected an object with apiVersion and kind", root.kind)
+		return
+	}
+	group, version, ours := strings.Cut(o.APIVersion, "/")
+	ours = ours && group == GroupName || o.APIVersion == GroupName
+	known := []string{KindVirtualMachine, KindVMPool}
+	switch {
+	case o.Kind == "":
+		problem("kind", "is required but missing; expected for example %s", KindVirtualMachine)
+	case o.APIVersion == "":
+		problem("apiVersion", "is required but missing%s", apiVersionHint(o.Kind, known))
+	case o.APIVersion == "v1" && o.Kind == "List":
+		l.list(&o, "")
+	case !ours:
+		if g := nearest(group, []string{GroupName}); g != "" && slices.Contains(known, o.Kind) {
+			problem("apiVersion", "is %q; did you mean %q?", o.APIVersion, GroupVersion())
+			return
+		}
+		l.objects = append(l.objects, o)
+	case version != Version:
+		problem("apiVersion", "is %q, expected %q, the only version there is", o.APIVersion, GroupVersion())
+	case o.Kind == KindVirtualMachine:
+		l.decode(o, func(d *decoder, o *Object) (func(), func() field.ErrorList) {
+			vm := &VirtualMachine{}
+			d.value(root, reflect.ValueOf(vm).Elem(), "")
+			o.VirtualMachine = vm
+			return func() { Default(vm) }, func() field.ErrorList { return Validate(vm) }
+		})
+	case o.Kind == KindVMPool:
+		l.decode(o, func(d *decoder, o *Object) (func(), func() field.ErrorList) {
+			pool := &VmPool{}
+			d.value(root, reflect.ValueOf(pool).Elem(), "")
+			o.VmPool = pool
+			return func() { DefaultPool(pool) }, func() field.ErrorList { return ValidatePool(pool) }
+		})
+	case o.Kind == KindVirtualMachine+"List" || o.Kind == KindVMPool+"List":
+		l.list(&o, strings.TrimSuffix(o.Kind, "List"))
+	default:
+		hint := "; there are " + strings.Join(known, " and ")
+		if k := nearest(o.Kind, known); k != "" {
+			hint = fmt.Sprintf("; did you mean %q?", k)
+		}
+		problem("kind", "there is no kind %q in %s%s", o.Kind, GroupVersion(), hint)
+	}
+}
+
+func apiVersionHint(kind string, known []string) string {
+	if slices.Contains(known, kind) {
+		return fmt.Sprintf("; expected %q", GroupVersion())
+	}
+	return ""
+}
+
+// list takes a list apart. The items of a typed list may leave out their kind.
+func (l *loader) list(o *Object, kind string) {
+	items := o.root.get("items")
+	if items == nil || items.kind == nullNode {
+		return
+	}
+	if items.kind != listNode {
+		l.problems = append(l.problems, o.Problem("items", fmt.Sprintf("is %s, expected a list", items.kind)))
+		return
+	}
+	for i, item := range items.items {
+		if item.kind != mapNode {
+			p := o.Problem(fmt.Sprintf("items[%d]", i), fmt.Sprintf("is %s, expected an object with apiVersion and kind", item.kind))
+			l.problems = append(l.problems, p)
+			continue
+		}
+		if kind != "" {
+			item = item.withHeader(o.APIVersion, kind)
+		}
+		l.object(item, item.bytes())
+	}
+}
+
+// withHeader returns the object with apiVersion and kind filled in.
+func (n *node) withHeader(apiVersion, kind string) *node {
+	out := *n
+	out.entries = slices.Clone(n.entries)
+	add := func(key, value string) {
+		if out.get(key) == nil {
+			v := &node{kind: stringNode, text: value, source: value, line: n.line}
+			out.entries = append(out.entries, entry{key: key, line: n.line, value: v})
+		}
+	}
+	add("apiVersion", apiVersion)
+	add("kind", kind)
+	return &out
+}
+
+// decode runs the steps that both kinds share.
+func (l *loader) decode(o Object, into func(*decoder, *Object) (setDefaults func(), validate func() field.ErrorList)) {
+	d := &decoder{lenient: l.opts.Lenient}
+	setDefaults, validate := into(d, &o)
+	before := len(l.problems)
+	l.report(&o, d.faults)
+	for _, w := range d.warnings {
+		p := o.Problem(w.path, w.message)
+		p.Line = w.line
+		o.Warnings = append(o.Warnings, p)
+	}
+	if l.opts.Validate {
+		for _, p := range o.Problems(validate()) {
+			explained := func(f fault) bool { return explains(f.path, p.Path) }
+			if !slices.ContainsFunc(d.faults, explained) && !slices.ContainsFunc(l.faults, explained) {
+				l.problems = append(l.problems, p)
+			}
+		}
+	}
+	if len(l.problems) > before {
+		return
+	}
+	if l.opts.Default {
+		setDefaults()
+	}
+	l.objects = append(l.objects, o)
+}
+
+// explains tells whether a fault at one path may be the cause of a finding at
+// another: one stands inside of the other, or they are neighbours. The finding
+// would then be about a value that the file does not have.
+func explains(fault, finding string) bool {
+	parent := fault[:max(strings.LastIndexAny(fault, ".["), 0)]
+	if fault == finding || inside(fault, finding) || inside(finding, fault) {
+		return true
+	}
+	return inside(finding, parent) && !strings.ContainsAny(finding[len(parent)+1:], ".[")
+}
+
+// inside tells whether one path is that of a field inside of another.
+func inside(path, of string) bool {
+	return of != "" && len(path) > len(of) && strings.HasPrefix(path, of) && (path[len(of)] == '.' || path[len(of)] == '[')
+}

@@ -1,0 +1,443 @@
+package spec
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// document is one document of a file.
+//
+// +kubebuilder:object:generate=false
+type document struct {
+	raw  []byte
+	line int   // of the first line of raw
+	root *node // nil if the document is empty or no YAML at all
+	// faults are what is wrong with it before anybody looks at its fields.
+	faults []fault
+	// expanded says that aliases make it too big to be gone through.
+	expanded bool
+}
+
+// fault is a problem whose object is not known yet.
+//
+// +kubebuilder:object:generate=false
+type fault struct {
+	line    int
+	path    string
+	message string
+}
+
+// Limits on what aliases and merge keys may blow a document up to. Kubernetes
+// takes requests of up to 3 MiB; beyond these a file is an attack or a mistake.
+const (
+	maxExpandedBytes = 4 << 20
+	maxMergedKeys    = 100_000
+)
+
+// parseYAML parses one YAML document.
+func parseYAML(doc document) document {
+	y, err := decodeYAML(doc.raw)
+	if err != nil {
+		at := errorLine(doc.raw, err)
+		doc.faults = []fault{{line: doc.line + at, message: syntaxMessage(doc.raw, err, at)}}
+		return doc
+	}
+	if y == nil {
+		return doc
+	}
+	b := &builder{offset: doc.line - 1, seen: map[*yaml.Node]*node{}}
+	root := b.build(y, "")
+	if root != nil && root.weight > maxExpandedBytes+4*len(doc.raw) {
+		b.fault(root.line, "", fmt.Sprintf("the aliases of this document expand to more than %d MiB; write the values out instead", maxExpandedBytes>>20))
+		doc.expanded = true
+	}
+	doc.root, doc.faults = root, b.faults
+	return doc
+}
+
+// decodeYAML returns the root of the only document in data, or nil if it is
+// empty.
+func decodeYAML(data []byte) (*yaml.Node, error) {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var doc, more yaml.Node
+	if err := dec.Decode(&doc); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	// The parser looks at what follows a document only when asked for the next.
+	if err := dec.Decode(&more); err == nil {
+		return nil, errors.New("yaml: found a second document without a line \"---\" before it")
+	} else if !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if len(doc.Content) == 0 {
+		return nil, nil
+	}
+	return doc.Content[0], nil
+}
+
+// errorLine returns the line of a syntax error, counted from 0. The parser's
+// own number is often that of the construct around the error, so the line is
+// searched for: it is the one behind the longest beginning of the document
+// that does not have this error.
+func errorLine(data []byte, err error) int {
+	var ends []int // ends[i] is the end of line i
+	for i, c := range data {
+		if c == '\n' {
+			ends = append(ends, i+1)
+		}
+	}
+	if len(data) > 0 && data[len(data)-1] != '\n' {
+		ends = append(ends, len(data))
+	}
+	good, bad := 0, len(ends)
+	for bad-good > 1 {
+		mid := (good + bad) / 2
+		if _, e := decodeYAML(data[:ends[mid-1]]); e != nil && e.Error() == err.Error() {
+			bad = mid
+		} else {
+			good = mid
+		}
+	}
+	return good
+}
+
+func syntaxMessage(data []byte, err error, line int) string {
+	m := strings.TrimPrefix(err.Error(), "yaml: ")
+	if _, rest, ok := strings.Cut(m, ": "); ok && strings.HasPrefix(m, "line ") {
+		m = rest
+	}
+	lines := bytes.Split(data, []byte("\n"))
+	if line < len(lines) && bytes.HasPrefix(bytes.TrimLeft(lines[line], " "), []byte("\t")) {
+		m += " (the line is indented with a tab; YAML takes spaces only)"
+	}
+	return "is not valid YAML: " + m
+}
+
+// builder turns the parser's nodes into ours.
+//
+// +kubebuilder:object:generate=false
+type builder struct {
+	offset int // lines before the document
+	// seen has a node for everything that was built, nil while it is in the
+	// making.
+	seen   map[*yaml.Node]*node
+	merged int
+	faults []fault
+}
+
+func (b *builder) fault(line int, path, message string) {
+	b.faults = append(b.faults, fault{line: line, path: path, message: message})
+}
+
+// build returns nil if something is wrong, which is then among the faults.
+func (b *builder) build(y *yaml.Node, path string) *node {
+	if n, ok := b.seen[y]; ok {
+		if n == nil {
+			b.fault(y.Line+b.offset, path, "the alias stands inside of what it repeats")
+		}
+		return n
+	}
+	b.seen[y] = nil
+	var n *node
+	switch y.Kind {
+	case yaml.AliasNode:
+		n = b.build(y.Alias, path)
+	case yaml.MappingNode:
+		n = b.mapping(y, path)
+	case yaml.SequenceNode:
+		n = b.sequence(y, path)
+	case yaml.ScalarNode:
+		var err error
+		if n, err = scalar(y); err != nil {
+			b.fault(y.Line+b.offset, path, err.Error())
+			n = &node{kind: nullNode, text: "null", line: y.Line}
+		}
+		n.line += b.offset
+		n.weight = len(n.text) + 1
+	}
+	if n == nil {
+		n = &node{kind: nullNode, text: "null", line: y.Line + b.offset, weight: 1}
+	}
+	b.seen[y] = n
+	return n
+}
+
+func (b *builder) sequence(y *yaml.Node, path string) *node {
+	n := &node{kind: listNode, line: y.Line + b.offset, weight: 2}
+	for i, c := range y.Content {
+		item := b.build(c, fmt.Sprintf("%s[%d]", path, i))
+		n.items = append(n.items, item)
+		n.addWeight(item.weight)
+	}
+	return n
+}
+
+func (b *builder) mapping(y *yaml.Node, path string) *node {
+	n := &node{kind: mapNode, line: y.Line + b.offset, weight: 2}
+	index := map[string]int{}
+	add := func(e entry) {
+		index[e.key] = len(n.entries)
+		n.entries = append(n.entries, e)
+		n.addWeight(len(e.key) + 2 + e.value.weight)
+	}
+	mergedBefore := false
+	for i := 0; i+1 < len(y.Content); i += 2 {
+		k, v := y.Content[i], y.Content[i+1]
+		line := k.Line + b.offset
+		if isMerge(k) {
+			if mergedBefore {
+				b.fault(line, path, "the key << is there twice; give it a list instead: << : [*a, *b]")
+				continue
+			}
+			mergedBefore = true
+			for _, e := range b.merge(v, path) {
+				if at, ok := index[e.key]; ok {
+					b.fault(n.entries[at].line, child(path, e.key), fmt.Sprintf(
+						"is set before << and also by it; kubectl and YAML disagree on which value counts, so move << (line %d) to the first line of the mapping", line))
+					continue
+				}
+				add(e)
+			}
+			continue
+		}
+		key, err := b.key(k)
+		if err != nil {
+			b.fault(line, path, err.Error())
+			continue
+		}
+		value := b.build(v, child(path, key))
+		e := entry{key: key, line: line, value: value}
+		if at, ok := index[key]; ok {
+			if !n.entries[at].merged {
+				b.fault(line, child(path, key), fmt.Sprintf("is there twice, first in line %d; remove one", n.entries[at].line))
+				continue
+			}
+			n.addWeight(value.weight)
+			n.entries[at] = e
+			continue
+		}
+		add(e)
+	}
+	return n
+}
+
+func (n *node) addWeight(w int) {
+	// Saturate instead of overflowing: aliases can square it at every level.
+	const most = 1 << 40
+	n.weight = min(n.weight+w, most)
+}
+
+func isMerge(k *yaml.Node) bool {
+	return k.Kind == yaml.ScalarNode && k.Value == "<<" &&
+		k.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) == 0
+}
+
+// key returns the text of a key.
+func (b *builder) key(k *yaml.Node) (string, error) {
+	if k.Kind == yaml.AliasNode {
+		k = k.Alias
+	}
+	if k.Kind != yaml.ScalarNode {
+		return "", errors.New("a key must be a plain text, not a list or a mapping")
+	}
+	n, err := scalar(k)
+	if err != nil {
+		return "", fmt.Errorf("the key %w", err)
+	}
+	return keyText(n)
+}
+
+// merge returns the entries that a merge key brings in. In a list the earlier
+// mapping counts.
+func (b *builder) merge(y *yaml.Node, path string) []entry {
+	n := b.build(y, path)
+	sources := []*node{n}
+	if n.kind == listNode {
+		sources = n.items
+	}
+	var out []entry
+	have := map[string]bool{}
+	for _, s := range sources {
+		if s.kind != mapNode {
+			b.fault(n.line, path, fmt.Sprintf("the key << has %s; it takes a mapping or a list of mappings", s.kind))
+			continue
+		}
+		for _, e := range s.entries {
+			if have[e.key] {
+				continue
+			}
+			if b.merged++; b.merged > maxMergedKeys {
+				if b.merged == maxMergedKeys+1 {
+					b.fault(n.line, path, fmt.Sprintf("the keys << of this document bring in more than %d keys; write the values out instead", maxMergedKeys))
+				}
+				return out
+			}
+			have[e.key] = true
+			e.merged = true
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// child returns the path of a key: ".name" where that is unmistakable, else
+// "[name]", as for labels.
+func child(path, key string) string {
+	if key == "" || strings.ContainsAny(key, ".[]/ ") {
+		return path + "[" + key + "]"
+	}
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// parseJSON parses a stream of JSON values. The error is a syntax error; the
+// documents before it are returned.
+func parseJSON(data []byte) (docs []document, err error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	for {
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); errors.Is(err, io.EOF) {
+			return docs, nil
+		} else if err != nil {
+			offset := len(data)
+			var syntax *json.SyntaxError
+			if errors.As(err, &syntax) {
+				offset = min(max(int(syntax.Offset)-1, 0), len(data))
+			}
+			return docs, &jsonError{line: 1 + bytes.Count(data[:offset], []byte("\n")), err: err}
+		}
+		stop := int(dec.InputOffset())
+		start := stop - len(raw)
+		p := &jsonParser{dec: json.NewDecoder(bytes.NewReader(raw)), data: raw}
+		p.dec.UseNumber()
+		p.line = 1 + bytes.Count(data[:start], []byte("\n"))
+		doc := document{raw: raw, line: p.line}
+		doc.root, err = p.value("")
+		if err != nil {
+			return docs, &jsonError{line: p.line, err: err}
+		}
+		doc.faults = p.faults
+		docs = append(docs, doc)
+	}
+}
+
+// jsonError is a JSON syntax error with its line.
+//
+// +kubebuilder:object:generate=false
+type jsonError struct {
+	line int
+	err  error
+}
+
+func (e *jsonError) Error() string { return "is not valid JSON: " + e.err.Error() }
+
+// jsonParser builds nodes from the tokens of one JSON value.
+//
+// +kubebuilder:object:generate=false
+type jsonParser struct {
+	dec    *json.Decoder
+	data   []byte
+	at     int // how far lines have been counted
+	line   int
+	faults []fault
+}
+
+// token returns the next token and its line.
+func (p *jsonParser) token() (json.Token, int, error) {
+	t, err := p.dec.Token()
+	if err != nil {
+		return nil, p.line, err
+	}
+	end := int(p.dec.InputOffset())
+	start := p.at
+	for start < end && strings.IndexByte(" \t\r\n,:", p.data[start]) >= 0 {
+		start++
+	}
+	p.line += bytes.Count(p.data[p.at:start], []byte("\n"))
+	p.at = end // tokens have no line breaks in them
+	return t, p.line, nil
+}
+
+func (p *jsonParser) value(path string) (*node, error) {
+	t, line, err := p.token()
+	if err != nil {
+		return nil, err
+	}
+	return p.from(t, line, path)
+}
+
+func (p *jsonParser) from(t json.Token, line int, path string) (*node, error) {
+	n := &node{line: line}
+	switch v := t.(type) {
+	case nil:
+		n.kind, n.text = nullNode, "null"
+	case bool:
+		n.kind, n.text = boolNode, fmt.Sprint(v)
+	case json.Number:
+		n.kind, n.text = numberNode, v.String()
+	case string:
+		n.kind, n.text = stringNode, v
+	case json.Delim:
+		if v == '{' {
+			return n, p.object(n, path)
+		}
+		return n, p.array(n, path)
+	}
+	n.source = n.text
+	return n, nil
+}
+
+func (p *jsonParser) object(n *node, path string) error {
+	n.kind = mapNode
+	index := map[string]int{}
+	for {
+		t, line, err := p.token()
+		if err != nil {
+			return err
+		}
+		key, ok := t.(string)
+		if !ok {
+			return nil // the closing brace
+		}
+		value, err := p.value(child(path, key))
+		if err != nil {
+			return err
+		}
+		if first, ok := index[key]; ok {
+			p.faults = append(p.faults, fault{line: line, path: child(path, key),
+				message: fmt.Sprintf("is there twice, first in line %d; remove one", first)})
+			continue
+		}
+		index[key] = line
+		n.entries = append(n.entries, entry{key: key, line: line, value: value})
+	}
+}
+
+func (p *jsonParser) array(n *node, path string) error {
+	n.kind = listNode
+	for i := 0; ; i++ {
+		t, line, err := p.token()
+		if err != nil {
+			return err
+		}
+		if t == json.Delim(']') {
+			return nil
+		}
+		item, err := p.from(t, line, fmt.Sprintf("%s[%d]", path, i))
+		if err != nil {
+			return err
+		}
+		n.items = append(n.items, item)
+	}
+}

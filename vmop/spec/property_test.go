@@ -1,0 +1,122 @@
+package spec_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vmop/sdk/vmop/spec"
+	"github.com/vmop/sdk/vmop/spec/spectest"
+)
+
+func TestGeneratedMachinesAreValid(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		vm := spectest.VirtualMachine().Draw(t, "vm")
+		before := vm.DeepCopy()
+		if errs := spec.Validate(vm); len(errs) > 0 {
+			t.Fatal(errs.ToAggregate())
+		}
+		if !cmp.Equal(before, vm) {
+			t.Fatalf("Validate changed its argument: %s", cmp.Diff(before, vm))
+		}
+	})
+}
+
+func TestGeneratedPoolsAreValidAndRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pool := spectest.Pool().Draw(t, "pool")
+		if errs := spec.ValidatePool(pool); len(errs) > 0 {
+			t.Fatal(errs.ToAggregate())
+		}
+		got := loadOne(t, "pool.json", encode(t, pool)).VmPool
+		if !apiequality.Semantic.DeepEqual(pool, got) {
+			t.Fatalf("came back different: %s", cmp.Diff(pool, got))
+		}
+		for i, p := range pool.Spec.Permissions {
+			if (p.May == nil) != (got.Spec.Permissions[i].May == nil) {
+				t.Fatal("an empty list of actions, which grants nothing, must not become an absent one, which grants accessConsole")
+			}
+		}
+		spec.DefaultPool(pool)
+		once := pool.DeepCopy()
+		if spec.DefaultPool(pool); !cmp.Equal(once, pool) {
+			t.Fatalf("the second DefaultPool changed something: %s", cmp.Diff(once, pool))
+		}
+	})
+}
+
+func TestDecodeOfEncodeIsIdentity(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		vm := spectest.VirtualMachine().Draw(t, "vm")
+		data := encode(t, vm)
+		compare := func(how string, want, got *spec.VirtualMachine) {
+			if !apiequality.Semantic.DeepEqual(want, got) {
+				t.Fatalf("%s: came back different: %s\n%s", how, cmp.Diff(want, got), data)
+			}
+		}
+		compare("JSON", vm, loadOne(t, "vm.json", data).VirtualMachine)
+		// The comment keeps Load from taking it for JSON.
+		compare("JSON read as YAML", vm, loadOne(t, "vm.yaml", append([]byte("# YAML\n"), data...)).VirtualMachine)
+
+		// The YAML encoder reorders raw JSON, so it goes without.
+		plain := vm.DeepCopy()
+		plain.Status.OSInfo = nil
+		if c := plain.Spec.CloudInit; c != nil {
+			c.UserData, c.NetworkConfig = nil, nil
+			// It forgets to quote this one, which makes it a merge key.
+			delete(c.MetaData, "<<")
+		}
+		data, err := yaml.Marshal(plain)
+		if err != nil {
+			t.Fatal(err)
+		}
+		compare("YAML", plain, loadOne(t, "vm.yaml", data).VirtualMachine)
+	})
+}
+
+func TestDefaultIsIdempotentAndKeepsWhatIsSet(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		vm := spectest.VirtualMachine().Draw(t, "vm")
+		spec.Default(vm)
+		once := vm.DeepCopy()
+		spec.Default(vm)
+		if !cmp.Equal(once, vm) {
+			t.Fatalf("the second Default changed something: %s", cmp.Diff(once, vm))
+		}
+		if errs := spec.Validate(vm); len(errs) > 0 {
+			t.Fatalf("defaults made a valid machine invalid: %v", errs.ToAggregate())
+		}
+	})
+}
+
+// encode gives the JSON of an object as an API server would send it.
+func encode(t interface{ Fatal(...any) }, object any) []byte {
+	data, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func loadOne(t interface{ Fatalf(string, ...any) }, name string, data []byte) spec.Object {
+	objects, err := spec.Load(name, data, spec.Options{})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, data)
+	}
+	if len(objects) != 1 {
+		t.Fatalf("got %d objects, want 1\n%s", len(objects), data)
+	}
+	return objects[0]
+}
+
+func TestDefaultMatchesDefinition(t *testing.T) {
+	check := spec.CheckDefaultsAgainstCRD(t)
+	rapid.Check(t, func(t *rapid.T) {
+		check(t, spectest.VirtualMachine().Draw(t, "vm"))
+	})
+}

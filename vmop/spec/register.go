@@ -1,0 +1,45 @@
+package spec
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Names of the API that appear in manifests, URLs and owner references.
+const (
+	// GroupName is the API group of all resources of this package.
+	GroupName = "vmoperator.jdrupes.org"
+	// Version is the only version of the group.
+	Version = "v1"
+	// KindVirtualMachine is the kind of a [VirtualMachine].
+	KindVirtualMachine = "VirtualMachine"
+	// KindVMPool is the kind of a [VmPool].
+	KindVMPool = "VmPool"
+	// ResourceVirtualMachines is the plural name of [VirtualMachine] in URLs.
+	ResourceVirtualMachines = "vms"
+	// ResourceVMPools is the plural name of [VmPool] in URLs.
+	ResourceVMPools = "vmpools"
+)
+
+// GroupVersion returns the group and version of the resources of this package.
+func GroupVersion() schema.GroupVersion {
+	return schema.GroupVersion{Group: GroupName, Version: Version}
+}
+
+// Resource returns the group and the given plural name, for errors and
+// dynamic clients.
+func Resource(plural string) schema.GroupResource {
+	return schema.GroupResource{Group: GroupName, Resource: plural}
+}
+
+// AddToScheme makes the types of this package known to a scheme. The error is
+// always nil; it is there because a scheme builder wants the signature.
+func AddToScheme(scheme *runtime.Scheme) error {
+	gv := GroupVersion()
+	scheme.AddKnownTypes(gv,
+		&VirtualMachine{}, &VirtualMachineList{},
+		&VmPool{}, &VmPoolList{})
+	metav1.AddToGroupVersion(scheme, gv)
+	return nil
+}

@@ -1,0 +1,183 @@
+package spectest
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// Machine generates what may stand under spec.vm.
+func Machine() *rapid.Generator[*spec.Machine] {
+	return rapid.Custom(func(t *rapid.T) *spec.Machine {
+		m := &spec.Machine{
+			State:            rapid.SampledFrom([]spec.MachineState{"", spec.StateStopped, spec.StateRunning}).Draw(t, "state"),
+			UseTPM:           rapid.Bool().Draw(t, "useTpm"),
+			Firmware:         rapid.SampledFrom([]spec.Firmware{"", spec.FirmwareBIOS, spec.FirmwareUEFI, spec.FirmwareUEFI4M, spec.FirmwareSecure, spec.FirmwareSecure4M}).Draw(t, "firmware"),
+			BootMenu:         rapid.Bool().Draw(t, "bootMenu"),
+			PowerdownTimeout: drawInt(t, "powerdownTimeout", 0, 3600),
+			Accelerator:      rapid.SampledFrom([]spec.Accelerator{"", spec.AcceleratorAuto, spec.AcceleratorKVM, spec.AcceleratorTCG}).Draw(t, "accelerator"),
+			MachineType:      rapid.SampledFrom([]string{"", "q35", "pc-q35-7.2"}).Draw(t, "machineType"),
+			CPUModel:         rapid.SampledFrom([]string{"", "host", "max", "max,-avx2", "qemu64,+ssse3,hv-vendor-id=x"}).Draw(t, "cpuModel"),
+			RTCBase:          rapid.SampledFrom([]string{"", "utc", "localtime", "2026-06-17", "2026-06-17T16:01:21"}).Draw(t, "rtcBase"),
+			RTCClock:         rapid.SampledFrom([]spec.RTCClock{"", spec.RTCClockHost, spec.RTCClockRT, spec.RTCClockVM}).Draw(t, "rtcClock"),
+		}
+		if maybe(t, "machineUuid") {
+			m.MachineUUID = rapid.StringMatching(`[0-9a-fA-F]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`).Draw(t, "machineUuid")
+		}
+		if maybe(t, "kernelBoot") {
+			m.KernelBoot = &spec.KernelBoot{Kernel: File().Draw(t, "kernel")}
+			if maybe(t, "initrd") {
+				m.KernelBoot.Initrd = File().Draw(t, "initrd")
+			}
+			if maybe(t, "args") {
+				m.KernelBoot.Args = Text().Draw(t, "args")
+			}
+		}
+		drawCPUs(t, m)
+		drawRAM(t, m)
+		if maybe(t, "serial") {
+			m.Serial = &spec.SerialConsole{Enabled: drawBool(t, "enabled")}
+		}
+		drawDisplay(t, m)
+		drawNetworks(t, m)
+		drawDisks(t, m)
+		return m
+	})
+}
+
+func drawCPUs(t *rapid.T, m *spec.Machine) {
+	if rapid.Bool().Draw(t, "by topology") {
+		part := func(name string) int32 { return rapid.Int32Range(0, 4).Draw(t, name) }
+		m.CPUTopology = &spec.CPUTopology{
+			Sockets: part("sockets"), DiesPerSocket: part("diesPerSocket"),
+			CoresPerDie: part("coresPerDie"), ThreadsPerCore: part("threadsPerCore"),
+		}
+	} else {
+		n := rapid.Int32Range(1, 64).Draw(t, "maximumCpus")
+		m.MaximumCPUs = &n
+	}
+	m.CurrentCPUs = drawInt(t, "currentCpus", 1, int32(m.MaxCPUs()))
+}
+
+func drawRAM(t *rapid.T, m *spec.Machine) {
+	const least = 4 << 20
+	limit := int64(1e9) // the default
+	if maybe(t, "maximumRam") {
+		q := Bytes(least, 1<<38).Draw(t, "maximumRam")
+		limit = q.Value()
+		m.MaximumRAM = &q
+	}
+	if maybe(t, "currentRam") {
+		q := Bytes(1, limit).Draw(t, "currentRam")
+		m.CurrentRAM = &q
+	}
+}
+
+func drawDisplay(t *rapid.T, m *spec.Machine) {
+	if !maybe(t, "display") {
+		return
+	}
+	m.Display = &spec.Display{Outputs: drawInt(t, "outputs", 1, 4)}
+	if maybe(t, "loggedInUser") {
+		m.Display.LoggedInUser = rapid.StringMatching(`[a-z_][a-z0-9_,=-]{0,12}`).Draw(t, "loggedInUser")
+	}
+	if !maybe(t, "spice") {
+		return
+	}
+	m.Display.Spice = &spec.Spice{
+		// Above the ports of the forwards, which must not be taken twice.
+		Port:           drawInt(t, "port", 5800, 6000),
+		Server:         rapid.SampledFrom([]string{"", "viewer.example.org", "2001:db8::1"}).Draw(t, "server"),
+		GenerateSecret: drawBool(t, "generateSecret"),
+		ProxyURL:       rapid.SampledFrom([]string{"", "http://proxy.example.org:3128"}).Draw(t, "proxyUrl"),
+		StreamingVideo: rapid.SampledFrom([]string{"", "off", "filter", "all"}).Draw(t, "streamingVideo"),
+		UsbRedirects:   drawInt(t, "usbRedirects", 0, 4),
+	}
+}
+
+func drawNetworks(t *rapid.T, m *spec.Machine) {
+	device := func() string {
+		return rapid.SampledFrom([]string{"", "virtio-net", "e1000e"}).Draw(t, "device")
+	}
+	port := int32(2000)
+	for i := range rapid.IntRange(0, 3).Draw(t, "networks") {
+		mac := ""
+		if maybe(t, "mac") {
+			mac = fmt.Sprintf("52:54:00:%02x:%02X:%02x", i, rapid.IntRange(0, 255).Draw(t, "mac"), i)
+		}
+		if rapid.Bool().Draw(t, "tap") {
+			m.Networks = append(m.Networks, spec.Network{Tap: &spec.TapNetwork{
+				Device: device(), MAC: mac,
+				Bridge: rapid.SampledFrom([]string{"", "br0", "br-lan,1", "brücke"}).Draw(t, "bridge"),
+			}})
+			continue
+		}
+		user := &spec.UserNetwork{
+			Device: device(), MAC: mac,
+			Net: rapid.SampledFrom([]string{"", "10.0.2.0/24", "192.168.76.0", "10.1.0.0/255.255.0.0"}).Draw(t, "net"),
+		}
+		for range rapid.IntRange(0, 2).Draw(t, "hostForwards") {
+			port += rapid.Int32Range(1, 9).Draw(t, "step")
+			user.HostForwards = append(user.HostForwards, spec.HostForward{
+				Protocol:    rapid.SampledFrom([]spec.ForwardProtocol{"", spec.ForwardTCP, spec.ForwardUDP}).Draw(t, "protocol"),
+				HostAddress: rapid.SampledFrom([]string{"", "127.0.0.1", "0.0.0.0"}).Draw(t, "hostAddress"),
+				HostPort:    port,
+				GuestPort:   rapid.Int32Range(1, 65535).Draw(t, "guestPort"),
+			})
+		}
+		m.Networks = append(m.Networks, spec.Network{User: user})
+	}
+}
+
+func drawDisks(t *rapid.T, m *spec.Machine) {
+	n := rapid.IntRange(0, 5).Draw(t, "disks")
+	// A prefix of its own keeps names apart without discarding draws.
+	name := func(i int, what string) string { return fmt.Sprintf("%s%d%s", what, i, Label().Draw(t, what)) }
+	for i := range n {
+		var d spec.Disk
+		switch rapid.IntRange(0, 2).Draw(t, "kind") {
+		case 0:
+			d.VolumeClaimTemplate = drawTemplate(t, i, name)
+		case 1:
+			d.PersistentVolumeClaim = &spec.VolumeClaimReference{ClaimName: name(i, "claim")}
+		case 2:
+			d.Cdrom = &spec.Cdrom{Image: ImageName().Draw(t, "image")}
+		}
+		if maybe(t, "bootindex") {
+			index := int32(10*i) + rapid.Int32Range(0, 9).Draw(t, "bootindex")
+			d.Bootindex = &index
+		}
+		m.Disks = append(m.Disks, d)
+	}
+}
+
+func drawTemplate(t *rapid.T, i int, name func(int, string) string) *spec.VolumeClaimTemplate {
+	v := &spec.VolumeClaimTemplate{}
+	if maybe(t, "metadata") {
+		v.Metadata = spec.EmbeddedObjectMeta{Name: name(i, "disk"), Labels: Labels().Draw(t, "labels"), Annotations: Labels().Draw(t, "annotations")}
+	}
+	v.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: Bytes(1, 1<<44).Draw(t, "storage")}
+	if maybe(t, "accessModes") {
+		v.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
+	}
+	if maybe(t, "storageClassName") {
+		class := rapid.SampledFrom([]string{"", "local-path", "rook-ceph-block"}).Draw(t, "storageClassName")
+		v.Spec.StorageClassName = &class
+	}
+	if maybe(t, "volumeMode") {
+		mode := rapid.SampledFrom([]corev1.PersistentVolumeMode{corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem}).Draw(t, "volumeMode")
+		v.Spec.VolumeMode = &mode
+	}
+	if maybe(t, "selector") {
+		v.Spec.Selector = &metav1.LabelSelector{MatchLabels: Labels().Draw(t, "selector")}
+	}
+	if maybe(t, "dataSource") {
+		group := "snapshot.storage.k8s.io"
+		v.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: &group, Kind: "VolumeSnapshot", Name: "snapshot"}
+	}
+	return v
+}

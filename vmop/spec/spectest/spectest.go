@@ -1,0 +1,340 @@
+package spectest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"pgregory.net/rapid"
+
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// VirtualMachine generates machines that [spec.Validate] finds nothing wrong
+// with, as somebody could have written them: with and without the fields that
+// have defaults, with awkward but valid texts wherever a text is free, and
+// sometimes with a status.
+func VirtualMachine() *rapid.Generator[*spec.VirtualMachine] {
+	return rapid.Custom(func(t *rapid.T) *spec.VirtualMachine {
+		vm := &spec.VirtualMachine{
+			TypeMeta: metav1.TypeMeta{APIVersion: spec.GroupVersion().String(), Kind: spec.KindVirtualMachine},
+			ObjectMeta: metav1.ObjectMeta{
+				Name:      MachineName().Draw(t, "name"),
+				Namespace: rapid.SampledFrom([]string{"", "default", "vmop-demo"}).Draw(t, "namespace"),
+			},
+		}
+		if maybe(t, "labels") {
+			vm.Labels = Labels().Draw(t, "labels")
+		}
+		drawSpec(t, &vm.Spec)
+		vm.Spec.VM = *Machine().Draw(t, "vm")
+		if rapid.IntRange(0, 3).Draw(t, "has status") == 0 {
+			drawStatus(t, &vm.Status)
+		}
+		return vm
+	})
+}
+
+// Pool generates pools that [spec.ValidatePool] finds nothing wrong with.
+func Pool() *rapid.Generator[*spec.VmPool] {
+	return rapid.Custom(func(t *rapid.T) *spec.VmPool {
+		pool := &spec.VmPool{
+			TypeMeta:   metav1.TypeMeta{APIVersion: spec.GroupVersion().String(), Kind: spec.KindVMPool},
+			ObjectMeta: metav1.ObjectMeta{Name: MachineName().Draw(t, "name")},
+		}
+		if maybe(t, "retention") {
+			pool.Spec.Retention = Retention().Draw(t, "retention")
+		}
+		pool.Spec.LoginOnAssignment = rapid.Bool().Draw(t, "loginOnAssignment")
+		pool.Spec.Permissions = []spec.PoolPermission{}
+		for range rapid.IntRange(0, 3).Draw(t, "permissions") {
+			var p spec.PoolPermission
+			p.User, p.Role = drawSubject(t)
+			if maybe(t, "may") {
+				p.May = rapid.SliceOfN(rapid.SampledFrom([]spec.PoolAction{
+					spec.PoolActionStart, spec.PoolActionStop, spec.PoolActionReset,
+					spec.PoolActionAccessConsole, spec.PoolActionAll,
+				}), 0, 3).Draw(t, "may")
+			}
+			pool.Spec.Permissions = append(pool.Spec.Permissions, p)
+		}
+		return pool
+	})
+}
+
+// Retention generates durations and instants that [spec.ParseRetention] takes.
+func Retention() *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		if rapid.Bool().Draw(t, "instant") {
+			at := time.Unix(rapid.Int64Range(0, 4e9).Draw(t, "seconds"), 0).UTC()
+			return at.Format(time.RFC3339)
+		}
+		part := func(letters ...string) string {
+			if rapid.Bool().Draw(t, "has "+letters[0]) {
+				return fmt.Sprintf("%d%s", rapid.IntRange(0, 99).Draw(t, letters[0]), rapid.SampledFrom(letters).Draw(t, "letter"))
+			}
+			return ""
+		}
+		date := part("Y") + part("M") + part("W") + part("D")
+		clock := part("H", "h") + part("M", "m") + part("S", "s")
+		if date+clock == "" {
+			return "PT0S"
+		}
+		if clock != "" {
+			clock = "T" + clock
+		}
+		return "P" + date + clock
+	})
+}
+
+// MachineName generates names that a machine may have.
+func MachineName() *rapid.Generator[string] {
+	return rapid.StringMatching(`[a-z]([a-z0-9-]{0,30}[a-z0-9])?`)
+}
+
+// Label generates DNS labels, the names of disks, storage classes and volumes.
+func Label() *rapid.Generator[string] {
+	return rapid.StringMatching(`[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?`)
+}
+
+// Labels generates labels of objects.
+func Labels() *rapid.Generator[map[string]string] {
+	return rapid.MapOfN(
+		rapid.StringMatching(`([a-z]{1,8}\.example\.org/)?[a-zA-Z0-9]([a-zA-Z0-9._-]{0,10}[a-zA-Z0-9])?`),
+		rapid.StringMatching(`([a-zA-Z0-9]([a-zA-Z0-9._-]{0,10}[a-zA-Z0-9])?)?`), 0, 3)
+}
+
+// Text generates one-line texts that are free in form: with spaces, commas,
+// quotes, equals signs, backslashes, colons and Unicode, and such that YAML
+// would read as something else.
+func Text() *rapid.Generator[string] {
+	return rapid.OneOf(
+		rapid.SampledFrom([]string{
+			"yes", "on", "null", "~", "0755", "1e3", "{}", "- a", "a: b", "#x", "&a", "*a", "!t", "%y", "---",
+			`a,b=c,,d`, `"quoted"`, `it's`, `back\slash`, "  spaces  ", "grün", "日本語", "🖥", "<<",
+		}),
+		rapid.StringOfN(rapid.OneOf(
+			rapid.RuneFrom([]rune(`abcXYZ019 ,;=:"'\/#&*!|>%@{}[]<>?+-_.~$()`)),
+			rapid.RuneFrom([]rune("äßéλЖ中文🖥\u00a0\u200b")),
+		), 1, 24, -1),
+	)
+}
+
+// File generates names of files: relative, or absolute, with awkward
+// characters, never leaving their directory.
+func File() *rapid.Generator[string] {
+	segment := rapid.Custom(func(t *rapid.T) string {
+		s := strings.ReplaceAll(Text().Draw(t, "segment"), "/", "_")
+		s = strings.ReplaceAll(s, ":", "_") // or it may be taken for a URL
+		if s == "." || s == ".." {
+			return "dot"
+		}
+		return s
+	})
+	return rapid.Custom(func(t *rapid.T) string {
+		name := strings.Join(rapid.SliceOfN(segment, 1, 3).Draw(t, "segments"), "/")
+		if rapid.Bool().Draw(t, "absolute") {
+			return "/" + name
+		}
+		return name
+	})
+}
+
+// ImageName generates what a CD drive may have in it, an empty string included.
+func ImageName() *rapid.Generator[string] {
+	return rapid.OneOf(
+		rapid.Just(""),
+		File(),
+		rapid.StringMatching(`https?://[a-z]{1,8}\.example\.org(:[1-9][0-9]{1,3})?/[a-z0-9,=&?+]{0,12}\.iso`),
+		rapid.StringMatching(`file:(//)?/srv/[a-z0-9,=]{1,12}\.iso`),
+	)
+}
+
+// RawObject generates JSON objects with any content.
+func RawObject() *rapid.Generator[*runtime.RawExtension] {
+	return rapid.Custom(func(t *rapid.T) *runtime.RawExtension {
+		members := rapid.MapOfN(Text(), rapid.OneOf(
+			rapid.Map(Text(), func(s string) string { return string(quote(s)) }),
+			rapid.SampledFrom([]string{"1", "1.50", "-0.25", "1e3", "9007199254740993", "true", "null", "[]", "{}", `["a",{"b":1}]`}),
+		), 0, 4).Draw(t, "members")
+		var parts []string
+		for key, value := range members {
+			parts = append(parts, string(quote(key))+":"+value)
+		}
+		// Maps have no order of their own, and a test must be repeatable.
+		slices.Sort(parts)
+		return &runtime.RawExtension{Raw: []byte("{" + strings.Join(parts, ",") + "}")}
+	})
+}
+
+func drawSpec(t *rapid.T, s *spec.VirtualMachineSpec) {
+	if maybe(t, "image") {
+		s.Image = rapid.SampledFrom([]*spec.RunnerImage{
+			{Source: "registry.example.org/runner:1"},
+			{Repository: "registry.example.org", Path: "vmop/runner", PullPolicy: corev1.PullAlways},
+			{Repository: "registry.example.org:5000", Path: "runner", Version: "1.2"},
+		}).Draw(t, "image").DeepCopy()
+	}
+	if maybe(t, "resources") {
+		s.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			corev1.ResourceCPU:    *resource.NewMilliQuantity(rapid.Int64Range(0, 64000).Draw(t, "milli-CPUs"), resource.DecimalSI),
+			corev1.ResourceMemory: Bytes(0, 1<<40).Draw(t, "memory"),
+		}}
+	}
+	if maybe(t, "nodeName") {
+		s.NodeName = Label().Draw(t, "nodeName")
+	}
+	if maybe(t, "nodeSelector") {
+		s.NodeSelector = Labels().Draw(t, "nodeSelector")
+	}
+	if maybe(t, "affinity") {
+		s.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+				LabelSelector: &metav1.LabelSelector{MatchLabels: Labels().Draw(t, "affinity")},
+				TopologyKey:   corev1.LabelHostname,
+			}},
+		}}
+	}
+	if maybe(t, "runnerTemplate") {
+		s.RunnerTemplate = &spec.RunnerTemplate{Update: drawBool(t, "update")}
+		if maybe(t, "source") {
+			s.RunnerTemplate.Source = File().Draw(t, "source")
+		}
+	}
+	s.GuestShutdownStops = rapid.Bool().Draw(t, "guestShutdownStops")
+	if maybe(t, "loadBalancerService") {
+		s.LoadBalancerService = &spec.LoadBalancerService{}
+		for key, value := range Labels().Draw(t, "service labels") {
+			if s.LoadBalancerService.Labels == nil {
+				s.LoadBalancerService.Labels = map[string]*string{}
+				s.LoadBalancerService.Annotations = map[string]*string{}
+			}
+			s.LoadBalancerService.Labels[key] = &value
+			s.LoadBalancerService.Annotations[key] = nil
+		}
+	}
+	if maybe(t, "cloudInit") {
+		s.CloudInit = &spec.CloudInit{}
+		if maybe(t, "metaData") {
+			s.CloudInit.MetaData = rapid.MapOfN(Text(), Text(), 0, 3).Draw(t, "metaData")
+		}
+		if maybe(t, "userData") {
+			s.CloudInit.UserData = RawObject().Draw(t, "userData")
+		}
+		if maybe(t, "networkConfig") {
+			s.CloudInit.NetworkConfig = RawObject().Draw(t, "networkConfig")
+		}
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "permissions") {
+		var p spec.Permission
+		p.User, p.Role = drawSubject(t)
+		p.May = rapid.SliceOfN(rapid.SampledFrom([]spec.Action{
+			spec.ActionStart, spec.ActionStop, spec.ActionReset,
+			spec.ActionAccessConsole, spec.ActionTakeConsole, spec.ActionAll,
+		}), 0, 3).Draw(t, "may")
+		s.Permissions = append(s.Permissions, p)
+	}
+	if maybe(t, "pools") {
+		s.Pools = rapid.SliceOfN(Label(), 0, 2).Draw(t, "pools")
+	}
+	if maybe(t, "loggingProperties") {
+		s.LoggingProperties = "handlers=java.util.logging.ConsoleHandler\n" + Text().Draw(t, "loggingProperties")
+	}
+}
+
+func drawSubject(t *rapid.T) (user, role string) {
+	if rapid.Bool().Draw(t, "by role") {
+		return "", Text().Draw(t, "role")
+	}
+	return Text().Draw(t, "user"), ""
+}
+
+func drawStatus(t *rapid.T, s *spec.VirtualMachineStatus) {
+	s.Phase = rapid.SampledFrom([]string{"", "Running"}).Draw(t, "phase")
+	s.NodeName = "node-1"
+	s.ObservedGeneration = rapid.Int64Range(0, 9).Draw(t, "observedGeneration")
+	s.CPUs = rapid.Int32Range(0, 8).Draw(t, "cpus")
+	if maybe(t, "ram") {
+		ram := Bytes(0, 1<<36).Draw(t, "ram")
+		s.RAM = &ram
+	}
+	s.DisplayPasswordSerial = rapid.Int64Range(-1, 5).Draw(t, "displayPasswordSerial")
+	if maybe(t, "osinfo") {
+		s.OSInfo = RawObject().Draw(t, "osinfo")
+	}
+	if maybe(t, "assignment") {
+		s.Assignment = &spec.Assignment{Pool: "pool", User: Text().Draw(t, "user"), LastUsed: "2026-01-01T00:00:00Z"}
+	}
+	if maybe(t, "restartAwaitingChanges") {
+		s.RestartAwaitingChanges = []spec.AwaitingChange{{
+			Operation: spec.OperationReplace, Path: "spec.vm.firmware",
+			CurrentValue: &runtime.RawExtension{Raw: []byte(`"bios"`)}, DesiredValue: &runtime.RawExtension{Raw: []byte(`"uefi"`)},
+		}}
+	}
+	if maybe(t, "conditions") {
+		for _, conditionType := range spec.ConditionTypes() {
+			s.Conditions = append(s.Conditions, spec.Condition{
+				Type:               conditionType,
+				Status:             rapid.SampledFrom([]metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse}).Draw(t, "status"),
+				LastTransitionTime: metav1.Unix(rapid.Int64Range(0, 4e9).Draw(t, "lastTransitionTime"), 0),
+				Reason:             spec.ReasonVMStarted,
+				Message:            Text().Draw(t, "message"),
+			})
+		}
+	}
+}
+
+// Bytes generates quantities of whole bytes in the given range, some of them
+// round in binary or decimal units.
+func Bytes(least, most int64) *rapid.Generator[resource.Quantity] {
+	return rapid.Custom(func(t *rapid.T) resource.Quantity {
+		n := rapid.Int64Range(least, most).Draw(t, "bytes")
+		switch rapid.IntRange(0, 2).Draw(t, "unit") {
+		case 0:
+			if r := n &^ (1<<20 - 1); r >= least {
+				return *resource.NewQuantity(r, resource.BinarySI)
+			}
+		case 1:
+			if r := n / 1e6 * 1e6; r >= least {
+				return *resource.NewQuantity(r, resource.DecimalSI)
+			}
+		}
+		return *resource.NewQuantity(n, resource.DecimalSI)
+	})
+}
+
+func maybe(t *rapid.T, what string) bool { return rapid.Bool().Draw(t, "has "+what) }
+
+func drawBool(t *rapid.T, what string) *bool {
+	if !maybe(t, what) {
+		return nil
+	}
+	b := rapid.Bool().Draw(t, what)
+	return &b
+}
+
+func drawInt(t *rapid.T, what string, least, most int32) *int32 {
+	if !maybe(t, what) {
+		return nil
+	}
+	n := rapid.Int32Range(least, most).Draw(t, what)
+	return &n
+}
+
+// quote writes a string as JSON, without the escapes that are for HTML.
+func quote(s string) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		panic(err) // a string always has a JSON form
+	}
+	return bytes.TrimSpace(b.Bytes())
+}

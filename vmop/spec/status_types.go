@@ -1,0 +1,192 @@
+package spec
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// VirtualMachineStatus is what the operator and the runner observed.
+type VirtualMachineStatus struct {
+	// phase sums up the conditions in one word for people. Programs read the
+	// conditions. (Added by vmop.)
+	// +optional
+	Phase string `json:"phase,omitempty"`
+	// nodeName is the node on which the machine runs. (Added by vmop.)
+	// +optional
+	NodeName string `json:"nodeName,omitempty"`
+	// ipAddress is the address at which the machine is reached. (Added by
+	// vmop.)
+	// +optional
+	IPAddress string `json:"ipAddress,omitempty"`
+	// observedGeneration is the generation of the specification that the
+	// operator has acted on. (Added by vmop.)
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// restartAwaitingChanges are the changes of the specification that take
+	// effect when the machine is started again. (Added by vmop.)
+	// +listType=atomic
+	// +optional
+	RestartAwaitingChanges []AwaitingChange `json:"restartAwaitingChanges,omitempty"`
+	// runnerVersion is the version of the runner that runs the machine.
+	// +optional
+	RunnerVersion string `json:"runnerVersion,omitempty"`
+	// cpus is the number of CPUs that the machine has.
+	// +kubebuilder:default=0
+	// +optional
+	CPUs int32 `json:"cpus,omitempty"`
+	// ram is the memory that the guest has, as a quantity of bytes.
+	// +kubebuilder:default="0"
+	// +optional
+	RAM *resource.Quantity `json:"ram,omitempty"`
+	// consoleClient is the host that the console is connected from.
+	// +kubebuilder:default=""
+	// +optional
+	ConsoleClient string `json:"consoleClient,omitempty"`
+	// consoleUser is the user who last asked for the console.
+	// +kubebuilder:default=""
+	// +optional
+	ConsoleUser string `json:"consoleUser,omitempty"`
+	// loggedInUser is the user whom the agent in the guest has logged in.
+	// +optional
+	LoggedInUser string `json:"loggedInUser,omitempty"`
+	// displayPasswordSerial counts the display passwords that were set since
+	// the machine was started; -1 means that the display has none.
+	// +kubebuilder:default=0
+	// +optional
+	DisplayPasswordSerial int64 `json:"displayPasswordSerial,omitempty"`
+	// osinfo is what the QEMU guest agent told about the guest's system, as it
+	// told it.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	OSInfo *runtime.RawExtension `json:"osinfo,omitempty"`
+	// assignment is the pool and the user that the machine is assigned to.
+	// +kubebuilder:default={}
+	// +optional
+	Assignment *Assignment `json:"assignment,omitempty"`
+	// conditions are the aspects of the machine's state, one entry of each
+	// type. All are always present.
+	// +kubebuilder:default={{type: "Running", status: "False", observedGeneration: 1, lastTransitionTime: "1970-01-01T00:00:00Z", reason: "Creation", message: "Creation of CR"}, {type: "Booted", status: "False", observedGeneration: 1, lastTransitionTime: "1970-01-01T00:00:00Z", reason: "Creation", message: "Creation of CR"}, {type: "VmopAgentConnected", status: "False", observedGeneration: 1, lastTransitionTime: "1970-01-01T00:00:00Z", reason: "Creation", message: "Creation of CR"}, {type: "UserLoggedIn", status: "False", observedGeneration: 1, lastTransitionTime: "1970-01-01T00:00:00Z", reason: "Creation", message: "Creation of CR"}, {type: "ConsoleConnected", status: "False", observedGeneration: 1, lastTransitionTime: "1970-01-01T00:00:00Z", reason: "Creation", message: "Creation of CR"}}
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// AwaitingChange is one change that waits for a restart.
+type AwaitingChange struct {
+	// operation is what happens to the value at the path.
+	// +kubebuilder:validation:Enum=add;remove;replace
+	// +kubebuilder:validation:Required
+	Operation string `json:"operation"`
+	// path is the JSON path of the changed field, such as
+	// spec.vm.disks[0].bootindex.
+	// +kubebuilder:validation:Required
+	Path string `json:"path"`
+	// currentValue is what the running machine has.
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	CurrentValue *runtime.RawExtension `json:"currentValue,omitempty"`
+	// desiredValue is what it will have.
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	DesiredValue *runtime.RawExtension `json:"desiredValue,omitempty"`
+}
+
+// The operations of an [AwaitingChange].
+const (
+	// OperationAdd means that the running machine has no value at the path.
+	OperationAdd = "add"
+	// OperationRemove means that the specification has none any more.
+	OperationRemove = "remove"
+	// OperationReplace means that both have one and they differ.
+	OperationReplace = "replace"
+)
+
+// Assignment says whom a machine of a pool is assigned to.
+type Assignment struct {
+	// pool is the name of the pool that assigned the machine.
+	// +optional
+	Pool string `json:"pool,omitempty"`
+	// user is the user whom it is assigned to.
+	// +optional
+	User string `json:"user,omitempty"`
+	// lastUsed is when the user last used it, an instant of RFC 3339.
+	// +optional
+	LastUsed string `json:"lastUsed,omitempty"`
+}
+
+// Condition is one aspect of a machine's state. Its fields are those of
+// [metav1.Condition] in the same order, so that one converts to the other
+// (metav1.Condition(c)); only the defaults of status and message differ,
+// because VM-Operator's runner may leave them out.
+type Condition struct {
+	// type is the name of the aspect.
+	// +kubebuilder:validation:Required
+	Type string `json:"type"`
+	// status is True, False or Unknown.
+	// +kubebuilder:default=Unknown
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:Enum=True;False;Unknown
+	Status metav1.ConditionStatus `json:"status"`
+	// observedGeneration is the generation of the specification that the
+	// condition was found for.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// lastTransitionTime is when status last changed.
+	// +kubebuilder:validation:Required
+	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
+	// reason is one word that says why.
+	// +kubebuilder:validation:Required
+	Reason string `json:"reason"`
+	// message says why to people.
+	// +kubebuilder:default=""
+	// +kubebuilder:validation:Required
+	Message string `json:"message"`
+}
+
+// The types of condition that every machine has, in the order of the defaults.
+const (
+	// ConditionRunning is True while QEMU runs.
+	ConditionRunning = "Running"
+	// ConditionBooted is True once the guest's system is up.
+	ConditionBooted = "Booted"
+	// ConditionVmopAgentConnected is True while the agent in the guest is.
+	ConditionVmopAgentConnected = "VmopAgentConnected"
+	// ConditionUserLoggedIn is True while the wanted user is logged in.
+	ConditionUserLoggedIn = "UserLoggedIn"
+	// ConditionConsoleConnected is True while a viewer is connected.
+	ConditionConsoleConnected = "ConsoleConnected"
+)
+
+// Reasons of the conditions. VM-Operator's users match on them.
+const (
+	// ReasonCreation is the reason of all conditions of a new machine.
+	ReasonCreation = "Creation"
+	// ReasonRunnerStarted means that the runner prepares the machine.
+	ReasonRunnerStarted = "RunnerStarted"
+	// ReasonVMStarted means that QEMU runs and the guest boots.
+	ReasonVMStarted = "VmStarted"
+	// ReasonVMBooted means that the guest's system is up.
+	ReasonVMBooted = "VmBooted"
+	// ReasonVMTerminating means that the machine is being stopped.
+	ReasonVMTerminating = "VmTerminating"
+	// ReasonVMStopped means that it has stopped.
+	ReasonVMStopped = "VmStopped"
+	// ReasonVmopAgentStarted means that the agent in the guest answered.
+	ReasonVmopAgentStarted = "VmopAgentStarted"
+	// ReasonVmopAgentDisconnected means that the agent is not there.
+	ReasonVmopAgentDisconnected = "VmopAgentDisconnected"
+	// ReasonNotRequested means that nobody is to be logged in.
+	ReasonNotRequested = "NotRequested"
+	// ReasonProcessing means that the login was asked for.
+	ReasonProcessing = "Processing"
+	// ReasonLoggedIn means that the login was confirmed.
+	ReasonLoggedIn = "LoggedIn"
+	// ReasonConnected means that a viewer has connected.
+	ReasonConnected = "Connected"
+	// ReasonDisconnected means that it has gone.
+	ReasonDisconnected = "Disconnected"
+)

@@ -1,0 +1,253 @@
+package spec
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Validate reports everything that is wrong with a machine's name and
+// specification, or nothing. Fields without a value are judged by their
+// default; the machine itself is not changed. The status is not looked at.
+//
+// A machine without findings has a pod that Kubernetes takes and, as far as
+// that can be told without files and devices, a command line that QEMU takes.
+func Validate(vm *VirtualMachine) field.ErrorList {
+	vm = vm.DeepCopy()
+	Default(vm)
+	var errs field.ErrorList
+	errs = append(errs, validateMachineName(&vm.ObjectMeta)...)
+	errs = append(errs, validateSpec(&vm.Spec, vm.Name, field.NewPath("spec"))...)
+	return errs
+}
+
+// ValidatePool is [Validate] for a pool.
+func ValidatePool(pool *VmPool) field.ErrorList {
+	pool = pool.DeepCopy()
+	DefaultPool(pool)
+	var errs field.ErrorList
+	meta := field.NewPath("metadata")
+	if pool.Name == "" {
+		errs = append(errs, field.Required(meta.Child("name"), "a pool needs a name"))
+	} else {
+		errs = append(errs, invalid(meta.Child("name"), pool.Name, validation.IsDNS1123Subdomain)...)
+	}
+	errs = append(errs, validateNamespace(&pool.ObjectMeta)...)
+
+	path := field.NewPath("spec")
+	if _, err := ParseRetention(pool.Spec.Retention); err != nil {
+		errs = append(errs, field.Invalid(path.Child("retention"), pool.Spec.Retention, err.Error()))
+	}
+	if pool.Spec.Permissions == nil {
+		errs = append(errs, field.Required(path.Child("permissions"), "write [] if nobody has any"))
+	}
+	for i, p := range pool.Spec.Permissions {
+		at := path.Child("permissions").Index(i)
+		errs = append(errs, validateSubject(p.User, p.Role, at)...)
+		for j, a := range p.May {
+			errs = append(errs, oneOf(at.Child("may").Index(j), a,
+				PoolActionStart, PoolActionStop, PoolActionReset, PoolActionAccessConsole, PoolActionAll)...)
+		}
+	}
+	return errs
+}
+
+// validateMachineName checks the name for all that it becomes: the name of a
+// Service, which is the strictest (a DNS label that starts with a letter), of
+// pod, container and ConfigMap, and the value of a label.
+func validateMachineName(meta *metav1.ObjectMeta) field.ErrorList {
+	path := field.NewPath("metadata", "name")
+	var errs field.ErrorList
+	switch {
+	case meta.Name == "":
+		errs = append(errs, field.Required(path, "a machine needs a name, which also its pod and its disks are called by"))
+	default:
+		errs = append(errs, invalid(path, meta.Name, validation.IsDNS1035Label)...)
+	}
+	return append(errs, validateNamespace(meta)...)
+}
+
+func validateNamespace(meta *metav1.ObjectMeta) field.ErrorList {
+	if meta.Namespace == "" {
+		return nil
+	}
+	return invalid(field.NewPath("metadata", "namespace"), meta.Namespace, validation.IsDNS1123Label)
+}
+
+func validateSpec(s *VirtualMachineSpec, name string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	errs = append(errs, validateImage(s.Image, path.Child("image"))...)
+	if s.Resources != nil {
+		errs = append(errs, validateResources(s.Resources, path.Child("resources"))...)
+	}
+	if s.NodeName != "" {
+		errs = append(errs, invalid(path.Child("nodeName"), s.NodeName, validation.IsDNS1123Subdomain)...)
+	}
+	errs = append(errs, validateLabels(s.NodeSelector, path.Child("nodeSelector"))...)
+	if src := s.RunnerTemplate.Source; src != "" {
+		errs = append(errs, validateFile(src, "the template directory", path.Child("runnerTemplate", "source"))...)
+	}
+	if lb := s.LoadBalancerService; lb != nil {
+		errs = append(errs, validateLabels(withoutNull(lb.Labels), path.Child("loadBalancerService", "labels"))...)
+		errs = append(errs, validateKeys(lb.Annotations, path.Child("loadBalancerService", "annotations"))...)
+	}
+	if s.CloudInit != nil {
+		errs = append(errs, validateCloudInit(s.CloudInit, path.Child("cloudInit"))...)
+	}
+	for i, p := range s.Permissions {
+		at := path.Child("permissions").Index(i)
+		errs = append(errs, validateSubject(p.User, p.Role, at)...)
+		for j, a := range p.May {
+			errs = append(errs, oneOf(at.Child("may").Index(j), a,
+				ActionStart, ActionStop, ActionReset, ActionAccessConsole, ActionTakeConsole, ActionAll)...)
+		}
+	}
+	for i, pool := range s.Pools {
+		errs = append(errs, invalid(path.Child("pools").Index(i), pool, validation.IsDNS1123Subdomain)...)
+	}
+	if strings.ContainsRune(s.LoggingProperties, 0) {
+		errs = append(errs, field.Invalid(path.Child("loggingProperties"), s.LoggingProperties, "must not contain NUL bytes"))
+	}
+	return append(errs, validateMachine(&s.VM, name, path.Child("vm"))...)
+}
+
+func validateImage(image *RunnerImage, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	switch {
+	case image.Source != "" && (image.Repository != "" || image.Path != ""):
+		errs = append(errs, field.Invalid(path, image.Source, "has source as well as repository or path; give either source, or repository and path"))
+	case image.Source == "" && image.Repository == "" && image.Path == "":
+		errs = append(errs, field.Required(path.Child("source"), "give either source, or repository and path; without image the default is used"))
+	case image.Source == "" && image.Path == "":
+		errs = append(errs, field.Required(path.Child("path"), "repository goes with path"))
+	case image.Source == "" && image.Repository == "":
+		errs = append(errs, field.Required(path.Child("repository"), "path goes with repository"))
+	}
+	for _, part := range []struct{ name, value string }{
+		{"source", image.Source}, {"repository", image.Repository}, {"path", image.Path}, {"version", image.Version},
+	} {
+		if strings.ContainsFunc(part.value, isBlankOrControl) {
+			errs = append(errs, field.Invalid(path.Child(part.name), part.value, "must not contain spaces or control characters"))
+		}
+	}
+	if image.PullPolicy != "" {
+		errs = append(errs, oneOf(path.Child("pullPolicy"), image.PullPolicy,
+			corev1.PullAlways, corev1.PullNever, corev1.PullIfNotPresent)...)
+	}
+	return errs
+}
+
+func validateResources(r *corev1.ResourceRequirements, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, part := range []struct {
+		name string
+		list corev1.ResourceList
+	}{{"limits", r.Limits}, {"requests", r.Requests}} {
+		for _, key := range sortedKeys(part.list) {
+			at := path.Child(part.name).Key(string(key))
+			q := part.list[key]
+			errs = append(errs, invalid(at, string(key), validation.IsQualifiedName)...)
+			if q.Sign() < 0 {
+				errs = append(errs, field.Invalid(at, q.String(), "must not be negative"))
+			}
+		}
+	}
+	for _, key := range sortedKeys(r.Requests) {
+		request := r.Requests[key]
+		if limit, ok := r.Limits[key]; ok && request.Cmp(limit) > 0 {
+			errs = append(errs, field.Invalid(path.Child("requests").Key(string(key)), request.String(),
+				"must not be greater than the limit "+limit.String()))
+		}
+	}
+	return errs
+}
+
+func validateCloudInit(c *CloudInit, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, key := range sortedKeys(c.MetaData) {
+		at := path.Child("metaData").Key(key)
+		if key == "" {
+			errs = append(errs, field.Invalid(at, key, "the key must not be empty"))
+		}
+		if strings.ContainsRune(key, 0) || strings.ContainsRune(c.MetaData[key], 0) {
+			errs = append(errs, field.Invalid(at, c.MetaData[key], "must not contain NUL bytes"))
+		}
+	}
+	errs = append(errs, validateRawObject(c.UserData, path.Child("userData"))...)
+	return append(errs, validateRawObject(c.NetworkConfig, path.Child("networkConfig"))...)
+}
+
+// validateRawObject checks that raw JSON is an object. The bytes themselves
+// are not shown: user data often holds passwords.
+func validateRawObject(raw *runtime.RawExtension, path *field.Path) field.ErrorList {
+	if raw == nil {
+		return nil
+	}
+	if data := bytes.TrimSpace(raw.Raw); len(data) == 0 || data[0] != '{' || !json.Valid(data) {
+		return field.ErrorList{field.TypeInvalid(path, "(not shown)", "must be a mapping; for a script use the key runcmd or write_files")}
+	}
+	return nil
+}
+
+func validateSubject(user, role string, path *field.Path) field.ErrorList {
+	switch {
+	case user == "" && role == "":
+		return field.ErrorList{field.Required(path, "give exactly one of user and role; there is none")}
+	case user != "" && role != "":
+		return field.ErrorList{field.Invalid(path, user+", "+role, "give exactly one of user and role; there are both")}
+	case user != "":
+		return validateLine(user, path.Child("user"))
+	}
+	return validateLine(role, path.Child("role"))
+}
+
+// validateLabels checks keys and values as the API server does for labels.
+func validateLabels(labels map[string]string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, key := range sortedKeys(labels) {
+		errs = append(errs, invalid(path.Key(key), key, validation.IsQualifiedName)...)
+		errs = append(errs, invalid(path.Key(key), labels[key], validation.IsValidLabelValue)...)
+	}
+	return errs
+}
+
+// validateKeys checks the keys of annotations, which may have capitals in their
+// prefix.
+func validateKeys[V any](m map[string]V, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, key := range sortedKeys(m) {
+		errs = append(errs, invalid(path.Key(key), key, func(s string) []string {
+			return validation.IsQualifiedName(strings.ToLower(s))
+		})...)
+	}
+	return errs
+}
+
+func withoutNull(m map[string]*string) map[string]string {
+	out := make(map[string]string, len(m))
+	for key, value := range m {
+		out[key] = ""
+		if value != nil {
+			out[key] = *value
+		}
+	}
+	return out
+}
+
+// validateBytes checks an amount of memory or storage.
+func validateBytes(q resource.Quantity, path *field.Path) field.ErrorList {
+	if q.Sign() <= 0 {
+		return field.ErrorList{field.Invalid(path, q.String(), "must be greater than zero")}
+	}
+	if whole := resource.NewQuantity(q.Value(), resource.DecimalSI); q.Cmp(*whole) != 0 {
+		return field.ErrorList{field.Invalid(path, q.String(), "must be a whole number of bytes of at most 2^63-1; the suffix m means a thousandth, M means 10^6 and Mi 2^20")}
+	}
+	return nil
+}

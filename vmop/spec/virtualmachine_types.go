@@ -1,0 +1,219 @@
+package spec
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// VirtualMachine declares one virtual machine that runs in QEMU.
+//
+// Its name becomes the name of a pod, a ConfigMap and a Service and the value
+// of a label, so it has to be a DNS label that starts with a letter.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=vms,singular=vm,scope=Namespaced
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.status.nodeName`
+// +kubebuilder:printcolumn:name="Address",type=string,JSONPath=`.status.ipAddress`
+// +kubebuilder:printcolumn:name="CPUs",type=integer,priority=1,JSONPath=`.status.cpus`
+// +kubebuilder:printcolumn:name="Memory",type=string,priority=1,JSONPath=`.status.ram`
+// +kubebuilder:printcolumn:name="Need restart",type=string,priority=1,JSONPath=`.status.restartAwaitingChanges[*].path`
+// +kubebuilder:printcolumn:name="Agent",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="VmopAgentConnected")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS label of at most 63 characters that starts with a letter"
+type VirtualMachine struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is the wanted machine.
+	// +kubebuilder:validation:Required
+	Spec VirtualMachineSpec `json:"spec"`
+	// status is what the operator and the runner observed.
+	// +kubebuilder:default={}
+	// +optional
+	Status VirtualMachineStatus `json:"status,omitempty,omitzero"`
+}
+
+// VirtualMachineList is a list of virtual machines.
+//
+// +kubebuilder:object:root=true
+type VirtualMachineList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the machines.
+	Items []VirtualMachine `json:"items"`
+}
+
+// VirtualMachineSpec is the wanted state of a machine: what runs it, who may
+// use it and, under vm, the machine itself.
+type VirtualMachineSpec struct {
+	// image is the image of the runner, the program that supervises QEMU:
+	// either source or both repository and path.
+	// +kubebuilder:default={source: "ghcr.io/mnlipp/org.jdrupes.vmoperator.runner.qemu-arch:latest"}
+	// +optional
+	Image *RunnerImage `json:"image,omitempty"`
+	// resources are the resources of the runner's container. If they are
+	// given, the operator computes none from currentCpus and currentRam.
+	// +optional
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+	// nodeName binds the pod to a node and bypasses the scheduler.
+	// +optional
+	NodeName string `json:"nodeName,omitempty"`
+	// nodeSelector selects nodes by their labels.
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	// affinity is the pod's affinity to nodes and other pods.
+	// +optional
+	Affinity *corev1.Affinity `json:"affinity,omitempty"`
+	// runnerTemplate selects the template of the QEMU command line.
+	// +kubebuilder:default={}
+	// +optional
+	RunnerTemplate *RunnerTemplate `json:"runnerTemplate,omitempty"`
+	// guestShutdownStops chooses what a power-off from inside the guest means:
+	// true sets vm.state to Stopped, false (the default) starts the machine
+	// again.
+	// +kubebuilder:default=false
+	// +optional
+	GuestShutdownStops bool `json:"guestShutdownStops,omitempty"`
+	// loadBalancerService adds to the metadata of the machine's load balancer
+	// service. An empty object turns the service off for this machine.
+	// +optional
+	LoadBalancerService *LoadBalancerService `json:"loadBalancerService,omitempty"`
+	// cloudInit is the data for cloud-init. Its presence, even as an empty
+	// object, gives the machine a NoCloud seed disk.
+	// +optional
+	CloudInit *CloudInit `json:"cloudInit,omitempty"`
+	// permissions say who may do what with the machine.
+	// +listType=atomic
+	// +optional
+	Permissions []Permission `json:"permissions,omitempty"`
+	// pools are the names of the pools in the same namespace that the machine
+	// is a member of.
+	// +kubebuilder:default={}
+	// +listType=atomic
+	// +optional
+	Pools []string `json:"pools,omitempty"`
+	// loggingProperties replaces the file logging.properties in the runner's
+	// configuration.
+	// +optional
+	LoggingProperties string `json:"loggingProperties,omitempty"`
+	// vm is the machine itself.
+	// +kubebuilder:validation:Required
+	VM Machine `json:"vm"`
+}
+
+// RunnerImage names the container image of the runner, either by source alone
+// or by repository, path and possibly version.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.source) ? !has(self.repository) && !has(self.path) : has(self.repository) && has(self.path)",message="give either source, or repository and path"
+type RunnerImage struct {
+	// source is the full image reference, used as it is.
+	// +optional
+	Source string `json:"source,omitempty"`
+	// repository is the registry and possibly the project, such as ghcr.io.
+	// +optional
+	Repository string `json:"repository,omitempty"`
+	// path is the image's path in the repository.
+	// +optional
+	Path string `json:"path,omitempty"`
+	// version is the image's tag; without it there is none.
+	// +optional
+	Version string `json:"version,omitempty"`
+	// pullPolicy says when the node pulls the image. Without it the
+	// Kubernetes default applies.
+	// +kubebuilder:validation:Enum=Always;Never;IfNotPresent
+	// +optional
+	PullPolicy corev1.PullPolicy `json:"pullPolicy,omitempty"`
+}
+
+// RunnerTemplate selects the template of the QEMU command line.
+type RunnerTemplate struct {
+	// source is the file name of the template, resolved by the runner against
+	// its template directory. Without it the built-in machine is used.
+	// +optional
+	Source string `json:"source,omitempty"`
+	// update makes the runner take the template anew on every start; with
+	// false the copy of the first start is kept.
+	// +kubebuilder:default=true
+	// +optional
+	Update *bool `json:"update,omitempty"`
+}
+
+// LoadBalancerService holds the per-machine metadata of the load balancer
+// service. It is merged over the operator's own; a null value deletes a key.
+type LoadBalancerService struct {
+	// labels are added to the service's labels; null deletes one.
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Labels map[string]*string `json:"labels,omitempty"`
+	// annotations are added to the service's annotations; null deletes one.
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Annotations map[string]*string `json:"annotations,omitempty"`
+}
+
+// CloudInit is the data that the guest's cloud-init reads from a NoCloud seed.
+type CloudInit struct {
+	// metaData becomes the file meta-data. The operator adds instance-id and
+	// local-hostname if they are missing.
+	// +optional
+	MetaData map[string]string `json:"metaData,omitempty"`
+	// userData becomes the file user-data, behind the line "#cloud-config".
+	// It is passed on as it was written: order of keys and form of numbers
+	// are kept.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	UserData *runtime.RawExtension `json:"userData,omitempty"`
+	// networkConfig becomes the file network-config, in cloud-init's version 1
+	// or 2. It is passed on as it was written.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	NetworkConfig *runtime.RawExtension `json:"networkConfig,omitempty"`
+}
+
+// Permission grants actions on a machine to a user or to a role.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.user) != has(self.role)",message="give exactly one of user and role"
+type Permission struct {
+	// user is the name of the user who is granted the actions.
+	// +optional
+	User string `json:"user,omitempty"`
+	// role is the role whose users are granted the actions.
+	// +optional
+	Role string `json:"role,omitempty"`
+	// may are the granted actions.
+	// +kubebuilder:default={}
+	// +listType=atomic
+	// +optional
+	May []Action `json:"may,omitempty"`
+}
+
+// Action is something that a user may do with a machine.
+//
+// +kubebuilder:validation:Enum=start;stop;reset;accessConsole;takeConsole;*
+type Action string
+
+// The actions of a [Permission].
+const (
+	// ActionStart is to start the machine.
+	ActionStart Action = "start"
+	// ActionStop is to stop it.
+	ActionStop Action = "stop"
+	// ActionReset is to reset it.
+	ActionReset Action = "reset"
+	// ActionAccessConsole is to open the console while no one else uses it.
+	ActionAccessConsole Action = "accessConsole"
+	// ActionTakeConsole is to open the console even if somebody else uses it;
+	// it includes ActionAccessConsole.
+	ActionTakeConsole Action = "takeConsole"
+	// ActionAll stands for all the others.
+	ActionAll Action = "*"
+)
