@@ -44,7 +44,7 @@ type Spice struct {
 	// usbRedirects is the number of USB devices that a viewer can hand over.
 	// +kubebuilder:default=2
 	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=64
+	// +kubebuilder:validation:Maximum=14
 	// +optional
 	UsbRedirects *int32 `json:"usbRedirects,omitempty"`
 }

@@ -107,7 +107,7 @@ type Machine struct {
 	// which the guest sees them and, if no disk has a bootindex, the order in
 	// which it tries to boot.
 	// +kubebuilder:default={}
-	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:MaxItems=118
 	// +listType=atomic
 	// +optional
 	Disks []Disk `json:"disks,omitempty"`

@@ -40,8 +40,18 @@ func DiskName(disks []Disk, index int) string {
 	return fmt.Sprintf("disk-%d", n)
 }
 
+// What the standard machine has places for: ports of the SATA controller for CD drives, PCI addresses.
+const (
+	maxCDs    = 6
+	maxClaims = 112
+)
+
 func validateDisks(disks []Disk, vmName string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	var cds int
+	if n := len(disks); n > maxClaims+maxCDs {
+		errs = append(errs, field.TooMany(path, n, maxClaims+maxCDs))
+	}
 	claims := map[string]*field.Path{}
 	boot := map[int32]*field.Path{}
 	once := func(claim string, at *field.Path, value string) {
@@ -72,6 +82,9 @@ func validateDisks(disks []Disk, vmName string, path *field.Path) field.ErrorLis
 			}
 		}
 		if c := d.Cdrom; c != nil {
+			if cds++; cds == maxCDs+1 {
+				errs = append(errs, field.TooMany(at, cds, maxCDs))
+			}
 			errs = append(errs, validateImageName(c.Image, at.Child("cdrom", "image"))...)
 		}
 		if d.Bootindex == nil {

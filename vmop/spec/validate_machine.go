@@ -23,7 +23,9 @@ const (
 	// maxPowerdownTimeout is what milliseconds in 31 bits can hold.
 	maxPowerdownTimeout = 2147483
 	maxOutputs          = 16
-	maxUsbRedirects     = 64
+	// maxUsbRedirects are the ports of the machine's USB controller that the
+	// tablet leaves.
+	maxUsbRedirects = 14
 )
 
 func validateMachine(m *Machine, name string, path *field.Path) field.ErrorList {
