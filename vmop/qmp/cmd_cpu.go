@@ -1,0 +1,55 @@
+package qmp
+
+// CPUProps tell where in the machine a CPU is, as QEMU's property names and
+// values: "socket-id", "die-id", "core-id", "thread-id", "node-id" and what
+// newer versions add. All of them belong, unchanged, into the DeviceAdd that
+// plugs the CPU.
+type CPUProps map[string]int64
+
+// QueryCPUsFast asks for the virtual CPUs that are plugged.
+type QueryCPUsFast struct{}
+
+// QMP implements Command.
+func (QueryCPUsFast) QMP() (string, []CPUInfo) { return "query-cpus-fast", nil }
+
+// CPUInfo describes one virtual CPU.
+type CPUInfo struct {
+	CPUIndex int      `json:"cpu-index"`
+	QOMPath  string   `json:"qom-path"`  // "/machine/peripheral/ID" if it was plugged with an id
+	ThreadID int      `json:"thread-id"` // of the host's thread, for pinning
+	Props    CPUProps `json:"props"`
+	Target   string   `json:"target"` // architecture
+}
+
+// QueryHotpluggableCPUs asks for the places for CPUs, taken or free.
+type QueryHotpluggableCPUs struct{}
+
+// QMP implements Command.
+func (QueryHotpluggableCPUs) QMP() (string, []HotpluggableCPU) {
+	return "query-hotpluggable-cpus", nil
+}
+
+// HotpluggableCPU is a place for a CPU.
+type HotpluggableCPU struct {
+	Type       string   `json:"type"`        // driver for DeviceAdd
+	VCPUsCount int      `json:"vcpus-count"` // virtual CPUs that come with it
+	Props      CPUProps `json:"props"`
+	QOMPath    string   `json:"qom-path"` // empty while the place is free
+}
+
+// QueryCPUDefinitions asks for the CPU models that this QEMU has.
+type QueryCPUDefinitions struct{}
+
+// QMP implements Command.
+func (QueryCPUDefinitions) QMP() (string, []CPUDefinition) { return "query-cpu-definitions", nil }
+
+// CPUDefinition describes a CPU model.
+type CPUDefinition struct {
+	Name                string   `json:"name"`                 // for -cpu
+	MigrationSafe       bool     `json:"migration-safe"`       // means the same on each host
+	Static              bool     `json:"static"`               // does not depend on the machine type
+	UnavailableFeatures []string `json:"unavailable-features"` // what this host cannot give it; empty if it runs
+	Typename            string   `json:"typename"`             // QOM type
+	AliasOf             string   `json:"alias-of"`
+	Deprecated          bool     `json:"deprecated"`
+}

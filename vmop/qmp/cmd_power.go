@@ -1,0 +1,48 @@
+package qmp
+
+// SystemReset resets the machine at once, as its reset button would. A RESET
+// event follows.
+type SystemReset struct{}
+
+// QMP implements Command.
+func (SystemReset) QMP() (string, None) { return "system_reset", None{} }
+
+// SystemPowerdown asks the guest to power off, as its power button would. The
+// guest may ignore it: only a SHUTDOWN event tells that it did not, so the wait
+// for that must be bounded.
+type SystemPowerdown struct{}
+
+// QMP implements Command.
+func (SystemPowerdown) QMP() (string, None) { return "system_powerdown", None{} }
+
+// SystemWakeup wakes a guest that has suspended itself.
+type SystemWakeup struct{}
+
+// QMP implements Command.
+func (SystemWakeup) QMP() (string, None) { return "system_wakeup", None{} }
+
+// Stop pauses the virtual CPUs.
+type Stop struct{}
+
+// QMP implements Command.
+func (Stop) QMP() (string, None) { return "stop", None{} }
+
+// Cont starts or continues the virtual CPUs.
+type Cont struct{}
+
+// QMP implements Command.
+func (Cont) QMP() (string, None) { return "cont", None{} }
+
+// Quit ends QEMU at once. The connection is lost soon after, possibly before
+// the reply is read.
+type Quit struct{}
+
+// QMP implements Command.
+func (Quit) QMP() (string, None) { return "quit", None{} }
+
+// InjectNMI sends a non-maskable interrupt to the guest, which makes many
+// guests write a crash dump.
+type InjectNMI struct{}
+
+// QMP implements Command.
+func (InjectNMI) QMP() (string, None) { return "inject-nmi", None{} }

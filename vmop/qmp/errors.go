@@ -1,0 +1,101 @@
+package qmp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Reasons for which a connection ends, and with it every call and every
+// subscription on it. They are found with errors.Is in the error of a call, in
+// Client.Err and in the error of Subscription.Next.
+var (
+	// ErrClosed says that Client.Close was called.
+	ErrClosed = errors.New("monitor connection closed")
+
+	// ErrDisconnected says that the other side went away, as QEMU does when it
+	// exits. The error also wraps what the socket said, io.EOF for an orderly end.
+	ErrDisconnected = errors.New("monitor connection lost")
+
+	// ErrProtocol says that the other side sent something that is not QMP, so
+	// that nothing that follows can be attributed any more.
+	ErrProtocol = errors.New("not the QMP protocol")
+
+	// ErrTooLarge says that a message exceeded Options.MaxMessage.
+	ErrTooLarge = errors.New("message exceeds the size limit")
+
+	// ErrPartialWrite says that a command was cut off in the middle because its
+	// context ended while the other side did not read. What follows would be
+	// read as the rest of that command, so the connection is given up.
+	ErrPartialWrite = errors.New("command written only in part")
+)
+
+// Reasons for which a single call or subscription cannot be served. The
+// connection stays usable.
+var (
+	// ErrNoGreeting says that the monitor accepted the connection and then kept
+	// silent. QEMU does that while another client holds the monitor, because one
+	// monitor serves one client at a time.
+	ErrNoGreeting = errors.New("no greeting from the monitor, another client may hold it")
+
+	// ErrNoOutOfBand says that out-of-band execution was requested on a
+	// connection that has not negotiated it, see Options.OOB.
+	ErrNoOutOfBand = errors.New("out-of-band execution is not enabled on this connection")
+
+	// ErrNoFiles says that a file was to be passed over a connection that is not
+	// a Unix socket.
+	ErrNoFiles = errors.New("this connection cannot pass files")
+
+	// ErrSubscriptionClosed is what Subscription.Next returns after
+	// Subscription.Close.
+	ErrSubscriptionClosed = errors.New("subscription closed")
+)
+
+// Error is QEMU's refusal of a command: its error class and its description,
+// which is meant for people and changes between versions.
+//
+// Classes are open: QEMU may introduce new ones. errors.Is matches the fields
+// that are set in the target, so errors.Is(err, &qmp.Error{Class: "X"}) works
+// for classes that have no variable here.
+type Error struct {
+	Command string // name of the refused command
+	Class   string // QapiErrorClass, such as "GenericError"
+	Desc    string // description for people
+}
+
+// The error classes of QEMU's QAPI schema (qapi/error.json) that callers act
+// upon. All other refusals carry the class "GenericError".
+var (
+	ErrGeneric         = &Error{Class: "GenericError"}
+	ErrCommandNotFound = &Error{Class: "CommandNotFound"}
+	ErrDeviceNotActive = &Error{Class: "DeviceNotActive"}
+	ErrDeviceNotFound  = &Error{Class: "DeviceNotFound"}
+)
+
+// Error names the command, QEMU's description and, unless it is the generic
+// one, the class.
+func (e *Error) Error() string {
+	if e.Class == "" || e.Class == "GenericError" {
+		return fmt.Sprintf("qmp: %s: %s", e.Command, e.Desc)
+	}
+	return fmt.Sprintf("qmp: %s: %s (%s)", e.Command, e.Desc, e.Class)
+}
+
+// Is reports whether target is an *Error whose set fields all equal those of e.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok &&
+		(t.Class == "" || t.Class == e.Class) &&
+		(t.Command == "" || t.Command == e.Command) &&
+		(t.Desc == "" || t.Desc == e.Desc)
+}
+
+// contextError returns why ctx ended: always its Err, and its cause if the
+// caller gave one.
+func contextError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if cause == nil || errors.Is(cause, err) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}

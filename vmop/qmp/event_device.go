@@ -1,0 +1,103 @@
+package qmp
+
+// DeviceTrayMovedEvent says that the tray of a removable drive was opened or
+// closed, by the guest or by a command.
+type DeviceTrayMovedEvent struct {
+	Device   string `json:"device"` // name of a -drive; empty with -blockdev
+	ID       string `json:"id"`     // id or QOM path of the guest's device
+	TrayOpen bool   `json:"tray-open"`
+}
+
+// QMPEvent implements EventData.
+func (DeviceTrayMovedEvent) QMPEvent() string { return "DEVICE_TRAY_MOVED" }
+
+// BalloonChangeEvent says that the balloon has changed. QEMU sends at most one
+// per second, the last state among them.
+type BalloonChangeEvent struct {
+	Actual int64 `json:"actual"` // bytes left to the guest
+}
+
+// QMPEvent implements EventData.
+func (BalloonChangeEvent) QMPEvent() string { return "BALLOON_CHANGE" }
+
+// VSerPortChangeEvent says that the guest has opened or closed a virtio-serial
+// port, such as an agent that starts or ends.
+type VSerPortChangeEvent struct {
+	ID   string `json:"id"` // of the port's device
+	Open bool   `json:"open"`
+}
+
+// QMPEvent implements EventData.
+func (VSerPortChangeEvent) QMPEvent() string { return "VSERPORT_CHANGE" }
+
+// DeviceDeletedEvent says that a device is unplugged and gone. It comes for
+// each device in a tree that goes away.
+type DeviceDeletedEvent struct {
+	Device string `json:"device"` // id, empty if it had none
+	Path   string `json:"path"`   // QOM path
+}
+
+// QMPEvent implements EventData.
+func (DeviceDeletedEvent) QMPEvent() string { return "DEVICE_DELETED" }
+
+// DeviceUnplugGuestErrorEvent says that the guest refused to let a device go.
+type DeviceUnplugGuestErrorEvent struct {
+	Device string `json:"device"` // id, empty if it has none
+	Path   string `json:"path"`   // QOM path
+}
+
+// QMPEvent implements EventData.
+func (DeviceUnplugGuestErrorEvent) QMPEvent() string { return "DEVICE_UNPLUG_GUEST_ERROR" }
+
+// MemUnplugErrorEvent says that a DIMM could not be unplugged. Newer versions
+// of QEMU send DEVICE_UNPLUG_GUEST_ERROR too.
+type MemUnplugErrorEvent struct {
+	Device string `json:"device"`
+	Msg    string `json:"msg"`
+}
+
+// QMPEvent implements EventData.
+func (MemUnplugErrorEvent) QMPEvent() string { return "MEM_UNPLUG_ERROR" }
+
+// MemoryDeviceSizeChangeEvent says that the guest has grown or shrunk a
+// virtio-mem device. QEMU sends at most one per second and device.
+type MemoryDeviceSizeChangeEvent struct {
+	ID      string `json:"id"`   // empty if it has none
+	Size    int64  `json:"size"` // bytes
+	QOMPath string `json:"qom-path"`
+}
+
+// QMPEvent implements EventData.
+func (MemoryDeviceSizeChangeEvent) QMPEvent() string { return "MEMORY_DEVICE_SIZE_CHANGE" }
+
+// ACPIDeviceOSTEvent carries what the guest reports by ACPI about a device that
+// is plugged or unplugged.
+type ACPIDeviceOSTEvent struct {
+	Info ACPIOSTInfo `json:"info"`
+}
+
+// QMPEvent implements EventData.
+func (ACPIDeviceOSTEvent) QMPEvent() string { return "ACPI_DEVICE_OST" }
+
+// ACPIOSTInfo is an OSPM status report. The meaning of source and status is
+// given by the ACPI specification, "_OST (OSPM Status Indication)".
+type ACPIOSTInfo struct {
+	Device   string `json:"device"` // id, empty if it has none
+	Slot     string `json:"slot"`
+	SlotType string `json:"slot-type"` // "DIMM" or "CPU"
+	Source   int64  `json:"source"`    // 1, 3 or 0x103: insertion, removal request, removal in progress
+	Status   int64  `json:"status"`    // 0 is success
+}
+
+// BlockIOErrorEvent says that an I/O request of the guest failed.
+type BlockIOErrorEvent struct {
+	Device    string `json:"device"` // name of a -drive; empty with -blockdev
+	NodeName  string `json:"node-name"`
+	Operation string `json:"operation"` // "read" or "write"
+	Action    string `json:"action"`    // "ignore", "report" or "stop"
+	NoSpace   bool   `json:"nospace"`   // the host's storage is full
+	Reason    string `json:"reason"`    // for people
+}
+
+// QMPEvent implements EventData.
+func (BlockIOErrorEvent) QMPEvent() string { return "BLOCK_IO_ERROR" }

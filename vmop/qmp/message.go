@@ -1,0 +1,180 @@
+package qmp
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// message is any line that QEMU may send: greeting, reply, refusal or event.
+// Its fields are the JSON texts of the members, nil if absent; they lie in the
+// line that was parsed.
+type message struct {
+	qmp       []byte
+	id        []byte
+	result    []byte // "return"
+	refusal   []byte // "error"
+	event     []byte
+	data      []byte
+	timestamp []byte
+}
+
+// parseMessage takes a line apart. It is called for whatever QEMU sends, so it
+// neither allocates nor decodes what may be of no interest to anybody.
+func parseMessage(line []byte) (message, error) {
+	var m message
+	if !json.Valid(line) || line[0] != '{' {
+		return m, fmt.Errorf("%w: not a JSON object: %s", ErrProtocol, excerpt(line))
+	}
+	eachMember(line, func(name, value []byte) {
+		switch string(name) {
+		case `"QMP"`:
+			m.qmp = value
+		case `"id"`:
+			m.id = value
+		case `"return"`:
+			m.result = value
+		case `"error"`:
+			m.refusal = value
+		case `"event"`:
+			m.event = value
+		case `"data"`:
+			m.data = value
+		case `"timestamp"`:
+			m.timestamp = value
+		}
+	})
+	kinds := 0
+	for _, member := range [...][]byte{m.qmp, m.result, m.refusal, m.event} {
+		if member != nil {
+			kinds++
+		}
+	}
+	if kinds != 1 {
+		return m, fmt.Errorf("%w: neither a greeting, a reply nor an event: %s", ErrProtocol, excerpt(line))
+	}
+	return m, nil
+}
+
+// eachMember calls f with the name, in quotes, and the value of each member of
+// a valid JSON object. It must not be used on anything else.
+func eachMember(object []byte, f func(name, value []byte)) {
+	rest := bytes.TrimLeft(object[1:], jsonSpace)
+	for rest[0] == '"' {
+		n := valueEnd(rest)
+		name := rest[:n]
+		rest = bytes.TrimLeft(rest[n:], jsonSpace)
+		rest = bytes.TrimLeft(rest[1:], jsonSpace) // after the colon
+		n = valueEnd(rest)
+		f(name, rest[:n])
+		rest = bytes.TrimLeft(rest[n:], jsonSpace)
+		rest = bytes.TrimLeft(rest[1:], jsonSpace) // after a comma or the brace
+		if len(rest) == 0 {
+			return
+		}
+	}
+}
+
+const jsonSpace = " \t\r\n"
+
+// valueEnd returns the length of the JSON value at the beginning of b. The
+// value is known to be valid and to be followed by something.
+func valueEnd(b []byte) int {
+	depth := 0
+	for i := 0; ; i++ {
+		switch b[i] {
+		case '"':
+			for i++; b[i] != '"'; i++ {
+				if b[i] == '\\' {
+					i++
+				}
+			}
+			if depth == 0 {
+				return i + 1
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 {
+				return i // the end of what encloses a number or a word
+			}
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		case ',', ' ', '\t', '\r', '\n':
+			if depth == 0 {
+				return i
+			}
+		}
+	}
+}
+
+func (m *message) greeting() (Greeting, error) {
+	var g Greeting
+	if err := json.Unmarshal(m.qmp, &g); err != nil {
+		return g, fmt.Errorf("%w: greeting: %w", ErrProtocol, err)
+	}
+	return g, nil
+}
+
+// callID returns the number under which the command was sent; ok is false if
+// the reply has none.
+func (m *message) callID() (id uint64, ok bool, err error) {
+	if m.id == nil {
+		return 0, false, nil
+	}
+	id, err = strconv.ParseUint(string(m.id), 10, 64)
+	if err != nil {
+		return 0, false, fmt.Errorf("%w: reply with foreign id %s", ErrProtocol, excerpt(m.id))
+	}
+	return id, true, nil
+}
+
+// reply returns the outcome of the command of that name, independent of the
+// line.
+func (m *message) reply(command string) (reply, error) {
+	if m.refusal == nil {
+		return reply{value: bytes.Clone(m.result)}, nil
+	}
+	var refusal struct {
+		Class string `json:"class"`
+		Desc  string `json:"desc"`
+	}
+	if err := json.Unmarshal(m.refusal, &refusal); err != nil {
+		return reply{}, fmt.Errorf("%w: refusal: %w", ErrProtocol, err)
+	}
+	return reply{err: &Error{Command: command, Class: refusal.Class, Desc: refusal.Desc}}, nil
+}
+
+// eventHead returns an event without its data, independent of the line.
+func (m *message) eventHead() (Event, error) {
+	var e Event
+	if err := json.Unmarshal(m.event, &e.Name); err != nil {
+		return e, fmt.Errorf("%w: event: %w", ErrProtocol, err)
+	}
+	// Both are -1 when the host could not tell the time (QMP specification).
+	at := struct {
+		Seconds      int64 `json:"seconds"`
+		Microseconds int64 `json:"microseconds"`
+	}{-1, -1}
+	if m.timestamp != nil {
+		if err := json.Unmarshal(m.timestamp, &at); err != nil {
+			return e, fmt.Errorf("%w: timestamp of event %s: %w", ErrProtocol, e.Name, err)
+		}
+	}
+	if at.Seconds >= 0 {
+		e.Timestamp = time.Unix(at.Seconds, at.Microseconds*1000)
+	}
+	return e, nil
+}
+
+// excerpt quotes the beginning of a message for an error text.
+func excerpt(b []byte) string {
+	const most = 80
+	if len(b) > most {
+		return strconv.Quote(string(b[:most])) + "..."
+	}
+	return strconv.Quote(string(b))
+}

@@ -1,0 +1,115 @@
+package qmp
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// pendingCalls are the commands whose replies have not arrived. The commands
+// are numbered in the order in which they are written.
+//
+// A command that is written while no other waits for its reply carries no id:
+// its reply is then the only one without, so it is as unmistakable as a number,
+// and the shorter command is executed sooner, see request. All others carry
+// their number.
+type pendingCalls struct {
+	calls  map[uint64]pendingCall
+	last   uint64 // number of the last command
+	silent uint64 // number of the pending command that carries no id, or 0
+}
+
+// pendingCall is a command whose reply has not arrived.
+type pendingCall struct {
+	name  string
+	reply chan reply // has one free place; nil once nobody waits for it any more
+	oob   bool
+	slot  bool // holds a token of Client.slots
+	file  bool // holds the token of Client.file
+}
+
+// reply is the outcome of a call.
+type reply struct {
+	value json.RawMessage
+	err   error
+}
+
+// add registers a call and returns its number, and the id to write, 0 for none.
+// Where commands may overtake each other, each gets an id.
+func (p *pendingCalls) add(call pendingCall, mayOvertake bool) (number, id uint64) {
+	p.last++
+	if len(p.calls) == 0 && !mayOvertake {
+		p.silent = p.last
+	} else {
+		id = p.last
+	}
+	p.calls[p.last] = call
+	return p.last, id
+}
+
+// remove takes a call out of the list.
+func (p *pendingCalls) remove(number uint64) (call pendingCall, ok bool) {
+	call, ok = p.calls[number]
+	delete(p.calls, number)
+	if number == p.silent {
+		p.silent = 0
+	}
+	return call, ok
+}
+
+// abandon keeps a call in the list although nobody waits for it any more: it
+// holds its tokens until QEMU has answered, and tells the late reply from one
+// that belongs to nobody.
+func (p *pendingCalls) abandon(number uint64) (ok bool) {
+	call, ok := p.calls[number]
+	if ok {
+		call.reply = nil
+		p.calls[number] = call
+	}
+	return ok
+}
+
+// answered removes and returns the call that m is the reply to.
+func (p *pendingCalls) answered(m *message) (pendingCall, error) {
+	number, hasID, err := m.callID()
+	if err != nil {
+		return pendingCall{}, err
+	}
+	switch {
+	case hasID && number == p.silent:
+		number = 0 // it has not been given that id
+	case !hasID && p.silent != 0:
+		number = p.silent
+	case !hasID && m.refusal != nil:
+		// QEMU cannot tell the id of a command that its parser refuses, for
+		// example because an argument is given twice. It reports that when the
+		// command's turn has come.
+		number = p.oldest()
+	}
+	call, ok := p.remove(number)
+	if !ok {
+		return call, fmt.Errorf("%w: reply to no command, id %s", ErrProtocol, excerpt(m.id))
+	}
+	return call, nil
+}
+
+// oldest returns the number of the in-band call that is next to be answered.
+func (p *pendingCalls) oldest() uint64 {
+	var oldest uint64
+	for number, call := range p.calls {
+		if !call.oob && (oldest == 0 || number < oldest) {
+			oldest = number
+		}
+	}
+	return oldest
+}
+
+// end removes all calls and tells those who wait why.
+func (p *pendingCalls) end(err error) {
+	for _, call := range p.calls {
+		if call.reply != nil {
+			call.reply <- reply{err: err}
+		}
+	}
+	clear(p.calls)
+	p.silent = 0
+}

@@ -1,0 +1,181 @@
+package qmp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Schema describes what this QEMU understands: the answer of query-qmp-schema,
+// as specified by qapi/introspect.json. It is the right thing to ask before
+// using a feature that not each version has.
+type Schema struct {
+	entities map[string]*SchemaEntity
+}
+
+// SchemaEntity is one command, event or type. Which fields are set depends on
+// MetaType.
+type SchemaEntity struct {
+	Name     string `json:"name"`      // names of types mean nothing and change between builds
+	MetaType string `json:"meta-type"` // "command", "event", "object", "enum", "array", "alternate" or "builtin"
+
+	ArgType  string `json:"arg-type"`  // command, event: type of the arguments or data
+	RetType  string `json:"ret-type"`  // command: type of the result
+	AllowOOB bool   `json:"allow-oob"` // command: may run out of band
+
+	JSONType    string   `json:"json-type"`    // builtin: "string", "int", "number", "boolean", "object", "array", "null" or "value"
+	ElementType string   `json:"element-type"` // array
+	Values      []string `json:"values"`       // enum
+
+	Members  []SchemaMember  `json:"members"`  // object, alternate; enum since QEMU 6.2
+	Tag      string          `json:"tag"`      // object: name of the member that selects the variant
+	Variants []SchemaVariant `json:"variants"` // object
+
+	Features []string `json:"features"` // such as "deprecated" and "unstable"
+}
+
+// SchemaMember is a member of an object, of an alternate (without a name) or of
+// an enumeration (without a type).
+type SchemaMember struct {
+	Name     string   `json:"name"`
+	Type     string   `json:"type"`
+	Optional bool     `json:"-"`
+	Features []string `json:"features"`
+}
+
+// UnmarshalJSON takes the presence of "default" as the sign for an optional
+// member, whatever its value.
+func (m *SchemaMember) UnmarshalJSON(b []byte) error {
+	type plain SchemaMember
+	var wire struct {
+		plain
+		Default json.RawMessage `json:"default"`
+	}
+	if err := json.Unmarshal(b, &wire); err != nil {
+		return err
+	}
+	*m = SchemaMember(wire.plain)
+	m.Optional = wire.Default != nil
+	return nil
+}
+
+// SchemaVariant names the type whose members an object has in addition when its
+// tag has the value Case.
+type SchemaVariant struct {
+	Case string `json:"case"`
+	Type string `json:"type"`
+}
+
+// QueryQMPSchema asks for the schema as it is. Client.Schema is more convenient.
+type QueryQMPSchema struct{}
+
+// QMP implements Command.
+func (QueryQMPSchema) QMP() (string, []SchemaEntity) { return "query-qmp-schema", nil }
+
+// NewSchema makes the answer of query-qmp-schema searchable.
+func NewSchema(entities []SchemaEntity) *Schema {
+	s := &Schema{entities: make(map[string]*SchemaEntity, len(entities))}
+	for _, e := range slices.Clone(entities) {
+		s.entities[e.Name] = &e
+	}
+	return s
+}
+
+// Schema asks QEMU for its schema, at the first call; later calls share the
+// answer. That takes QEMU some 40 ms, during which it executes nothing else.
+// The result must not be modified.
+func (c *Client) Schema(ctx context.Context) (*Schema, error) {
+	if s := c.schema.Load(); s != nil {
+		return s, nil
+	}
+	if err := c.acquire(ctx, c.schemaTurn); err != nil {
+		return nil, fmt.Errorf("qmp: query-qmp-schema: %w", err)
+	}
+	defer func() { <-c.schemaTurn }()
+	if s := c.schema.Load(); s != nil {
+		return s, nil
+	}
+	entities, err := Do(ctx, c, QueryQMPSchema{})
+	if err != nil {
+		return nil, err
+	}
+	s := NewSchema(entities)
+	c.schema.Store(s)
+	return s, nil
+}
+
+// Entity returns the command, event or type of that name, or nil.
+func (s *Schema) Entity(name string) *SchemaEntity { return s.entities[name] }
+
+// Commands returns the names of all commands, sorted.
+func (s *Schema) Commands() []string { return s.named("command") }
+
+// Events returns the names of all events, sorted.
+func (s *Schema) Events() []string { return s.named("event") }
+
+func (s *Schema) named(metaType string) []string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(s.entities)) {
+		if s.entities[name].MetaType == metaType {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// HasCommand reports whether the command exists.
+func (s *Schema) HasCommand(name string) bool {
+	e := s.entities[name]
+	return e != nil && e.MetaType == "command"
+}
+
+// HasEvent reports whether the event exists.
+func (s *Schema) HasEvent(name string) bool {
+	e := s.entities[name]
+	return e != nil && e.MetaType == "event"
+}
+
+// Accepts reports whether the arguments of the command, or the data of the
+// event, may have what path leads to: member names, at each of which arrays,
+// alternates and all variants of an object are searched. The last element may
+// be a value of an enumeration. For example
+//
+//	s.Accepts("blockdev-add", "driver", "nvme-io_uring")
+//	s.Accepts("screendump", "format", "png")
+func (s *Schema) Accepts(name string, path ...string) bool {
+	e := s.entities[name]
+	return e != nil && e.ArgType != "" && s.leads(e.ArgType, path)
+}
+
+// Returns reports whether the result of the command may have what path leads
+// to, as Accepts does for its arguments.
+func (s *Schema) Returns(name string, path ...string) bool {
+	e := s.entities[name]
+	return e != nil && e.RetType != "" && s.leads(e.RetType, path)
+}
+
+func (s *Schema) leads(typeName string, path []string) bool {
+	if len(path) == 0 {
+		return true
+	}
+	e := s.entities[typeName]
+	if e == nil {
+		return false
+	}
+	switch e.MetaType {
+	case "array":
+		return s.leads(e.ElementType, path)
+	case "alternate":
+		return slices.ContainsFunc(e.Members, func(m SchemaMember) bool { return s.leads(m.Type, path) })
+	case "enum":
+		return len(path) == 1 && (slices.Contains(e.Values, path[0]) ||
+			slices.ContainsFunc(e.Members, func(m SchemaMember) bool { return m.Name == path[0] }))
+	case "object":
+		return slices.ContainsFunc(e.Members, func(m SchemaMember) bool { return m.Name == path[0] && s.leads(m.Type, path[1:]) }) ||
+			slices.ContainsFunc(e.Variants, func(v SchemaVariant) bool { return s.leads(v.Type, path) })
+	default:
+		return false
+	}
+}
