@@ -1,0 +1,430 @@
+package reconcile_test
+
+import (
+	"bytes"
+	"path"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+	"github.com/vmop/sdk/vmop/spec/spectest"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+)
+
+func yamlOf(t testing.TB, objects []reconcile.Object) string {
+	t.Helper()
+	var b bytes.Buffer
+	for _, o := range objects {
+		data, err := yaml.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.WriteString("---\n")
+		b.Write(data)
+	}
+	return b.String()
+}
+
+func find[T reconcile.Object](t testing.TB, objects []reconcile.Object, name string) T {
+	t.Helper()
+	for _, o := range objects {
+		if v, ok := o.(T); ok && v.GetName() == name {
+			return v
+		}
+	}
+	var none T
+	t.Fatalf("no %T %s among the objects", none, name)
+	return none
+}
+
+// managerSettings is the configuration of VM-Operator's own test.
+func managerSettings() reconcile.Settings {
+	return reconcile.Settings{
+		Version: "5.0.0",
+		LoadBalancer: &reconcile.LoadBalancer{
+			Labels: map[string]string{"label1": "label1", "label2": "toBeReplaced"},
+			Annotations: map[string]string{
+				"metallb.universe.tf/loadBalancerIPs":   "192.168.168.1",
+				"metallb.universe.tf/ip-allocated-from": "single-common",
+				"metallb.universe.tf/allow-shared-ip":   "single-common",
+			},
+		},
+	}
+}
+
+// The asserted facts of VM-Operator's own test.
+func TestObjectsOfVMOperatorsTestMachine(t *testing.T) {
+	vm := load(t, "basic-vm.yaml")
+	vm.UID = "8e7d3c52-4d6a-4a0e-a8c5-1f4b1c6f0a11"
+	objects, err := reconcile.Objects(vm, managerSettings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "basic-vm.objects.yaml", yamlOf(t, objects))
+
+	three := map[string]string{
+		"app.kubernetes.io/name": "vm-runner", "app.kubernetes.io/instance": "test-vm", "app.kubernetes.io/managed-by": "vm-operator",
+	}
+	hasAll := func(what string, got, want map[string]string) {
+		t.Helper()
+		for k, v := range want {
+			if got[k] != v {
+				t.Errorf("%s: %s is %q, want %q", what, k, got[k], v)
+			}
+		}
+	}
+	cm := find[*corev1.ConfigMap](t, objects, "test-vm")
+	hasAll("ConfigMap", cm.Labels, three)
+	if cm.Annotations["vmoperator.jdrupes.org/version"] != "5.0.0" {
+		t.Errorf("ConfigMap: annotations %v", cm.Annotations)
+	}
+	pod := find[*corev1.Pod](t, objects, "test-vm")
+	hasAll("Pod", pod.Labels, three)
+	hasAll("Pod", pod.Labels, map[string]string{"app.kubernetes.io/component": "vm-runner"})
+	service := find[*corev1.Service](t, objects, "test-vm")
+	hasAll("Service", service.Labels, three)
+	hasAll("Service", service.Labels, map[string]string{"label1": "label1", "label2": "replaced", "label3": "added"})
+	hasAll("Service", service.Annotations, map[string]string{"metallb.universe.tf/loadBalancerIPs": "192.168.168.1", "anno1": "added"})
+	for _, o := range []reconcile.Object{cm, pod, service} {
+		r := o.GetOwnerReferences()
+		if len(r) != 1 || r[0].APIVersion != "vmoperator.jdrupes.org/v1" || r[0].Kind != "VirtualMachine" || r[0].Name != "test-vm" || r[0].UID != vm.UID || *r[0].Controller {
+			t.Errorf("%T: owner references %v", o, r)
+		}
+	}
+	secret := find[*corev1.Secret](t, objects, "test-vm-display-secret")
+	hasAll("Secret", secret.Labels, map[string]string{
+		"app.kubernetes.io/name": "vm-runner", "app.kubernetes.io/instance": "test-vm", "app.kubernetes.io/component": "display-secret",
+	})
+	if secret.StringData["password-expiry"] != "now" || secret.StringData["display-password"] == "" {
+		t.Errorf("Secret: %v", secret.StringData)
+	}
+	for name, size := range map[string]string{"test-vm-runner-data": "1Mi", "test-vm-system-disk": "1Gi", "test-vm-disk-1": "1Gi"} {
+		pvc := find[*corev1.PersistentVolumeClaim](t, objects, name)
+		hasAll(name, pvc.Labels, three)
+		if got := pvc.Spec.Resources.Requests[corev1.ResourceStorage]; got.Cmp(resource.MustParse(size)) != 0 {
+			t.Errorf("%s requests %s", name, got.String())
+		}
+		if len(pvc.OwnerReferences) > 0 {
+			t.Errorf("%s has an owner, with which it would be deleted", name)
+		}
+	}
+	if got := find[*corev1.PersistentVolumeClaim](t, objects, "test-vm-system-disk").Annotations["use_as"]; got != "system-disk" {
+		t.Errorf("annotation use_as is %q", got)
+	}
+	c := pod.Spec.Containers[0]
+	if cpu := c.Resources.Requests[corev1.ResourceCPU]; c.Name != "test-vm" || c.Image == "" || cpu.Cmp(resource.MustParse("1")) != 0 {
+		t.Errorf("container: %s %s %v", c.Name, c.Image, c.Resources)
+	}
+}
+
+func checkObjects(t *rapid.T) {
+	vm := spectest.VirtualMachine().Draw(t, "vm")
+	s := reconcile.Settings{
+		KVMResource: rapid.SampledFrom([]corev1.ResourceName{"", "devices.kubevirt.io/kvm"}).Draw(t, "kvm"),
+		Privileged:  rapid.Bool().Draw(t, "privileged"),
+	}
+	if rapid.Bool().Draw(t, "load balancer") {
+		s.LoadBalancer = &reconcile.LoadBalancer{Labels: spectest.Labels().Draw(t, "labels")}
+	}
+	before := vm.DeepCopy()
+	objects, err := reconcile.Objects(vm, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(before, vm) {
+		t.Fatal("the argument was changed")
+	}
+	if again, err := reconcile.Objects(vm, s); err != nil || !reflect.DeepEqual(objects, again) {
+		t.Fatalf("the second result differs: %v", err)
+	}
+	seen := map[string]bool{}
+	var pod *corev1.Pod
+	var config runnerconfig.Config
+	claims := map[string]bool{reconcile.ImageRepositoryClaim: true}
+	for _, o := range objects {
+		gvk := o.GetObjectKind().GroupVersionKind()
+		id := gvk.Kind + " " + o.GetName()
+		if gvk.Version == "" || seen[id] {
+			t.Errorf("%s: kind %v, seen before: %v", id, gvk, seen[id])
+		}
+		seen[id] = true
+		if o.GetNamespace() != vm.Namespace {
+			t.Errorf("%s is in namespace %q", id, o.GetNamespace())
+		}
+		if l := o.GetLabels(); l[reconcile.LabelName] != reconcile.AppName || l[reconcile.LabelInstance] != vm.Name {
+			t.Errorf("%s has the labels %v", id, l)
+		}
+		switch o := o.(type) {
+		case *corev1.PersistentVolumeClaim:
+			claims[o.Name] = true
+		case *corev1.ConfigMap:
+			if config, _, err = runnerconfig.Parse([]byte(o.Data[reconcile.ConfigKey])); err != nil {
+				t.Fatal(err)
+			}
+		case *corev1.Pod:
+			pod = o
+		}
+	}
+	for _, d := range vm.Spec.VM.Disks {
+		if d.PersistentVolumeClaim != nil {
+			claims[d.PersistentVolumeClaim.ClaimName] = true
+		}
+	}
+	checkVolumes(t, pod, claims, config)
+	checkRights(t, vm, s, pod)
+}
+
+// checkVolumes asserts that the pod's parts fit each other and that the runner
+// finds every disk where its configuration says that it is.
+func checkVolumes(t *rapid.T, pod *corev1.Pod, claims map[string]bool, config runnerconfig.Config) {
+	c := &pod.Spec.Containers[0]
+	volumes, used, at := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, v := range pod.Spec.Volumes {
+		if volumes[v.Name] || len(validation.IsDNS1123Label(v.Name)) > 0 {
+			t.Errorf("volume %q", v.Name)
+		}
+		volumes[v.Name] = true
+		if p := v.PersistentVolumeClaim; p != nil && !claims[p.ClaimName] {
+			t.Errorf("volume %q uses the unknown claim %q", v.Name, p.ClaimName)
+		}
+	}
+	mounted := func(name, where string) {
+		if !volumes[name] || used[name] || at[where] {
+			t.Errorf("volume %q at %q", name, where)
+		}
+		used[name], at[where] = true, true
+	}
+	for _, m := range c.VolumeMounts {
+		mounted(m.Name, m.MountPath)
+	}
+	for _, m := range c.VolumeDevices {
+		mounted(m.Name, m.DevicePath)
+	}
+	if len(used) != len(volumes) {
+		t.Errorf("volumes %v, used %v", volumes, used)
+	}
+	for _, d := range config.Runner.VM.Drives {
+		if d.Type != runnerconfig.DriveRaw {
+			continue
+		}
+		if !at[d.Resource] && !at[path.Dir(d.File)] {
+			t.Errorf("the configuration has the drive %+v, the pod %v", d, at)
+		}
+	}
+}
+
+// checkRights asserts that a pod has no more rights than its machine needs.
+func checkRights(t *rapid.T, vm *spec.VirtualMachine, s reconcile.Settings, pod *corev1.Pod) {
+	taps := false
+	for _, n := range vm.Spec.VM.Networks {
+		taps = taps || n.Tap != nil
+	}
+	c := &pod.Spec.Containers[0]
+	sc, psc := c.SecurityContext, pod.Spec.SecurityContext
+	privileged := sc.Privileged != nil && *sc.Privileged
+	if privileged && (!s.Privileged || s.KVMResource != "" || vm.Spec.VM.Accelerator == spec.AcceleratorTCG) {
+		t.Error("privileged for no reason")
+	}
+	if pod.Spec.HostNetwork != taps || (len(sc.Capabilities.Add) > 0) != taps {
+		t.Errorf("taps: %v, host network: %v, capabilities %v", taps, pod.Spec.HostNetwork, sc.Capabilities)
+	}
+	if escalation := *sc.AllowPrivilegeEscalation; escalation != (taps || privileged) {
+		t.Errorf("privilege escalation: %v", escalation)
+	}
+	_, asks := c.Resources.Limits[s.KVMResource]
+	if want := s.KVMResource != "" && vm.Spec.VM.Accelerator != spec.AcceleratorTCG; asks != want {
+		t.Errorf("asks for KVM: %v, want %v", asks, want)
+	}
+	if !*psc.RunAsNonRoot || *psc.RunAsUser == 0 || !*sc.ReadOnlyRootFilesystem || psc.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault ||
+		!reflect.DeepEqual(sc.Capabilities.Drop, []corev1.Capability{"ALL"}) || *pod.Spec.EnableServiceLinks || pod.Spec.RestartPolicy != corev1.RestartPolicyNever {
+		t.Errorf("%+v %+v", psc, sc)
+	}
+}
+
+func TestObjectsOfEveryValidMachine(t *testing.T) { rapid.Check(t, checkObjects) }
+
+func FuzzObjects(f *testing.F) { f.Fuzz(rapid.MakeFuzz(checkObjects)) }
+
+func TestObjectsAreOnesThatAClientKnows(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	objects, err := reconcile.Objects(load(t, "basic-vm.yaml"), managerSettings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects {
+		kinds, _, err := scheme.ObjectKinds(o)
+		if want := []schema.GroupVersionKind{o.GetObjectKind().GroupVersionKind()}; err != nil || !cmp.Equal(kinds, want) {
+			t.Errorf("%T says that it is %v: %v %v", o, want, kinds, err)
+		}
+		if len(o.GetOwnerReferences()) > 0 {
+			t.Errorf("%T refers to an owner without a UID", o)
+		}
+	}
+}
+
+func TestPodOfAMachineWithTapAndFiles(t *testing.T) {
+	vm := parse(t, "vm.yaml", `
+apiVersion: vmoperator.jdrupes.org/v1
+kind: VirtualMachine
+metadata: {name: web, namespace: prod}
+spec:
+  image: {repository: registry.example.org, path: runner, version: "2", pullPolicy: Always}
+  nodeSelector: {disk: ssd}
+  vm:
+    maximumCpus: 4
+    currentCpus: 3
+    maximumRam: 8Gi
+    currentRam: 4Gi
+    powerdownTimeout: 60
+    networks: [{tap: {bridge: br0}}]
+    disks:
+    - volumeClaimTemplate:
+        spec: {volumeMode: Filesystem, resources: {requests: {storage: 10Gi}}}
+    - persistentVolumeClaim: {claimName: imported}
+    display: {spice: {generateSecret: false}}
+`)
+	objects, err := reconcile.Objects(vm, reconcile.Settings{KVMResource: "devices.kubevirt.io/kvm"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "tap.objects.yaml", yamlOf(t, objects))
+}
+
+func TestComputedRequests(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		edit     func(*spec.VirtualMachine)
+		settings reconcile.Settings
+		cpu, ram string
+	}{
+		{"two CPUs", func(vm *spec.VirtualMachine) { vm.Spec.VM.CurrentCPUs = ptr[int32](2) }, reconcile.Settings{}, "1", "0"},
+		{"three CPUs", func(vm *spec.VirtualMachine) { vm.Spec.VM.CurrentCPUs = ptr[int32](3) }, reconcile.Settings{}, "1.5", "0"},
+		{"memory", func(vm *spec.VirtualMachine) { vm.Spec.VM.CurrentRAM = ptr(resource.MustParse("4Gi")) }, reconcile.Settings{}, "0", "3435973836"},
+		{"no overcommit", func(vm *spec.VirtualMachine) {
+			vm.Spec.VM.CurrentCPUs, vm.Spec.VM.CurrentRAM = ptr[int32](2), ptr(resource.MustParse("4Gi"))
+		}, reconcile.Settings{CPUOvercommit: 1, RAMOvercommit: 1}, "2", "4Gi"},
+		{"nothing known", func(*spec.VirtualMachine) {}, reconcile.Settings{}, "0", "0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			vm := parse(t, "vm.yaml", `{apiVersion: vmoperator.jdrupes.org/v1, kind: VirtualMachine, metadata: {name: a}, spec: {vm: {maximumCpus: 4, maximumRam: 8Gi}}}`)
+			c.edit(vm)
+			objects, err := reconcile.Objects(vm, c.settings)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := find[*corev1.Pod](t, objects, "a").Spec.Containers[0].Resources
+			cpu, ram := r.Requests[corev1.ResourceCPU], r.Requests[corev1.ResourceMemory]
+			if cpu.Cmp(resource.MustParse(c.cpu)) != 0 || ram.Cmp(resource.MustParse(c.ram)) != 0 || len(r.Limits) > 0 {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
+
+func TestServiceIsWanted(t *testing.T) {
+	yes := &reconcile.LoadBalancer{}
+	for _, c := range []struct {
+		name     string
+		settings reconcile.Settings
+		manifest string
+		want     bool
+	}{
+		{"the operator makes none", reconcile.Settings{}, `loadBalancerService: {labels: {a: b}}`, false},
+		{"the manifest says nothing", reconcile.Settings{LoadBalancer: yes}, ``, true},
+		{"the manifest adds to it", reconcile.Settings{LoadBalancer: yes}, `loadBalancerService: {labels: {a: null}}`, true},
+		{"the manifest turns it off", reconcile.Settings{LoadBalancer: yes}, `loadBalancerService: {}`, false},
+		{"no display is served", reconcile.Settings{LoadBalancer: yes}, `display`, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			display := ""
+			if c.manifest == "display" {
+				c.manifest, display = "", ", display: {outputs: 1}"
+			}
+			vm := parse(t, "vm.yaml", strings.ReplaceAll("apiVersion: vmoperator.jdrupes.org/v1\nkind: VirtualMachine\nmetadata: {name: a}\nspec:\n  vm: {maximumCpus: 1"+display+"}\n  "+c.manifest+"\n", "\n  \n", "\n"))
+			objects, err := reconcile.Objects(vm, c.settings)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := false
+			for _, o := range objects {
+				_, isService := o.(*corev1.Service)
+				got = got || isService
+			}
+			if got != c.want {
+				t.Errorf("there is a service: %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestOwnLabelsWin(t *testing.T) {
+	vm := load(t, "basic-vm.yaml")
+	bad := "somebody-else"
+	vm.Spec.VM.Disks[2].VolumeClaimTemplate.Metadata.Labels = map[string]string{reconcile.LabelInstance: bad, "mine": "x"}
+	vm.Spec.LoadBalancerService = &spec.LoadBalancerService{Labels: map[string]*string{reconcile.LabelInstance: nil, reconcile.LabelName: &bad, "label1": nil}}
+	objects, err := reconcile.Objects(vm, managerSettings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := reconcile.InstanceLabels("test-vm")
+	want["mine"] = "x"
+	if diff := cmp.Diff(want, find[*corev1.PersistentVolumeClaim](t, objects, "test-vm-system-disk").Labels); diff != "" {
+		t.Errorf("claim (-want +got):\n%s", diff)
+	}
+	delete(want, "mine")
+	want["label2"] = "toBeReplaced"
+	if diff := cmp.Diff(want, find[*corev1.Service](t, objects, "test-vm").Labels); diff != "" {
+		t.Errorf("service (-want +got):\n%s", diff)
+	}
+}
+
+func TestRunnerImageReplacesTheDefaultOnly(t *testing.T) {
+	s := reconcile.Settings{RunnerImage: "registry.example.org/vmop/runner:1"}
+	for _, c := range []struct {
+		image *spec.RunnerImage
+		want  string
+	}{
+		{nil, "registry.example.org/vmop/runner:1"},
+		{&spec.RunnerImage{Source: "mine:2"}, "mine:2"},
+		{&spec.RunnerImage{Repository: "ghcr.io", Path: "a/b"}, "ghcr.io/a/b"},
+		{&spec.RunnerImage{Repository: "ghcr.io", Path: "a/b", Version: "3"}, "ghcr.io/a/b:3"},
+	} {
+		vm := load(t, "basic-vm.yaml")
+		vm.Spec.Image = c.image
+		objects, err := reconcile.Objects(vm, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := find[*corev1.Pod](t, objects, "test-vm").Spec.Containers[0].Image; got != c.want {
+			t.Errorf("%v gave the image %q, want %q", c.image, got, c.want)
+		}
+	}
+}
+
+// Callers validate, but a machine that nobody has looked at is no reason to
+// crash.
+func TestAnEmptyMachineIsNoPanic(t *testing.T) {
+	empty := &spec.VirtualMachine{}
+	if got := reconcile.Changes(empty, empty, reconcile.ChangeOptions{}); len(got) > 0 {
+		t.Errorf("%v", got)
+	}
+	if _, err := reconcile.Objects(empty, reconcile.Settings{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := reconcile.LocalRunnerConfig(empty, reconcile.Local{}); err == nil {
+		t.Error("a machine without directories has a configuration")
+	}
+}

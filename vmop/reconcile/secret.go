@@ -1,0 +1,36 @@
+package reconcile
+
+import (
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// PlaceholderPassword stands for the password that an operator would generate,
+// in objects that are made to be looked at.
+const PlaceholderPassword = "(generated)"
+
+// WantsDisplaySecret tells whether the operator makes a display secret for the
+// machine, which must have its defaults, if there is none.
+func WantsDisplaySecret(vm *spec.VirtualMachine) bool {
+	d := vm.Spec.VM.Display
+	return d != nil && d.Spice != nil && d.Spice.GenerateSecret != nil && *d.Spice.GenerateSecret
+}
+
+// DisplaySecret holds the password of the machine's display. Nobody can use it
+// until it is given another expiry: it is made before anybody asks for it.
+//
+// Like a claim it has no owner: it outlives the machine, and one that exists
+// is never overwritten.
+func DisplaySecret(vm *spec.VirtualMachine, password string) *corev1.Secret {
+	return &corev1.Secret{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:      DisplaySecretName(vm.Name),
+			Namespace: vm.Namespace,
+			Labels:    map[string]string{LabelName: AppName, LabelInstance: vm.Name, LabelComponent: ComponentDisplaySecret},
+		},
+		Type:       corev1.SecretTypeOpaque,
+		StringData: map[string]string{PasswordKey: password, PasswordExpiryKey: "now"},
+	}
+}

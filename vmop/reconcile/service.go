@@ -1,0 +1,57 @@
+package reconcile
+
+import (
+	"maps"
+
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Service is the load balancer of the machine's display; nil if there is none:
+// the operator makes none, the manifest turns it off with an empty object, or
+// the display is not served.
+//
+// The manifest's labels and annotations overlay the operator's, where null
+// removes a key. Those that the operator depends on always win.
+func Service(vm *spec.VirtualMachine, s Settings) *corev1.Service {
+	lb, d := vm.Spec.LoadBalancerService, vm.Spec.VM.Display
+	off := lb != nil && len(lb.Labels) == 0 && len(lb.Annotations) == 0
+	if s.LoadBalancer == nil || off || d == nil || d.Spice == nil || d.Spice.Port == nil {
+		return nil
+	}
+	if lb == nil {
+		lb = &spec.LoadBalancerService{}
+	}
+	meta := objectMeta(vm, &s)
+	meta.Labels = overlay(s.LoadBalancer.Labels, lb.Labels, meta.Labels)
+	meta.Annotations = overlay(s.LoadBalancer.Annotations, lb.Annotations, meta.Annotations)
+	return &corev1.Service{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		ObjectMeta: meta,
+		Spec: corev1.ServiceSpec{
+			Type:     corev1.ServiceTypeLoadBalancer,
+			Selector: map[string]string{LabelName: AppName, LabelInstance: vm.Name},
+			Ports: []corev1.ServicePort{{
+				Name: SPICEPortName, Protocol: corev1.ProtocolTCP,
+				Port: *d.Spice.Port, TargetPort: intstr.FromString(SPICEPortName),
+			}},
+		},
+	}
+}
+
+// overlay lays one map over another, and a third over both.
+func overlay(base map[string]string, over map[string]*string, top map[string]string) map[string]string {
+	out := map[string]string{}
+	maps.Copy(out, base)
+	for key, value := range over {
+		if value == nil {
+			delete(out, key)
+		} else {
+			out[key] = *value
+		}
+	}
+	maps.Copy(out, top)
+	return out
+}

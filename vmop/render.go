@@ -1,0 +1,199 @@
+package vmop
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/vmop/sdk/vmop/cloudinit"
+	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// ErrTemplate says that a machine has a template of its own, whose text
+// [Render] needs and was not given.
+var ErrTemplate = errors.New("the machine has a template of its own: its text is needed to render it")
+
+// RenderOptions is what [Render] may be told besides the manifest. The zero
+// value renders a machine as a cluster would run it that has never seen it.
+type RenderOptions struct {
+	// Host is the QEMU that the command line is for; nil means
+	// [qemucmd.GenericHost]. Package hostprobe finds out about a real one.
+	Host *qemucmd.Host
+	// Local renders the machine for one host without a cluster; nil renders it
+	// for a cluster.
+	Local *Local
+	// Settings are the operator's, for the objects in a cluster.
+	Settings Settings
+	// UUID and MachineType are what the runner has recorded at the machine's
+	// first start. They are used where the manifest names none.
+	UUID        string
+	MachineType string
+	// Template is the text of the machine's own template, if it has one.
+	Template string
+	// Drives says what stands behind the drives of the configuration, in their
+	// order. nil guesses by the paths: what is below /dev is a block device,
+	// what ends in .qcow2 is an image in that format, all else is a raw image.
+	Drives []runnerconfig.DriveFacts
+}
+
+// Rendered is everything that a manifest comes to.
+type Rendered struct {
+	// Command is the QEMU command line with the files, sockets and helpers that
+	// it needs.
+	Command qemucmd.Command `json:"command"`
+	// Config is the runner's configuration, as it is written to its file.
+	Config runnerconfig.Config `json:"config"`
+	// CloudInit holds the documents of the NoCloud seed; nil if the machine has
+	// none.
+	CloudInit *cloudinit.Documents `json:"cloudInit,omitempty"`
+	// Objects are the Kubernetes objects, in the order in which they must
+	// exist; none if the machine is rendered for one host.
+	Objects []reconcile.Object `json:"objects,omitempty"`
+	// Assumptions are sentences about what the command line shows and a real
+	// machine may have otherwise, because it is decided elsewhere.
+	Assumptions []string `json:"assumptions,omitempty"`
+}
+
+// Render turns a manifest into all that would run it. The error has every
+// problem of the first step that finds any.
+//
+// A machine has a UUID, and MAC addresses that follow from it, from its first
+// start on. Without RenderOptions.UUID the result shows a UUID that is derived
+// from the machine's name, and says so among the assumptions.
+func Render(vm *VirtualMachine, o RenderOptions) (Rendered, error) {
+	var out Rendered
+	facts := runnerconfig.Facts{UUID: o.UUID, MachineType: o.MachineType, Drives: o.Drives}
+	var err error
+	if o.Local != nil {
+		out.Config, err = reconcile.LocalRunnerConfig(vm, *o.Local)
+		facts.DataDir, facts.RuntimeDir = o.Local.DataDir, o.Local.RuntimeDir
+		facts.DisplayPassword = o.Local.DisplayPassword
+	} else {
+		out.Config, out.Objects, err = clusterParts(vm, o.Settings)
+		facts.DataDir, facts.RuntimeDir = reconcile.DataDir, reconcile.RuntimeDir(vm.Name)
+		facts.DisplayPassword = hasSecret(out.Objects)
+	}
+	if err != nil {
+		return Rendered{}, err
+	}
+	config := defaultedConfig(out.Config)
+	if err := runnerconfig.Validate(&config); err != nil {
+		return Rendered{}, fmt.Errorf("virtual machine %s: %w", vm.Name, err)
+	}
+	if config.Runner.VM.UUID == "" && facts.UUID == "" {
+		facts.UUID = exampleUUID(vm)
+		out.assume("the UUID %s stands for the one that the runner makes at the first start, and MAC addresses that the manifest does not give follow from it", facts.UUID)
+	}
+	if facts.Drives == nil {
+		facts.Drives = guessDrives(config.Runner.VM.Drives)
+	}
+	host := o.Host
+	if host == nil {
+		generic := qemucmd.GenericHost()
+		host = &generic
+		out.assume("the host is a generic one with QEMU %s and KVM", host.Version)
+	}
+	if out.Command, err = command(&config, facts, *host, o.Template); err != nil {
+		return Rendered{}, fmt.Errorf("virtual machine %s: %w", vm.Name, err)
+	}
+	if ci := config.Runner.CloudInit; ci != nil {
+		docs, err := cloudinit.Render(cloudinit.Input{MetaData: ci.MetaData, UserData: ci.UserData, NetworkConfig: ci.NetworkConfig})
+		if err != nil {
+			return Rendered{}, fmt.Errorf("virtual machine %s: spec.cloudInit: %w", vm.Name, err)
+		}
+		out.CloudInit = &docs
+	}
+	return out, nil
+}
+
+// clusterParts are the configuration and the objects of a machine that nobody
+// has started yet.
+func clusterParts(vm *VirtualMachine, s Settings) (runnerconfig.Config, []reconcile.Object, error) {
+	var resets int64
+	config, err := reconcile.RunnerConfig(vm, reconcile.RunnerConfigOptions{ResetCounter: &resets})
+	if err != nil {
+		return runnerconfig.Config{}, nil, err
+	}
+	objects, err := reconcile.Objects(vm, s)
+	return config, objects, err
+}
+
+// hasSecret tells whether there will be a display password.
+func hasSecret(objects []reconcile.Object) bool {
+	return slices.ContainsFunc(objects, func(o reconcile.Object) bool {
+		_, ok := o.(*corev1.Secret)
+		return ok
+	})
+}
+
+// defaultedConfig is a copy of c with its defaults, as the runner completes the
+// file; c stays as it is written.
+func defaultedConfig(c runnerconfig.Config) runnerconfig.Config {
+	vm := &c.Runner.VM
+	vm.Network, vm.Drives = slices.Clone(vm.Network), slices.Clone(vm.Drives)
+	if vm.Display != nil {
+		display := *vm.Display
+		if display.SPICE != nil {
+			spice := *display.SPICE
+			display.SPICE = &spice
+		}
+		vm.Display = &display
+	}
+	runnerconfig.Default(&c)
+	return c
+}
+
+func (r *Rendered) assume(format string, args ...any) {
+	r.Assumptions = append(r.Assumptions, fmt.Sprintf(format, args...))
+}
+
+// command builds the command line of the standard machine, or of the template.
+func command(c *runnerconfig.Config, f runnerconfig.Facts, h qemucmd.Host, source string) (qemucmd.Command, error) {
+	machine, err := runnerconfig.Machine(c, f)
+	if err != nil {
+		return qemucmd.Command{}, err
+	}
+	name := c.Runner.Template
+	if qemucmd.IsStandardTemplate(name) {
+		return qemucmd.Build(machine, h)
+	}
+	if err := qemucmd.CheckTemplateName(name); err != nil {
+		return qemucmd.Command{}, err
+	}
+	if source == "" {
+		return qemucmd.Command{}, fmt.Errorf("spec.runnerTemplate.source %q: %w", name, ErrTemplate)
+	}
+	return qemucmd.BuildTemplate(machine, h, source)
+}
+
+// guessDrives guesses what stands behind drives by their paths alone.
+func guessDrives(drives []runnerconfig.Drive) []runnerconfig.DriveFacts {
+	out := make([]runnerconfig.DriveFacts, len(drives))
+	for i := range drives {
+		where := drives[i].Where()
+		switch {
+		case drives[i].Type == runnerconfig.DriveCD:
+		case strings.HasPrefix(where, "/dev/"):
+			out[i].Device = true
+		case strings.HasSuffix(where, ".qcow2"):
+			out[i].Format = qemucmd.DiskFormatQCOW2
+		}
+	}
+	return out
+}
+
+// exampleUUID is a UUID of version 8 (RFC 9562: the bits are the maker's
+// choice) that depends on the machine's name only.
+func exampleUUID(vm *VirtualMachine) string {
+	sum := sha256.Sum256([]byte("vmop example UUID\x00" + vm.Namespace + "\x00" + vm.Name))
+	sum[6] = sum[6]&0x0f | 0x80
+	sum[8] = sum[8]&0x3f | 0x80
+	h := hex.EncodeToString(sum[:16])
+	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+}

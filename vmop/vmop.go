@@ -1,0 +1,63 @@
+package vmop
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// The types that programs meet most often, under the name of this package.
+type (
+	// VirtualMachine declares a machine.
+	VirtualMachine = spec.VirtualMachine
+	// Change is a difference between two manifests of a machine.
+	Change = reconcile.Change
+	// Local says where a machine on one host has its things.
+	Local = reconcile.Local
+	// Settings are what an operator's configuration says about all machines.
+	Settings = reconcile.Settings
+)
+
+// Load returns the virtual machines of a stream of YAML documents or JSON
+// values, with their defaults. Other objects are left out. The name is used in
+// messages only.
+//
+// If anything is wrong, nothing is returned but a [*spec.LoadError], which has
+// every problem with its place in the file. Programs that need the place of a
+// field that is right, or the pools, use [spec.Load].
+func Load(name string, data []byte) ([]*VirtualMachine, error) {
+	objects, err := spec.Load(name, data, spec.Options{Default: true, Validate: true})
+	if err != nil {
+		return nil, err
+	}
+	var vms []*VirtualMachine
+	for _, o := range objects {
+		if o.VirtualMachine != nil {
+			vms = append(vms, o.VirtualMachine)
+		}
+	}
+	return vms, nil
+}
+
+// Validate reports everything that is wrong with a machine that was made in Go;
+// those from [Load] are valid. The problems are joined by errors.Join, each is
+// a field.Error of apimachinery.
+func Validate(vm *VirtualMachine) error {
+	var errs []error
+	for _, e := range spec.Validate(vm) {
+		errs = append(errs, e)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("virtual machine %s: %w", vm.Name, err)
+	}
+	return nil
+}
+
+// Changes lists what differs between two manifests of one machine, and whether
+// it reaches the machine while it runs. It is [reconcile.Changes] for a cluster
+// that does not resize pods in place.
+func Changes(old, new *VirtualMachine) []Change {
+	return reconcile.Changes(old, new, reconcile.ChangeOptions{})
+}
