@@ -1,0 +1,208 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// ConsoleSocket is the name of the socket in the runtime directory on which the
+// runner serves the serial console to any number of clients.
+const ConsoleSocket = "console.sock"
+
+const (
+	// scrollback is how much of the past a new client sees, in bytes.
+	scrollback = 64 << 10
+	// viewerBacklog is how many reads of the console a client may lag behind
+	// before it loses some.
+	viewerBacklog = 256
+)
+
+// console reads the serial port for as long as it is open, whether somebody
+// looks or not: an unread port stops the guest. What comes is kept for clients
+// that come later and copied to those that are there; a slow one loses output
+// and delays nobody.
+type console struct {
+	listener *net.UnixListener
+	wg       sync.WaitGroup
+
+	mu      sync.Mutex
+	serial  net.Conn // nil until connected
+	past    []byte
+	viewers map[*viewer]bool
+	closed  bool
+}
+
+type viewer struct {
+	conn net.Conn
+	out  chan []byte
+}
+
+// listenConsole serves the console socket; it takes clients before there is a
+// serial port to show.
+func listenConsole(runtimeDir string) (*console, error) {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(runtimeDir, ConsoleSocket), Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("serial console: %w", err)
+	}
+	c := &console{listener: l, viewers: map[*viewer]bool{}}
+	c.wg.Add(1)
+	go c.accept()
+	return c, nil
+}
+
+// connect attaches the console to QEMU's serial port and begins to read it.
+func (c *console) connect(socket string) error {
+	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		return fmt.Errorf("serial console: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return errors.Join(net.ErrClosed, conn.Close())
+	}
+	c.serial = conn
+	c.wg.Add(1)
+	go c.drain(conn)
+	return nil
+}
+
+func (c *console) drain(conn net.Conn) {
+	defer c.wg.Done()
+	buf := make([]byte, 4096)
+	for {
+		n, err := conn.Read(buf)
+		if n > 0 {
+			c.publish(buf[:n])
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (c *console) publish(p []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.past = append(c.past, p...)
+	if over := len(c.past) - scrollback; over > 0 {
+		c.past = append(c.past[:0], c.past[over:]...)
+	}
+	if len(c.viewers) == 0 {
+		return
+	}
+	shared := append([]byte(nil), p...)
+	for v := range c.viewers {
+		select {
+		case v.out <- shared:
+		default: // it is too slow
+		}
+	}
+}
+
+func (c *console) accept() {
+	defer c.wg.Done()
+	for {
+		conn, err := c.listener.Accept()
+		if err != nil {
+			return
+		}
+		v := &viewer{conn: conn, out: make(chan []byte, viewerBacklog)}
+		c.mu.Lock()
+		if c.closed {
+			c.mu.Unlock()
+			_ = conn.Close()
+			return
+		}
+		if len(c.past) > 0 {
+			v.out <- append([]byte(nil), c.past...)
+		}
+		c.viewers[v] = true
+		c.wg.Add(2)
+		c.mu.Unlock()
+		go c.show(v)
+		go c.input(v)
+	}
+}
+
+// show writes to a client until its channel is closed.
+func (c *console) show(v *viewer) {
+	defer c.wg.Done()
+	var failed bool
+	for p := range v.out {
+		if failed {
+			continue
+		}
+		if _, err := v.conn.Write(p); err != nil {
+			failed = true
+			c.drop(v)
+		}
+	}
+	_ = v.conn.Close()
+}
+
+// input passes on what a client types.
+func (c *console) input(v *viewer) {
+	defer c.wg.Done()
+	defer c.drop(v)
+	buf := make([]byte, 1024)
+	for {
+		n, err := v.conn.Read(buf)
+		if n > 0 {
+			c.mu.Lock()
+			serial := c.serial
+			c.mu.Unlock()
+			if serial != nil {
+				if _, err := serial.Write(buf[:n]); err != nil {
+					return
+				}
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (c *console) drop(v *viewer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.viewers[v] {
+		delete(c.viewers, v)
+		close(v.out)
+	}
+}
+
+// close ends the console once QEMU is gone: clients get what is still queued
+// for them, as far as they take it, and then the end of the stream.
+func (c *console) close() error {
+	c.mu.Lock()
+	c.closed = true
+	serial := c.serial
+	c.mu.Unlock()
+	var errs []error
+	errs = append(errs, c.listener.Close())
+	if serial != nil {
+		errs = append(errs, serial.Close())
+	}
+	c.mu.Lock()
+	for v := range c.viewers {
+		_ = v.conn.SetDeadline(deadlineIn(consoleFlush))
+		delete(c.viewers, v)
+		close(v.out)
+	}
+	c.mu.Unlock()
+	c.wg.Wait()
+	return ignoreClosed(errors.Join(errs...))
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrClosed) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,35 @@
+package runner
+
+import "time"
+
+// Every wait of the engine has one of these deadlines. They are generous: they
+// end what would never end, and are not met in ordinary operation.
+const (
+	// startDeadline bounds the time from QEMU's start to the greeting of its
+	// monitor, which takes 20 ms on an idle host.
+	startDeadline = 2 * time.Minute
+	// commandDeadline bounds the answer to one QMP command.
+	commandDeadline = 30 * time.Second
+	// quitGrace is what QEMU gets to end after it was told to quit where no
+	// power-down timeout leaves a time: it writes back its caches.
+	quitGrace = 5 * time.Second
+	// killGrace is what a killed process gets to disappear: one that is stuck in
+	// the kernel does not.
+	killGrace = 30 * time.Second
+	// eventGrace bounds the wait for the last events of a QEMU that has ended.
+	eventGrace = 5 * time.Second
+	// consoleFlush is what the clients of the console get to read the rest.
+	consoleFlush = 2 * time.Second
+	// helperGrace is what a helper gets to follow a QEMU that has ended, and the
+	// other way round.
+	helperGrace = 2 * time.Second
+	// orphanGrace is what an orphaned QEMU gets to flush its disks and end.
+	orphanGrace = 10 * time.Second
+	// lockInterval is the pause between looks at a lock whose holder is ending:
+	// no event tells of its release.
+	lockInterval = 20 * time.Millisecond
+	// agentDeadline bounds the guest agent's answer to a synchronization.
+	agentDeadline = 5 * time.Second
+)
+
+func deadlineIn(d time.Duration) time.Time { return time.Now().Add(d) }

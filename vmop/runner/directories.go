@@ -1,0 +1,136 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+// Directories are where a machine's files are.
+type Directories struct {
+	// Data keeps what must survive the machine's stop.
+	Data string
+	// Runtime keeps sockets and process ids; it is removed when the machine ends.
+	Runtime string
+}
+
+// Surroundings are what the default directories depend on.
+type Surroundings struct {
+	// Getenv reads the environment, as os.Getenv does.
+	Getenv func(string) string
+	// UserName is the user's name, Home the home directory.
+	UserName, Home string
+	// Creatable says whether a directory exists and is writable, or could be made so.
+	Creatable func(dir string) bool
+}
+
+// DefaultDirectories completes the directories that a configuration leaves open
+// by VM-Operator's rules: $XDG_DATA_HOME/vmrunner/<vm> or
+// ~/.local/share/vmrunner/<vm> for data; $XDG_RUNTIME_DIR/vmrunner/<vm>,
+// /run/<user>/vmrunner/<vm> or /tmp/<user>/vmrunner/<vm>, whichever is
+// possible, at run time.
+func DefaultDirectories(c *runnerconfig.Config, s Surroundings) Directories {
+	d := Directories{Data: c.Runner.DataDir, Runtime: c.Runner.RuntimeDir}
+	sub := filepath.Join("vmrunner", c.Runner.VM.Name)
+	if d.Data == "" {
+		base := s.Getenv("XDG_DATA_HOME")
+		if base == "" {
+			base = filepath.Join(s.Home, ".local", "share")
+		}
+		d.Data = filepath.Join(base, sub)
+	}
+	if d.Runtime == "" {
+		base := s.Getenv("XDG_RUNTIME_DIR")
+		if base == "" {
+			base = filepath.Join("/run", s.UserName)
+			if !s.Creatable(base) {
+				base = filepath.Join(os.TempDir(), s.UserName)
+			}
+		}
+		d.Runtime = filepath.Join(base, sub)
+	}
+	return d
+}
+
+// Creatable makes a directory private to its user and says whether that worked.
+// It is the usual [Surroundings.Creatable].
+func Creatable(dir string) bool {
+	return os.MkdirAll(dir, 0o700) == nil && syscall.Access(dir, 2 /* W_OK */) == nil
+}
+
+// makeDataDir makes the data directory, which may also be a volume that belongs
+// to somebody else: only writing must be possible.
+func makeDataDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	probe, err := os.CreateTemp(dir, ".writable-*")
+	if err != nil {
+		return fmt.Errorf("data directory %s is not writable: %w", dir, err)
+	}
+	if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
+		return fmt.Errorf("data directory %s: %w", dir, err)
+	}
+	return nil
+}
+
+// makeRuntimeDir makes the runtime directory, in which sockets give power over
+// the machine: it must belong to this user and be closed to everybody else.
+func makeRuntimeDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("runtime directory: %w", err)
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return fmt.Errorf("runtime directory: %w", err)
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !info.IsDir() || !ok || int(st.Uid) != os.Geteuid() {
+		return fmt.Errorf("runtime directory %s does not belong to the user %d: choose another with runtimeDir", dir, os.Geteuid())
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		if err := os.Chmod(dir, 0o700); err != nil {
+			return fmt.Errorf("runtime directory: %w", err)
+		}
+	}
+	return nil
+}
+
+// runtimeFiles are the files that a runtime directory may hold. Only these are
+// ever removed: the directory may have been chosen by a person, with other
+// things in it.
+var runtimeFiles = []string{
+	runnerconfig.MonitorSocket, runnerconfig.ToolSocket, runnerconfig.SerialSocket, ConsoleSocket,
+	runnerconfig.GuestAgentSocket, runnerconfig.VMOPAgentSocket, runnerconfig.TPMSocket,
+	runnerconfig.SPICESocket, runnerconfig.SeedImage,
+	"runner.pid", "qemu.pid", "swtpm.pid",
+	// VM-Operator's runner leaves these when it is killed.
+	"cloudInitImg.pid", "ticket.txt",
+}
+
+// cleanRuntimeDir removes what a runner left in the runtime directory.
+func cleanRuntimeDir(dir string) error {
+	var errs []error
+	for _, name := range runtimeFiles {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// removeRuntimeDir removes the runtime directory if nothing foreign is in it.
+func removeRuntimeDir(dir string) error {
+	err := cleanRuntimeDir(dir)
+	if rerr := os.Remove(filepath.Join(dir, lockName)); rerr != nil && !errors.Is(rerr, os.ErrNotExist) {
+		err = errors.Join(err, rerr)
+	}
+	if rerr := os.Remove(dir); rerr != nil && !errors.Is(rerr, syscall.ENOTEMPTY) && !errors.Is(rerr, syscall.EBUSY) && !errors.Is(rerr, os.ErrNotExist) {
+		err = errors.Join(err, rerr)
+	}
+	return err
+}

@@ -1,0 +1,30 @@
+// Package runner starts, supervises and ends one QEMU process.
+//
+// An [Engine] runs one machine from a runner configuration: it prepares the
+// machine's directories, firmware variables, disks, NoCloud image and TPM,
+// starts QEMU paused, connects to its monitor, applies the configuration, lets
+// the machine go, and follows it until it ends.
+//
+//	e, err := runner.New(runner.Options{Config: cfg, Host: host, ...})
+//	...
+//	go func() { <-signals; e.Stop() }()
+//	outcome, err := e.Run(ctx)
+//
+// The contract, in the order in which things happen:
+//
+//  1. The data directory is locked for as long as the engine or its QEMU lives,
+//     also when the engine is killed: the lock is inherited by QEMU. A second
+//     engine for the same machine fails with [ErrRunning] or, where only an
+//     orphaned QEMU is left, ends that first. Two QEMU processes never open one
+//     machine's disks.
+//  2. Disks and firmware variables that exist are never created anew, resized
+//     or overwritten.
+//  3. QEMU starts paused; the guest executes its first instruction after the
+//     configuration has been applied.
+//  4. [Engine.Stop] asks the guest to shut down: by its agent, then by ACPI,
+//     inside the power-down timeout; then QEMU is told to quit, then killed. A
+//     second Stop shortens that.
+//  5. When Run returns, no process, socket or runtime directory is left.
+//
+// Everything that happens is told to a [Reporter]. The engine does not poll.
+package runner

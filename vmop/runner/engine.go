@@ -1,0 +1,555 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/qmp"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+const (
+	sigTERM = syscall.SIGTERM
+	sigKILL = syscall.SIGKILL
+)
+
+// Options configure an [Engine].
+type Options struct {
+	// Config describes the machine. It must be complete and valid; see
+	// runnerconfig.Default and runnerconfig.Validate.
+	Config runnerconfig.Config
+	// Host is what the machine runs on; package hostprobe finds out.
+	Host qemucmd.Host
+	// Directories are the machine's; see [DefaultDirectories]. Both are needed.
+	Directories Directories
+	// Template is the text of a custom machine type; empty is the standard one.
+	Template string
+	// DisplaySecretDir holds the files display-password and password-expiry;
+	// empty means that the display has no password.
+	DisplaySecretDir string
+	// Reporter is told what happens; nil tells nobody.
+	Reporter Reporter
+	// Version of the program, for the state.
+	Version string
+}
+
+// Engine runs one machine, once.
+type Engine struct {
+	o Options
+
+	// Each Stop ends the next of these.
+	stops [3]context.Context
+	stop  [3]context.CancelFunc
+
+	locks []*os.File
+
+	mu       sync.Mutex // also serializes the calls of the reporter
+	state    State
+	requests int
+	asked    bool // the machine was told to end by this engine
+	shutdown *qmp.ShutdownEvent
+	panicked bool
+}
+
+// The stages of stopping, as indexes into Engine.stops.
+const (
+	stopAsk   = iota // ask the guest
+	stopQuit         // do not wait for the guest
+	stopKill         // do not wait for QEMU
+	stopCount = iota
+)
+
+// machine is a started QEMU with what belongs to it.
+type machine struct {
+	qemu        *child
+	helpers     []*child
+	client      *qmp.Client // nil until connected
+	agentSocket string
+}
+
+// monitorFD is the first descriptor that a child inherits beside the standard
+// ones: os/exec puts ExtraFiles there.
+const monitorFD = 3
+
+// New checks the options and makes an engine. It starts nothing.
+func New(o Options) (*Engine, error) {
+	if err := runnerconfig.Validate(&o.Config); err != nil {
+		return nil, fmt.Errorf("runner configuration of %q: %w", o.Config.Runner.VM.Name, err)
+	}
+	if o.Config.Runner.VM.PowerdownTimeout == nil {
+		return nil, errors.New("runner configuration: vm.powerdownTimeout is not set: apply runnerconfig.Default first")
+	}
+	if o.Directories.Data == "" || o.Directories.Runtime == "" {
+		return nil, errors.New("runner: a data and a runtime directory are needed")
+	}
+	for _, dir := range []*string{&o.Directories.Data, &o.Directories.Runtime} {
+		abs, err := filepath.Abs(*dir)
+		if err != nil {
+			return nil, fmt.Errorf("runner: %w", err)
+		}
+		*dir = abs
+	}
+	if o.Reporter == nil {
+		o.Reporter = Reporters(nil)
+	}
+	r := &o.Config.Runner
+	e := &Engine{o: o, state: State{
+		Name: r.VM.Name, Namespace: r.Namespace,
+		RunnerPID: os.Getpid(), RunnerVersion: o.Version,
+		DataDir: o.Directories.Data, RuntimeDir: o.Directories.Runtime,
+		PowerdownTimeout: *r.VM.PowerdownTimeout,
+		Sockets:          map[string]string{},
+	}}
+	for i := range stopCount {
+		e.stops[i], e.stop[i] = context.WithCancel(context.Background())
+	}
+	return e, nil
+}
+
+// Stop asks for the machine's end: the guest is asked to shut down within the
+// power-down timeout. A second Stop tells QEMU to quit without waiting for the
+// guest, a third kills it. Stop returns at once and may be called at any time.
+func (e *Engine) Stop() {
+	e.mu.Lock()
+	i := min(e.requests, stopCount-1)
+	e.requests++
+	e.mu.Unlock()
+	e.stop[i]()
+}
+
+// State returns what is known now.
+func (e *Engine) State() State {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.state.clone()
+}
+
+func (s State) clone() State {
+	sockets := make(map[string]string, len(s.Sockets))
+	for k, v := range s.Sockets {
+		sockets[k] = v
+	}
+	s.Sockets = sockets
+	return s
+}
+
+// update changes the state and reports it.
+func (e *Engine) update(change func(*State)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	before := e.state.Phase
+	change(&e.state)
+	if e.state.Phase != before {
+		e.state.Since = time.Now()
+	}
+	e.o.Reporter.State(e.state.clone())
+}
+
+func (e *Engine) enter(p Phase, format string, args ...any) {
+	e.update(func(s *State) { s.Phase, s.Message = p, fmt.Sprintf(format, args...) })
+}
+
+func (e *Engine) terminating(message string) {
+	e.message(LevelInfo, "%s", message)
+	e.update(func(s *State) { s.Message = message })
+}
+
+func (e *Engine) message(level Level, format string, args ...any) {
+	e.output(level, "runner", fmt.Sprintf(format, args...))
+}
+
+func (e *Engine) output(level Level, source, text string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.o.Reporter.Message(Message{Time: time.Now(), Level: level, Source: source, Text: text})
+}
+
+func (e *Engine) childLine(source, text string) { e.output(LevelInfo, source, text) }
+
+// Run runs the machine until it ends. The error is nil if the machine ran and
+// the guest shut down, by itself or on request; the outcome says more in any
+// case. When ctx ends, the machine is stopped without asking the guest.
+func (e *Engine) Run(ctx context.Context) (Outcome, error) {
+	defer context.AfterFunc(ctx, func() {
+		e.stop[stopAsk]()
+		e.stop[stopQuit]()
+	})()
+	e.enter(PhaseInitializing, "preparing the machine")
+	outcome, err := e.run()
+	if cerr := e.cleanUp(); cerr != nil {
+		e.message(LevelWarning, "clean up: %v", cerr)
+	}
+	if err != nil {
+		outcome.Message = err.Error()
+	}
+	e.update(func(s *State) {
+		s.Phase, s.Message, s.Outcome = PhaseStopped, outcome.Message, &outcome
+		s.QEMUPID, s.RunnerPID, s.CPUs, s.RAM, s.Started = 0, 0, 0, 0, nil
+		s.Sockets = map[string]string{}
+	})
+	return outcome, err
+}
+
+func (e *Engine) run() (Outcome, error) {
+	// Until the guest runs, every stop may be at once.
+	start := e.stops[stopAsk]
+	startFailed := func(err error) (Outcome, error) {
+		if start.Err() != nil {
+			return Outcome{Cause: CauseRequested, Message: ErrStopped.Error(), Orderly: true}, nil
+		}
+		return Outcome{Cause: CauseStartFailure}, fmt.Errorf("start %s: %w", e.o.Config.Runner.VM.Name, err)
+	}
+	dirs := e.o.Directories
+	if err := errors.Join(makeDataDir(dirs.Data), makeRuntimeDir(dirs.Runtime)); err != nil {
+		return startFailed(err)
+	}
+	if err := e.lockAll(start); err != nil {
+		return startFailed(err)
+	}
+	if err := cleanRuntimeDir(dirs.Runtime); err != nil {
+		return startFailed(err)
+	}
+	if err := writePID(dirs.Runtime, "runner", os.Getpid()); err != nil {
+		return startFailed(err)
+	}
+	cmd, err := e.prepare(start)
+	if err != nil {
+		return startFailed(err)
+	}
+	e.enter(PhaseStarting, "starting QEMU %s, %s", cmd.MachineType, cmd.Accelerator)
+	con, err := listenConsole(dirs.Runtime)
+	if err != nil {
+		return startFailed(err)
+	}
+	m, err := e.startAll(start, cmd, con)
+	if err != nil {
+		kerr := e.abort(m)
+		cerr := con.close()
+		if kerr != nil {
+			e.message(LevelWarning, "%v", kerr)
+		}
+		if cerr != nil {
+			e.message(LevelWarning, "%v", cerr)
+		}
+		return startFailed(err)
+	}
+	outcome, err := e.supervise(m)
+	if cerr := con.close(); cerr != nil {
+		e.message(LevelWarning, "%v", cerr)
+	}
+	return outcome, err
+}
+
+// startAll starts the helpers and QEMU, applies the configuration and lets the
+// guest go. Where it fails, what it returns is to be aborted.
+func (e *Engine) startAll(ctx context.Context, cmd qemucmd.Command, con *console) (*machine, error) {
+	m := &machine{}
+	for _, h := range cmd.Helpers {
+		if err := e.startHelper(m, h); err != nil {
+			return m, err
+		}
+	}
+	if err := e.startQEMU(m, cmd); err != nil {
+		return m, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	m.onEnd(cancel)
+	client, err := e.connect(ctx, cmd)
+	if err != nil {
+		return m, m.explain(ctx, err)
+	}
+	m.client = client
+	e.update(func(s *State) { s.QEMUVersion = client.Greeting().Version.String() })
+	for _, s := range cmd.Sockets {
+		switch s.Purpose {
+		case qemucmd.SocketSerial:
+			if err := con.connect(s.Path); err != nil {
+				return m, m.explain(ctx, err)
+			}
+			e.update(func(st *State) {
+				st.Sockets["console"] = filepath.Join(e.o.Directories.Runtime, ConsoleSocket)
+			})
+		case qemucmd.SocketGuestAgent:
+			m.agentSocket = s.Path
+			e.publish(s)
+		case qemucmd.SocketSPICE, qemucmd.SocketVMOPAgent, qemucmd.SocketToolMonitor:
+			e.publish(s)
+		}
+	}
+	if err := e.apply(ctx, client); err != nil {
+		return m, m.explain(ctx, err)
+	}
+	if err := do(ctx, client, qmp.Cont{}); err != nil {
+		return m, m.explain(ctx, fmt.Errorf("let the guest go: %w", err))
+	}
+	now := time.Now()
+	e.update(func(s *State) {
+		s.Phase, s.Message, s.Started = PhaseBooting, "the guest executes", &now
+	})
+	return m, nil
+}
+
+func (e *Engine) publish(s qemucmd.NamedSocket) {
+	e.update(func(st *State) { st.Sockets[string(s.Purpose)] = s.Path })
+}
+
+// onEnd calls cancel with an explanation once one of the machine's processes ends.
+func (m *machine) onEnd(cancel context.CancelCauseFunc) {
+	for _, c := range append([]*child{m.qemu}, m.helpers...) {
+		go func() { // ends with the process, which the engine waits for
+			<-c.done
+			cancel(errors.New(c.describe()))
+		}()
+	}
+}
+
+// explain replaces an error that only follows from the end of a process.
+func (m *machine) explain(ctx context.Context, err error) error {
+	// The connection breaks a moment before the process has ended.
+	wait, cancel := context.WithTimeout(context.Background(), helperGrace)
+	defer cancel()
+	if m.qemu.wait(wait) == nil {
+		return errors.New(m.qemu.describe())
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// startHelper starts a process that listens on a socket which exists before it
+// does: there is nothing to wait for.
+func (e *Engine) startHelper(m *machine, h qemucmd.Helper) error {
+	file, err := listenFile(h.Socket)
+	if err != nil {
+		return fmt.Errorf("%s: %w", h.Name, err)
+	}
+	c, err := startChild(h.Name, h.Executable, h.Args, []*os.File{file}, e.childLine)
+	err = errors.Join(err, file.Close())
+	if c != nil {
+		m.helpers = append(m.helpers, c)
+		err = errors.Join(err, writePID(e.o.Directories.Runtime, h.Name, c.process.Pid))
+	}
+	return err
+}
+
+func (e *Engine) startQEMU(m *machine, cmd qemucmd.Command) error {
+	monitor, err := listenFile(filepath.Join(e.o.Directories.Runtime, runnerconfig.MonitorSocket))
+	if err != nil {
+		return fmt.Errorf("monitor: %w", err)
+	}
+	// QEMU inherits the locks and so holds them as long as it lives.
+	files := append([]*os.File{monitor}, e.locks...)
+	c, err := startChild("qemu", cmd.Executable, cmd.Args(), files, e.childLine)
+	err = errors.Join(err, monitor.Close())
+	if c == nil {
+		return err
+	}
+	m.qemu = c
+	e.update(func(s *State) { s.QEMUPID = c.process.Pid })
+	return errors.Join(err, writePID(e.o.Directories.Runtime, "qemu", c.process.Pid))
+}
+
+// listenFile makes a listening UNIX socket for a child to inherit.
+func listenFile(path string) (*os.File, error) {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false)
+	f, err := l.File()
+	return f, errors.Join(err, l.Close())
+}
+
+func (e *Engine) connect(ctx context.Context, cmd qemucmd.Command) (*qmp.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, startDeadline)
+	defer cancel()
+	for _, s := range cmd.Sockets {
+		if s.Purpose == qemucmd.SocketMonitor {
+			c, err := qmp.Dial(ctx, s.Path, qmp.Options{})
+			if err != nil {
+				return nil, fmt.Errorf("connect to QEMU's monitor: %w", err)
+			}
+			return c, nil
+		}
+	}
+	return nil, errors.New("the command has no monitor")
+}
+
+// abort ends whatever of a machine was started; the guest has not run.
+func (e *Engine) abort(m *machine) error {
+	if m == nil {
+		return nil
+	}
+	var errs []error
+	if m.qemu != nil {
+		m.qemu.signal(sigKILL)
+		ctx, cancel := context.WithTimeout(context.Background(), killGrace)
+		defer cancel()
+		errs = append(errs, m.qemu.wait(ctx))
+	}
+	if m.client != nil {
+		errs = append(errs, m.client.Close())
+	}
+	return errors.Join(append(errs, endHelpers(m.helpers))...)
+}
+
+// endHelpers ends the helpers of a QEMU that has ended. They end by themselves
+// when it closes its connection, so that they write their state.
+func endHelpers(helpers []*child) error {
+	var errs []error
+	for _, h := range helpers {
+		grace, cancel := context.WithTimeout(context.Background(), helperGrace)
+		if h.wait(grace) != nil {
+			h.signal(sigTERM)
+		}
+		cancel()
+		grace, cancel = context.WithTimeout(context.Background(), quitGrace)
+		if h.wait(grace) != nil {
+			h.signal(sigKILL)
+		}
+		cancel()
+		grace, cancel = context.WithTimeout(context.Background(), killGrace)
+		errs = append(errs, h.wait(grace))
+		cancel()
+	}
+	return errors.Join(errs...)
+}
+
+// supervise follows a running machine to its end.
+func (e *Engine) supervise(m *machine) (Outcome, error) {
+	var watching sync.WaitGroup
+	events := m.client.Subscribe(64)
+	watching.Add(1)
+	go func() {
+		defer watching.Done()
+		e.watch(events)
+	}()
+	helperEnded := make(chan *child, len(m.helpers))
+	for _, h := range m.helpers {
+		watching.Add(1)
+		go func() {
+			defer watching.Done()
+			<-h.done
+			helperEnded <- h
+		}()
+	}
+	var failed *child
+	select {
+	case <-m.qemu.done:
+	case <-e.stops[stopAsk].Done():
+	case failed = <-helperEnded:
+		// It may have ended because QEMU did.
+		grace, cancel := context.WithTimeout(context.Background(), helperGrace)
+		if m.qemu.wait(grace) == nil {
+			failed = nil
+		}
+		cancel()
+	}
+	var forced bool
+	var stuck error
+	if !m.qemu.ended() {
+		e.mu.Lock()
+		e.asked = true
+		e.mu.Unlock()
+		e.enter(PhaseTerminating, "shutting the guest down")
+		if failed != nil {
+			e.message(LevelError, "%s; shutting the machine down", failed.describe())
+		}
+		forced, stuck = e.powerDown(e.stops[stopQuit], e.stops[stopKill], m)
+	}
+	if stuck != nil {
+		// The process is beyond reach, and so are the events that it would close.
+		return Outcome{Cause: CauseQEMUFailure}, fmt.Errorf("QEMU (process %d) is stuck: %w", m.qemu.process.Pid, stuck)
+	}
+	// Its last events are in the socket.
+	select {
+	case <-m.client.Done():
+	case <-time.After(eventGrace):
+	}
+	if err := errors.Join(m.client.Close(), endHelpers(m.helpers)); err != nil {
+		e.message(LevelWarning, "%v", err)
+	}
+	watching.Wait()
+	return e.judge(m, forced, failed)
+}
+
+// watch follows QEMU's events until the connection ends.
+func (e *Engine) watch(s *qmp.Subscription) {
+	for ev := range s.All(context.Background()) {
+		switch ev.Name {
+		case "SHUTDOWN":
+			data, err := qmp.DecodeEvent[qmp.ShutdownEvent](ev)
+			if err != nil {
+				e.message(LevelWarning, "%v", err)
+				continue
+			}
+			e.mu.Lock()
+			e.shutdown = &data
+			e.mu.Unlock()
+		case "GUEST_PANICKED":
+			e.mu.Lock()
+			e.panicked = true
+			e.mu.Unlock()
+			e.message(LevelError, "the guest panicked: %s", ev.Data)
+		case "RESET":
+			if data, err := qmp.DecodeEvent[qmp.ResetEvent](ev); err == nil {
+				e.message(LevelInfo, "the machine was reset (%s)", data.Reason)
+			}
+		case "BALLOON_CHANGE":
+			if data, err := qmp.DecodeEvent[qmp.BalloonChangeEvent](ev); err == nil {
+				e.update(func(st *State) { st.RAM = data.Actual })
+			}
+		case "BLOCK_IO_ERROR":
+			e.message(LevelError, "disk error: %s", ev.Data)
+		}
+	}
+}
+
+// judge says how the machine ended.
+func (e *Engine) judge(m *machine, forced bool, failed *child) (Outcome, error) {
+	e.mu.Lock()
+	shutdown, asked, panicked := e.shutdown, e.asked, e.panicked
+	e.mu.Unlock()
+	end := machineEnd{
+		status: m.qemu.status.String(), success: m.qemu.status.Success(),
+		described: m.qemu.describe(), forced: forced, asked: asked, panicked: panicked,
+	}
+	if shutdown != nil {
+		end.reason, end.guest = shutdown.Reason, shutdown.Guest
+	}
+	if failed != nil {
+		end.helper = failed.describe()
+	}
+	o := end.outcome()
+	if o.ExitCode() != ExitOK {
+		return o, errors.New(o.Message)
+	}
+	return o, nil
+}
+
+// cleanUp removes the runtime directory and gives the locks back.
+func (e *Engine) cleanUp() error {
+	if len(e.locks) < 2 {
+		// The runtime directory is not ours.
+		return e.unlock()
+	}
+	return errors.Join(removeRuntimeDir(e.o.Directories.Runtime), e.unlock())
+}
+
+func writePID(dir, name string, pid int) error {
+	if err := os.WriteFile(filepath.Join(dir, name+".pid"), []byte(strconv.Itoa(pid)+"\n"), 0o600); err != nil {
+		return fmt.Errorf("process id of %s: %w", name, err)
+	}
+	return nil
+}

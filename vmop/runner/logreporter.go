@@ -1,0 +1,77 @@
+package runner
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+)
+
+// LogReporter writes a line for each happening: for people, or one JSON object
+// each.
+type LogReporter struct {
+	// Out receives the lines. Errors are ignored: a machine does not stop
+	// because its log is full.
+	Out io.Writer
+	// JSON selects JSON lines.
+	JSON bool
+
+	last Phase
+}
+
+// logLine is a line of a JSON log.
+type logLine struct {
+	Time    string `json:"time"`
+	Level   Level  `json:"level"`
+	Source  string `json:"source"`
+	Phase   Phase  `json:"phase,omitempty"`
+	Message string `json:"msg"`
+}
+
+const logTime = "2006-01-02T15:04:05.000Z07:00"
+
+// State implements [Reporter]: each new phase is a line.
+func (l *LogReporter) State(s State) {
+	if s.Phase == l.last {
+		return
+	}
+	l.last = s.Phase
+	level := LevelInfo
+	if o := s.Outcome; o != nil && o.ExitCode() != ExitOK {
+		level = LevelError
+	}
+	l.write(logLine{Time: s.Since.Format(logTime), Level: level, Source: "runner", Phase: s.Phase, Message: s.Name + ": " + strings.ToLower(string(s.Phase)) + ": " + s.Message})
+}
+
+// Message implements [Reporter].
+func (l *LogReporter) Message(m Message) {
+	l.write(logLine{Time: m.Time.Format(logTime), Level: m.Level, Source: m.Source, Message: m.Text})
+}
+
+func (l *LogReporter) write(line logLine) {
+	if l.JSON {
+		if b, err := json.Marshal(line); err == nil {
+			_, _ = l.Out.Write(append(b, '\n'))
+		}
+		return
+	}
+	text := printable(line.Message)
+	if line.Source != "runner" {
+		text = line.Source + ": " + text
+	}
+	if line.Level != LevelInfo {
+		text = string(line.Level) + ": " + text
+	}
+	_, _ = fmt.Fprintf(l.Out, "%s %s\n", line.Time, text)
+}
+
+// printable keeps a line a line, and a terminal safe from what a child prints.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}

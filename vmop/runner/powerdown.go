@@ -1,0 +1,118 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/vmop/sdk/vmop/qmp"
+)
+
+// schedule divides the power-down timeout. All times count from its begin.
+type schedule struct {
+	// Agent is when a guest whose agent was asked is also asked by ACPI.
+	Agent time.Duration
+	// Quit is when QEMU is told to quit.
+	Quit time.Duration
+	// Kill is when it is killed: the whole timeout.
+	Kill time.Duration
+}
+
+// powerDownSchedule leaves the agent half of what remains after QEMU has its
+// time to quit: a guest whose agent hangs still gets the ACPI button.
+func powerDownSchedule(timeout time.Duration) schedule {
+	timeout = max(timeout, 0)
+	quit := timeout - min(timeout/5, quitGrace)
+	return schedule{Agent: quit / 2, Quit: quit, Kill: timeout}
+}
+
+// pressInterval is the time after which the ACPI button is pressed again, the
+// first time; it doubles then. A guest that still boots overlooks the first.
+const pressInterval = 5 * time.Second
+
+// powerDown ends the machine: by the guest's agent, by ACPI, by QEMU's quit, by
+// KILL. It returns once QEMU has ended and says whether it went beyond asking
+// the guest. ask ends the asking early; hurry also ends the waiting for quit.
+func (e *Engine) powerDown(ask, hurry context.Context, m *machine) (forced bool, err error) {
+	begin := time.Now()
+	s := powerDownSchedule(time.Duration(*e.o.Config.Runner.VM.PowerdownTimeout) * time.Second)
+
+	if ask.Err() == nil && s.Quit > 0 {
+		guest, cancel := context.WithDeadline(ask, begin.Add(s.Quit))
+		defer cancel()
+		if e.askAgent(guest, m, begin.Add(s.Agent)) || e.askACPI(guest, m) {
+			return false, nil
+		}
+	}
+	if m.qemu.ended() {
+		return false, nil
+	}
+	e.terminating("the guest did not shut down: telling QEMU to quit")
+	quitAt := max(begin.Add(s.Kill).Sub(time.Now()), min(quitGrace, time.Second))
+	if ask.Err() != nil {
+		quitAt = quitGrace // cut short: what is left of the timeout does not matter
+	}
+	quit, cancel := context.WithTimeout(hurry, quitAt)
+	defer cancel()
+	if m.client != nil {
+		if _, err := qmp.Do(quit, m.client, qmp.Quit{}); err != nil && !errors.Is(err, qmp.ErrClosed) {
+			e.message(LevelWarning, "quit: %v", err)
+		}
+	} else {
+		m.qemu.signal(sigTERM)
+	}
+	if m.qemu.wait(quit) == nil {
+		return true, nil
+	}
+	e.terminating("QEMU does not quit: killing it")
+	m.qemu.signal(sigKILL)
+	gone, cancelGone := context.WithTimeout(context.Background(), killGrace)
+	defer cancelGone()
+	return true, m.qemu.wait(gone)
+}
+
+// askAgent asks the guest agent and waits for the end of the machine. It reports
+// false if there is no agent or the guest is still there at the time given.
+func (e *Engine) askAgent(ctx context.Context, m *machine, until time.Time) bool {
+	if m.client == nil || m.agentSocket == "" {
+		return false
+	}
+	ctx, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	if err := agentShutdown(ctx, m.client, m.agentSocket); err != nil {
+		if !errors.Is(err, errNoAgent) && !m.qemu.ended() {
+			e.message(LevelWarning, "cannot shut the guest down by its agent: %v", err)
+		}
+		return m.qemu.ended()
+	}
+	e.terminating("the guest agent was asked to shut down")
+	return m.qemu.wait(ctx) == nil
+}
+
+// askACPI presses the power button until the machine ends or ctx does.
+func (e *Engine) askACPI(ctx context.Context, m *machine) bool {
+	if m.client == nil {
+		return false
+	}
+	for interval := pressInterval; ; interval *= 2 {
+		if _, err := qmp.Do(ctx, m.client, qmp.SystemPowerdown{}); err != nil {
+			if m.qemu.ended() {
+				return true
+			}
+			if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+				e.message(LevelWarning, "press the power button: %v", err)
+			}
+			return m.qemu.wait(ctx) == nil
+		}
+		e.terminating("the power button was pressed")
+		pause, cancel := context.WithTimeout(ctx, interval)
+		err := m.qemu.wait(pause)
+		cancel()
+		if err == nil {
+			return true
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+	}
+}

@@ -1,0 +1,322 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/vmop/sdk/vmop/cloudinit"
+	"github.com/vmop/sdk/vmop/imageinspect"
+	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+// lockAll locks the machine's directories.
+func (e *Engine) lockAll(ctx context.Context) error {
+	for _, dir := range []string{e.o.Directories.Data, e.o.Directories.Runtime} {
+		f, err := e.lock(ctx, dir)
+		if err != nil {
+			return err
+		}
+		e.locks = append(e.locks, f)
+	}
+	return nil
+}
+
+// lock locks a directory. Where an orphaned QEMU holds the lock, it is ended
+// first; where what holds it is about to end, that is waited for.
+func (e *Engine) lock(ctx context.Context, dir string) (*os.File, error) {
+	for deadline := deadlineIn(orphanGrace); ; {
+		f, err := lockDir(dir)
+		if !errors.Is(err, errLocked) {
+			return f, err
+		}
+		if err := e.endOrphan(ctx, dir); err != nil {
+			return nil, err
+		}
+		if time.Now().After(deadline) {
+			return nil, fmt.Errorf("%s: %w, by a process that this user cannot see", dir, ErrRunning)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(lockInterval):
+		}
+	}
+}
+
+func (e *Engine) unlock() error {
+	var errs []error
+	for _, f := range e.locks {
+		errs = append(errs, f.Close())
+	}
+	e.locks = nil
+	return errors.Join(errs...)
+}
+
+// prepare makes everything that QEMU needs and decides its command line.
+func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
+	var none qemucmd.Command
+	dirs := e.o.Directories
+	rec, err := readRecord(dirs.Data)
+	if err != nil {
+		return none, err
+	}
+	c := &e.o.Config
+	facts := runnerconfig.Facts{
+		DataDir: dirs.Data, RuntimeDir: dirs.Runtime,
+		MachineType: rec.MachineType,
+		MonitorFD:   monitorFD,
+		TPMFD:       monitorFD, // the first of its process, as the monitor is of QEMU's
+	}
+	if facts.UUID = c.Runner.VM.UUID; facts.UUID == "" {
+		if facts.UUID, err = keepUUID(dirs.Data); err != nil {
+			return none, err
+		}
+	}
+	if facts.DisplayPassword, err = hasDisplayPassword(e.o.DisplaySecretDir); err != nil {
+		return none, err
+	}
+	if facts.Drives, err = e.prepareDrives(c.Runner.VM.Drives, rec.DiskFormats); err != nil {
+		return none, err
+	}
+	// Formats are kept before anything may write to the images.
+	if err := rec.write(dirs.Data); err != nil {
+		return none, err
+	}
+	kind := qemucmd.FirmwareKind(c.Runner.VM.Firmware)
+	if err := chooseFirmware(kind, rec, dirs.Data, e.o.Host, &facts); err != nil {
+		return none, err
+	}
+	m, err := runnerconfig.Machine(c, facts)
+	if err != nil {
+		return none, err
+	}
+	cmd, err := e.build(m)
+	if err != nil {
+		return none, err
+	}
+	if err := e.makeFiles(cmd); err != nil {
+		return none, err
+	}
+	rec.MachineType = cmd.MachineType
+	for _, f := range cmd.Files {
+		if f.Purpose == qemucmd.FileFirmwareCode {
+			rec.Firmware[kind] = firmwareRecord{Code: f.Path, Vars: filepath.Base(m.Firmware.VarsPath)}
+		}
+	}
+	if err := rec.write(dirs.Data); err != nil {
+		return none, err
+	}
+	if m.Seed != nil {
+		if err := writeSeed(c.Runner.CloudInit, m.Seed.File); err != nil {
+			return none, err
+		}
+	}
+	e.update(func(s *State) {
+		s.UUID = m.UUID
+		s.MachineType = cmd.MachineType
+		s.Accelerator = cmd.Accelerator
+		s.MaximumCPUs = m.CPU.Maximum
+		s.MaximumRAM = m.Memory.Size
+	})
+	return cmd, context.Cause(ctx)
+}
+
+func (e *Engine) build(m qemucmd.Machine) (qemucmd.Command, error) {
+	if e.o.Template != "" {
+		return qemucmd.BuildTemplate(m, e.o.Host, e.o.Template)
+	}
+	return qemucmd.Build(m, e.o.Host)
+}
+
+// prepareDrives makes missing images and finds out what is behind each drive.
+func (e *Engine) prepareDrives(drives []runnerconfig.Drive, formats map[string]qemucmd.DiskFormat) ([]runnerconfig.DriveFacts, error) {
+	out := make([]runnerconfig.DriveFacts, len(drives))
+	var errs []error
+	for i, d := range drives {
+		if d.Type == runnerconfig.DriveCD {
+			continue // a missing image is QEMU's to report: it may be a URL
+		}
+		facts, err := e.prepareDisk(d, formats)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("vm.drives[%d]: %w", i, err))
+		}
+		out[i] = facts
+	}
+	return out, errors.Join(errs...)
+}
+
+func (e *Engine) prepareDisk(d runnerconfig.Drive, formats map[string]qemucmd.DiskFormat) (runnerconfig.DriveFacts, error) {
+	var facts runnerconfig.DriveFacts
+	path := d.Where()
+	if d.File != "" && d.Size > 0 {
+		created, err := createImage(path, int64(d.Size))
+		if err != nil {
+			return facts, err
+		}
+		if created {
+			formats[path] = qemucmd.DiskFormatRaw
+			e.message(LevelInfo, "created the disk image %s of %s", path, d.Size)
+		}
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return facts, fmt.Errorf("disk: %w", err)
+	}
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+	case mode&os.ModeDevice != 0 && mode&os.ModeCharDevice == 0:
+		if d.File != "" {
+			return facts, fmt.Errorf("%s is a block device, but is configured as a file", path)
+		}
+		facts.Device = true
+		return facts, nil
+	default:
+		return facts, fmt.Errorf("%s is neither a file nor a block device: %s", path, mode.Type())
+	}
+	if d.Device != "" {
+		return facts, fmt.Errorf("%s is a file, but is configured as a device", path)
+	}
+	facts.Format = formats[path]
+	if facts.Format == "" {
+		if facts.Format, err = probeFormat(path, info.Size()); err != nil {
+			return facts, fmt.Errorf("disk image %s: %w", path, err)
+		}
+		formats[path] = facts.Format
+	}
+	if facts.Format == qemucmd.DiskFormatRaw && d.Size > 0 && info.Size() < int64(d.Size) {
+		e.message(LevelWarning, "the disk image %s has %s, less than the %s asked for: it is left as it is; grow it with qemu-img resize", path, runnerconfig.Bytes(info.Size()), d.Size)
+	}
+	return facts, nil
+}
+
+func probeFormat(path string, size int64) (qemucmd.DiskFormat, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	header := make([]byte, min(size, imageinspect.HeaderSize))
+	_, err = io.ReadFull(f, header)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", err
+	}
+	format, _, err := imageinspect.ProbeFormat(header, size)
+	switch {
+	case format == imageinspect.FormatISO9660:
+		return qemucmd.DiskFormatRaw, nil // a hybrid image is a disk as well
+	case err != nil:
+		return "", err
+	case format == imageinspect.FormatQcow2:
+		return qemucmd.DiskFormatQCOW2, nil
+	}
+	return qemucmd.DiskFormatRaw, nil
+}
+
+// flash2M is the size of the UEFI variables of the 2 MiB flash layout, in bytes.
+const flash2M = 128 << 10
+
+// chooseFirmware finds the ROM that fits the machine's UEFI variables: the
+// recorded one, or one of the layout that existing variables have.
+func chooseFirmware(kind qemucmd.FirmwareKind, rec record, dataDir string, host qemucmd.Host, facts *runnerconfig.Facts) error {
+	if kind == qemucmd.FirmwareBIOS {
+		return nil
+	}
+	known, recorded := rec.Firmware[kind]
+	facts.FirmwareVars = runnerconfig.FirmwareVars
+	if recorded {
+		facts.FirmwareVars = known.Vars
+	} else if len(rec.Firmware) > 0 {
+		// Variables of another kind have another size or other keys.
+		facts.FirmwareVars = "fw-vars." + string(kind) + ".fd"
+	}
+	info, err := os.Stat(filepath.Join(dataDir, facts.FirmwareVars))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("UEFI variables: %w", err)
+	}
+	if recorded {
+		if _, err := os.Stat(known.Code); err == nil {
+			facts.FirmwareCode = known.Code
+			return nil
+		}
+	}
+	secure := kind == qemucmd.FirmwareSecure || kind == qemucmd.FirmwareSecure4M
+	for _, f := range host.Firmware {
+		if f.Secure == secure && f.FourMiB == (info.Size() > flash2M) {
+			facts.FirmwareCode = f.Code
+			return nil
+		}
+	}
+	return fmt.Errorf("UEFI variables %s of %d bytes exist, but this host has no %s firmware of that flash size", filepath.Join(dataDir, facts.FirmwareVars), info.Size(), kind)
+}
+
+// makeFiles copies what is missing and checks that the rest is there.
+func (e *Engine) makeFiles(cmd qemucmd.Command) error {
+	var errs []error
+	for _, f := range cmd.Files {
+		if f.Purpose == qemucmd.FileSeed {
+			continue // made later
+		}
+		if f.CopyFrom != "" {
+			created, err := copyFile(f.CopyFrom, f.Path)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", f.Purpose, err))
+			}
+			if created {
+				e.message(LevelInfo, "created %s from %s", f.Path, f.CopyFrom)
+			}
+			continue
+		}
+		if _, err := os.Stat(f.Path); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", f.Purpose, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func writeSeed(c *runnerconfig.CloudInit, path string) error {
+	in := cloudinit.Input{MetaData: map[string]string{}, UserData: c.UserData, NetworkConfig: c.NetworkConfig}
+	for k, v := range c.MetaData {
+		in.MetaData[k] = v
+	}
+	docs, err := cloudinit.Render(in)
+	if err != nil {
+		return fmt.Errorf("cloud-init: %w", err)
+	}
+	image, err := cloudinit.Image(docs)
+	if err != nil {
+		return fmt.Errorf("cloud-init image: %w", err)
+	}
+	if err := writeFile(path, image); err != nil {
+		return fmt.Errorf("cloud-init image: %w", err)
+	}
+	return nil
+}
+
+// endOrphan ends a QEMU whose runner is gone. It fails with [ErrRunning] if a
+// runner lives.
+func (e *Engine) endOrphan(ctx context.Context, dir string) error {
+	holders, err := Holders(dir)
+	if err != nil {
+		return err
+	}
+	for _, h := range holders {
+		if !h.IsQEMU() {
+			return fmt.Errorf("%s: %w (process %d, %s)", dir, ErrRunning, h.PID, h.Executable)
+		}
+	}
+	for _, h := range holders {
+		e.message(LevelWarning, "found QEMU (process %d) without its runner: ending it", h.PID)
+		if err := endProcess(ctx, h.PID, orphanGrace); err != nil {
+			return fmt.Errorf("end the orphaned QEMU: %w", err)
+		}
+	}
+	return nil
+}

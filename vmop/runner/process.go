@@ -1,0 +1,160 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// child is a process that the engine started and waits for.
+type child struct {
+	name    string
+	process *os.Process
+	done    chan struct{} // closed once it has ended and all it printed was read
+	status  *os.ProcessState
+	tail    *tail
+}
+
+// outputGrace is how long a child's output is read after its end, where a
+// process that it left behind keeps the pipe open.
+const outputGrace = 2 * time.Second
+
+// startChild starts a process in a process group of its own, so that a Ctrl-C
+// at the terminal reaches only the runner. When the runner dies, however it
+// dies, the kernel sends the child a TERM.
+func startChild(name, executable string, args []string, files []*os.File, line func(source, text string)) (*child, error) {
+	c := &child{name: name, done: make(chan struct{}), tail: &tail{}}
+	out := &lineWriter{line: func(text string) {
+		c.tail.add(text)
+		line(name, text)
+	}}
+	cmd := exec.Command(executable, args...)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.ExtraFiles = files
+	cmd.WaitDelay = outputGrace
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	started := make(chan error, 1)
+	go func() {
+		// The parent in the sense of Pdeathsig is the thread: it must not end
+		// before the child does.
+		runtime.LockOSThread()
+		defer close(c.done)
+		if err := cmd.Start(); err != nil {
+			started <- err
+			return
+		}
+		c.process = cmd.Process
+		started <- nil
+		_ = cmd.Wait() // what it says is in ProcessState
+		c.status = cmd.ProcessState
+		out.flush()
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	return c, nil
+}
+
+// ended says whether the process has ended.
+func (c *child) ended() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// wait waits for the end of the process until ctx ends.
+func (c *child) wait(ctx context.Context) error {
+	select {
+	case <-c.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the end of %s: %w", c.name, context.Cause(ctx))
+	}
+}
+
+// signal sends a signal; a process that has ended is no error.
+func (c *child) signal(sig os.Signal) {
+	_ = c.process.Signal(sig)
+}
+
+// describe says how the process ended, with the last lines that it printed.
+func (c *child) describe() string {
+	s := c.name + " ended: " + c.status.String()
+	if last := c.tail.String(); last != "" {
+		s += ": " + last
+	}
+	return s
+}
+
+// lineWriter hands on whole lines.
+type lineWriter struct {
+	mu   sync.Mutex
+	buf  []byte
+	line func(string)
+}
+
+// maxLine bounds a line of a child's output, in bytes.
+const maxLine = 8 << 10
+
+func (w *lineWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.buf = append(w.buf, p...)
+	for {
+		i := bytes.IndexByte(w.buf, '\n')
+		if i < 0 {
+			if len(w.buf) > maxLine {
+				i = maxLine
+			} else {
+				return len(p), nil
+			}
+		}
+		text := strings.TrimRight(string(w.buf[:i]), "\r\n")
+		w.buf = w.buf[min(i+1, len(w.buf)):]
+		if text != "" {
+			w.line(text)
+		}
+	}
+}
+
+func (w *lineWriter) flush() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.buf) > 0 {
+		w.line(string(w.buf))
+		w.buf = nil
+	}
+}
+
+// tail keeps the last lines that a child printed.
+type tail struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+const tailLines = 10
+
+func (t *tail) add(line string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.lines) == tailLines {
+		t.lines = append(t.lines[:0], t.lines[1:]...)
+	}
+	t.lines = append(t.lines, line)
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.Join(t.lines, "; ")
+}

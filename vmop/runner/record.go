@@ -1,0 +1,102 @@
+package runner
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/vmop/sdk/vmop/qemucmd"
+)
+
+// The files of the data directory that keep a machine's identity.
+const (
+	recordName = "machine.json"
+	uuidName   = "uuid.txt" // VM-Operator's
+)
+
+// record is what a machine's first start decided, and what later starts keep so
+// that the guest sees the same hardware.
+type record struct {
+	// MachineType is QEMU's versioned machine type.
+	MachineType string `json:"machineType,omitempty"`
+	// Firmware has an entry for each firmware kind that was ever used.
+	Firmware map[qemucmd.FirmwareKind]firmwareRecord `json:"firmware,omitempty"`
+	// DiskFormats are the formats of image files by path. They are decided when
+	// an image is first seen: later its content is the guest's, which could
+	// write another format's header into it.
+	DiskFormats map[string]qemucmd.DiskFormat `json:"diskFormats,omitempty"`
+}
+
+// firmwareRecord says which ROM the UEFI variables belong to.
+type firmwareRecord struct {
+	Code string `json:"code"`
+	// Vars is the name of the variables' file in the data directory.
+	Vars string `json:"vars"`
+}
+
+func readRecord(dir string) (record, error) {
+	r := record{Firmware: map[qemucmd.FirmwareKind]firmwareRecord{}, DiskFormats: map[string]qemucmd.DiskFormat{}}
+	data, err := os.ReadFile(filepath.Join(dir, recordName))
+	if errors.Is(err, os.ErrNotExist) {
+		return r, nil
+	}
+	if err != nil {
+		return r, fmt.Errorf("read the machine's record: %w", err)
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return r, fmt.Errorf("read the machine's record %s: %w", filepath.Join(dir, recordName), err)
+	}
+	return r, nil
+}
+
+// write stores the record if it differs from what is stored.
+func (r record) write(dir string) error {
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write the machine's record: %w", err)
+	}
+	data = append(data, '\n')
+	path := filepath.Join(dir, recordName)
+	if old, err := os.ReadFile(path); err == nil && string(old) == string(data) {
+		return nil
+	}
+	if err := writeFile(path, data); err != nil {
+		return fmt.Errorf("write the machine's record: %w", err)
+	}
+	return nil
+}
+
+// keepUUID returns the UUID kept in the data directory; the first time it
+// generates one.
+func keepUUID(dir string) (string, error) {
+	path := filepath.Join(dir, uuidName)
+	data, err := os.ReadFile(path)
+	if err == nil {
+		line, _, _ := strings.Cut(string(data), "\n")
+		if line = strings.TrimSpace(line); line != "" {
+			return line, nil
+		}
+		return "", fmt.Errorf("%s is empty: put the machine's UUID in it, or remove it to get a new one", path)
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("read the machine's UUID: %w", err)
+	}
+	uuid := newUUID()
+	if err := writeFile(path, []byte(uuid+"\n")); err != nil {
+		return "", fmt.Errorf("keep the machine's UUID: %w", err)
+	}
+	return uuid, nil
+}
+
+// newUUID makes a random UUID (RFC 9562, version 4).
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

@@ -1,0 +1,161 @@
+package runnerconfig
+
+import "encoding/json"
+
+// Config is the content of config.yaml.
+type Config struct {
+	Runner Runner `json:"/Runner"`
+}
+
+// Runner configures one runner and the machine that it runs.
+type Runner struct {
+	// Namespace of the VirtualMachine, for a runner outside of a pod.
+	Namespace string `json:"namespace,omitempty"`
+	// DataDir keeps what must survive: the UUID, firmware variables, TPM state.
+	DataDir string `json:"dataDir,omitempty"`
+	// RuntimeDir keeps sockets and process ids while the machine runs.
+	RuntimeDir string `json:"runtimeDir,omitempty"`
+	// Template names a custom machine type; see qemucmd.IsStandardTemplate.
+	Template string `json:"template,omitempty"`
+	// UpdateTemplate re-reads the template at each start instead of keeping the
+	// copy made at the first one.
+	UpdateTemplate bool `json:"updateTemplate,omitempty"`
+	// GuestShutdownStops makes a power-off by the guest final.
+	GuestShutdownStops bool `json:"guestShutdownStops"`
+	// ResetCounter resets the machine when it grows. nil means that nobody counts.
+	ResetCounter *int64     `json:"resetCounter,omitempty"`
+	CloudInit    *CloudInit `json:"cloudInit,omitempty"`
+	VM           VM         `json:"vm"`
+}
+
+// CloudInit holds the NoCloud documents. User data and network configuration
+// are JSON whose key order and number spelling are those of the source.
+type CloudInit struct {
+	MetaData      map[string]string `json:"metaData,omitempty"`
+	UserData      json.RawMessage   `json:"userData,omitempty"`
+	NetworkConfig json.RawMessage   `json:"networkConfig,omitempty"`
+}
+
+// VM describes the machine.
+type VM struct {
+	Name string `json:"name"`
+	// UUID is the SMBIOS UUID; empty lets the runner generate and keep one.
+	UUID     string `json:"uuid,omitempty"`
+	UseTPM   bool   `json:"useTpm"`
+	Firmware string `json:"firmware,omitempty"`
+	BootMenu bool   `json:"bootMenu"`
+	// PowerdownTimeout is the time in seconds that the guest gets to shut down.
+	PowerdownTimeout *int64 `json:"powerdownTimeout,omitempty"`
+	CPUModel         string `json:"cpuModel,omitempty"`
+	MaximumCPUs      int    `json:"maximumCpus,omitempty"`
+	Sockets          int    `json:"sockets,omitempty"`
+	DiesPerSocket    int    `json:"diesPerSocket,omitempty"`
+	CoresPerDie      int    `json:"coresPerDie,omitempty"`
+	ThreadsPerCore   int    `json:"threadsPerCore,omitempty"`
+	// CurrentCPUs is the number of CPUs to have plugged; 0 means 1.
+	CurrentCPUs int `json:"currentCpus,omitempty"`
+	// MaximumRAM is the size of the RAM in bytes, CurrentRAM what the balloon
+	// leaves of it (0: everything).
+	MaximumRAM Bytes `json:"maximumRam,omitempty"`
+	CurrentRAM Bytes `json:"currentRam,omitempty"`
+	// Accelerator is auto, kvm, tcg or none (QEMU's own choice, as VM-Operator
+	// has it); empty means auto.
+	Accelerator string `json:"accelerator,omitempty"`
+	// MachineType pins QEMU's versioned machine type.
+	MachineType string      `json:"machineType,omitempty"`
+	RTCBase     string      `json:"rtcBase,omitempty"`
+	RTCClock    string      `json:"rtcClock,omitempty"`
+	KernelBoot  *KernelBoot `json:"kernelBoot,omitempty"`
+	// Serial connects the first serial port; nil and true do.
+	Serial *bool `json:"serial,omitempty"`
+	// Network and Drives are null in VM-Operator's files when the list is empty.
+	Network []Network `json:"network"`
+	Drives  []Drive   `json:"drives"`
+	Display *Display  `json:"display,omitempty"`
+}
+
+// KernelBoot starts a Linux kernel without a boot loader. The files are paths.
+type KernelBoot struct {
+	Kernel string `json:"kernel"`
+	Initrd string `json:"initrd,omitempty"`
+	Args   string `json:"args,omitempty"`
+}
+
+// Network types.
+const (
+	NetworkTap  = "tap"
+	NetworkUser = "user"
+)
+
+// Network is one interface.
+type Network struct {
+	// Type is tap (also if empty) or user.
+	Type string `json:"type"`
+	// Bridge is the host's bridge of a tap interface.
+	Bridge string `json:"bridge,omitempty"`
+	// Device is QEMU's device model; empty means virtio-net.
+	Device string `json:"device,omitempty"`
+	// MAC is the interface's address; empty derives one from the machine's UUID
+	// and the interface's position.
+	MAC string `json:"mac,omitempty"`
+	// Net is the guest's network of a user interface, as CIDR.
+	Net          string        `json:"net,omitempty"`
+	HostForwards []HostForward `json:"hostForwards,omitempty"`
+}
+
+// HostForward leads a port of the host into the guest of a user interface.
+type HostForward struct {
+	Protocol    string `json:"protocol,omitempty"`
+	HostAddress string `json:"hostAddress,omitempty"`
+	HostPort    int    `json:"hostPort"`
+	GuestPort   int    `json:"guestPort"`
+}
+
+// Drive types.
+const (
+	DriveRaw = "raw"
+	DriveCD  = "ide-cd"
+)
+
+// Drive is a disk (raw) or a CD drive (ide-cd).
+type Drive struct {
+	// Type is raw (also if empty) or ide-cd.
+	Type string `json:"type"`
+	// Name identifies the disk for people; VM-Operator has none.
+	Name string `json:"name,omitempty"`
+	// Resource is a path that is a disk image if it is a regular file and a
+	// block device otherwise; File and Device say which.
+	Resource string `json:"resource,omitempty"`
+	File     string `json:"file,omitempty"`
+	Device   string `json:"device,omitempty"`
+	// Size is the size in bytes of the image that is created at File if there
+	// is none. An existing image is never changed. 0 creates nothing.
+	Size Bytes `json:"size,omitempty"`
+	// BootIndex orders boot devices, lowest first.
+	BootIndex *int `json:"bootindex,omitempty"`
+}
+
+// Display is how the graphics output is reached.
+type Display struct {
+	// Outputs is the number of monitors; 0 means 1.
+	Outputs int `json:"outputs,omitempty"`
+	// LoggedInUser is the user that the VMOP agent logs in.
+	LoggedInUser string `json:"loggedInUser,omitempty"`
+	SPICE        *SPICE `json:"spice,omitempty"`
+}
+
+// SPICE configures the SPICE server.
+type SPICE struct {
+	// Port is a TCP port; nil means 5900 unless Socket is set.
+	Port *int `json:"port,omitempty"`
+	// Address is the address to listen on, all if empty.
+	Address string `json:"address,omitempty"`
+	// Socket replaces the port by a UNIX socket.
+	Socket string `json:"socket,omitempty"`
+	// StreamingVideo is QEMU's streaming-video. VM-Operator's controller writes
+	// the hyphenated key and its runner reads the other; both are read here.
+	StreamingVideo       string `json:"streaming-video,omitempty"`
+	StreamingVideoLegacy string `json:"streamingVideo,omitempty"`
+	// USBRedirects is the number of USB redirection channels; nil means 2.
+	USBRedirects *int `json:"usbRedirects,omitempty"`
+}

@@ -1,0 +1,57 @@
+package runnerconfig
+
+// The defaults of VM-Operator's runner for keys that a file leaves out.
+const (
+	DefaultFirmware         = "uefi"
+	DefaultMaximumRAM       = Bytes(1 << 30)
+	DefaultCPUModel         = "host"
+	DefaultPowerdownTimeout = int64(900) // seconds
+	DefaultRTCBase          = "utc"
+	DefaultRTCClock         = "rt"
+	DefaultNetworkDevice    = "virtio-net"
+	DefaultSPICEPort        = 5900
+	DefaultUSBRedirects     = 2
+)
+
+// Default fills in what c leaves out. It is idempotent.
+func Default(c *Config) {
+	vm := &c.Runner.VM
+	setDefault(&vm.Firmware, DefaultFirmware)
+	setDefault(&vm.MaximumRAM, DefaultMaximumRAM)
+	setDefault(&vm.CPUModel, DefaultCPUModel)
+	setDefault(&vm.RTCBase, DefaultRTCBase)
+	setDefault(&vm.RTCClock, DefaultRTCClock)
+	setDefault(&vm.CurrentCPUs, 1)
+	setDefault(&vm.Accelerator, "auto")
+	setDefaultPointer(&vm.PowerdownTimeout, DefaultPowerdownTimeout)
+	setDefaultPointer(&vm.Serial, true)
+	for i := range vm.Network {
+		setDefault(&vm.Network[i].Type, NetworkTap)
+		setDefault(&vm.Network[i].Device, DefaultNetworkDevice)
+	}
+	for i := range vm.Drives {
+		setDefault(&vm.Drives[i].Type, DriveRaw)
+	}
+	if d := vm.Display; d != nil {
+		setDefault(&d.Outputs, 1)
+		if s := d.SPICE; s != nil {
+			setDefaultPointer(&s.USBRedirects, DefaultUSBRedirects)
+			if s.Socket == "" {
+				setDefaultPointer(&s.Port, DefaultSPICEPort)
+			}
+		}
+	}
+}
+
+func setDefault[T comparable](p *T, v T) {
+	var zero T
+	if *p == zero {
+		*p = v
+	}
+}
+
+func setDefaultPointer[T any](p **T, v T) {
+	if *p == nil {
+		*p = &v
+	}
+}

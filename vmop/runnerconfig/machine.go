@@ -1,0 +1,227 @@
+package runnerconfig
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path"
+
+	"github.com/vmop/sdk/vmop/qemucmd"
+)
+
+// The names of the files in the runtime directory. They are VM-Operator's where
+// it has them. The tool socket is a second monitor, for people and their tools.
+const (
+	MonitorSocket    = "monitor.sock"
+	ToolSocket       = "qmp.sock"
+	SPICESocket      = "spice.sock"
+	SerialSocket     = "serial.sock"
+	GuestAgentSocket = "org.qemu.guest_agent.0"
+	VMOPAgentSocket  = "org.jdrupes.vmop_agent.0"
+	TPMSocket        = "swtpm-sock"
+	SeedImage        = "cloud-init.img"
+)
+
+// FirmwareVars is the name of the machine's UEFI variables in the data directory.
+const FirmwareVars = "fw-vars.fd"
+
+// Facts are what [Machine] must know about the world around a configuration.
+type Facts struct {
+	// UUID is the machine's UUID, used where the configuration has none.
+	UUID string
+	// MachineType is the machine type of the first start, used where the
+	// configuration pins none; "" at the first start.
+	MachineType string
+	// FirmwareCode is the ROM that belongs to existing UEFI variables; "" lets
+	// the host's first choice decide.
+	FirmwareCode string
+	// FirmwareVars is the name of the UEFI variables' file in DataDir; empty
+	// means [FirmwareVars].
+	FirmwareVars string
+	// DataDir and RuntimeDir are the machine's directories.
+	DataDir    string
+	RuntimeDir string
+	// Drives has an entry for each drive of the configuration.
+	Drives []DriveFacts
+	// DisplayPassword says that there is a display password. QEMU decides at
+	// the start whether its display needs one.
+	DisplayPassword bool
+	// MonitorFD is the descriptor of the monitor's listening socket in the QEMU
+	// process; 0 lets QEMU make the socket.
+	MonitorFD int
+	// TPMFD is the descriptor of swtpm's listening socket in the swtpm process;
+	// 0 lets swtpm make the socket.
+	TPMFD int
+	// TapFDs are descriptors of open tap devices by the network's position.
+	TapFDs map[int]int
+}
+
+// DriveFacts describe what stands behind a drive of the configuration.
+type DriveFacts struct {
+	// Device says that a resource is a block device rather than a file.
+	Device bool
+	// Format is the format of an image file; raw if empty.
+	Format qemucmd.DiskFormat
+}
+
+// maxSocketPath is the longest path of a UNIX socket on Linux (unix(7)), less
+// its closing zero byte.
+const maxSocketPath = 107
+
+// Machine turns a configuration, defaulted and valid, into the machine that it
+// describes.
+func Machine(c *Config, f Facts) (qemucmd.Machine, error) {
+	vm := &c.Runner.VM
+	var errs []error
+	if len(f.Drives) != len(vm.Drives) {
+		return qemucmd.Machine{}, fmt.Errorf("machine %s: facts about %d drives for %d drives", vm.Name, len(f.Drives), len(vm.Drives))
+	}
+	socket := func(name string) *qemucmd.Socket {
+		p := path.Join(f.RuntimeDir, name)
+		if len(p) > maxSocketPath {
+			errs = append(errs, fmt.Errorf("machine %s: the socket path %q is longer than %d bytes: choose a shorter runtime directory", vm.Name, p, maxSocketPath))
+		}
+		return &qemucmd.Socket{Path: p}
+	}
+	m := qemucmd.Machine{
+		Name:        vm.Name,
+		UUID:        first(vm.UUID, f.UUID),
+		Type:        first(vm.MachineType, f.MachineType),
+		Accelerator: qemucmd.Accelerator(vm.Accelerator),
+		CPU: qemucmd.CPU{
+			Model:   vm.CPUModel,
+			Maximum: vm.CPUSlots(),
+			Sockets: vm.Sockets, Dies: vm.DiesPerSocket, Cores: vm.CoresPerDie, Threads: vm.ThreadsPerCore,
+		},
+		Memory:      qemucmd.Memory{Size: int64(vm.MaximumRAM)},
+		Firmware:    qemucmd.Firmware{Kind: qemucmd.FirmwareKind(vm.Firmware), Code: f.FirmwareCode},
+		BootMenu:    vm.BootMenu,
+		RTC:         qemucmd.RTC{Base: vm.RTCBase, Clock: vm.RTCClock},
+		Outputs:     1,
+		Monitor:     *socket(MonitorSocket),
+		GuestAgent:  socket(GuestAgentSocket),
+		VMOPAgent:   socket(VMOPAgentSocket),
+		ToolMonitor: socket(ToolSocket),
+	}
+	m.Monitor.FD = f.MonitorFD
+	if vm.Accelerator == "none" {
+		m.Accelerator = qemucmd.AcceleratorTCG // what QEMU does without -accel
+	}
+	if m.Firmware.Kind != qemucmd.FirmwareBIOS {
+		m.Firmware.VarsPath = path.Join(f.DataDir, first(f.FirmwareVars, FirmwareVars))
+	}
+	if k := vm.KernelBoot; k != nil {
+		m.KernelBoot = &qemucmd.KernelBoot{Kernel: k.Kernel, Initrd: k.Initrd, Args: k.Args}
+	}
+	if vm.Serial == nil || *vm.Serial {
+		m.Serial = socket(SerialSocket)
+	}
+	if vm.UseTPM {
+		m.TPM = &qemucmd.TPM{Socket: socket(TPMSocket).Path, SocketFD: f.TPMFD, StateDir: f.DataDir}
+	}
+	if c.Runner.CloudInit != nil {
+		m.Seed = &qemucmd.Seed{File: path.Join(f.RuntimeDir, SeedImage)}
+	}
+	m.Networks = networks(vm.Network, m.UUID, f.TapFDs)
+	m.CDDrives, m.Disks = drives(vm.Drives, f.Drives, vm.KernelBoot == nil)
+	if d := vm.Display; d != nil {
+		m.Outputs = d.Outputs
+		m.Display = &qemucmd.Display{}
+		if s := d.SPICE; s != nil {
+			m.Display.SPICE = spice(s, f.DisplayPassword)
+		}
+	}
+	return m, errors.Join(errs...)
+}
+
+func first(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+func networks(nets []Network, uuid string, taps map[int]int) []qemucmd.Network {
+	var out []qemucmd.Network
+	for i, n := range nets {
+		q := qemucmd.Network{Device: n.Device, MAC: first(n.MAC, qemucmd.StableMAC(uuid, i))}
+		if n.Type == NetworkUser {
+			q.User = &qemucmd.UserNetwork{Net: n.Net}
+			for _, h := range n.HostForwards {
+				q.User.HostForwards = append(q.User.HostForwards, qemucmd.HostForward(h))
+			}
+		} else {
+			q.Tap = &qemucmd.TapNetwork{Bridge: n.Bridge, FD: taps[i]}
+		}
+		out = append(out, q)
+	}
+	return out
+}
+
+// drives splits the list into CD drives and disks. Where no drive has a boot
+// index, the order of the list is the boot order. A machine that gets its kernel
+// from the host boots from none of them, and QEMU wants index 0 for the kernel.
+func drives(list []Drive, facts []DriveFacts, bootable bool) (cds []qemucmd.CDDrive, disks []qemucmd.Disk) {
+	ordered := true
+	for _, d := range list {
+		ordered = ordered && d.BootIndex == nil
+	}
+	serials := map[string]bool{}
+	for i, d := range list {
+		boot := d.BootIndex
+		switch {
+		case !bootable:
+			boot = nil
+		case ordered:
+			boot = &i
+		}
+		if d.Type == DriveCD {
+			cds = append(cds, qemucmd.CDDrive{Image: d.File, BootIndex: boot})
+			continue
+		}
+		q := qemucmd.Disk{Serial: serial(d, serials), Format: facts[i].Format, BootIndex: boot}
+		if d.Device != "" || d.Resource != "" && facts[i].Device {
+			q.Device = d.Where()
+		} else {
+			q.File = d.Where()
+		}
+		disks = append(disks, q)
+	}
+	return cds, disks
+}
+
+// maxSerial is what virtio transports of a disk's serial number (virtio 1.2,
+// §5.2.6.1), in bytes.
+const maxSerial = 20
+
+// serial derives a disk's serial number from its name, or from the last
+// component of its path. It depends on the disk itself and, only if two disks
+// have one name, on those before it.
+func serial(d Drive, taken map[string]bool) string {
+	s := first(d.Name, path.Base(d.Where()))
+	if len(s) > maxSerial || taken[s] {
+		sum := sha256.Sum256([]byte(s + "\x00" + d.Where()))
+		digest := hex.EncodeToString(sum[:])
+		if d.Name != "" && !taken[s] { // a name outlives a move of the file
+			sum = sha256.Sum256([]byte(s))
+			digest = hex.EncodeToString(sum[:])
+		}
+		s = digest[:maxSerial]
+	}
+	taken[s] = true
+	return s
+}
+
+func spice(s *SPICE, password bool) *qemucmd.SPICE {
+	out := &qemucmd.SPICE{Address: s.Address, Socket: s.Socket, Ticketing: password, StreamingVideo: s.StreamingVideo}
+	if s.Socket == "" && s.Port != nil {
+		out.Port = *s.Port
+	}
+	if s.USBRedirects != nil {
+		out.USBRedirects = *s.USBRedirects
+	}
+	return out
+}
