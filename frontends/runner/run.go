@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"os/user"
+	"path/filepath"
+	"runtime/debug"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/vmop/sdk/vmop/hostprobe"
+	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/runner"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+// defaultConfig is where VM-Operator's ConfigMap is mounted.
+const defaultConfig = "/etc/opt/vmrunner/config.yaml"
+
+// templateDir holds custom machine types, as VM-Operator has it.
+const templateDir = "/opt/vmrunner/templates"
+
+// terminationLog is where Kubernetes looks for a container's last words. It
+// exists in a container only.
+const terminationLog = "/dev/termination-log"
+
+// settings are the command line.
+type settings struct {
+	config         string
+	logFormat      string
+	stateFile      string
+	terminationLog string
+	qemu           string
+	version        bool
+}
+
+const usage = `Usage: vmop-runner [flags]
+
+Runs one virtual machine from a runner configuration until it ends.
+TERM or INT asks the guest to shut down, a second one stops waiting for it.
+
+Example:
+  vmop-runner -config /etc/opt/vmrunner/config.yaml
+
+Exit codes: 0 the guest shut down, 1 the machine could not be started,
+2 wrong usage, 3 stopped without the guest's consent, 4 failed while running.
+
+Flags:
+`
+
+// Main is the whole program; it returns the exit code.
+func Main(args []string, stdout, stderr io.Writer) int {
+	s, err := parse(args, stdout)
+	if errors.Is(err, flag.ErrHelp) {
+		return runner.ExitOK
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "vmop-runner: %v\n", err)
+		return runner.ExitUsage
+	}
+	if s.version {
+		fmt.Fprintln(stdout, "vmop-runner", version())
+		return runner.ExitOK
+	}
+	outcome, err := run(s, stdout)
+	if err != nil {
+		fmt.Fprintf(stderr, "vmop-runner: %v\n", err)
+	}
+	if err := writeTermination(s.terminationLog, outcome); err != nil {
+		fmt.Fprintf(stderr, "vmop-runner: %v\n", err)
+	}
+	return outcome.ExitCode()
+}
+
+func parse(args []string, stdout io.Writer) (settings, error) {
+	var s settings
+	f := flag.NewFlagSet("vmop-runner", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	for _, name := range []string{"c", "config"} {
+		f.StringVar(&s.config, name, defaultConfig, "configuration `file`")
+	}
+	f.StringVar(&s.logFormat, "log-format", "text", "text or json")
+	f.StringVar(&s.stateFile, "state-file", "", "keep the machine's state in this `file`")
+	f.StringVar(&s.terminationLog, "termination-log", "", "write why the machine ended to this `file` (default "+terminationLog+" in a container)")
+	f.StringVar(&s.qemu, "qemu", "", "QEMU `executable` (default: the one on the PATH)")
+	f.BoolVar(&s.version, "version", false, "print the version")
+	err := f.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprint(stdout, usage)
+		f.SetOutput(stdout)
+		f.PrintDefaults()
+		return s, err
+	}
+	if err == nil && f.NArg() > 0 {
+		err = fmt.Errorf("unexpected argument %q; see vmop-runner -help", f.Arg(0))
+	}
+	if err == nil && s.logFormat != "text" && s.logFormat != "json" {
+		err = fmt.Errorf("-log-format %q: want text or json", s.logFormat)
+	}
+	return s, err
+}
+
+// run runs the machine. Where it never comes to an engine, the outcome is a
+// start failure.
+func run(s settings, out io.Writer) (runner.Outcome, error) {
+	failed := func(err error) (runner.Outcome, error) {
+		return runner.Outcome{Cause: runner.CauseStartFailure, Message: err.Error()}, err
+	}
+	log := &runner.LogReporter{Out: out, JSON: s.logFormat == "json"}
+	reporters := runner.Reporters{log, &lean{}}
+	if s.stateFile != "" {
+		reporters = append(reporters, &runner.StateFile{Path: s.stateFile})
+	}
+	o := runner.Options{Reporter: reporters, Version: version()}
+	data, err := os.ReadFile(s.config)
+	if err != nil {
+		return failed(fmt.Errorf("read the configuration: %w", err))
+	}
+	c, warnings, err := runnerconfig.Parse(data)
+	if err != nil {
+		return failed(fmt.Errorf("%s: %w", s.config, err))
+	}
+	for _, w := range warnings {
+		warn(log, s.config+": "+w)
+	}
+	runnerconfig.Default(&c)
+	o.Config = c
+	if o.Directories, err = directories(&c); err != nil {
+		return failed(err)
+	}
+	if o.DisplaySecretDir, err = secretDir(s.config); err != nil {
+		return failed(err)
+	}
+	if o.Template, err = runner.LoadTemplate(&c, templateDir, o.Directories.Data); err != nil {
+		return failed(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	// The probe is kept with the machine's data: in a pod nothing else is.
+	probed, err := hostprobe.Probe(ctx, hostprobe.Options{QEMU: s.qemu, CacheDir: filepath.Join(o.Directories.Data, "hostprobe")})
+	if err != nil {
+		return failed(err)
+	}
+	o.Host = probed.Host
+	if c.Runner.VM.Accelerator == string(qemucmd.AcceleratorAuto) && !o.Host.KVM {
+		for _, n := range probed.Notes {
+			warn(log, n)
+		}
+	}
+	e, err := runner.New(o)
+	if err != nil {
+		return failed(err)
+	}
+	defer reapOrphans()()
+	defer stopOnSignals(e)()
+	return e.Run(ctx)
+}
+
+func warn(r runner.Reporter, text string) {
+	r.Message(runner.Message{Time: time.Now(), Level: runner.LevelWarning, Source: "runner", Text: text})
+}
+
+// lean gives back the memory that the start needed and the machine's life does
+// not.
+type lean struct{ once sync.Once }
+
+// State implements runner.Reporter.
+func (l *lean) State(s runner.State) {
+	if s.Phase == runner.PhaseBooting {
+		l.once.Do(debug.FreeOSMemory)
+	}
+}
+
+// Message implements runner.Reporter.
+func (l *lean) Message(runner.Message) {}
+
+// secretDir is the directory of the display secret's files: that of the
+// configuration file.
+func secretDir(config string) (string, error) {
+	real, err := filepath.EvalSymlinks(config)
+	if err != nil {
+		return "", fmt.Errorf("find the display secret: %w", err)
+	}
+	return filepath.Dir(real), nil
+}
+
+func directories(c *runnerconfig.Config) (runner.Directories, error) {
+	s := runner.Surroundings{Getenv: os.Getenv, Creatable: runner.Creatable}
+	u, err := user.Current()
+	if err != nil {
+		// A pod's user often has no name.
+		s.UserName, s.Home = fmt.Sprint(os.Geteuid()), os.Getenv("HOME")
+	} else {
+		s.UserName, s.Home = u.Username, u.HomeDir
+	}
+	return runner.DefaultDirectories(c, s), nil
+}
+
+// stopOnSignals passes TERM and INT on to the engine until the returned function
+// is called.
+func stopOnSignals(e *runner.Engine) (stop func()) {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	done := make(chan struct{})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-signals:
+				e.Stop()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(done)
+		<-ended
+	}
+}
+
+func writeTermination(path string, o runner.Outcome) error {
+	if path == "" {
+		path = terminationLog
+		if _, err := os.Stat(path); err != nil {
+			return nil
+		}
+	}
+	if err := os.WriteFile(path, o.TerminationMessage(), 0o600); err != nil {
+		return fmt.Errorf("write the termination message: %w", err)
+	}
+	return nil
+}
+
+// version is the module's version, as the build recorded it.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}
