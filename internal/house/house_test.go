@@ -1,0 +1,226 @@
+package house
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/vmop/sdk/"
+
+// arrows lists, for each library package, the packages of this module that it
+// may import. A package that is not listed is an error: decide where it stands.
+var arrows = map[string][]string{
+	"vmop/spec":             {},
+	"vmop/qemucmd":          {},
+	"vmop/qmp":              {},
+	"vmop/qmp/goqemu":       {"vmop/qmp"},
+	"vmop/qmp/qmptest":      {},
+	"vmop/qga":              {},
+	"vmop/qga/qgatest":      {},
+	"vmop/vmopagent":        {},
+	"vmop/cloudinit":        {"internal/yamljson"},
+	"vmop/imageinspect":     {},
+	"vmop/hostprobe":        {"vmop/qemucmd", "vmop/qmp"},
+	"vmop/runnerconfig":     {"vmop/qemucmd", "internal/yamljson"},
+	"vmop/reconcile/live":   {"vmop/runnerconfig"},
+	"vmop/reconcile":        {"vmop/spec", "vmop/qemucmd", "vmop/runnerconfig", "internal/yamljson"},
+	"vmop/runner":           {"vmop/qemucmd", "vmop/qmp", "vmop/qga", "vmop/vmopagent", "vmop/cloudinit", "vmop/imageinspect", "vmop/runnerconfig", "vmop/reconcile/live"},
+	"vmop":                  {"vmop/spec", "vmop/qemucmd", "vmop/cloudinit", "vmop/runnerconfig", "vmop/reconcile"},
+	"vmop/spec/spectest":    {"vmop/spec"},
+	"vmop/spec/internal":    {},
+	"vmop/qmp/internal":     {},
+	"vmop/qemucmd/internal": {},
+}
+
+// standardOnly are the packages that depend on nothing but the standard library.
+var standardOnly = []string{"vmop/qemucmd", "vmop/qmp", "vmop/qmp/qmptest", "vmop/qga", "vmop/vmopagent"}
+
+// pure are the packages whose functions depend on their arguments alone.
+var pure = []string{"vmop/spec", "vmop/qemucmd", "vmop/runnerconfig", "vmop/reconcile", "vmop/reconcile/live", "vmop", "internal/yamljson"}
+
+// noProcess are the packages that start no process and have no cluster client.
+var noProcess = append([]string{"vmop/qmp"}, pure...)
+
+// impureImports and impureCalls are ways out of a pure function.
+var (
+	impureImports = []string{"os", "os/exec", "math/rand", "math/rand/v2", "crypto/rand", "net/http", "syscall", "golang.org/x/sys/unix"}
+	impureCalls   = []string{"time.Now", "time.Since", "time.Until", "time.Sleep", "time.After", "time.Tick", "time.NewTimer", "time.NewTicker", "filepath.Abs", "filepath.Glob", "filepath.EvalSymlinks", "filepath.Walk", "filepath.WalkDir"}
+)
+
+// specImports is what API types may import beside the standard library.
+var specImports = []string{"k8s.io/apimachinery/", "k8s.io/api/", "go.yaml.in/yaml/v3", "sigs.k8s.io/yaml"}
+
+type pkg struct {
+	ImportPath string
+	Dir        string
+	Standard   bool
+	GoFiles    []string
+	Imports    []string
+	Deps       []string
+}
+
+func (p pkg) name() string { return strings.TrimPrefix(p.ImportPath, module) }
+
+func load(t *testing.T, args ...string) []pkg {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Dir,Standard,GoFiles,Imports,Deps"}, args...)...)
+	cmd.Dir = filepath.Join("..", "..")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, &stderr)
+	}
+	var pkgs []pkg
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return pkgs
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		pkgs = append(pkgs, p)
+	}
+}
+
+func TestArrowsPointDown(t *testing.T) {
+	for _, p := range load(t, "./vmop/...") {
+		allowed, listed := arrows[p.name()]
+		if i := strings.Index(p.name(), "/internal/"); i >= 0 {
+			allowed, listed = nil, true // test support and generators of one package
+			continue
+		}
+		if !listed {
+			t.Errorf("%s is not in the house: add it to arrows", p.name())
+			continue
+		}
+		for _, imp := range p.Imports {
+			if own := strings.TrimPrefix(imp, module); own != imp && !slices.Contains(allowed, own) {
+				t.Errorf("%s imports %s; it may import %v", p.name(), own, allowed)
+			}
+		}
+	}
+}
+
+func TestNothingImportsFrontends(t *testing.T) {
+	for _, p := range load(t, "./...") {
+		if strings.HasPrefix(p.name(), "frontends/") {
+			continue
+		}
+		for _, imp := range p.Imports {
+			if strings.HasPrefix(imp, module+"frontends/") {
+				t.Errorf("%s imports %s", p.name(), imp)
+			}
+		}
+	}
+}
+
+func TestStandardLibraryOnly(t *testing.T) {
+	standard := map[string]bool{}
+	for _, p := range load(t, "std") {
+		standard[p.ImportPath] = true
+	}
+	for _, p := range load(t, "./vmop/...") {
+		if !slices.Contains(standardOnly, p.name()) {
+			continue
+		}
+		for _, dep := range p.Deps {
+			if !standard[dep] && !strings.HasPrefix(dep, module) {
+				t.Errorf("%s depends on %s", p.name(), dep)
+			}
+		}
+	}
+}
+
+func TestSpecImports(t *testing.T) {
+	for _, p := range load(t, "./vmop/spec") {
+		for _, imp := range p.Imports {
+			first, _, _ := strings.Cut(imp, "/")
+			if strings.Contains(first, ".") && !slices.ContainsFunc(specImports, func(ok string) bool { return strings.HasPrefix(imp, ok) }) {
+				t.Errorf("vmop/spec imports %s", imp)
+			}
+		}
+	}
+}
+
+func TestOnlyTheAdapterImportsGoQEMU(t *testing.T) {
+	for _, p := range load(t, "./...") {
+		for _, imp := range p.Imports {
+			if strings.HasPrefix(imp, "github.com/digitalocean/go-qemu") && p.name() != "vmop/qmp/goqemu" {
+				t.Errorf("%s imports %s", p.name(), imp)
+			}
+		}
+	}
+}
+
+func TestNoProcessAndNoCluster(t *testing.T) {
+	for _, p := range load(t, "./vmop/...", "./internal/...") {
+		if !slices.Contains(noProcess, p.name()) {
+			continue
+		}
+		if slices.Contains(p.Imports, "os/exec") {
+			t.Errorf("%s imports os/exec", p.name())
+		}
+		for _, dep := range p.Deps {
+			if strings.HasPrefix(dep, "k8s.io/client-go/") || strings.HasPrefix(dep, "sigs.k8s.io/controller-runtime/") {
+				t.Errorf("%s depends on %s", p.name(), dep)
+			}
+		}
+	}
+}
+
+// The runner is small because it knows nothing of Kubernetes' types.
+func TestRunnerIsSmall(t *testing.T) {
+	for _, p := range load(t, "./vmop/runner") {
+		for _, dep := range p.Deps {
+			if strings.HasPrefix(dep, "k8s.io/") {
+				t.Errorf("vmop/runner depends on %s", dep)
+			}
+		}
+	}
+}
+
+func TestPurePackages(t *testing.T) {
+	found := 0
+	for _, p := range load(t, "./vmop/...", "./internal/...") {
+		if !slices.Contains(pure, p.name()) {
+			continue
+		}
+		found++
+		for _, imp := range p.Imports {
+			if slices.Contains(impureImports, imp) {
+				t.Errorf("%s imports %s", p.name(), imp)
+			}
+		}
+		for _, name := range p.GoFiles {
+			fset := token.NewFileSet()
+			file, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				sel, ok := n.(*ast.SelectorExpr)
+				if !ok {
+					return true
+				}
+				if x, ok := sel.X.(*ast.Ident); ok && slices.Contains(impureCalls, x.Name+"."+sel.Sel.Name) {
+					t.Errorf("%s: %s.%s", fset.Position(sel.Pos()), x.Name, sel.Sel.Name)
+				}
+				return true
+			})
+		}
+	}
+	if found < 5 {
+		t.Errorf("looked at %d pure packages only", found)
+	}
+}

@@ -1,0 +1,73 @@
+package runner
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/vmop/sdk/vmop/qemucmd"
+)
+
+// A machine boots under each firmware; its UEFI variables are made once, keep
+// what the guest writes, and are not those of another kind.
+func TestFirmware(t *testing.T) {
+	d := testDirs(t)
+	for _, tt := range []struct {
+		kind qemucmd.FirmwareKind
+		vars string
+		efi  string
+	}{
+		{qemucmd.FirmwareUEFI, "fw-vars.fd", "secure boot off"},
+		{qemucmd.FirmwareSecure, "fw-vars.secure.fd", "secure boot on"},
+	} {
+		t.Run(string(tt.kind), func(t *testing.T) {
+			c := testConfig(t)
+			c.Runner.VM.Firmware = string(tt.kind)
+			c.Runner.VM.MaximumRAM = 256 << 20
+			c.Runner.VM.KernelBoot.Kernel = testGuest(t).BzImage
+			r := start(t, c, d)
+			console := r.console(t)
+			if got := command(t, console, "efi"); !strings.Contains(strings.ToLower(got), tt.efi) {
+				t.Errorf("efi: %s; want %q", got, tt.efi)
+			}
+			r.cancel()
+			r.wait(t)
+			if info, err := os.Stat(filepath.Join(d.Data, tt.vars)); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("UEFI variables: %v, %v", info, err)
+			}
+		})
+	}
+	rec, err := readRecord(d.Data)
+	if err != nil || len(rec.Firmware) != 2 {
+		t.Errorf("record %+v, %v", rec, err)
+	}
+}
+
+// Variables that exist, from whatever system, are used as they are.
+func TestVariablesAreKept(t *testing.T) {
+	d := testDirs(t)
+	if err := os.MkdirAll(d.Data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h := testHost(t)
+	vars, err := os.ReadFile(h.Firmware[0].Vars)
+	if err != nil {
+		t.Fatal(err)
+	}
+	vars[len(vars)-1] = 'x' // beyond what the firmware uses
+	path := filepath.Join(d.Data, "fw-vars.fd")
+	if err := os.WriteFile(path, vars, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := testConfig(t)
+	c.Runner.VM.Firmware = "uefi"
+	r := start(t, c, d)
+	r.until(t, "the guest executes", func(s State) bool { return s.Phase == PhaseBooting })
+	r.cancel()
+	r.wait(t)
+	now, err := os.ReadFile(path)
+	if err != nil || len(now) != len(vars) || now[len(now)-1] != 'x' {
+		t.Errorf("the variables were replaced: %d bytes, %v", len(now), err)
+	}
+}
