@@ -1,0 +1,55 @@
+# The targets that people use; `make help` lists them.
+
+GO      ?= go
+BIN     := bin
+TOOLS   := $(CURDIR)/.cache/tools
+export GOFLAGS ?=
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: deps
+deps: ## install what building, running and testing need (Debian, Ubuntu)
+	@scripts/deps test
+
+.PHONY: build
+build: ## build bin/vmop-cli and bin/vmop-runner
+	$(GO) build -trimpath -ldflags=-s -o $(BIN)/vmop-cli ./frontends/cli
+	$(GO) build -trimpath -ldflags=-s -o $(BIN)/vmop-runner ./frontends/runner
+
+.PHONY: run
+run: ## boot a tiny Linux machine from examples/hello/vm.yaml
+	@scripts/deps run
+	@$(MAKE) --no-print-directory build
+	@scripts/run-hello
+
+.PHONY: test
+test: ## run every test
+	@scripts/deps test
+	$(GO) test -p 2 -timeout 30m ./...
+
+.PHONY: lint
+lint: $(TOOLS)/staticcheck ## check the format, vet, staticcheck, generated files and go.mod
+	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "gofmt -w is needed for: $$out"; exit 1; }
+	$(GO) vet ./...
+	$(TOOLS)/staticcheck ./...
+	$(GO) mod tidy -diff
+	cd tools/dev && $(GO) mod tidy -diff
+	@scripts/verify-generated
+
+.PHONY: generate
+generate: $(TOOLS)/controller-gen ## regenerate deep copies and CRDs
+	PATH="$(TOOLS):$$PATH" $(GO) generate ./...
+
+.PHONY: bench
+bench: ## run the benchmarks; each shows its alternative beside it
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: clean
+clean: ## remove what was built in the tree; machines and caches stay
+	rm -rf $(BIN) .cache
+
+$(TOOLS)/%: tools/dev/go.mod
+	@mkdir -p $(TOOLS)
+	cd tools/dev && $(GO) build -o $(TOOLS)/$* $$($(GO) list -f '{{.ImportPath}}' tool | grep '/$*$$')
