@@ -124,7 +124,7 @@ func Machine(c *Config, f Facts) (qemucmd.Machine, error) {
 		m.Seed = &qemucmd.Seed{File: path.Join(f.RuntimeDir, SeedImage)}
 	}
 	m.Networks = networks(vm.Network, m.UUID, f.TapFDs)
-	m.CDDrives, m.Disks = drives(vm.Drives, f.Drives, vm.KernelBoot == nil)
+	m.CDDrives, m.Disks = drives(vm.Drives, f.Drives)
 	if d := vm.Display; d != nil {
 		m.Outputs = d.Outputs
 		m.Display = &qemucmd.Display{}
@@ -162,9 +162,8 @@ func networks(nets []Network, uuid string, taps map[int]int) []qemucmd.Network {
 }
 
 // drives splits the list into CD drives and disks. Where no drive has a boot
-// index, the order of the list is the boot order. A machine that gets its kernel
-// from the host boots from none of them, and QEMU wants index 0 for the kernel.
-func drives(list []Drive, facts []DriveFacts, bootable bool) (cds []qemucmd.CDDrive, disks []qemucmd.Disk) {
+// index, the order of the list is the boot order.
+func drives(list []Drive, facts []DriveFacts) (cds []qemucmd.CDDrive, disks []qemucmd.Disk) {
 	ordered := true
 	for _, d := range list {
 		ordered = ordered && d.BootIndex == nil
@@ -172,10 +171,7 @@ func drives(list []Drive, facts []DriveFacts, bootable bool) (cds []qemucmd.CDDr
 	serials := map[string]bool{}
 	for i, d := range list {
 		boot := d.BootIndex
-		switch {
-		case !bootable:
-			boot = nil
-		case ordered:
+		if ordered {
 			boot = &i
 		}
 		if d.Type == DriveCD {

@@ -61,7 +61,8 @@ type HostForward struct {
 	// +kubebuilder:default=tcp
 	// +optional
 	Protocol ForwardProtocol `json:"protocol,omitempty"`
-	// hostAddress is the IPv4 address to listen on; without it all are.
+	// hostAddress is the IPv4 address to listen on. Without it, it is every
+	// address of a pod, and on a single host the loopback address.
 	// +optional
 	HostAddress string `json:"hostAddress,omitempty"`
 	// hostPort is the port to listen on.

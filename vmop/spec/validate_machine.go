@@ -68,16 +68,25 @@ func validateKernelBoot(k *KernelBoot, path *field.Path) field.ErrorList {
 	if k.Kernel == "" {
 		errs = append(errs, field.Required(path.Child("kernel"), "direct kernel boot needs a kernel"))
 	} else {
-		errs = append(errs, validateFile(k.Kernel, "the image repository", path.Child("kernel"))...)
+		errs = append(errs, validateBootFile(k.Kernel, path.Child("kernel"))...)
 	}
 	if k.Initrd != "" {
-		errs = append(errs, validateFile(k.Initrd, "the image repository", path.Child("initrd"))...)
+		errs = append(errs, validateBootFile(k.Initrd, path.Child("initrd"))...)
 	}
 	errs = append(errs, validateLine(k.Args, path.Child("args"))...)
 	if len(k.Args) > maxKernelArgs {
 		errs = append(errs, field.TooLong(path.Child("args"), k.Args, maxKernelArgs))
 	}
 	return errs
+}
+
+// validateBootFile checks the name of a kernel or initrd, which QEMU reads
+// itself and not through a block driver that knows URLs.
+func validateBootFile(name string, at *field.Path) field.ErrorList {
+	if _, isURL := urlScheme(name); isURL {
+		return field.ErrorList{field.Invalid(at, name, "is a URL; name a file of the image repository")}
+	}
+	return validateFile(name, "the image repository", at)
 }
 
 // validateCPUs checks the numbers of CPUs against each other. QEMU refuses a

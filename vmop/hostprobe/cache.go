@@ -1,0 +1,186 @@
+package hostprobe
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/vmop/sdk/vmop/qemucmd"
+)
+
+// cacheFormat changes when the meaning of what is cached does.
+const cacheFormat = 1
+
+// fileIdentity tells a file or directory from a later one at the same path.
+type fileIdentity struct {
+	Path     string    `json:"path"`
+	Size     int64     `json:"size"`
+	Modified time.Time `json:"modified"`
+	Device   uint64    `json:"device"`
+	Inode    uint64    `json:"inode"`
+}
+
+// identity is what QEMU's answers depend on.
+type identity struct {
+	Binary fileIdentity `json:"binary"`
+	// Modules are the directories in which QEMU looks for its modules. Packages
+	// with modules come and go without the binary changing.
+	Modules []fileIdentity `json:"modules,omitempty"`
+}
+
+// moduleDirs are the places where distributions have QEMU's modules.
+func moduleDirs() []string {
+	dirs := []string{"/usr/lib/x86_64-linux-gnu/qemu", "/usr/lib64/qemu-kvm", "/usr/lib64/qemu", "/usr/lib/qemu"}
+	if dir := os.Getenv("QEMU_MODULE_DIR"); dir != "" {
+		dirs = append([]string{dir}, dirs...)
+	}
+	return dirs
+}
+
+// identify looks at the binary and its modules.
+func identify(qemu string) (identity, error) {
+	binary, err := identifyFile(qemu)
+	if err != nil {
+		return identity{}, err
+	}
+	id := identity{Binary: binary}
+	for _, dir := range moduleDirs() {
+		modules, err := identifyFile(dir)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return identity{}, err
+		default:
+			id.Modules = append(id.Modules, modules)
+		}
+	}
+	return id, nil
+}
+
+func identifyFile(path string) (fileIdentity, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fileIdentity{}, err
+	}
+	id := fileIdentity{Path: path, Size: info.Size(), Modified: info.ModTime().UTC()}
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		id.Device, id.Inode = s.Dev, s.Ino
+	}
+	return id, nil
+}
+
+// equal compares two identities by their text, in which times have no location
+// and no monotonic part.
+func (id identity) equal(other identity) bool {
+	a, errA := json.Marshal(id)
+	b, errB := json.Marshal(other)
+	return errA == nil && errB == nil && string(a) == string(b)
+}
+
+// entry is the content of a cache file.
+type entry struct {
+	Format   int          `json:"format"`
+	Identity identity     `json:"identity"`
+	Host     qemucmd.Host `json:"host"`
+	// KVMBoot is the boot of the host in which a KVM guest was seen to execute.
+	// That a guest was not seen is not kept: the reason may pass.
+	KVMBoot string `json:"kvmBoot,omitempty"`
+}
+
+// cache is the cache file of one QEMU binary.
+type cache struct {
+	path     string // "" without a cache
+	identity identity
+	boot     string
+	old      entry // what was there, zero if nothing that fits
+}
+
+// openCache reads the cache of a binary. Whatever is wrong with it, the cache is
+// empty then.
+func openCache(dir string, id identity) cache {
+	c := cache{identity: id, boot: bootID()}
+	if dir == "" {
+		return c
+	}
+	sum := sha256.Sum256([]byte(id.Binary.Path))
+	c.path = filepath.Join(dir, "qemu-"+hex.EncodeToString(sum[:8])+".json")
+	data, err := os.ReadFile(c.path)
+	if err != nil {
+		return c
+	}
+	var e entry
+	if json.Unmarshal(data, &e) == nil && e.Format == cacheFormat && e.Identity.equal(id) {
+		c.old = e
+	}
+	return c
+}
+
+// bootID is different after each boot of the host, "" if unknown.
+func bootID() string {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(id))
+}
+
+// errNotCached says that QEMU must be asked.
+var errNotCached = errors.New("not cached")
+
+// facts returns what QEMU said.
+func (c cache) facts() (qemucmd.Host, error) {
+	if len(c.old.Host.MachineTypes) == 0 {
+		return qemucmd.Host{}, errNotCached
+	}
+	return c.old.Host, nil
+}
+
+// kvmSeen tells whether a guest was seen to execute since the host booted.
+func (c cache) kvmSeen() bool { return c.boot != "" && c.old.KVMBoot == c.boot }
+
+// store replaces the cache file if it would change.
+func (c cache) store(h qemucmd.Host, kvm verdict) error {
+	if c.path == "" {
+		return nil
+	}
+	e := entry{Format: cacheFormat, Identity: c.identity, Host: h}
+	if kvm.Works {
+		e.KVMBoot = c.boot
+	}
+	if len(c.old.Host.MachineTypes) > 0 && c.old.KVMBoot == e.KVMBoot {
+		return nil
+	}
+	data, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	return replaceFile(c.path, data)
+}
+
+// replaceFile writes a file so that readers see all of it or nothing.
+func replaceFile(path string, data []byte) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".probe-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("replace %s: %w", path, errors.Join(err, os.Remove(f.Name())))
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package hostprobe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// kvmTimeout is how long a guest may take for its few instructions. QEMU needs
+// some 50 milliseconds to start; where KVM does not work, the guest may hang for
+// ever, using a whole CPU.
+const kvmTimeout = time.Second
+
+// verdict says whether KVM works.
+type verdict struct {
+	Works bool
+	// Reason says why it does not.
+	Reason string
+}
+
+// checkKVM finds out whether a KVM guest really executes. A device that opens
+// proves nothing: on hosts that are virtual machines themselves there can be a
+// /dev/kvm whose guests hang. On one such host, without VMX and SVM, firmware
+// did execute with some CPU models while no kernel ever came up; so the
+// processor is asked first, and the guest has the CPU model "host", which real
+// guests have, too.
+func checkKVM(ctx context.Context, qemu string, c cache) verdict {
+	device, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
+	if err != nil {
+		return verdict{Reason: err.Error()}
+	}
+	if err := device.Close(); err != nil {
+		return verdict{Reason: err.Error()}
+	}
+	cpuinfo, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return verdict{Reason: err.Error()}
+	}
+	if !virtualizes(string(cpuinfo)) {
+		return verdict{Reason: "/dev/kvm exists, but the processor offers neither VMX nor SVM"}
+	}
+	if c.kvmSeen() {
+		return verdict{Works: true}
+	}
+	if err := runGuest(ctx, qemu, kvmTimeout, "-accel", "kvm", "-cpu", "host"); err != nil {
+		return verdict{Reason: err.Error()}
+	}
+	return verdict{Works: true}
+}
+
+// virtualizes looks for the processor's virtualization extensions among the
+// flags in /proc/cpuinfo.
+func virtualizes(cpuinfo string) bool {
+	for line := range strings.Lines(cpuinfo) {
+		key, flags, _ := strings.Cut(line, ":")
+		if strings.TrimSpace(key) != "flags" {
+			continue
+		}
+		for flag := range strings.FieldsSeq(flags) {
+			if flag == "vmx" || flag == "svm" {
+				return true
+			}
+		}
+		return false // all processors are alike
+	}
+	return false
+}
+
+// runGuest starts a machine whose firmware writes the proof to its serial port,
+// and waits until it is read.
+func runGuest(ctx context.Context, qemu string, timeout time.Duration, accel ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	rom, err := memoryFile("vmop-rom", guestROM())
+	if err != nil {
+		return err
+	}
+	run, err := start(ctx, qemu, []*os.File{rom}, append([]string{
+		"-machine", "q35", "-m", "16", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+		"-bios", "/proc/self/fd/3",
+		"-chardev", "stdio,id=out,signal=off", "-device", "isa-serial,chardev=out",
+	}, accel...)...)
+	closeErr := rom.Close()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-run.stdout.seen:
+		cancel()
+		<-run.done
+		return closeErr
+	case <-run.done:
+	}
+	// The guest may have spoken just before the end.
+	select {
+	case <-run.stdout.seen:
+		return closeErr
+	default:
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("a guest that was started executed nothing within %v", timeout)
+	}
+	return errors.Join(ctx.Err(), fmt.Errorf("a guest that was started did not execute: %w", run.end(0)))
+}
+
+// memoryFile returns a file that has no name.
+func memoryFile(name string, content []byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("memfd_create: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), name)
+	if _, err := f.Write(content); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// guestROM is 64 KiB of firmware, as much as QEMU takes at least. It executes in
+// real mode: the proof, byte by byte, to the first serial port; then a reset by
+// the chipset's reset register, which ends a QEMU that was told not to reboot.
+func guestROM() []byte {
+	const (
+		size  = 64 << 10
+		entry = 0xff00 // of the program
+		reset = 0xfff0 // of the first instruction that a processor executes
+	)
+	rom := make([]byte, size)
+	code := []byte{0xba, 0xf8, 0x03} // mov dx, 0x3f8
+	for _, c := range []byte(proof + "\n") {
+		code = append(code,
+			0xb0, c, // mov al, c
+			0xee) // out dx, al
+	}
+	code = append(code,
+		0xba, 0xf9, 0x0c, // mov dx, 0xcf9
+		0xb0, 0x06, // mov al, 6
+		0xee,       // out dx, al
+		0xf4,       // hlt
+		0xeb, 0xfd) // jmp back to hlt
+	copy(rom[entry:], code)
+	distance := uint16(entry - (reset + 3) + 1<<16)
+	copy(rom[reset:], []byte{0xe9, byte(distance), byte(distance >> 8)}) // jmp entry
+	return rom
+}

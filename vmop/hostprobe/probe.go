@@ -1,0 +1,92 @@
+package hostprobe
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/vmop/sdk/vmop/qemucmd"
+)
+
+// Options configure [Probe]. The zero value is useful.
+type Options struct {
+	// QEMU is the path of qemu-system-x86_64. Empty searches PATH and the places
+	// where distributions put it.
+	QEMU string
+	// CacheDir is a directory for what was found out; it is made if it does not
+	// exist. Empty keeps nothing. An answer of QEMU is used again for the same
+	// binary (path, size, modification time, inode) with the same module
+	// directories, and a seen KVM guest until the host boots. Files are looked
+	// for each time. A cache that cannot be read or written is no error.
+	CacheDir string
+}
+
+// Result is what was found out.
+type Result struct {
+	Host qemucmd.Host
+	// Notes say why something is missing that one might expect, "KVM: …" first.
+	// They are for people.
+	Notes []string
+}
+
+// Probe examines the host. A host without KVM, firmware or swtpm is no error:
+// whether a machine needs them is found by [qemucmd.Build].
+//
+// The error is a [*NotFoundError] if there is no QEMU.
+func Probe(ctx context.Context, o Options) (Result, error) {
+	qemu, err := findQEMU(o.QEMU)
+	if err != nil {
+		return Result{}, err
+	}
+	identity, err := identify(qemu)
+	if err != nil {
+		return Result{}, fmt.Errorf("examine %s: %w", qemu, err)
+	}
+	cache := openCache(o.CacheDir, identity)
+
+	// The two runs of QEMU do not depend on each other.
+	var r Result
+	var kvm verdict
+	var wg sync.WaitGroup
+	wg.Go(func() { kvm = checkKVM(ctx, qemu, cache) })
+	r.Host, err = cache.facts()
+	if err != nil {
+		r.Host, err = askQEMU(ctx, qemu)
+	}
+	wg.Wait()
+	if err != nil {
+		return Result{}, fmt.Errorf("ask %s what it offers: %w", qemu, err)
+	}
+	if err := ctx.Err(); err != nil {
+		return Result{}, err // the KVM check may have ended for this reason
+	}
+	if err := cache.store(r.Host, kvm); err != nil {
+		r.Notes = append(r.Notes, fmt.Sprintf("cache: %v", err))
+	}
+
+	r.Host.QEMU = qemu
+	r.Host.KVM = kvm.Works
+	r.Host.Firmware = findFirmware("/")
+	r.Host.SWTPM = findExecutable("swtpm", "/usr/bin/swtpm", "/usr/local/bin/swtpm")
+	r.Host.BridgeHelper = FindBridgeHelper()
+	r.Notes = append(missing(r.Host, kvm), r.Notes...)
+	return r, nil
+}
+
+// missing explains what the host lacks.
+func missing(h qemucmd.Host, kvm verdict) []string {
+	var notes []string
+	if !kvm.Works {
+		notes = append(notes, "KVM: "+kvm.Reason)
+	}
+	if !h.SPICE {
+		notes = append(notes, "SPICE: QEMU has no SPICE server, or its module is not installed")
+	}
+	if len(h.Firmware) == 0 {
+		notes = append(notes, "UEFI: no firmware images found (package ovmf or edk2-ovmf)")
+	}
+	if h.SWTPM == "" {
+		notes = append(notes, "TPM: no swtpm found (package swtpm)")
+	}
+	return notes
+}

@@ -1,0 +1,262 @@
+package qemucmd
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	// maxArgument is Linux's limit for one argument, MAX_ARG_STRLEN, less the
+	// terminating zero.
+	maxArgument = 32*4096 - 1
+	// maxSocketPath is sizeof(sockaddr_un.sun_path) less the terminating zero.
+	maxSocketPath = 107
+)
+
+// checkHost checks what every machine needs of the host.
+func (b *builder) checkHost() {
+	if b.h.QEMU == "" {
+		b.errorf("host.qemu", "the path of qemu-system-x86_64 is missing")
+	}
+	b.text("host.qemu", b.h.QEMU)
+	v := b.h.Version
+	if v != (Version{}) && (v.Major < 7 || v.Major == 7 && v.Minor < 2) {
+		b.errorf("host.version", "QEMU %s is too old: 7.2 is the oldest that takes JSON for all options that need it", v)
+	}
+}
+
+// String returns the version as QEMU writes it.
+func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Micro) }
+
+// text checks that s can reach QEMU and come back over QMP unchanged. Control
+// characters have no use in any of the texts of a machine, and a newline could
+// break a custom machine type's template apart.
+func (b *builder) text(field, s string) {
+	if !utf8.ValidString(s) {
+		b.errorf(field, "%q is not valid UTF-8", s)
+		return
+	}
+	for _, r := range s {
+		switch {
+		case r < 0x20 || r == 0x7f:
+			b.errorf(field, "%q contains the control character %U", s, r)
+			return
+		case r&0xfffe == 0xfffe || r >= 0xfdd0 && r <= 0xfdef:
+			// QEMU's JSON reader calls these invalid.
+			b.errorf(field, "%q contains %U, which is not a Unicode character", s, r)
+			return
+		}
+	}
+}
+
+// path checks a path that must be given.
+func (b *builder) path(field, p string) {
+	if p == "" {
+		b.errorf(field, "a path must be given")
+		return
+	}
+	b.text(field, p)
+}
+
+// bootIndex checks one boot index; checkBootOrder compares them.
+func (b *builder) bootIndex(field string, index *int) {
+	if index != nil && (*index < 0 || *index > 1<<31-2) {
+		b.errorf(field, "%d is out of range: boot indexes count up from 0", *index)
+	}
+}
+
+// checkBootOrder refuses equal boot indexes, on which QEMU refuses to start.
+func (b *builder) checkBootOrder() {
+	first := map[int]string{}
+	check := func(field string, index *int) {
+		if index == nil {
+			return
+		}
+		if other, dup := first[*index]; dup {
+			b.errorf(field, "%d is also the boot index of %s", *index, other)
+			return
+		}
+		first[*index] = strings.TrimSuffix(field, ".bootIndex")
+	}
+	for i, c := range b.m.CDDrives {
+		check(indexed("cdDrives", i, "bootIndex"), c.BootIndex)
+	}
+	for i, d := range b.m.Disks {
+		check(indexed("disks", i, "bootIndex"), d.BootIndex)
+	}
+}
+
+// indexed returns "list[i].name".
+func indexed(list string, i int, name string) string {
+	return list + "[" + strconv.Itoa(i) + "]." + name
+}
+
+// listeners are the sockets of the machine with the fields that hold them.
+func (b *builder) listeners() (all []struct {
+	field string
+	s     *Socket
+}) {
+	add := func(field string, s *Socket) {
+		if s != nil {
+			all = append(all, struct {
+				field string
+				s     *Socket
+			}{field, s})
+		}
+	}
+	add("monitor", &b.m.Monitor)
+	add("toolMonitor", b.m.ToolMonitor)
+	add("serial", b.m.Serial)
+	add("guestAgent", b.m.GuestAgent)
+	add("vmopAgent", b.m.VMOPAgent)
+	if b.m.TPM != nil {
+		add("tpm.socket", &Socket{Path: b.m.TPM.Socket})
+	}
+	if b.m.Display != nil && b.m.Display.SPICE != nil && b.m.Display.SPICE.Socket != "" {
+		add("display.spice.socket", &Socket{Path: b.m.Display.SPICE.Socket})
+	}
+	return all
+}
+
+// checkSockets checks each socket, and that no two have the same path: the
+// second would replace the first and nobody would reach it.
+func (b *builder) checkSockets() {
+	first := map[string]string{}
+	for _, l := range b.listeners() {
+		field := l.field
+		if !strings.HasSuffix(field, ".socket") {
+			field += ".path"
+		}
+		if l.s.Path == "" {
+			if l.s.FD == 0 {
+				b.errorf(field, "a path must be given")
+			}
+			continue
+		}
+		b.text(field, l.s.Path)
+		if n := len(l.s.Path); n > maxSocketPath && l.s.FD == 0 {
+			b.errorf(field, "%q has %d bytes, and the path of a UNIX socket can have %d; use a shorter runtime directory", l.s.Path, n, maxSocketPath)
+		}
+		clean := path.Clean(l.s.Path)
+		if other, dup := first[clean]; dup {
+			b.errorf(field, "%q is also the path of %s", l.s.Path, other)
+			continue
+		}
+		first[clean] = strings.TrimSuffix(field, ".path")
+	}
+}
+
+// checkDescriptors refuses the standard descriptors and equal numbers.
+func (b *builder) checkDescriptors() {
+	first := map[int]string{}
+	check := func(field string, fd int) {
+		if fd == 0 {
+			return
+		}
+		if fd < 3 {
+			b.errorf(field, "%d is no descriptor that can be handed over: 0 to 2 are QEMU's standard input and output", fd)
+			return
+		}
+		if other, dup := first[fd]; dup {
+			b.errorf(field, "descriptor %d is also that of %s", fd, other)
+			return
+		}
+		first[fd] = strings.TrimSuffix(field, ".fd")
+	}
+	for _, l := range b.listeners() {
+		check(l.field+".fd", l.s.FD)
+	}
+	for i, n := range b.m.Networks {
+		if n.Tap != nil {
+			check(indexed("networks", i, "tap.fd"), n.Tap.FD)
+		}
+	}
+}
+
+// checkFiles refuses a file that is written to in one place and used in
+// another: two writers, or a writer behind a reader's back, corrupt it.
+func (b *builder) checkFiles() {
+	type use struct {
+		field    string
+		writable bool
+	}
+	first := map[string]use{}
+	check := func(field, p string, writable bool) {
+		if p == "" {
+			return
+		}
+		clean := path.Clean(p)
+		other, dup := first[clean]
+		switch {
+		case !dup:
+			first[clean] = use{field, writable}
+		case writable || other.writable:
+			b.errorf(field, "%q is also used by %s", p, other.field)
+		}
+	}
+	if b.usesUEFI() {
+		check("firmware.varsPath", b.m.Firmware.VarsPath, true)
+		check("firmware.code", b.firmware.Code, false)
+	}
+	for i, d := range b.m.Disks {
+		check(indexed("disks", i, "file"), d.File, true)
+		check(indexed("disks", i, "device"), d.Device, true)
+	}
+	if b.m.Seed != nil {
+		check("seed.file", b.m.Seed.File, false)
+	}
+	for i, c := range b.m.CDDrives {
+		check(indexed("cdDrives", i, "image"), c.Image, false)
+	}
+	if k := b.m.KernelBoot; k != nil {
+		check("kernelBoot.kernel", k.Kernel, false)
+		check("kernelBoot.initrd", k.Initrd, false)
+	}
+}
+
+// checkOptions checks the whole: IDs are unique, references lead somewhere, and
+// every argument fits. Only the last can fail because of the machine; the first
+// two guard this package.
+func (b *builder) checkOptions() {
+	ids := map[string]bool{}
+	for _, g := range b.groups {
+		for _, o := range g.Options {
+			if o.ID != "" {
+				if ids[o.ID] {
+					b.errorf(g.Name, "the ID %q is used twice", o.ID)
+				}
+				ids[o.ID] = true
+			}
+			if n := len(o.Argument()); n > maxArgument {
+				b.errorf(g.Name, "the argument of %s has %d bytes, and Linux allows %d", o.Flag, n, maxArgument)
+			}
+		}
+	}
+	for _, g := range b.groups {
+		for _, o := range g.Options {
+			for _, p := range o.Props {
+				if id, ok := refers(p.Value); ok && !ids[id] {
+					b.errorf(g.Name, "%s of %s %s refers to %q, which does not exist", p.Key, o.Flag, o.Head, id)
+				}
+			}
+		}
+	}
+}
+
+// refers returns the ID that a value refers to.
+func refers(v Value) (string, bool) {
+	switch v := v.(type) {
+	case Ref:
+		return string(v), true
+	case Bus:
+		device, _, _ := strings.Cut(string(v), ".")
+		if device == "pcie" || device == "ide" {
+			return "", false
+		}
+		return device, true
+	}
+	return "", false
+}

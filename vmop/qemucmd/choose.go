@@ -1,0 +1,253 @@
+package qemucmd
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// chooseAccelerator resolves auto.
+func (b *builder) chooseAccelerator() Accelerator {
+	switch a := b.m.Accelerator; a {
+	case "", AcceleratorAuto:
+		if b.h.KVM {
+			return AcceleratorKVM
+		}
+		return AcceleratorTCG
+	case AcceleratorKVM:
+		if !b.h.KVM {
+			b.errorf("accelerator", "kvm is demanded, but no KVM guest was seen to execute on this host; use auto or tcg for software emulation, or give access to a /dev/kvm that works")
+		}
+		return a
+	case AcceleratorTCG:
+		return a
+	default:
+		b.errorf("accelerator", "%q is unknown: it must be auto, kvm or tcg", a)
+		return AcceleratorTCG
+	}
+}
+
+// q35 tells whether a machine type is of the family that this package builds.
+func q35(t MachineType) bool { return t.Alias == "q35" || strings.HasPrefix(t.Name, "pc-q35-") }
+
+// chooseMachineType finds the machine type, and its versioned name.
+func (b *builder) chooseMachineType() MachineType {
+	want := b.m.Type
+	if want == "" || want == "q35" {
+		newest, found := newestQ35(b.h.MachineTypes)
+		if !found {
+			b.errorf("host.machineTypes", "%s offers no q35 machine type", b.h.QEMU)
+		}
+		return newest
+	}
+	var offered []string
+	for _, t := range b.h.MachineTypes {
+		if t.Name == want {
+			if !q35(t) {
+				b.errorf("type", "%q is no q35 machine: the standard machine's devices have q35's addresses", want)
+			}
+			return t
+		}
+		if q35(t) {
+			offered = append(offered, t.Name)
+		}
+	}
+	b.errorf("type", "%s does not offer the machine type %q; it offers %s", b.h.QEMU, want, list(offered))
+	return MachineType{Name: want}
+}
+
+// newestQ35 prefers what the host's QEMU itself calls q35.
+func newestQ35(types []MachineType) (MachineType, bool) {
+	var candidates []MachineType
+	for _, t := range types {
+		if !q35(t) {
+			continue
+		}
+		if t.Alias == "q35" {
+			return t, true
+		}
+		candidates = append(candidates, t)
+	}
+	if len(candidates) == 0 {
+		return MachineType{}, false
+	}
+	return slices.MaxFunc(candidates, func(x, y MachineType) int {
+		return slices.Compare(typeVersion(x.Name), typeVersion(y.Name))
+	}), true
+}
+
+// typeVersion returns the numbers of "pc-q35-7.2".
+func typeVersion(name string) []int {
+	var v []int
+	for part := range strings.SplitSeq(strings.TrimPrefix(name, "pc-q35-"), ".") {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			return nil
+		}
+		v = append(v, n)
+	}
+	return v
+}
+
+// usesUEFI tells whether the machine has flash devices.
+func (b *builder) usesUEFI() bool { return b.m.Firmware.Kind != FirmwareBIOS }
+
+// secureBoot tells whether Secure Boot is demanded.
+func (b *builder) secureBoot() bool {
+	return b.m.Firmware.Kind == FirmwareSecure || b.m.Firmware.Kind == FirmwareSecure4M
+}
+
+// chooseFirmware finds the first pair on the host that is of the demanded kind.
+func (b *builder) chooseFirmware() FirmwareImage {
+	f := b.m.Firmware
+	var fourMiB bool
+	switch f.Kind {
+	case FirmwareBIOS:
+		return FirmwareImage{}
+	case "", FirmwareUEFI, FirmwareSecure:
+	case FirmwareUEFI4M, FirmwareSecure4M:
+		fourMiB = true
+	default:
+		b.errorf("firmware.kind", "%q is unknown: it must be bios, uefi, uefi-4m, secure or secure-4m", f.Kind)
+		return FirmwareImage{}
+	}
+	if f.Code != "" {
+		// The variables must be those that belong to this code, or exist already.
+		for _, image := range b.h.Firmware {
+			if image.Code == f.Code && image.Secure == b.secureBoot() {
+				return image
+			}
+		}
+		return FirmwareImage{Code: f.Code}
+	}
+	var offered []string
+	for _, image := range b.h.Firmware {
+		if image.Secure == b.secureBoot() && (!fourMiB || image.FourMiB) {
+			return image
+		}
+		offered = append(offered, describe(image))
+	}
+	want := "UEFI code without Secure Boot and its variables"
+	if b.secureBoot() {
+		want = "UEFI code with Secure Boot and variables with enrolled keys"
+	}
+	if fourMiB {
+		want += " in the 4 MiB layout"
+	}
+	b.errorf("firmware.kind", "%s needs %s; the host has %s (packages: ovmf on Debian and Alpine, edk2-ovmf on Fedora and Arch)",
+		cmp.Or(f.Kind, FirmwareUEFI), want, list(offered))
+	return FirmwareImage{}
+}
+
+// describe names a firmware image in an error.
+func describe(f FirmwareImage) string {
+	kind := "uefi"
+	if f.Secure {
+		kind = "secure"
+	}
+	if f.FourMiB {
+		kind += "-4m"
+	}
+	return kind + " " + f.Code
+}
+
+// list joins names for a message.
+func list(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// topology is the complete layout of the CPU slots. The product of the four is
+// maximum.
+type topology struct{ maximum, sockets, dies, cores, threads int }
+
+// maxTopology bounds each part so that products cannot overflow; QEMU's own
+// limit is far below.
+const maxTopology = 1 << 15
+
+// chooseTopology completes the topology; see [Build] for the rule.
+func (b *builder) chooseTopology() topology {
+	c := b.m.CPU
+	t := topology{c.Maximum, c.Sockets, c.Dies, c.Cores, c.Threads}
+	valid := true
+	for _, p := range []struct {
+		field string
+		n     int
+	}{
+		{"cpu.maximum", c.Maximum}, {"cpu.sockets", c.Sockets}, {"cpu.dies", c.Dies},
+		{"cpu.cores", c.Cores}, {"cpu.threads", c.Threads},
+	} {
+		if p.n < 0 || p.n > maxTopology {
+			b.errorf(p.field, "%d is out of range: it must be between 0 and %d", p.n, maxTopology)
+			valid = false
+		}
+	}
+	if !valid {
+		return topology{1, 1, 1, 1, 1}
+	}
+	given := int64(1)
+	for _, n := range []int{t.sockets, t.dies, t.cores, t.threads} {
+		given *= int64(max(n, 1)) // at most 2^60
+	}
+	if t.maximum == 0 {
+		if given > maxTopology {
+			b.errorf("cpu.maximum", "the topology %s makes %d CPUs, more than any machine type has", t, given)
+			return topology{1, 1, 1, 1, 1}
+		}
+		t.maximum = int(given)
+	}
+	rest := 1
+	if int64(t.maximum)%given == 0 {
+		rest = int(int64(t.maximum) / given)
+	}
+	for _, p := range []*int{&t.cores, &t.sockets, &t.threads, &t.dies} {
+		if *p == 0 {
+			*p, rest = rest, 1
+		}
+	}
+	if rest != 1 || int64(t.maximum)%given != 0 {
+		b.errorf("cpu.maximum", "%d does not agree with the topology %s, which makes %d CPUs", t.maximum, topology{0, c.Sockets, c.Dies, c.Cores, c.Threads}, given)
+		return topology{1, 1, 1, 1, 1}
+	}
+	if limit := b.machineType.MaxCPUs; limit > 0 && t.maximum > limit {
+		b.errorf("cpu.maximum", "%d is more than the machine type %s has: %d", t.maximum, b.machineType.Name, limit)
+	} else if t.x2APIC() && b.accel == AcceleratorTCG {
+		b.errorf("cpu.maximum", "software emulation has no more than 255 APIC IDs, and %d CPUs in the topology %s need %d", t.maximum, t, t.apicIDs())
+	}
+	return t
+}
+
+// String names the given parts, "2 sockets x 4 cores".
+func (t topology) String() string {
+	var s []string
+	for _, p := range []struct {
+		n    int
+		name string
+	}{{t.sockets, "sockets"}, {t.dies, "dies"}, {t.cores, "cores"}, {t.threads, "threads"}} {
+		if p.n > 0 {
+			s = append(s, strconv.Itoa(p.n)+" "+p.name)
+		}
+	}
+	if len(s) == 0 {
+		return "1 core"
+	}
+	return strings.Join(s, " x ")
+}
+
+// apicIDs is one more than the largest APIC ID. Each level of the topology
+// takes whole bits, so that 5 cores take the room of 8.
+func (t topology) apicIDs() int64 {
+	id := int64(t.sockets - 1)
+	for _, n := range []int{t.dies, t.cores, t.threads} {
+		id = id<<bits.Len(uint(n-1)) + int64(n-1)
+	}
+	return id + 1
+}
+
+// x2APIC tells whether the CPUs need IDs of more than eight bits. QEMU then
+// demands an IOMMU that remaps interrupts in extended mode.
+func (t topology) x2APIC() bool { return t.apicIDs() > 255 }

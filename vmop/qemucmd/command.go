@@ -1,0 +1,84 @@
+package qemucmd
+
+// Command is a QEMU command line and all that must be there before it runs.
+type Command struct {
+	// Executable is the path of QEMU.
+	Executable string `json:"executable"`
+	// Groups are the arguments, grouped by the part of the machine they make.
+	Groups []Group `json:"-"`
+	// Files must exist before QEMU starts.
+	Files []File `json:"files,omitempty"`
+	// Sockets are those that QEMU listens on, and the TPM's, on which its helper
+	// does.
+	Sockets []NamedSocket `json:"sockets,omitempty"`
+	// Helpers must run, and listen, before QEMU starts.
+	Helpers []Helper `json:"helpers,omitempty"`
+	// MachineType is the versioned type that was chosen. Recording it keeps the
+	// guest's hardware stable when QEMU is upgraded.
+	MachineType string `json:"machineType"`
+	// Accelerator is the one chosen, never auto.
+	Accelerator Accelerator `json:"accelerator"`
+}
+
+// Group is a part of the command line.
+type Group struct {
+	// Name is a stable name, by which templates refer to the group.
+	Name    string
+	Options []Option
+}
+
+// FilePurpose says what a file of a command is.
+type FilePurpose string
+
+// The purposes of the files in a [Command].
+const (
+	FileFirmwareCode FilePurpose = "firmware-code"
+	FileFirmwareVars FilePurpose = "firmware-vars"
+	FileKernel       FilePurpose = "kernel"
+	FileInitrd       FilePurpose = "initrd"
+	FileDisk         FilePurpose = "disk"
+	FileCD           FilePurpose = "cd"
+	FileSeed         FilePurpose = "seed"
+)
+
+// File is a file or device that QEMU opens.
+type File struct {
+	Purpose FilePurpose `json:"purpose"`
+	Path    string      `json:"path"`
+	// CopyFrom is the file to copy to Path if, and only if, Path does not exist.
+	CopyFrom string `json:"copyFrom,omitempty"`
+	Writable bool   `json:"writable,omitempty"`
+}
+
+// SocketPurpose says what is spoken on a socket.
+type SocketPurpose string
+
+// The purposes of the sockets in a [Command].
+const (
+	SocketMonitor     SocketPurpose = "monitor"
+	SocketToolMonitor SocketPurpose = "tool-monitor"
+	SocketSerial      SocketPurpose = "serial"
+	SocketGuestAgent  SocketPurpose = "guest-agent"
+	SocketVMOPAgent   SocketPurpose = "vmop-agent"
+	SocketSPICE       SocketPurpose = "spice"
+	SocketTPM         SocketPurpose = "tpm"
+)
+
+// NamedSocket is a socket with its purpose.
+type NamedSocket struct {
+	Purpose SocketPurpose `json:"purpose"`
+	Socket
+}
+
+// Helper is a process that QEMU needs beside it.
+type Helper struct {
+	// Name is "swtpm".
+	Name string `json:"name"`
+	// Executable and Args start it, without a shell.
+	Executable string   `json:"executable"`
+	Args       []string `json:"args"`
+	// Socket is where it listens once it is ready.
+	Socket string `json:"socket"`
+	// StateDir must exist before it starts; "" if it keeps no state.
+	StateDir string `json:"stateDir,omitempty"`
+}

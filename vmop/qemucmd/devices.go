@@ -1,0 +1,92 @@
+package qemucmd
+
+// serial connects the first serial port.
+func (b *builder) serial() {
+	if b.m.Serial == nil {
+		b.chardev("null", "charserial0", "nobody listens to the serial port")
+	} else {
+		b.chardev("socket", "charserial0", "the serial console; a client that is connected must read, or the guest waits", listen(*b.m.Serial)...)
+		b.socket(SocketSerial, *b.m.Serial)
+	}
+	b.device("serial", "isa-serial", "serial0", "the first serial port, connected or not, so that the guest's console settings hold",
+		Prop{"chardev", Ref("charserial0")}, Prop{"index", Int(0)})
+}
+
+// Ports of the virtio-serial device. They are fixed, so that a channel that is
+// not there does not move the others. Port 0 is reserved for a console.
+const (
+	portGuestAgent = 1
+	portVMOPAgent  = 2
+	portVDAgent    = 3
+)
+
+// channels makes the virtio-serial device and the agents' ports on it.
+func (b *builder) channels() {
+	b.device("guestAgent", "virtio-serial-pci", "virtio-serial0", "the ports of the agents in the guest", at(slotSerial, 0)...)
+	if s := b.m.GuestAgent; s != nil {
+		b.channel("guestAgent", "channel0", portGuestAgent, "org.qemu.guest_agent.0", "guest-agent-socket", "the QEMU guest agent")
+		b.chardev("socket", "guest-agent-socket", "the guest agent's clients connect here", listen(*s)...)
+		b.socket(SocketGuestAgent, *s)
+	}
+	if s := b.m.VMOPAgent; s != nil {
+		b.channel("vmopAgent", "channel1", portVMOPAgent, "org.jdrupes.vmop_agent.0", "vmop-agent-socket", "the agent that logs users in")
+		b.chardev("socket", "vmop-agent-socket", "the VM-Operator agent's clients connect here", listen(*s)...)
+		b.socket(SocketVMOPAgent, *s)
+	}
+}
+
+// channel adds a port to the virtio-serial device.
+func (b *builder) channel(field, id string, nr int, name, chardev, why string) {
+	b.device(field, "virtserialport", id, why,
+		Prop{"bus", Bus("virtio-serial0.0")}, Prop{"nr", Int(nr)}, Prop{"name", Str(name)}, Prop{"chardev", Ref(chardev)})
+}
+
+// Ports of the USB controller.
+const (
+	usbPorts        = 15
+	usbPortTablet   = 1
+	usbPortRedirect = 2 // and up
+)
+
+func (b *builder) usb() {
+	b.device("type", "qemu-xhci", "usb", "a USB 2 and 3 controller with as many ports as it can have",
+		at(slotUSB, 0, Prop{"p2", Int(usbPorts)}, Prop{"p3", Int(usbPorts)})...)
+	b.device("type", "usb-tablet", "tablet0", "a pointer with absolute coordinates: the mouse is where the viewer shows it",
+		usbPort(usbPortTablet)...)
+}
+
+// usbPort returns the address of a USB device. QEMU's port is text: it may be
+// the path through hubs.
+func usbPort(n int) []Prop {
+	return []Prop{{"bus", Bus("usb.0")}, {"port", Str(Int(n).String())}}
+}
+
+func (b *builder) rng() {
+	b.object("rng-random", "objrng0", "the host's randomness; urandom never makes a guest wait",
+		Prop{"filename", Str("/dev/urandom")})
+	b.device("type", "virtio-rng-pci", "rng0", "guests do not wait for entropy when they boot",
+		at(slotRNG, 0, Prop{"rng", Ref("objrng0")})...)
+}
+
+const (
+	// maxOutputs is VIRTIO_GPU_MAX_SCANOUTS.
+	maxOutputs = 16
+	// hostmemPerOutput is enough for a 4K monitor with several buffers.
+	hostmemPerOutput = 256 * mebibyte
+)
+
+func (b *builder) video() {
+	outputs := b.m.Outputs
+	if outputs < 0 || outputs > maxOutputs {
+		b.errorf("outputs", "%d is out of range: the graphics adapter has 1 to %d", outputs, maxOutputs)
+	}
+	if outputs == 0 {
+		outputs = 1
+	}
+	b.device("type", "virtio-vga", "video0", "graphics that the firmware and every guest can use; the memory grows with the monitors",
+		at(slotVideo, 0, Prop{"max_outputs", Int(outputs)}, Prop{"max_hostmem", Int(int64(outputs) * hostmemPerOutput)})...)
+}
+
+func (b *builder) sound() {
+	b.device("type", "ich9-intel-hda", "sound0", "the sound controller; it has a codec if a display carries sound", at(slotSound, 0)...)
+}

@@ -1,0 +1,49 @@
+package qemucmd
+
+import "slices"
+
+// GenericHost returns the host that stands for "no particular host", for
+// rendering a machine where it will not run: Debian 12 with QEMU 7.2 and all of
+// its modules, KVM, the ovmf and swtpm packages. Every call returns a new value,
+// the caller may modify it.
+func GenericHost() Host {
+	const ovmf = "/usr/share/OVMF/"
+	return Host{
+		QEMU:    "/usr/bin/qemu-system-x86_64",
+		Version: Version{Major: 7, Minor: 2},
+		MachineTypes: []MachineType{
+			{Name: "pc-i440fx-7.2", Alias: "pc", MaxCPUs: 255},
+			{Name: "pc-q35-7.2", Alias: "q35", MaxCPUs: 288},
+			{Name: "pc-q35-7.1", MaxCPUs: 288},
+			{Name: "pc-q35-7.0", MaxCPUs: 288},
+			{Name: "pc-q35-6.2", MaxCPUs: 288},
+			{Name: "pc-q35-6.1", MaxCPUs: 288},
+			{Name: "pc-q35-6.0", MaxCPUs: 288},
+		},
+		KVM: true,
+		Firmware: []FirmwareImage{
+			{FourMiB: true, Code: ovmf + "OVMF_CODE_4M.fd", Vars: ovmf + "OVMF_VARS_4M.fd"},
+			{Code: ovmf + "OVMF_CODE.fd", Vars: ovmf + "OVMF_VARS.fd"},
+			{Secure: true, FourMiB: true, Code: ovmf + "OVMF_CODE_4M.ms.fd", Vars: ovmf + "OVMF_VARS_4M.ms.fd"},
+			{Secure: true, Code: ovmf + "OVMF_CODE.ms.fd", Vars: ovmf + "OVMF_VARS.ms.fd"},
+		},
+		Devices:      KnownDevices(),
+		BlockDrivers: []string{"file", "host_device", "http", "https", "qcow2", "raw"},
+		SPICE:        true,
+		JSONDevice:   true,
+		SWTPM:        "/usr/bin/swtpm",
+		BridgeHelper: "/usr/lib/qemu/qemu-bridge-helper",
+	}
+}
+
+// KnownDevices returns the names of all device models that a command of this
+// package can contain, sorted. A host needs those that its machines use.
+func KnownDevices() []string {
+	devices := append([]string{
+		"hda-duplex", "ich9-intel-hda", "ide-cd", "intel-iommu", "isa-serial", "qemu-xhci", "tpm-tis", "usb-redir",
+		"usb-tablet", "virtio-balloon-pci", "virtio-blk-pci", "virtio-rng-pci", "virtio-serial-pci", "virtio-vga",
+		"virtserialport",
+	}, pciNICs...)
+	slices.Sort(devices)
+	return devices
+}

@@ -1,0 +1,63 @@
+package qemucmd
+
+// Host is what a machine's command line may depend on besides the machine: the
+// QEMU binary and what it offers. A probe fills it, or a file; see
+// [GenericHost] for the one that stands for "no particular host".
+type Host struct {
+	// QEMU is the path of the qemu-system executable.
+	QEMU    string  `json:"qemu"`
+	Version Version `json:"version"`
+	// MachineTypes lists the q35 and pc types that QEMU offers.
+	MachineTypes []MachineType `json:"machineTypes"`
+	// KVM says that a KVM guest was seen to execute on this host. A /dev/kvm
+	// that opens is no proof.
+	KVM bool `json:"kvm"`
+	// Firmware lists the UEFI images found, best first.
+	Firmware []FirmwareImage `json:"firmware,omitempty"`
+	// Devices are the names of the device models that QEMU offers, sorted.
+	Devices []string `json:"devices"`
+	// BlockDrivers are the names of the block drivers that QEMU offers, of those
+	// that a command of this package can contain: file, host_device, http, https,
+	// qcow2, raw. Http and https are missing where the curl module is not
+	// installed.
+	BlockDrivers []string `json:"blockDrivers"`
+	// SPICE says that QEMU was built with SPICE, or has its module installed.
+	SPICE bool `json:"spice"`
+	// JSONDevice says that -device takes JSON whose devices can be unplugged
+	// (the feature json-cli-hotplug of device_add).
+	JSONDevice bool `json:"jsonDevice"`
+	// SWTPM is the path of the TPM emulator, "" if there is none.
+	SWTPM string `json:"swtpm,omitempty"`
+	// BridgeHelper is the path of qemu-bridge-helper, "" if there is none.
+	BridgeHelper string `json:"bridgeHelper,omitempty"`
+}
+
+// Version is QEMU's version.
+type Version struct {
+	Major int `json:"major"`
+	Minor int `json:"minor"`
+	Micro int `json:"micro"`
+}
+
+// MachineType is one of QEMU's machine types.
+type MachineType struct {
+	// Name is versioned ("pc-q35-7.2"), Alias is the short name that stands for
+	// the newest of its family ("q35").
+	Name  string `json:"name"`
+	Alias string `json:"alias,omitempty"`
+	// MaxCPUs is the largest -smp maxcpus that it takes.
+	MaxCPUs int `json:"maxCPUs,omitempty"`
+	// Deprecated types still start, and will be gone in a later QEMU.
+	Deprecated bool `json:"deprecated,omitempty"`
+}
+
+// FirmwareImage is a pair of UEFI code and variables.
+type FirmwareImage struct {
+	// Secure images have Secure Boot enforced: code built with SMM and
+	// variables with enrolled keys.
+	Secure bool `json:"secure,omitempty"`
+	// FourMiB images have the 4 MiB flash layout (the other is 2 MiB).
+	FourMiB bool   `json:"fourMiB,omitempty"`
+	Code    string `json:"code"`
+	Vars    string `json:"vars"`
+}

@@ -1,0 +1,265 @@
+package qemucmd
+
+// Machine describes one virtual machine completely: together with a [Host] it
+// decides every argument of the QEMU command line. All strings are taken
+// literally; commas, quotes and equals signs in them never become options.
+//
+// The zero value of an optional part means that the machine has no such part.
+type Machine struct {
+	// Name is shown by QEMU (window titles, query-name) and in process lists.
+	Name string `json:"name"`
+	// UUID is the SMBIOS system UUID in canonical form (RFC 9562 text).
+	UUID string `json:"uuid"`
+	// Type is QEMU's machine type, for example "pc-q35-7.2". Empty selects the
+	// host's newest versioned q35; record the answer (see [Command.MachineType])
+	// so that an upgrade of QEMU does not change what the guest sees.
+	Type string `json:"type,omitempty"`
+	// Accelerator chooses between hardware virtualization and software emulation.
+	Accelerator Accelerator `json:"accelerator,omitempty"`
+	// TranslationCache bounds QEMU's translation cache under software emulation
+	// in MiB. 0 selects 128: QEMU's own default of 1 GiB would be paid per machine.
+	TranslationCache int64       `json:"translationCache,omitempty"`
+	CPU              CPU         `json:"cpu"`
+	Memory           Memory      `json:"memory"`
+	Firmware         Firmware    `json:"firmware"`
+	BootMenu         bool        `json:"bootMenu,omitempty"`
+	KernelBoot       *KernelBoot `json:"kernelBoot,omitempty"`
+	RTC              RTC         `json:"rtc"`
+	TPM              *TPM        `json:"tpm,omitempty"`
+	Networks         []Network   `json:"networks,omitempty"`
+	// CDDrives are IDE CD-ROM drives cd0, cd1, … in this order; at most six.
+	CDDrives []CDDrive `json:"cdDrives,omitempty"`
+	// Disks are virtio block devices in this order. Their guest addresses depend
+	// on the position only.
+	Disks []Disk `json:"disks,omitempty"`
+	// Seed is the NoCloud image, a disk at an address of its own that no other
+	// disk moves.
+	Seed *Seed `json:"seed,omitempty"`
+	// Display is nil for a machine whose graphics output goes nowhere. The
+	// graphics adapter itself is always there.
+	Display *Display `json:"display,omitempty"`
+	// Outputs is the number of monitors of the graphics adapter; 0 means 1.
+	Outputs int `json:"outputs,omitempty"`
+	// Serial is the first serial port; nil connects the port to nothing.
+	Serial *Socket `json:"serial,omitempty"`
+	// Monitor is the QMP control socket, on which QEMU listens.
+	Monitor Socket `json:"monitor"`
+	// ToolMonitor is a second QMP socket, for people and their tools: a monitor
+	// serves one client at a time, and the first belongs to the supervisor.
+	ToolMonitor *Socket `json:"toolMonitor,omitempty"`
+	// GuestAgent and VMOPAgent are the virtio-serial channels
+	// org.qemu.guest_agent.0 and org.jdrupes.vmop_agent.0.
+	GuestAgent *Socket `json:"guestAgent,omitempty"`
+	VMOPAgent  *Socket `json:"vmopAgent,omitempty"`
+}
+
+// Accelerator selects what executes guest code.
+type Accelerator string
+
+const (
+	// AcceleratorAuto uses KVM where [Host.KVM] says that a guest really
+	// executes, software emulation otherwise. The empty string means the same.
+	AcceleratorAuto Accelerator = "auto"
+	// AcceleratorKVM demands hardware virtualization.
+	AcceleratorKVM Accelerator = "kvm"
+	// AcceleratorTCG is software emulation.
+	AcceleratorTCG Accelerator = "tcg"
+)
+
+// CPU describes the virtual processors. The product of the topology that is
+// given must divide Maximum exactly into what remains; see [Build].
+type CPU struct {
+	// Model is a name from QEMU's -cpu, with features: "host" (also if empty),
+	// "max", "EPYC,+avx2". "host" becomes "max" under software emulation, where
+	// QEMU has no "host". It is the one text that is QEMU syntax rather than
+	// literal; letters, digits and "_.,+=-" are allowed in it.
+	Model string `json:"model"`
+	// Maximum is the number of CPU slots. One CPU is there at the start and the
+	// others are plugged while the machine runs. 0 takes it from the topology,
+	// or is 1 where there is none.
+	Maximum int `json:"maximum,omitempty"`
+	// Sockets, Dies, Cores and Threads are the topology, 0 where it is not
+	// given: dies per socket, cores per die, threads per core.
+	Sockets int `json:"sockets,omitempty"`
+	Dies    int `json:"dies,omitempty"`
+	Cores   int `json:"cores,omitempty"`
+	Threads int `json:"threads,omitempty"`
+}
+
+// Memory is the guest's RAM.
+type Memory struct {
+	// Size in bytes. It is rounded up to a multiple of 1 MiB, QEMU's unit.
+	Size int64 `json:"size"`
+}
+
+// FirmwareKind names the guest firmware.
+type FirmwareKind string
+
+// The firmware kinds of the VirtualMachine resource. The 4M forms demand the
+// 4 MiB flash layout; the plain ones take what the host has.
+const (
+	FirmwareBIOS     FirmwareKind = "bios"
+	FirmwareUEFI     FirmwareKind = "uefi"
+	FirmwareUEFI4M   FirmwareKind = "uefi-4m"
+	FirmwareSecure   FirmwareKind = "secure"
+	FirmwareSecure4M FirmwareKind = "secure-4m"
+)
+
+// Firmware is what the machine boots with.
+type Firmware struct {
+	// Kind is uefi if empty.
+	Kind FirmwareKind `json:"kind"`
+	// VarsPath is the machine's own copy of the UEFI variables. The caller
+	// creates it from [File.CopyFrom] if it does not exist, and never
+	// overwrites it. Not used with BIOS.
+	VarsPath string `json:"varsPath,omitempty"`
+	// Code overrides the ROM file that the host offers. It is used to keep the
+	// ROM that fits existing variables. Not used with BIOS.
+	Code string `json:"code,omitempty"`
+}
+
+// KernelBoot starts a Linux kernel without a boot loader. It comes before every
+// boot device.
+type KernelBoot struct {
+	// Kernel and Initrd are files on the host.
+	Kernel string `json:"kernel"`
+	Initrd string `json:"initrd,omitempty"`
+	// Args is the kernel command line.
+	Args string `json:"args,omitempty"`
+}
+
+// RTC is the real-time clock.
+type RTC struct {
+	// Base is where the clock starts: "utc" (also if empty), "localtime", or a
+	// date like "2006-01-02T15:04:05" or "2006-01-02".
+	Base string `json:"base,omitempty"`
+	// Clock is what drives it: "rt" (also if empty), "host" or "vm".
+	Clock string `json:"clock,omitempty"`
+}
+
+// TPM is an emulated TPM 2.0, served by swtpm.
+type TPM struct {
+	// Socket is where swtpm listens. Neither path may contain a comma, which
+	// swtpm has no way to quote.
+	Socket string `json:"socket"`
+	// SocketFD is the descriptor number in the swtpm process of a socket that
+	// the caller made at Socket and listens on; 0 lets swtpm make it.
+	SocketFD int `json:"socketFD,omitempty"`
+	// StateDir keeps the TPM's state.
+	StateDir string `json:"stateDir"`
+}
+
+// Network is one network interface; exactly one of Tap and User is set.
+type Network struct {
+	// Device is QEMU's device model, "virtio-net" if empty. It must be a PCI
+	// device.
+	Device string `json:"device,omitempty"`
+	// MAC is the address that the guest sees. It is required: QEMU's default
+	// would be the same in every machine. See [StableMAC].
+	MAC  string       `json:"mac"`
+	Tap  *TapNetwork  `json:"tap,omitempty"`
+	User *UserNetwork `json:"user,omitempty"`
+}
+
+// TapNetwork attaches an interface to a bridge of the host.
+type TapNetwork struct {
+	// Bridge is given to QEMU's bridge helper; empty means its default, br0. It
+	// is not used with FD.
+	Bridge string `json:"bridge,omitempty"`
+	// FD is an open tap device that the caller hands to QEMU as this descriptor
+	// number. 0 lets QEMU run the bridge helper, which needs a sandbox that
+	// allows it to start processes.
+	FD int `json:"fd,omitempty"`
+}
+
+// UserNetwork is QEMU's user-mode network: no privileges, the guest reaches
+// out, and only HostForwards lead in.
+type UserNetwork struct {
+	// Net is the guest's IPv4 network, "10.0.2.0/24" if empty; the prefix has 4
+	// to 29 bits.
+	Net          string        `json:"net,omitempty"`
+	HostForwards []HostForward `json:"hostForwards,omitempty"`
+}
+
+// HostForward leads a port of the host into the guest.
+type HostForward struct {
+	// Protocol is "tcp" (also if empty) or "udp".
+	Protocol string `json:"protocol,omitempty"`
+	// HostAddress is an IPv4 address; empty means 127.0.0.1.
+	HostAddress string `json:"hostAddress,omitempty"`
+	// HostPort and GuestPort are 1…65535.
+	HostPort  int `json:"hostPort"`
+	GuestPort int `json:"guestPort"`
+}
+
+// CDDrive is a CD-ROM drive.
+type CDDrive struct {
+	// Image is a file, or an http or https URL without a user or password (it is
+	// visible in the process list); empty is an empty drive.
+	Image string `json:"image,omitempty"`
+	// BootIndex orders boot devices, lowest first; nil takes no part.
+	BootIndex *int `json:"bootIndex,omitempty"`
+}
+
+// DiskFormat is the format of a disk's content.
+type DiskFormat string
+
+// The formats that a machine's disks may have.
+const (
+	DiskFormatRaw   DiskFormat = "raw"
+	DiskFormatQCOW2 DiskFormat = "qcow2"
+)
+
+// Disk is a writable disk. Exactly one of File and Device is set.
+type Disk struct {
+	// File is a disk image in a file system.
+	File string `json:"file,omitempty"`
+	// Device is a block device of the host.
+	Device string `json:"device,omitempty"`
+	// Format is raw if empty. QEMU never probes it: a guest could write another
+	// format's header into its raw disk.
+	Format DiskFormat `json:"format,omitempty"`
+	// Serial identifies the disk in the guest (/dev/disk/by-id/virtio-<serial>);
+	// at most 20 bytes, which is all that virtio transports, and no two disks
+	// with the same. Empty is no serial.
+	Serial string `json:"serial,omitempty"`
+	// BootIndex orders boot devices, lowest first; nil takes no part.
+	BootIndex *int `json:"bootIndex,omitempty"`
+}
+
+// Seed is a NoCloud image, attached read-only.
+type Seed struct {
+	File string `json:"file"`
+}
+
+// Display is how the graphics output is reached.
+type Display struct {
+	SPICE *SPICE `json:"spice,omitempty"`
+}
+
+// SPICE is a SPICE server: on a TCP port, or on a UNIX socket if Socket is set.
+type SPICE struct {
+	// Address is the address to listen on; empty means all.
+	Address string `json:"address,omitempty"`
+	Port    int    `json:"port,omitempty"`
+	Socket  string `json:"socket,omitempty"`
+	// Ticketing demands the password that is set over QMP. It cannot be changed
+	// while QEMU runs.
+	Ticketing bool `json:"ticketing,omitempty"`
+	// StreamingVideo is QEMU's streaming-video: off, all or filter; empty is
+	// QEMU's default.
+	StreamingVideo string `json:"streamingVideo,omitempty"`
+	// USBRedirects is the number of USB redirection channels, at most 14.
+	USBRedirects int `json:"usbRedirects,omitempty"`
+}
+
+// Socket is a UNIX socket on which QEMU listens: by path, or one that the
+// caller made and hands over as a file descriptor. A descriptor leaves no
+// window in which a client finds no socket.
+type Socket struct {
+	// Path is where clients connect, at most 107 bytes; with FD it is only
+	// recorded.
+	Path string `json:"path"`
+	// FD is the descriptor number in the QEMU process; 0 means none.
+	FD int `json:"fd,omitempty"`
+}

@@ -1,0 +1,106 @@
+package qemucmd
+
+import (
+	"slices"
+	"strings"
+)
+
+// Option is one option of QEMU's command line, structured to the end: what is
+// quoted, and how, is decided only when it is rendered by [Option.Args].
+type Option struct {
+	// Flag is the option with its dash, "-device".
+	Flag string
+	// HeadKey is the name of the property that QEMU lets one write without a key
+	// ("driver" of -device, "qom-type" of -object), and Head is its value. For
+	// the options that take their argument literally (-append, -cpu, -initrd,
+	// -kernel, -m, -uuid) Head is the argument.
+	HeadKey string
+	Head    string
+	// ID is what other options refer to: "id", or "node-name" of -blockdev.
+	ID    string
+	Props []Prop
+	// JSON selects the JSON form of the argument. QEMU takes it for -audiodev,
+	// -blockdev, -device (see [Host.JSONDevice]), -netdev and -object.
+	JSON bool
+	// Verbatim are the arguments of an option of a custom machine type, flag
+	// included, taken as they are; see [BuildTemplate]. It stands alone.
+	Verbatim []string
+	// Why is the reason for the option, for people who read a command line.
+	Why string
+}
+
+// literal tells whether QEMU takes the argument of a flag as it is, without
+// looking for properties in it. The model of -cpu does have properties; it is
+// QEMU syntax that the user writes, checked against a set of characters.
+func literal(flag string) bool {
+	switch flag {
+	case "-append", "-cpu", "-initrd", "-kernel", "-m", "-uuid":
+		return true
+	}
+	return false
+}
+
+// idKey is the name of the property that holds an option's ID.
+func idKey(flag string) string {
+	if flag == "-blockdev" {
+		return "node-name"
+	}
+	return "id"
+}
+
+// Args renders the option: the flag, and its argument if it has one.
+func (o Option) Args() []string {
+	if len(o.Verbatim) > 0 {
+		return slices.Clone(o.Verbatim)
+	}
+	if o.Head == "" && o.ID == "" && len(o.Props) == 0 && !literal(o.Flag) {
+		return []string{o.Flag}
+	}
+	return []string{o.Flag, o.Argument()}
+}
+
+// Argument renders the argument alone. It is empty for an option without one.
+func (o Option) Argument() string {
+	if literal(o.Flag) {
+		return o.Head
+	}
+	b := make([]byte, 0, 96)
+	if o.JSON {
+		return string(o.object().appendJSON(b))
+	}
+	if o.Head != "" {
+		// A head with an equals sign would be read as key=value.
+		if strings.Contains(o.Head, "=") {
+			b = append(append(b, o.HeadKey...), '=')
+		}
+		b = appendEscaped(b, o.Head)
+	}
+	if o.ID != "" {
+		b = appendKey(b, idKey(o.Flag))
+		b = appendEscaped(b, o.ID)
+	}
+	for _, p := range o.Props {
+		b = appendKey(b, p.Key)
+		b = p.Value.appendText(b)
+	}
+	return string(b)
+}
+
+// object is the option as QEMU's JSON has it: the head, the ID, the properties.
+func (o Option) object() Object {
+	props := make(Object, 0, len(o.Props)+2)
+	if o.Head != "" {
+		props = append(props, Prop{o.HeadKey, Str(o.Head)})
+	}
+	if o.ID != "" {
+		props = append(props, Prop{idKey(o.Flag), Str(o.ID)})
+	}
+	return append(props, o.Props...)
+}
+
+func appendKey(b []byte, key string) []byte {
+	if len(b) > 0 {
+		b = append(b, ',')
+	}
+	return append(append(b, key...), '=')
+}

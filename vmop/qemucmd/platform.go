@@ -1,0 +1,359 @@
+package qemucmd
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const mebibyte = 1 << 20
+
+// start makes QEMU wait with nothing but what this command line says.
+func (b *builder) start() {
+	b.add(
+		Option{Flag: "-S", Why: "the guest starts when everything is prepared over QMP"},
+		Option{Flag: "-no-user-config", Why: "a configuration file of the host must not change the machine"},
+		Option{Flag: "-nodefaults", Why: "no network card, drive, port or display that is not listed here"},
+	)
+}
+
+// runsBridgeHelper tells whether QEMU itself has to start qemu-bridge-helper.
+func (b *builder) runsBridgeHelper() bool {
+	for _, n := range b.m.Networks {
+		if n.Tap != nil && n.Tap.FD == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *builder) sandbox() {
+	spawn, why := "deny", "a guest that breaks out of QEMU finds most system calls closed"
+	if b.runsBridgeHelper() {
+		spawn, why = "allow", why+"; starting processes is open for the bridge helper"
+	}
+	b.add(Option{
+		Flag: "-sandbox", HeadKey: "enable", Head: "on",
+		Props: []Prop{
+			{"obsolete", Str("deny")}, {"elevateprivileges", Str("deny")},
+			{"spawn", Str(spawn)}, {"resourcecontrol", Str("deny")},
+		},
+		Why: why,
+	})
+}
+
+// listen returns the properties of a socket character device.
+func listen(s Socket) []Prop {
+	address := Prop{"path", Str(s.Path)}
+	if s.FD != 0 {
+		address = Prop{"fd", FD(s.FD)}
+	}
+	return []Prop{address, {"server", Bool(true)}, {"wait", Bool(false)}}
+}
+
+func (b *builder) monitor() {
+	b.chardev("socket", "charmonitor", "QEMU is controlled here", listen(b.m.Monitor)...)
+	b.add(Option{
+		Flag: "-mon", ID: "monitor",
+		Props: []Prop{{"chardev", Ref("charmonitor")}, {"mode", Str("control")}},
+		Why:   "control mode is QMP",
+	})
+	b.socket(SocketMonitor, b.m.Monitor)
+	if t := b.m.ToolMonitor; t != nil {
+		b.chardev("socket", "chartools", "people and their tools look at QEMU here", listen(*t)...)
+		b.add(Option{
+			Flag: "-mon", ID: "tools",
+			Props: []Prop{{"chardev", Ref("chartools")}, {"mode", Str("control")}},
+			Why:   "a monitor serves one client at a time",
+		})
+		b.socket(SocketToolMonitor, *t)
+	}
+}
+
+// uuid is the text form of RFC 9562, the only one that QEMU reads.
+var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+
+func (b *builder) name() {
+	if b.m.Name == "" {
+		b.errorf("name", "a name must be given")
+	}
+	b.text("name", b.m.Name)
+	if !uuid.MatchString(b.m.UUID) {
+		b.errorf("uuid", "%q is no UUID: it must look like 6ba7b810-9dad-11d1-80b4-00c04fd430c8", b.m.UUID)
+	}
+	b.add(
+		Option{
+			Flag:  "-name",
+			Props: []Prop{{"guest", Str(b.m.Name)}, {"debug-threads", Bool(true)}},
+			Why:   "process and thread names tell which machine they belong to",
+		},
+		Option{Flag: "-uuid", Head: b.m.UUID, Why: "the guest's identity (SMBIOS system UUID)"},
+	)
+}
+
+// global adds a -global option: the property of a device that the machine type
+// itself creates.
+func (b *builder) global(driver, property, value, why string) {
+	b.add(Option{
+		Flag:  "-global",
+		Props: []Prop{{"driver", Str(driver)}, {"property", Str(property)}, {"value", Str(value)}},
+		Why:   why,
+	})
+}
+
+func (b *builder) machine() {
+	props := []Prop{
+		{"usb", Bool(false)},
+		{"vmport", Bool(false)},
+		{"dump-guest-core", Bool(false)},
+	}
+	if b.secureBoot() {
+		props = append(props, Prop{"smm", Bool(true)})
+	}
+	if b.usesUEFI() {
+		props = append(props, Prop{"pflash0", Ref("fw-rom-device")}, Prop{"pflash1", Ref("fw-eeprom-device")})
+	}
+	props = append(props, Prop{"memory-backend", Ref("pc.ram")}, Prop{"hpet", Bool(false)})
+	b.add(Option{
+		Flag: "-machine", HeadKey: "type", Head: b.machineType.Name, Props: props,
+		Why: "the versioned type keeps the guest's hardware stable; no VMware port, no USB 1 controller, no guest memory in core dumps, no HPET (guests waste time on it)",
+	})
+	if b.accel == AcceleratorKVM {
+		b.global("kvm-pit", "lost_tick_policy", "delay", "a guest that was not scheduled gets its timer ticks late rather than in a burst")
+	}
+	b.global("ICH9-LPC", "disable_s3", "1", "a suspended guest looks dead from outside and nothing wakes it up")
+	b.global("ICH9-LPC", "disable_s4", "1", "a hibernated guest would look like one that powered off")
+}
+
+// pflash makes the two flash devices of UEFI.
+func (b *builder) pflash() {
+	if !b.usesUEFI() {
+		return
+	}
+	code, vars := b.firmware.Code, b.m.Firmware.VarsPath
+	b.text("firmware.code", code)
+	b.path("firmware.varsPath", vars)
+	b.blockdev("firmware.code", "file", "fw-rom-file", "the firmware's code, shared by all machines",
+		Prop{"filename", Str(code)}, Prop{"read-only", Bool(true)})
+	b.blockdev("firmware.code", "raw", "fw-rom-device", "flash 0",
+		Prop{"read-only", Bool(true)}, Prop{"file", Ref("fw-rom-file")})
+	b.blockdev("firmware.varsPath", "file", "fw-eeprom-file", "the machine's own UEFI variables",
+		Prop{"filename", Str(vars)})
+	b.blockdev("firmware.varsPath", "raw", "fw-eeprom-device", "flash 1, written by the firmware",
+		Prop{"read-only", Bool(false)}, Prop{"file", Ref("fw-eeprom-file")})
+	if b.secureBoot() {
+		b.global("cfi.pflash01", "secure", "on", "only the firmware in SMM may write the variables; without it a guest could enroll keys")
+	}
+	b.file(File{Purpose: FileFirmwareCode, Path: code})
+	b.file(File{Purpose: FileFirmwareVars, Path: vars, CopyFrom: b.firmware.Vars, Writable: true})
+}
+
+func (b *builder) boot() {
+	if b.m.BootMenu {
+		b.add(Option{Flag: "-boot", Props: []Prop{{"menu", Bool(true)}}, Why: "the firmware offers to choose the boot device"})
+	}
+}
+
+func (b *builder) memory() {
+	size := b.m.Memory.Size
+	if size <= 0 {
+		b.errorf("memory.size", "%d bytes: it must be more than 0", size)
+		return
+	}
+	mib := (size-1)/mebibyte + 1
+	if mib > 1<<43-1 {
+		b.errorf("memory.size", "%d bytes cannot be rounded up to whole MiB", size)
+		return
+	}
+	b.object("memory-backend-ram", "pc.ram", "the guest's memory",
+		Prop{"size", Int(mib * mebibyte)})
+	b.add(Option{
+		Flag: "-m", Head: Int(mib).String(),
+		Why: "in MiB; QEMU refuses to start if it differs from the backend's size, so both are rounded up to whole MiB",
+	})
+}
+
+func (b *builder) balloon() {
+	b.device("memory", "virtio-balloon-pci", "balloon0",
+		"memory that the guest does not use goes back to the host: on request, and as the guest frees it",
+		at(slotBalloon, 0, Prop{"free-page-reporting", Bool(true)})...)
+}
+
+func (b *builder) tpm() {
+	t := b.m.TPM
+	if t == nil {
+		return
+	}
+	b.path("tpm.stateDir", t.StateDir)
+	b.chardev("socket", "chrtpm", "swtpm listens here", Prop{"path", Str(t.Socket)})
+	b.add(Option{
+		Flag: "-tpmdev", HeadKey: "type", Head: "emulator", ID: "tpm0",
+		Props: []Prop{{"chardev", Ref("chrtpm")}},
+		Why:   "the TPM is emulated by a process of its own",
+	})
+	b.device("tpm", "tpm-tis", "tpm-tis0", "the TPM as the guest sees it",
+		Prop{"tpmdev", Ref("tpm0")})
+	b.swtpm(*t)
+}
+
+// swtpm describes the TPM emulator's process.
+func (b *builder) swtpm(t TPM) {
+	if b.h.SWTPM == "" {
+		b.errorf("tpm", "the host has no swtpm (package swtpm)")
+	}
+	for _, p := range []struct{ field, path string }{{"tpm.socket", t.Socket}, {"tpm.stateDir", t.StateDir}} {
+		if strings.Contains(p.path, ",") {
+			b.errorf(p.field, "%q contains a comma, which swtpm would read as the end of the path", p.path)
+		}
+	}
+	b.socket(SocketTPM, Socket{Path: t.Socket, FD: t.SocketFD})
+	if t.SocketFD != 0 && t.SocketFD < 3 {
+		b.errorf("tpm.socketFD", "%d is no descriptor that can be handed over: 0 to 2 are standard input and output", t.SocketFD)
+	}
+	control := "type=unixio,path=" + t.Socket + ",mode=0600"
+	if t.SocketFD != 0 {
+		control = "type=unixio,fd=" + strconv.Itoa(t.SocketFD)
+	}
+	b.helper(Helper{
+		Name:       "swtpm",
+		Executable: b.h.SWTPM,
+		Args: []string{
+			"socket", "--tpm2",
+			"--tpmstate", "dir=" + t.StateDir,
+			"--ctrl", control,
+			"--terminate",
+		},
+		Socket:   t.Socket,
+		StateDir: t.StateDir,
+	})
+}
+
+// cpuModel bounds what a user may put into the one option that is QEMU syntax
+// by intention.
+var cpuModel = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.,+=-]*$`)
+
+func (b *builder) processors() {
+	model := b.m.CPU.Model
+	if model == "" {
+		model = "host"
+	}
+	if !cpuModel.MatchString(model) {
+		b.errorf("cpu.model", "%q contains characters that no CPU model and no feature has: letters, digits and _ . , + = - are allowed", model)
+		return
+	}
+	why := "the processor that the guest sees"
+	name, features, _ := strings.Cut(model, ",")
+	if name == "host" && b.accel == AcceleratorTCG {
+		model, why = "max", "everything that software emulation can do; it has no \"host\""
+		if features != "" {
+			model += "," + features
+		}
+	}
+	t := b.cpu
+	b.add(
+		Option{Flag: "-cpu", Head: model, Why: why},
+		Option{
+			Flag: "-smp",
+			Props: []Prop{
+				{"cpus", Int(1)}, {"maxcpus", Int(t.maximum)},
+				{"sockets", Int(t.sockets)}, {"dies", Int(t.dies)},
+				{"cores", Int(t.cores)}, {"threads", Int(t.threads)},
+			},
+			Why: "one CPU at the start, the others are plugged; the topology is complete, so that it does not depend on a default of the machine type",
+		},
+	)
+}
+
+// defaultTranslationCache is TCG's tb-size in MiB. QEMU's default is 1 GiB;
+// guests run as fast with 128 MiB and take half the memory of the host.
+const defaultTranslationCache = 128
+
+// maxTranslationCache is as much as QEMU uses, whatever tb-size says.
+const maxTranslationCache = 2048
+
+func (b *builder) accelerator() {
+	size := b.m.TranslationCache
+	if size < 0 || size > maxTranslationCache {
+		b.errorf("translationCache", "%d MiB is out of range: it must be between 0 (the default) and %d", size, maxTranslationCache)
+	}
+	if size == 0 {
+		size = defaultTranslationCache
+	}
+	o := Option{Flag: "-accel", HeadKey: "accel", Head: string(b.accel)}
+	switch {
+	case b.accel == AcceleratorTCG:
+		o.Props = []Prop{{"thread", Str("multi")}, {"tb-size", Int(size)}}
+		o.Why = "software emulation, one thread per CPU, its translation cache (MiB) bounded"
+	case b.cpu.x2APIC():
+		o.Props = []Prop{{"kernel-irqchip", Str("split")}}
+		o.Why = "hardware virtualization; more than 255 APIC IDs need the IOMMU to remap interrupts, which only a split interrupt controller allows"
+	default:
+		o.Why = "hardware virtualization"
+	}
+	b.add(o)
+}
+
+func (b *builder) iommu() {
+	props := []Prop{{"device-iotlb", Bool(true)}}
+	why := "guests can use DMA remapping, and nest virtual machines with devices"
+	if b.cpu.x2APIC() {
+		props = append(props, Prop{"intremap", Str("on")}, Prop{"eim", Str("on")})
+		why += "; extended interrupt mode is what more than 255 APIC IDs need"
+	}
+	b.device("type", "intel-iommu", "", why, props...)
+}
+
+func (b *builder) rtc() {
+	base, clock := b.m.RTC.Base, b.m.RTC.Clock
+	if base == "" {
+		base = "utc"
+	}
+	if clock == "" {
+		clock = "rt"
+	}
+	if !validRTCBase(base) {
+		b.errorf("rtc.base", "%q must be utc, localtime, or a date like 2006-01-02T15:04:05 or 2006-01-02", base)
+	}
+	switch clock {
+	case "host", "rt", "vm":
+	default:
+		b.errorf("rtc.clock", "%q must be host, rt or vm", clock)
+	}
+	b.add(Option{
+		Flag:  "-rtc",
+		Props: []Prop{{"base", Str(base)}, {"clock", Str(clock)}, {"driftfix", Str("slew")}},
+		Why:   "lost ticks of the clock are caught up, which Windows depends on",
+	})
+}
+
+func validRTCBase(base string) bool {
+	if base == "utc" || base == "localtime" {
+		return true
+	}
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02"} {
+		if t, err := time.Parse(layout, base); err == nil && t.Format(layout) == base {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *builder) kernel() {
+	k := b.m.KernelBoot
+	if k == nil {
+		return
+	}
+	b.path("kernelBoot.kernel", k.Kernel)
+	b.text("kernelBoot.initrd", k.Initrd)
+	b.text("kernelBoot.args", k.Args)
+	b.add(Option{Flag: "-kernel", Head: k.Kernel, Why: "this kernel starts, instead of a boot loader on a disk"})
+	b.file(File{Purpose: FileKernel, Path: k.Kernel})
+	if k.Initrd != "" {
+		b.add(Option{Flag: "-initrd", Head: k.Initrd, Why: "the kernel's first file system"})
+		b.file(File{Purpose: FileInitrd, Path: k.Initrd})
+	}
+	if k.Args != "" {
+		b.add(Option{Flag: "-append", Head: k.Args, Why: "the kernel's command line"})
+	}
+}

@@ -1,0 +1,164 @@
+package qemucmd
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// maxCDDrives is the number of ports of q35's SATA controller.
+const maxCDDrives = 6
+
+// cdDrives makes the CD-ROM drives. The image is one tree of block nodes, so
+// that deleting the node cd<c>-backend after a medium change closes the file.
+func (b *builder) cdDrives() {
+	if n := len(b.m.CDDrives); n > maxCDDrives {
+		b.errorf("cdDrives", "%d drives: the SATA controller has %d ports", n, maxCDDrives)
+		return
+	}
+	for i, c := range b.m.CDDrives {
+		field, id := "cdDrives["+strconv.Itoa(i)+"]", "cd"+strconv.Itoa(i)
+		props := []Prop{{"bus", Bus("ide." + strconv.Itoa(i))}}
+		if c.Image != "" {
+			b.cdImage(field+".image", id, c.Image)
+			props = append(props, Prop{"drive", Ref(id + "-backend")})
+		}
+		b.bootIndex(field+".bootIndex", c.BootIndex)
+		b.device(field, "ide-cd", id, "a CD-ROM drive, whose medium can be changed", b.bootable(props, c.BootIndex)...)
+	}
+}
+
+// cdImage adds the block nodes of the medium in a drive.
+func (b *builder) cdImage(field, id, image string) {
+	b.text(field, image)
+	driver, location := "file", Prop{"filename", Str(image)}
+	if scheme, isURL := urlScheme(image); isURL {
+		u, err := url.Parse(image)
+		switch {
+		case scheme != "http" && scheme != "https":
+			b.errorf(field, "%q: only files and http and https URLs can be images", image)
+			return
+		case err != nil || u.Host == "":
+			b.errorf(field, "this is no valid URL") // the parser's message repeats it, maybe with a password
+			return
+		case u.User != nil:
+			b.errorf(field, "the URL contains a user name or password, which everybody on the host could read in the process list")
+			return
+		}
+		// QEMU compares the scheme with the driver's name byte by byte.
+		driver, location = scheme, Prop{"url", Str(scheme + image[len(scheme):])}
+	} else {
+		b.file(File{Purpose: FileCD, Path: image})
+	}
+	b.needBlockDriver(field, driver)
+	b.blockdev(field, "raw", id+"-backend", "the medium in the drive; the format is never probed",
+		Prop{"read-only", Bool(true)},
+		Prop{"file", Object{
+			{"driver", Str(driver)}, {"node-name", Str(id + "-file")}, location, {"read-only", Bool(true)},
+		}})
+}
+
+// urlScheme returns the scheme of a text that looks like a URL, in lower case.
+func urlScheme(s string) (string, bool) {
+	scheme, _, found := strings.Cut(s, "://")
+	if !found || scheme == "" || strings.Trim(strings.ToLower(scheme), "abcdefghijklmnopqrstuvwxyz0123456789+.-") != "" {
+		return "", false
+	}
+	return strings.ToLower(scheme), true
+}
+
+// bootable appends the boot index. QEMU gives boot index 0 to the loader of a
+// kernel, and refuses to start when a device has it as well; the devices then
+// come behind, in the same order.
+func (b *builder) bootable(props []Prop, index *int) []Prop {
+	if index == nil {
+		return props
+	}
+	n := *index
+	if b.m.KernelBoot != nil {
+		n++
+	}
+	return append(props, Prop{"bootindex", Int(n)})
+}
+
+// maxSerial is VIRTIO_BLK_ID_BYTES.
+const maxSerial = 20
+
+// disks makes the writable disks.
+func (b *builder) disks() {
+	if n := len(b.m.Disks); n > maxDisks {
+		b.errorf("disks", "%d disks: there are PCI addresses for %d", n, maxDisks)
+		return
+	}
+	serials := map[string]string{}
+	for i, d := range b.m.Disks {
+		field, n := "disks["+strconv.Itoa(i)+"]", strconv.Itoa(i)
+		resource, backend := "drive-"+n+"-host-resource", "drive-"+n+"-backend"
+		switch {
+		case d.File != "" && d.Device == "":
+			b.text(field+".file", d.File)
+			b.blockdev(field+".file", "file", resource,
+				"the disk's file, locked against a second QEMU; space that the guest discards is given back",
+				Prop{"filename", Str(d.File)}, Prop{"locking", Str("on")}, Prop{"discard", Str("unmap")})
+			b.file(File{Purpose: FileDisk, Path: d.File, Writable: true})
+		case d.Device != "" && d.File == "":
+			b.text(field+".device", d.Device)
+			b.blockdev(field+".device", "host_device", resource,
+				"the disk's block device, past the host's page cache; space that the guest discards is given back",
+				Prop{"filename", Str(d.Device)}, Prop{"aio", Str("native")},
+				Prop{"cache", Object{{"direct", Bool(true)}, {"no-flush", Bool(false)}}},
+				Prop{"discard", Str("unmap")})
+			b.file(File{Purpose: FileDisk, Path: d.Device, Writable: true})
+		default:
+			b.errorf(field, "exactly one of file and device must be given")
+		}
+		format := d.Format
+		switch format {
+		case "":
+			format = DiskFormatRaw
+		case DiskFormatRaw, DiskFormatQCOW2:
+		default:
+			b.errorf(field+".format", "%q must be raw or qcow2", format)
+			continue
+		}
+		b.blockdev(field+".format", string(format), backend, "the disk's content",
+			Prop{"file", Ref(resource)}, Prop{"discard", Str("unmap")})
+		props := []Prop{{"drive", Ref(backend)}}
+		if d.Serial != "" {
+			b.serialNumber(field+".serial", d.Serial, serials)
+			props = append(props, Prop{"serial", Str(d.Serial)})
+		}
+		b.bootIndex(field+".bootIndex", d.BootIndex)
+		b.device(field, "virtio-blk-pci", "disk"+n, "the disk as the guest sees it",
+			spread(slotDisk, diskSlots, i, b.bootable(props, d.BootIndex)...)...)
+	}
+}
+
+// serialNumber checks a disk's serial.
+func (b *builder) serialNumber(field, serial string, seen map[string]string) {
+	b.text(field, serial)
+	if n := len(serial); n > maxSerial {
+		b.errorf(field, "%q has %d bytes, and virtio transports %d", serial, n, maxSerial)
+	}
+	if other, dup := seen[serial]; dup {
+		b.errorf(field, "%q is also the serial of %s: the guest could not tell the disks apart", serial, other)
+		return
+	}
+	seen[serial] = strings.TrimSuffix(field, ".serial")
+}
+
+// seed attaches the NoCloud image.
+func (b *builder) seed() {
+	s := b.m.Seed
+	if s == nil {
+		return
+	}
+	b.path("seed.file", s.File)
+	b.blockdev("seed", "file", "seed-host-resource", "the cloud-init data, which the guest only reads",
+		Prop{"filename", Str(s.File)}, Prop{"read-only", Bool(true)})
+	b.blockdev("seed", "raw", "seed-backend", "the content of the cloud-init image",
+		Prop{"read-only", Bool(true)}, Prop{"file", Ref("seed-host-resource")})
+	b.device("seed", "virtio-blk-pci", "seed", "cloud-init finds it by its label; it has an address of its own, behind all disks",
+		at(slotSeed, 0, Prop{"drive", Ref("seed-backend")})...)
+	b.file(File{Purpose: FileSeed, Path: s.File})
+}

@@ -1,0 +1,304 @@
+package qemucmd
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"text/template"
+	"unicode"
+)
+
+// maxTemplateOutput bounds what a template may produce, in bytes. A command line
+// of the kernel's own limit fits many times.
+const maxTemplateOutput = 4 << 20
+
+// IsStandardTemplate tells whether a template's name stands for the built-in
+// machine of [Build]: the empty name, and the FreeMarker templates that
+// VM-Operator ships, with or without a directory. They all describe the
+// standard machine, of one or the other version.
+func IsStandardTemplate(name string) bool {
+	base := path.Base(name)
+	return name == "" || strings.HasPrefix(base, "Standard-VM-") && strings.HasSuffix(base, ".ftl.yaml")
+}
+
+// CheckTemplateName refuses FreeMarker templates other than the standard ones:
+// nothing here executes them. The error says how to write the same as a Go
+// template.
+func CheckTemplateName(name string) error {
+	if IsStandardTemplate(name) {
+		return nil
+	}
+	base := strings.ToLower(path.Base(name))
+	if strings.HasSuffix(base, ".ftl") || strings.Contains(base, ".ftl.") {
+		return &Error{Field: "template", Message: fmt.Sprintf(
+			"%q is a FreeMarker template, which is not executed here; write a Go text/template with one argument of QEMU per line, that begins with {{standard}} and adds its own lines", name)}
+	}
+	return nil
+}
+
+// TemplateData is what a custom machine type's template is given.
+type TemplateData struct {
+	Machine Machine
+	Host    Host
+}
+
+// BuildTemplate returns the command line that a Go text/template makes for a
+// machine: "the standard, plus these two lines". The template is executed with
+// a [TemplateData] and these functions:
+//
+//	standard          all arguments of the standard machine
+//	group NAME        the arguments of one group (see GroupNames), which is
+//	                  nothing if the machine does not need the group
+//	without NAME...   all arguments but those of the named groups
+//	opt STRING        a text as part of a key=value list: commas are doubled
+//	json VALUE        a value as JSON; of a text it makes the quoted form below
+//
+// Its output is one argument per line. Spaces and tabs around a line are removed,
+// and empty lines and lines that start with "#" are ignored. A line that starts with
+// a double quote is a JSON string, so that any text can be an argument.
+//
+//	{{without "sound"}}
+//	# a second serial port that writes to a file
+//	-chardev
+//	file,id=log,path={{opt (printf "/tmp/%s.log" .Machine.Name)}}
+//	-device
+//	isa-serial,chardev=log,index=1
+//
+// The result must still have -S and the group "monitor": without them the
+// machine could not be controlled. Files, sockets and helpers are those of the
+// groups that are used, and those whose path occurs in an argument.
+func BuildTemplate(m Machine, h Host, source string) (Command, error) {
+	b, err := build(m, h)
+	if err != nil {
+		return Command{}, err
+	}
+	t := templating{b: b, used: map[string]bool{}}
+	args, err := t.execute(source)
+	if err != nil {
+		return Command{}, err
+	}
+	if err := t.checkRequired(args); err != nil {
+		return Command{}, err
+	}
+	cmd := b.command()
+	cmd.Groups = []Group{{Name: "template", Options: verbatim(args)}}
+	cmd.Files = items(b.files, func(f owned[File]) bool { return t.keeps(f.group, args, f.item.Path) })
+	cmd.Sockets = items(b.sockets, func(s owned[NamedSocket]) bool { return t.keeps(s.group, args, s.item.Path) })
+	cmd.Helpers = items(b.helpers, func(x owned[Helper]) bool { return t.keeps(x.group, args, x.item.Socket) })
+	return cmd, nil
+}
+
+// templating executes one template.
+type templating struct {
+	b    *builder
+	used map[string]bool // groups whose arguments the template took
+}
+
+func (t *templating) execute(source string) ([]string, error) {
+	tmpl, err := template.New("template").Option("missingkey=error").Funcs(template.FuncMap{
+		"standard": func() (string, error) { return t.without() },
+		"group":    t.group,
+		"without":  t.without,
+		"opt":      opt,
+		"json":     jsonText,
+	}).Parse(source)
+	if err != nil {
+		return nil, &Error{Field: "template", Message: cause(err)}
+	}
+	var out bounded
+	if err := tmpl.Execute(&out, TemplateData{t.b.m, t.b.h}); err != nil {
+		return nil, &Error{Field: "template", Message: cause(err)}
+	}
+	return parseLines(out.String())
+}
+
+// cause is the message of an error of text/template without that package's
+// prefix. It starts with the position: "template:3:5: …" is line 3.
+func cause(err error) string { return strings.TrimPrefix(err.Error(), "template: ") }
+
+// bounded is a buffer with a limit.
+type bounded struct{ bytes.Buffer }
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > maxTemplateOutput {
+		return 0, fmt.Errorf("the output has more than %d bytes", maxTemplateOutput)
+	}
+	return b.Buffer.Write(p)
+}
+
+// group returns the arguments of one group as lines.
+func (t *templating) group(name string) (string, error) {
+	if err := knownGroup(name); err != nil {
+		return "", err
+	}
+	t.used[name] = true
+	var lines strings.Builder
+	for _, g := range t.b.groups {
+		if g.Name == name {
+			appendLines(&lines, g.Options)
+		}
+	}
+	return lines.String(), nil
+}
+
+// without returns the arguments of all groups but some.
+func (t *templating) without(names ...string) (string, error) {
+	for _, name := range names {
+		if err := knownGroup(name); err != nil {
+			return "", err
+		}
+	}
+	var lines strings.Builder
+	for _, g := range t.b.groups {
+		if !slices.Contains(names, g.Name) {
+			t.used[g.Name] = true
+			appendLines(&lines, g.Options)
+		}
+	}
+	return lines.String(), nil
+}
+
+func knownGroup(name string) error {
+	if names := GroupNames(); !slices.Contains(names, name) {
+		return fmt.Errorf("there is no group %q; the groups are %s", name, strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// opt doubles commas. It refuses what would end the line.
+func opt(s string) (string, error) {
+	if strings.ContainsFunc(s, unicode.IsControl) {
+		return "", fmt.Errorf("opt: %q contains a control character; write the whole argument as a JSON string", s)
+	}
+	return string(appendEscaped(nil, s)), nil
+}
+
+// jsonText is encoding/json without the escapes for HTML, which in a command
+// line are only noise.
+func jsonText(v any) (string, error) {
+	var out strings.Builder
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return "", err
+	}
+	return strings.TrimSuffix(out.String(), "\n"), nil
+}
+
+// appendLines writes arguments so that parseLines reads them back.
+func appendLines(out *strings.Builder, options []Option) {
+	for _, o := range options {
+		for _, arg := range o.Args() {
+			if plainLine(arg) {
+				out.WriteString(arg)
+			} else {
+				out.Write(appendJSONString(nil, arg))
+			}
+			out.WriteByte('\n')
+		}
+	}
+}
+
+// plainLine tells whether a line that is just s is read as s.
+func plainLine(s string) bool {
+	return s != "" && s[0] != '"' && s[0] != '#' && strings.Trim(s, lineSpace) == s && !strings.ContainsAny(s, "\n\r")
+}
+
+// lineSpace is the white space that is removed around lines.
+const lineSpace = " \t\r\n"
+
+// parseLines reads a template's output.
+func parseLines(out string) ([]string, error) {
+	var args []string
+	var errs []error
+	n := 0
+	for line := range strings.Lines(out) {
+		n++
+		line = strings.Trim(line, lineSpace)
+		switch {
+		case line == "" || line[0] == '#':
+		case line[0] == '"':
+			var arg string
+			if err := json.Unmarshal([]byte(line), &arg); err != nil {
+				errs = append(errs, &Error{Field: "template", Message: fmt.Sprintf("line %d of the output, %s, is no JSON string: %v", n, line, err)})
+				continue
+			}
+			args = append(args, arg)
+		default:
+			args = append(args, line)
+		}
+	}
+	for _, arg := range args {
+		switch {
+		case strings.ContainsRune(arg, 0):
+			errs = append(errs, &Error{Field: "template", Message: fmt.Sprintf("the argument %q contains a zero byte", arg)})
+		case len(arg) > maxArgument:
+			errs = append(errs, &Error{Field: "template", Message: fmt.Sprintf("an argument has %d bytes, and Linux allows %d", len(arg), maxArgument)})
+		}
+	}
+	return args, errors.Join(errs...)
+}
+
+// checkRequired checks what the machine cannot be controlled without.
+func (t *templating) checkRequired(args []string) error {
+	var errs []error
+	if !slices.Contains(args, "-S") {
+		errs = append(errs, &Error{Field: "template", Message: `the result lacks -S: use {{group "start"}}`})
+	}
+	for _, g := range t.b.groups {
+		if g.Name != "monitor" {
+			continue
+		}
+		for _, o := range g.Options {
+			if want := o.Args(); !contains(args, want) {
+				errs = append(errs, &Error{Field: "template", Message: fmt.Sprintf(`the result lacks %s: use {{group "monitor"}}`, strings.Join(want, " "))})
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// contains tells whether want occurs in args, without a gap.
+func contains(args, want []string) bool {
+	for i := range len(args) - len(want) + 1 {
+		if slices.Equal(args[i:i+len(want)], want) {
+			return true
+		}
+	}
+	return false
+}
+
+// keeps tells whether what belongs to a group is still needed: the template
+// took the group, or wrote the path itself, in one of the forms that a path can
+// have in an argument.
+func (t *templating) keeps(group string, args []string, p string) bool {
+	if t.used[group] {
+		return true
+	}
+	if p == "" {
+		return false
+	}
+	quoted := appendJSONString(nil, p)
+	forms := []string{p, string(appendEscaped(nil, p)), string(quoted[1 : len(quoted)-1])}
+	return slices.ContainsFunc(args, func(arg string) bool {
+		return slices.ContainsFunc(forms, func(f string) bool { return strings.Contains(arg, f) })
+	})
+}
+
+// verbatim makes options of arguments, one per flag, for rendering by
+// [Command.Shell]. Only the grouping depends on what is taken for a flag.
+func verbatim(args []string) []Option {
+	var options []Option
+	for _, arg := range args {
+		if n := len(options); n == 0 || strings.HasPrefix(arg, "-") {
+			options = append(options, Option{Verbatim: []string{arg}})
+		} else {
+			options[n-1].Verbatim = append(options[n-1].Verbatim, arg)
+		}
+	}
+	return options
+}

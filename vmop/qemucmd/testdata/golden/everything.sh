@@ -1,0 +1,83 @@
+/usr/bin/qemu-system-x86_64 \
+  -S \
+  -no-user-config \
+  -nodefaults \
+  -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=allow,resourcecontrol=deny \
+  -chardev socket,id=charmonitor,fd=3,server=on,wait=off \
+  -mon id=monitor,chardev=charmonitor,mode=control \
+  -chardev socket,id=chartools,path=/run/every/qmp.sock,server=on,wait=off \
+  -mon id=tools,chardev=chartools,mode=control \
+  -name 'guest=every,, "thing"=é,debug-threads=on' \
+  -uuid 2cc8fee5-5b9d-4e5f-9a5e-3c4a9b7c0c11 \
+  -machine pc-q35-7.1,usb=off,vmport=off,dump-guest-core=off,smm=on,pflash0=fw-rom-device,pflash1=fw-eeprom-device,memory-backend=pc.ram,hpet=off \
+  -global driver=ICH9-LPC,property=disable_s3,value=1 \
+  -global driver=ICH9-LPC,property=disable_s4,value=1 \
+  -blockdev '{"driver":"file","node-name":"fw-rom-file","filename":"/usr/share/OVMF/OVMF_CODE_4M.ms.fd","read-only":true}' \
+  -blockdev '{"driver":"raw","node-name":"fw-rom-device","read-only":true,"file":"fw-rom-file"}' \
+  -blockdev '{"driver":"file","node-name":"fw-eeprom-file","filename":"/data, dir/fw-vars.fd"}' \
+  -blockdev '{"driver":"raw","node-name":"fw-eeprom-device","read-only":false,"file":"fw-eeprom-file"}' \
+  -global driver=cfi.pflash01,property=secure,value=on \
+  -boot menu=on \
+  -object '{"qom-type":"memory-backend-ram","id":"pc.ram","size":1000341504}' \
+  -m 954 \
+  -device virtio-balloon-pci,id=balloon0,bus=pcie.0,addr=0x1,free-page-reporting=on \
+  -chardev socket,id=chrtpm,path=/run/every/tpm.sock \
+  -tpmdev emulator,id=tpm0,chardev=chrtpm \
+  -device tpm-tis,id=tpm-tis0,tpmdev=tpm0 \
+  -cpu max,-vmx \
+  -smp cpus=1,maxcpus=16,sockets=2,dies=1,cores=4,threads=2 \
+  -accel tcg,thread=multi,tb-size=64 \
+  -device intel-iommu,device-iotlb=on \
+  -rtc base=localtime,clock=host,driftfix=slew \
+  -chardev null,id=charserial0 \
+  -device isa-serial,id=serial0,chardev=charserial0,index=0 \
+  -device virtio-serial-pci,id=virtio-serial0,bus=pcie.0,addr=0x2 \
+  -device qemu-xhci,id=usb,bus=pcie.0,addr=0x3,p2=15,p3=15 \
+  -device usb-tablet,id=tablet0,bus=usb.0,port=1 \
+  -object '{"qom-type":"rng-random","id":"objrng0","filename":"/dev/urandom"}' \
+  -device virtio-rng-pci,id=rng0,bus=pcie.0,addr=0x4,rng=objrng0 \
+  -device virtio-vga,id=video0,bus=pcie.0,addr=0x5,max_outputs=4,max_hostmem=1073741824 \
+  -device ich9-intel-hda,id=sound0,bus=pcie.0,addr=0x6 \
+  -netdev '{"type":"bridge","id":"hostnet0","br":"br0","helper":"/usr/lib/qemu/qemu-bridge-helper"}' \
+  -device virtio-net-pci,id=net0,bus=pcie.0,addr=0x7,multifunction=on,netdev=hostnet0,mac=02:00:00:00:00:00 \
+  -netdev '{"type":"tap","id":"hostnet1","fd":"9"}' \
+  -device e1000e,id=net1,bus=pcie.0,addr=0x8,multifunction=on,netdev=hostnet1,mac=02:00:00:00:00:01 \
+  -netdev '{"type":"user","id":"hostnet2","net":"10.1.0.0/16","hostfwd":[{"str":"tcp:127.0.0.1:2222-:22"},{"str":"udp:0.0.0.0:5353-:53"}]}' \
+  -device virtio-net-pci,id=net2,bus=pcie.0,addr=0x9,multifunction=on,netdev=hostnet2,mac=02:00:00:00:00:02 \
+  -netdev '{"type":"user","id":"hostnet3"}' \
+  -device virtio-net-pci,id=net3,bus=pcie.0,addr=0xa,multifunction=on,netdev=hostnet3,mac=02:00:00:00:00:03 \
+  -netdev '{"type":"user","id":"hostnet4"}' \
+  -device virtio-net-pci,id=net4,bus=pcie.0,addr=0xb,multifunction=on,netdev=hostnet4,mac=02:00:00:00:00:04 \
+  -netdev '{"type":"user","id":"hostnet5"}' \
+  -device virtio-net-pci,id=net5,bus=pcie.0,addr=0xc,multifunction=on,netdev=hostnet5,mac=02:00:00:00:00:05 \
+  -netdev '{"type":"user","id":"hostnet6"}' \
+  -device virtio-net-pci,id=net6,bus=pcie.0,addr=0xd,multifunction=on,netdev=hostnet6,mac=02:00:00:00:00:06 \
+  -netdev '{"type":"user","id":"hostnet7"}' \
+  -device virtio-net-pci,id=net7,bus=pcie.0,addr=0xe,multifunction=on,netdev=hostnet7,mac=02:00:00:00:00:07 \
+  -netdev '{"type":"user","id":"hostnet8"}' \
+  -device virtio-net-pci,id=net8,bus=pcie.0,addr=0xf,multifunction=on,netdev=hostnet8,mac=02:00:00:00:00:08 \
+  -netdev '{"type":"user","id":"hostnet9"}' \
+  -device virtio-net-pci,id=net9,bus=pcie.0,addr=0x7.0x1,netdev=hostnet9,mac=02:00:00:00:00:09 \
+  -device ide-cd,id=cd0,bus=ide.0,bootindex=2 \
+  -blockdev '{"driver":"raw","node-name":"cd1-backend","read-only":true,"file":{"driver":"file","node-name":"cd1-file","filename":"/images/a,b.iso","read-only":true}}' \
+  -device ide-cd,id=cd1,bus=ide.1,drive=cd1-backend \
+  -blockdev '{"driver":"file","node-name":"drive-0-host-resource","filename":"/data/raw, 1","locking":"on","discard":"unmap"}' \
+  -blockdev '{"driver":"raw","node-name":"drive-0-backend","file":"drive-0-host-resource","discard":"unmap"}' \
+  -device 'virtio-blk-pci,id=disk0,bus=pcie.0,addr=0x10,multifunction=on,drive=drive-0-backend,serial=one,, "two"=3,bootindex=1' \
+  -blockdev '{"driver":"file","node-name":"drive-1-host-resource","filename":"/data/disk.qcow2","locking":"on","discard":"unmap"}' \
+  -blockdev '{"driver":"qcow2","node-name":"drive-1-backend","file":"drive-1-host-resource","discard":"unmap"}' \
+  -device virtio-blk-pci,id=disk1,bus=pcie.0,addr=0x11,multifunction=on,drive=drive-1-backend \
+  -blockdev '{"driver":"host_device","node-name":"drive-2-host-resource","filename":"/dev/vol","aio":"native","cache":{"direct":true,"no-flush":false},"discard":"unmap"}' \
+  -blockdev '{"driver":"raw","node-name":"drive-2-backend","file":"drive-2-host-resource","discard":"unmap"}' \
+  -device virtio-blk-pci,id=disk2,bus=pcie.0,addr=0x12,multifunction=on,drive=drive-2-backend \
+  -kernel /boot/vmlinuz,1 \
+  -initrd /boot/initrd \
+  -append 'console=ttyS0 a="b,c"' \
+  -display none \
+  -spice unix=on,addr=/run/every/spice,,sock,disable-ticketing=on,streaming-video=filter,seamless-migration=on \
+  -chardev spicevmc,id=vdagentdev,name=vdagent \
+  -device virtserialport,id=channel2,bus=virtio-serial0.0,nr=3,name=com.redhat.spice.0,chardev=vdagentdev \
+  -audiodev '{"driver":"spice","id":"audio1"}' \
+  -device hda-duplex,id=codec0,bus=sound0.0,audiodev=audio1 \
+  -chardev spicevmc,id=charredir0,name=usbredir \
+  -device usb-redir,id=redir0,bus=usb.0,port=2,chardev=charredir0
