@@ -257,7 +257,7 @@ func plainHazard(s string) bool {
 		return true
 	}
 	if strings.Contains(s, "\n") {
-		return strings.HasPrefix(s, " ") || strings.HasPrefix(s, "\n") || strings.ContainsAny(s, "\t\r\x85\u2028\u2029\ufeff") ||
+		return strings.HasPrefix(s, " ") || strings.HasPrefix(s, "\n") || strings.ContainsAny(s, "\t\r\u0085\u2028\u2029\ufeff") ||
 			strings.Contains(s, " \n")
 	}
 	c := s[0]

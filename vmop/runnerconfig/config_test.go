@@ -136,7 +136,9 @@ func TestValidate(t *testing.T) {
 			one := 1
 			vm.Drives = []runnerconfig.Drive{{Type: "ide-cd", BootIndex: &one}, {Type: "ide-cd", BootIndex: &one}}
 		}, []string{"vm.drives[1].bootindex"}},
-		{"multicast", func(vm *runnerconfig.VM) { vm.Network = []runnerconfig.Network{{Type: "tap", MAC: "01:00:00:00:00:00"}} }, []string{"vm.network[0].mac"}},
+		{"multicast", func(vm *runnerconfig.VM) {
+			vm.Network = []runnerconfig.Network{{Type: "tap", MAC: "01:00:00:00:00:00"}}
+		}, []string{"vm.network[0].mac"}},
 		{"one address twice", func(vm *runnerconfig.VM) {
 			vm.Network = []runnerconfig.Network{{Type: "tap", MAC: "02:00:00:00:00:0a"}, {Type: "tap", MAC: "02-00-00-00-00-0A"}}
 		}, []string{"vm.network[1].mac"}},
