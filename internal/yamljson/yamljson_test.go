@@ -70,24 +70,25 @@ func TestRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatalf("ToJSON of\n%s: %v", y, err)
 		}
-		want, got := reencode(t, in), reencode(t, string(out))
+		// A float may be spelled otherwise: YAML 1.1 wants a point in it.
+		want, got := reencode(t, in), canonical(t, string(out))
 		if want != got {
 			t.Fatalf("%s\nbecame\n%s\nthrough\n%s", want, got, y)
 		}
 	})
 }
 
-// reencode gives strings one spelling and leaves everything else alone.
+// reencode gives strings and floats one spelling and leaves everything else alone.
 func reencode(t *rapid.T, s string) string {
 	n, err := JSONToNode(json.RawMessage(s))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := writer{}
-	if err := w.node(n, 0); err != nil {
+	out, err := NodeToJSON(n)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return canonical(t, w.buf.String())
+	return canonical(t, string(out))
 }
 
 func TestToJSON(t *testing.T) {

@@ -7,7 +7,13 @@ import (
 	"fmt"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/vmop/sdk/internal/yamljson"
 )
+
+// MaxDepth is how deeply objects and arrays may be nested in user data and
+// network configuration.
+const MaxDepth = yamljson.MaxDepth
 
 // userDataHeader is what makes cloud-init read user-data as cloud-config
 // rather than as a script or an archive.
@@ -62,7 +68,7 @@ func Render(in Input) (Documents, error) {
 	var docs Documents
 	var errs []error
 
-	meta, err := encode(metaDataNode(in.MetaData))
+	meta, err := yamljson.Encode(yamljson.StringsNode(in.MetaData))
 	if err != nil {
 		errs = append(errs, fmt.Errorf("metaData: %w", err))
 	}
@@ -93,30 +99,16 @@ func renderObject(raw json.RawMessage) ([]byte, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil, nil
 	}
-	node, err := nodeFromJSON(raw)
+	node, err := yamljson.JSONToNode(raw)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case node.Kind == yaml.MappingNode:
-		return encode(node)
-	case node.Tag == nullTag:
+		return yamljson.Encode(node)
+	case node.Tag == "!!null":
 		return nil, nil
 	default:
 		return nil, ErrNotAnObject
 	}
-}
-
-func encode(node *yaml.Node) ([]byte, error) {
-	var out bytes.Buffer
-	enc := yaml.NewEncoder(&out)
-	// Two spaces are what people write by hand and what VM-Operator writes.
-	enc.SetIndent(2)
-	if err := enc.Encode(node); err != nil {
-		return nil, err
-	}
-	if err := enc.Close(); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
 }

@@ -48,7 +48,7 @@ func (e *Engine) powerDown(ask, hurry context.Context, m *machine) (forced bool,
 		return false, nil
 	}
 	e.terminating("the guest did not shut down: telling QEMU to quit")
-	quitAt := max(begin.Add(s.Kill).Sub(time.Now()), min(quitGrace, time.Second))
+	quitAt := max(time.Until(begin.Add(s.Kill)), min(quitGrace, time.Second))
 	if ask.Err() != nil {
 		quitAt = quitGrace // cut short: what is left of the timeout does not matter
 	}

@@ -1,6 +1,3 @@
-// Package yamljson converts between YAML and JSON without losing what the usual
-// route through Go maps loses: the order of keys, the difference between 1 and
-// 1.0, and integers beyond 2^53.
 package yamljson
 
 import (
@@ -12,7 +9,6 @@ import (
 	"math"
 	"regexp"
 	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -165,132 +161,4 @@ func (w *writer) scalar(n *yaml.Node) error {
 		w.string(n.Value)
 	}
 	return nil
-}
-
-// FromJSON writes a JSON value as block-style YAML. Keys keep their order,
-// numbers their spelling, and strings that would read as something else are
-// quoted.
-func FromJSON(data json.RawMessage) ([]byte, error) {
-	n, err := JSONToNode(data)
-	if err != nil {
-		return nil, err
-	}
-	var buf bytes.Buffer
-	enc := yaml.NewEncoder(&buf)
-	enc.SetIndent(2)
-	if err := enc.Encode(n); err != nil {
-		return nil, err
-	}
-	if err := enc.Close(); err != nil {
-		return nil, err
-	}
-	return buf.Bytes(), nil
-}
-
-// JSONToNode converts a JSON value to a YAML node.
-func JSONToNode(data json.RawMessage) (*yaml.Node, error) {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	n, err := readNode(dec)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("more than one JSON value")
-	}
-	return n, nil
-}
-
-func readNode(dec *json.Decoder) (*yaml.Node, error) {
-	tok, err := dec.Token()
-	if err != nil {
-		return nil, err
-	}
-	switch t := tok.(type) {
-	case json.Delim:
-		n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
-		if t == '[' {
-			n.Kind, n.Tag = yaml.SequenceNode, "!!seq"
-		}
-		for dec.More() { // in an object, keys and values alternate as tokens
-			c, err := readNode(dec)
-			if err != nil {
-				return nil, err
-			}
-			n.Content = append(n.Content, c)
-		}
-		if len(n.Content) == 0 {
-			n.Style = yaml.FlowStyle
-		}
-		_, err := dec.Token()
-		return n, err
-	case string:
-		return stringNode(t), nil
-	case json.Number:
-		tag := "!!int"
-		if strings.ContainsAny(t.String(), ".eE") {
-			tag = "!!float"
-		}
-		return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: t.String()}, nil
-	case bool:
-		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: strconv.FormatBool(t)}, nil
-	default:
-		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil
-	}
-}
-
-func stringNode(s string) *yaml.Node {
-	n := &yaml.Node{}
-	n.SetString(s)
-	if plainHazard(s) {
-		n.Style = yaml.DoubleQuotedStyle
-	}
-	return n
-}
-
-// plainHazard reports strings that other YAML readers than ours (YAML 1.1
-// ones, cloud-init's and Java's among them) may take for something else, and
-// those that a block scalar would not bring back.
-func plainHazard(s string) bool {
-	switch strings.ToLower(s) {
-	case "y", "n", "yes", "no", "on", "off", "true", "false", "null", "~", "":
-		return true
-	}
-	if strings.Contains(s, "\n") {
-		return strings.HasPrefix(s, " ") || strings.HasPrefix(s, "\n") || strings.ContainsAny(s, "\t\r\u0085\u2028\u2029\ufeff") ||
-			strings.Contains(s, " \n")
-	}
-	c := s[0]
-	return c >= '0' && c <= '9' || strings.ContainsRune("+-.", rune(c)) || strings.HasPrefix(s, "<<") || strings.HasPrefix(s, "=")
-}
-
-// Member is a member of a JSON object.
-type Member struct {
-	Name  string
-	Value json.RawMessage
-}
-
-// Keys lists the members of a JSON object in their order.
-func Keys(data json.RawMessage) ([]Member, error) {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	tok, err := dec.Token()
-	if err != nil {
-		return nil, err
-	}
-	if tok != json.Delim('{') {
-		return nil, fmt.Errorf("want an object, found %v", tok)
-	}
-	var out []Member
-	for dec.More() {
-		k, err := dec.Token()
-		if err != nil {
-			return nil, err
-		}
-		m := Member{Name: k.(string)}
-		if err := dec.Decode(&m.Value); err != nil {
-			return nil, err
-		}
-		out = append(out, m)
-	}
-	return out, nil
 }

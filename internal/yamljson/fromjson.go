@@ -1,4 +1,4 @@
-package cloudinit
+package yamljson
 
 import (
 	"bytes"
@@ -15,25 +15,48 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// MaxDepth is how deeply objects and arrays may be nested in user data and
-// network configuration. It is far beyond what cloud-init has a use for and
-// keeps within the recursion limit of the parser in the guest.
+// MaxDepth is how deeply objects and arrays may be nested in what is written. It
+// is far beyond what anybody has a use for and keeps within the recursion limits
+// of the parsers that read it.
 const MaxDepth = 100
 
-const nullTag = "!!null"
+// FromJSON writes a JSON value as block-style YAML. Keys keep their order,
+// numbers their digits, and strings that any YAML parser would take for
+// something else are quoted.
+func FromJSON(raw json.RawMessage) ([]byte, error) {
+	node, err := JSONToNode(raw)
+	if err != nil {
+		return nil, err
+	}
+	return Encode(node)
+}
 
-// metaDataNode orders the keys by name: the source is a map, which has no order.
-func metaDataNode(meta map[string]string) *yaml.Node {
+// Encode writes a node with the indentation that people use by hand.
+func Encode(node *yaml.Node) ([]byte, error) {
+	var out bytes.Buffer
+	enc := yaml.NewEncoder(&out)
+	enc.SetIndent(2)
+	if err := enc.Encode(node); err != nil {
+		return nil, err
+	}
+	if err := enc.Close(); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// StringsNode is a mapping of strings, ordered by key: a map has no order.
+func StringsNode(m map[string]string) *yaml.Node {
 	node := &yaml.Node{Kind: yaml.MappingNode}
-	for _, key := range slices.Sorted(maps.Keys(meta)) {
-		node.Content = append(node.Content, keyNode(key), stringNode(meta[key]))
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		node.Content = append(node.Content, keyNode(key), stringNode(m[key]))
 	}
 	return node
 }
 
-// nodeFromJSON reads exactly one JSON value and keeps what a decoded map would
-// lose: the order of keys and the digits of numbers.
-func nodeFromJSON(raw []byte) (*yaml.Node, error) {
+// JSONToNode reads exactly one JSON value as a YAML node. Duplicate keys, floats
+// out of range and invalid UTF-8 are errors.
+func JSONToNode(raw json.RawMessage) (*yaml.Node, error) {
 	if !utf8.Valid(raw) {
 		// The decoder would silently replace the bytes.
 		return nil, errors.New("is not valid UTF-8")
@@ -79,12 +102,12 @@ func valueNode(dec *json.Decoder, path string, depth int) (*yaml.Node, error) {
 	case bool:
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: strconv.FormatBool(token)}, nil
 	default:
-		return &yaml.Node{Kind: yaml.ScalarNode, Tag: nullTag, Value: "null"}, nil
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil
 	}
 }
 
 func objectNode(dec *json.Decoder, path string, depth int) (*yaml.Node, error) {
-	node := &yaml.Node{Kind: yaml.MappingNode}
+	node := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	seen := map[string]bool{}
 	for dec.More() {
 		token, err := dec.Token()
@@ -110,7 +133,7 @@ func objectNode(dec *json.Decoder, path string, depth int) (*yaml.Node, error) {
 }
 
 func arrayNode(dec *json.Decoder, path string, depth int) (*yaml.Node, error) {
-	node := &yaml.Node{Kind: yaml.SequenceNode}
+	node := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
 	for dec.More() {
 		value, err := valueNode(dec, path+"["+strconv.Itoa(len(node.Content))+"]", depth+1)
 		if err != nil {
