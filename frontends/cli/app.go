@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// The exit codes of every command but run, whose codes are those of the
+// machine's outcome.
+const (
+	exitOK    = 0
+	exitError = 1
+	exitUsage = 2
+)
+
+// program is what the commands work with instead of globals.
+type program struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	getenv         func(string) string
+}
+
+// Main is the whole program: args[0] is its name. It returns the exit code.
+func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	p := &program{stdin: stdin, stdout: stdout, stderr: stderr, getenv: os.Getenv}
+	app := p.app()
+	if len(args) < 2 {
+		app.Writer = stderr
+		args = []string{app.Name, "--help"}
+		if err := app.RunContext(ctx, args); err != nil {
+			return p.failed(err)
+		}
+		return exitUsage
+	}
+	if err := app.RunContext(ctx, reorder(app, args)); err != nil {
+		return p.failed(err)
+	}
+	return exitOK
+}
+
+// usageError says that the program was called wrongly.
+type usageError struct {
+	command string // "" for the program itself
+	message string
+}
+
+func (e *usageError) Error() string { return e.message }
+
+// usagef makes a usage error of a command.
+func usagef(c *cli.Context, format string, args ...any) error {
+	e := &usageError{message: fmt.Sprintf(format, args...)}
+	if c.Command != nil && c.Command.Name != c.App.Name {
+		e.command = c.Command.Name
+	}
+	return e
+}
+
+// exitStatus ends the program with a code. An error that was told already, or
+// none that needs telling, is nil.
+type exitStatus struct {
+	code int
+	err  error
+}
+
+func (e *exitStatus) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit status %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitStatus) Unwrap() error { return e.err }
+
+// errSilent ends the program with exit code 1 after everything was said.
+var errSilent error = &exitStatus{code: exitError}
+
+// failed tells an error and returns the exit code.
+func (p *program) failed(err error) int {
+	var usage *usageError
+	if errors.As(err, &usage) {
+		help := strings.TrimRight("vmop-cli "+usage.command, " ")
+		p.errorf("%s", usage.message)
+		fmt.Fprintf(p.stderr, "See: %s --help\n", help)
+		return exitUsage
+	}
+	var status *exitStatus
+	if errors.As(err, &status) {
+		if status.err != nil {
+			p.errorf("%v", status.err)
+		}
+		return status.code
+	}
+	p.errorf("%v", err)
+	return exitError
+}
+
+// errorf writes an error to the terminal: printable, whatever a file or a
+// machine put into it.
+func (p *program) errorf(format string, args ...any) {
+	p.note("vmop-cli: "+format, args...)
+}
+
+// note writes a message that is not the command's result.
+func (p *program) note(format string, args ...any) {
+	fmt.Fprintln(p.stderr, printableText(fmt.Sprintf(format, args...)))
+}
+
+// app is the program's commands. They have one file each.
+func (p *program) app() *cli.App {
+	app := &cli.App{
+		Name:  "vmop-cli",
+		Usage: "virtual machines from manifests, on this host and without a cluster",
+		Description: "Manifests are those of VirtualMachine resources; the same files work in a cluster.\n" +
+			"FILE may be - for the standard input. Flags may stand before and behind FILE.\n\n" +
+			"Exit codes: 0 success, 1 failure, 2 wrong usage. Those of run: see vmop-cli run --help.\n\n" +
+			"Example:\n  vmop-cli run examples/hello/vm.yaml",
+		Version:                   version(),
+		DisableSliceFlagSeparator: true, // paths contain commas
+		Writer:                    p.stdout,
+		ErrWriter:                 p.stderr,
+		ExitErrHandler:            func(*cli.Context, error) {}, // Main decides
+		OnUsageError:              onUsageError,
+		Commands: []*cli.Command{
+			p.validateCommand(), p.renderCommand(), p.changesCommand(),
+			p.runCommand(), p.listCommand(), p.stopCommand(), p.consoleCommand(), p.deleteCommand(),
+			p.inspectCommand(), p.superviseCommand(),
+		},
+	}
+	app.Action = func(c *cli.Context) error {
+		name := c.Args().First()
+		if name == "" {
+			return usagef(c, "a command is missing")
+		}
+		if hint := cli.SuggestCommand(app.Commands, name); slices.ContainsFunc(app.Commands, func(c *cli.Command) bool {
+			return !c.Hidden && strings.Contains(hint, `"`+c.Name+`"`)
+		}) {
+			return usagef(c, "there is no command %q. %s", name, hint)
+		}
+		return usagef(c, "there is no command %q", name)
+	}
+	for _, c := range app.Commands {
+		c.HideHelpCommand = true
+		c.OnUsageError = onUsageError
+	}
+	return app
+}
+
+func onUsageError(c *cli.Context, err error, _ bool) error {
+	// The flag package's messages are for its own flags, with one hyphen.
+	message := err.Error()
+	for _, m := range []struct{ prefix, instead, behind string }{
+		{"flag provided but not defined: -", "there is no flag --", ""},
+		{"flag needs an argument: -", "--", " needs a value"},
+	} {
+		if name, ok := strings.CutPrefix(message, m.prefix); ok {
+			message = m.instead + strings.TrimLeft(name, "-") + m.behind
+		}
+	}
+	return usagef(c, "%s", message)
+}
+
+// version is the module's version, as the build recorded it.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/vmop/sdk/vmop/runner"
+)
+
+func (p *program) consoleCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "console",
+		Usage:     "connect to the serial console of a machine that runs",
+		ArgsUsage: "NAME",
+		Description: "Shows the last 64 KiB of the console's output and what comes, and passes on what is\n" +
+			"typed, Ctrl-C included. Ctrl-] ends the view; the machine goes on. Any number of\n" +
+			"views may be open. Where the standard input is no terminal, it is typed as it is, and\n" +
+			"the view goes on behind its end until the machine ends.\n\n" +
+			"Example:\n" +
+			"  vmop-cli console hello",
+		Flags:  machineFlags(),
+		Action: p.console,
+	}
+}
+
+func (p *program) console(c *cli.Context) error {
+	name, err := oneName(c)
+	if err != nil {
+		return err
+	}
+	m, err := p.find(c, name)
+	if err != nil {
+		return err
+	}
+	full := fullName(m.Namespace, m.Name)
+	switch {
+	case m.Status == statusOrphaned:
+		return fmt.Errorf("%s: its runner was killed, and with it the console", full)
+	case m.Runner == 0:
+		return fmt.Errorf("%s is not running (%s)", full, m.Status)
+	case m.Status == statusRunning && m.State.Sockets["console"] == "":
+		return fmt.Errorf("%s has no serial console: spec.vm.serial.enabled is false", full)
+	}
+	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	dir := m.State.RuntimeDir
+	if dir == "" {
+		dir = m.runtime
+	}
+	conn, err := dialConsole(ctx, filepath.Join(dir, runner.ConsoleSocket))
+	if err != nil {
+		return err
+	}
+	v := &view{conn: conn, stdin: p.stdin, stdout: p.stdout}
+	if p.interactive() {
+		p.note("Console of %s. Ctrl-] ends the view.", full)
+		raw, err := makeRaw(p.stdin)
+		if err != nil {
+			return errors.Join(err, conn.Close())
+		}
+		defer raw.restore()
+		v.keys = true
+		end, err := v.run(ctx)
+		raw.restore()
+		fmt.Fprintln(p.stderr)
+		if err != nil {
+			return err
+		}
+		if end == viewDetached {
+			p.note("%s goes on.", full)
+			return nil
+		}
+		p.note("%s has ended.", full)
+		return nil
+	}
+	_, err = v.run(ctx)
+	return err
+}

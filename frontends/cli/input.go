@@ -1,0 +1,191 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// maxInput bounds a manifest file, in bytes: many times what the API
+// server takes for one object.
+const maxInput = 64 << 20
+
+// defaultNamespace is where an object without a namespace is.
+const defaultNamespace = "default"
+
+// selectFlags choose objects among those of all files.
+func selectFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "only objects of this `NAMESPACE`; one that names none is in " + defaultNamespace},
+		&cli.StringFlag{Name: "name", Usage: "only objects of this `NAME`"},
+	}
+}
+
+// selection is what selectFlags say; empty is everything.
+type selection struct{ namespace, name string }
+
+func selected(c *cli.Context) selection {
+	return selection{namespace: c.String("namespace"), name: c.String("name")}
+}
+
+func (s selection) matches(namespace, name string) bool {
+	return (s.namespace == "" || s.namespace == namespaceOr(namespace)) && (s.name == "" || s.name == name)
+}
+
+func (s selection) String() string {
+	var parts []string
+	if s.namespace != "" {
+		parts = append(parts, "in namespace "+s.namespace)
+	}
+	if s.name != "" {
+		parts = append(parts, "named "+s.name)
+	}
+	return strings.Join(parts, " ")
+}
+
+func namespaceOr(namespace string) string {
+	if namespace == "" {
+		return defaultNamespace
+	}
+	return namespace
+}
+
+// stdinName is what messages call the standard input.
+const stdinName = "<stdin>"
+
+// read reads one FILE argument.
+func (p *program) read(file string) (name string, data []byte, err error) {
+	r := p.stdin
+	name = stdinName
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return file, nil, err
+		}
+		defer f.Close()
+		r, name = f, file
+	}
+	data, err = io.ReadAll(io.LimitReader(r, maxInput+1))
+	switch {
+	case err != nil:
+		return name, nil, fmt.Errorf("read %s: %w", name, err)
+	case len(data) > maxInput:
+		return name, nil, fmt.Errorf("read %s: more than %s, that is no manifest", name, size(maxInput))
+	}
+	return name, data, nil
+}
+
+// load reads the objects of all files that are selected, with everything that is
+// wrong with them. The error is about a file that cannot be read.
+func (p *program) load(files []string, s selection, opts spec.Options) ([]spec.Object, []spec.Problem, error) {
+	var objects []spec.Object
+	var problems []spec.Problem
+	var errs []error
+	seen := map[string]bool{}
+	for _, file := range files {
+		if seen[file] {
+			continue
+		}
+		seen[file] = true
+		name, data, err := p.read(file)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		found, err := spec.Load(name, data, opts)
+		var bad *spec.LoadError
+		if errors.As(err, &bad) {
+			problems = append(problems, bad.Problems...)
+		} else if err != nil {
+			errs = append(errs, err)
+		}
+		objects = append(objects, found...)
+	}
+	objects = slices.DeleteFunc(objects, func(o spec.Object) bool { return !s.matches(o.Namespace, o.Name) })
+	problems = append(problems, duplicates(objects)...)
+	problems = slices.DeleteFunc(problems, func(f spec.Problem) bool {
+		return f.Name != "" && !s.matches(f.Namespace, f.Name) // one without a name may be anybody's
+	})
+	return objects, problems, errors.Join(errs...)
+}
+
+// duplicates finds objects that stand in the files twice: a cluster would have
+// the later one only.
+func duplicates(objects []spec.Object) []spec.Problem {
+	first := map[[4]string]*spec.Object{}
+	var out []spec.Problem
+	for i := range objects {
+		o := &objects[i]
+		if o.Name == "" {
+			continue // generateName, or of another group
+		}
+		group, _, _ := strings.Cut(o.APIVersion, "/")
+		key := [4]string{group, o.Kind, namespaceOr(o.Namespace), o.Name}
+		if before := first[key]; before != nil {
+			out = append(out, o.Problem("", "is a duplicate of the one at "+before.Position("")))
+			continue
+		}
+		first[key] = o
+	}
+	return out
+}
+
+// machines are the virtual machines among the objects, defaulted and valid. All
+// problems are told, and an error that says so is returned.
+func (p *program) machines(c *cli.Context, files []string) ([]spec.Object, error) {
+	s := selected(c)
+	objects, problems, err := p.load(files, s, spec.Options{Default: true, Validate: true})
+	p.report(problems)
+	if err != nil {
+		return nil, err
+	}
+	if len(problems) > 0 {
+		return nil, errSilent
+	}
+	objects = slices.DeleteFunc(objects, func(o spec.Object) bool { return o.VirtualMachine == nil })
+	if len(objects) == 0 {
+		return nil, errors.New(strings.TrimSpace(fmt.Sprintf("no VirtualMachine in %s %s", strings.Join(files, ", "), s)))
+	}
+	return objects, nil
+}
+
+// machine is machines for a command that works with one.
+func (p *program) machine(c *cli.Context, files []string) (spec.Object, error) {
+	objects, err := p.machines(c, files)
+	if err != nil {
+		return spec.Object{}, err
+	}
+	if len(objects) > 1 {
+		names := make([]string, len(objects))
+		for i, o := range objects {
+			names[i] = fullName(o.Namespace, o.Name)
+		}
+		return spec.Object{}, fmt.Errorf("%s: %d virtual machines (%s): choose one with --name and --namespace",
+			strings.Join(files, ", "), len(objects), strings.Join(names, ", "))
+	}
+	return objects[0], nil
+}
+
+func fullName(namespace, name string) string { return namespaceOr(namespace) + "/" + name }
+
+// report tells problems, one per line.
+func (p *program) report(problems []spec.Problem) {
+	for _, f := range problems {
+		fmt.Fprintln(p.stderr, f)
+	}
+}
+
+// needFiles refuses a command line without FILE.
+func needFiles(c *cli.Context) ([]string, error) {
+	if c.NArg() == 0 {
+		return nil, usagef(c, "FILE is missing: name a manifest, or - for the standard input")
+	}
+	return c.Args().Slice(), nil
+}

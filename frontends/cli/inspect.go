@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/vmop/sdk/vmop/imageinspect"
+	"github.com/vmop/sdk/vmop/qmp"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+const (
+	// monitorGreeting bounds the wait for a monitor's greeting, which comes at
+	// once unless another client has the monitor.
+	monitorGreeting = 5 * time.Second
+	// monitorDeadline bounds all that a monitor is asked.
+	monitorDeadline = 30 * time.Second
+)
+
+func (p *program) inspectCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "inspect",
+		Usage:     "look into a machine that runs, or into an image",
+		ArgsUsage: "NAME | FILE | --socket PATH",
+		Description: "NAME is a machine of this host: what QEMU says about it, beside what its manifest\n" +
+			"wants. --socket asks any QEMU, by the path of its QMP socket.\n" +
+			"FILE is a disk image or the seed image of cloud-init: its format, size, partitions,\n" +
+			"file systems and documents. What has a / in front or behind a . is a FILE; of other\n" +
+			"names, machines come first.\n\n" +
+			"Examples:\n" +
+			"  vmop-cli inspect hello\n" +
+			"  vmop-cli inspect --socket /run/vm/qmp.sock -o json\n" +
+			"  vmop-cli inspect ./debian.qcow2",
+		Flags: machineFlags(
+			&cli.StringFlag{Name: "socket", Usage: "`PATH` of a QMP socket"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT`: table, json or yaml"},
+		),
+		Action: p.inspect,
+	}
+}
+
+func (p *program) inspect(c *cli.Context) error {
+	format := c.String("output")
+	if !slices.Contains([]string{formatTable, formatJSON, formatYAML}, format) {
+		return usagef(c, "--output %q: want table, json or yaml", format)
+	}
+	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if socket := c.String("socket"); socket != "" {
+		if c.NArg() > 0 {
+			return usagef(c, "--socket and %q: want one of them", c.Args().First())
+		}
+		report := machineReport{Status: statusRunning}
+		if err := p.ask(ctx, socket, &report); err != nil {
+			return err
+		}
+		return p.writeReport(format, &report)
+	}
+	if c.NArg() != 1 {
+		return usagef(c, "want one NAME or FILE, and found %d arguments", c.NArg())
+	}
+	arg := c.Args().First()
+	if filepath.IsAbs(arg) || strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, "../") {
+		return p.inspectImage(ctx, format, arg)
+	}
+	m, err := p.find(c, arg)
+	if errors.Is(err, errNoMachine) {
+		switch _, ferr := os.Stat(arg); {
+		case ferr == nil:
+			return p.inspectImage(ctx, format, arg)
+		case errors.Is(ferr, fs.ErrNotExist):
+			return fmt.Errorf("%s is neither a machine of this host (see vmop-cli list) nor a file", arg)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	report := m.report(time.Now())
+	if report.Wanted, err = wanted(m.manifestFile()); err != nil {
+		p.note("The manifest of %s cannot be used: %v", fullName(m.Namespace, m.Name), err)
+	}
+	if m.running() {
+		if err := p.ask(ctx, filepath.Join(m.State.RuntimeDir, runnerconfig.ToolSocket), &report); err != nil {
+			return err
+		}
+	}
+	return p.writeReport(format, &report)
+}
+
+// ask completes a report with what QEMU says.
+func (p *program) ask(ctx context.Context, socket string, r *machineReport) error {
+	ctx, cancel := context.WithTimeout(ctx, monitorDeadline)
+	defer cancel()
+	g := p.begin("waiting for QEMU's monitor")
+	defer g.end()
+	client, err := qmp.Dial(ctx, socket, qmp.Options{Handshake: monitorGreeting})
+	switch {
+	case errors.Is(err, qmp.ErrNoGreeting):
+		return fmt.Errorf("%s: QEMU's monitor does not answer: it serves one client at a time, and another one seems to be connected", socket)
+	case err != nil:
+		return fmt.Errorf("%s: %w", socket, err)
+	}
+	err = r.query(ctx, client)
+	if err = errors.Join(err, client.Close()); err != nil {
+		return fmt.Errorf("%s: %w", socket, err)
+	}
+	return nil
+}
+
+func (p *program) inspectImage(ctx context.Context, format, path string) error {
+	g := p.begin("reading " + path)
+	report, err := imageinspect.Inspect(ctx, path)
+	g.end()
+	if err != nil {
+		return err
+	}
+	if format != formatTable {
+		return write(p.stdout, format, report)
+	}
+	return writeImage(p.stdout, &report)
+}
+
+func (p *program) writeReport(format string, r *machineReport) error {
+	if format != formatTable {
+		return write(p.stdout, format, r)
+	}
+	return r.write(p.stdout)
+}

@@ -1,0 +1,347 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vmop/sdk/vmop/qmp"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// machineReport is what inspect finds out about a machine. Sizes are in bytes.
+type machineReport struct {
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	UUID      string `json:"uuid,omitempty"`
+	Status    status `json:"status"`
+	Message   string `json:"message,omitempty"`
+	// RunState is QEMU's word for what the guest does.
+	RunState qmp.RunState `json:"runState,omitempty"`
+	Started  *time.Time   `json:"started,omitempty"`
+	// UptimeSeconds is the time since the guest began to execute.
+	UptimeSeconds int64           `json:"uptimeSeconds,omitempty"`
+	Versions      versionsReport  `json:"versions"`
+	CPUs          *cpusReport     `json:"cpus,omitempty"`
+	Memory        *memoryReport   `json:"memory,omitempty"`
+	Disks         []diskReport    `json:"disks,omitempty"`
+	Networks      []networkReport `json:"networks,omitempty"`
+	Display       *displayReport  `json:"display,omitempty"`
+	Agents        []agentReport   `json:"agents,omitempty"`
+	// Wanted is what the manifest says; nil where there is none.
+	Wanted *wantedReport `json:"wanted,omitempty"`
+}
+
+type versionsReport struct {
+	QEMU        string `json:"qemu,omitempty"`
+	Runner      string `json:"runner,omitempty"`
+	MachineType string `json:"machineType,omitempty"`
+	Accelerator string `json:"accelerator,omitempty"`
+}
+
+type cpusReport struct {
+	Plugged  int `json:"plugged"`
+	Possible int `json:"possible"`
+}
+
+type memoryReport struct {
+	// Actual is what the balloon leaves to the guest, Maximum the machine's RAM.
+	Actual  int64 `json:"actual"`
+	Maximum int64 `json:"maximum"`
+}
+
+type diskReport struct {
+	// Device is the id of the guest's device.
+	Device      string `json:"device"`
+	Node        string `json:"node,omitempty"`
+	Medium      bool   `json:"medium"`
+	File        string `json:"file,omitempty"`
+	Format      string `json:"format,omitempty"`
+	VirtualSize int64  `json:"virtualSize,omitempty"`
+	ActualSize  int64  `json:"actualSize,omitempty"`
+	ReadOnly    bool   `json:"readOnly,omitempty"`
+	Removable   bool   `json:"removable,omitempty"`
+	IOStatus    string `json:"ioStatus,omitempty"`
+}
+
+type networkReport struct {
+	Device string `json:"device"`
+	Model  string `json:"model"`
+	MAC    string `json:"mac"`
+	// Backend is the id of QEMU's network backend.
+	Backend string `json:"backend,omitempty"`
+}
+
+type displayReport struct {
+	Protocol string `json:"protocol"`
+	// Address is host and port, or the path of a socket.
+	Address string `json:"address"`
+	Auth    string `json:"auth"`
+	// Clients is the number of viewers.
+	Clients int `json:"clients"`
+}
+
+type agentReport struct {
+	Name string `json:"name"`
+	// Connected says that the guest has the agent's channel open.
+	Connected bool `json:"connected"`
+}
+
+// report is what is known of a machine without asking QEMU.
+func (m *machine) report(now time.Time) machineReport {
+	s := &m.State
+	r := machineReport{
+		Namespace: m.Namespace, Name: m.Name, UUID: s.UUID, Status: m.Status, Message: m.listed().Message,
+		Versions: versionsReport{QEMU: s.QEMUVersion, Runner: s.RunnerVersion, MachineType: s.MachineType, Accelerator: string(s.Accelerator)},
+	}
+	if m.running() && s.Started != nil {
+		r.Started, r.UptimeSeconds = s.Started, int64(now.Sub(*s.Started).Seconds())
+	}
+	return r
+}
+
+// wanted reads the manifest of a machine; nil if there is none.
+func wanted(file string) (*wantedReport, error) {
+	data, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	objects, err := spec.Load(file, data, spec.Options{Default: true, Lenient: true})
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range objects {
+		if o.VirtualMachine != nil {
+			return wants(o.VirtualMachine), nil
+		}
+	}
+	return nil, fmt.Errorf("%s: no VirtualMachine", file)
+}
+
+// query asks QEMU.
+func (r *machineReport) query(ctx context.Context, c *qmp.Client) error {
+	r.Versions.QEMU = c.Greeting().Version.String()
+	status, err := qmp.Do(ctx, c, qmp.QueryStatus{})
+	if err != nil {
+		return err
+	}
+	r.RunState = status.Status
+	for _, ask := range []func(context.Context, *qmp.Client) error{
+		r.queryIdentity, r.queryCPUs, r.queryMemory, r.queryDisks, r.queryNetworks, r.queryDisplay, r.queryAgents,
+	} {
+		// A QEMU that is not ours may lack devices or commands.
+		if err := ask(ctx, c); err != nil && !errors.As(err, new(*qmp.Error)) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *machineReport) queryIdentity(ctx context.Context, c *qmp.Client) error {
+	name, err := qmp.Do(ctx, c, qmp.QueryName{})
+	if err != nil {
+		return err
+	}
+	if r.Name == "" {
+		r.Name = name.Name
+	}
+	uuid, err := qmp.Do(ctx, c, qmp.QueryUUID{})
+	if err != nil {
+		return err
+	}
+	r.UUID = uuid.UUID
+	if r.Versions.Accelerator == "" {
+		kvm, err := qmp.Do(ctx, c, qmp.QueryKVM{})
+		if err != nil {
+			return err
+		}
+		r.Versions.Accelerator = "tcg"
+		if kvm.Enabled {
+			r.Versions.Accelerator = "kvm"
+		}
+	}
+	if r.Versions.MachineType == "" {
+		raw, err := qmp.Do(ctx, c, qmp.QOMGet{Path: "/machine", Property: "type"})
+		if err != nil {
+			return err
+		}
+		r.Versions.MachineType = strings.TrimSuffix(text(raw), "-machine")
+	}
+	return nil
+}
+
+// text is a JSON string, "" for anything else.
+func text(raw json.RawMessage) string {
+	var s string
+	_ = json.Unmarshal(raw, &s)
+	return s
+}
+
+func (r *machineReport) queryCPUs(ctx context.Context, c *qmp.Client) error {
+	slots, err := qmp.Do(ctx, c, qmp.QueryHotpluggableCPUs{})
+	if err != nil {
+		return err
+	}
+	out := &cpusReport{}
+	for _, s := range slots {
+		out.Possible += s.VCPUsCount
+		if s.QOMPath != "" {
+			out.Plugged += s.VCPUsCount
+		}
+	}
+	r.CPUs = out
+	return nil
+}
+
+func (r *machineReport) queryMemory(ctx context.Context, c *qmp.Client) error {
+	total, err := qmp.Do(ctx, c, qmp.QueryMemorySizeSummary{})
+	if err != nil {
+		return err
+	}
+	maximum := total.BaseMemory + total.PluggedMemory
+	r.Memory = &memoryReport{Actual: maximum, Maximum: maximum}
+	balloon, err := qmp.Do(ctx, c, qmp.QueryBalloon{})
+	if err != nil {
+		return err
+	}
+	r.Memory.Actual = balloon.Actual
+	return nil
+}
+
+func (r *machineReport) queryDisks(ctx context.Context, c *qmp.Client) error {
+	devices, err := qmp.Do(ctx, c, qmp.QueryBlock{})
+	if err != nil {
+		return err
+	}
+	for _, d := range devices {
+		id := d.Device
+		if id == "" {
+			id = deviceID(d.QDev)
+		}
+		if id == "" || d.QDev == "" {
+			continue // the firmware's flash, or a node without a device
+		}
+		out := diskReport{Device: id, Removable: d.Removable, IOStatus: d.IOStatus}
+		if in := d.Inserted; in != nil {
+			out.Medium, out.Node, out.ReadOnly = true, in.NodeName, in.ReadOnly
+			out.File, out.Format = fileName(in.Image.Filename), in.Driver
+			out.VirtualSize, out.ActualSize = in.Image.VirtualSize, in.Image.ActualSize
+		}
+		r.Disks = append(r.Disks, out)
+	}
+	return nil
+}
+
+// deviceID is the id in the QOM path of a device, such as
+// /machine/peripheral/disk0/virtio-backend.
+func deviceID(qdev string) string {
+	rest, ok := strings.CutPrefix(qdev, "/machine/peripheral/")
+	if !ok {
+		return path.Base(qdev)
+	}
+	id, _, _ := strings.Cut(rest, "/")
+	return id
+}
+
+// fileName takes the path out of the pseudo-protocol names that QEMU makes of
+// options that no file name can express.
+func fileName(name string) string {
+	options, ok := strings.CutPrefix(name, "json:")
+	if !ok {
+		return name
+	}
+	var node struct {
+		Filename string          `json:"filename"`
+		URL      string          `json:"url"`
+		File     json.RawMessage `json:"file"`
+	}
+	for range 8 { // a chain of filters is short
+		if json.Unmarshal([]byte(options), &node) != nil {
+			return name
+		}
+		switch {
+		case node.Filename != "":
+			return node.Filename
+		case node.URL != "":
+			return node.URL
+		}
+		options = string(node.File)
+	}
+	return name
+}
+
+func (r *machineReport) queryNetworks(ctx context.Context, c *qmp.Client) error {
+	devices, err := qmp.Do(ctx, c, qmp.QOMList{Path: "/machine/peripheral"})
+	if err != nil {
+		return err
+	}
+	for _, d := range devices {
+		model, ok := strings.CutPrefix(d.Type, "child<")
+		if !ok {
+			continue
+		}
+		object := "/machine/peripheral/" + d.Name
+		mac, err := qmp.Do(ctx, c, qmp.QOMGet{Path: object, Property: "mac"})
+		if errors.As(err, new(*qmp.Error)) {
+			continue // no network card
+		}
+		if err != nil {
+			return err
+		}
+		backend, err := qmp.Do(ctx, c, qmp.QOMGet{Path: object, Property: "netdev"})
+		if err != nil && !errors.As(err, new(*qmp.Error)) {
+			return err
+		}
+		r.Networks = append(r.Networks, networkReport{Device: d.Name, Model: strings.TrimSuffix(model, ">"), MAC: text(mac), Backend: text(backend)})
+	}
+	slices.SortFunc(r.Networks, func(a, b networkReport) int { return strings.Compare(a.Device, b.Device) })
+	return nil
+}
+
+func (r *machineReport) queryDisplay(ctx context.Context, c *qmp.Client) error {
+	s, err := qmp.Do(ctx, c, qmp.QuerySpice{})
+	if err != nil || !s.Enabled {
+		return err
+	}
+	r.Display = &displayReport{Protocol: "spice", Auth: s.Auth, Address: s.Host}
+	if s.Port > 0 {
+		r.Display.Address = fmt.Sprintf("%s:%d", s.Host, s.Port)
+	}
+	clients := map[int64]bool{}
+	for _, ch := range s.Channels {
+		clients[ch.ConnectionID] = true
+	}
+	r.Display.Clients = len(clients)
+	return nil
+}
+
+// The names of the agents by the labels of their channels' character devices;
+// see package qemucmd.
+var agentNames = map[string]string{
+	"guest-agent-socket": "QEMU guest agent",
+	"vmop-agent-socket":  "VM-Operator agent",
+	"vdagentdev":         "SPICE agent",
+}
+
+func (r *machineReport) queryAgents(ctx context.Context, c *qmp.Client) error {
+	chardevs, err := qmp.Do(ctx, c, qmp.QueryChardev{})
+	if err != nil {
+		return err
+	}
+	for _, d := range chardevs {
+		if name := agentNames[d.Label]; name != "" {
+			r.Agents = append(r.Agents, agentReport{Name: name, Connected: d.FrontendOpen})
+		}
+	}
+	slices.SortFunc(r.Agents, func(a, b agentReport) int { return strings.Compare(a.Name, b.Name) })
+	return nil
+}

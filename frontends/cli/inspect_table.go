@@ -1,0 +1,181 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+)
+
+// properties writes names and values, one per line.
+func properties(w io.Writer, rows [][]string) error {
+	t := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
+	for _, r := range rows {
+		fmt.Fprintf(t, "%s:\t%s\n", r[0], printableCell(r[1]))
+	}
+	return t.Flush()
+}
+
+// write writes the report for people: first what is single, with what the
+// manifest wants beside it, then a table of each kind of device.
+func (r *machineReport) write(w io.Writer) error {
+	name := r.Name
+	if r.Namespace != "" {
+		name = fullName(r.Namespace, r.Name)
+	}
+	rows := [][]string{{"Machine", orNone(name)}, {"UUID", orNone(r.UUID)}, {"Status", string(r.Status)}}
+	add := func(name, value string) {
+		if value != "" {
+			rows = append(rows, []string{name, value})
+		}
+	}
+	add("Guest", string(r.RunState))
+	add("Message", r.Message)
+	if r.Started != nil {
+		add("Up", duration.HumanDuration(time.Duration(r.UptimeSeconds)*time.Second))
+	}
+	add("QEMU", r.Versions.QEMU)
+	add("Runner", r.Versions.Runner)
+	if err := properties(w, rows); err != nil {
+		return err
+	}
+	if err := tableSection(w, []string{"PROPERTY", "ACTUAL", "MANIFEST"}, r.comparison()); err != nil {
+		return err
+	}
+	if err := tableSection(w, []string{"DISK", "FILE", "FORMAT", "SIZE", "TAKEN", "ACCESS", "MANIFEST"}, r.diskRows()); err != nil {
+		return err
+	}
+	if err := tableSection(w, []string{"NETWORK", "MODEL", "MAC", "BACKEND", "MANIFEST"}, r.networkRows()); err != nil {
+		return err
+	}
+	var agents [][]string
+	for _, a := range r.Agents {
+		state := "not connected"
+		if a.Connected {
+			state = "connected"
+		}
+		agents = append(agents, []string{a.Name, state})
+	}
+	return tableSection(w, []string{"AGENT", "STATE"}, agents)
+}
+
+// tableSection is a table with an empty line before it, if there is anything in it.
+func tableSection(w io.Writer, header []string, rows [][]string) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	return table(w, header, rows)
+}
+
+// comparison has the properties that a manifest also has.
+func (r *machineReport) comparison() [][]string {
+	var rows [][]string
+	add := func(name, actual, manifest string) {
+		if r.Wanted == nil {
+			manifest = ""
+		}
+		if actual != "" || manifest != "" {
+			rows = append(rows, []string{name, orNone(actual), manifest})
+		}
+	}
+	want := r.Wanted
+	if want == nil {
+		want = &wantedReport{}
+	}
+	add("Machine type", r.Versions.MachineType, orNone(want.MachineType))
+	add("Accelerator", r.Versions.Accelerator, string(want.Accelerator))
+	var plugged, possible, actual, maximum string
+	if r.CPUs != nil {
+		plugged, possible = strconv.Itoa(r.CPUs.Plugged), strconv.Itoa(r.CPUs.Possible)
+	}
+	if r.Memory != nil {
+		actual, maximum = size(r.Memory.Actual), size(r.Memory.Maximum)
+	}
+	add("CPUs", plugged, strconv.Itoa(want.CPUs.Plugged))
+	add("CPUs possible", possible, strconv.Itoa(want.CPUs.Possible))
+	add("Memory", actual, size(want.Memory.Actual))
+	add("Memory maximum", maximum, size(want.Memory.Maximum))
+	display, wanted := "", none
+	if d := r.Display; d != nil {
+		display = fmt.Sprintf("%s %s, authentication %s, clients %d", d.Protocol, d.Address, d.Auth, d.Clients)
+	}
+	if want.Display {
+		wanted = "spice"
+	}
+	add("Display", display, wanted)
+	return rows
+}
+
+func (r *machineReport) diskRows() [][]string {
+	var rows [][]string
+	seen := map[string]bool{}
+	for _, d := range r.Disks {
+		seen[d.Device] = true
+		access := "read-write"
+		if d.ReadOnly {
+			access = "read-only"
+		}
+		row := []string{d.Device, "<no medium>", none, none, none, none, r.wantedDisk(d.Device)}
+		if d.Medium {
+			row = []string{d.Device, d.File, d.Format, size(d.VirtualSize), size(d.ActualSize), access, r.wantedDisk(d.Device)}
+		}
+		rows = append(rows, row)
+	}
+	if r.Wanted != nil {
+		for _, d := range r.Wanted.Disks {
+			if !seen[d.Device] {
+				rows = append(rows, []string{d.Device, none, none, none, none, none, r.wantedDisk(d.Device)})
+			}
+		}
+	}
+	return rows
+}
+
+// wantedDisk is what the manifest says of a disk.
+func (r *machineReport) wantedDisk(device string) string {
+	if r.Wanted == nil {
+		return ""
+	}
+	i := slices.IndexFunc(r.Wanted.Disks, func(d wantedDisk) bool { return d.Device == device })
+	switch {
+	case i < 0:
+		return none
+	case r.Wanted.Disks[i].Name == "":
+		return orNone(r.Wanted.Disks[i].Image)
+	case r.Wanted.Disks[i].Size > 0:
+		return r.Wanted.Disks[i].Name + " " + size(r.Wanted.Disks[i].Size)
+	}
+	return r.Wanted.Disks[i].Name
+}
+
+func (r *machineReport) networkRows() [][]string {
+	var rows [][]string
+	wanted := func(device string) string {
+		if r.Wanted == nil {
+			return ""
+		}
+		i := slices.IndexFunc(r.Wanted.Networks, func(n wantedNetwork) bool { return n.Device == device })
+		if i < 0 {
+			return none
+		}
+		n := r.Wanted.Networks[i]
+		if n.MAC == "" {
+			return n.Type
+		}
+		return n.Type + " " + n.MAC
+	}
+	for _, n := range r.Networks {
+		rows = append(rows, []string{n.Device, n.Model, n.MAC, orNone(n.Backend), wanted(n.Device)})
+	}
+	if len(rows) == 0 && r.Wanted != nil {
+		for _, n := range r.Wanted.Networks {
+			rows = append(rows, []string{n.Device, none, none, none, wanted(n.Device)})
+		}
+	}
+	return rows
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// wantedReport is what a manifest wants of what a machineReport has.
+type wantedReport struct {
+	CPUs        cpusReport       `json:"cpus"`
+	Memory      memoryReport     `json:"memory"`
+	MachineType string           `json:"machineType,omitempty"`
+	Accelerator spec.Accelerator `json:"accelerator"`
+	Disks       []wantedDisk     `json:"disks,omitempty"`
+	Networks    []wantedNetwork  `json:"networks,omitempty"`
+	// Display says that there is to be a SPICE server.
+	Display bool `json:"display"`
+}
+
+type wantedDisk struct {
+	// Device is the id that the guest's device has.
+	Device string `json:"device"`
+	Name   string `json:"name,omitempty"`
+	// Size is the requested size; 0 if none is.
+	Size int64 `json:"size,omitempty"`
+	// Image is that of a CD drive, or cloud-init for its seed.
+	Image string `json:"image,omitempty"`
+}
+
+type wantedNetwork struct {
+	// Device is the id that the guest's device has.
+	Device string `json:"device"`
+	// Type is tap or user.
+	Type string `json:"type"`
+	MAC  string `json:"mac,omitempty"`
+}
+
+// wants takes out of a defaulted manifest what inspect compares.
+func wants(vm *spec.VirtualMachine) *wantedReport {
+	m := &vm.Spec.VM
+	w := &wantedReport{
+		CPUs:        cpusReport{Plugged: 1, Possible: 1},
+		MachineType: m.MachineType, Accelerator: m.Accelerator,
+		Display: m.Display != nil && m.Display.Spice != nil,
+	}
+	if m.MaximumCPUs != nil {
+		w.CPUs.Possible = int(*m.MaximumCPUs)
+	}
+	if m.CurrentCPUs != nil {
+		w.CPUs.Plugged = int(*m.CurrentCPUs)
+		w.CPUs.Possible = max(w.CPUs.Possible, w.CPUs.Plugged)
+	}
+	if m.MaximumRAM != nil {
+		w.Memory.Maximum = spec.Bytes(*m.MaximumRAM)
+		w.Memory.Actual = w.Memory.Maximum
+	}
+	if m.CurrentRAM != nil {
+		w.Memory.Actual = spec.Bytes(*m.CurrentRAM)
+	}
+	// The ids of devices are those of package qemucmd: disks and CD drives are
+	// counted apart.
+	disks, cds := 0, 0
+	for _, d := range reconcile.Disks(vm) {
+		if d.IsCD() {
+			w.Disks = append(w.Disks, wantedDisk{Device: "cd" + strconv.Itoa(cds), Image: d.Entry.Cdrom.Image})
+			cds++
+			continue
+		}
+		out := wantedDisk{Device: "disk" + strconv.Itoa(disks), Name: d.Name}
+		if t := d.Entry.VolumeClaimTemplate; t != nil {
+			if q, ok := t.Spec.Resources.Requests[corev1.ResourceStorage]; ok {
+				out.Size = spec.Bytes(q)
+			}
+		}
+		w.Disks = append(w.Disks, out)
+		disks++
+	}
+	if vm.Spec.CloudInit != nil {
+		w.Disks = append(w.Disks, wantedDisk{Device: "seed", Image: "cloud-init"})
+	}
+	for i, n := range m.Networks {
+		out := wantedNetwork{Device: "net" + strconv.Itoa(i), Type: "user"}
+		switch {
+		case n.Tap != nil:
+			out.Type, out.MAC = "tap", n.Tap.MAC
+		case n.User != nil:
+			out.MAC = n.User.MAC
+		}
+		w.Networks = append(w.Networks, out)
+	}
+	return w
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/urfave/cli/v2"
+)
+
+func (p *program) listCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "list",
+		Aliases:   []string{"ls"},
+		Usage:     "list the machines of this host",
+		ArgsUsage: " ",
+		Description: "Lists the machines that were run here, whether they run or not. AGE is the time since\n" +
+			"the machine got its status. A machine is Orphaned if its runner was killed while the\n" +
+			"guest runs on; run ends that guest and starts it anew, stop stops it.\n\n" +
+			"Examples:\n" +
+			"  vmop-cli list\n" +
+			"  vmop-cli list -o json",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "only machines of this `NAMESPACE`"},
+			dataDirFlag(),
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT`: table or json"},
+		},
+		Action: p.list,
+	}
+}
+
+// listed is a machine as JSON has it.
+type listed struct {
+	Namespace  string    `json:"namespace"`
+	Name       string    `json:"name"`
+	Status     status    `json:"status"`
+	Since      time.Time `json:"since"`
+	Message    string    `json:"message,omitempty"`
+	CPUs       int       `json:"cpus,omitempty"`
+	RAM        int64     `json:"ram,omitempty"`
+	RunnerPID  int       `json:"runnerPid,omitempty"`
+	QEMUPID    int       `json:"qemuPid,omitempty"`
+	UUID       string    `json:"uuid,omitempty"`
+	DataDir    string    `json:"dataDir"`
+	RuntimeDir string    `json:"runtimeDir,omitempty"`
+}
+
+func (p *program) list(c *cli.Context) error {
+	format := c.String("output")
+	if format != formatTable && format != formatJSON {
+		return usagef(c, "--output %q: want table or json", format)
+	}
+	if c.NArg() > 0 {
+		return usagef(c, "list takes no arguments, and found %q", c.Args().First())
+	}
+	machines, err := p.scan(c, false)
+	if err != nil {
+		return err
+	}
+	out := []listed{}
+	for _, m := range machines {
+		if n := c.String("namespace"); n == "" || n == m.Namespace {
+			out = append(out, m.listed())
+		}
+	}
+	if format == formatJSON {
+		return writeJSON(p.stdout, out)
+	}
+	if len(out) == 0 {
+		p.note("No machines found.")
+		return nil
+	}
+	now := time.Now()
+	rows := make([][]string, len(out))
+	for i, m := range out {
+		cpus, ram := none, none
+		if m.CPUs > 0 {
+			cpus, ram = strconv.Itoa(m.CPUs), size(m.RAM)
+		}
+		rows[i] = []string{m.Namespace, m.Name, string(m.Status), cpus, ram, age(now, m.Since), m.Message}
+	}
+	return table(p.stdout, []string{"NAMESPACE", "NAME", "STATUS", "CPUS", "MEMORY", "AGE", "MESSAGE"}, rows)
+}
+
+func (m *machine) listed() listed {
+	l := listed{
+		Namespace: m.Namespace, Name: m.Name, Status: m.Status, Since: m.State.Since, Message: m.State.Message,
+		RunnerPID: m.Runner, QEMUPID: m.QEMU, UUID: m.State.UUID, DataDir: m.machine,
+	}
+	switch m.Status {
+	case statusDied:
+		l.Message = "the runner was killed"
+	case statusOrphaned:
+		l.Message = "the runner was killed, the guest runs on"
+	case statusRunning:
+		l.Message = ""
+	}
+	if m.running() {
+		l.CPUs, l.RAM, l.RuntimeDir = m.State.CPUs, m.State.RAM, m.State.RuntimeDir
+	}
+	return l
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/vmop/sdk/vmop"
+	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// rendering is what a manifest of a file becomes.
+type rendering struct {
+	object *spec.Object
+	vmop.Rendered
+	// objects are Rendered.Objects as they are shown.
+	objects []map[string]any
+}
+
+// runnable finds what would keep a valid machine from running: what its
+// manifest asks for and neither the runner nor any QEMU can do.
+func runnable(o *spec.Object) []spec.Problem {
+	if o.VirtualMachine == nil {
+		return nil
+	}
+	_, err := vmop.Render(o.VirtualMachine, vmop.RenderOptions{})
+	if err == nil || errors.Is(err, vmop.ErrTemplate) {
+		return nil
+	}
+	return problemsOf(o, err)
+}
+
+// problemsOf gives the errors of a rendering their places in the file.
+func problemsOf(o *spec.Object, err error) []spec.Problem {
+	var out []spec.Problem
+	for _, e := range leaves(err) {
+		switch e := e.(type) {
+		case *reconcile.Error:
+			path, reason := e.Field, e.Reason
+			if !strings.HasPrefix(path, "spec.") { // of the command line
+				path, reason = "", e.Error()
+			}
+			out = append(out, o.Problem(path, reason))
+		case *runnerconfig.Error:
+			out = append(out, o.Problem("", "runner configuration: "+e.Error()))
+		case *qemucmd.Error:
+			out = append(out, o.Problem("", "QEMU: "+e.Error()))
+		default:
+			out = append(out, o.Problem("", e.Error()))
+		}
+	}
+	return out
+}
+
+// leaves takes an error apart that was joined of several. What was said around
+// an error stays with it, unless it tells all by its type.
+func leaves(err error) []error {
+	if typed(err) {
+		return []error{err}
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() []error }:
+		var out []error
+		for _, inner := range e.Unwrap() {
+			out = append(out, leaves(inner)...)
+		}
+		return out
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			if found := leaves(inner); len(found) > 1 || typed(found[0]) {
+				return found
+			}
+		}
+	}
+	return []error{err}
+}
+
+// typed says whether an error names its field itself.
+func typed(err error) bool {
+	switch err.(type) {
+	case *reconcile.Error, *runnerconfig.Error, *qemucmd.Error:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,267 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/vmop/sdk/vmop/runner"
+)
+
+func (p *program) runCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "run",
+		Usage:     "run a machine on this host, without a cluster",
+		ArgsUsage: "FILE...",
+		Description: "Runs the virtual machine of a manifest, whatever its spec.vm.state says, until its\n" +
+			"guest powers off. Disks of volumeClaimTemplates are sparse images of the requested\n" +
+			"size in the data directory, machines/NAMESPACE/NAME/DISK.img: they are made once and\n" +
+			"kept for ever. A disk of an existing claim needs --disk.\n\n" +
+			"On a terminal, the machine's serial console is shown:\n\n" +
+			"  Ctrl-C  shuts the guest down properly; again: QEMU is told to quit, again: it is\n" +
+			"          killed. (In the view of vmop-cli console, Ctrl-C is typed for the guest.)\n" +
+			"  Ctrl-]  ends the view; the machine goes on\n\n" +
+			"Elsewhere, the console is copied to the standard output. TERM and INT are as Ctrl-C.\n\n" +
+			"Exit codes: 0 the guest shut down, 1 the machine could not be started, 2 wrong usage,\n" +
+			"3 stopped without the guest's consent, 4 failed while running.\n\n" +
+			"Examples:\n" +
+			"  vmop-cli run vm.yaml\n" +
+			"  vmop-cli run vm.yaml --detach\n" +
+			"  vmop-cli run vm.yaml --disk data=/srv/data.qcow2 --image-repository ~/images",
+		Flags: append(append(selectFlags(),
+			&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "return when the guest runs; see list, console and stop", DisableDefaultText: true},
+		), localFlags()...),
+		Action: p.run,
+	}
+}
+
+func (p *program) run(c *cli.Context) error {
+	files, err := needFiles(c)
+	if err != nil {
+		return err
+	}
+	o, err := p.machine(c, files)
+	if err != nil {
+		return err
+	}
+	if m, err := p.readMachine(c, o.Namespace, o.Name); err == nil && m.Runner != 0 {
+		return fmt.Errorf("%s is already running (process %d)", fullName(o.Namespace, o.Name), m.Runner)
+	}
+	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	j, err := p.prepare(ctx, c, &o)
+	if err != nil {
+		return err
+	}
+	if c.Bool("detach") {
+		return p.detach(ctx, j)
+	}
+	stop() // from here on, signals ask the guest to shut down
+	return p.foreground(c.Context, j)
+}
+
+// foreground runs a machine in this process.
+func (p *program) foreground(ctx context.Context, j *job) error {
+	f := &foreground{p: p, job: j, booted: make(chan string, 1)}
+	f.log = &runner.LogReporter{Out: f}
+	e, k, err := j.engine(f.log, f)
+	if err != nil {
+		return err
+	}
+	f.engine = e
+	defer onSignals(f.stop)()
+
+	done := make(chan struct{})
+	var outcome runner.Outcome
+	var runErr error
+	go func() {
+		defer close(done)
+		outcome, runErr = e.Run(ctx)
+	}()
+	viewCtx, cancel := context.WithCancel(ctx)
+	var viewing sync.WaitGroup
+	viewing.Add(1)
+	go func() {
+		defer viewing.Done()
+		f.view(viewCtx)
+	}()
+	<-done
+	close(f.booted)
+	// The runner has closed the console; what it has sent is still shown.
+	viewing.Wait()
+	cancel()
+	f.endProgress()
+	kept := k.ended(e.State(), runErr)
+	if runErr != nil {
+		return &exitStatus{code: outcome.ExitCode(), err: errors.Join(runErr, kept)}
+	}
+	return kept
+}
+
+// foreground is a machine that runs in this process: what it reports and what a
+// person does meet here.
+type foreground struct {
+	p      *program
+	job    *job
+	engine *runner.Engine
+	log    *runner.LogReporter
+	booted chan string // gets the console's socket, "" for none
+	sent   bool        // something was sent to booted; used by the engine's calls only
+
+	mu       sync.Mutex
+	raw      bool // the terminal is in raw mode
+	progress *progress
+}
+
+// State implements runner.Reporter.
+func (f *foreground) State(s runner.State) {
+	f.mu.Lock()
+	g := f.progress
+	f.mu.Unlock()
+	if g != nil { // which writes to f
+		g.set(f.job.name() + ": " + s.Message)
+	}
+	if s.Phase == runner.PhaseBooting && !f.sent {
+		f.sent = true
+		f.booted <- s.Sockets["console"]
+	}
+}
+
+// Message implements runner.Reporter.
+func (f *foreground) Message(runner.Message) {}
+
+// Write implements io.Writer for the log and for progress. A terminal in raw mode
+// does not return the carriage by itself, and a line of the guest may stand there.
+func (f *foreground) Write(b []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := b
+	if f.raw {
+		out = append([]byte("\r\x1b[K"), carriageReturns(b)...)
+	}
+	if _, err := f.p.stderr.Write(out); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// stop asks for the machine's end; every further call is less patient.
+func (f *foreground) stop() {
+	f.mu.Lock()
+	if f.progress == nil {
+		f.progress = beginProgress(f, false, f.job.name()+": shutting down")
+	}
+	f.mu.Unlock()
+	f.engine.Stop()
+}
+
+func (f *foreground) endProgress() {
+	f.mu.Lock()
+	g := f.progress
+	f.progress = nil
+	f.mu.Unlock()
+	if g != nil {
+		g.end()
+	}
+}
+
+// view shows the console once there is one.
+func (f *foreground) view(ctx context.Context) {
+	socket := <-f.booted
+	if socket == "" {
+		return
+	}
+	conn, err := dialConsole(ctx, socket)
+	if err != nil {
+		if !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED) { // it has ended again
+			f.p.errorf("%v", err)
+		}
+		return
+	}
+	if err := f.show(ctx, conn); err != nil {
+		f.p.errorf("%v", err)
+	}
+}
+
+func (f *foreground) show(ctx context.Context, conn net.Conn) error {
+	v := &view{conn: conn, stdout: f.p.stdout}
+	if !f.p.interactive() {
+		_, err := v.run(ctx)
+		return err
+	}
+	f.p.note("Console of %s. Ctrl-C shuts it down, Ctrl-] ends the view.", f.job.name())
+	raw, err := makeRaw(f.p.stdin)
+	if err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	defer raw.restore()
+	f.setRaw(true)
+	v.stdin, v.keys, v.interrupt = f.p.stdin, true, f.stop
+	end, err := v.run(ctx)
+	raw.restore()
+	f.setRaw(false)
+	fmt.Fprintln(f.p.stderr)
+	if err == nil && end == viewDetached && ctx.Err() == nil {
+		f.p.note("%s goes on here. Come back with: vmop-cli console %s. Ctrl-C shuts it down.", f.job.name(), f.job.name())
+	}
+	return err
+}
+
+func (f *foreground) setRaw(raw bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.raw = raw
+}
+
+// carriageReturns puts a carriage return before each line feed.
+func carriageReturns(b []byte) []byte {
+	out := make([]byte, 0, len(b)+8)
+	for _, c := range b {
+		if c == '\n' {
+			out = append(out, '\r')
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// sameRequest is the time in which two signals are one request to stop:
+// timeout(1), for one, sends its signal to the process and then to its group.
+const sameRequest = 300 * time.Millisecond
+
+// onSignals calls f for each signal that asks for an end, until the returned
+// function is called.
+func onSignals(f func()) (stop func()) {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	done := make(chan struct{})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		var last time.Time
+		for {
+			select {
+			case <-signals:
+				if time.Since(last) > sameRequest {
+					f()
+				}
+				last = time.Now()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(done)
+		<-ended
+	}
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
+
+	"github.com/vmop/sdk/internal/testbin"
+	"github.com/vmop/sdk/internal/tinyguest"
+	"github.com/vmop/sdk/vmop/runner"
+)
+
+// patience bounds every wait for a guest: many times what an idle machine needs.
+const patience = 3 * time.Minute
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", UpdateScripts: *update, Setup: setup})
+}
+
+// Scripts that start guests run one after the other: an emulated guest wants a
+// processor for itself.
+func TestGuestScripts(t *testing.T) {
+	guest := testbin.TinyGuest(t)
+	testbin.Find(t, testbin.QEMU)
+	files, err := filepath.Glob("testdata/guest/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			testscript.Run(t, testscript.Params{
+				Files: []string{file}, UpdateScripts: *update,
+				Setup: func(e *testscript.Env) error {
+					if err := setup(e); err != nil {
+						return err
+					}
+					images := filepath.Join(e.WorkDir, "images")
+					e.Setenv("IMAGES", images)
+					return exportGuest(guest, images)
+				},
+				Cmds: map[string]func(*testscript.TestScript, bool, []string){
+					"guest": guestCommand, "kill-runner": killRunnerCommand, "until": untilCommand,
+				},
+			})
+		})
+	}
+}
+
+// exportGuest makes an image repository of the tiny guest. QEMU loads its
+// compressed kernel as any other.
+func exportGuest(g tinyguest.Guest, dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	return errors.Join(os.Symlink(g.Kernel, filepath.Join(dir, "vmlinuz")), os.Symlink(g.Initrd, filepath.Join(dir, "initrd")))
+}
+
+// setup gives a script a home of its own.
+func setup(e *testscript.Env) error {
+	// Short, because a socket's path must be.
+	run, err := os.MkdirTemp("", "vmop")
+	if err != nil {
+		return err
+	}
+	data := filepath.Join(e.WorkDir, "data")
+	e.Setenv("XDG_RUNTIME_DIR", run)
+	e.Setenv("VMOP_DATA_DIR", data)
+	e.Setenv("HOME", e.WorkDir)
+	e.Setenv("GORACE", os.Getenv("GORACE"))
+	examples, err := filepath.Abs("../../examples")
+	if err != nil {
+		return err
+	}
+	e.Setenv("EXAMPLES", examples)
+	e.Defer(func() {
+		// A script that failed may leave a machine behind.
+		dirs, _ := filepath.Glob(filepath.Join(data, machinesName, "*", "*"))
+		for _, dir := range dirs {
+			holders, _ := runner.Holders(dir)
+			for _, h := range holders {
+				_ = syscall.Kill(h.PID, syscall.SIGKILL)
+			}
+		}
+		_ = os.RemoveAll(run)
+	})
+	return nil
+}
+
+// machineState is the state file of a machine: NAMESPACE/NAME.
+func machineState(ts *testscript.TestScript, name string) (runner.State, error) {
+	return runner.ReadState(filepath.Join(ts.Getenv("VMOP_DATA_DIR"), machinesName, filepath.FromSlash(name), stateName))
+}
+
+// guestCommand asks a guest: guest NAMESPACE/NAME COMMAND...; its answer is the
+// standard output. Without a command it waits until the guest is ready.
+func guestCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: guest NAMESPACE/NAME [COMMAND...]")
+	}
+	s, err := machineState(ts, args[0])
+	ts.Check(err)
+	conn, err := net.Dial("unix", s.Sockets["console"])
+	ts.Check(err)
+	c := tinyguest.NewConsole(conn)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	ts.Check(c.WaitReady(ctx))
+	if len(args) == 1 {
+		return
+	}
+	line := strings.Join(args[1:], " ")
+	if line == "poweroff" {
+		ts.Check(c.Send(line))
+		return
+	}
+	answer, err := c.Command(ctx, line)
+	ts.Check(err)
+	_, err = ts.Stdout().Write([]byte(answer + "\n"))
+	ts.Check(err)
+}
+
+// killRunnerCommand kills a machine's runner and waits for its end: kill-runner
+// NAMESPACE/NAME.
+func killRunnerCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: kill-runner NAMESPACE/NAME")
+	}
+	s, err := machineState(ts, args[0])
+	ts.Check(err)
+	fd, err := unix.PidfdOpen(s.RunnerPID, 0)
+	ts.Check(err)
+	defer unix.Close(fd)
+	ts.Check(unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0))
+	if _, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(patience.Milliseconds())); err != nil {
+		ts.Fatalf("%v", err)
+	}
+}
+
+// untilCommand waits until a machine is in a phase, or without one until no
+// process has it.
+func untilCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: until NAMESPACE/NAME [PHASE]")
+	}
+	deadline := time.Now().Add(patience)
+	for time.Now().Before(deadline) {
+		s, err := machineState(ts, args[0])
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			ts.Check(err)
+		}
+		if len(args) == 2 && string(s.Phase) == args[1] {
+			return
+		}
+		if len(args) == 1 {
+			holders, err := runner.Holders(filepath.Join(ts.Getenv("VMOP_DATA_DIR"), machinesName, filepath.FromSlash(args[0])))
+			ts.Check(err)
+			if len(holders) == 0 {
+				return
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	ts.Fatalf("waited in vain for %s", strings.Join(args, " "))
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// printableText escapes what could steer a terminal. Line feeds and tabs stay:
+// it is for texts of several lines.
+func printableText(s string) string {
+	return escape(s, func(r rune) bool { return r == '\n' || r == '\t' })
+}
+
+// printableCell is printableText for something that has to stay on its line.
+func printableCell(s string) string {
+	return escape(s, func(rune) bool { return false })
+}
+
+func escape(s string, keep func(rune) bool) string {
+	bad := func(r rune) bool { return !keep(r) && !unicode.IsPrint(r) }
+	if !strings.ContainsFunc(s, bad) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if bad(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+func (p *program) validateCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "validate",
+		Usage:     "say what is wrong with manifests",
+		ArgsUsage: "FILE...",
+		Description: "Checks everything that the API server would check, and what a runner needs beyond it.\n" +
+			"Each problem is one line on the standard error:\n\n" +
+			"  FILE:LINE: KIND NAMESPACE/NAME: FIELD: what is wrong\n\n" +
+			"Objects of other kinds are left alone. The exit code is 1 if there is any problem.\n\n" +
+			"Examples:\n" +
+			"  vmop-cli validate vm.yaml pool.yaml\n" +
+			"  kustomize build . | vmop-cli validate -",
+		Flags: append(selectFlags(),
+			&cli.BoolFlag{Name: "lenient", Usage: "unknown fields are warnings, as they are dropped by the API server", DisableDefaultText: true},
+		),
+		Action: p.validate,
+	}
+}
+
+func (p *program) validate(c *cli.Context) error {
+	files, err := needFiles(c)
+	if err != nil {
+		return err
+	}
+	objects, problems, err := p.load(files, selected(c), spec.Options{Default: true, Validate: true, Lenient: c.Bool("lenient")})
+	for i := range objects {
+		for _, w := range objects[i].Warnings {
+			fmt.Fprintln(p.stderr, warned(w))
+		}
+		problems = append(problems, runnable(&objects[i])...)
+	}
+	p.report(problems)
+	if err != nil {
+		return err
+	}
+	if len(problems) > 0 {
+		return errSilent
+	}
+	n := len(slices.DeleteFunc(objects, func(o spec.Object) bool { return o.VirtualMachine == nil && o.VmPool == nil }))
+	if n == 0 {
+		return errors.New("nothing to validate: no object of " + spec.GroupName)
+	}
+	fmt.Fprintf(p.stdout, "%d valid\n", n)
+	return nil
+}
+
+func warned(w spec.Problem) spec.Problem {
+	w.Message = "warning: " + w.Message
+	return w
+}
