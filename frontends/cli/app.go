@@ -99,6 +99,9 @@ func (p *program) failed(err error) int {
 		return status.code
 	}
 	p.errorf("%v", err)
+	if exit := cli.ExitCoder(nil); errors.As(err, &exit) {
+		return exitUsage // the help command's, about a command that does not exist
+	}
 	return exitError
 }
 

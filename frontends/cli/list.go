@@ -86,12 +86,13 @@ func (m *machine) listed() listed {
 		Namespace: m.Namespace, Name: m.Name, Status: m.Status, Since: m.State.Since, Message: m.State.Message,
 		RunnerPID: m.Runner, QEMUPID: m.QEMU, UUID: m.State.UUID, DataDir: m.machine,
 	}
-	switch m.Status {
-	case statusDied:
+	switch {
+	case m.State.Phase == "": // the state cannot be read, and the message says so
+	case m.Status == statusDied:
 		l.Message = "the runner was killed"
-	case statusOrphaned:
+	case m.Status == statusOrphaned:
 		l.Message = "the runner was killed, the guest runs on"
-	case statusRunning:
+	case m.Status == statusRunning:
 		l.Message = ""
 	}
 	if m.running() {

@@ -133,14 +133,16 @@ func (p *program) readMachine(c *cli.Context, namespace, name string) (machine, 
 		return m, err
 	}
 	m.State, err = runner.ReadState(m.stateFile())
-	if errors.Is(err, fs.ErrNotExist) {
-		if len(holders) == 0 {
-			return m, fmt.Errorf("%s: %w", fullName(namespace, name), errNoMachine)
-		}
-		err = nil // it is just being started
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && len(holders) == 0:
+		return m, fmt.Errorf("%s: %w", fullName(namespace, name), errNoMachine)
+	case errors.Is(err, fs.ErrNotExist): // it is just being started
+	case err != nil:
+		// One broken file must not hide the other machines.
+		m.State = runner.State{Message: err.Error()}
 	}
 	m.Status, m.Runner, m.QEMU = judge(m.State, holders)
-	return m, err
+	return m, nil
 }
 
 // find is the machine that a NAME argument means: NAMESPACE/NAME, or NAME if

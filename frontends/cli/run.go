@@ -71,13 +71,12 @@ func (p *program) run(c *cli.Context) error {
 // foreground runs a machine in this process.
 func (p *program) foreground(ctx context.Context, j *job) error {
 	f := &foreground{p: p, job: j, booted: make(chan string, 1)}
-	f.log = &runner.LogReporter{Out: f}
-	e, k, err := j.engine(f.log, f)
+	e, k, err := j.engine(&runner.LogReporter{Out: f}, f)
 	if err != nil {
 		return err
 	}
 	f.engine = e
-	defer onSignals(f.stop)()
+	stopSignals := onSignals(f.stop)
 
 	done := make(chan struct{})
 	var outcome runner.Outcome
@@ -98,6 +97,7 @@ func (p *program) foreground(ctx context.Context, j *job) error {
 	// The runner has closed the console; what it has sent is still shown.
 	viewing.Wait()
 	cancel()
+	stopSignals()
 	f.endProgress()
 	kept := k.ended(e.State(), runErr)
 	if runErr != nil {
@@ -112,7 +112,6 @@ type foreground struct {
 	p      *program
 	job    *job
 	engine *runner.Engine
-	log    *runner.LogReporter
 	booted chan string // gets the console's socket, "" for none
 	sent   bool        // something was sent to booted; used by the engine's calls only
 
@@ -204,7 +203,7 @@ func (f *foreground) show(ctx context.Context, conn net.Conn) error {
 	}
 	defer raw.restore()
 	f.setRaw(true)
-	v.stdin, v.keys, v.interrupt = f.p.stdin, true, f.stop
+	v.stdin, v.keys, v.interrupt = f.p.stdin, true, debounced(f.stop)
 	end, err := v.run(ctx)
 	raw.restore()
 	f.setRaw(false)
@@ -233,9 +232,22 @@ func carriageReturns(b []byte) []byte {
 	return out
 }
 
-// sameRequest is the time in which two signals are one request to stop:
-// timeout(1), for one, sends its signal to the process and then to its group.
+// sameRequest is the time in which two requests to stop are one: a key repeats
+// while it is held down, and timeout(1) sends its signal to the process and then
+// to its group.
 const sameRequest = 300 * time.Millisecond
+
+// debounced calls f for a call that has none shortly before it. It is for one
+// goroutine.
+func debounced(f func()) func() {
+	var last time.Time
+	return func() {
+		if time.Since(last) > sameRequest {
+			f()
+		}
+		last = time.Now()
+	}
+}
 
 // onSignals calls f for each signal that asks for an end, until the returned
 // function is called.
@@ -246,14 +258,11 @@ func onSignals(f func()) (stop func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		var last time.Time
+		request := debounced(f)
 		for {
 			select {
 			case <-signals:
-				if time.Since(last) > sameRequest {
-					f()
-				}
-				last = time.Now()
+				request()
 			case <-done:
 				return
 			}

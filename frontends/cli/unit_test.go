@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -229,6 +230,25 @@ func TestInterruptible(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("the read goes on")
 	}
+}
+
+// A key that is held down is one request.
+func TestDebounced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		request := debounced(func() { n++ })
+		for range 50 {
+			request()
+			time.Sleep(sameRequest / 10)
+		}
+		if n != 1 {
+			t.Errorf("%d requests, want 1", n)
+		}
+		time.Sleep(2 * sameRequest)
+		if request(); n != 2 {
+			t.Errorf("%d requests, want 2", n)
+		}
+	})
 }
 
 func TestPrintable(t *testing.T) {
