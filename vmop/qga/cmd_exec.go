@@ -1,0 +1,82 @@
+package qga
+
+import (
+	"context"
+	"time"
+)
+
+// How often Run asks whether a program has ended: often at first, because most
+// are short.
+const (
+	firstPoll = 20 * time.Millisecond
+	lastPoll  = time.Second
+)
+
+// Program is something to run in the guest. There is no shell between: Args are
+// the program's arguments as they are.
+type Program struct {
+	Path  string   // looked up in the agent's PATH if it has no slash
+	Args  []string // without the program's name
+	Env   []string // entries KEY=VALUE; nil: the agent's environment
+	Input []byte   // what the program reads from its standard input
+	// Capture keeps what the program writes. The agent keeps up to 16 MiB and
+	// the client takes up to MaxReply, encoded; beyond that the result is
+	// ErrTooLarge.
+	Capture bool
+}
+
+// ExecStatus is what became of a program.
+type ExecStatus struct {
+	Exited          bool   `json:"exited"`
+	ExitCode        int    `json:"exitcode"` // of a program that ended by itself
+	Signal          int    `json:"signal"`   // that ended it, or 0; on Windows an exception's code
+	Stdout          []byte `json:"out-data"`
+	Stderr          []byte `json:"err-data"`
+	StdoutTruncated bool   `json:"out-truncated"`
+	StderrTruncated bool   `json:"err-truncated"`
+}
+
+// Exec starts a program and returns its process ID (guest-exec). It does not wait
+// for it; see ExecStatus and Run. The agent keeps the result until it has been
+// asked for.
+func (c *Client) Exec(ctx context.Context, p Program) (pid int, err error) {
+	r, err := call[struct {
+		PID int `json:"pid"`
+	}](ctx, c, "guest-exec", struct {
+		Path    string   `json:"path"`
+		Args    []string `json:"arg,omitempty"`
+		Env     []string `json:"env,omitempty"`
+		Input   []byte   `json:"input-data,omitempty"`
+		Capture bool     `json:"capture-output,omitempty"`
+	}{p.Path, p.Args, p.Env, p.Input, p.Capture})
+	return r.PID, err
+}
+
+// ExecStatus asks for a program that Exec has started (guest-exec-status). The
+// agent forgets a program that has exited once this was told.
+func (c *Client) ExecStatus(ctx context.Context, pid int) (ExecStatus, error) {
+	return call[ExecStatus](ctx, c, "guest-exec-status", struct {
+		PID int `json:"pid"`
+	}{pid})
+}
+
+// Run executes a program and waits until it has exited or the context ends; the
+// program goes on in the latter case. The protocol has no message for a program's
+// end, so that Run asks again and again, at least once a second.
+func (c *Client) Run(ctx context.Context, p Program) (ExecStatus, error) {
+	pid, err := c.Exec(ctx, p)
+	if err != nil {
+		return ExecStatus{}, err
+	}
+	for wait := firstPoll; ; wait = min(2*wait, lastPoll) {
+		status, err := c.ExecStatus(ctx, pid)
+		if err != nil || status.Exited {
+			return status, err
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return status, ctx.Err()
+		}
+	}
+}
