@@ -31,6 +31,8 @@
 //   - [WordIgnorePowerButton]: print a line instead of shutting down when the
 //     power button is pressed
 //
+// [Guest.WithFiles] adds files, which "exec" on the console starts as programs.
+//
 // Added processors and memory come online by themselves. Drivers are loaded
 // when a device asks for them, also after a hotplug.
 //

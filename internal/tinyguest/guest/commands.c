@@ -474,6 +474,47 @@ static void cmd_port(void)
 		fail(name, err);
 }
 
+/* ---- programs, which a test adds to the initial file system ---- */
+
+static void cmd_exec(void)
+{
+	static char *env[] = { "PATH=/bin", 0 };
+	char *argv[16];
+	int n = 0;
+	long pid;
+
+	while (sys_reap() > 0)
+		;
+	while (n < 15 && *(argv[n] = arg()))
+		n++;
+	argv[n] = 0;
+	if (!n) {
+		fail("exec", -EINVAL);
+		return;
+	}
+	flush(); /* or both processes would write it */
+	pid = sys_fork();
+	if (pid == 0) {
+		pid = sys_execve(argv[0], argv, env);
+		fail(argv[0], pid);
+		flush();
+		sys_exit(127);
+	}
+	if (pid < 0)
+		fail(argv[0], pid);
+	else
+		print("process %ld\n", pid);
+}
+
+static void cmd_kill(void)
+{
+	char *who = arg();
+	long pid = parse_number(who), err = pid < 2 ? -EINVAL : sys_kill(pid, 15 /* SIGTERM */);
+
+	if (err < 0)
+		fail(who, err);
+}
+
 /* ---- the end ---- */
 
 void shut_down(void)
@@ -539,6 +580,8 @@ static const struct {
 	{ "tpm", "", "the TPM", cmd_tpm },
 	{ "efi", "", "UEFI and Secure Boot", cmd_efi },
 	{ "dmesg", "[LINES]", "messages of the kernel", cmd_dmesg },
+	{ "exec", "PROGRAM ARGUMENTS", "start a program in the background", cmd_exec },
+	{ "kill", "PROCESS", "ask a program to end", cmd_kill },
 	{ "echo", "TEXT", "repeat the text", cmd_echo },
 	{ "crash", "", "make the kernel panic", cmd_crash },
 	{ "reboot", "", "restart the machine", cmd_reboot },

@@ -16,7 +16,7 @@
 enum {
 	SYS_read = 0, SYS_write = 1, SYS_open = 2, SYS_close = 3, SYS_mmap = 9, SYS_munmap = 11,
 	SYS_ioctl = 16, SYS_pread64 = 17, SYS_pwrite64 = 18, SYS_getpid = 39, SYS_socket = 41,
-	SYS_bind = 49, SYS_exit = 60, SYS_uname = 63, SYS_fsync = 74, SYS_mkdir = 83,
+	SYS_bind = 49, SYS_fork = 57, SYS_execve = 59, SYS_exit = 60, SYS_wait4 = 61, SYS_kill = 62, SYS_uname = 63, SYS_fsync = 74, SYS_mkdir = 83,
 	SYS_syslog = 103, SYS_sync = 162, SYS_mount = 165, SYS_umount2 = 166, SYS_reboot = 169,
 	SYS_getdents64 = 217, SYS_clock_gettime = 228, SYS_epoll_wait = 232, SYS_epoll_ctl = 233,
 	SYS_epoll_create1 = 291, SYS_finit_module = 313,
@@ -74,6 +74,11 @@ static inline void *sys_mmap(size_t n)
 	return (void *)syscall6(SYS_mmap, 0, P(n), 3, 0x22, -1, 0);
 }
 static inline long sys_munmap(void *p, size_t n) { return syscall6(SYS_munmap, P(p), P(n), 0, 0, 0, 0); }
+static inline long sys_fork(void) { return syscall6(SYS_fork, 0, 0, 0, 0, 0, 0); }
+static inline long sys_execve(const char *path, char **argv, char **env) { return syscall6(SYS_execve, P(path), P(argv), P(env), 0, 0, 0); }
+static inline long sys_kill(long pid, long signal) { return syscall6(SYS_kill, pid, signal, 0, 0, 0, 0); }
+/* sys_reap collects a process that has ended, if there is one: 1 is WNOHANG. */
+static inline long sys_reap(void) { return syscall6(SYS_wait4, -1, 0, 1, 0, 0, 0); }
 static inline int sys_failed(const void *p) { return (unsigned long)p > -4096UL; }
 
 static inline void sys_exit(int code)

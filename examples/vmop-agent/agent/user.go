@@ -1,0 +1,32 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"os/user"
+	"regexp"
+	"strings"
+)
+
+// Errors of CheckUser.
+var (
+	ErrForbidden   = errors.New("must not be logged in")
+	ErrInvalidUser = errors.New("not a user's name")
+)
+
+// validUser keeps out what programs could take for an option or a path, and
+// characters that mean something somewhere.
+var validUser = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}$`)
+
+// CheckUser tells whether a user may be logged in: the name is one, and it is not
+// one of root's.
+func CheckUser(name string) error {
+	// Many programs would take a number for a user ID.
+	if !validUser.MatchString(name) || strings.Trim(name, "0123456789") == "" {
+		return fmt.Errorf("%.80q: %w", name, ErrInvalidUser)
+	}
+	if u, err := user.Lookup(name); name == "root" || err == nil && u.Uid == "0" {
+		return fmt.Errorf("%s: %w", name, ErrForbidden)
+	}
+	return nil
+}
