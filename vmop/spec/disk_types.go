@@ -23,6 +23,7 @@ type Disk struct {
 	// bootindex is the disk's place in the boot order; the lowest is tried
 	// first. If no disk has one, the order of the list is the boot order.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	Bootindex *int32 `json:"bootindex,omitempty"`
 }

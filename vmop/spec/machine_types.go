@@ -64,6 +64,7 @@ type Machine struct {
 	// maximumCpus is the number of CPUs that the machine can have. Exactly one
 	// of maximumCpus and cpuTopology is given.
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=4096
 	// +optional
 	MaximumCPUs *int32 `json:"maximumCpus,omitempty"`
 	// cpuTopology gives the number of CPUs by sockets, dies, cores and threads.
@@ -72,6 +73,7 @@ type Machine struct {
 	// currentCpus is the number of CPUs that the machine has now. It can be
 	// changed while the machine runs. Without it the machine has one.
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=4096
 	// +optional
 	CurrentCPUs *int32 `json:"currentCpus,omitempty"`
 	// maximumRam is the size of the machine's memory as a quantity of bytes:
