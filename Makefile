@@ -24,9 +24,18 @@ run: ## boot a tiny Linux machine from examples/hello/vm.yaml
 	@$(MAKE) --no-print-directory build
 	@scripts/run-hello
 
+.PHONY: kubeall
+kubeall: ## build the Kubernetes programs that tests run (minutes, once)
+	@$(GO) run ./internal/controlplane/cmd/control-plane --build
+
+.PHONY: control-plane
+control-plane: ## run etcd and kube-apiserver until Ctrl-C
+	$(GO) run ./internal/controlplane/cmd/control-plane
+
 .PHONY: test
 test: ## run every test
 	@scripts/deps test
+	@$(MAKE) --no-print-directory kubeall
 	$(GO) test -p 2 -timeout 30m ./...
 
 .PHONY: lint
@@ -36,6 +45,7 @@ lint: $(TOOLS)/staticcheck ## check the format, vet, staticcheck, generated file
 	$(TOOLS)/staticcheck ./...
 	$(GO) mod tidy -diff
 	cd tools/dev && $(GO) mod tidy -diff
+	cd tools && $(GO) mod tidy -diff
 	@scripts/verify-generated
 
 .PHONY: generate

@@ -1,0 +1,99 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// await asks a URL until it answers well, while the named program runs.
+func (c *ControlPlane) await(ctx context.Context, name, url string) error {
+	c.mu.Lock()
+	p := c.running[name]
+	c.mu.Unlock()
+	client, err := rest.HTTPClientFor(c.config)
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
+
+	// Somebody else may listen at the port that the process could not have, and
+	// never answer.
+	asking, cancel := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer cancel()
+	watch.Go(func() {
+		select {
+		case <-p.done:
+			cancel()
+		case <-asking.Done():
+		}
+	})
+
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		last := ask(asking, client, url)
+		if last == nil {
+			return nil
+		}
+		select {
+		case <-p.done:
+			log := p.tail()
+			if strings.Contains(log, "address already in use") {
+				err = errPortTaken
+			} else {
+				err = p.ended()
+			}
+			return fmt.Errorf("%s ended before it was ready: %w; the end of its log:\n%s", name, err, log)
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not ready (%w): %w; the end of its log:\n%s", name, last, ctx.Err(), p.tail())
+		case <-tick.C:
+		}
+	}
+}
+
+func ask(ctx context.Context, client *http.Client, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<12))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("GET %s: %s: %s", url, resp.Status, strings.TrimSpace(string(body)))
+	}
+	return nil
+}
+
+// freePorts returns n different ports of the loopback interface that are free
+// now.
+func freePorts(n int) ([]int, error) {
+	var ports []int
+	for range n {
+		l, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("free port: %w", err)
+		}
+		defer func() { _ = l.Close() }() // all at the end, so that they differ
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
+}

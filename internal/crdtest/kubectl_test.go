@@ -1,0 +1,151 @@
+package crdtest
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+func kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := cluster.Kubectl(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// columns splits a line of a table at two or more spaces.
+func columns(line string) []string {
+	var out []string
+	for field := range strings.SplitSeq(line, "  ") {
+		if field = strings.TrimSpace(field); field != "" {
+			out = append(out, field)
+		}
+	}
+	return out
+}
+
+func TestKubectlGetShowsTheColumns(t *testing.T) {
+	client := newClient(t)
+	namespace := newNamespace(t, client)
+	newMachine(t, client, namespace, "shown")
+	applyStatus(t, client, namespace, "shown", "vmop-operator", map[string]any{
+		"phase": "Running", "nodeName": "node-1", "ipAddress": "10.244.1.7", "cpus": int64(2), "ram": "1Gi",
+		"restartAwaitingChanges": []any{
+			map[string]any{"operation": "replace", "path": "spec.vm.firmware", "currentValue": "bios", "desiredValue": "uefi"},
+		},
+		"conditions": []any{condition(spec.ConditionVmopAgentConnected, "True", spec.ReasonVmopAgentStarted)},
+	})
+	for _, c := range []struct {
+		args      []string
+		head, row []string
+	}{
+		{
+			args: []string{"get", "vm"},
+			head: []string{"NAME", "PHASE", "NODE", "ADDRESS", "AGE"},
+			row:  []string{"shown", "Running", "node-1", "10.244.1.7"},
+		},
+		{
+			args: []string{"get", "vms", "shown", "-o", "wide"},
+			head: []string{"NAME", "PHASE", "NODE", "ADDRESS", "CPUS", "MEMORY", "NEED RESTART", "AGENT", "AGE"},
+			row:  []string{"shown", "Running", "node-1", "10.244.1.7", "2", "1Gi", "spec.vm.firmware", "True"},
+		},
+	} {
+		out := kubectl(t, append([]string{"-n", namespace}, c.args...)...)
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		if len(lines) != 2 {
+			t.Fatalf("kubectl %v:\n%s", c.args, out)
+		}
+		row := columns(lines[1])
+		if !slices.Equal(columns(lines[0]), c.head) || len(row) != len(c.head) || !slices.Equal(row[:len(row)-1], c.row) {
+			t.Errorf("kubectl %v:\n%s", c.args, out)
+		}
+	}
+	if out := kubectl(t, "-n", namespace, "describe", "vm", "shown"); !strings.Contains(out, "VmopAgentStarted") || !strings.Contains(out, "Maximum Cpus:") {
+		t.Errorf("kubectl describe:\n%s", out)
+	}
+}
+
+// Every field of the specification is explained, with the text of the Go type.
+func TestKubectlExplainsTheFields(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	// The schema is published a moment after the definition is established.
+	err := until(ctx, func() error {
+		out, err := cluster.Kubectl(ctx, "explain", "vm.spec.vm")
+		for _, want := range []string{
+			"KIND:       " + spec.KindVirtualMachine, "VERSION:    " + spec.Version,
+			"currentCpus\t<integer>", "maximumRam\t<Object>", "enum: Stopped, Running",
+		} {
+			if err == nil && !strings.Contains(out, want) {
+				err = fmt.Errorf("%q is not in:\n%s", want, out)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ field, want string }{
+		{"vm", "VirtualMachine declares one virtual machine that runs in QEMU."},
+		{"vm.spec", "guestShutdownStops chooses what a power-off from inside the guest means"},
+		{"vm.spec.vm.disks.cdrom.image", "An empty string is an empty drive."},
+		{"vmpool.spec.retention", "retention is how long a machine stays assigned after its last use"},
+	} {
+		out := strings.Join(strings.Fields(kubectl(t, "explain", c.field)), " ")
+		if !strings.Contains(out, c.want) {
+			t.Errorf("kubectl explain %s: %s", c.field, out)
+		}
+	}
+}
+
+// All examples at once, as somebody would try them.
+func TestKubectlAppliesTheExamples(t *testing.T) {
+	files, err := filepath.Glob(examples)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s: %d files, %v", examples, len(files), err)
+	}
+	for _, file := range files {
+		objects, err := readObjects(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, object := range objects {
+			if namespace := object.GetNamespace(); namespace != "" {
+				makeNamespace(t, namespace)
+			}
+		}
+	}
+	const folder = "../../examples"
+	for range 2 {
+		out := kubectl(t, "apply", "--server-side", "--validate=strict", "-R", "-f", folder)
+		if n := strings.Count(out, "serverside-applied"); n < len(files) || n != strings.Count(out, "\n") {
+			t.Errorf("kubectl apply:\n%s", out)
+		}
+	}
+	if out := kubectl(t, "diff", "--server-side", "-R", "-f", folder); out != "" {
+		t.Errorf("what was applied differs from what is stored:\n%s", out)
+	}
+}
+
+// makeNamespace makes a namespace unless it is there.
+func makeNamespace(t *testing.T, name string) {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	object.SetAPIVersion("v1")
+	object.SetKind("Namespace")
+	object.SetName(name)
+	if _, err := newClient(t).Resource(namespaces).Apply(t.Context(), name, object, metav1.ApplyOptions{FieldManager: "test"}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,141 @@
+package crdtest
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// One mistake in a machine that is right otherwise. The API server refuses it
+// with a message that leads to the mistake, and spec.Validate agrees.
+func TestOneMistakeIsRefused(t *testing.T) {
+	const vm = "{maximumCpus: 2}"
+	for what, c := range map[string]struct {
+		spec  string // YAML
+		name  string // of the machine, if that matters
+		field string // that the API server names as the cause
+		says  string
+	}{
+		"neither CPUs nor topology":   {spec: "{vm: {}}", field: "spec.vm", says: "give exactly one of maximumCpus and cpuTopology"},
+		"both CPUs and topology":      {spec: "{vm: {maximumCpus: 2, cpuTopology: {sockets: 2}}}", field: "spec.vm", says: "give exactly one of maximumCpus and cpuTopology"},
+		"more CPUs than possible":     {spec: "{vm: {maximumCpus: 2, currentCpus: 3}}", field: "spec.vm", says: "currentCpus must not be greater than maximumCpus"},
+		"more CPUs than Go can read":  {spec: "{vm: {maximumCpus: 2147483648}}", field: "spec.vm.maximumCpus", says: "less than or equal to 4096"},
+		"boot order beyond reading":   {spec: "{vm: {maximumCpus: 1, disks: [{cdrom: {image: a}, bootindex: 2147483648}]}}", field: "spec.vm.disks[0].bootindex", says: "less than or equal to 2147483647"},
+		"no CPU now":                  {spec: "{vm: {maximumCpus: 2, currentCpus: 0}}", field: "spec.vm.currentCpus", says: "greater than or equal to 1"},
+		"more memory than possible":   {spec: "{vm: {maximumCpus: 1, maximumRam: 1Gi, currentRam: 2Gi}}", field: "spec.vm", says: "currentRam must not be greater than maximumRam"},
+		"more memory than by default": {spec: "{vm: {maximumCpus: 1, currentRam: 1Gi}}", field: "spec.vm", says: "currentRam must not be greater than maximumRam"},
+		"more bytes than possible":    {spec: "{vm: {maximumCpus: 1, maximumRam: 1000000, currentRam: 1000001}}", field: "spec.vm", says: "currentRam must not be greater than maximumRam"},
+		"memory without a number":     {spec: "{vm: {maximumCpus: 1, maximumRam: much}}", field: "spec.vm.maximumRam", says: "should match"},
+		"network of no kind":          {spec: "{vm: {maximumCpus: 1, networks: [{}]}}", field: "spec.vm.networks[0]", says: "give exactly one of tap and user"},
+		"network of two kinds":        {spec: "{vm: {maximumCpus: 1, networks: [{user: {}}, {tap: {}, user: {}}]}}", field: "spec.vm.networks[1]", says: "give exactly one of tap and user"},
+		"letter in the MAC address":   {spec: "{vm: {maximumCpus: 1, networks: [{tap: {mac: '52:54:00:00:00:0g'}}]}}", field: "spec.vm.networks[0].tap.mac", says: "should match"},
+		"port without a guest":        {spec: "{vm: {maximumCpus: 1, networks: [{user: {hostForwards: [{hostPort: 22}]}}]}}", field: "spec.vm.networks[0].user.hostForwards[0].guestPort", says: "Required value"},
+		"port out of range":           {spec: "{vm: {maximumCpus: 1, networks: [{user: {hostForwards: [{hostPort: 65536, guestPort: 1}]}}]}}", field: "spec.vm.networks[0].user.hostForwards[0].hostPort", says: "less than or equal to 65535"},
+		"disk of no kind":             {spec: "{vm: {maximumCpus: 1, disks: [{bootindex: 1}]}}", field: "spec.vm.disks[0]", says: "give exactly one of volumeClaimTemplate, persistentVolumeClaim and cdrom"},
+		"disk of two kinds":           {spec: "{vm: {maximumCpus: 1, disks: [{cdrom: {image: a}}, {cdrom: {image: a}, persistentVolumeClaim: {claimName: b}}]}}", field: "spec.vm.disks[1]", says: "give exactly one of volumeClaimTemplate, persistentVolumeClaim and cdrom"},
+		"drive without an image":      {spec: "{vm: {maximumCpus: 1, disks: [{cdrom: {}}]}}", field: "spec.vm.disks[0].cdrom.image", says: "Required value"},
+		"unknown volume mode":         {spec: "{vm: {maximumCpus: 1, disks: [{volumeClaimTemplate: {spec: {volumeMode: Tape}}}]}}", field: "spec.vm.disks[0].volumeClaimTemplate.spec.volumeMode", says: `supported values: "Block", "Filesystem"`},
+		"boot order below zero":       {spec: "{vm: {maximumCpus: 1, disks: [{cdrom: {image: a}, bootindex: -1}]}}", field: "spec.vm.disks[0].bootindex", says: "greater than or equal to 0"},
+		"unknown state":               {spec: "{vm: {maximumCpus: 1, state: Paused}}", field: "spec.vm.state", says: `supported values: "Stopped", "Running"`},
+		"unknown firmware":            {spec: "{vm: {maximumCpus: 1, firmware: coreboot}}", field: "spec.vm.firmware", says: `"uefi"`},
+		"malformed UUID":              {spec: "{vm: {maximumCpus: 1, machineUuid: '1234'}}", field: "spec.vm.machineUuid", says: "should match"},
+		"option in the machine type":  {spec: "{vm: {maximumCpus: 1, machineType: 'pc,accel=tcg'}}", field: "spec.vm.machineType", says: "should match"},
+		"negative time":               {spec: "{vm: {maximumCpus: 1, powerdownTimeout: -1}}", field: "spec.vm.powerdownTimeout", says: "greater than or equal to 0"},
+		"kernel without a file":       {spec: "{vm: {maximumCpus: 1, kernelBoot: {args: quiet}}}", field: "spec.vm.kernelBoot.kernel", says: "Required value"},
+		"too many screens":            {spec: "{vm: {maximumCpus: 1, display: {outputs: 17}}}", field: "spec.vm.display.outputs", says: "less than or equal to 16"},
+		"text for a number":           {spec: "{vm: {maximumCpus: two}}", field: "spec.vm.maximumCpus", says: `must be of type integer`},
+		"no machine":                  {spec: "{}", field: "spec.vm", says: "Required value"},
+		"image of only a pull policy": {spec: "{image: {pullPolicy: Always}, vm: " + vm + "}", field: "spec.image", says: "give either source, or repository and path"},
+		"image given twice":           {spec: "{image: {source: a, repository: b, path: c}, vm: " + vm + "}", field: "spec.image", says: "give either source, or repository and path"},
+		"unknown pull policy":         {spec: "{image: {source: a, pullPolicy: Sometimes}, vm: " + vm + "}", field: "spec.image.pullPolicy", says: `"IfNotPresent"`},
+		"permission of two":           {spec: "{permissions: [{user: a, role: b, may: [start]}], vm: " + vm + "}", field: "spec.permissions[0]", says: "give exactly one of user and role"},
+		"permission of nobody":        {spec: "{permissions: [{may: [start]}], vm: " + vm + "}", field: "spec.permissions[0]", says: "give exactly one of user and role"},
+		"unknown permission":          {spec: "{permissions: [{user: a, may: [fly]}], vm: " + vm + "}", field: "spec.permissions[0].may[0]", says: `"takeConsole"`},
+		"name with a dot":             {name: "a.b", spec: "{vm: " + vm + "}", says: "metadata.name must be a DNS label"},
+		"name with a digit first":     {name: "9lives", spec: "{vm: " + vm + "}", says: "metadata.name must be a DNS label"},
+		"name too long":               {name: strings.Repeat("a", 64), spec: "{vm: " + vm + "}", says: "metadata.name must be a DNS label of at most 63 characters"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			name := c.name
+			if name == "" {
+				name = "mistaken"
+			}
+			refuse(t, spec.KindVirtualMachine, name, c.spec, c.field, c.says)
+		})
+	}
+}
+
+func TestOneMistakeInAPoolIsRefused(t *testing.T) {
+	for what, c := range map[string]struct{ spec, field, says string }{
+		"no permissions":       {spec: "{}", field: "spec.permissions", says: "Required value"},
+		"permission of two":    {spec: "{permissions: [{user: a, role: b}]}", field: "spec.permissions[0]", says: "give exactly one of user and role"},
+		"permission of nobody": {spec: "{permissions: [{}]}", field: "spec.permissions[0]", says: "give exactly one of user and role"},
+		"unknown permission":   {spec: "{permissions: [{user: a, may: [takeConsole]}]}", field: "spec.permissions[0].may[0]", says: `"accessConsole"`},
+		"retention in words":   {spec: "{permissions: [], retention: an hour}", field: "spec.retention", says: "should match"},
+		"retention of nothing": {spec: "{permissions: [], retention: P}", field: "spec.retention", says: "a duration needs a number behind its last letter"},
+		"retention cut short":  {spec: "{permissions: [], retention: P1DT}", field: "spec.retention", says: "a duration needs a number behind its last letter"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			refuse(t, spec.KindVMPool, "mistaken", c.spec, c.field, c.says)
+		})
+	}
+}
+
+// refuse expects the refusal of an object, by the API server and by the library.
+func refuse(t *testing.T, kind, name, specYAML, field, says string) {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	object.SetAPIVersion(spec.GroupVersion().String())
+	object.SetKind(kind)
+	object.SetName(name)
+	object.SetNamespace("default")
+	var content map[string]any
+	if err := yaml.Unmarshal([]byte(specYAML), &content); err != nil {
+		t.Fatal(err)
+	}
+	object.Object["spec"] = content
+
+	data, err := object.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := spec.Load("mistaken.json", data, spec.Options{Validate: true}); err == nil {
+		t.Error("spec.Load finds nothing wrong")
+	}
+
+	_, err = newClient(t).Resource(resources[kind]).Namespace("default").Create(t.Context(), object, strict)
+	if !apierrors.IsInvalid(err) {
+		t.Fatalf("the API server says %v", err)
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		t.Fatal(err)
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if strings.Contains(cause.Message, says) && (field == "" || cause.Field == field) {
+			return
+		}
+	}
+	t.Errorf("no cause names %q and says %q: %v", field, says, err)
+}
+
+func TestUnknownFieldsAreRefusedWhenAsked(t *testing.T) {
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": spec.GroupVersion().String(), "kind": spec.KindVirtualMachine,
+		"metadata": map[string]any{"name": "mistyped", "namespace": "default"},
+		"spec": map[string]any{
+			"vm":        map[string]any{"maximumCpus": int64(1), "maximumCPUs": int64(1)},
+			"cloudInit": map[string]any{"userData": map[string]any{"anything": "goes"}},
+		},
+	}}
+	_, err := newClient(t).Resource(machines).Namespace("default").Create(t.Context(), object, strict)
+	if !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), `unknown field "spec.vm.maximumCPUs"`) || strings.Contains(err.Error(), "anything") {
+		t.Errorf("got %v", err)
+	}
+}
