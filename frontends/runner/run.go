@@ -69,11 +69,15 @@ func Main(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stdout, "vmop-runner", version())
 		return runner.ExitOK
 	}
+	// What an earlier machine left is not this one's cause.
+	if err := writeTermination(s.terminationLog, nil); err != nil {
+		fmt.Fprintf(stderr, "vmop-runner: %v\n", err)
+	}
 	outcome, err := run(s, stdout)
 	if err != nil {
 		fmt.Fprintf(stderr, "vmop-runner: %v\n", err)
 	}
-	if err := writeTermination(s.terminationLog, outcome); err != nil {
+	if err := writeTermination(s.terminationLog, outcome.TerminationMessage()); err != nil {
 		fmt.Fprintf(stderr, "vmop-runner: %v\n", err)
 	}
 	return outcome.ExitCode()
@@ -123,21 +127,18 @@ func run(s settings, out io.Writer) (runner.Outcome, error) {
 	if err != nil {
 		return failed(fmt.Errorf("read the configuration: %w", err))
 	}
-	c, warnings, err := runnerconfig.Parse(data)
+	c, warnings, err := runner.ReadConfig(data)
 	if err != nil {
 		return failed(fmt.Errorf("%s: %w", s.config, err))
 	}
 	for _, w := range warnings {
 		warn(log, s.config+": "+w)
 	}
-	runnerconfig.Default(&c)
 	o.Config = c
 	if o.Directories, err = directories(&c); err != nil {
 		return failed(err)
 	}
-	if o.DisplaySecretDir, err = secretDir(s.config); err != nil {
-		return failed(err)
-	}
+	o.DisplaySecretDir = secretDir(s.config)
 	if o.Template, err = runner.LoadTemplate(&c, templateDir, o.Directories.Data); err != nil {
 		return failed(err)
 	}
@@ -160,6 +161,7 @@ func run(s settings, out io.Writer) (runner.Outcome, error) {
 	}
 	defer reapOrphans()()
 	defer stopOnSignals(e)()
+	defer followConfig(s.config, data, e)()
 	return e.Run(ctx)
 }
 
@@ -182,13 +184,48 @@ func (l *lean) State(s runner.State) {
 func (l *lean) Message(runner.Message) {}
 
 // secretDir is the directory of the display secret's files: that of the
-// configuration file.
-func secretDir(config string) (string, error) {
+// configuration file, also where this is a link into a volume. The directory that
+// such a link leads to is replaced with each change.
+func secretDir(config string) string {
+	dir := filepath.Dir(config)
 	real, err := filepath.EvalSymlinks(config)
 	if err != nil {
-		return "", fmt.Errorf("find the display secret: %w", err)
+		return dir
 	}
-	return filepath.Dir(real), nil
+	if _, err := os.Lstat(filepath.Join(dir, "..data")); err == nil {
+		return dir
+	}
+	return filepath.Dir(real)
+}
+
+// followConfig hands what becomes of the configuration's files to the engine,
+// until the returned function is called.
+func followConfig(path string, content []byte, e *runner.Engine) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	f := &runner.ConfigFollower{
+		Path: path, Content: content,
+		Config: func(c runnerconfig.Config, warnings []string) {
+			for _, w := range warnings {
+				e.Note(runner.LevelWarning, path+": "+w)
+			}
+			// The engine reports what it refuses.
+			_ = e.Reconfigure(c)
+			debug.FreeOSMemory()
+		},
+		Refused: e.RefuseConfig,
+		Changed: e.RereadDisplaySecret,
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := f.Follow(ctx); err != nil {
+			e.Note(runner.LevelWarning, fmt.Sprintf("changes of the configuration will not be noticed: %v", err))
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
 }
 
 func directories(c *runnerconfig.Config) (runner.Directories, error) {
@@ -203,19 +240,31 @@ func directories(c *runnerconfig.Config) (runner.Directories, error) {
 	return runner.DefaultDirectories(c, s), nil
 }
 
-// stopOnSignals passes TERM and INT on to the engine until the returned function
-// is called.
+// sameRequest is the time in which two signals are one request to stop:
+// timeout(1), for one, sends its signal to the process and then to its group.
+const sameRequest = 300 * time.Millisecond
+
+// stopOnSignals passes TERM, INT and HUP on to the engine until the returned
+// function is called. A log that nobody reads any more is no reason to stop.
 func stopOnSignals(e *runner.Engine) (stop func()) {
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	// Caught rather than ignored: children would inherit that.
+	pipes := make(chan os.Signal, 1)
+	signal.Notify(pipes, syscall.SIGPIPE)
 	done := make(chan struct{})
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
+		var last time.Time
 		for {
 			select {
 			case <-signals:
-				e.Stop()
+				if time.Since(last) > sameRequest {
+					e.Stop()
+				}
+				last = time.Now()
+			case <-pipes:
 			case <-done:
 				return
 			}
@@ -228,14 +277,14 @@ func stopOnSignals(e *runner.Engine) (stop func()) {
 	}
 }
 
-func writeTermination(path string, o runner.Outcome) error {
+func writeTermination(path string, message []byte) error {
 	if path == "" {
 		path = terminationLog
 		if _, err := os.Stat(path); err != nil {
 			return nil
 		}
 	}
-	if err := os.WriteFile(path, o.TerminationMessage(), 0o600); err != nil {
+	if err := os.WriteFile(path, message, 0o600); err != nil {
 		return fmt.Errorf("write the termination message: %w", err)
 	}
 	return nil

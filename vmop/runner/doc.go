@@ -26,5 +26,10 @@
 //     second Stop shortens that.
 //  5. When Run returns, no process, socket or runtime directory is left.
 //
+// A running machine follows its configuration: [Engine.Reconfigure] gives it
+// another, and a [ConfigFollower] does so when files change. Package live decides
+// what is missing; the engine executes it over QMP and reports in the conditions
+// of its [State] what could not be reached, and why.
+//
 // Everything that happens is told to a [Reporter]. The engine does not poll.
 package runner

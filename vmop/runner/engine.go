@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -58,6 +59,13 @@ type Engine struct {
 	asked    bool // the machine was told to end by this engine
 	shutdown *qmp.ShutdownEvent
 	panicked bool
+	// wished is what the machine shall be now.
+	wished wish
+	// ticketing says that the display was started with a password.
+	ticketing bool
+
+	poke    chan struct{} // wakes the follower
+	timeout broadcast     // tells that the power-down timeout was changed
 }
 
 // The stages of stopping, as indexes into Engine.stops.
@@ -74,6 +82,9 @@ type machine struct {
 	helpers     []*child
 	client      *qmp.Client // nil until connected
 	agentSocket string
+	agentAsked  bool // to shut the guest down
+	events      *qmp.Subscription
+	follower    *follower
 }
 
 // monitorFD is the first descriptor that a child inherits beside the standard
@@ -82,11 +93,8 @@ const monitorFD = 3
 
 // New checks the options and makes an engine. It starts nothing.
 func New(o Options) (*Engine, error) {
-	if err := runnerconfig.Validate(&o.Config); err != nil {
-		return nil, fmt.Errorf("runner configuration of %q: %w", o.Config.Runner.VM.Name, err)
-	}
-	if o.Config.Runner.VM.PowerdownTimeout == nil {
-		return nil, errors.New("runner configuration: vm.powerdownTimeout is not set: apply runnerconfig.Default first")
+	if err := check(&o.Config); err != nil {
+		return nil, err
 	}
 	if o.Directories.Data == "" || o.Directories.Runtime == "" {
 		return nil, errors.New("runner: a data and a runtime directory are needed")
@@ -108,7 +116,7 @@ func New(o Options) (*Engine, error) {
 		DataDir: o.Directories.Data, RuntimeDir: o.Directories.Runtime,
 		PowerdownTimeout: *r.VM.PowerdownTimeout,
 		Sockets:          map[string]string{},
-	}}
+	}, wished: wish{config: o.Config, secret: true}, poke: make(chan struct{}, 1)}
 	for i := range stopCount {
 		e.stops[i], e.stop[i] = context.WithCancel(context.Background())
 	}
@@ -139,6 +147,7 @@ func (s State) clone() State {
 		sockets[k] = v
 	}
 	s.Sockets = sockets
+	s.Conditions = slices.Clone(s.Conditions)
 	return s
 }
 
@@ -183,19 +192,28 @@ func (e *Engine) Run(ctx context.Context) (Outcome, error) {
 		e.stop[stopAsk]()
 		e.stop[stopQuit]()
 	})()
-	e.enter(PhaseInitializing, "preparing the machine")
 	outcome, err := e.run()
-	if cerr := e.cleanUp(); cerr != nil {
-		e.message(LevelWarning, "clean up: %v", cerr)
-	}
 	if err != nil {
 		outcome.Message = err.Error()
+	}
+	if errors.Is(err, ErrRunning) {
+		// The state is another engine's to tell.
+		e.message(LevelError, "%v", err)
+		return outcome, errors.Join(err, e.unlock())
+	}
+	if cerr := e.cleanUp(); cerr != nil {
+		e.message(LevelWarning, "clean up: %v", cerr)
 	}
 	e.update(func(s *State) {
 		s.Phase, s.Message, s.Outcome = PhaseStopped, outcome.Message, &outcome
 		s.QEMUPID, s.RunnerPID, s.CPUs, s.RAM, s.Started = 0, 0, 0, 0, nil
 		s.Sockets = map[string]string{}
+		s.Conditions, s.ConsoleClient, s.Paused = nil, "", false
 	})
+	// The last state is told before somebody else can have the machine.
+	if cerr := e.unlock(); cerr != nil {
+		e.message(LevelWarning, "unlock: %v", cerr)
+	}
 	return outcome, err
 }
 
@@ -215,6 +233,7 @@ func (e *Engine) run() (Outcome, error) {
 	if err := e.lockAll(start); err != nil {
 		return startFailed(err)
 	}
+	e.enter(PhaseInitializing, "preparing the machine")
 	if err := cleanRuntimeDir(dirs.Runtime); err != nil {
 		return startFailed(err)
 	}
@@ -269,6 +288,7 @@ func (e *Engine) startAll(ctx context.Context, cmd qemucmd.Command, con *console
 		return m, m.explain(ctx, err)
 	}
 	m.client = client
+	m.events = client.Subscribe(64)
 	e.update(func(s *State) { s.QEMUVersion = client.Greeting().Version.String() })
 	for _, s := range cmd.Sockets {
 		switch s.Purpose {
@@ -286,11 +306,11 @@ func (e *Engine) startAll(ctx context.Context, cmd qemucmd.Command, con *console
 			e.publish(s)
 		}
 	}
-	if err := e.apply(ctx, client); err != nil {
+	if m.follower, err = e.newFollower(ctx, client); err != nil {
 		return m, m.explain(ctx, err)
 	}
-	if err := do(ctx, client, qmp.Cont{}); err != nil {
-		return m, m.explain(ctx, fmt.Errorf("let the guest go: %w", err))
+	if err := m.follower.begin(ctx); err != nil {
+		return m, m.explain(ctx, err)
 	}
 	now := time.Now()
 	e.update(func(s *State) {
@@ -429,11 +449,16 @@ func endHelpers(helpers []*child) error {
 // supervise follows a running machine to its end.
 func (e *Engine) supervise(m *machine) (Outcome, error) {
 	var watching sync.WaitGroup
-	events := m.client.Subscribe(64)
-	watching.Add(1)
+	watching.Add(2)
 	go func() {
 		defer watching.Done()
-		e.watch(events)
+		e.watch(m.events)
+	}()
+	running, terminate := context.WithCancel(context.Background())
+	defer terminate()
+	go func() {
+		defer watching.Done()
+		m.follower.follow(running)
 	}()
 	helperEnded := make(chan *child, len(m.helpers))
 	for _, h := range m.helpers {
@@ -456,6 +481,7 @@ func (e *Engine) supervise(m *machine) (Outcome, error) {
 		}
 		cancel()
 	}
+	terminate()
 	var forced bool
 	var stuck error
 	if !m.qemu.ended() {
@@ -484,38 +510,6 @@ func (e *Engine) supervise(m *machine) (Outcome, error) {
 	return e.judge(m, forced, failed)
 }
 
-// watch follows QEMU's events until the connection ends.
-func (e *Engine) watch(s *qmp.Subscription) {
-	for ev := range s.All(context.Background()) {
-		switch ev.Name {
-		case "SHUTDOWN":
-			data, err := qmp.DecodeEvent[qmp.ShutdownEvent](ev)
-			if err != nil {
-				e.message(LevelWarning, "%v", err)
-				continue
-			}
-			e.mu.Lock()
-			e.shutdown = &data
-			e.mu.Unlock()
-		case "GUEST_PANICKED":
-			e.mu.Lock()
-			e.panicked = true
-			e.mu.Unlock()
-			e.message(LevelError, "the guest panicked: %s", ev.Data)
-		case "RESET":
-			if data, err := qmp.DecodeEvent[qmp.ResetEvent](ev); err == nil {
-				e.message(LevelInfo, "the machine was reset (%s)", data.Reason)
-			}
-		case "BALLOON_CHANGE":
-			if data, err := qmp.DecodeEvent[qmp.BalloonChangeEvent](ev); err == nil {
-				e.update(func(st *State) { st.RAM = data.Actual })
-			}
-		case "BLOCK_IO_ERROR":
-			e.message(LevelError, "disk error: %s", ev.Data)
-		}
-	}
-}
-
 // judge says how the machine ended.
 func (e *Engine) judge(m *machine, forced bool, failed *child) (Outcome, error) {
 	e.mu.Lock()
@@ -538,13 +532,12 @@ func (e *Engine) judge(m *machine, forced bool, failed *child) (Outcome, error) 
 	return o, nil
 }
 
-// cleanUp removes the runtime directory and gives the locks back.
+// cleanUp removes the runtime directory, if it is this engine's.
 func (e *Engine) cleanUp() error {
 	if len(e.locks) < 2 {
-		// The runtime directory is not ours.
-		return e.unlock()
+		return nil
 	}
-	return errors.Join(removeRuntimeDir(e.o.Directories.Runtime), e.unlock())
+	return removeRuntimeDir(e.o.Directories.Runtime)
 }
 
 func writePID(dir, name string, pid int) error {

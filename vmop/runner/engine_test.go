@@ -2,6 +2,7 @@ package runner
 
 import (
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -78,12 +79,14 @@ func TestGuestAgentIsAskedFirst(t *testing.T) {
 	d := testDirs(t)
 	r := start(t, testConfig(t, tinyguest.WordGuestAgent, tinyguest.WordIgnorePowerButton), d)
 	r.console(t)
+	// The guest's agent may open its port a moment after the guest is ready: it
+	// is asked later then.
 	r.Stop()
 	if o, err := r.wait(t); err != nil || o.Cause != CauseRequested {
-		t.Errorf("outcome %+v, %v", o, err)
+		t.Errorf("outcome %+v, %v; messages %q", o, err, r.log.messages)
 	}
 	if !r.log.said("guest agent was asked") {
-		t.Error("the guest agent was not asked")
+		t.Errorf("the guest agent was not asked; messages %q", r.log.messages)
 	}
 	nothingLeft(t, d)
 }
@@ -241,6 +244,9 @@ func TestSecondRunner(t *testing.T) {
 	if !errors.Is(err, ErrRunning) || o.Cause != CauseStartFailure {
 		t.Errorf("outcome %+v, %v", o, err)
 	}
+	if states := second.log.phases(); len(states) > 0 {
+		t.Errorf("the second runner told the states %v of the machine of the first", states)
+	}
 	if now := first.read(t); now.Phase != PhaseBooting || now.QEMUPID != s.QEMUPID {
 		t.Errorf("the first runner's state became %+v", now)
 	}
@@ -287,12 +293,31 @@ func TestKilledRunner(t *testing.T) {
 				}
 			}
 			p.untilState(t, m.at)
+			written := ""
+			if m.name == "guest running" || m.name == "shutting down" {
+				// What the guest was told is on its disk stays there.
+				conn, err := net.Dial("unix", filepath.Join(d.Runtime, ConsoleSocket))
+				if err != nil {
+					t.Fatal(err)
+				}
+				console := tinyguest.NewConsole(conn)
+				if err := console.WaitReady(withPatience(t)); err != nil {
+					t.Fatal(err)
+				}
+				written = "while " + m.name
+				command(t, console, "write vda 4096 "+written)
+				if err := console.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
 			if err := p.cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
 			<-p.done
 			if content, err := os.ReadFile(disk); err != nil || !strings.HasPrefix(string(content), "precious data") || len(content) != 4<<20 {
 				t.Fatalf("the disk after the kill: %d bytes, %v", len(content), err)
+			} else if got := string(content[4096 : 4096+len(written)]); got != written {
+				t.Errorf("the guest wrote %q, the disk has %q", written, got)
 			}
 		})
 	}

@@ -114,7 +114,7 @@ func TestFormatIsRemembered(t *testing.T) {
 	}
 	image := filepath.Join(t.TempDir(), "disk.img")
 	drives := []runnerconfig.Drive{{Type: "raw", File: image, Size: 1 << 20}}
-	formats := map[string]qemucmd.DiskFormat{}
+	formats := map[string]diskRecord{}
 	if _, err := e.prepareDrives(drives, formats); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestFormatIsRemembered(t *testing.T) {
 	if err != nil || facts[0].Format != qemucmd.DiskFormatRaw {
 		t.Errorf("%+v, %v", facts, err)
 	}
-	if _, err := e.prepareDrives(drives, map[string]qemucmd.DiskFormat{}); err == nil {
+	if _, err := e.prepareDrives(drives, map[string]diskRecord{}); err == nil {
 		t.Error("a qcow2 image with a broken header was accepted at first sight")
 	}
 }

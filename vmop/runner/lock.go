@@ -109,9 +109,13 @@ func (h Holder) IsQEMU() bool {
 	return strings.HasPrefix(h.Executable, "qemu-system-") || h.Executable == "qemu-kvm"
 }
 
-// endProcess ends a process that is not a child: TERM, on which QEMU flushes its
-// disks, and KILL after the grace.
-func endProcess(ctx context.Context, pid int, grace time.Duration) error {
+// endHolder ends a process, not a child, that holds the lock of a directory:
+// TERM, on which QEMU flushes its disks, and KILL after the grace.
+func endHolder(ctx context.Context, pid int, dir string, grace time.Duration) error {
+	lock, err := os.Stat(filepath.Join(dir, lockName))
+	if err != nil {
+		return fmt.Errorf("process %d: %w", pid, err)
+	}
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) {
 		return nil
@@ -120,6 +124,10 @@ func endProcess(ctx context.Context, pid int, grace time.Duration) error {
 		return fmt.Errorf("process %d: %w", pid, err)
 	}
 	defer unix.Close(fd)
+	// From here on the number cannot become another process's; it may have.
+	if !holds(pid, lock) {
+		return nil
+	}
 	for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
 		if err := unix.PidfdSendSignal(fd, sig, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 			return fmt.Errorf("signal process %d: %w", pid, err)

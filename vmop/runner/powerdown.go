@@ -35,12 +35,14 @@ const pressInterval = 5 * time.Second
 // the guest. ask ends the asking early; hurry also ends the waiting for quit.
 func (e *Engine) powerDown(ask, hurry context.Context, m *machine) (forced bool, err error) {
 	begin := time.Now()
-	s := powerDownSchedule(time.Duration(*e.o.Config.Runner.VM.PowerdownTimeout) * time.Second)
+	// The timeout may be changed meanwhile.
+	now := func() schedule { return powerDownSchedule(e.powerdownTimeout()) }
 
-	if ask.Err() == nil && s.Quit > 0 {
-		guest, cancel := context.WithDeadline(ask, begin.Add(s.Quit))
+	if ask.Err() == nil && now().Quit > 0 {
+		guest, cancel := e.until(ask, func() time.Time { return begin.Add(now().Quit) })
 		defer cancel()
-		if e.askAgent(guest, m, begin.Add(s.Agent)) || e.askACPI(guest, m) {
+		e.wakeGuest(guest, m)
+		if e.askAgent(guest, m, func() time.Time { return begin.Add(now().Agent) }) || e.askACPI(guest, m) {
 			return false, nil
 		}
 	}
@@ -48,7 +50,7 @@ func (e *Engine) powerDown(ask, hurry context.Context, m *machine) (forced bool,
 		return false, nil
 	}
 	e.terminating("the guest did not shut down: telling QEMU to quit")
-	quitAt := max(time.Until(begin.Add(s.Kill)), min(quitGrace, time.Second))
+	quitAt := max(time.Until(begin.Add(now().Kill)), min(quitGrace, time.Second))
 	if ask.Err() != nil {
 		quitAt = quitGrace // cut short: what is left of the timeout does not matter
 	}
@@ -71,30 +73,58 @@ func (e *Engine) powerDown(ask, hurry context.Context, m *machine) (forced bool,
 	return true, m.qemu.wait(gone)
 }
 
+// wakeGuest lets a paused guest go on: it could not shut down otherwise.
+func (e *Engine) wakeGuest(ctx context.Context, m *machine) {
+	if m.client == nil {
+		return
+	}
+	status, err := answer(ctx, m.client, qmp.QueryStatus{})
+	if err != nil || status.Status != qmp.RunStatePaused {
+		return
+	}
+	e.message(LevelInfo, "the guest is paused: it is resumed to shut down")
+	if err := do(ctx, m.client, qmp.Cont{}); err != nil {
+		e.message(LevelWarning, "resume the guest: %v", err)
+	}
+}
+
 // askAgent asks the guest agent and waits for the end of the machine. It reports
 // false if there is no agent or the guest is still there at the time given.
-func (e *Engine) askAgent(ctx context.Context, m *machine, until time.Time) bool {
+func (e *Engine) askAgent(ctx context.Context, m *machine, until func() time.Time) bool {
 	if m.client == nil || m.agentSocket == "" {
 		return false
 	}
-	ctx, cancel := context.WithDeadline(ctx, until)
+	ctx, cancel := e.until(ctx, until)
 	defer cancel()
+	if !e.tellAgent(ctx, m) {
+		return m.qemu.ended()
+	}
+	return m.qemu.wait(ctx) == nil
+}
+
+// tellAgent asks the guest agent once and says whether it was there.
+func (e *Engine) tellAgent(ctx context.Context, m *machine) bool {
 	if err := agentShutdown(ctx, m.client, m.agentSocket); err != nil {
 		if !errors.Is(err, errNoAgent) && !m.qemu.ended() {
 			e.message(LevelWarning, "cannot shut the guest down by its agent: %v", err)
 		}
-		return m.qemu.ended()
+		return false
 	}
+	m.agentAsked = true
 	e.terminating("the guest agent was asked to shut down")
-	return m.qemu.wait(ctx) == nil
+	return true
 }
 
-// askACPI presses the power button until the machine ends or ctx does.
+// askACPI presses the power button until the machine ends or ctx does. An agent
+// that was not there before, because the guest still booted, is asked as well.
 func (e *Engine) askACPI(ctx context.Context, m *machine) bool {
 	if m.client == nil {
 		return false
 	}
 	for interval := pressInterval; ; interval *= 2 {
+		if m.agentSocket != "" && !m.agentAsked {
+			e.tellAgent(ctx, m)
+		}
 		if _, err := qmp.Do(ctx, m.client, qmp.SystemPowerdown{}); err != nil {
 			if m.qemu.ended() {
 				return true

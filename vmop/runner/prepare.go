@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/vmop/sdk/vmop/cloudinit"
@@ -35,8 +37,12 @@ func (e *Engine) lock(ctx context.Context, dir string) (*os.File, error) {
 		if !errors.Is(err, errLocked) {
 			return f, err
 		}
-		if err := e.endOrphan(ctx, dir); err != nil {
+		ended, err := e.endOrphan(ctx, dir)
+		if err != nil {
 			return nil, err
+		}
+		if ended {
+			deadline = deadlineIn(orphanGrace)
 		}
 		if time.Now().After(deadline) {
 			return nil, fmt.Errorf("%s: %w, by a process that this user cannot see", dir, ErrRunning)
@@ -81,7 +87,14 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 	if facts.DisplayPassword, err = hasDisplayPassword(e.o.DisplaySecretDir); err != nil {
 		return none, err
 	}
-	if facts.Drives, err = e.prepareDrives(c.Runner.VM.Drives, rec.DiskFormats); err != nil {
+	e.mu.Lock()
+	e.ticketing = facts.DisplayPassword
+	e.mu.Unlock()
+	// Nothing is made for a machine that cannot start.
+	if err := checkGiven(&c.Runner.VM); err != nil {
+		return none, err
+	}
+	if facts.Drives, err = e.prepareDrives(c.Runner.VM.Drives, rec.Disks); err != nil {
 		return none, err
 	}
 	// Formats are kept before anything may write to the images.
@@ -134,15 +147,40 @@ func (e *Engine) build(m qemucmd.Machine) (qemucmd.Command, error) {
 	return qemucmd.Build(m, e.o.Host)
 }
 
+// checkGiven looks for the files that only somebody else can provide.
+func checkGiven(vm *runnerconfig.VM) error {
+	var errs []error
+	check := func(path, what string) {
+		if path == "" || strings.Contains(path, "://") {
+			return
+		}
+		if _, err := os.Stat(path); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", what, err))
+		}
+	}
+	for i, d := range vm.Drives {
+		if d.Type == runnerconfig.DriveCD {
+			check(d.File, fmt.Sprintf("vm.drives[%d]: cd", i))
+		} else if d.Size == 0 {
+			check(d.Where(), fmt.Sprintf("vm.drives[%d]: disk", i))
+		}
+	}
+	if k := vm.KernelBoot; k != nil {
+		check(k.Kernel, "kernel")
+		check(k.Initrd, "initrd")
+	}
+	return errors.Join(errs...)
+}
+
 // prepareDrives makes missing images and finds out what is behind each drive.
-func (e *Engine) prepareDrives(drives []runnerconfig.Drive, formats map[string]qemucmd.DiskFormat) ([]runnerconfig.DriveFacts, error) {
+func (e *Engine) prepareDrives(drives []runnerconfig.Drive, known map[string]diskRecord) ([]runnerconfig.DriveFacts, error) {
 	out := make([]runnerconfig.DriveFacts, len(drives))
 	var errs []error
 	for i, d := range drives {
 		if d.Type == runnerconfig.DriveCD {
-			continue // a missing image is QEMU's to report: it may be a URL
+			continue // a URL is QEMU's to open
 		}
-		facts, err := e.prepareDisk(d, formats)
+		facts, err := e.prepareDisk(d, known)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("vm.drives[%d]: %w", i, err))
 		}
@@ -151,7 +189,7 @@ func (e *Engine) prepareDrives(drives []runnerconfig.Drive, formats map[string]q
 	return out, errors.Join(errs...)
 }
 
-func (e *Engine) prepareDisk(d runnerconfig.Drive, formats map[string]qemucmd.DiskFormat) (runnerconfig.DriveFacts, error) {
+func (e *Engine) prepareDisk(d runnerconfig.Drive, known map[string]diskRecord) (runnerconfig.DriveFacts, error) {
 	var facts runnerconfig.DriveFacts
 	path := d.Where()
 	if d.File != "" && d.Size > 0 {
@@ -160,7 +198,7 @@ func (e *Engine) prepareDisk(d runnerconfig.Drive, formats map[string]qemucmd.Di
 			return facts, err
 		}
 		if created {
-			formats[path] = qemucmd.DiskFormatRaw
+			delete(known, path)
 			e.message(LevelInfo, "created the disk image %s of %s", path, d.Size)
 		}
 	}
@@ -182,17 +220,38 @@ func (e *Engine) prepareDisk(d runnerconfig.Drive, formats map[string]qemucmd.Di
 	if d.Device != "" {
 		return facts, fmt.Errorf("%s is a file, but is configured as a device", path)
 	}
-	facts.Format = formats[path]
-	if facts.Format == "" {
-		if facts.Format, err = probeFormat(path, info.Size()); err != nil {
-			return facts, fmt.Errorf("disk image %s: %w", path, err)
-		}
-		formats[path] = facts.Format
+	if facts.Format, err = decideFormat(path, info, known); err != nil {
+		return facts, fmt.Errorf("disk image %s: %w", path, err)
 	}
 	if facts.Format == qemucmd.DiskFormatRaw && d.Size > 0 && info.Size() < int64(d.Size) {
 		e.message(LevelWarning, "the disk image %s has %s, less than the %s asked for: it is left as it is; grow it with qemu-img resize", path, runnerconfig.Bytes(info.Size()), d.Size)
 	}
 	return facts, nil
+}
+
+// decideFormat says whether an image is raw or qcow2, and records it. What was
+// decided once holds for the same file, whose content is the guest's since then.
+// Another file at the same path that looks like another format is an error:
+// somebody converted the image, or put back a copy that a guest wrote into, and
+// only they can know.
+func decideFormat(path string, info os.FileInfo, known map[string]diskRecord) (qemucmd.DiskFormat, error) {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "", errors.New("its inode is not known")
+	}
+	before, recorded := known[path]
+	if recorded && before.Inode == stat.Ino {
+		return before.Format, nil
+	}
+	format, err := probeFormat(path, info.Size())
+	if err != nil {
+		return "", err
+	}
+	if recorded && format != before.Format {
+		return "", fmt.Errorf("was a %s image and was replaced by a file that looks like %s; if that is right, remove its entry from %s in the machine's data directory", before.Format, format, recordName)
+	}
+	known[path] = diskRecord{Format: format, Inode: stat.Ino}
+	return format, nil
 }
 
 func probeFormat(path string, size int64) (qemucmd.DiskFormat, error) {
@@ -300,23 +359,27 @@ func writeSeed(c *runnerconfig.CloudInit, path string) error {
 	return nil
 }
 
-// endOrphan ends a QEMU whose runner is gone. It fails with [ErrRunning] if a
-// runner lives.
-func (e *Engine) endOrphan(ctx context.Context, dir string) error {
+// endOrphan ends a QEMU whose runner is gone, and says whether there was one. It
+// fails with [ErrRunning] if a runner lives. The QEMU in a runtime directory
+// that is not in the data directory is another machine's, and is left alone.
+func (e *Engine) endOrphan(ctx context.Context, dir string) (ended bool, err error) {
 	holders, err := Holders(dir)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, h := range holders {
 		if !h.IsQEMU() {
-			return fmt.Errorf("%s: %w (process %d, %s)", dir, ErrRunning, h.PID, h.Executable)
+			return false, fmt.Errorf("%s: %w (process %d, %s)", dir, ErrRunning, h.PID, h.Executable)
+		}
+		if dir != e.o.Directories.Data {
+			return false, fmt.Errorf("%s: %w: it is the runtime directory of the QEMU of another data directory (process %d)", dir, ErrRunning, h.PID)
 		}
 	}
 	for _, h := range holders {
 		e.message(LevelWarning, "found QEMU (process %d) without its runner: ending it", h.PID)
-		if err := endProcess(ctx, h.PID, orphanGrace); err != nil {
-			return fmt.Errorf("end the orphaned QEMU: %w", err)
+		if err := endHolder(ctx, h.PID, dir, orphanGrace); err != nil {
+			return false, fmt.Errorf("end the orphaned QEMU: %w", err)
 		}
 	}
-	return nil
+	return len(holders) > 0, nil
 }

@@ -25,10 +25,16 @@ type record struct {
 	MachineType string `json:"machineType,omitempty"`
 	// Firmware has an entry for each firmware kind that was ever used.
 	Firmware map[qemucmd.FirmwareKind]firmwareRecord `json:"firmware,omitempty"`
-	// DiskFormats are the formats of image files by path. They are decided when
-	// an image is first seen: later its content is the guest's, which could
-	// write another format's header into it.
-	DiskFormats map[string]qemucmd.DiskFormat `json:"diskFormats,omitempty"`
+	// Disks has an entry for each image file by its path.
+	Disks map[string]diskRecord `json:"disks,omitempty"`
+}
+
+// diskRecord is what was decided when an image was first seen: later its content
+// is the guest's, which could write another format's header into it.
+type diskRecord struct {
+	Format qemucmd.DiskFormat `json:"format"`
+	// Inode tells the file from another one that is put in its place.
+	Inode uint64 `json:"inode"`
 }
 
 // firmwareRecord says which ROM the UEFI variables belong to.
@@ -39,7 +45,7 @@ type firmwareRecord struct {
 }
 
 func readRecord(dir string) (record, error) {
-	r := record{Firmware: map[qemucmd.FirmwareKind]firmwareRecord{}, DiskFormats: map[string]qemucmd.DiskFormat{}}
+	r := record{Firmware: map[qemucmd.FirmwareKind]firmwareRecord{}, Disks: map[string]diskRecord{}}
 	data, err := os.ReadFile(filepath.Join(dir, recordName))
 	if errors.Is(err, os.ErrNotExist) {
 		return r, nil

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/reconcile/live"
 )
 
 // Phase is where a machine is in its life. The names are VM-Operator's.
@@ -50,6 +51,20 @@ type State struct {
 	// Sockets by purpose. The console is served by the runner and takes any
 	// number of clients.
 	Sockets map[string]string `json:"sockets,omitempty"`
+	// Paused says that the guest does not execute although the machine is there:
+	// it was paused, or stopped because of an error. The condition GuestExecuting
+	// says why.
+	Paused bool `json:"paused,omitempty"`
+	// ConfigGeneration counts the configurations that the running machine was
+	// given; the conditions are about the last one of that number.
+	ConfigGeneration int `json:"configGeneration,omitempty"`
+	// Conditions say how far the running machine is as its configuration says.
+	Conditions []live.Condition `json:"conditions,omitempty"`
+	// ConsoleClient is the address of the client of the display, "unix" for one
+	// on a UNIX socket; empty if there is none.
+	ConsoleClient string `json:"consoleClient,omitempty"`
+	// DisplayPasswordSerial counts how often the display's password was set.
+	DisplayPasswordSerial int64 `json:"displayPasswordSerial,omitempty"`
 	// PowerdownTimeout in seconds.
 	PowerdownTimeout int64 `json:"powerdownTimeout,omitempty"`
 	// Outcome is how the machine ended; nil before.

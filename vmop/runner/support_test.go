@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -135,6 +136,7 @@ type running struct {
 	outcome Outcome
 	err     error
 	cancel  context.CancelFunc
+	given   int // configurations, beside the first
 }
 
 func start(t *testing.T, c runnerconfig.Config, d Directories, change ...func(*Options)) *running {
@@ -263,14 +265,13 @@ func (r *recorder) State(s State) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.states = append(r.states, s)
-	for _, w := range r.waiting {
-		if w.is(s) {
-			select {
-			case w.found <- s:
-			default:
-			}
+	r.waiting = slices.DeleteFunc(r.waiting, func(w waiter) bool {
+		found := w.is(s)
+		if found {
+			w.found <- s
 		}
-	}
+		return found
+	})
 }
 
 func (r *recorder) Message(m Message) {
@@ -291,6 +292,13 @@ func (r *recorder) wait(is func(State) bool) <-chan State {
 	}
 	r.waiting = append(r.waiting, w)
 	return w.found
+}
+
+// forget drops what was reported, for a wait for what comes.
+func (r *recorder) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.states = nil
 }
 
 func (r *recorder) said(text string) bool {

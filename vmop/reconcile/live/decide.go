@@ -1,0 +1,32 @@
+package live
+
+import "fmt"
+
+type decider struct {
+	in  Input
+	out Decision
+}
+
+// Decide returns what to do now. It depends on its argument alone.
+func Decide(in Input) Decision {
+	d := &decider{in: in, out: Decision{Memory: in.Memory.clone()}}
+	d.cpus()
+	d.memory()
+	d.media()
+	d.display()
+	d.reset()
+	d.power() // the guest executes nothing before all the rest was tried
+	d.restart()
+	return d.out
+}
+
+// goal names what an attempt is for. A new configuration is a new goal.
+func (d *decider) goal(what any) string { return fmt.Sprintf("%v in %d", what, d.in.Generation) }
+
+// because adds the cause to a message, if there is one.
+func because(problem string) string {
+	if problem == "" {
+		return ""
+	}
+	return ": " + problem
+}

@@ -1,0 +1,30 @@
+// Package live decides what must still be done to a machine that exists so that
+// it is as its configuration says, without a restart.
+//
+// [Decide] takes the wanted configuration, what QEMU reported, and the memory of
+// the decisions before. It returns the steps that are missing now, the memory to
+// pass to the next call, conditions that say how far the machine is, and when to
+// look again if no event comes first. The caller executes the steps, tells each
+// one's result by [Memory.Result], observes and decides again:
+//
+//	for {
+//		d := live.Decide(live.Input{Config: &cfg, Observed: observe(), Memory: memory, ...})
+//		memory = d.Memory
+//		for _, step := range d.Steps {
+//			memory = memory.Result(step, execute(step))
+//		}
+//		if len(d.Steps) == 0 {
+//			wait(d.Wake) // or for an event
+//		}
+//	}
+//
+// Guests answer late, refuse, or do nothing. A step is therefore repeated with
+// growing pauses, but only a few times; then a condition says what was not
+// reached and why, and nothing more happens until the wish changes. A part that
+// is stuck never holds another back. The boot processor is never unplugged, a
+// medium that the guest ejected is not inserted again, and a machine that is as
+// wanted gets no steps and no time to look again.
+//
+// The package is pure: the clock reading is an argument, secrets appear as
+// digests only.
+package live

@@ -1,0 +1,117 @@
+package live
+
+import (
+	"time"
+
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+// Input is what [Decide] decides on. Nothing in it is changed.
+type Input struct {
+	// Config is the wanted configuration, defaulted and valid.
+	Config *runnerconfig.Config
+	// Generation counts the configurations given. A new one allows steps that
+	// were given up to be tried again, also if it says the same.
+	Generation int
+	Machine    Machine
+	Display    DisplaySecret
+	Power      Power
+	Observed   Observed
+	Memory     Memory
+	Now        time.Time
+}
+
+// Machine is what was settled when QEMU started.
+type Machine struct {
+	// Started is the configuration that QEMU was started with.
+	Started *runnerconfig.Config
+	// RAM is the size of the memory in bytes.
+	RAM int64
+	// HTTPImages says that QEMU can read images from http and https (its curl
+	// driver).
+	HTTPImages bool
+	// Ticketing says that the display was started with a password. QEMU cannot
+	// change that at run time.
+	Ticketing bool
+}
+
+// DisplaySecret is what the files of the display secret say.
+type DisplaySecret struct {
+	// Password is a digest of the password; empty means that there is none.
+	Password string
+	// Expiry is the time in QEMU's form: "now", "never", "+SECONDS", or seconds
+	// since 1970. Empty means never.
+	Expiry string
+	// Problem says why the secret cannot be read; empty if it can.
+	Problem string
+}
+
+// Power is the last request to pause or resume the machine. The zero value is
+// none: a machine that somebody else paused is left alone.
+type Power struct {
+	// Number counts the requests.
+	Number int
+	// Pause asks for a pause, otherwise to resume.
+	Pause bool
+}
+
+// Observed is what QEMU reported. The order of the lists has no meaning.
+type Observed struct {
+	CPUs []CPUSlot
+	// Balloon is the memory in bytes that the balloon leaves to the guest; nil
+	// if the machine has no balloon.
+	Balloon *int64
+	Drives  []Drive
+	// RunState is QEMU's run state, such as "running".
+	RunState string
+	// IOError describes the error for which the machine is paused, if it is.
+	IOError *IOError
+	// Resets counts the resets of the machine, whoever caused them.
+	Resets int
+}
+
+// CPUSlot is a place for a processor.
+type CPUSlot struct {
+	// Driver is the device to plug.
+	Driver string
+	// Props tell where the slot is in the machine.
+	Props map[string]int64
+	// QOMPath is the processor in it; empty while the slot is free.
+	QOMPath string
+}
+
+// Drive is a CD drive.
+type Drive struct {
+	// ID of the device: "cd0" for the first drive of the configuration.
+	ID string
+	// TrayOpen and Locked are the state of the tray.
+	TrayOpen, Locked bool
+	// Medium is the file or URL in the drive; empty if there is none.
+	Medium string
+}
+
+// IOError is an error of a disk.
+type IOError struct {
+	// Device and File say which disk it is.
+	Device, File string
+	// Reason is the error, for people.
+	Reason string
+	// NoSpace says that the storage of the host is full, and Free how many bytes
+	// it has left now.
+	NoSpace bool
+	Free    int64
+}
+
+// Decision is what [Decide] returns.
+type Decision struct {
+	// Steps are to be executed in their order. One that fails does not keep the
+	// others from being tried.
+	Steps []Step
+	// Memory is for the next call.
+	Memory Memory
+	// Conditions are always the same types in the same order.
+	Conditions []Condition
+	// Wake is when to decide again although nothing happened; zero means not
+	// before an event.
+	Wake time.Time
+}

@@ -1,0 +1,140 @@
+package live
+
+import (
+	"maps"
+	"time"
+
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+// Memory is what must be remembered between decisions, because QEMU cannot be
+// asked for it. [Start] makes the first one.
+type Memory struct {
+	// Tries are the attempts by part.
+	Tries map[string]Try
+	// ResetCounter is the counter up to which resets are done.
+	ResetCounter int64
+	// Password is the digest of the display password that is set.
+	Password string
+	// Expiry is what was set last, and for which password; empty is never.
+	Expiry string
+	// Power is the number of the last request that was fulfilled.
+	Power int
+	// Full says that the machine was found paused for a full disk.
+	Full bool
+}
+
+// Try records attempts to reach a goal.
+type Try struct {
+	// Goal tells when a record is about something else.
+	Goal string
+	// Count is the number of attempts, Last the time of the last one.
+	Count int
+	Last  time.Time
+	// Error is why the last attempt was refused; empty if it was not.
+	Error string
+}
+
+// Start is the memory of a machine that was just started: its reset counter is
+// the one from which on resets count.
+func Start(c *runnerconfig.Config) Memory {
+	return Memory{ResetCounter: resetCounter(c)}
+}
+
+// Result records that a step was executed; problem says why it was refused, and
+// is empty if it was not. It also takes what QEMU reports later: that the guest
+// refused. The receiver stays as it is.
+func (m Memory) Result(s Step, problem string) Memory {
+	m = m.clone()
+	if t, ok := m.Tries[s.part()]; ok {
+		t.Error = problem
+		m.Tries[s.part()] = t
+	}
+	if problem != "" {
+		return m
+	}
+	switch s := s.(type) {
+	case SetDisplayPassword:
+		m.Password = s.Digest
+	case ExpireDisplayPassword:
+		m.Expiry = expiryKey(s.Time, s.For)
+	case Reset:
+		m.ResetCounter = s.Counter
+	case Cont:
+		m.Power = max(m.Power, s.Request)
+	case Stop:
+		m.Power = max(m.Power, s.Request)
+	}
+	return m
+}
+
+func (m Memory) clone() Memory {
+	m.Tries = maps.Clone(m.Tries)
+	if m.Tries == nil {
+		m.Tries = map[string]Try{}
+	}
+	return m
+}
+
+const (
+	// maxTries bounds the attempts to reach one goal.
+	maxTries = 5
+	// firstPause is what an attempt gets to show an effect, the first time; it
+	// doubles with each. Together they are two and a half minutes: a guest that
+	// boots meanwhile is reached by the later ones.
+	firstPause = 5 * time.Second
+)
+
+func pause(count int) time.Duration { return firstPause << (count - 1) }
+
+// verdict says whether to attempt something.
+type verdict int
+
+const (
+	tryNow verdict = iota
+	// tryLater means that the last attempt may still have its effect.
+	tryLater
+	// tryNoMore means that nothing is left to try for this goal.
+	tryNoMore
+)
+
+// try decides about an attempt of the part that step belongs to, and records it.
+func (d *decider) try(step Step, goal string) verdict {
+	part := step.part()
+	t := d.out.Memory.Tries[part]
+	if t.Goal != goal {
+		t = Try{Goal: goal}
+	}
+	if t.Count > 0 {
+		if next := t.Last.Add(pause(t.Count)); d.in.Now.Before(next) {
+			d.wake(next)
+			return tryLater
+		}
+	}
+	if t.Count >= maxTries {
+		return tryNoMore
+	}
+	t.Count++
+	t.Last = d.in.Now
+	d.out.Memory.Tries[part] = t
+	d.wake(d.in.Now.Add(pause(t.Count)))
+	return tryNow
+}
+
+// attempt adds steps that lead to a goal, if it is time for them, and returns
+// what to say about it meanwhile.
+func (d *decider) attempt(goal string, steps ...Step) (exhausted bool, problem string) {
+	switch d.try(steps[0], goal) {
+	case tryNow:
+		d.out.Steps = append(d.out.Steps, steps...)
+	case tryNoMore:
+		exhausted = true
+	}
+	return exhausted, d.out.Memory.Tries[steps[0].part()].Error
+}
+
+func (d *decider) wake(at time.Time) {
+	if d.out.Wake.IsZero() || at.Before(d.out.Wake) {
+		d.out.Wake = at
+	}
+}

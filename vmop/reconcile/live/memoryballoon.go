@@ -1,0 +1,66 @@
+package live
+
+import (
+	"fmt"
+
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+// balloonPage is the granularity of a virtio balloon (virtio 1.2, §5.5), bytes.
+const balloonPage = 4096
+
+// BalloonTarget is the memory in bytes that the guest shall have: the wish as
+// far as the machine has it.
+func BalloonTarget(c *runnerconfig.Config, ram int64) int64 {
+	if wish := int64(c.Runner.VM.CurrentRAM); wish > 0 && wish < ram {
+		return wish
+	}
+	return ram
+}
+
+// BalloonReached says whether the guest has what it shall have.
+func BalloonReached(actual, target int64) bool {
+	return actual-target < balloonPage && target-actual < balloonPage
+}
+
+func (d *decider) memory() {
+	wish, ram := d.in.Config.Runner.VM.CurrentRAM, d.in.Machine.RAM
+	target := BalloonTarget(d.in.Config, ram)
+	actual := d.in.Observed.Balloon
+	switch {
+	case actual == nil && target != ram:
+		d.condition(MemoryAdjusted, False, ReasonNotSupported, "the machine has no balloon: the guest has all of its %s", runnerconfig.Bytes(ram))
+	case actual != nil && !BalloonReached(*actual, target):
+		goal, step := d.balloonAttempt(target)
+		exhausted, problem := d.attempt(goal, step)
+		has := runnerconfig.Bytes(*actual)
+		switch {
+		case !exhausted:
+			d.condition(MemoryAdjusted, False, ReasonAdjusting, "the guest has %s, shall have %s%s", has, runnerconfig.Bytes(target), because(problem))
+		case problem != "":
+			d.condition(MemoryAdjusted, False, ReasonRefused, "the guest has %s, shall have %s: %s", has, runnerconfig.Bytes(target), problem)
+		default:
+			d.condition(MemoryAdjusted, False, ReasonGuestDoesNotFollow, "the guest has %s, shall have %s: it has no balloon driver, or needs the memory", has, runnerconfig.Bytes(target))
+		}
+	case int64(wish) > ram:
+		d.condition(MemoryAdjusted, False, ReasonAboveMaximum, "%s are wanted, the machine was started with %s", wish, runnerconfig.Bytes(ram))
+	default:
+		d.asConfigured(MemoryAdjusted)
+	}
+}
+
+// nudge is by how much the balloon is moved to make the guest report its size.
+const nudge = 1 << 20
+
+// balloonAttempt is the next attempt to reach a target. After a reset QEMU goes
+// on to report the size that the guest had before, until the guest changes it;
+// one that booted with the right size sees no cause for that. So every second
+// attempt asks for a little less.
+func (d *decider) balloonAttempt(target int64) (string, Step) {
+	step := SetBalloon{Bytes: target}
+	goal := d.goal(fmt.Sprint(target, " after reset ", d.in.Observed.Resets))
+	if t := d.out.Memory.Tries[step.part()]; d.in.Observed.Resets > 0 && t.Goal == goal && t.Count%2 == 1 && target > nudge {
+		step.Bytes -= nudge
+	}
+	return goal, step
+}

@@ -1,0 +1,126 @@
+package live
+
+import (
+	"time"
+
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+// QEMU's run states that matter here (RunState in qapi/run-state.json).
+const (
+	stateInMigrate = "inmigrate"
+	statePrelaunch = "prelaunch"
+	stateRunning   = "running"
+	statePaused    = "paused"
+	stateIOError   = "io-error"
+)
+
+// resetCounter is the counter of a configuration. Where nobody has counted yet,
+// the first count is a reset.
+func resetCounter(c *runnerconfig.Config) int64 {
+	if n := c.Runner.ResetCounter; n != nil {
+		return *n
+	}
+	return 0
+}
+
+func (d *decider) reset() {
+	counter, done := resetCounter(d.in.Config), d.in.Memory.ResetCounter
+	switch {
+	case counter < done || d.in.Observed.RunState == statePrelaunch:
+		// Whoever counts has begun anew, or there is nothing to reset yet.
+		d.out.Memory.ResetCounter = counter
+	case counter > done:
+		exhausted, problem := d.attempt(d.goal(counter), Reset{Counter: counter})
+		if exhausted {
+			d.condition(ResetDone, False, ReasonRefused, "the machine was not reset%s", because(problem))
+		} else {
+			d.condition(ResetDone, False, ReasonAdjusting, "the machine is reset%s", because(problem))
+		}
+		return
+	}
+	d.asConfigured(ResetDone)
+}
+
+const (
+	// spaceEnough is the space in bytes that must be free before a machine goes
+	// on whose disk was full: with less it would stop again at once.
+	spaceEnough = 64 << 20
+	// spaceInterval is the pause between looks at a full disk: nothing tells
+	// when there is space again.
+	spaceInterval = 5 * time.Second
+	// spaceCalm is how long a machine must have run after it went on, for the
+	// next full disk to be another matter.
+	spaceCalm = 10 * time.Minute
+)
+
+func (d *decider) power() {
+	state, request := d.in.Observed.RunState, d.in.Power
+	open := request.Number > d.in.Memory.Power
+	if state != stateIOError {
+		d.out.Memory.Full = false
+	}
+	stopped := state == statePaused || state == stateIOError
+	resuming := open && !request.Pause && stopped
+	switch {
+	case state == statePrelaunch || state == stateInMigrate:
+		if state == statePrelaunch {
+			exhausted, problem := d.attempt("start", Cont{})
+			if exhausted {
+				d.condition(GuestExecuting, False, ReasonRefused, "the guest cannot be started%s", because(problem))
+				return
+			}
+		}
+		d.condition(GuestExecuting, False, ReasonNotStarted, "the guest has not begun to execute")
+		return
+	case open && request.Pause && state == stateRunning:
+		if exhausted, problem := d.attempt(d.request(), Stop{Request: request.Number}); exhausted {
+			d.condition(GuestExecuting, True, ReasonRefused, "the guest cannot be paused%s", because(problem))
+			return
+		}
+	case resuming:
+		if exhausted, problem := d.attempt(d.request(), Cont{Request: request.Number}); exhausted {
+			d.condition(GuestExecuting, False, ReasonRefused, "the guest cannot be resumed%s", because(problem))
+			return
+		}
+	case open:
+		d.out.Memory.Power = request.Number // it is so already, or cannot become so
+	}
+	switch e := d.in.Observed.IOError; {
+	case state == stateRunning:
+		d.condition(GuestExecuting, True, ReasonRunning, "")
+	case state == statePaused:
+		d.condition(GuestExecuting, False, ReasonPaused, "the guest is paused")
+	case state == stateIOError && e != nil && e.NoSpace:
+		if !resuming {
+			d.waitForSpace(*e)
+		}
+		d.condition(GuestExecuting, False, ReasonDiskFull, "the guest is paused because there is no space for %s (%s, %s free); it goes on when there is, or when it is resumed", e.Device, e.File, runnerconfig.Bytes(e.Free))
+	case state == stateIOError && e != nil:
+		d.condition(GuestExecuting, False, ReasonDiskError, "the guest is paused because of an error of %s (%s)%s; it goes on when it is resumed", e.Device, e.File, because(e.Reason))
+	case state == stateIOError:
+		d.condition(GuestExecuting, False, ReasonDiskError, "the guest is paused because of a disk error; it goes on when it is resumed")
+	default:
+		d.condition(GuestExecuting, False, ReasonStopped, "QEMU's run state is %s", state)
+	}
+}
+
+func (d *decider) request() string { return "request " + d.goal(d.in.Power.Number) }
+
+// waitForSpace lets a machine go on that was paused for a full disk, once there
+// is space.
+func (d *decider) waitForSpace(e IOError) {
+	if !d.out.Memory.Full {
+		d.out.Memory.Full = true
+		// A machine that ran on for long has used the space that there was.
+		if t := d.out.Memory.Tries[Cont{}.part()]; d.in.Now.Sub(t.Last) > spaceCalm {
+			delete(d.out.Memory.Tries, Cont{}.part())
+		}
+	}
+	if e.Free < spaceEnough {
+		d.wake(d.in.Now.Add(spaceInterval))
+		return
+	}
+	// Bounded: space may be free and still not for this file (a quota).
+	d.attempt(d.goal("space"), Cont{})
+}

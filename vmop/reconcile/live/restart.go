@@ -1,0 +1,70 @@
+package live
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+// restart says what of the configuration waits for the next start.
+func (d *decider) restart() {
+	if paths := RestartPaths(d.in.Machine.Started, d.in.Config); len(paths) > 0 {
+		d.condition(RestartRequired, True, ReasonChangesWait, "these changes take effect with the next start: %s", strings.Join(paths, ", "))
+		return
+	}
+	d.condition(RestartRequired, False, ReasonUpToDate, "")
+}
+
+// RestartPaths lists the keys below "/Runner" in which a configuration differs
+// from the one that the machine was started with, without those that take effect
+// while it runs.
+func RestartPaths(started, wanted *runnerconfig.Config) []string {
+	a, b := withoutLive(started.Runner), withoutLive(wanted.Runner)
+	var paths []string
+	differences(reflect.ValueOf(a), reflect.ValueOf(b), "", &paths)
+	return paths
+}
+
+// withoutLive clears what can be changed while the machine runs.
+func withoutLive(r runnerconfig.Runner) runnerconfig.Runner {
+	r.GuestShutdownStops, r.ResetCounter = false, nil
+	r.VM.PowerdownTimeout, r.VM.CurrentCPUs, r.VM.CurrentRAM = nil, 0, 0
+	if r.VM.Display != nil {
+		display := *r.VM.Display
+		display.LoggedInUser = ""
+		r.VM.Display = &display
+	}
+	r.VM.Drives = slices.Clone(r.VM.Drives)
+	for i := range r.VM.Drives {
+		if r.VM.Drives[i].Type == runnerconfig.DriveCD {
+			r.VM.Drives[i].File = ""
+		}
+	}
+	return r
+}
+
+// differences collects the places in which two values of one type differ.
+func differences(a, b reflect.Value, path string, out *[]string) {
+	if reflect.DeepEqual(a.Interface(), b.Interface()) {
+		return
+	}
+	switch {
+	case a.Kind() == reflect.Struct:
+		for i := range a.NumField() {
+			name, _, _ := strings.Cut(a.Type().Field(i).Tag.Get("json"), ",")
+			differences(a.Field(i), b.Field(i), strings.TrimPrefix(path+"."+name, "."), out)
+		}
+	case a.Kind() == reflect.Pointer && !a.IsNil() && !b.IsNil():
+		differences(a.Elem(), b.Elem(), path, out)
+	case a.Kind() == reflect.Slice && a.Len() == b.Len() && a.Type().Elem().Kind() == reflect.Struct:
+		for i := range a.Len() {
+			differences(a.Index(i), b.Index(i), path+"["+strconv.Itoa(i)+"]", out)
+		}
+	case a.Kind() == reflect.Slice && a.Len() == 0 && b.Len() == 0: // nil and empty
+	default:
+		*out = append(*out, path)
+	}
+}

@@ -1,0 +1,76 @@
+package live
+
+// Step is one thing to do to a machine. The types below are all there are.
+type Step interface {
+	// part names the record of attempts that the step belongs to.
+	part() string
+}
+
+// PlugCPU plugs a processor into a free slot.
+type PlugCPU struct {
+	ID     string
+	Driver string
+	Props  map[string]int64
+}
+
+// UnplugCPU asks the guest to release a processor.
+type UnplugCPU struct{ ID string }
+
+// SetBalloon asks the guest to give back or take memory until it has this much.
+type SetBalloon struct{ Bytes int64 }
+
+// OpenTray opens a tray, or asks the guest to do so if it has locked it.
+type OpenTray struct{ ID string }
+
+// ChangeMedium puts another image into a drive and closes the tray.
+type ChangeMedium struct {
+	ID string
+	// File is a path that begins with "/" or "./", or an http or https URL: QEMU
+	// reads anything else as the name of a protocol.
+	File string
+}
+
+// RemoveMedium empties a drive whose tray is open.
+type RemoveMedium struct{ ID string }
+
+// SetDisplayPassword sets the password with this digest.
+type SetDisplayPassword struct {
+	// Protocol is "spice".
+	Protocol string
+	Digest   string
+}
+
+// ExpireDisplayPassword sets when the display's password ends.
+type ExpireDisplayPassword struct {
+	Protocol string
+	Time     string
+	// For is the digest of the password that the time is meant for.
+	For string
+}
+
+// Reset resets the machine.
+type Reset struct {
+	// Counter is the reset counter that is reached by it.
+	Counter int64
+}
+
+// Cont lets the guest execute.
+type Cont struct {
+	// Request is the number of the request that is fulfilled; 0 if there was none.
+	Request int
+}
+
+// Stop pauses the guest.
+type Stop struct{ Request int }
+
+func (PlugCPU) part() string               { return "cpus/plug" }
+func (UnplugCPU) part() string             { return "cpus/unplug" }
+func (SetBalloon) part() string            { return "ram" }
+func (s OpenTray) part() string            { return s.ID + "/open" }
+func (s ChangeMedium) part() string        { return s.ID + "/change" }
+func (s RemoveMedium) part() string        { return s.ID + "/remove" }
+func (SetDisplayPassword) part() string    { return "password" }
+func (ExpireDisplayPassword) part() string { return "expiry" }
+func (Reset) part() string                 { return "reset" }
+func (Cont) part() string                  { return "cont" }
+func (Stop) part() string                  { return "stop" }

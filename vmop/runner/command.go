@@ -1,0 +1,20 @@
+package runner
+
+import (
+	"context"
+
+	"github.com/vmop/sdk/vmop/qmp"
+)
+
+// do runs a command whose answer says nothing, within its deadline.
+func do[R any](ctx context.Context, c *qmp.Client, cmd qmp.Command[R]) error {
+	_, err := answer(ctx, c, cmd)
+	return err
+}
+
+// answer runs a command within its deadline.
+func answer[R any](ctx context.Context, c *qmp.Client, cmd qmp.Command[R]) (R, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandDeadline)
+	defer cancel()
+	return qmp.Do(ctx, c, cmd)
+}

@@ -1,0 +1,100 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/vmop/sdk/vmop/qmp"
+)
+
+// watch follows QEMU's events until the connection ends. Events say that there is
+// something to look at; what it is, QEMU is asked for.
+func (e *Engine) watch(s *qmp.Subscription) {
+	for ev := range s.All(context.Background()) {
+		if err := e.happened(ev); err != nil {
+			e.message(LevelWarning, "%v", err)
+		}
+		if ev.Missed > 0 {
+			e.change(func(w *wish) { w.spice = true })
+		}
+	}
+}
+
+// happened takes notice of one event.
+func (e *Engine) happened(ev qmp.Event) error {
+	switch ev.Name {
+	case "SHUTDOWN":
+		data, err := qmp.DecodeEvent[qmp.ShutdownEvent](ev)
+		if err != nil {
+			return err
+		}
+		e.mu.Lock()
+		e.shutdown = &data
+		e.mu.Unlock()
+	case "GUEST_PANICKED":
+		e.mu.Lock()
+		e.panicked = true
+		e.mu.Unlock()
+		e.message(LevelError, "the guest panicked: %s", ev.Data)
+		e.look()
+	case "WATCHDOG":
+		e.message(LevelWarning, "the guest has not served its watchdog: %s", ev.Data)
+	case "RESET":
+		data, err := qmp.DecodeEvent[qmp.ResetEvent](ev)
+		if err != nil {
+			return err
+		}
+		e.message(LevelInfo, "the machine was reset (%s)", data.Reason)
+		e.change(func(w *wish) { w.resets++ })
+	case "BLOCK_IO_ERROR":
+		data, err := qmp.DecodeEvent[qmp.BlockIOErrorEvent](ev)
+		if err != nil {
+			return err
+		}
+		e.message(LevelError, "disk error: %s of %s: %s, action %s", data.Operation, data.NodeName, data.Reason, data.Action)
+		e.change(func(w *wish) { w.ioReason = data.Reason })
+	case "ACPI_DEVICE_OST":
+		data, err := qmp.DecodeEvent[qmp.ACPIDeviceOSTEvent](ev)
+		if err != nil {
+			return err
+		}
+		if problem := unplugProblem(data.Info); problem != "" {
+			e.refuse(data.Info.Device, problem)
+		}
+		e.look()
+	case "DEVICE_UNPLUG_GUEST_ERROR":
+		data, err := qmp.DecodeEvent[qmp.DeviceUnplugGuestErrorEvent](ev)
+		if err != nil {
+			return err
+		}
+		e.refuse(data.Device, "the guest refused")
+	case "DEVICE_DELETED", "BALLOON_CHANGE", "DEVICE_TRAY_MOVED", "STOP", "RESUME":
+		e.look()
+	default:
+		if strings.HasPrefix(ev.Name, "SPICE_") {
+			e.change(func(w *wish) { w.spice = true })
+		}
+	}
+	return nil
+}
+
+// refuse remembers that the guest did not release a device.
+func (e *Engine) refuse(device, problem string) {
+	e.change(func(w *wish) {
+		if w.refused == nil {
+			w.refused = map[string]string{}
+		}
+		w.refused[device] = problem
+	})
+}
+
+// unplugProblem reads the guest's answer to the request to eject a device (ACPI
+// 6.5, §6.3.5). 0x84 means that it is still about to do it.
+func unplugProblem(i qmp.ACPIOSTInfo) string {
+	const ejectRequest, ejectByOS, underWay = 3, 0x103, 0x84
+	if i.Source != ejectRequest && i.Source != ejectByOS || i.Status == 0 || i.Status == underWay {
+		return ""
+	}
+	return fmt.Sprintf("the guest refused to release %s (ACPI status %#x)", i.Device, i.Status)
+}

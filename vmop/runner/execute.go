@@ -1,0 +1,65 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/vmop/sdk/vmop/qmp"
+	"github.com/vmop/sdk/vmop/reconcile/live"
+)
+
+// execute does one step.
+func (f *follower) execute(ctx context.Context, step live.Step) error {
+	c := f.client
+	switch s := step.(type) {
+	case live.PlugCPU:
+		props := make(map[string]any, len(s.Props))
+		for k, v := range s.Props {
+			props[k] = v
+		}
+		return do(ctx, c, qmp.DeviceAdd{Driver: s.Driver, ID: s.ID, Properties: props})
+	case live.UnplugCPU:
+		return do(ctx, c, qmp.DeviceDel{ID: s.ID})
+	case live.SetBalloon:
+		return do(ctx, c, qmp.Balloon{Value: s.Bytes})
+	case live.OpenTray:
+		return do(ctx, c, qmp.BlockdevOpenTray{ID: s.ID})
+	case live.ChangeMedium:
+		err := do(ctx, c, qmp.BlockdevChangeMedium{ID: s.ID, Filename: s.File, Format: "raw", ReadOnlyMode: "read-only"})
+		if err == nil {
+			err = f.release(ctx, s.ID)
+		}
+		return err
+	case live.RemoveMedium:
+		err := do(ctx, c, qmp.BlockdevRemoveMedium{ID: s.ID})
+		if err == nil {
+			err = f.release(ctx, s.ID)
+		}
+		return err
+	case live.SetDisplayPassword:
+		err := do(ctx, c, qmp.SetPassword{Protocol: s.Protocol, Password: f.secret.password})
+		if err == nil {
+			f.e.update(func(st *State) { st.DisplayPasswordSerial++ })
+		}
+		return err
+	case live.ExpireDisplayPassword:
+		return do(ctx, c, qmp.ExpirePassword{Protocol: s.Protocol, Time: s.Time})
+	case live.Reset:
+		return do(ctx, c, qmp.SystemReset{})
+	case live.Cont:
+		return do(ctx, c, qmp.Cont{})
+	case live.Stop:
+		return do(ctx, c, qmp.Stop{})
+	}
+	return fmt.Errorf("step %T is unknown", step)
+}
+
+// release closes the medium that a drive had at the start. QEMU keeps block nodes
+// that were named; there is none any more after the first change.
+func (f *follower) release(ctx context.Context, id string) error {
+	err := do(ctx, f.client, qmp.BlockdevDel{NodeName: id + "-backend"})
+	if refusal(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,226 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/vmop/sdk/vmop/qmp"
+	"github.com/vmop/sdk/vmop/reconcile/live"
+)
+
+// ramInterval is the least time between two reports of a balloon on its way, as
+// VM-Operator has it. The end of the way is reported at once.
+const ramInterval = 15 * time.Second
+
+// observeAgain is when to look again at a QEMU that did not answer a question.
+const observeAgain = 30 * time.Second
+
+// follower keeps a machine as its configuration says: it observes, has package
+// live decide, executes, and observes again. It waits for events.
+type follower struct {
+	e       *Engine
+	client  *qmp.Client
+	machine live.Machine
+	memory  live.Memory
+
+	secret   displaySecret
+	ramSaid  time.Time // the last report of the balloon
+	hasSPICE bool
+	console  string // the address of the display's client
+}
+
+// newFollower follows a machine that was started and is paused.
+func (e *Engine) newFollower(ctx context.Context, c *qmp.Client) (*follower, error) {
+	size, err := answer(ctx, c, qmp.QueryMemorySizeSummary{})
+	if err != nil {
+		return nil, fmt.Errorf("ask for the size of the memory: %w", err)
+	}
+	e.mu.Lock()
+	ticketing := e.ticketing
+	e.mu.Unlock()
+	started := &e.o.Config
+	display := started.Runner.VM.Display
+	return &follower{
+		e: e, client: c,
+		machine: live.Machine{
+			Started: started, RAM: size.BaseMemory,
+			HTTPImages: slices.Contains(e.o.Host.BlockDrivers, "http") && slices.Contains(e.o.Host.BlockDrivers, "https"),
+			Ticketing:  ticketing,
+		},
+		memory:   live.Start(started),
+		hasSPICE: display != nil && display.SPICE != nil,
+	}, nil
+}
+
+// begin brings the paused machine to its configuration and lets the guest go.
+// What cannot be reached is reported and does not keep the machine from running.
+func (f *follower) begin(ctx context.Context) error {
+	if _, err := f.adjust(ctx); err != nil {
+		return err
+	}
+	status, err := answer(ctx, f.client, qmp.QueryStatus{})
+	if err != nil {
+		return err
+	}
+	if status.Status == qmp.RunStatePrelaunch {
+		return fmt.Errorf("let the guest go: %s", f.memory.Tries["cont"].Error)
+	}
+	return nil
+}
+
+// follow works until ctx ends.
+func (f *follower) follow(ctx context.Context) {
+	timer := time.NewTimer(0) // what happened since the start
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.client.Done():
+			return
+		case <-f.e.poke:
+		case <-timer.C:
+		}
+		wake, err := f.adjust(ctx)
+		if ctx.Err() != nil || f.client.Err() != nil {
+			return
+		}
+		if err != nil {
+			f.e.message(LevelWarning, "observe the machine: %v", err)
+			wake = deadlineIn(observeAgain)
+		}
+		timer.Stop()
+		if !wake.IsZero() {
+			timer.Reset(max(time.Until(wake), 0))
+		}
+	}
+}
+
+// adjust executes what is missing, until nothing more can be done now. It returns
+// when to look again.
+func (f *follower) adjust(ctx context.Context) (wake time.Time, err error) {
+	for {
+		in := f.e.wish()
+		f.refused(in.refused)
+		if in.secret {
+			f.secret = f.e.readDisplaySecret()
+		}
+		observed, err := f.observe(ctx, in)
+		if err != nil {
+			f.e.again(in)
+			return time.Time{}, err
+		}
+		d := live.Decide(live.Input{
+			Config: &in.config, Generation: in.generation, Machine: f.machine, Display: f.secret.seen,
+			Power: in.power, Observed: observed, Memory: f.memory, Now: time.Now(),
+		})
+		f.memory = d.Memory
+		for _, step := range d.Steps {
+			problem := ""
+			if err := f.execute(ctx, step); err != nil {
+				problem = err.Error()
+			}
+			f.memory = f.memory.Result(step, problem)
+		}
+		if len(d.Steps) > 0 && ctx.Err() == nil {
+			continue
+		}
+		return f.report(in, d, observed), nil
+	}
+}
+
+// refused passes on what guests refused after QEMU had agreed.
+func (f *follower) refused(devices map[string]string) {
+	for _, id := range slices.Sorted(maps.Keys(devices)) {
+		f.memory = f.memory.Result(live.UnplugCPU{ID: id}, devices[id])
+	}
+}
+
+// report puts what is known into the engine's state, if it is news.
+func (f *follower) report(in wish, d live.Decision, observed live.Observed) time.Time {
+	wake := d.Wake
+	now := time.Now()
+	conditions := append(slices.Clone(d.Conditions), in.conditions()...)
+	if f.hasSPICE {
+		conditions = append(conditions, consoleCondition(f.console))
+	}
+	state := f.e.State()
+	next := state
+	next.Conditions, next.ConfigGeneration, next.ConsoleClient = conditions, in.generation, f.console
+	switch qmp.RunState(observed.RunState) {
+	case qmp.RunStatePaused, qmp.RunStateIOError, qmp.RunStateGuestPanicked, qmp.RunStateInternalError, qmp.RunStateWatchdog:
+		next.Paused = true
+	default:
+		next.Paused = false
+	}
+	if len(observed.CPUs) > 0 {
+		next.CPUs = 0
+		for _, s := range observed.CPUs {
+			if s.QOMPath != "" {
+				next.CPUs++
+			}
+		}
+	}
+	ram := f.machine.RAM
+	if observed.Balloon != nil {
+		ram = *observed.Balloon
+	}
+	if ram != state.RAM {
+		reached := live.BalloonReached(ram, live.BalloonTarget(&in.config, f.machine.RAM))
+		if due := f.ramSaid.Add(ramInterval); reached || !now.Before(due) {
+			next.RAM, f.ramSaid = ram, now
+		} else if wake.IsZero() || due.Before(wake) {
+			wake = due
+		}
+	}
+	if !next.equal(state) {
+		f.e.update(func(s *State) {
+			s.Conditions, s.ConfigGeneration = next.Conditions, next.ConfigGeneration
+			s.ConsoleClient, s.Paused, s.CPUs, s.RAM = next.ConsoleClient, next.Paused, next.CPUs, next.RAM
+		})
+	}
+	f.e.announce(state.Conditions, conditions)
+	return wake
+}
+
+// equal says whether two states of one machine have the same of what a follower
+// reports.
+func (s State) equal(o State) bool {
+	return slices.Equal(s.Conditions, o.Conditions) && s.ConfigGeneration == o.ConfigGeneration && s.ConsoleClient == o.ConsoleClient && s.Paused == o.Paused && s.CPUs == o.CPUs && s.RAM == o.RAM
+}
+
+// announce tells of conditions that have become others.
+func (e *Engine) announce(before, after []live.Condition) {
+	old := map[string]live.Condition{}
+	for _, c := range before {
+		old[c.Type] = c
+	}
+	for _, c := range after {
+		was, known := old[c.Type]
+		if was.Reason == c.Reason && was.Status == c.Status || c.Reason == live.ReasonAdjusting || !known && (c.Status == live.True || c.Message == "") {
+			continue
+		}
+		level := LevelInfo
+		if c.Status != live.True && c.Type != live.RestartRequired && c.Type != ConsoleConnected {
+			level = LevelWarning
+		}
+		text := c.Type + ": " + string(c.Status) + ", " + c.Reason
+		if c.Message != "" {
+			text += ": " + c.Message
+		}
+		e.message(level, "%s", text)
+	}
+}
+
+// ConsoleConnected is VM-Operator's condition about the display's client.
+const ConsoleConnected = "ConsoleConnected"
+
+func consoleCondition(client string) live.Condition {
+	if client == "" {
+		return live.Condition{Type: ConsoleConnected, Status: live.False, Reason: "Disconnected"}
+	}
+	return live.Condition{Type: ConsoleConnected, Status: live.True, Reason: "Connected", Message: "from " + client}
+}

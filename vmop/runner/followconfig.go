@@ -1,0 +1,149 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+// calm is how long nothing must have happened to the files before they are read:
+// a writer that is at work is let finish.
+const calm = 100 * time.Millisecond
+
+// ConfigFollower watches a configuration file and the display secret beside it,
+// and passes on what they become. It notices files that are written or replaced,
+// and the way in which a Kubernetes volume changes: there the files are links
+// into a directory which is itself a link, "..data", that is replaced.
+type ConfigFollower struct {
+	// Path of the configuration file.
+	Path string
+	// Content is what the file contained when the machine was started with it;
+	// only something else is news.
+	Content []byte
+	// Config is given each new configuration: defaulted and valid, with warnings.
+	Config func(c runnerconfig.Config, warnings []string)
+	// Refused is told why a new content is no configuration, once for each.
+	Refused func(error)
+	// Changed is called when one of the files has changed, before Config. The
+	// display secret may be new then.
+	Changed func()
+}
+
+// Follow watches until ctx ends, and then returns nil; an error says that the
+// files cannot be watched. What changed before is noticed too. It causes no work
+// while nothing changes.
+func (f *ConfigFollower) Follow(ctx context.Context) error {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return fmt.Errorf("follow %s: %w", f.Path, err)
+	}
+	err = f.follow(ctx, w)
+	return errors.Join(err, w.Close())
+}
+
+func (f *ConfigFollower) follow(ctx context.Context, w *fsnotify.Watcher) error {
+	dir := filepath.Dir(f.Path)
+	if err := w.Add(dir); err != nil {
+		return fmt.Errorf("follow %s: %w", f.Path, err)
+	}
+	elsewhere := f.watchTarget(w, dir, "")
+	timer := time.NewTimer(0) // for what changed before the watch began
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case ev, ok := <-w.Events:
+			if !ok {
+				return fmt.Errorf("follow %s: the watch has ended", f.Path)
+			}
+			if f.concerns(ev.Name, elsewhere) {
+				timer.Reset(calm)
+			}
+		case err, ok := <-w.Errors:
+			if !ok {
+				return fmt.Errorf("follow %s: the watch has ended", f.Path)
+			}
+			// Events were lost (inotify(7), IN_Q_OVERFLOW): look.
+			f.Refused(fmt.Errorf("follow %s: %w", f.Path, err))
+			timer.Reset(calm)
+		case <-timer.C:
+			elsewhere = f.watchTarget(w, dir, elsewhere)
+			f.Changed()
+			f.read()
+		}
+	}
+}
+
+// concerns says whether a file is one of those that are followed. Others in the
+// same directory may be written all the time.
+func (f *ConfigFollower) concerns(name, elsewhere string) bool {
+	switch filepath.Base(name) {
+	case filepath.Base(f.Path), displayPasswordFile, passwordExpiryFile, "..data":
+		return true
+	}
+	return elsewhere != "" && filepath.Dir(name) == elsewhere
+}
+
+// watchTarget watches the directory of the file that a link leads to, if that is
+// somewhere else: it may be written there.
+func (f *ConfigFollower) watchTarget(w *fsnotify.Watcher, dir, before string) string {
+	real, err := filepath.EvalSymlinks(f.Path)
+	if err != nil {
+		return before
+	}
+	target := filepath.Dir(real)
+	if same, err := filepath.EvalSymlinks(dir); err == nil && same == target {
+		target = ""
+	}
+	if target == before {
+		return before
+	}
+	if before != "" {
+		_ = w.Remove(before) // gone with its directory, mostly
+	}
+	if target != "" && w.Add(target) != nil {
+		return ""
+	}
+	return target
+}
+
+// read reads the file and passes on what is new.
+func (f *ConfigFollower) read() {
+	data, err := os.ReadFile(f.Path)
+	if errors.Is(err, os.ErrNotExist) {
+		return // between two links; it comes back with an event
+	}
+	if err != nil {
+		f.Refused(fmt.Errorf("read the configuration: %w", err))
+		return
+	}
+	if bytes.Equal(data, f.Content) {
+		return
+	}
+	f.Content = data
+	c, warnings, err := ReadConfig(data)
+	if err != nil {
+		f.Refused(fmt.Errorf("%s: %w", f.Path, err))
+		return
+	}
+	f.Config(c, warnings)
+}
+
+// ReadConfig parses, defaults and validates a configuration.
+func ReadConfig(data []byte) (runnerconfig.Config, []string, error) {
+	c, warnings, err := runnerconfig.Parse(data)
+	if err != nil {
+		return c, nil, err
+	}
+	runnerconfig.Default(&c)
+	return c, warnings, runnerconfig.Validate(&c)
+}

@@ -1,0 +1,130 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"net"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/vmop/sdk/vmop/qmp"
+	"github.com/vmop/sdk/vmop/reconcile/live"
+)
+
+// observe asks QEMU for everything that decisions need.
+func (f *follower) observe(ctx context.Context, in wish) (live.Observed, error) {
+	o := live.Observed{Resets: in.resets}
+	status, err := answer(ctx, f.client, qmp.QueryStatus{})
+	if err != nil {
+		return o, err
+	}
+	o.RunState = string(status.Status)
+	cpus, err := answer(ctx, f.client, qmp.QueryHotpluggableCPUs{})
+	if err != nil && !refusal(err) { // machine types without places for CPUs refuse
+		return o, err
+	}
+	for _, c := range cpus {
+		o.CPUs = append(o.CPUs, live.CPUSlot{Driver: c.Type, Props: c.Props, QOMPath: c.QOMPath})
+	}
+	balloon, err := answer(ctx, f.client, qmp.QueryBalloon{})
+	switch {
+	case err == nil:
+		o.Balloon = &balloon.Actual
+	case !refusal(err):
+		return o, err
+	}
+	blocks, err := answer(ctx, f.client, qmp.QueryBlock{})
+	if err != nil {
+		return o, err
+	}
+	for _, b := range blocks {
+		if d, ok := cdDrive(b); ok {
+			o.Drives = append(o.Drives, d)
+		}
+	}
+	if status.Status == qmp.RunStateIOError {
+		o.IOError = ioError(blocks, in.ioReason)
+	}
+	if in.spice {
+		if err := f.observeConsole(ctx); err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+// refusal says whether QEMU answered, but with an error.
+func refusal(err error) bool {
+	var e *qmp.Error
+	return errors.As(err, &e)
+}
+
+// cdDrive reads a drive with a tray whose device has an id of a CD drive's form.
+func cdDrive(b qmp.BlockInfo) (live.Drive, bool) {
+	id := path.Base(b.QDev)
+	if b.TrayOpen == nil || !strings.HasPrefix(id, "cd") {
+		return live.Drive{}, false
+	}
+	d := live.Drive{ID: id, TrayOpen: *b.TrayOpen, Locked: b.Locked}
+	if b.Inserted != nil {
+		d.Medium = b.Inserted.File
+	}
+	return d, true
+}
+
+// ioError finds the disk for which a machine is paused.
+func ioError(blocks []qmp.BlockInfo, reason string) *live.IOError {
+	for _, b := range blocks {
+		if b.IOStatus != "failed" && b.IOStatus != "nospace" || b.Inserted == nil {
+			continue
+		}
+		e := &live.IOError{Device: deviceID(b.QDev), File: b.Inserted.File, Reason: reason, NoSpace: b.IOStatus == "nospace"}
+		var fs unix.Statfs_t
+		if err := unix.Statfs(filepath.Dir(e.File), &fs); err != nil {
+			e.NoSpace = false // nothing can tell when there is space
+		}
+		e.Free = int64(fs.Bavail) * fs.Bsize
+		return e
+	}
+	return nil
+}
+
+// deviceID is the id in a device's QOM path, such as
+// "/machine/peripheral/disk0/virtio-backend".
+func deviceID(qdev string) string {
+	id, _, _ := strings.Cut(strings.TrimPrefix(qdev, "/machine/peripheral/"), "/")
+	return id
+}
+
+// mainChannel is the type of the channel that each SPICE client has once.
+const mainChannel = 1
+
+// observeConsole finds out who is connected to the display. The events are not
+// added up: a client has many channels, and one on a UNIX socket no address.
+func (f *follower) observeConsole(ctx context.Context) error {
+	info, err := answer(ctx, f.client, qmp.QuerySpice{})
+	if err != nil {
+		if refusal(err) {
+			return nil
+		}
+		return err
+	}
+	var clients []string
+	for _, c := range info.Channels {
+		if c.ChannelType != mainChannel {
+			continue
+		}
+		client := net.JoinHostPort(c.Host, c.Port)
+		if c.Family == "unix" {
+			client = "unix"
+		}
+		clients = append(clients, client)
+	}
+	slices.Sort(clients)
+	f.console = strings.Join(clients, ", ")
+	return nil
+}

@@ -1,0 +1,103 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+// Reconfigure changes the machine's configuration while it runs. What can be
+// changed is changed at once, or as soon as the guest lets it; what cannot is
+// listed in the condition RestartRequired and left. The configuration must be
+// complete and valid, as for [New], and of the same machine: otherwise the error
+// says why not, and the machine goes on with the one that it has. Reconfigure
+// does not wait; [State] tells what has become of it.
+func (e *Engine) Reconfigure(c runnerconfig.Config) error {
+	vm := &c.Runner.VM
+	err := check(&c)
+	if have := e.o.Config.Runner.VM.Name; err == nil && vm.Name != have {
+		err = fmt.Errorf("runner configuration: vm.name: the machine %q cannot become %q", have, vm.Name)
+	}
+	if err != nil {
+		e.RefuseConfig(err)
+		return err
+	}
+	e.message(LevelInfo, "following a new configuration")
+	e.change(func(w *wish) {
+		w.config = c
+		w.generation++
+		w.problem = ""
+	})
+	e.update(func(s *State) { s.PowerdownTimeout = *vm.PowerdownTimeout })
+	e.timeout.tell()
+	return nil
+}
+
+// RefuseConfig reports a configuration that could not even be read. The machine
+// goes on with the one that it has.
+func (e *Engine) RefuseConfig(reason error) {
+	e.message(LevelError, "the new configuration is refused: %v", reason)
+	e.change(func(w *wish) { w.problem = reason.Error() })
+}
+
+// Note tells the reporter of something that happened around the engine.
+func (e *Engine) Note(level Level, text string) { e.message(level, "%s", text) }
+
+// RereadDisplaySecret has the files of the display secret read again.
+func (e *Engine) RereadDisplaySecret() { e.change(func(w *wish) { w.secret = true }) }
+
+// Pause stops the guest until [Engine.Resume]; a guest that is not running yet is
+// paused once it is. The condition GuestExecuting tells what has become of it.
+func (e *Engine) Pause() { e.change(func(w *wish) { w.power.Number++; w.power.Pause = true }) }
+
+// Resume lets a paused guest go on, whoever or whatever has paused it.
+func (e *Engine) Resume() { e.change(func(w *wish) { w.power.Number++; w.power.Pause = false }) }
+
+// check says what is wrong with a configuration.
+func check(c *runnerconfig.Config) error {
+	if c.Runner.VM.PowerdownTimeout == nil {
+		return errors.New("runner configuration: vm.powerdownTimeout is not set: apply runnerconfig.Default first")
+	}
+	if err := runnerconfig.Validate(c); err != nil {
+		return fmt.Errorf("runner configuration of %q: %w", c.Runner.VM.Name, err)
+	}
+	return nil
+}
+
+// powerdownTimeout is what the guest gets now to shut down.
+func (e *Engine) powerdownTimeout() time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return time.Duration(*e.wished.config.Runner.VM.PowerdownTimeout) * time.Second
+}
+
+// until ends a context at a time that may be moved meanwhile. The function that
+// it returns must be called.
+func (e *Engine) until(parent context.Context, at func() time.Time) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(parent)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer cancel()
+		for {
+			moved := e.timeout.told()
+			timer := time.NewTimer(time.Until(at()))
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+				return
+			case <-timer.C:
+				return
+			case <-moved:
+				timer.Stop()
+			}
+		}
+	}()
+	return ctx, func() {
+		cancel()
+		<-ended
+	}
+}

@@ -1,0 +1,63 @@
+package runner
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/vmop/sdk/vmop/reconcile/live"
+)
+
+// The files of the display secret, as VM-Operator mounts them.
+const (
+	displayPasswordFile = "display-password"
+	passwordExpiryFile  = "password-expiry"
+)
+
+// hasDisplayPassword says whether the secret's directory has a password. An
+// empty directory name means that there is no secret.
+func hasDisplayPassword(dir string) (bool, error) {
+	_, found, err := readSecret(dir, displayPasswordFile)
+	return found, err
+}
+
+func readSecret(dir, name string) (value string, found bool, err error) {
+	if dir == "" {
+		return "", false, nil
+	}
+	data, err := os.ReadFile(filepath.Join(dir, name))
+	if errors.Is(err, os.ErrNotExist) {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("display secret: %w", err)
+	}
+	return string(data), true, nil
+}
+
+// displaySecret is the secret as it was read last.
+type displaySecret struct {
+	password string
+	seen     live.DisplaySecret
+}
+
+// readDisplaySecret reads the files of the display secret.
+func (e *Engine) readDisplaySecret() displaySecret {
+	var s displaySecret
+	password, found, err := readSecret(e.o.DisplaySecretDir, displayPasswordFile)
+	if err == nil && found && password != "" { // empty: it is being written, or none
+		sum := sha256.Sum256([]byte(password))
+		s.password, s.seen.Password = password, hex.EncodeToString(sum[:])
+		// Secrets that were made with echo end in a newline, which QEMU refuses.
+		s.seen.Expiry, _, err = readSecret(e.o.DisplaySecretDir, passwordExpiryFile)
+		s.seen.Expiry = strings.TrimSpace(s.seen.Expiry)
+	}
+	if err != nil {
+		s.seen.Problem = err.Error()
+	}
+	return s
+}

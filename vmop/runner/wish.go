@@ -1,0 +1,62 @@
+package runner
+
+import (
+	"github.com/vmop/sdk/vmop/reconcile/live"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+// wish is what the machine shall be, and what happened to it.
+type wish struct {
+	config     runnerconfig.Config
+	generation int
+	power      live.Power
+	resets     int
+	ioReason   string
+	spice      bool              // a client of the display came or went
+	secret     bool              // the files of the display secret are to be read
+	refused    map[string]string // devices that the guest did not release
+	problem    string            // with the configuration
+}
+
+// ConfigurationAccepted is the condition that tells of a configuration file that
+// cannot be used.
+const ConfigurationAccepted = "ConfigurationAccepted"
+
+func (w wish) conditions() []live.Condition {
+	if w.problem != "" {
+		return []live.Condition{{Type: ConfigurationAccepted, Status: live.False, Reason: "Invalid", Message: "the last good configuration is used: " + w.problem}}
+	}
+	return []live.Condition{{Type: ConfigurationAccepted, Status: live.True, Reason: "Valid"}}
+}
+
+// wish returns what is wished now, and forgets what it tells only once.
+func (e *Engine) wish() wish {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	w := e.wished
+	e.wished.spice, e.wished.secret, e.wished.refused = false, false, nil
+	return w
+}
+
+// again puts back what a wish told only once.
+func (e *Engine) again(w wish) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.wished.spice = e.wished.spice || w.spice
+}
+
+// change changes what is wished and lets the follower look at it.
+func (e *Engine) change(do func(*wish)) {
+	e.mu.Lock()
+	do(&e.wished)
+	e.mu.Unlock()
+	e.look()
+}
+
+// look lets the follower look at the machine.
+func (e *Engine) look() {
+	select {
+	case e.poke <- struct{}{}:
+	default: // it will look anyway
+	}
+}
