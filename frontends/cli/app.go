@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -99,7 +100,7 @@ func (p *program) failed(err error) int {
 		return status.code
 	}
 	p.errorf("%v", err)
-	if exit := cli.ExitCoder(nil); errors.As(err, &exit) {
+	if exit := cli.ExitCoder(nil); errors.As(err, &exit) && !errors.As(err, new(*exec.ExitError)) {
 		return exitUsage // the help command's, about a command that does not exist
 	}
 	return exitError
@@ -134,6 +135,8 @@ func (p *program) app() *cli.App {
 		Commands: []*cli.Command{
 			p.validateCommand(), p.renderCommand(), p.changesCommand(),
 			p.runCommand(), p.listCommand(), p.stopCommand(), p.consoleCommand(), p.deleteCommand(),
+			p.pauseCommand(), p.resumeCommand(), p.resetCommand(), p.nmiCommand(),
+			p.screenshotCommand(), p.spiceCommand(), p.guestCommand(),
 			p.inspectCommand(), p.superviseCommand(),
 		},
 	}

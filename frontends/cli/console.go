@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
@@ -44,16 +43,12 @@ func (p *program) console(c *cli.Context) error {
 		return fmt.Errorf("%s: its runner was killed, and with it the console", full)
 	case m.Runner == 0:
 		return fmt.Errorf("%s is not running (%s)", full, m.Status)
-	case m.Status == statusRunning && m.State.Sockets["console"] == "":
+	case (m.Status == statusRunning || m.Status == statusPaused) && m.State.Sockets["console"] == "":
 		return fmt.Errorf("%s has no serial console: spec.vm.serial.enabled is false", full)
 	}
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	dir := m.State.RuntimeDir
-	if dir == "" {
-		dir = m.runtime
-	}
-	conn, err := dialConsole(ctx, filepath.Join(dir, runner.ConsoleSocket))
+	conn, err := dialConsole(ctx, m.socket(runner.ConsoleSocket))
 	if err != nil {
 		return err
 	}

@@ -16,16 +16,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/vmop/sdk/vmop/imageinspect"
-	"github.com/vmop/sdk/vmop/qmp"
 	"github.com/vmop/sdk/vmop/runnerconfig"
-)
-
-const (
-	// monitorGreeting bounds the wait for a monitor's greeting, which comes at
-	// once unless another client has the monitor.
-	monitorGreeting = 5 * time.Second
-	// monitorDeadline bounds all that a monitor is asked.
-	monitorDeadline = 30 * time.Second
 )
 
 func (p *program) inspectCommand() *cli.Command {
@@ -62,7 +53,7 @@ func (p *program) inspect(c *cli.Context) error {
 			return usagef(c, "--socket and %q: want one of them", c.Args().First())
 		}
 		report := machineReport{Status: statusRunning}
-		if err := p.ask(ctx, socket, &report); err != nil {
+		if err := p.askMonitor(ctx, socket, report.query); err != nil {
 			return err
 		}
 		return p.writeReport(format, &report)
@@ -91,31 +82,11 @@ func (p *program) inspect(c *cli.Context) error {
 		p.note("The manifest of %s cannot be used: %v", fullName(m.Namespace, m.Name), err)
 	}
 	if m.running() {
-		if err := p.ask(ctx, filepath.Join(m.State.RuntimeDir, runnerconfig.ToolSocket), &report); err != nil {
+		if err := p.askMonitor(ctx, m.socket(runnerconfig.ToolSocket), report.query); err != nil {
 			return err
 		}
 	}
 	return p.writeReport(format, &report)
-}
-
-// ask completes a report with what QEMU says.
-func (p *program) ask(ctx context.Context, socket string, r *machineReport) error {
-	ctx, cancel := context.WithTimeout(ctx, monitorDeadline)
-	defer cancel()
-	g := p.begin("waiting for QEMU's monitor")
-	defer g.end()
-	client, err := qmp.Dial(ctx, socket, qmp.Options{Handshake: monitorGreeting})
-	switch {
-	case errors.Is(err, qmp.ErrNoGreeting):
-		return fmt.Errorf("%s: QEMU's monitor does not answer: it serves one client at a time, and another one seems to be connected", socket)
-	case err != nil:
-		return fmt.Errorf("%s: %w", socket, err)
-	}
-	err = r.query(ctx, client)
-	if err = errors.Join(err, client.Close()); err != nil {
-		return fmt.Errorf("%s: %w", socket, err)
-	}
-	return nil
 }
 
 func (p *program) inspectImage(ctx context.Context, format, path string) error {

@@ -135,6 +135,12 @@ func (r *machineReport) query(ctx context.Context, c *qmp.Client) error {
 		return err
 	}
 	r.RunState = status.Status
+	if r.Status == statusRunning || r.Status == statusPaused {
+		r.Status = statusRunning // the runner may be about to tell otherwise
+		if paused(status.Status) {
+			r.Status = statusPaused
+		}
+	}
 	for _, ask := range []func(context.Context, *qmp.Client) error{
 		r.queryIdentity, r.queryCPUs, r.queryMemory, r.queryDisks, r.queryNetworks, r.queryDisplay, r.queryAgents,
 	} {
@@ -324,12 +330,15 @@ func (r *machineReport) queryDisplay(ctx context.Context, c *qmp.Client) error {
 	return nil
 }
 
+// guestAgentChardev is the label of the guest agent's character device.
+const guestAgentChardev = "guest-agent-socket"
+
 // The names of the agents by the labels of their channels' character devices;
 // see package qemucmd.
 var agentNames = map[string]string{
-	"guest-agent-socket": "QEMU guest agent",
-	"vmop-agent-socket":  "VM-Operator agent",
-	"vdagentdev":         "SPICE agent",
+	guestAgentChardev:   "QEMU guest agent",
+	"vmop-agent-socket": "VM-Operator agent",
+	"vdagentdev":        "SPICE agent",
 }
 
 func (r *machineReport) queryAgents(ctx context.Context, c *qmp.Client) error {

@@ -179,23 +179,6 @@ func (k *keeper) ended(s runner.State, err error) error {
 	return errors.Join(k.err, k.file.Err())
 }
 
-// replaceFile writes a file that only its owner can read, so that a reader sees
-// the old content or the new one.
-func replaceFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		err = errors.Join(err, os.Remove(f.Name()))
-	}
-	return err
-}
-
 // readJob reads the job that the calling process wrote.
 func readJob(r io.Reader) (*job, error) {
 	j := &job{}

@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/vmop/sdk/vmop/reconcile/live"
+	"github.com/vmop/sdk/vmop/runner"
 )
 
 func (p *program) listCommand() *cli.Command {
@@ -15,7 +18,8 @@ func (p *program) listCommand() *cli.Command {
 		ArgsUsage: " ",
 		Description: "Lists the machines that were run here, whether they run or not. AGE is the time since\n" +
 			"the machine got its status. A machine is Orphaned if its runner was killed while the\n" +
-			"guest runs on; run ends that guest and starts it anew, stop stops it.\n\n" +
+			"guest runs on; run ends that guest and starts it anew, stop stops it. It is Paused if\n" +
+			"its processors stand still: see resume.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli list\n" +
 			"  vmop-cli list -o json",
@@ -94,9 +98,21 @@ func (m *machine) listed() listed {
 		l.Message = "the runner was killed, the guest runs on"
 	case m.Status == statusRunning:
 		l.Message = ""
+	case m.Status == statusPaused:
+		l.Message = whyPaused(&m.State)
 	}
 	if m.running() {
 		l.CPUs, l.RAM, l.RuntimeDir = m.State.CPUs, m.State.RAM, m.State.RuntimeDir
 	}
 	return l
+}
+
+// whyPaused is why a guest does not execute, if nobody asked for that.
+func whyPaused(s *runner.State) string {
+	for _, c := range s.Conditions {
+		if c.Type == live.GuestExecuting && c.Reason != live.ReasonPaused {
+			return c.Message
+		}
+	}
+	return ""
 }

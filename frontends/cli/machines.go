@@ -31,6 +31,7 @@ type status string
 // The statuses that a machine on one host can have, beside the runner's phases.
 const (
 	statusRunning  status = "Running"
+	statusPaused   status = "Paused" // the processors stand still
 	statusStopped  status = "Stopped"
 	statusFailed   status = "Failed"                // it could not be started, or crashed
 	statusDied     status = "Stopped (runner died)" // runner and QEMU were killed
@@ -53,6 +54,8 @@ func judge(s runner.State, holders []runner.Holder) (st status, runnerPID, qemuP
 	switch {
 	case runnerPID != 0 && s.RunnerPID != runnerPID:
 		st = status(runner.PhaseInitializing) // it has not written its state yet
+	case runnerPID != 0 && s.Phase == runner.PhaseBooting && s.Paused:
+		st = statusPaused
 	case runnerPID != 0 && s.Phase == runner.PhaseBooting:
 		st = statusRunning
 	case runnerPID != 0:

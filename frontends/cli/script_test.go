@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"image/png"
 	"io/fs"
 	"net"
 	"os"
@@ -17,7 +20,9 @@ import (
 
 	"github.com/vmop/sdk/internal/testbin"
 	"github.com/vmop/sdk/internal/tinyguest"
+	"github.com/vmop/sdk/vmop/qmp"
 	"github.com/vmop/sdk/vmop/runner"
+	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
 // patience bounds every wait for a guest: many times what an idle machine needs.
@@ -49,7 +54,8 @@ func TestGuestScripts(t *testing.T) {
 					return exportGuest(guest, images)
 				},
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
-					"guest": guestCommand, "kill-runner": killRunnerCommand, "until": untilCommand,
+					"expect": expectCommand, "guest": guestCommand, "hold-monitor": holdMonitorCommand,
+					"kill-runner": killRunnerCommand, "picture": pictureCommand, "until": untilCommand,
 				},
 			})
 		})
@@ -130,6 +136,72 @@ func guestCommand(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
+// expectCommand waits until the end of a guest's console has the texts, one after
+// the other: expect NAMESPACE/NAME TEXT...
+func expectCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: expect NAMESPACE/NAME TEXT...")
+	}
+	s, err := machineState(ts, args[0])
+	ts.Check(err)
+	conn, err := net.Dial("unix", s.Sockets["console"])
+	ts.Check(err)
+	c := tinyguest.NewConsole(conn)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for _, text := range args[1:] {
+		_, err := c.Expect(ctx, text)
+		ts.Check(err)
+	}
+}
+
+// holdMonitorCommand keeps a machine's monitor for tools until the script ends:
+// hold-monitor NAMESPACE/NAME.
+func holdMonitorCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: hold-monitor NAMESPACE/NAME")
+	}
+	s, err := machineState(ts, args[0])
+	ts.Check(err)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	client, err := qmp.Dial(ctx, filepath.Join(s.RuntimeDir, runnerconfig.ToolSocket), qmp.Options{})
+	ts.Check(err)
+	ts.Defer(func() { _ = client.Close() })
+}
+
+// pictureCommand checks that a file is a picture, readable by its owner only:
+// picture FORMAT FILE.
+func pictureCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: picture FORMAT FILE")
+	}
+	path := ts.MkAbs(args[1])
+	info, err := os.Stat(path)
+	ts.Check(err)
+	data, err := os.ReadFile(path)
+	ts.Check(err)
+	if info.Mode().Perm()&0o077 != 0 {
+		ts.Fatalf("%s has the mode %v", args[1], info.Mode())
+	}
+	switch args[0] {
+	case formatPNG:
+		p, err := png.Decode(bytes.NewReader(data))
+		ts.Check(err)
+		if p.Bounds().Empty() {
+			ts.Fatalf("%s is empty", args[1])
+		}
+	case formatPPM:
+		var w, h, depth int
+		n, err := fmt.Sscanf(string(data), "P6\n%d %d\n%d\n", &w, &h, &depth)
+		ts.Check(err)
+		if n != 3 || w == 0 || len(data) < 3*w*h {
+			ts.Fatalf("%s: %d by %d pixels in %d bytes", args[1], w, h, len(data))
+		}
+	}
+}
+
 // killRunnerCommand kills a machine's runner and waits for its end: kill-runner
 // NAMESPACE/NAME.
 func killRunnerCommand(ts *testscript.TestScript, neg bool, args []string) {
@@ -147,8 +219,8 @@ func killRunnerCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// untilCommand waits until a machine is in a phase, or without one until no
-// process has it.
+// untilCommand waits until a machine is in a phase, Paused or Running, or without
+// one until no process has it.
 func untilCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 2 {
 		ts.Fatalf("usage: until NAMESPACE/NAME [PHASE]")
@@ -159,8 +231,17 @@ func untilCommand(ts *testscript.TestScript, neg bool, args []string) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			ts.Check(err)
 		}
-		if len(args) == 2 && string(s.Phase) == args[1] {
-			return
+		if len(args) == 2 {
+			reached := string(s.Phase) == args[1]
+			switch status(args[1]) {
+			case statusPaused:
+				reached = s.Paused
+			case statusRunning:
+				reached = s.Phase == runner.PhaseBooting && !s.Paused
+			}
+			if reached {
+				return
+			}
 		}
 		if len(args) == 1 {
 			holders, err := runner.Holders(filepath.Join(ts.Getenv("VMOP_DATA_DIR"), machinesName, filepath.FromSlash(args[0])))

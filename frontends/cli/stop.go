@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -113,7 +112,7 @@ func stopOrphan(ctx context.Context, m *machine, now bool) error {
 		if err := proc.signal(unix.SIGTERM); err != nil { // on which QEMU writes its caches back
 			return err
 		}
-	} else if err := pressPowerButton(ctx, filepath.Join(m.State.RuntimeDir, runnerconfig.ToolSocket)); err != nil {
+	} else if err := pressPowerButton(ctx, m.socket(runnerconfig.ToolSocket)); err != nil {
 		return fmt.Errorf("ask the guest: %w; see vmop-cli stop --now", err)
 	}
 	_, err = proc.wait(ctx, 0)

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/vmop/sdk/vmop/reconcile/live"
 	"github.com/vmop/sdk/vmop/runner"
 )
 
@@ -96,6 +97,8 @@ func TestJudge(t *testing.T) {
 		want    status
 	}{
 		{"it runs", runner.State{Phase: runner.PhaseBooting, RunnerPID: 5}, []runner.Holder{qemu, vmopRunner}, statusRunning},
+		{"it is paused", runner.State{Phase: runner.PhaseBooting, RunnerPID: 5, Paused: true}, []runner.Holder{qemu, vmopRunner}, statusPaused},
+		{"it is shut down though paused", runner.State{Phase: runner.PhaseTerminating, RunnerPID: 5, Paused: true}, []runner.Holder{qemu, vmopRunner}, "Terminating"},
 		{"it is shutting down", runner.State{Phase: runner.PhaseTerminating, RunnerPID: 5}, []runner.Holder{vmopRunner, qemu}, "Terminating"},
 		{"a new runner has written no state yet", ended(runner.CauseGuestShutdown), []runner.Holder{vmopRunner}, "Initializing"},
 		{"there is no state at all", runner.State{}, []runner.Holder{vmopRunner}, "Initializing"},
@@ -109,6 +112,19 @@ func TestJudge(t *testing.T) {
 	} {
 		if got, _, _ := judge(c.state, c.holders); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// A list says why a guest stands still, unless somebody asked for that.
+func TestWhyPaused(t *testing.T) {
+	for reason, want := range map[string]string{live.ReasonPaused: "", live.ReasonDiskFull: "no space"} {
+		m := machine{Status: statusPaused, State: runner.State{
+			Phase: runner.PhaseBooting, Message: "the guest executes", Paused: true,
+			Conditions: []live.Condition{{Type: live.ResetDone}, {Type: live.GuestExecuting, Reason: reason, Message: "no space"}},
+		}}
+		if got := m.listed().Message; got != want {
+			t.Errorf("%s: %q, want %q", reason, got, want)
 		}
 	}
 }

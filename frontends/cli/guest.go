@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/vmop/sdk/vmop/qga"
+	"github.com/vmop/sdk/vmop/qmp"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+func (p *program) guestCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "guest",
+		Usage:     "ask the QEMU guest agent in a machine",
+		ArgsUsage: "NAME ping | info | exec -- COMMAND [ARGUMENT...]",
+		Description: "ping asks for a sign of life, info for the operating system, the host name and the\n" +
+			"addresses. exec runs a command in the guest, without a shell and as the agent's user\n" +
+			"(root), and shows its output when it has ended. Its exit code is the command's, or 128\n" +
+			"and the number of the signal that ended it. Ctrl-C does not end the command.\n" +
+			"The guest needs the agent: the package qemu-guest-agent of Linux distributions.\n\n" +
+			"Examples:\n" +
+			"  vmop-cli guest hello info\n" +
+			"  vmop-cli guest hello exec -- systemctl is-system-running",
+		Flags: machineFlags(
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT` of info: table, json or yaml"},
+		),
+		Action: p.guest,
+	}
+}
+
+func (p *program) guest(c *cli.Context) error {
+	args := c.Args().Slice()
+	if len(args) < 2 {
+		return usagef(c, "want the NAME of a machine and what to do, and found %d arguments", len(args))
+	}
+	name, what, args := args[0], args[1], args[2:]
+	format := c.String("output")
+	var ask func(context.Context, *qga.Client) error
+	switch what {
+	case "ping":
+		ask = func(ctx context.Context, a *qga.Client) error {
+			if err := a.Ping(ctx); err != nil {
+				return err
+			}
+			fmt.Fprintln(p.stdout, "The guest agent answers.")
+			return nil
+		}
+	case "info":
+		ask = func(ctx context.Context, a *qga.Client) error { return p.guestInfo(ctx, a, format) }
+	case "exec":
+		if len(args) == 0 {
+			return usagef(c, "exec: want -- and a COMMAND")
+		}
+		ask = func(ctx context.Context, a *qga.Client) error { return p.guestExec(ctx, a, args) }
+	default:
+		return usagef(c, "%q: want ping, info or exec", what)
+	}
+	switch {
+	case what != "exec" && len(args) > 0:
+		return usagef(c, "%s takes no arguments, and found %q", what, args[0])
+	case c.IsSet("output") && what != "info":
+		return usagef(c, "--output is for info; what stands behind exec -- is the command's")
+	case format != formatTable && format != formatJSON && format != formatYAML:
+		return usagef(c, "--output %q: want table, json or yaml", format)
+	}
+	m, err := p.active(c, name)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	full := fullName(m.Namespace, m.Name)
+	if err := p.askMonitor(ctx, m.socket(runnerconfig.ToolSocket), agentReady); err != nil {
+		return fmt.Errorf("guest %s: %w", full, err)
+	}
+	agent, err := qga.Dial(ctx, m.socket(runnerconfig.GuestAgentSocket))
+	if err != nil {
+		return fmt.Errorf("guest %s: %w", full, err)
+	}
+	g := p.begin("waiting for the guest agent")
+	err = ask(ctx, agent)
+	g.end()
+	err = errors.Join(err, agent.Close())
+	var status *exitStatus
+	if err == nil || errors.As(err, &status) {
+		return err
+	}
+	return fmt.Errorf("guest %s: %w", full, err)
+}
+
+// agentReady says whether there is an agent that can answer. QEMU keeps what is
+// sent to one that is not there until it comes.
+func agentReady(ctx context.Context, c *qmp.Client) error {
+	run, err := qmp.Do(ctx, c, qmp.QueryStatus{})
+	if err != nil {
+		return err
+	}
+	if !run.Running {
+		return fmt.Errorf("the guest does not execute: QEMU's run state is %s; see vmop-cli resume", run.Status)
+	}
+	chardevs, err := qmp.Do(ctx, c, qmp.QueryChardev{})
+	if err != nil {
+		return err
+	}
+	for _, d := range chardevs {
+		if d.Label == guestAgentChardev && d.FrontendOpen {
+			return nil
+		}
+	}
+	return errNoAgent
+}
+
+var errNoAgent = errors.New("no guest agent is connected: in the guest, qemu-guest-agent is not installed or has not started yet")
+
+// guestExec runs a command in the guest.
+func (p *program) guestExec(ctx context.Context, a *qga.Client, command []string) error {
+	status, err := a.Run(ctx, qga.Program{Path: command[0], Args: command[1:], Capture: true})
+	if ctx.Err() != nil {
+		return errors.New("interrupted; the command goes on in the guest, if it was started")
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := p.stdout.Write(status.Stdout); err != nil {
+		return err
+	}
+	if _, err := p.stderr.Write(status.Stderr); err != nil {
+		return err
+	}
+	if status.StdoutTruncated || status.StderrTruncated {
+		p.note("The guest agent has cut off the output.")
+	}
+	switch code := status.ExitCode; {
+	case status.Signal > 0:
+		return &exitStatus{code: min(128+status.Signal, 255)}
+	case code < 0 || code > 255: // Windows has such, and this host's exit codes are bytes
+		p.note("The command's exit code is %d.", code)
+		return &exitStatus{code: 255}
+	case code > 0:
+		return &exitStatus{code: code}
+	}
+	return nil
+}
+
+// guestReport is what a guest agent says. What an agent does not know, or may not
+// tell, is left out.
+type guestReport struct {
+	Agent      string           `json:"agent"` // its version
+	HostName   string           `json:"hostName,omitempty"`
+	OS         *osReport        `json:"os,omitempty"`
+	Interfaces []guestInterface `json:"interfaces,omitempty"`
+}
+
+type osReport struct {
+	ID            string `json:"id,omitempty"`
+	Name          string `json:"name,omitempty"`
+	Version       string `json:"version,omitempty"`
+	KernelRelease string `json:"kernelRelease,omitempty"`
+	Machine       string `json:"machine,omitempty"`
+}
+
+type guestInterface struct {
+	Name string `json:"name"`
+	MAC  string `json:"mac,omitempty"`
+	// Addresses with the lengths of their networks' prefixes.
+	Addresses []string `json:"addresses,omitempty"`
+}
+
+func (p *program) guestInfo(ctx context.Context, a *qga.Client, format string) error {
+	r, err := askGuest(ctx, a)
+	if err != nil {
+		return err
+	}
+	if format != formatTable {
+		return write(p.stdout, format, r)
+	}
+	rows := [][]string{{"Guest agent", orNone(r.Agent)}}
+	add := func(name, value string) {
+		if value != "" {
+			rows = append(rows, []string{name, value})
+		}
+	}
+	add("Host name", r.HostName)
+	if r.OS != nil {
+		add("Operating system", r.OS.Name)
+		add("Kernel", strings.TrimSpace(r.OS.KernelRelease+" "+r.OS.Machine))
+	}
+	if err := properties(p.stdout, rows); err != nil {
+		return err
+	}
+	var interfaces [][]string
+	for _, i := range r.Interfaces {
+		interfaces = append(interfaces, []string{i.Name, orNone(i.MAC), orNone(strings.Join(i.Addresses, ", "))})
+	}
+	return tableSection(p.stdout, []string{"INTERFACE", "MAC", "ADDRESSES"}, interfaces)
+}
+
+func askGuest(ctx context.Context, a *qga.Client) (guestReport, error) {
+	var r guestReport
+	info, err := a.Info(ctx)
+	if err != nil {
+		return r, err
+	}
+	r.Agent = info.Version
+	for _, ask := range []func() error{
+		func() (err error) { r.HostName, err = a.HostName(ctx); return err },
+		func() error {
+			os, err := a.OSInfo(ctx)
+			if err == nil {
+				r.OS = &osReport{ID: os.ID, Name: os.PrettyName, Version: os.VersionID, KernelRelease: os.KernelRelease, Machine: os.Machine}
+			}
+			return err
+		},
+		func() error {
+			interfaces, err := a.Interfaces(ctx)
+			for _, i := range interfaces {
+				out := guestInterface{Name: i.Name, MAC: i.HardwareAddress}
+				for _, address := range i.Addresses {
+					out.Addresses = append(out.Addresses, address.String())
+				}
+				r.Interfaces = append(r.Interfaces, out)
+			}
+			return err
+		},
+	} {
+		// Agents may lack commands, or may have been told not to answer them.
+		if err := ask(); err != nil && !errors.As(err, new(*qga.Error)) {
+			return r, err
+		}
+	}
+	return r, nil
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/vmop/sdk/vmop/qmp"
+)
+
+func (p *program) resumeCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "resume",
+		Usage:     "let a paused machine go on",
+		ArgsUsage: "NAME",
+		Description: "Lets a guest go on that was paused, that waits because of a disk error, or that has\n" +
+			"suspended itself. A machine that runs already is no error.\n\n" +
+			"Example:\n" +
+			"  vmop-cli resume hello",
+		Flags:  machineFlags(),
+		Action: func(c *cli.Context) error { return p.control(c, resumeGuest) },
+	}
+}
+
+func resumeGuest(ctx context.Context, c *qmp.Client) (string, error) {
+	before, err := qmp.Do(ctx, c, qmp.QueryStatus{})
+	switch {
+	case err != nil:
+		return "", err
+	case before.Running:
+		return "runs already", nil
+	case before.Status == qmp.RunStateSuspended:
+		// QEMU continues what was paused only.
+		_, err = qmp.Do(ctx, c, qmp.SystemWakeup{})
+	default:
+		_, err = qmp.Do(ctx, c, qmp.Cont{})
+	}
+	if err != nil {
+		return "", err
+	}
+	after, err := qmp.Do(ctx, c, qmp.QueryStatus{})
+	if err != nil {
+		return "", err
+	}
+	if !after.Running {
+		return "", fmt.Errorf("the guest does not go on: QEMU's run state is %s", after.Status)
+	}
+	return "goes on", nil
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/sys/unix"
+
+	"github.com/vmop/sdk/vmop/qmp"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+func (p *program) screenshotCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "screenshot",
+		Usage:     "take a picture of a machine's first screen",
+		ArgsUsage: "NAME FILE",
+		Description: "FILE ends in .png or .ppm, which is the format; - is the standard output, in PNG. A\n" +
+			"file that exists is replaced with --force only, and always as a whole. Nobody but you\n" +
+			"can read it: a screen may show secrets.\n\n" +
+			"Examples:\n" +
+			"  vmop-cli screenshot hello hello.png\n" +
+			"  vmop-cli screenshot hello - >hello.png",
+		Flags: machineFlags(
+			&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Usage: "replace FILE if it exists", DisableDefaultText: true},
+		),
+		Action: p.screenshot,
+	}
+}
+
+// The formats of pictures, as QEMU names them.
+const (
+	formatPNG = "png"
+	formatPPM = "ppm"
+)
+
+func (p *program) screenshot(c *cli.Context) error {
+	if c.NArg() != 2 {
+		return usagef(c, "want the NAME of a machine and a FILE, and found %d arguments", c.NArg())
+	}
+	target, format := c.Args().Get(1), formatPNG
+	switch ext := strings.ToLower(filepath.Ext(target)); {
+	case target == "-" && isTerminal(p.stdout):
+		return usagef(c, "a picture would garble the terminal: want a FILE, or a redirection")
+	case target == "-" || ext == ".png":
+	case ext == ".ppm":
+		format = formatPPM
+	default:
+		return usagef(c, "%q: want a FILE that ends in .png or .ppm, or -", target)
+	}
+	m, err := p.active(c, c.Args().First())
+	if err != nil {
+		return err
+	}
+	if target != "-" {
+		// Before anything is done. A file that comes meanwhile is found later.
+		if err := mayWrite(target, c.Bool("force")); err != nil {
+			return err
+		}
+	}
+	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var picture []byte
+	err = p.askMonitor(ctx, m.socket(runnerconfig.ToolSocket), func(ctx context.Context, client *qmp.Client) (err error) {
+		picture, err = screendump(ctx, client, format)
+		return err
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("screenshot %s: %w", fullName(m.Namespace, m.Name), err)
+	case target == "-":
+		_, err = p.stdout.Write(picture)
+	case c.Bool("force"):
+		err = replaceFile(target, picture)
+	default:
+		err = createFile(target, picture)
+	}
+	return err
+}
+
+// screendump has QEMU take a picture, in memory: QEMU gets no path to write to,
+// and nothing is left behind whatever happens.
+func screendump(ctx context.Context, c *qmp.Client, format string) ([]byte, error) {
+	fd, err := unix.MemfdCreate("screenshot", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("memory for the picture: %w", err)
+	}
+	memory := os.NewFile(uintptr(fd), "screenshot")
+	defer memory.Close()
+	// QEMU takes the member of a set whose access mode is exactly what it wants.
+	w, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", memory.Fd()), os.O_WRONLY, 0)
+	if err != nil {
+		return nil, fmt.Errorf("memory for the picture: %w", err)
+	}
+	set, err := qmp.Do(ctx, c, qmp.AddFD{Opaque: "vmop-cli screenshot"}, qmp.WithFile(w))
+	if err = errors.Join(err, w.Close()); err != nil {
+		return nil, err
+	}
+	_, err = qmp.Do(ctx, c, qmp.Screendump{Filename: fmt.Sprintf("/dev/fdset/%d", set.FDSetID), Format: format})
+	_, rerr := qmp.Do(ctx, c, qmp.RemoveFD{FDSetID: set.FDSetID, FD: &set.FD})
+	if err = errors.Join(err, rerr); err != nil {
+		return nil, err
+	}
+	picture, err := io.ReadAll(memory)
+	if err == nil && len(picture) == 0 {
+		err = errors.New("QEMU wrote nothing")
+	}
+	return picture, err
+}
+
+// mayWrite says whether a file may be written: it is not there, or it is a
+// regular one and may be replaced.
+func mayWrite(path string, force bool) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !force:
+		return fmt.Errorf("%s exists; --force replaces it", path)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is no regular file: it is not replaced", path)
+	}
+	return nil
+}
