@@ -58,17 +58,17 @@ func (p *program) delete(c *cli.Context) error {
 	if err != nil {
 		return fmt.Errorf("delete %s: %w", full, err)
 	}
-	disks := slices.DeleteFunc(slices.Clone(files), func(f machineFile) bool { return f.kind != diskFile })
+	precious := slices.DeleteFunc(slices.Clone(files), func(f machineFile) bool { return f.kind != diskFile && f.kind != identityFile })
 	withDisks := c.Bool("disks")
-	if withDisks && len(disks) > 0 && !c.Bool("yes") {
-		if err := p.confirm(full, m.Name, disks); err != nil {
+	if withDisks && len(precious) > 0 && !c.Bool("yes") {
+		if err := p.confirm(full, m.Name, precious); err != nil {
 			return err
 		}
 	}
 	var kept []machineFile
 	var errs []error
 	for _, f := range files {
-		if f.remove(withDisks, len(disks) > 0) {
+		if f.remove(withDisks) {
 			if err := os.Remove(filepath.Join(m.machine, f.name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				errs = append(errs, err)
 			}
@@ -91,17 +91,30 @@ func (p *program) delete(c *cli.Context) error {
 
 // lockMachine takes the lock that a runner takes, so that none starts meanwhile.
 func lockMachine(dir string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, lockFileName), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			err = errors.New("it is just being started")
+	path := filepath.Join(dir, lockFileName)
+	for {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+		if err != nil {
+			return nil, err
 		}
-		return nil, errors.Join(err, f.Close())
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+			if errors.Is(err, unix.EWOULDBLOCK) {
+				err = errors.New("it is just being started")
+			}
+			return nil, errors.Join(err, f.Close())
+		}
+		// Another delete may have removed the file between the two steps.
+		mine, err := f.Stat()
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		if now, err := os.Stat(path); err == nil && os.SameFile(mine, now) {
+			return f, nil
+		}
+		if err := f.Close(); err != nil {
+			return nil, err
+		}
 	}
-	return f, nil
 }
 
 // lockFileName is the runner's lock file.
@@ -143,14 +156,13 @@ func kindOf(name string, mode fs.FileMode) fileKind {
 	return foreignFile
 }
 
-// remove says whether an entry goes. The identity goes when no disk stays.
-func (f machineFile) remove(withDisks, hasDisks bool) bool {
+// remove says whether an entry goes. The identity goes with the disks only: a
+// disk, wherever it is, may be unreadable without its TPM.
+func (f machineFile) remove(withDisks bool) bool {
 	switch f.kind {
 	case ownFile:
 		return true
-	case identityFile:
-		return withDisks || !hasDisks
-	case diskFile:
+	case identityFile, diskFile:
 		return withDisks
 	}
 	return false
@@ -184,16 +196,19 @@ func removeEmpty(dir string) error {
 	return nil
 }
 
-// confirm asks for the machine's name before its disks are removed.
-func (p *program) confirm(full, name string, disks []machineFile) error {
+// confirm asks for the machine's name before its disks and identity are removed.
+func (p *program) confirm(full, name string, precious []machineFile) error {
 	if !isTerminal(p.stdin) {
 		return errors.New("--disks asks on a terminal, and the standard input is none: say --yes")
 	}
-	var total int64
-	for _, d := range disks {
-		total += d.size
+	var disks, total int64
+	for _, f := range precious {
+		if f.kind == diskFile {
+			disks++
+			total += f.size
+		}
 	}
-	fmt.Fprintf(p.stderr, "%d disks of %s, %s, would be gone for ever. Type the machine's name to go on: ", len(disks), full, size(total))
+	fmt.Fprintf(p.stderr, "%d disks of %s, %s, and what belongs to them (UUID, UEFI variables, TPM state) would be gone for ever. Type the machine's name to go on: ", disks, full, size(total))
 	answer, err := bufio.NewReader(p.stdin).ReadString('\n')
 	if err != nil || strings.TrimSpace(answer) != name && strings.TrimSpace(answer) != full {
 		return errors.New("nothing was deleted")

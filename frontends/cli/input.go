@@ -103,6 +103,9 @@ func (p *program) load(files []string, s selection, opts spec.Options) ([]spec.O
 		var bad *spec.LoadError
 		if errors.As(err, &bad) {
 			problems = append(problems, bad.Problems...)
+			for _, w := range bad.Warnings {
+				problems = append(problems, warned(w))
+			}
 		} else if err != nil {
 			errs = append(errs, err)
 		}

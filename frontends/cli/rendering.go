@@ -38,11 +38,11 @@ func problemsOf(o *spec.Object, err error) []spec.Problem {
 	for _, e := range leaves(err) {
 		switch e := e.(type) {
 		case *reconcile.Error:
-			path, reason := e.Field, e.Reason
-			if !strings.HasPrefix(path, "spec.") { // of the command line
-				path, reason = "", e.Error()
+			if !strings.HasPrefix(e.Field, "spec.") { // of the command line
+				out = append(out, spec.Problem{File: "vmop-cli", Message: strings.Replace(e.Error(), "local.disks: ", "--disk: ", 1)})
+				continue
 			}
-			out = append(out, o.Problem(path, reason))
+			out = append(out, o.Problem(e.Field, withFlag(e.Reason)))
 		case *runnerconfig.Error:
 			out = append(out, o.Problem("", "runner configuration: "+e.Error()))
 		case *qemucmd.Error:
@@ -52,6 +52,15 @@ func problemsOf(o *spec.Object, err error) []spec.Problem {
 		}
 	}
 	return out
+}
+
+// withFlag puts the flag before the NAME=PATH that a reason ends in.
+func withFlag(reason string) string {
+	i := strings.LastIndex(reason, " ") + 1
+	if !strings.HasSuffix(reason, "=PATH") {
+		return reason
+	}
+	return reason[:i] + "--disk " + reason[i:]
 }
 
 // leaves takes an error apart that was joined of several. What was said around

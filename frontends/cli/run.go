@@ -254,6 +254,10 @@ func debounced(f func()) func() {
 func onSignals(f func()) (stop func()) {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// A log that nobody reads any more is no reason to stop. Caught rather than
+	// ignored: children would inherit that.
+	pipes := make(chan os.Signal, 1)
+	signal.Notify(pipes, syscall.SIGPIPE)
 	done := make(chan struct{})
 	ended := make(chan struct{})
 	go func() {
@@ -263,6 +267,7 @@ func onSignals(f func()) (stop func()) {
 			select {
 			case <-signals:
 				request()
+			case <-pipes:
 			case <-done:
 				return
 			}

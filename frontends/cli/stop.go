@@ -69,6 +69,12 @@ func (p *program) stop(c *cli.Context) error {
 		return fmt.Errorf("stop %s: %w", full, err)
 	}
 	fmt.Fprintf(p.stdout, "%s has stopped.\n", full)
+	if c.Bool("now") {
+		return nil
+	}
+	if state, err := runner.ReadState(m.stateFile()); err == nil && state.Outcome != nil && !state.Outcome.Orderly {
+		return &exitStatus{code: runner.ExitForced, err: fmt.Errorf("%s: %s; its disks are as after a power cut", full, state.Outcome.Message)}
+	}
 	return nil
 }
 

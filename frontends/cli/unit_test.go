@@ -188,25 +188,27 @@ func TestWhatDeleteRemoves(t *testing.T) {
 		name      string
 		mode      fs.FileMode
 		withDisks bool
-		hasDisks  bool
 		want      bool
 	}{
-		{"state.json", 0, false, true, true},
-		{"run.log.old", 0, false, true, true},
-		{"a-disk.img", 0, false, true, false},
-		{"a-disk.img", 0, true, true, true},
-		{"a-disk.img", fs.ModeSymlink, true, true, false},
-		{"a-disk.img", fs.ModeDir, true, true, false},
-		{"a-disk.img", fs.ModeDevice, true, true, false},
-		{"uuid.txt", 0, false, true, false},
-		{"uuid.txt", 0, false, false, true},
-		{"tpm2-00.permall", 0, false, true, false},
-		{"fw-vars.secure.fd", 0, true, true, true},
-		{"notes.txt", 0, true, true, false},
-		{"a.qcow2", 0, true, true, false},
+		{"state.json", 0, false, true},
+		{"run.log.old", 0, false, true},
+		{"a-disk.img", 0, false, false},
+		{"a-disk.img", 0, true, true},
+		{"a-disk.img", fs.ModeSymlink, true, false},
+		{"a-disk.img", fs.ModeDir, true, false},
+		{"a-disk.img", fs.ModeDevice, true, false},
+		// Also where no image is beside them: the disks may be elsewhere.
+		{"uuid.txt", 0, false, false},
+		{"tpm2-00.permall", 0, false, false},
+		{"fw-vars.fd", 0, false, false},
+		{"machine.json", 0, false, false},
+		{"fw-vars.secure.fd", 0, true, true},
+		{"tpm2-00.permall", 0, true, true},
+		{"notes.txt", 0, true, false},
+		{"a.qcow2", 0, true, false},
 	} {
 		f := machineFile{name: c.name, kind: kindOf(c.name, c.mode)}
-		if got := f.remove(c.withDisks, c.hasDisks); got != c.want {
+		if got := f.remove(c.withDisks); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}

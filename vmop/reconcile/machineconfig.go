@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	"github.com/vmop/sdk/internal/yamljson"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -77,10 +79,7 @@ func clone[T any](p *T) *T {
 // instanceID is the default of cloud-init's instance-id; see [RunnerConfig]. It
 // is a directory name in the guest, so it has no slash.
 func instanceID(vm *spec.VirtualMachine) string {
-	if vm.Namespace == "" {
-		return vm.Name
-	}
-	return vm.Namespace + "." + vm.Name
+	return cmp.Or(vm.Namespace, corev1.NamespaceDefault) + "." + vm.Name
 }
 
 func cloudInit(vm *spec.VirtualMachine, instance string, p *problems) *runnerconfig.CloudInit {

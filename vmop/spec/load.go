@@ -68,7 +68,7 @@ func Load(name string, data []byte, opts Options) ([]Object, error) {
 	for _, doc := range l.parse(data) {
 		l.document(doc)
 	}
-	return l.objects, loadError(l.problems)
+	return l.objects, loadError(l.problems, l.warnings)
 }
 
 // Position gives the place of a field, as "file:line". The path is that of a
@@ -123,7 +123,8 @@ type loader struct {
 	opts     Options
 	objects  []Object
 	problems []Problem
-	faults   []fault // of the document
+	warnings []Problem // of the objects that are left out
+	faults   []fault   // of the document
 }
 
 // parse cuts the data into documents and reports those that are no YAML or
@@ -308,6 +309,7 @@ func (l *loader) decode(o Object, into func(*decoder, *Object) (setDefaults func
 		}
 	}
 	if len(l.problems) > before {
+		l.warnings = append(l.warnings, o.Warnings...)
 		return
 	}
 	if l.opts.Default {

@@ -87,6 +87,9 @@ func oneLine(s string) string {
 type LoadError struct {
 	// Problems is never empty.
 	Problems []Problem
+	// Warnings are the tolerated unknown fields of the objects that have
+	// problems, and so are not returned.
+	Warnings []Problem
 }
 
 // Error gives all problems, one per line.
@@ -99,10 +102,10 @@ func (e *LoadError) Error() string {
 }
 
 // loadError makes an error of problems, or nil of none.
-func loadError(problems []Problem) error {
+func loadError(problems, warnings []Problem) error {
 	if len(problems) == 0 {
 		return nil
 	}
 	slices.SortStableFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
-	return &LoadError{Problems: problems}
+	return &LoadError{Problems: problems, Warnings: warnings}
 }
