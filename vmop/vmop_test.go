@@ -87,9 +87,6 @@ func checkRender(t *rapid.T) {
 	if (out.CloudInit != nil) != (vm.Spec.CloudInit != nil) || (len(out.Objects) == 0) != (o.Local != nil) {
 		t.Errorf("cloud-init: %v, objects: %d", out.CloudInit != nil, len(out.Objects))
 	}
-	if s := out.Command.Shell(); strings.Contains(s, reconcile.PlaceholderPassword) {
-		t.Errorf("a password in the command line: %s", s)
-	}
 }
 
 func TestRenderEveryValidMachine(t *testing.T) { rapid.Check(t, checkRender) }

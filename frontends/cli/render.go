@@ -50,7 +50,7 @@ func (p *program) renderCommand() *cli.Command {
 			"              one argument per line, -o json and yaml also have the files, sockets and\n" +
 			"              helper processes that it needs\n" +
 			"  config      the runner's config.yaml\n" +
-			"  objects     the Kubernetes objects; a generated password is shown as \"" + reconcile.PlaceholderPassword + "\"\n" +
+			"  objects     the Kubernetes objects; the display password, which is generated, is left out\n" +
 			"  cloud-init  the documents for the guest's cloud-init\n" +
 			"  host        the host that it is rendered for, in the form of --host\n" +
 			"  all         all of these but the host\n\n" +

@@ -19,7 +19,7 @@ type Object interface {
 // It shows a machine about which a cluster knows nothing yet: what exists
 // already changes the result, and [RunnerConfig], [ConfigMap], [DisplaySecret],
 // [RunnerDataClaim], [DiskClaim], [Pod] and [Service] take it. The password
-// of the secret is [PlaceholderPassword]. Owner references need a machine with
+// of the secret is left out: it is for the operator to generate. Owner references need a machine with
 // a UID.
 func Objects(vm *spec.VirtualMachine, s Settings) ([]Object, error) {
 	vm = defaulted(vm)
@@ -32,7 +32,7 @@ func Objects(vm *spec.VirtualMachine, s Settings) ([]Object, error) {
 	var out []Object
 	in := PodInput{Disks: disks}
 	if WantsDisplaySecret(vm) {
-		secret := DisplaySecret(vm, PlaceholderPassword)
+		secret := DisplaySecret(vm, "")
 		in.DisplaySecret = secret.Name
 		out = append(out, secret)
 	}

@@ -105,8 +105,11 @@ func TestObjectsOfVMOperatorsTestMachine(t *testing.T) {
 	hasAll("Secret", secret.Labels, map[string]string{
 		"app.kubernetes.io/name": "vm-runner", "app.kubernetes.io/instance": "test-vm", "app.kubernetes.io/component": "display-secret",
 	})
-	if secret.StringData["password-expiry"] != "now" || secret.StringData["display-password"] == "" {
+	if secret.StringData["password-expiry"] != "now" || secret.StringData["display-password"] != "" {
 		t.Errorf("Secret: %v", secret.StringData)
+	}
+	if with := reconcile.DisplaySecret(vm, "given"); with.StringData["display-password"] != "given" {
+		t.Errorf("Secret with a password: %v", with.StringData)
 	}
 	for name, size := range map[string]string{"test-vm-runner-data": "1Mi", "test-vm-system-disk": "1Gi", "test-vm-disk-1": "1Gi"} {
 		pvc := find[*corev1.PersistentVolumeClaim](t, objects, name)

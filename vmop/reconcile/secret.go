@@ -6,10 +6,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PlaceholderPassword stands for the password that an operator would generate,
-// in objects that are made to be looked at.
-const PlaceholderPassword = "(generated)"
-
 // WantsDisplaySecret tells whether the operator makes a display secret for the
 // machine, which must have its defaults, if there is none.
 func WantsDisplaySecret(vm *spec.VirtualMachine) bool {
@@ -21,8 +17,13 @@ func WantsDisplaySecret(vm *spec.VirtualMachine) bool {
 // until it is given another expiry: it is made before anybody asks for it.
 //
 // Like a claim it has no owner: it outlives the machine, and one that exists
-// is never overwritten.
+// is never overwritten. Without a password the secret has none, which is what
+// somebody may look at, or apply beside an operator.
 func DisplaySecret(vm *spec.VirtualMachine, password string) *corev1.Secret {
+	data := map[string]string{PasswordExpiryKey: "now"}
+	if password != "" {
+		data[PasswordKey] = password
+	}
 	return &corev1.Secret{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -31,6 +32,6 @@ func DisplaySecret(vm *spec.VirtualMachine, password string) *corev1.Secret {
 			Labels:    map[string]string{LabelName: AppName, LabelInstance: vm.Name, LabelComponent: ComponentDisplaySecret},
 		},
 		Type:       corev1.SecretTypeOpaque,
-		StringData: map[string]string{PasswordKey: password, PasswordExpiryKey: "now"},
+		StringData: data,
 	}
 }
