@@ -1,12 +1,14 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -276,4 +278,37 @@ func TestPrintable(t *testing.T) {
 	if got, want := printableCell("a\nb"), `a\u000ab`; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+}
+
+// Who has a machine's lock has the file that is there: another delete may remove
+// it between its opening and its locking.
+func TestLockOfARemovedFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, lockFileName)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 5000 {
+				f, err := lockMachine(dir)
+				if err != nil {
+					continue // another has it
+				}
+				mine, err := f.Stat()
+				if err != nil {
+					t.Error(err)
+				}
+				now, err := os.Stat(path)
+				if err != nil || !os.SameFile(mine, now) {
+					t.Errorf("what was locked is not there: %v", err)
+				}
+				if err := errors.Join(os.Remove(path), f.Close()); err != nil {
+					t.Error(err)
+				}
+				if t.Failed() {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
 }

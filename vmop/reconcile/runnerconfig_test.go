@@ -198,3 +198,19 @@ func TestRunnerConfigReportsAllProblems(t *testing.T) {
 		t.Errorf("no *Error in %v", err)
 	}
 }
+
+// A manifest that leaves the namespace out means the namespace default, and its
+// guest must not take itself for another one.
+func TestInstanceIDWithoutNamespace(t *testing.T) {
+	for namespace, want := range map[string]string{"": "default.test-vm", "default": "default.test-vm", "lab": "lab.test-vm"} {
+		vm := load(t, "basic-vm.yaml")
+		vm.Namespace = namespace
+		c, err := reconcile.RunnerConfig(vm, reconcile.RunnerConfigOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Runner.CloudInit.MetaData["instance-id"]; got != want {
+			t.Errorf("namespace %q: %q, want %q", namespace, got, want)
+		}
+	}
+}
