@@ -1,92 +1,38 @@
 package runner
 
 import (
-	"encoding/json"
 	"errors"
 
 	"github.com/vmop/sdk/vmop/qmp"
+	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
 // Cause says why a machine ended.
-type Cause string
+type Cause = runnerconfig.Cause
 
 // The causes that an [Outcome] can have.
 const (
-	// CauseGuestShutdown: the guest powered itself off.
-	CauseGuestShutdown Cause = "guest-shutdown"
-	// CauseRequested: the guest shut down because it was asked to.
-	CauseRequested Cause = "host-request"
-	// CauseForced: it was asked to shut down, did not do so in time, and was
-	// ended. Its disks are in the state of a power cut.
-	CauseForced Cause = "host-forced"
-	// CauseHostQuit: somebody else told QEMU to quit or killed it with a signal
-	// that it handles.
-	CauseHostQuit Cause = "host-quit"
-	// CauseGuestPanic: the guest crashed and QEMU ended for it.
-	CauseGuestPanic Cause = "guest-panic"
-	// CauseQEMUFailure: QEMU ended by itself, with an error or by a signal.
-	CauseQEMUFailure Cause = "qemu-failure"
-	// CauseHelperFailure: a process that the machine needs (swtpm) ended, and
-	// the machine was shut down because of it.
-	CauseHelperFailure Cause = "helper-failure"
-	// CauseStartFailure: the machine never ran.
-	CauseStartFailure Cause = "start-failure"
+	CauseGuestShutdown = runnerconfig.CauseGuestShutdown
+	CauseRequested     = runnerconfig.CauseRequested
+	CauseForced        = runnerconfig.CauseForced
+	CauseHostQuit      = runnerconfig.CauseHostQuit
+	CauseGuestPanic    = runnerconfig.CauseGuestPanic
+	CauseQEMUFailure   = runnerconfig.CauseQEMUFailure
+	CauseHelperFailure = runnerconfig.CauseHelperFailure
+	CauseStartFailure  = runnerconfig.CauseStartFailure
 )
 
 // Outcome is how a machine ended.
-type Outcome struct {
-	Cause Cause `json:"cause"`
-	// Message is one sentence for people.
-	Message string `json:"message"`
-	// Orderly says that the guest shut its file systems down.
-	Orderly bool `json:"orderly"`
-	// QEMUStatus is QEMU's exit status as the operating system tells it, such
-	// as "exit status 0"; "" if QEMU was not started.
-	QEMUStatus string `json:"qemuStatus,omitempty"`
-}
+type Outcome = runnerconfig.Outcome
 
 // The exit codes of a program that runs one engine.
 const (
-	// ExitOK: the guest shut down, by itself or on request.
-	ExitOK = 0
-	// ExitStart: the machine could not be started.
-	ExitStart = 1
-	// ExitUsage: the program was called wrongly.
-	ExitUsage = 2
-	// ExitForced: the machine was stopped without the guest's consent.
-	ExitForced = 3
-	// ExitFailure: the machine ended by a failure of QEMU, of a helper or of the guest.
-	ExitFailure = 4
+	ExitOK      = runnerconfig.ExitOK
+	ExitStart   = runnerconfig.ExitStart
+	ExitUsage   = runnerconfig.ExitUsage
+	ExitForced  = runnerconfig.ExitForced
+	ExitFailure = runnerconfig.ExitFailure
 )
-
-// ExitCode is the exit code that belongs to the outcome.
-func (o Outcome) ExitCode() int {
-	switch o.Cause {
-	case CauseGuestShutdown, CauseRequested:
-		return ExitOK
-	case CauseStartFailure:
-		return ExitStart
-	case CauseForced, CauseHostQuit:
-		return ExitForced
-	default:
-		return ExitFailure
-	}
-}
-
-// maxTerminationMessage is what Kubernetes keeps of a termination message, in bytes.
-const maxTerminationMessage = 4096
-
-// TerminationMessage is the outcome as a line of JSON, short enough for a
-// container's termination message (4096 bytes).
-func (o Outcome) TerminationMessage() []byte {
-	for {
-		b, err := json.Marshal(o)
-		if err == nil && len(b) < maxTerminationMessage {
-			return append(b, '\n')
-		}
-		o.Message = o.Message[:len(o.Message)/2]
-	}
-}
 
 var (
 	// ErrRunning says that another runner runs the machine.
