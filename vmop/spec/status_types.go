@@ -12,6 +12,12 @@ type VirtualMachineStatus struct {
 	// conditions. (Added by vmop.)
 	// +optional
 	Phase string `json:"phase,omitempty"`
+	// created says that the machine's pod exists. (Added by vmop.)
+	// +optional
+	Created bool `json:"created,omitempty"`
+	// ready says that the guest executes. (Added by vmop.)
+	// +optional
+	Ready bool `json:"ready,omitempty"`
 	// nodeName is the node on which the machine runs. (Added by vmop.)
 	// +optional
 	NodeName string `json:"nodeName,omitempty"`
@@ -28,6 +34,10 @@ type VirtualMachineStatus struct {
 	// +listType=atomic
 	// +optional
 	RestartAwaitingChanges []AwaitingChange `json:"restartAwaitingChanges,omitempty"`
+	// lastEnd is how the machine last ended other than on request of its
+	// specification. (Added by vmop.)
+	// +optional
+	LastEnd *MachineEnd `json:"lastEnd,omitempty"`
 	// runnerVersion is the version of the runner that runs the machine.
 	// +optional
 	RunnerVersion string `json:"runnerVersion,omitempty"`
