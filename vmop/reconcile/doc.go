@@ -11,7 +11,9 @@
 //   - [Changes] compares two manifests of one machine and tells which changes
 //     reach a running machine and which wait for its next start,
 //   - [Objects] lists the Kubernetes objects of a machine, each made by a
-//     function of its own.
+//     function of its own,
+//   - [Decide] turns an observation of a machine in a cluster into the writes,
+//     the status and the events that it calls for.
 //
 // All of them take a machine as it was written or as it is stored: they apply
 // the defaults of [spec.Default] to a copy. They expect one that

@@ -5,8 +5,6 @@ import (
 
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Snapshot is all that a decision about one machine depends on. A pointer that
@@ -35,8 +33,9 @@ type Snapshot struct {
 	Claims []corev1.PersistentVolumeClaim
 	// Pool is the pool that the machine is assigned from.
 	Pool *spec.VmPool
-	// Failures are writes that the API server refused since the last time that
-	// the same write succeeded.
+	// Failures are writes that the API server refused, until the same write
+	// succeeds. Conflicts and objects that exist already or no more are none:
+	// they mean that the snapshot was old.
 	Failures []Failure
 	// Password is a random password that becomes that of the display if the
 	// machine needs one.
@@ -45,9 +44,8 @@ type Snapshot struct {
 
 // Failure is a write that was refused.
 type Failure struct {
-	// Verb and Kind say what was tried, as in create and Pod; Name on which
-	// object.
-	Verb, Kind, Name string
+	// Target is what was tried: that of the action.
+	Target Target
 	// Reason is the API server's, as in Forbidden; Message is its explanation.
 	Reason, Message string
 	// Count is how often in a row, Last when.
@@ -56,9 +54,12 @@ type Failure struct {
 }
 
 // Plan is what is to be done now. Its actions are executed in their order, up to
-// the first that fails, and the statuses are written in any case. What was
-// executed shows in the next snapshot; a plan for a snapshot in which all is as
-// it should be has no actions, no statuses and no events.
+// the first that fails. If all succeed, the statuses are written, and the events
+// told: they describe what then is. What was executed shows in the next
+// snapshot, and what was refused does as a [Failure], so that its plan leaves
+// the refused action out for a while and explains it in the status. A plan for
+// a snapshot in which all is as it should be has no actions, no statuses and no
+// events.
 type Plan struct {
 	Actions []Action
 	// Statuses has an entry for each owner of status fields whose part differs
@@ -68,71 +69,6 @@ type Plan struct {
 	// Wake is when to look again though nothing changed; zero means never.
 	Wake time.Time
 }
-
-// Action is one write. The set of actions is closed: there is none that deletes
-// or shrinks a volume claim or changes a secret.
-type Action interface{ isAction() }
-
-// The actions.
-type (
-	// Apply writes an object by server-side apply, by force, as [FieldManager].
-	Apply struct{ Object Object }
-
-	// Create makes an object that must not exist yet. AlreadyExists means that
-	// the snapshot was old, and ends the execution of the plan.
-	Create struct{ Object Object }
-
-	// UpdateClaim sets labels and annotations of a claim and lets it grow.
-	UpdateClaim struct {
-		Name string
-		// UID and ResourceVersion are those of the claim that was observed.
-		UID             types.UID
-		ResourceVersion string
-		Labels          map[string]string
-		Annotations     map[string]string
-		// Storage is the new request; nil leaves it. It is never less than the
-		// old one.
-		Storage *resource.Quantity
-		// VolumeAttributesClassName is the new class; nil leaves it.
-		VolumeAttributesClassName *string
-	}
-
-	// AnnotatePod sets annotations of the pod.
-	AnnotatePod struct {
-		Name        string
-		UID         types.UID
-		Annotations map[string]string
-	}
-
-	// DeletePod deletes the pod with its own grace period, if it still has the
-	// UID. NotFound is success.
-	DeletePod struct {
-		Name string
-		UID  types.UID
-	}
-
-	// DeleteService deletes the service if it still has the UID. NotFound is
-	// success.
-	DeleteService struct {
-		Name string
-		UID  types.UID
-	}
-
-	// SetState writes spec.vm.state, if the machine still has the resource
-	// version.
-	SetState struct {
-		State           spec.MachineState
-		ResourceVersion string
-	}
-)
-
-func (Apply) isAction()         {}
-func (Create) isAction()        {}
-func (UpdateClaim) isAction()   {}
-func (AnnotatePod) isAction()   {}
-func (DeletePod) isAction()     {}
-func (DeleteService) isAction() {}
-func (SetState) isAction()      {}
 
 const (
 	// FieldManager owns the fields of the objects that are applied. It is the
@@ -146,14 +82,31 @@ const (
 	RunnerStatusManager = "vmop-runner"
 	// AnnotationApplied is a digest of what was last applied to an object. With
 	// another digest there may be fields to remove, which only another apply
-	// does.
+	// does. On a pod it is a digest of what was created.
 	AnnotationApplied = GroupPrefix + "applied"
+	// AnnotationResetRequest on a machine asks for a reset of its guest. Each
+	// new value, such as the time, is one reset. On the ConfigMap it is the
+	// last value that was counted.
+	AnnotationResetRequest = GroupPrefix + "reset-request"
+	// AnnotationResetCounter on the ConfigMap is its resetCounter.
+	AnnotationResetCounter = GroupPrefix + "reset-counter"
+	// AnnotationInstanceID on the ConfigMap is the last instance-id in it; see
+	// [RunnerConfig].
+	AnnotationInstanceID = GroupPrefix + "instance-id"
+	// AnnotationStarted on a pod is the part of the machine's specification
+	// that it was started with and cannot follow, as JSON with the generation.
+	// The documents for cloud-init are in it as digests only.
+	AnnotationStarted = GroupPrefix + "started"
 )
 
 // StatusApply is one writer's part of the status.
 type StatusApply struct {
 	// Manager is OperatorStatusManager or RunnerStatusManager.
 	Manager string
+	// ResourceVersion is that of the machine which the decision is about. A
+	// report in the runner's name must not overwrite a newer one of a runner;
+	// empty asks for no check.
+	ResourceVersion string
 	// Status is the whole part, as JSON values: what it lacks is removed if the
 	// manager alone owned it.
 	Status map[string]any

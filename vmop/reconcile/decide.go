@@ -1,0 +1,221 @@
+package reconcile
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Decide is total and deterministic: equal snapshots give equal plans, and the
+// snapshot is not changed.
+//
+// A machine that is being deleted and one whose specification is invalid get no
+// new objects; a pod that runs is left alone, unless an invalid machine should
+// stop.
+func Decide(s Snapshot) Plan {
+	d := &decision{s: &s, vm: defaulted(s.VM), stored: &s.VM.Status}
+	d.pod = lookAtPod(&s, d.vm)
+	d.end = d.stored.LastEnd
+	switch {
+	case s.VM.DeletionTimestamp != nil:
+		d.deleted()
+	case !d.valid():
+		d.power()
+	default:
+		d.findClaims()
+		d.makeSecret()
+		d.makeConfigMap()
+		d.makeClaims()
+		d.power()
+		if !d.invalid {
+			// What a running machine does not wait for comes last, so that a
+			// refusal keeps no machine from running.
+			d.annotatePod()
+			d.updateClaims()
+			d.makeService()
+		}
+	}
+	d.findRestart()
+	d.report()
+	return d.plan
+}
+
+// decision is the state of one call of Decide.
+type decision struct {
+	s      *Snapshot
+	vm     *spec.VirtualMachine // with its defaults and without status
+	stored *spec.VirtualMachineStatus
+	plan   Plan
+
+	pod    podView
+	disks  []Disk
+	claims []neededClaim
+	// modes are those of the claims that disks refer to.
+	modes map[string]corev1.PersistentVolumeMode
+	// secret is the display secret, nil if there is none.
+	secret *corev1.Secret
+	// invalid: the specification cannot be carried out.
+	invalid bool
+	// unmade: something that the pod needs does not exist yet as it should.
+	unmade bool
+
+	// What the conditions will say. The first problem with something stays, or
+	// else the first finding.
+	configuration, devices, running, restart finding
+	awaiting                                 []spec.AwaitingChange
+	end                                      *spec.MachineEnd
+}
+
+// finding is what was found out about one aspect.
+type finding struct {
+	status          metav1.ConditionStatus // empty: nothing yet
+	reason, message string
+	warning         bool
+}
+
+func (f *finding) ok() bool { return f.status == "" || f.status == metav1.ConditionTrue }
+
+// problem says that something is not as it should be, which a person may have
+// to do something about.
+func (f *finding) problem(reason, format string, args ...any) {
+	if !f.warning {
+		*f = finding{metav1.ConditionFalse, reason, fmt.Sprintf(format, args...), true}
+	}
+}
+
+// wait says that something is not yet as it should be, and will be.
+func (f *finding) wait(reason, format string, args ...any) {
+	if f.status == "" {
+		*f = finding{metav1.ConditionFalse, reason, fmt.Sprintf(format, args...), false}
+	}
+}
+
+// follow takes over why something else is not as it should be.
+func (f *finding) follow(other finding) {
+	if !f.warning {
+		*f = finding{metav1.ConditionFalse, other.reason, other.message, other.warning}
+	}
+}
+
+// fine says that all is well, if nothing was found that is not.
+func (f *finding) fine(reason, message string) {
+	if f.status == "" {
+		*f = finding{metav1.ConditionTrue, reason, message, false}
+	}
+}
+
+// wakeAt asks for another look.
+func (d *decision) wakeAt(t time.Time) {
+	if d.plan.Wake.IsZero() || t.Before(d.plan.Wake) {
+		d.plan.Wake = t
+	}
+}
+
+// do adds an action to the plan. If the API server has refused the same write,
+// the finding says so, and the action is tried again after a growing delay
+// only; then do says no.
+func (d *decision) do(a Action, about *finding) bool {
+	t := a.Target()
+	for i := range d.s.Failures {
+		f := &d.s.Failures[i]
+		if f.Target != t {
+			continue
+		}
+		d.refused(f, about)
+		if again := f.Last.Add(delay(writeDelay, f.Count)); d.s.Now.Before(again) {
+			d.wakeAt(again)
+			return false
+		}
+	}
+	d.plan.Actions = append(d.plan.Actions, a)
+	return true
+}
+
+func (d *decision) refused(f *Failure, about *finding) {
+	why := strings.TrimSpace(f.Message)
+	switch {
+	case f.Reason == string(metav1.StatusReasonForbidden) && strings.Contains(why, "exceeded quota"):
+		about.problem(spec.ReasonQuotaExceeded, "%s: %s; raise the quota of the namespace or free some of it", f.Target, why)
+	case f.Reason == string(metav1.StatusReasonForbidden):
+		about.problem(spec.ReasonWriteRefused, "%s: %s; check the rights of the operator and the policies of the namespace", f.Target, why)
+	default:
+		about.problem(spec.ReasonWriteRefused, "%s: %s: %s; it is tried again", f.Target, f.Reason, why)
+	}
+}
+
+// The least and the greatest delay before something is tried again.
+const (
+	writeDelay   = time.Second
+	restartDelay = 10 * time.Second
+	maxDelay     = 5 * time.Minute
+)
+
+// delay doubles with the number of failures, as the kubelet's does.
+func delay(first time.Duration, failures int) time.Duration {
+	if failures <= 0 {
+		return 0
+	}
+	d := first
+	for range failures - 1 {
+		if d *= 2; d >= maxDelay {
+			return maxDelay
+		}
+	}
+	return d
+}
+
+// valid tells whether the specification can be carried out.
+func (d *decision) valid() bool {
+	errs := spec.Validate(d.s.VM)
+	if len(errs) == 0 {
+		return true
+	}
+	d.refuse(errs.ToAggregate())
+	return false
+}
+
+func (d *decision) refuse(err error) {
+	d.invalid, d.unmade = true, true
+	d.configuration.problem(spec.ReasonInvalidSpecification, "%v; nothing is changed until this is corrected", err)
+}
+
+// deleted is for a machine that is being deleted. Its objects go with it by
+// their owner references, and nothing must bring them back.
+func (d *decision) deleted() {
+	d.configuration.wait(spec.ReasonMachineDeleted, "the machine is being deleted")
+	d.devices.wait(spec.ReasonMachineDeleted, "the machine is being deleted; its volume claims are kept")
+	switch d.pod.state {
+	case podAbsent, podForeign:
+		d.running.wait(spec.ReasonMachineDeleted, "the machine is being deleted")
+	case podTerminating:
+		d.terminating()
+	default:
+		d.running.wait(spec.ReasonMachineDeleted, "the pod will be deleted with the machine")
+	}
+}
+
+// wanted tells whether the machine should run.
+func (d *decision) wanted() bool { return d.vm.Spec.VM.State == spec.StateRunning }
+
+// owned tells whether an object has the machine as an owner.
+func (d *decision) owned(o metav1.Object) bool { return ownedBy(o, d.s.VM) }
+
+func ownedBy(o metav1.Object, vm *spec.VirtualMachine) bool {
+	for _, r := range o.GetOwnerReferences() {
+		if r.UID == vm.UID {
+			return true
+		}
+	}
+	return false
+}
+
+// ours tells whether an object has the labels of the operator and of a machine
+// of this name, whichever that was.
+func (d *decision) ours(o metav1.Object) bool {
+	l := o.GetLabels()
+	return l[LabelName] == AppName && l[LabelInstance] == d.vm.Name && l[LabelManagedBy] == ManagedBy
+}

@@ -1,0 +1,255 @@
+package reconcile
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"strconv"
+
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// instanceIDKey is cloud-init's, in the meta-data.
+const instanceIDKey = "instance-id"
+
+// makeSecret sees to the display secret. Any that has the labels is one; it is
+// somebody's password and never changed.
+func (d *decision) makeSecret() {
+	for i := range d.s.DisplaySecrets {
+		s := &d.s.DisplaySecrets[i]
+		// The operator's own first, then by name: the choice must not depend on
+		// the order of the observation.
+		own := DisplaySecretName(d.vm.Name)
+		if d.secret == nil || s.Name == own || d.secret.Name != own && s.Name < d.secret.Name {
+			d.secret = s
+		}
+	}
+	if d.secret == nil && WantsDisplaySecret(d.vm) {
+		d.unmade = true
+		d.do(Create{DisplaySecret(d.vm, d.s.Password)}, &d.configuration)
+	}
+}
+
+// makeConfigMap sees to the runner's configuration.
+func (d *decision) makeConfigMap() {
+	old := d.s.ConfigMap
+	switch {
+	case old != nil && old.DeletionTimestamp != nil:
+		d.unmade = true
+		d.configuration.wait(spec.ReasonConfigurationNotApplied, "ConfigMap %s is being deleted; it is made anew when it is gone", old.Name)
+		return
+	case old != nil && !d.ours(old):
+		d.unmade = true
+		d.configuration.problem(spec.ReasonNameTaken, "ConfigMap %s is not the machine's; rename it or the machine", old.Name)
+		return
+	}
+	memory := d.remembered()
+	config, err := clusterConfig(d.vm, d.disks, RunnerConfigOptions{
+		ResetCounter: &memory.resets, LoginUser: d.loginUser(), InstanceID: memory.instanceID, VolumeModes: d.modes,
+	})
+	if err == nil && config.Runner.CloudInit != nil {
+		memory.instanceID = config.Runner.CloudInit.MetaData[instanceIDKey]
+	}
+	var wanted *corev1.ConfigMap
+	if err == nil {
+		wanted, err = ConfigMap(d.vm, d.s.Settings, config)
+	}
+	if err != nil {
+		d.refuse(err)
+		return
+	}
+	memory.keep(wanted)
+	stamp(wanted)
+	switch {
+	case old == nil:
+		d.unmade = true
+		d.do(Create{wanted}, &d.configuration)
+	case !applied(wanted, old):
+		d.unmade = true
+		// Counters are in it, so a newer one must not be overwritten.
+		wanted.ResourceVersion = old.ResourceVersion
+		d.do(Apply{wanted}, &d.configuration)
+	}
+}
+
+// configMemory is what is kept in the ConfigMap and nowhere else.
+type configMemory struct {
+	resets     int64
+	request    string // the last one that was counted
+	instanceID string
+}
+
+// remembered reads the memory and counts a request for a reset that is new.
+//
+// Counter and request are written together and only over the version that was
+// read: each request is counted once, whatever fails. One that is older than
+// the ConfigMap asks for nothing.
+func (d *decision) remembered() configMemory {
+	request := d.s.VM.Annotations[AnnotationResetRequest]
+	old := d.s.ConfigMap
+	if old == nil {
+		return configMemory{request: request}
+	}
+	m := configMemory{request: old.Annotations[AnnotationResetRequest], instanceID: old.Annotations[AnnotationInstanceID]}
+	resets, err := strconv.ParseInt(old.Annotations[AnnotationResetCounter], 10, 64)
+	if err == nil {
+		m.resets = resets
+	} else {
+		m = fromVMOperator(old, request)
+	}
+	if request != "" && request != m.request {
+		m.resets, m.request = m.resets+1, request
+	}
+	return m
+}
+
+// fromVMOperator finds the memory in a ConfigMap that VM-Operator wrote. It
+// knows no requests: one that is there already was made to nobody.
+func fromVMOperator(old *corev1.ConfigMap, request string) configMemory {
+	m := configMemory{request: request}
+	c, _, err := runnerconfig.Parse([]byte(old.Data[ConfigKey]))
+	if err != nil {
+		return m
+	}
+	if n := c.Runner.ResetCounter; n != nil {
+		m.resets = *n
+	}
+	if c.Runner.CloudInit != nil {
+		m.instanceID = c.Runner.CloudInit.MetaData[instanceIDKey]
+	}
+	return m
+}
+
+func (m configMemory) keep(cm *corev1.ConfigMap) {
+	cm.Annotations[AnnotationResetCounter] = strconv.FormatInt(m.resets, 10)
+	if m.request != "" {
+		cm.Annotations[AnnotationResetRequest] = m.request
+	}
+	if m.instanceID != "" {
+		cm.Annotations[AnnotationInstanceID] = m.instanceID
+	}
+}
+
+// loginUser is whom the machine's assignment logs in.
+func (d *decision) loginUser() string {
+	a, p := d.stored.Assignment, d.s.Pool
+	if a == nil || p == nil || a.Pool == "" || a.Pool != p.Name || !p.Spec.LoginOnAssignment {
+		return ""
+	}
+	return a.User
+}
+
+// makeService sees to the load balancer.
+func (d *decision) makeService() {
+	old, wanted := d.s.Service, Service(d.vm, d.s.Settings)
+	switch {
+	case old != nil && old.DeletionTimestamp != nil:
+		if wanted != nil {
+			d.configuration.wait(spec.ReasonConfigurationNotApplied, "Service %s is being deleted; it is made anew when it is gone", old.Name)
+		}
+	case wanted == nil:
+		if old != nil && d.ours(old) && d.owned(old) {
+			d.do(DeleteService{old.Name, old.UID}, &d.configuration)
+		}
+	case old != nil && !d.ours(old):
+		d.configuration.problem(spec.ReasonNameTaken, "Service %s is not the machine's; rename it or the machine, or switch the machine's off with loadBalancerService: {}", old.Name)
+	default:
+		stamp(wanted)
+		if old == nil || !applied(wanted, old) {
+			d.do(Apply{wanted}, &d.configuration)
+		}
+	}
+}
+
+// stamp notes the digest of an object in itself.
+func stamp(o Object) {
+	data, err := json.Marshal(o)
+	if err != nil {
+		// Nothing of an API type fails to be written; were it otherwise, the
+		// object would be applied each time.
+		data = nil
+	}
+	sum := sha256.Sum256(data)
+	a := maps.Clone(o.GetAnnotations())
+	if a == nil {
+		a = map[string]string{}
+	}
+	a[AnnotationApplied] = hex.EncodeToString(sum[:16])
+	o.SetAnnotations(a)
+}
+
+// applied tells whether an object was applied as it is wanted, and nobody has
+// changed anything of that since. What others have added is theirs.
+func applied(wanted, stored Object) bool {
+	if !metaApplied(wanted, stored) {
+		return false
+	}
+	switch w := wanted.(type) {
+	case *corev1.ConfigMap:
+		return contains(stored.(*corev1.ConfigMap).Data, w.Data)
+	case *corev1.Service:
+		return serviceApplied(&w.Spec, &stored.(*corev1.Service).Spec)
+	}
+	return false
+}
+
+func metaApplied(wanted, stored metav1.Object) bool {
+	if !contains(stored.GetAnnotations(), wanted.GetAnnotations()) || !contains(stored.GetLabels(), wanted.GetLabels()) {
+		return false
+	}
+	for _, w := range wanted.GetOwnerReferences() {
+		found := false
+		for _, s := range stored.GetOwnerReferences() {
+			found = found || s.UID == w.UID && s.Kind == w.Kind && s.Name == w.Name && s.APIVersion == w.APIVersion
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+func serviceApplied(wanted, stored *corev1.ServiceSpec) bool {
+	if wanted.Type != stored.Type || !maps.Equal(wanted.Selector, stored.Selector) {
+		return false
+	}
+	for _, w := range wanted.Ports {
+		found := false
+		for _, s := range stored.Ports {
+			found = found || s.Name == w.Name && s.Protocol == w.Protocol && s.Port == w.Port && s.TargetPort == w.TargetPort
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// contains tells whether a map has all entries of another.
+func contains(all, some map[string]string) bool {
+	for k, v := range some {
+		if got, ok := all[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}
+
+// missing returns the entries of a map that another lacks or has otherwise; nil
+// if there are none.
+func missing(all, some map[string]string) map[string]string {
+	var out map[string]string
+	for k, v := range some {
+		if got, ok := all[k]; !ok || got != v {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[k] = v
+		}
+	}
+	return out
+}

@@ -1,0 +1,338 @@
+package reconcile
+
+import (
+	"time"
+
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// steadyRun is how long a machine must have run for its failures before to
+	// be forgotten, as the kubelet forgets them.
+	steadyRun = 10 * time.Minute
+	// lag is how long an observation of a pod may be behind that of its
+	// machine. A machine that reports to run is believed for that long, even
+	// if its pod is not to be seen.
+	lag = 30 * time.Second
+	// stuckAfter is how long after the end of its grace period a pod that is
+	// still there is taken for stuck.
+	stuckAfter = time.Minute
+)
+
+// power sees to it that the pod is there while the machine should run, and only
+// then.
+func (d *decision) power() {
+	switch d.pod.state {
+	case podAbsent:
+		d.absent()
+	case podForeign:
+		d.foreign()
+	case podTerminating:
+		d.terminating()
+	case podFinished:
+		d.finished()
+	case podPending:
+		d.pending()
+	case podRunning:
+		d.runs()
+	}
+}
+
+// absent is for a machine without a pod.
+func (d *decision) absent() {
+	if !d.wanted() {
+		d.running.wait(spec.ReasonMachineStopped, "spec.vm.state is Stopped")
+		return
+	}
+	if d.stops(d.end) {
+		d.stop()
+		return
+	}
+	switch {
+	case d.invalid:
+		d.running.problem(spec.ReasonInvalidSpecification, "the specification is not valid; see condition %s", spec.ConditionConfigurationApplied)
+	case d.unmade && !d.devices.ok() && d.devices.warning:
+		d.running.follow(d.devices)
+	case d.unmade && !d.configuration.ok():
+		d.running.follow(d.configuration)
+	case d.unmade:
+		d.running.wait(spec.ReasonPodNotFound, "the objects that the pod needs are being made")
+	case d.disksInUse(), d.delayed(), d.unreported():
+	default:
+		if d.do(Create{d.newPod()}, &d.running) {
+			d.running.wait(spec.ReasonPodNotFound, "the pod is being made")
+		}
+	}
+}
+
+// newPod is the pod, with what must be known about it later.
+func (d *decision) newPod() *corev1.Pod {
+	pod := d.plainPod()
+	stamp(pod)
+	pod.Annotations[AnnotationStarted] = started(d.vm)
+	pod.Annotations[AnnotationConfigVersion] = d.s.ConfigMap.ResourceVersion
+	if d.secret != nil {
+		pod.Annotations[AnnotationDisplayVersion] = d.secret.ResourceVersion
+	}
+	return pod
+}
+
+func (d *decision) plainPod() *corev1.Pod {
+	in := PodInput{Disks: d.disks, RunnerDataClaim: d.claims[0].name, VolumeModes: d.modes}
+	if d.secret != nil {
+		in.DisplaySecret = d.secret.Name
+	}
+	return Pod(d.vm, d.s.Settings, in)
+}
+
+// disksInUse tells whether another pod may write to a disk of the machine. A
+// pod that is being deleted may until it is gone: its node may be alive though
+// nobody hears of it.
+func (d *decision) disksInUse() bool {
+	for i := range d.s.OtherPods {
+		pod := &d.s.OtherPods[i]
+		if finished(pod) || pod.Name == d.vm.Name {
+			continue
+		}
+		name := d.usedBy(pod)
+		if name == "" {
+			continue
+		}
+		if pod.DeletionTimestamp != nil {
+			d.running.problem(spec.ReasonDisksInUse, "pod %s uses claim %s and is being deleted%s", pod.Name, name, d.stuck(pod))
+		} else {
+			d.running.problem(spec.ReasonDisksInUse, "pod %s uses claim %s; the machine is started when it has ended", pod.Name, name)
+		}
+		return true
+	}
+	return false
+}
+
+// usedBy is the name of a claim of the machine that a pod uses, empty if there
+// is none.
+func (d *decision) usedBy(pod *corev1.Pod) string {
+	for i := range pod.Spec.Volumes {
+		v := pod.Spec.Volumes[i].PersistentVolumeClaim
+		if v == nil {
+			continue
+		}
+		for j := range d.claims {
+			if d.claims[j].name == v.ClaimName {
+				return v.ClaimName
+			}
+		}
+	}
+	return ""
+}
+
+// delayed tells whether it is too early to start the machine after a failure.
+func (d *decision) delayed() bool {
+	e := d.end
+	if e == nil || e.Failures == 0 || e.ObservedGeneration != d.s.VM.Generation {
+		return false
+	}
+	again := e.Time.Add(delay(restartDelay, int(e.Failures)))
+	if !d.s.Now.Before(again) {
+		return false
+	}
+	d.wakeAt(again)
+	d.running.problem(spec.ReasonRestartDelayed, "the machine ended %d times in a row, last because of %s: %s; it is started again at %s, or when its specification changes",
+		e.Failures, e.Cause, e.Message, again.UTC().Format(time.RFC3339))
+	return true
+}
+
+// unreported tells whether the status still says that the machine runs, which a
+// new runner must not find.
+func (d *decision) unreported() bool {
+	if d.reportedStopped() {
+		return false
+	}
+	d.running.wait(spec.ReasonPodNotFound, "the end of the former pod is being noted")
+	return true
+}
+
+// foreign is for a pod that has the machine's name and is not the machine's.
+func (d *decision) foreign() {
+	pod := d.pod.pod
+	former := false
+	for _, r := range pod.OwnerReferences {
+		former = former || r.Kind == spec.KindVirtualMachine && r.Name == d.vm.Name
+	}
+	switch {
+	case !d.wanted():
+		d.running.wait(spec.ReasonMachineStopped, "spec.vm.state is Stopped")
+	case former && pod.DeletionTimestamp != nil:
+		d.running.problem(spec.ReasonDisksInUse, "pod %s of the former machine of this name is being deleted%s", pod.Name, d.stuck(pod))
+	case former:
+		d.running.problem(spec.ReasonDisksInUse, "pod %s is that of the former machine of this name; Kubernetes will delete it", pod.Name)
+	default:
+		d.running.problem(spec.ReasonNameTaken, "pod %s is not the machine's; delete it or rename the machine", pod.Name)
+	}
+}
+
+// terminating is for a pod that is being deleted. Nothing is done to it: only
+// its kubelet knows that the guest does not run any more.
+func (d *decision) terminating() {
+	pod := d.pod.pod
+	stuck := d.stuck(pod)
+	if stuck != "" {
+		d.running.problem(spec.ReasonPodTerminating, "pod %s is being deleted%s", pod.Name, stuck)
+		return
+	}
+	d.running.wait(spec.ReasonPodTerminating, "pod %s is being deleted; the guest has until %s to shut down",
+		pod.Name, pod.DeletionTimestamp.UTC().Format(time.RFC3339))
+}
+
+// stuck explains a pod that should be gone; it is empty for any other.
+func (d *decision) stuck(pod *corev1.Pod) string {
+	if pod.DeletionTimestamp == nil {
+		return ""
+	}
+	if late := pod.DeletionTimestamp.Add(stuckAfter); d.s.Now.Before(late) {
+		d.wakeAt(late)
+		return ""
+	}
+	return " and should be gone since " + pod.DeletionTimestamp.UTC().Format(time.RFC3339) +
+		"; if node " + pod.Spec.NodeName + " is switched off for certain, run kubectl delete pod " + pod.Name +
+		" --force: the guest must not run twice"
+}
+
+// finished is for a pod that has ended by itself. Its end is written to the
+// status first and acted upon when it is seen there.
+func (d *decision) finished() {
+	pod := d.pod.pod
+	noted := d.stored.LastEnd != nil && d.stored.LastEnd.PodUID == pod.UID
+	if !noted {
+		d.note()
+	}
+	if !d.wanted() {
+		d.deletePod()
+		d.running.wait(spec.ReasonMachineStopped, "spec.vm.state is Stopped")
+		return
+	}
+	switch {
+	case !noted:
+		d.running.wait(spec.ReasonPodFinished, "pod %s has ended: %s: %s", pod.Name, d.end.Cause, d.end.Message)
+	case d.stops(d.end):
+		d.stop()
+	case d.invalid:
+		d.running.problem(spec.ReasonInvalidSpecification, "pod %s has ended, and the specification is not valid; see condition %s",
+			pod.Name, spec.ConditionConfigurationApplied)
+	case d.delayed():
+		// Until then the pod keeps its log.
+	default:
+		d.deletePod()
+		d.running.wait(spec.ReasonPodFinished, "pod %s has ended and is replaced: %s: %s", pod.Name, d.end.Cause, d.end.Message)
+	}
+}
+
+// note makes the record of an end.
+func (d *decision) note() {
+	e, former := d.pod.ended(d.s.Now), d.stored.LastEnd
+	d.end = &spec.MachineEnd{
+		PodUID: d.pod.pod.UID, Cause: e.cause, Message: e.message,
+		Time: metav1.NewTime(e.at.Truncate(time.Second)), ObservedGeneration: d.s.VM.Generation,
+	}
+	final := e.cause == string(runnerconfig.CauseGuestShutdown) && d.vm.Spec.GuestShutdownStops
+	if e.failure || e.ran < shortRun && !final {
+		d.end.Failures = 1
+		if former != nil && former.ObservedGeneration == d.s.VM.Generation && e.ran < steadyRun {
+			d.end.Failures += former.Failures
+		}
+	}
+	kind, next := corev1.EventTypeNormal, "the machine is started again"
+	if d.end.Failures > 0 {
+		kind, next = corev1.EventTypeWarning, "the machine is started again after a delay"
+	}
+	if final || !d.wanted() {
+		next = "the machine stays stopped"
+	}
+	d.plan.Events = append(d.plan.Events, Event{Type: kind, Reason: camel(e.cause), Action: "Run", Note: e.message + "; " + next})
+}
+
+// stops tells whether an end means that the machine should not run any more.
+// The generation says whether somebody has decided anew since.
+func (d *decision) stops(e *spec.MachineEnd) bool {
+	return e != nil && e.Cause == string(runnerconfig.CauseGuestShutdown) && d.vm.Spec.GuestShutdownStops &&
+		e.ObservedGeneration == d.s.VM.Generation
+}
+
+func (d *decision) stop() {
+	d.do(SetState{Name: d.vm.Name, State: spec.StateStopped, ResourceVersion: d.s.VM.ResourceVersion}, &d.running)
+	d.running.wait(spec.ReasonPodFinished, "the guest powered itself off; spec.vm.state becomes Stopped, as spec.guestShutdownStops asks")
+}
+
+func (d *decision) deletePod() bool {
+	grace := int64(*d.vm.Spec.VM.PowerdownTimeout) + TerminationReserve
+	return d.do(DeletePod{Name: d.pod.pod.Name, UID: d.pod.pod.UID, GraceSeconds: grace}, &d.running)
+}
+
+// pending is for a pod that has not started. If it would be made otherwise now,
+// it is replaced: what keeps it from starting may have been corrected, and no
+// guest notices.
+func (d *decision) pending() {
+	pod := d.pod.pod
+	if !d.wanted() {
+		d.deletePod()
+		d.running.wait(spec.ReasonPodTerminating, "spec.vm.state is Stopped; pod %s is deleted", pod.Name)
+		return
+	}
+	if digest := pod.Annotations[AnnotationApplied]; digest != "" && !d.unmade && !d.invalid {
+		now := d.plainPod()
+		stamp(now)
+		if now.Annotations[AnnotationApplied] != digest && d.deletePod() {
+			d.running.wait(spec.ReasonPodTerminating, "pod %s has not started and is replaced, because the machine has changed", pod.Name)
+			return
+		}
+	}
+	reason, message, problem := d.pod.hindrance()
+	if problem {
+		d.running.problem(reason, "%s", message)
+	} else {
+		d.running.wait(reason, "%s", message)
+	}
+}
+
+// runs is for a pod whose runner was started.
+func (d *decision) runs() {
+	pod := d.pod.pod
+	switch {
+	case !d.wanted():
+		d.deletePod()
+		d.running.wait(spec.ReasonPodTerminating, "spec.vm.state is Stopped; pod %s is deleted", pod.Name)
+	case d.pod.silent():
+		d.running.problem(spec.ReasonNodeLost, "node %s does not report about pod %s; repair the node: the machine is not started elsewhere while it may still run there",
+			pod.Spec.NodeName, pod.Name)
+	case d.pod.container != nil && d.pod.container.State.Running == nil:
+		// Only a pod of VM-Operator is restarted by the kubelet.
+		reason, message, problem := d.pod.hindrance()
+		if !problem {
+			message = "the runner in pod " + pod.Name + " has ended"
+		}
+		d.running.problem(reason, "%s", message)
+	default:
+		d.running.fine(spec.ReasonPodRunning, "pod "+pod.Name+" runs on node "+pod.Spec.NodeName)
+	}
+}
+
+// annotatePod lets the kubelet look at changed files at once.
+func (d *decision) annotatePod() {
+	if d.pod.state != podRunning && d.pod.state != podPending || d.unmade || !d.wanted() {
+		return
+	}
+	for _, a := range d.plan.Actions {
+		if _, deleted := a.(DeletePod); deleted {
+			return
+		}
+	}
+	versions := map[string]string{AnnotationConfigVersion: d.s.ConfigMap.ResourceVersion}
+	if d.secret != nil {
+		versions[AnnotationDisplayVersion] = d.secret.ResourceVersion
+	}
+	if changed := missing(d.pod.pod.Annotations, versions); changed != nil {
+		d.do(AnnotatePod{Name: d.pod.pod.Name, UID: d.pod.pod.UID, Annotations: changed}, &d.configuration)
+	}
+}

@@ -1,0 +1,258 @@
+package reconcile
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// report compares what was found out with the stored status, and plans what is
+// to be written and told.
+func (d *decision) report() {
+	d.configuration.fine(spec.ReasonConfigurationApplied, "all objects are as specified")
+	if d.devices.status == "" {
+		d.devices = finding{metav1.ConditionUnknown, d.configuration.reason, "the disks were not looked at: the specification is not valid", false}
+	}
+	now := metav1.NewTime(d.s.Now.UTC().Truncate(time.Second))
+	conditions := d.stored.Conditions
+	for _, c := range []struct {
+		name string
+		*finding
+	}{
+		{spec.ConditionConfigurationApplied, &d.configuration},
+		{spec.ConditionBlockDevicesReady, &d.devices},
+		{spec.ConditionPodReady, &d.running},
+		{spec.ConditionAwaitingRestart, &d.restart},
+	} {
+		d.tell(c.name, c.finding)
+		conditions = spec.WithCondition(conditions, spec.Condition{
+			Type: c.name, Status: c.status, Reason: camel(c.reason), Message: c.message,
+			ObservedGeneration: d.s.VM.Generation, LastTransitionTime: now,
+		})
+	}
+	d.reportOperator(conditions)
+	d.reportStopped(now)
+}
+
+// tell adds an event for a problem that the stored condition does not have yet:
+// once it is stored, it was told.
+func (d *decision) tell(conditionType string, f *finding) {
+	if !f.warning {
+		return
+	}
+	if c := spec.FindCondition(d.stored.Conditions, conditionType); c != nil && c.Status == f.status && c.Reason == camel(f.reason) {
+		return
+	}
+	for _, e := range d.plan.Events {
+		if e.Reason == camel(f.reason) {
+			return
+		}
+	}
+	d.plan.Events = append(d.plan.Events, Event{
+		Type: corev1.EventTypeWarning, Reason: camel(f.reason), Action: "Reconcile", Note: f.message,
+	})
+}
+
+// reportOperator plans the operator's part of the status.
+func (d *decision) reportOperator(conditions []spec.Condition) {
+	old, next := d.stored, spec.VirtualMachineStatus{
+		Phase: d.phase(), ObservedGeneration: d.s.VM.Generation,
+		RestartAwaitingChanges: d.awaiting, LastEnd: d.end, Conditions: conditions,
+	}
+	if d.pod.exists() {
+		pod := d.pod.pod
+		next.Created, next.Ready = true, d.executing()
+		next.NodeName, next.IPAddress = pod.Spec.NodeName, pod.Status.PodIP
+	} else {
+		next.Created = d.pod.state == podFinished
+	}
+	if old.Phase == next.Phase && old.Created == next.Created && old.Ready == next.Ready &&
+		old.NodeName == next.NodeName && old.IPAddress == next.IPAddress &&
+		old.ObservedGeneration == next.ObservedGeneration &&
+		sameEnd(old.LastEnd, next.LastEnd) && sameConditions(old.Conditions, next.Conditions) &&
+		equality.Semantic.DeepEqual(old.RestartAwaitingChanges, next.RestartAwaitingChanges) {
+		return
+	}
+	part := map[string]any{
+		"phase": next.Phase, "created": next.Created, "ready": next.Ready,
+		"observedGeneration": next.ObservedGeneration,
+		"conditions":         conditionList(next.Conditions, spec.OperatorConditionTypes()),
+	}
+	setText(part, "nodeName", old.NodeName, next.NodeName)
+	setText(part, "ipAddress", old.IPAddress, next.IPAddress)
+	if len(old.RestartAwaitingChanges) > 0 || len(next.RestartAwaitingChanges) > 0 {
+		part["restartAwaitingChanges"] = list(next.RestartAwaitingChanges)
+	}
+	if next.LastEnd != nil {
+		part["lastEnd"] = jsonValue(next.LastEnd)
+	}
+	d.plan.Statuses = append(d.plan.Statuses, StatusApply{Manager: OperatorStatusManager, Status: part})
+}
+
+// setText adds a field. An empty one is left out, unless it must overwrite what
+// somebody else has written: leaving it out removes only what is one's own.
+func setText(part map[string]any, key, old, next string) {
+	if old != "" || next != "" {
+		part[key] = next
+	}
+}
+
+// phase sums up.
+func (d *decision) phase() string {
+	switch {
+	case d.s.VM.DeletionTimestamp != nil:
+		return spec.PhaseTerminating
+	case d.pod.state == podTerminating:
+		return spec.PhaseStopping
+	case !d.wanted() && d.pod.state != podAbsent && d.pod.state != podForeign:
+		return spec.PhaseStopping
+	case !d.wanted():
+		return spec.PhaseStopped
+	case d.pod.state == podRunning && d.executing():
+		return spec.PhaseRunning
+	case d.pod.state == podRunning && d.paused():
+		return spec.PhasePaused
+	case d.pod.state == podRunning, d.pod.state == podPending && !d.running.warning && d.pod.pod.Spec.NodeName != "":
+		return spec.PhaseStarting
+	}
+	return spec.PhasePending
+}
+
+// executing tells whether the runner says that its guest executes.
+func (d *decision) executing() bool {
+	return d.pod.state == podRunning && spec.ConditionIsTrue(d.stored.Conditions, spec.ConditionRunning) && !d.paused()
+}
+
+func (d *decision) paused() bool {
+	c := spec.FindCondition(d.stored.Conditions, spec.ConditionGuestExecuting)
+	return c != nil && c.Status == metav1.ConditionFalse && spec.ConditionIsTrue(d.stored.Conditions, spec.ConditionRunning)
+}
+
+func sameEnd(a, b *spec.MachineEnd) bool {
+	return a == b || a != nil && b != nil && a.PodUID == b.PodUID
+}
+
+func sameConditions(a, b []spec.Condition) bool {
+	// WithCondition returns the list itself if nothing changed.
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// reportStopped says in the runner's name that the machine does not run, if the
+// status says otherwise and no runner is there to correct it.
+func (d *decision) reportStopped(now metav1.Time) {
+	if d.pod.state != podAbsent && d.pod.state != podFinished || d.reportedStopped() {
+		return
+	}
+	r := spec.FindCondition(d.stored.Conditions, spec.ConditionRunning)
+	if r != nil && r.Status == metav1.ConditionTrue && d.pod.state == podAbsent {
+		// The pod may be there and not have been observed yet.
+		if sure := r.LastTransitionTime.Add(lag); d.s.Now.Before(sure) {
+			d.wakeAt(sure)
+			return
+		}
+	}
+	conditions := d.stored.Conditions
+	for _, t := range spec.ConditionTypes() {
+		conditions = spec.WithCondition(conditions, spec.Condition{
+			Type: t, Status: metav1.ConditionFalse, Reason: spec.ReasonVMStopped, Message: "the machine does not run",
+			ObservedGeneration: d.s.VM.Generation, LastTransitionTime: now,
+		})
+	}
+	part := map[string]any{"cpus": int64(0), "ram": "0", "conditions": conditionList(conditions, spec.ConditionTypes())}
+	setText(part, "loggedInUser", d.stored.LoggedInUser, "")
+	setText(part, "consoleClient", d.stored.ConsoleClient, "")
+	setText(part, "runnerVersion", d.stored.RunnerVersion, "")
+	d.plan.Statuses = append(d.plan.Statuses, StatusApply{
+		Manager: RunnerStatusManager, ResourceVersion: d.s.VM.ResourceVersion, Status: part,
+	})
+}
+
+// reportedStopped tells whether the runner's part of the status is that of a
+// machine that does not run. What a guest told of itself may stay behind.
+func (d *decision) reportedStopped() bool {
+	s := d.stored
+	if s.CPUs != 0 || s.RAM != nil && !s.RAM.IsZero() || s.LoggedInUser != "" || s.ConsoleClient != "" || s.RunnerVersion != "" {
+		return false
+	}
+	for _, t := range spec.ConditionTypes() {
+		if c := spec.FindCondition(s.Conditions, t); c != nil && c.Status != metav1.ConditionFalse {
+			return false
+		}
+	}
+	if c := spec.FindCondition(s.Conditions, spec.ConditionRunning); c != nil {
+		return c.Reason == spec.ReasonVMStopped || c.Reason == spec.ReasonCreation
+	}
+	return true
+}
+
+// conditionList is the part of the conditions that has the given types.
+func conditionList(conditions []spec.Condition, types []string) []any {
+	out := make([]any, 0, len(types))
+	for _, t := range types {
+		c := spec.FindCondition(conditions, t)
+		out = append(out, map[string]any{
+			"type": c.Type, "status": string(c.Status), "observedGeneration": c.ObservedGeneration,
+			"lastTransitionTime": c.LastTransitionTime.UTC().Format(time.RFC3339),
+			"reason":             c.Reason, "message": c.Message,
+		})
+	}
+	return out
+}
+
+func list(changes []spec.AwaitingChange) []any {
+	out := make([]any, 0, len(changes))
+	for i := range changes {
+		out = append(out, jsonValue(&changes[i]))
+	}
+	return out
+}
+
+// jsonValue is a value as it looks in JSON.
+func jsonValue(v any) any {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	var out any
+	if json.Unmarshal(data, &out) != nil {
+		return nil
+	}
+	return out
+}
+
+// camel makes a word a reason of a condition and of an event: CamelCase,
+// beginning with a letter.
+func camel(word string) string {
+	plain := word != "" && unicode.IsUpper(rune(word[0]))
+	for i := 0; i < len(word) && plain; i++ {
+		c := word[i]
+		plain = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+	}
+	if plain {
+		return word
+	}
+	var b strings.Builder
+	up := true
+	for _, r := range word {
+		switch {
+		case r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r):
+			up = true
+		case b.Len() == 0 && unicode.IsDigit(r):
+		case up:
+			b.WriteRune(unicode.ToUpper(r))
+			up = false
+		default:
+			b.WriteRune(r)
+		}
+	}
+	if b.Len() == 0 {
+		return "Unknown"
+	}
+	return b.String()
+}

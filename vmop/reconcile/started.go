@@ -1,0 +1,119 @@
+package reconcile
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/vmop/sdk/vmop/spec"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// startedManifest is what a pod remembers of the specification it was made for.
+type startedManifest struct {
+	Generation int64                    `json:"generation"`
+	Spec       *spec.VirtualMachineSpec `json:"spec"`
+}
+
+// started is the annotation of a new pod.
+func started(vm *spec.VirtualMachine) string {
+	data, err := json.Marshal(startedManifest{Generation: vm.Generation, Spec: concealed(&vm.Spec)})
+	if err != nil {
+		// A RawExtension that holds no JSON, which spec.Validate refuses.
+		return ""
+	}
+	return string(data)
+}
+
+// concealed is a copy of a specification without what may be secret and what
+// never waits for a restart. Documents are replaced by digests, so that a change
+// still shows.
+func concealed(s *spec.VirtualMachineSpec) *spec.VirtualMachineSpec {
+	c := s.DeepCopy()
+	c.Permissions, c.Pools, c.LoadBalancerService = nil, nil, nil
+	if c.LoggingProperties != "" {
+		c.LoggingProperties = digest([]byte(c.LoggingProperties))
+	}
+	if i := c.CloudInit; i != nil {
+		for k, v := range i.MetaData {
+			i.MetaData[k] = digest([]byte(v))
+		}
+		i.UserData, i.NetworkConfig = digested(i.UserData), digested(i.NetworkConfig)
+	}
+	return c
+}
+
+func digested(raw *runtime.RawExtension) *runtime.RawExtension {
+	if raw == nil {
+		return nil
+	}
+	data, err := rawJSON(raw)
+	if err != nil || len(data) == 0 {
+		return nil
+	}
+	return &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"sha256":%q}`, digest(data))}
+}
+
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:16])
+}
+
+// findRestart finds the changes that wait for the machine's next start.
+func (d *decision) findRestart() {
+	if !d.pod.exists() {
+		d.restart = finding{"False", spec.ReasonNoRestartRequired, "the machine does not run", false}
+		return
+	}
+	text, known := d.pod.pod.Annotations[AnnotationStarted]
+	var then startedManifest
+	// This is what an unchanged machine has, without reading what is long.
+	same := strings.HasPrefix(text, `{"generation":`+strconv.FormatInt(d.s.VM.Generation, 10)+",")
+	switch {
+	case !known:
+		d.restart = finding{"Unknown", spec.ReasonUnexpectedState,
+			"the machine was started by VM-Operator, which does not note with what; this is known after the next start", false}
+		return
+	case same:
+	case json.Unmarshal([]byte(text), &then) != nil || then.Spec == nil:
+		d.restart = finding{"Unknown", spec.ReasonUnexpectedState,
+			"annotation " + AnnotationStarted + " of the pod cannot be read; what waits is known after the next start", false}
+		return
+	}
+	if !same {
+		d.compare(then.Spec)
+	}
+	if len(d.awaiting) == 0 {
+		d.restart = finding{"False", spec.ReasonNoRestartRequired, "the running machine is as specified", false}
+		return
+	}
+	d.restart = finding{"True", spec.ReasonChangesPendingRestart,
+		fmt.Sprintf("%d changes wait for the next start of the machine; see status.restartAwaitingChanges", len(d.awaiting)), false}
+	if len(d.awaiting) == 1 {
+		d.restart.message = "the change of " + d.awaiting[0].Path + " waits for the next start of the machine"
+	}
+}
+
+func (d *decision) compare(then *spec.VirtualMachineSpec) {
+	now := concealed(&d.vm.Spec)
+	old, new := &spec.VirtualMachine{Spec: *then}, &spec.VirtualMachine{Spec: *now}
+	old.Name, new.Name = d.vm.Name, d.vm.Name
+	for _, c := range Changes(old, new, ChangeOptions{}) {
+		if c.Applied != AppliedRestart {
+			continue
+		}
+		d.awaiting = append(d.awaiting, spec.AwaitingChange{
+			Operation: c.Operation, Path: c.Path, CurrentValue: extension(c.OldValue), DesiredValue: extension(c.NewValue),
+		})
+	}
+}
+
+func extension(raw json.RawMessage) *runtime.RawExtension {
+	if raw == nil {
+		return nil
+	}
+	return &runtime.RawExtension{Raw: raw}
+}
