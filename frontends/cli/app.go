@@ -121,9 +121,11 @@ func (p *program) note(format string, args ...any) {
 func (p *program) app() *cli.App {
 	app := &cli.App{
 		Name:  "vmop-cli",
-		Usage: "virtual machines from manifests, on this host and without a cluster",
+		Usage: "virtual machines from manifests, on this host and in a cluster",
 		Description: "Manifests are those of VirtualMachine resources; the same files work in a cluster.\n" +
 			"FILE may be - for the standard input. Flags may stand before and behind FILE.\n\n" +
+			"Commands are about machines of this host. start, logs, events and diff are about those\n" +
+			"of a cluster; list, inspect, stop and reset are with --cluster, --context or --kubeconfig.\n\n" +
 			"Exit codes: 0 success, 1 failure, 2 wrong usage. Those of run: see vmop-cli run --help.\n\n" +
 			"Example:\n  vmop-cli run examples/hello/vm.yaml",
 		Version:                   version(),
@@ -138,6 +140,7 @@ func (p *program) app() *cli.App {
 			p.pauseCommand(), p.resumeCommand(), p.resetCommand(), p.nmiCommand(),
 			p.screenshotCommand(), p.spiceCommand(), p.guestCommand(),
 			p.inspectCommand(), p.superviseCommand(),
+			p.startCommand(), p.logsCommand(), p.eventsCommand(), p.diffCommand(),
 		},
 	}
 	app.Action = func(c *cli.Context) error {

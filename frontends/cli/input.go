@@ -143,7 +143,10 @@ func duplicates(objects []spec.Object) []spec.Problem {
 // machines are the virtual machines among the objects, defaulted and valid. All
 // problems are told, and an error that says so is returned.
 func (p *program) machines(c *cli.Context, files []string) ([]spec.Object, error) {
-	s := selected(c)
+	return p.machinesAmong(files, selected(c))
+}
+
+func (p *program) machinesAmong(files []string, s selection) ([]spec.Object, error) {
 	objects, problems, err := p.load(files, s, spec.Options{Default: true, Validate: true})
 	p.report(problems)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 func (p *program) inspectCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "inspect",
-		Usage:     "look into a machine that runs, or into an image",
+		Usage:     "look into a machine, on this host or in a cluster, or into an image",
 		ArgsUsage: "NAME | FILE | --socket PATH",
 		Description: "NAME is a machine of this host: what QEMU says about it, beside what its manifest\n" +
 			"wants. --socket asks any QEMU, by the path of its QMP socket.\n" +
@@ -32,11 +32,12 @@ func (p *program) inspectCommand() *cli.Command {
 			"Examples:\n" +
 			"  vmop-cli inspect hello\n" +
 			"  vmop-cli inspect --socket /run/vm/qmp.sock -o json\n" +
-			"  vmop-cli inspect ./debian.qcow2",
-		Flags: machineFlags(
+			"  vmop-cli inspect ./debian.qcow2\n" +
+			"  vmop-cli inspect --context lab -n shop web",
+		Flags: eitherFlags(machineFlags(
 			&cli.StringFlag{Name: "socket", Usage: "`PATH` of a QMP socket"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT`: table, json or yaml"},
-		),
+		)...),
 		Action: p.inspect,
 	}
 }
@@ -45,6 +46,12 @@ func (p *program) inspect(c *cli.Context) error {
 	format := c.String("output")
 	if !slices.Contains([]string{formatTable, formatJSON, formatYAML}, format) {
 		return usagef(c, "--output %q: want table, json or yaml", format)
+	}
+	if inCluster(c) {
+		if c.String("socket") != "" {
+			return usagef(c, "--socket is for a QEMU of this host")
+		}
+		return p.clusterInspect(c, format)
 	}
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -14,7 +14,7 @@ func (p *program) listCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "list",
 		Aliases:   []string{"ls"},
-		Usage:     "list the machines of this host",
+		Usage:     "list the machines of this host, or of a cluster",
 		ArgsUsage: " ",
 		Description: "Lists the machines that were run here, whether they run or not. AGE is the time since\n" +
 			"the machine got its status. A machine is Orphaned if its runner was killed while the\n" +
@@ -22,12 +22,14 @@ func (p *program) listCommand() *cli.Command {
 			"its processors stand still: see resume.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli list\n" +
-			"  vmop-cli list -o json",
-		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "only machines of this `NAMESPACE`"},
+			"  vmop-cli list -o json\n" +
+			"  vmop-cli list --cluster -A",
+		Flags: eitherFlags(
+			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "only machines of this `NAMESPACE`; in a cluster the context's unless told otherwise"},
 			dataDirFlag(),
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT`: table or json"},
-		},
+			&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "in a cluster: the machines of all namespaces", DisableDefaultText: true},
+		),
 		Action: p.list,
 	}
 }
@@ -55,6 +57,12 @@ func (p *program) list(c *cli.Context) error {
 	}
 	if c.NArg() > 0 {
 		return usagef(c, "list takes no arguments, and found %q", c.Args().First())
+	}
+	if inCluster(c) {
+		return p.clusterList(c, format)
+	}
+	if c.Bool("all-namespaces") {
+		return usagef(c, "--all-namespaces is for a cluster (--cluster, --context or --kubeconfig): on this host all are listed")
 	}
 	machines, err := p.scan(c, false)
 	if err != nil {

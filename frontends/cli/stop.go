@@ -15,6 +15,7 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 	"github.com/vmop/sdk/vmop/runner"
 	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
 )
 
 // stopReserve is how much longer than the machine's power-down timeout stop
@@ -24,22 +25,33 @@ const stopReserve = time.Minute
 func (p *program) stopCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "stop",
-		Usage:     "shut a machine down",
+		Usage:     "shut a machine down, on this host or in a cluster",
 		ArgsUsage: "NAME",
 		Description: "Asks the guest to shut down and waits until it has, at most for the manifest's\n" +
 			"spec.vm.powerdownTimeout; after that, its runner stops it without its consent. A\n" +
-			"machine that does not run is no error.\n\n" +
+			"machine that does not run is no error. In a cluster, spec.vm.state becomes Stopped,\n" +
+			"and the operator does the same.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli stop hello\n" +
-			"  vmop-cli stop hello --now",
-		Flags: machineFlags(
-			&cli.BoolFlag{Name: "now", Usage: "do not wait for the guest: it finds its disks as after a power cut", DisableDefaultText: true},
-		),
+			"  vmop-cli stop hello --now\n" +
+			"  vmop-cli stop --context lab -n shop web",
+		Flags: eitherFlags(machineFlags(append(waitFlags(),
+			&cli.BoolFlag{Name: "now", Usage: "do not wait for the guest: it finds its disks as after a power cut; on this host only", DisableDefaultText: true},
+		)...)...),
 		Action: p.stop,
 	}
 }
 
 func (p *program) stop(c *cli.Context) error {
+	if inCluster(c) {
+		if c.Bool("now") {
+			return usagef(c, "--now is for machines of this host; in a cluster, lower spec.vm.powerdownTimeout")
+		}
+		return p.setState(c, spec.StateStopped, "stop", "has stopped")
+	}
+	if c.Bool("no-wait") || c.IsSet("timeout") {
+		return usagef(c, "--no-wait and --timeout are for a cluster (--cluster, --context or --kubeconfig)")
+	}
 	name, err := oneName(c)
 	if err != nil {
 		return err

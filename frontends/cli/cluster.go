@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/vmop/sdk/frontends/cli/cluster"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// requestTimeout bounds what is one question to the API server.
+const requestTimeout = 30 * time.Second
+
+// clusterFlags are kubectl's, for commands that only a cluster has.
+func clusterFlags(flags ...cli.Flag) []cli.Flag {
+	return append([]cli.Flag{
+		&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "the `NAMESPACE` of the machine, which NAME can also say as NAMESPACE/NAME (default: the context's)"},
+		&cli.StringFlag{Name: "kubeconfig", Usage: "`FILE` that describes the cluster (default: $KUBECONFIG or ~/.kube/config)"},
+		&cli.StringFlag{Name: "context", Usage: "`NAME` of the context in it (default: the current one)"},
+	}, flags...)
+}
+
+// eitherFlags are those of commands for machines of this host that can be used
+// for a cluster's too.
+func eitherFlags(flags ...cli.Flag) []cli.Flag {
+	return append(flags,
+		&cli.BoolFlag{Name: "cluster", Usage: "in the cluster of the current context instead of this host", DisableDefaultText: true},
+		&cli.StringFlag{Name: "kubeconfig", Usage: "in the cluster that `FILE` describes"},
+		&cli.StringFlag{Name: "context", Usage: "in the cluster of this context, by `NAME`"},
+	)
+}
+
+// inCluster says that a command with eitherFlags means a cluster. An environment
+// variable alone never does: the same command would stop another machine.
+func inCluster(c *cli.Context) bool {
+	return c.Bool("cluster") || c.String("kubeconfig") != "" || c.String("context") != ""
+}
+
+// connect chooses the cluster.
+func (p *program) connect(c *cli.Context) (*cluster.Client, error) {
+	return cluster.Connect(cluster.Options{
+		Kubeconfig: c.String("kubeconfig"), Context: c.String("context"), Namespace: c.String("namespace"),
+		Warn: func(text string) { p.note("Warning: %s", text) },
+	})
+}
+
+// clusterMachine connects and takes the NAME argument apart.
+func (p *program) clusterMachine(c *cli.Context) (client *cluster.Client, namespace, name string, err error) {
+	arg, err := oneName(c)
+	if err != nil {
+		return nil, "", "", err
+	}
+	if client, err = p.connect(c); err != nil {
+		return nil, "", "", err
+	}
+	namespace, name = client.Namespace, arg
+	if n, rest, ok := strings.Cut(arg, "/"); ok {
+		if given := c.String("namespace"); given != "" && given != n {
+			return nil, "", "", usagef(c, "--namespace %s and %s: want one namespace", given, arg)
+		}
+		namespace, name = n, rest
+	}
+	return client, namespace, name, nil
+}
+
+// bounded ends with the signals that mean so, and after a time if it is not
+// 0.
+func bounded(c *cli.Context, timeout time.Duration, what string) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	if timeout <= 0 {
+		return ctx, stop
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("%s after %v", what, timeout))
+	return ctx, func() { cancel(); stop() }
+}
+
+// errTimeout is why a wait for a machine ended.
+var errTimeout = errors.New("it takes too long")
+
+// waitFlags are those of commands that wait until a machine is as was asked.
+func waitFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "no-wait", Usage: "only ask for it", DisableDefaultText: true},
+		&cli.DurationFlag{Name: "timeout", Usage: "wait at most this `DURATION`, as in 5m (default: as long as the machine may take)"},
+	}
+}
+
+// startReserve is how long start waits for a machine unless told otherwise.
+const startReserve = 10 * time.Minute
+
+// setState asks for a state and waits until the machine has it, saying what it
+// waits for.
+func (p *program) setState(c *cli.Context, state spec.MachineState, verb, done string) error {
+	client, namespace, name, err := p.clusterMachine(c)
+	if err != nil {
+		return err
+	}
+	full := fullName(namespace, name)
+	ctx, cancel := bounded(c, requestTimeout, "the API server did not answer")
+	vm, err := client.SetState(ctx, namespace, name, state)
+	cancel()
+	if err != nil {
+		return err
+	}
+	if c.Bool("no-wait") {
+		fmt.Fprintf(p.stdout, "%s was asked to %s.\n", full, verb)
+		return nil
+	}
+	timeout := c.Duration("timeout")
+	if timeout == 0 {
+		timeout = startReserve
+		if t := vm.Spec.VM.PowerdownTimeout; t != nil {
+			timeout += time.Duration(*t) * time.Second
+		}
+	}
+	ctx, stop := bounded(c, 0, "")
+	defer stop()
+	ctx, cancel = context.WithTimeoutCause(ctx, timeout, errTimeout)
+	defer cancel()
+	g := p.begin(full + ": " + verb)
+	var waiting string
+	err = client.Follow(ctx, vm, func(vm *spec.VirtualMachine) (bool, error) {
+		if vm.Spec.VM.State != state {
+			return false, fmt.Errorf("somebody else set its state to %s", vm.Spec.VM.State)
+		}
+		progress := reconcile.ProgressOf(vm)
+		if progress.Waiting != waiting && progress.Waiting != "" {
+			waiting = progress.Waiting
+			g.set(full + ": " + waiting)
+		}
+		return progress.Reached, nil
+	})
+	g.end()
+	switch {
+	case errors.Is(err, errTimeout):
+		return fmt.Errorf("%s %s: it takes longer than %v: %s", verb, full, timeout, orUnknown(waiting))
+	case err != nil:
+		return fmt.Errorf("%s %s: %w", verb, full, err)
+	}
+	fmt.Fprintf(p.stdout, "%s %s.\n", full, done)
+	return nil
+}
+
+func orUnknown(waiting string) string {
+	if waiting == "" {
+		return "no reason is known"
+	}
+	return waiting
+}

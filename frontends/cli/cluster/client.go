@@ -1,0 +1,193 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// ErrNotFound says that the cluster has no machine of a name.
+var ErrNotFound = errors.New("no such machine")
+
+// Options choose a cluster as kubectl's flags do.
+type Options struct {
+	// Kubeconfig is the path of the configuration; empty means $KUBECONFIG, or
+	// ~/.kube/config, or that of the pod in which the program runs.
+	Kubeconfig string
+	// Context is the entry to use; empty means the current one.
+	Context string
+	// Namespace is that of names without one; empty means the context's.
+	Namespace string
+	// Warn is told the API server's warnings.
+	Warn func(string)
+}
+
+// Client works with the machines of a cluster.
+type Client struct {
+	// Namespace is that of names without one.
+	Namespace string
+
+	dynamic dynamic.Interface
+	rest    rest.Interface
+}
+
+var (
+	machines = spec.GroupVersion().WithResource(spec.ResourceVirtualMachines)
+	pods     = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	secrets  = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	events   = schema.GroupVersionResource{Version: "v1", Resource: "events"}
+)
+
+// Connect reads the configuration. Whether the cluster answers shows with the
+// first request.
+func Connect(o Options) (*Client, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.Kubeconfig
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{CurrentContext: o.Context, Context: contextOf(o.Namespace)})
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	namespace, _, err := loader.Namespace()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	return New(config, namespace, o.Warn)
+}
+
+// New is a client with a configuration at hand.
+func New(config *rest.Config, namespace string, warn func(string)) (*Client, error) {
+	config = rest.CopyConfig(config)
+	config.WarningHandler = warningHandler{warn}
+	d, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	config.APIPath, config.GroupVersion = "/api", &schema.GroupVersion{Version: "v1"}
+	config.NegotiatedSerializer = newSerializer()
+	r, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	return &Client{Namespace: namespace, dynamic: d, rest: r}, nil
+}
+
+type warningHandler struct{ warn func(string) }
+
+// HandleWarningHeader implements [rest.WarningHandler].
+func (h warningHandler) HandleWarningHeader(code int, _ string, text string) {
+	if code == 299 && text != "" && h.warn != nil {
+		h.warn(text)
+	}
+}
+
+// Machines lists the machines of a namespace, or of all if it is empty, in the
+// order of namespaces and names. One that cannot be understood is an error of its
+// own; the others are listed nevertheless.
+func (c *Client) Machines(ctx context.Context, namespace string) ([]*spec.VirtualMachine, error) {
+	var out []*spec.VirtualMachine
+	var errs []error
+	o := metav1.ListOptions{Limit: 500}
+	for {
+		list, err := c.dynamic.Resource(machines).Namespace(namespace).List(ctx, o)
+		if err != nil {
+			return nil, fmt.Errorf("list the machines: %w", explain(err))
+		}
+		for i := range list.Items {
+			vm, err := decode(&list.Items[i])
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			out = append(out, vm)
+		}
+		if o.Continue = list.GetContinue(); o.Continue == "" {
+			break
+		}
+	}
+	slices.SortFunc(out, func(a, b *spec.VirtualMachine) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	return out, errors.Join(errs...)
+}
+
+// Machine reads one machine.
+func (c *Client) Machine(ctx context.Context, namespace, name string) (*spec.VirtualMachine, error) {
+	o, err := c.dynamic.Resource(machines).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, machineError("read", namespace, name, err)
+	}
+	return decode(o)
+}
+
+// SetState writes spec.vm.state and returns the machine as it is then.
+func (c *Client) SetState(ctx context.Context, namespace, name string, state spec.MachineState) (*spec.VirtualMachine, error) {
+	return c.patch(ctx, namespace, name, map[string]any{"spec": map[string]any{"vm": map[string]any{"state": state}}})
+}
+
+// Annotate sets an annotation of a machine.
+func (c *Client) Annotate(ctx context.Context, namespace, name, key, value string) (*spec.VirtualMachine, error) {
+	return c.patch(ctx, namespace, name, map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
+}
+
+func (c *Client) patch(ctx context.Context, namespace, name string, fields map[string]any) (*spec.VirtualMachine, error) {
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err
+	}
+	o, err := c.dynamic.Resource(machines).Namespace(namespace).Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: FieldManager})
+	if err != nil {
+		return nil, machineError("change", namespace, name, err)
+	}
+	return decode(o)
+}
+
+// FieldManager owns the fields that vmop-cli writes.
+const FieldManager = "vmop-cli"
+
+func decode(o *unstructured.Unstructured) (*spec.VirtualMachine, error) {
+	vm := &spec.VirtualMachine{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, vm); err != nil {
+		return nil, fmt.Errorf("machine %s/%s cannot be understood: %w", o.GetNamespace(), o.GetName(), err)
+	}
+	return vm, nil
+}
+
+func machineError(verb, namespace, name string, err error) error {
+	if apierrors.IsNotFound(err) && !missingKind(err) {
+		return fmt.Errorf("%s/%s: %w", namespace, name, ErrNotFound)
+	}
+	return fmt.Errorf("%s %s/%s: %w", verb, namespace, name, explain(err))
+}
+
+// missingKind says that the API server does not know the resource at all: it
+// names no object then.
+func missingKind(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && apierrors.IsNotFound(err) &&
+		(status.Status().Details == nil || status.Status().Details.Name == "")
+}
+
+// explain adds the next step to an error that has one.
+func explain(err error) error {
+	if missingKind(err) {
+		return fmt.Errorf("%w: the cluster does not know virtual machines; is the operator installed (kubectl apply -k deploy)?", err)
+	}
+	return err
+}

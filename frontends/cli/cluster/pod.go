@@ -1,0 +1,132 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// ErrNoPod says that a machine has no pod now.
+var ErrNoPod = errors.New("it has no pod now")
+
+// Pod is the pod in which a machine runs.
+func (c *Client) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+	o, err := c.dynamic.Resource(pods).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("%s/%s: %w", namespace, name, ErrNoPod)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the pod of %s/%s: %w", namespace, name, err)
+	}
+	pod := &corev1.Pod{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, pod); err != nil {
+		return nil, fmt.Errorf("pod %s/%s cannot be understood: %w", namespace, name, err)
+	}
+	return pod, nil
+}
+
+// LogOptions choose what of a log is shown.
+type LogOptions struct {
+	// Follow goes on until the runner ends.
+	Follow bool
+	// Tail is the number of lines from the end; negative means all.
+	Tail int
+	// Since leaves out what is older; 0 leaves out nothing.
+	Since time.Duration
+}
+
+// Log writes what a machine's runner said.
+func (c *Client) Log(ctx context.Context, namespace, name string, o LogOptions, w io.Writer) error {
+	r := c.rest.Get().Namespace(namespace).Resource("pods").Name(name).SubResource("log").
+		Param("follow", strconv.FormatBool(o.Follow))
+	if o.Tail >= 0 {
+		r = r.Param("tailLines", strconv.Itoa(o.Tail))
+	}
+	if o.Since > 0 {
+		r = r.Param("sinceSeconds", strconv.FormatInt(int64((o.Since+time.Second-1)/time.Second), 10))
+	}
+	stream, err := r.Stream(ctx)
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("%s/%s: %w", namespace, name, ErrNoPod)
+	}
+	if err != nil {
+		return fmt.Errorf("read the log of %s/%s: %w", namespace, name, err)
+	}
+	defer stream.Close()
+	if _, err := io.Copy(w, stream); err != nil {
+		return fmt.Errorf("read the log of %s/%s: %w", namespace, name, err)
+	}
+	return nil
+}
+
+// Happening is a Kubernetes event about a machine or an object of it.
+type Happening struct {
+	// First and Last are when it happened, Count how often.
+	First time.Time `json:"first"`
+	Last  time.Time `json:"last"`
+	Count int       `json:"count"`
+	// Type is Normal or Warning.
+	Type string `json:"type"`
+	// Object is what it is about, as in Pod/web.
+	Object  string `json:"object"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// Happenings lists the events about a machine, its pod and the named claims, the
+// oldest first.
+func (c *Client) Happenings(ctx context.Context, namespace, name string, claims []string) ([]Happening, error) {
+	about := [][2]string{{"VirtualMachine", name}, {"Pod", name}}
+	for _, claim := range claims {
+		about = append(about, [2]string{"PersistentVolumeClaim", claim})
+	}
+	var out []Happening
+	for _, a := range about {
+		selector := fields.Set{"involvedObject.kind": a[0], "involvedObject.name": a[1]}.AsSelector().String()
+		list, err := c.dynamic.Resource(events).Namespace(namespace).List(ctx, metav1.ListOptions{FieldSelector: selector})
+		if err != nil {
+			return nil, fmt.Errorf("list the events of %s/%s: %w", namespace, name, err)
+		}
+		for i := range list.Items {
+			e := &corev1.Event{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, e); err != nil {
+				return nil, fmt.Errorf("event %s/%s cannot be understood: %w", namespace, list.Items[i].GetName(), err)
+			}
+			out = append(out, happening(e))
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Happening) int { return a.Last.Compare(b.Last) })
+	return out, nil
+}
+
+// happening takes the times from where the event's writer put them: there are an
+// old and a new style.
+func happening(e *corev1.Event) Happening {
+	h := Happening{
+		First: e.FirstTimestamp.Time, Last: e.LastTimestamp.Time, Count: max(int(e.Count), 1),
+		Type: e.Type, Object: e.InvolvedObject.Kind + "/" + e.InvolvedObject.Name, Reason: e.Reason, Message: e.Message,
+	}
+	if h.First.IsZero() {
+		h.First = e.EventTime.Time
+	}
+	if h.First.IsZero() {
+		h.First = e.CreationTimestamp.Time
+	}
+	if e.Series != nil {
+		h.Count, h.Last = int(e.Series.Count), e.Series.LastObservedTime.Time
+	}
+	if h.Last.IsZero() {
+		h.Last = h.First
+	}
+	return h
+}

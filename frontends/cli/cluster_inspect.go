@@ -1,0 +1,138 @@
+package main
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/vmop/sdk/frontends/cli/cluster"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// clusterReport is a machine of a cluster as JSON has it.
+type clusterReport struct {
+	clusterListed
+	UUID          string                `json:"uuid,omitempty"`
+	WantedState   spec.MachineState     `json:"wantedState"`
+	RunnerVersion string                `json:"runnerVersion,omitempty"`
+	Pod           *podReport            `json:"pod,omitempty"`
+	Conditions    []spec.Condition      `json:"conditions,omitempty"`
+	Awaiting      []spec.AwaitingChange `json:"restartAwaitingChanges,omitempty"`
+	LastEnd       *spec.MachineEnd      `json:"lastEnd,omitempty"`
+	Console       string                `json:"consoleClient,omitempty"`
+	User          string                `json:"loggedInUser,omitempty"`
+}
+
+type podReport struct {
+	Phase  corev1.PodPhase `json:"phase"`
+	Node   string          `json:"node,omitempty"`
+	IP     string          `json:"ip,omitempty"`
+	Image  string          `json:"image,omitempty"`
+	Claims []string        `json:"claims,omitempty"`
+}
+
+func (p *program) clusterInspect(c *cli.Context, format string) error {
+	client, namespace, name, err := p.clusterMachine(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := bounded(c, requestTimeout, "the API server did not answer")
+	defer cancel()
+	vm, err := client.Machine(ctx, namespace, name)
+	if err != nil {
+		return err
+	}
+	pod, err := client.Pod(ctx, namespace, name)
+	if err != nil && !errors.Is(err, cluster.ErrNoPod) {
+		return err
+	}
+	r := reportMachine(vm, pod)
+	if format != formatTable {
+		return write(p.stdout, format, r)
+	}
+	return p.writeClusterReport(&r)
+}
+
+func reportMachine(vm *spec.VirtualMachine, pod *corev1.Pod) clusterReport {
+	s := &vm.Status
+	r := clusterReport{
+		clusterListed: listMachine(vm), UUID: vm.Spec.VM.MachineUUID, WantedState: vm.Spec.VM.State,
+		RunnerVersion: s.RunnerVersion, Conditions: s.Conditions, Awaiting: s.RestartAwaitingChanges,
+		LastEnd: s.LastEnd, Console: s.ConsoleClient, User: s.LoggedInUser,
+	}
+	if pod == nil {
+		return r
+	}
+	r.Pod = &podReport{Phase: pod.Status.Phase, Node: pod.Spec.NodeName, IP: pod.Status.PodIP}
+	if len(pod.Spec.Containers) > 0 {
+		r.Pod.Image = pod.Spec.Containers[0].Image
+	}
+	for _, v := range pod.Spec.Volumes {
+		if v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName != reconcile.ImageRepositoryClaim {
+			r.Pod.Claims = append(r.Pod.Claims, v.PersistentVolumeClaim.ClaimName)
+		}
+	}
+	return r
+}
+
+func (p *program) writeClusterReport(r *clusterReport) error {
+	rows := [][]string{
+		{"Machine", fullName(r.Namespace, r.Name)}, {"Status", orNone(r.Status)}, {"Wanted", string(r.WantedState)},
+	}
+	add := func(name, value string) {
+		if value != "" {
+			rows = append(rows, []string{name, value})
+		}
+	}
+	add("Waiting", r.Message)
+	add("Node", r.Node)
+	add("Address", r.Address)
+	if r.CPUs > 0 {
+		add("CPUs", strconv.Itoa(int(r.CPUs)))
+		add("Memory", size(r.RAM))
+	}
+	add("Console", r.Console)
+	add("User", r.User)
+	add("Runner", r.RunnerVersion)
+	if r.Pod != nil {
+		add("Pod", string(r.Pod.Phase))
+		add("Image", r.Pod.Image)
+		for _, claim := range r.Pod.Claims {
+			add("Claim", claim)
+		}
+	}
+	now := time.Now()
+	if e := r.LastEnd; e != nil {
+		add("Last end", age(now, e.Time.Time)+" ago, "+e.Cause+": "+e.Message)
+	}
+	if err := properties(p.stdout, rows); err != nil {
+		return err
+	}
+	rows = nil
+	for _, c := range r.Conditions {
+		since := none
+		if c.LastTransitionTime.Unix() != 0 {
+			since = age(now, c.LastTransitionTime.Time)
+		}
+		rows = append(rows, []string{c.Type, string(c.Status), c.Reason, since, c.Message})
+	}
+	if err := tableSection(p.stdout, []string{"CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"}, rows); err != nil {
+		return err
+	}
+	rows = nil
+	for _, a := range r.Awaiting {
+		row := []string{a.Path, a.Operation, none, none}
+		if a.CurrentValue != nil {
+			row[2] = changed(a.Path, a.CurrentValue.Raw)
+		}
+		if a.DesiredValue != nil {
+			row[3] = changed(a.Path, a.DesiredValue.Raw)
+		}
+		rows = append(rows, row)
+	}
+	return tableSection(p.stdout, []string{"WAITS FOR RESTART", "OPERATION", "CURRENT", "DESIRED"}, rows)
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// clusterListed is a machine of a cluster as JSON has it.
+type clusterListed struct {
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	Status    string    `json:"status"`
+	Node      string    `json:"node,omitempty"`
+	Address   string    `json:"address,omitempty"`
+	CPUs      int32     `json:"cpus,omitempty"`
+	RAM       int64     `json:"ram,omitempty"`
+	Created   time.Time `json:"created"`
+	// NeedRestart says that changes wait for the machine's next start.
+	NeedRestart bool   `json:"needRestart,omitempty"`
+	Message     string `json:"message,omitempty"`
+}
+
+// clusterList lists what can be listed: one broken machine hides no others.
+func (p *program) clusterList(c *cli.Context, format string) error {
+	client, err := p.connect(c)
+	if err != nil {
+		return err
+	}
+	namespace := client.Namespace
+	if c.Bool("all-namespaces") {
+		namespace = ""
+	}
+	ctx, cancel := bounded(c, requestTimeout, "the API server did not answer")
+	defer cancel()
+	machines, failed := client.Machines(ctx, namespace)
+	if machines == nil && failed != nil {
+		return failed
+	}
+	out := make([]clusterListed, len(machines))
+	for i, vm := range machines {
+		out[i] = listMachine(vm)
+	}
+	if format == formatJSON {
+		if err := writeJSON(p.stdout, out); err != nil {
+			return err
+		}
+		return failed
+	}
+	if len(out) == 0 {
+		p.note("No machines found.")
+		return failed
+	}
+	now := time.Now()
+	rows := make([][]string, len(out))
+	for i, m := range out {
+		cpus, ram := none, none
+		if m.CPUs > 0 {
+			cpus, ram = strconv.Itoa(int(m.CPUs)), size(m.RAM)
+		}
+		message := m.Message
+		if message == "" && m.NeedRestart {
+			message = "changes wait for a restart"
+		}
+		rows[i] = []string{m.Namespace, m.Name, orNone(m.Status), orNone(m.Node), orNone(m.Address), cpus, ram, age(now, m.Created), message}
+	}
+	if err := table(p.stdout, []string{"NAMESPACE", "NAME", "STATUS", "NODE", "ADDRESS", "CPUS", "MEMORY", "AGE", "MESSAGE"}, rows); err != nil {
+		return err
+	}
+	return failed
+}
+
+func listMachine(vm *spec.VirtualMachine) clusterListed {
+	s := &vm.Status
+	m := clusterListed{
+		Namespace: vm.Namespace, Name: vm.Name, Status: s.Phase, Node: s.NodeName, Address: s.IPAddress,
+		CPUs: s.CPUs, Created: vm.CreationTimestamp.Time, NeedRestart: len(s.RestartAwaitingChanges) > 0,
+		Message: reconcile.ProgressOf(vm).Waiting,
+	}
+	if s.RAM != nil {
+		m.RAM = spec.Bytes(*s.RAM)
+	}
+	return m
+}

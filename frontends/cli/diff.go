@@ -1,0 +1,145 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+func (p *program) diffCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "diff",
+		Usage:     "say what applying manifests to a cluster would change, and what of it needs a restart",
+		ArgsUsage: "FILE...",
+		Description: "Asks the API server what kubectl apply would make of each machine, without doing it,\n" +
+			"and says of each difference whether a machine that runs gets it at once (live), at\n" +
+			"its next start (restart), or not at all because it contradicts what exists (never).\n" +
+			"A machine that is not there yet is one change. Fields that the files do not have stay\n" +
+			"as they are, unless an earlier kubectl apply set them.\n\n" +
+			"Exit codes: 0 nothing would change, 1 something would, 2 wrong usage, 3 an error.\n\n" +
+			"Examples:\n" +
+			"  vmop-cli diff web.yaml\n" +
+			"  vmop-cli diff --context lab *.yaml -o json",
+		Flags: append(clusterFlags(),
+			&cli.StringFlag{Name: "name", Usage: "only objects of this `NAME`"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT`: table or json"},
+		),
+		Action: p.diff,
+	}
+}
+
+// exitDiffError is the code of an error of diff, whose 1 means a difference, as
+// that of kubectl diff does.
+const exitDiffError = 3
+
+// difference is what would become of a machine.
+type difference struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// New says that there is no such machine yet.
+	New bool `json:"new,omitempty"`
+	// Running says that the machine runs now.
+	Running bool               `json:"running,omitempty"`
+	Changes []reconcile.Change `json:"changes"`
+}
+
+func (p *program) diff(c *cli.Context) error {
+	format := c.String("output")
+	if format != formatTable && format != formatJSON {
+		return usagef(c, "--output %q: want table or json", format)
+	}
+	files, err := needFiles(c)
+	if err != nil {
+		return err
+	}
+	found, err := p.differences(c, files)
+	if err != nil {
+		return &exitStatus{code: exitDiffError, err: err}
+	}
+	if err := p.writeDifferences(format, found); err != nil {
+		return &exitStatus{code: exitDiffError, err: err}
+	}
+	for _, d := range found {
+		if d.New || len(d.Changes) > 0 {
+			return errSilent
+		}
+	}
+	return nil
+}
+
+func (p *program) differences(c *cli.Context, files []string) ([]difference, error) {
+	objects, err := p.machinesAmong(files, selection{name: c.String("name")})
+	if err != nil {
+		return nil, err
+	}
+	client, err := p.connect(c)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]difference, len(objects))
+	for i := range objects {
+		manifest, err := asWritten(&objects[i], client.Namespace, c.String("namespace"))
+		if err != nil {
+			return nil, err
+		}
+		ctx, cancel := bounded(c, requestTimeout, "the API server did not answer")
+		proposal, err := client.Propose(ctx, manifest)
+		cancel()
+		if err != nil {
+			return nil, err
+		}
+		d := difference{Namespace: manifest.GetNamespace(), Name: manifest.GetName(), New: proposal.Before == nil, Changes: []reconcile.Change{}}
+		if !d.New {
+			d.Running = proposal.Before.Status.Created
+			d.Changes = append(d.Changes, reconcile.Changes(proposal.Before, proposal.After, reconcile.ChangeOptions{})...)
+		}
+		out[i] = d
+	}
+	return out, nil
+}
+
+// asWritten is the manifest without the defaults that the library adds: the API
+// server has its own.
+func asWritten(o *spec.Object, namespace, demanded string) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(o.Raw, &u.Object); err != nil {
+		return nil, fmt.Errorf("%s:%d: %w", o.File, o.Line, err)
+	}
+	switch n := u.GetNamespace(); {
+	case n == "":
+		u.SetNamespace(namespace)
+	case demanded != "" && demanded != n:
+		return nil, fmt.Errorf("%s:%d: the machine %s is in namespace %s, and --namespace says %s", o.File, o.Line, o.Name, n, demanded)
+	}
+	return u, nil
+}
+
+func (p *program) writeDifferences(format string, found []difference) error {
+	if format == formatJSON {
+		return writeJSON(p.stdout, found)
+	}
+	var rows [][]string
+	for _, d := range found {
+		name := fullName(d.Namespace, d.Name)
+		if d.New {
+			rows = append(rows, []string{name, none, "create", none, none, "new", "there is no such machine yet"})
+		}
+		for _, f := range d.Changes {
+			applied := string(f.Applied)
+			if !d.Running && f.Applied == reconcile.AppliedRestart {
+				applied = "next start"
+			}
+			rows = append(rows, []string{name, f.Path, f.Operation, changed(f.Path, f.OldValue), changed(f.Path, f.NewValue), applied, f.Reason})
+		}
+	}
+	if len(rows) == 0 {
+		p.note("No changes.")
+		return nil
+	}
+	return table(p.stdout, []string{"MACHINE", "PATH", "OPERATION", "OLD", "NEW", "APPLIED", "REASON"}, rows)
+}
