@@ -40,6 +40,9 @@ var arrows = map[string][]string{
 	"vmop/spec/internal":    {},
 	"vmop/qmp/internal":     {},
 	"vmop/qemucmd/internal": {},
+
+	"vmop/reconcile/pools":   {"vmop/spec"},
+	"vmop/reconcile/console": {"vmop/spec", "vmop/reconcile", "vmop/reconcile/pools"},
 }
 
 // standardOnly are the packages that depend on nothing but the standard library.
