@@ -23,6 +23,12 @@ var scheme = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*):(//)?`)
 // code stand for themselves. Unlike there, a name may contain any printable
 // character, and a relative one does not lead out of the repository by "..".
 // Absolute paths are taken as they are.
+//
+// Symbolic links in the repository are followed wherever they lead. Kubernetes'
+// own volumes consist of them ("..data"), and who can make one there can as well
+// put another file in its place. What can be reached is bounded elsewhere: by the
+// pod, whose file system holds nothing that a user should not read, and on a
+// single host by the rights of the user, who runs QEMU.
 func imageLocation(name, repository string, urls bool) (string, error) {
 	if name == "" {
 		return "", nil

@@ -41,6 +41,8 @@ type Options struct {
 	Reporter Reporter
 	// Version of the program, for the state.
 	Version string
+
+	clock clock
 }
 
 // Engine runs one machine, once.

@@ -90,11 +90,11 @@ func (f *follower) follow(ctx context.Context) {
 		}
 		if err != nil {
 			f.e.message(LevelWarning, "observe the machine: %v", err)
-			wake = deadlineIn(observeAgain)
+			wake = f.e.o.clock.now().Add(observeAgain)
 		}
 		timer.Stop()
 		if !wake.IsZero() {
-			timer.Reset(max(time.Until(wake), 0))
+			timer.Reset(f.e.o.clock.until(wake))
 		}
 	}
 }
@@ -115,7 +115,7 @@ func (f *follower) adjust(ctx context.Context) (wake time.Time, err error) {
 		}
 		d := live.Decide(live.Input{
 			Config: &in.config, Generation: in.generation, Machine: f.machine, Display: f.secret.seen,
-			Power: in.power, Observed: observed, Memory: f.memory, Now: time.Now(),
+			Power: in.power, Observed: observed, Memory: f.memory, Now: f.e.o.clock.now(),
 		})
 		f.memory = d.Memory
 		for _, step := range d.Steps {
@@ -142,7 +142,7 @@ func (f *follower) refused(devices map[string]string) {
 // report puts what is known into the engine's state, if it is news.
 func (f *follower) report(in wish, d live.Decision, observed live.Observed) time.Time {
 	wake := d.Wake
-	now := time.Now()
+	now := f.e.o.clock.now()
 	conditions := append(slices.Clone(d.Conditions), in.conditions()...)
 	if f.hasSPICE {
 		conditions = append(conditions, consoleCondition(f.console))

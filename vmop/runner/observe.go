@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net"
 	"path"
@@ -34,6 +35,11 @@ func (f *follower) observe(ctx context.Context, in wish) (live.Observed, error) 
 	switch {
 	case err == nil:
 		o.Balloon = &balloon.Actual
+		if !live.BalloonReached(balloon.Actual, live.BalloonTarget(&in.config, f.machine.RAM)) {
+			if o.NoBalloonDriver, err = f.noBalloonDriver(ctx); err != nil {
+				return o, err
+			}
+		}
 	case !refusal(err):
 		return o, err
 	}
@@ -55,6 +61,26 @@ func (f *follower) observe(ctx context.Context, in wish) (live.Observed, error) 
 		}
 	}
 	return o, nil
+}
+
+// balloonPath is the balloon; see qemucmd's group "balloon".
+const balloonPath = "/machine/peripheral/balloon0"
+
+// noBalloonDriver says whether no driver has sent the balloon's statistics since
+// QEMU's start: each does so first of all. Where that cannot be asked, nothing is
+// known.
+func (f *follower) noBalloonDriver(ctx context.Context) (bool, error) {
+	raw, err := answer(ctx, f.client, qmp.QOMGet{Path: balloonPath, Property: "guest-stats"})
+	if err != nil {
+		if refusal(err) {
+			return false, nil
+		}
+		return false, err
+	}
+	var stats struct {
+		LastUpdate *int64 `json:"last-update"`
+	}
+	return json.Unmarshal(raw, &stats) == nil && stats.LastUpdate != nil && *stats.LastUpdate == 0, nil
 }
 
 // refusal says whether QEMU answered, but with an error.

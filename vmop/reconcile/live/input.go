@@ -61,7 +61,11 @@ type Observed struct {
 	// Balloon is the memory in bytes that the balloon leaves to the guest; nil
 	// if the machine has no balloon.
 	Balloon *int64
-	Drives  []Drive
+	// NoBalloonDriver says that the guest has not had a driver for the balloon
+	// yet, as far as QEMU can tell. It matters while the balloon has another size
+	// than wanted.
+	NoBalloonDriver bool
+	Drives          []Drive
 	// RunState is QEMU's run state, such as "running".
 	RunState string
 	// IOError describes the error for which the machine is paused, if it is.

@@ -51,7 +51,9 @@ func (d *decider) media() {
 }
 
 // medium brings one drive to its medium. What decides is the medium alone: a
-// guest that opens or closes the tray is left to it.
+// guest that opens or closes the tray is left to it. QEMU stands still while it
+// waits for an http server, for five seconds at most: a server that is away costs
+// the guest a few such pauses, until the attempts are used up.
 func (d *decider) medium(o Drive, wanted string) (reason, message string) {
 	file, isURL, err := imageName(wanted)
 	switch {

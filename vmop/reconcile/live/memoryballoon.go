@@ -39,8 +39,10 @@ func (d *decider) memory() {
 			d.condition(MemoryAdjusted, False, ReasonAdjusting, "the guest has %s, shall have %s%s", has, runnerconfig.Bytes(target), because(problem))
 		case problem != "":
 			d.condition(MemoryAdjusted, False, ReasonRefused, "the guest has %s, shall have %s: %s", has, runnerconfig.Bytes(target), problem)
+		case d.in.Observed.NoBalloonDriver:
+			d.condition(MemoryAdjusted, False, ReasonGuestDoesNotFollow, "the guest has %s, shall have %s: it has no balloon driver", has, runnerconfig.Bytes(target))
 		default:
-			d.condition(MemoryAdjusted, False, ReasonGuestDoesNotFollow, "the guest has %s, shall have %s: it has no balloon driver, or needs the memory", has, runnerconfig.Bytes(target))
+			d.condition(MemoryAdjusted, False, ReasonGuestDoesNotFollow, "the guest has %s, shall have %s: it needs the memory, or has no balloon driver any more", has, runnerconfig.Bytes(target))
 		}
 	case int64(wish) > ram:
 		d.condition(MemoryAdjusted, False, ReasonAboveMaximum, "%s are wanted, the machine was started with %s", wish, runnerconfig.Bytes(ram))
