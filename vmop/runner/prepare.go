@@ -72,6 +72,11 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 	if err != nil {
 		return none, err
 	}
+	if rec.MachineType == "" {
+		if err := e.takeOverType(&rec); err != nil {
+			return none, err
+		}
+	}
 	c := &e.o.Config
 	facts := runnerconfig.Facts{
 		DataDir: dirs.Data, RuntimeDir: dirs.Runtime,
@@ -113,8 +118,14 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 	if err != nil {
 		return none, err
 	}
+	for _, w := range cmd.Warnings {
+		e.message(LevelWarning, "%s", w)
+	}
 	if err := e.makeFiles(cmd); err != nil {
 		return none, err
+	}
+	if rec.MachineType != "" && rec.MachineType != cmd.MachineType {
+		e.message(LevelWarning, "the machine type changes from %s to %s, as vm.machineType says: the guest sees other hardware", rec.MachineType, cmd.MachineType)
 	}
 	rec.MachineType = cmd.MachineType
 	for _, f := range cmd.Files {
@@ -138,6 +149,21 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 		s.MaximumRAM = m.Memory.Size
 	})
 	return cmd, context.Cause(ctx)
+}
+
+// takeOverType lets a machine that ran under VM-Operator keep its machine type,
+// where this QEMU has it.
+func (e *Engine) takeOverType(rec *record) error {
+	was, err := takenOverType(e.o.Directories.Data)
+	if err != nil || was == "" {
+		return err
+	}
+	if _, err := qemucmd.ChooseMachineType(was, "", e.o.Host.MachineTypes); err != nil {
+		e.message(LevelWarning, "the machine had the type %s under VM-Operator, which this QEMU does not offer: the guest sees other hardware", was)
+		return nil
+	}
+	rec.MachineType = was
+	return nil
 }
 
 func (e *Engine) build(m qemucmd.Machine) (qemucmd.Command, error) {
