@@ -47,6 +47,8 @@ type builder struct {
 	sockets []owned[NamedSocket]
 	helpers []owned[Helper]
 	errs    []error
+
+	warnings []string
 }
 
 // owned is something that must be there before QEMU runs, and the group of
@@ -142,6 +144,7 @@ func (b *builder) command() Command {
 		Helpers:     items(b.helpers, nil),
 		MachineType: b.machineType.Name,
 		Accelerator: b.accel,
+		Warnings:    b.warnings,
 	}
 }
 

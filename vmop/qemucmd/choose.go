@@ -3,7 +3,6 @@ package qemucmd
 import (
 	"cmp"
 	"math/bits"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -27,68 +26,6 @@ func (b *builder) chooseAccelerator() Accelerator {
 		b.errorf("accelerator", "%q is unknown: it must be auto, kvm or tcg", a)
 		return AcceleratorTCG
 	}
-}
-
-// q35 tells whether a machine type is of the family that this package builds.
-func q35(t MachineType) bool { return t.Alias == "q35" || strings.HasPrefix(t.Name, "pc-q35-") }
-
-// chooseMachineType finds the machine type, and its versioned name.
-func (b *builder) chooseMachineType() MachineType {
-	want := b.m.Type
-	if want == "" || want == "q35" {
-		newest, found := newestQ35(b.h.MachineTypes)
-		if !found {
-			b.errorf("host.machineTypes", "%s offers no q35 machine type", b.h.QEMU)
-		}
-		return newest
-	}
-	var offered []string
-	for _, t := range b.h.MachineTypes {
-		if t.Name == want {
-			if !q35(t) {
-				b.errorf("type", "%q is no q35 machine: the standard machine's devices have q35's addresses", want)
-			}
-			return t
-		}
-		if q35(t) {
-			offered = append(offered, t.Name)
-		}
-	}
-	b.errorf("type", "%s does not offer the machine type %q; it offers %s", b.h.QEMU, want, list(offered))
-	return MachineType{Name: want}
-}
-
-// newestQ35 prefers what the host's QEMU itself calls q35.
-func newestQ35(types []MachineType) (MachineType, bool) {
-	var candidates []MachineType
-	for _, t := range types {
-		if !q35(t) {
-			continue
-		}
-		if t.Alias == "q35" {
-			return t, true
-		}
-		candidates = append(candidates, t)
-	}
-	if len(candidates) == 0 {
-		return MachineType{}, false
-	}
-	return slices.MaxFunc(candidates, func(x, y MachineType) int {
-		return slices.Compare(typeVersion(x.Name), typeVersion(y.Name))
-	}), true
-}
-
-// typeVersion returns the numbers of "pc-q35-7.2".
-func typeVersion(name string) []int {
-	var v []int
-	for part := range strings.SplitSeq(strings.TrimPrefix(name, "pc-q35-"), ".") {
-		n, err := strconv.Atoi(part)
-		if err != nil {
-			return nil
-		}
-		v = append(v, n)
-	}
-	return v
 }
 
 // usesUEFI tells whether the machine has flash devices.

@@ -18,6 +18,8 @@ type Command struct {
 	MachineType string `json:"machineType"`
 	// Accelerator is the one chosen, never auto.
 	Accelerator Accelerator `json:"accelerator"`
+	// Warnings are for people: what works today and will not for ever.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // Group is a part of the command line.

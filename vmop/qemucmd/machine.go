@@ -10,10 +10,13 @@ type Machine struct {
 	Name string `json:"name"`
 	// UUID is the SMBIOS system UUID in canonical form (RFC 9562 text).
 	UUID string `json:"uuid"`
-	// Type is QEMU's machine type, for example "pc-q35-7.2". Empty selects the
-	// host's newest versioned q35; record the answer (see [Command.MachineType])
-	// so that an upgrade of QEMU does not change what the guest sees.
+	// Type is the machine type that is asked for, for example "pc-q35-7.2". Empty
+	// or "q35" asks for no particular one; see [ChooseMachineType].
 	Type string `json:"type,omitempty"`
+	// RecordedType is the versioned type that the machine had at its last start
+	// ([Command.MachineType]), "" at the first one. It is kept unless Type names
+	// another, so that an upgrade of QEMU does not change what the guest sees.
+	RecordedType string `json:"recordedType,omitempty"`
 	// Accelerator chooses between hardware virtualization and software emulation.
 	Accelerator Accelerator `json:"accelerator,omitempty"`
 	// TranslationCache bounds QEMU's translation cache under software emulation

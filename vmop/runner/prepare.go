@@ -72,6 +72,11 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 	if err != nil {
 		return none, err
 	}
+	if rec.MachineType == "" {
+		if err := e.takeOverType(&rec); err != nil {
+			return none, err
+		}
+	}
 	c := &e.o.Config
 	facts := runnerconfig.Facts{
 		DataDir: dirs.Data, RuntimeDir: dirs.Runtime,
@@ -102,7 +107,7 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 		return none, err
 	}
 	kind := qemucmd.FirmwareKind(c.Runner.VM.Firmware)
-	if err := chooseFirmware(kind, rec, dirs.Data, e.o.Host, &facts); err != nil {
+	if err := e.chooseFirmware(kind, rec, &facts); err != nil {
 		return none, err
 	}
 	m, err := runnerconfig.Machine(c, facts)
@@ -113,8 +118,14 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 	if err != nil {
 		return none, err
 	}
-	if err := e.makeFiles(cmd); err != nil {
+	for _, w := range cmd.Warnings {
+		e.message(LevelWarning, "%s", w)
+	}
+	if err := e.makeFiles(cmd, isSecure(kind)); err != nil {
 		return none, err
+	}
+	if rec.MachineType != "" && rec.MachineType != cmd.MachineType {
+		e.message(LevelWarning, "the machine type changes from %s to %s, as vm.machineType says: the guest sees other hardware", rec.MachineType, cmd.MachineType)
 	}
 	rec.MachineType = cmd.MachineType
 	for _, f := range cmd.Files {
@@ -138,6 +149,21 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 		s.MaximumRAM = m.Memory.Size
 	})
 	return cmd, context.Cause(ctx)
+}
+
+// takeOverType lets a machine that ran under VM-Operator keep its machine type,
+// where this QEMU has it.
+func (e *Engine) takeOverType(rec *record) error {
+	was, err := takenOverType(e.o.Directories.Data)
+	if err != nil || was == "" {
+		return err
+	}
+	if _, err := qemucmd.ChooseMachineType(was, "", e.o.Host.MachineTypes); err != nil {
+		e.message(LevelWarning, "the machine had the type %s under VM-Operator, which this QEMU does not offer: the guest sees other hardware", was)
+		return nil
+	}
+	rec.MachineType = was
+	return nil
 }
 
 func (e *Engine) build(m qemucmd.Machine) (qemucmd.Command, error) {
@@ -276,68 +302,42 @@ func probeFormat(path string, size int64) (qemucmd.DiskFormat, error) {
 	return qemucmd.DiskFormatRaw, nil
 }
 
-// flash2M is the size of the UEFI variables of the 2 MiB flash layout, in bytes.
-const flash2M = 128 << 10
-
-// chooseFirmware finds the ROM that fits the machine's UEFI variables: the
-// recorded one, or one of the layout that existing variables have.
-func chooseFirmware(kind qemucmd.FirmwareKind, rec record, dataDir string, host qemucmd.Host, facts *runnerconfig.Facts) error {
-	if kind == qemucmd.FirmwareBIOS {
-		return nil
-	}
-	known, recorded := rec.Firmware[kind]
-	facts.FirmwareVars = runnerconfig.FirmwareVars
-	if recorded {
-		facts.FirmwareVars = known.Vars
-	} else if len(rec.Firmware) > 0 {
-		// Variables of another kind have another size or other keys.
-		facts.FirmwareVars = "fw-vars." + string(kind) + ".fd"
-	}
-	info, err := os.Stat(filepath.Join(dataDir, facts.FirmwareVars))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("UEFI variables: %w", err)
-	}
-	if recorded {
-		if _, err := os.Stat(known.Code); err == nil {
-			facts.FirmwareCode = known.Code
-			return nil
-		}
-	}
-	secure := kind == qemucmd.FirmwareSecure || kind == qemucmd.FirmwareSecure4M
-	for _, f := range host.Firmware {
-		if f.Secure == secure && f.FourMiB == (info.Size() > flash2M) {
-			facts.FirmwareCode = f.Code
-			return nil
-		}
-	}
-	return fmt.Errorf("UEFI variables %s of %d bytes exist, but this host has no %s firmware of that flash size", filepath.Join(dataDir, facts.FirmwareVars), info.Size(), kind)
-}
-
 // makeFiles copies what is missing and checks that the rest is there.
-func (e *Engine) makeFiles(cmd qemucmd.Command) error {
+func (e *Engine) makeFiles(cmd qemucmd.Command, secure bool) error {
 	var errs []error
+	code := ""
 	for _, f := range cmd.Files {
-		if f.Purpose == qemucmd.FileSeed {
-			continue // made later
-		}
-		if f.CopyFrom != "" {
-			created, err := copyFile(f.CopyFrom, f.Path)
-			if err != nil {
+		switch {
+		case f.Purpose == qemucmd.FileSeed: // made later
+		case f.CopyFrom != "":
+			if err := e.makeVars(f, code, secure); err != nil {
 				errs = append(errs, fmt.Errorf("%s: %w", f.Purpose, err))
 			}
-			if created {
-				e.message(LevelInfo, "created %s from %s", f.Path, f.CopyFrom)
+		default:
+			if f.Purpose == qemucmd.FileFirmwareCode {
+				code = f.Path
 			}
-			continue
-		}
-		if _, err := os.Stat(f.Path); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", f.Purpose, err))
+			if _, err := os.Stat(f.Path); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", f.Purpose, err))
+			}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// makeVars copies UEFI variables from a template that belongs to the code.
+func (e *Engine) makeVars(f qemucmd.File, code string, secure bool) error {
+	if _, err := os.Lstat(f.Path); err == nil {
+		return nil // they are never replaced
+	}
+	if err := checkTemplate(f.CopyFrom, code, secure); err != nil {
+		return err
+	}
+	created, err := copyFile(f.CopyFrom, f.Path)
+	if created {
+		e.message(LevelInfo, "created %s from %s", f.Path, f.CopyFrom)
+	}
+	return err
 }
 
 func writeSeed(c *runnerconfig.CloudInit, path string) error {

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/vmop/sdk/vmop/qemucmd"
@@ -56,7 +59,44 @@ func readRecord(dir string) (record, error) {
 	if err := json.Unmarshal(data, &r); err != nil {
 		return r, fmt.Errorf("read the machine's record %s: %w", filepath.Join(dir, recordName), err)
 	}
+	// A null in the file is no map.
+	if r.Firmware == nil {
+		r.Firmware = map[qemucmd.FirmwareKind]firmwareRecord{}
+	}
+	if r.Disks == nil {
+		r.Disks = map[string]diskRecord{}
+	}
 	return r, nil
+}
+
+// oldTemplateName is the copy of its template that VM-Operator's runner keeps.
+const oldTemplateName = "VM.ftl.yaml"
+
+// maxOldTemplate is more than any such template has, in bytes.
+const maxOldTemplate = 1 << 20
+
+// oldMachineType finds the machine type in the template.
+var oldMachineType = regexp.MustCompile(`\bpc-q35-[0-9]+\.[0-9]+\b`)
+
+// takenOverType returns the machine type that the machine had under
+// VM-Operator, "" if that is not known.
+func takenOverType(dir string) (string, error) {
+	f, err := os.Open(filepath.Join(dir, oldTemplateName))
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read VM-Operator's template: %w", err)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxOldTemplate))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", fmt.Errorf("read VM-Operator's template: %w", err)
+	}
+	types := slices.Compact(oldMachineType.FindAllString(string(text), -1))
+	if len(types) != 1 {
+		return "", nil // somebody's own template
+	}
+	return types[0], nil
 }
 
 // write stores the record if it differs from what is stored.
@@ -70,7 +110,7 @@ func (r record) write(dir string) error {
 	if old, err := os.ReadFile(path); err == nil && string(old) == string(data) {
 		return nil
 	}
-	if err := writeFile(path, data); err != nil {
+	if err := errors.Join(writeFile(path, data), syncDir(dir)); err != nil {
 		return fmt.Errorf("write the machine's record: %w", err)
 	}
 	return nil
@@ -92,7 +132,7 @@ func keepUUID(dir string) (string, error) {
 		return "", fmt.Errorf("read the machine's UUID: %w", err)
 	}
 	uuid := newUUID()
-	if err := writeFile(path, []byte(uuid+"\n")); err != nil {
+	if err := errors.Join(writeFile(path, []byte(uuid+"\n")), syncDir(dir)); err != nil {
 		return "", fmt.Errorf("keep the machine's UUID: %w", err)
 	}
 	return uuid, nil

@@ -30,8 +30,8 @@ const FirmwareVars = "fw-vars.fd"
 type Facts struct {
 	// UUID is the machine's UUID, used where the configuration has none.
 	UUID string
-	// MachineType is the machine type of the first start, used where the
-	// configuration pins none; "" at the first start.
+	// MachineType is the recorded machine type, which is kept unless the
+	// configuration names another; "" at the first start.
 	MachineType string
 	// FirmwareCode is the ROM that belongs to existing UEFI variables; "" lets
 	// the host's first choice decide.
@@ -85,10 +85,11 @@ func Machine(c *Config, f Facts) (qemucmd.Machine, error) {
 		return &qemucmd.Socket{Path: p}
 	}
 	m := qemucmd.Machine{
-		Name:        vm.Name,
-		UUID:        first(vm.UUID, f.UUID),
-		Type:        first(vm.MachineType, f.MachineType),
-		Accelerator: qemucmd.Accelerator(vm.Accelerator),
+		Name:         vm.Name,
+		UUID:         first(vm.UUID, f.UUID),
+		Type:         vm.MachineType,
+		RecordedType: f.MachineType,
+		Accelerator:  qemucmd.Accelerator(vm.Accelerator),
 		CPU: qemucmd.CPU{
 			Model:   vm.CPUModel,
 			Maximum: vm.CPUSlots(),

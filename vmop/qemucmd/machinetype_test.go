@@ -1,0 +1,157 @@
+package qemucmd_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/vmop/sdk/vmop/qemucmd"
+	"pgregory.net/rapid"
+)
+
+// releases are QEMU's versions from the oldest to the newest.
+var releases = []string{"6.0", "6.2", "7.0", "7.2", "8.2", "9.2", "10.0", "10.1"}
+
+// offers is what the release at this place offers: its own type under the alias,
+// older ones behind it, of which the oldest are deprecated, and types of the
+// other family.
+func offers(t *rapid.T, release int) []qemucmd.MachineType {
+	oldest := rapid.IntRange(0, release).Draw(t, "oldest")
+	deprecated := rapid.IntRange(oldest, release).Draw(t, "deprecated")
+	var types []qemucmd.MachineType
+	for i := oldest; i <= release; i++ {
+		q35 := qemucmd.MachineType{Name: "pc-q35-" + releases[i], MaxCPUs: 288, Deprecated: i < deprecated}
+		if i == release {
+			q35.Alias = "q35"
+		}
+		types = append(types, q35, qemucmd.MachineType{Name: "pc-i440fx-" + releases[i], MaxCPUs: 255})
+	}
+	return rapid.Permutation(types).Draw(t, "order")
+}
+
+// TestMachineTypeNeverMovesByItself follows a machine through starts with
+// changing QEMUs and manifests. Only a versioned wish moves it.
+func TestMachineTypeNeverMovesByItself(t *testing.T) {
+	wishes := append([]string{"", "", "", "q35", "pc-i440fx-7.2", "none"}, "pc-q35-7.0", "pc-q35-7.2", "pc-q35-9.2", "pc-q35-10.0")
+	rapid.Check(t, func(t *rapid.T) {
+		recorded := ""
+		for range rapid.IntRange(1, 8).Draw(t, "starts") {
+			release := rapid.IntRange(0, len(releases)-1).Draw(t, "release")
+			offered := offers(t, release)
+			before := slices.Clone(offered)
+			wished := rapid.SampledFrom(wishes).Draw(t, "wished")
+			got, err := qemucmd.ChooseMachineType(wished, recorded, offered)
+			again, err2 := qemucmd.ChooseMachineType(wished, recorded, offered)
+			if got != again || (err == nil) != (err2 == nil) || !slices.Equal(before, offered) {
+				t.Fatal("not a function of its arguments")
+			}
+			is := func(name string) bool {
+				return slices.ContainsFunc(offered, func(o qemucmd.MachineType) bool { return o.Name == name })
+			}
+			demanded := wished
+			if wished == "" || wished == "q35" {
+				demanded = recorded
+			}
+			if err != nil {
+				if demanded == "" || is(demanded) && strings.HasPrefix(demanded, "pc-q35-") {
+					t.Fatalf("refused %q, recorded %q: %v", wished, recorded, err)
+				}
+				field := "type"
+				if demanded != wished {
+					field = "recordedType"
+				}
+				if p := qemucmd.Problems(err); len(p) != 1 || p[0].Field != field || !strings.Contains(p[0].Message, demanded) {
+					t.Fatalf("%v; want the field %s and the type %s", err, field, demanded)
+				}
+				continue // nothing is recorded
+			}
+			if !slices.Contains(offered, got) || !strings.HasPrefix(got.Name, "pc-q35-") {
+				t.Fatalf("%+v is not offered", got)
+			}
+			if demanded == "" {
+				demanded = "pc-q35-" + releases[release]
+			}
+			if got.Name != demanded {
+				t.Fatalf("wished %q, recorded %q: got %s", wished, recorded, got.Name)
+			}
+			recorded = got.Name
+		}
+	})
+}
+
+// TestUpgradedQEMU: the command line stays, byte for byte, when QEMU gets newer,
+// and says so when it will not for ever.
+func TestUpgradedQEMU(t *testing.T) {
+	newer := func() qemucmd.Host {
+		h := qemucmd.GenericHost()
+		h.Version = qemucmd.Version{Major: 10, Minor: 1}
+		h.MachineTypes[1].Alias = ""
+		h.MachineTypes = append(h.MachineTypes, qemucmd.MachineType{Name: "pc-q35-10.1", Alias: "q35", MaxCPUs: 4096}, qemucmd.MachineType{Name: "pc-q35-9.2", MaxCPUs: 4096})
+		return h
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		m := machine(t, imagined())
+		before := mustBuild(t, m, qemucmd.GenericHost())
+		m.RecordedType = before.MachineType
+		after := mustBuild(t, m, newer())
+		if diff := cmp.Diff(before.Args(), after.Args()); diff != "" || after.MachineType != before.MachineType {
+			t.Fatalf("%s became %s:\n%s", before.MachineType, after.MachineType, diff)
+		}
+	})
+
+	m := small()
+	m.RecordedType = "pc-q35-7.2"
+	h := newer()
+	h.MachineTypes[1].Deprecated = true
+	cmd := mustBuild(t, m, h)
+	if len(cmd.Warnings) != 1 || !strings.Contains(cmd.Warnings[0], "pc-q35-7.2 is deprecated in QEMU 10.1.0") || !strings.Contains(cmd.Warnings[0], "spec.vm.machineType") {
+		t.Errorf("warnings %q", cmd.Warnings)
+	}
+	h.MachineTypes = slices.Delete(h.MachineTypes, 1, 2)
+	_, err := qemucmd.Build(m, h)
+	if p := qemucmd.Problems(err); len(p) != 1 || p[0].Field != "recordedType" || !strings.Contains(p[0].Message, "does not offer it any more") || !strings.Contains(p[0].Message, "spec.vm.machineType") {
+		t.Errorf("a type that is gone: %v", err)
+	}
+	// The field moves it, and it stays there when the field is gone again.
+	m.Type = "pc-q35-9.2"
+	m.RecordedType = mustBuild(t, m, h).MachineType
+	m.Type = ""
+	if got := mustBuild(t, m, h).MachineType; got != "pc-q35-9.2" {
+		t.Errorf("moved to %s", got)
+	}
+}
+
+// TestCommonDevicesKeepTheirAddresses: whatever else differs between two
+// machines, a device that both have is at the same place in both.
+func TestCommonDevicesKeepTheirAddresses(t *testing.T) {
+	places := func(t *rapid.T, m qemucmd.Machine) map[string]string {
+		at := map[string]string{}
+		for _, g := range mustBuild(t, m, qemucmd.GenericHost()).Groups {
+			for _, o := range g.Options {
+				if o.Flag != "-device" || o.ID == "" {
+					continue
+				}
+				place := ""
+				for _, p := range o.Props {
+					if slices.Contains([]string{"bus", "addr", "multifunction", "nr", "port", "index"}, p.Key) {
+						place += " " + (qemucmd.Option{Flag: "-x", Props: []qemucmd.Prop{p}}).Args()[1]
+					}
+				}
+				at[o.ID] = place
+			}
+		}
+		return at
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		one, other := places(t, machine(t, imagined())), places(t, machine(t, imagined()))
+		for id, place := range one {
+			if elsewhere, both := other[id]; both && place != elsewhere {
+				t.Fatalf("%s is at%s and at%s", id, place, elsewhere)
+			}
+			if place == "" && id != "tpm-tis0" { // whose place the PC has fixed
+				t.Fatalf("%s has no fixed place", id)
+			}
+		}
+	})
+}
