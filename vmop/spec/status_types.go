@@ -41,6 +41,24 @@ type VirtualMachineStatus struct {
 	// runnerVersion is the version of the runner that runs the machine.
 	// +optional
 	RunnerVersion string `json:"runnerVersion,omitempty"`
+	// versions are those of the programs that run the machine. (Added by vmop.)
+	// +optional
+	Versions *Versions `json:"versions,omitempty"`
+	// machineType is QEMU's versioned machine type, which the machine keeps
+	// through upgrades. (Added by vmop.)
+	// +optional
+	MachineType string `json:"machineType,omitempty"`
+	// accelerator is kvm or tcg, which is software emulation. (Added by vmop.)
+	// +optional
+	Accelerator string `json:"accelerator,omitempty"`
+	// hostName is the guest's, as its agent told it. (Added by vmop.)
+	// +optional
+	HostName string `json:"hostName,omitempty"`
+	// interfaces are the guest's network interfaces, as its agent told them,
+	// without the loopback. (Added by vmop.)
+	// +listType=atomic
+	// +optional
+	Interfaces []Interface `json:"interfaces,omitempty"`
 	// cpus is the number of CPUs that the machine has.
 	// +kubebuilder:default=0
 	// +optional
