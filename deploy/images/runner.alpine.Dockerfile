@@ -1,0 +1,29 @@
+ARG GO=1.26
+ARG ALPINE=3.23
+
+FROM golang:${GO}-alpine${ALPINE} AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY vmop vmop
+COPY internal internal
+COPY frontends frontends
+RUN CGO_ENABLED=0 go build -trimpath -ldflags=-s -o /out/vmop-runner ./frontends/runner
+
+FROM alpine:${ALPINE}
+# The modules are what machines have: the package qemu-modules has those of
+# desktops too.
+RUN apk add --no-cache \
+    qemu-system-x86_64 qemu-block-curl qemu-bridge-helper \
+    qemu-ui-spice-core qemu-ui-opengl qemu-chardev-spice qemu-audio-spice \
+    qemu-hw-display-virtio-vga qemu-hw-display-virtio-gpu qemu-hw-display-virtio-gpu-pci \
+    qemu-hw-usb-host qemu-hw-usb-redirect \
+    ovmf swtpm ca-certificates \
+ && apk add --no-cache --virtual setcap libcap-setcap \
+ && chmod u-s /usr/lib/qemu/qemu-bridge-helper \
+ && setcap cap_net_admin+ep /usr/lib/qemu/qemu-bridge-helper \
+ && apk del setcap \
+ && mkdir -p /etc/qemu /opt/vmrunner/templates && echo "allow all" > /etc/qemu/bridge.conf
+COPY --from=build /out/vmop-runner /usr/local/bin/vmop-runner
+USER 65532:65532
+ENTRYPOINT ["/usr/local/bin/vmop-runner"]

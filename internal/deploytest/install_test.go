@@ -1,0 +1,109 @@
+package deploytest
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/vmop/sdk/frontends/operator/config"
+)
+
+var (
+	pods       = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	claims     = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+)
+
+// A second time nothing changes: what is stored is what is written.
+func TestApplyingTwiceChangesNothing(t *testing.T) {
+	for line := range strings.SplitSeq(strings.TrimSpace(kubectl(t, "apply", "--warnings-as-errors", "-k", deploy)), "\n") {
+		if !strings.HasSuffix(line, " unchanged") {
+			t.Error(line)
+		}
+	}
+	if out := kubectl(t, "diff", "-k", deploy); out != "" {
+		t.Error(out)
+	}
+}
+
+// The namespace of the operator takes unprivileged pods only. The Deployment
+// controller got the operator's pod made there.
+func TestTheOperatorRunsUnprivileged(t *testing.T) {
+	pod := operatorPod(t, "vmop-system")
+	if pod.Spec.ServiceAccountName != "vm-operator" {
+		t.Errorf("service account %q", pod.Spec.ServiceAccountName)
+	}
+	if c := pod.Spec.Containers[0]; c.LivenessProbe.HTTPGet.Path != "/healthz" || c.ReadinessProbe.HTTPGet.Path != "/readyz" {
+		t.Errorf("probes %v, %v", c.LivenessProbe, c.ReadinessProbe)
+	}
+	// To be sure that somebody looks.
+	loose := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Pod",
+		"metadata": map[string]any{"name": "loose", "namespace": "vmop-system"},
+		"spec":     map[string]any{"containers": []any{map[string]any{"name": "a", "image": "a"}}},
+	}}
+	_, err := client(t).Resource(pods).Namespace("vmop-system").Create(t.Context(), loose, metav1.CreateOptions{})
+	if err == nil || !strings.Contains(err.Error(), "violates PodSecurity") {
+		t.Errorf("a pod without restrictions: %v", err)
+	}
+}
+
+// An operator for one namespace also stays in it.
+func TestTheOperatorOfOneNamespace(t *testing.T) {
+	pod := operatorPod(t, namespaceOfOne)
+	args := strings.Join(pod.Spec.Containers[0].Args, " ")
+	if !strings.Contains(args, "--namespace=$(NAMESPACE)") {
+		t.Error(args)
+	}
+	var claim corev1.PersistentVolumeClaim
+	read(t, claims, namespaceOfOne, "vmop-image-repository", &claim)
+}
+
+// operatorPod waits for the pod that the Deployment leads to.
+func operatorPod(t *testing.T, namespace string) corev1.Pod {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	c := client(t).Resource(pods).Namespace(namespace)
+	options := metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=vm-operator"}
+	var pod corev1.Pod
+	list, err := c.List(ctx, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Items) > 0 {
+		convert(t, &list.Items[0], &pod)
+		return pod
+	}
+	options.ResourceVersion = list.GetResourceVersion()
+	w, err := c.Watch(ctx, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		if e.Type == watch.Added {
+			convert(t, e.Object.(*unstructured.Unstructured), &pod)
+			return pod
+		}
+	}
+	t.Fatalf("no pod of the operator within %v:\n%s", patience, kubectl(t, "-n", namespace, "describe", "replicasets"))
+	return pod
+}
+
+func TestTheConfigurationIsGood(t *testing.T) {
+	for _, namespace := range []string{"vmop-system", namespaceOfOne} {
+		var cm corev1.ConfigMap
+		read(t, configMaps, namespace, "vm-operator", &cm)
+		c, remarks, err := config.Parse("config.yaml", []byte(cm.Data["config.yaml"]))
+		if err != nil || len(remarks.Warnings)+len(remarks.Notes) > 0 || c.Settings.RunnerImage == "" {
+			t.Errorf("%s: %+v, %+v, %v", namespace, c, remarks, err)
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package deploytest
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/vmop/sdk/internal/controlplane"
+)
+
+var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
+
+const (
+	deploy = "../../deploy"
+	// namespaceOfOne is where the operator for one namespace is installed.
+	namespaceOfOne = "lab"
+	// patience bounds waiting for controllers.
+	patience = 3 * time.Minute
+)
+
+// cluster has everything of deploy/ in it, and deploy/namespaced in a namespace.
+var cluster *controlplane.ControlPlane
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) (code int) {
+	ctx := context.Background()
+	var err error
+	if cluster, err = controlplane.Start(ctx, controlplane.Options{Controllers: true, Progress: os.Stderr}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() {
+		if err := cluster.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}()
+	if err := install(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// install does what the documentation says. A warning of the API server is an
+// error.
+func install(ctx context.Context) error {
+	if _, err := cluster.Kubectl(ctx, "apply", "--warnings-as-errors", "-k", deploy); err != nil {
+		return err
+	}
+	if _, err := cluster.Kubectl(ctx, "create", "namespace", namespaceOfOne); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "vmop-deploytest-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := overlay(dir); err != nil {
+		return err
+	}
+	_, err = cluster.Kubectl(ctx, "apply", "--warnings-as-errors", "-k", dir)
+	return err
+}
+
+// overlay writes a user's kustomization that chooses the namespace.
+func overlay(dir string) error {
+	// Kustomizations refer to each other by relative paths.
+	if err := os.CopyFS(filepath.Join(dir, "deploy"), os.DirFS(deploy)); err != nil {
+		return err
+	}
+	text := "namespace: " + namespaceOfOne + "\nresources: [deploy/namespaced]\n"
+	return os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600)
+}
+
+func client(t *testing.T) dynamic.Interface {
+	t.Helper()
+	c, err := dynamic.NewForConfig(cluster.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := cluster.Kubectl(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// read reads an object of a core type into a value.
+func read(t *testing.T, resource schema.GroupVersionResource, namespace, name string, into any) {
+	t.Helper()
+	o, err := client(t).Resource(resource).Namespace(namespace).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	convert(t, o, into)
+}
+
+func convert(t *testing.T, o *unstructured.Unstructured, into any) {
+	t.Helper()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// golden compares a text with testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(want) != got {
+		t.Errorf("%s differs; run with -update to accept:\n%s", file, diffLines(string(want), got))
+	}
+}
+
+func diffLines(want, got string) string {
+	var b strings.Builder
+	has := func(text string) map[string]bool {
+		m := map[string]bool{}
+		for line := range strings.SplitSeq(text, "\n") {
+			m[line] = true
+		}
+		return m
+	}
+	w, g := has(want), has(got)
+	for line := range strings.SplitSeq(want, "\n") {
+		if !g[line] {
+			fmt.Fprintln(&b, "-"+line)
+		}
+	}
+	for line := range strings.SplitSeq(got, "\n") {
+		if !w[line] {
+			fmt.Fprintln(&b, "+"+line)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,178 @@
+package deploytest
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+var (
+	reviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "subjectaccessreviews"}
+	roles   = schema.GroupVersionResource{Group: rbacv1.GroupName, Version: "v1", Resource: "roles"}
+)
+
+// may asks the API server.
+func may(t *testing.T, account, verb, namespace, group, resource, subresource string) bool {
+	t.Helper()
+	review := &authorizationv1.SubjectAccessReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SubjectAccessReview"},
+		Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:   "system:serviceaccount:" + account,
+			Groups: []string{"system:serviceaccounts", "system:authenticated"},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: namespace, Verb: verb, Group: group, Resource: resource, Subresource: subresource,
+			},
+		},
+	}
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(review)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := client(t).Resource(reviews).Create(t.Context(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	convert(t, answer, review)
+	return review.Status.Allowed
+}
+
+// The whole matrix, so that a right that is added by mistake is seen too.
+func TestWhatAccountsMayDo(t *testing.T) {
+	verbs := []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
+	things := []struct{ group, resource string }{
+		{spec.GroupName, "vms"}, {spec.GroupName, "vms/status"}, {spec.GroupName, "vmpools"},
+		{"", "pods"}, {"", "pods/exec"}, {"", "pods/log"}, {"", "services"}, {"", "configmaps"}, {"", "secrets"},
+		{"", "persistentvolumeclaims"}, {"", "persistentvolumes"}, {"", "events"}, {"events.k8s.io", "events"},
+		{"", "nodes"}, {"", "namespaces"}, {"", "serviceaccounts"}, {"", "serviceaccounts/token"},
+		{"apps", "deployments"}, {"apps", "statefulsets"}, {"coordination.k8s.io", "leases"},
+		{rbacv1.GroupName, "roles"}, {rbacv1.GroupName, "rolebindings"}, {rbacv1.GroupName, "clusterroles"},
+		{"apiextensions.k8s.io", "customresourcedefinitions"},
+	}
+	var b strings.Builder
+	for _, c := range []struct{ account, namespace, about string }{
+		{"vmop-system:vm-operator", "vmop-system", "the operator for all namespaces, in its own"},
+		{"vmop-system:vm-operator", "elsewhere", "and in any other"},
+		{namespaceOfOne + ":vm-operator", namespaceOfOne, "the operator for one namespace, in it"},
+		{namespaceOfOne + ":vm-operator", "elsewhere", "and in any other"},
+		{"default:vm-runner", "default", "a machine's runner, in its namespace"},
+		{"default:vm-runner", "elsewhere", "and in any other"},
+	} {
+		fmt.Fprintf(&b, "# %s: %s in %s\n", c.about, c.account, c.namespace)
+		some := false
+		for _, thing := range things {
+			resource, subresource, _ := strings.Cut(thing.resource, "/")
+			var yes []string
+			for _, verb := range verbs {
+				if may(t, c.account, verb, c.namespace, thing.group, resource, subresource) {
+					yes = append(yes, verb)
+				}
+			}
+			if len(yes) > 0 {
+				some = true
+				fmt.Fprintf(&b, "%-32s %s\n", strings.Trim(thing.resource+"."+thing.group, "."), strings.Join(yes, " "))
+			}
+		}
+		if !some {
+			fmt.Fprintln(&b, "nothing")
+		}
+		fmt.Fprintln(&b)
+	}
+	golden(t, "rights.txt", b.String())
+}
+
+// Some of what must never be, whatever the golden file says.
+func TestWhatAccountsMayNotDo(t *testing.T) {
+	for _, c := range []struct{ account, verb, group, resource string }{
+		{"vmop-system:vm-operator", "delete", "", "persistentvolumeclaims"},
+		{"vmop-system:vm-operator", "deletecollection", "", "pods"},
+		{"vmop-system:vm-operator", "patch", "", "secrets"},
+		{"vmop-system:vm-operator", "delete", "", "secrets"},
+		{"vmop-system:vm-operator", "delete", spec.GroupName, "vms"},
+		{"default:vm-runner", "get", "", "secrets"},
+		{"default:vm-runner", "get", "", "configmaps"},
+		{"default:vm-runner", "patch", spec.GroupName, "vms"},
+		{"default:vm-runner", "list", spec.GroupName, "vms"},
+		{"default:vm-runner", "create", "", "pods"},
+	} {
+		if may(t, c.account, c.verb, "default", c.group, c.resource, "") {
+			t.Errorf("%s may %s %s", c.account, c.verb, c.resource)
+		}
+	}
+}
+
+// Whatever a plan contains, the operator may do.
+func TestTheOperatorMayCarryOutPlans(t *testing.T) {
+	resources := map[string]string{
+		"Pod": "pods", "PersistentVolumeClaim": "persistentvolumeclaims", "ConfigMap": "configmaps",
+		"Secret": "secrets", "Service": "services", spec.KindVirtualMachine: spec.ResourceVirtualMachines,
+	}
+	object := func(kind string) reconcile.Object {
+		meta := metav1.TypeMeta{APIVersion: "v1", Kind: kind}
+		switch kind {
+		case "Pod":
+			return &corev1.Pod{TypeMeta: meta}
+		case "PersistentVolumeClaim":
+			return &corev1.PersistentVolumeClaim{TypeMeta: meta}
+		case "ConfigMap":
+			return &corev1.ConfigMap{TypeMeta: meta}
+		case "Secret":
+			return &corev1.Secret{TypeMeta: meta}
+		}
+		return &corev1.Service{TypeMeta: meta}
+	}
+	actions := []reconcile.Action{
+		reconcile.Apply{Object: object("ConfigMap")}, reconcile.Apply{Object: object("Service")},
+		reconcile.Create{Object: object("Secret")}, reconcile.Create{Object: object("Pod")}, reconcile.Create{Object: object("PersistentVolumeClaim")},
+		reconcile.UpdateClaim{}, reconcile.AnnotatePod{}, reconcile.DeletePod{}, reconcile.DeleteService{}, reconcile.SetState{},
+	}
+	for _, account := range []string{"vmop-system:vm-operator", namespaceOfOne + ":vm-operator"} {
+		for _, a := range actions {
+			target := a.Target()
+			verbs := []string{target.Verb}
+			if _, ok := a.(reconcile.Apply); ok {
+				verbs = append(verbs, "create") // if it is not there
+			}
+			group := ""
+			if target.Kind == spec.KindVirtualMachine {
+				group = spec.GroupName
+			}
+			for _, verb := range verbs {
+				if !may(t, account, verb, namespaceOfOne, group, resources[target.Kind], "") {
+					t.Errorf("%s may not %s %s, as %T wants", account, verb, resources[target.Kind], a)
+				}
+			}
+		}
+		if !may(t, account, "patch", namespaceOfOne, spec.GroupName, "vms", "status") {
+			t.Errorf("%s may not report the status", account)
+		}
+	}
+}
+
+// Both operators have the same rights, one of them in one namespace only.
+func TestBothRolesAreTheSame(t *testing.T) {
+	var one rbacv1.Role
+	var all rbacv1.ClusterRole
+	read(t, roles, namespaceOfOne, "vmop-operator", &one)
+	read(t, schema.GroupVersionResource{Group: rbacv1.GroupName, Version: "v1", Resource: "clusterroles"}, "", "vmop-operator", &all)
+	if !reflect.DeepEqual(one.Rules, all.Rules) {
+		t.Errorf("%v\n%v", one.Rules, all.Rules)
+	}
+	for _, r := range all.Rules {
+		if slices.Contains(r.Verbs, "*") || slices.Contains(r.Resources, "*") || slices.Contains(r.APIGroups, "*") {
+			t.Errorf("%v", r)
+		}
+	}
+}
