@@ -57,7 +57,7 @@ func TestAMachineIsAssignedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	request := pools.Request{
-		Pool: "students", Now: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC),
+		Namespace: namespace, Pool: "students", Now: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC),
 		Pools: []spec.VmPool{{
 			ObjectMeta: metav1.ObjectMeta{Name: "students", Namespace: namespace},
 			Spec:       spec.VmPoolSpec{Permissions: []spec.PoolPermission{{Role: "student", May: []spec.PoolAction{spec.PoolActionAll}}}},
@@ -88,8 +88,25 @@ func TestAMachineIsAssignedOnce(t *testing.T) {
 	applyStatus(t, client, namespace, "desk", reconcile.OperatorStatusManager, map[string]any{"phase": "Running"})
 	applyStatus(t, client, namespace, "desk", reconcile.RunnerStatusManager, map[string]any{"cpus": int64(1)})
 	applyStatus(t, client, namespace, "desk", reconcile.OperatorStatusManager, map[string]any{})
-	if got := storedMachine(t, client, namespace, "desk").Status.Assignment; *got != want {
+	vm := storedMachine(t, client, namespace, "desk")
+	if got := vm.Status.Assignment; *got != want {
 		t.Errorf("after others wrote: %+v", got)
+	}
+	for _, c := range []struct {
+		version  string
+		conflict bool
+	}{{"1", true}, {vm.ResourceVersion, false}} {
+		patch, err := pools.StartPatch(c.version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = client.Resource(machines).Namespace(namespace).Patch(t.Context(), "desk", types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "ui"})
+		if apierrors.IsConflict(err) != c.conflict || (err != nil) != c.conflict {
+			t.Errorf("start of version %s: %v", c.version, err)
+		}
+	}
+	if s := storedMachine(t, client, namespace, "desk").Spec.VM.State; s != spec.StateRunning {
+		t.Errorf("the machine is %s", s)
 	}
 }
 

@@ -11,12 +11,13 @@ import (
 
 // Request is somebody's wish for a machine of a pool.
 type Request struct {
-	// Pool is the name of the pool.
-	Pool string
+	// Namespace and Pool are the pool's.
+	Namespace, Pool string
 	// User is who wants the machine.
 	User User
 	// Pools are all pools and Machines all machines of the namespace, as they
-	// are stored. Neither is changed.
+	// are stored. Those of other namespaces are not looked at. Neither list is
+	// changed.
 	Pools    []spec.VmPool
 	Machines []spec.VirtualMachine
 	// Now is the time.
@@ -55,9 +56,9 @@ type Decision struct {
 	// Update is the assignment to write before the machine is used; nil if what
 	// is stored is right.
 	Update *Update
-	// Start says that the machine does not run and is to be started. The write
-	// carries the resource version that the machine has then: the one that
-	// writing Update returned, or the one of the view.
+	// Start says that the machine does not run and is to be started, by
+	// [StartPatch] with the resource version that the machine has then: the one
+	// that writing Update returned, or else that of the view.
 	Start bool
 	// Reason and Message say why there is no machine or why it is not started.
 	Reason  Reason
@@ -82,7 +83,7 @@ type Decision struct {
 // not lost while it boots. A user who may not start machines through the pool
 // gets one that is to run anyway. (VM-Operator starts it without asking.)
 func Assign(r Request) Decision {
-	pool := findPool(r.Pools, r.Pool)
+	pool := findPool(r.Pools, r.Namespace, r.Pool)
 	if pool == nil {
 		return refuse(PoolNotFound, "the pool %q does not exist", r.Pool)
 	}
@@ -94,7 +95,7 @@ func Assign(r Request) Decision {
 	if err != nil {
 		return refuse(InvalidRetention, "the pool %q has a retention that cannot be used: %v", pool.Name, err)
 	}
-	if vm := heldBy(r.Machines, pool.Name, r.User.Name); vm != nil {
+	if vm := heldBy(r.Machines, pool, r.User.Name); vm != nil {
 		return r.give(vm, pool, may)
 	}
 	if !retention.Instant.IsZero() && !r.Now.Before(retention.Instant) {
@@ -106,7 +107,7 @@ func Assign(r Request) Decision {
 	var wake time.Time
 	for i := range r.Machines {
 		vm := &r.Machines[i]
-		if vm.DeletionTimestamp != nil || !slices.Contains(vm.Spec.Pools, pool.Name) {
+		if vm.Namespace != pool.Namespace || vm.DeletionTimestamp != nil || !slices.Contains(vm.Spec.Pools, pool.Name) {
 			continue
 		}
 		members++
@@ -167,11 +168,11 @@ func (r *Request) give(vm *spec.VirtualMachine, pool *spec.VmPool, may Actions) 
 // heldBy returns the machine that is assigned to the user from the pool, or nil.
 // If there are several, because the same user was served twice at the same time,
 // it is the one that [Upkeep] keeps.
-func heldBy(machines []spec.VirtualMachine, pool, user string) *spec.VirtualMachine {
+func heldBy(machines []spec.VirtualMachine, pool *spec.VmPool, user string) *spec.VirtualMachine {
 	var best *spec.VirtualMachine
 	for i := range machines {
 		vm := &machines[i]
-		if a := vm.Status.Assignment; holds(vm) && a.Pool == pool && a.User == user && (best == nil || compareHeld(vm, best) < 0) {
+		if a := vm.Status.Assignment; holds(vm) && vm.Namespace == pool.Namespace && a.Pool == pool.Name && a.User == user && (best == nil || compareHeld(vm, best) < 0) {
 			best = vm
 		}
 	}
@@ -234,7 +235,7 @@ func expiry(vm *spec.VirtualMachine, all []spec.VmPool) (end time.Time, known bo
 	if !isAssigned(a) {
 		return time.Time{}, true
 	}
-	pool := findPool(all, a.Pool)
+	pool := findPool(all, vm.Namespace, a.Pool)
 	if pool == nil {
 		return lastUsed(a).Add(poolGrace), true
 	}
@@ -257,7 +258,7 @@ func expiry(vm *spec.VirtualMachine, all []spec.VmPool) (end time.Time, known bo
 // until somebody else needs the machine.
 func Expires(vm *spec.VirtualMachine, all []spec.VmPool) (time.Time, bool) {
 	a := vm.Status.Assignment
-	if !isAssigned(a) || findPool(all, a.Pool) == nil {
+	if !isAssigned(a) || findPool(all, vm.Namespace, a.Pool) == nil {
 		return time.Time{}, false
 	}
 	return expiry(vm, all)
@@ -269,9 +270,11 @@ func retentionOf(pool *spec.VmPool) (spec.Retention, error) {
 	return spec.ParseRetention(pool.Spec.Retention)
 }
 
-func findPool(all []spec.VmPool, name string) *spec.VmPool {
-	if i := slices.IndexFunc(all, func(p spec.VmPool) bool { return p.Name == name }); i >= 0 {
-		return &all[i]
+func findPool(all []spec.VmPool, namespace, name string) *spec.VmPool {
+	for i := range all {
+		if p := &all[i]; p.Namespace == namespace && p.Name == name {
+			return p
+		}
 	}
 	return nil
 }

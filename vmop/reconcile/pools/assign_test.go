@@ -89,7 +89,7 @@ func TestAssign(t *testing.T) {
 		{name: "days", pools: []spec.VmPool{pool("students", "P60D")}, machines: []spec.VirtualMachine{machine("a", assigned("students", "bob", noon.In(time.FixedZone("CET", 3600))))}, reason: pools.AllInUse, wake: time.Date(2026, 4, 1, 12, 0, 0, 0, time.UTC)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := pools.Request{Pool: "students", User: ann, Pools: students, Machines: c.machines, Now: noon}
+			r := pools.Request{Namespace: "lab", Pool: "students", User: ann, Pools: students, Machines: c.machines, Now: noon}
 			if c.pools != nil {
 				r.Pools = c.pools
 			}
@@ -167,7 +167,7 @@ func drawRequest(t *rapid.T) pools.Request {
 		return ago(time.Duration(rapid.IntRange(-5, 300).Draw(t, "minutes")) * time.Minute)
 	})
 	r := pools.Request{
-		Pool: poolNames.Draw(t, "pool"), User: pools.User{Name: users.Draw(t, "user"), Roles: []string{"student"}}, Now: noon,
+		Namespace: "lab", Pool: poolNames.Draw(t, "pool"), User: pools.User{Name: users.Draw(t, "user"), Roles: []string{"student"}}, Now: noon,
 		Pools: []spec.VmPool{
 			pool("students", rapid.SampledFrom([]string{"PT1h", "PT0S", "P1W", "2026-01-31T13:00:00Z", "2025-01-01T00:00:00Z", "", "x"}).Draw(t, "retention")),
 			pool("staff", "PT30M"),
@@ -259,5 +259,40 @@ func TestLoginUser(t *testing.T) {
 		if got := pools.LoginUser(&c.vm, c.pool); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
+	}
+}
+
+func TestStartPatch(t *testing.T) {
+	got, err := pools.StartPatch("7")
+	if want := `{"metadata":{"resourceVersion":"7"},"spec":{"vm":{"state":"Running"}}}`; err != nil || string(got) != want {
+		t.Errorf("%s, %v", got, err)
+	}
+	if _, err := pools.StartPatch(""); err == nil {
+		t.Error("no error without a version")
+	}
+}
+
+// Namespaces have nothing to do with each other.
+func TestNamespacesAreApart(t *testing.T) {
+	elsewhere := func(vm *spec.VirtualMachine) { vm.Namespace = "other" }
+	theirs := pool("students", "PT1h")
+	theirs.Namespace = "other"
+	machines := []spec.VirtualMachine{
+		machine("a", elsewhere), machine("b", assigned("students", "ann", ago(time.Hour)), elsewhere),
+		machine("c", assigned("students", "ann", ago(2*time.Hour))),
+	}
+	r := pools.Request{Namespace: "lab", Pool: "students", User: ann, Pools: []spec.VmPool{theirs, pool("students", "PT1h")}, Machines: machines, Now: noon}
+	if d := pools.Assign(r); d.Machine != "c" {
+		t.Errorf("%+v", d)
+	}
+	if updates, _ := pools.Upkeep(machines, r.Pools, noon); len(updates) > 0 {
+		t.Errorf("%+v", updates)
+	}
+	if updates, _ := pools.Upkeep(machines, []spec.VmPool{theirs}, noon); len(updates) != 1 || updates[0].Name != "c" {
+		t.Errorf("%+v", updates)
+	}
+	r.Machines = machines[:2]
+	if d := pools.Assign(r); d.Reason != pools.NoMachines {
+		t.Errorf("%+v", d)
 	}
 }

@@ -40,7 +40,7 @@ metadata: {name: desk-1, namespace: lab}
 spec: {pools: [students], vm: {maximumCpus: 2}}
 `)
 	d := pools.Assign(pools.Request{
-		Pool: "students", User: pools.User{Name: "ann", Roles: []string{"student"}},
+		Namespace: "lab", Pool: "students", User: pools.User{Name: "ann", Roles: []string{"student"}},
 		Pools: all, Machines: machines, Now: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC),
 	})
 	patch, err := d.Update.Patch()

@@ -122,7 +122,7 @@ func (m *model) refresh(s *session) { s.machines, s.pools = m.store.list(), m.st
 // machine that is theirs.
 func (m *model) request(t *rapid.T, s *session, poolName string) error {
 	d := pools.Assign(pools.Request{
-		Pool: poolName, User: pools.User{Name: s.user, Roles: []string{"student"}},
+		Namespace: "lab", Pool: poolName, User: pools.User{Name: s.user, Roles: []string{"student"}},
 		Pools: s.pools, Machines: s.machines, Now: m.now,
 	})
 	if d.Update == nil {

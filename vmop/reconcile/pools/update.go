@@ -2,6 +2,7 @@ package pools
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/vmop/sdk/vmop/spec"
@@ -67,5 +68,19 @@ func (u *Update) Patch() ([]byte, error) {
 	return json.Marshal(map[string]any{
 		"metadata": metadata,
 		"status":   map[string]any{"assignment": assignment},
+	})
+}
+
+// StartPatch returns the JSON merge patch (application/merge-patch+json) that
+// starts a machine for [Decision.Start]. The API server answers 409 Conflict if
+// the machine has another resource version than the given one, which is that of
+// the machine as it was written or seen last.
+func StartPatch(resourceVersion string) ([]byte, error) {
+	if resourceVersion == "" {
+		return nil, errors.New("start of a virtual machine: metadata.resourceVersion is missing: it could by now be somebody else's")
+	}
+	return json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": resourceVersion},
+		"spec":     map[string]any{"vm": map[string]any{"state": spec.StateRunning}},
 	})
 }

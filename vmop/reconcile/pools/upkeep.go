@@ -29,17 +29,17 @@ const poolGrace = time.Minute
 //
 // An assignment that has expired stays until somebody else needs the machine.
 //
-// The pools are all of the namespace. The machines are too, or a part of them in
-// which no machine is missing that is assigned to the same user from the same
-// pool as one that is there. Both are unchanged.
+// The pools are all of the namespaces of the machines. The machines are all too,
+// or a part of them in which none is missing that is assigned to the same user
+// from the same pool as one that is there. Both are unchanged.
 func Upkeep(machines []spec.VirtualMachine, all []spec.VmPool, now time.Time) ([]Update, time.Time) {
-	kept := map[spec.Assignment]*spec.VirtualMachine{}
+	kept := map[holder]*spec.VirtualMachine{}
 	for i := range machines {
 		vm := &machines[i]
 		if !holds(vm) {
 			continue
 		}
-		key := spec.Assignment{Pool: vm.Status.Assignment.Pool, User: vm.Status.Assignment.User}
+		key := holderOf(vm)
 		if other := kept[key]; other == nil || compareHeld(vm, other) < 0 {
 			kept[key] = vm
 		}
@@ -52,7 +52,7 @@ func Upkeep(machines []spec.VirtualMachine, all []spec.VmPool, now time.Time) ([
 			continue
 		}
 		a := vm.Status.Assignment
-		if findPool(all, a.Pool) == nil {
+		if findPool(all, vm.Namespace, a.Pool) == nil {
 			if end := lastUsed(a).Add(poolGrace); now.Before(end) {
 				wake = earlier(wake, end)
 			} else {
@@ -60,7 +60,7 @@ func Upkeep(machines []spec.VirtualMachine, all []spec.VmPool, now time.Time) ([
 			}
 			continue
 		}
-		if kept[spec.Assignment{Pool: a.Pool, User: a.User}] != vm && !inUse(vm) {
+		if kept[holderOf(vm)] != vm && !inUse(vm) {
 			out = append(out, newUpdate(vm, nil, Duplicate))
 			continue
 		}
@@ -70,8 +70,17 @@ func Upkeep(machines []spec.VirtualMachine, all []spec.VmPool, now time.Time) ([
 			out = append(out, newUpdate(vm, &next, Used))
 		}
 	}
-	slices.SortFunc(out, func(a, b Update) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b Update) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
 	return out, wake
+}
+
+// holder is a user of a pool.
+type holder struct{ namespace, pool, user string }
+
+func holderOf(vm *spec.VirtualMachine) holder {
+	return holder{vm.Namespace, vm.Status.Assignment.Pool, vm.Status.Assignment.User}
 }
 
 // usedSince returns when the assigned user connected to the console or left it,
