@@ -8,10 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/vmop/sdk/frontends/operator/config"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/spec"
 )
 
 var (
@@ -104,6 +107,40 @@ func TestTheConfigurationIsGood(t *testing.T) {
 		c, remarks, err := config.Parse("config.yaml", []byte(cm.Data["config.yaml"]))
 		if err != nil || len(remarks.Warnings)+len(remarks.Notes) > 0 || c.Settings.RunnerImage == "" {
 			t.Errorf("%s: %+v, %+v, %v", namespace, c, remarks, err)
+		}
+	}
+}
+
+// A machine's pod runs where only unprivileged pods may, unless its manifest or
+// the operator's settings ask for more.
+func TestMachinesRunUnprivileged(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		settings reconcile.Settings
+		edit     func(*spec.VirtualMachine)
+		refused  string
+	}{
+		{name: "plain", edit: func(*spec.VirtualMachine) {}},
+		{name: "kvm", settings: reconcile.Settings{KVMResource: "devices.kubevirt.io/kvm"}, edit: func(*spec.VirtualMachine) {}},
+		{name: "tpm", edit: func(vm *spec.VirtualMachine) { vm.Spec.VM.UseTPM = true }},
+		{name: "tap", edit: func(vm *spec.VirtualMachine) {
+			vm.Spec.VM.Networks = []spec.Network{{Tap: &spec.TapNetwork{Bridge: "br0"}}}
+		}, refused: "host namespaces"},
+		{name: "privileged", settings: reconcile.Settings{Privileged: true}, edit: func(*spec.VirtualMachine) {}, refused: "privileged"},
+	} {
+		vm := &spec.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: c.name, Namespace: namespaceOfOne}}
+		cpus := int32(1)
+		vm.Spec.VM.MaximumCPUs = &cpus
+		c.edit(vm)
+		spec.Default(vm)
+		pod := reconcile.Pod(vm, c.settings, reconcile.PodInput{Disks: reconcile.Disks(vm)})
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = client(t).Resource(pods).Namespace(namespaceOfOne).Create(t.Context(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+		if c.refused == "" && err != nil || c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)) {
+			t.Errorf("%s: %v", c.name, err)
 		}
 	}
 }

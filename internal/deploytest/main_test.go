@@ -66,6 +66,10 @@ func install(ctx context.Context) error {
 	if _, err := cluster.Kubectl(ctx, "create", "namespace", namespaceOfOne); err != nil {
 		return err
 	}
+	// Nothing that is installed needs rights on a node, machines included.
+	if _, err := cluster.Kubectl(ctx, "label", "namespace", namespaceOfOne, "pod-security.kubernetes.io/enforce=restricted"); err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp("", "vmop-deploytest-")
 	if err != nil {
 		return err
