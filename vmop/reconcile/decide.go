@@ -116,17 +116,14 @@ func (d *decision) wakeAt(t time.Time) {
 }
 
 // do adds an action to the plan. If the API server has refused the same write,
-// the finding says so, and the action is tried again after a growing delay
-// only; then do says no.
+// it is tried again after a growing delay only; until then do says no, and the
+// finding says why.
 func (d *decision) do(a Action, about *finding) bool {
 	t := a.Target()
 	for i := range d.s.Failures {
 		f := &d.s.Failures[i]
-		if f.Target != t {
-			continue
-		}
-		d.refused(f, about)
-		if again := f.Last.Add(delay(writeDelay, f.Count)); d.s.Now.Before(again) {
+		if again := f.Last.Add(delay(writeDelay, f.Count)); f.Target == t && d.s.Now.Before(again) {
+			d.refused(f, about)
 			d.wakeAt(again)
 			return false
 		}
