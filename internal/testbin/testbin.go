@@ -81,3 +81,16 @@ func guest(tb testing.TB, flavor tinyguest.Flavor) tinyguest.Guest {
 	}
 	return guest
 }
+
+// SignedLoader returns the distribution's signed boot loader, which the first
+// call on a host fetches, or fails the test.
+func SignedLoader(tb testing.TB) tinyguest.Loader {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // packages are fetched
+	defer cancel()
+	loader, err := tinyguest.EnsureLoader(ctx, tinyguest.Options{CacheDir: os.Getenv("VMOP_CACHE")})
+	if err != nil {
+		tb.Fatalf("%v\nwhat it is fetched with is installed by \"make deps\"", err)
+	}
+	return loader
+}

@@ -72,6 +72,15 @@ func TestGuestSeesItsMachine(t *testing.T) {
 			}
 		}
 	})
+	t.Run("bytes", func(t *testing.T) {
+		m.answer(t, "store /text 61626364650a", "")
+		m.answer(t, "cat /text", "abcde")
+		m.answer(t, "hex /text", "61626364650a")
+		m.answer(t, "ask /dev/zero 00", strings.Repeat("00", 4096))
+		m.refuse(t, "store /text 6", "error: /text: invalid argument")
+		m.refuse(t, "ask /dev/zero 0g", "error: /dev/zero: invalid argument")
+		m.refuse(t, "hex /nowhere", "error: /nowhere: no such file")
+	})
 	t.Run("errors", func(t *testing.T) {
 		m.refuse(t, "frobnicate", "error: frobnicate: not a command, try help")
 		m.refuse(t, "cat /nowhere", "error: /nowhere: no such file")

@@ -138,13 +138,18 @@ func (s source) fetch(ctx context.Context, dir string, progress io.Writer) error
 	if m := firstWithPrefix(depends, "linux-modules-"); m != "" {
 		fetch = append(fetch, m)
 	}
-	fmt.Fprintf(progress, "fetching %s\n", strings.Join(fetch, " "))
+	return download(ctx, dir, progress, fetch...)
+}
+
+// download fetches packages and unpacks them below dir.
+func download(ctx context.Context, dir string, progress io.Writer, names ...string) error {
+	fmt.Fprintf(progress, "fetching %s\n", strings.Join(names, " "))
 	packages := filepath.Join(dir, "packages")
 	if err := os.Mkdir(packages, 0o700); err != nil {
 		return err
 	}
 	// apt-get checks the signatures of what it fetches.
-	if _, err := run(ctx, packages, append([]string{"apt-get", "--quiet", "download"}, fetch...)...); err != nil {
+	if _, err := run(ctx, packages, append([]string{"apt-get", "--quiet", "download"}, names...)...); err != nil {
 		return fmt.Errorf("%w (out-of-date package lists: apt-get update)", err)
 	}
 	return filepath.WalkDir(packages, func(path string, e fs.DirEntry, err error) error {

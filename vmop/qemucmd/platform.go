@@ -220,7 +220,7 @@ func (b *builder) swtpm(t TPM) {
 		Executable: b.h.SWTPM,
 		Args: []string{
 			"socket", "--tpm2",
-			"--tpmstate", "dir=" + t.StateDir,
+			"--tpmstate", "dir=" + t.StateDir + ",mode=0600",
 			"--ctrl", control,
 			"--terminate",
 		},

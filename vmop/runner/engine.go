@@ -356,7 +356,9 @@ func (e *Engine) startHelper(m *machine, h qemucmd.Helper) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", h.Name, err)
 	}
-	c, err := startChild(h.Name, h.Executable, h.Args, []*os.File{file}, e.childLine)
+	// It inherits the data directory's lock: nobody else writes its state while
+	// it lives.
+	c, err := startChild(h.Name, h.Executable, h.Args, []*os.File{file, e.locks[0]}, e.childLine)
 	err = errors.Join(err, file.Close())
 	if c != nil {
 		m.helpers = append(m.helpers, c)

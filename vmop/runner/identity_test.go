@@ -1,12 +1,15 @@
 package runner
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/vmop/sdk/internal/tinyguest"
 	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
 // A machine keeps its type over an upgrade of QEMU; only the field moves it, and
@@ -110,6 +113,149 @@ func TestRecordOfAnyShape(t *testing.T) {
 		r, err := readRecord(dir)
 		if (err == nil) != ok || err == nil && (r.Firmware == nil || r.Disks == nil) {
 			t.Errorf("%q: %+v, %v", text, r, err)
+		}
+	}
+}
+
+// sight is what a guest sees of its machine.
+func sight(t *testing.T, c *tinyguest.Console) map[string]string {
+	t.Helper()
+	seen := map[string]string{
+		"uuid": command(t, c, "uuid"),
+		"type": command(t, c, "cat /sys/class/dmi/id/product_version"),
+	}
+	for _, list := range []string{"disks", "mac"} {
+		for line := range strings.Lines(command(t, c, list)) {
+			name, what, _ := strings.Cut(strings.TrimSpace(line), " ")
+			if name != "sr0" {
+				seen[list+" "+name] = what
+			}
+		}
+	}
+	for _, device := range []string{"block/vda", "block/vdb", "net/eth0", "net/eth1"} {
+		out, err := c.Command(withPatience(t), "cat /sys/class/"+device+"/device/../uevent")
+		if err != nil {
+			continue // there is none
+		}
+		for line := range strings.Lines(out) {
+			if slot, found := strings.CutPrefix(line, "PCI_SLOT_NAME="); found {
+				seen["address "+device] = strings.TrimSpace(slot)
+			}
+		}
+	}
+	return seen
+}
+
+// tpmCommand is a command with the owner's empty password.
+func tpmCommand(code uint32, handles []uint32, parameters string) string {
+	var h strings.Builder
+	for _, handle := range handles {
+		fmt.Fprintf(&h, "%08x", handle)
+	}
+	body := fmt.Sprintf("%08x%s00000009%08x0000010000%s", code, h.String(), 0x40000009, parameters)
+	return fmt.Sprintf("8002%08x%s", 6+len(body)/2, body)
+}
+
+const (
+	tpmOwner = 0x40000001
+	tpmIndex = 0x01500001
+	// tpmText is what the test keeps in the TPM.
+	tpmText = "6b657074"
+)
+
+// tpmAsk fails unless the TPM does what it is asked to.
+func tpmAsk(t *testing.T, c *tinyguest.Console, request string) string {
+	t.Helper()
+	answer := command(t, c, "ask /dev/tpm0 "+request)
+	if len(answer) < 20 || answer[12:20] != "00000000" {
+		t.Fatalf("the TPM answers %s to %s", answer, request)
+	}
+	return answer
+}
+
+// A guest finds the machine that it left, with what it kept in the firmware's
+// variables and in the TPM: after a stop, with devices added behind the others,
+// and in a copy of the data directory. It is a machine as Windows 11 wants it.
+func TestGuestFindsItsMachineAgain(t *testing.T) {
+	const variable = "/sys/firmware/efi/efivars/VmopTest-6ba7b810-9dad-11d1-80b4-00c04fd430c8"
+	d := testDirs(t)
+	machine := func(d Directories) runnerconfig.Config {
+		c := testConfig(t)
+		vm := &c.Runner.VM
+		vm.Firmware, vm.UseTPM, vm.MaximumRAM = "secure-4m", true, 256<<20
+		vm.KernelBoot.Kernel = testGuest(t).BzImage
+		vm.Drives = []runnerconfig.Drive{{Type: "raw", Name: "system", File: filepath.Join(d.Data, "system.img"), Size: 4 << 20}}
+		vm.Network = []runnerconfig.Network{{Type: runnerconfig.NetworkUser}}
+		return c
+	}
+	r := start(t, machine(d), d)
+	console := r.console(t)
+	if got := command(t, console, "efi"); got != "efi, secure boot on" {
+		t.Errorf("efi: %s", got)
+	}
+	first := sight(t, console)
+	for _, property := range []string{"uuid", "disks vda", "mac eth0", "address block/vda", "address net/eth0"} {
+		if first[property] == "" {
+			t.Errorf("the guest does not see its %s: %v", property, first)
+		}
+	}
+	command(t, console, "store "+variable+" 07000000"+"76616c7565")
+	// NV_DefineSpace with an index of four bytes that the owner reads and writes; NV_Write.
+	tpmAsk(t, console, tpmCommand(0x12a, []uint32{tpmOwner}, fmt.Sprintf("0000"+"000e%08x000b0202000200000004", tpmIndex)))
+	tpmAsk(t, console, tpmCommand(0x137, []uint32{tpmOwner, tpmIndex}, "0004"+tpmText+"0000"))
+	r.Stop()
+	r.wait(t)
+	nothingLeft(t, d)
+
+	copied := testDirs(t)
+	for _, tt := range []struct {
+		name  string
+		dirs  Directories
+		grown bool
+	}{{"after a stop", d, true}, {"in a copy", copied, false}} {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.dirs == copied {
+				if err := os.CopyFS(copied.Data, os.DirFS(d.Data)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c := machine(tt.dirs)
+			if vm := &c.Runner.VM; tt.grown {
+				cd := filepath.Join(filepath.Dir(d.Data), "cd.iso")
+				if err := os.WriteFile(cd, make([]byte, 1<<20), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				vm.Drives = append(vm.Drives,
+					runnerconfig.Drive{Type: runnerconfig.DriveCD, File: cd},
+					runnerconfig.Drive{Type: "raw", Name: "more", File: filepath.Join(d.Data, "more.img"), Size: 4 << 20})
+				vm.Network = append(vm.Network, runnerconfig.Network{Type: runnerconfig.NetworkUser})
+			}
+			r := start(t, c, tt.dirs)
+			console := r.console(t)
+			now := sight(t, console)
+			for property, before := range first {
+				if now[property] != before {
+					t.Errorf("%s was %q and is %q", property, before, now[property])
+				}
+			}
+			if tt.grown && (now["disks vdb"] == "" || now["mac eth1"] == "" || len(now) != len(first)+4) {
+				t.Errorf("the guest sees %v", now)
+			}
+			command(t, console, "efi") // mounts the variables
+			if got := command(t, console, "hex "+variable); got != "0700000076616c7565" {
+				t.Errorf("the variable: %s", got)
+			}
+			if got := tpmAsk(t, console, tpmCommand(0x14e, []uint32{tpmOwner, tpmIndex}, "00040000")); !strings.Contains(got, "0004"+tpmText) {
+				t.Errorf("the TPM's memory: %s", got)
+			}
+			r.Stop()
+			r.wait(t)
+			nothingLeft(t, tt.dirs)
+		})
+	}
+	for _, name := range []string{"fw-vars.fd", "tpm2-00.permall", "machine.json", "uuid.txt"} {
+		if info, err := os.Stat(filepath.Join(d.Data, name)); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", name, info, err)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -56,10 +57,18 @@ func lockDir(dir string) (*os.File, error) {
 
 var errLocked = errors.New("the directory is locked")
 
-// Holders lists the processes that have the lock file of a machine's data
-// directory open: the runner that runs the machine and its QEMU, or an orphaned
-// QEMU alone. Processes of other users are seen only by root.
+// Holders lists the processes that run a machine, by the lock file of its data
+// directory that they have open: the runner and its QEMU, or an orphaned QEMU
+// alone. This process is not among them. Processes of other users are seen only
+// by root.
 func Holders(dataDir string) ([]Holder, error) {
+	holders, err := allHolders(dataDir)
+	return slices.DeleteFunc(holders, func(h Holder) bool { return h.isHelper() || h.PID == os.Getpid() }), err
+}
+
+// allHolders lists the helpers too, and this process where another engine in it
+// runs the machine.
+func allHolders(dataDir string) ([]Holder, error) {
 	want, err := os.Stat(filepath.Join(dataDir, lockName))
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {
@@ -74,7 +83,7 @@ func Holders(dataDir string) ([]Holder, error) {
 	var out []Holder
 	for _, p := range procs {
 		pid, err := strconv.Atoi(p.Name())
-		if err != nil || pid == os.Getpid() {
+		if err != nil {
 			continue
 		}
 		if !holds(pid, want) {
@@ -107,6 +116,17 @@ func holds(pid int, want os.FileInfo) bool {
 // IsQEMU says whether the process is a QEMU system emulator.
 func (h Holder) IsQEMU() bool {
 	return strings.HasPrefix(h.Executable, "qemu-system-") || h.Executable == "qemu-kvm"
+}
+
+// isHelper says whether the process serves a QEMU.
+func (h Holder) isHelper() bool { return h.Executable == "swtpm" }
+
+// what names the process in a message.
+func (h Holder) what() string {
+	if h.IsQEMU() {
+		return "QEMU"
+	}
+	return h.Executable
 }
 
 // endHolder ends a process, not a child, that holds the lock of a directory:

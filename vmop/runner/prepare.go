@@ -359,26 +359,32 @@ func writeSeed(c *runnerconfig.CloudInit, path string) error {
 	return nil
 }
 
-// endOrphan ends a QEMU whose runner is gone, and says whether there was one. It
-// fails with [ErrRunning] if a runner lives. The QEMU in a runtime directory
-// that is not in the data directory is another machine's, and is left alone.
+// endOrphan ends a QEMU whose runner is gone, with its helpers, and says whether
+// there was one. It fails with [ErrRunning] if a runner lives. The QEMU in a
+// runtime directory that is not in the data directory is another machine's, and
+// is left alone.
 func (e *Engine) endOrphan(ctx context.Context, dir string) (ended bool, err error) {
-	holders, err := Holders(dir)
+	holders, err := allHolders(dir)
 	if err != nil {
 		return false, err
 	}
 	for _, h := range holders {
-		if !h.IsQEMU() {
+		if !h.IsQEMU() && !h.isHelper() {
 			return false, fmt.Errorf("%s: %w (process %d, %s)", dir, ErrRunning, h.PID, h.Executable)
 		}
 		if dir != e.o.Directories.Data {
 			return false, fmt.Errorf("%s: %w: it is the runtime directory of the QEMU of another data directory (process %d)", dir, ErrRunning, h.PID)
 		}
 	}
-	for _, h := range holders {
-		e.message(LevelWarning, "found QEMU (process %d) without its runner: ending it", h.PID)
-		if err := endHolder(ctx, h.PID, dir, orphanGrace); err != nil {
-			return false, fmt.Errorf("end the orphaned QEMU: %w", err)
+	for _, helpers := range []bool{false, true} { // which end when their QEMU has
+		for _, h := range holders {
+			if h.isHelper() != helpers {
+				continue
+			}
+			e.message(LevelWarning, "found %s (process %d) without its runner: ending it", h.what(), h.PID)
+			if err := endHolder(ctx, h.PID, dir, orphanGrace); err != nil {
+				return false, fmt.Errorf("end the orphaned %s: %w", h.what(), err)
+			}
 		}
 	}
 	return len(holders) > 0, nil

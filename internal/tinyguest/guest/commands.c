@@ -431,6 +431,83 @@ static void cmd_ls(void)
 		fail(dir, err);
 }
 
+/* ---- bytes, of firmware variables and of the TPM ---- */
+
+static void print_hex(const char *p, size_t n)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < n; i++)
+		print("%c%c", digits[(unsigned char)p[i] >> 4], digits[p[i] & 15]);
+	print("\n");
+}
+
+/* arg_hex takes an argument in hexadecimal; it returns its length or an error. */
+static long arg_hex(char *buf, size_t size)
+{
+	const char *s = arg();
+	size_t n = str_len(s) / 2;
+
+	if (!n || str_len(s) % 2 || n > size)
+		return -EINVAL;
+	for (size_t i = 0; i < n; i++) {
+		char byte[5] = { '0', 'x', s[2 * i], s[2 * i + 1], 0 };
+		long value = parse_number(byte);
+
+		if (value < 0)
+			return -EINVAL;
+		buf[i] = (char)value;
+	}
+	return (long)n;
+}
+
+static void cmd_hex(void)
+{
+	char *path = arg(), buf[1024];
+	long fd = sys_open(path, O_RDONLY), n = fd < 0 ? fd : sys_read((int)fd, buf, sizeof buf);
+
+	if (fd >= 0)
+		sys_close((int)fd);
+	if (n < 0)
+		fail(path, n);
+	else
+		print_hex(buf, (size_t)n);
+}
+
+/* The bytes are written at once: a firmware variable takes them in no other way. */
+static void cmd_store(void)
+{
+	char *path = arg(), buf[512];
+	long n = arg_hex(buf, sizeof buf);
+	long fd = n < 0 ? n : sys_open(path, O_WRONLY | O_CREAT);
+
+	if (fd >= 0) {
+		n = sys_write((int)fd, buf, (size_t)n);
+		sys_close((int)fd);
+	}
+	if (fd < 0 || n < 0)
+		fail(path, fd < 0 ? fd : n);
+}
+
+/* ask writes a request to a device, such as a TPM, and shows the answer. */
+static void cmd_ask(void)
+{
+	char *path = arg(), buf[4096];
+	long n = arg_hex(buf, sizeof buf);
+	long fd = n < 0 ? n : sys_open(path, O_RDWR);
+
+	if (fd >= 0) {
+		n = sys_write((int)fd, buf, (size_t)n);
+		if (n >= 0)
+			n = sys_read((int)fd, buf, sizeof buf);
+		sys_close((int)fd);
+	}
+	if (fd < 0 || n < 0)
+		fail(path, fd < 0 ? fd : n);
+	else
+		print_hex(buf, (size_t)n);
+}
+
 /* ---- network and ports ---- */
 
 static void mac_entry(const char *dir, const char *name)
@@ -567,6 +644,9 @@ static const struct {
 	{ "umount", "FOLDER", "unmount it", cmd_umount },
 	{ "cat", "FILE", "show a file", cmd_cat },
 	{ "ls", "[FOLDER]", "list a folder", cmd_ls },
+	{ "hex", "FILE", "show the first bytes of a file", cmd_hex },
+	{ "store", "FILE BYTES", "write bytes in hexadecimal to a file", cmd_store },
+	{ "ask", "DEVICE BYTES", "write bytes to a device and show its answer", cmd_ask },
 	{ "tray", "[DRIVE]", "state of a CD drive: disc, empty or open", cmd_tray },
 	{ "eject", "[DRIVE]", "open the tray", cmd_eject },
 	{ "close", "[DRIVE]", "close the tray", cmd_close },

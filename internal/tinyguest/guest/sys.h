@@ -28,7 +28,7 @@ enum {
 };
 
 enum {
-	O_RDONLY = 0, O_WRONLY = 1, O_RDWR = 2, O_NOCTTY = 0400, O_TRUNC = 01000, O_NONBLOCK = 04000,
+	O_RDONLY = 0, O_WRONLY = 1, O_RDWR = 2, O_CREAT = 0100, O_NOCTTY = 0400, O_TRUNC = 01000, O_NONBLOCK = 04000,
 	O_DIRECTORY = 0200000, O_CLOEXEC = 02000000,
 };
 
@@ -49,7 +49,7 @@ static inline long syscall6(long n, long a, long b, long c, long d, long e, long
 
 static inline long sys_read(int fd, void *p, size_t n) { return syscall6(SYS_read, fd, P(p), P(n), 0, 0, 0); }
 static inline long sys_write(int fd, const void *p, size_t n) { return syscall6(SYS_write, fd, P(p), P(n), 0, 0, 0); }
-static inline long sys_open(const char *path, int flags) { return syscall6(SYS_open, P(path), flags | O_CLOEXEC, 0, 0, 0, 0); }
+static inline long sys_open(const char *path, int flags) { return syscall6(SYS_open, P(path), flags | O_CLOEXEC, 0600, 0, 0, 0); }
 static inline long sys_close(int fd) { return syscall6(SYS_close, fd, 0, 0, 0, 0, 0); }
 static inline long sys_ioctl(int fd, long req, long arg) { return syscall6(SYS_ioctl, fd, req, arg, 0, 0, 0); }
 static inline long sys_pread(int fd, void *p, size_t n, long off) { return syscall6(SYS_pread64, fd, P(p), P(n), off, 0, 0); }
