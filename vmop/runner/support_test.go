@@ -313,6 +313,13 @@ func (r *recorder) forget() {
 	r.states = nil
 }
 
+// forgetMessages drops the messages, in tests that last.
+func (r *recorder) forgetMessages() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.messages = nil
+}
+
 func (r *recorder) said(text string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
