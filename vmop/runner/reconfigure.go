@@ -14,7 +14,9 @@ import (
 // listed in the condition RestartRequired and left. The configuration must be
 // complete and valid, as for [New], and of the same machine: otherwise the error
 // says why not, and the machine goes on with the one that it has. Reconfigure
-// does not wait; [State] tells what has become of it.
+// does not wait; [State] tells what has become of it. Of a machine that is ending
+// only the power-down timeout is changed: whatever else were done to the guest now
+// would keep it from shutting down.
 func (e *Engine) Reconfigure(c runnerconfig.Config) error {
 	vm := &c.Runner.VM
 	err := check(&c)

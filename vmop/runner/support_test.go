@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/vmop/sdk/internal/tinyguest"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runnerconfig"
@@ -43,6 +45,10 @@ type process struct {
 	Data      string
 	Runtime   string
 	StateFile string
+	// SmallDisk is where the process mounts a file system of SmallSize bytes; none
+	// if empty. It needs a mount namespace.
+	SmallDisk string
+	SmallSize int
 }
 
 func runAsRunner(path string) int {
@@ -54,6 +60,12 @@ func runAsRunner(path string) int {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return ExitUsage
+	}
+	if p.SmallDisk != "" {
+		if err := unix.Mount("small", p.SmallDisk, "tmpfs", 0, fmt.Sprint("size=", p.SmallSize)); err != nil {
+			fmt.Fprintln(os.Stderr, "mount a small file system:", err)
+			return ExitUsage
+		}
 	}
 	e, err := New(Options{
 		Config: p.Config, Host: p.Host, Directories: Directories{Data: p.Data, Runtime: p.Runtime},
@@ -301,6 +313,13 @@ func (r *recorder) forget() {
 	r.states = nil
 }
 
+// forgetMessages drops the messages, in tests that last.
+func (r *recorder) forgetMessages() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.messages = nil
+}
+
 func (r *recorder) said(text string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -331,10 +350,18 @@ type separate struct {
 	done  chan error
 }
 
-func startProcess(t *testing.T, c runnerconfig.Config, d Directories) *separate {
+func startProcess(t *testing.T, c runnerconfig.Config, d Directories, change ...func(*process, *exec.Cmd)) *separate {
 	t.Helper()
 	dir := filepath.Dir(d.Data)
 	p := process{Config: c, Host: testHost(t), Data: d.Data, Runtime: d.Runtime, StateFile: filepath.Join(dir, "state.json")}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe, "-test.run=^$")
+	for _, f := range change {
+		f(&p, cmd)
+	}
 	data, err := json.Marshal(p)
 	if err != nil {
 		t.Fatal(err)
@@ -343,11 +370,6 @@ func startProcess(t *testing.T, c runnerconfig.Config, d Directories) *separate 
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(exe, "-test.run=^$")
 	cmd.Env = append(os.Environ(), runEnv+"="+path)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	if err := cmd.Start(); err != nil {

@@ -1,0 +1,65 @@
+package runner
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/vmop/sdk/internal/tinyguest"
+	"github.com/vmop/sdk/vmop/qmp"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+const pressed = "the power button was pressed"
+
+// A timeout that is changed while the machine runs counts when it ends.
+func TestTimeoutChangedWhileRunning(t *testing.T) {
+	d := testDirs(t)
+	c := testConfig(t, tinyguest.WordIgnorePowerButton)
+	*c.Runner.VM.PowerdownTimeout = 3600
+	r := start(t, c, d)
+	r.console(t)
+	short := int64(2)
+	r.reconfigure(t, &c, func(r *runnerconfig.Runner) { r.VM.PowerdownTimeout = &short })
+	if s := r.now(t, "the configuration is taken", func(State) bool { return true }); s.PowerdownTimeout != short {
+		t.Errorf("the timeout is %d", s.PowerdownTimeout)
+	}
+	r.Stop()
+	if o, err := r.wait(t); err == nil || o.Cause != CauseForced {
+		t.Errorf("outcome %+v, %v", o, err)
+	}
+	nothingLeft(t, d)
+}
+
+// A guest that needs longer gets it, also when that is said while it is waited
+// for. All other changes come too late then.
+func TestTimeoutLengthenedWhileWaiting(t *testing.T) {
+	d := testDirs(t)
+	c := testConfig(t, tinyguest.WordIgnorePowerButton)
+	c.Runner.VM.MaximumCPUs = 2
+	*c.Runner.VM.PowerdownTimeout = 10 // QEMU would be told to quit after 8
+	r := start(t, c, d)
+	console := r.console(t)
+	client := r.tools(t)
+	r.Stop()
+	r.until(t, "the power button is pressed", func(s State) bool { return strings.Contains(s.Message, pressed) })
+	long := int64(3600)
+	r.reconfigure(t, &c, func(r *runnerconfig.Runner) { r.VM.PowerdownTimeout, r.VM.CurrentCPUs = &long, 2 })
+	// It is pressed after 5 and after 15 seconds.
+	times := 0
+	r.until(t, "it is pressed for the third time", func(s State) bool {
+		if strings.Contains(s.Message, pressed) {
+			times++
+		}
+		return times > 3 // the new configuration is reported with the same message
+	})
+	if cpus, err := qmp.Do(t.Context(), client, qmp.QueryCPUsFast{}); err != nil || len(cpus) != 1 {
+		t.Errorf("%d CPUs, %v", len(cpus), err)
+	}
+	if err := console.Send("poweroff"); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := r.wait(t); err != nil || o.Cause != CauseRequested {
+		t.Errorf("outcome %+v, %v", o, err)
+	}
+	nothingLeft(t, d)
+}
