@@ -83,7 +83,7 @@ func kubeletConfig(dir, group string, c controlplane.Credentials) (string, error
 		"registryPullQPS":             0,
 		"eventRecordQPS":              0,
 		"serializeImagePulls":         false,
-		"logging":                     object{"verbosity": 2},
+		"logging":                     object{"verbosity": 0},
 	}, "", "  ")
 	return string(data), err
 }

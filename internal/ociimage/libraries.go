@@ -10,19 +10,21 @@ import (
 	"strings"
 )
 
-// Programs lists programs of this host and the libraries that they are linked
-// with, at the places that they have here. Libraries that a program loads while
-// it runs have to be named too.
+// Programs lists programs of this host, by name or path, and the libraries that
+// they are linked with, at the places that they have here. Libraries that a
+// program loads while it runs have to be named too, by path.
 func Programs(ctx context.Context, names ...string) ([]File, error) {
 	wanted := map[string]bool{}
 	for _, name := range names {
-		program, err := exec.LookPath(name)
-		if err != nil {
-			return nil, err
-		}
-		program, err = filepath.Abs(program)
-		if err != nil {
-			return nil, err
+		program := name
+		if !filepath.IsAbs(name) {
+			var err error
+			if program, err = exec.LookPath(name); err != nil {
+				return nil, err
+			}
+			if program, err = filepath.Abs(program); err != nil {
+				return nil, err
+			}
 		}
 		wanted[program] = true
 		out, err := exec.CommandContext(ctx, "ldd", program).Output()
