@@ -7,11 +7,15 @@ export GOFLAGS ?=
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: deps
 deps: ## install what building, running and testing need (Debian, Ubuntu)
 	@scripts/deps test
+
+.PHONY: deps-e2e
+deps-e2e: ## install what a Kubernetes node for tests needs, too
+	@scripts/deps e2e
 
 .PHONY: build
 build: ## build bin/vmop-cli and bin/vmop-runner
@@ -38,11 +42,17 @@ test: ## run every test
 	@$(MAKE) --no-print-directory kubeall
 	$(GO) test -p 2 -timeout 30m ./...
 
+.PHONY: test-e2e
+test-e2e: ## run a machine in the pod of a real node (needs root)
+	@scripts/deps e2e
+	@$(MAKE) --no-print-directory kubeall
+	$(GO) test -tags e2e -p 1 -count=1 -timeout 20m ./internal/node ./internal/e2e
+
 .PHONY: lint
 lint: $(TOOLS)/staticcheck ## check the format, vet, staticcheck, generated files and go.mod
 	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "gofmt -w is needed for: $$out"; exit 1; }
-	$(GO) vet ./...
-	$(TOOLS)/staticcheck ./...
+	$(GO) vet -tags e2e ./...
+	$(TOOLS)/staticcheck -tags e2e ./...
 	$(GO) mod tidy -diff
 	cd tools/dev && $(GO) mod tidy -diff
 	cd tools && $(GO) mod tidy -diff

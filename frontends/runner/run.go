@@ -38,6 +38,8 @@ type settings struct {
 	stateFile      string
 	terminationLog string
 	qemu           string
+	logConsole     bool
+	console        bool
 	version        bool
 }
 
@@ -48,6 +50,10 @@ TERM or INT asks the guest to shut down, a second one stops waiting for it.
 
 Example:
   vmop-runner -config /etc/opt/vmrunner/config.yaml
+
+With -console it connects to the serial console of the machine that runs with
+this configuration; Ctrl-] ends the view:
+  kubectl exec -it POD -- vmop-runner -console
 
 Exit codes: 0 the guest shut down, 1 the machine could not be started,
 2 wrong usage, 3 stopped without the guest's consent, 4 failed while running.
@@ -67,6 +73,13 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	}
 	if s.version {
 		fmt.Fprintln(stdout, "vmop-runner", version())
+		return runner.ExitOK
+	}
+	if s.console {
+		if err := viewConsole(s.config, os.Stdin, stdout); err != nil {
+			fmt.Fprintf(stderr, "vmop-runner: %v\n", err)
+			return runner.ExitStart
+		}
 		return runner.ExitOK
 	}
 	// What an earlier machine left is not this one's cause.
@@ -94,6 +107,8 @@ func parse(args []string, stdout io.Writer) (settings, error) {
 	f.StringVar(&s.stateFile, "state-file", "", "keep the machine's state in this `file`")
 	f.StringVar(&s.terminationLog, "termination-log", "", "write why the machine ended to this `file` (default "+terminationLog+" in a container)")
 	f.StringVar(&s.qemu, "qemu", "", "QEMU `executable` (default: the one on the PATH)")
+	f.BoolVar(&s.logConsole, "log-console", true, "log what the guest prints on its serial console")
+	f.BoolVar(&s.console, "console", false, "connect to the serial console of the running machine")
 	f.BoolVar(&s.version, "version", false, "print the version")
 	err := f.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -122,14 +137,10 @@ func run(s settings, out io.Writer) (runner.Outcome, error) {
 	if s.stateFile != "" {
 		reporters = append(reporters, &runner.StateFile{Path: s.stateFile})
 	}
-	o := runner.Options{Reporter: reporters, Version: version()}
-	data, err := os.ReadFile(s.config)
+	o := runner.Options{Reporter: reporters, ConsoleLog: s.logConsole, Version: version()}
+	data, c, warnings, err := readConfig(s.config)
 	if err != nil {
-		return failed(fmt.Errorf("read the configuration: %w", err))
-	}
-	c, warnings, err := runner.ReadConfig(data)
-	if err != nil {
-		return failed(fmt.Errorf("%s: %w", s.config, err))
+		return failed(err)
 	}
 	for _, w := range warnings {
 		warn(log, s.config+": "+w)
@@ -163,6 +174,17 @@ func run(s settings, out io.Writer) (runner.Outcome, error) {
 	defer stopOnSignals(e)()
 	defer followConfig(s.config, data, e)()
 	return e.Run(ctx)
+}
+
+// readConfig reads a configuration file.
+func readConfig(path string) (data []byte, c runnerconfig.Config, warnings []string, err error) {
+	if data, err = os.ReadFile(path); err != nil {
+		return nil, c, nil, fmt.Errorf("read the configuration: %w", err)
+	}
+	if c, warnings, err = runner.ReadConfig(data); err != nil {
+		return nil, c, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return data, c, warnings, nil
 }
 
 func warn(r runner.Reporter, text string) {

@@ -10,11 +10,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/vmop/sdk/internal/child"
 )
 
 // startTimeout is how long a start may take in all: a multiple of the three
@@ -27,6 +30,10 @@ type Options struct {
 	// them no object makes another, deleted owners leave their objects behind,
 	// and pods need no service account.
 	Controllers bool
+	// Address is one of this host's at which nodes and their pods reach the API
+	// server too. The host need not have it yet. nil means that nobody but this
+	// host reaches it.
+	Address net.IP
 	// CacheDir and Progress are those of [BuildOptions].
 	CacheDir string
 	Progress io.Writer
@@ -34,14 +41,16 @@ type Options struct {
 
 // ControlPlane is a running control plane.
 type ControlPlane struct {
-	dir      string
-	programs Programs
-	config   *rest.Config
+	dir       string
+	programs  Programs
+	config    *rest.Config
+	authority *authority
+	server    string // URL for nodes, "" if they have none
 
 	etcd, apiServer, controllerManager, scheduler component
 
 	mu      sync.Mutex
-	running map[string]*process
+	running map[string]*child.Process
 }
 
 // component is how a program is run and how its readiness is asked for.
@@ -62,15 +71,15 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	if err != nil {
 		return nil, err
 	}
-	return start(ctx, programs, o.Controllers, freePorts)
+	return start(ctx, programs, o, freePorts)
 }
 
-func start(ctx context.Context, programs Programs, controllers bool, ports func(int) ([]int, error)) (*ControlPlane, error) {
+func start(ctx context.Context, programs Programs, o Options, ports func(int) ([]int, error)) (*ControlPlane, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	const attempts = 3
 	for attempt := 1; ; attempt++ {
-		c, err := startOnce(ctx, programs, controllers, ports)
+		c, err := startOnce(ctx, programs, o, ports)
 		if err == nil {
 			return c, nil
 		}
@@ -80,12 +89,12 @@ func start(ctx context.Context, programs Programs, controllers bool, ports func(
 	}
 }
 
-func startOnce(ctx context.Context, programs Programs, controllers bool, ports func(int) ([]int, error)) (_ *ControlPlane, err error) {
+func startOnce(ctx context.Context, programs Programs, o Options, ports func(int) ([]int, error)) (_ *ControlPlane, err error) {
 	dir, err := os.MkdirTemp("", "vmop-controlplane-")
 	if err != nil {
 		return nil, err
 	}
-	c := &ControlPlane{dir: dir, programs: programs, running: map[string]*process{}}
+	c := &ControlPlane{dir: dir, programs: programs, running: map[string]*child.Process{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.Stop())
@@ -95,11 +104,11 @@ func startOnce(ctx context.Context, programs Programs, controllers bool, ports f
 	if err != nil {
 		return nil, err
 	}
-	if err := c.configure(free, controllers); err != nil {
+	if err := c.configure(free, o); err != nil {
 		return nil, err
 	}
 	components := []component{c.etcd, c.apiServer}
-	if controllers {
+	if o.Controllers {
 		components = append(components, c.controllerManager, c.scheduler)
 	}
 	for _, comp := range components {
@@ -107,23 +116,27 @@ func startOnce(ctx context.Context, programs Programs, controllers bool, ports f
 			return nil, err
 		}
 	}
-	if controllers { // pods are refused before
+	if o.Controllers { // pods are refused before
 		return c, c.await(ctx, c.controllerManager.name, c.config.Host+"/api/v1/namespaces/default/serviceaccounts/default")
 	}
 	return c, nil
 }
 
 // configure makes the certificates, the files and the command lines.
-func (c *ControlPlane) configure(ports []int, controllers bool) error {
+func (c *ControlPlane) configure(ports []int, o Options) error {
 	etcdPort, peerPort, apiPort, managerPort, schedulerPort := ports[0], ports[1], ports[2], ports[3], ports[4]
 	ca, err := newAuthority(c.dir)
 	if err != nil {
 		return err
 	}
-	loopback := net.IPv4(127, 0, 0, 1)
+	c.authority = ca
+	addresses := []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 96, 0, 1)}
+	if o.Address != nil {
+		addresses = append(addresses, o.Address)
+	}
 	issue := func(file, user string, groups ...string) (id identity) {
 		if err == nil {
-			id, err = ca.issue(file, user, groups, []net.IP{loopback, net.IPv4(10, 96, 0, 1)},
+			id, err = ca.issue(file, user, groups, addresses,
 				[]string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"})
 		}
 		return id
@@ -135,6 +148,7 @@ func (c *ControlPlane) configure(ports []int, controllers bool) error {
 	admin := issue("admin", "admin", "system:masters")
 	manager := issue(ControllerManager, "system:kube-controller-manager")
 	scheduler := issue(Scheduler, "system:kube-scheduler")
+	kubelets := issue("kubelet-client", "kube-apiserver-kubelet-client", "system:masters")
 	if err != nil {
 		return fmt.Errorf("certificates: %w", err)
 	}
@@ -166,9 +180,7 @@ func (c *ControlPlane) configure(ports []int, controllers bool) error {
 	c.apiServer = component{name: APIServer, ready: host + "/readyz", args: []string{
 		"--etcd-servers=" + etcdURL, "--etcd-cafile=" + ca.certFile(),
 		"--etcd-certfile=" + store.certFile, "--etcd-keyfile=" + store.keyFile,
-		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", apiPort),
-		// Endpoints must not have a loopback address, so the Service "kubernetes" has none.
-		"--endpoint-reconciler-type=none",
+		fmt.Sprintf("--secure-port=%d", apiPort),
 		"--tls-cert-file=" + server.certFile, "--tls-private-key-file=" + server.keyFile,
 		"--client-ca-file=" + ca.certFile(),
 		"--service-account-issuer=https://kubernetes.default.svc",
@@ -181,7 +193,16 @@ func (c *ControlPlane) configure(ports []int, controllers bool) error {
 		"--proxy-client-cert-file=" + frontProxy.certFile, "--proxy-client-key-file=" + frontProxy.keyFile,
 		"--profiling=false",
 	}}
-	if !controllers { // nobody makes the account "default" that pods would need
+	if o.Address == nil {
+		// Endpoints must not have a loopback address, so the Service "kubernetes" has none.
+		c.apiServer.args = append(c.apiServer.args, "--bind-address=127.0.0.1", "--endpoint-reconciler-type=none")
+	} else {
+		c.server = fmt.Sprintf("https://%s", net.JoinHostPort(o.Address.String(), strconv.Itoa(apiPort)))
+		c.apiServer.args = append(c.apiServer.args, "--bind-address=0.0.0.0", "--advertise-address="+o.Address.String(),
+			"--kubelet-client-certificate="+kubelets.certFile, "--kubelet-client-key="+kubelets.keyFile,
+			"--kubelet-certificate-authority="+ca.certFile(), "--kubelet-preferred-address-types=InternalIP")
+	}
+	if !o.Controllers { // nobody makes the account "default" that pods would need
 		c.apiServer.args = append(c.apiServer.args, "--disable-admission-plugins=ServiceAccount")
 	}
 	c.controllerManager = component{name: ControllerManager, ready: fmt.Sprintf("https://127.0.0.1:%d/healthz", managerPort), args: []string{
@@ -207,7 +228,7 @@ func (c *ControlPlane) configure(ports []int, controllers bool) error {
 
 // run starts a component and waits until it is ready.
 func (c *ControlPlane) run(ctx context.Context, comp component) error {
-	p, err := startProcess(c.dir, comp.name, c.programs.Path(comp.name), comp.args)
+	p, err := child.Start(child.Command{Name: comp.name, Path: c.programs.Path(comp.name), Args: comp.args, Dir: c.dir})
 	if err != nil {
 		return err
 	}
@@ -236,7 +257,9 @@ func (c *ControlPlane) kubeconfig(user string) string {
 }
 
 // Log returns the end of the log of one of [ProgramNames].
-func (c *ControlPlane) Log(name string) string { return logTail(filepath.Join(c.dir, name+".log")) }
+func (c *ControlPlane) Log(name string) string {
+	return child.LogTail(filepath.Join(c.dir, name+".log"))
+}
 
 // Kubectl runs kubectl and returns what it printed. Its error has what it said
 // on its standard error.
@@ -261,7 +284,7 @@ func (c *ControlPlane) StopAPIServer() {
 	delete(c.running, APIServer)
 	c.mu.Unlock()
 	if p != nil {
-		p.stop()
+		p.Stop()
 	}
 }
 
@@ -289,7 +312,7 @@ func (c *ControlPlane) Stop() error {
 	defer c.mu.Unlock()
 	for _, name := range []string{Scheduler, ControllerManager, APIServer, Etcd} {
 		if p := c.running[name]; p != nil {
-			p.stop()
+			p.Stop()
 			delete(c.running, name)
 		}
 	}

@@ -87,7 +87,7 @@ func TestWholeControlPlane(t *testing.T) {
 	}
 	defer func() { _ = taken.Close() }()
 	attempts := 0
-	c, err := start(t.Context(), programs(t), true, func(n int) ([]int, error) {
+	c, err := start(t.Context(), programs(t), Options{Controllers: true}, func(n int) ([]int, error) {
 		ports, err := freePorts(n)
 		if attempts++; attempts == 1 && err == nil {
 			ports[0] = taken.Addr().(*net.TCPAddr).Port
@@ -248,7 +248,7 @@ func TestFailedStartShowsTheLogAndLeavesNothing(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), c.within)
 			defer cancel()
-			_, err := start(ctx, fakePrograms(t, c.script), false, freePorts)
+			_, err := start(ctx, fakePrograms(t, c.script), Options{}, freePorts)
 			if err == nil || c.is != nil && !errors.Is(err, c.is) {
 				t.Fatalf("got %v", err)
 			}
@@ -262,18 +262,7 @@ func TestFailedStartShowsTheLogAndLeavesNothing(t *testing.T) {
 			}
 		})
 	}
-	if _, err := start(t.Context(), Programs{Dir: temp}, false, freePorts); !errors.Is(err, os.ErrNotExist) {
+	if _, err := start(t.Context(), Programs{Dir: temp}, Options{}, freePorts); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("without programs: %v", err)
-	}
-}
-
-func TestLogTailIsShortAndWholeLines(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "log")
-	if err := os.WriteFile(file, []byte(strings.Repeat("a line of a log\n", 1000)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	tail := logTail(file)
-	if len(tail) > 8<<10 || !strings.HasPrefix(tail, "a line") || !strings.HasSuffix(tail, "of a log") {
-		t.Errorf("%d bytes: %.20q", len(tail), tail)
 	}
 }

@@ -32,7 +32,7 @@ func (c *ControlPlane) await(ctx context.Context, name, url string) error {
 	defer cancel()
 	watch.Go(func() {
 		select {
-		case <-p.done:
+		case <-p.Done():
 			cancel()
 		case <-asking.Done():
 		}
@@ -46,16 +46,16 @@ func (c *ControlPlane) await(ctx context.Context, name, url string) error {
 			return nil
 		}
 		select {
-		case <-p.done:
-			log := p.tail()
+		case <-p.Done():
+			log := p.Tail()
 			if strings.Contains(log, "address already in use") {
 				err = errPortTaken
 			} else {
-				err = p.ended()
+				err = p.Ended()
 			}
 			return fmt.Errorf("%s ended before it was ready: %w; the end of its log:\n%s", name, err, log)
 		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready (%w): %w; the end of its log:\n%s", name, last, ctx.Err(), p.tail())
+			return fmt.Errorf("%s is not ready (%w): %w; the end of its log:\n%s", name, last, ctx.Err(), p.Tail())
 		case <-tick.C:
 		}
 	}

@@ -111,22 +111,26 @@ func (c *console) accept() {
 		if err != nil {
 			return
 		}
-		v := &viewer{conn: conn, out: make(chan []byte, viewerBacklog)}
-		c.mu.Lock()
-		if c.closed {
-			c.mu.Unlock()
-			_ = conn.Close()
-			return
-		}
-		if len(c.past) > 0 {
-			v.out <- append([]byte(nil), c.past...)
-		}
-		c.viewers[v] = true
-		c.wg.Add(2)
-		c.mu.Unlock()
-		go c.show(v)
-		go c.input(v)
+		c.serve(conn)
 	}
+}
+
+// serve takes a client.
+func (c *console) serve(conn net.Conn) {
+	v := &viewer{conn: conn, out: make(chan []byte, viewerBacklog)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		_ = conn.Close()
+		return
+	}
+	if len(c.past) > 0 {
+		v.out <- append([]byte(nil), c.past...)
+	}
+	c.viewers[v] = true
+	c.wg.Add(2)
+	go c.show(v)
+	go c.input(v)
 }
 
 // show writes to a client until its channel is closed.

@@ -39,6 +39,9 @@ type Options struct {
 	DisplaySecretDir string
 	// Reporter is told what happens; nil tells nobody.
 	Reporter Reporter
+	// ConsoleLog tells the reporter each line that the guest prints on its serial
+	// console, with the source "console".
+	ConsoleLog bool
 	// Version of the program, for the state.
 	Version string
 
@@ -250,6 +253,9 @@ func (e *Engine) run() (Outcome, error) {
 	con, err := listenConsole(dirs.Runtime)
 	if err != nil {
 		return startFailed(err)
+	}
+	if e.o.ConsoleLog {
+		con.log(func(text string) { e.output(LevelInfo, sourceConsole, text) })
 	}
 	m, err := e.startAll(start, cmd, con)
 	if err != nil {

@@ -85,7 +85,8 @@ const (
 type Message struct {
 	Time  time.Time
 	Level Level
-	// Source is "runner", or the name of the process that printed Text.
+	// Source is "runner", the name of the process that printed Text, or "console"
+	// for what the guest printed on its serial console.
 	Source string
 	Text   string
 }

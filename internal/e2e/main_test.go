@@ -1,0 +1,218 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vmop/sdk/internal/node"
+	"github.com/vmop/sdk/internal/testbin"
+	"github.com/vmop/sdk/internal/tinyguest"
+	"github.com/vmop/sdk/vmop"
+)
+
+const (
+	// patience bounds every wait: for a pod, a guest, a volume.
+	patience  = 4 * time.Minute
+	namespace = "machines"
+	// guestOffset is a place on the machine's disk that the guest's system does
+	// not use.
+	guestOffset = 60 << 20
+)
+
+// theNode is the node of all tests of this package.
+var theNode *node.Node
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	ctx := context.Background()
+	n, err := node.Start(ctx, node.Options{Progress: os.Stderr})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	theNode = n
+	code := m.Run()
+	if err := n.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+// kubectl runs kubectl, or fails the test.
+func kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := theNode.Kubectl(withPatience(t), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// apply applies a manifest, or fails the test.
+func apply(t *testing.T, manifest string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "manifest.yaml")
+	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kubectl(t, "apply", "-f", file)
+}
+
+func withPatience(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// eventually repeats a question until it has a good answer.
+func eventually(t *testing.T, what string, try func() error) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %v", what, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// explainOnFailure shows what the cluster knows, should the test fail.
+func explainOnFailure(t *testing.T) {
+	t.Helper()
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		for _, args := range [][]string{
+			{"describe", "pods,pvc", "-n", namespace},
+			{"logs", "-n", namespace, "-l", "app.kubernetes.io/name=vm-runner", "--tail=100"},
+			{"get", "events", "-n", namespace, "--sort-by=.lastTimestamp"},
+		} {
+			out, err := theNode.Kubectl(context.Background(), args...)
+			t.Logf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+		t.Logf("kubelet:\n%s\ncontainerd:\n%s", theNode.Log("kubelet"), theNode.Log("containerd"))
+	})
+}
+
+// prepare makes what a cluster has before its first machine: the images, a
+// storage class whose volumes hold an installed system, and the namespace, which
+// admits no pod with privileges.
+func prepare(t *testing.T) {
+	t.Helper()
+	ctx := withPatience(t)
+	dir := t.TempDir()
+	guest := testbin.TinyGuest(t)
+	disk := filepath.Join(dir, "disk.img")
+	if err := guest.WriteDisk(ctx, disk); err != nil {
+		t.Fatalf("%v\nwhat it is made with is installed by \"make deps-e2e\"", err)
+	}
+	if err := importRunner(ctx, theNode, dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, class := range []node.StorageClass{{Name: "tiny-guest", Image: disk}, {Name: "local", Default: true}} {
+		if err := theNode.AddStorageClass(ctx, class); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply(t, `
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: machines
+  labels: {pod-security.kubernetes.io/enforce: restricted}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {namespace: machines, name: vm-runner}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {namespace: machines, name: vmop-image-repository}
+spec:
+  accessModes: [ReadOnlyMany]
+  resources: {requests: {storage: 1Mi}}
+`)
+}
+
+// machine is the machine of machine.yaml, changed.
+func machine(t *testing.T, change func(*vmop.VirtualMachine)) *vmop.VirtualMachine {
+	t.Helper()
+	data, err := os.ReadFile("machine.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	machines, err := vmop.Load("machine.yaml", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(machines[0])
+	}
+	return machines[0]
+}
+
+// exec is a program in a pod as something to read from and to write to.
+type podProgram struct {
+	io.Reader
+	io.WriteCloser
+	cmd *exec.Cmd
+}
+
+// Close ends the connection.
+func (p *podProgram) Close() error {
+	_ = p.cmd.Process.Kill() // it has no other way to end while the machine runs
+	_ = p.cmd.Wait()
+	return p.WriteCloser.Close()
+}
+
+// console opens the serial console of a machine as a user does, and waits until
+// the guest has booted.
+func console(t *testing.T, pod string) *tinyguest.Console {
+	t.Helper()
+	cmd := exec.Command(theNode.Programs().Path("kubectl"), "exec", "-i", "-n", namespace, pod, "--", "vmop-runner", "-console")
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+theNode.Kubeconfig(), "HOME="+theNode.Dir())
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c := tinyguest.NewConsole(&podProgram{Reader: out, WriteCloser: in, cmd: cmd})
+	t.Cleanup(func() { _ = c.Close() })
+	if err := c.WaitReady(withPatience(t)); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// say types a command at the guest's console and returns the answer.
+func say(t *testing.T, c *tinyguest.Console, line string) string {
+	t.Helper()
+	out, err := c.Command(withPatience(t), line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

@@ -1,0 +1,196 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// provisioner is the name of this package's maker of volumes.
+	provisioner = "vmop.test/local"
+	// parameterImage of a storage class names the file with which block volumes
+	// begin.
+	parameterImage = "image"
+	defaultClass   = "storageclass.kubernetes.io/is-default-class"
+)
+
+// StorageClass is a kind of volumes.
+type StorageClass struct {
+	Name string
+	// Image is a file of this host with which a new block volume begins; empty
+	// begins with zeros.
+	Image string
+	// Default makes it the class of claims that name none.
+	Default bool
+}
+
+// AddStorageClass makes a storage class. Its volumes are bound as soon as they
+// are claimed, and stay when their claim is deleted, until the node ends.
+func (n *Node) AddStorageClass(ctx context.Context, c StorageClass) error {
+	retain, immediate := corev1.PersistentVolumeReclaimRetain, storagev1.VolumeBindingImmediate
+	class := &storagev1.StorageClass{
+		ObjectMeta:        metav1.ObjectMeta{Name: c.Name},
+		Provisioner:       provisioner,
+		ReclaimPolicy:     &retain,
+		VolumeBindingMode: &immediate,
+		Parameters:        map[string]string{},
+	}
+	if c.Image != "" {
+		class.Parameters[parameterImage] = c.Image
+	}
+	if c.Default {
+		class.Annotations = map[string]string{defaultClass: "true"}
+	}
+	_, err := n.Client.StorageV1().StorageClasses().Create(ctx, class, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("storage class %s: %w", c.Name, err)
+	}
+	return nil
+}
+
+// startProvisioner makes volumes for claims until the node stops.
+func (n *Node) startProvisioner() {
+	ctx, cancel := context.WithCancel(context.Background())
+	n.stopping = cancel
+	n.volumes.Go(func() {
+		for ctx.Err() == nil {
+			if err := n.provision(ctx); err != nil && ctx.Err() == nil {
+				_, _ = fmt.Fprintf(n.progress, "node: volumes: %v\n", err)
+				select {
+				case <-ctx.Done():
+				case <-time.After(time.Second): // the API server may be away
+				}
+			}
+		}
+	})
+}
+
+// provision makes volumes for the claims that there are and that come, until
+// the watch ends.
+func (n *Node) provision(ctx context.Context) error {
+	claims := n.Client.CoreV1().PersistentVolumeClaims("")
+	list, err := claims.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range list.Items {
+		if err := n.provide(ctx, &list.Items[i]); err != nil {
+			return err
+		}
+	}
+	watch, err := claims.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	if err != nil {
+		return err
+	}
+	defer watch.Stop()
+	for event := range watch.ResultChan() {
+		if claim, ok := event.Object.(*corev1.PersistentVolumeClaim); ok && claim.DeletionTimestamp == nil {
+			if err := n.provide(ctx, claim); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// provide makes the volume of a claim of this provisioner that has none.
+func (n *Node) provide(ctx context.Context, claim *corev1.PersistentVolumeClaim) (err error) {
+	if claim.Spec.VolumeName != "" || claim.Spec.StorageClassName == nil {
+		return nil
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("claim %s/%s: %w", claim.Namespace, claim.Name, err)
+		}
+	}()
+	class, err := n.Client.StorageV1().StorageClasses().Get(ctx, *claim.Spec.StorageClassName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && class.Provisioner != provisioner {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	name := "pvc-" + string(claim.UID)
+	_, err = n.Client.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	mode := corev1.PersistentVolumeFilesystem
+	if claim.Spec.VolumeMode != nil {
+		mode = *claim.Spec.VolumeMode
+	}
+	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	path, err := n.makeVolume(ctx, name, mode, size.Value(), class.Parameters[parameterImage])
+	if err != nil {
+		return err
+	}
+	volume := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"pv.kubernetes.io/provisioned-by": provisioner}},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: size},
+			AccessModes:                   claim.Spec.AccessModes,
+			VolumeMode:                    &mode,
+			StorageClassName:              class.Name,
+			PersistentVolumeReclaimPolicy: *class.ReclaimPolicy,
+			PersistentVolumeSource:        corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: path}},
+			ClaimRef: &corev1.ObjectReference{
+				APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: types.UID(claim.UID),
+			},
+			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{Name}}},
+			}}}},
+		},
+	}
+	_, err = n.Client.CoreV1().PersistentVolumes().Create(ctx, volume, metav1.CreateOptions{})
+	return err
+}
+
+// makeVolume makes what is behind a volume and returns its path.
+func (n *Node) makeVolume(ctx context.Context, name string, mode corev1.PersistentVolumeMode, size int64, image string) (string, error) {
+	path := n.path("volumes", name)
+	if mode == corev1.PersistentVolumeFilesystem {
+		return path, os.MkdirAll(path, 0o755)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return "", err
+	}
+	if err := makeDisk(path, size, image); err != nil {
+		return "", err
+	}
+	return loopDevice(ctx, path)
+}
+
+// makeDisk makes a file of a size that begins with the content of another.
+func makeDisk(path string, size int64, image string) (err error) {
+	out, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	var begin int64
+	if image != "" {
+		in, err := os.Open(image)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, in.Close()) }()
+		if begin, err = io.Copy(out, in); err != nil {
+			return err
+		}
+	}
+	if begin > size {
+		return fmt.Errorf("%d bytes are too few for %s, which has %d", size, image, begin)
+	}
+	return out.Truncate(size)
+}

@@ -1,0 +1,156 @@
+package ociimage
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func ExampleWrite() {
+	dir, err := os.MkdirTemp("", "ociimage")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	fmt.Println(Write(filepath.Join(dir, "hello.tar"), Image{
+		Name:       "example.org/hello:1",
+		Entrypoint: []string{"/bin/hello"},
+		Files:      []File{{Path: "/bin/hello", Mode: 0o755, Data: []byte("#!/bin/sh\n")}},
+	}))
+	// Output: <nil>
+}
+
+// untar returns the members of an archive; folders have nil.
+func untar(t *testing.T, data []byte) (headers map[string]*tar.Header, content map[string][]byte, order []string) {
+	t.Helper()
+	headers, content = map[string]*tar.Header{}, map[string][]byte{}
+	for r := tar.NewReader(bytes.NewReader(data)); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return headers, content, order
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if content[h.Name], err = io.ReadAll(r); err != nil {
+			t.Fatal(err)
+		}
+		headers[h.Name] = h
+		order = append(order, h.Name)
+	}
+}
+
+// Every reference of the layout leads to a blob with that digest and size, and
+// the layer holds the files as they were described.
+func TestImage(t *testing.T) {
+	dir := t.TempDir()
+	from := filepath.Join(dir, "from")
+	if err := os.WriteFile(from, []byte("copied"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	image := Image{
+		Name: "example.org/a:1", Entrypoint: []string{"/b/run", "now"}, Env: []string{"A=b"}, User: "65532",
+		Files: []File{
+			{Path: "/b/run", From: from},
+			{Path: "/a/deep/down/empty", Data: []byte{}},
+			{Path: "/tmp", Mode: 0o777 | fs.ModeSticky},
+			{Path: "/lib", Link: "usr/lib"},
+			{Path: "/a", Mode: 0o700},
+		},
+	}
+	var archives [2][]byte
+	for i := range archives {
+		file := filepath.Join(dir, "image.tar")
+		if err := Write(file, image); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if archives[i], err = os.ReadFile(file); err != nil {
+			t.Fatal(err)
+		}
+		slices.Reverse(image.Files)
+	}
+	if !bytes.Equal(archives[0], archives[1]) {
+		t.Error("the order of the files changes the image")
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, ".layer-*")); err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
+	}
+
+	_, members, _ := untar(t, archives[0])
+	blob := func(d descriptor) []byte {
+		data := members["blobs/sha256/"+strings.TrimPrefix(d.Digest, "sha256:")]
+		if sum := sha256.Sum256(data); "sha256:"+hex.EncodeToString(sum[:]) != d.Digest || int64(len(data)) != d.Size {
+			t.Fatalf("%+v leads to %d bytes of something else", d, len(data))
+		}
+		return data
+	}
+	parse := func(data []byte, v any) {
+		if err := json.Unmarshal(data, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var top index
+	parse(members["index.json"], &top)
+	if top.Manifests[0].Annotations["io.containerd.image.name"] != image.Name {
+		t.Errorf("%+v", top)
+	}
+	var m manifest
+	parse(blob(top.Manifests[0]), &m)
+	var c config
+	parse(blob(m.Config), &c)
+	if c.Config.User != "65532" || !slices.Equal(c.Config.Entrypoint, image.Entrypoint) || !slices.Contains(c.Config.Env, "A=b") || c.OS != "linux" {
+		t.Errorf("%+v", c)
+	}
+	if c.RootFS.DiffIDs[0] != m.Layers[0].Digest {
+		t.Error("an uncompressed layer has the digest of its content")
+	}
+	headers, content, order := untar(t, blob(m.Layers[0]))
+	if want := []string{"a/", "a/deep/", "a/deep/down/", "a/deep/down/empty", "b/", "b/run", "lib", "tmp/"}; !slices.Equal(order, want) {
+		t.Errorf("the layer has %q", order)
+	}
+	if h := headers["b/run"]; h.Mode != 0o750 || string(content["b/run"]) != "copied" || h.Uid != 0 {
+		t.Errorf("%+v", h)
+	}
+	if headers["tmp/"].Mode != 0o1777 || headers["a/"].Mode != 0o700 || headers["lib"].Linkname != "usr/lib" || headers["b/"].Mode != 0o755 {
+		t.Errorf("%+v", headers)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "image.tar")
+	for _, files := range [][]File{
+		{{Path: "relative"}}, {{Path: "/a/../b"}}, {{Path: "/"}}, {{Path: "/a"}, {Path: "/a"}},
+		{{Path: "/a", From: "/nonexistent"}}, {{Path: "/a", From: t.TempDir()}},
+	} {
+		if err := Write(file, Image{Name: "a:1", Files: files}); err == nil || !strings.Contains(err.Error(), "image a:1: file") {
+			t.Errorf("%+v: %v", files, err)
+		}
+	}
+}
+
+func TestPrograms(t *testing.T) {
+	files, err := Programs(t.Context(), "sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	libc := func(f File) bool { return strings.HasPrefix(filepath.Base(f.Path), "libc.so") }
+	if len(files) < 3 || !slices.ContainsFunc(files, libc) {
+		t.Errorf("the shell needs %+v", files)
+	}
+	if _, err := Programs(t.Context(), "no-such-program"); err == nil {
+		t.Error("a missing program was found")
+	}
+}
