@@ -60,6 +60,7 @@ func clusterConfig(vm *spec.VirtualMachine, disks []Disk, o RunnerConfigOptions)
 	var p problems
 	c := machineConfig(vm, ImageRepositoryDir, o, &p)
 	c.Runner.DataDir = DataDir
+	c.Runner.Generation = max(vm.Generation, 0)
 	for _, n := range c.Runner.VM.Network {
 		for i := range n.HostForwards {
 			// Whoever uses a forward is outside of the pod.

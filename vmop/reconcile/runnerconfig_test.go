@@ -214,3 +214,23 @@ func TestInstanceIDWithoutNamespace(t *testing.T) {
 		}
 	}
 }
+
+// The runner reports for which generation of the manifest its status holds; a
+// manifest that no cluster has seen has none.
+func TestRunnerConfigHasTheGeneration(t *testing.T) {
+	vm := load(t, "basic-vm.yaml")
+	for _, generation := range []int64{0, 7} {
+		vm.Generation = generation
+		c, err := reconcile.RunnerConfig(vm, reconcile.RunnerConfigOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := runnerconfig.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Runner.Generation != generation || strings.Contains(string(data), "generation") != (generation > 0) {
+			t.Errorf("generation %d became %d in\n%s", generation, c.Runner.Generation, data)
+		}
+	}
+}

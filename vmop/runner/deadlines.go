@@ -30,6 +30,9 @@ const (
 	lockInterval = 20 * time.Millisecond
 	// agentDeadline bounds the guest agent's answer to a synchronization.
 	agentDeadline = 5 * time.Second
+	// guestDeadline bounds a conversation with the guest agent, in which nobody
+	// else can speak with it: less than others wait for their turn.
+	guestDeadline = 8 * time.Second
 )
 
 func deadlineIn(d time.Duration) time.Time { return time.Now().Add(d) }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
+	"github.com/vmop/sdk/vmop/reconcile/live"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
@@ -60,6 +61,7 @@ type Engine struct {
 
 	mu       sync.Mutex // also serializes the calls of the reporter
 	state    State
+	reported live.Reported
 	requests int
 	asked    bool // the machine was told to end by this engine
 	shutdown *qmp.ShutdownEvent
@@ -70,6 +72,7 @@ type Engine struct {
 	ticketing bool
 
 	poke    chan struct{} // wakes the follower
+	login   *login        // nil before QEMU runs, or without the VMOP agent's port
 	timeout broadcast     // tells that the power-down timeout was changed
 }
 
@@ -87,7 +90,9 @@ type machine struct {
 	helpers     []*child
 	client      *qmp.Client // nil until connected
 	agentSocket string
-	agentAsked  bool // to shut the guest down
+	agentAsked  bool       // to shut the guest down
+	login       *login     // nil without the VMOP agent's port
+	guest       *guestInfo // nil without the guest agent's
 	events      *qmp.Subscription
 	follower    *follower
 }
@@ -120,6 +125,7 @@ func New(o Options) (*Engine, error) {
 		RunnerPID: os.Getpid(), RunnerVersion: o.Version,
 		DataDir: o.Directories.Data, RuntimeDir: o.Directories.Runtime,
 		PowerdownTimeout: *r.VM.PowerdownTimeout,
+		Generation:       r.Generation,
 		Sockets:          map[string]string{},
 	}, wished: wish{config: o.Config, secret: true}, poke: make(chan struct{}, 1)}
 	for i := range stopCount {
@@ -153,6 +159,9 @@ func (s State) clone() State {
 	}
 	s.Sockets = sockets
 	s.Conditions = slices.Clone(s.Conditions)
+	s.StatusConditions = slices.Clone(s.StatusConditions)
+	s.ConsoleClients = slices.Clone(s.ConsoleClients)
+	s.Guest = s.Guest.clone()
 	return s
 }
 
@@ -165,7 +174,7 @@ func (e *Engine) update(change func(*State)) {
 	if e.state.Phase != before {
 		e.state.Since = time.Now()
 	}
-	e.o.Reporter.State(e.state.clone())
+	e.report()
 }
 
 func (e *Engine) enter(p Phase, format string, args ...any) {
@@ -213,7 +222,8 @@ func (e *Engine) Run(ctx context.Context) (Outcome, error) {
 		s.Phase, s.Message, s.Outcome = PhaseStopped, outcome.Message, &outcome
 		s.QEMUPID, s.RunnerPID, s.CPUs, s.RAM, s.Started = 0, 0, 0, 0, nil
 		s.Sockets = map[string]string{}
-		s.Conditions, s.ConsoleClient, s.Paused = nil, "", false
+		s.Conditions, s.ConsoleClient, s.ConsoleClients, s.Paused = nil, "", nil, false
+		s.Guest, s.Login = Guest{}, Login{}
 	})
 	// The last state is told before somebody else can have the machine.
 	if cerr := e.unlock(); cerr != nil {
@@ -309,8 +319,15 @@ func (e *Engine) startAll(ctx context.Context, cmd qemucmd.Command, con *console
 			})
 		case qemucmd.SocketGuestAgent:
 			m.agentSocket = s.Path
+			m.guest = newGuestInfo(e, client, s.Path)
 			e.publish(s)
-		case qemucmd.SocketSPICE, qemucmd.SocketVMOPAgent, qemucmd.SocketToolMonitor:
+		case qemucmd.SocketVMOPAgent:
+			m.login = e.newLogin(ctx, s.Path)
+			e.mu.Lock()
+			e.login = m.login
+			e.mu.Unlock()
+			e.publish(s)
+		case qemucmd.SocketSPICE, qemucmd.SocketToolMonitor:
 			e.publish(s)
 		}
 	}
@@ -431,6 +448,7 @@ func (e *Engine) abort(m *machine) error {
 	if m.client != nil {
 		errs = append(errs, m.client.Close())
 	}
+	m.login.close()
 	return errors.Join(append(errs, endHelpers(m.helpers))...)
 }
 
@@ -462,10 +480,24 @@ func (e *Engine) supervise(m *machine) (Outcome, error) {
 	watching.Add(2)
 	go func() {
 		defer watching.Done()
-		e.watch(m.events)
+		e.watch(m)
 	}()
 	running, terminate := context.WithCancel(context.Background())
 	defer terminate()
+	if m.guest != nil {
+		watching.Add(1)
+		go func() {
+			defer watching.Done()
+			m.guest.follow(running)
+		}()
+	}
+	if m.login != nil {
+		watching.Add(1)
+		go func() {
+			defer watching.Done()
+			m.login.follow(context.Background(), m.client) // which ends with QEMU
+		}()
+	}
 	go func() {
 		defer watching.Done()
 		m.follower.follow(running)

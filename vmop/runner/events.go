@@ -10,13 +10,20 @@ import (
 
 // watch follows QEMU's events until the connection ends. Events say that there is
 // something to look at; what it is, QEMU is asked for.
-func (e *Engine) watch(s *qmp.Subscription) {
-	for ev := range s.All(context.Background()) {
-		if err := e.happened(ev); err != nil {
+func (e *Engine) watch(m *machine) {
+	for ev := range m.events.All(context.Background()) {
+		err := e.happened(ev)
+		if err == nil {
+			err = m.happened(ev)
+		}
+		if err != nil {
 			e.message(LevelWarning, "%v", err)
 		}
 		if ev.Missed > 0 {
 			e.change(func(w *wish) { w.spice = true })
+			if err := m.rereadPorts(); err != nil {
+				e.message(LevelWarning, "%v", err)
+			}
 		}
 	}
 }

@@ -26,10 +26,8 @@ type follower struct {
 	machine live.Machine
 	memory  live.Memory
 
-	secret   displaySecret
-	ramSaid  time.Time // the last report of the balloon
-	hasSPICE bool
-	console  string // the address of the display's client
+	secret  displaySecret
+	ramSaid time.Time // the last report of the balloon
 }
 
 // newFollower follows a machine that was started and is paused.
@@ -42,7 +40,9 @@ func (e *Engine) newFollower(ctx context.Context, c *qmp.Client) (*follower, err
 	ticketing := e.ticketing
 	e.mu.Unlock()
 	started := &e.o.Config
-	display := started.Runner.VM.Display
+	if !ticketing {
+		e.update(func(s *State) { s.DisplayPasswordSerial = -1 })
+	}
 	return &follower{
 		e: e, client: c,
 		machine: live.Machine{
@@ -50,8 +50,7 @@ func (e *Engine) newFollower(ctx context.Context, c *qmp.Client) (*follower, err
 			HTTPImages: slices.Contains(e.o.Host.BlockDrivers, "http") && slices.Contains(e.o.Host.BlockDrivers, "https"),
 			Ticketing:  ticketing,
 		},
-		memory:   live.Start(started),
-		hasSPICE: display != nil && display.SPICE != nil,
+		memory: live.Start(started),
 	}, nil
 }
 
@@ -114,7 +113,7 @@ func (f *follower) adjust(ctx context.Context) (wake time.Time, err error) {
 			return time.Time{}, err
 		}
 		d := live.Decide(live.Input{
-			Config: &in.config, Generation: in.generation, Machine: f.machine, Display: f.secret.seen,
+			Config: &in.config, Generation: in.renewed, Machine: f.machine, Display: f.secret.seen,
 			Power: in.power, Observed: observed, Memory: f.memory, Now: f.e.o.clock.now(),
 		})
 		f.memory = d.Memory
@@ -144,12 +143,9 @@ func (f *follower) report(in wish, d live.Decision, observed live.Observed) time
 	wake := d.Wake
 	now := f.e.o.clock.now()
 	conditions := append(slices.Clone(d.Conditions), in.conditions()...)
-	if f.hasSPICE {
-		conditions = append(conditions, consoleCondition(f.console))
-	}
 	state := f.e.State()
 	next := state
-	next.Conditions, next.ConfigGeneration, next.ConsoleClient = conditions, in.generation, f.console
+	next.Conditions, next.ConfigGeneration, next.Generation = conditions, in.generation, in.config.Runner.Generation
 	switch qmp.RunState(observed.RunState) {
 	case qmp.RunStatePaused, qmp.RunStateIOError, qmp.RunStateGuestPanicked, qmp.RunStateInternalError, qmp.RunStateWatchdog:
 		next.Paused = true
@@ -178,8 +174,8 @@ func (f *follower) report(in wish, d live.Decision, observed live.Observed) time
 	}
 	if !next.equal(state) {
 		f.e.update(func(s *State) {
-			s.Conditions, s.ConfigGeneration = next.Conditions, next.ConfigGeneration
-			s.ConsoleClient, s.Paused, s.CPUs, s.RAM = next.ConsoleClient, next.Paused, next.CPUs, next.RAM
+			s.Conditions, s.ConfigGeneration, s.Generation = next.Conditions, next.ConfigGeneration, next.Generation
+			s.Paused, s.CPUs, s.RAM = next.Paused, next.CPUs, next.RAM
 		})
 	}
 	f.e.announce(state.Conditions, conditions)
@@ -189,7 +185,7 @@ func (f *follower) report(in wish, d live.Decision, observed live.Observed) time
 // equal says whether two states of one machine have the same of what a follower
 // reports.
 func (s State) equal(o State) bool {
-	return slices.Equal(s.Conditions, o.Conditions) && s.ConfigGeneration == o.ConfigGeneration && s.ConsoleClient == o.ConsoleClient && s.Paused == o.Paused && s.CPUs == o.CPUs && s.RAM == o.RAM
+	return slices.Equal(s.Conditions, o.Conditions) && s.ConfigGeneration == o.ConfigGeneration && s.Generation == o.Generation && s.Paused == o.Paused && s.CPUs == o.CPUs && s.RAM == o.RAM
 }
 
 // announce tells of conditions that have become others.
@@ -204,7 +200,7 @@ func (e *Engine) announce(before, after []live.Condition) {
 			continue
 		}
 		level := LevelInfo
-		if c.Status != live.True && c.Type != live.RestartRequired && c.Type != ConsoleConnected {
+		if c.Status != live.True && c.Type != live.RestartRequired {
 			level = LevelWarning
 		}
 		text := c.Type + ": " + string(c.Status) + ", " + c.Reason
@@ -213,14 +209,4 @@ func (e *Engine) announce(before, after []live.Condition) {
 		}
 		e.message(level, "%s", text)
 	}
-}
-
-// ConsoleConnected is VM-Operator's condition about the display's client.
-const ConsoleConnected = "ConsoleConnected"
-
-func consoleCondition(client string) live.Condition {
-	if client == "" {
-		return live.Condition{Type: ConsoleConnected, Status: live.False, Reason: "Disconnected"}
-	}
-	return live.Condition{Type: ConsoleConnected, Status: live.True, Reason: "Connected", Message: "from " + client}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -409,7 +410,7 @@ func TestDisplayPassword(t *testing.T) {
 	runnerconfig.Default(&c)
 	r := start(t, c, d, func(o *Options) { o.DisplaySecretDir = secret })
 	s := r.until(t, "the guest executes", func(s State) bool { return s.Phase == PhaseBooting })
-	if s.DisplayPasswordSerial != 1 || condition(s, live.DisplayPasswordSet).Status != live.True || condition(s, ConsoleConnected).Status != live.False {
+	if s.DisplayPasswordSerial != 1 || condition(s, live.DisplayPasswordSet).Status != live.True || statusCondition(s, live.ConsoleConnected).Reason != live.ReasonDisconnected {
 		t.Errorf("serial %d, %+v", s.DisplayPasswordSerial, s.Conditions)
 	}
 	write("display-password", "geheimnis")
@@ -435,14 +436,17 @@ func TestDisplayPassword(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.now(t, "the client is seen", func(s State) bool {
-		return s.ConsoleClient == "unix" && condition(s, ConsoleConnected).Status == live.True
+		return s.ConsoleClient == "unix" && statusCondition(s, live.ConsoleConnected).Status == live.True
 	})
 	if err := conn.Close(); err != nil {
 		t.Error(err)
 	}
 	r.now(t, "the client is gone", func(s State) bool {
-		return s.ConsoleClient == "" && condition(s, ConsoleConnected).Status == live.False
+		return s.ConsoleClient == "" && statusCondition(s, live.ConsoleConnected).Status == live.False
 	})
+	if got := r.log.eventsOf(live.ActionConsole); !slices.Equal(got, []string{"Connection from unix", "Disconnected from unix"}) {
+		t.Errorf("events %q", got)
+	}
 	if r.log.said("geheimnis") {
 		t.Error("the password is told")
 	}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"unicode"
+
+	"github.com/vmop/sdk/vmop/reconcile/live"
 )
 
 // LogReporter writes a line for each happening: for people, or one JSON object
@@ -44,8 +46,12 @@ func (l *LogReporter) State(s State) {
 	l.write(logLine{Time: s.Since.Format(logTime), Level: level, Source: "runner", Phase: s.Phase, Message: s.Name + ": " + strings.ToLower(string(s.Phase)) + ": " + s.Message})
 }
 
-// Message implements [Reporter].
+// Message implements [Reporter]. An event that a phase comes with is in the line
+// of the phase.
 func (l *LogReporter) Message(m Message) {
+	if ev := m.Event; ev != nil && ev.Action == live.ActionStatus && ev.Reason != live.ReasonVMBooted {
+		return
+	}
 	l.write(logLine{Time: m.Time.Format(logTime), Level: m.Level, Source: m.Source, Message: m.Text})
 }
 

@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -139,18 +137,17 @@ func (f *follower) observeConsole(ctx context.Context) error {
 		}
 		return err
 	}
-	var clients []string
+	var clients []live.Client
 	for _, c := range info.Channels {
 		if c.ChannelType != mainChannel {
 			continue
 		}
-		client := net.JoinHostPort(c.Host, c.Port)
+		client := live.Client{Protocol: "spice", Host: c.Host, Port: c.Port}
 		if c.Family == "unix" {
-			client = "unix"
+			client.Host, client.Port = "unix", ""
 		}
 		clients = append(clients, client)
 	}
-	slices.Sort(clients)
-	f.console = strings.Join(clients, ", ")
+	f.e.consoleClients("spice", clients)
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/vmop/sdk/vmop/reconcile/live"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
@@ -29,10 +30,18 @@ func (e *Engine) Reconfigure(c runnerconfig.Config) error {
 	}
 	e.message(LevelInfo, "following a new configuration")
 	e.change(func(w *wish) {
+		if !live.GenerationAlone(&w.config, &c) {
+			w.renewed++
+		}
 		w.config = c
 		w.generation++
 		w.problem = ""
 	})
+	e.mu.Lock()
+	if e.login != nil {
+		e.login.want(wantedUser(&e.wished.config))
+	}
+	e.mu.Unlock()
 	e.update(func(s *State) { s.PowerdownTimeout = *vm.PowerdownTimeout })
 	e.timeout.tell()
 	return nil

@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/vmop/sdk/vmop/qemucmd"
@@ -60,15 +62,68 @@ type State struct {
 	ConfigGeneration int `json:"configGeneration,omitempty"`
 	// Conditions say how far the running machine is as its configuration says.
 	Conditions []live.Condition `json:"conditions,omitempty"`
-	// ConsoleClient is the address of the client of the display, "unix" for one
-	// on a UNIX socket; empty if there is none.
-	ConsoleClient string `json:"consoleClient,omitempty"`
-	// DisplayPasswordSerial counts how often the display's password was set.
+	// Generation of the manifest that the configuration was made from which the
+	// machine follows; 0 if nobody counts.
+	Generation int64 `json:"generation,omitempty"`
+	// StatusConditions are VM-Operator's five conditions, in their order.
+	StatusConditions []live.StatusCondition `json:"statusConditions,omitempty"`
+	// Guest is what the guest agent has told, and Login what the VMOP agent has.
+	Guest Guest `json:"guest,omitzero"`
+	Login Login `json:"login,omitzero"`
+	// ConsoleClient has the hosts of the display's clients, "unix" for one on a
+	// UNIX socket; empty if there is none. ConsoleClients has all of them.
+	ConsoleClient  string        `json:"consoleClient,omitempty"`
+	ConsoleClients []live.Client `json:"consoleClients,omitempty"`
+	// DisplayPasswordSerial counts how often the display's password was set; -1
+	// means that the display has none.
 	DisplayPasswordSerial int64 `json:"displayPasswordSerial,omitempty"`
 	// PowerdownTimeout in seconds.
 	PowerdownTimeout int64 `json:"powerdownTimeout,omitempty"`
 	// Outcome is how the machine ended; nil before.
 	Outcome *Outcome `json:"outcome,omitempty"`
+}
+
+// Guest is what the QEMU guest agent has told. What it has not is empty.
+type Guest struct {
+	// AgentConnected says that the guest has the agent's port open.
+	AgentConnected bool `json:"agentConnected,omitempty"`
+	// Booted says that the agent has answered since the last reset.
+	Booted bool `json:"booted,omitempty"`
+	// OSInfo is the answer to guest-get-osinfo as it came, a JSON object.
+	OSInfo   json.RawMessage `json:"osinfo,omitempty"`
+	HostName string          `json:"hostName,omitempty"`
+	// Interfaces are as they were when the agent was asked last, the loopback
+	// included.
+	Interfaces []GuestInterface `json:"interfaces,omitempty"`
+	// Problem says what the agent did not answer, and why.
+	Problem string `json:"problem,omitempty"`
+}
+
+// GuestInterface is a network interface as the guest sees it.
+type GuestInterface struct {
+	Name string `json:"name"`
+	MAC  string `json:"mac,omitempty"`
+	// Addresses with the lengths of their networks' prefixes.
+	Addresses []string `json:"addresses,omitempty"`
+}
+
+func (g Guest) clone() Guest {
+	g.OSInfo = slices.Clone(g.OSInfo)
+	g.Interfaces = slices.Clone(g.Interfaces)
+	return g
+}
+
+// Login is what the VMOP agent in the guest has told.
+type Login struct {
+	AgentConnected bool `json:"agentConnected,omitempty"`
+	// Wanted is the user to be logged in, User the one whom the agent has
+	// confirmed to be.
+	Wanted string `json:"wanted,omitempty"`
+	User   string `json:"user,omitempty"`
+	// Reason is that of the condition UserLoggedIn.
+	Reason string `json:"reason,omitempty"`
+	// Message says what went wrong; empty if nothing did.
+	Message string `json:"message,omitempty"`
 }
 
 // Level says how much a message matters.
@@ -89,6 +144,9 @@ type Message struct {
 	// for what the guest printed on its serial console.
 	Source string
 	Text   string
+	// Event is not nil if VM-Operator's runner records this with the machine, as
+	// an event in the cluster.
+	Event *live.Event
 }
 
 // Reporter is told what happens to a machine. The engine calls it from several

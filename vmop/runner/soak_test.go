@@ -143,7 +143,7 @@ func TestSoak(t *testing.T) {
 		wanted := c
 		r.now(t, "everything is as wanted", func(s State) bool {
 			return s.CPUs == wanted.Runner.VM.CurrentCPUs && live.BalloonReached(s.RAM, live.BalloonTarget(&wanted, 128<<20)) && !slices.ContainsFunc(s.Conditions, func(c live.Condition) bool {
-				return c.Status == live.False && c.Type != live.RestartRequired && c.Type != ConsoleConnected
+				return c.Status == live.False && c.Type != live.RestartRequired
 			})
 		})
 		soakCompare(t, client, &c, media[change.medium])

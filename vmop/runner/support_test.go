@@ -21,6 +21,7 @@ import (
 
 	"github.com/vmop/sdk/internal/tinyguest"
 	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/reconcile/live"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
@@ -265,6 +266,7 @@ type recorder struct {
 	mu       sync.Mutex
 	states   []State
 	messages []string
+	events   []live.Event
 	waiting  []waiter
 }
 
@@ -290,6 +292,9 @@ func (r *recorder) Message(m Message) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.messages = append(r.messages, m.Text)
+	if m.Event != nil {
+		r.events = append(r.events, *m.Event)
+	}
 }
 
 func (r *recorder) wait(is func(State) bool) <-chan State {
@@ -329,6 +334,19 @@ func (r *recorder) said(text string) bool {
 		}
 	}
 	return false
+}
+
+// eventsOf are the reasons of the events of an action.
+func (r *recorder) eventsOf(action string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []string
+	for _, e := range r.events {
+		if e.Action == action {
+			out = append(out, e.Reason)
+		}
+	}
+	return out
 }
 
 func (r *recorder) phases() []Phase {

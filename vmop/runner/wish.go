@@ -8,7 +8,8 @@ import (
 // wish is what the machine shall be, and what happened to it.
 type wish struct {
 	config     runnerconfig.Config
-	generation int
+	generation int // counts the configurations given
+	renewed    int // counts those after which what was given up is tried again
 	power      live.Power
 	resets     int
 	ioReason   string

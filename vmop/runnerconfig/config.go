@@ -9,6 +9,10 @@ type Config struct {
 
 // Runner configures one runner and the machine that it runs.
 type Runner struct {
+	// Generation is metadata.generation of the VirtualMachine that the file was
+	// made from: the runner reports what it has done for which generation. 0 is
+	// none; VM-Operator has no such key.
+	Generation int64 `json:"generation,omitempty"`
 	// Namespace of the VirtualMachine, for a runner outside of a pod.
 	Namespace string `json:"namespace,omitempty"`
 	// DataDir keeps what must survive: the UUID, firmware variables, TPM state.

@@ -72,6 +72,8 @@ const (
 
 // State is what there is to report. It is comparable: report it when it differs.
 type State struct {
+	// Wanted is the user to be logged in; "" is nobody.
+	Wanted string
 	// Connected tells that an agent is there (the condition VmopAgentConnected).
 	Connected bool
 	// LoggedInUser was confirmed by the agent; "" is nobody, or not known.
@@ -215,7 +217,7 @@ func (m *Machine) Wake() time.Time {
 
 // State returns what there is to report.
 func (m *Machine) State() State {
-	s := State{Connected: m.connected, Reason: ReasonProcessing, Failure: m.failure, Message: m.message}
+	s := State{Wanted: m.wanted, Connected: m.connected, Reason: ReasonProcessing, Failure: m.failure, Message: m.message}
 	if m.connected {
 		s.LoggedInUser = m.confirmed.user
 	}

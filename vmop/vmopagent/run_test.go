@@ -66,39 +66,39 @@ func TestRun(t *testing.T) {
 		m := vmopagent.NewMachine(vmopagent.Config{}, "alice")
 		r := start(m)
 		defer r.cancel()
-		r.state(t, vmopagent.State{Reason: vmopagent.ReasonDisconnected})
+		r.state(t, vmopagent.State{Wanted: "alice", Reason: vmopagent.ReasonDisconnected})
 		r.say(t, strings.Repeat("noise ", 10000)+"\n22")
 		r.say(t, "0 hello\r\n")
 		r.expect(t, "login alice")
-		r.state(t, vmopagent.State{Connected: true, Reason: vmopagent.ReasonProcessing})
+		r.state(t, vmopagent.State{Wanted: "alice", Connected: true, Reason: vmopagent.ReasonProcessing})
 		r.say(t, "102 working\n201 done\n")
-		r.state(t, vmopagent.State{Connected: true, LoggedInUser: "alice", Reason: vmopagent.ReasonLoggedIn})
+		r.state(t, vmopagent.State{Wanted: "alice", Connected: true, LoggedInUser: "alice", Reason: vmopagent.ReasonLoggedIn})
 		r.users <- "alice" // says nothing and reports nothing
 		r.users <- "bob"
 		r.expect(t, "login bob")
-		r.state(t, vmopagent.State{Connected: true, LoggedInUser: "alice", Reason: vmopagent.ReasonProcessing})
+		r.state(t, vmopagent.State{Wanted: "bob", Connected: true, LoggedInUser: "alice", Reason: vmopagent.ReasonProcessing})
 		time.Sleep(vmopagent.DefaultTimeout) // the bubble's time
-		r.state(t, vmopagent.State{Connected: true, Reason: vmopagent.ReasonProcessing, Failure: vmopagent.FailureNoAnswer, Message: "login bob: no answer within 1m0s"})
+		r.state(t, vmopagent.State{Wanted: "bob", Connected: true, Reason: vmopagent.ReasonProcessing, Failure: vmopagent.FailureNoAnswer, Message: "login bob: no answer within 1m0s"})
 		r.expect(t, "login bob") // again, after the pause
 		r.say(t, "201 done\n")
-		r.state(t, vmopagent.State{Connected: true, LoggedInUser: "bob", Reason: vmopagent.ReasonLoggedIn})
+		r.state(t, vmopagent.State{Wanted: "bob", Connected: true, LoggedInUser: "bob", Reason: vmopagent.ReasonLoggedIn})
 		time.Sleep(time.Hour)
 		r.ports <- false
-		r.state(t, vmopagent.State{Reason: vmopagent.ReasonDisconnected})
+		r.state(t, vmopagent.State{Wanted: "bob", Reason: vmopagent.ReasonDisconnected})
 		r.ports <- true
 		r.say(t, "220 again\n")
 		r.expect(t, "login bob")
 		r.say(t, "201\n")
-		r.state(t, vmopagent.State{Connected: true, Reason: vmopagent.ReasonProcessing})
-		r.state(t, vmopagent.State{Connected: true, LoggedInUser: "bob", Reason: vmopagent.ReasonLoggedIn})
+		r.state(t, vmopagent.State{Wanted: "bob", Connected: true, Reason: vmopagent.ReasonProcessing})
+		r.state(t, vmopagent.State{Wanted: "bob", Connected: true, LoggedInUser: "bob", Reason: vmopagent.ReasonLoggedIn})
 		// The connection ends, and another one goes on with the same machine.
 		_ = r.guest.Close()
 		if err := <-r.ended; !errors.Is(err, vmopagent.ErrDisconnected) || !errors.Is(err, io.EOF) {
 			t.Fatal(err)
 		}
-		r.state(t, vmopagent.State{Reason: vmopagent.ReasonDisconnected})
+		r.state(t, vmopagent.State{Wanted: "bob", Reason: vmopagent.ReasonDisconnected})
 		r = start(m)
-		r.state(t, vmopagent.State{Reason: vmopagent.ReasonDisconnected})
+		r.state(t, vmopagent.State{Wanted: "bob", Reason: vmopagent.ReasonDisconnected})
 		r.cancel()
 		if err := <-r.ended; !errors.Is(err, context.Canceled) {
 			t.Fatal(err)

@@ -10,8 +10,9 @@ import (
 type Input struct {
 	// Config is the wanted configuration, defaulted and valid.
 	Config *runnerconfig.Config
-	// Generation counts the configurations given. A new one allows steps that
-	// were given up to be tried again, also if it says the same.
+	// Generation counts the configurations given, without those for which
+	// [GenerationAlone] holds. A new one allows steps that were given up to be
+	// tried again, also if it says the same.
 	Generation int
 	Machine    Machine
 	Display    DisplaySecret

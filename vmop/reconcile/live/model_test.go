@@ -430,6 +430,39 @@ func TestAnySequence(t *testing.T) {
 	})
 }
 
+// Another generation of the manifest, and nothing else, changes no decision, and
+// does not have tried again what was given up.
+func TestGenerationAlone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newMachine(config(1, 0, 0, "/a"))
+		of := rapid.SampledFrom([]manner{prompt, idle, refuse})
+		m.settle(t)
+		m.plug, m.inflate, m.tray, m.change = of.Draw(t, "plug"), of.Draw(t, "balloon"), of.Draw(t, "tray"), of.Draw(t, "medium")
+		m.gen++
+		m.config = config(rapid.IntRange(1, slots+1).Draw(t, "CPUs"), 0, rapid.Int64Range(0, 1).Draw(t, "counter"), "/b")
+		m.settle(t)
+		for range 3 {
+			next := *m.config
+			next.Runner.Generation += rapid.Int64Range(0, 2).Draw(t, "more")
+			if live.GenerationAlone(m.config, &next) != (next.Runner.Generation != m.config.Runner.Generation) {
+				t.Fatalf("%d and %d", m.config.Runner.Generation, next.Runner.Generation)
+			}
+			m.config = &next
+			m.now = m.now.Add(time.Duration(rapid.IntRange(0, 1000).Draw(t, "seconds")) * time.Second)
+			d := m.decide(t)
+			if len(d.Steps) > 0 || !d.Wake.IsZero() || d.Conditions[6].Status == live.True {
+				t.Fatalf("%+v", d)
+			}
+		}
+		other := *m.config
+		other.Runner.Generation++
+		other.Runner.VM.CurrentCPUs++
+		if live.GenerationAlone(m.config, &other) {
+			t.Fatal("another number of CPUs is no news")
+		}
+	})
+}
+
 // A guest's own eject is not undone, whatever else is changed.
 func TestEjectIsNotUndone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

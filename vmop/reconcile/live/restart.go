@@ -28,9 +28,19 @@ func RestartPaths(started, wanted *runnerconfig.Config) []string {
 	return paths
 }
 
+// GenerationAlone says whether two configurations differ in the generation of the
+// manifest that they were made from and in nothing else. Such a change is about
+// something that the machine does not have, and no cause to try again what was
+// given up.
+func GenerationAlone(a, b *runnerconfig.Config) bool {
+	x, y := *a, *b
+	x.Runner.Generation, y.Runner.Generation = 0, 0
+	return a.Runner.Generation != b.Runner.Generation && reflect.DeepEqual(x, y)
+}
+
 // withoutLive clears what can be changed while the machine runs.
 func withoutLive(r runnerconfig.Runner) runnerconfig.Runner {
-	r.GuestShutdownStops, r.ResetCounter = false, nil
+	r.Generation, r.GuestShutdownStops, r.ResetCounter = 0, false, nil
 	r.VM.PowerdownTimeout, r.VM.CurrentCPUs, r.VM.CurrentRAM = nil, 0, 0
 	if r.VM.Display != nil {
 		display := *r.VM.Display

@@ -1,0 +1,292 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/vmop/sdk/vmop/qga"
+	"github.com/vmop/sdk/vmop/qmp"
+	"github.com/vmop/sdk/vmop/reconcile/live"
+)
+
+// agentPort is the id of the guest agent's port; see qemucmd's group "channels".
+const agentPort = "channel0"
+
+// Bounds of what is kept of a guest's answers. They end up in the status of an
+// object in a cluster, and a guest is not trusted.
+const (
+	maxOSInfo     = 8 << 10 // bytes
+	maxInterfaces = 32
+	maxAddresses  = 32  // of one interface
+	maxGuestName  = 255 // bytes
+)
+
+// guestInfo asks the guest agent what it knows. The agent's socket serves one
+// client at a time, and others use it too (vmop-cli guest, the shutdown): it is
+// held for one short conversation, and where somebody else holds it, the question
+// is put again later.
+type guestInfo struct {
+	e      *Engine
+	client *qmp.Client
+	socket string
+	poke   chan struct{} // there is something to look at
+
+	mu      sync.Mutex
+	inquiry live.Inquiry
+	epoch   int // counts openings, closings and resets: answers from before are void
+}
+
+func newGuestInfo(e *Engine, client *qmp.Client, socket string) *guestInfo {
+	return &guestInfo{e: e, client: client, socket: socket, poke: make(chan struct{}, 1)}
+}
+
+// change takes notice of something that happened.
+func (g *guestInfo) change(void bool, next func(live.Inquiry) live.Inquiry) {
+	g.mu.Lock()
+	g.inquiry = next(g.inquiry)
+	if void {
+		g.epoch++
+	}
+	g.mu.Unlock()
+	select {
+	case g.poke <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// port tells whether the guest has the agent's port open.
+func (g *guestInfo) port(open bool) {
+	if open {
+		g.change(true, func(q live.Inquiry) live.Inquiry { return q.Opened(time.Now()) })
+	} else {
+		g.change(true, live.Inquiry.Closed)
+	}
+	g.e.updateGuest(func(s *Guest) { s.AgentConnected = open })
+}
+
+// reset tells that the machine was reset: what was known is of a system that does
+// not run any more.
+func (g *guestInfo) reset() {
+	g.change(true, live.Inquiry.Closed)
+	g.e.updateGuest(func(s *Guest) { *s = Guest{} })
+}
+
+func (g *guestInfo) resumed() {
+	g.change(false, func(q live.Inquiry) live.Inquiry { return q.Resumed(time.Now()) })
+}
+
+func (g *guestInfo) networkChanged() {
+	g.change(false, func(q live.Inquiry) live.Inquiry { return q.NetworkChanged(time.Now()) })
+}
+
+// updateGuest changes what is known of the guest, and reports it if it is news.
+func (e *Engine) updateGuest(change func(*Guest)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	after := e.state.Guest.clone()
+	change(&after)
+	if !reflect.DeepEqual(after, e.state.Guest) {
+		e.state.Guest = after
+		e.report()
+	}
+}
+
+// follow works until ctx ends or the machine does.
+func (g *guestInfo) follow(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-g.client.Done():
+			return
+		case <-g.poke:
+		case <-timer.C:
+		}
+		timer.Stop()
+		g.mu.Lock()
+		q, epoch := g.inquiry, g.epoch
+		g.mu.Unlock()
+		if q.Due.IsZero() {
+			continue
+		}
+		if wait := time.Until(q.Due); wait > 0 {
+			timer.Reset(wait)
+			continue
+		}
+		complete := g.ask(ctx, epoch)
+		g.mu.Lock()
+		if g.epoch == epoch {
+			g.inquiry = g.inquiry.Answered(time.Now(), complete)
+		}
+		due := g.inquiry.Due
+		g.mu.Unlock()
+		if !due.IsZero() {
+			timer.Reset(time.Until(due))
+		}
+	}
+}
+
+// ask asks once and reports the answers. complete says that there is nothing more
+// to learn now.
+func (g *guestInfo) ask(ctx context.Context, epoch int) (complete bool) {
+	// Otherwise QEMU does not tell of the next change.
+	_, _ = answer(ctx, g.client, queryRXFilter{}) // refused without such a card
+	ctx, cancel := context.WithTimeout(ctx, guestDeadline)
+	defer cancel()
+	agent, err := qga.Dial(ctx, g.socket)
+	if err != nil {
+		return false // the machine ends, or QEMU is busy
+	}
+	answers, err := askAgent(ctx, agent)
+	_ = agent.Close()
+	if ctx.Err() != nil && !answers.booted {
+		err = qga.ErrNoAnswer
+	}
+	g.mu.Lock()
+	void := g.epoch != epoch
+	g.mu.Unlock()
+	if void {
+		return false
+	}
+	g.e.updateGuest(func(s *Guest) { answers.into(s, err) })
+	return err == nil && answers.complete()
+}
+
+// answers are what an agent has said; nil is no answer.
+type answers struct {
+	booted     bool
+	os         *qga.OSInfo
+	hostName   *string
+	interfaces []qga.Interface
+	refused    []string // and why
+	noNetwork  bool     // it does not tell of its interfaces
+}
+
+// askAgent asks for everything. Only an answer to the synchronization proves that
+// there is an agent; what it may not tell is left out.
+func askAgent(ctx context.Context, agent *qga.Client) (answers, error) {
+	var a answers
+	if err := agent.Sync(ctx); err != nil {
+		return a, err
+	}
+	a.booted = true
+	for _, ask := range []func() error{
+		func() error {
+			os, err := agent.OSInfo(ctx)
+			if err == nil {
+				a.os = &os
+			}
+			return err
+		},
+		func() error {
+			name, err := agent.HostName(ctx)
+			if err == nil {
+				a.hostName = &name
+			}
+			return err
+		},
+		func() error {
+			interfaces, err := agent.Interfaces(ctx)
+			a.interfaces, a.noNetwork = interfaces, err != nil
+			return err
+		},
+	} {
+		switch err := ask(); {
+		case errors.As(err, new(*qga.Error)), errors.Is(err, qga.ErrProtocol):
+			a.refused = append(a.refused, err.Error())
+		case err != nil:
+			return a, err
+		}
+	}
+	return a, nil
+}
+
+// complete says whether the guest has an address to be reached at, or cannot say.
+func (a *answers) complete() bool {
+	if a.noNetwork {
+		return true
+	}
+	for _, i := range a.interfaces {
+		for _, p := range i.Addresses {
+			if reachable(p.Addr()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// reachable leaves out addresses that lead nowhere from outside.
+func reachable(a netip.Addr) bool {
+	return !a.IsLoopback() && !a.IsLinkLocalUnicast() && !a.IsMulticast() && !a.IsUnspecified()
+}
+
+// into takes the answers over. What was known and was not answered this time stays.
+func (a *answers) into(g *Guest, err error) {
+	g.Booted = g.Booted || a.booted
+	problems := slices.Clip(a.refused)
+	if err != nil && a.booted {
+		problems = append(problems, err.Error())
+	}
+	if a.os != nil {
+		var raw bytes.Buffer
+		if cerr := json.Compact(&raw, a.os.Raw); cerr != nil || raw.Len() > maxOSInfo || raw.Len() < 2 || raw.Bytes()[0] != '{' {
+			problems = append(problems, fmt.Sprintf("guest-get-osinfo: the answer of %d bytes is no object of at most %d", raw.Len(), maxOSInfo))
+		} else {
+			g.OSInfo = raw.Bytes()
+		}
+	}
+	if a.hostName != nil {
+		g.HostName = guestText(*a.hostName)
+	}
+	if !a.noNetwork && a.booted {
+		g.Interfaces = nil
+		for _, i := range a.interfaces[:min(len(a.interfaces), maxInterfaces)] {
+			out := GuestInterface{Name: guestText(i.Name), MAC: guestText(i.HardwareAddress)}
+			for _, p := range i.Addresses[:min(len(i.Addresses), maxAddresses)] {
+				out.Addresses = append(out.Addresses, p.String())
+			}
+			g.Interfaces = append(g.Interfaces, out)
+		}
+	}
+	if a.booted {
+		g.Problem = strings.Join(problems, "; ")
+	} else if err != nil && g.AgentConnected && !g.Booted {
+		g.Problem = err.Error()
+	}
+}
+
+// guestText makes a name that a guest chose fit for a status.
+func guestText(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
+	for i := range s {
+		if i > maxGuestName {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+// queryRXFilter asks for the filters of the network cards. QEMU tells of changes
+// (NIC_RX_FILTER_CHANGED) only after it was asked since the last one.
+type queryRXFilter struct{}
+
+// QMP implements qmp.Command.
+func (queryRXFilter) QMP() (string, json.RawMessage) { return "query-rx-filter", nil }

@@ -1,0 +1,149 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/vmop/sdk/vmop/qmp"
+	"github.com/vmop/sdk/vmop/vmopagent"
+)
+
+// loginRetry is the pause before the connection to the VMOP agent's port is made
+// again; it doubles up to loginRetryMax. QEMU closes the connection only when it
+// ends, or when somebody tells it to.
+const (
+	loginRetry    = time.Second
+	loginRetryMax = time.Minute
+)
+
+// vmopPort is the id of the VMOP agent's port; see qemucmd's group "channels".
+const vmopPort = "channel1"
+
+// vmopChardev is its character device.
+const vmopChardev = "vmop-agent-socket"
+
+// login has the wanted user logged in by the VMOP agent in the guest.
+type login struct {
+	e      *Engine
+	socket string
+	conn   net.Conn // nil while there is no connection
+
+	// Both hold the last thing told, until it is taken.
+	users chan string
+	ports chan bool
+}
+
+// newLogin connects to the agent's port before the guest executes, so that no
+// greeting is lost.
+func (e *Engine) newLogin(ctx context.Context, socket string) *login {
+	l := &login{e: e, socket: socket, users: make(chan string, 1), ports: make(chan bool, 1)}
+	if err := l.connect(ctx); err != nil {
+		e.message(LevelWarning, "%v", err)
+	}
+	return l
+}
+
+func (l *login) connect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, agentDeadline)
+	defer cancel()
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", l.socket)
+	if err != nil {
+		return errors.Join(errors.New("connect to the VMOP agent's port"), err)
+	}
+	l.conn = conn
+	return nil
+}
+
+// close ends a connection that follow has not taken over.
+func (l *login) close() {
+	if l != nil && l.conn != nil {
+		_ = l.conn.Close() // nothing was written
+	}
+}
+
+// want tells who is to be logged in; telling the same again changes nothing. The
+// caller holds e.mu, so that the last one told is the last one wanted.
+func (l *login) want(user string) { replace(l.users, user) }
+
+// port tells whether the guest has the agent's port open. It is for the goroutine
+// that follows the events.
+func (l *login) port(open bool) { replace(l.ports, open) }
+
+// replace puts the only thing into a channel that one goroutine at a time fills.
+func replace[T any](c chan T, v T) {
+	select {
+	case <-c:
+	default:
+	}
+	c <- v
+}
+
+// follow speaks with the agent until ctx ends or the machine does.
+func (l *login) follow(ctx context.Context, c *qmp.Client) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan struct{})
+	defer func() { <-ended }()
+	defer cancel()
+	go func() {
+		defer close(ended)
+		select {
+		case <-ctx.Done():
+		case <-c.Done():
+			cancel()
+		}
+	}()
+	l.e.mu.Lock()
+	user := wantedUser(&l.e.wished.config)
+	l.e.mu.Unlock()
+	m := vmopagent.NewMachine(vmopagent.Config{}, user)
+	for pause := loginRetry; ctx.Err() == nil; pause = min(2*pause, loginRetryMax) {
+		if l.conn == nil {
+			if err := l.connect(ctx); err != nil && ctx.Err() == nil {
+				l.e.message(LevelWarning, "%v", err)
+			}
+		}
+		if l.conn != nil {
+			conn := l.conn
+			l.conn = nil
+			_ = vmopagent.Run(ctx, conn, m, vmopagent.Inputs{Users: l.users, Ports: l.ports}, l.report)
+		}
+		sleep(ctx, pause)
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	<-ctx.Done()
+}
+
+// report takes over what the agent's machine says.
+func (l *login) report(s vmopagent.State) {
+	now := Login{
+		AgentConnected: s.Connected, Wanted: s.Wanted, User: s.LoggedInUser,
+		Reason: string(s.Reason), Message: s.Message,
+	}
+	l.e.mu.Lock()
+	before := l.e.state.Login
+	l.e.mu.Unlock()
+	if now == before {
+		return
+	}
+	l.e.update(func(s *State) { s.Login = now })
+	switch {
+	case now.AgentConnected != before.AgentConnected && now.AgentConnected:
+		l.e.message(LevelInfo, "the VMOP agent is connected")
+	case now.AgentConnected != before.AgentConnected:
+		l.e.message(LevelInfo, "the VMOP agent is gone")
+	}
+	switch {
+	case s.Failure != vmopagent.NoFailure && now.Message != before.Message:
+		l.e.message(LevelWarning, "VMOP agent: %s", now.Message)
+	case now.User != before.User && now.User != "":
+		l.e.message(LevelInfo, "the VMOP agent has logged %s in", now.User)
+	}
+}
