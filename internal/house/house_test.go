@@ -33,7 +33,7 @@ var arrows = map[string][]string{
 	"vmop/hostprobe":        {"vmop/qemucmd", "vmop/qmp"},
 	"vmop/runnerconfig":     {"vmop/qemucmd", "internal/yamljson"},
 	"vmop/reconcile/live":   {"vmop/runnerconfig"},
-	"vmop/reconcile":        {"vmop/spec", "vmop/qemucmd", "vmop/runnerconfig", "internal/yamljson"},
+	"vmop/reconcile":        {"vmop/spec", "vmop/qemucmd", "vmop/runnerconfig", "vmop/reconcile/pools", "internal/yamljson"},
 	"vmop/runner":           {"vmop/qemucmd", "vmop/qmp", "vmop/qga", "vmop/vmopagent", "vmop/cloudinit", "vmop/imageinspect", "vmop/runnerconfig", "vmop/reconcile/live"},
 	"vmop":                  {"vmop/spec", "vmop/qemucmd", "vmop/cloudinit", "vmop/runnerconfig", "vmop/reconcile"},
 	"vmop/spec/spectest":    {"vmop/spec"},

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strconv"
 
+	"github.com/vmop/sdk/vmop/reconcile/pools"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
@@ -19,15 +20,7 @@ const instanceIDKey = "instance-id"
 // makeSecret sees to the display secret. Any that has the labels is one; it is
 // somebody's password and never changed.
 func (d *decision) makeSecret() {
-	for i := range d.s.DisplaySecrets {
-		s := &d.s.DisplaySecrets[i]
-		// The operator's own first, then by name: the choice must not depend on
-		// the order of the observation.
-		own := DisplaySecretName(d.vm.Name)
-		if d.secret == nil || s.Name == own || d.secret.Name != own && s.Name < d.secret.Name {
-			d.secret = s
-		}
-	}
+	d.secret = PickDisplaySecret(d.vm.Name, d.s.DisplaySecrets)
 	if d.secret == nil && WantsDisplaySecret(d.vm) {
 		d.unmade = true
 		d.do(Create{DisplaySecret(d.vm, d.s.Password)}, &d.configuration)
@@ -49,7 +42,7 @@ func (d *decision) makeConfigMap() {
 	}
 	memory := d.remembered()
 	config, err := clusterConfig(d.vm, d.disks, RunnerConfigOptions{
-		ResetCounter: &memory.resets, LoginUser: d.loginUser(), InstanceID: memory.instanceID, VolumeModes: d.modes,
+		ResetCounter: &memory.resets, LoginUser: pools.LoginUser(d.s.VM, d.s.Pool), InstanceID: memory.instanceID, VolumeModes: d.modes,
 	})
 	if err == nil && config.Runner.CloudInit != nil {
 		memory.instanceID = config.Runner.CloudInit.MetaData[instanceIDKey]
@@ -132,15 +125,6 @@ func (m configMemory) keep(cm *corev1.ConfigMap) {
 	if m.instanceID != "" {
 		cm.Annotations[AnnotationInstanceID] = m.instanceID
 	}
-}
-
-// loginUser is whom the machine's assignment logs in.
-func (d *decision) loginUser() string {
-	a, p := d.stored.Assignment, d.s.Pool
-	if a == nil || p == nil || a.Pool == "" || a.Pool != p.Name || !p.Spec.LoginOnAssignment {
-		return ""
-	}
-	return a.User
 }
 
 // makeService sees to the load balancer.

@@ -35,3 +35,18 @@ func DisplaySecret(vm *spec.VirtualMachine, password string) *corev1.Secret {
 		StringData: data,
 	}
 }
+
+// PickDisplaySecret returns the display secret that a machine uses of those that
+// have its labels, whatever their order: the one that the operator would make,
+// else the first by name; nil of none.
+func PickDisplaySecret(vmName string, secrets []corev1.Secret) *corev1.Secret {
+	var picked *corev1.Secret
+	own := DisplaySecretName(vmName)
+	for i := range secrets {
+		s := &secrets[i]
+		if picked == nil || s.Name == own || picked.Name != own && s.Name < picked.Name {
+			picked = s
+		}
+	}
+	return picked
+}

@@ -34,8 +34,8 @@ type Request struct {
 	VM *spec.VirtualMachine
 	// User is the user's name.
 	User string
-	// Secret is the display secret of the machine; nil if it has none. If
-	// several have its labels, it is the one that the machine's pod mounts.
+	// Secret is the display secret of the machine, as
+	// [reconcile.PickDisplaySecret] finds it; nil if it has none.
 	Secret *corev1.Secret
 	// Now is the time.
 	Now time.Time
@@ -43,7 +43,8 @@ type Request struct {
 	// [DefaultValidity].
 	Validity time.Duration
 	// Candidate is a random password, which becomes that of the display if it
-	// needs a new one. Sixteen random bytes in base64 are what others use.
+	// needs a new one: sixteen random bytes in base64, as VM-Operator makes them.
+	// Of the password of a VNC display eight characters count.
 	Candidate string
 }
 
