@@ -40,18 +40,30 @@ func (e *Engine) happened(ev qmp.Event) error {
 		e.shutdown = &data
 		e.mu.Unlock()
 	case "GUEST_PANICKED":
+		data, err := qmp.DecodeEvent[qmp.GuestPanickedEvent](ev)
+		if err != nil {
+			return err
+		}
 		e.mu.Lock()
 		e.panicked = true
 		e.mu.Unlock()
-		e.message(LevelError, "the guest panicked: %s", ev.Data)
+		e.message(LevelError, "the guest panicked, action %s%s", data.Action, panicCode(data.Info))
 		e.look()
 	case "WATCHDOG":
-		e.message(LevelWarning, "the guest has not served its watchdog: %s", ev.Data)
+		data, err := qmp.DecodeEvent[qmp.WatchdogEvent](ev)
+		if err != nil {
+			return err
+		}
+		e.message(LevelWarning, "the guest has not served its watchdog, action %s", data.Action)
+		e.look()
 	case "RESET":
 		data, err := qmp.DecodeEvent[qmp.ResetEvent](ev)
 		if err != nil {
 			return err
 		}
+		e.mu.Lock()
+		e.panicked = false // it goes on: a later end has another cause
+		e.mu.Unlock()
 		e.message(LevelInfo, "the machine was reset (%s)", data.Reason)
 		e.change(func(w *wish) { w.resets++ })
 	case "BLOCK_IO_ERROR":
@@ -84,6 +96,14 @@ func (e *Engine) happened(ev qmp.Event) error {
 		}
 	}
 	return nil
+}
+
+// panicCode is what Windows tells of a panic.
+func panicCode(p *qmp.GuestPanic) string {
+	if p == nil || p.Type != "hyper-v" {
+		return ""
+	}
+	return fmt.Sprintf(", stop code %#x (%#x, %#x, %#x, %#x)", p.Arg1, p.Arg2, p.Arg3, p.Arg4, p.Arg5)
 }
 
 // refuse remembers that the guest did not release a device.

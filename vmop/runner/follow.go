@@ -11,10 +11,6 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile/live"
 )
 
-// ramInterval is the least time between two reports of a balloon on its way, as
-// VM-Operator has it. The end of the way is reported at once.
-const ramInterval = 15 * time.Second
-
 // observeAgain is when to look again at a QEMU that did not answer a question.
 const observeAgain = 30 * time.Second
 
@@ -164,13 +160,12 @@ func (f *follower) report(in wish, d live.Decision, observed live.Observed) time
 	if observed.Balloon != nil {
 		ram = *observed.Balloon
 	}
-	if ram != state.RAM {
-		reached := live.BalloonReached(ram, live.BalloonTarget(&in.config, f.machine.RAM))
-		if due := f.ramSaid.Add(ramInterval); reached || !now.Before(due) {
-			next.RAM, f.ramSaid = ram, now
-		} else if wake.IsZero() || due.Before(wake) {
-			wake = due
-		}
+	report, due := live.ReportRAM(ram, live.BalloonTarget(&in.config, f.machine.RAM), state.RAM, f.ramSaid, now)
+	if report {
+		next.RAM, f.ramSaid = ram, now
+	}
+	if !due.IsZero() && (wake.IsZero() || due.Before(wake)) {
+		wake = due
 	}
 	if !next.equal(state) {
 		f.e.update(func(s *State) {

@@ -59,6 +59,10 @@ const (
 	// ReasonDiskFull means that the machine waits for space on the host.
 	ReasonDiskFull  = "DiskFull"
 	ReasonDiskError = "DiskError"
+	// ReasonGuestPanicked and ReasonWatchdog are pauses because of the guest.
+	ReasonGuestPanicked = "GuestPanicked"
+	ReasonWatchdog      = "Watchdog"
+	ReasonInternalError = "InternalError"
 	// ReasonStopped is any other state, which the message names.
 	ReasonStopped = "Stopped"
 )

@@ -2,6 +2,7 @@ package live
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
@@ -21,6 +22,24 @@ func BalloonTarget(c *runnerconfig.Config, ram int64) int64 {
 // BalloonReached says whether the guest has what it shall have.
 func BalloonReached(actual, target int64) bool {
 	return actual-target < balloonPage && target-actual < balloonPage
+}
+
+// ramInterval is the least time between two reports of a balloon on its way, as
+// VM-Operator has it.
+const ramInterval = 15 * time.Second
+
+// ReportRAM says whether to report the memory that the guest has, in bytes: at
+// most every 15 seconds while it changes, and at once when it has reached its
+// target. said is what was reported last and at when. Where a report must wait,
+// wake is when to look again.
+func ReportRAM(actual, target, said int64, at, now time.Time) (report bool, wake time.Time) {
+	if actual == said {
+		return false, time.Time{}
+	}
+	if due := at.Add(ramInterval); !BalloonReached(actual, target) && now.Before(due) {
+		return false, due
+	}
+	return true, time.Time{}
 }
 
 func (d *decider) memory() {

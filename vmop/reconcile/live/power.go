@@ -13,6 +13,12 @@ const (
 	stateRunning   = "running"
 	statePaused    = "paused"
 	stateIOError   = "io-error"
+	// stateGuestPanicked and stateWatchdog are reached where QEMU was told to
+	// pause for them; both can be left by cont.
+	stateGuestPanicked = "guest-panicked"
+	stateWatchdog      = "watchdog"
+	// stateInternalError can be left by a reset only.
+	stateInternalError = "internal-error"
 )
 
 // resetCounter is the counter of a configuration. Where nobody has counted yet,
@@ -60,7 +66,7 @@ func (d *decider) power() {
 	if state != stateIOError {
 		d.out.Memory.Full = false
 	}
-	stopped := state == statePaused || state == stateIOError
+	stopped := state == statePaused || state == stateIOError || state == stateGuestPanicked || state == stateWatchdog
 	resuming := open && !request.Pause && stopped
 	switch {
 	case state == statePrelaunch || state == stateInMigrate:
@@ -100,6 +106,12 @@ func (d *decider) power() {
 		d.condition(GuestExecuting, False, ReasonDiskError, "the guest is paused because of an error of %s (%s)%s; it goes on when it is resumed", e.Device, e.File, because(e.Reason))
 	case state == stateIOError:
 		d.condition(GuestExecuting, False, ReasonDiskError, "the guest is paused because of a disk error; it goes on when it is resumed")
+	case state == stateGuestPanicked:
+		d.condition(GuestExecuting, False, ReasonGuestPanicked, "the guest has panicked and is paused; reset it, or resume it to let it write its dump")
+	case state == stateWatchdog:
+		d.condition(GuestExecuting, False, ReasonWatchdog, "the guest is paused because it has not served its watchdog; it goes on when it is resumed")
+	case state == stateInternalError:
+		d.condition(GuestExecuting, False, ReasonInternalError, "QEMU cannot execute the guest any further; only a reset helps")
 	default:
 		d.condition(GuestExecuting, False, ReasonStopped, "QEMU's run state is %s", state)
 	}
