@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"bytes"
 	"encoding/binary"
 	"os"
 	"path/filepath"
@@ -60,6 +61,22 @@ func TestUEFIVars(t *testing.T) {
 	} {
 		if _, err := parseUEFIVars(bad.data); err == nil || !strings.Contains(err.Error(), bad.want) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A variable that says it is longer than the file is not read.
+func TestUEFIVarsWithAHugeVariable(t *testing.T) {
+	good := template(t, "OVMF_VARS.ms.fd")
+	at := bytes.Index(good, slices.Concat(guidGlobal, []byte("P\x00K\x00\x00\x00")))
+	if at < 0 {
+		t.Fatal("no platform key")
+	}
+	for _, field := range []int{at - 8, at - 4} { // the name's size and the data's
+		data := slices.Clone(good)
+		binary.LittleEndian.PutUint32(data[field:], 0xfffffff0)
+		if got, err := parseUEFIVars(data); err != nil || got.enrolled {
+			t.Errorf("%+v, %v", got, err)
 		}
 	}
 }
@@ -249,6 +266,9 @@ func TestFirmwareDecisionIsExplained(t *testing.T) {
 		{"gone", firmwareFacts{kind: "uefi", recorded: uefi}, "fw-vars.fd", "", "are gone: new ones are made"},
 		{"the layout is the one demanded now", firmwareFacts{kind: "uefi-4m", recorded: uefi, files: file(true)}, "fw-vars.fd", "code.4m", ""},
 		{"another kind", firmwareFacts{kind: "secure", recorded: uefi, files: file(true)}, "fw-vars.secure.fd", "", ""},
+		{"whose record was lost", firmwareFacts{kind: "secure", files: map[string]varsFile{
+			"fw-vars.fd": {}, "fw-vars.secure.fd": {uefiVars: uefiVars{fourMiB: true, enrolled: true}},
+		}}, "fw-vars.secure.fd", "secure.4m", ""},
 		{"of another layout than demanded", firmwareFacts{kind: "uefi-4m", files: file(false)}, "fw-vars.uefi-4m.fd", "", "stay as they are: uefi-4m gets others"},
 		{"of a layout that the host has not", firmwareFacts{kind: "uefi", files: file(false)}, "fw-vars.fd", "", "have the 2 MiB flash layout, and this host has no uefi firmware with that"},
 		{"without keys", firmwareFacts{kind: "secure", files: file(true)}, "fw-vars.fd", "secure.4m", "enforces nothing"},
