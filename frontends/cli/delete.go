@@ -84,7 +84,11 @@ func (p *program) delete(c *cli.Context) error {
 		return removeEmpty(m.machine)
 	}
 	for _, f := range kept {
-		fmt.Fprintf(p.stdout, "kept: %s (%s)\n", printableCell(filepath.Join(m.machine, f.name)), size(f.size))
+		about := size(f.size)
+		if h := holds(f.name); h != "" && f.kind == identityFile {
+			about = h + ", " + about
+		}
+		fmt.Fprintf(p.stdout, "kept: %s (%s)\n", printableCell(filepath.Join(m.machine, f.name)), about)
 	}
 	return nil
 }
@@ -202,13 +206,21 @@ func (p *program) confirm(full, name string, precious []machineFile) error {
 		return errors.New("--disks asks on a terminal, and the standard input is none: say --yes")
 	}
 	var disks, total int64
+	var identity []string
 	for _, f := range precious {
 		if f.kind == diskFile {
 			disks++
 			total += f.size
 		}
+		if h := holds(f.name); h != "" && f.kind == identityFile && !slices.Contains(identity, h) {
+			identity = append(identity, h)
+		}
 	}
-	fmt.Fprintf(p.stderr, "%d disks of %s, %s, and what belongs to them (UUID, UEFI variables, TPM state) would be gone for ever. Type the machine's name to go on: ", disks, full, size(total))
+	and := ""
+	if len(identity) > 0 {
+		and = ", and what belongs to them (" + strings.Join(identity, ", ") + ")"
+	}
+	fmt.Fprintf(p.stderr, "%d disks of %s, %s%s would be gone for ever. Type the machine's name to go on: ", disks, full, size(total), and)
 	answer, err := bufio.NewReader(p.stdin).ReadString('\n')
 	if err != nil || strings.TrimSpace(answer) != name && strings.TrimSpace(answer) != full {
 		return errors.New("nothing was deleted")

@@ -88,6 +88,9 @@ func (p *program) inspect(c *cli.Context) error {
 	if report.Wanted, err = wanted(m.manifestFile()); err != nil {
 		p.note("The manifest of %s cannot be used: %v", fullName(m.Namespace, m.Name), err)
 	}
+	if report.Kept, err = m.kept(); err != nil {
+		return fmt.Errorf("inspect %s: %w", fullName(m.Namespace, m.Name), err)
+	}
 	if m.running() {
 		if err := p.askMonitor(ctx, m.socket(runnerconfig.ToolSocket), report.query); err != nil {
 			return err

@@ -34,6 +34,8 @@ type machineReport struct {
 	Networks      []networkReport `json:"networks,omitempty"`
 	Display       *displayReport  `json:"display,omitempty"`
 	Agents        []agentReport   `json:"agents,omitempty"`
+	// Kept are the files with what else the guest depends on.
+	Kept []keptReport `json:"kept,omitempty"`
 	// Wanted is what the manifest says; nil where there is none.
 	Wanted *wantedReport `json:"wanted,omitempty"`
 }

@@ -60,7 +60,10 @@ func (r *machineReport) write(w io.Writer) error {
 		}
 		agents = append(agents, []string{a.Name, state})
 	}
-	return tableSection(w, []string{"AGENT", "STATE"}, agents)
+	if err := tableSection(w, []string{"AGENT", "STATE"}, agents); err != nil {
+		return err
+	}
+	return tableSection(w, []string{"KEPT", "FILE", "SIZE"}, r.keptRows())
 }
 
 // tableSection is a table with an empty line before it, if there is anything in it.

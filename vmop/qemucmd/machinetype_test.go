@@ -155,3 +155,35 @@ func TestCommonDevicesKeepTheirAddresses(t *testing.T) {
 		}
 	})
 }
+
+// TestAddressesAreForEver pins where devices are by their position: a machine
+// that exists must find them there after every change of this package.
+func TestAddressesAreForEver(t *testing.T) {
+	m := small()
+	m.Seed = &qemucmd.Seed{File: "/seed"}
+	for i := range 14 * 8 {
+		m.Disks = append(m.Disks, qemucmd.Disk{File: "/disk" + qemucmd.Int(i).String()})
+	}
+	for i := range 9 * 8 {
+		m.Networks = append(m.Networks, qemucmd.Network{MAC: qemucmd.StableMAC("x", i), User: &qemucmd.UserNetwork{}})
+	}
+	got := map[string]string{}
+	for _, g := range mustBuild(t, m, qemucmd.GenericHost()).Groups {
+		for _, o := range g.Options {
+			for _, p := range o.Props {
+				if o.Flag == "-device" && p.Key == "addr" {
+					got[o.ID] = string(p.Value.(qemucmd.Str))
+				}
+			}
+		}
+	}
+	for id, want := range map[string]string{
+		"balloon0": "0x1", "virtio-serial0": "0x2", "usb": "0x3", "rng0": "0x4", "video0": "0x5", "sound0": "0x6", "seed": "0x1e",
+		"net0": "0x7", "net1": "0x8", "net8": "0xf", "net9": "0x7.0x1", "net17": "0xf.0x1", "net18": "0x7.0x2", "net71": "0xf.0x7",
+		"disk0": "0x10", "disk1": "0x11", "disk13": "0x1d", "disk14": "0x10.0x1", "disk27": "0x1d.0x1", "disk28": "0x10.0x2", "disk111": "0x1d.0x7",
+	} {
+		if got[id] != want {
+			t.Errorf("%s is at %s, and was at %s", id, got[id], want)
+		}
+	}
+}

@@ -259,3 +259,44 @@ func TestGuestFindsItsMachineAgain(t *testing.T) {
 		}
 	}
 }
+
+// A UUID that is given stays the machine's when it is not given any more.
+func TestUUIDIsKept(t *testing.T) {
+	const given = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
+	d := testDirs(t)
+	if err := os.MkdirAll(d.Data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	keep := func(wished string) (string, bool, error) {
+		log := &recorder{t: t}
+		e, err := New(Options{Config: testConfig(t), Host: testHost(t), Directories: d, Reporter: log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		uuid, err := e.keepUUID(wished)
+		return uuid, log.said("the UUID changes from"), err
+	}
+	first, told, err := keep("")
+	if err != nil || told || len(first) != 36 {
+		t.Fatalf("%q, %t, %v", first, told, err)
+	}
+	for _, step := range []struct {
+		wished, want string
+		told         bool
+	}{
+		{"", first, false}, {strings.ToUpper(first), first, false}, {given, given, true}, {given, given, false}, {"", given, false},
+	} {
+		if got, told, err := keep(step.wished); err != nil || got != step.want || told != step.told {
+			t.Errorf("%q: %q, told %t, %v; want %q", step.wished, got, told, err, step.want)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(d.Data, uuidName), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := keep(""); err == nil || !strings.Contains(err.Error(), "is empty") {
+		t.Errorf("an empty file: %v", err)
+	}
+	if got, _, err := keep(given); err != nil || got != given {
+		t.Errorf("an empty file, and a UUID that is given: %q, %v", got, err)
+	}
+}

@@ -84,10 +84,8 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 		MonitorFD:   monitorFD,
 		TPMFD:       monitorFD, // the first of its process, as the monitor is of QEMU's
 	}
-	if facts.UUID = c.Runner.VM.UUID; facts.UUID == "" {
-		if facts.UUID, err = keepUUID(dirs.Data); err != nil {
-			return none, err
-		}
+	if facts.UUID, err = e.keepUUID(c.Runner.VM.UUID); err != nil {
+		return none, err
 	}
 	if facts.DisplayPassword, err = hasDisplayPassword(e.o.DisplaySecretDir); err != nil {
 		return none, err

@@ -116,26 +116,43 @@ func (r record) write(dir string) error {
 	return nil
 }
 
-// keepUUID returns the UUID kept in the data directory; the first time it
-// generates one.
-func keepUUID(dir string) (string, error) {
+// keepUUID returns the machine's UUID: the one that is wished for, or the one kept
+// in the data directory, or, the first time, a new one. It keeps what it returns,
+// so that a wish that is withdrawn later leaves the machine what it is.
+func (e *Engine) keepUUID(wished string) (string, error) {
+	dir := e.o.Directories.Data
 	path := filepath.Join(dir, uuidName)
-	data, err := os.ReadFile(path)
-	if err == nil {
-		line, _, _ := strings.Cut(string(data), "\n")
-		if line = strings.TrimSpace(line); line != "" {
-			return line, nil
-		}
-		return "", fmt.Errorf("%s is empty: put the machine's UUID in it, or remove it to get a new one", path)
+	kept, err := readUUID(path)
+	switch {
+	case err == nil && (wished == "" || strings.EqualFold(wished, kept)):
+		return kept, nil
+	case err == nil:
+		e.message(LevelWarning, "the UUID changes from %s to %s, as vm.uuid says, and with it the MAC addresses that the configuration does not give", kept, wished)
+	case wished != "": // whatever is wrong with the file
+	case !errors.Is(err, os.ErrNotExist):
+		return "", err
 	}
-	if !errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("read the machine's UUID: %w", err)
+	uuid := wished
+	if uuid == "" {
+		uuid = newUUID()
 	}
-	uuid := newUUID()
 	if err := errors.Join(writeFile(path, []byte(uuid+"\n")), syncDir(dir)); err != nil {
 		return "", fmt.Errorf("keep the machine's UUID: %w", err)
 	}
 	return uuid, nil
+}
+
+// readUUID reads a file with a UUID in its first line.
+func readUUID(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read the machine's UUID: %w", err)
+	}
+	line, _, _ := strings.Cut(string(data), "\n")
+	if line = strings.TrimSpace(line); line == "" {
+		return "", fmt.Errorf("%s is empty: put the machine's UUID in it, or remove it to get a new one", path)
+	}
+	return line, nil
 }
 
 // newUUID makes a random UUID (RFC 9562, version 4).

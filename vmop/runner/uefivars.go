@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 )
 
@@ -111,12 +110,11 @@ func readUEFIVars(path string) (uefiVars, error) {
 	if !info.Mode().IsRegular() {
 		return none, fmt.Errorf("it is no file: %s", info.Mode().Type())
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return none, err
+	if info.Size() > maxVars {
+		return none, fmt.Errorf("it has %d bytes, more than any UEFI variables", info.Size())
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxVars))
-	if err = errors.Join(err, f.Close()); err != nil {
+	data, err := os.ReadFile(path)
+	if err != nil {
 		return none, err
 	}
 	return parseUEFIVars(data)

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"bytes"
 	"encoding/binary"
 	"os"
 	"path/filepath"
@@ -60,6 +61,22 @@ func TestUEFIVars(t *testing.T) {
 	} {
 		if _, err := parseUEFIVars(bad.data); err == nil || !strings.Contains(err.Error(), bad.want) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A variable that says it is longer than the file is not read.
+func TestUEFIVarsWithAHugeVariable(t *testing.T) {
+	good := template(t, "OVMF_VARS.ms.fd")
+	at := bytes.Index(good, slices.Concat(guidGlobal, []byte("P\x00K\x00\x00\x00")))
+	if at < 0 {
+		t.Fatal("no platform key")
+	}
+	for _, field := range []int{at - 8, at - 4} { // the name's size and the data's
+		data := slices.Clone(good)
+		binary.LittleEndian.PutUint32(data[field:], 0xfffffff0)
+		if got, err := parseUEFIVars(data); err != nil || got.enrolled {
+			t.Errorf("%+v, %v", got, err)
 		}
 	}
 }
@@ -227,5 +244,43 @@ func TestUnenrolledVars(t *testing.T) {
 	})
 	if o, err := r.wait(t); err == nil || !strings.Contains(o.Message, "no platform key") {
 		t.Errorf("outcome %+v, %v", o, err)
+	}
+}
+
+// What a person is told about variables that are gone, do not fit, or have no
+// firmware.
+func TestFirmwareDecisionIsExplained(t *testing.T) {
+	images := []qemucmd.FirmwareImage{{FourMiB: true, Code: "code.4m"}, {Secure: true, FourMiB: true, Code: "secure.4m"}}
+	uefi := map[qemucmd.FirmwareKind]firmwareRecord{"uefi": {Code: "code.4m", Vars: "fw-vars.fd"}}
+	file := func(fourMiB bool) map[string]varsFile {
+		return map[string]varsFile{"fw-vars.fd": {uefiVars: uefiVars{fourMiB: fourMiB}}}
+	}
+	for _, tt := range []struct {
+		name  string
+		facts firmwareFacts
+		vars  string
+		code  string
+		said  string // the warning or the error
+	}{
+		{"the first start", firmwareFacts{kind: "uefi"}, "fw-vars.fd", "", ""},
+		{"gone", firmwareFacts{kind: "uefi", recorded: uefi}, "fw-vars.fd", "", "are gone: new ones are made"},
+		{"the layout is the one demanded now", firmwareFacts{kind: "uefi-4m", recorded: uefi, files: file(true)}, "fw-vars.fd", "code.4m", ""},
+		{"another kind", firmwareFacts{kind: "secure", recorded: uefi, files: file(true)}, "fw-vars.secure.fd", "", ""},
+		{"whose record was lost", firmwareFacts{kind: "secure", files: map[string]varsFile{
+			"fw-vars.fd": {}, "fw-vars.secure.fd": {uefiVars: uefiVars{fourMiB: true, enrolled: true}},
+		}}, "fw-vars.secure.fd", "secure.4m", ""},
+		{"of another layout than demanded", firmwareFacts{kind: "uefi-4m", files: file(false)}, "fw-vars.uefi-4m.fd", "", "stay as they are: uefi-4m gets others"},
+		{"of a layout that the host has not", firmwareFacts{kind: "uefi", files: file(false)}, "fw-vars.fd", "", "have the 2 MiB flash layout, and this host has no uefi firmware with that"},
+		{"without keys", firmwareFacts{kind: "secure", files: file(true)}, "fw-vars.fd", "secure.4m", "enforces nothing"},
+	} {
+		tt.facts.images, tt.facts.codes = images, map[string]bool{"code.4m": true}
+		c, err := decideFirmware(tt.facts)
+		said := c.warning
+		if err != nil {
+			said = err.Error()
+		}
+		if c.vars != tt.vars || c.code != tt.code || !strings.Contains(said, tt.said) || (said == "") != (tt.said == "") {
+			t.Errorf("%s: %+v, %v", tt.name, c, err)
+		}
 	}
 }

@@ -50,8 +50,8 @@ type Machine struct {
 	Accelerator Accelerator `json:"accelerator,omitempty"`
 	// machineType is the versioned QEMU machine type, such as pc-q35-7.2. It
 	// pins the hardware that the guest sees; changing it is the only way to
-	// move it. Without it, the type of the first start is recorded and kept.
-	// (Added by vmop.)
+	// move it. Without it, or with q35, the type of the last start is kept,
+	// and the first start takes the newest. (Added by vmop.)
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][A-Za-z0-9._-]*$`
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
