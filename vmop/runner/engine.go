@@ -86,6 +86,7 @@ type machine struct {
 	agentSocket string
 	agentAsked  bool // to shut the guest down
 	events      *qmp.Subscription
+	rareEvents  *qmp.Subscription // beside events, which has them too
 	follower    *follower
 }
 
@@ -290,7 +291,7 @@ func (e *Engine) startAll(ctx context.Context, cmd qemucmd.Command, con *console
 		return m, m.explain(ctx, err)
 	}
 	m.client = client
-	m.events = client.Subscribe(64)
+	m.events, m.rareEvents = client.Subscribe(64), client.Subscribe(64, rareEvents...)
 	e.update(func(s *State) { s.QEMUVersion = client.Greeting().Version.String() })
 	for _, s := range cmd.Sockets {
 		switch s.Purpose {
@@ -454,7 +455,7 @@ func (e *Engine) supervise(m *machine) (Outcome, error) {
 	watching.Add(2)
 	go func() {
 		defer watching.Done()
-		e.watch(m.events)
+		e.watchAll(m)
 	}()
 	running, terminate := context.WithCancel(context.Background())
 	defer terminate()

@@ -3,17 +3,34 @@ package runner
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// watch follows QEMU's events until the connection ends. Events say that there is
-// something to look at; what it is, QEMU is asked for.
-func (e *Engine) watch(s *qmp.Subscription) {
+// rareEvents are those of which none may be lost: QEMU cannot be asked for what
+// they tell. They have a buffer of their own, because a guest can cause any number
+// of the others.
+var rareEvents = []string{"SHUTDOWN", "RESET", "GUEST_PANICKED"}
+
+// watchAll follows QEMU's events until the connection ends.
+func (e *Engine) watchAll(m *machine) {
+	var rare sync.WaitGroup
+	rare.Go(func() { e.watch(m.rareEvents, func(string) bool { return true }) })
+	e.watch(m.events, func(name string) bool { return !slices.Contains(rareEvents, name) })
+	rare.Wait()
+}
+
+// watch follows a subscription. Events say that there is something to look at;
+// what it is, QEMU is asked for.
+func (e *Engine) watch(s *qmp.Subscription, ours func(name string) bool) {
 	for ev := range s.All(context.Background()) {
-		if err := e.happened(ev); err != nil {
-			e.message(LevelWarning, "%v", err)
+		if ours(ev.Name) {
+			if err := e.happened(ev); err != nil {
+				e.message(LevelWarning, "%v", err)
+			}
 		}
 		if ev.Missed > 0 {
 			e.change(func(w *wish) { w.spice = true })
