@@ -94,6 +94,7 @@ type machine struct {
 	login       *login     // nil without the VMOP agent's port
 	guest       *guestInfo // nil without the guest agent's
 	events      *qmp.Subscription
+	rareEvents  *qmp.Subscription // beside events, which has them too
 	follower    *follower
 }
 
@@ -306,7 +307,7 @@ func (e *Engine) startAll(ctx context.Context, cmd qemucmd.Command, con *console
 		return m, m.explain(ctx, err)
 	}
 	m.client = client
-	m.events = client.Subscribe(64)
+	m.events, m.rareEvents = client.Subscribe(64), client.Subscribe(64, rareEvents...)
 	e.update(func(s *State) { s.QEMUVersion = client.Greeting().Version.String() })
 	for _, s := range cmd.Sockets {
 		switch s.Purpose {
@@ -480,7 +481,7 @@ func (e *Engine) supervise(m *machine) (Outcome, error) {
 	watching.Add(2)
 	go func() {
 		defer watching.Done()
-		e.watch(m)
+		e.watchAll(m)
 	}()
 	running, terminate := context.WithCancel(context.Background())
 	defer terminate()

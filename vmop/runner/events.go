@@ -2,19 +2,42 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// watch follows QEMU's events until the connection ends. Events say that there is
-// something to look at; what it is, QEMU is asked for.
+// rareEvents are those of which none may be lost: QEMU cannot be asked for what
+// they tell. They have a buffer of their own, because a guest can cause any number
+// of the others.
+var rareEvents = []string{"SHUTDOWN", "RESET", "GUEST_PANICKED"}
+
+// watchAll follows QEMU's events until the connection ends. Events say that there
+// is something to look at; what it is, QEMU is asked for.
+func (e *Engine) watchAll(m *machine) {
+	var rare sync.WaitGroup
+	rare.Go(func() {
+		for ev := range m.rareEvents.All(context.Background()) {
+			if err := e.happened(ev); err != nil {
+				e.message(LevelWarning, "%v", err)
+			}
+		}
+	})
+	e.watch(m)
+	rare.Wait()
+}
+
+// watch follows all events but for the rare ones. The agents in the guest see
+// those too, because they must see a reset in its place among the others.
 func (e *Engine) watch(m *machine) {
 	for ev := range m.events.All(context.Background()) {
-		err := e.happened(ev)
-		if err == nil {
-			err = m.happened(ev)
+		err := m.happened(ev)
+		if !slices.Contains(rareEvents, ev.Name) {
+			err = errors.Join(err, e.happened(ev))
 		}
 		if err != nil {
 			e.message(LevelWarning, "%v", err)
