@@ -98,7 +98,7 @@ func (w *world) checkNewPod(pod *corev1.Pod) {
 
 // checkApply holds whenever an object is written over another.
 func (w *world) checkApply(old, next reconcile.Object) {
-	if _, ok := next.(*corev1.ConfigMap); !ok {
+	if _, ok := next.(*corev1.ConfigMap); !ok || old.GetAnnotations()[reconcile.AnnotationResetCounter] == "" {
 		return
 	}
 	a, b := resets(old), resets(next)

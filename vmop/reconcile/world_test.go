@@ -391,6 +391,7 @@ func (w *world) create(o reconcile.Object) result {
 		w.checkNewPod(pod)
 	}
 	o.SetUID("")
+	o.SetCreationTimestamp(metav1.NewTime(w.now))
 	w.put(key, o)
 	return done
 }
@@ -438,7 +439,7 @@ func (w *world) updateClaim(a reconcile.UpdateClaim) result {
 // deletePod begins the graceful deletion of a pod.
 func (w *world) deletePod(pod *corev1.Pod, grace int64) {
 	key := "pod/" + pod.Name
-	if pod.Spec.NodeName == "" {
+	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		w.put(key, nil)
 		return
 	}
