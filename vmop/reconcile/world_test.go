@@ -425,10 +425,17 @@ func (w *world) updateClaim(a reconcile.UpdateClaim) result {
 		pvc.Labels = map[string]string{}
 	}
 	maps.Copy(pvc.Labels, a.Labels)
+	if pvc.Annotations == nil {
+		pvc.Annotations = map[string]string{}
+	}
+	maps.Copy(pvc.Annotations, a.Annotations)
 	if a.Storage != nil {
 		have := pvc.Spec.Resources.Requests[corev1.ResourceStorage]
 		if a.Storage.Cmp(have) < 0 {
 			w.violated("no claim shrinks", "%s from %v to %v", a.Name, have.String(), a.Storage)
+		}
+		if pvc.Spec.Resources.Requests == nil {
+			pvc.Spec.Resources.Requests = corev1.ResourceList{}
 		}
 		pvc.Spec.Resources.Requests[corev1.ResourceStorage] = *a.Storage
 	}
