@@ -2,8 +2,8 @@ package reconcile_test
 
 import (
 	"fmt"
-	"time"
 	"log"
+	"time"
 
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/runnerconfig"
