@@ -2,8 +2,10 @@ package reconcile_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/spec"
 )
 
 func BenchmarkRunnerConfig(b *testing.B) {
@@ -23,5 +25,33 @@ func BenchmarkObjects(b *testing.B) {
 		if _, err := reconcile.Objects(vm, s); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkDecide is a look at a machine of which nothing has changed.
+func BenchmarkDecide(b *testing.B) {
+	for _, name := range []string{"hello", "basic-vm.yaml"} {
+		b.Run(name, func(b *testing.B) {
+			w := newWorld(func(string, int) int { return 0 }, reconcile.Decide)
+			if name != "hello" {
+				vm := get[*spec.VirtualMachine](w, theVM)
+				vm.Spec = load(b, name).Spec
+				vm.Spec.VM.State = spec.StateRunning
+				w.put(theVM, vm)
+			}
+			for range 10 {
+				w.work()
+				w.pass(time.Second)
+			}
+			w.observeAll()
+			s, _ := w.snapshot()
+			if p := reconcile.Decide(s); len(p.Actions)+len(p.Statuses)+len(p.Events) > 0 || s.VM.Status.Phase != spec.PhaseRunning {
+				b.Fatalf("the machine has not converged: %+v", p)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				reconcile.Decide(s)
+			}
+		})
 	}
 }

@@ -24,12 +24,14 @@ func Decide(s Snapshot) Plan {
 	case s.VM.DeletionTimestamp != nil:
 		d.deleted()
 	case !d.valid():
+		d.findRestart()
 		d.power()
 	default:
 		d.findClaims()
 		d.makeSecret()
 		d.makeConfigMap()
 		d.makeClaims()
+		d.findRestart()
 		d.power()
 		if !d.invalid {
 			// What a running machine does not wait for comes last, so that a
@@ -39,7 +41,6 @@ func Decide(s Snapshot) Plan {
 			d.makeService()
 		}
 	}
-	d.findRestart()
 	d.report()
 	return d.plan
 }
@@ -62,6 +63,9 @@ type decision struct {
 	invalid bool
 	// unmade: something that the pod needs does not exist yet as it should.
 	unmade bool
+
+	// creates: the plan makes the pod.
+	creates bool
 
 	// What the conditions will say. The first problem with something stays, or
 	// else the first finding.
@@ -183,6 +187,7 @@ func (d *decision) refuse(err error) {
 // deleted is for a machine that is being deleted. Its objects go with it by
 // their owner references, and nothing must bring them back.
 func (d *decision) deleted() {
+	d.findRestart()
 	d.configuration.wait(spec.ReasonMachineDeleted, "the machine is being deleted")
 	d.devices.wait(spec.ReasonMachineDeleted, "the machine is being deleted; its volume claims are kept")
 	switch d.pod.state {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"io"
 	"maps"
 	"strconv"
 
@@ -47,26 +48,48 @@ func (d *decision) makeConfigMap() {
 	if err == nil && config.Runner.CloudInit != nil {
 		memory.instanceID = config.Runner.CloudInit.MetaData[instanceIDKey]
 	}
-	var wanted *corev1.ConfigMap
-	if err == nil {
-		wanted, err = ConfigMap(d.vm, d.s.Settings, config)
-	}
 	if err != nil {
 		d.refuse(err)
 		return
 	}
+	wanted := bareConfigMap(d.vm, &d.s.Settings)
 	memory.keep(wanted)
-	stamp(wanted)
-	switch {
-	case old == nil:
-		d.unmade = true
-		d.do(Create{wanted}, &d.configuration)
-	case !applied(wanted, old):
-		d.unmade = true
-		// Counters are in it, so a newer one must not be overwritten.
-		wanted.ResourceVersion = old.ResourceVersion
-		d.do(Apply{wanted}, &d.configuration)
+	source, err := json.Marshal(struct {
+		Config  *runnerconfig.Config
+		Logging string
+	}{&config, loggingProperties(d.vm, &d.s.Settings)})
+	if err != nil {
+		d.refuse(err)
+		return
 	}
+	stamp(wanted, source)
+	if old != nil && metaApplied(wanted, old) && old.Annotations[AnnotationContent] == content(old.Data) {
+		return
+	}
+	d.unmade = true
+	if err := fillConfigMap(wanted, d.vm, &d.s.Settings, config); err != nil {
+		d.refuse(err)
+		return
+	}
+	wanted.Annotations[AnnotationContent] = content(wanted.Data)
+	if old == nil {
+		d.do(Create{wanted}, &d.configuration)
+		return
+	}
+	// Counters are in it, so a newer one must not be overwritten.
+	wanted.ResourceVersion = old.ResourceVersion
+	d.do(Apply{wanted}, &d.configuration)
+}
+
+// content is a digest of a ConfigMap's content. It tells whether somebody has
+// changed it, without writing the YAML again to compare.
+func content(data map[string]string) string {
+	h := sha256.New()
+	for _, k := range []string{ConfigKey, LoggingKey} {
+		io.WriteString(h, data[k])
+		h.Write([]byte{0})
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // configMemory is what is kept in the ConfigMap and nowhere else.
@@ -143,44 +166,32 @@ func (d *decision) makeService() {
 		d.configuration.problem(spec.ReasonNameTaken, "Service %s is not the machine's; rename it or the machine, or switch the machine's off with loadBalancerService: {}", old.Name)
 	default:
 		stamp(wanted)
-		if old == nil || !applied(wanted, old) {
+		if old == nil || !metaApplied(wanted, old) || !serviceApplied(&wanted.Spec, &old.Spec) {
 			d.do(Apply{wanted}, &d.configuration)
 		}
 	}
 }
 
-// stamp notes the digest of an object in itself.
-func stamp(o Object) {
-	data, err := json.Marshal(o)
-	if err != nil {
-		// Nothing of an API type fails to be written; were it otherwise, the
-		// object would be applied each time.
-		data = nil
+// stamp notes a digest of an object, and of what else it is made from, in
+// itself.
+func stamp(o Object, more ...[]byte) {
+	h := sha256.New()
+	// A hash accepts whatever is written. Nothing of an API type fails to be
+	// encoded; were it otherwise, the object would be taken for unchanged.
+	_ = json.NewEncoder(h).Encode(o)
+	for _, m := range more {
+		h.Write(m)
 	}
-	sum := sha256.Sum256(data)
-	a := maps.Clone(o.GetAnnotations())
+	a := o.GetAnnotations()
 	if a == nil {
 		a = map[string]string{}
 	}
-	a[AnnotationApplied] = hex.EncodeToString(sum[:16])
+	a[AnnotationApplied] = hex.EncodeToString(h.Sum(nil)[:16])
 	o.SetAnnotations(a)
 }
 
-// applied tells whether an object was applied as it is wanted, and nobody has
-// changed anything of that since. What others have added is theirs.
-func applied(wanted, stored Object) bool {
-	if !metaApplied(wanted, stored) {
-		return false
-	}
-	switch w := wanted.(type) {
-	case *corev1.ConfigMap:
-		return contains(stored.(*corev1.ConfigMap).Data, w.Data)
-	case *corev1.Service:
-		return serviceApplied(&w.Spec, &stored.(*corev1.Service).Spec)
-	}
-	return false
-}
-
+// metaApplied tells whether an object's metadata, with the digest of what was
+// applied, is as wanted. What others have added is theirs.
 func metaApplied(wanted, stored metav1.Object) bool {
 	if !contains(stored.GetAnnotations(), wanted.GetAnnotations()) || !contains(stored.GetLabels(), wanted.GetLabels()) {
 		return false

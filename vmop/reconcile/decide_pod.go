@@ -63,7 +63,8 @@ func (d *decision) absent() {
 	case d.disksInUse(), d.delayed(), d.unreported():
 	default:
 		if d.do(Create{d.newPod()}, &d.running) {
-			d.running.wait(spec.ReasonPodNotFound, "the pod is being made")
+			d.creates = true
+			d.running.wait(spec.ReasonPodNotStarted, waitsForNode, d.vm.Name)
 		}
 	}
 }
@@ -139,8 +140,9 @@ func (d *decision) delayed() bool {
 		return false
 	}
 	d.wakeAt(again)
-	d.running.problem(spec.ReasonRestartDelayed, "the machine ended %d times in a row, last because of %s: %s; it is started again at %s, or when its specification changes",
-		e.Failures, e.Cause, e.Message, again.UTC().Format(time.RFC3339))
+	// An event has told of the end already.
+	d.running.wait(spec.ReasonRestartDelayed, "the machine ended: %s: %s (failures in a row: %d); it is started again at %s, or as soon as its specification changes",
+		e.Cause, e.Message, e.Failures, again.UTC().Format(time.RFC3339))
 	return true
 }
 
@@ -173,6 +175,10 @@ func (d *decision) foreign() {
 	}
 }
 
+// podGoes is what there is to say of a pod from its deletion to its end: one
+// text, one write.
+const podGoes = "pod %s is being deleted; its guest has the grace period of the pod to shut down"
+
 // terminating is for a pod that is being deleted. Nothing is done to it: only
 // its kubelet knows that the guest does not run any more.
 func (d *decision) terminating() {
@@ -182,8 +188,11 @@ func (d *decision) terminating() {
 		d.running.problem(spec.ReasonPodTerminating, "pod %s is being deleted%s", pod.Name, stuck)
 		return
 	}
-	d.running.wait(spec.ReasonPodTerminating, "pod %s is being deleted; the guest has until %s to shut down",
-		pod.Name, pod.DeletionTimestamp.UTC().Format(time.RFC3339))
+	if finished(pod) {
+		d.running.wait(spec.ReasonPodTerminating, "pod %s has ended and is being deleted", pod.Name)
+		return
+	}
+	d.running.wait(spec.ReasonPodTerminating, podGoes, pod.Name)
 }
 
 // stuck explains a pod that should be gone; it is empty for any other.
@@ -225,7 +234,7 @@ func (d *decision) finished() {
 		// Until then the pod keeps its log.
 	default:
 		d.deletePod()
-		d.running.wait(spec.ReasonPodFinished, "pod %s has ended and is replaced: %s: %s", pod.Name, d.end.Cause, d.end.Message)
+		d.running.wait(spec.ReasonPodFinished, "pod %s has ended: %s: %s", pod.Name, d.end.Cause, d.end.Message)
 	}
 }
 
@@ -277,16 +286,12 @@ func (d *decision) pending() {
 	pod := d.pod.pod
 	if !d.wanted() {
 		d.deletePod()
-		d.running.wait(spec.ReasonPodTerminating, "spec.vm.state is Stopped; pod %s is deleted", pod.Name)
+		d.running.wait(spec.ReasonPodTerminating, podGoes, pod.Name)
 		return
 	}
-	if digest := pod.Annotations[AnnotationApplied]; digest != "" && !d.unmade && !d.invalid {
-		now := d.plainPod()
-		stamp(now)
-		if now.Annotations[AnnotationApplied] != digest && d.deletePod() {
-			d.running.wait(spec.ReasonPodTerminating, "pod %s has not started and is replaced, because the machine has changed", pod.Name)
-			return
-		}
+	if d.outdated() && d.deletePod() {
+		d.running.wait(spec.ReasonPodTerminating, "pod %s has not started and is replaced, because the machine has changed", pod.Name)
+		return
 	}
 	reason, message, problem := d.pod.hindrance()
 	if problem {
@@ -296,13 +301,25 @@ func (d *decision) pending() {
 	}
 }
 
+// outdated tells whether a pod that has not started would be made otherwise now.
+// One of VM-Operator is left alone.
+func (d *decision) outdated() bool {
+	digest := d.pod.pod.Annotations[AnnotationApplied]
+	if digest == "" || d.unmade || d.invalid {
+		return false
+	}
+	now := d.plainPod()
+	stamp(now)
+	return now.Annotations[AnnotationApplied] != digest || len(d.awaiting) > 0
+}
+
 // runs is for a pod whose runner was started.
 func (d *decision) runs() {
 	pod := d.pod.pod
 	switch {
 	case !d.wanted():
 		d.deletePod()
-		d.running.wait(spec.ReasonPodTerminating, "spec.vm.state is Stopped; pod %s is deleted", pod.Name)
+		d.running.wait(spec.ReasonPodTerminating, podGoes, pod.Name)
 	case d.pod.silent():
 		d.running.problem(spec.ReasonNodeLost, "node %s does not report about pod %s; repair the node: the machine is not started elsewhere while it may still run there",
 			pod.Spec.NodeName, pod.Name)

@@ -36,8 +36,39 @@ func (d *decision) report() {
 			ObservedGeneration: d.s.VM.Generation, LastTransitionTime: now,
 		})
 	}
-	d.reportOperator(conditions)
+	// The report in the runner's name must be about the version that was
+	// observed, so it comes first.
 	d.reportStopped(now)
+	if !d.passing() {
+		d.reportOperator(conditions)
+	}
+}
+
+// settling is how long a new pod is given to start before the status tells of
+// the steps in between.
+const settling = 2 * time.Second
+
+// passing tells whether what there is to report will soon be otherwise by
+// itself: it is told when it lasts. This is what keeps the number of writes for
+// a new machine small.
+func (d *decision) passing() bool {
+	if !d.wanted() || d.invalid || d.s.VM.DeletionTimestamp != nil || !sameEnd(d.stored.LastEnd, d.end) ||
+		d.configuration.warning || d.devices.warning || d.running.warning {
+		return false
+	}
+	switch d.pod.state {
+	case podAbsent:
+		// The next look follows when the new objects are observed.
+		return len(d.plan.Actions) > 0 && (d.unmade || d.stored.Phase == "")
+	case podPending, podRunning:
+		soon := d.pod.pod.CreationTimestamp.Add(settling)
+		if d.executing() || !d.s.Now.Before(soon) {
+			return false
+		}
+		d.wakeAt(soon)
+		return true
+	}
+	return false
 }
 
 // tell adds an event for a problem that the stored condition does not have yet:
@@ -70,7 +101,7 @@ func (d *decision) reportOperator(conditions []spec.Condition) {
 		next.Created, next.Ready = true, d.executing()
 		next.NodeName, next.IPAddress = pod.Spec.NodeName, pod.Status.PodIP
 	} else {
-		next.Created = d.pod.state == podFinished
+		next.Created = d.pod.state == podFinished || d.creates
 	}
 	if old.Phase == next.Phase && old.Created == next.Created && old.Ready == next.Ready &&
 		old.NodeName == next.NodeName && old.IPAddress == next.IPAddress &&

@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/runnerconfig"
@@ -95,4 +96,33 @@ func ExampleObjects() {
 	// PersistentVolumeClaim web-runner-data
 	// PersistentVolumeClaim web-system-disk
 	// Pod web
+}
+
+// A machine that was just created needs its objects first.
+func ExampleDecide() {
+	objects, err := spec.Load("hello.yaml", []byte(`
+apiVersion: vmoperator.jdrupes.org/v1
+kind: VirtualMachine
+metadata: {name: hello, namespace: demo}
+spec:
+  vm:
+    state: Running
+    maximumCpus: 2
+`), spec.Options{Validate: true})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	plan := reconcile.Decide(reconcile.Snapshot{
+		VM:       objects[0].VirtualMachine,
+		Now:      time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		Password: "from a random source",
+	})
+	for _, a := range plan.Actions {
+		fmt.Println(a.Target())
+	}
+	// Output:
+	// create Secret hello-display-secret
+	// create ConfigMap hello
+	// create PersistentVolumeClaim hello-runner-data
 }

@@ -84,6 +84,9 @@ const (
 	// another digest there may be fields to remove, which only another apply
 	// does. On a pod it is a digest of what was created.
 	AnnotationApplied = GroupPrefix + "applied"
+	// AnnotationContent on the ConfigMap is a digest of its content as it was
+	// applied.
+	AnnotationContent = GroupPrefix + "content"
 	// AnnotationResetRequest on a machine asks for a reset of its guest. Each
 	// new value, such as the time, is one reset. On the ConfigMap it is the
 	// last value that was counted.

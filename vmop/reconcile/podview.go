@@ -156,7 +156,7 @@ func (v *podView) hindrance() (reason, message string, problem bool) {
 		case "", "ContainerCreating", "PodInitializing":
 		case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable", "ImageInspectError":
 			return w.Reason, fmt.Sprintf("image %s of the runner cannot be pulled: %s; correct spec.image, or make the image available to node %s",
-				c.Image, w.Message, pod.Spec.NodeName), true
+				pod.Spec.Containers[0].Image, w.Message, pod.Spec.NodeName), true
 		case "CreateContainerConfigError":
 			return w.Reason, fmt.Sprintf("pod %s: %s; create what is missing", pod.Name, w.Message), true
 		default:
@@ -174,10 +174,13 @@ func (v *podView) hindrance() (reason, message string, problem bool) {
 		}
 	}
 	if pod.Spec.NodeName == "" {
-		return spec.ReasonPodNotStarted, fmt.Sprintf("pod %s waits for a node", pod.Name), false
+		return spec.ReasonPodNotStarted, fmt.Sprintf(waitsForNode, pod.Name), false
 	}
 	return spec.ReasonPodNotStarted, fmt.Sprintf("pod %s is being started on node %s", pod.Name, pod.Spec.NodeName), false
 }
+
+// waitsForNode is what there is to say of a pod that was just made.
+const waitsForNode = "pod %s waits for a node"
 
 // nextStep ends a message of Kubernetes with what can be done.
 func nextStep(message, step string) string {

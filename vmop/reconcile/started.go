@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/vmop/sdk/vmop/spec"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -64,8 +65,13 @@ func digest(data []byte) string {
 
 // findRestart finds the changes that wait for the machine's next start.
 func (d *decision) findRestart() {
+	none := finding{metav1.ConditionFalse, spec.ReasonNoRestartRequired, "no change waits for a restart", false}
+	if d.invalid {
+		d.restart = finding{metav1.ConditionUnknown, spec.ReasonInvalidSpecification, "the specification is not valid", false}
+		return
+	}
 	if !d.pod.exists() {
-		d.restart = finding{"False", spec.ReasonNoRestartRequired, "the machine does not run", false}
+		d.restart = none
 		return
 	}
 	text, known := d.pod.pod.Annotations[AnnotationStarted]
@@ -74,12 +80,12 @@ func (d *decision) findRestart() {
 	same := strings.HasPrefix(text, `{"generation":`+strconv.FormatInt(d.s.VM.Generation, 10)+",")
 	switch {
 	case !known:
-		d.restart = finding{"Unknown", spec.ReasonUnexpectedState,
+		d.restart = finding{metav1.ConditionUnknown, spec.ReasonUnexpectedState,
 			"the machine was started by VM-Operator, which does not note with what; this is known after the next start", false}
 		return
 	case same:
 	case json.Unmarshal([]byte(text), &then) != nil || then.Spec == nil:
-		d.restart = finding{"Unknown", spec.ReasonUnexpectedState,
+		d.restart = finding{metav1.ConditionUnknown, spec.ReasonUnexpectedState,
 			"annotation " + AnnotationStarted + " of the pod cannot be read; what waits is known after the next start", false}
 		return
 	}
@@ -87,10 +93,10 @@ func (d *decision) findRestart() {
 		d.compare(then.Spec)
 	}
 	if len(d.awaiting) == 0 {
-		d.restart = finding{"False", spec.ReasonNoRestartRequired, "the running machine is as specified", false}
+		d.restart = none
 		return
 	}
-	d.restart = finding{"True", spec.ReasonChangesPendingRestart,
+	d.restart = finding{metav1.ConditionTrue, spec.ReasonChangesPendingRestart,
 		fmt.Sprintf("%d changes wait for the next start of the machine; see status.restartAwaitingChanges", len(d.awaiting)), false}
 	if len(d.awaiting) == 1 {
 		d.restart.message = "the change of " + d.awaiting[0].Path + " waits for the next start of the machine"

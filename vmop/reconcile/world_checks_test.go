@@ -80,9 +80,9 @@ func (w *world) checkAction(s *reconcile.Snapshot, a reconcile.Action) {
 // checkNewPod holds whenever a pod is created.
 func (w *world) checkNewPod(pod *corev1.Pod) {
 	vm := get[*spec.VirtualMachine](w, theVM)
-	for _, k := range []string{theConfig, "secret/web-display-secret", "claim/web-runner-data", "claim/web-system-disk"} {
-		if get[reconcile.Object](w, k) == nil && k != theConfig {
-			w.violated("a pod finds what it needs", "%s is missing", k)
+	for _, v := range pod.Spec.Volumes {
+		if c := v.PersistentVolumeClaim; c != nil && c.ClaimName != reconcile.ImageRepositoryClaim && get[reconcile.Object](w, "claim/"+c.ClaimName) == nil {
+			w.violated("a pod finds what it needs", "claim %s is missing", c.ClaimName)
 		}
 	}
 	var last *end
@@ -98,7 +98,7 @@ func (w *world) checkNewPod(pod *corev1.Pod) {
 
 // checkApply holds whenever an object is written over another.
 func (w *world) checkApply(old, next reconcile.Object) {
-	if _, ok := next.(*corev1.ConfigMap); !ok {
+	if _, ok := next.(*corev1.ConfigMap); !ok || old.GetAnnotations()[reconcile.AnnotationResetCounter] == "" {
 		return
 	}
 	a, b := resets(old), resets(next)

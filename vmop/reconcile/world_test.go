@@ -391,6 +391,7 @@ func (w *world) create(o reconcile.Object) result {
 		w.checkNewPod(pod)
 	}
 	o.SetUID("")
+	o.SetCreationTimestamp(metav1.NewTime(w.now))
 	w.put(key, o)
 	return done
 }
@@ -424,10 +425,17 @@ func (w *world) updateClaim(a reconcile.UpdateClaim) result {
 		pvc.Labels = map[string]string{}
 	}
 	maps.Copy(pvc.Labels, a.Labels)
+	if pvc.Annotations == nil {
+		pvc.Annotations = map[string]string{}
+	}
+	maps.Copy(pvc.Annotations, a.Annotations)
 	if a.Storage != nil {
 		have := pvc.Spec.Resources.Requests[corev1.ResourceStorage]
 		if a.Storage.Cmp(have) < 0 {
 			w.violated("no claim shrinks", "%s from %v to %v", a.Name, have.String(), a.Storage)
+		}
+		if pvc.Spec.Resources.Requests == nil {
+			pvc.Spec.Resources.Requests = corev1.ResourceList{}
 		}
 		pvc.Spec.Resources.Requests[corev1.ResourceStorage] = *a.Storage
 	}
@@ -438,7 +446,7 @@ func (w *world) updateClaim(a reconcile.UpdateClaim) result {
 // deletePod begins the graceful deletion of a pod.
 func (w *world) deletePod(pod *corev1.Pod, grace int64) {
 	key := "pod/" + pod.Name
-	if pod.Spec.NodeName == "" {
+	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		w.put(key, nil)
 		return
 	}

@@ -1,0 +1,423 @@
+package reconcile_test
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+	"github.com/vmop/sdk/vmop/spec/spectest"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"pgregory.net/rapid"
+)
+
+// fair is a world in which the good way is always chosen.
+func fair() *world { return newWorld(func(string, int) int { return 0 }, reconcile.Decide) }
+
+// running is a world whose machine runs and of which nothing is left to do.
+func running(t testing.TB, change func(*spec.VirtualMachine)) *world {
+	t.Helper()
+	w := fair()
+	if change != nil {
+		vm := get[*spec.VirtualMachine](w, theVM)
+		change(vm)
+		w.put(theVM, vm)
+	}
+	for range 10 {
+		w.work()
+		w.pass(time.Second)
+	}
+	w.observeAll()
+	return w
+}
+
+func (w *world) decided(change func(*reconcile.Snapshot)) reconcile.Plan {
+	s, _ := w.snapshot()
+	if change != nil {
+		change(&s)
+	}
+	return reconcile.Decide(s)
+}
+
+// said is what a plan writes to a condition; "" if it does not change it.
+func said(p reconcile.Plan, condition string) (reason, message string) {
+	for _, st := range p.Statuses {
+		for _, v := range st.Status["conditions"].([]any) {
+			if c := v.(map[string]any); c["type"] == condition {
+				return c["reason"].(string), c["message"].(string)
+			}
+		}
+	}
+	return "", ""
+}
+
+func targets(p reconcile.Plan) []string {
+	var out []string
+	for _, a := range p.Actions {
+		out = append(out, a.Target().String())
+	}
+	return out
+}
+
+// A new machine that starts at once is created with one write for each object,
+// and its status is written once.
+func TestFewWrites(t *testing.T) {
+	w := fair()
+	writes := 0
+	for range 10 {
+		w.observeAll()
+		p := w.reconcile(false)
+		writes += len(p.Actions) + len(p.Statuses)
+		w.controllers()
+		if pod := get[*corev1.Pod](w, thePod); pod != nil {
+			w.tend(pod, 0)
+		}
+	}
+	if s := get[*spec.VirtualMachine](w, theVM).Status; s.Phase != spec.PhaseRunning || writes != 6 {
+		t.Errorf("%d writes, phase %s", writes, s.Phase)
+	}
+}
+
+// What is observed of a pod may be behind what is observed of its machine.
+func TestStoppedReportWaitsForPod(t *testing.T) {
+	w := running(t, nil)
+	gone := func(s *reconcile.Snapshot) { s.Pod = nil }
+	at := spec.FindCondition(get[*spec.VirtualMachine](w, theVM).Status.Conditions, spec.ConditionRunning).LastTransitionTime.Time
+	w.now = at.Add(10 * time.Second)
+	p := w.decided(gone)
+	for _, st := range p.Statuses {
+		if st.Manager == reconcile.RunnerStatusManager {
+			t.Errorf("a machine that has just reported to run is reported as stopped: %v", st.Status)
+		}
+	}
+	if len(p.Actions) > 0 || !p.Wake.Equal(at.Add(30*time.Second)) {
+		t.Errorf("actions %v, wake %v", targets(p), p.Wake)
+	}
+	w.now = at.Add(30 * time.Second)
+	p = w.decided(gone)
+	if len(p.Statuses) != 2 || p.Statuses[0].Manager != reconcile.RunnerStatusManager || p.Statuses[0].ResourceVersion == "" {
+		t.Errorf("nobody reports that the machine has stopped: %+v", p.Statuses)
+	}
+}
+
+// The status of a machine that VM-Operator's runner wrote is corrected, and
+// that is the end of it, although its fields are not ours to remove.
+func TestStoppedReportOfForeignFields(t *testing.T) {
+	w := running(t, func(vm *spec.VirtualMachine) { vm.Spec.VM.State = spec.StateStopped })
+	vm := get[*spec.VirtualMachine](w, theVM)
+	vm.Status.LoggedInUser, vm.Status.ConsoleClient, vm.Status.RunnerVersion = "joe", "10.0.0.9", "4.0.2"
+	vm.Status.OSInfo = &runtime.RawExtension{Raw: []byte(`{"name":"Debian"}`)}
+	vm.Status.CPUs = 2
+	w.put(theVM, vm)
+	w.observeAll()
+	w.reconcile(false)
+	w.observeAll()
+	if p := w.decided(nil); len(p.Statuses) > 0 {
+		t.Errorf("it goes on: %v", p.Statuses)
+	}
+	s := get[*spec.VirtualMachine](w, theVM).Status
+	if s.LoggedInUser != "" || s.ConsoleClient != "" || s.RunnerVersion != "" || s.CPUs != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestClaims(t *testing.T) {
+	other := reconcile.InstanceLabels("other")
+	tests := []struct {
+		name     string
+		change   func(*corev1.PersistentVolumeClaim)
+		reason   string
+		startsIt bool
+	}{
+		{"of another machine", func(c *corev1.PersistentVolumeClaim) { c.Labels = other }, spec.ReasonClaimOfOtherMachine, false},
+		{"prepared by a person", func(c *corev1.PersistentVolumeClaim) { c.Labels = nil }, spec.ReasonBlockDevicesReady, true},
+		{"being deleted", func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{} }, spec.ReasonClaimTerminating, false},
+		{"lost", func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost }, spec.ReasonClaimLost, false},
+		{"waiting for its first consumer", func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimPending }, spec.ReasonBlockDevicesNotReady, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := running(t, func(vm *spec.VirtualMachine) { vm.Spec.VM.State = spec.StateStopped })
+			p := w.decided(func(s *reconcile.Snapshot) {
+				s.VM.Spec.VM.State = spec.StateRunning
+				s.VM.Generation++
+				for i := range s.Claims {
+					if s.Claims[i].Name == "web-system-disk" {
+						tt.change(&s.Claims[i])
+					}
+				}
+			})
+			if reason, message := said(p, spec.ConditionBlockDevicesReady); reason != tt.reason {
+				t.Errorf("%s: %s", reason, message)
+			}
+			if starts := slices.Contains(targets(p), "create Pod web"); starts != tt.startsIt {
+				t.Errorf("%v", targets(p))
+			}
+			for _, a := range p.Actions {
+				if u, is := a.(reconcile.UpdateClaim); is && tt.reason == spec.ReasonClaimOfOtherMachine {
+					t.Errorf("the claim of another machine is written: %+v", u)
+				}
+			}
+		})
+	}
+}
+
+// The mode of a claim that a disk refers to decides how pod and runner use it.
+func TestReferencedClaim(t *testing.T) {
+	w := fair()
+	vm := get[*spec.VirtualMachine](w, theVM)
+	vm.Spec.VM.Disks = append(vm.Spec.VM.Disks, spec.Disk{PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: "data"}})
+	w.put(theVM, vm)
+	w.observeAll()
+	w.reconcile(false)
+	w.observeAll()
+	c := spec.FindCondition(get[*spec.VirtualMachine](w, theVM).Status.Conditions, spec.ConditionPodReady)
+	if p := w.decided(nil); c.Reason != spec.ReasonClaimNotFound || len(p.Actions) > 0 {
+		t.Errorf("%+v, %v", c, targets(p))
+	}
+	mode := corev1.PersistentVolumeFilesystem
+	w.put("claim/data", &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeMode: &mode}})
+	for range 3 {
+		w.observeAll()
+		w.controllers()
+		w.reconcile(false)
+	}
+	cm, pod := get[*corev1.ConfigMap](w, theConfig), get[*corev1.Pod](w, thePod)
+	if file := "/var/local/vmop-disks/data-claim/disk.img"; !strings.Contains(cm.Data[reconcile.ConfigKey], file) {
+		t.Errorf("%s", cm.Data[reconcile.ConfigKey])
+	}
+	if pod == nil || !slices.ContainsFunc(pod.Spec.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "data-claim" }) {
+		t.Errorf("%+v", pod)
+	}
+	if claim := get[*corev1.PersistentVolumeClaim](w, "claim/data"); claim.Labels != nil {
+		t.Errorf("somebody else's claim is labelled: %v", claim.Labels)
+	}
+}
+
+// Objects of others that happen to have the name are left alone.
+func TestNameTaken(t *testing.T) {
+	w := fair()
+	w.settings.LoadBalancer = &reconcile.LoadBalancer{}
+	w.put(theConfig, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web"}})
+	w.put(theLB, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"}})
+	w.put(thePod, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}})
+	for range 3 {
+		w.observeAll()
+		w.reconcile(false)
+	}
+	w.observeAll()
+	if p := w.decided(nil); len(p.Actions) > 0 {
+		t.Errorf("%v", targets(p))
+	}
+	s := get[*spec.VirtualMachine](w, theVM).Status
+	for _, c := range []string{spec.ConditionConfigurationApplied, spec.ConditionPodReady} {
+		if c := spec.FindCondition(s.Conditions, c); c.Reason != spec.ReasonNameTaken {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// What keeps a pod from running is said with what can be done.
+func TestPodProblems(t *testing.T) {
+	waiting := func(reason, message string) corev1.PodStatus {
+		return corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{
+			Name: "web", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
+		}}}
+	}
+	terminated := func(reason, message string, code int32) corev1.PodStatus {
+		return corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{{
+			Name: "web", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason, Message: message, ExitCode: code}},
+		}}}
+	}
+	tests := []struct {
+		status          corev1.PodStatus
+		reason, message string
+		event           string
+	}{
+		{corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Insufficient memory.",
+		}}}, "Unschedulable", "3 Insufficient memory; make room", "Unschedulable"},
+		{waiting("ImagePullBackOff", "not found"), "ImagePullBackOff", "correct spec.image", "ImagePullBackOff"},
+		{waiting("InvalidImageName", "bad"), "InvalidImageName", "correct spec.image", "InvalidImageName"},
+		{waiting("CreateContainerConfigError", `secret "x" not found`), "CreateContainerConfigError", "create what is missing", "CreateContainerConfigError"},
+		{waiting("RunContainerError", "exec"), "RunContainerError", "kubectl describe pod web", "RunContainerError"},
+		{waiting("ContainerCreating", ""), spec.ReasonPodNotStarted, "is being started on node n1", ""},
+		{corev1.PodStatus{Phase: corev1.PodPending}, spec.ReasonPodNotStarted, "is being started on node n1", ""},
+		{corev1.PodStatus{Phase: corev1.PodUnknown}, spec.ReasonPodNotStarted, "", ""},
+		{corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "low on memory"}, spec.ReasonPodFinished, "Evicted: low on memory", "Evicted"},
+		{corev1.PodStatus{Phase: corev1.PodFailed, Reason: "DeadlineExceeded"}, spec.ReasonPodFinished, "DeadlineExceeded", "DeadlineExceeded"},
+		{corev1.PodStatus{Phase: corev1.PodFailed}, spec.ReasonPodFinished, "did not say why", "PodFailed"},
+		{terminated("OOMKilled", "", 137), spec.ReasonPodFinished, "OOMKilled: the runner ended with exit code 137", "OOMKilled"},
+		{terminated("ContainerCannotRun", "no such file", 128), spec.ReasonPodFinished, "ContainerCannotRun: no such file", "ContainerCannotRun"},
+		{terminated("Error", outcome(runnerconfig.CauseStartFailure), 1), spec.ReasonPodFinished, "start-failure: it ended", "StartFailure"},
+	}
+	for _, tt := range tests {
+		w := running(t, nil)
+		p := w.decided(func(s *reconcile.Snapshot) {
+			s.Pod.Status = tt.status
+		})
+		reason, message := said(p, spec.ConditionPodReady)
+		if reason != tt.reason || !strings.Contains(message, tt.message) {
+			t.Errorf("%+v: %s: %s", tt.status, reason, message)
+		}
+		if tt.event == "" && len(p.Events) > 0 || tt.event != "" && (len(p.Events) != 1 || p.Events[0].Reason != tt.event) {
+			t.Errorf("%s: %v", tt.reason, p.Events)
+		}
+		if len(p.Actions) > 0 {
+			t.Errorf("%s: %v", tt.reason, targets(p))
+		}
+	}
+}
+
+func TestNodeLost(t *testing.T) {
+	w := running(t, nil)
+	p := w.decided(func(s *reconcile.Snapshot) {
+		s.Pod.Status.ContainerStatuses[0].Ready = true
+		s.Pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+	})
+	if reason, message := said(p, spec.ConditionPodReady); reason != spec.ReasonNodeLost || len(p.Actions) > 0 {
+		t.Errorf("%s: %s, %v", reason, message, targets(p))
+	}
+}
+
+func TestPaused(t *testing.T) {
+	w := running(t, nil)
+	p := w.decided(func(s *reconcile.Snapshot) {
+		s.VM.Status.Conditions = append(s.VM.Status.Conditions, spec.Condition{Type: spec.ConditionGuestExecuting, Status: metav1.ConditionFalse})
+	})
+	if len(p.Statuses) != 1 || p.Statuses[0].Status["phase"] != spec.PhasePaused || p.Statuses[0].Status["ready"] != false {
+		t.Errorf("%+v", p.Statuses)
+	}
+}
+
+// Who is logged in follows the assignment from a pool that asks for it.
+func TestLoginUser(t *testing.T) {
+	pool := &spec.VmPool{ObjectMeta: metav1.ObjectMeta{Name: "desktops"}, Spec: spec.VmPoolSpec{LoginOnAssignment: true}}
+	tests := []struct {
+		name   string
+		pool   *spec.VmPool
+		asks   bool
+		logged bool
+	}{
+		{"assigned", pool, true, true},
+		{"the pool does not ask", pool, false, false},
+		{"the pool is gone", nil, true, false},
+		{"another pool", &spec.VmPool{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, true, false},
+	}
+	for _, tt := range tests {
+		w := running(t, nil)
+		p := w.decided(func(s *reconcile.Snapshot) {
+			s.VM.Status.Assignment = &spec.Assignment{Pool: "desktops", User: "joe"}
+			if tt.pool != nil {
+				s.Pool = tt.pool.DeepCopy()
+				s.Pool.Spec.LoginOnAssignment = tt.asks
+			}
+		})
+		logged := false
+		for _, a := range p.Actions {
+			if apply, is := a.(reconcile.Apply); is {
+				logged = strings.Contains(apply.Object.(*corev1.ConfigMap).Data[reconcile.ConfigKey], "loggedInUser: joe")
+			}
+		}
+		if logged != tt.logged {
+			t.Errorf("%s: %v", tt.name, targets(p))
+		}
+	}
+}
+
+// What the pod remembers of the manifest has no secrets of cloud-init in it,
+// and their change is noticed all the same.
+func TestStartedManifestConceals(t *testing.T) {
+	w := running(t, func(vm *spec.VirtualMachine) {
+		vm.Spec.CloudInit = &spec.CloudInit{
+			MetaData: map[string]string{"key": "secret-1"},
+			UserData: &runtime.RawExtension{Raw: []byte(`{"password":"secret-2"}`)},
+		}
+		vm.Spec.LoggingProperties = "secret-3"
+	})
+	pod := get[*corev1.Pod](w, thePod)
+	if text := pod.Annotations[reconcile.AnnotationStarted]; strings.Contains(text, "secret") || !strings.Contains(text, "cloudInit") {
+		t.Errorf("%s", text)
+	}
+	p := w.decided(func(s *reconcile.Snapshot) {
+		s.VM.Spec.CloudInit.UserData.Raw = []byte(`{"password":"secret-4"}`)
+		s.VM.Generation++
+	})
+	_, message := said(p, spec.ConditionAwaitingRestart)
+	if !strings.Contains(message, "spec.cloudInit.userData") {
+		t.Errorf("%s", message)
+	}
+}
+
+// Any machine converges with the first objects that are made for it.
+func TestAnyMachine(t *testing.T) {
+	seed(t)
+	rapid.Check(t, func(t *rapid.T) {
+		w := fair()
+		vm := get[*spec.VirtualMachine](w, theVM)
+		vm.Spec = spectest.VirtualMachine().Draw(t, "machine").Spec
+		vm.Spec.VM.State = spec.StateRunning
+		spec.Default(vm)
+		w.put(theVM, vm)
+		if rapid.Bool().Draw(t, "load balancer") {
+			w.settings.LoadBalancer = &reconcile.LoadBalancer{Annotations: map[string]string{"a": "b"}}
+		}
+		w.put("secret/web-display-secret", reconcile.DisplaySecret(vm, "secret"))
+		for _, d := range reconcile.Disks(vm) {
+			if d.Claim != "" {
+				pvc := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: d.Claim}}
+				pvc.Spec.Resources.Requests = corev1.ResourceList{}
+				w.put("claim/"+d.Claim, pvc)
+			}
+		}
+		valid := len(spec.Validate(vm)) == 0
+		for range 8 {
+			w.controllers()
+			w.observeAll()
+			w.reconcile(false)
+			if pod := get[*corev1.Pod](w, thePod); pod != nil {
+				w.tend(pod, 0)
+			}
+			w.pass(time.Second)
+		}
+		w.observeAll()
+		if p := w.decided(nil); len(p.Actions)+len(p.Statuses)+len(p.Events) > 0 {
+			t.Fatalf("it goes on: %v %+v", targets(p), p)
+		}
+		s := get[*spec.VirtualMachine](w, theVM).Status
+		if runs := s.Phase == spec.PhaseRunning; runs != valid {
+			t.Fatalf("valid is %v: %+v", valid, s)
+		}
+	})
+}
+
+func TestLeftovers(t *testing.T) {
+	object := func(kind, name string, labels map[string]string) metav1.PartialObjectMetadata {
+		return metav1.PartialObjectMetadata{
+			TypeMeta:   metav1.TypeMeta{Kind: kind},
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u", Labels: labels},
+		}
+	}
+	owned := object("ConfigMap", "gone", reconcile.InstanceLabels("gone"))
+	owned.OwnerReferences = []metav1.OwnerReference{{Kind: spec.KindVirtualMachine}}
+	got := reconcile.Leftovers([]string{"web"}, []metav1.PartialObjectMetadata{
+		object("ConfigMap", "gone", reconcile.InstanceLabels("gone")),
+		object("StatefulSet", "gone", reconcile.InstanceLabels("gone")),
+		object("ConfigMap", "web", reconcile.InstanceLabels("web")),
+		object("ConfigMap", "theirs", nil),
+		object("PersistentVolumeClaim", "gone", reconcile.InstanceLabels("gone")),
+		object("Secret", "gone", reconcile.InstanceLabels("gone")),
+		owned,
+	})
+	want := []reconcile.Leftover{{Kind: "ConfigMap", Name: "gone", UID: "u"}, {Kind: "StatefulSet", Name: "gone", UID: "u"}}
+	if diff := cmp.Diff(want, got); diff != "" || !reflect.DeepEqual(want, got) {
+		t.Error(diff)
+	}
+}
