@@ -137,7 +137,7 @@ func run(s settings, out io.Writer) (runner.Outcome, error) {
 	if s.stateFile != "" {
 		reporters = append(reporters, &runner.StateFile{Path: s.stateFile})
 	}
-	o := runner.Options{Reporter: reporters, ConsoleLog: s.logConsole, Version: version()}
+	o := runner.Options{ConsoleLog: s.logConsole, Version: version()}
 	data, c, warnings, err := readConfig(s.config)
 	if err != nil {
 		return failed(err)
@@ -146,6 +146,12 @@ func run(s settings, out io.Writer) (runner.Outcome, error) {
 		warn(log, s.config+": "+w)
 	}
 	o.Config = c
+	cluster, end := reportToCluster(&c, log)
+	defer end()
+	if cluster != nil {
+		reporters = append(reporters, cluster)
+	}
+	o.Reporter = reporters
 	if o.Directories, err = directories(&c); err != nil {
 		return failed(err)
 	}

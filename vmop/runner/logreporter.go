@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/vmop/sdk/vmop/reconcile/live"
 )
 
 // LogReporter writes a line for each happening: for people, or one JSON object
-// each.
+// each. Messages may come from several goroutines at once.
 type LogReporter struct {
 	// Out receives the lines. Errors are ignored: a machine does not stop
 	// because its log is full.
@@ -20,6 +21,7 @@ type LogReporter struct {
 	JSON bool
 
 	last Phase
+	mu   sync.Mutex // for Out
 }
 
 // logLine is a line of a JSON log.
@@ -56,6 +58,8 @@ func (l *LogReporter) Message(m Message) {
 }
 
 func (l *LogReporter) write(line logLine) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.JSON {
 		if b, err := json.Marshal(line); err == nil {
 			_, _ = l.Out.Write(append(b, '\n'))

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/vmop/sdk/frontends/runner/kubernetes"
+	"github.com/vmop/sdk/vmop/runner"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+// ownNamespace is where a pod finds the name of its namespace.
+const ownNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// lastWords is how long the end of the machine is tried to be told. The pod has
+// reconcile.TerminationReserve for it and for the end of QEMU.
+const lastWords = 10 * time.Second
+
+// reportToCluster reports to the Kubernetes API if the runner is in a pod that may
+// use it; else the reporter is nil. A machine runs without being reported, too:
+// what keeps it from being so is a warning.
+func reportToCluster(c *runnerconfig.Config, log runner.Reporter) (r *kubernetes.Reporter, end func()) {
+	none := func() {}
+	config, err := rest.InClusterConfig()
+	if errors.Is(err, rest.ErrNotInCluster) {
+		return nil, none
+	}
+	if err != nil {
+		warn(log, fmt.Sprintf("the Kubernetes API is not told about the machine: %v", err))
+		return nil, none
+	}
+	namespace := c.Runner.Namespace
+	if data, err := os.ReadFile(ownNamespace); err == nil {
+		namespace = strings.TrimSpace(string(data))
+	}
+	if namespace == "" {
+		warn(log, "the Kubernetes API is not told about the machine: the pod does not know its namespace")
+		return nil, none
+	}
+	config.UserAgent = "vmop-runner/" + version()
+	config.WarningHandler = warningLog{log}
+	client, err := kubernetes.NewClient(config, namespace, c.Runner.VM.Name)
+	if err != nil {
+		warn(log, fmt.Sprintf("the Kubernetes API is not told about the machine: %v", err))
+		return nil, none
+	}
+	r = kubernetes.NewReporter(client, func(level runner.Level, text string) {
+		log.Message(runner.Message{Time: time.Now(), Level: level, Source: "runner", Text: text})
+	})
+	return r, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), lastWords)
+		defer cancel()
+		if err := r.Close(ctx); err != nil {
+			warn(log, err.Error())
+		}
+	}
+}
+
+// warningLog logs what the API server warns of.
+type warningLog struct{ log runner.Reporter }
+
+// HandleWarningHeader implements [rest.WarningHandler].
+func (w warningLog) HandleWarningHeader(code int, _ string, text string) {
+	if code == 299 && text != "" {
+		warn(w.log, "the Kubernetes API warns: "+text)
+	}
+}

@@ -1,0 +1,117 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+// The names of the API. They are those of package spec, which the runner does
+// not have: its memory is counted.
+const (
+	group   = "vmoperator.jdrupes.org"
+	version = "v1"
+	kind    = "VirtualMachine"
+	plural  = "vms"
+	// StatusManager owns the runner's part of the status.
+	StatusManager = "vmop-runner"
+	// ReportingController is the source of the events. It is VM-Operator's.
+	ReportingController = group + "/vm-runner"
+)
+
+var (
+	machines  = schema.GroupVersionResource{Group: group, Version: version, Resource: plural}
+	eventsAPI = schema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}
+)
+
+// Client is the [API] of a machine in a cluster.
+type Client struct {
+	namespace, name string
+	dynamic         dynamic.Interface
+	http            *http.Client
+}
+
+// NewClient is a client for one machine. Warnings of the API server go to the
+// configuration's WarningHandler.
+func NewClient(config *rest.Config, namespace, name string) (*Client, error) {
+	h, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the Kubernetes API: %w", err)
+	}
+	d, err := dynamic.NewForConfigAndClient(config, h)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the Kubernetes API: %w", err)
+	}
+	return &Client{namespace: namespace, name: name, dynamic: d, http: h}, nil
+}
+
+// Machine implements [API].
+func (c *Client) Machine(ctx context.Context) (Machine, error) {
+	o, err := c.dynamic.Resource(machines).Namespace(c.namespace).Get(ctx, c.name, metav1.GetOptions{})
+	if err != nil {
+		return Machine{}, c.explain("read", err)
+	}
+	m := Machine{UID: string(o.GetUID()), ResourceVersion: o.GetResourceVersion()}
+	conditions, _, err := unstructured.NestedSlice(o.Object, "status", "conditions")
+	if err != nil {
+		return m, nil // what is stored is overwritten in any case
+	}
+	data, err := json.Marshal(conditions)
+	if err == nil {
+		err = json.Unmarshal(data, &m.Conditions)
+	}
+	if err != nil {
+		m.Conditions = nil
+	}
+	return m, nil
+}
+
+// ApplyStatus implements [API].
+func (c *Client) ApplyStatus(ctx context.Context, m Machine, status map[string]any) error {
+	metadata := map[string]any{"namespace": c.namespace, "name": c.name}
+	if m.ResourceVersion != "" {
+		metadata["resourceVersion"] = m.ResourceVersion
+	}
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": group + "/" + version, "kind": kind, "metadata": metadata, "status": status,
+	}}
+	o, err := c.dynamic.Resource(machines).Namespace(c.namespace).ApplyStatus(ctx, c.name, o,
+		metav1.ApplyOptions{FieldManager: StatusManager, Force: true})
+	switch {
+	case apierrors.IsConflict(err):
+		return fmt.Errorf("write the status of %s/%s: %w", c.namespace, c.name, ErrConflict)
+	case err != nil:
+		return c.explain("write the status of", err)
+	case string(o.GetUID()) != m.UID:
+		return fmt.Errorf("write the status of %s/%s: %w, and there is another one of its name", c.namespace, c.name, ErrGone)
+	}
+	return nil
+}
+
+// CreateEvent implements [API].
+func (c *Client) CreateEvent(ctx context.Context, uid string, e Event) error {
+	o := &unstructured.Unstructured{Object: e.object(c.namespace, c.name, uid)}
+	_, err := c.dynamic.Resource(eventsAPI).Namespace(c.namespace).Create(ctx, o, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return c.explain("create an event about", err)
+	}
+	return nil
+}
+
+// CloseIdle implements [API].
+func (c *Client) CloseIdle() { c.http.CloseIdleConnections() }
+
+func (c *Client) explain(what string, err error) error {
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("%s %s/%s: %w (%w)", what, c.namespace, c.name, ErrGone, err)
+	}
+	return fmt.Errorf("%s %s/%s: %w", what, c.namespace, c.name, err)
+}

@@ -1,0 +1,316 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/vmop/sdk/vmop/runner"
+)
+
+// API is what a reporter needs of the Kubernetes API. [Client] is one.
+type API interface {
+	// Machine reads the machine's identity and what its status says now.
+	Machine(context.Context) (Machine, error)
+	// ApplyStatus writes the runner's part of the status of the machine. If m has
+	// a resource version and the machine another one by now, the error is
+	// [ErrConflict].
+	ApplyStatus(ctx context.Context, m Machine, status map[string]any) error
+	// CreateEvent stores an event about the machine with that UID. An event that
+	// is there already is no error.
+	CreateEvent(ctx context.Context, uid string, e Event) error
+	// CloseIdle closes connections that are not in use.
+	CloseIdle()
+}
+
+// Machine is what is stored about the machine.
+type Machine struct {
+	UID string
+	// ResourceVersion is that of the machine when it was read.
+	ResourceVersion string
+	Conditions      []Condition
+}
+
+// The errors of an [API].
+var (
+	// ErrGone means that the machine does not exist any more, or was replaced by
+	// another one of the same name.
+	ErrGone = errors.New("the machine was deleted")
+	// ErrConflict means that somebody else has written the machine.
+	ErrConflict = errors.New("the machine has changed")
+)
+
+// Deadlines of a [Reporter].
+const (
+	// requestTimeout ends a request that the API server does not answer.
+	requestTimeout = 10 * time.Second
+	// pause is between two writes of the status: what changes meanwhile is told
+	// at once.
+	pause = time.Second
+	// firstRetry doubles with each failure up to lastRetry.
+	firstRetry = time.Second
+	lastRetry  = time.Minute
+	// maxEvents wait for an API that is away.
+	maxEvents = 100
+)
+
+// Reporter is a [runner.Reporter] that never blocks and never fails: it collects
+// what it is told, and a goroutine of its own passes it on.
+type Reporter struct {
+	api API
+	log func(runner.Level, string)
+
+	cancel context.CancelFunc
+	ended  chan struct{}
+	wake   chan struct{}
+
+	mu      sync.Mutex
+	state   *runner.State
+	events  []Event
+	count   int
+	lost    int
+	closing bool
+}
+
+// NewReporter starts a reporter. It tells log, which must not call back, of
+// failures: the first one, and when it is over. Close ends it.
+func NewReporter(api API, log func(runner.Level, string)) *Reporter {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &Reporter{api: api, log: log, cancel: cancel, ended: make(chan struct{}), wake: make(chan struct{}, 1)}
+	go func() {
+		defer close(r.ended)
+		(&sender{r: r}).run(ctx)
+	}()
+	return r
+}
+
+// State implements [runner.Reporter].
+func (r *Reporter) State(s runner.State) {
+	r.mu.Lock()
+	r.state = &s
+	r.mu.Unlock()
+	r.notify()
+}
+
+// Message implements [runner.Reporter]. Only events are passed on; the other
+// messages are for the pod's log.
+func (r *Reporter) Message(m runner.Message) {
+	if m.Event == nil {
+		return
+	}
+	r.mu.Lock()
+	if len(r.events) == maxEvents {
+		r.events, r.lost = r.events[1:], r.lost+1
+	}
+	r.count++
+	r.events = append(r.events, newEvent(*m.Event, m.Time, r.count))
+	r.mu.Unlock()
+	r.notify()
+}
+
+func (r *Reporter) notify() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Close tells what is still to be told, as long as ctx allows, and ends the
+// reporter. Its error says what could not be told.
+func (r *Reporter) Close(ctx context.Context) error {
+	r.mu.Lock()
+	r.closing = true
+	r.mu.Unlock()
+	r.notify()
+	select {
+	case <-r.ended:
+		return nil
+	case <-ctx.Done():
+		r.cancel()
+		<-r.ended
+		return fmt.Errorf("the Kubernetes API was not told the end of the machine: %w", context.Cause(ctx))
+	}
+}
+
+// take returns what there is to tell.
+func (r *Reporter) take() (state *runner.State, events []Event, closing bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lost > 0 {
+		r.log(runner.LevelWarning, fmt.Sprintf("%d events were lost because the Kubernetes API was away", r.lost))
+		r.lost = 0
+	}
+	return r.state, slices.Clone(r.events), r.closing
+}
+
+func (r *Reporter) isClosing() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.closing
+}
+
+// sent forgets an event that was told.
+func (r *Reporter) sent(e Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.events) > 0 && r.events[0].Name == e.Name {
+		r.events = r.events[1:]
+	}
+}
+
+// sender is the goroutine of a reporter.
+type sender struct {
+	r       *Reporter
+	uid     string
+	since   transitions
+	written map[string]any
+	last    time.Time
+	failing bool
+}
+
+func (s *sender) run(ctx context.Context) {
+	retry := firstRetry
+	for {
+		state, events, closing := s.r.take()
+		status, err := s.send(ctx, state, events)
+		switch {
+		case errors.Is(err, ErrGone):
+			s.r.log(runner.LevelWarning, fmt.Sprintf("nothing is reported to the Kubernetes API any more: %v", err))
+			return
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			if !s.failing {
+				s.failing = true
+				s.r.log(runner.LevelWarning, fmt.Sprintf("the Kubernetes API is not told about the machine, which runs on: %v; trying again", err))
+			}
+			if closing {
+				retry = firstRetry
+			}
+			if !s.rest(ctx, retry, closing) {
+				return
+			}
+			retry = min(2*retry, lastRetry)
+			continue
+		}
+		retry = firstRetry
+		if s.failing {
+			s.failing = false
+			s.r.log(runner.LevelInfo, "the Kubernetes API is told about the machine again")
+		}
+		if status && !closing {
+			// What follows at once goes into one write.
+			if !s.rest(ctx, pause, false) {
+				return
+			}
+			continue
+		}
+		s.r.api.CloseIdle()
+		if closing && !status && len(events) == 0 {
+			return
+		}
+		if closing {
+			continue
+		}
+		select {
+		case <-s.r.wake:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// rest waits before the next request. It is cut short when the reporter is being
+// closed, unless it is known to be.
+func (s *sender) rest(ctx context.Context, d time.Duration, closing bool) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			return true
+		case <-s.r.wake:
+			if !closing && s.r.isClosing() {
+				return true
+			}
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// send tells the API what it does not know yet; the status first. It reports
+// whether it wrote the status.
+func (s *sender) send(ctx context.Context, state *runner.State, events []Event) (wrote bool, err error) {
+	if state == nil && len(events) == 0 {
+		return false, nil
+	}
+	if s.uid == "" {
+		m, err := request(ctx, s.r.api.Machine)
+		if err != nil {
+			return false, err
+		}
+		s.uid, s.since = m.UID, newTransitions(m.Conditions)
+	}
+	if state != nil {
+		status, since := Status(state, s.since, time.Now())
+		if !reflect.DeepEqual(status, s.written) {
+			if err := s.apply(ctx, state, status); err != nil {
+				return false, err
+			}
+			s.written, s.since, wrote = status, since, true
+		}
+	}
+	for _, e := range events {
+		err := withTimeout(ctx, func(ctx context.Context) error { return s.r.api.CreateEvent(ctx, s.uid, e) })
+		if err != nil {
+			return wrote, err
+		}
+		s.r.sent(e)
+	}
+	return wrote, nil
+}
+
+// apply writes the status. A machine that ends may end because its resource was
+// deleted, and there may be another one of its name by then, whose status is not
+// this runner's to write. The API server does not check the UID when a status is
+// applied; it checks the version.
+func (s *sender) apply(ctx context.Context, state *runner.State, status map[string]any) error {
+	to := Machine{UID: s.uid}
+	ending := state.Phase == runner.PhaseTerminating || state.Phase == runner.PhaseStopped
+	const attempts = 5
+	for n := 1; ; n++ {
+		if ending {
+			now, err := request(ctx, s.r.api.Machine)
+			if err != nil {
+				return err
+			}
+			if now.UID != s.uid {
+				return fmt.Errorf("%w, and there is another one of its name", ErrGone)
+			}
+			to.ResourceVersion = now.ResourceVersion
+		}
+		err := withTimeout(ctx, func(ctx context.Context) error { return s.r.api.ApplyStatus(ctx, to, status) })
+		if !errors.Is(err, ErrConflict) || n == attempts {
+			return err
+		}
+	}
+}
+
+func withTimeout(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return f(ctx)
+}
+
+func request[T any](ctx context.Context, f func(context.Context) (T, error)) (v T, err error) {
+	err = withTimeout(ctx, func(ctx context.Context) error {
+		v, err = f(ctx)
+		return err
+	})
+	return v, err
+}

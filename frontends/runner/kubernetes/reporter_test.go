@@ -1,0 +1,262 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/vmop/sdk/vmop/reconcile/live"
+	"github.com/vmop/sdk/vmop/runner"
+)
+
+// fakeAPI stands for an API server that is slow, away, or without the machine:
+// what a real one is not on demand.
+type fakeAPI struct {
+	mu       sync.Mutex
+	err      error // of every request
+	uid      string
+	statuses []map[string]any
+	events   []string
+	calls    int
+	// conflicts is how often somebody else comes first.
+	conflicts int
+}
+
+func (f *fakeAPI) begin() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls++
+	return f.err
+}
+
+func (f *fakeAPI) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
+}
+
+func (f *fakeAPI) Machine(context.Context) (Machine, error) {
+	err := f.begin()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return Machine{UID: f.uid + "x", ResourceVersion: "2"}, err
+}
+
+func (f *fakeAPI) ApplyStatus(_ context.Context, m Machine, status map[string]any) error {
+	if err := f.begin(); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.conflicts > 0 && m.ResourceVersion != "" {
+		f.conflicts--
+		return ErrConflict
+	}
+	f.statuses = append(f.statuses, status)
+	return nil
+}
+
+func (f *fakeAPI) CreateEvent(_ context.Context, _ string, e Event) error {
+	if err := f.begin(); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.events = append(f.events, e.Reason)
+	return nil
+}
+
+func (f *fakeAPI) CloseIdle() {}
+
+// lines are what a reporter logs.
+type lines struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *lines) log(_ runner.Level, text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, text)
+}
+
+func (l *lines) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.all)
+}
+
+func cpus(n int) runner.State { return runner.State{Phase: runner.PhaseBooting, CPUs: n, RAM: 1 << 30} }
+
+func TestWhatHappensAtOnceIsOneWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, log := &fakeAPI{}, &lines{}
+		r := NewReporter(api, log.log)
+		for n := 1; n <= 5; n++ {
+			r.State(cpus(n))
+		}
+		synctest.Wait()
+		for n := 6; n <= 9; n++ {
+			r.State(cpus(n))
+			synctest.Wait()
+		}
+		time.Sleep(time.Minute)
+		r.State(cpus(9)) // nothing new
+		synctest.Wait()
+		if err := r.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if len(api.statuses) != 2 || api.statuses[1]["cpus"] != int64(9) {
+			t.Errorf("wrote %v", api.statuses)
+		}
+		if api.calls != 3 || log.count() != 0 {
+			t.Errorf("%d requests, log %v", api.calls, log.all)
+		}
+	})
+}
+
+func TestAnAPIThatIsAwayIsToldLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, log := &fakeAPI{err: errors.New("connection refused")}, &lines{}
+		r := NewReporter(api, log.log)
+		begin := time.Now()
+		for n := range maxEvents + 3 {
+			r.State(cpus(n + 1))
+			r.Message(runner.Message{Time: time.Now(), Event: &live.Event{Action: live.ActionStatus, Reason: "R"}})
+			r.Message(runner.Message{Time: time.Now(), Text: "not an event"})
+			time.Sleep(10 * time.Second)
+		}
+		attempts := api.calls
+		if most := int(time.Since(begin)/lastRetry) + 8; attempts > most {
+			t.Errorf("%d attempts in %v, want at most %d", attempts, time.Since(begin), most)
+		}
+		if log.count() != 2 { // that it is away, and that events were lost
+			t.Errorf("log %v", log.all)
+		}
+		api.fail(nil)
+		time.Sleep(2 * lastRetry)
+		if err := r.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if n := len(api.statuses); n != 1 || api.statuses[0]["cpus"] != int64(maxEvents+3) {
+			t.Errorf("wrote %v", api.statuses)
+		}
+		if len(api.events) != maxEvents {
+			t.Errorf("%d events", len(api.events))
+		}
+	})
+}
+
+func TestTheEndIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &fakeAPI{}
+		r := NewReporter(api, (&lines{}).log)
+		r.State(cpus(1))
+		synctest.Wait()
+		api.conflicts = 2
+		r.State(runner.State{Phase: runner.PhaseStopped, CPUs: 1})
+		r.Message(runner.Message{Time: time.Now(), Event: &live.Event{Reason: "VmStopped"}})
+		if err := r.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if n := len(api.statuses); n != 2 || api.statuses[1]["cpus"] != int64(0) || !slices.Equal(api.events, []string{"VmStopped"}) {
+			t.Errorf("wrote %v and %v", api.statuses, api.events)
+		}
+	})
+}
+
+// The status of a machine that has taken the name is not this runner's.
+func TestTheEndOfAMachineThatWasReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, log := &fakeAPI{uid: "1"}, &lines{}
+		r := NewReporter(api, log.log)
+		r.State(cpus(1))
+		synctest.Wait()
+		api.mu.Lock()
+		api.uid = "2"
+		api.mu.Unlock()
+		r.State(runner.State{Phase: runner.PhaseStopped})
+		if err := r.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if len(api.statuses) != 1 || log.count() != 1 {
+			t.Errorf("wrote %v, log %v", api.statuses, log.all)
+		}
+	})
+}
+
+func TestTheEndWaitsForNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &fakeAPI{err: errors.New("connection refused")}
+		r := NewReporter(api, (&lines{}).log)
+		r.State(cpus(1))
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		begin := time.Now()
+		if err := r.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		if d := time.Since(begin); d > 11*time.Second {
+			t.Errorf("it took %v", d)
+		}
+	})
+}
+
+func TestAMachineThatIsGoneIsNotReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, log := &fakeAPI{err: ErrGone}, &lines{}
+		r := NewReporter(api, log.log)
+		for n := range 5 {
+			r.State(cpus(n + 1))
+			time.Sleep(time.Minute)
+		}
+		if err := r.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if api.calls != 1 || log.count() != 1 {
+			t.Errorf("%d requests, log %v", api.calls, log.all)
+		}
+	})
+}
+
+// Times of conditions are those of their last change, also over the runner's
+// restart, and never a write by themselves.
+func TestTimesOfConditions(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		begin := time.Unix(1e9, 0).UTC()
+		known := transitions{}
+		status := map[string]live.Status{}
+		changed := map[string]time.Time{}
+		for n := range rapid.IntRange(1, 20).Draw(t, "reports") {
+			now := begin.Add(time.Duration(n) * time.Minute)
+			s := runner.State{Phase: runner.PhaseBooting}
+			for _, kind := range []string{live.GuestExecuting, live.ResetDone} {
+				v := rapid.SampledFrom([]live.Status{live.True, live.False, live.Unknown}).Draw(t, kind)
+				if status[kind] != v {
+					status[kind], changed[kind] = v, now
+				}
+				s.Conditions = append(s.Conditions, live.Condition{Type: kind, Status: v})
+			}
+			part, next := Status(&s, known, now)
+			for _, c := range part["conditions"].([]any) {
+				c := c.(map[string]any)
+				kind := c["type"].(string)
+				if want := changed[kind].Format(time.RFC3339); c["lastTransitionTime"] != want {
+					t.Fatalf("%s since %v, want %s", kind, c["lastTransitionTime"], want)
+				}
+			}
+			if again, _ := Status(&s, next, now.Add(time.Hour)); !slices.EqualFunc(again["conditions"].([]any), part["conditions"].([]any), func(a, b any) bool {
+				return a.(map[string]any)["lastTransitionTime"] == b.(map[string]any)["lastTransitionTime"]
+			}) {
+				t.Fatal("the same state has other times")
+			}
+			known = next
+		}
+	})
+}
