@@ -221,7 +221,7 @@ func TestGuestExec(t *testing.T) {
 			var stdout, stderr bytes.Buffer
 			p := &program{stdout: &stdout, stderr: &stderr}
 			code := 0
-			if err := p.guestExec(t.Context(), agent, []string{"ls", "-l", "a b"}); err != nil {
+			if err := p.guestExec(t.Context(), agent, []string{"ls", "-l", "a b"}, false); err != nil {
 				code = p.failed(err)
 			}
 			if code != c.code || stdout.String() != "out\x00\n" || stderr.String() != "err\n"+c.note {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -24,13 +25,18 @@ func (p *program) guestCommand() *cli.Command {
 		Description: "ping asks for a sign of life, info for the operating system, the host name and the\n" +
 			"addresses. exec runs a command in the guest, without a shell and as the agent's user\n" +
 			"(root), and shows its output when it has ended. Its exit code is the command's, or 128\n" +
-			"and the number of the signal that ended it. Ctrl-C does not end the command.\n" +
+			"and the number of the signal that ended it. The command reads nothing, or with\n" +
+			"--stdin what this program reads, up to its end. Ctrl-C and --timeout end the waiting,\n" +
+			"not the command.\n" +
 			"The guest needs the agent: the package qemu-guest-agent of Linux distributions.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli guest hello info\n" +
-			"  vmop-cli guest hello exec -- systemctl is-system-running",
+			"  vmop-cli guest hello exec -- systemctl is-system-running\n" +
+			"  vmop-cli guest --stdin hello exec -- tee /etc/motd < motd",
 		Flags: machineFlags(
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT` of info: table, json or yaml"},
+			&cli.BoolFlag{Name: "stdin", Aliases: []string{"i"}, Usage: "let the command of exec read the standard input"},
+			&cli.DurationFlag{Name: "timeout", Usage: "wait for `DURATION`, such as 30s, and no longer; 0 is for ever"},
 		),
 		Action: p.guest,
 	}
@@ -59,7 +65,7 @@ func (p *program) guest(c *cli.Context) error {
 		if len(args) == 0 {
 			return usagef(c, "exec: want -- and a COMMAND")
 		}
-		ask = func(ctx context.Context, a *qga.Client) error { return p.guestExec(ctx, a, args) }
+		ask = func(ctx context.Context, a *qga.Client) error { return p.guestExec(ctx, a, args, c.Bool("stdin")) }
 	default:
 		return usagef(c, "%q: want ping, info or exec", what)
 	}
@@ -68,6 +74,10 @@ func (p *program) guest(c *cli.Context) error {
 		return usagef(c, "%s takes no arguments, and found %q", what, args[0])
 	case c.IsSet("output") && what != "info":
 		return usagef(c, "--output is for info; what stands behind exec -- is the command's")
+	case c.IsSet("stdin") && what != "exec":
+		return usagef(c, "--stdin is for exec")
+	case c.Duration("timeout") < 0:
+		return usagef(c, "--timeout %v: want 0 or more", c.Duration("timeout"))
 	case format != formatTable && format != formatJSON && format != formatYAML:
 		return usagef(c, "--output %q: want table, json or yaml", format)
 	}
@@ -77,6 +87,11 @@ func (p *program) guest(c *cli.Context) error {
 	}
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	if d := c.Duration("timeout"); d > 0 {
+		timed, cancel := context.WithTimeout(ctx, d)
+		defer cancel()
+		ctx = timed
+	}
 	full := fullName(m.Namespace, m.Name)
 	if err := p.askMonitor(ctx, m.socket(runnerconfig.ToolSocket), agentReady); err != nil {
 		return fmt.Errorf("guest %s: %w", full, err)
@@ -85,9 +100,13 @@ func (p *program) guest(c *cli.Context) error {
 	if err != nil {
 		return fmt.Errorf("guest %s: %w", full, err)
 	}
-	g := p.begin("waiting for the guest agent")
-	err = ask(ctx, agent)
-	g.end()
+	if what == "exec" { // whose standard error is the command's alone
+		err = ask(ctx, agent)
+	} else {
+		g := p.begin("waiting for the guest agent")
+		err = ask(ctx, agent)
+		g.end()
+	}
 	err = errors.Join(err, agent.Close())
 	var status *exitStatus
 	if err == nil || errors.As(err, &status) {
@@ -120,11 +139,30 @@ func agentReady(ctx context.Context, c *qmp.Client) error {
 
 var errNoAgent = errors.New("no guest agent is connected: in the guest, qemu-guest-agent is not installed or has not started yet")
 
+// maxGuestInput is what a command in a guest can be given to read, in bytes: the whole
+// of it is one message to the agent.
+const maxGuestInput = 4 << 20
+
 // guestExec runs a command in the guest.
-func (p *program) guestExec(ctx context.Context, a *qga.Client, command []string) error {
-	status, err := a.Run(ctx, qga.Program{Path: command[0], Args: command[1:], Capture: true})
-	if ctx.Err() != nil {
+func (p *program) guestExec(ctx context.Context, a *qga.Client, command []string, stdin bool) error {
+	var input []byte
+	if stdin {
+		var err error
+		if input, err = io.ReadAll(io.LimitReader(p.stdin, maxGuestInput+1)); err != nil {
+			return fmt.Errorf("read the standard input: %w", err)
+		}
+		if len(input) > maxGuestInput {
+			return fmt.Errorf("the standard input has more than the %d MiB that can be passed to a guest", maxGuestInput>>20)
+		}
+	}
+	status, err := a.Run(ctx, qga.Program{Path: command[0], Args: command[1:], Input: input, Capture: true})
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return errors.New("the time is up; the command goes on in the guest, if it was started")
+	case ctx.Err() != nil:
 		return errors.New("interrupted; the command goes on in the guest, if it was started")
+	case errors.Is(err, qga.ErrTooLarge):
+		return fmt.Errorf("the command has ended, but its output is too much for the guest agent's channel and is lost (at most %d MiB): write it to a file in the guest: %w", qga.MaxReply*3/4>>20, err)
 	}
 	if err != nil {
 		return err

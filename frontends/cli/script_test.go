@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -18,8 +19,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
 
+	"github.com/vmop/sdk/internal/debianguest"
 	"github.com/vmop/sdk/internal/testbin"
 	"github.com/vmop/sdk/internal/tinyguest"
+	"github.com/vmop/sdk/vmop/qga"
 	"github.com/vmop/sdk/vmop/qmp"
 	"github.com/vmop/sdk/vmop/runner"
 	"github.com/vmop/sdk/vmop/runnerconfig"
@@ -60,6 +63,50 @@ func TestGuestScripts(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A guest with the real agent takes half a minute to boot: it has a test of its own.
+func TestDebianScripts(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // the first run on a machine builds it
+	t.Cleanup(cancel) // scripts run after this function
+	guest, err := debianguest.Ensure(ctx, debianguest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	qemuImg := testbin.Find(t, "qemu-img")
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/debian", UpdateScripts: *update,
+		Setup: func(e *testscript.Env) error {
+			if err := setup(e); err != nil {
+				return err
+			}
+			images := filepath.Join(e.WorkDir, "images")
+			if err := exportGuest(tinyguest.Guest{Kernel: guest.Kernel, Initrd: guest.Initrd}, images); err != nil {
+				return err
+			}
+			out, err := exec.CommandContext(ctx, qemuImg, "convert", "-q", "-f", "raw", "-O", "qcow2", guest.Disk, filepath.Join(e.WorkDir, "root.qcow2")).CombinedOutput()
+			if err != nil {
+				return fmt.Errorf("%w: %s", err, out)
+			}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"agent": agentCommand, "until": untilCommand},
+	})
+}
+
+// agentCommand waits until the guest agent of NAMESPACE/NAME has its port open.
+func agentCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: agent NAMESPACE/NAME")
+	}
+	s, err := machineState(ts, args[0])
+	ts.Check(err)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	defer cancel()
+	c, err := qga.Dial(ctx, filepath.Join(s.RuntimeDir, runnerconfig.GuestAgentSocket))
+	ts.Check(err)
+	defer c.Close()
+	ts.Check(c.Ping(ctx))
 }
 
 // exportGuest makes an image repository of the tiny guest. QEMU loads its
