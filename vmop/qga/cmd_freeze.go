@@ -1,6 +1,11 @@
 package qga
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
 
 // FreezeStatus says whether the guest's file systems are frozen.
 type FreezeStatus string
@@ -35,4 +40,39 @@ func (c *Client) FSThaw(ctx context.Context) (int, error) {
 // FSFreezeStatus asks whether file systems are frozen (guest-fsfreeze-status).
 func (c *Client) FSFreezeStatus(ctx context.Context) (FreezeStatus, error) {
 	return call[FreezeStatus](ctx, c, "guest-fsfreeze-status", nil)
+}
+
+// thawTimeout bounds the thawing at the end of Frozen. An agent that still
+// freezes thaws when it is done with that.
+const thawTimeout = time.Minute
+
+// ErrStillFrozen tells that file systems could not be thawed: programs in the
+// guest that write wait until somebody does it.
+var ErrStillFrozen = errors.New("the guest's file systems may still be frozen")
+
+// Frozen freezes as FSFreeze does, calls do with the number of frozen file
+// systems, and thaws: also if freezing has failed halfway, if do fails or panics,
+// and if ctx has ended. The context of do ends after limit, so that a guest does
+// not stand still for longer than its programs bear; limit must be positive.
+//
+// Nothing thaws a guest whose host program was killed meanwhile: agents have no
+// timeout of their own for it. A later client can ask by FSFreezeStatus and thaw.
+func (c *Client) Frozen(ctx context.Context, limit time.Duration, do func(ctx context.Context, frozen int) error, mountpoints ...string) (err error) {
+	if limit <= 0 {
+		return fmt.Errorf("qga: frozen for %v: want a positive limit", limit)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	defer func() {
+		thaw, cancel := context.WithTimeout(context.WithoutCancel(ctx), thawTimeout)
+		defer cancel()
+		if _, terr := c.FSThaw(thaw); terr != nil {
+			err = errors.Join(err, fmt.Errorf("%w: %w", ErrStillFrozen, terr))
+		}
+	}()
+	frozen, err := c.FSFreeze(ctx, mountpoints...)
+	if err != nil {
+		return err
+	}
+	return do(ctx, frozen)
 }

@@ -327,6 +327,8 @@ func TestDebianGuest(t *testing.T) {
 		t.Errorf("FSFreezeStatus: %s, %v", s, err)
 	}
 
+	c = frozenDisk(t, m, c)
+
 	// Half a command and an unread reply of a predecessor.
 	_ = c.Close()
 	predecessor, err := net.Dial("unix", m.agent)
@@ -354,4 +356,65 @@ func TestDebianGuest(t *testing.T) {
 // online tells whether a processor, which guests list in any order, is switched on.
 func online(cpus []qga.VCPU, id int) bool {
 	return slices.ContainsFunc(cpus, func(c qga.VCPU) bool { return c.LogicalID == id && c.Online })
+}
+
+// frozenDisk looks from outside at the disk of a guest that writes all the time:
+// while its file systems are frozen, not one write arrives. A client that goes
+// away leaves them so; the next one thaws.
+func frozenDisk(t *testing.T, m *machine, c *qga.Client) *qga.Client {
+	t.Helper()
+	monitor, err := qmp.Dial(m.ctx, m.qmp, qmp.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer monitor.Close()
+	writes := func() (n int64) {
+		stats, err := qmp.Do(m.ctx, monitor, qmp.QueryBlockStats{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range stats {
+			n += s.Stats.WriteOperations
+		}
+		return n
+	}
+	moves := func(what string) {
+		t.Helper()
+		for before, patient := writes(), m.patient(t); writes() == before; {
+			if err := c.Ping(patient); err != nil {
+				t.Fatalf("%s: the guest does not write: %v", what, err)
+			}
+		}
+	}
+	stands := func(c *qga.Client) {
+		t.Helper()
+		before := writes()
+		for range 40 {
+			if s, err := c.FSFreezeStatus(m.patient(t)); err != nil || s != qga.FSFrozen {
+				t.Fatalf("FSFreezeStatus: %s, %v", s, err)
+			}
+		}
+		if n := writes() - before; n > 0 {
+			t.Errorf("%d writes to a frozen disk", n)
+		}
+	}
+	if _, err := c.Exec(m.patient(t), qga.Program{Path: "/bin/sh", Args: []string{"-c", "while sleep 0.2; do date >/root/mark; sync; done"}}); err != nil {
+		t.Fatal(err)
+	}
+	moves("before")
+	if err := c.Frozen(m.patient(t), 5*time.Minute, func(context.Context, int) error { stands(c); return nil }); err != nil {
+		t.Errorf("Frozen: %v", err)
+	}
+	moves("after")
+	if _, err := c.FSFreeze(m.patient(t)); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close()
+	c = m.dial(t)
+	stands(c)
+	if n, err := c.FSThaw(m.patient(t)); err != nil || n < 1 {
+		t.Errorf("FSThaw by the next client: %d, %v", n, err)
+	}
+	moves("after the next client has thawed")
+	return c
 }

@@ -756,3 +756,23 @@ func TestRestartPaths(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
+
+// A balloon that is stuck is explained by what QEMU knows of its driver.
+func TestBalloonWithoutDriver(t *testing.T) {
+	for driver, want := range map[bool]string{true: "has no balloon driver any more", false: "has no balloon driver"} {
+		c := config(1, 256*mib, 0)
+		full := int64(ram)
+		in := live.Input{
+			Config: c, Machine: live.Machine{Started: c, RAM: ram}, Memory: live.Start(c), Now: time.Unix(1_800_000_000, 0),
+			Observed: live.Observed{RunState: "running", Balloon: &full, NoBalloonDriver: !driver},
+		}
+		d := live.Decide(in)
+		for !d.Wake.IsZero() {
+			in.Memory, in.Now = d.Memory, d.Wake
+			d = live.Decide(in)
+		}
+		if got := d.Conditions[1]; got.Reason != live.ReasonGuestDoesNotFollow || !strings.HasSuffix(got.Message, want) {
+			t.Errorf("%+v", got)
+		}
+	}
+}
