@@ -68,7 +68,7 @@ func TestGuestScripts(t *testing.T) {
 // A guest with the real agent takes half a minute to boot: it has a test of its own.
 func TestDebianScripts(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // the first run on a machine builds it
-	t.Cleanup(cancel) // scripts run after this function
+	t.Cleanup(cancel)                                               // scripts run after this function
 	guest, err := debianguest.Ensure(ctx, debianguest.Options{})
 	if err != nil {
 		t.Fatal(err)
