@@ -39,11 +39,11 @@ type soakChange struct {
 
 // soakChanges come in two halves. In the first, CPUs are added and the machine is
 // reset; in the second, CPUs are removed, and everything else goes on. QEMU 7.2
-// without KVM does not survive it the other way round: the memory listener of a
-// removed CPU stays registered after its memory is freed, and the next change of
-// the machine's memory map runs into it. A reset, a PCI device and a CPU that is
-// plugged are such changes ("double free or corruption" after 5 to 30 seconds of
-// this test with all of them mixed). Media, balloon and pauses are none.
+// without KVM does not survive it the other way round: something of a removed CPU
+// that follows the machine's memory map seems to outlive its memory. A reset, a PCI
+// device and a CPU that is plugged change that map, and end QEMU with "double free
+// or corruption", within half a minute of this test with all of them mixed. Media,
+// balloon and pauses do not.
 func soakChanges(removing bool) *rapid.Generator[soakChange] {
 	cpus := []int{0, 0, 0, 0, 1}
 	if removing {
@@ -56,7 +56,7 @@ func soakChanges(removing bool) *rapid.Generator[soakChange] {
 			medium:   rapid.IntRange(0, 2).Draw(t, "medium"),
 			password: rapid.StringMatching(`[a-z]{1,20}`).Draw(t, "password"),
 			expiry:   rapid.SampledFrom([]string{"", "now", "never", "+60"}).Draw(t, "expiry"),
-			reset:    rapid.IntRange(0, 9).Draw(t, "reset") == 0 && !removing,
+			reset:    rapid.SampledFrom([]bool{false, false, true}).Draw(t, "reset") && !removing,
 			pause:    rapid.IntRange(0, 4).Draw(t, "pause") == 0,
 		}
 	})
