@@ -143,6 +143,10 @@ func defaultedConfig(c runnerconfig.Config) runnerconfig.Config {
 			spice := *display.SPICE
 			display.SPICE = &spice
 		}
+		if display.VNC != nil {
+			vnc := *display.VNC
+			display.VNC = &vnc
+		}
 		vm.Display = &display
 	}
 	runnerconfig.Default(&c)

@@ -138,7 +138,7 @@ func (p *program) app() *cli.App {
 			p.validateCommand(), p.renderCommand(), p.changesCommand(),
 			p.runCommand(), p.listCommand(), p.stopCommand(), p.consoleCommand(), p.deleteCommand(),
 			p.pauseCommand(), p.resumeCommand(), p.resetCommand(), p.nmiCommand(),
-			p.screenshotCommand(), p.spiceCommand(), p.guestCommand(),
+			p.screenshotCommand(), p.spiceCommand(), p.vncCommand(), p.guestCommand(),
 			p.inspectCommand(), p.superviseCommand(),
 			p.startCommand(), p.logsCommand(), p.eventsCommand(), p.diffCommand(),
 		},

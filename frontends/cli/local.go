@@ -28,6 +28,7 @@ func (p *program) local(c *cli.Context, o *spec.Object, d directories) (reconcil
 		ImageRepository:   filepath.Join(d.root, "images"),
 		Disks:             map[string]string{},
 		ExplicitSPICEPort: o.Written("spec.vm.display.spice.port"),
+		ExplicitVNCPort:   o.Written("spec.vm.display.vnc.port"),
 		Accelerator:       spec.Accelerator(c.String("accel")),
 	}
 	switch l.Accelerator {

@@ -25,14 +25,12 @@ func (p *program) spiceCommand() *cli.Command {
 		ArgsUsage: "NAME",
 		Description: "Starts the first viewer that is installed, remote-viewer or spicy, and waits for its\n" +
 			"end; Ctrl-C ends it, and the machine goes on. --print prints the connection instead:\n" +
-			"spice+unix://PATH or spice://HOST:PORT. A password is asked for by the viewer.\n\n" +
+			"spice+unix://PATH or spice://HOST:PORT. --proxy-only listens on a\n" +
+			"port of 127.0.0.1, prints it, and lets any viewer through. The viewer asks for a password.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli spice hello\n" +
 			"  vmop-cli spice hello --print -o json",
-		Flags: machineFlags(
-			&cli.BoolFlag{Name: "print", Usage: "print the connection, and start no viewer", DisableDefaultText: true},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatText, Usage: "`FORMAT` of --print: text or json"},
-		),
+		Flags:  displayFlags(),
 		Action: p.spice,
 	}
 }
@@ -45,12 +43,8 @@ func (p *program) spice(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	format := c.String("output")
-	switch {
-	case format != formatText && format != formatJSON:
-		return usagef(c, "--output %q: want text or json", format)
-	case c.IsSet("output") && !c.Bool("print"):
-		return usagef(c, "--output is for --print")
+	if err := checkDisplayFlags(c); err != nil {
+		return err
 	}
 	m, err := p.active(c, name)
 	if err != nil {
@@ -73,65 +67,57 @@ func (p *program) spice(c *cli.Context) error {
 	if !info.Enabled {
 		return fmt.Errorf("%s has no SPICE display: its manifest has no spec.vm.display.spice", full)
 	}
-	d := connection(&info)
-	if c.Bool("print") {
-		if format == formatJSON {
-			return writeJSON(p.stdout, d)
-		}
-		fmt.Fprintln(p.stdout, printableCell(d.URI))
-		return nil
-	}
-	for _, v := range spiceViewers {
-		if path, err := exec.LookPath(v.name); err == nil {
-			return p.runViewer(ctx, path, v.args(d.URI))
-		}
-	}
-	fmt.Fprintln(p.stdout, printableCell(d.URI))
-	return errors.New("no viewer is installed to open this. Debian, Ubuntu and Fedora have remote-viewer in the package virt-viewer")
+	return p.openDisplay(ctx, c, connection(&info), spiceViewers, "virt-viewer")
 }
 
-// spiceConnection is how a viewer gets to a display.
-type spiceConnection struct {
+// displayConnection is how a viewer gets to a display.
+type displayConnection struct {
 	Protocol string `json:"protocol"`
 	URI      string `json:"uri"`
 	// Socket is the path of a UNIX socket; Host and Port are for TCP.
 	Socket string `json:"socket,omitempty"`
 	Host   string `json:"host,omitempty"`
 	Port   int    `json:"port,omitempty"`
-	// Auth is "none", or "spice" for a password.
+	// Auth is "none", or "spice" or "vnc" for a password.
 	Auth string `json:"auth"`
 }
 
 // connection is how a viewer on this host gets to a machine's display.
-func connection(s *qmp.SpiceInfo) spiceConnection {
-	d := spiceConnection{Protocol: "spice", Auth: s.Auth}
+func connection(s *qmp.SpiceInfo) displayConnection {
+	d := displayConnection{Protocol: "spice", Auth: s.Auth}
 	if s.Port == 0 {
 		// Viewers take what follows as the path, and decode nothing.
 		d.Socket, d.URI = s.Host, "spice+unix://"+s.Host
 		return d
 	}
-	d.Host, d.Port = s.Host, s.Port
-	switch s.Host {
-	case "", "*", "0.0.0.0": // every address of this host
-		d.Host = "127.0.0.1"
-	case "::":
-		d.Host = "::1"
-	}
+	d.Host, d.Port = reachable(s.Host), s.Port
 	d.URI = "spice://" + net.JoinHostPort(d.Host, strconv.Itoa(d.Port))
 	return d
+}
+
+// reachable is an address under which this host reaches what listens on host.
+func reachable(host string) string {
+	switch host {
+	case "", "*", "0.0.0.0": // every address of this host
+		return "127.0.0.1"
+	case "::":
+		return "::1"
+	}
+	return host
 }
 
 // viewer is a program that shows a display.
 type viewer struct {
 	name string
-	args func(uri string) []string
+	// args are its arguments for a connection; nil if it cannot open that.
+	args func(d displayConnection) []string
 }
 
 // spiceViewers in the order of preference. virt-viewer itself is not among them:
 // it takes names of libvirt's machines only.
 var spiceViewers = []viewer{
-	{"remote-viewer", func(uri string) []string { return []string{"--", uri} }},
-	{"spicy", func(uri string) []string { return []string{"--uri=" + uri} }},
+	{"remote-viewer", func(d displayConnection) []string { return []string{"--", d.URI} }},
+	{"spicy", func(d displayConnection) []string { return []string{"--uri=" + d.URI} }},
 }
 
 // viewerGrace is how long a viewer may take to end that was told to.

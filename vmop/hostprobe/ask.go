@@ -130,6 +130,7 @@ func query(ctx context.Context, c *qmp.Client) (qemucmd.Host, error) {
 		h.SPICE = h.SPICE || d.Name == "chardev-spicevmc"
 	}
 	for _, e := range schema {
+		h.VNC = h.VNC || e.Name == "query-vnc-servers" // which only a QEMU with VNC has
 		if e.Name == "device_add" {
 			h.JSONDevice = slices.Contains(e.Features, "json-cli-hotplug")
 		}

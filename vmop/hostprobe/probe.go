@@ -79,6 +79,9 @@ func missing(h qemucmd.Host, kvm verdict) []string {
 	if !kvm.Works {
 		notes = append(notes, "KVM: "+kvm.Reason)
 	}
+	if !h.VNC {
+		notes = append(notes, "VNC: QEMU was built without it")
+	}
 	if !h.SPICE {
 		notes = append(notes, "SPICE: QEMU has no SPICE server, or its module is not installed")
 	}

@@ -97,6 +97,7 @@ func parts() []part {
 		{"kernel", (*builder).kernel},
 		{"display", (*builder).display},
 		{"spice", (*builder).spice},
+		{"vnc", (*builder).vnc},
 	}
 }
 

@@ -118,6 +118,9 @@ func (b *builder) listeners() (all []struct {
 	if b.m.Display != nil && b.m.Display.SPICE != nil && b.m.Display.SPICE.Socket != "" {
 		add("display.spice.socket", &Socket{Path: b.m.Display.SPICE.Socket})
 	}
+	if b.m.Display != nil && b.m.Display.VNC != nil && b.m.Display.VNC.Socket != "" {
+		add("display.vnc.socket", &Socket{Path: b.m.Display.VNC.Socket})
+	}
 	return all
 }
 

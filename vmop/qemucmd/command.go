@@ -63,6 +63,7 @@ const (
 	SocketGuestAgent  SocketPurpose = "guest-agent"
 	SocketVMOPAgent   SocketPurpose = "vmop-agent"
 	SocketSPICE       SocketPurpose = "spice"
+	SocketVNC         SocketPurpose = "vnc"
 	SocketTPM         SocketPurpose = "tpm"
 )
 

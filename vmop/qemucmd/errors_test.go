@@ -33,6 +33,9 @@ func TestBuildRefuses(t *testing.T) {
 	cd := func(image string) func(*M, *H) {
 		return func(m *M, _ *H) { m.CDDrives = []qemucmd.CDDrive{{Image: image}} }
 	}
+	vnc := func(v qemucmd.VNC) func(*M, *H) {
+		return func(m *M, _ *H) { m.Display = &qemucmd.Display{VNC: &v} }
+	}
 	spice := func(s qemucmd.SPICE) func(*M, *H) {
 		return func(m *M, _ *H) { m.Display = &qemucmd.Display{SPICE: &s} }
 	}
@@ -150,6 +153,15 @@ func TestBuildRefuses(t *testing.T) {
 		{"too many disks", disk(make([]qemucmd.Disk, 113)...), "disks: for 112"},
 
 		{"outputs", func(m *M, _ *H) { m.Outputs = 17 }, "outputs: 1 to 16"},
+		{"VNC without the server", func(m *M, h *H) { vnc(qemucmd.VNC{Socket: "/v"})(m, h); h.VNC = false }, "display.vnc: without VNC"},
+		{"VNC without an address", vnc(qemucmd.VNC{Password: true}), "display.vnc.port: or a socket"},
+		{"VNC below its ports", vnc(qemucmd.VNC{Password: true, Port: 5899}), "display.vnc.port: between 5900 and 65535"},
+		{"VNC with two addresses", vnc(qemucmd.VNC{Port: 5900, Socket: "/v"}), "display.vnc.socket: either"},
+		{"VNC open to all", vnc(qemucmd.VNC{Port: 5900}), "display.vnc.address: without a password"},
+		{"VNC open to a network", vnc(qemucmd.VNC{Port: 5900, Address: "192.0.2.1"}), "display.vnc.address: without a password"},
+		{"a WebSocket open to all", vnc(qemucmd.VNC{Socket: "/v", Websocket: 5700}), "display.vnc.address: without a password"},
+		{"brackets", vnc(qemucmd.VNC{Port: 5900, Password: true, Address: "[::1]"}), "display.vnc.address: without brackets"},
+		{"one port twice", vnc(qemucmd.VNC{Port: 5900, Password: true, Websocket: 5900}), "display.vnc.websocket: not VNC's own"},
 		{"SPICE without the server", func(m *M, h *H) { spice(qemucmd.SPICE{Port: 1})(m, h); h.SPICE = false }, "display.spice: no SPICE"},
 		{"SPICE without an address", spice(qemucmd.SPICE{}), "display.spice.port: or a socket"},
 		{"SPICE with two addresses", spice(qemucmd.SPICE{Port: 1, Socket: "/s"}), "display.spice.socket: either"},

@@ -157,6 +157,9 @@ func machine(t *rapid.T, w world) qemucmd.Machine {
 			s.Address = rapid.SampledFrom([]string{"", "127.0.0.1", "::", "a,b=c"}).Draw(t, "address")
 		}
 		m.Display = &qemucmd.Display{SPICE: s}
+		if maybe(t, "vnc") {
+			m.Display.VNC = vnc(t, w, socket)
+		}
 	}
 	return m
 }
@@ -243,3 +246,21 @@ func small() qemucmd.Machine {
 }
 
 func ptr[T any](v T) *T { return &v }
+
+// vnc draws a server that nobody gets into without a password.
+func vnc(t *rapid.T, w world, socket func(string) *qemucmd.Socket) *qemucmd.VNC {
+	v := &qemucmd.VNC{Password: maybe(t, "vnc password")}
+	if w.real || maybe(t, "vnc socket") {
+		v.Socket = socket("vnc").Path
+	} else {
+		v.Port = rapid.IntRange(5900, 65535).Draw(t, "vnc port")
+		if maybe(t, "websocket") {
+			v.Websocket = v.Port - 5899
+		}
+		v.Address = rapid.SampledFrom([]string{"127.0.0.1", "::1", "localhost"}).Draw(t, "vnc address")
+		if v.Password {
+			v.Address = rapid.SampledFrom([]string{"", "127.0.0.1", "::", "a,b=c"}).Draw(t, "vnc address")
+		}
+	}
+	return v
+}

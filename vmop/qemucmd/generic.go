@@ -30,6 +30,7 @@ func GenericHost() Host {
 		Devices:      KnownDevices(),
 		BlockDrivers: []string{"file", "host_device", "http", "https", "qcow2", "raw"},
 		SPICE:        true,
+		VNC:          true,
 		JSONDevice:   true,
 		SWTPM:        "/usr/bin/swtpm",
 		BridgeHelper: "/usr/lib/qemu/qemu-bridge-helper",

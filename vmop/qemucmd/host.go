@@ -23,6 +23,8 @@ type Host struct {
 	BlockDrivers []string `json:"blockDrivers"`
 	// SPICE says that QEMU was built with SPICE, or has its module installed.
 	SPICE bool `json:"spice"`
+	// VNC says that QEMU was built with VNC.
+	VNC bool `json:"vnc"`
 	// JSONDevice says that -device takes JSON whose devices can be unplugged
 	// (the feature json-cli-hotplug of device_add).
 	JSONDevice bool `json:"jsonDevice"`

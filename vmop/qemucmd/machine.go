@@ -238,6 +238,23 @@ type Seed struct {
 // Display is how the graphics output is reached.
 type Display struct {
 	SPICE *SPICE `json:"spice,omitempty"`
+	VNC   *VNC   `json:"vnc,omitempty"`
+}
+
+// VNC is a VNC server: on a TCP port, or on a UNIX socket if Socket is set, and
+// on a second TCP port for WebSockets if Websocket is set. Without a password it
+// must not listen for other hosts.
+type VNC struct {
+	// Address is the address to listen on, of the port and of WebSockets; empty
+	// means all.
+	Address string `json:"address,omitempty"`
+	// Port is 5900 or more: QEMU is given the number of a display.
+	Port      int    `json:"port,omitempty"`
+	Socket    string `json:"socket,omitempty"`
+	Websocket int    `json:"websocket,omitempty"`
+	// Password demands the password that is set over QMP, and lets nobody in
+	// before. It cannot be changed while QEMU runs.
+	Password bool `json:"password,omitempty"`
 }
 
 // SPICE is a SPICE server: on a TCP port, or on a UNIX socket if Socket is set.

@@ -388,7 +388,8 @@ func TestQEMUAcceptsEachPart(t *testing.T) {
 					ToolMonitor: &qemucmd.Socket{Path: filepath.Join(dir, "t"+odd)},
 					GuestAgent:  &qemucmd.Socket{Path: filepath.Join(dir, "g"+odd)},
 					VMOPAgent:   &qemucmd.Socket{Path: filepath.Join(dir, "v"+odd)},
-					Display:     &qemucmd.Display{SPICE: &qemucmd.SPICE{Socket: filepath.Join(dir, "spice"+odd), Ticketing: true, StreamingVideo: "all", USBRedirects: 14}},
+					Display: &qemucmd.Display{SPICE: &qemucmd.SPICE{Socket: filepath.Join(dir, "spice"+odd), Ticketing: true, StreamingVideo: "all", USBRedirects: 14},
+						VNC: &qemucmd.VNC{Socket: filepath.Join(dir, "vnc"+odd), Password: true}},
 				}
 				if kind != qemucmd.FirmwareBIOS {
 					m.Firmware.VarsPath = filepath.Join(dir, "f"+odd)

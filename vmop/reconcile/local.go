@@ -16,6 +16,9 @@ import (
 // of a machine on one host.
 const SPICESocket = "spice.sock"
 
+// VNCSocket is that of the VNC server.
+const VNCSocket = "vnc.sock"
+
 // Local says where a machine that runs on one host, without a cluster, has its
 // things. Nothing of it can be reached from other hosts unless the manifest says
 // so: port forwards without a hostAddress are on the loopback interface.
@@ -40,6 +43,9 @@ type Local struct {
 	// Without it the SPICE server is on a socket in RuntimeDir that nobody else
 	// can open.
 	ExplicitSPICEPort bool
+	// ExplicitVNCPort says the same of display.vnc.port. A WebSocket port is
+	// always explicit.
+	ExplicitVNCPort bool
 	// DisplayPassword says that the display has a password. Without one, an
 	// explicit port is served on the loopback interface only.
 	DisplayPassword bool
@@ -86,6 +92,9 @@ func LocalRunnerConfig(vm *spec.VirtualMachine, l Local) (runnerconfig.Config, e
 	if s := c.Runner.VM.Display.SPICE; s != nil {
 		localSPICE(s, l)
 	}
+	if s := c.Runner.VM.Display.VNC; s != nil {
+		localVNC(s, l)
+	}
 	if err := errors.Join(p...); err != nil {
 		return runnerconfig.Config{}, fmt.Errorf("virtual machine %s: %w", vm.Name, err)
 	}
@@ -99,6 +108,16 @@ func localSPICE(s *runnerconfig.SPICE, l Local) {
 	case !l.ExplicitSPICEPort:
 		s.Port, s.Socket = nil, path.Join(l.RuntimeDir, SPICESocket)
 	case !l.DisplayPassword:
+		s.Address = "127.0.0.1"
+	}
+}
+
+// localVNC does the same for VNC, whose WebSockets are always on a port.
+func localVNC(s *runnerconfig.VNC, l Local) {
+	if !l.ExplicitVNCPort {
+		s.Port, s.Socket = nil, path.Join(l.RuntimeDir, VNCSocket)
+	}
+	if !l.DisplayPassword && (s.Socket == "" || s.Websocket != nil) {
 		s.Address = "127.0.0.1"
 	}
 }

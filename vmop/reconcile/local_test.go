@@ -17,6 +17,7 @@ func TestLocalRunnerConfigOfEveryValidMachine(t *testing.T) {
 		l := reconcile.Local{
 			DataDir: "/srv/vm", RuntimeDir: "/run/vm", ImageRepository: "/srv/images", Disks: map[string]string{},
 			ExplicitSPICEPort: rapid.Bool().Draw(t, "port"),
+			ExplicitVNCPort:   rapid.Bool().Draw(t, "vncPort"),
 			DisplayPassword:   rapid.Bool().Draw(t, "password"),
 			Accelerator:       rapid.SampledFrom([]spec.Accelerator{"", spec.AcceleratorTCG}).Draw(t, "accelerator"),
 		}
@@ -46,6 +47,15 @@ func TestLocalRunnerConfigOfEveryValidMachine(t *testing.T) {
 				t.Errorf("the display is open to all: %+v", s)
 			}
 		}
+		if s := c.Runner.VM.Display.VNC; s != nil {
+			if l.ExplicitVNCPort == (s.Socket != "") {
+				t.Errorf("explicit %v: %+v", l.ExplicitVNCPort, s)
+			}
+			open := (s.Socket == "" || s.Websocket != nil) && s.Address != "127.0.0.1"
+			if open && !l.DisplayPassword {
+				t.Errorf("the display is open to all: %+v", s)
+			}
+		}
 		for i, n := range vm.Spec.VM.Networks {
 			for j := range c.Runner.VM.Network[i].HostForwards {
 				if n.User.HostForwards[j].HostAddress == "" && c.Runner.VM.Network[i].HostForwards[j].HostAddress != "127.0.0.1" {
@@ -59,7 +69,7 @@ func TestLocalRunnerConfigOfEveryValidMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, v := range []*runnerconfig.VM{&c.Runner.VM, &cluster.Runner.VM} {
-			v.Drives, v.Display.SPICE, v.KernelBoot, v.Accelerator = nil, nil, nil, ""
+			v.Drives, v.Display.SPICE, v.Display.VNC, v.KernelBoot, v.Accelerator = nil, nil, nil, nil, ""
 			for _, n := range v.Network {
 				for i := range n.HostForwards {
 					n.HostForwards[i].HostAddress = ""

@@ -199,5 +199,8 @@ func displayConfig(d *spec.Display, login string) *runnerconfig.Display {
 			USBRedirects:   intPointer(s.UsbRedirects),
 		}
 	}
+	if v := d.VNC; v != nil {
+		out.VNC = &runnerconfig.VNC{Port: intPointer(v.Port), Websocket: intPointer(v.Websocket)}
+	}
 	return out
 }

@@ -51,6 +51,10 @@ const (
 
 	// SPICEPortName is the name of the display's port of pod and service.
 	SPICEPortName = "spice"
+	// VNCPortName and WebsocketPortName are those of VNC's ports. (Added by
+	// vmop.)
+	VNCPortName       = "vnc"
+	WebsocketPortName = "vnc-websocket"
 )
 
 // UnknownVersion stands for the version of an operator that has none.

@@ -113,8 +113,8 @@ func Pod(vm *spec.VirtualMachine, s Settings, in PodInput) *corev1.Pod {
 			}},
 		},
 	}
-	if p := spicePort(vm); p != 0 {
-		pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{Name: SPICEPortName, ContainerPort: p, Protocol: corev1.ProtocolTCP}}
+	for _, p := range displayPorts(vm) {
+		pod.Spec.Containers[0].Ports = append(pod.Spec.Containers[0].Ports, corev1.ContainerPort{Name: p.name, ContainerPort: p.port, Protocol: corev1.ProtocolTCP})
 	}
 	addVolumes(vm, pod, &in)
 	addAccelerator(vm, pod, &s)
@@ -122,11 +122,32 @@ func Pod(vm *spec.VirtualMachine, s Settings, in PodInput) *corev1.Pod {
 	return pod
 }
 
-func spicePort(vm *spec.VirtualMachine) int32 {
-	if d := vm.Spec.VM.Display; d != nil && d.Spice != nil && d.Spice.Port != nil {
-		return *d.Spice.Port
+// displayPort is a port on which the display is served.
+type displayPort struct {
+	name string
+	port int32
+}
+
+// displayPorts are the ports of the display, SPICE's first.
+func displayPorts(vm *spec.VirtualMachine) []displayPort {
+	d := vm.Spec.VM.Display
+	if d == nil {
+		return nil
 	}
-	return 0
+	var out []displayPort
+	add := func(name string, port *int32) {
+		if port != nil {
+			out = append(out, displayPort{name, *port})
+		}
+	}
+	if d.Spice != nil {
+		add(SPICEPortName, d.Spice.Port)
+	}
+	if d.VNC != nil {
+		add(VNCPortName, d.VNC.Port)
+		add(WebsocketPortName, d.VNC.Websocket)
+	}
+	return out
 }
 
 // runnerImage is the full name of the runner's image.

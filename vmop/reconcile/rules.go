@@ -110,6 +110,9 @@ var rules = []rule{
 	{"spec.vm.display.spice.proxyUrl", AppliedLive, ""},
 	{"spec.vm.display.spice.streamingVideo", AppliedRestart, ""},
 	{"spec.vm.display.spice.usbRedirects", AppliedRestart, ""},
+	{"spec.vm.display.vnc.port", AppliedRestart, ""},
+	{"spec.vm.display.vnc.websocket", AppliedRestart, ""},
+	{"spec.vm.display.vnc.generateSecret", AppliedRestart, ""},
 }
 
 // tabled finds the rule of a field. A structure that comes or goes as a whole

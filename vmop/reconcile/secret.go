@@ -10,7 +10,8 @@ import (
 // machine, which must have its defaults, if there is none.
 func WantsDisplaySecret(vm *spec.VirtualMachine) bool {
 	d := vm.Spec.VM.Display
-	return d != nil && d.Spice != nil && d.Spice.GenerateSecret != nil && *d.Spice.GenerateSecret
+	asks := func(b *bool) bool { return b != nil && *b }
+	return d != nil && (d.Spice != nil && asks(d.Spice.GenerateSecret) || d.VNC != nil && asks(d.VNC.GenerateSecret))
 }
 
 // DisplaySecret holds the password of the machine's display. Nobody can use it

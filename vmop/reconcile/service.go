@@ -16,13 +16,20 @@ import (
 // The manifest's labels and annotations overlay the operator's, where null
 // removes a key. Those that the operator depends on always win.
 func Service(vm *spec.VirtualMachine, s Settings) *corev1.Service {
-	lb, d := vm.Spec.LoadBalancerService, vm.Spec.VM.Display
+	lb, served := vm.Spec.LoadBalancerService, displayPorts(vm)
 	off := lb != nil && len(lb.Labels) == 0 && len(lb.Annotations) == 0
-	if s.LoadBalancer == nil || off || d == nil || d.Spice == nil || d.Spice.Port == nil {
+	if s.LoadBalancer == nil || off || len(served) == 0 {
 		return nil
 	}
 	if lb == nil {
 		lb = &spec.LoadBalancerService{}
+	}
+	var ports []corev1.ServicePort
+	for _, p := range served {
+		ports = append(ports, corev1.ServicePort{
+			Name: p.name, Protocol: corev1.ProtocolTCP,
+			Port: p.port, TargetPort: intstr.FromString(p.name),
+		})
 	}
 	meta := objectMeta(vm, &s)
 	meta.Labels = overlay(s.LoadBalancer.Labels, lb.Labels, meta.Labels)
@@ -33,10 +40,7 @@ func Service(vm *spec.VirtualMachine, s Settings) *corev1.Service {
 		Spec: corev1.ServiceSpec{
 			Type:     corev1.ServiceTypeLoadBalancer,
 			Selector: map[string]string{LabelName: AppName, LabelInstance: vm.Name},
-			Ports: []corev1.ServicePort{{
-				Name: SPICEPortName, Protocol: corev1.ProtocolTCP,
-				Port: *d.Spice.Port, TargetPort: intstr.FromString(SPICEPortName),
-			}},
+			Ports:    ports,
 		},
 	}
 }

@@ -106,7 +106,7 @@ func makeRuntimeDir(dir string) error {
 var runtimeFiles = []string{
 	runnerconfig.MonitorSocket, runnerconfig.ToolSocket, runnerconfig.SerialSocket, ConsoleSocket,
 	runnerconfig.GuestAgentSocket, runnerconfig.VMOPAgentSocket, runnerconfig.TPMSocket,
-	runnerconfig.SPICESocket, runnerconfig.SeedImage,
+	runnerconfig.SPICESocket, runnerconfig.VNCSocket, runnerconfig.SeedImage,
 	"runner.pid", "qemu.pid", "swtpm.pid",
 	// VM-Operator's runner leaves these when it is killed.
 	"cloudInitImg.pid", "ticket.txt",

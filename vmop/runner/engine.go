@@ -328,7 +328,7 @@ func (e *Engine) startAll(ctx context.Context, cmd qemucmd.Command, con *console
 			e.login = m.login
 			e.mu.Unlock()
 			e.publish(s)
-		case qemucmd.SocketSPICE, qemucmd.SocketToolMonitor:
+		case qemucmd.SocketSPICE, qemucmd.SocketVNC, qemucmd.SocketToolMonitor:
 			e.publish(s)
 		}
 	}

@@ -43,7 +43,7 @@ func (e *Engine) watch(m *machine) {
 			e.message(LevelWarning, "%v", err)
 		}
 		if ev.Missed > 0 {
-			e.change(func(w *wish) { w.spice = true })
+			e.change(func(w *wish) { w.console, w.lost = true, true })
 			if err := m.rereadPorts(); err != nil {
 				e.message(LevelWarning, "%v", err)
 			}
@@ -113,9 +113,17 @@ func (e *Engine) happened(ev qmp.Event) error {
 		e.refuse(data.Device, "the guest refused")
 	case "DEVICE_DELETED", "BALLOON_CHANGE", "DEVICE_TRAY_MOVED", "STOP", "RESUME":
 		e.look()
+	case "VNC_INITIALIZED":
+		data, err := qmp.DecodeEvent[qmp.VNCInitializedEvent](ev)
+		if err != nil {
+			return err
+		}
+		e.change(func(w *wish) { w.console, w.viewers = true, append(w.viewers, vncClient(data.Client)) })
+	case "VNC_DISCONNECTED":
+		e.change(func(w *wish) { w.console = true })
 	default:
 		if strings.HasPrefix(ev.Name, "SPICE_") {
-			e.change(func(w *wish) { w.spice = true })
+			e.change(func(w *wish) { w.console = true })
 		}
 	}
 	return nil

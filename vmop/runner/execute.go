@@ -37,11 +37,7 @@ func (f *follower) execute(ctx context.Context, step live.Step) error {
 		}
 		return err
 	case live.SetDisplayPassword:
-		err := do(ctx, c, qmp.SetPassword{Protocol: s.Protocol, Password: f.secret.password})
-		if err == nil {
-			f.e.update(func(st *State) { st.DisplayPasswordSerial++ })
-		}
-		return err
+		return do(ctx, c, qmp.SetPassword{Protocol: s.Protocol, Password: f.secret.password})
 	case live.ExpireDisplayPassword:
 		return do(ctx, c, qmp.ExpirePassword{Protocol: s.Protocol, Time: s.Time})
 	case live.Reset:

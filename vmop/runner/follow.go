@@ -23,7 +23,8 @@ type follower struct {
 	memory  live.Memory
 
 	secret  displaySecret
-	ramSaid time.Time // the last report of the balloon
+	ramSaid time.Time       // the last report of the balloon
+	viewers map[string]bool // VNC clients that were let in
 }
 
 // newFollower follows a machine that was started and is paused.
@@ -118,7 +119,11 @@ func (f *follower) adjust(ctx context.Context) (wake time.Time, err error) {
 			if err := f.execute(ctx, step); err != nil {
 				problem = err.Error()
 			}
+			serial := f.memory.PasswordSerial
 			f.memory = f.memory.Result(step, problem)
+			if f.memory.PasswordSerial != serial {
+				f.e.update(func(s *State) { s.DisplayPasswordSerial++ })
+			}
 		}
 		if len(d.Steps) > 0 && ctx.Err() == nil {
 			continue

@@ -53,8 +53,11 @@ func (f *follower) observe(ctx context.Context, in wish) (live.Observed, error) 
 	if status.Status == qmp.RunStateIOError {
 		o.IOError = ioError(blocks, in.ioReason)
 	}
-	if in.spice {
+	if in.console {
 		if err := f.observeConsole(ctx); err != nil {
+			return o, err
+		}
+		if err := f.observeVNC(ctx, in); err != nil {
 			return o, err
 		}
 	}
@@ -127,7 +130,7 @@ func deviceID(qdev string) string {
 // mainChannel is the type of the channel that each SPICE client has once.
 const mainChannel = 1
 
-// observeConsole finds out who is connected to the display. The events are not
+// observeConsole finds out who is connected to the display by SPICE. The events are not
 // added up: a client has many channels, and one on a UNIX socket no address.
 func (f *follower) observeConsole(ctx context.Context) error {
 	info, err := answer(ctx, f.client, qmp.QuerySpice{})
@@ -142,12 +145,12 @@ func (f *follower) observeConsole(ctx context.Context) error {
 		if c.ChannelType != mainChannel {
 			continue
 		}
-		client := live.Client{Protocol: "spice", Host: c.Host, Port: c.Port}
+		client := live.Client{Protocol: live.SPICE, Host: c.Host, Port: c.Port}
 		if c.Family == "unix" {
 			client.Host, client.Port = "unix", ""
 		}
 		clients = append(clients, client)
 	}
-	f.e.consoleClients("spice", clients)
+	f.e.consoleClients(live.SPICE, clients)
 	return nil
 }

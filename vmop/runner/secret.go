@@ -52,6 +52,7 @@ func (e *Engine) readDisplaySecret() displaySecret {
 	if err == nil && found && password != "" { // empty: it is being written, or none
 		sum := sha256.Sum256([]byte(password))
 		s.password, s.seen.Password = password, hex.EncodeToString(sum[:])
+		s.seen.Long = len(password) > live.VNCPasswordBytes
 		// Secrets that were made with echo end in a newline, which QEMU refuses.
 		s.seen.Expiry, _, err = readSecret(e.o.DisplaySecretDir, passwordExpiryFile)
 		s.seen.Expiry = strings.TrimSpace(s.seen.Expiry)

@@ -13,7 +13,9 @@ type wish struct {
 	power      live.Power
 	resets     int
 	ioReason   string
-	spice      bool              // a client of the display came or went
+	console    bool              // a client of the display came or went
+	viewers    []string          // VNC clients that were let in since
+	lost       bool              // events were lost
 	secret     bool              // the files of the display secret are to be read
 	refused    map[string]string // devices that the guest did not release
 	problem    string            // with the configuration
@@ -35,7 +37,8 @@ func (e *Engine) wish() wish {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	w := e.wished
-	e.wished.spice, e.wished.secret, e.wished.refused = false, false, nil
+	e.wished.console, e.wished.secret, e.wished.refused = false, false, nil
+	e.wished.viewers, e.wished.lost = nil, false
 	return w
 }
 
@@ -43,7 +46,9 @@ func (e *Engine) wish() wish {
 func (e *Engine) again(w wish) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.wished.spice = e.wished.spice || w.spice
+	e.wished.console = e.wished.console || w.console
+	e.wished.viewers = append(w.viewers, e.wished.viewers...)
+	e.wished.lost = e.wished.lost || w.lost
 }
 
 // change changes what is wished and lets the follower look at it.

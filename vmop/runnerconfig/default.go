@@ -11,6 +11,7 @@ const (
 	DefaultNetworkDevice    = "virtio-net"
 	DefaultSPICEPort        = 5900
 	DefaultUSBRedirects     = 2
+	DefaultVNCPort          = 5901 // of vmop; VM-Operator has no VNC
 )
 
 // Default fills in what c leaves out. It is idempotent.
@@ -39,6 +40,9 @@ func Default(c *Config) {
 			if s.Socket == "" {
 				setDefaultPointer(&s.Port, DefaultSPICEPort)
 			}
+		}
+		if s := d.VNC; s != nil && s.Socket == "" {
+			setDefaultPointer(&s.Port, DefaultVNCPort)
 		}
 	}
 }

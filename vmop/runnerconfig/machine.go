@@ -16,6 +16,7 @@ const (
 	MonitorSocket    = "monitor.sock"
 	ToolSocket       = "qmp.sock"
 	SPICESocket      = "spice.sock"
+	VNCSocket        = "vnc.sock"
 	SerialSocket     = "serial.sock"
 	GuestAgentSocket = "org.qemu.guest_agent.0"
 	VMOPAgentSocket  = "org.jdrupes.vmop_agent.0"
@@ -132,6 +133,9 @@ func Machine(c *Config, f Facts) (qemucmd.Machine, error) {
 		if s := d.SPICE; s != nil {
 			m.Display.SPICE = spice(s, f.DisplayPassword)
 		}
+		if s := d.VNC; s != nil {
+			m.Display.VNC = vnc(s, f.DisplayPassword)
+		}
 	}
 	return m, errors.Join(errs...)
 }
@@ -219,6 +223,22 @@ func spice(s *SPICE, password bool) *qemucmd.SPICE {
 	}
 	if s.USBRedirects != nil {
 		out.USBRedirects = *s.USBRedirects
+	}
+	return out
+}
+
+// vnc never lets everybody in: a server without a password that listens
+// somewhere does so on the loopback interface.
+func vnc(s *VNC, password bool) *qemucmd.VNC {
+	out := &qemucmd.VNC{Address: s.Address, Socket: s.Socket, Password: password}
+	if s.Socket == "" && s.Port != nil {
+		out.Port = *s.Port
+	}
+	if s.Websocket != nil {
+		out.Websocket = *s.Websocket
+	}
+	if out.Address == "" && !password && (out.Socket == "" || out.Websocket != 0) {
+		out.Address = "127.0.0.1"
 	}
 	return out
 }

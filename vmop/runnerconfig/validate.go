@@ -218,5 +218,41 @@ func (v *validator) display(d *Display) {
 		if n := s.USBRedirects; n != nil && (*n < 0 || *n > 14) {
 			v.add("vm.display.spice.usbRedirects", "%d: want 0 to 14, the ports of the USB controller beside the tablet", *n)
 		}
+		if s.StreamingVideo != "" {
+			v.oneOf("vm.display.spice.streaming-video", s.StreamingVideo, "off", "all", "filter")
+		}
+	}
+	v.vnc(d)
+}
+
+func (v *validator) vnc(d *Display) {
+	s := d.VNC
+	if s == nil {
+		return
+	}
+	if s.Socket == "" && (*s.Port < 5900 || *s.Port > 65535) {
+		v.add("vm.display.vnc.port", "%d: want 5900 to 65535; QEMU counts displays from 5900 on", *s.Port)
+	}
+	if s.Socket != "" && (s.Port != nil || s.Address != "" && s.Websocket == nil) {
+		v.add("vm.display.vnc", "has a socket and a port or address: want one of them")
+	}
+	if w := s.Websocket; w != nil && (*w < 1 || *w > 65535) {
+		v.add("vm.display.vnc.websocket", "%d: want 1 to 65535", *w)
+	}
+	taken := map[int]string{}
+	if d.SPICE != nil && d.SPICE.Port != nil {
+		taken[*d.SPICE.Port] = "vm.display.spice.port"
+	}
+	for _, p := range []struct {
+		path string
+		port *int
+	}{{"vm.display.vnc.port", s.Port}, {"vm.display.vnc.websocket", s.Websocket}} {
+		if p.port == nil {
+			continue
+		}
+		if by := taken[*p.port]; by != "" {
+			v.add(p.path, "%d is already the port of %s", *p.port, by)
+		}
+		taken[*p.port] = p.path
 	}
 }

@@ -398,6 +398,8 @@ func defaultedFields(t reflect.Type) []string {
 		return []string{"outputs"}
 	case reflect.TypeFor[Spice]():
 		return []string{"port", "generateSecret", "usbRedirects"}
+	case reflect.TypeFor[VNC]():
+		return []string{"port", "generateSecret"}
 	case reflect.TypeFor[VirtualMachineStatus]():
 		return []string{"cpus", "ram", "consoleClient", "consoleUser", "displayPasswordSerial", "assignment", "conditions"}
 	case reflect.TypeFor[Condition]():

@@ -103,6 +103,10 @@ func defaultDisplay(d *Display) {
 		setPointer(&s.GenerateSecret, true)
 		setPointer(&s.UsbRedirects, 2)
 	}
+	if v := d.VNC; v != nil {
+		setPointer(&v.Port, 5901) // beside SPICE's
+		setPointer(&v.GenerateSecret, true)
+	}
 }
 
 func defaultStatus(s *VirtualMachineStatus) {

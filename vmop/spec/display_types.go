@@ -1,6 +1,9 @@
 package spec
 
 // Display is the machine's graphics adapter and how it is reached.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.spice) || !has(self.vnc) || self.spice.port != self.vnc.port",message="spice.port and vnc.port must not be the same"
+// +kubebuilder:validation:XValidation:rule="!has(self.spice) || !has(self.vnc) || !has(self.vnc.websocket) || self.spice.port != self.vnc.websocket",message="spice.port and vnc.websocket must not be the same"
 type Display struct {
 	// outputs is the number of monitors.
 	// +kubebuilder:default=1
@@ -11,10 +14,14 @@ type Display struct {
 	// loggedInUser is the user whom the agent in the guest logs in.
 	// +optional
 	LoggedInUser string `json:"loggedInUser,omitempty"`
-	// spice makes the display reachable by SPICE. A display without it is not
-	// reachable.
+	// spice makes the display reachable by SPICE. A display with neither spice
+	// nor vnc is not reachable.
 	// +optional
 	Spice *Spice `json:"spice,omitempty"`
+	// vnc makes the display reachable by VNC, beside SPICE or instead of it.
+	// (Added by vmop.)
+	// +optional
+	VNC *VNC `json:"vnc,omitempty"`
 }
 
 // Spice configures the SPICE server of the machine.
@@ -47,4 +54,32 @@ type Spice struct {
 	// +kubebuilder:validation:Maximum=14
 	// +optional
 	UsbRedirects *int32 `json:"usbRedirects,omitempty"`
+}
+
+// VNC configures the VNC server of the machine. It has the password of the
+// display secret, as SPICE has, of which the VNC protocol compares only the
+// first eight bytes (RFC 6143, section 7.2.2). Without a password it is reached
+// on the loopback interface of its pod or host only.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.websocket) || self.websocket != self.port",message="port and websocket must not be the same"
+type VNC struct {
+	// port is the port of the VNC server. QEMU counts VNC's displays from port
+	// 5900 on and takes none below it.
+	// +kubebuilder:default=5901
+	// +kubebuilder:validation:Minimum=5900
+	// +kubebuilder:validation:Maximum=65535
+	// +optional
+	Port *int32 `json:"port,omitempty"`
+	// websocket is a second port, for viewers that run in a browser. Without it
+	// there is none.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	// +optional
+	Websocket *int32 `json:"websocket,omitempty"`
+	// generateSecret makes the operator create a secret with a display
+	// password if there is none. There is one secret for SPICE and VNC, which
+	// is made if either asks for it.
+	// +kubebuilder:default=true
+	// +optional
+	GenerateSecret *bool `json:"generateSecret,omitempty"`
 }

@@ -172,6 +172,7 @@ func validateClock(m *Machine, path *field.Path) field.ErrorList {
 func validateDisplay(d *Display, path *field.Path) field.ErrorList {
 	errs := inRange(path.Child("outputs"), int64(*d.Outputs), 1, maxOutputs)
 	errs = append(errs, validateUser(d.LoggedInUser, path.Child("loggedInUser"))...)
+	errs = append(errs, validateVNC(d, path.Child("vnc"))...)
 	s := d.Spice
 	if s == nil {
 		return errs
@@ -190,6 +191,33 @@ func validateDisplay(d *Display, path *field.Path) field.ErrorList {
 	}
 	if s.StreamingVideo != "" {
 		errs = append(errs, oneOf(at.Child("streamingVideo"), s.StreamingVideo, "off", "filter", "all")...)
+	}
+	return errs
+}
+
+// minVNCPort is the port of VNC's display 0, below which QEMU takes none.
+const minVNCPort = 5900
+
+func validateVNC(d *Display, path *field.Path) field.ErrorList {
+	v := d.VNC
+	if v == nil {
+		return nil
+	}
+	errs := inRange(path.Child("port"), int64(*v.Port), minVNCPort, 65535)
+	taken := map[int32]string{}
+	if d.Spice != nil {
+		taken[*d.Spice.Port] = "spec.vm.display.spice.port"
+	}
+	if by := taken[*v.Port]; by != "" {
+		errs = append(errs, field.Invalid(path.Child("port"), *v.Port, "is already taken by "+by))
+	} else {
+		taken[*v.Port] = path.Child("port").String()
+	}
+	if w := v.Websocket; w != nil {
+		errs = append(errs, validatePort(*w, path.Child("websocket"))...)
+		if by := taken[*w]; by != "" {
+			errs = append(errs, field.Invalid(path.Child("websocket"), *w, "is already taken by "+by))
+		}
 	}
 	return errs
 }

@@ -1,13 +1,42 @@
 package live
 
-import "strings"
+import (
+	"strings"
 
-const spice = "spice"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+// The protocols of the display, as QEMU names them.
+const (
+	SPICE = "spice"
+	VNC   = "vnc"
+)
+
+// DisplayProtocols are the protocols of the display that a machine with this
+// configuration is started with.
+func DisplayProtocols(c *runnerconfig.Config) []string {
+	d := c.Runner.VM.Display
+	if d == nil {
+		return nil
+	}
+	var out []string
+	if d.SPICE != nil {
+		out = append(out, SPICE)
+	}
+	if d.VNC != nil {
+		out = append(out, VNC)
+	}
+	return out
+}
+
+// VNCPasswordBytes is how much of a password the VNC protocol compares
+// (RFC 6143, section 7.2.2).
+const VNCPasswordBytes = 8
 
 func (d *decider) display() {
-	c, s, ticketing := d.in.Config.Runner.VM.Display, d.in.Display, d.in.Machine.Ticketing
+	protocols, s, ticketing := DisplayProtocols(d.in.Machine.Started), d.in.Display, d.in.Machine.Ticketing
 	switch {
-	case c == nil || c.SPICE == nil:
+	case len(protocols) == 0:
 		d.condition(DisplayPasswordSet, True, ReasonAsConfigured, "there is no display to protect")
 		return
 	case s.Problem != "":
@@ -32,27 +61,34 @@ func (d *decider) display() {
 		d.condition(DisplayPasswordSet, False, ReasonRefused, `the expiry of the password is none: want "now", "never", "+SECONDS" or seconds since 1970`)
 		return
 	}
-	// The expiry comes first, so that no password is valid for longer than meant.
 	reason, message := "", ""
 	pending := func(what string, exhausted bool, problem string) {
-		reason, message = ReasonAdjusting, what+" of the display is not set yet"+because(problem)
-		if exhausted {
+		switch {
+		case exhausted:
 			reason, message = ReasonRefused, what+" of the display was not set"+because(problem)
+		case reason != ReasonRefused:
+			reason, message = ReasonAdjusting, what+" of the display is not set yet"+because(problem)
 		}
 	}
-	if key := expiryKey(expiry, s.Password); key != d.in.Memory.Expiry {
-		exhausted, problem := d.attempt(d.goal(key), ExpireDisplayPassword{Protocol: spice, Time: expiry, For: s.Password})
-		pending("the password's expiry", exhausted, problem)
+	for _, p := range protocols {
+		// The expiry comes first, so that no password is valid for longer than meant.
+		if key := expiryKey(expiry, s.Password); key != d.in.Memory.Secrets[p].Expiry {
+			exhausted, problem := d.attempt(d.goal(key), ExpireDisplayPassword{Protocol: p, Time: expiry, For: s.Password})
+			pending("the password's expiry", exhausted, problem)
+		}
+		if s.Password != d.in.Memory.Secrets[p].Password {
+			exhausted, problem := d.attempt(d.goal(s.Password), SetDisplayPassword{Protocol: p, Digest: s.Password})
+			pending("the password", exhausted, problem)
+		}
 	}
-	if s.Password != d.in.Memory.Password {
-		exhausted, problem := d.attempt(d.goal(s.Password), SetDisplayPassword{Protocol: spice, Digest: s.Password})
-		pending("the password", exhausted, problem)
-	}
-	if reason != "" {
+	switch {
+	case reason != "":
 		d.condition(DisplayPasswordSet, False, reason, "%s", message)
-		return
+	case s.Long && protocols[len(protocols)-1] == VNC:
+		d.condition(DisplayPasswordSet, True, ReasonAsConfigured, "the password is longer than the %d bytes that VNC compares", VNCPasswordBytes)
+	default:
+		d.asConfigured(DisplayPasswordSet)
 	}
-	d.asConfigured(DisplayPasswordSet)
 }
 
 // expiryKey names an expiry that was set. A time from now on counts anew for each

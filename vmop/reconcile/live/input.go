@@ -40,6 +40,8 @@ type Machine struct {
 type DisplaySecret struct {
 	// Password is a digest of the password; empty means that there is none.
 	Password string
+	// Long says that the password is longer than [VNCPasswordBytes].
+	Long bool
 	// Expiry is the time in QEMU's form: "now", "never", "+SECONDS", or seconds
 	// since 1970. Empty means never.
 	Expiry string

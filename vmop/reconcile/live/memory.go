@@ -14,14 +14,25 @@ type Memory struct {
 	Tries map[string]Try
 	// ResetCounter is the counter up to which resets are done.
 	ResetCounter int64
-	// Password is the digest of the display password that is set.
-	Password string
-	// Expiry is what was set last, and for which password; empty is never.
-	Expiry string
+	// Secrets are what the protocols of the display have, by their names.
+	Secrets map[string]DisplayState
+	// Password is the digest of the last display password that all protocols
+	// had, and PasswordSerial counts them: who waits for a new password may then
+	// use it, whichever way he comes.
+	Password       string
+	PasswordSerial int64
 	// Power is the number of the last request that was fulfilled.
 	Power int
 	// Full says that the machine was found paused for a full disk.
 	Full bool
+}
+
+// DisplayState is what a protocol of the display has.
+type DisplayState struct {
+	// Password is the digest of the password that is set.
+	Password string
+	// Expiry is what was set last, and for which password; empty is never.
+	Expiry string
 }
 
 // Try records attempts to reach a goal.
@@ -38,7 +49,14 @@ type Try struct {
 // Start is the memory of a machine that was just started: its reset counter is
 // the one from which on resets count.
 func Start(c *runnerconfig.Config) Memory {
-	return Memory{ResetCounter: resetCounter(c)}
+	m := Memory{ResetCounter: resetCounter(c)}
+	for _, p := range DisplayProtocols(c) {
+		if m.Secrets == nil {
+			m.Secrets = map[string]DisplayState{}
+		}
+		m.Secrets[p] = DisplayState{}
+	}
+	return m
 }
 
 // Result records that a step was executed; problem says why it was refused, and
@@ -55,9 +73,22 @@ func (m Memory) Result(s Step, problem string) Memory {
 	}
 	switch s := s.(type) {
 	case SetDisplayPassword:
-		m.Password = s.Digest
+		state := m.Secrets[s.Protocol]
+		state.Password = s.Digest
+		m.Secrets[s.Protocol] = state
+		for _, other := range m.Secrets {
+			if other.Password != s.Digest {
+				return m
+			}
+		}
+		if m.Password != s.Digest {
+			m.Password = s.Digest
+			m.PasswordSerial++
+		}
 	case ExpireDisplayPassword:
-		m.Expiry = expiryKey(s.Time, s.For)
+		state := m.Secrets[s.Protocol]
+		state.Expiry = expiryKey(s.Time, s.For)
+		m.Secrets[s.Protocol] = state
 	case Reset:
 		m.ResetCounter = s.Counter
 	case Cont:
@@ -72,6 +103,10 @@ func (m Memory) clone() Memory {
 	m.Tries = maps.Clone(m.Tries)
 	if m.Tries == nil {
 		m.Tries = map[string]Try{}
+	}
+	m.Secrets = maps.Clone(m.Secrets)
+	if m.Secrets == nil {
+		m.Secrets = map[string]DisplayState{}
 	}
 	return m
 }

@@ -32,16 +32,16 @@ const (
 
 // world is a model of QEMU with a guest.
 type world struct {
-	now     time.Time
-	cpus    []string // ids by slot; the boot processor is at 0
-	balloon int64
-	drives  []drive
-	state   string
-	resets  int
-	secret  string // the digest of the password that is set
-	expiry  string // the time, and the password that was set then
-	free    int64
-	full    bool // the machine is paused for a full disk
+	now      time.Time
+	cpus     []string // ids by slot; the boot processor is at 0
+	balloon  int64
+	drives   []drive
+	state    string
+	resets   int
+	secrets  map[string]string // by protocol, the digest of the password that is set
+	expiries map[string]string // by protocol, the time, and the password that was set then
+	free     int64
+	full     bool // the machine is paused for a full disk
 
 	plug, unplug, inflate, tray, change, password, power manner // the last two are prompt or refuse
 
@@ -151,9 +151,9 @@ func (w *world) execute(t *rapid.T, s live.Step) string {
 		}
 		return w.act(w.change, func() { d.medium = "" })
 	case live.SetDisplayPassword:
-		return w.act(w.password, func() { w.secret = s.Digest })
+		return w.act(w.password, func() { w.secrets[s.Protocol] = s.Digest })
 	case live.ExpireDisplayPassword:
-		w.expiry = s.Time + " for " + s.For
+		w.expiries[s.Protocol] = s.Time + " for " + s.For
 		return ""
 	case live.Reset:
 		return w.act(w.power, func() { w.resets++ })
@@ -188,7 +188,7 @@ type machine struct {
 func config(cpus int, current int64, counter int64, media ...string) *runnerconfig.Config {
 	c := &runnerconfig.Config{Runner: runnerconfig.Runner{ResetCounter: &counter, VM: runnerconfig.VM{
 		Name: "vm", MaximumCPUs: slots, CurrentCPUs: cpus, MaximumRAM: ram, CurrentRAM: runnerconfig.Bytes(current),
-		Display: &runnerconfig.Display{SPICE: &runnerconfig.SPICE{}},
+		Display: &runnerconfig.Display{SPICE: &runnerconfig.SPICE{}, VNC: &runnerconfig.VNC{}},
 	}}}
 	for _, m := range media {
 		c.Runner.VM.Drives = append(c.Runner.VM.Drives, runnerconfig.Drive{Type: runnerconfig.DriveCD, File: m})
@@ -199,7 +199,7 @@ func config(cpus int, current int64, counter int64, media ...string) *runnerconf
 
 func newMachine(c *runnerconfig.Config) *machine {
 	m := &machine{config: c, started: c, memory: live.Start(c), display: live.DisplaySecret{Password: "d0"}}
-	m.world = world{now: time.Unix(1_800_000_000, 0), cpus: make([]string, slots), balloon: ram, state: "prelaunch", free: 1 << 30}
+	m.world = world{now: time.Unix(1_800_000_000, 0), cpus: make([]string, slots), balloon: ram, state: "prelaunch", free: 1 << 30, secrets: map[string]string{}, expiries: map[string]string{}}
 	m.cpus[0] = "boot"
 	for _, d := range c.Runner.VM.Drives {
 		m.drives = append(m.drives, drive{medium: d.File})
@@ -305,11 +305,15 @@ func (m *machine) settled(t *rapid.T, d live.Decision) {
 		media = media && m.drives[i].medium == w.File
 	}
 	parts[live.MediaChanged] = media
-	expiry := m.expiry == m.display.Expiry+" for "+m.display.Password
-	if m.display.Expiry == "" || m.display.Expiry == "never" {
-		expiry = m.expiry == "" || strings.HasPrefix(m.expiry, "never")
+	set := true
+	for _, p := range live.DisplayProtocols(m.started) {
+		expiry := m.expiries[p] == m.display.Expiry+" for "+m.display.Password
+		if m.display.Expiry == "" || m.display.Expiry == "never" {
+			expiry = m.expiries[p] == "" || strings.HasPrefix(m.expiries[p], "never")
+		}
+		set = set && m.secrets[p] == m.display.Password && expiry
 	}
-	parts[live.DisplayPasswordSet] = m.secret == m.display.Password && expiry
+	parts[live.DisplayPasswordSet] = set
 	for kind, reached := range parts {
 		if reached != (got[kind].Status == live.True) {
 			t.Fatalf("reached is %v, but %+v; %+v", reached, got[kind], m.world)
@@ -375,7 +379,7 @@ func TestStuckPartsHoldNothingBack(t *testing.T) {
 		m.config = config(3, 256*mib, 1, "/b")
 		m.display.Password = "d1"
 		m.settle(t)
-		reached := []bool{m.cpus[2] != "", m.balloon == 256*mib, m.drives[0].medium == "/b", m.secret == "d1", m.resets == 1}
+		reached := []bool{m.cpus[2] != "", m.balloon == 256*mib, m.drives[0].medium == "/b", m.secrets[live.SPICE] == "d1" && m.secrets[live.VNC] == "d1", m.resets == 1}
 		if !reached[well] {
 			t.Fatalf("part %d is not as wanted: %+v", well, m.world)
 		}
@@ -725,13 +729,13 @@ func TestDisplay(t *testing.T) {
 		{"a password for an open display", false, live.DisplaySecret{Password: "x"}, "", live.ReasonChangesWait, 0},
 		{"a password that is gone", true, live.DisplaySecret{}, "x", live.ReasonNoPassword, 0},
 		{"unreadable", true, live.DisplaySecret{Problem: "permission denied"}, "x", live.ReasonRefused, 0},
-		{"new", true, live.DisplaySecret{Password: "y"}, "x", live.ReasonAdjusting, 1},
+		{"new", true, live.DisplaySecret{Password: "y"}, "x", live.ReasonAdjusting, 2},
 		{"set", true, live.DisplaySecret{Password: "x"}, "x", live.ReasonAsConfigured, 0},
-		{"expiry", true, live.DisplaySecret{Password: "x", Expiry: "now"}, "x", live.ReasonAdjusting, 1},
+		{"expiry", true, live.DisplaySecret{Password: "x", Expiry: "now"}, "x", live.ReasonAdjusting, 2},
 		{"nonsense", true, live.DisplaySecret{Password: "x", Expiry: "tomorrow"}, "x", live.ReasonRefused, 0},
 	} {
 		memory := live.Start(c)
-		memory.Password = tt.memory
+		memory = memory.Result(live.SetDisplayPassword{Protocol: live.SPICE, Digest: tt.memory}, "").Result(live.SetDisplayPassword{Protocol: live.VNC, Digest: tt.memory}, "")
 		d := live.Decide(live.Input{
 			Config: c, Machine: live.Machine{Started: c, RAM: ram, Ticketing: tt.ticketing}, Memory: memory, Display: tt.secret,
 			Observed: live.Observed{RunState: "running"},

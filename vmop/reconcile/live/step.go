@@ -35,7 +35,7 @@ type RemoveMedium struct{ ID string }
 
 // SetDisplayPassword sets the password with this digest.
 type SetDisplayPassword struct {
-	// Protocol is "spice".
+	// Protocol is "spice" or "vnc".
 	Protocol string
 	Digest   string
 }
@@ -63,14 +63,14 @@ type Cont struct {
 // Stop pauses the guest.
 type Stop struct{ Request int }
 
-func (PlugCPU) part() string               { return "cpus/plug" }
-func (UnplugCPU) part() string             { return "cpus/unplug" }
-func (SetBalloon) part() string            { return "ram" }
-func (s OpenTray) part() string            { return s.ID + "/open" }
-func (s ChangeMedium) part() string        { return s.ID + "/change" }
-func (s RemoveMedium) part() string        { return s.ID + "/remove" }
-func (SetDisplayPassword) part() string    { return "password" }
-func (ExpireDisplayPassword) part() string { return "expiry" }
-func (Reset) part() string                 { return "reset" }
-func (Cont) part() string                  { return "cont" }
-func (Stop) part() string                  { return "stop" }
+func (PlugCPU) part() string                 { return "cpus/plug" }
+func (UnplugCPU) part() string               { return "cpus/unplug" }
+func (SetBalloon) part() string              { return "ram" }
+func (s OpenTray) part() string              { return s.ID + "/open" }
+func (s ChangeMedium) part() string          { return s.ID + "/change" }
+func (s RemoveMedium) part() string          { return s.ID + "/remove" }
+func (s SetDisplayPassword) part() string    { return "password/" + s.Protocol }
+func (s ExpireDisplayPassword) part() string { return "expiry/" + s.Protocol }
+func (Reset) part() string                   { return "reset" }
+func (Cont) part() string                    { return "cont" }
+func (Stop) part() string                    { return "stop" }

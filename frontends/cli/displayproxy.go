@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/urfave/cli/v2"
+)
+
+// displayFlags are the flags of the commands that open a display.
+func displayFlags() []cli.Flag {
+	return machineFlags(
+		&cli.BoolFlag{Name: "print", Usage: "print the connection, and start no viewer", DisableDefaultText: true},
+		&cli.BoolFlag{Name: "proxy-only", Usage: "listen on a port of 127.0.0.1 for any viewer, until Ctrl-C", DisableDefaultText: true},
+		&cli.IntFlag{Name: "port", Usage: "the `PORT` of --proxy-only; 0 is any that is free"},
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatText, Usage: "`FORMAT` of --print and --proxy-only: text or json"},
+	)
+}
+
+// checkDisplayFlags finds flags that do not go together.
+func checkDisplayFlags(c *cli.Context) error {
+	format := c.String("output")
+	switch {
+	case format != formatText && format != formatJSON:
+		return usagef(c, "--output %q: want text or json", format)
+	case c.Bool("print") && c.Bool("proxy-only"):
+		return usagef(c, "want --print or --proxy-only, not both")
+	case c.IsSet("output") && !c.Bool("print") && !c.Bool("proxy-only"):
+		return usagef(c, "--output is for --print and --proxy-only")
+	case c.IsSet("port") && !c.Bool("proxy-only"):
+		return usagef(c, "--port is for --proxy-only")
+	case c.Int("port") < 0 || c.Int("port") > 65535:
+		return usagef(c, "--port %d: want 0 to 65535", c.Int("port"))
+	}
+	return nil
+}
+
+// proxyReport is what --proxy-only prints.
+type proxyReport struct {
+	Host string `json:"host"`
+	Port int    `json:"port"`
+}
+
+// proxyDisplay lets viewers in by a port of the loopback interface until ctx ends.
+// That is open to all users of this host, so it says so where the display has no
+// password.
+func (p *program) proxyDisplay(ctx context.Context, c *cli.Context, d displayConnection) error {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(c.Int("port"))))
+	if err != nil {
+		return err
+	}
+	if d.Auth == "none" && d.Socket != "" {
+		fmt.Fprintln(p.stderr, "The display has no password: every user of this host can open it while this runs.")
+	}
+	r := proxyReport{Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port}
+	if c.String("output") == formatJSON {
+		err = writeJSON(p.stdout, r)
+	} else {
+		_, err = fmt.Fprintln(p.stdout, net.JoinHostPort(r.Host, strconv.Itoa(r.Port)))
+	}
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	network, address := "unix", d.Socket
+	if d.Socket == "" {
+		network, address = "tcp", net.JoinHostPort(d.Host, strconv.Itoa(d.Port))
+	}
+	return relay(ctx, l, network, address, func(err error) { fmt.Fprintln(p.stderr, err) })
+}
+
+// relay joins each connection that l accepts with one to address, until ctx ends,
+// and waits for the end of them all. It closes l.
+func relay(ctx context.Context, l net.Listener, network, address string, problem func(error)) error {
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	defer stop()
+	defer l.Close()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	var mu sync.Mutex // problem is called from many connections
+	for {
+		near, err := l.Accept()
+		switch {
+		case ctx.Err() != nil:
+			if err == nil {
+				_ = near.Close()
+			}
+			return nil // as it was wished
+		case err != nil:
+			return err
+		}
+		wg.Go(func() {
+			if err := relayOne(ctx, near, network, address); err != nil && ctx.Err() == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				problem(err)
+			}
+		})
+	}
+}
+
+// dialDeadline bounds the wait for a display to accept a connection.
+const dialDeadline = 10 * time.Second
+
+// relayOne serves one connection. A viewer that ends it, or a display that does,
+// is no problem.
+func relayOne(ctx context.Context, near net.Conn, network, address string) error {
+	defer near.Close()
+	far, err := (&net.Dialer{Timeout: dialDeadline}).DialContext(ctx, network, address)
+	if err != nil {
+		return err
+	}
+	defer far.Close()
+	stop := context.AfterFunc(ctx, func() { _, _ = near.Close(), far.Close() })
+	defer stop()
+	var wg sync.WaitGroup
+	for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
+		wg.Go(func() {
+			_, _ = io.Copy(way[0], way[1])
+			if c, ok := way[0].(interface{ CloseWrite() error }); ok {
+				_ = c.CloseWrite() // the other way may still have something to say
+			}
+		})
+	}
+	wg.Wait()
+	return nil
+}

@@ -1,0 +1,43 @@
+package runner
+
+import (
+	"context"
+	"net"
+	"slices"
+
+	"github.com/vmop/sdk/vmop/qmp"
+	"github.com/vmop/sdk/vmop/reconcile/live"
+)
+
+// observeVNC finds out who is connected to the display by VNC. QEMU lists a
+// client from its connection on, and tells only by an event that it was let in.
+// Clients on a UNIX socket cannot be told apart; only the machine's owner gets
+// there.
+func (f *follower) observeVNC(ctx context.Context, in wish) error {
+	servers, err := answer(ctx, f.client, qmp.QueryVNCServers{})
+	if err != nil {
+		if refusal(err) {
+			return nil
+		}
+		return err
+	}
+	seen := map[string]bool{}
+	var clients []live.Client
+	for _, s := range servers {
+		for _, c := range s.Clients {
+			name := vncClient(c)
+			switch {
+			case c.Family == "unix":
+				clients = append(clients, live.Client{Protocol: live.VNC, Host: "unix"})
+			case in.lost || f.viewers[name] || slices.Contains(in.viewers, name):
+				seen[name] = true
+				clients = append(clients, live.Client{Protocol: live.VNC, Host: c.Host, Port: c.Service})
+			}
+		}
+	}
+	f.viewers = seen
+	f.e.consoleClients(live.VNC, clients)
+	return nil
+}
+
+func vncClient(c qmp.VNCClient) string { return net.JoinHostPort(c.Host, c.Service) }

@@ -1,0 +1,200 @@
+package runner
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vmop/sdk/internal/rfb"
+	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/reconcile/live"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+// freeVNCPort is a port that VNC can have and nobody uses now.
+func freeVNCPort(t *testing.T) int {
+	t.Helper()
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if port >= 5900 {
+			return port
+		}
+	}
+}
+
+// The display by VNC on TCP, beside SPICE: its one password, the expiry, its
+// clients, and WebSockets.
+func TestVNCPassword(t *testing.T) {
+	d := testDirs(t)
+	c := testConfig(t)
+	secret := t.TempDir()
+	write := func(name, content string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(secret, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("display-password", "firstfirst")
+	port, websocket := freeVNCPort(t), freeVNCPort(t)
+	c.Runner.VM.Display = &runnerconfig.Display{
+		SPICE: &runnerconfig.SPICE{Socket: filepath.Join(d.Runtime, runnerconfig.SPICESocket)},
+		VNC:   &runnerconfig.VNC{Port: &port, Address: "127.0.0.1", Websocket: &websocket},
+	}
+	runnerconfig.Default(&c)
+	r := start(t, c, d, func(o *Options) { o.DisplaySecretDir = secret })
+	s := r.until(t, "the guest executes", func(s State) bool { return s.Phase == PhaseBooting })
+	if set := condition(s, live.DisplayPasswordSet); s.DisplayPasswordSerial != 1 || set.Status != live.True || !strings.Contains(set.Message, "8 bytes") {
+		t.Errorf("serial %d, %+v", s.DisplayPasswordSerial, set)
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	refused := func(what, password string) {
+		t.Helper()
+		conn, _, err := rfb.Open(withPatience(t), "tcp", address, password)
+		if err == nil {
+			_ = conn.Close()
+		}
+		if !errors.Is(err, rfb.ErrRefused) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	refused("a wrong password", "other")
+	conn, screen, err := rfb.Open(withPatience(t), "tcp", address, "firstfir") // what VNC compares of it
+	if err != nil {
+		t.Fatal(err)
+	}
+	if screen.Width <= 0 || screen.Height <= 0 || !screen.Password {
+		t.Errorf("screen %+v", screen)
+	}
+	us, _, err := net.SplitHostPort(conn.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = r.now(t, "the client is seen", func(s State) bool {
+		return s.ConsoleClient == us && statusCondition(s, live.ConsoleConnected).Status == live.True
+	})
+	if want := []live.Client{{Protocol: live.VNC, Host: us, Port: strings.TrimPrefix(conn.LocalAddr().String(), us+":")}}; !slices.Equal(s.ConsoleClients, want) {
+		t.Errorf("clients %+v, want %+v", s.ConsoleClients, want)
+	}
+	if err := conn.Close(); err != nil {
+		t.Error(err)
+	}
+	r.now(t, "the client is gone", func(s State) bool {
+		return s.ConsoleClient == "" && statusCondition(s, live.ConsoleConnected).Status == live.False
+	})
+
+	write("display-password", "second")
+	r.RereadDisplaySecret()
+	s = r.now(t, "the password is changed", func(s State) bool { return s.DisplayPasswordSerial == 2 })
+	refused("the old password", "firstfir")
+	conn, _, err = rfb.Open(withPatience(t), "tcp", address, "second")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Error(err)
+	}
+	spice, err := connectSPICE(s.Sockets[string(qemucmd.SocketSPICE)], "second")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := spice.Close(); err != nil {
+		t.Error(err)
+	}
+
+	upgrade(t, websocket)
+
+	write("password-expiry", "now")
+	r.RereadDisplaySecret()
+	for ctx := withPatience(t); ; { // the door is closed soon
+		conn, _, err := rfb.Open(ctx, "tcp", address, "second")
+		if errors.Is(err, rfb.ErrRefused) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := r.State().DisplayPasswordSerial; got != 2 {
+		t.Errorf("serial %d, want one for each password", got)
+	}
+	if got := r.log.eventsOf(live.ActionConsole); !slices.Contains(got, "Connection from "+us) {
+		t.Errorf("events %q", got)
+	}
+	if r.log.said("second") || r.log.said("firstfir") {
+		t.Error("the password is told")
+	}
+	r.cancel()
+	r.wait(t)
+	nothingLeft(t, d)
+}
+
+// upgrade opens a WebSocket (RFC 6455, section 4.1) as noVNC does.
+func upgrade(t *testing.T, port int) {
+	t.Helper()
+	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if deadline, ok := withPatience(t).Deadline(); ok {
+		_ = conn.SetDeadline(deadline)
+	}
+	_, err = fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
+		"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: binary\r\nOrigin: http://localhost\r\n\r\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reply.StatusCode != http.StatusSwitchingProtocols {
+		t.Errorf("the WebSocket is answered with %s", reply.Status)
+	}
+}
+
+// Without a password there is a UNIX socket that only the machine's owner opens.
+func TestVNCSocket(t *testing.T) {
+	d := testDirs(t)
+	c := testConfig(t)
+	c.Runner.VM.Display = &runnerconfig.Display{VNC: &runnerconfig.VNC{Socket: filepath.Join(d.Runtime, runnerconfig.VNCSocket)}}
+	runnerconfig.Default(&c)
+	r := start(t, c, d)
+	s := r.until(t, "the guest executes", func(s State) bool { return s.Phase == PhaseBooting })
+	if s.DisplayPasswordSerial != -1 {
+		t.Errorf("serial %d", s.DisplayPasswordSerial)
+	}
+	socket := s.Sockets[string(qemucmd.SocketVNC)]
+	conn, screen, err := rfb.Open(withPatience(t), "unix", socket, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if screen.Width <= 0 || screen.Height <= 0 || screen.Password {
+		t.Errorf("screen %+v", screen)
+	}
+	r.now(t, "the client is seen", func(s State) bool { return s.ConsoleClient == "unix" })
+	if err := conn.Close(); err != nil {
+		t.Error(err)
+	}
+	r.now(t, "the client is gone", func(s State) bool { return s.ConsoleClient == "" })
+	r.cancel()
+	r.wait(t)
+	nothingLeft(t, d)
+}
