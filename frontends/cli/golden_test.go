@@ -26,20 +26,26 @@ func TestExamples(t *testing.T) {
 			if code != exitOK || stderr != "" {
 				t.Fatalf("render: exit code %d\n%s", code, stderr)
 			}
-			golden := filepath.Join("testdata", "golden", name+".txt")
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("-want +got (refresh with -update):\n%s", diff)
-			}
+			golden(t, name+".txt", got)
 		})
+	}
+}
+
+// golden compares a text with the file that holds it.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", "golden", name)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("-want +got (refresh with -update):\n%s", diff)
 	}
 }
 

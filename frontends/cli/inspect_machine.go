@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/vmop/qmp"
+	"github.com/vmop/sdk/vmop/reconcile/live"
+	"github.com/vmop/sdk/vmop/runner"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -34,10 +36,16 @@ type machineReport struct {
 	Networks      []networkReport `json:"networks,omitempty"`
 	Display       *displayReport  `json:"display,omitempty"`
 	Agents        []agentReport   `json:"agents,omitempty"`
+	// Guest is what the agents in the guest have told; nil where no runner asks.
+	Guest *insideReport `json:"guest,omitempty"`
+	// Conditions are those that a cluster would have in the machine's status.
+	Conditions []live.StatusCondition `json:"conditions,omitempty"`
 	// Kept are the files with what else the guest depends on.
 	Kept []keptReport `json:"kept,omitempty"`
 	// Wanted is what the manifest says; nil where there is none.
 	Wanted *wantedReport `json:"wanted,omitempty"`
+
+	now time.Time // when it was made
 }
 
 type versionsReport struct {
@@ -104,6 +112,10 @@ func (m *machine) report(now time.Time) machineReport {
 	}
 	if m.running() && s.Started != nil {
 		r.Started, r.UptimeSeconds = s.Started, int64(now.Sub(*s.Started).Seconds())
+		r.Guest = inside(s)
+	}
+	if m.running() || s.Phase == runner.PhaseStopped { // not of a runner that died
+		r.Conditions, r.now = s.StatusConditions, now
 	}
 	return r
 }

@@ -40,6 +40,7 @@ func (r *machineReport) write(w io.Writer) error {
 	}
 	add("QEMU", r.Versions.QEMU)
 	add("Runner", r.Versions.Runner)
+	rows = append(rows, r.Guest.rows()...)
 	if err := properties(w, rows); err != nil {
 		return err
 	}
@@ -61,6 +62,12 @@ func (r *machineReport) write(w io.Writer) error {
 		agents = append(agents, []string{a.Name, state})
 	}
 	if err := tableSection(w, []string{"AGENT", "STATE"}, agents); err != nil {
+		return err
+	}
+	if err := tableSection(w, []string{"INTERFACE", "MAC", "ADDRESSES"}, r.Guest.interfaceRows()); err != nil {
+		return err
+	}
+	if err := tableSection(w, []string{"CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"}, conditionRows(r.Conditions, r.now)); err != nil {
 		return err
 	}
 	return tableSection(w, []string{"KEPT", "FILE", "SIZE"}, r.keptRows())

@@ -31,5 +31,14 @@
 // what is missing; the engine executes it over QMP and reports in the conditions
 // of its [State] what could not be reached, and why.
 //
+// While the machine runs, the engine speaks with the agents in the guest: it has
+// the VMOP agent log the wanted user in, and asks the QEMU guest agent what the
+// guest is. It holds the guest agent's socket, which serves one client at a time,
+// for the moments of such a question only, and asks when something happens (see
+// live.Inquiry), never for the sake of asking.
+//
+// The state has VM-Operator's conditions, made in one place by live.Report, and
+// its events come as messages with [Message.Event].
+//
 // Everything that happens is told to a [Reporter]. The engine does not poll.
 package runner

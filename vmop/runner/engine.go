@@ -127,6 +127,7 @@ func New(o Options) (*Engine, error) {
 		DataDir: o.Directories.Data, RuntimeDir: o.Directories.Runtime,
 		PowerdownTimeout: *r.VM.PowerdownTimeout,
 		Generation:       r.Generation,
+		Login:            Login{Wanted: wantedUser(&o.Config)},
 		Sockets:          map[string]string{},
 	}, wished: wish{config: o.Config, secret: true}, poke: make(chan struct{}, 1)}
 	for i := range stopCount {

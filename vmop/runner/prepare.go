@@ -145,6 +145,8 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 		s.Accelerator = cmd.Accelerator
 		s.MaximumCPUs = m.CPU.Maximum
 		s.MaximumRAM = m.Memory.Size
+		// What the machine begins with, as VM-Operator's runner reports it.
+		s.CPUs, s.RAM = 1, m.Memory.Size
 	})
 	return cmd, context.Cause(ctx)
 }

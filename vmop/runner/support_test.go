@@ -150,6 +150,8 @@ type running struct {
 	err     error
 	cancel  context.CancelFunc
 	given   int // configurations, beside the first
+	// patience of until
+	patience time.Duration
 }
 
 func start(t *testing.T, c runnerconfig.Config, d Directories, change ...func(*Options)) *running {
@@ -164,7 +166,7 @@ func start(t *testing.T, c runnerconfig.Config, d Directories, change ...func(*O
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &running{Engine: e, log: log, done: make(chan struct{}), cancel: cancel}
+	r := &running{Engine: e, log: log, done: make(chan struct{}), cancel: cancel, patience: patience}
 	go func() {
 		defer close(r.done)
 		r.outcome, r.err = e.Run(ctx)
@@ -200,7 +202,7 @@ func (r *running) until(t *testing.T, what string, is func(State) bool) State {
 		default:
 		}
 		t.Fatalf("the engine ended (%+v, %v) before %s", r.outcome, r.err, what)
-	case <-time.After(patience):
+	case <-time.After(r.patience):
 		t.Fatalf("waited in vain for %s; state %+v", what, r.State())
 	}
 	panic("unreachable")

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/vmop/sdk/vmop/reconcile/live"
+	"github.com/vmop/sdk/vmop/runner"
+)
+
+// insideReport is what the agents in the guest have told the runner.
+type insideReport struct {
+	Booted          bool             `json:"booted"`
+	HostName        string           `json:"hostName,omitempty"`
+	OperatingSystem string           `json:"operatingSystem,omitempty"`
+	Interfaces      []guestInterface `json:"interfaces,omitempty"`
+	// LoggedInUser was confirmed by the VMOP agent, WantedUser is to be.
+	LoggedInUser string `json:"loggedInUser,omitempty"`
+	WantedUser   string `json:"wantedUser,omitempty"`
+	// Problems are what the agents could not answer or do.
+	Problems []string `json:"problems,omitempty"`
+}
+
+// inside is what a runner's state says about the guest.
+func inside(s *runner.State) *insideReport {
+	r := &insideReport{
+		Booted: s.Guest.Booted, HostName: s.Guest.HostName,
+		LoggedInUser: s.Login.User, WantedUser: s.Login.Wanted,
+	}
+	var os struct {
+		Name   string `json:"name"`
+		Pretty string `json:"pretty-name"`
+	}
+	// The agent's answer may lack any of it, or all.
+	if err := json.Unmarshal(s.Guest.OSInfo, &os); err == nil {
+		r.OperatingSystem = cmp.Or(os.Pretty, os.Name)
+	}
+	for _, i := range s.Guest.Interfaces {
+		r.Interfaces = append(r.Interfaces, guestInterface{Name: i.Name, MAC: i.MAC, Addresses: i.Addresses})
+	}
+	for _, p := range []string{s.Guest.Problem, s.Login.Message} {
+		if p != "" {
+			r.Problems = append(r.Problems, p)
+		}
+	}
+	return r
+}
+
+// rows are the properties of the guest.
+func (r *insideReport) rows() [][]string {
+	if r == nil {
+		return nil
+	}
+	var rows [][]string
+	add := func(name, value string) {
+		if value != "" {
+			rows = append(rows, []string{name, value})
+		}
+	}
+	add("System", r.OperatingSystem)
+	add("Host name", r.HostName)
+	if r.WantedUser != "" && r.LoggedInUser != r.WantedUser {
+		add("Logged in", orNone(r.LoggedInUser)+", wanted is "+r.WantedUser)
+	} else {
+		add("Logged in", r.LoggedInUser)
+	}
+	add("Agents", strings.Join(r.Problems, "; "))
+	return rows
+}
+
+func (r *insideReport) interfaceRows() [][]string {
+	if r == nil {
+		return nil
+	}
+	var rows [][]string
+	for _, i := range r.Interfaces {
+		rows = append(rows, []string{i.Name, orNone(i.MAC), orNone(strings.Join(i.Addresses, ", "))})
+	}
+	return rows
+}
+
+// conditionRows are the conditions of a virtual machine, as kubectl describe
+// would have them.
+func conditionRows(conditions []live.StatusCondition, now time.Time) [][]string {
+	var rows [][]string
+	for _, c := range conditions {
+		rows = append(rows, []string{c.Type, string(c.Status), c.Reason, duration.HumanDuration(now.Sub(c.LastTransitionTime)), c.Message})
+	}
+	return rows
+}

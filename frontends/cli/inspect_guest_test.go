@@ -1,0 +1,33 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/vmop/sdk/vmop/reconcile/live"
+	"github.com/vmop/sdk/vmop/runner"
+)
+
+// What the agents have told, beside the conditions, as inspect shows it.
+func TestInspectShowsTheGuest(t *testing.T) {
+	started := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	s := runner.State{
+		Guest: runner.Guest{
+			AgentConnected: true, Booted: true, OSInfo: json.RawMessage(`{"id":"debian","pretty-name":"Debian GNU/Linux 12"}`), HostName: "desk",
+			Interfaces: []runner.GuestInterface{{Name: "lo", Addresses: []string{"127.0.0.1/8"}}, {Name: "ens2", MAC: "52:54:00:12:34:56", Addresses: []string{"10.0.2.15/24", "fe80::1/64"}}},
+		},
+		Login: runner.Login{AgentConnected: true, Wanted: "bob", User: "alice", Reason: live.ReasonProcessing, Message: "login bob: the agent says 451 failed"},
+	}
+	reported, _ := live.Report(live.Reported{}, live.Facts{Stage: live.StageRunning, Booted: true, Login: live.Login{Connected: true, Wanted: "bob", Message: s.Login.Message}}, started)
+	r := machineReport{
+		Namespace: "lab", Name: "desk", Status: statusRunning, Started: &started, UptimeSeconds: 90,
+		Guest: inside(&s), Conditions: reported.Conditions, now: started.Add(90 * time.Second),
+	}
+	var out bytes.Buffer
+	if err := r.write(&out); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "guest.txt", out.String())
+}
