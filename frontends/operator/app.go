@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"github.com/urfave/cli/v2"
+	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/vmop/sdk/frontends/operator/controller"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// The exit codes.
+const (
+	exitOK    = 0
+	exitError = 1
+	exitUsage = 2
+)
+
+// usageError says that the program was called or configured wrongly.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// Main is the whole program: args[0] is its name. It runs until the context
+// ends and returns the exit code.
+func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if err := app(stdout, stderr).RunContext(ctx, args); err != nil {
+		fmt.Fprintf(stderr, "vm-operator: %v\n", err)
+		if errors.As(err, new(usageError)) {
+			return exitUsage
+		}
+		return exitError
+	}
+	return exitOK
+}
+
+const (
+	flagConfig      = "config"
+	flagKubeconfig  = "kubeconfig"
+	flagNamespace   = "namespace"
+	flagMetrics     = "metrics-bind-address"
+	flagProbes      = "health-probe-bind-address"
+	flagElect       = "leader-elect"
+	flagLease       = "leader-election-id"
+	flagLeaseSpace  = "leader-election-namespace"
+	flagConcurrency = "concurrency"
+	flagQPS         = "kube-api-qps"
+	flagBurst       = "kube-api-burst"
+	flagLogFormat   = "log-format"
+	flagVerbose     = "verbose"
+	flagVersion     = "version"
+)
+
+func app(stdout, stderr io.Writer) *cli.App {
+	cli.HelpFlag = &cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "show this help", DisableDefaultText: true}
+	return &cli.App{
+		Name:            "vm-operator",
+		Usage:           "look after the virtual machines of a Kubernetes cluster",
+		UsageText:       "vm-operator [flags]",
+		Description:     "Runs until TERM or INT. Exit codes: 0 it was asked to end, 1 it cannot go on,\n2 wrong usage or configuration.",
+		HideHelpCommand: true,
+		HideVersion:     true,
+		Writer:          stdout,
+		ErrWriter:       stderr,
+		ExitErrHandler:  func(*cli.Context, error) {},
+		OnUsageError: func(_ *cli.Context, err error, _ bool) error {
+			return usageError{fmt.Errorf("%w\nSee: vm-operator --help", err)}
+		},
+		Flags: []cli.Flag{
+			&cli.PathFlag{Name: flagConfig, Aliases: []string{"c"}, Usage: "read the configuration `FILE`; VM-Operator's is understood"},
+			&cli.PathFlag{Name: flagKubeconfig, Usage: "connect as `FILE` says, default: $KUBECONFIG, the pod's service account or ~/.kube/config"},
+			&cli.StringSliceFlag{Name: flagNamespace, Aliases: []string{"n"}, Usage: "look after the machines of `NAMESPACE` only; can be given more than once; wins over the configuration file"},
+			&cli.StringFlag{Name: flagMetrics, Value: ":8080", Usage: "serve Prometheus metrics at `ADDRESS`/metrics; 0 for not at all"},
+			&cli.StringFlag{Name: flagProbes, Value: ":8081", Usage: "serve /healthz and /readyz at `ADDRESS`; 0 for not at all"},
+			&cli.BoolFlag{Name: flagElect, Usage: "of several operators let one work and the others wait"},
+			&cli.StringFlag{Name: flagLease, Value: "vm-operator.vmoperator.jdrupes.org", Usage: "`NAME` of the lease by which they agree"},
+			&cli.StringFlag{Name: flagLeaseSpace, Usage: "`NAMESPACE` of the lease, default: the operator's own"},
+			&cli.IntFlag{Name: flagConcurrency, Usage: fmt.Sprintf("reconcile `N` machines at the same time, default: %d; wins over the configuration file", controller.DefaultConcurrency)},
+			&cli.Float64Flag{Name: flagQPS, Value: 50, Usage: "send at most `N` requests per second to the API server; negative for no limit"},
+			&cli.IntFlag{Name: flagBurst, Value: 100, Usage: "`N` requests may follow each other without delay"},
+			&cli.StringFlag{Name: flagLogFormat, Value: "text", Usage: "log as `FORMAT`: text or json"},
+			&cli.BoolFlag{Name: flagVerbose, Aliases: []string{"v"}, Usage: "log every write"},
+			&cli.BoolFlag{Name: flagVersion, Usage: "print the version and end", DisableDefaultText: true},
+		},
+		Action: func(c *cli.Context) error { return run(c, stdout, stderr) },
+	}
+}
+
+func run(c *cli.Context, stdout, stderr io.Writer) error {
+	if c.Bool(flagVersion) {
+		_, err := fmt.Fprintln(stdout, "vm-operator", version())
+		return err
+	}
+	if c.NArg() > 0 {
+		return usageError{fmt.Errorf("unexpected argument %q\nSee: vm-operator --help", c.Args().First())}
+	}
+	log, err := logger(c, stderr)
+	if err != nil {
+		return err
+	}
+	options, err := readOptions(c, log)
+	if err != nil {
+		return err
+	}
+	config, err := clusterConfig(c)
+	if err != nil {
+		return err
+	}
+	ctrllog.SetLogger(log)
+	klog.SetLogger(log.WithName("client"))
+	m, err := controller.New(config, options)
+	if err != nil {
+		return err
+	}
+	log.Info("starting", "version", options.Settings.Version, "namespaces", scope(options.Namespaces), "leaderElection", options.LeaderElection != nil)
+	if err := m.Start(c.Context); err != nil {
+		return err
+	}
+	log.Info("ended")
+	return nil
+}
+
+func scope(namespaces []string) string {
+	if len(namespaces) == 0 {
+		return "all"
+	}
+	return strings.Join(namespaces, ", ")
+}
+
+func logger(c *cli.Context, stderr io.Writer) (logr.Logger, error) {
+	o := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if c.Bool(flagVerbose) {
+		o.Level = slog.LevelDebug
+	}
+	switch format := c.String(flagLogFormat); format {
+	case "text":
+		return logr.FromSlogHandler(slog.NewTextHandler(stderr, o)), nil
+	case "json":
+		return logr.FromSlogHandler(slog.NewJSONHandler(stderr, o)), nil
+	default:
+		return logr.Logger{}, usageError{fmt.Errorf("--%s: found %q, want text or json", flagLogFormat, format)}
+	}
+}
+
+// clusterConfig is how the cluster is reached.
+func clusterConfig(c *cli.Context) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.Path(flagKubeconfig)
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, usageError{fmt.Errorf("kubeconfig: %w", err)}
+	}
+	config.QPS, config.Burst = float32(c.Float64(flagQPS)), c.Int(flagBurst)
+	config.UserAgent = "vm-operator/" + version()
+	return config, nil
+}
+
+// version is that of the module, as it was built.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(devel)"
+	}
+	return info.Main.Version
+}
+
+// ownNamespace is where the namespace of a pod's service account is told.
+const ownNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// leaseNamespace is that of the operator, or "default" outside of a cluster.
+func leaseNamespace(given string) string {
+	if given != "" {
+		return given
+	}
+	if data, err := os.ReadFile(ownNamespace); err == nil {
+		return strings.TrimSpace(string(data))
+	}
+	return "default"
+}
+
+// distinct removes repetitions.
+func distinct(list []string) []string {
+	list = slices.Clone(list)
+	slices.Sort(list)
+	return slices.Compact(list)
+}

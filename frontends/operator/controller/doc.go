@@ -1,0 +1,27 @@
+// Package controller keeps the machines of a cluster as they should be. It
+// observes them, has [github.com/vmop/sdk/vmop/reconcile] decide, and carries
+// the decisions out: an `if` that a property test would want to see is not here.
+//
+// [New] makes a controller-runtime manager with two controllers: one reconciles
+// machines, the other keeps up the assignments of pools.
+//
+// # Observing
+//
+// All that is read comes from caches that watch the cluster and keep of each
+// object only what decisions look at. A cache is always a little behind, most of
+// all behind the operator's own writes; therefore a machine is not looked at
+// again before the caches show what was written for it ([machineMemory]). What
+// they do not show within a few seconds, and what the API server says to exist
+// though they do not show it, is read from the API server itself.
+//
+// # Writing
+//
+// Every write carries the UID or the resource version that it was decided on.
+// What the API server refuses is remembered as a [reconcile.Failure] and
+// explained in the status of the machine; what fails because the API server
+// cannot be reached, or because the observation was old, is tried again after a
+// growing delay.
+//
+// While a plan makes objects, its status is not written: the next observation
+// follows at once, and its status is the one that stays.
+package controller

@@ -1,0 +1,159 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// executor carries out plans.
+type executor struct {
+	client client.Client
+	writes *writeCounter
+	now    func() time.Time
+}
+
+// execute does one action for a machine and notes in its memory what the caches
+// will show.
+func (e *executor) execute(ctx context.Context, machine *unstructured.Unstructured, a reconcile.Action, memory *machineMemory) error {
+	t := a.Target()
+	namespace := machine.GetNamespace()
+	answer, err := e.send(ctx, namespace, a)
+	e.writes.count(t.Verb, t.Kind, err)
+	if apierrors.IsNotFound(err) && mayBeGone(a) {
+		return nil
+	}
+	if err != nil {
+		if apierrors.IsAlreadyExists(err) {
+			memory.doubt(object{t.Kind, t.Name})
+		}
+		return fmt.Errorf("%s in namespace %s: %w", t, namespace, err)
+	}
+	delete(memory.failures, t)
+	w := written{at: e.now()}
+	switch a := a.(type) {
+	case reconcile.DeletePod:
+		w.uid = a.UID
+	case reconcile.DeleteService:
+		w.uid = a.UID
+	default:
+		w.uid, w.version = answer.GetUID(), answer.GetResourceVersion()
+	}
+	memory.wrote(object{t.Kind, t.Name}, w)
+	return nil
+}
+
+// mayBeGone tells whether NotFound is success.
+func mayBeGone(a reconcile.Action) bool {
+	switch a.(type) {
+	case reconcile.DeletePod, reconcile.DeleteService, reconcile.AnnotatePod:
+		return true
+	}
+	return false
+}
+
+// send makes the request and returns the object of the answer, if it has one.
+func (e *executor) send(ctx context.Context, namespace string, a reconcile.Action) (client.Object, error) {
+	manager := client.FieldOwner(reconcile.FieldManager)
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: a.Target().Name}
+	switch a := a.(type) {
+	case reconcile.Apply:
+		u, err := applied(a.Object)
+		if err != nil {
+			return nil, err
+		}
+		err = e.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), manager, client.ForceOwnership)
+		return u, err
+	case reconcile.Create:
+		o, ok := a.Object.DeepCopyObject().(client.Object)
+		if !ok {
+			return nil, fmt.Errorf("%T cannot be created", a.Object)
+		}
+		return o, e.client.Create(ctx, o, manager)
+	case reconcile.UpdateClaim:
+		o := &corev1.PersistentVolumeClaim{ObjectMeta: meta}
+		return o, e.merge(ctx, o, claimPatch(a), manager)
+	case reconcile.AnnotatePod:
+		o := &corev1.Pod{ObjectMeta: meta}
+		return o, e.merge(ctx, o, map[string]any{
+			"metadata": map[string]any{"uid": a.UID, "annotations": a.Annotations},
+		}, manager)
+	case reconcile.DeletePod:
+		return nil, e.client.Delete(ctx, &corev1.Pod{ObjectMeta: meta}, client.Preconditions{UID: &a.UID}, client.GracePeriodSeconds(a.GraceSeconds))
+	case reconcile.DeleteService:
+		return nil, e.client.Delete(ctx, &corev1.Service{ObjectMeta: meta}, client.Preconditions{UID: &a.UID})
+	case reconcile.SetState:
+		o := newObject(machineKind)
+		o.SetNamespace(namespace)
+		o.SetName(a.Name)
+		return o, e.merge(ctx, o, map[string]any{
+			"metadata": map[string]any{"resourceVersion": a.ResourceVersion},
+			"spec":     map[string]any{"vm": map[string]any{"state": a.State}},
+		}, client.FieldOwner(reconcile.OperatorStatusManager))
+	}
+	return nil, fmt.Errorf("unknown action %T", a)
+}
+
+func (e *executor) merge(ctx context.Context, o client.Object, fields map[string]any, manager client.FieldOwner) error {
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return err
+	}
+	return e.client.Patch(ctx, o, client.RawPatch(types.MergePatchType, data), manager)
+}
+
+func claimPatch(a reconcile.UpdateClaim) map[string]any {
+	metadata := map[string]any{"uid": a.UID, "resourceVersion": a.ResourceVersion}
+	if a.Labels != nil {
+		metadata["labels"] = a.Labels
+	}
+	if a.Annotations != nil {
+		metadata["annotations"] = a.Annotations
+	}
+	patch := map[string]any{"metadata": metadata}
+	if a.Storage != nil {
+		patch["spec"] = map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": a.Storage.String()}}}
+	}
+	return patch
+}
+
+// applied is an object as it is sent to be applied: without what only the API
+// server writes.
+func applied(o reconcile.Object) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, fmt.Errorf("%T %s/%s: %w", o, o.GetNamespace(), o.GetName(), err)
+	}
+	delete(content, "status")
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	return &unstructured.Unstructured{Object: content}, nil
+}
+
+// report writes one owner's part of a machine's status.
+func (e *executor) report(ctx context.Context, machine *unstructured.Unstructured, s reconcile.StatusApply, memory *machineMemory) error {
+	u := newObject(machineKind)
+	u.SetNamespace(machine.GetNamespace())
+	u.SetName(machine.GetName())
+	u.SetUID(machine.GetUID())
+	u.SetResourceVersion(s.ResourceVersion)
+	u.Object["status"] = maps.Clone(s.Status)
+	err := e.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(s.Manager), client.ForceOwnership)
+	e.writes.count("patch", spec.KindVirtualMachine+"/status", err)
+	if err != nil {
+		return fmt.Errorf("status of %s/%s for %s: %w", machine.GetNamespace(), machine.GetName(), s.Manager, err)
+	}
+	memory.wrote(object{spec.KindVirtualMachine, machine.GetName()}, written{u.GetUID(), u.GetResourceVersion(), e.now()})
+	return nil
+}

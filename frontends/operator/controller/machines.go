@@ -1,0 +1,211 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/spec"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// machines reconciles machines.
+type machines struct {
+	observer *observer
+	executor *executor
+	events   events.EventRecorder
+	memories memories
+}
+
+// Reconcile implements controller-runtime's Reconciler.
+func (m *machines) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	memory := m.memories.get(req.NamespacedName)
+	o, err := m.observer.observe(ctx, req.NamespacedName, memory)
+	switch {
+	case err != nil:
+		return ctrl.Result{}, err
+	case o == nil:
+		m.memories.forget(req.NamespacedName)
+		return ctrl.Result{}, nil
+	case o.broken != nil:
+		return ctrl.Result{}, m.explainBroken(ctx, o, memory)
+	case o.behind:
+		// The watches tell when it is not any more; this is for an object that
+		// was gone before they could.
+		return ctrl.Result{RequeueAfter: recheck}, nil
+	}
+	plan := reconcile.Decide(o.Snapshot)
+	for _, a := range plan.Actions {
+		if err := m.executor.execute(ctx, o.stored, a, memory); err != nil {
+			return m.failed(ctx, a, err, memory)
+		}
+		log.FromContext(ctx).V(1).Info("done", "action", a.Target().String())
+	}
+	if makes(plan.Actions) {
+		if memory.held.IsZero() {
+			memory.held = o.Now
+		}
+		if o.Now.Sub(memory.held) < settle {
+			return ctrl.Result{RequeueAfter: recheck}, nil
+		}
+	}
+	memory.held = time.Time{}
+	if err := m.report(ctx, o, plan, memory); err != nil {
+		if stale(err) {
+			return m.again(memory), nil
+		}
+		return ctrl.Result{}, err
+	}
+	memory.stale = 0
+	if plan.Wake.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{RequeueAfter: max(plan.Wake.Sub(m.observer.now()), time.Millisecond)}, nil
+}
+
+// makes tells whether the actions bring about what the next observation will
+// show at once, and nothing that the status has to say before.
+func makes(actions []reconcile.Action) bool {
+	for _, a := range actions {
+		switch a.(type) {
+		case reconcile.Create, reconcile.Apply, reconcile.UpdateClaim, reconcile.AnnotatePod:
+		default:
+			return false
+		}
+	}
+	return len(actions) > 0
+}
+
+// report writes the statuses and tells the events. Those that are bound to the
+// version of the machine that was observed come first: the others change it.
+func (m *machines) report(ctx context.Context, o *observation, plan reconcile.Plan, memory *machineMemory) error {
+	for _, bound := range []bool{true, false} {
+		for _, s := range plan.Statuses {
+			if (s.ResourceVersion != "") != bound {
+				continue
+			}
+			if err := m.executor.report(ctx, o.stored, s, memory); err != nil {
+				return err
+			}
+		}
+	}
+	for _, e := range plan.Events {
+		m.tell(o.stored, e)
+	}
+	return nil
+}
+
+// maxNote is how long the API server lets the note of an event be.
+const maxNote = 1024
+
+func (m *machines) tell(machine *unstructured.Unstructured, e reconcile.Event) {
+	note := e.Note
+	if len(note) > maxNote {
+		note = note[:maxNote-3] + "..."
+	}
+	m.events.Eventf(machine, nil, e.Type, e.Reason, e.Action, "%s", note)
+}
+
+// stale tells whether a write failed because the observation was old.
+func stale(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
+}
+
+// failed tells what is done after a write that failed.
+func (m *machines) failed(ctx context.Context, a reconcile.Action, err error, memory *machineMemory) (ctrl.Result, error) {
+	t := a.Target()
+	doubted := apierrors.IsAlreadyExists(err) && memory.stale > 0
+	switch {
+	case stale(err) && !doubted:
+		log.FromContext(ctx).V(1).Info("the observation was old", "action", t.String(), "reason", string(apierrors.ReasonForError(err)))
+		return m.again(memory), nil
+	case !refused(err) && !doubted:
+		return ctrl.Result{}, err
+	}
+	// The next plan explains it in the status and tries again later.
+	f := reconcile.Failure{Target: t, Reason: string(apierrors.ReasonForError(err)), Message: err.Error(), Last: m.observer.now()}
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		f.Message = status.Status().Message
+	}
+	log.FromContext(ctx).Info("refused", "action", t.String(), "reason", f.Reason, "message", f.Message)
+	memory.failed(f)
+	return ctrl.Result{RequeueAfter: time.Millisecond}, nil
+}
+
+// refused tells whether the API server understood a request and does not want
+// to do it, rather than being unable to.
+func refused(err error) bool {
+	switch apierrors.ReasonForError(err) {
+	case metav1.StatusReasonForbidden, metav1.StatusReasonInvalid, metav1.StatusReasonBadRequest,
+		metav1.StatusReasonUnauthorized, metav1.StatusReasonMethodNotAllowed, metav1.StatusReasonNotAcceptable,
+		metav1.StatusReasonUnsupportedMediaType, metav1.StatusReasonRequestEntityTooLarge,
+		// This is what an admission webhook that fails looks like.
+		metav1.StatusReasonInternalError:
+		return true
+	}
+	return false
+}
+
+// again asks for another look after a growing delay.
+func (m *machines) again(memory *machineMemory) ctrl.Result {
+	delay := min(50*time.Millisecond<<min(memory.stale, 10), maxRetry)
+	memory.stale++
+	return ctrl.Result{RequeueAfter: delay}
+}
+
+// explainBroken says in the status of a machine that the types cannot hold why
+// nothing is done about it.
+func (m *machines) explainBroken(ctx context.Context, o *observation, memory *machineMemory) error {
+	status, e := brokenStatus(o.stored, o.broken, m.observer.now())
+	if status == nil {
+		return nil
+	}
+	err := m.executor.report(ctx, o.stored, *status, memory)
+	if err == nil {
+		m.tell(o.stored, e)
+	}
+	return err
+}
+
+// brokenStatus is the operator's part of the status with what is stored of it,
+// and the condition that explains the error; nil if that is stored already.
+func brokenStatus(machine *unstructured.Unstructured, broken error, now time.Time) (*reconcile.StatusApply, reconcile.Event) {
+	message := broken.Error() + "; nothing is changed until this is corrected"
+	stored, _, _ := unstructured.NestedMap(machine.Object, "status")
+	part := map[string]any{}
+	for _, field := range []string{"phase", "created", "ready", "nodeName", "ipAddress", "observedGeneration", "restartAwaitingChanges", "lastEnd"} {
+		if v, ok := stored[field]; ok {
+			part[field] = v
+		}
+	}
+	since := now.UTC().Format(time.RFC3339)
+	conditions := []any{}
+	old, _ := stored["conditions"].([]any)
+	for _, t := range spec.OperatorConditionTypes() {
+		for _, c := range old {
+			fields, ok := c.(map[string]any)
+			if !ok || fields["type"] != t {
+				continue
+			}
+			if t != spec.ConditionConfigurationApplied {
+				conditions = append(conditions, c)
+			} else if fields["message"] == message {
+				return nil, reconcile.Event{}
+			}
+		}
+	}
+	conditions = append(conditions, map[string]any{
+		"type": spec.ConditionConfigurationApplied, "status": string(metav1.ConditionFalse),
+		"reason": spec.ReasonInvalidSpecification, "message": message,
+		"observedGeneration": machine.GetGeneration(), "lastTransitionTime": since,
+	})
+	part["conditions"] = conditions
+	return &reconcile.StatusApply{Manager: reconcile.OperatorStatusManager, Status: part},
+		reconcile.Event{Type: "Warning", Reason: spec.ReasonInvalidSpecification, Action: "Reconcile", Note: message}
+}

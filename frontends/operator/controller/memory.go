@@ -1,0 +1,121 @@
+package controller
+
+import (
+	"sync"
+	"time"
+
+	"github.com/vmop/sdk/vmop/reconcile"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// cacheLag is how long the caches may take to show what was written.
+	cacheLag = 5 * time.Second
+	// recheck is when to look again if no watch says that they do.
+	recheck = time.Second
+	// settle is how long a status may be held back while objects are made.
+	settle = 2 * time.Second
+	// maxRetry is the longest delay before something is tried again that failed.
+	maxRetry = time.Minute
+	// failureAge is how long a refusal is kept that was not tried again: the
+	// plan does not want the write any more. It is more than the longest delay
+	// between two attempts.
+	failureAge = 15 * time.Minute
+)
+
+// object names an object of a machine's namespace.
+type object struct{ kind, name string }
+
+// written is what the caches have to show.
+type written struct {
+	// uid and version are those of the answer to the write; without a version
+	// the object of this uid has to be gone or going.
+	uid     types.UID
+	version string
+	at      time.Time
+}
+
+// shown tells whether what a cache has is the object as it was written, or
+// newer.
+func (w *written) shown(o client.Object) bool {
+	switch {
+	case w.version == "":
+		return o == nil || o.GetUID() != w.uid || o.GetDeletionTimestamp() != nil
+	case o == nil:
+		return false
+	case o.GetUID() != w.uid:
+		return true
+	}
+	order, err := resourceversion.CompareResourceVersion(o.GetResourceVersion(), w.version)
+	return err != nil || order >= 0
+}
+
+// machineMemory is what is known of a machine that the cluster does not tell.
+// None of it is needed after a restart: it saves writes, and it explains
+// refusals, which then are met anew.
+type machineMemory struct {
+	// written are writes that the caches did not show yet.
+	written map[object]written
+	// doubts are objects that are to be read from the API server.
+	doubts map[object]bool
+	// failures are the refused writes.
+	failures map[reconcile.Target]reconcile.Failure
+	// held is since when a status is held back.
+	held time.Time
+	// stale counts the writes in a row that failed because the observation that
+	// they were decided on was old.
+	stale int
+}
+
+// wrote notes a write.
+func (m *machineMemory) wrote(o object, w written) {
+	if m.written == nil {
+		m.written = map[object]written{}
+	}
+	m.written[o] = w
+}
+
+// doubt asks for a look at the object itself.
+func (m *machineMemory) doubt(o object) {
+	if m.doubts == nil {
+		m.doubts = map[object]bool{}
+	}
+	m.doubts[o] = true
+}
+
+// failed counts a refusal.
+func (m *machineMemory) failed(f reconcile.Failure) {
+	if m.failures == nil {
+		m.failures = map[reconcile.Target]reconcile.Failure{}
+	}
+	f.Count = m.failures[f.Target].Count + 1
+	m.failures[f.Target] = f
+}
+
+// memories are those of all machines.
+type memories struct {
+	mu sync.Mutex
+	of map[types.NamespacedName]*machineMemory
+}
+
+// get returns the memory of a machine. controller-runtime never reconciles one
+// machine twice at the same time, so that it needs no lock of its own.
+func (m *memories) get(key types.NamespacedName) *machineMemory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.of == nil {
+		m.of = map[types.NamespacedName]*machineMemory{}
+	}
+	if m.of[key] == nil {
+		m.of[key] = &machineMemory{}
+	}
+	return m.of[key]
+}
+
+func (m *memories) forget(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.of, key)
+}

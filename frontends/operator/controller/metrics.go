@@ -1,0 +1,142 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/vmop/sdk/vmop/spec"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// writeCounter counts the requests that change something.
+type writeCounter struct{ total *prometheus.CounterVec }
+
+func newWriteCounter(to prometheus.Registerer) (*writeCounter, error) {
+	c, err := register(to, prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "vmop_api_writes_total",
+		Help: "Requests by which the operator changed objects, by verb, kind and result: OK or the reason of the API server.",
+	}, []string{"verb", "kind", "result"}))
+	return &writeCounter{c}, err
+}
+
+func (w *writeCounter) count(verb, kind string, err error) {
+	result := "OK"
+	if err != nil {
+		if result = string(apierrors.ReasonForError(err)); result == "" {
+			result = "Unreachable"
+		}
+	}
+	w.total.WithLabelValues(verb, kind, result).Inc()
+}
+
+// register adds a collector, or returns the one that is there already:
+// controller-runtime has one registry for all managers of a process.
+func register[C prometheus.Collector](to prometheus.Registerer, c C) (C, error) {
+	err := to.Register(c)
+	if already := (prometheus.AlreadyRegisteredError{}); errors.As(err, &already) {
+		if old, ok := already.ExistingCollector.(C); ok {
+			return old, nil
+		}
+	}
+	return c, err
+}
+
+// census counts machines when it is asked to.
+type census struct {
+	machines, waiting *prometheus.Desc
+
+	mu      sync.Mutex
+	cache   client.Reader
+	elected <-chan struct{}
+}
+
+func newCensus() *census {
+	return &census{
+		machines: prometheus.NewDesc("vmop_machines", "Machines by phase.", []string{"phase"}, nil),
+		waiting: prometheus.NewDesc("vmop_machines_waiting",
+			"Machines that are not as they should be, by the condition and the reason that explain it.", []string{"condition", "reason"}, nil),
+	}
+}
+
+// of lets it count the machines of a cache, once its operator leads.
+func (c *census) of(cache client.Reader, elected <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cache, c.elected = cache, elected
+}
+
+// Describe implements prometheus.Collector.
+func (c *census) Describe(out chan<- *prometheus.Desc) { out <- c.machines; out <- c.waiting }
+
+// Collect implements prometheus.Collector.
+func (c *census) Collect(out chan<- prometheus.Metric) {
+	c.mu.Lock()
+	cache, elected := c.cache, c.elected
+	c.mu.Unlock()
+	select {
+	case <-elected:
+	default:
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	list := newObjectList(machineKind)
+	if err := cache.List(ctx, list); err != nil {
+		out <- prometheus.NewInvalidMetric(c.machines, err)
+		return
+	}
+	phases := map[string]int{}
+	for _, p := range []string{spec.PhasePending, spec.PhaseStarting, spec.PhaseRunning, spec.PhasePaused, spec.PhaseStopping, spec.PhaseStopped, spec.PhaseTerminating} {
+		phases[p] = 0
+	}
+	type wait struct{ condition, reason string }
+	waiting := map[wait]int{}
+	for i := range list.Items {
+		status, _ := list.Items[i].Object["status"].(map[string]any)
+		phase, _ := status["phase"].(string)
+		if phase == "" {
+			phase = "Unknown"
+		}
+		phases[phase]++
+		conditions, _ := status["conditions"].([]any)
+		for _, one := range conditions {
+			if w, ok := waitsFor(one, phase); ok {
+				waiting[wait{w[0], w[1]}]++
+			}
+		}
+	}
+	for phase, n := range phases {
+		out <- prometheus.MustNewConstMetric(c.machines, prometheus.GaugeValue, float64(n), phase)
+	}
+	for w, n := range waiting {
+		out <- prometheus.MustNewConstMetric(c.waiting, prometheus.GaugeValue, float64(n), w.condition, w.reason)
+	}
+}
+
+// waitsFor reads what a condition says that the machine waits for.
+func waitsFor(condition any, phase string) ([2]string, bool) {
+	c, ok := condition.(map[string]any)
+	if !ok {
+		return [2]string{}, false
+	}
+	kind, _, _ := unstructured.NestedString(c, "type")
+	status, _, _ := unstructured.NestedString(c, "status")
+	reason, _, _ := unstructured.NestedString(c, "reason")
+	switch kind {
+	case spec.ConditionPodReady:
+		ok = status != string(metav1.ConditionTrue) && phase != spec.PhaseStopped
+	case spec.ConditionConfigurationApplied, spec.ConditionBlockDevicesReady:
+		ok = status != string(metav1.ConditionTrue)
+	case spec.ConditionAwaitingRestart:
+		ok = status == string(metav1.ConditionTrue)
+	default:
+		ok = false
+	}
+	return [2]string{kind, reason}, ok
+}

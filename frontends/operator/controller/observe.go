@@ -1,0 +1,293 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The kinds of objects, as in [reconcile.Target].
+const (
+	kindPod       = "Pod"
+	kindClaim     = "PersistentVolumeClaim"
+	kindConfigMap = "ConfigMap"
+	kindSecret    = "Secret"
+	kindService   = "Service"
+)
+
+// observation is a snapshot and what it was made of.
+type observation struct {
+	reconcile.Snapshot
+	// stored is the machine as the cache has it.
+	stored *unstructured.Unstructured
+	// broken says why there is no snapshot of a machine that exists.
+	broken error
+	// behind: the caches do not show yet what was written for the machine.
+	behind bool
+}
+
+// observer makes snapshots.
+type observer struct {
+	// cache is read; live is the API server, for what the cache may lack.
+	cache, live client.Reader
+	settings    reconcile.Settings
+	now         func() time.Time
+}
+
+// observe looks at a machine and all that it depends on. It is nil if there is
+// no such machine. Any object that could not be read is an error.
+func (o *observer) observe(ctx context.Context, key types.NamespacedName, memory *machineMemory) (*observation, error) {
+	stored := newObject(machineKind)
+	if found, err := get(ctx, o.cache, key, stored); !found {
+		return nil, err
+	}
+	out := &observation{stored: stored}
+	w := &look{observer: o, ctx: ctx, namespace: key.Namespace, memory: memory}
+	if fresh := w.see(object{spec.KindVirtualMachine, key.Name}, stored, newObject(machineKind)); fresh == nil && w.err == nil && !w.behind {
+		return nil, nil
+	} else if u, ok := fresh.(*unstructured.Unstructured); ok {
+		out.stored = u
+	}
+	vm, err := decodeMachine(out.stored)
+	if err != nil {
+		out.broken = err
+		return out, w.err
+	}
+	password, err := newPassword()
+	if err != nil {
+		return nil, err
+	}
+	s := &out.Snapshot
+	*s = reconcile.Snapshot{VM: vm, Settings: o.settings, Now: o.now(), Password: password}
+	s.Pod = one(w, kindPod, key.Name, &corev1.Pod{})
+	s.ConfigMap = one(w, kindConfigMap, key.Name, &corev1.ConfigMap{})
+	s.Service = one(w, kindService, key.Name, &corev1.Service{})
+	if s.Service == nil && w.err == nil && reconcile.Service(vm, o.settings) != nil {
+		// It is going to be applied, which would take over one that the cache
+		// does not show because it is not ours.
+		s.Service = w.readService(key.Name)
+	}
+	w.pods(s)
+	w.claims(s)
+	w.secrets(s)
+	s.Pool = w.pool(vm)
+	for _, f := range memory.failures {
+		if s.Now.Sub(f.Last) > failureAge {
+			delete(memory.failures, f.Target)
+			continue
+		}
+		s.Failures = append(s.Failures, f)
+	}
+	slices.SortFunc(s.Failures, func(a, b reconcile.Failure) int { return cmp.Compare(a.Target.String(), b.Target.String()) })
+	out.behind = w.behind
+	return out, w.err
+}
+
+// look is one observation while it is made. After an error it does nothing.
+type look struct {
+	*observer
+	ctx       context.Context
+	namespace string
+	memory    *machineMemory
+	behind    bool
+	err       error
+}
+
+// get reads an object; absent is no error.
+func get(ctx context.Context, from client.Reader, key types.NamespacedName, into client.Object) (bool, error) {
+	err := from.Get(ctx, key, into)
+	switch {
+	case err == nil:
+		return true, nil
+	case apierrors.IsNotFound(err):
+		return false, nil
+	}
+	return false, fmt.Errorf("read %T %s: %w", into, key, err)
+}
+
+// see judges what the cache has of an object, nil for nothing. It returns the
+// object, from the API server into fresh if the cache is not to be believed.
+func (w *look) see(name object, cached, fresh client.Object) client.Object {
+	if wrote, ok := w.memory.written[name]; ok {
+		switch {
+		case wrote.shown(cached):
+			delete(w.memory.written, name)
+		case w.now().Sub(wrote.at) < cacheLag:
+			w.behind = true
+			return cached
+		default:
+			// It may have been deleted before it was to be seen.
+			delete(w.memory.written, name)
+			w.memory.doubt(name)
+		}
+	}
+	if !w.memory.doubts[name] {
+		return cached
+	}
+	if cached != nil && name.kind != spec.KindVirtualMachine {
+		delete(w.memory.doubts, name)
+		return cached
+	}
+	found, err := get(w.ctx, w.live, types.NamespacedName{Namespace: w.namespace, Name: name.name}, fresh)
+	switch {
+	case err != nil:
+		w.err = err
+		return nil
+	case !found:
+		delete(w.memory.doubts, name)
+		return nil
+	case name.kind == spec.KindVirtualMachine:
+		delete(w.memory.doubts, name)
+	}
+	// An object without our labels stays in doubt: no cache will show it.
+	return fresh
+}
+
+// one reads an object by its name.
+func one[T interface {
+	comparable
+	client.Object
+}](w *look, kind, name string, into T) T {
+	var none T
+	if w.err != nil {
+		return none
+	}
+	found, err := get(w.ctx, w.cache, types.NamespacedName{Namespace: w.namespace, Name: name}, into)
+	if err != nil {
+		w.err = err
+		return none
+	}
+	var cached client.Object
+	if found {
+		cached = into
+	}
+	fresh, ok := into.DeepCopyObject().(T)
+	if !ok {
+		return none
+	}
+	if seen, ok := w.see(object{kind, name}, cached, fresh).(T); ok {
+		return seen
+	}
+	return none
+}
+
+// readService reads a service that may be anybody's.
+func (w *look) readService(name string) *corev1.Service {
+	s := &corev1.Service{}
+	found, err := get(w.ctx, w.live, types.NamespacedName{Namespace: w.namespace, Name: name}, s)
+	if w.err = err; !found {
+		return nil
+	}
+	return s
+}
+
+// list reads the objects that an index has.
+func (w *look) list(into client.ObjectList, index, value string) {
+	if w.err != nil {
+		return
+	}
+	if err := w.cache.List(w.ctx, into, client.InNamespace(w.namespace), client.MatchingFields{index: value}); err != nil {
+		w.err = fmt.Errorf("list %T by %s: %w", into, index, err)
+	}
+}
+
+// pods finds further pods that matter to the machine's disks.
+func (w *look) pods(s *reconcile.Snapshot) {
+	seen := map[types.UID]bool{}
+	add := func(index, value string) {
+		var l corev1.PodList
+		w.list(&l, index, value)
+		for i := range l.Items {
+			if p := &l.Items[i]; p.Name != s.VM.Name && !seen[p.UID] {
+				seen[p.UID] = true
+				s.OtherPods = append(s.OtherPods, *p)
+			}
+		}
+	}
+	add(byInstance, s.VM.Name)
+	for _, name := range claimNames(s.VM) {
+		add(byClaim, name)
+	}
+	slices.SortFunc(s.OtherPods, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+func (w *look) claims(s *reconcile.Snapshot) {
+	var labelled corev1.PersistentVolumeClaimList
+	w.list(&labelled, byInstance, s.VM.Name)
+	names := claimNames(s.VM)
+	for i := range labelled.Items {
+		names = append(names, labelled.Items[i].Name)
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if c := one(w, kindClaim, name, &corev1.PersistentVolumeClaim{}); c != nil {
+			s.Claims = append(s.Claims, *c)
+		}
+	}
+}
+
+func (w *look) secrets(s *reconcile.Snapshot) {
+	var l corev1.SecretList
+	w.list(&l, byInstance, s.VM.Name)
+	own := reconcile.DisplaySecretName(s.VM.Name)
+	for i := range l.Items {
+		if l.Items[i].Name != own {
+			s.DisplaySecrets = append(s.DisplaySecrets, l.Items[i])
+		}
+	}
+	secret := one(w, kindSecret, own, &corev1.Secret{})
+	if secret != nil && instanceLabelled(secret, s.VM.Name) {
+		s.DisplaySecrets = append(s.DisplaySecrets, *secret)
+	}
+	slices.SortFunc(s.DisplaySecrets, func(a, b corev1.Secret) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// instanceLabelled tells whether a secret is a display secret of the machine.
+func instanceLabelled(s *corev1.Secret, vm string) bool {
+	for k, v := range secretLabels() {
+		if s.Labels[k] != v {
+			return false
+		}
+	}
+	return s.Labels[reconcile.LabelInstance] == vm
+}
+
+// pool reads the pool that the machine is assigned from. One that cannot be
+// understood is none: the machine goes on without it.
+func (w *look) pool(vm *spec.VirtualMachine) *spec.VmPool {
+	if w.err != nil || vm.Status.Assignment == nil || vm.Status.Assignment.Pool == "" {
+		return nil
+	}
+	u := newObject(poolKind)
+	found, err := get(w.ctx, w.cache, types.NamespacedName{Namespace: w.namespace, Name: vm.Status.Assignment.Pool}, u)
+	if w.err = err; !found {
+		return nil
+	}
+	pool, err := decodePool(u)
+	if err != nil {
+		return nil
+	}
+	return pool
+}
+
+// newPassword is one that a machine's display may get: 16 random bytes, as
+// VM-Operator has it.
+func newPassword() (string, error) {
+	b := make([]byte, 16)
+	if _, err := rand.Read(b); err != nil {
+		return "", fmt.Errorf("random password: %w", err)
+	}
+	return base64.StdEncoding.EncodeToString(b), nil
+}
