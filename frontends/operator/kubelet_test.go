@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+)
+
+// kubelet does in a namespace what the scheduler, a node, the volume controller
+// and the runner would.
+type kubelet struct {
+	*test
+	pods   cache.Store
+	claims cache.Store
+	queue  workqueue.TypedRateLimitingInterface[item]
+
+	mu sync.Mutex
+	// ends says how the runner of a machine ends: its termination message.
+	ends map[string]string
+	// silent machines have no runner that reports.
+	silent map[string]bool
+	// deleted are claims that were deleted, doubled times at which a machine
+	// had two pods.
+	deleted, doubled []string
+}
+
+type item struct {
+	pod  bool
+	name string
+}
+
+// startKubelet starts one that ends with the test.
+func (t *test) startKubelet() *kubelet {
+	t.Helper()
+	factory := informers.NewSharedInformerFactoryWithOptions(t.kube, 0, informers.WithNamespace(t.namespace))
+	k := &kubelet{
+		test: t, ends: map[string]string{}, silent: map[string]bool{},
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[item](20*time.Millisecond, time.Second)),
+	}
+	add := func(pod bool, o any) {
+		if d, ok := o.(cache.DeletedFinalStateUnknown); ok {
+			o = d.Obj
+		}
+		if m, ok := o.(metav1.Object); ok {
+			k.queue.Add(item{pod, m.GetName()})
+		}
+	}
+	pods, claims := factory.Core().V1().Pods().Informer(), factory.Core().V1().PersistentVolumeClaims().Informer()
+	k.pods, k.claims = pods.GetStore(), claims.GetStore()
+	for informer, pod := range map[cache.SharedIndexInformer]bool{pods: true, claims: false} {
+		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(o any) { k.check(); add(pod, o) },
+			UpdateFunc: func(_, o any) { add(pod, o) },
+			DeleteFunc: func(o any) {
+				if m, ok := o.(*corev1.PersistentVolumeClaim); ok {
+					k.mu.Lock()
+					k.deleted = append(k.deleted, m.Name)
+					k.mu.Unlock()
+				}
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	factory.StartWithContext(ctx)
+	var workers sync.WaitGroup
+	for range 4 {
+		workers.Go(func() {
+			for {
+				i, ended := k.queue.Get()
+				if ended {
+					return
+				}
+				if err := k.sync(ctx, i); err != nil && !apierrors.IsNotFound(err) {
+					k.queue.AddRateLimited(i)
+				} else {
+					k.queue.Forget(i)
+				}
+				k.queue.Done(i)
+			}
+		})
+	}
+	t.Cleanup(func() {
+		cancel()
+		k.queue.ShutDown()
+		workers.Wait()
+		factory.Shutdown()
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if len(k.deleted) > 0 || len(k.doubled) > 0 {
+			t.Errorf("deleted claims: %v; machines with two pods: %v", k.deleted, k.doubled)
+		}
+	})
+	return k
+}
+
+// check looks for machines with two pods that may run.
+func (k *kubelet) check() {
+	of := map[string]int{}
+	for _, o := range k.pods.List() {
+		if pod := o.(*corev1.Pod); pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			of[pod.Labels[reconcile.LabelInstance]]++
+		}
+	}
+	for name, n := range of {
+		if name != "" && n > 1 {
+			k.mu.Lock()
+			k.doubled = append(k.doubled, name)
+			k.mu.Unlock()
+		}
+	}
+}
+
+// end lets the runner of a machine end with a termination message.
+func (k *kubelet) end(name, message string) {
+	k.mu.Lock()
+	k.ends[name] = message
+	k.mu.Unlock()
+	k.queue.Add(item{true, name})
+}
+
+func (k *kubelet) sync(ctx context.Context, i item) error {
+	if !i.pod {
+		o, found, err := k.claims.GetByKey(k.namespace + "/" + i.name)
+		if err != nil || !found {
+			return err
+		}
+		claim := o.(*corev1.PersistentVolumeClaim).DeepCopy()
+		if claim.Status.Phase == corev1.ClaimBound {
+			return nil
+		}
+		claim.Status.Phase = corev1.ClaimBound
+		_, err = k.kube.CoreV1().PersistentVolumeClaims(k.namespace).UpdateStatus(ctx, claim, metav1.UpdateOptions{})
+		return err
+	}
+	o, found, err := k.pods.GetByKey(k.namespace + "/" + i.name)
+	if err != nil || !found {
+		return err
+	}
+	return k.syncPod(ctx, o.(*corev1.Pod).DeepCopy())
+}
+
+func (k *kubelet) syncPod(ctx context.Context, pod *corev1.Pod) error {
+	pods := k.kube.CoreV1().Pods(k.namespace)
+	ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	switch {
+	case pod.DeletionTimestamp != nil:
+		if !ended {
+			if err := k.report(ctx, pod.Name, false); err != nil {
+				return err
+			}
+		}
+		return pods.Delete(ctx, pod.Name, metav1.DeleteOptions{
+			GracePeriodSeconds: new(int64), Preconditions: &metav1.Preconditions{UID: &pod.UID},
+		})
+	case pod.Spec.NodeName == "":
+		return pods.Bind(ctx, &corev1.Binding{
+			ObjectMeta: metav1.ObjectMeta{Name: pod.Name, UID: pod.UID},
+			Target:     corev1.ObjectReference{Kind: "Node", Name: "node-1"},
+		}, metav1.CreateOptions{})
+	case ended:
+		return nil
+	}
+	k.mu.Lock()
+	message, ends := k.ends[pod.Name]
+	delete(k.ends, pod.Name)
+	k.mu.Unlock()
+	status := corev1.ContainerStatus{Name: pod.Name, Ready: true}
+	now := metav1.Now()
+	switch {
+	case ends:
+		pod.Status.Phase = corev1.PodFailed
+		if message == "" {
+			pod.Status.Phase = corev1.PodSucceeded
+		}
+		status.Ready = false
+		status.State.Terminated = &corev1.ContainerStateTerminated{
+			Message: message, StartedAt: metav1.NewTime(now.Add(-time.Hour)), FinishedAt: now, ExitCode: 1,
+		}
+	case pod.Status.Phase == corev1.PodRunning:
+		return nil
+	default:
+		pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, "10.0.0.1"
+		pod.Status.PodIPs = []corev1.PodIP{{IP: "10.0.0.1"}}
+		status.State.Running = &corev1.ContainerStateRunning{StartedAt: now}
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{status}
+	if _, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
+		if ends {
+			k.mu.Lock()
+			k.ends[pod.Name] = message
+			k.mu.Unlock()
+		}
+		return err
+	}
+	if ends {
+		return nil
+	}
+	return k.report(ctx, pod.Name, true)
+}
+
+// report is what a runner says about its machine.
+func (k *kubelet) report(ctx context.Context, name string, running bool) error {
+	k.mu.Lock()
+	silent := k.silent[name]
+	k.mu.Unlock()
+	if silent {
+		return nil
+	}
+	status := map[string]any{"cpus": 0, "ram": "0"}
+	state, reason := metav1.ConditionFalse, spec.ReasonVMStopped
+	if running {
+		status = map[string]any{"cpus": 1, "ram": "1Gi", "runnerVersion": "test"}
+		state, reason = metav1.ConditionTrue, spec.ReasonVMStarted
+	}
+	var conditions []any
+	for _, t := range []string{spec.ConditionRunning} {
+		conditions = append(conditions, map[string]any{
+			"type": t, "status": string(state), "reason": reason, "message": "",
+			"observedGeneration": 1, "lastTransitionTime": metav1.Now().UTC().Format(time.RFC3339),
+		})
+	}
+	status["conditions"] = conditions
+	data, err := json.Marshal(map[string]any{
+		"apiVersion": spec.GroupVersion().String(), "kind": spec.KindVirtualMachine,
+		"metadata": map[string]any{"name": name, "namespace": k.namespace}, "status": status,
+	})
+	if err != nil {
+		return err
+	}
+	force := true
+	_, err = k.vms.Patch(ctx, name, types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: reconcile.RunnerStatusManager, Force: &force}, "status")
+	if err != nil {
+		return fmt.Errorf("report about %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A machine is created, runs, is stopped, started again, crashes, and powers
+// itself off; each step takes few requests, and once it is done none.
+func TestLifeOfAMachine(tt *testing.T) {
+	t := newTest(tt)
+	p := newProxy(tt)
+	t.startKubelet()
+	o := t.start(p.kubeconfig)
+
+	p.reset()
+	t.create(machine("one", "Running"))
+	t.phase("one", spec.PhaseRunning)
+	if r := p.requests(); len(r) > 8 {
+		t.Errorf("created to running: %d requests:\n%s", len(r), strings.Join(r, "\n"))
+	} else {
+		t.Logf("created to running: %d requests:\n%s", len(r), strings.Join(r, "\n"))
+	}
+
+	p.reset()
+	t.setState("one", spec.StateStopped)
+	t.phase("one", spec.PhaseStopped)
+	if r := p.requests(); len(r) > 5 {
+		t.Errorf("stopped: %d requests:\n%s", len(r), strings.Join(r, "\n"))
+	} else {
+		t.Logf("stopped: %d requests:\n%s", len(r), strings.Join(r, "\n"))
+	}
+	if code := o.stop(); code != 0 {
+		t.Errorf("exit code %d\n%s", code, o.log)
+	}
+
+	// An operator that finds everything as it should be writes nothing.
+	p.reset()
+	o = t.start(p.kubeconfig)
+	t.reconciled(o, 1)
+	if r := p.requests(); len(r) > 0 {
+		t.Errorf("nothing to do: %q", r)
+	}
+}
+
+func TestEndsOfAMachine(tt *testing.T) {
+	t := newTest(tt)
+	k := t.startKubelet()
+	t.start(newProxy(tt).kubeconfig)
+	t.create(machine("one", "Running"))
+	t.phase("one", spec.PhaseRunning)
+	first := t.podUID("one")
+
+	// A crash is noted, explained and delayed; then there is a new pod.
+	k.end("one", outcome(runnerconfig.CauseQEMUFailure, "qemu crashed"))
+	t.eventually("the crash is explained", func() error {
+		vm, err := t.status("one")
+		if err != nil {
+			return err
+		}
+		c := spec.FindCondition(vm.Status.Conditions, spec.ConditionPodReady)
+		if vm.Status.LastEnd == nil || vm.Status.LastEnd.Failures != 1 || c == nil || c.Reason != spec.ReasonRestartDelayed {
+			return fmt.Errorf("last end %+v, condition %+v", vm.Status.LastEnd, c)
+		}
+		return nil
+	})
+	t.eventually("there is a new pod", func() error {
+		if uid := t.podUID("one"); uid == "" || uid == first {
+			return fmt.Errorf("pod %q", uid)
+		}
+		return nil
+	})
+	t.phase("one", spec.PhaseRunning)
+
+	// A guest that powers itself off stays off.
+	k.end("one", outcome(runnerconfig.CauseGuestShutdown, "the guest powered itself off"))
+	t.phase("one", spec.PhaseStopped)
+	vm, err := t.status("one")
+	if err != nil || vm.Spec.VM.State != spec.StateStopped {
+		t.Errorf("state %s, %v", vm.Spec.VM.State, err)
+	}
+	t.eventually("the pod is gone", func() error {
+		if uid := t.podUID("one"); uid != "" {
+			return fmt.Errorf("pod %s", uid)
+		}
+		return nil
+	})
+
+	// A reason for each is an event, once.
+	events, err := t.kube.EventsV1().Events(t.namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int{}
+	for _, e := range events.Items {
+		seen[e.Type+" "+e.Reason]++
+		t.Logf("%s %s: %s", e.Type, e.Reason, e.Note)
+	}
+	for reason, n := range seen {
+		if n > 1 {
+			t.Errorf("%d events %s", n, reason)
+		}
+	}
+	if len(seen) == 0 {
+		t.Error("no events")
+	}
+}
+
+func outcome(cause runnerconfig.Cause, message string) string {
+	return string(runnerconfig.Outcome{Cause: cause, Message: message}.TerminationMessage())
+}
+
+// podUID is empty if there is no pod.
+func (t *test) podUID(name string) string {
+	t.Helper()
+	pod, err := t.kube.CoreV1().Pods(t.namespace).Get(t.Context(), name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return ""
+	case err != nil:
+		return "" // the API server is away
+	}
+	return string(pod.UID)
+}

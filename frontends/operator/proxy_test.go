@@ -1,0 +1,132 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	clientcmd "k8s.io/client-go/tools/clientcmd/api/v1"
+)
+
+// proxy stands between an operator and the API server and counts requests.
+type proxy struct {
+	kubeconfig string
+
+	mu     sync.Mutex
+	counts map[string]int
+	log    []string
+}
+
+func newProxy(t *testing.T) *proxy {
+	t.Helper()
+	config := cluster.Config()
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := url.Parse(config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{counts: map[string]int{}, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	forward := &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:     transport,
+		FlushInterval: -1, // watches
+		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.count(r)
+		forward.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	data, err := json.Marshal(clientcmd.Config{
+		APIVersion: "v1", Kind: "Config", CurrentContext: "proxy",
+		Clusters: []clientcmd.NamedCluster{{Name: "proxy", Cluster: clientcmd.Cluster{Server: server.URL}}},
+		Contexts: []clientcmd.NamedContext{{Name: "proxy", Context: clientcmd.Context{Cluster: "proxy"}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(p.kubeconfig, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// count notes a request as a verb and a resource, as in "patch vms/status".
+func (p *proxy) count(r *http.Request) {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	switch {
+	case len(parts) >= 2 && parts[0] == "api":
+		parts = parts[2:]
+	case len(parts) >= 3 && parts[0] == "apis":
+		parts = parts[3:]
+	default:
+		return // discovery
+	}
+	if len(parts) > 2 && parts[0] == "namespaces" {
+		parts = parts[2:]
+	}
+	if len(parts) == 0 || parts[0] == "leases" {
+		return
+	}
+	name := parts[0]
+	if len(parts) > 2 {
+		name += "/" + parts[2]
+	}
+	verb := map[string]string{http.MethodPost: "create", http.MethodPatch: "patch", http.MethodPut: "update", http.MethodDelete: "delete"}[r.Method]
+	switch {
+	case verb != "":
+	case r.URL.Query().Get("watch") != "":
+		verb = "watch"
+	case len(parts) == 1:
+		verb = "list"
+	default:
+		verb = "get"
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counts[verb+" "+name]++
+	if verb != "watch" {
+		p.log = append(p.log, verb+" "+strings.Join(parts, "/"))
+	}
+}
+
+// reset forgets what was counted.
+func (p *proxy) reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counts, p.log = map[string]int{}, nil
+}
+
+// requests returns the requests since the last reset but those that keep caches
+// up to date and those about events, in order.
+func (p *proxy) requests() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(p.log), func(s string) bool {
+		return strings.HasPrefix(s, "list ") || strings.Contains(s, " events")
+	})
+}
+
+func (p *proxy) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var b strings.Builder
+	for _, k := range slices.Sorted(maps.Keys(p.counts)) {
+		fmt.Fprintf(&b, "%s: %d\n", k, p.counts[k])
+	}
+	return b.String()
+}
