@@ -147,7 +147,6 @@ func TestClaims(t *testing.T) {
 			w := running(t, func(vm *spec.VirtualMachine) { vm.Spec.VM.State = spec.StateStopped })
 			p := w.decided(func(s *reconcile.Snapshot) {
 				s.VM.Spec.VM.State = spec.StateRunning
-				s.VM.Generation++
 				for i := range s.Claims {
 					if s.Claims[i].Name == "web-system-disk" {
 						tt.change(&s.Claims[i])
@@ -284,6 +283,30 @@ func TestNodeLost(t *testing.T) {
 	})
 	if reason, message := said(p, spec.ConditionPodReady); reason != spec.ReasonNodeLost || len(p.Actions) > 0 {
 		t.Errorf("%s: %s, %v", reason, message, targets(p))
+	}
+}
+
+// A machine on a bridge has the guest's address, not that of its node.
+func TestAddress(t *testing.T) {
+	guest := []spec.Interface{
+		{Name: "eth0", IPAddresses: []string{"fe80::1/64", "2001:db8::1/64"}},
+		{Name: "eth1", IPAddresses: []string{"169.254.1.1/16", "192.0.2.7/24"}},
+	}
+	for _, tt := range []struct {
+		network spec.Network
+		want    string
+	}{
+		{spec.Network{User: &spec.UserNetwork{}}, "10.0.0.1"},
+		{spec.Network{Tap: &spec.TapNetwork{}}, "192.0.2.7"},
+	} {
+		w := running(t, func(vm *spec.VirtualMachine) { vm.Spec.VM.Networks = []spec.Network{tt.network}; spec.Default(vm) })
+		p := w.decided(func(s *reconcile.Snapshot) {
+			s.VM.Status.Interfaces = guest
+			s.VM.Status.Phase = "" // so that there is something to report
+		})
+		if len(p.Statuses) != 1 || p.Statuses[0].Status["ipAddress"] != tt.want {
+			t.Errorf("%+v, want %s", p.Statuses, tt.want)
+		}
 	}
 }
 
