@@ -53,7 +53,7 @@ const settling = 2 * time.Second
 // itself: it is told when it lasts. This is what keeps the number of writes for
 // a new machine small.
 func (d *decision) passing() bool {
-	if !d.wanted() || d.invalid || d.s.VM.DeletionTimestamp != nil || !sameEnd(d.stored.LastEnd, d.end) ||
+	if !d.wanted() || d.invalid || d.s.VM.DeletionTimestamp != nil ||
 		d.configuration.warning || d.devices.warning || d.running.warning {
 		return false
 	}
