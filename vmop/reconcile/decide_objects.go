@@ -45,6 +45,11 @@ func (d *decision) makeConfigMap() {
 	config, err := clusterConfig(d.vm, d.disks, RunnerConfigOptions{
 		ResetCounter: &memory.resets, LoginUser: pools.LoginUser(d.s.VM, d.s.Pool), InstanceID: memory.instanceID, VolumeModes: d.modes,
 	})
+	if !d.wanted() && memory.generation > 0 {
+		// Nobody reads of a new generation that is otherwise the same.
+		config.Runner.Generation = memory.generation
+	}
+	memory.generation = config.Runner.Generation
 	if err == nil && config.Runner.CloudInit != nil {
 		memory.instanceID = config.Runner.CloudInit.MetaData[instanceIDKey]
 	}
@@ -97,6 +102,7 @@ type configMemory struct {
 	resets     int64
 	request    string // the last one that was counted
 	instanceID string
+	generation int64 // of the specification that it is made from
 }
 
 // remembered reads the memory and counts a request for a reset that is new.
@@ -111,6 +117,7 @@ func (d *decision) remembered() configMemory {
 		return configMemory{request: request}
 	}
 	m := configMemory{request: old.Annotations[AnnotationResetRequest], instanceID: old.Annotations[AnnotationInstanceID]}
+	m.generation, _ = strconv.ParseInt(old.Annotations[AnnotationGeneration], 10, 64)
 	resets, err := strconv.ParseInt(old.Annotations[AnnotationResetCounter], 10, 64)
 	if err == nil {
 		m.resets = resets
@@ -142,6 +149,7 @@ func fromVMOperator(old *corev1.ConfigMap, request string) configMemory {
 
 func (m configMemory) keep(cm *corev1.ConfigMap) {
 	cm.Annotations[AnnotationResetCounter] = strconv.FormatInt(m.resets, 10)
+	cm.Annotations[AnnotationGeneration] = strconv.FormatInt(m.generation, 10)
 	if m.request != "" {
 		cm.Annotations[AnnotationResetRequest] = m.request
 	}

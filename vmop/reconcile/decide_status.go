@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"encoding/json"
+	"net/netip"
 	"strings"
 	"time"
 	"unicode"
@@ -52,7 +53,7 @@ const settling = 2 * time.Second
 // itself: it is told when it lasts. This is what keeps the number of writes for
 // a new machine small.
 func (d *decision) passing() bool {
-	if !d.wanted() || d.invalid || d.s.VM.DeletionTimestamp != nil || !sameEnd(d.stored.LastEnd, d.end) ||
+	if !d.wanted() || d.invalid || d.s.VM.DeletionTimestamp != nil ||
 		d.configuration.warning || d.devices.warning || d.running.warning {
 		return false
 	}
@@ -99,7 +100,7 @@ func (d *decision) reportOperator(conditions []spec.Condition) {
 	if d.pod.exists() {
 		pod := d.pod.pod
 		next.Created, next.Ready = true, d.executing()
-		next.NodeName, next.IPAddress = pod.Spec.NodeName, pod.Status.PodIP
+		next.NodeName, next.IPAddress = pod.Spec.NodeName, d.address()
 	} else {
 		next.Created = d.pod.state == podFinished || d.creates
 	}
@@ -124,6 +125,43 @@ func (d *decision) reportOperator(conditions []spec.Condition) {
 		part["lastEnd"] = jsonValue(next.LastEnd)
 	}
 	d.plan.Statuses = append(d.plan.Statuses, StatusApply{Manager: OperatorStatusManager, Status: part})
+}
+
+// address is where the machine is reached. A guest on a bridge of the node has
+// addresses of its own, which its agent tells; all others are reached at their
+// pod's.
+func (d *decision) address() string {
+	for _, n := range d.vm.Spec.VM.Networks {
+		if n.Tap == nil {
+			continue
+		}
+		if d.pod.state == podRunning {
+			return guestAddress(d.stored.Interfaces)
+		}
+		return ""
+	}
+	return d.pod.pod.Status.PodIP
+}
+
+// guestAddress is the first address that reaches beyond its link, of version 4
+// if there is one.
+func guestAddress(interfaces []spec.Interface) string {
+	other := ""
+	for _, i := range interfaces {
+		for _, text := range i.IPAddresses {
+			p, err := netip.ParsePrefix(text)
+			if err != nil || !p.Addr().IsGlobalUnicast() {
+				continue
+			}
+			if p.Addr().Is4() {
+				return p.Addr().String()
+			}
+			if other == "" {
+				other = p.Addr().String()
+			}
+		}
+	}
+	return other
 }
 
 // setText adds a field. An empty one is left out, unless it must overwrite what

@@ -147,7 +147,6 @@ func TestClaims(t *testing.T) {
 			w := running(t, func(vm *spec.VirtualMachine) { vm.Spec.VM.State = spec.StateStopped })
 			p := w.decided(func(s *reconcile.Snapshot) {
 				s.VM.Spec.VM.State = spec.StateRunning
-				s.VM.Generation++
 				for i := range s.Claims {
 					if s.Claims[i].Name == "web-system-disk" {
 						tt.change(&s.Claims[i])
@@ -166,6 +165,110 @@ func TestClaims(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A claim grows when it is bound, which Kubernetes asks for.
+func TestPendingClaimDoesNotGrow(t *testing.T) {
+	for phase, grows := range map[corev1.PersistentVolumeClaimPhase]bool{corev1.ClaimPending: false, corev1.ClaimBound: true} {
+		w := running(t, nil)
+		p := w.decided(func(s *reconcile.Snapshot) {
+			s.VM.Spec.VM.Disks[0].VolumeClaimTemplate.Spec.Resources.Requests[corev1.ResourceStorage] = quantity("5Gi")
+			for i := range s.Claims {
+				s.Claims[i].Status.Phase = phase
+			}
+		})
+		if got := slices.Contains(targets(p), "patch PersistentVolumeClaim web-system-disk"); got != grows {
+			t.Errorf("%s: %v", phase, targets(p))
+		}
+	}
+}
+
+// Failures in a row are counted, and three things begin a new row: a long run,
+// an ordinary end, and another specification.
+func TestFailuresInARow(t *testing.T) {
+	now := time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
+	for _, tt := range []struct {
+		name       string
+		cause      runnerconfig.Cause
+		ran        time.Duration
+		generation int64
+		want       int32
+	}{
+		{"another failure", runnerconfig.CauseQEMUFailure, 5 * time.Minute, 1, 4},
+		{"after a long run", runnerconfig.CauseQEMUFailure, 10 * time.Minute, 1, 1},
+		{"of another specification", runnerconfig.CauseQEMUFailure, time.Minute, 2, 1},
+		{"an ordinary end", runnerconfig.CauseGuestShutdown, time.Minute, 1, 0},
+		{"an ordinary end that comes too soon", runnerconfig.CauseGuestShutdown, 59 * time.Second, 1, 4},
+	} {
+		w := running(t, nil)
+		w.now = now
+		p := w.decided(func(s *reconcile.Snapshot) {
+			s.VM.Generation = tt.generation
+			s.VM.Status.LastEnd = &spec.MachineEnd{PodUID: "former", Failures: 3, ObservedGeneration: 1}
+			s.Pod.Status.Phase = corev1.PodFailed
+			s.Pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+				Message: outcome(tt.cause), StartedAt: metav1.NewTime(now.Add(-tt.ran)), FinishedAt: metav1.NewTime(now),
+			}}
+		})
+		end, _ := p.Statuses[len(p.Statuses)-1].Status["lastEnd"].(map[string]any)
+		if got, _ := end["failures"].(float64); int32(got) != tt.want || end["podUID"] == "former" {
+			t.Errorf("%s: %v, want %d failures", tt.name, end, tt.want)
+		}
+	}
+}
+
+// A pod that has not started is made anew for a change that it could not follow.
+func TestPendingPodIsReplaced(t *testing.T) {
+	w := fair()
+	w.work()
+	w.observeAll()
+	w.reconcile(false)
+	if pod := get[*corev1.Pod](w, thePod); pod == nil || w.guests[pod.UID] != nil {
+		t.Fatalf("%+v", pod)
+	}
+	vm := get[*spec.VirtualMachine](w, theVM)
+	vm.Spec.VM.MaximumCPUs = ptr(int32(7))
+	vm.Generation++
+	w.put(theVM, vm)
+	w.observeAll()
+	w.reconcile(false) // the configuration
+	w.observeAll()
+	if p := w.decided(nil); !slices.Contains(targets(p), "delete Pod web") {
+		t.Errorf("%v", targets(p))
+	}
+}
+
+// A request that is taken back asks for nothing, and neither does one that was
+// counted.
+func TestResetRequests(t *testing.T) {
+	w := running(t, nil)
+	for i, tt := range []struct {
+		request string
+		want    int
+	}{{"a", 1}, {"a", 1}, {"", 1}, {"a", 1}, {"b", 2}} {
+		vm := get[*spec.VirtualMachine](w, theVM)
+		vm.Annotations = map[string]string{reconcile.AnnotationResetRequest: tt.request}
+		if tt.request == "" {
+			vm.Annotations = nil
+		}
+		w.put(theVM, vm)
+		w.observeAll()
+		w.reconcile(false)
+		if got := resets(get[*corev1.ConfigMap](w, theConfig)); got != tt.want {
+			t.Errorf("%d, %q: %d resets, want %d", i, tt.request, got, tt.want)
+		}
+	}
+}
+
+// Nobody relies on what somebody else wrote to the pod.
+func TestStartedManifestUnreadable(t *testing.T) {
+	for _, text := range []string{"", "{", `{"generation":9}`, "null"} {
+		w := running(t, nil)
+		p := w.decided(func(s *reconcile.Snapshot) { s.Pod.Annotations[reconcile.AnnotationStarted] = text })
+		if reason, _ := said(p, spec.ConditionAwaitingRestart); reason != spec.ReasonUnexpectedState {
+			t.Errorf("%q: %s", text, reason)
+		}
 	}
 }
 
@@ -215,6 +318,12 @@ func TestNameTaken(t *testing.T) {
 	w.observeAll()
 	if p := w.decided(nil); len(p.Actions) > 0 {
 		t.Errorf("%v", targets(p))
+	}
+	if cm := get[*corev1.ConfigMap](w, theConfig); cm.Data != nil || cm.OwnerReferences != nil {
+		t.Errorf("somebody's ConfigMap is written over: %+v", cm)
+	}
+	if p := w.decided(func(s *reconcile.Snapshot) { s.Settings.LoadBalancer = nil }); len(p.Actions) > 0 {
+		t.Errorf("somebody's service goes: %v", targets(p))
 	}
 	s := get[*spec.VirtualMachine](w, theVM).Status
 	for _, c := range []string{spec.ConditionConfigurationApplied, spec.ConditionPodReady} {
@@ -284,6 +393,30 @@ func TestNodeLost(t *testing.T) {
 	})
 	if reason, message := said(p, spec.ConditionPodReady); reason != spec.ReasonNodeLost || len(p.Actions) > 0 {
 		t.Errorf("%s: %s, %v", reason, message, targets(p))
+	}
+}
+
+// A machine on a bridge has the guest's address, not that of its node.
+func TestAddress(t *testing.T) {
+	guest := []spec.Interface{
+		{Name: "eth0", IPAddresses: []string{"fe80::1/64", "2001:db8::1/64"}},
+		{Name: "eth1", IPAddresses: []string{"169.254.1.1/16", "192.0.2.7/24"}},
+	}
+	for _, tt := range []struct {
+		network spec.Network
+		want    string
+	}{
+		{spec.Network{User: &spec.UserNetwork{}}, "10.0.0.1"},
+		{spec.Network{Tap: &spec.TapNetwork{}}, "192.0.2.7"},
+	} {
+		w := running(t, func(vm *spec.VirtualMachine) { vm.Spec.VM.Networks = []spec.Network{tt.network}; spec.Default(vm) })
+		p := w.decided(func(s *reconcile.Snapshot) {
+			s.VM.Status.Interfaces = guest
+			s.VM.Status.Phase = "" // so that there is something to report
+		})
+		if len(p.Statuses) != 1 || p.Statuses[0].Status["ipAddress"] != tt.want {
+			t.Errorf("%+v, want %s", p.Statuses, tt.want)
+		}
 	}
 }
 

@@ -93,6 +93,9 @@ const (
 	AnnotationResetRequest = GroupPrefix + "reset-request"
 	// AnnotationResetCounter on the ConfigMap is its resetCounter.
 	AnnotationResetCounter = GroupPrefix + "reset-counter"
+	// AnnotationGeneration on the ConfigMap is the generation of the machine
+	// that it was made from. It stays behind while the machine is stopped.
+	AnnotationGeneration = GroupPrefix + "generation"
 	// AnnotationInstanceID on the ConfigMap is the last instance-id in it; see
 	// [RunnerConfig].
 	AnnotationInstanceID = GroupPrefix + "instance-id"
