@@ -11,7 +11,6 @@ import (
 	"os/user"
 	"path/filepath"
 	"runtime/debug"
-	"sync"
 	"syscall"
 	"time"
 
@@ -196,20 +195,6 @@ func readConfig(path string) (data []byte, c runnerconfig.Config, warnings []str
 func warn(r runner.Reporter, text string) {
 	r.Message(runner.Message{Time: time.Now(), Level: runner.LevelWarning, Source: "runner", Text: text})
 }
-
-// lean gives back the memory that the start needed and the machine's life does
-// not.
-type lean struct{ once sync.Once }
-
-// State implements runner.Reporter.
-func (l *lean) State(s runner.State) {
-	if s.Phase == runner.PhaseBooting {
-		l.once.Do(debug.FreeOSMemory)
-	}
-}
-
-// Message implements runner.Reporter.
-func (l *lean) Message(runner.Message) {}
 
 // secretDir is the directory of the display secret's files: that of the
 // configuration file, also where this is a link into a volume. The directory that
