@@ -21,7 +21,7 @@ import (
 
 const (
 	// patience bounds every wait: for a pod, a guest, a volume.
-	patience  = 4 * time.Minute
+	patience  = 8 * time.Minute
 	namespace = "machines"
 	// guestOffset is a place on the machine's disk that the guest's system does
 	// not use.
@@ -30,6 +30,9 @@ const (
 
 // theNode is the node of all tests of this package.
 var theNode *node.Node
+
+// diskDir has the image of the guest's disk.
+var diskDir string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -41,6 +44,11 @@ func run(m *testing.M) int {
 		return 1
 	}
 	theNode = n
+	if diskDir, err = os.MkdirTemp("", "vmop-e2e-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(diskDir) }()
 	code := m.Run()
 	if err := n.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -111,25 +119,11 @@ func explainOnFailure(t *testing.T) {
 }
 
 // prepare makes what a cluster has before its first machine: the images, a
-// storage class whose volumes hold an installed system, and the namespace, which
-// admits no pod with privileges.
+// storage class whose volumes hold an installed system, and an empty namespace
+// that admits no pod with privileges.
 func prepare(t *testing.T) {
 	t.Helper()
-	ctx := withPatience(t)
-	dir := t.TempDir()
-	guest := testbin.TinyGuest(t)
-	disk := filepath.Join(dir, "disk.img")
-	if err := guest.WriteDisk(ctx, disk); err != nil {
-		t.Fatalf("%v\nwhat it is made with is installed by \"make deps-e2e\"", err)
-	}
-	if err := importRunner(ctx, theNode, dir); err != nil {
-		t.Fatal(err)
-	}
-	for _, class := range []node.StorageClass{{Name: "tiny-guest", Image: disk}, {Name: "local", Default: true}} {
-		if err := theNode.AddStorageClass(ctx, class); err != nil {
-			t.Fatal(err)
-		}
-	}
+	prepareNode(t)
 	apply(t, `
 apiVersion: v1
 kind: Namespace
@@ -148,16 +142,44 @@ spec:
   accessModes: [ReadOnlyMany]
   resources: {requests: {storage: 1Mi}}
 `)
+	t.Cleanup(func() { kubectl(t, "delete", "namespace", namespace, "--wait=true") })
 }
 
-// machine is the machine of machine.yaml, changed.
-func machine(t *testing.T, change func(*vmop.VirtualMachine)) *vmop.VirtualMachine {
+// prepared are the nodes that have images and storage classes.
+var prepared = map[*node.Node]bool{}
+
+func prepareNode(t *testing.T) {
 	t.Helper()
-	data, err := os.ReadFile("machine.yaml")
+	if prepared[theNode] {
+		return
+	}
+	prepared[theNode] = true
+	ctx := withPatience(t)
+	dir := t.TempDir()
+	guest := testbin.TinyGuest(t)
+	disk := filepath.Join(diskDir, "disk.img")
+	_ = os.Remove(disk)
+	if err := guest.WriteDisk(ctx, disk); err != nil {
+		t.Fatalf("%v\nwhat it is made with is installed by \"make deps-e2e\"", err)
+	}
+	if err := importRunner(ctx, theNode, dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, class := range []node.StorageClass{{Name: "tiny-guest", Image: disk}, {Name: "local", Default: true}} {
+		if err := theNode.AddStorageClass(ctx, class); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// machine is the machine of a file, changed.
+func machine(t *testing.T, file string, change func(*vmop.VirtualMachine)) *vmop.VirtualMachine {
+	t.Helper()
+	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	machines, err := vmop.Load("machine.yaml", data)
+	machines, err := vmop.Load(file, data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +189,7 @@ func machine(t *testing.T, change func(*vmop.VirtualMachine)) *vmop.VirtualMachi
 	return machines[0]
 }
 
-// exec is a program in a pod as something to read from and to write to.
+// podProgram is a program in a pod as something to read from and to write to.
 type podProgram struct {
 	io.Reader
 	io.WriteCloser

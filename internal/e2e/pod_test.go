@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/vmop/sdk/internal/node"
 	"github.com/vmop/sdk/internal/tinyguest"
 	"github.com/vmop/sdk/vmop"
 	"github.com/vmop/sdk/vmop/reconcile"
@@ -46,7 +49,7 @@ func isPod(o reconcile.Object) bool       { _, is := o.(*corev1.Pod); return is 
 func TestObjectsRunAMachine(t *testing.T) {
 	explainOnFailure(t)
 	prepare(t)
-	vm := machine(t, nil)
+	vm := machine(t, "machine.yaml", nil)
 	applyObjects(t, vm, nil)
 	awaitLog(t, tinyguest.Ready)
 
@@ -59,7 +62,7 @@ func TestObjectsRunAMachine(t *testing.T) {
 	}
 	say(t, c, fmt.Sprintf("write vda %d still here", guestOffset))
 
-	changed := machine(t, func(vm *vmop.VirtualMachine) { two := int32(2); vm.Spec.VM.CurrentCPUs = &two })
+	changed := machine(t, "machine.yaml", func(vm *vmop.VirtualMachine) { two := int32(2); vm.Spec.VM.CurrentCPUs = &two })
 	applyObjects(t, changed, isConfigMap)
 	kubectl(t, "annotate", "pod", "-n", namespace, "tiny", reconcile.AnnotationConfigVersion+"=2")
 	if _, err := c.Expect(withPatience(t), "cpu 1 online"); err != nil {
@@ -82,6 +85,65 @@ func TestObjectsRunAMachine(t *testing.T) {
 	eventually(t, "the pod succeeds", func() error {
 		out, err := theNode.Kubectl(t.Context(), "get", "pod", "-n", namespace, "tiny", "-o", "jsonpath={.status.phase} {.status.containerStatuses[0].state.terminated.message}")
 		if err == nil && (!strings.HasPrefix(out, "Succeeded") || !strings.Contains(out, "guest-shutdown")) {
+			err = errors.New(out)
+		}
+		return err
+	})
+}
+
+// What a machine may have beside a disk works in a pod without privileges too.
+func TestOptionsInAPod(t *testing.T) {
+	explainOnFailure(t)
+	prepare(t)
+	// Somebody has put a CD into the image repository.
+	var volume string
+	eventually(t, "the image repository has a volume", func() (err error) {
+		volume, err = theNode.Kubectl(t.Context(), "get", "pvc", "-n", namespace, "vmop-image-repository", "-o", "jsonpath={.spec.volumeName}")
+		if err == nil && volume == "" {
+			err = errors.New("none yet")
+		}
+		return err
+	})
+	repository := kubectl(t, "get", "pv", volume, "-o", "jsonpath={.spec.local.path}")
+	cd := make([]byte, 1<<20)
+	copy(cd[32<<10:], "\x01CD001\x01") // where an ISO 9660 file system says so
+	if err := os.WriteFile(filepath.Join(repository, "tools.iso"), cd, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	applyObjects(t, machine(t, "options.yaml", nil), nil)
+	awaitLog(t, tinyguest.Ready)
+	c := console(t, "tiny")
+	disks := say(t, c, "disks")
+	for _, want := range []string{"67108864 bytes", "33554432 bytes", "data-disk"} {
+		if !strings.Contains(disks, want) {
+			t.Errorf("no %q among the guest's disks:\n%s", want, disks)
+		}
+	}
+	if got := say(t, c, "tpm"); !strings.Contains(got, "2") {
+		t.Errorf("the guest's TPM: %s", got)
+	}
+	kubectl(t, "delete", "pod", "-n", namespace, "tiny", "--wait=true")
+}
+
+// A node that leaves devices to root is not a riddle: the pod says what to set.
+func TestRootOwnedDevices(t *testing.T) {
+	n, err := node.Start(t.Context(), node.Options{Progress: os.Stderr, RootDevices: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	usual := theNode
+	theNode = n
+	t.Cleanup(func() {
+		theNode = usual
+		if err := n.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	prepare(t)
+	applyObjects(t, machine(t, "machine.yaml", nil), nil)
+	eventually(t, "the pod fails", func() error {
+		out, err := theNode.Kubectl(t.Context(), "get", "pod", "-n", namespace, "tiny", "-o", "jsonpath={.status.phase} {.status.containerStatuses[0].state.terminated.message}")
+		if err == nil && (!strings.HasPrefix(out, "Failed") || !strings.Contains(out, "device_ownership_from_security_context = true")) {
 			err = errors.New(out)
 		}
 		return err

@@ -239,6 +239,9 @@ func (e *Engine) prepareDisk(d runnerconfig.Drive, known map[string]diskRecord) 
 			return facts, fmt.Errorf("%s is a block device, but is configured as a file", path)
 		}
 		facts.Device = true
+		if err := checkDevice(path, info); err != nil {
+			return facts, fmt.Errorf("%s: %w", path, err)
+		}
 		return facts, nil
 	default:
 		return facts, fmt.Errorf("%s is neither a file nor a block device: %s", path, mode.Type())
