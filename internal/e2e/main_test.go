@@ -107,7 +107,7 @@ func explainOnFailure(t *testing.T) {
 			return
 		}
 		for _, args := range [][]string{
-			{"describe", "pods,pvc", "-n", namespace},
+			{"describe", "pods,pvc", "-n", namespace}, {"get", "vms", "-n", namespace, "-o", "yaml"},
 			{"logs", "-n", namespace, "-l", "app.kubernetes.io/name=vm-runner", "--tail=100"},
 			{"get", "events", "-n", namespace, "--sort-by=.lastTimestamp"},
 		} {

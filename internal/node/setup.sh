@@ -1,9 +1,9 @@
 # Makes the node's own view of the file system, within its namespaces: $1 is the
 # node's folder, $2 its name. Everything here ends with the node.
-hostname "$2"
 mount --make-rprivate /
 mount --make-rshared /
 mount -t proc proc /proc
+echo "$2" > /proc/sys/kernel/hostname
 mount -t tmpfs -o mode=0755 tmpfs /run
 mkdir -p "$1/state" /var/lib/kubelet /var/log
 # Container layers need a file system that an overlay can stand on, which the
