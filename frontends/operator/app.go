@@ -142,7 +142,7 @@ func scope(namespaces []string) string {
 func logger(c *cli.Context, stderr io.Writer) (logr.Logger, error) {
 	o := &slog.HandlerOptions{Level: slog.LevelInfo}
 	if c.Bool(flagVerbose) {
-		o.Level = slog.LevelDebug
+		o.Level = slog.Level(-1) // logr's V(1): more are the client's details
 	}
 	switch format := c.String(flagLogFormat); format {
 	case "text":

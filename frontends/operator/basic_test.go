@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -32,11 +31,7 @@ const managerConfig = `
 // What VM-Operator's own test asserts of a cluster.
 func TestVMOperatorsOwnAssertions(tt *testing.T) {
 	t := newTest(tt)
-	file := filepath.Join(tt.TempDir(), "config.yaml")
-	if err := os.WriteFile(file, []byte(managerConfig), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.start(cluster.Kubeconfig(), "--config="+file)
+	t.start(cluster.Kubeconfig(), "--config="+t.file(managerConfig))
 	manifest, err := os.ReadFile("../../vmop/spec/testdata/basic-vm.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -68,12 +71,17 @@ func newTest(t *testing.T) *test {
 // eventually repeats until there is no error.
 func (t *test) eventually(what string, try func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.eventuallyWithin(patience, what, func(context.Context) error { return try() })
+}
+
+func (t *test) eventuallyWithin(limit time.Duration, what string, try func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := try()
+		err := try(ctx)
 		if err == nil {
 			return
 		}
@@ -156,6 +164,7 @@ func (t *test) start(kubeconfig string, flags ...string) *process {
 
 func tail(s string) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
+	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.Contains(l, "reflector=") || strings.Contains(l, "EventSource") })
 	return strings.Join(lines[max(0, len(lines)-40):], "\n")
 }
 
@@ -311,4 +320,42 @@ func (t *test) reconciled(p *process, n int) {
 		}
 		return nil
 	})
+}
+
+// file writes a configuration file.
+func (t *test) file(content string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func (t *test) annotate(name, key, value string) {
+	t.Helper()
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value)
+	if _, err := t.vms.Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// waits waits for a condition with a reason.
+func (t *test) waits(name, condition, reason string) {
+	t.Helper()
+	t.eventually("machine "+name+" explains "+reason, func() error {
+		vm, err := t.status(name)
+		if err != nil {
+			return err
+		}
+		if c := spec.FindCondition(vm.Status.Conditions, condition); c == nil || c.Reason != reason {
+			return fmt.Errorf("conditions %+v", vm.Status.Conditions)
+		}
+		return nil
+	})
+}
+
+func quantity(s string) *resource.Quantity {
+	q := resource.MustParse(s)
+	return &q
 }

@@ -245,7 +245,7 @@ func (k *kubelet) report(ctx context.Context, name string, running bool) error {
 	}
 	force := true
 	_, err = k.vms.Patch(ctx, name, types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: reconcile.RunnerStatusManager, Force: &force}, "status")
-	if err != nil {
+	if err != nil && !apierrors.IsNotFound(err) { // the machine may be deleted already
 		return fmt.Errorf("report about %s: %w", name, err)
 	}
 	return nil

@@ -13,8 +13,10 @@ import (
 // CommandLine is the kernel's command line for a guest on the first serial
 // port. Words such as [WordAgent] may be appended. cryptomgr.notests saves a
 // tenth of the boot, reboot=t makes a restart a triple fault, which every
-// machine type understands, and panic=-1 restarts at once after a panic.
-const CommandLine = "console=ttyS0 quiet cryptomgr.notests reboot=t panic=-1"
+// machine type understands, and panic=-1 restarts at once after a panic. On a busy
+// host, an emulated timer may be too late for the kernel, which takes it for
+// broken and panics without no_timer_check.
+const CommandLine = "console=ttyS0 quiet cryptomgr.notests no_timer_check reboot=t panic=-1"
 
 // Words on the kernel's command line that switch parts of the guest on.
 const (

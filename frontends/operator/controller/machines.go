@@ -25,6 +25,16 @@ type machines struct {
 
 // Reconcile implements controller-runtime's Reconciler.
 func (m *machines) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	result, err := m.reconcile(ctx, req)
+	if ctx.Err() != nil {
+		// The operator ends, or somebody else leads. What was interrupted shows
+		// in the next observation.
+		return ctrl.Result{}, nil
+	}
+	return result, err
+}
+
+func (m *machines) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	memory := m.memories.get(req.NamespacedName)
 	o, err := m.observer.observe(ctx, req.NamespacedName, memory)
 	switch {

@@ -1,0 +1,296 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Of two operators one works; when it is killed, the other goes on.
+func TestLeaderIsReplaced(tt *testing.T) {
+	t := newTest(tt)
+	t.startKubelet()
+	elect := []string{"--leader-elect", "--leader-election-namespace=" + t.namespace, "--leader-election-id=test"}
+	first, second := newProxy(tt), newProxy(tt)
+	one := t.start(first.kubeconfig, elect...)
+	t.create(machine("one", "Running"))
+	t.phase("one", spec.PhaseRunning)
+
+	two := t.start(second.kubeconfig, elect...)
+	if r := second.requests(); len(r) > 0 {
+		t.Errorf("the one that waits: %q", r)
+	}
+	one.kill()
+	t.setState("one", spec.StateStopped)
+	t.phase("one", spec.PhaseStopped)
+
+	// One that is asked to end leaves its place at once.
+	three := t.start(first.kubeconfig, elect...)
+	if code := two.stop(); code != 0 {
+		t.Errorf("exit code %d\n%s", code, two.log)
+	}
+	t.setState("one", spec.StateRunning)
+	t.phase("one", spec.PhaseRunning)
+	if code := three.stop(); code != 0 {
+		t.Errorf("exit code %d\n%s", code, three.log)
+	}
+}
+
+// Operators that are killed at any moment never lead to two pods or lose a
+// claim, which the kubelet checks, and the last one finishes what they began.
+func TestOperatorIsKilledAtRandomMoments(tt *testing.T) {
+	t := newTest(tt)
+	t.startKubelet()
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	names := []string{"one", "two", "three"}
+	states := map[string]spec.MachineState{}
+	for _, name := range names {
+		t.create(machine(name, "Running"))
+	}
+	for range 10 {
+		o := t.start(cluster.Kubeconfig())
+		moment := time.NewTimer(time.Duration(random.IntN(400)) * time.Millisecond)
+		name := names[random.IntN(len(names))]
+		states[name] = []spec.MachineState{spec.StateRunning, spec.StateStopped}[random.IntN(2)]
+		t.setState(name, states[name])
+		<-moment.C
+		o.kill()
+	}
+	t.start(cluster.Kubeconfig())
+	for _, name := range names {
+		want := spec.PhaseRunning
+		if states[name] == spec.StateStopped {
+			want = spec.PhaseStopped
+		}
+		t.phase(name, want)
+	}
+}
+
+// outage is how long the API server is away: a minute with VMOP_TEST_OUTAGE=1m.
+func outage(t *test) time.Duration {
+	t.Helper()
+	text := os.Getenv("VMOP_TEST_OUTAGE")
+	if text == "" {
+		return 4 * time.Second
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// The operator outlives the API server and goes on when it is back.
+func TestAPIServerGoesAway(tt *testing.T) {
+	t := newTest(tt)
+	k := t.startKubelet()
+	o := t.start(cluster.Kubeconfig())
+	t.create(machine("one", "Running"))
+	t.create(machine("two", "Stopped"))
+	t.phase("one", spec.PhaseRunning)
+	t.phase("two", spec.PhaseStopped)
+	uid := t.podUID("one")
+
+	// The machine has work to be done while nobody answers.
+	t.setState("two", spec.StateRunning)
+	cluster.StopAPIServer()
+	away := time.NewTimer(outage(t))
+	select {
+	case <-away.C:
+	case <-o.done:
+		t.Errorf("the operator ended: %v", o.err)
+	}
+	if err := cluster.StartAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.phase("two", spec.PhaseRunning)
+	t.same("the pod's UID", uid, t.podUID("one"))
+	k.end("one", outcome("guest-shutdown", "the guest powered itself off"))
+	t.phase("one", spec.PhaseStopped)
+	if code := o.stop(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// Objects of somebody else that have the names of a machine's are left alone,
+// and the machine says what it waits for.
+func TestObjectsOfOthersAreLeftAlone(tt *testing.T) {
+	t := newTest(tt)
+	core := t.kube.CoreV1()
+	other := metav1.ObjectMeta{Name: "taken", Labels: map[string]string{"mine": "yes"}}
+	if _, err := core.ConfigMaps(t.namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: other}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	service := &corev1.Service{ObjectMeta: other, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+	if _, err := core.Services(t.namespace).Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.start(cluster.Kubeconfig(), "--config="+t.file(`"/Manager/Controller/Reconciler": {loadBalancerService: true}`))
+	t.create(machine("taken", "Running"))
+	t.waits("taken", spec.ConditionConfigurationApplied, spec.ReasonNameTaken)
+	cm, err := core.ConfigMaps(t.namespace).Get(t.Context(), "taken", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.same("labels of the ConfigMap", other.Labels, cm.Labels)
+	s, err := core.Services(t.namespace).Get(t.Context(), "taken", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.same("labels of the service", other.Labels, s.Labels)
+
+	// Once the name is free, the machine goes on by itself.
+	if err := core.ConfigMaps(t.namespace).Delete(t.Context(), "taken", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.annotate("taken", "touched", "yes") // nobody watches the objects of others
+	t.eventually("the pod is there", func() error {
+		if t.podUID("taken") == "" {
+			return fmt.Errorf("no pod")
+		}
+		return nil
+	})
+	if s, err = core.Services(t.namespace).Get(t.Context(), "taken", metav1.GetOptions{}); err != nil || s.Labels["mine"] != "yes" || s.Labels[reconcile.LabelManagedBy] != "" {
+		t.Errorf("service %v, %v", s.Labels, err)
+	}
+}
+
+// A write that the API server refuses is explained and does not end in a loop.
+func TestRefusalIsExplained(tt *testing.T) {
+	t := newTest(tt)
+	core := t.kube.CoreV1()
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}}
+	quota.Spec.Hard = corev1.ResourceList{"count/pods": *quantity("0")}
+	made, err := core.ResourceQuotas(t.namespace).Create(t.Context(), quota, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The quota controller would do this.
+	made.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: quota.Spec.Hard}
+	if _, err := core.ResourceQuotas(t.namespace).UpdateStatus(t.Context(), made, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.startKubelet()
+	p := newProxy(tt)
+	t.start(p.kubeconfig)
+	t.create(machine("one", "Running"))
+	t.waits("one", spec.ConditionPodReady, spec.ReasonQuotaExceeded)
+	if err := core.ResourceQuotas(t.namespace).Delete(t.Context(), "none", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.phase("one", spec.PhaseRunning)
+	if r := p.requests(); len(r) > 60 {
+		t.Errorf("%d requests: %q", len(r), r)
+	}
+}
+
+// A claim that a disk refers to need not have any labels; the machine notices
+// when it appears.
+func TestReferencedClaimAppears(tt *testing.T) {
+	t := newTest(tt)
+	t.startKubelet()
+	t.start(cluster.Kubeconfig())
+	t.create(`
+apiVersion: vmoperator.jdrupes.org/v1
+kind: VirtualMachine
+metadata: {name: one}
+spec:
+  vm: {state: Running, maximumCpus: 1, maximumRam: 1Gi, networks: [{user: {}}], display: {spice: {port: 5900}}, disks: [{persistentVolumeClaim: {claimName: precious}}]}
+`)
+	t.waits("one", spec.ConditionBlockDevicesReady, spec.ReasonClaimNotFound)
+	block := corev1.PersistentVolumeBlock
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "precious"}}
+	claim.Spec.VolumeMode, claim.Spec.AccessModes = &block, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: *quantity("1Gi")}
+	if _, err := t.kube.CoreV1().PersistentVolumeClaims(t.namespace).Create(t.Context(), claim, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.phase("one", spec.PhaseRunning)
+}
+
+// The assignment from a pool that was deleted goes after a while; that of a
+// pool that exists stays.
+func TestAssignmentsAreKeptUp(tt *testing.T) {
+	t := newTest(tt)
+	if _, err := t.pools.Create(t.Context(), t.object(`
+apiVersion: vmoperator.jdrupes.org/v1
+kind: VmPool
+metadata: {name: here}
+spec: {retention: PT1h, permissions: [{user: ann}]}
+`), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.start(cluster.Kubeconfig())
+	for name, pool := range map[string]string{"kept": "here", "freed": "gone"} {
+		t.create(machine(name, "Stopped"))
+		patch := fmt.Sprintf(`{"status":{"assignment":{"pool":%q,"user":"ann","lastUsed":"2020-01-01T00:00:00Z"}}}`, pool)
+		if _, err := t.vms.Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.eventually("the assignment from a pool that is gone is removed", func() error {
+		vm, err := t.status("freed")
+		if err == nil && vm.Status.Assignment != nil && vm.Status.Assignment.Pool != "" {
+			err = fmt.Errorf("assignment %+v", vm.Status.Assignment)
+		}
+		return err
+	})
+	vm, err := t.status("kept")
+	if err != nil || vm.Status.Assignment == nil || vm.Status.Assignment.User != "ann" {
+		t.Errorf("assignment %+v, %v", vm.Status.Assignment, err)
+	}
+}
+
+// A machine that was deleted leaves its claims and its secret behind, and
+// nothing is made for it again.
+func TestDeletedMachineLeavesItsData(tt *testing.T) {
+	t := newTest(tt)
+	t.startKubelet()
+	p := newProxy(tt)
+	t.start(p.kubeconfig)
+	t.create(machine("one", "Running"))
+	t.phase("one", spec.PhaseRunning)
+	if err := t.vms.Delete(t.Context(), "one", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	// The garbage collector would do this.
+	if err := t.kube.CoreV1().Pods(t.namespace).Delete(t.Context(), "one", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.eventually("the pod is gone", func() error {
+		if uid := t.podUID("one"); uid != "" {
+			return fmt.Errorf("pod %s", uid)
+		}
+		return nil
+	})
+	claims, err := t.kube.CoreV1().PersistentVolumeClaims(t.namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(claims.Items) != 2 {
+		t.Errorf("%d claims, %v", len(claims.Items), err)
+	}
+	if _, err := t.kube.CoreV1().Secrets(t.namespace).Get(t.Context(), "one-display-secret", metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := t.vms.Get(t.Context(), "one", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the machine: %v", err)
+	}
+	// One of the same name finds them again.
+	p.reset()
+	t.create(machine("one", "Running"))
+	t.phase("one", spec.PhaseRunning)
+	for _, r := range p.requests() {
+		if r == "create secrets" || r == "create persistentvolumeclaims" {
+			t.Errorf("%s, though there is one", r)
+		}
+	}
+}

@@ -1,0 +1,159 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vmop/sdk/internal/node"
+	"github.com/vmop/sdk/internal/ociimage"
+	"github.com/vmop/sdk/internal/tinyguest"
+	"github.com/vmop/sdk/vmop/reconcile"
+)
+
+// importOperator makes the image of the operator.
+func importOperator(ctx context.Context, n *node.Node, dir string) error {
+	operator, err := build(ctx, dir, "vm-operator", "github.com/vmop/sdk/frontends/operator")
+	if err != nil {
+		return err
+	}
+	return n.Import(ctx, ociimage.Image{
+		Name: "vmop.test/operator:1", Entrypoint: []string{operator.Path}, User: fmt.Sprint(reconcile.RunnerUser), Files: []ociimage.File{operator},
+	})
+}
+
+// kustomize applies a kustomization that stands on folders of deploy/.
+func kustomize(t *testing.T, text string) {
+	t.Helper()
+	dir := t.TempDir()
+	deploy, err := filepath.Abs(filepath.Join("..", "..", "deploy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// An absolute path is refused.
+	if deploy, err = filepath.Rel(dir, deploy); err != nil {
+		t.Fatal(err)
+	}
+	text = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n" + strings.ReplaceAll(text, "DEPLOY", deploy)
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kubectl(t, "apply", "-k", dir)
+}
+
+// install installs the operator as its users do, and what machines of the
+// namespace need.
+func install(t *testing.T) {
+	t.Helper()
+	prepareNode(t)
+	if err := importOperator(withPatience(t), theNode, t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	kustomize(t, `
+resources: [DEPLOY]
+images:
+- {name: ghcr.io/vmop/operator, newName: vmop.test/operator, newTag: "1"}
+`)
+	t.Cleanup(func() {
+		if t.Failed() {
+			out, err := theNode.Kubectl(context.Background(), "logs", "-n", "vmop-system", "deployment/vm-operator", "--tail=200")
+			t.Logf("the operator: %v\n%s", err, out)
+		}
+	})
+	kubectl(t, "wait", "-n", "vmop-system", "--for=condition=Available", "deployment/vm-operator", "--timeout="+patience.String())
+	apply(t, `
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: machines
+  labels: {pod-security.kubernetes.io/enforce: restricted}
+`)
+	t.Cleanup(func() { kubectl(t, "delete", "namespace", namespace, "--wait=true") })
+	kustomize(t, `
+namespace: machines
+resources: [DEPLOY/runner]
+components: [DEPLOY/components/image-repository]
+`)
+}
+
+// awaitCondition waits until a condition of the machine is as it should be.
+func awaitCondition(t *testing.T, condition string) {
+	t.Helper()
+	kubectl(t, "wait", "-n", namespace, "vm/tiny", "--for=condition="+condition, "--timeout="+patience.String())
+}
+
+// gone waits until there is no object of a name.
+func gone(t *testing.T, object string) {
+	t.Helper()
+	kubectl(t, "wait", "-n", namespace, object, "--for=delete", "--timeout="+patience.String())
+}
+
+// claims lists the volume claims of the machine.
+func claims(t *testing.T) string {
+	t.Helper()
+	return kubectl(t, "get", "pvc", "-n", namespace, "-l", reconcile.LabelInstance+"=tiny", "-o", "jsonpath={.items[*].metadata.name}")
+}
+
+// The life of a machine in a cluster, as its user sees it: applied, booted,
+// changed while it runs, stopped, started again with its disk, deleted.
+func TestOperator(t *testing.T) {
+	explainOnFailure(t)
+	install(t)
+
+	kubectl(t, "apply", "-f", "machine.yaml")
+	awaitLog(t, tinyguest.Ready)
+	awaitCondition(t, "PodReady")
+	c := console(t, "tiny")
+	say(t, c, fmt.Sprintf("write vda %d still here", guestOffset))
+
+	begin := time.Now()
+	kubectl(t, "patch", "vm", "-n", namespace, "tiny", "--type=merge", "-p", `{"spec":{"vm":{"currentCpus":2}}}`)
+	if _, err := c.Expect(withPatience(t), "cpu 1 online"); err != nil {
+		t.Error(err)
+	}
+	t.Logf("from the patch to the guest's second processor: %s", time.Since(begin))
+
+	kubectl(t, "patch", "vm", "-n", namespace, "tiny", "--type=merge", "-p", `{"spec":{"vm":{"state":"Stopped"}}}`)
+	gone(t, "pod/tiny")
+	awaitCondition(t, "PodReady=false")
+
+	kubectl(t, "patch", "vm", "-n", namespace, "tiny", "--type=merge", "-p", `{"spec":{"vm":{"state":"Running"}}}`)
+	awaitLog(t, tinyguest.Ready)
+	c = console(t, "tiny")
+	if got := say(t, c, fmt.Sprintf("read vda %d 10", guestOffset)); !strings.Contains(got, "still here") {
+		t.Errorf("the disk after a restart: %s", got)
+	}
+	if got := say(t, c, "cpus"); !strings.Contains(got, "online 0-1") {
+		t.Errorf("the guest's CPUs: %s", got)
+	}
+
+	before := claims(t)
+	if before != "tiny-runner-data tiny-system-disk" {
+		t.Errorf("the machine has the claims %q", before)
+	}
+	kubectl(t, "delete", "vm", "-n", namespace, "tiny", "--wait=true")
+	gone(t, "pod/tiny")
+	gone(t, "configmap/tiny")
+	if after := claims(t); after != before {
+		t.Errorf("of the claims %q are left: %q", before, after)
+	}
+
+	// What is missing is said where users look.
+	kubectl(t, "delete", "pvc", "-n", namespace, reconcile.ImageRepositoryClaim, "--wait=true")
+	kubectl(t, "apply", "-f", "machine.yaml")
+	eventually(t, "the machine says what it waits for", func() error {
+		out, err := theNode.Kubectl(t.Context(), "describe", "vm", "-n", namespace, "tiny")
+		if err == nil && !strings.Contains(out, `persistentvolumeclaim "vmop-image-repository" not found`) {
+			err = errors.New(out)
+		}
+		return err
+	})
+	kubectl(t, "delete", "vm", "-n", namespace, "tiny", "--wait=true")
+}
