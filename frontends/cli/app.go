@@ -124,8 +124,8 @@ func (p *program) app() *cli.App {
 		Usage: "virtual machines from manifests, on this host and in a cluster",
 		Description: "Manifests are those of VirtualMachine resources; the same files work in a cluster.\n" +
 			"FILE may be - for the standard input. Flags may stand before and behind FILE.\n\n" +
-			"Commands are about machines of this host. start, logs, events and diff are about those\n" +
-			"of a cluster; list, inspect, stop and reset are with --cluster, --context or --kubeconfig.\n\n" +
+			"Commands are about machines of this host. start, console-password, logs, events and diff are\n" +
+			"about those of a cluster; list, inspect, stop and reset are with --cluster, --context or --kubeconfig.\n\n" +
 			"Exit codes: 0 success, 1 failure, 2 wrong usage. Those of run: see vmop-cli run --help.\n\n" +
 			"Example:\n  vmop-cli run examples/hello/vm.yaml",
 		Version:                   version(),
@@ -140,7 +140,7 @@ func (p *program) app() *cli.App {
 			p.pauseCommand(), p.resumeCommand(), p.resetCommand(), p.nmiCommand(),
 			p.screenshotCommand(), p.spiceCommand(), p.vncCommand(), p.guestCommand(),
 			p.inspectCommand(), p.superviseCommand(),
-			p.startCommand(), p.logsCommand(), p.eventsCommand(), p.diffCommand(),
+			p.startCommand(), p.consolePasswordCommand(), p.logsCommand(), p.eventsCommand(), p.diffCommand(),
 		},
 	}
 	app.Action = func(c *cli.Context) error {
