@@ -18,9 +18,10 @@ deps-e2e: ## install what a Kubernetes node for tests needs, too
 	@scripts/deps e2e
 
 .PHONY: build
-build: ## build bin/vmop-cli and bin/vmop-runner
+build: ## build bin/vmop-cli, bin/vmop-runner and bin/vm-operator
 	$(GO) build -trimpath -ldflags=-s -o $(BIN)/vmop-cli ./frontends/cli
 	$(GO) build -trimpath -ldflags=-s -o $(BIN)/vmop-runner ./frontends/runner
+	$(GO) build -trimpath -ldflags=-s -o $(BIN)/vm-operator ./frontends/operator
 
 .PHONY: run
 run: ## boot a tiny Linux machine from examples/hello/vm.yaml
