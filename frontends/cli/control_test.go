@@ -151,11 +151,69 @@ func TestScreendumpCleansUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if picture, err := screendump(t.Context(), client, formatPNG); picture != nil || err == nil || !strings.Contains(err.Error(), "no console") {
+	if picture, err := screendump(t.Context(), client, 0, formatPNG); picture != nil || err == nil || !strings.Contains(err.Error(), "no console") {
 		t.Errorf("%d bytes, %v", len(picture), err)
 	}
 	if diff := cmp.Diff([]string{"qmp_capabilities", "add-fd", "screendump", "remove-fd"}, s.Received()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Another output than the first is named to QEMU, and one that the machine lacks
+// is told in the manifest's words before anything is done.
+func TestScreendumpOfAnOutput(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		output  int
+		outputs any // of QEMU's device; nil if it is not there
+		dumped  string
+		problem string
+	}{
+		{"the first needs no name", 0, nil, `{"filename":"/dev/fdset/4","format":"png"}`, "QEMU wrote nothing"},
+		{"the last", 1, 2, `{"filename":"/dev/fdset/4","device":"video0","head":1,"format":"png"}`, "QEMU wrote nothing"},
+		{"one too many", 2, 2, "", "there is no output 2: the machine was started with 2, counted from 0"},
+		{"another device", 1, nil, "", "output 1: the number of outputs is not known"},
+		{"another property", 1, "two", "", "output 1: the number of outputs is not known"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			near, far, err := qmptest.SocketPair()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var dumped string
+			s := qmptest.Start(far, qmptest.Options{Handlers: map[string]qmptest.Handler{
+				"qom-get": func(q *qmptest.Call) {
+					if c.outputs == nil {
+						q.Fail("DeviceNotFound", "Device '/machine/peripheral/video0' not found")
+						return
+					}
+					q.Return(c.outputs)
+				},
+				"add-fd": func(q *qmptest.Call) { _ = q.Files[0].Close(); q.Return(qmp.AddedFD{FDSetID: 4, FD: 17}) },
+				"screendump": func(q *qmptest.Call) {
+					var args json.RawMessage
+					if err := q.Arguments(&args); err != nil {
+						t.Error(err)
+					}
+					dumped = string(args)
+					q.Return(nil)
+				},
+				"remove-fd": func(q *qmptest.Call) { q.Return(nil) },
+			}})
+			client, err := qmp.NewClient(t.Context(), near, qmp.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = screendump(t.Context(), client, c.output, formatPNG)
+			if err == nil || !strings.Contains(err.Error(), c.problem) {
+				t.Errorf("%v, want %q", err, c.problem)
+			}
+			_ = client.Close()
+			s.Close()
+			if dumped != c.dumped {
+				t.Errorf("%s, want %s", dumped, c.dumped)
+			}
+		})
 	}
 }
 

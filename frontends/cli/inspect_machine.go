@@ -34,7 +34,7 @@ type machineReport struct {
 	Memory        *memoryReport   `json:"memory,omitempty"`
 	Disks         []diskReport    `json:"disks,omitempty"`
 	Networks      []networkReport `json:"networks,omitempty"`
-	Display       *displayReport  `json:"display,omitempty"`
+	Displays      []displayReport `json:"displays,omitempty"`
 	Agents        []agentReport   `json:"agents,omitempty"`
 	// Guest is what the agents in the guest have told; nil where no runner asks.
 	Guest *insideReport `json:"guest,omitempty"`
@@ -86,15 +86,6 @@ type networkReport struct {
 	MAC    string `json:"mac"`
 	// Backend is the id of QEMU's network backend.
 	Backend string `json:"backend,omitempty"`
-}
-
-type displayReport struct {
-	Protocol string `json:"protocol"`
-	// Address is host and port, or the path of a socket.
-	Address string `json:"address"`
-	Auth    string `json:"auth"`
-	// Clients is the number of viewers.
-	Clients int `json:"clients"`
 }
 
 type agentReport struct {
@@ -156,7 +147,7 @@ func (r *machineReport) query(ctx context.Context, c *qmp.Client) error {
 		}
 	}
 	for _, ask := range []func(context.Context, *qmp.Client) error{
-		r.queryIdentity, r.queryCPUs, r.queryMemory, r.queryDisks, r.queryNetworks, r.queryDisplay, r.queryAgents,
+		r.queryIdentity, r.queryCPUs, r.queryMemory, r.queryDisks, r.queryNetworks, r.querySPICE, r.queryVNC, r.queryAgents,
 	} {
 		// A QEMU that is not ours may lack devices or commands.
 		if err := ask(ctx, c); err != nil && !errors.As(err, new(*qmp.Error)) {
@@ -324,23 +315,6 @@ func (r *machineReport) queryNetworks(ctx context.Context, c *qmp.Client) error 
 		r.Networks = append(r.Networks, networkReport{Device: d.Name, Model: strings.TrimSuffix(model, ">"), MAC: text(mac), Backend: text(backend)})
 	}
 	slices.SortFunc(r.Networks, func(a, b networkReport) int { return strings.Compare(a.Device, b.Device) })
-	return nil
-}
-
-func (r *machineReport) queryDisplay(ctx context.Context, c *qmp.Client) error {
-	s, err := qmp.Do(ctx, c, qmp.QuerySpice{})
-	if err != nil || !s.Enabled {
-		return err
-	}
-	r.Display = &displayReport{Protocol: "spice", Auth: s.Auth, Address: s.Host}
-	if s.Port > 0 {
-		r.Display.Address = fmt.Sprintf("%s:%d", s.Host, s.Port)
-	}
-	clients := map[int64]bool{}
-	for _, ch := range s.Channels {
-		clients[ch.ConnectionID] = true
-	}
-	r.Display.Clients = len(clients)
 	return nil
 }
 

@@ -110,14 +110,9 @@ func (r *machineReport) comparison() [][]string {
 	add("CPUs possible", possible, strconv.Itoa(want.CPUs.Possible))
 	add("Memory", actual, size(want.Memory.Actual))
 	add("Memory maximum", maximum, size(want.Memory.Maximum))
-	display, wanted := "", none
-	if d := r.Display; d != nil {
-		display = fmt.Sprintf("%s %s, authentication %s, clients %d", d.Protocol, d.Address, d.Auth, d.Clients)
+	for _, row := range r.displayRows(want.Displays) {
+		add("Display", row[0], row[1])
 	}
-	if want.Display {
-		wanted = "spice"
-	}
-	add("Display", display, wanted)
 	return rows
 }
 

@@ -17,8 +17,8 @@ type wantedReport struct {
 	Accelerator spec.Accelerator `json:"accelerator"`
 	Disks       []wantedDisk     `json:"disks,omitempty"`
 	Networks    []wantedNetwork  `json:"networks,omitempty"`
-	// Display says that there is to be a SPICE server.
-	Display bool `json:"display"`
+	// Displays are the protocols by which the display is to be reached.
+	Displays []string `json:"displays,omitempty"`
 }
 
 type wantedDisk struct {
@@ -45,7 +45,7 @@ func wants(vm *spec.VirtualMachine) *wantedReport {
 	w := &wantedReport{
 		CPUs:        cpusReport{Plugged: 1, Possible: 1},
 		MachineType: m.MachineType, Accelerator: m.Accelerator,
-		Display: m.Display != nil && m.Display.Spice != nil,
+		Displays: wantedDisplays(m.Display),
 	}
 	if m.MaximumCPUs != nil {
 		w.CPUs.Possible = int(*m.MaximumCPUs)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,16 +23,20 @@ import (
 func (p *program) screenshotCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "screenshot",
-		Usage:     "take a picture of a machine's first screen",
+		Usage:     "take a picture of a machine's screen",
 		ArgsUsage: "NAME FILE",
 		Description: "FILE ends in .png or .ppm, which is the format; - is the standard output, in PNG. A\n" +
 			"file that exists is replaced with --force only, and always as a whole. Nobody but you\n" +
 			"can read it: a screen may show secrets.\n\n" +
+			"A machine has as many outputs as its manifest's spec.vm.display.outputs says, counted from\n" +
+			"0. Of one that the guest has not switched on, QEMU makes a picture that says so.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli screenshot hello hello.png\n" +
-			"  vmop-cli screenshot hello - >hello.png",
+			"  vmop-cli screenshot hello - >hello.png\n" +
+			"  vmop-cli screenshot hello second.png --output 1",
 		Flags: machineFlags(
 			&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Usage: "replace FILE if it exists", DisableDefaultText: true},
+			&cli.IntFlag{Name: "output", Usage: "the `NUMBER` of the machine's output, 0 for the first"},
 		),
 		Action: p.screenshot,
 	}
@@ -57,6 +62,10 @@ func (p *program) screenshot(c *cli.Context) error {
 	default:
 		return usagef(c, "%q: want a FILE that ends in .png or .ppm, or -", target)
 	}
+	output := c.Int("output")
+	if output < 0 {
+		return usagef(c, "--output %d: outputs are counted from 0", output)
+	}
 	m, err := p.active(c, c.Args().First())
 	if err != nil {
 		return err
@@ -71,7 +80,7 @@ func (p *program) screenshot(c *cli.Context) error {
 	defer stop()
 	var picture []byte
 	err = p.askMonitor(ctx, m.socket(runnerconfig.ToolSocket), func(ctx context.Context, client *qmp.Client) (err error) {
-		picture, err = screendump(ctx, client, format)
+		picture, err = screendump(ctx, client, output, format)
 		return err
 	})
 	switch {
@@ -89,7 +98,14 @@ func (p *program) screenshot(c *cli.Context) error {
 
 // screendump has QEMU take a picture, in memory: QEMU gets no path to write to,
 // and nothing is left behind whatever happens.
-func screendump(ctx context.Context, c *qmp.Client, format string) ([]byte, error) {
+func screendump(ctx context.Context, c *qmp.Client, output int, format string) ([]byte, error) {
+	shot := qmp.Screendump{Format: format}
+	if output > 0 { // the first one is QEMU's default, whatever the device is called
+		if err := hasOutput(ctx, c, output); err != nil {
+			return nil, err
+		}
+		shot.Device, shot.Head = videoDevice, output
+	}
 	fd, err := unix.MemfdCreate("screenshot", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("memory for the picture: %w", err)
@@ -105,7 +121,8 @@ func screendump(ctx context.Context, c *qmp.Client, format string) ([]byte, erro
 	if err = errors.Join(err, w.Close()); err != nil {
 		return nil, err
 	}
-	_, err = qmp.Do(ctx, c, qmp.Screendump{Filename: fmt.Sprintf("/dev/fdset/%d", set.FDSetID), Format: format})
+	shot.Filename = fmt.Sprintf("/dev/fdset/%d", set.FDSetID)
+	_, err = qmp.Do(ctx, c, shot)
 	_, rerr := qmp.Do(ctx, c, qmp.RemoveFD{FDSetID: set.FDSetID, FD: &set.FD})
 	if err = errors.Join(err, rerr); err != nil {
 		return nil, err
@@ -115,6 +132,26 @@ func screendump(ctx context.Context, c *qmp.Client, format string) ([]byte, erro
 		err = errors.New("QEMU wrote nothing")
 	}
 	return picture, err
+}
+
+// videoDevice is the id of a machine's graphics adapter; see package qemucmd.
+const videoDevice = "video0"
+
+// hasOutput says whether the graphics adapter has an output of that number.
+// QEMU's own words would be of heads and consoles.
+func hasOutput(ctx context.Context, c *qmp.Client, output int) error {
+	raw, err := qmp.Do(ctx, c, qmp.QOMGet{Path: "/machine/peripheral/" + videoDevice, Property: "max_outputs"})
+	var outputs int
+	if err == nil {
+		err = json.Unmarshal(raw, &outputs)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("output %d: the number of outputs is not known: %w", output, err)
+	case output >= outputs:
+		return fmt.Errorf("there is no output %d: the machine was started with %d, counted from 0; spec.vm.display.outputs says how many", output, outputs)
+	}
+	return nil
 }
 
 // mayWrite says whether a file may be written: it is not there, or it is a

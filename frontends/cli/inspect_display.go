@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+
+	"github.com/vmop/sdk/vmop/qmp"
+	"github.com/vmop/sdk/vmop/reconcile/live"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+type displayReport struct {
+	// Protocol is spice or vnc.
+	Protocol string `json:"protocol"`
+	// Address is host and port, or the path of a socket.
+	Address string `json:"address"`
+	// Websocket is host and port for viewers in browsers; VNC only.
+	Websocket string `json:"websocket,omitempty"`
+	// Auth is QEMU's word: none, or spice or vnc for a password.
+	Auth string `json:"auth"`
+	// Clients is the number of viewers. QEMU counts those of VNC from their
+	// connection on, before they have given a password.
+	Clients int `json:"clients"`
+}
+
+// String is the display as a line of the table has it.
+func (d displayReport) String() string {
+	where := d.Address
+	if d.Websocket != "" {
+		where += ", websocket " + d.Websocket
+	}
+	return fmt.Sprintf("%s %s, authentication %s, clients %d", d.Protocol, where, d.Auth, d.Clients)
+}
+
+func (r *machineReport) querySPICE(ctx context.Context, c *qmp.Client) error {
+	s, err := qmp.Do(ctx, c, qmp.QuerySpice{})
+	if err != nil || !s.Enabled {
+		return err
+	}
+	d := displayReport{Protocol: live.SPICE, Auth: s.Auth, Address: s.Host}
+	if s.Port > 0 {
+		d.Address = net.JoinHostPort(s.Host, strconv.Itoa(s.Port))
+	}
+	clients := map[int64]bool{}
+	for _, ch := range s.Channels {
+		clients[ch.ConnectionID] = true
+	}
+	d.Clients = len(clients)
+	r.Displays = append(r.Displays, d)
+	return nil
+}
+
+func (r *machineReport) queryVNC(ctx context.Context, c *qmp.Client) error {
+	servers, err := qmp.Do(ctx, c, qmp.QueryVNCServers{})
+	if err != nil {
+		return err
+	}
+	for _, s := range servers {
+		d := displayReport{Protocol: live.VNC, Auth: s.Auth, Clients: len(s.Clients)}
+		for _, l := range s.Server {
+			at := l.Service // the path of a socket
+			if l.Family != "unix" {
+				at = net.JoinHostPort(l.Host, l.Service)
+			}
+			// A name of the host may stand for an IPv4 and an IPv6 address.
+			switch {
+			case l.Websocket && d.Websocket == "":
+				d.Websocket = at
+			case !l.Websocket && d.Address == "":
+				d.Address = at
+			}
+		}
+		r.Displays = append(r.Displays, d)
+	}
+	return nil
+}
+
+// wantedDisplays are the protocols by which a manifest's display is reached.
+func wantedDisplays(d *spec.Display) []string {
+	var out []string
+	if d != nil && d.Spice != nil {
+		out = append(out, live.SPICE)
+	}
+	if d != nil && d.VNC != nil {
+		out = append(out, live.VNC)
+	}
+	return out
+}
+
+// displayRows has one row for each protocol that there is or that is wanted:
+// what there is, and what the manifest says. Without any it is one row too.
+func (r *machineReport) displayRows(wanted []string) [][2]string {
+	var rows [][2]string
+	served := map[string]bool{}
+	for _, d := range r.Displays {
+		served[d.Protocol] = true
+		manifest := none
+		if slices.Contains(wanted, d.Protocol) {
+			manifest = d.Protocol
+		}
+		rows = append(rows, [2]string{d.String(), manifest})
+	}
+	for _, protocol := range wanted {
+		if !served[protocol] {
+			rows = append(rows, [2]string{"", protocol})
+		}
+	}
+	if len(rows) == 0 {
+		rows = append(rows, [2]string{"", none})
+	}
+	return rows
+}
