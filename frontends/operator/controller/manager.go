@@ -99,6 +99,9 @@ func New(config *rest.Config, o Options) (manager.Manager, error) {
 	if err := addAssignments(m, writes); err != nil {
 		return nil, fmt.Errorf("controller of assignments: %w", err)
 	}
+	if err := m.Add(&cleaner{client: m.GetClient(), live: m.GetAPIReader(), writes: writes, namespaces: o.Namespaces, log: o.Log}); err != nil {
+		return nil, fmt.Errorf("clean-up: %w", err)
+	}
 	return m, addProbes(m)
 }
 
