@@ -89,6 +89,12 @@ func awaitCondition(t *testing.T, condition string) {
 	kubectl(t, "wait", "-n", namespace, "vm/tiny", "--for=condition="+condition, "--timeout="+patience.String())
 }
 
+// awaitField waits until a field of the machine's status has a value.
+func awaitField(t *testing.T, field, value string) {
+	t.Helper()
+	kubectl(t, "wait", "-n", namespace, "vm/tiny", "--for=jsonpath={.status."+field+"}="+value, "--timeout="+patience.String())
+}
+
 // gone waits until there is no object of a name.
 func gone(t *testing.T, object string) {
 	t.Helper()
@@ -110,6 +116,9 @@ func TestOperator(t *testing.T) {
 	kubectl(t, "apply", "-f", "machine.yaml")
 	awaitLog(t, tinyguest.Ready)
 	awaitCondition(t, "PodReady")
+	awaitCondition(t, "Running")
+	awaitField(t, "phase", "Running")
+	t.Logf("the machine runs:\n%s", kubectl(t, "get", "vm", "-n", namespace, "-o", "wide"))
 	c := console(t, "tiny")
 	say(t, c, fmt.Sprintf("write vda %d still here", guestOffset))
 
@@ -119,10 +128,20 @@ func TestOperator(t *testing.T) {
 		t.Error(err)
 	}
 	t.Logf("from the patch to the guest's second processor: %s", time.Since(begin))
+	awaitField(t, "cpus", "2")
+
+	kubectl(t, "annotate", "vm", "-n", namespace, "tiny", reconcile.AnnotationResetRequest+"=once")
+	if _, err := c.Expect(withPatience(t), tinyguest.Ready); err != nil {
+		t.Errorf("the guest was not reset: %v", err)
+	}
 
 	kubectl(t, "patch", "vm", "-n", namespace, "tiny", "--type=merge", "-p", `{"spec":{"vm":{"state":"Stopped"}}}`)
 	gone(t, "pod/tiny")
 	awaitCondition(t, "PodReady=false")
+	awaitCondition(t, "Running=false")
+	awaitField(t, "phase", "Stopped")
+	t.Logf("the machine has stopped:\n%s\n%s", kubectl(t, "describe", "vm", "-n", namespace, "tiny"),
+		kubectl(t, "get", "events", "-n", namespace, "--field-selector=involvedObject.kind=VirtualMachine"))
 
 	kubectl(t, "patch", "vm", "-n", namespace, "tiny", "--type=merge", "-p", `{"spec":{"vm":{"state":"Running"}}}`)
 	awaitLog(t, tinyguest.Ready)
