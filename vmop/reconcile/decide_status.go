@@ -215,7 +215,7 @@ func sameConditions(a, b []spec.Condition) bool {
 // reportStopped says in the runner's name that the machine does not run, if the
 // status says otherwise and no runner is there to correct it.
 func (d *decision) reportStopped(now metav1.Time) {
-	if d.pod.state != podAbsent && d.pod.state != podFinished || d.reportedStopped() {
+	if d.pod.state != podAbsent && d.pod.state != podFinished || d.reportedStopped() && !d.reportedLate() {
 		return
 	}
 	r := spec.FindCondition(d.stored.Conditions, spec.ConditionRunning)
@@ -228,8 +228,12 @@ func (d *decision) reportStopped(now metav1.Time) {
 	}
 	conditions := d.stored.Conditions
 	for _, t := range spec.ConditionTypes() {
+		message := "the machine does not run"
+		if old := spec.FindCondition(conditions, t); old != nil && old.Reason == spec.ReasonVMStopped && old.Message != "" {
+			message = old.Message // the runner's last word says why
+		}
 		conditions = spec.WithCondition(conditions, spec.Condition{
-			Type: t, Status: metav1.ConditionFalse, Reason: spec.ReasonVMStopped, Message: "the machine does not run",
+			Type: t, Status: metav1.ConditionFalse, Reason: spec.ReasonVMStopped, Message: message,
 			ObservedGeneration: d.s.VM.Generation, LastTransitionTime: now,
 		})
 	}
@@ -240,6 +244,22 @@ func (d *decision) reportStopped(now metav1.Time) {
 	d.plan.Statuses = append(d.plan.Statuses, StatusApply{
 		Manager: RunnerStatusManager, ResourceVersion: d.s.VM.ResourceVersion, Status: part,
 	})
+}
+
+// reportedLate tells whether the conditions of a machine that should not run are
+// about an earlier specification, which a runner was the last to see. Whoever
+// waits for a condition waits for one of the present specification, as kubectl
+// wait does.
+func (d *decision) reportedLate() bool {
+	if d.wanted() || d.pod.state != podAbsent {
+		return false
+	}
+	for _, t := range spec.ConditionTypes() {
+		if c := spec.FindCondition(d.stored.Conditions, t); c != nil && c.ObservedGeneration < d.s.VM.Generation {
+			return true
+		}
+	}
+	return false
 }
 
 // reportedStopped tells whether the runner's part of the status is that of a
