@@ -58,7 +58,7 @@ func TestCachedImageNeedsNoBuild(t *testing.T) {
 		Kernel: filepath.Join(dir, "vmlinuz"),
 		Initrd: filepath.Join(dir, "initrd.img"),
 		Disk:   filepath.Join(dir, "disk.raw"),
-		Append: "root=/dev/vda rw console=ttyS0",
+		Append: "root=/dev/vda rw console=ttyS0 no_timer_check",
 	}
 	if diff := cmp.Diff(want, image); diff != "" {
 		t.Errorf("-want +got\n%s", diff)

@@ -137,7 +137,8 @@ func machine(t *rapid.T, w world) qemucmd.Machine {
 			d.File = file("disk", d.Format)
 		}
 		if maybe(t, "has serial") {
-			d.Serial = fmt.Sprintf("%d%s", i, text(0, 18, 18).Draw(t, "serial"))
+			// The separator keeps the serials of disks 1 and 10 apart.
+			d.Serial = fmt.Sprintf("%d-%s", i, text(0, 17, 17).Draw(t, "serial"))
 		}
 		m.Disks = append(m.Disks, d)
 	}

@@ -168,7 +168,6 @@ type sender struct {
 	uid     string
 	since   transitions
 	written map[string]any
-	last    time.Time
 	failing bool
 }
 
