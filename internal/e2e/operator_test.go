@@ -134,6 +134,7 @@ func TestOperator(t *testing.T) {
 	if _, err := c.Expect(withPatience(t), tinyguest.Ready); err != nil {
 		t.Errorf("the guest was not reset: %v", err)
 	}
+	checkRunnerMemory(t)
 
 	kubectl(t, "patch", "vm", "-n", namespace, "tiny", "--type=merge", "-p", `{"spec":{"vm":{"state":"Stopped"}}}`)
 	gone(t, "pod/tiny")
