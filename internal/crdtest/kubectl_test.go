@@ -44,7 +44,10 @@ func TestKubectlGetShowsTheColumns(t *testing.T) {
 		"restartAwaitingChanges": []any{
 			map[string]any{"operation": "replace", "path": "spec.vm.firmware", "currentValue": "bios", "desiredValue": "uefi"},
 		},
-		"conditions": []any{condition(spec.ConditionVmopAgentConnected, "True", spec.ReasonVmopAgentStarted)},
+		"conditions": []any{
+			condition(spec.ConditionAwaitingRestart, "True", spec.ReasonChangesPendingRestart),
+			condition(spec.ConditionVmopAgentConnected, "True", spec.ReasonVmopAgentStarted),
+		},
 	})
 	for _, c := range []struct {
 		args      []string
@@ -58,7 +61,7 @@ func TestKubectlGetShowsTheColumns(t *testing.T) {
 		{
 			args: []string{"get", "vms", "shown", "-o", "wide"},
 			head: []string{"NAME", "PHASE", "NODE", "ADDRESS", "CPUS", "MEMORY", "NEED RESTART", "AGENT", "AGE"},
-			row:  []string{"shown", "Running", "node-1", "10.244.1.7", "2", "1Gi", "spec.vm.firmware", "True"},
+			row:  []string{"shown", "Running", "node-1", "10.244.1.7", "2", "1Gi", "True", "True"},
 		},
 	} {
 		out := kubectl(t, append([]string{"-n", namespace}, c.args...)...)

@@ -160,7 +160,7 @@ func (m configMemory) keep(cm *corev1.ConfigMap) {
 
 // makeService sees to the load balancer.
 func (d *decision) makeService() {
-	old, wanted := d.s.Service, Service(d.vm, d.s.Settings)
+	old, wanted := d.s.Service, Service(d.vm, d.s.Settings, UsedDisplaySecret(d.vm, d.s.DisplaySecrets))
 	switch {
 	case old != nil && old.DeletionTimestamp != nil:
 		if wanted != nil {

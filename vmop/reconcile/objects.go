@@ -30,11 +30,9 @@ func Objects(vm *spec.VirtualMachine, s Settings) ([]Object, error) {
 		return nil, err
 	}
 	var out []Object
-	in := PodInput{Disks: disks}
-	if WantsDisplaySecret(vm) {
-		secret := DisplaySecret(vm, "")
-		in.DisplaySecret = secret.Name
-		out = append(out, secret)
+	in := PodInput{Disks: disks, DisplaySecret: UsedDisplaySecret(vm, nil)}
+	if in.DisplaySecret != "" {
+		out = append(out, DisplaySecret(vm, ""))
 	}
 	configMap, err := ConfigMap(vm, s, config)
 	if err != nil {
@@ -47,7 +45,7 @@ func Objects(vm *spec.VirtualMachine, s Settings) ([]Object, error) {
 		}
 	}
 	out = append(out, Pod(vm, s, in))
-	if service := Service(vm, s); service != nil {
+	if service := Service(vm, s, in.DisplaySecret); service != nil {
 		out = append(out, service)
 	}
 	return out, nil

@@ -113,7 +113,7 @@ func Pod(vm *spec.VirtualMachine, s Settings, in PodInput) *corev1.Pod {
 			}},
 		},
 	}
-	for _, p := range displayPorts(vm) {
+	for _, p := range displayPorts(vm, in.DisplaySecret != "") {
 		pod.Spec.Containers[0].Ports = append(pod.Spec.Containers[0].Ports, corev1.ContainerPort{Name: p.name, ContainerPort: p.port, Protocol: corev1.ProtocolTCP})
 	}
 	addVolumes(vm, pod, &in)
@@ -122,14 +122,16 @@ func Pod(vm *spec.VirtualMachine, s Settings, in PodInput) *corev1.Pod {
 	return pod
 }
 
-// displayPort is a port on which the display is served.
+// displayPort is a port on which the display is served to other hosts.
 type displayPort struct {
 	name string
 	port int32
 }
 
-// displayPorts are the ports of the display, SPICE's first.
-func displayPorts(vm *spec.VirtualMachine) []displayPort {
+// displayPorts are the ports of the display, SPICE's first. As in VM-Operator,
+// SPICE is for everybody if there is no password. VNC then listens on the
+// loopback interface of the pod, where no port leads; see package runnerconfig.
+func displayPorts(vm *spec.VirtualMachine, password bool) []displayPort {
 	d := vm.Spec.VM.Display
 	if d == nil {
 		return nil
@@ -143,7 +145,7 @@ func displayPorts(vm *spec.VirtualMachine) []displayPort {
 	if d.Spice != nil {
 		add(SPICEPortName, d.Spice.Port)
 	}
-	if d.VNC != nil {
+	if d.VNC != nil && password {
 		add(VNCPortName, d.VNC.Port)
 		add(WebsocketPortName, d.VNC.Websocket)
 	}

@@ -37,6 +37,20 @@ func DisplaySecret(vm *spec.VirtualMachine, password string) *corev1.Secret {
 	}
 }
 
+// UsedDisplaySecret is the name of the display secret of a machine, which must
+// have its defaults: that of one that there is, see [PickDisplaySecret], or of
+// the one that the operator makes because there is none. It is empty if the
+// display has no password.
+func UsedDisplaySecret(vm *spec.VirtualMachine, secrets []corev1.Secret) string {
+	if picked := PickDisplaySecret(vm.Name, secrets); picked != nil {
+		return picked.Name
+	}
+	if WantsDisplaySecret(vm) {
+		return DisplaySecretName(vm.Name)
+	}
+	return ""
+}
+
 // PickDisplaySecret returns the display secret that a machine uses of those that
 // have its labels, whatever their order: the one that the operator would make,
 // else the first by name; nil of none.

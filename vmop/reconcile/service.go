@@ -11,12 +11,15 @@ import (
 
 // Service is the load balancer of the machine's display; nil if there is none:
 // the operator makes none, the manifest turns it off with an empty object, or
-// the display is not served.
+// the display is not served to other hosts. displaySecret is as in [PodInput],
+// see [UsedDisplaySecret]: VNC without a password has no port. A machine that
+// runs gets its first password when it is started again, and its port answers
+// from then on.
 //
 // The manifest's labels and annotations overlay the operator's, where null
 // removes a key. Those that the operator depends on always win.
-func Service(vm *spec.VirtualMachine, s Settings) *corev1.Service {
-	lb, served := vm.Spec.LoadBalancerService, displayPorts(vm)
+func Service(vm *spec.VirtualMachine, s Settings, displaySecret string) *corev1.Service {
+	lb, served := vm.Spec.LoadBalancerService, displayPorts(vm, displaySecret != "")
 	off := lb != nil && len(lb.Labels) == 0 && len(lb.Annotations) == 0
 	if s.LoadBalancer == nil || off || len(served) == 0 {
 		return nil

@@ -4,26 +4,35 @@ import (
 	"fmt"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
 // The ports of the display are those of the pod and of the load balancer, and
-// either protocol asks for the one secret.
+// either protocol asks for the one secret. No port leads to VNC without a
+// password, which other hosts do not reach.
 func TestDisplayPorts(t *testing.T) {
 	port := func(p int32) *int32 { return &p }
 	no := false
+	mine := []corev1.Secret{{ObjectMeta: metav1.ObjectMeta{Name: "mine", Labels: reconcile.InstanceLabels("web")}}}
 	for _, tt := range []struct {
 		name    string
 		display spec.Display
+		secrets []corev1.Secret
 		ports   string
-		secret  bool
+		secret  string
 	}{
-		{"SPICE alone", spec.Display{Spice: &spec.Spice{}}, "spice 5900 ", true},
-		{"VNC alone", spec.Display{VNC: &spec.VNC{}}, "vnc 5901 ", true},
-		{"both", spec.Display{Spice: &spec.Spice{GenerateSecret: &no}, VNC: &spec.VNC{Websocket: port(5700)}}, "spice 5900 vnc 5901 vnc-websocket 5700 ", true},
-		{"without a secret", spec.Display{VNC: &spec.VNC{GenerateSecret: &no}}, "vnc 5901 ", false},
-		{"not served", spec.Display{}, "", false},
+		{"SPICE alone", spec.Display{Spice: &spec.Spice{}}, nil, "spice 5900 ", "web-display-secret"},
+		{"VNC alone", spec.Display{VNC: &spec.VNC{}}, nil, "vnc 5901 ", "web-display-secret"},
+		{"both", spec.Display{Spice: &spec.Spice{GenerateSecret: &no}, VNC: &spec.VNC{Websocket: port(5700)}}, nil, "spice 5900 vnc 5901 vnc-websocket 5700 ", "web-display-secret"},
+		{"VNC with SPICE's secret", spec.Display{Spice: &spec.Spice{}, VNC: &spec.VNC{GenerateSecret: &no}}, nil, "spice 5900 vnc 5901 ", "web-display-secret"},
+		{"a secret that somebody has made", spec.Display{VNC: &spec.VNC{GenerateSecret: &no, Websocket: port(5700)}}, mine, "vnc 5901 vnc-websocket 5700 ", "mine"},
+		{"VNC without a secret", spec.Display{VNC: &spec.VNC{GenerateSecret: &no, Websocket: port(5700)}}, nil, "", ""},
+		{"both without a secret", spec.Display{Spice: &spec.Spice{GenerateSecret: &no}, VNC: &spec.VNC{GenerateSecret: &no}}, nil, "spice 5900 ", ""},
+		{"not served", spec.Display{}, mine, "", "mine"},
 	} {
 		cpus := int32(1)
 		vm := &spec.VirtualMachine{Spec: spec.VirtualMachineSpec{VM: spec.Machine{MaximumCPUs: &cpus, Display: &tt.display}}}
@@ -32,14 +41,83 @@ func TestDisplayPorts(t *testing.T) {
 		if problems := spec.Validate(vm); problems != nil {
 			t.Errorf("%s: %v", tt.name, problems)
 		}
-		served := ""
-		if s := reconcile.Service(vm, reconcile.Settings{LoadBalancer: &reconcile.LoadBalancer{}}); s != nil {
+		secret := reconcile.UsedDisplaySecret(vm, tt.secrets)
+		served, declared := "", ""
+		if s := reconcile.Service(vm, reconcile.Settings{LoadBalancer: &reconcile.LoadBalancer{}}, secret); s != nil {
 			for _, p := range s.Spec.Ports {
 				served += fmt.Sprintf("%s %d ", p.Name, p.Port)
+				if p.TargetPort.StrVal != p.Name {
+					t.Errorf("%s: port %s leads to %v", tt.name, p.Name, p.TargetPort)
+				}
 			}
 		}
-		if served != tt.ports || reconcile.WantsDisplaySecret(vm) != tt.secret {
-			t.Errorf("%s: ports %q, secret %v", tt.name, served, reconcile.WantsDisplaySecret(vm))
+		for _, p := range reconcile.Pod(vm, reconcile.Settings{}, reconcile.PodInput{DisplaySecret: secret}).Spec.Containers[0].Ports {
+			declared += fmt.Sprintf("%s %d ", p.Name, p.ContainerPort)
 		}
+		if served != tt.ports || declared != tt.ports || secret != tt.secret {
+			t.Errorf("%s: ports %q, of the pod %q, secret %q", tt.name, served, declared, secret)
+		}
+	}
+}
+
+// What a cluster gets for a display by both protocols.
+func TestObjectsOfVNC(t *testing.T) {
+	vm := parse(t, "vnc.yaml", `
+apiVersion: vmoperator.jdrupes.org/v1
+kind: VirtualMachine
+metadata: {name: desk, namespace: lab}
+spec:
+  vm:
+    maximumCpus: 2
+    networks: [{user: {}}]
+    disks: []
+    display:
+      outputs: 2
+      spice: {streamingVideo: filter, usbRedirects: 3}
+      vnc: {websocket: 5701}
+`)
+	objects, err := reconcile.Objects(vm, reconcile.Settings{LoadBalancer: &reconcile.LoadBalancer{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "vnc.objects.yaml", yamlOf(t, objects))
+}
+
+// The load balancer has a port for VNC as long as there is a password, whoever
+// has made it, and is gone with the last port.
+func TestServiceFollowsTheDisplaySecret(t *testing.T) {
+	no := false
+	w := running(t, func(vm *spec.VirtualMachine) {
+		vm.Spec.VM.Display = &spec.Display{VNC: &spec.VNC{GenerateSecret: &no}}
+	})
+	w.settings.LoadBalancer = &reconcile.LoadBalancer{}
+	service := func(change func(*reconcile.Snapshot)) *corev1.Service {
+		t.Helper()
+		for _, a := range w.decided(change).Actions {
+			if apply, is := a.(reconcile.Apply); is {
+				if s, is := apply.Object.(*corev1.Service); is {
+					return s
+				}
+			}
+		}
+		return nil
+	}
+	secret := func(s *reconcile.Snapshot) {
+		s.DisplaySecrets = []corev1.Secret{{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}}
+	}
+	if s := service(nil); s != nil {
+		t.Errorf("without a password there is a load balancer with %v", s.Spec.Ports)
+	}
+	with := service(secret)
+	if with == nil || len(with.Spec.Ports) != 1 || with.Spec.Ports[0].Name != reconcile.VNCPortName {
+		t.Fatalf("with a password: %+v", with)
+	}
+	with.UID = "load-balancer"
+	if s := service(func(s *reconcile.Snapshot) { secret(s); s.Service = with }); s != nil {
+		t.Errorf("it is applied again: %+v", s)
+	}
+	p := w.decided(func(s *reconcile.Snapshot) { s.Service = with })
+	if len(p.Actions) != 1 || p.Actions[0] != (reconcile.DeleteService{Name: "web", UID: "load-balancer"}) {
+		t.Errorf("the password is gone: %v", targets(p))
 	}
 }

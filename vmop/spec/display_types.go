@@ -78,7 +78,9 @@ type VNC struct {
 	Websocket *int32 `json:"websocket,omitempty"`
 	// generateSecret makes the operator create a secret with a display
 	// password if there is none. There is one secret for SPICE and VNC, which
-	// is made if either asks for it.
+	// is made if either asks for it. Without any the server listens on the
+	// loopback interface of the pod, and neither the pod nor the load balancer
+	// has a port for it. A secret that is made later counts from the next start.
 	// +kubebuilder:default=true
 	// +optional
 	GenerateSecret *bool `json:"generateSecret,omitempty"`

@@ -74,14 +74,14 @@ func (o *observer) observe(ctx context.Context, key types.NamespacedName, memory
 	s.Pod = one(w, kindPod, key.Name, &corev1.Pod{})
 	s.ConfigMap = one(w, kindConfigMap, key.Name, &corev1.ConfigMap{})
 	s.Service = one(w, kindService, key.Name, &corev1.Service{})
-	if s.Service == nil && w.err == nil && reconcile.Service(vm, o.settings) != nil {
+	w.pods(s)
+	w.claims(s)
+	w.secrets(s)
+	if s.Service == nil && w.err == nil && reconcile.Service(vm, o.settings, reconcile.UsedDisplaySecret(vm, s.DisplaySecrets)) != nil {
 		// It is going to be applied, which would take over one that the cache
 		// does not show because it is not ours.
 		s.Service = w.readService(key.Name)
 	}
-	w.pods(s)
-	w.claims(s)
-	w.secrets(s)
 	s.Pool = w.pool(vm)
 	for _, f := range memory.failures {
 		if s.Now.Sub(f.Last) > failureAge {

@@ -96,8 +96,9 @@ func drawDisplay(t *rapid.T, m *spec.Machine) {
 		return
 	}
 	m.Display.Spice = &spec.Spice{
-		// Above the ports of the forwards, which must not be taken twice.
-		Port:           drawInt(t, "port", 5800, 6000),
+		// Above the ports of the forwards and below VNC's default, which must not
+		// be taken twice.
+		Port:           drawInt(t, "port", 5800, 5900),
 		Server:         rapid.SampledFrom([]string{"", "viewer.example.org", "2001:db8::1"}).Draw(t, "server"),
 		GenerateSecret: drawBool(t, "generateSecret"),
 		ProxyURL:       rapid.SampledFrom([]string{"", "http://proxy.example.org:3128"}).Draw(t, "proxyUrl"),
