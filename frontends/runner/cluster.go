@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -44,7 +45,7 @@ func reportToCluster(c *runnerconfig.Config, log runner.Reporter) (r *kubernetes
 		return nil, none
 	}
 	config.UserAgent = "vmop-runner/" + version()
-	config.WarningHandler = warningLog{log}
+	config.WarningHandler = &warningLog{log: log, told: map[string]bool{}}
 	client, err := kubernetes.NewClient(config, namespace, c.Runner.VM.Name)
 	if err != nil {
 		warn(log, fmt.Sprintf("the Kubernetes API is not told about the machine: %v", err))
@@ -62,12 +63,21 @@ func reportToCluster(c *runnerconfig.Config, log runner.Reporter) (r *kubernetes
 	}
 }
 
-// warningLog logs what the API server warns of.
-type warningLog struct{ log runner.Reporter }
+// warningLog logs what the API server warns of, each warning once: definitions
+// that are older than the runner have it warn at every report.
+type warningLog struct {
+	log  runner.Reporter
+	mu   sync.Mutex
+	told map[string]bool
+}
 
 // HandleWarningHeader implements [rest.WarningHandler].
-func (w warningLog) HandleWarningHeader(code int, _ string, text string) {
-	if code == 299 && text != "" {
+func (w *warningLog) HandleWarningHeader(code int, _ string, text string) {
+	w.mu.Lock()
+	news := !w.told[text]
+	w.told[text] = true
+	w.mu.Unlock()
+	if code == 299 && text != "" && news {
 		warn(w.log, "the Kubernetes API warns: "+text)
 	}
 }
