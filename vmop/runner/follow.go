@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -98,6 +99,7 @@ func (f *follower) follow(ctx context.Context) {
 // adjust executes what is missing, until nothing more can be done now. It returns
 // when to look again.
 func (f *follower) adjust(ctx context.Context) (wake time.Time, err error) {
+	late := false // QEMU did not answer a command in time
 	for {
 		in := f.e.wish()
 		f.refused(in.refused)
@@ -114,10 +116,15 @@ func (f *follower) adjust(ctx context.Context) (wake time.Time, err error) {
 			Power: in.power, Observed: observed, Memory: f.memory, Now: f.e.o.clock.now(),
 		})
 		f.memory = d.Memory
+		if late { // it may not answer the next one either: what is known is told before
+			f.report(in, d, observed)
+		}
+		late = false
 		for _, step := range d.Steps {
 			problem := ""
 			if err := f.execute(ctx, step); err != nil {
 				problem = err.Error()
+				late = late || errors.Is(err, context.DeadlineExceeded)
 			}
 			serial := f.memory.PasswordSerial
 			f.memory = f.memory.Result(step, problem)

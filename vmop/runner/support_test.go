@@ -150,7 +150,7 @@ type running struct {
 	err     error
 	cancel  context.CancelFunc
 	given   int // configurations, beside the first
-	// patience of until
+	// patience is what until waits, if that is more than the constant.
 	patience time.Duration
 }
 
@@ -166,7 +166,7 @@ func start(t *testing.T, c runnerconfig.Config, d Directories, change ...func(*O
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &running{Engine: e, log: log, done: make(chan struct{}), cancel: cancel, patience: patience}
+	r := &running{Engine: e, log: log, done: make(chan struct{}), cancel: cancel}
 	go func() {
 		defer close(r.done)
 		r.outcome, r.err = e.Run(ctx)
@@ -202,7 +202,7 @@ func (r *running) until(t *testing.T, what string, is func(State) bool) State {
 		default:
 		}
 		t.Fatalf("the engine ended (%+v, %v) before %s", r.outcome, r.err, what)
-	case <-time.After(r.patience):
+	case <-time.After(max(r.patience, patience)):
 		t.Fatalf("waited in vain for %s; state %+v", what, r.State())
 	}
 	panic("unreachable")
