@@ -95,7 +95,7 @@ func TestGuestAgentIsAskedFirst(t *testing.T) {
 func TestDeafGuest(t *testing.T) {
 	d := testDirs(t)
 	c := testConfig(t, tinyguest.WordIgnorePowerButton)
-	*c.Runner.VM.PowerdownTimeout = 5
+	*c.Runner.VM.PowerdownTimeout = 2
 	r := start(t, c, d)
 	r.console(t)
 	r.Stop()
