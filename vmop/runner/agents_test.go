@@ -256,6 +256,9 @@ func TestAnswers(t *testing.T) {
 			}}, "", false},
 		{"switched off", map[string]qgatest.Handler{"guest-get-osinfo": disabled},
 			Guest{OSInfo: before.OSInfo, HostName: "old"}, "guest-get-osinfo has been disabled", true},
+		{"talkative", map[string]qgatest.Handler{"guest-get-osinfo": func(qgatest.Request) (any, error) {
+			return nil, &qgatest.Error{Class: qga.ClassGeneric, Desc: strings.Repeat("no ", 1<<16)}
+		}}, Guest{OSInfo: before.OSInfo, HostName: "old"}, "guest-get-osinfo: \"no no", true},
 		{"no object", map[string]qgatest.Handler{"guest-get-osinfo": say(`{"id":"` + strings.Repeat("x", maxOSInfo) + `"}`), "guest-get-host-name": say(`{"host-name":"` + strings.Repeat("ä", 300) + `"}`), "guest-network-get-interfaces": say("[]")},
 			Guest{OSInfo: before.OSInfo, HostName: strings.Repeat("ä", 128)}, "no object of at most 8192", false},
 	} {
@@ -268,6 +271,9 @@ func TestAnswers(t *testing.T) {
 			a.into(&got, err)
 			if !strings.Contains(got.Problem, tt.problem) || tt.problem == "" && got.Problem != "" {
 				t.Errorf("problem %q", got.Problem)
+			}
+			if len(got.Problem) > 2048 {
+				t.Errorf("%d bytes of a problem", len(got.Problem))
 			}
 			got.Problem, tt.want.AgentConnected, tt.want.Booted = "", true, true
 			if g, w := text(t, got), text(t, tt.want); g != w {

@@ -29,6 +29,7 @@ const (
 	maxInterfaces = 32
 	maxAddresses  = 32  // of one interface
 	maxGuestName  = 255 // bytes
+	maxProblem    = 512 // bytes of one refusal
 )
 
 // guestInfo asks the guest agent what it knows. The agent's socket serves one
@@ -205,7 +206,7 @@ func askAgent(ctx context.Context, agent *qga.Client) (answers, error) {
 	} {
 		switch err := ask(); {
 		case errors.As(err, new(*qga.Error)), errors.Is(err, qga.ErrProtocol):
-			a.refused = append(a.refused, err.Error())
+			a.refused = append(a.refused, problemText(err))
 		case err != nil:
 			return a, err
 		}
@@ -238,7 +239,7 @@ func (a *answers) into(g *Guest, err error) {
 	g.Booted = g.Booted || a.booted
 	problems := slices.Clip(a.refused)
 	if err != nil && a.booted {
-		problems = append(problems, err.Error())
+		problems = append(problems, problemText(err))
 	}
 	if a.os != nil {
 		var raw bytes.Buffer
@@ -264,8 +265,17 @@ func (a *answers) into(g *Guest, err error) {
 	if a.booted {
 		g.Problem = strings.Join(problems, "; ")
 	} else if err != nil && g.AgentConnected && !g.Booted {
-		g.Problem = err.Error()
+		g.Problem = problemText(err)
 	}
+}
+
+// problemText is an error that may quote what the guest has said.
+func problemText(err error) string {
+	text := err.Error()
+	if len(text) > maxProblem {
+		text = strings.ToValidUTF8(text[:maxProblem], "") + "..."
+	}
+	return text
 }
 
 // guestText makes a name that a guest chose fit for a status.

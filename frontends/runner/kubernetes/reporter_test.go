@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
@@ -260,4 +262,16 @@ func TestTimesOfConditions(t *testing.T) {
 			known = next
 		}
 	})
+}
+
+// The API server refuses an event with a longer note or reason for ever, and the
+// events behind it would wait for it.
+func TestEventsFitTheAPI(t *testing.T) {
+	e := newEvent(live.Event{Reason: strings.Repeat("ä", 300), Note: "x" + strings.Repeat("ä", 3000)}, time.Unix(1e9, 0), 1)
+	o := e.object("default", "web", "1")
+	for key, most := range map[string]int{"reason": 128, "note": 1024} {
+		if text := o[key].(string); len(text) > most || len(text) < most-4 || !utf8.ValidString(text) {
+			t.Errorf("the %s has %d bytes, want at most %d of UTF-8", key, len(text), most)
+		}
+	}
 }
