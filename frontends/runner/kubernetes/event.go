@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/vmop/sdk/vmop/reconcile/live"
 )
@@ -15,8 +16,12 @@ type Event struct {
 	Time time.Time
 }
 
-// maxReason is the longest reason that the API takes, in bytes.
-const maxReason = 128
+// maxReason and maxNote are the longest reason and note that the API takes, in
+// bytes.
+const (
+	maxReason = 128
+	maxNote   = 1024
+)
 
 // newEvent is an event that happens now, the nth of a runner.
 func newEvent(e live.Event, now time.Time, n int) Event {
@@ -32,14 +37,25 @@ func (e Event) object(namespace, machine, uid string) map[string]any {
 		"reportingController": ReportingController,
 		"reportingInstance":   machine,
 		"action":              e.Action,
-		"reason":              e.Reason[:min(len(e.Reason), maxReason)],
+		"reason":              shortened(e.Reason, maxReason),
 		"type":                "Normal",
 		"regarding": map[string]any{
 			"apiVersion": group + "/" + version, "kind": kind, "namespace": namespace, "name": machine, "uid": uid,
 		},
 	}
 	if e.Note != "" {
-		o["note"] = e.Note
+		o["note"] = shortened(e.Note, maxNote)
 	}
 	return o
+}
+
+// shortened is the beginning of a text, without half a character at its end.
+func shortened(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit]
 }
