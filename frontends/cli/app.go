@@ -94,7 +94,8 @@ func (p *program) failed(err error) int {
 	}
 	var status *exitStatus
 	if errors.As(err, &status) {
-		if status.err != nil {
+		// An error that was told may be within one that chooses another code.
+		if status.err != nil && !errors.Is(status.err, errSilent) {
 			p.errorf("%v", status.err)
 		}
 		return status.code

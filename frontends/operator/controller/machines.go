@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"time"
+	"unicode/utf8"
 
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/spec"
@@ -115,11 +116,21 @@ func (m *machines) report(ctx context.Context, o *observation, plan reconcile.Pl
 const maxNote = 1024
 
 func (m *machines) tell(machine *unstructured.Unstructured, e reconcile.Event) {
-	note := e.Note
-	if len(note) > maxNote {
-		note = note[:maxNote-3] + "..."
+	m.events.Eventf(machine, nil, e.Type, e.Reason, e.Action, "%s", shortened(e.Note))
+}
+
+// shortened is a note that the API server takes. Half a character at its end
+// would become another one, which is longer.
+func shortened(note string) string {
+	if len(note) <= maxNote {
+		return note
 	}
-	m.events.Eventf(machine, nil, e.Type, e.Reason, e.Action, "%s", note)
+	const more = "..."
+	end := maxNote - len(more)
+	for end > 0 && !utf8.RuneStart(note[end]) {
+		end--
+	}
+	return note[:end] + more
 }
 
 // stale tells whether a write failed because the observation was old.
