@@ -26,6 +26,8 @@ func clusterFlags(flags ...cli.Flag) []cli.Flag {
 		&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "the `NAMESPACE` of the machine, which NAME can also say as NAMESPACE/NAME (default: the context's)"},
 		&cli.StringFlag{Name: "kubeconfig", Usage: "`FILE` that describes the cluster (default: $KUBECONFIG or ~/.kube/config)"},
 		&cli.StringFlag{Name: "context", Usage: "`NAME` of the context in it (default: the current one)"},
+		// Others need it: it is understood here, too.
+		&cli.BoolFlag{Name: "cluster", Hidden: true},
 	}, flags...)
 }
 

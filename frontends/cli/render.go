@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/frontends/operator/config"
 	"github.com/vmop/sdk/vmop"
 	"github.com/vmop/sdk/vmop/cloudinit"
 	"github.com/vmop/sdk/vmop/qemucmd"
@@ -50,7 +51,10 @@ func (p *program) renderCommand() *cli.Command {
 			"              one argument per line, -o json and yaml also have the files, sockets and\n" +
 			"              helper processes that it needs\n" +
 			"  config      the runner's config.yaml\n" +
-			"  objects     the Kubernetes objects; the display password, which is generated, is left out\n" +
+			"  objects     the Kubernetes objects; the display password, which is generated, is left out.\n" +
+			"              --operator-config has the operator's settings, such as the runner's image and\n" +
+			"              the load balancer; without it they are VM-Operator's defaults. What the operator\n" +
+			"              notes down for itself in annotations is not shown\n" +
 			"  cloud-init  the documents for the guest's cloud-init\n" +
 			"  host        the host that it is rendered for, in the form of --host\n" +
 			"  all         all of these but the host\n\n" +
@@ -70,6 +74,7 @@ func (p *program) renderCommand() *cli.Command {
 			&cli.StringFlag{Name: "host", Usage: "`FILE` with the facts about the host, JSON"},
 			&cli.BoolFlag{Name: "probe", Usage: "ask this machine's QEMU what it offers", DisableDefaultText: true},
 			&cli.StringFlag{Name: "template", Usage: "`FILE` with the text of the machine type that runnerTemplate.source names"},
+			&cli.StringFlag{Name: "operator-config", Usage: "the operator's configuration `FILE`, for the objects"},
 			&cli.BoolFlag{Name: "local", Usage: "show what run would make of it on this host, with the flags of run", DisableDefaultText: true},
 		), localFlags()...),
 		Action: p.render,
@@ -121,6 +126,10 @@ func (p *program) render(c *cli.Context) error {
 		}
 		template = string(data)
 	}
+	settings, err := p.operatorSettings(c)
+	if err != nil {
+		return err
+	}
 	if len(objects) > 1 && format == formatArgv {
 		return usagef(c, "--output argv is for one machine, and there are %d: choose one with --name and --namespace", len(objects))
 	}
@@ -128,7 +137,7 @@ func (p *program) render(c *cli.Context) error {
 	failed := false
 	for i := range objects {
 		o := &objects[i]
-		options := vmop.RenderOptions{Host: host, Template: template}
+		options := vmop.RenderOptions{Host: host, Template: template, Settings: settings}
 		if c.Bool("local") {
 			if err := p.renderLocal(c, o, &options); err != nil {
 				return err
@@ -183,6 +192,23 @@ func (p *program) renderHost(c *cli.Context) (*qemucmd.Host, error) {
 		return p.readHost(c.String("host"))
 	}
 	return nil, nil
+}
+
+// operatorSettings are those of the operator's configuration file.
+func (p *program) operatorSettings(c *cli.Context) (reconcile.Settings, error) {
+	file := c.String("operator-config")
+	if file == "" {
+		return reconcile.Settings{}, nil
+	}
+	name, data, err := p.read(file)
+	if err != nil {
+		return reconcile.Settings{}, err
+	}
+	parsed, remarks, err := config.Parse(name, data)
+	for _, w := range remarks.Warnings {
+		p.note("Warning: %s", w)
+	}
+	return parsed.Settings, err
 }
 
 // renderLocal makes the options those of a machine on this host, with what is

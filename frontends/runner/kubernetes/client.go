@@ -100,10 +100,13 @@ func (c *Client) ApplyStatus(ctx context.Context, m Machine, status map[string]a
 func (c *Client) CreateEvent(ctx context.Context, uid string, e Event) error {
 	o := &unstructured.Unstructured{Object: e.object(c.namespace, c.name, uid)}
 	_, err := c.dynamic.Resource(eventsAPI).Namespace(c.namespace).Create(ctx, o, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return c.explain("create an event about", err)
+	switch {
+	case err == nil, apierrors.IsAlreadyExists(err):
+		return nil
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
+		return fmt.Errorf("create an event about %s/%s: %w (%w)", c.namespace, c.name, ErrRefused, err)
 	}
-	return nil
+	return c.explain("create an event about", err)
 }
 
 // CloseIdle implements [API].

@@ -40,6 +40,8 @@ var (
 	// ErrGone means that the machine does not exist any more, or was replaced by
 	// another one of the same name.
 	ErrGone = errors.New("the machine was deleted")
+	// ErrRefused means that the API does not take an event, today or tomorrow.
+	ErrRefused = errors.New("refused")
 	// ErrConflict means that somebody else has written the machine.
 	ErrConflict = errors.New("the machine has changed")
 )
@@ -266,6 +268,11 @@ func (s *sender) send(ctx context.Context, state *runner.State, events []Event) 
 	}
 	for _, e := range events {
 		err := withTimeout(ctx, func(ctx context.Context) error { return s.r.api.CreateEvent(ctx, s.uid, e) })
+		if errors.Is(err, ErrRefused) {
+			// It would be refused each time, and hold back what follows.
+			s.r.log(runner.LevelWarning, fmt.Sprintf("the event %q is not recorded: %v", e.Reason, err))
+			err = nil
+		}
 		if err != nil {
 			return wrote, err
 		}

@@ -68,6 +68,9 @@ func (f *fakeAPI) CreateEvent(_ context.Context, _ string, e Event) error {
 	if err := f.begin(); err != nil {
 		return err
 	}
+	if e.Reason == "Unwanted" {
+		return ErrRefused
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.events = append(f.events, e.Reason)
@@ -190,6 +193,22 @@ func TestTheEndOfAMachineThatWasReplaced(t *testing.T) {
 		}
 		if len(api.statuses) != 1 || log.count() != 1 {
 			t.Errorf("wrote %v, log %v", api.statuses, log.all)
+		}
+	})
+}
+
+func TestARefusedEventHoldsNothingBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, log := &fakeAPI{}, &lines{}
+		r := NewReporter(api, log.log)
+		for _, reason := range []string{"VmStarted", "Unwanted", "VmBooted"} {
+			r.Message(runner.Message{Time: time.Now(), Event: &live.Event{Reason: reason}})
+		}
+		if err := r.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if !slices.Equal(api.events, []string{"VmStarted", "VmBooted"}) || log.count() != 1 {
+			t.Errorf("events %v, log %v", api.events, log.all)
 		}
 	})
 }
