@@ -277,6 +277,18 @@ func TestAboveEightBitAPICIDs(t *testing.T) {
 	}
 }
 
+// TestNoIOMMUInSoftwareEmulation: it ends QEMU after a CPU was removed.
+func TestNoIOMMUInSoftwareEmulation(t *testing.T) {
+	for accelerator, want := range map[qemucmd.Accelerator]bool{qemucmd.AcceleratorKVM: true, qemucmd.AcceleratorTCG: false} {
+		m := small()
+		m.Accelerator = accelerator
+		cmd := mustBuild(t, m, qemucmd.GenericHost())
+		if got := strings.Contains(strings.Join(cmd.Args(), " "), "intel-iommu"); got != want {
+			t.Errorf("%s: an IOMMU is %v, want %v", accelerator, got, want)
+		}
+	}
+}
+
 // TestFirmwareChoice: the pair that belongs together, or none.
 func TestFirmwareChoice(t *testing.T) {
 	h := qemucmd.GenericHost()

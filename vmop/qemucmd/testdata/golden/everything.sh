@@ -27,7 +27,6 @@
   -cpu max,-vmx \
   -smp cpus=1,maxcpus=16,sockets=2,dies=1,cores=4,threads=2 \
   -accel tcg,thread=multi,tb-size=64 \
-  -device intel-iommu,device-iotlb=on \
   -rtc base=localtime,clock=host,driftfix=slew \
   -chardev null,id=charserial0 \
   -device isa-serial,id=serial0,chardev=charserial0,index=0 \
