@@ -20,6 +20,9 @@ const (
 	// stuckAfter is how long after the end of its grace period a pod that is
 	// still there is taken for stuck.
 	stuckAfter = time.Minute
+	// unwatchedAgain is when to look again for a pod that nobody watches and
+	// that keeps the machine from being started.
+	unwatchedAgain = 10 * time.Second
 )
 
 // power sees to it that the pod is there while the machine should run, and only
@@ -102,6 +105,9 @@ func (d *decision) disksInUse() bool {
 		if name == "" {
 			continue
 		}
+		if !watched(pod) {
+			d.wakeAt(d.s.Now.Add(unwatchedAgain))
+		}
 		if pod.DeletionTimestamp != nil {
 			d.running.problem(spec.ReasonDisksInUse, "pod %s uses claim %s and is being deleted%s", pod.Name, name, d.stuck(pod))
 		} else {
@@ -110,6 +116,13 @@ func (d *decision) disksInUse() bool {
 		return true
 	}
 	return false
+}
+
+// watched tells whether the end of a pod is going to be noticed: of all pods only
+// those with the labels of a runner are watched.
+func watched(pod *corev1.Pod) bool {
+	l := pod.Labels
+	return l[LabelName] == AppName && l[LabelManagedBy] == ManagedBy && l[LabelComponent] == ComponentRunner
 }
 
 // usedBy is the name of a claim of the machine that a pod uses, empty if there

@@ -19,6 +19,7 @@ import (
 type machines struct {
 	observer *observer
 	executor *executor
+	starts   *starts
 	events   events.EventRecorder
 	memories memories
 }
@@ -50,12 +51,12 @@ func (m *machines) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		// was gone before they could.
 		return ctrl.Result{RequeueAfter: recheck}, nil
 	}
-	plan := reconcile.Decide(o.Snapshot)
-	for _, a := range plan.Actions {
-		if err := m.executor.execute(ctx, o.stored, a, memory); err != nil {
-			return m.failed(ctx, a, err, memory)
-		}
-		log.FromContext(ctx).V(1).Info("done", "action", a.Target().String())
+	plan, action, err := m.carryOut(ctx, o, memory)
+	switch {
+	case err != nil && action != nil:
+		return m.failed(ctx, action, err, memory)
+	case err != nil:
+		return ctrl.Result{}, err
 	}
 	if makes(plan.Actions) {
 		if memory.held.IsZero() {
