@@ -23,6 +23,9 @@ const (
 	// unwatchedAgain is when to look again for a pod that nobody watches and
 	// that keeps the machine from being started.
 	unwatchedAgain = 10 * time.Second
+	// nameAgain is when to look again for an object of somebody else that has
+	// the name of one of the machine's. Nobody watches it either.
+	nameAgain = time.Minute
 )
 
 // power sees to it that the pod is there while the machine should run, and only
@@ -184,6 +187,7 @@ func (d *decision) foreign() {
 	case former:
 		d.running.problem(spec.ReasonDisksInUse, "pod %s is that of the former machine of this name; Kubernetes will delete it", pod.Name)
 	default:
+		d.wakeAt(d.s.Now.Add(nameAgain))
 		d.running.problem(spec.ReasonNameTaken, "pod %s is not the machine's; delete it or rename the machine", pod.Name)
 	}
 }
