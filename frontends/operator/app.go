@@ -64,7 +64,6 @@ const (
 )
 
 func app(stdout, stderr io.Writer) *cli.App {
-	cli.HelpFlag = &cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "show this help", DisableDefaultText: true}
 	return &cli.App{
 		Name:            "vm-operator",
 		Usage:           "look after the virtual machines of a Kubernetes cluster",

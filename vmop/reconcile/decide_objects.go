@@ -38,6 +38,7 @@ func (d *decision) makeConfigMap() {
 		return
 	case old != nil && !d.ours(old):
 		d.unmade = true
+		d.wakeAt(d.s.Now.Add(nameAgain))
 		d.configuration.problem(spec.ReasonNameTaken, "ConfigMap %s is not the machine's; rename it or the machine", old.Name)
 		return
 	}
@@ -171,6 +172,7 @@ func (d *decision) makeService() {
 			d.do(DeleteService{old.Name, old.UID}, &d.configuration)
 		}
 	case old != nil && !d.ours(old):
+		d.wakeAt(d.s.Now.Add(nameAgain))
 		d.configuration.problem(spec.ReasonNameTaken, "Service %s is not the machine's; rename it or the machine, or switch the machine's off with loadBalancerService: {}", old.Name)
 	default:
 		stamp(wanted)

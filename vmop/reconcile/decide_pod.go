@@ -20,6 +20,12 @@ const (
 	// stuckAfter is how long after the end of its grace period a pod that is
 	// still there is taken for stuck.
 	stuckAfter = time.Minute
+	// unwatchedAgain is when to look again for a pod that nobody watches and
+	// that keeps the machine from being started.
+	unwatchedAgain = 10 * time.Second
+	// nameAgain is when to look again for an object of somebody else that has
+	// the name of one of the machine's. Nobody watches it either.
+	nameAgain = time.Minute
 )
 
 // power sees to it that the pod is there while the machine should run, and only
@@ -102,6 +108,9 @@ func (d *decision) disksInUse() bool {
 		if name == "" {
 			continue
 		}
+		if !watched(pod) {
+			d.wakeAt(d.s.Now.Add(unwatchedAgain))
+		}
 		if pod.DeletionTimestamp != nil {
 			d.running.problem(spec.ReasonDisksInUse, "pod %s uses claim %s and is being deleted%s", pod.Name, name, d.stuck(pod))
 		} else {
@@ -110,6 +119,13 @@ func (d *decision) disksInUse() bool {
 		return true
 	}
 	return false
+}
+
+// watched tells whether the end of a pod is going to be noticed: of all pods only
+// those with the labels of a runner are watched.
+func watched(pod *corev1.Pod) bool {
+	l := pod.Labels
+	return l[LabelName] == AppName && l[LabelManagedBy] == ManagedBy && l[LabelComponent] == ComponentRunner
 }
 
 // usedBy is the name of a claim of the machine that a pod uses, empty if there
@@ -171,6 +187,7 @@ func (d *decision) foreign() {
 	case former:
 		d.running.problem(spec.ReasonDisksInUse, "pod %s is that of the former machine of this name; Kubernetes will delete it", pod.Name)
 	default:
+		d.wakeAt(d.s.Now.Add(nameAgain))
 		d.running.problem(spec.ReasonNameTaken, "pod %s is not the machine's; delete it or rename the machine", pod.Name)
 	}
 }

@@ -316,8 +316,21 @@ func TestNameTaken(t *testing.T) {
 		w.reconcile(false)
 	}
 	w.observeAll()
-	if p := w.decided(nil); len(p.Actions) > 0 {
-		t.Errorf("%v", targets(p))
+	if p := w.decided(nil); len(p.Actions) > 0 || !p.Wake.Equal(w.now.Add(time.Minute)) {
+		t.Errorf("%v, wake %v", targets(p), p.Wake)
+	}
+	for _, other := range []string{"pod", "service"} {
+		p := w.decided(func(s *reconcile.Snapshot) {
+			s.ConfigMap = nil
+			if other != "pod" {
+				s.Pod = nil
+			} else {
+				s.Service = nil
+			}
+		})
+		if !p.Wake.Equal(w.now.Add(time.Minute)) {
+			t.Errorf("nobody looks whether the %s is gone: %v", other, p.Wake)
+		}
 	}
 	if cm := get[*corev1.ConfigMap](w, theConfig); cm.Data != nil || cm.OwnerReferences != nil {
 		t.Errorf("somebody's ConfigMap is written over: %+v", cm)
@@ -329,6 +342,31 @@ func TestNameTaken(t *testing.T) {
 	for _, c := range []string{spec.ConditionConfigurationApplied, spec.ConditionPodReady} {
 		if c := spec.FindCondition(s.Conditions, c); c.Reason != spec.ReasonNameTaken {
 			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// A pod of others that uses a disk is looked for again, because nobody watches
+// it; the end of a runner's is noticed.
+func TestPodOfOthersUsesADisk(t *testing.T) {
+	w := running(t, nil)
+	user := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "backup"}, Spec: corev1.PodSpec{Volumes: get[*corev1.Pod](w, thePod).Spec.Volumes}}
+	runner := *user.DeepCopy()
+	runner.Labels = get[*corev1.Pod](w, thePod).Labels
+	for _, test := range []struct {
+		pod  corev1.Pod
+		wake time.Time
+	}{{user, w.now.Add(10 * time.Second)}, {runner, time.Time{}}} {
+		p := w.decided(func(s *reconcile.Snapshot) {
+			s.Pod, s.OtherPods = nil, []corev1.Pod{test.pod}
+			s.VM = s.VM.DeepCopy()
+			s.VM.Status = spec.VirtualMachineStatus{}
+		})
+		if reason, message := said(p, spec.ConditionPodReady); p.StartsPod() || reason != spec.ReasonDisksInUse {
+			t.Errorf("%v; %s: %s", targets(p), reason, message)
+		}
+		if !p.Wake.Equal(test.wake) {
+			t.Errorf("labels %v: wake %v, want %v", test.pod.Labels, p.Wake, test.wake)
 		}
 	}
 }

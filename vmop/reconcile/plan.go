@@ -70,6 +70,19 @@ type Plan struct {
 	Wake time.Time
 }
 
+// StartsPod tells whether the plan creates the machine's pod. Whoever executes
+// such a plan makes sure first that the snapshot's OtherPods are all that there
+// are, also those that no watch shows, and that no other machine gets a pod at
+// the same time; and decides anew with them.
+func (p Plan) StartsPod() bool {
+	for _, a := range p.Actions {
+		if t := a.Target(); t.Verb == "create" && t.Kind == kindPod {
+			return true
+		}
+	}
+	return false
+}
+
 const (
 	// FieldManager owns the fields of the objects that are applied. It is the
 	// name under which VM-Operator wrote them, so that a field that is no longer

@@ -4,10 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/vmop/sdk/vmop/reconcile"
-	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,36 +44,13 @@ func TestWhatTheCacheShowsOfAWrite(t *testing.T) {
 	}
 }
 
-// A machine that the types cannot hold keeps what its status says, and is told
-// once why nothing is done.
-func TestBrokenMachineIsExplainedOnce(t *testing.T) {
+// What the types cannot hold is an error that names the machine.
+func TestDecodeNamesTheMachine(t *testing.T) {
 	u := newObject(machineKind)
 	u.SetName("broken")
 	u.Object["spec"] = map[string]any{"vm": map[string]any{"maximumCpus": "many"}}
-	_, broken := decodeMachine(u)
-	if broken == nil || !errors.As(broken, new(*decodeError)) {
-		t.Fatalf("got %v", broken)
-	}
-	u.Object["status"] = map[string]any{
-		"phase": "Running", "nodeName": "node-1", "cpus": int64(2),
-		"conditions": []any{
-			map[string]any{"type": spec.ConditionPodReady, "status": "True"},
-			map[string]any{"type": spec.ConditionRunning, "status": "True"},
-		},
-	}
-	s, e := brokenStatus(u, broken, time.Unix(0, 0))
-	if s == nil || s.Manager != reconcile.OperatorStatusManager || !strings.Contains(e.Note, "broken") {
-		t.Fatalf("got %+v, %+v", s, e)
-	}
-	if s.Status["phase"] != "Running" || s.Status["nodeName"] != "node-1" || s.Status["cpus"] != nil {
-		t.Errorf("got %v", s.Status)
-	}
-	if c, ok := s.Status["conditions"].([]any); !ok || len(c) != 2 {
-		t.Errorf("got %v: want the operator's conditions alone", s.Status["conditions"])
-	}
-	u.Object["status"] = s.Status
-	if s, _ = brokenStatus(u, broken, time.Unix(1, 0)); s != nil {
-		t.Errorf("told again: %v", s)
+	if _, err := decodeMachine(u); !errors.As(err, new(*decodeError)) || !strings.Contains(err.Error(), "broken") {
+		t.Fatalf("got %v", err)
 	}
 }
 

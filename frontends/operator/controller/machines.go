@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/vmop/sdk/vmop/reconcile"
-	"github.com/vmop/sdk/vmop/spec"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,6 +19,7 @@ import (
 type machines struct {
 	observer *observer
 	executor *executor
+	starts   *starts
 	events   events.EventRecorder
 	memories memories
 }
@@ -51,12 +51,12 @@ func (m *machines) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		// was gone before they could.
 		return ctrl.Result{RequeueAfter: recheck}, nil
 	}
-	plan := reconcile.Decide(o.Snapshot)
-	for _, a := range plan.Actions {
-		if err := m.executor.execute(ctx, o.stored, a, memory); err != nil {
-			return m.failed(ctx, a, err, memory)
-		}
-		log.FromContext(ctx).V(1).Info("done", "action", a.Target().String())
+	plan, action, err := m.carryOut(ctx, o, memory)
+	switch {
+	case err != nil && action != nil:
+		return m.failed(ctx, action, err, memory)
+	case err != nil:
+		return ctrl.Result{}, err
 	}
 	if makes(plan.Actions) {
 		if memory.held.IsZero() {
@@ -183,50 +183,6 @@ func (m *machines) again(memory *machineMemory) ctrl.Result {
 // explainBroken says in the status of a machine that the types cannot hold why
 // nothing is done about it.
 func (m *machines) explainBroken(ctx context.Context, o *observation, memory *machineMemory) error {
-	status, e := brokenStatus(o.stored, o.broken, m.observer.now())
-	if status == nil {
-		return nil
-	}
-	err := m.executor.report(ctx, o.stored, *status, memory)
-	if err == nil {
-		m.tell(o.stored, e)
-	}
-	return err
-}
-
-// brokenStatus is the operator's part of the status with what is stored of it,
-// and the condition that explains the error; nil if that is stored already.
-func brokenStatus(machine *unstructured.Unstructured, broken error, now time.Time) (*reconcile.StatusApply, reconcile.Event) {
-	message := broken.Error() + "; nothing is changed until this is corrected"
-	stored, _, _ := unstructured.NestedMap(machine.Object, "status")
-	part := map[string]any{}
-	for _, field := range []string{"phase", "created", "ready", "nodeName", "ipAddress", "observedGeneration", "restartAwaitingChanges", "lastEnd"} {
-		if v, ok := stored[field]; ok {
-			part[field] = v
-		}
-	}
-	since := now.UTC().Format(time.RFC3339)
-	conditions := []any{}
-	old, _ := stored["conditions"].([]any)
-	for _, t := range spec.OperatorConditionTypes() {
-		for _, c := range old {
-			fields, ok := c.(map[string]any)
-			if !ok || fields["type"] != t {
-				continue
-			}
-			if t != spec.ConditionConfigurationApplied {
-				conditions = append(conditions, c)
-			} else if fields["message"] == message {
-				return nil, reconcile.Event{}
-			}
-		}
-	}
-	conditions = append(conditions, map[string]any{
-		"type": spec.ConditionConfigurationApplied, "status": string(metav1.ConditionFalse),
-		"reason": spec.ReasonInvalidSpecification, "message": message,
-		"observedGeneration": machine.GetGeneration(), "lastTransitionTime": since,
-	})
-	part["conditions"] = conditions
-	return &reconcile.StatusApply{Manager: reconcile.OperatorStatusManager, Status: part},
-		reconcile.Event{Type: "Warning", Reason: spec.ReasonInvalidSpecification, Action: "Reconcile", Note: message}
+	status, _, _ := unstructured.NestedMap(o.stored.Object, "status")
+	return m.report(ctx, o, reconcile.Unreadable(status, o.stored.GetGeneration(), o.broken, m.observer.now()), memory)
 }

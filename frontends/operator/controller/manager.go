@@ -149,6 +149,7 @@ func addMachines(m manager.Manager, o Options, writes *writeCounter) error {
 	r := &machines{
 		observer: &observer{cache: m.GetCache(), live: m.GetAPIReader(), settings: o.Settings, now: time.Now},
 		executor: &executor{client: m.GetClient(), writes: writes, now: time.Now},
+		starts:   newStarts(m.GetAPIReader()),
 		events:   m.GetEventRecorder(eventSource),
 	}
 	find := finder{m.GetCache()}
