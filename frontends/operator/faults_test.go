@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -292,5 +294,34 @@ func TestDeletedMachineLeavesItsData(tt *testing.T) {
 		if r == "create secrets" || r == "create persistentvolumeclaims" {
 			t.Errorf("%s, though there is one", r)
 		}
+	}
+}
+
+// A machine that is stored and that the types have no place for says so, and the
+// others go on.
+func TestUnreadableMachine(tt *testing.T) {
+	t := newTest(tt)
+	t.startKubelet()
+	broken := strings.Replace(machine("broken", "Running"), "spec:\n", `spec:
+  affinity:
+    nodeAffinity:
+      preferredDuringSchedulingIgnoredDuringExecution:
+      - weight: 99999999999
+        preference: {matchExpressions: [{key: a, operator: Exists}]}
+`, 1)
+	t.create(broken)
+	t.create(machine("well", "Running"))
+	t.start(cluster.Kubeconfig())
+	t.phase("well", spec.PhaseRunning)
+	t.eventually("the machine says what is wrong", func() error {
+		out, err := cluster.Kubectl(t.Context(), "get", "vm", "-n", t.namespace, "broken", "-o",
+			`jsonpath={.status.conditions[?(@.type=="ConfigurationApplied")].reason} {.status.conditions[?(@.type=="ConfigurationApplied")].message}`)
+		if err == nil && (!strings.HasPrefix(out, spec.ReasonInvalidSpecification) || !strings.Contains(out, "weight")) {
+			err = errors.New(out)
+		}
+		return err
+	})
+	if uid := t.podUID("broken"); uid != "" {
+		t.Errorf("the machine has pod %s", uid)
 	}
 }

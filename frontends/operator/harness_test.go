@@ -332,14 +332,6 @@ func (t *test) file(content string) string {
 	return name
 }
 
-func (t *test) annotate(name, key, value string) {
-	t.Helper()
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value)
-	if _, err := t.vms.Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // waits waits for a condition with a reason.
 func (t *test) waits(name, condition, reason string) {
 	t.Helper()

@@ -46,11 +46,13 @@ func TestWhatTheCacheShowsOfAWrite(t *testing.T) {
 
 // What the types cannot hold is an error that names the machine.
 func TestDecodeNamesTheMachine(t *testing.T) {
-	u := newObject(machineKind)
-	u.SetName("broken")
-	u.Object["spec"] = map[string]any{"vm": map[string]any{"maximumCpus": "many"}}
-	if _, err := decodeMachine(u); !errors.As(err, new(*decodeError)) || !strings.Contains(err.Error(), "broken") {
-		t.Fatalf("got %v", err)
+	for _, cpus := range []any{"many", int64(1<<32 + 2)} {
+		u := newObject(machineKind)
+		u.SetName("broken")
+		u.Object["spec"] = map[string]any{"vm": map[string]any{"maximumCpus": cpus}}
+		if vm, err := decodeMachine(u); !errors.As(err, new(*decodeError)) || !strings.Contains(err.Error(), "broken") {
+			t.Errorf("%v: got %v, %v", cpus, vm, err)
+		}
 	}
 }
 

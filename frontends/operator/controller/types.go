@@ -1,11 +1,11 @@
 package controller
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/vmop/sdk/vmop/spec"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -40,9 +40,15 @@ func (e *decodeError) Error() string {
 
 func (e *decodeError) Unwrap() error { return e.err }
 
+// decode goes by way of JSON: the converter of apimachinery makes another number of
+// one that is too large for its field.
 func decode[T any](u *unstructured.Unstructured) (*T, error) {
 	out := new(T)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out); err != nil {
+	data, err := json.Marshal(u.Object)
+	if err == nil {
+		err = json.Unmarshal(data, out)
+	}
+	if err != nil {
 		return nil, &decodeError{u.GetKind(), u.GetNamespace(), u.GetName(), err}
 	}
 	return out, nil
