@@ -240,3 +240,16 @@ func TestLongRuntimeDirectory(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// All sizes that are wrong are named with their fields.
+func TestParseNamesWrongSizes(t *testing.T) {
+	_, _, err := runnerconfig.Parse([]byte(`"/Runner": {vm: {name: a, maximumRam: x MiB, currentRam: 1 parsec}}`))
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	for _, want := range []string{`/Runner.vm.maximumRam: "x MiB" is not a size`, `/Runner.vm.currentRam: "1 parsec" has the unknown unit`} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("no %s in: %v", want, err)
+		}
+	}
+}

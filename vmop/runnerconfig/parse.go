@@ -35,7 +35,7 @@ func Parse(data []byte) (Config, []string, error) {
 		if te := (*json.UnmarshalTypeError)(nil); errors.As(err, &te) {
 			return c, nil, fmt.Errorf("runner configuration: %s: found %s, want %s", te.Field, te.Value, kindName(te.Type))
 		}
-		return c, nil, fmt.Errorf("runner configuration: %w", err)
+		return c, nil, fmt.Errorf("runner configuration: %w", located(doc, err))
 	}
 	if !hasPath(doc, "/Runner", "vm", "network") {
 		c.Runner.VM.Network = []Network{{Type: NetworkTap}}
@@ -49,6 +49,33 @@ func Parse(data []byte) (Config, []string, error) {
 	var warnings []string
 	unknownKeys(doc, reflect.TypeFor[Config](), "", &warnings)
 	return c, warnings, nil
+}
+
+// located adds to an error about a size which sizes are wrong: encoding/json does
+// not say it of types that decode themselves.
+func located(doc json.RawMessage, err error) error {
+	var sizes struct {
+		Runner struct {
+			VM map[string]json.RawMessage `json:"vm"`
+		} `json:"/Runner"`
+	}
+	if json.Unmarshal(doc, &sizes) != nil {
+		return err
+	}
+	var found []error
+	for _, key := range []string{"maximumRam", "currentRam"} {
+		raw, ok := sizes.Runner.VM[key]
+		if !ok {
+			continue
+		}
+		if err := new(Bytes).UnmarshalJSON(raw); err != nil {
+			found = append(found, fmt.Errorf("/Runner.vm.%s: %w", key, err))
+		}
+	}
+	if len(found) == 0 {
+		return err
+	}
+	return errors.Join(found...)
 }
 
 // Marshal writes config.yaml so that VM-Operator's runner reads it too.
