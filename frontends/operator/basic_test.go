@@ -69,6 +69,12 @@ func TestVMOperatorsOwnAssertions(tt *testing.T) {
 	} {
 		t.same(field, want, machine[field])
 	}
+	networks, _ := machine["network"].([]any)
+	if len(networks) != 1 {
+		t.Fatalf("networks: %v", networks)
+	}
+	network, _ := networks[0].(map[string]any)
+	t.same("network 0: type", any("user"), network["type"])
 	drives, _ := machine["drives"].([]any)
 	want := []map[string]any{
 		{"type": "ide-cd", "file": "https://test.com/test.iso", "bootindex": 0.0},
