@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -161,9 +160,15 @@ func (c *Client) patch(ctx context.Context, namespace, name string, fields map[s
 // FieldManager owns the fields that vmop-cli writes.
 const FieldManager = "vmop-cli"
 
+// decode goes by way of JSON: the converter of apimachinery makes another number of
+// one that is too large for its field.
 func decode(o *unstructured.Unstructured) (*spec.VirtualMachine, error) {
 	vm := &spec.VirtualMachine{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, vm); err != nil {
+	data, err := json.Marshal(o.Object)
+	if err == nil {
+		err = json.Unmarshal(data, vm)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("machine %s/%s cannot be understood: %w", o.GetNamespace(), o.GetName(), err)
 	}
 	return vm, nil
