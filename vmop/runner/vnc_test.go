@@ -80,6 +80,13 @@ func TestVNCPassword(t *testing.T) {
 	if screen.Width <= 0 || screen.Height <= 0 || !screen.Password {
 		t.Errorf("screen %+v", screen)
 	}
+	for colors := 0; colors < 2; { // until the firmware has written something
+		picture, err := rfb.Picture(conn, screen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		colors = rfb.Colors(picture)
+	}
 	us, _, err := net.SplitHostPort(conn.LocalAddr().String())
 	if err != nil {
 		t.Fatal(err)
