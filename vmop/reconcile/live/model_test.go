@@ -35,6 +35,7 @@ type world struct {
 	now      time.Time
 	cpus     []string // ids by slot; the boot processor is at 0
 	balloon  int64
+	asked    int64 // what the balloon was asked for last; 0 is nothing
 	drives   []drive
 	state    string
 	resets   int
@@ -129,6 +130,9 @@ func (w *world) execute(t *rapid.T, s live.Step) string {
 	case live.SetBalloon:
 		if s.Bytes <= 0 || s.Bytes > ram {
 			t.Fatalf("%+v", s)
+		}
+		if w.inflate != refuse {
+			w.asked = s.Bytes
 		}
 		return w.act(w.inflate, func() { w.balloon = s.Bytes })
 	case live.OpenTray:
@@ -307,7 +311,7 @@ func (m *machine) settled(t *rapid.T, d live.Decision) {
 	present := m.present()
 	parts := map[string]bool{
 		live.CPUsAdjusted:   present == vm.CurrentCPUs,
-		live.MemoryAdjusted: m.balloon == live.BalloonTarget(m.config, ram) && int64(vm.CurrentRAM) <= ram,
+		live.MemoryAdjusted: m.balloon == live.BalloonTarget(m.config, ram) && int64(vm.CurrentRAM) <= ram && (m.asked == 0 || m.asked == m.balloon),
 		live.ResetDone:      m.memory.ResetCounter == *m.config.Runner.ResetCounter,
 		live.GuestExecuting: m.state == "running",
 	}
@@ -438,7 +442,8 @@ func TestAnySequence(t *testing.T) {
 			},
 			"space": func(t *rapid.T) { m.free, m.full = 1<<30, m.state == "io-error" },
 			"crash": func(t *rapid.T) {
-				m.memory, m.request = live.Start(m.config), live.Power{}
+				// Another engine has another QEMU, which was asked for nothing yet.
+				m.memory, m.request, m.asked = live.Start(m.config), live.Power{}, 0
 				m.now = m.now.Add(time.Second)
 			},
 		})
@@ -620,7 +625,7 @@ func TestBalloonAfterReset(t *testing.T) {
 					if s.Bytes != asked && m.resets > 0 {
 						m.balloon = s.Bytes
 					}
-					asked = s.Bytes
+					asked, m.asked = s.Bytes, s.Bytes
 					m.memory = m.memory.Result(s, "")
 					continue
 				}
@@ -635,6 +640,38 @@ func TestBalloonAfterReset(t *testing.T) {
 			}
 		}
 		t.Fatal("does not settle")
+	})
+}
+
+// A guest whose memory is as wanted at a moment, on its way to what it was asked
+// for before, is asked anew.
+func TestBalloonOnItsWay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newMachine(config(1, 0, 0))
+		m.settle(t)
+		m.inflate = idle
+		mibs := rapid.Int64Range(100, 500)
+		for range rapid.IntRange(1, 4).Draw(t, "wishes") {
+			m.gen++
+			m.resets += rapid.IntRange(0, 1).Draw(t, "reset")
+			m.config = config(1, mib*mibs.Draw(t, "wish"), 0)
+			for range rapid.IntRange(1, 4).Draw(t, "rounds") {
+				if d := m.round(t); !d.Wake.IsZero() && len(d.Steps) == 0 {
+					m.now = d.Wake
+				}
+			}
+		}
+		target := live.BalloonTarget(m.config, ram)
+		m.balloon = target // it passes by
+		if d := m.decide(t); m.asked != target && d.Conditions[1].Status != live.False {
+			t.Fatalf("asked for %d, has %d, but %+v", m.asked, m.balloon, d.Conditions[1])
+		}
+		m.balloon, m.inflate = m.asked, prompt
+		m.gen++
+		m.settled(t, m.settle(t))
+		if m.balloon != target {
+			t.Fatalf("%d, want %d", m.balloon, target)
+		}
 	})
 }
 
