@@ -151,6 +151,7 @@ func asJSON(t *rapid.T, vm *spec.VirtualMachine) map[string]any {
 	for _, key := range []string{"sockets", "diesPerSocket", "coresPerDie", "threadsPerCore"} {
 		set(s["vm"].(map[string]any)["cpuTopology"], key, json.Number("0"))
 	}
+	set(s["vm"].(map[string]any)["display"].(map[string]any)["vnc"], "unixSocket", false)
 	return doc
 }
 

@@ -112,6 +112,7 @@ var rules = []rule{
 	{"spec.vm.display.spice.usbRedirects", AppliedRestart, ""},
 	{"spec.vm.display.vnc.port", AppliedRestart, ""},
 	{"spec.vm.display.vnc.websocket", AppliedRestart, ""},
+	{"spec.vm.display.vnc.unixSocket", AppliedRestart, ""},
 	{"spec.vm.display.vnc.generateSecret", AppliedRestart, ""},
 }
 
