@@ -6,34 +6,63 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
+	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/vmop/sdk/vmop/runner"
 )
 
-// lean gives back the memory that the start needed and the machine's life does
-// not, and what looking after viewers took when the last of them has gone.
+// settled is how long nothing was reported when a machine idles. What was
+// reported has reached the cluster by then.
+const settled = 3 * time.Second
+
+// lean gives back the memory that the start needed, or whatever happened to the
+// machine since, as soon as it idles.
 type lean struct {
-	booted, viewed bool // the reports come one after the other
+	mu    sync.Mutex
+	timer *time.Timer // nil before the guest executes
+	ended bool
 }
 
 // State implements runner.Reporter.
 func (l *lean) State(s runner.State) {
-	viewed := s.ConsoleClient != ""
-	if s.Phase == runner.PhaseBooting && !l.booted || l.viewed && !viewed {
-		l.booted = true
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.ended || s.Started == nil:
+	case l.timer == nil:
+		l.timer = time.AfterFunc(settled, l.giveBack)
+	default:
+		l.timer.Reset(settled)
+	}
+}
+
+func (l *lean) giveBack() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.ended {
 		debug.FreeOSMemory()
 		unmapText()
 	}
-	l.viewed = viewed
+}
+
+// end waits until no memory is being given back, and none will be.
+func (l *lean) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = true
+	if l.timer != nil {
+		l.timer.Stop()
+	}
 }
 
 // Message implements runner.Reporter.
 func (l *lean) Message(runner.Message) {}
 
 // unmapText takes the program's instructions out of the memory of the process:
-// the start went through most of them, and what follows needs few. Those come back
+// the start went through most of them, and idling needs few. Those come back
 // by themselves, one page at a time, from the file or the page cache. Only
 // executable pages are safe to drop so: nobody has changed them.
 //

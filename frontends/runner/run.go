@@ -146,7 +146,9 @@ func run(s settings, out io.Writer) (runner.Outcome, error) {
 		return runner.Outcome{Cause: runner.CauseStartFailure, Message: err.Error()}, err
 	}
 	log := &runner.LogReporter{Out: out, JSON: s.logFormat == "json"}
-	reporters := runner.Reporters{log, &lean{}}
+	var memory lean
+	defer memory.end()
+	reporters := runner.Reporters{log, &memory}
 	if s.stateFile != "" {
 		reporters = append(reporters, &runner.StateFile{Path: s.stateFile})
 	}

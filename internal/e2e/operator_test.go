@@ -123,6 +123,7 @@ func TestOperator(t *testing.T) {
 	begin = time.Now()
 	checkVNC(t)
 	t.Logf("the display took %s", time.Since(begin))
+	checkRunnerMemory(t, "tiny")
 
 	kubectl(t, "patch", "vm", "-n", namespace, "tiny", "--type=merge", "-p", `{"spec":{"vm":{"state":"Stopped"}}}`)
 	gone(t, "pod/tiny")
