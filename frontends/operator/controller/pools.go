@@ -8,7 +8,6 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile/pools"
 	"github.com/vmop/sdk/vmop/spec"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,25 +28,26 @@ type assignments struct {
 // Reconcile implements controller-runtime's Reconciler.
 func (a *assignments) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	in := client.InNamespace(req.Namespace)
-	machines, all := newObjectList(machineKind), newObjectList(poolKind)
-	if err := a.cache.List(ctx, machines, in, client.MatchingFields{byPool: anyPool}); err != nil {
+	var machines machineList
+	if err := a.cache.List(ctx, &machines, in, client.MatchingFields{byPool: anyPool}); err != nil {
 		return ctrl.Result{}, fmt.Errorf("list the assigned machines of namespace %s: %w", req.Namespace, err)
 	}
 	if len(machines.Items) == 0 {
 		return ctrl.Result{}, nil
 	}
-	if err := a.cache.List(ctx, all, in); err != nil {
+	var all poolList
+	if err := a.cache.List(ctx, &all, in); err != nil {
 		return ctrl.Result{}, fmt.Errorf("list the pools of namespace %s: %w", req.Namespace, err)
 	}
 	var assigned []spec.VirtualMachine
 	for i := range machines.Items {
-		if vm, err := decodeMachine(&machines.Items[i]); err == nil {
+		if vm, err := machines.Items[i].decode(); err == nil {
 			assigned = append(assigned, *vm)
 		}
 	}
 	var existing []spec.VmPool
 	for i := range all.Items {
-		pool, err := decodePool(&all.Items[i])
+		pool, err := all.Items[i].decode()
 		if err != nil {
 			// A pool that is not in view would lose its assignments.
 			return ctrl.Result{}, err
@@ -74,9 +74,7 @@ func (a *assignments) write(ctx context.Context, u *pools.Update) error {
 	if err != nil {
 		return err
 	}
-	o := newObject(machineKind)
-	o.SetNamespace(u.Namespace)
-	o.SetName(u.Name)
+	o := newObject(u.Namespace, u.Name)
 	err = a.client.Status().Patch(ctx, o, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(pools.StatusManager))
 	a.writes.count("patch", spec.KindVirtualMachine+"/status", err)
 	if err != nil {
@@ -105,17 +103,15 @@ func assignmentChanged() predicate.Predicate {
 
 // usage is what of a machine says who uses it.
 func usage(o client.Object) []any {
-	u, ok := o.(*unstructured.Unstructured)
+	m, ok := o.(*machine)
 	if !ok {
 		return nil
 	}
-	status, _ := u.Object["status"].(map[string]any)
-	out := []any{status["assignment"], status["consoleUser"]}
-	conditions, _ := status["conditions"].([]any)
-	for _, c := range conditions {
-		fields, ok := c.(map[string]any)
-		if ok && (fields["type"] == spec.ConditionConsoleConnected || fields["type"] == spec.ConditionRunning) {
-			out = append(out, fields["status"], fields["lastTransitionTime"])
+	s := m.summary().Status
+	out := []any{s.Assignment, s.ConsoleUser}
+	for _, c := range s.Conditions {
+		if c.Type == spec.ConditionConsoleConnected || c.Type == spec.ConditionRunning {
+			out = append(out, c.Status, c.LastTransitionTime)
 		}
 	}
 	return out
