@@ -182,7 +182,10 @@ func retries() workqueue.TypedRateLimiter[ctrl.Request] {
 }
 
 func addAssignments(m manager.Manager, writes *writeCounter) error {
-	r := &assignments{cache: m.GetCache(), client: m.GetClient(), writes: writes, now: time.Now}
+	r := &assignments{
+		cache: m.GetCache(), client: m.GetClient(), writes: writes, now: time.Now,
+		events: m.GetEventRecorder(eventSource), told: map[types.UID]string{},
+	}
 	namespace := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []ctrl.Request {
 		return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace()}}}
 	})

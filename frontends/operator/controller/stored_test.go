@@ -2,9 +2,12 @@ package controller
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +15,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 	"pgregory.net/rapid"
 )
 
@@ -79,4 +83,61 @@ func TestStoredMachineIsTheMachine(t *testing.T) {
 			t.Errorf("%v: kept once %+v, twice %+v", err, m, again)
 		}
 	})
+}
+
+// A pool that cannot be understood is told of and keeps its assignments, and does
+// not hold up the others of its namespace.
+func TestUnreadablePool(t *testing.T) {
+	api := newFakeAPI(t, 3)
+	for i, pool := range []string{"gone", "broken", "well"} {
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(api.objects[spec.KindVirtualMachine][i]); err != nil {
+			t.Fatal(err)
+		}
+		if err := unstructured.SetNestedStringMap(u.Object, map[string]string{"pool": pool, "user": "ann", "lastUsed": "2020-01-01T00:00:00Z"}, "status", "assignment"); err != nil {
+			t.Fatal(err)
+		}
+		data, err := u.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		api.objects[spec.KindVirtualMachine][i] = data
+	}
+	for name, retention := range map[string]string{"broken": "5", "well": `"PT1h"`} {
+		api.objects[spec.KindVMPool] = append(api.objects[spec.KindVMPool], fmt.Appendf(nil,
+			`{"apiVersion":"vmoperator.jdrupes.org/v1","kind":"VmPool","metadata":{"name":%q,"namespace":"apps","uid":"uid-%s","resourceVersion":"7"},"spec":{"retention":%s,"permissions":[]}}`,
+			name, name, retention))
+	}
+	m, err := New(&rest.Config{Host: api.URL, QPS: -1}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- m.Start(ctx) }()
+	defer func() { cancel(); <-ended }()
+	written := func(parts ...string) bool {
+		return slices.ContainsFunc(api.written(), func(w string) bool {
+			return !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(w, p) })
+		})
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	late := time.NewTimer(time.Minute)
+	defer late.Stop()
+	for !written("machine-00000/status", `"assignment":null`) || !written("events", "VmPool", "uid-broken", "retention", spec.ReasonInvalidSpecification) {
+		select {
+		case <-tick.C:
+		case <-late.C:
+			t.Fatalf("written: %q", api.written())
+		}
+	}
+	for _, other := range []string{"machine-00001", "machine-00002"} {
+		if written(other+"/status", "assignment") {
+			t.Errorf("the assignment of %s is changed: %q", other, api.written())
+		}
+	}
+	if written("events", "uid-well") {
+		t.Errorf("written: %q", api.written())
+	}
 }
