@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/vmop/sdk/internal/buildcache"
 	"golang.org/x/sys/unix"
 )
 
@@ -119,25 +120,11 @@ func TestInterruptedBuildLeavesNothing(t *testing.T) {
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	lock, err := lockFile(ctx, filepath.Join(cache, recipeHash()+".lock"))
+	lock, err := buildcache.Lock(ctx, filepath.Join(cache, recipeHash()+".lock"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	lock.Close()
-}
-
-func TestWaitingForAnotherBuildEndsWithTheContext(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "lock")
-	held, err := lockFile(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer held.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := lockFile(ctx, path); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want %v", err, context.Canceled)
-	}
 }
 
 // Removing the tree of a killed build must not reach into what is mounted there.

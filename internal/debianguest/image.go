@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/vmop/sdk/internal/buildcache"
 )
 
 // Image is a built guest. Its files belong to the cache: open them read-only,
@@ -89,7 +91,7 @@ func ensure(ctx context.Context, opts Options) (Image, error) {
 	if err := os.MkdirAll(opts.CacheDir, 0o700); err != nil {
 		return Image{}, err
 	}
-	lock, err := lockFile(ctx, filepath.Join(opts.CacheDir, hash+".lock"))
+	lock, err := buildcache.Lock(ctx, filepath.Join(opts.CacheDir, hash+".lock"))
 	if err != nil {
 		return Image{}, err
 	}
