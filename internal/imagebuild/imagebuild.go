@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/vmop/sdk/internal/buildcache"
 	"github.com/vmop/sdk/internal/debianguest"
-	"github.com/vmop/sdk/internal/filelock"
 )
 
 // The images that recipes may stand on.
@@ -97,7 +97,7 @@ func New(ctx context.Context, o Options) (_ *Builder, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.lock, err = filelock.Lock(ctx, b.path("lock")); err != nil {
+	if b.lock, err = buildcache.Lock(ctx, b.path("lock")); err != nil {
 		return nil, err
 	}
 	defer func() {

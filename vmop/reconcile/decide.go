@@ -29,7 +29,7 @@ func Decide(s Snapshot) Plan {
 	default:
 		d.findClaims()
 		d.makeSecret()
-		d.makeConfigMap()
+		_ = d.makeConfigMap() // the finding says the same
 		d.makeClaims()
 		d.findRestart()
 		d.power()
