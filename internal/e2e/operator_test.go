@@ -12,22 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vmop/sdk/internal/node"
-	"github.com/vmop/sdk/internal/ociimage"
 	"github.com/vmop/sdk/internal/tinyguest"
 	"github.com/vmop/sdk/vmop/reconcile"
 )
-
-// importOperator makes the image of the operator.
-func importOperator(ctx context.Context, n *node.Node, dir string) error {
-	operator, err := build(ctx, dir, "vm-operator", "github.com/vmop/sdk/frontends/operator")
-	if err != nil {
-		return err
-	}
-	return n.Import(ctx, ociimage.Image{
-		Name: "vmop.test/operator:1", Entrypoint: []string{operator.Path}, User: fmt.Sprint(reconcile.RunnerUser), Files: []ociimage.File{operator},
-	})
-}
 
 // kustomize applies a kustomization that stands on folders of deploy/.
 func kustomize(t *testing.T, text string) {
@@ -53,9 +40,6 @@ func kustomize(t *testing.T, text string) {
 func install(t *testing.T) {
 	t.Helper()
 	prepareNode(t)
-	if err := importOperator(withPatience(t), theNode, t.TempDir()); err != nil {
-		t.Fatal(err)
-	}
 	kustomize(t, `
 resources: [DEPLOY]
 images:
@@ -134,7 +118,7 @@ func TestOperator(t *testing.T) {
 	if _, err := c.Expect(withPatience(t), tinyguest.Ready); err != nil {
 		t.Errorf("the guest was not reset: %v", err)
 	}
-	checkRunnerMemory(t)
+	checkRunnerMemory(t, "tiny")
 
 	begin = time.Now()
 	checkVNC(t)

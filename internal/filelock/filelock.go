@@ -1,4 +1,6 @@
-package debianguest
+// Package filelock has tests of several processes take turns, for instance when
+// they build something that is kept for all.
+package filelock
 
 import (
 	"context"
@@ -10,10 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFile takes an exclusive lock on a file that it creates if needed. The lock
-// ends when the file is closed by this process and by every child that inherited
-// it, so that a killed test's orphaned debootstrap still holds it.
-func lockFile(ctx context.Context, path string) (*os.File, error) {
+// Lock takes an exclusive lock on a file that it creates if needed, and waits for
+// whoever has it until ctx ends. The lock ends when the file is closed by this
+// process and by every child that inherited it, so that a killed test's orphaned
+// debootstrap still holds it.
+func Lock(ctx context.Context, path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
@@ -33,7 +36,7 @@ func lockFile(ctx context.Context, path string) (*os.File, error) {
 		select {
 		case <-ctx.Done():
 			f.Close()
-			return nil, fmt.Errorf("another build holds %s: %w", path, ctx.Err())
+			return nil, fmt.Errorf("another process holds %s: %w", path, ctx.Err())
 		case <-tick.C:
 		}
 	}
