@@ -205,30 +205,42 @@ type podProgram struct {
 
 // Close ends the connection.
 func (p *podProgram) Close() error {
-	_ = p.cmd.Process.Kill() // it has no other way to end while the machine runs
+	err := p.WriteCloser.Close()
+	_ = p.cmd.Process.Kill() // a console has no other way to end while the machine runs
 	_ = p.cmd.Wait()
-	return p.WriteCloser.Close()
+	return err
+}
+
+// kubectlEnv is the environment of a kubectl for the node.
+func kubectlEnv() []string {
+	return append(os.Environ(), "KUBECONFIG="+theNode.Kubeconfig(), "HOME="+theNode.Dir())
+}
+
+// inPod starts the runner's program beside it, as a user does.
+func inPod(pod, flag string) (*podProgram, error) {
+	cmd := exec.Command(theNode.Programs().Path("kubectl"), "exec", "-i", "-n", namespace, pod, "--", "vmop-runner", flag)
+	cmd.Env = kubectlEnv()
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	return &podProgram{Reader: out, WriteCloser: in, cmd: cmd}, cmd.Start()
 }
 
 // console opens the serial console of a machine as a user does, and waits until
 // the guest has booted.
 func console(t *testing.T, pod string) *tinyguest.Console {
 	t.Helper()
-	cmd := exec.Command(theNode.Programs().Path("kubectl"), "exec", "-i", "-n", namespace, pod, "--", "vmop-runner", "-console")
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+theNode.Kubeconfig(), "HOME="+theNode.Dir())
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
+	program, err := inPod(pod, "-console")
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	c := tinyguest.NewConsole(&podProgram{Reader: out, WriteCloser: in, cmd: cmd})
+	c := tinyguest.NewConsole(program)
 	t.Cleanup(func() { _ = c.Close() })
 	if err := c.WaitReady(withPatience(t)); err != nil {
 		t.Fatal(err)

@@ -120,6 +120,10 @@ func TestOperator(t *testing.T) {
 	}
 	checkRunnerMemory(t, "tiny")
 
+	begin = time.Now()
+	checkVNC(t)
+	t.Logf("the display took %s", time.Since(begin))
+
 	kubectl(t, "patch", "vm", "-n", namespace, "tiny", "--type=merge", "-p", `{"spec":{"vm":{"state":"Stopped"}}}`)
 	gone(t, "pod/tiny")
 	awaitCondition(t, "PodReady=false")
@@ -128,7 +132,7 @@ func TestOperator(t *testing.T) {
 	t.Logf("the machine has stopped:\n%s\n%s", kubectl(t, "describe", "vm", "-n", namespace, "tiny"),
 		kubectl(t, "get", "events", "-n", namespace, "--field-selector=involvedObject.kind=VirtualMachine"))
 
-	kubectl(t, "patch", "vm", "-n", namespace, "tiny", "--type=merge", "-p", `{"spec":{"vm":{"state":"Running"}}}`)
+	kubectl(t, "patch", "vm", "-n", namespace, "tiny", "--type=merge", "-p", `{"spec":{"vm":{"state":"Running","display":{"vnc":{"unixSocket":true}}}}}`)
 	awaitLog(t, tinyguest.Ready)
 	c = console(t, "tiny")
 	if got := say(t, c, fmt.Sprintf("read vda %d 10", guestOffset)); !strings.Contains(got, "still here") {
@@ -137,6 +141,9 @@ func TestOperator(t *testing.T) {
 	if got := say(t, c, "cpus"); !strings.Contains(got, "online 0-1") {
 		t.Errorf("the guest's CPUs: %s", got)
 	}
+	begin = time.Now()
+	checkVNCSocket(t)
+	t.Logf("the display on a socket took %s", time.Since(begin))
 
 	before := claims(t)
 	if before != "tiny-runner-data tiny-system-disk" {
