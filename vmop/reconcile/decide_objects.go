@@ -45,13 +45,13 @@ func (d *decision) makeConfigMap() error {
 	}
 	memory := d.remembered()
 	config, err := clusterConfig(d.vm, d.disks, RunnerConfigOptions{
-		ResetCounter: &memory.resets, LoginUser: pools.LoginUser(d.s.VM, d.s.Pool), InstanceID: memory.instanceID, VolumeModes: d.modes,
+		ResetCounter: &memory.resets, GuestResetEnds: d.pod.state == podRunning && len(d.awaiting) > 0, LoginUser: pools.LoginUser(d.s.VM, d.s.Pool), InstanceID: memory.instanceID, VolumeModes: d.modes,
 	})
 	if !d.wanted() && memory.generation > 0 {
 		// Nobody reads of a new generation that is otherwise the same.
-		config.Runner.Generation = memory.generation
+		config.Runner.Generation, config.Runner.GuestResetEnds = memory.generation, memory.resetEnds
 	}
-	memory.generation = config.Runner.Generation
+	memory.generation, memory.resetEnds = config.Runner.Generation, config.Runner.GuestResetEnds
 	if err == nil && config.Runner.CloudInit != nil {
 		memory.instanceID = config.Runner.CloudInit.MetaData[instanceIDKey]
 	}
@@ -109,6 +109,7 @@ type configMemory struct {
 	request    string // the last one that was counted
 	instanceID string
 	generation int64 // of the specification that it is made from
+	resetEnds  bool  // a reset by the guest ends the machine
 }
 
 // remembered reads the memory and counts a request for a reset that is new.
@@ -122,7 +123,10 @@ func (d *decision) remembered() configMemory {
 	if old == nil {
 		return configMemory{request: request}
 	}
-	m := configMemory{request: old.Annotations[AnnotationResetRequest], instanceID: old.Annotations[AnnotationInstanceID]}
+	m := configMemory{
+		request: old.Annotations[AnnotationResetRequest], instanceID: old.Annotations[AnnotationInstanceID],
+		resetEnds: old.Annotations[AnnotationGuestResetEnds] != "",
+	}
 	m.generation, _ = strconv.ParseInt(old.Annotations[AnnotationGeneration], 10, 64)
 	if resets, err := resetCounter(old); err == nil {
 		m.resets = resets
@@ -159,6 +163,9 @@ func fromVMOperator(old *corev1.ConfigMap, request string) configMemory {
 func (m configMemory) keep(cm *corev1.ConfigMap) {
 	cm.Annotations[AnnotationResetCounter] = strconv.FormatInt(m.resets, 10)
 	cm.Annotations[AnnotationGeneration] = strconv.FormatInt(m.generation, 10)
+	if m.resetEnds {
+		cm.Annotations[AnnotationGuestResetEnds] = strconv.FormatBool(true)
+	}
 	if m.request != "" {
 		cm.Annotations[AnnotationResetRequest] = m.request
 	}

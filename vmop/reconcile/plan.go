@@ -109,6 +109,9 @@ const (
 	// AnnotationGeneration on the ConfigMap is the generation of the machine
 	// that it was made from. It stays behind while the machine is stopped.
 	AnnotationGeneration = GroupPrefix + "generation"
+	// AnnotationGuestResetEnds on the ConfigMap is its guestResetEnds, if that is
+	// true. It stays behind while the machine is stopped.
+	AnnotationGuestResetEnds = GroupPrefix + "guest-reset-ends"
 	// AnnotationInstanceID on the ConfigMap is the last instance-id in it; see
 	// [RunnerConfig].
 	AnnotationInstanceID = GroupPrefix + "instance-id"

@@ -67,6 +67,7 @@ func digest(data []byte) string {
 func (d *decision) findRestart() {
 	none := finding{status: metav1.ConditionFalse, reason: spec.ReasonNoRestartRequired, message: "no change waits for a restart"}
 	if d.invalid {
+		d.awaiting = nil
 		d.restart = finding{status: metav1.ConditionUnknown, reason: spec.ReasonInvalidSpecification, message: "the specification is not valid"}
 		return
 	}

@@ -1,9 +1,11 @@
 package reconcile_test
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -220,6 +222,22 @@ func (w *world) settle() {
 	w.violated("the world comes to rest", "after %d rounds there is still %+v", rounds, w.decide(s))
 }
 
+// changed tells whether a pod was made for another machine than it is now.
+func (w *world) changed(pod *corev1.Pod, vm *spec.VirtualMachine) bool {
+	return w.made[pod.UID] != madeFor(vm)
+}
+
+// madeFor is what of a machine of newWorld may change and waits for a restart
+// then; nothing for any other machine.
+func madeFor(vm *spec.VirtualMachine) string {
+	m := &vm.Spec.VM
+	if m.MaximumCPUs == nil || len(m.Disks) == 0 || m.Disks[0].VolumeClaimTemplate == nil {
+		return ""
+	}
+	size := m.Disks[0].VolumeClaimTemplate.Spec.Resources.Requests[corev1.ResourceStorage]
+	return fmt.Sprint(*m.MaximumCPUs, m.CPUModel, size.String())
+}
+
 // checkSettled is what must hold when nothing happens any more.
 func (w *world) checkSettled() {
 	vm, pod := get[*spec.VirtualMachine](w, theVM), get[*corev1.Pod](w, thePod)
@@ -250,6 +268,11 @@ func (w *world) checkSettled() {
 	}
 	if got, want := cm.Annotations[reconcile.AnnotationResetRequest], vm.Annotations[reconcile.AnnotationResetRequest]; want != "" && got != want {
 		w.violated("a reset is not lost", "%q was asked for, and %q counted", want, got)
+	}
+	// What waits for a restart is what the pod was not made with, and then a reset
+	// by the guest is one.
+	if ends := strings.Contains(cm.Data[reconcile.ConfigKey], "guestResetEnds: true"); vm.Spec.VM.State == spec.StateRunning && ends != w.changed(pod, vm) {
+		w.violated("a reset by the guest applies what waits", "the machine has changed: %v, a reset ends it: %v", !ends, ends)
 	}
 	if cm.Data[reconcile.ConfigKey] == "drift" {
 		w.violated("what is wanted is reached", "the configuration was changed by somebody else")

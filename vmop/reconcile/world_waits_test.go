@@ -23,8 +23,8 @@ type waiting struct {
 }
 
 // noteWaits remembers what the status that was just written waits for, by the
-// types of the conditions.
-func (w *world) noteWaits(vm *spec.VirtualMachine) {
+// types of the conditions. It was decided on what was seen of the machine.
+func (w *world) noteWaits(vm, seen *spec.VirtualMachine) {
 	before := w.waits
 	w.waits = map[string]*waiting{}
 	reasons := map[string]bool{}
@@ -45,7 +45,7 @@ func (w *world) noteWaits(vm *spec.VirtualMachine) {
 	for _, t := range spec.OperatorConditionTypes() {
 		c := spec.FindCondition(vm.Status.Conditions, t)
 		if c.Status == "False" && t != spec.ConditionAwaitingRestart && !reasons[c.Reason] && !quietly[c.Reason] &&
-			(c.Reason != spec.ReasonPodTerminating || vm.Spec.VM.State == spec.StateRunning) {
+			(c.Reason != spec.ReasonPodTerminating || seen.Spec.VM.State == spec.StateRunning) {
 			w.violated("every wait is explained", "%+v is none of %+v", c, vm.Status.Waits)
 		}
 	}
