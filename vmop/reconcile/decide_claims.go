@@ -30,7 +30,7 @@ func (c *neededClaim) field() string {
 func (d *decision) findClaims() {
 	d.disks = Disks(d.vm)
 	d.claims = make([]neededClaim, 1, len(d.disks)+1)
-	d.claims[0] = d.claimNamed(spec.RunnerDataClaim(d.vm.Name), "runner-data-"+d.vm.Name+"-0")
+	d.claims[0] = d.claimNamed(spec.RunnerDataClaim(d.vm.Name), formerClaim(d.vm.Name, runnerDataDisk))
 	for i := range d.disks {
 		disk := &d.disks[i]
 		switch {
@@ -46,7 +46,7 @@ func (d *decision) findClaims() {
 			}
 			d.claims = append(d.claims, c)
 		default:
-			c := d.claimNamed(disk.Claim, disk.Name+"-"+d.vm.Name+"-0")
+			c := d.claimNamed(disk.Claim, formerClaim(d.vm.Name, disk.Name))
 			c.disk, disk.Claim = disk, c.name
 			d.claims = append(d.claims, c)
 		}
@@ -87,24 +87,24 @@ func (d *decision) judge(c *neededClaim) {
 	switch pvc := c.found; {
 	case pvc == nil && c.referenced():
 		d.unmade = true
-		d.devices.problem(spec.ReasonClaimNotFound, "claim %s of %s does not exist; create it or correct the name", c.name, c.field())
+		d.devices.problem(spec.ReasonClaimNotFound, named(kindClaim, c.name), "claim %s of %s does not exist; create it or correct the name", c.name, c.field())
 	case pvc == nil:
 		d.unmade = true
-		d.devices.wait(spec.ReasonBlockDevicesNotReady, "claim %s of %s is being made", c.name, c.field())
+		d.devices.wait(spec.ReasonBlockDevicesNotReady, named(kindClaim, c.name), "claim %s of %s is being made", c.name, c.field())
 	case !c.referenced() && !d.mine(pvc):
 		d.unmade = true
-		d.devices.problem(spec.ReasonClaimOfOtherMachine, "claim %s of %s belongs to machine %s; rename the disk or the machine",
+		d.devices.problem(spec.ReasonClaimOfOtherMachine, named(kindClaim, c.name), "claim %s of %s belongs to machine %s; rename the disk or the machine",
 			c.name, c.field(), pvc.Labels[LabelInstance])
 	case pvc.DeletionTimestamp != nil:
 		d.unmade = true
-		d.devices.problem(spec.ReasonClaimTerminating, "claim %s of %s is being deleted, with its data as soon as no pod uses it; the machine is not started again before it is gone",
+		d.devices.problem(spec.ReasonClaimTerminating, named(kindClaim, c.name), "claim %s of %s is being deleted, with its data as soon as no pod uses it; the machine is not started again before it is gone",
 			c.name, c.field())
 	case pvc.Status.Phase == corev1.ClaimLost:
 		d.unmade = true
-		d.devices.problem(spec.ReasonClaimLost, "claim %s of %s has lost volume %s; restore the volume or delete the claim",
+		d.devices.problem(spec.ReasonClaimLost, named(kindClaim, c.name), "claim %s of %s has lost volume %s; restore the volume or delete the claim",
 			c.name, c.field(), pvc.Spec.VolumeName)
 	case pvc.Status.Phase != corev1.ClaimBound:
-		d.devices.wait(spec.ReasonBlockDevicesNotReady, "claim %s of %s waits for a volume; see kubectl describe pvc %s", c.name, c.field(), c.name)
+		d.devices.wait(spec.ReasonBlockDevicesNotReady, named(kindClaim, c.name), "claim %s of %s waits for a volume; see kubectl describe pvc %s", c.name, c.field(), c.name)
 	}
 }
 
@@ -152,7 +152,7 @@ func (d *decision) updateClaims() {
 		u := UpdateClaim{
 			Name: c.name, UID: c.found.UID, ResourceVersion: c.found.ResourceVersion,
 			Labels:      missing(c.found.Labels, wanted.Labels),
-			Annotations: missing(c.found.Annotations, wanted.Annotations),
+			Annotations: missing(c.found.Annotations, readable(wanted.Annotations)),
 		}
 		have, want := c.found.Spec.Resources.Requests[corev1.ResourceStorage], wanted.Spec.Resources.Requests[corev1.ResourceStorage]
 		switch {
@@ -162,7 +162,7 @@ func (d *decision) updateClaims() {
 				u.Storage = &want
 			}
 		case want.Cmp(have) < 0 && c.disk != nil && !want.IsZero():
-			d.configuration.problem(spec.ReasonShrinkRefused, "%s asks for %s, but claim %s has %s already, and volumes do not shrink; ask for %[4]s again",
+			d.configuration.problem(spec.ReasonShrinkRefused, named(kindClaim, c.name), "%s asks for %s, but claim %s has %s already, and volumes do not shrink; ask for %[4]s again",
 				c.field(), want.String(), c.name, have.String())
 		}
 		if u.Labels != nil || u.Annotations != nil || u.Storage != nil {

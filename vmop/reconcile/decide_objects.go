@@ -34,12 +34,12 @@ func (d *decision) makeConfigMap() {
 	switch {
 	case old != nil && old.DeletionTimestamp != nil:
 		d.unmade = true
-		d.configuration.wait(spec.ReasonConfigurationNotApplied, "ConfigMap %s is being deleted; it is made anew when it is gone", old.Name)
+		d.configuration.wait(spec.ReasonConfigurationNotApplied, named(kindConfigMap, old.Name), "ConfigMap %s is being deleted; it is made anew when it is gone", old.Name)
 		return
 	case old != nil && !d.ours(old):
 		d.unmade = true
 		d.wakeAt(d.s.Now.Add(nameAgain))
-		d.configuration.problem(spec.ReasonNameTaken, "ConfigMap %s is not the machine's; rename it or the machine", old.Name)
+		d.configuration.problem(spec.ReasonNameTaken, named(kindConfigMap, old.Name), "ConfigMap %s is not the machine's; rename it or the machine", old.Name)
 		return
 	}
 	memory := d.remembered()
@@ -90,6 +90,9 @@ func (d *decision) makeConfigMap() {
 // content is a digest of a ConfigMap's content. It tells whether somebody has
 // changed it, without writing the YAML again to compare.
 func content(data map[string]string) string {
+	if digest, ok := data[condensedContent]; ok {
+		return digest
+	}
 	h := sha256.New()
 	for _, k := range []string{ConfigKey, LoggingKey} {
 		io.WriteString(h, data[k])
@@ -119,8 +122,7 @@ func (d *decision) remembered() configMemory {
 	}
 	m := configMemory{request: old.Annotations[AnnotationResetRequest], instanceID: old.Annotations[AnnotationInstanceID]}
 	m.generation, _ = strconv.ParseInt(old.Annotations[AnnotationGeneration], 10, 64)
-	resets, err := strconv.ParseInt(old.Annotations[AnnotationResetCounter], 10, 64)
-	if err == nil {
+	if resets, err := resetCounter(old); err == nil {
 		m.resets = resets
 	} else {
 		m = fromVMOperator(old, request)
@@ -129,6 +131,10 @@ func (d *decision) remembered() configMemory {
 		m.resets, m.request = m.resets+1, request
 	}
 	return m
+}
+
+func resetCounter(cm *corev1.ConfigMap) (int64, error) {
+	return strconv.ParseInt(cm.Annotations[AnnotationResetCounter], 10, 64)
 }
 
 // fromVMOperator finds the memory in a ConfigMap that VM-Operator wrote. It
@@ -165,7 +171,7 @@ func (d *decision) makeService() {
 	switch {
 	case old != nil && old.DeletionTimestamp != nil:
 		if wanted != nil {
-			d.configuration.wait(spec.ReasonConfigurationNotApplied, "Service %s is being deleted; it is made anew when it is gone", old.Name)
+			d.configuration.wait(spec.ReasonConfigurationNotApplied, named(kindService, old.Name), "Service %s is being deleted; it is made anew when it is gone", old.Name)
 		}
 	case wanted == nil:
 		if old != nil && d.ours(old) && d.owned(old) {
@@ -173,7 +179,7 @@ func (d *decision) makeService() {
 		}
 	case old != nil && !d.ours(old):
 		d.wakeAt(d.s.Now.Add(nameAgain))
-		d.configuration.problem(spec.ReasonNameTaken, "Service %s is not the machine's; rename it or the machine, or switch the machine's off with loadBalancerService: {}", old.Name)
+		d.configuration.problem(spec.ReasonNameTaken, named(kindService, old.Name), "Service %s is not the machine's; rename it or the machine, or switch the machine's off with loadBalancerService: {}", old.Name)
 	default:
 		stamp(wanted)
 		if old == nil || !metaApplied(wanted, old) || !serviceApplied(&wanted.Spec, &old.Spec) {
@@ -203,7 +209,7 @@ func stamp(o Object, more ...[]byte) {
 // metaApplied tells whether an object's metadata, with the digest of what was
 // applied, is as wanted. What others have added is theirs.
 func metaApplied(wanted, stored metav1.Object) bool {
-	if !contains(stored.GetAnnotations(), wanted.GetAnnotations()) || !contains(stored.GetLabels(), wanted.GetLabels()) {
+	if !contains(stored.GetAnnotations(), readable(wanted.GetAnnotations())) || !contains(stored.GetLabels(), wanted.GetLabels()) {
 		return false
 	}
 	for _, w := range wanted.GetOwnerReferences() {

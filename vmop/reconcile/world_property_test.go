@@ -39,6 +39,7 @@ func (w *world) live(steps int) (err error) {
 	for range steps {
 		w.step()
 	}
+	w.linger()
 	w.settle()
 	return nil
 }
@@ -55,7 +56,7 @@ func TestPromises(t *testing.T) {
 			}
 			return rapid.IntRange(0, n-1).Draw(t, what)
 		}
-		w := newWorld(choose, reconcile.Decide)
+		w := newWorld(choose, decideOnLess)
 		err := w.live(rapid.IntRange(100, 250).Draw(t, "steps"))
 		steps += w.operations
 		if err != nil {

@@ -13,13 +13,14 @@ import (
 	"testing"
 
 	"github.com/vmop/sdk/internal/rfb"
+	"github.com/vmop/sdk/internal/spice"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/reconcile/live"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// freeVNCPort is a port that VNC can have and nobody uses now.
-func freeVNCPort(t *testing.T) int {
+// freeDisplayPort is a port that SPICE and VNC can have and nobody uses now.
+func freeDisplayPort(t *testing.T) int {
 	t.Helper()
 	for {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -49,7 +50,7 @@ func TestVNCPassword(t *testing.T) {
 		}
 	}
 	write("display-password", "firstfirst")
-	port, websocket := freeVNCPort(t), freeVNCPort(t)
+	port, websocket := freeDisplayPort(t), freeDisplayPort(t)
 	c.Runner.VM.Display = &runnerconfig.Display{
 		SPICE: &runnerconfig.SPICE{Socket: filepath.Join(d.Runtime, runnerconfig.SPICESocket)},
 		VNC:   &runnerconfig.VNC{Port: &port, Address: "127.0.0.1", Websocket: &websocket},
@@ -107,11 +108,11 @@ func TestVNCPassword(t *testing.T) {
 	if err := conn.Close(); err != nil {
 		t.Error(err)
 	}
-	spice, err := connectSPICE(s.Sockets[string(qemucmd.SocketSPICE)], "second")
+	viewer, err := spice.Open(withPatience(t), spiceAt(s.Sockets[string(qemucmd.SocketSPICE)]), "second")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := spice.Close(); err != nil {
+	if err := viewer.Close(); err != nil {
 		t.Error(err)
 	}
 
