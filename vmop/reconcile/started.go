@@ -93,6 +93,7 @@ func (d *decision) findRestart() {
 	if !same {
 		d.compare(then.Spec)
 	}
+	d.keptCPUs()
 	if len(d.awaiting) == 0 {
 		d.restart = none
 		return
@@ -116,6 +117,19 @@ func (d *decision) compare(then *spec.VirtualMachineSpec) {
 			Operation: c.Operation, Path: c.Path, CurrentValue: extension(c.OldValue), DesiredValue: extension(c.NewValue),
 		})
 	}
+}
+
+// keptCPUs finds processors that only the next start removes: a machine without
+// KVM keeps them (live.UnplugCPU has why), which only its runner's report shows.
+func (d *decision) keptCPUs() {
+	has, wanted := d.stored.CPUs, currentCPUs(&d.vm.Spec.VM)
+	if !d.executing() || d.stored.Accelerator != string(spec.AcceleratorTCG) || has <= wanted {
+		return
+	}
+	d.awaiting = append(d.awaiting, spec.AwaitingChange{
+		Operation: spec.OperationReplace, Path: "spec.vm.currentCpus",
+		CurrentValue: extension(fmt.Append(nil, has)), DesiredValue: extension(fmt.Append(nil, wanted)),
+	})
 }
 
 func extension(raw json.RawMessage) *runtime.RawExtension {
