@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/rand"
-	"encoding/base64"
 	"fmt"
 	"os"
 	"os/user"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/console"
 )
 
@@ -45,13 +45,13 @@ func (p *program) consolePassword(c *cli.Context) error {
 	if who == "" {
 		who = userName()
 	}
-	candidate, err := newPassword()
-	if err != nil {
-		return err
+	var random [16]byte
+	if _, err := rand.Read(random[:]); err != nil {
+		return fmt.Errorf("make a password: %w", err)
 	}
 	ctx, cancel := bounded(c, requestTimeout, "the API server did not answer")
 	defer cancel()
-	password, err := client.ConsolePassword(ctx, namespace, name, who, candidate, validity)
+	password, err := client.ConsolePassword(ctx, namespace, name, who, reconcile.Password(random), validity)
 	if err != nil {
 		return err
 	}
@@ -65,13 +65,4 @@ func userName() string {
 		return u.Username
 	}
 	return fmt.Sprint(os.Geteuid())
-}
-
-// newPassword is a display password as VM-Operator makes them.
-func newPassword() (string, error) {
-	var random [16]byte
-	if _, err := rand.Read(random[:]); err != nil {
-		return "", fmt.Errorf("make a password: %w", err)
-	}
-	return base64.StdEncoding.EncodeToString(random[:]), nil
 }

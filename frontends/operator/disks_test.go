@@ -99,11 +99,36 @@ func TestMachinesThatShareADiskRunOneAfterTheOther(tt *testing.T) {
 	t.createClaim("shared")
 	t.create(sharing("a", "shared"))
 	t.create(sharing("b", "shared"))
+	t.takeTurns("shared", 10)
+}
+
+// A claim that has the name that VM-Operator once gave to it is the machine's
+// disk like any other.
+func TestClaimOfAFormerNameIsShared(tt *testing.T) {
+	t := newTest(tt)
+	t.startKubelet()
+	const former = "system-disk-a-0"
+	t.apply(`
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata:
+  name: ` + former + `
+  labels: {app.kubernetes.io/name: vm-runner, app.kubernetes.io/instance: a, app.kubernetes.io/managed-by: vm-operator}
+spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}
+`)
+	t.create(machine("a", "Stopped"))
+	t.create(sharing("b", former))
+	t.takeTurns(former, 3)
+}
+
+// takeTurns starts an operator and then the machines a and b at the same time,
+// which have a claim in common.
+func (t *test) takeTurns(claim string, rounds int) {
+	t.Helper()
 	t.start(cluster.Kubeconfig())
 	t.phase("a", spec.PhaseStopped)
 	t.phase("b", spec.PhaseStopped)
-	seen := t.neverShared("shared")
-	const rounds = 10
+	seen := t.neverShared(claim)
 	for range rounds {
 		var both sync.WaitGroup
 		for _, name := range []string{"a", "b"} {

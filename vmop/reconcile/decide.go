@@ -30,7 +30,7 @@ func Decide(s Snapshot) Plan {
 		d.findRestart()
 		d.findClaims()
 		d.makeSecret()
-		d.makeConfigMap()
+		_ = d.makeConfigMap() // the finding says the same
 		d.makeClaims()
 		d.power()
 		if !d.invalid {

@@ -30,7 +30,7 @@ func (c *neededClaim) field() string {
 func (d *decision) findClaims() {
 	d.disks = Disks(d.vm)
 	d.claims = make([]neededClaim, 1, len(d.disks)+1)
-	d.claims[0] = d.claimNamed(spec.RunnerDataClaim(d.vm.Name), "runner-data-"+d.vm.Name+"-0")
+	d.claims[0] = d.claimNamed(spec.RunnerDataClaim(d.vm.Name), formerClaim(d.vm.Name, runnerDataDisk))
 	for i := range d.disks {
 		disk := &d.disks[i]
 		switch {
@@ -46,7 +46,7 @@ func (d *decision) findClaims() {
 			}
 			d.claims = append(d.claims, c)
 		default:
-			c := d.claimNamed(disk.Claim, disk.Name+"-"+d.vm.Name+"-0")
+			c := d.claimNamed(disk.Claim, formerClaim(d.vm.Name, disk.Name))
 			c.disk, disk.Claim = disk, c.name
 			d.claims = append(d.claims, c)
 		}
@@ -152,7 +152,7 @@ func (d *decision) updateClaims() {
 		u := UpdateClaim{
 			Name: c.name, UID: c.found.UID, ResourceVersion: c.found.ResourceVersion,
 			Labels:      missing(c.found.Labels, wanted.Labels),
-			Annotations: missing(c.found.Annotations, wanted.Annotations),
+			Annotations: missing(c.found.Annotations, readable(wanted.Annotations)),
 		}
 		have, want := c.found.Spec.Resources.Requests[corev1.ResourceStorage], wanted.Spec.Resources.Requests[corev1.ResourceStorage]
 		switch {

@@ -28,19 +28,20 @@ func (d *decision) makeSecret() {
 	}
 }
 
-// makeConfigMap sees to the runner's configuration.
-func (d *decision) makeConfigMap() {
+// makeConfigMap sees to the runner's configuration. What it returns says why there
+// can be none, and is found already.
+func (d *decision) makeConfigMap() error {
 	old := d.s.ConfigMap
 	switch {
 	case old != nil && old.DeletionTimestamp != nil:
 		d.unmade = true
 		d.configuration.wait(spec.ReasonConfigurationNotApplied, named(kindConfigMap, old.Name), "ConfigMap %s is being deleted; it is made anew when it is gone", old.Name)
-		return
+		return nil
 	case old != nil && !d.ours(old):
 		d.unmade = true
 		d.wakeAt(d.s.Now.Add(nameAgain))
 		d.configuration.problem(spec.ReasonNameTaken, named(kindConfigMap, old.Name), "ConfigMap %s is not the machine's; rename it or the machine", old.Name)
-		return
+		return nil
 	}
 	memory := d.remembered()
 	config, err := clusterConfig(d.vm, d.disks, RunnerConfigOptions{
@@ -56,7 +57,7 @@ func (d *decision) makeConfigMap() {
 	}
 	if err != nil {
 		d.refuse(err)
-		return
+		return err
 	}
 	wanted := bareConfigMap(d.vm, &d.s.Settings)
 	memory.keep(wanted)
@@ -66,30 +67,34 @@ func (d *decision) makeConfigMap() {
 	}{&config, loggingProperties(d.vm, &d.s.Settings)})
 	if err != nil {
 		d.refuse(err)
-		return
+		return err
 	}
 	stamp(wanted, source)
 	if old != nil && metaApplied(wanted, old) && old.Annotations[AnnotationContent] == content(old.Data) {
-		return
+		return nil
 	}
 	d.unmade = true
 	if err := fillConfigMap(wanted, d.vm, &d.s.Settings, config); err != nil {
 		d.refuse(err)
-		return
+		return err
 	}
 	wanted.Annotations[AnnotationContent] = content(wanted.Data)
 	if old == nil {
 		d.do(Create{wanted}, &d.configuration)
-		return
+		return nil
 	}
 	// Counters are in it, so a newer one must not be overwritten.
 	wanted.ResourceVersion = old.ResourceVersion
 	d.do(Apply{wanted}, &d.configuration)
+	return nil
 }
 
 // content is a digest of a ConfigMap's content. It tells whether somebody has
 // changed it, without writing the YAML again to compare.
 func content(data map[string]string) string {
+	if digest, ok := data[condensedContent]; ok {
+		return digest
+	}
 	h := sha256.New()
 	for _, k := range []string{ConfigKey, LoggingKey} {
 		io.WriteString(h, data[k])
@@ -123,8 +128,7 @@ func (d *decision) remembered() configMemory {
 		resetEnds: old.Annotations[AnnotationGuestResetEnds] != "",
 	}
 	m.generation, _ = strconv.ParseInt(old.Annotations[AnnotationGeneration], 10, 64)
-	resets, err := strconv.ParseInt(old.Annotations[AnnotationResetCounter], 10, 64)
-	if err == nil {
+	if resets, err := resetCounter(old); err == nil {
 		m.resets = resets
 	} else {
 		m = fromVMOperator(old, request)
@@ -133,6 +137,10 @@ func (d *decision) remembered() configMemory {
 		m.resets, m.request = m.resets+1, request
 	}
 	return m
+}
+
+func resetCounter(cm *corev1.ConfigMap) (int64, error) {
+	return strconv.ParseInt(cm.Annotations[AnnotationResetCounter], 10, 64)
 }
 
 // fromVMOperator finds the memory in a ConfigMap that VM-Operator wrote. It
@@ -210,7 +218,7 @@ func stamp(o Object, more ...[]byte) {
 // metaApplied tells whether an object's metadata, with the digest of what was
 // applied, is as wanted. What others have added is theirs.
 func metaApplied(wanted, stored metav1.Object) bool {
-	if !contains(stored.GetAnnotations(), wanted.GetAnnotations()) || !contains(stored.GetLabels(), wanted.GetLabels()) {
+	if !contains(stored.GetAnnotations(), readable(wanted.GetAnnotations())) || !contains(stored.GetLabels(), wanted.GetLabels()) {
 		return false
 	}
 	for _, w := range wanted.GetOwnerReferences() {

@@ -1,6 +1,8 @@
 package reconcile
 
 import (
+	"encoding/base64"
+
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +38,10 @@ func DisplaySecret(vm *spec.VirtualMachine, password string) *corev1.Secret {
 		StringData: data,
 	}
 }
+
+// Password is the display password that random bytes make, as VM-Operator makes
+// them.
+func Password(random [16]byte) string { return base64.StdEncoding.EncodeToString(random[:]) }
 
 // UsedDisplaySecret is the name of the display secret of a machine, which must
 // have its defaults: that of one that there is, see [PickDisplaySecret], or of

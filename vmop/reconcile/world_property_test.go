@@ -56,7 +56,7 @@ func TestPromises(t *testing.T) {
 			}
 			return rapid.IntRange(0, n-1).Draw(t, what)
 		}
-		w := newWorld(choose, reconcile.Decide)
+		w := newWorld(choose, decideOnLess)
 		err := w.live(rapid.IntRange(100, 250).Draw(t, "steps"))
 		steps += w.operations
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/vmop/sdk/vmop/reconcile"
@@ -22,8 +23,9 @@ const (
 	podPage = 500
 )
 
-// starts lets one machine at a time get its pod, so that of several that share
-// a claim each sees the pod of those before it.
+// starts lets one machine of a namespace at a time get its pod, so that of several
+// that share a claim each sees the pod of those before it. Machines of different
+// namespaces have no claims in common and do not wait for each other.
 //
 // That every start looks at the API server itself is what makes this safe: a
 // cache may not show a pod yet, and never shows those without a runner's labels.
@@ -32,25 +34,59 @@ const (
 // access mode ReadWriteOncePod.
 type starts struct {
 	live client.Reader
-	// turn has room for the one whose turn it is.
-	turn chan struct{}
+
+	mu sync.Mutex
+	// turns are those of the namespaces in which machines start now.
+	turns map[string]*turns
+}
+
+// turns are taken by sending, for which there is room once.
+type turns struct {
+	taken chan struct{}
+	// users is how many have their turn or wait for it.
+	users int
 }
 
 func newStarts(live client.Reader) *starts {
-	return &starts{live: live, turn: make(chan struct{}, 1)}
+	return &starts{live: live, turns: map[string]*turns{}}
+}
+
+// take waits for a turn in a namespace, which ends with the call of done.
+func (s *starts) take(ctx context.Context, namespace string) (done func(), err error) {
+	s.mu.Lock()
+	t := s.turns[namespace]
+	if t == nil {
+		t = &turns{taken: make(chan struct{}, 1)}
+		s.turns[namespace] = t
+	}
+	t.users++
+	s.mu.Unlock()
+	leave := func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if t.users--; t.users == 0 {
+			delete(s.turns, namespace)
+		}
+	}
+	select {
+	case t.taken <- struct{}{}:
+		return func() { <-t.taken; leave() }, nil
+	case <-ctx.Done():
+		leave()
+		return nil, ctx.Err()
+	}
 }
 
 // begin waits for the machine's turn, which ends with the call of done, and
 // replaces the snapshot's other pods by those that there are. The context that
 // it returns ends the turn if it takes too long.
 func (s *starts) begin(ctx context.Context, o *observation) (turn context.Context, done func(), err error) {
-	select {
-	case s.turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, nil, ctx.Err()
+	leave, err := s.take(ctx, o.VM.Namespace)
+	if err != nil {
+		return nil, nil, err
 	}
 	turn, cancel := context.WithTimeout(ctx, startTimeout)
-	done = func() { cancel(); <-s.turn }
+	done = func() { cancel(); leave() }
 	pods, err := s.podsOf(turn, o.VM)
 	if err != nil {
 		done()
@@ -60,10 +96,8 @@ func (s *starts) begin(ctx context.Context, o *observation) (turn context.Contex
 	return turn, done, nil
 }
 
-// podsOf are the pods that use a claim of the machine and may write to it, but
-// the one of its name.
+// podsOf are the pods that share disks with the machine.
 func (s *starts) podsOf(ctx context.Context, vm *spec.VirtualMachine) ([]corev1.Pod, error) {
-	claims := claimNames(vm)
 	var out []corev1.Pod
 	options := &client.ListOptions{
 		Namespace: vm.Namespace, Limit: podPage,
@@ -77,9 +111,7 @@ func (s *starts) podsOf(ctx context.Context, vm *spec.VirtualMachine) ([]corev1.
 			return nil, fmt.Errorf("look for pods that use the disks of %s/%s: %w", vm.Namespace, vm.Name, err)
 		}
 		for i := range page.Items {
-			pod := &page.Items[i]
-			uses := func(claim string) bool { return slices.Contains(claims, claim) }
-			if pod.Name != vm.Name && slices.ContainsFunc(claimsOfPod(pod), uses) {
+			if pod := &page.Items[i]; reconcile.SharesDisks(vm, pod) {
 				out = append(out, *pod)
 			}
 		}

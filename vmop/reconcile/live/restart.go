@@ -16,10 +16,10 @@ func (d *decider) restart() {
 		// Nothing is broken by it: the guest resets itself in place.
 		more = because(d.out.Memory.Tries[SetResetAction{}.part()].Error)
 		if more != "" {
-			more = "; a reset by the guest is none, because QEMU cannot be told" + more
+			more = "; a reset by the guest does not end the machine" + more
 		}
 	}
-	paths := RestartPaths(d.in.Machine.Started, d.in.Config)
+	paths := append(d.waits, RestartPaths(d.in.Machine.Started, d.in.Config)...)
 	switch {
 	case len(paths) > 0:
 		d.condition(RestartRequired, True, ReasonChangesWait, "these changes take effect with the next start: %s%s", strings.Join(paths, ", "), more)
@@ -32,7 +32,8 @@ func (d *decider) restart() {
 
 // RestartPaths lists the keys below "/Runner" in which a configuration differs
 // from the one that the machine was started with, without those that take effect
-// while it runs.
+// while it runs. (A smaller number of processors does so in machines with KVM only;
+// the condition [RestartRequired] knows.)
 func RestartPaths(started, wanted *runnerconfig.Config) []string {
 	a, b := withoutLive(started.Runner), withoutLive(wanted.Runner)
 	var paths []string
