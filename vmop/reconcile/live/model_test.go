@@ -476,7 +476,8 @@ func TestAnySequence(t *testing.T) {
 			},
 			"space": func(t *rapid.T) { m.free, m.full = 1<<30, m.state == "io-error" },
 			"crash": func(t *rapid.T) {
-				// Another engine has another QEMU, which was asked for nothing yet.
+				// Another engine has another QEMU, which was asked for nothing yet. The
+				// action cannot be asked for.
 				m.memory, m.request, m.asked, m.ends = live.Start(m.config), live.Power{}, 0, false
 				m.now = m.now.Add(time.Second)
 			},
