@@ -16,7 +16,7 @@ func (d *decider) restart() {
 		// Nothing is broken by it: the guest resets itself in place.
 		more = because(d.out.Memory.Tries[SetResetAction{}.part()].Error)
 		if more != "" {
-			more = "; a reset by the guest is none, because QEMU cannot be told" + more
+			more = "; a reset by the guest does not end the machine" + more
 		}
 	}
 	paths := append(d.waits, RestartPaths(d.in.Machine.Started, d.in.Config)...)
