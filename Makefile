@@ -44,10 +44,10 @@ test: ## run every test
 	$(GO) test -p 2 -timeout 30m ./...
 
 .PHONY: test-e2e
-test-e2e: ## run a machine in the pod of a real node (needs root)
+test-e2e: ## build the images, run machines in the pods of a real node (needs root)
 	@scripts/deps e2e
 	@$(MAKE) --no-print-directory kubeall
-	$(GO) test -tags e2e -p 1 -count=1 -timeout 20m ./internal/node ./internal/e2e
+	$(GO) test -tags e2e -p 1 -count=1 -timeout 30m ./internal/node ./internal/e2e
 
 .PHONY: lint
 lint: $(TOOLS)/staticcheck ## check the format, vet, staticcheck, generated files and go.mod

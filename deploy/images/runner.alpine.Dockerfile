@@ -12,18 +12,21 @@ RUN CGO_ENABLED=0 go build -trimpath -ldflags=-s -o /out/vmop-runner ./frontends
 
 FROM alpine:${ALPINE}
 # The modules are what machines have: the package qemu-modules has those of
-# desktops too.
+# desktops too. Alpine's bridge helper and its configuration are for root and a
+# group only, hence the permissions.
 RUN apk add --no-cache \
     qemu-system-x86_64 qemu-block-curl qemu-bridge-helper \
     qemu-ui-spice-core qemu-ui-opengl qemu-chardev-spice qemu-audio-spice \
     qemu-hw-display-virtio-vga qemu-hw-display-virtio-gpu qemu-hw-display-virtio-gpu-pci \
     qemu-hw-usb-host qemu-hw-usb-redirect \
     ovmf swtpm ca-certificates \
- && apk add --no-cache --virtual setcap libcap-setcap \
- && chmod u-s /usr/lib/qemu/qemu-bridge-helper \
+ && apk add --no-cache --virtual .setcap libcap-setcap \
+ && chmod 755 /usr/lib/qemu/qemu-bridge-helper \
  && setcap cap_net_admin+ep /usr/lib/qemu/qemu-bridge-helper \
- && apk del setcap \
- && mkdir -p /etc/qemu /opt/vmrunner/templates && echo "allow all" > /etc/qemu/bridge.conf
+ && apk del .setcap \
+ && mkdir -p /etc/qemu /opt/vmrunner/templates \
+ && echo "allow all" > /etc/qemu/bridge.conf \
+ && chmod 644 /etc/qemu/bridge.conf
 COPY --from=build /out/vmop-runner /usr/local/bin/vmop-runner
 USER 65532:65532
 ENTRYPOINT ["/usr/local/bin/vmop-runner"]

@@ -11,15 +11,17 @@ COPY frontends frontends
 RUN CGO_ENABLED=0 go build -trimpath -ldflags=-s -o /out/vmop-runner ./frontends/runner
 
 FROM debian:${DEBIAN}-slim
-# From Debian 13 on, SPICE is in the package qemu-system-modules-spice.
+# From Debian 13 on, SPICE is in the package qemu-system-modules-spice. What has
+# setcap stays: SPICE depends on it.
 RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
     qemu-system-x86 qemu-block-extra ovmf swtpm ca-certificates libcap2-bin \
- && chmod u-s /usr/lib/qemu/qemu-bridge-helper \
- && setcap cap_net_admin+ep /usr/lib/qemu/qemu-bridge-helper \
- && apt-get purge -y --auto-remove libcap2-bin \
  && rm -rf /var/lib/apt/lists/* \
- && mkdir -p /etc/qemu /opt/vmrunner/templates && echo "allow all" > /etc/qemu/bridge.conf
+ && chmod 755 /usr/lib/qemu/qemu-bridge-helper \
+ && setcap cap_net_admin+ep /usr/lib/qemu/qemu-bridge-helper \
+ && mkdir -p /etc/qemu /opt/vmrunner/templates \
+ && echo "allow all" > /etc/qemu/bridge.conf \
+ && chmod 644 /etc/qemu/bridge.conf
 COPY --from=build /out/vmop-runner /usr/local/bin/vmop-runner
 USER 65532:65532
 ENTRYPOINT ["/usr/local/bin/vmop-runner"]

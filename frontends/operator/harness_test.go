@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vmop/sdk/internal/controlplane"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -49,7 +50,13 @@ type test struct {
 
 func newTest(t *testing.T) *test {
 	t.Helper()
-	config := cluster.Config()
+	return newTestOn(t, cluster)
+}
+
+// newTestOn is newTest with another cluster than the shared one.
+func newTestOn(t *testing.T, on *controlplane.ControlPlane) *test {
+	t.Helper()
+	config := on.Config()
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)

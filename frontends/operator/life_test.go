@@ -22,7 +22,7 @@ func TestLifeOfAMachine(tt *testing.T) {
 	p.reset()
 	t.create(machine("one", "Running"))
 	t.phase("one", spec.PhaseRunning)
-	if r := p.requests(); len(r) > 8 {
+	if r := append(p.requests(), p.events()...); len(r) > 8 {
 		t.Errorf("created to running: %d requests:\n%s", len(r), strings.Join(r, "\n"))
 	} else {
 		t.Logf("created to running: %d requests:\n%s", len(r), strings.Join(r, "\n"))
@@ -31,7 +31,7 @@ func TestLifeOfAMachine(tt *testing.T) {
 	p.reset()
 	t.setState("one", spec.StateStopped)
 	t.phase("one", spec.PhaseStopped)
-	if r := p.requests(); len(r) > 5 {
+	if r := append(p.requests(), p.events()...); len(r) > 5 {
 		t.Errorf("stopped: %d requests:\n%s", len(r), strings.Join(r, "\n"))
 	} else {
 		t.Logf("stopped: %d requests:\n%s", len(r), strings.Join(r, "\n"))

@@ -14,7 +14,7 @@ import (
 // killed.
 const asOperator = "VMOP_TEST_OPERATOR"
 
-// cluster is the API server that all tests share.
+// cluster is the API server that tests share.
 var cluster *controlplane.ControlPlane
 
 func TestMain(m *testing.M) {
@@ -28,24 +28,53 @@ func runTests(m *testing.M) (code int) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	var err error
-	if cluster, err = controlplane.Start(ctx, controlplane.Options{Progress: os.Stderr}); err != nil {
+	if cluster, err = startCluster(ctx); cluster != nil {
+		defer func() {
+			if err := cluster.Stop(); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				code = 1
+			}
+		}()
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer func() {
-		if err := cluster.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}()
+	return m.Run()
+}
+
+// startCluster starts a control plane that knows the definitions. One that is
+// not nil is to be stopped, also after an error.
+func startCluster(ctx context.Context) (*controlplane.ControlPlane, error) {
+	c, err := controlplane.Start(ctx, controlplane.Options{Progress: os.Stderr})
+	if err != nil {
+		return nil, err
+	}
 	for _, args := range [][]string{
 		{"apply", "--server-side", "-f", "../../deploy/crds"},
 		{"wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"},
 	} {
-		if _, err := cluster.Kubectl(ctx, args...); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
+		if _, err := c.Kubectl(ctx, args...); err != nil {
+			return c, err
 		}
 	}
-	return m.Run()
+	return c, nil
+}
+
+// ownCluster starts a control plane for one test, which may do with it what
+// others would notice.
+func ownCluster(t *testing.T) *controlplane.ControlPlane {
+	t.Helper()
+	c, err := startCluster(t.Context())
+	if c != nil {
+		t.Cleanup(func() {
+			if err := c.Stop(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }

@@ -121,6 +121,13 @@ func (p *proxy) requests() []string {
 	})
 }
 
+// events returns the requests about events since the last reset.
+func (p *proxy) events() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(p.log), func(s string) bool { return !strings.Contains(s, " events") })
+}
+
 func (p *proxy) String() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

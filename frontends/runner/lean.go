@@ -6,7 +6,6 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -14,17 +13,20 @@ import (
 )
 
 // lean gives back the memory that the start needed and the machine's life does
-// not.
-type lean struct{ once sync.Once }
+// not, and what looking after viewers took when the last of them has gone.
+type lean struct {
+	booted, viewed bool // the reports come one after the other
+}
 
 // State implements runner.Reporter.
 func (l *lean) State(s runner.State) {
-	if s.Phase == runner.PhaseBooting {
-		l.once.Do(func() {
-			debug.FreeOSMemory()
-			unmapText()
-		})
+	viewed := s.ConsoleClient != ""
+	if s.Phase == runner.PhaseBooting && !l.booted || l.viewed && !viewed {
+		l.booted = true
+		debug.FreeOSMemory()
+		unmapText()
 	}
+	l.viewed = viewed
 }
 
 // Message implements runner.Reporter.

@@ -39,6 +39,7 @@ type settings struct {
 	qemu           string
 	logConsole     bool
 	console        bool
+	vnc            bool
 	version        bool
 }
 
@@ -53,6 +54,11 @@ Example:
 With -console it connects to the serial console of the machine that runs with
 this configuration; Ctrl-] ends the view:
   kubectl exec -it POD -- vmop-runner -console
+
+With -vnc it connects a viewer with the VNC server of that machine which is on a
+UNIX socket, such as behind a port of this host:
+  socat TCP-LISTEN:5901,bind=127.0.0.1,fork \
+    EXEC:"kubectl exec -i POD -- vmop-runner -vnc"
 
 Exit codes: 0 the guest shut down, 1 the machine could not be started,
 2 wrong usage, 3 stopped without the guest's consent, 4 failed while running.
@@ -76,6 +82,13 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	}
 	if s.console {
 		if err := viewConsole(s.config, os.Stdin, stdout); err != nil {
+			fmt.Fprintf(stderr, "vmop-runner: %v\n", err)
+			return runner.ExitStart
+		}
+		return runner.ExitOK
+	}
+	if s.vnc {
+		if err := connectVNC(s.config, os.Stdin, stdout); err != nil {
 			fmt.Fprintf(stderr, "vmop-runner: %v\n", err)
 			return runner.ExitStart
 		}
@@ -108,6 +121,7 @@ func parse(args []string, stdout io.Writer) (settings, error) {
 	f.StringVar(&s.qemu, "qemu", "", "QEMU `executable` (default: the one on the PATH)")
 	f.BoolVar(&s.logConsole, "log-console", true, "log what the guest prints on its serial console")
 	f.BoolVar(&s.console, "console", false, "connect to the serial console of the running machine")
+	f.BoolVar(&s.vnc, "vnc", false, "connect to the VNC server of the running machine, if it is on a UNIX socket")
 	f.BoolVar(&s.version, "version", false, "print the version")
 	err := f.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {

@@ -94,6 +94,9 @@ func compareMachines(t failer, written, stored *spec.VirtualMachine) {
 	compare(t, "labels", want.Labels, stored.Labels)
 	compare(t, "annotations", want.Annotations, stored.Annotations)
 	gotSpec := stored.Spec.DeepCopy()
+	if v := gotSpec.VM.Display.VNC; v != nil && v.Port == nil && !v.UnixSocket {
+		v.Port = want.Spec.VM.Display.VNC.Port // the default that the definition does not have
+	}
 	canonicalCloudInit(t, want.Spec.CloudInit)
 	canonicalCloudInit(t, gotSpec.CloudInit)
 	compare(t, "spec", want.Spec, *gotSpec)

@@ -100,6 +100,8 @@ func TestKubectlExplainsTheFields(t *testing.T) {
 		{"vm", "VirtualMachine declares one virtual machine that runs in QEMU."},
 		{"vm.spec", "guestShutdownStops chooses what a power-off from inside the guest means"},
 		{"vm.spec.vm.disks.cdrom.image", "An empty string is an empty drive."},
+		{"vm.spec.vm.display.vnc.port", "It is 5901 by default, unless unixSocket is true."},
+		{"vm.spec.vm.display.vnc.unixSocket", "in place of a port"},
 		{"vmpool.spec.retention", "retention is how long a machine stays assigned after its last use"},
 	} {
 		out := strings.Join(strings.Fields(kubectl(t, "explain", c.field)), " ")

@@ -33,7 +33,9 @@ func (b builder) build(ctx context.Context) error {
 		return err
 	}
 	steps := []func(context.Context) error{
-		func(ctx context.Context) error { return b.bootstrap(ctx, sources[0]) },
+		func(ctx context.Context) error {
+			return b.bootstrap(ctx, sources[0], "--include="+strings.Join(basePackages, ","))
+		},
 		func(ctx context.Context) error { return b.install(ctx, sources) },
 		b.finish,
 		b.pack,
@@ -46,9 +48,9 @@ func (b builder) build(ctx context.Context) error {
 	return nil
 }
 
-func (b builder) bootstrap(ctx context.Context, from source) error {
-	return b.run(ctx, "debootstrap", "--variant=minbase", "--include="+strings.Join(basePackages, ","),
-		from.suite, b.root(), from.site)
+// bootstrap makes a tree of the required packages. Options name more packages.
+func (b builder) bootstrap(ctx context.Context, from source, options ...string) error {
+	return b.run(ctx, "debootstrap", append(append([]string{"--variant=minbase"}, options...), from.suite, b.root(), from.site)...)
 }
 
 func (b builder) install(ctx context.Context, sources []source) error {
@@ -106,9 +108,6 @@ func (b builder) finish(ctx context.Context) error {
 
 // pack turns the tree into the image's files.
 func (b builder) pack(ctx context.Context) error {
-	if err := os.Mkdir(b.result(), 0o755); err != nil {
-		return err
-	}
 	image := imageIn(b.result())
 	for pattern, target := range map[string]string{"vmlinuz-*": image.Kernel, "initrd.img-*": image.Initrd} {
 		found, err := filepath.Glob(filepath.Join(b.root(), "boot", pattern))

@@ -1,8 +1,10 @@
 package debianguest
 
 import (
+	"archive/tar"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -160,5 +162,46 @@ func TestRemoveTreeSparesMounts(t *testing.T) {
 	}
 	if _, err := os.Stat(tree); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the tree is still there: %v", err)
+	}
+}
+
+// The base has what images are built with, and nothing of the host.
+func TestBase(t *testing.T) {
+	if os.Geteuid() != 0 {
+		// Where nobody has built it yet, it cannot be built without root.
+		return
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	archive, err := EnsureBase(ctx, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	sizes := map[string]int64{}
+	for r := tar.NewReader(f); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes[h.Name] = h.Size
+	}
+	for _, name := range []string{"./usr/bin/apt-get", "./usr/bin/dpkg", "./usr/share/doc/", "./var/lib/apt/lists/"} {
+		if _, there := sizes[name]; !there {
+			t.Errorf("no %s", name)
+		}
+	}
+	for name, size := range sizes {
+		if name == "./etc/apt/sources.list" && size > 0 || strings.HasPrefix(name, "./usr/share/doc/") && name != "./usr/share/doc/" ||
+			strings.HasSuffix(name, ".deb") {
+			t.Errorf("there is %s, %d bytes", name, size)
+		}
 	}
 }

@@ -7,4 +7,6 @@
 // result is kept in the user's cache directory, so that it happens once per
 // machine and recipe. The image has no network configuration, no SSH server and
 // no password: everything a test needs comes from its cloud-init seed.
+//
+// [EnsureBase] makes the system that container images are built on, likewise.
 package debianguest

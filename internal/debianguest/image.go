@@ -42,9 +42,9 @@ type Options struct {
 	Log io.Writer
 }
 
-// ErrNotRoot says that the image is not in the cache and that building it needs
-// root, which this process is not.
-var ErrNotRoot = errors.New("building the Debian guest needs root: run the test once as root, then the cached image is used")
+// ErrNotRoot says that the guest or the base is not in the cache and that building
+// it needs root, which this process is not.
+var ErrNotRoot = errors.New("building it needs root: run the test once as root, then the cached image is used")
 
 // The names of an image's files in its directory.
 const (
@@ -69,35 +69,44 @@ func Ensure(ctx context.Context, opts Options) (Image, error) {
 }
 
 func ensure(ctx context.Context, opts Options) (Image, error) {
+	dir, err := cached(ctx, opts, recipeHash(), builder.build)
+	if err != nil {
+		return Image{}, err
+	}
+	return imageIn(dir), nil
+}
+
+// cached returns the directory of what the cache has under a hash, and has it
+// built before if there is none. It appears by a rename, complete or not at all.
+func cached(ctx context.Context, opts Options, hash string, build func(builder, context.Context) error) (string, error) {
 	if opts.CacheDir == "" {
 		base, err := os.UserCacheDir()
 		if err != nil {
-			return Image{}, err
+			return "", err
 		}
 		opts.CacheDir = filepath.Join(base, "vmop", "debianguest")
 	}
 	if opts.Log == nil {
 		opts.Log = io.Discard
 	}
-	hash := recipeHash()
-	image := imageIn(filepath.Join(opts.CacheDir, hash))
-	if image.exists() {
-		return image, nil
+	dir := filepath.Join(opts.CacheDir, hash)
+	if exists(dir) {
+		return dir, nil
 	}
 	if os.Geteuid() != 0 {
-		return Image{}, ErrNotRoot
+		return "", ErrNotRoot
 	}
 
 	if err := os.MkdirAll(opts.CacheDir, 0o700); err != nil {
-		return Image{}, err
+		return "", err
 	}
-	lock, err := buildcache.Lock(ctx, filepath.Join(opts.CacheDir, hash+".lock"))
+	lock, err := buildcache.Lock(ctx, dir+".lock")
 	if err != nil {
-		return Image{}, err
+		return "", err
 	}
 	defer lock.Close()
-	if image.exists() {
-		return image, nil
+	if exists(dir) {
+		return dir, nil
 	}
 
 	// Whoever holds the lock is the only one to build this recipe, so that every
@@ -105,27 +114,34 @@ func ensure(ctx context.Context, opts Options) (Image, error) {
 	pattern := hash + ".build-"
 	stale, err := filepath.Glob(filepath.Join(opts.CacheDir, pattern+"*"))
 	if err != nil {
-		return Image{}, err
+		return "", err
 	}
 	for _, dir := range stale {
 		if err := removeTree(dir); err != nil {
-			return Image{}, err
+			return "", err
 		}
 	}
 
 	work, err := os.MkdirTemp(opts.CacheDir, pattern)
 	if err != nil {
-		return Image{}, err
+		return "", err
 	}
 	b := builder{dir: work, log: opts.Log, lock: lock}
-	err = b.build(ctx)
+	if err = os.Mkdir(b.result(), 0o755); err == nil {
+		err = build(b, ctx)
+	}
 	if err == nil {
-		err = os.Rename(b.result(), filepath.Dir(image.Disk))
+		err = os.Rename(b.result(), dir)
 	}
 	if err := errors.Join(err, removeTree(work)); err != nil {
-		return Image{}, err
+		return "", err
 	}
-	return image, nil
+	return dir, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func imageIn(dir string) Image {
@@ -135,10 +151,4 @@ func imageIn(dir string) Image {
 		Disk:   filepath.Join(dir, diskName),
 		Append: "root=/dev/vda rw console=ttyS0 no_timer_check",
 	}
-}
-
-// exists looks at the directory only: it appears by a rename, complete or not at all.
-func (i Image) exists() bool {
-	_, err := os.Stat(filepath.Dir(i.Disk))
-	return err == nil
 }

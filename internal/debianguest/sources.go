@@ -25,7 +25,7 @@ func hostSources(ctx context.Context) ([]source, error) {
 	}
 	sources := debianSources(string(out))
 	if len(sources) == 0 {
-		return nil, fmt.Errorf("this host's apt has no source for Debian %s main: the guest can only be built on a Debian 12 host", release)
+		return nil, fmt.Errorf("this host's apt has no source for Debian %s main: it can only be built on a Debian 12 host", release)
 	}
 	return sources, nil
 }

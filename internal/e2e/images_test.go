@@ -4,81 +4,159 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"os/exec"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
+	"testing"
 
-	"github.com/vmop/sdk/internal/node"
-	"github.com/vmop/sdk/internal/ociimage"
+	"github.com/vmop/sdk/internal/imagebuild"
+	"github.com/vmop/sdk/internal/tinyguest"
+	"github.com/vmop/sdk/vmop"
+	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/spec"
 )
 
-// runnerImage is the name of the image with the runner and QEMU.
-const runnerImage = "vmop.test/runner:1"
-
-// qemuFolders are what QEMU reads while it runs: its modules, the firmware that
-// it loads and that for machines with UEFI.
-var qemuFolders = []string{"/usr/lib/x86_64-linux-gnu/qemu", "/usr/share/qemu", "/usr/share/seabios", "/usr/lib/ipxe/qemu", "/usr/share/OVMF"}
-
-// build builds a program of this module as it is put into images.
-func build(ctx context.Context, dir, name, pkg string) (ociimage.File, error) {
-	file := filepath.Join(dir, name)
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", file, pkg)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return ociimage.File{}, fmt.Errorf("build %s: %w\n%s", pkg, err, out)
-	}
-	return ociimage.File{Path: "/usr/bin/" + name, Mode: 0o755, From: file}, nil
+// recipes are the images that can be built here, and what they are called on the
+// node.
+var recipes = []struct{ image, recipe string }{
+	{runnerImage, "deploy/images/runner.debian.Dockerfile"},
+	{operatorImage, "deploy/images/operator.debian.Dockerfile"},
 }
 
-// importRunner makes the image of the runner from this host's QEMU.
-func importRunner(ctx context.Context, n *node.Node, dir string) error {
-	runner, err := build(ctx, dir, "vmop-runner", "github.com/vmop/sdk/frontends/runner")
+const (
+	runnerImage   = "vmop.test/runner:1"
+	operatorImage = "vmop.test/operator:1"
+)
+
+// theBuilder has the images.
+var theBuilder *imagebuild.Builder
+
+// buildImages builds the images by their recipes, as their users do, and writes
+// the archives that nodes import.
+func buildImages(ctx context.Context) (_ *imagebuild.Builder, err error) {
+	b, err := imagebuild.New(ctx, imagebuild.Options{Context: filepath.Join("..", ".."), Progress: os.Stderr})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	programs := []string{"qemu-system-x86_64", "swtpm"}
-	var files []ociimage.File
-	for _, folder := range qemuFolders {
-		more, err := ociimage.Tree(folder)
+	defer func() {
 		if err != nil {
-			return fmt.Errorf("%w: run \"make deps\"", err)
+			err = errors.Join(err, b.Close())
 		}
-		files = append(files, more...)
-		for _, f := range more {
-			// A module whose libraries are missing is as good as absent.
-			if filepath.Ext(f.Path) == ".so" {
-				programs = append(programs, f.Path)
-			}
+	}()
+	for _, r := range recipes {
+		if err := b.Build(ctx, r.recipe, r.image); err != nil {
+			return nil, err
+		}
+		if err := b.Export(ctx, r.image, archive(r.image)); err != nil {
+			return nil, err
 		}
 	}
-	linked, err := ociimage.Programs(ctx, programs...)
-	if err != nil {
-		return fmt.Errorf("%w: run \"make deps\"", err)
-	}
-	files = append(files, linked...)
-	user := fmt.Sprintf("runner:x:%d:%d::/:/sbin/nologin\n", reconcile.RunnerUser, reconcile.RunnerUser)
-	files = append(files, runner,
-		ociimage.File{Path: "/etc/passwd", Data: []byte("root:x:0:0::/:/sbin/nologin\n" + user)},
-		ociimage.File{Path: "/tmp", Mode: 0o777 | fs.ModeSticky},
-	)
-	return n.Import(ctx, ociimage.Image{
-		Name: runnerImage, Entrypoint: []string{runner.Path}, User: fmt.Sprint(reconcile.RunnerUser), Files: unique(files),
-	})
+	return b, nil
 }
 
-// unique keeps the first file of each path.
-func unique(files []ociimage.File) []ociimage.File {
-	seen := map[string]bool{}
-	var out []ociimage.File
-	for _, f := range files {
-		if key := strings.TrimSuffix(f.Path, "/"); !seen[key] {
-			seen[key] = true
-			out = append(out, f)
+// archive is the file with an image.
+func archive(image string) string {
+	return filepath.Join(scratch, strings.NewReplacer("/", "-", ":", "-").Replace(image)+".tar")
+}
+
+// container makes a container from an image.
+func container(t *testing.T, image string) *imagebuild.Container {
+	t.Helper()
+	c, err := theBuilder.Container(withPatience(t), image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// An image runs its program, as nobody in particular.
+func TestImagesRunTheirPrograms(t *testing.T) {
+	for _, r := range recipes {
+		t.Run(path.Base(r.recipe), func(t *testing.T) {
+			config, err := theBuilder.Config(withPatience(t), r.image)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := fmt.Sprintf("%d:%[1]d", reconcile.RunnerUser); config.User != want || len(config.Entrypoint) != 1 {
+				t.Fatalf("the image runs %q as %q, want one program as %s", config.Entrypoint, config.User, want)
+			}
+			c := container(t, r.image)
+			out, err := c.Run(withPatience(t), config.Entrypoint[0], "--version")
+			if program := path.Base(config.Entrypoint[0]); err != nil || !strings.HasPrefix(out, program+" ") {
+				t.Errorf("%s --version says %q, %v", program, out, err)
+			}
+			info, err := os.Stat(archive(r.image))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("the image has %d MiB", info.Size()>>20)
+		})
+	}
+}
+
+// The image of the runner is a host with everything that a machine can have:
+// devices, displays, firmware, TPM, CDs from web servers, bridges.
+func TestTheRunnersImageHasAllOfQEMU(t *testing.T) {
+	c, want := container(t, runnerImage), qemucmd.GenericHost()
+	files := []string{want.QEMU, want.SWTPM, want.BridgeHelper, "/etc/qemu/bridge.conf", "/opt/vmrunner/templates", "/etc/ssl/certs/ca-certificates.crt"}
+	for _, f := range want.Firmware {
+		files = append(files, f.Code, f.Vars)
+	}
+	for _, file := range files {
+		info, err := os.Stat(filepath.Join(c.Root, file))
+		if err != nil {
+			t.Error(err)
+		} else if info.Mode().Perm()&0o004 == 0 || info.Mode()&os.ModeSetuid != 0 {
+			t.Errorf("%s has the permissions %v", file, info.Mode())
 		}
 	}
-	return out
+
+	out, err := c.Run(withPatience(t), want.QEMU, "-device", "help")
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := []string{"igb", "sungem"} // in newer QEMUs, and not for PCs
+	for _, device := range want.Devices {
+		if !slices.Contains(elsewhere, device) && !strings.Contains(out, `name "`+device+`"`) {
+			t.Errorf("QEMU has no %s", device)
+		}
+	}
+	// What has modules of its own starts, with a display for every way to it.
+	_, err = c.Run(withPatience(t), "sh", "-c", "echo quit | "+strings.Join([]string{want.QEMU, "-nodefaults", "-S", "-monitor stdio", "-display none",
+		"-spice unix=on,addr=/tmp/spice.sock,disable-ticketing=on", "-vnc unix:/tmp/vnc.sock", "-audiodev spice,id=audio",
+		"-chardev spicevmc,id=agent,name=vdagent", "-device virtio-serial-pci", "-device virtserialport,chardev=agent,name=com.redhat.spice.0",
+		"-chardev spicevmc,id=usb,name=usbredir", "-device qemu-xhci", "-device usb-redir,chardev=usb",
+		"-device virtio-vga", "-device virtio-gpu-pci"}, " "))
+	if err != nil {
+		t.Error(err)
+	}
+	for _, scheme := range []string{"http", "https"} {
+		// Nobody listens there; what matters is who says so.
+		_, err := c.Run(withPatience(t), want.QEMU, "-nodefaults", "-display", "none", "-blockdev",
+			fmt.Sprintf(`{"driver":%q,"node-name":"cd","read-only":true,"url":"%[1]s://127.0.0.1:1/cd.iso"}`, scheme))
+		if err == nil || !strings.Contains(err.Error(), "CURL: Error opening file") {
+			t.Errorf("a CD by %s: %v", scheme, err)
+		}
+	}
+}
+
+// On the node, the image is what it was when it was built: the helper for bridges
+// has its capability, and Secure Boot refuses what nobody has signed.
+func TestTheRunnersImageInAPod(t *testing.T) {
+	explainOnFailure(t)
+	prepare(t)
+	applyObjects(t, machine(t, "machine.yaml", func(vm *vmop.VirtualMachine) { vm.Spec.VM.Firmware = spec.FirmwareSecure }), nil)
+	awaitLog(t, "Access Denied")
+	if out := kubectl(t, "exec", "-n", namespace, "tiny", "--", "getcap", qemucmd.GenericHost().BridgeHelper); !strings.Contains(out, "cap_net_admin=ep") {
+		t.Errorf("the helper for bridges has %q", out)
+	}
+	if out := kubectl(t, "logs", "-n", namespace, "tiny"); strings.Contains(out, tinyguest.Ready) {
+		t.Errorf("the guest has started:\n%s", out)
+	}
+	kubectl(t, "delete", "pod", "-n", namespace, "tiny", "--wait=true")
 }

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -31,30 +32,35 @@ const (
 // theNode is the node of all tests of this package.
 var theNode *node.Node
 
-// diskDir has the image of the guest's disk.
-var diskDir string
+// scratch has the image of the guest's disk and the archives of images.
+var scratch string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	ctx := context.Background()
-	n, err := node.Start(ctx, node.Options{Progress: os.Stderr})
+	code, err := runTests(context.Background(), m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	theNode = n
-	if diskDir, err = os.MkdirTemp("", "vmop-e2e-"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = os.RemoveAll(diskDir) }()
-	code := m.Run()
-	if err := n.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
 	return code
+}
+
+func runTests(ctx context.Context, m *testing.M) (code int, err error) {
+	if scratch, err = os.MkdirTemp("", "vmop-e2e-"); err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	if theBuilder, err = buildImages(ctx); err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, theBuilder.Close()) }()
+	if theNode, err = node.Start(ctx, node.Options{Progress: os.Stderr}); err != nil {
+		return 0, err
+	}
+	n := theNode // a test may have another one for a while
+	defer func() { err = errors.Join(err, n.Stop()) }()
+	return m.Run(), nil
 }
 
 // kubectl runs kubectl, or fails the test.
@@ -155,15 +161,16 @@ func prepareNode(t *testing.T) {
 	}
 	prepared[theNode] = true
 	ctx := withPatience(t)
-	dir := t.TempDir()
 	guest := testbin.TinyGuest(t)
-	disk := filepath.Join(diskDir, "disk.img")
+	disk := filepath.Join(scratch, "disk.img")
 	_ = os.Remove(disk)
 	if err := guest.WriteDisk(ctx, disk); err != nil {
 		t.Fatalf("%v\nwhat it is made with is installed by \"make deps-e2e\"", err)
 	}
-	if err := importRunner(ctx, theNode, dir); err != nil {
-		t.Fatal(err)
+	for _, r := range recipes {
+		if err := theNode.ImportArchive(ctx, archive(r.image)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, class := range []node.StorageClass{{Name: "tiny-guest", Image: disk}, {Name: "local", Default: true}} {
 		if err := theNode.AddStorageClass(ctx, class); err != nil {
@@ -198,30 +205,42 @@ type podProgram struct {
 
 // Close ends the connection.
 func (p *podProgram) Close() error {
-	_ = p.cmd.Process.Kill() // it has no other way to end while the machine runs
+	err := p.WriteCloser.Close()
+	_ = p.cmd.Process.Kill() // a console has no other way to end while the machine runs
 	_ = p.cmd.Wait()
-	return p.WriteCloser.Close()
+	return err
+}
+
+// kubectlEnv is the environment of a kubectl for the node.
+func kubectlEnv() []string {
+	return append(os.Environ(), "KUBECONFIG="+theNode.Kubeconfig(), "HOME="+theNode.Dir())
+}
+
+// inPod starts the runner's program beside it, as a user does.
+func inPod(pod, flag string) (*podProgram, error) {
+	cmd := exec.Command(theNode.Programs().Path("kubectl"), "exec", "-i", "-n", namespace, pod, "--", "vmop-runner", flag)
+	cmd.Env = kubectlEnv()
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	return &podProgram{Reader: out, WriteCloser: in, cmd: cmd}, cmd.Start()
 }
 
 // console opens the serial console of a machine as a user does, and waits until
 // the guest has booted.
 func console(t *testing.T, pod string) *tinyguest.Console {
 	t.Helper()
-	cmd := exec.Command(theNode.Programs().Path("kubectl"), "exec", "-i", "-n", namespace, pod, "--", "vmop-runner", "-console")
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+theNode.Kubeconfig(), "HOME="+theNode.Dir())
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
+	program, err := inPod(pod, "-console")
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	c := tinyguest.NewConsole(&podProgram{Reader: out, WriteCloser: in, cmd: cmd})
+	c := tinyguest.NewConsole(program)
 	t.Cleanup(func() { _ = c.Close() })
 	if err := c.WaitReady(withPatience(t)); err != nil {
 		t.Fatal(err)

@@ -12,22 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vmop/sdk/internal/node"
-	"github.com/vmop/sdk/internal/ociimage"
 	"github.com/vmop/sdk/internal/tinyguest"
 	"github.com/vmop/sdk/vmop/reconcile"
 )
-
-// importOperator makes the image of the operator.
-func importOperator(ctx context.Context, n *node.Node, dir string) error {
-	operator, err := build(ctx, dir, "vm-operator", "github.com/vmop/sdk/frontends/operator")
-	if err != nil {
-		return err
-	}
-	return n.Import(ctx, ociimage.Image{
-		Name: "vmop.test/operator:1", Entrypoint: []string{operator.Path}, User: fmt.Sprint(reconcile.RunnerUser), Files: []ociimage.File{operator},
-	})
-}
 
 // kustomize applies a kustomization that stands on folders of deploy/.
 func kustomize(t *testing.T, text string) {
@@ -53,9 +40,6 @@ func kustomize(t *testing.T, text string) {
 func install(t *testing.T) {
 	t.Helper()
 	prepareNode(t)
-	if err := importOperator(withPatience(t), theNode, t.TempDir()); err != nil {
-		t.Fatal(err)
-	}
 	kustomize(t, `
 resources: [DEPLOY]
 images:
@@ -134,7 +118,11 @@ func TestOperator(t *testing.T) {
 	if _, err := c.Expect(withPatience(t), tinyguest.Ready); err != nil {
 		t.Errorf("the guest was not reset: %v", err)
 	}
-	checkRunnerMemory(t)
+	checkRunnerMemory(t, "tiny")
+
+	begin = time.Now()
+	checkVNC(t)
+	t.Logf("the display took %s", time.Since(begin))
 
 	kubectl(t, "patch", "vm", "-n", namespace, "tiny", "--type=merge", "-p", `{"spec":{"vm":{"state":"Stopped"}}}`)
 	gone(t, "pod/tiny")
@@ -144,7 +132,7 @@ func TestOperator(t *testing.T) {
 	t.Logf("the machine has stopped:\n%s\n%s", kubectl(t, "describe", "vm", "-n", namespace, "tiny"),
 		kubectl(t, "get", "events", "-n", namespace, "--field-selector=involvedObject.kind=VirtualMachine"))
 
-	kubectl(t, "patch", "vm", "-n", namespace, "tiny", "--type=merge", "-p", `{"spec":{"vm":{"state":"Running"}}}`)
+	kubectl(t, "patch", "vm", "-n", namespace, "tiny", "--type=merge", "-p", `{"spec":{"vm":{"state":"Running","display":{"vnc":{"unixSocket":true}}}}}`)
 	awaitLog(t, tinyguest.Ready)
 	c = console(t, "tiny")
 	if got := say(t, c, fmt.Sprintf("read vda %d 10", guestOffset)); !strings.Contains(got, "still here") {
@@ -153,6 +141,9 @@ func TestOperator(t *testing.T) {
 	if got := say(t, c, "cpus"); !strings.Contains(got, "online 0-1") {
 		t.Errorf("the guest's CPUs: %s", got)
 	}
+	begin = time.Now()
+	checkVNCSocket(t)
+	t.Logf("the display on a socket took %s", time.Since(begin))
 
 	before := claims(t)
 	if before != "tiny-runner-data tiny-system-disk" {

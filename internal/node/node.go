@@ -245,10 +245,17 @@ func (n *Node) Import(ctx context.Context, image ociimage.Image) error {
 	if err := ociimage.Write(file, image); err != nil {
 		return err
 	}
-	if _, err := n.run(ctx, "ctr", "--namespace", "k8s.io", "images", "import", file); err != nil {
+	if err := n.ImportArchive(ctx, file); err != nil {
 		return fmt.Errorf("image %s: %w", image.Name, err)
 	}
 	return os.Remove(file)
+}
+
+// ImportArchive makes the images of an archive known to the node, in OCI's format
+// or docker's, under the names that it has for them.
+func (n *Node) ImportArchive(ctx context.Context, file string) error {
+	_, err := n.run(ctx, "ctr", "--namespace", "k8s.io", "images", "import", file)
+	return err
 }
 
 // Log returns the end of the log of containerd, kubelet, kube-proxy or a program

@@ -140,17 +140,3 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 }
-
-func TestPrograms(t *testing.T) {
-	files, err := Programs(t.Context(), "sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	libc := func(f File) bool { return strings.HasPrefix(filepath.Base(f.Path), "libc.so") }
-	if len(files) < 3 || !slices.ContainsFunc(files, libc) {
-		t.Errorf("the shell needs %+v", files)
-	}
-	if _, err := Programs(t.Context(), "no-such-program"); err == nil {
-		t.Error("a missing program was found")
-	}
-}

@@ -20,6 +20,8 @@ var wantedModules = []string{
 	"virtio_pci", "virtio_mmio", "virtio_blk", "virtio_net", "virtio_console", "virtio_balloon", "virtio_scsi",
 	"virtio_rng", "virtio_mem", "virtio_input", "sd_mod", "sr_mod", "ahci", "ata_piix", "e1000", "e1000e", "nvme",
 	"tpm_crb", "tpm_tis", "qemu_fw_cfg",
+	// What tells the host of a guest that has panicked or hangs.
+	"pvpanic_pci", "pvpanic_mmio", "i6300esb",
 	// The power button.
 	"button", "evdev",
 	// File systems of disks, of cloud-init's seed, of firmware variables.

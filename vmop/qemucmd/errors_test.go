@@ -277,7 +277,7 @@ func TestAboveEightBitAPICIDs(t *testing.T) {
 	}
 }
 
-// TestNoIOMMUInSoftwareEmulation: it ends QEMU after a CPU was removed.
+// TestNoIOMMUInSoftwareEmulation: Linux guests on a busy host fail to boot with it.
 func TestNoIOMMUInSoftwareEmulation(t *testing.T) {
 	for accelerator, want := range map[qemucmd.Accelerator]bool{qemucmd.AcceleratorKVM: true, qemucmd.AcceleratorTCG: false} {
 		m := small()

@@ -295,11 +295,10 @@ func (b *builder) accelerator() {
 }
 
 // iommu adds what VM-Operator's machines have, where a hypervisor runs them. In
-// software emulation QEMU (7.2, seen with every removal) corrupts its heap when a
-// CPU is unplugged from a machine with an IOMMU and aborts at some later time, and
-// Linux guests on a busy host give up at "timer doesn't work through
-// Interrupt-remapped IO-APIC". Nothing of a guest needs it there, unless it has
-// more than 255 APIC IDs.
+// software emulation Linux guests on a busy host give up at "timer doesn't work
+// through Interrupt-remapped IO-APIC", and a guest that ejects a CPU ends QEMU 7.2
+// the sooner (package live has why: the step UnplugCPU). Nothing of a guest needs
+// an IOMMU there, unless it has more than 255 APIC IDs.
 func (b *builder) iommu() {
 	if b.accel == AcceleratorTCG && !b.cpu.x2APIC() {
 		return

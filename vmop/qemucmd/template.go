@@ -68,6 +68,11 @@ type TemplateData struct {
 //	-device
 //	isa-serial,chardev=log,index=1
 //
+// QEMU makes the devices that are written as JSON after all others, wherever they
+// stand. Where a template writes a -device as key=value text, the standard devices
+// are therefore text too, or those of the template would take the PCI addresses
+// that the standard ones have.
+//
 // The result must still have -S and the group "monitor": without them the
 // machine could not be controlled. Files, sockets and helpers are those of the
 // groups that are used, and those whose path occurs in an argument.
@@ -78,6 +83,9 @@ func BuildTemplate(m Machine, h Host, source string) (Command, error) {
 	}
 	t := templating{b: b, used: map[string]bool{}}
 	args, err := t.execute(source)
+	if err == nil && slices.ContainsFunc(devices(args), isText) && t.devicesAsText() {
+		args, err = t.execute(source)
+	}
 	if err != nil {
 		return Command{}, err
 	}
@@ -114,6 +122,33 @@ func (t *templating) execute(source string) ([]string, error) {
 		return nil, &Error{Field: "template", Message: cause(err)}
 	}
 	return parseLines(out.String())
+}
+
+// devices are the arguments of -device.
+func devices(args []string) []string {
+	var out []string
+	for i, arg := range args {
+		if arg == "-device" && i+1 < len(args) {
+			out = append(out, args[i+1])
+		}
+	}
+	return out
+}
+
+func isText(device string) bool { return !strings.HasPrefix(device, "{") }
+
+// devicesAsText has the standard devices written as text, and says whether that
+// changes anything.
+func (t *templating) devicesAsText() bool {
+	changed := false
+	for _, g := range t.b.groups {
+		for i := range g.Options {
+			if o := &g.Options[i]; o.Flag == "-device" && o.JSON {
+				o.JSON, changed = false, true
+			}
+		}
+	}
+	return changed
 }
 
 // cause is the message of an error of text/template without that package's

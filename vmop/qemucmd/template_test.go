@@ -122,6 +122,27 @@ cpu-pm=on{{end}}
 	}
 }
 
+// TestTemplateDevicesComeInTheirOrder: QEMU makes devices in JSON after the others,
+// so that a mixture would give a template's devices the standard ones' addresses.
+func TestTemplateDevicesComeInTheirOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m, h := machine(t, imagined()), qemucmd.GenericHost()
+		h.JSONDevice = rapid.Bool().Draw(t, "JSON")
+		own := rapid.SampledFrom([]string{"i6300esb", `{"driver":"i6300esb"}`}).Draw(t, "device")
+		cmd, err := qemucmd.BuildTemplate(m, h, "{{standard}}\n-device\n"+own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if own[0] != '{' {
+			h.JSONDevice = false
+		}
+		want := append(mustBuild(t, m, h).Args(), "-device", own)
+		if diff := cmp.Diff(want, cmd.Args()); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
 func TestTemplateErrors(t *testing.T) {
 	for name, test := range map[string]struct{ source, want string }{
 		"syntax, with the line":           {"{{standard}}\n\n{{if}}", "template:3"},

@@ -121,6 +121,8 @@ const (
 	kindConfigMap = "ConfigMap"
 	kindSecret    = "Secret"
 	kindService   = "Service"
+	// kindNode is that of no action's object.
+	kindNode = "Node"
 )
 
 func kindOf(o Object) string { return o.GetObjectKind().GroupVersionKind().Kind }

@@ -151,6 +151,7 @@ func asJSON(t *rapid.T, vm *spec.VirtualMachine) map[string]any {
 	for _, key := range []string{"sockets", "diesPerSocket", "coresPerDie", "threadsPerCore"} {
 		set(s["vm"].(map[string]any)["cpuTopology"], key, json.Number("0"))
 	}
+	set(s["vm"].(map[string]any)["display"].(map[string]any)["vnc"], "unixSocket", false)
 	return doc
 }
 
@@ -322,6 +323,7 @@ spec:
 			vm.Spec.VM.CurrentCPUs = ptr[int32](4)
 			vm.Spec.VM.CurrentRAM = q("2Gi")
 		}},
+		{"fewer CPUs", func(vm *spec.VirtualMachine) { vm.Spec.VM.CurrentCPUs = nil }},
 		{"beyond the maximum", func(vm *spec.VirtualMachine) {
 			vm.Spec.VM.MaximumCPUs, vm.Spec.VM.CurrentCPUs = ptr[int32](8), ptr[int32](6)
 			vm.Spec.VM.MaximumRAM, vm.Spec.VM.CurrentRAM = q("8Gi"), q("6Gi")

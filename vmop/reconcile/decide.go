@@ -71,46 +71,63 @@ type decision struct {
 	// else the first finding.
 	configuration, devices, running, restart finding
 	awaiting                                 []spec.AwaitingChange
-	end                                      *spec.MachineEnd
+	waits                                    []spec.Wait
+	// due is when the next of the waits is to be told.
+	due time.Time
+	end *spec.MachineEnd
 }
 
 // finding is what was found out about one aspect.
 type finding struct {
 	status          metav1.ConditionStatus // empty: nothing yet
 	reason, message string
-	warning         bool
+	// object is what is waited for, by its kind and name. It is empty if nothing
+	// is, and for a wait that is told of otherwise.
+	object string
+	// warning: a person may have to do something.
+	warning bool
+	// brief: it may pass by itself soon, and is told of when it does not.
+	brief bool
 }
 
 func (f *finding) ok() bool { return f.status == "" || f.status == metav1.ConditionTrue }
 
 // problem says that something is not as it should be, which a person may have
 // to do something about.
-func (f *finding) problem(reason, format string, args ...any) {
+func (f *finding) problem(reason, object, format string, args ...any) {
 	if !f.warning {
-		*f = finding{metav1.ConditionFalse, reason, fmt.Sprintf(format, args...), true}
+		*f = finding{status: metav1.ConditionFalse, reason: reason, message: fmt.Sprintf(format, args...), object: object, warning: true}
 	}
 }
 
 // wait says that something is not yet as it should be, and will be.
-func (f *finding) wait(reason, format string, args ...any) {
+func (f *finding) wait(reason, object, format string, args ...any) {
 	if f.status == "" {
-		*f = finding{metav1.ConditionFalse, reason, fmt.Sprintf(format, args...), false}
+		*f = finding{status: metav1.ConditionFalse, reason: reason, message: fmt.Sprintf(format, args...), object: object, brief: true}
 	}
 }
 
-// follow takes over why something else is not as it should be.
+// rest says that something is not so and need not be, or that nothing but the
+// next look is waited for.
+func (f *finding) rest(reason, format string, args ...any) { f.wait(reason, "", format, args...) }
+
+// follow takes over why something else is not as it should be, which tells of it.
 func (f *finding) follow(other finding) {
 	if !f.warning {
-		*f = finding{metav1.ConditionFalse, other.reason, other.message, other.warning}
+		*f = other
+		f.object = ""
 	}
 }
 
 // fine says that all is well, if nothing was found that is not.
 func (f *finding) fine(reason, message string) {
 	if f.status == "" {
-		*f = finding{metav1.ConditionTrue, reason, message, false}
+		*f = finding{status: metav1.ConditionTrue, reason: reason, message: message}
 	}
 }
+
+// urgent tells whether the status must say at once what was found.
+func (f *finding) urgent() bool { return f.warning && !f.brief }
 
 // wakeAt asks for another look.
 func (d *decision) wakeAt(t time.Time) {
@@ -140,11 +157,11 @@ func (d *decision) refused(f *Failure, about *finding) {
 	why := strings.TrimSpace(f.Message)
 	switch {
 	case f.Reason == string(metav1.StatusReasonForbidden) && strings.Contains(why, "exceeded quota"):
-		about.problem(spec.ReasonQuotaExceeded, "%s: %s; raise the quota of the namespace or free some of it", f.Target, why)
+		about.problem(spec.ReasonQuotaExceeded, f.Target.String(), "%s: %s; raise the quota of the namespace or free some of it", f.Target, why)
 	case f.Reason == string(metav1.StatusReasonForbidden):
-		about.problem(spec.ReasonWriteRefused, "%s: %s; check the rights of the operator and the policies of the namespace", f.Target, why)
+		about.problem(spec.ReasonWriteRefused, f.Target.String(), "%s: %s; check the rights of the operator and the policies of the namespace", f.Target, why)
 	default:
-		about.problem(spec.ReasonWriteRefused, "%s: %s: %s; it is tried again", f.Target, f.Reason, why)
+		about.problem(spec.ReasonWriteRefused, f.Target.String(), "%s: %s: %s; it is tried again", f.Target, f.Reason, why)
 	}
 }
 
@@ -181,24 +198,29 @@ func (d *decision) valid() bool {
 
 func (d *decision) refuse(err error) {
 	d.invalid, d.unmade = true, true
-	d.configuration.problem(spec.ReasonInvalidSpecification, "%v; nothing is changed until this is corrected", err)
+	d.configuration.problem(spec.ReasonInvalidSpecification, d.machine(), "%v; nothing is changed until this is corrected", err)
 }
 
 // deleted is for a machine that is being deleted. Its objects go with it by
 // their owner references, and nothing must bring them back.
 func (d *decision) deleted() {
 	d.findRestart()
-	d.configuration.wait(spec.ReasonMachineDeleted, "the machine is being deleted")
-	d.devices.wait(spec.ReasonMachineDeleted, "the machine is being deleted; its volume claims are kept")
+	d.configuration.rest(spec.ReasonMachineDeleted, "the machine is being deleted")
+	d.devices.rest(spec.ReasonMachineDeleted, "the machine is being deleted; its volume claims are kept")
 	switch d.pod.state {
 	case podAbsent, podForeign:
-		d.running.wait(spec.ReasonMachineDeleted, "the machine is being deleted")
+		d.running.rest(spec.ReasonMachineDeleted, "the machine is being deleted")
 	case podTerminating:
 		d.terminating()
 	default:
-		d.running.wait(spec.ReasonMachineDeleted, "the pod will be deleted with the machine")
+		d.running.rest(spec.ReasonMachineDeleted, "the pod will be deleted with the machine")
 	}
 }
+
+// named names an object of the machine's namespace.
+func named(kind, name string) string { return kind + " " + name }
+
+func (d *decision) machine() string { return named(spec.KindVirtualMachine, d.vm.Name) }
 
 // wanted tells whether the machine should run.
 func (d *decision) wanted() bool { return d.vm.Spec.VM.State == spec.StateRunning }

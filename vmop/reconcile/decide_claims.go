@@ -87,24 +87,24 @@ func (d *decision) judge(c *neededClaim) {
 	switch pvc := c.found; {
 	case pvc == nil && c.referenced():
 		d.unmade = true
-		d.devices.problem(spec.ReasonClaimNotFound, "claim %s of %s does not exist; create it or correct the name", c.name, c.field())
+		d.devices.problem(spec.ReasonClaimNotFound, named(kindClaim, c.name), "claim %s of %s does not exist; create it or correct the name", c.name, c.field())
 	case pvc == nil:
 		d.unmade = true
-		d.devices.wait(spec.ReasonBlockDevicesNotReady, "claim %s of %s is being made", c.name, c.field())
+		d.devices.wait(spec.ReasonBlockDevicesNotReady, named(kindClaim, c.name), "claim %s of %s is being made", c.name, c.field())
 	case !c.referenced() && !d.mine(pvc):
 		d.unmade = true
-		d.devices.problem(spec.ReasonClaimOfOtherMachine, "claim %s of %s belongs to machine %s; rename the disk or the machine",
+		d.devices.problem(spec.ReasonClaimOfOtherMachine, named(kindClaim, c.name), "claim %s of %s belongs to machine %s; rename the disk or the machine",
 			c.name, c.field(), pvc.Labels[LabelInstance])
 	case pvc.DeletionTimestamp != nil:
 		d.unmade = true
-		d.devices.problem(spec.ReasonClaimTerminating, "claim %s of %s is being deleted, with its data as soon as no pod uses it; the machine is not started again before it is gone",
+		d.devices.problem(spec.ReasonClaimTerminating, named(kindClaim, c.name), "claim %s of %s is being deleted, with its data as soon as no pod uses it; the machine is not started again before it is gone",
 			c.name, c.field())
 	case pvc.Status.Phase == corev1.ClaimLost:
 		d.unmade = true
-		d.devices.problem(spec.ReasonClaimLost, "claim %s of %s has lost volume %s; restore the volume or delete the claim",
+		d.devices.problem(spec.ReasonClaimLost, named(kindClaim, c.name), "claim %s of %s has lost volume %s; restore the volume or delete the claim",
 			c.name, c.field(), pvc.Spec.VolumeName)
 	case pvc.Status.Phase != corev1.ClaimBound:
-		d.devices.wait(spec.ReasonBlockDevicesNotReady, "claim %s of %s waits for a volume; see kubectl describe pvc %s", c.name, c.field(), c.name)
+		d.devices.wait(spec.ReasonBlockDevicesNotReady, named(kindClaim, c.name), "claim %s of %s waits for a volume; see kubectl describe pvc %s", c.name, c.field(), c.name)
 	}
 }
 
@@ -162,7 +162,7 @@ func (d *decision) updateClaims() {
 				u.Storage = &want
 			}
 		case want.Cmp(have) < 0 && c.disk != nil && !want.IsZero():
-			d.configuration.problem(spec.ReasonShrinkRefused, "%s asks for %s, but claim %s has %s already, and volumes do not shrink; ask for %[4]s again",
+			d.configuration.problem(spec.ReasonShrinkRefused, named(kindClaim, c.name), "%s asks for %s, but claim %s has %s already, and volumes do not shrink; ask for %[4]s again",
 				c.field(), want.String(), c.name, have.String())
 		}
 		if u.Labels != nil || u.Annotations != nil || u.Storage != nil {

@@ -35,12 +35,12 @@ func (d *decision) makeConfigMap() error {
 	switch {
 	case old != nil && old.DeletionTimestamp != nil:
 		d.unmade = true
-		d.configuration.wait(spec.ReasonConfigurationNotApplied, "ConfigMap %s is being deleted; it is made anew when it is gone", old.Name)
+		d.configuration.wait(spec.ReasonConfigurationNotApplied, named(kindConfigMap, old.Name), "ConfigMap %s is being deleted; it is made anew when it is gone", old.Name)
 		return nil
 	case old != nil && !d.ours(old):
 		d.unmade = true
 		d.wakeAt(d.s.Now.Add(nameAgain))
-		d.configuration.problem(spec.ReasonNameTaken, "ConfigMap %s is not the machine's; rename it or the machine", old.Name)
+		d.configuration.problem(spec.ReasonNameTaken, named(kindConfigMap, old.Name), "ConfigMap %s is not the machine's; rename it or the machine", old.Name)
 		return nil
 	}
 	memory := d.remembered()
@@ -173,7 +173,7 @@ func (d *decision) makeService() {
 	switch {
 	case old != nil && old.DeletionTimestamp != nil:
 		if wanted != nil {
-			d.configuration.wait(spec.ReasonConfigurationNotApplied, "Service %s is being deleted; it is made anew when it is gone", old.Name)
+			d.configuration.wait(spec.ReasonConfigurationNotApplied, named(kindService, old.Name), "Service %s is being deleted; it is made anew when it is gone", old.Name)
 		}
 	case wanted == nil:
 		if old != nil && d.ours(old) && d.owned(old) {
@@ -181,7 +181,7 @@ func (d *decision) makeService() {
 		}
 	case old != nil && !d.ours(old):
 		d.wakeAt(d.s.Now.Add(nameAgain))
-		d.configuration.problem(spec.ReasonNameTaken, "Service %s is not the machine's; rename it or the machine, or switch the machine's off with loadBalancerService: {}", old.Name)
+		d.configuration.problem(spec.ReasonNameTaken, named(kindService, old.Name), "Service %s is not the machine's; rename it or the machine, or switch the machine's off with loadBalancerService: {}", old.Name)
 	default:
 		stamp(wanted)
 		if old == nil || !metaApplied(wanted, old) || !serviceApplied(&wanted.Spec, &old.Spec) {

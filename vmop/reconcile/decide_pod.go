@@ -50,7 +50,7 @@ func (d *decision) power() {
 // absent is for a machine without a pod.
 func (d *decision) absent() {
 	if !d.wanted() {
-		d.running.wait(spec.ReasonMachineStopped, "spec.vm.state is Stopped")
+		d.running.rest(spec.ReasonMachineStopped, "spec.vm.state is Stopped")
 		return
 	}
 	if d.stops(d.end) {
@@ -59,18 +59,18 @@ func (d *decision) absent() {
 	}
 	switch {
 	case d.invalid:
-		d.running.problem(spec.ReasonInvalidSpecification, "the specification is not valid; see condition %s", spec.ConditionConfigurationApplied)
+		d.running.problem(spec.ReasonInvalidSpecification, d.machine(), "the specification is not valid; see condition %s", spec.ConditionConfigurationApplied)
 	case d.unmade && !d.devices.ok() && d.devices.warning:
 		d.running.follow(d.devices)
 	case d.unmade && !d.configuration.ok():
 		d.running.follow(d.configuration)
 	case d.unmade:
-		d.running.wait(spec.ReasonPodNotFound, "the objects that the pod needs are being made")
+		d.running.wait(spec.ReasonPodNotFound, named(kindConfigMap, d.vm.Name), "the objects that the pod needs are being made; it follows when they are there")
 	case d.disksInUse(), d.delayed(), d.unreported():
 	default:
 		if d.do(Create{d.newPod()}, &d.running) {
 			d.creates = true
-			d.running.wait(spec.ReasonPodNotStarted, waitsForNode, d.vm.Name)
+			d.running.wait(spec.ReasonPodNotStarted, named(kindPod, d.vm.Name), waitsForNode, d.vm.Name)
 		}
 	}
 }
@@ -112,9 +112,10 @@ func (d *decision) disksInUse() bool {
 			d.wakeAt(d.s.Now.Add(unwatchedAgain))
 		}
 		if pod.DeletionTimestamp != nil {
-			d.running.problem(spec.ReasonDisksInUse, "pod %s uses claim %s and is being deleted%s", pod.Name, name, d.stuck(pod))
+			until, object := d.untilGone(pod)
+			d.running.problem(spec.ReasonDisksInUse, object, "pod %s uses claim %s and is being deleted%s", pod.Name, name, until)
 		} else {
-			d.running.problem(spec.ReasonDisksInUse, "pod %s uses claim %s; the machine is started when it has ended", pod.Name, name)
+			d.running.problem(spec.ReasonDisksInUse, named(kindPod, pod.Name), "pod %s uses claim %s; the machine is started when it has ended", pod.Name, name)
 		}
 		return true
 	}
@@ -151,15 +152,20 @@ func (d *decision) delayed() bool {
 	if e == nil || e.Failures == 0 || e.ObservedGeneration != d.s.VM.Generation {
 		return false
 	}
-	again := e.Time.Add(delay(restartDelay, int(e.Failures)))
+	again := d.startAgain()
 	if !d.s.Now.Before(again) {
 		return false
 	}
 	d.wakeAt(again)
-	// An event has told of the end already.
-	d.running.wait(spec.ReasonRestartDelayed, "the machine ended: %s: %s (failures in a row: %d); it is started again at %s, or as soon as its specification changes",
-		e.Cause, e.Message, e.Failures, again.UTC().Format(time.RFC3339))
+	// The event that tells of the end tells of the delay, too.
+	d.running.rest(spec.ReasonRestartDelayed, "the machine ended: %s: %s (failures in a row: %d); it is started again at %s, or as soon as its specification changes",
+		e.Cause, e.Message, e.Failures, again.Format(time.RFC3339))
 	return true
+}
+
+// startAgain is when a machine is started again that has ended.
+func (d *decision) startAgain() time.Time {
+	return d.end.Time.Add(delay(restartDelay, int(d.end.Failures))).UTC()
 }
 
 // unreported tells whether the status still says that the machine runs, which a
@@ -168,7 +174,7 @@ func (d *decision) unreported() bool {
 	if d.reportedStopped() {
 		return false
 	}
-	d.running.wait(spec.ReasonPodNotFound, "the end of the former pod is being noted")
+	d.running.wait(spec.ReasonPodNotFound, named(kindPod, d.vm.Name), "the end of the former pod %s is being noted; the machine is started again then", d.vm.Name)
 	return true
 }
 
@@ -181,14 +187,15 @@ func (d *decision) foreign() {
 	}
 	switch {
 	case !d.wanted():
-		d.running.wait(spec.ReasonMachineStopped, "spec.vm.state is Stopped")
+		d.running.rest(spec.ReasonMachineStopped, "spec.vm.state is Stopped")
 	case former && pod.DeletionTimestamp != nil:
-		d.running.problem(spec.ReasonDisksInUse, "pod %s of the former machine of this name is being deleted%s", pod.Name, d.stuck(pod))
+		until, object := d.untilGone(pod)
+		d.running.problem(spec.ReasonDisksInUse, object, "pod %s of the former machine of this name is being deleted%s", pod.Name, until)
 	case former:
-		d.running.problem(spec.ReasonDisksInUse, "pod %s is that of the former machine of this name; Kubernetes will delete it", pod.Name)
+		d.running.problem(spec.ReasonDisksInUse, named(kindPod, pod.Name), "pod %s is that of the former machine of this name; the machine is started when Kubernetes has deleted it", pod.Name)
 	default:
 		d.wakeAt(d.s.Now.Add(nameAgain))
-		d.running.problem(spec.ReasonNameTaken, "pod %s is not the machine's; delete it or rename the machine", pod.Name)
+		d.running.problem(spec.ReasonNameTaken, named(kindPod, pod.Name), "pod %s is not the machine's; delete it or rename the machine", pod.Name)
 	}
 }
 
@@ -200,30 +207,44 @@ const podGoes = "pod %s is being deleted; its guest has the grace period of the 
 // its kubelet knows that the guest does not run any more.
 func (d *decision) terminating() {
 	pod := d.pod.pod
-	stuck := d.stuck(pod)
+	stuck, object := d.stuck(pod)
 	if stuck != "" {
-		d.running.problem(spec.ReasonPodTerminating, "pod %s is being deleted%s", pod.Name, stuck)
+		d.running.problem(spec.ReasonPodTerminating, object, "pod %s is being deleted%s", pod.Name, stuck)
 		return
+	}
+	if !d.wanted() || d.s.VM.DeletionTimestamp != nil {
+		// Whoever wants the machine to end need not be told that it does: the
+		// runner tells that it has begun to.
+		object = ""
 	}
 	if finished(pod) {
-		d.running.wait(spec.ReasonPodTerminating, "pod %s has ended and is being deleted", pod.Name)
+		d.running.wait(spec.ReasonPodTerminating, object, "pod %s has ended and is being deleted; there is a new one when it is gone", pod.Name)
 		return
 	}
-	d.running.wait(spec.ReasonPodTerminating, podGoes, pod.Name)
+	d.running.wait(spec.ReasonPodTerminating, object, podGoes, pod.Name)
 }
 
-// stuck explains a pod that should be gone; it is empty for any other.
-func (d *decision) stuck(pod *corev1.Pod) string {
-	if pod.DeletionTimestamp == nil {
-		return ""
-	}
+// stuck explains a pod that is being deleted and should be gone; it is empty for
+// any other. The object is what is waited for: the pod, or the node that keeps
+// it.
+func (d *decision) stuck(pod *corev1.Pod) (text, object string) {
+	object = named(kindPod, pod.Name)
 	if late := pod.DeletionTimestamp.Add(stuckAfter); d.s.Now.Before(late) {
 		d.wakeAt(late)
-		return ""
+		return "", object
 	}
 	return " and should be gone since " + pod.DeletionTimestamp.UTC().Format(time.RFC3339) +
 		"; if node " + pod.Spec.NodeName + " is switched off for certain, run kubectl delete pod " + pod.Name +
-		" --force: the guest must not run twice"
+		" --force: the guest must not run twice", named(kindNode, pod.Spec.NodeName)
+}
+
+// untilGone is what follows for a machine that waits for the end of a pod that is
+// being deleted, and the object that it waits for.
+func (d *decision) untilGone(pod *corev1.Pod) (text, object string) {
+	if text, object = d.stuck(pod); text == "" {
+		text = "; the machine is started when it is gone"
+	}
+	return text, object
 }
 
 // finished is for a pod that has ended by itself. Its end is written to the
@@ -236,22 +257,22 @@ func (d *decision) finished() {
 	}
 	if !d.wanted() {
 		d.deletePod()
-		d.running.wait(spec.ReasonMachineStopped, "spec.vm.state is Stopped")
+		d.running.rest(spec.ReasonMachineStopped, "spec.vm.state is Stopped")
 		return
 	}
 	switch {
 	case !noted:
-		d.running.wait(spec.ReasonPodFinished, "pod %s has ended: %s: %s", pod.Name, d.end.Cause, d.end.Message)
+		d.running.rest(spec.ReasonPodFinished, "pod %s has ended: %s: %s", pod.Name, d.end.Cause, d.end.Message)
 	case d.stops(d.end):
 		d.stop()
 	case d.invalid:
-		d.running.problem(spec.ReasonInvalidSpecification, "pod %s has ended, and the specification is not valid; see condition %s",
+		d.running.problem(spec.ReasonInvalidSpecification, d.machine(), "pod %s has ended, and the specification is not valid; see condition %s",
 			pod.Name, spec.ConditionConfigurationApplied)
 	case d.delayed():
 		// Until then the pod keeps its log.
 	default:
 		d.deletePod()
-		d.running.wait(spec.ReasonPodFinished, "pod %s has ended: %s: %s", pod.Name, d.end.Cause, d.end.Message)
+		d.running.rest(spec.ReasonPodFinished, "pod %s has ended: %s: %s", pod.Name, d.end.Cause, d.end.Message)
 	}
 }
 
@@ -271,7 +292,7 @@ func (d *decision) note() {
 	}
 	kind, next := corev1.EventTypeNormal, "the machine is started again"
 	if d.end.Failures > 0 {
-		kind, next = corev1.EventTypeWarning, "the machine is started again after a delay"
+		kind, next = corev1.EventTypeWarning, "the machine is started again at "+d.startAgain().Format(time.RFC3339)+", or as soon as its specification changes"
 	}
 	if final || !d.wanted() {
 		next = "the machine stays stopped"
@@ -288,7 +309,7 @@ func (d *decision) stops(e *spec.MachineEnd) bool {
 
 func (d *decision) stop() {
 	d.do(SetState{Name: d.vm.Name, State: spec.StateStopped, ResourceVersion: d.s.VM.ResourceVersion}, &d.running)
-	d.running.wait(spec.ReasonPodFinished, "the guest powered itself off; spec.vm.state becomes Stopped, as spec.guestShutdownStops asks")
+	d.running.rest(spec.ReasonPodFinished, "the guest powered itself off; spec.vm.state becomes Stopped, as spec.guestShutdownStops asks")
 }
 
 func (d *decision) deletePod() bool {
@@ -303,18 +324,15 @@ func (d *decision) pending() {
 	pod := d.pod.pod
 	if !d.wanted() {
 		d.deletePod()
-		d.running.wait(spec.ReasonPodTerminating, podGoes, pod.Name)
+		d.running.rest(spec.ReasonPodTerminating, podGoes, pod.Name)
 		return
 	}
 	if d.outdated() && d.deletePod() {
-		d.running.wait(spec.ReasonPodTerminating, "pod %s has not started and is replaced, because the machine has changed", pod.Name)
+		d.running.wait(spec.ReasonPodTerminating, named(kindPod, pod.Name), "pod %s has not started and is replaced, because the machine has changed; there is a new one when it is gone", pod.Name)
 		return
 	}
-	reason, message, problem := d.pod.hindrance()
-	if problem {
-		d.running.problem(reason, "%s", message)
-	} else {
-		d.running.wait(reason, "%s", message)
+	if d.running.ok() {
+		d.running = d.pod.hindrance()
 	}
 }
 
@@ -336,17 +354,17 @@ func (d *decision) runs() {
 	switch {
 	case !d.wanted():
 		d.deletePod()
-		d.running.wait(spec.ReasonPodTerminating, podGoes, pod.Name)
+		d.running.rest(spec.ReasonPodTerminating, podGoes, pod.Name)
 	case d.pod.silent():
-		d.running.problem(spec.ReasonNodeLost, "node %s does not report about pod %s; repair the node: the machine is not started elsewhere while it may still run there",
+		d.running.problem(spec.ReasonNodeLost, named(kindNode, pod.Spec.NodeName), "node %s does not report about pod %s; repair the node: the machine is not started elsewhere while it may still run there",
 			pod.Spec.NodeName, pod.Name)
 	case d.pod.container != nil && d.pod.container.State.Running == nil:
 		// Only a pod of VM-Operator is restarted by the kubelet.
-		reason, message, problem := d.pod.hindrance()
-		if !problem {
-			message = "the runner in pod " + pod.Name + " has ended"
+		h := d.pod.hindrance()
+		if !h.warning {
+			h.message = "the runner in pod " + pod.Name + " has ended; the kubelet starts it again"
 		}
-		d.running.problem(reason, "%s", message)
+		d.running.problem(h.reason, h.object, "%s", h.message)
 	default:
 		d.running.fine(spec.ReasonPodRunning, "pod "+pod.Name+" runs on node "+pod.Spec.NodeName)
 	}

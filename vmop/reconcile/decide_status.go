@@ -3,6 +3,7 @@ package reconcile
 import (
 	"encoding/json"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -18,7 +19,7 @@ import (
 func (d *decision) report() {
 	d.configuration.fine(spec.ReasonConfigurationApplied, "all objects are as specified")
 	if d.devices.status == "" {
-		d.devices = finding{metav1.ConditionUnknown, d.configuration.reason, "the disks were not looked at: the specification is not valid", false}
+		d.devices = finding{status: metav1.ConditionUnknown, reason: d.configuration.reason, message: "the disks were not looked at: the specification is not valid"}
 	}
 	now := metav1.NewTime(d.s.Now.UTC().Truncate(time.Second))
 	conditions := d.stored.Conditions
@@ -31,7 +32,7 @@ func (d *decision) report() {
 		{spec.ConditionPodReady, &d.running},
 		{spec.ConditionAwaitingRestart, &d.restart},
 	} {
-		d.tell(c.name, c.finding)
+		d.waitFor(c.name, c.finding, now)
 		conditions = spec.WithCondition(conditions, spec.Condition{
 			Type: c.name, Status: c.status, Reason: camel(c.reason), Message: c.message,
 			ObservedGeneration: d.s.VM.Generation, LastTransitionTime: now,
@@ -40,21 +41,31 @@ func (d *decision) report() {
 	// The report in the runner's name must be about the version that was
 	// observed, so it comes first.
 	d.reportStopped(now)
-	if !d.passing() {
-		d.reportOperator(conditions)
+	if d.passing() {
+		return
+	}
+	d.reportOperator(conditions)
+	if !d.due.IsZero() {
+		d.wakeAt(d.due)
 	}
 }
 
-// settling is how long a new pod is given to start before the status tells of
-// the steps in between.
-const settling = 2 * time.Second
+const (
+	// settling is how long a new pod is given to start before the status tells of
+	// the steps in between.
+	settling = 2 * time.Second
+	// lasting is how long something is waited for that may pass by itself before
+	// an event tells of it. The steps of a start that takes longer than settling
+	// are told of together then.
+	lasting = 10 * time.Second
+)
 
 // passing tells whether what there is to report will soon be otherwise by
 // itself: it is told when it lasts. This is what keeps the number of writes for
 // a new machine small.
 func (d *decision) passing() bool {
-	if !d.wanted() || d.invalid || d.s.VM.DeletionTimestamp != nil ||
-		d.configuration.warning || d.devices.warning || d.running.warning {
+	if !d.wanted() || d.invalid || d.s.VM.DeletionTimestamp != nil || len(d.plan.Events) > 0 ||
+		d.configuration.urgent() || d.devices.urgent() || d.running.urgent() {
 		return false
 	}
 	switch d.pod.state {
@@ -62,8 +73,12 @@ func (d *decision) passing() bool {
 		// The next look follows when the new objects are observed.
 		return len(d.plan.Actions) > 0 && (d.unmade || d.stored.Phase == "")
 	case podPending, podRunning:
-		soon := d.pod.pod.CreationTimestamp.Add(settling)
-		if d.executing() || !d.s.Now.Before(soon) {
+		made := d.pod.pod.CreationTimestamp
+		soon := made.Add(settling)
+		if w := findWait(d.stored.Waits, spec.ConditionPodReady); w != nil && !w.Since.Before(&made) && d.stored.ObservedGeneration == d.s.VM.Generation {
+			soon = w.Since.Add(lasting)
+		}
+		if d.executing() || d.paused() || !d.s.Now.Before(soon) {
 			return false
 		}
 		d.wakeAt(soon)
@@ -72,30 +87,68 @@ func (d *decision) passing() bool {
 	return false
 }
 
-// tell adds an event for a problem that the stored condition does not have yet:
-// once it is stored, it was told.
-func (d *decision) tell(conditionType string, f *finding) {
-	if !f.warning {
+// waitFor notes what a finding waits for, and tells of it by an event if it is
+// time and that was not done. The status remembers: neither another look nor an
+// operator that starts tells of a wait again.
+func (d *decision) waitFor(conditionType string, f *finding, now metav1.Time) {
+	if f.object == "" {
 		return
 	}
-	if c := spec.FindCondition(d.stored.Conditions, conditionType); c != nil && c.Status == f.status && c.Reason == camel(f.reason) {
-		return
+	w := spec.Wait{Condition: conditionType, Reason: waitReason(f.reason), Object: f.object, Since: now}
+	if old := findWait(d.stored.Waits, conditionType); old != nil && old.Reason == w.Reason && old.Object == w.Object {
+		w = *old
 	}
-	for _, e := range d.plan.Events {
-		if e.Reason == camel(f.reason) {
-			return
+	due := w.Since.Time
+	if f.brief {
+		due = due.Add(lasting)
+	}
+	switch {
+	case w.Told:
+	case slices.ContainsFunc(d.waits, func(o spec.Wait) bool { return o.Told && o.Reason == w.Reason && o.Object == w.Object }):
+		w.Told = true
+	case d.s.Now.Before(due):
+		if d.due.IsZero() || due.Before(d.due) {
+			d.due = due
+		}
+	default:
+		w.Told = true
+		d.tell(f)
+	}
+	d.waits = append(d.waits, w)
+}
+
+// waitReason is the reason by which a wait is known. The kubelet tells of an
+// image that it cannot pull in turns by two.
+func waitReason(reason string) string {
+	if reason == "ErrImagePull" {
+		return "ImagePullBackOff"
+	}
+	return camel(reason)
+}
+
+func findWait(waits []spec.Wait, conditionType string) *spec.Wait {
+	for i := range waits {
+		if waits[i].Condition == conditionType {
+			return &waits[i]
 		}
 	}
-	d.plan.Events = append(d.plan.Events, Event{
-		Type: corev1.EventTypeWarning, Reason: camel(f.reason), Action: "Reconcile", Note: f.message,
-	})
+	return nil
+}
+
+// tell adds an event about a finding.
+func (d *decision) tell(f *finding) {
+	kind := corev1.EventTypeNormal
+	if f.warning {
+		kind = corev1.EventTypeWarning
+	}
+	d.plan.Events = append(d.plan.Events, Event{Type: kind, Reason: camel(f.reason), Action: "Reconcile", Note: f.message})
 }
 
 // reportOperator plans the operator's part of the status.
 func (d *decision) reportOperator(conditions []spec.Condition) {
 	old, next := d.stored, spec.VirtualMachineStatus{
 		Phase: d.phase(), ObservedGeneration: d.s.VM.Generation,
-		RestartAwaitingChanges: d.awaiting, LastEnd: d.end, Conditions: conditions,
+		RestartAwaitingChanges: d.awaiting, LastEnd: d.end, Waits: d.waits, Conditions: conditions,
 	}
 	if d.pod.exists() {
 		pod := d.pod.pod
@@ -108,6 +161,7 @@ func (d *decision) reportOperator(conditions []spec.Condition) {
 		old.NodeName == next.NodeName && old.IPAddress == next.IPAddress &&
 		old.ObservedGeneration == next.ObservedGeneration &&
 		sameEnd(old.LastEnd, next.LastEnd) && sameConditions(old.Conditions, next.Conditions) &&
+		equality.Semantic.DeepEqual(old.Waits, next.Waits) &&
 		equality.Semantic.DeepEqual(old.RestartAwaitingChanges, next.RestartAwaitingChanges) {
 		return
 	}
@@ -120,6 +174,9 @@ func (d *decision) reportOperator(conditions []spec.Condition) {
 	setText(part, "ipAddress", old.IPAddress, next.IPAddress)
 	if len(old.RestartAwaitingChanges) > 0 || len(next.RestartAwaitingChanges) > 0 {
 		part["restartAwaitingChanges"] = list(next.RestartAwaitingChanges)
+	}
+	if len(next.Waits) > 0 {
+		part["waits"] = list(next.Waits)
 	}
 	if next.LastEnd != nil {
 		part["lastEnd"] = jsonValue(next.LastEnd)
@@ -294,10 +351,11 @@ func conditionList(conditions []spec.Condition, types []string) []any {
 	return out
 }
 
-func list(changes []spec.AwaitingChange) []any {
-	out := make([]any, 0, len(changes))
-	for i := range changes {
-		out = append(out, jsonValue(&changes[i]))
+// list is a list as it looks in JSON.
+func list[T any](of []T) []any {
+	out := make([]any, 0, len(of))
+	for i := range of {
+		out = append(out, jsonValue(&of[i]))
 	}
 	return out
 }

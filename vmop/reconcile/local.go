@@ -16,7 +16,7 @@ import (
 // of a machine on one host.
 const SPICESocket = "spice.sock"
 
-// VNCSocket is that of the VNC server.
+// VNCSocket is that of the VNC server, in a cluster too.
 const VNCSocket = "vnc.sock"
 
 // Local says where a machine that runs on one host, without a cluster, has its
@@ -43,8 +43,8 @@ type Local struct {
 	// Without it the SPICE server is on a socket in RuntimeDir that nobody else
 	// can open.
 	ExplicitSPICEPort bool
-	// ExplicitVNCPort says the same of display.vnc.port. A WebSocket port is
-	// always explicit.
+	// ExplicitVNCPort says the same of display.vnc.port, and counts for nothing
+	// with display.vnc.unixSocket. A WebSocket port is always explicit.
 	ExplicitVNCPort bool
 	// DisplayPassword says that the display has a password. Without one, an
 	// explicit port is served on the loopback interface only.
@@ -93,7 +93,7 @@ func LocalRunnerConfig(vm *spec.VirtualMachine, l Local) (runnerconfig.Config, e
 		localSPICE(s, l)
 	}
 	if s := c.Runner.VM.Display.VNC; s != nil {
-		localVNC(s, l)
+		localVNC(s, l, vm.Spec.VM.Display.VNC.UnixSocket)
 	}
 	if err := errors.Join(p...); err != nil {
 		return runnerconfig.Config{}, fmt.Errorf("virtual machine %s: %w", vm.Name, err)
@@ -113,8 +113,8 @@ func localSPICE(s *runnerconfig.SPICE, l Local) {
 }
 
 // localVNC does the same for VNC, whose WebSockets are always on a port.
-func localVNC(s *runnerconfig.VNC, l Local) {
-	if !l.ExplicitVNCPort {
+func localVNC(s *runnerconfig.VNC, l Local, socket bool) {
+	if socket || !l.ExplicitVNCPort {
 		s.Port, s.Socket = nil, path.Join(l.RuntimeDir, VNCSocket)
 	}
 	if !l.DisplayPassword && (s.Socket == "" || s.Websocket != nil) {

@@ -48,7 +48,7 @@ func TestLocalRunnerConfigOfEveryValidMachine(t *testing.T) {
 			}
 		}
 		if s := c.Runner.VM.Display.VNC; s != nil {
-			if l.ExplicitVNCPort == (s.Socket != "") {
+			if onSocket := !l.ExplicitVNCPort || vm.Spec.VM.Display.VNC.UnixSocket; onSocket != (s.Socket != "") {
 				t.Errorf("explicit %v: %+v", l.ExplicitVNCPort, s)
 			}
 			open := (s.Socket == "" || s.Websocket != nil) && s.Address != "127.0.0.1"

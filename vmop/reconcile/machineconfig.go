@@ -15,7 +15,8 @@ import (
 )
 
 // machineConfig is the part of a runner's configuration that a machine has in
-// common in a cluster and on one host: all but directories and drives. Keys
+// common in a cluster and on one host: all but directories, what is in them, and
+// drives; a VNC server on a socket has neither a port nor its socket yet. Keys
 // that vmop added are left out where they say nothing, so that a manifest of
 // VM-Operator gives a file that its runner reads (an accelerator of auto would
 // end up on its QEMU's command line).

@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,6 +46,18 @@ func conditions(change func(*reconcile.Snapshot, map[string]any)) func(*reconcil
 		for _, st := range p.Statuses {
 			for _, c := range st.Status["conditions"].([]any) {
 				change(s, c.(map[string]any))
+			}
+		}
+	}
+}
+
+// waits is a mutant's plan with what the status says of waits changed.
+func waits(change func(*reconcile.Snapshot, map[string]any)) func(*reconcile.Snapshot, *reconcile.Plan) {
+	return func(s *reconcile.Snapshot, p *reconcile.Plan) {
+		for _, st := range p.Statuses {
+			all, _ := st.Status["waits"].([]any)
+			for _, w := range all {
+				change(s, w.(map[string]any))
 			}
 		}
 	}
@@ -232,16 +245,57 @@ var mutants = []mutant{
 		after: conditions(func(_ *reconcile.Snapshot, c map[string]any) { c["message"] = "" }),
 	},
 	{
-		fault: "a converged machine is told about", promise: "the world comes to rest", or: "an event is told once",
+		fault: "a converged machine is told about", promise: "an event tells of a wait",
 		after: func(s *reconcile.Snapshot, p *reconcile.Plan) {
-			p.Events = append(p.Events, reconcile.Event{Type: "Normal", Reason: "Reconciled", Note: s.Now.String()})
+			p.Events = append(p.Events, reconcile.Event{Type: "Normal", Reason: "Reconciled", Note: "web is fine; " + s.Now.String()})
 		},
 	},
 	{
-		fault: "events are told each time", promise: "an event is told once",
+		fault: "ends are told each time", promise: "an event is told once",
+		after: func(s *reconcile.Snapshot, p *reconcile.Plan) {
+			if len(p.Statuses) > 0 && s.VM.Status.LastEnd != nil {
+				p.Events = append(p.Events, reconcile.Event{Type: "Normal", Reason: "Ended", Action: "Run", Note: "web has ended; it is started again"})
+			}
+		},
+	},
+	{
+		fault: "nobody remembers that a wait was told", promise: "an event is told once",
+		after: waits(func(_ *reconcile.Snapshot, w map[string]any) { delete(w, "told") }),
+	},
+	{
+		fault: "a wait begins anew with each look", promise: "a wait that lasts is told", or: "the world comes to rest",
+		after: waits(func(s *reconcile.Snapshot, w map[string]any) {
+			if w["told"] == nil {
+				w["since"] = s.Now.UTC().Format(time.RFC3339)
+			}
+		}),
+		before: func(s *reconcile.Snapshot) {
+			for i := range s.VM.Status.Waits {
+				if w := &s.VM.Status.Waits[i]; !w.Told {
+					w.Since.Time = s.Now
+				}
+			}
+		},
+	},
+	{
+		fault: "only problems are told", promise: "a wait that lasts is told",
 		after: func(_ *reconcile.Snapshot, p *reconcile.Plan) {
-			if len(p.Statuses) > 0 {
-				p.Events = append(p.Events, reconcile.Event{Type: "Normal", Reason: "Reported"})
+			p.Events = slices.DeleteFunc(p.Events, func(e reconcile.Event) bool { return e.Type == corev1.EventTypeNormal })
+		},
+	},
+	{
+		fault: "a wait is told though it may soon be over", promise: "what may pass is told when it lasts",
+		before: func(s *reconcile.Snapshot) {
+			for i := range s.VM.Status.Waits {
+				s.VM.Status.Waits[i].Since.Time = s.Now.Add(-time.Hour)
+			}
+		},
+	},
+	{
+		fault: "an event says what is and not what to do", promise: "an event has an object and a next step",
+		after: func(_ *reconcile.Snapshot, p *reconcile.Plan) {
+			for i := range p.Events {
+				p.Events[i].Note, _, _ = strings.Cut(p.Events[i].Note, ";")
 			}
 		},
 	},

@@ -77,8 +77,8 @@ func WaitsFor(pod *corev1.Pod) string {
 	if finished(pod) || v.hasStarted() {
 		return ""
 	}
-	reason, message, _ := v.hindrance()
-	return reason + ": " + message
+	h := v.hindrance()
+	return h.reason + ": " + h.message
 }
 
 // finished tells whether nothing of a pod runs or will run. The phase is the
@@ -164,20 +164,24 @@ func (e *podEnd) fromContainer(t *corev1.ContainerStateTerminated) {
 	}
 }
 
-// hindrance is why a pod that has not started has not, as reason and message.
-func (v *podView) hindrance() (reason, message string, problem bool) {
+// hindrance is why a pod that has not started has not.
+func (v *podView) hindrance() (f finding) {
 	pod := v.pod
+	object := named(kindPod, pod.Name)
 	if c := v.container; c != nil && c.State.Waiting != nil {
 		w := c.State.Waiting
 		switch w.Reason {
 		case "", "ContainerCreating", "PodInitializing":
 		case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable", "ImageInspectError":
-			return w.Reason, fmt.Sprintf("image %s of the runner cannot be pulled: %s; correct spec.image, or make the image available to node %s",
-				pod.Spec.Containers[0].Image, w.Message, pod.Spec.NodeName), true
+			f.problem(w.Reason, "image "+pod.Spec.Containers[0].Image, "image %s of the runner cannot be pulled: %s; correct spec.image, or make the image available to node %s",
+				pod.Spec.Containers[0].Image, w.Message, pod.Spec.NodeName)
+			return f
 		case "CreateContainerConfigError":
-			return w.Reason, fmt.Sprintf("pod %s: %s; create what is missing", pod.Name, w.Message), true
+			f.problem(w.Reason, object, "pod %s: %s; create what is missing", pod.Name, w.Message)
+			return f
 		default:
-			return w.Reason, fmt.Sprintf("pod %s: %s; see kubectl describe pod %[1]s", pod.Name, w.Message), true
+			f.problem(w.Reason, object, "pod %s: %s; see kubectl describe pod %[1]s", pod.Name, w.Message)
+			return f
 		}
 	}
 	for i := range pod.Status.Conditions {
@@ -187,17 +191,24 @@ func (v *podView) hindrance() (reason, message string, problem bool) {
 			if reason == "" {
 				reason = corev1.PodReasonUnschedulable
 			}
-			return reason, fmt.Sprintf("no node takes pod %s: %s", pod.Name, nextStep(c.Message, "make room, or change what the machine asks of a node")), true
+			f.problem(reason, object, "no node takes pod %s: %s", pod.Name, nextStep(c.Message, "make room, or change what the machine asks of a node"))
+			// The scheduler says so also of a pod whose claims are just being bound,
+			// or whose predecessor has just gone.
+			f.brief = true
+			return f
 		}
 	}
 	if pod.Spec.NodeName == "" {
-		return spec.ReasonPodNotStarted, fmt.Sprintf(waitsForNode, pod.Name), false
+		f.wait(spec.ReasonPodNotStarted, object, waitsForNode, pod.Name)
+		return f
 	}
-	return spec.ReasonPodNotStarted, fmt.Sprintf("pod %s is being started on node %s", pod.Name, pod.Spec.NodeName), false
+	f.wait(spec.ReasonPodNotStarted, object+" on node "+pod.Spec.NodeName,
+		"pod %s is being started on node %s: its image is pulled and its volumes are mounted; see kubectl describe pod %[1]s", pod.Name, pod.Spec.NodeName)
+	return f
 }
 
 // waitsForNode is what there is to say of a pod that was just made.
-const waitsForNode = "pod %s waits for a node"
+const waitsForNode = "pod %s waits for a node; see kubectl describe pod %[1]s"
 
 // nextStep ends a message of Kubernetes with what can be done.
 func nextStep(message, step string) string {

@@ -112,6 +112,7 @@ var rules = []rule{
 	{"spec.vm.display.spice.usbRedirects", AppliedRestart, ""},
 	{"spec.vm.display.vnc.port", AppliedRestart, ""},
 	{"spec.vm.display.vnc.websocket", AppliedRestart, ""},
+	{"spec.vm.display.vnc.unixSocket", AppliedRestart, ""},
 	{"spec.vm.display.vnc.generateSecret", AppliedRestart, ""},
 }
 
@@ -157,6 +158,9 @@ func (d *differ) effect(at *location) (Applied, string) {
 		if is.CurrentCPUs != nil && int64(*is.CurrentCPUs) > was.MaxCPUs() {
 			return AppliedLive, fmt.Sprintf("up to %d, the maximum of the running machine; the rest needs a restart", was.MaxCPUs())
 		}
+		if currentCPUs(is) < currentCPUs(was) { // see live.UnplugCPU
+			return AppliedLive, "with KVM; software emulation needs a restart to remove CPUs"
+		}
 	case pattern == "spec.vm.currentRam":
 		if is.CurrentRAM != nil && is.CurrentRAM.Cmp(*was.MaximumRAM) > 0 {
 			return AppliedLive, fmt.Sprintf("up to %s, the maximum of the running machine; the rest needs a restart", was.MaximumRAM)
@@ -167,6 +171,14 @@ func (d *differ) effect(at *location) (Applied, string) {
 		return d.storage(at)
 	}
 	return r.applied, r.reason
+}
+
+// currentCPUs is the number of CPUs that a machine starts with.
+func currentCPUs(m *spec.Machine) int32 {
+	if m.CurrentCPUs == nil {
+		return 1
+	}
+	return *m.CurrentCPUs
 }
 
 // renamed explains that a disk has another volume, where the manifests alone do

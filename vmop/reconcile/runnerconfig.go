@@ -67,6 +67,9 @@ func clusterConfig(vm *spec.VirtualMachine, disks []Disk, o RunnerConfigOptions)
 			setString(&n.HostForwards[i].HostAddress, "0.0.0.0")
 		}
 	}
+	if v := vm.Spec.VM.Display.VNC; v != nil && v.UnixSocket {
+		c.Runner.VM.Display.VNC.Socket = path.Join(RuntimeDir(vm.Name), VNCSocket)
+	}
 	for _, d := range disks {
 		d.check(&p)
 		c.Runner.VM.Drives = append(c.Runner.VM.Drives, clusterDrive(&d, o.VolumeModes, &p))

@@ -65,9 +65,9 @@ func digest(data []byte) string {
 
 // findRestart finds the changes that wait for the machine's next start.
 func (d *decision) findRestart() {
-	none := finding{metav1.ConditionFalse, spec.ReasonNoRestartRequired, "no change waits for a restart", false}
+	none := finding{status: metav1.ConditionFalse, reason: spec.ReasonNoRestartRequired, message: "no change waits for a restart"}
 	if d.invalid {
-		d.restart = finding{metav1.ConditionUnknown, spec.ReasonInvalidSpecification, "the specification is not valid", false}
+		d.restart = finding{status: metav1.ConditionUnknown, reason: spec.ReasonInvalidSpecification, message: "the specification is not valid"}
 		return
 	}
 	if !d.pod.exists() {
@@ -80,13 +80,13 @@ func (d *decision) findRestart() {
 	same := strings.HasPrefix(text, `{"generation":`+strconv.FormatInt(d.s.VM.Generation, 10)+",")
 	switch {
 	case !known:
-		d.restart = finding{metav1.ConditionUnknown, spec.ReasonUnexpectedState,
-			"the machine was started by VM-Operator, which does not note with what; this is known after the next start", false}
+		d.restart = finding{status: metav1.ConditionUnknown, reason: spec.ReasonUnexpectedState,
+			message: "the machine was started by VM-Operator, which does not note with what; this is known after the next start"}
 		return
 	case same:
 	case json.Unmarshal([]byte(text), &then) != nil || then.Spec == nil:
-		d.restart = finding{metav1.ConditionUnknown, spec.ReasonUnexpectedState,
-			"annotation " + AnnotationStarted + " of the pod cannot be read; what waits is known after the next start", false}
+		d.restart = finding{status: metav1.ConditionUnknown, reason: spec.ReasonUnexpectedState,
+			message: "annotation " + AnnotationStarted + " of the pod cannot be read; what waits is known after the next start"}
 		return
 	}
 	if !same {
@@ -96,8 +96,8 @@ func (d *decision) findRestart() {
 		d.restart = none
 		return
 	}
-	d.restart = finding{metav1.ConditionTrue, spec.ReasonChangesPendingRestart,
-		fmt.Sprintf("%d changes wait for the next start of the machine; see status.restartAwaitingChanges", len(d.awaiting)), false}
+	d.restart = finding{status: metav1.ConditionTrue, reason: spec.ReasonChangesPendingRestart,
+		message: fmt.Sprintf("%d changes wait for the next start of the machine; see status.restartAwaitingChanges", len(d.awaiting))}
 	if len(d.awaiting) == 1 {
 		d.restart.message = "the change of " + d.awaiting[0].Path + " waits for the next start of the machine"
 	}

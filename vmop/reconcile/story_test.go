@@ -169,6 +169,7 @@ var happenings = map[string]func(*world, []string){
 		w.runnerReports(g)
 		w.choose = func(string, int) int { return 0 }
 	},
+	"volumes":     func(w *world, args []string) { w.unbound = args[0] == "are-awaited" },
 	"node-dies":   func(w *world, args []string) { w.dead[args[0]] = true },
 	"node-lives":  func(w *world, args []string) { w.repair(args[0]) },
 	"person":      personDoes,

@@ -4,11 +4,15 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
 
 	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
+	"github.com/vmop/sdk/vmop/spec/spectest"
 )
 
 // The ports of the display are those of the pod and of the load balancer, and
@@ -32,6 +36,8 @@ func TestDisplayPorts(t *testing.T) {
 		{"a secret that somebody has made", spec.Display{VNC: &spec.VNC{GenerateSecret: &no, Websocket: port(5700)}}, mine, "vnc 5901 vnc-websocket 5700 ", "mine"},
 		{"VNC without a secret", spec.Display{VNC: &spec.VNC{GenerateSecret: &no, Websocket: port(5700)}}, nil, "", ""},
 		{"both without a secret", spec.Display{Spice: &spec.Spice{GenerateSecret: &no}, VNC: &spec.VNC{GenerateSecret: &no}}, nil, "spice 5900 ", ""},
+		{"VNC on a socket", spec.Display{VNC: &spec.VNC{UnixSocket: true}}, nil, "", "web-display-secret"},
+		{"VNC on a socket beside SPICE", spec.Display{Spice: &spec.Spice{}, VNC: &spec.VNC{UnixSocket: true}}, nil, "spice 5900 ", "web-display-secret"},
 		{"not served", spec.Display{}, mine, "", "mine"},
 	} {
 		cpus := int32(1)
@@ -81,6 +87,97 @@ spec:
 		t.Fatal(err)
 	}
 	golden(t, "vnc.objects.yaml", yamlOf(t, objects))
+}
+
+// What a cluster gets for a display that is reached from inside of its pod only.
+func TestObjectsOfVNCOnASocket(t *testing.T) {
+	vm := parse(t, "vnc.yaml", `
+apiVersion: vmoperator.jdrupes.org/v1
+kind: VirtualMachine
+metadata: {name: desk, namespace: lab}
+spec:
+  vm:
+    maximumCpus: 2
+    networks: [{user: {}}]
+    disks: []
+    display:
+      vnc: {unixSocket: true}
+`)
+	objects, err := reconcile.Objects(vm, reconcile.Settings{LoadBalancer: &reconcile.LoadBalancer{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "vnc-socket.objects.yaml", yamlOf(t, objects))
+}
+
+// A VNC server that was asked to be on a socket is never on a port, in a cluster
+// or on one host, with a password or without.
+func TestVNCOnASocketHasNoPort(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		vm := spectest.VirtualMachine().Draw(t, "vm")
+		vm.Spec.VM.Display = &spec.Display{VNC: &spec.VNC{
+			UnixSocket: true, GenerateSecret: rapid.Ptr(rapid.Bool(), true).Draw(t, "generateSecret"),
+		}}
+		if errs := spec.Validate(vm); len(errs) > 0 {
+			t.Fatal(errs.ToAggregate())
+		}
+		cluster, err := reconcile.RunnerConfig(vm, reconcile.RunnerConfigOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := reconcile.Local{
+			DataDir: "/srv/vm", RuntimeDir: "/run/vm", ImageRepository: "/srv/images", Disks: map[string]string{},
+			ExplicitVNCPort: rapid.Bool().Draw(t, "explicit"), DisplayPassword: rapid.Bool().Draw(t, "local password"),
+		}
+		for _, d := range reconcile.Disks(vm) {
+			if !d.IsCD() {
+				l.Disks[d.Name] = "/images/" + d.Name
+			}
+		}
+		host, err := reconcile.LocalRunnerConfig(vm, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for dir, c := range map[string]runnerconfig.Config{reconcile.RuntimeDir(vm.Name): cluster, "/run/vm": host} {
+			runnerconfig.Default(&c) // as the runner completes it
+			if diff := cmp.Diff(&runnerconfig.VNC{Socket: dir + "/" + reconcile.VNCSocket}, c.Runner.VM.Display.VNC); diff != "" {
+				t.Errorf("the server (-want +got):\n%s", diff)
+			}
+		}
+		spec.Default(vm)
+		secret := rapid.SampledFrom([]string{"", "secret"}).Draw(t, "secret")
+		if s := reconcile.Service(vm, reconcile.Settings{LoadBalancer: &reconcile.LoadBalancer{}}, secret); s != nil {
+			t.Errorf("a load balancer with %v", s.Spec.Ports)
+		}
+		if ports := reconcile.Pod(vm, reconcile.Settings{}, reconcile.PodInput{DisplaySecret: secret}).Spec.Containers[0].Ports; len(ports) > 0 {
+			t.Errorf("the pod has %v", ports)
+		}
+	})
+}
+
+// Where the server is, is decided when the machine starts.
+func TestVNCMovesWithARestart(t *testing.T) {
+	vm := func(vnc spec.VNC) *spec.VirtualMachine {
+		return &spec.VirtualMachine{Spec: spec.VirtualMachineSpec{VM: spec.Machine{
+			MaximumCPUs: ptr[int32](1), Display: &spec.Display{VNC: &vnc},
+		}}}
+	}
+	for _, tt := range []struct {
+		old, new spec.VNC
+		want     string
+	}{
+		{spec.VNC{}, spec.VNC{Port: ptr[int32](5901)}, ""},
+		{spec.VNC{}, spec.VNC{UnixSocket: true}, "remove spec.vm.display.vnc.port restart, replace spec.vm.display.vnc.unixSocket restart, "},
+		{spec.VNC{UnixSocket: true}, spec.VNC{}, "add spec.vm.display.vnc.port restart, replace spec.vm.display.vnc.unixSocket restart, "},
+	} {
+		got := ""
+		for _, c := range reconcile.Changes(vm(tt.old), vm(tt.new), reconcile.ChangeOptions{}) {
+			got += fmt.Sprintf("%s %s %s, ", c.Operation, c.Path, c.Applied)
+		}
+		if got != tt.want {
+			t.Errorf("%+v to %+v: %q, want %q", tt.old, tt.new, got, tt.want)
+		}
+	}
 }
 
 // The load balancer has a port for VNC as long as there is a password, whoever

@@ -211,6 +211,9 @@ func (w *world) runnerReports(g *guest) {
 // any more is deleted.
 func (w *world) controllers() {
 	for _, k := range w.keys("claim/") {
+		if w.unbound {
+			break
+		}
 		if pvc := get[*corev1.PersistentVolumeClaim](w, k); pvc != nil && pvc.Status.Phase != corev1.ClaimBound {
 			pvc.Status.Phase = corev1.ClaimBound
 			w.put(k, pvc)

@@ -39,6 +39,7 @@ func (w *world) live(steps int) (err error) {
 	for range steps {
 		w.step()
 	}
+	w.linger()
 	w.settle()
 	return nil
 }

@@ -36,10 +36,12 @@ type world struct {
 	dead   map[string]bool // nodes that do not answer
 
 	// What invariants need to remember.
-	requests   int               // resets that were asked for
-	decisions  int               // how often a person or the guest decided about running
-	stopNoted  int               // decisions when the last end was noted
-	lastEnds   map[types.UID]end // how pods really ended
+	requests   int                 // resets that were asked for
+	decisions  int                 // how often a person or the guest decided about running
+	stopNoted  int                 // decisions when the last end was noted
+	lastEnds   map[types.UID]end   // how pods really ended
+	waits      map[string]*waiting // what the status waits for, by its reason
+	unbound    bool                // nobody makes volumes for claims
 	log        []string
 	operations int
 }
@@ -123,7 +125,7 @@ func (w *world) createVM() {
 	template.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: quantity("1Gi")}
 	vm.Spec.VM.Disks = []spec.Disk{{VolumeClaimTemplate: template}}
 	spec.Default(vm)
-	w.owned, w.lastEnds = map[string]map[string]bool{}, map[types.UID]end{}
+	w.owned, w.lastEnds, w.waits = map[string]map[string]bool{}, map[types.UID]end{}, map[string]*waiting{}
 	w.put(theVM, vm)
 }
 
@@ -254,6 +256,8 @@ func (w *world) reconcile(faults bool) reconcile.Plan {
 	if !ok {
 		return reconcile.Plan{}
 	}
+	stored := get[*spec.VirtualMachine](w, theVM)
+	latest := stored != nil && stored.ResourceVersion == s.VM.ResourceVersion
 	p := w.decide(s)
 	w.checkPlan(&s, &p)
 	until := len(p.Actions) + 1
@@ -302,12 +306,18 @@ func (w *world) reconcile(faults bool) reconcile.Plan {
 			return p
 		}
 		w.applyStatus(vm, st.Manager, st.Status)
+		if st.Manager == reconcile.OperatorStatusManager {
+			w.noteWaits(vm)
+		}
 		if st.Manager == reconcile.OperatorStatusManager && vm.Status.LastEnd != nil &&
 			(s.VM.Status.LastEnd == nil || s.VM.Status.LastEnd.PodUID != vm.Status.LastEnd.PodUID) {
 			w.stopNoted = w.decisions
 		}
 		w.put(theVM, vm)
 		w.note("status of %s: %v", st.Manager, st.Status["phase"])
+	}
+	for _, e := range p.Events {
+		w.told(e, latest)
 	}
 	return p
 }

@@ -66,6 +66,9 @@ type Engine struct {
 	asked    bool // the machine was told to end by this engine
 	shutdown *qmp.ShutdownEvent
 	panicked bool
+	// ending is done once QEMU has told that it ends.
+	ending    context.Context
+	announced context.CancelFunc
 	// wished is what the machine shall be now.
 	wished wish
 	// ticketing says that the display was started with a password.
@@ -133,6 +136,7 @@ func New(o Options) (*Engine, error) {
 	for i := range stopCount {
 		e.stops[i], e.stop[i] = context.WithCancel(context.Background())
 	}
+	e.ending, e.announced = context.WithCancel(context.Background())
 	return e, nil
 }
 
@@ -504,6 +508,7 @@ func (e *Engine) supervise(m *machine) (Outcome, error) {
 		defer watching.Done()
 		m.follower.follow(running)
 	}()
+	watching.Go(func() { e.boundEnd(m) })
 	helperEnded := make(chan *child, len(m.helpers))
 	for _, h := range m.helpers {
 		watching.Add(1)

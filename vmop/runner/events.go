@@ -62,6 +62,7 @@ func (e *Engine) happened(ev qmp.Event) error {
 		e.mu.Lock()
 		e.shutdown = &data
 		e.mu.Unlock()
+		e.announced()
 	case "GUEST_PANICKED":
 		data, err := qmp.DecodeEvent[qmp.GuestPanickedEvent](ev)
 		if err != nil {
@@ -71,6 +72,11 @@ func (e *Engine) happened(ev qmp.Event) error {
 		e.panicked = true
 		e.mu.Unlock()
 		e.message(LevelError, "the guest panicked, action %s%s", data.Action, panicCode(data.Info))
+		if data.Action == panicPoweroff {
+			// QEMU ends now, and 7.2 hangs for ever if it is asked something meanwhile.
+			e.announced()
+			break
+		}
 		e.look()
 	case "WATCHDOG":
 		data, err := qmp.DecodeEvent[qmp.WatchdogEvent](ev)
@@ -128,6 +134,9 @@ func (e *Engine) happened(ev qmp.Event) error {
 	}
 	return nil
 }
+
+// panicPoweroff is the action of a GUEST_PANICKED with which QEMU ends.
+const panicPoweroff = "poweroff"
 
 // panicCode is what Windows tells of a panic.
 func panicCode(p *qmp.GuestPanic) string {

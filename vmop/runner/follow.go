@@ -34,6 +34,11 @@ func (e *Engine) newFollower(ctx context.Context, c *qmp.Client) (*follower, err
 	if err != nil {
 		return nil, fmt.Errorf("ask for the size of the memory: %w", err)
 	}
+	// A custom machine type chooses its accelerator itself: QEMU knows.
+	kvm, err := answer(ctx, c, qmp.QueryKVM{})
+	if err != nil {
+		return nil, fmt.Errorf("ask for the accelerator: %w", err)
+	}
 	e.mu.Lock()
 	ticketing := e.ticketing
 	e.mu.Unlock()
@@ -47,6 +52,7 @@ func (e *Engine) newFollower(ctx context.Context, c *qmp.Client) (*follower, err
 			Started: started, RAM: size.BaseMemory,
 			HTTPImages: slices.Contains(e.o.Host.BlockDrivers, "http") && slices.Contains(e.o.Host.BlockDrivers, "https"),
 			Ticketing:  ticketing,
+			KVM:        kvm.Enabled,
 		},
 		memory: live.Start(started),
 	}, nil

@@ -87,14 +87,16 @@ func TestGuestThatReleasesNoCPU(t *testing.T) {
 	d := testDirs(t)
 	c := testConfig(t, "acpi=off")
 	c.Runner.VM.MaximumCPUs, c.Runner.VM.CurrentCPUs = 3, 3
-	r := start(t, c, d, fast)
+	r := start(t, c, d)
 	console := r.console(t)
 	client := r.tools(t)
 	r.reconfigure(t, &c, func(r *runnerconfig.Runner) { r.VM.CurrentCPUs, r.VM.CurrentRAM = 1, 96<<20 })
 	r.now(t, "the balloon", func(s State) bool { return s.RAM == 96<<20 })
-	s := r.now(t, "it is given up", reason(live.CPUsAdjusted, live.ReasonGuestDoesNotFollow))
-	if got := condition(s, live.CPUsAdjusted); s.CPUs != 3 || !strings.HasPrefix(got.Message, "there are 3 CPUs, 1 are wanted") {
-		t.Errorf("%+v, %d CPUs", got, s.CPUs)
+	var o Options
+	fast(&o)
+	got := r.asWithKVM(t, client, c, o.clock, func(c live.Condition) bool { return c.Reason == live.ReasonGuestDoesNotFollow })
+	if !strings.HasPrefix(got.Message, "there are 3 CPUs, 1 are wanted") {
+		t.Errorf("%+v", got)
 	}
 	r.reconfigure(t, &c, func(r *runnerconfig.Runner) { r.VM.CurrentRAM = 112 << 20 })
 	r.now(t, "the balloon again", func(s State) bool { return s.RAM == 112<<20 })

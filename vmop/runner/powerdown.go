@@ -146,3 +146,33 @@ func (e *Engine) askACPI(ctx context.Context, m *machine) bool {
 		}
 	}
 }
+
+// boundEnd kills a QEMU that has told that it ends and is stuck in that. It returns
+// once QEMU has ended, or will by the hands of others.
+func (e *Engine) boundEnd(m *machine) {
+	if e.stuckAtEnd(m) {
+		e.message(LevelError, "QEMU does not end although it has told so: killing it")
+		m.qemu.signal(sigKILL)
+	}
+}
+
+// stuckAtEnd waits for QEMU to end and says whether it never will. It gets the
+// power-down timeout, because it may have much to write back. A QEMU that answers
+// then is not stuck: a custom machine type can keep it (-no-shutdown).
+func (e *Engine) stuckAtEnd(m *machine) bool {
+	select {
+	case <-m.qemu.done:
+		return false
+	case <-e.ending.Done():
+	}
+	begin := time.Now()
+	grace, cancel := e.until(context.Background(), func() time.Time { return begin.Add(max(e.powerdownTimeout(), quitGrace)) })
+	defer cancel()
+	if m.qemu.wait(grace) == nil {
+		return false
+	}
+	asked, cancelAsked := context.WithTimeout(context.Background(), quitGrace)
+	defer cancelAsked()
+	_, err := qmp.Do(asked, m.client, qmp.QueryStatus{})
+	return err != nil && !m.qemu.ended()
+}

@@ -11,8 +11,8 @@ import (
 
 // observeVNC finds out who is connected to the display by VNC. QEMU lists a
 // client from its connection on, and tells only by an event that it was let in.
-// Clients on a UNIX socket cannot be told apart; only the machine's owner gets
-// there.
+// Clients on a UNIX socket have one name, so that all of them count from when one
+// was let in; only the machine's owner gets there.
 func (f *follower) observeVNC(ctx context.Context, in wish) error {
 	servers, err := answer(ctx, f.client, qmp.QueryVNCServers{})
 	if err != nil {
@@ -26,13 +26,14 @@ func (f *follower) observeVNC(ctx context.Context, in wish) error {
 	for _, s := range servers {
 		for _, c := range s.Clients {
 			name := vncClient(c)
-			switch {
-			case c.Family == "unix":
-				clients = append(clients, live.Client{Protocol: live.VNC, Host: "unix"})
-			case in.lost || f.viewers[name] || slices.Contains(in.viewers, name):
-				seen[name] = true
-				clients = append(clients, live.Client{Protocol: live.VNC, Host: c.Host, Port: c.Service})
+			if !in.lost && !f.viewers[name] && !slices.Contains(in.viewers, name) {
+				continue
 			}
+			seen[name] = true
+			if c.Family == "unix" {
+				c.Host, c.Service = "unix", ""
+			}
+			clients = append(clients, live.Client{Protocol: live.VNC, Host: c.Host, Port: c.Service})
 		}
 	}
 	f.viewers = seen

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -13,13 +14,14 @@ import (
 	"testing"
 
 	"github.com/vmop/sdk/internal/rfb"
+	"github.com/vmop/sdk/internal/spice"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/reconcile/live"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// freeVNCPort is a port that VNC can have and nobody uses now.
-func freeVNCPort(t *testing.T) int {
+// freeDisplayPort is a port that SPICE and VNC can have and nobody uses now.
+func freeDisplayPort(t *testing.T) int {
 	t.Helper()
 	for {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -49,7 +51,7 @@ func TestVNCPassword(t *testing.T) {
 		}
 	}
 	write("display-password", "firstfirst")
-	port, websocket := freeVNCPort(t), freeVNCPort(t)
+	port, websocket := freeDisplayPort(t), freeDisplayPort(t)
 	c.Runner.VM.Display = &runnerconfig.Display{
 		SPICE: &runnerconfig.SPICE{Socket: filepath.Join(d.Runtime, runnerconfig.SPICESocket)},
 		VNC:   &runnerconfig.VNC{Port: &port, Address: "127.0.0.1", Websocket: &websocket},
@@ -79,6 +81,13 @@ func TestVNCPassword(t *testing.T) {
 	if screen.Width <= 0 || screen.Height <= 0 || !screen.Password {
 		t.Errorf("screen %+v", screen)
 	}
+	for colors := 0; colors < 2; { // until the firmware has written something
+		picture, err := rfb.Picture(conn, screen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		colors = rfb.Colors(picture)
+	}
 	us, _, err := net.SplitHostPort(conn.LocalAddr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -107,11 +116,11 @@ func TestVNCPassword(t *testing.T) {
 	if err := conn.Close(); err != nil {
 		t.Error(err)
 	}
-	spice, err := connectSPICE(s.Sockets[string(qemucmd.SocketSPICE)], "second")
+	viewer, err := spice.Open(withPatience(t), spiceAt(s.Sockets[string(qemucmd.SocketSPICE)]), "second")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := spice.Close(); err != nil {
+	if err := viewer.Close(); err != nil {
 		t.Error(err)
 	}
 
@@ -188,6 +197,60 @@ func TestVNCSocket(t *testing.T) {
 	}
 	if screen.Width <= 0 || screen.Height <= 0 || screen.Password {
 		t.Errorf("screen %+v", screen)
+	}
+	r.now(t, "the client is seen", func(s State) bool { return s.ConsoleClient == "unix" })
+	if err := conn.Close(); err != nil {
+		t.Error(err)
+	}
+	r.now(t, "the client is gone", func(s State) bool { return s.ConsoleClient == "" })
+	r.cancel()
+	r.wait(t)
+	nothingLeft(t, d)
+}
+
+// With a password, who opens the socket without it is no client of the console.
+func TestVNCSocketWithPassword(t *testing.T) {
+	d := testDirs(t)
+	c := testConfig(t)
+	c.Runner.VM.Display = &runnerconfig.Display{VNC: &runnerconfig.VNC{Socket: filepath.Join(d.Runtime, runnerconfig.VNCSocket)}}
+	runnerconfig.Default(&c)
+	secret := t.TempDir()
+	write := func(password string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(secret, "display-password"), []byte(password), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("first")
+	r := start(t, c, d, func(o *Options) { o.DisplaySecretDir = secret })
+	s := r.until(t, "the guest executes", func(s State) bool { return s.Phase == PhaseBooting })
+	socket := s.Sockets[string(qemucmd.SocketVNC)]
+	stranger, err := net.Dial("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(stranger, make([]byte, len("RFB 003.008\n"))); err != nil {
+		t.Fatal(err)
+	}
+	// Its end makes the runner look who is there.
+	if _, _, err := rfb.Open(withPatience(t), "unix", socket, "other"); !errors.Is(err, rfb.ErrRefused) {
+		t.Errorf("a wrong password: %v", err)
+	}
+	write("second")
+	r.RereadDisplaySecret()
+	r.now(t, "the password is changed", func(s State) bool { return s.DisplayPasswordSerial == 2 })
+	if err := stranger.Close(); err != nil {
+		t.Error(err)
+	}
+	if got := r.log.eventsOf(live.ActionConsole); len(got) > 0 {
+		t.Errorf("before anybody was let in: events %q", got)
+	}
+	conn, screen, err := rfb.Open(withPatience(t), "unix", socket, "second")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !screen.Password {
+		t.Error("there is no password")
 	}
 	r.now(t, "the client is seen", func(s State) bool { return s.ConsoleClient == "unix" })
 	if err := conn.Close(); err != nil {

@@ -56,7 +56,8 @@ type VM struct {
 	DiesPerSocket    int    `json:"diesPerSocket,omitempty"`
 	CoresPerDie      int    `json:"coresPerDie,omitempty"`
 	ThreadsPerCore   int    `json:"threadsPerCore,omitempty"`
-	// CurrentCPUs is the number of CPUs to have plugged; 0 means 1.
+	// CurrentCPUs is the number of CPUs to have plugged; 0 means 1. Without KVM,
+	// fewer than there are take effect with the next start.
 	CurrentCPUs int `json:"currentCpus,omitempty"`
 	// MaximumRAM is the size of the RAM in bytes, CurrentRAM what the balloon
 	// leaves of it (0: everything).

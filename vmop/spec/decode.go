@@ -399,7 +399,7 @@ func defaultedFields(t reflect.Type) []string {
 	case reflect.TypeFor[Spice]():
 		return []string{"port", "generateSecret", "usbRedirects"}
 	case reflect.TypeFor[VNC]():
-		return []string{"port", "generateSecret"}
+		return []string{"unixSocket", "generateSecret"}
 	case reflect.TypeFor[VirtualMachineStatus]():
 		return []string{"cpus", "ram", "consoleClient", "consoleUser", "displayPasswordSerial", "assignment", "conditions"}
 	case reflect.TypeFor[Condition]():

@@ -9,8 +9,10 @@ import (
 )
 
 // Default fills in exactly what the defaults of the resource definition would
-// store for the machine, in its specification and its status. It changes
-// nothing that is already set, so applying it twice is applying it once.
+// store for the machine, in its specification and its status, and the one
+// default that no definition can express because it depends on another field:
+// the port of a VNC server that is not on a UNIX socket. It changes nothing that
+// is already set, so applying it twice is applying it once.
 func Default(vm *VirtualMachine) {
 	defaultSpec(&vm.Spec)
 	defaultStatus(&vm.Status)
@@ -104,7 +106,9 @@ func defaultDisplay(d *Display) {
 		setPointer(&s.UsbRedirects, 2)
 	}
 	if v := d.VNC; v != nil {
-		setPointer(&v.Port, 5901) // beside SPICE's
+		if !v.UnixSocket {
+			setPointer(&v.Port, 5901) // beside SPICE's
+		}
 		setPointer(&v.GenerateSecret, true)
 	}
 }

@@ -2,7 +2,7 @@ package spec
 
 // Display is the machine's graphics adapter and how it is reached.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.spice) || !has(self.vnc) || self.spice.port != self.vnc.port",message="spice.port and vnc.port must not be the same"
+// +kubebuilder:validation:XValidation:rule="!has(self.spice) || !has(self.vnc) || self.vnc.unixSocket || self.spice.port != (has(self.vnc.port) ? self.vnc.port : 5901)",message="spice.port and vnc.port must not be the same"
 // +kubebuilder:validation:XValidation:rule="!has(self.spice) || !has(self.vnc) || !has(self.vnc.websocket) || self.spice.port != self.vnc.websocket",message="spice.port and vnc.websocket must not be the same"
 type Display struct {
 	// outputs is the number of monitors.
@@ -61,11 +61,12 @@ type Spice struct {
 // first eight bytes (RFC 6143, section 7.2.2). Without a password it is reached
 // on the loopback interface of its pod or host only.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.websocket) || self.websocket != self.port",message="port and websocket must not be the same"
+// +kubebuilder:validation:XValidation:rule="!has(self.websocket) || self.websocket != (has(self.port) ? self.port : 5901)",message="port and websocket must not be the same"
+// +kubebuilder:validation:XValidation:rule="!self.unixSocket || (!has(self.port) && !has(self.websocket))",message="a server on a UNIX socket has neither port nor websocket"
 type VNC struct {
 	// port is the port of the VNC server. QEMU counts VNC's displays from port
-	// 5900 on and takes none below it.
-	// +kubebuilder:default=5901
+	// 5900 on and takes none below it. It is 5901 by default, unless unixSocket
+	// is true.
 	// +kubebuilder:validation:Minimum=5900
 	// +kubebuilder:validation:Maximum=65535
 	// +optional
@@ -76,6 +77,15 @@ type VNC struct {
 	// +kubebuilder:validation:Maximum=65535
 	// +optional
 	Websocket *int32 `json:"websocket,omitempty"`
+	// unixSocket puts the server on a UNIX socket in the runner's runtime
+	// directory, in place of a port: in a cluster only who may execute programs
+	// in the machine's pod gets there, by "kubectl exec -i POD -- vmop-runner
+	// -vnc". It excludes port and websocket; QEMU serves WebSockets on ports only.
+	// On one host without a cluster, a server without port is on such a socket
+	// anyway.
+	// +kubebuilder:default=false
+	// +optional
+	UnixSocket bool `json:"unixSocket,omitempty"`
 	// generateSecret makes the operator create a secret with a display
 	// password if there is none. There is one secret for SPICE and VNC, which
 	// is made if either asks for it. Without any the server listens on the

@@ -71,7 +71,8 @@ type Machine struct {
 	// +optional
 	CPUTopology *CPUTopology `json:"cpuTopology,omitempty"`
 	// currentCpus is the number of CPUs that the machine has now. It can be
-	// changed while the machine runs. Without it the machine has one.
+	// changed while the machine runs; without KVM, fewer take effect with the
+	// next start. Without it the machine has one.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=4096
 	// +optional

@@ -38,6 +38,12 @@ type VirtualMachineStatus struct {
 	// specification. (Added by vmop.)
 	// +optional
 	LastEnd *MachineEnd `json:"lastEnd,omitempty"`
+	// waits are what the machine waits for, by the condition that explains it.
+	// (Added by vmop.)
+	// +listType=map
+	// +listMapKey=condition
+	// +optional
+	Waits []Wait `json:"waits,omitempty"`
 	// runnerVersion is the version of the runner that runs the machine.
 	// +optional
 	RunnerVersion string `json:"runnerVersion,omitempty"`
@@ -132,6 +138,26 @@ const (
 	// OperationReplace means that both have one and they differ.
 	OperationReplace = "replace"
 )
+
+// Wait is one thing that a machine waits for. An event tells of it once: at once
+// if a person may have to do something, and otherwise when it lasts.
+type Wait struct {
+	// condition is the type of the condition that explains the wait.
+	// +kubebuilder:validation:Required
+	Condition string `json:"condition"`
+	// reason is one word that says why.
+	// +kubebuilder:validation:Required
+	Reason string `json:"reason"`
+	// object is what is waited for, by its kind and name.
+	// +kubebuilder:validation:Required
+	Object string `json:"object"`
+	// since is when the wait was first reported.
+	// +kubebuilder:validation:Required
+	Since metav1.Time `json:"since"`
+	// told says that an event has told of it.
+	// +optional
+	Told bool `json:"told,omitempty"`
+}
 
 // Assignment says whom a machine of a pool is assigned to.
 type Assignment struct {

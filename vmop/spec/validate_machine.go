@@ -203,7 +203,18 @@ func validateVNC(d *Display, path *field.Path) field.ErrorList {
 	if v == nil {
 		return nil
 	}
-	errs := inRange(path.Child("port"), int64(*v.Port), minVNCPort, 65535)
+	var errs field.ErrorList
+	if v.UnixSocket {
+		const none = "a server on a UNIX socket has none; remove it or unixSocket"
+		if v.Port != nil {
+			errs = append(errs, field.Forbidden(path.Child("port"), none))
+		}
+		if v.Websocket != nil {
+			errs = append(errs, field.Forbidden(path.Child("websocket"), none))
+		}
+		return errs
+	}
+	errs = inRange(path.Child("port"), int64(*v.Port), minVNCPort, 65535)
 	taken := map[int32]string{}
 	if d.Spice != nil {
 		taken[*d.Spice.Port] = "spec.vm.display.spice.port"

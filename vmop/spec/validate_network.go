@@ -18,7 +18,7 @@ func validateNetworks(m *Machine, path *field.Path) field.ErrorList {
 		// The SPICE server listens on all addresses of the same host or pod.
 		taken = append(taken, listener{HostForward{Protocol: ForwardTCP, HostPort: *s.Port}, "spec.vm.display.spice.port"})
 	}
-	if v := m.Display.VNC; v != nil {
+	if v := m.Display.VNC; v != nil && !v.UnixSocket {
 		taken = append(taken, listener{HostForward{Protocol: ForwardTCP, HostPort: *v.Port}, "spec.vm.display.vnc.port"})
 		if w := v.Websocket; w != nil {
 			taken = append(taken, listener{HostForward{Protocol: ForwardTCP, HostPort: *w}, "spec.vm.display.vnc.websocket"})

@@ -1,6 +1,7 @@
 package spec_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -92,6 +93,16 @@ func TestOneMistakeIsFoundInAnyMachine(t *testing.T) {
 		"multicast MAC": func(vm *spec.VirtualMachine) string {
 			return addNetwork(vm, spec.Network{User: &spec.UserNetwork{MAC: "53:54:00:00:00:01"}}) + ".user.mac"
 		},
+		"VNC on socket and port": func(vm *spec.VirtualMachine) string {
+			port := int32(5999)
+			vm.Spec.VM.Display = &spec.Display{VNC: &spec.VNC{UnixSocket: true, Port: &port}}
+			return "spec.vm.display.vnc.port"
+		},
+		"WebSockets beside a socket": func(vm *spec.VirtualMachine) string {
+			port := int32(5700)
+			vm.Spec.VM.Display = &spec.Display{VNC: &spec.VNC{UnixSocket: true, Websocket: &port}}
+			return "spec.vm.display.vnc.websocket"
+		},
 		"no network kind": func(vm *spec.VirtualMachine) string { return addNetwork(vm, spec.Network{}) },
 	}
 	for name, mistake := range mistakes {
@@ -152,6 +163,55 @@ func TestDiskNames(t *testing.T) {
 	for i, want := range []string{"", "", "system-disk", "disk-1"} {
 		if got := spec.DiskName(disks, i); got != want {
 			t.Errorf("disk %d: got %q, want %q", i, got, want)
+		}
+	}
+}
+
+// A VNC server has a port unless it is on a UNIX socket, and each port that is
+// there is taken by one thing only.
+func TestVNCPorts(t *testing.T) {
+	for manifest, want := range map[string]string{
+		"vnc: {}":                  "5901",
+		"vnc: {unixSocket: false}": "5901",
+		"vnc: {port: 5999}":        "5999",
+		"vnc: {unixSocket: true}":  "none",
+		"vnc: {unixSocket: true, generateSecret: false}":          "none",
+		"vnc: {unixSocket: true, port: 5901}":                     "spec.vm.display.vnc.port: Forbidden: a server on a UNIX socket has none; remove it or unixSocket",
+		"vnc: {unixSocket: true, websocket: 5700}":                "spec.vm.display.vnc.websocket: Forbidden: a server on a UNIX socket has none; remove it or unixSocket",
+		"vnc: {unixSocket: /run/vnc.sock}":                        "spec.vm.display.vnc.unixSocket: is a string",
+		"spice: {port: 5901}, vnc: {}":                            "is already taken by spec.vm.display.spice.port",
+		"spice: {port: 5901}, vnc: {unixSocket: false}":           "is already taken by spec.vm.display.spice.port",
+		"spice: {port: 5901}, vnc: {unixSocket: true}":            "none",
+		"spice: {port: 5901}, vnc: {port: 5902, websocket: 5900}": "5902",
+	} {
+		data := "apiVersion: vmoperator.jdrupes.org/v1\nkind: VirtualMachine\nmetadata: {name: web}\nspec: {vm: {maximumCpus: 1, display: {" + manifest + "}}}\n"
+		objects, err := spec.Load("web.yaml", []byte(data), spec.Options{Validate: true})
+		var got string
+		switch {
+		case err != nil:
+			got = err.Error()
+		default:
+			vm := objects[0].VirtualMachine
+			spec.Default(vm)
+			if got = "none"; vm.Spec.VM.Display.VNC.Port != nil {
+				got = strconv.Itoa(int(*vm.Spec.VM.Display.VNC.Port))
+			}
+		}
+		if !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", manifest, got, want)
+		}
+	}
+	// The port of a socket's server is free for the guest.
+	for socket, taken := range map[bool]bool{true: false, false: true} {
+		n := int32(1)
+		vm := &spec.VirtualMachine{Spec: spec.VirtualMachineSpec{VM: spec.Machine{
+			MaximumCPUs: &n,
+			Display:     &spec.Display{VNC: &spec.VNC{UnixSocket: socket}},
+			Networks:    []spec.Network{{User: &spec.UserNetwork{HostForwards: []spec.HostForward{{HostPort: 5901, GuestPort: 22}}}}},
+		}}}
+		vm.Name = "web"
+		if errs := spec.Validate(vm); (len(errs) > 0) != taken {
+			t.Errorf("unixSocket %v: %v", socket, errs)
 		}
 	}
 }

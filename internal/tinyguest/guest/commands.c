@@ -622,6 +622,20 @@ static void cmd_crash(void)
 	fail("crash", err);
 }
 
+/* watchdog sets the watchdog's time and never serves it. Closing it does not stop it. */
+static void cmd_watchdog(void)
+{
+	static const unsigned long WDIOC_SETTIMEOUT = 0xc0045706; /* of linux/watchdog.h */
+	int seconds = (int)parse_number(arg());
+	long fd = seconds < 1 ? -EINVAL : sys_open("/dev/watchdog", O_WRONLY);
+	long err = fd < 0 ? fd : sys_ioctl((int)fd, (long)WDIOC_SETTIMEOUT, P(&seconds));
+
+	if (fd >= 0)
+		sys_close((int)fd);
+	if (err < 0)
+		fail("watchdog", err);
+}
+
 static void cmd_echo(void) { print("%s\n", args); }
 
 static void cmd_help(void);
@@ -664,6 +678,7 @@ static const struct {
 	{ "kill", "PROCESS", "ask a program to end", cmd_kill },
 	{ "echo", "TEXT", "repeat the text", cmd_echo },
 	{ "crash", "", "make the kernel panic", cmd_crash },
+	{ "watchdog", "SECONDS", "start the watchdog and leave it alone", cmd_watchdog },
 	{ "reboot", "", "restart the machine", cmd_reboot },
 	{ "poweroff", "", "switch the machine off", cmd_poweroff },
 };

@@ -47,6 +47,9 @@ func (d *decider) cpus() {
 		} else {
 			d.condition(CPUsAdjusted, False, ReasonAdjusting, "adding CPUs: there are %d, %d are wanted%s", present, wish, because(problem))
 		}
+	case present > wanted && !d.in.Machine.KVM:
+		d.waits = append(d.waits, "vm.currentCpus")
+		d.condition(CPUsAdjusted, False, ReasonChangesWait, "there are %d CPUs, %d are wanted: QEMU does not survive the removal of CPUs that it emulates in software; they leave with the next start", present, wish)
 	case present > wanted && len(removable) == 0:
 		d.condition(CPUsAdjusted, False, ReasonNotSupported, "%d of the %d CPUs cannot be removed before the next start", present-wanted, present)
 	case present > wanted:

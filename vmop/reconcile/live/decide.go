@@ -5,6 +5,9 @@ import "fmt"
 type decider struct {
 	in  Input
 	out Decision
+	// waits are the keys below "/Runner" of what could be live, but not in this
+	// machine.
+	waits []string
 }
 
 // Decide returns what to do now. It depends on its argument alone.

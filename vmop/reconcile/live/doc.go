@@ -21,9 +21,10 @@
 // Guests answer late, refuse, or do nothing. A step is therefore repeated with
 // growing pauses, but only a few times; then a condition says what was not
 // reached and why, and nothing more happens until the wish changes. A part that
-// is stuck never holds another back. The boot processor is never unplugged, a
-// medium that the guest ejected is not inserted again, and a machine that is as
-// wanted gets no steps and no time to look again.
+// is stuck never holds another back. The boot processor is never unplugged, in
+// software emulation none is ([UnplugCPU] has why), a medium that the guest
+// ejected is not inserted again, and a machine that is as wanted gets no steps and
+// no time to look again.
 //
 // The package is pure: the clock reading is an argument, secrets appear as
 // digests only.

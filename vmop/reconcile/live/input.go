@@ -34,6 +34,9 @@ type Machine struct {
 	// Ticketing says that the display was started with a password. QEMU cannot
 	// change that at run time.
 	Ticketing bool
+	// KVM says that the host's processors execute the guest. Otherwise QEMU
+	// emulates them in software, and none is ever unplugged: [UnplugCPU] has why.
+	KVM bool
 }
 
 // DisplaySecret is what the files of the display secret say.

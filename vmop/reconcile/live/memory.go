@@ -21,6 +21,9 @@ type Memory struct {
 	// use it, whichever way he comes.
 	Password       string
 	PasswordSerial int64
+	// Balloon is what the guest was asked to have last, in bytes; 0 is nothing. A
+	// guest that has what it shall have may be on its way to it.
+	Balloon int64
 	// Power is the number of the last request that was fulfilled.
 	Power int
 	// Full says that the machine was found paused for a full disk.
@@ -72,6 +75,8 @@ func (m Memory) Result(s Step, problem string) Memory {
 		return m
 	}
 	switch s := s.(type) {
+	case SetBalloon:
+		m.Balloon = s.Bytes
 	case SetDisplayPassword:
 		state := m.Secrets[s.Protocol]
 		state.Password = s.Digest

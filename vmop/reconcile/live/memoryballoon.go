@@ -45,14 +45,17 @@ func ReportRAM(actual, target, said int64, at, now time.Time) (report bool, wake
 func (d *decider) memory() {
 	wish, ram := d.in.Config.Runner.VM.CurrentRAM, d.in.Machine.RAM
 	target := BalloonTarget(d.in.Config, ram)
-	actual := d.in.Observed.Balloon
+	actual, asked := d.in.Observed.Balloon, d.in.Memory.Balloon
 	switch {
 	case actual == nil && target != ram:
 		d.condition(MemoryAdjusted, False, ReasonNotSupported, "the machine has no balloon: the guest has all of its %s", runnerconfig.Bytes(ram))
-	case actual != nil && !BalloonReached(*actual, target):
+	case actual != nil && (!BalloonReached(*actual, target) || asked != 0 && asked != target):
 		goal, step := d.balloonAttempt(target)
 		exhausted, problem := d.attempt(goal, step)
-		has := runnerconfig.Bytes(*actual)
+		has := fmt.Sprint(runnerconfig.Bytes(*actual))
+		if BalloonReached(*actual, target) {
+			has += fmt.Sprint(", was asked to have ", runnerconfig.Bytes(asked))
+		}
 		switch {
 		case !exhausted:
 			d.condition(MemoryAdjusted, False, ReasonAdjusting, "the guest has %s, shall have %s%s", has, runnerconfig.Bytes(target), because(problem))

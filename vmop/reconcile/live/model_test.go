@@ -35,6 +35,7 @@ type world struct {
 	now      time.Time
 	cpus     []string // ids by slot; the boot processor is at 0
 	balloon  int64
+	asked    int64 // what the balloon was asked for last; 0 is nothing
 	drives   []drive
 	state    string
 	resets   int
@@ -130,6 +131,9 @@ func (w *world) execute(t *rapid.T, s live.Step) string {
 		if s.Bytes <= 0 || s.Bytes > ram {
 			t.Fatalf("%+v", s)
 		}
+		if w.inflate != refuse {
+			w.asked = s.Bytes
+		}
 		return w.act(w.inflate, func() { w.balloon = s.Bytes })
 	case live.OpenTray:
 		d := driveOf(s.ID)
@@ -183,6 +187,8 @@ type machine struct {
 	display live.DisplaySecret
 	request live.Power
 	memory  live.Memory
+	// emulated machines have no KVM.
+	emulated bool
 }
 
 func config(cpus int, current int64, counter int64, media ...string) *runnerconfig.Config {
@@ -209,7 +215,7 @@ func newMachine(c *runnerconfig.Config) *machine {
 
 func (m *machine) input() live.Input {
 	return live.Input{
-		Config: m.config, Generation: m.gen, Machine: live.Machine{Started: m.started, RAM: ram, Ticketing: true},
+		Config: m.config, Generation: m.gen, Machine: live.Machine{Started: m.started, RAM: ram, Ticketing: true, KVM: !m.emulated},
 		Display: m.display, Power: m.request, Observed: m.observe(), Memory: m.memory, Now: m.now,
 	}
 }
@@ -239,9 +245,23 @@ func (m *machine) round(t *rapid.T) live.Decision {
 	d := m.decide(t)
 	m.memory = d.Memory
 	for _, s := range d.Steps {
+		if _, unplug := s.(live.UnplugCPU); unplug && m.emulated {
+			t.Fatalf("software emulation ends with %+v", s)
+		}
 		m.memory = m.memory.Result(s, m.execute(t, s))
 	}
 	return d
+}
+
+// present counts the processors.
+func (w *world) present() int {
+	n := 0
+	for _, id := range w.cpus {
+		if id != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // react lets the guest do one of the things that it has put off.
@@ -288,15 +308,10 @@ func (m *machine) settled(t *rapid.T, d live.Decision) {
 		}
 	}
 	vm := m.config.Runner.VM
-	present := 0
-	for _, id := range m.cpus {
-		if id != "" {
-			present++
-		}
-	}
+	present := m.present()
 	parts := map[string]bool{
 		live.CPUsAdjusted:   present == vm.CurrentCPUs,
-		live.MemoryAdjusted: m.balloon == live.BalloonTarget(m.config, ram) && int64(vm.CurrentRAM) <= ram,
+		live.MemoryAdjusted: m.balloon == live.BalloonTarget(m.config, ram) && int64(vm.CurrentRAM) <= ram && (m.asked == 0 || m.asked == m.balloon),
 		live.ResetDone:      m.memory.ResetCounter == *m.config.Runner.ResetCounter,
 		live.GuestExecuting: m.state == "running",
 	}
@@ -319,6 +334,11 @@ func (m *machine) settled(t *rapid.T, d live.Decision) {
 			t.Fatalf("reached is %v, but %+v; %+v", reached, got[kind], m.world)
 		}
 	}
+	// What is left until the next start is said so, in both places.
+	waits := m.emulated && present > max(vm.CurrentCPUs, 1)
+	if waits != (got[live.CPUsAdjusted].Reason == live.ReasonChangesWait) || waits != strings.Contains(got[live.RestartRequired].Message, "vm.currentCpus") {
+		t.Fatalf("CPUs wait for the next start: %v, but %+v and %+v", waits, got[live.CPUsAdjusted], got[live.RestartRequired])
+	}
 	memory := m.memory
 	if d := m.decide(t); len(d.Steps) > 0 || !reflect.DeepEqual(d.Memory, memory) {
 		t.Fatalf("not silent: %+v", d)
@@ -331,6 +351,7 @@ func TestConvergesOrSaysWhyNot(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMachine(config(1, 0, 7, "/a", ""))
 		m.display.Expiry = ""
+		m.emulated = rapid.Bool().Draw(t, "emulated")
 		of := rapid.SampledFrom([]manner{prompt, late, idle, refuse})
 		m.settle(t) // started
 		if m.state != "running" {
@@ -391,6 +412,7 @@ func TestStuckPartsHoldNothingBack(t *testing.T) {
 func TestAnySequence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMachine(config(2, 128*mib, 3, "/a", "/b"))
+		m.emulated = rapid.Bool().Draw(t, "emulated")
 		t.Repeat(map[string]func(*rapid.T){
 			"decide": func(t *rapid.T) { m.round(t) },
 			"time":   func(t *rapid.T) { m.now = m.now.Add(time.Duration(rapid.IntRange(1, 200).Draw(t, "s")) * time.Second) },
@@ -420,7 +442,8 @@ func TestAnySequence(t *testing.T) {
 			},
 			"space": func(t *rapid.T) { m.free, m.full = 1<<30, m.state == "io-error" },
 			"crash": func(t *rapid.T) {
-				m.memory, m.request = live.Start(m.config), live.Power{}
+				// Another engine has another QEMU, which was asked for nothing yet.
+				m.memory, m.request, m.asked = live.Start(m.config), live.Power{}, 0
 				m.now = m.now.Add(time.Second)
 			},
 		})
@@ -602,7 +625,7 @@ func TestBalloonAfterReset(t *testing.T) {
 					if s.Bytes != asked && m.resets > 0 {
 						m.balloon = s.Bytes
 					}
-					asked = s.Bytes
+					asked, m.asked = s.Bytes, s.Bytes
 					m.memory = m.memory.Result(s, "")
 					continue
 				}
@@ -617,6 +640,38 @@ func TestBalloonAfterReset(t *testing.T) {
 			}
 		}
 		t.Fatal("does not settle")
+	})
+}
+
+// A guest whose memory is as wanted at a moment, on its way to what it was asked
+// for before, is asked anew.
+func TestBalloonOnItsWay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newMachine(config(1, 0, 0))
+		m.settle(t)
+		m.inflate = idle
+		mibs := rapid.Int64Range(100, 500)
+		for range rapid.IntRange(1, 4).Draw(t, "wishes") {
+			m.gen++
+			m.resets += rapid.IntRange(0, 1).Draw(t, "reset")
+			m.config = config(1, mib*mibs.Draw(t, "wish"), 0)
+			for range rapid.IntRange(1, 4).Draw(t, "rounds") {
+				if d := m.round(t); !d.Wake.IsZero() && len(d.Steps) == 0 {
+					m.now = d.Wake
+				}
+			}
+		}
+		target := live.BalloonTarget(m.config, ram)
+		m.balloon = target // it passes by
+		if d := m.decide(t); m.asked != target && d.Conditions[1].Status != live.False {
+			t.Fatalf("asked for %d, has %d, but %+v", m.asked, m.balloon, d.Conditions[1])
+		}
+		m.balloon, m.inflate = m.asked, prompt
+		m.gen++
+		m.settled(t, m.settle(t))
+		if m.balloon != target {
+			t.Fatalf("%d, want %d", m.balloon, target)
+		}
 	})
 }
 
@@ -644,6 +699,30 @@ func TestUnplug(t *testing.T) {
 	})
 }
 
+// In software emulation processors are added and never removed; a wish that comes
+// back to what is there waits for nothing.
+func TestEmulationKeepsProcessors(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		first := rapid.IntRange(1, slots).Draw(t, "at the start")
+		m := newMachine(config(first, 0, 0))
+		m.emulated = true
+		m.settle(t)
+		most := first
+		for range rapid.IntRange(1, 6).Draw(t, "changes") {
+			wish := rapid.IntRange(1, slots).Draw(t, "CPUs")
+			most = max(most, wish)
+			m.gen++
+			m.resets += rapid.IntRange(0, 1).Draw(t, "reset")
+			m.config = config(wish, 0, 0)
+			d := m.settle(t)
+			m.settled(t, d)
+			if got := m.present(); got != most {
+				t.Fatalf("%d CPUs, want %d: %v", got, most, m.cpus)
+			}
+		}
+	})
+}
+
 // The boot processor stays, wherever in the machine it is, and so does one that
 // was not plugged under a name of ours.
 func TestBootProcessorStays(t *testing.T) {
@@ -654,7 +733,7 @@ func TestBootProcessorStays(t *testing.T) {
 		for i, p := range paths {
 			o.CPUs = append(o.CPUs, live.CPUSlot{Props: map[string]int64{"core-id": int64(i)}, QOMPath: p})
 		}
-		d := live.Decide(live.Input{Config: c, Machine: live.Machine{Started: c, RAM: ram}, Observed: o, Memory: live.Start(c)})
+		d := live.Decide(live.Input{Config: c, Machine: live.Machine{Started: c, RAM: ram, KVM: true}, Observed: o, Memory: live.Start(c)})
 		for _, s := range d.Steps {
 			if s != (live.UnplugCPU{ID: "cpu-1"}) && s != (live.UnplugCPU{ID: "cpu-7"}) {
 				t.Fatalf("%+v", s)

@@ -11,7 +11,7 @@ import (
 
 // restart says what of the configuration waits for the next start.
 func (d *decider) restart() {
-	if paths := RestartPaths(d.in.Machine.Started, d.in.Config); len(paths) > 0 {
+	if paths := append(d.waits, RestartPaths(d.in.Machine.Started, d.in.Config)...); len(paths) > 0 {
 		d.condition(RestartRequired, True, ReasonChangesWait, "these changes take effect with the next start: %s", strings.Join(paths, ", "))
 		return
 	}
@@ -20,7 +20,8 @@ func (d *decider) restart() {
 
 // RestartPaths lists the keys below "/Runner" in which a configuration differs
 // from the one that the machine was started with, without those that take effect
-// while it runs.
+// while it runs. (A smaller number of processors does so in machines with KVM only;
+// the condition [RestartRequired] knows.)
 func RestartPaths(started, wanted *runnerconfig.Config) []string {
 	a, b := withoutLive(started.Runner), withoutLive(wanted.Runner)
 	var paths []string

@@ -13,7 +13,21 @@ type PlugCPU struct {
 	Props  map[string]int64
 }
 
-// UnplugCPU asks the guest to release a processor.
+// UnplugCPU asks the guest to release a processor. It is a step for machines with
+// KVM only, because QEMU's software emulation (TCG) does not survive it:
+//
+//   - The processor's translation tables are freed, but its listener to the
+//     machine's memory map stays, and clears them at each change of the map: the
+//     next reset, PCI device or plugged processor ends QEMU 7.2 with "double free
+//     or corruption", whatever the CPU model, chipset, SMM and memory backend. QEMU
+//     has repaired that in 10.0.5, 10.1.1 and 10.2 (its issue 2517).
+//   - The place of the processor's thread in a table of as many as the machine can
+//     have processors is not given back: the assertion in tcg_register_thread ends
+//     QEMU, 10.0.13 too, when so many have been plugged in all.
+//   - With one thread for all processors (thread=single) QEMU 7.2 ends at once.
+//
+// Seen with QEMU 7.2.22, 10.0.2 and 10.0.13. A guest that ejects a processor of its
+// own accord still ends its own machine.
 type UnplugCPU struct{ ID string }
 
 // SetBalloon asks the guest to give back or take memory until it has this much.

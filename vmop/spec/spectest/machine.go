@@ -88,7 +88,10 @@ func drawDisplay(t *rapid.T, m *spec.Machine) {
 	if maybe(t, "vnc") {
 		// Above the ports of SPICE, which must not be taken twice.
 		m.Display.VNC = &spec.VNC{Port: drawInt(t, "vncPort", 6100, 6200), GenerateSecret: drawBool(t, "vncSecret")}
-		if maybe(t, "websocket") {
+		switch {
+		case maybe(t, "unixSocket"):
+			m.Display.VNC.UnixSocket, m.Display.VNC.Port = true, nil
+		case maybe(t, "websocket"):
 			m.Display.VNC.Websocket = drawInt(t, "websocketPort", 6201, 6300)
 		}
 	}

@@ -1,0 +1,87 @@
+package debianguest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// baseVersion changes when the steps of building the base change in a way that
+// the lists below do not show.
+const baseVersion = 1
+
+// baseName is the name of the base's archive in its directory.
+const baseName = "base.tar"
+
+// baseFiles are what Debian's images for containers have beside the packages:
+// without documentation, and without waiting for the disk at every package.
+var baseFiles = []guestFile{
+	{"etc/dpkg/dpkg.cfg.d/docker-apt-speedup", 0o644, "force-unsafe-io\n"},
+	{"etc/dpkg/dpkg.cfg.d/docker", 0o644, "path-exclude=/usr/share/doc/*\npath-exclude=/usr/share/man/*\npath-exclude=/usr/share/info/*\npath-exclude=/usr/share/locale/*\n"},
+	{"etc/apt/apt.conf.d/docker-no-languages", 0o644, "Acquire::Languages \"none\";\n"},
+	{"etc/apt/apt.conf.d/docker-gzip-indexes", 0o644, "Acquire::GzipIndexes \"true\";\n"},
+	{"etc/apt/sources.list", 0o644, ""},
+	{"etc/resolv.conf", 0o644, ""},
+	{"etc/hostname", 0o644, ""},
+}
+
+// baseOmits are the folders that are emptied: documentation, and what apt and
+// debootstrap fetched.
+var baseOmits = []string{
+	"usr/share/doc", "usr/share/man", "usr/share/info", "usr/share/locale",
+	"var/cache/apt", "var/lib/apt/lists", "var/log",
+}
+
+// EnsureBase returns a tar archive of a minimal Debian system with a package
+// manager, which stands in for Debian's image debian:bookworm-slim where there is
+// no registry to get that from. It is cached, built and awaited as [Ensure] has it.
+// The system knows no mirror; [Sources] are the host's.
+func EnsureBase(ctx context.Context, opts Options) (archive string, err error) {
+	recipe, err := json.Marshal([]any{"base", baseVersion, release, baseFiles, baseOmits})
+	if err != nil {
+		return "", fmt.Errorf("debian base: %w", err)
+	}
+	sum := sha256.Sum256(recipe)
+	dir, err := cached(ctx, opts, hex.EncodeToString(sum[:8]), builder.buildBase)
+	if err != nil {
+		return "", fmt.Errorf("debian base: %w", err)
+	}
+	return filepath.Join(dir, baseName), nil
+}
+
+// Sources is the content of a sources.list that leads to the mirrors of Debian's
+// packages that this host's apt is configured for.
+func Sources(ctx context.Context) (string, error) {
+	sources, err := hostSources(ctx)
+	if err != nil {
+		return "", err
+	}
+	return aptList(sources), nil
+}
+
+func (b builder) buildBase(ctx context.Context) error {
+	sources, err := hostSources(ctx)
+	if err != nil {
+		return err
+	}
+	if err := b.bootstrap(ctx, sources[0]); err != nil {
+		return err
+	}
+	for _, dir := range baseOmits {
+		path := filepath.Join(b.root(), dir)
+		if err := os.RemoveAll(path); err != nil {
+			return err
+		}
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := b.write(baseFiles); err != nil {
+		return err
+	}
+	return b.run(ctx, "tar", "--numeric-owner", "--sort=name", "-C", b.root(), "-cf", filepath.Join(b.result(), baseName), ".")
+}

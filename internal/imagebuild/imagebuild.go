@@ -1,0 +1,274 @@
+package imagebuild
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/vmop/sdk/internal/buildcache"
+	"github.com/vmop/sdk/internal/debianguest"
+)
+
+// The images that recipes may stand on.
+const (
+	DebianImage = "docker.io/library/debian:bookworm-slim"
+	GoImage     = "docker.io/library/golang:1.26-bookworm"
+)
+
+// modules is where the Go image has the modules that this host has fetched.
+const modules = "/var/cache/go-modules"
+
+// Options say what is built from and where.
+type Options struct {
+	// Context is the folder that recipes copy from, and that their names start at.
+	Context string
+	// CacheDir is where is kept what is slow to get. Empty means vmop/imagebuild in
+	// os.UserCacheDir.
+	CacheDir string
+	// Progress receives a line for each image. Nil discards it.
+	Progress io.Writer
+}
+
+// Builder builds images, and keeps them until it is closed. One at a time uses a
+// cache.
+type Builder struct {
+	options Options
+	lock    *os.File
+	// mounts are the arguments of buildah that mount what belongs to this host.
+	mounts []string
+}
+
+// Config is what an image says about running it.
+type Config struct {
+	User       string
+	Entrypoint []string
+}
+
+// Container is a container that does not run, made from an image.
+type Container struct {
+	// Root is the folder with its files.
+	Root string
+
+	builder *Builder
+	name    string
+}
+
+// Check tells what building would miss on this host, or nil.
+func Check() error {
+	if os.Geteuid() != 0 {
+		return errors.New("building images needs root: run \"sudo make test-e2e\"")
+	}
+	if _, err := exec.LookPath("buildah"); err != nil {
+		return fmt.Errorf("building images: run \"make deps-e2e\": %w", err)
+	}
+	return nil
+}
+
+// New makes the images that recipes stand on. It waits for a builder that has the
+// cache, until ctx ends. The builder has to be closed.
+func New(ctx context.Context, o Options) (_ *Builder, err error) {
+	if err := Check(); err != nil {
+		return nil, err
+	}
+	if o.CacheDir == "" {
+		base, err := os.UserCacheDir()
+		if err != nil {
+			return nil, err
+		}
+		o.CacheDir = filepath.Join(base, "vmop", "imagebuild")
+	}
+	if o.Progress == nil {
+		o.Progress = io.Discard
+	}
+	b := &Builder{options: o}
+	if err := os.MkdirAll(b.path("debs", "partial"), 0o755); err != nil {
+		return nil, err
+	}
+	base, err := debianguest.EnsureBase(ctx, debianguest.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if b.lock, err = buildcache.Lock(ctx, b.path("lock")); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.Close())
+		}
+	}()
+	// What a builder that was killed has left.
+	if err := os.RemoveAll(b.work()); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(b.work(), 0o700); err != nil {
+		return nil, err
+	}
+	if err := b.prepareMounts(ctx); err != nil {
+		return nil, err
+	}
+	err = b.build(ctx, DebianImage, filepath.Dir(base), fmt.Sprintf("FROM scratch\nADD %s /\nCMD [\"bash\"]\n", filepath.Base(base)))
+	if err != nil {
+		return nil, err
+	}
+	return b, b.build(ctx, GoImage, b.work(), "FROM "+DebianImage+`
+ENV GOPATH=/go GOTOOLCHAIN=local GOPROXY=file://`+modules+`
+ENV PATH=/go/bin:/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+`)
+}
+
+// Close removes the images and lets the next builder have the cache.
+func (b *Builder) Close() error {
+	return errors.Join(os.RemoveAll(b.work()), b.lock.Close())
+}
+
+// Build builds an image by a recipe, a file of the context.
+func (b *Builder) Build(ctx context.Context, recipe, name string) error {
+	begin := time.Now()
+	args := append([]string{"--file", filepath.Join(b.options.Context, recipe), "--tag", name}, b.mounts...)
+	if err := b.buildImage(ctx, args, b.options.Context); err != nil {
+		return fmt.Errorf("%s: %w", recipe, err)
+	}
+	fmt.Fprintf(b.options.Progress, "imagebuild: %s took %s\n", recipe, time.Since(begin).Round(time.Second))
+	return nil
+}
+
+// Config reads what an image says about running it.
+func (b *Builder) Config(ctx context.Context, name string) (Config, error) {
+	out, err := b.buildah(ctx, "inspect", "--type", "image", name)
+	if err != nil {
+		return Config{}, err
+	}
+	var v struct {
+		OCIv1 struct {
+			Config Config `json:"config"`
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &v); err != nil {
+		return Config{}, fmt.Errorf("image %s: %w", name, err)
+	}
+	return v.OCIv1.Config, nil
+}
+
+// Export writes an image to an archive of docker's format, which "ctr images
+// import" and others read. The file must not exist.
+func (b *Builder) Export(ctx context.Context, name, file string) error {
+	_, err := b.buildah(ctx, "push", "--quiet", name, "docker-archive:"+file+":"+name)
+	return err
+}
+
+// Container makes a container from an image.
+func (b *Builder) Container(ctx context.Context, image string) (*Container, error) {
+	name, err := b.buildah(ctx, "from", "--pull-never", image)
+	if err != nil {
+		return nil, err
+	}
+	name = strings.TrimSpace(name)
+	root, err := b.buildah(ctx, "mount", name)
+	if err != nil {
+		return nil, err
+	}
+	return &Container{Root: strings.TrimSpace(root), builder: b, name: name}, nil
+}
+
+// Run runs a command in the container, as the user of its image, and returns what
+// it printed.
+func (c *Container) Run(ctx context.Context, command ...string) (string, error) {
+	return c.builder.buildah(ctx, append([]string{"run", c.name, "--"}, command...)...)
+}
+
+// path is a file of the cache.
+func (b *Builder) path(elements ...string) string {
+	return filepath.Join(append([]string{b.options.CacheDir}, elements...)...)
+}
+
+// work is the folder of this builder alone.
+func (b *Builder) work() string { return b.path("work") }
+
+// prepareMounts collects what of this host the images are built with.
+func (b *Builder) prepareMounts(ctx context.Context) error {
+	sources, err := debianguest.Sources(ctx)
+	if err != nil {
+		return err
+	}
+	list := filepath.Join(b.work(), "sources.list")
+	if err := os.WriteFile(list, []byte(sources), 0o644); err != nil {
+		return err
+	}
+	// The recipe fetches what it needs from what this host has fetched.
+	if _, err := b.run(ctx, b.options.Context, "go", "mod", "download"); err != nil {
+		return err
+	}
+	out, err := b.run(ctx, b.options.Context, "go", "env", "-json", "GOROOT", "GOMODCACHE", "GOCACHE")
+	if err != nil {
+		return err
+	}
+	var env struct{ GOROOT, GOMODCACHE, GOCACHE string }
+	if err := json.Unmarshal([]byte(out), &env); err != nil {
+		return fmt.Errorf("go env: %w", err)
+	}
+	for _, mount := range []string{
+		list + ":/etc/apt/sources.list:ro",
+		b.path("debs") + ":/var/cache/apt/archives",
+		env.GOROOT + ":/usr/local/go:ro",
+		filepath.Join(env.GOMODCACHE, "cache", "download") + ":" + modules + ":ro",
+		env.GOCACHE + ":/root/.cache/go-build",
+	} {
+		b.mounts = append(b.mounts, "--volume", mount)
+	}
+	return nil
+}
+
+// build builds an image that others stand on, by the text of a recipe.
+func (b *Builder) build(ctx context.Context, name, dir, recipe string) error {
+	file := filepath.Join(b.work(), "Dockerfile")
+	if err := os.WriteFile(file, []byte(recipe), 0o600); err != nil {
+		return err
+	}
+	return b.buildImage(ctx, []string{"--file", file, "--tag", name}, dir)
+}
+
+func (b *Builder) buildImage(ctx context.Context, args []string, dir string) error {
+	args = append([]string{"build", "--pull-never", "--network", "host"}, args...)
+	_, err := b.buildah(ctx, append(args, dir)...)
+	return err
+}
+
+// buildah runs buildah with a storage of its own. The storage driver and the
+// isolation are those that work in any container and on any file system.
+func (b *Builder) buildah(ctx context.Context, args ...string) (string, error) {
+	storage := []string{"--root", filepath.Join(b.work(), "storage"), "--runroot", filepath.Join(b.work(), "run"), "--storage-driver", "vfs"}
+	return b.run(ctx, "", "buildah", append(storage, args...)...)
+}
+
+// run runs a program in a mount namespace of its own, so that its mounts vanish
+// with it, and returns what it printed. When ctx ends, it is killed with all that
+// it started.
+func (b *Builder) run(ctx context.Context, dir, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
+	cmd.Env = append(os.Environ(), "BUILDAH_ISOLATION=chroot")
+	cmd.ExtraFiles = []*os.File{b.lock}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Unshareflags: syscall.CLONE_NEWNS}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 10 * time.Second
+	if err := cmd.Run(); err != nil {
+		return stdout.String(), fmt.Errorf("%s %s: %w\n%s%s", name, strings.Join(args, " "), err, tail(stdout.String()), tail(stderr.String()))
+	}
+	return stdout.String(), nil
+}
+
+// tail is the end of a program's output, for an error.
+func tail(text string) string {
+	const limit = 4096
+	return text[max(0, len(text)-limit):]
+}

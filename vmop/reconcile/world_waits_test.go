@@ -1,0 +1,156 @@
+package reconcile_test
+
+import (
+	"strings"
+	"time"
+
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// lasting is how long something must be waited for that may pass by itself
+// before an event tells of it.
+const lasting = 10 * time.Second
+
+// waiting is a time in which the status gives one reason, about one object, for
+// which something is not as it should be.
+type waiting struct {
+	wait  spec.Wait
+	since time.Time
+	// notes are those of the events that told of it, by whichever condition.
+	notes map[string]bool
+}
+
+// noteWaits remembers what the status that was just written waits for, by the
+// types of the conditions.
+func (w *world) noteWaits(vm *spec.VirtualMachine) {
+	before := w.waits
+	w.waits = map[string]*waiting{}
+	reasons := map[string]bool{}
+	for _, of := range vm.Status.Waits {
+		reasons[of.Reason] = true
+		if old := before[of.Condition]; old != nil && old.wait.Reason == of.Reason && old.wait.Object == of.Object {
+			w.waits[of.Condition] = old
+			continue
+		}
+		notes := map[string]bool{}
+		for _, other := range before {
+			if other.wait.Reason == of.Reason && other.wait.Object == of.Object {
+				notes = other.notes
+			}
+		}
+		w.waits[of.Condition] = &waiting{of, w.now, notes}
+	}
+	for _, t := range spec.OperatorConditionTypes() {
+		c := spec.FindCondition(vm.Status.Conditions, t)
+		if c.Status == "False" && t != spec.ConditionAwaitingRestart && !reasons[c.Reason] && !quietly[c.Reason] &&
+			(c.Reason != spec.ReasonPodTerminating || vm.Spec.VM.State == spec.StateRunning) {
+			w.violated("every wait is explained", "%+v is none of %+v", c, vm.Status.Waits)
+		}
+	}
+}
+
+// told holds for every event that is told. Only an operator that sees the latest
+// status can know what was told.
+func (w *world) told(e reconcile.Event, latest bool) {
+	w.note("event %s", e)
+	if !strings.Contains(e.Note, ";") {
+		w.violated("an event has an object and a next step", "%s", e)
+	}
+	if e.Action == "Run" {
+		return
+	}
+	var about []*waiting
+	known := false
+	for _, t := range spec.OperatorConditionTypes() {
+		wait := w.waits[t]
+		if wait == nil || wait.wait.Reason != e.Reason {
+			continue
+		}
+		known = true
+		kind, _, _ := strings.Cut(wait.wait.Object, " ")
+		name := wait.wait.Object[strings.LastIndex(wait.wait.Object, " ")+1:]
+		// What is wrong with the machine itself need not name it.
+		if kind == spec.KindVirtualMachine || strings.Contains(e.Note, name) {
+			about = append(about, wait)
+		}
+	}
+	switch {
+	case !known:
+		w.violated("an event tells of a wait", "%s", e)
+	case len(about) == 0:
+		w.violated("an event has an object and a next step", "%s", e)
+	}
+	for _, wait := range about {
+		brief := e.Type == corev1.EventTypeNormal || e.Reason == corev1.PodReasonUnschedulable
+		switch {
+		case len(about) == 1 && len(wait.notes) > 0 && latest:
+			w.violated("an event is told once", "%s after %v", e, wait.notes)
+		case brief && w.now.Sub(wait.since) < lasting:
+			w.violated("what may pass is told when it lasts", "%s after %v", e, w.now.Sub(wait.since))
+		}
+		wait.notes[e.Note] = true
+	}
+}
+
+// quietly are the reasons of which no event tells in particular: nothing is
+// waited for, or the end of the machine was told with what follows.
+var quietly = map[string]bool{
+	spec.ReasonMachineStopped: true, spec.ReasonMachineDeleted: true,
+	spec.ReasonPodFinished: true, spec.ReasonRestartDelayed: true,
+}
+
+// linger lets the world stay as it is for a while: something keeps pods from
+// starting. What then is waited for has been told.
+func (w *world) linger() {
+	const (
+		nothing = iota
+		nobodySchedules
+		noNode
+		noImage
+		nobodyStarts
+		noVolume
+		hindrances
+	)
+	hindrance := w.choose("hindrance", hindrances)
+	w.note("hindrance %d", hindrance)
+	w.unbound = hindrance == noVolume
+	for end := w.now.Add(time.Minute); w.now.Before(end); {
+		w.operations++
+		w.observeAll()
+		if w.choose("restart", 4) == 0 {
+			clear(w.failures)
+		}
+		p := w.reconcile(false)
+		w.controllers()
+		for _, k := range w.keys("pod/") {
+			pod := get[*corev1.Pod](w, k)
+			switch {
+			case pod == nil || w.dead[pod.Spec.NodeName]:
+			case pod.DeletionTimestamp != nil || w.guests[pod.UID] != nil || hindrance == nothing:
+				w.tend(pod, 0)
+			case pod.Spec.NodeName == "" && (hindrance == noNode || hindrance == noVolume):
+				if len(pod.Status.Conditions) == 0 {
+					w.tend(pod, 1)
+				}
+			case pod.Spec.NodeName == "" && hindrance != nobodySchedules:
+				w.tend(pod, 0)
+			case pod.Spec.NodeName != "" && hindrance == noImage && len(pod.Status.ContainerStatuses) == 0:
+				w.tend(pod, 1)
+			}
+		}
+		w.check()
+		next := w.now.Add(5 * time.Second)
+		if !p.Wake.IsZero() && p.Wake.Before(next) {
+			next = p.Wake
+		}
+		w.pass(next.Sub(w.now))
+	}
+	w.unbound = false
+	for _, wait := range w.waits {
+		if w.now.Sub(wait.since) > 2*lasting && len(wait.notes) == 0 && get[*spec.VirtualMachine](w, theVM) != nil {
+			w.violated("a wait that lasts is told", "%+v since %v", wait.wait, wait.since)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package runner
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/vmop/sdk/internal/testbin"
+	"github.com/vmop/sdk/internal/tinyguest"
+	"github.com/vmop/sdk/vmop/reconcile/live"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+// setAction changes what QEMU does when a guest panics or forgets its watchdog.
+type setAction struct {
+	Panic    string `json:"panic,omitempty"`
+	Watchdog string `json:"watchdog,omitempty"`
+}
+
+func (setAction) QMP() (string, json.RawMessage) { return "set-action", nil }
+
+// watched starts the machine of examples/watchdog with a guest.
+func watched(t *testing.T, g tinyguest.Guest) (*running, runnerconfig.Config, Directories) {
+	t.Helper()
+	template, err := os.ReadFile("../../examples/watchdog/machine.tmpl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := testConfig(t)
+	c.Runner.VM.KernelBoot.Kernel, c.Runner.VM.KernelBoot.Initrd = g.Kernel, g.Initrd
+	d := testDirs(t)
+	return start(t, c, d, func(o *Options) { o.Template = string(template) }), c, d
+}
+
+// executes says whether the guest runs.
+func executes(s State) bool {
+	return !s.Paused && condition(s, live.GuestExecuting).Status == live.True
+}
+
+// stoppedFor says whether the guest is paused for a reason.
+func stoppedFor(reason string) func(State) bool {
+	return func(s State) bool {
+		c := condition(s, live.GuestExecuting)
+		return s.Paused && c.Status == live.False && c.Reason == reason
+	}
+}
+
+// A guest whose kernel really panics is paused and said to be, until it is resumed
+// or reset, and where QEMU is to end then, the outcome has the cause.
+func TestGuestPanics(t *testing.T) {
+	r, c, d := watched(t, testGuest(t))
+	console := r.console(t)
+	crash := func() {
+		t.Helper()
+		if err := console.Send("crash"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ready := func() {
+		t.Helper()
+		if err := console.WaitReady(withPatience(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	crash()
+	s := r.now(t, "the panic is seen", stoppedFor(live.ReasonGuestPanicked))
+	if s.Phase != PhaseBooting || !r.log.said("the guest panicked, action pause") {
+		t.Errorf("phase %s, messages %q", s.Phase, r.log.messages)
+	}
+	r.Resume()
+	ready() // the kernel goes on with its panic, which is to restart
+	r.now(t, "the guest executes again", executes)
+
+	crash()
+	r.now(t, "the second panic is seen", stoppedFor(live.ReasonGuestPanicked))
+	one := int64(1)
+	r.reconfigure(t, &c, func(r *runnerconfig.Runner) { r.ResetCounter = &one })
+	ready()
+	r.now(t, "the reset guest executes", executes)
+
+	if err := do(withPatience(t), r.tools(t), setAction{Panic: "shutdown"}); err != nil {
+		t.Fatal(err)
+	}
+	crash()
+	outcome, err := r.wait(t)
+	if err == nil || outcome.Cause != CauseGuestPanic || outcome.Orderly || !strings.Contains(outcome.Message, "panicked") {
+		t.Errorf("%+v, %v", outcome, err)
+	}
+	nothingLeft(t, d)
+}
+
+// A guest that has stopped to serve a real watchdog is reset, or paused where QEMU
+// is told so, and goes on when it is resumed.
+func TestGuestForgetsWatchdog(t *testing.T) {
+	r, _, d := watched(t, testbin.GenericTinyGuest(t)) // the other kernel has no driver
+	console := r.console(t)
+	forget := func() { // the guest may be gone before it has answered
+		t.Helper()
+		if err := console.Send("watchdog 1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	forget()
+	if err := console.WaitReady(withPatience(t)); err != nil {
+		t.Fatal(err)
+	}
+	r.now(t, "the reset guest executes", executes)
+	if !r.log.said("has not served its watchdog, action reset") || !r.log.said("the machine was reset") {
+		t.Errorf("messages %q", r.log.messages)
+	}
+
+	if err := do(withPatience(t), r.tools(t), setAction{Watchdog: "pause"}); err != nil {
+		t.Fatal(err)
+	}
+	forget()
+	r.now(t, "the pause is seen", stoppedFor(live.ReasonWatchdog))
+	if !r.log.said("has not served its watchdog, action pause") {
+		t.Errorf("messages %q", r.log.messages)
+	}
+	r.Resume()
+	r.now(t, "the guest executes again", executes)
+	if got := command(t, console, "echo still here"); got != "still here" {
+		t.Errorf("the guest says %q", got)
+	}
+	r.cancel()
+	r.wait(t)
+	nothingLeft(t, d)
+}
