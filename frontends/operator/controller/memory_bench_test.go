@@ -104,7 +104,7 @@ func measured(what, url, machines string) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
 	config := &rest.Config{Host: url, QPS: -1}
 	ctrllog.SetLogger(logr.Discard())
