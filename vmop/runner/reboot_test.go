@@ -18,22 +18,6 @@ func reboot(t *testing.T, c *tinyguest.Console) {
 	expect(t, c, "vmop-guest: rebooting")
 }
 
-// told waits for a message.
-func (r *running) told(t *testing.T, text string) {
-	t.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for ctx := withPatience(t); !r.log.said(text); {
-		select {
-		case <-tick.C:
-		case <-r.done:
-			t.Fatalf("the engine ended (%+v, %v) before it said %q", r.outcome, r.err, text)
-		case <-ctx.Done():
-			t.Fatalf("nobody said %q", text)
-		}
-	}
-}
-
 // A guest that reboots does so where it is, unless its configuration says that
 // changes wait: then the machine ends, for whoever starts it with them. A reset
 // that somebody asks for is one in any case.

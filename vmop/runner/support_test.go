@@ -347,6 +347,10 @@ func (r *running) told(t *testing.T, text string) {
 	for ctx := withPatience(t); !r.log.said(text); {
 		select {
 		case <-tick.C:
+		case <-r.done:
+			if !r.log.said(text) {
+				t.Fatalf("the engine ended (%+v, %v) before it said %q", r.outcome, r.err, text)
+			}
 		case <-ctx.Done():
 			t.Fatalf("waited in vain for %q; messages %q", text, r.log.messages)
 		}
