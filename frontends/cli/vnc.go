@@ -2,19 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"os"
-	"os/exec"
-	"os/signal"
 	"strconv"
-	"syscall"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/vmop/sdk/vmop/qmp"
-	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
 func (p *program) vncCommand() *cli.Command {
@@ -35,38 +29,14 @@ func (p *program) vncCommand() *cli.Command {
 }
 
 func (p *program) vnc(c *cli.Context) error {
-	name, err := oneName(c)
-	if err != nil {
-		return err
-	}
-	if err := checkDisplayFlags(c); err != nil {
-		return err
-	}
-	m, err := p.active(c, name)
-	if err != nil {
-		return err
-	}
-	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
-	var info qmp.VNCInfo
-	err = p.askMonitor(ctx, m.socket(runnerconfig.ToolSocket), func(ctx context.Context, client *qmp.Client) (err error) {
-		info, err = qmp.Do(ctx, client, qmp.QueryVNC{})
-		if errors.Is(err, qmp.ErrCommandNotFound) { // of a QEMU that was built without VNC
-			return nil
+	return p.openDisplay(c, "VNC", vncViewers, "tigervnc-viewer", func(ctx context.Context, client *qmp.Client) (d displayConnection, there bool, err error) {
+		info, err := qmp.Do(ctx, client, qmp.QueryVNC{})
+		if err != nil || !info.Enabled {
+			return d, false, err
 		}
-		return err
+		d, err = vncConnection(&info)
+		return d, true, err
 	})
-	if err != nil {
-		return err
-	}
-	if !info.Enabled {
-		return fmt.Errorf("%s has no VNC display: its manifest has no spec.vm.display.vnc", fullName(m.Namespace, m.Name))
-	}
-	d, err := vncConnection(&info)
-	if err != nil {
-		return err
-	}
-	return p.openDisplay(ctx, c, d, vncViewers, "tigervnc-viewer")
 }
 
 // vncConnection is how a viewer on this host gets to a machine's VNC server.
@@ -107,28 +77,4 @@ func vncHost(host string) string {
 		return "[" + host + "]"
 	}
 	return host
-}
-
-// openDisplay does with a connection what the flags say.
-func (p *program) openDisplay(ctx context.Context, c *cli.Context, d displayConnection, viewers []viewer, pkg string) error {
-	switch {
-	case c.Bool("proxy-only"):
-		return p.proxyDisplay(ctx, c, d)
-	case c.Bool("print") && c.String("output") == formatJSON:
-		return writeJSON(p.stdout, d)
-	case c.Bool("print"):
-		fmt.Fprintln(p.stdout, printableCell(d.URI))
-		return nil
-	}
-	for _, v := range viewers {
-		args := v.args(d)
-		if args == nil {
-			continue // it cannot open this
-		}
-		if path, err := exec.LookPath(v.name); err == nil {
-			return p.runViewer(ctx, path, args)
-		}
-	}
-	fmt.Fprintln(p.stdout, printableCell(d.URI))
-	return fmt.Errorf("no viewer is installed to open this. Debian, Ubuntu and Fedora have %s in the package %s", viewers[0].name, pkg)
 }

@@ -123,6 +123,9 @@ func run(c *cli.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if os.Getenv("GOGC") == "" { // which wins, being somebody's wish
+		debug.SetGCPercent(controller.GCPercent)
+	}
 	log.Info("starting", "version", options.Settings.Version, "namespaces", scope(options.Namespaces), "leaderElection", options.LeaderElection != nil)
 	if err := m.Start(c.Context); err != nil {
 		return err

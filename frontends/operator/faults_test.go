@@ -200,6 +200,33 @@ func TestRefusalIsExplained(tt *testing.T) {
 	}
 }
 
+// A pod whose image cannot be pulled is explained, with the image.
+func TestImageThatCannotBePulled(tt *testing.T) {
+	t := newTest(tt)
+	t.start(cluster.Kubeconfig())
+	t.create(machine("one", "Running"))
+	t.eventually("the pod is there", func() error {
+		pod, err := t.kube.CoreV1().Pods(t.namespace).Get(t.Context(), "one", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		// The kubelet would do this.
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "one", State: corev1.ContainerState{
+			Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such host"},
+		}}}
+		_, err = t.kube.CoreV1().Pods(t.namespace).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
+		return err
+	})
+	t.waits("one", spec.ConditionPodReady, "ImagePullBackOff")
+	vm, err := t.status("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := spec.FindCondition(vm.Status.Conditions, spec.ConditionPodReady); !strings.Contains(c.Message, "image ghcr.io/") {
+		t.Errorf("the image is not told: %s", c.Message)
+	}
+}
+
 // A claim that a disk refers to need not have any labels; the machine notices
 // when it appears.
 func TestReferencedClaimAppears(tt *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // A machine is created, runs, is stopped, started again, crashes, and powers
@@ -109,6 +110,51 @@ func TestEndsOfAMachine(tt *testing.T) {
 	}
 	if len(seen) == 0 {
 		t.Error("no events")
+	}
+}
+
+// A guest that reboots while a change waits for a restart is started anew with
+// the change, and nothing waits then.
+func TestGuestRebootAppliesChanges(tt *testing.T) {
+	t := newTest(tt)
+	k := t.startKubelet()
+	t.start(cluster.Kubeconfig())
+	t.create(machine("one", "Running"))
+	t.phase("one", spec.PhaseRunning)
+	first := t.podUID("one")
+	config := func(ends bool) func() error {
+		return func() error {
+			cm, err := t.kube.CoreV1().ConfigMaps(t.namespace).Get(t.Context(), "one", metav1.GetOptions{})
+			if err == nil && strings.Contains(cm.Data["config.yaml"], "guestResetEnds: true") != ends {
+				err = fmt.Errorf("configuration:\n%s", cm.Data["config.yaml"])
+			}
+			return err
+		}
+	}
+	t.eventually("a reset by the guest is one", config(false))
+
+	// The runner's configuration does not have this: it is the pod's.
+	patch := `{"spec":{"resources":{"requests":{"memory":"64Mi"}},"nodeSelector":{"disk":"fast"}}}`
+	if _, err := t.vms.Patch(t.Context(), "one", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.waits("one", spec.ConditionAwaitingRestart, spec.ReasonChangesPendingRestart)
+	t.eventually("the runner is told", config(true))
+	t.same("the pod's UID", first, t.podUID("one"))
+
+	k.end("one", outcome(runnerconfig.CauseGuestReset, "the guest reset itself"))
+	t.eventually("there is a new pod", func() error {
+		if uid := t.podUID("one"); uid == "" || uid == first {
+			return fmt.Errorf("pod %q", uid)
+		}
+		return nil
+	})
+	t.phase("one", spec.PhaseRunning)
+	t.waits("one", spec.ConditionAwaitingRestart, spec.ReasonNoRestartRequired)
+	t.eventually("a reset by the guest is one again", config(false))
+	vm, err := t.status("one")
+	if err != nil || vm.Status.LastEnd == nil || vm.Status.LastEnd.Failures != 0 || vm.Spec.VM.State != spec.StateRunning {
+		t.Errorf("last end %+v, state %s, %v", vm.Status.LastEnd, vm.Spec.VM.State, err)
 	}
 }
 

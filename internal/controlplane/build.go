@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/vmop/sdk/internal/buildcache"
 )
 
 // The names of the programs, see [Programs.Path].
@@ -83,9 +85,12 @@ func Ensure(ctx context.Context, o BuildOptions) (Programs, error) {
 	return p, nil
 }
 
+// cacheKind is the folder of programs below the cache.
+const cacheKind = "controlplane"
+
 // ensure is Ensure for any way to build: build has to put the program at path.
 func ensure(ctx context.Context, o BuildOptions, key string, build func(ctx context.Context, path string, progress io.Writer) error) (_ Programs, err error) {
-	cache, err := cacheFolder(o.CacheDir)
+	cache, err := buildcache.Folder(o.CacheDir, cacheKind)
 	if err != nil {
 		return Programs{}, err
 	}
@@ -93,11 +98,11 @@ func ensure(ctx context.Context, o BuildOptions, key string, build func(ctx cont
 	if exists(p.Dir) {
 		return p, nil
 	}
-	unlock, err := lock(ctx, filepath.Join(cache, "lock"))
+	held, err := buildcache.Lock(ctx, filepath.Join(cache, "lock"))
 	if err != nil {
 		return Programs{}, err
 	}
-	defer unlock()
+	defer held.Close()
 	if exists(p.Dir) {
 		return p, nil // built by somebody else while we waited
 	}

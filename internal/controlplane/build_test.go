@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/vmop/sdk/internal/buildcache"
 )
 
 func TestSourceIsFoundFromAFolderBelow(t *testing.T) {
@@ -111,15 +113,15 @@ func TestFailedBuildLeavesNothing(t *testing.T) {
 
 func TestEnsureWaitsNoLongerThanItsContext(t *testing.T) {
 	options := BuildOptions{CacheDir: t.TempDir(), Progress: io.Discard}
-	cache, err := cacheFolder(options.CacheDir)
+	cache, err := buildcache.Folder(options.CacheDir, cacheKind)
 	if err != nil {
 		t.Fatal(err)
 	}
-	unlock, err := lock(t.Context(), filepath.Join(cache, "lock"))
+	held, err := buildcache.Lock(t.Context(), filepath.Join(cache, "lock"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unlock()
+	defer held.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := ensure(ctx, options, "key", nil); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "somebody else is building") {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -74,12 +73,12 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	return start(ctx, programs, o, freePorts)
 }
 
-func start(ctx context.Context, programs Programs, o Options, ports func(int) ([]int, error)) (*ControlPlane, error) {
+func start(ctx context.Context, programs Programs, o Options, freePorts func(int) ([]int, error)) (*ControlPlane, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	const attempts = 3
 	for attempt := 1; ; attempt++ {
-		c, err := startOnce(ctx, programs, o, ports)
+		c, err := startOnce(ctx, programs, o, freePorts)
 		if err == nil {
 			return c, nil
 		}
@@ -89,7 +88,7 @@ func start(ctx context.Context, programs Programs, o Options, ports func(int) ([
 	}
 }
 
-func startOnce(ctx context.Context, programs Programs, o Options, ports func(int) ([]int, error)) (_ *ControlPlane, err error) {
+func startOnce(ctx context.Context, programs Programs, o Options, freePorts func(int) ([]int, error)) (_ *ControlPlane, err error) {
 	dir, err := os.MkdirTemp("", "vmop-controlplane-")
 	if err != nil {
 		return nil, err
@@ -100,11 +99,12 @@ func startOnce(ctx context.Context, programs Programs, o Options, ports func(int
 			err = errors.Join(err, c.Stop())
 		}
 	}()
-	free, err := ports(5)
+	free, err := freePorts(5)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.configure(free, o); err != nil {
+	at := ports{etcd: free[0], peer: free[1], api: free[2], manager: free[3], scheduler: free[4]}
+	if err := c.configure(at, o); err != nil {
 		return nil, err
 	}
 	components := []component{c.etcd, c.apiServer}
@@ -120,110 +120,6 @@ func startOnce(ctx context.Context, programs Programs, o Options, ports func(int
 		return c, c.await(ctx, c.controllerManager.name, c.config.Host+"/api/v1/namespaces/default/serviceaccounts/default")
 	}
 	return c, nil
-}
-
-// configure makes the certificates, the files and the command lines.
-func (c *ControlPlane) configure(ports []int, o Options) error {
-	etcdPort, peerPort, apiPort, managerPort, schedulerPort := ports[0], ports[1], ports[2], ports[3], ports[4]
-	ca, err := newAuthority(c.dir)
-	if err != nil {
-		return err
-	}
-	c.authority = ca
-	addresses := []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 96, 0, 1)}
-	if o.Address != nil {
-		addresses = append(addresses, o.Address)
-	}
-	issue := func(file, user string, groups ...string) (id identity) {
-		if err == nil {
-			id, err = ca.issue(file, user, groups, addresses,
-				[]string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"})
-		}
-		return id
-	}
-	store := issue(Etcd, "etcd")
-	server := issue(APIServer, "kube-apiserver")
-	accounts := issue("service-accounts", "service-accounts")
-	frontProxy := issue("front-proxy", "front-proxy-client")
-	admin := issue("admin", "admin", "system:masters")
-	manager := issue(ControllerManager, "system:kube-controller-manager")
-	scheduler := issue(Scheduler, "system:kube-scheduler")
-	kubelets := issue("kubelet-client", "kube-apiserver-kubelet-client", "system:masters")
-	if err != nil {
-		return fmt.Errorf("certificates: %w", err)
-	}
-
-	host := fmt.Sprintf("https://127.0.0.1:%d", apiPort)
-	c.config = &rest.Config{
-		Host:            host,
-		TLSClientConfig: rest.TLSClientConfig{CAData: ca.pem, CertData: admin.certPEM, KeyData: admin.keyPEM},
-		QPS:             -1, // tests are not to wait for their own client
-	}
-	for file, id := range map[string]identity{c.Kubeconfig(): admin, c.kubeconfig(ControllerManager): manager, c.kubeconfig(Scheduler): scheduler} {
-		if err := writeKubeconfig(file, host, ca.pem, id); err != nil {
-			return err
-		}
-	}
-
-	etcdURL, peerURL := fmt.Sprintf("https://127.0.0.1:%d", etcdPort), fmt.Sprintf("https://127.0.0.1:%d", peerPort)
-	c.etcd = component{name: Etcd, ready: etcdURL + "/readyz", args: []string{
-		"--data-dir=" + filepath.Join(c.dir, "etcd"),
-		"--unsafe-no-fsync", // nothing has to survive
-		"--listen-client-urls=" + etcdURL, "--advertise-client-urls=" + etcdURL,
-		"--listen-peer-urls=" + peerURL, "--initial-advertise-peer-urls=" + peerURL, "--initial-cluster=default=" + peerURL,
-		// Certificates also tell this etcd from one of somebody else at the same port.
-		"--cert-file=" + store.certFile, "--key-file=" + store.keyFile,
-		"--trusted-ca-file=" + ca.certFile(), "--client-cert-auth",
-		"--peer-cert-file=" + store.certFile, "--peer-key-file=" + store.keyFile,
-		"--peer-trusted-ca-file=" + ca.certFile(), "--peer-client-cert-auth",
-	}}
-	c.apiServer = component{name: APIServer, ready: host + "/readyz", args: []string{
-		"--etcd-servers=" + etcdURL, "--etcd-cafile=" + ca.certFile(),
-		"--etcd-certfile=" + store.certFile, "--etcd-keyfile=" + store.keyFile,
-		fmt.Sprintf("--secure-port=%d", apiPort),
-		"--tls-cert-file=" + server.certFile, "--tls-private-key-file=" + server.keyFile,
-		"--client-ca-file=" + ca.certFile(),
-		"--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file=" + accounts.certFile, "--service-account-signing-key-file=" + accounts.keyFile,
-		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
-		"--service-cluster-ip-range=10.96.0.0/16", "--allow-privileged=true",
-		"--requestheader-client-ca-file=" + ca.certFile(), "--requestheader-allowed-names=front-proxy-client",
-		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
-		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
-		"--proxy-client-cert-file=" + frontProxy.certFile, "--proxy-client-key-file=" + frontProxy.keyFile,
-		"--profiling=false",
-	}}
-	if o.Address == nil {
-		// Endpoints must not have a loopback address, so the Service "kubernetes" has none.
-		c.apiServer.args = append(c.apiServer.args, "--bind-address=127.0.0.1", "--endpoint-reconciler-type=none")
-	} else {
-		c.server = fmt.Sprintf("https://%s", net.JoinHostPort(o.Address.String(), strconv.Itoa(apiPort)))
-		c.apiServer.args = append(c.apiServer.args, "--bind-address=0.0.0.0", "--advertise-address="+o.Address.String(),
-			"--kubelet-client-certificate="+kubelets.certFile, "--kubelet-client-key="+kubelets.keyFile,
-			"--kubelet-certificate-authority="+ca.certFile(), "--kubelet-preferred-address-types=InternalIP")
-	}
-	if !o.Controllers { // nobody makes the account "default" that pods would need
-		c.apiServer.args = append(c.apiServer.args, "--disable-admission-plugins=ServiceAccount")
-	}
-	c.controllerManager = component{name: ControllerManager, ready: fmt.Sprintf("https://127.0.0.1:%d/healthz", managerPort), args: []string{
-		"--kubeconfig=" + c.kubeconfig(ControllerManager),
-		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", managerPort),
-		"--tls-cert-file=" + manager.certFile, "--tls-private-key-file=" + manager.keyFile,
-		"--use-service-account-credentials=true", "--service-account-private-key-file=" + accounts.keyFile,
-		"--root-ca-file=" + ca.certFile(), "--requestheader-client-ca-file=" + ca.certFile(),
-		"--cluster-signing-cert-file=" + ca.certFile(), "--cluster-signing-key-file=" + ca.keyFile(),
-		"--leader-elect=false", "--profiling=false",
-		"--controllers=*,-node-ipam-controller,-cloud-node-lifecycle-controller",
-		// At the default rate, the first service account comes after five seconds.
-		"--kube-api-qps=1000", "--kube-api-burst=2000",
-	}}
-	c.scheduler = component{name: Scheduler, ready: fmt.Sprintf("https://127.0.0.1:%d/readyz", schedulerPort), args: []string{
-		"--kubeconfig=" + c.kubeconfig(Scheduler),
-		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", schedulerPort),
-		"--tls-cert-file=" + scheduler.certFile, "--tls-private-key-file=" + scheduler.keyFile,
-		"--leader-elect=false", "--profiling=false",
-	}}
-	return nil
 }
 
 // run starts a component and waits until it is ready.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/vmop/sdk/internal/filelock"
+	"github.com/vmop/sdk/internal/buildcache"
 	"golang.org/x/sys/unix"
 )
 
@@ -122,7 +122,7 @@ func TestInterruptedBuildLeavesNothing(t *testing.T) {
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	lock, err := filelock.Lock(ctx, filepath.Join(cache, recipeHash()+".lock"))
+	lock, err := buildcache.Lock(ctx, filepath.Join(cache, recipeHash()+".lock"))
 	if err != nil {
 		t.Fatal(err)
 	}

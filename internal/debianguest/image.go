@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/vmop/sdk/internal/filelock"
+	"github.com/vmop/sdk/internal/buildcache"
 )
 
 // Image is a built guest. Its files belong to the cache: open them read-only,
@@ -100,7 +100,7 @@ func cached(ctx context.Context, opts Options, hash string, build func(builder, 
 	if err := os.MkdirAll(opts.CacheDir, 0o700); err != nil {
 		return "", err
 	}
-	lock, err := filelock.Lock(ctx, dir+".lock")
+	lock, err := buildcache.Lock(ctx, dir+".lock")
 	if err != nil {
 		return "", err
 	}

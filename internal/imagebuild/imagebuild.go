@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/vmop/sdk/internal/buildcache"
 	"github.com/vmop/sdk/internal/debianguest"
-	"github.com/vmop/sdk/internal/filelock"
 )
 
 // The images that recipes may stand on.
@@ -97,7 +97,7 @@ func New(ctx context.Context, o Options) (_ *Builder, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.lock, err = filelock.Lock(ctx, b.path("lock")); err != nil {
+	if b.lock, err = buildcache.Lock(ctx, b.path("lock")); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -109,7 +109,7 @@ func New(ctx context.Context, o Options) (_ *Builder, err error) {
 	if err := os.RemoveAll(b.work()); err != nil {
 		return nil, err
 	}
-	if err := os.Mkdir(b.work(), 0o700); err != nil {
+	if err := os.MkdirAll(b.temporary(), 0o700); err != nil {
 		return nil, err
 	}
 	if err := b.prepareMounts(ctx); err != nil {
@@ -193,6 +193,9 @@ func (b *Builder) path(elements ...string) string {
 // work is the folder of this builder alone.
 func (b *Builder) work() string { return b.path("work") }
 
+// temporary is the folder for buildah's temporary files, which are large.
+func (b *Builder) temporary() string { return filepath.Join(b.work(), "tmp") }
+
 // prepareMounts collects what of this host the images are built with.
 func (b *Builder) prepareMounts(ctx context.Context) error {
 	sources, err := debianguest.Sources(ctx)
@@ -256,7 +259,7 @@ func (b *Builder) run(ctx context.Context, dir, name string, args ...string) (st
 	cmd := exec.CommandContext(ctx, name, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
-	cmd.Env = append(os.Environ(), "BUILDAH_ISOLATION=chroot")
+	cmd.Env = append(os.Environ(), "BUILDAH_ISOLATION=chroot", "TMPDIR="+b.temporary())
 	cmd.ExtraFiles = []*os.File{b.lock}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Unshareflags: syscall.CLONE_NEWNS}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/vmop/sdk/internal/buildcache"
 	"pgregory.net/rapid"
 )
 
@@ -248,15 +249,15 @@ func TestEnsureBuildsOnceForManyCallers(t *testing.T) {
 
 func TestEnsureWaitsNoLongerThanItsContext(t *testing.T) {
 	options := Options{CacheDir: t.TempDir(), KernelPackageDir: fakePackage(t)}
-	cache, err := cacheFolder(options.CacheDir)
+	cache, err := buildcache.Folder(options.CacheDir, cacheKind)
 	if err != nil {
 		t.Fatal(err)
 	}
-	unlock, err := lock(t.Context(), filepath.Join(cache, "lock"))
+	held, err := buildcache.Lock(t.Context(), filepath.Join(cache, "lock"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unlock()
+	defer held.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Ensure(ctx, options); err == nil || !strings.Contains(err.Error(), "somebody else is building") {

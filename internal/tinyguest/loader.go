@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/vmop/sdk/internal/buildcache"
 )
 
 // Loader is the distribution's signed boot loader, by which UEFI firmware with
@@ -30,7 +32,7 @@ func EnsureLoader(ctx context.Context, o Options) (Loader, error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
-	cache, err := cacheFolder(o.CacheDir)
+	cache, err := buildcache.Folder(o.CacheDir, cacheKind)
 	if err != nil {
 		return Loader{}, fmt.Errorf("signed boot loader: %w", err)
 	}
@@ -39,11 +41,11 @@ func EnsureLoader(ctx context.Context, o Options) (Loader, error) {
 		return Loader{}, fmt.Errorf("signed boot loader: %w", err)
 	}
 	dir := filepath.Join(cache, "loader-"+key(append([]string{string(release)}, loaderPackages...)...))
-	unlock, err := lock(ctx, filepath.Join(cache, "lock"))
+	held, err := buildcache.Lock(ctx, filepath.Join(cache, "lock"))
 	if err != nil {
 		return Loader{}, fmt.Errorf("signed boot loader: %w", err)
 	}
-	defer unlock()
+	defer held.Close()
 	if !exists(dir) {
 		err := build(dir, func(dir string) error { return download(ctx, dir, o.Progress, loaderPackages...) })
 		if err != nil {

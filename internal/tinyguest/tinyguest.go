@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+
+	"github.com/vmop/sdk/internal/buildcache"
 )
 
 // CommandLine is the kernel's command line for a guest on the first serial
@@ -107,7 +109,7 @@ func Ensure(ctx context.Context, o Options) (Guest, error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
-	cache, err := cacheFolder(o.CacheDir)
+	cache, err := buildcache.Folder(o.CacheDir, cacheKind)
 	if err != nil {
 		return Guest{}, fmt.Errorf("tiny guest: %w", err)
 	}
@@ -121,11 +123,11 @@ func Ensure(ctx context.Context, o Options) (Guest, error) {
 		return guestIn(guestDir), nil
 	}
 
-	unlock, err := lock(ctx, filepath.Join(cache, "lock"))
+	held, err := buildcache.Lock(ctx, filepath.Join(cache, "lock"))
 	if err != nil {
 		return Guest{}, fmt.Errorf("tiny guest: %w", err)
 	}
-	defer unlock()
+	defer held.Close()
 	if exists(guestDir) {
 		return guestIn(guestDir), nil // built by somebody else while we waited
 	}

@@ -7,6 +7,29 @@ type SystemReset struct{}
 // QMP implements Command.
 func (SystemReset) QMP() (string, None) { return "system_reset", None{} }
 
+// RebootAction is what a reset of the machine leads to (RebootAction in
+// qapi/run-state.json).
+type RebootAction string
+
+// The actions.
+const (
+	// RebootReset resets the machine, which is what QEMU does at first.
+	RebootReset RebootAction = "reset"
+	// RebootShutdown ends it. A SHUTDOWN event has the cause of the reset as its
+	// reason.
+	RebootShutdown RebootAction = "shutdown"
+)
+
+// SetAction says what QEMU does from now on when the machine is reset, by the
+// guest or by SystemReset: a reset that was asked for before is still what it
+// was then. Nothing tells which action is set. QEMU has the command since 6.0.
+type SetAction struct {
+	Reboot RebootAction `json:"reboot,omitempty"`
+}
+
+// QMP implements Command.
+func (SetAction) QMP() (string, None) { return "set-action", None{} }
+
 // SystemPowerdown asks the guest to power off, as its power button would. The
 // guest may ignore it: only a SHUTDOWN event tells that it did not, so the wait
 // for that must be bounded.

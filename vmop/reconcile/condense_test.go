@@ -52,56 +52,68 @@ func decideOnLess(s reconcile.Snapshot) reconcile.Plan {
 func TestCondensedObjectsDecideTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(func(string, int) int { return 0 }, reconcile.Decide)
+		w.settings.LoadBalancer = &reconcile.LoadBalancer{Annotations: someAnnotations(t, "load balancer")}
 		vm := get[*spec.VirtualMachine](w, theVM)
 		vm.Spec.VM.Disks[0].VolumeClaimTemplate.Metadata.Annotations = someAnnotations(t, "template")
+		vm.Spec.VM.Disks = append(vm.Spec.VM.Disks, spec.Disk{PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: "mine"}})
 		w.put(theVM, vm)
+		mode := rapid.SampledFrom([]corev1.PersistentVolumeMode{corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem}).Draw(t, "mode")
+		mine := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "mine", Namespace: "apps"}}
+		mine.Spec.VolumeMode, mine.Status.Phase = &mode, corev1.ClaimBound
+		w.put("claim/mine", mine)
 		for range rapid.IntRange(0, 8).Draw(t, "rounds") {
 			w.work()
 			w.pass(time.Second)
 		}
 		w.observeAll()
-		s, _ := w.snapshot()
-		s.Settings.LoadBalancer = &reconcile.LoadBalancer{Annotations: someAnnotations(t, "load balancer")}
-		for _, o := range objectsOf(&s) {
-			if rapid.Bool().Draw(t, "written by others") {
-				a := map[string]string{}
-				for _, m := range []map[string]string{o.GetAnnotations(), someAnnotations(t, "others")} {
-					for k, v := range m {
-						a[k] = v
-					}
-				}
-				o.SetAnnotations(a)
+		for range 5 {
+			s, _ := w.snapshot()
+			disturb(t, &s)
+			small := condensed(s)
+			if whole, kept := reconcile.Decide(s), reconcile.Decide(small); !reflect.DeepEqual(whole, kept) {
+				t.Fatalf("with whole objects\n%+v\nwith condensed ones\n%+v", whole, kept)
 			}
-			o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubelet"}})
-		}
-		if s.ConfigMap != nil {
-			switch rapid.IntRange(0, 3).Draw(t, "content") {
-			case 0:
-				s.ConfigMap.Data = nil
-			case 1:
-				s.ConfigMap.Data[reconcile.ConfigKey] = "/Runner: {vm: {uuid: x}, resetCounter: 7}"
+			if again := condensed(small); !reflect.DeepEqual(small, again) {
+				t.Fatalf("condensed\n%+v\nand once more\n%+v", small, again)
 			}
-			if rapid.IntRange(0, 3).Draw(t, "counter") == 0 {
-				s.ConfigMap.Annotations[reconcile.AnnotationResetCounter] = rapid.SampledFrom([]string{"", "x", "3"}).Draw(t, "value")
-			}
-		}
-		if s.Pod != nil {
-			s.Pod.Status = somePodStatus(t, s.Pod.Name)
-			s.Pod.Spec.Containers[0].Image = "registry.example.org/runner"
-		}
-		for i := range s.Claims {
-			s.Claims[i].Status.Phase = rapid.SampledFrom([]corev1.PersistentVolumeClaimPhase{
-				corev1.ClaimBound, corev1.ClaimPending, corev1.ClaimLost}).Draw(t, "claim")
-			s.Claims[i].Spec.VolumeName = "pv-1"
-		}
-		small := condensed(s)
-		if whole, kept := reconcile.Decide(s), reconcile.Decide(small); !reflect.DeepEqual(whole, kept) {
-			t.Fatalf("with whole objects\n%+v\nwith condensed ones\n%+v", whole, kept)
-		}
-		if again := condensed(small); !reflect.DeepEqual(small, again) {
-			t.Fatalf("condensed\n%+v\nand once more\n%+v", small, again)
 		}
 	})
+}
+
+// disturb lets others write into objects, and anything happen to the pod.
+func disturb(t *rapid.T, s *reconcile.Snapshot) {
+	for _, o := range objectsOf(s) {
+		if rapid.Bool().Draw(t, "written by others") {
+			a := map[string]string{}
+			for _, m := range []map[string]string{o.GetAnnotations(), someAnnotations(t, "others")} {
+				for k, v := range m {
+					a[k] = v
+				}
+			}
+			o.SetAnnotations(a)
+		}
+		o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubelet"}})
+	}
+	if s.ConfigMap != nil {
+		switch rapid.IntRange(0, 4).Draw(t, "content") {
+		case 0:
+			s.ConfigMap.Data = nil
+		case 1:
+			s.ConfigMap.Data[reconcile.ConfigKey] = "/Runner: {vm: {uuid: x}, resetCounter: 7}"
+		}
+		if rapid.IntRange(0, 4).Draw(t, "counter") == 0 {
+			s.ConfigMap.Annotations[reconcile.AnnotationResetCounter] = rapid.SampledFrom([]string{"", "x", "3"}).Draw(t, "value")
+		}
+	}
+	if s.Pod != nil && rapid.IntRange(0, 4).Draw(t, "pod") > 0 {
+		s.Pod.Status = somePodStatus(t, s.Pod.Name)
+		s.Pod.Spec.Containers[0].Image = "registry.example.org/runner"
+	}
+	for i := range s.Claims {
+		s.Claims[i].Status.Phase = rapid.SampledFrom([]corev1.PersistentVolumeClaimPhase{
+			corev1.ClaimBound, corev1.ClaimBound, corev1.ClaimBound, corev1.ClaimPending, corev1.ClaimLost}).Draw(t, "claim")
+		s.Claims[i].Spec.VolumeName = "pv-1"
+	}
 }
 
 // objectsOf are the objects of a snapshot but the machine.
@@ -134,8 +146,8 @@ func someAnnotations(t *rapid.T, label string) map[string]string {
 
 func somePodStatus(t *rapid.T, container string) corev1.PodStatus {
 	s := corev1.PodStatus{
-		Phase:  rapid.SampledFrom([]corev1.PodPhase{"", corev1.PodPending, corev1.PodRunning, corev1.PodFailed, corev1.PodSucceeded, corev1.PodUnknown}).Draw(t, "phase"),
-		Reason: rapid.SampledFrom([]string{"", "Evicted", "NodeLost"}).Draw(t, "reason"), PodIP: "10.0.0.7", HostIP: "10.0.0.1", QOSClass: corev1.PodQOSBurstable,
+		Phase:  rapid.SampledFrom([]corev1.PodPhase{"", corev1.PodPending, corev1.PodRunning, corev1.PodRunning, corev1.PodFailed, corev1.PodSucceeded, corev1.PodUnknown}).Draw(t, "phase"),
+		Reason: rapid.SampledFrom([]string{"", "", "", "Evicted", "NodeLost"}).Draw(t, "reason"), PodIP: "10.0.0.7", HostIP: "10.0.0.1", QOSClass: corev1.PodQOSBurstable,
 	}
 	for _, c := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodReady, corev1.PodInitialized} {
 		if rapid.Bool().Draw(t, "condition") {
@@ -146,7 +158,7 @@ func somePodStatus(t *rapid.T, container string) corev1.PodStatus {
 		}
 	}
 	at := metav1.NewTime(time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC))
-	for range rapid.IntRange(0, 2).Draw(t, "containers") {
+	for range rapid.SampledFrom([]int{0, 1, 1, 1, 2}).Draw(t, "containers") {
 		c := corev1.ContainerStatus{
 			Name: rapid.SampledFrom([]string{container, "istio"}).Draw(t, "container"), Image: "i", ImageID: "id", ContainerID: "c",
 			Ready: rapid.Bool().Draw(t, "ready"), RestartCount: int32(rapid.IntRange(0, 1).Draw(t, "restarts")),

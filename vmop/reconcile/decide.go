@@ -27,11 +27,11 @@ func Decide(s Snapshot) Plan {
 		d.findRestart()
 		d.power()
 	default:
+		d.findRestart()
 		d.findClaims()
 		d.makeSecret()
-		d.makeConfigMap()
+		_ = d.makeConfigMap() // the finding says the same
 		d.makeClaims()
-		d.findRestart()
 		d.power()
 		if !d.invalid {
 			// What a running machine does not wait for comes last, so that a
@@ -198,6 +198,7 @@ func (d *decision) valid() bool {
 
 func (d *decision) refuse(err error) {
 	d.invalid, d.unmade = true, true
+	d.findRestart()
 	d.configuration.problem(spec.ReasonInvalidSpecification, d.machine(), "%v; nothing is changed until this is corrected", err)
 }
 

@@ -28,35 +28,36 @@ func (d *decision) makeSecret() {
 	}
 }
 
-// makeConfigMap sees to the runner's configuration.
-func (d *decision) makeConfigMap() {
+// makeConfigMap sees to the runner's configuration. What it returns says why there
+// can be none, and is found already.
+func (d *decision) makeConfigMap() error {
 	old := d.s.ConfigMap
 	switch {
 	case old != nil && old.DeletionTimestamp != nil:
 		d.unmade = true
 		d.configuration.wait(spec.ReasonConfigurationNotApplied, named(kindConfigMap, old.Name), "ConfigMap %s is being deleted; it is made anew when it is gone", old.Name)
-		return
+		return nil
 	case old != nil && !d.ours(old):
 		d.unmade = true
 		d.wakeAt(d.s.Now.Add(nameAgain))
 		d.configuration.problem(spec.ReasonNameTaken, named(kindConfigMap, old.Name), "ConfigMap %s is not the machine's; rename it or the machine", old.Name)
-		return
+		return nil
 	}
 	memory := d.remembered()
 	config, err := clusterConfig(d.vm, d.disks, RunnerConfigOptions{
-		ResetCounter: &memory.resets, LoginUser: pools.LoginUser(d.s.VM, d.s.Pool), InstanceID: memory.instanceID, VolumeModes: d.modes,
+		ResetCounter: &memory.resets, GuestResetEnds: d.pod.state == podRunning && len(d.awaiting) > 0, LoginUser: pools.LoginUser(d.s.VM, d.s.Pool), InstanceID: memory.instanceID, VolumeModes: d.modes,
 	})
 	if !d.wanted() && memory.generation > 0 {
 		// Nobody reads of a new generation that is otherwise the same.
-		config.Runner.Generation = memory.generation
+		config.Runner.Generation, config.Runner.GuestResetEnds = memory.generation, memory.resetEnds
 	}
-	memory.generation = config.Runner.Generation
+	memory.generation, memory.resetEnds = config.Runner.Generation, config.Runner.GuestResetEnds
 	if err == nil && config.Runner.CloudInit != nil {
 		memory.instanceID = config.Runner.CloudInit.MetaData[instanceIDKey]
 	}
 	if err != nil {
 		d.refuse(err)
-		return
+		return err
 	}
 	wanted := bareConfigMap(d.vm, &d.s.Settings)
 	memory.keep(wanted)
@@ -66,25 +67,26 @@ func (d *decision) makeConfigMap() {
 	}{&config, loggingProperties(d.vm, &d.s.Settings)})
 	if err != nil {
 		d.refuse(err)
-		return
+		return err
 	}
 	stamp(wanted, source)
 	if old != nil && metaApplied(wanted, old) && old.Annotations[AnnotationContent] == content(old.Data) {
-		return
+		return nil
 	}
 	d.unmade = true
 	if err := fillConfigMap(wanted, d.vm, &d.s.Settings, config); err != nil {
 		d.refuse(err)
-		return
+		return err
 	}
 	wanted.Annotations[AnnotationContent] = content(wanted.Data)
 	if old == nil {
 		d.do(Create{wanted}, &d.configuration)
-		return
+		return nil
 	}
 	// Counters are in it, so a newer one must not be overwritten.
 	wanted.ResourceVersion = old.ResourceVersion
 	d.do(Apply{wanted}, &d.configuration)
+	return nil
 }
 
 // content is a digest of a ConfigMap's content. It tells whether somebody has
@@ -107,6 +109,7 @@ type configMemory struct {
 	request    string // the last one that was counted
 	instanceID string
 	generation int64 // of the specification that it is made from
+	resetEnds  bool  // a reset by the guest ends the machine
 }
 
 // remembered reads the memory and counts a request for a reset that is new.
@@ -120,7 +123,10 @@ func (d *decision) remembered() configMemory {
 	if old == nil {
 		return configMemory{request: request}
 	}
-	m := configMemory{request: old.Annotations[AnnotationResetRequest], instanceID: old.Annotations[AnnotationInstanceID]}
+	m := configMemory{
+		request: old.Annotations[AnnotationResetRequest], instanceID: old.Annotations[AnnotationInstanceID],
+		resetEnds: old.Annotations[AnnotationGuestResetEnds] != "",
+	}
 	m.generation, _ = strconv.ParseInt(old.Annotations[AnnotationGeneration], 10, 64)
 	if resets, err := resetCounter(old); err == nil {
 		m.resets = resets
@@ -157,6 +163,9 @@ func fromVMOperator(old *corev1.ConfigMap, request string) configMemory {
 func (m configMemory) keep(cm *corev1.ConfigMap) {
 	cm.Annotations[AnnotationResetCounter] = strconv.FormatInt(m.resets, 10)
 	cm.Annotations[AnnotationGeneration] = strconv.FormatInt(m.generation, 10)
+	if m.resetEnds {
+		cm.Annotations[AnnotationGuestResetEnds] = strconv.FormatBool(true)
+	}
 	if m.request != "" {
 		cm.Annotations[AnnotationResetRequest] = m.request
 	}

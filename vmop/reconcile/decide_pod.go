@@ -65,7 +65,7 @@ func (d *decision) absent() {
 	case d.unmade && !d.configuration.ok():
 		d.running.follow(d.configuration)
 	case d.unmade:
-		d.running.wait(spec.ReasonPodNotFound, named(kindConfigMap, d.vm.Name), "the objects that the pod needs are being made; it follows when they are there")
+		d.running.wait(spec.ReasonPodNotFound, named(kindPod, d.vm.Name), "pod %s waits for the objects that it needs, which are being made; it follows when they are there", d.vm.Name)
 	case d.disksInUse(), d.delayed(), d.unreported():
 	default:
 		if d.do(Create{d.newPod()}, &d.running) {
@@ -284,7 +284,9 @@ func (d *decision) note() {
 		Time: metav1.NewTime(e.at.Truncate(time.Second)), ObservedGeneration: d.s.VM.Generation,
 	}
 	final := e.cause == string(runnerconfig.CauseGuestShutdown) && d.vm.Spec.GuestShutdownStops
-	if e.failure || e.ran < shortRun && !final {
+	// A guest that has reset itself for what waited has nothing to wait for then.
+	renewed := e.cause == string(runnerconfig.CauseGuestReset)
+	if e.failure || e.ran < shortRun && !final && !renewed {
 		d.end.Failures = 1
 		if former != nil && former.ObservedGeneration == d.s.VM.Generation && e.ran < steadyRun {
 			d.end.Failures += former.Failures

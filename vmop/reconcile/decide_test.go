@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -465,6 +466,43 @@ func TestPaused(t *testing.T) {
 	})
 	if len(p.Statuses) != 1 || p.Statuses[0].Status["phase"] != spec.PhasePaused || p.Statuses[0].Status["ready"] != false {
 		t.Errorf("%+v", p.Statuses)
+	}
+}
+
+// A machine without KVM keeps the processors that it is to have no more.
+func TestKeptCPUs(t *testing.T) {
+	w := running(t, nil)
+	for _, tt := range []struct {
+		accelerator spec.Accelerator
+		has         int32
+		waits       bool
+	}{
+		{spec.AcceleratorTCG, 3, true},
+		{spec.AcceleratorTCG, 1, false},
+		{spec.AcceleratorTCG, 0, false}, // not reported
+		{spec.AcceleratorKVM, 3, false},
+	} {
+		p := w.decided(func(s *reconcile.Snapshot) {
+			s.VM.Status.Accelerator, s.VM.Status.CPUs = string(tt.accelerator), tt.has
+		})
+		got := ""
+		if len(p.Statuses) == 1 {
+			got = fmt.Sprint(p.Statuses[0].Status["restartAwaitingChanges"])
+		}
+		want := ""
+		if tt.waits {
+			want = "[map[currentValue:3 desiredValue:1 operation:replace path:spec.vm.currentCpus]]"
+		}
+		if got != want {
+			t.Errorf("%s with %d: %s, want %s", tt.accelerator, tt.has, got, want)
+		}
+		ends := slices.ContainsFunc(p.Actions, func(a reconcile.Action) bool {
+			m, ok := a.(reconcile.Apply)
+			return ok && m.Object.GetAnnotations()[reconcile.AnnotationGuestResetEnds] == "true"
+		})
+		if ends != tt.waits {
+			t.Errorf("%s with %d: %v", tt.accelerator, tt.has, p.Actions)
+		}
 	}
 }
 

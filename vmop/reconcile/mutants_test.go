@@ -189,6 +189,14 @@ var mutants = []mutant{
 		after: without[reconcile.AnnotatePod],
 	},
 	{
+		fault: "nobody looks what waits for a restart", promise: "a reset by the guest applies what waits",
+		before: func(s *reconcile.Snapshot) {
+			if s.Pod != nil {
+				delete(s.Pod.Annotations, reconcile.AnnotationStarted)
+			}
+		},
+	},
+	{
 		fault: "failures are not counted", promise: "a failed machine is started again after a delay",
 		before: func(s *reconcile.Snapshot) {
 			if e := s.VM.Status.LastEnd; e != nil {

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -16,37 +17,43 @@ type Object interface {
 // must exist: the display secret, the ConfigMap, the volume claims, the pod
 // (as it is while the machine should run) and the load balancer's service.
 //
-// It shows a machine about which a cluster knows nothing yet: what exists
-// already changes the result, and [RunnerConfig], [ConfigMap], [DisplaySecret],
-// [RunnerDataClaim], [DiskClaim], [Pod] and [Service] take it. The password
-// of the secret is left out: it is for the operator to generate. Owner references need a machine with
-// a UID.
+// They are those that [Decide] makes for a machine about which a cluster knows
+// nothing yet, with what they note down for later decisions. Only the API server
+// and the operator can add the rest: the password of the secret, and the
+// versions of ConfigMap and secret on the pod. Owner references need a machine
+// with a UID, and [AnnotationApplied], [AnnotationGeneration] and
+// [AnnotationStarted] are the cluster's if UID and generation are.
 func Objects(vm *spec.VirtualMachine, s Settings) ([]Object, error) {
-	vm = defaulted(vm)
-	disks := Disks(vm)
-	var resets int64
-	config, err := clusterConfig(vm, disks, RunnerConfigOptions{ResetCounter: &resets})
-	if err != nil {
+	snapshot := Snapshot{VM: vm, Settings: s}
+	d := &decision{s: &snapshot, vm: defaulted(vm), stored: &spec.VirtualMachineStatus{}}
+	d.findClaims()
+	d.makeSecret()
+	if err := d.makeConfigMap(); err != nil {
 		return nil, err
 	}
+	d.makeClaims()
 	var out []Object
-	in := PodInput{Disks: disks, DisplaySecret: UsedDisplaySecret(vm, nil)}
-	if in.DisplaySecret != "" {
-		out = append(out, DisplaySecret(vm, ""))
-	}
-	configMap, err := ConfigMap(vm, s, config)
-	if err != nil {
-		return nil, err
-	}
-	out = append(out, configMap, RunnerDataClaim(vm, s))
-	for _, d := range disks {
-		if d.Entry.VolumeClaimTemplate != nil {
-			out = append(out, DiskClaim(vm, d))
+	for _, a := range d.plan.Actions {
+		c, ok := a.(Create)
+		if !ok {
+			continue
 		}
+		switch o := c.Object.(type) {
+		case *corev1.Secret:
+			d.secret = o
+		case *corev1.ConfigMap:
+			snapshot.ConfigMap = o
+		}
+		out = append(out, c.Object)
 	}
-	out = append(out, Pod(vm, s, in))
-	if service := Service(vm, s, in.DisplaySecret); service != nil {
-		out = append(out, service)
+	pod := d.newPod()
+	// The API server gives the versions.
+	delete(pod.Annotations, AnnotationConfigVersion)
+	delete(pod.Annotations, AnnotationDisplayVersion)
+	out = append(out, pod)
+	d.makeService()
+	if last, ok := d.plan.Actions[len(d.plan.Actions)-1].(Apply); ok {
+		out = append(out, last.Object)
 	}
 	return out, nil
 }

@@ -20,7 +20,7 @@ type Snapshot struct {
 	// Pod is the pod that has the machine's name, whoever made it.
 	Pod *corev1.Pod
 	// OtherPods are further pods of the namespace that carry the machine's
-	// labels or use a claim of it.
+	// labels or share a disk with it, see [SharesDisks].
 	OtherPods []corev1.Pod
 	// ConfigMap and Service are the objects of the machine's name.
 	ConfigMap *corev1.ConfigMap
@@ -28,8 +28,7 @@ type Snapshot struct {
 	// DisplaySecrets are the secrets with the labels of a display secret of the
 	// machine, under whatever names.
 	DisplaySecrets []corev1.Secret
-	// Claims are the claims with the machine's labels, those that its disks
-	// refer to and those that have a name by which the operator would make one.
+	// Claims are those of the machine's [ClaimNames] that there are.
 	Claims []corev1.PersistentVolumeClaim
 	// Pool is the pool that the machine is assigned from.
 	Pool *spec.VmPool
@@ -109,6 +108,9 @@ const (
 	// AnnotationGeneration on the ConfigMap is the generation of the machine
 	// that it was made from. It stays behind while the machine is stopped.
 	AnnotationGeneration = GroupPrefix + "generation"
+	// AnnotationGuestResetEnds on the ConfigMap is its guestResetEnds, if that is
+	// true. It stays behind while the machine is stopped.
+	AnnotationGuestResetEnds = GroupPrefix + "guest-reset-ends"
 	// AnnotationInstanceID on the ConfigMap is the last instance-id in it; see
 	// [RunnerConfig].
 	AnnotationInstanceID = GroupPrefix + "instance-id"

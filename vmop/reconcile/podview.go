@@ -42,13 +42,7 @@ func lookAtPod(s *Snapshot, vm *spec.VirtualMachine) podView {
 	if pod == nil {
 		return podView{}
 	}
-	v := podView{pod: pod}
-	for i := range pod.Status.ContainerStatuses {
-		c := &pod.Status.ContainerStatuses[i]
-		if v.container == nil || c.Name == vm.Name {
-			v.container = c
-		}
-	}
+	v := podView{pod: pod, container: runnerOf(pod, vm.Name)}
 	switch {
 	case !ownedBy(pod, s.VM):
 		v.state = podForeign
@@ -62,6 +56,29 @@ func lookAtPod(s *Snapshot, vm *spec.VirtualMachine) podView {
 		v.state = podPending
 	}
 	return v
+}
+
+// runnerOf is what a pod says of the runner, which has the machine's name; nil if
+// the kubelet has not reported.
+func runnerOf(pod *corev1.Pod, name string) *corev1.ContainerStatus {
+	var found *corev1.ContainerStatus
+	for i := range pod.Status.ContainerStatuses {
+		if c := &pod.Status.ContainerStatuses[i]; found == nil || c.Name == name {
+			found = c
+		}
+	}
+	return found
+}
+
+// WaitsFor is why nothing of a machine's pod has run yet; empty if something has,
+// or if it never will.
+func WaitsFor(pod *corev1.Pod) string {
+	v := podView{pod: pod, container: runnerOf(pod, pod.Name)}
+	if finished(pod) || v.hasStarted() {
+		return ""
+	}
+	h := v.hindrance()
+	return h.reason + ": " + h.message
 }
 
 // finished tells whether nothing of a pod runs or will run. The phase is the

@@ -17,6 +17,9 @@ type RunnerConfigOptions struct {
 	// ResetCounter is the number of resets that were asked for; the runner
 	// resets its machine when it grows. nil leaves it out.
 	ResetCounter *int64
+	// GuestResetEnds says that changes wait for the machine's next start, which a
+	// reset by the guest then is.
+	GuestResetEnds bool
 	// LoginUser is the user whom the guest's agent logs in, of an assignment
 	// from a pool. Empty leaves it to spec.vm.display.loggedInUser.
 	LoginUser string
@@ -61,6 +64,7 @@ func clusterConfig(vm *spec.VirtualMachine, disks []Disk, o RunnerConfigOptions)
 	c := machineConfig(vm, ImageRepositoryDir, o, &p)
 	c.Runner.DataDir = DataDir
 	c.Runner.Generation = max(vm.Generation, 0)
+	c.Runner.GuestResetEnds = o.GuestResetEnds
 	for _, n := range c.Runner.VM.Network {
 		for i := range n.HostForwards {
 			// Whoever uses a forward is outside of the pod.

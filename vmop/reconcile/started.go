@@ -67,6 +67,7 @@ func digest(data []byte) string {
 func (d *decision) findRestart() {
 	none := finding{status: metav1.ConditionFalse, reason: spec.ReasonNoRestartRequired, message: "no change waits for a restart"}
 	if d.invalid {
+		d.awaiting = nil
 		d.restart = finding{status: metav1.ConditionUnknown, reason: spec.ReasonInvalidSpecification, message: "the specification is not valid"}
 		return
 	}
@@ -92,6 +93,7 @@ func (d *decision) findRestart() {
 	if !same {
 		d.compare(then.Spec)
 	}
+	d.keptCPUs()
 	if len(d.awaiting) == 0 {
 		d.restart = none
 		return
@@ -115,6 +117,19 @@ func (d *decision) compare(then *spec.VirtualMachineSpec) {
 			Operation: c.Operation, Path: c.Path, CurrentValue: extension(c.OldValue), DesiredValue: extension(c.NewValue),
 		})
 	}
+}
+
+// keptCPUs finds processors that only the next start removes: a machine without
+// KVM keeps them (live.UnplugCPU has why), which only its runner's report shows.
+func (d *decision) keptCPUs() {
+	has, wanted := d.stored.CPUs, currentCPUs(&d.vm.Spec.VM)
+	if !d.executing() || d.stored.Accelerator != string(spec.AcceleratorTCG) || has <= wanted {
+		return
+	}
+	d.awaiting = append(d.awaiting, spec.AwaitingChange{
+		Operation: spec.OperationReplace, Path: "spec.vm.currentCpus",
+		CurrentValue: extension(fmt.Append(nil, has)), DesiredValue: extension(fmt.Append(nil, wanted)),
+	})
 }
 
 func extension(raw json.RawMessage) *runtime.RawExtension {

@@ -110,7 +110,10 @@ func detail(a reconcile.Action) string {
 			return " to " + a.Storage.String()
 		}
 	case reconcile.Apply:
-		if n := a.Object.GetAnnotations()[reconcile.AnnotationResetCounter]; n != "" {
+		m := a.Object.GetAnnotations()
+		if n := m[reconcile.AnnotationResetCounter]; n != "" && m[reconcile.AnnotationGuestResetEnds] != "" {
+			return " with resetCounter " + n + "; a reset by the guest ends the machine"
+		} else if n != "" {
 			return " with resetCounter " + n
 		}
 	}

@@ -51,3 +51,13 @@ func Unreadable(status map[string]any, generation int64, err error, now time.Tim
 		Events:   []Event{{Type: corev1.EventTypeWarning, Reason: spec.ReasonInvalidSpecification, Action: "Reconcile", Note: message}},
 	}
 }
+
+// UnreadablePool is what there is to tell of a pool that the API server has
+// stored though the types cannot hold it; err says what cannot be understood. A
+// pool has no status that could say so.
+func UnreadablePool(err error) Event {
+	return Event{
+		Type: corev1.EventTypeWarning, Reason: spec.ReasonInvalidSpecification, Action: "Reconcile",
+		Note: err.Error() + "; until this is corrected, nobody gets a machine of the pool and no user is logged in by it. Assignments stay",
+	}
+}

@@ -1,9 +1,11 @@
 package reconcile_test
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -220,6 +222,20 @@ func (w *world) settle() {
 	w.violated("the world comes to rest", "after %d rounds there is still %+v", rounds, w.decide(s))
 }
 
+// changed tells whether a pod was made for another machine than it is now.
+func (w *world) changed(pod *corev1.Pod, vm *spec.VirtualMachine) bool {
+	return w.made[pod.UID] != madeFor(vm)
+}
+
+// madeFor is what of a machine of newWorld may change and waits for a restart
+// then, without the size of its disk: one that would shrink waits for nothing.
+func madeFor(vm *spec.VirtualMachine) string {
+	if vm.Spec.VM.MaximumCPUs == nil {
+		return "" // a machine of another test
+	}
+	return fmt.Sprint(*vm.Spec.VM.MaximumCPUs, vm.Spec.VM.CPUModel)
+}
+
 // checkSettled is what must hold when nothing happens any more.
 func (w *world) checkSettled() {
 	vm, pod := get[*spec.VirtualMachine](w, theVM), get[*corev1.Pod](w, thePod)
@@ -250,6 +266,12 @@ func (w *world) checkSettled() {
 	}
 	if got, want := cm.Annotations[reconcile.AnnotationResetRequest], vm.Annotations[reconcile.AnnotationResetRequest]; want != "" && got != want {
 		w.violated("a reset is not lost", "%q was asked for, and %q counted", want, got)
+	}
+	// What waits for a restart is what the pod was not made with, and then a reset
+	// by the guest is one.
+	if ends := strings.Contains(cm.Data[reconcile.ConfigKey], "guestResetEnds: true"); vm.Spec.VM.State == spec.StateRunning &&
+		(ends != (len(s.RestartAwaitingChanges) > 0) || w.changed(pod, vm) && !ends) {
+		w.violated("a reset by the guest applies what waits", "these wait: %v; a reset ends the machine: %v", s.RestartAwaitingChanges, ends)
 	}
 	if cm.Data[reconcile.ConfigKey] == "drift" {
 		w.violated("what is wanted is reached", "the configuration was changed by somebody else")

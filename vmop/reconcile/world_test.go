@@ -36,12 +36,13 @@ type world struct {
 	dead   map[string]bool // nodes that do not answer
 
 	// What invariants need to remember.
-	requests   int                 // resets that were asked for
-	decisions  int                 // how often a person or the guest decided about running
-	stopNoted  int                 // decisions when the last end was noted
-	lastEnds   map[types.UID]end   // how pods really ended
-	waits      map[string]*waiting // what the status waits for, by its reason
-	unbound    bool                // nobody makes volumes for claims
+	requests   int                  // resets that were asked for
+	decisions  int                  // how often a person or the guest decided about running
+	stopNoted  int                  // decisions when the last end was noted
+	lastEnds   map[types.UID]end    // how pods really ended
+	waits      map[string]*waiting  // what the status waits for, by its reason
+	unbound    bool                 // nobody makes volumes for claims
+	made       map[types.UID]string // what the machine was when the pods were made
 	log        []string
 	operations int
 }
@@ -99,7 +100,7 @@ func newWorld(choose func(string, int) int, decide func(reconcile.Snapshot) reco
 		choose: choose, decide: decide, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		objects: map[string]*history{}, owned: map[string]map[string]bool{},
 		failures: map[reconcile.Target]reconcile.Failure{},
-		guests:   map[types.UID]*guest{}, dead: map[string]bool{}, lastEnds: map[types.UID]end{},
+		made:     map[types.UID]string{}, guests: map[types.UID]*guest{}, dead: map[string]bool{}, lastEnds: map[types.UID]end{},
 		settings: reconcile.Settings{Version: "1"},
 	}
 	w.createVM()
@@ -307,7 +308,7 @@ func (w *world) reconcile(faults bool) reconcile.Plan {
 		}
 		w.applyStatus(vm, st.Manager, st.Status)
 		if st.Manager == reconcile.OperatorStatusManager {
-			w.noteWaits(vm)
+			w.noteWaits(vm, s.VM)
 		}
 		if st.Manager == reconcile.OperatorStatusManager && vm.Status.LastEnd != nil &&
 			(s.VM.Status.LastEnd == nil || s.VM.Status.LastEnd.PodUID != vm.Status.LastEnd.PodUID) {
@@ -403,6 +404,9 @@ func (w *world) create(o reconcile.Object) result {
 	o.SetUID("")
 	o.SetCreationTimestamp(metav1.NewTime(w.now))
 	w.put(key, o)
+	if vm := cached[*spec.VirtualMachine](w, theVM); key == thePod && vm != nil {
+		w.made[o.GetUID()] = madeFor(vm)
+	}
 	return done
 }
 

@@ -23,8 +23,8 @@ type waiting struct {
 }
 
 // noteWaits remembers what the status that was just written waits for, by the
-// types of the conditions.
-func (w *world) noteWaits(vm *spec.VirtualMachine) {
+// types of the conditions. It was decided on what was seen of the machine.
+func (w *world) noteWaits(vm, seen *spec.VirtualMachine) {
 	before := w.waits
 	w.waits = map[string]*waiting{}
 	reasons := map[string]bool{}
@@ -45,14 +45,14 @@ func (w *world) noteWaits(vm *spec.VirtualMachine) {
 	for _, t := range spec.OperatorConditionTypes() {
 		c := spec.FindCondition(vm.Status.Conditions, t)
 		if c.Status == "False" && t != spec.ConditionAwaitingRestart && !reasons[c.Reason] && !quietly[c.Reason] &&
-			(c.Reason != spec.ReasonPodTerminating || vm.Spec.VM.State == spec.StateRunning) {
+			(c.Reason != spec.ReasonPodTerminating || seen.Spec.VM.State == spec.StateRunning) {
 			w.violated("every wait is explained", "%+v is none of %+v", c, vm.Status.Waits)
 		}
 	}
 }
 
 // told holds for every event that is told. Only an operator that sees the latest
-// status can know what was told.
+// status can know what was told, and since when something is waited for.
 func (w *world) told(e reconcile.Event, latest bool) {
 	w.note("event %s", e)
 	if !strings.Contains(e.Note, ";") {
@@ -87,7 +87,7 @@ func (w *world) told(e reconcile.Event, latest bool) {
 		switch {
 		case len(about) == 1 && len(wait.notes) > 0 && latest:
 			w.violated("an event is told once", "%s after %v", e, wait.notes)
-		case brief && w.now.Sub(wait.since) < lasting:
+		case brief && w.now.Sub(wait.since) < lasting && latest:
 			w.violated("what may pass is told when it lasts", "%s after %v", e, w.now.Sub(wait.since))
 		}
 		wait.notes[e.Note] = true

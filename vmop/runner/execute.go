@@ -42,6 +42,16 @@ func (f *follower) execute(ctx context.Context, step live.Step) error {
 		return do(ctx, c, qmp.ExpirePassword{Protocol: s.Protocol, Time: s.Time})
 	case live.Reset:
 		return do(ctx, c, qmp.SystemReset{})
+	case live.SetResetAction:
+		action, text := qmp.RebootReset, "a reset of the machine is one again"
+		if s.Ends {
+			action, text = qmp.RebootShutdown, "a reset by the guest ends the machine from now on, because changes wait for its next start"
+		}
+		err := do(ctx, c, qmp.SetAction{Reboot: action})
+		if err == nil {
+			f.e.message(LevelInfo, "%s", text)
+		}
+		return err
 	case live.Cont:
 		return do(ctx, c, qmp.Cont{})
 	case live.Stop:

@@ -40,6 +40,11 @@ func TestOutcome(t *testing.T) {
 	}{
 		{"power-off by the guest", machineEnd{success: true, guest: true, reason: qmp.CauseGuestShutdown}, CauseGuestShutdown, 0},
 		{"power-off on request", machineEnd{success: true, guest: true, reason: qmp.CauseGuestShutdown, asked: true}, CauseRequested, 0},
+		{"reset with changes that wait", machineEnd{success: true, guest: true, reason: qmp.CauseGuestReset}, CauseGuestReset, 0},
+		{"reset by others with changes that wait", machineEnd{success: true, reason: qmp.CauseHostReset}, CauseGuestReset, 0},
+		{"reset after a panic with changes that wait", machineEnd{success: true, guest: true, reason: qmp.CauseGuestReset, panicked: true}, CauseGuestReset, 0},
+		{"reset on request to shut down", machineEnd{success: true, guest: true, reason: qmp.CauseGuestReset, asked: true}, CauseRequested, 0},
+		{"reset while being told to quit", machineEnd{success: true, guest: true, reason: qmp.CauseGuestReset, asked: true, forced: true}, CauseForced, 3},
 		{"quit after the timeout", machineEnd{success: true, reason: qmp.CauseHostQuit, asked: true, forced: true}, CauseForced, 3},
 		{"power-off while being told to quit", machineEnd{success: true, guest: true, reason: qmp.CauseGuestShutdown, asked: true, forced: true}, CauseGuestShutdown, 0},
 		{"TERM from elsewhere", machineEnd{success: true, reason: "host-signal"}, CauseHostQuit, 3},

@@ -90,6 +90,10 @@ func (g *guestInfo) networkChanged() {
 	g.change(false, func(q live.Inquiry) live.Inquiry { return q.NetworkChanged(time.Now()) })
 }
 
+func (g *guestInfo) stirred() {
+	g.change(false, func(q live.Inquiry) live.Inquiry { return q.Stirred(time.Now()) })
+}
+
 // updateGuest changes what is known of the guest, and reports it if it is news.
 func (e *Engine) updateGuest(change func(*Guest)) {
 	e.mu.Lock()

@@ -3,10 +3,12 @@ package runner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/vmop/sdk/internal/spice"
@@ -389,7 +391,8 @@ func TestFollowedMachine(t *testing.T) {
 }
 
 // A disk that fails for lack of space pauses the machine and is reported; when
-// the machine is resumed, the guest has noticed nothing.
+// the machine is resumed, the guest has noticed nothing. Another error of a disk is
+// the guest's to handle, and is told of.
 func TestDiskFull(t *testing.T) {
 	d := testDirs(t)
 	c := testConfig(t)
@@ -401,18 +404,22 @@ func TestDiskFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = client.Close() }()
-	// The next write fails, once.
-	debug := qmp.BlockdevAdd{Driver: "blkdebug", NodeName: "fail", Options: map[string]any{
-		"image":        "drive-0-host-resource",
-		"inject-error": []any{map[string]any{"event": "pwritev", "iotype": "write", "errno": 28, "once": true}},
-	}}
-	if _, err := qmp.Do(t.Context(), client, debug); err != nil {
-		t.Fatal(err)
+	fail := func(problem syscall.Errno) { // the next write, once
+		t.Helper()
+		node := fmt.Sprintf("fail-%d", problem)
+		debug := qmp.BlockdevAdd{Driver: "blkdebug", NodeName: node, Options: map[string]any{
+			"image":        "drive-0-host-resource",
+			"inject-error": []any{map[string]any{"event": "pwritev", "iotype": "write", "errno": int(problem), "once": true}},
+		}}
+		if _, err := qmp.Do(t.Context(), client, debug); err != nil {
+			t.Fatal(err)
+		}
+		reopen := map[string]any{"options": []any{map[string]any{"driver": "raw", "node-name": "drive-0-backend", "file": node, "discard": "unmap"}}}
+		if _, err := client.Execute(t.Context(), "blockdev-reopen", reopen); err != nil {
+			t.Fatal(err)
+		}
 	}
-	reopen := map[string]any{"options": []any{map[string]any{"driver": "raw", "node-name": "drive-0-backend", "file": "fail", "discard": "unmap"}}}
-	if _, err := client.Execute(t.Context(), "blockdev-reopen", reopen); err != nil {
-		t.Fatal(err)
-	}
+	fail(syscall.ENOSPC)
 	if err := console.Send("write vda 0 precious data"); err != nil {
 		t.Fatal(err)
 	}
@@ -425,6 +432,14 @@ func TestDiskFull(t *testing.T) {
 	expect(t, console, "13 bytes written")
 	if got := command(t, console, "read vda 0 13"); !strings.Contains(got, "precious data") {
 		t.Errorf("the disk holds %s", got)
+	}
+	fail(syscall.EIO)
+	if got, err := console.Command(withPatience(t), "write vda 0 lost data"); !errors.Is(err, tinyguest.ErrCommand) {
+		t.Errorf("the guest says %q, %v", got, err)
+	}
+	r.told(t, "disk error: write of drive-0-backend: Input/output error, action report")
+	if r.State().Paused {
+		t.Error("the machine is paused")
 	}
 	r.cancel()
 	r.wait(t)

@@ -13,6 +13,7 @@ type Cause = runnerconfig.Cause
 // The causes that an [Outcome] can have.
 const (
 	CauseGuestShutdown = runnerconfig.CauseGuestShutdown
+	CauseGuestReset    = runnerconfig.CauseGuestReset
 	CauseRequested     = runnerconfig.CauseRequested
 	CauseForced        = runnerconfig.CauseForced
 	CauseHostQuit      = runnerconfig.CauseHostQuit
@@ -54,12 +55,22 @@ type machineEnd struct {
 	helper    string // what happened to a helper, "" if nothing did
 }
 
+// reset tells whether the machine ended in place of a reset; see
+// [live.SetResetAction]. One by somebody who talks to QEMU himself is no other.
+func (m machineEnd) reset() bool {
+	return m.success && (m.reason == qmp.CauseGuestReset || m.reason == qmp.CauseHostReset)
+}
+
 // outcome judges an end.
 func (m machineEnd) outcome() Outcome {
 	o := Outcome{QEMUStatus: m.status, Orderly: m.guest && m.reason == qmp.CauseGuestShutdown}
 	switch {
 	case m.helper != "":
 		o.Cause, o.Message = CauseHelperFailure, m.helper+"; the machine was shut down"
+	case m.reset() && m.asked && !m.forced:
+		o.Cause, o.Message = CauseRequested, "the guest was asked to shut down and reset itself, which ended the machine"
+	case m.reset() && !m.forced: // after a panic, too
+		o.Cause, o.Message = CauseGuestReset, "the guest reset itself, and changes wait for a new start"
 	case m.panicked:
 		o.Cause, o.Message = CauseGuestPanic, "the guest panicked"
 	case o.Orderly && m.asked && !m.forced:

@@ -28,6 +28,10 @@ func (m *machine) happened(ev qmp.Event) error {
 		if m.guest != nil {
 			m.guest.networkChanged()
 		}
+	case "RTC_CHANGE", "SPICE_INITIALIZED", "VNC_INITIALIZED":
+		if m.guest != nil {
+			m.guest.stirred()
+		}
 	}
 	return nil
 }

@@ -93,7 +93,7 @@ type Guest struct {
 	OSInfo   json.RawMessage `json:"osinfo,omitempty"`
 	HostName string          `json:"hostName,omitempty"`
 	// Interfaces are as they were when the agent was asked last, the loopback
-	// included.
+	// included; see live.Inquiry for when that is.
 	Interfaces []GuestInterface `json:"interfaces,omitempty"`
 	// Problem says what the agent did not answer, and why.
 	Problem string `json:"problem,omitempty"`

@@ -338,6 +338,25 @@ func (r *recorder) said(text string) bool {
 	return false
 }
 
+// told waits for a message: it may come a little later than what else is seen of
+// its cause.
+func (r *running) told(t *testing.T, text string) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for ctx := withPatience(t); !r.log.said(text); {
+		select {
+		case <-tick.C:
+		case <-r.done:
+			if !r.log.said(text) {
+				t.Fatalf("the engine ended (%+v, %v) before it said %q", r.outcome, r.err, text)
+			}
+		case <-ctx.Done():
+			t.Fatalf("waited in vain for %q; messages %q", text, r.log.messages)
+		}
+	}
+}
+
 // eventsOf are the reasons of the events of an action.
 func (r *recorder) eventsOf(action string) []string {
 	r.mu.Lock()

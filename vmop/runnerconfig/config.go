@@ -26,6 +26,10 @@ type Runner struct {
 	UpdateTemplate bool `json:"updateTemplate,omitempty"`
 	// GuestShutdownStops makes a power-off by the guest final.
 	GuestShutdownStops bool `json:"guestShutdownStops"`
+	// GuestResetEnds has a reset by the guest end the machine: changes wait for
+	// its next start, and whoever wrote the file starts it again. VM-Operator has
+	// no such key.
+	GuestResetEnds bool `json:"guestResetEnds,omitempty"`
 	// ResetCounter resets the machine when it grows. nil means that nobody counts.
 	ResetCounter *int64     `json:"resetCounter,omitempty"`
 	CloudInit    *CloudInit `json:"cloudInit,omitempty"`

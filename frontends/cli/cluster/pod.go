@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/vmop/sdk/vmop/reconcile"
 )
 
 // ErrNoPod says that a machine has no pod now.
@@ -45,8 +47,29 @@ type LogOptions struct {
 	Since time.Duration
 }
 
-// Log writes what a machine's runner said.
+// Log writes what a machine's runner said. A pod that has not started is an error
+// that says what it waits for: the API server has an empty log of one that no node
+// has taken, and those of nodes tell less.
 func (c *Client) Log(ctx context.Context, namespace, name string, o LogOptions, w io.Writer) error {
+	n, err := c.copyLog(ctx, namespace, name, o, w)
+	if n > 0 || ctx.Err() != nil {
+		return err
+	}
+	// That something is not found need not be the pod: it may be its node.
+	pod, perr := c.Pod(ctx, namespace, name)
+	if errors.Is(perr, ErrNoPod) || err == nil && perr != nil {
+		return perr
+	}
+	if perr != nil {
+		return err
+	}
+	if why := reconcile.WaitsFor(pod); why != "" {
+		return fmt.Errorf("%s/%s has no log yet: %s", namespace, name, why)
+	}
+	return err
+}
+
+func (c *Client) copyLog(ctx context.Context, namespace, name string, o LogOptions, w io.Writer) (int64, error) {
 	r := c.rest.Get().Namespace(namespace).Resource("pods").Name(name).SubResource("log").
 		Param("follow", strconv.FormatBool(o.Follow))
 	if o.Tail >= 0 {
@@ -56,17 +79,15 @@ func (c *Client) Log(ctx context.Context, namespace, name string, o LogOptions, 
 		r = r.Param("sinceSeconds", strconv.FormatInt(int64((o.Since+time.Second-1)/time.Second), 10))
 	}
 	stream, err := r.Stream(ctx)
-	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("%s/%s: %w", namespace, name, ErrNoPod)
-	}
 	if err != nil {
-		return fmt.Errorf("read the log of %s/%s: %w", namespace, name, err)
+		return 0, fmt.Errorf("read the log of %s/%s: %w", namespace, name, err)
 	}
 	defer stream.Close()
-	if _, err := io.Copy(w, stream); err != nil {
-		return fmt.Errorf("read the log of %s/%s: %w", namespace, name, err)
+	n, err := io.Copy(w, stream)
+	if err != nil {
+		return n, fmt.Errorf("read the log of %s/%s: %w", namespace, name, err)
 	}
-	return nil
+	return n, nil
 }
 
 // Happening is a Kubernetes event about a machine or an object of it.

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -8,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,12 +46,16 @@ func TestWhatTheCacheShowsOfAWrite(t *testing.T) {
 
 // What the types cannot hold is an error that names the machine.
 func TestDecodeNamesTheMachine(t *testing.T) {
-	for _, cpus := range []any{"many", int64(1<<32 + 2)} {
-		u := newObject(machineKind)
-		u.SetName("broken")
-		u.Object["spec"] = map[string]any{"vm": map[string]any{"maximumCpus": cpus}}
-		if vm, err := decodeMachine(u); !errors.As(err, new(*decodeError)) || !strings.Contains(err.Error(), "broken") {
+	for _, cpus := range []string{`"many"`, "4294967298"} {
+		m := &machine{}
+		if err := json.Unmarshal([]byte(`{"metadata":{"name":"broken"},"spec":{"vm":{"maximumCpus":`+cpus+`}},"status":{"phase":"Stopped"}}`), m); err != nil {
+			t.Fatal(err)
+		}
+		if vm, err := m.decode(); !errors.As(err, new(*decodeError)) || !strings.Contains(err.Error(), "broken") {
 			t.Errorf("%v: got %v, %v", cpus, vm, err)
+		}
+		if m.phase != "Stopped" || m.Name != "broken" || m.status()["phase"] != "Stopped" {
+			t.Errorf("%v: the rest is lost: %+v", cpus, m)
 		}
 	}
 }
@@ -78,43 +82,20 @@ func TestRefusedOrStaleOrUnreachable(t *testing.T) {
 	}
 }
 
-// What the caches forget is not what decisions look at: a stripped pod still
-// tells which claims it uses, where it is and how it ended.
-func TestStrippedPod(t *testing.T) {
-	pod := &corev1.Pod{}
-	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "a"}}
-	pod.Annotations = map[string]string{appliedByKubectl: "{}", "kept": "yes"}
-	pod.Spec.NodeName = "node-1"
-	pod.Spec.Containers = []corev1.Container{{Name: "a"}}
-	pod.Spec.Volumes = []corev1.Volume{
-		{Name: "config"},
-		{Name: "disk", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "disk"}}},
-	}
-	pod.Status.Phase = corev1.PodFailed
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: "why"}}}}
-	if _, err := stripPod(pod); err != nil {
+func TestIndexOfClaims(t *testing.T) {
+	m := &machine{}
+	if err := json.Unmarshal([]byte(`{"metadata":{"name":"one"},"spec":{"vm":{"disks":[
+		{"cdrom":{"image":""}},
+		{"persistentVolumeClaim":{"claimName":"precious"}},
+		{"persistentVolumeClaim":{"claimName":"one-more"}},
+		{"volumeClaimTemplate":{"metadata":{"name":"system"}}}]}}}`), m); err != nil {
 		t.Fatal(err)
 	}
-	if pod.ManagedFields != nil || len(pod.Annotations) != 1 || pod.Spec.Containers != nil {
-		t.Errorf("kept too much: %+v", pod)
-	}
-	if got := claimsOfPod(pod); len(got) != 1 || got[0] != "disk" || pod.Spec.NodeName != "node-1" ||
-		pod.Status.Phase != corev1.PodFailed || pod.Status.ContainerStatuses[0].State.Terminated.Message != "why" {
-		t.Errorf("kept too little: %+v", pod)
-	}
-}
-
-func TestIndexOfClaims(t *testing.T) {
-	u := &unstructured.Unstructured{Object: map[string]any{
-		"metadata": map[string]any{"name": "one"},
-		"spec": map[string]any{"vm": map[string]any{"disks": []any{
-			map[string]any{"cdrom": map[string]any{"image": ""}},
-			map[string]any{"persistentVolumeClaim": map[string]any{"claimName": "precious"}},
-			map[string]any{"volumeClaimTemplate": map[string]any{"metadata": map[string]any{"name": "system"}}},
-		}}},
-	}}
-	got := strings.Join(claimsOfObject(u), " ")
-	if want := "one-runner-data precious one-system-disk"; got != want {
+	got := strings.Join(claimsOf(m), " ")
+	if want := "one-runner-data runner-data-one-0 precious one-more one-system-disk system-disk-one-0"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := foreignOf(m); len(got) != 1 || got[0] != "precious" {
+		t.Errorf("in the index: %q", got)
 	}
 }

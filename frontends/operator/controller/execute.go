@@ -27,7 +27,7 @@ type executor struct {
 
 // execute does one action for a machine and notes in its memory what the caches
 // will show.
-func (e *executor) execute(ctx context.Context, machine *unstructured.Unstructured, a reconcile.Action, memory *machineMemory) error {
+func (e *executor) execute(ctx context.Context, machine *machine, a reconcile.Action, memory *machineMemory) error {
 	t := a.Target()
 	namespace := machine.GetNamespace()
 	answer, err := e.send(ctx, namespace, a)
@@ -95,9 +95,7 @@ func (e *executor) send(ctx context.Context, namespace string, a reconcile.Actio
 	case reconcile.DeleteService:
 		return nil, e.client.Delete(ctx, &corev1.Service{ObjectMeta: meta}, client.Preconditions{UID: &a.UID})
 	case reconcile.SetState:
-		o := newObject(machineKind)
-		o.SetNamespace(namespace)
-		o.SetName(a.Name)
+		o := newObject(namespace, a.Name)
 		return o, e.merge(ctx, o, map[string]any{
 			"metadata": map[string]any{"resourceVersion": a.ResourceVersion},
 			"spec":     map[string]any{"vm": map[string]any{"state": a.State}},
@@ -142,10 +140,8 @@ func applied(o reconcile.Object) (*unstructured.Unstructured, error) {
 }
 
 // report writes one owner's part of a machine's status.
-func (e *executor) report(ctx context.Context, machine *unstructured.Unstructured, s reconcile.StatusApply, memory *machineMemory) error {
-	u := newObject(machineKind)
-	u.SetNamespace(machine.GetNamespace())
-	u.SetName(machine.GetName())
+func (e *executor) report(ctx context.Context, machine *machine, s reconcile.StatusApply, memory *machineMemory) error {
+	u := newObject(machine.GetNamespace(), machine.GetName())
 	u.SetUID(machine.GetUID())
 	u.SetResourceVersion(s.ResourceVersion)
 	u.Object["status"] = maps.Clone(s.Status)

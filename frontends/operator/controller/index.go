@@ -3,20 +3,21 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/vmop/sdk/vmop/reconcile"
-	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The indexes of the caches.
+// The indexes of the caches. An entry costs a third of a kilobyte, so that only
+// what cannot be found by a name has any: a machine's own objects have none.
 const (
-	// byInstance finds objects by the machine that their labels name.
+	// byInstance finds objects of a machine that have other names than the
+	// operator gives.
 	byInstance = "vmop.instance"
-	// byClaim finds the pods that use a claim, and the machines whose disks it
-	// is or may become.
+	// byClaim finds the pods that use a claim, and the machines that refer to
+	// it, if the claim's name does not lead to them.
 	byClaim = "vmop.claim"
 	// byPool finds the machines that are assigned from a pool; all that are
 	// assigned are under anyPool too, which is the name of no pool.
@@ -30,18 +31,25 @@ func addIndexes(ctx context.Context, to client.FieldIndexer) error {
 		name   string
 		values client.IndexerFunc
 	}{
-		{&corev1.Pod{}, byInstance, instanceOf},
-		{&corev1.Secret{}, byInstance, instanceOf},
-		{&corev1.PersistentVolumeClaim{}, byInstance, instanceOf},
-		{&corev1.Pod{}, byClaim, claimsOfPod},
-		{newObject(machineKind), byClaim, claimsOfObject},
-		{newObject(machineKind), byPool, poolOf},
+		{&corev1.Pod{}, byInstance, otherThan(func(instance string) string { return instance })},
+		{&corev1.Secret{}, byInstance, otherThan(reconcile.DisplaySecretName)},
+		{&corev1.Pod{}, byClaim, foreignOf},
+		{&machine{}, byClaim, foreignOf},
+		{&machine{}, byPool, poolOf},
 	} {
 		if err := to.IndexField(ctx, i.object, i.name, i.values); err != nil {
 			return fmt.Errorf("index %s of %T: %w", i.name, i.object, err)
 		}
 	}
 	return nil
+}
+
+// otherThan are the instances of objects that do not have the name that they
+// would be looked for by.
+func otherThan(name func(instance string) string) client.IndexerFunc {
+	return func(o client.Object) []string {
+		return slices.DeleteFunc(instanceOf(o), func(instance string) bool { return o.GetName() == name(instance) })
+	}
 }
 
 func instanceOf(o client.Object) []string {
@@ -51,52 +59,41 @@ func instanceOf(o client.Object) []string {
 	return nil
 }
 
-func claimsOfPod(o client.Object) []string {
-	pod, ok := o.(*corev1.Pod)
-	if !ok {
-		return nil
-	}
-	var out []string
-	for i := range pod.Spec.Volumes {
-		if c := pod.Spec.Volumes[i].PersistentVolumeClaim; c != nil {
-			out = append(out, c.ClaimName)
+// claimsOf are the claims that a pod uses or a machine may come to use. A machine
+// that cannot be understood has none, and is told so when it is reconciled.
+func claimsOf(o client.Object) []string {
+	switch o := o.(type) {
+	case *corev1.Pod:
+		return reconcile.PodClaims(o)
+	case *machine:
+		if vm, err := o.decode(); err == nil {
+			return reconcile.ClaimNames(vm)
 		}
 	}
-	return out
+	return nil
 }
 
-func claimsOfObject(o client.Object) []string {
-	u, ok := o.(*unstructured.Unstructured)
-	if !ok {
-		return nil
+// foreignOf are those of an object's claims that its name does not lead to.
+func foreignOf(o client.Object) []string {
+	switch o := o.(type) {
+	case *corev1.Pod: // a machine's pod has its name
+		return foreignClaims(o.Name, reconcile.PodClaims(o))
+	case *machine:
+		return o.foreign
 	}
-	vm, err := decodeMachine(u)
-	if err != nil {
-		return nil // the machine is told so when it is reconciled
-	}
-	return claimNames(vm)
+	return nil
 }
 
-// claimNames are the claims that a machine's disks refer to, and the names by
-// which the operator would make others.
-func claimNames(vm *spec.VirtualMachine) []string {
-	out := []string{spec.RunnerDataClaim(vm.Name)}
-	for _, d := range reconcile.Disks(vm) {
-		if d.Claim != "" {
-			out = append(out, d.Claim)
-		}
-	}
-	return out
+// foreignClaims are those of the claims whose names do not lead to a machine's.
+func foreignClaims(name string, claims []string) []string {
+	return slices.DeleteFunc(claims, func(claim string) bool {
+		return slices.Contains(reconcile.ClaimMachines(claim), name)
+	})
 }
 
 func poolOf(o client.Object) []string {
-	u, ok := o.(*unstructured.Unstructured)
-	if !ok {
-		return nil
+	if m, ok := o.(*machine); ok && m.pool != "" {
+		return []string{m.pool, anyPool}
 	}
-	pool, _, _ := unstructured.NestedString(u.Object, "status", "assignment", "pool")
-	if pool == "" {
-		return nil
-	}
-	return []string{pool, anyPool}
+	return nil
 }

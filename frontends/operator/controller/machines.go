@@ -9,9 +9,9 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
@@ -107,7 +107,7 @@ func (m *machines) report(ctx context.Context, o *observation, plan reconcile.Pl
 		}
 	}
 	for _, e := range plan.Events {
-		m.tell(o.stored, e)
+		tell(m.events, o.stored, e)
 	}
 	return nil
 }
@@ -115,8 +115,8 @@ func (m *machines) report(ctx context.Context, o *observation, plan reconcile.Pl
 // maxNote is how long the API server lets the note of an event be.
 const maxNote = 1024
 
-func (m *machines) tell(machine *unstructured.Unstructured, e reconcile.Event) {
-	m.events.Eventf(machine, nil, e.Type, e.Reason, e.Action, "%s", shortened(e.Note))
+func tell(to events.EventRecorder, about client.Object, e reconcile.Event) {
+	to.Eventf(about, nil, e.Type, e.Reason, e.Action, "%s", shortened(e.Note))
 }
 
 // shortened is a note that the API server takes. Half a character at its end
@@ -183,6 +183,5 @@ func (m *machines) again(memory *machineMemory) ctrl.Result {
 // explainBroken says in the status of a machine that the types cannot hold why
 // nothing is done about it.
 func (m *machines) explainBroken(ctx context.Context, o *observation, memory *machineMemory) error {
-	status, _, _ := unstructured.NestedMap(o.stored.Object, "status")
-	return m.report(ctx, o, reconcile.Unreadable(status, o.stored.GetGeneration(), o.broken, m.observer.now()), memory)
+	return m.report(ctx, o, reconcile.Unreadable(o.stored.status(), o.stored.GetGeneration(), o.broken, m.observer.now()), memory)
 }

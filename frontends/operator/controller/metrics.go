@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,7 +11,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -86,29 +86,20 @@ func (c *census) Collect(out chan<- prometheus.Metric) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	list := newObjectList(machineKind)
-	if err := cache.List(ctx, list); err != nil {
+	var list machineList
+	if err := cache.List(ctx, &list); err != nil {
 		out <- prometheus.NewInvalidMetric(c.machines, err)
 		return
 	}
 	phases := map[string]int{}
-	for _, p := range []string{spec.PhasePending, spec.PhaseStarting, spec.PhaseRunning, spec.PhasePaused, spec.PhaseStopping, spec.PhaseStopped, spec.PhaseTerminating} {
+	for _, p := range allPhases {
 		phases[p] = 0
 	}
-	type wait struct{ condition, reason string }
 	waiting := map[wait]int{}
 	for i := range list.Items {
-		status, _ := list.Items[i].Object["status"].(map[string]any)
-		phase, _ := status["phase"].(string)
-		if phase == "" {
-			phase = "Unknown"
-		}
-		phases[phase]++
-		conditions, _ := status["conditions"].([]any)
-		for _, one := range conditions {
-			if w, ok := waitsFor(one, phase); ok {
-				waiting[wait{w[0], w[1]}]++
-			}
+		phases[list.Items[i].phase]++
+		for _, w := range list.Items[i].waits {
+			waiting[w]++
 		}
 	}
 	for phase, n := range phases {
@@ -119,24 +110,33 @@ func (c *census) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
+// wait is a condition of a machine that is not as it should be, and the reason.
+type wait struct{ condition, reason string }
+
+var allPhases = []string{
+	spec.PhasePending, spec.PhaseStarting, spec.PhaseRunning, spec.PhasePaused, spec.PhaseStopping, spec.PhaseStopped, spec.PhaseTerminating,
+}
+
+// phaseNamed is the phase of a status.
+func phaseNamed(phase string) string {
+	if i := slices.Index(allPhases, phase); i >= 0 {
+		return allPhases[i] // the string of the program, not one for each machine
+	}
+	return "Unknown"
+}
+
 // waitsFor reads what a condition says that the machine waits for.
-func waitsFor(condition any, phase string) ([2]string, bool) {
-	c, ok := condition.(map[string]any)
-	if !ok {
-		return [2]string{}, false
-	}
-	kind, _, _ := unstructured.NestedString(c, "type")
-	status, _, _ := unstructured.NestedString(c, "status")
-	reason, _, _ := unstructured.NestedString(c, "reason")
-	switch kind {
+func (c *condition) waitsFor(phase string) (wait, bool) {
+	t, waits := "", false
+	switch c.Type {
 	case spec.ConditionPodReady:
-		ok = status != string(metav1.ConditionTrue) && phase != spec.PhaseStopped
-	case spec.ConditionConfigurationApplied, spec.ConditionBlockDevicesReady:
-		ok = status != string(metav1.ConditionTrue)
+		t, waits = spec.ConditionPodReady, c.Status != string(metav1.ConditionTrue) && phase != spec.PhaseStopped
+	case spec.ConditionConfigurationApplied:
+		t, waits = spec.ConditionConfigurationApplied, c.Status != string(metav1.ConditionTrue)
+	case spec.ConditionBlockDevicesReady:
+		t, waits = spec.ConditionBlockDevicesReady, c.Status != string(metav1.ConditionTrue)
 	case spec.ConditionAwaitingRestart:
-		ok = status == string(metav1.ConditionTrue)
-	default:
-		ok = false
+		t, waits = spec.ConditionAwaitingRestart, c.Status == string(metav1.ConditionTrue)
 	}
-	return [2]string{kind, reason}, ok
+	return wait{t, c.Reason}, waits
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/base64"
 	"fmt"
 	"slices"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -31,7 +29,7 @@ const (
 type observation struct {
 	reconcile.Snapshot
 	// stored is the machine as the cache has it.
-	stored *unstructured.Unstructured
+	stored *machine
 	// broken says why there is no snapshot of a machine that exists.
 	broken error
 	// behind: the caches do not show yet what was written for the machine.
@@ -49,28 +47,28 @@ type observer struct {
 // observe looks at a machine and all that it depends on. It is nil if there is
 // no such machine. Any object that could not be read is an error.
 func (o *observer) observe(ctx context.Context, key types.NamespacedName, memory *machineMemory) (*observation, error) {
-	stored := newObject(machineKind)
+	stored := &machine{}
 	if found, err := get(ctx, o.cache, key, stored); !found {
 		return nil, err
 	}
 	out := &observation{stored: stored}
 	w := &look{observer: o, ctx: ctx, namespace: key.Namespace, memory: memory}
-	if fresh := w.see(object{spec.KindVirtualMachine, key.Name}, stored, newObject(machineKind)); fresh == nil && w.err == nil && !w.behind {
+	if fresh := w.see(object{spec.KindVirtualMachine, key.Name}, stored, &machine{}); fresh == nil && w.err == nil && !w.behind {
 		return nil, nil
-	} else if u, ok := fresh.(*unstructured.Unstructured); ok {
+	} else if u, ok := fresh.(*machine); ok {
 		out.stored = u
 	}
-	vm, err := decodeMachine(out.stored)
+	vm, err := out.stored.decode()
 	if err != nil {
 		out.broken = err
 		return out, w.err
 	}
-	password, err := newPassword()
-	if err != nil {
-		return nil, err
+	var random [16]byte
+	if _, err := rand.Read(random[:]); err != nil {
+		return nil, fmt.Errorf("random password: %w", err)
 	}
 	s := &out.Snapshot
-	*s = reconcile.Snapshot{VM: vm, Settings: o.settings, Now: o.now(), Password: password}
+	*s = reconcile.Snapshot{VM: vm, Settings: o.settings, Now: o.now(), Password: reconcile.Password(random)}
 	s.Pod = one(w, kindPod, key.Name, &corev1.Pod{})
 	s.ConfigMap = one(w, kindConfigMap, key.Name, &corev1.ConfigMap{})
 	s.Service = one(w, kindService, key.Name, &corev1.Service{})
@@ -206,30 +204,46 @@ func (w *look) list(into client.ObjectList, index, value string) {
 // pods finds further pods that matter to the machine's disks.
 func (w *look) pods(s *reconcile.Snapshot) {
 	seen := map[types.UID]bool{}
-	add := func(index, value string) {
+	add := func(p *corev1.Pod) {
+		if p.Name != s.VM.Name && !seen[p.UID] {
+			seen[p.UID] = true
+			s.OtherPods = append(s.OtherPods, *p)
+		}
+	}
+	list := func(index, value string) {
 		var l corev1.PodList
 		w.list(&l, index, value)
 		for i := range l.Items {
-			if p := &l.Items[i]; p.Name != s.VM.Name && !seen[p.UID] {
-				seen[p.UID] = true
-				s.OtherPods = append(s.OtherPods, *p)
-			}
+			add(&l.Items[i])
 		}
 	}
-	add(byInstance, s.VM.Name)
-	for _, name := range claimNames(s.VM) {
-		add(byClaim, name)
+	list(byInstance, s.VM.Name)
+	for _, claim := range reconcile.ClaimNames(s.VM) {
+		list(byClaim, claim)
+		for _, name := range reconcile.ClaimMachines(claim) {
+			if p := w.pod(name); p != nil && slices.Contains(reconcile.PodClaims(p), claim) {
+				add(p)
+			}
+		}
 	}
 	slices.SortFunc(s.OtherPods, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-func (w *look) claims(s *reconcile.Snapshot) {
-	var labelled corev1.PersistentVolumeClaimList
-	w.list(&labelled, byInstance, s.VM.Name)
-	names := claimNames(s.VM)
-	for i := range labelled.Items {
-		names = append(names, labelled.Items[i].Name)
+// pod is a pod of the cache, nil if there is none.
+func (w *look) pod(name string) *corev1.Pod {
+	if w.err != nil {
+		return nil
 	}
+	p := &corev1.Pod{}
+	found, err := get(w.ctx, w.cache, types.NamespacedName{Namespace: w.namespace, Name: name}, p)
+	if w.err = err; !found {
+		return nil
+	}
+	return p
+}
+
+func (w *look) claims(s *reconcile.Snapshot) {
+	names := reconcile.ClaimNames(s.VM)
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		if c := one(w, kindClaim, name, &corev1.PersistentVolumeClaim{}); c != nil {
@@ -270,24 +284,14 @@ func (w *look) pool(vm *spec.VirtualMachine) *spec.VmPool {
 	if w.err != nil || vm.Status.Assignment == nil || vm.Status.Assignment.Pool == "" {
 		return nil
 	}
-	u := newObject(poolKind)
-	found, err := get(w.ctx, w.cache, types.NamespacedName{Namespace: w.namespace, Name: vm.Status.Assignment.Pool}, u)
+	p := &pool{}
+	found, err := get(w.ctx, w.cache, types.NamespacedName{Namespace: w.namespace, Name: vm.Status.Assignment.Pool}, p)
 	if w.err = err; !found {
 		return nil
 	}
-	pool, err := decodePool(u)
+	decoded, err := p.decode()
 	if err != nil {
 		return nil
 	}
-	return pool
-}
-
-// newPassword is one that a machine's display may get: 16 random bytes, as
-// VM-Operator has it.
-func newPassword() (string, error) {
-	b := make([]byte, 16)
-	if _, err := rand.Read(b); err != nil {
-		return "", fmt.Errorf("random password: %w", err)
-	}
-	return base64.StdEncoding.EncodeToString(b), nil
+	return decoded
 }

@@ -1,12 +1,19 @@
 package controller
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
+	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "k8s.io/apimachinery/pkg/util/json"
 )
 
 var (
@@ -14,18 +21,204 @@ var (
 	poolKind    = spec.GroupVersion().WithKind(spec.KindVMPool)
 )
 
-// newObject is an empty object of a kind of which no typed client is used: one
-// object that cannot be read would end a typed list of all of them.
-func newObject(kind schema.GroupVersionKind) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(kind)
-	return u
+// stored is an object of our API group as the API server has it: JSON, which is
+// decoded when it is looked at. That takes a fifth of the memory of maps and half
+// of that of structures. And reading it never fails, so that one object
+// that the types cannot hold is not the end of a list of all of them.
+type stored struct {
+	// ObjectMeta has what makes an object known: its name, its version, whether
+	// it is being deleted. Labels and annotations are in the JSON only.
+	metav1.ObjectMeta
+	// data lacks the managed fields. It is never changed.
+	data []byte
 }
 
-func newObjectList(kind schema.GroupVersionKind) *unstructured.UnstructuredList {
-	l := &unstructured.UnstructuredList{}
-	l.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	return l
+// machine and pool are the objects that are watched and read.
+type (
+	machine struct {
+		stored
+		// phase and waits are for the metrics, pool and foreign for the indexes:
+		// whom it is assigned from, and its claims that its name does not lead to.
+		phase, pool string
+		waits       []wait
+		foreign     []string
+	}
+	pool struct{ stored }
+
+	machineList struct {
+		metav1.TypeMeta `json:",inline"`
+		metav1.ListMeta `json:"metadata"`
+		Items           []machine `json:"items"`
+	}
+	poolList struct {
+		metav1.TypeMeta `json:",inline"`
+		metav1.ListMeta `json:"metadata"`
+		Items           []pool `json:"items"`
+	}
+)
+
+// addStored makes the types known to clients and caches.
+func addStored(scheme *runtime.Scheme) {
+	group := spec.GroupVersion()
+	scheme.AddKnownTypeWithName(machineKind, &machine{})
+	scheme.AddKnownTypeWithName(group.WithKind(machineKind.Kind+"List"), &machineList{})
+	scheme.AddKnownTypeWithName(poolKind, &pool{})
+	scheme.AddKnownTypeWithName(group.WithKind(poolKind.Kind+"List"), &poolList{})
+	metav1.AddToGroupVersion(scheme, group)
+}
+
+// GetObjectKind implements [runtime.Object]: the scheme knows the kind.
+func (s *stored) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject implements [runtime.Object].
+func (m *machine) DeepCopyObject() runtime.Object {
+	c := *m
+	m.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
+	c.waits, c.foreign = slices.Clone(m.waits), slices.Clone(m.foreign)
+	return &c
+}
+
+// DeepCopyObject implements [runtime.Object].
+func (p *pool) DeepCopyObject() runtime.Object {
+	c := *p
+	p.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
+	return &c
+}
+
+// DeepCopyObject implements [runtime.Object]. Nothing changes the items.
+func (l *machineList) DeepCopyObject() runtime.Object {
+	c := *l
+	l.ListMeta.DeepCopyInto(&c.ListMeta)
+	c.Items = slices.Clone(l.Items)
+	return &c
+}
+
+// DeepCopyObject implements [runtime.Object]. Nothing changes the items.
+func (l *poolList) DeepCopyObject() runtime.Object {
+	c := *l
+	l.ListMeta.DeepCopyInto(&c.ListMeta)
+	c.Items = slices.Clone(l.Items)
+	return &c
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any object that has
+// metadata.
+func (s *stored) UnmarshalJSON(data []byte) error {
+	var fields, metadata map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return err
+	}
+	var m metav1.ObjectMeta
+	if raw, ok := fields["metadata"]; ok {
+		if err := json.Unmarshal(raw, &m); err != nil {
+			return err
+		}
+		if err := json.Unmarshal(raw, &metadata); err != nil {
+			return err
+		}
+		delete(metadata, "managedFields")
+		if _, long := m.Annotations[corev1.LastAppliedConfigAnnotation]; long {
+			delete(m.Annotations, corev1.LastAppliedConfigAnnotation)
+			if err := put(metadata, "annotations", m.Annotations); err != nil {
+				return err
+			}
+		}
+		if err := put(fields, "metadata", metadata); err != nil {
+			return err
+		}
+	}
+	short, err := json.Marshal(fields)
+	if err != nil {
+		return err
+	}
+	*s = stored{data: bytes.Clone(short), ObjectMeta: metav1.ObjectMeta{
+		Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion,
+		Generation: m.Generation, CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp,
+	}}
+	// The end of a list that comes as a watch is told by an annotation.
+	if end, ok := m.Annotations[metav1.InitialEventsAnnotationKey]; ok {
+		s.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: end}
+	}
+	return nil
+}
+
+func put(into map[string]json.RawMessage, key string, value any) error {
+	data, err := json.Marshal(value)
+	into[key] = data
+	return err
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (m *machine) UnmarshalJSON(data []byte) error {
+	*m = machine{}
+	if err := m.stored.UnmarshalJSON(data); err != nil {
+		return err
+	}
+	// Whatever cannot be understood here is told when the machine is reconciled.
+	s := m.summary()
+	if a := s.Status.Assignment; a != nil {
+		m.pool = a.Pool
+	}
+	vm := &spec.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: m.Name}}
+	vm.Spec.VM.Disks = s.Spec.VM.Disks
+	m.foreign = foreignClaims(m.Name, reconcile.ClaimNames(vm))
+	m.phase = phaseNamed(s.Status.Phase)
+	for _, c := range s.Status.Conditions {
+		if w, ok := c.waitsFor(m.phase); ok {
+			m.waits = append(m.waits, w)
+		}
+	}
+	return nil
+}
+
+// summary is what of a machine is looked at without reconciling it.
+type summary struct {
+	Spec struct {
+		VM struct {
+			Disks []spec.Disk `json:"disks"`
+		} `json:"vm"`
+	} `json:"spec"`
+	Status struct {
+		Phase       string           `json:"phase"`
+		ConsoleUser string           `json:"consoleUser"`
+		Assignment  *spec.Assignment `json:"assignment"`
+		Conditions  []condition      `json:"conditions"`
+	} `json:"status"`
+}
+
+// condition is one of a summary.
+type condition struct {
+	Type               string `json:"type"`
+	Status             string `json:"status"`
+	Reason             string `json:"reason"`
+	LastTransitionTime string `json:"lastTransitionTime"`
+}
+
+// summary is empty as far as the machine cannot be understood.
+func (m *machine) summary() summary {
+	var s summary
+	_ = json.Unmarshal(m.data, &s)
+	return s
+}
+
+// status is the status as JSON values, nil if there is none.
+func (m *machine) status() map[string]any {
+	var fields struct {
+		Status map[string]any `json:"status"`
+	}
+	if kjson.Unmarshal(m.data, &fields) != nil {
+		return nil
+	}
+	return fields.Status
+}
+
+// newObject is a machine that is written.
+func newObject(namespace, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(machineKind)
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
 }
 
 // decodeError is a stored object that the types cannot hold.
@@ -40,22 +233,20 @@ func (e *decodeError) Error() string {
 
 func (e *decodeError) Unwrap() error { return e.err }
 
-// decode goes by way of JSON: the converter of apimachinery makes another number of
-// one that is too large for its field.
-func decode[T any](u *unstructured.Unstructured) (*T, error) {
+// decode decodes an object. encoding/json refuses a number that is too large for
+// its field, of which the converters of apimachinery make another one.
+func decode[T any](kind string, s *stored) (*T, error) {
 	out := new(T)
-	data, err := json.Marshal(u.Object)
-	if err == nil {
-		err = json.Unmarshal(data, out)
-	}
-	if err != nil {
-		return nil, &decodeError{u.GetKind(), u.GetNamespace(), u.GetName(), err}
+	if err := json.Unmarshal(s.data, out); err != nil {
+		return nil, &decodeError{kind, s.Namespace, s.Name, err}
 	}
 	return out, nil
 }
 
-func decodeMachine(u *unstructured.Unstructured) (*spec.VirtualMachine, error) {
-	return decode[spec.VirtualMachine](u)
+func (m *machine) decode() (*spec.VirtualMachine, error) {
+	return decode[spec.VirtualMachine](spec.KindVirtualMachine, &m.stored)
 }
 
-func decodePool(u *unstructured.Unstructured) (*spec.VmPool, error) { return decode[spec.VmPool](u) }
+func (p *pool) decode() (*spec.VmPool, error) {
+	return decode[spec.VmPool](spec.KindVMPool, &p.stored)
+}

@@ -9,7 +9,8 @@ const (
 	maxQuestions  = 8
 	firstQuestion = time.Second
 	// networkCalm is the least time between two questions that only changes of
-	// the guest's network cause: a guest may change it all the time.
+	// the guest's network or its signs of life cause: a guest may give them all the
+	// time.
 	networkCalm = 15 * time.Second
 	// networkQuestions are asked after such a change: it comes before the address.
 	networkQuestions = 4
@@ -21,7 +22,9 @@ const (
 // keep an idle host awake: so the agent is asked when its port opens, when the
 // guest has changed the filter of a network card or goes on after a pause, and
 // then a few more times with growing pauses, until it has answered with an
-// address. The receivers of its methods stay as they are.
+// address. A guest tells its cards of a new address of IPv6, but not of IPv4; that
+// is learned at the next sign of life. The receivers of its methods stay as they
+// are.
 type Inquiry struct {
 	// Open says that an agent has the port open.
 	Open bool
@@ -61,6 +64,20 @@ func (q Inquiry) NetworkChanged(now time.Time) Inquiry {
 		return q // it will be asked anyway
 	}
 	q.Asked, q.Due = 1, now.Add(firstQuestion)
+	if calm := q.Last.Add(networkCalm); q.Due.Before(calm) {
+		q.Due = calm
+	}
+	return q
+}
+
+// Stirred tells of a sign of life, which says nothing of the network: the guest has
+// written its clock, as Linux does every eleven minutes where NTP sets the time, or
+// somebody has opened the display.
+func (q Inquiry) Stirred(now time.Time) Inquiry {
+	if !q.Open || !q.Due.IsZero() {
+		return q
+	}
+	q.Asked, q.Least, q.Due = 0, 0, now
 	if calm := q.Last.Add(networkCalm); q.Due.Before(calm) {
 		q.Due = calm
 	}

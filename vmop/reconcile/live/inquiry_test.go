@@ -44,6 +44,12 @@ func TestInquiry(t *testing.T) {
 					t.Fatalf("not asked: %+v at %v", q, now)
 				}
 			},
+			"sign of life": func(t *rapid.T) {
+				before := q
+				if q = q.Stirred(now); q.Open && (q.Due.IsZero() || before.Due.IsZero() && q.Due.Sub(now) > 15*time.Second || !before.Due.IsZero() && q != before) {
+					t.Fatalf("%+v became %+v at %v", before, q, now)
+				}
+			},
 			"": func(t *rapid.T) {
 				if !q.Open && !q.Due.IsZero() {
 					t.Fatalf("an absent agent is asked: %+v", q)
@@ -70,19 +76,43 @@ func TestInquiry(t *testing.T) {
 
 // A guest that changes its network all the time is not asked all the time.
 func TestInquiryIsCalm(t *testing.T) {
-	q := live.Inquiry{}.Opened(time.Unix(0, 0)).Answered(time.Unix(0, 0), true)
-	if !q.Due.IsZero() {
-		t.Fatalf("%+v", q)
-	}
-	asked := 0
-	for s := range 3600 {
-		now := time.Unix(int64(s), 0)
-		if q = q.NetworkChanged(now); !now.Before(q.Due) {
-			asked++
-			q = q.Answered(now, true)
+	for name, tell := range map[string]func(live.Inquiry, time.Time) live.Inquiry{
+		"network": live.Inquiry.NetworkChanged, "clock": live.Inquiry.Stirred,
+	} {
+		q := live.Inquiry{}.Opened(time.Unix(0, 0)).Answered(time.Unix(0, 0), true)
+		if !q.Due.IsZero() {
+			t.Fatalf("%+v", q)
+		}
+		asked := 0
+		for s := range 3600 {
+			now := time.Unix(int64(s), 0)
+			if q = tell(q, now); !now.Before(q.Due) {
+				asked++
+				q = q.Answered(now, true)
+			}
+		}
+		if asked > 3600/6 {
+			t.Errorf("%s: asked %d times in an hour", name, asked)
 		}
 	}
-	if asked > 3600/6 {
-		t.Errorf("asked %d times in an hour", asked)
+}
+
+// A sign of life of a guest that has its addresses is one question, or some if it
+// has just lost them.
+func TestInquiryAfterSignOfLife(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	calm := live.Inquiry{}.Opened(now).Answered(now, true)
+	now = now.Add(time.Hour)
+	for complete, want := range map[bool]int{true: 1, false: 8} {
+		q, asked := calm.Stirred(now), 0
+		if q.Due != now {
+			t.Errorf("asked at %v, not at once", q.Due)
+		}
+		for ; !q.Due.IsZero(); asked++ {
+			q = q.Answered(q.Due, complete)
+		}
+		if asked != want {
+			t.Errorf("complete %v: asked %d times, want %d", complete, asked, want)
+		}
 	}
 }

@@ -14,6 +14,11 @@ type Memory struct {
 	Tries map[string]Try
 	// ResetCounter is the counter up to which resets are done.
 	ResetCounter int64
+	// ResetEnds says that a reset would end the machine.
+	ResetEnds bool
+	// Resets is the number of resets that were seen, ResetAt when the last was.
+	Resets  int
+	ResetAt time.Time
 	// Secrets are what the protocols of the display have, by their names.
 	Secrets map[string]DisplayState
 	// Password is the digest of the last display password that all protocols
@@ -96,6 +101,8 @@ func (m Memory) Result(s Step, problem string) Memory {
 		m.Secrets[s.Protocol] = state
 	case Reset:
 		m.ResetCounter = s.Counter
+	case SetResetAction:
+		m.ResetEnds = s.Ends
 	case Cont:
 		m.Power = max(m.Power, s.Request)
 	case Stop:
@@ -159,6 +166,13 @@ func (d *decider) try(step Step, goal string) verdict {
 	d.out.Memory.Tries[part] = t
 	d.wake(d.in.Now.Add(pause(t.Count)))
 	return tryNow
+}
+
+// givenUp tells whether nothing is left to try for a goal of the part that step
+// belongs to.
+func (d *decider) givenUp(step Step, goal string) bool {
+	t := d.in.Memory.Tries[step.part()]
+	return t.Goal == goal && t.Count >= maxTries && !d.in.Now.Before(t.Last.Add(pause(t.Count)))
 }
 
 // attempt adds steps that lead to a goal, if it is time for them, and returns

@@ -42,9 +42,11 @@ type world struct {
 	secrets  map[string]string // by protocol, the digest of the password that is set
 	expiries map[string]string // by protocol, the time, and the password that was set then
 	free     int64
-	full     bool // the machine is paused for a full disk
+	full     bool      // the machine is paused for a full disk
+	ends     bool      // a reset ends the machine
+	firmware time.Time // until then the firmware may reset the machine again
 
-	plug, unplug, inflate, tray, change, password, power manner // the last two are prompt or refuse
+	plug, unplug, inflate, tray, change, password, power, action manner // the last three are prompt or refuse
 
 	gen   int // of the configuration
 	later []func()
@@ -160,7 +162,21 @@ func (w *world) execute(t *rapid.T, s live.Step) string {
 		w.expiries[s.Protocol] = s.Time + " for " + s.For
 		return ""
 	case live.Reset:
-		return w.act(w.power, func() { w.resets++ })
+		if w.ends {
+			t.Fatal("a reset that was asked for ends the machine")
+		}
+		return w.act(w.power, func() {
+			w.resets++
+			w.firmware = w.now.Add(20 * time.Second)
+		})
+	case live.SetResetAction:
+		if s.Ends == w.ends {
+			t.Fatalf("%+v: it is so", s)
+		}
+		if s.Ends && w.now.Before(w.firmware) {
+			t.Fatal("the firmware's own reset would end the machine")
+		}
+		return w.act(w.action, func() { w.ends = s.Ends })
 	case live.Cont:
 		if w.state == "running" {
 			t.Fatal("a running machine is continued")
@@ -329,6 +345,19 @@ func (m *machine) settled(t *rapid.T, d live.Decision) {
 		set = set && m.secrets[p] == m.display.Password && expiry
 	}
 	parts[live.DisplayPasswordSet] = set
+	// A reset by the guest ends the machine if and only if it shall, or QEMU was
+	// told in vain.
+	if wanted := m.config.Runner.GuestResetEnds; m.ends != wanted {
+		if m.action != refuse {
+			t.Fatalf("a reset ends the machine: %v, want %v", m.ends, wanted)
+		}
+		if wanted && !strings.Contains(got[live.RestartRequired].Message, "refused by the model") {
+			t.Fatalf("nobody says that a reset does not end the machine: %+v", got[live.RestartRequired])
+		}
+	}
+	if m.config.Runner.GuestResetEnds && got[live.RestartRequired].Status != live.True {
+		t.Fatalf("changes wait: %+v", got[live.RestartRequired])
+	}
 	for kind, reached := range parts {
 		if reached != (got[kind].Status == live.True) {
 			t.Fatalf("reached is %v, but %+v; %+v", reached, got[kind], m.world)
@@ -361,7 +390,7 @@ func TestConvergesOrSaysWhyNot(t *testing.T) {
 			m.plug, m.unplug, m.inflate = of.Draw(t, "plug"), of.Draw(t, "unplug"), of.Draw(t, "balloon")
 			m.tray, m.change = of.Draw(t, "tray"), of.Draw(t, "medium")
 			or := rapid.SampledFrom([]manner{prompt, refuse})
-			m.password, m.power = or.Draw(t, "password"), or.Draw(t, "reset")
+			m.password, m.power, m.action = or.Draw(t, "password"), or.Draw(t, "reset"), or.Draw(t, "reset action")
 			for i := range m.drives {
 				m.drives[i].locked = !m.drives[i].open && rapid.Bool().Draw(t, "locked")
 			}
@@ -369,10 +398,11 @@ func TestConvergesOrSaysWhyNot(t *testing.T) {
 			media := rapid.SliceOfN(rapid.SampledFrom([]string{"/a", "/b", ""}), 2, 3)
 			m.config = config(rapid.IntRange(1, slots+2).Draw(t, "CPUs"), mib*rapid.Int64Range(0, 600).Draw(t, "MiB"),
 				rapid.Int64Range(0, 9).Draw(t, "counter"), media.Draw(t, "media")...)
+			m.config.Runner.GuestResetEnds = rapid.Bool().Draw(t, "reset ends")
 			m.display = live.DisplaySecret{Password: rapid.SampledFrom([]string{"d0", "d1"}).Draw(t, "password"), Expiry: rapid.SampledFrom([]string{"", "+30", "1800000000", "never"}).Draw(t, "expiry")}
 			steps := len(m.steps)
 			d := m.settle(t)
-			if n := len(m.steps) - steps; n > 5*(2*slots+1+2*3+4) {
+			if n := len(m.steps) - steps; n > 5*(2*slots+1+2*3+4+2) {
 				t.Fatalf("%d steps: %s", n, strings.Join(m.steps[steps:], "\n"))
 			}
 			m.settled(t, d)
@@ -421,6 +451,7 @@ func TestAnySequence(t *testing.T) {
 				m.gen++
 				m.config = config(rapid.IntRange(1, 6).Draw(t, "CPUs"), mib*rapid.Int64Range(0, 512).Draw(t, "MiB"), rapid.Int64Range(0, 5).Draw(t, "counter"),
 					rapid.SliceOfN(rapid.SampledFrom([]string{"/a", "/b", "/c", ""}), 2, 2).Draw(t, "media")...)
+				m.config.Runner.GuestResetEnds = rapid.Bool().Draw(t, "reset ends")
 			},
 			"manners": func(t *rapid.T) {
 				of := rapid.SampledFrom([]manner{prompt, late, idle, refuse})
@@ -429,7 +460,10 @@ func TestAnySequence(t *testing.T) {
 			"guest ejects": func(t *rapid.T) { m.drives[0].open, m.drives[0].locked = true, false },
 			"guest locks":  func(t *rapid.T) { m.drives[1].locked = true },
 			"guest reboots": func(t *rapid.T) {
-				m.resets++
+				if !m.ends {
+					m.resets++
+					m.firmware = m.now.Add(20 * time.Second)
+				}
 			},
 			"password": func(t *rapid.T) { m.display.Password += "x" },
 			"power": func(t *rapid.T) {
@@ -442,8 +476,9 @@ func TestAnySequence(t *testing.T) {
 			},
 			"space": func(t *rapid.T) { m.free, m.full = 1<<30, m.state == "io-error" },
 			"crash": func(t *rapid.T) {
-				// Another engine has another QEMU, which was asked for nothing yet.
-				m.memory, m.request, m.asked = live.Start(m.config), live.Power{}, 0
+				// Another engine has another QEMU, which was asked for nothing yet. The
+				// action cannot be asked for.
+				m.memory, m.request, m.asked, m.ends = live.Start(m.config), live.Power{}, 0, false
 				m.now = m.now.Add(time.Second)
 			},
 		})
@@ -471,13 +506,20 @@ func TestGenerationAlone(t *testing.T) {
 		for range 3 {
 			next := *m.config
 			next.Runner.Generation += rapid.Int64Range(0, 2).Draw(t, "more")
+			if next.Runner.Generation != m.config.Runner.Generation {
+				next.Runner.GuestResetEnds = rapid.Bool().Draw(t, "reset ends")
+			}
 			if live.GenerationAlone(m.config, &next) != (next.Runner.Generation != m.config.Runner.Generation) {
 				t.Fatalf("%d and %d", m.config.Runner.Generation, next.Runner.Generation)
 			}
 			m.config = &next
 			m.now = m.now.Add(time.Duration(rapid.IntRange(0, 1000).Draw(t, "seconds")) * time.Second)
-			d := m.decide(t)
-			if len(d.Steps) > 0 || !d.Wake.IsZero() || d.Conditions[6].Status == live.True {
+			ends := next.Runner.GuestResetEnds
+			m.steps = nil
+			if m.settle(t); m.ends != ends || slices.ContainsFunc(m.steps, func(s string) bool { return !strings.HasPrefix(s, "live.SetResetAction") }) {
+				t.Fatalf("a reset ends the machine: %v, %s", m.ends, m.steps)
+			}
+			if d := m.decide(t); len(d.Steps) > 0 || !d.Wake.IsZero() || (d.Conditions[6].Status == live.True) != ends {
 				t.Fatalf("%+v", d)
 			}
 		}
@@ -529,8 +571,9 @@ func TestResetCounter(t *testing.T) {
 			last = counter
 			m.gen++
 			m.config = config(1, 0, counter)
+			m.config.Runner.GuestResetEnds = rapid.Bool().Draw(t, "reset ends")
 			m.settle(t)
-			if m.resets != want {
+			if m.resets != want || m.ends != m.config.Runner.GuestResetEnds {
 				t.Fatalf("%d resets, want %d", m.resets, want)
 			}
 		}

@@ -30,22 +30,60 @@ func resetCounter(c *runnerconfig.Config) int64 {
 	return 0
 }
 
+// resetCalm is how long after a reset the next one is none by the guest: SeaBIOS
+// resets a machine again that was reset from outside, in a moment or, on a busy
+// host, in some.
+const resetCalm = 30 * time.Second
+
 func (d *decider) reset() {
+	if n := d.in.Observed.Resets; n != d.in.Memory.Resets {
+		d.out.Memory.Resets, d.out.Memory.ResetAt = n, d.in.Now
+	}
+	if !d.resetAsked() {
+		return // it is one, whatever a reset by the guest is
+	}
+	ends := d.in.Config.Runner.GuestResetEnds
+	if ends == d.in.Memory.ResetEnds {
+		return
+	}
+	if ends {
+		calm := d.out.Memory.ResetAt
+		if asked := d.in.Memory.Tries[Reset{}.part()].Last; asked.After(calm) {
+			calm = asked // QEMU may not have told of it yet
+		}
+		if calm = calm.Add(resetCalm); d.in.Now.Before(calm) {
+			d.wake(calm)
+			return
+		}
+	}
+	d.attempt(d.goal(ends), SetResetAction{Ends: ends})
+}
+
+// resetAsked sees to a reset that is asked for, and tells whether none is under
+// way.
+func (d *decider) resetAsked() bool {
 	counter, done := resetCounter(d.in.Config), d.in.Memory.ResetCounter
 	switch {
 	case counter < done || d.in.Observed.RunState == statePrelaunch:
 		// Whoever counts has begun anew, or there is nothing to reset yet.
 		d.out.Memory.ResetCounter = counter
 	case counter > done:
-		exhausted, problem := d.attempt(d.goal(counter), Reset{Counter: counter})
+		goal := d.goal(counter)
+		given := d.givenUp(Reset{}, goal)
+		var step Step = Reset{Counter: counter}
+		if d.in.Memory.ResetEnds && !given {
+			step = SetResetAction{Ends: false}
+		}
+		exhausted, problem := d.attempt(goal, step)
 		if exhausted {
 			d.condition(ResetDone, False, ReasonRefused, "the machine was not reset%s", because(problem))
 		} else {
 			d.condition(ResetDone, False, ReasonAdjusting, "the machine is reset%s", because(problem))
 		}
-		return
+		return given
 	}
 	d.asConfigured(ResetDone)
+	return true
 }
 
 const (

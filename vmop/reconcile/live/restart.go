@@ -11,11 +11,23 @@ import (
 
 // restart says what of the configuration waits for the next start.
 func (d *decider) restart() {
-	if paths := append(d.waits, RestartPaths(d.in.Machine.Started, d.in.Config)...); len(paths) > 0 {
-		d.condition(RestartRequired, True, ReasonChangesWait, "these changes take effect with the next start: %s", strings.Join(paths, ", "))
-		return
+	ends, more := d.in.Config.Runner.GuestResetEnds, ""
+	if ends && !d.out.Memory.ResetEnds {
+		// Nothing is broken by it: the guest resets itself in place.
+		more = because(d.out.Memory.Tries[SetResetAction{}.part()].Error)
+		if more != "" {
+			more = "; a reset by the guest does not end the machine" + more
+		}
 	}
-	d.condition(RestartRequired, False, ReasonUpToDate, "")
+	paths := append(d.waits, RestartPaths(d.in.Machine.Started, d.in.Config)...)
+	switch {
+	case len(paths) > 0:
+		d.condition(RestartRequired, True, ReasonChangesWait, "these changes take effect with the next start: %s%s", strings.Join(paths, ", "), more)
+	case ends:
+		d.condition(RestartRequired, True, ReasonChangesWait, "changes of what is around the machine take effect with the next start%s", more)
+	default:
+		d.condition(RestartRequired, False, ReasonUpToDate, "")
+	}
 }
 
 // RestartPaths lists the keys below "/Runner" in which a configuration differs
@@ -30,18 +42,19 @@ func RestartPaths(started, wanted *runnerconfig.Config) []string {
 }
 
 // GenerationAlone says whether two configurations differ in the generation of the
-// manifest that they were made from and in nothing else. Such a change is about
-// something that the machine does not have, and no cause to try again what was
-// given up.
+// manifest that they were made from and in nothing else of the machine. Such a
+// change is about something that the machine does not have, and no cause to try
+// again what was given up.
 func GenerationAlone(a, b *runnerconfig.Config) bool {
 	x, y := *a, *b
 	x.Runner.Generation, y.Runner.Generation = 0, 0
+	x.Runner.GuestResetEnds, y.Runner.GuestResetEnds = false, false
 	return a.Runner.Generation != b.Runner.Generation && reflect.DeepEqual(x, y)
 }
 
 // withoutLive clears what can be changed while the machine runs.
 func withoutLive(r runnerconfig.Runner) runnerconfig.Runner {
-	r.Generation, r.GuestShutdownStops, r.ResetCounter = 0, false, nil
+	r.Generation, r.GuestShutdownStops, r.GuestResetEnds, r.ResetCounter = 0, false, false, nil
 	r.VM.PowerdownTimeout, r.VM.CurrentCPUs, r.VM.CurrentRAM = nil, 0, 0
 	if r.VM.Display != nil {
 		display := *r.VM.Display

@@ -68,6 +68,13 @@ type Reset struct {
 	Counter int64
 }
 
+// SetResetAction says what a reset of the machine does from then on, be it by the
+// guest or by [Reset].
+type SetResetAction struct {
+	// Ends has it end the machine.
+	Ends bool
+}
+
 // Cont lets the guest execute.
 type Cont struct {
 	// Request is the number of the request that is fulfilled; 0 if there was none.
@@ -86,5 +93,6 @@ func (s RemoveMedium) part() string          { return s.ID + "/remove" }
 func (s SetDisplayPassword) part() string    { return "password/" + s.Protocol }
 func (s ExpireDisplayPassword) part() string { return "expiry/" + s.Protocol }
 func (Reset) part() string                   { return "reset" }
+func (SetResetAction) part() string          { return "reset action" }
 func (Cont) part() string                    { return "cont" }
 func (Stop) part() string                    { return "stop" }

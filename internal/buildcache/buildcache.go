@@ -1,4 +1,6 @@
-package controlplane
+// Package buildcache is where tests keep what takes long to build, and how
+// processes that need the same thing wait for each other.
+package buildcache
 
 import (
 	"context"
@@ -11,8 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cacheFolder returns the folder for programs below the cache, and creates it.
-func cacheFolder(dir string) (string, error) {
+// Folder returns the folder of one kind of things below the cache dir, or below
+// that of the user if dir is empty, and creates it.
+func Folder(dir, kind string) (string, error) {
 	if dir == "" {
 		user, err := os.UserCacheDir()
 		if err != nil {
@@ -20,7 +23,7 @@ func cacheFolder(dir string) (string, error) {
 		}
 		dir = filepath.Join(user, "vmop")
 	}
-	dir, err := filepath.Abs(filepath.Join(dir, "controlplane"))
+	dir, err := filepath.Abs(filepath.Join(dir, kind))
 	if err != nil {
 		return "", fmt.Errorf("cache folder: %w", err)
 	}
@@ -30,9 +33,10 @@ func cacheFolder(dir string) (string, error) {
 	return dir, nil
 }
 
-// lock takes a lock that other processes respect too; the kernel releases it
-// when a process dies.
-func lock(ctx context.Context, path string) (unlock func(), err error) {
+// Lock takes an exclusive lock on a file that it creates if needed. The lock
+// ends when the file is closed by this process and by every child that inherited
+// it; the kernel does that when they die.
+func Lock(ctx context.Context, path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
@@ -43,7 +47,7 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 	for {
 		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
-			return func() { _ = f.Close() }, nil
+			return f, nil
 		}
 		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
 			_ = f.Close()

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/vmop/sdk/vmop/qmp"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+// formatText is the format of a single value.
+const formatText = "text"
+
+// displayConnection is how a viewer gets to a display.
+type displayConnection struct {
+	Protocol string `json:"protocol"`
+	URI      string `json:"uri"`
+	// Socket is the path of a UNIX socket; Host and Port are for TCP.
+	Socket string `json:"socket,omitempty"`
+	Host   string `json:"host,omitempty"`
+	Port   int    `json:"port,omitempty"`
+	// Auth is "none", or "spice" or "vnc" for a password.
+	Auth string `json:"auth"`
+}
+
+// reachable is an address under which this host reaches what listens on host.
+func reachable(host string) string {
+	switch host {
+	case "", "*", "0.0.0.0": // every address of this host
+		return "127.0.0.1"
+	case "::":
+		return "::1"
+	}
+	return host
+}
+
+// viewer is a program that shows a display.
+type viewer struct {
+	name string
+	// args are its arguments for a connection; nil if it cannot open that.
+	args func(d displayConnection) []string
+}
+
+// askDisplay asks a QEMU for the connection to one of its displays; there is false
+// if it has none of the kind.
+type askDisplay func(context.Context, *qmp.Client) (d displayConnection, there bool, err error)
+
+// openDisplay is the command that opens the display of a kind.
+func (p *program) openDisplay(c *cli.Context, kind string, viewers []viewer, pkg string, ask askDisplay) error {
+	name, err := oneName(c)
+	if err != nil {
+		return err
+	}
+	if err := checkDisplayFlags(c); err != nil {
+		return err
+	}
+	m, err := p.active(c, name)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	var d displayConnection
+	var there bool
+	err = p.askMonitor(ctx, m.socket(runnerconfig.ToolSocket), func(ctx context.Context, client *qmp.Client) (err error) {
+		d, there, err = ask(ctx, client)
+		if errors.Is(err, qmp.ErrCommandNotFound) { // of a QEMU that was built without it
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if !there {
+		return fmt.Errorf("%s has no %s display: its manifest has no spec.vm.display.%s", fullName(m.Namespace, m.Name), kind, strings.ToLower(kind))
+	}
+	return p.showDisplay(ctx, c, d, viewers, pkg)
+}
+
+// showDisplay does with a connection what the flags say.
+func (p *program) showDisplay(ctx context.Context, c *cli.Context, d displayConnection, viewers []viewer, pkg string) error {
+	switch {
+	case c.Bool("proxy-only"):
+		return p.proxyDisplay(ctx, c, d)
+	case c.Bool("print") && c.String("output") == formatJSON:
+		return writeJSON(p.stdout, d)
+	case c.Bool("print"):
+		fmt.Fprintln(p.stdout, printableCell(d.URI))
+		return nil
+	}
+	for _, v := range viewers {
+		args := v.args(d)
+		if args == nil {
+			continue // it cannot open this
+		}
+		if path, err := exec.LookPath(v.name); err == nil {
+			return p.runViewer(ctx, path, args)
+		}
+	}
+	fmt.Fprintln(p.stdout, printableCell(d.URI))
+	return fmt.Errorf("no viewer is installed to open this. Debian, Ubuntu and Fedora have %s in the package %s", viewers[0].name, pkg)
+}
+
+// viewerGrace is how long a viewer may take to end that was told to.
+const viewerGrace = 5 * time.Second
+
+// runViewer shows a display until the viewer or ctx ends.
+func (p *program) runViewer(ctx context.Context, path string, args []string) error {
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = viewerGrace
+	cmd.Stdout, cmd.Stderr = p.stderr, p.stderr
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return nil // as it was wished
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}

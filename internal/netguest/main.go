@@ -1,0 +1,174 @@
+// Command netguest runs in the tiny guest, where tests want its network to change:
+//
+//	netguest agent                   be the guest agent, which tells of the interfaces
+//	netguest address INTERFACE IP    give an interface this IPv4 address, and set it up
+//	netguest clock                   write the real-time clock, as NTP has Linux do
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/vmop/sdk/vmop/qga/qgatest"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Println("netguest:", err)
+		os.Exit(1)
+	}
+	fmt.Println("netguest: done")
+}
+
+func run(args []string) error {
+	switch {
+	case len(args) == 1 && args[0] == "agent":
+		return agent()
+	case len(args) == 3 && args[0] == "address":
+		return setAddress(args[1], args[2])
+	case len(args) == 1 && args[0] == "clock":
+		return writeClock()
+	}
+	return fmt.Errorf("arguments %q", args)
+}
+
+func agent() error {
+	path, err := port("org.qemu.guest_agent.0")
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	a := qgatest.Agent{Handlers: map[string]qgatest.Handler{
+		"guest-get-osinfo":             func(qgatest.Request) (any, error) { return map[string]string{"id": "netguest"}, nil },
+		"guest-get-host-name":          func(qgatest.Request) (any, error) { return map[string]string{"host-name": "netguest"}, nil },
+		"guest-network-get-interfaces": func(qgatest.Request) (any, error) { return interfaces() },
+	}}
+	a.Serve(patient{f})
+	return errors.New("the port was closed")
+}
+
+// port is the device of a virtio port.
+func port(name string) (string, error) {
+	files, err := filepath.Glob("/sys/class/virtio-ports/*/name")
+	if err != nil {
+		return "", err
+	}
+	for _, f := range files {
+		if text, err := os.ReadFile(f); err == nil && strings.TrimSpace(string(text)) == name {
+			return filepath.Join("/dev", filepath.Base(filepath.Dir(f))), nil
+		}
+	}
+	return "", fmt.Errorf("port %s: %w", name, os.ErrNotExist)
+}
+
+// patient waits for a host: a port without one is at its end.
+type patient struct{ *os.File }
+
+func (p patient) Read(b []byte) (int, error) {
+	for {
+		n, err := p.File.Read(b)
+		if n > 0 || err != nil && !errors.Is(err, io.EOF) {
+			return n, err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+type (
+	guestInterface struct {
+		Name      string         `json:"name"`
+		MAC       string         `json:"hardware-address,omitempty"`
+		Addresses []guestAddress `json:"ip-addresses"`
+	}
+	guestAddress struct {
+		Address string `json:"ip-address"`
+		Type    string `json:"ip-address-type"`
+		Prefix  int    `json:"prefix"`
+	}
+)
+
+func interfaces() (any, error) {
+	all, err := net.Interfaces()
+	if err != nil {
+		return nil, err
+	}
+	var out []guestInterface
+	for _, i := range all {
+		addresses, err := i.Addrs()
+		if err != nil {
+			return nil, err
+		}
+		g := guestInterface{Name: i.Name, MAC: i.HardwareAddr.String()}
+		for _, a := range addresses {
+			p, err := netip.ParsePrefix(a.String())
+			if err != nil {
+				return nil, err
+			}
+			kind := "ipv6"
+			if p.Addr().Is4() {
+				kind = "ipv4"
+			}
+			g.Addresses = append(g.Addresses, guestAddress{p.Addr().String(), kind, p.Bits()})
+		}
+		out = append(out, g)
+	}
+	return out, nil
+}
+
+func setAddress(name, address string) error {
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return err
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	r, err := unix.NewIfreq(name)
+	if err != nil {
+		return err
+	}
+	if err := r.SetInet4Addr(ip.AsSlice()); err != nil {
+		return err
+	}
+	if err := unix.IoctlIfreq(fd, unix.SIOCSIFADDR, r); err != nil {
+		return fmt.Errorf("address: %w", err)
+	}
+	if err := unix.IoctlIfreq(fd, unix.SIOCGIFFLAGS, r); err != nil {
+		return fmt.Errorf("flags: %w", err)
+	}
+	if r.Uint16()&unix.IFF_UP != 0 {
+		return nil // setting the flags again would set the card's filter again
+	}
+	r.SetUint16(r.Uint16() | unix.IFF_UP)
+	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, r); err != nil {
+		return fmt.Errorf("flags: %w", err)
+	}
+	return nil
+}
+
+func writeClock() error {
+	f, err := os.OpenFile("/dev/rtc0", os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	now, err := unix.IoctlGetRTCTime(int(f.Fd()))
+	if err != nil {
+		return err
+	}
+	return unix.IoctlSetRTCTime(int(f.Fd()), now)
+}
