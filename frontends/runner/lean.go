@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -44,7 +43,7 @@ func (l *lean) giveBack() {
 	defer l.mu.Unlock()
 	if !l.ended {
 		debug.FreeOSMemory()
-		unmapText()
+		unmapProgram()
 	}
 }
 
@@ -61,32 +60,51 @@ func (l *lean) end() {
 // Message implements runner.Reporter.
 func (l *lean) Message(runner.Message) {}
 
-// unmapText takes the program's instructions out of the memory of the process:
-// the start went through most of them, and idling needs few. Those come back
-// by themselves, one page at a time, from the file or the page cache. Only
-// executable pages are safe to drop so: nobody has changed them.
+// unmapProgram takes the program's instructions and constants out of the memory of
+// the process: the start went through most of them, and idling needs few.
+// Those come back by themselves, a few pages at a time, from the file or the page
+// cache. Only what nobody can write and nobody has changed is safe to drop so: the
+// loader of a program that is linked dynamically changes constants.
 //
 // It is best effort: a process that cannot be told to is larger, nothing else.
-func unmapText() {
+func unmapProgram() {
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return
 	}
-	maps, err := os.Open("/proc/self/maps")
+	smaps, err := os.ReadFile("/proc/self/smaps")
 	if err != nil {
 		return
 	}
-	defer maps.Close()
-	for lines := bufio.NewScanner(maps); lines.Scan(); {
-		// from-to permissions offset device inode path
-		fields := strings.Fields(lines.Text())
-		var from, to uintptr
-		if len(fields) < 6 || fields[1] != "r-xp" || fields[5] != self {
-			continue
-		}
-		if n, err := fmt.Sscanf(fields[0], "%x-%x", &from, &to); n != 2 || err != nil {
-			continue
-		}
-		_, _, _ = unix.Syscall(unix.SYS_MADVISE, from, to-from, unix.MADV_DONTNEED)
+	for _, m := range unchanged(string(smaps), self) {
+		_, _, _ = unix.Syscall(unix.SYS_MADVISE, m.from, m.to-m.from, unix.MADV_DONTNEED)
 	}
+}
+
+// mapping is a range of addresses.
+type mapping struct{ from, to uintptr }
+
+// unchanged finds in the text of smaps, see proc(5), where a file is mapped that
+// nobody can write there, and of which no page has become the process's own.
+func unchanged(smaps, file string) []mapping {
+	var found []mapping
+	var current mapping
+	var fixed bool
+	for line := range strings.Lines(smaps) {
+		fields := strings.Fields(line)
+		var kib int
+		switch {
+		case len(fields) == 0:
+		case !strings.HasSuffix(fields[0], ":"):
+			// from-to permissions offset device inode path
+			n, err := fmt.Sscanf(fields[0], "%x-%x", &current.from, &current.to)
+			fixed = err == nil && n == 2 && len(fields) == 6 && fields[5] == file && (fields[1] == "r-xp" || fields[1] == "r--p")
+		case fields[0] == "Anonymous:" || fields[0] == "Swap:":
+			n, err := fmt.Sscanf(line[len(fields[0]):], "%d kB", &kib)
+			fixed = fixed && err == nil && n == 1 && kib == 0
+		case fields[0] == "VmFlags:" && fixed: // the last of an entry
+			found = append(found, current)
+		}
+	}
+	return found
 }

@@ -38,11 +38,13 @@ type Options struct {
 	Progress io.Writer
 }
 
-// Builder builds images, and keeps them until it is closed. One at a time uses a
-// cache.
+// Builder builds images, and keeps them until it is closed.
 type Builder struct {
 	options Options
-	lock    *os.File
+	// work is the folder of this builder alone, and lock tells others that it is
+	// in use.
+	work string
+	lock *os.File
 	// mounts are the arguments of buildah that mount what belongs to this host.
 	mounts []string
 }
@@ -73,8 +75,8 @@ func Check() error {
 	return nil
 }
 
-// New makes the images that recipes stand on. It waits for a builder that has the
-// cache, until ctx ends. The builder has to be closed.
+// New makes the images that recipes stand on. The builder has to be closed; what
+// one leaves that was killed is removed by the next.
 func New(ctx context.Context, o Options) (_ *Builder, err error) {
 	if err := Check(); err != nil {
 		return nil, err
@@ -97,7 +99,7 @@ func New(ctx context.Context, o Options) (_ *Builder, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.lock, err = buildcache.Lock(ctx, b.path("lock")); err != nil {
+	if err := b.takeFolder(ctx); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -105,13 +107,6 @@ func New(ctx context.Context, o Options) (_ *Builder, err error) {
 			err = errors.Join(err, b.Close())
 		}
 	}()
-	// What a builder that was killed has left.
-	if err := os.RemoveAll(b.work()); err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(b.temporary(), 0o700); err != nil {
-		return nil, err
-	}
 	if err := b.prepareMounts(ctx); err != nil {
 		return nil, err
 	}
@@ -119,19 +114,25 @@ func New(ctx context.Context, o Options) (_ *Builder, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return b, b.build(ctx, GoImage, b.work(), "FROM "+DebianImage+`
+	return b, b.build(ctx, GoImage, b.work, "FROM "+DebianImage+`
 ENV GOPATH=/go GOTOOLCHAIN=local GOPROXY=file://`+modules+`
 ENV PATH=/go/bin:/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 `)
 }
 
-// Close removes the images and lets the next builder have the cache.
+// Close removes the images.
 func (b *Builder) Close() error {
-	return errors.Join(os.RemoveAll(b.work()), b.lock.Close())
+	return errors.Join(os.RemoveAll(b.work), b.lock.Close())
 }
 
 // Build builds an image by a recipe, a file of the context.
 func (b *Builder) Build(ctx context.Context, recipe, name string) error {
+	// apt does not wait for another that fetches packages.
+	turn, err := buildcache.Lock(ctx, b.path("debs.lock"))
+	if err != nil {
+		return err
+	}
+	defer turn.Close()
 	begin := time.Now()
 	args := append([]string{"--file", filepath.Join(b.options.Context, recipe), "--tag", name}, b.mounts...)
 	if err := b.buildImage(ctx, args, b.options.Context); err != nil {
@@ -190,11 +191,44 @@ func (b *Builder) path(elements ...string) string {
 	return filepath.Join(append([]string{b.options.CacheDir}, elements...)...)
 }
 
-// work is the folder of this builder alone.
-func (b *Builder) work() string { return b.path("work") }
+// takeFolder makes the builder's folder, and removes those that nobody uses.
+func (b *Builder) takeFolder(ctx context.Context) (err error) {
+	// A folder without its lock would be taken for one that nobody uses.
+	turn, err := buildcache.Lock(ctx, b.path("lock"))
+	if err != nil {
+		return err
+	}
+	defer turn.Close()
+	folders, err := filepath.Glob(b.path("work-*"))
+	if err != nil {
+		return err
+	}
+	now, cancel := context.WithCancel(ctx)
+	cancel() // who has a lock is not waited for
+	for _, folder := range folders {
+		lock, err := buildcache.Lock(now, filepath.Join(folder, "lock"))
+		if errors.Is(err, context.Canceled) {
+			continue
+		}
+		if err == nil {
+			err = errors.Join(os.RemoveAll(folder), lock.Close())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if b.work, err = os.MkdirTemp(b.options.CacheDir, "work-"); err != nil {
+		return err
+	}
+	if err := os.Mkdir(b.temporary(), 0o700); err != nil {
+		return err
+	}
+	b.lock, err = buildcache.Lock(ctx, filepath.Join(b.work, "lock"))
+	return err
+}
 
 // temporary is the folder for buildah's temporary files, which are large.
-func (b *Builder) temporary() string { return filepath.Join(b.work(), "tmp") }
+func (b *Builder) temporary() string { return filepath.Join(b.work, "tmp") }
 
 // prepareMounts collects what of this host the images are built with.
 func (b *Builder) prepareMounts(ctx context.Context) error {
@@ -202,7 +236,7 @@ func (b *Builder) prepareMounts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	list := filepath.Join(b.work(), "sources.list")
+	list := filepath.Join(b.work, "sources.list")
 	if err := os.WriteFile(list, []byte(sources), 0o644); err != nil {
 		return err
 	}
@@ -232,7 +266,7 @@ func (b *Builder) prepareMounts(ctx context.Context) error {
 
 // build builds an image that others stand on, by the text of a recipe.
 func (b *Builder) build(ctx context.Context, name, dir, recipe string) error {
-	file := filepath.Join(b.work(), "Dockerfile")
+	file := filepath.Join(b.work, "Dockerfile")
 	if err := os.WriteFile(file, []byte(recipe), 0o600); err != nil {
 		return err
 	}
@@ -248,7 +282,7 @@ func (b *Builder) buildImage(ctx context.Context, args []string, dir string) err
 // buildah runs buildah with a storage of its own. The storage driver and the
 // isolation are those that work in any container and on any file system.
 func (b *Builder) buildah(ctx context.Context, args ...string) (string, error) {
-	storage := []string{"--root", filepath.Join(b.work(), "storage"), "--runroot", filepath.Join(b.work(), "run"), "--storage-driver", "vfs"}
+	storage := []string{"--root", filepath.Join(b.work, "storage"), "--runroot", filepath.Join(b.work, "run"), "--storage-driver", "vfs"}
 	return b.run(ctx, "", "buildah", append(storage, args...)...)
 }
 
