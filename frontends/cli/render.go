@@ -54,8 +54,9 @@ func (p *program) renderCommand() *cli.Command {
 			"  objects     the Kubernetes objects; the display password, which is generated, is left out.\n" +
 			"              --operator-config has the operator's settings, such as the runner's image and\n" +
 			"              the load balancer; without it they are VM-Operator's defaults. What the operator\n" +
-			"              notes down for itself in annotations is as in a cluster if the manifest is one of\n" +
-			"              kubectl get -o yaml: owner, generation and digests depend on what is stored\n" +
+			"              notes down for itself in annotations is as for a new machine of a cluster if the\n" +
+			"              manifest is one of kubectl get -o yaml: owner, generation and digests depend\n" +
+			"              on what is stored\n" +
 			"  cloud-init  the documents for the guest's cloud-init\n" +
 			"  host        the host that it is rendered for, in the form of --host\n" +
 			"  all         all of these but the host\n\n" +

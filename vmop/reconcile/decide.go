@@ -24,7 +24,6 @@ func Decide(s Snapshot) Plan {
 	case s.VM.DeletionTimestamp != nil:
 		d.deleted()
 	case !d.valid():
-		d.findRestart()
 		d.power()
 	default:
 		d.findRestart()
@@ -154,14 +153,14 @@ func (d *decision) do(a Action, about *finding) bool {
 }
 
 func (d *decision) refused(f *Failure, about *finding) {
-	why := strings.TrimSpace(f.Message)
+	why, object := strings.TrimSpace(f.Message), named(f.Target.Kind, f.Target.Name)
 	switch {
 	case f.Reason == string(metav1.StatusReasonForbidden) && strings.Contains(why, "exceeded quota"):
-		about.problem(spec.ReasonQuotaExceeded, f.Target.String(), "%s: %s; raise the quota of the namespace or free some of it", f.Target, why)
+		about.problem(spec.ReasonQuotaExceeded, object, "%s: %s; raise the quota of the namespace or free some of it", f.Target, why)
 	case f.Reason == string(metav1.StatusReasonForbidden):
-		about.problem(spec.ReasonWriteRefused, f.Target.String(), "%s: %s; check the rights of the operator and the policies of the namespace", f.Target, why)
+		about.problem(spec.ReasonWriteRefused, object, "%s: %s; check the rights of the operator and the policies of the namespace", f.Target, why)
 	default:
-		about.problem(spec.ReasonWriteRefused, f.Target.String(), "%s: %s: %s; it is tried again", f.Target, f.Reason, why)
+		about.problem(spec.ReasonWriteRefused, object, "%s: %s: %s; it is tried again", f.Target, f.Reason, why)
 	}
 }
 
@@ -199,7 +198,12 @@ func (d *decision) valid() bool {
 func (d *decision) refuse(err error) {
 	d.invalid, d.unmade = true, true
 	d.findRestart()
-	d.configuration.problem(spec.ReasonInvalidSpecification, d.machine(), "%v; nothing is changed until this is corrected", err)
+	ends := ""
+	if cm := d.s.ConfigMap; d.pod.state == podRunning && cm != nil && cm.Annotations[AnnotationGuestResetEnds] != "" {
+		// The configuration cannot be made anew without it.
+		ends = ", and a reboot of the guest ends the machine"
+	}
+	d.configuration.problem(spec.ReasonInvalidSpecification, d.machine(), "%v; nothing is changed until this is corrected%s", err, ends)
 }
 
 // deleted is for a machine that is being deleted. Its objects go with it by

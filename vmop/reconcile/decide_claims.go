@@ -88,6 +88,9 @@ func (d *decision) judge(c *neededClaim) {
 	case pvc == nil && c.referenced():
 		d.unmade = true
 		d.devices.problem(spec.ReasonClaimNotFound, named(kindClaim, c.name), "claim %s of %s does not exist; create it or correct the name", c.name, c.field())
+	case pvc == nil && !d.wanted():
+		d.unmade = true
+		d.devices.rest(spec.ReasonBlockDevicesNotReady, "claim %s of %s is being made", c.name, c.field())
 	case pvc == nil:
 		d.unmade = true
 		d.devices.wait(spec.ReasonBlockDevicesNotReady, named(kindClaim, c.name), "claim %s of %s is being made", c.name, c.field())
@@ -103,6 +106,9 @@ func (d *decision) judge(c *neededClaim) {
 		d.unmade = true
 		d.devices.problem(spec.ReasonClaimLost, named(kindClaim, c.name), "claim %s of %s has lost volume %s; restore the volume or delete the claim",
 			c.name, c.field(), pvc.Spec.VolumeName)
+	case pvc.Status.Phase != corev1.ClaimBound && !d.wanted():
+		// Its volume may be made when there is a pod.
+		d.devices.rest(spec.ReasonBlockDevicesNotReady, "claim %s of %s has no volume yet; see kubectl describe pvc %s", c.name, c.field(), c.name)
 	case pvc.Status.Phase != corev1.ClaimBound:
 		d.devices.wait(spec.ReasonBlockDevicesNotReady, named(kindClaim, c.name), "claim %s of %s waits for a volume; see kubectl describe pvc %s", c.name, c.field(), c.name)
 	}

@@ -28,6 +28,13 @@ func (d *decision) makeSecret() {
 	}
 }
 
+// renews tells whether a guest that reboots is to end its pod, because changes wait
+// for the next one. It is not, if there could be no next one: somebody's machine
+// would be away for a reboot, or a claim that its pod alone still keeps.
+func (d *decision) renews() bool {
+	return d.pod.state == podRunning && len(d.awaiting) > 0 && !d.unmade
+}
+
 // makeConfigMap sees to the runner's configuration. What it returns says why there
 // can be none, and is found already.
 func (d *decision) makeConfigMap() error {
@@ -45,7 +52,7 @@ func (d *decision) makeConfigMap() error {
 	}
 	memory := d.remembered()
 	config, err := clusterConfig(d.vm, d.disks, RunnerConfigOptions{
-		ResetCounter: &memory.resets, GuestResetEnds: d.pod.state == podRunning && len(d.awaiting) > 0, LoginUser: pools.LoginUser(d.s.VM, d.s.Pool), InstanceID: memory.instanceID, VolumeModes: d.modes,
+		ResetCounter: &memory.resets, GuestResetEnds: d.renews(), LoginUser: pools.LoginUser(d.s.VM, d.s.Pool), InstanceID: memory.instanceID, VolumeModes: d.modes,
 	})
 	if !d.wanted() && memory.generation > 0 {
 		// Nobody reads of a new generation that is otherwise the same.

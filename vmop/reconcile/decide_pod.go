@@ -233,6 +233,9 @@ func (d *decision) stuck(pod *corev1.Pod) (text, object string) {
 		d.wakeAt(late)
 		return "", object
 	}
+	if pod.Spec.NodeName == "" {
+		return " and should be gone since " + pod.DeletionTimestamp.UTC().Format(time.RFC3339) + "; see kubectl describe pod " + pod.Name + " for what keeps it", object
+	}
 	return " and should be gone since " + pod.DeletionTimestamp.UTC().Format(time.RFC3339) +
 		"; if node " + pod.Spec.NodeName + " is switched off for certain, run kubectl delete pod " + pod.Name +
 		" --force: the guest must not run twice", named(kindNode, pod.Spec.NodeName)

@@ -75,7 +75,7 @@ func (d *decision) passing() bool {
 	case podPending, podRunning:
 		made := d.pod.pod.CreationTimestamp
 		soon := made.Add(settling)
-		if w := findWait(d.stored.Waits, spec.ConditionPodReady); w != nil && !w.Since.Before(&made) && d.stored.ObservedGeneration == d.s.VM.Generation {
+		if w := findWait(d.stored.Waits, spec.ConditionPodReady); w != nil && !w.Since.Before(&made) && !w.Since.After(d.s.Now) && d.stored.ObservedGeneration == d.s.VM.Generation {
 			soon = w.Since.Add(lasting)
 		}
 		if d.executing() || d.paused() || !d.s.Now.Before(soon) {
@@ -97,6 +97,9 @@ func (d *decision) waitFor(conditionType string, f *finding, now metav1.Time) {
 	w := spec.Wait{Condition: conditionType, Reason: waitReason(f.reason), Object: f.object, Since: now}
 	if old := findWait(d.stored.Waits, conditionType); old != nil && old.Reason == w.Reason && old.Object == w.Object {
 		w = *old
+		if now.Before(&w.Since) {
+			w.Since = now // the clock of the operator before was ahead
+		}
 	}
 	due := w.Since.Time
 	if f.brief {
@@ -141,7 +144,21 @@ func (d *decision) tell(f *finding) {
 	if f.warning {
 		kind = corev1.EventTypeWarning
 	}
-	d.plan.Events = append(d.plan.Events, Event{Type: kind, Reason: camel(f.reason), Action: "Reconcile", Note: f.message})
+	d.plan.Events = append(d.plan.Events, Event{Type: kind, Reason: camel(f.reason), Action: "Reconcile", Note: f.message, Related: d.related(f.object)})
+}
+
+// related is an object by its kind and name, if it is another than the machine.
+func (d *decision) related(object string) *corev1.ObjectReference {
+	kind, name, _ := strings.Cut(object, " ")
+	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: kind, Namespace: d.vm.Namespace, Name: name}
+	switch kind {
+	case kindNode:
+		ref.Namespace = ""
+	case kindConfigMap, kindSecret, kindService, kindPod, kindClaim:
+	default:
+		return nil
+	}
+	return ref
 }
 
 // reportOperator plans the operator's part of the status.

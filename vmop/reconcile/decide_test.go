@@ -506,6 +506,64 @@ func TestKeptCPUs(t *testing.T) {
 	}
 }
 
+// A guest that reboots ends its pod for changes that wait, but not if no other pod
+// could follow, and not if a claim would go with the pod.
+func TestGuestResetEndsOnlyWhatStartsAgain(t *testing.T) {
+	changed := func(s *reconcile.Snapshot) { s.VM.Spec.VM.MaximumCPUs = ptr(int32(7)); s.VM.Generation++ }
+	for _, tt := range []struct {
+		name   string
+		change func(*reconcile.Snapshot)
+		ends   bool
+	}{
+		{"a change", changed, true},
+		{"a claim that is not there", func(s *reconcile.Snapshot) {
+			changed(s)
+			s.VM.Spec.VM.Disks = append(s.VM.Spec.VM.Disks, spec.Disk{PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: "missing"}})
+		}, false},
+		{"a claim that is being deleted", func(s *reconcile.Snapshot) {
+			changed(s)
+			s.Claims[0].DeletionTimestamp = ptr(metav1.NewTime(s.Now))
+		}, false},
+		{"a claim that is lost", func(s *reconcile.Snapshot) {
+			changed(s)
+			s.Claims[0].Status.Phase = corev1.ClaimLost
+		}, false},
+		{"a disk whose claim is not made yet", func(s *reconcile.Snapshot) {
+			changed(s)
+			s.Claims = s.Claims[:len(s.Claims)-1]
+		}, false},
+	} {
+		w := running(t, nil)
+		p := w.decided(tt.change)
+		ends := slices.ContainsFunc(p.Actions, func(a reconcile.Action) bool {
+			m, ok := a.(reconcile.Apply)
+			return ok && m.Object.GetAnnotations()[reconcile.AnnotationGuestResetEnds] != ""
+		})
+		if ends != tt.ends {
+			t.Errorf("%s: a reset by the guest ends the machine: %v", tt.name, ends)
+		}
+	}
+}
+
+// A machine that is stopped waits for nothing.
+func TestStoppedMachineWaitsForNoVolume(t *testing.T) {
+	w := fair()
+	w.unbound = true
+	vm := get[*spec.VirtualMachine](w, theVM)
+	vm.Spec.VM.State = spec.StateStopped
+	w.put(theVM, vm)
+	for range 30 {
+		w.work()
+		w.pass(time.Second)
+	}
+	w.observeAll()
+	p := w.decided(nil)
+	vm = get[*spec.VirtualMachine](w, theVM)
+	if len(p.Events) > 0 || len(p.Statuses) > 0 || len(vm.Status.Waits) > 0 || !p.Wake.IsZero() {
+		t.Errorf("%+v; waits %v", p, vm.Status.Waits)
+	}
+}
+
 // Who is logged in follows the assignment from a pool that asks for it.
 func TestLoginUser(t *testing.T) {
 	pool := &spec.VmPool{ObjectMeta: metav1.ObjectMeta{Name: "desktops"}, Spec: spec.VmPoolSpec{LoginOnAssignment: true}}

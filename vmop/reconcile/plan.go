@@ -140,4 +140,7 @@ type Event struct {
 	// Reason is a word in CamelCase, Action what was being done.
 	Reason, Action string
 	Note           string
+	// Related is what the machine waits for, or nil. Events of one reason about
+	// two of them are two.
+	Related *corev1.ObjectReference
 }

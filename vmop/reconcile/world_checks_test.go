@@ -236,6 +236,16 @@ func madeFor(vm *spec.VirtualMachine) string {
 	return fmt.Sprint(*vm.Spec.VM.MaximumCPUs, vm.Spec.VM.CPUModel)
 }
 
+// startable tells whether a next pod could have its claims.
+func (w *world) startable() bool {
+	for _, k := range w.keys("claim/") {
+		if c := get[*corev1.PersistentVolumeClaim](w, k); c == nil || c.DeletionTimestamp != nil || c.Status.Phase == corev1.ClaimLost {
+			return false
+		}
+	}
+	return true
+}
+
 // checkSettled is what must hold when nothing happens any more.
 func (w *world) checkSettled() {
 	vm, pod := get[*spec.VirtualMachine](w, theVM), get[*corev1.Pod](w, thePod)
@@ -270,7 +280,7 @@ func (w *world) checkSettled() {
 	// What waits for a restart is what the pod was not made with, and then a reset
 	// by the guest is one.
 	if ends := strings.Contains(cm.Data[reconcile.ConfigKey], "guestResetEnds: true"); vm.Spec.VM.State == spec.StateRunning &&
-		(ends != (len(s.RestartAwaitingChanges) > 0) || w.changed(pod, vm) && !ends) {
+		(ends != (len(s.RestartAwaitingChanges) > 0 && w.startable()) || w.changed(pod, vm) && w.startable() && !ends) {
 		w.violated("a reset by the guest applies what waits", "these wait: %v; a reset ends the machine: %v", s.RestartAwaitingChanges, ends)
 	}
 	if cm.Data[reconcile.ConfigKey] == "drift" {

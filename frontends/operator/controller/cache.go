@@ -12,8 +12,8 @@ import (
 //
 // Volume claims are watched without a selector: a machine's disk may be any
 // claim of its namespace, and the machine has to notice when it appears or is
-// bound. Of a claim less than a kilobyte is kept; what is kept of each kind is for
-// reconcile to say, whose decisions are made of it.
+// bound. What is kept of each kind is for reconcile to say, whose decisions are
+// made of it; of a claim it is little but its labels and annotations.
 func cacheOptions(namespaces []string) cache.Options {
 	// Nothing that is read is ever changed, so that nothing needs to be copied.
 	shared := true

@@ -9,6 +9,7 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -116,7 +117,11 @@ func (m *machines) report(ctx context.Context, o *observation, plan reconcile.Pl
 const maxNote = 1024
 
 func tell(to events.EventRecorder, about client.Object, e reconcile.Event) {
-	to.Eventf(about, nil, e.Type, e.Reason, e.Action, "%s", shortened(e.Note))
+	var related runtime.Object // a nil of another type is none to the recorder
+	if e.Related != nil {
+		related = e.Related
+	}
+	to.Eventf(about, related, e.Type, e.Reason, e.Action, "%s", shortened(e.Note))
 }
 
 // shortened is a note that the API server takes. Half a character at its end
