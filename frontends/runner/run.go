@@ -239,7 +239,6 @@ func followConfig(path string, content []byte, e *runner.Engine) (stop func()) {
 			}
 			// The engine reports what it refuses.
 			_ = e.Reconfigure(c)
-			debug.FreeOSMemory()
 		},
 		Refused: e.RefuseConfig,
 		Changed: e.RereadDisplaySecret,

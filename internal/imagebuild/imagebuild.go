@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -207,8 +208,8 @@ func (b *Builder) takeFolder(ctx context.Context) (err error) {
 	cancel() // who has a lock is not waited for
 	for _, folder := range folders {
 		lock, err := buildcache.Lock(now, filepath.Join(folder, "lock"))
-		if errors.Is(err, context.Canceled) {
-			continue
+		if errors.Is(err, context.Canceled) || errors.Is(err, fs.ErrNotExist) {
+			continue // another uses it, or removes it
 		}
 		if err == nil {
 			err = errors.Join(os.RemoveAll(folder), lock.Close())

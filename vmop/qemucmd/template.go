@@ -128,7 +128,7 @@ func (t *templating) execute(source string) ([]string, error) {
 func devices(args []string) []string {
 	var out []string
 	for i, arg := range args {
-		if arg == "-device" && i+1 < len(args) {
+		if (arg == "-device" || arg == "--device") && i+1 < len(args) {
 			out = append(out, args[i+1])
 		}
 	}

@@ -13,7 +13,7 @@ const (
 	CauseHostSignal      ShutdownCause = "host-signal"           // such as SIGTERM
 	CauseHostUI          ShutdownCause = "host-ui"               // a closed window
 	CauseGuestShutdown   ShutdownCause = "guest-shutdown"
-	CauseGuestReset      ShutdownCause = "guest-reset" // with -no-reboot, a reset shuts down
+	CauseGuestReset      ShutdownCause = "guest-reset" // with -no-reboot or [SetAction], a reset shuts down
 	CauseGuestPanic      ShutdownCause = "guest-panic"
 	CauseSubsystemReset  ShutdownCause = "subsystem-reset"
 	CauseSnapshotLoading ShutdownCause = "snapshot-load"

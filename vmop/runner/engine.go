@@ -66,6 +66,11 @@ type Engine struct {
 	asked    bool // the machine was told to end by this engine
 	shutdown *qmp.ShutdownEvent
 	panicked bool
+	// resetEnds: QEMU was told to end at a reset, or may have been.
+	resetEnds bool
+	// revived: the machine went on after QEMU had told that it ends, as one can that
+	// a custom machine type keeps.
+	revived bool
 	// ending is done once QEMU has told that it ends.
 	ending    context.Context
 	announced context.CancelFunc
@@ -562,11 +567,11 @@ func (e *Engine) supervise(m *machine) (Outcome, error) {
 // judge says how the machine ended.
 func (e *Engine) judge(m *machine, forced bool, failed *child) (Outcome, error) {
 	e.mu.Lock()
-	shutdown, asked, panicked := e.shutdown, e.asked, e.panicked
+	shutdown, asked, panicked, resetEnds := e.shutdown, e.asked, e.panicked, e.resetEnds
 	e.mu.Unlock()
 	end := machineEnd{
 		status: m.qemu.status.String(), success: m.qemu.status.Success(),
-		described: m.qemu.describe(), forced: forced, asked: asked, panicked: panicked,
+		described: m.qemu.describe(), forced: forced, asked: asked, panicked: panicked, resetEnds: resetEnds,
 	}
 	if shutdown != nil {
 		end.reason, end.guest = shutdown.Reason, shutdown.Guest

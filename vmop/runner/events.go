@@ -93,6 +93,7 @@ func (e *Engine) happened(ev qmp.Event) error {
 		e.mu.Lock()
 		e.panicked = false // it goes on: a later end has another cause
 		e.mu.Unlock()
+		e.goesOn()
 		e.message(LevelInfo, "the machine was reset (%s)", data.Reason)
 		e.change(func(w *wish) { w.resets++ })
 	case "BLOCK_IO_ERROR":
@@ -117,7 +118,10 @@ func (e *Engine) happened(ev qmp.Event) error {
 			return err
 		}
 		e.refuse(data.Device, "the guest refused")
-	case "DEVICE_DELETED", "BALLOON_CHANGE", "DEVICE_TRAY_MOVED", "STOP", "RESUME":
+	case "RESUME":
+		e.goesOn()
+		e.look()
+	case "DEVICE_DELETED", "BALLOON_CHANGE", "DEVICE_TRAY_MOVED", "STOP":
 		e.look()
 	case "VNC_INITIALIZED":
 		data, err := qmp.DecodeEvent[qmp.VNCInitializedEvent](ev)

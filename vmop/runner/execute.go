@@ -48,6 +48,11 @@ func (f *follower) execute(ctx context.Context, step live.Step) error {
 			action, text = qmp.RebootShutdown, "a reset by the guest ends the machine from now on, because changes wait for its next start"
 		}
 		err := do(ctx, c, qmp.SetAction{Reboot: action})
+		if err == nil || s.Ends && !refusal(err) {
+			f.e.mu.Lock()
+			f.e.resetEnds = s.Ends
+			f.e.mu.Unlock()
+		}
 		if err == nil {
 			f.e.message(LevelInfo, "%s", text)
 		}

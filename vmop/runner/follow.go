@@ -36,7 +36,8 @@ func (e *Engine) newFollower(ctx context.Context, c *qmp.Client) (*follower, err
 	}
 	// A custom machine type chooses its accelerator itself: QEMU knows.
 	kvm, err := answer(ctx, c, qmp.QueryKVM{})
-	if err != nil {
+	if err != nil && !refusal(err) { // who does not know the question has none
+
 		return nil, fmt.Errorf("ask for the accelerator: %w", err)
 	}
 	e.mu.Lock()
@@ -128,12 +129,16 @@ func (f *follower) adjust(ctx context.Context) (wake time.Time, err error) {
 		late = false
 		for _, step := range d.Steps {
 			problem := ""
-			if err := f.execute(ctx, step); err != nil {
+			err := f.execute(ctx, step)
+			if err != nil {
 				problem = err.Error()
 				late = late || errors.Is(err, context.DeadlineExceeded)
 			}
 			serial := f.memory.PasswordSerial
 			f.memory = f.memory.Result(step, problem)
+			if err != nil && !refusal(err) {
+				f.memory = f.memory.Unsure(step)
+			}
 			if f.memory.PasswordSerial != serial {
 				f.e.update(func(s *State) { s.DisplayPasswordSerial++ })
 			}

@@ -50,15 +50,18 @@ type machineEnd struct {
 	reason    qmp.ShutdownCause // of the SHUTDOWN event; "" if there was none
 	guest     bool
 	panicked  bool
+	resetEnds bool   // this engine had told QEMU to end at a reset
 	asked     bool   // this engine had asked the machine to end
 	forced    bool   // and went on to quit or kill
 	helper    string // what happened to a helper, "" if nothing did
 }
 
 // reset tells whether the machine ended in place of a reset; see
-// [live.SetResetAction]. One by somebody who talks to QEMU himself is no other.
+// [live.SetResetAction]. One by somebody who talks to QEMU himself is no other, and
+// one after which QEMU had to be killed neither. A custom machine type may end at
+// resets by itself: nobody waits for that.
 func (m machineEnd) reset() bool {
-	return m.success && (m.reason == qmp.CauseGuestReset || m.reason == qmp.CauseHostReset)
+	return m.resetEnds && (m.reason == qmp.CauseGuestReset || m.reason == qmp.CauseHostReset)
 }
 
 // outcome judges an end.

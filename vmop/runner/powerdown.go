@@ -156,9 +156,17 @@ func (e *Engine) boundEnd(m *machine) {
 	}
 }
 
+// goesOn takes notice of a machine that executes again.
+func (e *Engine) goesOn() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.revived = e.revived || e.ending.Err() != nil
+}
+
 // stuckAtEnd waits for QEMU to end and says whether it never will. It gets the
 // power-down timeout, because it may have much to write back. A QEMU that answers
-// then is not stuck: a custom machine type can keep it (-no-shutdown).
+// then is not stuck: a custom machine type can keep it (-no-shutdown). One whose
+// machine went on is nobody's to kill.
 func (e *Engine) stuckAtEnd(m *machine) bool {
 	select {
 	case <-m.qemu.done:
@@ -171,8 +179,8 @@ func (e *Engine) stuckAtEnd(m *machine) bool {
 	if m.qemu.wait(grace) == nil {
 		return false
 	}
-	asked, cancelAsked := context.WithTimeout(context.Background(), quitGrace)
-	defer cancelAsked()
-	_, err := qmp.Do(asked, m.client, qmp.QueryStatus{})
-	return err != nil && !m.qemu.ended()
+	_, err := answer(context.Background(), m.client, qmp.QueryStatus{})
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return err != nil && !m.qemu.ended() && !e.revived
 }

@@ -55,9 +55,7 @@ func TestGuestReboots(t *testing.T) {
 	r.log.forgetMessages()
 	r.reconfigure(t, &c, func(r *runnerconfig.Runner) { n := *r.ResetCounter + 1; r.ResetCounter = &n })
 	again("a reset that is asked for while changes wait")
-	if !r.log.said("the machine was reset (host-qmp-system-reset)") {
-		t.Error("nobody told of the reset")
-	}
+	r.told(t, "the machine was reset (host-qmp-system-reset)")
 	r.told(t, "a reset by the guest ends the machine from now on")
 
 	changes(false)

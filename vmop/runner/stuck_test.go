@@ -21,14 +21,16 @@ func TestStuckAtEnd(t *testing.T) {
 		name      string
 		announced bool
 		answers   bool
+		revived   bool
 		ends      time.Duration // 0 is never
 		want      bool
 		after     time.Duration
 	}{
-		{"it hangs", true, false, 0, true, timeout + quitGrace},
-		{"it writes for long", true, false, timeout - time.Second, false, timeout - time.Second},
-		{"it was told to stay", true, true, 0, false, timeout},
-		{"it ends without a word", false, false, time.Hour, false, time.Hour},
+		{"it hangs", true, false, false, 0, true, timeout + commandDeadline},
+		{"it was started again and is slow", true, false, true, 0, false, timeout + commandDeadline},
+		{"it writes for long", true, false, false, timeout - time.Second, false, timeout - time.Second},
+		{"it was told to stay", true, true, false, 0, false, timeout},
+		{"it ends without a word", false, false, false, time.Hour, false, time.Hour},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -56,6 +58,11 @@ func TestStuckAtEnd(t *testing.T) {
 				}
 				if tt.announced {
 					e.announced()
+				}
+				if tt.revived {
+					if err := e.happened(qmp.Event{Name: "RESUME"}); err != nil {
+						t.Error(err)
+					}
 				}
 				begin := time.Now()
 				if got := e.stuckAtEnd(m); got != tt.want {

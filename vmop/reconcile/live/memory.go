@@ -16,6 +16,8 @@ type Memory struct {
 	ResetCounter int64
 	// ResetEnds says that a reset would end the machine.
 	ResetEnds bool
+	// ResetUnsure says that it may be otherwise; see [Memory.Unsure].
+	ResetUnsure bool
 	// Resets is the number of resets that were seen, ResetAt when the last was.
 	Resets  int
 	ResetAt time.Time
@@ -67,6 +69,16 @@ func Start(c *runnerconfig.Config) Memory {
 	return m
 }
 
+// Unsure records that QEMU has not answered, and may still do what a step asks for.
+// That matters where it cannot be observed.
+func (m Memory) Unsure(s Step) Memory {
+	if _, ok := s.(SetResetAction); ok {
+		m = m.clone()
+		m.ResetUnsure = true
+	}
+	return m
+}
+
 // Result records that a step was executed; problem says why it was refused, and
 // is empty if it was not. It also takes what QEMU reports later: that the guest
 // refused. The receiver stays as it is.
@@ -102,7 +114,7 @@ func (m Memory) Result(s Step, problem string) Memory {
 	case Reset:
 		m.ResetCounter = s.Counter
 	case SetResetAction:
-		m.ResetEnds = s.Ends
+		m.ResetEnds, m.ResetUnsure = s.Ends, false
 	case Cont:
 		m.Power = max(m.Power, s.Request)
 	case Stop:

@@ -48,6 +48,10 @@ type world struct {
 
 	plug, unplug, inflate, tray, change, password, power, action manner // the last three are prompt or refuse
 
+	// unanswered is how many of the next reset actions are set without an answer.
+	unanswered int
+	unsure     bool // whether the last one was
+
 	gen   int // of the configuration
 	later []func()
 	steps []string
@@ -170,13 +174,19 @@ func (w *world) execute(t *rapid.T, s live.Step) string {
 			w.firmware = w.now.Add(20 * time.Second)
 		})
 	case live.SetResetAction:
-		if s.Ends == w.ends {
+		if s.Ends == w.ends && !w.unsure {
 			t.Fatalf("%+v: it is so", s)
 		}
 		if s.Ends && w.now.Before(w.firmware) {
 			t.Fatal("the firmware's own reset would end the machine")
 		}
-		return w.act(w.action, func() { w.ends = s.Ends })
+		problem := w.act(w.action, func() { w.ends, w.unsure = s.Ends, false })
+		if w.unanswered > 0 && problem == "" {
+			w.unanswered--
+			w.unsure = true
+			return "context deadline exceeded"
+		}
+		return problem
 	case live.Cont:
 		if w.state == "running" {
 			t.Fatal("a running machine is continued")
@@ -264,7 +274,10 @@ func (m *machine) round(t *rapid.T) live.Decision {
 		if _, unplug := s.(live.UnplugCPU); unplug && m.emulated {
 			t.Fatalf("software emulation ends with %+v", s)
 		}
-		m.memory = m.memory.Result(s, m.execute(t, s))
+		problem := m.execute(t, s)
+		if m.memory = m.memory.Result(s, problem); problem == "context deadline exceeded" {
+			m.memory = m.memory.Unsure(s)
+		}
 	}
 	return d
 }
@@ -391,6 +404,7 @@ func TestConvergesOrSaysWhyNot(t *testing.T) {
 			m.tray, m.change = of.Draw(t, "tray"), of.Draw(t, "medium")
 			or := rapid.SampledFrom([]manner{prompt, refuse})
 			m.password, m.power, m.action = or.Draw(t, "password"), or.Draw(t, "reset"), or.Draw(t, "reset action")
+			m.unanswered = rapid.IntRange(0, 2).Draw(t, "unanswered")
 			for i := range m.drives {
 				m.drives[i].locked = !m.drives[i].open && rapid.Bool().Draw(t, "locked")
 			}
@@ -457,6 +471,7 @@ func TestAnySequence(t *testing.T) {
 				of := rapid.SampledFrom([]manner{prompt, late, idle, refuse})
 				m.plug, m.unplug, m.inflate, m.tray, m.change = of.Draw(t, "a"), of.Draw(t, "b"), of.Draw(t, "c"), of.Draw(t, "d"), of.Draw(t, "e")
 			},
+			"no answers":   func(t *rapid.T) { m.unanswered = rapid.IntRange(0, 2).Draw(t, "unanswered") },
 			"guest ejects": func(t *rapid.T) { m.drives[0].open, m.drives[0].locked = true, false },
 			"guest locks":  func(t *rapid.T) { m.drives[1].locked = true },
 			"guest reboots": func(t *rapid.T) {
@@ -478,7 +493,7 @@ func TestAnySequence(t *testing.T) {
 			"crash": func(t *rapid.T) {
 				// Another engine has another QEMU, which was asked for nothing yet. The
 				// action cannot be asked for.
-				m.memory, m.request, m.asked, m.ends = live.Start(m.config), live.Power{}, 0, false
+				m.memory, m.request, m.asked, m.ends, m.unsure = live.Start(m.config), live.Power{}, 0, false, false
 				m.now = m.now.Add(time.Second)
 			},
 		})

@@ -43,7 +43,7 @@ func (d *decider) reset() {
 		return // it is one, whatever a reset by the guest is
 	}
 	ends := d.in.Config.Runner.GuestResetEnds
-	if ends == d.in.Memory.ResetEnds {
+	if ends == d.in.Memory.ResetEnds && !d.in.Memory.ResetUnsure {
 		return
 	}
 	if ends {
@@ -71,7 +71,7 @@ func (d *decider) resetAsked() bool {
 		goal := d.goal(counter)
 		given := d.givenUp(Reset{}, goal)
 		var step Step = Reset{Counter: counter}
-		if d.in.Memory.ResetEnds && !given {
+		if (d.in.Memory.ResetEnds || d.in.Memory.ResetUnsure) && !given {
 			step = SetResetAction{Ends: false}
 		}
 		exhausted, problem := d.attempt(goal, step)

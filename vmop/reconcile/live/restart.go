@@ -42,14 +42,15 @@ func RestartPaths(started, wanted *runnerconfig.Config) []string {
 }
 
 // GenerationAlone says whether two configurations differ in the generation of the
-// manifest that they were made from and in nothing else of the machine. Such a
+// manifest that they were made from, or in whether a reset by the guest ends the
+// machine, and in nothing else of the machine. Such a
 // change is about something that the machine does not have, and no cause to try
 // again what was given up.
 func GenerationAlone(a, b *runnerconfig.Config) bool {
 	x, y := *a, *b
 	x.Runner.Generation, y.Runner.Generation = 0, 0
 	x.Runner.GuestResetEnds, y.Runner.GuestResetEnds = false, false
-	return a.Runner.Generation != b.Runner.Generation && reflect.DeepEqual(x, y)
+	return !reflect.DeepEqual(a, b) && reflect.DeepEqual(x, y)
 }
 
 // withoutLive clears what can be changed while the machine runs.
