@@ -16,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/vmop/sdk/internal/rfb"
 	"github.com/vmop/sdk/vmop/reconcile"
@@ -74,6 +75,7 @@ func checkVNCSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	bound(t, viewer)
 	if _, err := rfb.Handshake(viewer, wrong["a wrong password"]); !errors.Is(err, rfb.ErrRefused) {
 		t.Errorf("a wrong password: %v", err)
 	}
@@ -125,6 +127,7 @@ func knocking(t *testing.T, open func() (io.ReadWriteCloser, error), password st
 		if conn, err = open(); err != nil {
 			return err
 		}
+		bound(t, conn)
 		if screen, err = rfb.Handshake(conn, password); err != nil {
 			_ = conn.Close()
 		}
@@ -134,6 +137,13 @@ func knocking(t *testing.T, open func() (io.ReadWriteCloser, error), password st
 		t.Error("the display asks for no password")
 	}
 	return conn, screen
+}
+
+// bound closes a connection that is used for longer than anything here takes:
+// whoever reads from it learns of that, rather than of the end of all tests.
+func bound(t *testing.T, conn io.Closer) {
+	late := time.AfterFunc(2*time.Minute, func() { _ = conn.Close() })
+	t.Cleanup(func() { late.Stop() })
 }
 
 func checkPicture(t *testing.T, conn io.ReadWriter, screen rfb.Screen) {
@@ -190,7 +200,9 @@ func portForward(t *testing.T, to, port string) string {
 		cancel()
 		_ = cmd.Wait()
 	})
+	late := time.AfterFunc(time.Minute, cancel)
 	line, err := bufio.NewReader(out).ReadString('\n')
+	late.Stop()
 	if err != nil {
 		t.Fatalf("kubectl port-forward: %v", err)
 	}

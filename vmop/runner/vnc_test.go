@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vmop/sdk/internal/rfb"
 	"github.com/vmop/sdk/internal/spice"
@@ -80,6 +81,9 @@ func TestVNCPassword(t *testing.T) {
 	}
 	if screen.Width <= 0 || screen.Height <= 0 || !screen.Password {
 		t.Errorf("screen %+v", screen)
+	}
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
 	}
 	for colors := 0; colors < 2; { // until the firmware has written something
 		picture, err := rfb.Picture(conn, screen)
