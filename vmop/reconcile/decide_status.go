@@ -95,11 +95,14 @@ func (d *decision) waitFor(conditionType string, f *finding, now metav1.Time) {
 		return
 	}
 	w := spec.Wait{Condition: conditionType, Reason: waitReason(f.reason), Object: f.object, Since: now}
-	if old := findWait(d.stored.Waits, conditionType); old != nil && old.Reason == w.Reason && old.Object == w.Object {
-		w = *old
-		if now.Before(&w.Since) {
-			w.Since = now // the clock of the operator before was ahead
+	// Of which condition it was may change.
+	for _, old := range d.stored.Waits {
+		if old.Reason == w.Reason && old.Object == w.Object && (!w.Told || old.Condition == w.Condition) {
+			w.Since, w.Told = old.Since, old.Told
 		}
+	}
+	if now.Before(&w.Since) {
+		w.Since = now // the clock of the operator before was ahead
 	}
 	due := w.Since.Time
 	if f.brief {
