@@ -545,6 +545,30 @@ func TestGuestResetEndsOnlyWhatStartsAgain(t *testing.T) {
 	}
 }
 
+// Kubernetes takes events of one reason for one, unless they are related to
+// different objects.
+func TestEventsOfOneReasonAreTold(t *testing.T) {
+	p := fair().decided(func(s *reconcile.Snapshot) {
+		for _, target := range []reconcile.Target{
+			{Verb: "create", Kind: "Secret", Name: "web-display-secret"},
+			{Verb: "create", Kind: "PersistentVolumeClaim", Name: "web-system-disk"},
+		} {
+			s.Failures = append(s.Failures, reconcile.Failure{Target: target, Reason: "Forbidden", Message: "exceeded quota: q", Count: 1, Last: s.Now})
+		}
+	})
+	var got []string
+	for _, e := range p.Events {
+		if e.Related == nil {
+			t.Fatalf("%+v is about nothing", e)
+		}
+		got = append(got, e.Reason+" "+e.Related.Kind+" "+e.Related.Name)
+	}
+	want := []string{"QuotaExceeded Secret web-display-secret", "QuotaExceeded PersistentVolumeClaim web-system-disk"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
 // A machine that is stopped waits for nothing.
 func TestStoppedMachineWaitsForNoVolume(t *testing.T) {
 	w := fair()
