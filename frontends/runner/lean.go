@@ -18,7 +18,8 @@ import (
 const settled = 3 * time.Second
 
 // lean gives back the memory that the start needed, or whatever happened to the
-// machine since, as soon as it idles.
+// machine since, as soon as it idles. What is not seen in the machine's state gives
+// nothing back before the next report.
 type lean struct {
 	mu    sync.Mutex
 	timer *time.Timer // nil before the guest executes

@@ -41,6 +41,12 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 	}
 	cmd := exec.Command(exe, args...)
 	cmd.Env = append(os.Environ(), asRunner+"=1")
+	t.Cleanup(func() {
+		if cmd.Process != nil && cmd.ProcessState == nil { // the test has failed
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+	})
 	return cmd
 }
 
