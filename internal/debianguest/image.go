@@ -80,11 +80,11 @@ func ensure(ctx context.Context, opts Options) (Image, error) {
 // built before if there is none. It appears by a rename, complete or not at all.
 func cached(ctx context.Context, opts Options, hash string, build func(builder, context.Context) error) (string, error) {
 	if opts.CacheDir == "" {
-		base, err := os.UserCacheDir()
+		folder, err := buildcache.Folder("", "debianguest")
 		if err != nil {
 			return "", err
 		}
-		opts.CacheDir = filepath.Join(base, "vmop", "debianguest")
+		opts.CacheDir = folder
 	}
 	if opts.Log == nil {
 		opts.Log = io.Discard

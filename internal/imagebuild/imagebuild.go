@@ -32,9 +32,6 @@ const modules = "/var/cache/go-modules"
 type Options struct {
 	// Context is the folder that recipes copy from, and that their names start at.
 	Context string
-	// CacheDir is where is kept what is slow to get. Empty means vmop/imagebuild in
-	// os.UserCacheDir.
-	CacheDir string
 	// Progress receives a line for each image. Nil discards it.
 	Progress io.Writer
 }
@@ -42,6 +39,8 @@ type Options struct {
 // Builder builds images, and keeps them until it is closed.
 type Builder struct {
 	options Options
+	// cache is where is kept what is slow to get.
+	cache string
 	// work is the folder of this builder alone, and lock tells others that it is
 	// in use.
 	work string
@@ -82,17 +81,14 @@ func New(ctx context.Context, o Options) (_ *Builder, err error) {
 	if err := Check(); err != nil {
 		return nil, err
 	}
-	if o.CacheDir == "" {
-		base, err := os.UserCacheDir()
-		if err != nil {
-			return nil, err
-		}
-		o.CacheDir = filepath.Join(base, "vmop", "imagebuild")
+	cache, err := buildcache.Folder("", "imagebuild")
+	if err != nil {
+		return nil, err
 	}
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
-	b := &Builder{options: o}
+	b := &Builder{options: o, cache: cache}
 	if err := os.MkdirAll(b.path("debs", "partial"), 0o755); err != nil {
 		return nil, err
 	}
@@ -189,7 +185,7 @@ func (c *Container) Run(ctx context.Context, command ...string) (string, error) 
 
 // path is a file of the cache.
 func (b *Builder) path(elements ...string) string {
-	return filepath.Join(append([]string{b.options.CacheDir}, elements...)...)
+	return filepath.Join(append([]string{b.cache}, elements...)...)
 }
 
 // takeFolder makes the builder's folder, and removes those that nobody uses.
@@ -218,7 +214,7 @@ func (b *Builder) takeFolder(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if b.work, err = os.MkdirTemp(b.options.CacheDir, "work-"); err != nil {
+	if b.work, err = os.MkdirTemp(b.cache, "work-"); err != nil {
 		return err
 	}
 	if err := os.Mkdir(b.temporary(), 0o700); err != nil {

@@ -13,7 +13,7 @@ func TestFoldersOfBuilders(t *testing.T) {
 	cache := t.TempDir()
 	take := func() *Builder {
 		t.Helper()
-		b := &Builder{options: Options{CacheDir: cache}}
+		b := &Builder{cache: cache}
 		if err := b.takeFolder(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -12,12 +12,11 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/vmop/sdk/examples/vmop-agent/agent"
 	"github.com/vmop/sdk/vmop/qga/qgatest"
 )
 
@@ -32,7 +31,7 @@ func main() {
 func run(args []string) error {
 	switch {
 	case len(args) == 1 && args[0] == "agent":
-		return agent()
+		return serveAgent()
 	case len(args) == 3 && args[0] == "address":
 		return setAddress(args[1], args[2])
 	case len(args) == 1 && args[0] == "clock":
@@ -41,8 +40,8 @@ func run(args []string) error {
 	return fmt.Errorf("arguments %q", args)
 }
 
-func agent() error {
-	path, err := port("org.qemu.guest_agent.0")
+func serveAgent() error {
+	path, err := agent.FindPort("org.qemu.guest_agent.0")
 	if err != nil {
 		return err
 	}
@@ -57,20 +56,6 @@ func agent() error {
 	}}
 	a.Serve(patient{f})
 	return errors.New("the port was closed")
-}
-
-// port is the device of a virtio port.
-func port(name string) (string, error) {
-	files, err := filepath.Glob("/sys/class/virtio-ports/*/name")
-	if err != nil {
-		return "", err
-	}
-	for _, f := range files {
-		if text, err := os.ReadFile(f); err == nil && strings.TrimSpace(string(text)) == name {
-			return filepath.Join("/dev", filepath.Base(filepath.Dir(f))), nil
-		}
-	}
-	return "", fmt.Errorf("port %s: %w", name, os.ErrNotExist)
 }
 
 // patient waits for a host: a port without one is at its end.

@@ -66,9 +66,14 @@ func TestDisplayPorts(t *testing.T) {
 	}
 }
 
-// What a cluster gets for a display by both protocols.
+// What a cluster gets for a display by both protocols, and for one that is reached
+// from inside of its pod only.
 func TestObjectsOfVNC(t *testing.T) {
-	vm := parse(t, "vnc.yaml", `
+	for file, display := range map[string]string{
+		"vnc.objects.yaml":        "{outputs: 2, spice: {streamingVideo: filter, usbRedirects: 3}, vnc: {websocket: 5701}}",
+		"vnc-socket.objects.yaml": "{vnc: {unixSocket: true}}",
+	} {
+		vm := parse(t, "vnc.yaml", `
 apiVersion: vmoperator.jdrupes.org/v1
 kind: VirtualMachine
 metadata: {name: desk, namespace: lab}
@@ -77,37 +82,13 @@ spec:
     maximumCpus: 2
     networks: [{user: {}}]
     disks: []
-    display:
-      outputs: 2
-      spice: {streamingVideo: filter, usbRedirects: 3}
-      vnc: {websocket: 5701}
-`)
-	objects, err := reconcile.Objects(vm, reconcile.Settings{LoadBalancer: &reconcile.LoadBalancer{}})
-	if err != nil {
-		t.Fatal(err)
+    display: `+display+"\n")
+		objects, err := reconcile.Objects(vm, reconcile.Settings{LoadBalancer: &reconcile.LoadBalancer{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden(t, file, yamlOf(t, objects))
 	}
-	golden(t, "vnc.objects.yaml", yamlOf(t, objects))
-}
-
-// What a cluster gets for a display that is reached from inside of its pod only.
-func TestObjectsOfVNCOnASocket(t *testing.T) {
-	vm := parse(t, "vnc.yaml", `
-apiVersion: vmoperator.jdrupes.org/v1
-kind: VirtualMachine
-metadata: {name: desk, namespace: lab}
-spec:
-  vm:
-    maximumCpus: 2
-    networks: [{user: {}}]
-    disks: []
-    display:
-      vnc: {unixSocket: true}
-`)
-	objects, err := reconcile.Objects(vm, reconcile.Settings{LoadBalancer: &reconcile.LoadBalancer{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	golden(t, "vnc-socket.objects.yaml", yamlOf(t, objects))
 }
 
 // A VNC server that was asked to be on a socket is never on a port, in a cluster

@@ -2,13 +2,9 @@ package runner
 
 import (
 	"context"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"testing"
 
-	"github.com/vmop/sdk/internal/tinyguest"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
@@ -16,20 +12,7 @@ import (
 // next sign of life, such as the guest's writing its clock, which Linux does every
 // eleven minutes where NTP sets the time.
 func TestAddressChangesSilently(t *testing.T) {
-	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", filepath.Join(dir, "netguest"), "../../internal/netguest")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	program, err := os.ReadFile(filepath.Join(dir, "netguest"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	guest, err := testGuest(t).WithFiles(dir, tinyguest.File{Name: "/bin/netguest", Mode: 0o755, Data: program})
-	if err != nil {
-		t.Fatal(err)
-	}
+	guest := guestWith(t, "netguest", "../../internal/netguest")
 	d := testDirs(t)
 	c := testConfig(t)
 	vm := &c.Runner.VM

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -153,20 +151,7 @@ func TestAgents(t *testing.T) {
 
 // The agent of the examples, which is killed and started again.
 func TestAgentRestarts(t *testing.T) {
-	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", filepath.Join(dir, "agent"), "../../examples/vmop-agent")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	program, err := os.ReadFile(filepath.Join(dir, "agent"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	guest, err := testGuest(t).WithFiles(dir, tinyguest.File{Name: "/bin/vmop-agent", Mode: 0o755, Data: program})
-	if err != nil {
-		t.Fatal(err)
-	}
+	guest := guestWith(t, "vmop-agent", "../../examples/vmop-agent")
 	d := testDirs(t)
 	c := testConfig(t)
 	c.Runner.VM.MaximumRAM = 192 << 20

@@ -418,3 +418,23 @@ func startProcess(t *testing.T, c runnerconfig.Config, d Directories, change ...
 	go func() { s.done <- cmd.Wait() }()
 	return s
 }
+
+// guestWith is the tiny guest with a program of this module in its /bin.
+func guestWith(t *testing.T, name, source string) tinyguest.Guest {
+	t.Helper()
+	dir := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", filepath.Join(dir, name), source)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	program, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	guest, err := testGuest(t).WithFiles(dir, tinyguest.File{Name: "/bin/" + name, Mode: 0o755, Data: program})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return guest
+}

@@ -195,18 +195,10 @@ func TestVNCSocket(t *testing.T) {
 		t.Errorf("serial %d", s.DisplayPasswordSerial)
 	}
 	socket := s.Sockets[string(qemucmd.SocketVNC)]
-	conn, screen, err := rfb.Open(withPatience(t), "unix", socket, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	screen := r.view(t, socket, "")
 	if screen.Width <= 0 || screen.Height <= 0 || screen.Password {
 		t.Errorf("screen %+v", screen)
 	}
-	r.now(t, "the client is seen", func(s State) bool { return s.ConsoleClient == "unix" })
-	if err := conn.Close(); err != nil {
-		t.Error(err)
-	}
-	r.now(t, "the client is gone", func(s State) bool { return s.ConsoleClient == "" })
 	r.cancel()
 	r.wait(t)
 	nothingLeft(t, d)
@@ -249,19 +241,25 @@ func TestVNCSocketWithPassword(t *testing.T) {
 	if got := r.log.eventsOf(live.ActionConsole); len(got) > 0 {
 		t.Errorf("before anybody was let in: events %q", got)
 	}
-	conn, screen, err := rfb.Open(withPatience(t), "unix", socket, "second")
+	if screen := r.view(t, socket, "second"); !screen.Password {
+		t.Error("there is no password")
+	}
+	r.cancel()
+	r.wait(t)
+	nothingLeft(t, d)
+}
+
+// view is a viewer on a socket, who comes, is seen, and goes.
+func (r *running) view(t *testing.T, socket, password string) rfb.Screen {
+	t.Helper()
+	conn, screen, err := rfb.Open(withPatience(t), "unix", socket, password)
 	if err != nil {
 		t.Fatal(err)
-	}
-	if !screen.Password {
-		t.Error("there is no password")
 	}
 	r.now(t, "the client is seen", func(s State) bool { return s.ConsoleClient == "unix" })
 	if err := conn.Close(); err != nil {
 		t.Error(err)
 	}
 	r.now(t, "the client is gone", func(s State) bool { return s.ConsoleClient == "" })
-	r.cancel()
-	r.wait(t)
-	nothingLeft(t, d)
+	return screen
 }
