@@ -3,6 +3,13 @@
 GO      ?= go
 BIN     := bin
 TOOLS   := $(CURDIR)/.cache/tools
+
+# The packages with goroutines of their own, which are tested under the race detector.
+RACE := /vmop/(runner|host|qmp|qga|vmopagent)(/|$$)|/frontends/operator/controller$$|/frontends/runner/kubernetes$$
+
+# A check of the promises takes thirty steps on the average.
+LONG_CHECKS ?= 33334
+SOAK        ?= 5m
 export GOFLAGS ?=
 
 .PHONY: help
@@ -38,10 +45,11 @@ control-plane: ## run etcd and kube-apiserver until Ctrl-C
 	$(GO) run ./internal/controlplane/cmd/control-plane
 
 .PHONY: test
-test: ## run every test
+test: ## run every test, under the race detector where goroutines meet
 	@scripts/deps test
 	@$(MAKE) --no-print-directory kubeall
-	$(GO) test -p 2 -timeout 30m ./...
+	$(GO) test -p 2 -timeout 30m $$($(GO) list ./... | grep -vE '$(RACE)')
+	$(GO) test -p 2 -timeout 30m -race $$($(GO) list ./... | grep -E '$(RACE)')
 
 .PHONY: test-e2e
 test-e2e: ## build the images, run machines in the pods of a real node (needs root)
@@ -49,13 +57,35 @@ test-e2e: ## build the images, run machines in the pods of a real node (needs ro
 	@$(MAKE) --no-print-directory kubeall
 	$(GO) test -tags e2e -p 1 -count=1 -timeout 30m ./internal/node ./internal/e2e
 
+.PHONY: fuzz
+fuzz: ## run every fuzz target for FUZZTIME (default 1m)
+	@scripts/fuzz
+
+.PHONY: long
+long: ## run the promises of the reconciliation for a million steps (about an hour)
+	RAPID_CHECKS=$(LONG_CHECKS) $(GO) test -run 'TestPromises' -count=1 -timeout 24h -v ./vmop/reconcile/...
+
+.PHONY: soak
+soak: ## change a running machine at random for SOAK (default 5m)
+	VMOP_SOAK=$(SOAK) $(GO) test -run TestSoak -count=1 -timeout 0 -v ./vmop/runner
+
+.PHONY: vulncheck
+vulncheck: $(TOOLS)/govulncheck ## look for known vulnerabilities (GOVULNDB may name a copy of the database)
+	$(TOOLS)/govulncheck $${GOVULNDB:+-db $$GOVULNDB} ./...
+
+.PHONY: apidiff
+apidiff: $(TOOLS)/apidiff ## compare the library's exported surface with the last release
+	@scripts/apidiff
+
 .PHONY: lint
-lint: $(TOOLS)/staticcheck ## check the format, vet, staticcheck, generated files and go.mod
+lint: $(TOOLS)/staticcheck $(TOOLS)/apilint ## check the format, vet, staticcheck, API conventions, generated files and go.mod
 	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "gofmt -w is needed for: $$out"; exit 1; }
 	$(GO) vet -tags e2e ./...
 	$(TOOLS)/staticcheck -tags e2e ./...
+	$(TOOLS)/apilint ./vmop/spec
 	$(GO) mod tidy -diff
 	cd tools/dev && $(GO) mod tidy -diff
+	cd tools/apilint && $(GO) mod tidy -diff
 	cd tools && $(GO) mod tidy -diff
 	@scripts/verify-generated
 
@@ -67,9 +97,18 @@ generate: $(TOOLS)/controller-gen ## regenerate deep copies and CRDs
 bench: ## run the benchmarks; each shows its alternative beside it
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
+.PHONY: bench-scale
+bench-scale: ## measure the operator with VMOP_SCALE machines (1000) on a real API server
+	@$(MAKE) --no-print-directory kubeall build
+	$(GO) run ./internal/scaleload -operator $(BIN)/vm-operator -machines $${VMOP_SCALE:-1000}
+
 .PHONY: clean
-clean: ## remove what was built in the tree; machines and caches stay
-	rm -rf $(BIN) .cache
+clean: ## remove what was built in the tree; machines that make run made stay
+	rm -rf $(BIN) $(TOOLS) .cache/hello
+
+$(TOOLS)/apilint: $(wildcard tools/apilint/*)
+	@mkdir -p $(TOOLS)
+	cd tools/apilint && $(GO) build -o $@ .
 
 $(TOOLS)/%: tools/dev/go.mod
 	@mkdir -p $(TOOLS)

@@ -9,8 +9,11 @@ import (
 	"strings"
 
 	"github.com/vmop/sdk/vmop/cloudinit"
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	corev1 "k8s.io/api/core/v1"
 )
@@ -34,6 +37,9 @@ type RenderOptions struct {
 	// first start. They are used where the manifest names none.
 	UUID        string
 	MachineType string
+	// AddressMap is the recorded map of PCI addresses. 0 is that of a machine that
+	// has never run.
+	AddressMap int
 	// Template is the text of the machine's own template, if it has one.
 	Template string
 	// Drives says what stands behind the drives of the configuration, in their
@@ -68,23 +74,29 @@ type Rendered struct {
 // from the machine's name, and says so among the assumptions.
 func Render(vm *VirtualMachine, o RenderOptions) (Rendered, error) {
 	var out Rendered
-	facts := runnerconfig.Facts{UUID: o.UUID, MachineType: o.MachineType, Drives: o.Drives}
+	facts := runnerconfig.Facts{UUID: o.UUID, MachineType: o.MachineType, AddressMap: o.AddressMap, Drives: o.Drives}
 	var err error
 	if o.Local != nil {
-		out.Config, err = reconcile.LocalRunnerConfig(vm, *o.Local)
+		out.Config, err = machineconfig.ForHost(vm, *o.Local)
 		facts.DataDir, facts.RuntimeDir = o.Local.DataDir, o.Local.RuntimeDir
 		facts.DisplayPassword = o.Local.DisplayPassword
 	} else {
 		out.Config, out.Objects, err = clusterParts(vm, o.Settings)
-		facts.DataDir, facts.RuntimeDir = reconcile.DataDir, reconcile.RuntimeDir(vm.Name)
+		facts.DataDir, facts.RuntimeDir = machineconfig.DataDir, machineconfig.RuntimeDir(vm.Name)
 		facts.DisplayPassword = hasSecret(out.Objects)
 	}
 	if err != nil {
 		return Rendered{}, err
 	}
+	if o.Local == nil && facts.DisplayPassword {
+		out.assume("the display secret has no password, which the operator makes: whoever applies these objects by hand adds one as the key %s, for which the pod waits", names.PasswordKey)
+	}
 	config := defaultedConfig(out.Config)
 	if err := runnerconfig.Validate(&config); err != nil {
 		return Rendered{}, fmt.Errorf("virtual machine %s: %w", vm.Name, err)
+	}
+	if facts.AddressMap == 0 {
+		facts.AddressMap = qemucmd.AddressMapFor(config.Runner.VM.Disks())
 	}
 	if config.Runner.VM.UUID == "" && facts.UUID == "" {
 		facts.UUID = exampleUUID(vm)
@@ -116,11 +128,11 @@ func Render(vm *VirtualMachine, o RenderOptions) (Rendered, error) {
 // has started yet.
 func clusterParts(vm *VirtualMachine, s Settings) (runnerconfig.Config, []reconcile.Object, error) {
 	var resets int64
-	config, err := reconcile.RunnerConfig(vm, reconcile.RunnerConfigOptions{ResetCounter: &resets})
+	config, err := machineconfig.ForCluster(vm, machineconfig.Options{ResetCounter: &resets})
 	if err != nil {
 		return runnerconfig.Config{}, nil, err
 	}
-	objects, err := reconcile.Objects(vm, s)
+	objects, err := machine.Objects(vm, s)
 	return config, objects, err
 }
 

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/changes"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -13,11 +15,11 @@ type (
 	// VirtualMachine declares a machine.
 	VirtualMachine = spec.VirtualMachine
 	// Change is a difference between two manifests of a machine.
-	Change = reconcile.Change
+	Change = changes.Change
 	// Local says where a machine on one host has its things.
-	Local = reconcile.Local
+	Local = machineconfig.Host
 	// Settings are what an operator's configuration says about all machines.
-	Settings = reconcile.Settings
+	Settings = objects.Settings
 )
 
 // Load returns the virtual machines of a stream of YAML documents or JSON
@@ -56,8 +58,8 @@ func Validate(vm *VirtualMachine) error {
 }
 
 // Changes lists what differs between two manifests of one machine, and whether
-// it reaches the machine while it runs. It is [reconcile.Changes] for a cluster
+// it reaches the machine while it runs. It is [changes.Between] for a cluster
 // that does not resize pods in place.
 func Changes(old, new *VirtualMachine) []Change {
-	return reconcile.Changes(old, new, reconcile.ChangeOptions{})
+	return changes.Between(old, new, changes.Options{})
 }

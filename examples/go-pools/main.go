@@ -31,9 +31,10 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/console"
-	"github.com/vmop/sdk/vmop/reconcile/pools"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	poolkind "github.com/vmop/sdk/vmop/reconcile/pool"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -61,7 +62,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s := session{client: client, namespace: args[0], pool: args[1], user: pools.User{Name: args[2], Roles: args[3:]}}
+	s := session{client: client, namespace: args[0], pool: args[1], user: poolkind.User{Name: args[2], Roles: args[3:]}}
 	name, err := repeat(ctx, s.assign)
 	if err != nil {
 		return err
@@ -92,7 +93,7 @@ func repeat[T any](ctx context.Context, try func(context.Context) (T, error)) (T
 type session struct {
 	client          dynamic.Interface
 	namespace, pool string
-	user            pools.User
+	user            poolkind.User
 }
 
 // assign gets the user a machine of the pool and starts it.
@@ -105,7 +106,7 @@ func (s *session) assign(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	d := pools.Assign(pools.Request{Namespace: s.namespace, Pool: s.pool, User: s.user, Pools: all, Machines: machines, Now: time.Now()})
+	d := poolkind.Assign(poolkind.Request{Namespace: s.namespace, Pool: s.pool, User: s.user, Pools: all, Machines: machines, Now: time.Now()})
 	if d.Reason != "" {
 		return "", errors.New(d.Message)
 	}
@@ -120,14 +121,14 @@ func (s *session) assign(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		written, err := s.patch(ctx, machineResource, d.Machine, pools.StatusManager, patch, "status")
+		written, err := s.patch(ctx, machineResource, d.Machine, poolkind.StatusManager, patch, "status")
 		if err != nil {
 			return "", err
 		}
 		version = written.GetResourceVersion()
 	}
 	if d.Start {
-		patch, err := pools.StartPatch(version)
+		patch, err := poolkind.StartPatch(version)
 		if err != nil {
 			return "", err
 		}
@@ -153,11 +154,11 @@ func (s *session) open(ctx context.Context, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a := console.MayOpen(vm, pools.ActionsThrough(pool, vm, s.user), s.user.Name); !a.Allowed {
+	if a := console.MayOpen(vm, poolkind.ActionsThrough(pool, vm, s.user), s.user.Name); !a.Allowed {
 		return nil, errors.New(a.Message)
 	}
 	secrets, err := list[corev1.Secret](ctx, s, secretResource, labels.FormatLabels(map[string]string{
-		reconcile.LabelName: reconcile.AppName, reconcile.LabelInstance: name, reconcile.LabelComponent: reconcile.ComponentDisplaySecret,
+		names.LabelName: names.AppName, names.LabelInstance: name, names.LabelComponent: names.ComponentDisplaySecret,
 	}))
 	if err != nil {
 		return nil, err
@@ -165,7 +166,7 @@ func (s *session) open(ctx context.Context, name string) ([]byte, error) {
 	random := make([]byte, 16)
 	rand.Read(random)
 	plan, err := console.Open(console.Request{
-		VM: vm, User: s.user.Name, Secret: reconcile.PickDisplaySecret(name, secrets), Now: time.Now(),
+		VM: vm, User: s.user.Name, Secret: objects.PickDisplaySecret(name, secrets), Now: time.Now(),
 		Validity: time.Minute, Candidate: base64.StdEncoding.EncodeToString(random),
 	})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/vmop/sdk/internal/controlplane"
-	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -87,7 +87,7 @@ func TestAUserGetsAConsole(t *testing.T) {
 		condition(spec.ConditionRunning, "True", spec.ReasonVMBooted), condition(spec.ConditionUserLoggedIn, "True", spec.ReasonLoggedIn),
 	}, ",")
 	_, err = client.Resource(machineResource).Namespace("default").Patch(ctx, "desktop-1", types.MergePatchType,
-		[]byte(`{"status":{"loggedInUser":"ann","conditions":[`+conditions+`]}}`), metav1.PatchOptions{FieldManager: reconcile.RunnerStatusManager}, "status")
+		[]byte(`{"status":{"loggedInUser":"ann","conditions":[`+conditions+`]}}`), metav1.PatchOptions{FieldManager: names.RunnerStatusManager}, "status")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/vmop/sdk/vmop"
 	"github.com/vmop/sdk/vmop/hostprobe"
-	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/runner"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
@@ -49,7 +49,7 @@ func run(args []string) (int, error) {
 	dirs := runner.Directories{Data: filepath.Join(args[2], vms[0].Name), Runtime: runtimeDir}
 
 	// The manifest and this host's places make the runner's configuration.
-	config, err := reconcile.LocalRunnerConfig(vms[0], reconcile.Local{
+	config, err := machineconfig.ForHost(vms[0], machineconfig.Host{
 		DataDir: dirs.Data, RuntimeDir: dirs.Runtime, ImageRepository: args[1],
 	})
 	if err != nil {

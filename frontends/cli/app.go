@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime/debug"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -125,10 +124,10 @@ func (p *program) app() *cli.App {
 		Usage: "virtual machines from manifests, on this host and in a cluster",
 		Description: "Manifests are those of VirtualMachine resources; the same files work in a cluster.\n" +
 			"FILE may be - for the standard input. Flags may stand before and behind FILE.\n\n" +
-			"Commands are about machines of this host. start, console-password, logs, events and diff are\n" +
-			"about those of a cluster; list, inspect, stop and reset are with --cluster, --context or --kubeconfig.\n\n" +
+			"Machines are those of this host. With --cluster, --context or --kubeconfig they are those of\n" +
+			"a cluster, for the commands that have these flags.\n\n" +
 			"Exit codes: 0 success, 1 failure, 2 wrong usage. Those of run: see vmop-cli run --help.\n\n" +
-			"Example:\n  vmop-cli run examples/hello/vm.yaml",
+			"Examples:\n  vmop-cli run vm.yaml --detach\n  vmop-cli list\n  vmop-cli stop web",
 		Version:                   version(),
 		DisableSliceFlagSeparator: true, // paths contain commas
 		Writer:                    p.stdout,
@@ -136,12 +135,12 @@ func (p *program) app() *cli.App {
 		ExitErrHandler:            func(*cli.Context, error) {}, // Main decides
 		OnUsageError:              onUsageError,
 		Commands: []*cli.Command{
-			p.validateCommand(), p.renderCommand(), p.changesCommand(),
+			p.validateCommand(), p.renderCommand(), p.changesCommand(), p.convertCommand(),
 			p.runCommand(), p.listCommand(), p.stopCommand(), p.consoleCommand(), p.deleteCommand(),
 			p.pauseCommand(), p.resumeCommand(), p.resetCommand(), p.nmiCommand(),
 			p.screenshotCommand(), p.spiceCommand(), p.vncCommand(), p.guestCommand(),
 			p.inspectCommand(), p.superviseCommand(),
-			p.startCommand(), p.consolePasswordCommand(), p.logsCommand(), p.eventsCommand(), p.diffCommand(),
+			p.createCommand(), p.startCommand(), p.restartCommand(), p.applyCommand(), p.editCommand(), p.waitCommand(), p.consolePasswordCommand(), p.logsCommand(), p.eventsCommand(), p.diffCommand(), p.takeoverCommand(),
 		},
 	}
 	app.Action = func(c *cli.Context) error {
@@ -149,14 +148,13 @@ func (p *program) app() *cli.App {
 		if name == "" {
 			return usagef(c, "a command is missing")
 		}
-		if hint := cli.SuggestCommand(app.Commands, name); slices.ContainsFunc(app.Commands, func(c *cli.Command) bool {
-			return !c.Hidden && strings.Contains(hint, `"`+c.Name+`"`)
-		}) {
-			return usagef(c, "there is no command %q. %s", name, hint)
+		if near := nearest(name, commandNames(app)); near != "" {
+			return usagef(c, "there is no command %q. Did you mean %q?", name, near)
 		}
 		return usagef(c, "there is no command %q", name)
 	}
 	for _, c := range app.Commands {
+		c.Category = categories[c.Name]
 		c.HideHelpCommand = true
 		c.OnUsageError = onUsageError
 	}
@@ -172,6 +170,12 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 	} {
 		if name, ok := strings.CutPrefix(message, m.prefix); ok {
 			message = m.instead + strings.TrimLeft(name, "-") + m.behind
+			if len(strings.TrimLeft(name, "-")) == 1 {
+				message = strings.Replace(message, "--", "-", 1)
+			}
+			if near := nearest(strings.TrimLeft(name, "-"), flagNames(c.Command)); near != "" && m.behind == "" {
+				message += ". Did you mean --" + near + "?"
+			}
 		}
 	}
 	return usagef(c, "%s", message)

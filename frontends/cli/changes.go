@@ -7,7 +7,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/host"
+	"github.com/vmop/sdk/vmop/reconcile/changes"
 )
 
 func (p *program) changesCommand() *cli.Command {
@@ -18,11 +19,13 @@ func (p *program) changesCommand() *cli.Command {
 		Description: "Compares two manifests of one machine. For each difference it says whether a machine\n" +
 			"that runs gets it at once (live), at its next start (restart), or not at all because\n" +
 			"it contradicts what exists (never). The table does not show the documents for\n" +
-			"cloud-init, which often hold passwords.\n\n" +
+			"cloud-init, which often hold passwords. It is about a cluster; --local is about this\n" +
+			"host, where nothing of a volume claim matters but its size.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli changes vm.yaml vm-new.yaml\n" +
 			"  kubectl get vm web -o yaml | vmop-cli changes - web.yaml -o json",
 		Flags: append(selectFlags(),
+			&cli.BoolFlag{Name: "local", Usage: "for a machine of this host, where a disk is an image and no volume claim", DisableDefaultText: true},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT`: table or json"},
 		),
 		Action: p.changes,
@@ -51,10 +54,13 @@ func (p *program) changes(c *cli.Context) error {
 	if a, b := fullName(before.Namespace, before.Name), fullName(after.Namespace, after.Name); a != b {
 		return fmt.Errorf("%s has the machine %s and %s has %s: want two manifests of one machine", before.File, a, after.File, b)
 	}
-	found := reconcile.Changes(before.VirtualMachine, after.VirtualMachine, reconcile.ChangeOptions{})
+	found := changes.Between(before.VirtualMachine, after.VirtualMachine, changes.Options{})
+	if c.Bool("local") {
+		found = host.Changes(before.VirtualMachine, after.VirtualMachine)
+	}
 	if format == formatJSON {
 		if found == nil {
-			found = []reconcile.Change{}
+			found = []changes.Change{}
 		}
 		return writeJSON(p.stdout, found)
 	}

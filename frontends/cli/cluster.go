@@ -13,7 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/vmop/sdk/frontends/cli/cluster"
-	"github.com/vmop/sdk/vmop/reconcile"
+	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -62,6 +62,9 @@ func (p *program) clusterMachine(c *cli.Context) (client *cluster.Client, namesp
 		return nil, "", "", err
 	}
 	if client, err = p.connect(c); err != nil {
+		if m, merr := p.find(c, arg); errors.Is(err, cluster.ErrNoCluster) && merr == nil {
+			err = fmt.Errorf("%s is a machine of this host, and %s is for those of a cluster", m.FullName(), c.Command.Name)
+		}
 		return nil, "", "", err
 	}
 	namespace, name = client.Namespace, arg
@@ -92,7 +95,7 @@ var errTimeout = errors.New("it takes too long")
 func waitFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "no-wait", Usage: "only ask for it", DisableDefaultText: true},
-		&cli.DurationFlag{Name: "timeout", Usage: "wait at most this `DURATION`, as in 5m (default: as long as the machine may take)"},
+		&cli.DurationFlag{Name: "timeout", Usage: "wait at most this `DURATION`, as in 5m ", DefaultText: "as long as the machine may take"},
 	}
 }
 
@@ -134,7 +137,7 @@ func (p *program) setState(c *cli.Context, state spec.MachineState, verb, done s
 		if vm.Spec.VM.State != state {
 			return false, fmt.Errorf("somebody else set its state to %s", vm.Spec.VM.State)
 		}
-		progress := reconcile.ProgressOf(vm)
+		progress := machinekind.ProgressOf(vm)
 		if progress.Waiting != waiting && progress.Waiting != "" {
 			waiting = progress.Waiting
 			g.set(full + ": " + waiting)

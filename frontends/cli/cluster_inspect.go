@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/vmop/sdk/frontends/cli/cluster"
-	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -72,7 +72,7 @@ func reportMachine(vm *spec.VirtualMachine, pod *corev1.Pod) clusterReport {
 		r.Pod.Image = pod.Spec.Containers[0].Image
 	}
 	for _, v := range pod.Spec.Volumes {
-		if v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName != reconcile.ImageRepositoryClaim {
+		if v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName != names.ImageRepositoryClaim {
 			r.Pod.Claims = append(r.Pod.Claims, v.PersistentVolumeClaim.ClaimName)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/vmop/sdk/vmop/reconcile"
+	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -79,7 +79,7 @@ func listMachine(vm *spec.VirtualMachine) clusterListed {
 	m := clusterListed{
 		Namespace: vm.Namespace, Name: vm.Name, Status: s.Phase, Node: s.NodeName, Address: s.IPAddress,
 		CPUs: s.CPUs, Created: vm.CreationTimestamp.Time, NeedRestart: len(s.RestartAwaitingChanges) > 0,
-		Message: reconcile.ProgressOf(vm).Waiting,
+		Message: machinekind.ProgressOf(vm).Waiting,
 	}
 	if s.RAM != nil {
 		m.RAM = spec.Bytes(*s.RAM)

@@ -9,7 +9,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/vmop/sdk/vmop/runner"
+	"github.com/vmop/sdk/vmop/host"
+	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
 func (p *program) consoleCommand() *cli.Command {
@@ -37,18 +38,18 @@ func (p *program) console(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	full := fullName(m.Namespace, m.Name)
+	full := m.FullName()
 	switch {
-	case m.Status == statusOrphaned:
+	case m.Status == host.StatusOrphaned:
 		return fmt.Errorf("%s: its runner was killed, and with it the console", full)
 	case m.Runner == 0:
 		return fmt.Errorf("%s is not running (%s)", full, m.Status)
-	case (m.Status == statusRunning || m.Status == statusPaused) && m.State.Sockets["console"] == "":
+	case (m.Status == host.StatusRunning || m.Status == host.StatusPaused) && m.State.Sockets[string(qemucmd.SocketConsole)] == "":
 		return fmt.Errorf("%s has no serial console: spec.vm.serial.enabled is false", full)
 	}
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	conn, err := dialConsole(ctx, m.socket(runner.ConsoleSocket))
+	conn, err := dialConsole(ctx, m.Socket(qemucmd.SocketConsole))
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/console"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
 )
 
 func (p *program) consolePasswordCommand() *cli.Command {
@@ -51,7 +51,7 @@ func (p *program) consolePassword(c *cli.Context) error {
 	}
 	ctx, cancel := bounded(c, requestTimeout, "the API server did not answer")
 	defer cancel()
-	password, err := client.ConsolePassword(ctx, namespace, name, who, reconcile.Password(random), validity)
+	password, err := client.ConsolePassword(ctx, namespace, name, who, objects.Password(random), validity)
 	if err != nil {
 		return err
 	}

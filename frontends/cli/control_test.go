@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vmop/sdk/internal/atomicfile"
+	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qga"
 	"github.com/vmop/sdk/vmop/qga/qgatest"
 	"github.com/vmop/sdk/vmop/qmp"
@@ -233,7 +236,7 @@ func TestCreateFile(t *testing.T) {
 	if data, err := os.ReadFile(path); string(data) != "first" {
 		t.Errorf("%q, %v", data, err)
 	}
-	if err := replaceFile(path, []byte("third")); err != nil {
+	if err := atomicfile.Replace(path, []byte("third")); err != nil {
 		t.Error(err)
 	}
 	if left, err := os.ReadDir(dir); len(left) != 1 {
@@ -339,10 +342,10 @@ func TestAgentReady(t *testing.T) {
 		chardevs []qmp.ChardevInfo
 		problem  string
 	}{
-		{"there is one", "running", []qmp.ChardevInfo{{Label: "monitor"}, {Label: guestAgentChardev, FrontendOpen: true}}, ""},
-		{"there is another one", "running", []qmp.ChardevInfo{{Label: "vdagentdev", FrontendOpen: true}, {Label: guestAgentChardev}}, "no guest agent is connected"},
+		{"there is one", "running", []qmp.ChardevInfo{{Label: "monitor"}, {Label: qemucmd.GuestAgentChardev, FrontendOpen: true}}, ""},
+		{"there is another one", "running", []qmp.ChardevInfo{{Label: "vdagentdev", FrontendOpen: true}, {Label: qemucmd.GuestAgentChardev}}, "no guest agent is connected"},
 		{"there is no port", "running", nil, "no guest agent is connected"},
-		{"the guest stands still", "paused", []qmp.ChardevInfo{{Label: guestAgentChardev, FrontendOpen: true}}, "see vmop-cli resume"},
+		{"the guest stands still", "paused", []qmp.ChardevInfo{{Label: qemucmd.GuestAgentChardev, FrontendOpen: true}}, "see vmop-cli resume"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			near, far := net.Pipe()
@@ -363,5 +366,20 @@ func TestAgentReady(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// A program that the guest does not have ends as in a shell.
+func TestGuestExecOfAMissingProgram(t *testing.T) {
+	agent := fakeAgent(t, map[string]qgatest.Handler{
+		"guest-exec": func(qgatest.Request) (any, error) {
+			return nil, &qgatest.Error{Class: "GenericError", Desc: "Failed to execute child process \u201cnope\u201d (No such file or directory)"}
+		},
+	})
+	var stderr bytes.Buffer
+	p := &program{stdout: io.Discard, stderr: &stderr}
+	err := p.guestExec(t.Context(), agent, []string{"nope"}, false)
+	if code := p.failed(err); code != exitNoProgram || !strings.Contains(stderr.String(), "nope") {
+		t.Errorf("exit code %d, %s", code, &stderr)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/changes"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -44,8 +44,8 @@ type difference struct {
 	// New says that there is no such machine yet.
 	New bool `json:"new,omitempty"`
 	// Running says that the machine runs now.
-	Running bool               `json:"running,omitempty"`
-	Changes []reconcile.Change `json:"changes"`
+	Running bool             `json:"running,omitempty"`
+	Changes []changes.Change `json:"changes"`
 }
 
 func (p *program) diff(c *cli.Context) error {
@@ -93,10 +93,10 @@ func (p *program) differences(c *cli.Context, files []string) ([]difference, err
 		if err != nil {
 			return nil, err
 		}
-		d := difference{Namespace: manifest.GetNamespace(), Name: manifest.GetName(), New: proposal.Before == nil, Changes: []reconcile.Change{}}
+		d := difference{Namespace: manifest.GetNamespace(), Name: manifest.GetName(), New: proposal.Before == nil, Changes: []changes.Change{}}
 		if !d.New {
 			d.Running = proposal.Before.Status.Created
-			d.Changes = append(d.Changes, reconcile.Changes(proposal.Before, proposal.After, reconcile.ChangeOptions{})...)
+			d.Changes = append(d.Changes, changes.Between(proposal.Before, proposal.After, changes.Options{})...)
 		}
 		out[i] = d
 	}
@@ -131,7 +131,7 @@ func (p *program) writeDifferences(format string, found []difference) error {
 		}
 		for _, f := range d.Changes {
 			applied := string(f.Applied)
-			if !d.Running && f.Applied == reconcile.AppliedRestart {
+			if !d.Running && f.Applied == changes.AppliedRestart {
 				applied = "next start"
 			}
 			rows = append(rows, []string{name, f.Path, f.Operation, changed(f.Path, f.OldValue), changed(f.Path, f.NewValue), applied, f.Reason})

@@ -13,8 +13,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
-	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
 // formatText is the format of a single value.
@@ -71,7 +71,7 @@ func (p *program) openDisplay(c *cli.Context, kind string, viewers []viewer, pkg
 	defer stop()
 	var d displayConnection
 	var there bool
-	err = p.askMonitor(ctx, m.socket(runnerconfig.ToolSocket), func(ctx context.Context, client *qmp.Client) (err error) {
+	err = p.askMonitor(ctx, m.Socket(qemucmd.SocketToolMonitor), func(ctx context.Context, client *qmp.Client) (err error) {
 		d, there, err = ask(ctx, client)
 		if errors.Is(err, qmp.ErrCommandNotFound) { // of a QEMU that was built without it
 			return nil
@@ -82,7 +82,7 @@ func (p *program) openDisplay(c *cli.Context, kind string, viewers []viewer, pkg
 		return err
 	}
 	if !there {
-		return fmt.Errorf("%s has no %s display: its manifest has no spec.vm.display.%s", fullName(m.Namespace, m.Name), kind, strings.ToLower(kind))
+		return fmt.Errorf("%s has no %s display: its manifest has no spec.vm.display.%s", m.FullName(), kind, strings.ToLower(kind))
 	}
 	return p.showDisplay(ctx, c, d, viewers, pkg)
 }

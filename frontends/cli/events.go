@@ -1,28 +1,31 @@
 package main
 
 import (
+	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/vmop/sdk/frontends/cli/cluster"
-	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 )
 
 func (p *program) eventsCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "events",
-		Usage:     "list what happened to a cluster's machine",
+		Usage:     "list what happened to a machine, on this host or in a cluster",
 		ArgsUsage: "NAME",
-		Description: "Lists the Kubernetes events about the machine, its pod and its volume claims, the\n" +
-			"oldest first. A cluster keeps them for an hour unless it was told otherwise.\n\n" +
+		Description: "Lists what happened to a machine that was run in the background, from its log. In a\n" +
+			"cluster, lists the Kubernetes events about the machine, its pod and its volume claims,\n" +
+			"which a cluster keeps for an hour unless it was told otherwise. The oldest comes first.\n\n" +
 			"Examples:\n" +
-			"  vmop-cli events web\n" +
-			"  vmop-cli events web -o json",
-		Flags: clusterFlags(
+			"  vmop-cli events hello\n" +
+			"  vmop-cli events --cluster web -o json",
+		Flags: eitherFlags(machineFlags(
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT`: table or json"},
-		),
+		)...),
 		Action: p.events,
 	}
 }
@@ -31,6 +34,9 @@ func (p *program) events(c *cli.Context) error {
 	format := c.String("output")
 	if format != formatTable && format != formatJSON {
 		return usagef(c, "--output %q: want table or json", format)
+	}
+	if !inCluster(c) {
+		return p.eventsHere(c, format)
 	}
 	client, namespace, name, err := p.clusterMachine(c)
 	if err != nil {
@@ -43,7 +49,7 @@ func (p *program) events(c *cli.Context) error {
 		return err
 	}
 	var claims []string
-	for _, d := range reconcile.Disks(vm) {
+	for _, d := range machineconfig.Disks(vm) {
 		if d.Claim != "" {
 			claims = append(claims, d.Claim)
 		}
@@ -52,6 +58,43 @@ func (p *program) events(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	return p.writeEvents(format, found)
+}
+
+// eventsHere lists what the log of a machine of this host says that its runner did
+// and met, without what other processes printed.
+func (p *program) eventsHere(c *cli.Context, format string) error {
+	name, err := oneName(c)
+	if err != nil {
+		return err
+	}
+	m, err := p.find(c, name)
+	if err != nil {
+		return err
+	}
+	f, lines, err := readLog(&m)
+	if err != nil {
+		return err
+	}
+	var found []cluster.Happening
+	for _, line := range lines {
+		_, text, _ := strings.Cut(line.text, " ")
+		kind := "Normal"
+		for _, level := range []string{"warning: ", "error: "} {
+			if rest, ok := strings.CutPrefix(text, level); ok {
+				kind, text = "Warning", rest
+			}
+		}
+		if line.time.IsZero() || strings.HasPrefix(text, "qemu: ") || strings.HasPrefix(text, "swtpm: ") {
+			continue
+		}
+		found = append(found, cluster.Happening{First: line.time, Last: line.time, Count: 1, Type: kind, Object: "VirtualMachine/" + m.Name, Message: text})
+	}
+	return errors.Join(p.writeEvents(format, found), f.Close())
+}
+
+// writeEvents writes what happened, the oldest first.
+func (p *program) writeEvents(format string, found []cluster.Happening) error {
 	if format == formatJSON {
 		if found == nil {
 			found = []cluster.Happening{}
@@ -69,7 +112,7 @@ func (p *program) events(c *cli.Context) error {
 		if h.Count > 1 {
 			last += " (" + strconv.Itoa(h.Count) + " times over " + age(now, h.First) + ")"
 		}
-		rows[i] = []string{last, h.Type, h.Reason, h.Object, h.Message}
+		rows[i] = []string{last, h.Type, orNone(h.Reason), h.Object, h.Message}
 	}
 	return table(p.stdout, []string{"LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"}, rows)
 }

@@ -12,9 +12,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qga"
 	"github.com/vmop/sdk/vmop/qmp"
-	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
 func (p *program) guestCommand() *cli.Command {
@@ -25,7 +25,7 @@ func (p *program) guestCommand() *cli.Command {
 		Description: "ping asks for a sign of life, info for the operating system, the host name and the\n" +
 			"addresses. exec runs a command in the guest, without a shell and as the agent's user\n" +
 			"(root), and shows its output when it has ended. Its exit code is the command's, or 128\n" +
-			"and the number of the signal that ended it. The command reads nothing, or with\n" +
+			"and the number of the signal that ended it, or 127 if there is no such program. The command reads nothing, or with\n" +
 			"--stdin what this program reads, up to its end. Ctrl-C and --timeout end the waiting,\n" +
 			"not the command.\n" +
 			"The guest needs the agent: the package qemu-guest-agent of Linux distributions.\n\n" +
@@ -45,7 +45,7 @@ func (p *program) guestCommand() *cli.Command {
 func (p *program) guest(c *cli.Context) error {
 	args := c.Args().Slice()
 	if len(args) < 2 {
-		return usagef(c, "want the NAME of a machine and what to do, and found %d arguments", len(args))
+		return usagef(c, "want the NAME of a machine and what to do, and found %s", arguments(len(args)))
 	}
 	name, what, args := args[0], args[1], args[2:]
 	format := c.String("output")
@@ -92,11 +92,11 @@ func (p *program) guest(c *cli.Context) error {
 		defer cancel()
 		ctx = timed
 	}
-	full := fullName(m.Namespace, m.Name)
-	if err := p.askMonitor(ctx, m.socket(runnerconfig.ToolSocket), agentReady); err != nil {
+	full := m.FullName()
+	if err := p.askMonitor(ctx, m.Socket(qemucmd.SocketToolMonitor), agentReady); err != nil {
 		return fmt.Errorf("guest %s: %w", full, err)
 	}
-	agent, err := qga.Dial(ctx, m.socket(runnerconfig.GuestAgentSocket))
+	agent, err := qga.Dial(ctx, m.Socket(qemucmd.SocketGuestAgent))
 	if err != nil {
 		return fmt.Errorf("guest %s: %w", full, err)
 	}
@@ -130,7 +130,7 @@ func agentReady(ctx context.Context, c *qmp.Client) error {
 		return err
 	}
 	for _, d := range chardevs {
-		if d.Label == guestAgentChardev && d.FrontendOpen {
+		if d.Label == qemucmd.GuestAgentChardev && d.FrontendOpen {
 			return nil
 		}
 	}
@@ -142,6 +142,14 @@ var errNoAgent = errors.New("no guest agent is connected: in the guest, qemu-gue
 // maxGuestInput is what a command in a guest can be given to read, in bytes: the whole
 // of it is one message to the agent.
 const maxGuestInput = 4 << 20
+
+// exitNoProgram is the exit code for a program that the guest does not have, as that
+// of shells.
+const exitNoProgram = 127
+
+// missingProgram is what GLib, with which the agent starts programs, says of one that
+// is not there (g_spawn_async, ENOENT).
+const missingProgram = "(No such file or directory)"
 
 // guestExec runs a command in the guest.
 func (p *program) guestExec(ctx context.Context, a *qga.Client, command []string, stdin bool) error {
@@ -163,6 +171,9 @@ func (p *program) guestExec(ctx context.Context, a *qga.Client, command []string
 		return errors.New("interrupted; the command goes on in the guest, if it was started")
 	case errors.Is(err, qga.ErrTooLarge):
 		return fmt.Errorf("the command has ended, but its output is too much for the guest agent's channel and is lost (at most %d MiB): write it to a file in the guest: %w", qga.MaxReply*3/4>>20, err)
+	}
+	if refused := (*qga.Error)(nil); errors.As(err, &refused) && strings.Contains(refused.Error(), missingProgram) {
+		return &exitStatus{code: exitNoProgram, err: err}
 	}
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -75,6 +76,9 @@ func (p *program) read(file string) (name string, data []byte, err error) {
 	data, err = io.ReadAll(io.LimitReader(r, maxInput+1))
 	switch {
 	case err != nil:
+		if path := (*fs.PathError)(nil); errors.As(err, &path) { // which names the file
+			return name, nil, err
+		}
 		return name, nil, fmt.Errorf("read %s: %w", name, err)
 	case len(data) > maxInput:
 		return name, nil, fmt.Errorf("read %s: more than %s, that is no manifest", name, size(maxInput))
@@ -113,6 +117,8 @@ func (p *program) load(files []string, s selection, opts spec.Options) ([]spec.O
 	}
 	objects = slices.DeleteFunc(objects, func(o spec.Object) bool { return !s.matches(o.Namespace, o.Name) })
 	problems = append(problems, duplicates(objects)...)
+	objects, foreign := p.translated(objects, opts)
+	problems = append(problems, foreign...)
 	problems = slices.DeleteFunc(problems, func(f spec.Problem) bool {
 		return f.Name != "" && !s.matches(f.Namespace, f.Name) // one without a name may be anybody's
 	})
@@ -155,9 +161,10 @@ func (p *program) machinesAmong(files []string, s selection) ([]spec.Object, err
 	if len(problems) > 0 {
 		return nil, errSilent
 	}
+	all := slices.Clone(objects)
 	objects = slices.DeleteFunc(objects, func(o spec.Object) bool { return o.VirtualMachine == nil })
 	if len(objects) == 0 {
-		return nil, errors.New(strings.TrimSpace(fmt.Sprintf("no VirtualMachine in %s %s", strings.Join(files, ", "), s)))
+		return nil, noMachine(files, s, all)
 	}
 	return objects, nil
 }

@@ -15,8 +15,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/imageinspect"
-	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
 func (p *program) inspectCommand() *cli.Command {
@@ -59,21 +60,21 @@ func (p *program) inspect(c *cli.Context) error {
 		if c.NArg() > 0 {
 			return usagef(c, "--socket and %q: want one of them", c.Args().First())
 		}
-		report := machineReport{Status: statusRunning}
+		report := machineReport{Status: host.StatusRunning}
 		if err := p.askMonitor(ctx, socket, report.query); err != nil {
 			return err
 		}
 		return p.writeReport(format, &report)
 	}
 	if c.NArg() != 1 {
-		return usagef(c, "want one NAME or FILE, and found %d arguments", c.NArg())
+		return usagef(c, "want one NAME or FILE, and found %s", arguments(c.NArg()))
 	}
 	arg := c.Args().First()
 	if filepath.IsAbs(arg) || strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, "../") {
 		return p.inspectImage(ctx, format, arg)
 	}
 	m, err := p.find(c, arg)
-	if errors.Is(err, errNoMachine) {
+	if errors.Is(err, host.ErrNotFound) {
 		switch _, ferr := os.Stat(arg); {
 		case ferr == nil:
 			return p.inspectImage(ctx, format, arg)
@@ -84,15 +85,20 @@ func (p *program) inspect(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	report := m.report(time.Now())
-	if report.Wanted, err = wanted(m.manifestFile()); err != nil {
-		p.note("The manifest of %s cannot be used: %v", fullName(m.Namespace, m.Name), err)
+	report := reportOf(&m, time.Now())
+	if report.Wanted, err = wanted(m.ManifestFile()); err != nil {
+		p.note("The manifest of %s cannot be used: %v", m.FullName(), err)
 	}
-	if report.Kept, err = m.kept(); err != nil {
-		return fmt.Errorf("inspect %s: %w", fullName(m.Namespace, m.Name), err)
+	if report.Kept, err = kept(&m); err != nil {
+		return fmt.Errorf("inspect %s: %w", m.FullName(), err)
 	}
-	if m.running() {
-		if err := p.askMonitor(ctx, m.socket(runnerconfig.ToolSocket), report.query); err != nil {
+	if !m.Running() {
+		if err := report.stoppedDisks(&m); err != nil {
+			return fmt.Errorf("inspect %s: %w", m.FullName(), err)
+		}
+	}
+	if m.Running() {
+		if err := p.askMonitor(ctx, m.Socket(qemucmd.SocketToolMonitor), report.query); err != nil {
 			return err
 		}
 	}

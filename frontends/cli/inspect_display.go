@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qmp"
-	"github.com/vmop/sdk/vmop/reconcile/live"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -81,11 +81,8 @@ func (r *machineReport) queryVNC(ctx context.Context, c *qmp.Client) error {
 // wantedDisplays are the protocols by which a manifest's display is reached.
 func wantedDisplays(d *spec.Display) []string {
 	var out []string
-	if d != nil && d.Spice != nil {
-		out = append(out, live.SPICE)
-	}
-	if d != nil && d.VNC != nil {
-		out = append(out, live.VNC)
+	for _, s := range d.Servers() {
+		out = append(out, s.Protocol)
 	}
 	return out
 }

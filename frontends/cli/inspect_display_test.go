@@ -16,6 +16,7 @@ import (
 
 	"github.com/vmop/sdk/internal/rfb"
 	"github.com/vmop/sdk/internal/testbin"
+	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/qmp"
 	"github.com/vmop/sdk/vmop/spec"
 )
@@ -37,7 +38,7 @@ func TestInspectShowsTheDisplays(t *testing.T) {
 		{"stopped", nil, both},
 		{"none", nil, nil},
 	} {
-		r := machineReport{Name: c.name, Status: statusRunning, Displays: c.actual, Wanted: &wantedReport{Displays: wantedDisplays(c.wanted)}}
+		r := machineReport{Name: c.name, Status: host.StatusRunning, Displays: c.actual, Wanted: &wantedReport{Displays: wantedDisplays(c.wanted)}}
 		var one bytes.Buffer
 		if err := r.write(&one); err != nil {
 			t.Fatal(err)

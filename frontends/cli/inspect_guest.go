@@ -6,9 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/duration"
-
-	"github.com/vmop/sdk/vmop/reconcile/live"
+	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/runner"
 )
 
@@ -85,10 +83,34 @@ func (r *insideReport) interfaceRows() [][]string {
 
 // conditionRows are the conditions of a virtual machine, as kubectl describe
 // would have them.
-func conditionRows(conditions []live.StatusCondition, now time.Time) [][]string {
+func conditionRows(conditions []conditionReport, now time.Time) [][]string {
 	var rows [][]string
 	for _, c := range conditions {
-		rows = append(rows, []string{c.Type, string(c.Status), c.Reason, duration.HumanDuration(now.Sub(c.LastTransitionTime)), c.Message})
+		rows = append(rows, []string{c.Type, string(c.Status), c.Reason, age(now, c.LastTransitionTime), c.Message})
 	}
 	return rows
+}
+
+// conditionReport is a condition of a machine. Of those that say how far it is as
+// its manifest says, nobody knows since when.
+type conditionReport struct {
+	Type               string      `json:"type"`
+	Status             live.Status `json:"status"`
+	ObservedGeneration int64       `json:"observedGeneration,omitempty"`
+	LastTransitionTime time.Time   `json:"lastTransitionTime,omitzero"`
+	Reason             string      `json:"reason"`
+	Message            string      `json:"message"`
+}
+
+// conditionsOf are all conditions of a machine: VM-Operator's, and those that say
+// how far it is as its manifest says.
+func conditionsOf(s *runner.State) []conditionReport {
+	var out []conditionReport
+	for _, c := range s.StatusConditions {
+		out = append(out, conditionReport(c))
+	}
+	for _, c := range s.Conditions {
+		out = append(out, conditionReport{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message})
+	}
+	return out
 }

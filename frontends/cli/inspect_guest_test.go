@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vmop/sdk/vmop/reconcile/live"
+	"github.com/vmop/sdk/vmop/host"
+	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/runner"
 )
 
@@ -21,9 +22,10 @@ func TestInspectShowsTheGuest(t *testing.T) {
 		Login: runner.Login{AgentConnected: true, Wanted: "bob", User: "alice", Reason: live.ReasonProcessing, Message: "login bob: the agent says 451 failed"},
 	}
 	reported, _ := live.Report(live.Reported{}, live.Facts{Stage: live.StageRunning, Booted: true, Login: live.Login{Connected: true, Wanted: "bob", Message: s.Login.Message}}, started)
+	s.StatusConditions = reported.Conditions
 	r := machineReport{
-		Namespace: "lab", Name: "desk", Status: statusRunning, Started: &started, UptimeSeconds: 90,
-		Guest: inside(&s), Conditions: reported.Conditions, now: started.Add(90 * time.Second),
+		Namespace: "lab", Name: "desk", Status: host.StatusRunning, Started: &started, UptimeSeconds: 90,
+		Guest: inside(&s), Conditions: conditionsOf(&s), now: started.Add(90 * time.Second),
 	}
 	var out bytes.Buffer
 	if err := r.write(&out); err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,19 +12,20 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vmop/sdk/vmop/host"
+	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
-	"github.com/vmop/sdk/vmop/reconcile/live"
 	"github.com/vmop/sdk/vmop/runner"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
 // machineReport is what inspect finds out about a machine. Sizes are in bytes.
 type machineReport struct {
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
-	UUID      string `json:"uuid,omitempty"`
-	Status    status `json:"status"`
-	Message   string `json:"message,omitempty"`
+	Namespace string      `json:"namespace,omitempty"`
+	Name      string      `json:"name"`
+	UUID      string      `json:"uuid,omitempty"`
+	Status    host.Status `json:"status"`
+	Message   string      `json:"message,omitempty"`
 	// RunState is QEMU's word for what the guest does.
 	RunState qmp.RunState `json:"runState,omitempty"`
 	Started  *time.Time   `json:"started,omitempty"`
@@ -39,7 +41,7 @@ type machineReport struct {
 	// Guest is what the agents in the guest have told; nil where no runner asks.
 	Guest *insideReport `json:"guest,omitempty"`
 	// Conditions are those that a cluster would have in the machine's status.
-	Conditions []live.StatusCondition `json:"conditions,omitempty"`
+	Conditions []conditionReport `json:"conditions,omitempty"`
 	// Kept are the files with what else the guest depends on.
 	Kept []keptReport `json:"kept,omitempty"`
 	// Wanted is what the manifest says; nil where there is none.
@@ -78,6 +80,8 @@ type diskReport struct {
 	ReadOnly    bool   `json:"readOnly,omitempty"`
 	Removable   bool   `json:"removable,omitempty"`
 	IOStatus    string `json:"ioStatus,omitempty"`
+	// Problem says why the file of a machine that does not run cannot be used.
+	Problem string `json:"problem,omitempty"`
 }
 
 type networkReport struct {
@@ -95,18 +99,18 @@ type agentReport struct {
 }
 
 // report is what is known of a machine without asking QEMU.
-func (m *machine) report(now time.Time) machineReport {
+func reportOf(m *host.Machine, now time.Time) machineReport {
 	s := &m.State
 	r := machineReport{
-		Namespace: m.Namespace, Name: m.Name, UUID: s.UUID, Status: m.Status, Message: m.listed().Message,
+		Namespace: m.Namespace, Name: m.Name, UUID: s.UUID, Status: m.Status, Message: m.Message(),
 		Versions: versionsReport{QEMU: s.QEMUVersion, Runner: s.RunnerVersion, MachineType: s.MachineType, Accelerator: string(s.Accelerator)},
 	}
-	if m.running() && s.Started != nil {
+	if m.Running() && s.Started != nil {
 		r.Started, r.UptimeSeconds = s.Started, int64(now.Sub(*s.Started).Seconds())
 		r.Guest = inside(s)
 	}
-	if m.running() || s.Phase == runner.PhaseStopped { // not of a runner that died
-		r.Conditions, r.now = s.StatusConditions, now
+	if m.Running() || s.Phase == runner.PhaseStopped { // not of a runner that died
+		r.Conditions, r.now = conditionsOf(s), now
 	}
 	return r
 }
@@ -140,10 +144,10 @@ func (r *machineReport) query(ctx context.Context, c *qmp.Client) error {
 		return err
 	}
 	r.RunState = status.Status
-	if r.Status == statusRunning || r.Status == statusPaused {
-		r.Status = statusRunning // the runner may be about to tell otherwise
+	if r.Status == host.StatusRunning || r.Status == host.StatusPaused {
+		r.Status = host.StatusRunning // the runner may be about to tell otherwise
 		if paused(status.Status) {
-			r.Status = statusPaused
+			r.Status = host.StatusPaused
 		}
 	}
 	for _, ask := range []func(context.Context, *qmp.Client) error{
@@ -236,9 +240,9 @@ func (r *machineReport) queryDisks(ctx context.Context, c *qmp.Client) error {
 	for _, d := range devices {
 		id := d.Device
 		if id == "" {
-			id = deviceID(d.QDev)
+			id = cmp.Or(qemucmd.DeviceID(d.QDev), path.Base(d.QDev))
 		}
-		if id == "" || d.QDev == "" {
+		if d.QDev == "" {
 			continue // the firmware's flash, or a node without a device
 		}
 		out := diskReport{Device: id, Removable: d.Removable, IOStatus: d.IOStatus}
@@ -250,17 +254,6 @@ func (r *machineReport) queryDisks(ctx context.Context, c *qmp.Client) error {
 		r.Disks = append(r.Disks, out)
 	}
 	return nil
-}
-
-// deviceID is the id in the QOM path of a device, such as
-// /machine/peripheral/disk0/virtio-backend.
-func deviceID(qdev string) string {
-	rest, ok := strings.CutPrefix(qdev, "/machine/peripheral/")
-	if !ok {
-		return path.Base(qdev)
-	}
-	id, _, _ := strings.Cut(rest, "/")
-	return id
 }
 
 // fileName takes the path out of the pseudo-protocol names that QEMU makes of
@@ -291,7 +284,7 @@ func fileName(name string) string {
 }
 
 func (r *machineReport) queryNetworks(ctx context.Context, c *qmp.Client) error {
-	devices, err := qmp.Do(ctx, c, qmp.QOMList{Path: "/machine/peripheral"})
+	devices, err := qmp.Do(ctx, c, qmp.QOMList{Path: qemucmd.Peripheral})
 	if err != nil {
 		return err
 	}
@@ -300,7 +293,7 @@ func (r *machineReport) queryNetworks(ctx context.Context, c *qmp.Client) error 
 		if !ok {
 			continue
 		}
-		object := "/machine/peripheral/" + d.Name
+		object := qemucmd.DevicePath(d.Name)
 		mac, err := qmp.Do(ctx, c, qmp.QOMGet{Path: object, Property: "mac"})
 		if errors.As(err, new(*qmp.Error)) {
 			continue // no network card
@@ -318,25 +311,16 @@ func (r *machineReport) queryNetworks(ctx context.Context, c *qmp.Client) error 
 	return nil
 }
 
-// guestAgentChardev is the label of the guest agent's character device.
-const guestAgentChardev = "guest-agent-socket"
-
-// The names of the agents by the labels of their channels' character devices;
-// see package qemucmd.
-var agentNames = map[string]string{
-	guestAgentChardev:   "QEMU guest agent",
-	"vmop-agent-socket": "VM-Operator agent",
-	"vdagentdev":        "SPICE agent",
-}
-
 func (r *machineReport) queryAgents(ctx context.Context, c *qmp.Client) error {
 	chardevs, err := qmp.Do(ctx, c, qmp.QueryChardev{})
 	if err != nil {
 		return err
 	}
 	for _, d := range chardevs {
-		if name := agentNames[d.Label]; name != "" {
-			r.Agents = append(r.Agents, agentReport{Name: name, Connected: d.FrontendOpen})
+		for _, a := range qemucmd.Agents() {
+			if a.Chardev == d.Label {
+				r.Agents = append(r.Agents, agentReport{Name: a.Name, Connected: d.FrontendOpen})
+			}
 		}
 	}
 	slices.SortFunc(r.Agents, func(a, b agentReport) int { return strings.Compare(a.Name, b.Name) })

@@ -128,6 +128,12 @@ func (r *machineReport) diskRows() [][]string {
 		row := []string{d.Device, "<no medium>", none, none, none, none, r.wantedDisk(d.Device)}
 		if d.Medium {
 			row = []string{d.Device, d.File, d.Format, size(d.VirtualSize), size(d.ActualSize), access, r.wantedDisk(d.Device)}
+			if d.Node == "" { // nobody has opened it
+				row[2], row[3], row[5] = none, none, none
+			}
+			if d.Problem != "" {
+				row[1], row[4] = d.Problem, none
+			}
 		}
 		rows = append(rows, row)
 	}

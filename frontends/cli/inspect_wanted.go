@@ -1,11 +1,15 @@
 package main
 
 import (
-	"strconv"
+	"os"
+	"strings"
+	"syscall"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/host"
+	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -39,6 +43,29 @@ type wantedNetwork struct {
 	MAC  string `json:"mac,omitempty"`
 }
 
+// stoppedDisks are the disks of a machine that does not run: the files that it
+// had when it was started last, as far as they are in its manifest.
+func (r *machineReport) stoppedDisks(m *host.Machine) error {
+	def, err := m.Definition()
+	if err != nil || r.Wanted == nil {
+		return err
+	}
+	for _, d := range r.Wanted.Disks {
+		file := def.Used[d.Name]
+		if d.Name == "" || file == "" {
+			continue
+		}
+		out := diskReport{Device: d.Device, Medium: true, File: file}
+		if info, err := os.Stat(file); err != nil {
+			out.Problem = strings.TrimPrefix(err.Error(), "stat ")
+		} else if st, ok := info.Sys().(*syscall.Stat_t); ok && info.Mode().IsRegular() {
+			out.ActualSize = st.Blocks * 512 // stat(2)
+		}
+		r.Disks = append(r.Disks, out)
+	}
+	return nil
+}
+
 // wants takes out of a defaulted manifest what inspect compares.
 func wants(vm *spec.VirtualMachine) *wantedReport {
 	m := &vm.Spec.VM
@@ -64,13 +91,13 @@ func wants(vm *spec.VirtualMachine) *wantedReport {
 	// The ids of devices are those of package qemucmd: disks and CD drives are
 	// counted apart.
 	disks, cds := 0, 0
-	for _, d := range reconcile.Disks(vm) {
+	for _, d := range machineconfig.Disks(vm) {
 		if d.IsCD() {
-			w.Disks = append(w.Disks, wantedDisk{Device: "cd" + strconv.Itoa(cds), Image: d.Entry.Cdrom.Image})
+			w.Disks = append(w.Disks, wantedDisk{Device: qemucmd.CDID(cds), Image: d.Entry.Cdrom.Image})
 			cds++
 			continue
 		}
-		out := wantedDisk{Device: "disk" + strconv.Itoa(disks), Name: d.Name}
+		out := wantedDisk{Device: qemucmd.DiskID(disks), Name: d.Name}
 		if t := d.Entry.VolumeClaimTemplate; t != nil {
 			if q, ok := t.Spec.Resources.Requests[corev1.ResourceStorage]; ok {
 				out.Size = spec.Bytes(q)
@@ -80,10 +107,10 @@ func wants(vm *spec.VirtualMachine) *wantedReport {
 		disks++
 	}
 	if vm.Spec.CloudInit != nil {
-		w.Disks = append(w.Disks, wantedDisk{Device: "seed", Image: "cloud-init"})
+		w.Disks = append(w.Disks, wantedDisk{Device: qemucmd.SeedID, Image: "cloud-init"})
 	}
 	for i, n := range m.Networks {
-		out := wantedNetwork{Device: "net" + strconv.Itoa(i), Type: "user"}
+		out := wantedNetwork{Device: qemucmd.NICID(i), Type: "user"}
 		switch {
 		case n.Tap != nil:
 			out.Type, out.MAC = "tap", n.Tap.MAC

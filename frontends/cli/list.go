@@ -6,8 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/vmop/sdk/vmop/reconcile/live"
-	"github.com/vmop/sdk/vmop/runner"
+	"github.com/vmop/sdk/vmop/host"
 )
 
 func (p *program) listCommand() *cli.Command {
@@ -36,18 +35,20 @@ func (p *program) listCommand() *cli.Command {
 
 // listed is a machine as JSON has it.
 type listed struct {
-	Namespace  string    `json:"namespace"`
-	Name       string    `json:"name"`
-	Status     status    `json:"status"`
-	Since      time.Time `json:"since"`
-	Message    string    `json:"message,omitempty"`
-	CPUs       int       `json:"cpus,omitempty"`
-	RAM        int64     `json:"ram,omitempty"`
-	RunnerPID  int       `json:"runnerPid,omitempty"`
-	QEMUPID    int       `json:"qemuPid,omitempty"`
-	UUID       string    `json:"uuid,omitempty"`
-	DataDir    string    `json:"dataDir"`
-	RuntimeDir string    `json:"runtimeDir,omitempty"`
+	Namespace  string      `json:"namespace"`
+	Name       string      `json:"name"`
+	Status     host.Status `json:"status"`
+	Since      time.Time   `json:"since"`
+	Message    string      `json:"message,omitempty"`
+	CPUs       int         `json:"cpus,omitempty"`
+	RAM        int64       `json:"ram,omitempty"`
+	RunnerPID  int         `json:"runnerPid,omitempty"`
+	QEMUPID    int         `json:"qemuPid,omitempty"`
+	UUID       string      `json:"uuid,omitempty"`
+	DataDir    string      `json:"dataDir"`
+	RuntimeDir string      `json:"runtimeDir,omitempty"`
+	// Conditions are those that inspect has.
+	Conditions []conditionReport `json:"conditions,omitempty"`
 }
 
 func (p *program) list(c *cli.Context) error {
@@ -64,15 +65,17 @@ func (p *program) list(c *cli.Context) error {
 	if c.Bool("all-namespaces") {
 		return usagef(c, "--all-namespaces is for a cluster (--cluster, --context or --kubeconfig): on this host all are listed")
 	}
-	machines, err := p.scan(c, false)
+	h, err := p.host(c)
+	if err != nil {
+		return err
+	}
+	machines, err := h.List(host.ListOptions{Namespace: c.String("namespace")})
 	if err != nil {
 		return err
 	}
 	out := []listed{}
 	for _, m := range machines {
-		if n := c.String("namespace"); n == "" || n == m.Namespace {
-			out = append(out, m.listed())
-		}
+		out = append(out, listedOf(&m))
 	}
 	if format == formatJSON {
 		return writeJSON(p.stdout, out)
@@ -88,39 +91,19 @@ func (p *program) list(c *cli.Context) error {
 		if m.CPUs > 0 {
 			cpus, ram = strconv.Itoa(m.CPUs), size(m.RAM)
 		}
-		rows[i] = []string{m.Namespace, m.Name, string(m.Status), cpus, ram, age(now, m.Since), m.Message}
+		rows[i] = []string{m.Namespace, m.Name, string(m.Status), cpus, ram, age(now, m.Since), oneLine(m.Message)}
 	}
 	return table(p.stdout, []string{"NAMESPACE", "NAME", "STATUS", "CPUS", "MEMORY", "AGE", "MESSAGE"}, rows)
 }
 
-func (m *machine) listed() listed {
+func listedOf(m *host.Machine) listed {
 	l := listed{
-		Namespace: m.Namespace, Name: m.Name, Status: m.Status, Since: m.State.Since, Message: m.State.Message,
-		RunnerPID: m.Runner, QEMUPID: m.QEMU, UUID: m.State.UUID, DataDir: m.machine,
+		Namespace: m.Namespace, Name: m.Name, Status: m.Status, Since: m.State.Since, Message: m.Message(),
+		RunnerPID: m.Runner, QEMUPID: m.QEMU, UUID: m.State.UUID, DataDir: m.Data,
 	}
-	switch {
-	case m.State.Phase == "": // the state cannot be read, and the message says so
-	case m.Status == statusDied:
-		l.Message = "the runner was killed"
-	case m.Status == statusOrphaned:
-		l.Message = "the runner was killed, the guest runs on"
-	case m.Status == statusRunning:
-		l.Message = ""
-	case m.Status == statusPaused:
-		l.Message = whyPaused(&m.State)
-	}
-	if m.running() {
+	if m.Running() {
+		l.Conditions = conditionsOf(&m.State)
 		l.CPUs, l.RAM, l.RuntimeDir = m.State.CPUs, m.State.RAM, m.State.RuntimeDir
 	}
 	return l
-}
-
-// whyPaused is why a guest does not execute, if nobody asked for that.
-func whyPaused(s *runner.State) string {
-	for _, c := range s.Conditions {
-		if c.Type == live.GuestExecuting && c.Reason != live.ReasonPaused {
-			return c.Message
-		}
-	}
-	return ""
 }

@@ -1,28 +1,39 @@
 package main
 
 import (
+	"bufio"
+	"context"
 	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
 
+	"github.com/fsnotify/fsnotify"
 	"github.com/urfave/cli/v2"
 
 	"github.com/vmop/sdk/frontends/cli/cluster"
+	"github.com/vmop/sdk/vmop/host"
 )
 
 func (p *program) logsCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "logs",
-		Usage:     "print what the runner of a cluster's machine says",
+		Usage:     "print what the runner of a machine says, on this host or in a cluster",
 		ArgsUsage: "NAME",
-		Description: "Prints the log of the machine's pod. It ends with the pod: what an earlier one said\n" +
-			"is gone, but why it ended is in vmop-cli inspect and events.\n\n" +
+		Description: "Prints the log of a machine that runs in the background, or of the machine's pod in a\n" +
+			"cluster. That ends with the pod: what an earlier one said is gone, but why it ended is\n" +
+			"in vmop-cli inspect and events.\n\n" +
 			"Examples:\n" +
-			"  vmop-cli logs web\n" +
-			"  vmop-cli logs web --follow --tail 20",
-		Flags: clusterFlags(
-			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on until the runner ends", DisableDefaultText: true},
+			"  vmop-cli logs hello -f\n" +
+			"  vmop-cli logs --cluster web --tail 20",
+		Flags: eitherFlags(machineFlags(
+			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on until the machine ends", DisableDefaultText: true},
 			&cli.IntFlag{Name: "tail", Value: -1, Usage: "only the last `LINES`; -1 is all"},
 			&cli.DurationFlag{Name: "since", Usage: "only what is younger than this `DURATION`, as in 10m"},
-		),
+		)...),
 		Action: p.logs,
 	}
 }
@@ -30,6 +41,9 @@ func (p *program) logsCommand() *cli.Command {
 func (p *program) logs(c *cli.Context) error {
 	if since := c.Duration("since"); since < 0 {
 		return usagef(c, "--since %v: want a time before now", since)
+	}
+	if !inCluster(c) {
+		return p.logsHere(c)
 	}
 	client, namespace, name, err := p.clusterMachine(c)
 	if err != nil {
@@ -52,4 +66,136 @@ func (p *program) logs(c *cli.Context) error {
 		return merr
 	}
 	return err
+}
+
+// logsHere prints the log of a machine of this host.
+func (p *program) logsHere(c *cli.Context) error {
+	name, err := oneName(c)
+	if err != nil {
+		return err
+	}
+	m, err := p.find(c, name)
+	if err != nil {
+		return err
+	}
+	f, lines, err := readLog(&m)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if since := c.Duration("since"); since > 0 {
+		lines = youngerThan(lines, time.Now().Add(-since))
+	}
+	if tail := c.Int("tail"); tail >= 0 && tail < len(lines) {
+		lines = lines[len(lines)-tail:]
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(p.stdout, printableText(line.text)); err != nil {
+			return err
+		}
+	}
+	if !c.Bool("follow") {
+		return nil
+	}
+	ctx, cancel := bounded(c, 0, "")
+	defer cancel()
+	return p.followLog(ctx, c, &m, f)
+}
+
+// logLine is a line of a machine's log.
+type logLine struct {
+	time time.Time // zero for a line without one
+	text string
+}
+
+// readLog reads the log of a machine up to its end, and leaves the file open there.
+func readLog(m *host.Machine) (*os.File, []logLine, error) {
+	f, err := os.Open(m.LogFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("%s has no log: it was not run in the background", m.FullName())
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := io.ReadAll(f)
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	var out []logLine
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimSuffix(line, "\n")
+		stamp, _, _ := strings.Cut(line, " ")
+		t, _ := time.Parse(time.RFC3339Nano, stamp)
+		out = append(out, logLine{time: t, text: line})
+	}
+	return f, out, nil
+}
+
+// youngerThan leaves out the lines before the first that is younger than a time.
+func youngerThan(lines []logLine, limit time.Time) []logLine {
+	for i, line := range lines {
+		if line.time.After(limit) {
+			return lines[i:]
+		}
+	}
+	return nil
+}
+
+// followLog prints what comes to a log until the machine has ended.
+func (p *program) followLog(ctx context.Context, c *cli.Context, m *host.Machine, f *os.File) error {
+	h, err := p.host(c)
+	if err != nil {
+		return err
+	}
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return fmt.Errorf("follow the log: %w", err)
+	}
+	defer w.Close()
+	if err := w.Add(f.Name()); err != nil {
+		return fmt.Errorf("follow the log: %w", err)
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := h.Wait(waiting, *m, host.ForStopped)
+		ended <- err
+	}()
+	r := bufio.NewReader(f)
+	for err == nil {
+		if err = p.copyLog(r); err != nil {
+			break
+		}
+		select {
+		case <-w.Events:
+		case err = <-w.Errors:
+		case err = <-ended:
+			cancel()
+			if errors.Is(err, context.Canceled) {
+				err = nil // somebody has seen enough
+			}
+			return errors.Join(err, p.copyLog(r))
+		}
+	}
+	cancel()
+	<-ended
+	return err
+}
+
+// copyLog prints what is there.
+func (p *program) copyLog(r *bufio.Reader) error {
+	for {
+		line, err := r.ReadString('\n')
+		if line != "" {
+			if _, werr := io.WriteString(p.stdout, printableText(line)); werr != nil {
+				return werr
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
 }

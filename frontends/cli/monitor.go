@@ -6,15 +6,15 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/vmop/host"
+	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
 	"github.com/vmop/sdk/vmop/runner"
-	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
 const (
@@ -23,6 +23,8 @@ const (
 	monitorGreeting = 5 * time.Second
 	// monitorDeadline bounds all that a monitor is asked.
 	monitorDeadline = 30 * time.Second
+	// statusDeadline bounds the wait for a runner that tells what it has seen.
+	statusDeadline = 5 * time.Second
 )
 
 // askMonitor connects to a QEMU's monitor and asks it something.
@@ -46,28 +48,19 @@ func (p *program) askMonitor(ctx context.Context, socket string, ask func(contex
 }
 
 // active is the machine that a command's NAME means, whose QEMU must be there.
-func (p *program) active(c *cli.Context, name string) (machine, error) {
+func (p *program) active(c *cli.Context, name string) (host.Machine, error) {
 	m, err := p.find(c, name)
 	if err != nil {
 		return m, err
 	}
-	full := fullName(m.Namespace, m.Name)
+	full := m.FullName()
 	switch {
-	case !m.running():
+	case !m.Running():
 		return m, fmt.Errorf("%s is not running (%s)", full, m.Status)
-	case m.Status == status(runner.PhaseInitializing) || m.Status == status(runner.PhaseStarting):
+	case m.Status == host.Status(runner.PhaseInitializing) || m.Status == host.Status(runner.PhaseStarting):
 		return m, fmt.Errorf("%s is only just being started", full)
 	}
 	return m, nil
-}
-
-// socket is the path of a socket in the machine's runtime directory.
-func (m *machine) socket(name string) string {
-	dir := m.State.RuntimeDir
-	if dir == "" {
-		dir = m.runtime
-	}
-	return filepath.Join(dir, name)
 }
 
 // control asks the monitor of the machine that the command's only argument
@@ -83,15 +76,43 @@ func (p *program) control(c *cli.Context, ask func(context.Context, *qmp.Client)
 	}
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	full := fullName(m.Namespace, m.Name)
+	full := m.FullName()
 	var became string
-	err = p.askMonitor(ctx, m.socket(runnerconfig.ToolSocket), func(ctx context.Context, client *qmp.Client) (err error) {
+	err = p.askMonitor(ctx, m.Socket(qemucmd.SocketToolMonitor), func(ctx context.Context, client *qmp.Client) (err error) {
 		became, err = ask(ctx, client)
 		return err
 	})
 	if err != nil {
+		if why := m.Message(); m.Status == host.StatusPaused && why != "" {
+			err = fmt.Errorf("%w: %s", err, why)
+		}
 		return fmt.Errorf("%s %s: %w", c.Command.Name, full, err)
+	}
+	if want := statusAfter[c.Command.Name]; want != "" && m.Runner != 0 {
+		if err := p.awaitStatus(ctx, c, m, want); err != nil {
+			return fmt.Errorf("%s %s: %w", c.Command.Name, full, err)
+		}
 	}
 	fmt.Fprintf(p.stdout, "%s %s.\n", full, became)
 	return nil
+}
+
+// statusAfter is the status that a machine has after a command: the next one that
+// looks must find it.
+var statusAfter = map[string]host.Status{"pause": host.StatusPaused, "resume": host.StatusRunning}
+
+// awaitStatus waits until a machine's runner has told a status. That it has not, or
+// that the status is another one already, is no error of the command.
+func (p *program) awaitStatus(ctx context.Context, c *cli.Context, m host.Machine, want host.Status) error {
+	h, err := p.host(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, statusDeadline)
+	defer cancel()
+	_, err = h.Wait(ctx, m, func(now *host.Machine) (bool, error) { return now.Status == want || !now.Running(), nil })
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	return err
 }

@@ -6,18 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/vmop/sdk/frontends/operator/config"
 	"github.com/vmop/sdk/vmop"
 	"github.com/vmop/sdk/vmop/cloudinit"
+	"github.com/vmop/sdk/vmop/host"
+	"github.com/vmop/sdk/vmop/operatorconfig"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/reconcile"
-	"github.com/vmop/sdk/vmop/runner"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
 )
@@ -197,16 +197,16 @@ func (p *program) renderHost(c *cli.Context) (*qemucmd.Host, error) {
 }
 
 // operatorSettings are those of the operator's configuration file.
-func (p *program) operatorSettings(c *cli.Context) (reconcile.Settings, error) {
+func (p *program) operatorSettings(c *cli.Context) (objects.Settings, error) {
 	file := c.String("operator-config")
 	if file == "" {
-		return reconcile.Settings{}, nil
+		return objects.Settings{}, nil
 	}
 	name, data, err := p.read(file)
 	if err != nil {
-		return reconcile.Settings{}, err
+		return objects.Settings{}, err
 	}
-	parsed, remarks, err := config.Parse(name, data)
+	parsed, remarks, err := operatorconfig.Parse(name, data)
 	for _, w := range remarks.Warnings {
 		p.note("Warning: %s", w)
 	}
@@ -216,20 +216,27 @@ func (p *program) operatorSettings(c *cli.Context) (reconcile.Settings, error) {
 // renderLocal makes the options those of a machine on this host, with what is
 // known of it if it ran here before.
 func (p *program) renderLocal(c *cli.Context, o *spec.Object, options *vmop.RenderOptions) error {
-	d, err := p.machineDirectories(c, o.Namespace, o.Name)
+	h, err := p.host(c)
 	if err != nil {
 		return err
 	}
-	local, err := p.local(c, o, d)
+	given, err := p.given(c)
+	if err != nil {
+		return err
+	}
+	local, err := h.Local(o, given)
 	if err != nil {
 		return err
 	}
 	options.Local = &local
-	state, err := runner.ReadState(d.stateFile())
-	if errors.Is(err, fs.ErrNotExist) {
+	m, err := h.Machine(o.Namespace, o.Name)
+	if errors.Is(err, host.ErrNotFound) {
 		return nil
 	}
-	options.UUID, options.MachineType = state.UUID, state.MachineType
+	options.UUID, options.MachineType, options.AddressMap = m.State.UUID, m.State.MachineType, m.State.AddressMap
+	if options.AddressMap == 0 && options.MachineType != "" {
+		options.AddressMap = 1 // by a runner that knew no other
+	}
 	return err
 }
 

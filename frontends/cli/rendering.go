@@ -6,7 +6,7 @@ import (
 
 	"github.com/vmop/sdk/vmop"
 	"github.com/vmop/sdk/vmop/qemucmd"
-	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
 )
@@ -37,7 +37,7 @@ func problemsOf(o *spec.Object, err error) []spec.Problem {
 	var out []spec.Problem
 	for _, e := range leaves(err) {
 		switch e := e.(type) {
-		case *reconcile.Error:
+		case *machineconfig.Error:
 			if !strings.HasPrefix(e.Field, "spec.") { // of the command line
 				out = append(out, spec.Problem{File: "vmop-cli", Message: strings.Replace(e.Error(), "local.disks: ", "--disk: ", 1)})
 				continue
@@ -52,6 +52,16 @@ func problemsOf(o *spec.Object, err error) []spec.Problem {
 		}
 	}
 	return out
+}
+
+// told tells the problems that an error about a manifest has, and returns what is
+// left to be said.
+func (p *program) told(o *spec.Object, err error) error {
+	if !errors.As(err, new(*machineconfig.Error)) {
+		return err
+	}
+	p.report(problemsOf(o, err))
+	return errSilent
 }
 
 // withFlag puts the flag before the NAME=PATH that a reason ends in.
@@ -89,7 +99,7 @@ func leaves(err error) []error {
 // typed says whether an error names its field itself.
 func typed(err error) bool {
 	switch err.(type) {
-	case *reconcile.Error, *runnerconfig.Error, *qemucmd.Error:
+	case *machineconfig.Error, *runnerconfig.Error, *qemucmd.Error:
 		return true
 	}
 	return false

@@ -7,8 +7,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/qmp"
-	"github.com/vmop/sdk/vmop/reconcile"
+	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -47,9 +48,9 @@ func (p *program) clusterReset(c *cli.Context) error {
 	}
 	full := fullName(namespace, name)
 	if !spec.ConditionIsTrue(vm.Status.Conditions, spec.ConditionRunning) {
-		return fmt.Errorf("reset %s: it does not run: %s", full, orUnknown(reconcile.ProgressOf(vm).Waiting))
+		return fmt.Errorf("reset %s: it does not run: %s", full, orUnknown(machinekind.ProgressOf(vm).Waiting))
 	}
-	if _, err := client.Annotate(ctx, namespace, name, reconcile.AnnotationResetRequest, time.Now().UTC().Format(time.RFC3339Nano)); err != nil {
+	if _, err := client.Annotate(ctx, namespace, name, names.AnnotationResetRequest, time.Now().UTC().Format(time.RFC3339Nano)); err != nil {
 		return err
 	}
 	fmt.Fprintf(p.stdout, "%s will be reset.\n", full)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/vmop/host"
+	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runner"
 )
 
@@ -52,8 +54,12 @@ func (p *program) run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if m, err := p.readMachine(c, o.Namespace, o.Name); err == nil && m.Runner != 0 {
-		return fmt.Errorf("%s is already running (process %d)", fullName(o.Namespace, o.Name), m.Runner)
+	h, err := p.host(c)
+	if err != nil {
+		return err
+	}
+	if m, err := h.Machine(o.Namespace, o.Name); err == nil && m.Runner != 0 {
+		return fmt.Errorf("%s is already running (process %d)", m.FullName(), m.Runner)
 	}
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -62,16 +68,16 @@ func (p *program) run(c *cli.Context) error {
 		return err
 	}
 	if c.Bool("detach") {
-		return p.detach(ctx, j)
+		return p.detach(ctx, c, j)
 	}
 	stop() // from here on, signals ask the guest to shut down
 	return p.foreground(c.Context, j)
 }
 
 // foreground runs a machine in this process.
-func (p *program) foreground(ctx context.Context, j *job) error {
+func (p *program) foreground(ctx context.Context, j *host.Job) error {
 	f := &foreground{p: p, job: j, booted: make(chan string, 1)}
-	e, k, err := j.engine(&runner.LogReporter{Out: f}, f)
+	e, err := j.Engine(&runner.LogReporter{Out: f}, f)
 	if err != nil {
 		return err
 	}
@@ -99,19 +105,18 @@ func (p *program) foreground(ctx context.Context, j *job) error {
 	cancel()
 	stopSignals()
 	f.endProgress()
-	kept := k.ended(e.State(), runErr)
-	if runErr != nil {
-		return &exitStatus{code: outcome.ExitCode(), err: errors.Join(runErr, kept)}
+	if runErr != nil && outcome.ExitCode() != exitOK {
+		return &exitStatus{code: outcome.ExitCode(), err: runErr}
 	}
-	return kept
+	return runErr
 }
 
 // foreground is a machine that runs in this process: what it reports and what a
 // person does meet here.
 type foreground struct {
 	p      *program
-	job    *job
-	engine *runner.Engine
+	job    *host.Job
+	engine *host.Engine
 	booted chan string // gets the console's socket, "" for none
 	sent   bool        // something was sent to booted; used by the engine's calls only
 
@@ -126,11 +131,11 @@ func (f *foreground) State(s runner.State) {
 	g := f.progress
 	f.mu.Unlock()
 	if g != nil { // which writes to f
-		g.set(f.job.name() + ": " + s.Message)
+		g.set(f.job.FullName() + ": " + s.Message)
 	}
 	if s.Phase == runner.PhaseBooting && !f.sent {
 		f.sent = true
-		f.booted <- s.Sockets["console"]
+		f.booted <- s.Sockets[string(qemucmd.SocketConsole)]
 	}
 }
 
@@ -156,7 +161,7 @@ func (f *foreground) Write(b []byte) (int, error) {
 func (f *foreground) stop() {
 	f.mu.Lock()
 	if f.progress == nil {
-		f.progress = beginProgress(f, false, f.job.name()+": shutting down")
+		f.progress = beginProgress(f, false, f.job.FullName()+": shutting down")
 	}
 	f.mu.Unlock()
 	f.engine.Stop()
@@ -196,7 +201,7 @@ func (f *foreground) show(ctx context.Context, conn net.Conn) error {
 		_, err := v.run(ctx)
 		return err
 	}
-	f.p.note("Console of %s. Ctrl-C shuts it down, Ctrl-] ends the view.", f.job.name())
+	f.p.note("Console of %s. Ctrl-C shuts it down, Ctrl-] ends the view.", f.job.FullName())
 	raw, err := makeRaw(f.p.stdin)
 	if err != nil {
 		return errors.Join(err, conn.Close())
@@ -209,7 +214,7 @@ func (f *foreground) show(ctx context.Context, conn net.Conn) error {
 	f.setRaw(false)
 	fmt.Fprintln(f.p.stderr)
 	if err == nil && end == viewDetached && ctx.Err() == nil {
-		f.p.note("%s goes on here. Come back with: vmop-cli console %s. Ctrl-C shuts it down.", f.job.name(), f.job.name())
+		f.p.note("%s goes on here. Come back with: vmop-cli console %s. Ctrl-C shuts it down.", f.job.FullName(), f.job.FullName())
 	}
 	return err
 }
@@ -232,17 +237,12 @@ func carriageReturns(b []byte) []byte {
 	return out
 }
 
-// sameRequest is the time in which two requests to stop are one: a key repeats
-// while it is held down, and timeout(1) sends its signal to the process and then
-// to its group.
-const sameRequest = 300 * time.Millisecond
-
 // debounced calls f for a call that has none shortly before it. It is for one
 // goroutine.
 func debounced(f func()) func() {
 	var last time.Time
 	return func() {
-		if time.Since(last) > sameRequest {
+		if time.Since(last) > host.SameRequest {
 			f()
 		}
 		last = time.Now()

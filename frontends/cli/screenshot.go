@@ -16,8 +16,9 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 
+	"github.com/vmop/sdk/internal/atomicfile"
+	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
-	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
 func (p *program) screenshotCommand() *cli.Command {
@@ -79,17 +80,17 @@ func (p *program) screenshot(c *cli.Context) error {
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var picture []byte
-	err = p.askMonitor(ctx, m.socket(runnerconfig.ToolSocket), func(ctx context.Context, client *qmp.Client) (err error) {
+	err = p.askMonitor(ctx, m.Socket(qemucmd.SocketToolMonitor), func(ctx context.Context, client *qmp.Client) (err error) {
 		picture, err = screendump(ctx, client, output, format)
 		return err
 	})
 	switch {
 	case err != nil:
-		return fmt.Errorf("screenshot %s: %w", fullName(m.Namespace, m.Name), err)
+		return fmt.Errorf("screenshot %s: %w", m.FullName(), err)
 	case target == "-":
 		_, err = p.stdout.Write(picture)
 	case c.Bool("force"):
-		err = replaceFile(target, picture)
+		err = atomicfile.Replace(target, picture)
 	default:
 		err = createFile(target, picture)
 	}
@@ -104,7 +105,7 @@ func screendump(ctx context.Context, c *qmp.Client, output int, format string) (
 		if err := hasOutput(ctx, c, output); err != nil {
 			return nil, err
 		}
-		shot.Device, shot.Head = videoDevice, output
+		shot.Device, shot.Head = qemucmd.VideoID, output
 	}
 	fd, err := unix.MemfdCreate("screenshot", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -134,13 +135,10 @@ func screendump(ctx context.Context, c *qmp.Client, output int, format string) (
 	return picture, err
 }
 
-// videoDevice is the id of a machine's graphics adapter; see package qemucmd.
-const videoDevice = "video0"
-
 // hasOutput says whether the graphics adapter has an output of that number.
 // QEMU's own words would be of heads and consoles.
 func hasOutput(ctx context.Context, c *qmp.Client, output int) error {
-	raw, err := qmp.Do(ctx, c, qmp.QOMGet{Path: "/machine/peripheral/" + videoDevice, Property: "max_outputs"})
+	raw, err := qmp.Do(ctx, c, qmp.QOMGet{Path: qemucmd.DevicePath(qemucmd.VideoID), Property: "max_outputs"})
 	var outputs int
 	if err == nil {
 		err = json.Unmarshal(raw, &outputs)

@@ -22,10 +22,11 @@ import (
 	"github.com/vmop/sdk/internal/debianguest"
 	"github.com/vmop/sdk/internal/testbin"
 	"github.com/vmop/sdk/internal/tinyguest"
+	"github.com/vmop/sdk/vmop/host"
+	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qga"
 	"github.com/vmop/sdk/vmop/qmp"
 	"github.com/vmop/sdk/vmop/runner"
-	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
 // patience bounds every wait for a guest: many times what an idle machine needs.
@@ -103,7 +104,7 @@ func agentCommand(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
-	c, err := qga.Dial(ctx, filepath.Join(s.RuntimeDir, runnerconfig.GuestAgentSocket))
+	c, err := qga.Dial(ctx, filepath.Join(s.RuntimeDir, qemucmd.SocketGuestAgent.FileName()))
 	ts.Check(err)
 	defer c.Close()
 	ts.Check(c.Ping(ctx))
@@ -135,9 +136,11 @@ func setup(e *testscript.Env) error {
 		return err
 	}
 	e.Setenv("EXAMPLES", examples)
+	e.Setenv("DEPLOY", filepath.Join(examples, "..", "deploy"))
+	e.Setenv("FORMER", filepath.Join(examples, "..", "vmop", "takeover", "testdata", "cluster"))
 	e.Defer(func() {
 		// A script that failed may leave a machine behind.
-		dirs, _ := filepath.Glob(filepath.Join(data, machinesName, "*", "*"))
+		dirs, _ := filepath.Glob(filepath.Join(data, "machines", "*", "*"))
 		for _, dir := range dirs {
 			holders, _ := runner.Holders(dir)
 			for _, h := range holders {
@@ -151,7 +154,7 @@ func setup(e *testscript.Env) error {
 
 // machineState is the state file of a machine: NAMESPACE/NAME.
 func machineState(ts *testscript.TestScript, name string) (runner.State, error) {
-	return runner.ReadState(filepath.Join(ts.Getenv("VMOP_DATA_DIR"), machinesName, filepath.FromSlash(name), stateName))
+	return runner.ReadState(filepath.Join(ts.Getenv("VMOP_DATA_DIR"), "machines", filepath.FromSlash(name), "state.json"))
 }
 
 // guestCommand asks a guest: guest NAMESPACE/NAME COMMAND...; its answer is the
@@ -162,7 +165,7 @@ func guestCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	s, err := machineState(ts, args[0])
 	ts.Check(err)
-	conn, err := net.Dial("unix", s.Sockets["console"])
+	conn, err := net.Dial("unix", s.Sockets[string(qemucmd.SocketConsole)])
 	ts.Check(err)
 	c := tinyguest.NewConsole(conn)
 	defer c.Close()
@@ -191,7 +194,7 @@ func expectCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	s, err := machineState(ts, args[0])
 	ts.Check(err)
-	conn, err := net.Dial("unix", s.Sockets["console"])
+	conn, err := net.Dial("unix", s.Sockets[string(qemucmd.SocketConsole)])
 	ts.Check(err)
 	c := tinyguest.NewConsole(conn)
 	defer c.Close()
@@ -213,7 +216,7 @@ func holdMonitorCommand(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	client, err := qmp.Dial(ctx, filepath.Join(s.RuntimeDir, runnerconfig.ToolSocket), qmp.Options{})
+	client, err := qmp.Dial(ctx, filepath.Join(s.RuntimeDir, qemucmd.SocketToolMonitor.FileName()), qmp.Options{})
 	ts.Check(err)
 	ts.Defer(func() { _ = client.Close() })
 }
@@ -280,10 +283,10 @@ func untilCommand(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		if len(args) == 2 {
 			reached := string(s.Phase) == args[1]
-			switch status(args[1]) {
-			case statusPaused:
+			switch host.Status(args[1]) {
+			case host.StatusPaused:
 				reached = s.Paused
-			case statusRunning:
+			case host.StatusRunning:
 				reached = s.Phase == runner.PhaseBooting && !s.Paused
 			}
 			if reached {
@@ -291,7 +294,7 @@ func untilCommand(ts *testscript.TestScript, neg bool, args []string) {
 			}
 		}
 		if len(args) == 1 {
-			holders, err := runner.Holders(filepath.Join(ts.Getenv("VMOP_DATA_DIR"), machinesName, filepath.FromSlash(args[0])))
+			holders, err := runner.Holders(filepath.Join(ts.Getenv("VMOP_DATA_DIR"), "machines", filepath.FromSlash(args[0])))
 			ts.Check(err)
 			if len(holders) == 0 {
 				return

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/vmop/sdk/vmop/spec"
@@ -9,15 +11,49 @@ import (
 func (p *program) startCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "start",
-		Usage:     "start a machine of a cluster",
+		Usage:     "start a machine, on this host or in a cluster",
 		ArgsUsage: "NAME",
-		Description: "Sets spec.vm.state to Running and waits until the guest executes, telling what it\n" +
-			"waits for. A machine that runs is no error. On one host, machines are started with\n" +
-			"run.\n\n" +
+		Description: "Starts a machine that was created or run on this host, with what it was given then,\n" +
+			"and returns when its guest runs. In a cluster, spec.vm.state becomes Running, and it\n" +
+			"waits until the guest executes. A machine that runs is no error.\n\n" +
 			"Examples:\n" +
-			"  vmop-cli start web\n" +
+			"  vmop-cli start hello\n" +
 			"  vmop-cli start --context lab -n shop web --timeout 5m",
-		Flags:  clusterFlags(waitFlags()...),
-		Action: func(c *cli.Context) error { return p.setState(c, spec.StateRunning, "start", "runs") },
+		Flags:  eitherFlags(machineFlags(append(waitFlags(), startFlags()...)...)...),
+		Action: p.start,
 	}
+}
+
+// startFlags are those of commands that start a machine by its name: what it is
+// given now is remembered.
+func startFlags() []cli.Flag {
+	var out []cli.Flag
+	for _, f := range localFlags() {
+		if f.Names()[0] != "data-dir" {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func (p *program) start(c *cli.Context) error {
+	if inCluster(c) {
+		return p.setState(c, spec.StateRunning, "start", "runs")
+	}
+	if c.Bool("no-wait") || c.IsSet("timeout") {
+		return usagef(c, "--no-wait and --timeout are for a cluster (--cluster, --context or --kubeconfig)")
+	}
+	name, err := oneName(c)
+	if err != nil {
+		return err
+	}
+	m, err := p.find(c, name)
+	if err != nil {
+		return err
+	}
+	if m.Runner != 0 {
+		fmt.Fprintf(p.stdout, "%s runs already.\n", m.FullName())
+		return nil
+	}
+	return p.startHere(c, m)
 }

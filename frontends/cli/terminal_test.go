@@ -71,7 +71,7 @@ func TestTerminal(t *testing.T) {
 		c.end(0)
 	})
 	t.Run("delete asks", func(t *testing.T) {
-		disk := filepath.Join(dir, "data", machinesName, "default", "hello", "x-disk.img")
+		disk := filepath.Join(dir, "data", "machines", "default", "hello", "x-disk.img")
 		if err := os.WriteFile(disk, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,22 @@ func printableCell(s string) string {
 	return escape(s, func(rune) bool { return false })
 }
 
+// oneLine has several lines as one.
+func oneLine(s string) string {
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' }), "; ")
+}
+
+// shellWord is a word as a shell reads it back.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:=@%+,", r)
+	}
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
 func escape(s string, keep func(rune) bool) string {
 	bad := func(r rune) bool { return !keep(r) && !unicode.IsPrint(r) }
 	if !strings.ContainsFunc(s, bad) {

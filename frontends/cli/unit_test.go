@@ -1,14 +1,9 @@
 package main
 
 import (
-	"errors"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,8 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/vmop/sdk/vmop/reconcile/live"
-	"github.com/vmop/sdk/vmop/runner"
+	"github.com/vmop/sdk/vmop/host"
 )
 
 // Wherever the flags of a command stand, it gets the same flags and arguments.
@@ -87,50 +81,6 @@ func TestKeystrokes(t *testing.T) {
 	})
 }
 
-func TestJudge(t *testing.T) {
-	qemu, vmopRunner := runner.Holder{PID: 7, Executable: "qemu-system-x86_64"}, runner.Holder{PID: 5, Executable: "vmop-cli"}
-	ended := func(c runner.Cause) runner.State {
-		return runner.State{Phase: runner.PhaseStopped, Outcome: &runner.Outcome{Cause: c}}
-	}
-	for _, c := range []struct {
-		name    string
-		state   runner.State
-		holders []runner.Holder
-		want    status
-	}{
-		{"it runs", runner.State{Phase: runner.PhaseBooting, RunnerPID: 5}, []runner.Holder{qemu, vmopRunner}, statusRunning},
-		{"it is paused", runner.State{Phase: runner.PhaseBooting, RunnerPID: 5, Paused: true}, []runner.Holder{qemu, vmopRunner}, statusPaused},
-		{"it is shut down though paused", runner.State{Phase: runner.PhaseTerminating, RunnerPID: 5, Paused: true}, []runner.Holder{qemu, vmopRunner}, "Terminating"},
-		{"it is shutting down", runner.State{Phase: runner.PhaseTerminating, RunnerPID: 5}, []runner.Holder{vmopRunner, qemu}, "Terminating"},
-		{"a new runner has written no state yet", ended(runner.CauseGuestShutdown), []runner.Holder{vmopRunner}, "Initializing"},
-		{"there is no state at all", runner.State{}, []runner.Holder{vmopRunner}, "Initializing"},
-		{"its runner was killed", runner.State{Phase: runner.PhaseBooting, RunnerPID: 5}, []runner.Holder{qemu}, statusOrphaned},
-		{"both were killed", runner.State{Phase: runner.PhaseBooting, RunnerPID: 5}, nil, statusDied},
-		{"it was stopped", ended(runner.CauseRequested), nil, statusStopped},
-		{"it was stopped by force", ended(runner.CauseForced), nil, statusStopped},
-		{"it could not be started", ended(runner.CauseStartFailure), nil, statusFailed},
-		{"it crashed", ended(runner.CauseQEMUFailure), nil, statusFailed},
-		{"an old state without an outcome", runner.State{Phase: runner.PhaseStopped}, nil, statusStopped},
-	} {
-		if got, _, _ := judge(c.state, c.holders); got != c.want {
-			t.Errorf("%s: %s, want %s", c.name, got, c.want)
-		}
-	}
-}
-
-// A list says why a guest stands still, unless somebody asked for that.
-func TestWhyPaused(t *testing.T) {
-	for reason, want := range map[string]string{live.ReasonPaused: "", live.ReasonDiskFull: "no space"} {
-		m := machine{Status: statusPaused, State: runner.State{
-			Phase: runner.PhaseBooting, Message: "the guest executes", Paused: true,
-			Conditions: []live.Condition{{Type: live.ResetDone}, {Type: live.GuestExecuting, Reason: reason, Message: "no space"}},
-		}}
-		if got := m.listed().Message; got != want {
-			t.Errorf("%s: %q, want %q", reason, got, want)
-		}
-	}
-}
-
 func TestSize(t *testing.T) {
 	for n, want := range map[int64]string{
 		0: "0", 1023: "1023", 1024: "1Ki", 1536: "1.5Ki", 128 << 20: "128Mi", 1e9: "953.7Mi", 1 << 40: "1Ti", 1<<63 - 1: "8Ei",
@@ -138,24 +88,6 @@ func TestSize(t *testing.T) {
 		if got := size(n); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}
-	}
-}
-
-// Sockets in a runtime directory have paths that Linux takes, and machines have
-// directories of their own.
-func TestRuntimeDir(t *testing.T) {
-	long := strings.Repeat("n", 63)
-	seen := map[string]bool{}
-	for _, m := range [][2]string{{"default", "web"}, {"default", long}, {long, "web"}, {long, long}} {
-		dir := runtimeDir("/run/user/1000/vmop", m[0], m[1])
-		if len(dir) > maxSocketDir || seen[dir] || !strings.HasPrefix(dir, "/run/user/1000/vmop/") {
-			t.Errorf("%v: %s", m, dir)
-		}
-		seen[dir] = true
-	}
-	none := func(string) string { return "" }
-	if got, want := runtimeBase(none, 1<<30), filepath.Join(os.TempDir(), "vmop-1073741824"); got != want {
-		t.Errorf("without a login session: %s, want %s", got, want)
 	}
 }
 
@@ -184,74 +116,6 @@ func TestFileName(t *testing.T) {
 	}
 }
 
-// Only what is known is ever removed, and no disk without being asked.
-func TestWhatDeleteRemoves(t *testing.T) {
-	for _, c := range []struct {
-		name      string
-		mode      fs.FileMode
-		withDisks bool
-		want      bool
-	}{
-		{"state.json", 0, false, true},
-		{"run.log.old", 0, false, true},
-		{"a-disk.img", 0, false, false},
-		{"a-disk.img", 0, true, true},
-		{"a-disk.img", fs.ModeSymlink, true, false},
-		{"a-disk.img", fs.ModeDir, true, false},
-		{"a-disk.img", fs.ModeDevice, true, false},
-		// Also where no image is beside them: the disks may be elsewhere.
-		{"uuid.txt", 0, false, false},
-		{"tpm2-00.permall", 0, false, false},
-		{"fw-vars.fd", 0, false, false},
-		{"machine.json", 0, false, false},
-		{"fw-vars.secure.fd", 0, true, true},
-		{"tpm2-00.permall", 0, true, true},
-		{"notes.txt", 0, true, false},
-		{"a.qcow2", 0, true, false},
-	} {
-		f := machineFile{name: c.name, kind: kindOf(c.name, c.mode)}
-		if got := f.remove(c.withDisks); got != c.want {
-			t.Errorf("%+v: %v", c, got)
-		}
-	}
-}
-
-// A read that waits ends when it is told to.
-func TestInterruptible(t *testing.T) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	defer w.Close()
-	in, err := newInterruptible(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.close()
-	if _, err := w.WriteString("typed"); err != nil {
-		t.Fatal(err)
-	}
-	buf := make([]byte, 16)
-	if n, err := in.Read(buf); err != nil || string(buf[:n]) != "typed" {
-		t.Errorf("%q, %v", buf[:n], err)
-	}
-	ended := make(chan error)
-	go func() {
-		_, err := in.Read(buf)
-		ended <- err
-	}()
-	in.interrupt()
-	select {
-	case err := <-ended:
-		if err != io.EOF {
-			t.Error(err)
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("the read goes on")
-	}
-}
-
 // A key that is held down is one request.
 func TestDebounced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -259,12 +123,12 @@ func TestDebounced(t *testing.T) {
 		request := debounced(func() { n++ })
 		for range 50 {
 			request()
-			time.Sleep(sameRequest / 10)
+			time.Sleep(host.SameRequest / 10)
 		}
 		if n != 1 {
 			t.Errorf("%d requests, want 1", n)
 		}
-		time.Sleep(2 * sameRequest)
+		time.Sleep(2 * host.SameRequest)
 		if request(); n != 2 {
 			t.Errorf("%d requests, want 2", n)
 		}
@@ -278,37 +142,4 @@ func TestPrintable(t *testing.T) {
 	if got, want := printableCell("a\nb"), `a\u000ab`; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-}
-
-// Who has a machine's lock has the file that is there: another delete may remove
-// it between its opening and its locking.
-func TestLockOfARemovedFile(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, lockFileName)
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			for range 5000 {
-				f, err := lockMachine(dir)
-				if err != nil {
-					continue // another has it
-				}
-				mine, err := f.Stat()
-				if err != nil {
-					t.Error(err)
-				}
-				now, err := os.Stat(path)
-				if err != nil || !os.SameFile(mine, now) {
-					t.Errorf("what was locked is not there: %v", err)
-				}
-				if err := errors.Join(os.Remove(path), f.Close()); err != nil {
-					t.Error(err)
-				}
-				if t.Failed() {
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
 }

@@ -50,7 +50,7 @@ func (p *program) validate(c *cli.Context) error {
 	}
 	n := len(slices.DeleteFunc(objects, func(o spec.Object) bool { return o.VirtualMachine == nil && o.VmPool == nil }))
 	if n == 0 {
-		return errors.New("nothing to validate: no object of " + spec.GroupName)
+		return errors.New("nothing to validate: " + noMachine(files, selected(c), objects).Error())
 	}
 	fmt.Fprintf(p.stdout, "%d valid\n", n)
 	return nil

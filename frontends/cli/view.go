@@ -9,6 +9,8 @@ import (
 	"net"
 	"os"
 	"sync"
+
+	"github.com/muesli/cancelreader"
 )
 
 // The keys that the view of a console does not pass on.
@@ -47,9 +49,10 @@ func (v *view) run(ctx context.Context) (viewEnd, error) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	if f, ok := v.stdin.(*os.File); ok {
-		in, err := newInterruptible(f)
+		// A plain read of a terminal ends when somebody types, and not before.
+		in, err := cancelreader.NewReader(f)
 		if err != nil {
-			return viewDetached, err
+			return viewDetached, fmt.Errorf("standard input: %w", err)
 		}
 		wg.Add(1)
 		go func() {
@@ -58,9 +61,9 @@ func (v *view) run(ctx context.Context) (viewEnd, error) {
 				cancel()
 			}
 		}()
-		defer in.close()
+		defer in.Close()
 		defer wg.Wait()
-		defer in.interrupt()
+		defer in.Cancel()
 	}
 	_, err := io.Copy(v.stdout, v.conn)
 	switch {

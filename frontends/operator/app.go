@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/vmop/sdk/frontends/operator/controller"
+	"github.com/vmop/sdk/vmop/operatorconfig"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -47,28 +49,32 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 const (
-	flagConfig      = "config"
-	flagKubeconfig  = "kubeconfig"
-	flagNamespace   = "namespace"
-	flagMetrics     = "metrics-bind-address"
-	flagProbes      = "health-probe-bind-address"
-	flagElect       = "leader-elect"
-	flagLease       = "leader-election-id"
-	flagLeaseSpace  = "leader-election-namespace"
-	flagConcurrency = "concurrency"
-	flagQPS         = "kube-api-qps"
-	flagBurst       = "kube-api-burst"
-	flagLogFormat   = "log-format"
-	flagVerbose     = "verbose"
-	flagVersion     = "version"
+	flagConfig = "config"
+	// flagFormerConfig names VM-Operator's own file, of a cluster that is taken over.
+	flagFormerConfig = "vm-operator-config"
+	flagKubeconfig   = "kubeconfig"
+	flagNamespace    = "namespace"
+	flagWithout      = "exclude-namespace"
+	flagMetrics      = "metrics-bind-address"
+	flagProbes       = "health-probe-bind-address"
+	flagElect        = "leader-elect"
+	flagLease        = "leader-election-id"
+	flagLeaseSpace   = "leader-election-namespace"
+	flagConcurrency  = "concurrency"
+	flagQPS          = "kube-api-qps"
+	flagBurst        = "kube-api-burst"
+	flagLogFormat    = "log-format"
+	flagVerbose      = "verbose"
+	flagVersion      = "version"
 )
 
 func app(stdout, stderr io.Writer) *cli.App {
 	return &cli.App{
-		Name:            "vm-operator",
-		Usage:           "look after the virtual machines of a Kubernetes cluster",
-		UsageText:       "vm-operator [flags]",
-		Description:     "Runs until TERM or INT. Exit codes: 0 it was asked to end, 1 it cannot go on,\n2 wrong usage or configuration.",
+		Name:      "vm-operator",
+		Usage:     "look after the virtual machines of a Kubernetes cluster",
+		UsageText: "vm-operator [flags]",
+		Description: "Runs until TERM or INT. Exit codes: 0 it was asked to end, 1 it cannot go on,\n2 wrong usage or configuration. Options of the configuration file can be given as\nenvironment variables too: " +
+			strings.Join(slices.Sorted(maps.Keys(operatorconfig.Variables())), ", ") + ".",
 		HideHelpCommand: true,
 		HideVersion:     true,
 		Writer:          stdout,
@@ -79,16 +85,18 @@ func app(stdout, stderr io.Writer) *cli.App {
 		},
 		Flags: []cli.Flag{
 			&cli.PathFlag{Name: flagConfig, Aliases: []string{"c"}, Usage: "read the configuration `FILE`; VM-Operator's is understood"},
+			&cli.PathFlag{Name: flagFormerConfig, Usage: "read VM-Operator's own configuration `FILE` first, if it exists; --config wins over it"},
 			&cli.PathFlag{Name: flagKubeconfig, Usage: "connect as `FILE` says, default: $KUBECONFIG, the pod's service account or ~/.kube/config"},
 			&cli.StringSliceFlag{Name: flagNamespace, Aliases: []string{"n"}, Usage: "look after the machines of `NAMESPACE` only; can be given more than once; wins over the configuration file"},
+			&cli.StringSliceFlag{Name: flagWithout, Usage: "look after the machines of all namespaces but `NAMESPACE`; can be given more than once, but not beside namespaces to look after"},
 			&cli.StringFlag{Name: flagMetrics, Value: ":8080", Usage: "serve Prometheus metrics at `ADDRESS`/metrics; 0 for not at all"},
 			&cli.StringFlag{Name: flagProbes, Value: ":8081", Usage: "serve /healthz and /readyz at `ADDRESS`; 0 for not at all"},
 			&cli.BoolFlag{Name: flagElect, Usage: "of several operators let one work and the others wait"},
 			&cli.StringFlag{Name: flagLease, Value: "vm-operator.vmoperator.jdrupes.org", Usage: "`NAME` of the lease by which they agree"},
 			&cli.StringFlag{Name: flagLeaseSpace, Usage: "`NAMESPACE` of the lease, default: the operator's own"},
 			&cli.IntFlag{Name: flagConcurrency, Usage: fmt.Sprintf("reconcile `N` machines at the same time, default: %d; wins over the configuration file", controller.DefaultConcurrency)},
-			&cli.Float64Flag{Name: flagQPS, Value: 50, Usage: "send at most `N` requests per second to the API server; negative for no limit"},
-			&cli.IntFlag{Name: flagBurst, Value: 100, Usage: "`N` requests may follow each other without delay"},
+			&cli.Float64Flag{Name: flagQPS, Value: -1, Usage: "send at most `N` requests per second to the API server, which itself sees to it that nobody asks too much; negative for no limit"},
+			&cli.IntFlag{Name: flagBurst, Value: 100, Usage: "with a limit, `N` requests may follow each other without delay"},
 			&cli.StringFlag{Name: flagLogFormat, Value: "text", Usage: "log as `FORMAT`: text or json"},
 			&cli.BoolFlag{Name: flagVerbose, Aliases: []string{"v"}, Usage: "log every write"},
 			&cli.BoolFlag{Name: flagVersion, Usage: "print the version and end", DisableDefaultText: true},
@@ -98,7 +106,7 @@ func app(stdout, stderr io.Writer) *cli.App {
 }
 
 func run(c *cli.Context, stdout, stderr io.Writer) error {
-	if c.Bool(flagVersion) {
+	if c.Bool(flagVersion) || c.NArg() == 1 && c.Args().First() == flagVersion {
 		_, err := fmt.Fprintln(stdout, "vm-operator", version())
 		return err
 	}
@@ -117,17 +125,18 @@ func run(c *cli.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	ctrllog.SetLogger(log)
-	klog.SetLogger(log.WithName("client"))
-	m, err := controller.New(config, options)
+	o, err := controller.New(config, options)
 	if err != nil {
 		return err
 	}
+	controllers, clients := o.Logs()
+	ctrllog.SetLogger(controllers)
+	klog.SetLogger(clients)
 	if os.Getenv("GOGC") == "" { // which wins, being somebody's wish
 		debug.SetGCPercent(controller.GCPercent)
 	}
-	log.Info("starting", "version", options.Settings.Version, "namespaces", scope(options.Namespaces), "leaderElection", options.LeaderElection != nil)
-	if err := m.Start(c.Context); err != nil {
+	log.Info("starting", "version", options.Settings.Version, "namespaces", scope(options.Namespaces), "without", strings.Join(options.Without, ", "), "leaderElection", options.LeaderElection != nil)
+	if err := o.Start(c.Context); err != nil {
 		return err
 	}
 	log.Info("ended")

@@ -22,10 +22,14 @@ func TestWrongUsage(t *testing.T) {
 		{[]string{"--nonsense"}, "See: vm-operator --help"},
 		{[]string{"here"}, `unexpected argument "here"`},
 		{[]string{"--namespace=Not Valid"}, "Not Valid"},
+		{[]string{"--exclude-namespace=Not Valid"}, "Not Valid"},
+		{[]string{"--exclude-namespace=a", "--namespace=b", "--namespace=c"}, "here b, c"},
 		{[]string{"--concurrency=0"}, "--concurrency: found 0"},
 		{[]string{"--log-format=xml"}, "want text or json"},
 		{[]string{"--config=" + filepath.Join(dir, "none.yaml")}, "no such file"},
 		{[]string{"--config=" + broken}, "cpuOvercommit"},
+		{[]string{"--vm-operator-config=" + broken}, "cpuOvercommit"},
+		{[]string{"--vm-operator-config=" + filepath.Join(dir, "none.yaml"), "--config=" + broken}, "cpuOvercommit"}, // it may be missing
 		{[]string{"--kubeconfig=" + filepath.Join(dir, "none")}, "kubeconfig"},
 	} {
 		var stdout, stderr bytes.Buffer
@@ -37,8 +41,10 @@ func TestWrongUsage(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	var stdout, stderr bytes.Buffer
-	if code := Main(context.Background(), []string{"vm-operator", "--version"}, &stdout, &stderr); code != exitOK || !strings.HasPrefix(stdout.String(), "vm-operator ") {
-		t.Errorf("exit code %d, %s%s", code, &stdout, &stderr)
+	for _, word := range []string{"--version", "version"} {
+		var stdout, stderr bytes.Buffer
+		if code := Main(context.Background(), []string{"vm-operator", word}, &stdout, &stderr); code != exitOK || !strings.HasPrefix(stdout.String(), "vm-operator ") {
+			t.Errorf("exit code %d, %s%s", code, &stdout, &stderr)
+		}
 	}
 }

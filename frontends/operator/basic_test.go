@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +26,8 @@ const managerConfig = `
           metallb.universe.tf/loadBalancerIPs: 192.168.168.1
           metallb.universe.tf/ip-allocated-from-pool: single-common
           metallb.universe.tf/allow-shared-ip: single-common
+# What VM-Operator allows to everybody.
+"/Operator": {trustAuthors: true}
 `
 
 // What VM-Operator's own test asserts of a cluster.
@@ -281,7 +283,7 @@ func (t *test) apply(manifest string) {
 	}
 	path := map[string]string{"ConfigMap": "configmaps", "PersistentVolumeClaim": "persistentvolumeclaims", "Secret": "secrets", "Pod": "pods", "Service": "services"}[u.GetKind()]
 	result := t.kube.CoreV1().RESTClient().Patch("application/apply-patch+yaml").Namespace(t.namespace).Resource(path).Name(u.GetName()).
-		Param("fieldManager", reconcile.FieldManager).Param("force", "true").Body(data).Do(t.Context())
+		Param("fieldManager", names.FieldManager).Param("force", "true").Body(data).Do(t.Context())
 	if err := result.Error(); err != nil {
 		t.Fatal(err)
 	}

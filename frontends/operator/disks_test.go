@@ -192,3 +192,35 @@ func TestPodOfOthersUsesADisk(tt *testing.T) {
 	}
 	t.phase("a", spec.PhaseRunning)
 }
+
+// A pod that was there before the machine's disk was, such as one that is to fill
+// it, has the disk first, though the operator itself has only just made the claim.
+func TestPodWaitsForADiskThatIsMade(tt *testing.T) {
+	t := newTest(tt)
+	t.startKubelet()
+	t.start(cluster.Kubeconfig())
+	t.create(machine("first", "Running")) // the namespace is known
+	t.phase("first", spec.PhaseRunning)
+	pods := t.kube.CoreV1().Pods(t.namespace)
+	_, err := pods.Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "loader"},
+		Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "loader", Image: "loader"}},
+			Volumes: []corev1.Volume{{Name: "disk", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "second-system-disk"},
+			}}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.create(machine("second", "Running"))
+	t.eventually("the pod is named", func() error { return t.inUse("second", "loader") })
+	if uid := t.podUID("second"); uid != "" {
+		t.Errorf("the machine has pod %s", uid)
+	}
+	if err := pods.Delete(t.Context(), "loader", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.phase("second", spec.PhaseRunning)
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -9,12 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/internal/controlplane"
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
 )
 
 // Of two operators one works; when it is killed, the other goes on.
@@ -119,13 +122,163 @@ func TestAPIServerGoesAway(tt *testing.T) {
 	if err := own.StartAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.phase("two", spec.PhaseRunning)
+	t.goesOn("two")
 	t.same("the pod's UID", uid, t.podUID("one"))
+	t.fewLines(o)
 	k.end("one", outcome("guest-shutdown", "the guest powered itself off"))
 	t.phase("one", spec.PhaseStopped)
 	if code := o.stop(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
+	t.leavesOut(own)
+}
+
+// leavesOut checks that an operator of all namespaces but one leaves that alone.
+func (t *test) leavesOut(own *controlplane.ControlPlane) {
+	t.Helper()
+	t.create(machine("out", "Stopped"))
+	there := newTestOn(t.T, own)
+	there.create(machine("in", "Stopped"))
+	t.start(own.Kubeconfig(), "--"+flagWithout+"="+t.namespace)
+	there.phase("in", spec.PhaseStopped)
+	vm, err := t.status("out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if vm.Status.Phase != "" {
+		t.Errorf("a machine of a namespace that is left out is %s", vm.Status.Phase)
+	}
+}
+
+// goesOn waits for a machine's pod. The aim is five seconds; tests run beside much
+// else.
+func (t *test) goesOn(name string) {
+	t.Helper()
+	begin := time.Now()
+	t.eventuallyWithin(15*time.Second, "the operator goes on", func(context.Context) error {
+		if t.podUID(name) == "" {
+			return errors.New("no pod")
+		}
+		return nil
+	})
+	t.Logf("the operator went on after %v", time.Since(begin).Round(100*time.Millisecond))
+}
+
+// fewLines checks that an outage does not fill the log.
+func (t *test) fewLines(o *process) {
+	t.Helper()
+	log := o.log.String()
+	if n := strings.Count(log, "cannot be reached"); n != 1 {
+		t.Errorf("%d lines tell of the outage", n)
+	}
+	if n := strings.Count(log, "level=ERROR"); n > 5 {
+		t.Errorf("%d errors:\n%s", n, tail(log))
+	}
+}
+
+// One process waits for the API server, for the definitions and for the API server
+// again, though it loses its lease meanwhile; and ends at any time when it is asked
+// to.
+func TestOperatorWaits(tt *testing.T) {
+	tt.Parallel()
+	own, err := controlplane.Start(tt.Context(), controlplane.Options{Progress: os.Stderr})
+	if err != nil {
+		tt.Fatal(err)
+	}
+	tt.Cleanup(func() {
+		if err := own.Stop(); err != nil {
+			tt.Error(err)
+		}
+	})
+	t := newTestOn(tt, own)
+	own.StopAPIServer()
+	elect := []string{"--leader-elect", "--leader-election-namespace=" + t.namespace, "--leader-election-id=test"}
+	o, impatient := t.launch(own.Kubeconfig(), elect...), t.launch(own.Kubeconfig())
+	says := func(o *process, what string) {
+		t.eventually("the operator says "+what, func() error {
+			if _, err := fetch("http://" + o.probes + "/healthz"); err != nil {
+				return err
+			}
+			if _, err := fetch("http://" + o.probes + "/readyz"); err == nil || !strings.Contains(err.Error(), what) {
+				return fmt.Errorf("it says %v", err)
+			}
+			return nil
+		})
+	}
+	says(o, "cannot be reached")
+	says(impatient, "cannot be reached")
+	t.ends(impatient)
+	if err := own.StartAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	says(o, "the definition of vms.vmoperator.jdrupes.org")
+	if err := define(t.Context(), own); err != nil {
+		t.Fatal(err)
+	}
+	t.ready(o)
+	t.startKubelet()
+	t.create(machine("one", "Running"))
+	t.create(machine("two", "Stopped"))
+	t.phase("one", spec.PhaseRunning)
+	t.phase("two", spec.PhaseStopped)
+
+	t.setState("two", spec.StateRunning)
+	o.log.reset()
+	own.StopAPIServer()
+	time.Sleep(max(12*time.Second, outage(t))) // it loses the lease after ten
+	if err := own.StartAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.goesOn("two")
+	t.phase("two", spec.PhaseRunning)
+	t.fewLines(o)
+	own.StopAPIServer()
+	t.ends(o)
+}
+
+// ends asks an operator to end, which it does soon and without much ado.
+func (t *test) ends(o *process) {
+	t.Helper()
+	begin := time.Now()
+	if code := o.stop(); code != 0 {
+		t.Errorf("exit code %d\n%s", code, tail(o.log.String()))
+	}
+	if d := time.Since(begin); d > 15*time.Second {
+		t.Errorf("it took %v to end", d)
+	}
+	if cpu := o.cmd.ProcessState.UserTime() + o.cmd.ProcessState.SystemTime(); cpu > 10*time.Second {
+		t.Errorf("it has used the processor for %v", cpu)
+	}
+}
+
+// An operator that may not read anything ends when it is asked to, though its
+// caches will never be filled.
+func TestOperatorWithoutRightsEnds(tt *testing.T) {
+	t := newTest(tt)
+	data, err := os.ReadFile(cluster.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config map[string]any
+	if err := yaml.Unmarshal(data, &config); err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range config["users"].([]any) {
+		user := u.(map[string]any)["user"].(map[string]any)
+		user["as"], user["as-groups"] = "nobody", []any{"system:authenticated"}
+	}
+	if data, err = yaml.Marshal(config); err != nil {
+		t.Fatal(err)
+	}
+	o := t.launch(t.file(string(data)))
+	t.eventually("it waits for its caches", func() error {
+		if _, err := fetch("http://" + o.probes + "/readyz"); err == nil || !strings.Contains(err.Error(), "caches") {
+			return fmt.Errorf("it says %v", err)
+		}
+		return nil
+	})
+	time.Sleep(2 * time.Second)
+	t.ends(o)
 }
 
 // Objects of somebody else that have the names of a machine's are left alone,
@@ -166,7 +319,7 @@ func TestObjectsOfOthersAreLeftAlone(tt *testing.T) {
 		}
 		return nil
 	})
-	if s, err = core.Services(t.namespace).Get(t.Context(), "taken", metav1.GetOptions{}); err != nil || s.Labels["mine"] != "yes" || s.Labels[reconcile.LabelManagedBy] != "" {
+	if s, err = core.Services(t.namespace).Get(t.Context(), "taken", metav1.GetOptions{}); err != nil || s.Labels["mine"] != "yes" || s.Labels[names.LabelManagedBy] != "" {
 		t.Errorf("service %v, %v", s.Labels, err)
 	}
 }

@@ -122,6 +122,12 @@ func (b *buffer) Write(p []byte) (int, error) {
 	return b.b.Write(p)
 }
 
+func (b *buffer) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.b.Reset()
+}
+
 func (b *buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -132,16 +138,41 @@ func (b *buffer) String() string {
 // ready.
 func (t *test) start(kubeconfig string, flags ...string) *process {
 	t.Helper()
+	p := t.launch(kubeconfig, flags...)
+	t.ready(p)
+	return p
+}
+
+func (t *test) ready(p *process) {
+	t.Helper()
+	t.eventually("the operator is ready", func() error {
+		select {
+		case <-p.done:
+			t.Fatalf("the operator ended: %v\n%s", p.err, p.log)
+		default:
+		}
+		_, err := fetch("http://" + p.probes + "/readyz")
+		return err
+	})
+}
+
+// launch starts an operator for the test's namespace, unless the flags say which
+// it leaves out.
+func (t *test) launch(kubeconfig string, flags ...string) *process {
+	t.Helper()
 	p := &process{probes: t.freeAddress(), metrics: t.freeAddress(), log: &buffer{}, done: make(chan struct{})}
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	args := append([]string{
-		"--kubeconfig=" + kubeconfig, "--namespace=" + t.namespace,
+		"--kubeconfig=" + kubeconfig,
 		"--health-probe-bind-address=" + p.probes, "--metrics-bind-address=" + p.metrics,
-		"--kube-api-qps=1000", "--kube-api-burst=2000", "--verbose",
+		"--verbose",
 	}, flags...)
+	if !slices.ContainsFunc(flags, func(f string) bool { return strings.HasPrefix(f, "--"+flagWithout) }) {
+		args = append(args, "--namespace="+t.namespace)
+	}
 	p.cmd = exec.Command(program, args...)
 	p.cmd.Env = append(os.Environ(), asOperator+"=1")
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
@@ -156,15 +187,6 @@ func (t *test) start(kubeconfig string, flags ...string) *process {
 		if t.Failed() {
 			t.Logf("the end of the operator's log:\n%s", tail(p.log.String()))
 		}
-	})
-	t.eventually("the operator is ready", func() error {
-		select {
-		case <-p.done:
-			t.Fatalf("the operator ended: %v\n%s", p.err, p.log)
-		default:
-		}
-		_, err := fetch("http://" + p.probes + "/readyz")
-		return err
 	})
 	return p
 }
@@ -317,7 +339,7 @@ func (t *test) reconciled(p *process, n int) {
 			}
 			total += v
 		}
-		depth, err := p.metric(`workqueue_depth{controller="machines",name="machines",priority="-100"}`)
+		depth, err := p.metric(`workqueue_depth{controller="machines",name="machines",priority=""}`)
 		if err != nil {
 			return err
 		}

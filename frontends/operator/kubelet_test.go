@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -113,7 +113,7 @@ func (k *kubelet) check() {
 	of := map[string]int{}
 	for _, o := range k.pods.List() {
 		if pod := o.(*corev1.Pod); pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
-			of[pod.Labels[reconcile.LabelInstance]]++
+			of[pod.Labels[names.LabelInstance]]++
 		}
 	}
 	for name, n := range of {
@@ -244,7 +244,7 @@ func (k *kubelet) report(ctx context.Context, name string, running bool) error {
 		return err
 	}
 	force := true
-	_, err = k.vms.Patch(ctx, name, types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: reconcile.RunnerStatusManager, Force: &force}, "status")
+	_, err = k.vms.Patch(ctx, name, types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: names.RunnerStatusManager, Force: &force}, "status")
 	if err != nil && !apierrors.IsNotFound(err) { // the machine may be deleted already
 		return fmt.Errorf("report about %s: %w", name, err)
 	}

@@ -50,15 +50,20 @@ func startCluster(ctx context.Context) (*controlplane.ControlPlane, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c, define(ctx, c)
+}
+
+// define makes the definitions of the resources.
+func define(ctx context.Context, c *controlplane.ControlPlane) error {
 	for _, args := range [][]string{
 		{"apply", "--server-side", "-f", "../../deploy/crds"},
 		{"wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"},
 	} {
 		if _, err := c.Kubectl(ctx, args...); err != nil {
-			return c, err
+			return err
 		}
 	}
-	return c, nil
+	return nil
 }
 
 // ownCluster starts a control plane for one test, which may do with it what

@@ -1,44 +1,82 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/go-logr/logr"
 	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/vmop/sdk/frontends/operator/config"
 	"github.com/vmop/sdk/frontends/operator/controller"
+	"github.com/vmop/sdk/vmop/operatorconfig"
 )
 
-// readOptions reads the configuration file and the flags, which win over it.
+// readConfig reads the configuration files that there are and the environment,
+// which wins over them.
+func readConfig(c *cli.Context, log logr.Logger) (operatorconfig.Config, error) {
+	var config operatorconfig.Config
+	for _, flag := range []string{flagFormerConfig, flagConfig} {
+		file := c.Path(flag)
+		if file == "" {
+			continue
+		}
+		data, err := os.ReadFile(file)
+		if flag == flagFormerConfig && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return config, fmt.Errorf("configuration: %w", err)
+		}
+		var remarks operatorconfig.Remarks
+		if config, remarks, err = operatorconfig.ParseOver(config, file, data); err != nil {
+			return config, err
+		}
+		tell(log, remarks)
+	}
+	config, remarks, err := operatorconfig.ParseEnvironment(config, os.Environ())
+	if err != nil {
+		return config, err
+	}
+	tell(log, remarks)
+	return config, nil
+}
+
+func tell(log logr.Logger, remarks operatorconfig.Remarks) {
+	for _, w := range remarks.Warnings {
+		log.Info("configuration: warning", "problem", w.String())
+	}
+	for _, n := range remarks.Notes {
+		log.Info("configuration: note", "note", n.String())
+	}
+}
+
+// readOptions reads the configuration file, the environment and the flags, which
+// win.
 func readOptions(c *cli.Context, log logr.Logger) (controller.Options, error) {
 	o := controller.Options{
 		MetricsAddress: c.String(flagMetrics), ProbeAddress: c.String(flagProbes), Log: log,
 	}
-	if file := c.Path(flagConfig); file != "" {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return o, usageError{fmt.Errorf("configuration: %w", err)}
-		}
-		parsed, remarks, err := config.Parse(file, data)
-		if err != nil {
-			return o, usageError{err}
-		}
-		for _, w := range remarks.Warnings {
-			log.Info("configuration: warning", "problem", w.String())
-		}
-		for _, n := range remarks.Notes {
-			log.Info("configuration: note", "note", n.String())
-		}
-		o.Settings, o.Namespaces, o.Concurrency = parsed.Settings, parsed.Namespaces, parsed.Concurrency
+	configured, err := readConfig(c, log)
+	if err != nil {
+		return o, usageError{err}
+	}
+	o.Settings, o.Namespaces, o.Concurrency = configured.Settings, configured.Namespaces, configured.Concurrency
+	if o.Settings.RunnerImage == "" {
+		log.Info("configuration: warning", "problem", "there is no runnerImage: machines whose manifest names no image get VM-Operator's runner, which cannot run in their pods")
 	}
 	o.Settings.Version = version()
 	if n := c.StringSlice(flagNamespace); len(n) > 0 {
 		o.Namespaces = distinct(n)
 	}
-	for _, n := range o.Namespaces {
+	o.Without = distinct(c.StringSlice(flagWithout))
+	if len(o.Namespaces) > 0 && len(o.Without) > 0 {
+		return o, usageError{fmt.Errorf("--%s: it cannot be combined with namespaces to look after, here %s; take one of the two", flagWithout, scope(o.Namespaces))}
+	}
+	for _, n := range slices.Concat(o.Namespaces, o.Without) {
 		if errs := validation.IsDNS1123Label(n); len(errs) > 0 {
 			return o, usageError{fmt.Errorf("namespace %q: %s", n, errs[0])}
 		}

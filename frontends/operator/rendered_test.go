@@ -8,8 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vmop/sdk/frontends/operator/config"
-	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/operatorconfig"
+	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,8 +28,9 @@ func TestRenderedObjectsAreThoseOfTheOperator(tt *testing.T) {
 "/Manager/Controller/Reconciler":
   loadBalancerService: {labels: {lab: "1"}, annotations: {note: x}}
   runnerDataPvc: {storageClassName: slow}
+"/Operator": {allowedLoadBalancerAnnotations: [more]}
 `
-	parsed, _, err := config.Parse("config.yaml", []byte(settings))
+	parsed, _, err := operatorconfig.Parse("config.yaml", []byte(settings))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +45,7 @@ func TestRenderedObjectsAreThoseOfTheOperator(tt *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rendered, err := reconcile.Objects(vm, parsed.Settings)
+	rendered, err := machinekind.Objects(vm, parsed.Settings)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,11 +65,11 @@ func TestRenderedObjectsAreThoseOfTheOperator(tt *testing.T) {
 		switch o := o.(type) {
 		case *corev1.Secret:
 			data, _ := stored["data"].(map[string]any)
-			keys := slices.AppendSeq([]string{reconcile.PasswordKey}, maps.Keys(o.StringData))
+			keys := slices.AppendSeq([]string{names.PasswordKey}, maps.Keys(o.StringData))
 			t.same("keys of the secret", slices.Sorted(slices.Values(keys)), slices.Sorted(maps.Keys(data)))
 			delete(want, "stringData")
 		case *corev1.Pod:
-			for _, k := range []string{reconcile.AnnotationConfigVersion, reconcile.AnnotationDisplayVersion} {
+			for _, k := range []string{names.AnnotationConfigVersion, names.AnnotationDisplayVersion} {
 				if annotations[k] == "" || annotations[k] == nil {
 					t.Errorf("the pod has no %s", k)
 				}

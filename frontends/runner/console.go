@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/vmop/sdk/vmop/runner"
+	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
 // detachKey ends the view of a console, as with telnet: Ctrl-].
@@ -30,7 +30,7 @@ func viewConsole(config string, stdin *os.File, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	conn, err := net.Dial("unix", filepath.Join(dirs.Runtime, runner.ConsoleSocket))
+	conn, err := net.Dial("unix", filepath.Join(dirs.Runtime, qemucmd.SocketConsole.FileName()))
 	if err != nil {
 		return fmt.Errorf("the machine %s does not run here: %w", c.Runner.VM.Name, err)
 	}

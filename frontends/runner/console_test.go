@@ -11,6 +11,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/vmop/sdk/internal/tinyguest"
+	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runner"
 )
 
@@ -24,7 +25,7 @@ func TestConsole(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	waitReady(t, filepath.Join(dir, "run", runner.ConsoleSocket))
+	waitReady(t, filepath.Join(dir, "run", qemucmd.SocketConsole.FileName()))
 
 	view := command(t, "-c", config, "-console")
 	terminal, err := pty.Start(view)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/vmop/sdk/internal/testbin"
 	"github.com/vmop/sdk/internal/tinyguest"
+	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runner"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
@@ -100,7 +101,7 @@ func TestSignals(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			waitReady(t, filepath.Join(dir, "run", "console.sock"))
+			waitReady(t, filepath.Join(dir, "run", qemucmd.SocketConsole.FileName()))
 			if data, err := os.ReadFile(termination); err != nil || len(data) > 0 {
 				t.Errorf("the earlier termination message is still there: %q, %v", data, err)
 			}

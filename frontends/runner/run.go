@@ -30,6 +30,10 @@ const templateDir = "/opt/vmrunner/templates"
 // exists in a container only.
 const terminationLog = "/dev/termination-log"
 
+// podVolumes are where a pod mounts the volumes of a machine, as the operator makes
+// it (machineconfig.DataDir and DiskMountDir).
+var podVolumes = []string{"/var/local/vm-data", "/var/local/vmop-disks"}
+
 // settings are the command line.
 type settings struct {
 	config         string
@@ -37,6 +41,7 @@ type settings struct {
 	stateFile      string
 	terminationLog string
 	qemu           string
+	prepareTaps    int
 	logConsole     bool
 	console        bool
 	vnc            bool
@@ -98,7 +103,15 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	if err := writeTermination(s.terminationLog, nil); err != nil {
 		fmt.Fprintf(stderr, "vmop-runner: %v\n", err)
 	}
-	outcome, err := run(s, stdout)
+	var outcome runner.Outcome
+	if s.prepareTaps != 0 {
+		if err = runner.PrepareTaps(os.Getenv(runnerconfig.PreparedTapsEnv), s.prepareTaps); err == nil {
+			return runner.ExitOK
+		}
+		outcome = startFailure(err)
+	} else {
+		outcome, err = run(s, stdout)
+	}
 	if err != nil {
 		fmt.Fprintf(stderr, "vmop-runner: %v\n", err)
 	}
@@ -122,6 +135,7 @@ func parse(args []string, stdout io.Writer) (settings, error) {
 	f.BoolVar(&s.logConsole, "log-console", true, "log what the guest prints on its serial console")
 	f.BoolVar(&s.console, "console", false, "connect to the serial console of the running machine")
 	f.BoolVar(&s.vnc, "vnc", false, "connect to the VNC server of the running machine, if it is on a UNIX socket")
+	f.IntVar(&s.prepareTaps, "prepare-taps", 0, "make the tap interfaces that $"+runnerconfig.PreparedTapsEnv+" names for the `user` with this number, and end")
 	f.BoolVar(&s.version, "version", false, "print the version")
 	err := f.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -142,8 +156,11 @@ func parse(args []string, stdout io.Writer) (settings, error) {
 // run runs the machine. Where it never comes to an engine, the outcome is a
 // start failure.
 func run(s settings, out io.Writer) (runner.Outcome, error) {
-	failed := func(err error) (runner.Outcome, error) {
-		return runner.Outcome{Cause: runner.CauseStartFailure, Message: err.Error()}, err
+	failed := func(err error) (runner.Outcome, error) { return startFailure(err), err }
+	// Before all else, so that nothing of them is left should that fail.
+	taps, err := runner.OpenTaps(os.Getenv(runnerconfig.PreparedTapsEnv))
+	if err != nil {
+		return failed(err)
 	}
 	log := &runner.LogReporter{Out: out, JSON: s.logFormat == "json"}
 	var memory lean
@@ -152,7 +169,7 @@ func run(s settings, out io.Writer) (runner.Outcome, error) {
 	if s.stateFile != "" {
 		reporters = append(reporters, &runner.StateFile{Path: s.stateFile})
 	}
-	o := runner.Options{ConsoleLog: s.logConsole, Version: version()}
+	o := runner.Options{ConsoleLog: s.logConsole, Version: version(), Taps: taps, Volumes: podVolumes}
 	data, c, warnings, err := readConfig(s.config)
 	if err != nil {
 		return failed(err)
@@ -195,6 +212,10 @@ func run(s settings, out io.Writer) (runner.Outcome, error) {
 	defer stopOnSignals(e)()
 	defer followConfig(s.config, data, e)()
 	return e.Run(ctx)
+}
+
+func startFailure(err error) runner.Outcome {
+	return runner.Outcome{Cause: runner.CauseStartFailure, Message: err.Error()}
 }
 
 // readConfig reads a configuration file.
@@ -288,7 +309,7 @@ func stopOnSignals(e *runner.Engine) (stop func()) {
 		for {
 			select {
 			case <-signals:
-				if time.Since(last) > sameRequest {
+				if counts(last, time.Now(), os.Getpid() == 1) {
 					e.Stop()
 				}
 				last = time.Now()
@@ -303,6 +324,14 @@ func stopOnSignals(e *runner.Engine) (stop func()) {
 		close(done)
 		<-ended
 	}
+}
+
+// counts reports whether a signal is another request to stop, last being the time of
+// the one before. The first process of a container gets its first signal from the
+// kubelet, and the same again whenever the container runtime or the node's shutdown
+// repeats it: nobody there asks not to wait for the guest.
+func counts(last, now time.Time, container bool) bool {
+	return last.IsZero() || !container && now.Sub(last) > sameRequest
 }
 
 func writeTermination(path string, message []byte) error {

@@ -126,7 +126,7 @@ func runToReady(b *testing.B, exe, config, runtimeDir string) {
 	}
 	ctx, cancel := context.WithTimeout(b.Context(), 5*time.Minute)
 	defer cancel()
-	err := readConsole(ctx, filepath.Join(runtimeDir, "console.sock"))
+	err := readConsole(ctx, filepath.Join(runtimeDir, qemucmd.SocketConsole.FileName()))
 	b.StopTimer()
 	_ = cmd.Process.Signal(os.Interrupt)
 	_ = cmd.Wait()

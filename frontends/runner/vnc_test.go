@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/internal/rfb"
+	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runner"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
@@ -61,7 +62,7 @@ func TestVNCOnASocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	socket := filepath.Join(dir, "run", runnerconfig.VNCSocket)
+	socket := filepath.Join(dir, "run", qemucmd.SocketVNC.FileName())
 	c.Runner.VM.Display = &runnerconfig.Display{VNC: &runnerconfig.VNC{Socket: socket}}
 	if data, err = runnerconfig.Marshal(c); err == nil {
 		err = os.WriteFile(config, data, 0o600)
@@ -81,7 +82,7 @@ func TestVNCOnASocket(t *testing.T) {
 	if err := machine.Start(); err != nil {
 		t.Fatal(err)
 	}
-	waitReady(t, filepath.Join(dir, "run", runner.ConsoleSocket))
+	waitReady(t, filepath.Join(dir, "run", qemucmd.SocketConsole.FileName()))
 	info, err := os.Stat(socket)
 	if err != nil || info.Mode().Type() != os.ModeSocket {
 		t.Errorf("the socket: %v, %v", info, err)

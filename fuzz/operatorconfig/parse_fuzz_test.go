@@ -10,14 +10,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vmop/sdk/frontends/operator/config"
+	"github.com/vmop/sdk/vmop/operatorconfig"
 )
 
 // FuzzParse reads anything. There is either a configuration that can be used or
 // an error that names problems, each in a line of the file, and the same both
 // times.
 func FuzzParse(f *testing.F) {
-	files, err := filepath.Glob("../../frontends/operator/config/testdata/*.yaml")
+	files, err := filepath.Glob("../../vmop/operatorconfig/testdata/*.yaml")
 	if err != nil || len(files) == 0 {
 		f.Fatal(len(files), err)
 	}
@@ -32,18 +32,18 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, remarks, err := config.Parse("config.yaml", data)
-		c2, remarks2, err2 := config.Parse("config.yaml", data)
+		c, remarks, err := operatorconfig.Parse("config.yaml", data)
+		c2, remarks2, err2 := operatorconfig.Parse("config.yaml", data)
 		if !reflect.DeepEqual(c, c2) || !reflect.DeepEqual(remarks, remarks2) || (err == nil) != (err2 == nil) || err != nil && err.Error() != err2.Error() {
 			t.Fatal("two times, two results")
 		}
 		all := append(remarks.Warnings[:len(remarks.Warnings):len(remarks.Warnings)], remarks.Notes...)
 		if err != nil {
-			var e *config.Error
+			var e *operatorconfig.Error
 			if !errors.As(err, &e) || len(e.Problems) == 0 {
 				t.Fatalf("%#v", err)
 			}
-			if !reflect.DeepEqual(c, config.Config{}) {
+			if !reflect.DeepEqual(c, operatorconfig.Config{}) {
 				t.Fatalf("a configuration beside an error: %+v", c)
 			}
 			all = append(all, e.Problems...)
@@ -58,7 +58,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func usable(t *testing.T, c config.Config) {
+func usable(t *testing.T, c operatorconfig.Config) {
 	for _, factor := range []float64{c.Settings.CPUOvercommit, c.Settings.RAMOvercommit} {
 		if !(factor >= 0) || math.IsInf(factor, 0) {
 			t.Fatalf("overcommit %v", factor)

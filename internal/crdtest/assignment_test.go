@@ -11,9 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/console"
-	"github.com/vmop/sdk/vmop/reconcile/pools"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/reconcile/pool"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -56,7 +57,7 @@ func TestAMachineIsAssignedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request := pools.Request{
+	request := pool.Request{
 		Namespace: namespace, Pool: "students", Now: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC),
 		Pools: []spec.VmPool{{
 			ObjectMeta: metav1.ObjectMeta{Name: "students", Namespace: namespace},
@@ -65,12 +66,12 @@ func TestAMachineIsAssignedOnce(t *testing.T) {
 		Machines: []spec.VirtualMachine{*storedMachine(t, client, namespace, "desk")},
 	}
 	assign := func(user string) error {
-		request.User = pools.User{Name: user, Roles: []string{"student"}}
-		d := pools.Assign(request)
+		request.User = pool.User{Name: user, Roles: []string{"student"}}
+		d := pool.Assign(request)
 		if d.Machine != "desk" || d.Update == nil || !d.Start {
 			t.Fatalf("%+v", d)
 		}
-		_, err := patchStatus(t, client, namespace, d.Machine, pools.StatusManager, d.Update.Patch)
+		_, err := patchStatus(t, client, namespace, d.Machine, pool.StatusManager, d.Update.Patch)
 		return err
 	}
 	if err := assign("ann"); err != nil {
@@ -85,9 +86,9 @@ func TestAMachineIsAssignedOnce(t *testing.T) {
 	}
 
 	// Operator and runner do not take it back.
-	applyStatus(t, client, namespace, "desk", reconcile.OperatorStatusManager, map[string]any{"phase": "Running"})
-	applyStatus(t, client, namespace, "desk", reconcile.RunnerStatusManager, map[string]any{"cpus": int64(1)})
-	applyStatus(t, client, namespace, "desk", reconcile.OperatorStatusManager, map[string]any{})
+	applyStatus(t, client, namespace, "desk", names.OperatorStatusManager, map[string]any{"phase": "Running"})
+	applyStatus(t, client, namespace, "desk", names.RunnerStatusManager, map[string]any{"cpus": int64(1)})
+	applyStatus(t, client, namespace, "desk", names.OperatorStatusManager, map[string]any{})
 	vm := storedMachine(t, client, namespace, "desk")
 	if got := vm.Status.Assignment; *got != want {
 		t.Errorf("after others wrote: %+v", got)
@@ -96,7 +97,7 @@ func TestAMachineIsAssignedOnce(t *testing.T) {
 		version  string
 		conflict bool
 	}{{"1", true}, {vm.ResourceVersion, false}} {
-		patch, err := pools.StartPatch(c.version)
+		patch, err := pool.StartPatch(c.version)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,18 +124,18 @@ func TestAnAssignmentOfAnotherProgramIsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	vm := storedMachine(t, client, namespace, "desk")
-	updates, _ := pools.Upkeep([]spec.VirtualMachine{*vm}, nil, time.Now())
-	if len(updates) != 1 || updates[0].Cause != pools.PoolDeleted {
+	updates, _ := pool.Upkeep([]spec.VirtualMachine{*vm}, nil, time.Now())
+	if len(updates) != 1 || updates[0].Cause != pool.PoolDeleted {
 		t.Fatalf("%+v", updates)
 	}
-	got, err := patchStatus(t, client, namespace, "desk", pools.StatusManager, updates[0].Patch)
+	got, err := patchStatus(t, client, namespace, "desk", pool.StatusManager, updates[0].Patch)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if *got.Status.Assignment != (spec.Assignment{}) {
 		t.Errorf("%+v", got.Status.Assignment)
 	}
-	if updates, _ := pools.Upkeep([]spec.VirtualMachine{*got}, nil, time.Now()); len(updates) != 0 {
+	if updates, _ := pool.Upkeep([]spec.VirtualMachine{*got}, nil, time.Now()); len(updates) != 0 {
 		t.Errorf("once more: %+v", updates)
 	}
 }
@@ -149,8 +150,8 @@ func TestAnAssignmentIsForOneMachineNotForItsName(t *testing.T) {
 		t.Fatal(err)
 	}
 	newMachine(t, client, namespace, "desk")
-	u := pools.Update{Namespace: namespace, Name: "desk", UID: vm.UID, ResourceVersion: vm.ResourceVersion, Assignment: &spec.Assignment{Pool: "p", User: "u"}}
-	if _, err := patchStatus(t, client, namespace, "desk", pools.StatusManager, u.Patch); !apierrors.IsConflict(err) {
+	u := pool.Update{Namespace: namespace, Name: "desk", UID: vm.UID, ResourceVersion: vm.ResourceVersion, Assignment: &spec.Assignment{Pool: "p", User: "u"}}
+	if _, err := patchStatus(t, client, namespace, "desk", pool.StatusManager, u.Patch); !apierrors.IsConflict(err) {
 		t.Errorf("%v", err)
 	}
 }
@@ -161,11 +162,11 @@ func TestADisplayPasswordIsSetOnce(t *testing.T) {
 	client := newClient(t)
 	namespace := newNamespace(t, client)
 	newMachine(t, client, namespace, "desk")
-	applyStatus(t, client, namespace, "desk", reconcile.RunnerStatusManager, map[string]any{
+	applyStatus(t, client, namespace, "desk", names.RunnerStatusManager, map[string]any{
 		"conditions": []any{condition(spec.ConditionRunning, "True", spec.ReasonVMBooted)},
 	})
 	vm := storedMachine(t, client, namespace, "desk")
-	secret, err := toObject(reconcile.DisplaySecret(vm, "initial"))
+	secret, err := toObject(objects.DisplaySecret(vm, "initial"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +210,7 @@ func TestADisplayPasswordIsSetOnce(t *testing.T) {
 		t.Errorf("a second request of the same view: %v", err)
 	}
 	after := read()
-	if s := string(after.Secret.Data[reconcile.PasswordKey]); s != "first" {
+	if s := string(after.Secret.Data[names.PasswordKey]); s != "first" {
 		t.Errorf("the password is %q", s)
 	}
 	// A request that needs it for a shorter time uses it.

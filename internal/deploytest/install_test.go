@@ -2,6 +2,7 @@ package deploytest
 
 import (
 	"context"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,8 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/vmop/sdk/frontends/operator/config"
-	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/operatorconfig"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -25,13 +27,16 @@ var (
 
 // A second time nothing changes: what is stored is what is written.
 func TestApplyingTwiceChangesNothing(t *testing.T) {
-	for line := range strings.SplitSeq(strings.TrimSpace(kubectl(t, "apply", "--warnings-as-errors", "-k", deploy)), "\n") {
-		if !strings.HasSuffix(line, " unchanged") {
-			t.Error(line)
+	for _, folder := range []string{"definitions", ".", "runner", "image-repository"} {
+		folder = filepath.Join(deploy, folder)
+		for line := range strings.SplitSeq(strings.TrimSpace(kubectl(t, "apply", "--warnings-as-errors", "-k", folder)), "\n") {
+			if !strings.HasSuffix(line, " unchanged") {
+				t.Errorf("%s: %s", folder, line)
+			}
 		}
-	}
-	if out := kubectl(t, "diff", "-k", deploy); out != "" {
-		t.Error(out)
+		if out := kubectl(t, "diff", "-k", folder); out != "" {
+			t.Errorf("%s: %s", folder, out)
+		}
 	}
 }
 
@@ -39,7 +44,7 @@ func TestApplyingTwiceChangesNothing(t *testing.T) {
 // controller got the operator's pod made there.
 func TestTheOperatorRunsUnprivileged(t *testing.T) {
 	pod := operatorPod(t, "vmop-system")
-	if pod.Spec.ServiceAccountName != "vm-operator" {
+	if pod.Spec.ServiceAccountName != "vmop-operator" {
 		t.Errorf("service account %q", pod.Spec.ServiceAccountName)
 	}
 	if c := pod.Spec.Containers[0]; c.LivenessProbe.HTTPGet.Path != "/healthz" || c.ReadinessProbe.HTTPGet.Path != "/readyz" {
@@ -60,9 +65,9 @@ func TestTheOperatorRunsUnprivileged(t *testing.T) {
 // An operator for one namespace also stays in it.
 func TestTheOperatorOfOneNamespace(t *testing.T) {
 	pod := operatorPod(t, namespaceOfOne)
-	args := strings.Join(pod.Spec.Containers[0].Args, " ")
-	if !strings.Contains(args, "--namespace=$(NAMESPACE)") {
-		t.Error(args)
+	env := pod.Spec.Containers[0].Env
+	if len(env) != 1 || env[0].Name != "VMOP_NAMESPACES" || env[0].ValueFrom.FieldRef.FieldPath != "metadata.namespace" {
+		t.Error(env)
 	}
 	var claim corev1.PersistentVolumeClaim
 	read(t, claims, namespaceOfOne, "vmop-image-repository", &claim)
@@ -74,7 +79,7 @@ func operatorPod(t *testing.T, namespace string) corev1.Pod {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	c := client(t).Resource(pods).Namespace(namespace)
-	options := metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=vm-operator"}
+	options := metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=vmop-operator"}
 	var pod corev1.Pod
 	list, err := c.List(ctx, options)
 	if err != nil {
@@ -102,13 +107,27 @@ func operatorPod(t *testing.T, namespace string) corev1.Pod {
 
 func TestTheConfigurationIsGood(t *testing.T) {
 	for _, namespace := range []string{"vmop-system", namespaceOfOne} {
-		var cm corev1.ConfigMap
-		read(t, configMaps, namespace, "vm-operator", &cm)
-		c, remarks, err := config.Parse("config.yaml", []byte(cm.Data["config.yaml"]))
-		if err != nil || len(remarks.Warnings)+len(remarks.Notes) > 0 || c.Settings.RunnerImage == "" {
+		pod := operatorPod(t, namespace)
+		var file, settings corev1.ConfigMap
+		read(t, configMaps, namespace, pod.Spec.Volumes[0].Projected.Sources[0].ConfigMap.Name, &file)
+		read(t, configMaps, namespace, pod.Spec.Containers[0].EnvFrom[0].ConfigMapRef.Name, &settings)
+		c, remarks, err := operatorconfig.Parse("config.yaml", []byte(file.Data["config.yaml"]))
+		if err != nil || len(remarks.Warnings)+len(remarks.Notes) > 0 {
+			t.Errorf("%s: %+v, %+v, %v", namespace, c, remarks, err)
+		}
+		c, remarks, err = operatorconfig.ParseEnvironment(c, environ(settings.Data))
+		if err != nil || len(remarks.Warnings) > 0 || c.Settings.RunnerImage == "" || c.Settings.RunnerPullPolicy != corev1.PullIfNotPresent {
 			t.Errorf("%s: %+v, %+v, %v", namespace, c, remarks, err)
 		}
 	}
+}
+
+func environ(variables map[string]string) []string {
+	var out []string
+	for k, v := range variables {
+		out = append(out, k+"="+v)
+	}
+	return out
 }
 
 // A machine's pod runs where only unprivileged pods may, unless its manifest or
@@ -116,24 +135,24 @@ func TestTheConfigurationIsGood(t *testing.T) {
 func TestMachinesRunUnprivileged(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		settings reconcile.Settings
+		settings objects.Settings
 		edit     func(*spec.VirtualMachine)
 		refused  string
 	}{
 		{name: "plain", edit: func(*spec.VirtualMachine) {}},
-		{name: "kvm", settings: reconcile.Settings{KVMResource: "devices.kubevirt.io/kvm"}, edit: func(*spec.VirtualMachine) {}},
+		{name: "kvm", settings: objects.Settings{KVMResource: "devices.kubevirt.io/kvm"}, edit: func(*spec.VirtualMachine) {}},
 		{name: "tpm", edit: func(vm *spec.VirtualMachine) { vm.Spec.VM.UseTPM = true }},
 		{name: "tap", edit: func(vm *spec.VirtualMachine) {
 			vm.Spec.VM.Networks = []spec.Network{{Tap: &spec.TapNetwork{Bridge: "br0"}}}
 		}, refused: "host namespaces"},
-		{name: "privileged", settings: reconcile.Settings{Privileged: true}, edit: func(*spec.VirtualMachine) {}, refused: "privileged"},
+		{name: "privileged", settings: objects.Settings{Privileged: true}, edit: func(*spec.VirtualMachine) {}, refused: "privileged"},
 	} {
 		vm := &spec.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: c.name, Namespace: namespaceOfOne}}
 		cpus := int32(1)
 		vm.Spec.VM.MaximumCPUs = &cpus
 		c.edit(vm)
 		spec.Default(vm)
-		pod := reconcile.Pod(vm, c.settings, reconcile.PodInput{Disks: reconcile.Disks(vm)})
+		pod := objects.Pod(vm, c.settings, objects.PodInput{Disks: machineconfig.Disks(vm)})
 		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
 		if err != nil {
 			t.Fatal(err)

@@ -60,35 +60,38 @@ func run(m *testing.M) (code int) {
 // install does what the documentation says. A warning of the API server is an
 // error.
 func install(ctx context.Context) error {
-	if _, err := cluster.Kubectl(ctx, "apply", "--warnings-as-errors", "-k", deploy); err != nil {
-		return err
-	}
-	if _, err := cluster.Kubectl(ctx, "create", "namespace", namespaceOfOne); err != nil {
-		return err
-	}
-	// Nothing that is installed needs rights on a node, machines included.
-	if _, err := cluster.Kubectl(ctx, "label", "namespace", namespaceOfOne, "pod-security.kubernetes.io/enforce=restricted"); err != nil {
-		return err
-	}
 	dir, err := os.MkdirTemp("", "vmop-deploytest-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if err := overlay(dir); err != nil {
+	if err := overlay(dir, "namespace: "+namespaceOfOne+"\nresources: [deploy/namespaced, deploy/runner/account, deploy/image-repository]\n"); err != nil {
 		return err
 	}
-	_, err = cluster.Kubectl(ctx, "apply", "--warnings-as-errors", "-k", dir)
-	return err
+	for _, args := range [][]string{
+		{"apply", "--warnings-as-errors", "-k", deploy + "/definitions"},
+		{"wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"},
+		{"apply", "--warnings-as-errors", "-k", deploy},
+		{"apply", "--warnings-as-errors", "-k", deploy + "/runner"},
+		{"apply", "--warnings-as-errors", "-k", deploy + "/image-repository"},
+		{"create", "namespace", namespaceOfOne},
+		// Nothing that is installed needs rights on a node, machines included.
+		{"label", "namespace", namespaceOfOne, "pod-security.kubernetes.io/enforce=restricted"},
+		{"apply", "--warnings-as-errors", "-k", dir},
+	} {
+		if _, err := cluster.Kubectl(ctx, args...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// overlay writes a user's kustomization that chooses the namespace.
-func overlay(dir string) error {
+// overlay writes a user's kustomization, in which deploy is a folder beside it.
+func overlay(dir, text string) error {
 	// Kustomizations refer to each other by relative paths.
 	if err := os.CopyFS(filepath.Join(dir, "deploy"), os.DirFS(deploy)); err != nil {
 		return err
 	}
-	text := "namespace: " + namespaceOfOne + "\nresources: [deploy/namespaced]\n"
 	return os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600)
 }
 

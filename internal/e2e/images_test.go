@@ -17,7 +17,7 @@ import (
 	"github.com/vmop/sdk/internal/tinyguest"
 	"github.com/vmop/sdk/vmop"
 	"github.com/vmop/sdk/vmop/qemucmd"
-	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -82,7 +82,7 @@ func TestImagesRunTheirPrograms(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := fmt.Sprintf("%d:%[1]d", reconcile.RunnerUser); config.User != want || len(config.Entrypoint) != 1 {
+			if want := fmt.Sprintf("%d:%[1]d", objects.RunnerUser); config.User != want || len(config.Entrypoint) != 1 {
 				t.Fatalf("the image runs %q as %q, want one program as %s", config.Entrypoint, config.User, want)
 			}
 			c := container(t, r.image)

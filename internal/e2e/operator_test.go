@@ -13,11 +13,17 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/internal/tinyguest"
-	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/names"
 )
 
 // kustomize applies a kustomization that stands on folders of deploy/.
 func kustomize(t *testing.T, text string) {
+	t.Helper()
+	kubectl(t, "apply", "-k", kustomization(t, text))
+}
+
+// kustomization is the folder of one.
+func kustomization(t *testing.T, text string) string {
 	t.Helper()
 	dir := t.TempDir()
 	deploy, err := filepath.Abs(filepath.Join("..", "..", "deploy"))
@@ -32,7 +38,7 @@ func kustomize(t *testing.T, text string) {
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	kubectl(t, "apply", "-k", dir)
+	return dir
 }
 
 // install installs the operator as its users do, and what machines of the
@@ -40,18 +46,16 @@ func kustomize(t *testing.T, text string) {
 func install(t *testing.T) {
 	t.Helper()
 	prepareNode(t)
-	kustomize(t, `
-resources: [DEPLOY]
-images:
-- {name: ghcr.io/vmop/operator, newName: vmop.test/operator, newTag: "1"}
-`)
+	kubectl(t, "apply", "-k", filepath.Join("..", "..", "deploy", "definitions"))
+	kubectl(t, "wait", "--for=condition=Established", "crd", "--all", "--timeout="+patience.String())
+	kustomize(t, theOperator)
 	t.Cleanup(func() {
 		if t.Failed() {
-			out, err := theNode.Kubectl(context.Background(), "logs", "-n", "vmop-system", "deployment/vm-operator", "--tail=200")
+			out, err := theNode.Kubectl(context.Background(), "logs", "-n", "vmop-system", "deployment/vmop-operator", "--tail=200")
 			t.Logf("the operator: %v\n%s", err, out)
 		}
 	})
-	kubectl(t, "wait", "-n", "vmop-system", "--for=condition=Available", "deployment/vm-operator", "--timeout="+patience.String())
+	kubectl(t, "wait", "-n", "vmop-system", "--for=condition=Available", "deployment/vmop-operator", "--timeout="+patience.String())
 	apply(t, `
 apiVersion: v1
 kind: Namespace
@@ -62,10 +66,21 @@ metadata:
 	t.Cleanup(func() { kubectl(t, "delete", "namespace", namespace, "--wait=true") })
 	kustomize(t, `
 namespace: machines
-resources: [DEPLOY/runner]
-components: [DEPLOY/components/image-repository]
+resources: [DEPLOY/runner, DEPLOY/image-repository]
 `)
 }
+
+// theOperator is a user's kustomization, with the images of the node.
+const theOperator = `
+resources: [DEPLOY]
+images:
+- {name: ghcr.io/vmop/operator, newName: vmop.test/operator, newTag: "1"}
+configMapGenerator:
+- name: vmop-operator-settings
+  namespace: vmop-system
+  behavior: merge
+  literals: [VMOP_RUNNER_IMAGE=vmop.test/runner:1, VMOP_RUNNER_PULL_POLICY=Never]
+`
 
 // awaitCondition waits until a condition of the machine is as it should be.
 func awaitCondition(t *testing.T, condition string) {
@@ -88,7 +103,7 @@ func gone(t *testing.T, object string) {
 // claims lists the volume claims of the machine.
 func claims(t *testing.T) string {
 	t.Helper()
-	return kubectl(t, "get", "pvc", "-n", namespace, "-l", reconcile.LabelInstance+"=tiny", "-o", "jsonpath={.items[*].metadata.name}")
+	return kubectl(t, "get", "pvc", "-n", namespace, "-l", names.LabelInstance+"=tiny", "-o", "jsonpath={.items[*].metadata.name}")
 }
 
 // The life of a machine in a cluster, as its user sees it: applied, booted,
@@ -114,7 +129,7 @@ func TestOperator(t *testing.T) {
 	t.Logf("from the patch to the guest's second processor: %s", time.Since(begin))
 	awaitField(t, "cpus", "2")
 
-	kubectl(t, "annotate", "vm", "-n", namespace, "tiny", reconcile.AnnotationResetRequest+"=once")
+	kubectl(t, "annotate", "vm", "-n", namespace, "tiny", names.AnnotationResetRequest+"=once")
 	if _, err := c.Expect(withPatience(t), tinyguest.Ready); err != nil {
 		t.Errorf("the guest was not reset: %v", err)
 	}
@@ -158,7 +173,7 @@ func TestOperator(t *testing.T) {
 	}
 
 	// What is missing is said where users look.
-	kubectl(t, "delete", "pvc", "-n", namespace, reconcile.ImageRepositoryClaim, "--wait=true")
+	kubectl(t, "delete", "pvc", "-n", namespace, names.ImageRepositoryClaim, "--wait=true")
 	kubectl(t, "apply", "-f", "machine.yaml")
 	eventually(t, "the machine says what it waits for", func() error {
 		out, err := theNode.Kubectl(t.Context(), "describe", "vm", "-n", namespace, "tiny")

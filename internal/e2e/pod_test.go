@@ -14,11 +14,13 @@ import (
 	"github.com/vmop/sdk/internal/node"
 	"github.com/vmop/sdk/internal/tinyguest"
 	"github.com/vmop/sdk/vmop"
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	corev1 "k8s.io/api/core/v1"
 )
 
-// applyObjects applies what a machine comes to, all or what is chosen.
+// applyObjects applies what a machine comes to, all or what is chosen, with a
+// display password, which only the operator makes.
 func applyObjects(t *testing.T, vm *vmop.VirtualMachine, choose func(reconcile.Object) bool) {
 	t.Helper()
 	rendered, err := vmop.Render(vm, vmop.RenderOptions{})
@@ -28,6 +30,9 @@ func applyObjects(t *testing.T, vm *vmop.VirtualMachine, choose func(reconcile.O
 	list := map[string]any{"apiVersion": "v1", "kind": "List"}
 	var items []reconcile.Object
 	for _, o := range rendered.Objects {
+		if secret, is := o.(*corev1.Secret); is {
+			secret.StringData[names.PasswordKey] = "rendered"
+		}
 		if choose == nil || choose(o) {
 			items = append(items, o)
 		}
@@ -61,7 +66,7 @@ func TestObjectsRunAMachine(t *testing.T) {
 	}
 	changed := machine(t, "machine.yaml", func(vm *vmop.VirtualMachine) { two := int32(2); vm.Spec.VM.CurrentCPUs = &two })
 	applyObjects(t, changed, isConfigMap)
-	kubectl(t, "annotate", "pod", "-n", namespace, "tiny", reconcile.AnnotationConfigVersion+"=2")
+	kubectl(t, "annotate", "pod", "-n", namespace, "tiny", names.AnnotationConfigVersion+"=2")
 	if _, err := c.Expect(withPatience(t), "cpu 1 online"); err != nil {
 		t.Error(err)
 	}

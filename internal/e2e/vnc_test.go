@@ -19,7 +19,8 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/internal/rfb"
-	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
 )
 
 // vncPort is the port of VNC in a machine whose manifest names none.
@@ -89,7 +90,7 @@ func checkVNCSocket(t *testing.T) {
 func passwords(t *testing.T) (wrong map[string]string, right string) {
 	t.Helper()
 	stored := func() string {
-		data := kubectl(t, "get", "secret", "-n", namespace, reconcile.DisplaySecretName("tiny"), "-o", "jsonpath={.data."+reconcile.PasswordKey+"}")
+		data := kubectl(t, "get", "secret", "-n", namespace, objects.DisplaySecretName("tiny"), "-o", "jsonpath={.data."+names.PasswordKey+"}")
 		password, err := base64.StdEncoding.DecodeString(data)
 		if err != nil {
 			t.Fatal(err)

@@ -20,36 +20,72 @@ const module = "github.com/vmop/sdk/"
 // arrows lists, for each library package, the packages of this module that it
 // may import. A package that is not listed is an error: decide where it stands.
 var arrows = map[string][]string{
-	"vmop/spec":             {},
-	"vmop/qemucmd":          {},
-	"vmop/qmp":              {},
-	"vmop/qmp/goqemu":       {"vmop/qmp"},
-	"vmop/qmp/qmptest":      {},
-	"vmop/qga":              {},
-	"vmop/qga/qgatest":      {},
-	"vmop/vmopagent":        {},
-	"vmop/cloudinit":        {"internal/yamljson"},
-	"vmop/imageinspect":     {},
-	"vmop/hostprobe":        {"vmop/qemucmd", "vmop/qmp"},
-	"vmop/runnerconfig":     {"vmop/qemucmd", "internal/yamljson"},
-	"vmop/reconcile/live":   {"vmop/runnerconfig"},
-	"vmop/reconcile":        {"vmop/spec", "vmop/qemucmd", "vmop/runnerconfig", "vmop/reconcile/pools", "internal/yamljson"},
-	"vmop/runner":           {"vmop/qemucmd", "vmop/qmp", "vmop/qga", "vmop/vmopagent", "vmop/cloudinit", "vmop/imageinspect", "vmop/runnerconfig", "vmop/reconcile/live"},
-	"vmop":                  {"vmop/spec", "vmop/qemucmd", "vmop/cloudinit", "vmop/runnerconfig", "vmop/reconcile"},
-	"vmop/spec/spectest":    {"vmop/spec"},
+	"vmop/limits":       {},
+	"vmop/spec":         {"vmop/names", "vmop/conditions", "vmop/limits", "internal/yamljson"},
+	"vmop/conditions":   {},
+	"vmop/qemucmd":      {"vmop/limits"},
+	"vmop/qmp":          {},
+	"vmop/qmp/goqemu":   {"vmop/qmp"},
+	"vmop/qmp/qmptest":  {},
+	"vmop/qga":          {},
+	"vmop/qga/qgatest":  {},
+	"vmop/vmopagent":    {"vmop/conditions"},
+	"vmop/cloudinit":    {"internal/yamljson"},
+	"vmop/imageinspect": {},
+	"vmop/hostprobe":    {"vmop/qemucmd", "vmop/qmp"},
+	"vmop/runnerconfig": {"vmop/qemucmd", "internal/yamljson", "vmop/limits"},
+	"vmop/live":         {"vmop/conditions", "vmop/qemucmd", "vmop/runnerconfig"},
+	"vmop/names":        {},
+	"vmop/reconcile":    {"vmop/names"},
+	"vmop/runner":       {"internal/atomicfile", "vmop/qemucmd", "vmop/qmp", "vmop/qga", "vmop/vmopagent", "vmop/cloudinit", "vmop/imageinspect", "vmop/runnerconfig", "vmop/live", "vmop/runner/tap"},
+	"vmop/runner/tap":   {},
+	"vmop/host": {
+		"internal/atomicfile", "vmop/spec", "vmop/qemucmd", "vmop/qmp", "vmop/hostprobe", "vmop/runnerconfig", "vmop/live", "vmop/reconcile/changes",
+		"vmop/reconcile/machineconfig", "vmop/runner",
+	},
+	"vmop": {
+		"vmop/names", "vmop/spec", "vmop/qemucmd", "vmop/cloudinit", "vmop/runnerconfig", "vmop/reconcile", "vmop/reconcile/machineconfig",
+		"vmop/reconcile/objects", "vmop/reconcile/changes", "vmop/reconcile/machine",
+	},
+	"vmop/spec/spectest":    {"vmop/limits", "vmop/spec"},
 	"vmop/spec/internal":    {},
 	"vmop/qmp/internal":     {},
 	"vmop/qemucmd/internal": {},
 
-	"vmop/reconcile/pools":   {"vmop/spec"},
-	"vmop/reconcile/console": {"vmop/spec", "vmop/reconcile", "vmop/reconcile/pools"},
+	"vmop/dialect":           {"vmop/spec", "vmop/dialect/internal/tree", "vmop/dialect/kubevirt", "vmop/dialect/deckhouse"},
+	"vmop/dialect/kubevirt":  {"vmop/spec", "vmop/dialect/internal/seedscript", "vmop/dialect/internal/tree", "internal/yamljson"},
+	"vmop/dialect/deckhouse": {"vmop/spec", "vmop/dialect/internal/seedscript", "vmop/dialect/internal/tree", "internal/yamljson"},
+	"vmop/dialect/internal":  {},
+
+	"vmop/reconcile/machineconfig": {"vmop/spec", "vmop/qemucmd", "vmop/runnerconfig", "internal/yamljson", "vmop/reconcile/internal/manifest"},
+	"vmop/reconcile/objects":       {"vmop/names", "vmop/spec", "vmop/runnerconfig", "vmop/reconcile/machineconfig"},
+	"vmop/reconcile/changes":       {"vmop/spec", "vmop/reconcile/internal/manifest"},
+	"vmop/reconcile/machine": {
+		"vmop/names", "vmop/spec", "vmop/runnerconfig", "vmop/reconcile", "vmop/reconcile/machineconfig",
+		"vmop/reconcile/objects", "vmop/reconcile/changes", "vmop/reconcile/pool", "vmop/reconcile/internal/manifest",
+	},
+	"vmop/reconcile/pool":        {"vmop/conditions", "vmop/names", "vmop/spec", "vmop/reconcile"},
+	"vmop/reconcile/observation": {},
+	"vmop/reconcile/console":     {"vmop/names", "vmop/spec", "vmop/reconcile/objects", "vmop/reconcile/pool"},
+
+	"vmop/operatorconfig": {"vmop/spec", "vmop/reconcile/objects", "vmop/reconcile/console"},
+	"vmop/takeover": {
+		"vmop/names", "vmop/spec", "vmop/qemucmd", "vmop/reconcile", "vmop/reconcile/machineconfig",
+		"vmop/reconcile/objects", "vmop/reconcile/machine", "vmop/operatorconfig",
+	},
 }
 
 // standardOnly are the packages that depend on nothing but the standard library.
-var standardOnly = []string{"vmop/qemucmd", "vmop/qmp", "vmop/qmp/qmptest", "vmop/qga", "vmop/vmopagent"}
+var standardOnly = []string{"vmop/limits", "vmop/names", "vmop/conditions", "vmop/qemucmd", "vmop/qmp", "vmop/qmp/qmptest", "vmop/qga", "vmop/vmopagent"}
 
 // pure are the packages whose functions depend on their arguments alone.
-var pure = []string{"vmop/spec", "vmop/qemucmd", "vmop/runnerconfig", "vmop/reconcile", "vmop/reconcile/live", "vmop", "internal/yamljson"}
+var pure = []string{
+	"vmop/limits", "vmop", "vmop/spec", "vmop/names", "vmop/conditions", "vmop/qemucmd", "vmop/runnerconfig", "vmop/live", "vmop/operatorconfig", "vmop/takeover", "internal/yamljson",
+	"vmop/reconcile", "vmop/reconcile/machineconfig", "vmop/reconcile/objects", "vmop/reconcile/changes",
+	"vmop/reconcile/machine", "vmop/reconcile/pool", "vmop/reconcile/console", "vmop/reconcile/observation",
+	"vmop/reconcile/internal/manifest",
+	"vmop/dialect", "vmop/dialect/kubevirt", "vmop/dialect/deckhouse",
+}
 
 // noProcess are the packages that start no process and have no cluster client.
 var noProcess = append([]string{"vmop/qmp"}, pure...)
@@ -61,10 +97,12 @@ var (
 )
 
 // specImports is what API types may import beside the standard library.
-var specImports = []string{"k8s.io/apimachinery/", "k8s.io/api/", "go.yaml.in/yaml/v3", "sigs.k8s.io/yaml"}
+var specImports = []string{module + "vmop/limits", module + "internal/yamljson", module + "vmop/names", module + "vmop/conditions", "k8s.io/apimachinery/", "k8s.io/api/", "go.yaml.in/yaml/v3", "sigs.k8s.io/yaml"}
 
 type pkg struct {
 	ImportPath string
+	Name       string
+	Doc        string
 	Dir        string
 	Standard   bool
 	GoFiles    []string
@@ -76,7 +114,7 @@ func (p pkg) name() string { return strings.TrimPrefix(p.ImportPath, module) }
 
 func load(t *testing.T, args ...string) []pkg {
 	t.Helper()
-	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Dir,Standard,GoFiles,Imports,Deps"}, args...)...)
+	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Name,Doc,Dir,Standard,GoFiles,Imports,Deps"}, args...)...)
 	cmd.Dir = filepath.Join("..", "..")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -115,17 +153,25 @@ func TestArrowsPointDown(t *testing.T) {
 	}
 }
 
+// Neither a library package nor another front-end imports a front-end.
 func TestNothingImportsFrontends(t *testing.T) {
 	for _, p := range load(t, "./...") {
-		if strings.HasPrefix(p.name(), "frontends/") {
-			continue
-		}
 		for _, imp := range p.Imports {
-			if strings.HasPrefix(imp, module+"frontends/") {
+			if strings.HasPrefix(imp, module+"frontends/") && frontend(p.ImportPath) != frontend(imp) {
 				t.Errorf("%s imports %s", p.name(), imp)
 			}
 		}
 	}
+}
+
+// frontend is the program that a package belongs to; empty for all others.
+func frontend(importPath string) string {
+	name, ok := strings.CutPrefix(importPath, module+"frontends/")
+	if !ok {
+		return ""
+	}
+	name, _, _ = strings.Cut(name, "/")
+	return name
 }
 
 func TestStandardLibraryOnly(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
 )
 
 // root is the folder of the module.
@@ -144,7 +144,7 @@ func TestRecipesAgreeWithTheModule(t *testing.T) {
 			if !slices.Equal(copied, allowed) {
 				t.Errorf("%s.%s: copies %q, and .dockerignore lets %q through", folder, distribution, copied, allowed)
 			}
-			end := []string{fmt.Sprintf("USER %d:%[1]d", reconcile.RunnerUser), fmt.Sprintf("ENTRYPOINT [%q]", "/usr/local/bin/"+program)}
+			end := []string{fmt.Sprintf("USER %d:%[1]d", objects.RunnerUser), fmt.Sprintf("ENTRYPOINT [%q]", "/usr/local/bin/"+program)}
 			if got := instructions[len(instructions)-2:]; !slices.Equal(got, end) {
 				t.Errorf("%s.%s: ends with %q, want %q", folder, distribution, got, end)
 			}

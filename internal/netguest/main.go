@@ -2,6 +2,9 @@
 //
 //	netguest agent                   be the guest agent, which tells of the interfaces
 //	netguest address INTERFACE IP    give an interface this IPv4 address, and set it up
+//	netguest mtu INTERFACE           print the interface's MTU and MAC address
+//	netguest reach IP SIZE           send datagrams of SIZE bytes until the host at
+//	                                 this address has answered that nobody wants them
 //	netguest clock                   write the real-time clock, as NTP has Linux do
 package main
 
@@ -12,6 +15,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -34,6 +38,18 @@ func run(args []string) error {
 		return serveAgent()
 	case len(args) == 3 && args[0] == "address":
 		return setAddress(args[1], args[2])
+	case len(args) == 2 && args[0] == "mtu":
+		i, err := net.InterfaceByName(args[1])
+		if err == nil {
+			fmt.Println("mtu", i.MTU, "mac", i.HardwareAddr)
+		}
+		return err
+	case len(args) == 3 && args[0] == "reach":
+		size, err := strconv.Atoi(args[2])
+		if err != nil {
+			return err
+		}
+		return reach(args[1], size)
 	case len(args) == 1 && args[0] == "clock":
 		return writeClock()
 	}
@@ -143,6 +159,27 @@ func setAddress(name, address string) error {
 		return fmt.Errorf("flags: %w", err)
 	}
 	return nil
+}
+
+// reach sends to a port that nobody listens on, of which a host tells.
+func reach(address string, size int) error {
+	c, err := net.Dial("udp", net.JoinHostPort(address, "9"))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+		if _, err := c.Write(make([]byte, size)); errors.Is(err, unix.ECONNREFUSED) {
+			return nil
+		}
+		if err := c.SetReadDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
+			return err
+		}
+		if _, err := c.Read(make([]byte, 1)); errors.Is(err, unix.ECONNREFUSED) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s does not answer", address)
 }
 
 func writeClock() error {

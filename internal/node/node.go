@@ -320,6 +320,9 @@ func (n *Node) startInside(name string, args ...string) (*child.Process, error) 
 	return n.processes[len(n.processes)-1], nil
 }
 
+// Run runs a command in the namespaces of the node and returns what it printed.
+func (n *Node) Run(ctx context.Context, args ...string) (string, error) { return n.run(ctx, args...) }
+
 func (n *Node) run(ctx context.Context, args ...string) (string, error) {
 	return run(ctx, "nsenter", n.inside(args...)...)
 }

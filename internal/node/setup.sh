@@ -15,3 +15,6 @@ mount --bind "$1/state/kubelet" /var/lib/kubelet
 mount --make-rshared /var/lib/kubelet
 mkdir -p /run/containerd /run/netns /var/log/pods /var/log/containers
 echo 1 > /proc/sys/net/ipv4/ip_forward
+# Distributions let everybody open it: what may be done with it is decided later.
+mknod -m 0666 "$1/state/tun" c 10 200
+mount --bind "$1/state/tun" /dev/net/tun

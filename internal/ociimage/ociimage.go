@@ -3,9 +3,6 @@ package ociimage
 import (
 	"archive/tar"
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +13,13 @@ import (
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 // Image is a container image.
@@ -48,137 +52,47 @@ type File struct {
 	Link string
 }
 
-// The media types of the OCI image specification.
-const (
-	typeManifest = "application/vnd.oci.image.manifest.v1+json"
-	typeConfig   = "application/vnd.oci.image.config.v1+json"
-	typeLayer    = "application/vnd.oci.image.layer.v1.tar"
-)
-
-type descriptor struct {
-	MediaType   string            `json:"mediaType"`
-	Digest      string            `json:"digest"`
-	Size        int64             `json:"size"`
-	Platform    *platform         `json:"platform,omitempty"`
-	Annotations map[string]string `json:"annotations,omitempty"`
-}
-
-type platform struct {
-	Architecture string `json:"architecture"`
-	OS           string `json:"os"`
-}
-
-type manifest struct {
-	SchemaVersion int          `json:"schemaVersion"`
-	MediaType     string       `json:"mediaType"`
-	Config        descriptor   `json:"config"`
-	Layers        []descriptor `json:"layers"`
-}
-
-type index struct {
-	SchemaVersion int          `json:"schemaVersion"`
-	Manifests     []descriptor `json:"manifests"`
-}
-
-type config struct {
-	platform
-	Config runtimeConfig `json:"config"`
-	RootFS rootFS        `json:"rootfs"`
-}
-
-type runtimeConfig struct {
-	User       string   `json:"User,omitempty"`
-	Env        []string `json:"Env,omitempty"`
-	Entrypoint []string `json:"Entrypoint,omitempty"`
-}
-
-type rootFS struct {
-	Type    string   `json:"type"`
-	DiffIDs []string `json:"diff_ids"`
-}
-
-// Write writes an archive with the image to a file, which is replaced.
+// Write writes an archive with the image to a file, which is replaced. The
+// archive is one that `docker save` would make, which every tool imports.
 func Write(file string, image Image) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("image %s: %w", image.Name, err)
+		}
+	}()
+	tag, err := name.NewTag(image.Name, name.StrictValidation)
+	if err != nil {
+		return err
+	}
 	layer, err := os.CreateTemp(filepath.Dir(file), ".layer-*")
 	if err != nil {
-		return fmt.Errorf("image %s: %w", image.Name, err)
+		return err
 	}
 	defer func() { err = errors.Join(err, layer.Close(), os.Remove(layer.Name())) }()
-	sum := sha256.New()
-	if err := writeLayer(io.MultiWriter(layer, sum), image.Files); err != nil {
-		return fmt.Errorf("image %s: %w", image.Name, err)
+	if err := writeLayer(layer, image.Files); err != nil {
+		return err
 	}
-	out, err := os.OpenFile(file, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("image %s: %w", image.Name, err)
-	}
-	defer func() { err = errors.Join(err, out.Close()) }()
-	if err := writeLayout(out, image, layer, hex.EncodeToString(sum.Sum(nil))); err != nil {
-		return fmt.Errorf("image %s: %w", image.Name, err)
-	}
-	return nil
-}
-
-// writeLayout writes everything around the layer, and the layer.
-func writeLayout(out io.Writer, image Image, layer *os.File, layerSum string) error {
-	size, err := layer.Seek(0, io.SeekEnd)
+	of, err := tarball.LayerFromFile(layer.Name(), tarball.WithMediaType(types.DockerLayer))
 	if err != nil {
 		return err
 	}
-	if _, err := layer.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	w := tar.NewWriter(out)
-	put := func(name string, data []byte) error {
-		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(data))}); err != nil {
-			return err
-		}
-		_, err := w.Write(data)
-		return err
-	}
-	blob := func(mediaType string, v any) (descriptor, error) {
-		data, err := json.Marshal(v)
-		if err != nil {
-			return descriptor{}, err
-		}
-		sum := sha256.Sum256(data)
-		name := hex.EncodeToString(sum[:])
-		return descriptor{MediaType: mediaType, Digest: "sha256:" + name, Size: int64(len(data))}, put("blobs/sha256/"+name, data)
-	}
-	here := platform{Architecture: runtime.GOARCH, OS: "linux"}
-	if err := put("oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`)); err != nil {
-		return err
-	}
-	c, err := blob(typeConfig, config{
-		platform: here,
-		Config: runtimeConfig{User: image.User, Entrypoint: image.Entrypoint,
-			Env: append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, image.Env...)},
-		RootFS: rootFS{Type: "layers", DiffIDs: []string{"sha256:" + layerSum}},
-	})
+	built, err := mutate.AppendLayers(empty.Image, of)
 	if err != nil {
 		return err
 	}
-	m, err := blob(typeManifest, manifest{SchemaVersion: 2, MediaType: typeManifest, Config: c,
-		Layers: []descriptor{{MediaType: typeLayer, Digest: "sha256:" + layerSum, Size: size}}})
+	config, err := built.ConfigFile()
 	if err != nil {
 		return err
 	}
-	// containerd takes the name from its own annotation, others from OCI's.
-	m.Platform, m.Annotations = &here, map[string]string{"io.containerd.image.name": image.Name, "org.opencontainers.image.ref.name": image.Name}
-	top, err := json.Marshal(index{SchemaVersion: 2, Manifests: []descriptor{m}})
-	if err != nil {
+	config.OS, config.Architecture = "linux", runtime.GOARCH
+	config.Config = v1.Config{
+		User: image.User, Entrypoint: image.Entrypoint,
+		Env: append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, image.Env...),
+	}
+	if built, err = mutate.ConfigFile(built, config); err != nil {
 		return err
 	}
-	if err := put("index.json", top); err != nil {
-		return err
-	}
-	if err := w.WriteHeader(&tar.Header{Name: "blobs/sha256/" + layerSum, Mode: 0o644, Size: size}); err != nil {
-		return err
-	}
-	if _, err := io.Copy(w, layer); err != nil {
-		return err
-	}
-	return w.Close()
+	return tarball.WriteToFile(file, tag, built)
 }
 
 // writeLayer writes the files, each after the folders that it is in.

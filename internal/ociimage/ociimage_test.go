@@ -3,9 +3,6 @@ package ociimage
 import (
 	"archive/tar"
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +12,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
 func ExampleWrite() {
@@ -61,7 +62,7 @@ func TestImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	image := Image{
-		Name: "example.org/a:1", Entrypoint: []string{"/b/run", "now"}, Env: []string{"A=b"}, User: "65532",
+		Name: "example.org/tool:1", Entrypoint: []string{"/b/run", "now"}, Env: []string{"A=b"}, User: "65532",
 		Files: []File{
 			{Path: "/b/run", From: from},
 			{Path: "/a/deep/down/empty", Data: []byte{}},
@@ -89,35 +90,38 @@ func TestImage(t *testing.T) {
 		t.Errorf("left %v, %v", left, err)
 	}
 
-	_, members, _ := untar(t, archives[0])
-	blob := func(d descriptor) []byte {
-		data := members["blobs/sha256/"+strings.TrimPrefix(d.Digest, "sha256:")]
-		if sum := sha256.Sum256(data); "sha256:"+hex.EncodeToString(sum[:]) != d.Digest || int64(len(data)) != d.Size {
-			t.Fatalf("%+v leads to %d bytes of something else", d, len(data))
-		}
-		return data
+	tag, err := name.NewTag(image.Name)
+	if err != nil {
+		t.Fatal(err)
 	}
-	parse := func(data []byte, v any) {
-		if err := json.Unmarshal(data, v); err != nil {
-			t.Fatal(err)
-		}
+	read, err := tarball.ImageFromPath(filepath.Join(dir, "image.tar"), &tag)
+	if err != nil {
+		t.Fatal(err)
 	}
-	var top index
-	parse(members["index.json"], &top)
-	if top.Manifests[0].Annotations["io.containerd.image.name"] != image.Name {
-		t.Errorf("%+v", top)
+	if err := validate.Image(read); err != nil {
+		t.Error(err)
 	}
-	var m manifest
-	parse(blob(top.Manifests[0]), &m)
-	var c config
-	parse(blob(m.Config), &c)
+	c, err := read.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if c.Config.User != "65532" || !slices.Equal(c.Config.Entrypoint, image.Entrypoint) || !slices.Contains(c.Config.Env, "A=b") || c.OS != "linux" {
 		t.Errorf("%+v", c)
 	}
-	if c.RootFS.DiffIDs[0] != m.Layers[0].Digest {
-		t.Error("an uncompressed layer has the digest of its content")
+	layers, err := read.Layers()
+	if err != nil || len(layers) != 1 {
+		t.Fatal(layers, err)
 	}
-	headers, content, order := untar(t, blob(m.Layers[0]))
+	layer, err := layers[0].Uncompressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer layer.Close()
+	data, err := io.ReadAll(layer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	headers, content, order := untar(t, data)
 	if want := []string{"a/", "a/deep/", "a/deep/down/", "a/deep/down/empty", "b/", "b/run", "lib", "tmp/"}; !slices.Equal(order, want) {
 		t.Errorf("the layer has %q", order)
 	}
@@ -135,7 +139,7 @@ func TestRefusals(t *testing.T) {
 		{{Path: "relative"}}, {{Path: "/a/../b"}}, {{Path: "/"}}, {{Path: "/a"}, {Path: "/a"}},
 		{{Path: "/a", From: "/nonexistent"}}, {{Path: "/a", From: t.TempDir()}},
 	} {
-		if err := Write(file, Image{Name: "a:1", Files: files}); err == nil || !strings.Contains(err.Error(), "image a:1: file") {
+		if err := Write(file, Image{Name: "example.org/tool:1", Files: files}); err == nil || !strings.Contains(err.Error(), "image example.org/tool:1: file") {
 			t.Errorf("%+v: %v", files, err)
 		}
 	}

@@ -63,7 +63,7 @@ func JSONToNode(raw json.RawMessage) (*yaml.Node, error) {
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
-	node, err := valueNode(dec, "", 0)
+	node, err := valueNode(dec, 0)
 	if err != nil {
 		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
@@ -76,29 +76,25 @@ func JSONToNode(raw json.RawMessage) (*yaml.Node, error) {
 	return node, nil
 }
 
-// valueNode reads the next value of dec. The path is for messages only.
-func valueNode(dec *json.Decoder, path string, depth int) (*yaml.Node, error) {
+// valueNode reads the next value of dec.
+func valueNode(dec *json.Decoder, depth int) (*yaml.Node, error) {
 	token, err := dec.Token()
 	if err != nil {
-		return nil, at(path, err)
+		return nil, err
 	}
 	switch token := token.(type) {
 	case json.Delim:
 		if depth == MaxDepth {
-			return nil, at(path, fmt.Errorf("nested deeper than %d levels", MaxDepth))
+			return nil, fmt.Errorf("nested deeper than %d levels", MaxDepth)
 		}
 		if token == '{' {
-			return objectNode(dec, path, depth)
+			return objectNode(dec, depth)
 		}
-		return arrayNode(dec, path, depth)
+		return arrayNode(dec, depth)
 	case string:
 		return stringNode(token), nil
 	case json.Number:
-		node, err := numberNode(string(token))
-		if err != nil {
-			return nil, at(path, err)
-		}
-		return node, nil
+		return numberNode(string(token))
 	case bool:
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: strconv.FormatBool(token)}, nil
 	default:
@@ -106,50 +102,72 @@ func valueNode(dec *json.Decoder, path string, depth int) (*yaml.Node, error) {
 	}
 }
 
-func objectNode(dec *json.Decoder, path string, depth int) (*yaml.Node, error) {
+func objectNode(dec *json.Decoder, depth int) (*yaml.Node, error) {
 	node := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	seen := map[string]bool{}
 	for dec.More() {
 		token, err := dec.Token()
 		if err != nil {
-			return nil, at(path, err)
+			return nil, err
 		}
 		key, ok := token.(string)
 		if !ok {
-			return nil, at(path, fmt.Errorf("unexpected %v instead of a key", token))
+			return nil, fmt.Errorf("unexpected %v instead of a key", token)
 		}
 		if seen[key] {
-			return nil, at(path, fmt.Errorf("key %q appears twice", key))
+			return nil, fmt.Errorf("key %q appears twice", shorten(key))
 		}
 		seen[key] = true
-		value, err := valueNode(dec, path+"."+key, depth+1)
+		value, err := valueNode(dec, depth+1)
 		if err != nil {
-			return nil, err
+			return nil, at("."+shorten(key), err)
 		}
 		node.Content = append(node.Content, keyNode(key), value)
 	}
 	_, err := dec.Token() // the closing brace
-	return node, at(path, err)
+	return node, err
 }
 
-func arrayNode(dec *json.Decoder, path string, depth int) (*yaml.Node, error) {
+func arrayNode(dec *json.Decoder, depth int) (*yaml.Node, error) {
 	node := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
 	for dec.More() {
-		value, err := valueNode(dec, path+"["+strconv.Itoa(len(node.Content))+"]", depth+1)
+		value, err := valueNode(dec, depth+1)
 		if err != nil {
-			return nil, err
+			return nil, at("["+strconv.Itoa(len(node.Content))+"]", err)
 		}
 		node.Content = append(node.Content, value)
 	}
 	_, err := dec.Token() // the closing bracket
-	return node, at(path, err)
+	return node, err
 }
 
-func at(path string, err error) error {
-	if err == nil || path == "" {
-		return err
+// placed is an error and where in the value it is. The path is put together on
+// the way out: to carry it along on the way in costs its length for each value,
+// which the author of a long key chooses.
+type placed struct {
+	path string
+	err  error
+}
+
+func (p *placed) Error() string { return strings.TrimPrefix(p.path, ".") + ": " + p.err.Error() }
+func (p *placed) Unwrap() error { return p.err }
+
+// at puts the next outer part in front of an error's path.
+func at(part string, err error) error {
+	if p, ok := err.(*placed); ok {
+		p.path = part + p.path
+		return p
 	}
-	return fmt.Errorf("%s: %w", strings.TrimPrefix(path, "."), err)
+	return &placed{path: part, err: err}
+}
+
+// shorten keeps keys in messages readable.
+func shorten(key string) string {
+	const most = 64
+	if len(key) <= most {
+		return key
+	}
+	return strings.ToValidUTF8(key[:most], "") + "…"
 }
 
 // numberNode keeps the digits of a JSON number. A floating-point number must

@@ -13,9 +13,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxNodes bounds what aliases may expand to: a few lines of YAML can name
-// each other into billions of nodes.
-const maxNodes = 1_000_000
+// MaxAliased bounds what the aliases of a document may expand to, in bytes of
+// JSON: a few lines of YAML can name each other into billions of nodes, or one
+// long text a thousand times. Without aliases the output is at most eight times
+// the input.
+const MaxAliased = 256 << 10
 
 // maxDepth bounds nesting, and with it the stack.
 const maxDepth = 1000
@@ -54,20 +56,51 @@ func NodeToJSON(n *yaml.Node) (json.RawMessage, error) {
 }
 
 type writer struct {
-	buf   bytes.Buffer
-	nodes int
+	buf bytes.Buffer
+	// aliases is how many aliases the present node is inside of. What the
+	// outermost has written begins at start; aliased is what those before it wrote.
+	aliases, start, aliased int
+}
+
+// room refuses what would take the aliases beyond their limit, before it is written.
+func (w *writer) room(n *yaml.Node) error {
+	size := w.aliased
+	if w.aliases > 0 {
+		size += w.buf.Len() - w.start + len(n.Value)
+	}
+	if size > MaxAliased {
+		return fmt.Errorf("line %d: the aliases of the document expand too far, to more than %d KiB; write the values out instead", n.Line, MaxAliased>>10)
+	}
+	return nil
+}
+
+// alias writes what an alias stands for.
+func (w *writer) alias(n *yaml.Node, depth int) error {
+	if w.aliases == 0 {
+		w.start = w.buf.Len()
+	}
+	w.aliases++
+	if err := w.node(n.Alias, depth+1); err != nil {
+		return err
+	}
+	if w.aliases--; w.aliases == 0 {
+		w.aliased += w.buf.Len() - w.start
+	}
+	return nil
 }
 
 func (w *writer) node(n *yaml.Node, depth int) error {
-	w.nodes++
-	if w.nodes > maxNodes || depth > maxDepth {
-		return fmt.Errorf("line %d: the document is nested too deeply or its aliases expand too far", n.Line)
+	if depth > maxDepth {
+		return fmt.Errorf("line %d: the document is nested deeper than %d levels", n.Line, maxDepth)
+	}
+	if err := w.room(n); err != nil {
+		return err
 	}
 	switch n.Kind {
 	case yaml.DocumentNode:
 		return w.node(n.Content[0], depth+1)
 	case yaml.AliasNode:
-		return w.node(n.Alias, depth+1)
+		return w.alias(n, depth)
 	case yaml.SequenceNode:
 		w.buf.WriteByte('[')
 		for i, c := range n.Content {
@@ -107,6 +140,13 @@ func (w *writer) mapping(n *yaml.Node, depth int) error {
 			return fmt.Errorf("line %d: duplicate key %q, first on line %d", k.Line, k.Value, line)
 		}
 		seen[k.Value] = k.Line
+		// A key may be an alias, too.
+		if n.Content[i] != k {
+			w.aliased += len(k.Value)
+		}
+		if err := w.room(k); err != nil {
+			return err
+		}
 		if !first {
 			w.buf.WriteByte(',')
 		}

@@ -100,7 +100,7 @@ func TestToJSON(t *testing.T) {
 		{"duplicate", "a: 1\nb: 2\na: 3\n", "", `line 3: duplicate key "a", first on line 1`},
 		{"second document", "a: 1\n---\nb: 2\n", "", "second document"},
 		{"infinity", "a: .inf\n", "", "line 1: .inf"},
-		{"bomb", bomb(), "", "aliases expand too far"},
+		{"bomb", bomb(), "", "aliases of the document expand too far"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := ToJSON([]byte(tt.in))

@@ -17,7 +17,7 @@ import (
 )
 
 // cacheFormat changes when the meaning of what is cached does.
-const cacheFormat = 2
+const cacheFormat = 3
 
 // fileIdentity tells a file or directory from a later one at the same path.
 type fileIdentity struct {

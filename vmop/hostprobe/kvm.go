@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -32,7 +33,7 @@ type verdict struct {
 func checkKVM(ctx context.Context, qemu string, c cache) verdict {
 	device, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
 	if err != nil {
-		return verdict{Reason: err.Error()}
+		return verdict{Reason: refusal("/dev/kvm", err)}
 	}
 	if err := device.Close(); err != nil {
 		return verdict{Reason: err.Error()}
@@ -51,6 +52,21 @@ func checkKVM(ctx context.Context, qemu string, c cache) verdict {
 		return verdict{Reason: err.Error()}
 	}
 	return verdict{Works: true}
+}
+
+// refusal explains why a device cannot be opened, with the group that may, which
+// has another number on every distribution.
+func refusal(device string, err error) string {
+	info, statErr := os.Stat(device)
+	if !errors.Is(err, os.ErrPermission) || statErr != nil {
+		return err.Error()
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || info.Mode().Perm()&0o060 != 0o060 {
+		return err.Error()
+	}
+	return fmt.Sprintf("%v: it is for group %d of this node (mode %04o), which this process is not in; in a cluster the operator's setting VMOP_DEVICE_GROUPS=%[2]d puts machines' pods into it",
+		err, stat.Gid, info.Mode().Perm())
 }
 
 // virtualizes looks for the processor's virtualization extensions among the

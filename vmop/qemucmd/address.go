@@ -1,6 +1,24 @@
 package qemucmd
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/vmop/sdk/vmop/limits"
+)
+
+// NewestAddressMap is the newest map of PCI addresses; see [Machine.AddressMap] and
+// [AddressMapFor].
+const NewestAddressMap = 2
+
+// The maps. What a guest has seen under one of them never changes.
+const (
+	// mapOriginal fills all of pcie.0, so that nothing can ever be plugged.
+	mapOriginal = 1
+	// mapPorts has fewer slots for disks, and root ports in one that it frees: what
+	// is plugged into a running machine needs a port, and what kinds of devices
+	// come later find room behind one. Slot 0x1c is left free.
+	mapPorts = 2
+)
 
 // The guest's PCI addresses on pcie.0. Slots 1 to 7 are those that VM-Operator's
 // machines got implicitly, by the order of their devices (seen with query-pci),
@@ -17,13 +35,88 @@ const (
 	slotDisk    = 0x10
 	slotSeed    = 0x1e
 
-	nicSlots  = 9  // 0x07 … 0x0f
-	diskSlots = 14 // 0x10 … 0x1d
-	functions = 8  // per slot
+	nicSlots  = 9 // 0x07 … 0x0f
+	functions = 8 // per slot
 
-	maxNICs  = nicSlots * functions
-	maxDisks = diskSlots * functions
+	maxNICs = nicSlots * functions
 )
+
+// diskSlots is the number of slots for disks from slotDisk on: up to 0x1d in the
+// original map, up to 0x1b in the one with ports.
+func (b *builder) diskSlots() int {
+	if b.m.AddressMap >= mapPorts {
+		return portsDiskSlots
+	}
+	return 14
+}
+
+const portsDiskSlots = 12
+
+// AddressMapFor is the map of a machine that is made now with so many disks: the
+// newest, unless only the original one has places for all of them.
+func AddressMapFor(disks int) int {
+	if disks > portsDiskSlots*functions {
+		return mapOriginal
+	}
+	return NewestAddressMap
+}
+
+// slotPorts is where the root ports are, one to a function.
+const slotPorts = 0x1d
+
+// The root ports. How many there are is decided once for all: a guest that boots
+// finds each of them. Eight fill a slot; [PortID] has them in their order.
+const (
+	// HotPlugPorts is the number of ports for devices of any kind that are plugged
+	// into a running machine, from PortID(0) on.
+	HotPlugPorts = 6
+	// FileSystemPort is for a file system that is shared with the host.
+	FileSystemPort = 6
+	// SCSIPort is for the controller of disks that are plugged. It is plugged with
+	// the first of them, and there from the next start on.
+	SCSIPort = 7
+
+	ports = 8
+)
+
+// checkAddressMap refuses a map that this version does not know: another one would
+// be other hardware for the guest.
+func (b *builder) checkAddressMap() {
+	if m := b.m.AddressMap; m < 0 || m > NewestAddressMap {
+		b.errorf("addressMap", "%d is unknown: this version has maps up to %d", m, NewestAddressMap)
+	}
+}
+
+// ports makes the root ports. They ask the firmware for no I/O ports, of which
+// there are too few on a PC: no device that can be plugged needs them.
+func (b *builder) ports() {
+	if b.m.AddressMap < mapPorts {
+		return
+	}
+	for i := range ports {
+		var props []Prop
+		if i == 0 {
+			props = append(props, Prop{"multifunction", Bool(true)})
+		}
+		b.device("addressMap", "pcie-root-port", PortID(i), "a place for a device that comes later: nothing can be plugged into pcie.0 itself",
+			at(slotPorts, i, append(props, Prop{"chassis", Int(i + 1)}, Prop{"io-reserve", Int(0)})...)...)
+	}
+}
+
+// generation makes the device that tells a guest whether it is what it was
+// before, or a copy.
+func (b *builder) generation() {
+	if b.m.AddressMap < mapPorts {
+		return
+	}
+	id := b.m.GenerationID
+	if id == "" {
+		id = stableGeneration(b.m.UUID)
+	}
+	b.invalid("generationID", id, limits.UUID(id))
+	b.device("addressMap", "vmgenid", GenerationDeviceID, "a guest that is started from a copy of another one's state finds another number here, and makes new keys",
+		Prop{"guid", Str(id)})
+}
 
 // at puts the properties of a device behind its address.
 func at(slot, function int, props ...Prop) []Prop {

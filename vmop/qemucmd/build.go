@@ -58,54 +58,11 @@ type owned[T any] struct {
 	item  T
 }
 
-// part is a group of options and the method that builds it.
-type part struct {
-	name  string
-	build func(*builder)
-}
-
-// parts lists the groups in the order of the command line, which is
-// VM-Operator's. QEMU cares for the order in a few places: devices without a
-// fixed address are placed as they come, and the IOMMU must be there before the
-// PCI devices that it translates for.
-func parts() []part {
-	return []part{
-		{"start", (*builder).start},
-		{"sandbox", (*builder).sandbox},
-		{"monitor", (*builder).monitor},
-		{"name", (*builder).name},
-		{"machine", (*builder).machine},
-		{"firmware", (*builder).pflash},
-		{"boot", (*builder).boot},
-		{"memory", (*builder).memory},
-		{"balloon", (*builder).balloon},
-		{"tpm", (*builder).tpm},
-		{"cpu", (*builder).processors},
-		{"accelerator", (*builder).accelerator},
-		{"iommu", (*builder).iommu},
-		{"rtc", (*builder).rtc},
-		{"serial", (*builder).serial},
-		{"channels", (*builder).channels},
-		{"usb", (*builder).usb},
-		{"rng", (*builder).rng},
-		{"video", (*builder).video},
-		{"sound", (*builder).sound},
-		{"network", (*builder).networks},
-		{"cd", (*builder).cdDrives},
-		{"disk", (*builder).disks},
-		{"seed", (*builder).seed},
-		{"kernel", (*builder).kernel},
-		{"display", (*builder).display},
-		{"spice", (*builder).spice},
-		{"vnc", (*builder).vnc},
-	}
-}
-
 // GroupNames returns the names of all groups that a command can have, in order.
 // A command has only those that its machine needs.
 func GroupNames() []string {
 	var names []string
-	for _, p := range parts() {
+	for _, p := range kinds() {
 		names = append(names, p.name)
 	}
 	return names
@@ -114,12 +71,13 @@ func GroupNames() []string {
 func build(m Machine, h Host) (*builder, error) {
 	b := &builder{m: m, h: h}
 	b.checkHost()
+	b.checkAddressMap()
 	// These are needed by more than one part.
 	b.accel = b.chooseAccelerator()
 	b.machineType = b.chooseMachineType()
 	b.firmware = b.chooseFirmware()
 	b.cpu = b.chooseTopology()
-	for _, p := range parts() {
+	for _, p := range kinds() {
 		b.group = p.name
 		p.build(b)
 	}

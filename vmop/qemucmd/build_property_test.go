@@ -99,45 +99,126 @@ func TestIDsAreUniqueAndReferencesResolve(t *testing.T) {
 	})
 }
 
-// TestDevicesKeepTheirAddresses: adding a device behind the others changes no
-// option of any other device.
+// addition is one device more for a machine.
+type addition struct {
+	// group is the only one whose options change.
+	group string
+	// without takes the device away, where a machine can have one; with adds it.
+	without, with func(*qemucmd.Machine)
+	// full reports whether the machine has no room for another.
+	full func(qemucmd.Machine) bool
+}
+
+func additions() []addition {
+	socket := func(name string) *qemucmd.Socket { return &qemucmd.Socket{Path: "/new/" + name} }
+	spice := func(m *qemucmd.Machine) *qemucmd.SPICE {
+		if m.Display != nil {
+			return m.Display.SPICE
+		}
+		return nil
+	}
+	return []addition{
+		{group: "disk", with: func(m *qemucmd.Machine) {
+			m.Disks = append(slices.Clip(m.Disks), qemucmd.Disk{File: "/new", BootIndex: ptr(1000)})
+		}},
+		{group: "network", with: func(m *qemucmd.Machine) {
+			m.Networks = append(slices.Clip(m.Networks), qemucmd.Network{MAC: qemucmd.StableMAC("new", 1000), User: &qemucmd.UserNetwork{}})
+		}},
+		{
+			group: "cd", full: func(m qemucmd.Machine) bool { return len(m.CDDrives) == 6 },
+			with: func(m *qemucmd.Machine) {
+				m.CDDrives = append(slices.Clip(m.CDDrives), qemucmd.CDDrive{Image: "/new.iso"})
+			},
+		},
+		{
+			group:   "seed",
+			without: func(m *qemucmd.Machine) { m.Seed = nil },
+			with:    func(m *qemucmd.Machine) { m.Seed = &qemucmd.Seed{File: "/new"} },
+		},
+		{
+			group:   "tpm",
+			without: func(m *qemucmd.Machine) { m.TPM = nil },
+			with: func(m *qemucmd.Machine) {
+				m.TPM = &qemucmd.TPM{Socket: "/new/tpm", StateDir: "/new/state"}
+			},
+		},
+		{
+			group:   "serial",
+			without: func(m *qemucmd.Machine) { m.Serial = nil },
+			with:    func(m *qemucmd.Machine) { m.Serial = socket("serial") },
+		},
+		{
+			group:   "channels",
+			without: func(m *qemucmd.Machine) { m.GuestAgent = nil },
+			with:    func(m *qemucmd.Machine) { m.GuestAgent = socket("qga") },
+		},
+		{
+			group:   "channels",
+			without: func(m *qemucmd.Machine) { m.VMOPAgent = nil },
+			with:    func(m *qemucmd.Machine) { m.VMOPAgent = socket("vmop") },
+		},
+		{
+			group:   "monitor",
+			without: func(m *qemucmd.Machine) { m.ToolMonitor = nil },
+			with:    func(m *qemucmd.Machine) { m.ToolMonitor = socket("tools") },
+		},
+		{
+			group:   "spice",
+			without: func(m *qemucmd.Machine) { m.Display = nil },
+			with: func(m *qemucmd.Machine) {
+				m.Display = &qemucmd.Display{SPICE: &qemucmd.SPICE{Socket: "/new/spice", USBRedirects: 2}}
+			},
+		},
+		{
+			group: "spice", full: func(m qemucmd.Machine) bool { return spice(&m) == nil || spice(&m).USBRedirects == 14 },
+			with: func(m *qemucmd.Machine) {
+				display, more := *m.Display, *m.Display.SPICE
+				more.USBRedirects++
+				display.SPICE = &more
+				m.Display = &display
+			},
+		},
+		{
+			group:   "vnc",
+			without: func(m *qemucmd.Machine) { m.Display = nil },
+			with: func(m *qemucmd.Machine) {
+				m.Display = &qemucmd.Display{VNC: &qemucmd.VNC{Socket: "/new/vnc", Password: true}}
+			},
+		},
+	}
+}
+
+// TestDevicesKeepTheirAddresses: a device of one kind that comes or goes changes
+// no option of another kind, and no device of its own kind.
 func TestDevicesKeepTheirAddresses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, h := machine(t, imagined()), qemucmd.GenericHost()
+		add := rapid.SampledFrom(additions()).Draw(t, "what")
+		if add.full != nil && add.full(m) {
+			t.Skip("there is no room for another")
+		}
+		if add.without != nil {
+			add.without(&m)
+		}
 		before := mustBuild(t, m, h)
 		grown := m
-		var group string
-		switch rapid.IntRange(0, 3).Draw(t, "what") {
-		case 0:
-			group = "disk"
-			grown.Disks = append(slices.Clip(m.Disks), qemucmd.Disk{File: "/new", BootIndex: ptr(1000)})
-		case 1:
-			group = "network"
-			grown.Networks = append(slices.Clip(m.Networks), qemucmd.Network{MAC: qemucmd.StableMAC("new", 1000), User: &qemucmd.UserNetwork{}})
-		case 2:
-			if len(m.CDDrives) == 6 {
-				t.Skip("there is no seventh drive")
-			}
-			group = "cd"
-			grown.CDDrives = append(slices.Clip(m.CDDrives), qemucmd.CDDrive{Image: "/new.iso"})
-		case 3:
-			group = "seed"
-			m.Seed = nil
-			before = mustBuild(t, m, h)
-			grown = m
-			grown.Seed = &qemucmd.Seed{File: "/new"}
-		}
+		add.with(&grown)
 		after := mustBuild(t, grown, h)
 		for _, name := range qemucmd.GroupNames() {
 			was, is := before.Group(name), after.Group(name)
-			if name == group {
-				if len(is) <= len(was) {
-					t.Fatalf("nothing was added to %s", name)
+			if name != add.group {
+				if diff := cmp.Diff(render(was), render(is)); diff != "" {
+					t.Fatalf("adding to %s changed %s:\n%s", add.group, name, diff)
 				}
-				is = is[:len(was)]
+				continue
 			}
-			if diff := cmp.Diff(render(was), render(is)); diff != "" {
-				t.Fatalf("adding to %s changed %s:\n%s", group, name, diff)
+			if cmp.Equal(render(was), render(is)) {
+				t.Fatalf("nothing was added to %s", name)
+			}
+			for _, o := range was {
+				if o.Flag == "-device" && !slices.ContainsFunc(is, func(n qemucmd.Option) bool { return cmp.Equal(o.Args(), n.Args()) }) {
+					t.Fatalf("adding to %s changed %v", name, o.Args())
+				}
 			}
 		}
 	})
@@ -152,32 +233,46 @@ func render(options []qemucmd.Option) (args []string) {
 
 // TestAddressesAreDistinct up to the capacity of the bus.
 func TestAddressesAreDistinct(t *testing.T) {
+	for addresses, slots := range map[int]int{1: 14, 2: 12} {
+		m := fullBus(addresses, slots)
+		seen := map[string]string{}
+		for _, g := range mustBuild(t, m, qemucmd.GenericHost()).Groups {
+			for _, o := range g.Options {
+				for _, p := range o.Props {
+					if p.Key != "addr" || o.Flag != "-device" {
+						continue
+					}
+					addr := string(p.Value.(qemucmd.Str))
+					if seen[addr] != "" {
+						t.Errorf("%s and %s have the address %s", seen[addr], o.ID, addr)
+					}
+					seen[addr] = o.ID
+				}
+			}
+		}
+		if want := 6 + slots*8 + 9*8 + 1 + 8*(addresses-1); len(seen) != want {
+			t.Errorf("%d addresses, want %d", len(seen), want)
+		}
+		m.Disks = append(m.Disks, qemucmd.Disk{File: "/more"})
+		if _, err := qemucmd.Build(m, qemucmd.GenericHost()); err == nil {
+			t.Errorf("map %d has room for %d disks", addresses, len(m.Disks))
+		}
+	}
+}
+
+// fullBus is a machine with as many disks and network cards as a map has room
+// for.
+func fullBus(addresses, slots int) qemucmd.Machine {
 	m := small()
+	m.AddressMap = addresses
 	m.Seed = &qemucmd.Seed{File: "/seed"}
-	for i := range 14 * 8 {
+	for i := range slots * 8 {
 		m.Disks = append(m.Disks, qemucmd.Disk{File: "/disk" + qemucmd.Int(i).String()})
 	}
 	for i := range 9 * 8 {
 		m.Networks = append(m.Networks, qemucmd.Network{MAC: qemucmd.StableMAC("x", i), User: &qemucmd.UserNetwork{}})
 	}
-	seen := map[string]string{}
-	for _, g := range mustBuild(t, m, qemucmd.GenericHost()).Groups {
-		for _, o := range g.Options {
-			for _, p := range o.Props {
-				if p.Key != "addr" || o.Flag != "-device" {
-					continue
-				}
-				addr := string(p.Value.(qemucmd.Str))
-				if seen[addr] != "" {
-					t.Errorf("%s and %s have the address %s", seen[addr], o.ID, addr)
-				}
-				seen[addr] = o.ID
-			}
-		}
-	}
-	if want := 6 + 14*8 + 9*8 + 1; len(seen) != want {
-		t.Errorf("%d addresses, want %d", len(seen), want)
-	}
+	return m
 }
 
 // TestTextIsLiteral: no text of a machine, whatever it contains, changes the

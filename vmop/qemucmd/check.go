@@ -5,15 +5,8 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"unicode/utf8"
-)
 
-const (
-	// maxArgument is Linux's limit for one argument, MAX_ARG_STRLEN, less the
-	// terminating zero.
-	maxArgument = 32*4096 - 1
-	// maxSocketPath is sizeof(sockaddr_un.sun_path) less the terminating zero.
-	maxSocketPath = 107
+	"github.com/vmop/sdk/vmop/limits"
 )
 
 // checkHost checks what every machine needs of the host.
@@ -31,26 +24,8 @@ func (b *builder) checkHost() {
 // String returns the version as QEMU writes it.
 func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Micro) }
 
-// text checks that s can reach QEMU and come back over QMP unchanged. Control
-// characters have no use in any of the texts of a machine, and a newline could
-// break a custom machine type's template apart.
-func (b *builder) text(field, s string) {
-	if !utf8.ValidString(s) {
-		b.errorf(field, "%q is not valid UTF-8", s)
-		return
-	}
-	for _, r := range s {
-		switch {
-		case r < 0x20 || r == 0x7f:
-			b.errorf(field, "%q contains the control character %U", s, r)
-			return
-		case r&0xfffe == 0xfffe || r >= 0xfdd0 && r <= 0xfdef:
-			// QEMU's JSON reader calls these invalid.
-			b.errorf(field, "%q contains %U, which is not a Unicode character", s, r)
-			return
-		}
-	}
-}
+// text checks that s can reach QEMU and come back over QMP unchanged.
+func (b *builder) text(field, s string) { b.invalid(field, s, limits.Text(s)) }
 
 // path checks a path that must be given.
 func (b *builder) path(field, p string) {
@@ -63,8 +38,8 @@ func (b *builder) path(field, p string) {
 
 // bootIndex checks one boot index; checkBootOrder compares them.
 func (b *builder) bootIndex(field string, index *int) {
-	if index != nil && (*index < 0 || *index > 1<<31-2) {
-		b.errorf(field, "%d is out of range: boot indexes count up from 0", *index)
+	if index != nil {
+		b.invalid(field, *index, limits.BootIndex(int64(*index)))
 	}
 }
 
@@ -140,8 +115,8 @@ func (b *builder) checkSockets() {
 			continue
 		}
 		b.text(field, l.s.Path)
-		if n := len(l.s.Path); n > maxSocketPath && l.s.FD == 0 {
-			b.errorf(field, "%q has %d bytes, and the path of a UNIX socket can have %d; use a shorter runtime directory", l.s.Path, n, maxSocketPath)
+		if n := len(l.s.Path); n > limits.MaxSocketPath && l.s.FD == 0 {
+			b.errorf(field, "%q has %d bytes, and the path of a UNIX socket can have %d; use a shorter runtime directory", l.s.Path, n, limits.MaxSocketPath)
 		}
 		clean := path.Clean(l.s.Path)
 		if other, dup := first[clean]; dup {
@@ -155,10 +130,7 @@ func (b *builder) checkSockets() {
 // checkDescriptors refuses the standard descriptors and equal numbers.
 func (b *builder) checkDescriptors() {
 	first := map[int]string{}
-	check := func(field string, fd int) {
-		if fd == 0 {
-			return
-		}
+	checkGiven := func(field string, fd int) {
 		if fd < 3 {
 			b.errorf(field, "%d is no descriptor that can be handed over: 0 to 2 are QEMU's standard input and output", fd)
 			return
@@ -169,12 +141,22 @@ func (b *builder) checkDescriptors() {
 		}
 		first[fd] = strings.TrimSuffix(field, ".fd")
 	}
+	check := func(field string, fd int) {
+		if fd != 0 {
+			checkGiven(field, fd)
+		}
+	}
 	for _, l := range b.listeners() {
 		check(l.field+".fd", l.s.FD)
 	}
 	for i, n := range b.m.Networks {
 		if n.Tap != nil {
-			check(indexed("networks", i, "tap.fd"), n.Tap.FD)
+			for j, fd := range n.Tap.FDs {
+				checkGiven(indexed("networks", i, "tap.fds")+"["+strconv.Itoa(j)+"]", fd)
+			}
+			for j, fd := range n.Tap.VhostFDs {
+				checkGiven(indexed("networks", i, "tap.vhostFDs")+"["+strconv.Itoa(j)+"]", fd)
+			}
 		}
 	}
 }
@@ -233,8 +215,8 @@ func (b *builder) checkOptions() {
 				}
 				ids[o.ID] = true
 			}
-			if n := len(o.Argument()); n > maxArgument {
-				b.errorf(g.Name, "the argument of %s has %d bytes, and Linux allows %d", o.Flag, n, maxArgument)
+			if n := len(o.Argument()); n > limits.MaxArgument {
+				b.errorf(g.Name, "the argument of %s has %d bytes, and Linux allows %d", o.Flag, n, limits.MaxArgument)
 			}
 		}
 	}

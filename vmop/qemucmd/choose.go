@@ -2,9 +2,10 @@ package qemucmd
 
 import (
 	"cmp"
-	"math/bits"
 	"strconv"
 	"strings"
+
+	"github.com/vmop/sdk/vmop/limits"
 )
 
 // chooseAccelerator resolves auto.
@@ -153,7 +154,7 @@ func (b *builder) chooseTopology() topology {
 	if limit := b.machineType.MaxCPUs; limit > 0 && t.maximum > limit {
 		b.errorf("cpu.maximum", "%d is more than the machine type %s has: %d", t.maximum, b.machineType.Name, limit)
 	} else if t.x2APIC() && b.accel == AcceleratorTCG {
-		b.errorf("cpu.maximum", "software emulation has no more than 255 APIC IDs, and %d CPUs in the topology %s need %d", t.maximum, t, t.apicIDs())
+		b.errorf("cpu.maximum", "software emulation has no more than %d APIC IDs, and %d CPUs in the topology %s need %d", limits.MaxTCGAPICIDs, t.maximum, t, t.apicIDs())
 	}
 	return t
 }
@@ -175,16 +176,8 @@ func (t topology) String() string {
 	return strings.Join(s, " x ")
 }
 
-// apicIDs is one more than the largest APIC ID. Each level of the topology
-// takes whole bits, so that 5 cores take the room of 8.
-func (t topology) apicIDs() int64 {
-	id := int64(t.sockets - 1)
-	for _, n := range []int{t.dies, t.cores, t.threads} {
-		id = id<<bits.Len(uint(n-1)) + int64(n-1)
-	}
-	return id + 1
-}
+func (t topology) apicIDs() int64 { return limits.APICIDs(t.sockets, t.dies, t.cores, t.threads) }
 
 // x2APIC tells whether the CPUs need IDs of more than eight bits. QEMU then
 // demands an IOMMU that remaps interrupts in extended mode.
-func (t topology) x2APIC() bool { return t.apicIDs() > 255 }
+func (t topology) x2APIC() bool { return t.apicIDs() > limits.MaxTCGAPICIDs }

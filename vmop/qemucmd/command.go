@@ -65,6 +65,9 @@ const (
 	SocketSPICE       SocketPurpose = "spice"
 	SocketVNC         SocketPurpose = "vnc"
 	SocketTPM         SocketPurpose = "tpm"
+	// SocketConsole is in no command: there the supervisor serves any number of
+	// viewers of the one serial port.
+	SocketConsole SocketPurpose = "console"
 )
 
 // NamedSocket is a socket with its purpose.

@@ -1,5 +1,7 @@
 package qemucmd
 
+import "github.com/vmop/sdk/vmop/limits"
+
 // serial connects the first serial port.
 func (b *builder) serial() {
 	if b.m.Serial == nil {
@@ -24,13 +26,13 @@ const (
 func (b *builder) channels() {
 	b.device("guestAgent", "virtio-serial-pci", "virtio-serial0", "the ports of the agents in the guest", at(slotSerial, 0)...)
 	if s := b.m.GuestAgent; s != nil {
-		b.channel("guestAgent", "channel0", portGuestAgent, "org.qemu.guest_agent.0", "guest-agent-socket", "the QEMU guest agent")
-		b.chardev("socket", "guest-agent-socket", "the guest agent's clients connect here", listen(*s)...)
+		b.channel("guestAgent", GuestAgentChannel, portGuestAgent, "org.qemu.guest_agent.0", GuestAgentChardev, "the QEMU guest agent")
+		b.chardev("socket", GuestAgentChardev, "the guest agent's clients connect here", listen(*s)...)
 		b.socket(SocketGuestAgent, *s)
 	}
 	if s := b.m.VMOPAgent; s != nil {
-		b.channel("vmopAgent", "channel1", portVMOPAgent, "org.jdrupes.vmop_agent.0", "vmop-agent-socket", "the agent that logs users in")
-		b.chardev("socket", "vmop-agent-socket", "the VM-Operator agent's clients connect here", listen(*s)...)
+		b.channel("vmopAgent", VMOPAgentChannel, portVMOPAgent, "org.jdrupes.vmop_agent.0", VMOPAgentChardev, "the agent that logs users in")
+		b.chardev("socket", VMOPAgentChardev, "the VM-Operator agent's clients connect here", listen(*s)...)
 		b.socket(SocketVMOPAgent, *s)
 	}
 }
@@ -69,21 +71,17 @@ func (b *builder) rng() {
 }
 
 const (
-	// maxOutputs is VIRTIO_GPU_MAX_SCANOUTS.
-	maxOutputs = 16
 	// hostmemPerOutput is enough for a 4K monitor with several buffers.
 	hostmemPerOutput = 256 * mebibyte
 )
 
 func (b *builder) video() {
 	outputs := b.m.Outputs
-	if outputs < 0 || outputs > maxOutputs {
-		b.errorf("outputs", "%d is out of range: the graphics adapter has 1 to %d", outputs, maxOutputs)
-	}
 	if outputs == 0 {
 		outputs = 1
 	}
-	b.device("type", "virtio-vga", "video0", "graphics that the firmware and every guest can use; the memory grows with the monitors",
+	b.invalid("outputs", outputs, limits.Outputs(int64(outputs)))
+	b.device("type", "virtio-vga", VideoID, "graphics that the firmware and every guest can use; the memory grows with the monitors",
 		at(slotVideo, 0, Prop{"max_outputs", Int(outputs)}, Prop{"max_hostmem", Int(int64(outputs) * hostmemPerOutput)})...)
 }
 

@@ -1,6 +1,9 @@
 package qemucmd
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+)
 
 // Error says what is wrong with one field of a [Machine], or which part of the
 // [Host] a field needs and does not find. [Build] returns all of them, joined;
@@ -37,4 +40,17 @@ func Problems(err error) []*Error {
 // errorf records a problem.
 func (b *builder) errorf(field, format string, args ...any) {
 	b.errs = append(b.errs, &Error{Field: field, Message: fmt.Sprintf(format, args...)})
+}
+
+// invalid records a problem of a value, if there is one. It reports whether there
+// is none.
+func (b *builder) invalid(field string, value any, problem error) bool {
+	if problem == nil {
+		return true
+	}
+	if s, ok := value.(string); ok {
+		value = strconv.Quote(s)
+	}
+	b.errorf(field, "%v %v", value, problem)
+	return false
 }

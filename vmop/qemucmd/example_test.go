@@ -47,7 +47,7 @@ func ExampleProblems() {
 	// cpu.maximum
 	//     6 does not agree with the topology 4 sockets, which makes 4 CPUs
 	// uuid
-	//     "not a UUID" is no UUID: it must look like 6ba7b810-9dad-11d1-80b4-00c04fd430c8
+	//     "not a UUID" must be a UUID such as 6d8f6c2a-5e0b-4b52-9d5a-0f6d3b0e3c11
 }
 
 // A custom machine type: the standard without sound, with a watchdog.

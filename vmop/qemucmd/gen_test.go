@@ -69,6 +69,7 @@ func machine(t *rapid.T, w world) qemucmd.Machine {
 		CPU:         cpu(t),
 		Memory:      qemucmd.Memory{Size: rapid.Int64Range(1, 256<<20).Draw(t, "memory")},
 		Firmware:    qemucmd.Firmware{Kind: rapid.SampledFrom([]qemucmd.FirmwareKind{"", "bios", "uefi", "uefi-4m", "secure", "secure-4m"}).Draw(t, "firmware")},
+		AddressMap:  rapid.IntRange(0, qemucmd.NewestAddressMap).Draw(t, "address map"),
 		BootMenu:    maybe(t, "boot menu"),
 		RTC: qemucmd.RTC{
 			Base:  rapid.SampledFrom([]string{"", "utc", "localtime", "2006-01-02", "2026-11-21T10:11:12"}).Draw(t, "rtc base"),
@@ -119,7 +120,7 @@ func machine(t *rapid.T, w world) qemucmd.Machine {
 			if !w.real {
 				cd.Image = "https://example.org/" + file("url", qemucmd.DiskFormatRaw)[1:]
 				cd.Image = strings.Map(func(r rune) rune {
-					if strings.ContainsRune("%#?@", r) {
+					if strings.ContainsRune("%#?@ ", r) {
 						return '_'
 					}
 					return r
@@ -205,7 +206,18 @@ func network(t *rapid.T, w world, i int) qemucmd.Network {
 	if !w.real && maybe(t, "tap") {
 		n.Tap = &qemucmd.TapNetwork{Bridge: rapid.SampledFrom([]string{"", "br0", "br,x=1"}).Draw(t, "bridge")}
 		if maybe(t, "tap fd") {
-			n.Tap.FD = 100 + i
+			queues := 1
+			if n.Device != "e1000e" && n.Device != "rtl8139" {
+				queues = number(t, "queues", 1, 4)
+			}
+			vhost := maybe(t, "vhost")
+			for j := range queues {
+				n.Tap.FDs = append(n.Tap.FDs, 100+20*i+j)
+				if vhost {
+					n.Tap.VhostFDs = append(n.Tap.VhostFDs, 110+20*i+j)
+				}
+			}
+			n.Tap.MTU = rapid.SampledFrom([]int{0, 1400, 1500, 9000}).Draw(t, "mtu")
 		}
 		return n
 	}

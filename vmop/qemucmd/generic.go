@@ -1,6 +1,10 @@
 package qemucmd
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/vmop/sdk/vmop/limits"
+)
 
 // GenericHost returns the host that stands for "no particular host", for
 // rendering a machine where it will not run: Debian 12 with QEMU 7.2 and all of
@@ -41,10 +45,10 @@ func GenericHost() Host {
 // package can contain, sorted. A host needs those that its machines use.
 func KnownDevices() []string {
 	devices := append([]string{
-		"hda-duplex", "ich9-intel-hda", "ide-cd", "intel-iommu", "isa-serial", "qemu-xhci", "tpm-tis", "usb-redir",
-		"usb-tablet", "virtio-balloon-pci", "virtio-blk-pci", "virtio-rng-pci", "virtio-serial-pci", "virtio-vga",
-		"virtserialport",
-	}, pciNICs...)
+		"hda-duplex", "ich9-intel-hda", "ide-cd", "intel-iommu", "isa-serial", "pcie-root-port", "qemu-xhci", "tpm-tis", "usb-redir",
+		"usb-tablet", "virtio-balloon-pci", "virtio-blk-pci", "virtio-rng-pci", "virtio-scsi-pci", "virtio-serial-pci", "virtio-vga",
+		"virtserialport", "vmgenid",
+	}, limits.NICModels()...)
 	slices.Sort(devices)
 	return devices
 }

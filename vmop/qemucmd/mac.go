@@ -2,8 +2,10 @@ package qemucmd
 
 import (
 	"crypto/sha256"
+	"fmt"
 	"net"
 	"strconv"
+	"strings"
 )
 
 // StableMAC derives an Ethernet address from the identity of a machine, its
@@ -20,4 +22,15 @@ func StableMAC(seed string, index int) string {
 	mac := net.HardwareAddr(sum[:6])
 	mac[0] = mac[0]&^0x01 | 0x02
 	return mac.String()
+}
+
+// stableGeneration derives the generation of a guest that was never copied from
+// the UUID of its machine. It is marked as made by a rule of one's own (RFC 9562,
+// version 8).
+func stableGeneration(uuid string) string {
+	sum := sha256.Sum256([]byte("vmop generation\x00" + strings.ToLower(uuid)))
+	g := sum[:16]
+	g[6] = g[6]&0x0f | 0x80
+	g[8] = g[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", g[0:4], g[4:6], g[6:8], g[8:10], g[10:])
 }

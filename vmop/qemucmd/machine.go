@@ -17,6 +17,15 @@ type Machine struct {
 	// ([Command.MachineType]), "" at the first one. It is kept unless Type names
 	// another, so that an upgrade of QEMU does not change what the guest sees.
 	RecordedType string `json:"recordedType,omitempty"`
+	// AddressMap says where the guest finds its devices: 1 (also if 0) is the
+	// original map, 2 has room for devices that are plugged. A machine keeps for
+	// ever the one of its first start ([NewestAddressMap] then), which the caller
+	// records.
+	AddressMap int `json:"addressMap,omitempty"`
+	// GenerationID is a UUID that a guest sees change when it is started from a
+	// copy of another guest's state, and never otherwise. Empty derives one from
+	// UUID. The original map has no device for it.
+	GenerationID string `json:"generationID,omitempty"`
 	// Accelerator chooses between hardware virtualization and software emulation.
 	Accelerator Accelerator `json:"accelerator,omitempty"`
 	// TranslationCache bounds QEMU's translation cache under software emulation
@@ -33,7 +42,7 @@ type Machine struct {
 	// CDDrives are IDE CD-ROM drives cd0, cd1, … in this order; at most six.
 	CDDrives []CDDrive `json:"cdDrives,omitempty"`
 	// Disks are virtio block devices in this order. Their guest addresses depend
-	// on the position only.
+	// on the position and the AddressMap only.
 	Disks []Disk `json:"disks,omitempty"`
 	// Seed is the NoCloud image, a disk at an address of its own that no other
 	// disk moves.
@@ -167,12 +176,19 @@ type Network struct {
 // TapNetwork attaches an interface to a bridge of the host.
 type TapNetwork struct {
 	// Bridge is given to QEMU's bridge helper; empty means its default, br0. It
-	// is not used with FD.
+	// is not used with FDs.
 	Bridge string `json:"bridge,omitempty"`
-	// FD is an open tap device that the caller hands to QEMU as this descriptor
-	// number. 0 lets QEMU run the bridge helper, which needs a sandbox that
-	// allows it to start processes.
-	FD int `json:"fd,omitempty"`
+	// FDs are the queues of an open tap device that the caller hands to QEMU as
+	// these descriptor numbers, one for each pair of queues; more than one needs a
+	// virtio network card. None lets QEMU run the bridge helper, which needs a
+	// sandbox that allows it to start processes.
+	FDs []int `json:"fds,omitempty"`
+	// VhostFDs are open /dev/vhost-net, as many as FDs; none has QEMU move the
+	// packets itself.
+	VhostFDs []int `json:"vhostFDs,omitempty"`
+	// MTU is that of the bridge, in bytes; a virtio network card tells the guest
+	// if it is not Ethernet's 1500. 0 is not known.
+	MTU int `json:"mtu,omitempty"`
 }
 
 // UserNetwork is QEMU's user-mode network: no privileges, the guest reaches

@@ -1,6 +1,7 @@
 package qemucmd_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -144,12 +145,14 @@ func TestCommonDevicesKeepTheirAddresses(t *testing.T) {
 		return at
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		one, other := places(t, machine(t, imagined())), places(t, machine(t, imagined()))
+		first, second := machine(t, imagined()), machine(t, imagined())
+		second.AddressMap = first.AddressMap
+		one, other := places(t, first), places(t, second)
 		for id, place := range one {
 			if elsewhere, both := other[id]; both && place != elsewhere {
 				t.Fatalf("%s is at%s and at%s", id, place, elsewhere)
 			}
-			if place == "" && id != "tpm-tis0" { // whose place the PC has fixed
+			if place == "" && id != "tpm-tis0" && id != qemucmd.GenerationDeviceID { // whose places the PC has fixed
 				t.Fatalf("%s has no fixed place", id)
 			}
 		}
@@ -159,31 +162,60 @@ func TestCommonDevicesKeepTheirAddresses(t *testing.T) {
 // TestAddressesAreForEver pins where devices are by their position: a machine
 // that exists must find them there after every change of this package.
 func TestAddressesAreForEver(t *testing.T) {
-	m := small()
-	m.Seed = &qemucmd.Seed{File: "/seed"}
-	for i := range 14 * 8 {
-		m.Disks = append(m.Disks, qemucmd.Disk{File: "/disk" + qemucmd.Int(i).String()})
-	}
-	for i := range 9 * 8 {
-		m.Networks = append(m.Networks, qemucmd.Network{MAC: qemucmd.StableMAC("x", i), User: &qemucmd.UserNetwork{}})
-	}
-	got := map[string]string{}
-	for _, g := range mustBuild(t, m, qemucmd.GenericHost()).Groups {
-		for _, o := range g.Options {
-			for _, p := range o.Props {
-				if o.Flag == "-device" && p.Key == "addr" {
-					got[o.ID] = string(p.Value.(qemucmd.Str))
+	for _, c := range []struct {
+		addresses, slots int
+		want             map[string]string
+	}{
+		{0, 14, map[string]string{
+			"disk13": "0x1d", "disk14": "0x10.0x1", "disk27": "0x1d.0x1", "disk28": "0x10.0x2", "disk111": "0x1d.0x7",
+		}},
+		{1, 14, map[string]string{
+			"disk13": "0x1d", "disk14": "0x10.0x1", "disk27": "0x1d.0x1", "disk28": "0x10.0x2", "disk111": "0x1d.0x7",
+		}},
+		{2, 12, map[string]string{
+			"disk11": "0x1b", "disk12": "0x10.0x1", "disk23": "0x1b.0x1", "disk24": "0x10.0x2", "disk95": "0x1b.0x7",
+			"port0": "0x1d", "port1": "0x1d.0x1", "port6": "0x1d.0x6", "port7": "0x1d.0x7",
+		}},
+	} {
+		got := map[string]string{}
+		for _, g := range mustBuild(t, fullBus(c.addresses, c.slots), qemucmd.GenericHost()).Groups {
+			for _, o := range g.Options {
+				for _, p := range o.Props {
+					if o.Flag == "-device" && p.Key == "addr" {
+						got[o.ID] = string(p.Value.(qemucmd.Str))
+					}
 				}
 			}
 		}
-	}
-	for id, want := range map[string]string{
-		"balloon0": "0x1", "virtio-serial0": "0x2", "usb": "0x3", "rng0": "0x4", "video0": "0x5", "sound0": "0x6", "seed": "0x1e",
-		"net0": "0x7", "net1": "0x8", "net8": "0xf", "net9": "0x7.0x1", "net17": "0xf.0x1", "net18": "0x7.0x2", "net71": "0xf.0x7",
-		"disk0": "0x10", "disk1": "0x11", "disk13": "0x1d", "disk14": "0x10.0x1", "disk27": "0x1d.0x1", "disk28": "0x10.0x2", "disk111": "0x1d.0x7",
-	} {
-		if got[id] != want {
-			t.Errorf("%s is at %s, and was at %s", id, got[id], want)
+		maps.Copy(c.want, map[string]string{
+			"balloon0": "0x1", "virtio-serial0": "0x2", "usb": "0x3", "rng0": "0x4", "video0": "0x5", "sound0": "0x6", "seed": "0x1e",
+			"net0": "0x7", "net1": "0x8", "net8": "0xf", "net9": "0x7.0x1", "net17": "0xf.0x1", "net18": "0x7.0x2", "net71": "0xf.0x7",
+			"disk0": "0x10", "disk1": "0x11",
+		})
+		for id, want := range c.want {
+			if got[id] != want {
+				t.Errorf("map %d: %s is at %s, and was at %s", c.addresses, id, got[id], want)
+			}
 		}
+	}
+}
+
+func TestGenerationIsForEver(t *testing.T) {
+	m := small()
+	m.AddressMap = 2
+	text := func(m qemucmd.Machine) string {
+		return mustBuild(t, m, qemucmd.GenericHost()).Group("generation")[0].Argument()
+	}
+	if got, want := text(m), `{"driver":"vmgenid","id":"generation0","guid":"b15f0575-3635-8533-8273-96e416d60d76"}`; got != want {
+		t.Errorf("the generation of machines that exist was %s, and is %s", want, got)
+	}
+	upper := m
+	upper.UUID = strings.ToUpper(m.UUID)
+	if text(upper) != text(m) {
+		t.Error("it depends on how the UUID is written")
+	}
+	m.GenerationID = "0b0d0e0f-0000-4000-8000-000000000001"
+	if got := text(m); !strings.Contains(got, m.GenerationID) {
+		t.Error(got)
 	}
 }

@@ -1,30 +1,12 @@
 package qemucmd
 
 import (
-	"net"
-	"net/netip"
-	"slices"
+	"cmp"
 	"strconv"
 	"strings"
+
+	"github.com/vmop/sdk/vmop/limits"
 )
-
-// nicModel resolves QEMU's alias.
-func nicModel(device string) string {
-	switch device {
-	case "", "virtio-net":
-		return "virtio-net-pci"
-	}
-	return device
-}
-
-// pciNICs are QEMU's network cards that have a PCI address. Others (usb-net,
-// ne2k_isa) cannot be put where the machine has its network cards.
-var pciNICs = []string{
-	"e1000", "e1000-82544gc", "e1000-82545em", "e1000e", "i82550", "i82551", "i82557a", "i82557b", "i82557c",
-	"i82558a", "i82558b", "i82559a", "i82559b", "i82559c", "i82559er", "i82562", "i82801", "igb", "ne2k_pci",
-	"pcnet", "rtl8139", "sungem", "tulip", "virtio-net-pci", "virtio-net-pci-non-transitional",
-	"virtio-net-pci-transitional", "vmxnet3",
-}
 
 func (b *builder) networks() {
 	if n := len(b.m.Networks); n > maxNICs {
@@ -35,7 +17,7 @@ func (b *builder) networks() {
 	forwards := map[string]string{}
 	for i, n := range b.m.Networks {
 		field := "networks[" + strconv.Itoa(i) + "]"
-		id := "hostnet" + strconv.Itoa(i)
+		id := netdevID(i)
 		mac, ok := b.mac(field+".mac", n.MAC)
 		if ok {
 			if other, dup := macs[mac]; dup {
@@ -52,13 +34,13 @@ func (b *builder) networks() {
 		default:
 			b.errorf(field, "exactly one of tap and user must be given")
 		}
-		model := nicModel(n.Device)
-		if !slices.Contains(pciNICs, model) {
-			b.errorf(field+".device", "%q is not one of QEMU's PCI network cards: %s", n.Device, strings.Join(pciNICs, ", "))
+		model, err := limits.NICModel(n.Device)
+		if err != nil {
+			b.invalid(field+".device", n.Device, err)
 			continue
 		}
-		b.device(field+".device", model, "net"+strconv.Itoa(i), "the guest's network card",
-			spread(slotNIC, nicSlots, i, Prop{"netdev", Ref(id)}, Prop{"mac", Str(mac)})...)
+		props := b.tapCard(field+".tap", model, n.Tap, []Prop{{"netdev", Ref(id)}, {"mac", Str(mac)}})
+		b.device(field+".device", model, NICID(i), "the guest's network card", spread(slotNIC, nicSlots, i, props...)...)
 	}
 }
 
@@ -68,19 +50,11 @@ func (b *builder) mac(field, s string) (string, bool) {
 		b.errorf(field, "an address must be given: QEMU's default is the same in every machine")
 		return "", false
 	}
-	mac, err := net.ParseMAC(s)
-	switch {
-	case err != nil || len(mac) != 6:
-		b.errorf(field, "%q is no Ethernet address: it must look like 52:54:00:12:34:56", s)
-		return "", false
-	case mac[0]&1 != 0:
-		b.errorf(field, "%s is a multicast address, which no interface can have", s)
-		return "", false
-	case mac.String() == "00:00:00:00:00:00":
-		b.errorf(field, "%s is no address", s)
-		return "", false
+	mac, err := limits.MAC(s)
+	if err != nil {
+		b.invalid(field, s, err)
 	}
-	return mac.String(), true
+	return mac, err == nil
 }
 
 // netdev adds a -netdev option.
@@ -92,8 +66,8 @@ func (b *builder) netdev(kind, id, why string, props ...Prop) {
 }
 
 func (b *builder) tap(field, id string, t TapNetwork) {
-	if t.FD != 0 {
-		b.netdev("tap", id, "a tap device that was opened before QEMU started", Prop{"fd", FD(t.FD)})
+	if len(t.FDs) > 0 {
+		b.openTap(field, id, t)
 		return
 	}
 	helper := b.h.BridgeHelper
@@ -105,23 +79,68 @@ func (b *builder) tap(field, id string, t TapNetwork) {
 	}
 	props := []Prop{}
 	if t.Bridge != "" {
-		// The kernel's rule for interface names, dev_valid_name.
-		if len(t.Bridge) > 15 || t.Bridge == "." || t.Bridge == ".." || strings.ContainsAny(t.Bridge, "/: \t\n\v\f\r") {
-			b.errorf(field+".bridge", "%q is no name of a network interface", t.Bridge)
-		}
-		b.text(field+".bridge", t.Bridge)
+		b.invalid(field+".bridge", t.Bridge, limits.InterfaceName(t.Bridge))
 		props = append(props, Prop{"br", Str(t.Bridge)})
 	}
 	b.netdev("bridge", id, "QEMU's bridge helper opens a tap device on the bridge",
 		append(props, Prop{"helper", Str(helper)})...)
 }
 
+// openTap hands over a tap device that is open.
+func (b *builder) openTap(field, id string, t TapNetwork) {
+	props := []Prop{{"fd", FD(t.FDs[0])}}
+	if len(t.FDs) > 1 {
+		props = []Prop{{"fds", descriptors(t.FDs)}}
+	}
+	switch n := len(t.VhostFDs); {
+	case n == 0:
+	case n != len(t.FDs):
+		b.errorf(field+".vhostFDs", "%d descriptors for %d queues", n, len(t.FDs))
+	case n == 1:
+		props = append(props, Prop{"vhost", Bool(true)}, Prop{"vhostfd", FD(t.VhostFDs[0])})
+	default:
+		props = append(props, Prop{"vhost", Bool(true)}, Prop{"vhostfds", descriptors(t.VhostFDs)})
+	}
+	b.netdev("tap", id, "a tap device that was opened before QEMU started", props...)
+}
+
+// descriptors is QEMU's form of several descriptors.
+func descriptors(fds []int) Str {
+	var s []string
+	for _, fd := range fds {
+		s = append(s, strconv.Itoa(fd))
+	}
+	return Str(strings.Join(s, ":"))
+}
+
+// ethernetMTU is what a guest takes for granted, in bytes; QEMU takes 68 to
+// 65535 for another.
+const ethernetMTU, minMTU, maxMTU = 1500, 68, 65535
+
+// tapCard adds what a network card has to know of its tap device.
+func (b *builder) tapCard(field, model string, t *TapNetwork, props []Prop) []Prop {
+	if t == nil {
+		return props
+	}
+	virtio := strings.HasPrefix(model, "virtio-net-")
+	if len(t.FDs) > 1 {
+		if !virtio {
+			b.errorf(field+".fds", "%d descriptors: a %s has one queue", len(t.FDs), model)
+		}
+		props = append(props, Prop{"mq", Bool(true)})
+	}
+	if t.MTU != 0 && (t.MTU < minMTU || t.MTU > maxMTU) {
+		b.errorf(field+".mtu", "%d is no MTU: want %d to %d bytes", t.MTU, minMTU, maxMTU)
+	} else if virtio && t.MTU != 0 && t.MTU != ethernetMTU {
+		props = append(props, Prop{"host_mtu", Int(t.MTU)})
+	}
+	return props
+}
+
 func (b *builder) user(field, id string, u UserNetwork, seen map[string]string) {
 	var props []Prop
 	if u.Net != "" {
-		if !validUserNet(u.Net) {
-			b.errorf(field+".net", "%q must be an IPv4 network like 10.0.2.0/24, with a prefix of 4 to 29 bits", u.Net)
-		}
+		b.invalid(field+".net", u.Net, limits.UserNetwork(u.Net))
 		props = append(props, Prop{"net", Str(u.Net)})
 	}
 	var forwards List
@@ -136,57 +155,21 @@ func (b *builder) user(field, id string, u UserNetwork, seen map[string]string) 
 	b.netdev("user", id, "a network in QEMU: no privileges, and only the forwarded ports lead in", props...)
 }
 
-// validUserNet accepts what QEMU's slirp accepts: the network with a prefix
-// length, with a netmask, or alone. The prefix leaves room for the gateway, the
-// name server and one guest.
-func validUserNet(s string) bool {
-	address, mask, masked := strings.Cut(s, "/")
-	if a, err := netip.ParseAddr(address); err != nil || !a.Is4() {
-		return false
-	}
-	if !masked {
-		return true
-	}
-	length, err := strconv.Atoi(mask)
-	if err != nil {
-		m, err := netip.ParseAddr(mask)
-		if err != nil || !m.Is4() {
-			return false
-		}
-		quad := m.As4()
-		ones, size := net.IPMask(quad[:]).Size()
-		if size == 0 {
-			return false // the ones are not at the front
-		}
-		length = ones
-	}
-	return length >= 4 && length <= 29 && !strings.HasPrefix(mask, "+")
-}
-
 // hostForward renders one rule in the syntax of slirp, whose parts are checked
 // one by one so that nothing in them can mean something else.
 func (b *builder) hostForward(field string, f HostForward, seen map[string]string) (string, bool) {
 	before := len(b.errs)
 	protocol, address := f.Protocol, f.HostAddress
-	switch protocol {
-	case "":
-		protocol = "tcp"
-	case "tcp", "udp":
-	default:
-		b.errorf(field+"protocol", "%q must be tcp or udp", protocol)
-	}
-	if address == "" {
-		address = "127.0.0.1" // other machines do not reach the guest unless asked for
-	} else if a, err := netip.ParseAddr(address); err != nil || !a.Is4() {
-		b.errorf(field+"hostAddress", "%q is no IPv4 address, and QEMU forwards no others", address)
-	}
+	protocol = cmp.Or(protocol, "tcp")
+	b.invalid(field+"protocol", protocol, limits.ForwardProtocol(protocol))
+	// Other machines do not reach the guest unless asked for.
+	address = cmp.Or(address, "127.0.0.1")
+	b.invalid(field+"hostAddress", address, limits.ForwardAddress(address))
 	for _, p := range []struct {
 		name string
 		port int
 	}{{"hostPort", f.HostPort}, {"guestPort", f.GuestPort}} {
-		if p.port < 1 || p.port > 65535 {
-			b.errorf(field+p.name, "%d is no port: it must be between 1 and 65535", p.port)
-		}
+		b.invalid(field+p.name, p.port, limits.Port(int64(p.port)))
 	}
 	if len(b.errs) > before {
 		return "", false

@@ -1,10 +1,10 @@
 package qemucmd
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
-	"time"
+
+	"github.com/vmop/sdk/vmop/limits"
 )
 
 const mebibyte = 1 << 20
@@ -21,7 +21,7 @@ func (b *builder) start() {
 // runsBridgeHelper tells whether QEMU itself has to start qemu-bridge-helper.
 func (b *builder) runsBridgeHelper() bool {
 	for _, n := range b.m.Networks {
-		if n.Tap != nil && n.Tap.FD == 0 {
+		if n.Tap != nil && len(n.Tap.FDs) == 0 {
 			return true
 		}
 	}
@@ -71,17 +71,12 @@ func (b *builder) monitor() {
 	}
 }
 
-// uuid is the text form of RFC 9562, the only one that QEMU reads.
-var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
-
 func (b *builder) name() {
 	if b.m.Name == "" {
 		b.errorf("name", "a name must be given")
 	}
 	b.text("name", b.m.Name)
-	if !uuid.MatchString(b.m.UUID) {
-		b.errorf("uuid", "%q is no UUID: it must look like 6ba7b810-9dad-11d1-80b4-00c04fd430c8", b.m.UUID)
-	}
+	b.invalid("uuid", b.m.UUID, limits.UUID(b.m.UUID))
 	b.add(
 		Option{
 			Flag:  "-name",
@@ -175,7 +170,7 @@ func (b *builder) memory() {
 }
 
 func (b *builder) balloon() {
-	b.device("memory", "virtio-balloon-pci", "balloon0",
+	b.device("memory", "virtio-balloon-pci", BalloonID,
 		"memory that the guest does not use goes back to the host: on request, and as the guest frees it",
 		at(slotBalloon, 0, Prop{"free-page-reporting", Bool(true)})...)
 }
@@ -194,11 +189,14 @@ func (b *builder) tpm() {
 	})
 	b.device("tpm", "tpm-tis", "tpm-tis0", "the TPM as the guest sees it",
 		Prop{"tpmdev", Ref("tpm0")})
-	b.swtpm(*t)
+	b.emulator(*t)
 }
 
-// swtpm describes the TPM emulator's process.
-func (b *builder) swtpm(t TPM) {
+// swtpm is the name of the TPM emulator.
+const swtpm = "swtpm"
+
+// emulator describes the TPM emulator's process.
+func (b *builder) emulator(t TPM) {
 	if b.h.SWTPM == "" {
 		b.errorf("tpm", "the host has no swtpm (package swtpm)")
 	}
@@ -216,7 +214,7 @@ func (b *builder) swtpm(t TPM) {
 		control = "type=unixio,fd=" + strconv.Itoa(t.SocketFD)
 	}
 	b.helper(Helper{
-		Name:       "swtpm",
+		Name:       swtpm,
 		Executable: b.h.SWTPM,
 		Args: []string{
 			"socket", "--tpm2",
@@ -229,19 +227,12 @@ func (b *builder) swtpm(t TPM) {
 	})
 }
 
-// cpuModel bounds what a user may put into the one option that is QEMU syntax
-// by intention.
-var cpuModel = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.,+=-]*$`)
-
 func (b *builder) processors() {
 	model := b.m.CPU.Model
 	if model == "" {
 		model = "host"
 	}
-	if !cpuModel.MatchString(model) {
-		b.errorf("cpu.model", "%q contains characters that no CPU model and no feature has: letters, digits and _ . , + = - are allowed", model)
-		return
-	}
+	b.invalid("cpu.model", model, limits.CPUModel(model))
 	why := "the processor that the guest sees"
 	name, features, _ := strings.Cut(model, ",")
 	if name == "host" && b.accel == AcceleratorTCG {
@@ -320,31 +311,13 @@ func (b *builder) rtc() {
 	if clock == "" {
 		clock = "rt"
 	}
-	if !validRTCBase(base) {
-		b.errorf("rtc.base", "%q must be utc, localtime, or a date like 2006-01-02T15:04:05 or 2006-01-02", base)
-	}
-	switch clock {
-	case "host", "rt", "vm":
-	default:
-		b.errorf("rtc.clock", "%q must be host, rt or vm", clock)
-	}
+	b.invalid("rtc.base", base, limits.RTCBase(base))
+	b.invalid("rtc.clock", clock, limits.RTCClock(clock))
 	b.add(Option{
 		Flag:  "-rtc",
 		Props: []Prop{{"base", Str(base)}, {"clock", Str(clock)}, {"driftfix", Str("slew")}},
 		Why:   "lost ticks of the clock are caught up, which Windows depends on",
 	})
-}
-
-func validRTCBase(base string) bool {
-	if base == "utc" || base == "localtime" {
-		return true
-	}
-	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02"} {
-		if t, err := time.Parse(layout, base); err == nil && t.Format(layout) == base {
-			return true
-		}
-	}
-	return false
 }
 
 func (b *builder) kernel() {

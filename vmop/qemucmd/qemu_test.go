@@ -92,6 +92,7 @@ func makeFile(path string, format qemucmd.DiskFormat) error {
 // running is a QEMU that runs a command.
 type running struct {
 	*qmp.Client
+	pid  int
 	stop func() error
 }
 
@@ -166,6 +167,7 @@ func launch(ctx context.Context, m qemucmd.Machine, h qemucmd.Host) (running, er
 		err = errors.Join(err, kill())
 		return r, fmt.Errorf("%w\n%s\n%s", err, stderr.String(), cmd.Shell())
 	}
+	r.pid = qemu.Process.Pid
 	r.stop = func() error {
 		_, err := r.Execute(ctx, "quit", nil)
 		errs := []error{err, r.Close()}
@@ -422,21 +424,22 @@ func shortDir(t *testing.T) string {
 
 // TestQEMUTakesTheLastAddress fills the bus as far as it goes.
 func TestQEMUTakesTheLastAddress(t *testing.T) {
-	dir := t.TempDir()
-	t.Chdir(dir)
-	m := small()
-	m.Monitor.Path = filepath.Join(dir, "monitor")
-	m.TranslationCache = 32
-	file := realWorld(t, dir).file
-	for i := range 14 * 8 {
-		m.Disks = append(m.Disks, qemucmd.Disk{File: file(fmt.Sprint("disk", i), "")})
-	}
-	for i := range 9 * 8 {
-		m.Networks = append(m.Networks, qemucmd.Network{MAC: qemucmd.StableMAC("x", i), User: &qemucmd.UserNetwork{}})
-	}
-	m.Seed = &qemucmd.Seed{File: file("seed", "")}
-	if err := checkRunning(t.Context(), m, realHost(t)); err != nil {
-		t.Error(err)
+	for addresses, slots := range map[int]int{1: 14, 2: 12} {
+		t.Run(fmt.Sprint("map ", addresses), func(t *testing.T) {
+			dir := shortDir(t)
+			t.Chdir(dir)
+			file := realWorld(t, dir).file
+			m := fullBus(addresses, slots)
+			m.Monitor.Path = filepath.Join(dir, "monitor")
+			m.TranslationCache = 32
+			for i := range m.Disks {
+				m.Disks[i].File = file(fmt.Sprint("disk", i), "")
+			}
+			m.Seed = &qemucmd.Seed{File: file("seed", "")}
+			if err := checkRunning(t.Context(), m, realHost(t)); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

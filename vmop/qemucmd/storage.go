@@ -1,27 +1,25 @@
 package qemucmd
 
 import (
-	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/vmop/sdk/vmop/limits"
 )
 
-// maxCDDrives is the number of ports of q35's SATA controller.
-const maxCDDrives = 6
-
 // cdDrives makes the CD-ROM drives. The image is one tree of block nodes, so
-// that deleting the node cd<c>-backend after a medium change closes the file.
+// that deleting its node ([MediumNode]) after a medium change closes the file.
 func (b *builder) cdDrives() {
-	if n := len(b.m.CDDrives); n > maxCDDrives {
-		b.errorf("cdDrives", "%d drives: the SATA controller has %d ports", n, maxCDDrives)
+	if n := len(b.m.CDDrives); n > limits.MaxCDs {
+		b.errorf("cdDrives", "%d drives: the SATA controller has %d ports", n, limits.MaxCDs)
 		return
 	}
 	for i, c := range b.m.CDDrives {
-		field, id := "cdDrives["+strconv.Itoa(i)+"]", "cd"+strconv.Itoa(i)
+		field, id := "cdDrives["+strconv.Itoa(i)+"]", CDID(i)
 		props := []Prop{{"bus", Bus("ide." + strconv.Itoa(i))}}
 		if c.Image != "" {
 			b.cdImage(field+".image", id, c.Image)
-			props = append(props, Prop{"drive", Ref(id + "-backend")})
+			props = append(props, Prop{"drive", Ref(MediumNode(id))})
 		}
 		b.bootIndex(field+".bootIndex", c.BootIndex)
 		b.device(field, "ide-cd", id, "a CD-ROM drive, whose medium can be changed", b.bootable(props, c.BootIndex)...)
@@ -32,17 +30,10 @@ func (b *builder) cdDrives() {
 func (b *builder) cdImage(field, id, image string) {
 	b.text(field, image)
 	driver, location := "file", Prop{"filename", Str(image)}
-	if scheme, isURL := urlScheme(image); isURL {
-		u, err := url.Parse(image)
-		switch {
-		case scheme != "http" && scheme != "https":
-			b.errorf(field, "%q: only files and http and https URLs can be images", image)
-			return
-		case err != nil || u.Host == "":
-			b.errorf(field, "this is no valid URL") // the parser's message repeats it, maybe with a password
-			return
-		case u.User != nil:
-			b.errorf(field, "the URL contains a user name or password, which everybody on the host could read in the process list")
+	if scheme, isURL := limits.URLScheme(image); isURL {
+		// The URL is not shown: it may have a password in it.
+		if err := limits.ImageURL(image); err != nil {
+			b.errorf(field, "%v", err)
 			return
 		}
 		// QEMU compares the scheme with the driver's name byte by byte.
@@ -51,20 +42,11 @@ func (b *builder) cdImage(field, id, image string) {
 		b.file(File{Purpose: FileCD, Path: image})
 	}
 	b.needBlockDriver(field, driver)
-	b.blockdev(field, "raw", id+"-backend", "the medium in the drive; the format is never probed",
+	b.blockdev(field, "raw", MediumNode(id), "the medium in the drive; the format is never probed",
 		Prop{"read-only", Bool(true)},
 		Prop{"file", Object{
 			{"driver", Str(driver)}, {"node-name", Str(id + "-file")}, location, {"read-only", Bool(true)},
 		}})
-}
-
-// urlScheme returns the scheme of a text that looks like a URL, in lower case.
-func urlScheme(s string) (string, bool) {
-	scheme, _, found := strings.Cut(s, "://")
-	if !found || scheme == "" || strings.Trim(strings.ToLower(scheme), "abcdefghijklmnopqrstuvwxyz0123456789+.-") != "" {
-		return "", false
-	}
-	return strings.ToLower(scheme), true
 }
 
 // bootable appends the boot index. QEMU gives boot index 0 to the loader of a
@@ -81,19 +63,17 @@ func (b *builder) bootable(props []Prop, index *int) []Prop {
 	return append(props, Prop{"bootindex", Int(n)})
 }
 
-// maxSerial is VIRTIO_BLK_ID_BYTES.
-const maxSerial = 20
-
 // disks makes the writable disks.
 func (b *builder) disks() {
-	if n := len(b.m.Disks); n > maxDisks {
-		b.errorf("disks", "%d disks: there are PCI addresses for %d", n, maxDisks)
+	slots := b.diskSlots()
+	if n := len(b.m.Disks); n > slots*functions {
+		b.errorf("disks", "%d disks: there are PCI addresses for %d", n, slots*functions)
 		return
 	}
 	serials := map[string]string{}
 	for i, d := range b.m.Disks {
-		field, n := "disks["+strconv.Itoa(i)+"]", strconv.Itoa(i)
-		resource, backend := "drive-"+n+"-host-resource", "drive-"+n+"-backend"
+		field := "disks[" + strconv.Itoa(i) + "]"
+		resource, backend := diskFileNode(i), DiskNode(i)
 		switch {
 		case d.File != "" && d.Device == "":
 			b.text(field+".file", d.File)
@@ -129,16 +109,16 @@ func (b *builder) disks() {
 			props = append(props, Prop{"serial", Str(d.Serial)})
 		}
 		b.bootIndex(field+".bootIndex", d.BootIndex)
-		b.device(field, "virtio-blk-pci", "disk"+n, "the disk as the guest sees it",
-			spread(slotDisk, diskSlots, i, b.bootable(props, d.BootIndex)...)...)
+		b.device(field, "virtio-blk-pci", DiskID(i), "the disk as the guest sees it",
+			spread(slotDisk, slots, i, b.bootable(props, d.BootIndex)...)...)
 	}
 }
 
 // serialNumber checks a disk's serial.
 func (b *builder) serialNumber(field, serial string, seen map[string]string) {
 	b.text(field, serial)
-	if n := len(serial); n > maxSerial {
-		b.errorf(field, "%q has %d bytes, and virtio transports %d", serial, n, maxSerial)
+	if n := len(serial); n > limits.MaxSerial {
+		b.errorf(field, "%q has %d bytes, and virtio transports %d", serial, n, limits.MaxSerial)
 	}
 	if other, dup := seen[serial]; dup {
 		b.errorf(field, "%q is also the serial of %s: the guest could not tell the disks apart", serial, other)
@@ -158,7 +138,7 @@ func (b *builder) seed() {
 		Prop{"filename", Str(s.File)}, Prop{"read-only", Bool(true)})
 	b.blockdev("seed", "raw", "seed-backend", "the content of the cloud-init image",
 		Prop{"read-only", Bool(true)}, Prop{"file", Ref("seed-host-resource")})
-	b.device("seed", "virtio-blk-pci", "seed", "cloud-init finds it by its label; it has an address of its own, behind all disks",
+	b.device("seed", "virtio-blk-pci", SeedID, "cloud-init finds it by its label; it has an address of its own, behind all disks",
 		at(slotSeed, 0, Prop{"drive", Ref("seed-backend")})...)
 	b.file(File{Purpose: FileSeed, Path: s.File})
 }

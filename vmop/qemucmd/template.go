@@ -10,6 +10,8 @@ import (
 	"strings"
 	"text/template"
 	"unicode"
+
+	"github.com/vmop/sdk/vmop/limits"
 )
 
 // maxTemplateOutput bounds what a template may produce, in bytes. A command line
@@ -107,16 +109,19 @@ type templating struct {
 }
 
 func (t *templating) execute(source string) ([]string, error) {
+	var count steps
 	tmpl, err := template.New("template").Option("missingkey=error").Funcs(template.FuncMap{
-		"standard": func() (string, error) { return t.without() },
-		"group":    t.group,
-		"without":  t.without,
-		"opt":      opt,
-		"json":     jsonText,
+		"standard":   func() (string, error) { return t.without() },
+		"group":      t.group,
+		"without":    t.without,
+		"opt":        opt,
+		"json":       jsonText,
+		stepFunction: count.step,
 	}).Parse(source)
 	if err != nil {
 		return nil, &Error{Field: "template", Message: cause(err)}
 	}
+	countSteps(tmpl)
 	var out bounded
 	if err := tmpl.Execute(&out, TemplateData{t.b.m, t.b.h}); err != nil {
 		return nil, &Error{Field: "template", Message: cause(err)}
@@ -271,8 +276,8 @@ func parseLines(out string) ([]string, error) {
 		switch {
 		case strings.ContainsRune(arg, 0):
 			errs = append(errs, &Error{Field: "template", Message: fmt.Sprintf("the argument %q contains a zero byte", arg)})
-		case len(arg) > maxArgument:
-			errs = append(errs, &Error{Field: "template", Message: fmt.Sprintf("an argument has %d bytes, and Linux allows %d", len(arg), maxArgument)})
+		case len(arg) > limits.MaxArgument:
+			errs = append(errs, &Error{Field: "template", Message: fmt.Sprintf("an argument has %d bytes, and Linux allows %d", len(arg), limits.MaxArgument)})
 		}
 	}
 	return args, errors.Join(errs...)

@@ -226,3 +226,26 @@ func FuzzTemplate(f *testing.F) {
 		}
 	})
 }
+
+// TestTemplatesEnd: a template that would go on for ever is refused, whether it
+// writes anything or not.
+func TestTemplatesEnd(t *testing.T) {
+	for name, source := range map[string]string{
+		"loop":            `{{range 1000000000000}}{{end}}`,
+		"nested":          `{{range 10000000}}{{range 10000000}}{{if true}}{{end}}{{end}}{{end}}`,
+		"in a condition":  `{{if true}}{{with 1}}{{range 1000000000000}}{{end}}{{end}}{{end}}`,
+		"otherwise":       `{{if false}}{{else}}{{range 1000000000000}}{{end}}{{end}}`,
+		"named templates": `{{define "a"}}{{template "b"}}{{template "b"}}{{end}}{{define "b"}}{{template "c"}}{{template "c"}}{{end}}{{define "c"}}{{range 1000000000}}{{end}}{{end}}{{template "a"}}`,
+		"doubling":        `{{define "x"}}{{if gt . 0}}{{template "x" (slice "aaaa" 0 1 | len | printf "%d" | len)}}{{template "x" 1}}{{end}}{{end}}{{template "x" 1}}`,
+	} {
+		if _, err := qemucmd.BuildTemplate(small(), qemucmd.GenericHost(), "{{standard}}"+source); err == nil {
+			t.Errorf("%s: was executed", name)
+		} else if !strings.Contains(err.Error(), "does not end") && !strings.Contains(err.Error(), "depth") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// What is long, but ends, is executed.
+	if _, err := qemucmd.BuildTemplate(small(), qemucmd.GenericHost(), "{{standard}}{{range 1000}}{{range 500}}{{end}}{{end}}"); err != nil {
+		t.Error(err)
+	}
+}

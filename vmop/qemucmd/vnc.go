@@ -4,10 +4,9 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
-)
 
-// vncBase is the port of display 0. QEMU takes no negative displays.
-const vncBase = 5900
+	"github.com/vmop/sdk/vmop/limits"
+)
 
 // vnc makes the VNC server. Who may connect may also take the display over: a
 // viewer that does not ask to share it disconnects the others, as every viewer
@@ -55,10 +54,8 @@ func (b *builder) vncAddress(v VNC) string {
 		b.socket(SocketVNC, Socket{Path: v.Socket})
 		return "unix:" + v.Socket
 	}
-	if v.Port < vncBase || v.Port > 65535 {
-		b.errorf("display.vnc.port", "%d is no port of VNC: it must be between %d and 65535, or a socket be given", v.Port, vncBase)
-	}
-	return vncHost(v.Address) + ":" + strconv.Itoa(v.Port-vncBase)
+	b.invalid("display.vnc.port", v.Port, limits.VNCServerPort(int64(v.Port)))
+	return vncHost(v.Address) + ":" + strconv.Itoa(v.Port-limits.MinVNCPort)
 }
 
 // vncHost is an address as QEMU tells it from the port behind it.

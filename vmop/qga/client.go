@@ -97,7 +97,7 @@ func (c *Client) Execute(ctx context.Context, command string, arguments any) (js
 		if _, err := c.conn.Write(request); err != nil {
 			return err
 		}
-		line, err := c.in.line()
+		line, err := c.in.answer(command)
 		if err != nil {
 			return err
 		}

@@ -3,11 +3,13 @@ package qga_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
 	"net/netip"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -234,13 +236,36 @@ func TestWritingEndsWithTheContext(t *testing.T) {
 
 func TestALongReplyIsRefusedAndSkipped(t *testing.T) {
 	c := connect(t, &qgatest.Agent{Handlers: map[string]qgatest.Handler{
-		"long": func(qgatest.Request) (any, error) { return strings.Repeat("x", qga.MaxReply), nil },
+		"guest-exec-status": func(qgatest.Request) (any, error) { return strings.Repeat("x", qga.MaxReply), nil },
 	}})
-	if _, err := c.Execute(soon(t), "long", nil); !errors.Is(err, qga.ErrTooLarge) {
+	if _, err := c.Execute(soon(t), "guest-exec-status", nil); !errors.Is(err, qga.ErrTooLarge) {
 		t.Fatal(err)
 	}
 	if err := c.Ping(soon(t)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Few questions have long answers: a guest that gives one to another cannot have it
+// decoded into a multiple, nor be listened to for ever.
+func TestAnAnswerIsBounded(t *testing.T) {
+	c := connect(t, &qgatest.Agent{Handlers: map[string]qgatest.Handler{
+		"guest-network-get-interfaces": func(qgatest.Request) (any, error) {
+			return json.RawMessage("[{}" + strings.Repeat(",{}", qga.MaxReply/3-10) + "]"), nil
+		},
+	}})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := c.Interfaces(soon(t)); !errors.Is(err, qga.ErrTooLarge) {
+		t.Fatal(err)
+	}
+	if err := c.Ping(soon(t)); !errors.Is(err, qga.ErrTooLarge) {
+		t.Errorf("what was sent in addition: %v", err)
+	}
+	runtime.ReadMemStats(&after)
+	// The agent of the test makes and sends the answer in this process, too.
+	if grown := after.TotalAlloc - before.TotalAlloc; grown > 16*qga.MaxReply {
+		t.Errorf("%d bytes were allocated", grown)
 	}
 }
 

@@ -23,7 +23,7 @@
 //     they run one after the other.
 //  4. The client has no goroutine. [Client.Close] may be called at any time, more
 //     than once, and ends the call in progress.
-//  5. A guest is not trusted: a reply longer than [MaxReply] is refused, and what
+//  5. A guest is not trusted: a reply longer than [MaxReply], or [MaxAnswer], is refused, and what
 //     is not a reply is an error that matches [ErrProtocol].
 //
 // # A guest without an agent

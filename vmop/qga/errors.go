@@ -16,7 +16,7 @@ var (
 	ErrClosed = errors.New("guest agent client closed")
 	// ErrProtocol tells that the agent sent something that is no proper reply.
 	ErrProtocol = errors.New("guest agent: unexpected reply")
-	// ErrTooLarge tells that a reply was longer than MaxReply.
+	// ErrTooLarge tells that a reply was longer than MaxReply or MaxAnswer.
 	ErrTooLarge = errors.New("guest agent: reply too large")
 	// ErrCommandNotFound matches an *Error of the class ClassCommandNotFound.
 	ErrCommandNotFound = errors.New("guest agent: command not found")

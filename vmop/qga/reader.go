@@ -7,11 +7,30 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
-// MaxReply is the longest reply that is accepted, in bytes. The output of a
-// program (see [Client.ExecStatus]) is the only reply that gets anywhere near.
-const MaxReply = 4 << 20
+// MaxReply is the longest reply that is accepted, in bytes, of commands that answer
+// with the content of a file or the output of a program (see [Client.ExecStatus]).
+// [MaxAnswer] is the longest of all others: a guest chooses them, and decoded they
+// take many times as much memory.
+const (
+	MaxReply  = 4 << 20
+	MaxAnswer = 64 << 10
+)
+
+// maxSkipped is how much is read of what answers no question, in bytes, before the
+// agent is given up: more than the answer to a question that was not waited for.
+// maxSkippedOutput is the same where a program's output was asked for, of which
+// agents keep 16 MiB: on this connection, or on one before it whose end left the
+// rest of the answer in the port.
+const (
+	maxSkipped       = MaxAnswer
+	maxSkippedOutput = 32 << 20
+)
+
+// answersAtLength are the commands whose replies may have MaxReply bytes.
+var answersAtLength = []string{"guest-exec-status", "guest-file-read"}
 
 // sentinel is the byte that no JSON text contains. In a request it makes the
 // agent forget half a command, in a reply it marks the answer to
@@ -22,10 +41,13 @@ const sentinel = 0xff
 type replyReader struct {
 	r     *bufio.Reader
 	limit int
+	skip  int // the most that is skipped in search of an answer
+	// output says that a program's output was asked for.
+	output bool
 }
 
 func newReplyReader(r io.Reader, limit int) *replyReader {
-	return &replyReader{r: bufio.NewReader(r), limit: limit}
+	return &replyReader{r: bufio.NewReader(r), limit: limit, skip: maxSkippedOutput}
 }
 
 // unread tells whether something has arrived that nobody asked for.
@@ -54,21 +76,37 @@ func (r *replyReader) line() ([]byte, error) {
 	}
 }
 
+// answer returns the next line, as the answer to a command.
+func (r *replyReader) answer(command string) ([]byte, error) {
+	limit := r.limit
+	if slices.Contains(answersAtLength, command) {
+		r.output, r.skip = true, maxSkippedOutput // from now on
+	} else {
+		r.limit = min(limit, MaxAnswer)
+	}
+	defer func() { r.limit = limit }()
+	return r.line()
+}
+
 // synchronize skips everything up to and including the answer to the
 // guest-sync-delimited with the given number. What is skipped is not kept.
 // If refused is not nil, it is called with each whole line before a sentinel.
 func (r *replyReader) synchronize(id int64, refused func([]byte)) error {
-	for {
-		if err := r.skipToSentinel(refused); err != nil {
+	for left := r.skip; ; {
+		n, err := r.skipToSentinel(left, refused)
+		if err != nil {
 			return err
 		}
+		left -= n
 		line, err := r.line()
 		if errors.Is(err, ErrTooLarge) {
+			left -= r.limit
 			continue
 		}
 		if err != nil {
 			return err
 		}
+		left -= len(line)
 		// An answer to an earlier request that was cut off by a later one ends
 		// with the later one: the last sentinel counts.
 		if i := bytes.LastIndexByte(line, sentinel); i >= 0 {
@@ -80,30 +118,45 @@ func (r *replyReader) synchronize(id int64, refused func([]byte)) error {
 		}
 		var got int64
 		if json.Unmarshal(reply.Return, &got) == nil && got == id {
+			if !r.output {
+				r.skip = maxSkipped // nothing is left from before
+			}
 			return nil
 		}
 	}
 }
 
-// skipToSentinel reads to the next sentinel.
-func (r *replyReader) skipToSentinel(refused func([]byte)) error {
-	var line []byte
-	for {
-		b, err := r.r.ReadByte()
-		if err != nil {
-			return err
+// skipToSentinel reads to the next sentinel, at most so many bytes, and returns how
+// many those were.
+func (r *replyReader) skipToSentinel(most int, refused func([]byte)) (n int, err error) {
+	var line []byte // what the whole lines before a sentinel are told of
+	for n <= most {
+		if _, err := r.r.Peek(1); err != nil {
+			return n, err
 		}
-		switch {
-		case b == sentinel:
-			return nil
-		case refused == nil:
-		case b == '\n':
-			refused(line)
-			line = line[:0]
-		case len(line) < r.limit:
-			line = append(line, b)
+		chunk, _ := r.r.Peek(r.r.Buffered())
+		at := bytes.IndexByte(chunk, sentinel)
+		if at >= 0 {
+			chunk = chunk[:at]
+		}
+		n += len(chunk)
+		for rest := chunk; refused != nil && len(rest) > 0; {
+			part, after, whole := bytes.Cut(rest, []byte("\n"))
+			if line = append(line, part[:min(len(part), r.limit-len(line))]...); whole {
+				refused(line)
+				line = line[:0]
+			}
+			rest = after
+		}
+		if _, err := r.r.Discard(len(chunk)); err != nil {
+			return n, err
+		}
+		if at >= 0 {
+			_, err := r.r.Discard(1)
+			return n, err
 		}
 	}
+	return n, fmt.Errorf("%w: no answer in what it has sent", ErrTooLarge)
 }
 
 // reply is an agent's answer: one of the two fields is set.

@@ -2,14 +2,25 @@ package reconcile
 
 import (
 	"fmt"
+	"maps"
 
-	"github.com/vmop/sdk/vmop/spec"
+	"github.com/vmop/sdk/vmop/names"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Action is one write. The set of actions is closed: there is none that deletes
-// or shrinks a volume claim or changes a secret.
+// Object is a Kubernetes object. All of them have apiVersion and kind.
+type Object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// Action is one write. The set of actions is closed, and shared by all kinds:
+// there is none that deletes or shrinks a volume claim or changes a secret, and
+// what destroys or overwrites something carries the UID or the resource version
+// that it was decided on. A kind that needs another write adds it here.
 type Action interface {
 	isAction()
 	// Target is what the action does to which object, in words that a
@@ -24,12 +35,12 @@ func (t Target) String() string { return t.Verb + " " + t.Kind + " " + t.Name }
 
 // The actions.
 type (
-	// Apply writes an object by server-side apply, by force, as [FieldManager].
+	// Apply writes an object by server-side apply, by force, as [names.FieldManager].
 	// If the object has a resource version, it is only written if the stored
 	// one still has it; the API server checks that.
 	Apply struct{ Object Object }
 
-	// Create makes an object that must not exist yet, as [FieldManager].
+	// Create makes an object that must not exist yet, as [names.FieldManager].
 	// AlreadyExists means that the snapshot was old, and ends the execution of
 	// the plan.
 	Create struct{ Object Object }
@@ -60,6 +71,9 @@ type (
 	DeletePod struct {
 		Name string
 		UID  types.UID
+		// ResourceVersion is that of a pod that must not have started by now; empty
+		// deletes it whatever became of it.
+		ResourceVersion string
 		// GraceSeconds is the grace period: the machine's powerdownTimeout may
 		// have changed since the pod was made.
 		GraceSeconds int64
@@ -72,12 +86,20 @@ type (
 		UID  types.UID
 	}
 
-	// SetState writes spec.vm.state, if the machine still has the resource
-	// version.
-	SetState struct {
-		Name            string
-		State           spec.MachineState
+	// Patch writes fields of an object of this API group by a JSON merge patch, if
+	// it still has the UID and the resource version: of two who have seen the same
+	// object one gets a conflict. See [Patch.Body].
+	Patch struct {
+		// Kind and Name are the object's; Subresource is empty or "status".
+		Kind, Name, Subresource string
+		UID                     types.UID
+		// ResourceVersion is never empty.
 		ResourceVersion string
+		// Manager owns the fields from then on.
+		Manager string
+		// Fields are top-level fields of the object other than metadata; null
+		// removes one of those below.
+		Fields map[string]any
 	}
 )
 
@@ -87,7 +109,7 @@ func (UpdateClaim) isAction()   {}
 func (AnnotatePod) isAction()   {}
 func (DeletePod) isAction()     {}
 func (DeleteService) isAction() {}
-func (SetState) isAction()      {}
+func (Patch) isAction()         {}
 
 // Target implements [Action].
 func (a Apply) Target() Target {
@@ -100,30 +122,36 @@ func (a Create) Target() Target {
 }
 
 // Target implements [Action].
-func (a UpdateClaim) Target() Target { return Target{"patch", kindClaim, a.Name} }
+func (a UpdateClaim) Target() Target { return Target{"patch", names.KindClaim, a.Name} }
 
 // Target implements [Action].
-func (a AnnotatePod) Target() Target { return Target{"patch", kindPod, a.Name} }
+func (a AnnotatePod) Target() Target { return Target{"patch", names.KindPod, a.Name} }
 
 // Target implements [Action].
-func (a DeletePod) Target() Target { return Target{"delete", kindPod, a.Name} }
+func (a DeletePod) Target() Target { return Target{"delete", names.KindPod, a.Name} }
 
 // Target implements [Action].
-func (a DeleteService) Target() Target { return Target{"delete", kindService, a.Name} }
+func (a DeleteService) Target() Target { return Target{"delete", names.KindService, a.Name} }
 
 // Target implements [Action].
-func (a SetState) Target() Target { return Target{"patch", spec.KindVirtualMachine, a.Name} }
+func (a Patch) Target() Target {
+	kind := a.Kind
+	if a.Subresource != "" {
+		kind += "/" + a.Subresource
+	}
+	return Target{"patch", kind, a.Name}
+}
 
-// The kinds of objects that actions are about.
-const (
-	kindPod       = "Pod"
-	kindClaim     = "PersistentVolumeClaim"
-	kindConfigMap = "ConfigMap"
-	kindSecret    = "Secret"
-	kindService   = "Service"
-	// kindNode is that of no action's object.
-	kindNode = "Node"
-)
+// Body is the merge patch (application/merge-patch+json) as it is sent.
+func (a Patch) Body() map[string]any {
+	metadata := map[string]any{"resourceVersion": a.ResourceVersion}
+	if a.UID != "" {
+		metadata["uid"] = a.UID
+	}
+	body := map[string]any{"metadata": metadata}
+	maps.Copy(body, a.Fields)
+	return body
+}
 
 func kindOf(o Object) string { return o.GetObjectKind().GroupVersionKind().Kind }
 

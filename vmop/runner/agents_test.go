@@ -12,9 +12,10 @@ import (
 	"testing"
 
 	"github.com/vmop/sdk/internal/tinyguest"
+	"github.com/vmop/sdk/vmop/live"
+	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qga"
 	"github.com/vmop/sdk/vmop/qga/qgatest"
-	"github.com/vmop/sdk/vmop/reconcile/live"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
@@ -55,7 +56,7 @@ func TestAgents(t *testing.T) {
 	put(t, filepath.Join(secret, "display-password"), "first")
 	c.Runner.Generation = 1
 	vm.MaximumCPUs = 2
-	vm.Display = &runnerconfig.Display{LoggedInUser: "alice", SPICE: &runnerconfig.SPICE{Socket: filepath.Join(d.Runtime, runnerconfig.SPICESocket)}}
+	vm.Display = &runnerconfig.Display{LoggedInUser: "alice", SPICE: &runnerconfig.SPICE{Socket: filepath.Join(d.Runtime, qemucmd.SocketSPICE.FileName())}}
 	runnerconfig.Default(&c)
 	r := start(t, c, d, func(o *Options) { o.DisplaySecretDir = secret })
 	user := func(name string) func(*runnerconfig.Runner) {
@@ -236,16 +237,16 @@ func TestAnswers(t *testing.T) {
 				{Name: "lo", Addresses: []string{"127.0.0.1/8"}}, {Name: "eth0", MAC: "52:54:00:00:00:01", Addresses: []string{"10.0.2.15/24"}},
 			}}, "", true},
 		{"no address yet", map[string]qgatest.Handler{"guest-get-osinfo": say(`{}`), "guest-get-host-name": say(`{"host-name":"web\n\u202e"}`), "guest-network-get-interfaces": say("[" + lo + "," + link + "]")},
-			Guest{OSInfo: json.RawMessage(`{}`), HostName: "web??", Interfaces: []GuestInterface{
+			Guest{HostName: "web??", Interfaces: []GuestInterface{
 				{Name: "lo", Addresses: []string{"127.0.0.1/8"}}, {Name: "eth0", MAC: "52:54:00:00:00:01", Addresses: []string{"fe80::1/64"}},
 			}}, "", false},
 		{"switched off", map[string]qgatest.Handler{"guest-get-osinfo": disabled},
 			Guest{OSInfo: before.OSInfo, HostName: "old"}, "guest-get-osinfo has been disabled", true},
 		{"talkative", map[string]qgatest.Handler{"guest-get-osinfo": func(qgatest.Request) (any, error) {
-			return nil, &qgatest.Error{Class: qga.ClassGeneric, Desc: strings.Repeat("no ", 1<<16)}
+			return nil, &qgatest.Error{Class: qga.ClassGeneric, Desc: strings.Repeat("no ", 1<<14)}
 		}}, Guest{OSInfo: before.OSInfo, HostName: "old"}, "guest-get-osinfo: \"no no", true},
-		{"no object", map[string]qgatest.Handler{"guest-get-osinfo": say(`{"id":"` + strings.Repeat("x", maxOSInfo) + `"}`), "guest-get-host-name": say(`{"host-name":"` + strings.Repeat("ä", 300) + `"}`), "guest-network-get-interfaces": say("[]")},
-			Guest{OSInfo: before.OSInfo, HostName: strings.Repeat("ä", 128)}, "no object of at most 8192", false},
+		{"too much, and what no status can hold", map[string]qgatest.Handler{"guest-get-osinfo": say(`{"id":"` + strings.Repeat("x", 5000) + `","pretty-name":"De\u007fbi\u0085an","evil":{"a":1}}`), "guest-get-host-name": say(`{"host-name":"` + strings.Repeat("ä", 300) + `"}`), "guest-network-get-interfaces": say("[]")},
+			Guest{OSInfo: json.RawMessage(`{"id":"` + strings.Repeat("x", 256) + `","pretty-name":"De?bi?an"}`), HostName: strings.Repeat("ä", 128)}, "", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, err := talk(t, tt.handlers)

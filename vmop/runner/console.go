@@ -7,11 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-)
+	"time"
 
-// ConsoleSocket is the name of the socket in the runtime directory on which the
-// runner serves the serial console to any number of clients.
-const ConsoleSocket = "console.sock"
+	"github.com/vmop/sdk/vmop/qemucmd"
+)
 
 const (
 	// scrollback is how much of the past a new client sees, in bytes.
@@ -19,6 +18,8 @@ const (
 	// viewerBacklog is how many reads of the console a client may lag behind
 	// before it loses some.
 	viewerBacklog = 256
+	// acceptRetry is the pause after a client could not be taken.
+	acceptRetry = 100 * time.Millisecond
 )
 
 // console reads the serial port for as long as it is open, whether somebody
@@ -44,7 +45,7 @@ type viewer struct {
 // listenConsole serves the console socket; it takes clients before there is a
 // serial port to show.
 func listenConsole(runtimeDir string) (*console, error) {
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(runtimeDir, ConsoleSocket), Net: "unix"})
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(runtimeDir, qemucmd.SocketConsole.FileName()), Net: "unix"})
 	if err != nil {
 		return nil, fmt.Errorf("serial console: %w", err)
 	}
@@ -108,10 +109,14 @@ func (c *console) accept() {
 	defer c.wg.Done()
 	for {
 		conn, err := c.listener.Accept()
-		if err != nil {
+		switch {
+		case errors.Is(err, net.ErrClosed):
 			return
+		case err != nil: // such as too many open files, which passes
+			time.Sleep(acceptRetry)
+		default:
+			c.serve(conn)
 		}
-		c.serve(conn)
 	}
 }
 

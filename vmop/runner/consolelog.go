@@ -36,7 +36,13 @@ func (c *console) log(line func(text string)) {
 // plain is a line of the console as text: without what moves and colours, and
 // of a line that was written over what is there in the end.
 func plain(line string) string {
-	line = strings.TrimRight(controlSequence.ReplaceAllString(line, ""), " \r\n")
+	// What is left when one is taken out can be another.
+	for without := ""; ; line = without {
+		if without = controlSequence.ReplaceAllString(line, ""); without == line {
+			break
+		}
+	}
+	line = strings.TrimRight(line, " \r\n")
 	if i := strings.LastIndexByte(line, '\r'); i >= 0 {
 		line = line[i+1:]
 	}

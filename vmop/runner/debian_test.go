@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/internal/debianguest"
+	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qga"
-	"github.com/vmop/sdk/vmop/reconcile/live"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
@@ -100,22 +101,33 @@ func makeRuntimeDir(dir string) error {
 	return nil
 }
 
+// ConfigFile is a file of the runtime directory in which whoever runs the engine may
+// tell it what to follow; see [ConfigFollower]. It is removed with the directory.
+const ConfigFile = "config.json"
+
+// RuntimeStateFile is a file of the runtime directory in which whoever runs the
+// engine may keep its state: the file system of the data directory may be full.
+const RuntimeStateFile = "state.json"
+
 // runtimeFiles are the files that a runtime directory may hold. Only these are
 // ever removed: the directory may have been chosen by a person, with other
 // things in it.
-var runtimeFiles = []string{
-	runnerconfig.MonitorSocket, runnerconfig.ToolSocket, runnerconfig.SerialSocket, ConsoleSocket,
-	runnerconfig.GuestAgentSocket, runnerconfig.VMOPAgentSocket, runnerconfig.TPMSocket,
-	runnerconfig.SPICESocket, runnerconfig.VNCSocket, runnerconfig.SeedImage,
-	"runner.pid", "qemu.pid", "swtpm.pid",
-	// VM-Operator's runner leaves these when it is killed.
-	"cloudInitImg.pid", "ticket.txt",
+func runtimeFiles() []string {
+	names := append(qemucmd.RuntimeFiles(),
+		ConfigFile, RuntimeStateFile, "runner.pid", "qemu.pid",
+		// VM-Operator's runner leaves these when it is killed.
+		"cloudInitImg.pid", "ticket.txt",
+	)
+	for _, helper := range qemucmd.HelperNames() {
+		names = append(names, helper+".pid")
+	}
+	return names
 }
 
 // cleanRuntimeDir removes what a runner left in the runtime directory.
 func cleanRuntimeDir(dir string) error {
 	var errs []error
-	for _, name := range runtimeFiles {
+	for _, name := range runtimeFiles() {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, err)
 		}
@@ -126,7 +138,7 @@ func cleanRuntimeDir(dir string) error {
 // removeRuntimeDir removes the runtime directory if nothing foreign is in it.
 func removeRuntimeDir(dir string) error {
 	err := cleanRuntimeDir(dir)
-	if rerr := os.Remove(filepath.Join(dir, lockName)); rerr != nil && !errors.Is(rerr, os.ErrNotExist) {
+	if rerr := os.Remove(filepath.Join(dir, LockFile)); rerr != nil && !errors.Is(rerr, os.ErrNotExist) {
 		err = errors.Join(err, rerr)
 	}
 	if rerr := os.Remove(dir); rerr != nil && !errors.Is(rerr, syscall.ENOTEMPTY) && !errors.Is(rerr, syscall.EBUSY) && !errors.Is(rerr, os.ErrNotExist) {

@@ -12,7 +12,8 @@ import (
 	"testing"
 
 	"github.com/vmop/sdk/internal/tinyguest"
-	"github.com/vmop/sdk/vmop/reconcile/live"
+	"github.com/vmop/sdk/vmop/live"
+	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
@@ -41,7 +42,7 @@ func TestFullFileSystem(t *testing.T) {
 	})
 	defer func() { _ = p.cmd.Process.Kill() }() // of a test that failed
 	p.until(t, PhaseBooting)
-	conn, err := net.Dial("unix", filepath.Join(d.Runtime, ConsoleSocket))
+	conn, err := net.Dial("unix", filepath.Join(d.Runtime, qemucmd.SocketConsole.FileName()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,9 +13,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
-	"github.com/vmop/sdk/vmop/reconcile/live"
+	"github.com/vmop/sdk/vmop/runner/tap"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
@@ -43,6 +44,17 @@ type Options struct {
 	// ConsoleLog tells the reporter each line that the guest prints on its serial
 	// console, with the source "console".
 	ConsoleLog bool
+	// Volumes are directories whose content others may have written, such as those
+	// in which a pod's volumes are mounted: no symbolic link below them is followed
+	// to an image or to the machine's data.
+	Volumes []string
+	// NewDisks are the names of disks whose images may be made anew, empty, although
+	// the machine has had others.
+	NewDisks []string
+	// Taps are tap interfaces that are open already, by the position of their
+	// network; see [OpenTaps]. The engine hands them to QEMU and closes them, once
+	// [Engine.Run] was called. It opens those that are missing.
+	Taps map[int]*tap.Device
 	// Version of the program, for the state.
 	Version string
 
@@ -58,6 +70,9 @@ type Engine struct {
 	stop  [3]context.CancelFunc
 
 	locks []*os.File
+	// inherited are the files that QEMU inherits behind its monitor, which this
+	// process closes once QEMU has them; see handOver.
+	inherited []*os.File
 
 	mu       sync.Mutex // also serializes the calls of the reporter
 	state    State
@@ -79,6 +94,7 @@ type Engine struct {
 	// ticketing says that the display was started with a password.
 	ticketing bool
 
+	memory  memoryEvents  // as they were before QEMU
 	poke    chan struct{} // wakes the follower
 	login   *login        // nil before QEMU runs, or without the VMOP agent's port
 	timeout broadcast     // tells that the power-down timeout was changed
@@ -218,6 +234,10 @@ func (e *Engine) Run(ctx context.Context) (Outcome, error) {
 		e.stop[stopQuit]()
 	})()
 	outcome, err := e.run()
+	// Nothing is left to close unless QEMU was not started.
+	if cerr := errors.Join(e.closeInherited(), closeTaps(e.o.Taps)); cerr != nil {
+		e.message(LevelWarning, "%v", cerr)
+	}
 	if err != nil {
 		outcome.Message = err.Error()
 	}
@@ -291,6 +311,9 @@ func (e *Engine) run() (Outcome, error) {
 		return startFailed(err)
 	}
 	outcome, err := e.supervise(m)
+	if nerr := e.noteImages(); nerr != nil {
+		e.message(LevelWarning, "%v", nerr)
+	}
 	if cerr := con.close(); cerr != nil {
 		e.message(LevelWarning, "%v", cerr)
 	}
@@ -326,7 +349,7 @@ func (e *Engine) startAll(ctx context.Context, cmd qemucmd.Command, con *console
 				return m, m.explain(ctx, err)
 			}
 			e.update(func(st *State) {
-				st.Sockets["console"] = filepath.Join(e.o.Directories.Runtime, ConsoleSocket)
+				st.Sockets[string(qemucmd.SocketConsole)] = filepath.Join(e.o.Directories.Runtime, qemucmd.SocketConsole.FileName())
 			})
 		case qemucmd.SocketGuestAgent:
 			m.agentSocket = s.Path
@@ -338,8 +361,10 @@ func (e *Engine) startAll(ctx context.Context, cmd qemucmd.Command, con *console
 			e.login = m.login
 			e.mu.Unlock()
 			e.publish(s)
-		case qemucmd.SocketSPICE, qemucmd.SocketVNC, qemucmd.SocketToolMonitor:
-			e.publish(s)
+		default:
+			if s.Purpose.Shared() {
+				e.publish(s)
+			}
 		}
 	}
 	if m.follower, err = e.newFollower(ctx, client); err != nil {
@@ -402,14 +427,15 @@ func (e *Engine) startHelper(m *machine, h qemucmd.Helper) error {
 }
 
 func (e *Engine) startQEMU(m *machine, cmd qemucmd.Command) error {
-	monitor, err := listenFile(filepath.Join(e.o.Directories.Runtime, runnerconfig.MonitorSocket))
+	monitor, err := listenFile(filepath.Join(e.o.Directories.Runtime, qemucmd.SocketMonitor.FileName()))
 	if err != nil {
 		return fmt.Errorf("monitor: %w", err)
 	}
 	// QEMU inherits the locks and so holds them as long as it lives.
-	files := append([]*os.File{monitor}, e.locks...)
+	e.memory = readMemoryEvents(ownCgroup())
+	files := slices.Concat([]*os.File{monitor}, e.inherited, e.locks)
 	c, err := startChild("qemu", cmd.Executable, cmd.Args(), files, e.childLine)
-	err = errors.Join(err, monitor.Close())
+	err = errors.Join(err, monitor.Close(), e.closeInherited())
 	if c == nil {
 		return err
 	}
@@ -571,13 +597,16 @@ func (e *Engine) judge(m *machine, forced bool, failed *child) (Outcome, error) 
 	e.mu.Unlock()
 	end := machineEnd{
 		status: m.qemu.status.String(), success: m.qemu.status.Success(),
-		described: m.qemu.describe(), forced: forced, asked: asked, panicked: panicked, resetEnds: resetEnds,
+		described: m.qemu.describe(), forced: forced, hurried: e.stops[stopQuit].Err() != nil, asked: asked, panicked: panicked, resetEnds: resetEnds,
 	}
 	if shutdown != nil {
 		end.reason, end.guest = shutdown.Reason, shutdown.Guest
 	}
 	if failed != nil {
 		end.helper = failed.describe()
+	}
+	if ws, ok := m.qemu.status.Sys().(syscall.WaitStatus); ok && ws.Signaled() && ws.Signal() == sigKILL {
+		end.memory = e.memory.explain(ownCgroup())
 	}
 	o := end.outcome()
 	if o.ExitCode() != ExitOK {
@@ -592,6 +621,22 @@ func (e *Engine) cleanUp() error {
 		return nil
 	}
 	return removeRuntimeDir(e.o.Directories.Runtime)
+}
+
+// handOver lets QEMU inherit a file and returns its descriptor there.
+func (e *Engine) handOver(f *os.File) int {
+	e.inherited = append(e.inherited, f)
+	return monitorFD + len(e.inherited)
+}
+
+// closeInherited closes this process's copies of what QEMU inherits.
+func (e *Engine) closeInherited() error {
+	var errs []error
+	for _, f := range e.inherited {
+		errs = append(errs, f.Close())
+	}
+	e.inherited = nil
+	return errors.Join(errs...)
 }
 
 func writePID(dir, name string, pid int) error {

@@ -250,7 +250,7 @@ func TestSecondRunner(t *testing.T) {
 	if now := first.read(t); now.Phase != PhaseBooting || now.QEMUPID != s.QEMUPID {
 		t.Errorf("the first runner's state became %+v", now)
 	}
-	if _, err := os.Stat(filepath.Join(d.Runtime, runnerconfig.MonitorSocket)); err != nil {
+	if _, err := os.Stat(filepath.Join(d.Runtime, qemucmd.SocketMonitor.FileName())); err != nil {
 		t.Errorf("the first runner's socket: %v", err)
 	}
 	if err := first.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -296,7 +296,7 @@ func TestKilledRunner(t *testing.T) {
 			written := ""
 			if m.name == "guest running" || m.name == "shutting down" {
 				// What the guest was told is on its disk stays there.
-				conn, err := net.Dial("unix", filepath.Join(d.Runtime, ConsoleSocket))
+				conn, err := net.Dial("unix", filepath.Join(d.Runtime, qemucmd.SocketConsole.FileName()))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -341,7 +341,7 @@ func TestOrphanedQEMU(t *testing.T) {
 	if err := makeDataDir(d.Data); err != nil {
 		t.Fatal(err)
 	}
-	lock, err := lockDir(d.Data)
+	lock, err := Lock(d.Data)
 	if err != nil {
 		t.Fatal(err)
 	}

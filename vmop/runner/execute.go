@@ -4,8 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/vmop/sdk/vmop/live"
+	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
-	"github.com/vmop/sdk/vmop/reconcile/live"
 )
 
 // execute does one step.
@@ -68,7 +69,7 @@ func (f *follower) execute(ctx context.Context, step live.Step) error {
 // release closes the medium that a drive had at the start. QEMU keeps block nodes
 // that were named; there is none any more after the first change.
 func (f *follower) release(ctx context.Context, id string) error {
-	err := do(ctx, f.client, qmp.BlockdevDel{NodeName: id + "-backend"})
+	err := do(ctx, f.client, qmp.BlockdevDel{NodeName: qemucmd.MediumNode(id)})
 	if refusal(err) {
 		return nil
 	}

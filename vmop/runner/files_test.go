@@ -67,6 +67,18 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
+// Whoever did not want to wait for the guest is not told that it took too long.
+func TestOutcomeOfAHurriedStop(t *testing.T) {
+	end := machineEnd{success: true, reason: qmp.CauseHostQuit, asked: true, forced: true}
+	if late := end.outcome(); !strings.Contains(late.Message, "in time") {
+		t.Error(late.Message)
+	}
+	end.hurried = true
+	if asked := end.outcome(); asked.Cause != CauseForced || strings.Contains(asked.Message, "in time") {
+		t.Errorf("%+v", asked)
+	}
+}
+
 func TestTerminationMessageFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Outcome{Cause: CauseStartFailure, Message: strings.Repeat(rapid.StringN(1, 10, -1).Draw(t, "text"), rapid.IntRange(0, 3000).Draw(t, "times"))}
@@ -112,34 +124,6 @@ func TestCreateFileKeepsWhatIsThere(t *testing.T) {
 	}
 }
 
-// A disk image is decided once to be raw, whatever the guest writes into it.
-func TestFormatIsRemembered(t *testing.T) {
-	d := testDirs(t)
-	c := runnerconfig.Config{Runner: runnerconfig.Runner{VM: runnerconfig.VM{Name: "vm"}}}
-	runnerconfig.Default(&c)
-	e, err := New(Options{Config: c, Directories: d})
-	if err != nil {
-		t.Fatal(err)
-	}
-	image := filepath.Join(t.TempDir(), "disk.img")
-	drives := []runnerconfig.Drive{{Type: "raw", File: image, Size: 1 << 20}}
-	formats := map[string]diskRecord{}
-	if _, err := e.prepareDrives(drives, formats); err != nil {
-		t.Fatal(err)
-	}
-	header := append([]byte("QFI\xfb\x00\x00\x00\x03"), make([]byte, 4096)...)
-	if err := os.WriteFile(image, header, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	facts, err := e.prepareDrives(drives, formats)
-	if err != nil || facts[0].Format != qemucmd.DiskFormatRaw {
-		t.Errorf("%+v, %v", facts, err)
-	}
-	if _, err := e.prepareDrives(drives, map[string]diskRecord{}); err == nil {
-		t.Error("a qcow2 image with a broken header was accepted at first sight")
-	}
-}
-
 func TestStateFile(t *testing.T) {
 	f := &StateFile{Path: filepath.Join(t.TempDir(), "state.json")}
 	if _, err := ReadState(f.Path); !errors.Is(err, os.ErrNotExist) {
@@ -148,7 +132,7 @@ func TestStateFile(t *testing.T) {
 	want := State{Name: "a", Phase: PhaseBooting, Sockets: map[string]string{"console": "/x"}}
 	f.State(want)
 	got, err := ReadState(f.Path)
-	if err != nil || f.Err() != nil || got.Name != "a" || got.Sockets["console"] != "/x" {
+	if err != nil || f.Err() != nil || got.Name != "a" || got.Sockets[string(qemucmd.SocketConsole)] != "/x" {
 		t.Errorf("%+v, %v, %v", got, err, f.Err())
 	}
 	if info, err := os.Stat(f.Path); err != nil || info.Mode().Perm() != 0o600 {
@@ -223,5 +207,28 @@ func TestDefaultDirectories(t *testing.T) {
 	c.Runner.DataDir, c.Runner.RuntimeDir = "/x", "/y"
 	if d := DefaultDirectories(c, s); d != (Directories{"/x", "/y"}) {
 		t.Error(d)
+	}
+}
+
+func TestImagesGrow(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "disk.img")
+	if err := os.WriteFile(path, []byte("the guest's"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct{ asked, size int64 }{{1 << 20, 1 << 20}, {1<<20 + 1, 1<<20 + imageAlign}, {5, 1<<20 + imageAlign}} {
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(growImage(f, step.asked), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil || int64(len(data)) != step.size {
+			t.Fatalf("asked for %d: %d bytes, %v", step.asked, len(data), err)
+		}
+		if rest, ok := bytes.CutPrefix(data, []byte("the guest's")); !ok || len(bytes.Trim(rest, "\x00")) > 0 {
+			t.Errorf("asked for %d: the content is another", step.asked)
+		}
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qmp"
 	"github.com/vmop/sdk/vmop/qmp/qmptest"
-	"github.com/vmop/sdk/vmop/reconcile/live"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 

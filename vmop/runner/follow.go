@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qmp"
-	"github.com/vmop/sdk/vmop/reconcile/live"
 )
 
 // observeAgain is when to look again at a QEMU that did not answer a question.

@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/internal/tinyguest"
+	"github.com/vmop/sdk/vmop/live"
+	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
-	"github.com/vmop/sdk/vmop/reconcile/live"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
@@ -46,7 +47,7 @@ func TestBalloonSeenFromInside(t *testing.T) {
 		}
 	}
 	client := r.tools(t)
-	raw, err := qmp.Do(t.Context(), client, qmp.QOMGet{Path: balloonPath, Property: "free-page-reporting"})
+	raw, err := qmp.Do(t.Context(), client, qmp.QOMGet{Path: qemucmd.DevicePath(qemucmd.BalloonID), Property: "free-page-reporting"})
 	if err != nil || string(raw) != "true" {
 		t.Errorf("free page reporting is %s, %v", raw, err)
 	}

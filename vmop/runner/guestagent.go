@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 
+	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qga"
 	"github.com/vmop/sdk/vmop/qmp"
 )
-
-// agentChardev is the character device of the guest agent's channel; see
-// qemucmd's group "channels".
-const agentChardev = "guest-agent-socket"
 
 // errNoAgent says that no guest agent has its end of the channel open.
 var errNoAgent = errors.New("no guest agent is connected")
@@ -20,7 +17,7 @@ var errNoAgent = errors.New("no guest agent is connected")
 func agentShutdown(ctx context.Context, c *qmp.Client, socket string) error {
 	ctx, cancel := context.WithTimeout(ctx, agentDeadline)
 	defer cancel()
-	open, err := channelOpen(ctx, c, agentChardev)
+	open, err := channelOpen(ctx, c, qemucmd.GuestAgentChardev)
 	if err != nil {
 		return err
 	}

@@ -1,11 +1,9 @@
 package runner
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -14,18 +12,14 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qga"
 	"github.com/vmop/sdk/vmop/qmp"
-	"github.com/vmop/sdk/vmop/reconcile/live"
 )
-
-// agentPort is the id of the guest agent's port; see qemucmd's group "channels".
-const agentPort = "channel0"
 
 // Bounds of what is kept of a guest's answers. They end up in the status of an
 // object in a cluster, and a guest is not trusted.
 const (
-	maxOSInfo     = 8 << 10 // bytes
 	maxInterfaces = 32
 	maxAddresses  = 32  // of one interface
 	maxGuestName  = 255 // bytes
@@ -246,12 +240,7 @@ func (a *answers) into(g *Guest, err error) {
 		problems = append(problems, problemText(err))
 	}
 	if a.os != nil {
-		var raw bytes.Buffer
-		if cerr := json.Compact(&raw, a.os.Raw); cerr != nil || raw.Len() > maxOSInfo || raw.Len() < 2 || raw.Bytes()[0] != '{' {
-			problems = append(problems, fmt.Sprintf("guest-get-osinfo: the answer of %d bytes is no object of at most %d", raw.Len(), maxOSInfo))
-		} else {
-			g.OSInfo = raw.Bytes()
-		}
+		g.OSInfo = osInfo(a.os.Raw)
 	}
 	if a.hostName != nil {
 		g.HostName = guestText(*a.hostName)
@@ -273,9 +262,40 @@ func (a *answers) into(g *Guest, err error) {
 	}
 }
 
+// osInfoKeys are the members of a guest agent's GuestOSInfo, all of them strings
+// (qga/qapi-schema.json).
+var osInfoKeys = []string{
+	"id", "kernel-release", "kernel-version", "machine", "name",
+	"pretty-name", "variant", "variant-id", "version", "version-id",
+}
+
+// osInfo is what there is of these in an answer, of which a guest may make anything;
+// nil if there is none.
+func osInfo(answer json.RawMessage) json.RawMessage {
+	var said map[string]json.RawMessage
+	if json.Unmarshal(answer, &said) != nil {
+		return nil
+	}
+	known := map[string]string{}
+	for _, key := range osInfoKeys {
+		var text string
+		if json.Unmarshal(said[key], &text) == nil && text != "" {
+			known[key] = guestText(text)
+		}
+	}
+	if len(known) == 0 {
+		return nil
+	}
+	out, err := json.Marshal(known)
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
 // problemText is an error that may quote what the guest has said.
 func problemText(err error) string {
-	text := err.Error()
+	text := printable(err.Error())
 	if len(text) > maxProblem {
 		text = strings.ToValidUTF8(text[:maxProblem], "") + "..."
 	}

@@ -294,3 +294,40 @@ func TestUUIDIsKept(t *testing.T) {
 		t.Errorf("an empty file, and a UUID that is given: %q, %v", got, err)
 	}
 }
+
+// A machine keeps the addresses of its first start; one that ran before there was
+// a choice has the original ones.
+func TestAddressMapIsKept(t *testing.T) {
+	for _, c := range []struct {
+		name, record string
+		want         int
+	}{
+		{"new", "", qemucmd.NewestAddressMap},
+		{"prepared, and never started", `{"disks":{}}`, qemucmd.NewestAddressMap},
+		{"of an earlier version", `{"machineType":"pc-q35-7.2"}`, 1},
+		{"recorded", `{"machineType":"pc-q35-7.2","addressMap":2}`, 2},
+		{"recorded as original", `{"machineType":"pc-q35-7.2","addressMap":1}`, 1},
+		{"of a later version", `{"machineType":"pc-q35-7.2","addressMap":9}`, 9}, // which QEMU is not started with
+	} {
+		dir := t.TempDir()
+		if c.record != "" {
+			if err := os.WriteFile(filepath.Join(dir, recordName), []byte(c.record), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			r, err := readRecord(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.chooseAddressMap(1)
+			if r.AddressMap != c.want {
+				t.Errorf("%s: %d, want %d", c.name, r.AddressMap, c.want)
+			}
+			r.MachineType = "pc-q35-7.2"
+			if err := r.write(dir); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

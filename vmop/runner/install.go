@@ -6,49 +6,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 
-	"golang.org/x/sys/unix"
+	"github.com/vmop/sdk/internal/atomicfile"
+	"github.com/vmop/sdk/vmop/runnerconfig"
 )
-
-// createFile makes a file with the content that fill writes, all or nothing,
-// and never over a file that exists: then it reports false.
-func createFile(path string, fill func(*os.File) error) (created bool, err error) {
-	if _, err := os.Lstat(path); err == nil {
-		return false, nil
-	}
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
-	if err != nil {
-		return false, err
-	}
-	defer func() {
-		if rerr := os.Remove(f.Name()); rerr != nil && !errors.Is(rerr, os.ErrNotExist) {
-			err = errors.Join(err, rerr)
-		}
-	}()
-	if err := errors.Join(fill(f), f.Sync(), f.Close()); err != nil {
-		return false, err
-	}
-	err = unix.Renameat2(unix.AT_FDCWD, f.Name(), unix.AT_FDCWD, path, unix.RENAME_NOREPLACE)
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // not on every file system
-		err = os.Link(f.Name(), path)
-	}
-	if errors.Is(err, os.ErrExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return true, syncDir(dir)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
 
 // copyFile copies a file to a path where there is none.
 func copyFile(from, to string) (bool, error) {
@@ -56,7 +18,7 @@ func copyFile(from, to string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	created, err := createFile(to, func(f *os.File) error {
+	created, err := atomicfile.Create(to, func(f *os.File) error {
 		_, err := io.Copy(f, src)
 		return err
 	})
@@ -72,11 +34,37 @@ func createImage(path string, size int64) (bool, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return false, err
 	}
-	created, err := createFile(path, func(f *os.File) error {
+	created, err := atomicfile.Create(path, func(f *os.File) error {
 		return f.Truncate((size + imageAlign - 1) / imageAlign * imageAlign)
 	})
 	if err != nil {
 		return false, fmt.Errorf("create disk image: %w", err)
 	}
 	return created, nil
+}
+
+// growDisk makes a raw image as large as its configuration asks for. A machine whose
+// disk cannot grow starts with it as it is.
+func (e *Engine) growDisk(found *os.File, has int64, wanted runnerconfig.Bytes) {
+	path := found.Name()
+	if err := growImage(found, int64(wanted)); err != nil {
+		e.message(LevelWarning, "the disk image %s has %s and does not grow to the %s asked for: %v", path, runnerconfig.Bytes(has), wanted, err)
+		return
+	}
+	e.message(LevelInfo, "the disk image %s has grown from %s to %s; the guest may enlarge its partitions", path, runnerconfig.Bytes(has), wanted)
+}
+
+// growImage makes a raw image larger. What it has stays where it is, and what is
+// new reads as zeros; an image that is larger already is left alone.
+func growImage(found *os.File, size int64) error {
+	// This opens the very file that was found, whatever has its path by now.
+	f, err := os.OpenFile("/proc/self/fd/"+strconv.Itoa(int(found.Fd())), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err == nil && info.Size() < size {
+		err = f.Truncate((size + imageAlign - 1) / imageAlign * imageAlign)
+	}
+	return errors.Join(err, f.Close())
 }

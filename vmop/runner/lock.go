@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,13 +9,17 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
-// lockName is the lock file in a machine's data and runtime directories.
-const lockName = "lock"
+// LockFile is the lock file in a machine's data and runtime directories.
+const LockFile = "lock"
+
+// ErrLocked says that another process has the lock of a directory.
+var ErrLocked = errors.New("the directory is locked")
 
 // Holder is a process that holds a machine's lock.
 type Holder struct {
@@ -25,11 +28,11 @@ type Holder struct {
 	Executable string
 }
 
-// lockDir locks a directory, or says that it is locked. The lock belongs to the
-// open file and so to every process that inherits it: QEMU holds it on when its
-// runner is killed.
-func lockDir(dir string) (*os.File, error) {
-	path := filepath.Join(dir, lockName)
+// Lock locks a directory as a runner does, or fails with [ErrLocked]. The lock
+// belongs to the open file and so to every process that inherits it: QEMU holds it
+// on when its runner is killed.
+func Lock(dir string) (*os.File, error) {
+	path := filepath.Join(dir, LockFile)
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 		if err != nil {
@@ -38,7 +41,7 @@ func lockDir(dir string) (*os.File, error) {
 		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 			err = errors.Join(err, f.Close())
 			if errors.Is(err, unix.EWOULDBLOCK) {
-				return nil, errLocked
+				return nil, ErrLocked
 			}
 			return nil, fmt.Errorf("lock %s: %w", dir, err)
 		}
@@ -55,8 +58,6 @@ func lockDir(dir string) (*os.File, error) {
 	}
 }
 
-var errLocked = errors.New("the directory is locked")
-
 // Holders lists the processes that run a machine, by the lock file of its data
 // directory that they have open: the runner and its QEMU, or an orphaned QEMU
 // alone. This process is not among them. Processes of other users are seen only
@@ -69,7 +70,7 @@ func Holders(dataDir string) ([]Holder, error) {
 // allHolders lists the helpers too, and this process where another engine in it
 // runs the machine.
 func allHolders(dataDir string) ([]Holder, error) {
-	want, err := os.Stat(filepath.Join(dataDir, lockName))
+	want, err := os.Stat(filepath.Join(dataDir, LockFile))
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {
 			return nil, nil
@@ -119,7 +120,7 @@ func (h Holder) IsQEMU() bool {
 }
 
 // isHelper says whether the process serves a QEMU.
-func (h Holder) isHelper() bool { return h.Executable == "swtpm" }
+func (h Holder) isHelper() bool { return slices.Contains(qemucmd.HelperNames(), h.Executable) }
 
 // what names the process in a message.
 func (h Holder) what() string {
@@ -127,49 +128,4 @@ func (h Holder) what() string {
 		return "QEMU"
 	}
 	return h.Executable
-}
-
-// endHolder ends a process, not a child, that holds the lock of a directory:
-// TERM, on which QEMU flushes its disks, and KILL after the grace.
-func endHolder(ctx context.Context, pid int, dir string, grace time.Duration) error {
-	lock, err := os.Stat(filepath.Join(dir, lockName))
-	if err != nil {
-		return fmt.Errorf("process %d: %w", pid, err)
-	}
-	fd, err := unix.PidfdOpen(pid, 0)
-	if errors.Is(err, unix.ESRCH) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("process %d: %w", pid, err)
-	}
-	defer unix.Close(fd)
-	// From here on the number cannot become another process's; it may have.
-	if !holds(pid, lock) {
-		return nil
-	}
-	for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
-		if err := unix.PidfdSendSignal(fd, sig, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
-			return fmt.Errorf("signal process %d: %w", pid, err)
-		}
-		deadline := time.Now().Add(grace)
-		for {
-			if err := context.Cause(ctx); err != nil {
-				return fmt.Errorf("wait for the end of process %d: %w", pid, err)
-			}
-			left := time.Until(deadline)
-			if left <= 0 {
-				break
-			}
-			// A second at a time, so that the context is honoured.
-			n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(min(left, time.Second).Milliseconds())+1)
-			if err != nil && !errors.Is(err, unix.EINTR) {
-				return fmt.Errorf("wait for the end of process %d: %w", pid, err)
-			}
-			if n > 0 {
-				return nil
-			}
-		}
-	}
-	return fmt.Errorf("process %d does not end, not even killed", pid)
 }

@@ -18,12 +18,6 @@ const (
 	loginRetryMax = time.Minute
 )
 
-// vmopPort is the id of the VMOP agent's port; see qemucmd's group "channels".
-const vmopPort = "channel1"
-
-// vmopChardev is its character device.
-const vmopChardev = "vmop-agent-socket"
-
 // login has the wanted user logged in by the VMOP agent in the guest.
 type login struct {
 	e      *Engine
@@ -125,7 +119,7 @@ func sleep(ctx context.Context, d time.Duration) {
 func (l *login) report(s vmopagent.State) {
 	now := Login{
 		AgentConnected: s.Connected, Wanted: s.Wanted, User: s.LoggedInUser,
-		Reason: string(s.Reason), Message: s.Message,
+		Reason: string(s.Reason), Message: printable(s.Message),
 	}
 	l.e.mu.Lock()
 	before := l.e.state.Login

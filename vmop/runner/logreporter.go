@@ -8,7 +8,7 @@ import (
 	"sync"
 	"unicode"
 
-	"github.com/vmop/sdk/vmop/reconcile/live"
+	"github.com/vmop/sdk/vmop/live"
 )
 
 // LogReporter writes a line for each happening: for people, or one JSON object
@@ -61,6 +61,7 @@ func (l *LogReporter) write(line logLine) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.JSON {
+		line.Message = printable(line.Message) // JSON leaves DEL and C1 as they are
 		if b, err := json.Marshal(line); err == nil {
 			_, _ = l.Out.Write(append(b, '\n'))
 		}
@@ -79,7 +80,8 @@ func (l *LogReporter) write(line logLine) {
 // printable keeps a line a line, and a terminal safe from what a child prints.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		// Not characters, and U+FFFE and U+FFFF, which are none: YAML forbids both.
+		if unicode.IsControl(r) || r&0xfffe == 0xfffe {
 			return ' '
 		}
 		return r

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
-	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec/spectest"
 )
@@ -30,13 +31,13 @@ func TestEveryValidManifestStarts(t *testing.T) {
 		dirs := testDirs(t)
 		files := filepath.Join(filepath.Dir(dirs.Data), "files")
 		overrides := map[string]string{}
-		for _, d := range reconcile.Disks(vm) {
+		for _, d := range machineconfig.Disks(vm) {
 			if !d.IsCD() {
 				overrides[d.Name] = filepath.Join(files, d.Name+".img")
 				makeFile(rt, overrides[d.Name])
 			}
 		}
-		c, err := reconcile.LocalRunnerConfig(vm, reconcile.Local{
+		c, err := machineconfig.ForHost(vm, machineconfig.Host{
 			DataDir: dirs.Data, RuntimeDir: dirs.Runtime, ImageRepository: files, Disks: overrides, Accelerator: "tcg",
 		})
 		if err != nil {
@@ -72,7 +73,7 @@ func (s *stopWhenRunning) State(st State) {
 
 func (s *stopWhenRunning) Message(Message) {}
 
-// fitToHost replaces what a test host does not have: bridges, much memory,
+// fitToHost replaces what a test host does not have: bridges, much memory, CPUs,
 // certain ports, servers on the net, and files at absolute paths. What a string
 // looks like stays.
 func fitToHost(t *rapid.T, c *runnerconfig.Config, files, kernel, initrd string) {
@@ -80,9 +81,14 @@ func fitToHost(t *rapid.T, c *runnerconfig.Config, files, kernel, initrd string)
 	vm := &c.Runner.VM
 	vm.MaximumRAM = min(vm.MaximumRAM, 1<<30)
 	vm.CurrentRAM = min(vm.CurrentRAM, vm.MaximumRAM)
+	fewCPUs(vm)
+	vm.CPUModel = "max" // names are drawn that no QEMU has
 	for i := range vm.Network {
 		n := &vm.Network[i]
 		n.Type, n.Bridge, n.HostForwards = runnerconfig.NetworkUser, "", nil
+		if slices.Contains([]string{"igb", "sungem"}, n.Device) { // not in every QEMU for PCs
+			n.Device = "e1000e"
+		}
 	}
 	for i := range vm.Drives {
 		d := &vm.Drives[i]
@@ -94,6 +100,19 @@ func fitToHost(t *rapid.T, c *runnerconfig.Config, files, kernel, initrd string)
 	if k := vm.KernelBoot; k != nil {
 		k.Kernel, k.Initrd = link(t, files, k.Kernel, kernel), link(t, files, k.Initrd, initrd)
 	}
+}
+
+// fewCPUs leaves a machine no more than QEMU's machine types have, and a test host
+// can start.
+func fewCPUs(vm *runnerconfig.VM) {
+	most := 16
+	if vm.Sockets > 0 {
+		vm.Sockets, vm.DiesPerSocket, vm.CoresPerDie, vm.ThreadsPerCore = 2, 1, 1, 1
+		most = 2
+		vm.MaximumCPUs = min(vm.MaximumCPUs, 1) * most // if it is given
+	}
+	vm.MaximumCPUs = min(vm.MaximumCPUs, most)
+	vm.CurrentCPUs = min(vm.CurrentCPUs, most, max(vm.MaximumCPUs, vm.Sockets))
 }
 
 func link(t *rapid.T, dir, name, target string) string {

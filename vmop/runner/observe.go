@@ -4,14 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"path"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/vmop/sdk/vmop/live"
+	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
-	"github.com/vmop/sdk/vmop/reconcile/live"
 )
 
 // observe asks QEMU for everything that decisions need.
@@ -54,24 +53,20 @@ func (f *follower) observe(ctx context.Context, in wish) (live.Observed, error) 
 		o.IOError = ioError(blocks, in.ioReason)
 	}
 	if in.console {
-		if err := f.observeConsole(ctx); err != nil {
-			return o, err
-		}
-		if err := f.observeVNC(ctx, in); err != nil {
-			return o, err
+		for _, observe := range viewerQueries() {
+			if err := observe(f, ctx, in); err != nil {
+				return o, err
+			}
 		}
 	}
 	return o, nil
 }
 
-// balloonPath is the balloon; see qemucmd's group "balloon".
-const balloonPath = "/machine/peripheral/balloon0"
-
 // noBalloonDriver says whether no driver has sent the balloon's statistics since
 // QEMU's start: each does so first of all. Where that cannot be asked, nothing is
 // known.
 func (f *follower) noBalloonDriver(ctx context.Context) (bool, error) {
-	raw, err := answer(ctx, f.client, qmp.QOMGet{Path: balloonPath, Property: "guest-stats"})
+	raw, err := answer(ctx, f.client, qmp.QOMGet{Path: qemucmd.DevicePath(qemucmd.BalloonID), Property: "guest-stats"})
 	if err != nil {
 		if refusal(err) {
 			return false, nil
@@ -92,8 +87,8 @@ func refusal(err error) bool {
 
 // cdDrive reads a drive with a tray whose device has an id of a CD drive's form.
 func cdDrive(b qmp.BlockInfo) (live.Drive, bool) {
-	id := path.Base(b.QDev)
-	if b.TrayOpen == nil || !strings.HasPrefix(id, "cd") {
+	id := qemucmd.DeviceID(b.QDev)
+	if b.TrayOpen == nil || !qemucmd.IsCD(id) {
 		return live.Drive{}, false
 	}
 	d := live.Drive{ID: id, TrayOpen: *b.TrayOpen, Locked: b.Locked}
@@ -109,7 +104,7 @@ func ioError(blocks []qmp.BlockInfo, reason string) *live.IOError {
 		if b.IOStatus != "failed" && b.IOStatus != "nospace" || b.Inserted == nil {
 			continue
 		}
-		e := &live.IOError{Device: deviceID(b.QDev), File: b.Inserted.File, Reason: reason, NoSpace: b.IOStatus == "nospace"}
+		e := &live.IOError{Device: qemucmd.DeviceID(b.QDev), File: b.Inserted.File, Reason: reason, NoSpace: b.IOStatus == "nospace"}
 		var fs unix.Statfs_t
 		if err := unix.Statfs(filepath.Dir(e.File), &fs); err != nil {
 			e.NoSpace = false // nothing can tell when there is space
@@ -120,19 +115,18 @@ func ioError(blocks []qmp.BlockInfo, reason string) *live.IOError {
 	return nil
 }
 
-// deviceID is the id in a device's QOM path, such as
-// "/machine/peripheral/disk0/virtio-backend".
-func deviceID(qdev string) string {
-	id, _, _ := strings.Cut(strings.TrimPrefix(qdev, "/machine/peripheral/"), "/")
-	return id
-}
-
 // mainChannel is the type of the channel that each SPICE client has once.
 const mainChannel = 1
 
-// observeConsole finds out who is connected to the display by SPICE. The events are not
+// viewerQueries are the ways to find out who is connected to the display, one for each
+// protocol.
+func viewerQueries() []func(f *follower, ctx context.Context, in wish) error {
+	return []func(*follower, context.Context, wish) error{(*follower).observeSPICE, (*follower).observeVNC}
+}
+
+// observeSPICE finds out who is connected to the display by SPICE. The events are not
 // added up: a client has many channels, and one on a UNIX socket no address.
-func (f *follower) observeConsole(ctx context.Context) error {
+func (f *follower) observeSPICE(ctx context.Context, _ wish) error {
 	info, err := answer(ctx, f.client, qmp.QuerySpice{})
 	if err != nil {
 		if refusal(err) {

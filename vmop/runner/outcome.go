@@ -53,6 +53,8 @@ type machineEnd struct {
 	resetEnds bool   // this engine had told QEMU to end at a reset
 	asked     bool   // this engine had asked the machine to end
 	forced    bool   // and went on to quit or kill
+	hurried   bool   // because somebody asked not to wait for the guest
+	memory    string // what the kernel has to say of a QEMU that it killed, "" if nothing
 	helper    string // what happened to a helper, "" if nothing did
 }
 
@@ -80,8 +82,12 @@ func (m machineEnd) outcome() Outcome {
 		o.Cause, o.Message = CauseRequested, "the guest shut down on request"
 	case o.Orderly:
 		o.Cause, o.Message = CauseGuestShutdown, "the guest powered off"
+	case m.forced && m.hurried:
+		o.Cause, o.Message = CauseForced, "it was stopped without waiting for the guest, as was asked"
 	case m.forced:
 		o.Cause, o.Message = CauseForced, "the guest did not shut down in time and was stopped"
+	case !m.success && m.memory != "":
+		o.Cause, o.Message = CauseQEMUFailure, m.described+": "+m.memory
 	case !m.success:
 		o.Cause, o.Message = CauseQEMUFailure, m.described
 	case m.reason != "":

@@ -8,7 +8,7 @@ import (
 
 	"github.com/vmop/sdk/internal/testbin"
 	"github.com/vmop/sdk/internal/tinyguest"
-	"github.com/vmop/sdk/vmop/reconcile/live"
+	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 
+	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
@@ -38,16 +39,18 @@ func (m *machine) happened(ev qmp.Event) error {
 
 func (m *machine) port(id string, open bool) {
 	switch {
-	case id == agentPort && m.guest != nil:
+	case id == qemucmd.GuestAgentChannel && m.guest != nil:
 		m.guest.port(open)
-	case id == vmopPort && m.login != nil:
+	case id == qemucmd.VMOPAgentChannel && m.login != nil:
 		m.login.port(open)
 	}
 }
 
 // rereadPorts asks for the state of the agents' ports after events were lost.
 func (m *machine) rereadPorts() error {
-	for id, chardev := range map[string]string{agentPort: agentChardev, vmopPort: vmopChardev} {
+	for id, chardev := range map[string]string{
+		qemucmd.GuestAgentChannel: qemucmd.GuestAgentChardev, qemucmd.VMOPAgentChannel: qemucmd.VMOPAgentChardev,
+	} {
 		ctx, cancel := context.WithTimeout(context.Background(), commandDeadline)
 		open, err := channelOpen(ctx, m.client, chardev)
 		cancel()

@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/vmop/sdk/internal/atomicfile"
 	"github.com/vmop/sdk/vmop/cloudinit"
-	"github.com/vmop/sdk/vmop/imageinspect"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
@@ -33,8 +31,8 @@ func (e *Engine) lockAll(ctx context.Context) error {
 // first; where what holds it is about to end, that is waited for.
 func (e *Engine) lock(ctx context.Context, dir string) (*os.File, error) {
 	for deadline := deadlineIn(orphanGrace); ; {
-		f, err := lockDir(dir)
-		if !errors.Is(err, errLocked) {
+		f, err := Lock(dir)
+		if !errors.Is(err, ErrLocked) {
 			return f, err
 		}
 		ended, err := e.endOrphan(ctx, dir)
@@ -72,6 +70,7 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 	if err != nil {
 		return none, err
 	}
+	rec.chooseAddressMap(e.o.Config.Runner.VM.Disks())
 	if rec.MachineType == "" {
 		if err := e.takeOverType(&rec); err != nil {
 			return none, err
@@ -80,9 +79,9 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 	c := &e.o.Config
 	facts := runnerconfig.Facts{
 		DataDir: dirs.Data, RuntimeDir: dirs.Runtime,
-		MachineType: rec.MachineType,
-		MonitorFD:   monitorFD,
-		TPMFD:       monitorFD, // the first of its process, as the monitor is of QEMU's
+		MachineType: rec.MachineType, AddressMap: rec.AddressMap,
+		MonitorFD: monitorFD,
+		TPMFD:     monitorFD, // the first of its process, as the monitor is of QEMU's
 	}
 	if facts.UUID, err = e.keepUUID(c.Runner.VM.UUID); err != nil {
 		return none, err
@@ -95,6 +94,9 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 	e.mu.Unlock()
 	// Nothing is made for a machine that cannot start.
 	if err := checkGiven(&c.Runner.VM); err != nil {
+		return none, err
+	}
+	if facts.Taps, err = e.openTaps(ctx); err != nil {
 		return none, err
 	}
 	if facts.Drives, err = e.prepareDrives(c.Runner.VM.Drives, rec.Disks); err != nil {
@@ -141,7 +143,7 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 	}
 	e.update(func(s *State) {
 		s.UUID = m.UUID
-		s.MachineType = cmd.MachineType
+		s.MachineType, s.AddressMap = cmd.MachineType, m.AddressMap
 		s.Accelerator = cmd.Accelerator
 		s.MaximumCPUs = m.CPU.Maximum
 		s.MaximumRAM = m.Memory.Size
@@ -198,113 +200,6 @@ func checkGiven(vm *runnerconfig.VM) error {
 	return errors.Join(errs...)
 }
 
-// prepareDrives makes missing images and finds out what is behind each drive.
-func (e *Engine) prepareDrives(drives []runnerconfig.Drive, known map[string]diskRecord) ([]runnerconfig.DriveFacts, error) {
-	out := make([]runnerconfig.DriveFacts, len(drives))
-	var errs []error
-	for i, d := range drives {
-		if d.Type == runnerconfig.DriveCD {
-			continue // a URL is QEMU's to open
-		}
-		facts, err := e.prepareDisk(d, known)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("vm.drives[%d]: %w", i, err))
-		}
-		out[i] = facts
-	}
-	return out, errors.Join(errs...)
-}
-
-func (e *Engine) prepareDisk(d runnerconfig.Drive, known map[string]diskRecord) (runnerconfig.DriveFacts, error) {
-	var facts runnerconfig.DriveFacts
-	path := d.Where()
-	if d.File != "" && d.Size > 0 {
-		created, err := createImage(path, int64(d.Size))
-		if err != nil {
-			return facts, err
-		}
-		if created {
-			delete(known, path)
-			e.message(LevelInfo, "created the disk image %s of %s", path, d.Size)
-		}
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return facts, fmt.Errorf("disk: %w", err)
-	}
-	switch mode := info.Mode(); {
-	case mode.IsRegular():
-	case mode&os.ModeDevice != 0 && mode&os.ModeCharDevice == 0:
-		if d.File != "" {
-			return facts, fmt.Errorf("%s is a block device, but is configured as a file", path)
-		}
-		facts.Device = true
-		if err := checkDevice(path, info); err != nil {
-			return facts, fmt.Errorf("%s: %w", path, err)
-		}
-		return facts, nil
-	default:
-		return facts, fmt.Errorf("%s is neither a file nor a block device: %s", path, mode.Type())
-	}
-	if d.Device != "" {
-		return facts, fmt.Errorf("%s is a file, but is configured as a device", path)
-	}
-	if facts.Format, err = decideFormat(path, info, known); err != nil {
-		return facts, fmt.Errorf("disk image %s: %w", path, err)
-	}
-	if facts.Format == qemucmd.DiskFormatRaw && d.Size > 0 && info.Size() < int64(d.Size) {
-		e.message(LevelWarning, "the disk image %s has %s, less than the %s asked for: it is left as it is; grow it with qemu-img resize", path, runnerconfig.Bytes(info.Size()), d.Size)
-	}
-	return facts, nil
-}
-
-// decideFormat says whether an image is raw or qcow2, and records it. What was
-// decided once holds for the same file, whose content is the guest's since then.
-// Another file at the same path that looks like another format is an error:
-// somebody converted the image, or put back a copy that a guest wrote into, and
-// only they can know.
-func decideFormat(path string, info os.FileInfo, known map[string]diskRecord) (qemucmd.DiskFormat, error) {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return "", errors.New("its inode is not known")
-	}
-	before, recorded := known[path]
-	if recorded && before.Inode == stat.Ino {
-		return before.Format, nil
-	}
-	format, err := probeFormat(path, info.Size())
-	if err != nil {
-		return "", err
-	}
-	if recorded && format != before.Format {
-		return "", fmt.Errorf("was a %s image and was replaced by a file that looks like %s; if that is right, remove its entry from %s in the machine's data directory", before.Format, format, recordName)
-	}
-	known[path] = diskRecord{Format: format, Inode: stat.Ino}
-	return format, nil
-}
-
-func probeFormat(path string, size int64) (qemucmd.DiskFormat, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	header := make([]byte, min(size, imageinspect.HeaderSize))
-	_, err = io.ReadFull(f, header)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return "", err
-	}
-	format, _, err := imageinspect.ProbeFormat(header, size)
-	switch {
-	case format == imageinspect.FormatISO9660:
-		return qemucmd.DiskFormatRaw, nil // a hybrid image is a disk as well
-	case err != nil:
-		return "", err
-	case format == imageinspect.FormatQcow2:
-		return qemucmd.DiskFormatQCOW2, nil
-	}
-	return qemucmd.DiskFormatRaw, nil
-}
-
 // makeFiles copies what is missing and checks that the rest is there.
 func (e *Engine) makeFiles(cmd qemucmd.Command, secure bool) error {
 	var errs []error
@@ -330,8 +225,12 @@ func (e *Engine) makeFiles(cmd qemucmd.Command, secure bool) error {
 
 // makeVars copies UEFI variables from a template that belongs to the code.
 func (e *Engine) makeVars(f qemucmd.File, code string, secure bool) error {
-	if _, err := os.Lstat(f.Path); err == nil {
-		return nil // they are never replaced
+	if _, err := os.Lstat(f.Path); err == nil { // they are never replaced
+		found, err := e.find(f.Path)
+		if err != nil {
+			return err
+		}
+		return found.Close()
 	}
 	if err := checkTemplate(f.CopyFrom, code, secure); err != nil {
 		return err
@@ -356,7 +255,7 @@ func writeSeed(c *runnerconfig.CloudInit, path string) error {
 	if err != nil {
 		return fmt.Errorf("cloud-init image: %w", err)
 	}
-	if err := writeFile(path, image); err != nil {
+	if err := atomicfile.Replace(path, image); err != nil {
 		return fmt.Errorf("cloud-init image: %w", err)
 	}
 	return nil

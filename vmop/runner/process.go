@@ -32,7 +32,7 @@ const outputGrace = 2 * time.Second
 func startChild(name, executable string, args []string, files []*os.File, line func(source, text string)) (*child, error) {
 	c := &child{name: name, done: make(chan struct{}), tail: &tail{}}
 	out := &lineWriter{line: func(text string) {
-		c.tail.add(text)
+		c.tail.add(printable(text))
 		line(name, text)
 	}}
 	cmd := exec.Command(executable, args...)

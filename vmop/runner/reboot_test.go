@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/internal/tinyguest"
-	"github.com/vmop/sdk/vmop/reconcile/live"
+	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/vmop/sdk/vmop/reconcile/live"
+	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 

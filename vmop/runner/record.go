@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/vmop/sdk/internal/atomicfile"
 	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
@@ -26,18 +27,12 @@ const (
 type record struct {
 	// MachineType is QEMU's versioned machine type.
 	MachineType string `json:"machineType,omitempty"`
+	// AddressMap is the map of PCI addresses; see qemucmd.Machine.AddressMap.
+	AddressMap int `json:"addressMap,omitempty"`
 	// Firmware has an entry for each firmware kind that was ever used.
 	Firmware map[qemucmd.FirmwareKind]firmwareRecord `json:"firmware,omitempty"`
 	// Disks has an entry for each image file by its path.
 	Disks map[string]diskRecord `json:"disks,omitempty"`
-}
-
-// diskRecord is what was decided when an image was first seen: later its content
-// is the guest's, which could write another format's header into it.
-type diskRecord struct {
-	Format qemucmd.DiskFormat `json:"format"`
-	// Inode tells the file from another one that is put in its place.
-	Inode uint64 `json:"inode"`
 }
 
 // firmwareRecord says which ROM the UEFI variables belong to.
@@ -110,7 +105,7 @@ func (r record) write(dir string) error {
 	if old, err := os.ReadFile(path); err == nil && string(old) == string(data) {
 		return nil
 	}
-	if err := errors.Join(writeFile(path, data), syncDir(dir)); err != nil {
+	if err := errors.Join(atomicfile.Replace(path, data), atomicfile.SyncDir(dir)); err != nil {
 		return fmt.Errorf("write the machine's record: %w", err)
 	}
 	return nil
@@ -136,7 +131,7 @@ func (e *Engine) keepUUID(wished string) (string, error) {
 	if uuid == "" {
 		uuid = newUUID()
 	}
-	if err := errors.Join(writeFile(path, []byte(uuid+"\n")), syncDir(dir)); err != nil {
+	if err := errors.Join(atomicfile.Replace(path, []byte(uuid+"\n")), atomicfile.SyncDir(dir)); err != nil {
 		return "", fmt.Errorf("keep the machine's UUID: %w", err)
 	}
 	return uuid, nil
@@ -162,4 +157,16 @@ func newUUID() string {
 	b[6] = b[6]&0x0f | 0x40
 	b[8] = b[8]&0x3f | 0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// chooseAddressMap gives a machine that never ran here the map of PCI addresses of
+// new ones. One that has run, and has no map in its record, has the original.
+func (r *record) chooseAddressMap(disks int) {
+	switch {
+	case r.AddressMap != 0:
+	case r.MachineType == "":
+		r.AddressMap = qemucmd.AddressMapFor(disks)
+	default:
+		r.AddressMap = 1
+	}
 }

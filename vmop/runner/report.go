@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qemucmd"
-	"github.com/vmop/sdk/vmop/reconcile/live"
 )
 
 // Phase is where a machine is in its life. The names are VM-Operator's.
@@ -38,10 +38,12 @@ type State struct {
 	RunnerPID int `json:"runnerPid,omitempty"`
 	QEMUPID   int `json:"qemuPid,omitempty"`
 	// RunnerVersion and QEMUVersion are for people.
-	RunnerVersion string              `json:"runnerVersion,omitempty"`
-	QEMUVersion   string              `json:"qemuVersion,omitempty"`
-	MachineType   string              `json:"machineType,omitempty"`
-	Accelerator   qemucmd.Accelerator `json:"accelerator,omitempty"`
+	RunnerVersion string `json:"runnerVersion,omitempty"`
+	QEMUVersion   string `json:"qemuVersion,omitempty"`
+	MachineType   string `json:"machineType,omitempty"`
+	// AddressMap is the machine's map of PCI addresses; see qemucmd.Machine.
+	AddressMap  int                 `json:"addressMap,omitempty"`
+	Accelerator qemucmd.Accelerator `json:"accelerator,omitempty"`
 	// CPUs is the number of CPUs plugged, MaximumCPUs of the slots.
 	CPUs        int `json:"cpus,omitempty"`
 	MaximumCPUs int `json:"maximumCpus,omitempty"`
@@ -89,7 +91,8 @@ type Guest struct {
 	AgentConnected bool `json:"agentConnected,omitempty"`
 	// Booted says that the agent has answered since the last reset.
 	Booted bool `json:"booted,omitempty"`
-	// OSInfo is the answer to guest-get-osinfo as it came, a JSON object.
+	// OSInfo has what is known of the members of the answer to guest-get-osinfo, a
+	// JSON object of printable strings.
 	OSInfo   json.RawMessage `json:"osinfo,omitempty"`
 	HostName string          `json:"hostName,omitempty"`
 	// Interfaces are as they were when the agent was asked last, the loopback

@@ -15,8 +15,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/vmop/sdk/internal/tinyguest"
+	"github.com/vmop/sdk/vmop/live"
+	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
-	"github.com/vmop/sdk/vmop/reconcile/live"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
@@ -99,7 +100,7 @@ func TestSoak(t *testing.T) {
 	vm := &c.Runner.VM
 	vm.MaximumCPUs, vm.CurrentCPUs = soakCPUs, 1
 	vm.Drives = []runnerconfig.Drive{{Type: "ide-cd"}}
-	vm.Display = &runnerconfig.Display{SPICE: &runnerconfig.SPICE{Socket: filepath.Join(d.Runtime, runnerconfig.SPICESocket)}}
+	vm.Display = &runnerconfig.Display{SPICE: &runnerconfig.SPICE{Socket: filepath.Join(d.Runtime, qemucmd.SocketSPICE.FileName())}}
 	runnerconfig.Default(&c)
 	r := start(t, c, d, func(o *Options) { o.DisplaySecretDir = secret })
 	console := r.console(t)

@@ -33,7 +33,7 @@ func TestSPICEChannels(t *testing.T) {
 	} {
 		t.Run(c.spice, func(t *testing.T) {
 			d := testDirs(t)
-			file := fmt.Sprintf("/Runner:\n  vm:\n    name: test\n    display:\n      spice: {socket: %q, %s}\n", filepath.Join(d.Runtime, runnerconfig.SPICESocket), c.spice)
+			file := fmt.Sprintf("/Runner:\n  vm:\n    name: test\n    display:\n      spice: {socket: %q, %s}\n", filepath.Join(d.Runtime, qemucmd.SocketSPICE.FileName()), c.spice)
 			parsed, _, err := runnerconfig.Parse([]byte(file))
 			if err != nil {
 				t.Fatal(err)

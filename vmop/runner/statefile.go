@@ -2,12 +2,11 @@ package runner
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
+
+	"github.com/vmop/sdk/internal/atomicfile"
 )
 
 // StateFile keeps the last [State] in a file, for other programs to read. The
@@ -24,7 +23,7 @@ type StateFile struct {
 func (f *StateFile) State(s State) {
 	data, err := json.MarshalIndent(s, "", "  ")
 	if err == nil {
-		err = writeFile(f.Path, append(data, '\n'))
+		err = atomicfile.Replace(f.Path, append(data, '\n'))
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -53,23 +52,4 @@ func ReadState(path string) (State, error) {
 		return s, fmt.Errorf("read machine state %s: %w", path, err)
 	}
 	return s, nil
-}
-
-// writeFile replaces a file atomically and durably, readable by its owner only.
-func writeFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		if rerr := os.Remove(f.Name()); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
-			err = errors.Join(err, rerr)
-		}
-	}
-	return err
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/vmop/sdk/vmop/reconcile/live"
+	"github.com/vmop/sdk/vmop/live"
 )
 
 // report tells the state, with VM-Operator's conditions of it, and then the events

@@ -20,8 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/vmop/sdk/internal/tinyguest"
+	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qemucmd"
-	"github.com/vmop/sdk/vmop/reconcile/live"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
@@ -212,7 +212,7 @@ func (r *running) until(t *testing.T, what string, is func(State) bool) State {
 func (r *running) console(t *testing.T) *tinyguest.Console {
 	t.Helper()
 	s := r.until(t, "the guest executes", func(s State) bool { return s.Phase == PhaseBooting })
-	conn, err := net.Dial("unix", s.Sockets["console"])
+	conn, err := net.Dial("unix", s.Sockets[string(qemucmd.SocketConsole)])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func nothingLeft(t *testing.T, d Directories) {
 	if err != nil || len(holders) > 0 {
 		t.Errorf("processes are left: %v, %v", holders, err)
 	}
-	f, err := lockDir(d.Data)
+	f, err := Lock(d.Data)
 	if err != nil {
 		t.Errorf("the data directory is still locked: %v", err)
 		return

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/vmop/sdk/internal/atomicfile"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
@@ -48,7 +49,7 @@ func LoadTemplate(c *runnerconfig.Config, dir, dataDir string) (string, error) {
 	if err := makeDataDir(dataDir); err != nil {
 		return "", err
 	}
-	if err := writeFile(kept, text); err != nil {
+	if err := atomicfile.Replace(kept, text); err != nil {
 		return "", fmt.Errorf("keep the template: %w", err)
 	}
 	return string(text), nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/vmop/sdk/internal/testbin"
 	"github.com/vmop/sdk/internal/tinyguest"
+	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
 // What a guest keeps in its TPM survives a killed runner.
@@ -24,7 +25,7 @@ func TestTPMSurvivesAKilledRunner(t *testing.T) {
 	c.Runner.VM.KernelBoot.Kernel = testGuest(t).BzImage
 	p := startProcess(t, c, d)
 	p.until(t, PhaseBooting)
-	conn, err := net.Dial("unix", filepath.Join(d.Runtime, ConsoleSocket))
+	conn, err := net.Dial("unix", filepath.Join(d.Runtime, qemucmd.SocketConsole.FileName()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +42,7 @@ func TestTPMSurvivesAKilledRunner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if lock, err := os.Stat(filepath.Join(d.Data, lockName)); err != nil || !holds(pid, lock) {
+	if lock, err := os.Stat(filepath.Join(d.Data, LockFile)); err != nil || !holds(pid, lock) {
 		t.Errorf("swtpm does not hold the machine's lock: %v", err)
 	}
 	if err := p.cmd.Process.Kill(); err != nil {
@@ -68,7 +69,7 @@ func TestOrphanedSWTPM(t *testing.T) {
 	if err := makeDataDir(d.Data); err != nil {
 		t.Fatal(err)
 	}
-	lock, err := lockDir(d.Data)
+	lock, err := Lock(d.Data)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,8 +5,8 @@ import (
 	"net"
 	"slices"
 
+	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qmp"
-	"github.com/vmop/sdk/vmop/reconcile/live"
 )
 
 // observeVNC finds out who is connected to the display by VNC. QEMU lists a

@@ -16,8 +16,8 @@ import (
 
 	"github.com/vmop/sdk/internal/rfb"
 	"github.com/vmop/sdk/internal/spice"
+	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qemucmd"
-	"github.com/vmop/sdk/vmop/reconcile/live"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
@@ -54,7 +54,7 @@ func TestVNCPassword(t *testing.T) {
 	write("display-password", "firstfirst")
 	port, websocket := freeDisplayPort(t), freeDisplayPort(t)
 	c.Runner.VM.Display = &runnerconfig.Display{
-		SPICE: &runnerconfig.SPICE{Socket: filepath.Join(d.Runtime, runnerconfig.SPICESocket)},
+		SPICE: &runnerconfig.SPICE{Socket: filepath.Join(d.Runtime, qemucmd.SocketSPICE.FileName())},
 		VNC:   &runnerconfig.VNC{Port: &port, Address: "127.0.0.1", Websocket: &websocket},
 	}
 	runnerconfig.Default(&c)
@@ -187,7 +187,7 @@ func upgrade(t *testing.T, port int) {
 func TestVNCSocket(t *testing.T) {
 	d := testDirs(t)
 	c := testConfig(t)
-	c.Runner.VM.Display = &runnerconfig.Display{VNC: &runnerconfig.VNC{Socket: filepath.Join(d.Runtime, runnerconfig.VNCSocket)}}
+	c.Runner.VM.Display = &runnerconfig.Display{VNC: &runnerconfig.VNC{Socket: filepath.Join(d.Runtime, qemucmd.SocketVNC.FileName())}}
 	runnerconfig.Default(&c)
 	r := start(t, c, d)
 	s := r.until(t, "the guest executes", func(s State) bool { return s.Phase == PhaseBooting })
@@ -208,7 +208,7 @@ func TestVNCSocket(t *testing.T) {
 func TestVNCSocketWithPassword(t *testing.T) {
 	d := testDirs(t)
 	c := testConfig(t)
-	c.Runner.VM.Display = &runnerconfig.Display{VNC: &runnerconfig.VNC{Socket: filepath.Join(d.Runtime, runnerconfig.VNCSocket)}}
+	c.Runner.VM.Display = &runnerconfig.Display{VNC: &runnerconfig.VNC{Socket: filepath.Join(d.Runtime, qemucmd.SocketVNC.FileName())}}
 	runnerconfig.Default(&c)
 	secret := t.TempDir()
 	write := func(password string) {

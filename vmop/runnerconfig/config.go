@@ -71,10 +71,13 @@ type VM struct {
 	// has it); empty means auto.
 	Accelerator string `json:"accelerator,omitempty"`
 	// MachineType pins QEMU's versioned machine type.
-	MachineType string      `json:"machineType,omitempty"`
-	RTCBase     string      `json:"rtcBase,omitempty"`
-	RTCClock    string      `json:"rtcClock,omitempty"`
-	KernelBoot  *KernelBoot `json:"kernelBoot,omitempty"`
+	MachineType string `json:"machineType,omitempty"`
+	RTCBase     string `json:"rtcBase,omitempty"`
+	RTCClock    string `json:"rtcClock,omitempty"`
+	// BootOrder says what the guest boots from where no drive has a boot index:
+	// [BootOrderList] (also if empty) or [BootOrderFirmware].
+	BootOrder  string      `json:"bootOrder,omitempty"`
+	KernelBoot *KernelBoot `json:"kernelBoot,omitempty"`
 	// Serial connects the first serial port; nil and true do.
 	Serial *bool `json:"serial,omitempty"`
 	// Network and Drives are null in VM-Operator's files when the list is empty.
@@ -89,6 +92,15 @@ type KernelBoot struct {
 	Initrd string `json:"initrd,omitempty"`
 	Args   string `json:"args,omitempty"`
 }
+
+// Boot orders.
+const (
+	// BootOrderList is the order of the drives.
+	BootOrderList = "list"
+	// BootOrderFirmware leaves it to the firmware and what that remembers in its
+	// variables, as VM-Operator does.
+	BootOrderFirmware = "firmware"
+)
 
 // Network types.
 const (

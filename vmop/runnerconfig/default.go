@@ -1,5 +1,7 @@
 package runnerconfig
 
+import "github.com/vmop/sdk/vmop/limits"
+
 // The defaults of VM-Operator's runner for keys that a file leaves out.
 const (
 	DefaultFirmware         = "uefi"
@@ -9,9 +11,9 @@ const (
 	DefaultRTCBase          = "utc"
 	DefaultRTCClock         = "rt"
 	DefaultNetworkDevice    = "virtio-net"
-	DefaultSPICEPort        = 5900
+	DefaultSPICEPort        = limits.SPICEPort
 	DefaultUSBRedirects     = 2
-	DefaultVNCPort          = 5901 // of vmop; VM-Operator has no VNC
+	DefaultVNCPort          = limits.VNCPort // of vmop; VM-Operator has no VNC
 )
 
 // Default fills in what c leaves out. It is idempotent.
@@ -24,6 +26,7 @@ func Default(c *Config) {
 	setDefault(&vm.RTCClock, DefaultRTCClock)
 	setDefault(&vm.CurrentCPUs, 1)
 	setDefault(&vm.Accelerator, "auto")
+	setDefault(&vm.BootOrder, BootOrderList)
 	setDefaultPointer(&vm.PowerdownTimeout, DefaultPowerdownTimeout)
 	setDefaultPointer(&vm.Serial, true)
 	for i := range vm.Network {

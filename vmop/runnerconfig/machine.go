@@ -7,21 +7,8 @@ import (
 	"fmt"
 	"path"
 
+	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/qemucmd"
-)
-
-// The names of the files in the runtime directory. They are VM-Operator's where
-// it has them. The tool socket is a second monitor, for people and their tools.
-const (
-	MonitorSocket    = "monitor.sock"
-	ToolSocket       = "qmp.sock"
-	SPICESocket      = "spice.sock"
-	VNCSocket        = "vnc.sock"
-	SerialSocket     = "serial.sock"
-	GuestAgentSocket = "org.qemu.guest_agent.0"
-	VMOPAgentSocket  = "org.jdrupes.vmop_agent.0"
-	TPMSocket        = "swtpm-sock"
-	SeedImage        = "cloud-init.img"
 )
 
 // FirmwareVars is the name of the machine's UEFI variables in the data directory.
@@ -34,6 +21,9 @@ type Facts struct {
 	// MachineType is the recorded machine type, which is kept unless the
 	// configuration names another; "" at the first start.
 	MachineType string
+	// AddressMap is the recorded map of PCI addresses, [qemucmd.NewestAddressMap] at
+	// the first start.
+	AddressMap int
 	// FirmwareCode is the ROM that belongs to existing UEFI variables; "" lets
 	// the host's first choice decide.
 	FirmwareCode string
@@ -54,8 +44,31 @@ type Facts struct {
 	// TPMFD is the descriptor of swtpm's listening socket in the swtpm process;
 	// 0 lets swtpm make the socket.
 	TPMFD int
-	// TapFDs are descriptors of open tap devices by the network's position.
-	TapFDs map[int]int
+	// Taps are the open tap devices by the network's position.
+	Taps map[int]Tap
+}
+
+// Tap is an open tap device; see qemucmd.TapNetwork.
+type Tap struct {
+	// FDs are the descriptors of its queues in the QEMU process, VhostFDs as many
+	// of /dev/vhost-net, or none.
+	FDs, VhostFDs []int
+	// MTU of its bridge, in bytes.
+	MTU int
+}
+
+// maxTapQueues bounds the pairs of queues of a network card: more bring little,
+// and each takes memory of the guest.
+const maxTapQueues = 8
+
+// TapQueues is how many pairs of queues the tap device of a network has: one for
+// each CPU that the machine can have, if the network card is able to use them.
+func (vm *VM) TapQueues(network int) int {
+	switch vm.Network[network].Device {
+	case "", "virtio-net", "virtio-net-pci", "virtio-net-pci-transitional", "virtio-net-pci-non-transitional":
+		return min(vm.CPUSlots(), maxTapQueues)
+	}
+	return 1
 }
 
 // DriveFacts describe what stands behind a drive of the configuration.
@@ -66,10 +79,6 @@ type DriveFacts struct {
 	Format qemucmd.DiskFormat
 }
 
-// maxSocketPath is the longest path of a UNIX socket on Linux (unix(7)), less
-// its closing zero byte.
-const maxSocketPath = 107
-
 // Machine turns a configuration, defaulted and valid, into the machine that it
 // describes.
 func Machine(c *Config, f Facts) (qemucmd.Machine, error) {
@@ -78,10 +87,10 @@ func Machine(c *Config, f Facts) (qemucmd.Machine, error) {
 	if len(f.Drives) != len(vm.Drives) {
 		return qemucmd.Machine{}, fmt.Errorf("machine %s: facts about %d drives for %d drives", vm.Name, len(f.Drives), len(vm.Drives))
 	}
-	socket := func(name string) *qemucmd.Socket {
-		p := path.Join(f.RuntimeDir, name)
-		if len(p) > maxSocketPath {
-			errs = append(errs, fmt.Errorf("machine %s: the socket path %q is longer than %d bytes: choose a shorter runtime directory", vm.Name, p, maxSocketPath))
+	socket := func(purpose qemucmd.SocketPurpose) *qemucmd.Socket {
+		p := path.Join(f.RuntimeDir, purpose.FileName())
+		if len(p) > limits.MaxSocketPath {
+			errs = append(errs, fmt.Errorf("machine %s: the socket path %q is longer than %d bytes: choose a shorter runtime directory", vm.Name, p, limits.MaxSocketPath))
 		}
 		return &qemucmd.Socket{Path: p}
 	}
@@ -90,6 +99,7 @@ func Machine(c *Config, f Facts) (qemucmd.Machine, error) {
 		UUID:         first(vm.UUID, f.UUID),
 		Type:         vm.MachineType,
 		RecordedType: f.MachineType,
+		AddressMap:   f.AddressMap,
 		Accelerator:  qemucmd.Accelerator(vm.Accelerator),
 		CPU: qemucmd.CPU{
 			Model:   vm.CPUModel,
@@ -101,10 +111,10 @@ func Machine(c *Config, f Facts) (qemucmd.Machine, error) {
 		BootMenu:    vm.BootMenu,
 		RTC:         qemucmd.RTC{Base: vm.RTCBase, Clock: vm.RTCClock},
 		Outputs:     1,
-		Monitor:     *socket(MonitorSocket),
-		GuestAgent:  socket(GuestAgentSocket),
-		VMOPAgent:   socket(VMOPAgentSocket),
-		ToolMonitor: socket(ToolSocket),
+		Monitor:     *socket(qemucmd.SocketMonitor),
+		GuestAgent:  socket(qemucmd.SocketGuestAgent),
+		VMOPAgent:   socket(qemucmd.SocketVMOPAgent),
+		ToolMonitor: socket(qemucmd.SocketToolMonitor),
 	}
 	m.Monitor.FD = f.MonitorFD
 	if vm.Accelerator == "none" {
@@ -117,16 +127,16 @@ func Machine(c *Config, f Facts) (qemucmd.Machine, error) {
 		m.KernelBoot = &qemucmd.KernelBoot{Kernel: k.Kernel, Initrd: k.Initrd, Args: k.Args}
 	}
 	if vm.Serial == nil || *vm.Serial {
-		m.Serial = socket(SerialSocket)
+		m.Serial = socket(qemucmd.SocketSerial)
 	}
 	if vm.UseTPM {
-		m.TPM = &qemucmd.TPM{Socket: socket(TPMSocket).Path, SocketFD: f.TPMFD, StateDir: f.DataDir}
+		m.TPM = &qemucmd.TPM{Socket: socket(qemucmd.SocketTPM).Path, SocketFD: f.TPMFD, StateDir: f.DataDir}
 	}
 	if c.Runner.CloudInit != nil {
-		m.Seed = &qemucmd.Seed{File: path.Join(f.RuntimeDir, SeedImage)}
+		m.Seed = &qemucmd.Seed{File: path.Join(f.RuntimeDir, qemucmd.SeedFileName)}
 	}
-	m.Networks = networks(vm.Network, m.UUID, f.TapFDs)
-	m.CDDrives, m.Disks = drives(vm.Drives, f.Drives)
+	m.Networks = networks(vm.Network, m.UUID, f.Taps)
+	m.CDDrives, m.Disks = drives(vm.Drives, f.Drives, vm.BootOrder != BootOrderFirmware)
 	if d := vm.Display; d != nil {
 		m.Outputs = d.Outputs
 		m.Display = &qemucmd.Display{}
@@ -149,7 +159,7 @@ func first(values ...string) string {
 	return ""
 }
 
-func networks(nets []Network, uuid string, taps map[int]int) []qemucmd.Network {
+func networks(nets []Network, uuid string, taps map[int]Tap) []qemucmd.Network {
 	var out []qemucmd.Network
 	for i, n := range nets {
 		q := qemucmd.Network{Device: n.Device, MAC: first(n.MAC, qemucmd.StableMAC(uuid, i))}
@@ -159,7 +169,8 @@ func networks(nets []Network, uuid string, taps map[int]int) []qemucmd.Network {
 				q.User.HostForwards = append(q.User.HostForwards, qemucmd.HostForward(h))
 			}
 		} else {
-			q.Tap = &qemucmd.TapNetwork{Bridge: n.Bridge, FD: taps[i]}
+			t := taps[i]
+			q.Tap = &qemucmd.TapNetwork{Bridge: n.Bridge, FDs: t.FDs, VhostFDs: t.VhostFDs, MTU: t.MTU}
 		}
 		out = append(out, q)
 	}
@@ -167,9 +178,8 @@ func networks(nets []Network, uuid string, taps map[int]int) []qemucmd.Network {
 }
 
 // drives splits the list into CD drives and disks. Where no drive has a boot
-// index, the order of the list is the boot order.
-func drives(list []Drive, facts []DriveFacts) (cds []qemucmd.CDDrive, disks []qemucmd.Disk) {
-	ordered := true
+// index, the order of the list is the boot order if it is to be ordered.
+func drives(list []Drive, facts []DriveFacts, ordered bool) (cds []qemucmd.CDDrive, disks []qemucmd.Disk) {
 	for _, d := range list {
 		ordered = ordered && d.BootIndex == nil
 	}
@@ -241,4 +251,25 @@ func vnc(s *VNC, password bool) *qemucmd.VNC {
 		out.Address = "127.0.0.1"
 	}
 	return out
+}
+
+// MemoryOverhead is what the machine of a configuration, defaulted and valid,
+// needs of the host's memory beside its guest's RAM; see [qemucmd.MemoryOverhead].
+// Images are taken for raw ones where nobody has looked at them.
+func MemoryOverhead(c *Config, h qemucmd.Host) (qemucmd.Overhead, error) {
+	m, err := Machine(c, Facts{Drives: make([]DriveFacts, len(c.Runner.VM.Drives))})
+	if err != nil {
+		return qemucmd.Overhead{}, err
+	}
+	return qemucmd.MemoryOverhead(m, h), nil
+}
+
+// Disks is the number of drives that are disks and no CD drives.
+func (vm *VM) Disks() (n int) {
+	for _, d := range vm.Drives {
+		if d.Type != DriveCD {
+			n++
+		}
+	}
+	return n
 }

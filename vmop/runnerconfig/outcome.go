@@ -97,6 +97,9 @@ func (o Outcome) TerminationMessage() []byte {
 			return append(b, '\n')
 		}
 		o.Message = o.Message[:len(o.Message)/2]
+		if o.Message == "" {
+			o.Cause, o.QEMUStatus = o.Cause[:min(len(o.Cause), 64)], o.QEMUStatus[:min(len(o.QEMUStatus), 64)]
+		}
 	}
 }
 
@@ -105,7 +108,7 @@ func (o Outcome) TerminationMessage() []byte {
 // has that of its runtime.
 func ParseOutcome(message string) (Outcome, bool) {
 	var o Outcome
-	if !strings.HasPrefix(message, "{") || json.Unmarshal([]byte(message), &o) != nil {
+	if len(message) > maxTerminationMessage || !strings.HasPrefix(message, "{") || json.Unmarshal([]byte(message), &o) != nil {
 		return Outcome{}, false
 	}
 	return o, o.Cause != ""

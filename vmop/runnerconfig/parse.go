@@ -13,6 +13,11 @@ import (
 // ErrNoRunner says that a file has no "/Runner" key.
 var ErrNoRunner = errors.New(`the key "/Runner" is missing`)
 
+const (
+	maxFile     = 2 << 20
+	maxWarnings = 50
+)
+
 // Parse reads config.yaml as it is written: nothing is defaulted but what a
 // missing key means in VM-Operator's format (no "network" at all is one tap
 // interface, while null is none). Keys that it does not know are returned as
@@ -20,6 +25,9 @@ var ErrNoRunner = errors.New(`the key "/Runner" is missing`)
 // wrong is an error.
 func Parse(data []byte) (Config, []string, error) {
 	var c Config
+	if len(data) > maxFile {
+		return c, nil, fmt.Errorf("runner configuration: has %d bytes: want at most %d MiB, twice what a ConfigMap holds", len(data), maxFile>>20)
+	}
 	doc, err := yamljson.ToJSON(data)
 	if err != nil {
 		return c, nil, fmt.Errorf("runner configuration: %w", err)
@@ -48,6 +56,9 @@ func Parse(data []byte) (Config, []string, error) {
 	}
 	var warnings []string
 	unknownKeys(doc, reflect.TypeFor[Config](), "", &warnings)
+	if n := len(warnings) - maxWarnings; n > 0 {
+		warnings = append(warnings[:maxWarnings], fmt.Sprintf("%d more unknown keys, ignored", n))
+	}
 	return c, warnings, nil
 }
 
@@ -142,7 +153,7 @@ func unknownKeys(doc json.RawMessage, t reflect.Type, path string, out *[]string
 			if ft, ok := fields[m.Name]; ok {
 				unknownKeys(m.Value, ft, sub, out)
 			} else {
-				*out = append(*out, fmt.Sprintf("%s: unknown key, ignored", sub))
+				*out = append(*out, fmt.Sprintf("%.200s: unknown key, ignored", sub))
 			}
 		}
 	}

@@ -3,11 +3,12 @@ package runnerconfig
 import (
 	"errors"
 	"fmt"
-	"net"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/vmop/sdk/vmop/limits"
 )
 
 // Error is one problem of a configuration.
@@ -20,8 +21,6 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Path + ": " + e.Reason }
 
-var uuidPattern = regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
-
 // Validate lists every problem of a configuration to which [Default] was
 // applied, joined by errors.Join; each is an [*Error]. It does not look at
 // files.
@@ -29,13 +28,18 @@ func Validate(c *Config) error {
 	v := &validator{}
 	vm := &c.Runner.VM
 	v.name("vm.name", vm.Name)
-	if vm.UUID != "" && !uuidPattern.MatchString(vm.UUID) {
-		v.add("vm.uuid", "%q is not a UUID such as 2d1f5ae0-5b1c-4f0e-8f9a-0123456789ab", vm.UUID)
+	if vm.UUID != "" {
+		v.limit("vm.uuid", vm.UUID, limits.UUID(vm.UUID))
 	}
-	v.oneOf("vm.firmware", vm.Firmware, "bios", "uefi", "uefi-4m", "secure", "secure-4m")
+	v.limit("vm.firmware", vm.Firmware, limits.Firmware(vm.Firmware))
 	v.oneOf("vm.accelerator", vm.Accelerator, "auto", "kvm", "tcg", "none")
-	v.oneOf("vm.rtcBase", vm.RTCBase, "utc", "localtime", datetimeOr(vm.RTCBase))
-	v.oneOf("vm.rtcClock", vm.RTCClock, "host", "rt", "vm")
+	v.oneOf("vm.bootOrder", vm.BootOrder, BootOrderList, BootOrderFirmware)
+	if vm.MachineType != "" {
+		v.limit("vm.machineType", vm.MachineType, limits.MachineType(vm.MachineType))
+	}
+	v.limit("vm.cpuModel", vm.CPUModel, limits.CPUModel(vm.CPUModel))
+	v.limit("vm.rtcBase", vm.RTCBase, limits.RTCBase(vm.RTCBase))
+	v.limit("vm.rtcClock", vm.RTCClock, limits.RTCClock(vm.RTCClock))
 	v.cpus(vm)
 	if vm.MaximumRAM < 0 {
 		v.add("vm.maximumRam", "%d is not a size", vm.MaximumRAM)
@@ -79,14 +83,16 @@ func (v *validator) oneOf(path, s string, allowed ...string) {
 	}
 }
 
-var datetimePattern = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}:\d{2})?$`)
-
-// datetimeOr returns s where it is a start date as QEMU's -rtc base takes it.
-func datetimeOr(s string) string {
-	if datetimePattern.MatchString(s) {
-		return s
+// limit adds what package limits says about a value.
+func (v *validator) limit(path string, value any, problem error) bool {
+	if problem == nil {
+		return true
 	}
-	return ""
+	if s, ok := value.(string); ok {
+		value = strconv.Quote(s)
+	}
+	v.add(path, "%v %v", value, problem)
+	return false
 }
 
 func (v *validator) cpus(vm *VM) {
@@ -97,8 +103,8 @@ func (v *validator) cpus(vm *VM) {
 		{"vm.maximumCpus", vm.MaximumCPUs}, {"vm.currentCpus", vm.CurrentCPUs}, {"vm.sockets", vm.Sockets},
 		{"vm.diesPerSocket", vm.DiesPerSocket}, {"vm.coresPerDie", vm.CoresPerDie}, {"vm.threadsPerCore", vm.ThreadsPerCore},
 	} {
-		if f.count < 0 || f.count > 4096 {
-			v.add(f.path, "%d: want 0 to 4096", f.count)
+		if f.count < 0 || f.count > limits.MaxCPUs {
+			v.add(f.path, "%d: want 0 to %d", f.count, limits.MaxCPUs)
 			return
 		}
 	}
@@ -132,18 +138,20 @@ func (v *validator) networks(nets []Network) {
 		path := fmt.Sprintf("vm.network[%d]", i)
 		v.oneOf(path+".type", n.Type, NetworkTap, NetworkUser)
 		if n.MAC != "" {
-			hw, err := net.ParseMAC(n.MAC)
-			switch {
-			case err != nil || len(hw) != 6:
-				v.add(path+".mac", "%q is not a MAC address such as 02:00:00:12:34:56", n.MAC)
-			case hw[0]&1 != 0:
-				v.add(path+".mac", "%q is a multicast address: the lowest bit of the first byte must be 0", n.MAC)
-			default:
-				if j, dup := macs[hw.String()]; dup {
-					v.add(path+".mac", "%q is already the address of vm.network[%d]", n.MAC, j)
-				}
-				macs[hw.String()] = i
+			mac, err := limits.MAC(n.MAC)
+			if j, dup := macs[mac]; dup && err == nil {
+				v.add(path+".mac", "%q is already the address of vm.network[%d]", n.MAC, j)
 			}
+			v.limit(path+".mac", n.MAC, err)
+			macs[mac] = i
+		}
+		_, err := limits.NICModel(n.Device)
+		v.limit(path+".device", n.Device, err)
+		if n.Bridge != "" {
+			v.limit(path+".bridge", n.Bridge, limits.InterfaceName(n.Bridge))
+		}
+		if n.Net != "" {
+			v.limit(path+".net", n.Net, limits.UserNetwork(n.Net))
 		}
 		if n.Type == NetworkTap && (n.Net != "" || len(n.HostForwards) > 0) {
 			v.add(path, "net and hostForwards need the type user")
@@ -153,12 +161,14 @@ func (v *validator) networks(nets []Network) {
 		}
 		for j, f := range n.HostForwards {
 			fp := fmt.Sprintf("%s.hostForwards[%d]", path, j)
-			if f.HostPort < 1 || f.HostPort > 65535 {
-				v.add(fp+".hostPort", "%d: want 1 to 65535", f.HostPort)
+			if f.Protocol != "" {
+				v.limit(fp+".protocol", f.Protocol, limits.ForwardProtocol(f.Protocol))
 			}
-			if f.GuestPort < 1 || f.GuestPort > 65535 {
-				v.add(fp+".guestPort", "%d: want 1 to 65535", f.GuestPort)
+			if f.HostAddress != "" {
+				v.limit(fp+".hostAddress", f.HostAddress, limits.ForwardAddress(f.HostAddress))
 			}
+			v.limit(fp+".hostPort", f.HostPort, limits.Port(int64(f.HostPort)))
+			v.limit(fp+".guestPort", f.GuestPort, limits.Port(int64(f.GuestPort)))
 		}
 	}
 }
@@ -186,8 +196,8 @@ func (v *validator) drives(drives []Drive) {
 			}
 		}
 		if b := d.BootIndex; b != nil {
-			if *b < 0 {
-				v.add(path+".bootindex", "%d: want 0 or more", *b)
+			if err := limits.BootIndex(int64(*b)); err != nil {
+				v.limit(path+".bootindex", *b, err)
 			} else if j, dup := boot[*b]; dup {
 				v.add(path+".bootindex", "%d is already the index of vm.drives[%d]", *b, j)
 			}
@@ -205,24 +215,23 @@ func (v *validator) display(d *Display) {
 	if d == nil {
 		return
 	}
-	if d.Outputs < 0 || d.Outputs > 16 {
-		v.add("vm.display.outputs", "%d: want 1 to 16", d.Outputs)
-	}
+	v.limit("vm.display.outputs", d.Outputs, limits.Outputs(int64(d.Outputs)))
 	if s := d.SPICE; s != nil {
-		if s.Socket == "" && (*s.Port < 1 || *s.Port > 65535) {
-			v.add("vm.display.spice.port", "%d: want 1 to 65535", *s.Port)
+		if s.Socket == "" {
+			v.limit("vm.display.spice.port", *s.Port, limits.Port(int64(*s.Port)))
 		}
 		if s.Socket != "" && (s.Port != nil || s.Address != "") {
 			v.add("vm.display.spice", "has a socket and a port or address: want one of them")
 		}
-		if n := s.USBRedirects; n != nil && (*n < 0 || *n > 14) {
-			v.add("vm.display.spice.usbRedirects", "%d: want 0 to 14, the ports of the USB controller beside the tablet", *n)
+		if n := s.USBRedirects; n != nil {
+			v.limit("vm.display.spice.usbRedirects", *n, limits.USBRedirects(int64(*n)))
 		}
 		if s.StreamingVideo != "" {
-			v.oneOf("vm.display.spice.streaming-video", s.StreamingVideo, "off", "all", "filter")
+			v.limit("vm.display.spice.streaming-video", s.StreamingVideo, limits.StreamingVideo(s.StreamingVideo))
 		}
 	}
 	v.vnc(d)
+	v.displayPorts(d)
 }
 
 func (v *validator) vnc(d *Display) {
@@ -230,29 +239,26 @@ func (v *validator) vnc(d *Display) {
 	if s == nil {
 		return
 	}
-	if s.Socket == "" && (*s.Port < 5900 || *s.Port > 65535) {
-		v.add("vm.display.vnc.port", "%d: want 5900 to 65535; QEMU counts displays from 5900 on", *s.Port)
+	if s.Socket == "" {
+		v.limit("vm.display.vnc.port", *s.Port, limits.VNCServerPort(int64(*s.Port)))
 	}
 	if s.Socket != "" && (s.Port != nil || s.Address != "" && s.Websocket == nil) {
 		v.add("vm.display.vnc", "has a socket and a port or address: want one of them")
 	}
-	if w := s.Websocket; w != nil && (*w < 1 || *w > 65535) {
-		v.add("vm.display.vnc.websocket", "%d: want 1 to 65535", *w)
+	if w := s.Websocket; w != nil {
+		v.limit("vm.display.vnc.websocket", *w, limits.Port(int64(*w)))
 	}
+}
+
+// displayPorts refuses a port that two servers would listen on.
+func (v *validator) displayPorts(d *Display) {
 	taken := map[int]string{}
-	if d.SPICE != nil && d.SPICE.Port != nil {
-		taken[*d.SPICE.Port] = "vm.display.spice.port"
-	}
-	for _, p := range []struct {
-		path string
-		port *int
-	}{{"vm.display.vnc.port", s.Port}, {"vm.display.vnc.websocket", s.Websocket}} {
-		if p.port == nil {
-			continue
+	for _, s := range d.Servers() {
+		for _, p := range s.Ports {
+			if by := taken[p.Port]; by != "" {
+				v.add(p.Field, "%d is already the port of %s", p.Port, by)
+			}
+			taken[p.Port] = p.Field
 		}
-		if by := taken[*p.port]; by != "" {
-			v.add(p.path, "%d is already the port of %s", *p.port, by)
-		}
-		taken[*p.port] = p.path
 	}
 }

@@ -18,10 +18,10 @@ func TestVNC(t *testing.T) {
 		{"{}", false, "{Address:127.0.0.1 Port:5901 Socket: Websocket:0 Password:false}"},
 		{"{socket: /v.sock}", false, "{Address: Port:0 Socket:/v.sock Websocket:0 Password:false}"},
 		{"{socket: /v.sock, websocket: 5700}", false, "{Address:127.0.0.1 Port:0 Socket:/v.sock Websocket:5700 Password:false}"},
-		{"{port: 5899}", true, "vm.display.vnc.port: 5899: want 5900 to 65535"},
+		{"{port: 5899}", true, "vm.display.vnc.port: 5899 must be from 5900 to 65535"},
 		{"{port: 5910}", true, "vm.display.vnc.port: 5910 is already the port of vm.display.spice.port"},
 		{"{port: 5950, websocket: 5950}", true, "vm.display.vnc.websocket: 5950 is already the port of vm.display.vnc.port"},
-		{"{websocket: 65536}", true, "vm.display.vnc.websocket: 65536: want 1 to 65535"},
+		{"{websocket: 65536}", true, "vm.display.vnc.websocket: 65536 must be from 1 to 65535"},
 		{"{port: 5950, socket: /v.sock}", true, "vm.display.vnc: has a socket and a port"},
 	} {
 		got := server(t, tt.vnc, tt.password)

@@ -21,12 +21,25 @@ import (
 // +kubebuilder:object:generate=false
 type decoder struct {
 	lenient  bool
-	faults   []fault
-	warnings []fault
+	faults   faults
+	warnings faults
+	// fields are those of the types that were met.
+	fields map[reflect.Type][]jsonField
 }
 
 func (d *decoder) fault(n *node, path, format string, args ...any) {
-	d.faults = append(d.faults, fault{line: n.line, path: path, message: fmt.Sprintf(format, args...)})
+	d.faults.add(n.line, path, fmt.Sprintf(format, args...))
+}
+
+// fieldsOf is [jsonFields], found out once for each type.
+func (d *decoder) fieldsOf(t reflect.Type) []jsonField {
+	if d.fields == nil {
+		d.fields = map[reflect.Type][]jsonField{}
+	}
+	if _, ok := d.fields[t]; !ok {
+		d.fields[t] = jsonFields(t)
+	}
+	return d.fields[t]
 }
 
 // value decodes a node that is not null.
@@ -82,7 +95,7 @@ func (d *decoder) value(n *node, v reflect.Value, path string) {
 }
 
 func (d *decoder) object(n *node, v reflect.Value, path string) {
-	fields := jsonFields(v.Type())
+	fields := d.fieldsOf(v.Type())
 	for _, e := range n.entries {
 		i := slices.IndexFunc(fields, func(f jsonField) bool { return f.name == e.key })
 		at := child(path, e.key)
@@ -135,12 +148,11 @@ func (d *decoder) unknown(e entry, path string, fields []jsonField) {
 	} else if len(names) <= 12 {
 		message += "; there are " + strings.Join(names, ", ")
 	}
-	f := fault{line: e.line, path: path, message: message}
 	if d.lenient {
-		d.warnings = append(d.warnings, f)
+		d.warnings.add(e.line, path, message)
 		return
 	}
-	d.faults = append(d.faults, f)
+	d.faults.add(e.line, path, message)
 }
 
 // null decides about a field whose value is null. The API server takes null
@@ -174,7 +186,7 @@ func (d *decoder) mapValue(n *node, v reflect.Value, path string) {
 	t := v.Type()
 	v.Set(reflect.MakeMapWithSize(t, len(n.entries)))
 	for _, e := range n.entries {
-		at := path + "[" + e.key + "]"
+		at := path + "[" + shortKey(e.key) + "]"
 		item := reflect.New(t.Elem()).Elem()
 		if e.value.kind == nullNode {
 			if t.Elem().Kind() != reflect.Pointer {
@@ -216,7 +228,7 @@ func (d *decoder) integer(n *node, v reflect.Value, path string) {
 		// 5e3 is as good an integer as 5000; the API server agrees.
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
-			d.fault(n, path, "is %s, expected a whole number", n.source)
+			d.fault(n, path, "is %s, expected a whole number", abbreviate(n.source))
 			return
 		}
 		text = strconv.FormatFloat(f, 'f', 0, 64)
@@ -224,7 +236,7 @@ func (d *decoder) integer(n *node, v reflect.Value, path string) {
 	i, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || v.OverflowInt(i) {
 		bits := v.Type().Bits()
-		d.fault(n, path, "is %s, expected a whole number from %d to %d", n.source, int64(-1)<<(bits-1), int64(math.MaxInt64)>>(64-bits))
+		d.fault(n, path, "is %s, expected a whole number from %d to %d", abbreviate(n.source), int64(-1)<<(bits-1), int64(math.MaxInt64)>>(64-bits))
 		return
 	}
 	v.SetInt(i)
@@ -238,7 +250,7 @@ func (d *decoder) quantity(n *node, v reflect.Value, path string) {
 		if !isInteger(text) {
 			f, err := strconv.ParseFloat(text, 64)
 			if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
-				d.fault(n, path, "is the number %s, %s", n.source, expected)
+				d.fault(n, path, "is the number %s, %s", abbreviate(n.source), expected)
 				return
 			}
 			text = strconv.FormatFloat(f, 'f', 0, 64)
@@ -246,6 +258,10 @@ func (d *decoder) quantity(n *node, v reflect.Value, path string) {
 	case stringNode:
 	default:
 		d.mismatch(n, path, "a quantity such as 4Gi or 512M")
+		return
+	}
+	if err := checkQuantityText(text); err != nil {
+		d.fault(n, path, "is %q, which %v", abbreviate(text), err)
 		return
 	}
 	q, err := resource.ParseQuantity(text)
@@ -293,9 +309,9 @@ func (d *decoder) mismatch(n *node, path, expected string) {
 	hint := ""
 	switch n.kind {
 	case boolNode, numberNode:
-		found += fmt.Sprintf(" (%s)", n.source)
+		found += fmt.Sprintf(" (%s)", abbreviate(n.source))
 		if expected == "a string" {
-			hint = fmt.Sprintf("; put it in quotes: %q", n.source)
+			hint = fmt.Sprintf("; put it in quotes: %q", abbreviate(n.source))
 		}
 	case stringNode:
 		found += fmt.Sprintf(" (%s)", abbreviate(strconv.Quote(n.text)))

@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vmop/sdk/vmop/limits"
 )
 
 // Default fills in exactly what the defaults of the resource definition would
@@ -101,13 +103,13 @@ func defaultClaim(c *VolumeClaimSpec) {
 func defaultDisplay(d *Display) {
 	setPointer(&d.Outputs, 1)
 	if s := d.Spice; s != nil {
-		setPointer(&s.Port, 5900)
+		setPointer(&s.Port, limits.SPICEPort)
 		setPointer(&s.GenerateSecret, true)
 		setPointer(&s.UsbRedirects, 2)
 	}
 	if v := d.VNC; v != nil {
 		if !v.UnixSocket {
-			setPointer(&v.Port, 5901) // beside SPICE's
+			setPointer(&v.Port, limits.VNCPort) // beside SPICE's
 		}
 		setPointer(&v.GenerateSecret, true)
 	}

@@ -294,19 +294,22 @@ func (l *loader) decode(o Object, into func(*decoder, *Object) (setDefaults func
 	d := &decoder{lenient: l.opts.Lenient}
 	setDefaults, validate := into(d, &o)
 	before := len(l.problems)
-	l.report(&o, d.faults)
-	for _, w := range d.warnings {
+	decoding := d.faults.all(o.Line)
+	l.report(&o, decoding)
+	for _, w := range d.warnings.all(o.Line) {
 		p := o.Problem(w.path, w.message)
 		p.Line = w.line
 		o.Warnings = append(o.Warnings, p)
 	}
 	if l.opts.Validate {
-		for _, p := range o.Problems(validate()) {
-			explained := func(f fault) bool { return explains(f.path, p.Path) }
-			if !slices.ContainsFunc(d.faults, explained) && !slices.ContainsFunc(l.faults, explained) {
-				l.problems = append(l.problems, p)
+		var found faults
+		for _, e := range validate() {
+			explained := func(f fault) bool { return explains(f.path, e.Field) }
+			if !slices.ContainsFunc(decoding, explained) && !slices.ContainsFunc(l.faults, explained) {
+				found.add(o.LineOf(e.Field), e.Field, e.ErrorBody())
 			}
 		}
+		l.report(&o, found.all(o.Line))
 	}
 	if len(l.problems) > before {
 		l.warnings = append(l.warnings, o.Warnings...)

@@ -8,7 +8,7 @@ import (
 //
 // +kubebuilder:validation:XValidation:rule="has(self.maximumCpus) != has(self.cpuTopology)",message="give exactly one of maximumCpus and cpuTopology"
 // +kubebuilder:validation:XValidation:rule="!has(self.currentCpus) || !has(self.maximumCpus) || self.currentCpus <= self.maximumCpus",message="currentCpus must not be greater than maximumCpus"
-// +kubebuilder:validation:XValidation:rule="!has(self.currentRam) || !has(self.maximumRam) || quantity(string(self.currentRam)).compareTo(quantity(string(self.maximumRam))) <= 0",message="currentRam must not be greater than maximumRam"
+// +kubebuilder:validation:XValidation:rule="!has(self.currentRam) || !has(self.maximumRam) || [self.currentRam, self.maximumRam].exists(q, string(q).size() > 32 || string(q).matches('[eE][+-]?0*[1-9][0-9]{2}')) || quantity(string(self.currentRam)).compareTo(quantity(string(self.maximumRam))) <= 0",message="currentRam must not be greater than maximumRam"
 type Machine struct {
 	// state says whether the machine should run.
 	// +kubebuilder:default=Stopped

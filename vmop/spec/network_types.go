@@ -27,7 +27,7 @@ type TapNetwork struct {
 	Bridge string `json:"bridge,omitempty"`
 	// mac is the interface's MAC address, such as 52:54:00:ab:cd:ef. Without
 	// it a stable one is derived from the machine's identity.
-	// +kubebuilder:validation:Pattern=`^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$`
+	// +kubebuilder:validation:Pattern=`^[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}$`
 	// +optional
 	MAC string `json:"mac,omitempty"`
 }
@@ -44,7 +44,7 @@ type UserNetwork struct {
 	Net string `json:"net,omitempty"`
 	// mac is the interface's MAC address, such as 52:54:00:ab:cd:ef. Without
 	// it a stable one is derived from the machine's identity. (Added by vmop.)
-	// +kubebuilder:validation:Pattern=`^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$`
+	// +kubebuilder:validation:Pattern=`^[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}$`
 	// +optional
 	MAC string `json:"mac,omitempty"`
 	// hostForwards make ports of the guest reachable at ports of the host, or

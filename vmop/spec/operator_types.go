@@ -3,6 +3,8 @@ package spec
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vmop/sdk/vmop/conditions"
 )
 
 // The phases of a machine. Each sums up the conditions.
@@ -23,6 +25,9 @@ const (
 	PhaseStopped = "Stopped"
 	// PhaseTerminating means that the resource is being deleted.
 	PhaseTerminating = "Terminating"
+	// PhaseUnknown means that the node of the machine does not report: it may run
+	// there or not.
+	PhaseUnknown = "Unknown"
 )
 
 // The types of condition that the operator adds. They are present as soon as
@@ -30,18 +35,18 @@ const (
 const (
 	// ConditionConfigurationApplied is True while the specification is valid
 	// and the objects of the machine are as it says.
-	ConditionConfigurationApplied = "ConfigurationApplied"
+	ConditionConfigurationApplied = conditions.ConfigurationApplied
 	// ConditionBlockDevicesReady is True while the volume claims of all disks
 	// are there and bound.
-	ConditionBlockDevicesReady = "BlockDevicesReady"
+	ConditionBlockDevicesReady = conditions.BlockDevicesReady
 	// ConditionPodReady is True while the machine's pod runs. Its reason says
 	// what the machine waits for.
-	ConditionPodReady = "PodReady"
+	ConditionPodReady = conditions.PodReady
 	// ConditionAwaitingRestart is True while changes wait for the next start.
-	ConditionAwaitingRestart = "AwaitingRestartToApplyConfiguration"
+	ConditionAwaitingRestart = conditions.AwaitingRestart
 	// ConditionGuestExecuting is the runner's; False while the guest of a
 	// running machine is paused.
-	ConditionGuestExecuting = "GuestExecuting"
+	ConditionGuestExecuting = conditions.GuestExecuting
 )
 
 // OperatorConditionTypes returns the types of condition that the operator adds
@@ -57,62 +62,67 @@ func OperatorConditionTypes() []string {
 // cause of an end or come from the kubelet are not listed.
 const (
 	// ReasonConfigurationApplied: the objects are as the specification says.
-	ReasonConfigurationApplied = "ConfigurationApplied"
+	ReasonConfigurationApplied = conditions.ReasonConfigurationApplied
 	// ReasonConfigurationNotApplied: an object is yet to be written.
-	ReasonConfigurationNotApplied = "ConfigurationNotApplied"
+	ReasonConfigurationNotApplied = conditions.ReasonConfigurationNotApplied
 	// ReasonInvalidSpecification: the specification is refused, see the message.
-	ReasonInvalidSpecification = "InvalidSpecification"
+	ReasonInvalidSpecification = conditions.ReasonInvalidSpecification
+	// ReasonRunnerUnsuitable: the image cannot run in the machine's pod.
+	ReasonRunnerUnsuitable = conditions.ReasonRunnerUnsuitable
+	// ReasonNotAllowed: the specification asks for what the administrator does not
+	// allow; the message names the setting.
+	ReasonNotAllowed = conditions.ReasonNotAllowed
 	// ReasonNameTaken: an object of the needed name belongs to somebody else.
-	ReasonNameTaken = "NameTaken"
+	ReasonNameTaken = conditions.ReasonNameTaken
 	// ReasonWriteRefused: the API server refused a write.
-	ReasonWriteRefused = "WriteRefused"
+	ReasonWriteRefused = conditions.ReasonWriteRefused
 	// ReasonShrinkRefused: the specification asks for less storage than a
 	// volume has.
-	ReasonShrinkRefused = "ShrinkRefused"
+	ReasonShrinkRefused = conditions.ReasonShrinkRefused
 
 	// ReasonBlockDevicesReady: all claims are there and bound.
-	ReasonBlockDevicesReady = "BlockDevicesReady"
+	ReasonBlockDevicesReady = conditions.ReasonBlockDevicesReady
 	// ReasonBlockDevicesNotReady: a claim is yet to be made or bound.
-	ReasonBlockDevicesNotReady = "BlockDevicesNotReady"
+	ReasonBlockDevicesNotReady = conditions.ReasonBlockDevicesNotReady
 	// ReasonClaimNotFound: a claim that a disk refers to is missing.
-	ReasonClaimNotFound = "ClaimNotFound"
+	ReasonClaimNotFound = conditions.ReasonClaimNotFound
 	// ReasonClaimOfOtherMachine: a claim of the needed name is another
 	// machine's.
-	ReasonClaimOfOtherMachine = "ClaimOfOtherMachine"
+	ReasonClaimOfOtherMachine = conditions.ReasonClaimOfOtherMachine
 	// ReasonClaimTerminating: a claim is being deleted.
-	ReasonClaimTerminating = "ClaimTerminating"
+	ReasonClaimTerminating = conditions.ReasonClaimTerminating
 	// ReasonClaimLost: a claim's volume is gone.
-	ReasonClaimLost = "ClaimLost"
+	ReasonClaimLost = conditions.ReasonClaimLost
 
 	// ReasonPodRunning: the pod runs.
-	ReasonPodRunning = "PodRunning"
+	ReasonPodRunning = conditions.ReasonPodRunning
 	// ReasonPodNotStarted: the pod waits for its node or its container.
-	ReasonPodNotStarted = "PodNotStarted"
+	ReasonPodNotStarted = conditions.ReasonPodNotStarted
 	// ReasonPodNotFound: there is no pod yet.
-	ReasonPodNotFound = "PodNotFound"
+	ReasonPodNotFound = conditions.ReasonPodNotFound
 	// ReasonPodTerminating: the pod is being deleted.
-	ReasonPodTerminating = "PodTerminating"
+	ReasonPodTerminating = conditions.ReasonPodTerminating
 	// ReasonPodFinished: the pod has ended.
-	ReasonPodFinished = "PodFinished"
+	ReasonPodFinished = conditions.ReasonPodFinished
 	// ReasonNodeLost: the pod's node does not answer.
-	ReasonNodeLost = "NodeLost"
+	ReasonNodeLost = conditions.ReasonNodeLost
 	// ReasonRestartDelayed: the machine failed and is started again later.
-	ReasonRestartDelayed = "RestartDelayed"
+	ReasonRestartDelayed = conditions.ReasonRestartDelayed
 	// ReasonDisksInUse: another pod uses the machine's disks.
-	ReasonDisksInUse = "DisksInUse"
+	ReasonDisksInUse = conditions.ReasonDisksInUse
 	// ReasonQuotaExceeded: a quota does not allow the pod.
-	ReasonQuotaExceeded = "QuotaExceeded"
+	ReasonQuotaExceeded = conditions.ReasonQuotaExceeded
 	// ReasonMachineStopped: the machine should not run.
-	ReasonMachineStopped = "MachineStopped"
+	ReasonMachineStopped = conditions.ReasonMachineStopped
 	// ReasonMachineDeleted: the machine is being deleted.
-	ReasonMachineDeleted = "MachineDeleted"
+	ReasonMachineDeleted = conditions.ReasonMachineDeleted
 
 	// ReasonChangesPendingRestart: changes wait for the next start.
-	ReasonChangesPendingRestart = "ChangesPendingRestart"
+	ReasonChangesPendingRestart = conditions.ReasonChangesPendingRestart
 	// ReasonNoRestartRequired: the running machine is as specified.
-	ReasonNoRestartRequired = "NoRestartRequired"
+	ReasonNoRestartRequired = conditions.ReasonNoRestartRequired
 	// ReasonUnexpectedState: it is not known with what the machine was started.
-	ReasonUnexpectedState = "UnexpectedState"
+	ReasonUnexpectedState = conditions.ReasonUnexpectedState
 )
 
 // MachineEnd is how a pod of the machine ended. The operator writes it down

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -40,6 +41,65 @@ const (
 	maxMergedKeys    = 100_000
 )
 
+// maxFaults is how many problems of one object are told apart. Who has more of
+// them corrects these first; an attacker gets no report of many megabytes.
+const maxFaults = 500
+
+// faults collects what is wrong with one document or object.
+//
+// +kubebuilder:object:generate=false
+type faults struct {
+	list []fault
+	more int // those that were left out
+}
+
+func (f *faults) add(line int, path, message string) {
+	if len(f.list) == maxFaults {
+		f.more++
+		return
+	}
+	f.list = append(f.list, fault{line: line, path: path, message: message})
+}
+
+// all is the list, with a last one that counts those that were left out.
+func (f *faults) all(line int) []fault {
+	if f.more == 0 {
+		return f.list
+	}
+	return append(slices.Clip(f.list), fault{line: line, message: fmt.Sprintf("has %d more problems; correct these %d first", f.more, maxFaults)})
+}
+
+// place is where a value stands. Its path is only put together when something is
+// wrong: carried along as text, a long key would be copied for each value inside
+// of it.
+//
+// +kubebuilder:object:generate=false
+type place struct {
+	up    *place
+	key   string
+	index int // of an item; the key counts if it is negative
+}
+
+func (p *place) under(key string) *place { return &place{up: p, key: key, index: -1} }
+func (p *place) item(index int) *place   { return &place{up: p, index: index} }
+
+// path is the path as [child] writes it, "" for the root, which is nil.
+func (p *place) path() string {
+	var parts []*place
+	for ; p != nil; p = p.up {
+		parts = append(parts, p)
+	}
+	path := ""
+	for _, part := range slices.Backward(parts) {
+		if part.index >= 0 {
+			path += fmt.Sprintf("[%d]", part.index)
+		} else {
+			path = child(path, part.key)
+		}
+	}
+	return path
+}
+
 // parseYAML parses one YAML document.
 func parseYAML(doc document) document {
 	y, err := decodeYAML(doc.raw)
@@ -52,12 +112,12 @@ func parseYAML(doc document) document {
 		return doc
 	}
 	b := &builder{offset: doc.line - 1, seen: map[*yaml.Node]*node{}}
-	root := b.build(y, "")
+	root := b.build(y, nil)
 	if root != nil && root.weight > maxExpandedBytes+4*len(doc.raw) {
-		b.fault(root.line, "", fmt.Sprintf("the aliases of this document expand to more than %d MiB; write the values out instead", maxExpandedBytes>>20))
+		b.fault(root.line, nil, fmt.Sprintf("the aliases of this document expand to more than %d MiB; write the values out instead", maxExpandedBytes>>20))
 		doc.expanded = true
 	}
-	doc.root, doc.faults = root, b.faults
+	doc.root, doc.faults = root, b.faults.all(doc.line)
 	return doc
 }
 
@@ -131,18 +191,18 @@ type builder struct {
 	// making.
 	seen   map[*yaml.Node]*node
 	merged int
-	faults []fault
+	faults faults
 }
 
-func (b *builder) fault(line int, path, message string) {
-	b.faults = append(b.faults, fault{line: line, path: path, message: message})
+func (b *builder) fault(line int, at *place, message string) {
+	b.faults.add(line, at.path(), message)
 }
 
 // build returns nil if something is wrong, which is then among the faults.
-func (b *builder) build(y *yaml.Node, path string) *node {
+func (b *builder) build(y *yaml.Node, at *place) *node {
 	if n, ok := b.seen[y]; ok {
 		if n == nil {
-			b.fault(y.Line+b.offset, path, "the alias stands inside of what it repeats")
+			b.fault(y.Line+b.offset, at, "the alias stands inside of what it repeats")
 		}
 		return n
 	}
@@ -150,15 +210,15 @@ func (b *builder) build(y *yaml.Node, path string) *node {
 	var n *node
 	switch y.Kind {
 	case yaml.AliasNode:
-		n = b.build(y.Alias, path)
+		n = b.build(y.Alias, at)
 	case yaml.MappingNode:
-		n = b.mapping(y, path)
+		n = b.mapping(y, at)
 	case yaml.SequenceNode:
-		n = b.sequence(y, path)
+		n = b.sequence(y, at)
 	case yaml.ScalarNode:
 		var err error
 		if n, err = scalar(y); err != nil {
-			b.fault(y.Line+b.offset, path, err.Error())
+			b.fault(y.Line+b.offset, at, err.Error())
 			n = &node{kind: nullNode, text: "null", line: y.Line}
 		}
 		n.line += b.offset
@@ -171,17 +231,17 @@ func (b *builder) build(y *yaml.Node, path string) *node {
 	return n
 }
 
-func (b *builder) sequence(y *yaml.Node, path string) *node {
+func (b *builder) sequence(y *yaml.Node, at *place) *node {
 	n := &node{kind: listNode, line: y.Line + b.offset, weight: 2}
 	for i, c := range y.Content {
-		item := b.build(c, fmt.Sprintf("%s[%d]", path, i))
+		item := b.build(c, at.item(i))
 		n.items = append(n.items, item)
 		n.addWeight(item.weight)
 	}
 	return n
 }
 
-func (b *builder) mapping(y *yaml.Node, path string) *node {
+func (b *builder) mapping(y *yaml.Node, at *place) *node {
 	n := &node{kind: mapNode, line: y.Line + b.offset, weight: 2}
 	index := map[string]int{}
 	add := func(e entry) {
@@ -195,13 +255,13 @@ func (b *builder) mapping(y *yaml.Node, path string) *node {
 		line := k.Line + b.offset
 		if isMerge(k) {
 			if mergedBefore {
-				b.fault(line, path, "the key << is there twice; give it a list instead: << : [*a, *b]")
+				b.fault(line, at, "the key << is there twice; give it a list instead: << : [*a, *b]")
 				continue
 			}
 			mergedBefore = true
-			for _, e := range b.merge(v, path) {
-				if at, ok := index[e.key]; ok {
-					b.fault(n.entries[at].line, child(path, e.key), fmt.Sprintf(
+			for _, e := range b.merge(v, at) {
+				if first, ok := index[e.key]; ok {
+					b.fault(n.entries[first].line, at.under(e.key), fmt.Sprintf(
 						"is set before << and also by it; kubectl and YAML disagree on which value counts, so move << (line %d) to the first line of the mapping", line))
 					continue
 				}
@@ -211,18 +271,18 @@ func (b *builder) mapping(y *yaml.Node, path string) *node {
 		}
 		key, err := b.key(k)
 		if err != nil {
-			b.fault(line, path, err.Error())
+			b.fault(line, at, err.Error())
 			continue
 		}
-		value := b.build(v, child(path, key))
+		value := b.build(v, at.under(key))
 		e := entry{key: key, line: line, value: value}
-		if at, ok := index[key]; ok {
-			if !n.entries[at].merged {
-				b.fault(line, child(path, key), fmt.Sprintf("is there twice, first in line %d; remove one", n.entries[at].line))
+		if first, ok := index[key]; ok {
+			if !n.entries[first].merged {
+				b.fault(line, at.under(key), fmt.Sprintf("is there twice, first in line %d; remove one", n.entries[first].line))
 				continue
 			}
 			n.addWeight(value.weight)
-			n.entries[at] = e
+			n.entries[first] = e
 			continue
 		}
 		add(e)
@@ -258,8 +318,8 @@ func (b *builder) key(k *yaml.Node) (string, error) {
 
 // merge returns the entries that a merge key brings in. In a list the earlier
 // mapping counts.
-func (b *builder) merge(y *yaml.Node, path string) []entry {
-	n := b.build(y, path)
+func (b *builder) merge(y *yaml.Node, at *place) []entry {
+	n := b.build(y, at)
 	sources := []*node{n}
 	if n.kind == listNode {
 		sources = n.items
@@ -268,7 +328,7 @@ func (b *builder) merge(y *yaml.Node, path string) []entry {
 	have := map[string]bool{}
 	for _, s := range sources {
 		if s.kind != mapNode {
-			b.fault(n.line, path, fmt.Sprintf("the key << has %s; it takes a mapping or a list of mappings", s.kind))
+			b.fault(n.line, at, fmt.Sprintf("the key << has %s; it takes a mapping or a list of mappings", s.kind))
 			continue
 		}
 		for _, e := range s.entries {
@@ -277,7 +337,7 @@ func (b *builder) merge(y *yaml.Node, path string) []entry {
 			}
 			if b.merged++; b.merged > maxMergedKeys {
 				if b.merged == maxMergedKeys+1 {
-					b.fault(n.line, path, fmt.Sprintf("the keys << of this document bring in more than %d keys; write the values out instead", maxMergedKeys))
+					b.fault(n.line, at, fmt.Sprintf("the keys << of this document bring in more than %d keys; write the values out instead", maxMergedKeys))
 				}
 				return out
 			}
@@ -292,6 +352,7 @@ func (b *builder) merge(y *yaml.Node, path string) []entry {
 // child returns the path of a key: ".name" where that is unmistakable, else
 // "[name]", as for labels.
 func child(path, key string) string {
+	key = shortKey(key)
 	if key == "" || strings.ContainsAny(key, ".[]/ ") {
 		return path + "[" + key + "]"
 	}
@@ -299,6 +360,15 @@ func child(path, key string) string {
 		return key
 	}
 	return path + "." + key
+}
+
+// shortKey cuts keys that are longer than any that Kubernetes takes.
+func shortKey(key string) string {
+	const most = 320
+	if len(key) <= most {
+		return key
+	}
+	return strings.ToValidUTF8(key[:most], "") + "…"
 }
 
 // parseJSON parses a stream of JSON values. The error is a syntax error; the
@@ -323,11 +393,11 @@ func parseJSON(data []byte) (docs []document, err error) {
 		p.dec.UseNumber()
 		p.line = 1 + bytes.Count(data[:start], []byte("\n"))
 		doc := document{raw: raw, line: p.line}
-		doc.root, err = p.value("")
+		doc.root, err = p.value(nil)
 		if err != nil {
 			return docs, &jsonError{line: p.line, err: err}
 		}
-		doc.faults = p.faults
+		doc.faults = p.faults.all(doc.line)
 		docs = append(docs, doc)
 	}
 }
@@ -350,7 +420,7 @@ type jsonParser struct {
 	data   []byte
 	at     int // how far lines have been counted
 	line   int
-	faults []fault
+	faults faults
 }
 
 // token returns the next token and its line.
@@ -369,15 +439,15 @@ func (p *jsonParser) token() (json.Token, int, error) {
 	return t, p.line, nil
 }
 
-func (p *jsonParser) value(path string) (*node, error) {
+func (p *jsonParser) value(at *place) (*node, error) {
 	t, line, err := p.token()
 	if err != nil {
 		return nil, err
 	}
-	return p.from(t, line, path)
+	return p.from(t, line, at)
 }
 
-func (p *jsonParser) from(t json.Token, line int, path string) (*node, error) {
+func (p *jsonParser) from(t json.Token, line int, at *place) (*node, error) {
 	n := &node{line: line}
 	switch v := t.(type) {
 	case nil:
@@ -390,15 +460,15 @@ func (p *jsonParser) from(t json.Token, line int, path string) (*node, error) {
 		n.kind, n.text = stringNode, v
 	case json.Delim:
 		if v == '{' {
-			return n, p.object(n, path)
+			return n, p.object(n, at)
 		}
-		return n, p.array(n, path)
+		return n, p.array(n, at)
 	}
 	n.source = n.text
 	return n, nil
 }
 
-func (p *jsonParser) object(n *node, path string) error {
+func (p *jsonParser) object(n *node, at *place) error {
 	n.kind = mapNode
 	index := map[string]int{}
 	for {
@@ -410,13 +480,12 @@ func (p *jsonParser) object(n *node, path string) error {
 		if !ok {
 			return nil // the closing brace
 		}
-		value, err := p.value(child(path, key))
+		value, err := p.value(at.under(key))
 		if err != nil {
 			return err
 		}
 		if first, ok := index[key]; ok {
-			p.faults = append(p.faults, fault{line: line, path: child(path, key),
-				message: fmt.Sprintf("is there twice, first in line %d; remove one", first)})
+			p.faults.add(line, at.under(key).path(), fmt.Sprintf("is there twice, first in line %d; remove one", first))
 			continue
 		}
 		index[key] = line
@@ -424,7 +493,7 @@ func (p *jsonParser) object(n *node, path string) error {
 	}
 }
 
-func (p *jsonParser) array(n *node, path string) error {
+func (p *jsonParser) array(n *node, at *place) error {
 	n.kind = listNode
 	for i := 0; ; i++ {
 		t, line, err := p.token()
@@ -434,7 +503,7 @@ func (p *jsonParser) array(n *node, path string) error {
 		if t == json.Delim(']') {
 			return nil
 		}
-		item, err := p.from(t, line, fmt.Sprintf("%s[%d]", path, i))
+		item, err := p.from(t, line, at.item(i))
 		if err != nil {
 			return err
 		}

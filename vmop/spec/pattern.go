@@ -11,14 +11,6 @@ func pattern(expr string) func() *regexp.Regexp {
 }
 
 var (
-	uuidPattern   = pattern(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
-	typePattern   = pattern(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
-	devicePattern = pattern(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
-	// cpuPattern is a model and its features; a comma begins the next feature,
-	// and nothing in it can begin another option.
-	cpuPattern    = pattern(`^[A-Za-z0-9][A-Za-z0-9._-]*(,[+-]?[A-Za-z0-9][A-Za-z0-9._-]*(=[A-Za-z0-9._:+-]+)?)*$`)
-	schemePattern = pattern(`^[A-Za-z][A-Za-z0-9+.-]*$`)
-
 	// yamlFloatPattern is a floating point number of YAML 1.1, and
 	// jsonNumberPattern a number of JSON.
 	yamlFloatPattern  = pattern(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)

@@ -4,22 +4,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vmop/sdk/vmop/names"
 )
 
 // Names of the API that appear in manifests, URLs and owner references.
 const (
 	// GroupName is the API group of all resources of this package.
-	GroupName = "vmoperator.jdrupes.org"
+	GroupName = names.Group
 	// Version is the only version of the group.
-	Version = "v1"
+	Version = names.Version
 	// KindVirtualMachine is the kind of a [VirtualMachine].
-	KindVirtualMachine = "VirtualMachine"
+	KindVirtualMachine = names.KindVirtualMachine
 	// KindVMPool is the kind of a [VmPool].
-	KindVMPool = "VmPool"
+	KindVMPool = names.KindVMPool
 	// ResourceVirtualMachines is the plural name of [VirtualMachine] in URLs.
-	ResourceVirtualMachines = "vms"
+	ResourceVirtualMachines = names.ResourceVirtualMachines
 	// ResourceVMPools is the plural name of [VmPool] in URLs.
-	ResourceVMPools = "vmpools"
+	ResourceVMPools = names.ResourceVMPools
 )
 
 // GroupVersion returns the group and version of the resources of this package.

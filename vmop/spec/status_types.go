@@ -4,6 +4,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/vmop/sdk/vmop/conditions"
 )
 
 // VirtualMachineStatus is what the operator and the runner observed.
@@ -204,43 +206,43 @@ type Condition struct {
 // The types of condition that every machine has, in the order of the defaults.
 const (
 	// ConditionRunning is True while QEMU runs.
-	ConditionRunning = "Running"
+	ConditionRunning = conditions.Running
 	// ConditionBooted is True once the guest's system is up.
-	ConditionBooted = "Booted"
+	ConditionBooted = conditions.Booted
 	// ConditionVmopAgentConnected is True while the agent in the guest is.
-	ConditionVmopAgentConnected = "VmopAgentConnected"
+	ConditionVmopAgentConnected = conditions.VmopAgentConnected
 	// ConditionUserLoggedIn is True while the wanted user is logged in.
-	ConditionUserLoggedIn = "UserLoggedIn"
+	ConditionUserLoggedIn = conditions.UserLoggedIn
 	// ConditionConsoleConnected is True while a viewer is connected.
-	ConditionConsoleConnected = "ConsoleConnected"
+	ConditionConsoleConnected = conditions.ConsoleConnected
 )
 
 // Reasons of the conditions. VM-Operator's users match on them.
 const (
 	// ReasonCreation is the reason of all conditions of a new machine.
-	ReasonCreation = "Creation"
+	ReasonCreation = conditions.ReasonCreation
 	// ReasonRunnerStarted means that the runner prepares the machine.
-	ReasonRunnerStarted = "RunnerStarted"
+	ReasonRunnerStarted = conditions.ReasonRunnerStarted
 	// ReasonVMStarted means that QEMU runs and the guest boots.
-	ReasonVMStarted = "VmStarted"
+	ReasonVMStarted = conditions.ReasonVMStarted
 	// ReasonVMBooted means that the guest's system is up.
-	ReasonVMBooted = "VmBooted"
+	ReasonVMBooted = conditions.ReasonVMBooted
 	// ReasonVMTerminating means that the machine is being stopped.
-	ReasonVMTerminating = "VmTerminating"
+	ReasonVMTerminating = conditions.ReasonVMTerminating
 	// ReasonVMStopped means that it has stopped.
-	ReasonVMStopped = "VmStopped"
+	ReasonVMStopped = conditions.ReasonVMStopped
 	// ReasonVmopAgentStarted means that the agent in the guest answered.
-	ReasonVmopAgentStarted = "VmopAgentStarted"
+	ReasonVmopAgentStarted = conditions.ReasonVmopAgentStarted
 	// ReasonVmopAgentDisconnected means that the agent is not there.
-	ReasonVmopAgentDisconnected = "VmopAgentDisconnected"
+	ReasonVmopAgentDisconnected = conditions.ReasonVmopAgentDisconnected
 	// ReasonNotRequested means that nobody is to be logged in.
-	ReasonNotRequested = "NotRequested"
+	ReasonNotRequested = conditions.ReasonNotRequested
 	// ReasonProcessing means that the login was asked for.
-	ReasonProcessing = "Processing"
+	ReasonProcessing = conditions.ReasonProcessing
 	// ReasonLoggedIn means that the login was confirmed.
-	ReasonLoggedIn = "LoggedIn"
+	ReasonLoggedIn = conditions.ReasonLoggedIn
 	// ReasonConnected means that a viewer has connected.
-	ReasonConnected = "Connected"
+	ReasonConnected = conditions.ReasonConnected
 	// ReasonDisconnected means that it has gone.
-	ReasonDisconnected = "Disconnected"
+	ReasonDisconnected = conditions.ReasonDisconnected
 )

@@ -3,6 +3,7 @@ package spec
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vmop/sdk/internal/yamljson"
 )
 
 // Validate reports everything that is wrong with a machine's name and
@@ -154,14 +157,12 @@ func validateResources(r *corev1.ResourceRequirements, path *field.Path) field.E
 			at := path.Child(part.name).Key(string(key))
 			q := part.list[key]
 			errs = append(errs, invalid(at, string(key), validation.IsQualifiedName)...)
-			if q.Sign() < 0 {
-				errs = append(errs, field.Invalid(at, q.String(), "must not be negative"))
-			}
+			errs = append(errs, validateAmount(q, at)...)
 		}
 	}
 	for _, key := range sortedKeys(r.Requests) {
 		request := r.Requests[key]
-		if limit, ok := r.Limits[key]; ok && request.Cmp(limit) > 0 {
+		if limit, ok := r.Limits[key]; ok && CompareQuantities(request, limit) > 0 {
 			errs = append(errs, field.Invalid(path.Child("requests").Key(string(key)), request.String(),
 				"must not be greater than the limit "+limit.String()))
 		}
@@ -192,6 +193,9 @@ func validateRawObject(raw *runtime.RawExtension, path *field.Path) field.ErrorL
 	}
 	if data := bytes.TrimSpace(raw.Raw); len(data) == 0 || data[0] != '{' || !json.Valid(data) {
 		return field.ErrorList{field.TypeInvalid(path, "(not shown)", "must be a mapping; for a script use the key runcmd or write_files")}
+	}
+	if _, err := yamljson.JSONToNode(raw.Raw); err != nil {
+		return field.ErrorList{field.Invalid(path, "(not shown)", err.Error())}
 	}
 	return nil
 }
@@ -241,12 +245,24 @@ func withoutNull(m map[string]*string) map[string]string {
 	return out
 }
 
+// validateAmount checks an amount of anything: a pod's resources may be counted
+// in thousandths.
+func validateAmount(q resource.Quantity, path *field.Path) field.ErrorList {
+	switch {
+	case q.Sign() < 0:
+		return field.ErrorList{field.Invalid(path, q.String(), "must not be negative")}
+	case CompareQuantities(q, *resource.NewQuantity(math.MaxInt64, resource.DecimalSI)) > 0:
+		return field.ErrorList{field.Invalid(path, q.String(), "must be at most 2^63-1")}
+	}
+	return nil
+}
+
 // validateBytes checks an amount of memory or storage.
 func validateBytes(q resource.Quantity, path *field.Path) field.ErrorList {
 	if q.Sign() <= 0 {
 		return field.ErrorList{field.Invalid(path, q.String(), "must be greater than zero")}
 	}
-	if whole := resource.NewQuantity(q.Value(), resource.DecimalSI); q.Cmp(*whole) != 0 {
+	if _, ok := wholeBytes(q); !ok {
 		return field.ErrorList{field.Invalid(path, q.String(), "must be a whole number of bytes of at most 2^63-1; the suffix m means a thousandth, M means 10^6 and Mi 2^20")}
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vmop/sdk/vmop/limits"
 )
 
 // maxDiskStem is what a DNS label leaves beside the suffix "-disk": the disk's
@@ -40,17 +42,11 @@ func DiskName(disks []Disk, index int) string {
 	return fmt.Sprintf("disk-%d", n)
 }
 
-// What the standard machine has places for: ports of the SATA controller for CD drives, PCI addresses.
-const (
-	maxCDs    = 6
-	maxClaims = 112
-)
-
 func validateDisks(disks []Disk, vmName string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	var cds int
-	if n := len(disks); n > maxClaims+maxCDs {
-		errs = append(errs, field.TooMany(path, n, maxClaims+maxCDs))
+	if n := len(disks); n > limits.MaxDisks+limits.MaxCDs {
+		errs = append(errs, field.TooMany(path, n, limits.MaxDisks+limits.MaxCDs))
 	}
 	claims := map[string]*field.Path{}
 	boot := map[int32]*field.Path{}
@@ -82,8 +78,8 @@ func validateDisks(disks []Disk, vmName string, path *field.Path) field.ErrorLis
 			}
 		}
 		if c := d.Cdrom; c != nil {
-			if cds++; cds == maxCDs+1 {
-				errs = append(errs, field.TooMany(at, cds, maxCDs))
+			if cds++; cds == limits.MaxCDs+1 {
+				errs = append(errs, field.TooMany(at, cds, limits.MaxCDs))
 			}
 			errs = append(errs, validateImageName(c.Image, at.Child("cdrom", "image"))...)
 		}
@@ -92,8 +88,8 @@ func validateDisks(disks []Disk, vmName string, path *field.Path) field.ErrorLis
 		}
 		at = at.Child("bootindex")
 		index := *d.Bootindex
-		if index < 0 {
-			errs = append(errs, field.Invalid(at, index, "must be at least 0"))
+		if err := limits.BootIndex(int64(index)); err != nil {
+			errs = append(errs, limited(at, index, err)...)
 		} else if other, ok := boot[index]; ok {
 			errs = append(errs, field.Invalid(at, index, "is also that of "+other.String()+"; QEMU takes each only once"))
 		} else {
@@ -162,7 +158,7 @@ func validateClaim(c *VolumeClaimSpec, path *field.Path) field.ErrorList {
 		return append(errs, field.Required(at, "the size of the disk, such as 40Gi"))
 	}
 	errs = append(errs, validateBytes(size, at)...)
-	if limit, ok := c.Resources.Limits[corev1.ResourceStorage]; ok && size.Cmp(limit) > 0 {
+	if limit, ok := c.Resources.Limits[corev1.ResourceStorage]; ok && CompareQuantities(size, limit) > 0 {
 		errs = append(errs, field.Invalid(at, size.String(), "must not be greater than the limit "+limit.String()))
 	}
 	return errs

@@ -4,50 +4,30 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-)
 
-const (
-	// maxCPUs is a bound that no machine type of QEMU exceeds; the type's own
-	// bound is lower and known only to the QEMU that runs it.
-	maxCPUs = 4096
-	// minRAM is less than any firmware needs, and more than what somebody
-	// writes who forgot the suffix.
-	minRAM = 4 << 20
-	// maxKernelArgs is what Linux keeps of a command line (COMMAND_LINE_SIZE
-	// without the final NUL on x86 and arm64); it cuts off the rest silently.
-	maxKernelArgs = 2047
-	// maxPowerdownTimeout is what milliseconds in 31 bits can hold.
-	maxPowerdownTimeout = 2147483
-	maxOutputs          = 16
-	// maxUsbRedirects are the ports of the machine's USB controller that the
-	// tablet leaves.
-	maxUsbRedirects = 14
+	"github.com/vmop/sdk/vmop/limits"
 )
 
 func validateMachine(m *Machine, name string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	errs = append(errs, oneOf(path.Child("state"), m.State, StateStopped, StateRunning)...)
 	if m.MachineUUID != "" {
-		errs = append(errs, validateMatch(m.MachineUUID, uuidPattern(),
-			"must be a UUID such as 6d8f6c2a-5e0b-4b52-9d5a-0f6d3b0e3c11", path.Child("machineUuid"))...)
+		errs = append(errs, limited(path.Child("machineUuid"), m.MachineUUID, limits.UUID(m.MachineUUID))...)
 	}
 	errs = append(errs, oneOf(path.Child("firmware"), m.Firmware,
 		FirmwareBIOS, FirmwareUEFI, FirmwareUEFI4M, FirmwareSecure, FirmwareSecure4M)...)
 	if m.KernelBoot != nil {
 		errs = append(errs, validateKernelBoot(m.KernelBoot, path.Child("kernelBoot"))...)
 	}
-	errs = append(errs, inRange(path.Child("powerdownTimeout"), int64(*m.PowerdownTimeout), 0, maxPowerdownTimeout)...)
+	errs = append(errs, inRange(path.Child("powerdownTimeout"), int64(*m.PowerdownTimeout), 0, limits.MaxPowerdownTimeout)...)
 	errs = append(errs, oneOf(path.Child("accelerator"), m.Accelerator, AcceleratorAuto, AcceleratorKVM, AcceleratorTCG)...)
 	if m.MachineType != "" {
-		errs = append(errs, validateMatch(m.MachineType, typePattern(),
-			"must be the name of a QEMU machine type such as pc-q35-7.2", path.Child("machineType"))...)
+		errs = append(errs, limited(path.Child("machineType"), m.MachineType, limits.MachineType(m.MachineType))...)
 	}
-	errs = append(errs, validateMatch(m.CPUModel, cpuPattern(),
-		"must be the name of a QEMU CPU model, possibly with features, such as host or max,-avx2", path.Child("cpuModel"))...)
+	errs = append(errs, limited(path.Child("cpuModel"), m.CPUModel, limits.CPUModel(m.CPUModel))...)
 	errs = append(errs, validateCPUs(m, path)...)
 	errs = append(errs, validateRAM(m, path)...)
 	errs = append(errs, validateClock(m, path)...)
@@ -74,8 +54,8 @@ func validateKernelBoot(k *KernelBoot, path *field.Path) field.ErrorList {
 		errs = append(errs, validateBootFile(k.Initrd, path.Child("initrd"))...)
 	}
 	errs = append(errs, validateLine(k.Args, path.Child("args"))...)
-	if len(k.Args) > maxKernelArgs {
-		errs = append(errs, field.TooLong(path.Child("args"), k.Args, maxKernelArgs))
+	if len(k.Args) > limits.MaxKernelArgs {
+		errs = append(errs, field.TooLong(path.Child("args"), k.Args, limits.MaxKernelArgs))
 	}
 	return errs
 }
@@ -83,7 +63,7 @@ func validateKernelBoot(k *KernelBoot, path *field.Path) field.ErrorList {
 // validateBootFile checks the name of a kernel or initrd, which QEMU reads
 // itself and not through a block driver that knows URLs.
 func validateBootFile(name string, at *field.Path) field.ErrorList {
-	if _, isURL := urlScheme(name); isURL {
+	if _, isURL := limits.URLScheme(name); isURL {
 		return field.ErrorList{field.Invalid(at, name, "is a URL; name a file of the image repository")}
 	}
 	return validateFile(name, "the image repository", at)
@@ -100,18 +80,21 @@ func validateCPUs(m *Machine, path *field.Path) field.ErrorList {
 		errs = append(errs, field.Forbidden(path.Child("cpuTopology"), "give exactly one of maximumCpus and cpuTopology; the topology's product is the maximum"))
 	}
 	if m.MaximumCPUs != nil {
-		errs = append(errs, inRange(path.Child("maximumCpus"), int64(*m.MaximumCPUs), 1, maxCPUs)...)
+		errs = append(errs, inRange(path.Child("maximumCpus"), int64(*m.MaximumCPUs), 1, limits.MaxCPUs)...)
 	}
 	if t := m.CPUTopology; t != nil {
 		at := path.Child("cpuTopology")
 		before := len(errs)
-		errs = append(errs, inRange(at.Child("sockets"), int64(t.Sockets), 0, maxCPUs)...)
-		errs = append(errs, inRange(at.Child("diesPerSocket"), int64(t.DiesPerSocket), 0, maxCPUs)...)
-		errs = append(errs, inRange(at.Child("coresPerDie"), int64(t.CoresPerDie), 0, maxCPUs)...)
-		errs = append(errs, inRange(at.Child("threadsPerCore"), int64(t.ThreadsPerCore), 0, maxCPUs)...)
-		if n := m.MaxCPUs(); len(errs) == before && m.MaximumCPUs == nil && n > maxCPUs {
-			errs = append(errs, field.Invalid(at, n, fmt.Sprintf("the product of sockets, dies, cores and threads must be at most %d", maxCPUs)))
+		errs = append(errs, inRange(at.Child("sockets"), int64(t.Sockets), 0, limits.MaxCPUs)...)
+		errs = append(errs, inRange(at.Child("diesPerSocket"), int64(t.DiesPerSocket), 0, limits.MaxCPUs)...)
+		errs = append(errs, inRange(at.Child("coresPerDie"), int64(t.CoresPerDie), 0, limits.MaxCPUs)...)
+		errs = append(errs, inRange(at.Child("threadsPerCore"), int64(t.ThreadsPerCore), 0, limits.MaxCPUs)...)
+		if n := m.MaxCPUs(); len(errs) == before && m.MaximumCPUs == nil && n > limits.MaxCPUs {
+			errs = append(errs, field.Invalid(at, n, fmt.Sprintf("the product of sockets, dies, cores and threads must be at most %d", limits.MaxCPUs)))
 		}
+	}
+	if n := apicIDs(m); len(errs) == 0 && m.Accelerator == AcceleratorTCG && n > limits.MaxTCGAPICIDs {
+		errs = append(errs, field.Invalid(path, n, fmt.Sprintf("software emulation (accelerator: tcg) has IDs for %d CPUs, and these need %d; each of sockets, dies, cores and threads takes a power of two", limits.MaxTCGAPICIDs, n)))
 	}
 	if m.CurrentCPUs == nil {
 		return errs
@@ -129,11 +112,23 @@ func validateCPUs(m *Machine, path *field.Path) field.ErrorList {
 	return errs
 }
 
+// apicIDs is [limits.APICIDs] of a machine whose numbers are within their limits.
+func apicIDs(m *Machine) int64 {
+	if t := m.CPUTopology; t != nil {
+		part := func(n int32) int { return int(min(max(n, 1), limits.MaxCPUs)) }
+		return limits.APICIDs(part(t.Sockets), part(t.DiesPerSocket), part(t.CoresPerDie), part(t.ThreadsPerCore))
+	}
+	return m.MaxCPUs()
+}
+
 func validateRAM(m *Machine, path *field.Path) field.ErrorList {
 	errs := validateBytes(*m.MaximumRAM, path.Child("maximumRam"))
-	if len(errs) == 0 && m.MaximumRAM.CmpInt64(minRAM) < 0 {
+	if len(errs) == 0 && m.MaximumRAM.CmpInt64(limits.MinRAM) < 0 {
 		errs = append(errs, field.Invalid(path.Child("maximumRam"), m.MaximumRAM.String(),
 			"must be at least 4Mi; sizes are bytes unless they have a suffix such as Mi or Gi"))
+	}
+	if len(errs) == 0 && m.MaximumRAM.CmpInt64(limits.MaxRAM) > 0 {
+		errs = append(errs, field.Invalid(path.Child("maximumRam"), m.MaximumRAM.String(), "cannot be rounded up to whole MiB in 63 bits"))
 	}
 	if m.CurrentRAM == nil {
 		return errs
@@ -142,7 +137,7 @@ func validateRAM(m *Machine, path *field.Path) field.ErrorList {
 	if more := validateBytes(*m.CurrentRAM, at); len(more) > 0 {
 		return append(errs, more...)
 	}
-	if m.CurrentRAM.Cmp(*m.MaximumRAM) > 0 {
+	if CompareQuantities(*m.CurrentRAM, *m.MaximumRAM) > 0 {
 		errs = append(errs, field.Invalid(at, m.CurrentRAM.String(),
 			"must not be greater than maximumRam, which is "+inUnitsOf(*m.MaximumRAM)))
 	}
@@ -152,25 +147,16 @@ func validateRAM(m *Machine, path *field.Path) field.ErrorList {
 // inUnitsOf shows a size as it was written and, because 1G and 1Gi differ by
 // 7 percent, also in bytes.
 func inUnitsOf(q resource.Quantity) string {
-	return fmt.Sprintf("%s (%d bytes)", q.String(), q.Value())
+	return fmt.Sprintf("%s (%d bytes)", q.String(), Bytes(q))
 }
 
 func validateClock(m *Machine, path *field.Path) field.ErrorList {
 	errs := oneOf(path.Child("rtcClock"), m.RTCClock, RTCClockHost, RTCClockRT, RTCClockVM)
-	if m.RTCBase == "utc" || m.RTCBase == "localtime" {
-		return errs
-	}
-	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02"} {
-		if t, err := time.Parse(layout, m.RTCBase); err == nil && t.Format(layout) == m.RTCBase {
-			return errs
-		}
-	}
-	return append(errs, field.Invalid(path.Child("rtcBase"), m.RTCBase,
-		"must be utc, localtime or a time such as 2026-06-17T16:01:21 or 2026-06-17"))
+	return append(errs, limited(path.Child("rtcBase"), m.RTCBase, limits.RTCBase(m.RTCBase))...)
 }
 
 func validateDisplay(d *Display, path *field.Path) field.ErrorList {
-	errs := inRange(path.Child("outputs"), int64(*d.Outputs), 1, maxOutputs)
+	errs := limited(path.Child("outputs"), *d.Outputs, limits.Outputs(int64(*d.Outputs)))
 	errs = append(errs, validateUser(d.LoggedInUser, path.Child("loggedInUser"))...)
 	errs = append(errs, validateVNC(d, path.Child("vnc"))...)
 	s := d.Spice
@@ -179,7 +165,7 @@ func validateDisplay(d *Display, path *field.Path) field.ErrorList {
 	}
 	at := path.Child("spice")
 	errs = append(errs, validatePort(*s.Port, at.Child("port"))...)
-	errs = append(errs, inRange(at.Child("usbRedirects"), int64(*s.UsbRedirects), 0, maxUsbRedirects)...)
+	errs = append(errs, limited(at.Child("usbRedirects"), *s.UsbRedirects, limits.USBRedirects(int64(*s.UsbRedirects)))...)
 	if strings.ContainsFunc(s.Server, isBlankOrControl) {
 		errs = append(errs, field.Invalid(at.Child("server"), s.Server, "must be a host name or an address"))
 	}
@@ -194,9 +180,6 @@ func validateDisplay(d *Display, path *field.Path) field.ErrorList {
 	}
 	return errs
 }
-
-// minVNCPort is the port of VNC's display 0, below which QEMU takes none.
-const minVNCPort = 5900
 
 func validateVNC(d *Display, path *field.Path) field.ErrorList {
 	v := d.VNC
@@ -214,7 +197,7 @@ func validateVNC(d *Display, path *field.Path) field.ErrorList {
 		}
 		return errs
 	}
-	errs = inRange(path.Child("port"), int64(*v.Port), minVNCPort, 65535)
+	errs = limited(path.Child("port"), *v.Port, limits.VNCServerPort(int64(*v.Port)))
 	taken := map[int32]string{}
 	if d.Spice != nil {
 		taken[*d.Spice.Port] = "spec.vm.display.spice.port"
@@ -243,5 +226,5 @@ func validateUser(name string, path *field.Path) field.ErrorList {
 }
 
 func validatePort(port int32, path *field.Path) field.ErrorList {
-	return inRange(path, int64(port), 1, 65535)
+	return limited(path, port, limits.Port(int64(port)))
 }

@@ -1,28 +1,32 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
-	"net"
-	"net/netip"
-	"strconv"
-	"strings"
+	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vmop/sdk/vmop/limits"
 )
 
 func validateNetworks(m *Machine, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	macs := map[string]*field.Path{}
-	var taken []listener
+	taken := listeners{}
 	if s := m.Display.Spice; s != nil {
 		// The SPICE server listens on all addresses of the same host or pod.
-		taken = append(taken, listener{HostForward{Protocol: ForwardTCP, HostPort: *s.Port}, "spec.vm.display.spice.port"})
+		taken.take(HostForward{Protocol: ForwardTCP, HostPort: *s.Port}, "spec.vm.display.spice.port")
 	}
 	if v := m.Display.VNC; v != nil && !v.UnixSocket {
-		taken = append(taken, listener{HostForward{Protocol: ForwardTCP, HostPort: *v.Port}, "spec.vm.display.vnc.port"})
+		taken.take(HostForward{Protocol: ForwardTCP, HostPort: *v.Port}, "spec.vm.display.vnc.port")
 		if w := v.Websocket; w != nil {
-			taken = append(taken, listener{HostForward{Protocol: ForwardTCP, HostPort: *w}, "spec.vm.display.vnc.websocket"})
+			taken.take(HostForward{Protocol: ForwardTCP, HostPort: *w}, "spec.vm.display.vnc.websocket")
 		}
+	}
+	if n := len(m.Networks); n > limits.MaxNetworks {
+		return field.ErrorList{field.TooMany(path, n, limits.MaxNetworks)}
 	}
 	for i := range m.Networks {
 		n, at := &m.Networks[i], path.Index(i)
@@ -34,56 +38,70 @@ func validateNetworks(m *Machine, path *field.Path) field.ErrorList {
 		}
 		if t := n.Tap; t != nil {
 			errs = append(errs, validateDevice(t.Device, at.Child("tap", "device"))...)
-			errs = append(errs, validateBridge(t.Bridge, at.Child("tap", "bridge"))...)
+			errs = append(errs, limited(at.Child("tap", "bridge"), t.Bridge, limits.InterfaceName(t.Bridge))...)
 			errs = append(errs, validateMAC(t.MAC, macs, at.Child("tap", "mac"))...)
 		}
 		if u := n.User; u != nil {
 			errs = append(errs, validateDevice(u.Device, at.Child("user", "device"))...)
 			errs = append(errs, validateMAC(u.MAC, macs, at.Child("user", "mac"))...)
-			errs = append(errs, validateUserNet(u.Net, at.Child("user", "net"))...)
-			for j, f := range u.HostForwards {
-				at := at.Child("user", "hostForwards").Index(j)
-				errs = append(errs, validateForward(f, at)...)
-				for _, other := range taken {
-					if other.collides(f) {
-						errs = append(errs, field.Invalid(at.Child("hostPort"), f.HostPort,
-							fmt.Sprintf("%s port %d is already taken by %s", f.Protocol, f.HostPort, other.by)))
-						break
-					}
-				}
-				taken = append(taken, listener{f, at.String()})
+			if u.Net != "" {
+				errs = append(errs, limited(at.Child("user", "net"), u.Net, limits.UserNetwork(u.Net))...)
 			}
+			errs = append(errs, validateForwards(u.HostForwards, taken, at.Child("user", "hostForwards"))...)
 		}
 	}
 	return errs
 }
 
-// listener is a port of the host that something listens on.
+func validateForwards(forwards []HostForward, taken listeners, path *field.Path) field.ErrorList {
+	if n := len(forwards); n > limits.MaxForwards {
+		return field.ErrorList{field.TooMany(path, n, limits.MaxForwards)}
+	}
+	var errs field.ErrorList
+	for i, f := range forwards {
+		at := path.Index(i)
+		errs = append(errs, validateForward(f, at)...)
+		if by := taken.take(f, at.String()); by != "" {
+			errs = append(errs, field.Invalid(at.Child("hostPort"), f.HostPort,
+				fmt.Sprintf("%s port %d is already taken by %s", f.Protocol, f.HostPort, by)))
+		}
+	}
+	return errs
+}
+
+// port is one that something on the host listens on.
 //
 // +kubebuilder:object:generate=false
-type listener struct {
-	HostForward
-	by string
+type port struct {
+	protocol ForwardProtocol
+	number   int32
 }
 
-// collides tells whether two listeners cannot both have their port: it is the
-// same one and the addresses overlap.
-func (l listener) collides(f HostForward) bool {
-	everywhere := func(a string) bool { return a == "" || a == "0.0.0.0" }
-	return l.Protocol == f.Protocol && l.HostPort == f.HostPort &&
-		(everywhere(l.HostAddress) || everywhere(f.HostAddress) || l.HostAddress == f.HostAddress)
-}
+// listeners are those that listen on each port, by their address; "" is all
+// addresses.
+type listeners map[port]map[string]string
 
-func validateDevice(device string, path *field.Path) field.ErrorList {
-	return validateMatch(device, devicePattern(), "must be the name of a QEMU network device such as virtio-net or e1000e", path)
-}
-
-// validateBridge applies the kernel's rule for the names of interfaces.
-func validateBridge(name string, path *field.Path) field.ErrorList {
-	if len(name) > 15 || name == "." || name == ".." || strings.ContainsAny(name, "/:") || strings.ContainsFunc(name, isBlankOrControl) {
-		return field.ErrorList{field.Invalid(path, name, "must be the name of a network interface: at most 15 bytes, without slash, colon and spaces")}
+// take adds a listener. It returns who already has the port on an address in
+// common, or nothing.
+func (l listeners) take(f HostForward, by string) string {
+	key, address := port{f.Protocol, f.HostPort}, f.HostAddress
+	if address == "0.0.0.0" {
+		address = ""
 	}
-	return nil
+	others := l[key]
+	if others == nil {
+		others = map[string]string{}
+		l[key] = others
+	}
+	other := cmp.Or(others[""], others[address])
+	if other == "" && address == "" && len(others) > 0 {
+		// Which of several is named must not depend on the order of a map.
+		other = slices.Min(slices.Collect(maps.Values(others)))
+	}
+	if others[address] == "" {
+		others[address] = by
+	}
+	return other
 }
 
 // validateMAC checks a MAC address, and that no other interface has it.
@@ -91,64 +109,26 @@ func validateMAC(mac string, seen map[string]*field.Path, path *field.Path) fiel
 	if mac == "" {
 		return nil
 	}
-	const expected = "must be a MAC address such as 52:54:00:ab:cd:ef"
-	hw, err := net.ParseMAC(mac)
-	if err != nil || len(hw) != 6 || strings.Count(mac, ":") != 5 {
-		return field.ErrorList{field.Invalid(path, mac, expected)}
+	usual, err := limits.MAC(mac)
+	if err != nil {
+		return limited(path, mac, err)
 	}
-	switch {
-	case hw[0]&1 != 0:
-		return field.ErrorList{field.Invalid(path, mac, "is a multicast address; the first byte of an interface's own address is even")}
-	case hw.String() == "00:00:00:00:00:00":
-		return field.ErrorList{field.Invalid(path, mac, expected)}
-	}
-	if other, ok := seen[hw.String()]; ok {
+	if other, ok := seen[usual]; ok {
 		return field.ErrorList{field.Invalid(path, mac, "is also the address of "+other.String())}
 	}
-	seen[hw.String()] = path
+	seen[usual] = path
 	return nil
 }
 
-// validateUserNet checks the form that QEMU takes for net= of a user network:
-// an address, and a mask as bits or as an address.
-func validateUserNet(s string, path *field.Path) field.ErrorList {
-	if s == "" {
-		return nil
-	}
-	bad := field.ErrorList{field.Invalid(path, s, "must be an IPv4 network such as 10.0.2.0/24")}
-	address, mask, hasMask := strings.Cut(s, "/")
-	a, err := netip.ParseAddr(address)
-	if err != nil || !a.Is4() {
-		return bad
-	}
-	if !hasMask {
-		return nil
-	}
-	bits, err := strconv.Atoi(mask)
-	if err != nil {
-		m, err := netip.ParseAddr(mask)
-		if err != nil || !m.Is4() {
-			return bad
-		}
-		b := m.As4()
-		ones, size := net.IPv4Mask(b[0], b[1], b[2], b[3]).Size()
-		if size == 0 {
-			return bad
-		}
-		bits = ones
-	}
-	if bits < 1 || bits > 30 || strings.HasPrefix(mask, "+") {
-		return bad
-	}
-	return nil
+func validateDevice(device string, path *field.Path) field.ErrorList {
+	_, err := limits.NICModel(device)
+	return limited(path, device, err)
 }
 
 func validateForward(f HostForward, path *field.Path) field.ErrorList {
 	errs := oneOf(path.Child("protocol"), f.Protocol, ForwardTCP, ForwardUDP)
 	if f.HostAddress != "" {
-		if a, err := netip.ParseAddr(f.HostAddress); err != nil || !a.Is4() {
-			errs = append(errs, field.Invalid(path.Child("hostAddress"), f.HostAddress, "must be an IPv4 address such as 127.0.0.1"))
-		}
+		errs = append(errs, limited(path.Child("hostAddress"), f.HostAddress, limits.ForwardAddress(f.HostAddress))...)
 	}
 	errs = append(errs, validatePort(f.HostPort, path.Child("hostPort"))...)
 	return append(errs, validatePort(f.GuestPort, path.Child("guestPort"))...)

@@ -5,13 +5,13 @@ import (
 	"maps"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vmop/sdk/vmop/limits"
 )
 
 // invalid turns the messages of a check of apimachinery into findings.
@@ -37,21 +37,18 @@ func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
 
 func isBlankOrControl(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 
+// limited turns what package limits says about a value into a finding.
+func limited(path *field.Path, value any, problem error) field.ErrorList {
+	if problem == nil {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, value, problem.Error())}
+}
+
 // validateLine checks a text that ends up in an argument or in a line of a
 // protocol: a line break in it would begin something else.
 func validateLine(s string, path *field.Path) field.ErrorList {
-	if !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
-		return field.ErrorList{field.Invalid(path, s, "must not contain control characters such as line breaks or NUL")}
-	}
-	return nil
-}
-
-// validateMatch checks a value against a pattern that is described in words.
-func validateMatch(value string, pattern *regexp.Regexp, expected string, path *field.Path) field.ErrorList {
-	if pattern.MatchString(value) {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(path, value, expected)}
+	return limited(path, s, limits.Text(s))
 }
 
 // validateFile checks the name of a file that is absolute or relative to a
@@ -77,42 +74,22 @@ func validateImageName(name string, at *field.Path) field.ErrorList {
 	if name == "" {
 		return nil // an empty drive
 	}
-	scheme, isURL := urlScheme(name)
+	scheme, isURL := limits.URLScheme(name)
 	if !isURL {
 		return validateFile(name, "the image repository", at)
 	}
-	if errs := validateLine(name, at); len(errs) > 0 {
-		return errs
+	if scheme != "file" {
+		if err := limits.ImageURL(name); err != nil {
+			if strings.Contains(name, "@") {
+				name = "(not shown)" // it may have a password in it
+			}
+			return limited(at, name, err)
+		}
+		return nil
 	}
 	u, err := url.Parse(name)
-	switch {
-	case err != nil:
-		return field.ErrorList{field.Invalid(at, name, "is not a valid URL")}
-	case scheme == "file":
-		if u.Host != "" && u.Host != "localhost" || !path.IsAbs(u.Path) || strings.HasSuffix(u.Path, "/") {
-			return field.ErrorList{field.Invalid(at, name, "a file URL must name a file by its absolute path, as in file:///srv/images/cd.iso")}
-		}
-	case scheme == "http" || scheme == "https":
-		if u.Host == "" {
-			return field.ErrorList{field.Invalid(at, name, "the URL has no host")}
-		}
-		if strings.Contains(name, " ") {
-			return field.ErrorList{field.Invalid(at, name, "a URL must not contain spaces; write %20")}
-		}
-	default:
-		return field.ErrorList{field.Invalid(at, name, "must be a file name, an absolute path or a URL with http, https or file")}
+	if err != nil || u.Host != "" && u.Host != "localhost" || !path.IsAbs(u.Path) || strings.HasSuffix(u.Path, "/") {
+		return field.ErrorList{field.Invalid(at, name, "a file URL must name a file by its absolute path, as in file:///srv/images/cd.iso")}
 	}
-	return nil
-}
-
-// urlScheme returns the scheme of a name that is meant as a URL. A colon alone
-// does not make one, because file names may contain it.
-func urlScheme(name string) (string, bool) {
-	scheme, rest, ok := strings.Cut(name, ":")
-	if !ok || !schemePattern().MatchString(scheme) {
-		return "", false
-	}
-	scheme = strings.ToLower(scheme)
-	known := scheme == "http" || scheme == "https" || scheme == "file"
-	return scheme, known || strings.HasPrefix(rest, "//")
+	return limited(at, name, limits.Text(u.Path))
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/vmop/sdk/vmop/conditions"
 )
 
 // Defaults of Config. A login may create a user and restart a desktop.
@@ -52,10 +54,10 @@ type Reason string
 
 // The reasons. ReasonLoggedIn is the only one with which the condition is true.
 const (
-	ReasonNotRequested Reason = "NotRequested"          // nobody is wanted
-	ReasonDisconnected Reason = "VmopAgentDisconnected" // there is no agent
-	ReasonProcessing   Reason = "Processing"            // wanted, and not confirmed
-	ReasonLoggedIn     Reason = "LoggedIn"              // the wanted user is confirmed
+	ReasonNotRequested Reason = conditions.ReasonNotRequested          // nobody is wanted
+	ReasonDisconnected Reason = conditions.ReasonVmopAgentDisconnected // there is no agent
+	ReasonProcessing   Reason = conditions.ReasonProcessing            // wanted, and not confirmed
+	ReasonLoggedIn     Reason = conditions.ReasonLoggedIn              // the wanted user is confirmed
 )
 
 // Failure is what stands in the way of a wish.

@@ -52,6 +52,9 @@ var (
 	events   = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 )
 
+// ErrNoCluster says that nothing describes a cluster.
+var ErrNoCluster = errors.New("no cluster is configured: there is no kubeconfig file; name one with --kubeconfig FILE or $KUBECONFIG")
+
 // Connect reads the configuration. Whether the cluster answers shows with the
 // first request.
 func Connect(o Options) (*Client, error) {
@@ -60,6 +63,9 @@ func Connect(o Options) (*Client, error) {
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
 		&clientcmd.ConfigOverrides{CurrentContext: o.Context, Context: contextOf(o.Namespace)})
 	config, err := loader.ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, ErrNoCluster
+	}
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}

@@ -10,8 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/console"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -39,15 +40,15 @@ func (c *Client) consolePassword(ctx context.Context, namespace, name, user, can
 	if err != nil {
 		return "", err
 	}
-	labels := reconcile.InstanceLabels(name)
-	delete(labels, reconcile.LabelManagedBy)
-	labels[reconcile.LabelComponent] = reconcile.ComponentDisplaySecret
+	labels := objects.InstanceLabels(name)
+	delete(labels, names.LabelManagedBy)
+	labels[names.LabelComponent] = names.ComponentDisplaySecret
 	found, err := c.Secrets(ctx, namespace, labels)
 	if err != nil {
 		return "", err
 	}
 	plan, err := console.Open(console.Request{
-		VM: vm, User: user, Secret: reconcile.PickDisplaySecret(name, found),
+		VM: vm, User: user, Secret: objects.PickDisplaySecret(name, found),
 		Now: time.Now(), Validity: validity, Candidate: candidate,
 	})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machine"
 )
 
 // ErrNoPod says that a machine has no pod now.
@@ -63,7 +63,7 @@ func (c *Client) Log(ctx context.Context, namespace, name string, o LogOptions, 
 	if perr != nil {
 		return err
 	}
-	if why := reconcile.WaitsFor(pod); why != "" {
+	if why := machine.WaitsFor(pod); why != "" {
 		return fmt.Errorf("%s/%s has no log yet: %s", namespace, name, why)
 	}
 	return err

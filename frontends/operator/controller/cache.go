@@ -1,8 +1,10 @@
 package controller
 
 import (
-	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/names"
+	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,7 +16,7 @@ import (
 // claim of its namespace, and the machine has to notice when it appears or is
 // bound. What is kept of each kind is for reconcile to say, whose decisions are
 // made of it; of a claim it is little but its labels and annotations.
-func cacheOptions(namespaces []string) cache.Options {
+func cacheOptions(namespaces, without []string) cache.Options {
 	// Nothing that is read is ever changed, so that nothing needs to be copied.
 	shared := true
 	o := cache.Options{
@@ -24,12 +26,19 @@ func cacheOptions(namespaces []string) cache.Options {
 		ByObject: map[client.Object]cache.ByObject{
 			&machine{}:                      {},
 			&pool{}:                         {},
-			&corev1.Pod{}:                   {Label: labels.SelectorFromSet(podLabels()), Transform: condensed(reconcile.CondensePod)},
-			&corev1.ConfigMap{}:             {Label: labels.SelectorFromSet(objectLabels()), Transform: condensed(reconcile.CondenseConfigMap)},
-			&corev1.Service{}:               {Label: labels.SelectorFromSet(objectLabels()), Transform: condensed(reconcile.CondenseService)},
-			&corev1.Secret{}:                {Label: labels.SelectorFromSet(secretLabels()), Transform: condensed(reconcile.CondenseSecret)},
-			&corev1.PersistentVolumeClaim{}: {Transform: condensed(reconcile.CondenseClaim)},
+			&corev1.Pod{}:                   {Label: labels.SelectorFromSet(podLabels()), Transform: condensed(machinekind.CondensePod)},
+			&corev1.ConfigMap{}:             {Label: labels.SelectorFromSet(objectLabels()), Transform: condensed(machinekind.CondenseConfigMap)},
+			&corev1.Service{}:               {Label: labels.SelectorFromSet(objectLabels()), Transform: condensed(machinekind.CondenseService)},
+			&corev1.Secret{}:                {Label: labels.SelectorFromSet(secretLabels()), Transform: condensed(machinekind.CondenseSecret)},
+			&corev1.PersistentVolumeClaim{}: {Transform: condensed(machinekind.CondenseClaim)},
 		},
+	}
+	if len(without) > 0 {
+		var others []fields.Selector
+		for _, n := range without {
+			others = append(others, fields.OneTermNotEqualSelector("metadata.namespace", n))
+		}
+		o.DefaultNamespaces = map[string]cache.Config{cache.AllNamespaces: {FieldSelector: fields.AndSelectors(others...)}}
 	}
 	if len(namespaces) > 0 {
 		o.DefaultNamespaces = map[string]cache.Config{}
@@ -41,17 +50,17 @@ func cacheOptions(namespaces []string) cache.Options {
 }
 
 func objectLabels() labels.Set {
-	return labels.Set{reconcile.LabelName: reconcile.AppName, reconcile.LabelManagedBy: reconcile.ManagedBy}
+	return labels.Set{names.LabelName: names.AppName, names.LabelManagedBy: names.ManagedBy}
 }
 
+// podLabels are those of the pods that are watched: one label only, so that a
+// selector can say which pods are not, see [starts].
 func podLabels() labels.Set {
-	l := objectLabels()
-	l[reconcile.LabelComponent] = reconcile.ComponentRunner
-	return l
+	return labels.Set{names.LabelComponent: names.ComponentRunner}
 }
 
 func secretLabels() labels.Set {
-	return labels.Set{reconcile.LabelName: reconcile.AppName, reconcile.LabelComponent: reconcile.ComponentDisplaySecret}
+	return labels.Set{names.LabelName: names.AppName, names.LabelComponent: names.ComponentDisplaySecret}
 }
 
 // condensed makes a transformation of what a cache keeps. What is not an object

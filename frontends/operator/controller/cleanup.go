@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-logr/logr"
-	"github.com/vmop/sdk/vmop/reconcile"
+	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,12 +23,21 @@ type cleaner struct {
 	live       client.Reader
 	writes     *writeCounter
 	namespaces []string
+	without    []string
 	log        logr.Logger
+	gate       *gate
 }
 
 // Start implements controller-runtime's Runnable. What could not be deleted is
 // told and left: nothing else depends on it.
 func (c *cleaner) Start(ctx context.Context) error {
+	term, err := c.gate.open(ctx)
+	if err != nil {
+		return nil // the process ends
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(term, cancel)()
 	namespaces := c.namespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
@@ -69,7 +79,10 @@ func (c *cleaner) clean(ctx context.Context, namespace string) error {
 	}
 	var errs []error
 	for n, all := range objects {
-		for _, l := range reconcile.Leftovers(machines[n], all) {
+		if slices.Contains(c.without, n) {
+			continue
+		}
+		for _, l := range machinekind.Leftovers(machines[n], all) {
 			errs = append(errs, c.delete(ctx, kinds[l.Kind], n, l))
 		}
 	}
@@ -88,7 +101,7 @@ func (c *cleaner) list(ctx context.Context, kind schema.GroupVersionKind, o ...c
 	return l.Items, nil
 }
 
-func (c *cleaner) delete(ctx context.Context, kind schema.GroupVersionKind, namespace string, l reconcile.Leftover) error {
+func (c *cleaner) delete(ctx context.Context, kind schema.GroupVersionKind, namespace string, l machinekind.Leftover) error {
 	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: l.Name}}
 	o.SetGroupVersionKind(kind)
 	err := c.client.Delete(ctx, o, client.Preconditions{UID: &l.UID})

@@ -7,9 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -60,28 +58,6 @@ func TestDecodeNamesTheMachine(t *testing.T) {
 	}
 }
 
-func TestRefusedOrStaleOrUnreachable(t *testing.T) {
-	pods := schema.GroupResource{Resource: "pods"}
-	for _, test := range []struct {
-		err            error
-		refused, stale bool
-	}{
-		{apierrors.NewForbidden(pods, "a", nil), true, false},
-		{apierrors.NewBadRequest(""), true, false},
-		{apierrors.NewInternalError(errors.New("webhook")), true, false},
-		{apierrors.NewConflict(pods, "a", nil), false, true},
-		{apierrors.NewAlreadyExists(pods, "a"), false, true},
-		{apierrors.NewNotFound(pods, "a"), false, true},
-		{apierrors.NewTooManyRequests("", 1), false, false},
-		{apierrors.NewServiceUnavailable(""), false, false},
-		{errors.New("connection refused"), false, false},
-	} {
-		if refused(test.err) != test.refused || stale(test.err) != test.stale {
-			t.Errorf("%v: refused %v, stale %v", test.err, refused(test.err), stale(test.err))
-		}
-	}
-}
-
 func TestIndexOfClaims(t *testing.T) {
 	m := &machine{}
 	if err := json.Unmarshal([]byte(`{"metadata":{"name":"one"},"spec":{"vm":{"disks":[
@@ -90,10 +66,6 @@ func TestIndexOfClaims(t *testing.T) {
 		{"persistentVolumeClaim":{"claimName":"one-more"}},
 		{"volumeClaimTemplate":{"metadata":{"name":"system"}}}]}}}`), m); err != nil {
 		t.Fatal(err)
-	}
-	got := strings.Join(claimsOf(m), " ")
-	if want := "one-runner-data runner-data-one-0 precious one-more one-system-disk system-disk-one-0"; got != want {
-		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := foreignOf(m); len(got) != 1 || got[0] != "precious" {
 		t.Errorf("in the index: %q", got)

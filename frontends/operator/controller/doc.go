@@ -2,8 +2,9 @@
 // observes them, has [github.com/vmop/sdk/vmop/reconcile] decide, and carries
 // the decisions out: an `if` that a property test would want to see is not here.
 //
-// [New] makes a controller-runtime manager with two controllers: one reconciles
-// machines, the other keeps up the assignments of pools.
+// An [Operator] has two controllers of controller-runtime: one reconciles machines,
+// the other keeps up the assignments of pools. Before both is a gate that lets
+// nothing through unless the operator leads and the caches follow the API server.
 //
 // # Observing
 //
@@ -21,6 +22,19 @@
 // explained in the status of the machine; what fails because the API server
 // cannot be reached, or because the observation was old, is tried again after a
 // growing delay.
+//
+// # Outages
+//
+// Every request tells whether the API server answers. While it does not, one probe
+// looks for it, and everything else waits: watches, so that their back-off does not
+// grow, reconciliations, and the run for the lease. So an outage is one line of the
+// log, costs nothing, and is over within seconds. Losing the lease ends the term and
+// what is under way in it, but neither the process nor its caches.
+//
+// # Many machines
+//
+// Namespaces have their turns in the queue, and half of the workers at most; machines
+// that were begun go before others of their namespace. Nothing waits in a worker.
 //
 // While a plan makes objects, its status is not written: the next observation
 // follows at once, and its status is the one that stays.

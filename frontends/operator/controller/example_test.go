@@ -7,7 +7,7 @@ import (
 	"syscall"
 
 	"github.com/vmop/sdk/frontends/operator/controller"
-	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"k8s.io/client-go/rest"
 )
 
@@ -18,7 +18,7 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 	m, err := controller.New(config, controller.Options{
-		Settings:   reconcile.Settings{RunnerImage: "registry.example.org/vmop-runner:1.0"},
+		Settings:   objects.Settings{RunnerImage: "registry.example.org/vmop-runner:1.0"},
 		Namespaces: []string{"lab"},
 	})
 	if err != nil {

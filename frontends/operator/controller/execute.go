@@ -7,6 +7,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
@@ -23,23 +24,30 @@ type executor struct {
 	client client.Client
 	writes *writeCounter
 	now    func() time.Time
+	// leads reports whether this operator may write.
+	leads func() bool
 }
 
 // execute does one action for a machine and notes in its memory what the caches
-// will show.
-func (e *executor) execute(ctx context.Context, machine *machine, a reconcile.Action, memory *machineMemory) error {
+// will show. It returns the object of the answer, if there is one.
+func (e *executor) execute(ctx context.Context, machine *machine, a reconcile.Action, memory *machineMemory) (client.Object, error) {
 	t := a.Target()
 	namespace := machine.GetNamespace()
+	if !e.leads() {
+		return nil, errNotLeading
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	answer, err := e.send(ctx, namespace, a)
 	e.writes.count(t.Verb, t.Kind, err)
 	if apierrors.IsNotFound(err) && mayBeGone(a) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
 		if apierrors.IsAlreadyExists(err) {
 			memory.doubt(object{t.Kind, t.Name})
 		}
-		return fmt.Errorf("%s in namespace %s: %w", t, namespace, err)
+		return nil, fmt.Errorf("%s in namespace %s: %w", t, namespace, err)
 	}
 	delete(memory.failures, t)
 	w := written{at: e.now()}
@@ -52,7 +60,7 @@ func (e *executor) execute(ctx context.Context, machine *machine, a reconcile.Ac
 		w.uid, w.version = answer.GetUID(), answer.GetResourceVersion()
 	}
 	memory.wrote(object{t.Kind, t.Name}, w)
-	return nil
+	return answer, nil
 }
 
 // mayBeGone tells whether NotFound is success.
@@ -66,7 +74,7 @@ func mayBeGone(a reconcile.Action) bool {
 
 // send makes the request and returns the object of the answer, if it has one.
 func (e *executor) send(ctx context.Context, namespace string, a reconcile.Action) (client.Object, error) {
-	manager := client.FieldOwner(reconcile.FieldManager)
+	manager := client.FieldOwner(names.FieldManager)
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: a.Target().Name}
 	switch a := a.(type) {
 	case reconcile.Apply:
@@ -91,15 +99,30 @@ func (e *executor) send(ctx context.Context, namespace string, a reconcile.Actio
 			"metadata": map[string]any{"uid": a.UID, "annotations": a.Annotations},
 		}, manager)
 	case reconcile.DeletePod:
-		return nil, e.client.Delete(ctx, &corev1.Pod{ObjectMeta: meta}, client.Preconditions{UID: &a.UID}, client.GracePeriodSeconds(a.GraceSeconds))
+		only := client.Preconditions{UID: &a.UID}
+		if a.ResourceVersion != "" {
+			only.ResourceVersion = &a.ResourceVersion
+		}
+		return nil, e.client.Delete(ctx, &corev1.Pod{ObjectMeta: meta}, only, client.GracePeriodSeconds(a.GraceSeconds))
 	case reconcile.DeleteService:
 		return nil, e.client.Delete(ctx, &corev1.Service{ObjectMeta: meta}, client.Preconditions{UID: &a.UID})
-	case reconcile.SetState:
-		o := newObject(namespace, a.Name)
-		return o, e.merge(ctx, o, map[string]any{
-			"metadata": map[string]any{"resourceVersion": a.ResourceVersion},
-			"spec":     map[string]any{"vm": map[string]any{"state": a.State}},
-		}, client.FieldOwner(reconcile.OperatorStatusManager))
+	case reconcile.Patch:
+		if a.ResourceVersion == "" {
+			return nil, fmt.Errorf("%s: metadata.resourceVersion is missing", a.Target())
+		}
+		o := &unstructured.Unstructured{}
+		o.SetGroupVersionKind(spec.GroupVersion().WithKind(a.Kind))
+		o.SetNamespace(namespace)
+		o.SetName(a.Name)
+		data, err := json.Marshal(a.Body())
+		if err != nil {
+			return nil, err
+		}
+		patch, owner := client.RawPatch(types.MergePatchType, data), client.FieldOwner(a.Manager)
+		if a.Subresource != "" {
+			return o, e.client.SubResource(a.Subresource).Patch(ctx, o, patch, owner)
+		}
+		return o, e.client.Patch(ctx, o, patch, owner)
 	}
 	return nil, fmt.Errorf("unknown action %T", a)
 }
@@ -141,6 +164,11 @@ func applied(o reconcile.Object) (*unstructured.Unstructured, error) {
 
 // report writes one owner's part of a machine's status.
 func (e *executor) report(ctx context.Context, machine *machine, s reconcile.StatusApply, memory *machineMemory) error {
+	if !e.leads() {
+		return errNotLeading
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	u := newObject(machine.GetNamespace(), machine.GetName())
 	u.SetUID(machine.GetUID())
 	u.SetResourceVersion(s.ResourceVersion)

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/vmop"
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
+	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,7 +69,7 @@ func grow(t testing.TB, number int, now time.Time) *grown {
 	g.store(g.vm)
 	g.vm.Generation = 3
 	for range 20 {
-		plan := reconcile.Decide(g.snapshot())
+		plan := machinekind.Decide(g.snapshot())
 		if len(plan.Actions)+len(plan.Statuses) == 0 && g.vm.Status.Phase == spec.PhaseRunning {
 			return g
 		}
@@ -104,8 +106,8 @@ func (g *grown) sort(t testing.TB) {
 	}
 }
 
-func (g *grown) snapshot() reconcile.Snapshot {
-	s := reconcile.Snapshot{VM: g.vm, Now: g.now, Password: "password-" + g.vm.Name, Pod: g.pod, ConfigMap: g.config, Claims: g.claims}
+func (g *grown) snapshot() machinekind.Snapshot {
+	s := machinekind.Snapshot{VM: g.vm, Now: g.now, Password: "password-" + g.vm.Name, Pod: g.pod, ConfigMap: g.config, Claims: g.claims}
 	if g.secret != nil {
 		s.DisplaySecrets = []corev1.Secret{*g.secret}
 	}
@@ -149,7 +151,7 @@ func (g *grown) put(t testing.TB, o reconcile.Object) {
 		g.config = o
 	case *corev1.Secret:
 		o.Data, o.StringData = map[string][]byte{}, nil
-		for _, k := range []string{reconcile.PasswordKey, reconcile.PasswordExpiryKey} {
+		for _, k := range []string{names.PasswordKey, names.PasswordExpiryKey} {
 			o.Data[k] = []byte("c2VjcmV0IG9mIHRoZSBtYWNoaW5l")
 		}
 		g.secret = o

@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -32,7 +33,7 @@ func addIndexes(ctx context.Context, to client.FieldIndexer) error {
 		values client.IndexerFunc
 	}{
 		{&corev1.Pod{}, byInstance, otherThan(func(instance string) string { return instance })},
-		{&corev1.Secret{}, byInstance, otherThan(reconcile.DisplaySecretName)},
+		{&corev1.Secret{}, byInstance, otherThan(objects.DisplaySecretName)},
 		{&corev1.Pod{}, byClaim, foreignOf},
 		{&machine{}, byClaim, foreignOf},
 		{&machine{}, byPool, poolOf},
@@ -53,22 +54,8 @@ func otherThan(name func(instance string) string) client.IndexerFunc {
 }
 
 func instanceOf(o client.Object) []string {
-	if name := o.GetLabels()[reconcile.LabelInstance]; name != "" {
+	if name := o.GetLabels()[names.LabelInstance]; name != "" {
 		return []string{name}
-	}
-	return nil
-}
-
-// claimsOf are the claims that a pod uses or a machine may come to use. A machine
-// that cannot be understood has none, and is told so when it is reconciled.
-func claimsOf(o client.Object) []string {
-	switch o := o.(type) {
-	case *corev1.Pod:
-		return reconcile.PodClaims(o)
-	case *machine:
-		if vm, err := o.decode(); err == nil {
-			return reconcile.ClaimNames(vm)
-		}
 	}
 	return nil
 }
@@ -77,7 +64,7 @@ func claimsOf(o client.Object) []string {
 func foreignOf(o client.Object) []string {
 	switch o := o.(type) {
 	case *corev1.Pod: // a machine's pod has its name
-		return foreignClaims(o.Name, reconcile.PodClaims(o))
+		return foreignClaims(o.Name, objects.PodClaims(o))
 	case *machine:
 		return o.foreign
 	}
@@ -87,7 +74,7 @@ func foreignOf(o client.Object) []string {
 // foreignClaims are those of the claims whose names do not lead to a machine's.
 func foreignClaims(name string, claims []string) []string {
 	return slices.DeleteFunc(claims, func(claim string) bool {
-		return slices.Contains(reconcile.ClaimMachines(claim), name)
+		return slices.Contains(objects.ClaimMachines(claim), name)
 	})
 }
 

@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/vmop/sdk/vmop/reconcile"
+	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/reconcile/observation"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
@@ -27,16 +27,6 @@ type machines struct {
 
 // Reconcile implements controller-runtime's Reconciler.
 func (m *machines) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	result, err := m.reconcile(ctx, req)
-	if ctx.Err() != nil {
-		// The operator ends, or somebody else leads. What was interrupted shows
-		// in the next observation.
-		return ctrl.Result{}, nil
-	}
-	return result, err
-}
-
-func (m *machines) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	memory := m.memories.get(req.NamespacedName)
 	o, err := m.observer.observe(ctx, req.NamespacedName, memory)
 	switch {
@@ -50,10 +40,13 @@ func (m *machines) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	case o.behind:
 		// The watches tell when it is not any more; this is for an object that
 		// was gone before they could.
-		return ctrl.Result{RequeueAfter: recheck}, nil
+		return begun(recheck), nil
 	}
-	plan, action, err := m.carryOut(ctx, o, memory)
+	plan, action, waits, err := m.carryOut(ctx, o, memory)
 	switch {
+	case waits:
+		memory.turns++
+		return begun(min(turnDelay<<min(memory.turns, 10), maxTurnDelay)), nil
 	case err != nil && action != nil:
 		return m.failed(ctx, action, err, memory)
 	case err != nil:
@@ -64,12 +57,12 @@ func (m *machines) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 			memory.held = o.Now
 		}
 		if o.Now.Sub(memory.held) < settle {
-			return ctrl.Result{RequeueAfter: recheck}, nil
+			return begun(recheck), nil
 		}
 	}
 	memory.held = time.Time{}
 	if err := m.report(ctx, o, plan, memory); err != nil {
-		if stale(err) {
+		if observation.Stale(err) {
 			return m.again(memory), nil
 		}
 		return ctrl.Result{}, err
@@ -78,7 +71,14 @@ func (m *machines) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	if plan.Wake.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{RequeueAfter: max(plan.Wake.Sub(m.observer.now()), time.Millisecond)}, nil
+	usual := 0
+	return ctrl.Result{RequeueAfter: max(plan.Wake.Sub(m.observer.now()), time.Millisecond), Priority: &usual}, nil
+}
+
+// begun asks for another look at a machine that was begun, before others are.
+func begun(after time.Duration) ctrl.Result {
+	priority := begunPriority
+	return ctrl.Result{RequeueAfter: after, Priority: &priority}
 }
 
 // makes tells whether the actions bring about what the next observation will
@@ -96,7 +96,7 @@ func makes(actions []reconcile.Action) bool {
 
 // report writes the statuses and tells the events. Those that are bound to the
 // version of the machine that was observed come first: the others change it.
-func (m *machines) report(ctx context.Context, o *observation, plan reconcile.Plan, memory *machineMemory) error {
+func (m *machines) report(ctx context.Context, o *observed, plan reconcile.Plan, memory *machineMemory) error {
 	for _, bound := range []bool{true, false} {
 		for _, s := range plan.Statuses {
 			if (s.ResourceVersion != "") != bound {
@@ -116,7 +116,7 @@ func (m *machines) report(ctx context.Context, o *observation, plan reconcile.Pl
 // maxNote is how long the API server lets the note of an event be.
 const maxNote = 1024
 
-func tell(to events.EventRecorder, about client.Object, e reconcile.Event) {
+func tell(to events.EventRecorder, about runtime.Object, e reconcile.Event) {
 	var related runtime.Object // a nil of another type is none to the recorder
 	if e.Related != nil {
 		related = e.Related
@@ -138,20 +138,15 @@ func shortened(note string) string {
 	return note[:end] + more
 }
 
-// stale tells whether a write failed because the observation was old.
-func stale(err error) bool {
-	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
-}
-
 // failed tells what is done after a write that failed.
 func (m *machines) failed(ctx context.Context, a reconcile.Action, err error, memory *machineMemory) (ctrl.Result, error) {
 	t := a.Target()
 	doubted := apierrors.IsAlreadyExists(err) && memory.stale > 0
 	switch {
-	case stale(err) && !doubted:
+	case observation.Stale(err) && !doubted:
 		log.FromContext(ctx).V(1).Info("the observation was old", "action", t.String(), "reason", string(apierrors.ReasonForError(err)))
 		return m.again(memory), nil
-	case !refused(err) && !doubted:
+	case !observation.Refused(err) && !doubted:
 		return ctrl.Result{}, err
 	}
 	// The next plan explains it in the status and tries again later.
@@ -164,20 +159,6 @@ func (m *machines) failed(ctx context.Context, a reconcile.Action, err error, me
 	return ctrl.Result{RequeueAfter: time.Millisecond}, nil
 }
 
-// refused tells whether the API server understood a request and does not want
-// to do it, rather than being unable to.
-func refused(err error) bool {
-	switch apierrors.ReasonForError(err) {
-	case metav1.StatusReasonForbidden, metav1.StatusReasonInvalid, metav1.StatusReasonBadRequest,
-		metav1.StatusReasonUnauthorized, metav1.StatusReasonMethodNotAllowed, metav1.StatusReasonNotAcceptable,
-		metav1.StatusReasonUnsupportedMediaType, metav1.StatusReasonRequestEntityTooLarge,
-		// This is what an admission webhook that fails looks like.
-		metav1.StatusReasonInternalError:
-		return true
-	}
-	return false
-}
-
 // again asks for another look after a growing delay.
 func (m *machines) again(memory *machineMemory) ctrl.Result {
 	delay := min(50*time.Millisecond<<min(memory.stale, 10), maxRetry)
@@ -187,6 +168,6 @@ func (m *machines) again(memory *machineMemory) ctrl.Result {
 
 // explainBroken says in the status of a machine that the types cannot hold why
 // nothing is done about it.
-func (m *machines) explainBroken(ctx context.Context, o *observation, memory *machineMemory) error {
-	return m.report(ctx, o, reconcile.Unreadable(o.stored.status(), o.stored.GetGeneration(), o.broken, m.observer.now()), memory)
+func (m *machines) explainBroken(ctx context.Context, o *observed, memory *machineMemory) error {
+	return m.report(ctx, o, machinekind.Unreadable(o.stored.status(), o.stored.GetGeneration(), o.broken, m.observer.now()), memory)
 }

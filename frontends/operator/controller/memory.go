@@ -13,6 +13,8 @@ import (
 const (
 	// cacheLag is how long the caches may take to show what was written.
 	cacheLag = 5 * time.Second
+	// unfedLag is the same while they are not fed.
+	unfedLag = 30 * time.Second
 	// recheck is when to look again if no watch says that they do.
 	recheck = time.Second
 	// settle is how long a status may be held back while objects are made.
@@ -64,6 +66,10 @@ type machineMemory struct {
 	failures map[reconcile.Target]reconcile.Failure
 	// held is since when a status is held back.
 	held time.Time
+	// asked is since when the machine's pod is wanted and its claims are there;
+	// turns counts how often it was not the machine's turn since.
+	asked time.Time
+	turns int
 	// stale counts the writes in a row that failed because the observation that
 	// they were decided on was old.
 	stale int
@@ -112,6 +118,13 @@ func (m *memories) get(key types.NamespacedName) *machineMemory {
 		m.of[key] = &machineMemory{}
 	}
 	return m.of[key]
+}
+
+// clear forgets all.
+func (m *memories) clear() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.of = nil
 }
 
 func (m *memories) forget(key types.NamespacedName) {

@@ -25,6 +25,14 @@ func newWriteCounter(to prometheus.Registerer) (*writeCounter, error) {
 	return &writeCounter{c}, err
 }
 
+// newSlowCounter counts reconciliations that take long.
+func newSlowCounter(to prometheus.Registerer) (*prometheus.CounterVec, error) {
+	return register(to, prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "vmop_slow_reconciliations_total",
+		Help: "Reconciliations that took more than a second, by controller. What they wait for before they begin does not count.",
+	}, []string{"controller"}))
+}
+
 func (w *writeCounter) count(verb, kind string, err error) {
 	result := "OK"
 	if err != nil {
@@ -51,9 +59,9 @@ func register[C prometheus.Collector](to prometheus.Registerer, c C) (C, error) 
 type census struct {
 	machines, waiting *prometheus.Desc
 
-	mu      sync.Mutex
-	cache   client.Reader
-	elected <-chan struct{}
+	mu    sync.Mutex
+	cache client.Reader
+	leads func() bool
 }
 
 func newCensus() *census {
@@ -64,11 +72,11 @@ func newCensus() *census {
 	}
 }
 
-// of lets it count the machines of a cache, once its operator leads.
-func (c *census) of(cache client.Reader, elected <-chan struct{}) {
+// of lets it count the machines of a cache, while its operator leads.
+func (c *census) of(cache client.Reader, leads func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.cache, c.elected = cache, elected
+	c.cache, c.leads = cache, leads
 }
 
 // Describe implements prometheus.Collector.
@@ -77,11 +85,9 @@ func (c *census) Describe(out chan<- *prometheus.Desc) { out <- c.machines; out 
 // Collect implements prometheus.Collector.
 func (c *census) Collect(out chan<- prometheus.Metric) {
 	c.mu.Lock()
-	cache, elected := c.cache, c.elected
+	cache, leads := c.cache, c.leads
 	c.mu.Unlock()
-	select {
-	case <-elected:
-	default:
+	if leads == nil || !leads() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -114,7 +120,7 @@ func (c *census) Collect(out chan<- prometheus.Metric) {
 type wait struct{ condition, reason string }
 
 var allPhases = []string{
-	spec.PhasePending, spec.PhaseStarting, spec.PhaseRunning, spec.PhasePaused, spec.PhaseStopping, spec.PhaseStopped, spec.PhaseTerminating,
+	spec.PhasePending, spec.PhaseStarting, spec.PhaseRunning, spec.PhasePaused, spec.PhaseStopping, spec.PhaseStopped, spec.PhaseTerminating, spec.PhaseUnknown,
 }
 
 // phaseNamed is the phase of a status.

@@ -8,7 +8,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
+	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,9 +28,9 @@ const (
 	kindService   = "Service"
 )
 
-// observation is a snapshot and what it was made of.
-type observation struct {
-	reconcile.Snapshot
+// observed is a snapshot and what it was made of.
+type observed struct {
+	machinekind.Snapshot
 	// stored is the machine as the cache has it.
 	stored *machine
 	// broken says why there is no snapshot of a machine that exists.
@@ -40,19 +43,26 @@ type observation struct {
 type observer struct {
 	// cache is read; live is the API server, for what the cache may lack.
 	cache, live client.Reader
-	settings    reconcile.Settings
+	settings    objects.Settings
 	now         func() time.Time
+	// steady is since when all caches are fed, zero if they are not.
+	steady func() time.Time
 }
 
 // observe looks at a machine and all that it depends on. It is nil if there is
 // no such machine. Any object that could not be read is an error.
-func (o *observer) observe(ctx context.Context, key types.NamespacedName, memory *machineMemory) (*observation, error) {
+func (o *observer) observe(ctx context.Context, key types.NamespacedName, memory *machineMemory) (*observed, error) {
 	stored := &machine{}
 	if found, err := get(ctx, o.cache, key, stored); !found {
 		return nil, err
 	}
-	out := &observation{stored: stored}
+	out := &observed{stored: stored}
 	w := &look{observer: o, ctx: ctx, namespace: key.Namespace, memory: memory}
+	if w.awaits() {
+		// Nothing is decoded or decided for what is still to come.
+		out.behind = true
+		return out, w.err
+	}
 	if fresh := w.see(object{spec.KindVirtualMachine, key.Name}, stored, &machine{}); fresh == nil && w.err == nil && !w.behind {
 		return nil, nil
 	} else if u, ok := fresh.(*machine); ok {
@@ -68,14 +78,14 @@ func (o *observer) observe(ctx context.Context, key types.NamespacedName, memory
 		return nil, fmt.Errorf("random password: %w", err)
 	}
 	s := &out.Snapshot
-	*s = reconcile.Snapshot{VM: vm, Settings: o.settings, Now: o.now(), Password: reconcile.Password(random)}
+	*s = machinekind.Snapshot{VM: vm, Settings: o.settings, Now: o.now(), Password: objects.Password(random)}
 	s.Pod = one(w, kindPod, key.Name, &corev1.Pod{})
 	s.ConfigMap = one(w, kindConfigMap, key.Name, &corev1.ConfigMap{})
 	s.Service = one(w, kindService, key.Name, &corev1.Service{})
 	w.pods(s)
 	w.claims(s)
 	w.secrets(s)
-	if s.Service == nil && w.err == nil && reconcile.Service(vm, o.settings, reconcile.UsedDisplaySecret(vm, s.DisplaySecrets)) != nil {
+	if s.Service == nil && w.err == nil && objects.Service(vm, o.settings, objects.UsedDisplaySecret(vm, s.DisplaySecrets)) != nil {
 		// It is going to be applied, which would take over one that the cache
 		// does not show because it is not ours.
 		s.Service = w.readService(key.Name)
@@ -103,6 +113,60 @@ type look struct {
 	err       error
 }
 
+// awaits reports whether the caches lack something that was just written. What
+// they show is forgotten.
+func (w *look) awaits() bool {
+	for name, wrote := range w.memory.written {
+		into := newOf(name.kind)
+		if into == nil || !w.mayCome(wrote.at) {
+			continue
+		}
+		found, err := get(w.ctx, w.cache, types.NamespacedName{Namespace: w.namespace, Name: name.name}, into)
+		if err != nil {
+			w.err = err
+			return true
+		}
+		if !found {
+			into = nil
+		}
+		if !wrote.shown(into) {
+			return true
+		}
+		delete(w.memory.written, name)
+	}
+	return false
+}
+
+// mayCome reports whether the caches may still come to show what was written at a
+// time. While they are not fed, as during and after an outage, asking the API server
+// for each object instead would only add to its trouble.
+func (w *look) mayCome(at time.Time) bool {
+	now := w.now()
+	if since := w.steady(); since.IsZero() || now.Sub(since) < cacheLag {
+		return now.Sub(at) < unfedLag
+	}
+	return now.Sub(at) < cacheLag
+}
+
+// newOf is an empty object of a kind that is cached.
+func newOf(kind string) client.Object {
+	switch kind {
+	case spec.KindVirtualMachine:
+		return &machine{}
+	case kindPod:
+		return &corev1.Pod{}
+	case kindClaim:
+		return &corev1.PersistentVolumeClaim{}
+	case kindConfigMap:
+		return &corev1.ConfigMap{}
+	case kindSecret:
+		return &corev1.Secret{}
+	case kindService:
+		return &corev1.Service{}
+	}
+	return nil
+}
+
 // get reads an object; absent is no error.
 func get(ctx context.Context, from client.Reader, key types.NamespacedName, into client.Object) (bool, error) {
 	err := from.Get(ctx, key, into)
@@ -122,7 +186,7 @@ func (w *look) see(name object, cached, fresh client.Object) client.Object {
 		switch {
 		case wrote.shown(cached):
 			delete(w.memory.written, name)
-		case w.now().Sub(wrote.at) < cacheLag:
+		case w.mayCome(wrote.at):
 			w.behind = true
 			return cached
 		default:
@@ -202,7 +266,7 @@ func (w *look) list(into client.ObjectList, index, value string) {
 }
 
 // pods finds further pods that matter to the machine's disks.
-func (w *look) pods(s *reconcile.Snapshot) {
+func (w *look) pods(s *machinekind.Snapshot) {
 	seen := map[types.UID]bool{}
 	add := func(p *corev1.Pod) {
 		if p.Name != s.VM.Name && !seen[p.UID] {
@@ -218,10 +282,10 @@ func (w *look) pods(s *reconcile.Snapshot) {
 		}
 	}
 	list(byInstance, s.VM.Name)
-	for _, claim := range reconcile.ClaimNames(s.VM) {
+	for _, claim := range objects.ClaimNames(s.VM) {
 		list(byClaim, claim)
-		for _, name := range reconcile.ClaimMachines(claim) {
-			if p := w.pod(name); p != nil && slices.Contains(reconcile.PodClaims(p), claim) {
+		for _, name := range objects.ClaimMachines(claim) {
+			if p := w.pod(name); p != nil && slices.Contains(objects.PodClaims(p), claim) {
 				add(p)
 			}
 		}
@@ -242,8 +306,8 @@ func (w *look) pod(name string) *corev1.Pod {
 	return p
 }
 
-func (w *look) claims(s *reconcile.Snapshot) {
-	names := reconcile.ClaimNames(s.VM)
+func (w *look) claims(s *machinekind.Snapshot) {
+	names := objects.ClaimNames(s.VM)
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		if c := one(w, kindClaim, name, &corev1.PersistentVolumeClaim{}); c != nil {
@@ -252,10 +316,10 @@ func (w *look) claims(s *reconcile.Snapshot) {
 	}
 }
 
-func (w *look) secrets(s *reconcile.Snapshot) {
+func (w *look) secrets(s *machinekind.Snapshot) {
 	var l corev1.SecretList
 	w.list(&l, byInstance, s.VM.Name)
-	own := reconcile.DisplaySecretName(s.VM.Name)
+	own := objects.DisplaySecretName(s.VM.Name)
 	for i := range l.Items {
 		if l.Items[i].Name != own {
 			s.DisplaySecrets = append(s.DisplaySecrets, l.Items[i])
@@ -275,7 +339,7 @@ func instanceLabelled(s *corev1.Secret, vm string) bool {
 			return false
 		}
 	}
-	return s.Labels[reconcile.LabelInstance] == vm
+	return s.Labels[names.LabelInstance] == vm
 }
 
 // pool reads the pool that the machine is assigned from. One that cannot be

@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/vmop/reconcile"
-	"github.com/vmop/sdk/vmop/reconcile/pools"
+	"github.com/vmop/sdk/vmop/reconcile/observation"
+	poolkind "github.com/vmop/sdk/vmop/reconcile/pool"
 	"github.com/vmop/sdk/vmop/spec"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +31,8 @@ type assignments struct {
 	// told are the versions of pools of which was told that they cannot be
 	// understood. There is one worker.
 	told map[types.UID]string
+	// leads reports whether this operator may write.
+	leads func() bool
 }
 
 // Reconcile implements controller-runtime's Reconciler.
@@ -39,70 +42,72 @@ func (a *assignments) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 	if err := a.cache.List(ctx, &machines, in, client.MatchingFields{byPool: anyPool}); err != nil {
 		return ctrl.Result{}, fmt.Errorf("list the assigned machines of namespace %s: %w", req.Namespace, err)
 	}
-	existing, err := a.pools(ctx, req.Namespace)
-	if err != nil {
+	snapshot := poolkind.Snapshot{Now: a.now()}
+	if err := a.pools(ctx, req.Namespace, &snapshot); err != nil {
 		return ctrl.Result{}, err
 	}
-	var assigned []spec.VirtualMachine
 	for i := range machines.Items {
 		if vm, err := machines.Items[i].decode(); err == nil {
-			assigned = append(assigned, *vm)
+			snapshot.Machines = append(snapshot.Machines, *vm)
 		}
 	}
-	updates, wake := pools.Upkeep(assigned, existing, a.now())
-	for i := range updates {
-		if err := a.write(ctx, &updates[i]); err != nil {
-			if stale(err) {
+	plan := poolkind.Decide(snapshot)
+	for _, e := range plan.Events {
+		tell(a.events, e.About, e)
+	}
+	for _, action := range plan.Actions {
+		if err := a.execute(ctx, req.Namespace, action); err != nil {
+			if observation.Stale(err) {
 				return ctrl.Result{RequeueAfter: recheck}, nil
 			}
 			return ctrl.Result{}, err
 		}
 	}
-	if wake.IsZero() {
+	if plan.Wake.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{RequeueAfter: max(wake.Sub(a.now()), time.Millisecond)}, nil
+	return ctrl.Result{RequeueAfter: max(plan.Wake.Sub(a.now()), time.Millisecond)}, nil
 }
 
-// pools are all of a namespace. Of one that cannot be understood it is told that it
-// cannot, and no more is known than that it exists: its assignments stay, and the
-// other pools are not held up.
-func (a *assignments) pools(ctx context.Context, namespace string) ([]spec.VmPool, error) {
+// pools adds all pools of a namespace to a snapshot.
+func (a *assignments) pools(ctx context.Context, namespace string, s *poolkind.Snapshot) error {
 	var all poolList
 	if err := a.cache.List(ctx, &all, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("list the pools of namespace %s: %w", namespace, err)
+		return fmt.Errorf("list the pools of namespace %s: %w", namespace, err)
 	}
-	var out []spec.VmPool
 	for i := range all.Items {
 		p := &all.Items[i]
 		decoded, err := p.decode()
 		if err == nil {
 			delete(a.told, p.UID)
-			out = append(out, *decoded)
+			s.Pools = append(s.Pools, *decoded)
 			continue
 		}
-		out = append(out, spec.VmPool{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID}})
-		if a.told[p.UID] != p.ResourceVersion {
-			a.told[p.UID] = p.ResourceVersion
+		told := a.told[p.UID] == p.ResourceVersion
+		a.told[p.UID] = p.ResourceVersion
+		if !told {
 			log.FromContext(ctx).Info("a pool is passed over", "pool", p.Name, "reason", err.Error())
-			tell(a.events, p, reconcile.UnreadablePool(err))
 		}
+		s.Unreadable = append(s.Unreadable, poolkind.Unreadable{
+			Pool: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID}, Err: err, Told: told,
+		})
 	}
-	return out, nil
+	return nil
 }
 
-func (a *assignments) write(ctx context.Context, u *pools.Update) error {
-	patch, err := u.Patch()
-	if err != nil {
-		return err
+func (a *assignments) execute(ctx context.Context, namespace string, action reconcile.Action) error {
+	if !a.leads() {
+		return errNotLeading
 	}
-	o := newObject(u.Namespace, u.Name)
-	err = a.client.Status().Patch(ctx, o, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(pools.StatusManager))
-	a.writes.count("patch", spec.KindVirtualMachine+"/status", err)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	t, e := action.Target(), executor{client: a.client, writes: a.writes, now: a.now, leads: a.leads}
+	_, err := e.send(ctx, namespace, action)
+	a.writes.count(t.Verb, t.Kind, err)
 	if err != nil {
-		return fmt.Errorf("assignment of %s/%s: %w", u.Namespace, u.Name, err)
+		return fmt.Errorf("%s in namespace %s: %w", t, namespace, err)
 	}
-	log.FromContext(ctx).Info("assignment changed", "machine", u.Name, "cause", string(u.Cause))
+	log.FromContext(ctx).Info("assignment changed", "machine", t.Name)
 	return nil
 }
 

@@ -9,110 +9,153 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/vmop/reconcile"
-	"github.com/vmop/sdk/vmop/spec"
+	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/reconcile/observation"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 const (
-	// startTimeout is how long a start may keep others waiting.
+	// startTimeout is how long a start may take, so that one that hangs does not
+	// keep others from the disks for ever.
 	startTimeout = time.Minute
+	// turnDelay is when a machine comes again whose turn it is not yet; it doubles
+	// up to maxTurnDelay.
+	turnDelay    = 50 * time.Millisecond
+	maxTurnDelay = 2 * time.Second
 	// podPage is how many pods are asked for at once.
 	podPage = 500
 )
 
-// starts lets one machine of a namespace at a time get its pod, so that of several
-// that share a claim each sees the pod of those before it. Machines of different
-// namespaces have no claims in common and do not wait for each other.
-//
-// That every start looks at the API server itself is what makes this safe: a
-// cache may not show a pod yet, and never shows those without a runner's labels.
-// It costs one request for each start. What it cannot see is a pod that somebody
-// else makes between the look and the creation; against that, Kubernetes has the
-// access mode ReadWriteOncePod.
+// starts lets machines get their pods, so that of several that share a claim each
+// sees the pod of those before it: see [observation.Starts], which decides it and
+// says why that is so. Nobody waits here: who has to wait is told so.
 type starts struct {
-	live client.Reader
+	live, cache client.Reader
+	now         func() time.Time
 
 	mu sync.Mutex
-	// turns are those of the namespaces in which machines start now.
-	turns map[string]*turns
+	// in are those of the namespaces in which machines start.
+	in map[string]*observation.Starts
 }
 
-// turns are taken by sending, for which there is room once.
-type turns struct {
-	taken chan struct{}
-	// users is how many have their turn or wait for it.
-	users int
+func newStarts(live, cache client.Reader, now func() time.Time) *starts {
+	return &starts{live: live, cache: cache, now: now, in: map[string]*observation.Starts{}}
 }
 
-func newStarts(live client.Reader) *starts {
-	return &starts{live: live, turns: map[string]*turns{}}
+// turn is a machine's permission to start.
+type turn struct {
+	starts             *starts
+	namespace, machine string
+	// others are the pods that the caches may not show; unshown says that some of
+	// them share disks and are watched: their end may have been told already.
+	others  []*corev1.Pod
+	unshown bool
+	// made is the machine's pod once it was created; unanswered says that it may
+	// have been.
+	made       *corev1.Pod
+	unanswered bool
 }
 
-// take waits for a turn in a namespace, which ends with the call of done.
-func (s *starts) take(ctx context.Context, namespace string) (done func(), err error) {
-	s.mu.Lock()
-	t := s.turns[namespace]
-	if t == nil {
-		t = &turns{taken: make(chan struct{}, 1)}
-		s.turns[namespace] = t
+// begin asks for a machine's turn, which ends with the call of end. It is nil if
+// the machine has to come again.
+func (s *starts) begin(ctx context.Context, o *observed, asked time.Time) (*turn, error) {
+	start := observation.Start{Machine: o.VM.Name, Claims: objects.ClaimNames(o.VM), Asked: asked}
+	for i := range o.VM.Spec.VM.Disks {
+		start.Refers = start.Refers || o.VM.Spec.VM.Disks[i].PersistentVolumeClaim != nil
 	}
-	t.users++
-	s.mu.Unlock()
-	leave := func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if t.users--; t.users == 0 {
-			delete(s.turns, namespace)
+	step, t, err := s.ask(ctx, o.VM.Namespace, start)
+	if err != nil || step == observation.Wait || step == observation.Go {
+		return t, err
+	}
+	if err := s.look(ctx, o.VM.Namespace, step == observation.LookAtAll); err != nil {
+		return nil, fmt.Errorf("look for pods that use the disks of %s/%s: %w", o.VM.Namespace, o.VM.Name, err)
+	}
+	step, t, err = s.ask(ctx, o.VM.Namespace, start)
+	if step == observation.LookAround || step == observation.LookAtAll {
+		s.looked(o.VM.Namespace, nil) // something is doubted meanwhile; once more
+	}
+	return t, err
+}
+
+// ask asks whether a machine may start. What the caches show by now is told first,
+// so that what is not in others is in them when they are read next.
+func (s *starts) ask(ctx context.Context, namespace string, start observation.Start) (observation.Turn, *turn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	for n, in := range s.in {
+		if in.Idle(now) {
+			delete(s.in, n)
 		}
 	}
-	select {
-	case t.taken <- struct{}{}:
-		return func() { <-t.taken; leave() }, nil
-	case <-ctx.Done():
-		leave()
-		return nil, ctx.Err()
+	in := s.in[namespace]
+	if in == nil {
+		in = &observation.Starts{}
+		s.in[namespace] = in
 	}
+	for _, m := range in.Made() {
+		if shows, err := s.shows(ctx, namespace, m); err != nil {
+			return observation.Wait, nil, err
+		} else if shows {
+			in.Shown(m.UID)
+		}
+	}
+	step, look := in.Begin(now, start)
+	if step != observation.Go {
+		return step, nil, nil
+	}
+	t := &turn{starts: s, namespace: namespace, machine: start.Machine}
+	for i := range look.Pods {
+		t.others = append(t.others, look.Pods[i].Object)
+	}
+	for _, m := range in.Made() {
+		t.others = append(t.others, m.Object)
+	}
+	return step, t, nil
 }
 
-// begin waits for the machine's turn, which ends with the call of done, and
-// replaces the snapshot's other pods by those that there are. The context that
-// it returns ends the turn if it takes too long.
-func (s *starts) begin(ctx context.Context, o *observation) (turn context.Context, done func(), err error) {
-	leave, err := s.take(ctx, o.VM.Namespace)
-	if err != nil {
-		return nil, nil, err
+// shows reports whether the cache shows a pod, or one of its name that came later.
+func (s *starts) shows(ctx context.Context, namespace string, m observation.Made) (bool, error) {
+	pod := &corev1.Pod{}
+	found, err := get(ctx, s.cache, types.NamespacedName{Namespace: namespace, Name: m.Name}, pod)
+	if !found {
+		return false, err
 	}
-	turn, cancel := context.WithTimeout(ctx, startTimeout)
-	done = func() { cancel(); leave() }
-	pods, err := s.podsOf(turn, o.VM)
-	if err != nil {
-		done()
-		return nil, nil, err
-	}
-	o.OtherPods = pods
-	return turn, done, nil
+	order, err := resourceversion.CompareResourceVersion(pod.ResourceVersion, m.Version)
+	return err == nil && order >= 0, nil
 }
 
-// podsOf are the pods that share disks with the machine.
-func (s *starts) podsOf(ctx context.Context, vm *spec.VirtualMachine) ([]corev1.Pod, error) {
-	var out []corev1.Pod
+// look looks at the API server for pods that have not ended: at all, or at those
+// that no cache shows.
+func (s *starts) look(ctx context.Context, namespace string, all bool) error {
+	l := &observation.Look{Whole: all, Began: s.now()}
 	options := &client.ListOptions{
-		Namespace: vm.Namespace, Limit: podPage,
+		Namespace: namespace, Limit: podPage,
 		FieldSelector: fields.AndSelectors(
 			fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
 			fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed))),
 	}
+	if !all {
+		options.LabelSelector = unwatchedPods()
+	}
+	watched := labels.SelectorFromSet(podLabels())
 	for {
 		var page corev1.PodList
 		if err := s.live.List(ctx, &page, options); err != nil {
-			return nil, fmt.Errorf("look for pods that use the disks of %s/%s: %w", vm.Namespace, vm.Name, err)
+			s.looked(namespace, nil)
+			return err
 		}
 		for i := range page.Items {
-			if pod := &page.Items[i]; reconcile.SharesDisks(vm, pod) {
-				out = append(out, *pod)
+			if pod := &page.Items[i]; len(objects.PodClaims(pod)) > 0 {
+				l.Pods = append(l.Pods, podOf(machinekind.CondensePod(pod), watched.Matches(labels.Set(pod.Labels))))
 			}
 		}
 		if page.Continue == "" {
@@ -120,27 +163,155 @@ func (s *starts) podsOf(ctx context.Context, vm *spec.VirtualMachine) ([]corev1.
 		}
 		options.Continue = page.Continue
 	}
+	s.looked(namespace, l)
+	return nil
+}
+
+// unwatchedPods selects the pods that the caches do not show.
+func unwatchedPods() labels.Selector {
+	out := labels.NewSelector()
+	for key, value := range podLabels() {
+		// The labels are one, or else "not both" could not be said.
+		if r, err := labels.NewRequirement(key, selection.NotEquals, []string{value}); err == nil {
+			out = out.Add(*r)
+		}
+	}
+	return out
+}
+
+func podOf(pod *corev1.Pod, watched bool) observation.Pod {
+	return observation.Pod{
+		Name: pod.Name, UID: string(pod.UID), Version: pod.ResourceVersion,
+		Claims: objects.PodClaims(pod), Watched: watched, Object: pod,
+	}
+}
+
+// saw notes that the watch has told of a pod: that it is there, or was.
+func (s *starts) saw(pod *corev1.Pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if in := s.in[pod.Namespace]; in != nil {
+		in.Shown(string(pod.UID))
+	}
+}
+
+// doubt forgets what another leader may have made untrue.
+func (s *starts) doubt() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, in := range s.in {
+		in.Doubt()
+	}
+}
+
+func (s *starts) looked(namespace string, l *observation.Look) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if in := s.in[namespace]; in != nil {
+		in.Looked(l)
+	}
+}
+
+// end ends a turn.
+func (t *turn) end() {
+	t.starts.mu.Lock()
+	defer t.starts.mu.Unlock()
+	var pod *observation.Pod
+	if t.made != nil {
+		p := podOf(machinekind.CondensePod(t.made), true)
+		pod = &p
+	}
+	if in := t.starts.in[t.namespace]; in != nil {
+		in.End(t.starts.now(), t.machine, pod, !t.unanswered)
+	}
+}
+
+// otherPods are the pods that share disks with a machine: those that the caches
+// show now, and those that the turn knows of beside them.
+func (t *turn) otherPods(ctx context.Context, o *observer, s *machinekind.Snapshot) ([]corev1.Pod, error) {
+	w := &look{observer: o, ctx: ctx, namespace: t.namespace}
+	shown := machinekind.Snapshot{VM: s.VM}
+	if w.pods(&shown); w.err != nil {
+		return nil, w.err
+	}
+	out, seen := shown.OtherPods, map[types.UID]bool{}
+	for i := range out {
+		seen[out[i].UID] = true
+	}
+	for _, pod := range t.others {
+		if !seen[pod.UID] && machinekind.SharesDisks(s.VM, pod) {
+			seen[pod.UID] = true
+			t.unshown = t.unshown || labels.SelectorFromSet(podLabels()).Matches(labels.Set(pod.Labels))
+			out = append(out, *pod)
+		}
+	}
 	slices.SortFunc(out, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
 	return out, nil
 }
 
-// carryOut decides and executes. It returns the plan, or the action that failed
-// if it was one.
-func (m *machines) carryOut(ctx context.Context, o *observation, memory *machineMemory) (reconcile.Plan, reconcile.Action, error) {
-	plan := reconcile.Decide(o.Snapshot)
+// carryOut decides and executes. It returns the plan, or the action that failed if
+// it was one. If the machine has to wait for its turn, nothing is done. One that a
+// pod keeps from starting that no cache shows comes again by itself.
+func (m *machines) carryOut(ctx context.Context, o *observed, memory *machineMemory) (plan reconcile.Plan, failed reconcile.Action, waits bool, err error) {
+	plan = machinekind.Decide(o.Snapshot)
+	var t *turn
 	if plan.StartsPod() {
-		turn, done, err := m.starts.begin(ctx, o)
-		if err != nil {
-			return plan, nil, err
+		if memory.asked.IsZero() {
+			memory.asked = o.Now
 		}
-		defer done()
-		ctx, plan = turn, reconcile.Decide(o.Snapshot)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, startTimeout)
+		defer cancel()
+		if t, err = m.starts.begin(ctx, o, memory.asked); t == nil {
+			return plan, nil, err == nil, err
+		}
+		defer t.end()
+		memory.asked, memory.turns = time.Time{}, 0
+		if o.OtherPods, err = t.otherPods(ctx, m.observer, &o.Snapshot); err != nil {
+			return plan, nil, false, err
+		}
+		plan = machinekind.Decide(o.Snapshot)
+		if again := o.Now.Add(recheck); t.unshown && !plan.StartsPod() && (plan.Wake.IsZero() || again.Before(plan.Wake)) {
+			plan.Wake = again
+		}
 	}
 	for _, a := range plan.Actions {
-		if err := m.executor.execute(ctx, o.stored, a, memory); err != nil {
-			return plan, a, err
+		answer, err := m.executor.execute(ctx, o.stored, a, memory)
+		if pod, is := created(a); is && t != nil {
+			t.made, _ = answer.(*corev1.Pod)
+			t.unanswered = pod != nil && err != nil && !observation.Answered(err)
+		}
+		if err != nil {
+			return plan, a, false, err
 		}
 		log.FromContext(ctx).V(1).Info("done", "action", a.Target().String())
 	}
-	return plan, nil, nil
+	switch {
+	case makesClaims(plan.Actions):
+		memory.asked = m.observer.now()
+	case !makes(plan.Actions):
+		memory.asked = time.Time{}
+	}
+	return plan, nil, false, nil
+}
+
+// created is the pod that an action makes.
+func created(a reconcile.Action) (*corev1.Pod, bool) {
+	c, is := a.(reconcile.Create)
+	if !is {
+		return nil, false
+	}
+	pod, is := c.Object.(*corev1.Pod)
+	return pod, is
+}
+
+func makesClaims(actions []reconcile.Action) bool {
+	return slices.ContainsFunc(actions, func(a reconcile.Action) bool {
+		c, is := a.(reconcile.Create)
+		if !is {
+			return false
+		}
+		_, is = c.Object.(*corev1.PersistentVolumeClaim)
+		return is
+	})
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,7 +29,7 @@ func TestStoredMachineIsTheMachine(t *testing.T) {
 		if err := u.UnmarshalJSON(sample); err != nil {
 			t.Fatal(err)
 		}
-		u.SetAnnotations(rapid.MapOf(rapid.SampledFrom([]string{"mine", corev1.LastAppliedConfigAnnotation, reconcile.AnnotationResetRequest}),
+		u.SetAnnotations(rapid.MapOf(rapid.SampledFrom([]string{"mine", corev1.LastAppliedConfigAnnotation, names.AnnotationResetRequest}),
 			rapid.StringMatching(`[a-z<&"ü]{0,8}`)).Draw(t, "annotations"))
 		u.SetLabels(map[string]string{"a": rapid.StringMatching(`[a-z]{0,3}`).Draw(t, "label")})
 		wrong := rapid.SampledFrom([][]string{

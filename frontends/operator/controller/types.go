@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -161,7 +161,7 @@ func (m *machine) UnmarshalJSON(data []byte) error {
 	}
 	vm := &spec.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: m.Name}}
 	vm.Spec.VM.Disks = s.Spec.VM.Disks
-	m.foreign = foreignClaims(m.Name, reconcile.ClaimNames(vm))
+	m.foreign = foreignClaims(m.Name, objects.ClaimNames(vm))
 	m.phase = phaseNamed(s.Status.Phase)
 	for _, c := range s.Status.Conditions {
 		if w, ok := c.waitsFor(m.phase); ok {
@@ -197,7 +197,9 @@ type condition struct {
 // summary is empty as far as the machine cannot be understood.
 func (m *machine) summary() summary {
 	var s summary
-	_ = json.Unmarshal(m.data, &s)
+	if spec.CheckQuantities(m.data) == nil {
+		_ = json.Unmarshal(m.data, &s)
+	}
 	return s
 }
 
@@ -237,7 +239,11 @@ func (e *decodeError) Unwrap() error { return e.err }
 // its field, of which the converters of apimachinery make another one.
 func decode[T any](kind string, s *stored) (*T, error) {
 	out := new(T)
-	if err := json.Unmarshal(s.data, out); err != nil {
+	err := spec.CheckQuantities(s.data)
+	if err == nil {
+		err = json.Unmarshal(s.data, out)
+	}
+	if err != nil {
 		return nil, &decodeError{kind, s.Namespace, s.Name, err}
 	}
 	return out, nil

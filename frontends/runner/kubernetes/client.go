@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"github.com/vmop/sdk/internal/applytext"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,23 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+
+	"github.com/vmop/sdk/vmop/names"
 )
 
-// The names of the API. They are those of package spec, which the runner does
-// not have: its memory is counted.
-const (
-	group   = "vmoperator.jdrupes.org"
-	version = "v1"
-	kind    = "VirtualMachine"
-	plural  = "vms"
-	// StatusManager owns the runner's part of the status.
-	StatusManager = "vmop-runner"
-	// ReportingController is the source of the events. It is VM-Operator's.
-	ReportingController = group + "/vm-runner"
-)
+// readManager owns nothing: it makes no difference to what is stored.
+const readManager = "vmop-runner-reads"
 
 var (
-	machines  = schema.GroupVersionResource{Group: group, Version: version, Resource: plural}
+	machines  = schema.GroupVersionResource{Group: names.Group, Version: names.Version, Resource: names.ResourceVirtualMachines}
 	eventsAPI = schema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}
 )
 
@@ -42,6 +35,8 @@ type Client struct {
 // NewClient is a client for one machine. Warnings of the API server go to the
 // configuration's WarningHandler.
 func NewClient(config *rest.Config, namespace, name string) (*Client, error) {
+	config = rest.CopyConfig(config)
+	config.Wrap(applytext.Wrap)
 	h, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the Kubernetes API: %w", err)
@@ -53,9 +48,16 @@ func NewClient(config *rest.Config, namespace, name string) (*Client, error) {
 	return &Client{namespace: namespace, name: name, dynamic: d, http: h}, nil
 }
 
-// Machine implements [API].
+// Machine implements [API]. A right to read would be one to read all machines of
+// the namespace, with what is secret in them. To write the status of one's own is
+// the only right that a runner has, and a write of nothing that is not even carried
+// out is answered with what is stored.
 func (c *Client) Machine(ctx context.Context) (Machine, error) {
-	o, err := c.dynamic.Resource(machines).Namespace(c.namespace).Get(ctx, c.name, metav1.GetOptions{})
+	nothing := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": names.Group + "/" + names.Version, "kind": names.KindVirtualMachine, "metadata": map[string]any{"namespace": c.namespace, "name": c.name},
+	}}
+	o, err := c.dynamic.Resource(machines).Namespace(c.namespace).ApplyStatus(ctx, c.name, nothing,
+		metav1.ApplyOptions{FieldManager: readManager, DryRun: []string{metav1.DryRunAll}})
 	if err != nil {
 		return Machine{}, c.explain("read", err)
 	}
@@ -81,10 +83,10 @@ func (c *Client) ApplyStatus(ctx context.Context, m Machine, status map[string]a
 		metadata["resourceVersion"] = m.ResourceVersion
 	}
 	o := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": group + "/" + version, "kind": kind, "metadata": metadata, "status": status,
+		"apiVersion": names.Group + "/" + names.Version, "kind": names.KindVirtualMachine, "metadata": metadata, "status": status,
 	}}
 	o, err := c.dynamic.Resource(machines).Namespace(c.namespace).ApplyStatus(ctx, c.name, o,
-		metav1.ApplyOptions{FieldManager: StatusManager, Force: true})
+		metav1.ApplyOptions{FieldManager: names.RunnerStatusManager, Force: true})
 	switch {
 	case apierrors.IsConflict(err):
 		return fmt.Errorf("write the status of %s/%s: %w", c.namespace, c.name, ErrConflict)

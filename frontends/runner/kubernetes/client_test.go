@@ -13,20 +13,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/vmop/sdk/internal/controlplane"
-	"github.com/vmop/sdk/vmop/reconcile"
-	"github.com/vmop/sdk/vmop/reconcile/live"
+	"github.com/vmop/sdk/vmop/live"
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/runner"
-	"github.com/vmop/sdk/vmop/spec"
 )
-
-func TestNames(t *testing.T) {
-	if group != spec.GroupName || version != spec.Version || kind != spec.KindVirtualMachine || plural != spec.ResourceVirtualMachines {
-		t.Error("the API has other names in package spec")
-	}
-	if StatusManager != reconcile.RunnerStatusManager {
-		t.Error("the owner of the status has another name in package reconcile")
-	}
-}
 
 // cluster is a real API server with the definitions, a machine,
 // and the rights that deploy/ gives to runners.
@@ -49,7 +39,7 @@ func cluster(t *testing.T) (*controlplane.ControlPlane, func(args ...string) str
 		}
 		return strings.TrimSpace(out)
 	}
-	kubectl("apply", "--server-side", "-f", "../../../deploy/crds")
+	kubectl("apply", "-k", "../../../deploy/definitions")
 	kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
 
 	kubectl("apply", "-k", "../../../deploy/runner")
@@ -66,12 +56,20 @@ spec: {vm: {maximumCpus: 2}}
 	return cp, kubectl
 }
 
+// asPod is the runner of a pod, as the API server knows it by its token.
+func asPod(name string) rest.ImpersonationConfig {
+	return rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:default:" + names.ServiceAccount,
+		Extra:    map[string][]string{"authentication.kubernetes.io/pod-name": {name}},
+	}
+}
+
 // The runner's rights suffice, its part of the status is what it says and nothing
 // else, events come once, and another machine of the name is not touched.
 func TestReportOnARealAPI(t *testing.T) {
 	cp, kubectl := cluster(t)
 	config := cp.Config()
-	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:default:" + reconcile.ServiceAccount}
+	config.Impersonate = asPod("web")
 	client, err := NewClient(config, "default", "web")
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +81,9 @@ func TestReportOnARealAPI(t *testing.T) {
 		Phase: runner.PhaseBooting, CPUs: 2, RAM: 3 << 29, Generation: 1, RunnerVersion: "v1", QEMUVersion: "7.2.22",
 		MachineType: "pc-q35-7.2", Accelerator: "tcg", ConsoleClient: "10.0.0.9", DisplayPasswordSerial: -1,
 		Guest: runner.Guest{
-			OSInfo: json.RawMessage(`{"id":"debian"}`), HostName: "web",
+			// A DEL, and a key that is longer than YAML's: a guest says what it likes.
+			OSInfo:     json.RawMessage("{\"id\":\"debian\",\"pretty-name\":\"Debian\x7f\u0085\",\"" + strings.Repeat("k", 2000) + "\":{},\"name\":[1]}"),
+			HostName:   "web",
 			Interfaces: []runner.GuestInterface{{Name: "lo"}, {Name: "eth0", MAC: "52:54:00:00:00:01", Addresses: []string{"10.0.0.5/24"}}},
 		},
 		Login:      runner.Login{User: "alice"},
@@ -105,9 +105,9 @@ func TestReportOnARealAPI(t *testing.T) {
 		t.Errorf("log %v", log.all)
 	}
 	got := kubectl("get", "vm", "web", "-o", `jsonpath={.status.cpus} {.status.ram} {.status.runnerVersion} {.status.versions.qemu} `+
-		`{.status.machineType} {.status.accelerator} {.status.consoleClient} {.status.loggedInUser} {.status.displayPasswordSerial} {.status.osinfo.id} `+
+		`{.status.machineType} {.status.accelerator} {.status.consoleClient} {.status.loggedInUser} {.status.displayPasswordSerial} {.status.osinfo} `+
 		`{.status.hostName} {.status.interfaces} {.status.conditions[?(@.type=="Running")].reason} {.status.conditions[?(@.type=="Booted")].reason} {.status.conditions[?(@.type=="GuestExecuting")].status}`)
-	want := `2 1536Mi v1 7.2.22 pc-q35-7.2 tcg 10.0.0.9 alice -1 debian web [{"ipAddresses":["10.0.0.5/24"],"mac":"52:54:00:00:00:01","name":"eth0"}] VmStarted Creation True`
+	want := `2 1536Mi v1 7.2.22 pc-q35-7.2 tcg 10.0.0.9 alice -1 {"id":"debian","pretty-name":"Debian` + "\x7f\u0085" + `"} web [{"ipAddresses":["10.0.0.5/24"],"mac":"52:54:00:00:00:01","name":"eth0"}] VmStarted Creation True`
 	if got != want {
 		t.Errorf("status\n got %s\nwant %s", got, want)
 	}

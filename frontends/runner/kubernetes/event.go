@@ -5,7 +5,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/vmop/sdk/vmop/reconcile/live"
+	"github.com/vmop/sdk/vmop/live"
+	"github.com/vmop/sdk/vmop/names"
 )
 
 // Event is a happening that waits to be told.
@@ -34,13 +35,13 @@ func (e Event) object(namespace, machine, uid string) map[string]any {
 		"apiVersion": "events.k8s.io/v1", "kind": "Event",
 		"metadata":            map[string]any{"namespace": namespace, "name": machine + "." + e.Name},
 		"eventTime":           e.Time.UTC().Format("2006-01-02T15:04:05.000000Z07:00"), // metav1.MicroTime's form
-		"reportingController": ReportingController,
+		"reportingController": names.RunnerController,
 		"reportingInstance":   machine,
 		"action":              e.Action,
 		"reason":              cut(e.Reason, maxReason),
 		"type":                "Normal",
 		"regarding": map[string]any{
-			"apiVersion": group + "/" + version, "kind": kind, "namespace": namespace, "name": machine, "uid": uid,
+			"apiVersion": names.Group + "/" + names.Version, "kind": names.KindVirtualMachine, "namespace": namespace, "name": machine, "uid": uid,
 		},
 	}
 	if e.Note != "" {

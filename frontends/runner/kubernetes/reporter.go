@@ -51,8 +51,12 @@ const (
 	// requestTimeout ends a request that the API server does not answer.
 	requestTimeout = 10 * time.Second
 	// pause is between two writes of the status: what changes meanwhile is told
-	// at once.
-	pause = time.Second
+	// in one. A guest can cause changes without end, such as by the coming and going
+	// of its agents: after freeWrites the pause doubles up to maxPause with each
+	// write, until the status has stayed as it is for maxPause.
+	pause      = time.Second
+	maxPause   = time.Minute
+	freeWrites = 10
 	// firstRetry doubles with each failure up to lastRetry.
 	firstRetry = time.Second
 	lastRetry  = time.Minute
@@ -171,6 +175,32 @@ type sender struct {
 	since   transitions
 	written map[string]any
 	failing bool
+	pauses  pauses
+}
+
+// pauses decides how long nothing is written after a status was.
+type pauses struct {
+	next   time.Duration
+	last   time.Time
+	writes int
+}
+
+// after returns the pause that follows a write.
+func (p *pauses) after(now time.Time) time.Duration {
+	if p.next == 0 || now.Sub(p.last) > p.next+maxPause {
+		p.next, p.writes = pause, 0
+	}
+	if p.writes++; p.writes > freeWrites {
+		p.next = min(2*p.next, maxPause)
+	}
+	p.last = now
+	return p.next
+}
+
+// urgent reports whether somebody other than the guest has changed the machine.
+func urgent(before, now *runner.State) bool {
+	return before.Phase != now.Phase || before.Generation != now.Generation || before.ConfigGeneration != now.ConfigGeneration ||
+		before.CPUs != now.CPUs || before.DisplayPasswordSerial != now.DisplayPasswordSerial
 }
 
 func (s *sender) run(ctx context.Context) {
@@ -205,7 +235,7 @@ func (s *sender) run(ctx context.Context) {
 		}
 		if status && !closing {
 			// What follows at once goes into one write.
-			if !s.rest(ctx, pause, false) {
+			if !s.restAfter(ctx, state) {
 				return
 			}
 			continue
@@ -241,6 +271,39 @@ func (s *sender) rest(ctx context.Context, d time.Duration, closing bool) bool {
 		case <-ctx.Done():
 			return false
 		}
+	}
+}
+
+// restAfter is the pause after a status was written. What the guest has not caused
+// does not wait for its end.
+func (s *sender) restAfter(ctx context.Context, written *runner.State) bool {
+	began := time.Now()
+	d := s.pauses.after(began)
+	if !s.rest(ctx, min(d, pause), false) {
+		return false
+	}
+	for time.Since(began) < d {
+		state, _, closing := s.r.take()
+		if closing || urgent(written, state) {
+			break
+		}
+		ctx, cancel := context.WithTimeout(ctx, d-time.Since(began))
+		woken := s.woken(ctx)
+		cancel()
+		if !woken {
+			break
+		}
+	}
+	return ctx.Err() == nil
+}
+
+// woken waits for something to tell, until ctx ends.
+func (s *sender) woken(ctx context.Context) bool {
+	select {
+	case <-s.r.wake:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

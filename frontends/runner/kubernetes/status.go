@@ -4,11 +4,12 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/vmop/sdk/vmop/reconcile/live"
+	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/runner"
 )
 
@@ -51,9 +52,8 @@ func Status(s *runner.State, before transitions, now time.Time) (map[string]any,
 		if s.QEMUVersion != "" {
 			part["versions"] = map[string]any{"qemu": s.QEMUVersion}
 		}
-		var osinfo map[string]any
-		if json.Unmarshal(s.Guest.OSInfo, &osinfo) == nil && osinfo != nil {
-			part["osinfo"] = osinfo
+		if info := osInfo(s.Guest.OSInfo); info != nil {
+			part["osinfo"] = info
 		}
 		if interfaces := interfaces(s.Guest.Interfaces); interfaces != nil {
 			part["interfaces"] = interfaces
@@ -82,6 +82,33 @@ func Status(s *runner.State, before transitions, now time.Time) (map[string]any,
 	}
 	part["conditions"] = list
 	return part, after
+}
+
+// osInfoKeys are the members of a guest agent's GuestOSInfo, all of them strings
+// (qga/qapi-schema.json). A guest can answer with any others; they are not passed
+// on, because the size of a status and the form of its keys are limited.
+var osInfoKeys = []string{
+	"id", "kernel-release", "kernel-version", "machine", "name",
+	"pretty-name", "variant", "variant-id", "version", "version-id",
+}
+
+// maxOSInfo is the longest value of them in bytes; the longest real ones are
+// kernel versions of about 100.
+const maxOSInfo = 256
+
+// osInfo is what a guest says about its system, nil if that is nothing.
+func osInfo(answer json.RawMessage) map[string]any {
+	var said map[string]any
+	if json.Unmarshal(answer, &said) != nil || said == nil {
+		return nil
+	}
+	out := map[string]any{}
+	for _, key := range osInfoKeys {
+		if text, ok := said[key].(string); ok {
+			out[key] = strings.ToValidUTF8(text[:min(len(text), maxOSInfo)], "")
+		}
+	}
+	return out
 }
 
 func conditionJSON(c Condition) map[string]any {

@@ -3,7 +3,7 @@ package console
 import (
 	"fmt"
 
-	"github.com/vmop/sdk/vmop/reconcile/pools"
+	"github.com/vmop/sdk/vmop/reconcile/pool"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -35,7 +35,7 @@ type Access struct {
 // MayOpen decides whether the user may open the machine's console. The machine
 // has to run. With takeConsole that is all. With accessConsole nobody else may
 // be connected, and nobody else be logged in by the agent in the guest.
-func MayOpen(vm *spec.VirtualMachine, may pools.Actions, user string) Access {
+func MayOpen(vm *spec.VirtualMachine, may pool.Actions, user string) Access {
 	s := &vm.Status
 	switch {
 	case !may.Allow(spec.ActionAccessConsole):

@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vmop/sdk/vmop/reconcile/console"
-	"github.com/vmop/sdk/vmop/reconcile/pools"
+	"github.com/vmop/sdk/vmop/reconcile/pool"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -45,11 +45,11 @@ func loggedIn(name string) option {
 }
 
 func TestMayOpen(t *testing.T) {
-	none, access, take := pools.NewActions(spec.ActionStart), pools.NewActions(spec.ActionAccessConsole), pools.NewActions(spec.ActionTakeConsole)
+	none, access, take := pool.NewActions(spec.ActionStart), pool.NewActions(spec.ActionAccessConsole), pool.NewActions(spec.ActionTakeConsole)
 	for _, c := range []struct {
 		name string
 		vm   *spec.VirtualMachine
-		may  pools.Actions
+		may  pool.Actions
 		want console.Reason
 	}{
 		{"free", machine(running, anyLogin), access, ""},
@@ -76,7 +76,7 @@ func TestMayOpen(t *testing.T) {
 }
 
 func TestNobodyIsNotTheUserOfAConsole(t *testing.T) {
-	got := console.MayOpen(machine(running, anyLogin, connected), pools.NewActions(spec.ActionAccessConsole), "")
+	got := console.MayOpen(machine(running, anyLogin, connected), pool.NewActions(spec.ActionAccessConsole), "")
 	if got.Reason != console.InUse {
 		t.Errorf("%+v", got)
 	}

@@ -4,7 +4,7 @@
 // user interface on VirtualMachine resources. It only decides:
 //
 //  1. Ask [MayOpen], with the actions that package
-//     [github.com/vmop/sdk/vmop/reconcile/pools] finds.
+//     [github.com/vmop/sdk/vmop/reconcile/pool] finds.
 //  2. Carry out the [Plan] of [Open]: write User, then Password if there is one.
 //     A conflict means that the view was old: read again and begin at 1. Then wait
 //     for the machine to take the password, at most as long as the plan says.

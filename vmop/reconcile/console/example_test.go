@@ -8,15 +8,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/vmop/sdk/vmop/reconcile/console"
-	"github.com/vmop/sdk/vmop/reconcile/pools"
+	"github.com/vmop/sdk/vmop/reconcile/pool"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
 func Example() {
 	vm := machine(running, anyLogin) // as the API server has it
-	user := pools.User{Name: "ann", Roles: []string{"student"}}
+	user := pool.User{Name: "ann", Roles: []string{"student"}}
 	vm.Spec.Permissions = []spec.Permission{{Role: "student", May: []spec.Action{spec.ActionAccessConsole}}}
-	if a := console.MayOpen(vm, pools.MachineActions(vm.Spec.Permissions, user), user.Name); !a.Allowed {
+	if a := console.MayOpen(vm, pool.MachineActions(vm.Spec.Permissions, user), user.Name); !a.Allowed {
 		log.Fatal(a.Message)
 	}
 	plan, err := console.Open(console.Request{

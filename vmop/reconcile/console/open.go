@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -35,7 +35,7 @@ type Request struct {
 	// User is the user's name.
 	User string
 	// Secret is the display secret of the machine, as
-	// [reconcile.PickDisplaySecret] finds it; nil if it has none.
+	// [objects.PickDisplaySecret] finds it; nil if it has none.
 	Secret *corev1.Secret
 	// Now is the time.
 	Now time.Time
@@ -101,8 +101,8 @@ func (u *PasswordUpdate) Patch() ([]byte, error) {
 		"metadata": metadata(u.UID, u.ResourceVersion),
 		// Encoding makes base64 of bytes.
 		"data": map[string][]byte{
-			reconcile.PasswordKey:       []byte(u.Password),
-			reconcile.PasswordExpiryKey: []byte(strconv.FormatInt(u.Expiry.Unix(), 10)),
+			names.PasswordKey:       []byte(u.Password),
+			names.PasswordExpiryKey: []byte(strconv.FormatInt(u.Expiry.Unix(), 10)),
 		},
 	})
 }
@@ -153,7 +153,7 @@ func Open(r Request) (Plan, error) {
 	}
 	// Whole seconds, rounded up: a validity below one second is not none.
 	until := time.Unix(r.Now.Add(validity+time.Second-1).Unix(), 0)
-	if password := r.Secret.Data[reconcile.PasswordKey]; len(password) > 0 && lasts(r.Secret, until) {
+	if password := r.Secret.Data[names.PasswordKey]; len(password) > 0 && lasts(r.Secret, until) {
 		p.Password = string(password)
 		return p, nil
 	}
@@ -172,7 +172,7 @@ func Open(r Request) (Plan, error) {
 // Expiries are what QEMU takes: now, never, +<seconds>, or a Unix time. Of one
 // that is relative nobody knows when it began.
 func lasts(secret *corev1.Secret, until time.Time) bool {
-	expiry, given := secret.Data[reconcile.PasswordExpiryKey]
+	expiry, given := secret.Data[names.PasswordExpiryKey]
 	if !given || string(expiry) == "never" {
 		return true
 	}

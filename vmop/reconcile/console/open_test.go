@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
-	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/console"
 	"github.com/vmop/sdk/vmop/spec"
 )
@@ -35,7 +35,7 @@ func serial(n int64) option {
 func TestOpen(t *testing.T) {
 	const stored, candidate = "stored-password", "candidate"
 	with := func(expiry string) *corev1.Secret {
-		return secret(reconcile.PasswordKey, stored, reconcile.PasswordExpiryKey, expiry)
+		return secret(names.PasswordKey, stored, names.PasswordExpiryKey, expiry)
 	}
 	for _, c := range []struct {
 		name     string
@@ -46,7 +46,7 @@ func TestOpen(t *testing.T) {
 		{"no secret", machine(running), nil, ""},
 		{"a display that was started without", machine(running, serial(-1)), with("never"), ""},
 		{"never expires", machine(running), with("never"), stored},
-		{"no expiry", machine(running), secret(reconcile.PasswordKey, stored), stored},
+		{"no expiry", machine(running), secret(names.PasswordKey, stored), stored},
 		{"expires late", machine(running), with("1800000031"), stored},
 		{"expires before a new one would", machine(running), with("1800000030"), candidate},
 		{"has expired", machine(running), with("now"), candidate},
@@ -54,7 +54,7 @@ func TestOpen(t *testing.T) {
 		{"an expiry that nobody can read", machine(running), with("tomorrow"), candidate},
 		{"an empty one", machine(running), with(""), candidate},
 		{"a secret without a password", machine(running), secret(), candidate},
-		{"an empty password", machine(running), secret(reconcile.PasswordKey, "", reconcile.PasswordExpiryKey, "never"), candidate},
+		{"an empty password", machine(running), secret(names.PasswordKey, "", names.PasswordExpiryKey, "never"), candidate},
 	} {
 		p, err := console.Open(console.Request{VM: c.vm, User: "ann", Secret: c.secret, Now: now, Validity: 30 * time.Second, Candidate: candidate})
 		if err != nil {
@@ -77,7 +77,7 @@ func TestOpen(t *testing.T) {
 }
 
 func TestOpenIsRefused(t *testing.T) {
-	expired := secret(reconcile.PasswordKey, "x", reconcile.PasswordExpiryKey, "now")
+	expired := secret(names.PasswordKey, "x", names.PasswordExpiryKey, "now")
 	for _, c := range []struct {
 		name string
 		r    console.Request
@@ -113,7 +113,7 @@ func TestPasswordsLast(t *testing.T) {
 		at := now.Add(time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "now")))
 		validity := time.Duration(rapid.Int64Range(0, int64(time.Minute)).Draw(t, "validity"))
 		expiry := rapid.SampledFrom([]string{"now", "never", "+10", "", strconv.FormatInt(at.Unix()+rapid.Int64Range(-90, 90).Draw(t, "offset"), 10)}).Draw(t, "expiry")
-		s := secret(reconcile.PasswordKey, "old", reconcile.PasswordExpiryKey, expiry)
+		s := secret(names.PasswordKey, "old", names.PasswordExpiryKey, expiry)
 		r := console.Request{VM: machine(running), User: "ann", Secret: s, Now: at, Validity: validity, Candidate: "new"}
 		p, err := console.Open(r)
 		if err != nil {
@@ -131,7 +131,7 @@ func TestPasswordsLast(t *testing.T) {
 		if seconds, err := strconv.ParseInt(expiry, 10, 64); err == nil && time.Unix(seconds, 0).Sub(at) < validity {
 			t.Fatalf("%s is sooner than %v", expiry, validity)
 		}
-		r.Secret = secret(reconcile.PasswordKey, p.Password, reconcile.PasswordExpiryKey, expiry)
+		r.Secret = secret(names.PasswordKey, p.Password, names.PasswordExpiryKey, expiry)
 		r.Validity = validity / 2
 		if again, err := console.Open(r); err != nil || validity >= 4*time.Second && (again.NewPassword != nil || again.Password != p.Password) {
 			t.Fatalf("again: %+v, %v", again, err)

@@ -2,11 +2,14 @@ package spectest
 
 import (
 	"fmt"
+	"net"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
+	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -20,10 +23,13 @@ func Machine() *rapid.Generator[*spec.Machine] {
 			BootMenu:         rapid.Bool().Draw(t, "bootMenu"),
 			PowerdownTimeout: drawInt(t, "powerdownTimeout", 0, 3600),
 			Accelerator:      rapid.SampledFrom([]spec.Accelerator{"", spec.AcceleratorAuto, spec.AcceleratorKVM, spec.AcceleratorTCG}).Draw(t, "accelerator"),
-			MachineType:      rapid.SampledFrom([]string{"", "q35", "pc-q35-7.2"}).Draw(t, "machineType"),
-			CPUModel:         rapid.SampledFrom([]string{"", "host", "max", "max,-avx2", "qemu64,+ssse3,hv-vendor-id=x"}).Draw(t, "cpuModel"),
-			RTCBase:          rapid.SampledFrom([]string{"", "utc", "localtime", "2026-06-17", "2026-06-17T16:01:21"}).Draw(t, "rtcBase"),
-			RTCClock:         rapid.SampledFrom([]spec.RTCClock{"", spec.RTCClockHost, spec.RTCClockRT, spec.RTCClockVM}).Draw(t, "rtcClock"),
+			MachineType:      rapid.SampledFrom([]string{"", "q35", "pc-q35-7.2", "pc-q35-6.0"}).Draw(t, "machineType"),
+			CPUModel: rapid.OneOf(
+				rapid.SampledFrom([]string{"", "host", "max", "max,-avx2", "qemu64,+ssse3,hv-vendor-id=x"}),
+				rapid.StringMatching(`[A-Za-z0-9_][A-Za-z0-9_.-]{0,8}(,[+-]?[A-Za-z0-9_][A-Za-z0-9_.-]{0,6}(=[A-Za-z0-9_.:+-]{1,6})?){0,3}`),
+			).Draw(t, "cpuModel"),
+			RTCBase:  rapid.SampledFrom([]string{"", "utc", "localtime", "2026-06-17", "2026-06-17T16:01:21"}).Draw(t, "rtcBase"),
+			RTCClock: rapid.SampledFrom([]spec.RTCClock{"", spec.RTCClockHost, spec.RTCClockRT, spec.RTCClockVM}).Draw(t, "rtcClock"),
 		}
 		if maybe(t, "machineUuid") {
 			m.MachineUUID = rapid.StringMatching(`[0-9a-fA-F]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`).Draw(t, "machineUuid")
@@ -50,14 +56,19 @@ func Machine() *rapid.Generator[*spec.Machine] {
 }
 
 func drawCPUs(t *rapid.T, m *spec.Machine) {
+	// Software emulation has no IDs for more.
+	most, perLevel := int32(limits.MaxCPUs), int32(8)
+	if m.Accelerator == spec.AcceleratorTCG {
+		most, perLevel = limits.MaxTCGAPICIDs, 3
+	}
 	if rapid.Bool().Draw(t, "by topology") {
-		part := func(name string) int32 { return rapid.Int32Range(0, 4).Draw(t, name) }
+		part := func(name string) int32 { return rapid.Int32Range(0, perLevel).Draw(t, name) }
 		m.CPUTopology = &spec.CPUTopology{
 			Sockets: part("sockets"), DiesPerSocket: part("diesPerSocket"),
 			CoresPerDie: part("coresPerDie"), ThreadsPerCore: part("threadsPerCore"),
 		}
 	} else {
-		n := rapid.Int32Range(1, 64).Draw(t, "maximumCpus")
+		n := rapid.OneOf(rapid.Int32Range(1, 64), rapid.Int32Range(1, most)).Draw(t, "maximumCpus")
 		m.MaximumCPUs = &n
 	}
 	m.CurrentCPUs = drawInt(t, "currentCpus", 1, int32(m.MaxCPUs()))
@@ -67,7 +78,7 @@ func drawRAM(t *rapid.T, m *spec.Machine) {
 	const least = 4 << 20
 	limit := int64(1e9) // the default
 	if maybe(t, "maximumRam") {
-		q := Bytes(least, 1<<38).Draw(t, "maximumRam")
+		q := Bytes(least, 1<<50).Draw(t, "maximumRam")
 		limit = q.Value()
 		m.MaximumRAM = &q
 	}
@@ -112,24 +123,33 @@ func drawDisplay(t *rapid.T, m *spec.Machine) {
 
 func drawNetworks(t *rapid.T, m *spec.Machine) {
 	device := func() string {
-		return rapid.SampledFrom([]string{"", "virtio-net", "e1000e"}).Draw(t, "device")
+		return rapid.SampledFrom(append(limits.NICModels(), "", "virtio-net")).Draw(t, "device")
 	}
+	// Many are rare, as in life, and there is room for two that a test adds.
+	few := rapid.IntRange(0, 3)
+	count := rapid.OneOf(few, few, few, few, few, few, few, rapid.IntRange(0, limits.MaxNetworks-2))
 	port := int32(2000)
-	for i := range rapid.IntRange(0, 3).Draw(t, "networks") {
+	for i := range count.Draw(t, "networks") {
 		mac := ""
 		if maybe(t, "mac") {
-			mac = fmt.Sprintf("52:54:00:%02x:%02X:%02x", i, rapid.IntRange(0, 255).Draw(t, "mac"), i)
+			mac = fmt.Sprintf("%02x:54:00:%02x:%02X:%02x", rapid.IntRange(0, 127).Draw(t, "first")*2, i, rapid.IntRange(0, 255).Draw(t, "mac"), i)
+			if maybe(t, "hyphens") {
+				mac = strings.ReplaceAll(mac, ":", "-")
+			}
 		}
 		if rapid.Bool().Draw(t, "tap") {
 			m.Networks = append(m.Networks, spec.Network{Tap: &spec.TapNetwork{
 				Device: device(), MAC: mac,
-				Bridge: rapid.SampledFrom([]string{"", "br0", "br-lan,1", "brücke"}).Draw(t, "bridge"),
+				Bridge: rapid.OneOf(
+					rapid.SampledFrom([]string{"", "br0", "br-lan,1", "brücke"}),
+					rapid.StringMatching(`[!-.0-9;-~]{3,15}`),
+				).Draw(t, "bridge"),
 			}})
 			continue
 		}
 		user := &spec.UserNetwork{
 			Device: device(), MAC: mac,
-			Net: rapid.SampledFrom([]string{"", "10.0.2.0/24", "192.168.76.0", "10.1.0.0/255.255.0.0"}).Draw(t, "net"),
+			Net: drawNet(t),
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "hostForwards") {
 			port += rapid.Int32Range(1, 9).Draw(t, "step")
@@ -142,6 +162,23 @@ func drawNetworks(t *rapid.T, m *spec.Machine) {
 		}
 		m.Networks = append(m.Networks, spec.Network{User: user})
 	}
+}
+
+// drawNet draws a network of any address and prefix, in all of its spellings.
+func drawNet(t *rapid.T) string {
+	if !maybe(t, "net") {
+		return ""
+	}
+	byte := func(name string) int { return rapid.IntRange(0, 255).Draw(t, name) }
+	address := fmt.Sprintf("%d.%d.%d.%d", byte("a"), byte("b"), byte("c"), byte("d"))
+	bits := rapid.IntRange(4, 29).Draw(t, "bits")
+	switch rapid.IntRange(0, 2).Draw(t, "spelling") {
+	case 0:
+		return address
+	case 1:
+		return fmt.Sprintf("%s/%s", address, net.IP(net.CIDRMask(bits, 32)))
+	}
+	return fmt.Sprintf("%s/%d", address, bits)
 }
 
 func drawDisks(t *rapid.T, m *spec.Machine) {

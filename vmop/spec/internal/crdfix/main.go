@@ -1,5 +1,10 @@
 // Command crdfix completes a generated resource definition with what
-// controller-gen has no marker for: map values that may be null.
+// controller-gen has no marker for: map values that may be null, and the size of
+// quantities.
+//
+// Kubernetes' quantities take any exponent, and an arithmetic operation on
+// 1e200000000, in a controller or in a rule of the definition itself, takes
+// minutes. Two digits of exponent and 32 characters are more than any has.
 //
 // The labels and annotations of a load balancer service delete a key by the
 // value null. Without a schema for the values the API server would store
@@ -51,11 +56,41 @@ func fix(file string) error {
 			schema["additionalProperties"] = map[string]any{"type": "string", "nullable": true}
 		}
 	}
+	if boundQuantities(crd) == 0 {
+		return errors.New("has no quantities")
+	}
 	out, err := yaml.Marshal(crd)
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(file, append([]byte("---\n"), out...), 0o644)
+}
+
+// quantity is controller-gen's pattern of a quantity, bounded the same with at
+// most two digits of exponent that count.
+const (
+	quantity = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
+	bounded  = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?0*[0-9]{1,2}))?$`
+)
+
+// boundQuantities limits all quantities of a schema. It returns how many there are.
+func boundQuantities(value any) int {
+	n := 0
+	switch value := value.(type) {
+	case map[string]any:
+		if value["x-kubernetes-int-or-string"] == true && value["pattern"] == quantity {
+			value["pattern"], value["maxLength"] = bounded, 32
+			n++
+		}
+		for _, v := range value {
+			n += boundQuantities(v)
+		}
+	case []any:
+		for _, v := range value {
+			n += boundQuantities(v)
+		}
+	}
+	return n
 }
 
 // at follows keys through nested mappings; it returns nil if one is missing.

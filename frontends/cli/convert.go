@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+func (p *program) convertCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "convert",
+		Usage:     "print the machines of KubeVirt and Deckhouse Virtualization as manifests of this system",
+		ArgsUsage: "FILE...",
+		Description: "Each thing that means something else here, or nothing, is a note on the standard error:\n\n" +
+			"  FILE:LINE: KIND NAMESPACE/NAME: FIELD: note: what becomes of it\n\n" +
+			"Instance types, data volumes, virtual disks and images are looked up among the files. Machines of this\n" +
+			"system are printed as they are understood. validate, render, run, changes and diff take such files, too.\n\n" +
+			"Example:\n" +
+			"  vmop-cli convert kubevirt-vm.yaml > vm.yaml",
+		Flags:  selectFlags(),
+		Action: p.convert,
+	}
+}
+
+func (p *program) convert(c *cli.Context) error {
+	files, err := needFiles(c)
+	if err != nil {
+		return err
+	}
+	objects, problems, err := p.load(files, selected(c), spec.Options{})
+	p.report(problems)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for i := range objects {
+		vm := objects[i].VirtualMachine
+		if vm == nil {
+			continue
+		}
+		text, err := yaml.Marshal(vm)
+		if err != nil {
+			return fmt.Errorf("%s: %w", vm.Name, err)
+		}
+		if n++; n > 1 {
+			fmt.Fprintln(p.stdout, "---")
+		}
+		if _, err := p.stdout.Write(text); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(problems) > 0:
+		return errSilent
+	case n == 0:
+		return noMachine(files, selected(c), objects)
+	}
+	return nil
+}
+
+// noMachine says that files hold none, what they hold, and what would be one.
+func noMachine(files []string, s selection, objects []spec.Object) error {
+	var kinds []string
+	seen := map[string]bool{}
+	for _, o := range objects {
+		if kind := o.Kind + " of " + o.APIVersion; !seen[kind] {
+			seen[kind] = true
+			kinds = append(kinds, kind)
+		}
+	}
+	message := strings.TrimSpace(fmt.Sprintf("no VirtualMachine in %s %s", strings.Join(files, ", "), s))
+	if len(kinds) > 0 {
+		message += ", but " + strings.Join(kinds, ", ")
+	}
+	return fmt.Errorf("%s; understood are %s", message, strings.Join(understood(), ", "))
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/vmop/sdk/vmop/host"
+	"github.com/vmop/sdk/vmop/reconcile/changes"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+func (p *program) createCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "create",
+		Usage:     "keep a machine on this host, without starting it",
+		ArgsUsage: "FILE",
+		Description: "Keeps the machine of a manifest with what it is given by flags. From then on it is\n" +
+			"started, stopped, changed and deleted by its name.\n\n" +
+			"Examples:\n" +
+			"  vmop-cli create vm.yaml\n" +
+			"  vmop-cli create vm.yaml --disk system=/srv/debian.qcow2",
+		Flags:  append(selectFlags(), localFlags()...),
+		Action: p.create,
+	}
+}
+
+func (p *program) create(c *cli.Context) error {
+	o, h, given, err := p.manifestAndGiven(c)
+	if err != nil {
+		return err
+	}
+	m, err := h.Create(&o, given)
+	if errors.Is(err, host.ErrExists) {
+		return fmt.Errorf("%w: change it with vmop-cli apply, or start it with vmop-cli start %s", err, m.FullName())
+	}
+	if err != nil {
+		return p.told(&o, err)
+	}
+	fmt.Fprintf(p.stdout, "%s is created. Start it with: vmop-cli start %s\n", m.FullName(), p.again(c, m.FullName()))
+	return nil
+}
+
+// manifestAndGiven are the machine of the FILE arguments and what localFlags say.
+func (p *program) manifestAndGiven(c *cli.Context) (o spec.Object, h *host.Host, given host.Given, err error) {
+	files, err := needFiles(c)
+	if err != nil {
+		return o, nil, given, err
+	}
+	if o, err = p.machine(c, files); err != nil {
+		return o, nil, given, err
+	}
+	if h, err = p.host(c); err != nil {
+		return o, nil, given, err
+	}
+	given, err = p.given(c)
+	return o, h, given, err
+}
+
+// again is a NAME argument with the flags that the next command needs too.
+func (p *program) again(c *cli.Context, name string) string {
+	if dir := c.String("data-dir"); dir != "" && dir != p.getenv("VMOP_DATA_DIR") {
+		return name + " --data-dir " + shellWord(dir)
+	}
+	return name
+}
+
+func (p *program) applyCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "apply",
+		Usage:     "change a machine of this host",
+		ArgsUsage: "FILE",
+		Description: "Makes a manifest that of the machine of its name, or keeps a new machine as create\n" +
+			"does. A machine that runs is changed as far as it can be while it runs; what waits\n" +
+			"for its next start is told. For a cluster, use kubectl apply.\n\n" +
+			"Examples:\n" +
+			"  vmop-cli apply vm.yaml\n" +
+			"  vmop-cli apply vm.yaml --disk data=/srv/data.qcow2",
+		Flags:  append(selectFlags(), localFlags()...),
+		Action: p.apply,
+	}
+}
+
+func (p *program) apply(c *cli.Context) error {
+	o, h, given, err := p.manifestAndGiven(c)
+	if err != nil {
+		return err
+	}
+	m, err := h.Machine(o.Namespace, o.Name)
+	if errors.Is(err, host.ErrNotFound) {
+		return p.create(c)
+	}
+	if err != nil {
+		return err
+	}
+	return p.applyTo(c, h, m, &o, given)
+}
+
+// applyTimeout bounds the wait for a machine that follows a new manifest.
+const applyTimeout = 30 * time.Second
+
+// applyTo gives a machine a manifest and tells what has become of it.
+func (p *program) applyTo(c *cli.Context, h *host.Host, m host.Machine, o *spec.Object, given host.Given) error {
+	full := m.FullName()
+	ctx, cancel := bounded(c, applyTimeout, "it still follows its new manifest")
+	defer cancel()
+	g := p.begin(full + ": following its new manifest")
+	done, err := h.Apply(ctx, m, o, given)
+	g.end()
+	if err != nil {
+		return p.told(o, fmt.Errorf("apply to %s: %w", full, err))
+	}
+	switch {
+	case len(done.Changes) == 0:
+		fmt.Fprintf(p.stdout, "%s is unchanged.\n", full)
+	case done.Running:
+		fmt.Fprintf(p.stdout, "%s is changed.\n", full)
+	default:
+		fmt.Fprintf(p.stdout, "%s is changed. It does not run: all of it takes effect with its next start.\n", full)
+	}
+	if done.Running {
+		for _, change := range done.Changes {
+			if change.Applied != changes.AppliedLive {
+				p.note("%s: %s", change.Path, waitsFor(change))
+			}
+		}
+		for _, w := range done.Waiting {
+			p.note("%s: %s", w.Type, w.Message)
+		}
+	}
+	return nil
+}
+
+// waitsFor says when a change takes effect that a running machine does not get.
+func waitsFor(change changes.Change) string {
+	text := "waits for the next start"
+	if change.Applied == changes.AppliedNever {
+		text = "never takes effect"
+	}
+	if change.Reason != "" {
+		text += " (" + change.Reason + ")"
+	}
+	return text
+}
+
+func (p *program) restartCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "restart",
+		Usage:     "stop a machine of this host and start it again",
+		ArgsUsage: "NAME",
+		Description: "Does what stop and start do: what waits for a restart takes effect. A machine that\n" +
+			"does not run is started.\n\n" +
+			"Example:\n" +
+			"  vmop-cli restart hello",
+		Flags: machineFlags(append(hostStopFlags(), startFlags()...)...),
+		Action: func(c *cli.Context) error {
+			name, err := oneName(c)
+			if err != nil {
+				return err
+			}
+			m, err := p.find(c, name)
+			if err != nil {
+				return err
+			}
+			if m.Running() {
+				if err := p.stopHere(c, &m); err != nil {
+					return err
+				}
+			}
+			return p.startHere(c, m)
+		},
+	}
+}
+
+// startHere starts a machine of this host by what is kept of it.
+func (p *program) startHere(c *cli.Context, m host.Machine) error {
+	o, err := m.Object()
+	if errors.Is(err, host.ErrNoManifest) {
+		return fmt.Errorf("%w: run it once with vmop-cli run FILE", err)
+	}
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	j, err := p.prepare(ctx, c, &o)
+	if err != nil {
+		return err
+	}
+	return p.detach(ctx, c, j)
+}

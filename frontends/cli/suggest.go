@@ -1,0 +1,105 @@
+package main
+
+import (
+	"github.com/urfave/cli/v2"
+)
+
+// The groups of commands in the help, which lists them in this order.
+const (
+	manifestCommands = "1. Manifests"
+	hostCommands     = "2. Machines of this host"
+	eitherCommands   = "3. Machines of this host, or with --cluster those of a cluster"
+	clusterCommands  = "4. Machines of a cluster"
+)
+
+// categories are the groups by the names of commands.
+var categories = map[string]string{
+	"validate": manifestCommands, "render": manifestCommands, "changes": manifestCommands, "convert": manifestCommands,
+
+	"run": hostCommands, "create": hostCommands, "apply": hostCommands, "edit": hostCommands, "restart": hostCommands,
+	"delete": hostCommands, "wait": hostCommands, "console": hostCommands, "pause": hostCommands, "resume": hostCommands,
+	"nmi": hostCommands, "screenshot": hostCommands, "spice": hostCommands, "vnc": hostCommands, "guest": hostCommands,
+
+	"list": eitherCommands, "inspect": eitherCommands, "start": eitherCommands, "stop": eitherCommands,
+	"reset": eitherCommands, "logs": eitherCommands, "events": eitherCommands,
+
+	"console-password": clusterCommands, "diff": clusterCommands, "takeover": clusterCommands,
+}
+
+// destructive are commands that nobody should come to by a slip of the finger.
+var destructive = map[string]bool{"delete": true, "reset": true, "nmi": true, "stop": true, "restart": true}
+
+// commandNames are those that may be suggested.
+func commandNames(app *cli.App) []string {
+	var out []string
+	for _, c := range app.Commands {
+		if !c.Hidden && !destructive[c.Name] {
+			out = append(out, c.Names()...)
+		}
+	}
+	return out
+}
+
+// flagNames are the flags of a command that may be suggested.
+func flagNames(c *cli.Command) []string {
+	var out []string
+	if c == nil {
+		return nil
+	}
+	for _, f := range c.Flags {
+		for _, name := range f.Names() {
+			if len(name) > 1 && name != "disks" && name != "now" && name != "force" && name != "yes" {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
+
+// nearest is the word that was probably meant: one slip away, or two in a long word;
+// "" if there is none, or more than one.
+func nearest(word string, known []string) string {
+	limit := 1
+	if len(word) >= 7 {
+		limit = 2
+	}
+	best, found := limit+1, ""
+	for _, k := range known {
+		switch d := distance(word, k); {
+		case d < best:
+			best, found = d, k
+		case d == best:
+			found = ""
+		}
+	}
+	if best > limit || len(word) < 3 {
+		return ""
+	}
+	return found
+}
+
+// distance is the number of letters that are missing, too many, wrong or swapped
+// with their neighbour.
+func distance(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			wrong := 1
+			if a[i-1] == b[j-1] {
+				wrong = 0
+			}
+			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+wrong)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
+		}
+	}
+	return rows[len(a)][len(b)]
+}

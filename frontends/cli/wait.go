@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/vmop/sdk/vmop/host"
+)
+
+// conditions are what wait waits for.
+var waitConditions = map[string]host.Condition{
+	"running": host.ForRunning, "ready": host.ForReady, "stopped": host.ForStopped,
+}
+
+func (p *program) waitCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "wait",
+		Usage:     "wait until a machine of this host runs, is ready or has stopped",
+		ArgsUsage: "NAME",
+		Description: "running is when the guest executes, ready when its guest agent has answered, which\n" +
+			"needs the agent in the guest, and stopped when no process has the machine. For a\n" +
+			"cluster, use kubectl wait.\n\n" +
+			"Examples:\n" +
+			"  vmop-cli wait hello --for=running\n" +
+			"  vmop-cli wait hello --for=stopped --timeout 5m",
+		Flags: machineFlags(
+			&cli.StringFlag{Name: "for", Value: "running", Usage: "`WHAT`: running, ready or stopped"},
+			&cli.DurationFlag{Name: "timeout", Usage: "wait at most this `DURATION`, as in 5m; without it, as long as it takes", DefaultText: "none"},
+		),
+		Action: p.wait,
+	}
+}
+
+func (p *program) wait(c *cli.Context) error {
+	condition, ok := waitConditions[c.String("for")]
+	if !ok {
+		return usagef(c, "--for %q: want running, ready or stopped", c.String("for"))
+	}
+	if c.Duration("timeout") < 0 {
+		return usagef(c, "--timeout %v: want 0 or more", c.Duration("timeout"))
+	}
+	name, err := oneName(c)
+	if err != nil {
+		return err
+	}
+	m, err := p.find(c, name)
+	if err != nil {
+		return err
+	}
+	h, err := p.host(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := bounded(c, c.Duration("timeout"), "it is not "+c.String("for"))
+	defer cancel()
+	started := time.Now()
+	g := p.begin(fmt.Sprintf("%s: waiting until it is %s", m.FullName(), c.String("for")))
+	now, err := h.Wait(ctx, m, condition)
+	g.end()
+	if err != nil {
+		if now.Message() != "" && !errors.Is(err, c.Context.Err()) {
+			err = fmt.Errorf("%w (%s: %s)", err, now.Status, now.Message())
+		}
+		return fmt.Errorf("wait for %s: %w", m.FullName(), err)
+	}
+	fmt.Fprintf(p.stdout, "%s is %s (after %v).\n", m.FullName(), c.String("for"), time.Since(started).Round(100*time.Millisecond))
+	return nil
+}

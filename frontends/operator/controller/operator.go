@@ -1,0 +1,353 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/vmop/sdk/internal/applytext"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+const (
+	// stopTimeout is how long a stop waits for what is being written.
+	stopTimeout = 20 * time.Second
+	// definitionsPause is the time between two looks for the definitions.
+	definitionsPause = time.Second
+)
+
+// Operator looks after the machines of a cluster.
+type Operator struct {
+	options Options
+	config  *rest.Config
+	server  *apiServer
+	leading *leading
+	gate    *gate
+
+	mu sync.Mutex
+	// forget is called before each term in which this operator leads.
+	forget func()
+	// waits says what the operator waits for before it is ready, empty when it is.
+	waits string
+}
+
+// New makes an operator. It asks nothing of the cluster before it is started.
+func New(config *rest.Config, o Options) (*Operator, error) {
+	if len(o.Namespaces) > 0 && len(o.Without) > 0 {
+		return nil, errors.New("namespaces to look after and namespaces to leave out exclude each other")
+	}
+	config = rest.CopyConfig(config)
+	// It would cost the API server a tenth of its time in large lists.
+	config.DisableCompression = true
+	if config.QPS > 0 && config.RateLimiter == nil {
+		// Every kind has a client of its own, and would have a limit of its own.
+		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)
+	}
+	s, err := newAPIServer(config, o.Log)
+	if err != nil {
+		return nil, fmt.Errorf("how to connect to the cluster: %w", err)
+	}
+	config.Wrap(applytext.Wrap)
+	if o.WrapTransport != nil {
+		config.Wrap(o.WrapTransport)
+	}
+	config.Wrap(s.observing)
+	slow, err := newSlowCounter(metrics.Registry)
+	if err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	out := &Operator{options: o, config: config, server: s, waits: "it is not started"}
+	out.leading = newLeading(o.LeaderElection == nil, func() {
+		out.mu.Lock()
+		defer out.mu.Unlock()
+		if out.forget != nil {
+			out.forget()
+		}
+	})
+	out.gate = newGate(out.leading, s, slow)
+	return out, nil
+}
+
+// Logs returns the loggers for controller-runtime and for client-go, both of which
+// have one for all of a process: they are silent about what fails because the API
+// server is away.
+func (o *Operator) Logs() (controllers, clients logr.Logger) {
+	return o.server.quiet(o.options.Log, false), o.server.quiet(o.options.Log.WithName("client"), true)
+}
+
+// Start looks after the machines until the context ends. It waits for an API server
+// that cannot be reached and for the definitions of the resources; losing the lease
+// does not end it.
+func (o *Operator) Start(ctx context.Context) error {
+	// What is around the manager lives a little longer: the lease is given back when
+	// nothing is written any more.
+	outer, end := context.WithCancel(context.WithoutCancel(ctx))
+	var around sync.WaitGroup
+	defer around.Wait()
+	defer end()
+	defer o.server.wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	o.server.start(ctx)
+	if err := o.serveProbes(outer, &around); err != nil {
+		return err
+	}
+	m, err := o.manager(ctx)
+	if m == nil {
+		return err
+	}
+	if e := o.options.LeaderElection; e != nil {
+		run, err := newElection(o.config, *e, o.leading, o.server, o.options.Log)
+		if err != nil {
+			return fmt.Errorf("leader election: %w", err)
+		}
+		around.Go(func() {
+			if err := run.run(outer); err != nil {
+				o.options.Log.Error(err, "this operator cannot lead")
+			}
+		})
+	}
+	around.Go(func() {
+		if m.GetCache().WaitForCacheSync(ctx) {
+			o.waitFor("")
+		}
+	})
+	return m.Start(ctx)
+}
+
+// waitFor notes what the operator waits for.
+func (o *Operator) waitFor(what string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.waits = what
+}
+
+// manager makes the manager, as soon as the cluster has what it needs. It is nil if
+// the context ended before.
+func (o *Operator) manager(ctx context.Context) (manager.Manager, error) {
+	told := ""
+	for ctx.Err() == nil {
+		o.waitFor("the API server cannot be reached")
+		if o.server.reachable(ctx) != nil {
+			break
+		}
+		err := o.definitions(ctx)
+		if err == nil {
+			var m manager.Manager
+			if m, err = o.build(ctx); err == nil {
+				o.waitFor("the caches are not filled yet")
+				return m, nil
+			}
+		}
+		if !passes(err) {
+			return nil, err
+		}
+		if text := err.Error(); ctx.Err() == nil && !o.server.isAway() {
+			o.waitFor(text)
+			if text != told {
+				o.options.Log.Info("the operator waits", "for", text)
+				told = text
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(definitionsPause):
+		}
+	}
+	return nil, nil
+}
+
+// passes reports whether an error of the beginning may pass by itself: the API
+// server is away or only just starting, or the definitions are still to come.
+func passes(err error) bool {
+	return errors.As(err, new(*missingError)) || errors.As(err, new(*url.Error)) || meta.IsNoMatchError(err) ||
+		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || apierrors.IsTooManyRequests(err) ||
+		apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsForbidden(err) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}
+
+// missingError says that the cluster does not know a resource.
+type missingError struct{ resource string }
+
+func (e *missingError) Error() string {
+	return fmt.Sprintf("the definition of %s.%s: kubectl apply -k deploy/crds makes it", e.resource, spec.GroupName)
+}
+
+// definitions looks whether the cluster knows the resources.
+func (o *Operator) definitions(ctx context.Context) error {
+	config := rest.CopyConfig(o.config)
+	config.Timeout = probeTimeout
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return err
+	}
+	list, err := client.ServerResourcesForGroupVersion(spec.GroupVersion().String())
+	if apierrors.IsNotFound(err) {
+		return &missingError{spec.ResourceVirtualMachines}
+	}
+	if err != nil {
+		return fmt.Errorf("ask for the definitions: %w", err)
+	}
+	known := map[string]bool{}
+	for _, r := range list.APIResources {
+		known[r.Name] = true
+	}
+	for _, r := range []string{spec.ResourceVirtualMachines, spec.ResourceVMPools} {
+		if !known[r] {
+			return &missingError{r}
+		}
+	}
+	return ctx.Err()
+}
+
+// build makes the manager with its controllers.
+func (o *Operator) build(ctx context.Context) (manager.Manager, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, eventsv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	addStored(scheme)
+	m, err := ctrl.NewManager(o.config, o.managerOptions(ctx, scheme))
+	if err != nil {
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	if err := addIndexes(ctx, m.GetFieldIndexer()); err != nil {
+		return nil, err
+	}
+	writes, err := newWriteCounter(metrics.Registry)
+	if err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	counted, err := register(metrics.Registry, newCensus())
+	if err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	counted.of(m.GetCache(), o.leading.is)
+	forget, err := addMachines(m, o.options, o.gate, writes)
+	if err != nil {
+		return nil, fmt.Errorf("controller of machines: %w", err)
+	}
+	if err := addAssignments(m, o.gate, writes); err != nil {
+		return nil, fmt.Errorf("controller of assignments: %w", err)
+	}
+	c := &cleaner{client: m.GetClient(), live: m.GetAPIReader(), writes: writes, namespaces: o.options.Namespaces, without: o.options.Without, log: o.options.Log, gate: o.gate}
+	if err := m.Add(c); err != nil {
+		return nil, fmt.Errorf("clean-up: %w", err)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.forget = forget
+	return m, nil
+}
+
+func (o *Operator) managerOptions(ctx context.Context, scheme *runtime.Scheme) manager.Options {
+	stop := stopTimeout
+	controllers, _ := o.Logs()
+	options := cacheOptions(o.options.Namespaces, o.options.Without)
+	options.NewInformer = o.server.newInformer
+	out := manager.Options{
+		Scheme: scheme, Cache: options, Logger: controllers,
+		Metrics:                 server.Options{BindAddress: orNone(o.options.MetricsAddress)},
+		HealthProbeBindAddress:  orNone(""),
+		GracefulShutdownTimeout: &stop,
+		NewCache: func(config *rest.Config, options cache.Options) (cache.Cache, error) {
+			c, err := cache.New(config, options)
+			if err != nil {
+				return nil, err
+			}
+			return &endingCache{c, ctx}, nil
+		},
+	}
+	// Names of controllers are unique in a process only for the sake of metrics.
+	yes := true
+	out.Controller.SkipNameValidation = &yes
+	return out
+}
+
+func orNone(address string) string {
+	if address == "" {
+		return "0"
+	}
+	return address
+}
+
+// endingCache lets an operator end while its caches cannot be filled.
+//
+// A manager waits for its caches in runnableGroup.Start of controller-runtime
+// (v0.25.2, pkg/manager/runnable_group.go), whose loop does not return when the
+// context has ended: it goes round and round, takes a whole processor, and the
+// process does not react to TERM. Upstream would need a return in that case, and to
+// tell the caller. Here the caches say that they are filled when everything ends.
+type endingCache struct {
+	cache.Cache
+	process context.Context
+}
+
+// WaitForCacheSync implements [cache.Informers].
+func (c *endingCache) WaitForCacheSync(ctx context.Context) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.process, cancel)()
+	return c.Cache.WaitForCacheSync(ctx) || c.process.Err() != nil
+}
+
+// serveProbes lets a cluster know whether the operator lives and whether it has
+// seen the cluster. One that waits to lead is ready. The probes are there from the
+// beginning, so that nobody ends an operator that waits for the API server.
+func (o *Operator) serveProbes(ctx context.Context, around *sync.WaitGroup) error {
+	if o.options.ProbeAddress == "" || o.options.ProbeAddress == "0" {
+		return nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.options.ProbeAddress)
+	if err != nil {
+		return fmt.Errorf("serve probes: %w", err)
+	}
+	mux := http.NewServeMux()
+	for path, check := range map[string]func(*http.Request) error{"/healthz": o.gate.healthy, "/readyz": o.ready} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			if err := check(r); err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+			_, _ = fmt.Fprintln(w, "ok")
+		})
+	}
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second}
+	around.Go(func() {
+		if err := s.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			o.options.Log.Error(err, "the probes are not served any more")
+		}
+	})
+	context.AfterFunc(ctx, func() { _ = s.Close() })
+	return nil
+}
+
+func (o *Operator) ready(*http.Request) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.waits != "" {
+		return errors.New(o.waits)
+	}
+	return nil
+}

@@ -1,0 +1,330 @@
+package controller
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/vmop/sdk/vmop/reconcile"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// switchable is an API server that can be away.
+type switchable struct {
+	mu   sync.Mutex
+	away bool
+}
+
+func (s *switchable) set(away bool) { s.mu.Lock(); defer s.mu.Unlock(); s.away = away }
+
+func (s *switchable) probe(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away {
+		return errors.New("connection refused")
+	}
+	return nil
+}
+
+func newTestServer(ctx context.Context, log *bytes.Buffer) (*apiServer, *switchable) {
+	real := &switchable{}
+	s := &apiServer{
+		log: logr.FromSlogHandler(slog.NewTextHandler(log, nil)), probe: real.probe, now: time.Now,
+		changed: make(chan struct{}), watches: map[*patientWatch]bool{},
+	}
+	s.start(ctx)
+	return s, real
+}
+
+// However much fails in it, an outage is a line of the log, and its end another;
+// and everybody goes on within a second of its end.
+func TestAnOutageIsOneLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines bytes.Buffer
+		ctx, end := context.WithCancel(t.Context())
+		s, real := newTestServer(ctx, &lines)
+		log, client := s.quiet(s.log, false), s.quiet(s.log, true)
+		real.set(true)
+		s.failed(errors.New("connection refused"))
+		synctest.Wait()
+		for range 100 {
+			log.Error(errors.New("connection refused"), "Reconciler error")
+			client.Info("a watch ended")
+		}
+		var backAt time.Time
+		go func() { _ = s.reachable(ctx); backAt = time.Now() }()
+		time.Sleep(90*time.Second + 300*time.Millisecond)
+		real.set(false)
+		up := time.Now()
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if backAt.IsZero() || backAt.Sub(up) > probePause {
+			t.Errorf("went on after %v", backAt.Sub(up))
+		}
+		text := lines.String()
+		if strings.Count(text, "\n") != 2 || !strings.Contains(text, "suppressedLines=200") || !strings.Contains(text, "after=1m31s") {
+			t.Errorf("the log:\n%s", text)
+		}
+		log.Error(nil, "something else")
+		if !strings.Contains(lines.String(), "something else") {
+			t.Error("what is said later is lost")
+		}
+		end()
+		s.wait()
+	})
+}
+
+// One request that fails is not an outage.
+func TestAFailureThatPassesIsNotTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines bytes.Buffer
+		s, _ := newTestServer(t.Context(), &lines)
+		s.failed(errors.New("connection reset"))
+		synctest.Wait()
+		if s.isAway() || lines.Len() > 0 {
+			t.Errorf("away %v, the log: %s", s.isAway(), &lines)
+		}
+		canceled, cancel := context.WithCancel(t.Context())
+		cancel()
+		request, _ := http.NewRequestWithContext(canceled, http.MethodGet, "http://nowhere.test", nil)
+		_, err := s.observing(roundTripper(func(*http.Request) (*http.Response, error) { return nil, context.Canceled })).RoundTrip(request)
+		if s.isAway() || err == nil {
+			t.Error("what the operator itself has ended is taken for an outage")
+		}
+	})
+}
+
+// countingWatch counts what a reflector asks for.
+type countingWatch struct {
+	toolscache.ListerWatcher
+	asked int
+	// busy is how often it says that it is not ready.
+	busy int
+	made []*watch.FakeWatcher
+}
+
+func (c *countingWatch) ListWithContext(context.Context, metav1.ListOptions) (runtime.Object, error) {
+	c.asked++
+	return nil, errors.New("connection refused")
+}
+
+func (c *countingWatch) WatchWithContext(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	c.asked++
+	if c.asked <= c.busy {
+		return nil, apierrors.NewTooManyRequests("storage is (re)initializing", 1)
+	}
+	w := watch.NewFake()
+	c.made = append(c.made, w)
+	return w, nil
+}
+
+// Watches wait while the API server is away, and reconciliations until they are
+// there again, but not for ever.
+func TestWatchesAndReconciliationsWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, real := newTestServer(t.Context(), &bytes.Buffer{})
+		of := &countingWatch{}
+		w := &patientWatch{of, s}
+		s.watches[w] = false
+		first, err := w.WatchWithContext(t.Context(), metav1.ListOptions{})
+		if err != nil || s.steady().IsZero() {
+			t.Fatalf("%v; steady since %v", err, s.steady())
+		}
+		real.set(true)
+		s.failed(errors.New("connection refused"))
+		first.Stop()
+		first.Stop()
+		again := make(chan watch.Interface, 1)
+		go func() { w, _ := w.WatchWithContext(t.Context(), metav1.ListOptions{}); again <- w }()
+		time.Sleep(5 * time.Minute)
+		if of.asked != 1 || !s.steady().IsZero() {
+			t.Errorf("asked %d times", of.asked)
+		}
+
+		leading := newLeading(true, nil)
+		g := newGate(leading, s, prometheus.NewCounterVec(prometheus.CounterOpts{}, []string{"controller"}))
+		var at time.Time
+		go func() { _, _ = g.open(t.Context()); at = time.Now() }()
+		real.set(false)
+		up := time.Now()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		second := <-again
+		if at.IsZero() || at.Sub(up) > probePause {
+			t.Errorf("reconciliations go on at %v, %v after the API server", at, at.Sub(up))
+		}
+		second.Stop() // and does not come back
+		at = time.Time{}
+		go func() { _, _ = g.open(t.Context()); at = time.Now() }()
+		time.Sleep(watchGrace)
+		synctest.Wait()
+		if at.IsZero() {
+			t.Error("one watch holds up everything")
+		}
+	})
+}
+
+// An API server that has just started puts watches off; they are there as soon as it
+// does not. What it refuses is told at once, and at last what it only puts off.
+func TestWatchesArePutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newTestServer(t.Context(), &bytes.Buffer{})
+		begin := time.Now()
+		w := &patientWatch{&countingWatch{busy: 8}, s}
+		made, err := w.WatchWithContext(t.Context(), metav1.ListOptions{})
+		if err != nil || time.Since(begin) != 8*watchPause {
+			t.Errorf("%v after %v", err, time.Since(begin))
+		}
+		made.Stop()
+		begin = time.Now()
+		w = &patientWatch{&countingWatch{busy: 1000}, s}
+		if _, err := w.WatchWithContext(t.Context(), metav1.ListOptions{}); !apierrors.IsTooManyRequests(err) || time.Since(begin) > watchPatience+watchPause {
+			t.Errorf("%v after %v", err, time.Since(begin))
+		}
+		if temporary(apierrors.NewForbidden(schema.GroupResource{}, "", nil)) {
+			t.Error("a refusal is waited for")
+		}
+	})
+}
+
+// A term ends by itself when the lease was not renewed, before anybody else may
+// take it, whatever the elector is at; and begins again when it is.
+func TestTermsEndInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		terms := 0
+		l := newLeading(false, func() { terms++ })
+		renew := func() { l.set(func() { l.until = time.Now().Add(10 * time.Second) }) }
+		renew()
+		if l.is() {
+			t.Fatal("leads without being elected")
+		}
+		l.set(func() { l.elected = true })
+		term, _ := l.present()
+		if term == nil || terms != 1 {
+			t.Fatal("does not lead")
+		}
+		for range 5 {
+			time.Sleep(9 * time.Second)
+			renew()
+		}
+		if term.Err() != nil {
+			t.Fatal("a term that is renewed ends")
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if l.is() || !errors.Is(context.Cause(term), errNotLeading) {
+			t.Fatal("a term that is not renewed goes on")
+		}
+		_, begins := l.present()
+		renew()
+		if <-begins; !l.is() || terms != 2 {
+			t.Error("it does not lead again")
+		}
+		l.set(func() { l.elected = false })
+		if l.is() {
+			t.Error("leads though somebody else was elected")
+		}
+	})
+}
+
+// A process that was frozen finds out before it writes, not when a timer comes.
+func TestATermIsOverByTheClock(t *testing.T) {
+	l := newLeading(false, nil)
+	now := time.Now()
+	l.now = func() time.Time { return now }
+	l.set(func() { l.elected, l.until = true, now.Add(time.Hour) })
+	if !l.is() {
+		t.Fatal("does not lead")
+	}
+	now = now.Add(time.Hour)
+	e := &executor{leads: l.is}
+	if _, err := e.execute(t.Context(), &machine{}, reconcile.DeletePod{Name: "a"}, &machineMemory{}); !errors.Is(err, errNotLeading) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A reconciliation that hangs is a failed health check, and one that lasts is
+// counted; one that only waits for its turn is neither.
+func TestHangingReconciliations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newTestServer(t.Context(), &bytes.Buffer{})
+		l := newLeading(false, nil)
+		slow := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "slow"}, []string{"controller"})
+		g := newGate(l, s, slow)
+		hangs := make(chan struct{})
+		r := g.before("machines", reconcileFunc(func(ctx context.Context) (ctrl.Result, error) {
+			<-ctx.Done() // what follows the context ends in time
+			<-hangs
+			return ctrl.Result{}, ctx.Err()
+		}))
+		done := make(chan error)
+		go func() { _, err := r.Reconcile(t.Context(), request("apps", 1)); done <- err }()
+		time.Sleep(time.Hour)
+		if err := g.healthy(nil); err != nil {
+			t.Errorf("one that waits to lead: %v", err)
+		}
+		l.set(func() { l.elected, l.until = true, time.Now().Add(24*time.Hour) })
+		time.Sleep(reconcileTimeout + time.Second)
+		if err := g.healthy(nil); err != nil {
+			t.Errorf("too early: %v", err)
+		}
+		time.Sleep(time.Minute)
+		if err := g.healthy(nil); err == nil || !strings.Contains(err.Error(), "machines apps/1 hangs since 3m1s") {
+			t.Errorf("got %v", err)
+		}
+		close(hangs)
+		if err := <-done; !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("an error that leads to another try is wanted, got %v", err)
+		}
+		if err := g.healthy(nil); err != nil {
+			t.Error(err)
+		}
+		l.set(func() { l.elected = false })
+	})
+}
+
+// What a lost lease interrupts is tried again, and is no error.
+func TestInterruptedReconciliations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newTestServer(t.Context(), &bytes.Buffer{})
+		l := newLeading(false, nil)
+		l.set(func() { l.elected, l.until = true, time.Now().Add(time.Minute) })
+		g := newGate(l, s, prometheus.NewCounterVec(prometheus.CounterOpts{}, []string{"controller"}))
+		r := g.before("machines", reconcileFunc(func(ctx context.Context) (ctrl.Result, error) {
+			<-ctx.Done()
+			return ctrl.Result{}, ctx.Err()
+		}))
+		go func() { time.Sleep(time.Second); l.set(func() { l.elected = false }) }()
+		result, err := r.Reconcile(t.Context(), request("apps", 1))
+		if err != nil || result.RequeueAfter == 0 {
+			t.Errorf("got %+v, %v", result, err)
+		}
+		process, end := context.WithCancel(t.Context())
+		go func() { time.Sleep(time.Hour); end() }()
+		if result, err := r.Reconcile(process, request("apps", 1)); err != nil || result.RequeueAfter != 0 {
+			t.Errorf("when the process ends: got %+v, %v", result, err)
+		}
+	})
+}
+
+type reconcileFunc func(context.Context) (ctrl.Result, error)
+
+func (f reconcileFunc) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	return f(ctx)
+}

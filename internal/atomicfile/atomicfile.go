@@ -1,0 +1,89 @@
+// Package atomicfile writes files as a whole: a reader sees the old content or
+// the new one, and what was written survives a power cut.
+package atomicfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// Replace writes a file that only its owner can read, in place of whatever has
+// the path.
+func Replace(path string, data []byte) error {
+	f, err := begin(path, func(f *os.File) error {
+		_, err := f.Write(data)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(f, path); err != nil {
+		return errors.Join(&fs.PathError{Op: "replace", Path: path, Err: reason(err)}, os.Remove(f))
+	}
+	return nil
+}
+
+// Create makes a file with the content that fill writes, readable by its owner
+// only, and never over a file that exists: then it reports false.
+func Create(path string, fill func(*os.File) error) (created bool, err error) {
+	if _, err := os.Lstat(path); err == nil {
+		return false, nil
+	}
+	f, err := begin(path, fill)
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		if rerr := os.Remove(f); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+			err = errors.Join(err, rerr)
+		}
+	}()
+	err = unix.Renameat2(unix.AT_FDCWD, f, unix.AT_FDCWD, path, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // not on every file system
+		err = os.Link(f, path)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, &fs.PathError{Op: "create", Path: path, Err: reason(err)}
+	}
+	return true, SyncDir(filepath.Dir(path))
+}
+
+// SyncDir makes the entries of a directory durable.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// begin writes a file beside a path and returns its name. Errors name the path:
+// nobody knows the other.
+func begin(path string, fill func(*os.File) error) (string, error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return "", &fs.PathError{Op: "create", Path: path, Err: reason(err)}
+	}
+	if err := errors.Join(fill(f), f.Sync(), f.Close()); err != nil {
+		err = &fs.PathError{Op: "write", Path: path, Err: reason(err)}
+		return "", errors.Join(err, os.Remove(f.Name()))
+	}
+	return f.Name(), nil
+}
+
+// reason is what the system said, without the names of the files that it was
+// said about.
+func reason(err error) error {
+	var number unix.Errno
+	if errors.As(err, &number) {
+		return number
+	}
+	return err
+}

@@ -1,0 +1,131 @@
+package deploytest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vmop/sdk/internal/controlplane"
+	"github.com/vmop/sdk/vmop/names"
+)
+
+// The way of docs/from-vm-operator.md, from VM-Operator's own definitions and what
+// its deploy folder leads to, on an API server of its own: stored machines are what
+// they were, also those that vmop's definitions refuse.
+func TestTheWayFromVMOperator(t *testing.T) {
+	ctx := t.Context()
+	cp, err := controlplane.Start(ctx, controlplane.Options{Controllers: true, Progress: os.Stderr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cp.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	run := func(args ...string) string {
+		t.Helper()
+		out, err := cp.Kubectl(ctx, args...)
+		if err != nil {
+			t.Fatalf("kubectl %v: %v", args, err)
+		}
+		return out
+	}
+	testdata := filepath.Dir(filepath.Dir(former))
+	run("apply", "-f", filepath.Join(testdata, "definitions.yaml"))
+	run("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+	run("apply", "-f", former)
+	run("apply", "-f", filepath.Join(testdata, "cluster", "machines.yaml"))
+	before := machinesOf(t, run("get", "vms", "-n", "qemu-vms", "-o", "json"))
+	if len(before) != 4 {
+		t.Fatalf("%d machines", len(before))
+	}
+
+	run("apply", "-k", filepath.Join(deploy, "definitions"))
+	run("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+	run("scale", "-n", "qemu-vms", "deployment", "vm-operator", "--replicas=0")
+	run("apply", "-k", filepath.Join(deploy, "takeover"))
+
+	after := machinesOf(t, run("get", "vms", "-n", "qemu-vms", "-o", "json"))
+	for name, was := range before {
+		is, ok := after[name]
+		if !ok || is.GetUID() != was.GetUID() {
+			t.Errorf("machine %s is another one", name)
+			continue
+		}
+		if lost := missing("spec", was.Object["spec"], is.Object["spec"]); len(lost) > 0 {
+			t.Errorf("machine %s has lost %v", name, lost)
+		}
+	}
+	// The operator's own accounts may do what it does in this namespace, and has
+	// no rights of VM-Operator's.
+	if out, err := cp.Kubectl(ctx, "auth", "can-i", "create", "pods", "-n", "qemu-vms", "--as=system:serviceaccount:qemu-vms:vmop-operator"); err != nil {
+		t.Errorf("the operator may not make pods: %s, %v", out, err)
+	}
+	if out, err := cp.Kubectl(ctx, "auth", "can-i", "delete", "persistentvolumeclaims", "-n", "qemu-vms", "--as=system:serviceaccount:qemu-vms:vmop-operator"); err == nil {
+		t.Errorf("the operator may delete claims: %s", out)
+	}
+	if out := run("get", "deployment", "-n", "qemu-vms", "-o", "jsonpath={range .items[*]}{.metadata.name}={.spec.replicas} {end}"); out != "vm-operator=0 vmop-operator=1 " {
+		t.Errorf("deployments: %s", out)
+	}
+
+	// The way back.
+	run("delete", "-k", filepath.Join(deploy, "takeover"))
+	left := run("get", "configmap,deployment,service,role,rolebinding,serviceaccount,pvc", "-n", "qemu-vms", "-o", "name")
+	for _, name := range []string{"configmap/vm-operator", "deployment.apps/vm-operator", "service/vm-operator", "serviceaccount/vm-operator",
+		"role.rbac.authorization.k8s.io/vm-operator", "rolebinding.rbac.authorization.k8s.io/vm-operator", "persistentvolumeclaim/" + names.ImageRepositoryClaim} {
+		if !slices.Contains(strings.Fields(left), name) {
+			t.Errorf("%s is gone: %s", name, left)
+		}
+	}
+	if n := len(machinesOf(t, run("get", "vms", "-n", "qemu-vms", "-o", "json"))); n != len(before) {
+		t.Errorf("%d machines", n)
+	}
+}
+
+func machinesOf(t *testing.T, text string) map[string]unstructured.Unstructured {
+	t.Helper()
+	var list unstructured.UnstructuredList
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]unstructured.Unstructured{}
+	for _, o := range list.Items {
+		out[o.GetName()] = o
+	}
+	return out
+}
+
+// missing are the paths of what one value has and another has not.
+func missing(path string, was, is any) []string {
+	switch was := was.(type) {
+	case map[string]any:
+		now, _ := is.(map[string]any)
+		var out []string
+		for k, v := range was {
+			out = append(out, missing(path+"."+k, v, now[k])...)
+		}
+		return out
+	case []any:
+		now, _ := is.([]any)
+		var out []string
+		for i, v := range was {
+			var there any
+			if i < len(now) {
+				there = now[i]
+			}
+			out = append(out, missing(fmt.Sprintf("%s[%d]", path, i), v, there)...)
+		}
+		return out
+	}
+	if was != is {
+		return []string{fmt.Sprintf("%s: %v, now %v", path, was, is)}
+	}
+	return nil
+}

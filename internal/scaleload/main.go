@@ -1,0 +1,422 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/vmop/sdk/internal/controlplane"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+)
+
+// neighbours begins the names of namespaces that are measured beside a busy one.
+const neighbours = "good"
+
+func main() {
+	program := flag.String("operator", "bin/vm-operator", "the `PROGRAM` that is measured")
+	machines := flag.Int("machines", 1000, "how many machines, `N`")
+	outage := flag.Duration("outage", time.Minute, "how long the API server is away")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *program, *machines, *outage); err != nil {
+		fmt.Fprintln(os.Stderr, "scaleload:", err)
+		os.Exit(1)
+	}
+}
+
+// load is a cluster with an operator.
+type load struct {
+	plane    *controlplane.ControlPlane
+	kube     kubernetes.Interface
+	vms      dynamic.NamespaceableResourceInterface
+	standIn  *standIn
+	rest     func() // ends the stand-in
+	operator *operator
+	program  string
+	log      string
+	template map[string]any
+
+	mu   sync.Mutex
+	made map[key]time.Time
+}
+
+func run(ctx context.Context, program string, n int, outage time.Duration) error {
+	dir, err := os.MkdirTemp("", "scaleload-")
+	if err != nil {
+		return err
+	}
+	plane, err := controlplane.Start(ctx, controlplane.Options{Progress: os.Stderr})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = plane.Stop() }()
+	l := &load{plane: plane, program: program, log: filepath.Join(dir, "operator.log"), made: map[key]time.Time{}}
+	if err := yaml.Unmarshal([]byte(manifest), &l.template); err != nil {
+		return err
+	}
+	if l.kube, err = kubernetes.NewForConfig(plane.Config()); err != nil {
+		return err
+	}
+	all, err := dynamic.NewForConfig(plane.Config())
+	if err != nil {
+		return err
+	}
+	l.vms = all.Resource(spec.GroupVersion().WithResource(spec.ResourceVirtualMachines))
+	for _, args := range [][]string{
+		{"apply", "--server-side", "-f", "deploy/crds"}, {"wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"},
+	} {
+		if _, err := plane.Kubectl(ctx, args...); err != nil {
+			return err
+		}
+	}
+	l.standIn = newStandIn(l.kube, l.vms)
+	if l.rest, err = l.standIn.start(ctx); err != nil {
+		return err
+	}
+	defer func() { l.rest() }()
+	if l.operator, err = startOperator(ctx, program, plane.Kubeconfig(), l.log); err != nil {
+		return err
+	}
+	defer func() { l.operator.stop() }()
+	fmt.Printf("%d machines in 10 namespaces; the operator's log: %s\n\n", n, l.log)
+	fmt.Printf("%-10s %8s %8s %8s %8s %9s %9s %7s %7s  %s\n", "", "given", "pods", "quiet", "requests", "operator", "server", "RSS", "peak", "")
+	fmt.Printf("%-10s %8s %8s %8s %8s %9s %9s %7s %7s\n", "", "s", "s", "s", "each", "ms each", "ms each", "MiB", "MiB")
+	keys := keysOf("ns", n, 10)
+	steps := []func() error{
+		func() error { return l.create(ctx, "create", keys) },
+		func() error { return l.idle(ctx) },
+		func() error { return l.restart(ctx) },
+		func() error { return l.change(ctx, "label", keys, `{"metadata":{"labels":{"team":"x"}}}`, nil) },
+		func() error {
+			return l.change(ctx, "stop", keys, `{"spec":{"vm":{"state":"Stopped"}}}`, func() bool { return len(l.standIn.pods.ListKeys()) == 0 })
+		},
+		func() error { return l.outage(ctx, min(500, n), outage) },
+		func() error { return l.neighbour(ctx, min(500, n)) },
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// row prints what happened between two moments.
+func (l *load) row(what string, n int, a, b moment, given, pods, quiet time.Duration, remark string) {
+	each := func(v float64) string { return fmt.Sprintf("%.1f", v/float64(max(1, n))) }
+	seconds := func(d time.Duration) string {
+		if d == 0 {
+			return "-"
+		}
+		return fmt.Sprintf("%.1f", d.Seconds())
+	}
+	fmt.Printf("%-10s %8s %8s %8s %8s %9s %9s %7.0f %7.0f  %s\n", what, seconds(given), seconds(pods), seconds(quiet), each(b.requests-a.requests),
+		each(1000*(b.operator.cpu-a.operator.cpu)), each(1000*(b.server.cpu-a.server.cpu)), b.operator.rss, b.operator.peak, remark)
+}
+
+func keysOf(prefix string, n, namespaces int) []key {
+	var out []key
+	for i := range n {
+		out = append(out, key{fmt.Sprintf("%s-%d", prefix, i%namespaces), fmt.Sprintf("vm-%05d", i)})
+	}
+	return out
+}
+
+// give creates machines, whatever happens meanwhile.
+func (l *load) give(ctx context.Context, keys []key, workers int) error {
+	seen := map[string]bool{}
+	for _, k := range keys {
+		if seen[k.namespace] {
+			continue
+		}
+		seen[k.namespace] = true
+		_, err := l.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: k.namespace}}, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+	return each(ctx, keys, workers, func(ctx context.Context, k key) error {
+		u := (&unstructured.Unstructured{Object: l.template}).DeepCopy()
+		u.SetName(k.name)
+		_, err := l.vms.Namespace(k.namespace).Create(ctx, u, metav1.CreateOptions{FieldManager: "kubectl"})
+		if apierrors.IsAlreadyExists(err) {
+			err = nil
+		}
+		if err == nil {
+			l.mu.Lock()
+			l.made[k] = time.Now()
+			l.mu.Unlock()
+		}
+		return err
+	})
+}
+
+// each does something for each machine until it succeeds.
+func each(ctx context.Context, keys []key, workers int, do func(context.Context, key) error) error {
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for i := w; i < len(keys) && ctx.Err() == nil; i += workers {
+				for ctx.Err() == nil {
+					try, cancel := context.WithTimeout(ctx, 20*time.Second)
+					err := do(try, keys[i])
+					cancel()
+					if err == nil {
+						break
+					}
+					time.Sleep(200 * time.Millisecond)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return ctx.Err()
+}
+
+func (l *load) create(ctx context.Context, what string, keys []key) error {
+	a := l.now()
+	if err := l.give(ctx, keys, 4); err != nil {
+		return err
+	}
+	given, pods := time.Since(a.at), time.Duration(0)
+	at, err := l.quiet(ctx, func() bool {
+		if pods == 0 && l.standIn.having(l.standIn.pod, keys) == len(keys) {
+			pods = time.Since(a.at)
+		}
+		return pods > 0 && l.standIn.having(l.standIn.runs, keys) == len(keys)
+	})
+	if err != nil {
+		return err
+	}
+	remark, err := l.check(ctx, keys)
+	l.row(what, len(keys), a, l.now(), given, pods, at.Sub(a.at), remark)
+	return err
+}
+
+// check counts what should not be.
+func (l *load) check(ctx context.Context, keys []key) (string, error) {
+	list, err := l.vms.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return "", err
+	}
+	phases := map[key]string{}
+	for i := range list.Items {
+		phase, _, _ := unstructured.NestedString(list.Items[i].Object, "status", "phase")
+		phases[key{list.Items[i].GetNamespace(), list.Items[i].GetName()}] = phase
+	}
+	running := 0
+	for _, k := range keys {
+		if phases[k] == spec.PhaseRunning {
+			running++
+		}
+	}
+	return fmt.Sprintf("%d running, %d with a second pod", running, l.standIn.twice(keys)), nil
+}
+
+func (l *load) idle(ctx context.Context) error {
+	a := l.now()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(30 * time.Second):
+	}
+	b := l.now()
+	l.row("idle 30 s", 1, a, b, 0, 0, 0, fmt.Sprintf("%.0f requests in all", b.requests-a.requests))
+	return nil
+}
+
+func (l *load) restart(ctx context.Context) error {
+	l.operator.stop()
+	before := time.Now()
+	var err error
+	if l.operator, err = startOperator(ctx, l.program, l.plane.Kubeconfig(), l.log); err != nil {
+		return err
+	}
+	ready := time.Since(before)
+	at, err := l.quiet(ctx, func() bool { return true })
+	if err != nil {
+		return err
+	}
+	b := l.now()
+	l.row("restart", 1, moment{server: b.server}, b, ready, 0, at.Sub(before), "given: ready")
+	return nil
+}
+
+func (l *load) change(ctx context.Context, what string, keys []key, patch string, done func() bool) error {
+	a := l.now()
+	err := each(ctx, keys, 8, func(ctx context.Context, k key) error {
+		_, err := l.vms.Namespace(k.namespace).Patch(ctx, k.name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl"})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	given := time.Since(a.at)
+	if done == nil {
+		done = func() bool { return true }
+	}
+	at, err := l.quiet(ctx, done)
+	if err != nil {
+		return err
+	}
+	l.row(what, len(keys), a, l.now(), given, 0, at.Sub(a.at), "")
+	return nil
+}
+
+// outage takes the API server away in the middle of a mass creation.
+func (l *load) outage(ctx context.Context, n int, away time.Duration) error {
+	keys := keysOf("out", n, 10)
+	a := l.now()
+	given := make(chan error, 1)
+	go func() { given <- l.give(ctx, keys, 4) }()
+	for l.standIn.having(l.standIn.pod, keys) < n/4 && ctx.Err() == nil {
+		time.Sleep(50 * time.Millisecond)
+	}
+	text, _ := os.ReadFile(l.log)
+	l.rest()
+	l.plane.StopAPIServer()
+	time.Sleep(away)
+	if err := l.plane.StartAPIServer(ctx); err != nil {
+		return err
+	}
+	up, sent := time.Now(), l.operator.requests()
+	had := l.pods(ctx, "out-")
+	for l.pods(ctx, "out-") <= had && ctx.Err() == nil {
+		time.Sleep(100 * time.Millisecond)
+	}
+	goesOn := time.Since(up)
+	var err error
+	if l.rest, err = l.standIn.start(ctx); err != nil {
+		return err
+	}
+	at, err := l.quiet(ctx, func() bool { return l.standIn.having(l.standIn.runs, keys) == n })
+	if err != nil {
+		return err
+	}
+	if err := <-given; err != nil {
+		return err
+	}
+	after, _ := os.ReadFile(l.log)
+	remark, err := l.check(ctx, keys)
+	b := l.now()
+	b.server = a.server // it is another process
+	l.row("outage", n, a, b, 0, goesOn, at.Sub(up), fmt.Sprintf("pods: the first, quiet: all, after the API server; %.0f requests after; %d lines of log; %s",
+		b.requests-sent, strings.Count(string(after), "\n")-strings.Count(string(text), "\n"), remark))
+	return err
+}
+
+// pods counts those of some namespaces, at the API server.
+func (l *load) pods(ctx context.Context, prefix string) (n int) {
+	list, err := l.kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return 0
+	}
+	for i := range list.Items {
+		if strings.HasPrefix(list.Items[i].Namespace, prefix) {
+			n++
+		}
+	}
+	return n
+}
+
+// neighbour measures twenty machines of a namespace alone and beside a mass creation
+// in another.
+func (l *load) neighbour(ctx context.Context, n int) error {
+	if err := l.good(ctx, "alone"); err != nil {
+		return err
+	}
+	many := keysOf("many", n, 1)
+	given := make(chan error, 1)
+	go func() { given <- l.give(ctx, many, 4) }()
+	time.Sleep(2 * time.Second)
+	if err := l.good(ctx, "beside"); err != nil {
+		return err
+	}
+	if err := <-given; err != nil {
+		return err
+	}
+	_, err := l.quiet(ctx, func() bool { return l.standIn.having(l.standIn.runs, many) == n })
+	return err
+}
+
+func (l *load) good(ctx context.Context, what string) error {
+	keys := keysOf(neighbours+"-"+what, 20, 1)
+	a := l.now()
+	given := make(chan error, 1)
+	go func() { given <- l.give(ctx, keys, 1) }()
+	phase := map[key]time.Time{}
+	for len(phase) < len(keys) && ctx.Err() == nil {
+		time.Sleep(50 * time.Millisecond)
+		list, err := l.vms.Namespace(keys[0].namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			continue
+		}
+		for i := range list.Items {
+			k := key{list.Items[i].GetNamespace(), list.Items[i].GetName()}
+			if p, _, _ := unstructured.NestedString(list.Items[i].Object, "status", "phase"); p == spec.PhaseRunning && phase[k].IsZero() {
+				phase[k] = time.Now()
+			}
+		}
+	}
+	if err := <-given; err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.standIn.mu.Lock()
+	defer l.standIn.mu.Unlock()
+	l.row("good "+what, len(keys), a, l.now(), 0, median(l.made, l.standIn.pod, keys), median(l.made, phase, keys), "pods, quiet: medians to a pod and to Running")
+	return nil
+}
+
+func median(from, to map[key]time.Time, keys []key) time.Duration {
+	var all []time.Duration
+	for _, k := range keys {
+		all = append(all, to[k].Sub(from[k]))
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+// manifest is a machine with two disks, a display with a generated secret and user
+// data.
+const manifest = `
+apiVersion: vmoperator.jdrupes.org/v1
+kind: VirtualMachine
+metadata: {name: NAME}
+spec:
+  cloudInit:
+    metaData: {}
+    userData:
+      users:
+      - {name: admin, groups: sudo, shell: /bin/bash, ssh_authorized_keys: [ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExampleExampleExampleExampleExampleExampleEx admin@example.org]}
+      packages: [qemu-guest-agent, nginx, postgresql]
+      runcmd: [[systemctl, enable, --now, nginx], [systemctl, enable, --now, qemu-guest-agent]]
+  vm:
+    state: Running
+    maximumCpus: 2
+    currentCpus: 1
+    maximumRam: 1Gi
+    networks: [{user: {}}]
+    display: {spice: {port: 5900, generateSecret: true}}
+    disks:
+    - {volumeClaimTemplate: {metadata: {name: system}, spec: {resources: {requests: {storage: 10Gi}}}}}
+    - {volumeClaimTemplate: {metadata: {name: data}, spec: {resources: {requests: {storage: 20Gi}}}}}
+`

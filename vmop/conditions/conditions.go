@@ -1,0 +1,190 @@
+// Package conditions has the types and reasons of a machine's conditions, which
+// people and their tools match on. Each is written here and nowhere else: the
+// API's types, the operator and the runner, which knows no Kubernetes types, use
+// them from here.
+package conditions
+
+// The types of condition that every machine has, in the order of the defaults.
+const (
+	// Running is True while QEMU runs.
+	Running = "Running"
+	// Booted is True once the guest's system is up.
+	Booted = "Booted"
+	// VmopAgentConnected is True while the agent in the guest is.
+	VmopAgentConnected = "VmopAgentConnected"
+	// UserLoggedIn is True while the wanted user is logged in.
+	UserLoggedIn = "UserLoggedIn"
+	// ConsoleConnected is True while a viewer is connected.
+	ConsoleConnected = "ConsoleConnected"
+)
+
+// Reasons of the conditions. VM-Operator's users match on them.
+const (
+	// ReasonCreation is the reason of all conditions of a new machine.
+	ReasonCreation = "Creation"
+	// ReasonRunnerStarted means that the runner prepares the machine.
+	ReasonRunnerStarted = "RunnerStarted"
+	// ReasonVMStarted means that QEMU runs and the guest boots.
+	ReasonVMStarted = "VmStarted"
+	// ReasonVMBooted means that the guest's system is up.
+	ReasonVMBooted = "VmBooted"
+	// ReasonVMTerminating means that the machine is being stopped.
+	ReasonVMTerminating = "VmTerminating"
+	// ReasonVMStopped means that it has stopped.
+	ReasonVMStopped = "VmStopped"
+	// ReasonVmopAgentStarted means that the agent in the guest answered.
+	ReasonVmopAgentStarted = "VmopAgentStarted"
+	// ReasonVmopAgentDisconnected means that the agent is not there.
+	ReasonVmopAgentDisconnected = "VmopAgentDisconnected"
+	// ReasonNotRequested means that nobody is to be logged in.
+	ReasonNotRequested = "NotRequested"
+	// ReasonProcessing means that the login was asked for.
+	ReasonProcessing = "Processing"
+	// ReasonLoggedIn means that the login was confirmed.
+	ReasonLoggedIn = "LoggedIn"
+	// ReasonConnected means that a viewer has connected.
+	ReasonConnected = "Connected"
+	// ReasonDisconnected means that it has gone.
+	ReasonDisconnected = "Disconnected"
+)
+
+// The types of condition that the operator adds. They are present as soon as
+// it has looked at the machine. Their names are Deckhouse's where it has them.
+const (
+	// ConfigurationApplied is True while the specification is valid
+	// and the objects of the machine are as it says.
+	ConfigurationApplied = "ConfigurationApplied"
+	// BlockDevicesReady is True while the volume claims of all disks
+	// are there and bound.
+	BlockDevicesReady = "BlockDevicesReady"
+	// PodReady is True while the machine's pod runs. Its reason says
+	// what the machine waits for.
+	PodReady = "PodReady"
+	// AwaitingRestart is True while changes wait for the next start.
+	AwaitingRestart = "AwaitingRestartToApplyConfiguration"
+	// GuestExecuting is the runner's; False while the guest of a
+	// running machine is paused.
+	GuestExecuting = "GuestExecuting"
+)
+
+// Reasons of the operator's conditions. Those of PodReady that begin with a
+// cause of an end or come from the kubelet are not listed.
+const (
+	// ReasonConfigurationApplied: the objects are as the specification says.
+	ReasonConfigurationApplied = "ConfigurationApplied"
+	// ReasonConfigurationNotApplied: an object is yet to be written.
+	ReasonConfigurationNotApplied = "ConfigurationNotApplied"
+	// ReasonInvalidSpecification: the specification is refused, see the message.
+	ReasonInvalidSpecification = "InvalidSpecification"
+	// ReasonRunnerUnsuitable: the image cannot run in the machine's pod.
+	ReasonRunnerUnsuitable = "RunnerUnsuitable"
+	// ReasonNotAllowed: the specification asks for what the administrator does not
+	// allow; the message names the setting.
+	ReasonNotAllowed = "NotAllowed"
+	// ReasonNameTaken: an object of the needed name belongs to somebody else.
+	ReasonNameTaken = "NameTaken"
+	// ReasonWriteRefused: the API server refused a write.
+	ReasonWriteRefused = "WriteRefused"
+	// ReasonShrinkRefused: the specification asks for less storage than a
+	// volume has.
+	ReasonShrinkRefused = "ShrinkRefused"
+
+	// ReasonBlockDevicesReady: all claims are there and bound.
+	ReasonBlockDevicesReady = "BlockDevicesReady"
+	// ReasonBlockDevicesNotReady: a claim is yet to be made or bound.
+	ReasonBlockDevicesNotReady = "BlockDevicesNotReady"
+	// ReasonClaimNotFound: a claim that a disk refers to is missing.
+	ReasonClaimNotFound = "ClaimNotFound"
+	// ReasonClaimOfOtherMachine: a claim of the needed name is another
+	// machine's.
+	ReasonClaimOfOtherMachine = "ClaimOfOtherMachine"
+	// ReasonClaimTerminating: a claim is being deleted.
+	ReasonClaimTerminating = "ClaimTerminating"
+	// ReasonClaimLost: a claim's volume is gone.
+	ReasonClaimLost = "ClaimLost"
+
+	// ReasonPodRunning: the pod runs.
+	ReasonPodRunning = "PodRunning"
+	// ReasonPodNotStarted: the pod waits for its node or its container.
+	ReasonPodNotStarted = "PodNotStarted"
+	// ReasonPodNotFound: there is no pod yet.
+	ReasonPodNotFound = "PodNotFound"
+	// ReasonPodTerminating: the pod is being deleted.
+	ReasonPodTerminating = "PodTerminating"
+	// ReasonPodFinished: the pod has ended.
+	ReasonPodFinished = "PodFinished"
+	// ReasonNodeLost: the pod's node does not answer.
+	ReasonNodeLost = "NodeLost"
+	// ReasonRestartDelayed: the machine failed and is started again later.
+	ReasonRestartDelayed = "RestartDelayed"
+	// ReasonDisksInUse: another pod uses the machine's disks.
+	ReasonDisksInUse = "DisksInUse"
+	// ReasonQuotaExceeded: a quota does not allow the pod.
+	ReasonQuotaExceeded = "QuotaExceeded"
+	// ReasonMachineStopped: the machine should not run.
+	ReasonMachineStopped = "MachineStopped"
+	// ReasonMachineDeleted: the machine is being deleted.
+	ReasonMachineDeleted = "MachineDeleted"
+
+	// ReasonChangesPendingRestart: changes wait for the next start.
+	ReasonChangesPendingRestart = "ChangesPendingRestart"
+	// ReasonNoRestartRequired: the running machine is as specified.
+	ReasonNoRestartRequired = "NoRestartRequired"
+	// ReasonUnexpectedState: it is not known with what the machine was started.
+	ReasonUnexpectedState = "UnexpectedState"
+)
+
+// The types of condition by which the runner says how far a part of the machine
+// is as configured. Each is True if all is well, except for
+// [RestartRequired].
+const (
+	CPUsAdjusted       = "CPUsAdjusted"
+	MemoryAdjusted     = "MemoryAdjusted"
+	MediaChanged       = "MediaChanged"
+	DisplayPasswordSet = "DisplayPasswordSet"
+	ResetDone          = "ResetDone"
+	RestartRequired    = "RestartRequired"
+)
+
+// Reasons of these conditions.
+const (
+	// ReasonAsConfigured goes with everything that is well.
+	ReasonAsConfigured = "AsConfigured"
+	// ReasonAdjusting means that something is under way; there is a time to look
+	// again.
+	ReasonAdjusting = "Adjusting"
+	// ReasonAboveMaximum means that the wish is more than the machine was started
+	// with, and was reached as far as possible.
+	ReasonAboveMaximum = "AboveMaximum"
+	// ReasonGuestDoesNotFollow means that the guest was asked in vain.
+	ReasonGuestDoesNotFollow = "GuestDoesNotFollow"
+	// ReasonRefused means that QEMU refused, or that the value makes no sense.
+	ReasonRefused = "Refused"
+	// ReasonNotSupported means that the machine lacks the device for it.
+	ReasonNotSupported = "NotSupported"
+	// ReasonWaitingForTray means that the guest has locked a CD tray. It ends
+	// with an event.
+	ReasonWaitingForTray = "WaitingForTray"
+	// ReasonCurlMissing means that QEMU cannot read images over http.
+	ReasonCurlMissing = "CurlMissing"
+	// ReasonChangesWait means that changes take effect with the next start.
+	ReasonChangesWait = "ChangesWait"
+	// ReasonUpToDate is the absence of such changes.
+	ReasonUpToDate = "UpToDate"
+	// ReasonNoPassword means that the display has none.
+	ReasonNoPassword = "NoPassword"
+	// ReasonRunning, ReasonNotStarted, ReasonPaused and those below are QEMU's
+	// run states.
+	ReasonRunning    = "Running"
+	ReasonNotStarted = "NotStarted"
+	ReasonPaused     = "Paused"
+	// ReasonDiskFull means that the machine waits for space on the host.
+	ReasonDiskFull  = "DiskFull"
+	ReasonDiskError = "DiskError"
+	// ReasonGuestPanicked and ReasonWatchdog are pauses because of the guest.
+	ReasonGuestPanicked = "GuestPanicked"
+	ReasonWatchdog      = "Watchdog"
+	ReasonInternalError = "InternalError"
+	// ReasonStopped is any other state, which the message names.
+	ReasonStopped = "Stopped"
+)

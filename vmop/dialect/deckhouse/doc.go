@@ -1,0 +1,3 @@
+// Package deckhouse translates machines of Deckhouse Virtualization into ours,
+// purely.
+package deckhouse

@@ -1,0 +1,213 @@
+package deckhouse
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/vmop/sdk/internal/yamljson"
+	"github.com/vmop/sdk/vmop/dialect/internal/seedscript"
+	"github.com/vmop/sdk/vmop/dialect/internal/tree"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// Group is Deckhouse Virtualization's API group.
+const Group = "virtualization.deckhouse.io"
+
+const kindMachine = "VirtualMachine"
+
+// Kinds lists the kinds that [Translate] takes, each followed by its group.
+func Kinds() []string { return []string{kindMachine + "." + Group} }
+
+// Companion reports whether objects of a kind say something about machines, and
+// are looked at for that alone.
+func Companion(kind string) bool {
+	return slices.Contains([]string{"VirtualDisk", "VirtualImage", "ClusterVirtualImage", "VirtualMachineClass"}, kind)
+}
+
+// machine is a translation under way.
+type machine struct {
+	root *tree.Node
+	all  []spec.Object
+	vm   *spec.VirtualMachine
+}
+
+// Translate returns a machine in our terms, without defaults, and notes on what
+// of it has no counterpart or another meaning. The disks and images that it names
+// are looked up in all.
+func Translate(o *spec.Object, all []spec.Object) (*spec.VirtualMachine, []spec.Problem, error) {
+	root, err := tree.New(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := &machine{root: root, all: all, vm: &spec.VirtualMachine{}}
+	m.vm.APIVersion, m.vm.Kind = spec.GroupVersion().String(), spec.KindVirtualMachine
+	meta := root.Get("metadata")
+	m.vm.Name, m.vm.Namespace = meta.Get("name").String(), meta.Get("namespace").String()
+	m.vm.Labels, m.vm.Annotations = meta.Get("labels").Strings(), meta.Get("annotations").Strings()
+	for _, name := range []string{"apiVersion", "kind", "status"} {
+		root.Get(name).ReadAll()
+	}
+	for _, name := range tree.ServerMade {
+		meta.Get(name).ReadAll()
+	}
+	m.power()
+	if err := m.size(); err != nil {
+		return nil, nil, err
+	}
+	m.hardware()
+	m.placement()
+	m.provisioning()
+	if err := m.blockDevices(); err != nil {
+		return nil, nil, err
+	}
+	return m.vm, root.Notes(unread), nil
+}
+
+// power translates the run policy: a power-off from inside of the guest is kept
+// by the policies that let a person stop the machine.
+func (m *machine) power() {
+	m.vm.Spec.VM.State = spec.StateRunning
+	policy := m.root.Get("spec", "runPolicy")
+	switch name := policy.String(); name {
+	case "", "AlwaysOnUnlessStoppedManually":
+		m.vm.Spec.GuestShutdownStops = true
+	case "AlwaysOn":
+	case "AlwaysOff":
+		m.vm.Spec.VM.State = spec.StateStopped
+	case "Manual":
+		m.vm.Spec.VM.State, m.vm.Spec.GuestShutdownStops = spec.StateStopped, true
+		policy.Note("the machine is stopped until somebody starts it; a machine that fails is started again here")
+	default:
+		policy.Note("is %q, which has no counterpart; the machine runs", name)
+	}
+	grace := int32(60) // the default there
+	if seconds, ok := m.root.Get("spec", "terminationGracePeriodSeconds").Int(); ok && seconds >= 0 {
+		grace = seconds
+	}
+	m.vm.Spec.VM.PowerdownTimeout = &grace
+}
+
+// size translates CPUs and memory.
+func (m *machine) size() error {
+	cores, ok := m.root.Get("spec", "cpu", "cores").Int()
+	if !ok || cores < 1 || cores > 4096 {
+		return &tree.FieldError{Path: "spec.cpu.cores", Message: "is required; it says how many CPUs the machine has"}
+	}
+	m.vm.Spec.VM.MaximumCPUs, m.vm.Spec.VM.CurrentCPUs = new(cores), new(cores)
+	size := m.root.Get("spec", "memory", "size")
+	q, ok := size.Quantity()
+	if !ok {
+		return &tree.FieldError{Path: "spec.memory.size", Message: "is required; it says how much memory the machine has, such as 4Gi"}
+	}
+	m.vm.Spec.VM.MaximumRAM, m.vm.Spec.VM.CurrentRAM = new(q), new(q.DeepCopy())
+	m.coreFraction(cores, q)
+	return nil
+}
+
+// coreFraction translates the guaranteed part of a CPU to the pod's requests.
+// Given resources replace the computed ones, so memory is among them.
+func (m *machine) coreFraction(cores int32, memory resource.Quantity) {
+	fraction := m.root.Get("spec", "cpu", "coreFraction")
+	text := strings.TrimSuffix(fraction.String(), "%")
+	if text == "" || text == "100" {
+		return
+	}
+	percent, err := strconv.Atoi(text)
+	if err != nil || percent < 1 || percent > 100 {
+		fraction.Note("is %q, which has no counterpart; the operator computes what the pod requests", fraction.String())
+		return
+	}
+	m.vm.Spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{
+		corev1.ResourceCPU:    *resource.NewMilliQuantity(int64(cores)*int64(percent)*10, resource.DecimalSI),
+		corev1.ResourceMemory: memory.DeepCopy(),
+	}}
+}
+
+// hardware translates firmware, networks and the display.
+func (m *machine) hardware() {
+	s := m.root.Get("spec")
+	switch loader := s.Get("bootloader"); loader.String() {
+	case "", "BIOS":
+		m.vm.Spec.VM.Firmware = spec.FirmwareBIOS
+	case "EFI":
+		m.vm.Spec.VM.Firmware = spec.FirmwareUEFI
+	case "EFIWithSecureBoot":
+		m.vm.Spec.VM.Firmware = spec.FirmwareSecure
+	default:
+		loader.Note("has no counterpart; the machine has a BIOS")
+	}
+	if os := s.Get("osType"); os.Is() && os.String() != "Generic" {
+		os.Note("the machine has the same hardware for every system here")
+	}
+	if virtio, ok := s.Get("enableParavirtualization").Bool(); ok && !virtio {
+		s.Get("enableParavirtualization").Note("disks and networks are virtio ones here, which the guest must know")
+	}
+	m.vm.Spec.VM.Display = &spec.Display{VNC: &spec.VNC{UnixSocket: true}}
+	nics := s.Get("networks").List()
+	if len(nics) == 0 {
+		m.vm.Spec.VM.Networks = []spec.Network{{User: &spec.UserNetwork{}}}
+	}
+	for _, n := range nics {
+		n.Get("id").Read()
+		if n.Get("type").String() == "Main" {
+			m.vm.Spec.VM.Networks = append(m.vm.Spec.VM.Networks, spec.Network{User: &spec.UserNetwork{}})
+			continue
+		}
+		n.Note("is on a bridge of the host, spec.vm.networks[%d].tap.bridge, which must be chosen", len(m.vm.Spec.VM.Networks))
+		m.vm.Spec.VM.Networks = append(m.vm.Spec.VM.Networks, spec.Network{Tap: &spec.TapNetwork{}})
+	}
+	if class := s.Get("virtualMachineClassName"); class.Is() {
+		class.Note("there are no classes yet: the CPU model and the placement of %s must be written into the machine", class.String())
+	}
+	if mode := s.Get("disruptions", "restartApprovalMode"); mode.Is() && mode.String() == "Manual" {
+		mode.Read() // so it is here
+	}
+}
+
+func (m *machine) placement() {
+	s := m.root.Get("spec")
+	m.vm.Spec.NodeSelector = s.Get("nodeSelector").Strings()
+	var node corev1.NodeAffinity
+	if s.Get("affinity", "nodeAffinity").Decode(&node) {
+		m.vm.Spec.Affinity = &corev1.Affinity{NodeAffinity: &node}
+	}
+}
+
+// provisioning translates what the guest sets itself up by.
+func (m *machine) provisioning() {
+	p := m.root.Get("spec", "provisioning")
+	p.Get("type").Read()
+	if ref := p.Get("userDataRef"); ref.Is() {
+		ref.Note("the content of the secret %s must be written into spec.cloudInit", ref.Get("name").String())
+		return
+	}
+	data := p.Get("userData")
+	text := data.String()
+	if strings.TrimSpace(text) == "" {
+		return
+	}
+	m.vm.Spec.CloudInit = &spec.CloudInit{}
+	first, _, _ := strings.Cut(strings.TrimLeft(text, "\n"), "\n")
+	if strings.HasPrefix(first, "#!") {
+		data.Note("is a script, which cloud-config writes to %s, where cloud-init runs it once", seedscript.Path)
+		m.vm.Spec.CloudInit.UserData = seedscript.UserData(text)
+		return
+	}
+	if strings.TrimSpace(first) != "#cloud-config" {
+		data.Note("begins neither with #cloud-config nor with a script; nothing else has a counterpart, and it is left out")
+		return
+	}
+	raw, err := yamljson.ToJSON([]byte(text))
+	if err != nil {
+		data.Note("cannot be read and is left out: %v", err)
+		return
+	}
+	m.vm.Spec.CloudInit.UserData = &runtime.RawExtension{Raw: raw}
+}
+
+func unread(string) string { return "has no counterpart and is left out" }

@@ -1,0 +1,81 @@
+package kubevirt
+
+import (
+	"encoding/base64"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/vmop/sdk/internal/yamljson"
+	"github.com/vmop/sdk/vmop/dialect/internal/seedscript"
+	"github.com/vmop/sdk/vmop/dialect/internal/tree"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// cloudInit translates a seed volume, and reports whether the volume is one.
+func (m *machine) cloudInit(v *tree.Node) bool {
+	seed := v.Get("cloudInitNoCloud")
+	if drive := v.Get("cloudInitConfigDrive"); drive != nil {
+		seed = drive
+	}
+	if seed == nil {
+		return false
+	}
+	c := &spec.CloudInit{}
+	if host := m.instance.Get("hostname"); host.Is() {
+		c.MetaData = map[string]string{"local-hostname": host.String()}
+	}
+	c.UserData = document(seed, "userData", "#cloud-config")
+	c.NetworkConfig = document(seed, "networkData", "")
+	if v.Get("cloudInitConfigDrive") != nil {
+		seed.Note("is a NoCloud seed here, which cloud-init finds likewise")
+	}
+	for _, name := range []string{"secretRef", "networkDataSecretRef"} {
+		if ref := seed.Get(name); ref.Is() {
+			ref.Note("the content of the secret %s must be written into spec.cloudInit", ref.Get("name").String())
+		}
+	}
+	m.vm.Spec.CloudInit = c
+	return true
+}
+
+// document translates a document of cloud-init that is written out or in base64.
+// Only YAML has a place; other user data begins with another line than header.
+func document(seed *tree.Node, name, header string) *runtime.RawExtension {
+	n := seed.Get(name)
+	text := n.String()
+	if coded := seed.Get(name + "Base64"); coded.Is() {
+		n = coded
+		data, err := base64.StdEncoding.DecodeString(coded.String())
+		if err != nil {
+			n.Note("is not base64 and is left out: %v", err)
+			return nil
+		}
+		text = string(data)
+	}
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	first, _, _ := strings.Cut(strings.TrimLeft(text, "\n"), "\n")
+	if header != "" && strings.HasPrefix(first, "#!") {
+		n.Note("is a script, which cloud-config writes to %s, where cloud-init runs it once; systems that take scripts only, such as CirrOS, do not", seedscript.Path)
+		return seedscript.UserData(text)
+	}
+	if header != "" && strings.TrimSpace(first) != header {
+		n.Note("begins with %q, not with %s or a script: nothing else has a counterpart, and it is left out", clip(first), header)
+		return nil
+	}
+	data, err := yamljson.ToJSON([]byte(text))
+	if err != nil {
+		n.Note("cannot be read and is left out: %v", err)
+		return nil
+	}
+	return &runtime.RawExtension{Raw: data}
+}
+
+func clip(s string) string {
+	if len(s) > 40 {
+		return strings.ToValidUTF8(s[:40], "") + "…"
+	}
+	return s
+}

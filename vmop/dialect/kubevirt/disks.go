@@ -1,0 +1,213 @@
+package kubevirt
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/vmop/sdk/vmop/dialect/internal/tree"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// disks translates disks and volumes. The order is that of the disks; a volume
+// that no disk names follows, as KubeVirt attaches it, too.
+func (m *machine) disks() {
+	volumes := map[string]*tree.Node{}
+	var order []string
+	for _, v := range m.instance.Get("volumes").List() {
+		name := v.Get("name").String()
+		volumes[name] = v
+		order = append(order, name)
+	}
+	used := map[string]bool{}
+	for _, d := range m.instance.Get("domain", "devices", "disks").List() {
+		name := d.Get("name").String()
+		if other := d.Get("volumeName").String(); other != "" { // v1alpha2
+			name = other
+		}
+		v := volumes[name]
+		used[name] = true
+		if v == nil {
+			d.Note("there is no volume %q; the disk is left out", name)
+			continue
+		}
+		m.disk(d, v, name)
+	}
+	for _, name := range order {
+		if !used[name] {
+			m.disk(nil, volumes[name], name)
+		}
+	}
+}
+
+// disk translates a disk, which may be nil, and its volume.
+func (m *machine) disk(d, v *tree.Node, name string) {
+	cd := d.Get("cdrom")
+	for _, how := range []string{"disk", "cdrom", "lun"} {
+		device := d.Get(how)
+		if bus := device.Get("bus"); bus.Is() {
+			if b := bus.String(); b != "virtio" && how != "cdrom" {
+				bus.Note("is %s; a disk is on virtio here, which the guest must know to boot from it", b)
+			}
+		}
+		if readOnly, ok := device.Get("readonly").Bool(); ok && readOnly && how != "cdrom" {
+			device.Get("readonly").Note("a disk is writable here; it is left out")
+			return
+		}
+		if device != nil && how == "lun" {
+			device.Note("is a disk here: the guest's SCSI commands do not reach the volume")
+		}
+		device.Get("dev").Read() // the guest names its disks by itself
+		if device != nil && len(device.Keys()) == 0 {
+			device.Read()
+		}
+	}
+	if m.cloudInit(v) {
+		if d.Get("bootOrder").Is() {
+			d.Get("bootOrder").Read() // nothing boots from it
+		}
+		return
+	}
+	disk, ok := m.volume(v, name, cd != nil)
+	if !ok {
+		return
+	}
+	if order, ok := d.Get("bootOrder").Int(); ok {
+		disk.Bootindex = &order
+	}
+	if cd != nil && disk.Cdrom == nil {
+		cd.Note("is a disk here, not a CD, and writable")
+	}
+	m.vm.Spec.VM.Disks = append(m.vm.Spec.VM.Disks, disk)
+}
+
+// volume translates what is on a disk.
+func (m *machine) volume(v *tree.Node, name string, cd bool) (spec.Disk, bool) {
+	for _, kind := range []string{"containerDisk", "registryDisk"} {
+		if image := v.Get(kind); image.Is() {
+			return m.containerDisk(image, name, cd)
+		}
+	}
+	switch {
+	case v.Get("persistentVolumeClaim", "claimName").Is():
+		return claim(v.Get("persistentVolumeClaim", "claimName").String()), true
+	case v.Get("dataVolume").Is():
+		return m.dataVolume(v.Get("dataVolume"), name), true
+	case v.Get("emptyDisk").Is():
+		size, ok := v.Get("emptyDisk", "capacity").Quantity()
+		if !ok {
+			return spec.Disk{}, false
+		}
+		v.Get("emptyDisk").Note("the disk is kept here when the machine stops")
+		return template(name, size, nil), true
+	case v.Get("ephemeral").Is():
+		v.Get("ephemeral").Note("what the guest writes would be written to the claim here; the disk is left out")
+	case v.Get("hostDisk").Is():
+		v.Get("hostDisk").Note("a file of the node has no counterpart in a cluster; on one host give it by --disk. The disk is left out")
+	default:
+		v.Note("has no counterpart; the disk is left out")
+	}
+	return spec.Disk{}, false
+}
+
+// containerDisk has no counterpart yet: the disk is there, so that its place and
+// name are kept, and a person says what is on it.
+func (m *machine) containerDisk(image *tree.Node, name string, cd bool) (spec.Disk, bool) {
+	source := image.Get("image").String()
+	for _, key := range []string{"path", "imagePullPolicy", "imagePullSecret"} {
+		image.Get(key).Read()
+	}
+	if cd {
+		image.Note("disks in container images have no counterpart yet; the drive is empty instead of holding %s", source)
+		return spec.Disk{Cdrom: &spec.Cdrom{}}, true
+	}
+	image.Note("disks in container images have no counterpart yet: the disk %s is empty instead of a copy of %s; on one host, --disk %s=FILE gives it an image", name, source, tree.Label(name))
+	return template(name, resource.MustParse("10Gi"), nil), true
+}
+
+func claim(name string) spec.Disk {
+	return spec.Disk{PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: name}}
+}
+
+// template makes a disk of a claim of its own. The disk's name is part of the
+// claim's, which takes fewer characters than the names of volumes.
+func template(name string, size resource.Quantity, fill func(*spec.VolumeClaimSpec)) spec.Disk {
+	t := &spec.VolumeClaimTemplate{Metadata: spec.EmbeddedObjectMeta{Name: tree.Label(name)}}
+	t.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: size}
+	if fill != nil {
+		fill(&t.Spec)
+	}
+	return spec.Disk{VolumeClaimTemplate: t}
+}
+
+// dataVolume translates a data volume that the machine or a file has a template
+// of; another one has made its claim, which has its name.
+func (m *machine) dataVolume(ref *tree.Node, name string) spec.Disk {
+	wanted := ref.Get("name").String()
+	for _, t := range m.root.Get("spec", "dataVolumeTemplates").List() {
+		if t.Get("metadata", "name").String() == wanted {
+			return m.filled(t, name)
+		}
+	}
+	if o, err := m.companion(wanted, dataVolume); err == nil && o != nil {
+		ref.Note("the disk is made by the machine, from what the DataVolume of that name says")
+		return m.filled(o, name)
+	}
+	return claim(wanted)
+}
+
+// filled translates a DataVolume: a claim, and what is to be on it.
+func (m *machine) filled(t *tree.Node, name string) spec.Disk {
+	for _, key := range []string{"apiVersion", "kind", "status"} {
+		t.Get(key).ReadAll()
+	}
+	for _, key := range append([]string{"name", "namespace"}, tree.ServerMade...) {
+		t.Get("metadata", key).ReadAll()
+	}
+	of := t.Get("spec", "storage")
+	if pvc := t.Get("spec", "pvc"); pvc.Is() {
+		of = pvc
+	}
+	size, ok := of.Get("resources", "requests", "storage").Quantity()
+	if !ok {
+		size = resource.MustParse("10Gi")
+		t.Note("does not say how large the disk is; it has 10Gi")
+	}
+	return template(name, size, func(c *spec.VolumeClaimSpec) {
+		for _, mode := range of.Get("accessModes").List() {
+			c.AccessModes = append(c.AccessModes, corev1.PersistentVolumeAccessMode(mode.String()))
+		}
+		if class := of.Get("storageClassName"); class.Is() {
+			c.StorageClassName = new(class.String())
+		}
+		if mode := of.Get("volumeMode"); mode.Is() {
+			c.VolumeMode = new(corev1.PersistentVolumeMode(mode.String()))
+		}
+		m.source(t, c)
+	})
+}
+
+// source translates where a disk's content comes from: Kubernetes clones claims
+// and snapshots of the same namespace; nothing here imports yet.
+func (m *machine) source(t *tree.Node, c *spec.VolumeClaimSpec) {
+	source, ref := t.Get("spec", "source"), t.Get("spec", "sourceRef")
+	here := func(n *tree.Node) bool {
+		namespace := n.Get("namespace").String()
+		return namespace == "" || namespace == m.vm.Namespace
+	}
+	switch {
+	case source.Get("blank") != nil:
+		source.Get("blank").Read()
+	case source.Get("pvc").Is() && here(source.Get("pvc")):
+		c.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: source.Get("pvc", "name").String()}
+	case source.Get("snapshot").Is() && here(source.Get("snapshot")):
+		group := "snapshot.storage.k8s.io"
+		c.DataSource = &corev1.TypedLocalObjectReference{APIGroup: &group, Kind: "VolumeSnapshot", Name: source.Get("snapshot", "name").String()}
+	case source.Get("http", "url").Is():
+		source.Note("images are not imported yet: the disk is empty instead of a copy of %s", source.Get("http", "url").String())
+	case source.Is() || ref.Is():
+		if !source.Is() {
+			source = ref
+		}
+		source.Note("images are not imported yet: the disk is empty")
+	}
+}

@@ -1,0 +1,2 @@
+// Package kubevirt translates KubeVirt's machines into ours, purely.
+package kubevirt

@@ -1,0 +1,99 @@
+package kubevirt
+
+import (
+	"strings"
+
+	"github.com/vmop/sdk/vmop/dialect/internal/tree"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// models are QEMU's names of KubeVirt's network cards.
+var models = map[string]string{
+	"": "", "virtio": "", "e1000": "e1000", "e1000e": "e1000e", "rtl8139": "rtl8139", "ne2k_pci": "ne2k_pci", "pcnet": "pcnet",
+}
+
+// networks translates the interfaces, in their order. Without any, a machine has
+// one on the pod's network.
+func (m *machine) networks() {
+	byName := map[string]*tree.Node{}
+	for _, n := range m.instance.Get("networks").List() {
+		byName[n.Get("name").String()] = n
+	}
+	devices := m.instance.Get("domain", "devices")
+	interfaces := devices.Get("interfaces").List()
+	if attach, ok := devices.Get("autoattachPodInterface").Bool(); len(interfaces) == 0 && (!ok || attach) {
+		m.vm.Spec.VM.Networks = append(m.vm.Spec.VM.Networks, spec.Network{User: &spec.UserNetwork{}})
+	}
+	for _, i := range interfaces {
+		m.nic(i, byName[i.Get("name").String()])
+	}
+	for _, n := range byName {
+		n.Get("pod").Read()
+	}
+}
+
+// nic translates one interface. The pod's network is QEMU's user network here:
+// the guest reaches out, and ports that are named are reached from outside.
+func (m *machine) nic(i, network *tree.Node) {
+	device, known := models[modelOf(i)]
+	if !known {
+		i.Get("model").Note("is no network card that QEMU has on PCI; it is a virtio one")
+	}
+	mac := strings.ReplaceAll(strings.ToLower(i.Get("macAddress").String()), "-", ":")
+	if i.Get("sriov") != nil {
+		i.Note("SR-IOV has no counterpart; the interface is left out")
+		network.Get("multus").ReadAll() // part of the interface
+		return
+	}
+	if other := network.Get("multus"); other.Is() {
+		network.Note("the network attachment %s has no counterpart; the interface is on a bridge of the host, spec.vm.networks[%d].tap.bridge, which must be chosen",
+			other.Get("networkName").String(), len(m.vm.Spec.VM.Networks))
+		for _, binding := range []string{"bridge", "masquerade", "binding"} {
+			i.Get(binding).Read()
+		}
+		m.vm.Spec.VM.Networks = append(m.vm.Spec.VM.Networks, spec.Network{Tap: &spec.TapNetwork{Device: device, MAC: mac}})
+		return
+	}
+	user := &spec.UserNetwork{Device: device, MAC: mac}
+	switch {
+	case i.Get("bridge") != nil:
+		i.Get("bridge").Note("the guest does not get the pod's address; it is on QEMU's user network")
+	case i.Get("binding").Is():
+		i.Get("binding").Note("has no counterpart; the interface is on QEMU's user network")
+	}
+	for _, binding := range []string{"masquerade", "slirp", "passt"} {
+		i.Get(binding).Read()
+	}
+	m.ports(i, user)
+	m.vm.Spec.VM.Networks = append(m.vm.Spec.VM.Networks, spec.Network{User: user})
+}
+
+// modelOf is the name of a network card; old manifests have it in a mapping.
+func modelOf(i *tree.Node) string {
+	if inner := i.Get("model", "type"); inner.Is() {
+		return inner.String()
+	}
+	return i.Get("model").String()
+}
+
+// ports makes the ports that an interface names reachable, under the same number.
+func (m *machine) ports(i *tree.Node, user *spec.UserNetwork) {
+	for _, p := range i.Get("ports").List() {
+		port, ok := p.Get("port").Int()
+		if !ok || port < 1 || port > 65535 {
+			p.Note("is no port and is left out")
+			continue
+		}
+		protocol := spec.ForwardTCP
+		switch name := strings.ToUpper(p.Get("protocol").String()); name {
+		case "", "TCP":
+		case "UDP":
+			protocol = spec.ForwardUDP
+		default:
+			p.Note("protocol %s is not forwarded", name)
+			continue
+		}
+		p.Get("name").Read()
+		user.HostForwards = append(user.HostForwards, spec.HostForward{Protocol: protocol, HostPort: port, GuestPort: port})
+	}
+}

@@ -1,0 +1,12 @@
+package kubevirt
+
+import corev1 "k8s.io/api/core/v1"
+
+// placement translates where the machine may run.
+func (m *machine) placement() {
+	m.vm.Spec.NodeSelector = m.instance.Get("nodeSelector").Strings()
+	var affinity corev1.Affinity
+	if m.instance.Get("affinity").Decode(&affinity) {
+		m.vm.Spec.Affinity = &affinity
+	}
+}

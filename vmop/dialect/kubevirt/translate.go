@@ -1,0 +1,183 @@
+package kubevirt
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/vmop/sdk/vmop/dialect/internal/tree"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// Group is KubeVirt's API group.
+const Group = "kubevirt.io"
+
+// The kinds that describe one machine. OfflineVirtualMachine is what
+// VirtualMachine was called in v1alpha1, where VirtualMachine was an instance.
+const (
+	kindMachine  = "VirtualMachine"
+	kindInstance = "VirtualMachineInstance"
+	kindOffline  = "OfflineVirtualMachine"
+)
+
+// Kinds lists the kinds that [Translate] takes, each followed by its group.
+func Kinds() []string {
+	return []string{kindMachine + "." + Group, kindInstance + "." + Group, kindOffline + "." + Group}
+}
+
+// Companion reports whether objects of a kind say something about machines, and
+// are looked at for that alone.
+func Companion(kind string) bool {
+	return slices.Contains(slices.Concat(instanceTypes, preferences, []string{dataVolume}), kind)
+}
+
+const dataVolume = "DataVolume"
+
+// machine is a translation under way.
+type machine struct {
+	root     *tree.Node // the object
+	instance *tree.Node // the VirtualMachineInstance's specification in it
+	all      []spec.Object
+	vm       *spec.VirtualMachine
+}
+
+// Translate returns a machine in our terms, without defaults, and notes on what
+// of it has no counterpart or another meaning. The instance types, preferences
+// and data volumes that it names are looked up in all.
+func Translate(o *spec.Object, all []spec.Object) (*spec.VirtualMachine, []spec.Problem, error) {
+	root, err := tree.New(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := &machine{root: root, instance: root.Get("spec", "template", "spec"), all: all, vm: &spec.VirtualMachine{}}
+	if o.Kind == kindInstance || o.Kind == kindMachine && root.Get("spec", "domain").Is() {
+		m.instance = root.Get("spec")
+	}
+	if !m.instance.Is() {
+		return nil, nil, &tree.FieldError{Path: "spec.template.spec", Message: "is required but missing; it describes the machine"}
+	}
+	if err := m.translate(); err != nil {
+		return nil, nil, err
+	}
+	return m.vm, root.Notes(unread), nil
+}
+
+func (m *machine) translate() error {
+	m.vm.APIVersion, m.vm.Kind = spec.GroupVersion().String(), spec.KindVirtualMachine
+	m.metadata()
+	m.power()
+	if err := m.size(); err != nil {
+		return err
+	}
+	m.firmware()
+	m.devices()
+	m.disks()
+	m.networks()
+	m.placement()
+	m.silent()
+	return nil
+}
+
+// metadata takes over the name and what can be found by: the labels of the
+// template are those of the pod there, as a machine's are here.
+func (m *machine) metadata() {
+	meta := m.root.Get("metadata")
+	m.vm.Name, m.vm.Namespace = meta.Get("name").String(), meta.Get("namespace").String()
+	if generate := meta.Get("generateName"); m.vm.Name == "" && generate.Is() {
+		m.vm.Name = strings.TrimRight(generate.String(), "-")
+		generate.Note("a machine has a name here; it is called %q", m.vm.Name)
+	}
+	m.vm.Labels = meta.Get("labels").Strings()
+	m.vm.Annotations = meta.Get("annotations").Strings()
+	template := m.root.Get("spec", "template", "metadata")
+	for name, of := range map[string]*map[string]string{"labels": &m.vm.Labels, "annotations": &m.vm.Annotations} {
+		added := template.Get(name).Strings()
+		if len(added) == 0 {
+			continue
+		}
+		if *of == nil {
+			*of = map[string]string{}
+		}
+		maps.Copy(*of, added)
+	}
+	for _, name := range tree.ServerMade {
+		meta.Get(name).ReadAll()
+		template.Get(name).ReadAll()
+	}
+}
+
+// silent reads what says nothing that a machine here has not anyway.
+func (m *machine) silent() {
+	for _, name := range []string{"apiVersion", "kind", "status"} {
+		m.root.Get(name).ReadAll()
+	}
+	domain := m.instance.Get("domain")
+	for _, n := range []*tree.Node{
+		domain, domain.Get("devices"), domain.Get("memory"), domain.Get("machine"), domain.Get("features"),
+		domain.Get("resources"), domain.Get("resources", "requests"), domain.Get("resources", "limits"),
+	} {
+		if n != nil && len(n.Keys()) == 0 {
+			n.Read()
+		}
+	}
+	devices := domain.Get("devices")
+	for _, name := range []string{"rng", "autoattachInputDevice", "networkInterfaceMultiqueue", "blockMultiQueue"} {
+		devices.Get(name).Read()
+	}
+	for _, name := range []string{"acpi", "apic", "smm"} {
+		if feature := domain.Get("features", name); feature.Is() {
+			if enabled, ok := feature.Get("enabled").Bool(); !ok || enabled {
+				feature.Read()
+			} else {
+				feature.Note("every machine has it here")
+			}
+		}
+	}
+}
+
+// unread says what becomes of a field that nothing here reads.
+func unread(path string) string {
+	for suffix, message := range hints {
+		if strings.HasSuffix(path, suffix) {
+			return message
+		}
+	}
+	return "has no counterpart and is left out"
+}
+
+// hints are what people can do about some of the fields without counterpart.
+var hints = map[string]string{
+	".livenessProbe":         "has no counterpart: nothing inside of a guest decides here whether it is restarted; a watchdog device of a custom template can",
+	".readinessProbe":        "has no counterpart: a machine is ready when its guest executes",
+	".evictionStrategy":      "has no counterpart yet: an eviction shuts the guest down, and the machine starts again elsewhere",
+	".hyperv":                "has no counterpart: the machine has no Hyper-V enlightenments unless a custom template adds them to the CPU model",
+	".watchdog":              "has no counterpart in the standard machine; examples/watchdog has a template with one",
+	".dedicatedCpuPlacement": "has no counterpart: CPUs are not pinned",
+}
+
+// object returns the object of a kind and name that was given with the machine.
+func (m *machine) object(name string, kinds ...string) *spec.Object {
+	for i := range m.all {
+		o := &m.all[i]
+		for _, kind := range kinds {
+			if o.Kind == kind && o.Name == name && (o.Namespace == m.vm.Namespace || o.Namespace == "" || strings.Contains(kind, "Cluster")) {
+				return o
+			}
+		}
+	}
+	return nil
+}
+
+// companion is object as a tree, or nil.
+func (m *machine) companion(name string, kinds ...string) (*tree.Node, error) {
+	o := m.object(name, kinds...)
+	if o == nil {
+		return nil, nil
+	}
+	n, err := tree.New(o)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", o.Kind, name, err)
+	}
+	return n, nil
+}

@@ -1,0 +1,276 @@
+package host
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/vmop/sdk/vmop/runner"
+)
+
+// The descriptors of the process that supervises a machine in the background.
+const (
+	jobFD    = 3 // what to run, as JSON
+	reportFD = 4 // what becomes of it: a line per phase, until the guest runs
+)
+
+// readyLine is the report that the guest runs.
+const readyLine = "ready"
+
+const (
+	// startDeadline bounds the start of a machine: longer than the engine's own
+	// deadlines.
+	startDeadline = 5 * time.Minute
+	// abortGrace is what a start that was given up gets to clean up.
+	abortGrace = 30 * time.Second
+	// maxLog is the size of a log that is put aside at the next start, in bytes.
+	maxLog = 1 << 20
+	// shownLog is how many lines of the log an error has.
+	shownLog = 10
+)
+
+// StartOptions say how a machine is started in the background.
+type StartOptions struct {
+	// Supervisor is the command of a program that calls [Supervise], with its
+	// arguments. It lives as long as the machine.
+	Supervisor []string
+	// Progress is told in words how far the start is; nil tells nobody.
+	Progress func(string)
+}
+
+// Started is a machine that was started in the background.
+type Started struct {
+	// PID is the supervising process.
+	PID int
+	// Ended says that the machine has ended properly already.
+	Ended bool
+}
+
+// StartError says that a machine in the background did not start.
+type StartError struct {
+	// Name is NAMESPACE/NAME.
+	Name string
+	// ExitCode is the supervising process's, State what became of it.
+	ExitCode int
+	State    string
+	// Log is what the machine's log has got, its last lines.
+	Log []string
+}
+
+func (e *StartError) Error() string { return fmt.Sprintf("%s did not start (%s)", e.Name, e.State) }
+
+// Start runs a machine in a process of its own and returns when its guest runs.
+func (j *Job) Start(ctx context.Context, o StartOptions) (Started, error) {
+	log, logStart, err := openLog(j.Directories)
+	if err != nil {
+		return Started{}, err
+	}
+	defer log.Close()
+	data, err := json.Marshal(j)
+	if err != nil {
+		return Started{}, err
+	}
+	// A file rather than a pipe: nobody has to write while the other reads.
+	file, err := jobFile(data)
+	if err != nil {
+		return Started{}, err
+	}
+	defer file.Close()
+	report, theirs, err := os.Pipe()
+	if err != nil {
+		return Started{}, err
+	}
+	defer report.Close()
+
+	cmd := exec.Command(o.Supervisor[0], o.Supervisor[1:]...)
+	cmd.Dir = "/"
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.ExtraFiles = []*os.File{file, theirs}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // the terminal's end is not the machine's
+	err = cmd.Start()
+	if err = errors.Join(err, theirs.Close()); err != nil {
+		return Started{}, fmt.Errorf("start the machine's process: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = report.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	progress := o.Progress
+	if progress == nil {
+		progress = func(string) {}
+	}
+	ready, err := awaitReady(ctx, report, progress)
+	if ready {
+		pid := cmd.Process.Pid // which Release forgets
+		return Started{PID: pid}, cmd.Process.Release()
+	}
+	if err != nil { // it has not ended
+		abort(cmd, report)
+	}
+	_ = cmd.Wait() // what it says is in ProcessState
+	if err != nil {
+		return Started{}, fmt.Errorf("%s: the start was given up: %w", j.FullName(), err)
+	}
+	if code := cmd.ProcessState.ExitCode(); code != runner.ExitOK {
+		return Started{}, &StartError{
+			Name: j.FullName(), ExitCode: max(code, runner.ExitStart), State: cmd.ProcessState.String(),
+			Log: logSince(j.Directories.LogFile(), logStart),
+		}
+	}
+	return Started{Ended: true}, nil
+}
+
+// awaitReady reads reports. Their end without an error is that of the process.
+func awaitReady(ctx context.Context, report *os.File, progress func(string)) (ready bool, err error) {
+	if ctx.Err() == nil {
+		if err := report.SetReadDeadline(time.Now().Add(startDeadline)); err != nil {
+			return false, err
+		}
+	}
+	if ctx.Err() != nil { // it may have ended before the deadline was set
+		return false, context.Cause(ctx)
+	}
+	lines := bufio.NewScanner(report)
+	for lines.Scan() {
+		if lines.Text() == readyLine {
+			return true, nil
+		}
+		progress(lines.Text())
+	}
+	switch err := lines.Err(); {
+	case err == nil:
+		return false, nil
+	case ctx.Err() != nil:
+		return false, context.Cause(ctx)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return false, fmt.Errorf("the guest does not run after %v", startDeadline)
+	default:
+		return false, err
+	}
+}
+
+// abort ends a process that was started for a machine.
+func abort(cmd *exec.Cmd, report *os.File) {
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	_ = report.SetReadDeadline(time.Now().Add(abortGrace))
+	if _, err := io.Copy(io.Discard, report); err != nil {
+		_ = cmd.Process.Kill()
+	}
+}
+
+// jobFile is a file in memory that holds data, which may contain secrets.
+func jobFile(data []byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate("vmop-job", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("memfd_create: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "vmop-job")
+	_, err = f.Write(data)
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// openLog opens a machine's log at its end and says where that is.
+func openLog(d Directories) (*os.File, int64, error) {
+	path := d.LogFile()
+	if info, err := os.Lstat(path); err == nil && info.Size() > maxLog {
+		if err := os.Rename(path, d.oldLogFile()); err != nil {
+			return nil, 0, fmt.Errorf("put the old log aside: %w", err)
+		}
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, 0, fmt.Errorf("log of the machine: %w", err)
+	}
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, end, nil
+}
+
+// logSince are the last lines that a log has got since a position.
+func logSince(path string, start int64) []string {
+	f, err := os.Open(path)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.NewSectionReader(f, start, maxLog))
+	if err != nil {
+		return []string{err.Error()}
+	}
+	lines := strings.Split(string(bytes.TrimRight(data, "\n")), "\n")
+	return lines[max(0, len(lines)-shownLog):]
+}
+
+// ErrNotSupervisor says that a process was not started by [Job.Start].
+var ErrNotSupervisor = errors.New("this process was not started to supervise a machine")
+
+// SuperviseOptions say how a machine in the background is supervised.
+type SuperviseOptions struct {
+	// Log gets what happens; it is the machine's log.
+	Log io.Writer
+	// Signals has stop called for each signal that asks for the machine's end,
+	// until the function that it returns is called.
+	Signals func(stop func()) (end func())
+}
+
+// Supervise runs the machine that the calling [Job.Start] means, in this process.
+func Supervise(ctx context.Context, o SuperviseOptions) (runner.Outcome, error) {
+	// QEMU inherits what is not closed on exec.
+	syscall.CloseOnExec(jobFD)
+	syscall.CloseOnExec(reportFD)
+	file, report := os.NewFile(jobFD, "job"), os.NewFile(reportFD, "report")
+	j, err := readJob(file)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return runner.Outcome{}, fmt.Errorf("%w: %w", ErrNotSupervisor, err)
+	}
+	e, err := j.Engine(&runner.LogReporter{Out: o.Log}, &startReporter{out: report})
+	if err != nil {
+		return runner.Outcome{Cause: runner.CauseStartFailure}, err
+	}
+	if o.Signals != nil {
+		defer o.Signals(e.Stop)()
+	}
+	return e.Run(ctx)
+}
+
+// startReporter tells the calling process what becomes of the machine, until the
+// guest runs.
+type startReporter struct {
+	out    *os.File
+	closed bool
+}
+
+// State implements runner.Reporter.
+func (r *startReporter) State(s runner.State) {
+	if r.closed {
+		return
+	}
+	// The calling process may be gone, which does not matter to the machine.
+	if s.Phase == runner.PhaseBooting {
+		fmt.Fprintln(r.out, readyLine)
+		_ = r.out.Close()
+		r.closed = true
+		return
+	}
+	fmt.Fprintln(r.out, strings.ReplaceAll(s.Name+": "+s.Message, "\n", " "))
+}
+
+// Message implements runner.Reporter.
+func (r *startReporter) Message(runner.Message) {}

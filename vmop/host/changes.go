@@ -1,0 +1,30 @@
+package host
+
+import (
+	"strings"
+
+	"github.com/vmop/sdk/vmop/reconcile/changes"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// Changes are the differences between two manifests of a machine of one host, where
+// a disk is an image and no volume claim.
+func Changes(before, after *spec.VirtualMachine) []changes.Change {
+	found := changes.Between(before, after, changes.Options{})
+	for i := range found {
+		c := &found[i]
+		if !strings.HasPrefix(c.Path, "spec.vm.disks[") || !strings.Contains(c.Path, ".volumeClaimTemplate.spec.") {
+			continue
+		}
+		size := strings.HasSuffix(c.Path, ".resources.requests[storage]")
+		switch {
+		case size && c.Applied == changes.AppliedNever:
+			c.Reason = "a disk image does not shrink; make a new disk and copy the data"
+		case size:
+			c.Applied, c.Reason = changes.AppliedRestart, "the image in the machine's directory grows at its next start; one that --disk names keeps its size"
+		default:
+			c.Applied, c.Reason = changes.AppliedNever, "it is for volume claims of a cluster, and means nothing on one host"
+		}
+	}
+	return found
+}

@@ -1,0 +1,208 @@
+package host
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/vmop/sdk/internal/atomicfile"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
+	"github.com/vmop/sdk/vmop/runner"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// definitionFile has what a machine is made of beside its manifest.
+const definitionFile = "definition.json"
+
+// Definition is what a machine is made of, as it was created or started last.
+type Definition struct {
+	Given
+	// Used are the files and devices that were the machine's disks when it was
+	// started last, by the names of the disks.
+	Used map[string]string `json:"used,omitempty"`
+}
+
+// DefinitionFile has what the machine is made of beside its manifest.
+func (d Directories) DefinitionFile() string { return filepath.Join(d.Data, definitionFile) }
+
+// Definition reads what a machine is made of. A machine that was never kept has an
+// empty one.
+func (d Directories) Definition() (Definition, error) {
+	var def Definition
+	data, err := os.ReadFile(d.DefinitionFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return def, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &def)
+	}
+	if err != nil {
+		return def, fmt.Errorf("read what the machine is made of, %s: %w", d.DefinitionFile(), err)
+	}
+	return def, nil
+}
+
+// write keeps a definition.
+func (def Definition) write(d Directories) error {
+	data, err := json.MarshalIndent(def, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.Replace(d.DefinitionFile(), append(data, '\n'))
+}
+
+// Over is what is given now, completed by what was given before. A disk whose path
+// is empty now is the one in the machine's own directory again.
+func (g Given) Over(before Given) Given {
+	out := Given{Disks: map[string]string{}, ImageRepository: g.ImageRepository, Accelerator: g.Accelerator}
+	maps.Copy(out.Disks, before.Disks)
+	maps.Copy(out.Disks, g.Disks)
+	maps.DeleteFunc(out.Disks, func(_, path string) bool { return path == "" })
+	if out.ImageRepository == "" {
+		out.ImageRepository = before.ImageRepository
+	}
+	if out.Accelerator == "" {
+		out.Accelerator = before.Accelerator
+	}
+	return out
+}
+
+// EmptyDiskError says that a start would give a machine an empty disk in place of
+// one that it has had.
+type EmptyDiskError struct {
+	// Disk is the name of the disk, Path where the empty image would be made.
+	Disk, Path string
+	// Known is the file or device that the machine has had. If it is Path itself,
+	// it is not there any more.
+	Known string
+}
+
+func (e *EmptyDiskError) Error() string {
+	if e.Known == e.Path {
+		return fmt.Sprintf("disk %q: its image %s is gone, and would be made anew and empty", e.Disk, e.Path)
+	}
+	return fmt.Sprintf("disk %q would be a new, empty image, %s, while %s, which the machine has had, would not be used", e.Disk, e.Path, e.Known)
+}
+
+// startDisk is a disk of a machine that is to be started.
+type startDisk struct {
+	name, path string
+	// made says that it is an image which is not there yet, and would be made.
+	made bool
+	// size is what an image that is made gets, in bytes.
+	size int64
+}
+
+// knownDisks are those that a machine has had.
+type knownDisks struct {
+	// used are paths by the names of the disks.
+	used map[string]string
+	// images are paths whose names are not known, of a machine that was last run
+	// before names were kept.
+	images []string
+	// exists reports whether a file is there.
+	exists func(path string) bool
+}
+
+// checkDisks refuses to make an empty disk in place of a known one: under its name,
+// at its path, or for a machine that would leave a known one out. Disks whose names
+// are in fresh may be made in any case.
+func checkDisks(disks []startDisk, known knownDisks, fresh []string) error {
+	var unused []string
+	inUse := func(path string) bool {
+		return slices.ContainsFunc(disks, func(d startDisk) bool { return d.path == path && !d.made })
+	}
+	all := slices.Clone(known.images)
+	for _, name := range slices.Sorted(maps.Keys(known.used)) {
+		all = append(all, known.used[name])
+	}
+	for _, path := range all {
+		if !inUse(path) && known.exists(path) {
+			unused = append(unused, path)
+		}
+	}
+	var errs []error
+	for _, d := range disks {
+		if !d.made || slices.Contains(fresh, d.name) {
+			continue
+		}
+		switch before := known.used[d.name]; {
+		case before != "" && !inUse(before):
+			errs = append(errs, &EmptyDiskError{Disk: d.name, Path: d.path, Known: before})
+		case slices.Contains(all, d.path):
+			errs = append(errs, &EmptyDiskError{Disk: d.name, Path: d.path, Known: d.path})
+		case len(unused) > 0:
+			errs = append(errs, &EmptyDiskError{Disk: d.name, Path: d.path, Known: unused[0]})
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// startDisks are the disks of a configuration, without CD drives.
+func startDisks(c *runnerconfig.Config, exists func(string) bool) []startDisk {
+	var out []startDisk
+	for _, d := range c.Runner.VM.Drives {
+		if d.Type == runnerconfig.DriveCD {
+			continue
+		}
+		path := d.Where()
+		out = append(out, startDisk{name: d.Name, path: path, made: d.File != "" && d.Size > 0 && !exists(path), size: int64(d.Size)})
+	}
+	return out
+}
+
+// known are the disks that a machine has had.
+func (d Directories) known(def Definition) (knownDisks, error) {
+	k := knownDisks{used: def.Used, exists: exists}
+	if len(def.Used) > 0 {
+		return k, nil
+	}
+	images, err := runner.KnownImages(d.Data)
+	k.images = slices.Sorted(maps.Keys(images))
+	return k, err
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// diskName is the name of the disk that a name may mean, of several that it may mean
+// none; "" if there is none.
+func diskName(vm *spec.VirtualMachine, name string) string {
+	var alias []string
+	for _, d := range machineconfig.Disks(vm) {
+		t := d.Entry.VolumeClaimTemplate
+		switch {
+		case d.Name == name:
+			return name
+		case d.Name != "" && (d.Claim == name || t != nil && t.Metadata.Name == name):
+			alias = append(alias, d.Name)
+		}
+	}
+	if len(alias) == 1 {
+		return alias[0]
+	}
+	return ""
+}
+
+// canonical has the disks that are given by their own names, so that what is given
+// twice by two names is seen as that. What a manifest does not have stays as it is.
+func (g Given) canonical(vm *spec.VirtualMachine) Given {
+	disks := map[string]string{}
+	for name, path := range g.Disks {
+		own := diskName(vm, name)
+		if _, twice := g.Disks[own]; own == "" || twice {
+			own = name
+		}
+		disks[own] = path
+	}
+	g.Disks = disks
+	return g
+}

@@ -1,0 +1,194 @@
+package host
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/vmop/sdk/vmop/qemucmd"
+)
+
+// The files of a machine's directory that are written here. The runner has its own
+// beside them.
+const (
+	manifestFile = "manifest.yaml"
+	stateFile    = "state.json"
+	logFile      = "run.log"
+	oldLogFile   = "run.log.old"
+)
+
+// machinesDir is the directory of all machines in the data directory.
+const machinesDir = "machines"
+
+// DefaultNamespace is where a machine without a namespace is.
+const DefaultNamespace = "default"
+
+// Options say where a user's machines are. The zero value is the usual place.
+type Options struct {
+	// DataDir keeps the machines with their disks; empty is $XDG_DATA_HOME/vmop,
+	// or ~/.local/share/vmop.
+	DataDir string
+	// Getenv reads the environment; nil is os.Getenv.
+	Getenv func(string) string
+}
+
+// Host has the machines of one user on this host.
+type Host struct {
+	root    string // the data directory
+	runtime string // the directory of all runtime directories
+	getenv  func(string) string
+}
+
+// Open finds out where the user's machines are. It makes no directory.
+func Open(o Options) (*Host, error) {
+	if o.Getenv == nil {
+		o.Getenv = os.Getenv
+	}
+	dir := o.DataDir
+	if base := o.Getenv("XDG_DATA_HOME"); dir == "" && filepath.IsAbs(base) {
+		dir = filepath.Join(base, "vmop")
+	}
+	if dir == "" {
+		home := o.Getenv("HOME")
+		if home == "" {
+			return nil, errors.New("there is no home directory to keep machines in: choose a data directory")
+		}
+		dir = filepath.Join(home, ".local", "share", "vmop")
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	return &Host{root: abs, runtime: runtimeBase(o.Getenv, os.Geteuid()), getenv: o.Getenv}, nil
+}
+
+// DataDir is the directory with the machines and what they share.
+func (h *Host) DataDir() string { return h.root }
+
+// ImagesDir is where relative names of CD images and kernels are looked for,
+// unless a machine says otherwise.
+func (h *Host) ImagesDir() string { return filepath.Join(h.root, "images") }
+
+// TemplatesDir is where custom machine types are.
+func (h *Host) TemplatesDir() string { return filepath.Join(h.root, "templates") }
+
+// Directories are where a machine is.
+type Directories struct {
+	// Data keeps what survives the machine's stop.
+	Data string
+	// Runtime has the sockets.
+	Runtime string
+}
+
+// StateFile is the file with what the machine's runner last said.
+func (d Directories) StateFile() string { return filepath.Join(d.Data, stateFile) }
+
+// ManifestFile is the manifest that the machine is run from.
+func (d Directories) ManifestFile() string { return filepath.Join(d.Data, manifestFile) }
+
+// LogFile is the log of a machine that runs in the background.
+func (d Directories) LogFile() string { return filepath.Join(d.Data, logFile) }
+
+func (d Directories) oldLogFile() string { return filepath.Join(d.Data, oldLogFile) }
+
+// Directories are the directories of a machine, which need not exist.
+func (h *Host) Directories(namespace, name string) (Directories, error) {
+	namespace = NamespaceOr(namespace)
+	for _, part := range []string{namespace, name} {
+		// What nobody has validated gets no further.
+		if !filepath.IsLocal(part) || strings.ContainsRune(part, filepath.Separator) {
+			return Directories{}, fmt.Errorf("%q cannot be the name of a directory", part)
+		}
+	}
+	return Directories{
+		Data:    filepath.Join(h.root, machinesDir, namespace, name),
+		Runtime: runtimeDir(h.runtime, namespace, name),
+	}, nil
+}
+
+// NamespaceOr is the namespace, or [DefaultNamespace] where there is none.
+func NamespaceOr(namespace string) string {
+	if namespace == "" {
+		return DefaultNamespace
+	}
+	return namespace
+}
+
+// FullName is NAMESPACE/NAME.
+func FullName(namespace, name string) string { return NamespaceOr(namespace) + "/" + name }
+
+// runtimeBase is the directory of all runtime directories.
+func runtimeBase(getenv func(string) string, uid int) string {
+	if dir := getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "vmop")
+	}
+	dir := filepath.Join("/run/user", strconv.Itoa(uid))
+	if owner(dir) == uid {
+		return filepath.Join(dir, "vmop")
+	}
+	return filepath.Join(os.TempDir(), "vmop-"+strconv.Itoa(uid))
+}
+
+// maxSocketDir is the longest runtime directory whose sockets have paths that
+// Linux takes: 107 bytes (unix(7)) with the longest socket's name.
+func maxSocketDir() int {
+	longest := 0
+	for _, s := range qemucmd.SocketPurposes() {
+		longest = max(longest, len(s.FileName()))
+	}
+	return 107 - len("/") - longest
+}
+
+// runtimeDir is the runtime directory of a machine.
+func runtimeDir(base, namespace, name string) string {
+	dir := filepath.Join(base, namespace, name)
+	if len(dir) <= maxSocketDir() {
+		return dir
+	}
+	sum := sha256.Sum256([]byte(namespace + "/" + name))
+	return filepath.Join(base, hex.EncodeToString(sum[:8]))
+}
+
+// owner is the user id of a directory's owner, -1 if there is no directory.
+func owner(dir string) int {
+	info, err := os.Lstat(dir)
+	if err != nil || !info.IsDir() {
+		return -1
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(st.Uid)
+	}
+	return -1
+}
+
+// makePrivate makes a directory that nobody else can enter. In a directory that is
+// everybody's, somebody else may have been there first.
+func makePrivate(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if owner(dir) != os.Geteuid() {
+		return fmt.Errorf("%s does not belong to this user: remove it, or set XDG_RUNTIME_DIR", dir)
+	}
+	return os.Chmod(dir, 0o700)
+}
+
+// makeDirectories makes a machine's directory and those around its runtime
+// directory, which is the runner's to make.
+func (h *Host) makeDirectories(d Directories) error {
+	if err := makePrivate(d.Data); err != nil {
+		return fmt.Errorf("directory of the machine: %w", err)
+	}
+	for _, dir := range []string{h.runtime, filepath.Dir(d.Runtime)} {
+		if err := makePrivate(dir); err != nil {
+			return fmt.Errorf("runtime directory: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,261 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"sync"
+
+	"github.com/vmop/sdk/vmop/hostprobe"
+	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
+	"github.com/vmop/sdk/vmop/runner"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// Given is what a machine is given on this host, beside its manifest.
+type Given struct {
+	// Disks maps names of disks to files or block devices that exist; see
+	// machineconfig.Host. The paths are absolute.
+	Disks map[string]string `json:"disks,omitempty"`
+	// ImageRepository is the directory of the CD images and kernels that the
+	// manifest names by relative paths; empty is [Host.ImagesDir].
+	ImageRepository string `json:"imageRepository,omitempty"`
+	// Accelerator overrides that of the manifest, if not empty.
+	Accelerator spec.Accelerator `json:"accelerator,omitempty"`
+}
+
+// Local is what reconcile must know about this host to run a machine: what it is
+// given now, and what it was given before.
+func (h *Host) Local(o *spec.Object, g Given) (machineconfig.Host, error) {
+	d, err := h.Directories(o.Namespace, o.Name)
+	if err != nil {
+		return machineconfig.Host{}, err
+	}
+	def, err := d.Definition()
+	if err != nil {
+		return machineconfig.Host{}, err
+	}
+	g = g.canonical(o.VirtualMachine).Over(def.Given)
+	// What was given before to a disk that is in the manifest no more is kept, and
+	// used for none.
+	maps.DeleteFunc(g.Disks, func(name, path string) bool {
+		return diskName(o.VirtualMachine, name) == "" && def.Disks[name] == path
+	})
+	l := machineconfig.Host{
+		DataDir: d.Data, RuntimeDir: d.Runtime,
+		ImageRepository:   g.ImageRepository,
+		Disks:             g.Disks,
+		ExplicitSPICEPort: o.Written("spec.vm.display.spice.port"),
+		ExplicitVNCPort:   o.Written("spec.vm.display.vnc.port"),
+		Accelerator:       g.Accelerator,
+	}
+	if l.ImageRepository == "" {
+		l.ImageRepository = h.ImagesDir()
+	}
+	return l, nil
+}
+
+// Job is everything that an engine needs to run a machine. A machine in the
+// background gets it from the process that starts it.
+type Job struct {
+	Directories Directories
+	Config      runnerconfig.Config
+	Host        qemucmd.Host
+	// Template is the text of a custom machine type.
+	Template string
+	// Manifest and Definition are kept with the machine, as it is run.
+	Manifest   []byte
+	Definition Definition
+	// FreshDisks are the disks whose images may be made anew although the machine
+	// has had others.
+	FreshDisks []string
+	// Version of the program, for the state.
+	Version string
+
+	// Notes are what the probe of the host has to say.
+	Notes []string `json:"-"`
+	// NewDisks are the images that the start makes, empty.
+	NewDisks []NewDisk `json:"-"`
+}
+
+// NewDisk is a disk image that a start makes.
+type NewDisk struct {
+	Name, Path string
+	// Size in bytes.
+	Size int64
+}
+
+// FullName is the machine's NAMESPACE/NAME.
+func (j *Job) FullName() string {
+	return FullName(j.Config.Runner.Namespace, j.Config.Runner.VM.Name)
+}
+
+// JobOptions say how a job is prepared.
+type JobOptions struct {
+	Given Given
+	// FreshDisks are the names of disks whose empty images may be made although the
+	// machine has had others; see [EmptyDiskError].
+	FreshDisks []string
+	// Probe says how QEMU is asked what it offers.
+	Probe hostprobe.Options
+	// Version of the program, for the state.
+	Version string
+}
+
+// Prepare makes the job of a manifest's machine, which must be defaulted and valid.
+// Of the machine nothing is touched but its directory, which is made. Where the
+// host would have to provide something, the error has a machineconfig.Error for each;
+// where the machine would get an empty disk in place of one that it has had, an
+// [*EmptyDiskError].
+func (h *Host) Prepare(ctx context.Context, o *spec.Object, options JobOptions) (*Job, error) {
+	config, err := h.configuration(o, options.Given)
+	if err != nil {
+		return nil, err
+	}
+	d, err := h.Directories(o.Namespace, o.Name)
+	if err != nil {
+		return nil, err
+	}
+	j := &Job{Directories: d, Config: config, Manifest: manifestText(o), Version: options.Version}
+	if err := j.decideDisks(o.VirtualMachine, options); err != nil {
+		return nil, err
+	}
+	if err := h.makeDirectories(j.Directories); err != nil {
+		return nil, err
+	}
+	if j.Template, err = runner.LoadTemplate(&config, h.TemplatesDir(), j.Directories.Data); err != nil {
+		return nil, err
+	}
+	probed, err := hostprobe.Probe(ctx, options.Probe)
+	if err != nil {
+		return nil, err
+	}
+	j.Host, j.Notes = probed.Host, probed.Notes
+	return j, nil
+}
+
+// configuration is what a runner of the machine gets.
+func (h *Host) configuration(o *spec.Object, g Given) (runnerconfig.Config, error) {
+	local, err := h.Local(o, g)
+	if err != nil {
+		return runnerconfig.Config{}, err
+	}
+	c, err := machineconfig.ForHost(o.VirtualMachine, local)
+	if err != nil {
+		return c, err
+	}
+	c.Runner.Namespace = NamespaceOr(o.Namespace)
+	runnerconfig.Default(&c)
+	return c, nil
+}
+
+// decideDisks finds out which disks would be made, and what is to be remembered.
+func (j *Job) decideDisks(vm *spec.VirtualMachine, options JobOptions) error {
+	before, err := j.Directories.Definition()
+	if err != nil {
+		return err
+	}
+	known, err := j.Directories.known(before)
+	if err != nil {
+		return err
+	}
+	var fresh []string
+	for _, name := range options.FreshDisks {
+		own := diskName(vm, name)
+		if own == "" {
+			return fmt.Errorf("new disk %q: the machine has no disk of that name", name)
+		}
+		fresh = append(fresh, own)
+	}
+	disks := startDisks(&j.Config, exists)
+	if err := checkDisks(disks, known, fresh); err != nil {
+		return err
+	}
+	j.FreshDisks = fresh
+	j.Definition = Definition{Given: options.Given.canonical(vm).Over(before.Given), Used: map[string]string{}}
+	for _, d := range disks {
+		j.Definition.Used[d.name] = d.path
+		if d.made {
+			j.NewDisks = append(j.NewDisks, NewDisk{Name: d.name, Path: d.path, Size: d.size})
+		}
+	}
+	return nil
+}
+
+// manifestText is the object as it was written. Items of a list are JSON, which is
+// YAML too.
+func manifestText(o *spec.Object) []byte {
+	return append(bytes.TrimRight(o.Raw, "\n"), '\n')
+}
+
+// readJob reads the job that the calling process wrote.
+func readJob(r io.Reader) (*Job, error) {
+	j := &Job{}
+	if err := json.NewDecoder(r).Decode(j); err != nil {
+		return nil, fmt.Errorf("read what to run: %w", err)
+	}
+	return j, nil
+}
+
+// Engine runs a machine of this host in this process. Its state and its manifest
+// are kept in the machine's directory.
+type Engine struct {
+	*runner.Engine
+	job     *Job
+	keeper  *keeper
+	config  string // what the machine follows
+	running <-chan struct{}
+}
+
+// follow passes on new configurations until ctx ends.
+func (e *Engine) follow(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-e.running:
+	}
+	f := runner.ConfigFollower{
+		Path: e.config,
+		// The engine reports what it refuses.
+		Config:  func(c runnerconfig.Config, _ []string) { _ = e.Reconfigure(c) },
+		Refused: e.RefuseConfig,
+		Changed: func() {},
+	}
+	if err := f.Follow(ctx); err != nil {
+		e.Note(runner.LevelWarning, fmt.Sprintf("changes of the machine will not be noticed: %v", err))
+	}
+}
+
+// Engine makes the engine of a job. Nothing is started.
+func (j *Job) Engine(reporters ...runner.Reporter) (*Engine, error) {
+	d := j.Directories
+	k := &keeper{file: &runner.StateFile{Path: d.StateFile()}, job: j, running: make(chan struct{})}
+	e, err := runner.New(runner.Options{
+		Config: j.Config, Host: j.Host, Template: j.Template, Version: j.Version, NewDisks: j.FreshDisks,
+		Directories: runner.Directories{Data: d.Data, Runtime: d.Runtime},
+		Reporter:    append(runner.Reporters{k}, reporters...),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Engine{Engine: e, job: j, keeper: k, config: filepath.Join(d.Runtime, runner.ConfigFile), running: k.running}, nil
+}
+
+// Run is [runner.Engine.Run]; its error also says what could not be kept. The
+// machine follows what [Host.Apply] tells it.
+func (e *Engine) Run(ctx context.Context) (runner.Outcome, error) {
+	running, ended := context.WithCancel(context.Background())
+	var following sync.WaitGroup
+	following.Go(func() { e.follow(running) })
+	outcome, err := e.Engine.Run(ctx)
+	ended()
+	following.Wait()
+	return outcome, errors.Join(err, e.keeper.ended(e.State(), err))
+}

@@ -1,0 +1,103 @@
+package host
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/vmop/sdk/internal/atomicfile"
+	"github.com/vmop/sdk/vmop/runner"
+)
+
+// keeper keeps the state and what the machine is made of in files. It waits until the engine has
+// the machine's lock: until then, they may be another runner's.
+type keeper struct {
+	file *runner.StateFile
+	job  *Job
+
+	// running is closed once the guest executes.
+	running chan struct{}
+
+	mu   sync.Mutex
+	ours bool
+	err  error
+	full error // of the last state's file
+}
+
+// State implements runner.Reporter.
+func (k *keeper) State(s runner.State) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.ours && s.Phase != runner.PhaseStarting {
+		return
+	}
+	k.keep(s)
+}
+
+// Message implements runner.Reporter.
+func (k *keeper) Message(runner.Message) {}
+
+func (k *keeper) keep(s runner.State) {
+	if !k.ours {
+		k.ours = true
+		d := k.job.Directories
+		k.err = errors.Join(k.job.Definition.write(d), atomicfile.Replace(d.ManifestFile(), k.job.Manifest))
+	}
+	k.file.State(s)
+	if errors.Is(k.file.Err(), unix.ENOSPC) {
+		k.full = overwrite(k.file.Path, s)
+	} else {
+		k.full = k.file.Err()
+	}
+	if s.Phase != runner.PhaseStopped { // its directory is gone by then
+		(&runner.StateFile{Path: filepath.Join(k.job.Directories.Runtime, runner.RuntimeStateFile)}).State(s)
+	}
+	if s.Phase == runner.PhaseBooting && k.running != nil {
+		close(k.running)
+		k.running = nil
+	}
+}
+
+// overwrite writes a state into the blocks that its file has: there is no room for
+// another file. A state that does not fit stays as it was.
+func overwrite(path string, s runner.State) error {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	if info, serr := f.Stat(); serr != nil || info.Size() < int64(len(data)) {
+		return errors.Join(fmt.Errorf("%s: %w", path, unix.ENOSPC), serr, f.Close())
+	}
+	_, err = f.WriteAt(data, 0)
+	if err == nil {
+		err = f.Truncate(int64(len(data)))
+	}
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// ended keeps the last state of an engine that did not come to start QEMU, unless
+// another runner has the machine.
+func (k *keeper) ended(s runner.State, err error) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.ours && !errors.Is(err, runner.ErrRunning) {
+		// One that was stopped early enough does not know about another runner.
+		if holders, err := runner.Holders(filepath.Dir(k.file.Path)); err == nil && len(holders) == 0 {
+			k.keep(s)
+		}
+	}
+	if !k.ours {
+		return nil
+	}
+	return errors.Join(k.err, k.full)
+}

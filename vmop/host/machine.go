@@ -1,0 +1,280 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/vmop/sdk/vmop/live"
+	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/runner"
+)
+
+// Machine is a machine of this host, as it was found.
+type Machine struct {
+	Directories
+	Namespace, Name string
+	// State is what its runner last wrote.
+	State runner.State
+	// Runner and QEMU are the processes that have it; 0 if there is none.
+	Runner, QEMU int
+	Status       Status
+}
+
+// Status says what a machine is doing, from the user's point of view. Beside the
+// constants here it is the name of a runner's phase.
+type Status string
+
+// The statuses that a machine on one host can have, beside the runner's phases.
+const (
+	// StatusRunning: the guest executes.
+	StatusRunning Status = "Running"
+	// StatusPaused: the processors stand still.
+	StatusPaused  Status = "Paused"
+	StatusStopped Status = "Stopped"
+	// StatusFailed: it could not be started, or crashed.
+	StatusFailed Status = "Failed"
+	// StatusDied: runner and QEMU were killed.
+	StatusDied Status = "Stopped (runner died)"
+	// StatusOrphaned: the guest runs without its runner.
+	StatusOrphaned Status = "Orphaned"
+)
+
+// FullName is the machine's NAMESPACE/NAME.
+func (m *Machine) FullName() string { return FullName(m.Namespace, m.Name) }
+
+// Running reports whether the guest may execute.
+func (m *Machine) Running() bool { return m.Runner != 0 || m.QEMU != 0 }
+
+// Socket is the path of a socket in the machine's runtime directory.
+func (m *Machine) Socket(purpose qemucmd.SocketPurpose) string {
+	return filepath.Join(m.runtimeDir(), purpose.FileName())
+}
+
+// runtimeDir is the runtime directory that the machine's runner uses.
+func (m *Machine) runtimeDir() string {
+	if m.State.RuntimeDir != "" {
+		return m.State.RuntimeDir
+	}
+	return m.Runtime
+}
+
+// Message says in words what there is to say about the status; empty if nothing.
+func (m *Machine) Message() string {
+	switch {
+	case m.State.Phase == "": // the state cannot be read, and the message says so
+	case m.Status == StatusDied:
+		return "the runner was killed"
+	case m.Status == StatusOrphaned:
+		return "the runner was killed, the guest runs on"
+	case m.Status == StatusRunning:
+		return whyOther(&m.State)
+	case m.Status == StatusPaused:
+		return whyPaused(&m.State)
+	}
+	return m.State.Message
+}
+
+// whyOther says what a machine that runs is not as its manifest says, if that needs
+// somebody; the first of several.
+func whyOther(s *runner.State) string {
+	for _, c := range s.Conditions {
+		if c.Type == live.RestartRequired && c.Status == live.True || c.Reason != live.ReasonAdjusting && waits(c) {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// whyPaused is why a guest does not execute, if nobody asked for that.
+func whyPaused(s *runner.State) string {
+	for _, c := range s.Conditions {
+		if c.Type == live.GuestExecuting && c.Reason != live.ReasonPaused {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// judge decides the status: the processes that hold the machine's lock say
+// whether it runs, the state file only how it is called.
+func judge(s runner.State, holders []runner.Holder) (st Status, runnerPID, qemuPID int) {
+	for _, h := range holders {
+		if h.IsQEMU() {
+			qemuPID = h.PID
+		} else {
+			runnerPID = h.PID
+		}
+	}
+	switch {
+	case runnerPID != 0 && s.RunnerPID != runnerPID:
+		st = Status(runner.PhaseInitializing) // it has not written its state yet
+	case runnerPID != 0 && s.Phase == runner.PhaseBooting && s.Paused:
+		st = StatusPaused
+	case runnerPID != 0 && s.Phase == runner.PhaseBooting:
+		st = StatusRunning
+	case runnerPID != 0:
+		st = Status(s.Phase)
+	case qemuPID != 0:
+		st = StatusOrphaned
+	case s.Phase != runner.PhaseStopped:
+		st = StatusDied
+	case s.Outcome != nil && (s.Outcome.ExitCode() == runner.ExitStart || s.Outcome.ExitCode() == runner.ExitFailure):
+		st = StatusFailed
+	default:
+		st = StatusStopped
+	}
+	return st, runnerPID, qemuPID
+}
+
+// ErrNotFound says that this host has no machine of a name.
+var ErrNotFound = errors.New("no such machine")
+
+// ListOptions choose among the machines.
+type ListOptions struct {
+	// Namespace is that of the machines; empty is every one.
+	Namespace string
+	// Leftovers are listed too: deleted machines of which disks are left.
+	Leftovers bool
+}
+
+// List finds the machines of this host, in the order of their names.
+func (h *Host) List(o ListOptions) ([]Machine, error) {
+	var out []Machine
+	namespaces, err := subdirectories(filepath.Join(h.root, machinesDir))
+	if err != nil {
+		return nil, err
+	}
+	for _, namespace := range namespaces {
+		if o.Namespace != "" && o.Namespace != namespace {
+			continue
+		}
+		names, err := subdirectories(filepath.Join(h.root, machinesDir, namespace))
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			m, err := h.Machine(namespace, name)
+			switch {
+			case errors.Is(err, ErrNotFound) && !o.Leftovers:
+			case err != nil && !errors.Is(err, ErrNotFound):
+				return nil, err
+			default:
+				out = append(out, m)
+			}
+		}
+	}
+	return out, nil
+}
+
+func subdirectories(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for machines: %w", err)
+	}
+	var out []string
+	for _, e := range entries {
+		if e.IsDir() {
+			out = append(out, e.Name())
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// Machine looks at one machine. Where there is none of the name, the error is
+// [ErrNotFound], and what is returned has the directories only.
+func (h *Host) Machine(namespace, name string) (Machine, error) {
+	m := Machine{Namespace: NamespaceOr(namespace), Name: name}
+	var err error
+	if m.Directories, err = h.Directories(namespace, name); err != nil {
+		return m, err
+	}
+	holders, err := runner.Holders(m.Data)
+	if err != nil {
+		return m, err
+	}
+	m.State, err = runner.ReadState(m.StateFile())
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && len(holders) == 0:
+		info, err := os.Stat(m.ManifestFile())
+		if errors.Is(err, fs.ErrNotExist) {
+			return m, fmt.Errorf("%s: %w", m.FullName(), ErrNotFound)
+		}
+		if err != nil {
+			return m, err
+		}
+		m.State = runner.State{
+			Name: m.Name, Namespace: m.Namespace, Phase: runner.PhaseStopped, Since: info.ModTime(), Message: "it was not started yet",
+		}
+	case errors.Is(err, fs.ErrNotExist): // it is just being started
+	case err != nil:
+		// One broken file must not hide the other machines.
+		m.State = runner.State{Message: err.Error()}
+	}
+	m.Status, m.Runner, m.QEMU = judge(m.State, holders)
+	// What the runner says now is in its runtime directory, also when there is no room
+	// in the data directory.
+	if now, err := runner.ReadState(filepath.Join(m.runtimeDir(), runner.RuntimeStateFile)); err == nil && m.Runner != 0 && now.RunnerPID == m.Runner {
+		m.State = now
+		m.Status, m.Runner, m.QEMU = judge(now, holders)
+	}
+	return m, nil
+}
+
+// AmbiguousError says that several machines have a name.
+type AmbiguousError struct {
+	// Name is what was asked for.
+	Name string
+	// Machines are the full names of those that have it.
+	Machines []string
+}
+
+func (e *AmbiguousError) Error() string {
+	return fmt.Sprintf("%s: there are %s: name one of them", e.Name, strings.Join(e.Machines, " and "))
+}
+
+// Find is the machine that a name means: NAMESPACE/NAME, or NAME if only one
+// machine of the namespace, or of all if that is empty, is called so. The error is
+// [ErrNotFound] or an [*AmbiguousError].
+func (h *Host) Find(name, namespace string) (Machine, error) {
+	return h.find(name, ListOptions{Namespace: namespace})
+}
+
+// FindAny is Find among what is left of deleted machines, too.
+func (h *Host) FindAny(name, namespace string) (Machine, error) {
+	return h.find(name, ListOptions{Namespace: namespace, Leftovers: true})
+}
+
+func (h *Host) find(arg string, o ListOptions) (Machine, error) {
+	name := arg
+	if n, rest, ok := strings.Cut(arg, "/"); ok {
+		o.Namespace, name = n, rest
+	}
+	all, err := h.List(o)
+	if err != nil {
+		return Machine{}, err
+	}
+	var found []Machine
+	var names []string
+	for _, m := range all {
+		if m.Name == name {
+			found = append(found, m)
+			names = append(names, m.FullName())
+		}
+	}
+	switch len(found) {
+	case 0:
+		return Machine{}, fmt.Errorf("%s: %w", arg, ErrNotFound)
+	case 1:
+		return found[0], nil
+	}
+	return Machine{}, &AmbiguousError{Name: arg, Machines: names}
+}

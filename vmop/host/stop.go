@@ -1,0 +1,124 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/qmp"
+	"github.com/vmop/sdk/vmop/runner"
+)
+
+const (
+	// SameRequest is the time in which two requests to stop are one: a key repeats
+	// while it is held down, and timeout(1) sends its signal to the process and
+	// then to its group.
+	SameRequest = 300 * time.Millisecond
+	// secondRequest is the time between two requests to stop: closer ones would be
+	// the same.
+	secondRequest = 2 * SameRequest
+	// stopReserve is how much longer than the machine's power-down timeout a stop
+	// waits: the runner has to end QEMU and clean up.
+	stopReserve = time.Minute
+	// monitorGreeting bounds the wait for a monitor's greeting, which comes at once
+	// unless another client has the monitor.
+	monitorGreeting = 5 * time.Second
+)
+
+// ErrStillRuns says that a machine did not stop in time. It may stop later.
+var ErrStillRuns = errors.New("it still runs")
+
+// StopOptions say how a machine is stopped.
+type StopOptions struct {
+	// Now does not wait for the guest, which finds its disks as after a power cut.
+	Now bool
+	// Timeout bounds the wait; 0 is the machine's power-down timeout and a minute.
+	// The machine is not stopped by force at its end, unless Force says so.
+	Timeout time.Duration
+	// Force stops the machine as Now does once the guest has not shut down within
+	// the timeout.
+	Force bool
+}
+
+// Stop asks the guest to shut down and waits until it has: at most for the
+// machine's power-down timeout, after which its runner stops it without its
+// consent, or until the options say so. A machine that does not run is no error.
+func (m *Machine) Stop(ctx context.Context, o StopOptions) error {
+	timeout := o.Timeout
+	if timeout == 0 {
+		timeout = time.Duration(m.State.PowerdownTimeout)*time.Second + stopReserve
+	}
+	err := m.stop(ctx, o.Now, timeout)
+	if o.Force && !o.Now && errors.Is(err, ErrStillRuns) {
+		err = m.stop(ctx, true, stopReserve)
+	}
+	return err
+}
+
+func (m *Machine) stop(ctx context.Context, now bool, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("%w after %v", ErrStillRuns, timeout))
+	defer cancel()
+	switch {
+	case m.Runner != 0:
+		return m.stopRunner(ctx, now)
+	case m.QEMU != 0:
+		return m.stopOrphan(ctx, now)
+	}
+	return nil
+}
+
+// stopRunner asks the runner, twice if it shall not wait for the guest.
+func (m *Machine) stopRunner(ctx context.Context, now bool) (err error) {
+	proc, err := runner.OpenHolder(m.Data, m.Runner)
+	if err != nil || proc == nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, proc.Close()) }()
+	requests := 1
+	if now {
+		requests = 2
+	}
+	for i := range requests {
+		if i > 0 {
+			if ended, err := proc.Wait(ctx, secondRequest); ended || err != nil {
+				return err
+			}
+		}
+		if err := proc.Signal(unix.SIGTERM); err != nil {
+			return err
+		}
+	}
+	_, err = proc.Wait(ctx, 0)
+	return err
+}
+
+// stopOrphan stops a guest whose runner is gone, by QEMU's monitor or signals.
+func (m *Machine) stopOrphan(ctx context.Context, now bool) (err error) {
+	proc, err := runner.OpenHolder(m.Data, m.QEMU)
+	if err != nil || proc == nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, proc.Close()) }()
+	if now {
+		if err := proc.Signal(unix.SIGTERM); err != nil { // on which QEMU writes its caches back
+			return err
+		}
+	} else if err := pressPowerButton(ctx, m.Socket(qemucmd.SocketToolMonitor)); err != nil {
+		return fmt.Errorf("ask the guest: %w", err)
+	}
+	_, err = proc.Wait(ctx, 0)
+	return err
+}
+
+func pressPowerButton(ctx context.Context, socket string) error {
+	c, err := qmp.Dial(ctx, socket, qmp.Options{Handshake: monitorGreeting})
+	if err != nil {
+		return err
+	}
+	_, err = qmp.Do(ctx, c, qmp.SystemPowerdown{})
+	return errors.Join(err, c.Close())
+}

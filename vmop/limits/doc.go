@@ -1,0 +1,14 @@
+// Package limits says what a machine may be, once for all that ask: the manifest
+// (package spec), the runner's configuration (package runnerconfig) and QEMU's
+// command line (package qemucmd). What one of them accepts, the next does not
+// refuse.
+//
+// The functions return nil, or an error whose text continues a sentence about the
+// value ("… must be a MAC address such as 52:54:00:ab:cd:ef"). The text does not
+// contain the value, and names neither object nor field, which the callers know.
+// The package imports the standard library only, and its functions depend on
+// their arguments alone.
+//
+// Limits are of QEMU 7.2 and the machine that package qemucmd makes of it. They
+// can become wider in later versions, never narrower.
+package limits

@@ -1,0 +1,94 @@
+package limits
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+// Numbers of devices and sizes.
+const (
+	// MaxNetworks are the addresses that the standard machine has for network
+	// cards, rounded down to a number that is easily kept in mind.
+	MaxNetworks = 64
+	// MaxForwards is the number of forwarded ports of one network. QEMU has no
+	// limit; each is a socket.
+	MaxForwards = 256
+	// MaxDisks are the PCI addresses for disks of machines with the original map
+	// of addresses; those with root ports have 96, and package qemucmd says so.
+	MaxDisks = 112
+	// MaxCDs are the ports of q35's SATA controller.
+	MaxCDs = 6
+	// MaxOutputs is VIRTIO_GPU_MAX_SCANOUTS.
+	MaxOutputs = 16
+	// MaxUSBRedirects are the ports of the USB controller that the tablet leaves.
+	MaxUSBRedirects = 14
+	// MaxCPUs is a bound that no machine type of QEMU exceeds; the type's own
+	// bound is lower and known only to the QEMU that runs it.
+	MaxCPUs = 4096
+	// MaxTCGAPICIDs is what software emulation has of interrupt controllers' IDs;
+	// KVM has more with an IOMMU.
+	MaxTCGAPICIDs = 255
+	// MaxBootIndex is the largest place in the boot order.
+	MaxBootIndex = 1<<31 - 2
+	// MaxSerial is what virtio transports of a disk's serial, in bytes.
+	MaxSerial = 20
+	// MaxSocketPath is the longest path of a UNIX socket on Linux (unix(7)), in
+	// bytes, less its closing zero byte.
+	MaxSocketPath = 107
+	// MaxArgument is Linux's limit for one argument of a program, MAX_ARG_STRLEN,
+	// less its closing zero byte.
+	MaxArgument = 32*4096 - 1
+	// MaxKernelArgs is what Linux keeps of a command line (COMMAND_LINE_SIZE less
+	// its closing zero byte on x86 and arm64); it cuts off the rest silently.
+	MaxKernelArgs = 2047
+	// MaxPowerdownTimeout is in seconds; as milliseconds it fits 31 bits.
+	MaxPowerdownTimeout = 2147483
+	// MinRAM, in bytes, is less than any firmware needs, and more than what
+	// somebody writes who forgot the suffix.
+	MinRAM = 4 << 20
+	// MaxRAM, in bytes, is the largest number of whole MiB in an int64.
+	MaxRAM = (1<<43 - 1) << 20
+)
+
+// Ports.
+const (
+	// SPICEPort is the port of a SPICE server that has none of its own.
+	SPICEPort = 5900
+	// VNCPort is that of a VNC server, beside SPICE's.
+	VNCPort = 5901
+	// MinVNCPort is the port of display 0. QEMU takes no negative displays.
+	MinVNCPort = 5900
+)
+
+// Port checks a TCP or UDP port.
+func Port(n int64) error { return between(n, 1, 65535) }
+
+// VNCServerPort checks the port of a VNC server.
+func VNCServerPort(n int64) error { return between(n, MinVNCPort, 65535) }
+
+// BootIndex checks a place in the boot order.
+func BootIndex(n int64) error { return between(n, 0, MaxBootIndex) }
+
+// Outputs checks a number of monitors.
+func Outputs(n int64) error { return between(n, 1, MaxOutputs) }
+
+// USBRedirects checks a number of USB redirection channels.
+func USBRedirects(n int64) error { return between(n, 0, MaxUSBRedirects) }
+
+func between(n, least, most int64) error {
+	if n < least || n > most {
+		return fmt.Errorf("must be from %d to %d", least, most)
+	}
+	return nil
+}
+
+// APICIDs is how many IDs of interrupt controllers the CPUs of a topology take.
+// Each of its levels takes whole bits, so that 5 cores take the room of 8. All
+// numbers are at least 1 and at most 2^15.
+func APICIDs(sockets, dies, cores, threads int) int64 {
+	id := int64(sockets - 1)
+	for _, n := range []int{dies, cores, threads} {
+		id = id<<bits.Len(uint(n-1)) + int64(n-1)
+	}
+	return id + 1
+}

@@ -1,0 +1,86 @@
+package live
+
+import (
+	"fmt"
+
+	"github.com/vmop/sdk/vmop/conditions"
+)
+
+// Status of a condition, as in Kubernetes.
+type Status string
+
+// The statuses.
+const (
+	True    Status = "True"
+	False   Status = "False"
+	Unknown Status = "Unknown"
+)
+
+// The types of conditions. Each is True if all is well, except for
+// RestartRequired.
+const (
+	CPUsAdjusted       = conditions.CPUsAdjusted
+	MemoryAdjusted     = conditions.MemoryAdjusted
+	MediaChanged       = conditions.MediaChanged
+	DisplayPasswordSet = conditions.DisplayPasswordSet
+	ResetDone          = conditions.ResetDone
+	GuestExecuting     = conditions.GuestExecuting
+	RestartRequired    = conditions.RestartRequired
+)
+
+// The reasons of conditions.
+const (
+	// ReasonAsConfigured goes with everything that is well.
+	ReasonAsConfigured = conditions.ReasonAsConfigured
+	// ReasonAdjusting means that something is under way; there is a time to look
+	// again.
+	ReasonAdjusting = conditions.ReasonAdjusting
+	// ReasonAboveMaximum means that the wish is more than the machine was started
+	// with, and was reached as far as possible.
+	ReasonAboveMaximum = conditions.ReasonAboveMaximum
+	// ReasonGuestDoesNotFollow means that the guest was asked in vain.
+	ReasonGuestDoesNotFollow = conditions.ReasonGuestDoesNotFollow
+	// ReasonRefused means that QEMU refused, or that the value makes no sense.
+	ReasonRefused = conditions.ReasonRefused
+	// ReasonNotSupported means that the machine lacks the device for it.
+	ReasonNotSupported = conditions.ReasonNotSupported
+	// ReasonWaitingForTray means that the guest has locked a CD tray. It ends
+	// with an event.
+	ReasonWaitingForTray = conditions.ReasonWaitingForTray
+	// ReasonCurlMissing means that QEMU cannot read images over http.
+	ReasonCurlMissing = conditions.ReasonCurlMissing
+	// ReasonChangesWait means that changes take effect with the next start.
+	ReasonChangesWait = conditions.ReasonChangesWait
+	// ReasonUpToDate is the absence of such changes.
+	ReasonUpToDate = conditions.ReasonUpToDate
+	// ReasonNoPassword means that the display has none.
+	ReasonNoPassword = conditions.ReasonNoPassword
+	// ReasonRunning, ReasonNotStarted, ReasonPaused and those below are QEMU's
+	// run states.
+	ReasonRunning    = conditions.ReasonRunning
+	ReasonNotStarted = conditions.ReasonNotStarted
+	ReasonPaused     = conditions.ReasonPaused
+	// ReasonDiskFull means that the machine waits for space on the host.
+	ReasonDiskFull  = conditions.ReasonDiskFull
+	ReasonDiskError = conditions.ReasonDiskError
+	// ReasonGuestPanicked and ReasonWatchdog are pauses because of the guest.
+	ReasonGuestPanicked = conditions.ReasonGuestPanicked
+	ReasonWatchdog      = conditions.ReasonWatchdog
+	ReasonInternalError = conditions.ReasonInternalError
+	// ReasonStopped is any other state, which the message names.
+	ReasonStopped = conditions.ReasonStopped
+)
+
+// Condition says how far a part of the machine is as configured.
+type Condition struct {
+	Type    string `json:"type"`
+	Status  Status `json:"status"`
+	Reason  string `json:"reason"`
+	Message string `json:"message,omitempty"`
+}
+
+func (d *decider) condition(kind string, status Status, reason, format string, args ...any) {
+	d.out.Conditions = append(d.out.Conditions, Condition{Type: kind, Status: status, Reason: reason, Message: fmt.Sprintf(format, args...)})
+}
+
+func (d *decider) asConfigured(kind string) { d.condition(kind, True, ReasonAsConfigured, "") }

@@ -1,0 +1,97 @@
+package live
+
+import (
+	"fmt"
+	"path"
+	"slices"
+
+	"github.com/vmop/sdk/vmop/qemucmd"
+)
+
+func (d *decider) cpus() {
+	slots := d.in.Observed.CPUs
+	wish := max(d.in.Config.Runner.VM.CurrentCPUs, 1)
+	if len(slots) == 0 {
+		d.condition(CPUsAdjusted, Unknown, ReasonNotSupported, "the machine type cannot add or remove CPUs")
+		return
+	}
+	wanted := min(wish, len(slots))
+	slots = slices.Clone(slots)
+	slices.SortStableFunc(slots, func(a, b CPUSlot) int { return slices.Compare(place(a), place(b)) })
+	var free []CPUSlot
+	var removable []string
+	ids := map[string]bool{}
+	present := 0
+	for _, s := range slots {
+		if s.QOMPath == "" {
+			free = append(free, s)
+			continue
+		}
+		present++
+		ids[path.Base(s.QOMPath)] = true
+		// The boot processor is at /machine/unattached.
+		if id := qemucmd.DeviceID(s.QOMPath); qemucmd.IsCPU(id) {
+			removable = append(removable, id)
+		}
+	}
+	switch {
+	case present < wanted:
+		exhausted, problem := d.attempt(d.goal(wanted), plugs(free[:wanted-present], ids)...)
+		if exhausted {
+			d.condition(CPUsAdjusted, False, ReasonRefused, "there are %d CPUs, %d are wanted%s", present, wish, because(problem))
+		} else {
+			d.condition(CPUsAdjusted, False, ReasonAdjusting, "adding CPUs: there are %d, %d are wanted%s", present, wish, because(problem))
+		}
+	case present > wanted && !d.in.Machine.KVM:
+		d.waits = append(d.waits, "vm.currentCpus")
+		d.condition(CPUsAdjusted, False, ReasonChangesWait, "there are %d CPUs, %d are wanted: QEMU does not survive the removal of CPUs that it emulates in software; they leave with the next start", present, wish)
+	case present > wanted && len(removable) == 0:
+		d.condition(CPUsAdjusted, False, ReasonNotSupported, "%d of the %d CPUs cannot be removed before the next start", present-wanted, present)
+	case present > wanted:
+		// The last ones first, so that the guest keeps a whole topology.
+		slices.Reverse(removable)
+		var steps []Step
+		for _, id := range removable[:min(present-wanted, len(removable))] {
+			steps = append(steps, UnplugCPU{ID: id})
+		}
+		// A guest that has booted anew may do what the last one did not.
+		exhausted, problem := d.attempt(d.goal(fmt.Sprint(wanted, " after reset ", d.in.Observed.Resets)), steps...)
+		if exhausted {
+			d.condition(CPUsAdjusted, False, ReasonGuestDoesNotFollow, "there are %d CPUs, %d are wanted: the guest does not release them%s", present, wish, because(problem))
+		} else {
+			d.condition(CPUsAdjusted, False, ReasonAdjusting, "removing CPUs: there are %d, %d are wanted%s", present, wish, because(problem))
+		}
+	case wish > wanted:
+		d.condition(CPUsAdjusted, False, ReasonAboveMaximum, "%d CPUs are wanted, the machine was started with room for %d", wish, len(slots))
+	default:
+		d.asConfigured(CPUsAdjusted)
+	}
+}
+
+// plugs fills slots, with ids that are not in use.
+func plugs(free []CPUSlot, used map[string]bool) []Step {
+	var steps []Step
+	next := 1
+	for _, s := range free {
+		for used[qemucmd.CPUID(next)] {
+			next++
+		}
+		id := qemucmd.CPUID(next)
+		next++
+		props := make(map[string]int64, len(s.Props))
+		for k, v := range s.Props {
+			props[k] = v
+		}
+		steps = append(steps, PlugCPU{ID: id, Driver: s.Driver, Props: props})
+	}
+	return steps
+}
+
+// place is the position of a slot in the topology, outermost part first.
+func place(s CPUSlot) []int64 {
+	var out []int64
+	for _, key := range []string{"socket-id", "die-id", "cluster-id", "module-id", "core-id", "thread-id"} {
+		out = append(out, s.Props[key])
+	}
+	return out
+}

@@ -1,0 +1,99 @@
+package live
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+// restart says what of the configuration waits for the next start.
+func (d *decider) restart() {
+	ends, more := d.in.Config.Runner.GuestResetEnds, ""
+	if ends && !d.out.Memory.ResetEnds {
+		// Nothing is broken by it: the guest resets itself in place.
+		more = because(d.out.Memory.Tries[SetResetAction{}.part()].Error)
+		if more != "" {
+			more = "; a reset by the guest does not end the machine" + more
+		}
+	}
+	paths := append(d.waits, RestartPaths(d.in.Machine.Started, d.in.Config)...)
+	switch {
+	case len(paths) > 0:
+		d.condition(RestartRequired, True, ReasonChangesWait, "these changes take effect with the next start: %s%s", strings.Join(paths, ", "), more)
+	case ends:
+		d.condition(RestartRequired, True, ReasonChangesWait, "changes of what is around the machine take effect with the next start%s", more)
+	default:
+		d.condition(RestartRequired, False, ReasonUpToDate, "")
+	}
+}
+
+// RestartPaths lists the keys below "/Runner" in which a configuration differs
+// from the one that the machine was started with, without those that take effect
+// while it runs. (A smaller number of processors does so in machines with KVM only;
+// the condition [RestartRequired] knows.)
+func RestartPaths(started, wanted *runnerconfig.Config) []string {
+	a, b := withoutLive(started.Runner), withoutLive(wanted.Runner)
+	for i := range min(len(a.VM.Drives), len(b.VM.Drives)) {
+		// A disk that should be smaller stays as it is, after a restart, too.
+		b.VM.Drives[i].Size = max(a.VM.Drives[i].Size, b.VM.Drives[i].Size)
+	}
+	var paths []string
+	differences(reflect.ValueOf(a), reflect.ValueOf(b), "", &paths)
+	return paths
+}
+
+// GenerationAlone says whether two configurations differ in the generation of the
+// manifest that they were made from, or in whether a reset by the guest ends the
+// machine, and in nothing else of the machine. Such a
+// change is about something that the machine does not have, and no cause to try
+// again what was given up.
+func GenerationAlone(a, b *runnerconfig.Config) bool {
+	x, y := *a, *b
+	x.Runner.Generation, y.Runner.Generation = 0, 0
+	x.Runner.GuestResetEnds, y.Runner.GuestResetEnds = false, false
+	return !reflect.DeepEqual(a, b) && reflect.DeepEqual(x, y)
+}
+
+// withoutLive clears what can be changed while the machine runs.
+func withoutLive(r runnerconfig.Runner) runnerconfig.Runner {
+	r.Generation, r.GuestShutdownStops, r.GuestResetEnds, r.ResetCounter = 0, false, false, nil
+	r.VM.PowerdownTimeout, r.VM.CurrentCPUs, r.VM.CurrentRAM = nil, 0, 0
+	if r.VM.Display != nil {
+		display := *r.VM.Display
+		display.LoggedInUser = ""
+		r.VM.Display = &display
+	}
+	r.VM.Drives = slices.Clone(r.VM.Drives)
+	for i := range r.VM.Drives {
+		if r.VM.Drives[i].Type == runnerconfig.DriveCD {
+			r.VM.Drives[i].File = ""
+		}
+	}
+	return r
+}
+
+// differences collects the places in which two values of one type differ.
+func differences(a, b reflect.Value, path string, out *[]string) {
+	if reflect.DeepEqual(a.Interface(), b.Interface()) {
+		return
+	}
+	switch {
+	case a.Kind() == reflect.Struct:
+		for i := range a.NumField() {
+			name, _, _ := strings.Cut(a.Type().Field(i).Tag.Get("json"), ",")
+			differences(a.Field(i), b.Field(i), strings.TrimPrefix(path+"."+name, "."), out)
+		}
+	case a.Kind() == reflect.Pointer && !a.IsNil() && !b.IsNil():
+		differences(a.Elem(), b.Elem(), path, out)
+	case a.Kind() == reflect.Slice && a.Len() == b.Len() && a.Type().Elem().Kind() == reflect.Struct:
+		for i := range a.Len() {
+			differences(a.Index(i), b.Index(i), path+"["+strconv.Itoa(i)+"]", out)
+		}
+	case a.Kind() == reflect.Slice && a.Len() == 0 && b.Len() == 0: // nil and empty
+	default:
+		*out = append(*out, path)
+	}
+}

@@ -1,0 +1,124 @@
+// Package names has the names that several programs agree on: labels, kinds and
+// annotations of Kubernetes objects, keys of what is in them, and the owners of
+// their fields. Each is written here and nowhere else.
+package names
+
+// The API of vmop.
+const (
+	// Group is the API group of its kinds.
+	Group = "vmoperator.jdrupes.org"
+	// Version is the only version of the group.
+	Version = "v1"
+	// KindVirtualMachine and KindVMPool are its kinds,
+	// ResourceVirtualMachines and ResourceVMPools their plural names in URLs.
+	KindVirtualMachine      = "VirtualMachine"
+	KindVMPool              = "VmPool"
+	ResourceVirtualMachines = "vms"
+	ResourceVMPools         = "vmpools"
+)
+
+// Names that clusters already contain: VM-Operator's. Objects are found and
+// taken over by them, so they never change.
+const (
+	// LabelName, LabelInstance, LabelManagedBy and LabelComponent are the keys
+	// of the labels that Kubernetes recommends.
+	LabelName      = "app.kubernetes.io/name"
+	LabelInstance  = "app.kubernetes.io/instance"
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+	LabelComponent = "app.kubernetes.io/component"
+
+	// AppName is the value of LabelName on all objects.
+	AppName = "vm-runner"
+	// ManagedBy is the value of LabelManagedBy.
+	ManagedBy = "vm-operator"
+	// ComponentRunner is the value of LabelComponent on pods.
+	ComponentRunner = "vm-runner"
+	// ComponentDisplaySecret is the value of LabelComponent on the secrets with
+	// display passwords. The label is what makes a secret one, not its name.
+	ComponentDisplaySecret = "display-secret"
+
+	// AnnotationVersion names the version of the operator that wrote an object.
+	AnnotationVersion = GroupPrefix + "version"
+	// AnnotationConfigVersion is the resource version of the ConfigMap on a
+	// pod. Changing it makes the kubelet bring mounted files up to date at once
+	// rather than within a minute or two.
+	AnnotationConfigVersion = "vmrunner.jdrupes.org/cmVersion"
+	// AnnotationDisplayVersion does the same for the display secret.
+	AnnotationDisplayVersion = "vmrunner.jdrupes.org/dpVersion"
+	// GroupPrefix begins the keys of annotations of the API group.
+	GroupPrefix = Group + "/"
+
+	// ServiceAccount is the account of the machines' pods.
+	ServiceAccount = "vm-runner"
+	// ImageRepositoryClaim is the claim of the image repository in each
+	// namespace.
+	ImageRepositoryClaim = "vmop-image-repository"
+
+	// ConfigKey and LoggingKey are the keys of the ConfigMap.
+	ConfigKey  = "config.yaml"
+	LoggingKey = "logging.properties"
+	// PasswordKey and PasswordExpiryKey are the keys of a display secret.
+	PasswordKey       = "display-password"
+	PasswordExpiryKey = "password-expiry"
+
+	// SPICEPortName is the name of the display's port of pod and service.
+	SPICEPortName = "spice"
+	// VNCPortName and WebsocketPortName are those of VNC's ports. (Added by
+	// vmop.)
+	VNCPortName       = "vnc"
+	WebsocketPortName = "vnc-websocket"
+)
+
+const (
+	// FieldManager owns the fields of the objects that are applied. It is the
+	// name under which VM-Operator wrote them, so that a field that is no longer
+	// wanted goes away after a takeover.
+	FieldManager = "kubernetes-java-kubectl-apply"
+	// OperatorStatusManager owns the operator's fields of the status.
+	OperatorStatusManager = "vmop-operator"
+	// RunnerStatusManager owns the runner's fields of the status. The operator
+	// writes in its name what a runner that is gone can no longer report.
+	RunnerStatusManager = "vmop-runner"
+	// AssignmentManager owns status.assignment.
+	AssignmentManager = "vmop-assignment"
+	// RunnerController is the source of the runner's events. It is VM-Operator's.
+	RunnerController = Group + "/vm-runner"
+	// AnnotationApplied is a digest of what was last applied to an object. With
+	// another digest there may be fields to remove, which only another apply
+	// does. On a pod it is a digest of what was created.
+	AnnotationApplied = GroupPrefix + "applied"
+	// AnnotationContent on the ConfigMap is a digest of its content as it was
+	// applied.
+	AnnotationContent = GroupPrefix + "content"
+	// AnnotationResetRequest on a machine asks for a reset of its guest. Each
+	// new value, such as the time, is one reset. On the ConfigMap it is the
+	// last value that was counted.
+	AnnotationResetRequest = GroupPrefix + "reset-request"
+	// AnnotationResetCounter on the ConfigMap is its resetCounter.
+	AnnotationResetCounter = GroupPrefix + "reset-counter"
+	// AnnotationGeneration on the ConfigMap is the generation of the machine
+	// that it was made from. It stays behind while the machine is stopped.
+	AnnotationGeneration = GroupPrefix + "generation"
+	// AnnotationGuestResetEnds on the ConfigMap is its guestResetEnds, if that is
+	// true. It stays behind while the machine is stopped.
+	AnnotationGuestResetEnds = GroupPrefix + "guest-reset-ends"
+	// AnnotationInstanceID on the ConfigMap is the last instance-id in it.
+	AnnotationInstanceID = GroupPrefix + "instance-id"
+	// AnnotationOrigin on the claim with the runner's data says who made the
+	// machine: vmop or vm-operator. It is written once.
+	AnnotationOrigin = GroupPrefix + "origin"
+	// AnnotationStarted on a pod is the part of the machine's specification
+	// that it was started with and cannot follow, as JSON with the generation.
+	// The documents for cloud-init are in it as digests only.
+	AnnotationStarted = GroupPrefix + "started"
+)
+
+// The kinds of Kubernetes objects that machines have to do with.
+const (
+	KindPod       = "Pod"
+	KindClaim     = "PersistentVolumeClaim"
+	KindConfigMap = "ConfigMap"
+	KindSecret    = "Secret"
+	KindService   = "Service"
+	KindNode      = "Node"
+)

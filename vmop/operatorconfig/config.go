@@ -1,0 +1,65 @@
+package operatorconfig
+
+import (
+	"strings"
+	"time"
+
+	"github.com/vmop/sdk/vmop/reconcile/console"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// Config is what a configuration file says. The zero value, which is that of an
+// empty file, is VM-Operator's default, with all namespaces instead of the
+// operator's own.
+type Config struct {
+	// Settings are what concerns machines. The version is the caller's to add.
+	Settings objects.Settings
+	// Namespaces are those that the operator looks after; none means all.
+	Namespaces []string
+	// Concurrency is how many machines are reconciled at the same time; 0 leaves
+	// it to the operator.
+	Concurrency int
+	// Console is for whoever opens consoles.
+	Console Console
+}
+
+// Console is what the file says about opening consoles.
+type Console struct {
+	// PasswordValidity is how long a display password can be used; 0 means
+	// [console.DefaultValidity].
+	PasswordValidity time.Duration
+	// PreferredFamily is the family of the address in a viewer's file; empty
+	// means [console.IPv4].
+	PreferredFamily console.Family
+	// KeepFile leaves the viewer's file with the password where it was saved.
+	// (VM-Operator: deleteConnectionFile, inverted.)
+	KeepFile bool
+}
+
+// Remarks are what a file that can be used says in vain, in the order of its
+// lines.
+type Remarks struct {
+	// Warnings are about what nobody knows, such as a misspelt option.
+	Warnings []spec.Problem
+	// Notes are about options of VM-Operator that concern what this operator
+	// does not have, such as a web interface.
+	Notes []spec.Problem
+}
+
+// Error is the error of [Parse]: all that is wrong, in the order of the lines.
+type Error struct {
+	// Problems is never empty.
+	Problems []spec.Problem
+	// Remarks are what else there is to say about the file.
+	Remarks Remarks
+}
+
+// Error gives all problems, one per line.
+func (e *Error) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
+}

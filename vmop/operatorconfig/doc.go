@@ -1,0 +1,31 @@
+// Package operatorconfig reads the operator's configuration file. The file is
+// VM-Operator's, so that a cluster that is taken over keeps the one it has:
+//
+//	"/Manager":
+//	  "/Controller":
+//	    "/Reconciler":
+//	      runnerDataPvc:
+//	        storageClassName: fast
+//	      cpuOvercommit: 2
+//	      ramOvercommit: 1.25
+//	      loadBalancerService: false
+//	      loggingProperties: |
+//	        .level=INFO
+//	      "/DisplaySecretReconciler":
+//	        passwordValidity: 10
+//	"/Operator":
+//	  runnerImage: registry.example.org/vmop-runner:1.0
+//	  kvmResource: devices.kubevirt.io/kvm
+//	  privileged: false
+//	  namespaces: [lab, prod]
+//	  concurrency: 4
+//
+// A key that begins with a slash, or with the underscore that VM-Operator takes
+// for one, names a component below the one around it. It may have several
+// parts, as in "/Manager/Controller", and a component may be named more than
+// once. All other keys are options of the component. Below "/Operator" are the
+// options that VM-Operator does not have.
+//
+// [Parse] is a function of the file's bytes. What it finds wrong has a line, and
+// says what would be right.
+package operatorconfig

@@ -1,0 +1,107 @@
+package qemucmd
+
+import (
+	"strconv"
+	"strings"
+)
+
+// The ids of devices, by which QEMU's clients speak of them over QMP. They are
+// VM-Operator's where it has the device, and never change: a running machine is
+// known by those of the version that started it. The ids of lists are
+// [DiskID], [CDID], [NICID] and [CPUID].
+const (
+	BalloonID = "balloon0"
+	VideoID   = "video0"
+	SeedID    = "seed"
+	// GenerationDeviceID is the device with [Machine.GenerationID].
+	GenerationDeviceID = "generation0"
+	// SCSIControllerID is that of the controller of plugged disks, at [SCSIPort].
+	SCSIControllerID = "scsi0"
+)
+
+// The channels of the agents: the id of the port in the guest, which events
+// name, and the label of the character device behind it.
+const (
+	GuestAgentChannel = "channel0"
+	VMOPAgentChannel  = "channel1"
+	SPICEAgentChannel = "channel2"
+
+	GuestAgentChardev = "guest-agent-socket"
+	VMOPAgentChardev  = "vmop-agent-socket"
+	SPICEAgentChardev = "vdagentdev"
+)
+
+// The beginnings of the ids of lists. The numbers count from 0, those of CPUs
+// from 1: the first CPU is part of the machine and has no id.
+const (
+	diskPrefix = "disk"
+	cdPrefix   = "cd"
+	nicPrefix  = "net"
+	cpuPrefix  = "cpu-"
+	portPrefix = "port"
+)
+
+// PortID is the id of the i-th PCI Express root port, and so of the bus behind it.
+// Machines with the original map have none.
+func PortID(i int) string { return portPrefix + strconv.Itoa(i) }
+
+// DiskID is the id of the i-th of [Machine.Disks].
+func DiskID(i int) string { return diskPrefix + strconv.Itoa(i) }
+
+// CDID is the id of the i-th of [Machine.CDDrives].
+func CDID(i int) string { return cdPrefix + strconv.Itoa(i) }
+
+// IsCD reports whether an id has the form of [CDID].
+func IsCD(id string) bool { return isNumbered(id, cdPrefix) }
+
+// NICID is the id of the i-th of [Machine.Networks].
+func NICID(i int) string { return nicPrefix + strconv.Itoa(i) }
+
+// CPUID is the id of the n-th CPU that is plugged, n counting from 1.
+func CPUID(n int) string { return cpuPrefix + strconv.Itoa(n) }
+
+// IsCPU reports whether an id has the form of [CPUID].
+func IsCPU(id string) bool { return isNumbered(id, cpuPrefix) }
+
+func isNumbered(id, prefix string) bool {
+	number, found := strings.CutPrefix(id, prefix)
+	return found && number != "" && strings.Trim(number, "0123456789") == ""
+}
+
+// DiskNode is the block node with the content of the i-th disk.
+func DiskNode(i int) string { return "drive-" + strconv.Itoa(i) + "-backend" }
+
+// diskFileNode is the node below it, of the file or block device.
+func diskFileNode(i int) string { return "drive-" + strconv.Itoa(i) + "-host-resource" }
+
+// MediumNode is the block node with the medium that a CD drive has at the start.
+// Deleting it after a change of the medium closes the file.
+func MediumNode(cdID string) string { return cdID + "-backend" }
+
+// netdevID is the id of the back end of the i-th network.
+func netdevID(i int) string { return "hostnet" + strconv.Itoa(i) }
+
+// Peripheral is the place in QEMU's object model below which the devices with an
+// id are.
+const Peripheral = "/machine/peripheral"
+
+// DevicePath is the path of a device in QEMU's object model.
+func DevicePath(id string) string { return Peripheral + "/" + id }
+
+// DeviceID is the id in what QEMU names a device or a part of it by: a path such
+// as "/machine/peripheral/disk0/virtio-backend", or the id alone. It is "" for a
+// device that has none.
+func DeviceID(name string) string {
+	rest, found := strings.CutPrefix(name, Peripheral+"/")
+	if !found {
+		if strings.Contains(name, "/") {
+			return ""
+		}
+		return name
+	}
+	id, _, _ := strings.Cut(rest, "/")
+	return id
+}
+
+// SeedFileName is the name of the NoCloud image in a machine's runtime directory.
+const SeedFileName = "cloud-init.img"

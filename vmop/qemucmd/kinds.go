@@ -1,0 +1,196 @@
+package qemucmd
+
+// kind is a row of the table of what a machine is made of. What other packages
+// must know about all kinds (which files to remove, which processes serve QEMU,
+// whom to ask for viewers) follows from the rows, so that a new kind is a new row
+// and its method.
+type kind struct {
+	// name is that of its group of options.
+	name  string
+	build func(*builder)
+	// sockets are those that it may have.
+	sockets []socketRow
+	// files are the names of others that are made for it in the runtime directory.
+	files []string
+	// helper is the name of a process that serves QEMU; "" if it has none.
+	helper string
+	// agents are the channels that it gives programs in the guest.
+	agents []Agent
+	// display is set where it leads to the machine's graphics output.
+	display DisplayProtocol
+}
+
+// socketRow is a socket that a kind may have.
+type socketRow struct {
+	purpose SocketPurpose
+	// name is that of the socket in the runtime directory, VM-Operator's where it
+	// has the socket.
+	name string
+	// shared sockets are for the machine's user, the others the supervisor's own.
+	shared bool
+}
+
+// kinds lists the groups in the order of the command line, which is
+// VM-Operator's. QEMU cares for the order in a few places: devices without a
+// fixed address are placed as they come, and the IOMMU must be there before the
+// PCI devices that it translates for.
+func kinds() []kind {
+	return []kind{
+		{name: "start", build: (*builder).start},
+		{name: "sandbox", build: (*builder).sandbox},
+		{
+			name: "monitor", build: (*builder).monitor,
+			sockets: []socketRow{{SocketMonitor, "monitor.sock", false}, {SocketToolMonitor, "qmp.sock", true}},
+		},
+		{name: "name", build: (*builder).name},
+		{name: "machine", build: (*builder).machine},
+		{name: "firmware", build: (*builder).pflash},
+		{name: "boot", build: (*builder).boot},
+		{name: "memory", build: (*builder).memory},
+		{name: "balloon", build: (*builder).balloon},
+		{
+			name: "tpm", build: (*builder).tpm, helper: swtpm,
+			sockets: []socketRow{{SocketTPM, "swtpm-sock", false}},
+		},
+		{name: "cpu", build: (*builder).processors},
+		{name: "accelerator", build: (*builder).accelerator},
+		{name: "iommu", build: (*builder).iommu},
+		{name: "rtc", build: (*builder).rtc},
+		{
+			name: "serial", build: (*builder).serial,
+			sockets: []socketRow{{SocketSerial, "serial.sock", false}, {SocketConsole, "console.sock", true}},
+		},
+		{
+			name: "channels", build: (*builder).channels,
+			sockets: []socketRow{{SocketGuestAgent, "org.qemu.guest_agent.0", true}, {SocketVMOPAgent, "org.jdrupes.vmop_agent.0", true}},
+			agents: []Agent{
+				{"QEMU guest agent", GuestAgentChannel, GuestAgentChardev},
+				{"VM-Operator agent", VMOPAgentChannel, VMOPAgentChardev},
+			},
+		},
+		{name: "ports", build: (*builder).ports},
+		{name: "generation", build: (*builder).generation},
+		{name: "usb", build: (*builder).usb},
+		{name: "rng", build: (*builder).rng},
+		{name: "video", build: (*builder).video},
+		{name: "sound", build: (*builder).sound},
+		{name: "network", build: (*builder).networks},
+		{name: "cd", build: (*builder).cdDrives},
+		{name: "disk", build: (*builder).disks},
+		{name: "seed", build: (*builder).seed, files: []string{SeedFileName}},
+		{name: "kernel", build: (*builder).kernel},
+		{name: "display", build: (*builder).display},
+		{
+			name: "spice", build: (*builder).spice, display: SPICEProtocol,
+			sockets: []socketRow{{SocketSPICE, "spice.sock", true}},
+			agents:  []Agent{{"SPICE agent", SPICEAgentChannel, SPICEAgentChardev}},
+		},
+		{
+			name: "vnc", build: (*builder).vnc, display: VNCProtocol,
+			sockets: []socketRow{{SocketVNC, "vnc.sock", true}},
+		},
+	}
+}
+
+// row returns the row of a socket.
+func (p SocketPurpose) row() socketRow {
+	for _, k := range kinds() {
+		for _, s := range k.sockets {
+			if s.purpose == p {
+				return s
+			}
+		}
+	}
+	return socketRow{}
+}
+
+// FileName is the name that a socket of this purpose has in a machine's runtime
+// directory; "" for an unknown purpose.
+func (p SocketPurpose) FileName() string { return p.row().name }
+
+// Shared reports whether the machine's user and their tools connect to sockets
+// of this purpose; the others belong to who runs QEMU.
+func (p SocketPurpose) Shared() bool { return p.row().shared }
+
+// SocketPurposes lists all purposes.
+func SocketPurposes() []SocketPurpose {
+	var out []SocketPurpose
+	for _, k := range kinds() {
+		for _, s := range k.sockets {
+			out = append(out, s.purpose)
+		}
+	}
+	return out
+}
+
+// RuntimeFiles lists the names of all sockets and files that a machine may have
+// in its runtime directory.
+func RuntimeFiles() []string {
+	var out []string
+	for _, k := range kinds() {
+		for _, s := range k.sockets {
+			out = append(out, s.name)
+		}
+		out = append(out, k.files...)
+	}
+	return out
+}
+
+// HelperNames lists the names of the processes that a QEMU may need beside it;
+// see [Helper.Name]. Their executables have the same names.
+func HelperNames() []string {
+	var out []string
+	for _, k := range kinds() {
+		if k.helper != "" {
+			out = append(out, k.helper)
+		}
+	}
+	return out
+}
+
+// Agent is a program in the guest that the host speaks to.
+type Agent struct {
+	// Name is for people.
+	Name string
+	// Channel is the id of its port in the guest, and Chardev the label of the
+	// character device behind it.
+	Channel, Chardev string
+}
+
+// Agents lists the agents that a machine may have channels for.
+func Agents() []Agent {
+	var out []Agent
+	for _, k := range kinds() {
+		out = append(out, k.agents...)
+	}
+	return out
+}
+
+// DisplayProtocol is a way to a machine's graphics output, by the name that QEMU
+// gives it in set_password.
+type DisplayProtocol string
+
+// The protocols of displays.
+const (
+	SPICEProtocol DisplayProtocol = "spice"
+	VNCProtocol   DisplayProtocol = "vnc"
+)
+
+// PasswordBytes is how much of a password the protocol compares; 0 is all.
+func (p DisplayProtocol) PasswordBytes() int {
+	if p == VNCProtocol {
+		return 8 // RFC 6143, section 7.2.2
+	}
+	return 0
+}
+
+// DisplayProtocols lists all protocols.
+func DisplayProtocols() []DisplayProtocol {
+	var out []DisplayProtocol
+	for _, k := range kinds() {
+		if k.display != "" {
+			out = append(out, k.display)
+		}
+	}
+	return out
+}

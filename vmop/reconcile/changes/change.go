@@ -1,0 +1,96 @@
+package changes
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// Change is one difference between two manifests of one machine, and what
+// becomes of it while the machine runs.
+type Change struct {
+	// Operation is add, remove or replace; see [spec.AwaitingChange].
+	Operation string `json:"operation"`
+	// Path is the changed field, as in spec.vm.disks[1].cdrom.image. Entries of
+	// a list are counted from 0; a key of a map stands in brackets too, as in
+	// metadata.labels[app.kubernetes.io/part-of].
+	Path string `json:"path"`
+	// OldValue and NewValue are the values as JSON; nil where there is none.
+	OldValue json.RawMessage `json:"oldValue,omitempty"`
+	NewValue json.RawMessage `json:"newValue,omitempty"`
+	// Applied says when the change takes effect.
+	Applied Applied `json:"applied"`
+	// Reason explains what Applied alone does not say; often empty.
+	Reason string `json:"reason,omitempty"`
+}
+
+// Applied says when a change takes effect on a machine that runs.
+type Applied string
+
+// When changes take effect. On a machine that is stopped, all but
+// [AppliedNever] do at its next start.
+const (
+	// AppliedLive changes reach the running machine.
+	AppliedLive Applied = "live"
+	// AppliedRestart changes wait until the machine is started again.
+	AppliedRestart Applied = "restart"
+	// AppliedNever changes contradict what exists: a volume does not shrink.
+	AppliedNever Applied = "never"
+)
+
+// maxShown is how much of a value String shows, in characters.
+const maxShown = 100
+
+// String is the change in one line for people:
+//
+//	replace spec.vm.currentCpus: 2 -> 4 (live)
+//
+// Long values are cut, and the documents for cloud-init are not shown, because
+// they often hold passwords.
+func (c Change) String() string {
+	var b strings.Builder
+	b.WriteString(c.Operation + " " + printable(c.Path))
+	switch {
+	case strings.HasPrefix(c.Path, "spec.cloudInit"):
+		b.WriteString(": (not shown)")
+	case c.OldValue != nil && c.NewValue != nil:
+		b.WriteString(": " + shown(c.OldValue) + " -> " + shown(c.NewValue))
+	case c.OldValue != nil:
+		b.WriteString(": " + shown(c.OldValue))
+	case c.NewValue != nil:
+		b.WriteString(": " + shown(c.NewValue))
+	}
+	b.WriteString(" (" + string(c.Applied))
+	if c.Reason != "" {
+		b.WriteString(": " + c.Reason)
+	}
+	return b.String() + ")"
+}
+
+func shown(v json.RawMessage) string {
+	s := []rune(printable(string(v)))
+	if len(s) > maxShown {
+		return string(s[:maxShown]) + "…"
+	}
+	return string(s)
+}
+
+// printable escapes what could steer a terminal; JSON leaves the control
+// characters above 0x7e as they are.
+func printable(s string) string {
+	if !strings.ContainsFunc(s, unprintable) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if unprintable(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func unprintable(r rune) bool { return !unicode.IsPrint(r) }

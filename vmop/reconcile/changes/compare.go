@@ -1,0 +1,293 @@
+package changes
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
+	"github.com/vmop/sdk/vmop/spec"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// ChangeOptions says what the cluster can do to a running machine. The zero
+// value is a cluster without special abilities, or a single host.
+type Options struct {
+	// InPlaceResize says that the cluster changes the CPU and memory requests
+	// of a running pod (Kubernetes' in-place pod resize).
+	InPlaceResize bool
+}
+
+// Changes lists the differences between two manifests of one machine: its
+// labels, its annotations and its specification. Both are compared with their
+// defaults, and sizes by value, so 1Gi is 1024Mi.
+//
+// The order is that of the fields in the manifest. Applied one after the other
+// to the JSON of the old machine, the changes make that of the new one: entries
+// that are removed from the end of a list come last first.
+//
+// Networks, disks and port forwards are compared entry by entry. An entry that
+// became another thing, of another kind or a disk of another name, is replaced
+// as a whole; all other lists are always replaced as a whole.
+//
+// What a change does to a running machine follows the table in rules.go. Two
+// kinds of change need more than a table. A disk that grows does so in two
+// steps: the cluster enlarges the volume at once, and the guest sees a larger disk
+// after a restart, with which an image in a file system grows, too. And a
+// number of CPUs or an amount of memory beyond the running machine's maximum
+// is given to it as far as it goes.
+//
+// nil stands for a machine of which nothing is written down.
+func Between(old, new *spec.VirtualMachine, o Options) []Change {
+	old, new = manifest.Defaulted(old), manifest.Defaulted(new)
+	d := &differ{old: old, new: new, options: o}
+	meta := &location{name: "metadata"}
+	d.values(&location{parent: meta, name: "labels"}, reflect.ValueOf(old.Labels), reflect.ValueOf(new.Labels))
+	d.values(&location{parent: meta, name: "annotations"}, reflect.ValueOf(old.Annotations), reflect.ValueOf(new.Annotations))
+	d.structs(&location{name: "spec"}, reflect.ValueOf(&old.Spec).Elem(), reflect.ValueOf(&new.Spec).Elem())
+	return d.changes
+}
+
+// differ walks two specifications side by side.
+type differ struct {
+	old, new *spec.VirtualMachine
+	options  Options
+	changes  []Change
+}
+
+// location is a place in both manifests. It becomes text only where there is a
+// difference, so that comparing equal machines costs next to nothing.
+type location struct {
+	parent *location
+	kind   locationKind
+	name   string // of a field, or a key of a map
+	index  int    // in a list
+}
+
+type locationKind int
+
+const (
+	inStruct locationKind = iota
+	inMap
+	inList
+)
+
+// path is the JSON path, as field.Path of apimachinery writes it.
+func (l *location) path() string {
+	var b strings.Builder
+	l.write(&b, false)
+	return b.String()
+}
+
+// pattern is the path without positions and keys, by which [rules] are found.
+func (l *location) pattern() string {
+	var b strings.Builder
+	l.write(&b, true)
+	return b.String()
+}
+
+func (l *location) write(b *strings.Builder, pattern bool) {
+	if l.parent != nil {
+		l.parent.write(b, pattern)
+	}
+	switch {
+	case l.kind == inStruct && l.parent == nil:
+		b.WriteString(l.name)
+	case l.kind == inStruct:
+		b.WriteString("." + l.name)
+	case pattern:
+		b.WriteString("[]")
+	case l.kind == inMap:
+		b.WriteString("[" + l.name + "]")
+	default:
+		b.WriteString("[" + strconv.Itoa(l.index) + "]")
+	}
+}
+
+// structs compares two structs of the same type field by field.
+func (d *differ) structs(at *location, old, new reflect.Value) {
+	for i := range old.NumField() {
+		tag := old.Type().Field(i).Tag.Get("json")
+		name, _, _ := strings.Cut(tag, ",")
+		if name == "" { // fields of an embedded struct stand among the others
+			d.structs(at, old.Field(i), new.Field(i))
+			continue
+		}
+		d.values(&location{parent: at, name: name}, old.Field(i), new.Field(i))
+	}
+}
+
+// values compares what two fields hold. A field counts as absent if it is nil
+// or, where only a zero value can say so, empty; numbers and booleans that are
+// no pointers have a zero that means something.
+func (d *differ) values(at *location, old, new reflect.Value) {
+	switch t := old.Type(); {
+	case t == rawExtension:
+		d.leaf(at, old, new, !old.IsNil(), !new.IsNil(), func() bool {
+			return sameJSON(old.Interface().(*runtime.RawExtension), new.Interface().(*runtime.RawExtension))
+		})
+	case t == quantity:
+		d.leaf(at, old, new, !old.IsNil(), !new.IsNil(), func() bool { return same(old, new) })
+	case t.Kind() == reflect.Struct && t.Implements(marshaler): // a time or the like
+		d.leaf(at, old, new, true, true, func() bool { return same(old, new) })
+	case t.Kind() == reflect.Struct:
+		d.structs(at, old, new)
+	case t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct && !old.IsNil() && !new.IsNil():
+		d.structs(at, old.Elem(), new.Elem())
+	case t.Kind() == reflect.Pointer:
+		d.leaf(at, old, new, !old.IsNil(), !new.IsNil(), func() bool { return old.Elem().Equal(new.Elem()) })
+	case t.Kind() == reflect.Map:
+		d.maps(at, old, new)
+	case t.Kind() == reflect.Slice:
+		d.slices(at, old, new)
+	case t.Kind() == reflect.String:
+		// A CD drive without an image has an empty name; other empty strings
+		// are absent.
+		always := at.name == "image"
+		d.leaf(at, old, new, always || old.Len() > 0, always || new.Len() > 0, func() bool { return old.Equal(new) })
+	default:
+		d.leaf(at, old, new, true, true, func() bool { return old.Equal(new) })
+	}
+}
+
+// The types whose fields are nobody's business.
+var (
+	quantity     = reflect.TypeFor[*resource.Quantity]()
+	rawExtension = reflect.TypeFor[*runtime.RawExtension]()
+	marshaler    = reflect.TypeFor[json.Marshaler]()
+)
+
+// same compares values as Kubernetes does: quantities by their amount, and an
+// empty list is no list.
+func same(old, new reflect.Value) bool {
+	return equality.Semantic.DeepEqual(old.Interface(), new.Interface())
+}
+
+// maps compares two maps with values that are no structures, in the order of
+// their keys.
+func (d *differ) maps(at *location, old, new reflect.Value) {
+	if old.Len() == 0 && new.Len() == 0 {
+		return
+	}
+	keys := old.MapKeys()
+	for _, k := range new.MapKeys() {
+		if !old.MapIndex(k).IsValid() {
+			keys = append(keys, k)
+		}
+	}
+	slices.SortFunc(keys, func(a, b reflect.Value) int { return cmp.Compare(a.String(), b.String()) })
+	for _, k := range keys {
+		a, b := old.MapIndex(k), new.MapIndex(k)
+		d.leaf(&location{parent: at, kind: inMap, name: k.String()}, a, b, a.IsValid(), b.IsValid(), func() bool { return same(a, b) })
+	}
+}
+
+func (d *differ) slices(at *location, old, new reflect.Value) {
+	switch old.Interface().(type) {
+	case []spec.Network, []spec.Disk, []spec.HostForward:
+		d.entries(at, old, new)
+	default:
+		d.leaf(at, old, new, old.Len() > 0, new.Len() > 0, func() bool { return same(old, new) })
+	}
+}
+
+// entries compares two lists by position.
+func (d *differ) entries(at *location, old, new reflect.Value) {
+	both := min(old.Len(), new.Len())
+	for i := range both {
+		entry := &location{parent: at, kind: inList, index: i}
+		if d.sameThing(old, new, i) {
+			d.structs(entry, old.Index(i), new.Index(i))
+		} else {
+			d.leaf(entry, old.Index(i), new.Index(i), true, true, func() bool { return false })
+		}
+	}
+	for i := old.Len() - 1; i >= both; i-- {
+		d.leaf(&location{parent: at, kind: inList, index: i}, old.Index(i), old.Index(i), true, false, nil)
+	}
+	for i := both; i < new.Len(); i++ {
+		d.leaf(&location{parent: at, kind: inList, index: i}, new.Index(i), new.Index(i), false, true, nil)
+	}
+}
+
+// sameThing tells whether the entry at a position is still what it was, so that
+// a difference is one of its properties.
+func (d *differ) sameThing(old, new reflect.Value, i int) bool {
+	switch a := old.Index(i).Addr().Interface().(type) {
+	case *spec.Network:
+		b := new.Index(i).Addr().Interface().(*spec.Network)
+		return (a.Tap == nil) == (b.Tap == nil) && (a.User == nil) == (b.User == nil)
+	case *spec.Disk:
+		b := new.Index(i).Addr().Interface().(*spec.Disk)
+		return (a.VolumeClaimTemplate == nil) == (b.VolumeClaimTemplate == nil) &&
+			(a.PersistentVolumeClaim == nil) == (b.PersistentVolumeClaim == nil) &&
+			(a.Cdrom == nil) == (b.Cdrom == nil) &&
+			spec.DiskName(d.old.Spec.VM.Disks, i) == spec.DiskName(d.new.Spec.VM.Disks, i)
+	}
+	return true
+}
+
+// leaf records a difference between two values. equal is asked only if both are
+// present.
+func (d *differ) leaf(at *location, old, new reflect.Value, hadOld, hasNew bool, equal func() bool) {
+	if !hadOld && !hasNew || hadOld && hasNew && equal() {
+		return
+	}
+	c := Change{Operation: spec.OperationReplace, Path: at.path()}
+	if hadOld {
+		c.OldValue = toJSON(old)
+	} else {
+		c.Operation = spec.OperationAdd
+	}
+	if hasNew {
+		c.NewValue = toJSON(new)
+	} else {
+		c.Operation = spec.OperationRemove
+	}
+	c.Applied, c.Reason = d.effect(at)
+	d.changes = append(d.changes, c)
+}
+
+// sameJSON compares two free-form documents. The order of keys does not matter
+// to their readers, the spelling of numbers may.
+func sameJSON(a, b *runtime.RawExtension) bool {
+	x, errX := manifest.RawJSON(a)
+	y, errY := manifest.RawJSON(b)
+	if errX != nil || errY != nil || bytes.Equal(x, y) {
+		return bytes.Equal(x, y)
+	}
+	u, okU := decodeJSON(x)
+	v, okV := decodeJSON(y)
+	return okU && okV && reflect.DeepEqual(u, v)
+}
+
+func decodeJSON(raw json.RawMessage) (any, bool) {
+	var v any
+	if len(raw) == 0 {
+		return nil, true
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	return v, dec.Decode(&v) == nil
+}
+
+// toJSON writes a value of the specification.
+func toJSON(v reflect.Value) json.RawMessage {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v.Interface()); err != nil {
+		// Only a RawExtension that holds no JSON gets here, which spec.Validate
+		// refuses. It is still worth naming.
+		raw, _ := json.Marshal(fmt.Sprintf("(not JSON: %v)", err))
+		return raw
+	}
+	return bytes.TrimSpace(buf.Bytes())
+}

@@ -1,0 +1,251 @@
+package changes
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// rule says when a change of a field takes effect.
+type rule struct {
+	// pattern is the field's JSON path with [] for any position. A rule holds
+	// for everything below it that has no rule of its own.
+	pattern string
+	applied Applied
+	reason  string
+}
+
+const (
+	labels      = "metadata.labels"
+	annotations = "metadata.annotations"
+	template    = "spec.vm.disks[].volumeClaimTemplate"
+
+	claimKept = "Kubernetes does not change this of a volume claim that exists"
+)
+
+// rules is the table of what reaches a running machine. Every field of the
+// specification that is not a structure of its own package has an entry, and a
+// test fails for one that has not: whoever adds a field decides here.
+//
+// Beyond the machine itself, what nothing of the running machine uses is live
+// (the viewer's host and proxy), and what QEMU or the pod is started with is
+// not.
+var rules = []rule{
+	{labels, AppliedLive, ""},
+	{annotations, AppliedLive, ""},
+	{"spec.image.source", AppliedRestart, ""},
+	{"spec.image.repository", AppliedRestart, ""},
+	{"spec.image.path", AppliedRestart, ""},
+	{"spec.image.version", AppliedRestart, ""},
+	{"spec.image.pullPolicy", AppliedRestart, ""},
+	{"spec.resources", AppliedRestart, ""}, // see effect
+	{"spec.nodeName", AppliedRestart, ""},
+	{"spec.nodeSelector", AppliedRestart, ""},
+	{"spec.affinity", AppliedRestart, ""},
+	{"spec.runnerTemplate.source", AppliedRestart, ""},
+	{"spec.runnerTemplate.update", AppliedRestart, ""},
+	{"spec.guestShutdownStops", AppliedLive, ""},
+	{"spec.loadBalancerService.labels", AppliedLive, ""},
+	{"spec.loadBalancerService.annotations", AppliedLive, ""},
+	{"spec.cloudInit.metaData", AppliedRestart, ""},
+	{"spec.cloudInit.userData", AppliedRestart, ""},
+	{"spec.cloudInit.networkConfig", AppliedRestart, ""},
+	{"spec.permissions", AppliedLive, ""},
+	{"spec.pools", AppliedLive, ""},
+	{"spec.loggingProperties", AppliedRestart, ""},
+	{"spec.vm.state", AppliedLive, ""},
+	{"spec.vm.machineUuid", AppliedRestart, ""},
+	{"spec.vm.useTpm", AppliedRestart, ""},
+	{"spec.vm.firmware", AppliedRestart, ""},
+	{"spec.vm.bootMenu", AppliedRestart, ""},
+	{"spec.vm.kernelBoot.kernel", AppliedRestart, ""},
+	{"spec.vm.kernelBoot.initrd", AppliedRestart, ""},
+	{"spec.vm.kernelBoot.args", AppliedRestart, ""},
+	{"spec.vm.powerdownTimeout", AppliedLive, ""},
+	{"spec.vm.accelerator", AppliedRestart, ""},
+	{"spec.vm.machineType", AppliedRestart, ""},
+	{"spec.vm.cpuModel", AppliedRestart, ""},
+	{"spec.vm.maximumCpus", AppliedRestart, ""},
+	{"spec.vm.cpuTopology.sockets", AppliedRestart, ""},
+	{"spec.vm.cpuTopology.diesPerSocket", AppliedRestart, ""},
+	{"spec.vm.cpuTopology.coresPerDie", AppliedRestart, ""},
+	{"spec.vm.cpuTopology.threadsPerCore", AppliedRestart, ""},
+	{"spec.vm.currentCpus", AppliedLive, ""}, // see effect
+	{"spec.vm.maximumRam", AppliedRestart, ""},
+	{"spec.vm.currentRam", AppliedLive, ""}, // see effect
+	{"spec.vm.rtcBase", AppliedRestart, ""},
+	{"spec.vm.rtcClock", AppliedRestart, ""},
+	{"spec.vm.networks[].tap.device", AppliedRestart, ""},
+	{"spec.vm.networks[].tap.bridge", AppliedRestart, ""},
+	{"spec.vm.networks[].tap.mac", AppliedRestart, ""},
+	{"spec.vm.networks[].user.device", AppliedRestart, ""},
+	{"spec.vm.networks[].user.net", AppliedRestart, ""},
+	{"spec.vm.networks[].user.mac", AppliedRestart, ""},
+	{"spec.vm.networks[].user.hostForwards[].protocol", AppliedRestart, ""},
+	{"spec.vm.networks[].user.hostForwards[].hostAddress", AppliedRestart, ""},
+	{"spec.vm.networks[].user.hostForwards[].hostPort", AppliedRestart, ""},
+	{"spec.vm.networks[].user.hostForwards[].guestPort", AppliedRestart, ""},
+	{template + ".metadata.name", AppliedRestart, ""},
+	{template + ".metadata.labels", AppliedLive, ""},
+	{template + ".metadata.annotations", AppliedLive, ""},
+	{template + ".spec.accessModes", AppliedNever, claimKept},
+	{template + ".spec.selector", AppliedNever, claimKept},
+	{template + ".spec.resources", AppliedNever, claimKept}, // see effect
+	{template + ".spec.volumeName", AppliedNever, claimKept},
+	{template + ".spec.storageClassName", AppliedNever, claimKept},
+	{template + ".spec.volumeMode", AppliedNever, claimKept},
+	{template + ".spec.dataSource", AppliedNever, claimKept},
+	{template + ".spec.dataSourceRef", AppliedNever, claimKept},
+	{"spec.vm.disks[].persistentVolumeClaim.claimName", AppliedRestart, ""},
+	{"spec.vm.disks[].cdrom.image", AppliedLive, ""},
+	{"spec.vm.disks[].bootindex", AppliedRestart, ""},
+	{"spec.vm.serial.enabled", AppliedRestart, ""},
+	{"spec.vm.display.outputs", AppliedRestart, ""},
+	{"spec.vm.display.loggedInUser", AppliedLive, ""},
+	{"spec.vm.display.spice.port", AppliedRestart, ""},
+	{"spec.vm.display.spice.server", AppliedLive, ""},
+	{"spec.vm.display.spice.generateSecret", AppliedRestart, ""},
+	{"spec.vm.display.spice.proxyUrl", AppliedLive, ""},
+	{"spec.vm.display.spice.streamingVideo", AppliedRestart, ""},
+	{"spec.vm.display.spice.usbRedirects", AppliedRestart, ""},
+	{"spec.vm.display.vnc.port", AppliedRestart, ""},
+	{"spec.vm.display.vnc.websocket", AppliedRestart, ""},
+	{"spec.vm.display.vnc.unixSocket", AppliedRestart, ""},
+	{"spec.vm.display.vnc.generateSecret", AppliedRestart, ""},
+}
+
+// tabled finds the rule of a field. A structure that comes or goes as a whole
+// is live only if all of it is; an entry of a list that does is a device.
+func tabled(pattern string) rule {
+	within := rule{pattern, AppliedLive, ""}
+	found := false
+	for _, r := range rules {
+		switch {
+		case isOrContains(r.pattern, pattern):
+			return r
+		case isOrContains(pattern, r.pattern):
+			found = true
+			if r.applied != AppliedLive {
+				within.applied = AppliedRestart
+			}
+		}
+	}
+	if !found || strings.HasSuffix(pattern, "[]") {
+		within.applied = AppliedRestart
+	}
+	return within
+}
+
+// isOrContains tells whether the field inner is outer or inside of it.
+func isOrContains(outer, inner string) bool {
+	rest, ok := strings.CutPrefix(inner, outer)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// effect is the table with what depends on more than the field.
+func (d *differ) effect(at *location) (Applied, string) {
+	pattern := at.pattern()
+	r := tabled(pattern)
+	was, is := &d.old.Spec.VM, &d.new.Spec.VM
+	switch {
+	case isOrContains("spec.resources", pattern):
+		if d.options.InPlaceResize && resizable(at, d.old.Spec.Resources, d.new.Spec.Resources) {
+			return AppliedLive, "the pod is resized in place"
+		}
+	case pattern == "spec.vm.currentCpus":
+		if is.CurrentCPUs != nil && int64(*is.CurrentCPUs) > was.MaxCPUs() {
+			return AppliedLive, fmt.Sprintf("up to %d, the maximum of the running machine; the rest needs a restart", was.MaxCPUs())
+		}
+		if CurrentCPUs(is) < CurrentCPUs(was) { // see live.UnplugCPU
+			return AppliedLive, "with KVM; software emulation needs a restart to remove CPUs"
+		}
+	case pattern == "spec.vm.currentRam":
+		if is.CurrentRAM != nil && spec.CompareQuantities(*is.CurrentRAM, *was.MaximumRAM) > 0 {
+			return AppliedLive, fmt.Sprintf("up to %s, the maximum of the running machine; the rest needs a restart", was.MaximumRAM)
+		}
+	case pattern == "spec.vm.disks[]":
+		return r.applied, d.renamed(at.index)
+	case at.name == string(corev1.ResourceStorage) && pattern == template+".spec.resources.requests[]":
+		return d.storage(at)
+	}
+	return r.applied, r.reason
+}
+
+// CurrentCPUs is the number of CPUs that a machine starts with.
+func CurrentCPUs(m *spec.Machine) int32 {
+	if m.CurrentCPUs == nil {
+		return 1
+	}
+	return *m.CurrentCPUs
+}
+
+// renamed explains that a disk has another volume, where the manifests alone do
+// not show it: the names of templates without one count their position.
+func (d *differ) renamed(i int) string {
+	if i >= len(d.old.Spec.VM.Disks) || i >= len(d.new.Spec.VM.Disks) {
+		return ""
+	}
+	was, is := spec.DiskName(d.old.Spec.VM.Disks, i), spec.DiskName(d.new.Spec.VM.Disks, i)
+	if was == "" || is == "" || was == is {
+		return ""
+	}
+	return fmt.Sprintf("the disk %s becomes %s, which has a volume of its own", was, is)
+}
+
+// resizable tells whether a change below spec.resources is one of CPU or
+// memory requests alone, which in-place pod resize covers.
+func resizable(at *location, old, new *corev1.ResourceRequirements) bool {
+	if at.kind == inMap {
+		return at.parent.name == "requests" && isComputeResource(corev1.ResourceName(at.name))
+	}
+	if at.name != "resources" { // limits or claims
+		return false
+	}
+	for _, r := range []*corev1.ResourceRequirements{old, new} {
+		if r == nil {
+			continue
+		}
+		if len(r.Limits) > 0 || len(r.Claims) > 0 {
+			return false
+		}
+		for name := range r.Requests {
+			if !isComputeResource(name) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func isComputeResource(name corev1.ResourceName) bool {
+	return name == corev1.ResourceCPU || name == corev1.ResourceMemory
+}
+
+// storage tells what a change of a disk's requested size does. Kubernetes
+// enlarges a claim that is bound and never shrinks one.
+func (d *differ) storage(at *location) (Applied, string) {
+	i := at.entryIndex()
+	was := d.old.Spec.VM.Disks[i].VolumeClaimTemplate.Spec
+	is := d.new.Spec.VM.Disks[i].VolumeClaimTemplate.Spec
+	had, hadSize := was.Resources.Requests[corev1.ResourceStorage]
+	want, hasSize := is.Resources.Requests[corev1.ResourceStorage]
+	switch {
+	case !hasSize:
+		return AppliedNever, "a volume keeps the size that it has"
+	case hadSize && spec.CompareQuantities(want, had) < 0:
+		return AppliedNever, "a volume cannot shrink; make a new disk and copy the data"
+	case *was.VolumeMode == corev1.PersistentVolumeFilesystem:
+		return AppliedRestart, "the volume grows at once; the disk image on it, and what the guest sees, with the next start"
+	}
+	return AppliedRestart, "the volume grows at once; the guest sees the new size after a restart"
+}
+
+// entryIndex is the position of the list entry that the place is in.
+func (l *location) entryIndex() int {
+	for l.kind != inList {
+		l = l.parent
+	}
+	return l.index
+}

@@ -1,0 +1,59 @@
+package reconcile
+
+import "time"
+
+// Failure is a write that was refused.
+type Failure struct {
+	// Target is what was tried: that of the action.
+	Target Target
+	// Reason is the API server's, as in Forbidden; Message is its explanation.
+	Reason, Message string
+	// Count is how often in a row, Last when.
+	Count int
+	Last  time.Time
+}
+
+// The least and the greatest delay before a write is tried again that was refused.
+const (
+	writeDelay = time.Second
+	maxDelay   = 5 * time.Minute
+)
+
+// RetryAt is when the write is tried again.
+func (f *Failure) RetryAt() time.Time { return f.Last.Add(Backoff(writeDelay, f.Count)) }
+
+// Refused returns the failure because of which a write is not to be tried yet; nil
+// if it may be. Whoever makes a plan leaves such an action out of it, says why, and
+// looks again at [Failure.RetryAt].
+func Refused(failures []Failure, t Target, now time.Time) *Failure {
+	for i := range failures {
+		if f := &failures[i]; f.Target == t && now.Before(f.RetryAt()) {
+			return f
+		}
+	}
+	return nil
+}
+
+// Backoff doubles a delay with the number of failures, as the kubelet does, up to
+// five minutes. It is 0 if there were none.
+func Backoff(first time.Duration, failures int) time.Duration {
+	if failures <= 0 {
+		return 0
+	}
+	d := first
+	for range failures - 1 {
+		if d *= 2; d >= maxDelay {
+			return maxDelay
+		}
+	}
+	return d
+}
+
+// Earlier returns the earlier of two times to look again, of which the zero one is
+// never.
+func Earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,39 @@
+// Package manifest has what everything that reads a manifest needs.
+package manifest
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/vmop/sdk/vmop/spec"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Defaulted is a machine with the specification of vm and its defaults. It shares
+// the metadata with vm, and has nothing of its status: nothing that is made from a manifest
+// depends on that.
+func Defaulted(vm *spec.VirtualMachine) *spec.VirtualMachine {
+	if vm == nil {
+		vm = &spec.VirtualMachine{}
+	}
+	out := &spec.VirtualMachine{TypeMeta: vm.TypeMeta, ObjectMeta: vm.ObjectMeta}
+	vm.Spec.DeepCopyInto(&out.Spec)
+	spec.Default(out)
+	return out
+}
+
+// RawJSON is the JSON that a RawExtension stands for, whether it was decoded or
+// made in Go.
+func RawJSON(r *runtime.RawExtension) (json.RawMessage, error) {
+	if r == nil {
+		return nil, nil
+	}
+	if r.Raw == nil && r.Object != nil {
+		raw, err := json.Marshal(r.Object)
+		if err != nil {
+			return nil, fmt.Errorf("cannot be written as JSON: %w", err)
+		}
+		return raw, nil
+	}
+	return r.Raw, nil
+}

@@ -1,0 +1,216 @@
+package machine
+
+import (
+	"maps"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The functions of this file make small copies of objects, which have all that
+// [Decide] looks at: with them in a [Snapshot], it decides the same. Whoever
+// keeps the objects of many machines in memory keeps these. What they return
+// shares what is in it with the object; condensing it once more changes nothing.
+
+// CondensePod keeps where the pod is, how it is and which claims it uses.
+func CondensePod(pod *corev1.Pod) *corev1.Pod {
+	c := &corev1.Pod{ObjectMeta: condensedMeta(pod)}
+	c.Labels = picked(pod.Labels, names.LabelName, names.LabelInstance, names.LabelManagedBy, names.LabelComponent)
+	c.Annotations = picked(pod.Annotations, names.AnnotationApplied, names.AnnotationStarted, names.AnnotationConfigVersion, names.AnnotationDisplayVersion)
+	c.Spec.NodeName = pod.Spec.NodeName
+	for _, claim := range objects.PodClaims(pod) {
+		c.Spec.Volumes = append(c.Spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
+		}})
+	}
+	s := &pod.Status
+	c.Status = corev1.PodStatus{Phase: corev1.PodPhase(known(string(s.Phase))), Reason: s.Reason, Message: s.Message, PodIP: s.PodIP}
+	for i := range s.Conditions {
+		switch p := &s.Conditions[i]; p.Type {
+		case corev1.PodScheduled, corev1.PodReady:
+			c.Status.Conditions = append(c.Status.Conditions, corev1.PodCondition{
+				Type: corev1.PodConditionType(known(string(p.Type))), Status: corev1.ConditionStatus(known(string(p.Status))),
+				Reason: p.Reason, Message: p.Message,
+			})
+		}
+	}
+	for i := range s.ContainerStatuses {
+		p := &s.ContainerStatuses[i]
+		c.Status.ContainerStatuses = append(c.Status.ContainerStatuses, corev1.ContainerStatus{
+			Name: p.Name, State: p.State, LastTerminationState: p.LastTerminationState, Ready: p.Ready, RestartCount: p.RestartCount,
+		})
+	}
+	// One that ended well has nothing to tell.
+	if p := hinderingInit(pod); p != nil {
+		c.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: p.Name, State: p.State}}
+	}
+	// The image is told only if it keeps the pod from starting.
+	if v := (podView{pod: pod}); !finished(pod) && len(pod.Spec.Containers) > 0 && !v.runs() {
+		c.Spec.Containers = []corev1.Container{{Image: pod.Spec.Containers[0].Image}}
+	}
+	return c
+}
+
+// runs tells whether all containers run.
+func (v *podView) runs() bool {
+	for i := range v.pod.Status.ContainerStatuses {
+		if v.pod.Status.ContainerStatuses[i].State.Running == nil {
+			return false
+		}
+	}
+	return len(v.pod.Status.ContainerStatuses) > 0
+}
+
+// condensedContent is under which key a condensed ConfigMap has the digest of
+// its content. No ConfigMap of an API server has such a key.
+const condensedContent = "/content"
+
+// CondenseConfigMap keeps a digest of the content. One that VM-Operator wrote
+// stays whole: its content is the only place where some things are kept.
+func CondenseConfigMap(cm *corev1.ConfigMap) *corev1.ConfigMap {
+	c := &corev1.ConfigMap{ObjectMeta: condensedMeta(cm), Data: cm.Data}
+	c.Labels, c.Annotations = kept(cm.Labels), kept(cm.Annotations)
+	if _, err := resetCounter(cm); err == nil {
+		// Mostly the digest is in the annotations, too: one string for both.
+		digest := content(cm.Data)
+		if applied := cm.Annotations[names.AnnotationContent]; applied == digest {
+			digest = applied
+		}
+		c.Data = map[string]string{condensedContent: digest}
+	}
+	return c
+}
+
+// CondenseService keeps what was applied.
+func CondenseService(s *corev1.Service) *corev1.Service {
+	c := &corev1.Service{ObjectMeta: condensedMeta(s)}
+	c.Labels, c.Annotations = kept(s.Labels), kept(s.Annotations)
+	c.Spec = corev1.ServiceSpec{Type: s.Spec.Type, Selector: s.Spec.Selector, Ports: s.Spec.Ports}
+	return c
+}
+
+// CondenseSecret keeps no secret: that there is one, and its version.
+func CondenseSecret(s *corev1.Secret) *corev1.Secret {
+	c := &corev1.Secret{ObjectMeta: condensedMeta(s)}
+	c.Labels = picked(s.Labels, names.LabelName, names.LabelInstance, names.LabelComponent)
+	return c
+}
+
+// CondenseClaim keeps of a claim what its machine asks for and how it is.
+func CondenseClaim(pvc *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
+	c := &corev1.PersistentVolumeClaim{ObjectMeta: condensedMeta(pvc)}
+	c.Labels, c.Annotations = kept(pvc.Labels), kept(pvc.Annotations)
+	c.Spec.VolumeMode = pvc.Spec.VolumeMode
+	if pvc.Status.Phase == corev1.ClaimLost {
+		c.Spec.VolumeName = pvc.Spec.VolumeName
+	}
+	if storage, ok := pvc.Spec.Resources.Requests[corev1.ResourceStorage]; ok {
+		c.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: storage}
+	}
+	c.Status.Phase = corev1.PersistentVolumeClaimPhase(known(string(pvc.Status.Phase)))
+	return c
+}
+
+// condensedMeta is the metadata without labels and annotations.
+func condensedMeta(o metav1.Object) metav1.ObjectMeta {
+	m := metav1.ObjectMeta{
+		Name: o.GetName(), Namespace: o.GetNamespace(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
+		CreationTimestamp: o.GetCreationTimestamp(), DeletionTimestamp: o.GetDeletionTimestamp(),
+	}
+	for _, r := range o.GetOwnerReferences() {
+		m.OwnerReferences = append(m.OwnerReferences, metav1.OwnerReference{
+			APIVersion: known(r.APIVersion), Kind: known(r.Kind), Name: r.Name, UID: r.UID,
+		})
+	}
+	return m
+}
+
+// unread are annotations that others write into objects and that nobody looks
+// at. They are not kept up to date either, should a manifest ask for them.
+var unread = []string{
+	corev1.LastAppliedConfigAnnotation,
+	"pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller",
+	"volume.beta.kubernetes.io/storage-provisioner", "volume.kubernetes.io/storage-provisioner",
+	"volume.kubernetes.io/selected-node",
+}
+
+// readable is a map without what nobody looks at: the map itself if there is
+// nothing of it.
+func readable(m map[string]string) map[string]string {
+	copied := false
+	for _, k := range unread {
+		if _, ok := m[k]; !ok {
+			continue
+		}
+		if !copied {
+			m, copied = maps.Clone(m), true
+		}
+		delete(m, k)
+	}
+	return m
+}
+
+// kept is a map without what nobody looks at, with known strings.
+func kept(m map[string]string) map[string]string {
+	m = readable(m)
+	if len(m) == 0 {
+		return nil
+	}
+	out := make(map[string]string, len(m))
+	for k, v := range m {
+		out[known(k)] = known(v)
+	}
+	return out
+}
+
+// picked are the entries of some keys.
+func picked(m map[string]string, keys ...string) map[string]string {
+	var out map[string]string
+	for _, k := range keys {
+		if v, ok := m[k]; ok {
+			if out == nil {
+				out = make(map[string]string, len(keys))
+			}
+			out[k] = known(v)
+		}
+	}
+	return out
+}
+
+// known is a string, in the memory of the program if it is one of those that
+// objects have over and over.
+func known(s string) string {
+	switch s {
+	case names.LabelName:
+		return names.LabelName
+	case names.LabelInstance:
+		return names.LabelInstance
+	case names.LabelManagedBy:
+		return names.LabelManagedBy
+	case names.LabelComponent:
+		return names.LabelComponent
+	case names.AppName:
+		return names.AppName
+	case names.ManagedBy:
+		return names.ManagedBy
+	case names.ComponentDisplaySecret:
+		return names.ComponentDisplaySecret
+	case names.AnnotationVersion:
+		return names.AnnotationVersion
+	case names.AnnotationApplied:
+		return names.AnnotationApplied
+	case names.AnnotationContent:
+		return names.AnnotationContent
+	case names.AnnotationResetRequest:
+		return names.AnnotationResetRequest
+	case names.AnnotationResetCounter:
+		return names.AnnotationResetCounter
+	case names.AnnotationGeneration:
+		return names.AnnotationGeneration
+	case names.AnnotationInstanceID:
+		return names.AnnotationInstanceID
+	}
+	return s
+}

@@ -1,0 +1,269 @@
+package machine
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Decide is total and deterministic: equal snapshots give equal plans, and the
+// snapshot is not changed.
+//
+// A machine that is being deleted and one whose specification is invalid get no
+// new objects; a pod that runs is left alone, unless an invalid machine should
+// stop.
+func Decide(s Snapshot) reconcile.Plan {
+	if s.VM == nil {
+		return reconcile.Plan{} // there is nothing to decide about
+	}
+	d := &decision{s: &s, vm: manifest.Defaulted(s.VM), stored: &s.VM.Status}
+	d.pod = lookAtPod(&s, d.vm)
+	d.end = d.stored.LastEnd
+	switch {
+	case s.VM.DeletionTimestamp != nil:
+		d.deleted()
+	case !d.valid() || !d.allowed():
+		d.power()
+	default:
+		d.findRestart()
+		d.judgeImage()
+		d.findClaims()
+		d.makeSecret()
+		if d.recordOrigin() {
+			_ = d.makeConfigMap() // the finding says the same
+		}
+		d.makeClaims()
+		d.power()
+		if !d.invalid {
+			// What a running machine does not wait for comes last, so that a
+			// refusal keeps no machine from running.
+			d.annotatePod()
+			d.updateClaims()
+			d.makeService()
+		}
+	}
+	d.report()
+	return d.plan
+}
+
+// decision is the state of one call of Decide.
+type decision struct {
+	s      *Snapshot
+	vm     *spec.VirtualMachine // with its defaults and without status
+	stored *spec.VirtualMachineStatus
+	plan   reconcile.Plan
+
+	pod    podView
+	disks  []machineconfig.Disk
+	claims []neededClaim
+	origin machineconfig.Origin
+	// modes are those of the claims that disks refer to.
+	modes map[string]corev1.PersistentVolumeMode
+	// secret is the display secret, nil if there is none.
+	secret *corev1.Secret
+	// invalid: the specification cannot be carried out.
+	invalid bool
+	// unmade: something that the pod needs does not exist yet as it should.
+	unmade bool
+
+	// unsuitable: no pod is made with the image that the machine has.
+	unsuitable bool
+	// creates: the plan makes the pod.
+	creates bool
+
+	// What the conditions will say. The first problem with something stays, or
+	// else the first finding.
+	configuration, devices, running, restart finding
+	awaiting                                 []spec.AwaitingChange
+	waits                                    []spec.Wait
+	// due is when the next of the waits is to be told.
+	due time.Time
+	end *spec.MachineEnd
+}
+
+// finding is what was found out about one aspect.
+type finding struct {
+	status          metav1.ConditionStatus // empty: nothing yet
+	reason, message string
+	// object is what is waited for, by its kind and name. It is empty if nothing
+	// is, and for a wait that is told of otherwise.
+	object string
+	// warning: a person may have to do something.
+	warning bool
+	// brief: it may pass by itself soon, and is told of when it does not.
+	brief bool
+}
+
+func (f *finding) ok() bool { return f.status == "" || f.status == metav1.ConditionTrue }
+
+// problem says that something is not as it should be, which a person may have
+// to do something about.
+func (f *finding) problem(reason, object, format string, args ...any) {
+	if !f.warning {
+		*f = finding{status: metav1.ConditionFalse, reason: reason, message: fmt.Sprintf(format, args...), object: object, warning: true}
+	}
+}
+
+// wait says that something is not yet as it should be, and will be.
+func (f *finding) wait(reason, object, format string, args ...any) {
+	if f.status == "" {
+		*f = finding{status: metav1.ConditionFalse, reason: reason, message: fmt.Sprintf(format, args...), object: object, brief: true}
+	}
+}
+
+// rest says that something is not so and need not be, or that nothing but the
+// next look is waited for.
+func (f *finding) rest(reason, format string, args ...any) { f.wait(reason, "", format, args...) }
+
+// follow takes over why something else is not as it should be, which tells of it.
+func (f *finding) follow(other finding) {
+	if !f.warning {
+		*f = other
+		f.object = ""
+	}
+}
+
+// fine says that all is well, if nothing was found that is not.
+func (f *finding) fine(reason, message string) {
+	if f.status == "" {
+		*f = finding{status: metav1.ConditionTrue, reason: reason, message: message}
+	}
+}
+
+// urgent tells whether the status must say at once what was found.
+func (f *finding) urgent() bool { return f.warning && !f.brief }
+
+// wakeAt asks for another look.
+func (d *decision) wakeAt(t time.Time) {
+	d.plan.Wake = reconcile.Earlier(d.plan.Wake, t)
+}
+
+// do adds an action to the plan. If the API server has refused the same write,
+// it is tried again after a growing delay only; until then do says no, and the
+// finding says why.
+func (d *decision) do(a reconcile.Action, about *finding) bool {
+	if f := reconcile.Refused(d.s.Failures, a.Target(), d.s.Now); f != nil {
+		d.refused(f, about)
+		d.wakeAt(f.RetryAt())
+		return false
+	}
+	d.plan.Actions = append(d.plan.Actions, a)
+	return true
+}
+
+func (d *decision) refused(f *reconcile.Failure, about *finding) {
+	why, object := strings.TrimSpace(f.Message), named(f.Target.Kind, f.Target.Name)
+	switch {
+	case f.Reason == string(metav1.StatusReasonForbidden) && strings.Contains(why, "exceeded quota"):
+		about.problem(spec.ReasonQuotaExceeded, object, "%s: %s; raise the quota of the namespace or free some of it", f.Target, why)
+	case f.Reason == string(metav1.StatusReasonForbidden):
+		about.problem(spec.ReasonWriteRefused, object, "%s: %s; check the rights of the operator and the policies of the namespace", f.Target, why)
+	default:
+		about.problem(spec.ReasonWriteRefused, object, "%s: %s: %s; it is tried again", f.Target, f.Reason, why)
+	}
+}
+
+// restartDelay is how long a machine that has failed once is not started again.
+const restartDelay = 10 * time.Second
+
+// valid tells whether the specification can be carried out.
+func (d *decision) valid() bool {
+	errs := spec.Validate(d.s.VM)
+	if len(errs) == 0 {
+		return true
+	}
+	d.refuse(errs.ToAggregate())
+	return false
+}
+
+// allowed reports whether the administrator lets manifests ask for what this one
+// does.
+func (d *decision) allowed() bool {
+	refusals := objects.Refusals(d.vm, d.s.Settings)
+	if len(refusals) == 0 {
+		return true
+	}
+	texts := make([]string, len(refusals))
+	for i, r := range refusals {
+		texts[i] = r.String()
+	}
+	d.refuseFor(spec.ReasonNotAllowed, strings.Join(texts, "; "))
+	return false
+}
+
+func (d *decision) refuse(err error) { d.refuseFor(spec.ReasonInvalidSpecification, err.Error()) }
+
+func (d *decision) refuseFor(reason, why string) {
+	d.invalid, d.unmade = true, true
+	d.findRestart()
+	ends := ""
+	if cm := d.s.ConfigMap; d.pod.state == podRunning && cm != nil && cm.Annotations[names.AnnotationGuestResetEnds] != "" {
+		// The configuration cannot be made anew without it.
+		ends = ", and a reboot of the guest ends the machine"
+	}
+	d.configuration.problem(reason, d.machine(), "%s; nothing is changed until this is corrected%s", why, ends)
+}
+
+// judgeImage refuses VM-Operator's runner where a manifest names it: it would end
+// in the machine's pod for a reason that says nothing to whoever reads it.
+func (d *decision) judgeImage() {
+	image := objects.RunnerImage(d.vm, &d.s.Settings)
+	if image == objects.DefaultImage() || !objects.IsFormerRunner(image) {
+		return // of a manifest that names none: the operator's settings are wrong
+	}
+	d.unsuitable = true
+	d.configuration.problem(spec.ReasonRunnerUnsuitable, d.machine(), "image %s is VM-Operator's runner, which needs root and a privileged pod and cannot run in this one; "+
+		"remove spec.image from the manifest, or replace the image for all machines by the operator's setting runnerImages", image)
+}
+
+// deleted is for a machine that is being deleted. Its objects go with it by
+// their owner references, and nothing must bring them back.
+func (d *decision) deleted() {
+	d.findRestart()
+	d.configuration.rest(spec.ReasonMachineDeleted, "the machine is being deleted")
+	d.devices.rest(spec.ReasonMachineDeleted, "the machine is being deleted; its volume claims are kept")
+	switch d.pod.state {
+	case podAbsent, podForeign:
+		d.running.rest(spec.ReasonMachineDeleted, "the machine is being deleted")
+	case podTerminating:
+		d.terminating()
+	default:
+		d.running.rest(spec.ReasonMachineDeleted, "the pod will be deleted with the machine")
+	}
+}
+
+// named names an object of the machine's namespace.
+func named(kind, name string) string { return kind + " " + name }
+
+func (d *decision) machine() string { return named(spec.KindVirtualMachine, d.vm.Name) }
+
+// wanted tells whether the machine should run.
+func (d *decision) wanted() bool { return d.vm.Spec.VM.State == spec.StateRunning }
+
+// owned tells whether an object has the machine as an owner.
+func (d *decision) owned(o metav1.Object) bool { return ownedBy(o, d.s.VM) }
+
+func ownedBy(o metav1.Object, vm *spec.VirtualMachine) bool {
+	for _, r := range o.GetOwnerReferences() {
+		if r.UID == vm.UID {
+			return true
+		}
+	}
+	return false
+}
+
+// ours tells whether an object has the labels of the operator and of a machine
+// of this name, whichever that was.
+func (d *decision) ours(o metav1.Object) bool {
+	l := o.GetLabels()
+	return l[names.LabelName] == names.AppName && l[names.LabelInstance] == d.vm.Name && l[names.LabelManagedBy] == names.ManagedBy
+}

@@ -1,0 +1,188 @@
+package machine
+
+import (
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// neededClaim is a volume claim that the machine's pod will use.
+type neededClaim struct {
+	name string
+	// disk is nil for the runner's own data.
+	disk *machineconfig.Disk
+	// found is nil if the claim does not exist.
+	found *corev1.PersistentVolumeClaim
+	// legacy: the claim has a name that VM-Operator gave before its version
+	// 3.4. It is used as it is and not written.
+	legacy bool
+}
+
+// field says in a message whose claim it is.
+func (c *neededClaim) field() string {
+	if c.disk == nil {
+		return "the runner's data"
+	}
+	return c.disk.Field()
+}
+
+// findClaims finds the claims that the machine needs, under whatever names, and
+// judges them.
+func (d *decision) findClaims() {
+	d.disks = machineconfig.Disks(d.vm)
+	d.claims = make([]neededClaim, 1, len(d.disks)+1)
+	d.claims[0] = d.claimNamed(spec.RunnerDataClaim(d.vm.Name), objects.FormerClaim(d.vm.Name, objects.RunnerDataDisk))
+	for i := range d.disks {
+		disk := &d.disks[i]
+		switch {
+		case disk.IsCD():
+			continue
+		case disk.Entry.PersistentVolumeClaim != nil:
+			c := neededClaim{name: disk.Claim, disk: disk, found: d.claim(disk.Claim)}
+			if c.found != nil && c.found.Spec.VolumeMode != nil {
+				if d.modes == nil {
+					d.modes = map[string]corev1.PersistentVolumeMode{}
+				}
+				d.modes[c.name] = *c.found.Spec.VolumeMode
+			}
+			d.claims = append(d.claims, c)
+		default:
+			c := d.claimNamed(disk.Claim, objects.FormerClaim(d.vm.Name, disk.Name))
+			c.disk, disk.Claim = disk, c.name
+			d.claims = append(d.claims, c)
+		}
+	}
+	for i := range d.claims {
+		d.judge(&d.claims[i])
+	}
+	d.devices.fine(spec.ReasonBlockDevicesReady, "all volume claims are bound")
+}
+
+// claimNamed is a claim that the operator makes. One of the former name counts
+// if it has the labels by which VM-Operator found it.
+func (d *decision) claimNamed(name, former string) neededClaim {
+	if c := d.claim(former); c != nil && d.ours(c) {
+		return neededClaim{name: former, found: c, legacy: true}
+	}
+	return neededClaim{name: name, found: d.claim(name)}
+}
+
+func (d *decision) claim(name string) *corev1.PersistentVolumeClaim {
+	for i := range d.s.Claims {
+		if d.s.Claims[i].Name == name {
+			return &d.s.Claims[i]
+		}
+	}
+	return nil
+}
+
+// referenced tells whether the manifest names the claim, rather than having it
+// made.
+func (c *neededClaim) referenced() bool {
+	return c.disk != nil && c.disk.Entry.PersistentVolumeClaim != nil
+}
+
+// judge says what is wrong with a claim. A claim that is merely not bound yet
+// keeps no pod from being made: its volume may be made for the pod's node.
+func (d *decision) judge(c *neededClaim) {
+	switch pvc := c.found; {
+	case pvc == nil && c.referenced():
+		d.unmade = true
+		d.devices.problem(spec.ReasonClaimNotFound, named(names.KindClaim, c.name), "claim %s of %s does not exist; create it or correct the name", c.name, c.field())
+	case pvc == nil && !d.wanted():
+		d.unmade = true
+		d.devices.rest(spec.ReasonBlockDevicesNotReady, "claim %s of %s is being made", c.name, c.field())
+	case pvc == nil:
+		d.unmade = true
+		d.devices.wait(spec.ReasonBlockDevicesNotReady, named(names.KindClaim, c.name), "claim %s of %s is being made", c.name, c.field())
+	case !c.referenced() && !d.mine(pvc):
+		d.unmade = true
+		d.devices.problem(spec.ReasonClaimOfOtherMachine, named(names.KindClaim, c.name), "claim %s of %s belongs to machine %s; rename the disk or the machine",
+			c.name, c.field(), pvc.Labels[names.LabelInstance])
+	case pvc.DeletionTimestamp != nil:
+		d.unmade = true
+		d.devices.problem(spec.ReasonClaimTerminating, named(names.KindClaim, c.name), "claim %s of %s is being deleted, with its data as soon as no pod uses it; the machine is not started again before it is gone",
+			c.name, c.field())
+	case pvc.Status.Phase == corev1.ClaimLost:
+		d.unmade = true
+		d.devices.problem(spec.ReasonClaimLost, named(names.KindClaim, c.name), "claim %s of %s has lost volume %s; restore the volume or delete the claim",
+			c.name, c.field(), pvc.Spec.VolumeName)
+	case pvc.Status.Phase != corev1.ClaimBound && !d.wanted():
+		// Its volume may be made when there is a pod.
+		d.devices.rest(spec.ReasonBlockDevicesNotReady, "claim %s of %s has no volume yet; see kubectl describe pvc %s", c.name, c.field(), c.name)
+	case pvc.Status.Phase != corev1.ClaimBound:
+		d.devices.wait(spec.ReasonBlockDevicesNotReady, named(names.KindClaim, c.name), "claim %s of %s waits for a volume; see kubectl describe pvc %s", c.name, c.field(), c.name)
+	}
+}
+
+// mine tells whether a claim of a name that the operator would give may be used
+// for the machine. The names of two machines can lead to the same name of a
+// claim, and the label tells whose it is. One without the label was prepared
+// for the machine.
+func (d *decision) mine(pvc *corev1.PersistentVolumeClaim) bool {
+	instance, labelled := pvc.Labels[names.LabelInstance]
+	return !labelled || instance == d.vm.Name
+}
+
+// wantedClaim is the claim as the operator would make it; nil for one that it
+// does not make.
+func (d *decision) wantedClaim(c *neededClaim) *corev1.PersistentVolumeClaim {
+	switch {
+	case c.legacy || c.referenced():
+		return nil
+	case c.disk == nil:
+		return objects.RunnerDataClaim(d.vm, d.s.Settings)
+	}
+	return objects.DiskClaim(d.vm, *c.disk)
+}
+
+// makeClaims makes the claims that do not exist.
+func (d *decision) makeClaims() {
+	for i := range d.claims {
+		c := &d.claims[i]
+		if c.found != nil || c.referenced() {
+			continue
+		}
+		pvc := d.wantedClaim(c)
+		if c.disk == nil {
+			pvc.Annotations = map[string]string{names.AnnotationOrigin: string(machineconfig.OriginVMOP)}
+		}
+		d.do(reconcile.Create{Object: pvc}, &d.devices)
+	}
+}
+
+// updateClaims brings labels and annotations up to date and lets claims grow.
+func (d *decision) updateClaims() {
+	for i := range d.claims {
+		c := &d.claims[i]
+		if c.found == nil || c.found.DeletionTimestamp != nil || !d.mine(c.found) {
+			continue
+		}
+		wanted := d.wantedClaim(c)
+		if wanted == nil {
+			continue
+		}
+		u := reconcile.UpdateClaim{
+			Name: c.name, UID: c.found.UID, ResourceVersion: c.found.ResourceVersion,
+			Labels:      missing(c.found.Labels, wanted.Labels),
+			Annotations: missing(c.found.Annotations, readable(wanted.Annotations)),
+		}
+		have, want := c.found.Spec.Resources.Requests[corev1.ResourceStorage], wanted.Spec.Resources.Requests[corev1.ResourceStorage]
+		switch order := spec.CompareQuantities(want, have); {
+		case order > 0:
+			// Kubernetes lets a claim grow once it is bound.
+			if c.found.Status.Phase == corev1.ClaimBound {
+				u.Storage = &want
+			}
+		case order < 0 && c.disk != nil && !want.IsZero():
+			d.configuration.problem(spec.ReasonShrinkRefused, named(names.KindClaim, c.name), "%s asks for %s, but claim %s has %s already, and volumes do not shrink; ask for %[4]s again",
+				c.field(), want.String(), c.name, have.String())
+		}
+		if u.Labels != nil || u.Annotations != nil || u.Storage != nil {
+			d.do(u, &d.devices)
+		}
+	}
+}

@@ -1,0 +1,288 @@
+package machine
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"maps"
+	"strconv"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/reconcile/pool"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// instanceIDKey is cloud-init's, in the meta-data.
+const instanceIDKey = "instance-id"
+
+// makeSecret sees to the display secret. Any that has the labels is one; it is
+// somebody's password and never changed.
+func (d *decision) makeSecret() {
+	d.secret = objects.PickDisplaySecret(d.vm.Name, d.s.DisplaySecrets)
+	if d.secret == nil && objects.WantsDisplaySecret(d.vm) {
+		d.unmade = true
+		d.do(reconcile.Create{Object: objects.DisplaySecret(d.vm, d.s.Password)}, &d.configuration)
+	}
+}
+
+// renews tells whether a guest that reboots is to end its pod, because changes wait
+// for the next one. It is not, if there could be no next one: somebody's machine
+// would be away for a reboot, or a claim that its pod alone still keeps.
+func (d *decision) renews() bool {
+	return d.pod.state == podRunning && len(d.awaiting) > 0 && !d.unmade && !d.unsuitable
+}
+
+// makeConfigMap sees to the runner's configuration. What it returns says why there
+// can be none, and is found already.
+func (d *decision) makeConfigMap() error {
+	old := d.s.ConfigMap
+	switch {
+	case old != nil && old.DeletionTimestamp != nil:
+		d.unmade = true
+		d.configuration.wait(spec.ReasonConfigurationNotApplied, named(names.KindConfigMap, old.Name), "ConfigMap %s is being deleted; it is made anew when it is gone", old.Name)
+		return nil
+	case old != nil && !d.ours(old):
+		d.unmade = true
+		d.wakeAt(d.s.Now.Add(nameAgain))
+		d.configuration.problem(spec.ReasonNameTaken, named(names.KindConfigMap, old.Name), "ConfigMap %s is not the machine's; rename it or the machine", old.Name)
+		return nil
+	}
+	memory := d.remembered()
+	config, err := machineconfig.ForDefaulted(d.vm, d.disks, machineconfig.Options{
+		ResetCounter: &memory.resets, GuestResetEnds: d.renews(), LoginUser: pool.LoginUser(d.s.VM, d.s.Pool), InstanceID: memory.instanceID, Origin: d.origin, VolumeModes: d.modes,
+	})
+	if !d.wanted() && memory.generation > 0 {
+		// Nobody reads of a new generation that is otherwise the same.
+		config.Runner.Generation, config.Runner.GuestResetEnds = memory.generation, memory.resetEnds
+	}
+	memory.generation, memory.resetEnds = config.Runner.Generation, config.Runner.GuestResetEnds
+	if err == nil && config.Runner.CloudInit != nil {
+		memory.instanceID = config.Runner.CloudInit.MetaData[instanceIDKey]
+	}
+	if err != nil {
+		d.refuse(err)
+		return err
+	}
+	wanted := objects.BareConfigMap(d.vm, &d.s.Settings)
+	memory.keep(wanted)
+	source, err := json.Marshal(struct {
+		Config  *runnerconfig.Config
+		Logging string
+	}{&config, objects.LoggingProperties(d.vm, &d.s.Settings)})
+	if err != nil {
+		d.refuse(err)
+		return err
+	}
+	stamp(wanted, source)
+	if old != nil && metaApplied(wanted, old) && old.Annotations[names.AnnotationContent] == content(old.Data) {
+		return nil
+	}
+	d.unmade = true
+	if err := objects.FillConfigMap(wanted, d.vm, &d.s.Settings, config); err != nil {
+		d.refuse(err)
+		return err
+	}
+	wanted.Annotations[names.AnnotationContent] = content(wanted.Data)
+	if old == nil {
+		d.do(reconcile.Create{Object: wanted}, &d.configuration)
+		return nil
+	}
+	// Counters are in it, so a newer one must not be overwritten.
+	wanted.ResourceVersion = old.ResourceVersion
+	d.do(reconcile.Apply{Object: wanted}, &d.configuration)
+	return nil
+}
+
+// content is a digest of a ConfigMap's content. It tells whether somebody has
+// changed it, without writing the YAML again to compare.
+func content(data map[string]string) string {
+	if digest, ok := data[condensedContent]; ok {
+		return digest
+	}
+	h := sha256.New()
+	for _, k := range []string{names.ConfigKey, names.LoggingKey} {
+		io.WriteString(h, data[k])
+		h.Write([]byte{0})
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// configMemory is what is kept in the ConfigMap and nowhere else.
+type configMemory struct {
+	resets     int64
+	request    string // the last one that was counted
+	instanceID string
+	generation int64 // of the specification that it is made from
+	resetEnds  bool  // a reset by the guest ends the machine
+}
+
+// remembered reads the memory and counts a request for a reset that is new.
+//
+// Counter and request are written together and only over the version that was
+// read: each request is counted once, whatever fails. One that is older than
+// the ConfigMap asks for nothing.
+func (d *decision) remembered() configMemory {
+	request := d.s.VM.Annotations[names.AnnotationResetRequest]
+	old := d.s.ConfigMap
+	if old == nil {
+		return configMemory{request: request}
+	}
+	m := configMemory{
+		request: old.Annotations[names.AnnotationResetRequest], instanceID: old.Annotations[names.AnnotationInstanceID],
+		resetEnds: old.Annotations[names.AnnotationGuestResetEnds] != "",
+	}
+	m.generation, _ = strconv.ParseInt(old.Annotations[names.AnnotationGeneration], 10, 64)
+	if resets, err := resetCounter(old); err == nil {
+		m.resets = resets
+	} else if d.owned(old) {
+		m = fromVMOperator(old, request)
+	} else {
+		m = configMemory{request: request} // it could be anybody's, and is not read
+	}
+	if request != "" && request != m.request {
+		m.resets, m.request = m.resets+1, request
+	}
+	return m
+}
+
+func resetCounter(cm *corev1.ConfigMap) (int64, error) {
+	return strconv.ParseInt(cm.Annotations[names.AnnotationResetCounter], 10, 64)
+}
+
+// fromVMOperator finds the memory in a ConfigMap that VM-Operator wrote. It
+// knows no requests: one that is there already was made to nobody.
+func fromVMOperator(old *corev1.ConfigMap, request string) configMemory {
+	m := configMemory{request: request}
+	c, _, err := runnerconfig.Parse([]byte(old.Data[names.ConfigKey]))
+	if err != nil {
+		return m
+	}
+	if n := c.Runner.ResetCounter; n != nil {
+		m.resets = *n
+	}
+	if c.Runner.CloudInit != nil {
+		m.instanceID = c.Runner.CloudInit.MetaData[instanceIDKey]
+	}
+	return m
+}
+
+func (m configMemory) keep(cm *corev1.ConfigMap) {
+	cm.Annotations[names.AnnotationResetCounter] = strconv.FormatInt(m.resets, 10)
+	cm.Annotations[names.AnnotationGeneration] = strconv.FormatInt(m.generation, 10)
+	if m.resetEnds {
+		cm.Annotations[names.AnnotationGuestResetEnds] = strconv.FormatBool(true)
+	}
+	if m.request != "" {
+		cm.Annotations[names.AnnotationResetRequest] = m.request
+	}
+	if m.instanceID != "" {
+		cm.Annotations[names.AnnotationInstanceID] = m.instanceID
+	}
+}
+
+// makeService sees to the load balancer.
+func (d *decision) makeService() {
+	old, wanted := d.s.Service, objects.Service(d.vm, d.s.Settings, objects.UsedDisplaySecret(d.vm, d.s.DisplaySecrets))
+	switch {
+	case old != nil && old.DeletionTimestamp != nil:
+		if wanted != nil {
+			d.configuration.wait(spec.ReasonConfigurationNotApplied, named(names.KindService, old.Name), "Service %s is being deleted; it is made anew when it is gone", old.Name)
+		}
+	case wanted == nil:
+		if old != nil && d.ours(old) && d.owned(old) {
+			d.do(reconcile.DeleteService{Name: old.Name, UID: old.UID}, &d.configuration)
+		}
+	case old != nil && !d.ours(old):
+		d.wakeAt(d.s.Now.Add(nameAgain))
+		d.configuration.problem(spec.ReasonNameTaken, named(names.KindService, old.Name), "Service %s is not the machine's; rename it or the machine, or switch the machine's off with loadBalancerService: {}", old.Name)
+	default:
+		stamp(wanted)
+		if old == nil || !metaApplied(wanted, old) || !serviceApplied(&wanted.Spec, &old.Spec) {
+			d.do(reconcile.Apply{Object: wanted}, &d.configuration)
+		}
+	}
+}
+
+// stamp notes a digest of an object, and of what else it is made from, in
+// itself.
+func stamp(o reconcile.Object, more ...[]byte) {
+	h := sha256.New()
+	// A hash accepts whatever is written. Nothing of an API type fails to be
+	// encoded; were it otherwise, the object would be taken for unchanged.
+	_ = json.NewEncoder(h).Encode(o)
+	for _, m := range more {
+		h.Write(m)
+	}
+	a := o.GetAnnotations()
+	if a == nil {
+		a = map[string]string{}
+	}
+	a[names.AnnotationApplied] = hex.EncodeToString(h.Sum(nil)[:16])
+	o.SetAnnotations(a)
+}
+
+// metaApplied tells whether an object's metadata, with the digest of what was
+// applied, is as wanted. What others have added is theirs.
+func metaApplied(wanted, stored metav1.Object) bool {
+	if !contains(stored.GetAnnotations(), readable(wanted.GetAnnotations())) || !contains(stored.GetLabels(), wanted.GetLabels()) {
+		return false
+	}
+	for _, w := range wanted.GetOwnerReferences() {
+		found := false
+		for _, s := range stored.GetOwnerReferences() {
+			found = found || s.UID == w.UID && s.Kind == w.Kind && s.Name == w.Name && s.APIVersion == w.APIVersion
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+func serviceApplied(wanted, stored *corev1.ServiceSpec) bool {
+	if wanted.Type != stored.Type || !maps.Equal(wanted.Selector, stored.Selector) {
+		return false
+	}
+	for _, w := range wanted.Ports {
+		found := false
+		for _, s := range stored.Ports {
+			found = found || s.Name == w.Name && s.Protocol == w.Protocol && s.Port == w.Port && s.TargetPort == w.TargetPort
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// contains tells whether a map has all entries of another.
+func contains(all, some map[string]string) bool {
+	for k, v := range some {
+		if got, ok := all[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}
+
+// missing returns the entries of a map that another lacks or has otherwise; nil
+// if there are none.
+func missing(all, some map[string]string) map[string]string {
+	var out map[string]string
+	for k, v := range some {
+		if got, ok := all[k]; !ok || got != v {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[k] = v
+		}
+	}
+	return out
+}

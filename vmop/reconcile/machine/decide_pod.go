@@ -1,0 +1,412 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// steadyRun is how long a machine must have run for its failures before to
+	// be forgotten, as the kubelet forgets them.
+	steadyRun = 10 * time.Minute
+	// lag is how long an observation of a pod may be behind that of its
+	// machine. A machine that reports to run is believed for that long, even
+	// if its pod is not to be seen.
+	lag = 30 * time.Second
+	// stuckAfter is how long after the end of its grace period a pod that is
+	// still there is taken for stuck.
+	stuckAfter = time.Minute
+	// unwatchedAgain is when to look again for a pod that nobody watches and
+	// that keeps the machine from being started.
+	unwatchedAgain = 10 * time.Second
+	// nameAgain is when to look again for an object of somebody else that has
+	// the name of one of the machine's. Nobody watches it either.
+	nameAgain = time.Minute
+)
+
+// power sees to it that the pod is there while the machine should run, and only
+// then.
+func (d *decision) power() {
+	switch d.pod.state {
+	case podAbsent:
+		d.absent()
+	case podForeign:
+		d.foreign()
+	case podTerminating:
+		d.terminating()
+	case podFinished:
+		d.finished()
+	case podPending:
+		d.pending()
+	case podRunning:
+		d.runs()
+	}
+}
+
+// absent is for a machine without a pod.
+func (d *decision) absent() {
+	if !d.wanted() {
+		d.running.rest(spec.ReasonMachineStopped, "spec.vm.state is Stopped")
+		return
+	}
+	if d.stops(d.end) {
+		d.stop()
+		return
+	}
+	switch {
+	case d.invalid:
+		d.running.problem(d.configuration.reason, d.machine(), "the specification is not valid or not allowed; see condition %s", spec.ConditionConfigurationApplied)
+	case d.unsuitable:
+		d.running.follow(d.configuration)
+	case d.unmade && !d.devices.ok() && d.devices.warning:
+		d.running.follow(d.devices)
+	case d.unmade && !d.configuration.ok():
+		d.running.follow(d.configuration)
+	case d.unmade:
+		d.running.wait(spec.ReasonPodNotFound, named(names.KindPod, d.vm.Name), "pod %s waits for the objects that it needs, which are being made; it follows when they are there", d.vm.Name)
+	case d.disksInUse(), d.delayed(), d.unreported():
+	default:
+		if d.do(reconcile.Create{Object: d.newPod()}, &d.running) {
+			d.creates = true
+			d.running.wait(spec.ReasonPodNotStarted, named(names.KindPod, d.vm.Name), waitsForNode, d.vm.Name)
+		}
+	}
+}
+
+// newPod is the pod, with what must be known about it later.
+func (d *decision) newPod() *corev1.Pod {
+	pod := d.plainPod()
+	stamp(pod)
+	pod.Annotations[names.AnnotationStarted] = started(d.vm)
+	pod.Annotations[names.AnnotationConfigVersion] = d.s.ConfigMap.ResourceVersion
+	if d.secret != nil {
+		pod.Annotations[names.AnnotationDisplayVersion] = d.secret.ResourceVersion
+	}
+	return pod
+}
+
+func (d *decision) plainPod() *corev1.Pod {
+	in := objects.PodInput{Disks: d.disks, RunnerDataClaim: d.claims[0].name, VolumeModes: d.modes}
+	if d.secret != nil {
+		in.DisplaySecret = d.secret.Name
+	}
+	return objects.Pod(d.vm, d.s.Settings, in)
+}
+
+// disksInUse tells whether another pod may write to a disk of the machine. A
+// pod that is being deleted may until it is gone: its node may be alive though
+// nobody hears of it.
+func (d *decision) disksInUse() bool {
+	for i := range d.s.OtherPods {
+		pod := &d.s.OtherPods[i]
+		if finished(pod) || pod.Name == d.vm.Name {
+			continue
+		}
+		name := d.usedBy(pod)
+		if name == "" {
+			continue
+		}
+		if !watched(pod) {
+			d.wakeAt(d.s.Now.Add(unwatchedAgain))
+		}
+		if pod.DeletionTimestamp != nil {
+			until, object := d.untilGone(pod)
+			d.running.problem(spec.ReasonDisksInUse, object, "pod %s uses claim %s and is being deleted%s", pod.Name, name, until)
+		} else {
+			d.running.problem(spec.ReasonDisksInUse, named(names.KindPod, pod.Name), "pod %s uses claim %s; the machine is started when it has ended", pod.Name, name)
+		}
+		return true
+	}
+	return false
+}
+
+// watched tells whether the end of a pod is going to be noticed: of all pods only
+// those with the labels of a runner are watched.
+func watched(pod *corev1.Pod) bool {
+	l := pod.Labels
+	return l[names.LabelName] == names.AppName && l[names.LabelManagedBy] == names.ManagedBy && l[names.LabelComponent] == names.ComponentRunner
+}
+
+// usedBy is the name of a claim of the machine that a pod uses, empty if there
+// is none.
+func (d *decision) usedBy(pod *corev1.Pod) string {
+	for i := range pod.Spec.Volumes {
+		v := pod.Spec.Volumes[i].PersistentVolumeClaim
+		if v == nil {
+			continue
+		}
+		for j := range d.claims {
+			if d.claims[j].name == v.ClaimName {
+				return v.ClaimName
+			}
+		}
+	}
+	return ""
+}
+
+// delayed tells whether it is too early to start the machine after a failure.
+func (d *decision) delayed() bool {
+	e := d.end
+	if e == nil || e.Failures == 0 || e.ObservedGeneration != d.s.VM.Generation {
+		return false
+	}
+	again := d.startAgain()
+	// An end later than now was written by a clock that has been corrected since.
+	if !d.s.Now.Before(again) || e.Time.After(d.s.Now) {
+		return false
+	}
+	d.wakeAt(again)
+	// The event that tells of the end tells of the delay, too.
+	d.running.rest(spec.ReasonRestartDelayed, "the machine ended: %s: %s (failures in a row: %d); it is started again at %s, or as soon as its specification changes",
+		e.Cause, e.Message, e.Failures, again.Format(time.RFC3339))
+	return true
+}
+
+// startAgain is when a machine is started again that has ended.
+func (d *decision) startAgain() time.Time {
+	return d.end.Time.Add(reconcile.Backoff(restartDelay, int(d.end.Failures))).UTC()
+}
+
+// unreported tells whether the status still says that the machine runs, which a
+// new runner must not find.
+func (d *decision) unreported() bool {
+	if d.reportedStopped() {
+		return false
+	}
+	d.running.wait(spec.ReasonPodNotFound, named(names.KindPod, d.vm.Name), "the end of the former pod %s is being noted; the machine is started again then", d.vm.Name)
+	return true
+}
+
+// foreign is for a pod that has the machine's name and is not the machine's.
+func (d *decision) foreign() {
+	pod := d.pod.pod
+	former := false
+	for _, r := range pod.OwnerReferences {
+		former = former || r.Kind == spec.KindVirtualMachine && r.Name == d.vm.Name
+	}
+	switch {
+	case !d.wanted():
+		d.running.rest(spec.ReasonMachineStopped, "spec.vm.state is Stopped")
+	case former && pod.DeletionTimestamp != nil:
+		until, object := d.untilGone(pod)
+		d.running.problem(spec.ReasonDisksInUse, object, "pod %s of the former machine of this name is being deleted%s", pod.Name, until)
+	case former:
+		d.running.problem(spec.ReasonDisksInUse, named(names.KindPod, pod.Name), "pod %s is that of the former machine of this name; the machine is started when Kubernetes has deleted it", pod.Name)
+	default:
+		d.wakeAt(d.s.Now.Add(nameAgain))
+		d.running.problem(spec.ReasonNameTaken, named(names.KindPod, pod.Name), "pod %s is not the machine's; delete it or rename the machine", pod.Name)
+	}
+}
+
+// podGoes is what there is to say of a pod from its deletion to its end: one
+// text, one write.
+const podGoes = "pod %s is being deleted; its guest has the grace period of the pod to shut down"
+
+// terminating is for a pod that is being deleted. Nothing is done to it: only
+// its kubelet knows that the guest does not run any more.
+func (d *decision) terminating() {
+	pod := d.pod.pod
+	stuck, object := d.stuck(pod)
+	if stuck != "" {
+		d.running.problem(spec.ReasonPodTerminating, object, "pod %s is being deleted%s", pod.Name, stuck)
+		return
+	}
+	if !d.wanted() || d.s.VM.DeletionTimestamp != nil {
+		// Whoever wants the machine to end need not be told that it does: the
+		// runner tells that it has begun to.
+		object = ""
+	}
+	if finished(pod) {
+		d.running.wait(spec.ReasonPodTerminating, object, "pod %s has ended and is being deleted; there is a new one when it is gone", pod.Name)
+		return
+	}
+	d.running.wait(spec.ReasonPodTerminating, object, podGoes, pod.Name)
+}
+
+// stuck explains a pod that is being deleted and should be gone; it is empty for
+// any other. The object is what is waited for: the pod, or the node that keeps
+// it.
+func (d *decision) stuck(pod *corev1.Pod) (text, object string) {
+	object = named(names.KindPod, pod.Name)
+	if late := pod.DeletionTimestamp.Add(stuckAfter); d.s.Now.Before(late) {
+		d.wakeAt(late)
+		return "", object
+	}
+	if pod.Spec.NodeName == "" {
+		return " and should be gone since " + pod.DeletionTimestamp.UTC().Format(time.RFC3339) + "; see kubectl describe pod " + pod.Name + " for what keeps it", object
+	}
+	return " and should be gone since " + pod.DeletionTimestamp.UTC().Format(time.RFC3339) +
+		"; if node " + pod.Spec.NodeName + " is switched off for certain, run kubectl delete pod " + pod.Name +
+		" --force: the guest must not run twice", named(names.KindNode, pod.Spec.NodeName)
+}
+
+// untilGone is what follows for a machine that waits for the end of a pod that is
+// being deleted, and the object that it waits for.
+func (d *decision) untilGone(pod *corev1.Pod) (text, object string) {
+	if text, object = d.stuck(pod); text == "" {
+		text = "; the machine is started when it is gone"
+	}
+	return text, object
+}
+
+// finished is for a pod that has ended by itself. Its end is written to the
+// status first and acted upon when it is seen there.
+func (d *decision) finished() {
+	pod := d.pod.pod
+	noted := d.stored.LastEnd != nil && d.stored.LastEnd.PodUID == pod.UID
+	if !noted {
+		d.note()
+	}
+	if !d.wanted() {
+		d.deletePod()
+		d.running.rest(spec.ReasonMachineStopped, "spec.vm.state is Stopped")
+		return
+	}
+	switch {
+	case !noted:
+		d.running.rest(spec.ReasonPodFinished, "pod %s has ended: %s: %s", pod.Name, d.end.Cause, d.end.Message)
+	case d.stops(d.end):
+		d.stop()
+	case d.invalid:
+		d.running.problem(d.configuration.reason, d.machine(), "pod %s has ended, and the specification is not valid or not allowed; see condition %s",
+			pod.Name, spec.ConditionConfigurationApplied)
+	case d.delayed():
+		// Until then the pod keeps its log.
+	default:
+		d.deletePod()
+		d.running.rest(spec.ReasonPodFinished, "pod %s has ended: %s: %s", pod.Name, d.end.Cause, d.end.Message)
+	}
+}
+
+// note makes the record of an end.
+func (d *decision) note() {
+	e, former := d.pod.ended(d.s.Now), d.stored.LastEnd
+	d.end = &spec.MachineEnd{
+		PodUID: d.pod.pod.UID, Cause: e.cause, Message: e.message,
+		Time: metav1.NewTime(e.at.Truncate(time.Second)), ObservedGeneration: d.s.VM.Generation,
+	}
+	final := e.cause == string(runnerconfig.CauseGuestShutdown) && d.vm.Spec.GuestShutdownStops
+	// A guest that has reset itself for what waited has nothing to wait for then.
+	renewed := e.cause == string(runnerconfig.CauseGuestReset)
+	if e.failure || e.ran < shortRun && !final && !renewed {
+		d.end.Failures = 1
+		if former != nil && former.ObservedGeneration == d.s.VM.Generation && e.ran < steadyRun {
+			d.end.Failures += former.Failures
+		}
+	}
+	kind, next := corev1.EventTypeNormal, "the machine is started again"
+	if d.end.Failures > 0 {
+		kind, next = corev1.EventTypeWarning, "the machine is started again at "+d.startAgain().Format(time.RFC3339)+", or as soon as its specification changes"
+	}
+	if final || !d.wanted() {
+		next = "the machine stays stopped"
+	}
+	d.plan.Events = append(d.plan.Events, reconcile.Event{Type: kind, Reason: camel(e.cause), Action: "Run", Note: e.message + "; " + next})
+}
+
+// stops tells whether an end means that the machine should not run any more.
+// The generation says whether somebody has decided anew since.
+func (d *decision) stops(e *spec.MachineEnd) bool {
+	return e != nil && e.Cause == string(runnerconfig.CauseGuestShutdown) && d.vm.Spec.GuestShutdownStops &&
+		e.ObservedGeneration == d.s.VM.Generation
+}
+
+func (d *decision) stop() {
+	d.do(reconcile.Patch{
+		Kind: names.KindVirtualMachine, Name: d.vm.Name, UID: d.s.VM.UID, ResourceVersion: d.s.VM.ResourceVersion,
+		Manager: names.OperatorStatusManager,
+		Fields:  map[string]any{"spec": map[string]any{"vm": map[string]any{"state": string(spec.StateStopped)}}},
+	}, &d.running)
+	d.running.rest(spec.ReasonPodFinished, "the guest powered itself off; spec.vm.state becomes Stopped, as spec.guestShutdownStops asks")
+}
+
+func (d *decision) deletePod() bool { return d.deleteVersion("") }
+
+// deleteVersion deletes the pod if it still has a resource version; any if that is
+// empty.
+func (d *decision) deleteVersion(version string) bool {
+	grace := int64(*d.vm.Spec.VM.PowerdownTimeout) + objects.TerminationReserve
+	return d.do(reconcile.DeletePod{Name: d.pod.pod.Name, UID: d.pod.pod.UID, ResourceVersion: version, GraceSeconds: grace}, &d.running)
+}
+
+// pending is for a pod that has not started. If it would be made otherwise now,
+// it is replaced: what keeps it from starting may have been corrected, and no
+// guest notices.
+func (d *decision) pending() {
+	pod := d.pod.pod
+	if !d.wanted() {
+		d.deletePod()
+		d.running.rest(spec.ReasonPodTerminating, podGoes, pod.Name)
+		return
+	}
+	if d.outdated() && d.deleteVersion(pod.ResourceVersion) { // its guest may have started meanwhile
+		d.running.wait(spec.ReasonPodTerminating, named(names.KindPod, pod.Name), "pod %s has not started and is replaced, because the machine has changed; there is a new one when it is gone", pod.Name)
+		return
+	}
+	if d.running.ok() {
+		d.running = d.pod.hindrance()
+	}
+}
+
+// outdated tells whether a pod that has not started would be made otherwise now.
+// One of VM-Operator is left alone.
+func (d *decision) outdated() bool {
+	digest := d.pod.pod.Annotations[names.AnnotationApplied]
+	if digest == "" || d.unmade || d.unsuitable || d.invalid {
+		return false
+	}
+	now := d.plainPod()
+	stamp(now)
+	return now.Annotations[names.AnnotationApplied] != digest || len(d.awaiting) > 0
+}
+
+// runs is for a pod whose runner was started.
+func (d *decision) runs() {
+	pod := d.pod.pod
+	switch {
+	case !d.wanted():
+		d.deletePod()
+		d.running.rest(spec.ReasonPodTerminating, podGoes, pod.Name)
+	case d.pod.silent():
+		d.running.problem(spec.ReasonNodeLost, named(names.KindNode, pod.Spec.NodeName), "node %s does not report about pod %s; repair the node: the machine is not started elsewhere while it may still run there",
+			pod.Spec.NodeName, pod.Name)
+	case d.pod.container != nil && d.pod.container.State.Terminated != nil:
+		// The kubelet tells of the pod a moment after it has told of the container.
+		d.running.wait(spec.ReasonPodFinished, named(names.KindPod, pod.Name), "the runner in pod %s has ended, and its node is about to say what becomes of the pod", pod.Name)
+	case d.pod.container != nil && d.pod.container.State.Running == nil:
+		// Only a pod of VM-Operator is restarted by the kubelet.
+		h := d.pod.hindrance()
+		if !h.warning {
+			h.message = "the runner in pod " + pod.Name + " has ended; the kubelet starts it again"
+		}
+		d.running.problem(h.reason, h.object, "%s", h.message)
+	default:
+		d.running.fine(spec.ReasonPodRunning, "pod "+pod.Name+" runs on node "+pod.Spec.NodeName)
+	}
+}
+
+// annotatePod lets the kubelet look at changed files at once.
+func (d *decision) annotatePod() {
+	if d.pod.state != podRunning && d.pod.state != podPending || d.unmade || !d.wanted() {
+		return
+	}
+	for _, a := range d.plan.Actions {
+		if _, deleted := a.(reconcile.DeletePod); deleted {
+			return
+		}
+	}
+	versions := map[string]string{names.AnnotationConfigVersion: d.s.ConfigMap.ResourceVersion}
+	if d.secret != nil {
+		versions[names.AnnotationDisplayVersion] = d.secret.ResourceVersion
+	}
+	if changed := missing(d.pod.pod.Annotations, versions); changed != nil {
+		d.do(reconcile.AnnotatePod{Name: d.pod.pod.Name, UID: d.pod.pod.UID, Annotations: changed}, &d.configuration)
+	}
+}

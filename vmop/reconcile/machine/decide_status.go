@@ -1,0 +1,440 @@
+package machine
+
+import (
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// report compares what was found out with the stored status, and plans what is
+// to be written and told.
+func (d *decision) report() {
+	d.configuration.fine(spec.ReasonConfigurationApplied, "all objects are as specified")
+	if d.devices.status == "" {
+		d.devices = finding{status: metav1.ConditionUnknown, reason: d.configuration.reason, message: "the disks were not looked at: the specification is not valid"}
+	}
+	now := metav1.NewTime(d.s.Now.UTC().Truncate(time.Second))
+	conditions := d.stored.Conditions
+	for _, c := range []struct {
+		name string
+		*finding
+	}{
+		{spec.ConditionConfigurationApplied, &d.configuration},
+		{spec.ConditionBlockDevicesReady, &d.devices},
+		{spec.ConditionPodReady, &d.running},
+		{spec.ConditionAwaitingRestart, &d.restart},
+	} {
+		d.waitFor(c.name, c.finding, now)
+		conditions = spec.WithCondition(conditions, spec.Condition{
+			Type: c.name, Status: c.status, Reason: camel(c.reason), Message: c.message,
+			ObservedGeneration: d.s.VM.Generation, LastTransitionTime: now,
+		})
+	}
+	// The report in the runner's name must be about the version that was
+	// observed, so it comes first.
+	d.reportStopped(now)
+	if d.passing() {
+		return
+	}
+	d.reportOperator(conditions)
+	if !d.due.IsZero() {
+		d.wakeAt(d.due)
+	}
+}
+
+const (
+	// settling is how long a new pod is given to start before the status tells of
+	// the steps in between.
+	settling = 2 * time.Second
+	// lasting is how long something is waited for that may pass by itself before
+	// an event tells of it. The steps of a start that takes longer than settling
+	// are told of together then.
+	lasting = 10 * time.Second
+)
+
+// passing tells whether what there is to report will soon be otherwise by
+// itself: it is told when it lasts. This is what keeps the number of writes for
+// a new machine small.
+func (d *decision) passing() bool {
+	if !d.wanted() || d.invalid || d.s.VM.DeletionTimestamp != nil || len(d.plan.Events) > 0 ||
+		d.configuration.urgent() || d.devices.urgent() || d.running.urgent() {
+		return false
+	}
+	switch d.pod.state {
+	case podAbsent:
+		// The next look follows when the new objects are observed.
+		return len(d.plan.Actions) > 0 && (d.unmade || d.stored.Phase == "")
+	case podPending, podRunning:
+		if d.pod.state == podRunning && d.pod.container != nil && d.pod.container.State.Terminated != nil {
+			// Its end is told at once with its cause, if it is one.
+			soon := d.pod.container.State.Terminated.FinishedAt.Add(settling)
+			if d.s.Now.Before(soon) && !soon.After(d.s.Now.Add(settling)) {
+				d.wakeAt(soon)
+				return true
+			}
+			return false
+		}
+		made := d.pod.pod.CreationTimestamp
+		soon := made.Add(settling)
+		if w := findWait(d.stored.Waits, spec.ConditionPodReady); w != nil && !w.Since.Before(&made) && !w.Since.After(d.s.Now) && d.stored.ObservedGeneration == d.s.VM.Generation {
+			soon = w.Since.Add(lasting)
+		}
+		if d.executing() || d.paused() || !d.s.Now.Before(soon) {
+			return false
+		}
+		d.wakeAt(soon)
+		return true
+	}
+	return false
+}
+
+// waitFor notes what a finding waits for, and tells of it by an event if it is
+// time and that was not done. The status remembers: neither another look nor an
+// operator that starts tells of a wait again.
+func (d *decision) waitFor(conditionType string, f *finding, now metav1.Time) {
+	if f.object == "" {
+		return
+	}
+	w := spec.Wait{Condition: conditionType, Reason: waitReason(f.reason), Object: f.object, Since: now}
+	// Of which condition it was may change.
+	for _, old := range d.stored.Waits {
+		if old.Reason == w.Reason && old.Object == w.Object && (!w.Told || old.Condition == w.Condition) {
+			w.Since, w.Told = old.Since, old.Told
+		}
+	}
+	if now.Before(&w.Since) {
+		w.Since = now // the clock of the operator before was ahead
+	}
+	due := w.Since.Time
+	if f.brief {
+		due = due.Add(lasting)
+	}
+	switch {
+	case w.Told:
+	case slices.ContainsFunc(d.waits, func(o spec.Wait) bool { return o.Told && o.Reason == w.Reason && o.Object == w.Object }):
+		w.Told = true
+	case d.s.Now.Before(due):
+		if d.due.IsZero() || due.Before(d.due) {
+			d.due = due
+		}
+	default:
+		w.Told = true
+		d.tell(f)
+	}
+	d.waits = append(d.waits, w)
+}
+
+// waitReason is the reason by which a wait is known. The kubelet tells of an
+// image that it cannot pull in turns by two.
+func waitReason(reason string) string {
+	if reason == "ErrImagePull" {
+		return "ImagePullBackOff"
+	}
+	return camel(reason)
+}
+
+func findWait(waits []spec.Wait, conditionType string) *spec.Wait {
+	for i := range waits {
+		if waits[i].Condition == conditionType {
+			return &waits[i]
+		}
+	}
+	return nil
+}
+
+// tell adds an event about a finding.
+func (d *decision) tell(f *finding) {
+	kind := corev1.EventTypeNormal
+	if f.warning {
+		kind = corev1.EventTypeWarning
+	}
+	d.plan.Events = append(d.plan.Events, reconcile.Event{Type: kind, Reason: camel(f.reason), Action: "Reconcile", Note: f.message, Related: d.related(f.object)})
+}
+
+// related is an object by its kind and name, if it is another than the machine.
+func (d *decision) related(object string) *corev1.ObjectReference {
+	kind, name, _ := strings.Cut(object, " ")
+	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: kind, Namespace: d.vm.Namespace, Name: name}
+	switch kind {
+	case names.KindNode:
+		ref.Namespace = ""
+	case names.KindConfigMap, names.KindSecret, names.KindService, names.KindPod, names.KindClaim:
+	default:
+		return nil
+	}
+	return ref
+}
+
+// reportOperator plans the operator's part of the status.
+func (d *decision) reportOperator(conditions []spec.Condition) {
+	old, next := d.stored, spec.VirtualMachineStatus{
+		Phase: d.phase(), ObservedGeneration: d.s.VM.Generation,
+		RestartAwaitingChanges: d.awaiting, LastEnd: d.end, Waits: d.waits, Conditions: conditions,
+	}
+	if d.pod.exists() {
+		pod := d.pod.pod
+		next.Created, next.Ready = true, d.executing()
+		next.NodeName, next.IPAddress = pod.Spec.NodeName, d.address()
+	} else {
+		next.Created = d.pod.state == podFinished || d.creates
+	}
+	if old.Phase == next.Phase && old.Created == next.Created && old.Ready == next.Ready &&
+		old.NodeName == next.NodeName && old.IPAddress == next.IPAddress &&
+		old.ObservedGeneration == next.ObservedGeneration &&
+		sameEnd(old.LastEnd, next.LastEnd) && sameConditions(old.Conditions, next.Conditions) &&
+		equality.Semantic.DeepEqual(old.Waits, next.Waits) &&
+		equality.Semantic.DeepEqual(old.RestartAwaitingChanges, next.RestartAwaitingChanges) {
+		return
+	}
+	part := map[string]any{
+		"phase": next.Phase, "created": next.Created, "ready": next.Ready,
+		"observedGeneration": next.ObservedGeneration,
+		"conditions":         conditionList(next.Conditions, spec.OperatorConditionTypes()),
+	}
+	setText(part, "nodeName", old.NodeName, next.NodeName)
+	setText(part, "ipAddress", old.IPAddress, next.IPAddress)
+	if len(old.RestartAwaitingChanges) > 0 || len(next.RestartAwaitingChanges) > 0 {
+		part["restartAwaitingChanges"] = list(next.RestartAwaitingChanges)
+	}
+	if len(next.Waits) > 0 {
+		part["waits"] = list(next.Waits)
+	}
+	if next.LastEnd != nil {
+		part["lastEnd"] = jsonValue(next.LastEnd)
+	}
+	d.plan.Statuses = append(d.plan.Statuses, reconcile.StatusApply{Manager: names.OperatorStatusManager, Status: part})
+}
+
+// address is where the machine is reached. A guest on a bridge of the node has
+// addresses of its own, which its agent tells; all others are reached at their
+// pod's.
+func (d *decision) address() string {
+	for _, n := range d.vm.Spec.VM.Networks {
+		if n.Tap == nil {
+			continue
+		}
+		if d.pod.state == podRunning {
+			return guestAddress(d.stored.Interfaces)
+		}
+		return ""
+	}
+	return d.pod.pod.Status.PodIP
+}
+
+// guestAddress is the first address that reaches beyond its link, of version 4
+// if there is one.
+func guestAddress(interfaces []spec.Interface) string {
+	other := ""
+	for _, i := range interfaces {
+		for _, text := range i.IPAddresses {
+			p, err := netip.ParsePrefix(text)
+			if err != nil || !p.Addr().IsGlobalUnicast() {
+				continue
+			}
+			if p.Addr().Is4() {
+				return p.Addr().String()
+			}
+			if other == "" {
+				other = p.Addr().String()
+			}
+		}
+	}
+	return other
+}
+
+// setText adds a field. An empty one is left out, unless it must overwrite what
+// somebody else has written: leaving it out removes only what is one's own.
+func setText(part map[string]any, key, old, next string) {
+	if old != "" || next != "" {
+		part[key] = next
+	}
+}
+
+// phase sums up.
+func (d *decision) phase() string {
+	switch {
+	case d.s.VM.DeletionTimestamp != nil:
+		return spec.PhaseTerminating
+	case d.pod.state == podTerminating:
+		return spec.PhaseStopping
+	case !d.wanted() && d.pod.state != podAbsent && d.pod.state != podForeign:
+		return spec.PhaseStopping
+	case !d.wanted():
+		return spec.PhaseStopped
+	case d.pod.state == podRunning && d.pod.silent():
+		return spec.PhaseUnknown
+	case d.pod.state == podRunning && d.executing():
+		return spec.PhaseRunning
+	case d.pod.state == podRunning && d.paused():
+		return spec.PhasePaused
+	case d.pod.state == podRunning, d.pod.state == podPending && !d.running.warning && d.pod.pod.Spec.NodeName != "":
+		return spec.PhaseStarting
+	}
+	return spec.PhasePending
+}
+
+// executing tells whether the runner says that its guest executes, and its node
+// that the runner does.
+func (d *decision) executing() bool {
+	return d.pod.state == podRunning && !d.pod.silent() && spec.ConditionIsTrue(d.stored.Conditions, spec.ConditionRunning) && !d.paused()
+}
+
+func (d *decision) paused() bool {
+	c := spec.FindCondition(d.stored.Conditions, spec.ConditionGuestExecuting)
+	return c != nil && c.Status == metav1.ConditionFalse && spec.ConditionIsTrue(d.stored.Conditions, spec.ConditionRunning)
+}
+
+func sameEnd(a, b *spec.MachineEnd) bool {
+	return a == b || a != nil && b != nil && a.PodUID == b.PodUID
+}
+
+func sameConditions(a, b []spec.Condition) bool {
+	// WithCondition returns the list itself if nothing changed.
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// reportStopped says in the runner's name that the machine does not run, if the
+// status says otherwise and no runner is there to correct it.
+func (d *decision) reportStopped(now metav1.Time) {
+	if d.pod.state != podAbsent && d.pod.state != podFinished || d.reportedStopped() && !d.reportedLate() {
+		return
+	}
+	r := spec.FindCondition(d.stored.Conditions, spec.ConditionRunning)
+	if r != nil && r.Status == metav1.ConditionTrue && d.pod.state == podAbsent {
+		// The pod may be there and not have been observed yet.
+		// A report from far in the future says nothing about when it was made.
+		if sure := r.LastTransitionTime.Add(lag); d.s.Now.Before(sure) && !r.LastTransitionTime.After(d.s.Now.Add(lag)) {
+			d.wakeAt(sure)
+			return
+		}
+	}
+	conditions := d.stored.Conditions
+	for _, t := range spec.ConditionTypes() {
+		message := "the machine does not run"
+		if old := spec.FindCondition(conditions, t); old != nil && old.Reason == spec.ReasonVMStopped && old.Message != "" {
+			message = old.Message // the runner's last word says why
+		}
+		conditions = spec.WithCondition(conditions, spec.Condition{
+			Type: t, Status: metav1.ConditionFalse, Reason: spec.ReasonVMStopped, Message: message,
+			ObservedGeneration: d.s.VM.Generation, LastTransitionTime: now,
+		})
+	}
+	part := map[string]any{"cpus": int64(0), "ram": "0", "conditions": conditionList(conditions, spec.ConditionTypes())}
+	setText(part, "loggedInUser", d.stored.LoggedInUser, "")
+	setText(part, "consoleClient", d.stored.ConsoleClient, "")
+	setText(part, "runnerVersion", d.stored.RunnerVersion, "")
+	d.plan.Statuses = append(d.plan.Statuses, reconcile.StatusApply{
+		Manager: names.RunnerStatusManager, ResourceVersion: d.s.VM.ResourceVersion, Status: part,
+	})
+}
+
+// reportedLate tells whether the conditions of a machine that should not run are
+// about an earlier specification, which a runner was the last to see. Whoever
+// waits for a condition waits for one of the present specification, as kubectl
+// wait does.
+func (d *decision) reportedLate() bool {
+	if d.wanted() || d.pod.state != podAbsent {
+		return false
+	}
+	for _, t := range spec.ConditionTypes() {
+		if c := spec.FindCondition(d.stored.Conditions, t); c != nil && c.ObservedGeneration < d.s.VM.Generation {
+			return true
+		}
+	}
+	return false
+}
+
+// reportedStopped tells whether the runner's part of the status is that of a
+// machine that does not run. What a guest told of itself may stay behind.
+func (d *decision) reportedStopped() bool {
+	s := d.stored
+	if s.CPUs != 0 || s.RAM != nil && !s.RAM.IsZero() || s.LoggedInUser != "" || s.ConsoleClient != "" || s.RunnerVersion != "" {
+		return false
+	}
+	for _, t := range spec.ConditionTypes() {
+		if c := spec.FindCondition(s.Conditions, t); c != nil && c.Status != metav1.ConditionFalse {
+			return false
+		}
+	}
+	if c := spec.FindCondition(s.Conditions, spec.ConditionRunning); c != nil {
+		return c.Reason == spec.ReasonVMStopped || c.Reason == spec.ReasonCreation
+	}
+	return true
+}
+
+// conditionList is the part of the conditions that has the given types.
+func conditionList(conditions []spec.Condition, types []string) []any {
+	out := make([]any, 0, len(types))
+	for _, t := range types {
+		c := spec.FindCondition(conditions, t)
+		out = append(out, map[string]any{
+			"type": c.Type, "status": string(c.Status), "observedGeneration": c.ObservedGeneration,
+			"lastTransitionTime": c.LastTransitionTime.UTC().Format(time.RFC3339),
+			"reason":             c.Reason, "message": c.Message,
+		})
+	}
+	return out
+}
+
+// list is a list as it looks in JSON.
+func list[T any](of []T) []any {
+	out := make([]any, 0, len(of))
+	for i := range of {
+		out = append(out, jsonValue(&of[i]))
+	}
+	return out
+}
+
+// jsonValue is a value as it looks in JSON.
+func jsonValue(v any) any {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	var out any
+	if json.Unmarshal(data, &out) != nil {
+		return nil
+	}
+	return out
+}
+
+// camel makes a word a reason of a condition and of an event: CamelCase,
+// beginning with a letter.
+func camel(word string) string {
+	plain := word != "" && unicode.IsUpper(rune(word[0]))
+	for i := 0; i < len(word) && plain; i++ {
+		c := word[i]
+		plain = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+	}
+	if plain {
+		return word
+	}
+	var b strings.Builder
+	up := true
+	for _, r := range word {
+		switch {
+		case r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r):
+			up = true
+		case b.Len() == 0 && unicode.IsDigit(r):
+		case up:
+			b.WriteRune(unicode.ToUpper(r))
+			up = false
+		default:
+			b.WriteRune(r)
+		}
+	}
+	if b.Len() == 0 {
+		return "Unknown"
+	}
+	return b.String()
+}

@@ -1,0 +1,793 @@
+package machine_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+	"github.com/vmop/sdk/vmop/spec/spectest"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"pgregory.net/rapid"
+)
+
+// fair is a world in which the good way is always chosen.
+func fair() *world { return newWorld(func(string, int) int { return 0 }, machine.Decide) }
+
+// running is a world whose machine runs and of which nothing is left to do.
+func running(t testing.TB, change func(*spec.VirtualMachine)) *world {
+	t.Helper()
+	w := fair()
+	if change != nil {
+		vm := get[*spec.VirtualMachine](w, theVM)
+		change(vm)
+		w.put(theVM, vm)
+	}
+	for range 10 {
+		w.work()
+		w.pass(time.Second)
+	}
+	w.observeAll()
+	return w
+}
+
+func (w *world) decided(change func(*machine.Snapshot)) reconcile.Plan {
+	s, _ := w.snapshot()
+	if change != nil {
+		change(&s)
+	}
+	return machine.Decide(s)
+}
+
+// said is what a plan writes to a condition; "" if it does not change it.
+func said(p reconcile.Plan, condition string) (reason, message string) {
+	for _, st := range p.Statuses {
+		for _, v := range st.Status["conditions"].([]any) {
+			if c := v.(map[string]any); c["type"] == condition {
+				return c["reason"].(string), c["message"].(string)
+			}
+		}
+	}
+	return "", ""
+}
+
+func targets(p reconcile.Plan) []string {
+	var out []string
+	for _, a := range p.Actions {
+		out = append(out, a.Target().String())
+	}
+	return out
+}
+
+// A new machine that starts at once is created with one write for each object,
+// and its status is written once.
+func TestFewWrites(t *testing.T) {
+	w := fair()
+	writes := 0
+	for range 10 {
+		w.observeAll()
+		p := w.reconcile(false)
+		writes += len(p.Actions) + len(p.Statuses)
+		w.controllers()
+		if pod := get[*corev1.Pod](w, thePod); pod != nil {
+			w.tend(pod, 0)
+		}
+	}
+	if s := get[*spec.VirtualMachine](w, theVM).Status; s.Phase != spec.PhaseRunning || writes != 6 {
+		t.Errorf("%d writes, phase %s", writes, s.Phase)
+	}
+}
+
+// What is observed of a pod may be behind what is observed of its machine.
+func TestStoppedReportWaitsForPod(t *testing.T) {
+	w := running(t, nil)
+	gone := func(s *machine.Snapshot) { s.Pod = nil }
+	at := spec.FindCondition(get[*spec.VirtualMachine](w, theVM).Status.Conditions, spec.ConditionRunning).LastTransitionTime.Time
+	w.now = at.Add(10 * time.Second)
+	p := w.decided(gone)
+	for _, st := range p.Statuses {
+		if st.Manager == names.RunnerStatusManager {
+			t.Errorf("a machine that has just reported to run is reported as stopped: %v", st.Status)
+		}
+	}
+	if len(p.Actions) > 0 || p.Wake.IsZero() || p.Wake.After(at.Add(30*time.Second)) {
+		t.Errorf("actions %v, wake %v", targets(p), p.Wake)
+	}
+	w.now = at.Add(30 * time.Second)
+	p = w.decided(gone)
+	if len(p.Statuses) != 2 || p.Statuses[0].Manager != names.RunnerStatusManager || p.Statuses[0].ResourceVersion == "" {
+		t.Errorf("nobody reports that the machine has stopped: %+v", p.Statuses)
+	}
+}
+
+// The status of a machine that VM-Operator's runner wrote is corrected, and
+// that is the end of it, although its fields are not ours to remove.
+func TestStoppedReportOfForeignFields(t *testing.T) {
+	w := running(t, func(vm *spec.VirtualMachine) { vm.Spec.VM.State = spec.StateStopped })
+	vm := get[*spec.VirtualMachine](w, theVM)
+	vm.Status.LoggedInUser, vm.Status.ConsoleClient, vm.Status.RunnerVersion = "joe", "10.0.0.9", "4.0.2"
+	vm.Status.OSInfo = &runtime.RawExtension{Raw: []byte(`{"name":"Debian"}`)}
+	vm.Status.CPUs = 2
+	w.put(theVM, vm)
+	w.observeAll()
+	w.reconcile(false)
+	w.observeAll()
+	if p := w.decided(nil); len(p.Statuses) > 0 {
+		t.Errorf("it goes on: %v", p.Statuses)
+	}
+	s := get[*spec.VirtualMachine](w, theVM).Status
+	if s.LoggedInUser != "" || s.ConsoleClient != "" || s.RunnerVersion != "" || s.CPUs != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestClaims(t *testing.T) {
+	other := objects.InstanceLabels("other")
+	tests := []struct {
+		name     string
+		change   func(*corev1.PersistentVolumeClaim)
+		reason   string
+		startsIt bool
+	}{
+		{"of another machine", func(c *corev1.PersistentVolumeClaim) { c.Labels = other }, spec.ReasonClaimOfOtherMachine, false},
+		{"prepared by a person", func(c *corev1.PersistentVolumeClaim) { c.Labels = nil }, spec.ReasonBlockDevicesReady, true},
+		{"being deleted", func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{} }, spec.ReasonClaimTerminating, false},
+		{"lost", func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost }, spec.ReasonClaimLost, false},
+		{"waiting for its first consumer", func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimPending }, spec.ReasonBlockDevicesNotReady, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := running(t, func(vm *spec.VirtualMachine) { vm.Spec.VM.State = spec.StateStopped })
+			p := w.decided(func(s *machine.Snapshot) {
+				s.VM.Spec.VM.State = spec.StateRunning
+				for i := range s.Claims {
+					if s.Claims[i].Name == "web-system-disk" {
+						tt.change(&s.Claims[i])
+					}
+				}
+			})
+			if reason, message := said(p, spec.ConditionBlockDevicesReady); reason != tt.reason {
+				t.Errorf("%s: %s", reason, message)
+			}
+			if starts := slices.Contains(targets(p), "create Pod web"); starts != tt.startsIt {
+				t.Errorf("%v", targets(p))
+			}
+			for _, a := range p.Actions {
+				if u, is := a.(reconcile.UpdateClaim); is && tt.reason == spec.ReasonClaimOfOtherMachine {
+					t.Errorf("the claim of another machine is written: %+v", u)
+				}
+			}
+		})
+	}
+}
+
+// A claim grows when it is bound, which Kubernetes asks for.
+func TestPendingClaimDoesNotGrow(t *testing.T) {
+	for phase, grows := range map[corev1.PersistentVolumeClaimPhase]bool{corev1.ClaimPending: false, corev1.ClaimBound: true} {
+		w := running(t, nil)
+		p := w.decided(func(s *machine.Snapshot) {
+			s.VM.Spec.VM.Disks[0].VolumeClaimTemplate.Spec.Resources.Requests[corev1.ResourceStorage] = quantity("5Gi")
+			for i := range s.Claims {
+				s.Claims[i].Status.Phase = phase
+			}
+		})
+		if got := slices.Contains(targets(p), "patch PersistentVolumeClaim web-system-disk"); got != grows {
+			t.Errorf("%s: %v", phase, targets(p))
+		}
+	}
+}
+
+// Failures in a row are counted, and three things begin a new row: a long run,
+// an ordinary end, and another specification.
+func TestFailuresInARow(t *testing.T) {
+	now := time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
+	for _, tt := range []struct {
+		name       string
+		cause      runnerconfig.Cause
+		ran        time.Duration
+		generation int64
+		want       int32
+	}{
+		{"another failure", runnerconfig.CauseQEMUFailure, 5 * time.Minute, 1, 4},
+		{"after a long run", runnerconfig.CauseQEMUFailure, 10 * time.Minute, 1, 1},
+		{"of another specification", runnerconfig.CauseQEMUFailure, time.Minute, 2, 1},
+		{"an ordinary end", runnerconfig.CauseGuestShutdown, time.Minute, 1, 0},
+		{"an ordinary end that comes too soon", runnerconfig.CauseGuestShutdown, 59 * time.Second, 1, 4},
+	} {
+		w := running(t, nil)
+		w.now = now
+		p := w.decided(func(s *machine.Snapshot) {
+			s.VM.Generation = tt.generation
+			s.VM.Status.LastEnd = &spec.MachineEnd{PodUID: "former", Failures: 3, ObservedGeneration: 1}
+			s.Pod.Status.Phase = corev1.PodFailed
+			s.Pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+				Message: outcome(tt.cause), StartedAt: metav1.NewTime(now.Add(-tt.ran)), FinishedAt: metav1.NewTime(now),
+			}}
+		})
+		end, _ := p.Statuses[len(p.Statuses)-1].Status["lastEnd"].(map[string]any)
+		if got, _ := end["failures"].(float64); int32(got) != tt.want || end["podUID"] == "former" {
+			t.Errorf("%s: %v, want %d failures", tt.name, end, tt.want)
+		}
+	}
+}
+
+// A pod that has not started is made anew for a change that it could not follow.
+func TestPendingPodIsReplaced(t *testing.T) {
+	w := fair()
+	w.work()
+	w.observeAll()
+	w.reconcile(false)
+	if pod := get[*corev1.Pod](w, thePod); pod == nil || w.guests[pod.UID] != nil {
+		t.Fatalf("%+v", pod)
+	}
+	vm := get[*spec.VirtualMachine](w, theVM)
+	vm.Spec.VM.MaximumCPUs = new(int32(7))
+	vm.Generation++
+	w.put(theVM, vm)
+	w.observeAll()
+	w.reconcile(false) // the configuration
+	w.observeAll()
+	if p := w.decided(nil); !slices.Contains(targets(p), "delete Pod web") {
+		t.Errorf("%v", targets(p))
+	}
+}
+
+// A request that is taken back asks for nothing, and neither does one that was
+// counted.
+func TestResetRequests(t *testing.T) {
+	w := running(t, nil)
+	for i, tt := range []struct {
+		request string
+		want    int
+	}{{"a", 1}, {"a", 1}, {"", 1}, {"a", 1}, {"b", 2}} {
+		vm := get[*spec.VirtualMachine](w, theVM)
+		vm.Annotations = map[string]string{names.AnnotationResetRequest: tt.request}
+		if tt.request == "" {
+			vm.Annotations = nil
+		}
+		w.put(theVM, vm)
+		w.observeAll()
+		w.reconcile(false)
+		if got := resets(get[*corev1.ConfigMap](w, theConfig)); got != tt.want {
+			t.Errorf("%d, %q: %d resets, want %d", i, tt.request, got, tt.want)
+		}
+	}
+}
+
+// Nobody relies on what somebody else wrote to the pod.
+func TestStartedManifestUnreadable(t *testing.T) {
+	for _, text := range []string{"", "{", `{"generation":9}`, "null"} {
+		w := running(t, nil)
+		p := w.decided(func(s *machine.Snapshot) { s.Pod.Annotations[names.AnnotationStarted] = text })
+		if reason, _ := said(p, spec.ConditionAwaitingRestart); reason != spec.ReasonUnexpectedState {
+			t.Errorf("%q: %s", text, reason)
+		}
+	}
+}
+
+// The mode of a claim that a disk refers to decides how pod and runner use it.
+func TestReferencedClaim(t *testing.T) {
+	w := fair()
+	vm := get[*spec.VirtualMachine](w, theVM)
+	vm.Spec.VM.Disks = append(vm.Spec.VM.Disks, spec.Disk{PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: "data"}})
+	w.put(theVM, vm)
+	w.observeAll()
+	w.reconcile(false)
+	w.observeAll()
+	c := spec.FindCondition(get[*spec.VirtualMachine](w, theVM).Status.Conditions, spec.ConditionPodReady)
+	if p := w.decided(nil); c.Reason != spec.ReasonClaimNotFound || len(p.Actions) > 0 {
+		t.Errorf("%+v, %v", c, targets(p))
+	}
+	mode := corev1.PersistentVolumeFilesystem
+	w.put("claim/data", &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeMode: &mode}})
+	for range 3 {
+		w.observeAll()
+		w.controllers()
+		w.reconcile(false)
+	}
+	cm, pod := get[*corev1.ConfigMap](w, theConfig), get[*corev1.Pod](w, thePod)
+	if file := "/var/local/vmop-disks/data-claim/disk.img"; !strings.Contains(cm.Data[names.ConfigKey], file) {
+		t.Errorf("%s", cm.Data[names.ConfigKey])
+	}
+	if pod == nil || !slices.ContainsFunc(pod.Spec.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "data-claim" }) {
+		t.Errorf("%+v", pod)
+	}
+	if claim := get[*corev1.PersistentVolumeClaim](w, "claim/data"); claim.Labels != nil {
+		t.Errorf("somebody else's claim is labelled: %v", claim.Labels)
+	}
+}
+
+// Objects of others that happen to have the name are left alone.
+func TestNameTaken(t *testing.T) {
+	w := fair()
+	w.settings.LoadBalancer = &objects.LoadBalancer{}
+	w.put(theConfig, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web"}})
+	w.put(theLB, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"}})
+	w.put(thePod, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}})
+	for range 3 {
+		w.observeAll()
+		w.reconcile(false)
+	}
+	w.observeAll()
+	if p := w.decided(nil); len(p.Actions) > 0 || p.Wake.IsZero() || p.Wake.After(w.now.Add(time.Minute)) {
+		t.Errorf("%v, wake %v", targets(p), p.Wake)
+	}
+	for _, other := range []string{"pod", "service"} {
+		p := w.decided(func(s *machine.Snapshot) {
+			s.ConfigMap = nil
+			if other != "pod" {
+				s.Pod = nil
+			} else {
+				s.Service = nil
+			}
+		})
+		if p.Wake.IsZero() || p.Wake.After(w.now.Add(time.Minute)) {
+			t.Errorf("nobody looks whether the %s is gone: %v", other, p.Wake)
+		}
+	}
+	if cm := get[*corev1.ConfigMap](w, theConfig); cm.Data != nil || cm.OwnerReferences != nil {
+		t.Errorf("somebody's ConfigMap is written over: %+v", cm)
+	}
+	if p := w.decided(func(s *machine.Snapshot) { s.Settings.LoadBalancer = nil }); len(p.Actions) > 0 {
+		t.Errorf("somebody's service goes: %v", targets(p))
+	}
+	s := get[*spec.VirtualMachine](w, theVM).Status
+	for _, c := range []string{spec.ConditionConfigurationApplied, spec.ConditionPodReady} {
+		if c := spec.FindCondition(s.Conditions, c); c.Reason != spec.ReasonNameTaken {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// A pod of others that uses a disk is looked for again, because nobody watches
+// it; the end of a runner's is noticed.
+func TestPodOfOthersUsesADisk(t *testing.T) {
+	w := running(t, nil)
+	user := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "backup"}, Spec: corev1.PodSpec{Volumes: get[*corev1.Pod](w, thePod).Spec.Volumes}}
+	runner := *user.DeepCopy()
+	runner.Labels = get[*corev1.Pod](w, thePod).Labels
+	for _, test := range []struct {
+		pod  corev1.Pod
+		wake time.Time
+	}{{user, w.now.Add(10 * time.Second)}, {runner, time.Time{}}} {
+		p := w.decided(func(s *machine.Snapshot) {
+			s.Pod, s.OtherPods = nil, []corev1.Pod{test.pod}
+			s.VM = s.VM.DeepCopy()
+			s.VM.Status = spec.VirtualMachineStatus{}
+		})
+		if reason, message := said(p, spec.ConditionPodReady); p.StartsPod() || reason != spec.ReasonDisksInUse {
+			t.Errorf("%v; %s: %s", targets(p), reason, message)
+		}
+		if !p.Wake.Equal(test.wake) {
+			t.Errorf("labels %v: wake %v, want %v", test.pod.Labels, p.Wake, test.wake)
+		}
+	}
+}
+
+// What keeps a pod from running is said with what can be done.
+func TestPodProblems(t *testing.T) {
+	waiting := func(reason, message string) corev1.PodStatus {
+		return corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{
+			Name: "web", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
+		}}}
+	}
+	terminated := func(reason, message string, code int32) corev1.PodStatus {
+		return corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{{
+			Name: "web", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason, Message: message, ExitCode: code}},
+		}}}
+	}
+	tests := []struct {
+		status          corev1.PodStatus
+		reason, message string
+		event           string
+	}{
+		{corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Insufficient memory.",
+		}}}, "Unschedulable", "3 Insufficient memory; make room", ""}, // it may pass
+		{waiting("ImagePullBackOff", "not found"), "ImagePullBackOff", "correct spec.image", "ImagePullBackOff"},
+		{waiting("InvalidImageName", "bad"), "InvalidImageName", "correct spec.image", "InvalidImageName"},
+		{waiting("CreateContainerConfigError", `secret "x" not found`), "CreateContainerConfigError", "create what is missing", "CreateContainerConfigError"},
+		{waiting("RunContainerError", "exec"), "RunContainerError", "kubectl describe pod web", "RunContainerError"},
+		{waiting("ContainerCreating", ""), spec.ReasonPodNotStarted, "is being started on node n1", ""},
+		{corev1.PodStatus{Phase: corev1.PodPending}, spec.ReasonPodNotStarted, "is being started on node n1", ""},
+		{corev1.PodStatus{Phase: corev1.PodUnknown}, spec.ReasonPodNotStarted, "", ""},
+		{corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "low on memory"}, spec.ReasonPodFinished, "Evicted: low on memory", "Evicted"},
+		{corev1.PodStatus{Phase: corev1.PodFailed, Reason: "DeadlineExceeded"}, spec.ReasonPodFinished, "DeadlineExceeded", "DeadlineExceeded"},
+		{corev1.PodStatus{Phase: corev1.PodFailed}, spec.ReasonPodFinished, "did not say why", "PodFailed"},
+		{terminated("OOMKilled", "", 137), spec.ReasonPodFinished, "OOMKilled: the runner ended with exit code 137", "OOMKilled"},
+		{terminated("ContainerCannotRun", "no such file", 128), spec.ReasonPodFinished, "ContainerCannotRun: no such file", "ContainerCannotRun"},
+		{terminated("Error", outcome(runnerconfig.CauseStartFailure), 1), spec.ReasonPodFinished, "start-failure: it ended", "StartFailure"},
+	}
+	for _, tt := range tests {
+		w := running(t, nil)
+		p := w.decided(func(s *machine.Snapshot) {
+			s.Pod.Status = tt.status
+		})
+		reason, message := said(p, spec.ConditionPodReady)
+		if reason != tt.reason || !strings.Contains(message, tt.message) {
+			t.Errorf("%+v: %s: %s", tt.status, reason, message)
+		}
+		if tt.event == "" && len(p.Events) > 0 || tt.event != "" && (len(p.Events) != 1 || p.Events[0].Reason != tt.event) {
+			t.Errorf("%s: %v", tt.reason, p.Events)
+		}
+		if len(p.Actions) > 0 {
+			t.Errorf("%s: %v", tt.reason, targets(p))
+		}
+	}
+}
+
+func TestNodeLost(t *testing.T) {
+	w := running(t, nil)
+	p := w.decided(func(s *machine.Snapshot) {
+		s.Pod.Status.ContainerStatuses[0].Ready = true
+		s.Pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+	})
+	if reason, message := said(p, spec.ConditionPodReady); reason != spec.ReasonNodeLost || len(p.Actions) > 0 {
+		t.Errorf("%s: %s, %v", reason, message, targets(p))
+	}
+	for _, st := range p.Statuses {
+		if st.Manager == names.OperatorStatusManager && (st.Status["phase"] != spec.PhaseUnknown || st.Status["ready"] != false) {
+			t.Errorf("phase %v, ready %v of a machine that nobody hears of", st.Status["phase"], st.Status["ready"])
+		}
+	}
+}
+
+// Between the container's end and the pod's there is nothing to warn of: the
+// kubelet tells of both, one after the other.
+func TestTheEndOfAContainerIsNoWarning(t *testing.T) {
+	w := running(t, nil)
+	ended := func(at time.Time) func(*machine.Snapshot) {
+		return func(s *machine.Snapshot) {
+			s.Pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(at)}}
+		}
+	}
+	if p := w.decided(ended(w.now)); len(p.Events)+len(p.Statuses)+len(p.Actions) > 0 || p.Wake.IsZero() {
+		t.Errorf("%v, %+v", targets(p), p)
+	}
+	p := w.decided(ended(w.now.Add(-time.Minute)))
+	if reason, _ := said(p, spec.ConditionPodReady); reason != spec.ReasonPodFinished || len(p.Events) > 0 {
+		t.Errorf("%s, %v", reason, p.Events)
+	}
+}
+
+// A machine on a bridge has the guest's address, not that of its node.
+func TestAddress(t *testing.T) {
+	guest := []spec.Interface{
+		{Name: "eth0", IPAddresses: []string{"fe80::1/64", "2001:db8::1/64"}},
+		{Name: "eth1", IPAddresses: []string{"169.254.1.1/16", "192.0.2.7/24"}},
+	}
+	for _, tt := range []struct {
+		network spec.Network
+		want    string
+	}{
+		{spec.Network{User: &spec.UserNetwork{}}, "10.0.0.1"},
+		{spec.Network{Tap: &spec.TapNetwork{}}, "192.0.2.7"},
+	} {
+		w := running(t, func(vm *spec.VirtualMachine) { vm.Spec.VM.Networks = []spec.Network{tt.network}; spec.Default(vm) })
+		p := w.decided(func(s *machine.Snapshot) {
+			s.VM.Status.Interfaces = guest
+			s.VM.Status.Phase = "" // so that there is something to report
+		})
+		if len(p.Statuses) != 1 || p.Statuses[0].Status["ipAddress"] != tt.want {
+			t.Errorf("%+v, want %s", p.Statuses, tt.want)
+		}
+	}
+}
+
+func TestPaused(t *testing.T) {
+	w := running(t, nil)
+	p := w.decided(func(s *machine.Snapshot) {
+		s.VM.Status.Conditions = append(s.VM.Status.Conditions, spec.Condition{Type: spec.ConditionGuestExecuting, Status: metav1.ConditionFalse})
+	})
+	if len(p.Statuses) != 1 || p.Statuses[0].Status["phase"] != spec.PhasePaused || p.Statuses[0].Status["ready"] != false {
+		t.Errorf("%+v", p.Statuses)
+	}
+}
+
+// A machine without KVM keeps the processors that it is to have no more.
+func TestKeptCPUs(t *testing.T) {
+	w := running(t, nil)
+	for _, tt := range []struct {
+		accelerator spec.Accelerator
+		has         int32
+		waits       bool
+	}{
+		{spec.AcceleratorTCG, 3, true},
+		{spec.AcceleratorTCG, 1, false},
+		{spec.AcceleratorTCG, 0, false}, // not reported
+		{spec.AcceleratorKVM, 3, false},
+	} {
+		p := w.decided(func(s *machine.Snapshot) {
+			s.VM.Status.Accelerator, s.VM.Status.CPUs = string(tt.accelerator), tt.has
+		})
+		got := ""
+		if len(p.Statuses) == 1 {
+			got = fmt.Sprint(p.Statuses[0].Status["restartAwaitingChanges"])
+		}
+		want := ""
+		if tt.waits {
+			want = "[map[currentValue:3 desiredValue:1 operation:replace path:spec.vm.currentCpus]]"
+		}
+		if got != want {
+			t.Errorf("%s with %d: %s, want %s", tt.accelerator, tt.has, got, want)
+		}
+		ends := slices.ContainsFunc(p.Actions, func(a reconcile.Action) bool {
+			m, ok := a.(reconcile.Apply)
+			return ok && m.Object.GetAnnotations()[names.AnnotationGuestResetEnds] == "true"
+		})
+		if ends != tt.waits {
+			t.Errorf("%s with %d: %v", tt.accelerator, tt.has, p.Actions)
+		}
+	}
+}
+
+// A guest that reboots ends its pod for changes that wait, but not if no other pod
+// could follow, and not if a claim would go with the pod.
+func TestGuestResetEndsOnlyWhatStartsAgain(t *testing.T) {
+	changed := func(s *machine.Snapshot) { s.VM.Spec.VM.MaximumCPUs = new(int32(7)); s.VM.Generation++ }
+	for _, tt := range []struct {
+		name   string
+		change func(*machine.Snapshot)
+		ends   bool
+	}{
+		{"a change", changed, true},
+		{"a claim that is not there", func(s *machine.Snapshot) {
+			changed(s)
+			s.VM.Spec.VM.Disks = append(s.VM.Spec.VM.Disks, spec.Disk{PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: "missing"}})
+		}, false},
+		{"a claim that is being deleted", func(s *machine.Snapshot) {
+			changed(s)
+			s.Claims[0].DeletionTimestamp = new(metav1.NewTime(s.Now))
+		}, false},
+		{"a claim that is lost", func(s *machine.Snapshot) {
+			changed(s)
+			s.Claims[0].Status.Phase = corev1.ClaimLost
+		}, false},
+		{"a disk whose claim is not made yet", func(s *machine.Snapshot) {
+			changed(s)
+			s.Claims = s.Claims[:len(s.Claims)-1]
+		}, false},
+	} {
+		w := running(t, nil)
+		p := w.decided(tt.change)
+		ends := slices.ContainsFunc(p.Actions, func(a reconcile.Action) bool {
+			m, ok := a.(reconcile.Apply)
+			return ok && m.Object.GetAnnotations()[names.AnnotationGuestResetEnds] != ""
+		})
+		if ends != tt.ends {
+			t.Errorf("%s: a reset by the guest ends the machine: %v", tt.name, ends)
+		}
+	}
+}
+
+// Kubernetes takes events of one reason for one, unless they are related to
+// different objects.
+func TestEventsOfOneReasonAreTold(t *testing.T) {
+	p := fair().decided(func(s *machine.Snapshot) {
+		for _, target := range []reconcile.Target{
+			{Verb: "create", Kind: "Secret", Name: "web-display-secret"},
+			{Verb: "create", Kind: "PersistentVolumeClaim", Name: "web-system-disk"},
+		} {
+			s.Failures = append(s.Failures, reconcile.Failure{Target: target, Reason: "Forbidden", Message: "exceeded quota: q", Count: 1, Last: s.Now})
+		}
+	})
+	var got []string
+	for _, e := range p.Events {
+		if e.Related == nil {
+			t.Fatalf("%+v is about nothing", e)
+		}
+		got = append(got, e.Reason+" "+e.Related.Kind+" "+e.Related.Name)
+	}
+	want := []string{"QuotaExceeded Secret web-display-secret", "QuotaExceeded PersistentVolumeClaim web-system-disk"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// A machine that is stopped waits for nothing.
+func TestStoppedMachineWaitsForNoVolume(t *testing.T) {
+	w := fair()
+	w.unbound = true
+	vm := get[*spec.VirtualMachine](w, theVM)
+	vm.Spec.VM.State = spec.StateStopped
+	w.put(theVM, vm)
+	for range 30 {
+		w.work()
+		w.pass(time.Second)
+	}
+	w.observeAll()
+	p := w.decided(nil)
+	vm = get[*spec.VirtualMachine](w, theVM)
+	if len(p.Events) > 0 || len(p.Statuses) > 0 || len(vm.Status.Waits) > 0 || !p.Wake.IsZero() {
+		t.Errorf("%+v; waits %v", p, vm.Status.Waits)
+	}
+}
+
+// Who is logged in follows the assignment from a pool that asks for it.
+func TestLoginUser(t *testing.T) {
+	pool := &spec.VmPool{ObjectMeta: metav1.ObjectMeta{Name: "desktops"}, Spec: spec.VmPoolSpec{LoginOnAssignment: true}}
+	tests := []struct {
+		name   string
+		pool   *spec.VmPool
+		asks   bool
+		logged bool
+	}{
+		{"assigned", pool, true, true},
+		{"the pool does not ask", pool, false, false},
+		{"the pool is gone", nil, true, false},
+		{"another pool", &spec.VmPool{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, true, false},
+	}
+	for _, tt := range tests {
+		w := running(t, nil)
+		p := w.decided(func(s *machine.Snapshot) {
+			s.VM.Status.Assignment = &spec.Assignment{Pool: "desktops", User: "joe"}
+			if tt.pool != nil {
+				s.Pool = tt.pool.DeepCopy()
+				s.Pool.Spec.LoginOnAssignment = tt.asks
+			}
+		})
+		logged := false
+		for _, a := range p.Actions {
+			if apply, is := a.(reconcile.Apply); is {
+				logged = strings.Contains(apply.Object.(*corev1.ConfigMap).Data[names.ConfigKey], "loggedInUser: joe")
+			}
+		}
+		if logged != tt.logged {
+			t.Errorf("%s: %v", tt.name, targets(p))
+		}
+	}
+}
+
+// What the pod remembers of the manifest has no secrets of cloud-init in it,
+// and their change is noticed all the same.
+func TestStartedManifestConceals(t *testing.T) {
+	w := running(t, func(vm *spec.VirtualMachine) {
+		vm.Spec.CloudInit = &spec.CloudInit{
+			MetaData: map[string]string{"key": "secret-1"},
+			UserData: &runtime.RawExtension{Raw: []byte(`{"password":"secret-2"}`)},
+		}
+		vm.Spec.LoggingProperties = "secret-3"
+	})
+	pod := get[*corev1.Pod](w, thePod)
+	if text := pod.Annotations[names.AnnotationStarted]; strings.Contains(text, "secret") || !strings.Contains(text, "cloudInit") {
+		t.Errorf("%s", text)
+	}
+	p := w.decided(func(s *machine.Snapshot) {
+		s.VM.Spec.CloudInit.UserData.Raw = []byte(`{"password":"secret-4"}`)
+		s.VM.Generation++
+	})
+	_, message := said(p, spec.ConditionAwaitingRestart)
+	if !strings.Contains(message, "spec.cloudInit.userData") {
+		t.Errorf("%s", message)
+	}
+}
+
+// Any machine converges with the first objects that are made for it.
+func TestAnyMachine(t *testing.T) {
+	seed(t)
+	rapid.Check(t, func(t *rapid.T) {
+		w := fair()
+		vm := get[*spec.VirtualMachine](w, theVM)
+		vm.Spec = spectest.VirtualMachine().Draw(t, "machine").Spec
+		vm.Spec.VM.State = spec.StateRunning
+		spec.Default(vm)
+		w.put(theVM, vm)
+		if rapid.Bool().Draw(t, "load balancer") {
+			w.settings.LoadBalancer = &objects.LoadBalancer{Annotations: map[string]string{"a": "b"}}
+		}
+		w.settings.Allowed.Everything = rapid.Bool().Draw(t, "trusted")
+		w.settings.Privileged = rapid.Bool().Draw(t, "privileged")
+		w.put("secret/web-display-secret", objects.DisplaySecret(vm, "secret"))
+		for _, d := range machineconfig.Disks(vm) {
+			if d.Claim != "" {
+				pvc := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: d.Claim}}
+				pvc.Spec.Resources.Requests = corev1.ResourceList{}
+				w.put("claim/"+d.Claim, pvc)
+			}
+		}
+		valid := len(spec.Validate(vm)) == 0
+		allowed := len(objects.Refusals(vm, w.settings)) == 0
+		for range 8 {
+			w.controllers()
+			w.observeAll()
+			w.reconcile(false)
+			if pod := get[*corev1.Pod](w, thePod); pod != nil {
+				if asks := beyond(vm, pod, w.settings); asks != "" && !w.settings.Allowed.Everything {
+					t.Fatalf("nothing is allowed, and the pod has %s", asks)
+				}
+				w.tend(pod, 0)
+			}
+			w.pass(time.Second)
+		}
+		w.observeAll()
+		if p := w.decided(nil); len(p.Actions)+len(p.Statuses)+len(p.Events) > 0 {
+			t.Fatalf("it goes on: %v %+v", targets(p), p)
+		}
+		s := get[*spec.VirtualMachine](w, theVM).Status
+		if runs := s.Phase == spec.PhaseRunning; runs != (valid && allowed) {
+			t.Fatalf("valid is %v, allowed %v: %+v", valid, allowed, s)
+		}
+	})
+}
+
+// beyond is what a pod has that only an administrator gives; empty if nothing.
+func beyond(vm *spec.VirtualMachine, pod *corev1.Pod, s objects.Settings) string {
+	c, own := pod.Spec.Containers[0], s.RunnerImage
+	if own == "" {
+		own = objects.DefaultImage()
+	}
+	switch {
+	case c.Image != own:
+		return "the image " + c.Image
+	case pod.Spec.NodeName != "" && vm.Spec.NodeName != "":
+		return "a place on a node that no scheduler chose"
+	case pod.Spec.HostNetwork:
+		return "the network of its node"
+	case len(pod.Spec.InitContainers) > 0:
+		return "a container with capabilities"
+	}
+	for _, v := range pod.Spec.Volumes {
+		if v.HostPath != nil {
+			return "the node's " + v.HostPath.Path
+		}
+	}
+	return ""
+}
+
+// A refusal is told with its setting, lets what runs run, and is over when the
+// setting is.
+func TestRefusedByTheAdministrator(t *testing.T) {
+	w := running(t, func(vm *spec.VirtualMachine) { vm.Spec.NodeName = "control-plane" })
+	closed := func(s *machine.Snapshot) { s.Settings.Allowed = objects.Allowed{} }
+	p := w.decided(closed)
+	reason, message := said(p, spec.ConditionConfigurationApplied)
+	if reason != spec.ReasonNotAllowed || !strings.Contains(message, "spec.nodeName") || !strings.Contains(message, "allowNodeName") {
+		t.Errorf("%s: %s", reason, message)
+	}
+	if len(p.Actions) > 0 || len(p.Events) != 1 || p.Events[0].Type != corev1.EventTypeWarning {
+		t.Errorf("%v, %v", targets(p), p.Events)
+	}
+	if p := w.decided(func(s *machine.Snapshot) { s.Pod = nil; closed(s) }); p.StartsPod() {
+		t.Error("the machine is started")
+	}
+	p = w.decided(func(s *machine.Snapshot) { s.Settings.Allowed = objects.Allowed{NodeName: true} })
+	if len(p.Actions)+len(p.Events) > 0 {
+		t.Errorf("allowed: %v, %v", targets(p), p.Events)
+	}
+}
+
+func TestLeftovers(t *testing.T) {
+	object := func(kind, name string, labels map[string]string) metav1.PartialObjectMetadata {
+		return metav1.PartialObjectMetadata{
+			TypeMeta:   metav1.TypeMeta{Kind: kind},
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u", Labels: labels},
+		}
+	}
+	owned := object("ConfigMap", "gone", objects.InstanceLabels("gone"))
+	owned.OwnerReferences = []metav1.OwnerReference{{Kind: spec.KindVirtualMachine}}
+	got := machine.Leftovers([]string{"web"}, []metav1.PartialObjectMetadata{
+		object("ConfigMap", "gone", objects.InstanceLabels("gone")),
+		object("StatefulSet", "gone", objects.InstanceLabels("gone")),
+		object("ConfigMap", "web", objects.InstanceLabels("web")),
+		object("ConfigMap", "theirs", nil),
+		object("PersistentVolumeClaim", "gone", objects.InstanceLabels("gone")),
+		object("Secret", "gone", objects.InstanceLabels("gone")),
+		owned,
+	})
+	want := []machine.Leftover{{Kind: "ConfigMap", Name: "gone", UID: "u"}, {Kind: "StatefulSet", Name: "gone", UID: "u"}}
+	if diff := cmp.Diff(want, got); diff != "" || !reflect.DeepEqual(want, got) {
+		t.Error(diff)
+	}
+}

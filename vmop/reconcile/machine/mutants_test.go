@@ -1,0 +1,375 @@
+package machine_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// mutant is a decision with one fault, and the promise that must notice it. The
+// faults are those of the usual mistakes: a guard that was forgotten, which is
+// the same as not seeing what it guards against, and a plan that is wrong.
+type mutant struct {
+	fault   string
+	promise string
+	// or is another promise that may notice it first.
+	or     string
+	before func(*machine.Snapshot)
+	after  func(*machine.Snapshot, *reconcile.Plan)
+}
+
+// without is a mutant's plan without some actions.
+func without[A reconcile.Action](_ *machine.Snapshot, p *reconcile.Plan) {
+	p.Actions = slices.DeleteFunc(p.Actions, func(a reconcile.Action) bool { _, is := a.(A); return is })
+}
+
+// each is a mutant's plan with some actions changed.
+func each[A reconcile.Action](change func(*machine.Snapshot, A) reconcile.Action) func(*machine.Snapshot, *reconcile.Plan) {
+	return func(s *machine.Snapshot, p *reconcile.Plan) {
+		for i, a := range p.Actions {
+			if a, is := a.(A); is {
+				p.Actions[i] = change(s, a)
+			}
+		}
+	}
+}
+
+// conditions is a mutant's plan with the conditions changed.
+func conditions(change func(*machine.Snapshot, map[string]any)) func(*machine.Snapshot, *reconcile.Plan) {
+	return func(s *machine.Snapshot, p *reconcile.Plan) {
+		for _, st := range p.Statuses {
+			for _, c := range st.Status["conditions"].([]any) {
+				change(s, c.(map[string]any))
+			}
+		}
+	}
+}
+
+// waits is a mutant's plan with what the status says of waits changed.
+func waits(change func(*machine.Snapshot, map[string]any)) func(*machine.Snapshot, *reconcile.Plan) {
+	return func(s *machine.Snapshot, p *reconcile.Plan) {
+		for _, st := range p.Statuses {
+			all, _ := st.Status["waits"].([]any)
+			for _, w := range all {
+				change(s, w.(map[string]any))
+			}
+		}
+	}
+}
+
+var mutants = []mutant{
+	{
+		fault: "the pods of others are not looked at", promise: "a disk has one machine",
+		before: func(s *machine.Snapshot) { s.OtherPods = nil },
+	},
+	{
+		fault: "a pod that is being deleted counts as gone from the disks", promise: "a disk has one machine",
+		before: func(s *machine.Snapshot) {
+			s.OtherPods = slices.DeleteFunc(s.OtherPods, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
+		},
+	},
+	{
+		fault: "the pod has a name of its own each time", promise: "a disk has one machine", or: "what is wanted is reached",
+		before: func(s *machine.Snapshot) {
+			if s.Pod != nil && s.Pod.DeletionTimestamp != nil {
+				s.Pod = nil
+			}
+		},
+		after: each(func(s *machine.Snapshot, a reconcile.Create) reconcile.Action {
+			if pod, is := a.Object.(*corev1.Pod); is {
+				pod.Name += "-" + s.VM.ResourceVersion
+			}
+			return a
+		}),
+	},
+	{
+		fault: "a pod in deletion is deleted again", promise: "a pod is deleted once",
+		before: func(s *machine.Snapshot) {
+			if s.Pod != nil {
+				s.Pod.DeletionTimestamp = nil
+			}
+		},
+	},
+	{
+		fault: "the pod of a former machine is taken for this one's", promise: "pods of others are left alone",
+		before: func(s *machine.Snapshot) {
+			if s.Pod != nil {
+				s.Pod.OwnerReferences[0].UID = s.VM.UID
+			}
+		},
+	},
+	{
+		fault: "a pod is deleted whatever its UID", promise: "a pod is deleted by its UID",
+		after: each(func(_ *machine.Snapshot, a reconcile.DeletePod) reconcile.Action { a.UID = ""; return a }),
+	},
+	{
+		fault: "a pod is deleted with the grace period that it was made with", promise: "the guest has the time that it was given",
+		after: each(func(_ *machine.Snapshot, a reconcile.DeletePod) reconcile.Action { a.GraceSeconds = 930; return a }),
+	},
+	{
+		fault: "a machine that should stop is left running", promise: "what is wanted is reached",
+		after: without[reconcile.DeletePod],
+	},
+	{
+		fault: "a stopped machine is started", promise: "what is wanted is reached",
+		before: func(s *machine.Snapshot) { s.VM.Spec.VM.State = spec.StateRunning },
+	},
+	{
+		fault: "a running machine is stopped for a change", promise: "a pod that runs as it should is left alone",
+		after: func(s *machine.Snapshot, p *reconcile.Plan) {
+			if s.Pod != nil && len(p.Actions) > 0 && s.Pod.DeletionTimestamp == nil && s.Pod.Status.Phase == corev1.PodRunning {
+				p.Actions = append(p.Actions, reconcile.DeletePod{Name: "web", UID: s.Pod.UID, GraceSeconds: int64(*s.VM.Spec.VM.PowerdownTimeout) + 30})
+			}
+		},
+	},
+	{
+		fault: "the pod does not wait for the claims", promise: "a pod finds what it needs",
+		before: func(s *machine.Snapshot) {
+			for _, n := range []string{"web-runner-data", "web-system-disk"} {
+				s.Claims = append(s.Claims, corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
+					Name: n, Annotations: map[string]string{names.AnnotationOrigin: string(machineconfig.OriginVMOP)},
+				}})
+			}
+		},
+	},
+	{
+		fault: "who made the machine is noted again", promise: "who made a machine is noted once",
+		before: func(s *machine.Snapshot) {
+			s.Claims = slices.Clone(s.Claims)
+			for i := range s.Claims { // as if the note was not seen
+				c := s.Claims[i].DeepCopy()
+				delete(c.Annotations, names.AnnotationOrigin)
+				s.Claims[i] = *c
+			}
+		},
+	},
+	{
+		fault: "VM-Operator's machines are taken for new ones", promise: "who made a machine is noted as it was",
+		after: each(func(_ *machine.Snapshot, a reconcile.UpdateClaim) reconcile.Action {
+			if a.Annotations[names.AnnotationOrigin] != "" {
+				a.Annotations = map[string]string{names.AnnotationOrigin: string(machineconfig.OriginVMOP)}
+			}
+			return a
+		}),
+	},
+	{
+		fault: "a claim shrinks", promise: "no claim shrinks",
+		after: each(func(_ *machine.Snapshot, a reconcile.UpdateClaim) reconcile.Action {
+			less := quantity("1Mi")
+			a.Storage = &less
+			return a
+		}),
+	},
+	{
+		fault: "the ConfigMap is written over a newer one", promise: "resets are never forgotten", or: "a reset is not lost",
+		after: each(func(_ *machine.Snapshot, a reconcile.Apply) reconcile.Action {
+			a.Object.SetResourceVersion("")
+			return a
+		}),
+	},
+	{
+		fault: "resets are not counted", promise: "a reset is not lost",
+		before: func(s *machine.Snapshot) { delete(s.VM.Annotations, names.AnnotationResetRequest) },
+	},
+	{
+		fault: "a counted request is not remembered", promise: "a reset is not repeated", or: "a reset is not lost",
+		after: each(func(_ *machine.Snapshot, a reconcile.Apply) reconcile.Action {
+			if m := a.Object.GetAnnotations(); m[names.AnnotationResetRequest] != "" {
+				m[names.AnnotationResetRequest] = "some"
+			}
+			return a
+		}),
+	},
+	{
+		fault: "what others change in an object stays", promise: "what is wanted is reached",
+		before: func(s *machine.Snapshot) {
+			if s.ConfigMap != nil && s.ConfigMap.Data[names.ConfigKey] == "drift" {
+				clean := *s
+				clean.ConfigMap = nil
+				for _, a := range machine.Decide(clean).Actions {
+					if c, is := a.(reconcile.Create); is && c.Object.GetName() == s.ConfigMap.Name {
+						if cm, is := c.Object.(*corev1.ConfigMap); is {
+							s.ConfigMap.Data = cm.Data
+						}
+					}
+				}
+			}
+		},
+	},
+	{
+		fault: "a service that is not wanted any more stays", promise: "what is wanted is reached",
+		after: without[reconcile.DeleteService],
+	},
+	{
+		fault: "the kubelet is not told of a new configuration", promise: "the kubelet is told of changes",
+		after: without[reconcile.AnnotatePod],
+	},
+	{
+		fault: "nobody looks what waits for a restart", promise: "a reset by the guest applies what waits",
+		before: func(s *machine.Snapshot) {
+			if s.Pod != nil {
+				delete(s.Pod.Annotations, names.AnnotationStarted)
+			}
+		},
+	},
+	{
+		fault: "failures are not counted", promise: "a failed machine is started again after a delay",
+		before: func(s *machine.Snapshot) {
+			if e := s.VM.Status.LastEnd; e != nil {
+				e.Failures = 0
+			}
+		},
+	},
+	{
+		fault: "an end stops the machine whatever was decided since", promise: "a decision is respected",
+		before: func(s *machine.Snapshot) {
+			if e := s.VM.Status.LastEnd; e != nil {
+				e.ObservedGeneration = s.VM.Generation
+			}
+		},
+	},
+	{
+		fault: "an end is acted upon and not noted", promise: "the world comes to rest", or: "an event is told once",
+		after: func(_ *machine.Snapshot, p *reconcile.Plan) {
+			for _, st := range p.Statuses {
+				delete(st.Status, "lastEnd")
+			}
+		},
+	},
+	{
+		fault: "what was refused is tried without end", promise: "what was refused is not repeated at once",
+		before: func(s *machine.Snapshot) { s.Failures = nil },
+	},
+	{
+		fault: "nobody says that a machine has gone", promise: "the world comes to rest", or: "the status is true",
+		after: func(_ *machine.Snapshot, p *reconcile.Plan) {
+			p.Statuses = slices.DeleteFunc(p.Statuses, func(s reconcile.StatusApply) bool { return s.Manager == names.RunnerStatusManager })
+		},
+	},
+	{
+		fault: "the status is that of another generation", promise: "the status names the generation it is about",
+		before: func(s *machine.Snapshot) { s.VM.Generation++ },
+	},
+	{
+		fault: "a condition is missing", promise: "all conditions are present",
+		after: func(_ *machine.Snapshot, p *reconcile.Plan) {
+			for _, st := range p.Statuses {
+				st.Status["conditions"] = st.Status["conditions"].([]any)[1:]
+			}
+		},
+	},
+	{
+		fault: "each report is a transition", promise: "a transition is a change of the status",
+		after: conditions(func(s *machine.Snapshot, c map[string]any) {
+			c["lastTransitionTime"] = s.Now.UTC().Format(time.RFC3339)
+		}),
+	},
+	{
+		fault: "a wait is not explained", promise: "every wait is explained",
+		after: conditions(func(_ *machine.Snapshot, c map[string]any) { c["message"] = "" }),
+	},
+	{
+		fault: "a converged machine is told about", promise: "an event tells of a wait",
+		after: func(s *machine.Snapshot, p *reconcile.Plan) {
+			p.Events = append(p.Events, reconcile.Event{Type: "Normal", Reason: "Reconciled", Note: "web is fine; " + s.Now.String()})
+		},
+	},
+	{
+		fault: "ends are told each time", promise: "an event is told once",
+		after: func(s *machine.Snapshot, p *reconcile.Plan) {
+			if len(p.Statuses) > 0 && s.VM.Status.LastEnd != nil {
+				p.Events = append(p.Events, reconcile.Event{Type: "Normal", Reason: "Ended", Action: "Run", Note: "web has ended; it is started again"})
+			}
+		},
+	},
+	{
+		fault: "nobody remembers that a wait was told", promise: "an event is told once",
+		after: waits(func(_ *machine.Snapshot, w map[string]any) { delete(w, "told") }),
+	},
+	{
+		fault: "a wait begins anew with each look", promise: "a wait that lasts is told", or: "the world comes to rest",
+		after: waits(func(s *machine.Snapshot, w map[string]any) {
+			if w["told"] == nil {
+				w["since"] = s.Now.UTC().Format(time.RFC3339)
+			}
+		}),
+		before: func(s *machine.Snapshot) {
+			for i := range s.VM.Status.Waits {
+				if w := &s.VM.Status.Waits[i]; !w.Told {
+					w.Since.Time = s.Now
+				}
+			}
+		},
+	},
+	{
+		fault: "only problems are told", promise: "a wait that lasts is told",
+		after: func(_ *machine.Snapshot, p *reconcile.Plan) {
+			p.Events = slices.DeleteFunc(p.Events, func(e reconcile.Event) bool { return e.Type == corev1.EventTypeNormal })
+		},
+	},
+	{
+		fault: "a wait is told though it may soon be over", promise: "what may pass is told when it lasts",
+		before: func(s *machine.Snapshot) {
+			for i := range s.VM.Status.Waits {
+				s.VM.Status.Waits[i].Since.Time = s.Now.Add(-time.Hour)
+			}
+		},
+	},
+	{
+		fault: "an event says what is and not what to do", promise: "an event has an object and a next step",
+		after: func(_ *machine.Snapshot, p *reconcile.Plan) {
+			for i := range p.Events {
+				p.Events[i].Note, _, _ = strings.Cut(p.Events[i].Note, ";")
+			}
+		},
+	},
+	{
+		fault: "the snapshot is changed", promise: "a snapshot is not changed",
+		after: func(s *machine.Snapshot, _ *reconcile.Plan) { s.VM.Spec.VM.CPUModel = "max" },
+	},
+}
+
+// TestMutants shows that the promises would be noticed to be broken.
+func TestMutants(t *testing.T) {
+	if v, found := broken(machine.Decide, 20); found {
+		t.Fatalf("without a fault: %v", v)
+	}
+	for _, m := range mutants {
+		t.Run(m.fault, func(t *testing.T) {
+			t.Parallel()
+			v, found := broken(m.decide, 400)
+			if !found {
+				t.Fatalf("nobody notices; want %q", m.promise)
+			}
+			if v.name != m.promise && v.name != m.or {
+				t.Errorf("it is noticed as %v; want %q", v, m.promise)
+			}
+		})
+	}
+}
+
+// decide is the decision with the fault. The snapshot is the mutant's own,
+// unless the fault is to change it.
+func (m *mutant) decide(s machine.Snapshot) reconcile.Plan {
+	mine := s
+	if m.before != nil {
+		mine.VM, mine.Pod = s.VM.DeepCopy(), s.Pod.DeepCopy()
+		mine.ConfigMap = s.ConfigMap.DeepCopy()
+		mine.OtherPods = slices.Clone(s.OtherPods)
+		m.before(&mine)
+	}
+	p := machine.Decide(mine)
+	if m.after != nil {
+		m.after(&s, &p)
+	}
+	return p
+}

@@ -1,0 +1,60 @@
+package machine
+
+import (
+	"errors"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Objects lists what a cluster gets for the machine, in the order in which it
+// must exist: the display secret, the ConfigMap, the volume claims, the pod
+// (as it is while the machine should run) and the load balancer's service.
+//
+// They are those that [Decide] makes for a machine about which a cluster knows
+// nothing yet, with what they note down for later decisions. Only the API server
+// and the operator can add the rest: the password of the secret, and the
+// versions of ConfigMap and secret on the pod. Owner references need a machine
+// with a UID, and [names.AnnotationApplied], [names.AnnotationGeneration] and
+// [names.AnnotationStarted] are the cluster's if UID and generation are.
+func Objects(vm *spec.VirtualMachine, s objects.Settings) ([]reconcile.Object, error) {
+	if vm == nil {
+		return nil, errors.New("no virtual machine is given")
+	}
+	snapshot := Snapshot{VM: vm, Settings: s}
+	d := &decision{s: &snapshot, vm: manifest.Defaulted(vm), stored: &spec.VirtualMachineStatus{}}
+	d.findClaims()
+	d.makeSecret()
+	if err := d.makeConfigMap(); err != nil {
+		return nil, err
+	}
+	d.makeClaims()
+	var out []reconcile.Object
+	for _, a := range d.plan.Actions {
+		c, ok := a.(reconcile.Create)
+		if !ok {
+			continue
+		}
+		switch o := c.Object.(type) {
+		case *corev1.Secret:
+			d.secret = o
+		case *corev1.ConfigMap:
+			snapshot.ConfigMap = o
+		}
+		out = append(out, c.Object)
+	}
+	pod := d.newPod()
+	// The API server gives the versions.
+	delete(pod.Annotations, names.AnnotationConfigVersion)
+	delete(pod.Annotations, names.AnnotationDisplayVersion)
+	out = append(out, pod)
+	d.makeService()
+	if last, ok := d.plan.Actions[len(d.plan.Actions)-1].(reconcile.Apply); ok {
+		out = append(out, last.Object)
+	}
+	return out, nil
+}

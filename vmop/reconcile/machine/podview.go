@@ -1,0 +1,250 @@
+package machine
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// podState is what a pod of the machine's name is to the machine.
+type podState int
+
+const (
+	// podAbsent: there is none.
+	podAbsent podState = iota
+	// podForeign: it is not the machine's, but perhaps that of another machine
+	// that had the name.
+	podForeign
+	// podTerminating: it is being deleted; a machine may still run in it.
+	podTerminating
+	// podFinished: no container of it runs or will run.
+	podFinished
+	// podPending: no container of it has ever run.
+	podPending
+	// podRunning: the runner runs, or ran and is started again by the kubelet,
+	// as VM-Operator has it.
+	podRunning
+)
+
+// podView is what is known about the pod.
+type podView struct {
+	state     podState
+	pod       *corev1.Pod
+	container *corev1.ContainerStatus // nil if the kubelet has not reported
+}
+
+func lookAtPod(s *Snapshot, vm *spec.VirtualMachine) podView {
+	pod := s.Pod
+	if pod == nil {
+		return podView{}
+	}
+	v := podView{pod: pod, container: runnerOf(pod, vm.Name)}
+	switch {
+	case !ownedBy(pod, s.VM):
+		v.state = podForeign
+	case pod.DeletionTimestamp != nil:
+		v.state = podTerminating
+	case finished(pod):
+		v.state = podFinished
+	case v.hasStarted():
+		v.state = podRunning
+	default:
+		v.state = podPending
+	}
+	return v
+}
+
+// runnerOf is what a pod says of the runner, which has the machine's name; nil if
+// the kubelet has not reported.
+func runnerOf(pod *corev1.Pod, name string) *corev1.ContainerStatus {
+	var found *corev1.ContainerStatus
+	for i := range pod.Status.ContainerStatuses {
+		if c := &pod.Status.ContainerStatuses[i]; found == nil || c.Name == name {
+			found = c
+		}
+	}
+	return found
+}
+
+// hinderingInit is what a pod says of a container before the runner that has not
+// ended well, because of which the runner has not started; nil if there is none.
+func hinderingInit(pod *corev1.Pod) *corev1.ContainerStatus {
+	for i := range pod.Status.InitContainerStatuses {
+		if c := &pod.Status.InitContainerStatuses[i]; c.State.Terminated == nil || c.State.Terminated.ExitCode != 0 {
+			return c
+		}
+	}
+	return nil
+}
+
+// WaitsFor is why nothing of a machine's pod has run yet; empty if something has,
+// or if it never will.
+func WaitsFor(pod *corev1.Pod) string {
+	v := podView{pod: pod, container: runnerOf(pod, pod.Name)}
+	if finished(pod) || v.hasStarted() {
+		return ""
+	}
+	h := v.hindrance()
+	return h.reason + ": " + h.message
+}
+
+// finished tells whether nothing of a pod runs or will run. The phase is the
+// kubelet's word for it; without it the volumes may still be in use.
+func finished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+func (v *podView) hasStarted() bool {
+	c := v.container
+	if c == nil {
+		// A pod that runs may have no container statuses yet.
+		return v.pod.Status.Phase == corev1.PodRunning
+	}
+	return c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil || c.RestartCount > 0
+}
+
+// exists tells whether the pod is the machine's and may have a guest in it.
+func (v *podView) exists() bool {
+	return v.state == podTerminating || v.state == podPending || v.state == podRunning
+}
+
+// end is why a pod ended.
+type podEnd struct {
+	cause, message string
+	failure        bool
+	at             time.Time
+	ran            time.Duration
+}
+
+// shortRun is the time that a machine must have run for its end to be an
+// ordinary one: what ends sooner, for whatever cause, would soon end again.
+const shortRun = time.Minute
+
+// ended reads the end of a pod that is finished.
+func (v *podView) ended(now time.Time) podEnd {
+	e := podEnd{cause: v.pod.Status.Reason, message: v.pod.Status.Message, failure: true, at: now}
+	var t *corev1.ContainerStateTerminated
+	if c := v.container; c != nil {
+		if t = c.State.Terminated; t == nil {
+			t = c.LastTerminationState.Terminated
+		}
+	}
+	if c := hinderingInit(v.pod); t == nil && c != nil {
+		t = c.State.Terminated
+	}
+	if t != nil {
+		e.fromContainer(t)
+		// The clocks of the nodes may differ.
+		if at := t.FinishedAt.Time; !at.IsZero() && at.Before(now) {
+			e.at = at
+		}
+		if !t.StartedAt.IsZero() && t.FinishedAt.After(t.StartedAt.Time) {
+			e.ran = t.FinishedAt.Sub(t.StartedAt.Time)
+		}
+	}
+	if e.cause == "" {
+		e.cause = "PodFailed"
+		if v.pod.Status.Phase == corev1.PodSucceeded {
+			e.cause, e.failure = "PodSucceeded", false
+		}
+	}
+	if e.message == "" {
+		e.message = "the pod ended and did not say why"
+	}
+	return e
+}
+
+// fromContainer takes what the runner wrote, else what the kubelet found. What
+// the kubelet did to the pod as a whole, such as an eviction, says more than how
+// the runner took it.
+func (e *podEnd) fromContainer(t *corev1.ContainerStateTerminated) {
+	o, told := runnerconfig.ParseOutcome(t.Message)
+	switch {
+	case e.cause != "":
+		if told {
+			e.message = strings.TrimSpace(e.message + " (" + o.Message + ")")
+		}
+	case told:
+		e.cause, e.message, e.failure = string(o.Cause), o.Message, o.Cause.Failure()
+	default:
+		e.cause, e.failure = t.Reason, t.ExitCode != 0
+		if e.message = strings.TrimSpace(t.Message); e.message == "" {
+			e.message = fmt.Sprintf("the runner ended with exit code %d", t.ExitCode)
+		}
+	}
+}
+
+// hindrance is why a pod that has not started has not.
+func (v *podView) hindrance() (f finding) {
+	pod := v.pod
+	object := named(names.KindPod, pod.Name)
+	c := v.container
+	if init := hinderingInit(pod); init != nil && init.State.Waiting != nil {
+		c = init
+	}
+	if c != nil && c.State.Waiting != nil {
+		w := c.State.Waiting
+		switch w.Reason {
+		case "", "ContainerCreating", "PodInitializing":
+		case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable", "ImageInspectError":
+			f.problem(w.Reason, "image "+pod.Spec.Containers[0].Image, "image %s of the runner cannot be pulled: %s; correct spec.image, or make the image available to node %s",
+				pod.Spec.Containers[0].Image, w.Message, pod.Spec.NodeName)
+			return f
+		case "CreateContainerConfigError":
+			f.problem(w.Reason, object, "pod %s: %s; create what is missing", pod.Name, w.Message)
+			return f
+		default:
+			f.problem(w.Reason, object, "pod %s: %s; see kubectl describe pod %[1]s", pod.Name, w.Message)
+			return f
+		}
+	}
+	for i := range pod.Status.Conditions {
+		c := &pod.Status.Conditions[i]
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			reason := c.Reason
+			if reason == "" {
+				reason = corev1.PodReasonUnschedulable
+			}
+			f.problem(reason, object, "no node takes pod %s: %s", pod.Name, nextStep(c.Message, "make room, or change what the machine asks of a node"))
+			// The scheduler says so also of a pod whose claims are just being bound,
+			// or whose predecessor has just gone.
+			f.brief = true
+			return f
+		}
+	}
+	if pod.Spec.NodeName == "" {
+		f.wait(spec.ReasonPodNotStarted, object, waitsForNode, pod.Name)
+		return f
+	}
+	f.wait(spec.ReasonPodNotStarted, object+" on node "+pod.Spec.NodeName,
+		"pod %s is being started on node %s: its image is pulled and its volumes are mounted; see kubectl describe pod %[1]s", pod.Name, pod.Spec.NodeName)
+	return f
+}
+
+// waitsForNode is what there is to say of a pod that was just made.
+const waitsForNode = "pod %s waits for a node; see kubectl describe pod %[1]s"
+
+// nextStep ends a message of Kubernetes with what can be done.
+func nextStep(message, step string) string {
+	return strings.TrimRight(strings.TrimSpace(message), ".") + "; " + step
+}
+
+// silent tells whether the node of a pod that should run does not report.
+func (v *podView) silent() bool {
+	if v.pod.Status.Phase == corev1.PodUnknown || v.pod.Status.Reason == "NodeLost" {
+		return true
+	}
+	for i := range v.pod.Status.Conditions {
+		c := &v.pod.Status.Conditions[i]
+		if c.Type == corev1.PodReady && c.Status != corev1.ConditionTrue &&
+			v.container != nil && v.container.State.Running != nil && v.container.Ready {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,39 @@
+package machine
+
+import (
+	"strings"
+
+	"github.com/vmop/sdk/vmop/spec"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Progress says how far a machine is on its way to the state that its
+// specification asks for.
+type Progress struct {
+	// Reached says that the machine runs or is stopped, as it should.
+	Reached bool
+	// Waiting says what it waits for otherwise; it is for people.
+	Waiting string
+}
+
+// ProgressOf reads the progress of a machine in a cluster from its status.
+func ProgressOf(vm *spec.VirtualMachine) Progress {
+	s := &vm.Status
+	if s.ObservedGeneration < vm.Generation {
+		return Progress{Waiting: "the operator has not acted upon the change yet; is it running?"}
+	}
+	wanted := spec.PhaseStopped
+	if vm.Spec.VM.State == spec.StateRunning {
+		wanted = spec.PhaseRunning
+	}
+	if s.Phase == wanted {
+		return Progress{Reached: true}
+	}
+	for _, t := range []string{spec.ConditionConfigurationApplied, spec.ConditionPodReady, spec.ConditionGuestExecuting} {
+		c := spec.FindCondition(s.Conditions, t)
+		if c != nil && c.Status != metav1.ConditionTrue && c.Message != "" {
+			return Progress{Waiting: c.Message}
+		}
+	}
+	return Progress{Waiting: "the machine is " + strings.ToLower(s.Phase)}
+}

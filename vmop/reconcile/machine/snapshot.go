@@ -1,0 +1,56 @@
+package machine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Snapshot is all that a decision about one machine depends on. A pointer that
+// is nil means known to be absent: whoever could not read an object has an error
+// and makes no snapshot. Nothing in it is changed.
+type Snapshot struct {
+	// VM is the machine as it is stored.
+	VM *spec.VirtualMachine
+	// Settings are the operator's.
+	Settings objects.Settings
+	// Now is the time of the observation.
+	Now time.Time
+	// Pod is the pod that has the machine's name, whoever made it.
+	Pod *corev1.Pod
+	// OtherPods are further pods of the namespace that carry the machine's
+	// labels or share a disk with it, see [SharesDisks].
+	OtherPods []corev1.Pod
+	// ConfigMap and Service are the objects of the machine's name.
+	ConfigMap *corev1.ConfigMap
+	Service   *corev1.Service
+	// DisplaySecrets are the secrets with the labels of a display secret of the
+	// machine, under whatever names.
+	DisplaySecrets []corev1.Secret
+	// Claims are those of the machine's [objects.ClaimNames] that there are.
+	Claims []corev1.PersistentVolumeClaim
+	// Pool is the pool that the machine is assigned from.
+	Pool *spec.VmPool
+	// Failures are writes that the API server refused, until the same write
+	// succeeds. Conflicts and objects that exist already or no more are none:
+	// they mean that the snapshot was old.
+	Failures []reconcile.Failure
+	// Password is a random password that becomes that of the display if the
+	// machine needs one.
+	Password string
+}
+
+// SharesDisks tells whether a pod, other than that of the machine's name, may
+// write to a claim that the machine uses or may come to use. It belongs to the
+// OtherPods of a [Snapshot] of the machine.
+func SharesDisks(vm *spec.VirtualMachine, pod *corev1.Pod) bool {
+	if pod.Name == vm.Name || finished(pod) {
+		return false
+	}
+	names := objects.ClaimNames(vm)
+	return slices.ContainsFunc(objects.PodClaims(pod), func(c string) bool { return slices.Contains(names, c) })
+}

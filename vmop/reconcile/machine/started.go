@@ -1,0 +1,143 @@
+package machine
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile/changes"
+	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
+	"github.com/vmop/sdk/vmop/spec"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// startedManifest is what a pod remembers of the specification it was made for.
+type startedManifest struct {
+	Generation int64                    `json:"generation"`
+	Spec       *spec.VirtualMachineSpec `json:"spec"`
+}
+
+// started is the annotation of a new pod.
+func started(vm *spec.VirtualMachine) string {
+	data, err := json.Marshal(startedManifest{Generation: vm.Generation, Spec: concealed(&vm.Spec)})
+	if err != nil {
+		// A RawExtension that holds no JSON, which spec.Validate refuses.
+		return ""
+	}
+	return string(data)
+}
+
+// concealed is a copy of a specification without what may be secret and what
+// never waits for a restart. Documents are replaced by digests, so that a change
+// still shows.
+func concealed(s *spec.VirtualMachineSpec) *spec.VirtualMachineSpec {
+	c := s.DeepCopy()
+	c.Permissions, c.Pools, c.LoadBalancerService = nil, nil, nil
+	if c.LoggingProperties != "" {
+		c.LoggingProperties = digest([]byte(c.LoggingProperties))
+	}
+	if i := c.CloudInit; i != nil {
+		for k, v := range i.MetaData {
+			i.MetaData[k] = digest([]byte(v))
+		}
+		i.UserData, i.NetworkConfig = digested(i.UserData), digested(i.NetworkConfig)
+	}
+	return c
+}
+
+func digested(raw *runtime.RawExtension) *runtime.RawExtension {
+	if raw == nil {
+		return nil
+	}
+	data, err := manifest.RawJSON(raw)
+	if err != nil || len(data) == 0 {
+		return nil
+	}
+	return &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"sha256":%q}`, digest(data))}
+}
+
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:16])
+}
+
+// findRestart finds the changes that wait for the machine's next start.
+func (d *decision) findRestart() {
+	none := finding{status: metav1.ConditionFalse, reason: spec.ReasonNoRestartRequired, message: "no change waits for a restart"}
+	if d.invalid {
+		d.awaiting = nil
+		d.restart = finding{status: metav1.ConditionUnknown, reason: spec.ReasonInvalidSpecification, message: "the specification is not valid"}
+		return
+	}
+	if !d.pod.exists() {
+		d.restart = none
+		return
+	}
+	text, known := d.pod.pod.Annotations[names.AnnotationStarted]
+	var then startedManifest
+	// This is what an unchanged machine has, without reading what is long.
+	same := strings.HasPrefix(text, `{"generation":`+strconv.FormatInt(d.s.VM.Generation, 10)+",")
+	switch {
+	case !known:
+		d.restart = finding{status: metav1.ConditionUnknown, reason: spec.ReasonUnexpectedState,
+			message: "the machine was started by VM-Operator, which does not note with what; this is known after the next start"}
+		return
+	case same:
+	case json.Unmarshal([]byte(text), &then) != nil || then.Spec == nil:
+		d.restart = finding{status: metav1.ConditionUnknown, reason: spec.ReasonUnexpectedState,
+			message: "annotation " + names.AnnotationStarted + " of the pod cannot be read; what waits is known after the next start"}
+		return
+	}
+	if !same {
+		d.compare(then.Spec)
+	}
+	d.keptCPUs()
+	if len(d.awaiting) == 0 {
+		d.restart = none
+		return
+	}
+	d.restart = finding{status: metav1.ConditionTrue, reason: spec.ReasonChangesPendingRestart,
+		message: fmt.Sprintf("%d changes wait for the next start of the machine; see status.restartAwaitingChanges", len(d.awaiting))}
+	if len(d.awaiting) == 1 {
+		d.restart.message = "the change of " + d.awaiting[0].Path + " waits for the next start of the machine"
+	}
+}
+
+func (d *decision) compare(then *spec.VirtualMachineSpec) {
+	now := concealed(&d.vm.Spec)
+	old, new := &spec.VirtualMachine{Spec: *then}, &spec.VirtualMachine{Spec: *now}
+	old.Name, new.Name = d.vm.Name, d.vm.Name
+	for _, c := range changes.Between(old, new, changes.Options{}) {
+		if c.Applied != changes.AppliedRestart {
+			continue
+		}
+		d.awaiting = append(d.awaiting, spec.AwaitingChange{
+			Operation: c.Operation, Path: c.Path, CurrentValue: extension(c.OldValue), DesiredValue: extension(c.NewValue),
+		})
+	}
+}
+
+// keptCPUs finds processors that only the next start removes: a machine without
+// KVM keeps them (live.UnplugCPU has why), which only its runner's report shows.
+func (d *decision) keptCPUs() {
+	has, wanted := d.stored.CPUs, changes.CurrentCPUs(&d.vm.Spec.VM)
+	if !d.executing() || d.stored.Accelerator != string(spec.AcceleratorTCG) || has <= wanted {
+		return
+	}
+	d.awaiting = append(d.awaiting, spec.AwaitingChange{
+		Operation: spec.OperationReplace, Path: "spec.vm.currentCpus",
+		CurrentValue: extension(fmt.Append(nil, has)), DesiredValue: extension(fmt.Append(nil, wanted)),
+	})
+}
+
+func extension(raw json.RawMessage) *runtime.RawExtension {
+	if raw == nil {
+		return nil
+	}
+	return &runtime.RawExtension{Raw: raw}
+}

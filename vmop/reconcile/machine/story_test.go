@@ -1,0 +1,279 @@
+package machine_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/internal/fixture"
+	"github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestStories plays the scripts in testdata/story. Each is an archive with what
+// happens and with what was decided then, to be read by people.
+func TestStories(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("testdata", "story", "*.txtar"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no stories: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := play(t, string(archive.Files[0].Data))
+			if *fixture.Update {
+				archive.Files = append(archive.Files[:1], txtar.File{Name: "log", Data: []byte(got)})
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if len(archive.Files) < 2 {
+				t.Fatalf("%s has no log (run the test with -update to make it)", file)
+			}
+			if diff := cmp.Diff(string(archive.Files[1].Data), got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", file, diff)
+			}
+		})
+	}
+}
+
+// play executes a script and returns what the operator did.
+func play(t *testing.T, script string) string {
+	var out strings.Builder
+	w := newWorld(func(string, int) int { return 0 }, machine.Decide)
+	for line := range strings.Lines(script) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		fmt.Fprintf(&out, "%s> %s\n", w.now.Format("15:04:05 "), line)
+		words := strings.Fields(line)
+		if words[0] == "reconcile" {
+			tellRounds(t, w, &out)
+			continue
+		}
+		happens, known := happenings[words[0]]
+		if !known {
+			t.Fatalf("unknown: %s", line)
+		}
+		happens(w, words[1:])
+	}
+	return out.String()
+}
+
+// tellRounds reconciles until nothing is left to do.
+func tellRounds(t *testing.T, w *world, out *strings.Builder) {
+	for range 10 {
+		w.observeAll()
+		old := get[*spec.VirtualMachine](w, theVM)
+		p := w.reconcile(false)
+		w.controllers()
+		for _, a := range p.Actions {
+			fmt.Fprintf(out, "  %s%s\n", a.Target(), detail(a))
+		}
+		for _, st := range p.Statuses {
+			fmt.Fprintf(out, "  status of %s: %s\n", st.Manager, summary(&old.Status, st.Status))
+		}
+		for _, e := range p.Events {
+			fmt.Fprintf(out, "  event %s\n", e)
+		}
+		if !p.Wake.IsZero() {
+			fmt.Fprintf(out, "  look again at %s\n", p.Wake.Format(time.TimeOnly))
+		}
+		if len(p.Actions) == 0 && len(p.Statuses) == 0 {
+			return
+		}
+	}
+	t.Fatal("it does not come to rest")
+}
+
+func detail(a reconcile.Action) string {
+	switch a := a.(type) {
+	case reconcile.DeletePod:
+		return fmt.Sprintf(" (%s, grace %d s)", a.UID, a.GraceSeconds)
+	case reconcile.Patch:
+		return " to " + string(stateOf(a))
+	case reconcile.UpdateClaim:
+		if a.Storage != nil {
+			return " to " + a.Storage.String()
+		}
+		if o := a.Annotations[names.AnnotationOrigin]; o != "" {
+			return " as made by " + o
+		}
+	case reconcile.Apply:
+		m := a.Object.GetAnnotations()
+		if n := m[names.AnnotationResetCounter]; n != "" && m[names.AnnotationGuestResetEnds] != "" {
+			return " with resetCounter " + n + "; a reset by the guest ends the machine"
+		} else if n != "" {
+			return " with resetCounter " + n
+		}
+	}
+	return ""
+}
+
+// summary is what changes in the status.
+func summary(old *spec.VirtualMachineStatus, part map[string]any) string {
+	var out []string
+	if p, ok := part["phase"]; ok && p != old.Phase {
+		out = append(out, fmt.Sprint(p))
+	}
+	if c, ok := part["restartAwaitingChanges"].([]any); ok {
+		for _, v := range c {
+			m := v.(map[string]any)
+			out = append(out, fmt.Sprintf("waits: %v %v -> %v", m["path"], m["currentValue"], m["desiredValue"]))
+		}
+	}
+	for _, v := range part["conditions"].([]any) {
+		c := v.(map[string]any)
+		o := spec.FindCondition(old.Conditions, c["type"].(string))
+		if o != nil && string(o.Status) == c["status"] && o.Reason == c["reason"] && o.Message == c["message"] {
+			continue
+		}
+		out = append(out, fmt.Sprintf("%s=%s %s (%s)", c["type"], c["status"], c["reason"], c["message"]))
+	}
+	if len(out) == 0 {
+		return "the same for the new generation, or for another field"
+	}
+	return strings.Join(out, "\n    ")
+}
+
+// happenings are what a script may say.
+var happenings = map[string]func(*world, []string){
+	"wait": func(w *world, args []string) {
+		d, err := time.ParseDuration(args[0])
+		if err != nil {
+			panic(err)
+		}
+		w.pass(d)
+	},
+	"kubelet": func(w *world, args []string) {
+		words := map[string]int{"schedule": 0, "start": 0, "removes": 0, "ends-it": 0, "unschedulable": 1, "pull-error": 1, "evict": 2}
+		for _, a := range args {
+			how, known := words[a]
+			if !known {
+				panic("kubelet: unknown: " + a)
+			}
+			w.tend(get[*corev1.Pod](w, thePod), how)
+		}
+	},
+	"runner": func(w *world, args []string) {
+		pod := get[*corev1.Pod](w, thePod)
+		if args[0] == "ends" {
+			w.finish(pod, runnerconfig.Cause(args[1]))
+			return
+		}
+		if args[0] != "reports" {
+			panic("runner: unknown: " + args[0])
+		}
+		g := w.guests[pod.UID]
+		w.choose = func(string, int) int { return 1 }
+		w.runnerReports(g)
+		w.choose = func(string, int) int { return 0 }
+	},
+	"volumes": func(w *world, args []string) {
+		if w.unbound = args[0] == "are-awaited"; !w.unbound && args[0] != "are-made" {
+			panic("volumes: unknown: " + args[0])
+		}
+	},
+	"node-dies":   func(w *world, args []string) { w.dead[args[0]] = true },
+	"node-lives":  func(w *world, args []string) { w.repair(args[0]) },
+	"person":      personDoes,
+	"vm-operator": func(w *world, args []string) { takeover(w, len(args) > 0 && args[0] == "3.4", true) },
+}
+
+func personDoes(w *world, args []string) {
+	vm := get[*spec.VirtualMachine](w, theVM)
+	switch args[0] {
+	case "starts":
+		vm.Spec.VM.State = spec.StateRunning
+	case "stops":
+		vm.Spec.VM.State = spec.StateStopped
+	case "sets-cpus":
+		vm.Spec.VM.MaximumCPUs = new(int32(4))
+	case "shrinks":
+		vm.Spec.VM.Disks[0].VolumeClaimTemplate.Spec.Resources.Requests[corev1.ResourceStorage] = quantity("512Mi")
+	case "grows":
+		vm.Spec.VM.Disks[0].VolumeClaimTemplate.Spec.Resources.Requests[corev1.ResourceStorage] = quantity("2Gi")
+	case "wants-shutdown-to-stop":
+		vm.Spec.GuestShutdownStops = true
+	case "sets-image":
+		vm.Spec.Image = &spec.RunnerImage{Source: args[1]}
+	case "breaks":
+		vm.Spec.VM.CPUModel = "host,\n"
+	case "deletes-pod":
+		w.deletePod(get[*corev1.Pod](w, thePod), 30)
+		return
+	case "deletes-machine":
+		at := metav1.NewTime(w.now)
+		vm.DeletionTimestamp = &at
+	case "asks-for-reset":
+		w.askForReset()
+		return
+	default:
+		panic(args[0])
+	}
+	vm.Generation++
+	w.put(theVM, vm)
+}
+
+// takeover puts what VM-Operator leaves in a cluster where a machine runs: its
+// ConfigMap, its pod, and claims with the names of its versions before 3.4 or since.
+// A machine that was stopped has no pod.
+func takeover(w *world, recent, running bool) {
+	w.former = true
+	claims := []string{"runner-data-web-0", "system-disk-web-0"}
+	if recent {
+		claims = []string{"web-runner-data", "web-system-disk"}
+	}
+	vm := get[*spec.VirtualMachine](w, theVM)
+	no := false
+	owner := []metav1.OwnerReference{{APIVersion: spec.GroupVersion().String(), Kind: spec.KindVirtualMachine, Name: "web", UID: vm.UID, Controller: &no}}
+	meta := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: name, Namespace: "apps", Labels: objects.InstanceLabels("web")}
+	}
+	vm.Spec.CloudInit = &spec.CloudInit{}
+	w.put(theVM, vm)
+	cm := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: meta("web")}
+	cm.OwnerReferences = owner
+	cm.Data = map[string]string{names.ConfigKey: "\"/Runner\":\n  resetCounter: 3\n  cloudInit:\n    metaData:\n      instance-id: v7\n  vm:\n    name: web\n", names.LoggingKey: ""}
+	w.put(theConfig, cm)
+	for _, name := range claims {
+		pvc := &corev1.PersistentVolumeClaim{ObjectMeta: meta(name)}
+		pvc.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: quantity("1Gi")}
+		pvc.Status.Phase = corev1.ClaimBound
+		w.put("claim/"+name, pvc)
+	}
+	secret := objects.DisplaySecret(vm, "secret")
+	w.put("secret/"+secret.Name, secret)
+	if !running {
+		return
+	}
+	pod := &corev1.Pod{ObjectMeta: meta("web")}
+	pod.OwnerReferences = owner
+	pod.Annotations = map[string]string{names.AnnotationConfigVersion: cm.ResourceVersion}
+	pod.UID = w.uid()
+	pod.Spec.NodeName, pod.Spec.RestartPolicy = "n1", corev1.RestartPolicyAlways
+	for _, c := range claims {
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: c, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c}}})
+	}
+	w.start(pod)
+	if !slices.Contains(w.guests[pod.UID].claims, claims[1]) {
+		panic("the guest has no disk")
+	}
+}

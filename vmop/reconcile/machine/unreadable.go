@@ -1,0 +1,55 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Unreadable decides about a machine that the API server has stored though the
+// types cannot hold it: nothing is done but to say why. The status is the stored
+// one as JSON values, nil if there is none; the generation is the machine's, and
+// err says what cannot be understood. The plan is empty if that is told already;
+// the status is not changed.
+func Unreadable(status map[string]any, generation int64, err error, now time.Time) reconcile.Plan {
+	message := err.Error() + "; nothing is changed until this is corrected"
+	part := map[string]any{}
+	for _, field := range []string{"phase", "created", "ready", "nodeName", "ipAddress", "observedGeneration", "restartAwaitingChanges", "lastEnd", "waits"} {
+		if v, ok := status[field]; ok {
+			part[field] = v
+		}
+	}
+	var since any = now.UTC().Format(time.RFC3339)
+	conditions := []any{}
+	stored, _ := status["conditions"].([]any)
+	for _, t := range spec.OperatorConditionTypes() {
+		for _, c := range stored {
+			fields, ok := c.(map[string]any)
+			switch {
+			case !ok || fields["type"] != t:
+			case t != spec.ConditionConfigurationApplied:
+				conditions = append(conditions, c)
+			case fields["status"] == string(metav1.ConditionFalse):
+				if fields["message"] == message {
+					return reconcile.Plan{}
+				}
+				if old, ok := fields["lastTransitionTime"].(string); ok {
+					since = old
+				}
+			}
+		}
+	}
+	part["conditions"] = append(conditions, map[string]any{
+		"type": spec.ConditionConfigurationApplied, "status": string(metav1.ConditionFalse),
+		"reason": spec.ReasonInvalidSpecification, "message": message,
+		"observedGeneration": generation, "lastTransitionTime": since,
+	})
+	return reconcile.Plan{
+		Statuses: []reconcile.StatusApply{{Manager: names.OperatorStatusManager, Status: part}},
+		Events:   []reconcile.Event{{Type: corev1.EventTypeWarning, Reason: spec.ReasonInvalidSpecification, Action: "Reconcile", Note: message}},
+	}
+}

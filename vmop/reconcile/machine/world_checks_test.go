@@ -1,0 +1,319 @@
+package machine_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// check is what must hold after every step.
+func (w *world) check() {
+	users := map[string]string{}
+	for uid, g := range w.guests {
+		for _, c := range g.claims {
+			if other, used := users[c]; used {
+				w.violated("a disk has one machine", "claim %s is used by pods %s and %s", c, uid, other)
+			}
+			users[c] = string(uid)
+		}
+	}
+}
+
+// checkPlan is what must hold for every plan.
+func (w *world) checkPlan(s *machine.Snapshot, p *reconcile.Plan) {
+	if fresh, _ := w.snapshot(); !reflect.DeepEqual(fresh, *s) {
+		w.violated("a snapshot is not changed", "%s", cmp.Diff(fresh, *s))
+	}
+	again := *s
+	again.VM = s.VM.DeepCopy()
+	if q := w.decide(again); !reflect.DeepEqual(*p, q) {
+		w.violated("equal snapshots give equal plans", "%s", cmp.Diff(*p, q))
+	}
+	for _, a := range p.Actions {
+		w.checkAction(s, a)
+	}
+	for _, st := range p.Statuses {
+		w.checkStatus(s, st)
+	}
+	if !p.Wake.IsZero() && !p.Wake.After(w.now) {
+		w.violated("a wake-up is in the future", "%v", p.Wake)
+	}
+}
+
+func (w *world) checkAction(s *machine.Snapshot, a reconcile.Action) {
+	if s.VM.DeletionTimestamp != nil {
+		w.violated("a deleted machine gets nothing", "%s", a.Target())
+	}
+	for _, f := range s.Failures {
+		if f.Target == a.Target() && w.now.Sub(f.Last) < time.Second {
+			w.violated("what was refused is not repeated at once", "%s", a.Target())
+		}
+	}
+	switch a := a.(type) {
+	case reconcile.DeletePod:
+		switch {
+		case s.Pod == nil || a.UID != s.Pod.UID:
+			w.violated("a pod is deleted by its UID", "%+v", a)
+		case s.Pod.DeletionTimestamp != nil:
+			w.violated("a pod is deleted once", "%+v", a)
+		case s.Pod.OwnerReferences[0].UID != s.VM.UID:
+			w.violated("pods of others are left alone", "%+v", a)
+		case s.VM.Spec.VM.State == spec.StateRunning && s.Pod.Status.Phase == corev1.PodRunning:
+			w.violated("a pod that runs as it should is left alone", "%+v", a)
+		case a.GraceSeconds != int64(*s.VM.Spec.VM.PowerdownTimeout)+objects.TerminationReserve:
+			w.violated("the guest has the time that it was given", "%+v", a)
+		}
+	case reconcile.AnnotatePod:
+		if s.Pod == nil || a.UID != s.Pod.UID || s.Pod.DeletionTimestamp != nil {
+			w.violated("a pod that goes is left alone", "%+v", a)
+		}
+	}
+}
+
+// checkNewPod holds whenever a pod is created.
+func (w *world) checkNewPod(pod *corev1.Pod) {
+	vm := get[*spec.VirtualMachine](w, theVM)
+	for _, v := range pod.Spec.Volumes {
+		if c := v.PersistentVolumeClaim; c != nil && c.ClaimName != names.ImageRepositoryClaim && get[reconcile.Object](w, "claim/"+c.ClaimName) == nil {
+			w.violated("a pod finds what it needs", "claim %s is missing", c.ClaimName)
+		}
+	}
+	if pvc := get[*corev1.PersistentVolumeClaim](w, "claim/web-runner-data"); pvc != nil && slices.Contains(objects.PodClaims(pod), pvc.Name) && pvc.Annotations[names.AnnotationOrigin] == "" {
+		w.violated("who made a machine is noted before it starts", "claim %s has %v", pvc.Name, pvc.Annotations)
+	}
+	var last *end
+	for _, e := range w.lastEnds {
+		if last == nil || e.at.After(last.at) {
+			last = &e
+		}
+	}
+	if last != nil && last.failed && vm != nil && vm.Generation == last.generation && w.now.Sub(last.at) < 9*time.Second {
+		w.violated("a failed machine is started again after a delay", "%v after the end", w.now.Sub(last.at))
+	}
+}
+
+// checkOrigin holds whenever a claim is changed.
+func (w *world) checkOrigin(pvc *corev1.PersistentVolumeClaim, a reconcile.UpdateClaim) {
+	now, noted := a.Annotations[names.AnnotationOrigin]
+	want := machineconfig.OriginVMOP
+	if w.former {
+		want = machineconfig.OriginVMOperator
+	}
+	switch was := pvc.Annotations[names.AnnotationOrigin]; {
+	case !noted:
+	case was != "":
+		w.violated("who made a machine is noted once", "%s becomes %s", was, now)
+	case now != string(want):
+		w.violated("who made a machine is noted as it was", "%s instead of %s", now, want)
+	}
+}
+
+// checkApply holds whenever an object is written over another.
+func (w *world) checkApply(old, next reconcile.Object) {
+	if _, ok := next.(*corev1.ConfigMap); !ok || old.GetAnnotations()[names.AnnotationResetCounter] == "" {
+		return
+	}
+	a, b := resets(old), resets(next)
+	was, is := old.GetAnnotations()[names.AnnotationResetRequest], next.GetAnnotations()[names.AnnotationResetRequest]
+	switch {
+	case b < a:
+		w.violated("resets are never forgotten", "from %d to %d", a, b)
+	case b > a && is == was:
+		w.violated("a reset is not repeated", "from %d to %d for %q", a, b, is)
+	case b == a && is != was:
+		w.violated("a reset is not lost", "%q became %q and the counter stayed %d", was, is, a)
+	}
+}
+
+func resets(o metav1.Object) int {
+	n, _ := strconv.Atoi(o.GetAnnotations()[names.AnnotationResetCounter])
+	return n
+}
+
+var phases = []string{
+	spec.PhasePending, spec.PhaseStarting, spec.PhaseRunning, spec.PhasePaused,
+	spec.PhaseStopping, spec.PhaseStopped, spec.PhaseTerminating,
+}
+
+func (w *world) checkStatus(s *machine.Snapshot, st reconcile.StatusApply) {
+	types := spec.ConditionTypes()
+	if st.Manager == names.OperatorStatusManager {
+		types = spec.OperatorConditionTypes()
+		if g := st.Status["observedGeneration"]; g != s.VM.Generation {
+			w.violated("the status names the generation it is about", "%v, not %d", g, s.VM.Generation)
+		}
+		if !slices.Contains(phases, st.Status["phase"].(string)) {
+			w.violated("phases are known", "%v", st.Status["phase"])
+		}
+	}
+	for i, v := range st.Status["conditions"].([]any) {
+		c := v.(map[string]any)
+		if c["type"] != types[i] {
+			w.violated("all conditions are present", "%v instead of %s", c["type"], types[i])
+		}
+		if c["reason"] == "" || c["message"] == "" {
+			w.violated("every wait is explained", "%v", c)
+		}
+		old := spec.FindCondition(s.VM.Status.Conditions, types[i])
+		if old == nil {
+			continue
+		}
+		kept := c["lastTransitionTime"] == old.LastTransitionTime.UTC().Format(time.RFC3339)
+		if string(old.Status) == c["status"] && !kept {
+			w.violated("a transition is a change of the status", "%v", c)
+		}
+	}
+}
+
+// settle lets the world be kind until nothing happens any more, and checks that
+// then all is as wanted.
+func (w *world) settle() {
+	const rounds = 60
+	for _, n := range []string{"n1", "n2"} {
+		w.repair(n)
+	}
+	if pod := get[*corev1.Pod](w, "pod/intruder"); pod != nil {
+		delete(w.guests, pod.UID)
+		w.put("pod/intruder", nil)
+	}
+	vm := get[*spec.VirtualMachine](w, theVM)
+	if vm == nil {
+		w.createVM()
+		vm = get[*spec.VirtualMachine](w, theVM)
+	}
+	vm.Spec.VM.CPUModel = "host"
+	vm.Generation++
+	w.put(theVM, vm)
+	if w.choose("drift", 4) == 1 {
+		w.work()
+		w.drift()
+	}
+	quiet := 0
+	told := map[string]int{}
+	for range rounds {
+		w.operations++
+		w.observeAll()
+		p := w.reconcile(false)
+		w.check()
+		for _, e := range p.Events {
+			told[e.String()]++
+			if told[e.String()] > 1 {
+				w.violated("an event is told once", "%s", e)
+			}
+		}
+		before := w.serial
+		w.controllers()
+		for _, k := range w.keys("pod/") {
+			if pod := get[*corev1.Pod](w, k); pod != nil {
+				g := w.guests[pod.UID]
+				w.tend(pod, 0)
+				if g != nil && (g.stage < 2 || !g.told) {
+					g.stage = 2 // the last report gets through
+					w.runnerReports(g)
+				}
+			}
+		}
+		w.check()
+		if w.serial == before && len(p.Actions) == 0 && len(p.Statuses) == 0 && len(p.Events) == 0 && p.Wake.IsZero() {
+			if quiet++; quiet == 2 {
+				w.checkSettled()
+				return
+			}
+			continue
+		}
+		quiet = 0
+		if p.Wake.After(w.now) {
+			w.pass(p.Wake.Sub(w.now))
+		} else {
+			w.pass(time.Second)
+		}
+	}
+	s, _ := w.snapshot()
+	w.violated("the world comes to rest", "after %d rounds there is still %+v", rounds, w.decide(s))
+}
+
+// changed tells whether a pod was made for another machine than it is now.
+func (w *world) changed(pod *corev1.Pod, vm *spec.VirtualMachine) bool {
+	return w.made[pod.UID] != madeFor(vm)
+}
+
+// madeFor is what of a machine of newWorld may change and waits for a restart
+// then, without the size of its disk: one that would shrink waits for nothing.
+func madeFor(vm *spec.VirtualMachine) string {
+	if vm.Spec.VM.MaximumCPUs == nil {
+		return "" // a machine of another test
+	}
+	return fmt.Sprint(*vm.Spec.VM.MaximumCPUs, vm.Spec.VM.CPUModel)
+}
+
+// startable tells whether a next pod could have its claims.
+func (w *world) startable() bool {
+	for _, k := range w.keys("claim/") {
+		if c := get[*corev1.PersistentVolumeClaim](w, k); c == nil || c.DeletionTimestamp != nil || c.Status.Phase == corev1.ClaimLost {
+			return false
+		}
+	}
+	return true
+}
+
+// checkSettled is what must hold when nothing happens any more.
+func (w *world) checkSettled() {
+	vm, pod := get[*spec.VirtualMachine](w, theVM), get[*corev1.Pod](w, thePod)
+	cm := get[*corev1.ConfigMap](w, theConfig)
+	s := &vm.Status
+	if vm.Spec.VM.State == spec.StateRunning {
+		if pod == nil || w.guests[pod.UID] == nil {
+			w.violated("what is wanted is reached", "the machine should run: %+v", s.Conditions)
+		}
+		if s.Phase != spec.PhaseRunning || !s.Created || !s.Ready || s.NodeName != pod.Spec.NodeName {
+			w.violated("the status is true", "the machine runs: %+v", s)
+		}
+		if pod.Annotations[names.AnnotationConfigVersion] != cm.ResourceVersion {
+			w.violated("the kubelet is told of changes", "%v", pod.Annotations)
+		}
+	} else {
+		if pod != nil {
+			w.violated("what is wanted is reached", "the machine should not run")
+		}
+		if s.Phase != spec.PhaseStopped || s.Created || s.Ready || s.NodeName != "" || spec.ConditionIsTrue(s.Conditions, spec.ConditionRunning) || s.CPUs != 0 {
+			w.violated("the status is true", "the machine is stopped: %+v", s)
+		}
+	}
+	for _, t := range append(spec.ConditionTypes(), spec.OperatorConditionTypes()...) {
+		if spec.FindCondition(s.Conditions, t) == nil {
+			w.violated("all conditions are present", "%s is missing", t)
+		}
+	}
+	if got, want := cm.Annotations[names.AnnotationResetRequest], vm.Annotations[names.AnnotationResetRequest]; want != "" && got != want {
+		w.violated("a reset is not lost", "%q was asked for, and %q counted", want, got)
+	}
+	// What waits for a restart is what the pod was not made with, and then a reset
+	// by the guest is one.
+	if ends := strings.Contains(cm.Data[names.ConfigKey], "guestResetEnds: true"); vm.Spec.VM.State == spec.StateRunning &&
+		(ends != (len(s.RestartAwaitingChanges) > 0 && w.startable()) || w.changed(pod, vm) && w.startable() && !ends) {
+		w.violated("a reset by the guest applies what waits", "these wait: %v; a reset ends the machine: %v", s.RestartAwaitingChanges, ends)
+	}
+	if cm.Data[names.ConfigKey] == "drift" {
+		w.violated("what is wanted is reached", "the configuration was changed by somebody else")
+	}
+	lb := get[*corev1.Service](w, theLB)
+	if (lb != nil) != (w.settings.LoadBalancer != nil) || lb != nil && len(lb.Spec.Ports) != 1 {
+		w.violated("what is wanted is reached", "the load balancer is %v", lb)
+	}
+	if waiting := spec.ConditionIsTrue(s.Conditions, spec.ConditionAwaitingRestart); waiting != (len(s.RestartAwaitingChanges) > 0) {
+		w.violated("the status is true", "waiting is %v for %v", waiting, s.RestartAwaitingChanges)
+	}
+}

@@ -1,0 +1,388 @@
+package machine_test
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func quantity(s string) resource.Quantity { return resource.MustParse(s) }
+
+// step is one thing that happens.
+func (w *world) step() {
+	w.operations++
+	events := []func(){
+		func() { w.reconcile(true) },
+		func() { w.reconcile(true) },
+		func() { w.reconcile(true) },
+		func() { w.reconcile(false) },
+		w.observeSome, w.observeSome, w.observeSome, w.observeAll,
+		func() { // of all, the machine changes most often
+			h := w.objects[theVM]
+			h.seen = len(h.versions) - 1
+		},
+		w.kubelet, w.kubelet, w.kubelet, w.controllers,
+		func() {
+			w.pass([]time.Duration{time.Second, 5 * time.Second, 40 * time.Second, 11 * time.Minute}[w.choose("time", 4)])
+		},
+		w.person, w.node, w.askForReset, w.work,
+		func() { // an operator that starts knows nothing but what it reads
+			w.observeAll()
+			clear(w.failures)
+		},
+	}
+	events[w.choose("event", len(events))]()
+	w.check()
+}
+
+// work is a while in which nothing goes wrong.
+func (w *world) work() {
+	for range 1 + w.choose("rounds", 6) {
+		w.observeAll()
+		w.reconcile(false)
+		w.controllers()
+		for _, k := range w.keys("pod/") {
+			if pod := get[*corev1.Pod](w, k); pod != nil && !w.dead[pod.Spec.NodeName] {
+				w.tend(pod, 0)
+			}
+		}
+		w.check()
+	}
+}
+
+// kubelet does one thing for one pod.
+func (w *world) kubelet() {
+	keys := w.keys("pod/")
+	if len(keys) == 0 {
+		return
+	}
+	key := keys[w.choose("pod", len(keys))]
+	for range 1 + w.choose("kubelet steps", 4) {
+		if pod := get[*corev1.Pod](w, key); pod != nil && !w.dead[pod.Spec.NodeName] {
+			w.tend(pod, w.choose("kubelet", 8))
+		}
+	}
+}
+
+// tend moves a pod on. What is chosen are hindrances and ends; 0 is the good
+// way.
+func (w *world) tend(pod *corev1.Pod, how int) {
+	key, g := "pod/"+pod.Name, w.guests[pod.UID]
+	switch {
+	case pod.Spec.NodeName == "":
+		if how == 1 {
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/2 nodes are available"}}
+			break
+		}
+		for _, n := range []string{"n1", "n2"} {
+			if !w.dead[n] {
+				pod.Spec.NodeName = n
+				pod.Status.Conditions = nil
+				break
+			}
+		}
+		if pod.Spec.NodeName == "" {
+			return
+		}
+	case pod.DeletionTimestamp != nil:
+		if g != nil && how == 1 {
+			w.finish(pod, runnerconfig.CauseRequested)
+			return
+		}
+		delete(w.guests, pod.UID)
+		w.put(key, nil)
+		w.note("pod %s is gone", pod.UID)
+		return
+	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		return
+	case g == nil:
+		pod.Status.Phase = corev1.PodPending
+		if how == 1 {
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Name, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"}}}}
+			break
+		}
+		if how == 2 {
+			pod.Status.Phase, pod.Status.Reason, pod.Status.Message = corev1.PodFailed, "Evicted", "the node was low on memory"
+			w.ended(pod, true)
+			break
+		}
+		w.start(pod)
+		return
+	default:
+		switch how {
+		case 1:
+			w.finish(pod, runnerconfig.CauseGuestShutdown)
+		case 2:
+			w.finish(pod, runnerconfig.CauseQEMUFailure)
+		case 3:
+			w.finish(pod, runnerconfig.CauseGuestReset)
+		default:
+			w.runnerReports(g)
+		}
+		return
+	}
+	w.put(key, pod)
+}
+
+func (w *world) start(pod *corev1.Pod) {
+	g := &guest{pod: pod}
+	for _, v := range pod.Spec.Volumes {
+		if c := v.PersistentVolumeClaim; c != nil && c.ClaimName != names.ImageRepositoryClaim {
+			if get[*corev1.PersistentVolumeClaim](w, "claim/"+c.ClaimName) == nil {
+				return // the kubelet waits
+			}
+			g.claims = append(g.claims, c.ClaimName)
+		}
+	}
+	w.guests[pod.UID] = g
+	pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, "10.0.0.1"
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Name, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(w.now)}}}}
+	w.put("pod/"+pod.Name, pod)
+	w.note("pod %s runs on %s", pod.UID, pod.Spec.NodeName)
+}
+
+func (w *world) finish(pod *corev1.Pod, cause runnerconfig.Cause) {
+	delete(w.guests, pod.UID)
+	pod.Status.Phase = corev1.PodSucceeded
+	if cause.Failure() {
+		pod.Status.Phase = corev1.PodFailed
+	}
+	started := pod.Status.ContainerStatuses[0].State.Running
+	t := &corev1.ContainerStateTerminated{Message: outcome(cause), FinishedAt: metav1.NewTime(w.now)}
+	if started != nil {
+		t.StartedAt = started.StartedAt
+	}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Name, State: corev1.ContainerState{Terminated: t}}}
+	w.put("pod/"+pod.Name, pod)
+	w.ended(pod, cause.Failure())
+	w.note("pod %s ends: %s", pod.UID, cause)
+}
+
+// ended remembers how the pod of the machine ended. What happens to a pod that
+// somebody deletes is nobody's failure.
+func (w *world) ended(pod *corev1.Pod, failed bool) {
+	vm := get[*spec.VirtualMachine](w, theVM)
+	if vm != nil && pod.DeletionTimestamp == nil && len(pod.OwnerReferences) > 0 && pod.OwnerReferences[0].UID == vm.UID {
+		w.lastEnds[pod.UID] = end{w.now, failed, vm.Generation}
+	}
+}
+
+// runnerReports is the next report of a runner, which may not get through.
+func (w *world) runnerReports(g *guest) {
+	vm := get[*spec.VirtualMachine](w, theVM)
+	if vm == nil || g.stage == 3 || g.pod.OwnerReferences == nil || g.pod.OwnerReferences[0].UID != vm.UID {
+		return
+	}
+	g.stage++
+	g.told = false
+	if g.stage < 3 && w.choose("report lost", 3) == 0 {
+		return
+	}
+	status, reason := "False", spec.ReasonRunnerStarted
+	if g.stage > 1 {
+		status, reason = "True", spec.ReasonVMStarted
+	}
+	var conditions []any
+	for _, t := range spec.ConditionTypes() {
+		st := "False"
+		if t == spec.ConditionRunning {
+			st = status
+		}
+		at := w.now
+		if c := spec.FindCondition(vm.Status.Conditions, t); c != nil && string(c.Status) == st {
+			at = c.LastTransitionTime.Time
+		}
+		conditions = append(conditions, map[string]any{"type": t, "status": st, "reason": reason, "message": "", "lastTransitionTime": at.UTC().Format(time.RFC3339)})
+	}
+	w.applyStatus(vm, names.RunnerStatusManager, map[string]any{"cpus": 1, "ram": "1G", "runnerVersion": "1", "conditions": conditions})
+	w.put(theVM, vm)
+	g.told = true
+	w.note("the runner of pod %s reports stage %d", g.pod.UID, g.stage)
+}
+
+// controllers are the controller manager: volumes are bound, what has no owner
+// any more is deleted.
+func (w *world) controllers() {
+	for _, k := range w.keys("claim/") {
+		if w.unbound {
+			break
+		}
+		if pvc := get[*corev1.PersistentVolumeClaim](w, k); pvc != nil && pvc.Status.Phase != corev1.ClaimBound {
+			pvc.Status.Phase = corev1.ClaimBound
+			w.put(k, pvc)
+		}
+	}
+	vm := get[*spec.VirtualMachine](w, theVM)
+	for _, k := range slices.Concat(w.keys("pod/"), w.keys("configmap/"), w.keys("service/")) {
+		o := get[reconcile.Object](w, k)
+		if o == nil || len(o.GetOwnerReferences()) == 0 {
+			continue
+		}
+		if vm != nil && o.GetOwnerReferences()[0].UID == vm.UID {
+			continue
+		}
+		if pod, ok := o.(*corev1.Pod); ok {
+			w.deletePod(pod, 30)
+		} else {
+			w.put(k, nil)
+		}
+	}
+}
+
+// person is somebody with kubectl.
+func (w *world) person() {
+	vm := get[*spec.VirtualMachine](w, theVM)
+	if vm == nil {
+		w.note("a person creates the machine again")
+		w.createVM()
+		w.decisions++
+		return
+	}
+	what := w.choose("person", 13)
+	w.note("a person does %d", what)
+	switch what {
+	case 0, 1:
+		w.decisions++
+		if vm.Spec.VM.State == spec.StateRunning {
+			vm.Spec.VM.State = spec.StateStopped
+		} else {
+			vm.Spec.VM.State = spec.StateRunning
+		}
+	case 2:
+		vm.Spec.VM.MaximumCPUs = new(int32(1 + w.choose("cpus", 8)))
+	case 3:
+		vm.Spec.GuestShutdownStops = !vm.Spec.GuestShutdownStops
+	case 4:
+		if vm.Spec.VM.CPUModel = "host"; w.choose("valid", 2) == 0 {
+			vm.Spec.VM.CPUModel = "host,pmu=off\n"
+		}
+	case 5:
+		if t := vm.Spec.VM.Disks[0].VolumeClaimTemplate; w.choose("grow", 3) > 0 {
+			t.Spec.Resources.Requests[corev1.ResourceStorage] = quantity("2Gi")
+		} else {
+			t.Spec.Resources.Requests[corev1.ResourceStorage] = quantity("1Gi")
+		}
+	case 6:
+		keys := append(w.keys("pod/"), thePod)
+		if pod := get[*corev1.Pod](w, keys[w.choose("pod", len(keys))]); pod != nil {
+			delete(w.lastEnds, pod.UID)
+			w.deletePod(pod, 30)
+		}
+		return
+	case 7:
+		w.drift()
+		return
+	case 8:
+		w.settings.LoadBalancer = map[bool]*objects.LoadBalancer{true: {}}[w.settings.LoadBalancer == nil]
+		return
+	case 9:
+		if w.choose("really", 3) == 0 {
+			w.put(theVM, nil)
+			w.requests = 0
+		}
+		return
+	case 10:
+		w.intruder()
+		return
+	case 11:
+		if svc := get[*corev1.Service](w, theLB); svc != nil {
+			svc.Spec.Ports = nil
+			w.put(theLB, svc)
+		}
+		return
+	default:
+		vm.Spec.VM.PowerdownTimeout = new(int32(10 * w.choose("timeout", 5)))
+	}
+	vm.Generation++
+	w.put(theVM, vm)
+}
+
+// askForReset is somebody who asks for a reset of the guest.
+func (w *world) askForReset() {
+	vm := get[*spec.VirtualMachine](w, theVM)
+	if vm == nil {
+		return
+	}
+	w.requests++
+	if vm.Annotations == nil {
+		vm.Annotations = map[string]string{}
+	}
+	vm.Annotations[names.AnnotationResetRequest] = fmt.Sprint("request ", w.requests)
+	w.put(theVM, vm)
+	w.note("a reset is asked for")
+}
+
+// drift is a change of an object that somebody makes by hand.
+func (w *world) drift() {
+	if cm := get[*corev1.ConfigMap](w, theConfig); cm != nil {
+		cm.Data[names.ConfigKey] = "drift"
+		w.put(theConfig, cm)
+	}
+}
+
+// intruder is another pod that uses the machine's disk, as one of an old
+// StatefulSet would. It starts when nothing else does, and is seen at once:
+// what others do at the same moment no operator can prevent.
+func (w *world) intruder() {
+	if len(w.guests) > 0 || get[*corev1.Pod](w, thePod) != nil || get[*corev1.Pod](w, "pod/intruder") != nil {
+		return
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "intruder", UID: w.uid()}}
+	pod.Spec.NodeName = "n1"
+	pod.Spec.Volumes = []corev1.Volume{{Name: "d", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "web-system-disk"}}}}
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "intruder", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	w.put("pod/intruder", pod)
+	w.guests[pod.UID] = &guest{pod: pod, stage: 3, claims: []string{"web-system-disk"}}
+	h := w.objects["pod/intruder"]
+	h.seen = len(h.versions) - 1
+}
+
+// node: a node dies or comes back. Somebody who has switched a dead node off
+// deletes its pods by force.
+func (w *world) node() {
+	n := []string{"n1", "n2"}[w.choose("node", 2)]
+	if !w.dead[n] {
+		w.dead[n] = true
+		w.note("node %s does not answer", n)
+		return
+	}
+	if w.choose("force", 2) == 0 {
+		for _, k := range w.keys("pod/") {
+			if pod := get[*corev1.Pod](w, k); pod != nil && pod.Spec.NodeName == n {
+				delete(w.guests, pod.UID)
+				if pod.DeletionTimestamp != nil {
+					w.put(k, nil)
+				}
+			}
+		}
+		for uid, g := range w.guests {
+			if g.pod.Spec.NodeName == n {
+				delete(w.guests, uid)
+			}
+		}
+		return
+	}
+	w.repair(n)
+}
+
+// repair brings a node back. Its kubelet finds containers that have ended.
+func (w *world) repair(n string) {
+	w.dead[n] = false
+	for _, k := range w.keys("pod/") {
+		pod := get[*corev1.Pod](w, k)
+		if pod != nil && pod.Spec.NodeName == n && pod.Status.Phase == corev1.PodRunning && w.guests[pod.UID] == nil {
+			w.finish(pod, "node-failure")
+		}
+	}
+	w.note("node %s answers", n)
+}

@@ -1,0 +1,93 @@
+package machine_test
+
+import (
+	"errors"
+	"flag"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machine"
+	"pgregory.net/rapid"
+)
+
+// seed makes the seed of the property tests known also when they pass: run with
+// -rapid.seed to repeat.
+func seed(t *testing.T) {
+	f := flag.Lookup("rapid.seed")
+	if f.Value.String() == "0" {
+		if err := f.Value.Set(strconv.FormatInt(time.Now().UnixNano(), 10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("-rapid.seed=%s", f.Value)
+}
+
+// live runs a world for a number of steps and until it settles.
+func (w *world) live(steps int) error {
+	return w.guarded(func() {
+		for range steps {
+			w.step()
+		}
+		w.linger()
+		w.settle()
+	})
+}
+
+// guarded lets something happen and returns the promise that it breaks.
+func (w *world) guarded(what func()) (err error) {
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case violation:
+			err = v
+		default:
+			panic(v)
+		}
+	}()
+	what()
+	return nil
+}
+
+// TestPromises runs at least ten thousand steps with rapid's own number of
+// checks.
+func TestPromises(t *testing.T) {
+	seed(t)
+	steps := 0
+	rapid.Check(t, func(t *rapid.T) {
+		choose := func(what string, n int) int {
+			if n == 1 {
+				return 0
+			}
+			return rapid.IntRange(0, n-1).Draw(t, what)
+		}
+		w := newWorld(choose, decideOnLess)
+		err := w.live(rapid.IntRange(100, 250).Draw(t, "steps"))
+		steps += w.operations
+		if err != nil {
+			t.Fatalf("%v\n%s", err, strings.Join(w.log, "\n"))
+		}
+	})
+	t.Logf("%d steps", steps)
+}
+
+// random is a choice without rapid, which cannot be asked to expect a failure.
+func random(n uint64) func(string, int) int {
+	r := rand.New(rand.NewPCG(n, 0))
+	return func(_ string, n int) int { return r.IntN(n) }
+}
+
+// broken runs worlds until a promise is broken.
+func broken(decide func(machine.Snapshot) reconcile.Plan, worlds uint64) (violation, bool) {
+	for n := range worlds {
+		w := newWorld(random(n), decide)
+		var v violation
+		if errors.As(w.live(150), &v) {
+			return v, true
+		}
+	}
+	return violation{}, false
+}

@@ -1,0 +1,146 @@
+package machineconfig
+
+import (
+	"errors"
+	"fmt"
+	"path"
+
+	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Options is what the configuration of a runner in a cluster
+// depends on besides the manifest. The zero value is that of a machine about
+// which nothing is known yet.
+type Options struct {
+	// ResetCounter is the number of resets that were asked for; the runner
+	// resets its machine when it grows. nil leaves it out.
+	ResetCounter *int64
+	// GuestResetEnds says that changes wait for the machine's next start, which a
+	// reset by the guest then is.
+	GuestResetEnds bool
+	// LoginUser is the user whom the guest's agent logs in, of an assignment
+	// from a pool. Empty leaves it to spec.vm.display.loggedInUser.
+	LoginUser string
+	// InstanceID is the instance-id that the machine's configuration already
+	// has in the cluster, if the manifest gives none. Empty means that there is
+	// no configuration yet; see [ForCluster].
+	InstanceID string
+	// Origin is who made the machine; empty means [OriginVMOP].
+	Origin Origin
+	// VolumeModes are the modes of the claims that the disks refer to by name.
+	// A claim that is not in it is taken for a block device.
+	VolumeModes map[string]corev1.PersistentVolumeMode
+}
+
+// RunnerConfig is the content of the ConfigMap from which the runner in a
+// machine's pod learns what to run. The result is valid as soon as
+// [runnerconfig.Default] was applied to it. An error names every field that
+// cannot be expressed, as [*Error].
+//
+// # The instance-id
+//
+// Cloud-init runs its once-per-instance modules again, and replaces the SSH
+// host keys among other things, when the instance-id changes. VM-Operator
+// writes v<metadata.generation>, so that a guest takes itself for a new one
+// after every change of its manifest, be it the number of CPUs.
+//
+// Here the default is <namespace>.<name>. What cloud-init has set up is on the
+// disks, and the disks belong to the name: their claims are called after the
+// machine and outlive it. A machine that is deleted and created again under
+// its name finds its old disks and has nothing to set up; one that got a copy
+// of them under another name has. (The UID would get the first case wrong.)
+//
+// A cluster that is taken over keeps its guests as they are: the caller passes
+// the instance-id of the existing ConfigMap as InstanceID, which then stays
+// what it was when VM-Operator last wrote it.
+func ForCluster(vm *spec.VirtualMachine, o Options) (runnerconfig.Config, error) {
+	if vm == nil {
+		return runnerconfig.Config{}, errNoMachine
+	}
+	vm = manifest.Defaulted(vm)
+	return ForDefaulted(vm, Disks(vm), o)
+}
+
+// ForDefaulted is [ForCluster] for a machine that has its defaults.
+func ForDefaulted(vm *spec.VirtualMachine, disks []Disk, o Options) (runnerconfig.Config, error) {
+	var p problems
+	c := machineConfig(vm, ImageRepositoryDir, o, &p)
+	c.Runner.DataDir = DataDir
+	c.Runner.Generation = max(vm.Generation, 0)
+	c.Runner.GuestResetEnds = o.GuestResetEnds
+	c.Runner.VM.Network = o.Origin.former(c.Runner.VM.Network)
+	if o.Origin == OriginVMOperator {
+		c.Runner.VM.BootOrder = runnerconfig.BootOrderFirmware
+	}
+	for _, n := range c.Runner.VM.Network {
+		for i := range n.HostForwards {
+			// Whoever uses a forward is outside of the pod.
+			setString(&n.HostForwards[i].HostAddress, "0.0.0.0")
+		}
+	}
+	if v := vm.Spec.VM.Display.VNC; v != nil && v.UnixSocket {
+		c.Runner.VM.Display.VNC.Socket = path.Join(RuntimeDir(vm.Name), qemucmd.SocketVNC.FileName())
+	}
+	for _, d := range disks {
+		d.check(&p)
+		c.Runner.VM.Drives = append(c.Runner.VM.Drives, clusterDrive(&d, o.VolumeModes, &p))
+	}
+	if err := errors.Join(p...); err != nil {
+		return runnerconfig.Config{}, fmt.Errorf("virtual machine %s: %w", vm.Name, err)
+	}
+	return c, nil
+}
+
+// clusterDrive says where the pod has the disk. A disk that VM-Operator can have
+// too is written as it does, without a name; its path ends in the name anyway.
+func clusterDrive(d *Disk, modes map[string]corev1.PersistentVolumeMode, p *problems) runnerconfig.Drive {
+	drive := runnerconfig.Drive{Type: runnerconfig.DriveRaw, BootIndex: intPointer(d.Entry.Bootindex)}
+	switch {
+	case d.IsCD():
+		return cdDrive(d, ImageRepositoryDir, p)
+	case d.VolumeMode(modes) == corev1.PersistentVolumeFilesystem:
+		drive.Name = d.Name
+		drive.File = path.Join(DiskMountDir, d.Name, DiskFile)
+		drive.Size = requestedSize(d)
+	default:
+		drive.Resource = path.Join(DiskDeviceDir, d.Name)
+	}
+	return drive
+}
+
+// requestedSize is the storage that the disk's template asks for, 0 if it has
+// no template or asks for nothing.
+func requestedSize(d *Disk) runnerconfig.Bytes {
+	if t := d.Entry.VolumeClaimTemplate; t != nil {
+		if q, ok := t.Spec.Resources.Requests[corev1.ResourceStorage]; ok {
+			return runnerconfig.Bytes(spec.Bytes(q))
+		}
+	}
+	return 0
+}
+
+func cdDrive(d *Disk, repository string, p *problems) runnerconfig.Drive {
+	file, err := imageLocation(d.Entry.Cdrom.Image, repository, true)
+	if err != nil {
+		p.add(d.Field()+".cdrom.image", "%v", err)
+	}
+	return runnerconfig.Drive{Type: runnerconfig.DriveCD, File: file, BootIndex: intPointer(d.Entry.Bootindex)}
+}
+
+func setString(s *string, value string) {
+	if *s == "" {
+		*s = value
+	}
+}
+
+func intPointer(p *int32) *int {
+	if p == nil {
+		return nil
+	}
+	n := int(*p)
+	return &n
+}

@@ -1,0 +1,200 @@
+package machineconfig
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// Local says where a machine that runs on one host, without a cluster, has its
+// things. Nothing of it can be reached from other hosts unless the manifest says
+// so: port forwards without a hostAddress are on the loopback interface.
+//
+// All paths should be absolute: nothing is looked up here, and what a
+// relative path means is decided by whoever uses the result.
+type Host struct {
+	// DataDir keeps what must survive: disks, firmware variables, TPM state.
+	DataDir string
+	// RuntimeDir keeps sockets while the machine runs.
+	RuntimeDir string
+	// ImageRepository is the directory of CD images and kernels that the
+	// manifest names by relative paths. It may be empty if there are none.
+	ImageRepository string
+	// Disks maps the names of disks to files or block devices that exist. A
+	// name is that of [Disk], the metadata.name of a volumeClaimTemplate or a
+	// claimName. A disk from a template that is not in it is an image in
+	// DataDir, made at the first start.
+	Disks map[string]string
+	// ExplicitSPICEPort says that the manifest itself names
+	// display.spice.port, which the default hides; [spec.Object.Written] knows.
+	// Without it the SPICE server is on a socket in RuntimeDir that nobody else
+	// can open.
+	ExplicitSPICEPort bool
+	// ExplicitVNCPort says the same of display.vnc.port, and counts for nothing
+	// with display.vnc.unixSocket. A WebSocket port is always explicit.
+	ExplicitVNCPort bool
+	// DisplayPassword says that the display has a password. Without one, an
+	// explicit port is served on the loopback interface only.
+	DisplayPassword bool
+	// Accelerator overrides that of the manifest, if not empty.
+	Accelerator spec.Accelerator
+	// LoginUser overrides the manifest's display.loggedInUser, if not empty.
+	LoginUser string
+}
+
+// LocalRunnerConfig is the configuration of a runner that runs the machine on
+// one host. It describes the machine that [ForCluster] describes, with other
+// paths. An error names everything that the host would have to provide, as
+// [*Error].
+func ForHost(vm *spec.VirtualMachine, l Host) (runnerconfig.Config, error) {
+	if vm == nil {
+		return runnerconfig.Config{}, errNoMachine
+	}
+	vm = manifest.Defaulted(vm)
+	if l.Accelerator != "" {
+		vm.Spec.VM.Accelerator = l.Accelerator
+	}
+	var p problems
+	if l.DataDir == "" {
+		p.add("local.dataDir", "is missing")
+	}
+	if l.RuntimeDir == "" {
+		p.add("local.runtimeDir", "is missing")
+	}
+	c := machineConfig(vm, l.ImageRepository, Options{LoginUser: l.LoginUser}, &p)
+	c.Runner.DataDir, c.Runner.RuntimeDir = l.DataDir, l.RuntimeDir
+	for _, n := range c.Runner.VM.Network {
+		for i := range n.HostForwards {
+			setString(&n.HostForwards[i].HostAddress, "127.0.0.1")
+		}
+	}
+	disks := Disks(vm)
+	paths := diskOverrides(disks, l.Disks, &p)
+	for i := range disks {
+		d := &disks[i]
+		d.check(&p)
+		if d.IsCD() {
+			c.Runner.VM.Drives = append(c.Runner.VM.Drives, cdDrive(d, l.ImageRepository, &p))
+			continue
+		}
+		c.Runner.VM.Drives = append(c.Runner.VM.Drives, localDrive(d, paths[i], l.DataDir, &p))
+	}
+	if s := c.Runner.VM.Display.SPICE; s != nil {
+		localSPICE(s, l)
+	}
+	if s := c.Runner.VM.Display.VNC; s != nil {
+		localVNC(s, l, vm.Spec.VM.Display.VNC.UnixSocket)
+	}
+	if err := errors.Join(p...); err != nil {
+		return runnerconfig.Config{}, fmt.Errorf("virtual machine %s: %w", vm.Name, err)
+	}
+	return c, nil
+}
+
+// localSPICE chooses the server's place. The manifest's default port 5900 is
+// one of a pod; on a host it would be anybody's.
+func localSPICE(s *runnerconfig.SPICE, l Host) {
+	switch {
+	case !l.ExplicitSPICEPort:
+		s.Port, s.Socket = nil, path.Join(l.RuntimeDir, qemucmd.SocketSPICE.FileName())
+	case !l.DisplayPassword:
+		s.Address = "127.0.0.1"
+	}
+}
+
+// localVNC does the same for VNC, whose WebSockets are always on a port.
+func localVNC(s *runnerconfig.VNC, l Host, socket bool) {
+	if socket || !l.ExplicitVNCPort {
+		s.Port, s.Socket = nil, path.Join(l.RuntimeDir, qemucmd.SocketVNC.FileName())
+	}
+	if !l.DisplayPassword && (s.Socket == "" || s.Websocket != nil) {
+		s.Address = "127.0.0.1"
+	}
+}
+
+// localDrive is the drive of a disk that is no CD drive. An override is used as
+// it is found: making an empty disk where a name was mistyped would be worse
+// than failing.
+func localDrive(d *Disk, override, dataDir string, p *problems) runnerconfig.Drive {
+	drive := runnerconfig.Drive{Type: runnerconfig.DriveRaw, Name: d.Name, BootIndex: intPointer(d.Entry.Bootindex)}
+	if override != "" {
+		drive.Resource = override
+		return drive
+	}
+	drive.File = path.Join(dataDir, d.Name+".img")
+	drive.Size = requestedSize(d)
+	switch t := d.Entry.VolumeClaimTemplate; {
+	case d.Entry.PersistentVolumeClaim != nil:
+		p.add(d.Field()+".persistentVolumeClaim", "the claim %q exists in a cluster only: say which file or device it is here, %s=PATH", d.Claim, d.Name)
+	case t == nil: // nothing at all, which is reported
+	case t.Spec.DataSource != nil || t.Spec.DataSourceRef != nil:
+		p.add(d.Field()+".volumeClaimTemplate.spec", "its data source exists in a cluster only: say which file or device has the content here, %s=PATH", d.Name)
+	case drive.Size <= 0:
+		p.add(d.Field()+".volumeClaimTemplate.spec.resources.requests.storage", "is missing: add the size of the disk to the manifest, such as 10Gi, or name an existing image, %s=PATH", d.Name)
+	}
+	return drive
+}
+
+// diskOverrides maps positions in disks to the paths that the user gave.
+func diskOverrides(disks []Disk, given map[string]string, p *problems) map[int]string {
+	out := map[int]string{}
+	from := map[int]string{}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		found := findDisk(disks, name)
+		switch {
+		case len(found) == 0:
+			p.add("local.disks", "there is no disk %q: the machine has %s", name, diskList(disks))
+		case len(found) > 1:
+			p.add("local.disks", "%q could be %s or %s: use one of these names", name, disks[found[0]].Name, disks[found[1]].Name)
+		case given[name] == "":
+			p.add("local.disks", "the path of %q is empty", name)
+		case from[found[0]] != "":
+			p.add("local.disks", "%q and %q are the same disk: give one of them", from[found[0]], name)
+		default:
+			out[found[0]], from[found[0]] = given[name], name
+		}
+	}
+	return out
+}
+
+// findDisk returns the positions of the disks that a name may mean. A disk's
+// own name stands for it alone, whatever other disks' manifests call them.
+func findDisk(disks []Disk, name string) []int {
+	var exact, alias []int
+	for i := range disks {
+		d := &disks[i]
+		switch {
+		case d.IsCD() || name == "":
+		case d.Name == name:
+			exact = append(exact, i)
+		case d.Entry.VolumeClaimTemplate != nil && d.Entry.VolumeClaimTemplate.Metadata.Name == name,
+			d.Entry.PersistentVolumeClaim != nil && d.Claim == name:
+			alias = append(alias, i)
+		}
+	}
+	if len(exact) > 0 {
+		return exact
+	}
+	return alias
+}
+
+func diskList(disks []Disk) string {
+	var names []string
+	for i := range disks {
+		if n := disks[i].Name; n != "" {
+			names = append(names, n)
+		}
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,156 @@
+package machineconfig_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/vmop/sdk/vmop/reconcile/internal/fixture"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+	"github.com/vmop/sdk/vmop/spec/spectest"
+	"pgregory.net/rapid"
+)
+
+func TestLocalRunnerConfigOfEveryValidMachine(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		vm := spectest.VirtualMachine().Draw(t, "vm")
+		l := machineconfig.Host{
+			DataDir: "/srv/vm", RuntimeDir: "/run/vm", ImageRepository: "/srv/images", Disks: map[string]string{},
+			ExplicitSPICEPort: rapid.Bool().Draw(t, "port"),
+			ExplicitVNCPort:   rapid.Bool().Draw(t, "vncPort"),
+			DisplayPassword:   rapid.Bool().Draw(t, "password"),
+			Accelerator:       rapid.SampledFrom([]spec.Accelerator{"", spec.AcceleratorTCG}).Draw(t, "accelerator"),
+		}
+		for _, d := range machineconfig.Disks(vm) {
+			needs := d.Entry.PersistentVolumeClaim != nil ||
+				d.Entry.VolumeClaimTemplate != nil && d.Entry.VolumeClaimTemplate.Spec.DataSource != nil
+			if needs || !d.IsCD() && rapid.Bool().Draw(t, "override") {
+				l.Disks[d.Name] = "/images/" + d.Name
+			}
+		}
+		c, err := machineconfig.ForHost(vm, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkConfig(t, c)
+		for _, d := range c.Runner.VM.Drives {
+			if strings.HasPrefix(d.Where(), "/dev/") || strings.HasPrefix(d.Where(), "/var/local/") {
+				t.Errorf("a path of the cluster: %+v", d)
+			}
+		}
+		if l.Accelerator != "" && c.Runner.VM.Accelerator != string(l.Accelerator) {
+			t.Errorf("accelerator %q", c.Runner.VM.Accelerator)
+		}
+		if s := c.Runner.VM.Display.SPICE; s != nil {
+			open := s.Socket == "" && s.Address != "127.0.0.1"
+			if open && !(l.ExplicitSPICEPort && l.DisplayPassword) {
+				t.Errorf("the display is open to all: %+v", s)
+			}
+		}
+		if s := c.Runner.VM.Display.VNC; s != nil {
+			if onSocket := !l.ExplicitVNCPort || vm.Spec.VM.Display.VNC.UnixSocket; onSocket != (s.Socket != "") {
+				t.Errorf("explicit %v: %+v", l.ExplicitVNCPort, s)
+			}
+			open := (s.Socket == "" || s.Websocket != nil) && s.Address != "127.0.0.1"
+			if open && !l.DisplayPassword {
+				t.Errorf("the display is open to all: %+v", s)
+			}
+		}
+		for i, n := range vm.Spec.VM.Networks {
+			for j := range c.Runner.VM.Network[i].HostForwards {
+				if n.User.HostForwards[j].HostAddress == "" && c.Runner.VM.Network[i].HostForwards[j].HostAddress != "127.0.0.1" {
+					t.Errorf("a port is open to all: %+v", c.Runner.VM.Network[i])
+				}
+			}
+		}
+		// It is the machine of the cluster, apart from where things are.
+		cluster, err := machineconfig.ForCluster(vm, machineconfig.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range []*runnerconfig.VM{&c.Runner.VM, &cluster.Runner.VM} {
+			v.Drives, v.Display.SPICE, v.Display.VNC, v.KernelBoot, v.Accelerator = nil, nil, nil, nil, ""
+			for _, n := range v.Network {
+				for i := range n.HostForwards {
+					n.HostForwards[i].HostAddress = ""
+				}
+			}
+		}
+		a, _ := runnerconfig.Marshal(runnerconfig.Config{Runner: runnerconfig.Runner{VM: c.Runner.VM}})
+		b, _ := runnerconfig.Marshal(runnerconfig.Config{Runner: runnerconfig.Runner{VM: cluster.Runner.VM}})
+		if string(a) != string(b) {
+			t.Errorf("another machine:\n%s\nin the cluster:\n%s", a, b)
+		}
+	})
+}
+
+const localDisks = `
+apiVersion: vmoperator.jdrupes.org/v1
+kind: VirtualMachine
+metadata: {name: web}
+spec:
+  vm:
+    maximumCpus: 1
+    disks:
+    - cdrom: {image: cd.iso}
+    - volumeClaimTemplate:
+        metadata: {name: system}
+        spec: {resources: {requests: {storage: 10Gi}}}
+    - volumeClaimTemplate:
+        spec: {resources: {requests: {storage: 1G}}}
+    - persistentVolumeClaim: {claimName: data}
+`
+
+func TestLocalDisks(t *testing.T) {
+	vm := fixture.Parse(t, "vm.yaml", localDisks)
+	c, err := machineconfig.ForHost(vm, machineconfig.Host{
+		DataDir: "/srv/web", RuntimeDir: "/run/web", ImageRepository: "/srv/images",
+		Disks: map[string]string{"system": "/images/debian.qcow2", "data": "/dev/vg/data"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := runnerconfig.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fixture.Golden(t, "local.config.yaml", string(data))
+}
+
+func TestLocalProblemsSayWhatToDo(t *testing.T) {
+	base := machineconfig.Host{DataDir: "/d", RuntimeDir: "/r", ImageRepository: "/i"}
+	for _, c := range []struct {
+		name  string
+		disks map[string]string
+		edit  func(*spec.VirtualMachine, *machineconfig.Host)
+		want  []string
+	}{
+		{"a claim", nil, nil, []string{`spec.vm.disks[3].persistentVolumeClaim: the claim "data"`, "data-claim=PATH"}},
+		{"an unknown disk", map[string]string{"data": "/x", "sytem": "/y"}, nil, []string{`there is no disk "sytem": the machine has system-disk, disk-1, data-claim`}},
+		{"the same disk twice", map[string]string{"data": "/x", "data-claim": "/y"}, nil, []string{`"data" and "data-claim" are the same disk`}},
+		{"an empty path", map[string]string{"data": ""}, nil, []string{`the path of "data" is empty`}},
+		{"no size", map[string]string{"data": "/x"}, func(vm *spec.VirtualMachine, _ *machineconfig.Host) {
+			vm.Spec.VM.Disks[1].VolumeClaimTemplate.Spec.Resources.Requests = nil
+		}, []string{"spec.vm.disks[1].volumeClaimTemplate.spec.resources.requests.storage: is missing: add", "system-disk=PATH"}},
+		{"an ambiguous name", map[string]string{"data": "/x"}, func(vm *spec.VirtualMachine, _ *machineconfig.Host) {
+			vm.Spec.VM.Disks[1].VolumeClaimTemplate.Metadata.Name = "data"
+		}, []string{`"data" could be data-disk or data-claim`}},
+		{"no directories", map[string]string{"data": "/x"}, func(_ *spec.VirtualMachine, l *machineconfig.Host) { *l = machineconfig.Host{} },
+			[]string{"local.dataDir: is missing", "local.runtimeDir: is missing", `"cd.iso" is relative to an image repository`}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			vm, l := fixture.Parse(t, "vm.yaml", localDisks), base
+			if c.edit != nil {
+				c.edit(vm, &l)
+			}
+			l.Disks = c.disks
+			_, err := machineconfig.ForHost(vm, l)
+			for _, want := range c.want {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%q is not in: %v", want, err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,92 @@
+package machineconfig
+
+import (
+	"fmt"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// scheme is the beginning of a URI (RFC 3986 §3.1), with the slashes of one that
+// names a host.
+var scheme = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*):(//)?`)
+
+// ImageLocation is where a pod has a CD image or a kernel that a manifest names: an
+// absolute path, or the URL itself.
+func ImageLocation(name string) (string, error) { return imageLocation(name, ImageRepositoryDir, true) }
+
+// imageLocation turns what a manifest calls a CD image or a kernel into what
+// QEMU opens: a path, or the URL itself for http and https where urls is true.
+//
+// VM-Operator resolves the name as a URI against its image repository, so that
+// %20 stands for a space. This is kept, and percent signs that belong to no such
+// code stand for themselves. Unlike there, a name may contain any printable
+// character, and a relative one does not lead out of the repository by "..".
+// Absolute paths are taken as they are.
+//
+// Symbolic links in the repository are followed wherever they lead. Kubernetes'
+// own volumes consist of them ("..data"), and who can make one there can as well
+// put another file in its place. What can be reached is bounded elsewhere: in a
+// cluster by what the administrator allows, and on a single host by the rights of
+// the user, who runs QEMU.
+func imageLocation(name, repository string, urls bool) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	file := name
+	if m := scheme.FindStringSubmatch(name); m != nil {
+		switch s := strings.ToLower(m[1]); {
+		case s == "http" || s == "https":
+			return httpLocation(name, urls)
+		case s == "file":
+			u, err := url.Parse(name)
+			if err != nil || u.Host != "" && u.Host != "localhost" || !path.IsAbs(u.Path) {
+				return "", fmt.Errorf("%q is not a file URL such as file:///images/cd.iso", name)
+			}
+			file = u.EscapedPath()
+		case m[2] != "":
+			return "", fmt.Errorf("%q has the unsupported scheme %s: want http, https or file", name, m[1])
+		}
+	}
+	if fault := fileFault(file); fault != "" {
+		return "", fmt.Errorf("%q %s", name, fault)
+	}
+	// A code is no way around the rules for what it stands for.
+	if decoded, err := url.PathUnescape(file); err == nil && fileFault(decoded) == "" {
+		file = decoded
+	}
+	if path.IsAbs(file) {
+		return path.Clean(file), nil
+	}
+	if repository == "" {
+		return "", fmt.Errorf("%q is relative to an image repository, and none is given", name)
+	}
+	return path.Join(repository, file), nil
+}
+
+// fileFault says why a path is refused; "" if it is not.
+func fileFault(file string) string {
+	switch {
+	case strings.ContainsFunc(file, unicode.IsControl):
+		return "contains a control character"
+	case !utf8.ValidString(file): // neither YAML nor JSON could hold it
+		return "is not UTF-8"
+	case !path.IsAbs(file) && slices.Contains(strings.Split(file, "/"), ".."):
+		return "contains .., which could lead out of the image repository: want a path below it, or an absolute path"
+	}
+	return ""
+}
+
+func httpLocation(name string, urls bool) (string, error) {
+	if !urls {
+		return "", fmt.Errorf("%q is a URL: want a path, QEMU loads this file from no server", name)
+	}
+	if u, err := url.Parse(name); err != nil || u.Host == "" {
+		return "", fmt.Errorf("%q is not a URL such as https://example.org/cd.iso", name)
+	}
+	return name, nil
+}

@@ -1,0 +1,192 @@
+package machineconfig
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"github.com/vmop/sdk/internal/yamljson"
+	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// machineConfig is the part of a runner's configuration that a machine has in
+// common in a cluster and on one host: all but directories, what is in them, and
+// drives; a VNC server on a socket has neither a port nor its socket yet. Keys
+// that vmop added are left out where they say nothing, so that a manifest of
+// VM-Operator gives a file that its runner reads (an accelerator of auto would
+// end up on its QEMU's command line).
+func machineConfig(vm *spec.VirtualMachine, repository string, o Options, p *problems) runnerconfig.Config {
+	s, m := &vm.Spec, &vm.Spec.VM
+	c := runnerconfig.Config{Runner: runnerconfig.Runner{
+		Template:           s.RunnerTemplate.Source,
+		UpdateTemplate:     *s.RunnerTemplate.Update,
+		GuestShutdownStops: s.GuestShutdownStops,
+		ResetCounter:       clone(o.ResetCounter),
+		CloudInit:          cloudInit(vm, o.InstanceID, p),
+	}}
+	timeout := int64(*m.PowerdownTimeout)
+	out := &c.Runner.VM
+	*out = runnerconfig.VM{
+		Name:             vm.Name,
+		UUID:             m.MachineUUID,
+		UseTPM:           m.UseTPM,
+		Firmware:         string(m.Firmware),
+		BootMenu:         m.BootMenu,
+		PowerdownTimeout: &timeout,
+		CPUModel:         m.CPUModel,
+		MaximumRAM:       runnerconfig.Bytes(spec.Bytes(*m.MaximumRAM)),
+		MachineType:      m.MachineType,
+		RTCBase:          m.RTCBase,
+		RTCClock:         string(m.RTCClock),
+		KernelBoot:       kernelBoot(m.KernelBoot, repository, p),
+		Network:          networkConfig(m.Networks, p),
+		Display:          displayConfig(m.Display, o.LoginUser),
+	}
+	if m.MaximumCPUs != nil {
+		out.MaximumCPUs = int(*m.MaximumCPUs)
+	}
+	if t := m.CPUTopology; t != nil {
+		out.Sockets, out.DiesPerSocket = int(t.Sockets), int(t.DiesPerSocket)
+		out.CoresPerDie, out.ThreadsPerCore = int(t.CoresPerDie), int(t.ThreadsPerCore)
+	}
+	if m.CurrentCPUs != nil {
+		out.CurrentCPUs = int(*m.CurrentCPUs)
+	}
+	if m.CurrentRAM != nil {
+		out.CurrentRAM = runnerconfig.Bytes(spec.Bytes(*m.CurrentRAM))
+	}
+	if m.Accelerator != spec.AcceleratorAuto {
+		out.Accelerator = string(m.Accelerator)
+	}
+	if !*m.Serial.Enabled {
+		out.Serial = clone(m.Serial.Enabled)
+	}
+	return c
+}
+
+func clone[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}
+
+// instanceID is the default of cloud-init's instance-id; see [ForCluster]. It
+// is a directory name in the guest, so it has no slash.
+func instanceID(vm *spec.VirtualMachine) string {
+	return cmp.Or(vm.Namespace, corev1.NamespaceDefault) + "." + vm.Name
+}
+
+func cloudInit(vm *spec.VirtualMachine, instance string, p *problems) *runnerconfig.CloudInit {
+	ci := vm.Spec.CloudInit
+	if ci == nil {
+		return nil
+	}
+	if instance == "" {
+		instance = instanceID(vm)
+	}
+	meta := map[string]string{"instance-id": instance, "local-hostname": vm.Name}
+	maps.Copy(meta, ci.MetaData)
+	out := &runnerconfig.CloudInit{
+		MetaData:      meta,
+		UserData:      document("spec.cloudInit.userData", ci.UserData, p),
+		NetworkConfig: document("spec.cloudInit.networkConfig", ci.NetworkConfig, p),
+	}
+	if out.UserData == nil {
+		out.UserData = json.RawMessage("{}")
+	}
+	return out
+}
+
+// document is a free-form object of the manifest in its one canonical spelling:
+// order and numbers as they were written, strings escaped no more than needed.
+// nil means that there is none.
+func document(field string, r *runtime.RawExtension, p *problems) json.RawMessage {
+	raw, err := manifest.RawJSON(r)
+	if err != nil {
+		p.add(field, "%v", err)
+		return nil
+	}
+	if raw = bytes.TrimSpace(raw); len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
+		return nil
+	}
+	if raw[0] != '{' {
+		p.add(field, "must be an object")
+		return nil
+	}
+	node, err := yamljson.JSONToNode(raw)
+	if err == nil {
+		raw, err = yamljson.NodeToJSON(node)
+	}
+	if err != nil {
+		p.add(field, "%v", err)
+		return nil
+	}
+	return raw
+}
+
+func kernelBoot(k *spec.KernelBoot, repository string, p *problems) *runnerconfig.KernelBoot {
+	if k == nil {
+		return nil
+	}
+	locate := func(field, name string) string {
+		file, err := imageLocation(name, repository, false)
+		if err != nil {
+			p.add("spec.vm.kernelBoot."+field, "%v", err)
+		}
+		return file
+	}
+	return &runnerconfig.KernelBoot{
+		Kernel: locate("kernel", k.Kernel),
+		Initrd: locate("initrd", k.Initrd),
+		Args:   k.Args,
+	}
+}
+
+// networkConfig returns nil for no networks, which VM-Operator writes as null.
+func networkConfig(networks []spec.Network, p *problems) []runnerconfig.Network {
+	var out []runnerconfig.Network
+	for i, n := range networks {
+		switch {
+		case (n.User != nil) == (n.Tap != nil):
+			p.add(fmt.Sprintf("spec.vm.networks[%d]", i), "want exactly one of tap and user")
+		case n.User != nil:
+			u := runnerconfig.Network{Type: runnerconfig.NetworkUser, Device: n.User.Device, MAC: n.User.MAC, Net: n.User.Net}
+			for _, h := range n.User.HostForwards {
+				u.HostForwards = append(u.HostForwards, runnerconfig.HostForward{
+					Protocol: string(h.Protocol), HostAddress: h.HostAddress,
+					HostPort: int(h.HostPort), GuestPort: int(h.GuestPort),
+				})
+			}
+			out = append(out, u)
+		case n.Tap != nil:
+			out = append(out, runnerconfig.Network{Type: runnerconfig.NetworkTap, Device: n.Tap.Device, Bridge: n.Tap.Bridge, MAC: n.Tap.MAC})
+		}
+	}
+	return out
+}
+
+func displayConfig(d *spec.Display, login string) *runnerconfig.Display {
+	out := &runnerconfig.Display{Outputs: int(*d.Outputs), LoggedInUser: d.LoggedInUser}
+	if login != "" {
+		out.LoggedInUser = login
+	}
+	if s := d.Spice; s != nil {
+		out.SPICE = &runnerconfig.SPICE{
+			Port:           intPointer(s.Port),
+			StreamingVideo: s.StreamingVideo,
+			USBRedirects:   intPointer(s.UsbRedirects),
+		}
+	}
+	if v := d.VNC; v != nil {
+		out.VNC = &runnerconfig.VNC{Port: intPointer(v.Port), Websocket: intPointer(v.Websocket)}
+	}
+	return out
+}

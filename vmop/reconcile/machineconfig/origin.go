@@ -1,0 +1,59 @@
+package machineconfig
+
+import (
+	"fmt"
+	"net"
+
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+// Origin is who made a machine. What its guest has seen of it from the first
+// start on follows from that and never changes.
+type Origin string
+
+const (
+	// OriginVMOP is a machine that vmop made. Its interfaces have addresses of
+	// their own, and there are none that the manifest does not ask for.
+	OriginVMOP Origin = "vmop"
+	// OriginVMOperator is one that was taken over: its guest has QEMU's default
+	// addresses where the manifest gives none, and QEMU's default interface where
+	// the manifest has no network. Where it gives no boot index, its firmware
+	// decides what it boots from.
+	OriginVMOperator Origin = "vm-operator"
+)
+
+// formerNIC is the interface that QEMU gives a machine of the type q35 by itself.
+const formerNIC = "e1000e"
+
+// formerMAC is the address that QEMU gives to the n-th interface without one.
+func formerMAC(n int) string { return fmt.Sprintf("52:54:00:12:34:%02x", 0x56+n) }
+
+// former makes the networks those of VM-Operator's guests. Its QEMU numbered the
+// interfaces without an address from 52:54:00:12:34:56 on, leaving out addresses
+// that are given, and had an interface of its own where there was no network.
+func (o Origin) former(networks []runnerconfig.Network) []runnerconfig.Network {
+	if o != OriginVMOperator {
+		return networks
+	}
+	if len(networks) == 0 {
+		networks = []runnerconfig.Network{{Type: runnerconfig.NetworkUser, Device: formerNIC}}
+	}
+	given := map[string]bool{}
+	for i := range networks {
+		if mac, err := net.ParseMAC(networks[i].MAC); err == nil {
+			given[mac.String()] = true
+		}
+	}
+	next := 0
+	for i := range networks {
+		if networks[i].MAC != "" {
+			continue
+		}
+		for given[formerMAC(next)] {
+			next++
+		}
+		networks[i].MAC = formerMAC(next)
+		next++
+	}
+	return networks
+}

@@ -1,0 +1,29 @@
+package machineconfig
+
+import "path"
+
+// Where things are in the runner's container. They are VM-Operator's where it
+// has them, because its templates and its users' absolute paths name them.
+const (
+	// DataDir is where the volume of the runner's own data is mounted.
+	DataDir = "/var/local/vm-data"
+	// ImageRepositoryDir is where the image repository is mounted, read-only.
+	ImageRepositoryDir = "/var/local/vmop-image-repository"
+	// DiskMountDir has a directory for each disk that is a file on a volume of
+	// mode Filesystem.
+	DiskMountDir = "/var/local/vmop-disks"
+	// DiskFile is the name of the image in such a directory.
+	DiskFile = "disk.img"
+	// DiskDeviceDir has the block devices of all other disks.
+	DiskDeviceDir = "/dev"
+	// ConfigDir is where the runner's configuration and the display password
+	// are mounted.
+	ConfigDir = "/etc/opt/vmrunner"
+	// runtimeBase is where sockets are. They and the NoCloud image, which may
+	// contain passwords, live in memory.
+	RuntimeBase = "/run/vmop"
+)
+
+// RuntimeDir is the machine's runtime directory in the runner's container: the
+// runner makes it below $XDG_RUNTIME_DIR, by VM-Operator's rule.
+func RuntimeDir(vmName string) string { return path.Join(RuntimeBase, "vmrunner", vmName) }

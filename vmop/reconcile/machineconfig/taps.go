@@ -1,0 +1,33 @@
+package machineconfig
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// PreparedTaps are the tap interfaces of the machine, which must have its defaults,
+// under names that are its own on every node.
+func PreparedTaps(vm *spec.VirtualMachine) []runnerconfig.PreparedTap {
+	var taps []runnerconfig.PreparedTap
+	networks := vm.Spec.VM.Networks
+	if !slices.ContainsFunc(networks, func(n spec.Network) bool { return n.Tap != nil }) {
+		return nil
+	}
+	// Problems are those of the configuration, which is made beside the pod.
+	config := machineConfig(vm, "", Options{}, &problems{})
+	sum := sha256.Sum256([]byte(vm.Namespace + "/" + vm.Name))
+	prefix := "vm" + hex.EncodeToString(sum[:])[:10] // 15 bytes with the number, the most that Linux takes
+	for i, n := range networks {
+		if n.Tap != nil {
+			taps = append(taps, runnerconfig.PreparedTap{
+				Network: i, Name: fmt.Sprintf("%s-%d", prefix, i), Bridge: n.Tap.Bridge, Queues: config.Runner.VM.TapQueues(i),
+			})
+		}
+	}
+	return taps
+}

@@ -1,0 +1,198 @@
+package objects
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// Allowed is what the administrator lets the authors of manifests ask for beyond
+// a machine in a pod without privileges. The zero value allows nothing of it. A
+// pattern has an asterisk for any text.
+type Allowed struct {
+	// Everything is what VM-Operator allows: all of the following, and any image
+	// where pods are privileged. Who may create machines then has the nodes.
+	Everything bool
+	// Images are patterns of images beside [Settings.RunnerImage].
+	Images []string
+	// Bridges are patterns of bridges of the nodes that tap interfaces join. Pods
+	// with one are in the network of their node.
+	Bridges []string
+	// NodeName allows to bypass the scheduler, and with it the taints of nodes.
+	NodeName bool
+	// HostForwards allows ports of the node: those of a machine with a user network
+	// beside a tap interface.
+	HostForwards bool
+	// ImageHosts are patterns of servers of CD images with addresses of the pod or
+	// of its link, such as 127.0.0.1.
+	ImageHosts []string
+	// ImagePaths are folders of the runner's image that CD images and kernels may
+	// come from, besides /opt, the image repository and the disks.
+	ImagePaths []string
+	// LoadBalancerAnnotations are patterns of the annotations of load balancers
+	// that manifests may set or remove.
+	LoadBalancerAnnotations []string
+}
+
+// Refusal is something in a manifest that the administrator does not allow.
+type Refusal struct {
+	// Field is its JSON path, Why what is wrong with it.
+	Field, Why string
+	// Setting is the option of the operator's configuration that allows it.
+	Setting string
+}
+
+func (r Refusal) String() string {
+	return fmt.Sprintf("%s: %s; the administrator can allow it by the option %s of the operator", r.Field, r.Why, r.Setting)
+}
+
+// Refusals are what a machine, which must have its defaults, asks for and may not
+// have, in the order of the fields.
+func Refusals(vm *spec.VirtualMachine, s Settings) []Refusal {
+	a := &s.Allowed
+	if a.Everything {
+		return nil
+	}
+	var out []Refusal
+	refuse := func(field, setting, why string, args ...any) {
+		out = append(out, Refusal{Field: field, Why: fmt.Sprintf(why, args...), Setting: setting})
+	}
+	image := RunnerImage(vm, &s)
+	switch {
+	case owned(image, &s) || IsFormerRunner(image): // of the latter no pod is made
+	case !matches(a.Images, image):
+		refuse("spec.image", "allowedImages", "the image %s is not the operator's", image)
+	case s.Privileged && s.KVMResource == "" && vm.Spec.VM.Accelerator != spec.AcceleratorTCG:
+		refuse("spec.image", "trustAuthors", "a privileged pod has no other image than the operator's, and %s would be root on its node; kvmResource does without privileges", image)
+	}
+	if vm.Spec.NodeName != "" && !a.NodeName {
+		refuse("spec.nodeName", "allowNodeName", "it bypasses the scheduler; use spec.nodeSelector or spec.affinity")
+	}
+	if lb := vm.Spec.LoadBalancerService; lb != nil && s.LoadBalancer != nil {
+		for _, key := range slices.Sorted(maps.Keys(lb.Annotations)) {
+			if !matches(a.LoadBalancerAnnotations, key) {
+				refuse("spec.loadBalancerService.annotations["+key+"]", "allowedLoadBalancerAnnotations", "the annotations of load balancers are the operator's")
+			}
+		}
+	}
+	networks(vm, a, refuse)
+	images(vm, a, refuse)
+	return out
+}
+
+// owned reports whether the operator's settings name an image.
+func owned(image string, s *Settings) bool {
+	return image == s.RunnerImage || s.RunnerImage == "" && image == DefaultImage() || slices.Contains(slices.Collect(maps.Values(s.RunnerImages)), image)
+}
+
+func networks(vm *spec.VirtualMachine, a *Allowed, refuse func(field, setting, why string, args ...any)) {
+	tap := slices.ContainsFunc(vm.Spec.VM.Networks, func(n spec.Network) bool { return n.Tap != nil })
+	for i, n := range vm.Spec.VM.Networks {
+		at := fmt.Sprintf("spec.vm.networks[%d]", i)
+		if n.Tap != nil && !matches(a.Bridges, n.Tap.Bridge) {
+			refuse(at+".tap.bridge", "allowedBridges", "the bridge %s of the node is not for machines", n.Tap.Bridge)
+		}
+		if n.User != nil && len(n.User.HostForwards) > 0 && tap && !a.HostForwards {
+			refuse(at+".user.hostForwards", "allowHostForwards", "beside a tap interface these are ports of the node")
+		}
+	}
+}
+
+func images(vm *spec.VirtualMachine, a *Allowed, refuse func(field, setting, why string, args ...any)) {
+	check := func(field, name string) {
+		if name == "" {
+			return
+		}
+		location, err := machineconfig.ImageLocation(name)
+		if err != nil {
+			return // which is a fault of the specification
+		}
+		if path.IsAbs(location) {
+			if !within(append([]string{"/opt", machineconfig.ImageRepositoryDir, machineconfig.DiskMountDir}, a.ImagePaths...), location) {
+				refuse(field, "allowedImagePaths", "%s is a file of the pod and neither in the image repository nor below /opt", location)
+			}
+			return
+		}
+		if host := hostOf(location); local(host) && !matches(a.ImageHosts, host) {
+			refuse(field, "allowedImageHosts", "the server %s is the pod's own or its link's", host)
+		}
+	}
+	for i, d := range vm.Spec.VM.Disks {
+		if d.Cdrom != nil {
+			check(fmt.Sprintf("spec.vm.disks[%d].cdrom.image", i), d.Cdrom.Image)
+		}
+	}
+	if k := vm.Spec.VM.KernelBoot; k != nil {
+		check("spec.vm.kernelBoot.kernel", k.Kernel)
+		check("spec.vm.kernelBoot.initrd", k.Initrd)
+	}
+}
+
+func within(folders []string, file string) bool {
+	return slices.ContainsFunc(folders, func(folder string) bool {
+		return strings.HasPrefix(file, strings.TrimSuffix(path.Clean(folder), "/")+"/")
+	})
+}
+
+// hostOf is the host of a URL, in small letters and without a dot at its end.
+func hostOf(location string) string {
+	u, err := url.Parse(location)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+}
+
+// local reports whether a host is reached from the pod, or from its node, alone. A
+// number that is no address in its usual form is one for the C library all the
+// same: 127.1, 0x7f000001, 2130706433. Where a name leads nobody knows here; that
+// is for network policies to bound.
+func local(host string) bool {
+	address, err := netip.ParseAddr(host)
+	if err != nil {
+		last := host[strings.LastIndex(host, ".")+1:]
+		return host == "" || host == "localhost" || strings.HasSuffix(host, ".localhost") || last != "" && last[0] >= '0' && last[0] <= '9'
+	}
+	address = address.Unmap()
+	return address.IsLoopback() || address.IsUnspecified() || address.IsLinkLocalUnicast() || address.IsMulticast() || address.Zone() != "" ||
+		// Translated and tunnelled forms of any address of version 4.
+		embedding.Contains(address) || sixToFour.Contains(address)
+}
+
+var (
+	embedding = netip.MustParsePrefix("64:ff9b::/96")
+	sixToFour = netip.MustParsePrefix("2002::/16")
+)
+
+// matches reports whether a text is as one of the patterns says.
+func matches(patterns []string, text string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return glob(pattern, text) })
+}
+
+// glob compares a text with a pattern, in which an asterisk is any text.
+func glob(pattern, text string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == text
+	}
+	first, last := parts[0], parts[len(parts)-1]
+	if len(text) < len(first)+len(last) || !strings.HasPrefix(text, first) || !strings.HasSuffix(text, last) {
+		return false
+	}
+	text = text[len(first) : len(text)-len(last)]
+	for _, part := range parts[1 : len(parts)-1] {
+		_, after, found := strings.Cut(text, part)
+		if !found {
+			return false
+		}
+		text = after
+	}
+	return true
+}

@@ -1,0 +1,69 @@
+package objects
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// formerSuffix ends the names that VM-Operator gave to claims before its version
+// 3.4: they were those of a StatefulSet with one pod.
+const formerSuffix = "-0"
+
+// FormerClaim is the name of a disk's claim before VM-Operator's version 3.4.
+func FormerClaim(vmName, diskName string) string { return diskName + "-" + vmName + formerSuffix }
+
+// RunnerDataDisk is the name of the runner's own data as a disk of former times.
+const RunnerDataDisk = "runner-data"
+
+// ClaimNames are the names of all claims that the machine uses or may come to
+// use: those that its disks refer to, those that the operator makes, and those
+// that VM-Operator once made for the same disks.
+func ClaimNames(vm *spec.VirtualMachine) []string {
+	out := []string{spec.RunnerDataClaim(vm.Name), FormerClaim(vm.Name, RunnerDataDisk)}
+	for _, d := range machineconfig.Disks(vm) {
+		switch {
+		case d.Claim == "":
+		case d.Entry.PersistentVolumeClaim != nil:
+			out = append(out, d.Claim)
+		default:
+			out = append(out, d.Claim, FormerClaim(vm.Name, d.Name))
+		}
+	}
+	return out
+}
+
+// ClaimMachines are the names of the machines that a claim could belong to by
+// its own name, few of which there are. All others refer to a claim of that name
+// in their manifests, or not at all.
+func ClaimMachines(claim string) []string {
+	var out []string
+	for i := range len(claim) {
+		if claim[i] == '-' && i > 0 {
+			out = append(out, claim[:i])
+		}
+	}
+	if stem, ok := strings.CutSuffix(claim, formerSuffix); ok {
+		for i := range len(stem) {
+			if stem[i] == '-' && i+1 < len(stem) {
+				out = append(out, stem[i+1:])
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// PodClaims are the names of the claims that a pod uses.
+func PodClaims(pod *corev1.Pod) []string {
+	var out []string
+	for i := range pod.Spec.Volumes {
+		if c := pod.Spec.Volumes[i].PersistentVolumeClaim; c != nil {
+			out = append(out, c.ClaimName)
+		}
+	}
+	return out
+}

@@ -1,0 +1,50 @@
+package objects
+
+import (
+	"fmt"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ConfigMap holds the runner's configuration and its logging.properties, of
+// which the manifest's takes precedence over the operator's.
+func ConfigMap(vm *spec.VirtualMachine, s Settings, config runnerconfig.Config) (*corev1.ConfigMap, error) {
+	cm := BareConfigMap(vm, &s)
+	if err := FillConfigMap(cm, vm, &s, config); err != nil {
+		return nil, err
+	}
+	return cm, nil
+}
+
+// BareConfigMap is the ConfigMap without its content.
+func BareConfigMap(vm *spec.VirtualMachine, s *Settings) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: names.KindConfigMap},
+		ObjectMeta: objectMeta(vm, s),
+	}
+}
+
+// FillConfigMap gives the ConfigMap its content.
+func FillConfigMap(cm *corev1.ConfigMap, vm *spec.VirtualMachine, s *Settings, config runnerconfig.Config) error {
+	data, err := runnerconfig.Marshal(config)
+	if err != nil {
+		return fmt.Errorf("virtual machine %s: %w", vm.Name, err)
+	}
+	cm.Data = map[string]string{names.ConfigKey: string(data), names.LoggingKey: LoggingProperties(vm, s)}
+	return nil
+}
+
+// LoggingProperties is the content of logging.properties.
+func LoggingProperties(vm *spec.VirtualMachine, s *Settings) string {
+	logging := vm.Spec.LoggingProperties
+	for _, next := range []string{s.LoggingProperties, DefaultLoggingProperties} {
+		if logging == "" {
+			logging = next
+		}
+	}
+	return logging
+}

@@ -1,0 +1,4 @@
+// Package objects makes the Kubernetes objects of a machine, each by a function
+// of its own, and knows their names. Everything is a pure function; see
+// [github.com/vmop/sdk/vmop/reconcile].
+package objects

@@ -1,0 +1,53 @@
+package objects
+
+import (
+	"strings"
+
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// formerRunner begins the last part of the names of VM-Operator's runner images,
+// which are a Java program on Arch (…runner.qemu-arch) or Alpine Linux
+// (…runner.qemu-alpine), from whatever registry.
+const formerRunner = "org.jdrupes.vmoperator.runner."
+
+// IsFormerRunner reports whether an image is one of VM-Operator's runner. It
+// cannot run in the pods that [Pod] makes: it needs root and all devices.
+func IsFormerRunner(image string) bool {
+	return strings.HasPrefix(image[strings.LastIndexByte(image, '/')+1:], formerRunner)
+}
+
+// RunnerImage is the full name of the image of a machine, which must have its
+// defaults, as the settings change it.
+func RunnerImage(vm *spec.VirtualMachine, s *Settings) string {
+	i := vm.Spec.Image
+	name := i.Source
+	if name == "" {
+		name = i.Repository + "/" + i.Path
+		if i.Version != "" {
+			name += ":" + i.Version
+		}
+	}
+	if s.RunnerImage != "" && name == DefaultImage() {
+		return s.RunnerImage
+	}
+	longest := -1
+	out := name
+	for pattern, image := range s.RunnerImages {
+		stem, open := strings.CutSuffix(pattern, "*")
+		switch {
+		case pattern == name:
+			return image
+		case open && strings.HasPrefix(name, stem) && len(stem) > longest:
+			out, longest = image, len(stem)
+		}
+	}
+	return out
+}
+
+// DefaultImage is the image of a manifest that names none: VM-Operator's.
+func DefaultImage() string {
+	var untold spec.VirtualMachine
+	spec.Default(&untold)
+	return untold.Spec.Image.Source
+}

@@ -1,0 +1,42 @@
+package objects
+
+import (
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/spec"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// UnknownVersion stands for the version of an operator that has none.
+const UnknownVersion = "(Unknown)"
+
+// DisplaySecretName is the name of the display secret that the operator makes.
+func DisplaySecretName(vmName string) string { return vmName + "-display-secret" }
+
+// InstanceLabels are the labels of all objects of a machine except its display
+// secret.
+func InstanceLabels(vmName string) map[string]string {
+	return map[string]string{names.LabelName: names.AppName, names.LabelInstance: vmName, names.LabelManagedBy: names.ManagedBy}
+}
+
+// objectMeta is the metadata that ConfigMap, pod and service share.
+func objectMeta(vm *spec.VirtualMachine, s *Settings) metav1.ObjectMeta {
+	version := s.Version
+	if version == "" {
+		version = UnknownVersion
+	}
+	no := false
+	m := metav1.ObjectMeta{
+		Name:        vm.Name,
+		Namespace:   vm.Namespace,
+		Labels:      InstanceLabels(vm.Name),
+		Annotations: map[string]string{names.AnnotationVersion: version},
+	}
+	// Only a machine that is stored in a cluster can own something.
+	if vm.UID != "" {
+		m.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: spec.GroupVersion().String(), Kind: spec.KindVirtualMachine,
+			Name: vm.Name, UID: vm.UID, Controller: &no,
+		}}
+	}
+	return m
+}

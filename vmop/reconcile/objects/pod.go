@@ -1,0 +1,274 @@
+package objects
+
+import (
+	"cmp"
+	"maps"
+	"path"
+	"slices"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// RunnerUser is the user and the group of the runner and of QEMU in a pod.
+	// It is nobody's on a node; volumes are made accessible to the group.
+	RunnerUser = 65532
+	// diskGroup owns block devices on the nodes of the common distributions
+	// (its number is fixed in Debian's and Red Hat's). Device nodes keep their
+	// owner in a container, so this is what lets a user other than root open
+	// the devices of its volumes; others are not there to be opened.
+	diskGroup = 6
+	// TerminationReserve is what a pod gets beyond the machine's
+	// powerdownTimeout, in seconds: for telling QEMU to quit, for writing what
+	// it has cached, and for the report. VM-Operator's 5 did not suffice.
+	TerminationReserve = 30
+)
+
+// The names of the pod's volumes besides those of disks, which end otherwise.
+const (
+	volumeConfig  = "config"
+	volumeData    = "runner-data"
+	volumeImages  = "vmop-image-repository"
+	volumeRuntime = "runtime"
+	volumeToken   = "api-token"
+)
+
+// PodInput is what the pod depends on besides manifest and settings.
+type PodInput struct {
+	// Disks are the machine's disks, see [machineconfig.Disks], with the names that their
+	// claims really have.
+	Disks []machineconfig.Disk
+	// RunnerDataClaim is the name of the runner's data volume claim; empty
+	// means that of [RunnerDataClaim].
+	RunnerDataClaim string
+	// VolumeModes are the modes of the claims that disks refer to by name; see
+	// [machineconfig.Options]. Both must agree.
+	VolumeModes map[string]corev1.PersistentVolumeMode
+	// DisplaySecret is the name of the machine's display secret; empty if it
+	// has none.
+	DisplaySecret string
+	// ConfigVersion is the resource version of the ConfigMap, for an
+	// annotation; empty if it is not known.
+	ConfigVersion string
+}
+
+// Pod is where the machine, which must have its defaults, runs.
+//
+// It has the rights of an ordinary program: no root, no capabilities, a file
+// system that is read-only but for its volumes. Three things of a manifest or
+// of the settings add to that, and no others do:
+//
+//   - a tap interface is made on a bridge of the node. The pod is in the node's
+//     network and has its tun device. A container that ends before the runner
+//     starts has CAP_NET_ADMIN, see [TapContainer]; the runner has nothing.
+//   - a machine that may use KVM asks for [Settings.KVMResource],
+//   - or has all devices of the node, with [Settings.Privileged].
+//
+// It is not restarted by the kubelet: what the end of a machine means is for
+// the operator to decide, which replaces the pod.
+func Pod(vm *spec.VirtualMachine, s Settings, in PodInput) *corev1.Pod {
+	meta := objectMeta(vm, &s)
+	meta.Labels[names.LabelComponent] = names.ComponentRunner
+	if in.ConfigVersion != "" {
+		meta.Annotations[names.AnnotationConfigVersion] = in.ConfigVersion
+	}
+	yes, no := true, false
+	for i := range meta.OwnerReferences {
+		// Without a controller nobody may drain its node: it would not come back.
+		meta.OwnerReferences[i].Controller, meta.OwnerReferences[i].BlockOwnerDeletion = &yes, &yes
+	}
+	grace := int64(*vm.Spec.VM.PowerdownTimeout) + TerminationReserve
+	user, policy := int64(RunnerUser), corev1.FSGroupChangeOnRootMismatch
+	pod := &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: meta,
+		Spec: corev1.PodSpec{
+			ServiceAccountName:            names.ServiceAccount,
+			RestartPolicy:                 corev1.RestartPolicyNever,
+			TerminationGracePeriodSeconds: &grace,
+			// The guest has no business with the addresses of other services.
+			EnableServiceLinks: &no,
+			// Only the runner has a token, see [tokenVolume].
+			AutomountServiceAccountToken: &no,
+			NodeName:                     vm.Spec.NodeName,
+			NodeSelector:                 maps.Clone(vm.Spec.NodeSelector),
+			Affinity:                     vm.Spec.Affinity.DeepCopy(),
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot: &yes, RunAsUser: &user, RunAsGroup: &user,
+				FSGroup: &user, FSGroupChangePolicy: &policy,
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+			Containers: []corev1.Container{{
+				Name:            vm.Name,
+				Image:           RunnerImage(vm, &s),
+				ImagePullPolicy: cmp.Or(vm.Spec.Image.PullPolicy, s.RunnerPullPolicy),
+				Env:             []corev1.EnvVar{{Name: "XDG_RUNTIME_DIR", Value: machineconfig.RuntimeBase}, {Name: "TMPDIR", Value: machineconfig.RuntimeBase}},
+				Resources:       podResources(vm, &s),
+				SecurityContext: &corev1.SecurityContext{
+					AllowPrivilegeEscalation: &no,
+					ReadOnlyRootFilesystem:   &yes,
+					Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				},
+			}},
+		},
+	}
+	for _, p := range displayPorts(vm, in.DisplaySecret != "") {
+		pod.Spec.Containers[0].Ports = append(pod.Spec.Containers[0].Ports, corev1.ContainerPort{Name: p.Name, ContainerPort: p.Port, Protocol: corev1.ProtocolTCP})
+	}
+	addVolumes(vm, pod, &in)
+	addAccelerator(vm, pod, &s)
+	addDeviceGroups(vm, pod, &s)
+	addTap(vm, pod)
+	return pod
+}
+
+// displayPorts are the ports on which the display is served to other hosts,
+// SPICE's first. As in VM-Operator, SPICE is for everybody if there is no
+// password. VNC then listens on the loopback interface of the pod, where no port
+// leads; see package runnerconfig.
+func displayPorts(vm *spec.VirtualMachine, password bool) []spec.DisplayPort {
+	var out []spec.DisplayPort
+	for _, s := range vm.Spec.VM.Display.Servers() {
+		if s.Open || password {
+			out = append(out, s.Ports...)
+		}
+	}
+	return out
+}
+
+// addVolumes adds the volumes, in the order in which VM-Operator has them.
+func addVolumes(vm *spec.VirtualMachine, pod *corev1.Pod, in *PodInput) {
+	c := &pod.Spec.Containers[0]
+	mount := func(v corev1.Volume, at string, readOnly bool) {
+		pod.Spec.Volumes = append(pod.Spec.Volumes, v)
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: v.Name, MountPath: at, ReadOnly: readOnly})
+	}
+	mount(configVolume(vm, in.DisplaySecret), machineconfig.ConfigDir, true)
+	images := claimVolume(volumeImages, names.ImageRepositoryClaim)
+	// Without it the kubelet would give all images to the runner's group.
+	images.PersistentVolumeClaim.ReadOnly = true
+	mount(images, machineconfig.ImageRepositoryDir, true)
+	data := in.RunnerDataClaim
+	if data == "" {
+		data = spec.RunnerDataClaim(vm.Name)
+	}
+	mount(claimVolume(volumeData, data), machineconfig.DataDir, false)
+	limit := resource.MustParse("64Mi")
+	mount(corev1.Volume{Name: volumeRuntime, VolumeSource: corev1.VolumeSource{
+		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: &limit},
+	}}, machineconfig.RuntimeBase, false)
+	devices := false
+	for i := range in.Disks {
+		d := &in.Disks[i]
+		switch {
+		case d.IsCD():
+		case d.VolumeMode(in.VolumeModes) == corev1.PersistentVolumeFilesystem:
+			mount(claimVolume(d.Name, d.Claim), path.Join(machineconfig.DiskMountDir, d.Name), false)
+		default:
+			devices = true
+			pod.Spec.Volumes = append(pod.Spec.Volumes, claimVolume(d.Name, d.Claim))
+			c.VolumeDevices = append(c.VolumeDevices, corev1.VolumeDevice{Name: d.Name, DevicePath: path.Join(machineconfig.DiskDeviceDir, d.Name)})
+		}
+	}
+	mount(tokenVolume(), tokenDir, true)
+	if devices {
+		pod.Spec.SecurityContext.SupplementalGroups = []int64{diskGroup}
+	}
+}
+
+// configVolume shows configuration and password as one directory, as the runner
+// expects them. The keys are named: of sources with a key in common the last wins,
+// and who may write secrets must not write configurations.
+func configVolume(vm *spec.VirtualMachine, secret string) corev1.Volume {
+	mode, yes := int32(0o440), true // the runner's group, which FSGroup is
+	key := func(name string) []corev1.KeyToPath { return []corev1.KeyToPath{{Key: name, Path: name}} }
+	sources := []corev1.VolumeProjection{{
+		ConfigMap: &corev1.ConfigMapProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: vm.Name},
+			Items:                append(key(names.ConfigKey), key(names.LoggingKey)...),
+		},
+	}}
+	if secret != "" {
+		of := corev1.LocalObjectReference{Name: secret}
+		// A display without its password would be open to everybody.
+		sources = append(sources,
+			corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: of, Items: key(names.PasswordKey)}},
+			corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: of, Items: key(names.PasswordExpiryKey), Optional: &yes}})
+	}
+	return corev1.Volume{Name: volumeConfig, VolumeSource: corev1.VolumeSource{
+		Projected: &corev1.ProjectedVolumeSource{Sources: sources, DefaultMode: &mode},
+	}}
+}
+
+const (
+	// tokenDir is where clients of the API look for their token.
+	tokenDir = "/var/run/secrets/kubernetes.io/serviceaccount"
+	// tokenSeconds is how long a token is good for; the kubelet renews it.
+	tokenSeconds = 3600
+)
+
+// tokenVolume is what the runner reports with, as Kubernetes would mount it into
+// every container.
+func tokenVolume() corev1.Volume {
+	mode, seconds := int32(0o440), int64(tokenSeconds)
+	return corev1.Volume{Name: volumeToken, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+		DefaultMode: &mode,
+		Sources: []corev1.VolumeProjection{
+			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: &seconds}},
+			{ConfigMap: &corev1.ConfigMapProjection{
+				LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"},
+				Items:                []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}},
+			}},
+			{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{
+				Path: "namespace", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.namespace"},
+			}}}},
+		},
+	}}}
+}
+
+func claimVolume(name, claim string) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
+	}}
+}
+
+// addDeviceGroups adds the groups that own the node's devices to those of a pod
+// that has any.
+func addDeviceGroups(vm *spec.VirtualMachine, pod *corev1.Pod, s *Settings) {
+	kvm := vm.Spec.VM.Accelerator != spec.AcceleratorTCG && (s.KVMResource != "" || s.Privileged)
+	if !kvm && len(pod.Spec.Containers[0].VolumeDevices) == 0 {
+		return
+	}
+	for _, g := range s.DeviceGroups {
+		if c := pod.Spec.SecurityContext; !slices.Contains(c.SupplementalGroups, g) {
+			c.SupplementalGroups = append(c.SupplementalGroups, g)
+		}
+	}
+}
+
+// addAccelerator gives the container KVM, unless the machine does without.
+func addAccelerator(vm *spec.VirtualMachine, pod *corev1.Pod, s *Settings) {
+	if vm.Spec.VM.Accelerator == spec.AcceleratorTCG {
+		return
+	}
+	c := &pod.Spec.Containers[0]
+	switch {
+	case s.KVMResource != "":
+		// Kubernetes takes the limit of such a resource for its request.
+		if c.Resources.Limits == nil {
+			c.Resources.Limits = corev1.ResourceList{}
+		}
+		if _, given := c.Resources.Limits[s.KVMResource]; !given {
+			c.Resources.Limits[s.KVMResource] = resource.MustParse("1")
+		}
+	case s.Privileged:
+		// Kubernetes refuses privileged without the right to gain privileges.
+		yes := true
+		c.SecurityContext.Privileged, c.SecurityContext.AllowPrivilegeEscalation = &yes, &yes
+	}
+}

@@ -1,0 +1,69 @@
+package objects_test
+
+import (
+	"testing"
+
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Of sources of a volume with a key in common the last wins: whoever may write a
+// secret with the labels of a display secret must not write the configuration.
+func TestProjectedSourcesNameTheirKeys(t *testing.T) {
+	vm := &spec.VirtualMachine{}
+	vm.Name = "web"
+	spec.Default(vm)
+	pod := objects.Pod(vm, objects.Settings{}, objects.PodInput{DisplaySecret: "foreign"})
+	taken := map[string]bool{}
+	take := func(volume, path string) {
+		if taken[volume+"/"+path] {
+			t.Errorf("volume %s has %s from two sources", volume, path)
+		}
+		taken[volume+"/"+path] = true
+	}
+	for _, v := range pod.Spec.Volumes {
+		if v.Projected == nil {
+			continue
+		}
+		for _, s := range v.Projected.Sources {
+			var items []corev1.KeyToPath
+			switch {
+			case s.ConfigMap != nil:
+				items = s.ConfigMap.Items
+			case s.Secret != nil:
+				items = s.Secret.Items
+			default:
+				continue
+			}
+			if len(items) == 0 {
+				t.Errorf("volume %s: a source has all keys: %+v", v.Name, s)
+			}
+			for _, i := range items {
+				take(v.Name, i.Path)
+			}
+		}
+	}
+	for _, want := range []string{"config/config.yaml", "config/logging.properties", "config/display-password", "config/password-expiry", "api-token/ca.crt"} {
+		if !taken[want] {
+			t.Errorf("nothing gives %s", want)
+		}
+	}
+	if a := pod.Spec.AutomountServiceAccountToken; a == nil || *a {
+		t.Error("every container gets a token")
+	}
+}
+
+// The runner's container has the machine's name, whatever that is.
+func TestContainersHaveNamesOfTheirOwn(t *testing.T) {
+	for _, name := range []string{"web", objects.TapContainer} {
+		vm := &spec.VirtualMachine{}
+		vm.Namespace, vm.Name = "lab", name
+		vm.Spec.VM.Networks = []spec.Network{{Tap: &spec.TapNetwork{}}}
+		spec.Default(vm)
+		pod := objects.Pod(vm, objects.Settings{}, objects.PodInput{})
+		if init := pod.Spec.InitContainers; len(init) != 1 || init[0].Name == name || pod.Spec.Containers[0].Name != name {
+			t.Errorf("%s: %+v", name, init)
+		}
+	}
+}

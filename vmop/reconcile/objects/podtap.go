@@ -1,0 +1,85 @@
+package objects
+
+import (
+	"strconv"
+
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+const (
+	// TapContainer is the name of the container that makes tap interfaces, and
+	// ends before the runner starts. In the pod of a machine of that name, whose
+	// runner is called so, it is another one.
+	TapContainer      = "tap"
+	otherTapContainer = "tap-interfaces"
+	// tunDevice is what tap interfaces are made with.
+	tunDevice = "/dev/net/tun"
+	volumeTun = "tun"
+)
+
+// addTap gives the pod what tap interfaces on bridges of the node need. They are
+// made by a container that alone has CAP_NET_ADMIN, and that has ended when the
+// runner and QEMU start: those take the interfaces over by their user's number.
+func addTap(vm *spec.VirtualMachine, pod *corev1.Pod) {
+	taps := machineconfig.PreparedTaps(vm)
+	if len(taps) == 0 {
+		return
+	}
+	pod.Spec.HostNetwork = true
+	// Names of the cluster, such as that of a server of images, still resolve.
+	pod.Spec.DNSPolicy = corev1.DNSClusterFirstWithHostNet
+	device := corev1.HostPathCharDev
+	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: volumeTun, VolumeSource: corev1.VolumeSource{
+		HostPath: &corev1.HostPathVolumeSource{Path: tunDevice, Type: &device},
+	}})
+	c := &pod.Spec.Containers[0]
+	mount := corev1.VolumeMount{Name: volumeTun, MountPath: tunDevice}
+	variable := corev1.EnvVar{Name: runnerconfig.PreparedTapsEnv, Value: runnerconfig.FormatTaps(taps)}
+	c.VolumeMounts = append(c.VolumeMounts, mount)
+	c.Env = append(c.Env, variable)
+	name := TapContainer
+	if c.Name == name {
+		name = otherTapContainer
+	}
+	yes, no, root := true, false, int64(0)
+	pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{
+		Name: name, Image: c.Image, ImagePullPolicy: c.ImagePullPolicy,
+		Args:         []string{"-prepare-taps", strconv.Itoa(RunnerUser)},
+		Env:          []corev1.EnvVar{variable},
+		VolumeMounts: []corev1.VolumeMount{mount},
+		Resources:    briefResources(c.Resources),
+		// Only root's programs have the capabilities of their container.
+		SecurityContext: &corev1.SecurityContext{
+			RunAsUser: &root, RunAsGroup: &root, RunAsNonRoot: &no,
+			AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"NET_ADMIN"}},
+		},
+	})
+}
+
+// briefResources are those of a container that runs for a moment before another
+// one: of whatever a quota may ask for, and no more than the other has.
+func briefResources(of corev1.ResourceRequirements) corev1.ResourceRequirements {
+	enough := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
+	some := func(of corev1.ResourceList) (out corev1.ResourceList) {
+		for name, amount := range enough {
+			given, ok := of[name]
+			if !ok {
+				continue
+			}
+			if given.Cmp(amount) < 0 {
+				amount = given
+			}
+			if out == nil {
+				out = corev1.ResourceList{}
+			}
+			out[name] = amount
+		}
+		return out
+	}
+	return corev1.ResourceRequirements{Requests: some(of.Requests), Limits: some(of.Limits)}
+}

@@ -1,0 +1,67 @@
+package objects
+
+import corev1 "k8s.io/api/core/v1"
+
+// Settings are what the operator's configuration says about all machines. The
+// zero value is VM-Operator's default, but for what it does not allow.
+type Settings struct {
+	// Version is the version of the operator, for an annotation.
+	Version string
+	// RunnerImage is used for machines whose manifest names no image: the
+	// resource definition gives those VM-Operator's. Empty leaves it so.
+	RunnerImage string
+	// RunnerImages replaces images that manifests name, such as VM-Operator's
+	// runner of a certain version. A key that ends in an asterisk stands for all
+	// images that begin with the rest; the longest counts.
+	RunnerImages map[string]string
+	// RunnerPullPolicy says when nodes pull the image of machines whose manifest
+	// does not say. Empty leaves it to Kubernetes, which goes by the tag.
+	RunnerPullPolicy corev1.PullPolicy
+	// RunnerDataStorageClass is the storage class of the volume with the
+	// runner's own data; empty means the cluster's default class. (VM-Operator:
+	// runnerDataPvc.storageClassName.)
+	RunnerDataStorageClass string
+	// CPUOvercommit and RAMOvercommit divide what a machine has to give what its
+	// pod requests. 0 and less mean [DefaultCPUOvercommit] and
+	// [DefaultRAMOvercommit].
+	CPUOvercommit float64
+	RAMOvercommit float64
+	// LoadBalancer makes a service for each machine's display; nil makes none.
+	// (VM-Operator: loadBalancerService, where true is the same as {}.)
+	LoadBalancer *LoadBalancer
+	// LoggingProperties is the default of the file logging.properties.
+	LoggingProperties string
+	// KVMResource is the name of the extended resource by which a device plugin
+	// hands /dev/kvm to a container, such as devices.kubevirt.io/kvm. Empty
+	// means that there is none, and that machines whose manifest does not
+	// insist run in software emulation.
+	KVMResource corev1.ResourceName
+	// Privileged gives the containers of machines that use KVM all devices of
+	// the node, as VM-Operator does to all: KVM without a device plugin, at the
+	// price of the isolation.
+	Privileged bool
+	// DeviceGroups are further groups of pods whose machines use KVM or block
+	// devices of the node: the numbers of the groups that own /dev/kvm and disks
+	// there, which device nodes keep in a container. A runner that is refused
+	// tells the number.
+	DeviceGroups []int64
+	// Allowed is what manifests may ask for.
+	Allowed Allowed
+}
+
+// LoadBalancer is the metadata that the operator gives to all load balancer
+// services.
+type LoadBalancer struct {
+	Labels      map[string]string
+	Annotations map[string]string
+}
+
+// What [Settings] default to: VM-Operator's values.
+const (
+	DefaultCPUOvercommit = 2
+	DefaultRAMOvercommit = 1.25
+)
+
+// DefaultLoggingProperties is the logging.properties of a machine for which
+// nobody has another. Only VM-Operator's runner reads it.
+const DefaultLoggingProperties = "handlers=java.util.logging.ConsoleHandler\n.level=INFO\n"

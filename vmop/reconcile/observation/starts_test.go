@@ -1,0 +1,324 @@
+package observation
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// startsWorld is a namespace with an API server, a cache that lags behind it, an
+// operator that has just begun to lead, and others who make pods. What happens is
+// drawn; whether it may have happened is checked at each pod that is made.
+type startsWorld struct {
+	fault string // of the operator, for mutants
+
+	now  time.Time
+	pods map[string]*worldPod // those that there are
+	log  []worldEvent         // of the watched ones
+	seen int                  // how much of the log the cache has
+	next int
+
+	starts   Starts
+	machines []*worldMachine
+}
+
+type worldPod struct {
+	Pod
+	since time.Time
+}
+
+type worldEvent struct {
+	pod  Pod
+	gone bool
+}
+
+type worldMachine struct {
+	name   string
+	claims []string
+	refers bool
+
+	asked time.Time
+	step  int // what the operator does for it, below
+	began time.Time
+	whole bool
+	list  []Pod
+	made  []Made
+}
+
+const (
+	idle = iota
+	lists
+	reads
+	creates
+	answers
+)
+
+func newStartsWorld(fault string) *startsWorld {
+	w := &startsWorld{fault: fault, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), pods: map[string]*worldPod{}}
+	for i, claims := range [][]string{{"a", "shared"}, {"b", "shared"}, {"c"}, {"d", "c"}} {
+		w.machines = append(w.machines, &worldMachine{name: fmt.Sprint("vm", i), claims: claims, refers: i == 1 || i == 3})
+	}
+	// What the leader before made last, and the cache does not show yet.
+	w.add(Pod{Name: "vm0", Claims: w.machines[0].claims, Watched: true})
+	return w
+}
+
+func (w *startsWorld) add(p Pod) Pod {
+	w.next++
+	p.UID, p.Version = fmt.Sprint("uid", w.next), strconv.Itoa(w.next)
+	w.pods[p.Name] = &worldPod{p, w.now}
+	if p.Watched {
+		w.log = append(w.log, worldEvent{pod: p})
+	}
+	return p
+}
+
+func (w *startsWorld) remove(name string) {
+	if p := w.pods[name]; p != nil {
+		delete(w.pods, name)
+		if p.Watched {
+			w.log = append(w.log, worldEvent{p.Pod, true})
+		}
+	}
+}
+
+func (w *startsWorld) cached() map[string]Pod {
+	out := map[string]Pod{}
+	for _, e := range w.log[:w.seen] {
+		if e.gone {
+			delete(out, e.pod.Name)
+		} else {
+			out[e.pod.Name] = e.pod
+		}
+	}
+	return out
+}
+
+// prune is what a driver does before it asks.
+func (w *startsWorld) prune() {
+	cached := w.cached()
+	for _, m := range w.starts.Made() {
+		if c, is := cached[m.Name]; is && number(c.Version) >= number(m.Version) {
+			w.starts.Shown(m.UID)
+		}
+	}
+}
+
+func number(s string) int { n, _ := strconv.Atoi(s); return n }
+
+func share(a, b []string) bool {
+	return slices.ContainsFunc(a, func(c string) bool { return slices.Contains(b, c) })
+}
+
+// act does one thing that a number chooses, and says what is wrong with it.
+func (w *startsWorld) act(n int) string {
+	w.now = w.now.Add(time.Duration(n%7) * 10 * time.Millisecond)
+	switch kind, n := n%10, n/10; kind {
+	case 0:
+		for range min(len(w.log)-w.seen, 1+n%3) {
+			w.starts.Shown(w.log[w.seen].pod.UID)
+			w.seen++
+		}
+	case 1: // somebody else makes a pod
+		name := fmt.Sprint("other", n%3)
+		if w.pods[name] == nil {
+			w.add(Pod{Name: name, Claims: w.machines[n%len(w.machines)].claims[:1]})
+		}
+	case 2: // a pod ends
+		for i, name := range []string{"vm0", "vm1", "vm2", "vm3", "other0", "other1", "other2"} {
+			if i == n%7 {
+				w.remove(name)
+			}
+		}
+	case 3:
+		w.now = w.now.Add([]time.Duration{time.Second, 3 * time.Second, 6 * time.Second, 6 * time.Minute}[n%4])
+	default:
+		return w.work(w.machines[n%len(w.machines)], n/len(w.machines))
+	}
+	return ""
+}
+
+// work goes on with a machine's start.
+func (w *startsWorld) work(m *worldMachine, n int) string {
+	switch m.step {
+	case idle:
+		if w.pods[m.name] != nil && n%4 > 0 {
+			return "" // the operator usually knows
+		}
+		if m.asked.IsZero() {
+			m.asked = w.now
+		}
+		w.prune()
+		start := Start{m.name, m.claims, m.refers, m.asked}
+		if w.fault == "any look is good enough" {
+			start.Asked = time.Time{}
+		}
+		turn, look := w.starts.Begin(w.now, start)
+		switch turn {
+		case Go:
+			m.step, m.list, m.made = reads, look.Pods, w.starts.Made()
+			if w.fault == "a start is not alone" {
+				w.starts.End(w.now, m.name, nil, true)
+			}
+		case LookAround, LookAtAll:
+			m.step, m.began, m.whole = lists, w.now, turn == LookAtAll
+		}
+	case lists:
+		m.step = idle
+		if n%8 == 0 {
+			w.starts.Looked(nil)
+			return ""
+		}
+		l := &Look{Whole: m.whole, Began: m.began}
+		for _, p := range w.pods {
+			if m.whole || !p.Watched {
+				l.Pods = append(l.Pods, p.Pod)
+			}
+		}
+		if w.fault == "the first look is like any other" && m.whole {
+			l.Pods = slices.DeleteFunc(l.Pods, func(p Pod) bool { return p.Watched })
+		}
+		w.starts.Looked(l)
+	case reads:
+		others := slices.Clone(m.list)
+		for _, made := range m.made {
+			if w.fault != "what was made is forgotten" {
+				others = append(others, made.Pod)
+			}
+		}
+		for _, p := range w.cached() {
+			others = append(others, p)
+		}
+		if slices.ContainsFunc(others, func(p Pod) bool { return p.Name != m.name && share(p.Claims, m.claims) }) {
+			m.step, m.asked = idle, time.Time{}
+			w.starts.End(w.now, m.name, nil, true)
+			return ""
+		}
+		m.step = creates
+	case creates:
+		if n%16 == 0 { // the answer is lost, and the pod comes later or not at all
+			w.starts.End(w.now, m.name, nil, w.fault == "no answer is a no")
+			m.step, m.began = answers, w.now
+			return ""
+		}
+		problem := w.create(m, true)
+		m.step, m.asked = idle, time.Time{}
+		return problem
+	case answers:
+		m.step, m.asked = idle, time.Time{}
+		if n%2 == 0 && w.now.Sub(m.began) < time.Minute { // when API servers give up
+			return w.create(m, false)
+		}
+	}
+	return ""
+}
+
+// create is what the API server does.
+func (w *startsWorld) create(m *worldMachine, answered bool) (problem string) {
+	var pod *Pod
+	if w.pods[m.name] == nil {
+		for _, p := range w.pods {
+			if !share(p.Claims, m.claims) {
+				continue
+			}
+			switch mine := p.Watched; {
+			case mine:
+				problem = fmt.Sprintf("%s gets a pod beside %s", m.name, p.Name)
+			case p.since.Before(m.asked):
+				problem = fmt.Sprintf("%s gets a pod beside %s, which was there before", m.name, p.Name)
+			}
+		}
+		made := w.add(Pod{Name: m.name, Claims: m.claims, Watched: true})
+		pod = &made
+	}
+	if answered {
+		w.starts.End(w.now, m.name, pod, true)
+	}
+	return problem
+}
+
+func (w *startsWorld) run(script []int) string {
+	for i, n := range script {
+		if problem := w.act(n); problem != "" {
+			return fmt.Sprintf("step %d: %s", i, problem)
+		}
+	}
+	return ""
+}
+
+var scripts = rapid.SliceOfN(rapid.IntRange(0, 99999), 20, 200)
+
+// Of the machines that share a claim at most one has a pod, whatever the caches
+// show, whoever else makes pods and whatever answers are lost; and no pod that
+// was there when a start was asked for is overlooked.
+func TestAtMostOnePodWritesToAClaim(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		if problem := newStartsWorld("").run(scripts.Draw(t, "script")); problem != "" {
+			t.Fatal(problem)
+		}
+	})
+}
+
+// The property above notices what could be forgotten.
+func TestStartsMutants(t *testing.T) {
+	for _, fault := range []string{
+		"a start is not alone", "what was made is forgotten", "any look is good enough", "the first look is like any other", "no answer is a no",
+	} {
+		found := false
+		for seed := 0; seed < 20000 && !found; seed++ {
+			found = newStartsWorld(fault).run(scripts.Example(seed)) != ""
+		}
+		if !found {
+			t.Errorf("nobody notices that %s", fault)
+		}
+	}
+}
+
+// Machines that come together are served by one look; and of pods that the caches
+// show none is asked for but the first time.
+func TestLooksAreShared(t *testing.T) {
+	now := time.Now()
+	var s Starts
+	want := func(what string, start Start, turn Turn) *Look {
+		t.Helper()
+		got, look := s.Begin(now, start)
+		if got != turn {
+			t.Fatalf("%s: got %v, want %v", what, got, turn)
+		}
+		return look
+	}
+	a, b, c := Start{Machine: "a", Claims: []string{"a"}, Asked: now}, Start{Machine: "b", Claims: []string{"b"}, Asked: now}, Start{Machine: "c", Claims: []string{"a"}, Refers: true, Asked: now}
+	want("the first of a namespace", a, LookAtAll)
+	want("one that comes meanwhile", b, Wait)
+	s.Looked(&Look{Whole: true, Began: now})
+	want("the first", a, Go)
+	want("the other one", b, Go)
+	want("one that shares a claim", c, Wait)
+	s.End(now, "a", &Pod{Name: "a", UID: "1", Claims: []string{"a"}, Watched: true}, true)
+	want("one that shares a claim, after it", c, Go)
+	if m := s.Made(); len(m) != 1 || m[0].UID != "1" {
+		t.Errorf("made: %v", m)
+	}
+	s.End(now, "c", nil, true)
+	s.End(now, "b", nil, true)
+
+	now = now.Add(3 * time.Second)
+	b.Asked, c.Asked = now, now
+	want("one with claims of its own", b, LookAround)
+	s.Looked(&Look{Began: now})
+	want("one that refers to a claim", c, LookAtAll)
+	want("one with claims of its own", b, Go)
+	s.Looked(nil)
+	s.End(now, "b", nil, true)
+
+	if s.Idle(now) {
+		t.Error("a namespace in which machines have just started is not idle")
+	}
+	if now = now.Add(knownAge + time.Second); !s.Idle(now) {
+		t.Error("a namespace in which nothing starts is kept")
+	}
+}

@@ -1,0 +1,92 @@
+package pool
+
+import (
+	"time"
+
+	"github.com/vmop/sdk/vmop/conditions"
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Snapshot is all that a decision about the assignments of one namespace depends
+// on. Nothing in it is changed.
+type Snapshot struct {
+	// Machines are all of the namespace that are assigned to somebody.
+	Machines []spec.VirtualMachine
+	// Pools are all of the namespace that can be understood.
+	Pools []spec.VmPool
+	// Unreadable are those that cannot.
+	Unreadable []Unreadable
+	// Failures are writes that the API server refused; see [reconcile.Failure].
+	Failures []reconcile.Failure
+	// Now is the time of the observation.
+	Now time.Time
+}
+
+// Unreadable is a pool that the API server has stored though the types cannot hold
+// it. No more is known than that it exists: its assignments stay, and the other
+// pools are not held up.
+type Unreadable struct {
+	Pool metav1.ObjectMeta
+	// Err says what cannot be understood.
+	Err error
+	// Told says that an event has told of this version of the pool. A pool has no
+	// status that could.
+	Told bool
+}
+
+// Decide keeps up the assignments of a namespace, as [Upkeep] has it: each that
+// changes is one [reconcile.Patch] of a machine's status. It is total and
+// deterministic. A machine without a resource version is none that is stored, and
+// passed over.
+func Decide(s Snapshot) reconcile.Plan {
+	known := s.Pools[:len(s.Pools):len(s.Pools)]
+	var plan reconcile.Plan
+	for i := range s.Unreadable {
+		u := &s.Unreadable[i]
+		known = append(known, spec.VmPool{ObjectMeta: u.Pool})
+		if !u.Told {
+			plan.Events = append(plan.Events, u.event())
+		}
+	}
+	updates, wake := Upkeep(s.Machines, known, s.Now)
+	plan.Wake = wake
+	for i := range updates {
+		a := updates[i].Action()
+		if a.ResourceVersion == "" {
+			continue
+		}
+		if f := reconcile.Refused(s.Failures, a.Target(), s.Now); f != nil {
+			plan.Wake = reconcile.Earlier(plan.Wake, f.RetryAt())
+			continue
+		}
+		plan.Actions = append(plan.Actions, a)
+	}
+	return plan
+}
+
+func (u *Unreadable) event() reconcile.Event {
+	return reconcile.Event{
+		About: &corev1.ObjectReference{
+			APIVersion: names.Group + "/" + names.Version, Kind: names.KindVMPool,
+			Namespace: u.Pool.Namespace, Name: u.Pool.Name, UID: u.Pool.UID,
+		},
+		Type: corev1.EventTypeWarning, Reason: conditions.ReasonInvalidSpecification, Action: "Reconcile",
+		Note: u.Err.Error() + "; until this is corrected, nobody gets a machine of the pool and no user is logged in by it. Assignments stay",
+	}
+}
+
+// Action is the write of an update.
+func (u *Update) Action() reconcile.Patch {
+	var assignment any
+	if u.Assignment != nil {
+		assignment = u.Assignment
+	}
+	return reconcile.Patch{
+		Kind: names.KindVirtualMachine, Subresource: "status", Name: u.Name, UID: u.UID, ResourceVersion: u.ResourceVersion,
+		Manager: StatusManager, Fields: map[string]any{"status": map[string]any{"assignment": assignment}},
+	}
+}

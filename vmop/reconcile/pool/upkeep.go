@@ -1,0 +1,106 @@
+package pool
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// poolGrace is how long after its last use an assignment is taken for one from a
+// pool that exists, though the pool is not in view. Who watches machines and
+// pools sees each at its own pace; without it, the first users of a new pool
+// would lose their machines.
+const poolGrace = time.Minute
+
+// Upkeep is what has to be written about assignments though nobody asked for a
+// machine, in the order of the machines' names, and when to look again though
+// nothing changed; zero means never:
+//
+//   - assignments from a pool that is not among the pools are removed, a minute
+//     after their last use at the earliest,
+//   - the last use of an assignment follows the assigned user to the console and
+//     away from it. (VM-Operator has this test inverted: it follows everybody
+//     else.)
+//   - of several machines that one user has from one pool only the one stays
+//     that is in use or was used last. One whose console is connected is not
+//     taken back.
+//
+// An assignment that has expired stays until somebody else needs the machine.
+//
+// The pools are all of the namespaces of the machines. The machines are all too,
+// or a part of them in which none is missing that is assigned to the same user
+// from the same pool as one that is there. Both are unchanged.
+func Upkeep(machines []spec.VirtualMachine, all []spec.VmPool, now time.Time) ([]Update, time.Time) {
+	kept := map[holder]*spec.VirtualMachine{}
+	for i := range machines {
+		vm := &machines[i]
+		if !holds(vm) {
+			continue
+		}
+		key := holderOf(vm)
+		if other := kept[key]; other == nil || compareHeld(vm, other) < 0 {
+			kept[key] = vm
+		}
+	}
+	var out []Update
+	var wake time.Time
+	for i := range machines {
+		vm := &machines[i]
+		if !holds(vm) {
+			continue
+		}
+		a := vm.Status.Assignment
+		if findPool(all, vm.Namespace, a.Pool) == nil {
+			if end := lastUsed(a).Add(poolGrace); now.Before(end) {
+				wake = earlier(wake, end)
+			} else {
+				out = append(out, newUpdate(vm, nil, PoolDeleted))
+			}
+			continue
+		}
+		if kept[holderOf(vm)] != vm && !inUse(vm) {
+			out = append(out, newUpdate(vm, nil, Duplicate))
+			continue
+		}
+		if used := usedSince(vm); used != "" {
+			next := *a
+			next.LastUsed = used
+			out = append(out, newUpdate(vm, &next, Used))
+		}
+	}
+	slices.SortFunc(out, func(a, b Update) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return out, wake
+}
+
+// holder is a user of a pool.
+type holder struct{ namespace, pool, user string }
+
+func holderOf(vm *spec.VirtualMachine) holder {
+	return holder{vm.Namespace, vm.Status.Assignment.Pool, vm.Status.Assignment.User}
+}
+
+// usedSince returns when the assigned user connected to the console or left it,
+// if that is later than what the assignment knows; else it is empty.
+func usedSince(vm *spec.VirtualMachine) string {
+	a := vm.Status.Assignment
+	c := spec.FindCondition(vm.Status.Conditions, spec.ConditionConsoleConnected)
+	if c == nil || c.Reason == spec.ReasonCreation || vm.Status.ConsoleUser != a.User {
+		return ""
+	}
+	if used := formatTime(c.LastTransitionTime.Time); parseTime(used).After(lastUsed(a)) {
+		return used
+	}
+	return ""
+}
+
+// earlier returns the earlier of two times, of which the zero one is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}

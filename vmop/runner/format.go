@@ -1,0 +1,120 @@
+package runner
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/vmop/sdk/vmop/imageinspect"
+	"github.com/vmop/sdk/vmop/qemucmd"
+)
+
+// diskRecord is what was decided when an image was first seen: later its content
+// is the guest's, which could write another format's header into it.
+type diskRecord struct {
+	Format qemucmd.DiskFormat `json:"format"`
+	// Inode tells the file from another one that is put in its place. Numbers come
+	// back; Birth, in nanoseconds, does not, and is 0 where the file system has no
+	// such time.
+	Inode uint64 `json:"inode"`
+	Birth int64  `json:"birth,omitempty"`
+	// Name is that of the drive.
+	Name string `json:"name,omitempty"`
+	// Header is the format that a raw image looked like when its guest had ended;
+	// empty is raw.
+	Header qemucmd.DiskFormat `json:"header,omitempty"`
+}
+
+// qcow2Magic is what every qcow2 image begins with.
+const qcow2Magic = "QFI\xfb"
+
+// image is what an image file is now.
+type image struct {
+	inode  uint64
+	birth  int64
+	header qemucmd.DiskFormat
+	// unusable says why an image that looks like another format cannot be used.
+	unusable error
+}
+
+// lookAt looks at an image that was found.
+func lookAt(found *os.File) (image, error) {
+	// This opens the very file that was found, whatever has its path by now.
+	f, err := os.Open("/proc/self/fd/" + strconv.Itoa(int(found.Fd())))
+	if err != nil {
+		return image{}, &os.PathError{Op: "open", Path: found.Name(), Err: errors.Unwrap(err)}
+	}
+	i, err := look(f)
+	return i, errors.Join(err, f.Close())
+}
+
+func look(f *os.File) (image, error) {
+	var st unix.Statx_t
+	if err := unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_INO|unix.STATX_BTIME|unix.STATX_SIZE, &st); err != nil {
+		return image{}, fmt.Errorf("look at it: %w", err)
+	}
+	i := image{inode: st.Ino}
+	if st.Mask&unix.STATX_BTIME != 0 {
+		i.birth = st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
+	}
+	header := make([]byte, min(int64(st.Size), imageinspect.HeaderSize))
+	if _, err := f.ReadAt(header, 0); err != nil && !errors.Is(err, io.EOF) {
+		return image{}, err
+	}
+	format, _, err := imageinspect.ProbeFormat(header, int64(st.Size))
+	if format != imageinspect.FormatISO9660 { // a hybrid image is a disk as well
+		i.unusable = err
+	}
+	i.header = qemucmd.DiskFormatRaw
+	if bytes.HasPrefix(header, []byte(qcow2Magic)) { // usable or not
+		i.header = qemucmd.DiskFormatQCOW2
+	}
+	return i, nil
+}
+
+// same reports whether the file is the recorded one.
+func (r diskRecord) same(now image) bool {
+	return r.Inode == now.inode && (r.Birth == 0 || now.birth == 0 || r.Birth == now.birth)
+}
+
+// next decides how an image is used now, and what is recorded of it. What was
+// decided once holds for the same file, with two exceptions:
+//
+//   - a qcow2 image refers to other files only if somebody outside of the guest has
+//     replaced its content, and is looked at at each start;
+//   - a raw image that looks like qcow2 was replaced, unless its guest left it so:
+//     opened as raw, what was put there would be written over.
+//
+// Another file at the same path that looks like another format is refused:
+// somebody converted the image, or put back a copy that a guest wrote into, and
+// only they can know. note is what people should hear of.
+func (r diskRecord) next(now image, recorded bool) (_ diskRecord, note string, err error) {
+	const remedy = "if that is right, remove its entry from \"disks\" in " + recordName + " in the machine's data directory"
+	looks := now.header
+	switch {
+	case recorded && r.same(now) && r.Format == qemucmd.DiskFormatRaw:
+		if looks == qemucmd.DiskFormatRaw {
+			break
+		}
+		if r.Header != looks {
+			return r, "", fmt.Errorf("is used as a raw disk and has got the header of a %s image since its machine ended: it was replaced in place; %s", looks, remedy)
+		}
+		note = fmt.Sprintf("has the header of a %s image, which its guest has written: it is used as the raw disk that it is", looks)
+	case now.unusable != nil:
+		return r, "", now.unusable
+	case recorded && looks != r.Format:
+		return r, "", fmt.Errorf("was a %s image and was replaced by a file that looks like %s; %s", r.Format, looks, remedy)
+	default:
+		r = diskRecord{Format: looks}
+	}
+	r.Inode = now.inode
+	if now.birth != 0 {
+		r.Birth = now.birth
+	}
+	return r, note, nil
+}

@@ -1,0 +1,107 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// HolderProcess is a process that holds a machine's lock and is no child of this
+// one. It is known by a descriptor, so that no other can take its place.
+type HolderProcess struct {
+	pid, fd int
+}
+
+// OpenHolder opens a process that holds the lock of a directory. It is nil if the
+// process has ended, or holds that lock no more. It must be closed.
+func OpenHolder(dir string, pid int) (*HolderProcess, error) {
+	lock, err := os.Stat(filepath.Join(dir, LockFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("process %d: %w", pid, err)
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("process %d: %w", pid, err)
+	}
+	// From here on the number cannot become another process's; it may have.
+	if !holds(pid, lock) {
+		return nil, unix.Close(fd)
+	}
+	return &HolderProcess{pid: pid, fd: fd}, nil
+}
+
+// Close forgets the process, which goes on.
+func (p *HolderProcess) Close() error { return unix.Close(p.fd) }
+
+// Signal sends a signal. A process that has ended is no error.
+func (p *HolderProcess) Signal(s unix.Signal) error {
+	if err := unix.PidfdSendSignal(p.fd, s, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("signal process %d: %w", p.pid, err)
+	}
+	return nil
+}
+
+// Wait waits for the process's end, for as long as ctx allows and, if limit is
+// above 0, no longer than that. The error is the context's cause.
+func (p *HolderProcess) Wait(ctx context.Context, limit time.Duration) (ended bool, err error) {
+	// The pipe wakes the poll when ctx ends.
+	r, w, err := os.Pipe()
+	if err != nil {
+		return false, fmt.Errorf("wait for the end of process %d: %w", p.pid, err)
+	}
+	defer r.Close()
+	stop := context.AfterFunc(ctx, func() { _ = w.Close() })
+	defer func() {
+		if stop() {
+			_ = w.Close()
+		}
+	}()
+	timeout := -1
+	if limit > 0 {
+		timeout = int(limit.Milliseconds()) + 1
+	}
+	for {
+		fds := []unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}, {Fd: int32(r.Fd())}}
+		n, err := unix.Poll(fds, timeout)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return false, fmt.Errorf("wait for the end of process %d: %w", p.pid, err)
+		case fds[0].Revents != 0:
+			return true, nil
+		case n == 0:
+			return false, nil
+		default:
+			return false, context.Cause(ctx)
+		}
+	}
+}
+
+// endHolder ends a process, not a child, that holds the lock of a directory:
+// TERM, on which QEMU flushes its disks, and KILL after the grace.
+func endHolder(ctx context.Context, pid int, dir string, grace time.Duration) error {
+	p, err := OpenHolder(dir, pid)
+	if p == nil || err != nil {
+		return err
+	}
+	for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
+		if err := p.Signal(sig); err != nil {
+			return errors.Join(err, p.Close())
+		}
+		if ended, err := p.Wait(ctx, grace); ended || err != nil {
+			return errors.Join(err, p.Close())
+		}
+	}
+	return errors.Join(fmt.Errorf("process %d does not end, not even killed", pid), p.Close())
+}

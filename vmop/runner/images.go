@@ -1,0 +1,175 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+// prepareDrives makes missing images and finds out what is behind each drive.
+func (e *Engine) prepareDrives(drives []runnerconfig.Drive, known map[string]diskRecord) ([]runnerconfig.DriveFacts, error) {
+	out := make([]runnerconfig.DriveFacts, len(drives))
+	var errs []error
+	for i, d := range drives {
+		if d.Type == runnerconfig.DriveCD {
+			continue // a URL is QEMU's to open
+		}
+		facts, err := e.prepareDisk(d, known)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("vm.drives[%d]: %w", i, err))
+		}
+		out[i] = facts
+	}
+	return out, errors.Join(errs...)
+}
+
+func (e *Engine) prepareDisk(d runnerconfig.Drive, known map[string]diskRecord) (runnerconfig.DriveFacts, error) {
+	var facts runnerconfig.DriveFacts
+	path := d.Where()
+	if d.File != "" && d.Size > 0 {
+		if err := e.createDisk(d, known); err != nil {
+			return facts, err
+		}
+	}
+	f, err := e.find(path)
+	if err != nil {
+		return facts, fmt.Errorf("disk: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return facts, fmt.Errorf("disk: %w", err)
+	}
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+	case mode&os.ModeDevice != 0 && mode&os.ModeCharDevice == 0:
+		if d.File != "" {
+			return facts, fmt.Errorf("%s is a block device, but is configured as a file", path)
+		}
+		facts.Device = true
+		if err := checkDevice(path, info); err != nil {
+			return facts, fmt.Errorf("%s: %w", path, err)
+		}
+		return facts, nil
+	default:
+		return facts, fmt.Errorf("%s is neither a file nor a block device: %s", path, mode.Type())
+	}
+	if d.Device != "" {
+		return facts, fmt.Errorf("%s is a file, but is configured as a device", path)
+	}
+	now, err := lookAt(f)
+	if err != nil {
+		return facts, fmt.Errorf("disk image %s: %w", path, err)
+	}
+	before, recorded := known[path]
+	rec, note, err := before.next(now, recorded)
+	if err != nil {
+		return facts, fmt.Errorf("disk image %s: %w", path, err)
+	}
+	if note != "" {
+		e.message(LevelWarning, "the disk image %s %s", path, note)
+	}
+	rec.Name = d.Name
+	known[path] = rec
+	facts.Format = rec.Format
+	if facts.Format == qemucmd.DiskFormatRaw && d.Size > 0 && info.Size() < int64(d.Size) {
+		e.growDisk(f, info.Size(), d.Size)
+	}
+	return facts, nil
+}
+
+// createDisk makes the image of a disk, unless it is there. One that was there
+// before and is missing is not made anew: an empty disk in its place would look to
+// everybody like lost data, and to an installer like an invitation.
+func (e *Engine) createDisk(d runnerconfig.Drive, known map[string]diskRecord) error {
+	path := d.Where()
+	if _, err := os.Lstat(path); err == nil {
+		return nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("disk: %w", err)
+	}
+	if slices.Contains(e.o.NewDisks, d.Name) {
+		maps.DeleteFunc(known, func(other string, r diskRecord) bool { return other == path || r.Name == d.Name })
+	}
+	record := filepath.Join(e.o.Directories.Data, recordName)
+	if _, was := known[path]; was {
+		return fmt.Errorf("the disk image %s was there at an earlier start and is missing: put it back; if a new, empty disk is wanted, remove the entry %q from \"disks\" in %s", path, path, record)
+	}
+	for other, r := range known {
+		if d.Name != "" && r.Name == d.Name {
+			return fmt.Errorf("the disk %s has been %s so far, and would become the new, empty image %s: name its file again; if a new, empty disk is wanted, remove the entry %q from \"disks\" in %s", d.Name, other, path, other, record)
+		}
+	}
+	created, err := createImage(path, int64(d.Size))
+	if created {
+		e.message(LevelInfo, "created the disk image %s of %s", path, d.Size)
+	}
+	return err
+}
+
+// find finds a file without opening it, which other programs would notice of a
+// device. Below the directories whose content others may have written, the path has
+// no symbolic link: that could lead anywhere.
+func (e *Engine) find(path string) (*os.File, error) {
+	for _, volume := range e.o.Volumes {
+		if below, err := filepath.Rel(volume, path); err == nil && filepath.IsLocal(below) {
+			return findBelow(volume, below)
+		}
+	}
+	return os.OpenFile(path, unix.O_PATH, 0)
+}
+
+func findBelow(dir, path string) (*os.File, error) {
+	root, err := os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	fd, err := unix.Openat2(int(root.Fd()), path, &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	})
+	full := filepath.Join(dir, path)
+	switch {
+	case errors.Is(err, unix.ELOOP):
+		return nil, fmt.Errorf("%s: there is a symbolic link in the path, and none is followed on a volume: put the image itself there", full)
+	case err != nil:
+		return nil, &os.PathError{Op: "open", Path: full, Err: err}
+	}
+	return os.NewFile(uintptr(fd), full), nil
+}
+
+// noteImages records what the images look like at the end of a machine, whose
+// guest could write anything into them.
+func (e *Engine) noteImages() error {
+	dir := e.o.Directories.Data
+	rec, err := readRecord(dir)
+	if err != nil {
+		return err
+	}
+	for _, d := range e.o.Config.Runner.VM.Drives {
+		r, known := rec.Disks[d.Where()]
+		if !known || r.Format != qemucmd.DiskFormatRaw {
+			continue
+		}
+		f, err := e.find(d.Where())
+		if err != nil {
+			continue // it is missing at the next start, too
+		}
+		now, err := lookAt(f)
+		_ = f.Close() // it was only read
+		if err == nil && r.same(now) {
+			r.Header = now.header
+			rec.Disks[d.Where()] = r
+		}
+	}
+	return rec.write(dir)
+}

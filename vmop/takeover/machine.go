@@ -1,0 +1,238 @@
+package takeover
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/qemucmd"
+	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
+	vmobjects "github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// machine is a machine that is looked at.
+type machine struct {
+	*check
+	vm       *spec.VirtualMachine // with its defaults
+	settings vmobjects.Settings
+	// pod is the one that vmop would make; nil if it would make none.
+	pod *corev1.Pod
+	// present is the pod that there is; nil if there is none.
+	present *corev1.Pod
+}
+
+func (c *check) machines() {
+	for _, o := range c.objects.ofKind(spec.KindVirtualMachine) {
+		c.machine(o)
+	}
+}
+
+func (c *check) machine(o *unstructured.Unstructured) {
+	refused := c.refused(o)
+	vm, ok := as[spec.VirtualMachine](o)
+	if !ok {
+		return // which was said
+	}
+	m := machine{check: c, vm: vm, settings: c.settingsOf(o.GetNamespace())}
+	m.present, _ = get[corev1.Pod](c.objects, kindPod, vm.Namespace, vm.Name)
+	m.life()
+	spec.Default(vm)
+	if objects, err := machinekind.Objects(vm, m.settings); err == nil {
+		for _, o := range objects {
+			if pod, ok := o.(*corev1.Pod); ok {
+				m.pod = pod
+			}
+		}
+	} else if !refused {
+		m.say(Before, TopicManifest, "", err.Error(), "correct it: the machine is not started with it")
+	}
+	m.image()
+	m.template()
+	m.rights()
+	m.networks()
+	m.disks()
+	m.bootOrder()
+	m.cloudInit()
+	m.kvm()
+	m.display()
+	m.ignored()
+}
+
+// say adds a finding about the machine.
+func (m *machine) say(u Urgency, t Topic, field, what, do string) {
+	m.check.say(spec.KindVirtualMachine, m.vm.Namespace, m.vm.Name, u, t, field, what, do)
+}
+
+// refused tells of what VM-Operator stored and vmop does not take. Metadata and
+// status are the API server's.
+func (c *check) refused(o *unstructured.Unstructured) bool {
+	bare := map[string]any{
+		"apiVersion": o.GetAPIVersion(), "kind": o.GetKind(), "spec": o.Object["spec"],
+		"metadata": map[string]any{"name": o.GetName(), "namespace": o.GetNamespace()},
+	}
+	data, err := json.Marshal(bare)
+	if err != nil {
+		return false
+	}
+	// What VM-Operator's definition does not have either was never stored.
+	_, err = spec.Load(o.GetName(), data, spec.Options{Default: true, Validate: true, Lenient: true})
+	var bad *spec.LoadError
+	if !errors.As(err, &bad) {
+		return false
+	}
+	for _, p := range bad.Problems {
+		c.say(o.GetKind(), o.GetNamespace(), o.GetName(), Before, TopicManifest, p.Path, "VM-Operator has stored this, and vmop does not start a machine with it: "+p.Message, "correct it")
+	}
+	return true
+}
+
+// life tells what becomes of a machine that runs.
+func (m *machine) life() {
+	switch p := m.present; {
+	case p == nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed:
+		m.say(Note, TopicRestart, "", "it does not run; vmop starts it when spec.vm.state is Running", "")
+	case p.Annotations[names.AnnotationStarted] != "":
+		m.say(Note, TopicRestart, "", "it runs in a pod that vmop has made", "")
+	default:
+		m.say(Note, TopicRestart, "", "it runs on in VM-Operator's pod, whose runner follows changes of processors, memory and CDs; what is said here comes with its next start", "")
+	}
+}
+
+// image tells of a runner that cannot run in vmop's pod.
+func (m *machine) image() {
+	if m.pod == nil {
+		return
+	}
+	image := m.pod.Spec.Containers[0].Image
+	if !vmobjects.IsFormerRunner(image) {
+		return
+	}
+	if m.vm.Spec.Image.Source == vmobjects.DefaultImage() {
+		m.say(Before, TopicImage, "spec.image", "the manifest names no image, and no setting of the operator says which one vmop's runner is: the default is "+image+", which cannot run in vmop's pods",
+			"set VMOP_RUNNER_IMAGE, a setting of the operator")
+		return
+	}
+	m.say(Before, TopicImage, "spec.image", "it names VM-Operator's runner, "+image+", which cannot run in vmop's pods: it needs root and a privileged container",
+		"remove spec.image from the manifest, which then means the operator's VMOP_RUNNER_IMAGE, or replace it for all by the setting VMOP_RUNNER_IMAGES=IMAGE=IMAGE")
+}
+
+func (m *machine) template() {
+	source := m.vm.Spec.RunnerTemplate.Source
+	err := qemucmd.CheckTemplateName(source)
+	switch {
+	case source == "":
+	case err != nil:
+		m.say(Before, TopicTemplate, "spec.runnerTemplate.source", err.Error(), "remove spec.runnerTemplate.source for the standard machine, or write a Go template; examples/watchdog has one")
+	case qemucmd.IsStandardTemplate(source):
+		m.say(Note, TopicTemplate, "spec.runnerTemplate.source", source+" is VM-Operator's standard machine, which is vmop's", "")
+	}
+}
+
+// rights tells what the machine's pod needs of its namespace.
+func (m *machine) rights() {
+	if m.pod == nil {
+		return
+	}
+	needs := privileges(m.pod)
+	if len(needs) == 0 {
+		return
+	}
+	const label = "pod-security.kubernetes.io/enforce"
+	ns, ok := get[corev1.Namespace](m.objects, kindNamespace, "", m.vm.Namespace)
+	if level := ""; ok {
+		if level = ns.Labels[label]; level == "restricted" || level == "baseline" {
+			m.say(Before, TopicNamespace, "", fmt.Sprintf("its pod needs %s, which a namespace with the level %s does not admit", strings.Join(needs, " and "), level),
+				fmt.Sprintf("kubectl label --overwrite namespace %s %s=privileged, or give the machine what needs less", m.vm.Namespace, label))
+		}
+	}
+}
+
+// privileges are what a pod needs beyond the level restricted.
+func privileges(pod *corev1.Pod) []string {
+	var out []string
+	if pod.Spec.HostNetwork {
+		out = append(out, "the node's network")
+	}
+	for _, c := range append(append([]corev1.Container{}, pod.Spec.InitContainers...), pod.Spec.Containers...) {
+		s := c.SecurityContext
+		if s == nil {
+			continue
+		}
+		if s.Privileged != nil && *s.Privileged {
+			out = append(out, "a privileged container ("+c.Name+")")
+		}
+		if s.Capabilities != nil && len(s.Capabilities.Add) > 0 {
+			out = append(out, fmt.Sprintf("the capabilities %v (container %s)", s.Capabilities.Add, c.Name))
+		}
+	}
+	for _, v := range pod.Spec.Volumes {
+		if v.HostPath != nil {
+			out = append(out, v.HostPath.Path+" of the node")
+		}
+	}
+	return out
+}
+
+// cloudInit tells of a guest that would take itself for a new one.
+func (m *machine) cloudInit() {
+	ci := m.vm.Spec.CloudInit
+	if ci == nil || ci.MetaData["instance-id"] != "" {
+		return
+	}
+	if _, ok := m.objects[key{kindConfigMap, m.vm.Namespace, m.vm.Name}]; ok {
+		m.say(Note, TopicBoot, "spec.cloudInit", "cloud-init keeps the instance-id of the ConfigMap that is there; it does not follow the generation any more", "")
+		return
+	}
+	m.say(Differs, TopicBoot, "spec.cloudInit", "there is no ConfigMap with the instance-id that the guest has: cloud-init takes it for a new machine and runs its once-per-instance modules again",
+		"set spec.cloudInit.metaData.instance-id to what cloud-id or /var/lib/cloud/data/instance-id says in the guest")
+}
+
+func (m *machine) kvm() {
+	s := &m.settings
+	if m.vm.Spec.VM.Accelerator == spec.AcceleratorTCG {
+		return
+	}
+	switch {
+	case s.KVMResource == "" && !s.Privileged:
+		m.say(Before, TopicKVM, "", "VM-Operator's pods were privileged and had KVM; this one has no way to it and runs in software emulation, which is many times slower",
+			"set VMOP_KVM_RESOURCE (with a device plugin) or VMOP_PRIVILEGED=true, settings of the operator")
+	case s.KVMResource != "" && m.objects.has(kindNode) && !m.offered(s.KVMResource):
+		m.say(Before, TopicKVM, "", fmt.Sprintf("no node offers the resource %s that the configuration names: the pod would not be scheduled", s.KVMResource),
+			"install a device plugin that offers it")
+	}
+}
+
+// offered reports whether a node has a resource.
+func (c *check) offered(name corev1.ResourceName) bool {
+	for _, o := range c.objects.ofKind(kindNode) {
+		if node, ok := as[corev1.Node](o); ok {
+			if q := node.Status.Allocatable[name]; !q.IsZero() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// ignored tells of what vmop reads and does not act upon.
+func (m *machine) ignored() {
+	if m.vm.Spec.LoggingProperties != "" {
+		m.say(Note, TopicSettings, "spec.loggingProperties", "only VM-Operator's runner, a Java program, reads it", "")
+	}
+	if len(m.vm.Spec.Permissions) > 0 {
+		m.say(Differs, TopicUsers, "spec.permissions", "VM-Operator's web interface enforced them, and vmop has none: they are kept for a user interface (package reconcile/console, examples/go-pools)", "give people rights by roles of Kubernetes, or write a user interface")
+	}
+}
+
+func (c *check) pools() {
+	for _, o := range c.objects.ofKind(spec.KindVMPool) {
+		c.refused(o)
+		c.say(spec.KindVMPool, o.GetNamespace(), o.GetName(), Differs, TopicUsers, "", "VM-Operator's web interface assigned its machines to users; vmop keeps assignments and has no web interface",
+			"write a user interface with package reconcile/pools; examples/go-pools shows how")
+	}
+}

@@ -1,0 +1,195 @@
+package takeover
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/vmop/sdk/vmop/operatorconfig"
+	"github.com/vmop/sdk/vmop/spec"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Input is what a check depends on.
+type Input struct {
+	// Objects are what there is: machines and pools, and of their namespaces the
+	// pods, ConfigMaps, volume claims, Deployments and StatefulSets; the
+	// namespaces, volumes, nodes, CSI drivers and definitions. Others are not
+	// looked at, but where something of their name is to be installed.
+	Objects []unstructured.Unstructured
+	// Install are the objects that are going to be installed, with their
+	// namespaces. Where it is empty, nothing is said about them.
+	Install []unstructured.Unstructured
+	// Operator is how the operator is configured, which wins over VM-Operator's
+	// own configuration.
+	Operator Configuration
+	// Unseen says of kinds that could not be read why. What follows from them is
+	// not found.
+	Unseen map[string]string
+}
+
+const (
+	kindPod         = "Pod"
+	kindConfigMap   = "ConfigMap"
+	kindClaim       = "PersistentVolumeClaim"
+	kindVolume      = "PersistentVolume"
+	kindNamespace   = "Namespace"
+	kindNode        = "Node"
+	kindDeployment  = "Deployment"
+	kindStatefulSet = "StatefulSet"
+	kindCSIDriver   = "CSIDriver"
+	kindDefinition  = "CustomResourceDefinition"
+)
+
+// Configuration is how an operator is configured.
+type Configuration struct {
+	// File is the text of its configuration file; see [operatorconfig.ParseOver].
+	File string
+	// Environment are its environment variables, in the form of os.Environ; see
+	// [operatorconfig.ParseEnvironment].
+	Environment []string
+}
+
+// over is the configuration with that of VM-Operator below it.
+func (c *Configuration) over(base operatorconfig.Config) (operatorconfig.Config, error) {
+	config, _, err := operatorconfig.ParseOver(base, configKey, []byte(c.File))
+	if err == nil {
+		config, _, err = operatorconfig.ParseEnvironment(config, c.Environment)
+	}
+	return config, err
+}
+
+// Urgency is what a finding asks of its reader.
+type Urgency string
+
+const (
+	// Before means that something has to be done before the switch: without it
+	// something does not start, or somebody's objects are lost.
+	Before Urgency = "before"
+	// Differs means that something will be otherwise than it was.
+	Differs Urgency = "differs"
+	// Note is about what stays as it was, or does not concern the machine.
+	Note Urgency = "note"
+)
+
+// urgencies in the order in which they are told.
+var urgencies = []Urgency{Before, Differs, Note}
+
+// Topic is what a finding is about.
+type Topic string
+
+// The topics, which are those of docs/from-vm-operator.md.
+const (
+	TopicInstall   Topic = "install"
+	TopicOperator  Topic = "operator"
+	TopicNamespace Topic = "namespace"
+	TopicSettings  Topic = "settings"
+	TopicManifest  Topic = "manifest"
+	TopicImage     Topic = "image"
+	TopicTemplate  Topic = "template"
+	TopicNetwork   Topic = "network"
+	TopicDisks     Topic = "disks"
+	TopicBoot      Topic = "boot"
+	TopicKVM       Topic = "kvm"
+	TopicDisplay   Topic = "display"
+	TopicRestart   Topic = "restart"
+	TopicUsers     Topic = "users"
+)
+
+// Finding is one thing to know about the switch.
+type Finding struct {
+	// Kind, Namespace and Name are those of the object that it is about. All are
+	// empty for one about the cluster.
+	Kind      string `json:"kind,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	// Field is the JSON path of the field; empty for the whole object.
+	Field string `json:"field,omitempty"`
+
+	Urgency Urgency `json:"urgency"`
+	Topic   Topic   `json:"topic"`
+	// What says what is found and what it leads to.
+	What string `json:"what"`
+	// Do says what to do about it; empty if nothing needs to be done.
+	Do string `json:"do,omitempty"`
+}
+
+// Object names the object of a finding; "cluster" if it is about none.
+func (f *Finding) Object() string {
+	switch {
+	case f.Kind == "":
+		return "cluster"
+	case f.Namespace == "":
+		return f.Kind + " " + f.Name
+	}
+	return f.Kind + " " + f.Namespace + "/" + f.Name
+}
+
+// Check finds what there is to know about the switch: first about the cluster
+// and its namespaces, then about each machine and pool, in the order of
+// namespaces and names, and of one object what is urgent first. The order of
+// the input does not matter, and every machine in it has at least one finding.
+func Check(in Input) []Finding {
+	c := &check{in: &in, objects: index(in.Objects)}
+	c.unseen()
+	c.installation()
+	c.operators()
+	c.own()
+	c.settings()
+	c.machines()
+	c.pools()
+	slices.SortStableFunc(c.found, compare)
+	return slices.CompactFunc(c.found, func(a, b Finding) bool { return a == b })
+}
+
+// Pending reports whether something has to be done before the switch.
+func Pending(found []Finding) bool {
+	return slices.ContainsFunc(found, func(f Finding) bool { return f.Urgency == Before })
+}
+
+// compare puts the cluster before namespaces, those before what is in them, and
+// what is urgent first.
+func compare(a, b Finding) int {
+	return cmp.Or(
+		cmp.Compare(rank(&a), rank(&b)),
+		strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name),
+		cmp.Compare(slices.Index(urgencies, a.Urgency), slices.Index(urgencies, b.Urgency)),
+		strings.Compare(string(a.Topic), string(b.Topic)), strings.Compare(a.Field, b.Field),
+		strings.Compare(a.What, b.What), strings.Compare(a.Do, b.Do),
+	)
+}
+
+func rank(f *Finding) int {
+	switch f.Kind {
+	case "":
+		return 0
+	case spec.KindVirtualMachine:
+		return 2
+	case spec.KindVMPool:
+		return 3
+	}
+	return 1
+}
+
+// check is one call of Check.
+type check struct {
+	in      *Input
+	objects objects
+	found   []Finding
+	// configs are the configurations that will be in force where VM-Operator has
+	// one, config that elsewhere.
+	configs map[string]operatorconfig.Config
+	config  operatorconfig.Config
+}
+
+// say adds a finding about an object.
+func (c *check) say(kind, namespace, name string, u Urgency, t Topic, field, what, do string) {
+	c.found = append(c.found, Finding{Kind: kind, Namespace: namespace, Name: name, Field: field, Urgency: u, Topic: t, What: what, Do: do})
+}
+
+// unseen says what could not be looked at.
+func (c *check) unseen() {
+	for kind, why := range c.in.Unseen {
+		c.say("", "", "", Note, TopicInstall, "", kind+" objects could not be read ("+why+"): what follows from them is not in this list", "")
+	}
+}
