@@ -61,7 +61,7 @@ func TestHardwareOfExamples(t *testing.T) {
 		for _, vm := range vms {
 			name := filepath.Base(filepath.Dir(file)) + "-" + vm.Name
 			for suffix, addresses := range map[string]int{"": 1, ".map2": 2} {
-				out, err := vmop.Render(vm, vmop.RenderOptions{Template: "{{standard}}", AddressMap: addresses})
+				out, err := vmop.Render(vm, vmop.RenderOptions{Template: qemucmd.Template("{{standard}}"), AddressMap: addresses})
 				if err != nil {
 					t.Fatal(err)
 				}

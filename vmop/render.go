@@ -22,6 +22,9 @@ import (
 // [Render] needs and was not given.
 var ErrTemplate = errors.New("the machine has a template of its own: its text is needed to render it")
 
+// Template builds the command line of a machine; see [qemucmd.Template].
+type Template = func(qemucmd.Machine, qemucmd.Host) (qemucmd.Command, error)
+
 // RenderOptions is what [Render] may be told besides the manifest. The zero
 // value renders a machine as a cluster would run it that has never seen it.
 type RenderOptions struct {
@@ -40,8 +43,10 @@ type RenderOptions struct {
 	// AddressMap is the recorded map of PCI addresses. 0 is that of a machine that
 	// has never run.
 	AddressMap int
-	// Template is the text of the machine's own template, if it has one.
-	Template string
+	// Template builds the command line of a machine that has a template of its own,
+	// from [qemucmd.Template]. It is not made of a text here, because programs that
+	// reach text/template are megabytes larger.
+	Template Template
 	// Drives says what stands behind the drives of the configuration, in their
 	// order. nil guesses by the paths: what is below /dev is a block device,
 	// what ends in .qcow2 is an image in that format, all else is a raw image.
@@ -91,7 +96,7 @@ func Render(vm *VirtualMachine, o RenderOptions) (Rendered, error) {
 	if o.Local == nil && facts.DisplayPassword {
 		out.assume("the display secret has no password, which the operator makes: whoever applies these objects by hand adds one as the key %s, for which the pod waits", names.PasswordKey)
 	}
-	config := defaultedConfig(out.Config)
+	config := runnerconfig.Defaulted(out.Config) // as the runner completes the file
 	if err := runnerconfig.Validate(&config); err != nil {
 		return Rendered{}, fmt.Errorf("virtual machine %s: %w", vm.Name, err)
 	}
@@ -144,33 +149,12 @@ func hasSecret(objects []reconcile.Object) bool {
 	})
 }
 
-// defaultedConfig is a copy of c with its defaults, as the runner completes the
-// file; c stays as it is written.
-func defaultedConfig(c runnerconfig.Config) runnerconfig.Config {
-	vm := &c.Runner.VM
-	vm.Network, vm.Drives = slices.Clone(vm.Network), slices.Clone(vm.Drives)
-	if vm.Display != nil {
-		display := *vm.Display
-		if display.SPICE != nil {
-			spice := *display.SPICE
-			display.SPICE = &spice
-		}
-		if display.VNC != nil {
-			vnc := *display.VNC
-			display.VNC = &vnc
-		}
-		vm.Display = &display
-	}
-	runnerconfig.Default(&c)
-	return c
-}
-
 func (r *Rendered) assume(format string, args ...any) {
 	r.Assumptions = append(r.Assumptions, fmt.Sprintf(format, args...))
 }
 
 // command builds the command line of the standard machine, or of the template.
-func command(c *runnerconfig.Config, f runnerconfig.Facts, h qemucmd.Host, source string) (qemucmd.Command, error) {
+func command(c *runnerconfig.Config, f runnerconfig.Facts, h qemucmd.Host, template Template) (qemucmd.Command, error) {
 	machine, err := runnerconfig.Machine(c, f)
 	if err != nil {
 		return qemucmd.Command{}, err
@@ -182,10 +166,10 @@ func command(c *runnerconfig.Config, f runnerconfig.Facts, h qemucmd.Host, sourc
 	if err := qemucmd.CheckTemplateName(name); err != nil {
 		return qemucmd.Command{}, err
 	}
-	if source == "" {
+	if template == nil {
 		return qemucmd.Command{}, fmt.Errorf("spec.runnerTemplate.source %q: %w", name, ErrTemplate)
 	}
-	return qemucmd.BuildTemplate(machine, h, source)
+	return template(machine, h)
 }
 
 // guessDrives guesses what stands behind drives by their paths alone.

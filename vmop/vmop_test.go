@@ -133,7 +133,7 @@ func TestRenderTemplates(t *testing.T) {
 	if _, err := vmop.Render(vm, vmop.RenderOptions{}); !errors.Is(err, vmop.ErrTemplate) {
 		t.Errorf("without the text: %v", err)
 	}
-	out, err := vmop.Render(vm, vmop.RenderOptions{Template: "{{standard}}\n-name\nother"})
+	out, err := vmop.Render(vm, vmop.RenderOptions{Template: qemucmd.Template("{{standard}}\n-name\nother")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestRenderTemplates(t *testing.T) {
 		t.Errorf("%q", args)
 	}
 	vm.Spec.RunnerTemplate.Source = "mine.ftl.yaml"
-	if _, err := vmop.Render(vm, vmop.RenderOptions{Template: "x"}); err == nil || !strings.Contains(err.Error(), "FreeMarker") {
+	if _, err := vmop.Render(vm, vmop.RenderOptions{Template: qemucmd.Template("x")}); err == nil || !strings.Contains(err.Error(), "FreeMarker") {
 		t.Errorf("a FreeMarker template: %v", err)
 	}
 	vm.Spec.RunnerTemplate.Source = "Standard-VM-latest.ftl.yaml"

@@ -19,7 +19,6 @@ import (
 	"github.com/vmop/sdk/vmop/hostprobe"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/runner"
-	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
 func main() {
@@ -55,7 +54,6 @@ func run(args []string) (int, error) {
 	if err != nil {
 		return runner.ExitStart, err
 	}
-	runnerconfig.Default(&config)
 
 	// The host says what its QEMU can do.
 	host, err := hostprobe.Probe(context.Background(), hostprobe.Options{})

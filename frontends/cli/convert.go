@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
-	"sigs.k8s.io/yaml"
 
 	"github.com/vmop/sdk/vmop/spec"
 )
@@ -42,7 +41,7 @@ func (p *program) convert(c *cli.Context) error {
 		if vm == nil {
 			continue
 		}
-		text, err := yaml.Marshal(vm)
+		text, err := spec.Marshal(vm)
 		if err != nil {
 			return fmt.Errorf("%s: %w", vm.Name, err)
 		}

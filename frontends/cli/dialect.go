@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/vmop/sdk/vmop/dialect"
 	"github.com/vmop/sdk/vmop/spec"
 )
@@ -25,7 +23,7 @@ func (p *program) translated(objects []spec.Object, opts spec.Options) ([]spec.O
 		}
 		o := m.Object
 		// What is kept of a machine, so that its name is enough later, is in our terms.
-		if text, err := yaml.Marshal(m.VirtualMachine); err != nil {
+		if text, err := spec.Marshal(m.VirtualMachine); err != nil {
 			problems = append(problems, o.Problem("", err.Error()))
 		} else {
 			o.Raw = text

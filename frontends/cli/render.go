@@ -120,13 +120,13 @@ func (p *program) render(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	var template string
+	var template vmop.Template
 	if file := c.String("template"); file != "" {
 		_, data, err := p.read(file)
 		if err != nil {
 			return err
 		}
-		template = string(data)
+		template = qemucmd.Template(string(data))
 	}
 	settings, err := p.operatorSettings(c)
 	if err != nil {

@@ -102,6 +102,11 @@ func BuildTemplate(m Machine, h Host, source string) (Command, error) {
 	return cmd, nil
 }
 
+// Template is [BuildTemplate] of one template, for those who hand it on.
+func Template(source string) func(Machine, Host) (Command, error) {
+	return func(m Machine, h Host) (Command, error) { return BuildTemplate(m, h, source) }
+}
+
 // templating executes one template.
 type templating struct {
 	b    *builder

@@ -27,8 +27,8 @@ const (
 
 // Options configure an [Engine].
 type Options struct {
-	// Config describes the machine. It must be complete and valid; see
-	// runnerconfig.Default and runnerconfig.Validate.
+	// Config describes the machine. What it leaves out is as runnerconfig.Default
+	// has it; it must be valid then, see runnerconfig.Validate.
 	Config runnerconfig.Config
 	// Host is what the machine runs on; package hostprobe finds out.
 	Host qemucmd.Host
@@ -128,6 +128,7 @@ const monitorFD = 3
 
 // New checks the options and makes an engine. It starts nothing.
 func New(o Options) (*Engine, error) {
+	o.Config = runnerconfig.Defaulted(o.Config)
 	if err := check(&o.Config); err != nil {
 		return nil, err
 	}
@@ -226,8 +227,8 @@ func (e *Engine) output(level Level, source, text string) {
 func (e *Engine) childLine(source, text string) { e.output(LevelInfo, source, text) }
 
 // Run runs the machine until it ends. The error is nil if the machine ran and
-// the guest shut down, by itself or on request; the outcome says more in any
-// case. When ctx ends, the machine is stopped without asking the guest.
+// the guest shut down, by itself or on request, and if it was asked to stop before
+// the machine ran, which is in order, too; the outcome says which it was. When ctx ends, the machine is stopped without asking the guest.
 func (e *Engine) Run(ctx context.Context) (Outcome, error) {
 	defer context.AfterFunc(ctx, func() {
 		e.stop[stopAsk]()
@@ -268,7 +269,7 @@ func (e *Engine) run() (Outcome, error) {
 	start := e.stops[stopAsk]
 	startFailed := func(err error) (Outcome, error) {
 		if start.Err() != nil {
-			return Outcome{Cause: CauseRequested, Message: ErrStopped.Error(), Orderly: true}, nil
+			return Outcome{Cause: CauseRequested, Message: stoppedBefore, Orderly: true}, nil
 		}
 		return Outcome{Cause: CauseStartFailure}, fmt.Errorf("start %s: %w", e.o.Config.Runner.VM.Name, err)
 	}

@@ -35,12 +35,12 @@ const (
 	ExitFailure = runnerconfig.ExitFailure
 )
 
-var (
-	// ErrRunning says that another runner runs the machine.
-	ErrRunning = errors.New("the machine is already running")
-	// ErrStopped says that a start was given up because a stop was asked for.
-	ErrStopped = errors.New("stopped before the machine ran")
-)
+// ErrRunning says that another runner runs the machine.
+var ErrRunning = errors.New("the machine is already running")
+
+// stoppedBefore is the message of a start that was given up because a stop was
+// asked for.
+const stoppedBefore = "stopped before the machine ran"
 
 // machineEnd is what was seen of a machine's end.
 type machineEnd struct {

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -13,12 +12,12 @@ import (
 // Reconfigure changes the machine's configuration while it runs. What can be
 // changed is changed at once, or as soon as the guest lets it; what cannot is
 // listed in the condition RestartRequired and left. The configuration must be
-// complete and valid, as for [New], and of the same machine: otherwise the error
-// says why not, and the machine goes on with the one that it has. Reconfigure
+// valid, as for [New], and of the same machine: otherwise the error says why not, and the machine goes on with the one that it has. Reconfigure
 // does not wait; [State] tells what has become of it. Of a machine that is ending
 // only the power-down timeout is changed: whatever else were done to the guest now
 // would keep it from shutting down.
 func (e *Engine) Reconfigure(c runnerconfig.Config) error {
+	c = runnerconfig.Defaulted(c)
 	vm := &c.Runner.VM
 	err := check(&c)
 	if have := e.o.Config.Runner.VM.Name; err == nil && vm.Name != have {
@@ -69,9 +68,6 @@ func (e *Engine) Resume() { e.change(func(w *wish) { w.power.Number++; w.power.P
 
 // check says what is wrong with a configuration.
 func check(c *runnerconfig.Config) error {
-	if c.Runner.VM.PowerdownTimeout == nil {
-		return errors.New("runner configuration: vm.powerdownTimeout is not set: apply runnerconfig.Default first")
-	}
 	if err := runnerconfig.Validate(c); err != nil {
 		return fmt.Errorf("runner configuration of %q: %w", c.Runner.VM.Name, err)
 	}

@@ -1,6 +1,10 @@
 package runnerconfig
 
-import "github.com/vmop/sdk/vmop/limits"
+import (
+	"slices"
+
+	"github.com/vmop/sdk/vmop/limits"
+)
 
 // The defaults of VM-Operator's runner for keys that a file leaves out.
 const (
@@ -15,6 +19,27 @@ const (
 	DefaultUSBRedirects     = 2
 	DefaultVNCPort          = limits.VNCPort // of vmop; VM-Operator has no VNC
 )
+
+// Defaulted returns a copy of c with what it leaves out, as [Default] fills it in;
+// c and what it refers to stay as they are.
+func Defaulted(c Config) Config {
+	vm := &c.Runner.VM
+	vm.Network, vm.Drives = slices.Clone(vm.Network), slices.Clone(vm.Drives)
+	if vm.Display != nil {
+		display := *vm.Display
+		if display.SPICE != nil {
+			spice := *display.SPICE
+			display.SPICE = &spice
+		}
+		if display.VNC != nil {
+			vnc := *display.VNC
+			display.VNC = &vnc
+		}
+		vm.Display = &display
+	}
+	Default(&c)
+	return c
+}
 
 // Default fills in what c leaves out. It is idempotent.
 func Default(c *Config) {
