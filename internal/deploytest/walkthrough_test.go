@@ -42,6 +42,7 @@ func TestTheWayFromVMOperator(t *testing.T) {
 	run("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
 	run("apply", "-f", former)
 	run("apply", "-f", filepath.Join(testdata, "cluster", "machines.yaml"))
+	storeForeign(t, cp)
 	before := machinesOf(t, run("get", "vms", "-n", "qemu-vms", "-o", "json"))
 	if len(before) != 4 {
 		t.Fatalf("%d machines", len(before))
@@ -63,6 +64,8 @@ func TestTheWayFromVMOperator(t *testing.T) {
 			t.Errorf("machine %s has lost %v", name, lost)
 		}
 	}
+	t.Run("stored", func(t *testing.T) { checkForeign(t, cp) })
+
 	// The operator's own accounts may do what it does in this namespace, and has
 	// no rights of VM-Operator's.
 	if out, err := cp.Kubectl(ctx, "auth", "can-i", "create", "pods", "-n", "qemu-vms", "--as=system:serviceaccount:qemu-vms:vmop-operator"); err != nil {

@@ -6,9 +6,13 @@ import (
 
 // Machine is the hardware of the machine and whether it runs.
 //
+// What VM-Operator has stored and the rules refuse is tolerated while it stays
+// as it is; see [Amend]. A rule without oldSelf has this from the API server, but
+// only for a field of which nothing changes.
+//
 // +kubebuilder:validation:XValidation:rule="has(self.maximumCpus) != has(self.cpuTopology)",message="give exactly one of maximumCpus and cpuTopology"
-// +kubebuilder:validation:XValidation:rule="!has(self.currentCpus) || !has(self.maximumCpus) || self.currentCpus <= self.maximumCpus",message="currentCpus must not be greater than maximumCpus"
-// +kubebuilder:validation:XValidation:rule="!has(self.currentRam) || !has(self.maximumRam) || [self.currentRam, self.maximumRam].exists(q, string(q).size() > 32 || string(q).matches('[eE][+-]?0*[1-9][0-9]{2}')) || quantity(string(self.currentRam)).compareTo(quantity(string(self.maximumRam))) <= 0",message="currentRam must not be greater than maximumRam"
+// +kubebuilder:validation:XValidation:rule="!has(self.currentCpus) || !has(self.maximumCpus) || self.currentCpus <= self.maximumCpus || (self.currentCpus == oldSelf.?currentCpus.orValue(0) && self.maximumCpus == oldSelf.?maximumCpus.orValue(0))",message="currentCpus must not be greater than maximumCpus",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule="!has(self.currentRam) || !has(self.maximumRam) || [self.currentRam, self.maximumRam].exists(q, string(q).size() > 32 || string(q).matches('[eE][+-]?0*[1-9][0-9]{2}')) || quantity(string(self.currentRam)).compareTo(quantity(string(self.maximumRam))) <= 0 || (self.currentRam == oldSelf.?currentRam.orValue(0) && self.maximumRam == oldSelf.?maximumRam.orValue(0))",message="currentRam must not be greater than maximumRam",optionalOldSelf=true
 type Machine struct {
 	// state says whether the machine should run.
 	// +kubebuilder:default=Stopped

@@ -40,8 +40,7 @@ const (
 // [Retention.Until].
 func ParseRetention(s string) (Retention, error) {
 	if !strings.HasPrefix(s, "P") {
-		// RFC 3339 lets the letters be small, package time does not.
-		t, err := time.Parse(time.RFC3339Nano, strings.ToUpper(s))
+		t, err := parseInstant(s)
 		if err != nil {
 			return Retention{}, fmt.Errorf("%q is neither a duration such as PT1h or P7D nor an instant such as 2026-12-31T23:59:59Z", s)
 		}
@@ -73,6 +72,18 @@ func ParseRetention(s string) (Retention, error) {
 		r.Time += time.Duration(nanos)
 	}
 	return r, nil
+}
+
+// parseInstant reads an instant of RFC 3339, and one whose zone has no minutes or
+// no colon (+01, +0100), as ISO 8601 and VM-Operator's definition have it.
+func parseInstant(s string) (t time.Time, err error) {
+	for _, zone := range []string{"Z07:00", "Z0700", "Z07"} {
+		// RFC 3339 lets the letters be small, package time does not.
+		if t, err = time.Parse("2006-01-02T15:04:05.999999999"+zone, strings.ToUpper(s)); err == nil {
+			break
+		}
+	}
+	return t, err
 }
 
 // factor is a number, possibly absent, and what it counts.

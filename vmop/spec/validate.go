@@ -23,10 +23,26 @@ import (
 // A machine without findings has a pod that Kubernetes takes and, as far as
 // that can be told without files and devices, a command line that QEMU takes.
 func Validate(vm *VirtualMachine) field.ErrorList {
+	return validate(vm, validation.IsDNS1035Label)
+}
+
+// ValidateStored is [Validate] for a machine that the API server has stored: it
+// finds nothing wrong with what [Amend] repairs, nor with a name that begins with
+// a digit, which no Service can have (RFC 1035) and pods, claims and labels can
+// (RFC 1123).
+func ValidateStored(vm *VirtualMachine) field.ErrorList {
+	amended := &VirtualMachine{ObjectMeta: vm.ObjectMeta}
+	vm.Spec.DeepCopyInto(&amended.Spec)
+	Default(amended)
+	Amend(&amended.Spec)
+	return validate(amended, validation.IsDNS1123Label)
+}
+
+func validate(vm *VirtualMachine, isName func(string) []string) field.ErrorList {
 	vm = vm.DeepCopy()
 	Default(vm)
 	var errs field.ErrorList
-	errs = append(errs, validateMachineName(&vm.ObjectMeta)...)
+	errs = append(errs, validateMachineName(&vm.ObjectMeta, isName)...)
 	errs = append(errs, validateSpec(&vm.Spec, vm.Name, field.NewPath("spec"))...)
 	return errs
 }
@@ -64,15 +80,15 @@ func ValidatePool(pool *VmPool) field.ErrorList {
 
 // validateMachineName checks the name for all that it becomes: the name of a
 // Service, which is the strictest (a DNS label that starts with a letter), of
-// pod, container and ConfigMap, and the value of a label.
-func validateMachineName(meta *metav1.ObjectMeta) field.ErrorList {
+// pod, container and ConfigMap (a DNS label), and the value of a label.
+func validateMachineName(meta *metav1.ObjectMeta, isName func(string) []string) field.ErrorList {
 	path := field.NewPath("metadata", "name")
 	var errs field.ErrorList
 	switch {
 	case meta.Name == "":
 		errs = append(errs, field.Required(path, "a machine needs a name, which also its pod and its disks are called by"))
 	default:
-		errs = append(errs, invalid(path, meta.Name, validation.IsDNS1035Label)...)
+		errs = append(errs, invalid(path, meta.Name, isName)...)
 	}
 	return append(errs, validateNamespace(meta)...)
 }

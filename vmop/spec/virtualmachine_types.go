@@ -22,7 +22,7 @@ import (
 // +kubebuilder:printcolumn:name="Need restart",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="AwaitingRestartToApplyConfiguration")].status`
 // +kubebuilder:printcolumn:name="Agent",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="VmopAgentConnected")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS label of at most 63 characters that starts with a letter"
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS label of at most 63 characters that starts with a letter",optionalOldSelf=true
 type VirtualMachine struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard object metadata.

@@ -41,7 +41,7 @@ type VmPoolSpec struct {
 	// +kubebuilder:default=PT1h
 	// +kubebuilder:validation:XValidation:rule="self != 'P' && !self.endsWith('T')",message="a duration needs a number behind its last letter"
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^(\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})|P(\d+Y)?(\d+M)?(\d+W)?(\d+D)?(T(\d+[Hh])?(\d+[Mm])?(\d+(\.\d{1,9})?[Ss])?)?)$`
+	// +kubebuilder:validation:Pattern=`^(\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}(:?\d{2})?)|P(\d+Y)?(\d+M)?(\d+W)?(\d+D)?(T(\d+[Hh])?(\d+[Mm])?(\d+(\.\d{1,9})?[Ss])?)?)$`
 	// +optional
 	Retention string `json:"retention,omitempty"`
 	// loginOnAssignment logs the user in whom a machine is assigned to.

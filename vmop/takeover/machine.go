@@ -13,6 +13,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // machine is a machine that is looked at.
@@ -68,8 +69,8 @@ func (m *machine) say(u Urgency, t Topic, field, what, do string) {
 	m.check.say(spec.KindVirtualMachine, m.vm.Namespace, m.vm.Name, u, t, field, what, do)
 }
 
-// refused tells of what VM-Operator stored and vmop does not take. Metadata and
-// status are the API server's.
+// refused tells of what VM-Operator stored and vmop's definition does not take, and
+// reports whether nothing is done with it. Metadata and status are the API server's.
 func (c *check) refused(o *unstructured.Unstructured) bool {
 	bare := map[string]any{
 		"apiVersion": o.GetAPIVersion(), "kind": o.GetKind(), "spec": o.Object["spec"],
@@ -80,15 +81,38 @@ func (c *check) refused(o *unstructured.Unstructured) bool {
 		return false
 	}
 	// What VM-Operator's definition does not have either was never stored.
-	_, err = spec.Load(o.GetName(), data, spec.Options{Default: true, Validate: true, Lenient: true})
+	objects, err := spec.Load(o.GetName(), data, spec.Options{Default: true, Lenient: true})
+	var found []Finding
+	stored := func(u Urgency, field, message, do string) {
+		found = append(found, Finding{Urgency: u, Field: field, What: "VM-Operator has stored this, " + message, Do: do})
+	}
 	var bad *spec.LoadError
-	if !errors.As(err, &bad) {
-		return false
+	if errors.As(err, &bad) {
+		for _, p := range bad.Problems {
+			stored(Before, p.Path, "and vmop cannot read it: "+p.Message, "correct it")
+		}
 	}
-	for _, p := range bad.Problems {
-		c.say(o.GetKind(), o.GetNamespace(), o.GetName(), Before, TopicManifest, p.Path, "VM-Operator has stored this, and vmop does not start a machine with it: "+p.Message, "correct it")
+	var wrong field.ErrorList
+	for i := range objects {
+		if vm := objects[i].VirtualMachine; vm != nil {
+			wrong = append(wrong, spec.ValidateStored(vm)...)
+			for _, a := range spec.Amend(&vm.Spec) {
+				stored(Differs, a.Field, "which vmop's definition does not take any more: it "+a.Message, "correct it")
+			}
+		}
+		if pool := objects[i].VmPool; pool != nil {
+			wrong = append(wrong, spec.ValidatePool(pool)...)
+		}
 	}
-	return true
+	for _, e := range wrong {
+		stored(Before, e.Field, "and vmop does nothing with it: "+e.ErrorBody(), "correct it")
+	}
+	refused := false
+	for _, f := range found {
+		c.say(o.GetKind(), o.GetNamespace(), o.GetName(), f.Urgency, TopicManifest, f.Field, f.What, f.Do)
+		refused = refused || f.Urgency == Before
+	}
+	return refused
 }
 
 // life tells what becomes of a machine that runs.

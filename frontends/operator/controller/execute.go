@@ -9,6 +9,7 @@ import (
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
+	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -178,6 +179,7 @@ func (e *executor) report(ctx context.Context, machine *machine, s reconcile.Sta
 	if err != nil {
 		return fmt.Errorf("status of %s/%s for %s: %w", machine.GetNamespace(), machine.GetName(), s.Manager, err)
 	}
+	delete(memory.failures, machinekind.StatusTarget(machine.GetName()))
 	memory.wrote(object{spec.KindVirtualMachine, machine.GetName()}, written{u.GetUID(), u.GetResourceVersion(), e.now()})
 	return nil
 }

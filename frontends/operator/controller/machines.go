@@ -36,7 +36,7 @@ func (m *machines) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		m.memories.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	case o.broken != nil:
-		return ctrl.Result{}, m.explainBroken(ctx, o, memory)
+		return m.tellOf(ctx, o, machinekind.Unreadable(o.stored.status(), o.stored.GetGeneration(), o.broken, m.observer.now()), memory)
 	case o.behind:
 		// The watches tell when it is not any more; this is for an object that
 		// was gone before they could.
@@ -61,18 +61,41 @@ func (m *machines) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		}
 	}
 	memory.held = time.Time{}
-	if err := m.report(ctx, o, plan, memory); err != nil {
-		if observation.Stale(err) {
-			return m.again(memory), nil
-		}
+	return m.tellOf(ctx, o, plan, memory)
+}
+
+// tellOf writes a plan's statuses, tells its events and waits for its time.
+func (m *machines) tellOf(ctx context.Context, o *observed, plan reconcile.Plan, memory *machineMemory) (ctrl.Result, error) {
+	switch err := m.report(ctx, o, plan, memory); {
+	case err == nil:
+		memory.stale = 0
+	case observation.Stale(err):
+		return m.again(memory), nil
+	case observation.Refused(err):
+		plan = m.unreported(ctx, o, plan, err, memory)
+	default:
 		return ctrl.Result{}, err
 	}
-	memory.stale = 0
 	if plan.Wake.IsZero() {
 		return ctrl.Result{}, nil
 	}
 	usual := 0
 	return ctrl.Result{RequeueAfter: max(plan.Wake.Sub(m.observer.now()), time.Millisecond), Priority: &usual}, nil
+}
+
+// unreported notes that the API server does not take the status, and tells it.
+func (m *machines) unreported(ctx context.Context, o *observed, plan reconcile.Plan, err error, memory *machineMemory) reconcile.Plan {
+	t := machinekind.StatusTarget(o.stored.GetName())
+	var before *reconcile.Failure
+	if f, ok := memory.failures[t]; ok {
+		before = &f
+	}
+	m.refused(ctx, t, err, memory)
+	out := machinekind.Unreported(plan, before, memory.failures[t])
+	for _, e := range out.Events {
+		tell(m.events, o.stored, e)
+	}
+	return out
 }
 
 // begun asks for another look at a machine that was begun, before others are.
@@ -150,13 +173,18 @@ func (m *machines) failed(ctx context.Context, a reconcile.Action, err error, me
 		return ctrl.Result{}, err
 	}
 	// The next plan explains it in the status and tries again later.
+	m.refused(ctx, t, err, memory)
+	return ctrl.Result{RequeueAfter: time.Millisecond}, nil
+}
+
+// refused remembers a write that the API server does not want.
+func (m *machines) refused(ctx context.Context, t reconcile.Target, err error, memory *machineMemory) {
 	f := reconcile.Failure{Target: t, Reason: string(apierrors.ReasonForError(err)), Message: err.Error(), Last: m.observer.now()}
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		f.Message = status.Status().Message
 	}
 	log.FromContext(ctx).Info("refused", "action", t.String(), "reason", f.Reason, "message", f.Message)
 	memory.failed(f)
-	return ctrl.Result{RequeueAfter: time.Millisecond}, nil
 }
 
 // again asks for another look after a growing delay.
@@ -164,10 +192,4 @@ func (m *machines) again(memory *machineMemory) ctrl.Result {
 	delay := min(50*time.Millisecond<<min(memory.stale, 10), maxRetry)
 	memory.stale++
 	return ctrl.Result{RequeueAfter: delay}
-}
-
-// explainBroken says in the status of a machine that the types cannot hold why
-// nothing is done about it.
-func (m *machines) explainBroken(ctx context.Context, o *observed, memory *machineMemory) error {
-	return m.report(ctx, o, machinekind.Unreadable(o.stored.status(), o.stored.GetGeneration(), o.broken, m.observer.now()), memory)
 }

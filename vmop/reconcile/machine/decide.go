@@ -26,6 +26,7 @@ func Decide(s Snapshot) reconcile.Plan {
 		return reconcile.Plan{} // there is nothing to decide about
 	}
 	d := &decision{s: &s, vm: manifest.Defaulted(s.VM), stored: &s.VM.Status}
+	d.amendments = spec.Amend(&d.vm.Spec)
 	d.pod = lookAtPod(&s, d.vm)
 	d.end = d.stored.LastEnd
 	switch {
@@ -58,9 +59,11 @@ func Decide(s Snapshot) reconcile.Plan {
 // decision is the state of one call of Decide.
 type decision struct {
 	s      *Snapshot
-	vm     *spec.VirtualMachine // with its defaults and without status
+	vm     *spec.VirtualMachine // with its defaults, amended and without status
 	stored *spec.VirtualMachineStatus
 	plan   reconcile.Plan
+	// amendments are what vm has otherwise than it is stored.
+	amendments []spec.Amendment
 
 	pod    podView
 	disks  []machineconfig.Disk
@@ -177,7 +180,7 @@ const restartDelay = 10 * time.Second
 
 // valid tells whether the specification can be carried out.
 func (d *decision) valid() bool {
-	errs := spec.Validate(d.s.VM)
+	errs := spec.ValidateStored(d.s.VM)
 	if len(errs) == 0 {
 		return true
 	}

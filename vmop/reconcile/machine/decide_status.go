@@ -19,7 +19,7 @@ import (
 // report compares what was found out with the stored status, and plans what is
 // to be written and told.
 func (d *decision) report() {
-	d.configuration.fine(spec.ReasonConfigurationApplied, "all objects are as specified")
+	d.configuration.fine(spec.ReasonConfigurationApplied, "all objects are as specified"+d.amended())
 	if d.devices.status == "" {
 		d.devices = finding{status: metav1.ConditionUnknown, reason: d.configuration.reason, message: "the disks were not looked at: the specification is not valid"}
 	}
@@ -50,6 +50,15 @@ func (d *decision) report() {
 	if !d.due.IsZero() {
 		d.wakeAt(d.due)
 	}
+}
+
+// amended tells of what is taken for something else.
+func (d *decision) amended() string {
+	var b strings.Builder
+	for _, a := range d.amendments {
+		b.WriteString("; " + a.String())
+	}
+	return b.String()
 }
 
 const (

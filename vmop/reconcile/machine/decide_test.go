@@ -18,6 +18,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 	"github.com/vmop/sdk/vmop/spec/spectest"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
@@ -680,7 +681,7 @@ func TestAnyMachine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := fair()
 		vm := get[*spec.VirtualMachine](w, theVM)
-		vm.Spec = spectest.VirtualMachine().Draw(t, "machine").Spec
+		vm.Spec = rapid.OneOf(spectest.VirtualMachine(), spectest.Foreign()).Draw(t, "machine").Spec
 		vm.Spec.VM.State = spec.StateRunning
 		spec.Default(vm)
 		w.put(theVM, vm)
@@ -697,7 +698,7 @@ func TestAnyMachine(t *testing.T) {
 				w.put("claim/"+d.Claim, pvc)
 			}
 		}
-		valid := len(spec.Validate(vm)) == 0
+		valid := len(spec.ValidateStored(vm)) == 0
 		allowed := len(objects.Refusals(vm, w.settings)) == 0
 		for range 8 {
 			w.controllers()
@@ -744,6 +745,40 @@ func beyond(vm *spec.VirtualMachine, pod *corev1.Pod, s objects.Settings) string
 		}
 	}
 	return ""
+}
+
+// A machine that VM-Operator stored with more processors and memory than its
+// maxima is started as VM-Operator does, and its condition says so; the correction
+// waits for no restart.
+func TestAStoredMachineIsTakenAsVMOperatorDoes(t *testing.T) {
+	w := running(t, func(vm *spec.VirtualMachine) {
+		vm.Spec.VM.MaximumCPUs, vm.Spec.VM.CurrentCPUs = new(int32(2)), new(int32(4))
+		vm.Spec.VM.MaximumRAM, vm.Spec.VM.CurrentRAM = new(resource.MustParse("1Gi")), new(resource.MustParse("2Gi"))
+	})
+	vm := get[*spec.VirtualMachine](w, theVM)
+	applied := spec.FindCondition(vm.Status.Conditions, spec.ConditionConfigurationApplied)
+	if vm.Status.Phase != spec.PhaseRunning || applied.Status != metav1.ConditionTrue ||
+		!strings.Contains(applied.Message, "spec.vm.maximumCpus: is 2 and taken for 4") || !strings.Contains(applied.Message, "spec.vm.currentRam: is 2Gi") {
+		t.Errorf("%s: %+v", vm.Status.Phase, applied)
+	}
+	config, _, err := runnerconfig.Parse([]byte(get[*corev1.ConfigMap](w, theConfig).Data[names.ConfigKey]))
+	if m := config.Runner.VM; err != nil || m.MaximumCPUs != 4 || m.CurrentCPUs != 4 || m.CurrentRAM != 1<<30 {
+		t.Errorf("%v, %+v", err, m)
+	}
+	vm.Spec.VM.MaximumCPUs, vm.Spec.VM.CurrentRAM = new(int32(4)), new(resource.MustParse("1Gi"))
+	vm.Generation++
+	w.put(theVM, vm)
+	for range 3 {
+		w.work()
+		w.pass(time.Second)
+	}
+	s := get[*spec.VirtualMachine](w, theVM).Status
+	if c := spec.FindCondition(s.Conditions, spec.ConditionAwaitingRestart); c.Status != metav1.ConditionFalse {
+		t.Errorf("%+v", c)
+	}
+	if c := spec.FindCondition(s.Conditions, spec.ConditionConfigurationApplied); c.Message != "all objects are as specified" {
+		t.Errorf("%+v", c)
+	}
 }
 
 // A refusal is told with its setting, lets what runs run, and is over when the

@@ -27,6 +27,7 @@ func Objects(vm *spec.VirtualMachine, s objects.Settings) ([]reconcile.Object, e
 	}
 	snapshot := Snapshot{VM: vm, Settings: s}
 	d := &decision{s: &snapshot, vm: manifest.Defaulted(vm), stored: &spec.VirtualMachineStatus{}}
+	spec.Amend(&d.vm.Spec)
 	d.findClaims()
 	d.makeSecret()
 	if err := d.makeConfigMap(); err != nil {
