@@ -14,7 +14,9 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -133,12 +135,14 @@ func Render(vm *VirtualMachine, o RenderOptions) (Rendered, error) {
 // has started yet.
 func clusterParts(vm *VirtualMachine, s Settings) (runnerconfig.Config, []reconcile.Object, error) {
 	var resets int64
-	config, err := machineconfig.ForCluster(vm, machineconfig.Options{ResetCounter: &resets})
+	defaulted := vm.DeepCopy()
+	spec.Default(defaulted)
+	config, err := machineconfig.ForCluster(vm, machineconfig.Options{ResetCounter: &resets, OpenDisplay: objects.OpensDisplay(defaulted, &s, nil)})
 	if err != nil {
 		return runnerconfig.Config{}, nil, err
 	}
-	objects, err := machine.Objects(vm, s)
-	return config, objects, err
+	made, err := machine.Objects(vm, s)
+	return config, made, err
 }
 
 // hasSecret tells whether there will be a display password.

@@ -20,6 +20,7 @@ var samples = map[string]struct{ file, variable string }{
 	"VMOP_RUNNER_IMAGES":                     {`{"ghcr.io/mnlipp/*": "a/b:c", "x/y:1": "a/b:d"}`, "ghcr.io/mnlipp/*=a/b:c,x/y:1=a/b:d"},
 	"VMOP_RUNNER_IMAGE":                      {`"registry.example.org/runner:1.0"`, "registry.example.org/runner:1.0"},
 	"VMOP_RUNNER_PULL_POLICY":                {"Never", "Never"},
+	"VMOP_DISPLAY_HOST_PORTS":                {"5910-5999", "5910-5999"},
 	"VMOP_KVM_RESOURCE":                      {"devices.kubevirt.io/kvm", " devices.kubevirt.io/kvm\n"},
 	"VMOP_PRIVILEGED":                        {"true", "true"},
 	"VMOP_NAMESPACES":                        {"[lab, prod]", "lab,prod"},
@@ -29,6 +30,7 @@ var samples = map[string]struct{ file, variable string }{
 	"VMOP_ALLOWED_BRIDGES":                   {"[br0, lab*]", "br0 lab*"},
 	"VMOP_ALLOW_NODE_NAME":                   {"yes", "yes"},
 	"VMOP_ALLOW_HOST_FORWARDS":               {"on", "on"},
+	"VMOP_ALLOW_OPEN_DISPLAYS":               {"true", "true"},
 	"VMOP_ALLOWED_IMAGE_HOSTS":               {"[localhost]", "localhost"},
 	"VMOP_ALLOWED_IMAGE_PATHS":               {"[/srv]", "/srv"},
 	"VMOP_ALLOWED_LOAD_BALANCER_ANNOTATIONS": {`["metallb.io/*"]`, "metallb.io/*"},
@@ -77,10 +79,12 @@ func TestTheEnvironmentWins(t *testing.T) {
 
 func TestWrongVariables(t *testing.T) {
 	for entry, want := range map[string]string{
-		"VMOP_CPU_OVERCOMMIT=half":        `VMOP_CPU_OVERCOMMIT: found "half", want a number above 0 such as 1.25`,
-		"VMOP_PRIVILEGED=maybe":           "VMOP_PRIVILEGED: found a text, want true or false",
-		"VMOP_RUNNER_PULL_POLICY=always":  `VMOP_RUNNER_PULL_POLICY: found "always", want Always, IfNotPresent or Never`,
-		"VMOP_NAMESPACES=lab,Not_A_Space": `VMOP_NAMESPACES: found "Not_A_Space", want the name of a namespace: small letters, digits and dashes, at most 63`,
+		"VMOP_CPU_OVERCOMMIT=half":          `VMOP_CPU_OVERCOMMIT: found "half", want a number above 0 such as 1.25`,
+		"VMOP_DISPLAY_HOST_PORTS=5999-5910": `VMOP_DISPLAY_HOST_PORTS: found "5999-5910", want a range of ports such as 5910-5999`,
+		"VMOP_DISPLAY_HOST_PORTS=0-1":       `VMOP_DISPLAY_HOST_PORTS: found "0-1", want a range of ports such as 5910-5999`,
+		"VMOP_PRIVILEGED=maybe":             "VMOP_PRIVILEGED: found a text, want true or false",
+		"VMOP_RUNNER_PULL_POLICY=always":    `VMOP_RUNNER_PULL_POLICY: found "always", want Always, IfNotPresent or Never`,
+		"VMOP_NAMESPACES=lab,Not_A_Space":   `VMOP_NAMESPACES: found "Not_A_Space", want the name of a namespace: small letters, digits and dashes, at most 63`,
 	} {
 		_, _, err := operatorconfig.ParseEnvironment(operatorconfig.Config{}, []string{entry})
 		if err == nil || err.Error() != want || !errors.As(err, new(*operatorconfig.Error)) {

@@ -110,11 +110,13 @@ var options = map[string]map[string]option{
 		"allowedBridges":    func(p *parser, v value) { p.patterns(v, &p.config.Settings.Allowed.Bridges) },
 		"allowNodeName":     func(p *parser, v value) { p.flag(v, &p.config.Settings.Allowed.NodeName) },
 		"allowHostForwards": func(p *parser, v value) { p.flag(v, &p.config.Settings.Allowed.HostForwards) },
+		"allowOpenDisplays": func(p *parser, v value) { p.flag(v, &p.config.Settings.Allowed.OpenDisplays) },
 		"allowedImageHosts": func(p *parser, v value) { p.patterns(v, &p.config.Settings.Allowed.ImageHosts) },
 		"allowedImagePaths": func(p *parser, v value) { p.patterns(v, &p.config.Settings.Allowed.ImagePaths) },
 		"allowedLoadBalancerAnnotations": func(p *parser, v value) {
 			p.patterns(v, &p.config.Settings.Allowed.LoadBalancerAnnotations)
 		},
+		"displayHostPorts": func(p *parser, v value) { p.ports(v, &p.config.Settings.DisplayHostPorts) },
 		"kvmResource": func(p *parser, v value) {
 			if s, ok := p.text(v); ok && p.valid(v, s, "a resource of nodes such as devices.kubevirt.io/kvm", isNodeResource(s)) {
 				p.config.Settings.KVMResource = corev1.ResourceName(s)

@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -396,6 +397,21 @@ func (p *parser) patterns(v value, to *[]string) {
 		}
 	}
 	*to = list
+}
+
+// ports reads a range of ports such as 5910-5999, or one port.
+func (p *parser) ports(v value, to *objects.PortRange) {
+	first, last, two := strings.Cut(v.node.Value, "-")
+	if !two {
+		last = first
+	}
+	from, err := strconv.ParseUint(strings.TrimSpace(first), 10, 16)
+	until, err2 := strconv.ParseUint(strings.TrimSpace(last), 10, 16)
+	if v.node.Kind != yaml.ScalarNode || err != nil || err2 != nil || from < 1 || from > until {
+		p.fault(v, "found %s, want a range of ports such as 5910-5999", shown(v))
+		return
+	}
+	*to = objects.PortRange{First: int32(from), Last: int32(until)}
 }
 
 func (p *parser) whole(v value, least, most int) (int, bool) {

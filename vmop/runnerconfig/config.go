@@ -185,8 +185,12 @@ type VNC struct {
 type SPICE struct {
 	// Port is a TCP port; nil means 5900 unless Socket is set.
 	Port *int `json:"port,omitempty"`
-	// Address is the address to listen on, all if empty.
+	// Address is the address to listen on. Empty means all with a display
+	// password or with Open, and the loopback interface without.
 	Address string `json:"address,omitempty"`
+	// Open lets everybody in where there is no display password, as VM-Operator's
+	// runner does.
+	Open bool `json:"open,omitempty"`
 	// Socket replaces the port by a UNIX socket.
 	Socket string `json:"socket,omitempty"`
 	// StreamingVideo is QEMU's streaming-video. VM-Operator's controller writes

@@ -226,8 +226,15 @@ func serial(d Drive, taken map[string]bool) string {
 	return s
 }
 
+// loopbackOnly is where a server listens that lets everybody in.
+const loopbackOnly = "127.0.0.1"
+
+// spice lets everybody in on the loopback interface only, or where it was told to.
 func spice(s *SPICE, password bool) *qemucmd.SPICE {
 	out := &qemucmd.SPICE{Address: s.Address, Socket: s.Socket, Ticketing: password, StreamingVideo: s.StreamingVideo}
+	if out.Address == "" && out.Socket == "" && !password && !s.Open {
+		out.Address = loopbackOnly
+	}
 	if s.Socket == "" && s.Port != nil {
 		out.Port = *s.Port
 	}
@@ -248,7 +255,7 @@ func vnc(s *VNC, password bool) *qemucmd.VNC {
 		out.Websocket = *s.Websocket
 	}
 	if out.Address == "" && !password && (out.Socket == "" || out.Websocket != 0) {
-		out.Address = "127.0.0.1"
+		out.Address = loopbackOnly
 	}
 	return out
 }

@@ -11,9 +11,9 @@ type DisplayServer struct {
 	Protocol string
 	// Ports are the TCP ports that it listens on; none if it is on a UNIX socket.
 	Ports []DisplayPort
-	// Open servers let everybody in where there is no password; the others then
-	// listen for their own pod or host only.
-	Open bool
+	// Openable servers may let everybody in where there is no password, if the
+	// administrator says so. All others then listen for their own pod or host only.
+	Openable bool
 	// GenerateSecret asks for a display password.
 	GenerateSecret bool
 }
@@ -30,6 +30,20 @@ type DisplayPort struct {
 	Port  int32
 }
 
+// DisplayPortField is the path of the field that a port of pods and services comes
+// from, by the port's name; empty if it is none of a display.
+func DisplayPortField(name string) string {
+	switch name {
+	case names.SPICEPortName:
+		return "spec.vm.display.spice.port"
+	case names.VNCPortName:
+		return "spec.vm.display.vnc.port"
+	case names.WebsocketPortName:
+		return "spec.vm.display.vnc.websocket"
+	}
+	return ""
+}
+
 // Servers lists the ways to the display of a machine with its defaults, SPICE
 // first; none for nil.
 func (d *Display) Servers() []DisplayServer {
@@ -39,22 +53,21 @@ func (d *Display) Servers() []DisplayServer {
 	var out []DisplayServer
 	if s := d.Spice; s != nil {
 		out = append(out, DisplayServer{
-			Protocol: "spice", Open: true, GenerateSecret: s.GenerateSecret != nil && *s.GenerateSecret,
-			Ports: displayPorts(DisplayPort{Name: names.SPICEPortName, Field: "spec.vm.display.spice.port"}, s.Port),
+			Protocol: "spice", Openable: true, GenerateSecret: s.GenerateSecret != nil && *s.GenerateSecret,
+			Ports: displayPorts(names.SPICEPortName, s.Port),
 		})
 	}
 	if v := d.VNC; v != nil {
-		ports := displayPorts(DisplayPort{Name: names.VNCPortName, Field: "spec.vm.display.vnc.port"}, v.Port)
-		ports = append(ports, displayPorts(DisplayPort{Name: names.WebsocketPortName, Field: "spec.vm.display.vnc.websocket"}, v.Websocket)...)
+		ports := displayPorts(names.VNCPortName, v.Port)
+		ports = append(ports, displayPorts(names.WebsocketPortName, v.Websocket)...)
 		out = append(out, DisplayServer{Protocol: "vnc", Ports: ports, GenerateSecret: v.GenerateSecret != nil && *v.GenerateSecret})
 	}
 	return out
 }
 
-func displayPorts(p DisplayPort, port *int32) []DisplayPort {
+func displayPorts(name string, port *int32) []DisplayPort {
 	if port == nil {
 		return nil
 	}
-	p.Port = *port
-	return []DisplayPort{p}
+	return []DisplayPort{{Name: name, Field: DisplayPortField(name), Port: *port}}
 }

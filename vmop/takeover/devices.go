@@ -147,12 +147,26 @@ func (m *machine) display() {
 		return
 	}
 	at, port := "spec.vm.display.spice", *d.Spice.Port
-	if m.pod.Spec.HostNetwork {
+	var served *corev1.ContainerPort
+	for i, p := range m.pod.Spec.Containers[0].Ports {
+		if p.Name == names.SPICEPortName {
+			served = &m.pod.Spec.Containers[0].Ports[i]
+		}
+	}
+	switch {
+	case served == nil:
+		m.say(Differs, TopicDisplay, at, fmt.Sprintf("it was at port %d of the node for everybody, and has no password unless there is a secret: such a display is reached inside of its pod only", port),
+			"remove generateSecret: false, or set VMOP_ALLOW_OPEN_DISPLAYS=true, a setting of the operator")
+		return
+	case m.pod.Spec.HostNetwork:
 		m.say(Note, TopicDisplay, at, fmt.Sprintf("it stays at port %d of the node, because the pod is in the node's network", port), "")
+		return
+	case served.HostPort != 0:
+		m.say(Note, TopicDisplay, at, fmt.Sprintf("it stays at port %d of the node, as VMOP_DISPLAY_HOST_PORTS says", port), "")
 		return
 	}
 	m.say(Differs, TopicDisplay, at, fmt.Sprintf("it was at port %d of the node and is at that of the pod, which is reached inside of the cluster", port),
-		"use a load balancer (loadBalancerService), kubectl port-forward, or a proxy that reaches the pods")
+		"use vmop-cli spice --cluster, a load balancer (loadBalancerService) or a proxy that reaches the pods, or set VMOP_DISPLAY_HOST_PORTS, a setting of the operator")
 	if d.Spice.Server != "" {
 		m.say(Differs, TopicDisplay, at+".server", "viewers are sent to "+d.Spice.Server+", where the display is not any more unless a load balancer has that address", "remove it, or name what leads to the pod")
 	}

@@ -183,6 +183,11 @@ func privileges(pod *corev1.Pod) []string {
 		out = append(out, "the node's network")
 	}
 	for _, c := range append(append([]corev1.Container{}, pod.Spec.InitContainers...), pod.Spec.Containers...) {
+		for _, p := range c.Ports {
+			if p.HostPort != 0 && !pod.Spec.HostNetwork {
+				out = append(out, fmt.Sprintf("port %d of the node", p.HostPort))
+			}
+		}
 		s := c.SecurityContext
 		if s == nil {
 			continue

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/vmop/sdk/vmop/names"
+	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +21,8 @@ const (
 	// byClaim finds the pods that use a claim, and the machines that refer to
 	// it, if the claim's name does not lead to them.
 	byClaim = "vmop.claim"
+	// byHostPort finds the pods that take a port of their node.
+	byHostPort = "vmop.hostPort"
 	// byPool finds the machines that are assigned from a pool; all that are
 	// assigned are under anyPool too, which is the name of no pool.
 	byPool  = "vmop.pool"
@@ -35,6 +38,7 @@ func addIndexes(ctx context.Context, to client.FieldIndexer) error {
 		{&corev1.Pod{}, byInstance, otherThan(func(instance string) string { return instance })},
 		{&corev1.Secret{}, byInstance, otherThan(objects.DisplaySecretName)},
 		{&corev1.Pod{}, byClaim, foreignOf},
+		{&corev1.Pod{}, byHostPort, hostPortsOf},
 		{&machine{}, byClaim, foreignOf},
 		{&machine{}, byPool, poolOf},
 	} {
@@ -76,6 +80,13 @@ func foreignClaims(name string, claims []string) []string {
 	return slices.DeleteFunc(claims, func(claim string) bool {
 		return slices.Contains(objects.ClaimMachines(claim), name)
 	})
+}
+
+func hostPortsOf(o client.Object) []string {
+	if pod, ok := o.(*corev1.Pod); ok {
+		return machinekind.HostPorts(pod)
+	}
+	return nil
 }
 
 func poolOf(o client.Object) []string {

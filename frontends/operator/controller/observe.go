@@ -83,6 +83,7 @@ func (o *observer) observe(ctx context.Context, key types.NamespacedName, memory
 	s.ConfigMap = one(w, kindConfigMap, key.Name, &corev1.ConfigMap{})
 	s.Service = one(w, kindService, key.Name, &corev1.Service{})
 	w.pods(s)
+	w.portPods(s)
 	w.claims(s)
 	w.secrets(s)
 	if s.Service == nil && w.err == nil && objects.Service(vm, o.settings, objects.UsedDisplaySecret(vm, s.DisplaySecrets)) != nil {
@@ -291,6 +292,23 @@ func (w *look) pods(s *machinekind.Snapshot) {
 		}
 	}
 	slices.SortFunc(s.OtherPods, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// portPods finds who has the ports of a node that a pod waits for.
+func (w *look) portPods(s *machinekind.Snapshot) {
+	for _, port := range machinekind.ContendedPorts(s.Pod) {
+		if w.err != nil {
+			return
+		}
+		var l corev1.PodList
+		if err := w.cache.List(w.ctx, &l, client.MatchingFields{byHostPort: port}); err != nil {
+			w.err = fmt.Errorf("list pods by host port: %w", err)
+		}
+		s.PortPods = append(s.PortPods, l.Items...)
+	}
+	slices.SortFunc(s.PortPods, func(a, b corev1.Pod) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
 }
 
 // pod is a pod of the cache, nil if there is none.

@@ -50,6 +50,15 @@ func CondensePod(pod *corev1.Pod) *corev1.Pod {
 	if v := (podView{pod: pod}); !finished(pod) && len(pod.Spec.Containers) > 0 && !v.runs() {
 		c.Spec.Containers = []corev1.Container{{Image: pod.Spec.Containers[0].Image}}
 	}
+	// Only few pods have ports of their node.
+	if ports := hostPorts(pod); len(ports) > 0 {
+		if len(c.Spec.Containers) == 0 {
+			c.Spec.Containers = make([]corev1.Container, 1)
+		}
+		for _, p := range ports {
+			c.Spec.Containers[0].Ports = append(c.Spec.Containers[0].Ports, corev1.ContainerPort{Name: p.Name, HostPort: p.HostPort})
+		}
+	}
 	return c
 }
 

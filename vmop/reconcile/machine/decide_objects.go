@@ -57,6 +57,7 @@ func (d *decision) makeConfigMap() error {
 	memory := d.remembered()
 	config, err := machineconfig.ForDefaulted(d.vm, d.disks, machineconfig.Options{
 		ResetCounter: &memory.resets, GuestResetEnds: d.renews(), LoginUser: pool.LoginUser(d.s.VM, d.s.Pool), InstanceID: memory.instanceID, Origin: d.origin, VolumeModes: d.modes,
+		OpenDisplay: objects.OpensDisplay(d.vm, &d.s.Settings, d.s.DisplaySecrets),
 	})
 	if !d.wanted() && memory.generation > 0 {
 		// Nobody reads of a new generation that is otherwise the same.

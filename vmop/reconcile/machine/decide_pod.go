@@ -351,7 +351,7 @@ func (d *decision) pending() {
 		return
 	}
 	if d.running.ok() {
-		d.running = d.pod.hindrance()
+		d.running = d.pod.hindrance(d.s.PortPods)
 	}
 }
 
@@ -382,7 +382,7 @@ func (d *decision) runs() {
 		d.running.wait(spec.ReasonPodFinished, named(names.KindPod, pod.Name), "the runner in pod %s has ended, and its node is about to say what becomes of the pod", pod.Name)
 	case d.pod.container != nil && d.pod.container.State.Running == nil:
 		// Only a pod of VM-Operator is restarted by the kubelet.
-		h := d.pod.hindrance()
+		h := d.pod.hindrance(nil)
 		if !h.warning {
 			h.message = "the runner in pod " + pod.Name + " has ended; the kubelet starts it again"
 		}

@@ -89,7 +89,7 @@ func WaitsFor(pod *corev1.Pod) string {
 	if finished(pod) || v.hasStarted() {
 		return ""
 	}
-	h := v.hindrance()
+	h := v.hindrance(nil)
 	return h.reason + ": " + h.message
 }
 
@@ -179,8 +179,9 @@ func (e *podEnd) fromContainer(t *corev1.ContainerStateTerminated) {
 	}
 }
 
-// hindrance is why a pod that has not started has not.
-func (v *podView) hindrance() (f finding) {
+// hindrance is why a pod that has not started has not. The others are pods that
+// take ports of nodes, see [ContendedPorts].
+func (v *podView) hindrance(others []corev1.Pod) (f finding) {
 	pod := v.pod
 	object := named(names.KindPod, pod.Name)
 	c := v.container
@@ -210,7 +211,11 @@ func (v *podView) hindrance() (f finding) {
 			if reason == "" {
 				reason = corev1.PodReasonUnschedulable
 			}
-			f.problem(reason, object, "no node takes pod %s: %s", pod.Name, nextStep(c.Message, "make room, or change what the machine asks of a node"))
+			step := contention(pod, others)
+			if step == "" {
+				step = "make room, or change what the machine asks of a node"
+			}
+			f.problem(reason, object, "no node takes pod %s: %s", pod.Name, nextStep(c.Message, step))
 			// The scheduler says so also of a pod whose claims are just being bound,
 			// or whose predecessor has just gone.
 			f.brief = true

@@ -25,6 +25,9 @@ type Snapshot struct {
 	// OtherPods are further pods of the namespace that carry the machine's
 	// labels or share a disk with it, see [SharesDisks].
 	OtherPods []corev1.Pod
+	// PortPods are pods, of any namespace, that take a port of a node which the pod
+	// waits for, see [ContendedPorts].
+	PortPods []corev1.Pod
 	// ConfigMap and Service are the objects of the machine's name.
 	ConfigMap *corev1.ConfigMap
 	Service   *corev1.Service

@@ -25,6 +25,9 @@ type Options struct {
 	// LoginUser is the user whom the guest's agent logs in, of an assignment
 	// from a pool. Empty leaves it to spec.vm.display.loggedInUser.
 	LoginUser string
+	// OpenDisplay lets everybody in who reaches the port of a SPICE server without
+	// a password. Without it such a server is for its own pod only.
+	OpenDisplay bool
 	// InstanceID is the instance-id that the machine's configuration already
 	// has in the cluster, if the manifest gives none. Empty means that there is
 	// no configuration yet; see [ForCluster].
@@ -81,6 +84,9 @@ func ForDefaulted(vm *spec.VirtualMachine, disks []Disk, o Options) (runnerconfi
 			// Whoever uses a forward is outside of the pod.
 			setString(&n.HostForwards[i].HostAddress, "0.0.0.0")
 		}
+	}
+	if s := c.Runner.VM.Display.SPICE; s != nil {
+		s.Open = o.OpenDisplay
 	}
 	if v := vm.Spec.VM.Display.VNC; v != nil && v.UnixSocket {
 		c.Runner.VM.Display.VNC.Socket = path.Join(RuntimeDir(vm.Name), qemucmd.SocketVNC.FileName())

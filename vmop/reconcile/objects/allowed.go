@@ -30,6 +30,10 @@ type Allowed struct {
 	// HostForwards allows ports of the node: those of a machine with a user network
 	// beside a tap interface.
 	HostForwards bool
+	// OpenDisplays allows SPICE without a password on the pod's address: whoever
+	// reaches it has the machine's screen and keyboard. Without it such a server is
+	// for its own pod, as VNC always is.
+	OpenDisplays bool
 	// ImageHosts are patterns of servers of CD images with addresses of the pod or
 	// of its link, such as 127.0.0.1.
 	ImageHosts []string
@@ -40,6 +44,9 @@ type Allowed struct {
 	// that manifests may set or remove.
 	LoadBalancerAnnotations []string
 }
+
+// OpenDisplay reports whether displays without a password are for everybody.
+func (a *Allowed) OpenDisplay() bool { return a.Everything || a.OpenDisplays }
 
 // Refusal is something in a manifest that the administrator does not allow.
 type Refusal struct {

@@ -117,8 +117,12 @@ func Pod(vm *spec.VirtualMachine, s Settings, in PodInput) *corev1.Pod {
 			}},
 		},
 	}
-	for _, p := range displayPorts(vm, in.DisplaySecret != "") {
-		pod.Spec.Containers[0].Ports = append(pod.Spec.Containers[0].Ports, corev1.ContainerPort{Name: p.Name, ContainerPort: p.Port, Protocol: corev1.ProtocolTCP})
+	for _, p := range displayPorts(vm, &s, in.DisplaySecret != "") {
+		port := corev1.ContainerPort{Name: p.Name, ContainerPort: p.Port, Protocol: corev1.ProtocolTCP}
+		if s.DisplayHostPorts.Has(p.Port) {
+			port.HostPort = p.Port
+		}
+		pod.Spec.Containers[0].Ports = append(pod.Spec.Containers[0].Ports, port)
 	}
 	addVolumes(vm, pod, &in)
 	addAccelerator(vm, pod, &s)
@@ -128,14 +132,14 @@ func Pod(vm *spec.VirtualMachine, s Settings, in PodInput) *corev1.Pod {
 }
 
 // displayPorts are the ports on which the display is served to other hosts,
-// SPICE's first. As in VM-Operator, SPICE is for everybody if there is no
-// password. VNC then listens on the loopback interface of the pod, where no port
-// leads; see package runnerconfig.
-func displayPorts(vm *spec.VirtualMachine, password bool) []spec.DisplayPort {
+// SPICE's first. A server without a password listens on the loopback interface of
+// the pod, where no port leads; see package runnerconfig. SPICE is for everybody
+// then if the administrator allows it, as VM-Operator does.
+func displayPorts(vm *spec.VirtualMachine, s *Settings, password bool) []spec.DisplayPort {
 	var out []spec.DisplayPort
-	for _, s := range vm.Spec.VM.Display.Servers() {
-		if s.Open || password {
-			out = append(out, s.Ports...)
+	for _, server := range vm.Spec.VM.Display.Servers() {
+		if password || server.Openable && s.Allowed.OpenDisplay() {
+			out = append(out, server.Ports...)
 		}
 	}
 	return out

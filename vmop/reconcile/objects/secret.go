@@ -57,6 +57,13 @@ func UsedDisplaySecret(vm *spec.VirtualMachine, secrets []corev1.Secret) string 
 	return ""
 }
 
+// OpensDisplay reports whether the runner of a machine, which must have its
+// defaults, is to let everybody in who reaches its display: nobody has a password
+// for it, and the administrator allows that.
+func OpensDisplay(vm *spec.VirtualMachine, s *Settings, secrets []corev1.Secret) bool {
+	return s.Allowed.OpenDisplay() && UsedDisplaySecret(vm, secrets) == ""
+}
+
 // PickDisplaySecret returns the display secret that a machine uses of those that
 // have its labels, whatever their order: the one that the operator would make,
 // else the first by name; nil of none.

@@ -13,7 +13,7 @@ import (
 // Service is the load balancer of the machine's display; nil if there is none:
 // the operator makes none, the manifest turns it off with an empty object, or
 // the display is not served to other hosts. displaySecret is as in [PodInput],
-// see [UsedDisplaySecret]: VNC without a password has no port. A machine that
+// see [UsedDisplaySecret]: a display without a password has no port. A machine that
 // runs gets its first password when it is started again, and its port answers
 // from then on.
 //
@@ -22,9 +22,10 @@ import (
 func Service(vm *spec.VirtualMachine, s Settings, displaySecret string) *corev1.Service {
 	lb := vm.Spec.LoadBalancerService
 	var served []spec.DisplayPort
-	// What asks nobody for a password is not for everybody outside of the cluster.
+	// What asks nobody for a password is not for everybody outside of the cluster,
+	// even if it is for everybody in it.
 	if displaySecret != "" || s.Allowed.Everything {
-		served = displayPorts(vm, displaySecret != "")
+		served = displayPorts(vm, &s, displaySecret != "")
 	}
 	off := lb != nil && len(lb.Labels) == 0 && len(lb.Annotations) == 0
 	if s.LoadBalancer == nil || off || len(served) == 0 {

@@ -45,9 +45,21 @@ type Settings struct {
 	// there, which device nodes keep in a container. A runner that is refused
 	// tells the number.
 	DeviceGroups []int64
+	// DisplayHostPorts are ports of displays that are ports of the machine's node as
+	// well, where viewers reach them from outside of the cluster: as hostPort, by
+	// which the pod stays in a network of its own. Two machines with such a port in
+	// common cannot be on one node, so that the default ports are better left out. The
+	// pods of machines with a tap interface are in the network of their node anyway.
+	DisplayHostPorts PortRange
 	// Allowed is what manifests may ask for.
 	Allowed Allowed
 }
+
+// PortRange are the ports from First to Last; none if both are 0.
+type PortRange struct{ First, Last int32 }
+
+// Has reports whether a port is one of them.
+func (r PortRange) Has(port int32) bool { return port != 0 && r.First <= port && port <= r.Last }
 
 // LoadBalancer is the metadata that the operator gives to all load balancer
 // services.
