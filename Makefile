@@ -30,6 +30,18 @@ build: ## build bin/vmop-cli, bin/vmop-runner and bin/vm-operator
 	$(GO) build -trimpath -ldflags=-s -o $(BIN)/vmop-runner ./frontends/runner
 	$(GO) build -trimpath -ldflags=-s -o $(BIN)/vm-operator ./frontends/operator
 
+PREFIX ?= /usr/local
+SHARE  := $(DESTDIR)$(PREFIX)/share
+
+.PHONY: install
+install: build ## install the programs, completions and the manual page below PREFIX (/usr/local)
+	install -D -t $(DESTDIR)$(PREFIX)/bin $(BIN)/vmop-cli $(BIN)/vmop-runner $(BIN)/vm-operator
+	mkdir -p $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d $(SHARE)/man/man1
+	$(BIN)/vmop-cli completion bash >$(SHARE)/bash-completion/completions/vmop-cli
+	$(BIN)/vmop-cli completion zsh >$(SHARE)/zsh/site-functions/_vmop-cli
+	$(BIN)/vmop-cli completion fish >$(SHARE)/fish/vendor_completions.d/vmop-cli.fish
+	$(BIN)/vmop-cli man >$(SHARE)/man/man1/vmop-cli.1
+
 .PHONY: run
 run: ## boot a tiny Linux machine from examples/hello/vm.yaml
 	@scripts/deps run

@@ -19,7 +19,7 @@ func reorder(app *cli.App, args []string) []string {
 		return args
 	}
 	command := app.Command(args[i])
-	if command == nil {
+	if command == nil || command.SkipFlagParsing {
 		return args
 	}
 	var flags, rest []string

@@ -10,6 +10,7 @@ const (
 	hostCommands     = "2. Machines of this host"
 	eitherCommands   = "3. Machines of this host, or with --cluster those of a cluster"
 	clusterCommands  = "4. Machines of a cluster"
+	otherCommands    = "5. Other"
 )
 
 // categories are the groups by the names of commands.
@@ -24,6 +25,8 @@ var categories = map[string]string{
 	"reset": eitherCommands, "logs": eitherCommands, "events": eitherCommands,
 
 	"console-password": clusterCommands, "diff": clusterCommands, "takeover": clusterCommands,
+
+	"completion": otherCommands,
 }
 
 // destructive are commands that nobody should come to by a slip of the finger.

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/vmop/sdk/vmop/host"
+)
+
+// completeName is the hidden command that the shells' scripts ask for completions.
+const completeName = "__complete"
+
+// completeCommand prints what the last of its arguments may become, a line each:
+// the word, a tab, what it is. A single line ":files" asks the shell for files.
+func (p *program) completeCommand() *cli.Command {
+	return &cli.Command{
+		Name:            completeName,
+		Usage:           "tell the shell how a command line can go on",
+		Hidden:          true,
+		SkipFlagParsing: true,
+		Action: func(c *cli.Context) error {
+			done := completer{app: c.App, machines: func() []string { return p.machineNames(c) }}.complete(c.Args().Slice())
+			for _, w := range done.words {
+				fmt.Fprintln(p.stdout, strings.TrimRight(w.word+"\t"+w.about, "\t"))
+			}
+			if done.files {
+				fmt.Fprintln(p.stdout, ":files")
+			}
+			return nil
+		},
+	}
+}
+
+// machineNames are the names of this host's machines as they can be typed: without
+// the namespace where one machine is called so. Nobody is told of an error while
+// typing.
+func (p *program) machineNames(c *cli.Context) []string {
+	h, err := p.host(c)
+	if err != nil {
+		return nil
+	}
+	machines, err := h.List(host.ListOptions{})
+	if err != nil {
+		return nil
+	}
+	count := map[string]int{}
+	for _, m := range machines {
+		count[m.Name]++
+	}
+	var out []string
+	for _, m := range machines {
+		if count[m.Name] > 1 {
+			out = append(out, host.FullName(m.Namespace, m.Name))
+		} else {
+			out = append(out, m.Name)
+		}
+	}
+	return out
+}
+
+// completion is one word that a command line can go on with.
+type completion struct{ word, about string }
+
+// completions are all of them; files says that names of files fit, too.
+type completions struct {
+	words []completion
+	files bool
+}
+
+// completer completes command lines of a program.
+type completer struct {
+	app      *cli.App
+	machines func() []string
+}
+
+// complete completes the last of the words behind the program's name.
+func (r completer) complete(words []string) completions {
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	last, before := words[len(words)-1], words[:len(words)-1]
+	i := slices.IndexFunc(before, func(w string) bool { return !strings.HasPrefix(w, "-") })
+	var all completions
+	if i < 0 {
+		if strings.HasPrefix(last, "-") {
+			all.words = flagWords(r.app.Flags)
+		} else {
+			for _, c := range r.app.Commands {
+				if !c.Hidden {
+					all.words = append(all.words, completion{c.Name, c.Usage})
+				}
+			}
+		}
+		return all.with(last)
+	}
+	command := r.app.Command(before[i])
+	if command == nil || slices.Contains(before[i:], "--") {
+		return completions{files: command != nil}
+	}
+	if n := len(before); n > i+1 && strings.HasPrefix(before[n-1], "-") && takesValue(command, before[n-1]) {
+		return flagValues(command, before[n-1]).with(last)
+	}
+	if name, value, ok := strings.Cut(last, "="); ok && strings.HasPrefix(name, "-") {
+		all = flagValues(command, name).with(value)
+		for i := range all.words {
+			all.words[i].word = name + "=" + all.words[i].word
+		}
+		return all
+	}
+	if strings.HasPrefix(last, "-") {
+		return completions{words: flagWords(command.Flags)}.with(last)
+	}
+	return r.argument(command, operands(command, before[i+1:])).with(last)
+}
+
+// argument is what may stand behind the operands that a command has already.
+func (r completer) argument(command *cli.Command, operands int) completions {
+	usage := strings.Fields(command.ArgsUsage)
+	if len(usage) == 0 {
+		return completions{}
+	}
+	switch {
+	case operands == 0 && slices.Contains(usage, "NAME"):
+		all := completions{files: slices.Contains(usage, "FILE")}
+		for _, name := range r.machines() {
+			all.words = append(all.words, completion{word: name})
+		}
+		return all
+	case operands < len(usage) && !slices.Contains(usage, "NAME"), strings.HasSuffix(usage[len(usage)-1], "..."):
+		return completions{files: true}
+	case operands < len(usage) && usage[operands] == "FILE":
+		return completions{files: true}
+	}
+	return completions{}
+}
+
+// operands counts the arguments that are neither flags nor their values.
+func operands(command *cli.Command, words []string) int {
+	n := 0
+	for i := 0; i < len(words); i++ {
+		switch {
+		case !strings.HasPrefix(words[i], "-") || words[i] == "-":
+			n++
+		case takesValue(command, words[i]):
+			i++
+		}
+	}
+	return n
+}
+
+// with keeps what begins with a prefix.
+func (c completions) with(prefix string) completions {
+	c.words = slices.DeleteFunc(c.words, func(w completion) bool { return !strings.HasPrefix(w.word, prefix) })
+	return c
+}
+
+func flagWords(flags []cli.Flag) []completion {
+	var out []completion
+	for _, f := range flags {
+		about := ""
+		if d, ok := f.(cli.DocGenerationFlag); ok {
+			about = strings.ReplaceAll(d.GetUsage(), "`", "")
+		}
+		if v, ok := f.(cli.VisibleFlag); ok && !v.IsVisible() {
+			continue
+		}
+		for _, name := range f.Names() {
+			if len(name) > 1 {
+				out = append(out, completion{"--" + name, about})
+			}
+		}
+	}
+	return out
+}
+
+// flagValues are the values of a flag: those that its help enumerates, or else
+// files.
+func flagValues(command *cli.Command, flag string) completions {
+	name := strings.TrimLeft(flag, "-")
+	for _, f := range command.Flags {
+		if d, ok := f.(cli.DocGenerationFlag); ok && slices.Contains(f.Names(), name) {
+			if values := enumerated(d.GetUsage()); len(values) > 0 {
+				var all completions
+				for _, v := range values {
+					all.words = append(all.words, completion{word: v})
+				}
+				return all
+			}
+		}
+	}
+	return completions{files: true}
+}
+
+var (
+	enumeration = regexp.MustCompile("^`[A-Z]+`[^:,(]*: ([^:]*)$")
+	remark      = regexp.MustCompile(` *\([^)]*\)`)
+	value       = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+)
+
+// enumerated are the values that a flag's help lists: "`FORMAT`: table or json".
+func enumerated(usage string) []string {
+	m := enumeration.FindStringSubmatch(remark.ReplaceAllString(usage, ""))
+	if m == nil {
+		return nil
+	}
+	values := strings.Split(strings.ReplaceAll(m[1], " or ", ", "), ", ")
+	if len(values) < 2 || slices.ContainsFunc(values, func(v string) bool { return !value.MatchString(v) }) {
+		return nil
+	}
+	return values
+}
