@@ -29,21 +29,29 @@ var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9
 // keys, keys that are not scalars, several documents, and numbers that JSON
 // cannot hold are errors that name the line. An empty document is null.
 func ToJSON(data []byte) (json.RawMessage, error) {
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	var doc yaml.Node
-	if err := dec.Decode(&doc); err != nil {
-		if errors.Is(err, io.EOF) {
-			return json.RawMessage("null"), nil
-		}
+	doc, err := Decode(data)
+	if err != nil {
 		return nil, err
 	}
-	var second yaml.Node
+	return NodeToJSON(doc)
+}
+
+// Decode reads one YAML document. Several are an error that names the line, and
+// an empty one is null.
+func Decode(data []byte) (*yaml.Node, error) {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var doc, second yaml.Node
+	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"}, nil
+	} else if err != nil {
+		return nil, err
+	}
 	if err := dec.Decode(&second); err == nil {
 		return nil, fmt.Errorf("line %d: a second document where one is expected", second.Line)
 	} else if !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	return NodeToJSON(&doc)
+	return &doc, nil
 }
 
 // NodeToJSON is ToJSON for a node that is already parsed.

@@ -137,7 +137,7 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 		return none, err
 	}
 	if m.Seed != nil {
-		if err := writeSeed(c.Runner.CloudInit, m.Seed.File); err != nil {
+		if err := writeSeed(c.Runner.CloudInit, m.UUID, m.Seed.File); err != nil {
 			return none, err
 		}
 	}
@@ -242,12 +242,8 @@ func (e *Engine) makeVars(f qemucmd.File, code string, secure bool) error {
 	return err
 }
 
-func writeSeed(c *runnerconfig.CloudInit, path string) error {
-	in := cloudinit.Input{MetaData: map[string]string{}, UserData: c.UserData, NetworkConfig: c.NetworkConfig}
-	for k, v := range c.MetaData {
-		in.MetaData[k] = v
-	}
-	docs, err := cloudinit.Render(in)
+func writeSeed(c *runnerconfig.CloudInit, uuid, path string) error {
+	docs, err := cloudinit.Render(cloudinit.Input{MetaData: c.SeedMetaData(uuid), UserData: c.UserData, NetworkConfig: c.NetworkConfig})
 	if err != nil {
 		return fmt.Errorf("cloud-init: %w", err)
 	}

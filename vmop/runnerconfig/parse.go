@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/vmop/sdk/internal/yamljson"
 )
 
@@ -14,13 +16,18 @@ import (
 var ErrNoRunner = errors.New(`the key "/Runner" is missing`)
 
 const (
+	// runnerName is the key that selects the component.
+	runnerName = "/Runner"
+
 	maxFile     = 2 << 20
 	maxWarnings = 50
 )
 
 // Parse reads config.yaml as it is written: nothing is defaulted but what a
 // missing key means in VM-Operator's format (no "network" at all is one tap
-// interface, while null is none). Keys that it does not know are returned as
+// interface, while null is none). Where a scalar is of another type than the key's,
+// it is read as VM-Operator's runner does ("60" and 60.0 are 60, yes is true, and 5
+// is "5" where a text belongs), unless that would be a guess. Keys that it does not know are returned as
 // warnings, because a newer operator may write them; everything else that is
 // wrong is an error.
 func Parse(data []byte) (Config, []string, error) {
@@ -28,24 +35,24 @@ func Parse(data []byte) (Config, []string, error) {
 	if len(data) > maxFile {
 		return c, nil, fmt.Errorf("runner configuration: has %d bytes: want at most %d MiB, twice what a ConfigMap holds", len(data), maxFile>>20)
 	}
-	doc, err := yamljson.ToJSON(data)
+	node, err := yamljson.Decode(data)
 	if err != nil {
 		return c, nil, fmt.Errorf("runner configuration: %w", err)
 	}
-	var top map[string]json.RawMessage
-	if err := json.Unmarshal(doc, &top); err != nil {
-		return c, nil, fmt.Errorf("runner configuration: want a mapping with the key %q", "/Runner")
+	if err := runnerKey(node); err != nil {
+		return c, nil, fmt.Errorf("runner configuration: %w", err)
 	}
-	if _, ok := top["/Runner"]; !ok {
-		return c, nil, fmt.Errorf("runner configuration: %w", ErrNoRunner)
+	if err := coerce(node, reflect.TypeFor[Config]()); err != nil {
+		return c, nil, fmt.Errorf("runner configuration: %w", err)
+	}
+	doc, err := yamljson.NodeToJSON(node)
+	if err != nil {
+		return c, nil, fmt.Errorf("runner configuration: %w", err)
 	}
 	if err := json.Unmarshal(doc, &c); err != nil {
-		if te := (*json.UnmarshalTypeError)(nil); errors.As(err, &te) {
-			return c, nil, fmt.Errorf("runner configuration: %s: found %s, want %s", te.Field, te.Value, kindName(te.Type))
-		}
-		return c, nil, fmt.Errorf("runner configuration: %w", located(doc, err))
+		return c, nil, fmt.Errorf("runner configuration: %w", err)
 	}
-	if !hasPath(doc, "/Runner", "vm", "network") {
+	if !hasPath(doc, runnerName, "vm", "network") {
 		c.Runner.VM.Network = []Network{{Type: NetworkTap}}
 	}
 	if d := c.Runner.VM.Display; d != nil && d.SPICE != nil {
@@ -62,31 +69,35 @@ func Parse(data []byte) (Config, []string, error) {
 	return c, warnings, nil
 }
 
-// located adds to an error about a size which sizes are wrong: encoding/json does
-// not say it of types that decode themselves.
-func located(doc json.RawMessage, err error) error {
-	var sizes struct {
-		Runner struct {
-			VM map[string]json.RawMessage `json:"vm"`
-		} `json:"/Runner"`
+// runnerKey finds the key of the runner, which may begin with the underscore that
+// VM-Operator takes for a slash, and gives it the usual name.
+func runnerKey(doc *yaml.Node) error {
+	top := doc
+	if doc.Kind == yaml.DocumentNode {
+		top = doc.Content[0]
 	}
-	if json.Unmarshal(doc, &sizes) != nil {
-		return err
+	if top.Kind == yaml.ScalarNode && top.ShortTag() == "!!null" {
+		return ErrNoRunner
 	}
-	var found []error
-	for _, key := range []string{"maximumRam", "currentRam"} {
-		raw, ok := sizes.Runner.VM[key]
-		if !ok {
+	if top.Kind != yaml.MappingNode {
+		return fmt.Errorf("line %d: found %s, want a mapping with the key %q", top.Line, found(top), runnerName)
+	}
+	var key *yaml.Node
+	for i := 0; i < len(top.Content); i += 2 {
+		k := top.Content[i]
+		if k.Kind != yaml.ScalarNode || k.Value != runnerName && k.Value != "_Runner" {
 			continue
 		}
-		if err := new(Bytes).UnmarshalJSON(raw); err != nil {
-			found = append(found, fmt.Errorf("/Runner.vm.%s: %w", key, err))
+		if key != nil {
+			return fmt.Errorf("line %d: key %q is the same as that of line %d", k.Line, k.Value, key.Line)
 		}
+		key = k
 	}
-	if len(found) == 0 {
-		return err
+	if key == nil {
+		return ErrNoRunner
 	}
-	return errors.Join(found...)
+	key.Value = runnerName
+	return nil
 }
 
 // Marshal writes config.yaml so that VM-Operator's runner reads it too.
@@ -96,20 +107,6 @@ func Marshal(c Config) ([]byte, error) {
 		return nil, fmt.Errorf("runner configuration: %w", err)
 	}
 	return yamljson.FromJSON(doc)
-}
-
-func kindName(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Struct, reflect.Map:
-		return "a mapping"
-	case reflect.Slice:
-		return "a list"
-	case reflect.Int, reflect.Int64:
-		return "a whole number"
-	case reflect.Bool:
-		return "true or false"
-	}
-	return "a " + t.Kind().String()
 }
 
 func hasPath(doc json.RawMessage, keys ...string) bool {
@@ -143,11 +140,7 @@ func unknownKeys(doc json.RawMessage, t reflect.Type, path string, out *[]string
 		if err != nil {
 			return
 		}
-		fields := map[string]reflect.Type{}
-		for i := range t.NumField() {
-			name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-			fields[name] = t.Field(i).Type
-		}
+		fields := fieldTypes(t)
 		for _, m := range members {
 			sub := strings.TrimPrefix(path+"."+m.Name, ".")
 			if ft, ok := fields[m.Name]; ok {
