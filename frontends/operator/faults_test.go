@@ -353,6 +353,62 @@ func TestRefusalIsExplained(tt *testing.T) {
 	}
 }
 
+// A quota that counts limits gives the pod some; one that is used up is told with
+// what is left, and when it has grown the machine is started.
+func TestQuotaGrows(tt *testing.T) {
+	t := newTest(tt)
+	quotas := t.kube.CoreV1().ResourceQuotas(t.namespace)
+	// have is a quota as its controller would show it, with nothing used.
+	have := func(q *corev1.ResourceQuota, hard corev1.ResourceList) *corev1.ResourceQuota {
+		t.Helper()
+		q.Spec.Hard = hard
+		var err error
+		if q.ResourceVersion == "" {
+			q, err = quotas.Create(t.Context(), q, metav1.CreateOptions{})
+		} else {
+			q, err = quotas.Update(t.Context(), q, metav1.UpdateOptions{})
+		}
+		if err == nil {
+			q.Status = corev1.ResourceQuotaStatus{Hard: hard, Used: corev1.ResourceList{}}
+			for name := range hard {
+				q.Status.Used[name] = *quantity("0")
+			}
+			q, err = quotas.UpdateStatus(t.Context(), q, metav1.UpdateOptions{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q
+	}
+	list := func(requests, limits string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceRequestsMemory: *quantity(requests), corev1.ResourceLimitsMemory: *quantity(limits), corev1.ResourceRequestsCPU: *quantity("8")}
+	}
+	q := have(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "small"}}, list("64Mi", "64Gi"))
+	t.startKubelet()
+	t.start(cluster.Kubeconfig())
+	t.create(machine("one", "Running"))
+	t.eventually("the machine says what is left", func() error {
+		vm, err := t.status("one")
+		if err != nil {
+			return err
+		}
+		c := spec.FindCondition(vm.Status.Conditions, spec.ConditionPodReady)
+		if c == nil || c.Reason != spec.ReasonQuotaExceeded || !strings.Contains(c.Message, "requested: requests.memory=") || !strings.Contains(c.Message, "limited: requests.memory=64Mi") {
+			return fmt.Errorf("%+v", c)
+		}
+		return nil
+	})
+	have(q, list("64Gi", "64Gi"))
+	t.phase("one", spec.PhaseRunning)
+	pod, err := t.kube.CoreV1().Pods(t.namespace).Get(t.Context(), "one", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := pod.Spec.Containers[0].Resources; r.Limits.Memory().Cmp(*r.Requests.Memory()) <= 0 || pod.Status.QOSClass != corev1.PodQOSBurstable {
+		t.Errorf("%s: %+v", pod.Status.QOSClass, r)
+	}
+}
+
 // A pod whose image cannot be pulled is explained, with the image.
 func TestImageThatCannotBePulled(tt *testing.T) {
 	t := newTest(tt)

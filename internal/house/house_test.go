@@ -58,7 +58,7 @@ var arrows = map[string][]string{
 	"vmop/dialect/internal":  {},
 
 	"vmop/reconcile/machineconfig": {"vmop/spec", "vmop/qemucmd", "vmop/runnerconfig", "internal/yamljson", "vmop/reconcile/internal/manifest"},
-	"vmop/reconcile/objects":       {"vmop/names", "vmop/spec", "vmop/runnerconfig", "vmop/reconcile/machineconfig"},
+	"vmop/reconcile/objects":       {"vmop/names", "vmop/spec", "vmop/qemucmd", "vmop/runnerconfig", "vmop/reconcile/machineconfig"},
 	"vmop/reconcile/changes":       {"vmop/spec", "vmop/reconcile/internal/manifest"},
 	"vmop/reconcile/machine": {
 		"vmop/names", "vmop/spec", "vmop/runnerconfig", "vmop/reconcile", "vmop/reconcile/machineconfig",

@@ -121,6 +121,9 @@ const (
 	ReasonDisksInUse = "DisksInUse"
 	// ReasonQuotaExceeded: a quota does not allow the pod.
 	ReasonQuotaExceeded = "QuotaExceeded"
+	// ReasonMemoryLimitTooLow: the pod's limit of memory is below what the
+	// machine needs, and its QEMU may be killed for it.
+	ReasonMemoryLimitTooLow = "MemoryLimitTooLow"
 	// ReasonMachineStopped: the machine should not run.
 	ReasonMachineStopped = "MachineStopped"
 	// ReasonMachineDeleted: the machine is being deleted.

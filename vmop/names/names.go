@@ -111,6 +111,13 @@ const (
 	// that it was started with and cannot follow, as JSON with the generation.
 	// The documents for cloud-init are in it as digests only.
 	AnnotationStarted = GroupPrefix + "started"
+	// AnnotationRequests on a pod says how its requests follow from what its guest
+	// may use, as JSON.
+	AnnotationRequests = GroupPrefix + "requests"
+	// AnnotationGranted on the ConfigMap is what the guest may use by the
+	// configuration in it, as JSON. It stays behind the manifest until the pod has
+	// room for more.
+	AnnotationGranted = GroupPrefix + "granted"
 )
 
 // The kinds of Kubernetes objects that machines have to do with.

@@ -1,6 +1,11 @@
 package reconcile
 
-import "time"
+import (
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // Failure is a write that was refused.
 type Failure struct {
@@ -13,14 +18,37 @@ type Failure struct {
 	Last  time.Time
 }
 
-// The least and the greatest delay before a write is tried again that was refused.
+// The least and the greatest delay before a write is tried again that was refused,
+// and the greatest for a quota: nobody watches it, and when it has grown somebody
+// waits for the machine.
 const (
-	writeDelay = time.Second
-	maxDelay   = 5 * time.Minute
+	writeDelay    = time.Second
+	maxDelay      = 5 * time.Minute
+	maxQuotaDelay = 30 * time.Second
 )
 
 // RetryAt is when the write is tried again.
-func (f *Failure) RetryAt() time.Time { return f.Last.Add(Backoff(writeDelay, f.Count)) }
+func (f *Failure) RetryAt() time.Time {
+	delay := Backoff(writeDelay, f.Count)
+	if f.Quota() {
+		delay = min(delay, maxQuotaDelay)
+	}
+	return f.Last.Add(delay)
+}
+
+// Quota reports whether a quota of the namespace is the cause: there is too little
+// left of something, or it wants the object to name something that it does not
+// (k8s.io/apiserver/pkg/admission/plugin/resourcequota, controller.go).
+func (f *Failure) Quota() bool {
+	return f.Reason == string(metav1.StatusReasonForbidden) &&
+		(strings.Contains(f.Message, "exceeded quota:") || strings.Contains(f.Message, "failed quota:"))
+}
+
+// WantsLimits reports whether a quota of the namespace counts limits, which a pod
+// must have then.
+func (f *Failure) WantsLimits() bool {
+	return f.Quota() && (strings.Contains(f.Message, "limits.cpu") || strings.Contains(f.Message, "limits.memory"))
+}
 
 // Refused returns the failure because of which a write is not to be tried yet; nil
 // if it may be. Whoever makes a plan leaves such an action out of it, says why, and

@@ -112,6 +112,9 @@ const (
 	ReasonDisksInUse = conditions.ReasonDisksInUse
 	// ReasonQuotaExceeded: a quota does not allow the pod.
 	ReasonQuotaExceeded = conditions.ReasonQuotaExceeded
+	// ReasonMemoryLimitTooLow: the pod's limit of memory is below what the
+	// machine needs, and its QEMU may be killed for it.
+	ReasonMemoryLimitTooLow = conditions.ReasonMemoryLimitTooLow
 	// ReasonMachineStopped: the machine should not run.
 	ReasonMachineStopped = conditions.ReasonMachineStopped
 	// ReasonMachineDeleted: the machine is being deleted.

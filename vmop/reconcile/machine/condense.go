@@ -18,7 +18,7 @@ import (
 func CondensePod(pod *corev1.Pod) *corev1.Pod {
 	c := &corev1.Pod{ObjectMeta: condensedMeta(pod)}
 	c.Labels = picked(pod.Labels, names.LabelName, names.LabelInstance, names.LabelManagedBy, names.LabelComponent)
-	c.Annotations = picked(pod.Annotations, names.AnnotationApplied, names.AnnotationStarted, names.AnnotationConfigVersion, names.AnnotationDisplayVersion)
+	c.Annotations = picked(pod.Annotations, names.AnnotationApplied, names.AnnotationStarted, names.AnnotationConfigVersion, names.AnnotationDisplayVersion, names.AnnotationRequests)
 	c.Spec.NodeName = pod.Spec.NodeName
 	for _, claim := range objects.PodClaims(pod) {
 		c.Spec.Volumes = append(c.Spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{
@@ -46,9 +46,13 @@ func CondensePod(pod *corev1.Pod) *corev1.Pod {
 	if p := hinderingInit(pod); p != nil {
 		c.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: p.Name, State: p.State}}
 	}
-	// The image is told only if it keeps the pod from starting.
-	if v := (podView{pod: pod}); !finished(pod) && len(pod.Spec.Containers) > 0 && !v.runs() {
-		c.Spec.Containers = []corev1.Container{{Image: pod.Spec.Containers[0].Image}}
+	if p := runnerContainer(pod, pod.Name); p != nil && !finished(pod) {
+		kept := corev1.Container{Name: known(p.Name), Resources: computed(p.Resources)}
+		// The image is told only if it keeps the pod from starting.
+		if v := (podView{pod: pod}); !v.runs() {
+			kept.Image = p.Image
+		}
+		c.Spec.Containers = []corev1.Container{kept}
 	}
 	// Only few pods have ports of their node.
 	if ports := hostPorts(pod); len(ports) > 0 {
@@ -60,6 +64,22 @@ func CondensePod(pod *corev1.Pod) *corev1.Pod {
 		}
 	}
 	return c
+}
+
+// computed are the requests and limits of CPU and memory.
+func computed(r corev1.ResourceRequirements) (out corev1.ResourceRequirements) {
+	some := func(of corev1.ResourceList) (out corev1.ResourceList) {
+		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+			if q, given := of[name]; given {
+				if out == nil {
+					out = make(corev1.ResourceList, 2)
+				}
+				out[name] = q
+			}
+		}
+		return out
+	}
+	return corev1.ResourceRequirements{Requests: some(r.Requests), Limits: some(r.Limits)}
 }
 
 // runs tells whether all containers run.

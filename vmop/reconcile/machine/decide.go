@@ -48,6 +48,7 @@ func Decide(s Snapshot) reconcile.Plan {
 			// What a running machine does not wait for comes last, so that a
 			// refusal keeps no machine from running.
 			d.annotatePod()
+			d.judgeLimit()
 			d.updateClaims()
 			d.makeService()
 		}
@@ -166,8 +167,12 @@ func (d *decision) do(a reconcile.Action, about *finding) bool {
 func (d *decision) refused(f *reconcile.Failure, about *finding) {
 	why, object := strings.TrimSpace(f.Message), named(f.Target.Kind, f.Target.Name)
 	switch {
-	case f.Reason == string(metav1.StatusReasonForbidden) && strings.Contains(why, "exceeded quota"):
-		about.problem(spec.ReasonQuotaExceeded, object, "%s: %s; raise the quota of the namespace or free some of it", f.Target, why)
+	case f.WantsLimits() && strings.Contains(why, "must specify") && f.Target.Verb == "create" && d.computesRequests():
+		about.wait(spec.ReasonQuotaExceeded, object, "%s: %s; it is made with limits", f.Target, why)
+	case f.Quota() && strings.Contains(why, "must specify"):
+		about.problem(spec.ReasonQuotaExceeded, object, "%s: %s; name what the quota of the namespace asks for in spec.resources", f.Target, why)
+	case f.Quota():
+		about.problem(spec.ReasonQuotaExceeded, object, "%s: %s; raise the quota of the namespace or free some of it; it is tried again within half a minute", f.Target, why)
 	case f.Reason == string(metav1.StatusReasonForbidden):
 		about.problem(spec.ReasonWriteRefused, object, "%s: %s; check the rights of the operator and the policies of the namespace", f.Target, why)
 	default:

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/vmop/sdk/vmop/names"
@@ -9,6 +10,7 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -93,12 +95,72 @@ func (d *decision) newPod() *corev1.Pod {
 }
 
 func (d *decision) plainPod() *corev1.Pod {
-	in := objects.PodInput{Disks: d.disks, RunnerDataClaim: d.claims[0].name, VolumeModes: d.modes}
+	return objects.Pod(d.vm, d.s.Settings, d.podInput())
+}
+
+func (d *decision) podInput() objects.PodInput {
+	in := objects.PodInput{Disks: d.disks, RunnerDataClaim: d.claims[0].name, VolumeModes: d.modes, Limited: d.limited()}
 	if d.secret != nil {
 		in.DisplaySecret = d.secret.Name
 	}
-	return objects.Pod(d.vm, d.s.Settings, in)
+	return in
 }
+
+// limited reports whether the pod has or is to have limits: one was refused
+// without them. A pod that exists keeps what it was made with.
+func (d *decision) limited() bool {
+	if d.pod.exists() {
+		r, _ := objects.RecordedRequests(d.pod.pod)
+		return r.Limited
+	}
+	create := reconcile.Target{Verb: "create", Kind: names.KindPod, Name: d.vm.Name}
+	return slices.ContainsFunc(d.s.Failures, func(f reconcile.Failure) bool { return f.Target == create && f.WantsLimits() })
+}
+
+// computesRequests reports whether the manifest leaves it to the operator what the
+// pod asks for.
+func (d *decision) computesRequests() bool {
+	_, computed := objects.RecordedRequests(d.plainPod())
+	return computed
+}
+
+// judgeLimit warns of a limit of memory that the machine meets when its guest uses
+// what it has: the kernel kills QEMU then. A LimitRange of the namespace may have
+// given it to the pod.
+func (d *decision) judgeLimit() {
+	if d.pod.state != podPending && d.pod.state != podRunning || !d.wanted() {
+		return
+	}
+	c := runnerContainer(d.pod.pod, d.vm.Name)
+	if c == nil {
+		return
+	}
+	limit, limited := c.Resources.Limits[corev1.ResourceMemory]
+	if !limited {
+		return
+	}
+	r, recorded := objects.RecordedRequests(d.pod.pod)
+	if !recorded {
+		in := d.podInput()
+		r = objects.NewRequests(d.vm, &d.s.Settings, &in)
+	}
+	guest := min(objects.GuestAmounts(d.vm).RAM, r.Maximum.RAM)
+	if limit.CmpInt64(guest+r.Overhead) >= 0 {
+		return
+	}
+	change := "a LimitRange of the namespace has given it this limit: raise its default for memory, or set spec.resources"
+	if given := d.vm.Spec.Resources; given != nil {
+		if _, ok := given.Limits[corev1.ResourceMemory]; ok {
+			change = "raise spec.resources.limits.memory"
+		}
+	}
+	d.configuration.problem(spec.ReasonMemoryLimitTooLow, named(names.KindPod, d.pod.pod.Name),
+		"pod %s may use %s of memory and is killed beyond that, but its guest has %s and QEMU needs up to %s; %s",
+		d.pod.pod.Name, limit.String(), bytesText(guest), bytesText(r.Overhead), change)
+}
+
+// bytesText is a number of bytes for people, as manifests have it.
+func bytesText(n int64) string { return resource.NewQuantity(n, resource.BinarySI).String() }
 
 // disksInUse tells whether another pod may write to a disk of the machine. A
 // pod that is being deleted may until it is gone: its node may be alive though

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/changes"
 	"github.com/vmop/sdk/vmop/reconcile/internal/fixture"
@@ -354,11 +355,59 @@ func TestComputedRequests(t *testing.T) {
 			}
 			r := find[*corev1.Pod](t, objects, "a").Spec.Containers[0].Resources
 			cpu, ram := r.Requests[corev1.ResourceCPU], r.Requests[corev1.ResourceMemory]
-			if cpu.Cmp(resource.MustParse(c.cpu)) != 0 || ram.Cmp(resource.MustParse(c.ram)) != 0 || len(r.Limits) > 0 {
+			want := resource.MustParse(c.ram)
+			if !want.IsZero() {
+				// What QEMU needs is not divided.
+				want.Add(*resource.NewQuantity(overheadOf(t, vm, c.settings), resource.BinarySI))
+			}
+			if cpu.Cmp(resource.MustParse(c.cpu)) != 0 || ram.Cmp(want) != 0 || len(r.Limits) > 0 {
 				t.Errorf("%+v", r)
 			}
 		})
 	}
+}
+
+// overheadOf is what the machine needs beside its guest's RAM, in bytes, by the
+// function that is held against QEMU's weight.
+func overheadOf(t *testing.T, vm *spec.VirtualMachine, s objects.Settings) int64 {
+	t.Helper()
+	c, err := machineconfig.ForCluster(vm, machineconfig.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runnerconfig.Default(&c)
+	o, err := runnerconfig.MemoryOverhead(&c, qemucmd.Host{KVM: s.KVMResource != ""})
+	if err != nil || o.Total() < 100<<20 {
+		t.Fatalf("%+v, %v", o, err)
+	}
+	return (o.Total() + 1<<20 - 1) &^ (1<<20 - 1)
+}
+
+// What a pod has recorded says what its requests are, whatever the operator is by
+// then; they grow with what the guest may use, and there is room in the limits.
+func TestRequestsOfAmounts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		amount := func(what string) int64 { return rapid.Int64Range(1, 1<<50).Draw(t, what) }
+		r := objects.Requests{
+			CPUOvercommit: rapid.Float64Range(0.1, 32).Draw(t, "CPU overcommit"), RAMOvercommit: rapid.Float64Range(0.1, 8).Draw(t, "RAM overcommit"),
+			Overhead: rapid.Int64Range(0, 1<<40).Draw(t, "overhead"), Maximum: objects.Amounts{CPUs: rapid.Int64Range(1, 1<<12).Draw(t, "maximum"), RAM: amount("maximum of RAM")},
+		}
+		a := objects.Amounts{CPUs: rapid.Int64Range(1, 1<<12).Draw(t, "CPUs"), RAM: amount("RAM")}
+		more := objects.Amounts{CPUs: a.CPUs + 1, RAM: a.RAM + amount("more")}
+		for name, q := range r.For(a) {
+			next, limit := r.For(more)[name], r.Limits()[name]
+			if next.Cmp(q) < 0 || limit.Cmp(q) < 0 || q.Sign() < 0 {
+				t.Fatalf("%s: %s for %+v, %s for %+v, limit %s", name, q.String(), a, next.String(), more, limit.String())
+			}
+		}
+		covered := r.Covered(r.For(a))
+		if q := r.For(covered)[corev1.ResourceCPU]; q.Cmp(r.For(a)[corev1.ResourceCPU]) > 0 {
+			t.Fatalf("%+v asks for more CPU than %+v", covered, a)
+		}
+		if q := r.For(covered)[corev1.ResourceMemory]; covered.RAM > 1<<20 && q.Cmp(r.For(a)[corev1.ResourceMemory]) > 0 {
+			t.Fatalf("%+v asks for more memory than %+v", covered, a)
+		}
+	})
 }
 
 func TestServiceIsWanted(t *testing.T) {

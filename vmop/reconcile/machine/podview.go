@@ -71,6 +71,18 @@ func runnerOf(pod *corev1.Pod, name string) *corev1.ContainerStatus {
 	return found
 }
 
+// runnerContainer is the container of the runner, which has the machine's name; nil
+// if the pod has none at all.
+func runnerContainer(pod *corev1.Pod, name string) *corev1.Container {
+	var found *corev1.Container
+	for i := range pod.Spec.Containers {
+		if c := &pod.Spec.Containers[i]; found == nil || c.Name == name {
+			found = c
+		}
+	}
+	return found
+}
+
 // hinderingInit is what a pod says of a container before the runner that has not
 // ended well, because of which the runner has not started; nil if there is none.
 func hinderingInit(pod *corev1.Pod) *corev1.ContainerStatus {
@@ -193,8 +205,9 @@ func (v *podView) hindrance(others []corev1.Pod) (f finding) {
 		switch w.Reason {
 		case "", "ContainerCreating", "PodInitializing":
 		case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable", "ImageInspectError":
-			f.problem(w.Reason, "image "+pod.Spec.Containers[0].Image, "image %s of the runner cannot be pulled: %s; correct spec.image, or make the image available to node %s",
-				pod.Spec.Containers[0].Image, w.Message, pod.Spec.NodeName)
+			image := runnerContainer(pod, pod.Name).Image
+			f.problem(w.Reason, "image "+image, "image %s of the runner cannot be pulled: %s; correct spec.image, or make the image available to node %s",
+				image, w.Message, pod.Spec.NodeName)
 			return f
 		case "CreateContainerConfigError":
 			f.problem(w.Reason, object, "pod %s: %s; create what is missing", pod.Name, w.Message)

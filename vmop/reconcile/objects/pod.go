@@ -55,6 +55,8 @@ type PodInput struct {
 	// ConfigVersion is the resource version of the ConfigMap, for an
 	// annotation; empty if it is not known.
 	ConfigVersion string
+	// Limited gives the pod limits: a quota of its namespace wants some.
+	Limited bool
 }
 
 // Pod is where the machine, which must have its defaults, runs.
@@ -108,7 +110,6 @@ func Pod(vm *spec.VirtualMachine, s Settings, in PodInput) *corev1.Pod {
 				Image:           RunnerImage(vm, &s),
 				ImagePullPolicy: cmp.Or(vm.Spec.Image.PullPolicy, s.RunnerPullPolicy),
 				Env:             []corev1.EnvVar{{Name: "XDG_RUNTIME_DIR", Value: machineconfig.RuntimeBase}, {Name: "TMPDIR", Value: machineconfig.RuntimeBase}},
-				Resources:       podResources(vm, &s),
 				SecurityContext: &corev1.SecurityContext{
 					AllowPrivilegeEscalation: &no,
 					ReadOnlyRootFilesystem:   &yes,
@@ -124,6 +125,7 @@ func Pod(vm *spec.VirtualMachine, s Settings, in PodInput) *corev1.Pod {
 		}
 		pod.Spec.Containers[0].Ports = append(pod.Spec.Containers[0].Ports, port)
 	}
+	setResources(vm, pod, &s, &in)
 	addVolumes(vm, pod, &in)
 	addAccelerator(vm, pod, &s)
 	addDeviceGroups(vm, pod, &s)
