@@ -21,7 +21,7 @@ import (
 // Manifests that the documentation or other parts of the repository rely on.
 func TestManifestsAreAcceptedAsTheyAre(t *testing.T) {
 	var files []string
-	for _, pattern := range []string{examples, "../../vmop/spec/testdata/*.yaml"} {
+	for _, pattern := range []string{examples, "../../vmop/spec/testdata/*.yaml", "../../vmop/testdata/vm-operator/manifests/*.yaml"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%s: %d files, %v", pattern, len(found), err)
