@@ -122,13 +122,27 @@ func Render(vm *VirtualMachine, o RenderOptions) (Rendered, error) {
 		return Rendered{}, fmt.Errorf("virtual machine %s: %w", vm.Name, err)
 	}
 	if ci := config.Runner.CloudInit; ci != nil {
-		docs, err := cloudinit.Render(cloudinit.Input{MetaData: ci.MetaData, UserData: ci.UserData, NetworkConfig: ci.NetworkConfig})
+		docs, err := cloudinit.Render(cloudinit.Input{
+			MetaData: ci.MetaData, UserData: ci.UserData, NetworkConfig: ci.NetworkConfig,
+			UserDataText: fromSecret(ci.UserDataFrom), NetworkConfigText: fromSecret(ci.NetworkConfigFrom),
+		})
 		if err != nil {
 			return Rendered{}, fmt.Errorf("virtual machine %s: spec.cloudInit: %w", vm.Name, err)
+		}
+		if s := ci.MetaDataFrom; s != nil {
+			docs.MetaData = fmt.Appendf(docs.MetaData, "# and the key %s of the Secret %s, which only the runner reads\n", s.Key, s.Secret)
 		}
 		out.CloudInit = &docs
 	}
 	return out, nil
+}
+
+// fromSecret stands for a document that only the runner reads; nil if it is none.
+func fromSecret(s *runnerconfig.CloudInitSource) []byte {
+	if s == nil {
+		return nil
+	}
+	return fmt.Appendf(nil, "# The key %s of the Secret %s, which only the runner reads.\n{}\n", s.Key, s.Secret)
 }
 
 // clusterParts are the configuration and the objects of a machine that nobody

@@ -16,6 +16,7 @@ func localFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringSliceFlag{Name: "disk", Usage: "`NAME=PATH`: use this image or block device as a disk; may be given several times. It is remembered; NAME= is the machine's own image again"},
 		&cli.StringSliceFlag{Name: "new-disk", Usage: "`NAME` of a disk that may be a new, empty image although the machine has had another one"},
+		&cli.StringSliceFlag{Name: "secret", Usage: "`FILE` with manifests of Secrets that the machine refers to; may be given several times. It is remembered, and read at each start"},
 		dataDirFlag(),
 		&cli.StringFlag{Name: "image-repository", Usage: "`DIR` of the CD images and kernels that the manifest names (default: images in the data directory)"},
 		&cli.StringFlag{Name: "accel", Usage: "`ACCELERATOR` instead of the manifest's: auto, kvm or tcg"},
@@ -36,6 +37,13 @@ func (p *program) given(c *cli.Context) (host.Given, error) {
 			return g, fmt.Errorf("image repository: %w", err)
 		}
 		g.ImageRepository = abs
+	}
+	for _, file := range c.StringSlice("secret") {
+		abs, err := filepath.Abs(file)
+		if err != nil {
+			return g, fmt.Errorf("secret: %w", err)
+		}
+		g.Secrets = append(g.Secrets, abs)
 	}
 	for _, arg := range c.StringSlice("disk") {
 		name, path, ok := strings.Cut(arg, "=")

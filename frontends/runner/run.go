@@ -262,7 +262,7 @@ func followConfig(path string, content []byte, e *runner.Engine) (stop func()) {
 			_ = e.Reconfigure(c)
 		},
 		Refused: e.RefuseConfig,
-		Changed: e.RereadDisplaySecret,
+		Changed: e.RereadSecrets,
 	}
 	ended := make(chan struct{})
 	go func() {

@@ -40,7 +40,7 @@ var arrows = map[string][]string{
 	"vmop/runner":       {"internal/atomicfile", "vmop/qemucmd", "vmop/qmp", "vmop/qga", "vmop/vmopagent", "vmop/cloudinit", "vmop/imageinspect", "vmop/runnerconfig", "vmop/live", "vmop/runner/tap"},
 	"vmop/runner/tap":   {},
 	"vmop/host": {
-		"internal/atomicfile", "vmop/spec", "vmop/qemucmd", "vmop/qmp", "vmop/hostprobe", "vmop/runnerconfig", "vmop/live", "vmop/reconcile/changes",
+		"internal/atomicfile", "internal/yamljson", "vmop/names", "vmop/spec", "vmop/qemucmd", "vmop/qmp", "vmop/hostprobe", "vmop/runnerconfig", "vmop/live", "vmop/reconcile/changes",
 		"vmop/reconcile/machineconfig", "vmop/runner",
 	},
 	"vmop": {

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -41,7 +44,18 @@ type Input struct {
 	// cloud-init's network configuration. Empty or null means that there is no
 	// such document and cloud-init decides (DHCP on the first interface).
 	NetworkConfig json.RawMessage
+
+	// UserDataText is a whole user-data file, taken as it is instead of UserData if it
+	// is not nil: its first line says what it is.
+	UserDataText []byte
+	// NetworkConfigText is a whole network-config file, taken as it is instead of
+	// NetworkConfig if it is not nil.
+	NetworkConfigText []byte
 }
+
+// ErrUserDataForm says that user data begins in no way that cloud-init knows, which
+// would ignore it.
+var ErrUserDataForm = errors.New("begins in no way that cloud-init knows: want a first line such as #cloud-config or #!/bin/sh")
 
 // Documents are the files of a NoCloud seed.
 type Documents struct {
@@ -74,17 +88,10 @@ func Render(in Input) (Documents, error) {
 	}
 	docs.MetaData = meta
 
-	user, err := renderObject(in.UserData)
-	if err != nil {
+	if docs.UserData, err = userData(&in); err != nil {
 		errs = append(errs, fmt.Errorf("userData: %w", err))
 	}
-	if user == nil {
-		user = []byte("{}\n")
-	}
-	docs.UserData = append([]byte(userDataHeader), user...)
-
-	docs.NetworkConfig, err = renderObject(in.NetworkConfig)
-	if err != nil {
+	if docs.NetworkConfig, err = networkConfig(&in); err != nil {
 		errs = append(errs, fmt.Errorf("networkConfig: %w", err))
 	}
 
@@ -92,6 +99,79 @@ func Render(in Input) (Documents, error) {
 		return Documents{}, errors.Join(errs...)
 	}
 	return docs, nil
+}
+
+func userData(in *Input) ([]byte, error) {
+	if in.UserDataText != nil {
+		if !knownUserData(in.UserDataText) {
+			return nil, ErrUserDataForm
+		}
+		return in.UserDataText, nil
+	}
+	user, err := renderObject(in.UserData)
+	if user == nil {
+		user = []byte("{}\n")
+	}
+	return append([]byte(userDataHeader), user...), err
+}
+
+// knownUserData reports whether cloud-init knows what user data is, by what it knows
+// it by: the first line, compression or a MIME header in the first 4 KiB.
+func knownUserData(text []byte) bool {
+	const gzip = "\x1f\x8b"
+	head := bytes.ToLower(text[:min(len(text), 4096)])
+	return bytes.HasPrefix(text, []byte("#")) || bytes.HasPrefix(text, []byte(gzip)) || bytes.Contains(head, []byte("mime-version:"))
+}
+
+func networkConfig(in *Input) ([]byte, error) {
+	if in.NetworkConfigText == nil {
+		return renderObject(in.NetworkConfig)
+	}
+	doc, err := yamljson.ToJSON(in.NetworkConfigText)
+	if err != nil {
+		return nil, hidden(err)
+	}
+	if doc = bytes.TrimSpace(doc); len(doc) == 0 || doc[0] != '{' {
+		return nil, ErrNotAnObject
+	}
+	return in.NetworkConfigText, nil
+}
+
+// hidden is an error about a document, without what stands in it.
+func hidden(err error) error {
+	line, _, ok := strings.Cut(err.Error(), ":")
+	if at, found := strings.CutPrefix(strings.TrimPrefix(line, "yaml: "), "line "); ok && found {
+		return fmt.Errorf("is no YAML that can be used, in line %s, which is not shown", at)
+	}
+	return errors.New("is no YAML that can be used; it is not shown")
+}
+
+// ParseMetaData reads meta-data that is written as YAML: a mapping of strings, or of
+// numbers and truth values, which are the strings that they are written as. No error
+// shows a value.
+func ParseMetaData(text []byte) (map[string]string, error) {
+	doc, err := yamljson.ToJSON(text)
+	if err != nil {
+		return nil, fmt.Errorf("metaData: %w", hidden(err))
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(doc, &members); err != nil || members == nil {
+		return nil, fmt.Errorf("metaData: %w", ErrNotAnObject)
+	}
+	out := make(map[string]string, len(members))
+	for _, key := range slices.Sorted(maps.Keys(members)) {
+		raw := members[key]
+		var text string
+		switch {
+		case json.Unmarshal(raw, &text) == nil && raw[0] == '"':
+			out[key] = text
+		case raw[0] != '{' && raw[0] != '[' && raw[0] != 'n':
+			out[key] = string(raw)
+		default:
+			return nil, fmt.Errorf("metaData: %q is not a string", key)
+		}
+	}
+	return out, nil
 }
 
 // renderObject returns nil when raw is absent or null.

@@ -60,7 +60,7 @@ func (def Definition) write(d Directories) error {
 // Over is what is given now, completed by what was given before. A disk whose path
 // is empty now is the one in the machine's own directory again.
 func (g Given) Over(before Given) Given {
-	out := Given{Disks: map[string]string{}, ImageRepository: g.ImageRepository, Accelerator: g.Accelerator}
+	out := Given{Disks: map[string]string{}, ImageRepository: g.ImageRepository, Accelerator: g.Accelerator, Secrets: g.Secrets}
 	maps.Copy(out.Disks, before.Disks)
 	maps.Copy(out.Disks, g.Disks)
 	maps.DeleteFunc(out.Disks, func(_, path string) bool { return path == "" })
@@ -69,6 +69,9 @@ func (g Given) Over(before Given) Given {
 	}
 	if out.Accelerator == "" {
 		out.Accelerator = before.Accelerator
+	}
+	if len(out.Secrets) == 0 {
+		out.Secrets = before.Secrets
 	}
 	return out
 }

@@ -87,6 +87,13 @@ func TestGivenOver(t *testing.T) {
 	if fmt.Sprint(got) != fmt.Sprint(Given{Disks: map[string]string{"a": "/a", "c": "/c"}, ImageRepository: "/i", Accelerator: "kvm"}) {
 		t.Error(got)
 	}
+	before.Secrets = []string{"/s"}
+	if got := (Given{}).Over(before).Secrets; len(got) != 1 {
+		t.Errorf("the secrets are forgotten: %v", got)
+	}
+	if got := (Given{Secrets: []string{"/t"}}).Over(before).Secrets; len(got) != 1 || got[0] != "/t" {
+		t.Errorf("the new secrets are %v", got)
+	}
 	if before.Disks["b"] != "/b" {
 		t.Error("what was given before was changed")
 	}

@@ -29,6 +29,9 @@ type Given struct {
 	ImageRepository string `json:"imageRepository,omitempty"`
 	// Accelerator overrides that of the manifest, if not empty.
 	Accelerator spec.Accelerator `json:"accelerator,omitempty"`
+	// Secrets are files with manifests of Secrets, of which the machine gets the keys
+	// that it names. The paths are absolute; the content is kept nowhere else.
+	Secrets []string `json:"secrets,omitempty"`
 }
 
 // Local is what reconcile must know about this host to run a machine: what it is
@@ -76,6 +79,8 @@ type Job struct {
 	// FreshDisks are the disks whose images may be made anew although the machine
 	// has had others.
 	FreshDisks []string
+	// Secrets are what the machine gets of Secrets, by their names and keys.
+	Secrets map[string]map[string][]byte
 	// Version of the program, for the state.
 	Version string
 
@@ -115,7 +120,7 @@ type JobOptions struct {
 // where the machine would get an empty disk in place of one that it has had, an
 // [*EmptyDiskError].
 func (h *Host) Prepare(ctx context.Context, o *spec.Object, options JobOptions) (*Job, error) {
-	config, err := h.configuration(o, options.Given)
+	config, secret, err := h.configuration(o, options.Given)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +128,7 @@ func (h *Host) Prepare(ctx context.Context, o *spec.Object, options JobOptions) 
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{Directories: d, Config: config, Manifest: manifestText(o), Version: options.Version}
+	j := &Job{Directories: d, Config: config, Secrets: secret, Manifest: manifestText(o), Version: options.Version}
 	if err := j.decideDisks(o.VirtualMachine, options); err != nil {
 		return nil, err
 	}
@@ -141,19 +146,35 @@ func (h *Host) Prepare(ctx context.Context, o *spec.Object, options JobOptions) 
 	return j, nil
 }
 
-// configuration is what a runner of the machine gets.
-func (h *Host) configuration(o *spec.Object, g Given) (runnerconfig.Config, error) {
+// configuration is what a runner of the machine gets, with what it gets of secrets.
+func (h *Host) configuration(o *spec.Object, g Given) (runnerconfig.Config, secrets, error) {
 	local, err := h.Local(o, g)
 	if err != nil {
-		return runnerconfig.Config{}, err
+		return runnerconfig.Config{}, nil, err
 	}
 	c, err := machineconfig.ForHost(o.VirtualMachine, local)
 	if err != nil {
-		return c, err
+		return c, nil, err
 	}
 	c.Runner.Namespace = NamespaceOr(o.Namespace)
 	runnerconfig.Default(&c)
-	return c, nil
+	if len(c.Runner.CloudInit.Sources()) == 0 {
+		return c, nil, nil
+	}
+	d, err := h.Directories(o.Namespace, o.Name)
+	if err != nil {
+		return c, nil, err
+	}
+	before, err := d.Definition()
+	if err != nil {
+		return c, nil, err
+	}
+	all, err := readSecrets(g.Over(before.Given).Secrets, c.Runner.Namespace)
+	if err != nil {
+		return c, nil, err
+	}
+	used, err := all.fill(c.Runner.CloudInit)
+	return c, used, err
 }
 
 // decideDisks finds out which disks would be made, and what is to be remembered.
@@ -238,7 +259,7 @@ func (j *Job) Engine(reporters ...runner.Reporter) (*Engine, error) {
 	d := j.Directories
 	k := &keeper{file: &runner.StateFile{Path: d.StateFile()}, job: j, running: make(chan struct{})}
 	e, err := runner.New(runner.Options{
-		Config: j.Config, Host: j.Host, Template: j.Template, Version: j.Version, NewDisks: j.FreshDisks,
+		Config: j.Config, Host: j.Host, Template: j.Template, Version: j.Version, NewDisks: j.FreshDisks, Secrets: j.Secrets,
 		Directories: runner.Directories{Data: d.Data, Runtime: d.Runtime},
 		Reporter:    append(runner.Reporters{k}, reporters...),
 	})

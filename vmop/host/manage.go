@@ -34,7 +34,7 @@ func (h *Host) Create(o *spec.Object, g Given) (Machine, error) {
 	if !errors.Is(err, ErrNotFound) {
 		return m, err
 	}
-	if _, err := h.configuration(o, g); err != nil {
+	if _, _, err := h.configuration(o, g); err != nil {
 		return m, err
 	}
 	if err := makePrivate(m.Data); err != nil {
@@ -104,7 +104,7 @@ func (h *Host) Apply(ctx context.Context, m Machine, o *spec.Object, g Given) (A
 	if before.VirtualMachine != nil {
 		out.Changes = Changes(before.VirtualMachine, o.VirtualMachine)
 	}
-	c, err := h.configuration(o, g)
+	c, _, err := h.configuration(o, g)
 	if err != nil {
 		return out, err
 	}

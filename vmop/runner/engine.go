@@ -39,6 +39,9 @@ type Options struct {
 	// DisplaySecretDir holds the files display-password and password-expiry;
 	// empty means that the display has no password.
 	DisplaySecretDir string
+	// Secrets are the contents of Secrets by their names and keys: documents for
+	// cloud-init of which the configuration names no file.
+	Secrets map[string]map[string][]byte
 	// Reporter is told what happens; nil tells nobody.
 	Reporter Reporter
 	// ConsoleLog tells the reporter each line that the guest prints on its serial
@@ -145,6 +148,7 @@ func New(o Options) (*Engine, error) {
 	if o.Reporter == nil {
 		o.Reporter = Reporters(nil)
 	}
+	o.Config = (&Engine{o: o}).withDigests(o.Config)
 	r := &o.Config.Runner
 	e := &Engine{o: o, state: State{
 		Name: r.VM.Name, Namespace: r.Namespace,

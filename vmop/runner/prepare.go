@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vmop/sdk/internal/atomicfile"
-	"github.com/vmop/sdk/vmop/cloudinit"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
@@ -137,7 +135,7 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 		return none, err
 	}
 	if m.Seed != nil {
-		if err := writeSeed(c.Runner.CloudInit, m.UUID, m.Seed.File); err != nil {
+		if err := e.writeSeed(m.UUID, m.Seed.File); err != nil {
 			return none, err
 		}
 	}
@@ -240,21 +238,6 @@ func (e *Engine) makeVars(f qemucmd.File, code string, secure bool) error {
 		e.message(LevelInfo, "created %s from %s", f.Path, f.CopyFrom)
 	}
 	return err
-}
-
-func writeSeed(c *runnerconfig.CloudInit, uuid, path string) error {
-	docs, err := cloudinit.Render(cloudinit.Input{MetaData: c.SeedMetaData(uuid), UserData: c.UserData, NetworkConfig: c.NetworkConfig})
-	if err != nil {
-		return fmt.Errorf("cloud-init: %w", err)
-	}
-	image, err := cloudinit.Image(docs)
-	if err != nil {
-		return fmt.Errorf("cloud-init image: %w", err)
-	}
-	if err := atomicfile.Replace(path, image); err != nil {
-		return fmt.Errorf("cloud-init image: %w", err)
-	}
-	return nil
 }
 
 // endOrphan ends a QEMU whose runner is gone, with its helpers, and says whether

@@ -27,6 +27,7 @@ func (e *Engine) Reconfigure(c runnerconfig.Config) error {
 		e.RefuseConfig(err)
 		return err
 	}
+	c = e.withDigests(c)
 	e.message(LevelInfo, "following a new configuration")
 	e.change(func(w *wish) {
 		if !live.GenerationAlone(&w.config, &c) {
@@ -58,6 +59,21 @@ func (e *Engine) Note(level Level, text string) { e.message(level, "%s", text) }
 
 // RereadDisplaySecret has the files of the display secret read again.
 func (e *Engine) RereadDisplaySecret() { e.change(func(w *wish) { w.secret = true }) }
+
+// RereadSecrets does so too with the documents for cloud-init, of which a change
+// waits for the next start.
+func (e *Engine) RereadSecrets() {
+	e.mu.Lock()
+	before := e.wished.config
+	e.mu.Unlock()
+	now := e.withDigests(before)
+	e.change(func(w *wish) {
+		if w.config.Runner.CloudInit == before.Runner.CloudInit {
+			w.config.Runner.CloudInit = now.Runner.CloudInit
+		}
+	})
+	e.RereadDisplaySecret()
+}
 
 // Pause stops the guest until [Engine.Resume]; a guest that is not running yet is
 // paused once it is. The condition GuestExecuting tells what has become of it.

@@ -1,6 +1,11 @@
 package runnerconfig
 
-import "encoding/json"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+)
 
 // Config is the content of config.yaml.
 type Config struct {
@@ -37,11 +42,45 @@ type Runner struct {
 }
 
 // CloudInit holds the NoCloud documents. User data and network configuration
-// are JSON whose key order and number spelling are those of the source.
+// are JSON whose key order and number spelling are those of the source. What is
+// secret is not among them: the sources say where it is (VM-Operator has no such
+// keys). The meta-data of a source is put over MetaData.
 type CloudInit struct {
-	MetaData      map[string]string `json:"metaData,omitempty"`
-	UserData      json.RawMessage   `json:"userData,omitempty"`
-	NetworkConfig json.RawMessage   `json:"networkConfig,omitempty"`
+	MetaData          map[string]string `json:"metaData,omitempty"`
+	UserData          json.RawMessage   `json:"userData,omitempty"`
+	NetworkConfig     json.RawMessage   `json:"networkConfig,omitempty"`
+	MetaDataFrom      *CloudInitSource  `json:"metaDataFrom,omitempty"`
+	UserDataFrom      *CloudInitSource  `json:"userDataFrom,omitempty"`
+	NetworkConfigFrom *CloudInitSource  `json:"networkConfigFrom,omitempty"`
+}
+
+// CloudInitSource is where a runner finds a document that is a key of a Secret.
+type CloudInitSource struct {
+	// Secret and Key say what it is.
+	Secret string `json:"secret"`
+	Key    string `json:"key"`
+	// File has the content. Empty means that whoever runs the machine hands it
+	// to the runner.
+	File string `json:"file,omitempty"`
+	// ContentDigest is a digest of the content, by which a change of it is noticed,
+	// if it is known; see [ContentDigest].
+	ContentDigest string `json:"contentDigest,omitempty"`
+}
+
+// Sources are the sources that there are: of meta-data, user data and network
+// configuration, in this order.
+func (c *CloudInit) Sources() []**CloudInitSource {
+	if c == nil {
+		return nil
+	}
+	return slices.DeleteFunc([]**CloudInitSource{&c.MetaDataFrom, &c.UserDataFrom, &c.NetworkConfigFrom},
+		func(s **CloudInitSource) bool { return *s == nil })
+}
+
+// ContentDigest is the digest of a document's content.
+func ContentDigest(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:16])
 }
 
 // VM describes the machine.

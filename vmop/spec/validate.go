@@ -198,7 +198,39 @@ func validateCloudInit(c *CloudInit, path *field.Path) field.ErrorList {
 		}
 	}
 	errs = append(errs, validateRawObject(c.UserData, path.Child("userData"))...)
-	return append(errs, validateRawObject(c.NetworkConfig, path.Child("networkConfig"))...)
+	errs = append(errs, validateRawObject(c.NetworkConfig, path.Child("networkConfig"))...)
+	for _, s := range []struct {
+		inline bool
+		name   string
+		from   *CloudInitSource
+	}{
+		{c.MetaData != nil, "metaData", c.MetaDataFrom},
+		{c.UserData != nil, "userData", c.UserDataFrom},
+		{c.NetworkConfig != nil, "networkConfig", c.NetworkConfigFrom},
+	} {
+		if s.from == nil {
+			continue
+		}
+		at := path.Child(s.name + "From")
+		if s.inline {
+			errs = append(errs, field.Forbidden(at, "there is "+s.name+" already; give one of the two"))
+		}
+		errs = append(errs, validateSecretKey(&s.from.SecretRef, at.Child("secretRef"))...)
+	}
+	return errs
+}
+
+func validateSecretKey(ref *SecretKeyReference, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if ref.Name == "" {
+		errs = append(errs, field.Required(path.Child("name"), "name the Secret, which is in the machine's namespace"))
+	} else {
+		errs = append(errs, invalid(path.Child("name"), ref.Name, validation.IsDNS1123Subdomain)...)
+	}
+	if ref.Key != "" {
+		errs = append(errs, invalid(path.Child("key"), ref.Key, validation.IsConfigMapKey)...)
+	}
+	return errs
 }
 
 // validateRawObject checks that raw JSON is an object. The bytes themselves

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
 
 	"github.com/vmop/sdk/vmop/spec"
@@ -24,6 +25,22 @@ func TestOneMistakeIsFoundInAnyMachine(t *testing.T) {
 		"no CPUs": func(vm *spec.VirtualMachine) string {
 			vm.Spec.VM.MaximumCPUs, vm.Spec.VM.CPUTopology = nil, nil
 			return "spec.vm.maximumCpus"
+		},
+		"user data twice": func(vm *spec.VirtualMachine) string {
+			vm.Spec.CloudInit = &spec.CloudInit{UserData: &runtime.RawExtension{Raw: []byte("{}")}, UserDataFrom: &spec.CloudInitSource{SecretRef: spec.SecretKeyReference{Name: "a"}}}
+			return "spec.cloudInit.userDataFrom"
+		},
+		"meta-data twice": func(vm *spec.VirtualMachine) string {
+			vm.Spec.CloudInit = &spec.CloudInit{MetaData: map[string]string{}, MetaDataFrom: &spec.CloudInitSource{SecretRef: spec.SecretKeyReference{Name: "a"}}}
+			return "spec.cloudInit.metaDataFrom"
+		},
+		"user data of no secret": func(vm *spec.VirtualMachine) string {
+			vm.Spec.CloudInit = &spec.CloudInit{UserDataFrom: &spec.CloudInitSource{}}
+			return "spec.cloudInit.userDataFrom.secretRef.name"
+		},
+		"path as a key of a secret": func(vm *spec.VirtualMachine) string {
+			vm.Spec.CloudInit = &spec.CloudInit{NetworkConfigFrom: &spec.CloudInitSource{SecretRef: spec.SecretKeyReference{Name: "a", Key: ".."}}}
+			return "spec.cloudInit.networkConfigFrom.secretRef.key"
 		},
 		"too many CPUs": func(vm *spec.VirtualMachine) string {
 			n := int32(vm.Spec.VM.MaxCPUs()) + 1

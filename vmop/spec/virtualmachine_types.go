@@ -161,6 +161,12 @@ type LoadBalancerService struct {
 }
 
 // CloudInit is the data that the guest's cloud-init reads from a NoCloud seed.
+// What is written here is readable for everybody who may read the machine:
+// passwords and keys belong into a Secret.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.metaData) || !has(self.metaDataFrom)",message="give either metaData or metaDataFrom"
+// +kubebuilder:validation:XValidation:rule="!has(self.userData) || !has(self.userDataFrom)",message="give either userData or userDataFrom"
+// +kubebuilder:validation:XValidation:rule="!has(self.networkConfig) || !has(self.networkConfigFrom)",message="give either networkConfig or networkConfigFrom"
 type CloudInit struct {
 	// metaData becomes the file meta-data. The operator adds instance-id and
 	// local-hostname if they are missing.
@@ -177,6 +183,43 @@ type CloudInit struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	NetworkConfig *runtime.RawExtension `json:"networkConfig,omitempty"`
+	// metaDataFrom takes the meta-data from a Secret, by default from its key
+	// metaData: a YAML mapping of strings, to which instance-id and
+	// local-hostname are added if they are missing. (Added by vmop.)
+	// +optional
+	MetaDataFrom *CloudInitSource `json:"metaDataFrom,omitempty"`
+	// userDataFrom takes the file user-data from a Secret, by default from its
+	// key userData. It is passed on as it is, with its first line, such as
+	// "#cloud-config" or "#!/bin/sh". (Added by vmop.)
+	// +optional
+	UserDataFrom *CloudInitSource `json:"userDataFrom,omitempty"`
+	// networkConfigFrom takes the file network-config from a Secret, by default
+	// from its key networkConfig. It is passed on as it is. (Added by vmop.)
+	// +optional
+	NetworkConfigFrom *CloudInitSource `json:"networkConfigFrom,omitempty"`
+}
+
+// CloudInitSource is where a document for cloud-init is that is not in the
+// machine.
+type CloudInitSource struct {
+	// secretRef names the Secret. Only the runner reads it, at each start.
+	// +kubebuilder:validation:Required
+	SecretRef SecretKeyReference `json:"secretRef"`
+}
+
+// SecretKeyReference names a Secret and one of its keys.
+type SecretKeyReference struct {
+	// name is the name of the Secret, in the machine's namespace.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// key is the key in the Secret. Without it the key is called as the field
+	// that it replaces: userData, metaData, networkConfig.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	// +optional
+	Key string `json:"key,omitempty"`
 }
 
 // Permission grants actions on a machine to a user or to a role.

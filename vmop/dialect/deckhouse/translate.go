@@ -183,7 +183,10 @@ func (m *machine) provisioning() {
 	p := m.root.Get("spec", "provisioning")
 	p.Get("type").Read()
 	if ref := p.Get("userDataRef"); ref.Is() {
-		ref.Note("the content of the secret %s must be written into spec.cloudInit", ref.Get("name").String())
+		ref.Get("kind").Read()
+		m.vm.Spec.CloudInit = &spec.CloudInit{UserDataFrom: &spec.CloudInitSource{
+			SecretRef: spec.SecretKeyReference{Name: ref.Get("name").String(), Key: "userData"},
+		}}
 		return
 	}
 	data := p.Get("userData")

@@ -30,13 +30,32 @@ func (m *machine) cloudInit(v *tree.Node) bool {
 	if v.Get("cloudInitConfigDrive") != nil {
 		seed.Note("is a NoCloud seed here, which cloud-init finds likewise")
 	}
-	for _, name := range []string{"secretRef", "networkDataSecretRef"} {
-		if ref := seed.Get(name); ref.Is() {
-			ref.Note("the content of the secret %s must be written into spec.cloudInit", ref.Get("name").String())
-		}
+	if ref := seed.Get("secretRef"); ref.Is() {
+		c.UserData, c.UserDataFrom = nil, m.secretKey(ref, "userdata", "userData")
+	}
+	if ref := seed.Get("networkDataSecretRef"); ref.Is() {
+		c.NetworkConfig, c.NetworkConfigFrom = nil, m.secretKey(ref, "networkdata", "networkData")
 	}
 	m.vm.Spec.CloudInit = c
 	return true
+}
+
+// secretKey refers to a Secret that has the document under one of several keys: the
+// one that it has, if the Secret was given, too.
+func (m *machine) secretKey(ref *tree.Node, keys ...string) *spec.CloudInitSource {
+	name := ref.Get("name").String()
+	out := &spec.CloudInitSource{SecretRef: spec.SecretKeyReference{Name: name, Key: keys[0]}}
+	secret, err := m.companion(name, "Secret")
+	if err != nil || secret == nil {
+		ref.Note("the key is taken for %s; if the secret %s has %s, write that as its secretRef.key", keys[0], name, keys[1])
+		return out
+	}
+	for _, key := range keys {
+		if secret.Get("data", key).Is() || secret.Get("stringData", key).Is() {
+			out.SecretRef.Key = key
+		}
+	}
+	return out
 }
 
 // document translates a document of cloud-init that is written out or in base64.

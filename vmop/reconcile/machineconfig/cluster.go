@@ -71,7 +71,7 @@ func ForCluster(vm *spec.VirtualMachine, o Options) (runnerconfig.Config, error)
 // ForDefaulted is [ForCluster] for a machine that has its defaults.
 func ForDefaulted(vm *spec.VirtualMachine, disks []Disk, o Options) (runnerconfig.Config, error) {
 	var p problems
-	c := machineConfig(vm, ImageRepositoryDir, o, &p)
+	c := machineConfig(vm, ImageRepositoryDir, ConfigDir, o, &p)
 	c.Runner.DataDir = DataDir
 	c.Runner.Generation = max(vm.Generation, 0)
 	c.Runner.GuestResetEnds = o.GuestResetEnds

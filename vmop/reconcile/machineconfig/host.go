@@ -69,7 +69,7 @@ func ForHost(vm *spec.VirtualMachine, l Host) (runnerconfig.Config, error) {
 	if l.RuntimeDir == "" {
 		p.add("local.runtimeDir", "is missing")
 	}
-	c := machineConfig(vm, l.ImageRepository, Options{LoginUser: l.LoginUser}, &p)
+	c := machineConfig(vm, l.ImageRepository, "", Options{LoginUser: l.LoginUser}, &p)
 	c.Runner.DataDir, c.Runner.RuntimeDir = l.DataDir, l.RuntimeDir
 	for _, n := range c.Runner.VM.Network {
 		for i := range n.HostForwards {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path"
 
 	"github.com/vmop/sdk/internal/yamljson"
 	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
@@ -21,14 +22,14 @@ import (
 // that vmop added are left out where they say nothing, so that a manifest of
 // VM-Operator gives a file that its runner reads (an accelerator of auto would
 // end up on its QEMU's command line).
-func machineConfig(vm *spec.VirtualMachine, repository string, o Options, p *problems) runnerconfig.Config {
+func machineConfig(vm *spec.VirtualMachine, repository, secrets string, o Options, p *problems) runnerconfig.Config {
 	s, m := &vm.Spec, &vm.Spec.VM
 	c := runnerconfig.Config{Runner: runnerconfig.Runner{
 		Template:           s.RunnerTemplate.Source,
 		UpdateTemplate:     *s.RunnerTemplate.Update,
 		GuestShutdownStops: s.GuestShutdownStops,
 		ResetCounter:       clone(o.ResetCounter),
-		CloudInit:          cloudInit(vm, o.InstanceID, p),
+		CloudInit:          cloudInit(vm, o.InstanceID, secrets, p),
 	}}
 	timeout := int64(*m.PowerdownTimeout)
 	out := &c.Runner.VM
@@ -84,7 +85,9 @@ func instanceID(vm *spec.VirtualMachine) string {
 	return cmp.Or(vm.Namespace, corev1.NamespaceDefault) + "." + vm.Name
 }
 
-func cloudInit(vm *spec.VirtualMachine, instance string, p *problems) *runnerconfig.CloudInit {
+// cloudInit is what there is for cloud-init; secrets is the directory of what is not
+// in the manifest.
+func cloudInit(vm *spec.VirtualMachine, instance, secrets string, p *problems) *runnerconfig.CloudInit {
 	ci := vm.Spec.CloudInit
 	if ci == nil {
 		return nil
@@ -99,8 +102,42 @@ func cloudInit(vm *spec.VirtualMachine, instance string, p *problems) *runnercon
 		UserData:      document("spec.cloudInit.userData", ci.UserData, p),
 		NetworkConfig: document("spec.cloudInit.networkConfig", ci.NetworkConfig, p),
 	}
-	if out.UserData == nil {
+	out.MetaDataFrom, out.UserDataFrom, out.NetworkConfigFrom = cloudInitSources(ci, secrets)
+	if out.UserData == nil && out.UserDataFrom == nil {
 		out.UserData = json.RawMessage("{}")
+	}
+	return out
+}
+
+// cloudInitSources says where the runner has the documents that are not in the
+// manifest: in files of dir, if that is not empty.
+func cloudInitSources(c *spec.CloudInit, dir string) (meta, user, network *runnerconfig.CloudInitSource) {
+	source := func(s *spec.CloudInitSource, key, file string) *runnerconfig.CloudInitSource {
+		if s == nil {
+			return nil
+		}
+		out := &runnerconfig.CloudInitSource{Secret: s.SecretRef.Name, Key: cmp.Or(s.SecretRef.Key, key)}
+		if dir != "" {
+			out.File = path.Join(dir, cloudInitDir, file)
+		}
+		return out
+	}
+	return source(c.MetaDataFrom, "metaData", "meta-data"), source(c.UserDataFrom, "userData", "user-data"),
+		source(c.NetworkConfigFrom, "networkConfig", "network-config")
+}
+
+// CloudInitSources are the documents for a machine's cloud-init that are in Secrets,
+// with the files in [ConfigDir] in which its pod has them.
+func CloudInitSources(vm *spec.VirtualMachine) []runnerconfig.CloudInitSource {
+	var out []runnerconfig.CloudInitSource
+	if vm.Spec.CloudInit == nil {
+		return nil
+	}
+	meta, user, network := cloudInitSources(vm.Spec.CloudInit, ConfigDir)
+	for _, s := range []*runnerconfig.CloudInitSource{meta, user, network} {
+		if s != nil {
+			out = append(out, *s)
+		}
 	}
 	return out
 }

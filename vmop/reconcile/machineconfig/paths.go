@@ -19,6 +19,8 @@ const (
 	// ConfigDir is where the runner's configuration and the display password
 	// are mounted.
 	ConfigDir = "/etc/opt/vmrunner"
+	// cloudInitDir, in ConfigDir, has the documents that come from Secrets.
+	cloudInitDir = "cloud-init"
 	// runtimeBase is where sockets are. They and the NoCloud image, which may
 	// contain passwords, live in memory.
 	RuntimeBase = "/run/vmop"

@@ -19,7 +19,7 @@ func PreparedTaps(vm *spec.VirtualMachine) []runnerconfig.PreparedTap {
 		return nil
 	}
 	// Problems are those of the configuration, which is made beside the pod.
-	config := machineConfig(vm, "", Options{}, &problems{})
+	config := machineConfig(vm, "", "", Options{}, &problems{})
 	sum := sha256.Sum256([]byte(vm.Namespace + "/" + vm.Name))
 	prefix := "vm" + hex.EncodeToString(sum[:])[:10] // 15 bytes with the number, the most that Linux takes
 	for i, n := range networks {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
@@ -206,9 +207,26 @@ func configVolume(vm *spec.VirtualMachine, secret string) corev1.Volume {
 			corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: of, Items: key(names.PasswordKey)}},
 			corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: of, Items: key(names.PasswordExpiryKey), Optional: &yes}})
 	}
+	sources = append(sources, cloudInitSecrets(vm)...)
 	return corev1.Volume{Name: volumeConfig, VolumeSource: corev1.VolumeSource{
 		Projected: &corev1.ProjectedVolumeSource{Sources: sources, DefaultMode: &mode},
 	}}
+}
+
+// cloudInitSecrets are the keys of Secrets that the guest gets. They are optional: of
+// one that is missing the runner says what it is, while a pod would wait for it
+// without a word in the machine's status.
+func cloudInitSecrets(vm *spec.VirtualMachine) []corev1.VolumeProjection {
+	yes := true
+	var out []corev1.VolumeProjection
+	for _, s := range machineconfig.CloudInitSources(vm) {
+		out = append(out, corev1.VolumeProjection{Secret: &corev1.SecretProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: s.Secret},
+			Items:                []corev1.KeyToPath{{Key: s.Key, Path: strings.TrimPrefix(s.File, machineconfig.ConfigDir+"/")}},
+			Optional:             &yes,
+		}})
+	}
+	return out
 }
 
 const (

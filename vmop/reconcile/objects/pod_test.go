@@ -13,6 +13,10 @@ import (
 func TestProjectedSourcesNameTheirKeys(t *testing.T) {
 	vm := &spec.VirtualMachine{}
 	vm.Name = "web"
+	key := func(secret, key string) *spec.CloudInitSource {
+		return &spec.CloudInitSource{SecretRef: spec.SecretKeyReference{Name: secret, Key: key}}
+	}
+	vm.Spec.CloudInit = &spec.CloudInit{UserDataFrom: key("a", ""), MetaDataFrom: key("a", "config.yaml"), NetworkConfigFrom: key("b", "display-password")}
 	spec.Default(vm)
 	pod := objects.Pod(vm, objects.Settings{}, objects.PodInput{DisplaySecret: "foreign"})
 	taken := map[string]bool{}

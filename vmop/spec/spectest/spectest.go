@@ -224,12 +224,18 @@ func drawSpec(t *rapid.T, s *spec.VirtualMachineSpec) {
 		s.CloudInit = &spec.CloudInit{}
 		if maybe(t, "metaData") {
 			s.CloudInit.MetaData = rapid.MapOfN(Text(), Text(), 0, 3).Draw(t, "metaData")
+		} else {
+			s.CloudInit.MetaDataFrom = cloudInitSource(t, "metaDataFrom")
 		}
 		if maybe(t, "userData") {
 			s.CloudInit.UserData = RawObject().Draw(t, "userData")
+		} else {
+			s.CloudInit.UserDataFrom = cloudInitSource(t, "userDataFrom")
 		}
 		if maybe(t, "networkConfig") {
 			s.CloudInit.NetworkConfig = RawObject().Draw(t, "networkConfig")
+		} else {
+			s.CloudInit.NetworkConfigFrom = cloudInitSource(t, "networkConfigFrom")
 		}
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "permissions") {
@@ -337,4 +343,16 @@ func quote(s string) []byte {
 		panic(err) // a string always has a JSON form
 	}
 	return bytes.TrimSpace(b.Bytes())
+}
+
+// cloudInitSource is nil in half of the cases.
+func cloudInitSource(t *rapid.T, label string) *spec.CloudInitSource {
+	if !maybe(t, label) {
+		return nil
+	}
+	out := &spec.CloudInitSource{SecretRef: spec.SecretKeyReference{Name: Label().Draw(t, label+" secret")}}
+	if maybe(t, label+" key") {
+		out.SecretRef.Key = rapid.StringMatching(`[a-z][-._a-zA-Z0-9]{0,8}`).Draw(t, label+" key")
+	}
+	return out
 }

@@ -1,0 +1,140 @@
+package runner
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vmop/sdk/vmop/imageinspect"
+	"github.com/vmop/sdk/vmop/live"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+const password = "correct-horse-battery"
+
+// seedOf is an engine whose documents are files of a directory, as in a pod.
+func seedOf(t *testing.T, dir string, say *chatter) *Engine {
+	t.Helper()
+	source := func(key, file string) *runnerconfig.CloudInitSource {
+		return &runnerconfig.CloudInitSource{Secret: "web-init", Key: key, File: filepath.Join(dir, file)}
+	}
+	c := runnerconfig.Config{Runner: runnerconfig.Runner{
+		VM: runnerconfig.VM{Name: "web"},
+		CloudInit: &runnerconfig.CloudInit{
+			MetaData:     map[string]string{"instance-id": "default.web", "local-hostname": "web"},
+			MetaDataFrom: source("metaData", "meta-data"), UserDataFrom: source("userData", "user-data"),
+			NetworkConfigFrom: source("networkConfig", "network-config"),
+		},
+	}}
+	runnerconfig.Default(&c)
+	e, err := New(Options{Config: c, Directories: Directories{Data: t.TempDir(), Runtime: t.TempDir()}, Reporter: say})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// chatter is all that an engine says.
+type chatter struct{ bytes.Buffer }
+
+func (s *chatter) State(st State)    { s.WriteString(st.Message) }
+func (s *chatter) Message(m Message) { s.WriteString(m.Text + "\n") }
+
+func putDocument(t *testing.T, dir, name, content string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDocumentsFromSecretsReachTheGuest(t *testing.T) {
+	dir := t.TempDir()
+	user := "#!/bin/sh\n# as it is\necho root:" + password + " | chpasswd\n"
+	putDocument(t, dir, "user-data", user)
+	putDocument(t, dir, "meta-data", "local-hostname: front\npublic-keys: ssh-ed25519 AAAA\nlaunch-index: 3\n")
+	putDocument(t, dir, "network-config", "version: 2\nethernets: {}\n")
+	var say chatter
+	e := seedOf(t, dir, &say)
+	seed := filepath.Join(t.TempDir(), "seed.img")
+	if err := e.writeSeed("", seed); err != nil {
+		t.Fatal(err)
+	}
+	found, err := imageinspect.Inspect(t.Context(), seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := found.NoCloud
+	if got == nil || *got.UserData != user || *got.NetworkConfig != "version: 2\nethernets: {}\n" {
+		t.Fatalf("%+v", got)
+	}
+	for _, want := range []string{"local-hostname: front", `launch-index: "3"`, "instance-id: default.web"} {
+		if !strings.Contains(*got.MetaData, want) {
+			t.Errorf("no %s in\n%s", want, *got.MetaData)
+		}
+	}
+	if strings.Contains(say.String(), password) {
+		t.Errorf("it was told:\n%s", say.String())
+	}
+}
+
+// What is missing or of no use is named by the Secret and its key, and nothing of what
+// stands in it is told.
+func TestDocumentsFromSecretsThatAreNotThere(t *testing.T) {
+	for name, c := range map[string]struct{ user, meta, network, says string }{
+		"no user data":        {"", "a: b", "version: 2", "userDataFrom: there is no key userData in the Secret web-init"},
+		"unknown form":        {"password: " + password, "a: b", "version: 2", "begins in no way that cloud-init knows"},
+		"meta-data of a list": {"#cloud-config", "a: [" + password + "]", "version: 2", `metaData: "a" is not a string`},
+		"broken meta-data":    {"#cloud-config", "a: b\na: " + password, "version: 2", "metaData: is no YAML that can be used, in line 2"},
+		"broken network":      {"#cloud-config", "a: b", "x: !!int " + password, "networkConfig: is no YAML"},
+		"no mapping":          {"#cloud-config", "a: b", password, "networkConfig: must be an object"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for file, content := range map[string]string{"user-data": c.user, "meta-data": c.meta, "network-config": c.network} {
+				if content != "" {
+					putDocument(t, dir, file, content)
+				}
+			}
+			err := seedOf(t, dir, &chatter{}).writeSeed("", filepath.Join(t.TempDir(), "seed.img"))
+			if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), password) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// A new content waits for the next start, and the configuration has its digest alone.
+func TestNewContentOfASecretWaits(t *testing.T) {
+	dir := t.TempDir()
+	putDocument(t, dir, "user-data", "#cloud-config\npassword: "+password)
+	putDocument(t, dir, "meta-data", "a: b")
+	putDocument(t, dir, "network-config", "version: 2")
+	e := seedOf(t, dir, &chatter{})
+	e.RereadSecrets()
+	if waits := live.RestartPaths(&e.o.Config, &e.wished.config); len(waits) != 0 {
+		t.Errorf("nothing was changed, but %v waits", waits)
+	}
+	putDocument(t, dir, "user-data", "#cloud-config\npassword: other")
+	e.RereadSecrets()
+	if waits := live.RestartPaths(&e.o.Config, &e.wished.config); !slices.Equal(waits, []string{"cloudInit.userDataFrom.contentDigest"}) {
+		t.Errorf("%v waits", waits)
+	}
+	// A configuration that is the same otherwise changes nothing of that.
+	c := e.wished.config
+	c.Runner.Generation++
+	if err := e.Reconfigure(c); err != nil {
+		t.Fatal(err)
+	}
+	if waits := live.RestartPaths(&e.o.Config, &e.wished.config); len(waits) != 1 {
+		t.Errorf("%v waits", waits)
+	}
+	for _, c := range []*runnerconfig.Config{&e.o.Config, &e.wished.config} {
+		text, err := runnerconfig.Marshal(*c)
+		if err != nil || bytes.Contains(text, []byte(password)) {
+			t.Errorf("%s, %v", text, err)
+		}
+	}
+}
