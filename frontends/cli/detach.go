@@ -52,7 +52,7 @@ func (p *program) superviseCommand() *cli.Command {
 
 // supervise runs a detached machine. Its standard error is the log.
 func (p *program) supervise(c *cli.Context) error {
-	outcome, err := host.Supervise(c.Context, host.SuperviseOptions{Log: p.stderr, Signals: onSignals})
+	outcome, err := host.Supervise(c.Context, host.SuperviseOptions{Log: p.stderr})
 	switch {
 	case errors.Is(err, host.ErrNotSupervisor):
 		return usagef(c, "this command is started by run --detach only: %v", err)

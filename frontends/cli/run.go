@@ -9,7 +9,6 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -82,7 +81,7 @@ func (p *program) foreground(ctx context.Context, j *host.Job) error {
 		return err
 	}
 	f.engine = e
-	stopSignals := onSignals(f.stop)
+	stopSignals := runner.OnStopSignals(runner.Debounced(f.stop))
 
 	done := make(chan struct{})
 	var outcome runner.Outcome
@@ -208,7 +207,7 @@ func (f *foreground) show(ctx context.Context, conn net.Conn) error {
 	}
 	defer raw.restore()
 	f.setRaw(true)
-	v.stdin, v.keys, v.interrupt = f.p.stdin, true, debounced(f.stop)
+	v.stdin, v.keys, v.interrupt = f.p.stdin, true, runner.Debounced(f.stop)
 	end, err := v.run(ctx)
 	raw.restore()
 	f.setRaw(false)
@@ -235,47 +234,4 @@ func carriageReturns(b []byte) []byte {
 		out = append(out, c)
 	}
 	return out
-}
-
-// debounced calls f for a call that has none shortly before it. It is for one
-// goroutine.
-func debounced(f func()) func() {
-	var last time.Time
-	return func() {
-		if time.Since(last) > host.SameRequest {
-			f()
-		}
-		last = time.Now()
-	}
-}
-
-// onSignals calls f for each signal that asks for an end, until the returned
-// function is called.
-func onSignals(f func()) (stop func()) {
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	// A log that nobody reads any more is no reason to stop. Caught rather than
-	// ignored: children would inherit that.
-	pipes := make(chan os.Signal, 1)
-	signal.Notify(pipes, syscall.SIGPIPE)
-	done := make(chan struct{})
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		request := debounced(f)
-		for {
-			select {
-			case <-signals:
-				request()
-			case <-pipes:
-			case <-done:
-				return
-			}
-		}
-	}()
-	return func() {
-		signal.Stop(signals)
-		close(done)
-		<-ended
-	}
 }

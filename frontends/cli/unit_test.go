@@ -5,13 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
-
-	"github.com/vmop/sdk/vmop/host"
 )
 
 // Wherever the flags of a command stand, it gets the same flags and arguments.
@@ -114,25 +110,6 @@ func TestFileName(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
-}
-
-// A key that is held down is one request.
-func TestDebounced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := 0
-		request := debounced(func() { n++ })
-		for range 50 {
-			request()
-			time.Sleep(host.SameRequest / 10)
-		}
-		if n != 1 {
-			t.Errorf("%d requests, want 1", n)
-		}
-		time.Sleep(2 * host.SameRequest)
-		if request(); n != 2 {
-			t.Errorf("%d requests, want 2", n)
-		}
-	})
 }
 
 func TestPrintable(t *testing.T) {

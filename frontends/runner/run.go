@@ -7,11 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"os/user"
 	"path/filepath"
 	"runtime/debug"
-	"syscall"
+	"sync"
 	"time"
 
 	"github.com/vmop/sdk/vmop/hostprobe"
@@ -209,7 +208,7 @@ func run(s settings, out io.Writer) (runner.Outcome, error) {
 		return failed(err)
 	}
 	defer reapOrphans()()
-	defer stopOnSignals(e)()
+	defer stopOnSignals(e, os.Getpid() == 1)()
 	defer followConfig(s.config, data, e)()
 	return e.Run(ctx)
 }
@@ -289,49 +288,19 @@ func directories(c *runnerconfig.Config) (runner.Directories, error) {
 	return runner.DefaultDirectories(c, s), nil
 }
 
-// sameRequest is the time in which two signals are one request to stop:
-// timeout(1), for one, sends its signal to the process and then to its group.
-const sameRequest = 300 * time.Millisecond
-
-// stopOnSignals passes TERM, INT and HUP on to the engine until the returned
-// function is called. A log that nobody reads any more is no reason to stop.
-func stopOnSignals(e *runner.Engine) (stop func()) {
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	// Caught rather than ignored: children would inherit that.
-	pipes := make(chan os.Signal, 1)
-	signal.Notify(pipes, syscall.SIGPIPE)
-	done := make(chan struct{})
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		var last time.Time
-		for {
-			select {
-			case <-signals:
-				if counts(last, time.Now(), os.Getpid() == 1) {
-					e.Stop()
-				}
-				last = time.Now()
-			case <-pipes:
-			case <-done:
-				return
-			}
-		}
-	}()
-	return func() {
-		signal.Stop(signals)
-		close(done)
-		<-ended
-	}
+// stopOnSignals passes signals on to the engine until the returned function is
+// called. The first process of a container gets its first signal from the kubelet,
+// and the same again whenever the container runtime or the node's shutdown repeats
+// it: nobody there asks not to wait for the guest.
+func stopOnSignals(e *runner.Engine, container bool) (end func()) {
+	return runner.OnStopSignals(stopRequests(e.Stop, container))
 }
 
-// counts reports whether a signal is another request to stop, last being the time of
-// the one before. The first process of a container gets its first signal from the
-// kubelet, and the same again whenever the container runtime or the node's shutdown
-// repeats it: nobody there asks not to wait for the guest.
-func counts(last, now time.Time, container bool) bool {
-	return last.IsZero() || !container && now.Sub(last) > sameRequest
+func stopRequests(stop func(), container bool) func() {
+	if container {
+		return sync.OnceFunc(stop)
+	}
+	return runner.Debounced(stop)
 }
 
 func writeTermination(path string, message []byte) error {

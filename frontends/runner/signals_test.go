@@ -2,26 +2,25 @@ package main
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/vmop/sdk/vmop/runner"
 )
 
+// In a container only the first signal counts; elsewhere a later one hurries.
 func TestSignalsThatCount(t *testing.T) {
-	now := time.Now()
-	for _, c := range []struct {
-		what            string
-		ago             time.Duration // 0 is never
-		container, want bool
-	}{
-		{"the first", 0, false, true}, {"the first in a container", 0, true, true},
-		{"the same again", time.Millisecond, false, false}, {"a second one", time.Second, false, true},
-		{"a second one in a container", time.Hour, true, false},
-	} {
-		last := time.Time{}
-		if c.ago > 0 {
-			last = now.Add(-c.ago)
-		}
-		if got := counts(last, now, c.container); got != c.want {
-			t.Errorf("%s: %v", c.what, got)
-		}
+	for _, container := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			n := 0
+			request := stopRequests(func() { n++ }, container)
+			request()
+			request()
+			time.Sleep(2 * runner.SameRequest)
+			request()
+			if want := map[bool]int{true: 1, false: 2}[container]; n != want {
+				t.Errorf("container %v: %d requests, want %d", container, n, want)
+			}
+		})
 	}
 }

@@ -225,12 +225,11 @@ var ErrNotSupervisor = errors.New("this process was not started to supervise a m
 type SuperviseOptions struct {
 	// Log gets what happens; it is the machine's log.
 	Log io.Writer
-	// Signals has stop called for each signal that asks for the machine's end,
-	// until the function that it returns is called.
-	Signals func(stop func()) (end func())
 }
 
-// Supervise runs the machine that the calling [Job.Start] means, in this process.
+// Supervise runs the machine that the calling [Job.Start] means, in this process,
+// and stops it when the process gets TERM, INT or HUP, as [Machine.Stop] sends: the
+// first asks the guest to shut down, see [runner.Engine.Stop].
 func Supervise(ctx context.Context, o SuperviseOptions) (runner.Outcome, error) {
 	// QEMU inherits what is not closed on exec.
 	syscall.CloseOnExec(jobFD)
@@ -244,9 +243,7 @@ func Supervise(ctx context.Context, o SuperviseOptions) (runner.Outcome, error) 
 	if err != nil {
 		return runner.Outcome{Cause: runner.CauseStartFailure}, err
 	}
-	if o.Signals != nil {
-		defer o.Signals(e.Stop)()
-	}
+	defer runner.OnStopSignals(runner.Debounced(e.Stop))()
 	return e.Run(ctx)
 }
 

@@ -14,13 +14,9 @@ import (
 )
 
 const (
-	// SameRequest is the time in which two requests to stop are one: a key repeats
-	// while it is held down, and timeout(1) sends its signal to the process and
-	// then to its group.
-	SameRequest = 300 * time.Millisecond
 	// secondRequest is the time between two requests to stop: closer ones would be
 	// the same.
-	secondRequest = 2 * SameRequest
+	secondRequest = 2 * runner.SameRequest
 	// stopReserve is how much longer than the machine's power-down timeout a stop
 	// waits: the runner has to end QEMU and clean up.
 	stopReserve = time.Minute
