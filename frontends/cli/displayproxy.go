@@ -15,12 +15,16 @@ import (
 
 // displayFlags are the flags of the commands that open a display.
 func displayFlags() []cli.Flag {
-	return machineFlags(
+	return eitherFlags(machineFlags(
 		&cli.BoolFlag{Name: "print", Usage: "print the connection, and start no viewer", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "proxy-only", Usage: "listen on a port of 127.0.0.1 for any viewer, until Ctrl-C", DisableDefaultText: true},
 		&cli.IntFlag{Name: "port", Usage: "the `PORT` of --proxy-only; 0 is any that is free"},
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatText, Usage: "`FORMAT` of --print and --proxy-only: text or json"},
-	)
+		&cli.StringFlag{Name: "file", Usage: "in a cluster: write a `FILE` for remote-viewer, with the password; - is standard output"},
+		&cli.BoolFlag{Name: "forward", Usage: "in a cluster: go through the API server to the pod, also where there is another way", DisableDefaultText: true},
+		&cli.DurationFlag{Name: "validity", Usage: "in a cluster: a new password is valid for this `DURATION`", DefaultText: "VM-Operator's passwordValidity, or 10s"},
+		&cli.StringFlag{Name: "user", Usage: "in a cluster: `NAME` of the user whose console it is (default: yours on this host)"},
+	)...)
 }
 
 // checkDisplayFlags finds flags that do not go together.
@@ -31,6 +35,12 @@ func checkDisplayFlags(c *cli.Context) error {
 		return usagef(c, "--output %q: want text or json", format)
 	case c.Bool("print") && c.Bool("proxy-only"):
 		return usagef(c, "want --print or --proxy-only, not both")
+	case !inCluster(c) && (c.IsSet("file") || c.IsSet("forward") || c.IsSet("validity") || c.IsSet("user")):
+		return usagef(c, "--file, --forward, --validity and --user are for a cluster (--cluster, --context or --kubeconfig)")
+	case c.String("file") != "" && (c.Bool("print") || c.Bool("proxy-only")):
+		return usagef(c, "want --file, --print or --proxy-only, one of them")
+	case c.IsSet("validity") && c.Duration("validity") < time.Second:
+		return usagef(c, "--validity %v: want at least a second", c.Duration("validity"))
 	case c.IsSet("output") && !c.Bool("print") && !c.Bool("proxy-only"):
 		return usagef(c, "--output is for --print and --proxy-only")
 	case c.IsSet("port") && !c.Bool("proxy-only"):

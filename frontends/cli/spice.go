@@ -8,19 +8,22 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/vmop/sdk/vmop/qmp"
+	"github.com/vmop/sdk/vmop/reconcile/console"
 )
 
 func (p *program) spiceCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "spice",
-		Usage:     "open the SPICE display of a machine",
+		Usage:     "open the SPICE display of a machine, on this host or in a cluster",
 		ArgsUsage: "NAME",
 		Description: "Starts the first viewer that is installed, remote-viewer or spicy, and waits for its\n" +
 			"end; Ctrl-C ends it, and the machine goes on. --print prints the connection instead:\n" +
 			"spice+unix://PATH or spice://HOST:PORT. --proxy-only listens on a\n" +
 			"port of 127.0.0.1, prints it, and lets any viewer through. The viewer asks for a password.\n\n" +
+			clusterDisplayHelp +
 			"Examples:\n" +
 			"  vmop-cli spice hello\n" +
+			"  vmop-cli spice --cluster -n shop web\n" +
 			"  vmop-cli spice hello --print -o json",
 		Flags:  displayFlags(),
 		Action: p.spice,
@@ -28,6 +31,9 @@ func (p *program) spiceCommand() *cli.Command {
 }
 
 func (p *program) spice(c *cli.Context) error {
+	if inCluster(c) {
+		return p.openClusterDisplay(c, console.SPICE)
+	}
 	return p.openDisplay(c, "SPICE", spiceViewers, "virt-viewer", func(ctx context.Context, client *qmp.Client) (d displayConnection, there bool, err error) {
 		info, err := qmp.Do(ctx, client, qmp.QuerySpice{})
 		if err != nil || !info.Enabled {

@@ -19,10 +19,10 @@ var categories = map[string]string{
 
 	"run": hostCommands, "create": hostCommands, "apply": hostCommands, "edit": hostCommands, "restart": hostCommands,
 	"delete": hostCommands, "wait": hostCommands, "console": hostCommands, "pause": hostCommands, "resume": hostCommands,
-	"nmi": hostCommands, "screenshot": hostCommands, "spice": hostCommands, "vnc": hostCommands, "guest": hostCommands,
+	"nmi": hostCommands, "screenshot": hostCommands, "guest": hostCommands,
 
 	"list": eitherCommands, "inspect": eitherCommands, "start": eitherCommands, "stop": eitherCommands,
-	"reset": eitherCommands, "logs": eitherCommands, "events": eitherCommands,
+	"reset": eitherCommands, "spice": eitherCommands, "vnc": eitherCommands, "logs": eitherCommands, "events": eitherCommands,
 
 	"console-password": clusterCommands, "diff": clusterCommands, "takeover": clusterCommands,
 

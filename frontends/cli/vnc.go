@@ -9,17 +9,19 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/vmop/sdk/vmop/qmp"
+	"github.com/vmop/sdk/vmop/reconcile/console"
 )
 
 func (p *program) vncCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "vnc",
-		Usage:     "open the VNC display of a machine",
+		Usage:     "open the VNC display of a machine, on this host or in a cluster",
 		ArgsUsage: "NAME",
 		Description: "Starts the first viewer that is installed, vncviewer or remote-viewer, and waits for its\n" +
 			"end; Ctrl-C ends it, and the machine goes on. --print prints the connection instead:\n" +
 			"vnc+unix://PATH or vnc://HOST:PORT. --proxy-only listens on a port of 127.0.0.1, prints it,\n" +
 			"and lets any viewer through. A password is asked for by the viewer.\n\n" +
+			clusterDisplayHelp +
 			"Examples:\n" +
 			"  vmop-cli vnc hello\n" +
 			"  vmop-cli vnc hello --proxy-only --port 5999",
@@ -29,6 +31,9 @@ func (p *program) vncCommand() *cli.Command {
 }
 
 func (p *program) vnc(c *cli.Context) error {
+	if inCluster(c) {
+		return p.openClusterDisplay(c, console.VNC)
+	}
 	return p.openDisplay(c, "VNC", vncViewers, "tigervnc-viewer", func(ctx context.Context, client *qmp.Client) (d displayConnection, there bool, err error) {
 		info, err := qmp.Do(ctx, client, qmp.QueryVNC{})
 		if err != nil || !info.Enabled {

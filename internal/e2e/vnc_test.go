@@ -4,10 +4,8 @@ package e2e
 
 import (
 	"bufio"
-	"context"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -27,10 +25,11 @@ import (
 const vncPort = "5901"
 
 // checkVNC opens the display of the machine as its user does: with a port of the
-// user's host that leads to the pod, and with the password that the user asks for.
+// user's host that vmop-cli leads to the pod, and with the password that the user
+// asks for.
 func checkVNC(t *testing.T) {
 	t.Helper()
-	forward := portForward(t, "pod/tiny", vncPort)
+	forward := proxied(t, "vnc", "tiny")
 	wrong, password := passwords(t)
 	for what, p := range wrong {
 		conn, _, err := rfb.Open(withPatience(t), "tcp", forward, p)
@@ -86,6 +85,44 @@ func checkVNCSocket(t *testing.T) {
 	checkConsole(t, viewer, "unix")
 }
 
+// buildCLI makes vmop-cli.
+func buildCLI(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "vmop-cli")
+	if out, err := exec.CommandContext(withPatience(t), "go", "build", "-trimpath", "-ldflags=-s", "-o", program, "github.com/vmop/sdk/frontends/cli").CombinedOutput(); err != nil {
+		t.Fatalf("build vmop-cli: %v\n%s", err, out)
+	}
+	return program
+}
+
+// proxied is the address at which vmop-cli lets viewers through to a display, until
+// the test ends.
+func proxied(t *testing.T, protocol, name string) string {
+	t.Helper()
+	cmd := exec.CommandContext(withPatience(t), buildCLI(t), protocol, "--kubeconfig", theNode.Kubeconfig(), "-n", namespace, "--proxy-only", name)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("vmop-cli %s --proxy-only: %v", protocol, err)
+		}
+	})
+	address, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("vmop-cli %s --proxy-only says %q: %v", protocol, address, err)
+	}
+	return strings.TrimSpace(address)
+}
+
 // passwords are some that do not open the display, and the one that does.
 func passwords(t *testing.T) (wrong map[string]string, right string) {
 	t.Helper()
@@ -99,12 +136,7 @@ func passwords(t *testing.T) (wrong map[string]string, right string) {
 	}
 	wrong = map[string]string{"a wrong password": "wrong"}
 	generated := stored()
-	ctx := withPatience(t)
-	program := filepath.Join(t.TempDir(), "vmop-cli")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s", "-o", program, "github.com/vmop/sdk/frontends/cli").CombinedOutput(); err != nil {
-		t.Fatalf("build vmop-cli: %v\n%s", err, out)
-	}
-	cmd := exec.CommandContext(ctx, program, "console-password", "--kubeconfig", theNode.Kubeconfig(), "-n", namespace, "--validity", "1h", "tiny")
+	cmd := exec.CommandContext(withPatience(t), buildCLI(t), "console-password", "--kubeconfig", theNode.Kubeconfig(), "-n", namespace, "--validity", "1h", "tiny")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -180,36 +212,4 @@ func checkConsole(t *testing.T, viewer io.Closer, client string) {
 		}
 		return err
 	})
-}
-
-// portForward has kubectl forward a port of this host, whose address it returns,
-// until the test ends.
-func portForward(t *testing.T, to, port string) string {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, theNode.Programs().Path("kubectl"), "port-forward", "-n", namespace, to, ":"+port, "--address=127.0.0.1")
-	cmd.Env = kubectlEnv()
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cancel()
-		_ = cmd.Wait()
-	})
-	late := time.AfterFunc(time.Minute, cancel)
-	line, err := bufio.NewReader(out).ReadString('\n')
-	late.Stop()
-	if err != nil {
-		t.Fatalf("kubectl port-forward: %v", err)
-	}
-	var local int
-	if _, err := fmt.Sscanf(line, "Forwarding from 127.0.0.1:%d", &local); err != nil {
-		t.Fatalf("kubectl port-forward: %q, %v", line, err)
-	}
-	return fmt.Sprintf("127.0.0.1:%d", local)
 }

@@ -66,7 +66,7 @@ var arrows = map[string][]string{
 	},
 	"vmop/reconcile/pool":        {"vmop/conditions", "vmop/names", "vmop/spec", "vmop/reconcile"},
 	"vmop/reconcile/observation": {},
-	"vmop/reconcile/console":     {"vmop/names", "vmop/spec", "vmop/reconcile/objects", "vmop/reconcile/pool"},
+	"vmop/reconcile/console":     {"vmop/names", "vmop/spec", "vmop/reconcile/objects", "vmop/reconcile/pool", "vmop/reconcile/internal/manifest"},
 
 	"vmop/operatorconfig": {"vmop/spec", "vmop/reconcile/objects", "vmop/reconcile/console"},
 	"vmop/takeover": {

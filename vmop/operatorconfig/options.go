@@ -149,7 +149,7 @@ var options = map[string]map[string]option{
 }
 
 // consolesOnly is the note on options that the operator reads for others.
-const consolesOnly = "it is for a program that opens consoles (Go package reconcile/console); the operator opens none, and vmop-cli console-password has flags of its own"
+const consolesOnly = "it is for programs that open consoles; the operator opens none, and vmop-cli spice and vnc follow it where it stands in the ConfigMap vm-operator of the machine's namespace"
 
 // viewer are the options of what opens consoles in VM-Operator's web interface.
 var viewer = map[string]option{

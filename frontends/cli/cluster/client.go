@@ -43,12 +43,14 @@ type Client struct {
 
 	dynamic dynamic.Interface
 	rest    rest.Interface
+	config  *rest.Config
 }
 
 var (
 	machines = spec.GroupVersion().WithResource(spec.ResourceVirtualMachines)
 	pods     = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	secrets  = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	configs  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	events   = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 )
 
@@ -90,7 +92,7 @@ func New(config *rest.Config, namespace string, warn func(string)) (*Client, err
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
-	return &Client{Namespace: namespace, dynamic: d, rest: r}, nil
+	return &Client{Namespace: namespace, dynamic: d, rest: r, config: config}, nil
 }
 
 type warningHandler struct{ warn func(string) }

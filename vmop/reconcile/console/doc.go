@@ -1,6 +1,6 @@
 // Package console decides how a user gets to the display of a machine: whether
 // the user may open it ([MayOpen]), with which password ([Open]), where it is
-// ([Host]), and what a viewer is told ([ViewerFile]). It is for whoever builds a
+// ([Locate]), and what a viewer is told ([ViewerFile]). It is for whoever builds a
 // user interface on VirtualMachine resources. It only decides:
 //
 //  1. Ask [MayOpen], with the actions that package

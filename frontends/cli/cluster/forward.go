@@ -1,0 +1,84 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/transport/spdy"
+	"k8s.io/streaming/pkg/httpstream"
+)
+
+// Forwarding leads from a port of this host's loopback interface to one of a pod,
+// for as long as the context of [Client.Forward] lasts.
+type Forwarding struct {
+	// Port is the port of 127.0.0.1.
+	Port int
+
+	done chan error
+}
+
+// Wait waits for the end and says why it came, nil if the context has ended. It is
+// called once.
+func (f *Forwarding) Wait() error { return <-f.done }
+
+// Forward listens on a port of 127.0.0.1, any that is free if it is 0, and leads
+// each connection to a port of a machine's pod, as kubectl port-forward does: also
+// to what listens there for the pod alone. Troubles of single connections are
+// written to problems. Whoever forwards waits for the end.
+func (c *Client) Forward(ctx context.Context, namespace, name string, local, port int, problems io.Writer) (*Forwarding, error) {
+	wrap := func(err error) error {
+		return fmt.Errorf("forward port %d of the pod of %s/%s: %w", port, namespace, name, err)
+	}
+	at := c.rest.Post().Namespace(namespace).Resource("pods").Name(name).SubResource("portforward").URL()
+	transport, upgrader, err := spdy.RoundTripperFor(c.config)
+	if err != nil {
+		return nil, wrap(err)
+	}
+	// API servers and proxies of today take WebSockets, older ones SPDY alone.
+	sockets, err := portforward.NewSPDYOverWebsocketDialerForStreaming(at, c.config)
+	if err != nil {
+		return nil, wrap(err)
+	}
+	dialer := portforward.NewFallbackDialerForStreaming(sockets, spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, at),
+		func(err error) bool { return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err) })
+	ready := make(chan struct{})
+	forwarder, err := portforward.NewOnAddressesForStreamingWithContext(ctx, dialer, []string{"127.0.0.1"},
+		[]string{strconv.Itoa(local) + ":" + strconv.Itoa(port)}, ready, io.Discard, problems)
+	if err != nil {
+		return nil, wrap(err)
+	}
+	f := &Forwarding{done: make(chan error, 1)}
+	go func() {
+		err := forwarder.ForwardPorts()
+		if ctx.Err() != nil {
+			err = nil // as it was wished
+		}
+		if err != nil {
+			err = wrap(err)
+		}
+		f.done <- err
+	}()
+	select {
+	case err := <-f.done:
+		if err == nil {
+			err = wrap(context.Cause(ctx))
+		}
+		return nil, err
+	case <-ready:
+	}
+	ports, err := forwarder.GetPorts()
+	if err == nil && len(ports) != 1 {
+		err = errors.New("no port is forwarded")
+	}
+	if err != nil {
+		forwarder.Close()
+		return nil, errors.Join(wrap(err), f.Wait())
+	}
+	f.Port = int(ports[0].Local)
+	return f, nil
+}

@@ -1,0 +1,101 @@
+package cluster
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/streaming/pkg/httpstream"
+	"k8s.io/streaming/pkg/httpstream/spdy"
+)
+
+// kubelet answers the requests for port forwarding of API servers that know SPDY
+// alone: each connection is told the path and the port, and ended.
+func kubelet(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Upgrade") == "websocket" {
+		http.Error(w, "unknown protocol", http.StatusBadRequest)
+		return
+	}
+	if _, err := httpstream.Handshake(r, w, []string{"portforward.k8s.io"}); err != nil {
+		return
+	}
+	streams := make(chan httpstream.Stream)
+	conn := spdy.NewResponseUpgrader().UpgradeResponse(w, r, func(s httpstream.Stream, _ <-chan struct{}) error {
+		streams <- s
+		return nil
+	})
+	if conn == nil {
+		return
+	}
+	defer conn.Close()
+	for {
+		select {
+		case <-conn.CloseChan():
+			return
+		case s := <-streams:
+			if s.Headers().Get(corev1.StreamType) == corev1.StreamTypeData {
+				_, _ = io.WriteString(s, r.URL.Path+" "+s.Headers().Get(corev1.PortHeader))
+			}
+			_ = s.Close()
+		}
+	}
+}
+
+func TestForward(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(kubelet))
+	defer server.Close()
+	c, err := New(&rest.Config{Host: server.URL}, "lab", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var problems strings.Builder
+	f, err := c.Forward(ctx, "lab", "web", 0, 5901, &problems)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(f.Port))
+	for range 2 {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, err := io.ReadAll(conn)
+		_ = conn.Close()
+		if want := "/api/v1/namespaces/lab/pods/web/portforward 5901"; string(said) != want || err != nil {
+			t.Errorf("%q, %v, want %q", said, err, want)
+		}
+	}
+	cancel()
+	if err := f.Wait(); err != nil {
+		t.Errorf("the end that was wished: %v", err)
+	}
+	if conn, err := net.Dial("tcp", address); err == nil {
+		_ = conn.Close()
+		t.Error("it listens after its end")
+	}
+	if problems.Len() > 0 {
+		t.Error(problems.String())
+	}
+}
+
+func TestForwardIsRefused(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	c, err := New(&rest.Config{Host: server.URL}, "lab", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err := c.Forward(t.Context(), "lab", "web", 0, 5901, io.Discard); err == nil || !strings.Contains(err.Error(), "forward port 5901 of the pod of lab/web: ") {
+		t.Errorf("%v, %v", f, err)
+	}
+}

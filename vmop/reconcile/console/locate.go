@@ -1,0 +1,114 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// ErrNoDisplay is the error of [Locate] for a machine that does not serve its
+// display by the protocol.
+var ErrNoDisplay = errors.New("it has no such display")
+
+// Place is where the display of a machine is.
+type Place struct {
+	Protocol Protocol
+	// Host and Port are what a viewer connects to.
+	Host string
+	Port int
+	// Proxy is the URL of a proxy that viewers go through; empty without one.
+	Proxy string
+	// Tunnel says that Host is an address of the pod, which is reached inside of
+	// the cluster, or from within the pod only. A viewer elsewhere goes through
+	// Proxy if there is one, and needs a tunnel to PodPort if not.
+	Tunnel bool
+	// PodPort is the port in the pod.
+	PodPort int
+}
+
+// Locate says where a display of a machine is, whose pod runs:
+//
+//   - at the server that the manifest names (spec.vm.display.spice.server),
+//   - or at the node, if the port of the display is one of the node's,
+//   - or at the pod, as [Place.Tunnel] says.
+//
+// Of several addresses of a node or pod the first of the preferred family is
+// taken, [IPv4] if it is empty, else the first. These are VM-Operator's rules, whose
+// pods are all in the network of their nodes.
+func Locate(vm *spec.VirtualMachine, pod *corev1.Pod, protocol Protocol, prefer Family) (Place, error) {
+	vm = manifest.Defaulted(vm)
+	name, server := names.SPICEPortName, ""
+	p := Place{Protocol: protocol}
+	display := vm.Spec.VM.Display
+	switch {
+	case protocol == SPICE && display.Spice != nil:
+		server, p.Proxy, p.PodPort = display.Spice.Server, display.Spice.ProxyURL, int(*display.Spice.Port)
+	case protocol == VNC && display.VNC != nil && display.VNC.UnixSocket:
+		return Place{}, fmt.Errorf("machine %s/%s: %w: its VNC server is on a UNIX socket, to which kubectl exec -i -n %[1]s %[2]s -- vmop-runner -vnc leads", vm.Namespace, vm.Name, ErrNoDisplay)
+	case protocol == VNC && display.VNC != nil:
+		name, p.PodPort = names.VNCPortName, int(*display.VNC.Port)
+	default:
+		return Place{}, fmt.Errorf("machine %s/%s: %w: its manifest has no spec.vm.display.%s", vm.Namespace, vm.Name, ErrNoDisplay, protocol)
+	}
+	port := podPort(pod, name)
+	if port != nil {
+		p.PodPort = int(port.ContainerPort) // the manifest may have changed since
+	}
+	p.Port = p.PodPort
+	onNode := port != nil && (pod.Spec.HostNetwork || port.HostPort != 0)
+	switch {
+	case server != "":
+		p.Host = server
+	case onNode:
+		p.Host = Host("", hostIPs(pod), prefer)
+		if port.HostPort != 0 {
+			p.Port = int(port.HostPort)
+		}
+	case port == nil: // it lets everybody in, and listens for its own pod only
+		p.Host, p.Tunnel = "127.0.0.1", true
+	default:
+		p.Host, p.Tunnel = Host("", podIPs(pod), prefer), true
+	}
+	if p.Host == "" {
+		return Place{}, fmt.Errorf("machine %s/%s: its pod has no address yet", vm.Namespace, vm.Name)
+	}
+	return p, nil
+}
+
+// podPort is a port of a pod by its name.
+func podPort(pod *corev1.Pod, name string) *corev1.ContainerPort {
+	for i := range pod.Spec.Containers {
+		ports := pod.Spec.Containers[i].Ports
+		if n := slices.IndexFunc(ports, func(p corev1.ContainerPort) bool { return p.Name == name }); n >= 0 {
+			return &ports[n]
+		}
+	}
+	return nil
+}
+
+func podIPs(pod *corev1.Pod) []string {
+	out := []string{pod.Status.PodIP}
+	for _, ip := range pod.Status.PodIPs {
+		out = append(out, ip.IP)
+	}
+	return out
+}
+
+// hostIPs are the addresses of a pod's node. An older kubelet tells one, and the
+// others of a pod in the node's network are the pod's.
+func hostIPs(pod *corev1.Pod) []string {
+	out := []string{pod.Status.HostIP}
+	for _, ip := range pod.Status.HostIPs {
+		out = append(out, ip.IP)
+	}
+	if pod.Spec.HostNetwork {
+		out = append(out, podIPs(pod)...)
+	}
+	return out
+}
