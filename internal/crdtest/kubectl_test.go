@@ -44,21 +44,23 @@ func TestKubectlGetShowsTheColumns(t *testing.T) {
 		"conditions": []any{
 			condition(spec.ConditionAwaitingRestart, "True", spec.ReasonChangesPendingRestart),
 			condition(spec.ConditionVmopAgentConnected, "True", spec.ReasonVmopAgentStarted),
+			condition(spec.ConditionReady, "True", spec.ReasonRunning),
 		},
 	})
+	applyStatus(t, client, namespace, "shown", "vmop-assignment", map[string]any{"assignment": map[string]any{"pool": "desks", "user": "ann"}})
 	for _, c := range []struct {
 		args      []string
 		head, row []string
 	}{
 		{
 			args: []string{"get", "vm"},
-			head: []string{"NAME", "PHASE", "NODE", "ADDRESS", "AGE"},
-			row:  []string{"shown", "Running", "node-1", "10.244.1.7"},
+			head: []string{"NAME", "PHASE", "READY", "REASON", "NODE", "ADDRESS", "USER", "AGE"},
+			row:  []string{"shown", "Running", "True", "Running", "node-1", "10.244.1.7", "ann"},
 		},
 		{
 			args: []string{"get", "vms", "shown", "-o", "wide"},
-			head: []string{"NAME", "PHASE", "NODE", "ADDRESS", "CPUS", "MEMORY", "NEED RESTART", "AGENT", "AGE"},
-			row:  []string{"shown", "Running", "node-1", "10.244.1.7", "2", "1Gi", "True", "True"},
+			head: []string{"NAME", "PHASE", "READY", "REASON", "NODE", "ADDRESS", "USER", "CPUS", "MEMORY", "NEED RESTART", "AGENT", "AGE", "MESSAGE"},
+			row:  []string{"shown", "Running", "True", "Running", "node-1", "10.244.1.7", "ann", "2", "1Gi", "True", "True"},
 		},
 	} {
 		out := kubectl(t, append([]string{"-n", namespace}, c.args...)...)
@@ -67,10 +69,11 @@ func TestKubectlGetShowsTheColumns(t *testing.T) {
 			t.Fatalf("kubectl %v:\n%s", c.args, out)
 		}
 		row := columns(lines[1])
-		if !slices.Equal(columns(lines[0]), c.head) || len(row) != len(c.head) || !slices.Equal(row[:len(row)-1], c.row) {
+		if !slices.Equal(columns(lines[0]), c.head) || len(row) < len(c.row) || !slices.Equal(row[:len(c.row)], c.row) {
 			t.Errorf("kubectl %v:\n%s", c.args, out)
 		}
 	}
+	kubectl(t, "-n", namespace, "wait", "--for=condition=Ready", "vm/shown", "--timeout=60s")
 	if out := kubectl(t, "-n", namespace, "describe", "vm", "shown"); !strings.Contains(out, "VmopAgentStarted") || !strings.Contains(out, "Maximum Cpus:") {
 		t.Errorf("kubectl describe:\n%s", out)
 	}

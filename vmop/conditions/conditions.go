@@ -62,6 +62,9 @@ const (
 	PodReady = "PodReady"
 	// AwaitingRestart is True while changes wait for the next start.
 	AwaitingRestart = "AwaitingRestartToApplyConfiguration"
+	// Ready is True while the guest executes and its runner and its node report;
+	// Unknown while the node does not. Its reason sums up the other conditions.
+	Ready = "Ready"
 	// GuestExecuting is the runner's; False while the guest of a
 	// running machine is paused.
 	GuestExecuting = "GuestExecuting"
@@ -128,6 +131,13 @@ const (
 	ReasonMachineStopped = "MachineStopped"
 	// ReasonMachineDeleted: the machine is being deleted.
 	ReasonMachineDeleted = "MachineDeleted"
+
+	// ReasonStarting: the pod runs, and its runner has not said yet that the guest
+	// executes.
+	ReasonStarting = "Starting"
+	// ReasonNodeReturned: the node reports again about a machine that ran before,
+	// whose runner has had no reason yet to report anew.
+	ReasonNodeReturned = "NodeReturned"
 
 	// ReasonChangesPendingRestart: changes wait for the next start.
 	ReasonChangesPendingRestart = "ChangesPendingRestart"

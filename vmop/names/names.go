@@ -54,6 +54,12 @@ const (
 	// namespace.
 	ImageRepositoryClaim = "vmop-image-repository"
 
+	// FormerImage is what VM-Operator's definition stores in a manifest that names
+	// no image. Stored machines have it, and notes about what they were started
+	// with: it stays what a manifest is taken to say that names none, so that nothing
+	// changes for a machine with or without it.
+	FormerImage = "ghcr.io/mnlipp/org.jdrupes.vmoperator.runner.qemu-arch:latest"
+
 	// ConfigKey and LoggingKey are the keys of the ConfigMap.
 	ConfigKey  = "config.yaml"
 	LoggingKey = "logging.properties"

@@ -23,7 +23,8 @@ func ConditionIsTrue(conditions []Condition, conditionType string) bool {
 
 // WithCondition returns the conditions with c in place of the one of its type,
 // or at the end. The time of the last transition is taken from c only if the
-// status flips. If status, reason, message and generation are those that the
+// status flips, or if there was none: the definition dates those of a new machine
+// 1970. If status, reason, message and generation are those that the
 // list already has, the result is the list itself. The argument is not changed.
 func WithCondition(conditions []Condition, c Condition) []Condition {
 	for i := range conditions {
@@ -31,7 +32,7 @@ func WithCondition(conditions []Condition, c Condition) []Condition {
 		if old.Type != c.Type {
 			continue
 		}
-		if old.Status == c.Status {
+		if old.Status == c.Status && old.LastTransitionTime.Unix() > 0 {
 			c.LastTransitionTime = old.LastTransitionTime
 		}
 		if *old == c {

@@ -386,7 +386,7 @@ func defaultedFields(t reflect.Type) []string {
 	case reflect.TypeFor[VirtualMachine]():
 		return []string{"status"}
 	case reflect.TypeFor[VirtualMachineSpec]():
-		return []string{"image", "runnerTemplate", "guestShutdownStops", "pools"}
+		return []string{"runnerTemplate", "guestShutdownStops", "pools"}
 	case reflect.TypeFor[RunnerTemplate]():
 		return []string{"update"}
 	case reflect.TypeFor[Permission](), reflect.TypeFor[PoolPermission]():

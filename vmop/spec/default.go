@@ -31,9 +31,6 @@ func DefaultPool(pool *VmPool) {
 }
 
 func defaultSpec(s *VirtualMachineSpec) {
-	if s.Image == nil {
-		s.Image = &RunnerImage{Source: "ghcr.io/mnlipp/org.jdrupes.vmoperator.runner.qemu-arch:latest"}
-	}
 	if s.RunnerTemplate == nil {
 		s.RunnerTemplate = &RunnerTemplate{}
 	}

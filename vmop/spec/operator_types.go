@@ -44,6 +44,9 @@ const (
 	ConditionPodReady = conditions.PodReady
 	// ConditionAwaitingRestart is True while changes wait for the next start.
 	ConditionAwaitingRestart = conditions.AwaitingRestart
+	// ConditionReady is True while the guest executes and its runner and its node
+	// report; Unknown while the node does not. Its reason sums up the others.
+	ConditionReady = conditions.Ready
 	// ConditionGuestExecuting is the runner's; False while the guest of a
 	// running machine is paused.
 	ConditionGuestExecuting = conditions.GuestExecuting
@@ -54,7 +57,7 @@ const (
 func OperatorConditionTypes() []string {
 	return []string{
 		ConditionConfigurationApplied, ConditionBlockDevicesReady,
-		ConditionPodReady, ConditionAwaitingRestart,
+		ConditionPodReady, ConditionAwaitingRestart, ConditionReady,
 	}
 }
 
@@ -119,6 +122,14 @@ const (
 	ReasonMachineStopped = conditions.ReasonMachineStopped
 	// ReasonMachineDeleted: the machine is being deleted.
 	ReasonMachineDeleted = conditions.ReasonMachineDeleted
+
+	// ReasonRunning: the guest executes.
+	ReasonRunning = conditions.ReasonRunning
+	// ReasonStarting: the pod runs, and its runner has not said yet that the guest
+	// executes.
+	ReasonStarting = conditions.ReasonStarting
+	// ReasonNodeReturned: the node reports again about a machine that ran before.
+	ReasonNodeReturned = conditions.ReasonNodeReturned
 
 	// ReasonChangesPendingRestart: changes wait for the next start.
 	ReasonChangesPendingRestart = conditions.ReasonChangesPendingRestart

@@ -102,7 +102,9 @@ func validateNamespace(meta *metav1.ObjectMeta) field.ErrorList {
 
 func validateSpec(s *VirtualMachineSpec, name string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	errs = append(errs, validateImage(s.Image, path.Child("image"))...)
+	if s.Image != nil {
+		errs = append(errs, validateImage(s.Image, path.Child("image"))...)
+	}
 	if s.Resources != nil {
 		errs = append(errs, validateResources(s.Resources, path.Child("resources"))...)
 	}
@@ -143,7 +145,7 @@ func validateImage(image *RunnerImage, path *field.Path) field.ErrorList {
 	case image.Source != "" && (image.Repository != "" || image.Path != ""):
 		errs = append(errs, field.Invalid(path, image.Source, "has source as well as repository or path; give either source, or repository and path"))
 	case image.Source == "" && image.Repository == "" && image.Path == "":
-		errs = append(errs, field.Required(path.Child("source"), "give either source, or repository and path; without image the default is used"))
+		errs = append(errs, field.Required(path.Child("source"), "give either source, or repository and path; without image it is the operator's"))
 	case image.Source == "" && image.Path == "":
 		errs = append(errs, field.Required(path.Child("path"), "repository goes with path"))
 	case image.Source == "" && image.Repository == "":

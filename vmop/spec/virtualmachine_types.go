@@ -15,13 +15,17 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=vms,singular=vm,scope=Namespaced
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.status.nodeName`
 // +kubebuilder:printcolumn:name="Address",type=string,JSONPath=`.status.ipAddress`
+// +kubebuilder:printcolumn:name="User",type=string,JSONPath=`.status.assignment.user`
 // +kubebuilder:printcolumn:name="CPUs",type=integer,priority=1,JSONPath=`.status.cpus`
 // +kubebuilder:printcolumn:name="Memory",type=string,priority=1,JSONPath=`.status.ram`
 // +kubebuilder:printcolumn:name="Need restart",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="AwaitingRestartToApplyConfiguration")].status`
 // +kubebuilder:printcolumn:name="Agent",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="VmopAgentConnected")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS label of at most 63 characters that starts with a letter",optionalOldSelf=true
 type VirtualMachine struct {
 	metav1.TypeMeta `json:",inline"`
@@ -52,8 +56,8 @@ type VirtualMachineList struct {
 // use it and, under vm, the machine itself.
 type VirtualMachineSpec struct {
 	// image is the image of the runner, the program that supervises QEMU:
-	// either source or both repository and path.
-	// +kubebuilder:default={source: "ghcr.io/mnlipp/org.jdrupes.vmoperator.runner.qemu-arch:latest"}
+	// either source or both repository and path. Without it, and with the image
+	// that VM-Operator's definition stored for that, it is the operator's.
 	// +optional
 	Image *RunnerImage `json:"image,omitempty"`
 	// resources are the resources of the runner's container. If they are

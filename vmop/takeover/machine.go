@@ -136,7 +136,7 @@ func (m *machine) image() {
 	if !vmobjects.IsFormerRunner(image) {
 		return
 	}
-	if m.vm.Spec.Image.Source == vmobjects.DefaultImage() {
+	if i := m.vm.Spec.Image; i == nil || i.Source == vmobjects.DefaultImage() {
 		m.say(Before, TopicImage, "spec.image", "the manifest names no image, and no setting of the operator says which one vmop's runner is: the default is "+image+", which cannot run in vmop's pods",
 			"set VMOP_RUNNER_IMAGE, a setting of the operator")
 		return

@@ -74,7 +74,8 @@ func Status(s *runner.State, before transitions, now time.Time) (map[string]any,
 	after := maps.Clone(before)
 	list := make([]any, len(conditions))
 	for i, c := range conditions {
-		if old, ok := before[c.Type]; ok && old.Status == c.Status {
+		// The definition dates the conditions of a new machine 1970.
+		if old, ok := before[c.Type]; ok && old.Status == c.Status && old.LastTransitionTime.Unix() > 0 {
 			c.LastTransitionTime = old.LastTransitionTime
 		}
 		after[c.Type] = c

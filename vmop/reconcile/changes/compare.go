@@ -47,6 +47,8 @@ type Options struct {
 // nil stands for a machine of which nothing is written down.
 func Between(old, new *spec.VirtualMachine, o Options) []Change {
 	old, new = manifest.Defaulted(old), manifest.Defaulted(new)
+	manifest.ForgetFormerImage(old)
+	manifest.ForgetFormerImage(new)
 	d := &differ{old: old, new: new, options: o}
 	meta := &location{name: "metadata"}
 	d.values(&location{parent: meta, name: "labels"}, reflect.ValueOf(old.Labels), reflect.ValueOf(new.Labels))

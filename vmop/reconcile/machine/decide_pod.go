@@ -2,6 +2,7 @@ package machine
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/vmop/sdk/vmop/names"
@@ -414,6 +415,12 @@ func (d *decision) pending() {
 	}
 	if d.running.ok() {
 		d.running = d.pod.hindrance(d.s.PortPods)
+		if strings.Contains(strings.ToLower(d.running.message), "persistentvolumeclaim") && !d.devices.ok() {
+			// The scheduler's words for a claim that has no volume yet.
+			object, brief := d.running.object, d.running.brief
+			d.running = d.devices
+			d.running.object, d.running.brief = object, brief
+		}
 	}
 }
 

@@ -24,7 +24,8 @@ func (d *decision) report() {
 		d.devices = finding{status: metav1.ConditionUnknown, reason: d.configuration.reason, message: "the disks were not looked at: the specification is not valid"}
 	}
 	now := metav1.NewTime(d.s.Now.UTC().Truncate(time.Second))
-	conditions := d.stored.Conditions
+	conditions := d.inRunnersPlace(now)
+	ready := d.readiness()
 	for _, c := range []struct {
 		name string
 		*finding
@@ -33,6 +34,7 @@ func (d *decision) report() {
 		{spec.ConditionBlockDevicesReady, &d.devices},
 		{spec.ConditionPodReady, &d.running},
 		{spec.ConditionAwaitingRestart, &d.restart},
+		{spec.ConditionReady, &ready},
 	} {
 		d.waitFor(c.name, c.finding, now)
 		conditions = spec.WithCondition(conditions, spec.Condition{
@@ -205,10 +207,11 @@ func (d *decision) reportOperator(conditions []spec.Condition) {
 		equality.Semantic.DeepEqual(old.RestartAwaitingChanges, next.RestartAwaitingChanges) {
 		return
 	}
+	mine, version := d.inRunnersName(next.Conditions)
 	part := map[string]any{
 		"phase": next.Phase, "created": next.Created, "ready": next.Ready,
 		"observedGeneration": next.ObservedGeneration,
-		"conditions":         conditionList(next.Conditions, spec.OperatorConditionTypes()),
+		"conditions":         conditionList(next.Conditions, append(spec.OperatorConditionTypes(), mine...)),
 	}
 	setText(part, "nodeName", old.NodeName, next.NodeName)
 	setText(part, "ipAddress", old.IPAddress, next.IPAddress)
@@ -221,7 +224,7 @@ func (d *decision) reportOperator(conditions []spec.Condition) {
 	if next.LastEnd != nil {
 		part["lastEnd"] = jsonValue(next.LastEnd)
 	}
-	d.plan.Statuses = append(d.plan.Statuses, reconcile.StatusApply{Manager: names.OperatorStatusManager, Status: part})
+	d.plan.Statuses = append(d.plan.Statuses, reconcile.StatusApply{Manager: names.OperatorStatusManager, ResourceVersion: version, Status: part})
 }
 
 // address is where the machine is reached. A guest on a bridge of the node has
@@ -274,14 +277,14 @@ func (d *decision) phase() string {
 	switch {
 	case d.s.VM.DeletionTimestamp != nil:
 		return spec.PhaseTerminating
+	case d.lost():
+		return spec.PhaseUnknown
 	case d.pod.state == podTerminating:
 		return spec.PhaseStopping
 	case !d.wanted() && d.pod.state != podAbsent && d.pod.state != podForeign:
 		return spec.PhaseStopping
 	case !d.wanted():
 		return spec.PhaseStopped
-	case d.pod.state == podRunning && d.pod.silent():
-		return spec.PhaseUnknown
 	case d.pod.state == podRunning && d.executing():
 		return spec.PhaseRunning
 	case d.pod.state == podRunning && d.paused():
@@ -295,12 +298,18 @@ func (d *decision) phase() string {
 // executing tells whether the runner says that its guest executes, and its node
 // that the runner does.
 func (d *decision) executing() bool {
-	return d.pod.state == podRunning && !d.pod.silent() && spec.ConditionIsTrue(d.stored.Conditions, spec.ConditionRunning) && !d.paused()
+	return d.pod.state == podRunning && !d.pod.silent() && d.reportedRunning() && !d.paused()
+}
+
+// reportedRunning reports whether the runner's last word is that the machine runs.
+func (d *decision) reportedRunning() bool {
+	c := spec.FindCondition(d.stored.Conditions, spec.ConditionRunning)
+	return c != nil && (c.Status == metav1.ConditionTrue || c.Status == metav1.ConditionUnknown && c.Reason == spec.ReasonNodeLost)
 }
 
 func (d *decision) paused() bool {
 	c := spec.FindCondition(d.stored.Conditions, spec.ConditionGuestExecuting)
-	return c != nil && c.Status == metav1.ConditionFalse && spec.ConditionIsTrue(d.stored.Conditions, spec.ConditionRunning)
+	return c != nil && c.Status == metav1.ConditionFalse && d.reportedRunning()
 }
 
 func sameEnd(a, b *spec.MachineEnd) bool {

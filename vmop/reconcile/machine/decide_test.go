@@ -445,6 +445,73 @@ func TestNodeLost(t *testing.T) {
 	}
 }
 
+// While a node does not report, nobody says that its machine runs; when it does
+// again, the machine runs as before, although its runner has nothing new to say.
+func TestNodeThatReturns(t *testing.T) {
+	w := running(t, nil)
+	status := func(ready corev1.ConditionStatus) *spec.VirtualMachineStatus {
+		t.Helper()
+		pod := get[*corev1.Pod](w, thePod)
+		pod.Status.ContainerStatuses[0].Ready = true
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}
+		w.put(thePod, pod)
+		w.pass(time.Second)
+		for range 3 {
+			w.observeAll()
+			w.reconcile(false)
+		}
+		w.observeAll()
+		if p := w.decided(nil); len(p.Statuses) > 0 {
+			t.Errorf("it goes on: %v", p.Statuses)
+		}
+		return &get[*spec.VirtualMachine](w, theVM).Status
+	}
+	for _, round := range []struct {
+		podReady, ready, running corev1.ConditionStatus
+		phase                    string
+	}{
+		{corev1.ConditionFalse, corev1.ConditionUnknown, corev1.ConditionUnknown, spec.PhaseUnknown},
+		{corev1.ConditionTrue, corev1.ConditionTrue, corev1.ConditionTrue, spec.PhaseRunning},
+		{corev1.ConditionFalse, corev1.ConditionUnknown, corev1.ConditionUnknown, spec.PhaseUnknown},
+	} {
+		s := status(round.podReady)
+		ready, runs := spec.FindCondition(s.Conditions, spec.ConditionReady), spec.FindCondition(s.Conditions, spec.ConditionRunning)
+		if string(ready.Status) != string(round.ready) || string(runs.Status) != string(round.running) || s.Phase != round.phase || s.Ready != (round.phase == spec.PhaseRunning) {
+			t.Errorf("the node's word is %s: phase %s, Ready %+v, Running %+v", round.podReady, s.Phase, ready, runs)
+		}
+	}
+	// What the runner says then is its own again.
+	pod := get[*corev1.Pod](w, thePod)
+	g := w.guests[pod.UID]
+	g.stage = 2
+	w.runnerReports(g)
+	s := status(corev1.ConditionTrue)
+	if c := spec.FindCondition(s.Conditions, spec.ConditionRunning); c.Status != metav1.ConditionTrue || c.Reason != spec.ReasonVMStarted || s.Phase != spec.PhaseRunning {
+		t.Errorf("phase %s, %+v", s.Phase, c)
+	}
+}
+
+// The definition dates the conditions of a machine that has never run 1970.
+func TestConditionsHaveTrueTimes(t *testing.T) {
+	w := fair()
+	vm := get[*spec.VirtualMachine](w, theVM)
+	vm.Spec.VM.State = spec.StateStopped
+	vm.CreationTimestamp = metav1.NewTime(w.now.Add(-time.Hour))
+	w.put(theVM, vm)
+	for range 5 {
+		w.work()
+	}
+	s := get[*spec.VirtualMachine](w, theVM).Status
+	for _, name := range spec.ConditionTypes() {
+		if c := spec.FindCondition(s.Conditions, name); !c.LastTransitionTime.Equal(&vm.CreationTimestamp) || c.Reason != spec.ReasonCreation {
+			t.Errorf("%+v", c)
+		}
+	}
+	if p := w.decided(nil); len(p.Statuses) > 0 {
+		t.Errorf("it goes on: %v", p.Statuses)
+	}
+}
+
 // Between the container's end and the pod's there is nothing to warn of: the
 // kubelet tells of both, one after the other.
 func TestTheEndOfAContainerIsNoWarning(t *testing.T) {

@@ -527,7 +527,7 @@ func (w *world) applyStatus(vm *spec.VirtualMachine, manager string, part map[st
 	for _, c := range vm.Status.Conditions {
 		if n := spec.FindCondition(next.Conditions, c.Type); n != nil {
 			kept = append(kept, *n)
-		} else if !before["condition "+c.Type] {
+		} else if !before["condition "+c.Type] || w.ownedByOther(manager, "condition "+c.Type) {
 			kept = append(kept, c)
 		}
 	}
@@ -539,6 +539,16 @@ func (w *world) applyStatus(vm *spec.VirtualMachine, manager string, part map[st
 	}
 	vm.Status.Conditions = kept
 	w.owned[manager] = now
+}
+
+// ownedByOther reports whether another manager has applied a part of the status, too.
+func (w *world) ownedByOther(manager, part string) bool {
+	for m, parts := range w.owned {
+		if m != manager && parts[part] {
+			return true
+		}
+	}
+	return false
 }
 
 // outcome is a termination message.

@@ -1,8 +1,10 @@
 package objects
 
 import (
+	"cmp"
 	"strings"
 
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -20,7 +22,7 @@ func IsFormerRunner(image string) bool {
 // RunnerImage is the full name of the image of a machine, which must have its
 // defaults, as the settings change it.
 func RunnerImage(vm *spec.VirtualMachine, s *Settings) string {
-	i := vm.Spec.Image
+	i := cmp.Or(vm.Spec.Image, &spec.RunnerImage{Source: names.FormerImage})
 	name := i.Source
 	if name == "" {
 		name = i.Repository + "/" + i.Path
@@ -45,9 +47,6 @@ func RunnerImage(vm *spec.VirtualMachine, s *Settings) string {
 	return out
 }
 
-// DefaultImage is the image of a manifest that names none: VM-Operator's.
-func DefaultImage() string {
-	var untold spec.VirtualMachine
-	spec.Default(&untold)
-	return untold.Spec.Image.Source
-}
+// DefaultImage is the image of a manifest that names none, as VM-Operator's
+// definition stores it.
+func DefaultImage() string { return names.FormerImage }

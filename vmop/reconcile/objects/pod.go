@@ -87,6 +87,10 @@ func Pod(vm *spec.VirtualMachine, s Settings, in PodInput) *corev1.Pod {
 	}
 	grace := int64(*vm.Spec.VM.PowerdownTimeout) + TerminationReserve
 	user, policy := int64(RunnerUser), corev1.FSGroupChangeOnRootMismatch
+	pull := s.RunnerPullPolicy
+	if vm.Spec.Image != nil {
+		pull = cmp.Or(vm.Spec.Image.PullPolicy, pull)
+	}
 	pod := &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: meta,
@@ -109,7 +113,7 @@ func Pod(vm *spec.VirtualMachine, s Settings, in PodInput) *corev1.Pod {
 			Containers: []corev1.Container{{
 				Name:            vm.Name,
 				Image:           RunnerImage(vm, &s),
-				ImagePullPolicy: cmp.Or(vm.Spec.Image.PullPolicy, s.RunnerPullPolicy),
+				ImagePullPolicy: pull,
 				Env:             []corev1.EnvVar{{Name: "XDG_RUNTIME_DIR", Value: machineconfig.RuntimeBase}, {Name: "TMPDIR", Value: machineconfig.RuntimeBase}},
 				SecurityContext: &corev1.SecurityContext{
 					AllowPrivilegeEscalation: &no,

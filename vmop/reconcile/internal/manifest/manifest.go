@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/spec"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -19,7 +20,18 @@ func Defaulted(vm *spec.VirtualMachine) *spec.VirtualMachine {
 	out := &spec.VirtualMachine{TypeMeta: vm.TypeMeta, ObjectMeta: vm.ObjectMeta}
 	vm.Spec.DeepCopyInto(&out.Spec)
 	spec.Default(out)
+	if out.Spec.Image == nil {
+		out.Spec.Image = &spec.RunnerImage{Source: names.FormerImage}
+	}
 	return out
+}
+
+// ForgetFormerImage removes from a machine what [Defaulted] says of an image that
+// its manifest does not name.
+func ForgetFormerImage(vm *spec.VirtualMachine) {
+	if i := vm.Spec.Image; i != nil && *i == (spec.RunnerImage{Source: names.FormerImage}) {
+		vm.Spec.Image = nil
+	}
 }
 
 // RawJSON is the JSON that a RawExtension stands for, whether it was decoded or

@@ -1,0 +1,87 @@
+package machine
+
+import (
+	"github.com/vmop/sdk/vmop/spec"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// readiness sums up what was found out: whether the guest executes, and if not,
+// the one reason that matters most. What waits is told of by the condition that
+// it belongs to.
+func (d *decision) readiness() finding {
+	because := func(status metav1.ConditionStatus, f finding) finding {
+		return finding{status: status, reason: f.reason, message: f.message}
+	}
+	switch {
+	case d.lost():
+		return because(metav1.ConditionUnknown, d.running)
+	case d.s.VM.DeletionTimestamp != nil:
+		return because(metav1.ConditionFalse, d.configuration)
+	case d.executing():
+		return finding{status: metav1.ConditionTrue, reason: spec.ReasonRunning, message: "the guest executes"}
+	case d.pod.state == podRunning && d.paused():
+		c := spec.FindCondition(d.stored.Conditions, spec.ConditionGuestExecuting)
+		return finding{status: metav1.ConditionFalse, reason: c.Reason, message: c.Message}
+	case d.running.ok():
+		return finding{status: metav1.ConditionFalse, reason: spec.ReasonStarting, message: "the pod runs, and its runner prepares the machine"}
+	}
+	return because(metav1.ConditionFalse, d.running)
+}
+
+// lost reports whether nobody knows what becomes of the machine, because the node
+// of its pod does not report.
+func (d *decision) lost() bool {
+	return (d.pod.state == podRunning || d.pod.state == podTerminating && !finished(d.pod.pod)) && d.pod.silent()
+}
+
+// inRunnersPlace is what the conditions are that the runner should have reported
+// and could not. The definition dates those of a machine that has never run 1970,
+// and on a node that does not report nobody says that the machine may not run any
+// more.
+func (d *decision) inRunnersPlace(now metav1.Time) []spec.Condition {
+	conditions := d.stored.Conditions
+	for i := range d.stored.Conditions {
+		c := d.stored.Conditions[i]
+		if c.Reason == spec.ReasonCreation && c.LastTransitionTime.Unix() <= 0 {
+			since := d.s.VM.CreationTimestamp
+			if since.IsZero() {
+				since = now
+			}
+			c.LastTransitionTime = since
+			conditions = spec.WithCondition(conditions, c)
+		}
+	}
+	c := spec.FindCondition(conditions, spec.ConditionRunning)
+	switch {
+	case c == nil:
+	case d.lost() && c.Status == metav1.ConditionTrue:
+		conditions = spec.WithCondition(conditions, spec.Condition{
+			Type: c.Type, Status: metav1.ConditionUnknown, Reason: spec.ReasonNodeLost, ObservedGeneration: c.ObservedGeneration,
+			Message: "node " + d.pod.pod.Spec.NodeName + " does not report, and the machine may still run there", LastTransitionTime: now,
+		})
+	case !d.lost() && d.pod.state == podRunning && c.Status == metav1.ConditionUnknown && c.Reason == spec.ReasonNodeLost:
+		conditions = spec.WithCondition(conditions, spec.Condition{
+			Type: c.Type, Status: metav1.ConditionTrue, Reason: spec.ReasonNodeReturned, ObservedGeneration: c.ObservedGeneration,
+			Message: "node " + d.pod.pod.Spec.NodeName + " reports again", LastTransitionTime: now,
+		})
+	}
+	return conditions
+}
+
+// inRunnersName are the types of the runner's conditions that the operator keeps
+// up until the runner reports: to leave one out would remove it. The version is
+// that of the machine on which that was decided, if a report of the runner must
+// not be overwritten.
+func (d *decision) inRunnersName(conditions []spec.Condition) (types []string, version string) {
+	for _, t := range spec.ConditionTypes() {
+		c := spec.FindCondition(conditions, t)
+		if c == nil {
+			continue
+		}
+		switch c.Reason {
+		case spec.ReasonNodeLost, spec.ReasonNodeReturned, spec.ReasonCreation:
+			types, version = append(types, t), d.s.VM.ResourceVersion
+		}
+	}
+	return types, version
+}
