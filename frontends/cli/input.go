@@ -153,20 +153,31 @@ func (p *program) machines(c *cli.Context, files []string) ([]spec.Object, error
 }
 
 func (p *program) machinesAmong(files []string, s selection) ([]spec.Object, error) {
+	machines, others, err := p.machinesAndOthers(files, s)
+	if err == nil && len(machines) == 0 {
+		err = noMachine(files, s, others)
+	}
+	return machines, err
+}
+
+// machinesAndOthers are the machines that are selected, and what else is.
+func (p *program) machinesAndOthers(files []string, s selection) (machines, others []spec.Object, err error) {
 	objects, problems, err := p.load(files, s, spec.Options{Default: true, Validate: true})
 	p.report(problems)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(problems) > 0 {
-		return nil, errSilent
+		return nil, nil, errSilent
 	}
-	all := slices.Clone(objects)
-	objects = slices.DeleteFunc(objects, func(o spec.Object) bool { return o.VirtualMachine == nil })
-	if len(objects) == 0 {
-		return nil, noMachine(files, s, all)
+	for _, o := range objects {
+		if o.VirtualMachine != nil {
+			machines = append(machines, o)
+		} else {
+			others = append(others, o)
+		}
 	}
-	return objects, nil
+	return machines, others, nil
 }
 
 // machine is machines for a command that works with one.

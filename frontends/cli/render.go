@@ -112,9 +112,15 @@ func (p *program) render(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	objects, err := p.machines(c, files)
+	objects, others, err := p.machinesAndOthers(files, selected(c))
 	if err != nil {
 		return err
+	}
+	if len(objects) == 0 && !slices.ContainsFunc(others, func(o spec.Object) bool { return o.VmPool != nil }) {
+		return noMachine(files, selected(c), others)
+	}
+	if len(objects) == 0 {
+		p.note("Nothing to render: there are pools only, of which nothing is made.")
 	}
 	host, err := p.renderHost(c)
 	if err != nil {
@@ -329,7 +335,7 @@ func writeRenderings(w io.Writer, show, format string, all []*rendering) error {
 // Objects are always one list, which kubectl takes.
 func renderingsJSON(show string, all []*rendering) any {
 	if show == showObjects {
-		var items []map[string]any
+		items := []map[string]any{}
 		for _, r := range all {
 			items = append(items, r.objects...)
 		}

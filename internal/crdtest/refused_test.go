@@ -69,6 +69,8 @@ func TestOneMistakeIsRefused(t *testing.T) {
 		"text for a number":           {spec: "{vm: {maximumCpus: two}}", field: "spec.vm.maximumCpus", says: `must be of type integer`},
 		"no machine":                  {spec: "{}", field: "spec.vm", says: "Required value"},
 		"image of only a pull policy": {spec: "{image: {pullPolicy: Always}, vm: " + vm + "}", field: "spec.image", says: "give either source, or repository and path"},
+		"FreeMarker template":         {spec: "{runnerTemplate: {source: My-VM.FTL.yaml}, vm: " + vm + "}", field: "spec.runnerTemplate.source", says: "FreeMarker templates are not executed; write a Go text/template"},
+		"FreeMarker by its end":       {spec: "{runnerTemplate: {source: my/Standard-VM-1.ftl}, vm: " + vm + "}", field: "spec.runnerTemplate.source", says: "FreeMarker templates are not executed"},
 		"image given twice":           {spec: "{image: {source: a, repository: b, path: c}, vm: " + vm + "}", field: "spec.image", says: "give either source, or repository and path"},
 		"unknown pull policy":         {spec: "{image: {source: a, pullPolicy: Sometimes}, vm: " + vm + "}", field: "spec.image.pullPolicy", says: `"IfNotPresent"`},
 		"user data twice":             {spec: "{cloudInit: {userData: {}, userDataFrom: {secretRef: {name: a}}}, vm: " + vm + "}", field: "spec.cloudInit", says: "give either userData or userDataFrom"},

@@ -59,6 +59,8 @@ var storedObjects = []storedObject{
 		"{image: {repository: d}}", "{image: {repository: null}}", "give either source, or repository and path"},
 	{spec.KindVirtualMachine, "clock", "{vm: {state: Running, maximumCpus: 1, rtcClock: gps}}",
 		"{vm: {rtcClock: moon}}", "{vm: {rtcClock: rt}}", "Unsupported value"},
+	{spec.KindVirtualMachine, "template", "{runnerTemplate: {source: my.ftl.yaml}, vm: {state: Running, maximumCpus: 1}}",
+		"{runnerTemplate: {source: other.ftl.yaml}}", "{runnerTemplate: {source: Standard-VM-latest.ftl.yaml}}", "FreeMarker templates are not executed"},
 	{spec.KindVMPool, "no-number", "{retention: P, permissions: []}", "{retention: P1DT}", "{retention: P1D}", "a duration needs a number"},
 	{spec.KindVMPool, "leap", "{retention: 2026-12-31T23, permissions: []}", "{retention: 2026-12-31}", "{retention: \"2026-12-31T23:59:59+0100\"}", "should match"},
 }

@@ -62,3 +62,26 @@ func FuzzTexts(f *testing.F) {
 		}
 	})
 }
+
+func TestTemplates(t *testing.T) {
+	for name, c := range map[string]struct{ standard, refused bool }{
+		"": {standard: true}, "Standard-VM-latest.ftl.yaml": {standard: true}, "/opt/vmrunner/templates/Standard-VM-4.0.0.ftl.yaml": {standard: true},
+		"My-VM.FTL.yaml": {refused: true}, "standard-vm-latest.ftl.yaml": {refused: true}, "a/b.ftl": {refused: true}, "Standard-VM-1.ftl": {refused: true},
+		"machine.tmpl": {}, "a.ftl.yaml/machine.tmpl": {}, "x.ftla": {},
+	} {
+		if got := limits.IsStandardTemplate(name); got != c.standard {
+			t.Errorf("%q is standard: %v", name, got)
+		}
+		if err := limits.TemplateName(name); (err != nil) != c.refused {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	for text, refused := range map[string]bool{
+		"<#if vm.useTpm>\n- [ \"-tpmdev\" ]\n</#if>": true, "<#-- what -->": true, "<#list 0..<n as i>": true,
+		"{{standard}}\n-device\nvirtio-net-pci,id=\"<#1>\"\n": false, "": false, "# ${HOME} <#\n": false,
+	} {
+		if err := limits.TemplateText(text); (err != nil) != refused {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"text/template"
@@ -19,25 +18,15 @@ import (
 const maxTemplateOutput = 4 << 20
 
 // IsStandardTemplate tells whether a template's name stands for the built-in
-// machine of [Build]: the empty name, and the FreeMarker templates that
-// VM-Operator ships, with or without a directory. They all describe the
-// standard machine, of one or the other version.
-func IsStandardTemplate(name string) bool {
-	base := path.Base(name)
-	return name == "" || strings.HasPrefix(base, "Standard-VM-") && strings.HasSuffix(base, ".ftl.yaml")
-}
+// machine of [Build]; see [limits.IsStandardTemplate].
+func IsStandardTemplate(name string) bool { return limits.IsStandardTemplate(name) }
 
 // CheckTemplateName refuses FreeMarker templates other than the standard ones:
 // nothing here executes them. The error says how to write the same as a Go
 // template.
 func CheckTemplateName(name string) error {
-	if IsStandardTemplate(name) {
-		return nil
-	}
-	base := strings.ToLower(path.Base(name))
-	if strings.HasSuffix(base, ".ftl") || strings.Contains(base, ".ftl.") {
-		return &Error{Field: "template", Message: fmt.Sprintf(
-			"%q is a FreeMarker template, which is not executed here; write a Go text/template with one argument of QEMU per line, that begins with {{standard}} and adds its own lines", name)}
+	if err := limits.TemplateName(name); err != nil {
+		return &Error{Field: "template", Message: fmt.Sprintf("%q %v", name, err)}
 	}
 	return nil
 }
@@ -79,6 +68,9 @@ type TemplateData struct {
 // machine could not be controlled. Files, sockets and helpers are those of the
 // groups that are used, and those whose path occurs in an argument.
 func BuildTemplate(m Machine, h Host, source string) (Command, error) {
+	if err := limits.TemplateText(source); err != nil {
+		return Command{}, &Error{Field: "template", Message: err.Error()}
+	}
 	b, err := build(m, h)
 	if err != nil {
 		return Command{}, err

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vmop/sdk/internal/yamljson"
+	"github.com/vmop/sdk/vmop/limits"
 )
 
 // Validate reports everything that is wrong with a machine's name and
@@ -113,7 +114,9 @@ func validateSpec(s *VirtualMachineSpec, name string, path *field.Path) field.Er
 	}
 	errs = append(errs, validateLabels(s.NodeSelector, path.Child("nodeSelector"))...)
 	if src := s.RunnerTemplate.Source; src != "" {
-		errs = append(errs, validateFile(src, "the template directory", path.Child("runnerTemplate", "source"))...)
+		at := path.Child("runnerTemplate", "source")
+		errs = append(errs, validateFile(src, "the template directory", at)...)
+		errs = append(errs, limited(at, src, limits.TemplateName(src))...)
 	}
 	if lb := s.LoadBalancerService; lb != nil {
 		errs = append(errs, validateLabels(withoutNull(lb.Labels), path.Child("loadBalancerService", "labels"))...)

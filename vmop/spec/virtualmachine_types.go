@@ -136,8 +136,11 @@ type RunnerImage struct {
 
 // RunnerTemplate selects the template of the QEMU command line.
 type RunnerTemplate struct {
-	// source is the file name of the template, resolved by the runner against
-	// its template directory. Without it the built-in machine is used.
+	// source is the file name of the template, a Go text/template, resolved by
+	// the runner against its template directory. Without it, and with the name of
+	// one of VM-Operator's standard templates, the built-in machine is used.
+	// +kubebuilder:validation:XValidation:rule="!self.matches('(?i)[.]ftl([.][^/]*)?$') || self.matches('(^|/)Standard-VM-[^/]*[.]ftl[.]yaml$')",message="FreeMarker templates are not executed; write a Go text/template with one argument of QEMU per line, that begins with {{standard}} and adds its own lines"
+	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Source string `json:"source,omitempty"`
 	// update makes the runner take the template anew on every start; with

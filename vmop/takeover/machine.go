@@ -13,6 +13,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -51,6 +52,9 @@ func (c *check) machine(o *unstructured.Unstructured) {
 		}
 	} else if !refused {
 		m.say(Before, TopicManifest, "", err.Error(), "correct it: the machine is not started with it")
+	}
+	if len(validation.IsDNS1035Label(vm.Name)) > 0 {
+		m.say(Note, TopicManifest, "metadata.name", "a Service of Kubernetes cannot be called so: the machine has no load balancer, whatever loadBalancerService says", "")
 	}
 	m.image()
 	m.template()
@@ -104,10 +108,14 @@ func (c *check) refused(o *unstructured.Unstructured) bool {
 			wrong = append(wrong, spec.ValidatePool(pool)...)
 		}
 	}
+	refused := false
 	for _, e := range wrong {
+		if e.Field == templateField {
+			refused = true // what there is to do is said with the template
+			continue
+		}
 		stored(Before, e.Field, "and vmop does nothing with it: "+e.ErrorBody(), "correct it")
 	}
-	refused := false
 	for _, f := range found {
 		c.say(o.GetKind(), o.GetNamespace(), o.GetName(), f.Urgency, TopicManifest, f.Field, f.What, f.Do)
 		refused = refused || f.Urgency == Before
@@ -145,15 +153,17 @@ func (m *machine) image() {
 		"remove spec.image from the manifest, which then means the operator's VMOP_RUNNER_IMAGE, or replace it for all by the setting VMOP_RUNNER_IMAGES=IMAGE=IMAGE")
 }
 
+const templateField = "spec.runnerTemplate.source"
+
 func (m *machine) template() {
 	source := m.vm.Spec.RunnerTemplate.Source
 	err := qemucmd.CheckTemplateName(source)
 	switch {
 	case source == "":
 	case err != nil:
-		m.say(Before, TopicTemplate, "spec.runnerTemplate.source", err.Error(), "remove spec.runnerTemplate.source for the standard machine, or write a Go template; examples/watchdog has one")
+		m.say(Before, TopicTemplate, templateField, err.Error(), "remove "+templateField+" for the standard machine, or write a Go template; examples/watchdog has one")
 	case qemucmd.IsStandardTemplate(source):
-		m.say(Note, TopicTemplate, "spec.runnerTemplate.source", source+" is VM-Operator's standard machine, which is vmop's", "")
+		m.say(Note, TopicTemplate, templateField, source+" is VM-Operator's standard machine, which is vmop's", "")
 	}
 }
 

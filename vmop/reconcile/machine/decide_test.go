@@ -848,6 +848,30 @@ func TestAStoredMachineIsTakenAsVMOperatorDoes(t *testing.T) {
 	}
 }
 
+// A template of FreeMarker's is named, with what to do, before a pod exists; one of
+// the standard ones is the standard machine.
+func TestATemplateOfFreeMarkerIsTold(t *testing.T) {
+	w := fair()
+	with := func(source string) reconcile.Plan {
+		return w.decided(func(s *machine.Snapshot) {
+			s.VM = s.VM.DeepCopy()
+			s.VM.Spec.RunnerTemplate = &spec.RunnerTemplate{Source: source}
+		})
+	}
+	w.observeAll()
+	p := with("my-vm.ftl.yaml")
+	reason, message := said(p, spec.ConditionConfigurationApplied)
+	if reason != spec.ReasonInvalidSpecification || !strings.Contains(message, "spec.runnerTemplate.source") || !strings.Contains(message, "write a Go text/template") {
+		t.Errorf("%s: %s", reason, message)
+	}
+	if len(p.Actions) > 0 || len(p.Events) != 1 || p.Events[0].Note != message {
+		t.Errorf("%v, %+v", targets(p), p.Events)
+	}
+	if p := with("/opt/vmrunner/templates/Standard-VM-latest.ftl.yaml"); len(p.Actions) == 0 {
+		t.Errorf("%+v", p)
+	}
+}
+
 // A refusal is told with its setting, lets what runs run, and is over when the
 // setting is.
 func TestRefusedByTheAdministrator(t *testing.T) {
