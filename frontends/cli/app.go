@@ -141,7 +141,7 @@ func (p *program) app() *cli.App {
 			p.screenshotCommand(), p.spiceCommand(), p.vncCommand(), p.guestCommand(),
 			p.inspectCommand(), p.superviseCommand(),
 			p.createCommand(), p.startCommand(), p.restartCommand(), p.applyCommand(), p.editCommand(), p.waitCommand(), p.consolePasswordCommand(), p.logsCommand(), p.eventsCommand(), p.diffCommand(), p.takeoverCommand(),
-			p.completionCommand(), p.completeCommand(), p.manCommand(),
+			p.doctorCommand(), p.completionCommand(), p.completeCommand(), p.manCommand(),
 		},
 	}
 	app.Action = func(c *cli.Context) error {

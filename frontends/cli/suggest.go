@@ -26,7 +26,7 @@ var categories = map[string]string{
 
 	"console-password": clusterCommands, "diff": clusterCommands, "takeover": clusterCommands,
 
-	"completion": otherCommands,
+	"doctor": otherCommands, "completion": otherCommands,
 }
 
 // destructive are commands that nobody should come to by a slip of the finger.

@@ -1,0 +1,206 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/vmop/sdk/vmop/hostprobe"
+	"github.com/vmop/sdk/vmop/qemucmd"
+)
+
+// FindingStatus says what a finding means for the machines of this host.
+type FindingStatus string
+
+// The values of FindingStatus.
+const (
+	// FindingOK has nothing to be done about.
+	FindingOK FindingStatus = "OK"
+	// FindingLimited keeps machines with certain wishes from starting, or makes all
+	// of them slow.
+	FindingLimited FindingStatus = "Limited"
+	// FindingBroken keeps every machine from starting.
+	FindingBroken FindingStatus = "Broken"
+)
+
+// Finding is something that machines need and that this host has or lacks.
+type Finding struct {
+	// Subject is what it is about, such as KVM.
+	Subject string        `json:"subject"`
+	Status  FindingStatus `json:"status"`
+	// Found is what there is; Do is what would help, "" if nothing has to.
+	Found string `json:"found"`
+	Do    string `json:"do,omitempty"`
+}
+
+// littleSpace is what a file system should have free for disks, in bytes.
+const littleSpace = 1 << 30
+
+// surroundings is what [diagnose] judges.
+type surroundings struct {
+	probed   hostprobe.Result
+	probeErr error
+	// data and runtime say what keeps the directories from being used, "" if
+	// nothing does.
+	dataDir, data       string
+	runtimeDir, runtime string
+	// free is the space of the data directory's file system, in bytes.
+	free uint64
+	// memory is what processes may still have, in bytes; 0 if it is unknown.
+	memory uint64
+	// bridges are this host's; mayBridge says that interfaces can be attached to
+	// them.
+	bridges   []string
+	mayBridge bool
+}
+
+// Examine finds out what this host has for its machines, and what is missing.
+// Nothing is changed. The findings have the same order every time.
+func (h *Host) Examine(ctx context.Context, probe hostprobe.Options) ([]Finding, error) {
+	s := surroundings{dataDir: h.root, runtimeDir: h.runtime}
+	s.probed, s.probeErr = hostprobe.Probe(ctx, probe)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.data, s.runtime = unusable(h.root), unusable(h.runtime)
+	var fs unix.Statfs_t
+	if dir := existing(h.root); unix.Statfs(dir, &fs) == nil {
+		s.free = fs.Bavail * uint64(fs.Bsize)
+	}
+	s.memory = availableMemory()
+	bridges, err := filepath.Glob("/sys/class/net/*/bridge")
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range bridges {
+		s.bridges = append(s.bridges, filepath.Base(filepath.Dir(b)))
+	}
+	s.mayBridge = os.Geteuid() == 0
+	if info, err := os.Stat(s.probed.Host.BridgeHelper); err == nil && info.Mode()&os.ModeSetuid != 0 {
+		s.mayBridge = true
+	}
+	return diagnose(&s), nil
+}
+
+// existing is the nearest directory above a path that exists.
+func existing(path string) string {
+	for {
+		if _, err := os.Stat(path); err == nil || path == filepath.Dir(path) {
+			return path
+		}
+		path = filepath.Dir(path)
+	}
+}
+
+// unusable says why a directory cannot be written to or be made.
+func unusable(path string) string {
+	dir := existing(path)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return dir + ": not a directory"
+	}
+	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
+		return fmt.Sprintf("%s: %v", dir, err)
+	}
+	return ""
+}
+
+// availableMemory is the kernel's own estimate, see proc(5).
+func availableMemory() uint64 {
+	data, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(data)) {
+		var kib uint64
+		if _, err := fmt.Sscanf(line, "MemAvailable: %d kB", &kib); err == nil {
+			return kib << 10
+		}
+	}
+	return 0
+}
+
+// diagnose judges what was found.
+func diagnose(s *surroundings) []Finding {
+	var out []Finding
+	say := func(status FindingStatus, subject, do, format string, args ...any) {
+		out = append(out, Finding{Subject: subject, Status: status, Found: fmt.Sprintf(format, args...), Do: do})
+	}
+	directory := func(subject, dir, problem, do string) {
+		if problem == "" {
+			say(FindingOK, subject, "", "%s", dir)
+		} else {
+			say(FindingBroken, subject, do, "%s cannot be written to: %s", dir, problem)
+		}
+	}
+	host := &s.probed.Host
+	if s.probeErr != nil {
+		do := "see what QEMU says"
+		if notFound := (*hostprobe.NotFoundError)(nil); errors.As(s.probeErr, &notFound) {
+			do = "install QEMU for x86_64 (Debian: package qemu-system-x86, Fedora: qemu-system-x86-core)"
+		}
+		say(FindingBroken, "QEMU", do, "%v", s.probeErr)
+	} else {
+		v := host.Version
+		say(FindingOK, "QEMU", "", "%d.%d.%d, %s", v.Major, v.Minor, v.Micro, host.QEMU)
+		diagnoseQEMU(host, s.probed.Notes, say)
+		diagnoseBridges(s, say)
+	}
+	directory("machines", s.dataDir, s.data, "choose another directory with --data-dir or VMOP_DATA_DIR")
+	directory("sockets", s.runtimeDir, s.runtime, "set XDG_RUNTIME_DIR to a directory of your own")
+	if s.free < littleSpace {
+		say(FindingLimited, "space", "make room: a guest whose disk cannot grow is paused", "%s free for disks", mebibytes(s.free))
+	} else {
+		say(FindingOK, "space", "", "%s free for disks", mebibytes(s.free))
+	}
+	if s.memory != 0 {
+		say(FindingOK, "memory", "", "%s available", mebibytes(s.memory))
+	}
+	return out
+}
+
+func mebibytes(n uint64) string { return fmt.Sprintf("%d MiB", n>>20) }
+
+func diagnoseQEMU(h *qemucmd.Host, notes []string, say func(status FindingStatus, subject, do, format string, args ...any)) {
+	has := func(ok bool, subject, found, lacks, do string) {
+		if ok {
+			say(FindingOK, subject, "", "%s", found)
+		} else {
+			say(FindingLimited, subject, do, "%s", lacks)
+		}
+	}
+	why := "guests run in software emulation, which is slow"
+	for _, n := range notes {
+		if reason, ok := strings.CutPrefix(n, "KVM: "); ok {
+			why = reason + "; " + why
+		}
+	}
+	has(h.KVM, "KVM", "a guest was seen to execute with it", why,
+		"switch virtualization on in the firmware of this host, load the module kvm_intel or kvm_amd, and join the group of /dev/kvm")
+	has(len(h.Firmware) > 0, "UEFI", "firmware images are installed", "no firmware images: machines need firmware: bios", "install them (Debian: package ovmf, Fedora: edk2-ovmf)")
+	secure := slices.ContainsFunc(h.Firmware, func(f qemucmd.FirmwareImage) bool { return f.Secure })
+	has(secure, "Secure Boot", "firmware with enrolled keys is installed", "no firmware with enrolled keys: no firmware: secure", "install it (Debian: package ovmf, Fedora: edk2-ovmf)")
+	has(h.SWTPM != "", "TPM", h.SWTPM, "no swtpm: no useTpm", "install it (package swtpm)")
+	has(h.SPICE, "SPICE", "QEMU has its server", "QEMU has no SPICE server", "install its module (Debian: package qemu-system-modules-spice, Fedora: qemu-ui-spice-core), or use display.vnc")
+	has(h.VNC, "VNC", "QEMU has its server", "QEMU has no VNC server", "use display.spice")
+	has(slices.Contains(h.BlockDrivers, "https"), "images from servers", "QEMU reads them over http and https", "QEMU cannot read CD images over http and https", "install its module (Debian: package qemu-block-extra, Fedora: qemu-block-curl)")
+}
+
+func diagnoseBridges(s *surroundings, say func(status FindingStatus, subject, do, format string, args ...any)) {
+	switch {
+	case len(s.bridges) == 0:
+		say(FindingLimited, "bridges", "make one for tap networks; user networks need none", "this host has no bridge")
+	case !s.mayBridge && s.probed.Host.BridgeHelper == "":
+		say(FindingLimited, "bridges", "install qemu-bridge-helper (Debian: package qemu-system-common, Fedora: qemu-common)", "%s; nothing may attach tap interfaces for you", strings.Join(s.bridges, ", "))
+	case !s.mayBridge:
+		say(FindingLimited, "bridges", fmt.Sprintf("an administrator allows it with: chmod u+s %s, and a line \"allow %s\" in /etc/qemu/bridge.conf", s.probed.Host.BridgeHelper, s.bridges[0]),
+			"%s; you may not attach tap interfaces", strings.Join(s.bridges, ", "))
+	default:
+		say(FindingOK, "bridges", "", "%s", strings.Join(s.bridges, ", "))
+	}
+}
