@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -237,6 +238,16 @@ func (r *machineReport) queryDisks(ctx context.Context, c *qmp.Client) error {
 	if err != nil {
 		return err
 	}
+	sets, err := qmp.Do(ctx, c, qmp.QueryFDSets{})
+	if err != nil {
+		return err
+	}
+	opened := map[string]string{} // by the runner, which notes the path
+	for _, s := range sets {
+		if len(s.FDs) > 0 && s.FDs[0].Opaque != "" {
+			opened[qemucmd.FDSetPrefix+strconv.Itoa(s.ID)] = s.FDs[0].Opaque
+		}
+	}
 	for _, d := range devices {
 		id := d.Device
 		if id == "" {
@@ -249,6 +260,9 @@ func (r *machineReport) queryDisks(ctx context.Context, c *qmp.Client) error {
 		if in := d.Inserted; in != nil {
 			out.Medium, out.Node, out.ReadOnly = true, in.NodeName, in.ReadOnly
 			out.File, out.Format = fileName(in.Image.Filename), in.Driver
+			if path := opened[out.File]; path != "" {
+				out.File = path
+			}
 			out.VirtualSize, out.ActualSize = in.Image.VirtualSize, in.Image.ActualSize
 		}
 		r.Disks = append(r.Disks, out)

@@ -149,6 +149,12 @@ func (b *builder) checkDescriptors() {
 	for _, l := range b.listeners() {
 		check(l.field+".fd", l.s.FD)
 	}
+	for i, d := range b.m.Disks {
+		if d.FD != 0 && d.File == "" {
+			b.errorf(indexed("disks", i, "fd"), "there is no file that it could be of")
+		}
+		check(indexed("disks", i, "fd"), d.FD)
+	}
 	for i, n := range b.m.Networks {
 		if n.Tap != nil {
 			for j, fd := range n.Tap.FDs {

@@ -63,11 +63,19 @@ func usbPort(n int) []Prop {
 	return []Prop{{"bus", Bus("usb.0")}, {"port", Str(Int(n).String())}}
 }
 
+const (
+	// rngBytes are what a guest gets of the host's randomness in rngPeriod, in
+	// milliseconds: a hundred times what a boot needs, and too little to keep a
+	// processor of the host busy.
+	rngBytes  = 64 << 10
+	rngPeriod = 1000
+)
+
 func (b *builder) rng() {
 	b.object("rng-random", "objrng0", "the host's randomness; urandom never makes a guest wait",
 		Prop{"filename", Str("/dev/urandom")})
 	b.device("type", "virtio-rng-pci", "rng0", "guests do not wait for entropy when they boot",
-		at(slotRNG, 0, Prop{"rng", Ref("objrng0")})...)
+		at(slotRNG, 0, Prop{"rng", Ref("objrng0")}, Prop{"max-bytes", Int(rngBytes)}, Prop{"period", Int(rngPeriod)})...)
 }
 
 const (

@@ -136,6 +136,9 @@ func machine(t *rapid.T, w world) qemucmd.Machine {
 			d.Device = "/dev/" + strings.TrimPrefix(file("disk", ""), "/images/")
 		} else {
 			d.File = file("disk", d.Format)
+			if !w.real && maybe(t, "disk fd") {
+				d.FD = 1000 + i
+			}
 		}
 		if maybe(t, "has serial") {
 			// The separator keeps the serials of disks 1 and 10 apart.

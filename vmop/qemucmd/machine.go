@@ -233,6 +233,10 @@ const (
 type Disk struct {
 	// File is a disk image in a file system.
 	File string `json:"file,omitempty"`
+	// FD is the descriptor of File in the QEMU process, opened for reading and
+	// writing, if the caller hands it over: what it has looked at is then what QEMU
+	// uses. 0 lets QEMU open the file.
+	FD int `json:"fd,omitempty"`
 	// Device is a block device of the host.
 	Device string `json:"device,omitempty"`
 	// Format is raw if empty. QEMU never probes it: a guest could write another

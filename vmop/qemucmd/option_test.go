@@ -118,6 +118,8 @@ func plainValue(inJSON bool, v qemucmd.Value) any {
 			return "on"
 		}
 		return "off"
+	case qemucmd.Null:
+		return nil
 	case qemucmd.List:
 		list := []any{}
 		for _, e := range v {

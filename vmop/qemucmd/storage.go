@@ -79,7 +79,7 @@ func (b *builder) disks() {
 			b.text(field+".file", d.File)
 			b.blockdev(field+".file", "file", resource,
 				"the disk's file, locked against a second QEMU; space that the guest discards is given back",
-				Prop{"filename", Str(d.File)}, Prop{"locking", Str("on")}, Prop{"discard", Str("unmap")})
+				Prop{"filename", Str(b.diskFile(field, i))}, Prop{"locking", Str("on")}, Prop{"discard", Str("unmap")})
 			b.file(File{Purpose: FileDisk, Path: d.File, Writable: true})
 		case d.Device != "" && d.File == "":
 			b.text(field+".device", d.Device)
@@ -101,8 +101,12 @@ func (b *builder) disks() {
 			b.errorf(field+".format", "%q must be raw or qcow2", format)
 			continue
 		}
-		b.blockdev(field+".format", string(format), backend, "the disk's content",
-			Prop{"file", Ref(resource)}, Prop{"discard", Str("unmap")})
+		content := []Prop{{"file", Ref(resource)}, {"discard", Str("unmap")}}
+		if format == DiskFormatQCOW2 {
+			// Whatever the image says: it is looked at before, and has none.
+			content = append(content, Prop{"backing", Null{}})
+		}
+		b.blockdev(field+".format", string(format), backend, "the disk's content", content...)
 		props := []Prop{{"drive", Ref(backend)}}
 		if d.Serial != "" {
 			b.serialNumber(field+".serial", d.Serial, serials)
@@ -112,6 +116,31 @@ func (b *builder) disks() {
 		b.device(field, "virtio-blk-pci", DiskID(i), "the disk as the guest sees it",
 			spread(slotDisk, slots, i, b.bootable(props, d.BootIndex)...)...)
 	}
+}
+
+// diskFile is the name by which QEMU opens a disk's file: its path, or the set with
+// the descriptor of the file that the caller has opened. The path is noted with the
+// descriptor, for people.
+func (b *builder) diskFile(field string, i int) string {
+	d := b.m.Disks[i]
+	if d.FD == 0 {
+		return d.File
+	}
+	b.add(Option{Flag: "-add-fd", Why: "the disk's file, which was opened and looked at before", Props: []Prop{
+		{"fd", Int(d.FD)}, {"set", Int(i)}, {"opaque", Str(d.File)},
+	}})
+	return FDSetPrefix + strconv.Itoa(i)
+}
+
+// FDSetPrefix begins the names of sets of descriptors that QEMU opens like files.
+const FDSetPrefix = "/dev/fdset/"
+
+// OpenedDisk reports which disk's file has this name in QEMU, if it was opened by the
+// caller ([Disk.FD]).
+func OpenedDisk(name string) (disk int, ok bool) {
+	number, found := strings.CutPrefix(name, FDSetPrefix)
+	disk, err := strconv.Atoi(number)
+	return disk, found && err == nil
 }
 
 // serialNumber checks a disk's serial.

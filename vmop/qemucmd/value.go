@@ -31,6 +31,8 @@ type (
 	// FD is a file descriptor in the QEMU process. QEMU's schema has it as text,
 	// because it may also be the name of a descriptor sent over QMP.
 	FD int
+	// Null says that there is none of something; it has a JSON form only.
+	Null struct{}
 	// List is a list; it has a JSON form only.
 	List []Value
 	// Object is a group of properties; it has a JSON form only.
@@ -108,6 +110,9 @@ func (v Bool) appendText(b []byte) []byte {
 }
 
 func (v Bool) appendJSON(b []byte) []byte { return strconv.AppendBool(b, bool(v)) }
+
+func (Null) appendText(b []byte) []byte { return append(b, "null"...) }
+func (Null) appendJSON(b []byte) []byte { return append(b, "null"...) }
 
 // appendText of a list and of an object give their JSON, escaped like any text.
 // No option of this package uses that: QEMU has no text form for them.

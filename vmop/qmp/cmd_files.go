@@ -43,3 +43,21 @@ type RemoveFD struct {
 
 // QMP implements Command.
 func (RemoveFD) QMP() (string, None) { return "remove-fd", None{} }
+
+// QueryFDSets lists the fd sets, those of the command line among them.
+type QueryFDSets struct{}
+
+// QMP implements Command.
+func (QueryFDSets) QMP() (string, []FDSet) { return "query-fdsets", nil }
+
+// FDSet is a set of files under one name, "/dev/fdset/ID".
+type FDSet struct {
+	ID  int         `json:"fdset-id"`
+	FDs []FDSetFile `json:"fds"`
+}
+
+// FDSetFile is a file of a set.
+type FDSetFile struct {
+	FD     int    `json:"fd"`
+	Opaque string `json:"opaque,omitempty"` // the note that was given with it
+}

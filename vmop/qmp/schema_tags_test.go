@@ -20,7 +20,7 @@ import (
 
 // commands are all command types of the package.
 var commands = []any{
-	qmp.AddFD{}, qmp.Balloon{}, qmp.BlockResize{}, qmp.BlockdevAdd{Driver: "d", NodeName: "n"},
+	qmp.AddFD{}, qmp.QueryFDSets{}, qmp.Balloon{}, qmp.BlockResize{}, qmp.BlockdevAdd{Driver: "d", NodeName: "n"},
 	qmp.BlockdevChangeMedium{}, qmp.BlockdevCloseTray{}, qmp.BlockdevDel{}, qmp.BlockdevInsertMedium{},
 	qmp.BlockdevOpenTray{}, qmp.BlockdevRemoveMedium{}, qmp.CloseFD{}, qmp.Cont{},
 	qmp.DeviceAdd{Driver: "d", ID: "i", Bus: "b"}, qmp.DeviceDel{}, qmp.DeviceListProperties{},

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -84,6 +85,12 @@ func (e *Engine) prepareDisk(d runnerconfig.Drive, known map[string]diskRecord) 
 	if facts.Format == qemucmd.DiskFormatRaw && d.Size > 0 && info.Size() < int64(d.Size) {
 		e.growDisk(f, info.Size(), d.Size)
 	}
+	// QEMU gets the very file that was looked at, whatever has its path by then.
+	image, err := os.OpenFile("/proc/self/fd/"+strconv.Itoa(int(f.Fd())), os.O_RDWR, 0)
+	if err != nil {
+		return facts, fmt.Errorf("disk image %s: %w", path, errors.Unwrap(err))
+	}
+	facts.FD = e.handOver(image)
 	return facts, nil
 }
 

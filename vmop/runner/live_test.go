@@ -454,13 +454,13 @@ func TestIOError(t *testing.T) {
 		return []qmp.BlockInfo{{QDev: "/machine/peripheral/disk0/virtio-backend", IOStatus: status, Inserted: &qmp.BlockDeviceInfo{File: file}}}
 	}
 	path := filepath.Join(t.TempDir(), "disk.img")
-	if e := ioError(disk(path, "nospace"), "no space"); e == nil || e.Device != "disk0" || e.File != path || !e.NoSpace || e.Free == 0 {
+	if e := new(Engine).ioError(disk(path, "nospace"), "no space"); e == nil || e.Device != "disk0" || e.File != path || !e.NoSpace || e.Free == 0 {
 		t.Errorf("%+v", e)
 	}
-	if e := ioError(disk("/nonexistent/disk.img", "nospace"), ""); e == nil || e.NoSpace {
+	if e := new(Engine).ioError(disk("/nonexistent/disk.img", "nospace"), ""); e == nil || e.NoSpace {
 		t.Errorf("waits for space where it cannot be seen: %+v", e)
 	}
-	if e := ioError(disk(path, "ok"), ""); e != nil {
+	if e := new(Engine).ioError(disk(path, "ok"), ""); e != nil {
 		t.Errorf("%+v", e)
 	}
 }

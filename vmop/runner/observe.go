@@ -11,6 +11,7 @@ import (
 	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
+	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
 // observe asks QEMU for everything that decisions need.
@@ -50,7 +51,7 @@ func (f *follower) observe(ctx context.Context, in wish) (live.Observed, error) 
 		}
 	}
 	if status.Status == qmp.RunStateIOError {
-		o.IOError = ioError(blocks, in.ioReason)
+		o.IOError = f.e.ioError(blocks, in.ioReason)
 	}
 	if in.console {
 		for _, observe := range viewerQueries() {
@@ -99,20 +100,38 @@ func cdDrive(b qmp.BlockInfo) (live.Drive, bool) {
 }
 
 // ioError finds the disk for which a machine is paused.
-func ioError(blocks []qmp.BlockInfo, reason string) *live.IOError {
+func (e *Engine) ioError(blocks []qmp.BlockInfo, reason string) *live.IOError {
 	for _, b := range blocks {
 		if b.IOStatus != "failed" && b.IOStatus != "nospace" || b.Inserted == nil {
 			continue
 		}
-		e := &live.IOError{Device: qemucmd.DeviceID(b.QDev), File: b.Inserted.File, Reason: reason, NoSpace: b.IOStatus == "nospace"}
+		out := &live.IOError{Device: qemucmd.DeviceID(b.QDev), File: e.imagePath(b.Inserted.File), Reason: reason, NoSpace: b.IOStatus == "nospace"}
 		var fs unix.Statfs_t
-		if err := unix.Statfs(filepath.Dir(e.File), &fs); err != nil {
-			e.NoSpace = false // nothing can tell when there is space
+		if err := unix.Statfs(filepath.Dir(out.File), &fs); err != nil {
+			out.NoSpace = false // nothing can tell when there is space
 		}
-		e.Free = int64(fs.Bavail) * fs.Bsize
-		return e
+		out.Free = int64(fs.Bavail) * fs.Bsize
+		return out
 	}
 	return nil
+}
+
+// imagePath is the path of an image by the name that QEMU has for it.
+func (e *Engine) imagePath(name string) string {
+	disk, opened := qemucmd.OpenedDisk(name)
+	if !opened {
+		return name
+	}
+	for _, d := range e.o.Config.Runner.VM.Drives {
+		if d.Type == runnerconfig.DriveCD {
+			continue
+		}
+		if disk == 0 {
+			return d.Where()
+		}
+		disk--
+	}
+	return name
 }
 
 // mainChannel is the type of the channel that each SPICE client has once.

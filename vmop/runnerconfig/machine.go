@@ -77,6 +77,8 @@ type DriveFacts struct {
 	Device bool
 	// Format is the format of an image file; raw if empty.
 	Format qemucmd.DiskFormat
+	// FD is the descriptor of an image file in the QEMU process; 0 lets QEMU open it.
+	FD int
 }
 
 // Machine turns a configuration, defaulted and valid, into the machine that it
@@ -197,7 +199,7 @@ func drives(list []Drive, facts []DriveFacts, ordered bool) (cds []qemucmd.CDDri
 		if d.Device != "" || d.Resource != "" && facts[i].Device {
 			q.Device = d.Where()
 		} else {
-			q.File = d.Where()
+			q.File, q.FD = d.Where(), facts[i].FD
 		}
 		disks = append(disks, q)
 	}

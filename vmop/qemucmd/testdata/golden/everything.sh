@@ -34,7 +34,7 @@
   -device qemu-xhci,id=usb,bus=pcie.0,addr=0x3,p2=15,p3=15 \
   -device usb-tablet,id=tablet0,bus=usb.0,port=1 \
   -object '{"qom-type":"rng-random","id":"objrng0","filename":"/dev/urandom"}' \
-  -device virtio-rng-pci,id=rng0,bus=pcie.0,addr=0x4,rng=objrng0 \
+  -device virtio-rng-pci,id=rng0,bus=pcie.0,addr=0x4,rng=objrng0,max-bytes=65536,period=1000 \
   -device virtio-vga,id=video0,bus=pcie.0,addr=0x5,max_outputs=4,max_hostmem=1073741824 \
   -device ich9-intel-hda,id=sound0,bus=pcie.0,addr=0x6 \
   -netdev '{"type":"bridge","id":"hostnet0","br":"br0","helper":"/usr/lib/qemu/qemu-bridge-helper"}' \
@@ -64,7 +64,7 @@
   -blockdev '{"driver":"raw","node-name":"drive-0-backend","file":"drive-0-host-resource","discard":"unmap"}' \
   -device 'virtio-blk-pci,id=disk0,bus=pcie.0,addr=0x10,multifunction=on,drive=drive-0-backend,serial=one,, "two"=3,bootindex=1' \
   -blockdev '{"driver":"file","node-name":"drive-1-host-resource","filename":"/data/disk.qcow2","locking":"on","discard":"unmap"}' \
-  -blockdev '{"driver":"qcow2","node-name":"drive-1-backend","file":"drive-1-host-resource","discard":"unmap"}' \
+  -blockdev '{"driver":"qcow2","node-name":"drive-1-backend","file":"drive-1-host-resource","discard":"unmap","backing":null}' \
   -device virtio-blk-pci,id=disk1,bus=pcie.0,addr=0x11,multifunction=on,drive=drive-1-backend \
   -blockdev '{"driver":"host_device","node-name":"drive-2-host-resource","filename":"/dev/vol","aio":"native","cache":{"direct":true,"no-flush":false},"discard":"unmap"}' \
   -blockdev '{"driver":"raw","node-name":"drive-2-backend","file":"drive-2-host-resource","discard":"unmap"}' \

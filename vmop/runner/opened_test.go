@@ -1,0 +1,79 @@
+package runner
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+// swapper puts other files in the places of images once they have been looked at,
+// just before QEMU starts.
+type swapper struct {
+	Reporter
+	swap func()
+}
+
+func (s *swapper) State(st State) {
+	if st.Phase == PhaseStarting && s.swap != nil {
+		s.swap()
+		s.swap = nil
+	}
+	s.Reporter.State(st)
+}
+
+// QEMU uses the files that were looked at, whatever has their paths by then, and a
+// qcow2 image has no backing file, whatever it says by then.
+func TestImagesThatAreReplacedAfterTheyWereLookedAt(t *testing.T) {
+	d := testDirs(t)
+	dir := t.TempDir()
+	victim := filepath.Join(dir, "victim")
+	put(t, victim, strings.Repeat("victim's ", 1<<17))
+	before, err := os.ReadFile(victim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, cow, moved := filepath.Join(dir, "raw.img"), filepath.Join(dir, "image.qcow2"), filepath.Join(dir, "moved.img")
+	put(t, raw, strings.Repeat("\x00", 1<<20))
+	put(t, cow, string(qcow2(t)))
+	c := testConfig(t)
+	c.Runner.VM.Drives = []runnerconfig.Drive{{Type: "raw", Name: "raw", Resource: raw}, {Type: "raw", Name: "cow", Resource: cow}}
+	backed := qcow2(t, "-b", victim, "-F", "raw")
+	r := start(t, c, d, func(o *Options) {
+		o.Reporter = &swapper{Reporter: o.Reporter, swap: func() {
+			if err := os.Rename(raw, moved); err != nil {
+				t.Error(err)
+			}
+			if err := os.Symlink(victim, raw); err != nil {
+				t.Error(err)
+			}
+			// In place: the same file has another header now.
+			if err := os.WriteFile(cow, backed, 0o600); err != nil {
+				t.Error(err)
+			}
+		}}
+	})
+	console := r.console(t)
+	command(t, console, "write vda 0 mine")
+	command(t, console, "write vdb 0 mine")
+	if got := command(t, console, "read vdb 512 8"); strings.Contains(got, "victim") {
+		t.Errorf("the guest reads the backing file: %q", got)
+	}
+	_, files := r.held(t, r.tools(t))
+	if slices.Contains(files, victim) || !slices.Contains(files, moved) {
+		t.Errorf("QEMU has open %v", files)
+	}
+	r.cancel()
+	r.wait(t)
+	if after, err := os.ReadFile(victim); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("the victim was written to: %v", err)
+	}
+	if got, err := os.ReadFile(moved); err != nil || !bytes.HasPrefix(got, []byte("mine")) {
+		t.Errorf("the image that was looked at has %q, %v", got[:8], err)
+	}
+	nothingLeft(t, d)
+}
