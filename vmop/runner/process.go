@@ -7,10 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
 // child is a process that the engine started and waits for.
@@ -87,11 +90,16 @@ func (c *child) signal(sig os.Signal) {
 	_ = c.process.Signal(sig)
 }
 
-// describe says how the process ended, with the last lines that it printed.
+// describe says how the process ended, with what the last lines that it printed
+// mean; they themselves are in the log, and here if that is not known.
 func (c *child) describe() string {
 	s := c.name + " ended: " + c.status.String()
-	if last := c.tail.String(); last != "" {
-		s += ": " + last
+	last := c.tail.last()
+	if means := qemucmd.Explain(strings.Join(last, "\n")); means != "" {
+		return s + ": " + means
+	}
+	if len(last) > 0 {
+		s += ": " + strings.Join(last, "; ")
 	}
 	return s
 }
@@ -153,8 +161,8 @@ func (t *tail) add(line string) {
 	t.lines = append(t.lines, line)
 }
 
-func (t *tail) String() string {
+func (t *tail) last() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return strings.Join(t.lines, "; ")
+	return slices.Clone(t.lines)
 }
