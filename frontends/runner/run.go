@@ -41,6 +41,8 @@ type settings struct {
 	terminationLog string
 	qemu           string
 	prepareTaps    int
+	takeOver       int
+	images         []string // of disks that are taken over
 	logConsole     bool
 	console        bool
 	vnc            bool
@@ -103,13 +105,19 @@ func Main(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "vmop-runner: %v\n", err)
 	}
 	var outcome runner.Outcome
-	if s.prepareTaps != 0 {
-		if err = runner.PrepareTaps(os.Getenv(runnerconfig.PreparedTapsEnv), s.prepareTaps); err == nil {
+	switch {
+	case s.prepareTaps != 0:
+		err = runner.PrepareTaps(os.Getenv(runnerconfig.PreparedTapsEnv), s.prepareTaps)
+	case s.takeOver != 0:
+		err = runner.TakeOverData(s.takeOver, podVolumes[0], s.images)
+	default:
+		outcome, err = run(s, stdout)
+	}
+	if s.prepareTaps != 0 || s.takeOver != 0 {
+		if err == nil {
 			return runner.ExitOK
 		}
 		outcome = startFailure(err)
-	} else {
-		outcome, err = run(s, stdout)
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "vmop-runner: %v\n", err)
@@ -135,6 +143,7 @@ func parse(args []string, stdout io.Writer) (settings, error) {
 	f.BoolVar(&s.console, "console", false, "connect to the serial console of the running machine")
 	f.BoolVar(&s.vnc, "vnc", false, "connect to the VNC server of the running machine, if it is on a UNIX socket")
 	f.IntVar(&s.prepareTaps, "prepare-taps", 0, "make the tap interfaces that $"+runnerconfig.PreparedTapsEnv+" names for the `user` with this number, and end")
+	f.IntVar(&s.takeOver, "take-over-data", 0, "give the files that VM-Operator's runner wrote in "+podVolumes[0]+", and the images of disks that are named, to the `user` with this number, and end")
 	f.BoolVar(&s.version, "version", false, "print the version")
 	err := f.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -143,7 +152,10 @@ func parse(args []string, stdout io.Writer) (settings, error) {
 		f.PrintDefaults()
 		return s, err
 	}
-	if err == nil && f.NArg() > 0 {
+	if s.takeOver != 0 {
+		s.images = f.Args()
+	}
+	if err == nil && f.NArg() > len(s.images) {
 		err = fmt.Errorf("unexpected argument %q; see vmop-runner -help", f.Arg(0))
 	}
 	if err == nil && s.logFormat != "text" && s.logFormat != "json" {

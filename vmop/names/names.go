@@ -113,6 +113,11 @@ const (
 	// AnnotationOrigin on the claim with the runner's data says who made the
 	// machine: vmop or vm-operator. It is written once.
 	AnnotationOrigin = GroupPrefix + "origin"
+	// AnnotationDataOwner on a pod is the user to whom it gives the files that
+	// VM-Operator's runner wrote, before its own runner starts. On the ConfigMap it
+	// is the user to whom a pod has given them. VM-Operator, should it come back,
+	// writes the ConfigMap without it.
+	AnnotationDataOwner = GroupPrefix + "data-owner"
 	// AnnotationStarted on a pod is the part of the machine's specification
 	// that it was started with and cannot follow, as JSON with the generation.
 	// The documents for cloud-init are in it as digests only.

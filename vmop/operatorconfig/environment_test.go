@@ -23,6 +23,7 @@ var samples = map[string]struct{ file, variable string }{
 	"VMOP_DISPLAY_HOST_PORTS":                {"5910-5999", "5910-5999"},
 	"VMOP_KVM_RESOURCE":                      {"devices.kubevirt.io/kvm", " devices.kubevirt.io/kvm\n"},
 	"VMOP_PRIVILEGED":                        {"true", "true"},
+	"VMOP_TAKE_OVER_DATA":                    {"true", "true"},
 	"VMOP_NAMESPACES":                        {"[lab, prod]", "lab,prod"},
 	"VMOP_CONCURRENCY":                       {"4", "4"},
 	"VMOP_TRUST_AUTHORS":                     {"true", "true"},

@@ -125,6 +125,9 @@ var options = map[string]map[string]option{
 		"privileged": func(p *parser, v value) {
 			p.flag(v, &p.config.Settings.Privileged)
 		},
+		"takeOverData": func(p *parser, v value) {
+			p.flag(v, &p.config.Settings.TakeOverData)
+		},
 		"deviceGroups": func(p *parser, v value) {
 			p.config.Settings.DeviceGroups = nil
 			for _, item := range p.items(v) {

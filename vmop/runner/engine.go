@@ -278,6 +278,9 @@ func (e *Engine) run() (Outcome, error) {
 		return Outcome{Cause: CauseStartFailure}, fmt.Errorf("start %s: %w", e.o.Config.Runner.VM.Name, err)
 	}
 	dirs := e.o.Directories
+	if err := e.checkWritable(); err != nil {
+		return startFailed(err)
+	}
 	if err := errors.Join(makeDataDir(dirs.Data), makeRuntimeDir(dirs.Runtime)); err != nil {
 		return startFailed(err)
 	}

@@ -68,9 +68,15 @@ func (m *machine) disks() {
 		if !ok {
 			continue
 		}
-		if why := m.keepsOwner(pvc); why != "" {
+		why, where := m.keepsOwner(pvc)
+		switch {
+		case why == "":
+		case m.settings.TakeOverData && m.former():
+			m.say(Note, TopicDisks, "", fmt.Sprintf("VM-Operator's runner was root and wrote its files on claim %s as such (%s); the machine's first pod gives them to vmop's runner, user %d, once: a container that is root with CAP_CHOWN and ends before the runner starts (VMOP_TAKE_OVER_DATA)",
+				name, why, vmobjects.RunnerUser), "")
+		default:
 			m.say(Before, TopicDisks, "", fmt.Sprintf("VM-Operator's runner was root and wrote its files on claim %s as such, and Kubernetes gives them to nobody else (%s): vmop's runner, user %d, cannot write them",
-				name, why, vmobjects.RunnerUser), fmt.Sprintf("when the machine is stopped, chown -R %d:%[1]d the directory of volume %s on its node or server", vmobjects.RunnerUser, pvc.Spec.VolumeName))
+				name, why, vmobjects.RunnerUser), fmt.Sprintf("set VMOP_TAKE_OVER_DATA=true, a setting of the operator, as deploy/takeover does; or, when the machine is stopped, run: %s", chown(where)))
 		}
 	}
 	m.imageRepository()
@@ -100,33 +106,64 @@ func (m *machine) imageRepository() {
 	}
 }
 
+// place is where the files of a volume are.
+type place struct {
+	// directory is a path there, or describes it.
+	directory string
+	// host is a node or a server; empty if it is not known which.
+	host string
+}
+
+// chown is what gives a directory to the runner's user.
+func chown(p place) string {
+	words := fmt.Sprintf("chown -R %d:%[1]d %s", vmobjects.RunnerUser, p.directory)
+	if p.host != "" {
+		words += " (on " + p.host + ")"
+	}
+	return words
+}
+
 // keepsOwner says why the files on a claim's volume stay root's when a pod with
-// an fsGroup mounts it; empty if they do not, if there are no files, or if it is
-// not known.
-func (c *check) keepsOwner(pvc *corev1.PersistentVolumeClaim) string {
+// an fsGroup mounts it, and where they are; empty if they do not, if there are no
+// files, or if it is not known.
+func (c *check) keepsOwner(pvc *corev1.PersistentVolumeClaim) (why string, where place) {
 	if pvc.Spec.VolumeMode != nil && *pvc.Spec.VolumeMode == corev1.PersistentVolumeBlock {
-		return ""
+		return "", place{}
 	}
 	pv, ok := get[corev1.PersistentVolume](c.objects, kindVolume, "", pvc.Spec.VolumeName)
 	if !ok {
-		return ""
+		return "", place{}
 	}
 	switch s := &pv.Spec.PersistentVolumeSource; {
 	case s.HostPath != nil:
-		return "volume " + pv.Name + " is a hostPath"
+		return "volume " + pv.Name + " is a hostPath", place{s.HostPath.Path, nodeOf(pv)}
 	case s.NFS != nil:
-		return "volume " + pv.Name + " is on NFS"
+		return "volume " + pv.Name + " is on NFS", place{s.NFS.Path, "server " + s.NFS.Server}
 	case s.CSI != nil:
 		driver, ok := get[storagev1.CSIDriver](c.objects, kindCSIDriver, "", s.CSI.Driver)
 		if !ok || driver.Spec.FSGroupPolicy == nil {
-			return ""
+			return "", place{}
 		}
 		switch policy := *driver.Spec.FSGroupPolicy; {
 		case policy == storagev1.NoneFSGroupPolicy, policy == storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy && (s.CSI.FSType == "" || !onlyOnce(pv)):
-			return fmt.Sprintf("driver %s with fsGroupPolicy %s", s.CSI.Driver, policy)
+			return fmt.Sprintf("driver %s with fsGroupPolicy %s", s.CSI.Driver, policy), place{directory: "the directory of volume " + pv.Name}
 		}
 	}
-	return ""
+	return "", place{}
+}
+
+// nodeOf is the node that a volume is bound to, or that it is on some.
+func nodeOf(pv *corev1.PersistentVolume) string {
+	if a := pv.Spec.NodeAffinity; a != nil && a.Required != nil {
+		for _, t := range a.Required.NodeSelectorTerms {
+			for _, e := range t.MatchExpressions {
+				if e.Key == corev1.LabelHostname && e.Operator == corev1.NodeSelectorOpIn && len(e.Values) == 1 {
+					return "node " + e.Values[0]
+				}
+			}
+		}
+	}
+	return "the volume's node"
 }
 
 // onlyOnce reports whether a volume is ReadWriteOnce, which a driver's default

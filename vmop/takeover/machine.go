@@ -9,6 +9,7 @@ import (
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	vmobjects "github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
@@ -173,17 +174,38 @@ func (m *machine) rights() {
 		return
 	}
 	needs := privileges(m.pod)
-	if len(needs) == 0 {
+	// One capability among those of the level baseline.
+	root := m.settings.TakeOverData && m.former()
+	if len(needs) == 0 && !root {
 		return
 	}
 	const label = "pod-security.kubernetes.io/enforce"
 	ns, ok := get[corev1.Namespace](m.objects, kindNamespace, "", m.vm.Namespace)
-	if level := ""; ok {
-		if level = ns.Labels[label]; level == "restricted" || level == "baseline" {
-			m.say(Before, TopicNamespace, "", fmt.Sprintf("its pod needs %s, which a namespace with the level %s does not admit", strings.Join(needs, " and "), level),
-				fmt.Sprintf("kubectl label --overwrite namespace %s %s=privileged, or give the machine what needs less", m.vm.Namespace, label))
+	if !ok {
+		return
+	}
+	switch level := ns.Labels[label]; {
+	case len(needs) > 0 && (level == "restricted" || level == "baseline"):
+		m.say(Before, TopicNamespace, "", fmt.Sprintf("its pod needs %s, which a namespace with the level %s does not admit", strings.Join(needs, " and "), level),
+			fmt.Sprintf("kubectl label --overwrite namespace %s %s=privileged, or give the machine what needs less", m.vm.Namespace, label))
+	case root && level == "restricted":
+		m.say(Before, TopicNamespace, "", "its first pod has a container that is root with CAP_CHOWN, for the files of VM-Operator's runner (VMOP_TAKE_OVER_DATA), which a namespace with the level restricted does not admit",
+			fmt.Sprintf("kubectl label --overwrite namespace %s %s=baseline until the machine has started once, or set VMOP_TAKE_OVER_DATA=false and give the files to user %d yourself", m.vm.Namespace, label, vmobjects.RunnerUser))
+	}
+}
+
+// former reports whether the claim with the runner's data is VM-Operator's.
+func (m *machine) former() bool {
+	for _, name := range []string{spec.RunnerDataClaim(m.vm.Name), vmobjects.FormerClaim(m.vm.Name, vmobjects.RunnerDataDisk)} {
+		pvc, ok := get[corev1.PersistentVolumeClaim](m.objects, kindClaim, m.vm.Namespace, name)
+		if !ok || pvc.Annotations[names.AnnotationOrigin] == string(machineconfig.OriginVMOP) {
+			continue
+		}
+		if l := pvc.Labels; l[names.LabelName] == names.AppName && l[names.LabelInstance] == m.vm.Name && l[names.LabelManagedBy] == names.ManagedBy {
+			return true
 		}
 	}
+	return false
 }
 
 // privileges are what a pod needs beyond the level restricted.

@@ -135,7 +135,7 @@ func TestCheck(t *testing.T) {
 	base := read(t, "testdata/cluster/*.yaml")
 	rapid.Check(t, func(t *rapid.T) {
 		in := takeover.Input{Objects: drawObjects(t, base), Operator: takeover.Configuration{
-			File:        rapid.SampledFrom([]string{"", "/Operator: {privileged: true}", "/Operator: {kvmResource: example.org/kvm}", "x: ["}).Draw(t, "config"),
+			File:        rapid.SampledFrom([]string{"", "/Operator: {privileged: true}", "/Operator: {takeOverData: true}", "/Operator: {kvmResource: example.org/kvm}", "x: ["}).Draw(t, "config"),
 			Environment: rapid.SampledFrom([][]string{nil, {"VMOP_RUNNER_IMAGE=a/b:c"}, {"VMOP_CPU_OVERCOMMIT=many"}}).Draw(t, "environment"),
 		}}
 		if rapid.Bool().Draw(t, "install") {

@@ -122,6 +122,8 @@ type configMemory struct {
 	instanceID string
 	generation int64 // of the specification that it is made from
 	resetEnds  bool  // a reset by the guest ends the machine
+	// dataOwner is the user to whom the files of VM-Operator's runner were given.
+	dataOwner string
 }
 
 // remembered reads the memory and counts a request for a reset that is new.
@@ -138,6 +140,7 @@ func (d *decision) remembered() configMemory {
 	m := configMemory{
 		request: old.Annotations[names.AnnotationResetRequest], instanceID: old.Annotations[names.AnnotationInstanceID],
 		resetEnds: old.Annotations[names.AnnotationGuestResetEnds] != "",
+		dataOwner: old.Annotations[names.AnnotationDataOwner],
 	}
 	m.generation, _ = strconv.ParseInt(old.Annotations[names.AnnotationGeneration], 10, 64)
 	if resets, err := resetCounter(old); err == nil {
@@ -149,6 +152,9 @@ func (d *decision) remembered() configMemory {
 	}
 	if request != "" && request != m.request {
 		m.resets, m.request = m.resets+1, request
+	}
+	if owner := d.pod.givenTo(); owner != "" {
+		m.dataOwner = owner
 	}
 	return m
 }
@@ -182,6 +188,9 @@ func (m configMemory) keep(cm *corev1.ConfigMap) {
 	}
 	if m.request != "" {
 		cm.Annotations[names.AnnotationResetRequest] = m.request
+	}
+	if m.dataOwner != "" {
+		cm.Annotations[names.AnnotationDataOwner] = m.dataOwner
 	}
 	if m.instanceID != "" {
 		cm.Annotations[names.AnnotationInstanceID] = m.instanceID

@@ -162,6 +162,40 @@ var mutants = []mutant{
 		}),
 	},
 	{
+		fault: "what was given away is forgotten", promise: "what was given away is remembered",
+		before: func(s *machine.Snapshot) {
+			if s.Pod != nil {
+				delete(s.Pod.Annotations, names.AnnotationDataOwner)
+			}
+		},
+	},
+	{
+		fault: "what was given away is given away at each start", promise: "what was given away is not given away again",
+		after: each(func(s *machine.Snapshot, a reconcile.Create) reconcile.Action {
+			if pod, is := a.Object.(*corev1.Pod); is && s.ConfigMap.Annotations[names.AnnotationDataOwner] != "" {
+				pod.Annotations[names.AnnotationDataOwner] = "65532"
+			}
+			return a
+		}),
+	},
+	{
+		fault: "a machine of vmop's is taken for VM-Operator's", promise: "only what VM-Operator left is given away", or: "who made a machine is noted as it was",
+		before: func(s *machine.Snapshot) {
+			s.Claims = slices.Clone(s.Claims)
+			for i := range s.Claims {
+				c := s.Claims[i].DeepCopy()
+				if c.Annotations[names.AnnotationOrigin] != "" {
+					c.Annotations[names.AnnotationOrigin] = string(machineconfig.OriginVMOperator)
+				}
+				s.Claims[i] = *c
+			}
+		},
+	},
+	{
+		fault: "what VM-Operator left is not looked after", promise: "a machine gets what VM-Operator left",
+		before: func(s *machine.Snapshot) { s.Settings.TakeOverData = false },
+	},
+	{
 		fault: "a claim shrinks", promise: "no claim shrinks",
 		after: each(func(_ *machine.Snapshot, a reconcile.UpdateClaim) reconcile.Action {
 			less := quantity("1Mi")

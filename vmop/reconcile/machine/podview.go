@@ -120,6 +120,16 @@ func (v *podView) hasStarted() bool {
 	return c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil || c.RestartCount > 0
 }
 
+// givenTo is the user to whom the pod has given the files of VM-Operator's runner:
+// what does so has ended well when the runner starts. It is empty if the pod has
+// done nothing of the kind.
+func (v *podView) givenTo() string {
+	if v.state == podAbsent || v.state == podForeign || !v.hasStarted() {
+		return ""
+	}
+	return v.pod.Annotations[names.AnnotationDataOwner]
+}
+
 // exists tells whether the pod is the machine's and may have a guest in it.
 func (v *podView) exists() bool {
 	return v.state == podTerminating || v.state == podPending || v.state == podRunning

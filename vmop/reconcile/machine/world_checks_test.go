@@ -44,6 +44,9 @@ func (w *world) checkPlan(s *machine.Snapshot, p *reconcile.Plan) {
 	}
 	for _, a := range p.Actions {
 		w.checkAction(s, a)
+		if c, is := a.(reconcile.Create); is {
+			w.checkTakeOver(s, c.Object)
+		}
 	}
 	for _, st := range p.Statuses {
 		w.checkStatus(s, st)
@@ -118,6 +121,24 @@ func (w *world) checkOrigin(pvc *corev1.PersistentVolumeClaim, a reconcile.Updat
 		w.violated("who made a machine is noted once", "%s becomes %s", was, now)
 	case now != string(want):
 		w.violated("who made a machine is noted as it was", "%s instead of %s", now, want)
+	}
+}
+
+// checkTakeOver holds whenever a pod is to be created: what is root in it is there
+// for the files of VM-Operator's runner, until they were given away.
+func (w *world) checkTakeOver(s *machine.Snapshot, o reconcile.Object) {
+	pod, is := o.(*corev1.Pod)
+	if !is {
+		return
+	}
+	root := pod.Annotations[names.AnnotationDataOwner] != ""
+	switch given := s.ConfigMap.Annotations[names.AnnotationDataOwner] != ""; {
+	case root && !w.former:
+		w.violated("only what VM-Operator left is given away", "the machine is vmop's")
+	case root && given:
+		w.violated("what was given away is not given away again", "%v", s.ConfigMap.Annotations)
+	case !root && w.former && !given:
+		w.violated("a machine gets what VM-Operator left", "%v", s.ConfigMap.Annotations)
 	}
 }
 
@@ -292,6 +313,9 @@ func (w *world) checkSettled() {
 		}
 		if pod.Annotations[names.AnnotationConfigVersion] != cm.ResourceVersion {
 			w.violated("the kubelet is told of changes", "%v", pod.Annotations)
+		}
+		if owner := pod.Annotations[names.AnnotationDataOwner]; owner != "" && cm.Annotations[names.AnnotationDataOwner] != owner {
+			w.violated("what was given away is remembered", "%v", cm.Annotations)
 		}
 	} else {
 		if pod != nil {

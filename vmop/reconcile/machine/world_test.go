@@ -106,7 +106,7 @@ func newWorld(choose func(string, int) int, decide func(machine.Snapshot) reconc
 		objects: map[string]*history{}, owned: map[string]map[string]bool{},
 		failures: map[reconcile.Target]reconcile.Failure{},
 		made:     map[types.UID]string{}, guests: map[types.UID]*guest{}, dead: map[string]bool{}, lastEnds: map[types.UID]end{},
-		settings: objects.Settings{Version: "1", Allowed: objects.Allowed{Everything: true}},
+		settings: objects.Settings{Version: "1", TakeOverData: true, Allowed: objects.Allowed{Everything: true}},
 	}
 	w.createVM()
 	if w.choose("start", 3) == 1 {

@@ -53,6 +53,9 @@ type PodInput struct {
 	// DisplaySecret is the name of the machine's display secret; empty if it
 	// has none.
 	DisplaySecret string
+	// TakeOver: files on the runner's data volume may be those of VM-Operator's
+	// runner, which was root; see [Settings.TakeOverData].
+	TakeOver bool
 	// ConfigVersion is the resource version of the ConfigMap, for an
 	// annotation; empty if it is not known.
 	ConfigVersion string
@@ -63,14 +66,17 @@ type PodInput struct {
 // Pod is where the machine, which must have its defaults, runs.
 //
 // It has the rights of an ordinary program: no root, no capabilities, a file
-// system that is read-only but for its volumes. Three things of a manifest or
+// system that is read-only but for its volumes. Four things of a manifest or
 // of the settings add to that, and no others do:
 //
 //   - a tap interface is made on a bridge of the node. The pod is in the node's
 //     network and has its tun device. A container that ends before the runner
 //     starts has CAP_NET_ADMIN, see [TapContainer]; the runner has nothing.
 //   - a machine that may use KVM asks for [Settings.KVMResource],
-//   - or has all devices of the node, with [Settings.Privileged].
+//   - or has all devices of the node, with [Settings.Privileged],
+//   - the first pod of a machine that was VM-Operator's has a container that is
+//     root with CAP_CHOWN and ends before the runner starts, with
+//     [Settings.TakeOverData]; see [TakeOverContainer].
 //
 // It is not restarted by the kubelet: what the end of a machine means is for
 // the operator to decide, which replaces the pod.
@@ -134,6 +140,9 @@ func Pod(vm *spec.VirtualMachine, s Settings, in PodInput) *corev1.Pod {
 	addVolumes(vm, pod, &in)
 	addAccelerator(vm, pod, &s)
 	addDeviceGroups(vm, pod, &s)
+	if in.TakeOver && s.TakeOverData {
+		addTakeOver(pod)
+	}
 	addTap(vm, pod)
 	return pod
 }

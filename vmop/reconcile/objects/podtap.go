@@ -45,20 +45,9 @@ func addTap(vm *spec.VirtualMachine, pod *corev1.Pod) {
 	if c.Name == name {
 		name = otherTapContainer
 	}
-	yes, no, root := true, false, int64(0)
-	pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{
-		Name: name, Image: c.Image, ImagePullPolicy: c.ImagePullPolicy,
-		Args:         []string{"-prepare-taps", strconv.Itoa(RunnerUser)},
-		Env:          []corev1.EnvVar{variable},
-		VolumeMounts: []corev1.VolumeMount{mount},
-		Resources:    briefResources(c.Resources),
-		// Only root's programs have the capabilities of their container.
-		SecurityContext: &corev1.SecurityContext{
-			RunAsUser: &root, RunAsGroup: &root, RunAsNonRoot: &no,
-			AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
-			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"NET_ADMIN"}},
-		},
-	})
+	made := briefContainer(c, name, []string{"-prepare-taps", strconv.Itoa(RunnerUser)}, []corev1.VolumeMount{mount}, "NET_ADMIN")
+	made.Env = []corev1.EnvVar{variable}
+	pod.Spec.InitContainers = append(pod.Spec.InitContainers, made)
 }
 
 // briefResources are those of a container that runs for a moment before another

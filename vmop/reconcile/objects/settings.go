@@ -51,6 +51,11 @@ type Settings struct {
 	// common cannot be on one node, so that the default ports are better left out. The
 	// pods of machines with a tap interface are in the network of their node anyway.
 	DisplayHostPorts PortRange
+	// TakeOverData has the first pod of a machine that was VM-Operator's give the
+	// files that its runner wrote, as root, to the runner's user; see
+	// [TakeOverContainer]. Kubernetes does so itself on volumes that know an
+	// fsGroup: not on hostPath and NFS.
+	TakeOverData bool
 	// Allowed is what manifests may ask for.
 	Allowed Allowed
 }

@@ -1,0 +1,61 @@
+package objects
+
+import (
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	// TakeOverContainer is the name of the container that gives the files of
+	// VM-Operator's runner to the user of this one, and ends before the runner
+	// starts. In the pod of a machine of that name it is another one.
+	TakeOverContainer      = "take-over"
+	otherTakeOverContainer = "take-over-data"
+)
+
+// addTakeOver gives the pod what lets the runner write what VM-Operator's runner
+// wrote as root, on volumes whose owner Kubernetes does not change: a container
+// that has CAP_CHOWN and sees nothing but these volumes. What it may change is in
+// [github.com/vmop/sdk/vmop/runner.TakeOverData].
+func addTakeOver(pod *corev1.Pod) {
+	c := &pod.Spec.Containers[0]
+	args := []string{"-take-over-data", strconv.Itoa(RunnerUser)}
+	var mounts []corev1.VolumeMount
+	for _, m := range c.VolumeMounts {
+		switch {
+		case m.MountPath == machineconfig.DataDir:
+			mounts = append(mounts, m)
+		case strings.HasPrefix(m.MountPath, machineconfig.DiskMountDir+"/"):
+			mounts = append(mounts, m)
+			args = append(args, path.Join(m.MountPath, machineconfig.DiskFile))
+		}
+	}
+	name := TakeOverContainer
+	if c.Name == name {
+		name = otherTakeOverContainer
+	}
+	pod.Annotations[names.AnnotationDataOwner] = strconv.Itoa(RunnerUser)
+	pod.Spec.InitContainers = append(pod.Spec.InitContainers, briefContainer(c, name, args, mounts, "CHOWN"))
+}
+
+// briefContainer is a container of the runner's image that is root with one
+// capability and nothing else, and ends before the runner starts.
+func briefContainer(runner *corev1.Container, name string, args []string, mounts []corev1.VolumeMount, capability corev1.Capability) corev1.Container {
+	yes, no, root := true, false, int64(0)
+	return corev1.Container{
+		Name: name, Image: runner.Image, ImagePullPolicy: runner.ImagePullPolicy,
+		Args: args, VolumeMounts: mounts,
+		Resources: briefResources(runner.Resources),
+		// Only root's programs have the capabilities of their container.
+		SecurityContext: &corev1.SecurityContext{
+			RunAsUser: &root, RunAsGroup: &root, RunAsNonRoot: &no,
+			AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{capability}},
+		},
+	}
+}
