@@ -42,6 +42,7 @@ type settings struct {
 	qemu           string
 	prepareTaps    int
 	takeOver       int
+	makeKVM        string
 	images         []string // of disks that are taken over
 	logConsole     bool
 	console        bool
@@ -110,10 +111,12 @@ func Main(args []string, stdout, stderr io.Writer) int {
 		err = runner.PrepareTaps(os.Getenv(runnerconfig.PreparedTapsEnv), s.prepareTaps)
 	case s.takeOver != 0:
 		err = runner.TakeOverData(s.takeOver, podVolumes[0], s.images)
+	case s.makeKVM != "":
+		err = runner.MakeKVM(s.makeKVM)
 	default:
 		outcome, err = run(s, stdout)
 	}
-	if s.prepareTaps != 0 || s.takeOver != 0 {
+	if s.prepareTaps != 0 || s.takeOver != 0 || s.makeKVM != "" {
 		if err == nil {
 			return runner.ExitOK
 		}
@@ -144,6 +147,7 @@ func parse(args []string, stdout io.Writer) (settings, error) {
 	f.BoolVar(&s.vnc, "vnc", false, "connect to the VNC server of the running machine, if it is on a UNIX socket")
 	f.IntVar(&s.prepareTaps, "prepare-taps", 0, "make the tap interfaces that $"+runnerconfig.PreparedTapsEnv+" names for the `user` with this number, and end")
 	f.IntVar(&s.takeOver, "take-over-data", 0, "give the files that VM-Operator's runner wrote in "+podVolumes[0]+", and the images of disks that are named, to the `user` with this number, and end")
+	f.StringVar(&s.makeKVM, "make-kvm", "", "make a device node of KVM at this `path` for the group of its directory, and end")
 	f.BoolVar(&s.version, "version", false, "print the version")
 	err := f.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -209,7 +213,7 @@ func run(s settings, out io.Writer) (runner.Outcome, error) {
 	if err != nil {
 		return failed(err)
 	}
-	o.Host = probed.Host
+	o.Host, o.Emulation = probed.Host, runner.Emulation{Reason: probed.KVM.Reason, Message: probed.KVM.Message}
 	if c.Runner.VM.Accelerator == string(qemucmd.AcceleratorAuto) && !o.Host.KVM {
 		for _, n := range probed.Notes {
 			warn(log, n)

@@ -117,6 +117,7 @@ func TestOperator(t *testing.T) {
 	awaitCondition(t, "PodReady")
 	awaitCondition(t, "Running")
 	awaitField(t, "phase", "Running")
+	emulatedAndToldSo(t)
 	t.Logf("the machine runs:\n%s", kubectl(t, "get", "vm", "-n", namespace, "-o", "wide"))
 	c := console(t, "tiny")
 	say(t, c, fmt.Sprintf("write vda %d still here", guestOffset))

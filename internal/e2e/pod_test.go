@@ -23,7 +23,13 @@ import (
 // display password, which only the operator makes.
 func applyObjects(t *testing.T, vm *vmop.VirtualMachine, choose func(reconcile.Object) bool) {
 	t.Helper()
-	rendered, err := vmop.Render(vm, vmop.RenderOptions{})
+	applyWith(t, vm, vmop.RenderOptions{}, choose)
+}
+
+// applyWith is applyObjects with settings.
+func applyWith(t *testing.T, vm *vmop.VirtualMachine, o vmop.RenderOptions, choose func(reconcile.Object) bool) {
+	t.Helper()
+	rendered, err := vmop.Render(vm, o)
 	if err != nil {
 		t.Fatal(err)
 	}

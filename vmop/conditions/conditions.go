@@ -60,6 +60,9 @@ const (
 	// PodReady is True while the machine's pod runs. Its reason says
 	// what the machine waits for.
 	PodReady = "PodReady"
+	// Accelerated is True while the guest executes on the processors of its node,
+	// False while it is emulated in software, and Unknown while it does not run.
+	Accelerated = "Accelerated"
 	// AwaitingRestart is True while changes wait for the next start.
 	AwaitingRestart = "AwaitingRestartToApplyConfiguration"
 	// Ready is True while the guest executes and its runner and its node report;
@@ -138,6 +141,27 @@ const (
 	// ReasonNodeReturned: the node reports again about a machine that ran before,
 	// whose runner has had no reason yet to report anew.
 	ReasonNodeReturned = "NodeReturned"
+
+	// ReasonKVM: the guest has the processors of its node.
+	ReasonKVM = "KVM"
+	// ReasonEmulationRequested: the specification asks for software emulation.
+	ReasonEmulationRequested = "EmulationRequested"
+	// ReasonNoKVMDevice: there is no /dev/kvm where the machine runs.
+	ReasonNoKVMDevice = "NoKVMDevice"
+	// ReasonKVMNotPermitted: /dev/kvm is there, and the runner may not open it.
+	ReasonKVMNotPermitted = "KVMNotPermitted"
+	// ReasonNoVirtualization: the processor has no virtualization, or its
+	// firmware hides it.
+	ReasonNoVirtualization = "NoVirtualization"
+	// ReasonKVMFails: KVM is there, and no guest executes under it.
+	ReasonKVMFails = "KVMFails"
+	// ReasonEmulated: the guest is emulated, and its runner does not say why.
+	ReasonEmulated = "Emulated"
+	// ReasonNotReported: a guest executes, and its runner, which is VM-Operator's,
+	// does not say on what.
+	ReasonNotReported = "NotReported"
+	// ReasonNotRunning: no guest executes.
+	ReasonNotRunning = "NotRunning"
 
 	// ReasonChangesPendingRestart: changes wait for the next start.
 	ReasonChangesPendingRestart = "ChangesPendingRestart"

@@ -147,7 +147,7 @@ func (c cache) facts() (qemucmd.Host, error) {
 func (c cache) kvmSeen() bool { return c.boot != "" && c.old.KVMBoot == c.boot }
 
 // store replaces the cache file if it would change.
-func (c cache) store(h qemucmd.Host, kvm verdict) error {
+func (c cache) store(h qemucmd.Host, kvm KVM) error {
 	if c.path == "" {
 		return nil
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/vmop/sdk/vmop/conditions"
 )
 
 // kvmTimeout is how long a guest may take for its few instructions. QEMU needs
@@ -17,11 +19,12 @@ import (
 // ever, using a whole CPU.
 const kvmTimeout = time.Second
 
-// verdict says whether KVM works.
-type verdict struct {
+// KVM says whether KVM works.
+type KVM struct {
 	Works bool
-	// Reason says why it does not.
-	Reason string
+	// Reason says why it does not, as a reason of the condition
+	// [conditions.Accelerated]; Message is for people.
+	Reason, Message string
 }
 
 // checkKVM finds out whether a KVM guest really executes. A device that opens
@@ -30,28 +33,40 @@ type verdict struct {
 // did execute with some CPU models while no kernel ever came up; so the
 // processor is asked first, and the guest has the CPU model "host", which real
 // guests have, too.
-func checkKVM(ctx context.Context, qemu string, c cache) verdict {
+func checkKVM(ctx context.Context, qemu string, c cache) KVM {
 	device, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
 	if err != nil {
-		return verdict{Reason: refusal("/dev/kvm", err)}
+		return KVM{Reason: whyClosed(err), Message: refusal("/dev/kvm", err)}
 	}
 	if err := device.Close(); err != nil {
-		return verdict{Reason: err.Error()}
+		return KVM{Reason: conditions.ReasonKVMFails, Message: err.Error()}
 	}
 	cpuinfo, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
-		return verdict{Reason: err.Error()}
+		return KVM{Reason: conditions.ReasonKVMFails, Message: err.Error()}
 	}
 	if !virtualizes(string(cpuinfo)) {
-		return verdict{Reason: "/dev/kvm exists, but the processor offers neither VMX nor SVM"}
+		return KVM{Reason: conditions.ReasonNoVirtualization, Message: "/dev/kvm exists, but the processor offers neither VMX nor SVM"}
 	}
 	if c.kvmSeen() {
-		return verdict{Works: true}
+		return KVM{Works: true}
 	}
 	if err := runGuest(ctx, qemu, kvmTimeout, "-accel", "kvm", "-cpu", "host"); err != nil {
-		return verdict{Reason: err.Error()}
+		return KVM{Reason: conditions.ReasonKVMFails, Message: err.Error()}
 	}
-	return verdict{Works: true}
+	return KVM{Works: true}
+}
+
+// whyClosed sorts why the device cannot be opened. A device node without its
+// driver, as there is where the node was made for a pod, is no device either.
+func whyClosed(err error) string {
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return conditions.ReasonKVMNotPermitted
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO):
+		return conditions.ReasonNoKVMDevice
+	}
+	return conditions.ReasonKVMFails
 }
 
 // refusal explains why a device cannot be opened, with the group that may, which

@@ -24,6 +24,8 @@ type Options struct {
 // Result is what was found out.
 type Result struct {
 	Host qemucmd.Host
+	// KVM says why Host.KVM is what it is.
+	KVM KVM
 	// Notes say why something is missing that one might expect, "KVM: …" first.
 	// They are for people.
 	Notes []string
@@ -46,7 +48,7 @@ func Probe(ctx context.Context, o Options) (Result, error) {
 
 	// The two runs of QEMU do not depend on each other.
 	var r Result
-	var kvm verdict
+	var kvm KVM
 	var wg sync.WaitGroup
 	wg.Go(func() { kvm = checkKVM(ctx, qemu, cache) })
 	r.Host, err = cache.facts()
@@ -65,7 +67,7 @@ func Probe(ctx context.Context, o Options) (Result, error) {
 	}
 
 	r.Host.QEMU = qemu
-	r.Host.KVM = kvm.Works
+	r.Host.KVM, r.KVM = kvm.Works, kvm
 	r.Host.Firmware = findFirmware("/")
 	r.Host.SWTPM = findExecutable("swtpm", "/usr/bin/swtpm", "/usr/local/bin/swtpm")
 	r.Host.BridgeHelper = FindBridgeHelper()
@@ -74,10 +76,10 @@ func Probe(ctx context.Context, o Options) (Result, error) {
 }
 
 // missing explains what the host lacks.
-func missing(h qemucmd.Host, kvm verdict) []string {
+func missing(h qemucmd.Host, kvm KVM) []string {
 	var notes []string
 	if !kvm.Works {
-		notes = append(notes, "KVM: "+kvm.Reason)
+		notes = append(notes, "KVM: "+kvm.Message)
 	}
 	if !h.VNC {
 		notes = append(notes, "VNC: QEMU was built without it")

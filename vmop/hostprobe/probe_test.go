@@ -250,7 +250,7 @@ func TestSeenGuestIsRememberedUntilTheHostBoots(t *testing.T) {
 	}
 	h := qemucmd.Host{MachineTypes: []qemucmd.MachineType{{Name: "pc-q35-7.2"}}}
 	for _, works := range []bool{false, true, false} {
-		if err := openCache(dir, id).store(h, verdict{Works: works}); err != nil {
+		if err := openCache(dir, id).store(h, KVM{Works: works}); err != nil {
 			t.Fatal(err)
 		}
 		c := openCache(dir, id)

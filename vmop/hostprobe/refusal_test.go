@@ -6,7 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/vmop/sdk/vmop/conditions"
 )
 
 // Whoever may not open a device is told the group that may, by the number that it
@@ -37,5 +40,18 @@ func TestRefusalNamesTheGroup(t *testing.T) {
 	}
 	if got := refusal(device, fs.ErrNotExist); got != fs.ErrNotExist.Error() {
 		t.Error(got)
+	}
+}
+
+// Why KVM cannot be used is sorted by who can do something about it.
+func TestWhyClosed(t *testing.T) {
+	for errno, want := range map[syscall.Errno]string{
+		syscall.EACCES: conditions.ReasonKVMNotPermitted, syscall.EPERM: conditions.ReasonKVMNotPermitted,
+		syscall.ENOENT: conditions.ReasonNoKVMDevice, syscall.ENODEV: conditions.ReasonNoKVMDevice, syscall.ENXIO: conditions.ReasonNoKVMDevice,
+		syscall.EMFILE: conditions.ReasonKVMFails,
+	} {
+		if got := whyClosed(&fs.PathError{Op: "open", Path: "/dev/kvm", Err: errno}); got != want {
+			t.Errorf("%v: %s, want %s", errno, got, want)
+		}
 	}
 }

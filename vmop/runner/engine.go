@@ -58,6 +58,8 @@ type Options struct {
 	// network; see [OpenTaps]. The engine hands them to QEMU and closes them, once
 	// [Engine.Run] was called. It opens those that are missing.
 	Taps map[int]*tap.Device
+	// Emulation says why Host has no KVM.
+	Emulation Emulation
 	// Version of the program, for the state.
 	Version string
 
@@ -194,6 +196,7 @@ func (s State) clone() State {
 	s.StatusConditions = slices.Clone(s.StatusConditions)
 	s.ConsoleClients = slices.Clone(s.ConsoleClients)
 	s.Guest = s.Guest.clone()
+	s.DeviceGroups = slices.Clone(s.DeviceGroups)
 	return s
 }
 
@@ -287,7 +290,10 @@ func (e *Engine) run() (Outcome, error) {
 	if err := e.lockAll(start); err != nil {
 		return startFailed(err)
 	}
-	e.enter(PhaseInitializing, "preparing the machine")
+	groups := e.deviceGroups() // also of those that are about to be refused
+	e.update(func(s *State) {
+		s.Phase, s.Message, s.DeviceGroups = PhaseInitializing, "preparing the machine", groups
+	})
 	if err := cleanRuntimeDir(dirs.Runtime); err != nil {
 		return startFailed(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
@@ -142,13 +143,27 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 	e.update(func(s *State) {
 		s.UUID = m.UUID
 		s.MachineType, s.AddressMap = cmd.MachineType, m.AddressMap
-		s.Accelerator = cmd.Accelerator
+		s.Accelerator, s.Emulation = cmd.Accelerator, e.emulation(cmd.Accelerator)
 		s.MaximumCPUs = m.CPU.Maximum
 		s.MaximumRAM = m.Memory.Size
 		// What the machine begins with, as VM-Operator's runner reports it.
 		s.CPUs, s.RAM = 1, m.Memory.Size
 	})
 	return cmd, context.Cause(ctx)
+}
+
+// emulation is why the machine has not the host's processors.
+func (e *Engine) emulation(a qemucmd.Accelerator) Emulation {
+	wish := qemucmd.Accelerator(e.o.Config.Runner.VM.Accelerator)
+	switch {
+	case a == qemucmd.AcceleratorKVM:
+		return Emulation{}
+	case wish != "" && wish != qemucmd.AcceleratorAuto:
+		return Emulation{Reason: conditions.ReasonEmulationRequested, Message: "the configuration asks for software emulation"}
+	case e.o.Emulation.Reason == "":
+		return Emulation{Reason: conditions.ReasonEmulated}
+	}
+	return e.o.Emulation
 }
 
 // takeOverType lets a machine that ran under VM-Operator keep its machine type,

@@ -44,6 +44,11 @@ type State struct {
 	// AddressMap is the machine's map of PCI addresses; see qemucmd.Machine.
 	AddressMap  int                 `json:"addressMap,omitempty"`
 	Accelerator qemucmd.Accelerator `json:"accelerator,omitempty"`
+	// Emulation says why the machine runs in software emulation; empty under KVM.
+	Emulation Emulation `json:"emulation,omitzero"`
+	// DeviceGroups are the groups that may use the machine's devices, /dev/kvm
+	// and block devices, where not everybody may.
+	DeviceGroups []int `json:"deviceGroups,omitempty"`
 	// CPUs is the number of CPUs plugged, MaximumCPUs of the slots.
 	CPUs        int `json:"cpus,omitempty"`
 	MaximumCPUs int `json:"maximumCpus,omitempty"`
@@ -83,6 +88,13 @@ type State struct {
 	PowerdownTimeout int64 `json:"powerdownTimeout,omitempty"`
 	// Outcome is how the machine ended; nil before.
 	Outcome *Outcome `json:"outcome,omitempty"`
+}
+
+// Emulation is why a machine runs in software emulation: a reason of the condition
+// [conditions.Accelerated], and a message for people.
+type Emulation struct {
+	Reason  string `json:"reason"`
+	Message string `json:"message,omitempty"`
 }
 
 // Guest is what the QEMU guest agent has told. What it has not is empty.

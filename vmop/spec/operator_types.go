@@ -42,6 +42,10 @@ const (
 	// ConditionPodReady is True while the machine's pod runs. Its reason says
 	// what the machine waits for.
 	ConditionPodReady = conditions.PodReady
+	// ConditionAccelerated is True while the guest executes on the processors of
+	// its node, False while it is emulated in software, and Unknown while it does
+	// not run.
+	ConditionAccelerated = conditions.Accelerated
 	// ConditionAwaitingRestart is True while changes wait for the next start.
 	ConditionAwaitingRestart = conditions.AwaitingRestart
 	// ConditionReady is True while the guest executes and its runner and its node
@@ -57,7 +61,7 @@ const (
 func OperatorConditionTypes() []string {
 	return []string{
 		ConditionConfigurationApplied, ConditionBlockDevicesReady,
-		ConditionPodReady, ConditionAwaitingRestart, ConditionReady,
+		ConditionPodReady, ConditionAwaitingRestart, ConditionReady, ConditionAccelerated,
 	}
 }
 
@@ -130,6 +134,27 @@ const (
 	ReasonStarting = conditions.ReasonStarting
 	// ReasonNodeReturned: the node reports again about a machine that ran before.
 	ReasonNodeReturned = conditions.ReasonNodeReturned
+
+	// ReasonKVM: the guest has the processors of its node.
+	ReasonKVM = conditions.ReasonKVM
+	// ReasonEmulationRequested: the specification asks for software emulation.
+	ReasonEmulationRequested = conditions.ReasonEmulationRequested
+	// ReasonNoKVMDevice: there is no /dev/kvm where the machine runs.
+	ReasonNoKVMDevice = conditions.ReasonNoKVMDevice
+	// ReasonKVMNotPermitted: /dev/kvm is there, and the runner may not open it.
+	ReasonKVMNotPermitted = conditions.ReasonKVMNotPermitted
+	// ReasonNoVirtualization: the processor has no virtualization, or its
+	// firmware hides it.
+	ReasonNoVirtualization = conditions.ReasonNoVirtualization
+	// ReasonKVMFails: KVM is there, and no guest executes under it.
+	ReasonKVMFails = conditions.ReasonKVMFails
+	// ReasonEmulated: the guest is emulated, and its runner does not say why.
+	ReasonEmulated = conditions.ReasonEmulated
+	// ReasonNotReported: a guest executes, and its runner, which is VM-Operator's,
+	// does not say on what.
+	ReasonNotReported = conditions.ReasonNotReported
+	// ReasonNotRunning: no guest executes.
+	ReasonNotRunning = conditions.ReasonNotRunning
 
 	// ReasonChangesPendingRestart: changes wait for the next start.
 	ReasonChangesPendingRestart = conditions.ReasonChangesPendingRestart

@@ -59,6 +59,19 @@ type VirtualMachineStatus struct {
 	// accelerator is kvm or tcg, which is software emulation. (Added by vmop.)
 	// +optional
 	Accelerator string `json:"accelerator,omitempty"`
+	// emulation says why the machine runs in software emulation; it is missing
+	// under KVM. (Added by vmop.)
+	// +optional
+	Emulation *Emulation `json:"emulation,omitempty"`
+	// deviceGroups are the groups of the machine's node that may use its block
+	// devices and /dev/kvm, where not everybody may: the next pod is in them.
+	// (Added by vmop.)
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:Minimum=1
+	// +kubebuilder:validation:items:Maximum=2147483647
+	// +listType=atomic
+	// +optional
+	DeviceGroups []int64 `json:"deviceGroups,omitempty"`
 	// hostName is the guest's, as its agent told it. (Added by vmop.)
 	// +optional
 	HostName string `json:"hostName,omitempty"`
@@ -107,6 +120,16 @@ type VirtualMachineStatus struct {
 	// +listMapKey=type
 	// +optional
 	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// Emulation is why a machine runs in software emulation.
+type Emulation struct {
+	// reason is that of the condition Accelerated.
+	// +kubebuilder:validation:Required
+	Reason string `json:"reason"`
+	// message is what the runner has found on the node.
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // AwaitingChange is one change that waits for a restart.

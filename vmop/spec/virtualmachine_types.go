@@ -22,6 +22,7 @@ import (
 // +kubebuilder:printcolumn:name="User",type=string,JSONPath=`.status.assignment.user`
 // +kubebuilder:printcolumn:name="CPUs",type=integer,priority=1,JSONPath=`.status.cpus`
 // +kubebuilder:printcolumn:name="Memory",type=string,priority=1,JSONPath=`.status.ram`
+// +kubebuilder:printcolumn:name="Accelerator",type=string,priority=1,JSONPath=`.status.accelerator`
 // +kubebuilder:printcolumn:name="Need restart",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="AwaitingRestartToApplyConfiguration")].status`
 // +kubebuilder:printcolumn:name="Agent",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="VmopAgentConnected")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

@@ -34,6 +34,13 @@ func newTransitions(stored []Condition) transitions {
 func Status(s *runner.State, before transitions, now time.Time) (map[string]any, transitions) {
 	stopped := s.Phase == runner.PhaseStopped
 	part := map[string]any{"cpus": int64(s.CPUs), "ram": resource.NewQuantity(s.RAM, resource.BinarySI).String()}
+	if len(s.DeviceGroups) > 0 { // the next pod is in them, also after the end
+		groups := make([]any, len(s.DeviceGroups))
+		for i, g := range s.DeviceGroups {
+			groups[i] = int64(g)
+		}
+		part["deviceGroups"] = groups
+	}
 	conditions := slices.Clone(s.StatusConditions)
 	if stopped {
 		part["cpus"], part["ram"] = int64(0), "0"
@@ -46,6 +53,13 @@ func Status(s *runner.State, before transitions, now time.Time) (map[string]any,
 		text("runnerVersion", s.RunnerVersion)
 		text("machineType", s.MachineType)
 		text("accelerator", string(s.Accelerator))
+		if e := s.Emulation; e.Reason != "" {
+			m := map[string]any{"reason": e.Reason}
+			if e.Message != "" {
+				m["message"] = e.Message
+			}
+			part["emulation"] = m
+		}
 		text("consoleClient", s.ConsoleClient)
 		text("loggedInUser", s.Login.User)
 		text("hostName", s.Guest.HostName)

@@ -23,6 +23,7 @@ func (d *decision) report() {
 	if d.devices.status == "" {
 		d.devices = finding{status: metav1.ConditionUnknown, reason: d.configuration.reason, message: "the disks were not looked at: the specification is not valid"}
 	}
+	d.accelerate()
 	now := metav1.NewTime(d.s.Now.UTC().Truncate(time.Second))
 	conditions := d.inRunnersPlace(now)
 	ready := d.readiness()
@@ -35,6 +36,7 @@ func (d *decision) report() {
 		{spec.ConditionPodReady, &d.running},
 		{spec.ConditionAwaitingRestart, &d.restart},
 		{spec.ConditionReady, &ready},
+		{spec.ConditionAccelerated, &d.accelerated},
 	} {
 		d.waitFor(c.name, c.finding, now)
 		conditions = spec.WithCondition(conditions, spec.Condition{
@@ -348,6 +350,9 @@ func (d *decision) reportStopped(now metav1.Time) {
 		})
 	}
 	part := map[string]any{"cpus": int64(0), "ram": "0", "conditions": conditionList(conditions, spec.ConditionTypes())}
+	if len(d.stored.DeviceGroups) > 0 { // they are for the next pod
+		part["deviceGroups"] = list(d.stored.DeviceGroups)
+	}
 	setText(part, "loggedInUser", d.stored.LoggedInUser, "")
 	setText(part, "consoleClient", d.stored.ConsoleClient, "")
 	setText(part, "runnerVersion", d.stored.RunnerVersion, "")

@@ -581,7 +581,7 @@ func TestKeptCPUs(t *testing.T) {
 			s.VM.Status.Accelerator, s.VM.Status.CPUs = string(tt.accelerator), tt.has
 		})
 		got := ""
-		if len(p.Statuses) == 1 {
+		if len(p.Statuses) == 1 && p.Statuses[0].Status["restartAwaitingChanges"] != nil {
 			got = fmt.Sprint(p.Statuses[0].Status["restartAwaitingChanges"])
 		}
 		want := ""
@@ -803,7 +803,7 @@ func beyond(vm *spec.VirtualMachine, pod *corev1.Pod, s objects.Settings) string
 		return "a place on a node that no scheduler chose"
 	case pod.Spec.HostNetwork:
 		return "the network of its node"
-	case len(pod.Spec.InitContainers) > 0:
+	case slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return !s.Privileged || c.Name != objects.KVMContainer }):
 		return "a container with capabilities"
 	}
 	for _, v := range pod.Spec.Volumes {

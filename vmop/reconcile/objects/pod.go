@@ -3,6 +3,7 @@ package objects
 import (
 	"cmp"
 	"maps"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -56,6 +57,11 @@ type PodInput struct {
 	// TakeOver: files on the runner's data volume may be those of VM-Operator's
 	// runner, which was root; see [Settings.TakeOverData].
 	TakeOver bool
+	// DeviceGroups are the groups of the node's devices that the machine's last
+	// runner has found; see [spec.VirtualMachineStatus]. They are for pods without
+	// privileges, which have their own devices only: in one with all devices of its
+	// node, a runner that lies would get at the node's disks.
+	DeviceGroups []int64
 	// ConfigVersion is the resource version of the ConfigMap, for an
 	// annotation; empty if it is not known.
 	ConfigVersion string
@@ -139,7 +145,7 @@ func Pod(vm *spec.VirtualMachine, s Settings, in PodInput) *corev1.Pod {
 	setResources(vm, pod, &s, &in)
 	addVolumes(vm, pod, &in)
 	addAccelerator(vm, pod, &s)
-	addDeviceGroups(vm, pod, &s)
+	addDeviceGroups(vm, pod, &s, in.DeviceGroups)
 	if in.TakeOver && s.TakeOverData {
 		addTakeOver(pod)
 	}
@@ -275,18 +281,35 @@ func claimVolume(name, claim string) corev1.Volume {
 }
 
 // addDeviceGroups adds the groups that own the node's devices to those of a pod
-// that has any.
-func addDeviceGroups(vm *spec.VirtualMachine, pod *corev1.Pod, s *Settings) {
+// that has any: those of the settings, and those that were found there.
+func addDeviceGroups(vm *spec.VirtualMachine, pod *corev1.Pod, s *Settings, found []int64) {
 	kvm := vm.Spec.VM.Accelerator != spec.AcceleratorTCG && (s.KVMResource != "" || s.Privileged)
 	if !kvm && len(pod.Spec.Containers[0].VolumeDevices) == 0 {
 		return
 	}
-	for _, g := range s.DeviceGroups {
-		if c := pod.Spec.SecurityContext; !slices.Contains(c.SupplementalGroups, g) {
+	groups := slices.Clone(s.DeviceGroups)
+	if p := pod.Spec.Containers[0].SecurityContext.Privileged; p == nil || !*p {
+		groups = append(groups, found...)
+	}
+	for _, g := range groups {
+		if c := pod.Spec.SecurityContext; g > 0 && g <= math.MaxInt32 && !slices.Contains(c.SupplementalGroups, g) {
 			c.SupplementalGroups = append(c.SupplementalGroups, g)
 		}
 	}
 }
+
+const (
+	// KVMContainer is the name of the container that makes /dev/kvm for the runner
+	// of a privileged pod, and ends before the runner starts. In the pod of a
+	// machine of that name it is another one.
+	KVMContainer      = "kvm"
+	otherKVMContainer = "kvm-device"
+	kvmDevice         = "/dev/kvm"
+	// volumeDevices holds the device node, at devicesDir of the container that
+	// makes it.
+	volumeDevices = "devices"
+	devicesDir    = "/run/vmop-devices"
+)
 
 // addAccelerator gives the container KVM, unless the machine does without.
 func addAccelerator(vm *spec.VirtualMachine, pod *corev1.Pod, s *Settings) {
@@ -304,8 +327,31 @@ func addAccelerator(vm *spec.VirtualMachine, pod *corev1.Pod, s *Settings) {
 			c.Resources.Limits[s.KVMResource] = resource.MustParse("1")
 		}
 	case s.Privileged:
-		// Kubernetes refuses privileged without the right to gain privileges.
-		yes := true
-		c.SecurityContext.Privileged, c.SecurityContext.AllowPrivilegeEscalation = &yes, &yes
+		addPrivileges(pod)
 	}
+}
+
+// addPrivileges gives the runner all devices of its node. It is not root, and the
+// node's /dev/kvm may be for a group whose number only the node knows: it has a
+// device node of its own in that place, which belongs to its group. One that QEMU
+// may open by its path is what every QEMU can use; a descriptor of it only a QEMU of
+// 9.0 and later takes.
+func addPrivileges(pod *corev1.Pod) {
+	c := &pod.Spec.Containers[0]
+	// Kubernetes refuses privileged without the right to gain privileges.
+	yes := true
+	c.SecurityContext.Privileged, c.SecurityContext.AllowPrivilegeEscalation = &yes, &yes
+	limit := resource.MustParse("1Mi")
+	// In memory, because the node's own file systems may be mounted without devices.
+	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: volumeDevices, VolumeSource: corev1.VolumeSource{
+		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: &limit},
+	}})
+	name := KVMContainer
+	if c.Name == name {
+		name = otherKVMContainer
+	}
+	node := path.Base(kvmDevice)
+	made := briefContainer(c, name, []string{"-make-kvm", path.Join(devicesDir, node)}, []corev1.VolumeMount{{Name: volumeDevices, MountPath: devicesDir}}, "MKNOD")
+	pod.Spec.InitContainers = append(pod.Spec.InitContainers, made)
+	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeDevices, MountPath: kvmDevice, SubPath: node})
 }

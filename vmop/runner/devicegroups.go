@@ -1,0 +1,56 @@
+package runner
+
+import (
+	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/vmop/sdk/vmop/qemucmd"
+)
+
+// kvmDevice is how a guest gets at the host's processors.
+const kvmDevice = "/dev/kvm"
+
+// maxDeviceGroups is more than a machine's devices have on any node.
+const maxDeviceGroups = 16
+
+// deviceGroups are the groups that may use the machine's devices, block devices and
+// /dev/kvm, of those that not everybody may use. Each distribution has other numbers,
+// and a device node keeps the numbers of its node in a container: whoever makes the
+// machine's next pod can put it into them.
+func (e *Engine) deviceGroups() []int {
+	vm := &e.o.Config.Runner.VM
+	var paths []string
+	if vm.Accelerator != string(qemucmd.AcceleratorTCG) {
+		paths = append(paths, kvmDevice)
+	}
+	for _, d := range vm.Drives {
+		if d.Device != "" {
+			paths = append(paths, d.Device)
+		}
+	}
+	var groups []int
+	for _, path := range paths {
+		var s unix.Stat_t
+		if unix.Stat(path, &s) == nil {
+			if g := groupFor(&s); g != 0 && !slices.Contains(groups, g) && len(groups) < maxDeviceGroups {
+				groups = append(groups, g)
+			}
+		}
+	}
+	slices.Sort(groups)
+	return groups
+}
+
+// groupFor is the group whose members may read and write a device that others may
+// not; 0 if there is none. Root's group is none either: being in it opens more than
+// devices.
+func groupFor(s *unix.Stat_t) int {
+	const group, others = 0o060, 0o006
+	device := s.Mode&syscall.S_IFMT == syscall.S_IFBLK || s.Mode&syscall.S_IFMT == syscall.S_IFCHR
+	if !device || s.Mode&group != group || s.Mode&others == others {
+		return 0
+	}
+	return int(s.Gid)
+}

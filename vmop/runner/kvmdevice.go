@@ -1,0 +1,28 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// kvmMajor and kvmMinor are the numbers of KVM's device on every Linux (KVM_MINOR).
+const kvmMajor, kvmMinor = 10, 232
+
+// MakeKVM makes a device node of KVM for the group of the directory that it is in,
+// whatever is in that place. It needs CAP_MKNOD; whether the node's kernel has KVM is
+// found by who opens it.
+func MakeKVM(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("device node of KVM: %w", err)
+	}
+	old := unix.Umask(0)
+	err := unix.Mknod(path, unix.S_IFCHR|0o660, int(unix.Mkdev(kvmMajor, kvmMinor)))
+	unix.Umask(old)
+	if err != nil {
+		return fmt.Errorf("device node of KVM: %w", &os.PathError{Op: "mknod", Path: path, Err: err})
+	}
+	return nil
+}
