@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
 func (d *decider) cpus() {
@@ -33,6 +34,9 @@ func (d *decider) cpus() {
 		if id := qemucmd.DeviceID(s.QOMPath); qemucmd.IsCPU(id) {
 			removable = append(removable, id)
 		}
+	}
+	if d.in.Config.Runner.VM.CPUOrder == runnerconfig.CPUOrderHighest {
+		slices.Reverse(free)
 	}
 	switch {
 	case present < wanted:

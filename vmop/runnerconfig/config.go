@@ -115,7 +115,10 @@ type VM struct {
 	RTCClock    string `json:"rtcClock,omitempty"`
 	// BootOrder says what the guest boots from where no drive has a boot index:
 	// [BootOrderList] (also if empty) or [BootOrderFirmware].
-	BootOrder  string      `json:"bootOrder,omitempty"`
+	BootOrder string `json:"bootOrder,omitempty"`
+	// CPUOrder says which slots CPUs that are plugged take: [CPUOrderLowest] (also if
+	// empty) or [CPUOrderHighest].
+	CPUOrder   string      `json:"cpuOrder,omitempty"`
 	KernelBoot *KernelBoot `json:"kernelBoot,omitempty"`
 	// Serial connects the first serial port; nil and true do.
 	Serial *bool `json:"serial,omitempty"`
@@ -139,6 +142,15 @@ const (
 	// BootOrderFirmware leaves it to the firmware and what that remembers in its
 	// variables, as VM-Operator does.
 	BootOrderFirmware = "firmware"
+)
+
+// Orders in which CPUs are plugged into their slots. The highest one leaves first in
+// both.
+const (
+	// CPUOrderLowest begins with the first free slot of the topology.
+	CPUOrderLowest = "lowest"
+	// CPUOrderHighest begins with the last one, as VM-Operator does.
+	CPUOrderHighest = "highest"
 )
 
 // Network types.

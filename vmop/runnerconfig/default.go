@@ -52,6 +52,7 @@ func Default(c *Config) {
 	setDefault(&vm.CurrentCPUs, 1)
 	setDefault(&vm.Accelerator, "auto")
 	setDefault(&vm.BootOrder, BootOrderList)
+	setDefault(&vm.CPUOrder, CPUOrderLowest)
 	setDefaultPointer(&vm.PowerdownTimeout, DefaultPowerdownTimeout)
 	setDefaultPointer(&vm.Serial, true)
 	for i := range vm.Network {

@@ -34,6 +34,7 @@ func Validate(c *Config) error {
 	v.limit("vm.firmware", vm.Firmware, limits.Firmware(vm.Firmware))
 	v.oneOf("vm.accelerator", vm.Accelerator, "auto", "kvm", "tcg", "none")
 	v.oneOf("vm.bootOrder", vm.BootOrder, BootOrderList, BootOrderFirmware)
+	v.oneOf("vm.cpuOrder", vm.CPUOrder, CPUOrderLowest, CPUOrderHighest)
 	if vm.MachineType != "" {
 		v.limit("vm.machineType", vm.MachineType, limits.MachineType(vm.MachineType))
 	}

@@ -77,7 +77,7 @@ func ForDefaulted(vm *spec.VirtualMachine, disks []Disk, o Options) (runnerconfi
 	c.Runner.GuestResetEnds = o.GuestResetEnds
 	c.Runner.VM.Network = o.Origin.former(c.Runner.VM.Network)
 	if o.Origin == OriginVMOperator {
-		c.Runner.VM.BootOrder = runnerconfig.BootOrderFirmware
+		c.Runner.VM.BootOrder, c.Runner.VM.CPUOrder = runnerconfig.BootOrderFirmware, runnerconfig.CPUOrderHighest
 	}
 	for _, n := range c.Runner.VM.Network {
 		for i := range n.HostForwards {

@@ -18,7 +18,7 @@ const (
 	// OriginVMOperator is one that was taken over: its guest has QEMU's default
 	// addresses where the manifest gives none, and QEMU's default interface where
 	// the manifest has no network. Where it gives no boot index, its firmware
-	// decides what it boots from.
+	// decides what it boots from. Its CPUs are plugged into the highest slots first.
 	OriginVMOperator Origin = "vm-operator"
 )
 

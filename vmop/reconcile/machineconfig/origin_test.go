@@ -55,8 +55,8 @@ func TestFormerNetworksAreQEMUsOwn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if config.Runner.VM.BootOrder != runnerconfig.BootOrderFirmware {
-			t.Errorf("%s: boot order %q", name, config.Runner.VM.BootOrder)
+		if config.Runner.VM.BootOrder != runnerconfig.BootOrderFirmware || config.Runner.VM.CPUOrder != runnerconfig.CPUOrderHighest {
+			t.Errorf("%s: boot order %q, CPU order %q", name, config.Runner.VM.BootOrder, config.Runner.VM.CPUOrder)
 		}
 		var got []string
 		for _, n := range config.Runner.VM.Network {
@@ -69,7 +69,7 @@ func TestFormerNetworksAreQEMUsOwn(t *testing.T) {
 			t.Errorf("%s: %+v", name, config.Runner.VM.Network)
 		}
 		// A new machine has what the manifest says.
-		if config, err = machineconfig.ForCluster(vm, machineconfig.Options{}); err != nil || len(config.Runner.VM.Network) != len(networks) || config.Runner.VM.BootOrder != "" {
+		if config, err = machineconfig.ForCluster(vm, machineconfig.Options{}); err != nil || len(config.Runner.VM.Network) != len(networks) || config.Runner.VM.BootOrder+config.Runner.VM.CPUOrder != "" {
 			t.Errorf("%s: %+v, %v", name, config.Runner.VM.Network, err)
 		}
 		for i, n := range config.Runner.VM.Network {
