@@ -453,6 +453,7 @@ func (e *Engine) startQEMU(m *machine, cmd qemucmd.Command) error {
 	if c == nil {
 		return err
 	}
+	c.readable = e.namedImages
 	m.qemu = c
 	e.update(func(s *State) { s.QEMUPID = c.process.Pid })
 	return errors.Join(err, writePID(e.o.Directories.Runtime, "qemu", c.process.Pid))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
+	"regexp"
 
 	"golang.org/x/sys/unix"
 
@@ -132,6 +133,13 @@ func (e *Engine) imagePath(name string) string {
 		disk--
 	}
 	return name
+}
+
+var openedImage = regexp.MustCompile(regexp.QuoteMeta(qemucmd.FDSetPrefix) + "[0-9]+")
+
+// namedImages has the paths of images in place of the names that QEMU has for them.
+func (e *Engine) namedImages(text string) string {
+	return openedImage.ReplaceAllStringFunc(text, e.imagePath)
 }
 
 // mainChannel is the type of the channel that each SPICE client has once.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
@@ -76,4 +78,25 @@ func TestImagesThatAreReplacedAfterTheyWereLookedAt(t *testing.T) {
 		t.Errorf("the image that was looked at has %q, %v", got[:8], err)
 	}
 	nothingLeft(t, d)
+}
+
+// An image that another process has is named by its path.
+func TestImageInUse(t *testing.T) {
+	image := filepath.Join(t.TempDir(), "used.img")
+	put(t, image, strings.Repeat("\x00", 1<<20))
+	f, err := os.OpenFile(image, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	// The bytes on which QEMU has its locks (block/file-posix.c).
+	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_RDLCK, Start: 100, Len: 200}); err != nil {
+		t.Fatal(err)
+	}
+	c := testConfig(t)
+	c.Runner.VM.Drives = []runnerconfig.Drive{{Type: "raw", Name: "used", Resource: image}}
+	r := start(t, c, testDirs(t))
+	if o, err := r.wait(t); err == nil || !strings.Contains(o.Message, "the disk image "+image+" is used by another process") {
+		t.Errorf("outcome %+v, %v", o, err)
+	}
 }

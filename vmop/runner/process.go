@@ -23,6 +23,9 @@ type child struct {
 	done    chan struct{} // closed once it has ended and all it printed was read
 	status  *os.ProcessState
 	tail    *tail
+	// readable puts names that people know into what the child printed; nil leaves
+	// it alone.
+	readable func(string) string
 }
 
 // outputGrace is how long a child's output is read after its end, where a
@@ -94,12 +97,15 @@ func (c *child) signal(sig os.Signal) {
 // mean; they themselves are in the log, and here if that is not known.
 func (c *child) describe() string {
 	s := c.name + " ended: " + c.status.String()
-	last := c.tail.last()
-	if means := qemucmd.Explain(strings.Join(last, "\n")); means != "" {
+	last := strings.Join(c.tail.last(), "\n")
+	if c.readable != nil {
+		last = c.readable(last)
+	}
+	if means := qemucmd.Explain(last); means != "" {
 		return s + ": " + means
 	}
-	if len(last) > 0 {
-		s += ": " + strings.Join(last, "; ")
+	if last != "" {
+		s += ": " + strings.ReplaceAll(last, "\n", "; ")
 	}
 	return s
 }
