@@ -460,8 +460,8 @@ spec:
 	t.phase("one", spec.PhaseRunning)
 }
 
-// The assignment from a pool that was deleted goes after a while; that of a
-// pool that exists stays.
+// The assignment from a pool that was deleted goes after a while, and one whose
+// retention has passed; that of a pool that exists stays.
 func TestAssignmentsAreKeptUp(tt *testing.T) {
 	t := newTest(tt)
 	if _, err := t.pools.Create(t.Context(), t.object(`
@@ -473,22 +473,27 @@ spec: {retention: PT1h, permissions: [{user: ann}]}
 		t.Fatal(err)
 	}
 	t.start(cluster.Kubeconfig())
-	for name, pool := range map[string]string{"kept": "here", "freed": "gone"} {
+	const longAgo = "2020-01-01T00:00:00Z"
+	for name, a := range map[string]spec.Assignment{
+		"kept": {Pool: "here", LastUsed: time.Now().UTC().Format(time.RFC3339)}, "freed": {Pool: "gone", LastUsed: longAgo}, "expired": {Pool: "here", LastUsed: longAgo},
+	} {
 		t.create(machine(name, "Stopped"))
-		patch := fmt.Sprintf(`{"status":{"assignment":{"pool":%q,"user":"ann","lastUsed":"2020-01-01T00:00:00Z"}}}`, pool)
+		patch := fmt.Sprintf(`{"status":{"assignment":{"pool":%q,"user":%q,"lastUsed":%q}}}`, a.Pool, name, a.LastUsed)
 		if _, err := t.vms.Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	t.eventually("the assignment from a pool that is gone is removed", func() error {
-		vm, err := t.status("freed")
-		if err == nil && vm.Status.Assignment != nil && vm.Status.Assignment.Pool != "" {
-			err = fmt.Errorf("assignment %+v", vm.Status.Assignment)
-		}
-		return err
-	})
+	for _, name := range []string{"freed", "expired"} {
+		t.eventually("assignment "+name+" is removed", func() error {
+			vm, err := t.status(name)
+			if err == nil && vm.Status.Assignment != nil && vm.Status.Assignment.Pool != "" {
+				err = fmt.Errorf("assignment %+v", vm.Status.Assignment)
+			}
+			return err
+		})
+	}
 	vm, err := t.status("kept")
-	if err != nil || vm.Status.Assignment == nil || vm.Status.Assignment.User != "ann" {
+	if err != nil || vm.Status.Assignment == nil || vm.Status.Assignment.User != "kept" {
 		t.Errorf("assignment %+v, %v", vm.Status.Assignment, err)
 	}
 }

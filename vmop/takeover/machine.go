@@ -293,7 +293,7 @@ func (m *machine) ignored() {
 func (c *check) pools() {
 	for _, o := range c.objects.ofKind(spec.KindVMPool) {
 		c.refused(o)
-		c.say(spec.KindVMPool, o.GetNamespace(), o.GetName(), Differs, TopicUsers, "", "VM-Operator's web interface assigned its machines to users; vmop keeps assignments and has no web interface",
-			"write a user interface with package reconcile/pools; examples/go-pools shows how")
+		c.say(spec.KindVMPool, o.GetNamespace(), o.GetName(), Differs, TopicUsers, "", "VM-Operator's web interface assigned its machines to users; vmop keeps assignments, frees a machine when the pool's retention has passed, and has no web interface",
+			"write a user interface with package reconcile/pool; examples/go-pools shows how")
 	}
 }

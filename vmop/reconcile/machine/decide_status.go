@@ -56,11 +56,14 @@ func (d *decision) report() {
 	}
 }
 
-// amended tells of what is taken for something else.
+// amended tells of what is taken for something else, and of what nobody reads.
 func (d *decision) amended() string {
 	var b strings.Builder
 	for _, a := range d.amendments {
 		b.WriteString("; " + a.String())
+	}
+	if d.vm.Spec.LoggingProperties != "" {
+		b.WriteString("; spec.loggingProperties: only VM-Operator's runner, a Java program, reads it")
 	}
 	return b.String()
 }

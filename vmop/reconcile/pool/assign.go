@@ -254,8 +254,8 @@ func expiry(vm *spec.VirtualMachine, all []spec.VmPool) (end time.Time, known bo
 
 // Expires returns when the machine's assignment ends if it is not used until
 // then. It is false if the machine is not assigned, or from a pool that does not
-// exist or whose retention cannot be read. An assignment that has ended stays
-// until somebody else needs the machine.
+// exist or whose retention cannot be read. [Upkeep] removes an assignment that has
+// ended, unless the console is connected.
 func Expires(vm *spec.VirtualMachine, all []spec.VmPool) (time.Time, bool) {
 	a := vm.Status.Assignment
 	if !isAssigned(a) || findPool(all, vm.Namespace, a.Pool) == nil {

@@ -278,8 +278,8 @@ func TestNamespacesAreApart(t *testing.T) {
 	theirs := newPool("students", "PT1h")
 	theirs.Namespace = "other"
 	machines := []spec.VirtualMachine{
-		machine("a", elsewhere), machine("b", assigned("students", "ann", ago(time.Hour)), elsewhere),
-		machine("c", assigned("students", "ann", ago(2*time.Hour))),
+		machine("a", elsewhere), machine("b", assigned("students", "ann", ago(20*time.Minute)), elsewhere),
+		machine("c", assigned("students", "ann", ago(30*time.Minute))),
 	}
 	r := pool.Request{Namespace: "lab", Pool: "students", User: ann, Pools: []spec.VmPool{theirs, newPool("students", "PT1h")}, Machines: machines, Now: noon}
 	if d := pool.Assign(r); d.Machine != "c" {

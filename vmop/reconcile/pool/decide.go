@@ -47,7 +47,8 @@ func Decide(s Snapshot) reconcile.Plan {
 	var plan reconcile.Plan
 	for i := range s.Unreadable {
 		u := &s.Unreadable[i]
-		known = append(known, spec.VmPool{ObjectMeta: u.Pool})
+		// Its retention is none that can be read, so that nothing expires.
+		known = append(known, spec.VmPool{ObjectMeta: u.Pool, Spec: spec.VmPoolSpec{Retention: "unreadable"}})
 		if !u.Told {
 			plan.Events = append(plan.Events, u.event())
 		}

@@ -162,8 +162,14 @@ func (m *model) maintain(t *rapid.T) (written int) {
 				t.Fatalf("%s was taken from %s though the pool exists", u.Name, before.Status.Assignment.User)
 			}
 		}
-		if _, err := m.store.patch(&u); err == nil {
-			written++
+		if _, err := m.store.patch(&u); err != nil {
+			continue
+		}
+		written++
+		if end, ok := pool.Expires(&before, m.store.listPools()); u.Cause == pool.Expired && ok && m.store.valid(before.Status.Assignment) {
+			if m.now.Before(end) || spec.ConditionIsTrue(before.Status.Conditions, spec.ConditionConsoleConnected) {
+				t.Fatalf("%s was taken from %s, whose it is until %v", u.Name, before.Status.Assignment.User, end)
+			}
 		}
 	}
 	return written

@@ -39,6 +39,8 @@ const (
 	Used Cause = "Used"
 	// PoolDeleted means that the pool of the assignment is gone.
 	PoolDeleted Cause = "PoolDeleted"
+	// Expired means that the pool's retention has passed since the last use.
+	Expired Cause = "Expired"
 	// Duplicate means that the user has another machine of the same pool.
 	Duplicate Cause = "Duplicate"
 )

@@ -20,14 +20,15 @@ const poolGrace = time.Minute
 //
 //   - assignments from a pool that is not among the pools are removed, a minute
 //     after their last use at the earliest,
+//   - assignments that have expired are removed, unless the console is connected:
+//     the machine is free, and its agent logs the user out. (In VM-Operator they
+//     stay until somebody else asks for the machine.)
 //   - the last use of an assignment follows the assigned user to the console and
 //     away from it. (VM-Operator has this test inverted: it follows everybody
 //     else.)
 //   - of several machines that one user has from one pool only the one stays
 //     that is in use or was used last. One whose console is connected is not
 //     taken back.
-//
-// An assignment that has expired stays until somebody else needs the machine.
 //
 // The pools are all of the namespaces of the machines. The machines are all too,
 // or a part of them in which none is missing that is assigned to the same user
@@ -63,6 +64,13 @@ func Upkeep(machines []spec.VirtualMachine, all []spec.VmPool, now time.Time) ([
 		if kept[holderOf(vm)] != vm && !inUse(vm) {
 			out = append(out, newUpdate(vm, nil, Duplicate))
 			continue
+		}
+		if end, known := expiry(vm, all); known && !inUse(vm) {
+			if !now.Before(end) {
+				out = append(out, newUpdate(vm, nil, Expired))
+				continue
+			}
+			wake = earlier(wake, end)
 		}
 		if used := usedSince(vm); used != "" {
 			next := *a
