@@ -182,11 +182,24 @@ func (d *clusterDisplay) password(ctx context.Context) (string, error) {
 }
 
 // file is the viewer file for the place.
-func (d *clusterDisplay) file(password string) ([]byte, error) {
-	return console.ViewerFile{
+func (d *clusterDisplay) file(ctx context.Context, password string) ([]byte, error) {
+	f := console.ViewerFile{
 		Protocol: d.place.Protocol, Host: d.place.Host, Port: d.place.Port, Proxy: d.place.Proxy,
 		Password: password, Title: d.namespace + "/" + d.name, DeleteThisFile: !d.options.keepFile,
-	}.Marshal()
+	}
+	if d.place.TLSSecret != "" {
+		ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, fmt.Errorf("the API server did not answer after %v", requestTimeout))
+		defer cancel()
+		secret, err := d.client.Secret(ctx, d.namespace, d.place.TLSSecret)
+		if err != nil {
+			return nil, err
+		}
+		f.TLS = true
+		if f.Authorities, f.Subject, err = console.Certificate(secret); err != nil {
+			return nil, err
+		}
+	}
+	return f.Marshal()
 }
 
 // connect makes a tunnel if one is needed, and then the viewer file: its password
@@ -201,7 +214,7 @@ func (d *clusterDisplay) connect(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.file(password)
+	return d.file(ctx, password)
 }
 
 // write leaves a viewer file, for as long as it leads anywhere.

@@ -61,19 +61,9 @@ func Open(ctx context.Context, network, address, password string) (net.Conn, Scr
 // Handshake does the initial messages of protocol version 3.8.
 func Handshake(conn io.ReadWriter, password string) (Screen, error) {
 	var s Screen
-	version := make([]byte, 12)
-	if _, err := io.ReadFull(conn, version); err != nil {
-		return s, fmt.Errorf("protocol version: %w", err)
-	}
-	if string(version[:4]) != "RFB " {
-		return s, fmt.Errorf("protocol version: %q is not that of a VNC server", version)
-	}
-	if _, err := io.WriteString(conn, "RFB 003.008\n"); err != nil {
-		return s, err
-	}
-	types, err := counted(conn)
+	types, err := securityTypes(conn)
 	if err != nil {
-		return s, fmt.Errorf("security types: %w", err)
+		return s, err
 	}
 	kind := byte(securityNone)
 	if !slices.Contains(types, kind) {
@@ -85,33 +75,58 @@ func Handshake(conn io.ReadWriter, password string) (Screen, error) {
 	if _, err := conn.Write([]byte{kind}); err != nil {
 		return s, err
 	}
+	return s, authenticate(conn, &s, password)
+}
+
+// securityTypes are those that a server offers.
+func securityTypes(conn io.ReadWriter) ([]byte, error) {
+	version := make([]byte, 12)
+	if _, err := io.ReadFull(conn, version); err != nil {
+		return nil, fmt.Errorf("protocol version: %w", err)
+	}
+	if string(version[:4]) != "RFB " {
+		return nil, fmt.Errorf("protocol version: %q is not that of a VNC server", version)
+	}
+	if _, err := io.WriteString(conn, "RFB 003.008\n"); err != nil {
+		return nil, err
+	}
+	types, err := counted(conn)
+	if err != nil {
+		return nil, fmt.Errorf("security types: %w", err)
+	}
+	return types, nil
+}
+
+// authenticate gives the password, if there is one, and asks for the screen.
+func authenticate(conn io.ReadWriter, s *Screen, password string) error {
 	if s.Password {
 		if err := answer(conn, password); err != nil {
-			return s, err
+			return err
 		}
 	}
 	var result uint32
 	if err := binary.Read(conn, binary.BigEndian, &result); err != nil {
-		return s, fmt.Errorf("security result: %w", err)
+		return fmt.Errorf("security result: %w", err)
 	}
 	if result != 0 {
 		reason, err := text(conn)
-		return s, errors.Join(fmt.Errorf("%w: %s", ErrRefused, reason), err)
+		return errors.Join(fmt.Errorf("%w: %s", ErrRefused, reason), err)
 	}
 	const shared = 1
 	if _, err := conn.Write([]byte{shared}); err != nil {
-		return s, err
+		return err
 	}
 	var init struct {
 		Width, Height uint16
 		Format        [16]byte
 	}
 	if err := binary.Read(conn, binary.BigEndian, &init); err != nil {
-		return s, fmt.Errorf("server init: %w", err)
+		return fmt.Errorf("server init: %w", err)
 	}
 	s.Width, s.Height = int(init.Width), int(init.Height)
+	var err error
 	s.Name, err = text(conn)
-	return s, err
+	return err
 }
 
 // counted reads a list of bytes behind its length; an empty one is a refusal.

@@ -66,6 +66,10 @@ const (
 	// PasswordKey and PasswordExpiryKey are the keys of a display secret.
 	PasswordKey       = "display-password"
 	PasswordExpiryKey = "password-expiry"
+	// CertificateAuthorityKey is the key of the authority's certificate in a Secret
+	// with a certificate, as cert-manager makes them beside those that Kubernetes
+	// names (tls.crt, tls.key).
+	CertificateAuthorityKey = "ca.crt"
 
 	// SPICEPortName is the name of the display's port of pod and service.
 	SPICEPortName = "spice"

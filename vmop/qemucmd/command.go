@@ -41,6 +41,7 @@ const (
 	FileDisk         FilePurpose = "disk"
 	FileCD           FilePurpose = "cd"
 	FileSeed         FilePurpose = "seed"
+	FileDisplayTLS   FilePurpose = "display-tls"
 )
 
 // File is a file or device that QEMU opens.

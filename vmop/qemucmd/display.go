@@ -1,6 +1,7 @@
 package qemucmd
 
 import (
+	"path"
 	"strconv"
 
 	"github.com/vmop/sdk/vmop/limits"
@@ -9,6 +10,35 @@ import (
 // display keeps QEMU from opening a window.
 func (b *builder) display() {
 	b.add(Option{Flag: "-display", HeadKey: "type", Head: "none", Why: "no window on the host; SPICE, if there is one, is separate"})
+}
+
+// TLSFiles are the names of the files in [Display.TLSDir], which QEMU and its SPICE
+// server give them both: the certificate with those between it and the authority's,
+// its key, and the authority's.
+const (
+	TLSCertFile = "server-cert.pem"
+	TLSKeyFile  = "server-key.pem"
+	TLSCAFile   = "ca-cert.pem"
+)
+
+// certificates checks what encrypts the ports of displays. SPICE reads it by itself.
+func (b *builder) certificates() {
+	d := b.m.Display
+	if d == nil || d.TLSDir == "" {
+		return
+	}
+	spice, vnc := d.SPICE != nil && d.SPICE.Socket == "", d.VNC != nil && d.VNC.Socket == ""
+	if !spice && !vnc {
+		return
+	}
+	b.path("display.tlsDir", d.TLSDir)
+	for _, name := range []string{TLSCertFile, TLSKeyFile, TLSCAFile} {
+		b.file(File{Purpose: FileDisplayTLS, Path: path.Join(d.TLSDir, name)})
+	}
+	if vnc {
+		b.object("tls-creds-x509", displayTLS, "the certificate of the VNC server; its clients need none",
+			Prop{"dir", Str(d.TLSDir)}, Prop{"endpoint", Str("server")}, Prop{"verify-peer", Bool(false)})
+	}
 }
 
 func (b *builder) spice() {
@@ -52,6 +82,9 @@ func (b *builder) spiceAddress(s SPICE) []Prop {
 	}
 	b.invalid("display.spice.port", s.Port, limits.Port(int64(s.Port)))
 	props := []Prop{{"port", Int(s.Port)}}
+	if dir := b.m.Display.TLSDir; dir != "" {
+		props = []Prop{{"tls-port", Int(s.Port)}, {"x509-dir", Str(dir)}}
+	}
 	if s.Address != "" {
 		b.text("display.spice.address", s.Address)
 		props = append(props, Prop{"addr", Str(s.Address)})

@@ -165,6 +165,9 @@ func machine(t *rapid.T, w world) qemucmd.Machine {
 		if maybe(t, "vnc") {
 			m.Display.VNC = vnc(t, w, socket)
 		}
+		if !w.real && maybe(t, "tls") {
+			m.Display.TLSDir = "/" + text(0, 8, 40).Draw(t, "tls directory")
+		}
 	}
 	return m
 }

@@ -31,6 +31,9 @@ const (
 	SPICEAgentChardev = "vdagentdev"
 )
 
+// displayTLS is the id of the certificate of displays.
+const displayTLS = "displaytls"
+
 // The beginnings of the ids of lists. The numbers count from 0, those of CPUs
 // from 1: the first CPU is part of the machine and has no id.
 const (

@@ -80,6 +80,7 @@ func kinds() []kind {
 		{name: "seed", build: (*builder).seed, files: []string{SeedFileName}},
 		{name: "kernel", build: (*builder).kernel},
 		{name: "display", build: (*builder).display},
+		{name: "certificates", build: (*builder).certificates},
 		{
 			name: "spice", build: (*builder).spice, display: SPICEProtocol,
 			sockets: []socketRow{{SocketSPICE, "spice.sock", true}},

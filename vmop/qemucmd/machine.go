@@ -259,6 +259,9 @@ type Seed struct {
 type Display struct {
 	SPICE *SPICE `json:"spice,omitempty"`
 	VNC   *VNC   `json:"vnc,omitempty"`
+	// TLSDir is a directory with server-cert.pem, server-key.pem and ca-cert.pem,
+	// by which the TCP ports are encrypted and take nothing else; "" for none.
+	TLSDir string `json:"tlsDir,omitempty"`
 }
 
 // VNC is a VNC server: on a TCP port, or on a UNIX socket if Socket is set, and

@@ -33,6 +33,9 @@ func (b *builder) vnc() {
 		Why: "the display of the machine over the network",
 	}
 	o.Props = append(o.Props, Prop{"share", Str("allow-exclusive")}, Prop{"password", Bool(v.Password)})
+	if b.m.Display.TLSDir != "" && v.Socket == "" {
+		o.Props = append(o.Props, Prop{"tls-creds", Ref(displayTLS)})
+	}
 	if w := v.Websocket; w != 0 {
 		if w < 1 || w > 65535 || w == v.Port && v.Socket == "" {
 			b.errorf("display.vnc.websocket", "%d is no port for WebSockets: it must be between 1 and 65535, and not VNC's own", w)

@@ -216,6 +216,15 @@ type Display struct {
 	SPICE        *SPICE `json:"spice,omitempty"`
 	// VNC is a key that VM-Operator's runner does not know, and ignores.
 	VNC *VNC `json:"vnc,omitempty"`
+	// TLS encrypts what goes over TCP ports, if it is not nil.
+	TLS *DisplayTLS `json:"tls,omitempty"`
+}
+
+// DisplayTLS is the certificate of the display.
+type DisplayTLS struct {
+	// Dir is a directory with the files server-cert.pem, server-key.pem and
+	// ca-cert.pem.
+	Dir string `json:"dir"`
 }
 
 // VNC configures the VNC server.

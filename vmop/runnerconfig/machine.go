@@ -142,6 +142,9 @@ func Machine(c *Config, f Facts) (qemucmd.Machine, error) {
 	if d := vm.Display; d != nil {
 		m.Outputs = d.Outputs
 		m.Display = &qemucmd.Display{}
+		if d.TLS != nil {
+			m.Display.TLSDir = d.TLS.Dir
+		}
 		if s := d.SPICE; s != nil {
 			m.Display.SPICE = spice(s, f.DisplayPassword)
 		}

@@ -3,6 +3,7 @@ package runnerconfig
 import (
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -233,6 +234,14 @@ func (v *validator) display(d *Display) {
 	}
 	v.vnc(d)
 	v.displayPorts(d)
+	if t := d.TLS; t != nil {
+		switch err := limits.Text(t.Dir); {
+		case !path.IsAbs(t.Dir):
+			v.add("vm.display.tls.dir", "%q must be an absolute path", t.Dir)
+		case err != nil:
+			v.limit("vm.display.tls.dir", t.Dir, err)
+		}
+	}
 }
 
 func (v *validator) vnc(d *Display) {

@@ -22,6 +22,22 @@ type Display struct {
 	// (Added by vmop.)
 	// +optional
 	VNC *VNC `json:"vnc,omitempty"`
+	// tls encrypts what goes over the ports of spice and vnc: they then take
+	// nothing else. A server on a UNIX socket has no need for it. (Added by vmop.)
+	// +optional
+	TLS *DisplayTLS `json:"tls,omitempty"`
+}
+
+// DisplayTLS says with which certificate a display identifies itself.
+type DisplayTLS struct {
+	// secretName is the name of a Secret of the machine's namespace with the keys
+	// tls.crt, tls.key and ca.crt, as cert-manager makes them. A certificate that is
+	// renewed counts from the next start. Viewers compare the name of the server,
+	// or the subject of the certificate if it has a common name.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	SecretName string `json:"secretName"`
 }
 
 // Spice configures the SPICE server of the machine.

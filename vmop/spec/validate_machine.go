@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vmop/sdk/vmop/limits"
@@ -159,6 +160,14 @@ func validateDisplay(d *Display, path *field.Path) field.ErrorList {
 	errs := limited(path.Child("outputs"), *d.Outputs, limits.Outputs(int64(*d.Outputs)))
 	errs = append(errs, validateUser(d.LoggedInUser, path.Child("loggedInUser"))...)
 	errs = append(errs, validateVNC(d, path.Child("vnc"))...)
+	if d.TLS != nil {
+		at := path.Child("tls", "secretName")
+		if d.TLS.SecretName == "" {
+			errs = append(errs, field.Required(at, "name a Secret with tls.crt, tls.key and ca.crt"))
+		} else {
+			errs = append(errs, invalid(at, d.TLS.SecretName, validation.IsDNS1123Subdomain)...)
+		}
+	}
 	s := d.Spice
 	if s == nil {
 		return errs

@@ -24,3 +24,16 @@ func (c *Client) Secrets(ctx context.Context, namespace string, with map[string]
 	}
 	return out, nil
 }
+
+// Secret reads a secret.
+func (c *Client) Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+	o, err := c.dynamic.Resource(secrets).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read secret %s/%s: %w", namespace, name, err)
+	}
+	out := &corev1.Secret{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, out); err != nil {
+		return nil, fmt.Errorf("secret %s/%s cannot be understood: %w", namespace, name, err)
+	}
+	return out, nil
+}

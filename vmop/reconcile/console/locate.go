@@ -30,6 +30,9 @@ type Place struct {
 	Tunnel bool
 	// PodPort is the port in the pod.
 	PodPort int
+	// TLSSecret is the name of the Secret with the certificate of the display, which
+	// takes nothing but TLS then; empty without one. See [Certificate].
+	TLSSecret string
 }
 
 // Locate says where a display of a machine is, whose pod runs:
@@ -55,6 +58,9 @@ func Locate(vm *spec.VirtualMachine, pod *corev1.Pod, protocol Protocol, prefer 
 		name, p.PodPort = names.VNCPortName, int(*display.VNC.Port)
 	default:
 		return Place{}, fmt.Errorf("machine %s/%s: %w: its manifest has no spec.vm.display.%s", vm.Namespace, vm.Name, ErrNoDisplay, protocol)
+	}
+	if display.TLS != nil {
+		p.TLSSecret = display.TLS.SecretName
 	}
 	port := podPort(pod, name)
 	if port != nil {

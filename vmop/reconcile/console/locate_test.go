@@ -65,6 +65,10 @@ func TestLocate(t *testing.T) {
 			console.Place{Protocol: console.SPICE, Host: "10.0.0.7", Port: 5910, Proxy: "http://squid:3128", Tunnel: true, PodPort: 5910},
 		},
 		{"the server is SPICE's", display(func(d *spec.Display) { d.Spice.Server = "desk.example.org" }), pod(nil), console.VNC, "", console.Place{Protocol: console.VNC, Host: "10.0.0.7", Port: 5901, Tunnel: true, PodPort: 5901}},
+		{
+			"TLS", display(func(d *spec.Display) { d.TLS = &spec.DisplayTLS{SecretName: "desk-tls"} }), pod(nil), console.SPICE, "",
+			console.Place{Protocol: console.SPICE, Host: "10.0.0.7", Port: 5910, Tunnel: true, PodPort: 5910, TLSSecret: "desk-tls"},
+		},
 		{"no password", display(nil), pod(ports()), console.SPICE, "", console.Place{Protocol: console.SPICE, Host: "127.0.0.1", Port: 5910, Tunnel: true, PodPort: 5910}},
 		{
 			"another port since it was started", display(nil), pod(ports(corev1.ContainerPort{Name: "spice", ContainerPort: 5900})), console.SPICE, "",

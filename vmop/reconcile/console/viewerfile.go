@@ -31,6 +31,12 @@ type ViewerFile struct {
 	Protocol Protocol
 	Host     string
 	Port     int
+	// TLS says that the display takes nothing else. Viewers of SPICE then trust
+	// Authorities, certificates in PEM's form, and expect Subject of the display if it
+	// is not empty, else Host; those of VNC trust what the viewer's user has set up.
+	TLS         bool
+	Authorities string
+	Subject     string
 	// Password is the password of the display, if it has one.
 	Password string
 	// Proxy is the URL of a proxy, such as http://proxy:3128. Viewers have one
@@ -77,7 +83,15 @@ func (f ViewerFile) Marshal() ([]byte, error) {
 	}
 	entry("type", string(f.Protocol), true)
 	entry("host", f.Host, true)
-	entry("port", strconv.Itoa(f.Port), true)
+	port := "port"
+	if f.TLS && f.Protocol == SPICE {
+		port = "tls-port"
+	}
+	entry(port, strconv.Itoa(f.Port), true)
+	if f.TLS && f.Protocol == SPICE {
+		entry("ca", f.Authorities, false)
+		entry("host-subject", f.Subject, false)
+	}
 	entry("password", f.Password, false)
 	entry("proxy", f.Proxy, false)
 	entry("title", f.Title, false)

@@ -17,9 +17,13 @@ var update = flag.Bool("update", false, "write the golden files instead of compa
 
 func TestViewerFiles(t *testing.T) {
 	for name, f := range map[string]console.ViewerFile{
-		"spice":   {Protocol: console.SPICE, Host: "10.0.0.7", Port: 5900, Password: "AAECAwQFBgcICQoLDA0ODw==", DeleteThisFile: true},
-		"proxy":   {Protocol: console.SPICE, Host: "fd00::7", Port: 5912, Proxy: "http://squid.example.org:3128", Title: "lab/desk"},
-		"vnc":     {Protocol: console.VNC, Host: "desk.example.org", Port: 5901, Password: " a\\b\tc\nd#;= ", DeleteThisFile: true},
+		"spice": {Protocol: console.SPICE, Host: "10.0.0.7", Port: 5900, Password: "AAECAwQFBgcICQoLDA0ODw==", DeleteThisFile: true},
+		"proxy": {Protocol: console.SPICE, Host: "fd00::7", Port: 5912, Proxy: "http://squid.example.org:3128", Title: "lab/desk"},
+		"vnc":   {Protocol: console.VNC, Host: "desk.example.org", Port: 5901, Password: " a\\b\tc\nd#;= ", DeleteThisFile: true},
+		"tls": {
+			Protocol: console.SPICE, Host: "127.0.0.1", Port: 34567, TLS: true, Password: "geheim",
+			Authorities: "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n", Subject: `O=Desks\, Inc,CN=desk`,
+		},
 		"minimal": {Protocol: console.VNC, Host: "10.0.0.7", Port: 65535},
 	} {
 		got, err := f.Marshal()

@@ -88,6 +88,9 @@ func ForDefaulted(vm *spec.VirtualMachine, disks []Disk, o Options) (runnerconfi
 	if s := c.Runner.VM.Display.SPICE; s != nil {
 		s.Open = o.OpenDisplay
 	}
+	if vm.Spec.VM.Display.TLS != nil {
+		c.Runner.VM.Display.TLS = &runnerconfig.DisplayTLS{Dir: DisplayTLSDir}
+	}
 	if v := vm.Spec.VM.Display.VNC; v != nil && v.UnixSocket {
 		c.Runner.VM.Display.VNC.Socket = path.Join(RuntimeDir(vm.Name), qemucmd.SocketVNC.FileName())
 	}

@@ -93,10 +93,24 @@ func ForHost(vm *spec.VirtualMachine, l Host) (runnerconfig.Config, error) {
 	if s := c.Runner.VM.Display.VNC; s != nil {
 		localVNC(s, l, vm.Spec.VM.Display.VNC.UnixSocket)
 	}
+	if vm.Spec.VM.Display.TLS != nil {
+		withoutTLS(c.Runner.VM.Display)
+	}
 	if err := errors.Join(p...); err != nil {
 		return runnerconfig.Config{}, fmt.Errorf("virtual machine %s: %w", vm.Name, err)
 	}
 	return c, nil
+}
+
+// withoutTLS keeps a display inside of its host that was to be encrypted: here are
+// no Secrets with certificates.
+func withoutTLS(d *runnerconfig.Display) {
+	if s := d.SPICE; s != nil && s.Socket == "" {
+		s.Address = "127.0.0.1"
+	}
+	if v := d.VNC; v != nil && (v.Socket == "" || v.Websocket != nil) {
+		v.Address = "127.0.0.1"
+	}
 }
 
 // localSPICE chooses the server's place. The manifest's default port 5900 is

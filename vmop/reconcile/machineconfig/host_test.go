@@ -42,9 +42,10 @@ func TestLocalRunnerConfigOfEveryValidMachine(t *testing.T) {
 		if l.Accelerator != "" && c.Runner.VM.Accelerator != string(l.Accelerator) {
 			t.Errorf("accelerator %q", c.Runner.VM.Accelerator)
 		}
+		encrypted := vm.Spec.VM.Display != nil && vm.Spec.VM.Display.TLS != nil
 		if s := c.Runner.VM.Display.SPICE; s != nil {
 			open := s.Socket == "" && s.Address != "127.0.0.1"
-			if open && !(l.ExplicitSPICEPort && l.DisplayPassword) {
+			if open && (!l.ExplicitSPICEPort || !l.DisplayPassword || encrypted) {
 				t.Errorf("the display is open to all: %+v", s)
 			}
 		}
@@ -53,7 +54,7 @@ func TestLocalRunnerConfigOfEveryValidMachine(t *testing.T) {
 				t.Errorf("explicit %v: %+v", l.ExplicitVNCPort, s)
 			}
 			open := (s.Socket == "" || s.Websocket != nil) && s.Address != "127.0.0.1"
-			if open && !l.DisplayPassword {
+			if open && (!l.DisplayPassword || encrypted) {
 				t.Errorf("the display is open to all: %+v", s)
 			}
 		}
@@ -64,13 +65,16 @@ func TestLocalRunnerConfigOfEveryValidMachine(t *testing.T) {
 				}
 			}
 		}
+		if c.Runner.VM.Display.TLS != nil {
+			t.Error("TLS with certificates that this host does not have")
+		}
 		// It is the machine of the cluster, apart from where things are.
 		cluster, err := machineconfig.ForCluster(vm, machineconfig.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, v := range []*runnerconfig.VM{&c.Runner.VM, &cluster.Runner.VM} {
-			v.Drives, v.Display.SPICE, v.Display.VNC, v.KernelBoot, v.Accelerator = nil, nil, nil, nil, ""
+			v.Drives, v.Display.SPICE, v.Display.VNC, v.Display.TLS, v.KernelBoot, v.Accelerator = nil, nil, nil, nil, nil, ""
 			for _, n := range v.Network {
 				for i := range n.HostForwards {
 					n.HostForwards[i].HostAddress = ""

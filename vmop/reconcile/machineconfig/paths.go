@@ -19,6 +19,9 @@ const (
 	// ConfigDir is where the runner's configuration and the display password
 	// are mounted.
 	ConfigDir = "/etc/opt/vmrunner"
+	// DisplayTLSDir has the certificates of the display, under the names that QEMU
+	// gives them: see [runnerconfig.DisplayTLS].
+	DisplayTLSDir = ConfigDir + "/display-tls"
 	// cloudInitDir, in ConfigDir, has the documents that come from Secrets.
 	cloudInitDir = "cloud-init"
 	// runtimeBase is where sockets are. They and the NoCloud image, which may

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
@@ -227,6 +228,7 @@ func configVolume(vm *spec.VirtualMachine, secret string) corev1.Volume {
 			corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: of, Items: key(names.PasswordExpiryKey), Optional: &yes}})
 	}
 	sources = append(sources, cloudInitSecrets(vm)...)
+	sources = append(sources, displayCertificates(vm)...)
 	return corev1.Volume{Name: volumeConfig, VolumeSource: corev1.VolumeSource{
 		Projected: &corev1.ProjectedVolumeSource{Sources: sources, DefaultMode: &mode},
 	}}
@@ -246,6 +248,25 @@ func cloudInitSecrets(vm *spec.VirtualMachine) []corev1.VolumeProjection {
 		}})
 	}
 	return out
+}
+
+// displayCertificates are the keys of the Secret with the display's certificate, as
+// QEMU names them. They are optional as those of cloud-init are; without them the
+// runner does not start the machine.
+func displayCertificates(vm *spec.VirtualMachine) []corev1.VolumeProjection {
+	tls := vm.Spec.VM.Display.TLS
+	if tls == nil {
+		return nil
+	}
+	yes := true
+	var items []corev1.KeyToPath
+	for key, file := range map[string]string{corev1.TLSCertKey: qemucmd.TLSCertFile, corev1.TLSPrivateKeyKey: qemucmd.TLSKeyFile, names.CertificateAuthorityKey: qemucmd.TLSCAFile} {
+		items = append(items, corev1.KeyToPath{Key: key, Path: path.Join(strings.TrimPrefix(machineconfig.DisplayTLSDir, machineconfig.ConfigDir+"/"), file)})
+	}
+	slices.SortFunc(items, func(a, b corev1.KeyToPath) int { return cmp.Compare(a.Key, b.Key) })
+	return []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{
+		LocalObjectReference: corev1.LocalObjectReference{Name: tls.SecretName}, Items: items, Optional: &yes,
+	}}}
 }
 
 const (

@@ -96,6 +96,9 @@ func drawDisplay(t *rapid.T, m *spec.Machine) {
 	if maybe(t, "loggedInUser") {
 		m.Display.LoggedInUser = rapid.StringMatching(`[a-z_][a-z0-9_,=-]{0,12}`).Draw(t, "loggedInUser")
 	}
+	if maybe(t, "tls") {
+		m.Display.TLS = &spec.DisplayTLS{SecretName: "desk-tls"}
+	}
 	if maybe(t, "vnc") {
 		// Above the ports of SPICE, which must not be taken twice.
 		m.Display.VNC = &spec.VNC{Port: drawInt(t, "vncPort", 6100, 6200), GenerateSecret: drawBool(t, "vncSecret")}

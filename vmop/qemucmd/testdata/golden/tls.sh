@@ -1,0 +1,38 @@
+/usr/bin/qemu-system-x86_64 \
+  -S \
+  -no-user-config \
+  -nodefaults \
+  -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny \
+  -chardev socket,id=charmonitor,path=/run/vm/tls/monitor.sock,server=on,wait=off \
+  -mon id=monitor,chardev=charmonitor,mode=control \
+  -name guest=tls,debug-threads=on \
+  -uuid 7c7d0a55-4e1b-4e0f-8d5c-5d4c8b1c1f01 \
+  -machine pc-q35-7.2,usb=off,vmport=off,dump-guest-core=off,memory-backend=pc.ram,hpet=off \
+  -global driver=kvm-pit,property=lost_tick_policy,value=delay \
+  -global driver=ICH9-LPC,property=disable_s3,value=1 \
+  -global driver=ICH9-LPC,property=disable_s4,value=1 \
+  -object '{"qom-type":"memory-backend-ram","id":"pc.ram","size":134217728}' \
+  -m 128 \
+  -device '{"driver":"virtio-balloon-pci","id":"balloon0","bus":"pcie.0","addr":"0x1","free-page-reporting":true}' \
+  -cpu host \
+  -smp cpus=1,maxcpus=1,sockets=1,dies=1,cores=1,threads=1 \
+  -accel kvm \
+  -device '{"driver":"intel-iommu","device-iotlb":true}' \
+  -rtc base=utc,clock=rt,driftfix=slew \
+  -chardev null,id=charserial0 \
+  -device '{"driver":"isa-serial","id":"serial0","chardev":"charserial0","index":0}' \
+  -device '{"driver":"virtio-serial-pci","id":"virtio-serial0","bus":"pcie.0","addr":"0x2"}' \
+  -device '{"driver":"qemu-xhci","id":"usb","bus":"pcie.0","addr":"0x3","p2":15,"p3":15}' \
+  -device '{"driver":"usb-tablet","id":"tablet0","bus":"usb.0","port":"1"}' \
+  -object '{"qom-type":"rng-random","id":"objrng0","filename":"/dev/urandom"}' \
+  -device '{"driver":"virtio-rng-pci","id":"rng0","bus":"pcie.0","addr":"0x4","rng":"objrng0"}' \
+  -device '{"driver":"virtio-vga","id":"video0","bus":"pcie.0","addr":"0x5","max_outputs":1,"max_hostmem":268435456}' \
+  -device '{"driver":"ich9-intel-hda","id":"sound0","bus":"pcie.0","addr":"0x6"}' \
+  -display none \
+  -object '{"qom-type":"tls-creds-x509","id":"displaytls","dir":"/etc/tls,of=desk","endpoint":"server","verify-peer":false}' \
+  -spice tls-port=5900,x509-dir=/etc/tls,,of=desk,disable-ticketing=off,seamless-migration=on \
+  -chardev spicevmc,id=vdagentdev,name=vdagent \
+  -device '{"driver":"virtserialport","id":"channel2","bus":"virtio-serial0.0","nr":3,"name":"com.redhat.spice.0","chardev":"vdagentdev"}' \
+  -audiodev '{"driver":"spice","id":"audio1"}' \
+  -device '{"driver":"hda-duplex","id":"codec0","bus":"sound0.0","audiodev":"audio1"}' \
+  -vnc :1,share=allow-exclusive,password=on,tls-creds=displaytls,websocket=5701

@@ -1,0 +1,154 @@
+package runner
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/vmop/sdk/internal/rfb"
+	"github.com/vmop/sdk/internal/spice"
+	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+// certificates makes an authority and a certificate of desk.example.org, as
+// cert-manager's issuers do, and returns the directory with them for QEMU and what
+// viewers trust.
+func certificates(t *testing.T) (dir string, trusted *x509.CertPool) {
+	t.Helper()
+	newKey := func() *ecdsa.PrivateKey {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	caKey, key := newKey(), newKey()
+	now := time.Now()
+	ca := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	server := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "desk"}, DNSNames: []string{"desk.example.org"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
+	}
+	caDER, err := x509.CreateCertificate(rand.Reader, ca, ca, caKey.Public(), caKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serverDER, err := x509.CreateCertificate(rand.Reader, server, ca, key.Public(), caKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = filepath.Join(t.TempDir(), "tls,dir=x")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]*pem.Block{
+		qemucmd.TLSCAFile:   {Type: "CERTIFICATE", Bytes: caDER},
+		qemucmd.TLSCertFile: {Type: "CERTIFICATE", Bytes: serverDER},
+		qemucmd.TLSKeyFile:  {Type: "PRIVATE KEY", Bytes: keyDER},
+	} {
+		put(t, filepath.Join(dir, name), string(pem.EncodeToMemory(block)))
+	}
+	parsed, err := x509.ParseCertificate(caDER)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusted = x509.NewCertPool()
+	trusted.AddCert(parsed)
+	return dir, trusted
+}
+
+// SPICE and VNC by TLS: the certificate is the one that was given, the password is
+// asked for inside, and what does not speak TLS gets nothing.
+func TestDisplayTLS(t *testing.T) {
+	d := testDirs(t)
+	c := testConfig(t)
+	dir, trusted := certificates(t)
+	secret := t.TempDir()
+	put(t, filepath.Join(secret, "display-password"), "geheim")
+	spicePort, vncPort := freeDisplayPort(t), freeDisplayPort(t)
+	c.Runner.VM.Display = &runnerconfig.Display{
+		SPICE: &runnerconfig.SPICE{Port: &spicePort, Address: "127.0.0.1"},
+		VNC:   &runnerconfig.VNC{Port: &vncPort, Address: "127.0.0.1"},
+		TLS:   &runnerconfig.DisplayTLS{Dir: dir},
+	}
+	runnerconfig.Default(&c)
+	r := start(t, c, d, func(o *Options) { o.DisplaySecretDir = secret })
+	r.until(t, "the password is set", func(s State) bool { return s.Phase == PhaseBooting && s.DisplayPasswordSerial == 1 })
+	ctx := withPatience(t)
+	trust := &tls.Config{RootCAs: trusted, ServerName: "desk.example.org"}
+	dial := func(port int) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			err = conn.SetDeadline(time.Now().Add(patience))
+		}
+		return conn, err
+	}
+	secure := func(ctx context.Context) (net.Conn, error) {
+		return (&tls.Dialer{Config: trust}).DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", spicePort))
+	}
+
+	viewer, err := spice.Open(ctx, secure, "geheim")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if width, height, err := viewer.Attach(ctx, spice.Channel{Type: spice.Display}); err != nil || width <= 0 || height <= 0 {
+		t.Errorf("SPICE: %dx%d, %v", width, height, err)
+	}
+	if err := viewer.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := spice.Open(ctx, secure, "other"); !errors.Is(err, spice.ErrRefused) {
+		t.Errorf("SPICE with a wrong password: %v", err)
+	}
+	plain := func(context.Context) (net.Conn, error) { return dial(spicePort) }
+	if viewer, err := spice.Open(ctx, plain, "geheim"); err == nil {
+		t.Errorf("SPICE without TLS: %v", viewer.Close())
+	}
+
+	conn, err := dial(vncPort)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside, screen, err := rfb.HandshakeTLS(conn, trust, "geheim")
+	if err != nil || !screen.Password || screen.Width <= 0 {
+		t.Fatalf("VNC: %+v, %v", screen, err)
+	}
+	if err := inside.Close(); err != nil {
+		t.Error(err)
+	}
+	if conn, err = dial(vncPort); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := rfb.HandshakeTLS(conn, trust, "other"); !errors.Is(err, rfb.ErrRefused) {
+		t.Errorf("VNC with a wrong password: %v", err)
+	}
+	_ = conn.Close()
+	if conn, err = dial(vncPort); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rfb.Handshake(conn, "geheim"); err == nil {
+		t.Error("VNC without TLS")
+	}
+	_ = conn.Close()
+}
