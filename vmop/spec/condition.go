@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"github.com/vmop/sdk/vmop/conditions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -25,8 +26,10 @@ func ConditionIsTrue(conditions []Condition, conditionType string) bool {
 // or at the end. The time of the last transition is taken from c only if the
 // status flips, or if there was none: the definition dates those of a new machine
 // 1970. If status, reason, message and generation are those that the
-// list already has, the result is the list itself. The argument is not changed.
+// list already has, the result is the list itself. The argument is not changed. A
+// message that is too long for the definition is cut.
 func WithCondition(conditions []Condition, c Condition) []Condition {
+	c.Message = BoundedMessage(c.Message)
 	for i := range conditions {
 		old := &conditions[i]
 		if old.Type != c.Type {
@@ -44,3 +47,6 @@ func WithCondition(conditions []Condition, c Condition) []Condition {
 	}
 	return append(append([]Condition(nil), conditions...), c)
 }
+
+// BoundedMessage is a message that the definition takes; see [conditions.Bounded].
+func BoundedMessage(message string) string { return conditions.Bounded(message) }

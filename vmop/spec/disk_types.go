@@ -45,12 +45,15 @@ type EmbeddedObjectMeta struct {
 	// name is the stem of the disk's name: the claim is called
 	// <machine>-<name>-disk. Without it the disk is called disk-<n>, n being
 	// its position among the volume claim templates, counted from 0.
+	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Name string `json:"name,omitempty"`
 	// labels are added to the claim's labels.
+	// +kubebuilder:validation:MaxProperties=256
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 	// annotations are added to the claim's annotations.
+	// +kubebuilder:validation:MaxProperties=256
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
@@ -62,6 +65,7 @@ type VolumeClaimSpec struct {
 	// accessModes are the access modes that the volume must have.
 	// +kubebuilder:default={ReadWriteOnce}
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	AccessModes []corev1.PersistentVolumeAccessMode `json:"accessModes,omitempty"`
 	// selector selects existing volumes by their labels.
@@ -72,10 +76,12 @@ type VolumeClaimSpec struct {
 	// +optional
 	Resources corev1.VolumeResourceRequirements `json:"resources,omitempty,omitzero"`
 	// volumeName binds the claim to the volume of that name.
+	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	VolumeName string `json:"volumeName,omitempty"`
 	// storageClassName is the storage class; an empty string asks for a volume
 	// without one, no value for the cluster's default class.
+	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	StorageClassName *string `json:"storageClassName,omitempty"`
 	// volumeMode is Block (a block device is the disk) or Filesystem (a file
@@ -107,5 +113,6 @@ type Cdrom struct {
 	// image is the CD in the drive: a path relative to the image repository,
 	// an absolute path or a URL. An empty string is an empty drive.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=4096
 	Image string `json:"image"`
 }

@@ -12,6 +12,7 @@ type Display struct {
 	// +optional
 	Outputs *int32 `json:"outputs,omitempty"`
 	// loggedInUser is the user whom the agent in the guest logs in.
+	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	LoggedInUser string `json:"loggedInUser,omitempty"`
 	// spice makes the display reachable by SPICE. A display with neither spice
@@ -50,6 +51,7 @@ type Spice struct {
 	Port *int32 `json:"port,omitempty"`
 	// server is the host name or address that viewers connect to, if it is
 	// not the pod's.
+	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Server string `json:"server,omitempty"`
 	// generateSecret makes the operator create a secret with a display
@@ -58,10 +60,12 @@ type Spice struct {
 	// +optional
 	GenerateSecret *bool `json:"generateSecret,omitempty"`
 	// proxyUrl is the URL of a proxy that viewers go through.
+	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	ProxyURL string `json:"proxyUrl,omitempty"`
 	// streamingVideo says when the server streams parts of the screen as
 	// video: off, filter or all.
+	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	StreamingVideo string `json:"streamingVideo,omitempty"`
 	// usbRedirects is the number of USB devices that a viewer can hand over.

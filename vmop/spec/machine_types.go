@@ -21,6 +21,7 @@ type Machine struct {
 	// machineUuid is the UUID that the guest sees. Without it the runner makes
 	// one at the first start and keeps it with the machine's data.
 	// +kubebuilder:validation:Pattern=`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`
+	// +kubebuilder:validation:MaxLength=36
 	// +optional
 	MachineUUID string `json:"machineUuid,omitempty"`
 	// useTpm gives the machine a TPM 2.0, emulated by swtpm.
@@ -63,6 +64,7 @@ type Machine struct {
 	// cpuModel is QEMU's name of the CPU model, possibly followed by
 	// features: "host", "qemu64", "max,-avx2".
 	// +kubebuilder:default=host
+	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	CPUModel string `json:"cpuModel,omitempty"`
 	// maximumCpus is the number of CPUs that the machine can have. Exactly one
@@ -94,6 +96,7 @@ type Machine struct {
 	// rtcBase is what the machine's clock starts with: utc, localtime or an
 	// instant such as 2026-06-17T16:01:21 or 2026-06-17.
 	// +kubebuilder:default=utc
+	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	RTCBase string `json:"rtcBase,omitempty"`
 	// rtcClock is what drives the machine's clock: host (the host's clock), rt
@@ -226,11 +229,14 @@ type KernelBoot struct {
 	// kernel is the file of the kernel.
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
 	Kernel string `json:"kernel"`
 	// initrd is the file of the initial RAM disk.
+	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Initrd string `json:"initrd,omitempty"`
 	// args is the kernel's command line.
+	// +kubebuilder:validation:MaxLength=2047
 	// +optional
 	Args string `json:"args,omitempty"`
 }

@@ -19,15 +19,18 @@ type TapNetwork struct {
 	// device is QEMU's name of the device model.
 	// +kubebuilder:default=virtio-net
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][A-Za-z0-9._-]*$`
+	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Device string `json:"device,omitempty"`
 	// bridge is the name of the host's bridge.
 	// +kubebuilder:default=br0
+	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Bridge string `json:"bridge,omitempty"`
 	// mac is the interface's MAC address, such as 52:54:00:ab:cd:ef. Without
 	// it a stable one is derived from the machine's identity.
 	// +kubebuilder:validation:Pattern=`^[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}$`
+	// +kubebuilder:validation:MaxLength=32
 	// +optional
 	MAC string `json:"mac,omitempty"`
 }
@@ -37,14 +40,17 @@ type UserNetwork struct {
 	// device is QEMU's name of the device model.
 	// +kubebuilder:default=virtio-net
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][A-Za-z0-9._-]*$`
+	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Device string `json:"device,omitempty"`
 	// net is the IPv4 network that the guest sees, such as 10.0.2.0/24.
+	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Net string `json:"net,omitempty"`
 	// mac is the interface's MAC address, such as 52:54:00:ab:cd:ef. Without
 	// it a stable one is derived from the machine's identity. (Added by vmop.)
 	// +kubebuilder:validation:Pattern=`^[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}$`
+	// +kubebuilder:validation:MaxLength=32
 	// +optional
 	MAC string `json:"mac,omitempty"`
 	// hostForwards make ports of the guest reachable at ports of the host, or
@@ -63,6 +69,7 @@ type HostForward struct {
 	Protocol ForwardProtocol `json:"protocol,omitempty"`
 	// hostAddress is the IPv4 address to listen on. Without it, it is every
 	// address of a pod, and on a single host the loopback address.
+	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	HostAddress string `json:"hostAddress,omitempty"`
 	// hostPort is the port to listen on.

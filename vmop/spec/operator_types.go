@@ -172,8 +172,10 @@ type MachineEnd struct {
 	PodUID types.UID `json:"podUID"`
 	// cause is one word that says why.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=4096
 	Cause string `json:"cause"`
 	// message says why to people.
+	// +kubebuilder:validation:MaxLength=32768
 	// +optional
 	Message string `json:"message,omitempty"`
 	// time is when it ended.

@@ -12,6 +12,7 @@ import (
 type VirtualMachineStatus struct {
 	// phase sums up the conditions in one word for people. Programs read the
 	// conditions. (Added by vmop.)
+	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Phase string `json:"phase,omitempty"`
 	// created says that the machine's pod exists. (Added by vmop.)
@@ -21,10 +22,12 @@ type VirtualMachineStatus struct {
 	// +optional
 	Ready bool `json:"ready,omitempty"`
 	// nodeName is the node on which the machine runs. (Added by vmop.)
+	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	NodeName string `json:"nodeName,omitempty"`
 	// ipAddress is the address at which the machine is reached. (Added by
 	// vmop.)
+	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	IPAddress string `json:"ipAddress,omitempty"`
 	// observedGeneration is the generation of the specification that the
@@ -34,6 +37,7 @@ type VirtualMachineStatus struct {
 	// restartAwaitingChanges are the changes of the specification that take
 	// effect when the machine is started again. (Added by vmop.)
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4096
 	// +optional
 	RestartAwaitingChanges []AwaitingChange `json:"restartAwaitingChanges,omitempty"`
 	// lastEnd is how the machine last ended other than on request of its
@@ -44,9 +48,11 @@ type VirtualMachineStatus struct {
 	// (Added by vmop.)
 	// +listType=map
 	// +listMapKey=condition
+	// +kubebuilder:validation:MaxItems=4096
 	// +optional
 	Waits []Wait `json:"waits,omitempty"`
 	// runnerVersion is the version of the runner that runs the machine.
+	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	RunnerVersion string `json:"runnerVersion,omitempty"`
 	// versions are those of the programs that run the machine. (Added by vmop.)
@@ -54,9 +60,11 @@ type VirtualMachineStatus struct {
 	Versions *Versions `json:"versions,omitempty"`
 	// machineType is QEMU's versioned machine type, which the machine keeps
 	// through upgrades. (Added by vmop.)
+	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	MachineType string `json:"machineType,omitempty"`
 	// accelerator is kvm or tcg, which is software emulation. (Added by vmop.)
+	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Accelerator string `json:"accelerator,omitempty"`
 	// emulation says why the machine runs in software emulation; it is missing
@@ -73,11 +81,13 @@ type VirtualMachineStatus struct {
 	// +optional
 	DeviceGroups []int64 `json:"deviceGroups,omitempty"`
 	// hostName is the guest's, as its agent told it. (Added by vmop.)
+	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	HostName string `json:"hostName,omitempty"`
 	// interfaces are the guest's network interfaces, as its agent told them,
 	// without the loopback. (Added by vmop.)
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1024
 	// +optional
 	Interfaces []Interface `json:"interfaces,omitempty"`
 	// cpus is the number of CPUs that the machine has.
@@ -90,13 +100,16 @@ type VirtualMachineStatus struct {
 	RAM *resource.Quantity `json:"ram,omitempty"`
 	// consoleClient is the host that the console is connected from.
 	// +kubebuilder:default=""
+	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	ConsoleClient string `json:"consoleClient,omitempty"`
 	// consoleUser is the user who last asked for the console.
 	// +kubebuilder:default=""
+	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	ConsoleUser string `json:"consoleUser,omitempty"`
 	// loggedInUser is the user whom the agent in the guest has logged in.
+	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	LoggedInUser string `json:"loggedInUser,omitempty"`
 	// displayPasswordSerial counts the display passwords that were set since
@@ -118,6 +131,7 @@ type VirtualMachineStatus struct {
 	// +kubebuilder:default={{type: "Running", status: "False", observedGeneration: 1, lastTransitionTime: "1970-01-01T00:00:00Z", reason: "Creation", message: "Creation of CR"}, {type: "Booted", status: "False", observedGeneration: 1, lastTransitionTime: "1970-01-01T00:00:00Z", reason: "Creation", message: "Creation of CR"}, {type: "VmopAgentConnected", status: "False", observedGeneration: 1, lastTransitionTime: "1970-01-01T00:00:00Z", reason: "Creation", message: "Creation of CR"}, {type: "UserLoggedIn", status: "False", observedGeneration: 1, lastTransitionTime: "1970-01-01T00:00:00Z", reason: "Creation", message: "Creation of CR"}, {type: "ConsoleConnected", status: "False", observedGeneration: 1, lastTransitionTime: "1970-01-01T00:00:00Z", reason: "Creation", message: "Creation of CR"}}
 	// +listType=map
 	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=128
 	// +optional
 	Conditions []Condition `json:"conditions,omitempty"`
 }
@@ -141,6 +155,7 @@ type AwaitingChange struct {
 	// path is the JSON path of the changed field, such as
 	// spec.vm.disks[0].bootindex.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=4096
 	Path string `json:"path"`
 	// currentValue is what the running machine has.
 	// +kubebuilder:validation:Schemaless
@@ -169,12 +184,15 @@ const (
 type Wait struct {
 	// condition is the type of the condition that explains the wait.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=4096
 	Condition string `json:"condition"`
 	// reason is one word that says why.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=4096
 	Reason string `json:"reason"`
 	// object is what is waited for, by its kind and name.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=4096
 	Object string `json:"object"`
 	// since is when the wait was first reported.
 	// +kubebuilder:validation:Required
@@ -187,12 +205,15 @@ type Wait struct {
 // Assignment says whom a machine of a pool is assigned to.
 type Assignment struct {
 	// pool is the name of the pool that assigned the machine.
+	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Pool string `json:"pool,omitempty"`
 	// user is the user whom it is assigned to.
+	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	User string `json:"user,omitempty"`
 	// lastUsed is when the user last used it, an instant of RFC 3339.
+	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	LastUsed string `json:"lastUsed,omitempty"`
 }
@@ -204,6 +225,7 @@ type Assignment struct {
 type Condition struct {
 	// type is the name of the aspect.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=4096
 	Type string `json:"type"`
 	// status is True, False or Unknown.
 	// +kubebuilder:default=Unknown
@@ -219,10 +241,12 @@ type Condition struct {
 	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
 	// reason is one word that says why.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=4096
 	Reason string `json:"reason"`
 	// message says why to people.
 	// +kubebuilder:default=""
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=32768
 	Message string `json:"message"`
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"reflect"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,6 +45,7 @@ func validate(vm *VirtualMachine, isName func(string) []string) field.ErrorList 
 	Default(vm)
 	var errs field.ErrorList
 	errs = append(errs, validateMachineName(&vm.ObjectMeta, isName)...)
+	errs = append(errs, validateLengths(reflect.ValueOf(&vm.Spec), field.NewPath("spec"), "spec")...)
 	errs = append(errs, validateSpec(&vm.Spec, vm.Name, field.NewPath("spec"))...)
 	return errs
 }

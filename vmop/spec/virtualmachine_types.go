@@ -66,9 +66,11 @@ type VirtualMachineSpec struct {
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 	// nodeName binds the pod to a node and bypasses the scheduler.
+	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	NodeName string `json:"nodeName,omitempty"`
 	// nodeSelector selects nodes by their labels.
+	// +kubebuilder:validation:MaxProperties=256
 	// +optional
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 	// affinity is the pod's affinity to nodes and other pods.
@@ -94,16 +96,20 @@ type VirtualMachineSpec struct {
 	CloudInit *CloudInit `json:"cloudInit,omitempty"`
 	// permissions say who may do what with the machine.
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1024
 	// +optional
 	Permissions []Permission `json:"permissions,omitempty"`
 	// pools are the names of the pools in the same namespace that the machine
 	// is a member of.
 	// +kubebuilder:default={}
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=253
 	// +optional
 	Pools []string `json:"pools,omitempty"`
 	// loggingProperties replaces the file logging.properties in the runner's
 	// configuration.
+	// +kubebuilder:validation:MaxLength=65536
 	// +optional
 	LoggingProperties string `json:"loggingProperties,omitempty"`
 	// vm is the machine itself.
@@ -117,15 +123,19 @@ type VirtualMachineSpec struct {
 // +kubebuilder:validation:XValidation:rule="has(self.source) ? !has(self.repository) && !has(self.path) : has(self.repository) && has(self.path)",message="give either source, or repository and path"
 type RunnerImage struct {
 	// source is the full image reference, used as it is.
+	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	Source string `json:"source,omitempty"`
 	// repository is the registry and possibly the project, such as ghcr.io.
+	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Repository string `json:"repository,omitempty"`
 	// path is the image's path in the repository.
+	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Path string `json:"path,omitempty"`
 	// version is the image's tag; without it there is none.
+	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Version string `json:"version,omitempty"`
 	// pullPolicy says when the node pulls the image. Without it the
@@ -178,6 +188,7 @@ type LoadBalancerService struct {
 type CloudInit struct {
 	// metaData becomes the file meta-data. The operator adds instance-id and
 	// local-hostname if they are missing.
+	// +kubebuilder:validation:MaxProperties=256
 	// +optional
 	MetaData map[string]string `json:"metaData,omitempty"`
 	// userData becomes the file user-data, behind the line "#cloud-config".
@@ -235,14 +246,17 @@ type SecretKeyReference struct {
 // +kubebuilder:validation:XValidation:rule="has(self.user) != has(self.role)",message="give exactly one of user and role"
 type Permission struct {
 	// user is the name of the user who is granted the actions.
+	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	User string `json:"user,omitempty"`
 	// role is the role whose users are granted the actions.
+	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Role string `json:"role,omitempty"`
 	// may are the granted actions.
 	// +kubebuilder:default={}
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	May []Action `json:"may,omitempty"`
 }

@@ -51,6 +51,7 @@ type VmPoolSpec struct {
 	// permissions say who may do what with machines of the pool.
 	// +kubebuilder:validation:Required
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1024
 	Permissions []PoolPermission `json:"permissions"`
 }
 
@@ -59,15 +60,18 @@ type VmPoolSpec struct {
 // +kubebuilder:validation:XValidation:rule="has(self.user) != has(self.role)",message="give exactly one of user and role"
 type PoolPermission struct {
 	// user is the name of the user who is granted the actions.
+	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	User string `json:"user,omitempty"`
 	// role is the role whose users are granted the actions.
+	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Role string `json:"role,omitempty"`
 	// may are the granted actions. No value means accessConsole, an empty
 	// list none.
 	// +kubebuilder:default={accessConsole}
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	May []PoolAction `json:"may"`
 }

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/runner"
 )
@@ -128,7 +129,7 @@ func osInfo(answer json.RawMessage) map[string]any {
 
 func conditionJSON(c Condition) map[string]any {
 	m := map[string]any{
-		"type": c.Type, "status": string(c.Status), "reason": c.Reason, "message": c.Message,
+		"type": c.Type, "status": string(c.Status), "reason": c.Reason, "message": conditions.Bounded(c.Message),
 		"lastTransitionTime": c.LastTransitionTime.UTC().Format(time.RFC3339),
 	}
 	if c.ObservedGeneration != 0 {
