@@ -10,6 +10,7 @@ import (
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -41,6 +42,13 @@ func TestVMOperatorsOwnAssertions(tt *testing.T) {
 	t.create(string(manifest))
 	core := t.kube.CoreV1()
 	get := metav1.GetOptions{}
+	// Its CD is in an image repository, which it waits for.
+	repository := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: names.ImageRepositoryClaim}}
+	repository.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	repository.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	if _, err := core.PersistentVolumeClaims(t.namespace).Create(t.Context(), repository, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	labels := map[string]string{
 		"app.kubernetes.io/name": "vm-runner", "app.kubernetes.io/instance": "test-vm", "app.kubernetes.io/managed-by": "vm-operator",
 	}

@@ -45,6 +45,7 @@ func TestKubectlGetShowsTheColumns(t *testing.T) {
 			condition(spec.ConditionAwaitingRestart, "True", spec.ReasonChangesPendingRestart),
 			condition(spec.ConditionVmopAgentConnected, "True", spec.ReasonVmopAgentStarted),
 			condition(spec.ConditionReady, "True", spec.ReasonRunning),
+			condition(spec.ConditionRunnerUpToDate, "False", spec.ReasonOtherImage),
 		},
 	})
 	applyStatus(t, client, namespace, "shown", "vmop-assignment", map[string]any{"assignment": map[string]any{"pool": "desks", "user": "ann"}})
@@ -59,8 +60,8 @@ func TestKubectlGetShowsTheColumns(t *testing.T) {
 		},
 		{
 			args: []string{"get", "vms", "shown", "-o", "wide"},
-			head: []string{"NAME", "PHASE", "READY", "REASON", "NODE", "ADDRESS", "USER", "CPUS", "MEMORY", "NEED RESTART", "AGENT", "AGE", "MESSAGE"},
-			row:  []string{"shown", "Running", "True", "Running", "node-1", "10.244.1.7", "ann", "2", "1Gi", "True", "True"},
+			head: []string{"NAME", "PHASE", "READY", "REASON", "NODE", "ADDRESS", "USER", "CPUS", "MEMORY", "NEED RESTART", "UP TO DATE", "AGENT", "AGE", "MESSAGE"},
+			row:  []string{"shown", "Running", "True", "Running", "node-1", "10.244.1.7", "ann", "2", "1Gi", "True", "False", "True"},
 		},
 	} {
 		out := kubectl(t, append([]string{"-n", namespace}, c.args...)...)

@@ -178,7 +178,7 @@ func TestOperator(t *testing.T) {
 	kubectl(t, "apply", "-f", "machine.yaml")
 	eventually(t, "the machine says what it waits for", func() error {
 		out, err := theNode.Kubectl(t.Context(), "describe", "vm", "-n", namespace, "tiny")
-		if err == nil && !strings.Contains(out, `persistentvolumeclaim "vmop-image-repository" not found`) {
+		if err == nil && !strings.Contains(out, "kubectl apply -n "+namespace+" -k github.com/vmop/sdk/deploy/image-repository") {
 			err = errors.New(out)
 		}
 		return err

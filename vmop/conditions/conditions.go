@@ -68,6 +68,9 @@ const (
 	// Ready is True while the guest executes and its runner and its node report;
 	// Unknown while the node does not. Its reason sums up the other conditions.
 	Ready = "Ready"
+	// RunnerUpToDate is False while the machine runs with another image of the
+	// runner, and so with other programs, than its next start would have.
+	RunnerUpToDate = "RunnerUpToDate"
 	// GuestExecuting is the runner's; False while the guest of a
 	// running machine is paused.
 	GuestExecuting = "GuestExecuting"
@@ -138,6 +141,17 @@ const (
 	// ReasonStarting: the pod runs, and its runner has not said yet that the guest
 	// executes.
 	ReasonStarting = "Starting"
+	// ReasonRunnerNotReporting: the runner of a pod that runs has not said anything.
+	ReasonRunnerNotReporting = "RunnerNotReporting"
+	// ReasonNamespaceNotPrepared: the namespace lacks what machines need; the
+	// message has the command that makes it.
+	ReasonNamespaceNotPrepared = "NamespaceNotPrepared"
+	// ReasonImageRepositoryNotFound: the namespace has no image repository, in which
+	// the machine looks for a file.
+	ReasonImageRepositoryNotFound = "ImageRepositoryNotFound"
+	// ReasonOtherImage: the machine runs with another image of the runner than its
+	// next start would have.
+	ReasonOtherImage = "OtherImage"
 	// ReasonNodeReturned: the node reports again about a machine that ran before,
 	// whose runner has had no reason yet to report anew.
 	ReasonNodeReturned = "NodeReturned"

@@ -51,6 +51,9 @@ const (
 	// ConditionReady is True while the guest executes and its runner and its node
 	// report; Unknown while the node does not. Its reason sums up the others.
 	ConditionReady = conditions.Ready
+	// ConditionRunnerUpToDate is False while the machine runs with another image of
+	// the runner than its next start would have.
+	ConditionRunnerUpToDate = conditions.RunnerUpToDate
 	// ConditionGuestExecuting is the runner's; False while the guest of a
 	// running machine is paused.
 	ConditionGuestExecuting = conditions.GuestExecuting
@@ -62,6 +65,7 @@ func OperatorConditionTypes() []string {
 	return []string{
 		ConditionConfigurationApplied, ConditionBlockDevicesReady,
 		ConditionPodReady, ConditionAwaitingRestart, ConditionReady, ConditionAccelerated,
+		ConditionRunnerUpToDate,
 	}
 }
 
@@ -132,6 +136,16 @@ const (
 	// ReasonStarting: the pod runs, and its runner has not said yet that the guest
 	// executes.
 	ReasonStarting = conditions.ReasonStarting
+	// ReasonRunnerNotReporting: the runner of a pod that runs has not said anything.
+	ReasonRunnerNotReporting = conditions.ReasonRunnerNotReporting
+	// ReasonNamespaceNotPrepared: the namespace lacks what machines need.
+	ReasonNamespaceNotPrepared = conditions.ReasonNamespaceNotPrepared
+	// ReasonImageRepositoryNotFound: the namespace has no image repository.
+	ReasonImageRepositoryNotFound = conditions.ReasonImageRepositoryNotFound
+	// ReasonOtherImage: the machine runs with another image of the runner.
+	ReasonOtherImage = conditions.ReasonOtherImage
+	// ReasonUpToDate: the machine has the image that its next start would have.
+	ReasonUpToDate = conditions.ReasonUpToDate
 	// ReasonNodeReturned: the node reports again about a machine that ran before.
 	ReasonNodeReturned = conditions.ReasonNodeReturned
 

@@ -24,6 +24,7 @@ import (
 // +kubebuilder:printcolumn:name="Memory",type=string,priority=1,JSONPath=`.status.ram`
 // +kubebuilder:printcolumn:name="Accelerator",type=string,priority=1,JSONPath=`.status.accelerator`
 // +kubebuilder:printcolumn:name="Need restart",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="AwaitingRestartToApplyConfiguration")].status`
+// +kubebuilder:printcolumn:name="Up to date",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="RunnerUpToDate")].status`
 // +kubebuilder:printcolumn:name="Agent",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="VmopAgentConnected")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -143,6 +144,9 @@ func (f finder) machinesOfPod(ctx context.Context, o client.Object) []ctrl.Reque
 }
 
 func (f finder) machinesOfClaim(ctx context.Context, o client.Object) []ctrl.Request {
+	if o.GetName() == names.ImageRepositoryClaim {
+		return requests(o.GetNamespace(), f.all(ctx, o.GetNamespace()))
+	}
 	return requests(o.GetNamespace(), f.ofClaim(ctx, o.GetNamespace(), o.GetName()))
 }
 
@@ -173,6 +177,19 @@ func (f finder) names(ctx context.Context, namespace, index, value string) []str
 	var out []string
 	for i := range l.Items {
 		out = append(out, l.Items[i].Name)
+	}
+	return out
+}
+
+// all are the names of the machines of a namespace.
+func (f finder) all(ctx context.Context, namespace string) []string {
+	var l machineList
+	if f.cache.List(ctx, &l, client.InNamespace(namespace)) != nil {
+		return nil
+	}
+	out := make([]string, len(l.Items))
+	for i := range l.Items {
+		out[i] = l.Items[i].Name
 	}
 	return out
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
@@ -85,6 +86,9 @@ func (o *observer) observe(ctx context.Context, key types.NamespacedName, memory
 	w.pods(s)
 	w.portPods(s)
 	w.claims(s)
+	if machineconfig.MayUseRepository(vm) {
+		s.ImageRepository = one(w, kindClaim, names.ImageRepositoryClaim, &corev1.PersistentVolumeClaim{})
+	}
 	w.secrets(s)
 	if s.Service == nil && w.err == nil && objects.Service(vm, o.settings, objects.UsedDisplaySecret(vm, s.DisplaySecrets)) != nil {
 		// It is going to be applied, which would take over one that the cache

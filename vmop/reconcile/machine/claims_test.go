@@ -94,6 +94,7 @@ func TestNoStartBesideAPodWithTheSameDisks(t *testing.T) {
 			claim.Labels = objects.InstanceLabels(vm.Name)
 			s.Claims = append(s.Claims, claim)
 		}
+		s.ImageRepository = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: names.ImageRepositoryClaim, Namespace: "apps"}}
 		// Make what is missing, until the machine would start.
 		for range 5 {
 			for _, a := range machine.Decide(s).Actions {

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"maps"
+	"unique"
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
@@ -47,12 +48,8 @@ func CondensePod(pod *corev1.Pod) *corev1.Pod {
 		c.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: p.Name, State: p.State}}
 	}
 	if p := runnerContainer(pod, pod.Name); p != nil && !finished(pod) {
-		kept := corev1.Container{Name: known(p.Name), Resources: computed(p.Resources)}
-		// The image is told only if it keeps the pod from starting.
-		if v := (podView{pod: pod}); !v.runs() {
-			kept.Image = p.Image
-		}
-		c.Spec.Containers = []corev1.Container{kept}
+		// Most machines have the same image.
+		c.Spec.Containers = []corev1.Container{{Name: known(p.Name), Image: unique.Make(p.Image).Value(), Resources: computed(p.Resources)}}
 	}
 	// Only few pods have ports of their node.
 	if ports := hostPorts(pod); len(ports) > 0 {
@@ -80,16 +77,6 @@ func computed(r corev1.ResourceRequirements) (out corev1.ResourceRequirements) {
 		return out
 	}
 	return corev1.ResourceRequirements{Requests: some(r.Requests), Limits: some(r.Limits)}
-}
-
-// runs tells whether all containers run.
-func (v *podView) runs() bool {
-	for i := range v.pod.Status.ContainerStatuses {
-		if v.pod.Status.ContainerStatuses[i].State.Running == nil {
-			return false
-		}
-	}
-	return len(v.pod.Status.ContainerStatuses) > 0
 }
 
 // condensedContent is under which key a condensed ConfigMap has the digest of

@@ -38,6 +38,9 @@ func condensed(s machine.Snapshot) machine.Snapshot {
 	for i := range claims {
 		s.Claims = append(s.Claims, *machine.CondenseClaim(&claims[i]))
 	}
+	if s.ImageRepository != nil {
+		s.ImageRepository = machine.CondenseClaim(s.ImageRepository)
+	}
 	return s
 }
 

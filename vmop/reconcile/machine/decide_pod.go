@@ -7,6 +7,7 @@ import (
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
@@ -104,6 +105,7 @@ func (d *decision) podInput() objects.PodInput {
 	if d.secret != nil {
 		in.DisplaySecret = d.secret.Name
 	}
+	in.ImageRepository = d.s.ImageRepository != nil && machineconfig.MayUseRepository(d.vm)
 	return in
 }
 
@@ -456,6 +458,7 @@ func (d *decision) runs() {
 			h.message = "the runner in pod " + pod.Name + " has ended; the kubelet starts it again"
 		}
 		d.running.problem(h.reason, h.object, "%s", h.message)
+	case d.unheard():
 	default:
 		d.running.fine(spec.ReasonPodRunning, "pod "+pod.Name+" runs on node "+pod.Spec.NodeName)
 	}

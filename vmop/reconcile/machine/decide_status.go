@@ -26,7 +26,7 @@ func (d *decision) report() {
 	d.accelerate()
 	now := metav1.NewTime(d.s.Now.UTC().Truncate(time.Second))
 	conditions := d.inRunnersPlace(now)
-	ready := d.readiness()
+	ready, runner := d.readiness(), d.runnerImage()
 	for _, c := range []struct {
 		name string
 		*finding
@@ -37,6 +37,7 @@ func (d *decision) report() {
 		{spec.ConditionAwaitingRestart, &d.restart},
 		{spec.ConditionReady, &ready},
 		{spec.ConditionAccelerated, &d.accelerated},
+		{spec.ConditionRunnerUpToDate, &runner},
 	} {
 		d.waitFor(c.name, c.finding, now)
 		conditions = spec.WithCondition(conditions, spec.Condition{

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"path"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -196,7 +197,26 @@ func checkObjects(t *rapid.T) {
 		}
 	}
 	checkVolumes(t, pod, claims, config)
+	checkRepository(t, pod, config)
 	checkRights(t, vm, s, pod)
+}
+
+// checkRepository asserts that the pod mounts the image repository if and only if
+// its configuration names a file there.
+func checkRepository(t *rapid.T, pod *corev1.Pod, config runnerconfig.Config) {
+	files := []string{}
+	for _, d := range config.Runner.VM.Drives {
+		files = append(files, d.File)
+	}
+	if k := config.Runner.VM.KernelBoot; k != nil {
+		files = append(files, k.Kernel, k.Initrd)
+	}
+	named := slices.ContainsFunc(files, machineconfig.InRepository)
+	mounted := slices.ContainsFunc(pod.Spec.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == machineconfig.ImageRepositoryDir })
+	claimed := slices.Contains(objects.PodClaims(pod), names.ImageRepositoryClaim)
+	if named != mounted || named != claimed {
+		t.Errorf("the repository is mounted: %v, its claim is used: %v; files %q", mounted, claimed, files)
+	}
 }
 
 // checkVolumes asserts that the pod's parts fit each other and that the runner

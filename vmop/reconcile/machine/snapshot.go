@@ -36,6 +36,9 @@ type Snapshot struct {
 	DisplaySecrets []corev1.Secret
 	// Claims are those of the machine's [objects.ClaimNames] that there are.
 	Claims []corev1.PersistentVolumeClaim
+	// ImageRepository is the claim of the namespace's image repository, if the
+	// machine may use it; see [machineconfig.MayUseRepository].
+	ImageRepository *corev1.PersistentVolumeClaim
 	// Pool is the pool that the machine is assigned from.
 	Pool *spec.VmPool
 	// Failures are writes that the API server refused, until the same write

@@ -5,12 +5,15 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/changes"
 	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -97,6 +100,7 @@ func (d *decision) findRestart() {
 		d.compare(then.Spec)
 	}
 	d.keptCPUs()
+	d.unreachableCD()
 	if len(d.awaiting) == 0 {
 		d.restart = none
 		return
@@ -133,6 +137,26 @@ func (d *decision) keptCPUs() {
 		Operation: spec.OperationReplace, Path: "spec.vm.currentCpus",
 		CurrentValue: extension(fmt.Append(nil, has)), DesiredValue: extension(fmt.Append(nil, wanted)),
 	})
+}
+
+// repositoryField is a field that names a file of the image repository; empty if
+// there is none.
+func (d *decision) repositoryField() string {
+	if fields := machineconfig.RepositoryFiles(d.vm); len(fields) > 0 {
+		return fields[0]
+	}
+	return ""
+}
+
+// unreachableCD finds a file of the image repository that only the next pod can
+// have: this one was made when nothing named any.
+func (d *decision) unreachableCD() {
+	field := d.repositoryField()
+	if field == "" || slices.Contains(objects.PodClaims(d.pod.pod), names.ImageRepositoryClaim) ||
+		slices.ContainsFunc(d.awaiting, func(c spec.AwaitingChange) bool { return c.Path == field }) {
+		return
+	}
+	d.awaiting = append(d.awaiting, spec.AwaitingChange{Operation: spec.OperationReplace, Path: field})
 }
 
 func extension(raw json.RawMessage) *runtime.RawExtension {

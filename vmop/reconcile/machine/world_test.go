@@ -242,6 +242,7 @@ func (w *world) snapshot() (machine.Snapshot, bool) {
 			s.Claims = append(s.Claims, *o)
 		}
 	}
+	s.ImageRepository = cached[*corev1.PersistentVolumeClaim](w, "claim/"+names.ImageRepositoryClaim)
 	for _, f := range w.failures {
 		s.Failures = append(s.Failures, f)
 	}

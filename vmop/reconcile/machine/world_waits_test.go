@@ -66,7 +66,7 @@ func (w *world) noteWaits(vm, seen *spec.VirtualMachine) {
 	}
 	for _, t := range spec.OperatorConditionTypes() {
 		c := spec.FindCondition(vm.Status.Conditions, t)
-		if c.Status == "False" && t != spec.ConditionAwaitingRestart && t != spec.ConditionReady && !reasons[c.Reason] && !quietly[c.Reason] &&
+		if c.Status == "False" && t != spec.ConditionAwaitingRestart && t != spec.ConditionReady && t != spec.ConditionRunnerUpToDate && !reasons[c.Reason] && !quietly[c.Reason] &&
 			(c.Reason != spec.ReasonPodTerminating && c.Reason != spec.ReasonBlockDevicesNotReady || seen.Spec.VM.State == spec.StateRunning) {
 			w.violated("every wait is explained", "%+v is none of %+v", c, vm.Status.Waits)
 		}

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/spec"
 )
 
 // scheme is the beginning of a URI (RFC 3986 §3.1), with the slashes of one that
@@ -18,6 +21,43 @@ var scheme = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*):(//)?`)
 // ImageLocation is where a pod has a CD image or a kernel that a manifest names: an
 // absolute path, or the URL itself.
 func ImageLocation(name string) (string, error) { return imageLocation(name, ImageRepositoryDir, true) }
+
+// RepositoryFiles are the fields of a machine that name files of the image
+// repository, by their JSON paths. A location that is refused is none.
+func RepositoryFiles(vm *spec.VirtualMachine) []string {
+	var out []string
+	look := func(field, name string, urls bool) {
+		if location, err := imageLocation(name, ImageRepositoryDir, urls); err == nil && InRepository(location) {
+			out = append(out, field)
+		}
+	}
+	if k := vm.Spec.VM.KernelBoot; k != nil {
+		look("spec.vm.kernelBoot.kernel", k.Kernel, false)
+		look("spec.vm.kernelBoot.initrd", k.Initrd, false)
+	}
+	for i := range vm.Spec.VM.Disks {
+		if cd := vm.Spec.VM.Disks[i].Cdrom; cd != nil {
+			look(fmt.Sprintf("spec.vm.disks[%d].cdrom.image", i), cd.Image, true)
+		}
+	}
+	return out
+}
+
+// InRepository reports whether a location is the image repository's.
+func InRepository(location string) bool {
+	return location == ImageRepositoryDir || strings.HasPrefix(location, ImageRepositoryDir+"/")
+}
+
+// MayUseRepository reports whether a machine may come to name a file of the image
+// repository while it runs: another CD comes without a restart, and what a template
+// of the runner's image names nobody knows here.
+func MayUseRepository(vm *spec.VirtualMachine) bool {
+	if t := vm.Spec.RunnerTemplate; t != nil && !qemucmd.IsStandardTemplate(t.Source) {
+		return true
+	}
+	return len(RepositoryFiles(vm)) > 0 ||
+		slices.ContainsFunc(vm.Spec.VM.Disks, func(d spec.Disk) bool { return d.Cdrom != nil })
+}
 
 // imageLocation turns what a manifest calls a CD image or a kernel into what
 // QEMU opens: a path, or the URL itself for http and https where urls is true.

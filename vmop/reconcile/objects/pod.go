@@ -66,6 +66,9 @@ type PodInput struct {
 	// ConfigVersion is the resource version of the ConfigMap, for an
 	// annotation; empty if it is not known.
 	ConfigVersion string
+	// ImageRepository gives the image repository to a machine that names no file in
+	// it, too; see [machineconfig.MayUseRepository].
+	ImageRepository bool
 	// Limited gives the pod limits: a quota of its namespace wants some.
 	Limited bool
 }
@@ -176,10 +179,13 @@ func addVolumes(vm *spec.VirtualMachine, pod *corev1.Pod, in *PodInput) {
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: v.Name, MountPath: at, ReadOnly: readOnly})
 	}
 	mount(configVolume(vm, in.DisplaySecret), machineconfig.ConfigDir, true)
-	images := claimVolume(volumeImages, names.ImageRepositoryClaim)
-	// Without it the kubelet would give all images to the runner's group.
-	images.PersistentVolumeClaim.ReadOnly = true
-	mount(images, machineconfig.ImageRepositoryDir, true)
+	// A volume that can be on one node only would put all machines there.
+	if in.ImageRepository || len(machineconfig.RepositoryFiles(vm)) > 0 {
+		images := claimVolume(volumeImages, names.ImageRepositoryClaim)
+		// Without it the kubelet would give all images to the runner's group.
+		images.PersistentVolumeClaim.ReadOnly = true
+		mount(images, machineconfig.ImageRepositoryDir, true)
+	}
 	data := in.RunnerDataClaim
 	if data == "" {
 		data = spec.RunnerDataClaim(vm.Name)
