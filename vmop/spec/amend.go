@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
 	"github.com/vmop/sdk/vmop/limits"
 )
 
@@ -31,21 +29,21 @@ func (a Amendment) String() string { return a.Field + ": " + a.Message }
 // one that was amended before.
 func Amend(s *VirtualMachineSpec) []Amendment {
 	a := amender{}
-	a.image(s.Image, field.NewPath("spec", "image"))
-	vm, path := &s.VM, field.NewPath("spec", "vm")
-	a.cpus(vm, path)
-	a.ram(vm, path)
+	a.image(s.Image)
+	vm := &s.VM
+	a.cpus(vm)
+	a.ram(vm)
 	if t := vm.PowerdownTimeout; t != nil {
-		a.clamp(t, 0, limits.MaxPowerdownTimeout, path.Child("powerdownTimeout"))
+		a.clamp(t, 0, limits.MaxPowerdownTimeout, "spec.vm.powerdownTimeout")
 	}
 	for i := range vm.Disks {
 		if b := vm.Disks[i].Bootindex; b != nil && *b < 0 {
-			a.say(path.Child("disks").Index(i).Child("bootindex"), "is %d and taken for none, as QEMU does", *b)
+			a.say(fmt.Sprintf("spec.vm.disks[%d].bootindex", i), "is %d and taken for none, as QEMU does", *b)
 			vm.Disks[i].Bootindex = nil
 		}
 	}
 	if vm.Display != nil && vm.Display.Spice != nil {
-		a.spice(vm.Display.Spice, path.Child("display", "spice"))
+		a.spice(vm.Display.Spice)
 	}
 	return a.done
 }
@@ -53,12 +51,12 @@ func Amend(s *VirtualMachineSpec) []Amendment {
 // amender collects amendments.
 type amender struct{ done []Amendment }
 
-func (a *amender) say(path *field.Path, format string, args ...any) {
-	a.done = append(a.done, Amendment{Field: path.String(), Message: fmt.Sprintf(format, args...)})
+func (a *amender) say(path, format string, args ...any) {
+	a.done = append(a.done, Amendment{Field: path, Message: fmt.Sprintf(format, args...)})
 }
 
 // clamp moves a number into its range.
-func (a *amender) clamp(n *int32, least, most int32, path *field.Path) {
+func (a *amender) clamp(n *int32, least, most int32, path string) {
 	if was := *n; was < least || was > most {
 		*n = min(max(was, least), most)
 		a.say(path, "is %d and taken for %d; it must be from %d to %d", was, *n, least, most)
@@ -66,55 +64,54 @@ func (a *amender) clamp(n *int32, least, most int32, path *field.Path) {
 }
 
 // image: the source wins over a part of the other form.
-func (a *amender) image(image *RunnerImage, path *field.Path) {
+func (a *amender) image(image *RunnerImage) {
 	if image == nil || image.Source == "" || (image.Repository == "") == (image.Path == "") {
 		return
 	}
-	a.say(path, "has source as well as repository or path, of which source counts")
+	a.say("spec.image", "has source as well as repository or path, of which source counts")
 	image.Repository, image.Path = "", ""
 }
 
 // cpus: VM-Operator's runner raises the maximum to the present number, takes
 // numbers below one for one, and leaves those out of a topology. A topology whose
 // product is not the maximum is refused by QEMU.
-func (a *amender) cpus(vm *Machine, path *field.Path) {
+func (a *amender) cpus(vm *Machine) {
 	if n := vm.CurrentCPUs; n != nil {
-		a.clamp(n, 1, math.MaxInt32, path.Child("currentCpus"))
+		a.clamp(n, 1, math.MaxInt32, "spec.vm.currentCpus")
 	}
 	if n := vm.MaximumCPUs; n != nil {
-		a.clamp(n, 1, math.MaxInt32, path.Child("maximumCpus"))
+		a.clamp(n, 1, math.MaxInt32, "spec.vm.maximumCpus")
 		if c := vm.CurrentCPUs; c != nil && *c > *n && *c <= limits.MaxCPUs {
-			a.say(path.Child("maximumCpus"), "is %d and taken for %d, because currentCpus is", *n, *c)
+			a.say("spec.vm.maximumCpus", "is %d and taken for %d, because currentCpus is", *n, *c)
 			*n = *c
 		}
 	}
 	if t := vm.CPUTopology; t != nil {
-		at := path.Child("cpuTopology")
-		a.clamp(&t.Sockets, 0, math.MaxInt32, at.Child("sockets"))
-		a.clamp(&t.DiesPerSocket, 0, math.MaxInt32, at.Child("diesPerSocket"))
-		a.clamp(&t.CoresPerDie, 0, math.MaxInt32, at.Child("coresPerDie"))
-		a.clamp(&t.ThreadsPerCore, 0, math.MaxInt32, at.Child("threadsPerCore"))
+		a.clamp(&t.Sockets, 0, math.MaxInt32, "spec.vm.cpuTopology.sockets")
+		a.clamp(&t.DiesPerSocket, 0, math.MaxInt32, "spec.vm.cpuTopology.diesPerSocket")
+		a.clamp(&t.CoresPerDie, 0, math.MaxInt32, "spec.vm.cpuTopology.coresPerDie")
+		a.clamp(&t.ThreadsPerCore, 0, math.MaxInt32, "spec.vm.cpuTopology.threadsPerCore")
 	}
 }
 
 // ram: QEMU's balloon leaves the guest no more than there is.
-func (a *amender) ram(vm *Machine, path *field.Path) {
+func (a *amender) ram(vm *Machine) {
 	if vm.CurrentRAM == nil || vm.MaximumRAM == nil || CompareQuantities(*vm.CurrentRAM, *vm.MaximumRAM) <= 0 {
 		return
 	}
-	a.say(path.Child("currentRam"), "is %s and taken for maximumRam, which is %s", vm.CurrentRAM, inUnitsOf(*vm.MaximumRAM))
+	a.say("spec.vm.currentRam", "is %s and taken for maximumRam, which is %s", vm.CurrentRAM, inUnitsOf(*vm.MaximumRAM))
 	most := vm.MaximumRAM.DeepCopy()
 	vm.CurrentRAM = &most
 }
 
 // spice: VM-Operator's runner does not read the way of streaming. USB ports are
 // as many as the controller has.
-func (a *amender) spice(s *Spice, path *field.Path) {
+func (a *amender) spice(s *Spice) {
 	if n := s.UsbRedirects; n != nil {
-		a.clamp(n, 0, limits.MaxUSBRedirects, path.Child("usbRedirects"))
+		a.clamp(n, 0, limits.MaxUSBRedirects, "spec.vm.display.spice.usbRedirects")
 	}
 	if v := s.StreamingVideo; v != "" && limits.StreamingVideo(v) != nil {
-		a.say(path.Child("streamingVideo"), "is %q and taken for none, as VM-Operator did; it %v", v, limits.StreamingVideo(v))
+		a.say("spec.vm.display.spice.streamingVideo", "is %q and taken for none, as VM-Operator did; it %v", v, limits.StreamingVideo(v))
 		s.StreamingVideo = ""
 	}
 }

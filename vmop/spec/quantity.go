@@ -61,6 +61,12 @@ func CompareQuantities(a, b resource.Quantity) int {
 	if a.Sign() == 0 {
 		return 0
 	}
+	// A product of digits ends at 19 of them, if there is one that is not 0.
+	if na, ok := a.AsInt64(); ok {
+		if nb, ok := b.AsInt64(); ok {
+			return cmp.Compare(na, nb)
+		}
+	}
 	// A digit is 3.3 bits, and the bits of the leading digit round up or down.
 	if ma, mb := magnitude(a), magnitude(b); ma > mb+1 || mb > ma+1 {
 		return cmp.Compare(ma, mb) * a.Sign()
@@ -79,6 +85,9 @@ func magnitude(q resource.Quantity) int64 {
 func wholeBytes(q resource.Quantity) (int64, bool) {
 	if q.Sign() == 0 {
 		return 0, true
+	}
+	if n, ok := q.AsInt64(); ok {
+		return n, true
 	}
 	if m := magnitude(q); m > 20 || m < -1 {
 		return 0, false

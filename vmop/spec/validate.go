@@ -25,6 +25,8 @@ import (
 // A machine without findings has a pod that Kubernetes takes and, as far as
 // that can be told without files and devices, a command line that QEMU takes.
 func Validate(vm *VirtualMachine) field.ErrorList {
+	vm = vm.DeepCopy()
+	Default(vm)
 	return validate(vm, validation.IsDNS1035Label)
 }
 
@@ -37,12 +39,17 @@ func ValidateStored(vm *VirtualMachine) field.ErrorList {
 	vm.Spec.DeepCopyInto(&amended.Spec)
 	Default(amended)
 	Amend(&amended.Spec)
-	return validate(amended, validation.IsDNS1123Label)
+	return ValidateAmended(amended)
 }
 
+// ValidateAmended is [ValidateStored] of a machine that has its defaults and on
+// which [Amend] was called: it saves a copy.
+func ValidateAmended(vm *VirtualMachine) field.ErrorList {
+	return validate(vm, validation.IsDNS1123Label)
+}
+
+// validate judges a machine that has its defaults.
 func validate(vm *VirtualMachine, isName func(string) []string) field.ErrorList {
-	vm = vm.DeepCopy()
-	Default(vm)
 	var errs field.ErrorList
 	errs = append(errs, validateMachineName(&vm.ObjectMeta, isName)...)
 	errs = append(errs, validateLengths(reflect.ValueOf(&vm.Spec), field.NewPath("spec"), "spec")...)

@@ -185,9 +185,9 @@ func (d *decision) refused(f *reconcile.Failure, about *finding) {
 // restartDelay is how long a machine that has failed once is not started again.
 const restartDelay = 10 * time.Second
 
-// valid tells whether the specification can be carried out.
+// valid reports whether the specification can be carried out.
 func (d *decision) valid() bool {
-	errs := spec.ValidateStored(d.s.VM)
+	errs := spec.ValidateAmended(d.vm)
 	if len(errs) == 0 {
 		return true
 	}

@@ -3,6 +3,7 @@ package spectest
 import (
 	"pgregory.net/rapid"
 
+	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -13,8 +14,9 @@ func Foreign() *rapid.Generator[*spec.VirtualMachine] {
 		vm := VirtualMachine().Draw(t, "vm")
 		m := &vm.Spec.VM
 		spoil := func(what string) bool { return rapid.Bool().Draw(t, what) }
-		if m.MaximumCPUs != nil && m.Accelerator != spec.AcceleratorTCG && spoil("more CPUs than the maximum") {
-			m.CurrentCPUs = new(*m.MaximumCPUs + rapid.Int32Range(1, 8).Draw(t, "more"))
+		// More than any machine has is repaired by nobody.
+		if n := m.MaximumCPUs; n != nil && *n < limits.MaxCPUs && m.Accelerator != spec.AcceleratorTCG && spoil("more CPUs than the maximum") {
+			m.CurrentCPUs = new(min(*n+rapid.Int32Range(1, 8).Draw(t, "more"), limits.MaxCPUs))
 		}
 		if m.MaximumCPUs != nil && spoil("no CPU at most") {
 			m.MaximumCPUs = new(rapid.Int32Range(-4, 0).Draw(t, "maximumCpus"))
