@@ -13,6 +13,9 @@ const (
 	// quitGrace is what QEMU gets to end after it was told to quit where no
 	// power-down timeout leaves a time: it writes back its caches.
 	quitGrace = 5 * time.Second
+	// termGrace is what QEMU gets to end by a signal that it handles after it did not
+	// quit; a pod has the time for it (objects.TerminationReserve).
+	termGrace = 2 * time.Second
 	// killGrace is what a killed process gets to disappear: one that is stuck in
 	// the kernel does not.
 	killGrace = 30 * time.Second

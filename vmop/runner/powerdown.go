@@ -31,7 +31,7 @@ func powerDownSchedule(timeout time.Duration) schedule {
 const pressInterval = 5 * time.Second
 
 // powerDown ends the machine: by the guest's agent, by ACPI, by QEMU's quit, by
-// KILL. It returns once QEMU has ended and says whether it went beyond asking
+// TERM, by KILL. It returns once QEMU has ended and says whether it went beyond asking
 // the guest. ask ends the asking early; hurry also ends the waiting for quit.
 func (e *Engine) powerDown(ask, hurry context.Context, m *machine) (forced bool, err error) {
 	begin := time.Now()
@@ -56,17 +56,28 @@ func (e *Engine) powerDown(ask, hurry context.Context, m *machine) (forced bool,
 	}
 	quit, cancel := context.WithTimeout(hurry, quitAt)
 	defer cancel()
+	told := true
 	if m.client != nil {
 		if _, err := qmp.Do(quit, m.client, qmp.Quit{}); err != nil && !errors.Is(err, qmp.ErrClosed) {
 			e.message(LevelWarning, "quit: %v", err)
+			told = false
 		}
 	} else {
 		m.qemu.signal(sigTERM)
 	}
-	if m.qemu.wait(quit) == nil {
+	if told && m.qemu.wait(quit) == nil {
 		return true, nil
 	}
-	e.terminating("QEMU does not quit: killing it")
+	if hurry.Err() == nil { // a QEMU whose monitor hangs may still listen to signals
+		e.terminating("QEMU does not quit: terminating it")
+		m.qemu.signal(sigTERM)
+		term, cancelTerm := context.WithTimeout(hurry, termGrace)
+		defer cancelTerm()
+		if m.qemu.wait(term) == nil {
+			return true, nil
+		}
+	}
+	e.terminating("QEMU does not end: killing it")
 	m.qemu.signal(sigKILL)
 	gone, cancelGone := context.WithTimeout(context.Background(), killGrace)
 	defer cancelGone()

@@ -192,6 +192,11 @@ type MachineEnd struct {
 	// +kubebuilder:validation:MaxLength=32768
 	// +optional
 	Message string `json:"message,omitempty"`
+	// qemuStatus is QEMU's exit status as the node's system tells it, such as
+	// "exit status 1" or "signal: killed"; it is missing if QEMU was not started.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	QEMUStatus string `json:"qemuStatus,omitempty"`
 	// time is when it ended.
 	// +kubebuilder:validation:Required
 	Time metav1.Time `json:"time"`

@@ -354,7 +354,7 @@ func (d *decision) finished() {
 func (d *decision) note() {
 	e, former := d.pod.ended(d.s.Now), d.stored.LastEnd
 	d.end = &spec.MachineEnd{
-		PodUID: d.pod.pod.UID, Cause: e.cause, Message: spec.BoundedMessage(e.message),
+		PodUID: d.pod.pod.UID, Cause: e.cause, Message: spec.BoundedMessage(e.message), QEMUStatus: e.qemuStatus,
 		Time: metav1.NewTime(e.at.Truncate(time.Second)), ObservedGeneration: d.s.VM.Generation,
 	}
 	final := e.cause == string(runnerconfig.CauseGuestShutdown) && d.vm.Spec.GuestShutdownStops

@@ -138,6 +138,7 @@ func (v *podView) exists() bool {
 // end is why a pod ended.
 type podEnd struct {
 	cause, message string
+	qemuStatus     string
 	failure        bool
 	at             time.Time
 	ran            time.Duration
@@ -181,11 +182,18 @@ func (v *podView) ended(now time.Time) podEnd {
 	return e
 }
 
+// maxQEMUStatus is more than a system says of a process that has ended, in bytes;
+// the definition has it, too.
+const maxQEMUStatus = 64
+
 // fromContainer takes what the runner wrote, else what the kubelet found. What
 // the kubelet did to the pod as a whole, such as an eviction, says more than how
 // the runner took it.
 func (e *podEnd) fromContainer(t *corev1.ContainerStateTerminated) {
 	o, told := runnerconfig.ParseOutcome(t.Message)
+	if told && len(o.QEMUStatus) <= maxQEMUStatus {
+		e.qemuStatus = strings.ToValidUTF8(o.QEMUStatus, "")
+	}
 	switch {
 	case e.cause != "":
 		if told {
