@@ -124,6 +124,22 @@ func (d *decision) compare(then *spec.VirtualMachineSpec) {
 			Operation: c.Operation, Path: c.Path, CurrentValue: extension(c.OldValue), DesiredValue: extension(c.NewValue),
 		})
 	}
+	d.shorterGrace(then)
+}
+
+// shorterGrace finds a power-down timeout that is longer than the pod lets it be. The
+// operator and the runner follow it at once; whoever else deletes the pod (kubectl
+// delete pod, a drain of the node) gives it the grace period that it was made with,
+// which Kubernetes never changes. A shorter one is the runner's to keep.
+func (d *decision) shorterGrace(then *spec.VirtualMachineSpec) {
+	had, has := then.VM.PowerdownTimeout, d.vm.Spec.VM.PowerdownTimeout
+	if had == nil || has == nil || *has <= *had {
+		return
+	}
+	d.awaiting = append(d.awaiting, spec.AwaitingChange{
+		Operation: spec.OperationReplace, Path: "spec.vm.powerdownTimeout",
+		CurrentValue: extension(fmt.Append(nil, *had)), DesiredValue: extension(fmt.Append(nil, *has)),
+	})
 }
 
 // keptCPUs finds processors that only the next start removes: a machine without
