@@ -91,6 +91,13 @@ func bounded(c *cli.Context, timeout time.Duration, what string) (context.Contex
 // errTimeout is why a wait for a machine ended.
 var errTimeout = errors.New("it takes too long")
 
+// tooLong is errTimeout with what was waited for.
+type tooLong struct{ text string }
+
+func (e *tooLong) Error() string { return e.text }
+
+func (e *tooLong) Unwrap() error { return errTimeout }
+
 // waitFlags are those of commands that wait until a machine is as was asked.
 func waitFlags() []cli.Flag {
 	return []cli.Flag{
@@ -105,13 +112,42 @@ const startReserve = 10 * time.Minute
 // setState asks for a state and waits until the machine has it, saying what it
 // waits for.
 func (p *program) setState(c *cli.Context, state spec.MachineState, verb, done string) error {
+	return p.follow(c, state, verb, done, func(ctx context.Context, client *cluster.Client, namespace, name string) (*spec.VirtualMachine, error) {
+		return client.SetState(ctx, namespace, name, state)
+	})
+}
+
+// clusterStop stops a machine of a cluster. One that is being deleted is stopped
+// already, and can be hurried.
+func (p *program) clusterStop(c *cli.Context) error {
+	force := func() string { return time.Now().UTC().Format(time.RFC3339Nano) }
+	now := c.Bool("now") || c.Bool("force") && c.Duration("timeout") == 0
+	stop := func(ctx context.Context, client *cluster.Client, namespace, name string) (*spec.VirtualMachine, error) {
+		if now {
+			return client.Stop(ctx, namespace, name, force())
+		}
+		return client.Stop(ctx, namespace, name, "")
+	}
+	err := p.follow(c, spec.StateStopped, "stop", "has stopped", stop)
+	if !errors.Is(err, errTimeout) || now || !c.Bool("force") {
+		return err
+	}
+	now = true
+	p.note("%v", err)
+	return p.follow(c, spec.StateStopped, "stop by force", "has stopped", stop)
+}
+
+// follow asks for a state and waits until the machine has it.
+func (p *program) follow(c *cli.Context, state spec.MachineState, verb, done string,
+	ask func(ctx context.Context, client *cluster.Client, namespace, name string) (*spec.VirtualMachine, error),
+) error {
 	client, namespace, name, err := p.clusterMachine(c)
 	if err != nil {
 		return err
 	}
 	full := fullName(namespace, name)
 	ctx, cancel := bounded(c, requestTimeout, "the API server did not answer")
-	vm, err := client.SetState(ctx, namespace, name, state)
+	vm, err := ask(ctx, client, namespace, name)
 	cancel()
 	if err != nil {
 		return err
@@ -147,7 +183,9 @@ func (p *program) setState(c *cli.Context, state spec.MachineState, verb, done s
 	g.end()
 	switch {
 	case errors.Is(err, errTimeout):
-		return fmt.Errorf("%s %s: it takes longer than %v: %s", verb, full, timeout, orUnknown(waiting))
+		return &tooLong{fmt.Sprintf("%s %s: it takes longer than %v: %s", verb, full, timeout, orUnknown(waiting))}
+	case errors.Is(err, cluster.ErrDeleted) && state == spec.StateStopped && vm.DeletionTimestamp != nil:
+		done += " and is deleted"
 	case err != nil:
 		return fmt.Errorf("%s %s: %w", verb, full, err)
 	}

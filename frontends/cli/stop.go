@@ -10,7 +10,6 @@ import (
 
 	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/runner"
-	"github.com/vmop/sdk/vmop/spec"
 )
 
 func (p *program) stopCommand() *cli.Command {
@@ -22,12 +21,15 @@ func (p *program) stopCommand() *cli.Command {
 			"spec.vm.powerdownTimeout; after that, its runner stops it without its consent. With\n" +
 			"--timeout it returns earlier, and the machine goes on shutting down. A machine that\n" +
 			"does not run is no error. In a cluster, spec.vm.state becomes Stopped, and the\n" +
-			"operator does the same.\n\n" +
+			"operator does the same. There, --force does not wait for the guest, or with\n" +
+			"--timeout only so long, also where the machine is being stopped or deleted\n" +
+			"already: QEMU writes back what it has and ends.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli stop hello\n" +
 			"  vmop-cli stop hello --timeout 2m --force\n" +
 			"  vmop-cli stop hello --now\n" +
-			"  vmop-cli stop --context lab -n shop web",
+			"  vmop-cli stop --context lab -n shop web\n" +
+			"  vmop-cli stop --cluster web --force",
 		Flags: eitherFlags(machineFlags(append(hostStopFlags(),
 			&cli.BoolFlag{Name: "no-wait", Usage: "only ask for it; in a cluster only", DisableDefaultText: true},
 		)...)...),
@@ -37,10 +39,7 @@ func (p *program) stopCommand() *cli.Command {
 
 func (p *program) stop(c *cli.Context) error {
 	if inCluster(c) {
-		if c.Bool("now") || c.Bool("force") {
-			return usagef(c, "--now and --force are for machines of this host; in a cluster, lower spec.vm.powerdownTimeout")
-		}
-		return p.setState(c, spec.StateStopped, "stop", "has stopped")
+		return p.clusterStop(c)
 	}
 	if c.Bool("no-wait") {
 		return usagef(c, "--no-wait is for a cluster (--cluster, --context or --kubeconfig)")
@@ -60,8 +59,8 @@ func (p *program) stop(c *cli.Context) error {
 func hostStopFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.DurationFlag{Name: "timeout", Usage: "wait at most this `DURATION`, as in 5m", DefaultText: "as long as the machine may take"},
-		&cli.BoolFlag{Name: "force", Usage: "stop it as --now does if it has not stopped within --timeout; on this host only", DisableDefaultText: true},
-		&cli.BoolFlag{Name: "now", Usage: "do not wait for the guest: it finds its disks as after a power cut; on this host only", DisableDefaultText: true},
+		&cli.BoolFlag{Name: "force", Usage: "stop it as --now does if it has not stopped within --timeout", DisableDefaultText: true},
+		&cli.BoolFlag{Name: "now", Usage: "do not wait for the guest: it finds its disks as after a power cut", DisableDefaultText: true},
 	}
 }
 

@@ -502,24 +502,38 @@ spec: {retention: PT1h, permissions: [{user: ann}]}
 // nothing is made for it again.
 func TestDeletedMachineLeavesItsData(tt *testing.T) {
 	t := newTest(tt)
-	t.startKubelet()
+	k := t.startKubelet()
 	p := newProxy(tt)
 	t.start(p.kubeconfig)
 	t.create(machine("one", "Running"))
 	t.phase("one", spec.PhaseRunning)
+	k.mu.Lock()
+	k.stubborn["one"] = true
+	k.mu.Unlock()
+	p.reset()
 	if err := t.vms.Delete(t.Context(), "one", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// The garbage collector would do this.
-	if err := t.kube.CoreV1().Pods(t.namespace).Delete(t.Context(), "one", metav1.DeleteOptions{}); err != nil {
+	t.phase("one", spec.PhaseTerminating)
+	uid := t.podUID("one")
+	if uid == "" {
+		t.Error("the pod is gone")
+	}
+	// Somebody does not want to wait.
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"now"}}}`, names.AnnotationForceStop)
+	if _, err := t.vms.Patch(t.Context(), "one", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	t.eventually("the pod is gone", func() error {
-		if uid := t.podUID("one"); uid != "" {
-			return fmt.Errorf("pod %s", uid)
+	t.eventually("the machine is gone", func() error {
+		if vm, err := t.status("one"); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("%+v, %v", vm, err)
 		}
 		return nil
 	})
+	if now := t.podUID("one"); now != "" {
+		t.Errorf("it went before its pod %s", now)
+	}
+	t.Logf("deleted: %d requests:\n%s", len(p.requests()), strings.Join(p.requests(), "\n"))
 	claims, err := t.kube.CoreV1().PersistentVolumeClaims(t.namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(claims.Items) != 2 {
 		t.Errorf("%d claims, %v", len(claims.Items), err)

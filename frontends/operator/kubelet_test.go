@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,6 +32,8 @@ type kubelet struct {
 	ends map[string]string
 	// silent machines have no runner that reports.
 	silent map[string]bool
+	// stubborn machines have a guest that does not react to its power button.
+	stubborn map[string]bool
 	// deleted are claims that were deleted, doubled times at which a machine
 	// had two pods.
 	deleted, doubled []string
@@ -46,7 +49,7 @@ func (t *test) startKubelet() *kubelet {
 	t.Helper()
 	factory := informers.NewSharedInformerFactoryWithOptions(t.kube, 0, informers.WithNamespace(t.namespace))
 	k := &kubelet{
-		test: t, ends: map[string]string{}, silent: map[string]bool{},
+		test: t, ends: map[string]string{}, silent: map[string]bool{}, stubborn: map[string]bool{},
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[item](20*time.Millisecond, time.Second)),
 	}
 	add := func(pod bool, o any) {
@@ -158,6 +161,8 @@ func (k *kubelet) syncPod(ctx context.Context, pod *corev1.Pod) error {
 	pods := k.kube.CoreV1().Pods(k.namespace)
 	ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 	switch {
+	case pod.DeletionTimestamp != nil && !ended && k.ignores(pod):
+		return nil
 	case pod.DeletionTimestamp != nil:
 		if !ended {
 			if err := k.report(ctx, pod.Name, false); err != nil {
@@ -212,6 +217,14 @@ func (k *kubelet) syncPod(ctx context.Context, pod *corev1.Pod) error {
 		return nil
 	}
 	return k.report(ctx, pod.Name, true)
+}
+
+// ignores reports whether the guest of a pod lets it wait for its grace period, and
+// the pod is not told to hurry.
+func (k *kubelet) ignores(pod *corev1.Pod) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.stubborn[pod.Name] && *pod.DeletionGracePeriodSeconds > objects.TerminationReserve
 }
 
 // report is what a runner says about its machine.

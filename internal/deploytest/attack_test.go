@@ -271,6 +271,9 @@ func TestTheRoleThatStartsAndStops(t *testing.T) {
 		for text, may := range map[string]bool{
 			`{"spec":{"vm":{"state":"Stopped"}}}`:                                                      true,
 			`{"metadata":{"annotations":{"vmoperator.jdrupes.org/reset-request":"1"}}}`:                true,
+			`{"metadata":{"annotations":{"vmoperator.jdrupes.org/force-stop":"1"}}}`:                   true,
+			`{"metadata":{"finalizers":["vmoperator.jdrupes.org/vm-cleanup"]}}`:                        true,
+			`{"metadata":{"finalizers":["example.org/mine"]}}`:                                         false,
 			`{"spec":{"vm":{"state":"Running","maximumCpus":2}}}`:                                      false,
 			`{"spec":{"image":{"source":"attacker.example/suid-root"}}}`:                               false,
 			`{"spec":{"nodeName":"control-plane"}}`:                                                    false,
@@ -286,6 +289,8 @@ func TestTheRoleThatStartsAndStops(t *testing.T) {
 			}
 		}
 	}
+	// Nobody looks after this machine.
+	kubectl(t, "patch", "vm", "-n", "default", "started", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 	// The administrator is not bound by it.
 	c := cluster.Config()
 	if c.Impersonate.UserName != "" {

@@ -121,7 +121,14 @@ func TestADeletedDefinitionDestroysNoClaim(t *testing.T) {
 		return kubectl(t, "get", "pvc,secrets", "-n", "default", "-l", names.LabelInstance+"=careless", "-o", `jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid} {.metadata.deletionTimestamp}{"\n"}{end}`)
 	}
 	before := disks()
-	kubectl(t, "delete", "crd", "vms."+spec.GroupName, "--wait=true")
+	// Its guest runs, and nobody is there to see it end.
+	kubectl(t, "patch", "vm", "-n", "default", "careless", "--type=merge", "-p", `{"metadata":{"finalizers":["`+names.FinalizerMachine+`"]}}`)
+	kubectl(t, "delete", "crd", "vms."+spec.GroupName, "--wait=false")
+	kubectl(t, "wait", "--for=condition=Terminating", "crd", "vms."+spec.GroupName, "--timeout="+patience.String())
+	kubectl(t, "wait", "--for=jsonpath={.metadata.deletionTimestamp}", "vm/careless", "-n", "default", "--timeout="+patience.String())
+	// As docs/install.md has it.
+	kubectl(t, "patch", "vm", "careless", "-n", "default", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+	kubectl(t, "wait", "--for=delete", "crd", "vms."+spec.GroupName, "--timeout="+patience.String())
 	kubectl(t, "apply", "--warnings-as-errors", "-k", deploy+"/definitions")
 	kubectl(t, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
 	// What belongs to the machine goes: the collector of Kubernetes has acted.

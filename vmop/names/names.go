@@ -104,6 +104,15 @@ const (
 	// new value, such as the time, is one reset. On the ConfigMap it is the
 	// last value that was counted.
 	AnnotationResetRequest = GroupPrefix + "reset-request"
+	// AnnotationForceStop on a machine cuts short how its guest is asked to shut
+	// down, while the machine is being stopped or deleted: QEMU is told to quit at
+	// once. Each new value, such as the time, is a request, and is about the pod
+	// that there is then; it stops nothing by itself. On a pod it is the value that
+	// was there when the pod was made, which is not a request for it.
+	AnnotationForceStop = GroupPrefix + "force-stop"
+	// FinalizerMachine keeps a machine that is being deleted visible until its pod
+	// has ended.
+	FinalizerMachine = GroupPrefix + "vm-cleanup"
 	// AnnotationResetCounter on the ConfigMap is its resetCounter.
 	AnnotationResetCounter = GroupPrefix + "reset-counter"
 	// AnnotationGeneration on the ConfigMap is the generation of the machine

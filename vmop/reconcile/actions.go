@@ -67,7 +67,8 @@ type (
 		Annotations map[string]string
 	}
 
-	// DeletePod deletes the pod if it still has the UID. NotFound is success.
+	// DeletePod deletes the pod if it still has the UID. NotFound is success. A
+	// pod that is being deleted can be deleted again to shorten its grace period.
 	DeletePod struct {
 		Name string
 		UID  types.UID
@@ -84,6 +85,21 @@ type (
 	DeleteService struct {
 		Name string
 		UID  types.UID
+	}
+
+	// SetFinalizers writes the finalizers of an object of this API group, if it
+	// still has the UID and the resource version. NotFound is success: there is
+	// nothing to keep, or to let go, any more.
+	SetFinalizers struct {
+		Kind, Name string
+		UID        types.UID
+		// ResourceVersion is never empty.
+		ResourceVersion string
+		// Finalizers are all that the object has from then on.
+		Finalizers []string
+		// Releases: the object is being deleted, and nothing of this API group
+		// keeps it any more. See [Plan.Releases].
+		Releases bool
 	}
 
 	// Patch writes fields of an object of this API group by a JSON merge patch, if
@@ -109,6 +125,7 @@ func (UpdateClaim) isAction()   {}
 func (AnnotatePod) isAction()   {}
 func (DeletePod) isAction()     {}
 func (DeleteService) isAction() {}
+func (SetFinalizers) isAction() {}
 func (Patch) isAction()         {}
 
 // Target implements [Action].
@@ -132,6 +149,18 @@ func (a DeletePod) Target() Target { return Target{"delete", names.KindPod, a.Na
 
 // Target implements [Action].
 func (a DeleteService) Target() Target { return Target{"delete", names.KindService, a.Name} }
+
+// Target implements [Action].
+func (a SetFinalizers) Target() Target { return Target{"patch", a.Kind, a.Name} }
+
+// Body is the merge patch (application/merge-patch+json) as it is sent.
+func (a SetFinalizers) Body() map[string]any {
+	finalizers := a.Finalizers
+	if finalizers == nil {
+		finalizers = []string{}
+	}
+	return map[string]any{"metadata": map[string]any{"uid": a.UID, "resourceVersion": a.ResourceVersion, "finalizers": finalizers}}
+}
 
 // Target implements [Action].
 func (a Patch) Target() Target {

@@ -37,6 +37,18 @@ func (p Plan) StartsPod() bool {
 	return false
 }
 
+// Releases tells whether the plan lets an object go that is being deleted. Whoever
+// executes such a plan makes sure first, at the API server, that there is no pod of
+// it which no watch has shown yet; and decides anew with one that there is.
+func (p Plan) Releases() bool {
+	for _, a := range p.Actions {
+		if f, is := a.(SetFinalizers); is && f.Releases {
+			return true
+		}
+	}
+	return false
+}
+
 // StatusApply is one writer's part of the status.
 type StatusApply struct {
 	// Manager is OperatorStatusManager or RunnerStatusManager.

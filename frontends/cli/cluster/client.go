@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -146,6 +147,16 @@ func (c *Client) Machine(ctx context.Context, namespace, name string) (*spec.Vir
 // SetState writes spec.vm.state and returns the machine as it is then.
 func (c *Client) SetState(ctx context.Context, namespace, name string, state spec.MachineState) (*spec.VirtualMachine, error) {
 	return c.patch(ctx, namespace, name, map[string]any{"spec": map[string]any{"vm": map[string]any{"state": state}}})
+}
+
+// Stop sets the state to Stopped. With a request, which is a value that was not used
+// before, the guest of the pod that there is now is not waited for.
+func (c *Client) Stop(ctx context.Context, namespace, name, force string) (*spec.VirtualMachine, error) {
+	fields := map[string]any{"spec": map[string]any{"vm": map[string]any{"state": spec.StateStopped}}}
+	if force != "" {
+		fields["metadata"] = map[string]any{"annotations": map[string]any{names.AnnotationForceStop: force}}
+	}
+	return c.patch(ctx, namespace, name, fields)
 }
 
 // Annotate sets an annotation of a machine.

@@ -67,7 +67,7 @@ func (e *executor) execute(ctx context.Context, machine *machine, a reconcile.Ac
 // mayBeGone tells whether NotFound is success.
 func mayBeGone(a reconcile.Action) bool {
 	switch a.(type) {
-	case reconcile.DeletePod, reconcile.DeleteService, reconcile.AnnotatePod:
+	case reconcile.DeletePod, reconcile.DeleteService, reconcile.AnnotatePod, reconcile.SetFinalizers:
 		return true
 	}
 	return false
@@ -107,25 +107,39 @@ func (e *executor) send(ctx context.Context, namespace string, a reconcile.Actio
 		return nil, e.client.Delete(ctx, &corev1.Pod{ObjectMeta: meta}, only, client.GracePeriodSeconds(a.GraceSeconds))
 	case reconcile.DeleteService:
 		return nil, e.client.Delete(ctx, &corev1.Service{ObjectMeta: meta}, client.Preconditions{UID: &a.UID})
+	case reconcile.SetFinalizers:
+		o := ownKind(namespace, a.Kind, a.Name)
+		return o, e.mergeVersion(ctx, o, a, "", a.ResourceVersion, a.Body(), names.OperatorStatusManager)
 	case reconcile.Patch:
-		if a.ResourceVersion == "" {
-			return nil, fmt.Errorf("%s: metadata.resourceVersion is missing", a.Target())
-		}
-		o := &unstructured.Unstructured{}
-		o.SetGroupVersionKind(spec.GroupVersion().WithKind(a.Kind))
-		o.SetNamespace(namespace)
-		o.SetName(a.Name)
-		data, err := json.Marshal(a.Body())
-		if err != nil {
-			return nil, err
-		}
-		patch, owner := client.RawPatch(types.MergePatchType, data), client.FieldOwner(a.Manager)
-		if a.Subresource != "" {
-			return o, e.client.SubResource(a.Subresource).Patch(ctx, o, patch, owner)
-		}
-		return o, e.client.Patch(ctx, o, patch, owner)
+		o := ownKind(namespace, a.Kind, a.Name)
+		return o, e.mergeVersion(ctx, o, a, a.Subresource, a.ResourceVersion, a.Body(), a.Manager)
 	}
 	return nil, fmt.Errorf("unknown action %T", a)
+}
+
+// ownKind is an object of this API group.
+func ownKind(namespace, kind, name string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(spec.GroupVersion().WithKind(kind))
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	return o
+}
+
+// mergeVersion sends a merge patch that is about one version of an object.
+func (e *executor) mergeVersion(ctx context.Context, o client.Object, a reconcile.Action, subresource, version string, body map[string]any, manager string) error {
+	if version == "" {
+		return fmt.Errorf("%s: metadata.resourceVersion is missing", a.Target())
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	patch, owner := client.RawPatch(types.MergePatchType, data), client.FieldOwner(manager)
+	if subresource != "" {
+		return e.client.SubResource(subresource).Patch(ctx, o, patch, owner)
+	}
+	return e.client.Patch(ctx, o, patch, owner)
 }
 
 func (e *executor) merge(ctx context.Context, o client.Object, fields map[string]any, manager client.FieldOwner) error {

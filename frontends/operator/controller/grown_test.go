@@ -131,6 +131,9 @@ func (g *grown) act(t testing.TB, a reconcile.Action) {
 		g.put(t, a.Object)
 	case reconcile.Apply:
 		g.put(t, a.Object)
+	case reconcile.SetFinalizers:
+		g.vm.Finalizers = a.Finalizers
+		g.store(g.vm)
 	case reconcile.AnnotatePod:
 		for k, v := range a.Annotations {
 			g.pod.Annotations[k] = v

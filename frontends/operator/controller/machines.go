@@ -109,7 +109,7 @@ func begun(after time.Duration) ctrl.Result {
 func makes(actions []reconcile.Action) bool {
 	for _, a := range actions {
 		switch a.(type) {
-		case reconcile.Create, reconcile.Apply, reconcile.UpdateClaim, reconcile.AnnotatePod:
+		case reconcile.Create, reconcile.Apply, reconcile.UpdateClaim, reconcile.AnnotatePod, reconcile.SetFinalizers:
 		default:
 			return false
 		}

@@ -70,6 +70,11 @@ func (o *observer) observe(ctx context.Context, key types.NamespacedName, memory
 		out.stored = u
 	}
 	vm, err := out.stored.decode()
+	bare := err != nil && out.stored.DeletionTimestamp != nil
+	if bare {
+		// It must be possible to delete it.
+		vm, err = out.stored.bare()
+	}
 	if err != nil {
 		out.broken = err
 		return out, w.err
@@ -79,7 +84,7 @@ func (o *observer) observe(ctx context.Context, key types.NamespacedName, memory
 		return nil, fmt.Errorf("random password: %w", err)
 	}
 	s := &out.Snapshot
-	*s = machinekind.Snapshot{VM: vm, Settings: o.settings, Now: o.now(), Password: objects.Password(random)}
+	*s = machinekind.Snapshot{VM: vm, Bare: bare, Settings: o.settings, Now: o.now(), Password: objects.Password(random)}
 	s.Pod = one(w, kindPod, key.Name, &corev1.Pod{})
 	s.ConfigMap = one(w, kindConfigMap, key.Name, &corev1.ConfigMap{})
 	s.Service = one(w, kindService, key.Name, &corev1.Service{})
@@ -326,6 +331,16 @@ func (w *look) pod(name string) *corev1.Pod {
 		return nil
 	}
 	return p
+}
+
+// livePod reads a pod at the API server, nil if there is none.
+func (o *observer) livePod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+	p := &corev1.Pod{}
+	found, err := get(ctx, o.live, types.NamespacedName{Namespace: namespace, Name: name}, p)
+	if !found {
+		return nil, err
+	}
+	return machinekind.CondensePod(p), nil
 }
 
 func (w *look) claims(s *machinekind.Snapshot) {

@@ -275,6 +275,13 @@ func (m *machines) carryOut(ctx context.Context, o *observed, memory *machineMem
 			plan.Wake = again
 		}
 	}
+	if plan.Releases() && o.Pod == nil {
+		// The operator before may have made one that the cache does not show.
+		if o.Pod, err = m.observer.livePod(ctx, o.VM.Namespace, o.VM.Name); err != nil {
+			return plan, nil, false, err
+		}
+		plan = machinekind.Decide(o.Snapshot)
+	}
 	for _, a := range plan.Actions {
 		answer, err := m.executor.execute(ctx, o.stored, a, memory)
 		if pod, is := created(a); is && t != nil {

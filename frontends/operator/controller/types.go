@@ -253,6 +253,17 @@ func (m *machine) decode() (*spec.VirtualMachine, error) {
 	return decode[spec.VirtualMachine](spec.KindVirtualMachine, &m.stored)
 }
 
+// bare is a machine of which only the metadata is understood.
+func (m *machine) bare() (*spec.VirtualMachine, error) {
+	var known struct {
+		metav1.ObjectMeta `json:"metadata"`
+	}
+	if err := json.Unmarshal(m.data, &known); err != nil {
+		return nil, &decodeError{spec.KindVirtualMachine, m.Namespace, m.Name, err}
+	}
+	return &spec.VirtualMachine{ObjectMeta: known.ObjectMeta}, nil
+}
+
 func (p *pool) decode() (*spec.VmPool, error) {
 	return decode[spec.VmPool](spec.KindVMPool, &p.stored)
 }

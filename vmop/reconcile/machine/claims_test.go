@@ -99,6 +99,8 @@ func TestNoStartBesideAPodWithTheSameDisks(t *testing.T) {
 		for range 5 {
 			for _, a := range machine.Decide(s).Actions {
 				switch a := a.(type) {
+				case reconcile.SetFinalizers:
+					vm.Finalizers = a.Finalizers
 				case reconcile.UpdateClaim:
 					for i := range s.Claims {
 						if c := &s.Claims[i]; c.Name == a.Name && a.Annotations != nil {

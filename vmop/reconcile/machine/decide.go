@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,10 +20,10 @@ import (
 // snapshot is not changed.
 //
 // A machine that is being deleted and one whose specification is invalid get no
-// new objects; a pod that runs is left alone, unless an invalid machine should
-// stop.
+// new objects. The pod of the one is deleted, and the machine let go when it has
+// ended; that of the other is left alone, unless the machine should stop.
 func Decide(s Snapshot) reconcile.Plan {
-	if s.VM == nil {
+	if s.VM == nil || s.Bare && s.VM.DeletionTimestamp == nil {
 		return reconcile.Plan{} // there is nothing to decide about
 	}
 	d := &decision{s: &s, vm: manifest.Defaulted(s.VM), stored: &s.VM.Status}
@@ -33,8 +34,10 @@ func Decide(s Snapshot) reconcile.Plan {
 	case s.VM.DeletionTimestamp != nil:
 		d.deleted()
 	case !d.valid() || !d.allowed():
+		d.hold()
 		d.power()
 	default:
+		d.hold()
 		d.findRestart()
 		d.judgeImage()
 		d.findClaims()
@@ -84,6 +87,9 @@ type decision struct {
 	unsuitable bool
 	// creates: the plan makes the pod.
 	creates bool
+	// holds: the plan writes the machine, which has another version then; released:
+	// it lets the machine go.
+	holds, released bool
 
 	// What the conditions will say. The first problem with something stays, or
 	// else the first finding.
@@ -235,20 +241,59 @@ func (d *decision) judgeImage() {
 		"remove spec.image from the manifest, or replace the image for all machines by the operator's setting runnerImages", image)
 }
 
-// deleted is for a machine that is being deleted. Its objects go with it by
-// their owner references, and nothing must bring them back.
+// hold keeps a machine that has a pod, or gets one, visible until that has ended,
+// should somebody delete it. One that never ran is not held: nobody need be there
+// for it to go.
+func (d *decision) hold() {
+	if d.held() || (d.invalid || !d.wanted()) && !d.pod.exists() {
+		return
+	}
+	if d.pod.state == podAbsent {
+		d.unmade = true // its pod follows when this is seen
+	}
+	d.holds = d.setFinalizers(append(slices.Clone(d.s.VM.Finalizers), names.FinalizerMachine), false, &d.configuration)
+}
+
+func (d *decision) held() bool { return slices.Contains(d.s.VM.Finalizers, names.FinalizerMachine) }
+
+func (d *decision) setFinalizers(all []string, releases bool, about *finding) bool {
+	return d.do(reconcile.SetFinalizers{
+		Kind: names.KindVirtualMachine, Name: d.vm.Name, UID: d.s.VM.UID, ResourceVersion: d.s.VM.ResourceVersion,
+		Finalizers: all, Releases: releases,
+	}, about)
+}
+
+// deleted is for a machine that is being deleted. Its pod is deleted, and the
+// machine stays until that has ended. Its other objects go with it by their owner
+// references, and nothing must bring them back.
+//
+// Who deletes a machine with --cascade=orphan wants its pod to run on.
 func (d *decision) deleted() {
 	d.findRestart()
 	d.configuration.rest(spec.ReasonMachineDeleted, "the machine is being deleted")
 	d.devices.rest(spec.ReasonMachineDeleted, "the machine is being deleted; its volume claims are kept")
-	switch d.pod.state {
-	case podAbsent, podForeign:
-		d.running.rest(spec.ReasonMachineDeleted, "the machine is being deleted")
-	case podTerminating:
+	switch {
+	case slices.Contains(d.s.VM.Finalizers, metav1.FinalizerOrphanDependents):
+		d.release()
+		d.running.rest(spec.ReasonMachineDeleted, "the machine is being deleted without its pod")
+	case d.pod.state == podTerminating && !finished(d.pod.pod):
 		d.terminating()
+	case d.pod.state == podPending, d.pod.state == podRunning:
+		d.deletePod()
+		d.running.rest(spec.ReasonPodTerminating, podGoes, d.pod.pod.Name)
 	default:
-		d.running.rest(spec.ReasonMachineDeleted, "the pod will be deleted with the machine")
+		d.release()
+		d.running.rest(spec.ReasonMachineDeleted, "the machine is being deleted")
 	}
+}
+
+// release lets a machine go that is being deleted.
+func (d *decision) release() {
+	if !d.held() {
+		return
+	}
+	rest := slices.DeleteFunc(slices.Clone(d.s.VM.Finalizers), func(f string) bool { return f == names.FinalizerMachine })
+	d.released = d.setFinalizers(rest, true, &d.running)
 }
 
 // named names an object of the machine's namespace.

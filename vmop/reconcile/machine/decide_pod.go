@@ -89,6 +89,9 @@ func (d *decision) newPod() *corev1.Pod {
 	pod := d.plainPod()
 	stamp(pod)
 	pod.Annotations[names.AnnotationStarted] = started(d.vm)
+	if request := d.s.VM.Annotations[names.AnnotationForceStop]; request != "" {
+		pod.Annotations[names.AnnotationForceStop] = request
+	}
 	pod.Annotations[names.AnnotationConfigVersion] = d.s.ConfigMap.ResourceVersion
 	if d.secret != nil {
 		pod.Annotations[names.AnnotationDisplayVersion] = d.secret.ResourceVersion
@@ -272,12 +275,13 @@ func (d *decision) foreign() {
 
 // podGoes is what there is to say of a pod from its deletion to its end: one
 // text, one write.
-const podGoes = "pod %s is being deleted; its guest has the grace period of the pod to shut down"
+const podGoes = "pod %s is being deleted; its guest has the grace period of the pod to shut down, which vmop-cli stop --force cuts short"
 
 // terminating is for a pod that is being deleted. Nothing is done to it: only
 // its kubelet knows that the guest does not run any more.
 func (d *decision) terminating() {
 	pod := d.pod.pod
+	d.hurry()
 	stuck, object := d.stuck(pod)
 	if stuck != "" {
 		d.running.problem(spec.ReasonPodTerminating, object, "pod %s is being deleted%s", pod.Name, stuck)
@@ -293,6 +297,31 @@ func (d *decision) terminating() {
 		return
 	}
 	d.running.wait(spec.ReasonPodTerminating, object, podGoes, pod.Name)
+}
+
+// hurry shortens the grace period of a pod that is being deleted, if the machine's
+// has become less or nobody wants to wait for its guest. The runner asks what is
+// wanted while it waits for the guest, and is told to end by its kubelet if it does
+// not, as that of an earlier version.
+func (d *decision) hurry() {
+	pod := d.pod.pod
+	if has := pod.DeletionGracePeriodSeconds; has != nil && *has > d.grace() && !finished(pod) {
+		d.deletePod()
+	}
+}
+
+// grace is what the guest has to shut down and the runner to end QEMU, in seconds.
+func (d *decision) grace() int64 {
+	if d.forced() {
+		return objects.TerminationReserve
+	}
+	return int64(*d.vm.Spec.VM.PowerdownTimeout) + objects.TerminationReserve
+}
+
+// forced reports whether somebody does not want to wait for the guest of the pod.
+func (d *decision) forced() bool {
+	request := d.s.VM.Annotations[names.AnnotationForceStop]
+	return request != "" && d.pod.pod != nil && d.pod.pod.Annotations[names.AnnotationForceStop] != request
 }
 
 // stuck explains a pod that is being deleted and should be gone; it is empty for
@@ -397,8 +426,7 @@ func (d *decision) deletePod() bool { return d.deleteVersion("") }
 // deleteVersion deletes the pod if it still has a resource version; any if that is
 // empty.
 func (d *decision) deleteVersion(version string) bool {
-	grace := int64(*d.vm.Spec.VM.PowerdownTimeout) + objects.TerminationReserve
-	return d.do(reconcile.DeletePod{Name: d.pod.pod.Name, UID: d.pod.pod.UID, ResourceVersion: version, GraceSeconds: grace}, &d.running)
+	return d.do(reconcile.DeletePod{Name: d.pod.pod.Name, UID: d.pod.pod.UID, ResourceVersion: version, GraceSeconds: d.grace()}, &d.running)
 }
 
 // pending is for a pod that has not started. If it would be made otherwise now,
@@ -417,13 +445,22 @@ func (d *decision) pending() {
 	}
 	if d.running.ok() {
 		d.running = d.pod.hindrance(d.s.PortPods)
-		if strings.Contains(strings.ToLower(d.running.message), "persistentvolumeclaim") && !d.devices.ok() {
-			// The scheduler's words for a claim that has no volume yet.
-			object, brief := d.running.object, d.running.brief
-			d.running = d.devices
-			d.running.object, d.running.brief = object, brief
-		}
+		d.awaitsVolume()
 	}
+}
+
+// awaitsVolume says of a pod that no node takes because a claim of the machine has
+// no volume which claim that is. The scheduler does not.
+func (d *decision) awaitsVolume() {
+	why := d.pod.unscheduled()
+	if why == nil || d.devices.ok() || d.devices.reason != spec.ReasonBlockDevicesNotReady ||
+		!strings.Contains(strings.ToLower(why.Message), "persistentvolume") && !strings.Contains(strings.ToLower(why.Message), "persistent volume") {
+		return
+	}
+	object, brief := d.running.object, d.running.brief
+	d.running = d.devices
+	d.running.object, d.running.brief = object, brief
+	d.running.message += " (no node takes pod " + d.pod.pod.Name + ": " + strings.TrimRight(strings.TrimSpace(why.Message), ".") + ")"
 }
 
 // outdated tells whether a pod that has not started would be made otherwise now.

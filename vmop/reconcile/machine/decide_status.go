@@ -19,6 +19,15 @@ import (
 // report compares what was found out with the stored status, and plans what is
 // to be written and told.
 func (d *decision) report() {
+	if d.released || d.s.Bare {
+		return // it is gone then, or there is no status to compare with
+	}
+	if d.holds {
+		// A report may be about the version that was observed, which the plan makes
+		// an old one. The next look follows.
+		d.plan.Events = nil
+		return
+	}
 	d.configuration.fine(spec.ReasonConfigurationApplied, "all objects are as specified"+d.amended())
 	if d.devices.status == "" {
 		d.devices = finding{status: metav1.ConditionUnknown, reason: d.configuration.reason, message: "the disks were not looked at: the specification is not valid"}
@@ -73,6 +82,9 @@ const (
 	// settling is how long a new pod is given to start before the status tells of
 	// the steps in between.
 	settling = 2 * time.Second
+	// ending is how long one that stops is given to end before the status tells that
+	// it does.
+	ending = time.Second
 	// lasting is how long something is waited for that may pass by itself before
 	// an event tells of it. The steps of a start that takes longer than settling
 	// are told of together then.
@@ -83,7 +95,10 @@ const (
 // itself: it is told when it lasts. This is what keeps the number of writes for
 // a new machine small.
 func (d *decision) passing() bool {
-	if !d.wanted() || d.invalid || d.s.VM.DeletionTimestamp != nil || len(d.plan.Events) > 0 ||
+	if !d.wanted() {
+		return d.stopping()
+	}
+	if d.invalid || d.s.VM.DeletionTimestamp != nil || len(d.plan.Events) > 0 ||
 		d.configuration.urgent() || d.devices.urgent() || d.running.urgent() {
 		return false
 	}
@@ -113,6 +128,32 @@ func (d *decision) passing() bool {
 		return true
 	}
 	return false
+}
+
+// stopping tells whether a machine that should stop has just begun to, and may have
+// stopped in a moment: that is told in one write then.
+func (d *decision) stopping() bool {
+	if d.s.VM.DeletionTimestamp != nil || len(d.plan.Events) > 0 || d.configuration.urgent() || d.devices.urgent() || d.running.urgent() {
+		return false
+	}
+	began := d.s.Now
+	switch d.pod.state {
+	case podPending, podRunning: // deleted by this plan
+	case podTerminating:
+		pod := d.pod.pod
+		if pod.DeletionGracePeriodSeconds == nil {
+			return false
+		}
+		began = pod.DeletionTimestamp.Add(-time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second)
+	default:
+		return false
+	}
+	soon := began.Add(ending)
+	if !d.s.Now.Before(soon) || soon.After(d.s.Now.Add(ending)) || len(d.plan.Actions) == 0 && d.stored.Phase == spec.PhaseStopping {
+		return false
+	}
+	d.wakeAt(soon)
+	return true
 }
 
 // waitFor notes what a finding waits for, and tells of it by an event if it is
@@ -200,7 +241,7 @@ func (d *decision) reportOperator(conditions []spec.Condition) {
 	}
 	if d.pod.exists() {
 		pod := d.pod.pod
-		next.Created, next.Ready = true, d.executing()
+		next.Created, next.Ready = true, d.executing() && d.s.VM.DeletionTimestamp == nil
 		next.NodeName, next.IPAddress = pod.Spec.NodeName, d.address()
 	} else {
 		next.Created = d.pod.state == podFinished || d.creates

@@ -72,8 +72,8 @@ func targets(p reconcile.Plan) []string {
 	return out
 }
 
-// A new machine that starts at once is created with one write for each object,
-// and its status is written once.
+// A new machine that starts at once is created with one write for each object and
+// one that holds it, and its status is written once.
 func TestFewWrites(t *testing.T) {
 	w := fair()
 	writes := 0
@@ -86,7 +86,7 @@ func TestFewWrites(t *testing.T) {
 			w.tend(pod, 0)
 		}
 	}
-	if s := get[*spec.VirtualMachine](w, theVM).Status; s.Phase != spec.PhaseRunning || writes != 6 {
+	if s := get[*spec.VirtualMachine](w, theVM).Status; s.Phase != spec.PhaseRunning || writes != 7 {
 		t.Errorf("%d writes, phase %s", writes, s.Phase)
 	}
 }
@@ -152,7 +152,7 @@ func TestClaims(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			w := running(t, func(vm *spec.VirtualMachine) { vm.Spec.VM.State = spec.StateStopped })
 			p := w.decided(func(s *machine.Snapshot) {
-				s.VM.Spec.VM.State = spec.StateRunning
+				s.VM.Spec.VM.State, s.VM.Finalizers = spec.StateRunning, []string{names.FinalizerMachine}
 				for i := range s.Claims {
 					if s.Claims[i].Name == "web-system-disk" {
 						tt.change(&s.Claims[i])
@@ -284,8 +284,10 @@ func TestReferencedClaim(t *testing.T) {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	vm.Spec.VM.Disks = append(vm.Spec.VM.Disks, spec.Disk{PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: "data"}})
 	w.put(theVM, vm)
-	w.observeAll()
-	w.reconcile(false)
+	for range 2 {
+		w.observeAll()
+		w.reconcile(false)
+	}
 	w.observeAll()
 	c := spec.FindCondition(get[*spec.VirtualMachine](w, theVM).Status.Conditions, spec.ConditionPodReady)
 	if p := w.decided(nil); c.Reason != spec.ReasonClaimNotFound || len(p.Actions) > 0 {
@@ -644,6 +646,7 @@ func TestGuestResetEndsOnlyWhatStartsAgain(t *testing.T) {
 // different objects.
 func TestEventsOfOneReasonAreTold(t *testing.T) {
 	p := fair().decided(func(s *machine.Snapshot) {
+		s.VM.Finalizers = []string{names.FinalizerMachine}
 		for _, target := range []reconcile.Target{
 			{Verb: "create", Kind: "Secret", Name: "web-display-secret"},
 			{Verb: "create", Kind: "PersistentVolumeClaim", Name: "web-system-disk"},
@@ -917,5 +920,80 @@ func TestLeftovers(t *testing.T) {
 	want := []machine.Leftover{{Kind: "ConfigMap", Name: "gone", UID: "u"}, {Kind: "StatefulSet", Name: "gone", UID: "u"}}
 	if diff := cmp.Diff(want, got); diff != "" || !reflect.DeepEqual(want, got) {
 		t.Error(diff)
+	}
+}
+
+// A pod that no node takes because of a claim says which claim that is; one that no
+// node takes for another reason says that, whatever its claims.
+func TestPendingClaimIsToldAsOne(t *testing.T) {
+	for message, reason := range map[string]string{
+		"0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found":       spec.ReasonBlockDevicesNotReady,
+		"0/1 nodes are available: 1 node(s) didn't find available persistent volumes to bind.":       spec.ReasonBlockDevicesNotReady,
+		"0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: none": corev1.PodReasonUnschedulable,
+	} {
+		w := fair()
+		w.unbound = true
+		for range 5 {
+			w.observeAll()
+			w.reconcile(false)
+		}
+		pod := get[*corev1.Pod](w, thePod)
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: message}}
+		w.put(thePod, pod)
+		for range 3 {
+			w.observeAll()
+			w.reconcile(false)
+			w.pass(11 * time.Second)
+		}
+		vm := get[*spec.VirtualMachine](w, theVM)
+		c := spec.FindCondition(vm.Status.Conditions, spec.ConditionPodReady)
+		if c == nil || c.Reason != reason || reason == spec.ReasonBlockDevicesNotReady && !strings.Contains(c.Message, "claim web-runner-data of the runner's data waits for a volume") {
+			t.Errorf("%s: %+v", message, c)
+			continue
+		}
+		if got := machine.ProgressOf(vm).Waiting; got != c.Message {
+			t.Errorf("start and list say %q, the condition %q", got, c.Message)
+		}
+	}
+}
+
+// What becomes of a machine that is being deleted, and of its pod.
+func TestDeletion(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change  func(*machine.Snapshot)
+		actions []string
+	}{
+		"its pod runs":               {func(*machine.Snapshot) {}, []string{"delete Pod web"}},
+		"its pod has ended":          {func(s *machine.Snapshot) { s.Pod.Status.Phase = corev1.PodFailed }, []string{"patch VirtualMachine web"}},
+		"it has no pod":              {func(s *machine.Snapshot) { s.Pod = nil }, []string{"patch VirtualMachine web"}},
+		"the pod is somebody else's": {func(s *machine.Snapshot) { s.Pod.OwnerReferences = nil }, []string{"patch VirtualMachine web"}},
+		"its node is lost":           {func(s *machine.Snapshot) { s.Pod.Status.Phase = corev1.PodUnknown }, []string{"delete Pod web"}},
+		"its pod is being deleted":   {func(s *machine.Snapshot) { s.Pod.DeletionTimestamp = &metav1.Time{Time: s.Now} }, nil},
+		"nothing of it is understood": {func(s *machine.Snapshot) {
+			s.Bare, s.VM.Spec, s.VM.Status = true, spec.VirtualMachineSpec{}, spec.VirtualMachineStatus{}
+		}, []string{"delete Pod web"}},
+		"an earlier version made it": {func(s *machine.Snapshot) { s.VM.Finalizers = nil }, []string{"delete Pod web"}},
+		"its pod is to run on": {func(s *machine.Snapshot) {
+			s.VM.Finalizers = append(s.VM.Finalizers, metav1.FinalizerOrphanDependents)
+		}, []string{"patch VirtualMachine web"}},
+		"somebody else keeps it": {func(s *machine.Snapshot) {
+			s.Pod, s.VM.Finalizers = nil, append(s.VM.Finalizers, "example.org/audit")
+		}, []string{"patch VirtualMachine web"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := running(t, nil)
+			p := w.decided(func(s *machine.Snapshot) {
+				s.VM.DeletionTimestamp = &metav1.Time{Time: s.Now}
+				tt.change(s)
+			})
+			if got := targets(p); !slices.Equal(got, tt.actions) {
+				t.Errorf("%q, want %q", got, tt.actions)
+			}
+			for _, a := range p.Actions {
+				if f, is := a.(reconcile.SetFinalizers); is && (!f.Releases || slices.Contains(f.Finalizers, names.FinalizerMachine)) {
+					t.Errorf("%+v", f)
+				}
+			}
+		})
 	}
 }

@@ -51,6 +51,7 @@ spec:
 		fmt.Println(a.Target())
 	}
 	// Output:
+	// patch VirtualMachine hello
 	// create Secret hello-display-secret
 	// create ConfigMap hello
 	// create PersistentVolumeClaim hello-runner-data

@@ -92,10 +92,42 @@ var mutants = []mutant{
 		}),
 	},
 	{
-		fault: "a pod in deletion is deleted again", promise: "a pod is deleted once",
+		fault: "a pod in deletion is deleted again", promise: "a pod is deleted again only to hurry",
 		before: func(s *machine.Snapshot) {
 			if s.Pod != nil {
 				s.Pod.DeletionTimestamp = nil
+			}
+		},
+	},
+	{
+		fault: "a machine is let go while its guest shuts down", promise: "a machine is seen until its guest has ended",
+		before: func(s *machine.Snapshot) {
+			if s.Pod != nil && s.VM.DeletionTimestamp != nil && s.Pod.DeletionTimestamp != nil {
+				s.Pod = nil
+			}
+		},
+	},
+	{
+		fault: "the pod of a deleted machine is left to others", promise: "a machine that is deleted goes",
+		after: func(s *machine.Snapshot, p *reconcile.Plan) {
+			if s.VM.DeletionTimestamp != nil {
+				without[reconcile.DeletePod](s, p)
+			}
+		},
+	},
+	{
+		fault: "a deleted machine is held for ever", promise: "a machine that is deleted goes",
+		after: func(s *machine.Snapshot, p *reconcile.Plan) {
+			if s.VM.DeletionTimestamp != nil {
+				without[reconcile.SetFinalizers](s, p)
+			}
+		},
+	},
+	{
+		fault: "a pod is made for a machine that nothing holds", promise: "a machine with a pod is held",
+		before: func(s *machine.Snapshot) {
+			if s.VM.DeletionTimestamp == nil {
+				s.VM.Finalizers = []string{names.FinalizerMachine}
 			}
 		},
 	},
@@ -284,7 +316,7 @@ var mutants = []mutant{
 		before: func(s *machine.Snapshot) { s.Failures = nil },
 	},
 	{
-		fault: "nobody says that a machine has gone", promise: "the world comes to rest", or: "the status is true",
+		fault: "nobody says that a machine has gone", promise: "the world comes to rest", or: "what is wanted is reached",
 		after: func(_ *machine.Snapshot, p *reconcile.Plan) {
 			p.Statuses = slices.DeleteFunc(p.Statuses, func(s reconcile.StatusApply) bool { return s.Manager == names.RunnerStatusManager })
 		},

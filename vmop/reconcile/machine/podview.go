@@ -235,23 +235,20 @@ func (v *podView) hindrance(others []corev1.Pod) (f finding) {
 			return f
 		}
 	}
-	for i := range pod.Status.Conditions {
-		c := &pod.Status.Conditions[i]
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			reason := c.Reason
-			if reason == "" {
-				reason = corev1.PodReasonUnschedulable
-			}
-			step := contention(pod, others)
-			if step == "" {
-				step = "make room, or change what the machine asks of a node"
-			}
-			f.problem(reason, object, "no node takes pod %s: %s", pod.Name, nextStep(c.Message, step))
-			// The scheduler says so also of a pod whose claims are just being bound,
-			// or whose predecessor has just gone.
-			f.brief = true
-			return f
+	if c := v.unscheduled(); c != nil {
+		reason := c.Reason
+		if reason == "" {
+			reason = corev1.PodReasonUnschedulable
 		}
+		step := contention(pod, others)
+		if step == "" {
+			step = "make room, or change what the machine asks of a node"
+		}
+		f.problem(reason, object, "no node takes pod %s: %s", pod.Name, nextStep(c.Message, step))
+		// The scheduler says so also of a pod whose claims are just being bound,
+		// or whose predecessor has just gone.
+		f.brief = true
+		return f
 	}
 	if pod.Spec.NodeName == "" {
 		f.wait(spec.ReasonPodNotStarted, object, waitsForNode, pod.Name)
@@ -260,6 +257,17 @@ func (v *podView) hindrance(others []corev1.Pod) (f finding) {
 	f.wait(spec.ReasonPodNotStarted, object+" on node "+pod.Spec.NodeName,
 		"pod %s is being started on node %s: its image is pulled and its volumes are mounted; see kubectl describe pod %[1]s", pod.Name, pod.Spec.NodeName)
 	return f
+}
+
+// unscheduled is what the scheduler says of a pod that no node takes, nil if it says
+// nothing.
+func (v *podView) unscheduled() *corev1.PodCondition {
+	for i := range v.pod.Status.Conditions {
+		if c := &v.pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return c
+		}
+	}
+	return nil
 }
 
 // waitsForNode is what there is to say of a pod that was just made.

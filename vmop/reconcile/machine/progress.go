@@ -19,7 +19,7 @@ type Progress struct {
 // ProgressOf reads the progress of a machine in a cluster from its status.
 func ProgressOf(vm *spec.VirtualMachine) Progress {
 	s := &vm.Status
-	if s.ObservedGeneration < vm.Generation {
+	if s.ObservedGeneration < vm.Generation && s.Phase != spec.PhaseTerminating {
 		return Progress{Waiting: "the operator has not acted upon the change yet; is it running?"}
 	}
 	wanted := spec.PhaseStopped
@@ -29,7 +29,11 @@ func ProgressOf(vm *spec.VirtualMachine) Progress {
 	if s.Phase == wanted {
 		return Progress{Reached: true}
 	}
-	for _, t := range []string{spec.ConditionConfigurationApplied, spec.ConditionPodReady, spec.ConditionGuestExecuting} {
+	first := []string{spec.ConditionConfigurationApplied, spec.ConditionPodReady, spec.ConditionGuestExecuting}
+	if s.Phase == spec.PhaseTerminating {
+		first = first[1:] // that the machine is being deleted says its phase
+	}
+	for _, t := range first {
 		c := spec.FindCondition(s.Conditions, t)
 		if c != nil && c.Status != metav1.ConditionTrue && c.Message != "" {
 			return Progress{Waiting: c.Message}

@@ -16,6 +16,10 @@ import (
 type Snapshot struct {
 	// VM is the machine as it is stored.
 	VM *spec.VirtualMachine
+	// Bare says that VM has nothing but its metadata, because the rest cannot be
+	// understood: this is for a machine that is being deleted. [Unreadable] is for
+	// any other.
+	Bare bool
 	// Settings are the operator's.
 	Settings objects.Settings
 	// Now is the time of the observation.

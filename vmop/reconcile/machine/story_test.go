@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -109,6 +110,11 @@ func detail(a reconcile.Action) string {
 		return fmt.Sprintf(" (%s, grace %d s)", a.UID, a.GraceSeconds)
 	case reconcile.Patch:
 		return " to " + string(stateOf(a))
+	case reconcile.SetFinalizers:
+		if a.Releases {
+			return " and let it go"
+		}
+		return " to hold it"
 	case reconcile.UpdateClaim:
 		if a.Storage != nil {
 			return " to " + a.Storage.String()
@@ -222,6 +228,16 @@ func personDoes(w *world, args []string) {
 	case "deletes-machine":
 		at := metav1.NewTime(w.now)
 		vm.DeletionTimestamp = &at
+	case "sets-timeout":
+		seconds, err := strconv.Atoi(args[1])
+		if err != nil {
+			panic(err)
+		}
+		vm.Spec.VM.PowerdownTimeout = new(int32(seconds))
+	case "forces-stop":
+		vm.Annotations = map[string]string{names.AnnotationForceStop: "now"}
+		w.put(theVM, vm)
+		return
 	case "asks-for-reset":
 		w.askForReset()
 		return

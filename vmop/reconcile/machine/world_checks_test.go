@@ -58,7 +58,15 @@ func (w *world) checkPlan(s *machine.Snapshot, p *reconcile.Plan) {
 
 func (w *world) checkAction(s *machine.Snapshot, a reconcile.Action) {
 	if s.VM.DeletionTimestamp != nil {
-		w.violated("a deleted machine gets nothing", "%s", a.Target())
+		switch a.(type) {
+		case reconcile.DeletePod, reconcile.SetFinalizers:
+		default:
+			w.violated("a deleted machine gets nothing", "%s", a.Target())
+		}
+	}
+	grace := int64(*s.VM.Spec.VM.PowerdownTimeout) + objects.TerminationReserve
+	if request := s.VM.Annotations[names.AnnotationForceStop]; request != "" && s.Pod != nil && s.Pod.Annotations[names.AnnotationForceStop] != request {
+		grace = objects.TerminationReserve
 	}
 	for _, f := range s.Failures {
 		if f.Target == a.Target() && w.now.Sub(f.Last) < time.Second {
@@ -70,13 +78,13 @@ func (w *world) checkAction(s *machine.Snapshot, a reconcile.Action) {
 		switch {
 		case s.Pod == nil || a.UID != s.Pod.UID:
 			w.violated("a pod is deleted by its UID", "%+v", a)
-		case s.Pod.DeletionTimestamp != nil:
-			w.violated("a pod is deleted once", "%+v", a)
+		case s.Pod.DeletionTimestamp != nil && s.Pod.DeletionGracePeriodSeconds != nil && *s.Pod.DeletionGracePeriodSeconds <= a.GraceSeconds:
+			w.violated("a pod is deleted again only to hurry", "%+v", a)
 		case s.Pod.OwnerReferences[0].UID != s.VM.UID:
 			w.violated("pods of others are left alone", "%+v", a)
-		case s.VM.Spec.VM.State == spec.StateRunning && s.Pod.Status.Phase == corev1.PodRunning:
+		case s.VM.Spec.VM.State == spec.StateRunning && s.Pod.Status.Phase == corev1.PodRunning && s.Pod.DeletionTimestamp == nil && s.VM.DeletionTimestamp == nil:
 			w.violated("a pod that runs as it should is left alone", "%+v", a)
-		case a.GraceSeconds != int64(*s.VM.Spec.VM.PowerdownTimeout)+objects.TerminationReserve:
+		case a.GraceSeconds != grace:
 			w.violated("the guest has the time that it was given", "%+v", a)
 		}
 	case reconcile.AnnotatePod:
@@ -89,6 +97,9 @@ func (w *world) checkAction(s *machine.Snapshot, a reconcile.Action) {
 // checkNewPod holds whenever a pod is created.
 func (w *world) checkNewPod(pod *corev1.Pod) {
 	vm := get[*spec.VirtualMachine](w, theVM)
+	if vm != nil && len(pod.OwnerReferences) > 0 && pod.OwnerReferences[0].UID == vm.UID && !slices.Contains(vm.Finalizers, names.FinalizerMachine) {
+		w.violated("a machine with a pod is held", "%v", vm.Finalizers)
+	}
 	for _, v := range pod.Spec.Volumes {
 		if c := v.PersistentVolumeClaim; c != nil && c.ClaimName != names.ImageRepositoryClaim && get[reconcile.Object](w, "claim/"+c.ClaimName) == nil {
 			w.violated("a pod finds what it needs", "claim %s is missing", c.ClaimName)
@@ -219,6 +230,7 @@ func (w *world) settle() {
 		delete(w.guests, pod.UID)
 		w.put("pod/intruder", nil)
 	}
+	w.settleDeletion()
 	vm := get[*spec.VirtualMachine](w, theVM)
 	if vm == nil {
 		w.createVM()
@@ -273,6 +285,27 @@ func (w *world) settle() {
 	}
 	s, _ := w.snapshot()
 	w.violated("the world comes to rest", "after %d rounds there is still %+v", rounds, w.decide(s))
+}
+
+// settleDeletion lets a machine go that somebody has deleted.
+func (w *world) settleDeletion() {
+	for range 30 {
+		if vm := get[*spec.VirtualMachine](w, theVM); vm == nil || vm.DeletionTimestamp == nil {
+			return
+		}
+		w.observeAll()
+		w.reconcile(false)
+		w.check()
+		w.controllers()
+		for _, k := range w.keys("pod/") {
+			if pod := get[*corev1.Pod](w, k); pod != nil {
+				w.tend(pod, 0)
+			}
+		}
+		// What was refused is tried again.
+		w.pass(6 * time.Minute)
+	}
+	w.violated("a machine that is deleted goes", "%+v", get[*spec.VirtualMachine](w, theVM).ObjectMeta)
 }
 
 // changed tells whether a pod was made for another machine than it is now.

@@ -247,7 +247,7 @@ func (w *world) person() {
 		w.decisions++
 		return
 	}
-	what := w.choose("person", 13)
+	what := w.choose("person", 14)
 	w.note("a person does %d", what)
 	switch what {
 	case 0, 1:
@@ -285,13 +285,32 @@ func (w *world) person() {
 		w.settings.LoadBalancer = map[bool]*objects.LoadBalancer{true: {}}[w.settings.LoadBalancer == nil]
 		return
 	case 9:
-		if w.choose("really", 3) == 0 {
-			w.put(theVM, nil)
-			w.requests = 0
+		if w.choose("really", 2) > 0 {
+			return
 		}
-		return
+		if len(vm.Finalizers) == 0 || w.choose("removes finalizers by hand", 2) == 1 {
+			w.deleteVM()
+			if w.choose("creates it again at once", 2) == 1 {
+				w.createVM()
+				w.decisions++
+			}
+			return
+		}
+		if vm.DeletionTimestamp != nil {
+			return
+		}
+		at := metav1.NewTime(w.now)
+		vm.DeletionTimestamp = &at
 	case 10:
 		w.intruder()
+		return
+	case 12:
+		w.serial++
+		if vm.Annotations == nil {
+			vm.Annotations = map[string]string{}
+		}
+		vm.Annotations[names.AnnotationForceStop] = fmt.Sprint("force ", w.serial)
+		w.put(theVM, vm)
 		return
 	case 11:
 		if svc := get[*corev1.Service](w, theLB); svc != nil {

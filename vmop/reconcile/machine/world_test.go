@@ -271,6 +271,15 @@ func (w *world) reconcile(faults bool) reconcile.Plan {
 	latest := stored != nil && stored.ResourceVersion == s.VM.ResourceVersion
 	p := w.decide(s)
 	w.checkPlan(&s, &p)
+	if p.Releases() {
+		h := w.objects[thePod]
+		if h != nil && h.seen < len(h.versions)-1 { // the API server is asked
+			h.seen = len(h.versions) - 1
+			s, _ = w.snapshot()
+			p = w.decide(s)
+			w.checkPlan(&s, &p)
+		}
+	}
 	until := len(p.Actions) + 1
 	if faults {
 		until = w.choose("killed after", 2*until+2)
@@ -360,7 +369,7 @@ func (w *world) act(a reconcile.Action) result {
 		if pod.UID != a.UID || a.ResourceVersion != "" && a.ResourceVersion != pod.ResourceVersion {
 			return stale
 		}
-		if vm, seen := get[*spec.VirtualMachine](w, theVM), cached[*spec.VirtualMachine](w, theVM); vm != nil && seen != nil &&
+		if vm, seen := get[*spec.VirtualMachine](w, theVM), cached[*spec.VirtualMachine](w, theVM); vm != nil && seen != nil && seen.DeletionTimestamp == nil &&
 			w.guests[pod.UID] != nil && pod.DeletionTimestamp == nil && seen.Spec.VM.State == spec.StateRunning && vm.UID == pod.OwnerReferences[0].UID {
 			w.violated("a pod that has started is not replaced", "%s", pod.UID)
 		}
@@ -374,6 +383,8 @@ func (w *world) act(a reconcile.Action) result {
 			return stale
 		}
 		w.put(theLB, nil)
+	case reconcile.SetFinalizers:
+		return w.setFinalizers(a)
 	case reconcile.Patch:
 		vm := get[*spec.VirtualMachine](w, theVM)
 		if vm == nil || vm.ResourceVersion != a.ResourceVersion {
@@ -389,6 +400,39 @@ func (w *world) act(a reconcile.Action) result {
 		w.violated("actions are known", "%T", a)
 	}
 	return done
+}
+
+// setFinalizers writes the finalizers of the machine, which goes when it has none
+// any more.
+func (w *world) setFinalizers(a reconcile.SetFinalizers) result {
+	vm := get[*spec.VirtualMachine](w, theVM)
+	if vm == nil {
+		return done
+	}
+	if vm.UID != a.UID || vm.ResourceVersion != a.ResourceVersion {
+		return stale
+	}
+	if a.Releases != (vm.DeletionTimestamp != nil) || slices.Contains(a.Finalizers, names.FinalizerMachine) == a.Releases {
+		w.violated("a machine is held while it is there", "%+v", a)
+	}
+	vm.Finalizers = a.Finalizers
+	if len(vm.Finalizers) > 0 || vm.DeletionTimestamp == nil {
+		w.put(theVM, vm)
+		return done
+	}
+	for uid, g := range w.guests {
+		if pod := get[*corev1.Pod](w, "pod/"+g.pod.Name); pod != nil && pod.UID == uid && len(pod.OwnerReferences) > 0 && pod.OwnerReferences[0].UID == vm.UID {
+			w.violated("a machine is seen until its guest has ended", "pod %s runs", uid)
+		}
+	}
+	w.deleteVM()
+	return done
+}
+
+// deleteVM is the end of the machine.
+func (w *world) deleteVM() {
+	w.put(theVM, nil)
+	w.requests = 0
 }
 
 // stateOf is the state that a patch of a machine sets.
@@ -492,9 +536,9 @@ func (w *world) deletePod(pod *corev1.Pod, grace int64) {
 		w.put(key, nil)
 		return
 	}
-	if pod.DeletionTimestamp == nil {
+	if pod.DeletionTimestamp == nil || pod.DeletionGracePeriodSeconds != nil && grace < *pod.DeletionGracePeriodSeconds {
 		at := metav1.NewTime(w.now.Add(time.Duration(grace) * time.Second))
-		pod.DeletionTimestamp = &at
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &at, &grace
 		w.put(key, pod)
 	}
 }

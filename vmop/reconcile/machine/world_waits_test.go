@@ -67,7 +67,7 @@ func (w *world) noteWaits(vm, seen *spec.VirtualMachine) {
 	for _, t := range spec.OperatorConditionTypes() {
 		c := spec.FindCondition(vm.Status.Conditions, t)
 		if c.Status == "False" && t != spec.ConditionAwaitingRestart && t != spec.ConditionReady && t != spec.ConditionRunnerUpToDate && !reasons[c.Reason] && !quietly[c.Reason] &&
-			(c.Reason != spec.ReasonPodTerminating && c.Reason != spec.ReasonBlockDevicesNotReady || seen.Spec.VM.State == spec.StateRunning) {
+			(c.Reason != spec.ReasonPodTerminating && c.Reason != spec.ReasonBlockDevicesNotReady || seen.Spec.VM.State == spec.StateRunning && seen.DeletionTimestamp == nil) {
 			w.violated("every wait is explained", "%+v is none of %+v", c, vm.Status.Waits)
 		}
 	}
