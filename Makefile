@@ -4,6 +4,10 @@ GO      ?= go
 BIN     := bin
 TOOLS   := $(CURDIR)/.cache/tools
 
+# What programs and images call their version: vmop-cli version.
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+STAMP   := -X github.com/vmop/sdk/internal/version.stamped=$(VERSION)
+
 # The packages with goroutines of their own, which are tested under the race detector.
 RACE := /vmop/(runner|host|qmp|qga|vmopagent)(/|$$)|/frontends/operator/controller$$|/frontends/runner/kubernetes$$
 
@@ -26,9 +30,9 @@ deps-e2e: ## install what a Kubernetes node for tests needs, too
 
 .PHONY: build
 build: ## build bin/vmop-cli, bin/vmop-runner and bin/vm-operator
-	$(GO) build -trimpath -ldflags=-s -o $(BIN)/vmop-cli ./frontends/cli
-	$(GO) build -trimpath -ldflags=-s -o $(BIN)/vmop-runner ./frontends/runner
-	$(GO) build -trimpath -ldflags=-s -o $(BIN)/vm-operator ./frontends/operator
+	$(GO) build -trimpath -ldflags="-s $(STAMP)" -o $(BIN)/vmop-cli ./frontends/cli
+	$(GO) build -trimpath -ldflags="-s $(STAMP)" -o $(BIN)/vmop-runner ./frontends/runner
+	$(GO) build -trimpath -ldflags="-s $(STAMP)" -o $(BIN)/vm-operator ./frontends/operator
 
 PREFIX ?= /usr/local
 SHARE  := $(DESTDIR)$(PREFIX)/share

@@ -8,7 +8,8 @@ RUN go mod download
 COPY vmop vmop
 COPY internal internal
 COPY frontends frontends
-RUN CGO_ENABLED=0 go build -trimpath -ldflags=-s -o /out/vm-operator ./frontends/operator
+ARG VERSION
+RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -X github.com/vmop/sdk/internal/version.stamped=${VERSION}" -o /out/vm-operator ./frontends/operator
 
 FROM debian:${DEBIAN}-slim
 COPY --from=build /out/vm-operator /usr/local/bin/vm-operator

@@ -8,7 +8,8 @@ RUN go mod download
 COPY vmop vmop
 COPY internal internal
 COPY frontends frontends
-RUN CGO_ENABLED=0 go build -trimpath -ldflags=-s -o /out/vmop-runner ./frontends/runner
+ARG VERSION
+RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -X github.com/vmop/sdk/internal/version.stamped=${VERSION}" -o /out/vmop-runner ./frontends/runner
 
 FROM debian:${DEBIAN}-slim
 # From Debian 13 on, SPICE is in the package qemu-system-modules-spice. What has

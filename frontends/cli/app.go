@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	buildversion "github.com/vmop/sdk/internal/version"
 	"io"
 	"os"
 	"os/exec"
-	"runtime/debug"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -149,6 +149,10 @@ func (p *program) app() *cli.App {
 		if name == "" {
 			return usagef(c, "a command is missing")
 		}
+		if name == "version" && c.NArg() == 1 { // as other programs have it
+			_, err := fmt.Fprintln(p.stdout, "vmop-cli", version())
+			return err
+		}
 		if near := nearest(name, commandNames(app)); near != "" {
 			return usagef(c, "there is no command %q. Did you mean %q?", name, near)
 		}
@@ -182,10 +186,4 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 	return usagef(c, "%s", message)
 }
 
-// version is the module's version, as the build recorded it.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
-}
+func version() string { return buildversion.String() }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	buildversion "github.com/vmop/sdk/internal/version"
 	"io"
 	"log/slog"
 	"maps"
@@ -178,14 +179,7 @@ func clusterConfig(c *cli.Context) (*rest.Config, error) {
 	return config, nil
 }
 
-// version is that of the module, as it was built.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "(devel)"
-	}
-	return info.Main.Version
-}
+func version() string { return buildversion.String() }
 
 // ownNamespace is where the namespace of a pod's service account is told.
 const ownNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"

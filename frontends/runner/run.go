@@ -5,11 +5,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	buildversion "github.com/vmop/sdk/internal/version"
 	"io"
 	"os"
 	"os/user"
 	"path/filepath"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -332,10 +332,4 @@ func writeTermination(path string, message []byte) error {
 	return nil
 }
 
-// version is the module's version, as the build recorded it.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
-}
+func version() string { return buildversion.String() }

@@ -224,15 +224,22 @@ func (d *decision) makeService() {
 // itself.
 func stamp(o reconcile.Object, more ...[]byte) {
 	h := sha256.New()
+	a := o.GetAnnotations()
+	if a == nil {
+		a = map[string]string{}
+	}
+	// Another version of the operator is no reason to write an object.
+	version, has := a[names.AnnotationVersion]
+	delete(a, names.AnnotationVersion)
+	o.SetAnnotations(a)
 	// A hash accepts whatever is written. Nothing of an API type fails to be
 	// encoded; were it otherwise, the object would be taken for unchanged.
 	_ = json.NewEncoder(h).Encode(o)
 	for _, m := range more {
 		h.Write(m)
 	}
-	a := o.GetAnnotations()
-	if a == nil {
-		a = map[string]string{}
+	if has {
+		a[names.AnnotationVersion] = version
 	}
 	a[names.AnnotationApplied] = hex.EncodeToString(h.Sum(nil)[:16])
 	o.SetAnnotations(a)
@@ -241,7 +248,9 @@ func stamp(o reconcile.Object, more ...[]byte) {
 // metaApplied tells whether an object's metadata, with the digest of what was
 // applied, is as wanted. What others have added is theirs.
 func metaApplied(wanted, stored metav1.Object) bool {
-	if !contains(stored.GetAnnotations(), readable(wanted.GetAnnotations())) || !contains(stored.GetLabels(), wanted.GetLabels()) {
+	annotations := maps.Clone(wanted.GetAnnotations())
+	delete(annotations, names.AnnotationVersion)
+	if !contains(stored.GetAnnotations(), readable(annotations)) || !contains(stored.GetLabels(), wanted.GetLabels()) {
 		return false
 	}
 	for _, w := range wanted.GetOwnerReferences() {

@@ -39,7 +39,7 @@ func TestOtherRunnerImage(t *testing.T) {
 		t.Fatalf("%+v", c)
 	}
 	pod := get[*corev1.Pod](w, thePod)
-	w.settings.RunnerImage = "registry.example.org/runner:2"
+	w.settings.RunnerImage, w.settings.Version = "registry.example.org/runner:2", "2"
 	if n := rest(); n != 1 {
 		t.Errorf("%d writes after the upgrade", n)
 	}
