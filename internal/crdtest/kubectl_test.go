@@ -37,7 +37,7 @@ func TestKubectlGetShowsTheColumns(t *testing.T) {
 	namespace := newNamespace(t, client)
 	newMachine(t, client, namespace, "shown")
 	applyStatus(t, client, namespace, "shown", "vmop-operator", map[string]any{
-		"phase": "Running", "nodeName": "node-1", "ipAddress": "10.244.1.7", "cpus": int64(2), "ram": "1Gi",
+		"phase": "Running", "nodeName": "node-1", "ipAddress": "10.244.1.7", "cpus": int64(2), "ram": "1Gi", "accelerator": "tcg",
 		"restartAwaitingChanges": []any{
 			map[string]any{"operation": "replace", "path": "spec.vm.firmware", "currentValue": "bios", "desiredValue": "uefi"},
 		},
@@ -60,8 +60,8 @@ func TestKubectlGetShowsTheColumns(t *testing.T) {
 		},
 		{
 			args: []string{"get", "vms", "shown", "-o", "wide"},
-			head: []string{"NAME", "PHASE", "READY", "REASON", "NODE", "ADDRESS", "USER", "CPUS", "MEMORY", "NEED RESTART", "UP TO DATE", "AGENT", "AGE", "MESSAGE"},
-			row:  []string{"shown", "Running", "True", "Running", "node-1", "10.244.1.7", "ann", "2", "1Gi", "True", "False", "True"},
+			head: []string{"NAME", "PHASE", "READY", "REASON", "NODE", "ADDRESS", "USER", "CPUS", "MEMORY", "ACCELERATOR", "NEED RESTART", "UP TO DATE", "AGENT", "AGE", "MESSAGE"},
+			row:  []string{"shown", "Running", "True", "Running", "node-1", "10.244.1.7", "ann", "2", "1Gi", "tcg", "True", "False", "True"},
 		},
 	} {
 		out := kubectl(t, append([]string{"-n", namespace}, c.args...)...)
