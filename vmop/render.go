@@ -155,6 +155,7 @@ func clusterParts(vm *VirtualMachine, s Settings) (runnerconfig.Config, []reconc
 	if err != nil {
 		return runnerconfig.Config{}, nil, err
 	}
+	objects.PlaceDisplay(&config, defaulted, &s)
 	made, err := machine.Objects(vm, s)
 	return config, made, err
 }

@@ -195,6 +195,10 @@ func (m *machine) display() {
 		m.say(Differs, TopicDisplay, at, fmt.Sprintf("it was at port %d of the node for everybody, and has no password unless there is a secret: such a display is reached inside of its pod only", port),
 			"remove generateSecret: false, or set VMOP_ALLOW_OPEN_DISPLAYS=true, a setting of the operator")
 		return
+	case m.pod.Spec.HostNetwork && served.ContainerPort != port:
+		m.say(Differs, TopicDisplay, at, fmt.Sprintf("it was at port %d of the node and is at port %d there, because the default port is one machine's", port, served.ContainerPort),
+			"choose a port, or set VMOP_DISPLAY_HOST_PORTS=1-65535, a setting of the operator")
+		return
 	case m.pod.Spec.HostNetwork:
 		m.say(Note, TopicDisplay, at, fmt.Sprintf("it stays at port %d of the node, because the pod is in the node's network", port), "")
 		return

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -78,6 +79,10 @@ func Locate(vm *spec.VirtualMachine, pod *corev1.Pod, protocol Protocol, prefer 
 		}
 	case port == nil: // it lets everybody in, and listens for its own pod only
 		p.Host, p.Tunnel = "127.0.0.1", true
+		if pod.Spec.HostNetwork {
+			p.PodPort = int(objects.ListeningPort(vm, &objects.Settings{}, spec.DisplayPort{Name: name, Port: int32(p.PodPort)}))
+			p.Port = p.PodPort
+		}
 	default:
 		p.Host, p.Tunnel = Host("", podIPs(pod), prefer), true
 	}

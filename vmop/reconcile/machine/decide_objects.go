@@ -59,6 +59,7 @@ func (d *decision) makeConfigMap() error {
 		ResetCounter: &memory.resets, GuestResetEnds: d.renews(), LoginUser: pool.LoginUser(d.s.VM, d.s.Pool), InstanceID: memory.instanceID, Origin: d.origin, VolumeModes: d.modes,
 		OpenDisplay: objects.OpensDisplay(d.vm, &d.s.Settings, d.s.DisplaySecrets),
 	})
+	objects.PlaceDisplay(&config, d.vm, &d.s.Settings)
 	if !d.wanted() && memory.generation > 0 {
 		// Nobody reads of a new generation that is otherwise the same.
 		config.Runner.Generation, config.Runner.GuestResetEnds = memory.generation, memory.resetEnds

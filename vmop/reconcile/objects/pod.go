@@ -140,7 +140,7 @@ func Pod(vm *spec.VirtualMachine, s Settings, in PodInput) *corev1.Pod {
 		},
 	}
 	for _, p := range displayPorts(vm, &s, in.DisplaySecret != "") {
-		port := corev1.ContainerPort{Name: p.Name, ContainerPort: p.Port, Protocol: corev1.ProtocolTCP}
+		port := corev1.ContainerPort{Name: p.Name, ContainerPort: ListeningPort(vm, &s, p), Protocol: corev1.ProtocolTCP}
 		if s.DisplayHostPorts.Has(p.Port) {
 			port.HostPort = p.Port
 		}

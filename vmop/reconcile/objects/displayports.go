@@ -1,0 +1,74 @@
+package objects
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+const (
+	// firstOwnPort is the first of the ports that displays in the network of a node
+	// have instead of the default: below those that Kubernetes gives to services
+	// (30000 to 32767) and Linux to clients.
+	firstOwnPort = 20000
+	ownPorts     = 10000
+)
+
+// ListeningPort is the port on which a display of a machine, which must have its
+// defaults, listens: the one of its manifest. A machine with a tap interface is in
+// the network of its node, where a port is one machine's: if its manifest leaves the
+// default, it has a port that follows from its name, unless the administrator lets it
+// have the default ([Settings.DisplayHostPorts]). Services keep the manifest's.
+func ListeningPort(vm *spec.VirtualMachine, s *Settings, p spec.DisplayPort) int32 {
+	byDefault := p.Name == names.SPICEPortName && p.Port == runnerconfig.DefaultSPICEPort || p.Name == names.VNCPortName && p.Port == runnerconfig.DefaultVNCPort
+	tap := slices.ContainsFunc(vm.Spec.VM.Networks, func(n spec.Network) bool { return n.Tap != nil })
+	if !byDefault || !tap || s.DisplayHostPorts.Has(p.Port) {
+		return p.Port
+	}
+	sum := sha256.Sum256([]byte(vm.Namespace + "/" + vm.Name))
+	// Those of SPICE are even, those of VNC odd.
+	at := int32(binary.BigEndian.Uint32(sum[:4])%(ownPorts/2)) * 2
+	if p.Name == names.VNCPortName {
+		at++
+	}
+	for taken(vm, firstOwnPort+at) {
+		at = (at + 2) % ownPorts
+	}
+	return firstOwnPort + at
+}
+
+// taken reports whether a machine has another use for a port.
+func taken(vm *spec.VirtualMachine, port int32) bool {
+	for _, s := range vm.Spec.VM.Display.Servers() {
+		if slices.ContainsFunc(s.Ports, func(p spec.DisplayPort) bool { return p.Port == port }) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(vm.Spec.VM.Networks, func(n spec.Network) bool {
+		return n.User != nil && slices.ContainsFunc(n.User.HostForwards, func(f spec.HostForward) bool { return f.HostPort == port })
+	})
+}
+
+// PlaceDisplay gives the displays in a configuration of a machine their
+// [ListeningPort].
+func PlaceDisplay(c *runnerconfig.Config, vm *spec.VirtualMachine, s *Settings) {
+	d := c.Runner.VM.Display
+	if d == nil {
+		return
+	}
+	for _, server := range vm.Spec.VM.Display.Servers() {
+		for _, p := range server.Ports {
+			port := int(ListeningPort(vm, s, p))
+			switch {
+			case p.Name == names.SPICEPortName && d.SPICE != nil && d.SPICE.Port != nil:
+				d.SPICE.Port = &port
+			case p.Name == names.VNCPortName && d.VNC != nil && d.VNC.Port != nil:
+				d.VNC.Port = &port
+			}
+		}
+	}
+}
