@@ -223,6 +223,9 @@ func run(s settings, out io.Writer) (runner.Outcome, error) {
 	if err != nil {
 		return failed(err)
 	}
+	if cluster != nil {
+		cluster.OnHurry(e.Hurry)
+	}
 	defer reapOrphans()()
 	defer stopOnSignals(e, os.Getpid() == 1)()
 	defer followConfig(s.config, data, e)()

@@ -97,6 +97,33 @@ func (e *Engine) powerdownTimeout() time.Duration {
 	return time.Duration(*e.wished.config.Runner.VM.PowerdownTimeout) * time.Second
 }
 
+// Hurry is for a machine that is being stopped: its guest has at most that many
+// seconds to shut down, counted from when it was asked; with force it is not waited
+// for any more, and QEMU is told to quit, as after a second [Engine.Stop]. A time
+// that is not less than what the guest has already changes nothing: whoever runs the
+// engine may not have more.
+func (e *Engine) Hurry(seconds int64, force bool) {
+	e.mu.Lock()
+	less := seconds >= 0 && seconds < *e.wished.config.Runner.VM.PowerdownTimeout
+	if less {
+		e.wished.config.Runner.VM.PowerdownTimeout = &seconds
+	}
+	force = force && e.requests < stopQuit+1
+	if force {
+		e.requests = stopQuit + 1
+	}
+	e.mu.Unlock()
+	if less {
+		e.update(func(s *State) { s.PowerdownTimeout = seconds })
+		e.timeout.tell()
+	}
+	if force {
+		e.message(LevelInfo, "the guest is not waited for any more")
+		e.stop[stopAsk]()
+		e.stop[stopQuit]()
+	}
+}
+
 // until ends a context at a time that may be moved meanwhile. The function that
 // it returns must be called.
 func (e *Engine) until(parent context.Context, at func() time.Time) (context.Context, context.CancelFunc) {

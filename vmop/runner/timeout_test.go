@@ -62,3 +62,26 @@ func TestTimeoutLengthenedWhileWaiting(t *testing.T) {
 	}
 	nothingLeft(t, d)
 }
+
+// Whoever does not want to wait for a guest any more need not, however much time it
+// was given, and however often that is said; a longer time comes too late.
+func TestHurry(t *testing.T) {
+	d := testDirs(t)
+	c := testConfig(t, tinyguest.WordIgnorePowerButton)
+	*c.Runner.VM.PowerdownTimeout = 3600
+	r := start(t, c, d)
+	r.console(t)
+	r.Stop()
+	r.until(t, "the power button is pressed", func(s State) bool { return strings.Contains(s.Message, pressed) })
+	r.Hurry(7200, false)
+	r.Hurry(1800, false)
+	if s := r.State(); s.PowerdownTimeout != 1800 {
+		t.Errorf("the guest has %d seconds", s.PowerdownTimeout)
+	}
+	r.Hurry(1800, true)
+	r.Hurry(1800, true)
+	if o, err := r.wait(t); err == nil || o.Cause != CauseForced {
+		t.Errorf("outcome %+v, %v", o, err)
+	}
+	nothingLeft(t, d)
+}

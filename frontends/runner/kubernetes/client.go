@@ -61,7 +61,10 @@ func (c *Client) Machine(ctx context.Context) (Machine, error) {
 	if err != nil {
 		return Machine{}, c.explain("read", err)
 	}
-	m := Machine{UID: string(o.GetUID()), ResourceVersion: o.GetResourceVersion()}
+	m := Machine{UID: string(o.GetUID()), ResourceVersion: o.GetResourceVersion(), ForceStop: o.GetAnnotations()[names.AnnotationForceStop], PowerdownTimeout: -1}
+	if seconds, found, err := unstructured.NestedInt64(o.Object, "spec", "vm", "powerdownTimeout"); found && err == nil {
+		m.PowerdownTimeout = seconds
+	}
 	conditions, _, err := unstructured.NestedSlice(o.Object, "status", "conditions")
 	if err != nil {
 		return m, nil // what is stored is overwritten in any case

@@ -33,6 +33,12 @@ type Machine struct {
 	// ResourceVersion is that of the machine when it was read.
 	ResourceVersion string
 	Conditions      []Condition
+	// PowerdownTimeout is what its guest has to shut down, in seconds; negative
+	// means that this is not known.
+	PowerdownTimeout int64
+	// ForceStop is the last request to stop it without waiting for the guest; empty
+	// if there was none.
+	ForceStop string
 }
 
 // The errors of an [API].
@@ -62,6 +68,11 @@ const (
 	lastRetry  = time.Minute
 	// maxEvents wait for an API that is away.
 	maxEvents = 100
+	// firstLook is when the machine is looked at again while its guest is asked to
+	// shut down; it doubles up to lastLook. Nothing else reaches the runner then:
+	// the files of a pod that is being deleted are not brought up to date any more.
+	firstLook = 2 * time.Second
+	lastLook  = 10 * time.Second
 )
 
 // Reporter is a [runner.Reporter] that never blocks and never fails: it collects
@@ -75,6 +86,7 @@ type Reporter struct {
 	wake   chan struct{}
 
 	mu      sync.Mutex
+	hurry   func(seconds int64, force bool)
 	state   *runner.State
 	events  []Event
 	count   int
@@ -92,6 +104,16 @@ func NewReporter(api API, log func(runner.Level, string)) *Reporter {
 		(&sender{r: r}).run(ctx)
 	}()
 	return r
+}
+
+// OnHurry has the function told, while the machine is being stopped, how long its
+// guest has and whether it is to be waited for, as the machine has it now:
+// [runner.Engine.Hurry] is one. A request to force the machine that was there when it
+// was first read is not about this run of it.
+func (r *Reporter) OnHurry(hurry func(seconds int64, force bool)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.hurry = hurry
 }
 
 // State implements [runner.Reporter].
@@ -176,6 +198,39 @@ type sender struct {
 	written map[string]any
 	failing bool
 	pauses  pauses
+	// forced is the request to force the machine that was there at first.
+	forced string
+	look   time.Duration
+}
+
+// heard passes on what a machine that is being stopped says of that.
+func (s *sender) heard(m Machine) {
+	s.r.mu.Lock()
+	hurry, stopping := s.r.hurry, s.r.state != nil && s.r.state.Phase == runner.PhaseTerminating
+	s.r.mu.Unlock()
+	if hurry != nil && stopping && m.UID == s.uid {
+		hurry(m.PowerdownTimeout, m.ForceStop != "" && m.ForceStop != s.forced)
+	}
+}
+
+// idle waits for something to tell. While the machine is being stopped it looks at
+// the machine now and then.
+func (s *sender) idle(ctx context.Context, state *runner.State) {
+	if state == nil || state.Phase != runner.PhaseTerminating || s.uid == "" {
+		s.woken(ctx)
+		return
+	}
+	s.look = min(max(2*s.look, firstLook), lastLook)
+	wait, cancel := context.WithTimeout(ctx, s.look)
+	woken := s.woken(wait)
+	cancel()
+	if woken || ctx.Err() != nil {
+		return
+	}
+	// One that cannot be read is looked at again.
+	if m, err := request(ctx, s.r.api.Machine); err == nil {
+		s.heard(m)
+	}
 }
 
 // pauses decides how long nothing is written after a status was.
@@ -247,9 +302,7 @@ func (s *sender) run(ctx context.Context) {
 		if closing {
 			continue
 		}
-		select {
-		case <-s.r.wake:
-		case <-ctx.Done():
+		if s.idle(ctx, state); ctx.Err() != nil {
 			return
 		}
 	}
@@ -318,7 +371,7 @@ func (s *sender) send(ctx context.Context, state *runner.State, events []Event) 
 		if err != nil {
 			return false, err
 		}
-		s.uid, s.since = m.UID, newTransitions(m.Conditions)
+		s.uid, s.since, s.forced = m.UID, newTransitions(m.Conditions), m.ForceStop
 	}
 	if state != nil {
 		status, since := Status(state, s.since, time.Now())
@@ -362,6 +415,7 @@ func (s *sender) apply(ctx context.Context, state *runner.State, status map[stri
 				return fmt.Errorf("%w, and there is another one of its name", ErrGone)
 			}
 			to.ResourceVersion = now.ResourceVersion
+			s.heard(now)
 		}
 		err := withTimeout(ctx, func(ctx context.Context) error { return s.r.api.ApplyStatus(ctx, to, status) })
 		if !errors.Is(err, ErrConflict) || n == attempts {

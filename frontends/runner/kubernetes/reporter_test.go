@@ -28,6 +28,9 @@ type fakeAPI struct {
 	calls    int
 	// conflicts is how often somebody else comes first.
 	conflicts int
+	// timeout and force are what the machine says of its stop.
+	timeout int64
+	force   string
 }
 
 func (f *fakeAPI) begin() error {
@@ -47,7 +50,7 @@ func (f *fakeAPI) Machine(context.Context) (Machine, error) {
 	err := f.begin()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return Machine{UID: f.uid + "x", ResourceVersion: "2"}, err
+	return Machine{UID: f.uid + "x", ResourceVersion: "2", PowerdownTimeout: f.timeout, ForceStop: f.force}, err
 }
 
 func (f *fakeAPI) ApplyStatus(_ context.Context, m Machine, status map[string]any) error {
@@ -293,4 +296,50 @@ func TestEventsFitTheAPI(t *testing.T) {
 			t.Errorf("the %s has %d bytes, want at most %d of UTF-8", key, len(text), most)
 		}
 	}
+}
+
+// Whoever lowers the power-down timeout of a machine that is being stopped, or does
+// not want to wait for its guest any more, is heard; a machine that runs costs no look.
+func TestHurry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type told struct {
+			seconds int64
+			force   bool
+		}
+		api := &fakeAPI{timeout: 900, force: "of the run before"}
+		r := NewReporter(api, func(runner.Level, string) {})
+		var heard []told
+		r.OnHurry(func(seconds int64, force bool) { heard = append(heard, told{seconds, force}) })
+		r.State(runner.State{Phase: runner.PhaseBooting})
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		api.mu.Lock()
+		if api.calls != 2 || len(heard) > 0 {
+			t.Errorf("a machine that runs: %d requests, heard %v", api.calls, heard)
+		}
+		api.mu.Unlock()
+		r.State(runner.State{Phase: runner.PhaseTerminating})
+		time.Sleep(15 * time.Second)
+		synctest.Wait()
+		for _, h := range heard {
+			if h != (told{900, false}) {
+				t.Errorf("nobody hurries, but %v", h)
+			}
+		}
+		if n := len(heard); n == 0 || n > 5 {
+			t.Errorf("%d looks", n)
+		}
+		api.mu.Lock()
+		api.timeout, api.force = 5, "now"
+		api.mu.Unlock()
+		time.Sleep(lastLook)
+		synctest.Wait()
+		if last := heard[len(heard)-1]; last != (told{5, true}) {
+			t.Errorf("heard %v", last)
+		}
+		r.State(runner.State{Phase: runner.PhaseStopped})
+		if err := r.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }

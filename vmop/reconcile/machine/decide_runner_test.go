@@ -139,6 +139,7 @@ func TestNamespaceThatIsNotPrepared(t *testing.T) {
 		}
 		target := reconcile.Target{Verb: "create", Kind: c.kind, Name: name}
 		p := w.decided(func(s *machine.Snapshot) {
+			s.VM.Finalizers = []string{names.FinalizerMachine}
 			s.Failures = []reconcile.Failure{{Target: target, Reason: "Forbidden", Message: c.message, Count: 1, Last: w.now}}
 		})
 		reason, message := said(p, spec.ConditionPodReady)
