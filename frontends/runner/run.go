@@ -281,6 +281,7 @@ func followConfig(path string, content []byte, e *runner.Engine) (stop func()) {
 		},
 		Refused: e.RefuseConfig,
 		Changed: e.RereadSecrets,
+		Slow:    func(err error) { e.Note(runner.LevelWarning, slowFollowing(err)) },
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -293,6 +294,11 @@ func followConfig(path string, content []byte, e *runner.Engine) (stop func()) {
 		cancel()
 		<-ended
 	}
+}
+
+// slowFollowing says what follows from files that cannot be watched.
+func slowFollowing(err error) string {
+	return fmt.Sprintf("changes of the configuration and of secrets are noticed late, within ten seconds: %v (fs.inotify.max_user_instances bounds how many programs of a user watch files)", err)
 }
 
 func directories(c *runnerconfig.Config) (runner.Directories, error) {

@@ -13,11 +13,19 @@ import (
 
 // Replace writes a file that only its owner can read, in place of whatever has
 // the path.
-func Replace(path string, data []byte) error {
+func Replace(path string, data []byte) error { return replace(path, data, (*os.File).Sync) }
+
+// ReplaceSoon is [Replace] without waiting for the storage: a power cut within some
+// seconds may leave the old content, or none.
+func ReplaceSoon(path string, data []byte) error {
+	return replace(path, data, func(*os.File) error { return nil })
+}
+
+func replace(path string, data []byte, sync func(*os.File) error) error {
 	f, err := begin(path, func(f *os.File) error {
 		_, err := f.Write(data)
 		return err
-	})
+	}, sync)
 	if err != nil {
 		return err
 	}
@@ -33,7 +41,7 @@ func Create(path string, fill func(*os.File) error) (created bool, err error) {
 	if _, err := os.Lstat(path); err == nil {
 		return false, nil
 	}
-	f, err := begin(path, fill)
+	f, err := begin(path, fill, (*os.File).Sync)
 	if err != nil {
 		return false, err
 	}
@@ -66,12 +74,12 @@ func SyncDir(dir string) error {
 
 // begin writes a file beside a path and returns its name. Errors name the path:
 // nobody knows the other.
-func begin(path string, fill func(*os.File) error) (string, error) {
+func begin(path string, fill, sync func(*os.File) error) (string, error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return "", &fs.PathError{Op: "create", Path: path, Err: reason(err)}
 	}
-	if err := errors.Join(fill(f), f.Sync(), f.Close()); err != nil {
+	if err := errors.Join(fill(f), sync(f), f.Close()); err != nil {
 		err = &fs.PathError{Op: "write", Path: path, Err: reason(err)}
 		return "", errors.Join(err, os.Remove(f.Name()))
 	}

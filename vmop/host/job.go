@@ -248,6 +248,9 @@ func (e *Engine) follow(ctx context.Context) {
 		Config:  func(c runnerconfig.Config, _ []string) { _ = e.Reconfigure(c) },
 		Refused: e.RefuseConfig,
 		Changed: func() {},
+		Slow: func(err error) {
+			e.Note(runner.LevelWarning, fmt.Sprintf("changes of the machine are noticed late: %v", err))
+		},
 	}
 	if err := f.Follow(ctx); err != nil {
 		e.Note(runner.LevelWarning, fmt.Sprintf("changes of the machine will not be noticed: %v", err))

@@ -89,6 +89,9 @@ func makeRuntimeDir(dir string) error {
 	if err != nil {
 		return fmt.Errorf("runtime directory: %w", err)
 	}
+	if err := checkParents(dir, ownerOf); err != nil {
+		return err
+	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !info.IsDir() || !ok || int(st.Uid) != os.Geteuid() {
 		return fmt.Errorf("runtime directory %s does not belong to the user %d: choose another with runtimeDir", dir, os.Geteuid())
@@ -99,6 +102,44 @@ func makeRuntimeDir(dir string) error {
 		}
 	}
 	return nil
+}
+
+// overflowUser is whom the kernel names for an owner that the user namespace does not
+// have (/proc/sys/kernel/overflowuid): nothing is known of that one.
+const overflowUser = 65534
+
+func ownerOf(dir string) (int, error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return 0, err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, fmt.Errorf("%s has no owner", dir)
+	}
+	return int(st.Uid), nil
+}
+
+// checkParents refuses a runtime directory in a directory of another user, such as a
+// /tmp/NAME that somebody else made first: its owner can put another directory in the
+// place of this one, and sockets are found by their paths.
+func checkParents(dir string, owner func(string) (int, error)) error {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return fmt.Errorf("runtime directory: %w", err)
+	}
+	for parent := filepath.Dir(real); ; parent = filepath.Dir(parent) {
+		user, err := owner(parent)
+		if err != nil {
+			return fmt.Errorf("runtime directory: %w", err)
+		}
+		if user != 0 && user != os.Geteuid() && user != overflowUser {
+			return fmt.Errorf("runtime directory %s is within %s, which belongs to the user %d, who could replace it: choose another with runtimeDir or $XDG_RUNTIME_DIR", dir, parent, user)
+		}
+		if parent == filepath.Dir(parent) {
+			return nil
+		}
+	}
 }
 
 // ConfigFile is a file of the runtime directory in which whoever runs the engine may

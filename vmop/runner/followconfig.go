@@ -35,24 +35,62 @@ type ConfigFollower struct {
 	// Changed is called when one of the files has changed, before Config. The
 	// display secret may be new then.
 	Changed func()
+	// Slow is told, if it is not nil, why the files cannot be watched and are looked
+	// at every ten seconds instead.
+	Slow func(error)
+
+	watcher func() (*fsnotify.Watcher, error) // nil: fsnotify's
+	pause   time.Duration                     // between two looks; 0: slowPause
 }
 
-// Follow watches until ctx ends, and then returns nil; an error says that the
-// files cannot be watched. What changed before is noticed too. It causes no work
-// while nothing changes.
+// slowPause is the time between two looks at files that cannot be watched: the user's
+// inotify instances, which all pods of a node share, are used up.
+const slowPause = 10 * time.Second
+
+// Follow watches until ctx ends, and then returns nil. What changed before is noticed
+// too. It causes no work while nothing changes, unless the files cannot be watched.
 func (f *ConfigFollower) Follow(ctx context.Context) error {
-	w, err := fsnotify.NewWatcher()
-	if err != nil {
-		return fmt.Errorf("follow %s: %w", f.Path, err)
+	open := f.watcher
+	if open == nil {
+		open = fsnotify.NewWatcher
 	}
-	err = f.follow(ctx, w)
-	return errors.Join(err, w.Close())
+	w, err := open()
+	if err == nil {
+		err = f.follow(ctx, w)
+		err = errors.Join(err, w.Close())
+	}
+	if err == nil || ctx.Err() != nil {
+		return nil
+	}
+	if f.Slow != nil {
+		f.Slow(fmt.Errorf("follow %s: %w", f.Path, err))
+	}
+	return f.poll(ctx)
+}
+
+// poll looks at the files again and again.
+func (f *ConfigFollower) poll(ctx context.Context) error {
+	pause := f.pause
+	if pause == 0 {
+		pause = slowPause
+	}
+	t := time.NewTicker(pause)
+	defer t.Stop()
+	for {
+		f.Changed()
+		f.read()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+		}
+	}
 }
 
 func (f *ConfigFollower) follow(ctx context.Context, w *fsnotify.Watcher) error {
 	dir := filepath.Dir(f.Path)
 	if err := w.Add(dir); err != nil {
-		return fmt.Errorf("follow %s: %w", f.Path, err)
+		return err
 	}
 	elsewhere := f.watchTarget(w, dir, "")
 	timer := time.NewTimer(0) // for what changed before the watch began
@@ -63,14 +101,14 @@ func (f *ConfigFollower) follow(ctx context.Context, w *fsnotify.Watcher) error 
 			return nil
 		case ev, ok := <-w.Events:
 			if !ok {
-				return fmt.Errorf("follow %s: the watch has ended", f.Path)
+				return errors.New("the watch has ended")
 			}
 			if f.concerns(ev.Name, elsewhere) {
 				timer.Reset(calm)
 			}
 		case err, ok := <-w.Errors:
 			if !ok {
-				return fmt.Errorf("follow %s: the watch has ended", f.Path)
+				return errors.New("the watch has ended")
 			}
 			// Events were lost (inotify(7), IN_Q_OVERFLOW): look.
 			f.Refused(fmt.Errorf("follow %s: %w", f.Path, err))

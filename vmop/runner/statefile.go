@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/vmop/sdk/internal/atomicfile"
 )
@@ -15,15 +16,37 @@ type StateFile struct {
 	// Path of the file.
 	Path string
 
-	mu  sync.Mutex
-	err error
+	mu    sync.Mutex
+	err   error
+	phase Phase     // that is durable
+	at    time.Time // of the last state that is
+}
+
+// statePause is the least time between two states of one phase that wait for the
+// storage: a guest can cause more than a thousand a second.
+const statePause = time.Second
+
+// durable decides whether a state waits for the storage. What the storage has not got
+// when the power fails is about a machine that has lost it, too.
+func (f *StateFile) durable(phase Phase, now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if since := now.Sub(f.at); phase == f.phase && since >= 0 && since < statePause {
+		return false
+	}
+	f.phase, f.at = phase, now
+	return true
 }
 
 // State implements [Reporter].
 func (f *StateFile) State(s State) {
 	data, err := json.MarshalIndent(s, "", "  ")
 	if err == nil {
-		err = atomicfile.Replace(f.Path, append(data, '\n'))
+		replace := atomicfile.ReplaceSoon
+		if f.durable(s.Phase, time.Now()) {
+			replace = atomicfile.Replace
+		}
+		err = replace(f.Path, append(data, '\n'))
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

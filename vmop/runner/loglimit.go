@@ -1,0 +1,67 @@
+package runner
+
+import (
+	"fmt"
+	"time"
+)
+
+const (
+	// logBurst is how many lines of one source are written however fast they come:
+	// more than a guest prints when it boots.
+	logBurst = 5000
+	// logRate is how many a second are added to what a source has left.
+	logRate = 50
+	// logAgain is what a source gets after a pause. Each pause is twice as long as the
+	// one before, between these two, until the source has been calm.
+	logAgain      = 500
+	firstLogPause = time.Second
+	lastLogPause  = time.Minute
+)
+
+// logSource is what one source of lines has left. Guests, QEMU and agents can write
+// without end: so much of it is in the log as a person can read, and of the rest how
+// much it was.
+type logSource struct {
+	known      bool
+	left       float64
+	at         time.Time // of left
+	pause      time.Duration
+	closed     time.Time // until then nothing is written
+	suppressed int
+}
+
+// take decides about a line at a time, and says how many lines were suppressed before
+// one that is written.
+func (s *logSource) take(now time.Time) (write bool, suppressed int) {
+	switch {
+	case !s.known:
+		s.known, s.left = true, logBurst
+	case now.Before(s.closed):
+		s.suppressed++
+		return false, 0
+	case !s.closed.IsZero():
+		s.left, s.closed = logAgain, time.Time{}
+	default:
+		s.left = min(logBurst, s.left+logRate*max(0, now.Sub(s.at)).Seconds())
+		if s.left == logBurst {
+			s.pause = 0
+		}
+	}
+	s.at = now
+	if s.left < 1 {
+		s.pause = min(max(2*s.pause, firstLogPause), lastLogPause)
+		s.closed = now.Add(s.pause)
+		s.suppressed++
+		return false, 0
+	}
+	s.left--
+	suppressed, s.suppressed = s.suppressed, 0
+	return true, suppressed
+}
+
+func suppressedLines(n int) string {
+	if n == 1 {
+		return "1 line suppressed"
+	}
+	return fmt.Sprintf("%d lines suppressed", n)
+}
