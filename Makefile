@@ -113,6 +113,10 @@ generate: $(TOOLS)/controller-gen ## regenerate deep copies and CRDs
 bench: ## run the benchmarks; each shows its alternative beside it
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
+.PHONY: sbom
+sbom: build ## list the modules in each program as CycloneDX, bin/NAME.cdx.json
+	@for p in vmop-cli vmop-runner vm-operator; do $(GO) run ./internal/sbom $(BIN)/$$p >$(BIN)/$$p.cdx.json || exit 1; done
+
 .PHONY: bench-scale
 bench-scale: ## measure the operator with VMOP_SCALE machines (1000) on a real API server
 	@$(MAKE) --no-print-directory kubeall build

@@ -2,6 +2,7 @@ package deploytest
 
 import (
 	"context"
+	"encoding/json"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -161,5 +162,29 @@ func TestMachinesRunUnprivileged(t *testing.T) {
 		if c.refused == "" && err != nil || c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)) {
 			t.Errorf("%s: %v", c.name, err)
 		}
+	}
+}
+
+// The policies for machines are objects that an API server takes, and select the pods
+// of machines.
+func TestThePolicyOfMachinesSelectsTheirPods(t *testing.T) {
+	file := filepath.Join(deploy, "components", "isolated-machines", "network-policy.yaml")
+	out := kubectl(t, "apply", "--dry-run=server", "--warnings-as-errors", "-n", namespaceOfOne, "-f", file, "-o", "jsonpath={.spec.podSelector.matchLabels}")
+	var selected map[string]string
+	if err := json.Unmarshal([]byte(out), &selected); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	vm := &spec.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	cpus := int32(1)
+	vm.Spec.VM.MaximumCPUs = &cpus
+	spec.Default(vm)
+	has := objects.Pod(vm, objects.Settings{}, objects.PodInput{}).Labels
+	for k, v := range selected {
+		if has[k] != v {
+			t.Errorf("the policy selects %s=%s, and pods have %q", k, v, has[k])
+		}
+	}
+	if len(selected) == 0 {
+		t.Error("the policy selects every pod")
 	}
 }
