@@ -35,19 +35,37 @@ const (
 	slotDisk    = 0x10
 	slotSeed    = 0x1e
 
-	nicSlots  = 9 // 0x07 … 0x0f
-	functions = 8 // per slot
-
-	maxNICs = nicSlots * functions
+	maxNICSlots = 9 // 0x07 … 0x0f, where disks do not begin before
+	functions   = 8 // per slot
 )
 
-// diskSlots is the number of slots for disks from slotDisk on: up to 0x1d in the
+// diskSlots are the first slot for disks and the number of them: up to 0x1d in the
 // original map, up to 0x1b in the one with ports.
-func (b *builder) diskSlots() int {
+func (b *builder) diskSlots() (first, n int) {
+	first, n = slotDisk, 14
 	if b.m.AddressMap >= mapPorts {
-		return portsDiskSlots
+		n = portsDiskSlots
 	}
-	return 14
+	if s := b.m.FirstDiskSlot; s != 0 {
+		first, n = s, slotDisk+n-s
+	}
+	return first, n
+}
+
+// nicSlots is the number of slots for network cards, which is what the disks leave.
+func (b *builder) nicSlots() int {
+	first, _ := b.diskSlots()
+	return min(first-slotNIC, maxNICSlots)
+}
+
+// DiskSlotFor is [Machine.FirstDiskSlot] of a machine that VM-Operator made with so
+// many network cards and disks: QEMU gave each the next slot. It is 0 for one with
+// more than there are slots.
+func DiskSlotFor(nics, disks int) int {
+	if first := slotNIC + nics; nics > 0 && first+max(disks, 1) <= slotDisk+portsDiskSlots {
+		return first
+	}
+	return 0
 }
 
 const portsDiskSlots = 12
@@ -84,6 +102,10 @@ const (
 func (b *builder) checkAddressMap() {
 	if m := b.m.AddressMap; m < 0 || m > NewestAddressMap {
 		b.errorf("addressMap", "%d is unknown: this version has maps up to %d", m, NewestAddressMap)
+	}
+	if s := b.m.FirstDiskSlot; s != 0 && (s <= slotNIC || s >= slotDisk+portsDiskSlots) {
+		b.errorf("firstDiskSlot", "%d is no slot for disks: they are from %d to %d", s, slotNIC+1, slotDisk+portsDiskSlots-1)
+		b.m.FirstDiskSlot = 0
 	}
 }
 

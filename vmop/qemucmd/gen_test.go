@@ -62,15 +62,16 @@ func machine(t *rapid.T, w world) qemucmd.Machine {
 		return &qemucmd.Socket{Path: path.Join(w.dir, fmt.Sprintf("%s%d%s", name, n, strings.ReplaceAll(text(0, 3, 12).Draw(t, name), "/", "_")))}
 	}
 	m := qemucmd.Machine{
-		Name:        text(1, 20, 80).Draw(t, "name"),
-		UUID:        rapid.StringMatching(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`).Draw(t, "uuid"),
-		Type:        rapid.SampledFrom([]string{"", "q35", "pc-q35-7.2", "pc-q35-6.2"}).Draw(t, "type"),
-		Accelerator: rapid.SampledFrom([]qemucmd.Accelerator{"", "auto", "tcg"}).Draw(t, "accelerator"),
-		CPU:         cpu(t),
-		Memory:      qemucmd.Memory{Size: rapid.Int64Range(1, 256<<20).Draw(t, "memory")},
-		Firmware:    qemucmd.Firmware{Kind: rapid.SampledFrom([]qemucmd.FirmwareKind{"", "bios", "uefi", "uefi-4m", "secure", "secure-4m"}).Draw(t, "firmware")},
-		AddressMap:  rapid.IntRange(0, qemucmd.NewestAddressMap).Draw(t, "address map"),
-		BootMenu:    maybe(t, "boot menu"),
+		Name:          text(1, 20, 80).Draw(t, "name"),
+		UUID:          rapid.StringMatching(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`).Draw(t, "uuid"),
+		Type:          rapid.SampledFrom([]string{"", "q35", "pc-q35-7.2", "pc-q35-6.2"}).Draw(t, "type"),
+		Accelerator:   rapid.SampledFrom([]qemucmd.Accelerator{"", "auto", "tcg"}).Draw(t, "accelerator"),
+		CPU:           cpu(t),
+		Memory:        qemucmd.Memory{Size: rapid.Int64Range(1, 256<<20).Draw(t, "memory")},
+		Firmware:      qemucmd.Firmware{Kind: rapid.SampledFrom([]qemucmd.FirmwareKind{"", "bios", "uefi", "uefi-4m", "secure", "secure-4m"}).Draw(t, "firmware")},
+		AddressMap:    rapid.IntRange(0, qemucmd.NewestAddressMap).Draw(t, "address map"),
+		FirstDiskSlot: rapid.SampledFrom([]int{0, 0, 10, 12, 0x10, 0x12}).Draw(t, "first disk slot"),
+		BootMenu:      maybe(t, "boot menu"),
 		RTC: qemucmd.RTC{
 			Base:  rapid.SampledFrom([]string{"", "utc", "localtime", "2006-01-02", "2026-11-21T10:11:12"}).Draw(t, "rtc base"),
 			Clock: rapid.SampledFrom([]string{"", "rt", "host", "vm"}).Draw(t, "rtc clock"),

@@ -22,6 +22,11 @@ type Machine struct {
 	// ever the one of its first start ([NewestAddressMap] then), which the caller
 	// records.
 	AddressMap int `json:"addressMap,omitempty"`
+	// FirstDiskSlot is the slot of the first disk of a machine that VM-Operator
+	// made: the one behind the network cards that it had then ([DiskSlotFor]), where
+	// its firmware remembers what it boots. 0 is the place that the AddressMap has.
+	// The caller records it with the AddressMap.
+	FirstDiskSlot int `json:"firstDiskSlot,omitempty"`
 	// GenerationID is a UUID that a guest sees change when it is started from a
 	// copy of another guest's state, and never otherwise. Empty derives one from
 	// UUID. The original map has no device for it.

@@ -9,8 +9,9 @@ import (
 )
 
 func (b *builder) networks() {
-	if n := len(b.m.Networks); n > maxNICs {
-		b.errorf("networks", "%d networks: there are PCI addresses for %d", n, maxNICs)
+	slots := b.nicSlots()
+	if n := len(b.m.Networks); n > slots*functions {
+		b.errorf("networks", "%d networks: there are PCI addresses for %d", n, slots*functions)
 		return
 	}
 	macs := map[string]string{}
@@ -40,7 +41,7 @@ func (b *builder) networks() {
 			continue
 		}
 		props := b.tapCard(field+".tap", model, n.Tap, []Prop{{"netdev", Ref(id)}, {"mac", Str(mac)}})
-		b.device(field+".device", model, NICID(i), "the guest's network card", spread(slotNIC, nicSlots, i, props...)...)
+		b.device(field+".device", model, NICID(i), "the guest's network card", spread(slotNIC, slots, i, props...)...)
 	}
 }
 

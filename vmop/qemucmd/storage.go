@@ -65,7 +65,7 @@ func (b *builder) bootable(props []Prop, index *int) []Prop {
 
 // disks makes the writable disks.
 func (b *builder) disks() {
-	slots := b.diskSlots()
+	first, slots := b.diskSlots()
 	if n := len(b.m.Disks); n > slots*functions {
 		b.errorf("disks", "%d disks: there are PCI addresses for %d", n, slots*functions)
 		return
@@ -114,7 +114,7 @@ func (b *builder) disks() {
 		}
 		b.bootIndex(field+".bootIndex", d.BootIndex)
 		b.device(field, "virtio-blk-pci", DiskID(i), "the disk as the guest sees it",
-			spread(slotDisk, slots, i, b.bootable(props, d.BootIndex)...)...)
+			spread(first, slots, i, b.bootable(props, d.BootIndex)...)...)
 	}
 }
 

@@ -320,7 +320,7 @@ func TestAddressMapIsKept(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.chooseAddressMap(1)
+			r.chooseAddressMap(&runnerconfig.VM{Drives: []runnerconfig.Drive{{Type: runnerconfig.DriveRaw}}})
 			if r.AddressMap != c.want {
 				t.Errorf("%s: %d, want %d", c.name, r.AddressMap, c.want)
 			}
@@ -329,5 +329,33 @@ func TestAddressMapIsKept(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// A machine that VM-Operator made keeps the slots of its disks, whatever network
+// cards it gets later; one that runs already stays as it is.
+func TestDiskSlotsOfVMOperatorsMachinesAreKept(t *testing.T) {
+	vm := runnerconfig.VM{BootOrder: runnerconfig.BootOrderFirmware, Network: make([]runnerconfig.Network, 2), Drives: make([]runnerconfig.Drive, 3)}
+	for _, c := range []struct {
+		record record
+		order  string
+		want   int
+	}{
+		{record{}, runnerconfig.BootOrderFirmware, 9},
+		{record{}, runnerconfig.BootOrderList, 0},
+		{record{AddressMap: 2, MachineType: "pc-q35-7.2"}, runnerconfig.BootOrderFirmware, 0},
+		{record{AddressMap: 2, FirstDiskSlot: 8}, runnerconfig.BootOrderFirmware, 8},
+	} {
+		vm.BootOrder = c.order
+		c.record.chooseAddressMap(&vm)
+		more := vm
+		more.Network = make([]runnerconfig.Network, 5)
+		c.record.chooseAddressMap(&more)
+		if c.record.FirstDiskSlot != c.want {
+			t.Errorf("%+v with %s", c.record, c.order)
+		}
+	}
+	if n := qemucmd.DiskSlotFor(4, 30); n != 0 {
+		t.Errorf("more disks than slots: %d", n)
 	}
 }

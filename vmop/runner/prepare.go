@@ -69,7 +69,7 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 	if err != nil {
 		return none, err
 	}
-	rec.chooseAddressMap(e.o.Config.Runner.VM.Disks())
+	rec.chooseAddressMap(&e.o.Config.Runner.VM)
 	if rec.MachineType == "" {
 		if err := e.takeOverType(&rec); err != nil {
 			return none, err
@@ -78,7 +78,7 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 	c := &e.o.Config
 	facts := runnerconfig.Facts{
 		DataDir: dirs.Data, RuntimeDir: dirs.Runtime,
-		MachineType: rec.MachineType, AddressMap: rec.AddressMap,
+		MachineType: rec.MachineType, AddressMap: rec.AddressMap, FirstDiskSlot: rec.FirstDiskSlot,
 		MonitorFD: monitorFD,
 		TPMFD:     monitorFD, // the first of its process, as the monitor is of QEMU's
 	}

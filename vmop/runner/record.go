@@ -14,6 +14,7 @@ import (
 
 	"github.com/vmop/sdk/internal/atomicfile"
 	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
 // The files of the data directory that keep a machine's identity.
@@ -29,6 +30,8 @@ type record struct {
 	MachineType string `json:"machineType,omitempty"`
 	// AddressMap is the map of PCI addresses; see qemucmd.Machine.AddressMap.
 	AddressMap int `json:"addressMap,omitempty"`
+	// FirstDiskSlot is qemucmd.Machine.FirstDiskSlot.
+	FirstDiskSlot int `json:"firstDiskSlot,omitempty"`
 	// Firmware has an entry for each firmware kind that was ever used.
 	Firmware map[qemucmd.FirmwareKind]firmwareRecord `json:"firmware,omitempty"`
 	// Disks has an entry for each image file by its path.
@@ -160,12 +163,17 @@ func newUUID() string {
 }
 
 // chooseAddressMap gives a machine that never ran here the map of PCI addresses of
-// new ones. One that has run, and has no map in its record, has the original.
-func (r *record) chooseAddressMap(disks int) {
+// new ones; the disks of one that VM-Operator made stay where they were. One that
+// has run, and has no map in its record, has the original.
+func (r *record) chooseAddressMap(vm *runnerconfig.VM) {
+	disks := vm.Disks()
 	switch {
 	case r.AddressMap != 0:
 	case r.MachineType == "":
 		r.AddressMap = qemucmd.AddressMapFor(disks)
+		if vm.BootOrder == runnerconfig.BootOrderFirmware {
+			r.FirstDiskSlot = qemucmd.DiskSlotFor(len(vm.Network), disks)
+		}
 	default:
 		r.AddressMap = 1
 	}

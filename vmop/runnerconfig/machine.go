@@ -24,6 +24,8 @@ type Facts struct {
 	// AddressMap is the recorded map of PCI addresses, [qemucmd.NewestAddressMap] at
 	// the first start.
 	AddressMap int
+	// FirstDiskSlot is the recorded qemucmd.Machine.FirstDiskSlot.
+	FirstDiskSlot int
 	// FirmwareCode is the ROM that belongs to existing UEFI variables; "" lets
 	// the host's first choice decide.
 	FirmwareCode string
@@ -97,12 +99,13 @@ func Machine(c *Config, f Facts) (qemucmd.Machine, error) {
 		return &qemucmd.Socket{Path: p}
 	}
 	m := qemucmd.Machine{
-		Name:         vm.Name,
-		UUID:         first(vm.UUID, f.UUID),
-		Type:         vm.MachineType,
-		RecordedType: f.MachineType,
-		AddressMap:   f.AddressMap,
-		Accelerator:  qemucmd.Accelerator(vm.Accelerator),
+		Name:          vm.Name,
+		UUID:          first(vm.UUID, f.UUID),
+		Type:          vm.MachineType,
+		RecordedType:  f.MachineType,
+		AddressMap:    f.AddressMap,
+		FirstDiskSlot: f.FirstDiskSlot,
+		Accelerator:   qemucmd.Accelerator(vm.Accelerator),
 		CPU: qemucmd.CPU{
 			Model:   vm.CPUModel,
 			Maximum: vm.CPUSlots(),
