@@ -108,7 +108,7 @@ images:
 - {name: ghcr.io/vmop/operator, newName: vmop.test/operator, newTag: "1"}
 configMapGenerator:
 - name: vmop-operator-settings
-  namespace: machines
+  namespace: qemu-vms # that of deploy/takeover
   behavior: merge
   literals: [VMOP_RUNNER_IMAGE=vmop.test/runner:1, VMOP_RUNNER_PULL_POLICY=Never%s]
 `, more))
