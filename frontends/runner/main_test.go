@@ -144,7 +144,7 @@ func TestExitCodes(t *testing.T) {
 		{"argument", []string{"config.yaml"}, runner.ExitUsage, `unexpected argument "config.yaml"`},
 		{"log format", []string{"-log-format", "xml"}, runner.ExitUsage, "want text or json"},
 		{"no configuration", []string{"-c", "/nonexistent"}, runner.ExitStart, "open /nonexistent"},
-		{"bad configuration", []string{"-c", bad}, runner.ExitStart, "vm.maximumCpus: found string, want a whole number"},
+		{"bad configuration", []string{"-c", bad}, runner.ExitStart, "vm.maximumCpus: found the text \"many\", want a whole number"},
 		{"help", []string{"-help"}, runner.ExitOK, ""},
 		{"version", []string{"-version"}, runner.ExitOK, ""},
 	} {
