@@ -12,11 +12,12 @@ ARG VERSION
 RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -X github.com/vmop/sdk/internal/version.stamped=${VERSION}" -o /out/vmop-runner ./frontends/runner
 
 FROM debian:${DEBIAN}-slim
-# From Debian 13 on, SPICE is in the package qemu-system-modules-spice. What has
-# setcap stays: SPICE depends on it.
+# From Debian 13 on, SPICE is in a package of its own, which Debian 12 does not have.
+# What has setcap stays: SPICE depends on it.
 RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
     qemu-system-x86 qemu-block-extra ovmf swtpm ca-certificates libcap2-bin \
+    $(apt-cache pkgnames qemu-system-modules-spice) \
  && rm -rf /var/lib/apt/lists/* \
  && chmod 755 /usr/lib/qemu/qemu-bridge-helper \
  && setcap cap_net_admin+ep /usr/lib/qemu/qemu-bridge-helper \
