@@ -19,7 +19,7 @@ import (
 	"github.com/vmop/sdk/vmop"
 )
 
-// netguestIn puts the kernel of the tiny guest and an initial file system with
+// netguestIn puts the kernel of the tiny guest, also as firmware starts it, and an initial file system with
 // netguest into the machines' image repository.
 func netguestIn(t *testing.T) {
 	t.Helper()
@@ -46,7 +46,7 @@ func netguestIn(t *testing.T) {
 		return err
 	})
 	repository := kubectl(t, "get", "pv", volume, "-o", "jsonpath={.spec.local.path}")
-	for name, from := range map[string]string{"vmlinux": guest.Kernel, "initrd.cpio": guest.Initrd} {
+	for name, from := range map[string]string{"vmlinux": guest.Kernel, "vmlinuz": guest.BzImage, "initrd.cpio": guest.Initrd} {
 		data, err := os.ReadFile(from)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(repository, name), data, 0o644)
