@@ -29,7 +29,8 @@ const vncPort = "5901"
 // asks for.
 func checkVNC(t *testing.T) {
 	t.Helper()
-	forward := proxied(t, "vnc", "tiny")
+	forward, end := proxied(t, "vnc", "tiny")
+	defer end()
 	wrong, password := passwords(t)
 	for what, p := range wrong {
 		conn, _, err := rfb.Open(withPatience(t), "tcp", forward, p)
@@ -96,8 +97,8 @@ func buildCLI(t *testing.T) string {
 }
 
 // proxied is the address at which vmop-cli lets viewers through to a display, until
-// the test ends.
-func proxied(t *testing.T, protocol, name string) string {
+// the caller ends that, or patience does.
+func proxied(t *testing.T, protocol, name string) (address string, end func()) {
 	t.Helper()
 	cmd := exec.CommandContext(withPatience(t), buildCLI(t), protocol, "--kubeconfig", theNode.Kubeconfig(), "-n", namespace, "--proxy-only", name)
 	cmd.Stderr = os.Stderr
@@ -108,19 +109,18 @@ func proxied(t *testing.T, protocol, name string) string {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("vmop-cli %s --proxy-only says %q: %v, %v", protocol, line, err, cmd.Wait())
+	}
+	return strings.TrimSpace(line), func() {
 		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Error(err)
 		}
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("vmop-cli %s --proxy-only: %v", protocol, err)
 		}
-	})
-	address, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatalf("vmop-cli %s --proxy-only says %q: %v", protocol, address, err)
 	}
-	return strings.TrimSpace(address)
 }
 
 // passwords are some that do not open the display, and the one that does.
