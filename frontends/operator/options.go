@@ -1,11 +1,14 @@
 package main
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"github.com/urfave/cli/v2"
@@ -68,7 +71,7 @@ func readOptions(c *cli.Context, log logr.Logger) (controller.Options, error) {
 	if o.Settings.RunnerImage == "" {
 		log.Info("configuration: warning", "problem", "there is no runnerImage: machines whose manifest names no image get VM-Operator's runner, which cannot run in their pods")
 	}
-	o.Settings.Version = version()
+	o.Settings.Version, o.Settings.Operator = version(), identity(ownToken)
 	if n := c.StringSlice(flagNamespace); len(n) > 0 {
 		o.Namespaces = distinct(n)
 	}
@@ -90,4 +93,31 @@ func readOptions(c *cli.Context, log logr.Logger) (controller.Options, error) {
 		o.LeaderElection = &controller.LeaderElection{Namespace: leaseNamespace(c.String(flagLeaseSpace)), Name: c.String(flagLease)}
 	}
 	return o, nil
+}
+
+// ownToken is the token of a pod's service account.
+const ownToken = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+
+// identity tells operators apart that feel responsible for the same machines: by
+// their accounts, as in vmop-system/vmop-operator, so that all replicas of one are
+// one, and outside of a cluster by the host.
+func identity(token string) string {
+	if data, err := os.ReadFile(token); err == nil {
+		var claims struct {
+			Subject string `json:"sub"`
+		}
+		// It is the operator's own: nobody has to trust it.
+		if parts := strings.Split(string(data), "."); len(parts) == 3 {
+			if payload, err := base64.RawURLEncoding.DecodeString(parts[1]); err == nil && json.Unmarshal(payload, &claims) == nil {
+				if account, is := strings.CutPrefix(claims.Subject, "system:serviceaccount:"); is {
+					return strings.Replace(account, ":", "/", 1)
+				}
+			}
+		}
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		name = "unknown"
+	}
+	return "host/" + name
 }

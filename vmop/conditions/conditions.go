@@ -71,6 +71,8 @@ const (
 	// RunnerUpToDate is False while the machine runs with another image of the
 	// runner, and so with other programs, than its next start would have.
 	RunnerUpToDate = "RunnerUpToDate"
+	// SoleOperator is False while two operators feel responsible for the machine.
+	SoleOperator = "SoleOperator"
 	// GuestExecuting is the runner's; False while the guest of a
 	// running machine is paused.
 	GuestExecuting = "GuestExecuting"
@@ -152,6 +154,10 @@ const (
 	// ReasonOtherImage: the machine runs with another image of the runner than its
 	// next start would have.
 	ReasonOtherImage = "OtherImage"
+	// ReasonSoleOperator: no other operator feels responsible.
+	ReasonSoleOperator = "SoleOperator"
+	// ReasonTwoOperators: another operator feels responsible; the message names it.
+	ReasonTwoOperators = "TwoOperators"
 	// ReasonNodeReturned: the node reports again about a machine that ran before,
 	// whose runner has had no reason yet to report anew.
 	ReasonNodeReturned = "NodeReturned"

@@ -131,6 +131,13 @@ const (
 	// is the user to whom a pod has given them. VM-Operator, should it come back,
 	// writes the ConfigMap without it.
 	AnnotationDataOwner = GroupPrefix + "data-owner"
+	// AnnotationOperator on the ConfigMap names the operator that looks after the
+	// machine. AnnotationOperatorClaim is another one that feels responsible, and the
+	// time at which it asked whether the first is still there;
+	// AnnotationOperatorAnswer repeats the claim to which that one has answered.
+	AnnotationOperator       = GroupPrefix + "operator"
+	AnnotationOperatorClaim  = GroupPrefix + "operator-claim"
+	AnnotationOperatorAnswer = GroupPrefix + "operator-answer"
 	// AnnotationStarted on a pod is the part of the machine's specification
 	// that it was started with and cannot follow, as JSON with the generation.
 	// The documents for cloud-init are in it as digests only.

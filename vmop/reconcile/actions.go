@@ -67,6 +67,15 @@ type (
 		Annotations map[string]string
 	}
 
+	// AnnotateConfigMap sets annotations of a ConfigMap, which may be another
+	// operator's, if it still has the UID and the resource version.
+	AnnotateConfigMap struct {
+		Name            string
+		UID             types.UID
+		ResourceVersion string
+		Annotations     map[string]string
+	}
+
 	// DeletePod deletes the pod if it still has the UID. NotFound is success. A
 	// pod that is being deleted can be deleted again to shorten its grace period.
 	DeletePod struct {
@@ -119,14 +128,15 @@ type (
 	}
 )
 
-func (Apply) isAction()         {}
-func (Create) isAction()        {}
-func (UpdateClaim) isAction()   {}
-func (AnnotatePod) isAction()   {}
-func (DeletePod) isAction()     {}
-func (DeleteService) isAction() {}
-func (SetFinalizers) isAction() {}
-func (Patch) isAction()         {}
+func (Apply) isAction()             {}
+func (Create) isAction()            {}
+func (UpdateClaim) isAction()       {}
+func (AnnotatePod) isAction()       {}
+func (DeletePod) isAction()         {}
+func (DeleteService) isAction()     {}
+func (SetFinalizers) isAction()     {}
+func (Patch) isAction()             {}
+func (AnnotateConfigMap) isAction() {}
 
 // Target implements [Action].
 func (a Apply) Target() Target {
@@ -143,6 +153,9 @@ func (a UpdateClaim) Target() Target { return Target{"patch", names.KindClaim, a
 
 // Target implements [Action].
 func (a AnnotatePod) Target() Target { return Target{"patch", names.KindPod, a.Name} }
+
+// Target implements [Action].
+func (a AnnotateConfigMap) Target() Target { return Target{"patch", names.KindConfigMap, a.Name} }
 
 // Target implements [Action].
 func (a DeletePod) Target() Target { return Target{"delete", names.KindPod, a.Name} }

@@ -54,6 +54,9 @@ const (
 	// ConditionRunnerUpToDate is False while the machine runs with another image of
 	// the runner than its next start would have.
 	ConditionRunnerUpToDate = conditions.RunnerUpToDate
+	// ConditionSoleOperator is False while two operators feel responsible for the
+	// machine.
+	ConditionSoleOperator = conditions.SoleOperator
 	// ConditionGuestExecuting is the runner's; False while the guest of a
 	// running machine is paused.
 	ConditionGuestExecuting = conditions.GuestExecuting
@@ -65,7 +68,7 @@ func OperatorConditionTypes() []string {
 	return []string{
 		ConditionConfigurationApplied, ConditionBlockDevicesReady,
 		ConditionPodReady, ConditionAwaitingRestart, ConditionReady, ConditionAccelerated,
-		ConditionRunnerUpToDate,
+		ConditionRunnerUpToDate, ConditionSoleOperator,
 	}
 }
 
@@ -146,6 +149,10 @@ const (
 	ReasonOtherImage = conditions.ReasonOtherImage
 	// ReasonUpToDate: the machine has the image that its next start would have.
 	ReasonUpToDate = conditions.ReasonUpToDate
+	// ReasonSoleOperator: no other operator feels responsible.
+	ReasonSoleOperator = conditions.ReasonSoleOperator
+	// ReasonTwoOperators: another operator feels responsible; the message names it.
+	ReasonTwoOperators = conditions.ReasonTwoOperators
 	// ReasonNodeReturned: the node reports again about a machine that ran before.
 	ReasonNodeReturned = conditions.ReasonNodeReturned
 

@@ -99,6 +99,11 @@ func (e *executor) send(ctx context.Context, namespace string, a reconcile.Actio
 		return o, e.merge(ctx, o, map[string]any{
 			"metadata": map[string]any{"uid": a.UID, "annotations": a.Annotations},
 		}, manager)
+	case reconcile.AnnotateConfigMap:
+		o := &corev1.ConfigMap{ObjectMeta: meta}
+		return o, e.merge(ctx, o, map[string]any{
+			"metadata": map[string]any{"uid": a.UID, "resourceVersion": a.ResourceVersion, "annotations": a.Annotations},
+		}, manager)
 	case reconcile.DeletePod:
 		only := client.Preconditions{UID: &a.UID}
 		if a.ResourceVersion != "" {

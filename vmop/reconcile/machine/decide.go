@@ -30,6 +30,9 @@ func Decide(s Snapshot) reconcile.Plan {
 	d.amendments = spec.Amend(&d.vm.Spec)
 	d.pod = lookAtPod(&s, d.vm)
 	d.end = d.stored.LastEnd
+	if !d.responsible() {
+		return d.plan
+	}
 	switch {
 	case s.VM.DeletionTimestamp != nil:
 		d.deleted()
@@ -90,6 +93,9 @@ type decision struct {
 	// holds: the plan writes the machine, which has another version then; released:
 	// it lets the machine go.
 	holds, released bool
+
+	// sole is about other operators.
+	sole finding
 
 	// What the conditions will say. The first problem with something stays, or
 	// else the first finding.

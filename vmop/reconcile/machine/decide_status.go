@@ -33,6 +33,7 @@ func (d *decision) report() {
 		d.devices = finding{status: metav1.ConditionUnknown, reason: d.configuration.reason, message: "the disks were not looked at: the specification is not valid"}
 	}
 	d.accelerate()
+	d.sole.fine(spec.ReasonSoleOperator, "no other operator looks after the machine")
 	now := metav1.NewTime(d.s.Now.UTC().Truncate(time.Second))
 	conditions := d.inRunnersPlace(now)
 	ready, runner := d.readiness(), d.runnerImage()
@@ -47,6 +48,7 @@ func (d *decision) report() {
 		{spec.ConditionReady, &ready},
 		{spec.ConditionAccelerated, &d.accelerated},
 		{spec.ConditionRunnerUpToDate, &runner},
+		{spec.ConditionSoleOperator, &d.sole},
 	} {
 		d.waitFor(c.name, c.finding, now)
 		conditions = spec.WithCondition(conditions, spec.Condition{

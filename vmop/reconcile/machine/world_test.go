@@ -361,6 +361,13 @@ func (w *world) act(a reconcile.Action) result {
 		}
 		maps.Copy(pod.Annotations, a.Annotations)
 		w.put("pod/"+a.Name, pod)
+	case reconcile.AnnotateConfigMap:
+		cm := get[*corev1.ConfigMap](w, "configmap/"+a.Name)
+		if cm == nil || cm.UID != a.UID || cm.ResourceVersion != a.ResourceVersion {
+			return stale
+		}
+		maps.Copy(cm.Annotations, a.Annotations)
+		w.put("configmap/"+a.Name, cm)
 	case reconcile.DeletePod:
 		pod := get[*corev1.Pod](w, "pod/"+a.Name)
 		if pod == nil {

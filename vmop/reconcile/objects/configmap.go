@@ -22,10 +22,14 @@ func ConfigMap(vm *spec.VirtualMachine, s Settings, config runnerconfig.Config) 
 
 // BareConfigMap is the ConfigMap without its content.
 func BareConfigMap(vm *spec.VirtualMachine, s *Settings) *corev1.ConfigMap {
-	return &corev1.ConfigMap{
+	cm := &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: names.KindConfigMap},
 		ObjectMeta: objectMeta(vm, s),
 	}
+	if s.Operator != "" {
+		cm.Annotations[names.AnnotationOperator] = s.Operator
+	}
+	return cm
 }
 
 // FillConfigMap gives the ConfigMap its content.

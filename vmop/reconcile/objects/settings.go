@@ -7,6 +7,9 @@ import corev1 "k8s.io/api/core/v1"
 type Settings struct {
 	// Version is the version of the operator, for an annotation.
 	Version string
+	// Operator names the operator among others, as in namespace/account; empty does
+	// without: such an operator takes every machine for its own.
+	Operator string
 	// RunnerImage is used for machines whose manifest names no image: the
 	// resource definition gives those VM-Operator's. Empty leaves it so.
 	RunnerImage string
