@@ -34,7 +34,7 @@ func TestRenderedObjectsAreThoseOfTheOperator(tt *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parsed.Settings.Version = version()
+	parsed.Settings.Version, parsed.Settings.Operator = version(), identity(ownToken)
 	t.start(cluster.Kubeconfig(), "--config="+t.file(settings))
 	t.create(strings.Replace(machine("one", "Running"), "spec:\n", `spec:
   cloudInit: {metaData: {}, userData: {packages: [nginx]}}
