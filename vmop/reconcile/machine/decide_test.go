@@ -768,6 +768,7 @@ func TestAnyMachine(t *testing.T) {
 				w.put("claim/"+d.Claim, pvc)
 			}
 		}
+		w.put("claim/"+names.ImageRepositoryClaim, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: names.ImageRepositoryClaim}})
 		valid := len(spec.ValidateStored(vm)) == 0
 		allowed := len(objects.Refusals(vm, w.settings)) == 0
 		for range 8 {
