@@ -31,7 +31,7 @@ func CondensePod(pod *corev1.Pod) *corev1.Pod {
 	c.Status = corev1.PodStatus{Phase: corev1.PodPhase(known(string(s.Phase))), Reason: s.Reason, Message: s.Message, PodIP: s.PodIP}
 	for i := range s.Conditions {
 		switch p := &s.Conditions[i]; p.Type {
-		case corev1.PodScheduled, corev1.PodReady:
+		case corev1.PodScheduled, corev1.PodReady, corev1.DisruptionTarget:
 			c.Status.Conditions = append(c.Status.Conditions, corev1.PodCondition{
 				Type: corev1.PodConditionType(known(string(p.Type))), Status: corev1.ConditionStatus(known(string(p.Status))),
 				Reason: p.Reason, Message: p.Message,

@@ -282,6 +282,7 @@ const podGoes = "pod %s is being deleted; its guest has the grace period of the 
 func (d *decision) terminating() {
 	pod := d.pod.pod
 	d.hurry()
+	d.noteDisruption()
 	stuck, object := d.stuck(pod)
 	if stuck != "" {
 		d.running.problem(spec.ReasonPodTerminating, object, "pod %s is being deleted%s", pod.Name, stuck)
@@ -297,6 +298,22 @@ func (d *decision) terminating() {
 		return
 	}
 	d.running.wait(spec.ReasonPodTerminating, object, podGoes, pod.Name)
+}
+
+// noteDisruption records who ends a machine that should run, and why, if that is
+// Kubernetes: an eviction, a preemption, a taint. Of the pod nothing tells it later.
+func (d *decision) noteDisruption() {
+	c := d.pod.disruption()
+	if c == nil || !d.wanted() || d.s.VM.DeletionTimestamp != nil || d.stored.LastEnd != nil && d.stored.LastEnd.PodUID == d.pod.pod.UID {
+		return
+	}
+	d.end = &spec.MachineEnd{
+		PodUID: d.pod.pod.UID, Cause: c.Reason, Message: c.Message,
+		Time: metav1.NewTime(d.s.Now.Truncate(time.Second)), ObservedGeneration: d.s.VM.Generation,
+	}
+	d.plan.Events = append(d.plan.Events, reconcile.Event{
+		Type: corev1.EventTypeNormal, Reason: camel(c.Reason), Action: "Run", Note: c.Message + "; the machine is started again when its pod is gone and a node takes it",
+	})
 }
 
 // hurry shortens the grace period of a pod that is being deleted, if the machine's

@@ -998,3 +998,31 @@ func TestDeletion(t *testing.T) {
 		})
 	}
 }
+
+// Who ends a machine that should run is told once, and remembered.
+func TestDisruptionIsNoted(t *testing.T) {
+	w := running(t, nil)
+	pod := get[*corev1.Pod](w, thePod)
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "PreemptionByScheduler", Message: "default-scheduler: preempting to accommodate a higher priority pod",
+	})
+	w.deletePod(pod, 930)
+	events := 0
+	for range 3 {
+		w.observeAll()
+		p := w.reconcile(false)
+		for _, e := range p.Events {
+			if e.Reason == "PreemptionByScheduler" {
+				events++
+			}
+			if e.Type != corev1.EventTypeNormal {
+				t.Errorf("%s", e)
+			}
+		}
+		w.pass(time.Second)
+	}
+	end := get[*spec.VirtualMachine](w, theVM).Status.LastEnd
+	if events != 1 || end == nil || end.Cause != "PreemptionByScheduler" || end.Failures != 0 || end.PodUID != pod.UID {
+		t.Errorf("%d events, %+v", events, end)
+	}
+}

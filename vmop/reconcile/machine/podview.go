@@ -270,6 +270,16 @@ func (v *podView) unscheduled() *corev1.PodCondition {
 	return nil
 }
 
+// disruption is what Kubernetes says of a pod that it ends, nil if it does not.
+func (v *podView) disruption() *corev1.PodCondition {
+	for i := range v.pod.Status.Conditions {
+		if c := &v.pod.Status.Conditions[i]; c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}
+
 // waitsForNode is what there is to say of a pod that was just made.
 const waitsForNode = "pod %s waits for a node; see kubectl describe pod %[1]s"
 
