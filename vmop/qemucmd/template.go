@@ -107,7 +107,8 @@ type templating struct {
 
 func (t *templating) execute(source string) ([]string, error) {
 	var count steps
-	tmpl, err := template.New("template").Option("missingkey=error").Funcs(template.FuncMap{
+	var made texts
+	tmpl, err := template.New("template").Option("missingkey=error").Funcs(made.functions()).Funcs(template.FuncMap{
 		"standard":   func() (string, error) { return t.without() },
 		"group":      t.group,
 		"without":    t.without,

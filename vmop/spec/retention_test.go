@@ -86,3 +86,20 @@ func TestParseRetentionAgreesWithDefinition(t *testing.T) {
 		}
 	})
 }
+
+// Whatever is written as a retention is refused, or is a time that is not before the last use.
+func FuzzParseRetention(f *testing.F) {
+	for _, s := range []string{"PT1h", "P2W", "P1Y6MT30S", "PT1.5S", "2026-01-01T00:00:00+01:00", "PT99999999999999999999H", "P-1D", "PT0.000000000000000000001S", "P9999Y", ""} {
+		f.Add(s, int64(1_800_000_000))
+	}
+	f.Fuzz(func(t *testing.T, text string, used int64) {
+		r, err := spec.ParseRetention(text)
+		if err != nil {
+			return
+		}
+		lastUsed := time.Unix(used%(1<<33), 0).UTC() // until the year 2242
+		if until := r.Until(lastUsed); (text[0] == 'P' || text[0] == 'p') && until.Before(lastUsed) {
+			t.Fatalf("%q after %v is %v", text, lastUsed, until)
+		}
+	})
+}
