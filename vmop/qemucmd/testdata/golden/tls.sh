@@ -25,7 +25,7 @@
   -device '{"driver":"qemu-xhci","id":"usb","bus":"pcie.0","addr":"0x3","p2":15,"p3":15}' \
   -device '{"driver":"usb-tablet","id":"tablet0","bus":"usb.0","port":"1"}' \
   -object '{"qom-type":"rng-random","id":"objrng0","filename":"/dev/urandom"}' \
-  -device '{"driver":"virtio-rng-pci","id":"rng0","bus":"pcie.0","addr":"0x4","rng":"objrng0"}' \
+  -device '{"driver":"virtio-rng-pci","id":"rng0","bus":"pcie.0","addr":"0x4","rng":"objrng0","max-bytes":65536,"period":1000}' \
   -device '{"driver":"virtio-vga","id":"video0","bus":"pcie.0","addr":"0x5","max_outputs":1,"max_hostmem":268435456}' \
   -device '{"driver":"ich9-intel-hda","id":"sound0","bus":"pcie.0","addr":"0x6"}' \
   -display none \
