@@ -34,6 +34,8 @@ type kubelet struct {
 	silent map[string]bool
 	// stubborn machines have a guest that does not react to its power button.
 	stubborn map[string]bool
+	// resizes: pods are resized in place.
+	resizes bool
 	// deleted are claims that were deleted, doubled times at which a machine
 	// had two pods.
 	deleted, doubled []string
@@ -45,11 +47,14 @@ type item struct {
 }
 
 // startKubelet starts one that ends with the test.
-func (t *test) startKubelet() *kubelet {
+func (t *test) startKubelet() *kubelet { return t.startKubeletThat(false) }
+
+// startKubeletThat starts one that resizes pods in place, or does not.
+func (t *test) startKubeletThat(resizes bool) *kubelet {
 	t.Helper()
 	factory := informers.NewSharedInformerFactoryWithOptions(t.kube, 0, informers.WithNamespace(t.namespace))
 	k := &kubelet{
-		test: t, ends: map[string]string{}, silent: map[string]bool{}, stubborn: map[string]bool{},
+		test: t, ends: map[string]string{}, silent: map[string]bool{}, stubborn: map[string]bool{}, resizes: resizes,
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[item](20*time.Millisecond, time.Second)),
 	}
 	add := func(pod bool, o any) {
@@ -197,11 +202,19 @@ func (k *kubelet) syncPod(ctx context.Context, pod *corev1.Pod) error {
 			Message: message, StartedAt: metav1.NewTime(now.Add(-time.Hour)), FinishedAt: now, ExitCode: 1,
 		}
 	case pod.Status.Phase == corev1.PodRunning:
+		if s := &pod.Status; k.resizes && s.ObservedGeneration < pod.Generation {
+			s.ContainerStatuses[0].Resources, s.ObservedGeneration = &pod.Spec.Containers[0].Resources, pod.Generation
+			_, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+			return err
+		}
 		return nil
 	default:
 		pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, "10.0.0.1"
 		pod.Status.PodIPs = []corev1.PodIP{{IP: "10.0.0.1"}}
 		status.State.Running = &corev1.ContainerStateRunning{StartedAt: now}
+		if k.resizes {
+			status.Resources, pod.Status.ObservedGeneration = &pod.Spec.Containers[0].Resources, pod.Generation
+		}
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{status}

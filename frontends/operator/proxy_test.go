@@ -23,6 +23,9 @@ import (
 type proxy struct {
 	kubeconfig string
 
+	// old is an API server that does not resize pods.
+	old bool
+
 	mu     sync.Mutex
 	counts map[string]int
 	log    []string
@@ -48,6 +51,9 @@ func newProxy(t *testing.T) *proxy {
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.count(r)
+		if p.old && strings.HasSuffix(r.URL.Path, "/resize") {
+			r.URL.Path += "-unknown" // so that the API server itself says what it does not know
+		}
 		forward.ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })

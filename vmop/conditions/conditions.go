@@ -132,6 +132,14 @@ const (
 	ReasonDisksInUse = "DisksInUse"
 	// ReasonQuotaExceeded: a quota does not allow the pod.
 	ReasonQuotaExceeded = "QuotaExceeded"
+	// ReasonConfigurationPending: the runner does not know of a change yet.
+	ReasonConfigurationPending = "ConfigurationPending"
+	// ReasonResizing: the pod is being resized for a guest that grows.
+	ReasonResizing = "Resizing"
+	// ReasonResizeDeferred: the pod's node has no room for a guest that grows now.
+	ReasonResizeDeferred = "ResizeDeferred"
+	// ReasonResizeInfeasible: the pod's node can never have it.
+	ReasonResizeInfeasible = "ResizeInfeasible"
 	// ReasonMemoryLimitTooLow: the pod's limit of memory is below what the
 	// machine needs, and its QEMU may be killed for it.
 	ReasonMemoryLimitTooLow = "MemoryLimitTooLow"

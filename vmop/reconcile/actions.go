@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"github.com/vmop/sdk/vmop/names"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -76,6 +77,19 @@ type (
 		Annotations     map[string]string
 	}
 
+	// ResizePod asks for other requests of a container of a pod that runs, by the
+	// pod's subresource resize, if it still has the UID and the resource version.
+	// NotFound means that the pod is gone, or as a [Failure] that the API server
+	// does not know the subresource.
+	ResizePod struct {
+		Name            string
+		UID             types.UID
+		ResourceVersion string
+		Container       string
+		// Requests are those that change.
+		Requests corev1.ResourceList
+	}
+
 	// DeletePod deletes the pod if it still has the UID. NotFound is success. A
 	// pod that is being deleted can be deleted again to shorten its grace period.
 	DeletePod struct {
@@ -137,6 +151,7 @@ func (DeleteService) isAction()     {}
 func (SetFinalizers) isAction()     {}
 func (Patch) isAction()             {}
 func (AnnotateConfigMap) isAction() {}
+func (ResizePod) isAction()         {}
 
 // Target implements [Action].
 func (a Apply) Target() Target {
@@ -156,6 +171,9 @@ func (a AnnotatePod) Target() Target { return Target{"patch", names.KindPod, a.N
 
 // Target implements [Action].
 func (a AnnotateConfigMap) Target() Target { return Target{"patch", names.KindConfigMap, a.Name} }
+
+// Target implements [Action].
+func (a ResizePod) Target() Target { return Target{"patch", names.KindPod + "/resize", a.Name} }
 
 // Target implements [Action].
 func (a DeletePod) Target() Target { return Target{"delete", names.KindPod, a.Name} }

@@ -60,6 +60,9 @@ const (
 	// ConditionGuestExecuting is the runner's; False while the guest of a
 	// running machine is paused.
 	ConditionGuestExecuting = conditions.GuestExecuting
+	// ConditionCPUsAdjusted is the runner's; True while the guest has the CPUs
+	// that it is to have. Its generation is the one that the runner follows.
+	ConditionCPUsAdjusted = conditions.CPUsAdjusted
 )
 
 // OperatorConditionTypes returns the types of condition that the operator adds
@@ -126,6 +129,14 @@ const (
 	ReasonDisksInUse = conditions.ReasonDisksInUse
 	// ReasonQuotaExceeded: a quota does not allow the pod.
 	ReasonQuotaExceeded = conditions.ReasonQuotaExceeded
+	// ReasonConfigurationPending: the runner does not know of a change yet.
+	ReasonConfigurationPending = conditions.ReasonConfigurationPending
+	// ReasonResizing: the pod is being resized for a guest that grows.
+	ReasonResizing = conditions.ReasonResizing
+	// ReasonResizeDeferred: the pod's node has no room for a guest that grows now.
+	ReasonResizeDeferred = conditions.ReasonResizeDeferred
+	// ReasonResizeInfeasible: the pod's node can never have it.
+	ReasonResizeInfeasible = conditions.ReasonResizeInfeasible
 	// ReasonMemoryLimitTooLow: the pod's limit of memory is below what the
 	// machine needs, and its QEMU may be killed for it.
 	ReasonMemoryLimitTooLow = conditions.ReasonMemoryLimitTooLow

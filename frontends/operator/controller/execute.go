@@ -3,8 +3,11 @@ package controller
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/vmop/sdk/vmop/names"
@@ -41,7 +44,7 @@ func (e *executor) execute(ctx context.Context, machine *machine, a reconcile.Ac
 	defer cancel()
 	answer, err := e.send(ctx, namespace, a)
 	e.writes.count(t.Verb, t.Kind, err)
-	if apierrors.IsNotFound(err) && mayBeGone(a) {
+	if apierrors.IsNotFound(err) && mayBeGone(a) && !unknownResource(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -60,17 +63,32 @@ func (e *executor) execute(ctx context.Context, machine *machine, a reconcile.Ac
 	default:
 		w.uid, w.version = answer.GetUID(), answer.GetResourceVersion()
 	}
-	memory.wrote(object{t.Kind, t.Name}, w)
+	kind, _, _ := strings.Cut(t.Kind, "/") // without the subresource
+	memory.wrote(object{kind, t.Name}, w)
 	return answer, nil
 }
 
 // mayBeGone tells whether NotFound is success.
 func mayBeGone(a reconcile.Action) bool {
 	switch a.(type) {
-	case reconcile.DeletePod, reconcile.DeleteService, reconcile.AnnotatePod, reconcile.SetFinalizers:
+	case reconcile.DeletePod, reconcile.DeleteService, reconcile.AnnotatePod, reconcile.SetFinalizers, reconcile.ResizePod:
 		return true
 	}
 	return false
+}
+
+// unknownResource reports whether the API server does not know what was asked for,
+// rather than that there is none of the name: its answer names nothing then, or is
+// none of the API at all, which client-go says.
+func unknownResource(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	d := status.Status().Details
+	return d == nil || d.Name == "" || slices.ContainsFunc(d.Causes, func(c metav1.StatusCause) bool {
+		return c.Type == metav1.CauseTypeUnexpectedServerResponse
+	})
 }
 
 // send makes the request and returns the object of the answer, if it has one.
@@ -104,6 +122,18 @@ func (e *executor) send(ctx context.Context, namespace string, a reconcile.Actio
 		return o, e.merge(ctx, o, map[string]any{
 			"metadata": map[string]any{"uid": a.UID, "resourceVersion": a.ResourceVersion, "annotations": a.Annotations},
 		}, manager)
+	case reconcile.ResizePod:
+		o := &corev1.Pod{ObjectMeta: meta}
+		data, err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"uid": a.UID, "resourceVersion": a.ResourceVersion},
+			"spec": map[string]any{"containers": []any{map[string]any{
+				"name": a.Container, "resources": map[string]any{"requests": a.Requests},
+			}}},
+		})
+		if err != nil {
+			return nil, err
+		}
+		return o, e.client.SubResource("resize").Patch(ctx, o, client.RawPatch(types.StrategicMergePatchType, data), manager)
 	case reconcile.DeletePod:
 		only := client.Preconditions{UID: &a.UID}
 		if a.ResourceVersion != "" {

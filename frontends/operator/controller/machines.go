@@ -109,7 +109,7 @@ func begun(after time.Duration) ctrl.Result {
 func makes(actions []reconcile.Action) bool {
 	for _, a := range actions {
 		switch a.(type) {
-		case reconcile.Create, reconcile.Apply, reconcile.UpdateClaim, reconcile.AnnotatePod, reconcile.SetFinalizers:
+		case reconcile.Create, reconcile.Apply, reconcile.UpdateClaim, reconcile.AnnotatePod, reconcile.SetFinalizers, reconcile.ResizePod:
 		default:
 			return false
 		}
@@ -166,10 +166,10 @@ func (m *machines) failed(ctx context.Context, a reconcile.Action, err error, me
 	t := a.Target()
 	doubted := apierrors.IsAlreadyExists(err) && memory.stale > 0
 	switch {
-	case observation.Stale(err) && !doubted:
+	case observation.Stale(err) && !doubted && !unknownResource(err):
 		log.FromContext(ctx).V(1).Info("the observation was old", "action", t.String(), "reason", string(apierrors.ReasonForError(err)))
 		return m.again(memory), nil
-	case !observation.Refused(err) && !doubted:
+	case !observation.Refused(err) && !doubted && !unknownResource(err):
 		return ctrl.Result{}, err
 	}
 	// The next plan explains it in the status and tries again later.

@@ -18,6 +18,7 @@ import (
 // CondensePod keeps where the pod is, how it is and which claims it uses.
 func CondensePod(pod *corev1.Pod) *corev1.Pod {
 	c := &corev1.Pod{ObjectMeta: condensedMeta(pod)}
+	c.Generation = pod.Generation
 	c.Labels = picked(pod.Labels, names.LabelName, names.LabelInstance, names.LabelManagedBy, names.LabelComponent)
 	c.Annotations = picked(pod.Annotations, names.AnnotationApplied, names.AnnotationStarted, names.AnnotationConfigVersion, names.AnnotationDisplayVersion, names.AnnotationRequests, names.AnnotationDataOwner, names.AnnotationForceStop)
 	c.DeletionGracePeriodSeconds = pod.DeletionGracePeriodSeconds
@@ -28,10 +29,10 @@ func CondensePod(pod *corev1.Pod) *corev1.Pod {
 		}})
 	}
 	s := &pod.Status
-	c.Status = corev1.PodStatus{Phase: corev1.PodPhase(known(string(s.Phase))), Reason: s.Reason, Message: s.Message, PodIP: s.PodIP}
+	c.Status = corev1.PodStatus{Phase: corev1.PodPhase(known(string(s.Phase))), Reason: s.Reason, Message: s.Message, PodIP: s.PodIP, ObservedGeneration: s.ObservedGeneration}
 	for i := range s.Conditions {
 		switch p := &s.Conditions[i]; p.Type {
-		case corev1.PodScheduled, corev1.PodReady, corev1.DisruptionTarget:
+		case corev1.PodScheduled, corev1.PodReady, corev1.DisruptionTarget, corev1.PodResizePending:
 			c.Status.Conditions = append(c.Status.Conditions, corev1.PodCondition{
 				Type: corev1.PodConditionType(known(string(p.Type))), Status: corev1.ConditionStatus(known(string(p.Status))),
 				Reason: p.Reason, Message: p.Message,
@@ -42,6 +43,7 @@ func CondensePod(pod *corev1.Pod) *corev1.Pod {
 		p := &s.ContainerStatuses[i]
 		c.Status.ContainerStatuses = append(c.Status.ContainerStatuses, corev1.ContainerStatus{
 			Name: p.Name, State: p.State, LastTerminationState: p.LastTerminationState, Ready: p.Ready, RestartCount: p.RestartCount,
+			Resources: given(p.Resources),
 		})
 	}
 	// One that ended well has nothing to tell.
@@ -64,10 +66,18 @@ func CondensePod(pod *corev1.Pod) *corev1.Pod {
 	return c
 }
 
+// given is what a container has been given of CPU and memory.
+func given(r *corev1.ResourceRequirements) *corev1.ResourceRequirements {
+	if r == nil {
+		return nil
+	}
+	return &corev1.ResourceRequirements{Requests: computed(*r).Requests}
+}
+
 // computed are the requests and limits of CPU and memory.
 func computed(r corev1.ResourceRequirements) (out corev1.ResourceRequirements) {
 	some := func(of corev1.ResourceList) (out corev1.ResourceList) {
-		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		for _, name := range computedResources {
 			if q, given := of[name]; given {
 				if out == nil {
 					out = make(corev1.ResourceList, 2)
@@ -226,6 +236,8 @@ func known(s string) string {
 		return names.AnnotationResetCounter
 	case names.AnnotationGeneration:
 		return names.AnnotationGeneration
+	case names.AnnotationGranted:
+		return names.AnnotationGranted
 	case names.AnnotationInstanceID:
 		return names.AnnotationInstanceID
 	}

@@ -46,6 +46,7 @@ func Decide(s Snapshot) reconcile.Plan {
 		d.findClaims()
 		d.findRepository()
 		d.makeSecret()
+		d.findGrant()
 		if d.recordOrigin() {
 			_ = d.makeConfigMap() // the finding says the same
 		}
@@ -55,7 +56,9 @@ func Decide(s Snapshot) reconcile.Plan {
 			// What a running machine does not wait for comes last, so that a
 			// refusal keeps no machine from running.
 			d.annotatePod()
+			d.resize()
 			d.judgeLimit()
+			d.judgeRunner()
 			d.updateClaims()
 			d.makeService()
 		}
@@ -86,6 +89,10 @@ type decision struct {
 	// unmade: something that the pod needs does not exist yet as it should.
 	unmade bool
 
+	// grant is what the runner is told that the guest may use.
+	grant objects.Amounts
+	// remark ends the message of a configuration that is applied.
+	remark string
 	// unsuitable: no pod is made with the image that the machine has.
 	unsuitable bool
 	// creates: the plan makes the pod.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"maps"
+	"math"
 	"strconv"
 
 	"github.com/vmop/sdk/vmop/names"
@@ -16,6 +17,7 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -36,7 +38,7 @@ func (d *decision) makeSecret() {
 // for the next one. It is not, if there could be no next one: somebody's machine
 // would be away for a reboot, or a claim that its pod alone still keeps.
 func (d *decision) renews() bool {
-	return d.pod.state == podRunning && len(d.awaiting) > 0 && !d.unmade && !d.unsuitable
+	return d.pod.state == podRunning && len(d.awaiting) > 0 && !d.unmade && !d.unsuitable && !d.short()
 }
 
 // makeConfigMap sees to the runner's configuration. What it returns says why there
@@ -55,7 +57,7 @@ func (d *decision) makeConfigMap() error {
 		return nil
 	}
 	memory := d.remembered()
-	config, err := machineconfig.ForDefaulted(d.vm, d.disks, machineconfig.Options{
+	config, err := machineconfig.ForDefaulted(d.grantedVM(), d.disks, machineconfig.Options{
 		ResetCounter: &memory.resets, GuestResetEnds: d.renews(), LoginUser: pool.LoginUser(d.s.VM, d.s.Pool), InstanceID: memory.instanceID, Origin: d.origin, VolumeModes: d.modes,
 		OpenDisplay: objects.OpensDisplay(d.vm, &d.s.Settings, d.s.DisplaySecrets),
 	})
@@ -74,6 +76,9 @@ func (d *decision) makeConfigMap() error {
 	}
 	wanted := objects.BareConfigMap(d.vm, &d.s.Settings)
 	memory.keep(wanted)
+	// Numbers are always encoded.
+	granted, _ := json.Marshal(d.grant)
+	wanted.Annotations[names.AnnotationGranted] = string(granted)
 	source, err := json.Marshal(struct {
 		Config  *runnerconfig.Config
 		Logging string
@@ -100,6 +105,23 @@ func (d *decision) makeConfigMap() error {
 	wanted.ResourceVersion = old.ResourceVersion
 	d.do(reconcile.Apply{Object: wanted}, &d.configuration)
 	return nil
+}
+
+// grantedVM is the machine as the runner is told of it.
+func (d *decision) grantedVM() *spec.VirtualMachine {
+	all := objects.GuestAmounts(d.vm)
+	if d.grant == all {
+		return d.vm
+	}
+	vm := *d.vm
+	if d.grant.CPUs != all.CPUs {
+		cpus := int32(min(d.grant.CPUs, math.MaxInt32)) // less than the manifest's
+		vm.Spec.VM.CurrentCPUs = &cpus
+	}
+	if d.grant.RAM != all.RAM {
+		vm.Spec.VM.CurrentRAM = resource.NewQuantity(d.grant.RAM, resource.BinarySI)
+	}
+	return &vm
 }
 
 // content is a digest of a ConfigMap's content. It tells whether somebody has

@@ -28,7 +28,7 @@ func (d *decision) report() {
 		d.plan.Events = nil
 		return
 	}
-	d.configuration.fine(spec.ReasonConfigurationApplied, "all objects are as specified"+d.amended())
+	d.configuration.fine(spec.ReasonConfigurationApplied, "all objects are as specified"+d.amended()+d.remark)
 	if d.devices.status == "" {
 		d.devices = finding{status: metav1.ConditionUnknown, reason: d.configuration.reason, message: "the disks were not looked at: the specification is not valid"}
 	}

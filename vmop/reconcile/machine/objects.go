@@ -30,6 +30,7 @@ func Objects(vm *spec.VirtualMachine, s objects.Settings) ([]reconcile.Object, e
 	spec.Amend(&d.vm.Spec)
 	d.findClaims()
 	d.makeSecret()
+	d.findGrant()
 	if err := d.makeConfigMap(); err != nil {
 		return nil, err
 	}

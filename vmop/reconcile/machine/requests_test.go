@@ -159,3 +159,65 @@ func TestLimitBelowTheNeed(t *testing.T) {
 		}
 	}
 }
+
+// A change that the runner does not know of yet is under way, and not applied.
+func TestChangeThatTheRunnerHasNotRead(t *testing.T) {
+	w := newResizingWorld(func(string, int) int { return 0 }, machine.Decide)
+	for range 10 {
+		w.work()
+		w.pass(time.Second)
+	}
+	pod := get[*corev1.Pod](w, thePod)
+	g := w.guests[pod.UID]
+	w.follow(pod, g)
+	change := func() {
+		vm := get[*spec.VirtualMachine](w, theVM)
+		vm.Spec.VM.PowerdownTimeout = new(*vm.Spec.VM.PowerdownTimeout + 1)
+		vm.Generation++
+		w.put(theVM, vm)
+	}
+	says := func(reason, status string) {
+		t.Helper()
+		for range 3 {
+			w.observeAll()
+			w.reconcile(false)
+		}
+		vm := get[*spec.VirtualMachine](w, theVM)
+		c := spec.FindCondition(vm.Status.Conditions, spec.ConditionConfigurationApplied)
+		if c.Reason != reason || string(c.Status) != status || c.ObservedGeneration != vm.Generation {
+			t.Fatalf("%+v", c)
+		}
+	}
+	says(spec.ReasonConfigurationApplied, "True")
+	change()
+	says(spec.ReasonConfigurationPending, "False")
+	w.follow(pod, g)
+	says(spec.ReasonConfigurationApplied, "True")
+}
+
+// A node that does not resize pods lets the guest grow as ever, and the machine says
+// that the pod does not.
+func TestGrowthOnANodeThatDoesNotResize(t *testing.T) {
+	w := running(t, func(vm *spec.VirtualMachine) {
+		vm.Spec.VM.MaximumCPUs, vm.Spec.VM.CurrentCPUs = new(int32(4)), new(int32(1))
+	})
+	vm := get[*spec.VirtualMachine](w, theVM)
+	vm.Spec.VM.CurrentCPUs = new(int32(4))
+	vm.Generation++
+	w.put(theVM, vm)
+	for range 4 {
+		w.observeAll()
+		for _, a := range w.reconcile(false).Actions {
+			if _, resized := a.(reconcile.ResizePod); resized {
+				t.Errorf("%+v", a)
+			}
+		}
+	}
+	if cm := get[*corev1.ConfigMap](w, theConfig); !strings.Contains(cm.Data["config.yaml"], "currentCpus: 4\n") {
+		t.Errorf("the guest does not grow: %s", cm.Data["config.yaml"])
+	}
+	c := spec.FindCondition(get[*spec.VirtualMachine](w, theVM).Status.Conditions, spec.ConditionConfigurationApplied)
+	if c.Status != "True" || !strings.Contains(c.Message, "node n1 does not resize pods in place") {
+		t.Errorf("%+v", c)
+	}
+}

@@ -30,6 +30,7 @@ func (w *world) check() {
 			users[c] = string(uid)
 		}
 	}
+	w.checkRoom()
 }
 
 // checkPlan is what must hold for every plan.
@@ -262,6 +263,9 @@ func (w *world) settle() {
 			if pod := get[*corev1.Pod](w, k); pod != nil {
 				g := w.guests[pod.UID]
 				w.tend(pod, 0)
+				if w.nodes != nil && g != nil {
+					w.follow(pod, g)
+				}
 				if g != nil && (g.stage < 2 || !g.told) {
 					g.stage = 2 // the last report gets through
 					w.runnerReports(g)
@@ -369,7 +373,7 @@ func (w *world) checkSettled() {
 	// What waits for a restart is what the pod was not made with, and then a reset
 	// by the guest is one.
 	if ends := strings.Contains(cm.Data[names.ConfigKey], "guestResetEnds: true"); vm.Spec.VM.State == spec.StateRunning &&
-		(ends != (len(s.RestartAwaitingChanges) > 0 && w.startable()) || w.changed(pod, vm) && w.startable() && !ends) {
+		(ends != (len(s.RestartAwaitingChanges) > 0 && w.startable() && !w.short(vm)) || w.changed(pod, vm) && w.startable() && !w.short(vm) && !ends) {
 		w.violated("a reset by the guest applies what waits", "these wait: %v; a reset ends the machine: %v", s.RestartAwaitingChanges, ends)
 	}
 	if cm.Data[names.ConfigKey] == "drift" {

@@ -126,6 +126,9 @@ func (w *world) tend(pod *corev1.Pod, how int) {
 		case 3:
 			w.finish(pod, runnerconfig.CauseGuestReset)
 		default:
+			if w.nodes != nil && w.adjust(pod, g, how) {
+				return
+			}
 			w.runnerReports(g)
 		}
 		return
@@ -146,6 +149,7 @@ func (w *world) start(pod *corev1.Pod) {
 	w.guests[pod.UID] = g
 	pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, "10.0.0.1"
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Name, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(w.now)}}}}
+	w.allocate(pod)
 	w.put("pod/"+pod.Name, pod)
 	w.note("pod %s runs on %s", pod.UID, pod.Spec.NodeName)
 }
@@ -203,7 +207,11 @@ func (w *world) runnerReports(g *guest) {
 		}
 		conditions = append(conditions, map[string]any{"type": t, "status": st, "reason": reason, "message": "", "lastTransitionTime": at.UTC().Format(time.RFC3339)})
 	}
-	w.applyStatus(vm, names.RunnerStatusManager, map[string]any{"cpus": 1, "ram": "1G", "runnerVersion": "1", "conditions": conditions})
+	part := map[string]any{"cpus": 1, "ram": "1G", "runnerVersion": "1", "conditions": conditions}
+	if w.nodes != nil {
+		w.reportAmounts(part, g)
+	}
+	w.applyStatus(vm, names.RunnerStatusManager, part)
 	w.put(theVM, vm)
 	g.told = true
 	w.note("the runner of pod %s reports stage %d", g.pod.UID, g.stage)

@@ -35,6 +35,9 @@ type world struct {
 	failures map[reconcile.Target]reconcile.Failure
 	settings objects.Settings
 
+	// nodes says what the nodes do about pods that are to be resized; nil for nodes
+	// that do nothing.
+	nodes  *capacity
 	guests map[types.UID]*guest
 	dead   map[string]bool // nodes that do not answer
 
@@ -69,6 +72,10 @@ type guest struct {
 	stage  int  // 0 container started, 1 runner reported, 2 guest executes, 3 booted
 	told   bool // the last report got through
 	claims []string
+	// generation is that of the configuration that the runner follows, has is what
+	// the guest may use by it.
+	generation int64
+	has        objects.Amounts
 }
 
 type end struct {
@@ -264,7 +271,7 @@ const (
 // and writes, until something fails or it is killed.
 func (w *world) reconcile(faults bool) reconcile.Plan {
 	s, ok := w.snapshot()
-	if !ok {
+	if !ok || w.behind() {
 		return reconcile.Plan{}
 	}
 	stored := get[*spec.VirtualMachine](w, theVM)
@@ -295,6 +302,7 @@ func (w *world) reconcile(faults bool) reconcile.Plan {
 		}
 		if r == done || r == lost && w.choose("effect", 2) == 0 {
 			got := w.act(a)
+			w.wrote(a)
 			w.note("%s%s", a.Target(), map[result]string{done: "", stale: ": the snapshot was old"}[got])
 			if r == done {
 				r = got
@@ -368,6 +376,8 @@ func (w *world) act(a reconcile.Action) result {
 		}
 		maps.Copy(cm.Annotations, a.Annotations)
 		w.put("configmap/"+a.Name, cm)
+	case reconcile.ResizePod:
+		return w.resize(a)
 	case reconcile.DeletePod:
 		pod := get[*corev1.Pod](w, "pod/"+a.Name)
 		if pod == nil {

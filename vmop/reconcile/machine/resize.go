@@ -1,0 +1,222 @@
+package machine
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A guest that grows while it runs must not use what its pod has not asked for, or
+// else its next pod finds no node. So the pod grows first: it is resized in place,
+// and the runner is told of more only when the kubelet has granted it. Shrinking
+// goes the other way round: the pod gives back what the runner reports that the
+// guest has given back. Where pods are not resized in place, the guest alone grows.
+
+// computedResources are those of which a pod is resized.
+var computedResources = [...]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
+
+// findGrant decides what the runner is told that its guest may use. Who asks for
+// less gets it at once, and nobody is deprived of what he was told.
+func (d *decision) findGrant() {
+	want := objects.GuestAmounts(d.vm)
+	d.grant = want
+	r, c := d.resizable()
+	if c == nil || d.rigid() != "" {
+		return
+	}
+	had, known := d.granted()
+	if !known {
+		had = r.Covered(c.Resources.Requests)
+	}
+	need := r.For(want)
+	if want.CPUs > had.CPUs && !d.pod.hasRoom(c, corev1.ResourceCPU, need) {
+		d.grant.CPUs = had.CPUs
+	}
+	if want.RAM > had.RAM && !d.pod.hasRoom(c, corev1.ResourceMemory, need) {
+		d.grant.RAM = had.RAM
+	}
+}
+
+// short reports whether the guest has to do with less than the manifest gives it.
+func (d *decision) short() bool { return d.grant != objects.GuestAmounts(d.vm) }
+
+// resizable is how the requests of the machine's pod follow from what its guest may
+// use, and the container that has them. It is nil for a pod that does not change
+// with its guest.
+func (d *decision) resizable() (objects.Requests, *corev1.Container) {
+	if !d.pod.exists() {
+		return objects.Requests{}, nil
+	}
+	r, recorded := objects.RecordedRequests(d.pod.pod)
+	if !recorded {
+		return r, nil
+	}
+	return r, runnerContainer(d.pod.pod, d.vm.Name)
+}
+
+// granted is what the stored configuration says that the guest may use.
+func (d *decision) granted() (a objects.Amounts, known bool) {
+	cm := d.s.ConfigMap
+	if cm == nil || !d.ours(cm) {
+		return a, false
+	}
+	known = json.Unmarshal([]byte(cm.Annotations[names.AnnotationGranted]), &a) == nil && a.CPUs > 0 && a.RAM > 0
+	return a, known
+}
+
+// rigid says why the pod cannot be resized in place; empty if it can, as far as is
+// known. A kubelet that resizes pods says what the containers have
+// (status.containerStatuses[].resources), and an API server that does not know the
+// subresource says that it finds nothing.
+func (d *decision) rigid() string {
+	t := reconcile.ResizePod{Name: d.vm.Name}.Target()
+	for i := range d.s.Failures {
+		if f := &d.s.Failures[i]; f.Target == t && f.Reason == string(metav1.StatusReasonNotFound) {
+			return "the API server does not resize pods in place"
+		}
+	}
+	if c := d.pod.container; c != nil && c.State.Running != nil && c.Resources == nil {
+		return "node " + d.pod.pod.Spec.NodeName + " does not resize pods in place"
+	}
+	return ""
+}
+
+// hasRoom reports whether the node has given the pod as much as is needed.
+func (v *podView) hasRoom(c *corev1.Container, name corev1.ResourceName, need corev1.ResourceList) bool {
+	asked, wanted := c.Resources.Requests[name], need[name]
+	switch {
+	case asked.Cmp(wanted) < 0:
+		return false
+	case v.state == podPending:
+		return true // it does not start with less
+	case v.container == nil || v.container.Resources == nil:
+		return false
+	}
+	has, pending := v.container.Resources.Requests[name], v.resizePending() != nil
+	seen := v.pod.Status.ObservedGeneration
+	given := has.Cmp(wanted) >= 0
+	if name == corev1.ResourceCPU {
+		// It is read from the shares of the control group, which are coarser. Some
+		// container runtimes (containerd 1.6) do not tell it, and an old value stays.
+		given = has.MilliValue()*16 >= wanted.MilliValue()*15
+	}
+	if seen > 0 {
+		// What the kubelet has seen and does not hold back, it has reserved.
+		return seen >= v.pod.Generation && (!pending || given && name == corev1.ResourceMemory)
+	}
+	return given && !pending
+}
+
+// resizePending is the kubelet's word that it cannot resize the pod now, or never;
+// nil if it has not said so.
+func (v *podView) resizePending() *corev1.PodCondition {
+	for i := range v.pod.Status.Conditions {
+		if c := &v.pod.Status.Conditions[i]; c.Type == corev1.PodResizePending && c.Status == corev1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}
+
+// resize asks for what the guest is to have, and gives back what it has no more.
+func (d *decision) resize() {
+	r, c := d.resizable()
+	if c == nil || d.pod.state != podRunning || d.pod.container == nil || d.pod.container.State.Running == nil || !d.wanted() {
+		return
+	}
+	want := objects.GuestAmounts(d.vm)
+	hold := larger(want, d.grant)
+	if had, known := d.granted(); known {
+		hold = larger(hold, had)
+	}
+	need := r.For(hold)
+	next, grows := corev1.ResourceList{}, false
+	for _, name := range computedResources {
+		has, wanted := c.Resources.Requests[name], need[name]
+		switch order := wanted.Cmp(has); {
+		case order > 0:
+			next[name], grows = wanted, true
+		case order < 0 && d.givenBack(name, hold):
+			next[name] = wanted
+		}
+	}
+	if why := d.rigid(); why != "" {
+		if grows {
+			d.remark = "; pod " + d.pod.pod.Name + " asks for more only when it is made anew: " + why
+		}
+		return
+	}
+	switch pending := d.pod.resizePending(); {
+	case len(next) > 0:
+		resized := d.do(reconcile.ResizePod{
+			Name: d.pod.pod.Name, UID: d.pod.pod.UID, ResourceVersion: d.pod.pod.ResourceVersion, Container: c.Name, Requests: next,
+		}, &d.configuration)
+		if resized && grows {
+			d.configuration.wait(spec.ReasonResizing, named(names.KindPod, d.pod.pod.Name), "pod %s is being resized for %s; its node decides: see kubectl describe pod %[1]s", d.pod.pod.Name, amountsText(want))
+		}
+	case !d.short():
+	case pending != nil && pending.Reason == corev1.PodReasonInfeasible:
+		d.configuration.problem(spec.ReasonResizeInfeasible, named(names.KindNode, d.pod.pod.Spec.NodeName),
+			"node %s can never give pod %s room for %s: %s; the guest keeps %s; ask for less, or stop and start the machine if another node has more",
+			d.pod.pod.Spec.NodeName, d.pod.pod.Name, amountsText(want), pending.Message, amountsText(d.grant))
+	case pending != nil:
+		d.configuration.problem(spec.ReasonResizeDeferred, named(names.KindNode, d.pod.pod.Spec.NodeName),
+			"node %s has no room for %s in pod %s now: %s; the guest keeps %s until there is; make room, or ask for less",
+			d.pod.pod.Spec.NodeName, amountsText(want), d.pod.pod.Name, pending.Message, amountsText(d.grant))
+		d.configuration.brief = d.configuration.reason == spec.ReasonResizeDeferred
+	default:
+		d.configuration.wait(spec.ReasonResizing, named(names.KindPod, d.pod.pod.Name), "pod %s is being resized for %s; the guest keeps %s until its node has done so: see kubectl describe pod %[1]s",
+			d.pod.pod.Name, amountsText(want), amountsText(d.grant))
+	}
+}
+
+// givenBack reports whether the runner says that its guest uses no more of a resource
+// than an amount: it follows the present specification, which gives no more, and
+// the guest has followed it.
+func (d *decision) givenBack(name corev1.ResourceName, to objects.Amounts) bool {
+	if cm := d.s.ConfigMap; cm == nil || d.unmade || !d.executing() || d.followed() < d.s.VM.Generation {
+		return false
+	}
+	if name == corev1.ResourceCPU {
+		return int64(d.stored.CPUs) <= to.CPUs
+	}
+	// A balloon moves by pages.
+	const page = 4096
+	return d.stored.RAM != nil && spec.Bytes(*d.stored.RAM) < to.RAM+page
+}
+
+// followed is the generation of the specification that the runner follows, as it
+// reports with every part that it adjusts; 0 if it does not say.
+func (d *decision) followed() int64 {
+	c := spec.FindCondition(d.stored.Conditions, spec.ConditionCPUsAdjusted)
+	if c == nil {
+		return 0
+	}
+	return c.ObservedGeneration
+}
+
+// judgeRunner tells of a change that the runner has not read yet: until it has, its
+// conditions are about what it had before.
+func (d *decision) judgeRunner() {
+	if follows := d.followed(); follows > 0 && follows < d.s.VM.Generation && d.executing() && d.wanted() {
+		d.configuration.wait(spec.ReasonConfigurationPending, named(names.KindPod, d.pod.pod.Name),
+			"the runner in pod %s does not know of generation %d yet, it follows generation %d; see the log of the pod if this lasts", d.pod.pod.Name, d.s.VM.Generation, follows)
+	}
+}
+
+func larger(a, b objects.Amounts) objects.Amounts {
+	return objects.Amounts{CPUs: max(a.CPUs, b.CPUs), RAM: max(a.RAM, b.RAM)}
+}
+
+func amountsText(a objects.Amounts) string {
+	if a.CPUs == 1 {
+		return "1 CPU and " + bytesText(a.RAM)
+	}
+	return fmt.Sprintf("%d CPUs and %s", a.CPUs, bytesText(a.RAM))
+}
