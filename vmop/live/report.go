@@ -45,6 +45,8 @@ const (
 	ActionStatus = "StatusUpdate"
 	// ActionConsole goes with "Connection from HOST" and "Disconnected from HOST".
 	ActionConsole = "ConsoleConnectionUpdate"
+	// ActionGuest goes with ReasonGuestPanicked. (Added by vmop.)
+	ActionGuest = "GuestUpdate"
 )
 
 // Stage is how far a machine is in its life.
@@ -116,6 +118,8 @@ type Event struct {
 	Action string `json:"action"`
 	Reason string `json:"reason"`
 	Note   string `json:"note,omitempty"`
+	// Warning: a person may have to do something.
+	Warning bool `json:"warning,omitempty"`
 }
 
 // Reported is what was reported last. The zero value is nothing.

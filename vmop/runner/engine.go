@@ -86,6 +86,9 @@ type Engine struct {
 	asked    bool // the machine was told to end by this engine
 	shutdown *qmp.ShutdownEvent
 	panicked bool
+	// panics are how often the guest has panicked, panicTold when an event told.
+	panics    int
+	panicTold time.Time
 	// resetEnds: QEMU was told to end at a reset, or may have been.
 	resetEnds bool
 	// revived: the machine went on after QEMU had told that it ends, as one can that

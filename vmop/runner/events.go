@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
@@ -68,10 +70,7 @@ func (e *Engine) happened(ev qmp.Event) error {
 		if err != nil {
 			return err
 		}
-		e.mu.Lock()
-		e.panicked = true
-		e.mu.Unlock()
-		e.message(LevelError, "the guest panicked, action %s%s", data.Action, panicCode(data.Info))
+		e.guestPanicked(fmt.Sprintf("the guest panicked, action %s%s", data.Action, panicCode(data.Info)))
 		if data.Action == panicPoweroff {
 			// QEMU ends now, and 7.2 hangs for ever if it is asked something meanwhile.
 			e.announced()
@@ -137,6 +136,29 @@ func (e *Engine) happened(ev qmp.Event) error {
 		}
 	}
 	return nil
+}
+
+// panicPause is the least time between two events of panics: a guest can panic as
+// often as it likes.
+const panicPause = time.Minute
+
+// guestPanicked notes a panic of the guest, and records it with the machine.
+func (e *Engine) guestPanicked(text string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := time.Now()
+	e.panicked = true
+	e.panics++
+	m := Message{Time: now, Level: LevelError, Source: "runner", Text: text}
+	if e.panicTold.IsZero() || now.Sub(e.panicTold) >= panicPause {
+		e.panicTold = now
+		note := text
+		if e.panics > 1 {
+			note += fmt.Sprintf("; it is the panic number %d since the machine was started", e.panics)
+		}
+		m.Event = &live.Event{Action: live.ActionGuest, Reason: live.ReasonGuestPanicked, Note: note, Warning: true}
+	}
+	e.o.Reporter.Message(m)
 }
 
 // panicPoweroff is the action of a GUEST_PANICKED with which QEMU ends.

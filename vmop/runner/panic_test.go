@@ -70,6 +70,9 @@ func TestGuestPanics(t *testing.T) {
 		t.Errorf("phase %s", s.Phase)
 	}
 	r.told(t, "the guest panicked, action pause")
+	if events := r.log.eventsOf(live.ActionGuest); len(events) != 1 || events[0] != live.ReasonGuestPanicked {
+		t.Errorf("events %q", events)
+	}
 	r.Resume()
 	ready() // the kernel goes on with its panic, which is to restart
 	r.now(t, "the guest executes again", executes)

@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/vmop/sdk/vmop/reconcile"
 	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/reconcile/observation"
@@ -22,6 +23,7 @@ type machines struct {
 	executor *executor
 	starts   *starts
 	events   events.EventRecorder
+	ends     *prometheus.CounterVec
 	memories memories
 }
 
@@ -94,6 +96,9 @@ func (m *machines) unreported(ctx context.Context, o *observed, plan reconcile.P
 	out := machinekind.Unreported(plan, before, memory.failures[t])
 	for _, e := range out.Events {
 		tell(m.events, o.stored, e)
+		if e.Action == machinekind.ActionEnd {
+			m.ends.WithLabelValues(endNamed(e.Reason)).Inc()
+		}
 	}
 	return out
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
 // Options choose how machines are looked after. The zero value looks after all
@@ -69,7 +70,12 @@ func addMachines(m manager.Manager, o Options, g *gate, writes *writeCounter) (f
 	if concurrency <= 0 {
 		concurrency = DefaultConcurrency
 	}
+	ends, err := newEndCounter(metrics.Registry)
+	if err != nil {
+		return nil, err
+	}
 	r := &machines{
+		ends:     ends,
 		observer: &observer{cache: m.GetCache(), live: m.GetAPIReader(), settings: o.Settings, now: time.Now, steady: g.server.steady},
 		executor: &executor{client: m.GetClient(), writes: writes, now: time.Now, leads: g.leading.is},
 		starts:   newStarts(m.GetAPIReader(), m.GetCache(), time.Now),

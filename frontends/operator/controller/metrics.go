@@ -43,6 +43,25 @@ func (w *writeCounter) count(verb, kind string, err error) {
 	w.total.WithLabelValues(verb, kind, result).Inc()
 }
 
+// newEndCounter counts how machines end.
+func newEndCounter(to prometheus.Registerer) (*prometheus.CounterVec, error) {
+	return register(to, prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "vmop_machine_ends_total",
+		Help: "Ends of machines other than on request of their specification, by cause, such as GuestPanic; a guest whose machine goes on after a panic is told by an event.",
+	}, []string{"cause"}))
+}
+
+// ends are the causes that are counted by their names: others come from whoever
+// wrote the end of a pod, and there is no end of them.
+var ends = []string{"GuestShutdown", "GuestReset", "GuestPanic", "HostRequest", "HostForced", "HostQuit", "QemuFailure", "HelperFailure", "StartFailure", "Evicted", "OOMKilled", "PodFailed", "PodSucceeded"}
+
+func endNamed(cause string) string {
+	if slices.Contains(ends, cause) {
+		return cause
+	}
+	return "Other"
+}
+
 // register adds a collector, or returns the one that is there already:
 // controller-runtime has one registry for all managers of a process.
 func register[C prometheus.Collector](to prometheus.Registerer, c C) (C, error) {

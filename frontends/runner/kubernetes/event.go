@@ -31,6 +31,10 @@ func newEvent(e live.Event, now time.Time, n int) Event {
 
 // object is the event as VM-Operator's runner writes it.
 func (e Event) object(namespace, machine, uid string) map[string]any {
+	kind := "Normal"
+	if e.Warning {
+		kind = "Warning"
+	}
 	o := map[string]any{
 		"apiVersion": "events.k8s.io/v1", "kind": "Event",
 		"metadata":            map[string]any{"namespace": namespace, "name": machine + "." + e.Name},
@@ -39,7 +43,7 @@ func (e Event) object(namespace, machine, uid string) map[string]any {
 		"reportingInstance":   machine,
 		"action":              e.Action,
 		"reason":              cut(e.Reason, maxReason),
-		"type":                "Normal",
+		"type":                kind,
 		"regarding": map[string]any{
 			"apiVersion": names.Group + "/" + names.Version, "kind": names.KindVirtualMachine, "namespace": namespace, "name": machine, "uid": uid,
 		},

@@ -16,6 +16,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// ActionEnd is the action of the event that tells of the end of a machine, other
+// than on request. Its reason is the cause.
+const ActionEnd = "Run"
+
 const (
 	// steadyRun is how long a machine must have run for its failures before to
 	// be forgotten, as the kubelet forgets them.
@@ -419,7 +423,7 @@ func (d *decision) note() {
 	if final || !d.wanted() {
 		next = "the machine stays stopped"
 	}
-	d.plan.Events = append(d.plan.Events, reconcile.Event{Type: kind, Reason: camel(e.cause), Action: "Run", Note: e.message + "; " + next})
+	d.plan.Events = append(d.plan.Events, reconcile.Event{Type: kind, Reason: camel(e.cause), Action: ActionEnd, Note: e.message + "; " + next})
 }
 
 // stops tells whether an end means that the machine should not run any more.
