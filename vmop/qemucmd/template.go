@@ -190,10 +190,15 @@ func (t *templating) without(names ...string) (string, error) {
 			return "", err
 		}
 	}
+	// A group may have files and no arguments.
+	for _, name := range GroupNames() {
+		if !slices.Contains(names, name) {
+			t.used[name] = true
+		}
+	}
 	var lines strings.Builder
 	for _, g := range t.b.groups {
 		if !slices.Contains(names, g.Name) {
-			t.used[g.Name] = true
 			appendLines(&lines, g.Options)
 		}
 	}
