@@ -33,8 +33,10 @@ func TestTakeOverOnce(t *testing.T) {
 			if !starts() {
 				t.Error("the first pod takes nothing over")
 			}
-			if starts() || starts() {
-				t.Error("a later pod has a container of root")
+			for range 2 {
+				if starts() {
+					t.Error("a later pod has a container of root")
+				}
 			}
 			// VM-Operator writes what it always writes, as the same manager of fields.
 			cm := get[*corev1.ConfigMap](w, theConfig)
