@@ -49,14 +49,16 @@ func (k *keeper) keep(s runner.State) {
 		d := k.job.Directories
 		k.err = errors.Join(k.job.Definition.write(d), atomicfile.Replace(d.ManifestFile(), k.job.Manifest))
 	}
+	// What is looked at first is written first: whoever has seen a phase in one of the
+	// two files sees no earlier one in the other.
+	if s.Phase != runner.PhaseStopped { // its directory is gone by then
+		(&runner.StateFile{Path: filepath.Join(k.job.Directories.Runtime, runner.RuntimeStateFile)}).State(s)
+	}
 	k.file.State(s)
 	if errors.Is(k.file.Err(), unix.ENOSPC) {
 		k.full = overwrite(k.file.Path, s)
 	} else {
 		k.full = k.file.Err()
-	}
-	if s.Phase != runner.PhaseStopped { // its directory is gone by then
-		(&runner.StateFile{Path: filepath.Join(k.job.Directories.Runtime, runner.RuntimeStateFile)}).State(s)
 	}
 	if s.Phase == runner.PhaseBooting && k.running != nil {
 		close(k.running)
