@@ -56,6 +56,7 @@ var lengths = map[string]int{
 	"spec.vm.display.spice.server":                              1024,
 	"spec.vm.display.spice.proxyUrl":                            4096,
 	"spec.vm.display.spice.streamingVideo":                      64,
+	"spec.vm.display.tls.secretName":                            253,
 }
 
 // validateLengths walks the types of this package below v and holds them against the
