@@ -172,10 +172,20 @@ func TestOperator(t *testing.T) {
 	if after := claims(t); after != before {
 		t.Errorf("of the claims %q are left: %q", before, after)
 	}
+}
 
-	// What is missing is said where users look.
+// What is missing is said where users look, with the command that makes it.
+func TestImageRepositoryThatIsMissing(t *testing.T) {
+	explainOnFailure(t)
+	install(t)
 	kubectl(t, "delete", "pvc", "-n", namespace, names.ImageRepositoryClaim, "--wait=true")
-	kubectl(t, "apply", "-f", "machine.yaml")
+	machine, err := os.ReadFile("machine.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply(t, string(machine)+`    - cdrom:
+        image: install.iso
+`)
 	eventually(t, "the machine says what it waits for", func() error {
 		out, err := theNode.Kubectl(t.Context(), "describe", "vm", "-n", namespace, "tiny")
 		if err == nil && !strings.Contains(out, "kubectl apply -n "+namespace+" -k github.com/vmop/sdk/deploy/image-repository") {
