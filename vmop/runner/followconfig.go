@@ -47,8 +47,8 @@ type ConfigFollower struct {
 // inotify instances, which all pods of a node share, are used up.
 const slowPause = 10 * time.Second
 
-// Follow watches until ctx ends, and then returns nil. What changed before is noticed
-// too. It causes no work while nothing changes, unless the files cannot be watched.
+// Follow watches until ctx ends, and then returns nil; the error says that there is no
+// directory of the file's. What changed before is noticed too. It causes no work while nothing changes, unless the files cannot be watched.
 func (f *ConfigFollower) Follow(ctx context.Context) error {
 	open := f.watcher
 	if open == nil {
@@ -62,8 +62,12 @@ func (f *ConfigFollower) Follow(ctx context.Context) error {
 	if err == nil || ctx.Err() != nil {
 		return nil
 	}
+	err = fmt.Errorf("follow %s: %w", f.Path, err)
+	if errors.Is(err, os.ErrNotExist) {
+		return err // nothing is going to be there
+	}
 	if f.Slow != nil {
-		f.Slow(fmt.Errorf("follow %s: %w", f.Path, err))
+		f.Slow(err)
 	}
 	return f.poll(ctx)
 }

@@ -75,6 +75,15 @@ func put(t *testing.T, path, content string) {
 	}
 }
 
+// putAtOnce puts a file with other content in the place of one.
+func putAtOnce(t *testing.T, path, content string) {
+	t.Helper()
+	put(t, path+".new", content)
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestFollowPlainFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	put(t, path, configText(1))
@@ -83,20 +92,18 @@ func TestFollowPlainFile(t *testing.T) {
 	if got := f.next(t); got != "2 CPUs" {
 		t.Error(got)
 	}
-	put(t, path+".new", configText(3))
-	if err := os.Rename(path+".new", path); err != nil {
-		t.Fatal(err)
-	}
+	putAtOnce(t, path, configText(3))
 	if got := f.next(t); got != "3 CPUs" {
 		t.Error(got)
 	}
 	// A rewrite with the same content is no news, an invalid one is refused.
 	put(t, path, configText(3))
-	put(t, path, configText(3)[:8])
+	// At once: an empty file on the way would be another refusal.
+	putAtOnce(t, path, configText(3)[:8])
 	if got := f.next(t); !strings.HasPrefix(got, "refused: "+path) {
 		t.Error(got)
 	}
-	put(t, path, strings.Replace(configText(3), "name: test", "name: ../x", 1))
+	putAtOnce(t, path, strings.Replace(configText(3), "name: test", "name: ../x", 1))
 	if got := f.next(t); !strings.HasPrefix(got, "refused: "+path+": vm.name") {
 		t.Error(got)
 	}
