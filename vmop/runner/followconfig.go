@@ -41,6 +41,7 @@ type ConfigFollower struct {
 
 	watcher func() (*fsnotify.Watcher, error) // nil: fsnotify's
 	pause   time.Duration                     // between two looks; 0: slowPause
+	emptied bool                              // it was empty at the last look
 }
 
 // slowPause is the time between two looks at files that cannot be watched: the user's
@@ -120,7 +121,9 @@ func (f *ConfigFollower) follow(ctx context.Context, w *fsnotify.Watcher) error 
 		case <-timer.C:
 			elsewhere = f.watchTarget(w, dir, elsewhere)
 			f.Changed()
-			f.read()
+			if f.read() {
+				timer.Reset(calm)
+			}
 		}
 	}
 }
@@ -158,26 +161,33 @@ func (f *ConfigFollower) watchTarget(w *fsnotify.Watcher, dir, before string) st
 	return target
 }
 
-// read reads the file and passes on what is new.
-func (f *ConfigFollower) read() {
+// read reads the file and passes on what is new. It asks for another look at a file
+// that has just been emptied: whoever writes in place does that first.
+func (f *ConfigFollower) read() (again bool) {
 	data, err := os.ReadFile(f.Path)
 	if errors.Is(err, os.ErrNotExist) {
-		return // between two links; it comes back with an event
+		return false // between two links; it comes back with an event
 	}
 	if err != nil {
 		f.Refused(fmt.Errorf("read the configuration: %w", err))
-		return
+		return false
+	}
+	if empty := len(data) == 0; empty != f.emptied {
+		if f.emptied = empty; empty {
+			return true
+		}
 	}
 	if bytes.Equal(data, f.Content) {
-		return
+		return false
 	}
 	f.Content = data
 	c, warnings, err := ReadConfig(data)
 	if err != nil {
 		f.Refused(fmt.Errorf("%s: %w", f.Path, err))
-		return
+		return false
 	}
 	f.Config(c, warnings)
+	return false
 }
 
 // ReadConfig parses, defaults and validates a configuration.

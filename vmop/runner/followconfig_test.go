@@ -192,6 +192,25 @@ func TestFollowLink(t *testing.T) {
 	}
 }
 
+// A file that is emptied to be written is no configuration yet, and one that stays
+// empty is refused.
+func TestFollowEmptiedFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	put(t, path, configText(1))
+	f := follow(t, path)
+	for cpus := range 5 {
+		put(t, path, "")
+		put(t, path, configText(cpus+2))
+		if got, want := f.next(t), fmt.Sprint(cpus+2, " CPUs"); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	put(t, path, "")
+	if got := f.next(t); !strings.HasPrefix(got, "refused: "+path) {
+		t.Error(got)
+	}
+}
+
 func TestFollowNothing(t *testing.T) {
 	c := &ConfigFollower{Path: filepath.Join(t.TempDir(), "missing", "config.yaml")}
 	if err := c.Follow(t.Context()); !errors.Is(err, fs.ErrNotExist) {
