@@ -5,6 +5,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -52,8 +53,13 @@ func TestResize(t *testing.T) {
 		t.Helper()
 		kubectl(t, "patch", "vm", "-n", namespace, "tiny", "--type=merge", "-p", `{"spec":{"vm":`+fields+`}}`)
 	}
-	kubectl(t, "apply", "-f", "machine.yaml")
-	change(`{"maximumCpus":12,"currentCpus":1,"maximumRam":"512Mi","currentRam":"256Mi"}`)
+	manifest, err := os.ReadFile("machine.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply(t, strings.NewReplacer("maximumCpus: 2", "maximumCpus: 12", "maximumRam: 256Mi", "maximumRam: 512Mi\n    currentRam: 256Mi").Replace(string(manifest)))
+	awaitCondition(t, "PodReady")
+	awaitCondition(t, "Running")
 	c := console(t, "tiny")
 	applied(t)
 	awaitField(t, "ram", "256Mi")
