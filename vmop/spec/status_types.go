@@ -140,9 +140,11 @@ type VirtualMachineStatus struct {
 type Emulation struct {
 	// reason is that of the condition Accelerated.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason"`
 	// message is what the runner has found on the node.
 	// +optional
+	// +kubebuilder:validation:MaxLength=32768
 	Message string `json:"message,omitempty"`
 }
 

@@ -54,12 +54,8 @@ func Status(s *runner.State, before transitions, now time.Time) (map[string]any,
 		text("runnerVersion", s.RunnerVersion)
 		text("machineType", s.MachineType)
 		text("accelerator", string(s.Accelerator))
-		if e := s.Emulation; e.Reason != "" {
-			m := map[string]any{"reason": e.Reason}
-			if e.Message != "" {
-				m["message"] = e.Message
-			}
-			part["emulation"] = m
+		if s.Emulation.Reason != "" {
+			part["emulation"] = emulation(s.Emulation)
 		}
 		text("consoleClient", s.ConsoleClient)
 		text("loggedInUser", s.Login.User)
@@ -98,6 +94,14 @@ func Status(s *runner.State, before transitions, now time.Time) (map[string]any,
 	}
 	part["conditions"] = list
 	return part, after
+}
+
+func emulation(e runner.Emulation) map[string]any {
+	m := map[string]any{"reason": e.Reason}
+	if e.Message != "" {
+		m["message"] = conditions.Bounded(e.Message)
+	}
+	return m
 }
 
 // osInfoKeys are the members of a guest agent's GuestOSInfo, all of them strings

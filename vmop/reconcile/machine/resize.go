@@ -48,9 +48,9 @@ func (d *decision) short() bool { return d.grant != objects.GuestAmounts(d.vm) }
 
 // resizable is how the requests of the machine's pod follow from what its guest may
 // use, and the container that has them. It is nil for a pod that does not change
-// with its guest.
+// with its guest, or has no guest any more.
 func (d *decision) resizable() (objects.Requests, *corev1.Container) {
-	if !d.pod.exists() {
+	if !d.pod.exists() || finished(d.pod.pod) {
 		return objects.Requests{}, nil
 	}
 	r, recorded := objects.RecordedRequests(d.pod.pod)
@@ -152,14 +152,19 @@ func (d *decision) resize() {
 		}
 		return
 	}
-	switch pending := d.pod.resizePending(); {
-	case len(next) > 0:
+	if len(next) > 0 {
 		resized := d.do(reconcile.ResizePod{
 			Name: d.pod.pod.Name, UID: d.pod.pod.UID, ResourceVersion: d.pod.pod.ResourceVersion, Container: c.Name, Requests: next,
 		}, &d.configuration)
 		if resized && grows {
 			d.configuration.wait(spec.ReasonResizing, named(names.KindPod, d.pod.pod.Name), "pod %s is being resized for %s; its node decides: see kubectl describe pod %[1]s", d.pod.pod.Name, amountsText(want))
 		}
+		if grows {
+			return
+		}
+		// What is given back does not answer what is asked for.
+	}
+	switch pending := d.pod.resizePending(); {
 	case !d.short():
 	case pending != nil && pending.Reason == corev1.PodReasonInfeasible:
 		d.configuration.problem(spec.ReasonResizeInfeasible, named(names.KindNode, d.pod.pod.Spec.NodeName),
