@@ -253,8 +253,7 @@ func (w *world) settle() {
 		w.check()
 		for _, e := range p.Events {
 			told[e.String()]++
-			// A pod that is resized once more is judged once more by its node.
-			if told[e.String()] > 1 && !strings.HasPrefix(e.Reason, "Resize") {
+			if told[e.String()] > 1 {
 				w.violated("an event is told once", "%s", e)
 			}
 		}

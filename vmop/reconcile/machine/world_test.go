@@ -267,8 +267,15 @@ const (
 	lost           // a time-out: nobody knows
 )
 
+// untold is a plan of which something failed: its events were not told.
+func untold(p reconcile.Plan) reconcile.Plan {
+	p.Events = nil
+	return p
+}
+
 // reconcile is one run of an operator that observes what it has seen, decides
-// and writes, until something fails or it is killed.
+// and writes, until something fails or it is killed. It returns what it decided,
+// with those events that it told.
 func (w *world) reconcile(faults bool) reconcile.Plan {
 	s, ok := w.snapshot()
 	if !ok || w.behind() {
@@ -294,7 +301,7 @@ func (w *world) reconcile(faults bool) reconcile.Plan {
 	for i, a := range p.Actions {
 		if i == until {
 			w.note("the operator is killed")
-			return p
+			return untold(p)
 		}
 		r := done
 		if faults {
@@ -320,18 +327,18 @@ func (w *world) reconcile(faults bool) reconcile.Plan {
 				Target: a.Target(), Reason: "Forbidden", Message: "exceeded quota: pods", Count: f.Count + 1, Last: w.now,
 			}
 		}
-		return p
+		return untold(p)
 	}
 	if until <= len(p.Actions) {
-		return p
+		return untold(p)
 	}
 	for _, st := range p.Statuses {
 		if faults && w.choose("status fault", 5) == 0 {
-			return p
+			return untold(p)
 		}
 		vm := get[*spec.VirtualMachine](w, theVM)
 		if vm == nil || vm.UID != s.VM.UID || st.ResourceVersion != "" && st.ResourceVersion != vm.ResourceVersion {
-			return p
+			return untold(p)
 		}
 		w.applyStatus(vm, st.Manager, st.Status)
 		if st.Manager == names.OperatorStatusManager {
