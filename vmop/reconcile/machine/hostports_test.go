@@ -29,7 +29,7 @@ func TestPortsLeadToServers(t *testing.T) {
 		}
 		made, err := machine.Objects(vm, s)
 		if err != nil {
-			t.Skip(err)
+			t.Fatal(err)
 		}
 		var pod *corev1.Pod
 		var config runnerconfig.Config
@@ -49,7 +49,7 @@ func TestPortsLeadToServers(t *testing.T) {
 		runnerconfig.Default(&config)
 		m, err := runnerconfig.Machine(&config, runnerconfig.Facts{Drives: make([]runnerconfig.DriveFacts, len(config.Runner.VM.Drives)), DisplayPassword: secret})
 		if err != nil {
-			t.Skip(err)
+			t.Fatal(err)
 		}
 		listening := map[int32]bool{}
 		if d := m.Display; d != nil && d.SPICE != nil && d.SPICE.Address == "" {
