@@ -45,7 +45,7 @@ func TestEveryValidManifestStarts(t *testing.T) {
 		}
 		runnerconfig.Default(&c)
 		fitToHost(rt, &c, files, guest.Kernel, guest.Initrd)
-		e, err := New(Options{Config: c, Host: host, Directories: dirs})
+		e, err := New(Options{Config: c, Host: host, Directories: dirs, Secrets: secretsOf(&c)})
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -100,6 +100,18 @@ func fitToHost(t *rapid.T, c *runnerconfig.Config, files, kernel, initrd string)
 	if k := vm.KernelBoot; k != nil {
 		k.Kernel, k.Initrd = link(t, files, k.Kernel, kernel), link(t, files, k.Initrd, initrd)
 	}
+}
+
+// secretsOf are the documents of Secrets that a configuration names.
+func secretsOf(c *runnerconfig.Config) map[string]map[string][]byte {
+	secrets := map[string]map[string][]byte{}
+	for _, s := range c.Runner.CloudInit.Sources() {
+		if secrets[(*s).Secret] == nil {
+			secrets[(*s).Secret] = map[string][]byte{}
+		}
+		secrets[(*s).Secret][(*s).Key] = []byte("#cloud-config\n{}\n") // which each of the documents may be
+	}
+	return secrets
 }
 
 // fewCPUs leaves a machine no more than QEMU's machine types have, and a test host
