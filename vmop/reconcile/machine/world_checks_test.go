@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/changes"
 	"github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
@@ -323,7 +324,8 @@ func madeFor(vm *spec.VirtualMachine) string {
 	if vm.Spec.VM.MaximumCPUs == nil {
 		return "" // a machine of another test
 	}
-	return fmt.Sprint(*vm.Spec.VM.MaximumCPUs, vm.Spec.VM.CPUModel)
+	// A person may lower the maximum below what the guest has: [spec.Amend] raises it.
+	return fmt.Sprint(max(*vm.Spec.VM.MaximumCPUs, changes.CurrentCPUs(&vm.Spec.VM)), vm.Spec.VM.CPUModel)
 }
 
 // startable tells whether a next pod could have its claims.
