@@ -24,7 +24,7 @@ var categories = map[string]string{
 	"list": eitherCommands, "inspect": eitherCommands, "start": eitherCommands, "stop": eitherCommands,
 	"reset": eitherCommands, "spice": eitherCommands, "vnc": eitherCommands, "logs": eitherCommands, "events": eitherCommands,
 
-	"console-password": clusterCommands, "diff": clusterCommands, "takeover": clusterCommands,
+	"console-password": clusterCommands, "diff": clusterCommands, "leftovers": clusterCommands, "takeover": clusterCommands,
 
 	"doctor": otherCommands, "completion": otherCommands,
 }

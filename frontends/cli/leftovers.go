@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/vmop/sdk/frontends/cli/cluster"
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+func (p *program) leftoversCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "leftovers",
+		Usage:     "list what deleted machines have left in a cluster",
+		ArgsUsage: " ",
+		Description: "Lists the volume claims and display secrets of machines that are gone: those that have\n" +
+			"the operator's labels and names and that no machine mentions and no pod uses. Nothing is\n" +
+			"deleted; the commands that would do so are printed, and the data goes with the claims.\n" +
+			"A machine that is made again under its name has them again.\n\n" +
+			"Examples:\n" +
+			"  vmop-cli leftovers -n shop\n" +
+			"  vmop-cli leftovers -A -o json",
+		Flags: clusterFlags(
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT`: table or json"},
+			&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "in all namespaces", DisableDefaultText: true},
+		),
+		Action: p.leftovers,
+	}
+}
+
+// leftover is what is left as JSON has it.
+type leftover struct {
+	Namespace string    `json:"namespace"`
+	Kind      string    `json:"kind"`
+	Name      string    `json:"name"`
+	Machine   string    `json:"machine"`
+	Size      int64     `json:"size,omitempty"`
+	Created   time.Time `json:"created"`
+	// Delete is the command that would delete it.
+	Delete string `json:"delete"`
+}
+
+func (p *program) leftovers(c *cli.Context) error {
+	format := c.String("output")
+	if format != formatTable && format != formatJSON {
+		return usagef(c, "--output %q: want table or json", format)
+	}
+	if c.NArg() > 0 {
+		return usagef(c, "leftovers takes no arguments, and found %q", c.Args().First())
+	}
+	client, err := p.connect(c)
+	if err != nil {
+		return err
+	}
+	namespace := client.Namespace
+	if c.Bool("all-namespaces") {
+		namespace = ""
+	}
+	ctx, cancel := bounded(c, requestTimeout, "the API server did not answer")
+	defer cancel()
+	found, failed := client.Remains(ctx, namespace)
+	if found == nil && failed != nil {
+		return failed
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	kubectl := "kubectl" + kubectlFlags(c)
+	out := make([]leftover, len(found))
+	for i, r := range found {
+		out[i] = leftover{
+			Namespace: r.Namespace, Kind: r.Kind, Name: r.Name, Machine: r.Machine, Created: r.Created.Time,
+			Delete: fmt.Sprintf("%s delete -n %s %s", kubectl, r.Namespace, resourceName(r)),
+		}
+		if r.Size != nil {
+			out[i].Size = spec.Bytes(*r.Size)
+		}
+	}
+	if format == formatJSON {
+		if err := writeJSON(p.stdout, out); err != nil {
+			return err
+		}
+		return failed
+	}
+	if len(out) == 0 {
+		if failed == nil {
+			p.note("Nothing is left of deleted machines.")
+		}
+		return failed
+	}
+	now := time.Now()
+	rows := make([][]string, len(out))
+	for i, l := range out {
+		has := none
+		if l.Size > 0 {
+			has = size(l.Size)
+		}
+		rows[i] = []string{l.Namespace, l.Kind, l.Name, l.Machine, has, age(now, l.Created)}
+	}
+	if err := table(p.stdout, []string{"NAMESPACE", "KIND", "NAME", "MACHINE", "SIZE", "AGE"}, rows); err != nil {
+		return err
+	}
+	fmt.Fprintln(p.stdout, "\nTo delete what a machine has left, with its data:")
+	for i := 0; i < len(found); {
+		first, command := &found[i], strings.Builder{}
+		fmt.Fprintf(&command, "  %s delete -n %s", kubectl, first.Namespace)
+		for ; i < len(found) && found[i].Namespace == first.Namespace && found[i].Machine == first.Machine; i++ {
+			command.WriteString(" " + resourceName(found[i]))
+		}
+		fmt.Fprintln(p.stdout, printableText(command.String()))
+	}
+	return failed
+}
+
+func resourceName(r cluster.Remainder) string {
+	if r.Kind == names.KindSecret {
+		return "secret/" + r.Name
+	}
+	return "pvc/" + r.Name
+}
+
+// kubectlFlags are the flags that choose the cluster as they were given.
+func kubectlFlags(c *cli.Context) string {
+	var out string
+	for _, f := range []string{"kubeconfig", "context"} {
+		if v := c.String(f); v != "" {
+			out += " --" + f + " '" + strings.ReplaceAll(v, "'", `'\''`) + "'"
+		}
+	}
+	return out
+}
