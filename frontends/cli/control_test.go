@@ -63,7 +63,7 @@ func TestPauseAndResume(t *testing.T) {
 		{"an older QEMU does not", pauseGuest, "suspended", nil, "stop", "", "cannot be paused: QEMU's run state is suspended"},
 		{"a guest that waits for its disk may go on by itself", pauseGuest, "io-error", nil, "stop", "", "cannot be paused: QEMU's run state is io-error"},
 		{"a paused guest goes on", resumeGuest, "paused", map[string]qmp.RunState{"cont": "running"}, "cont", "goes on", ""},
-		{"a guest that runs is left alone", resumeGuest, "running", nil, "", "runs already", ""},
+		{"a guest that runs may be suspended to idle", resumeGuest, "running", nil, "send-key", "runs already; if it was suspended to idle, it wakes up", ""},
 		{"a suspended guest is woken up", resumeGuest, "suspended", map[string]qmp.RunState{"system_wakeup": "running"}, "system_wakeup", "goes on", ""},
 		{"a disk error comes again", resumeGuest, "io-error", nil, "cont", "", "does not go on: QEMU's run state is io-error"},
 	} {

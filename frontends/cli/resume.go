@@ -15,7 +15,9 @@ func (p *program) resumeCommand() *cli.Command {
 		Usage:     "let a paused machine go on",
 		ArgsUsage: "NAME",
 		Description: "Lets a guest go on that was paused, that waits because of a disk error, or that has\n" +
-			"suspended itself. A machine that runs already is no error.\n\n" +
+			"suspended itself: QEMU does not know of a guest that is suspended to idle, so that a\n" +
+			"machine that runs gets the Shift key pressed, which wakes such a guest and does nothing\n" +
+			"to others.\n\n" +
 			"Example:\n" +
 			"  vmop-cli resume hello",
 		Flags:  machineFlags(),
@@ -29,7 +31,12 @@ func resumeGuest(ctx context.Context, c *qmp.Client) (string, error) {
 	case err != nil:
 		return "", err
 	case before.Running:
-		return "runs already", nil
+		// A machine has no S3, and Linux makes the keyboard a source of wake-ups where a
+		// suspension is one to idle.
+		if _, err := qmp.Do(ctx, c, qmp.SendKey{Keys: []qmp.KeyValue{{Type: qmp.KeyQCode, Data: "shift"}}}); err != nil {
+			return "", err
+		}
+		return "runs already; if it was suspended to idle, it wakes up", nil
 	case before.Status == qmp.RunStateSuspended:
 		// QEMU continues what was paused only.
 		_, err = qmp.Do(ctx, c, qmp.SystemWakeup{})

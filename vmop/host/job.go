@@ -158,9 +158,6 @@ func (h *Host) configuration(o *spec.Object, g Given) (runnerconfig.Config, secr
 	}
 	c.Runner.Namespace = NamespaceOr(o.Namespace)
 	runnerconfig.Default(&c)
-	if len(c.Runner.CloudInit.Sources()) == 0 {
-		return c, nil, nil
-	}
 	d, err := h.Directories(o.Namespace, o.Name)
 	if err != nil {
 		return c, nil, err
@@ -168,6 +165,12 @@ func (h *Host) configuration(o *spec.Object, g Given) (runnerconfig.Config, secr
 	before, err := d.Definition()
 	if err != nil {
 		return c, nil, err
+	}
+	if err := checkUploads(g.canonical(o.VirtualMachine).Disks, before); err != nil {
+		return c, nil, err
+	}
+	if len(c.Runner.CloudInit.Sources()) == 0 {
+		return c, nil, nil
 	}
 	all, err := readSecrets(g.Over(before.Given).Secrets, c.Runner.Namespace)
 	if err != nil {

@@ -44,6 +44,24 @@ type SystemWakeup struct{}
 // QMP implements Command.
 func (SystemWakeup) QMP() (string, None) { return "system_wakeup", None{} }
 
+// SendKey presses keys of the guest's keyboard together and releases them after
+// 100 ms (qapi/ui.json).
+type SendKey struct {
+	Keys []KeyValue `json:"keys"`
+}
+
+// QMP implements Command.
+func (c SendKey) QMP() (string, None) { return "send-key", None{} }
+
+// KeyValue is a key by its name, one of QKeyCode.
+type KeyValue struct {
+	Type string `json:"type"` // KeyQCode
+	Data string `json:"data"`
+}
+
+// KeyQCode says that a [KeyValue] has a name.
+const KeyQCode = "qcode"
+
 // Stop pauses the virtual CPUs.
 type Stop struct{}
 

@@ -31,7 +31,7 @@ var commands = []any{
 	qmp.QueryIOThreads{}, qmp.QueryKVM{}, qmp.QueryMachines{}, qmp.QueryMemoryDevices{}, qmp.QueryMemorySizeSummary{},
 	qmp.QueryName{}, qmp.QueryNamedBlockNodes{}, qmp.QueryPCI{}, qmp.QueryQMPSchema{}, qmp.QuerySpice{}, qmp.QueryStatus{},
 	qmp.QueryTPM{}, qmp.QueryTarget{}, qmp.QueryUUID{}, qmp.QueryVNC{}, qmp.QueryVNCServers{}, qmp.QueryVersion{},
-	qmp.QueryYank{}, qmp.Quit{}, qmp.RemoveFD{}, qmp.Screendump{}, qmp.SetAction{}, qmp.SetPassword{}, qmp.Stop{},
+	qmp.QueryYank{}, qmp.Quit{}, qmp.RemoveFD{}, qmp.Screendump{}, qmp.SendKey{}, qmp.SetAction{}, qmp.SetPassword{}, qmp.Stop{},
 	qmp.SystemPowerdown{}, qmp.SystemReset{}, qmp.SystemWakeup{}, qmp.Yank{},
 }
 

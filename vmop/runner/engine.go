@@ -413,6 +413,9 @@ func (m *machine) onEnd(cancel context.CancelCauseFunc) {
 
 // explain replaces an error that only follows from the end of a process.
 func (m *machine) explain(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); errors.Is(cause, context.Canceled) {
+		return cause // somebody stops the start: QEMU has not ended, and is not waited for
+	}
 	// The connection breaks a moment before the process has ended.
 	wait, cancel := context.WithTimeout(context.Background(), helperGrace)
 	defer cancel()
@@ -504,6 +507,9 @@ func (e *Engine) abort(m *machine) error {
 		errs = append(errs, m.client.Close())
 	}
 	m.login.close()
+	for _, h := range m.helpers {
+		h.signal(sigTERM) // a QEMU that never connected to it does not hang up, either
+	}
 	return errors.Join(append(errs, endHelpers(m.helpers))...)
 }
 

@@ -33,7 +33,7 @@ type login struct {
 // greeting is lost.
 func (e *Engine) newLogin(ctx context.Context, socket string) *login {
 	l := &login{e: e, socket: socket, users: make(chan string, 1), ports: make(chan bool, 1)}
-	if err := l.connect(ctx); err != nil {
+	if err := l.connect(ctx); err != nil && ctx.Err() == nil {
 		e.message(LevelWarning, "%v", err)
 	}
 	return l
