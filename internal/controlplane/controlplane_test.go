@@ -242,7 +242,7 @@ func TestFailedStartShowsTheLogAndLeavesNothing(t *testing.T) {
 		is     error
 	}{
 		"it ends":                {"echo the disk is gone; exit 3", time.Minute, []string{"etcd ended before it was ready", "exit status 3", "the disk is gone"}, nil},
-		"it never becomes ready": {"echo thinking; exec sleep 1000", time.Second, []string{"etcd is not ready", "connection refused", "thinking"}, context.DeadlineExceeded},
+		"it never becomes ready": {"echo thinking; exec sleep 1000", 5 * time.Second, []string{"etcd is not ready", "connection refused", "thinking"}, context.DeadlineExceeded},
 		"every port is taken":    {"echo bind: address already in use; exit 1", time.Minute, []string{"address already in use"}, errPortTaken},
 	} {
 		t.Run(what, func(t *testing.T) {

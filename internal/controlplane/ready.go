@@ -40,10 +40,14 @@ func (c *ControlPlane) await(ctx context.Context, name, url string) error {
 
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
+	var last error // says why it is not ready; that a question was broken off does not
 	for {
-		last := ask(asking, client, url)
-		if last == nil {
+		err := ask(asking, client, url)
+		if err == nil {
 			return nil
+		}
+		if last == nil || asking.Err() == nil {
+			last = err
 		}
 		select {
 		case <-p.Done():

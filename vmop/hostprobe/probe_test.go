@@ -181,7 +181,7 @@ func TestProofGuestSpeaks(t *testing.T) {
 
 // TestSilentGuestIsNoProof stops the guest before its first instruction.
 func TestSilentGuestIsNoProof(t *testing.T) {
-	err := runGuest(t.Context(), qemu(t), 500*time.Millisecond, "-accel", "tcg,tb-size=32", "-S")
+	err := runGuest(t.Context(), qemu(t), 3*time.Second, "-accel", "tcg,tb-size=32", "-S")
 	if err == nil || !strings.Contains(err.Error(), "executed nothing") {
 		t.Errorf("%v", err)
 	}

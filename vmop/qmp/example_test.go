@@ -28,7 +28,7 @@ func monitor() net.Conn {
 }
 
 func Example() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	// With a real QEMU: qmp.Dial(ctx, "/run/vm/qmp.sock", qmp.Options{}).
 	client, err := qmp.NewClient(ctx, monitor(), qmp.Options{})
@@ -61,7 +61,7 @@ func Example() {
 
 // A shutdown that waits for the guest: subscribe, ask, wait with a limit.
 func ExampleClient_Subscribe() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	client, err := qmp.NewClient(ctx, monitor(), qmp.Options{})
 	if err != nil {

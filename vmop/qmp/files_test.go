@@ -15,7 +15,7 @@ import (
 )
 
 // deadline bounds the tests over real sockets; they take a few milliseconds.
-const deadline = 30 * time.Second
+const deadline = 2 * time.Minute
 
 func overSockets(t *testing.T, so qmptest.Options) (context.Context, *qmp.Client) {
 	t.Helper()

@@ -87,7 +87,7 @@ func TestTapNetworks(t *testing.T) {
 	second.Stop()
 	first.wait(t)
 	second.wait(t)
-	for deadline := time.Now().Add(10 * time.Second); len(testnet.Interfaces(t)) > 0; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); len(testnet.Interfaces(t)) > 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("left behind: %v", testnet.Interfaces(t))
 		}

@@ -20,7 +20,7 @@ import (
 )
 
 // deadline bounds the tests with a real QEMU; they take some milliseconds.
-const deadline = 30 * time.Second
+const deadline = 2 * time.Minute
 
 // go-qemu's generated commands run over the adapter.
 func TestRawCommandsOnARealMachine(t *testing.T) {

@@ -69,7 +69,7 @@ func crosses(t *testing.T, from, to *Device) {
 			t.Fatal(err)
 		}
 	}
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if _, err := unix.Write(int(from.Queues[0].Fd()), frame); err != nil {
 			t.Fatal(err)
 		}
