@@ -59,38 +59,109 @@ var lengths = map[string]int{
 	"spec.vm.display.tls.secretName":                            253,
 }
 
-// validateLengths walks the types of this package below v and holds them against the
-// table. Values that are too long are not shown.
-func validateLengths(v reflect.Value, path *field.Path, pattern string) field.ErrorList {
+// bound is what [lengths] says of a value and of those below it.
+type bound struct {
+	most   int // -1 if it has no bound of its own
+	fields []*bound
+	entry  *bound
+}
+
+var specBounds = boundsOf(reflect.TypeFor[VirtualMachineSpec](), "spec")
+
+// boundsOf is nil where neither the value nor any below it has a bound, so that what
+// is not bounded is not walked through: most of a specification, in each decision.
+func boundsOf(t reflect.Type, pattern string) *bound {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	b, bounded := &bound{most: -1}, false
+	if most, has := lengths[pattern]; has {
+		b.most, bounded = most, true
+	}
+	switch t.Kind() {
+	case reflect.Slice:
+		b.entry = boundsOf(t.Elem(), pattern+"[]")
+		bounded = bounded || b.entry != nil
+	case reflect.Struct:
+		if t.PkgPath() != reflect.TypeFor[VirtualMachine]().PkgPath() {
+			break
+		}
+		b.fields = make([]*bound, t.NumField())
+		for i := range b.fields {
+			b.fields[i] = boundsOf(t.Field(i).Type, pattern+"."+jsonName(t, i))
+			bounded = bounded || b.fields[i] != nil
+		}
+	}
+	if !bounded {
+		return nil
+	}
+	return b
+}
+
+func jsonName(t reflect.Type, i int) string {
+	name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	return name
+}
+
+// exceeded reports whether a value or one below it is longer than its bound. Nearly
+// none is, so that this is all that most decisions do: no paths and no messages.
+func (b *bound) exceeded(v reflect.Value) bool {
+	if b == nil {
+		return false
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		return !v.IsNil() && b.exceeded(v.Elem())
+	case reflect.String:
+		return v.Len() > b.most && utf8.RuneCountInString(v.String()) > b.most
+	case reflect.Map:
+		return v.Len() > b.most
+	case reflect.Slice:
+		if b.most >= 0 && v.Len() > b.most {
+			return true
+		}
+		for i := range v.Len() {
+			if b.entry.exceeded(v.Index(i)) {
+				return true
+			}
+		}
+	case reflect.Struct:
+		for i, f := range b.fields {
+			if f.exceeded(v.Field(i)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// validateLengths holds the values of this package's types against the table. Those
+// that are too long are not shown.
+func validateLengths(v reflect.Value, b *bound, path *field.Path) field.ErrorList {
+	if !b.exceeded(v) {
+		return nil
+	}
 	var errs field.ErrorList
 	tooLong := func(has int, of string) {
-		if most, bounded := lengths[pattern]; bounded && has > most {
-			errs = append(errs, field.Invalid(path, fmt.Sprintf("(%d %s)", has, of), fmt.Sprintf("must have at most %d", most)))
+		if b.most >= 0 && has > b.most {
+			errs = append(errs, field.Invalid(path, fmt.Sprintf("(%d %s)", has, of), fmt.Sprintf("must have at most %d", b.most)))
 		}
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
-		if !v.IsNil() {
-			return validateLengths(v.Elem(), path, pattern)
-		}
+		return validateLengths(v.Elem(), b, path)
 	case reflect.String:
-		if text := v.String(); len(text) > lengths[pattern] {
-			tooLong(utf8.RuneCountInString(text), "characters")
-		}
+		tooLong(utf8.RuneCountInString(v.String()), "characters")
 	case reflect.Map:
 		tooLong(v.Len(), "keys")
 	case reflect.Slice:
 		tooLong(v.Len(), "entries")
 		for i := range v.Len() {
-			errs = append(errs, validateLengths(v.Index(i), path.Index(i), pattern+"[]")...)
+			errs = append(errs, validateLengths(v.Index(i), b.entry, path.Index(i))...)
 		}
 	case reflect.Struct:
-		if v.Type().PkgPath() != reflect.TypeFor[VirtualMachine]().PkgPath() {
-			return nil
-		}
-		for i := range v.NumField() {
-			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-			errs = append(errs, validateLengths(v.Field(i), path.Child(name), pattern+"."+name)...)
+		for i, f := range b.fields {
+			errs = append(errs, validateLengths(v.Field(i), f, path.Child(jsonName(v.Type(), i)))...)
 		}
 	}
 	return errs

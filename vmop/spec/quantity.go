@@ -37,6 +37,9 @@ func checkQuantityText(s string) error {
 // refuses such quantities, and those beyond an int64, which come out as its
 // largest or smallest value.
 func Bytes(q resource.Quantity) int64 {
+	if n, ok := q.AsInt64(); ok { // as nearly all are, at no cost
+		return n
+	}
 	switch sign := q.Sign(); {
 	case sign == 0:
 		return 0

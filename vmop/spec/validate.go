@@ -52,7 +52,7 @@ func ValidateAmended(vm *VirtualMachine) field.ErrorList {
 func validate(vm *VirtualMachine, isName func(string) []string) field.ErrorList {
 	var errs field.ErrorList
 	errs = append(errs, validateMachineName(&vm.ObjectMeta, isName)...)
-	errs = append(errs, validateLengths(reflect.ValueOf(&vm.Spec), field.NewPath("spec"), "spec")...)
+	errs = append(errs, validateLengths(reflect.ValueOf(&vm.Spec), specBounds, field.NewPath("spec"))...)
 	errs = append(errs, validateSpec(&vm.Spec, vm.Name, field.NewPath("spec"))...)
 	return errs
 }

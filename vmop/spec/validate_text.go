@@ -32,6 +32,9 @@ func oneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
 }
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
+	if len(m) == 0 {
+		return nil
+	}
 	return slices.Sorted(maps.Keys(m))
 }
 

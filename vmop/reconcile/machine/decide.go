@@ -91,6 +91,8 @@ type decision struct {
 
 	// grant is what the runner is told that the guest may use.
 	grant objects.Amounts
+	// recorded is read once; see resizable.
+	recorded *recordedRequests
 	// remark ends the message of a configuration that is applied.
 	remark string
 	// unsuitable: no pod is made with the image that the machine has.

@@ -50,14 +50,22 @@ func (d *decision) short() bool { return d.grant != objects.GuestAmounts(d.vm) }
 // use, and the container that has them. It is nil for a pod that does not change
 // with its guest, or has no guest any more.
 func (d *decision) resizable() (objects.Requests, *corev1.Container) {
-	if !d.pod.exists() || finished(d.pod.pod) {
-		return objects.Requests{}, nil
+	if d.recorded == nil {
+		d.recorded = &recordedRequests{}
+		if d.pod.exists() && !finished(d.pod.pod) {
+			var recorded bool
+			if d.recorded.requests, recorded = objects.RecordedRequests(d.pod.pod); recorded {
+				d.recorded.container = runnerContainer(d.pod.pod, d.vm.Name)
+			}
+		}
 	}
-	r, recorded := objects.RecordedRequests(d.pod.pod)
-	if !recorded {
-		return r, nil
-	}
-	return r, runnerContainer(d.pod.pod, d.vm.Name)
+	return d.recorded.requests, d.recorded.container
+}
+
+// recordedRequests is what [decision.resizable] has found.
+type recordedRequests struct {
+	requests  objects.Requests
+	container *corev1.Container
 }
 
 // granted is what the stored configuration says that the guest may use.
