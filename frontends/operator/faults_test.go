@@ -119,9 +119,7 @@ func TestAPIServerGoesAway(tt *testing.T) {
 	case <-o.done:
 		t.Errorf("the operator ended: %v", o.err)
 	}
-	if err := own.StartAPIServer(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	t.comeBack(own)
 	t.goesOn("two")
 	t.same("the pod's UID", uid, t.podUID("one"))
 	t.fewLines(o)
@@ -150,12 +148,22 @@ func (t *test) leavesOut(own *controlplane.ControlPlane) {
 	}
 }
 
+// comeBack starts the API server again.
+func (t *test) comeBack(own *controlplane.ControlPlane) {
+	t.Helper()
+	begin := time.Now()
+	if err := own.StartAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	started(begin)
+}
+
 // goesOn waits for a machine's pod. The aim is five seconds; tests run beside much
 // else.
 func (t *test) goesOn(name string) {
 	t.Helper()
 	begin := time.Now()
-	t.eventuallyWithin(15*time.Second, "the operator goes on", func(context.Context) error {
+	t.eventuallyWithin(within(), "the operator goes on", func(context.Context) error {
 		if t.podUID(name) == "" {
 			return errors.New("no pod")
 		}
@@ -208,9 +216,7 @@ func TestOperatorWaits(tt *testing.T) {
 	says(o, "cannot be reached")
 	says(impatient, "cannot be reached")
 	t.ends(impatient)
-	if err := own.StartAPIServer(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	t.comeBack(own)
 	says(o, "the definition of vms.vmoperator.jdrupes.org")
 	if err := define(t.Context(), own); err != nil {
 		t.Fatal(err)
@@ -226,9 +232,7 @@ func TestOperatorWaits(tt *testing.T) {
 	o.log.reset()
 	own.StopAPIServer()
 	time.Sleep(max(12*time.Second, outage(t))) // it loses the lease after ten
-	if err := own.StartAPIServer(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	t.comeBack(own)
 	t.goesOn("two")
 	t.phase("two", spec.PhaseRunning)
 	t.fewLines(o)
@@ -243,7 +247,7 @@ func (t *test) ends(o *process) {
 	if code := o.stop(); code != 0 {
 		t.Errorf("exit code %d\n%s", code, tail(o.log.String()))
 	}
-	if d := time.Since(begin); d > 15*time.Second {
+	if d := time.Since(begin); d > within() {
 		t.Errorf("it took %v to end", d)
 	}
 	if cpu := o.cmd.ProcessState.UserTime() + o.cmd.ProcessState.SystemTime(); cpu > 10*time.Second {

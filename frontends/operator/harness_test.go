@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -207,9 +208,11 @@ func (p *process) stop() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
+// freeAddress is one that nobody listens at until an operator does: the many ports
+// of other tests are at 127.0.0.1, which this is not.
 func (t *test) freeAddress() string {
 	t.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	l, err := net.Listen("tcp4", fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
@@ -21,18 +22,20 @@ func TestLifeOfAMachine(tt *testing.T) {
 	o := t.start(p.kubeconfig)
 
 	p.reset()
+	begin := time.Now()
 	t.create(machine("one", "Running"))
 	t.phase("one", spec.PhaseRunning)
-	if r := append(p.requests(), p.events()...); len(r) > 8 {
+	if r := append(p.requests(), p.events()...); len(r) > 8 && time.Since(begin) < lasting {
 		t.Errorf("created to running: %d requests:\n%s", len(r), strings.Join(r, "\n"))
 	} else {
 		t.Logf("created to running: %d requests:\n%s", len(r), strings.Join(r, "\n"))
 	}
 
 	p.reset()
+	begin = time.Now()
 	t.setState("one", spec.StateStopped)
 	t.phase("one", spec.PhaseStopped)
-	if r := append(p.requests(), p.events()...); len(r) > 5 {
+	if r := append(p.requests(), p.events()...); len(r) > 5 && time.Since(begin) < lasting {
 		t.Errorf("stopped: %d requests:\n%s", len(r), strings.Join(r, "\n"))
 	} else {
 		t.Logf("stopped: %d requests:\n%s", len(r), strings.Join(r, "\n"))

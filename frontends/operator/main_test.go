@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +17,26 @@ const asOperator = "VMOP_TEST_OPERATOR"
 
 // cluster is the API server that tests share.
 var cluster *controlplane.ControlPlane
+
+// soon is within 15 seconds, unless starts of API servers show that the machine is
+// slow or busy: then it is within twice the time of the slowest.
+var soon = struct {
+	sync.Mutex
+	time.Duration
+}{Duration: 15 * time.Second}
+
+func within() time.Duration {
+	soon.Lock()
+	defer soon.Unlock()
+	return soon.Duration
+}
+
+// started notes how long the start of an API server took.
+func started(begin time.Time) {
+	soon.Lock()
+	defer soon.Unlock()
+	soon.Duration = max(soon.Duration, 2*time.Since(begin))
+}
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asOperator) != "" {
@@ -46,10 +67,12 @@ func runTests(m *testing.M) (code int) {
 // startCluster starts a control plane that knows the definitions. One that is
 // not nil is to be stopped, also after an error.
 func startCluster(ctx context.Context) (*controlplane.ControlPlane, error) {
+	begin := time.Now()
 	c, err := controlplane.Start(ctx, controlplane.Options{Progress: os.Stderr})
 	if err != nil {
 		return nil, err
 	}
+	started(begin)
 	return c, define(ctx, c)
 }
 

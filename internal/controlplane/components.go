@@ -41,7 +41,7 @@ func (c *ControlPlane) configure(at ports, o Options) error {
 	}
 	etcd := fmt.Sprintf("https://127.0.0.1:%d", at.etcd)
 	c.etcd = c.etcdComponent(at, etcd, ids)
-	c.apiServer = c.apiServerComponent(at, etcd, ids, o)
+	c.apiServer, c.apiPort = c.apiServerComponent(at, etcd, ids, o), at.api
 	c.controllerManager = c.controllerManagerComponent(at, ids)
 	c.scheduler = c.schedulerComponent(at, ids)
 	return nil

@@ -48,8 +48,11 @@ type ControlPlane struct {
 
 	etcd, apiServer, controllerManager, scheduler component
 
+	apiPort int
+
 	mu      sync.Mutex
 	running map[string]*child.Process
+	kept    *os.File // the API server's port while it is stopped
 }
 
 // component is how a program is run and how its readiness is asked for.
@@ -173,15 +176,18 @@ func (c *ControlPlane) Kubectl(ctx context.Context, args ...string) (string, err
 }
 
 // StopAPIServer kills the API server, for tests of what works without. Its
-// objects stay in etcd.
+// objects stay in etcd. Connections to its address are refused, and nobody else gets
+// its port meanwhile, unless the kernel cannot keep it.
 func (c *ControlPlane) StopAPIServer() {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	p := c.running[APIServer]
-	delete(c.running, APIServer)
-	c.mu.Unlock()
-	if p != nil {
-		p.Stop()
+	if p == nil {
+		return
 	}
+	delete(c.running, APIServer)
+	p.Stop()
+	c.kept = keepPort(c.apiPort)
 }
 
 // StartAPIServer starts the API server again at the same address, after
@@ -191,6 +197,9 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	defer cancel()
 	c.mu.Lock()
 	running := c.running[APIServer] != nil
+	if !running {
+		c.releasePort()
+	}
 	c.mu.Unlock()
 	if running {
 		return errors.New("control plane: the API server runs already")
@@ -212,8 +221,17 @@ func (c *ControlPlane) Stop() error {
 			delete(c.running, name)
 		}
 	}
+	c.releasePort()
 	if err := os.RemoveAll(c.dir); err != nil {
 		return fmt.Errorf("control plane: %w", err)
 	}
 	return nil
+}
+
+// releasePort gives the API server's port back. The lock is held.
+func (c *ControlPlane) releasePort() {
+	if c.kept != nil {
+		_ = c.kept.Close()
+		c.kept = nil
+	}
 }

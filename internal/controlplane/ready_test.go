@@ -2,10 +2,13 @@ package controlplane
 
 import (
 	"context"
+	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -38,4 +41,39 @@ func TestAwaitSaysTheLastAnswer(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "still thinking") {
 		t.Error(err)
 	}
+}
+
+// A port that is kept refuses connections and is nobody's, and is free afterwards.
+func TestKeptPort(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().(*net.TCPAddr)
+	client, err := net.Dial("tcp4", address.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	server, err := l.Accept() // its end lingers
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(server.Close(), l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	kept := keepPort(address.Port)
+	if kept == nil {
+		t.Fatal("the port is not kept")
+	}
+	if c, err := net.Dial("tcp4", address.String()); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("%v, %v", c, err)
+	}
+	if err := kept.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if l, err = net.Listen("tcp4", address.String()); err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
 }
