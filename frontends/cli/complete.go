@@ -123,8 +123,18 @@ func (r completer) argument(command *cli.Command, operands int) completions {
 	if len(usage) == 0 {
 		return completions{}
 	}
+	named := 0 // the position of NAME
+	if strings.Contains(usage[0], "|") && len(usage[0]) > 1 {
+		named = 1
+	}
 	switch {
-	case operands == 0 && slices.Contains(usage, "NAME"):
+	case operands < named:
+		var all completions
+		for _, word := range strings.Split(usage[0], "|") {
+			all.words = append(all.words, completion{word: word})
+		}
+		return all
+	case operands == named && slices.Contains(usage, "NAME"):
 		all := completions{files: slices.Contains(usage, "FILE")}
 		for _, name := range r.machines() {
 			all.words = append(all.words, completion{word: name})

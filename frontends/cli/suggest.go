@@ -18,6 +18,7 @@ var categories = map[string]string{
 	"validate": manifestCommands, "render": manifestCommands, "changes": manifestCommands, "convert": manifestCommands,
 
 	"run": hostCommands, "create": hostCommands, "apply": hostCommands, "edit": hostCommands, "restart": hostCommands,
+	"rename": hostCommands, "clone": hostCommands, "snapshot": hostCommands,
 	"delete": hostCommands, "wait": hostCommands, "console": hostCommands, "pause": hostCommands, "resume": hostCommands,
 	"nmi": hostCommands, "screenshot": hostCommands, "guest": hostCommands,
 
@@ -51,7 +52,7 @@ func flagNames(c *cli.Command) []string {
 	}
 	for _, f := range c.Flags {
 		for _, name := range f.Names() {
-			if len(name) > 1 && name != "disks" && name != "now" && name != "force" && name != "yes" {
+			if len(name) > 1 && name != "disks" && name != "now" && name != "force" && name != "yes" && name != "discard" {
 				out = append(out, name)
 			}
 		}

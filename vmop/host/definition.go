@@ -26,6 +26,9 @@ type Definition struct {
 	// Used are the files and devices that were the machine's disks when it was
 	// started last, by the names of the disks.
 	Used map[string]string `json:"used,omitempty"`
+	// InstanceID is what cloud-init knows the machine by, unless the manifest says it;
+	// empty is NAMESPACE.NAME. A machine that got another name keeps it.
+	InstanceID string `json:"instanceId,omitempty"`
 }
 
 // DefinitionFile has what the machine is made of beside its manifest.

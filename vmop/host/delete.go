@@ -26,6 +26,8 @@ const (
 	FileIdentity
 	// FileDisk is a disk image.
 	FileDisk
+	// FileSnapshots is the directory with the machine's snapshots.
+	FileSnapshots
 )
 
 // File is an entry of a machine's directory.
@@ -45,7 +47,12 @@ func classify(name string, mode fs.FileMode) (kind FileKind, holds string) {
 	is := func(patterns ...string) bool {
 		return slices.ContainsFunc(patterns, func(p string) bool { ok, _ := filepath.Match(p, name); return ok })
 	}
-	if !mode.IsRegular() {
+	switch {
+	case mode.IsDir() && name == snapshotsDir:
+		return FileSnapshots, "snapshots"
+	case mode.IsDir() && is(stagingName, pendingPrefix+"*"): // of a change that never was made
+		return FileOwn, ""
+	case !mode.IsRegular():
 		return FileForeign, ""
 	}
 	if is(manifestFile, definitionFile, stateFile, logFile, oldLogFile, runner.LockFile, "."+manifestFile+".*", "."+definitionFile+".*", "."+stateFile+".*") {
@@ -66,7 +73,7 @@ func (f File) removedBy(o DeleteOptions) bool {
 	switch f.Kind {
 	case FileOwn:
 		return true
-	case FileIdentity, FileDisk:
+	case FileIdentity, FileDisk, FileSnapshots:
 		return o.Disks
 	}
 	return false
@@ -89,6 +96,16 @@ func (m *Machine) Files() ([]File, error) {
 		}
 		f := File{Name: e.Name(), Size: info.Size()}
 		f.Kind, f.Holds = classify(e.Name(), info.Mode())
+		if f.Kind == FileSnapshots {
+			snapshots, err := m.Snapshots()
+			if err != nil {
+				return nil, err
+			}
+			f.Size = 0
+			for _, s := range snapshots {
+				f.Size += s.Allocated
+			}
+		}
 		out = append(out, f)
 	}
 	return out, nil
@@ -97,7 +114,7 @@ func (m *Machine) Files() ([]File, error) {
 // DeleteOptions say what goes with a machine.
 type DeleteOptions struct {
 	// Disks removes the images in the machine's directory too, and what belongs to
-	// them: UUID, UEFI variables, TPM state. This cannot be undone.
+	// them: UUID, UEFI variables, TPM state, snapshots. This cannot be undone.
 	Disks bool
 	// Confirm is called, if not nil, while nobody can start the machine and before
 	// anything is removed, with the images and identity files that would be gone;
@@ -120,6 +137,9 @@ func (m *Machine) Delete(o DeleteOptions) (kept []File, err error) {
 		return nil, fmt.Errorf("delete %s: %w", full, err)
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
+	if err := settle(m.Directories, m.Namespace, m.Name); err != nil {
+		return nil, fmt.Errorf("delete %s: %w", full, err)
+	}
 	files, err := m.Files()
 	if err != nil {
 		return nil, err
@@ -142,7 +162,11 @@ func (m *Machine) Delete(o DeleteOptions) (kept []File, err error) {
 	}
 	var errs []error
 	for _, f := range going {
-		if err := os.Remove(filepath.Join(m.Data, f.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		remove := os.Remove
+		if f.Kind == FileSnapshots || f.Kind == FileOwn {
+			remove = os.RemoveAll // they may be directories
+		}
+		if err := remove(filepath.Join(m.Data, f.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
 	}

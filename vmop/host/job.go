@@ -166,6 +166,12 @@ func (h *Host) configuration(o *spec.Object, g Given) (runnerconfig.Config, secr
 	if err != nil {
 		return c, nil, err
 	}
+	if err := settleIdle(d, NamespaceOr(o.Namespace), o.Name); err != nil {
+		return c, nil, err
+	}
+	if seed := c.Runner.CloudInit; seed != nil && before.InstanceID != "" && o.VirtualMachine.Spec.CloudInit.MetaData[instanceIDKey] == "" {
+		seed.MetaData[instanceIDKey] = before.InstanceID // a map of this configuration's own
+	}
 	if err := checkUploads(g.canonical(o.VirtualMachine).Disks, before); err != nil {
 		return c, nil, err
 	}
@@ -203,7 +209,7 @@ func (j *Job) decideDisks(vm *spec.VirtualMachine, options JobOptions) error {
 		return err
 	}
 	j.FreshDisks = fresh
-	j.Definition = Definition{Given: options.Given.canonical(vm).Over(before.Given), Used: map[string]string{}}
+	j.Definition = Definition{Given: options.Given.canonical(vm).Over(before.Given), Used: map[string]string{}, InstanceID: before.InstanceID}
 	for _, d := range disks {
 		j.Definition.Used[d.name] = d.path
 		if d.made {

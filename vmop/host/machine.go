@@ -181,7 +181,7 @@ func subdirectories(dir string) ([]string, error) {
 	}
 	var out []string
 	for _, e := range entries {
-		if e.IsDir() {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") { // what is just being made
 			out = append(out, e.Name())
 		}
 	}
@@ -197,6 +197,9 @@ func (h *Host) Machine(namespace, name string) (Machine, error) {
 	if m.Directories, err = h.Directories(namespace, name); err != nil {
 		return m, err
 	}
+	// What cannot be completed keeps the machine from starting, and not from being
+	// seen.
+	_ = settleIdle(m.Directories, m.Namespace, name)
 	holders, err := runner.Holders(m.Data)
 	if err != nil {
 		return m, err

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/vmop/sdk/vmop/host"
+)
+
+func (p *program) renameCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "rename",
+		Usage:     "give a machine of this host another name",
+		ArgsUsage: "NAME NEW",
+		Description: "Renames a machine that does not run. Its guest finds what it knew: the UUID, the MAC\n" +
+			"addresses and cloud-init's instance-id stay; the host name follows the name where\n" +
+			"cloud-init sets it. Snapshots stay with the machine.\n\n" +
+			"Example:\n" +
+			"  vmop-cli rename web shop",
+		Flags:  machineFlags(),
+		Action: p.rename,
+	}
+}
+
+func (p *program) rename(c *cli.Context) error {
+	h, m, namespace, name, err := p.twoNames(c)
+	if err != nil {
+		return err
+	}
+	renamed, err := h.Rename(m, namespace, name)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(p.stdout, "%s is %s now.\n", m.FullName(), renamed.FullName())
+	return nil
+}
+
+// twoNames are a machine, and the name of one that shall be.
+func (p *program) twoNames(c *cli.Context) (h *host.Host, m host.Machine, namespace, name string, err error) {
+	if c.NArg() != 2 {
+		return nil, m, "", "", usagef(c, "want the NAME of a machine and its NEW name, and found %s", arguments(c.NArg()))
+	}
+	if h, err = p.host(c); err != nil {
+		return nil, m, "", "", err
+	}
+	if m, err = p.find(c, c.Args().First()); err != nil {
+		return nil, m, "", "", err
+	}
+	namespace, name, ok := strings.Cut(c.Args().Get(1), "/")
+	if !ok {
+		namespace, name = m.Namespace, c.Args().Get(1)
+	}
+	return h, m, namespace, name, nil
+}
+
+func (p *program) cloneCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "clone",
+		Usage:     "make another machine of one of this host",
+		ArgsUsage: "NAME NEW",
+		Description: "Copies a machine that does not run: its disks, wherever they are, into the new one's\n" +
+			"directory, its UEFI variables and the state of its TPM. A file system that shares\n" +
+			"blocks (Btrfs, XFS) needs no room for that. The clone has a UUID, MAC addresses and an\n" +
+			"instance-id for cloud-init of its own; what the guest wrote down of itself it has too,\n" +
+			"such as SSH host keys where cloud-init does not make new ones.\n\n" +
+			"Example:\n" +
+			"  vmop-cli clone web web2",
+		Flags:  machineFlags(),
+		Action: p.clone,
+	}
+}
+
+func (p *program) clone(c *cli.Context) error {
+	h, m, namespace, name, err := p.twoNames(c)
+	if err != nil {
+		return err
+	}
+	var made host.Machine
+	err = p.copying(c, "copying the disks of "+m.FullName(), func(ctx context.Context, o host.CopyOptions) (err error) {
+		made, err = h.Clone(ctx, m, namespace, name, o)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if o, err := made.Object(); err == nil {
+		for _, n := range o.VirtualMachine.Spec.VM.Networks {
+			if n.User != nil && len(n.User.HostForwards) > 0 {
+				p.note("The clone forwards the same ports of this host: change them (vmop-cli edit %s) to run both at once.", made.FullName())
+				break
+			}
+		}
+	}
+	fmt.Fprintf(p.stdout, "%s is a clone of %s. Start it with: vmop-cli start %s\n", made.FullName(), m.FullName(), p.again(c, made.FullName()))
+	return nil
+}
+
+// copying tells the progress of copies, which an interruption ends.
+func (p *program) copying(c *cli.Context, what string, do func(context.Context, host.CopyOptions) error) error {
+	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	g := p.begin(what)
+	err := do(ctx, host.CopyOptions{Progress: func(done, total int64) {
+		g.set(fmt.Sprintf("%s: %s of %s", what, size(done), size(total)))
+	}})
+	g.end()
+	if errors.Is(err, context.Canceled) {
+		return fmt.Errorf("%w: nothing is left of it", err)
+	}
+	return err
+}

@@ -1,0 +1,163 @@
+package host
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// namedManifest is the manifest of a machine under another name, as it was written
+// otherwise. Where fresh is true it is that of another machine: what tells one from
+// another, the UUID, MAC addresses and cloud-init's instance-id, is left out of it.
+// The object that is returned is defaulted and valid.
+func namedManifest(o *spec.Object, namespace, name string, fresh bool) (spec.Object, error) {
+	file := FullName(namespace, name)
+	written, err := only(spec.Load(file, o.Raw, spec.Options{}))
+	if err != nil {
+		return spec.Object{}, err
+	}
+	want := written.VirtualMachine.DeepCopy()
+	want.Name = name
+	if NamespaceOr(want.Namespace) != NamespaceOr(namespace) {
+		want.Namespace = namespace
+	}
+	if fresh {
+		withoutIdentity(want)
+	}
+	text, err := editManifest(o.Raw, want, fresh)
+	if err != nil || !says(text, want) {
+		// A manifest that is written in an unusual way loses its comments.
+		if text, err = spec.Marshal(want); err != nil {
+			return spec.Object{}, err
+		}
+	}
+	return only(spec.Load(file, text, spec.Options{Default: true, Validate: true}))
+}
+
+// only is the one machine of a manifest.
+func only(objects []spec.Object, err error) (spec.Object, error) {
+	if err != nil {
+		return spec.Object{}, err
+	}
+	if len(objects) != 1 || objects[0].VirtualMachine == nil {
+		return spec.Object{}, fmt.Errorf("the manifest has %d objects and not one VirtualMachine", len(objects))
+	}
+	return objects[0], nil
+}
+
+// withoutIdentity removes what tells the machine from another one.
+func withoutIdentity(vm *spec.VirtualMachine) {
+	vm.UID, vm.ResourceVersion, vm.Generation = "", "", 0
+	vm.Spec.VM.MachineUUID = ""
+	for i := range vm.Spec.VM.Networks {
+		n := &vm.Spec.VM.Networks[i]
+		if n.Tap != nil {
+			n.Tap.MAC = ""
+		}
+		if n.User != nil {
+			n.User.MAC = ""
+		}
+	}
+	if vm.Spec.CloudInit != nil {
+		delete(vm.Spec.CloudInit.MetaData, instanceIDKey)
+	}
+}
+
+// instanceIDKey is the key of meta-data by which cloud-init knows a machine.
+const instanceIDKey = "instance-id"
+
+// editManifest changes the text of a manifest to what is wanted, with the comments
+// that it has.
+func editManifest(text []byte, want *spec.VirtualMachine, fresh bool) ([]byte, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return nil, err
+	}
+	root := &doc
+	if doc.Kind == yaml.DocumentNode && len(doc.Content) == 1 {
+		root = doc.Content[0]
+	}
+	meta := child(root, "metadata")
+	setText(meta, "name", want.Name)
+	if want.Namespace != "" {
+		setText(meta, "namespace", want.Namespace)
+	}
+	if fresh {
+		for _, key := range []string{"uid", "resourceVersion", "generation"} {
+			removeKey(meta, key)
+		}
+		vm := child(child(root, "spec"), "vm")
+		removeKey(vm, "machineUuid")
+		if networks := child(vm, "networks"); networks != nil {
+			for _, n := range networks.Content {
+				removeKey(child(n, "tap"), "mac")
+				removeKey(child(n, "user"), "mac")
+			}
+		}
+		removeKey(child(child(child(root, "spec"), "cloudInit"), "metaData"), instanceIDKey)
+	}
+	var out bytes.Buffer
+	e := yaml.NewEncoder(&out)
+	e.SetIndent(2)
+	if err := e.Encode(&doc); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), e.Close()
+}
+
+// child is the value of a mapping's key, nil if there is none.
+func child(n *yaml.Node, key string) *yaml.Node {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i+1]
+		}
+	}
+	return nil
+}
+
+func setText(n *yaml.Node, key, value string) {
+	if v := child(n, key); v != nil {
+		*v = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value, LineComment: v.LineComment, HeadComment: v.HeadComment, FootComment: v.FootComment}
+	} else if n != nil && n.Kind == yaml.MappingNode {
+		n.Content = append(n.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: key}, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value})
+	}
+}
+
+func removeKey(n *yaml.Node, key string) {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			n.Content = append(n.Content[:i:i], n.Content[i+2:]...)
+			return
+		}
+	}
+}
+
+// says reports whether a text is a manifest of the machine that is wanted.
+func says(text []byte, want *spec.VirtualMachine) bool {
+	got, err := only(spec.Load("", text, spec.Options{}))
+	if err != nil {
+		return false
+	}
+	a, errA := asJSON(got.VirtualMachine)
+	b, errB := asJSON(want)
+	return errA == nil && errB == nil && bytes.Equal(a, b)
+}
+
+// asJSON has no difference between what is empty and what is not there.
+func asJSON(vm *spec.VirtualMachine) ([]byte, error) {
+	vm = vm.DeepCopy()
+	if c := vm.Spec.CloudInit; c != nil && len(c.MetaData) == 0 {
+		c.MetaData = nil
+	}
+	return json.Marshal(vm)
+}

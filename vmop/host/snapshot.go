@@ -1,0 +1,372 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/vmop/sdk/internal/atomicfile"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
+	"github.com/vmop/sdk/vmop/runner"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// snapshotsDir is the directory of a machine's snapshots, within its own; each is a
+// directory with copies of all that is restored.
+const (
+	snapshotsDir = "snapshots"
+	snapshotFile = "snapshot.json"
+)
+
+// The errors of snapshots, for errors.Is.
+var (
+	// ErrNoSnapshot says that a machine has no snapshot of a name.
+	ErrNoSnapshot = errors.New("there is no such snapshot")
+	// ErrSnapshotExists says that a machine has a snapshot of a name already.
+	ErrSnapshotExists = errors.New("there is a snapshot of that name already")
+)
+
+// Snapshot is a machine as it was once: its disks, its UEFI variables, the state of
+// its TPM and its manifest.
+type Snapshot struct {
+	Name    string         `json:"name"`
+	Created time.Time      `json:"created"`
+	Disks   []SnapshotDisk `json:"disks"`
+	// Allocated is what the copies had on their storage when they were made, in
+	// bytes. Where the file system shares blocks, they take less.
+	Allocated int64 `json:"allocated"`
+}
+
+// SnapshotDisk is a disk in a snapshot.
+type SnapshotDisk struct {
+	Name string `json:"name"`
+	// File is the copy in the snapshot's directory, Path the image that it was made
+	// of.
+	File string `json:"file"`
+	Path string `json:"path"`
+	// Size of the file, in bytes.
+	Size int64 `json:"size"`
+	// Template says that the disk's image is one that the machine makes.
+	Template bool `json:"template,omitempty"`
+}
+
+// snapshotName is what a snapshot may be called: it is a directory's name.
+var snapshotName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+
+func (d Directories) snapshot(name string) (string, error) {
+	if !snapshotName.MatchString(name) {
+		return "", fmt.Errorf("snapshot %q: want a name of letters, digits, dots, hyphens and underscores that begins with a letter or digit", name)
+	}
+	return filepath.Join(d.Data, snapshotsDir, name), nil
+}
+
+// Snapshots lists a machine's snapshots, the oldest first.
+func (m *Machine) Snapshots() ([]Snapshot, error) {
+	names, err := subdirectories(filepath.Join(m.Data, snapshotsDir))
+	if err != nil {
+		return nil, err
+	}
+	out := []Snapshot{}
+	for _, name := range names {
+		s, err := m.Snapshot(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	slices.SortStableFunc(out, func(a, b Snapshot) int { return a.Created.Compare(b.Created) })
+	return out, nil
+}
+
+// Snapshot is the machine's snapshot of a name, or an [ErrNoSnapshot].
+func (m *Machine) Snapshot(name string) (Snapshot, error) {
+	var s Snapshot
+	dir, err := m.snapshot(name)
+	if err != nil {
+		return s, err
+	}
+	data, err := os.ReadFile(filepath.Join(dir, snapshotFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, fmt.Errorf("%s: snapshot %q: %w", m.FullName(), name, ErrNoSnapshot)
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &s)
+	}
+	if err != nil {
+		return s, fmt.Errorf("%s: snapshot %q: %w", m.FullName(), name, err)
+	}
+	s.Name = name
+	return s, nil
+}
+
+// CreateSnapshot keeps a machine that does not run as it is now: by copies, which
+// cost no room where the file system shares blocks (Btrfs, XFS). The error is
+// [ErrSnapshotExists] if there is one of that name. What is interrupted leaves no
+// snapshot.
+func (h *Host) CreateSnapshot(ctx context.Context, m Machine, name string, options CopyOptions) (Snapshot, error) {
+	lock, err := m.lockStopped()
+	if err != nil {
+		return Snapshot{}, fmt.Errorf("snapshot: %w", err)
+	}
+	s, err := h.createSnapshot(ctx, &m, name, options)
+	return s, errors.Join(err, lock.Close())
+}
+
+// createSnapshot is CreateSnapshot of a machine that is locked.
+func (h *Host) createSnapshot(ctx context.Context, m *Machine, name string, options CopyOptions) (Snapshot, error) {
+	none := Snapshot{}
+	fail := func(err error) (Snapshot, error) {
+		return none, fmt.Errorf("snapshot %q of %s: %w", name, m.FullName(), err)
+	}
+	dir, err := m.snapshot(name)
+	if err != nil {
+		return none, err
+	}
+	if exists(dir) {
+		return fail(ErrSnapshotExists)
+	}
+	o, err := m.Object()
+	if err != nil {
+		return fail(err)
+	}
+	disks, err := h.disks(&o)
+	if err != nil {
+		return fail(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return fail(err)
+	}
+	tmp := filepath.Join(filepath.Dir(dir), stagingName)
+	if err := os.RemoveAll(tmp); err != nil { // of one that was interrupted
+		return fail(err)
+	}
+	if err := os.Mkdir(tmp, 0o700); err != nil {
+		return fail(err)
+	}
+	s, err := m.fillSnapshot(ctx, tmp, name, disks, options)
+	if err == nil {
+		err = moveNew(tmp, dir)
+	}
+	if err != nil {
+		return fail(errors.Join(err, os.RemoveAll(tmp)))
+	}
+	return s, nil
+}
+
+func (m *Machine) fillSnapshot(ctx context.Context, dir, name string, disks []heldDisk, options CopyOptions) (Snapshot, error) {
+	s := Snapshot{Name: name, Created: time.Now().UTC().Truncate(time.Second)}
+	copied := &copying{options: options}
+	fileOf := func(d heldDisk) string { return d.name + ".img" }
+	if err := copied.copyDisks(ctx, dir, disks, fileOf); err != nil {
+		return s, err
+	}
+	s.Allocated = copied.total
+	for _, d := range disks {
+		s.Disks = append(s.Disks, SnapshotDisk{Name: d.name, File: fileOf(d), Path: d.path, Size: d.size, Template: d.template})
+	}
+	names, err := m.identityNames()
+	if err != nil {
+		return s, err
+	}
+	for _, more := range []string{manifestFile, definitionFile, runner.RecordFile} {
+		if exists(filepath.Join(m.Data, more)) {
+			names = append(names, more)
+		}
+	}
+	if err := copyFiles(ctx, m.Data, dir, names); err != nil {
+		return s, err
+	}
+	data, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return s, err
+	}
+	return s, errors.Join(atomicfile.Replace(filepath.Join(dir, snapshotFile), append(data, '\n')), atomicfile.SyncDir(dir))
+}
+
+// DeleteSnapshot removes a snapshot. Its copies are gone then.
+func (m *Machine) DeleteSnapshot(name string) (err error) {
+	if _, err := m.Snapshot(name); err != nil {
+		return err
+	}
+	lock, err := runner.Lock(m.Data)
+	if errors.Is(err, runner.ErrLocked) && m.Running() {
+		lock, err = nil, nil // a machine that runs needs none of its snapshots
+	}
+	if err != nil {
+		return fmt.Errorf("delete snapshot %q of %s: %w", name, m.FullName(), err)
+	}
+	if lock != nil {
+		defer func() { err = errors.Join(err, lock.Close()) }()
+	}
+	dir, err := m.snapshot(name)
+	if err != nil {
+		return err
+	}
+	gone := filepath.Join(filepath.Dir(dir), ".deleted-"+name)
+	if err := errors.Join(os.RemoveAll(gone), os.Rename(dir, gone), os.RemoveAll(gone)); err != nil {
+		return fmt.Errorf("delete snapshot %q of %s: %w", name, m.FullName(), err)
+	}
+	_ = os.Remove(filepath.Dir(dir)) // if that was the last one
+	return nil
+}
+
+// RestoreOptions say how a snapshot is restored.
+type RestoreOptions struct {
+	CopyOptions
+	// Keep is the name of a snapshot that is made of the machine as it is now;
+	// without one, that is lost.
+	Keep string
+}
+
+// RestoreSnapshot makes a machine that does not run what it was when a snapshot was
+// made, which stays and can be restored again. A disk whose image was somewhere else
+// gets one in the machine's directory: images that were given to the machine are
+// not touched. The machine's name, UUID and instance-id stay what they are. Whatever
+// interrupts it, the machine is what it was before or what it was then.
+func (h *Host) RestoreSnapshot(ctx context.Context, m Machine, name string, options RestoreOptions) (err error) {
+	s, err := m.Snapshot(name)
+	if err != nil {
+		return err
+	}
+	lock, err := m.lockStopped()
+	if err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	if options.Keep != "" {
+		if _, err := h.createSnapshot(ctx, &m, options.Keep, options.CopyOptions); err != nil {
+			return fmt.Errorf("keep the machine as it is now: %w", err)
+		}
+	}
+	remove, err := h.stageRestore(ctx, &m, s, options.CopyOptions)
+	if err == nil {
+		err = commit(m.Data, m.Namespace, m.Name, remove)
+	}
+	if err != nil {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(m.Data, stagingName)))
+	} else {
+		err = settle(m.Directories, m.Namespace, m.Name)
+	}
+	if err != nil {
+		return fmt.Errorf("restore snapshot %q of %s: %w", name, m.FullName(), err)
+	}
+	return nil
+}
+
+// stageRestore prepares a restoration and says what is to be removed by it.
+func (h *Host) stageRestore(ctx context.Context, m *Machine, s Snapshot, options CopyOptions) (remove []string, err error) {
+	dir, err := m.snapshot(s.Name)
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(filepath.Join(dir, manifestFile))
+	if err != nil {
+		return nil, err
+	}
+	o, err := only(spec.Load(manifestFile, text, spec.Options{Default: true, Validate: true}))
+	if err != nil {
+		return nil, err
+	}
+	if o, err = namedManifest(&o, m.Namespace, m.Name, false); err != nil {
+		return nil, err
+	}
+	def, err := Directories{Data: dir}.Definition()
+	if err != nil {
+		return nil, err
+	}
+	now, err := m.Definition()
+	if err != nil {
+		return nil, err
+	}
+	present := h.diskPaths(m)
+	staging, err := stage(m.Data)
+	if err != nil {
+		return nil, err
+	}
+	def.InstanceID = now.InstanceID
+	def.Disks, def.Used = map[string]string{}, map[string]string{}
+	carried := map[string]runner.CarriedDisk{}
+	files := map[string]string{} // of disks, by their names
+	var disks []heldDisk
+	for _, d := range s.Disks {
+		file := freeImage(d.Name, s.Name, func(file string) bool {
+			path := filepath.Join(m.Data, file)
+			return !exists(path) || present[d.Name] == path
+		})
+		path := filepath.Join(m.Data, file)
+		files[d.Name] = file
+		def.Used[d.Name] = path
+		if !d.Template || file != d.Name+".img" {
+			def.Disks[d.Name] = path
+		}
+		carried[d.Path] = runner.CarriedDisk{Path: path, File: filepath.Join(staging, file)}
+		disks = append(disks, heldDisk{name: d.Name, path: filepath.Join(dir, d.File), size: d.Size})
+	}
+	if err := (&copying{options: options}).copyDisks(ctx, staging, disks, func(d heldDisk) string { return files[d.name] }); err != nil {
+		return nil, err
+	}
+	then, err := (&Machine{Directories: Directories{Data: dir}}).identityNames()
+	if err != nil {
+		return nil, err
+	}
+	if err := copyFiles(ctx, dir, staging, then); err != nil {
+		return nil, err
+	}
+	if err := writeParts(dir, staging, o, def, carried, false); err != nil {
+		return nil, err
+	}
+	identity, err := m.identityNames()
+	if err != nil {
+		return nil, err
+	}
+	if exists(filepath.Join(m.Data, runner.RecordFile)) && !exists(filepath.Join(staging, runner.RecordFile)) {
+		remove = append(remove, runner.RecordFile)
+	}
+	for _, name := range identity {
+		if !slices.Contains(then, name) {
+			remove = append(remove, name)
+		}
+	}
+	return remove, nil
+}
+
+// diskPaths are where a machine has its disks, by their names, as far as that is
+// known.
+func (h *Host) diskPaths(m *Machine) map[string]string {
+	out := map[string]string{}
+	if def, err := m.Definition(); err == nil {
+		maps.Copy(out, def.Used)
+	}
+	o, err := m.Object()
+	if err != nil {
+		return out
+	}
+	local, err := h.Local(&o, Given{})
+	if err != nil {
+		return out
+	}
+	if c, err := machineconfig.ForHost(o.VirtualMachine, local); err == nil {
+		for _, d := range startDisks(&c, exists) {
+			out[d.name] = d.path
+		}
+	}
+	return out
+}
+
+// freeImage is the name of an image's file that may be written: the disk's usual
+// one, unless somebody else's is there.
+func freeImage(disk, snapshot string, mayBe func(file string) bool) string {
+	file := disk + ".img"
+	for i := 1; !mayBe(file); i++ {
+		file = fmt.Sprintf("%s-%s-%d.img", disk, snapshot, i)
+	}
+	return file
+}

@@ -1,0 +1,184 @@
+package host
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/vmop/sdk/internal/atomicfile"
+	"github.com/vmop/sdk/vmop/runner"
+)
+
+// Several files of a machine are changed at one moment: the new ones are put into a
+// directory within the machine's, which gets the name that [pendingDir] has for the
+// machine once it is complete. From then on the change is made, whatever happens:
+// whoever looks at the machine moves the files to their places first (see settle).
+// Before, it is not, and what is left of it is garbage. As the name is that of the
+// machine that the change is for, one of a machine that gets another name is made
+// by its directory's renaming.
+const (
+	stagingName   = ".staging"
+	pendingPrefix = ".pending."
+	// removedFile lists, within a pending change, the files that are to go.
+	removedFile = ".removed.json"
+)
+
+// pendingDir is the directory with a change that is made for the machine of a name
+// whose directory is dir.
+func pendingDir(dir, namespace, name string) string {
+	return filepath.Join(dir, pendingPrefix+NamespaceOr(namespace)+"."+name)
+}
+
+// stage makes an empty directory for a change of a machine that is locked.
+func stage(dir string) (string, error) {
+	staging := filepath.Join(dir, stagingName)
+	if err := os.RemoveAll(staging); err != nil { // of one that never was made
+		return "", err
+	}
+	return staging, os.Mkdir(staging, 0o700)
+}
+
+// commit makes a staged change that of the machine of a name. remove are names of
+// files that go; none of them may be among the new ones.
+func commit(dir, namespace, name string, remove []string) error {
+	staging := filepath.Join(dir, stagingName)
+	data, err := json.Marshal(remove)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(atomicfile.Replace(filepath.Join(staging, removedFile), data), atomicfile.SyncDir(staging)); err != nil {
+		return err
+	}
+	pending := pendingDir(dir, namespace, name)
+	if err := os.RemoveAll(pending); err != nil { // of a machine that did not get that name
+		return err
+	}
+	if err := os.Rename(staging, pending); err != nil {
+		return err
+	}
+	return atomicfile.SyncDir(dir)
+}
+
+// settle completes a change that was made. Nobody may start the machine meanwhile.
+// It may be interrupted and repeated at any moment.
+func settle(d Directories, namespace, name string) error {
+	pending := pendingDir(d.Data, namespace, name)
+	entries, err := os.ReadDir(pending)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var remove []string
+	list := filepath.Join(pending, removedFile)
+	data, err := os.ReadFile(list)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // only the directory itself is left
+	case err != nil:
+		return err
+	default:
+		if err := json.Unmarshal(data, &remove); err != nil {
+			return fmt.Errorf("%s: %w", list, err)
+		}
+	}
+	for _, name := range remove {
+		if !filepath.IsLocal(name) || filepath.Base(name) != name {
+			return fmt.Errorf("%s: %q is no file's name", list, name)
+		}
+		if err := os.Remove(filepath.Join(d.Data, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	for _, e := range entries {
+		if e.Name() == removedFile {
+			continue
+		}
+		if err := os.Rename(filepath.Join(pending, e.Name()), filepath.Join(d.Data, e.Name())); err != nil {
+			return err
+		}
+	}
+	if err := atomicfile.SyncDir(d.Data); err != nil {
+		return err
+	}
+	if err := os.Remove(list); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Remove(pending)
+}
+
+// settleIdle is settle for somebody who has not locked the machine. One that is
+// locked is somebody else's to complete.
+func settleIdle(d Directories, namespace, name string) error {
+	if _, err := os.Lstat(pendingDir(d.Data, namespace, name)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	lock, err := runner.Lock(d.Data)
+	if errors.Is(err, runner.ErrLocked) {
+		return nil
+	}
+	if err == nil {
+		err = errors.Join(settle(d, namespace, name), lock.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("complete the last change of %s: %w", FullName(namespace, name), err)
+	}
+	return nil
+}
+
+// moveNew renames a directory to a path where there is nothing.
+func moveNew(from, to string) error {
+	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // not on every file system
+		if exists(to) {
+			err = fs.ErrExist
+		} else {
+			err = os.Rename(from, to)
+		}
+	}
+	if err != nil {
+		return &os.LinkError{Op: "rename", Old: from, New: to, Err: err}
+	}
+	return errors.Join(atomicfile.SyncDir(filepath.Dir(to)), atomicfile.SyncDir(filepath.Dir(from)))
+}
+
+// lockStopped locks a machine that does not run, so that nobody starts it.
+func (m *Machine) lockStopped() (*os.File, error) {
+	if m.Running() {
+		return nil, fmt.Errorf("%s runs (%s): stop it first", m.FullName(), m.Status)
+	}
+	lock, err := runner.Lock(m.Data)
+	if errors.Is(err, runner.ErrLocked) {
+		err = errors.New("it is just being started or copied")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.FullName(), err)
+	}
+	if err := settle(m.Directories, m.Namespace, m.Name); err != nil {
+		return nil, errors.Join(fmt.Errorf("complete the last change of %s: %w", m.FullName(), err), lock.Close())
+	}
+	return lock, nil
+}
+
+// identityNames are the files with what the guest depends on beside its disks, but
+// for the record and the UUID, which a copy has in its own way.
+func (m *Machine) identityNames() ([]string, error) {
+	files, err := m.Identity()
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, f := range files {
+		if f.Name != runner.RecordFile && f.Name != runner.UUIDFile {
+			out = append(out, f.Name)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}

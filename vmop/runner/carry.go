@@ -1,0 +1,65 @@
+package runner
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+)
+
+// CarriedDisk is a disk image whose file is another one now, or has another name.
+type CarriedDisk struct {
+	// Path is how the machine names it from now on.
+	Path string
+	// File is where it is at present, to be moved to Path without a copy.
+	File string
+}
+
+// CarriedRecord is what machine.json of a data directory becomes when its disks,
+// which it has by their paths, are other files with the same content: what was
+// decided about them holds on. Other disks stay as they are unless others is false.
+// The content is nil if there is no record.
+func CarriedRecord(dataDir string, disks map[string]CarriedDisk, others bool) ([]byte, error) {
+	r, err := readRecord(dataDir)
+	if err != nil || r.empty() {
+		return nil, err
+	}
+	carried := map[string]diskRecord{}
+	if others {
+		carried = maps.Clone(r.Disks)
+	}
+	for before := range disks {
+		delete(carried, before)
+	}
+	for before, now := range disks {
+		d, known := r.Disks[before]
+		if !known {
+			continue
+		}
+		f, err := os.Open(now.File)
+		if err != nil {
+			return nil, err
+		}
+		i, err := look(f)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return nil, fmt.Errorf("disk image %s: %w", now.File, err)
+		}
+		d.Inode, d.Birth = i.inode, i.birth
+		carried[now.Path] = d
+	}
+	r.Disks = carried
+	data, err := json.MarshalIndent(r, "", "  ")
+	return append(data, '\n'), err
+}
+
+func (r *record) empty() bool {
+	return r.MachineType == "" && r.AddressMap == 0 && len(r.Firmware) == 0 && len(r.Disks) == 0
+}
+
+// RecordFile is the name of the file in a data directory with what the machine's
+// first start has decided, UUIDFile that of the one with its UUID.
+const (
+	RecordFile = recordName
+	UUIDFile   = uuidName
+)
