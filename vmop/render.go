@@ -123,7 +123,7 @@ func Render(vm *VirtualMachine, o RenderOptions) (Rendered, error) {
 	}
 	if ci := config.Runner.CloudInit; ci != nil {
 		docs, err := cloudinit.Render(cloudinit.Input{
-			MetaData: ci.MetaData, UserData: ci.UserData, NetworkConfig: ci.NetworkConfig,
+			MetaData: ci.MetaData, MetaDataValues: ci.MetaDataValues, UserData: ci.UserData, NetworkConfig: ci.NetworkConfig,
 			UserDataText: fromSecret(ci.UserDataFrom), NetworkConfigText: fromSecret(ci.NetworkConfigFrom),
 		})
 		if err != nil {

@@ -141,7 +141,7 @@ func (w *writer) mapping(n *yaml.Node, depth int) error {
 		if k.Kind != yaml.ScalarNode {
 			return fmt.Errorf("line %d: a key must be a plain value", k.Line)
 		}
-		if k.ShortTag() == "!!merge" {
+		if isMerge(k) {
 			return fmt.Errorf("line %d: merge keys (<<) are not supported here", k.Line)
 		}
 		if line, dup := seen[k.Value]; dup {

@@ -33,6 +33,9 @@ type Input struct {
 	// (cloud-init runs its once-per-instance modules again when it changes) and
 	// "local-hostname" into it; this package adds none.
 	MetaData map[string]string
+	// MetaDataValues are more of meta-data: lists and mappings, as JSON. Of a key that
+	// MetaData has, too, that text counts.
+	MetaDataValues map[string]json.RawMessage
 
 	// UserData becomes user-data: a JSON object in the form of cloud-config.
 	// It is kept as the bytes of the manifest because the order of the keys and
@@ -82,12 +85,10 @@ func Render(in Input) (Documents, error) {
 	var docs Documents
 	var errs []error
 
-	meta, err := yamljson.Encode(yamljson.StringsNode(in.MetaData))
-	if err != nil {
+	var err error
+	if docs.MetaData, err = metaData(&in); err != nil {
 		errs = append(errs, fmt.Errorf("metaData: %w", err))
 	}
-	docs.MetaData = meta
-
 	if docs.UserData, err = userData(&in); err != nil {
 		errs = append(errs, fmt.Errorf("userData: %w", err))
 	}
@@ -99,6 +100,23 @@ func Render(in Input) (Documents, error) {
 		return Documents{}, errors.Join(errs...)
 	}
 	return docs, nil
+}
+
+// metaData writes the texts, then all else.
+func metaData(in *Input) ([]byte, error) {
+	node := yamljson.StringsNode(in.MetaData)
+	for _, key := range slices.Sorted(maps.Keys(in.MetaDataValues)) {
+		if _, given := in.MetaData[key]; given {
+			continue
+		}
+		value, err := yamljson.JSONToNode(in.MetaDataValues[key])
+		if err != nil {
+			return nil, fmt.Errorf("%.100q: %w", key, err)
+		}
+		name := yamljson.StringsNode(map[string]string{key: ""}).Content[0]
+		node.Content = append(node.Content, name, value)
+	}
+	return yamljson.Encode(node)
 }
 
 func userData(in *Input) ([]byte, error) {

@@ -228,6 +228,22 @@ func TestRenderedMetaDataMeansTheSame(t *testing.T) {
 	})
 }
 
+// Lists and mappings of meta-data stand behind the texts, which count.
+func TestMetaDataThatIsNested(t *testing.T) {
+	docs, err := cloudinit.Render(cloudinit.Input{
+		MetaData:       map[string]string{"instance-id": "5", "zone": "a"},
+		MetaDataValues: map[string]json.RawMessage{"keys": json.RawMessage(`["yes", 1.0]`), "zone": json.RawMessage(`["b"]`), "extra": json.RawMessage(`{"c": {}}`)},
+	})
+	const want = "instance-id: \"5\"\nzone: a\nextra:\n  c: {}\nkeys:\n  - \"yes\"\n  - 1.0\n"
+	if got := string(docs.MetaData); got != want || err != nil {
+		t.Errorf("%v\n%s\nwant\n%s", err, got, want)
+	}
+	_, err = cloudinit.Render(cloudinit.Input{MetaDataValues: map[string]json.RawMessage{"a": json.RawMessage(`[`)}})
+	if err == nil || !strings.Contains(err.Error(), `metaData: "a": `) {
+		t.Errorf("%v", err)
+	}
+}
+
 // The guest reads with YAML 1.1, the tests with a newer version: the texts that
 // the older one takes for something else have to be seen in the output.
 func TestRenderGolden(t *testing.T) {

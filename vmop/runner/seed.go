@@ -40,7 +40,7 @@ func (e *Engine) writeSeed(uuid, path string) error {
 
 // seedInput reads what is not in the configuration.
 func (e *Engine) seedInput(c *runnerconfig.CloudInit, uuid string) (cloudinit.Input, error) {
-	in := cloudinit.Input{MetaData: maps.Clone(c.SeedMetaData(uuid)), UserData: c.UserData, NetworkConfig: c.NetworkConfig}
+	in := cloudinit.Input{MetaData: maps.Clone(c.SeedMetaData(uuid)), MetaDataValues: c.MetaDataValues, UserData: c.UserData, NetworkConfig: c.NetworkConfig}
 	var errs []error
 	read := func(field string, s *runnerconfig.CloudInitSource) []byte {
 		if s == nil {

@@ -69,7 +69,23 @@ func isText(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag(
 var (
 	rawType   = reflect.TypeFor[json.RawMessage]()
 	bytesType = reflect.TypeFor[Bytes]()
+	// metaDataType may have values that are no scalars.
+	metaDataType = reflect.TypeFor[map[string]string]()
 )
+
+// isDocument tells whether a value is a list or a mapping.
+func isDocument(n *yaml.Node) bool {
+	n = resolve(n)
+	return n.Kind == yaml.MappingNode || n.Kind == yaml.SequenceNode
+}
+
+// resolve is what a node stands for.
+func resolve(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}
 
 func (c *coercion) node(n *yaml.Node, t reflect.Type, path string) {
 	for t.Kind() == reflect.Pointer {
@@ -104,8 +120,9 @@ func (c *coercion) node(n *yaml.Node, t reflect.Type, path string) {
 		}
 		fields := fieldTypes(t)
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			if ft, ok := fields[n.Content[i].Value]; ok && n.Content[i].Kind == yaml.ScalarNode {
-				c.node(n.Content[i+1], ft, path+"."+n.Content[i].Value)
+			key := resolve(n.Content[i])
+			if ft, ok := fields[key.Value]; ok && key.Kind == yaml.ScalarNode {
+				c.node(n.Content[i+1], ft, path+"."+key.Value)
 			}
 		}
 	case reflect.Map:
@@ -114,7 +131,10 @@ func (c *coercion) node(n *yaml.Node, t reflect.Type, path string) {
 			return
 		}
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			c.node(n.Content[i+1], t.Elem(), fmt.Sprintf("%s.%.100s", path, n.Content[i].Value))
+			if t == metaDataType && isDocument(n.Content[i+1]) {
+				continue // passed on as it is
+			}
+			c.node(n.Content[i+1], t.Elem(), fmt.Sprintf("%s.%.100s", path, resolve(n.Content[i]).Value))
 		}
 	case reflect.Slice:
 		if n.Kind != yaml.SequenceNode {
@@ -133,8 +153,9 @@ func (c *coercion) node(n *yaml.Node, t reflect.Type, path string) {
 func fieldTypes(t reflect.Type) map[string]reflect.Type {
 	out := map[string]reflect.Type{}
 	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		out[name] = t.Field(i).Type
+		if name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); name != "-" {
+			out[name] = t.Field(i).Type
+		}
 	}
 	return out
 }

@@ -75,6 +75,53 @@ func TestCoercionOfDocuments(t *testing.T) {
 	}
 }
 
+// Metadata may have lists and mappings, and YAML's merge keys are resolved, as
+// VM-Operator's runner has it.
+func TestNestedMetaDataAndMergeKeys(t *testing.T) {
+	c, warnings, err := runnerconfig.Parse([]byte(`
+disk: &disk {type: raw, bootindex: "1"}
+_Runner:
+  cloudInit:
+    metaData: {instance-id: 5, public-keys: [a, &b b], tags: {x: 010, y: 1.0, z: *b}}
+    userData: &user {a: 1}
+    networkConfig: {<<: *user, b: [{<<: *user}]}
+  vm:
+    <<: {name: other, maximumCpus: "2"}
+    name: web
+    drives:
+    - {<<: *disk, resource: /dev/a}
+    - {resource: /dev/b, bootindex: 2, <<: *disk}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, vm := c.Runner.CloudInit, c.Runner.VM
+	if got := fmt.Sprintf("%v %s", i.MetaData, i.MetaDataValues); got != `map[instance-id:5] map[public-keys:["a","b"] tags:{"x":8,"y":1.0,"z":"b"}]` {
+		t.Errorf("metadata: %s", got)
+	}
+	if string(i.NetworkConfig) != `{"b":[{"a":1}],"a":1}` {
+		t.Errorf("network configuration: %s", i.NetworkConfig)
+	}
+	if vm.Name != "web" || vm.MaximumCPUs != 2 || len(vm.Drives) != 2 || *vm.Drives[0].BootIndex != 1 || *vm.Drives[1].BootIndex != 2 || vm.Drives[1].Type != "raw" {
+		t.Errorf("%+v", vm)
+	}
+	if diff := cmp.Diff([]string{"disk: unknown key, ignored"}, warnings); diff != "" {
+		t.Error(diff)
+	}
+	written, err := runnerconfig.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, _, err := runnerconfig.Parse(written)
+	if diff := cmp.Diff(c, again); diff != "" || err != nil {
+		t.Errorf("%v, -want +got\n%s", err, diff)
+	}
+	_, _, err = runnerconfig.Parse([]byte("/Runner:\n  vm:\n    <<: 5\n"))
+	if err == nil || !strings.Contains(err.Error(), "line 3: the key << takes a mapping or a list of mappings") {
+		t.Errorf("%v", err)
+	}
+}
+
 // A file that was written with quotes around each number and truth value is read as
 // without them.
 func TestQuotesMakeNoDifference(t *testing.T) {

@@ -46,12 +46,15 @@ type Runner struct {
 // secret is not among them: the sources say where it is (VM-Operator has no such
 // keys). The meta-data of a source is put over MetaData.
 type CloudInit struct {
-	MetaData          map[string]string `json:"metaData,omitempty"`
-	UserData          json.RawMessage   `json:"userData,omitempty"`
-	NetworkConfig     json.RawMessage   `json:"networkConfig,omitempty"`
-	MetaDataFrom      *CloudInitSource  `json:"metaDataFrom,omitempty"`
-	UserDataFrom      *CloudInitSource  `json:"userDataFrom,omitempty"`
-	NetworkConfigFrom *CloudInitSource  `json:"networkConfigFrom,omitempty"`
+	MetaData map[string]string `json:"metaData,omitempty"`
+	// MetaDataValues are the values of the meta-data that are lists and mappings, as
+	// JSON. In the file they stand among the others; a text of the same key counts.
+	MetaDataValues    map[string]json.RawMessage `json:"-"`
+	UserData          json.RawMessage            `json:"userData,omitempty"`
+	NetworkConfig     json.RawMessage            `json:"networkConfig,omitempty"`
+	MetaDataFrom      *CloudInitSource           `json:"metaDataFrom,omitempty"`
+	UserDataFrom      *CloudInitSource           `json:"userDataFrom,omitempty"`
+	NetworkConfigFrom *CloudInitSource           `json:"networkConfigFrom,omitempty"`
 }
 
 // CloudInitSource is where a runner finds a document that is a key of a Secret.

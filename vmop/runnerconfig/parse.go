@@ -27,9 +27,9 @@ const (
 // missing key means in VM-Operator's format (no "network" at all is one tap
 // interface, while null is none). Where a scalar is of another type than the key's,
 // it is read as VM-Operator's runner does ("60" and 60.0 are 60, yes is true, and 5
-// is "5" where a text belongs), unless that would be a guess. Keys that it does not know are returned as
-// warnings, because a newer operator may write them; everything else that is
-// wrong is an error.
+// is "5" where a text belongs), unless that would be a guess, and YAML's merge keys
+// (<<) are resolved. Keys that it does not know are returned as warnings, because a
+// newer operator may write them; everything else that is wrong is an error.
 func Parse(data []byte) (Config, []string, error) {
 	var c Config
 	if len(data) > maxFile {
@@ -37,6 +37,9 @@ func Parse(data []byte) (Config, []string, error) {
 	}
 	node, err := yamljson.Decode(data)
 	if err != nil {
+		return c, nil, fmt.Errorf("runner configuration: %w", err)
+	}
+	if err := yamljson.Merge(node); err != nil {
 		return c, nil, fmt.Errorf("runner configuration: %w", err)
 	}
 	if err := runnerKey(node); err != nil {
@@ -83,20 +86,23 @@ func runnerKey(doc *yaml.Node) error {
 		return fmt.Errorf("line %d: found %s, want a mapping with the key %q", top.Line, found(top), runnerName)
 	}
 	var key *yaml.Node
+	at := 0
 	for i := 0; i < len(top.Content); i += 2 {
-		k := top.Content[i]
+		k := resolve(top.Content[i])
 		if k.Kind != yaml.ScalarNode || k.Value != runnerName && k.Value != "_Runner" {
 			continue
 		}
 		if key != nil {
 			return fmt.Errorf("line %d: key %q is the same as that of line %d", k.Line, k.Value, key.Line)
 		}
-		key = k
+		key, at = k, i
 	}
 	if key == nil {
 		return ErrNoRunner
 	}
-	key.Value = runnerName
+	named := *key // it may stand for others, too
+	named.Value = runnerName
+	top.Content[at] = &named
 	return nil
 }
 
