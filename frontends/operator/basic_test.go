@@ -33,6 +33,7 @@ const managerConfig = `
 
 // What VM-Operator's own test asserts of a cluster.
 func TestVMOperatorsOwnAssertions(tt *testing.T) {
+	tt.Parallel()
 	t := newTest(tt)
 	t.start(cluster.Kubeconfig(), "--config="+t.file(managerConfig))
 	manifest, err := os.ReadFile("../../vmop/spec/testdata/basic-vm.yaml")
@@ -190,6 +191,7 @@ func (t *test) owned(o metav1.Object) {
 
 // A cluster that VM-Operator has run is taken over while its machine runs.
 func TestTakeover(tt *testing.T) {
+	tt.Parallel()
 	t := newTest(tt)
 	p := newProxy(tt)
 	t.create(machine("old", "Running"))

@@ -13,6 +13,7 @@ import (
 // What VM-Operator left behind goes when the operator starts; what belongs to a
 // machine or to others stays.
 func TestLeftoversAreDeleted(tt *testing.T) {
+	tt.Parallel()
 	t := newTest(tt)
 	core, sets := t.kube.CoreV1(), t.kube.AppsV1().StatefulSets(t.namespace)
 	labels := map[string]string{"app.kubernetes.io/name": "vm-runner", "app.kubernetes.io/managed-by": "vm-operator", "app.kubernetes.io/instance": "gone"}

@@ -94,6 +94,7 @@ func (t *test) inUse(name, pod string) error {
 // Of two machines with one disk one runs, whoever was first; the other waits
 // and follows by itself.
 func TestMachinesThatShareADiskRunOneAfterTheOther(tt *testing.T) {
+	tt.Parallel()
 	t := newTest(tt)
 	t.startKubelet()
 	t.createClaim("shared")
@@ -105,6 +106,7 @@ func TestMachinesThatShareADiskRunOneAfterTheOther(tt *testing.T) {
 // A claim that has the name that VM-Operator once gave to it is the machine's
 // disk like any other.
 func TestClaimOfAFormerNameIsShared(tt *testing.T) {
+	tt.Parallel()
 	t := newTest(tt)
 	t.startKubelet()
 	const former = "system-disk-a-0"
@@ -163,6 +165,7 @@ func (t *test) takeTurns(claim string, rounds int) {
 // A pod that is nobody's runner, such as one that makes a backup, keeps a
 // machine from being started until it has gone.
 func TestPodOfOthersUsesADisk(tt *testing.T) {
+	tt.Parallel()
 	t := newTest(tt)
 	t.startKubelet()
 	t.createClaim("shared")
@@ -196,6 +199,7 @@ func TestPodOfOthersUsesADisk(tt *testing.T) {
 // A pod that was there before the machine's disk was, such as one that is to fill
 // it, has the disk first, though the operator itself has only just made the claim.
 func TestPodWaitsForADiskThatIsMade(tt *testing.T) {
+	tt.Parallel()
 	t := newTest(tt)
 	t.startKubelet()
 	t.start(cluster.Kubeconfig())

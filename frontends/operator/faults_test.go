@@ -22,6 +22,7 @@ import (
 
 // Of two operators one works; when it is killed, the other goes on.
 func TestLeaderIsReplaced(tt *testing.T) {
+	tt.Parallel()
 	t := newTest(tt)
 	t.startKubelet()
 	elect := []string{"--leader-elect", "--leader-election-namespace=" + t.namespace, "--leader-election-id=test"}
@@ -53,6 +54,7 @@ func TestLeaderIsReplaced(tt *testing.T) {
 // Operators that are killed at any moment never lead to two pods or lose a
 // claim, which the kubelet checks, and the last one finishes what they began.
 func TestOperatorIsKilledAtRandomMoments(tt *testing.T) {
+	tt.Parallel()
 	t := newTest(tt)
 	t.startKubelet()
 	seed := uint64(time.Now().UnixNano())
@@ -258,6 +260,7 @@ func (t *test) ends(o *process) {
 // An operator that may not read anything ends when it is asked to, though its
 // caches will never be filled.
 func TestOperatorWithoutRightsEnds(tt *testing.T) {
+	tt.Parallel()
 	t := newTest(tt)
 	data, err := os.ReadFile(cluster.Kubeconfig())
 	if err != nil {
@@ -288,6 +291,7 @@ func TestOperatorWithoutRightsEnds(tt *testing.T) {
 // Objects of somebody else that have the names of a machine's are left alone,
 // and the machine says what it waits for.
 func TestObjectsOfOthersAreLeftAlone(tt *testing.T) {
+	tt.Parallel()
 	t := newTest(tt)
 	core := t.kube.CoreV1()
 	other := metav1.ObjectMeta{Name: "taken", Labels: map[string]string{"mine": "yes"}}
@@ -330,6 +334,7 @@ func TestObjectsOfOthersAreLeftAlone(tt *testing.T) {
 
 // A write that the API server refuses is explained and does not end in a loop.
 func TestRefusalIsExplained(tt *testing.T) {
+	tt.Parallel()
 	t := newTest(tt)
 	core := t.kube.CoreV1()
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}}
@@ -360,6 +365,7 @@ func TestRefusalIsExplained(tt *testing.T) {
 // A quota that counts limits gives the pod some; one that is used up is told with
 // what is left, and when it has grown the machine is started.
 func TestQuotaGrows(tt *testing.T) {
+	tt.Parallel()
 	t := newTest(tt)
 	quotas := t.kube.CoreV1().ResourceQuotas(t.namespace)
 	// have is a quota as its controller would show it, with nothing used.
@@ -415,6 +421,7 @@ func TestQuotaGrows(tt *testing.T) {
 
 // A pod whose image cannot be pulled is explained, with the image.
 func TestImageThatCannotBePulled(tt *testing.T) {
+	tt.Parallel()
 	t := newTest(tt)
 	t.start(cluster.Kubeconfig())
 	t.create(machine("one", "Running"))
@@ -443,6 +450,7 @@ func TestImageThatCannotBePulled(tt *testing.T) {
 // A claim that a disk refers to need not have any labels; the machine notices
 // when it appears.
 func TestReferencedClaimAppears(tt *testing.T) {
+	tt.Parallel()
 	t := newTest(tt)
 	t.startKubelet()
 	t.start(cluster.Kubeconfig())
@@ -467,6 +475,7 @@ spec:
 // The assignment from a pool that was deleted goes after a while, and one whose
 // retention has passed; that of a pool that exists stays.
 func TestAssignmentsAreKeptUp(tt *testing.T) {
+	tt.Parallel()
 	t := newTest(tt)
 	if _, err := t.pools.Create(t.Context(), t.object(`
 apiVersion: vmoperator.jdrupes.org/v1
@@ -505,6 +514,7 @@ spec: {retention: PT1h, permissions: [{user: ann}]}
 // A machine that was deleted leaves its claims and its secret behind, and
 // nothing is made for it again.
 func TestDeletedMachineLeavesItsData(tt *testing.T) {
+	tt.Parallel()
 	t := newTest(tt)
 	k := t.startKubelet()
 	p := newProxy(tt)
@@ -562,6 +572,7 @@ func TestDeletedMachineLeavesItsData(tt *testing.T) {
 // A machine that is stored and that the types have no place for says so, and the
 // others go on.
 func TestUnreadableMachine(tt *testing.T) {
+	tt.Parallel()
 	t := newTest(tt)
 	t.startKubelet()
 	broken := strings.Replace(machine("broken", "Running"), "spec:\n", `spec:

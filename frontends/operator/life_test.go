@@ -16,6 +16,7 @@ import (
 // A machine is created, runs, is stopped, started again, crashes, and powers
 // itself off; each step takes few requests, and once it is done none.
 func TestLifeOfAMachine(tt *testing.T) {
+	tt.Parallel()
 	t := newTest(tt)
 	p := newProxy(tt)
 	t.startKubelet()
@@ -54,6 +55,7 @@ func TestLifeOfAMachine(tt *testing.T) {
 }
 
 func TestEndsOfAMachine(tt *testing.T) {
+	tt.Parallel()
 	t := newTest(tt)
 	k := t.startKubelet()
 	t.start(newProxy(tt).kubeconfig)
@@ -120,6 +122,7 @@ func TestEndsOfAMachine(tt *testing.T) {
 // A guest that reboots while a change waits for a restart is started anew with
 // the change, and nothing waits then.
 func TestGuestRebootAppliesChanges(tt *testing.T) {
+	tt.Parallel()
 	t := newTest(tt)
 	k := t.startKubelet()
 	t.start(cluster.Kubeconfig())

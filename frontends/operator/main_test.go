@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
+	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -42,7 +45,23 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asOperator) != "" {
 		main()
 	}
+	flag.Parse()
+	together()
 	os.Exit(runTests(m))
+}
+
+// together lets more tests run at once than there are processors, unless somebody
+// says how many: they wait for timers and for each other's servers most of the time.
+func together() {
+	const name = "test.parallel"
+	said := false
+	flag.Visit(func(f *flag.Flag) { said = said || f.Name == name })
+	if said {
+		return
+	}
+	if err := flag.Set(name, strconv.Itoa(max(4, runtime.GOMAXPROCS(0)))); err != nil {
+		panic(err)
+	}
 }
 
 func runTests(m *testing.M) (code int) {

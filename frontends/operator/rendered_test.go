@@ -22,6 +22,7 @@ import (
 // the operator makes: all of it, but for what the API server adds, the password
 // and the versions of objects that only the API server knows.
 func TestRenderedObjectsAreThoseOfTheOperator(tt *testing.T) {
+	tt.Parallel()
 	t := newTest(tt)
 	t.startKubelet()
 	const settings = `

@@ -45,6 +45,7 @@ func (t *test) giveCPUs(name string, n int) {
 // A pod grows before its guest does; where a quota forbids it the guest keeps what
 // it has, until the quota is gone.
 func TestGrowthResizesThePod(tt *testing.T) {
+	tt.Parallel()
 	t := newTest(tt)
 	t.startKubeletThat(true)
 	t.start(cluster.Kubeconfig())
@@ -78,6 +79,7 @@ func TestGrowthResizesThePod(tt *testing.T) {
 // A cluster that does not resize pods lets guests grow as before, and says that the
 // pod does not.
 func TestGrowthWithoutResizing(tt *testing.T) {
+	tt.Parallel()
 	t := newTest(tt)
 	t.startKubeletThat(true)
 	p := newProxy(tt)

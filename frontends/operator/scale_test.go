@@ -157,6 +157,7 @@ func (p *process) resident(t *test) int {
 // The metrics say how many machines there are in which phase, what they wait
 // for and what was written.
 func TestMetrics(tt *testing.T) {
+	tt.Parallel()
 	t := newTest(tt)
 	t.startKubelet()
 	o := t.start(cluster.Kubeconfig())

@@ -29,6 +29,7 @@ func (t *test) eventsOf() []eventsv1.Event {
 // What lasts is told by one event for each wait, also by an operator that starts
 // again, and causes no other writes.
 func TestWaitsAreToldOnce(tt *testing.T) {
+	tt.Parallel()
 	t := newTest(tt)
 	p := newProxy(tt)
 	// Nobody makes volumes for claims, or chooses a node for the pod.
@@ -78,6 +79,7 @@ func TestWaitsAreToldOnce(tt *testing.T) {
 
 // What is over before long is in the status meanwhile, and is no event.
 func TestShortWaitsAreNotTold(tt *testing.T) {
+	tt.Parallel()
 	t := newTest(tt)
 	p := newProxy(tt)
 	t.start(p.kubeconfig)
