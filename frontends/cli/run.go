@@ -15,6 +15,7 @@ import (
 	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runner"
+	"github.com/vmop/sdk/vmop/spec"
 )
 
 func (p *program) runCommand() *cli.Command {
@@ -22,7 +23,10 @@ func (p *program) runCommand() *cli.Command {
 		Name:      "run",
 		Usage:     "run a machine on this host, without a cluster",
 		ArgsUsage: "FILE...",
-		Description: "Runs the virtual machine of a manifest, whatever its spec.vm.state says, until its\n" +
+		Description: "With --image, makes a new machine of a cloud image and runs it: the image is checked,\n" +
+			"copied and enlarged, and cloud-init makes a user with your SSH key. From then on it is\n" +
+			"a machine like others, with a manifest: see start, edit and ssh.\n\n" +
+			"Runs the virtual machine of a manifest, whatever its spec.vm.state says, until its\n" +
 			"guest powers off. Disks of volumeClaimTemplates are sparse images of the requested\n" +
 			"size in the data directory, machines/NAMESPACE/NAME/DISK.img: they are made once and\n" +
 			"kept for ever. A disk of an existing claim needs --disk.\n\n" +
@@ -36,21 +40,18 @@ func (p *program) runCommand() *cli.Command {
 			"Examples:\n" +
 			"  vmop-cli run vm.yaml\n" +
 			"  vmop-cli run vm.yaml --detach\n" +
+			"  vmop-cli run --image debian-13-genericcloud-amd64.qcow2 --name web --port 8080:80 --detach\n" +
 			"  vmop-cli run vm.yaml --disk data=/srv/data.qcow2 --image-repository ~/images",
 		Flags: append(append(selectFlags(),
 			&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "return when the guest runs; see list, console and stop", DisableDefaultText: true},
-		), localFlags()...),
+		), append(imageFlags(), localFlags()...)...),
 		Action: p.run,
 	}
 }
 
 func (p *program) run(c *cli.Context) error {
-	files, err := needFiles(c)
-	if err != nil {
-		return err
-	}
-	o, err := p.machine(c, files)
-	if err != nil {
+	o, printed, err := p.runObject(c)
+	if err != nil || printed {
 		return err
 	}
 	h, err := p.host(c)
@@ -71,6 +72,24 @@ func (p *program) run(c *cli.Context) error {
 	}
 	stop() // from here on, signals ask the guest to shut down
 	return p.foreground(c.Context, j)
+}
+
+// runObject is the machine that is to be run, of a manifest or of an image.
+func (p *program) runObject(c *cli.Context) (o spec.Object, printed bool, err error) {
+	if c.IsSet("image") {
+		return p.runImage(c)
+	}
+	for _, f := range imageFlags() {
+		if name := f.Names()[0]; c.IsSet(name) {
+			return o, false, usagef(c, "--%s is for --image; a manifest says it itself", name)
+		}
+	}
+	files, err := needFiles(c)
+	if err != nil {
+		return o, false, err
+	}
+	o, err = p.machine(c, files)
+	return o, false, err
 }
 
 // foreground runs a machine in this process.

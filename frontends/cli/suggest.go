@@ -19,6 +19,7 @@ var categories = map[string]string{
 
 	"run": hostCommands, "create": hostCommands, "apply": hostCommands, "edit": hostCommands, "restart": hostCommands,
 	"rename": hostCommands, "clone": hostCommands, "snapshot": hostCommands,
+	"ssh": hostCommands, "scp": hostCommands, "ssh-config": hostCommands,
 	"delete": hostCommands, "wait": hostCommands, "console": hostCommands, "pause": hostCommands, "resume": hostCommands,
 	"nmi": hostCommands, "screenshot": hostCommands, "guest": hostCommands,
 

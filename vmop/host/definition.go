@@ -29,6 +29,8 @@ type Definition struct {
 	// InstanceID is what cloud-init knows the machine by, unless the manifest says it;
 	// empty is NAMESPACE.NAME. A machine that got another name keeps it.
 	InstanceID string `json:"instanceId,omitempty"`
+	// SSH is how one gets into the guest.
+	SSH SSH `json:"ssh,omitzero"`
 }
 
 // DefinitionFile has what the machine is made of beside its manifest.

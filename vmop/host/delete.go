@@ -55,7 +55,7 @@ func classify(name string, mode fs.FileMode) (kind FileKind, holds string) {
 	case !mode.IsRegular():
 		return FileForeign, ""
 	}
-	if is(manifestFile, definitionFile, stateFile, logFile, oldLogFile, runner.LockFile, "."+manifestFile+".*", "."+definitionFile+".*", "."+stateFile+".*") {
+	if is(manifestFile, definitionFile, stateFile, logFile, oldLogFile, knownHostsFile, knownHostsFile+".old", runner.LockFile, "."+manifestFile+".*", "."+definitionFile+".*", "."+stateFile+".*") {
 		return FileOwn, ""
 	}
 	if holds, ok := runner.IdentityFile(name); ok {

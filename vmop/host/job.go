@@ -209,7 +209,7 @@ func (j *Job) decideDisks(vm *spec.VirtualMachine, options JobOptions) error {
 		return err
 	}
 	j.FreshDisks = fresh
-	j.Definition = Definition{Given: options.Given.canonical(vm).Over(before.Given), Used: map[string]string{}, InstanceID: before.InstanceID}
+	j.Definition = Definition{Given: options.Given.canonical(vm).Over(before.Given), Used: map[string]string{}, InstanceID: before.InstanceID, SSH: before.SSH}
 	for _, d := range disks {
 		j.Definition.Used[d.name] = d.path
 		if d.made {

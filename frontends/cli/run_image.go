@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/vmop/sdk/vmop/host"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// imageFlags are those of run --image.
+func imageFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "image", Usage: "make a new machine of this cloud image, `URL|FILE` (http, https), instead of a manifest"},
+		&cli.StringFlag{Name: "checksum", Usage: "that of the image, `SUM`: sha256:HEX or sha512:HEX"},
+		&cli.IntFlag{Name: "cpus", Value: 2, Usage: "`NUMBER` of processors"},
+		&cli.StringFlag{Name: "memory", Value: "2Gi", Usage: "`QUANTITY` of memory"},
+		&cli.StringFlag{Name: "disk-size", Value: "20Gi", Usage: "`QUANTITY` that the disk has; it takes only what is written"},
+		&cli.StringFlag{Name: "user", Usage: "`NAME` of the user that cloud-init makes, with sudo (default: your own, or vm)"},
+		&cli.StringSliceFlag{Name: "ssh-key", Usage: "`FILE` with the public SSH keys of that user; may be given several times (default: ~/.ssh/*.pub)"},
+		&cli.StringSliceFlag{Name: "port", Usage: "forward a port of this host to the guest, `[ADDRESS:]PORT:GUESTPORT[/udp]`; may be given several times. One for SSH is chosen"},
+		&cli.BoolFlag{Name: "in-place", Usage: "use the image FILE itself as the disk, and change it", DisableDefaultText: true},
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT` yaml: print the manifest, and make and start nothing"},
+	}
+}
+
+// runImage makes a machine of an image; run goes on with it.
+func (p *program) runImage(c *cli.Context) (o spec.Object, printed bool, err error) {
+	if c.NArg() > 0 {
+		return o, false, usagef(c, "--image makes a manifest, and there is %q too", c.Args().First())
+	}
+	if out := c.String("output"); out != "" && out != "yaml" {
+		return o, false, usagef(c, "--output %q: want yaml", out)
+	}
+	image := host.Image{Source: c.String("image"), Checksum: c.String("checksum")}
+	if err := image.Check(); err != nil {
+		return o, false, err
+	}
+	h, err := p.host(c)
+	if err != nil {
+		return o, false, err
+	}
+	wish, ssh, err := p.wish(c, h)
+	if err != nil {
+		return o, false, err
+	}
+	vm, err := wish.Machine()
+	if err != nil {
+		return o, false, err
+	}
+	text, err := spec.Marshal(vm)
+	if err != nil {
+		return o, false, err
+	}
+	objects, err := spec.Load("the manifest", text, spec.Options{Default: true, Validate: true})
+	if err != nil {
+		return o, false, err
+	}
+	o = objects[0]
+	if c.String("output") == "yaml" {
+		_, err := p.stdout.Write(text)
+		return o, true, err
+	}
+	given, err := p.given(c)
+	if err != nil {
+		return o, false, err
+	}
+	image.Size = wish.DiskSize.Value()
+	var m host.Machine
+	if c.Bool("in-place") {
+		m, err = p.createInPlace(h, &o, given, image)
+	} else {
+		what := "copying " + image.Source
+		if strings.Contains(image.Source, "://") {
+			what = "downloading " + image.Source
+		}
+		err = p.copying(c, what, func(ctx context.Context, copies host.CopyOptions) (err error) {
+			m, err = h.CreateFromImage(ctx, &o, given, image, copies)
+			return err
+		})
+	}
+	if errors.Is(err, host.ErrExists) {
+		return o, false, fmt.Errorf("%w: start it with vmop-cli start %s, or choose another --name", err, host.FullName(o.Namespace, o.Name))
+	}
+	if err != nil {
+		return o, false, p.told(&o, err)
+	}
+	if err := m.SetSSH(ssh); err != nil {
+		return o, false, err
+	}
+	p.note("%s is created. When the guest has booted: vmop-cli ssh %s", m.FullName(), p.again(c, m.FullName()))
+	return o, false, nil
+}
+
+func (p *program) createInPlace(h *host.Host, o *spec.Object, given host.Given, image host.Image) (host.Machine, error) {
+	if strings.Contains(image.Source, "://") || image.Checksum != "" {
+		return host.Machine{}, errors.New("--in-place is for a FILE, whose checksum changes with its first start")
+	}
+	path, err := filepath.Abs(image.Source)
+	if err != nil {
+		return host.Machine{}, err
+	}
+	if _, err := os.Stat(path); err != nil {
+		return host.Machine{}, err
+	}
+	given.Disks[host.SystemDisk] = path
+	return h.Create(o, given)
+}
+
+// wish is what the imageFlags say.
+func (p *program) wish(c *cli.Context, h *host.Host) (host.Wish, host.SSH, error) {
+	w := host.Wish{Namespace: c.String("namespace"), Name: c.String("name"), CPUs: int32(c.Int("cpus")), User: c.String("user")}
+	ssh := host.SSH{}
+	if w.Name == "" {
+		w.Name = host.NameOfImage(c.String("image"))
+	}
+	for _, q := range []struct {
+		flag string
+		to   *resource.Quantity
+	}{{"memory", &w.Memory}, {"disk-size", &w.DiskSize}} {
+		v, err := resource.ParseQuantity(c.String(q.flag))
+		if err != nil || v.Sign() <= 0 {
+			return w, ssh, usagef(c, "--%s %q: want a quantity such as 4Gi", q.flag, c.String(q.flag))
+		}
+		*q.to = v
+	}
+	if w.User == "" {
+		if w.User = p.getenv("USER"); w.User == "" || w.User == "root" {
+			w.User = "vm"
+		}
+	}
+	ssh.User = w.User
+	files := c.StringSlice("ssh-key")
+	if len(files) == 0 {
+		var err error
+		if files, err = filepath.Glob(filepath.Join(p.getenv("HOME"), ".ssh", "*.pub")); err != nil {
+			return w, ssh, err
+		}
+	} else if private, ok := strings.CutSuffix(files[0], ".pub"); ok {
+		if abs, err := filepath.Abs(private); err == nil {
+			if _, err := os.Stat(abs); err == nil {
+				ssh.Identity = abs
+			}
+		}
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return w, ssh, err
+		}
+		keys, err := host.PublicKeys(string(data))
+		if err != nil {
+			return w, ssh, fmt.Errorf("%s: %w", file, err)
+		}
+		w.SSHKeys = append(w.SSHKeys, keys...)
+	}
+	if len(w.SSHKeys) == 0 {
+		return w, ssh, errors.New("there is no SSH key in ~/.ssh/*.pub, and nobody could log in: make one with ssh-keygen, or name one with --ssh-key FILE")
+	}
+	hasSSH := false
+	for _, text := range c.StringSlice("port") {
+		f, err := host.ParseForward(text)
+		if err != nil {
+			return w, ssh, usagef(c, "--port %v", err)
+		}
+		hasSSH = hasSSH || f.GuestPort == 22 && f.Protocol == spec.ForwardTCP
+		w.Forwards = append(w.Forwards, f)
+	}
+	if !hasSSH {
+		port, err := h.FreeSSHPort()
+		if err != nil {
+			return w, ssh, err
+		}
+		w.Forwards = append([]spec.HostForward{{HostAddress: "127.0.0.1", HostPort: port, GuestPort: 22, Protocol: spec.ForwardTCP}}, w.Forwards...)
+	}
+	return w, ssh, nil
+}
