@@ -153,6 +153,12 @@ func TestAStolenRunnerTokenReachesItsOwnReportOnly(t *testing.T) {
 		"conclude": func() error {
 			return patchStatus(t, as, "mine", `{"conditions":[{"type":"PodReady","status":"True","reason":"PodRunning","message":"","lastTransitionTime":"2026-01-01T00:00:00Z","observedGeneration":1}]}`, metav1.PatchOptions{})
 		},
+		"report in the operator's name": func() error {
+			return patchStatus(t, as, "mine", `{"cpus":7}`, metav1.PatchOptions{FieldManager: names.OperatorStatusManager})
+		},
+		"report in the name of who assigns": func() error {
+			return patchStatus(t, as, "mine", `{"cpus":7}`, metav1.PatchOptions{FieldManager: names.AssignmentManager})
+		},
 		"change a specification": func() error {
 			_, err := c.Resource(machines).Namespace("default").Patch(t.Context(), "mine", types.MergePatchType, []byte(`{"spec":{"vm":{"state":"Stopped"}}}`), metav1.PatchOptions{})
 			return err

@@ -169,6 +169,9 @@ const (
 	// ReasonNodeReturned: the node reports again about a machine that ran before,
 	// whose runner has had no reason yet to report anew.
 	ReasonNodeReturned = "NodeReturned"
+	// ReasonStatusOfOthers: somebody has written what is not theirs into the status;
+	// the message names them by their field managers.
+	ReasonStatusOfOthers = "StatusOfOthers"
 
 	// ReasonKVM: the guest has the processors of its node.
 	ReasonKVM = "KVM"

@@ -166,6 +166,8 @@ const (
 	ReasonTwoOperators = conditions.ReasonTwoOperators
 	// ReasonNodeReturned: the node reports again about a machine that ran before.
 	ReasonNodeReturned = conditions.ReasonNodeReturned
+	// ReasonStatusOfOthers: somebody has written what is not theirs into the status.
+	ReasonStatusOfOthers = conditions.ReasonStatusOfOthers
 
 	// ReasonKVM: the guest has the processors of its node.
 	ReasonKVM = conditions.ReasonKVM

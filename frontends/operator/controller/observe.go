@@ -84,7 +84,7 @@ func (o *observer) observe(ctx context.Context, key types.NamespacedName, memory
 		return nil, fmt.Errorf("random password: %w", err)
 	}
 	s := &out.Snapshot
-	*s = machinekind.Snapshot{VM: vm, Bare: bare, Settings: o.settings, Now: o.now(), Password: objects.Password(random)}
+	*s = machinekind.Snapshot{VM: vm, Bare: bare, Authors: out.stored.authors, Settings: o.settings, Now: o.now(), Password: objects.Password(random)}
 	s.Pod = one(w, kindPod, key.Name, &corev1.Pod{})
 	s.ConfigMap = one(w, kindConfigMap, key.Name, &corev1.ConfigMap{})
 	s.Service = one(w, kindService, key.Name, &corev1.Service{})

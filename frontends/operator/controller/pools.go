@@ -47,7 +47,10 @@ func (a *assignments) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 		return ctrl.Result{}, err
 	}
 	for i := range machines.Items {
-		if vm, err := machines.Items[i].decode(); err == nil {
+		m := &machines.Items[i]
+		if vm, err := m.decode(); err == nil {
+			// A machine that no runner of ours has reported about may have VM-Operator's.
+			vm.Status = *m.authors.Believed(&vm.Status, !m.authors.Reported())
 			snapshot.Machines = append(snapshot.Machines, *vm)
 		}
 	}

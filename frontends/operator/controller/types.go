@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +32,8 @@ type stored struct {
 	metav1.ObjectMeta
 	// data lacks the managed fields. It is never changed.
 	data []byte
+	// authors is what of them decisions depend on.
+	authors machinekind.Authors
 }
 
 // machine and pool are the objects that are watched and read.
@@ -131,7 +134,7 @@ func (s *stored) UnmarshalJSON(data []byte) error {
 	if err != nil {
 		return err
 	}
-	*s = stored{data: bytes.Clone(short), ObjectMeta: metav1.ObjectMeta{
+	*s = stored{data: bytes.Clone(short), authors: machinekind.AuthorsOf(m.ManagedFields), ObjectMeta: metav1.ObjectMeta{
 		Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion,
 		Generation: m.Generation, CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp,
 	}}

@@ -26,9 +26,12 @@ func Decide(s Snapshot) reconcile.Plan {
 	if s.VM == nil || s.Bare && s.VM.DeletionTimestamp == nil {
 		return reconcile.Plan{} // there is nothing to decide about
 	}
-	d := &decision{s: &s, vm: manifest.Defaulted(s.VM), stored: &s.VM.Status}
+	d := &decision{s: &s, vm: manifest.Defaulted(s.VM), shown: &s.VM.Status}
 	d.amendments = spec.Amend(&d.vm.Spec)
 	d.pod = lookAtPod(&s, d.vm)
+	believed := *s.VM
+	believed.Status = *s.Authors.Believed(d.shown, d.pod.former())
+	s.VM, d.stored = &believed, &believed.Status
 	d.end = d.stored.LastEnd
 	if !d.responsible() {
 		return d.plan
@@ -69,10 +72,11 @@ func Decide(s Snapshot) reconcile.Plan {
 
 // decision is the state of one call of Decide.
 type decision struct {
-	s      *Snapshot
-	vm     *spec.VirtualMachine // with its defaults, amended and without status
-	stored *spec.VirtualMachineStatus
-	plan   reconcile.Plan
+	s  *Snapshot
+	vm *spec.VirtualMachine // with its defaults, amended and without status
+	// shown is the status as it is stored, stored what is believed of it.
+	shown, stored *spec.VirtualMachineStatus
+	plan          reconcile.Plan
 	// amendments are what vm has otherwise than it is stored.
 	amendments []spec.Amendment
 

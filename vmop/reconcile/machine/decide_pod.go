@@ -64,10 +64,6 @@ func (d *decision) absent() {
 		d.running.rest(spec.ReasonMachineStopped, "spec.vm.state is Stopped")
 		return
 	}
-	if d.stops(d.end) {
-		d.stop()
-		return
-	}
 	switch {
 	case d.invalid:
 		d.running.problem(d.configuration.reason, d.machine(), "the specification is not valid or not allowed; see condition %s", spec.ConditionConfigurationApplied)
@@ -387,7 +383,7 @@ func (d *decision) finished() {
 	switch {
 	case !noted:
 		d.running.rest(spec.ReasonPodFinished, "pod %s has ended: %s: %s", pod.Name, d.end.Cause, d.end.Message)
-	case d.stops(d.end):
+	case d.stops(d.end) && d.pod.ended(d.s.Now).cause == string(runnerconfig.CauseGuestShutdown):
 		d.stop()
 	case d.invalid:
 		d.running.problem(d.configuration.reason, d.machine(), "pod %s has ended, and the specification is not valid or not allowed; see condition %s",
@@ -433,6 +429,10 @@ func (d *decision) stops(e *spec.MachineEnd) bool {
 		e.ObservedGeneration == d.s.VM.Generation
 }
 
+// stop writes the only field of a specification that is the operator's to write. It
+// is for a pod that has ended and says itself that its guest wanted it. A status,
+// whoever wrote it, is no reason for it alone: where the pod was removed in between,
+// the machine starts again.
 func (d *decision) stop() {
 	d.do(reconcile.Patch{
 		Kind: names.KindVirtualMachine, Name: d.vm.Name, UID: d.s.VM.UID, ResourceVersion: d.s.VM.ResourceVersion,

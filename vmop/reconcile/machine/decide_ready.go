@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"cmp"
+
 	"github.com/vmop/sdk/vmop/spec"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -22,10 +24,24 @@ func (d *decision) readiness() finding {
 	case d.pod.state == podRunning && d.paused():
 		c := spec.FindCondition(d.stored.Conditions, spec.ConditionGuestExecuting)
 		return finding{status: metav1.ConditionFalse, reason: c.Reason, message: c.Message}
+	case d.running.ok() && d.runnerUnbelieved():
+		f := finding{status: metav1.ConditionUnknown, reason: spec.ReasonStatusOfOthers, object: d.machine(), warning: true}
+		f.message = "what the status says of the guest was not written by the machine's runner (" + cmp.Or(d.s.Authors.strangers(), "nobody says who did") + "), and is not believed until the runner reports again"
+		return f
 	case d.running.ok():
 		return finding{status: metav1.ConditionFalse, reason: spec.ReasonStarting, message: "the pod runs, and its runner prepares the machine"}
 	}
 	return because(metav1.ConditionFalse, d.running)
+}
+
+// runnerUnbelieved reports whether somebody else has said whether the guest executes.
+func (d *decision) runnerUnbelieved() bool {
+	for _, t := range []string{spec.ConditionRunning, spec.ConditionGuestExecuting} {
+		if spec.FindCondition(d.shown.Conditions, t) != nil && spec.FindCondition(d.stored.Conditions, t) == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // lost reports whether nobody knows what becomes of the machine, because the node

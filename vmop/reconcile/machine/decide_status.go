@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/netip"
 	"slices"
@@ -59,6 +60,7 @@ func (d *decision) report() {
 	// The report in the runner's name must be about the version that was
 	// observed, so it comes first.
 	d.reportStopped(now)
+	d.disown()
 	if d.passing() {
 		return
 	}
@@ -248,7 +250,7 @@ func (d *decision) reportOperator(conditions []spec.Condition) {
 	} else {
 		next.Created = d.pod.state == podFinished || d.creates
 	}
-	if old.Phase == next.Phase && old.Created == next.Created && old.Ready == next.Ready &&
+	if !d.pretended() && old.Phase == next.Phase && old.Created == next.Created && old.Ready == next.Ready &&
 		old.NodeName == next.NodeName && old.IPAddress == next.IPAddress &&
 		old.ObservedGeneration == next.ObservedGeneration &&
 		sameEnd(old.LastEnd, next.LastEnd) && sameConditions(old.Conditions, next.Conditions) &&
@@ -262,9 +264,9 @@ func (d *decision) reportOperator(conditions []spec.Condition) {
 		"observedGeneration": next.ObservedGeneration,
 		"conditions":         conditionList(next.Conditions, append(spec.OperatorConditionTypes(), mine...)),
 	}
-	setText(part, "nodeName", old.NodeName, next.NodeName)
-	setText(part, "ipAddress", old.IPAddress, next.IPAddress)
-	if len(old.RestartAwaitingChanges) > 0 || len(next.RestartAwaitingChanges) > 0 {
+	setText(part, "nodeName", d.shown.NodeName, next.NodeName)
+	setText(part, "ipAddress", d.shown.IPAddress, next.IPAddress)
+	if len(d.shown.RestartAwaitingChanges) > 0 || len(next.RestartAwaitingChanges) > 0 {
 		part["restartAwaitingChanges"] = list(next.RestartAwaitingChanges)
 	}
 	if len(next.Waits) > 0 {
@@ -274,6 +276,42 @@ func (d *decision) reportOperator(conditions []spec.Condition) {
 		part["lastEnd"] = jsonValue(next.LastEnd)
 	}
 	d.plan.Statuses = append(d.plan.Statuses, reconcile.StatusApply{Manager: names.OperatorStatusManager, ResourceVersion: version, Status: part})
+}
+
+// pretended reports whether the status has something in the operator's place that is
+// not the operator's.
+func (d *decision) pretended() bool {
+	was, is := *d.shown, *d.stored
+	if was.Phase != is.Phase || was.Created != is.Created || was.Ready != is.Ready || was.NodeName != is.NodeName || was.IPAddress != is.IPAddress ||
+		was.ObservedGeneration != is.ObservedGeneration || len(was.RestartAwaitingChanges) != len(is.RestartAwaitingChanges) || d.pretendedRecords() {
+		return true
+	}
+	return slices.ContainsFunc(spec.OperatorConditionTypes(), func(t string) bool {
+		return spec.FindCondition(was.Conditions, t) != nil && spec.FindCondition(is.Conditions, t) == nil
+	})
+}
+
+// pretendedRecords reports whether that is so of what the operator remembers.
+func (d *decision) pretendedRecords() bool {
+	return (d.shown.LastEnd == nil) != (d.stored.LastEnd == nil) || len(d.shown.Waits) != len(d.stored.Waits)
+}
+
+// disown tells of what others wrote into the operator's part of the status. A report
+// replaces it; what may be there or not is removed.
+func (d *decision) disown() {
+	if !d.pretended() {
+		return
+	}
+	d.plan.Events = append(d.plan.Events, reconcile.Event{
+		Type: corev1.EventTypeWarning, Reason: spec.ReasonStatusOfOthers, Action: "Reconcile",
+		Note: "the status has what the operator did not write: " + cmp.Or(d.s.Authors.strangers(), "nobody says who did") + "; it is not believed, and replaced",
+	})
+	if d.pretendedRecords() {
+		d.do(reconcile.Patch{
+			Kind: names.KindVirtualMachine, Subresource: "status", Name: d.vm.Name, UID: d.s.VM.UID, ResourceVersion: d.s.VM.ResourceVersion,
+			Manager: names.OperatorStatusManager, Fields: map[string]any{"status": map[string]any{"lastEnd": nil, "waits": nil}},
+		}, &d.configuration)
+	}
 }
 
 // address is where the machine is reached. A guest on a bridge of the node has
@@ -373,10 +411,11 @@ func sameConditions(a, b []spec.Condition) bool {
 // reportStopped says in the runner's name that the machine does not run, if the
 // status says otherwise and no runner is there to correct it.
 func (d *decision) reportStopped(now metav1.Time) {
-	if d.pod.state != podAbsent && d.pod.state != podFinished || d.reportedStopped() && !d.reportedLate() {
+	// What others say in the runner's place is put right, too.
+	if d.pod.state != podAbsent && d.pod.state != podFinished || reportsStopped(d.shown) && !d.reportedLate() {
 		return
 	}
-	r := spec.FindCondition(d.stored.Conditions, spec.ConditionRunning)
+	r := spec.FindCondition(d.shown.Conditions, spec.ConditionRunning)
 	if r != nil && r.Status == metav1.ConditionTrue && d.pod.state == podAbsent {
 		// The pod may be there and not have been observed yet.
 		// A report from far in the future says nothing about when it was made.
@@ -400,9 +439,9 @@ func (d *decision) reportStopped(now metav1.Time) {
 	if len(d.stored.DeviceGroups) > 0 { // they are for the next pod
 		part["deviceGroups"] = list(d.stored.DeviceGroups)
 	}
-	setText(part, "loggedInUser", d.stored.LoggedInUser, "")
-	setText(part, "consoleClient", d.stored.ConsoleClient, "")
-	setText(part, "runnerVersion", d.stored.RunnerVersion, "")
+	setText(part, "loggedInUser", d.shown.LoggedInUser, "")
+	setText(part, "consoleClient", d.shown.ConsoleClient, "")
+	setText(part, "runnerVersion", d.shown.RunnerVersion, "")
 	d.plan.Statuses = append(d.plan.Statuses, reconcile.StatusApply{
 		Manager: names.RunnerStatusManager, ResourceVersion: d.s.VM.ResourceVersion, Status: part,
 	})
@@ -426,8 +465,9 @@ func (d *decision) reportedLate() bool {
 
 // reportedStopped tells whether the runner's part of the status is that of a
 // machine that does not run. What a guest told of itself may stay behind.
-func (d *decision) reportedStopped() bool {
-	s := d.stored
+func (d *decision) reportedStopped() bool { return reportsStopped(d.stored) }
+
+func reportsStopped(s *spec.VirtualMachineStatus) bool {
 	if s.CPUs != 0 || s.RAM != nil && !s.RAM.IsZero() || s.LoggedInUser != "" || s.ConsoleClient != "" || s.RunnerVersion != "" {
 		return false
 	}

@@ -296,14 +296,6 @@ var mutants = []mutant{
 		},
 	},
 	{
-		fault: "an end stops the machine whatever was decided since", promise: "a decision is respected",
-		before: func(s *machine.Snapshot) {
-			if e := s.VM.Status.LastEnd; e != nil {
-				e.ObservedGeneration = s.VM.Generation
-			}
-		},
-	},
-	{
 		fault: "an end is acted upon and not noted", promise: "the world comes to rest", or: "an event is told once",
 		after: func(_ *machine.Snapshot, p *reconcile.Plan) {
 			for _, st := range p.Statuses {

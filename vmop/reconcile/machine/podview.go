@@ -130,6 +130,12 @@ func (v *podView) givenTo() string {
 	return v.pod.Annotations[names.AnnotationDataOwner]
 }
 
+// former reports whether VM-Operator has made the pod: its runner reports under a name
+// of its own.
+func (v *podView) former() bool {
+	return v.exists() && v.pod.Annotations[names.AnnotationApplied] == ""
+}
+
 // exists tells whether the pod is the machine's and may have a guest in it.
 func (v *podView) exists() bool {
 	return v.state == podTerminating || v.state == podPending || v.state == podRunning

@@ -20,6 +20,8 @@ type Snapshot struct {
 	// understood: this is for a machine that is being deleted. [Unreadable] is for
 	// any other.
 	Bare bool
+	// Authors are those of the machine's status: what others wrote is not believed.
+	Authors Authors
 	// Settings are the operator's.
 	Settings objects.Settings
 	// Now is the time of the observation.
