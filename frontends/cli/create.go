@@ -192,5 +192,13 @@ func (p *program) startHere(c *cli.Context, m host.Machine) error {
 	if err != nil {
 		return err
 	}
+	if c.Bool("foreground") {
+		stop() // from here on, signals ask the guest to shut down
+		outcome, err := j.Supervise(c.Context, p.stderr)
+		if err != nil && outcome.ExitCode() != exitOK {
+			return &exitStatus{code: outcome.ExitCode(), err: err}
+		}
+		return err
+	}
 	return p.detach(ctx, c, j)
 }

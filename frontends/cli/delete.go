@@ -51,6 +51,9 @@ func (p *program) delete(c *cli.Context) error {
 	if m.Running() {
 		return fmt.Errorf("%s runs (%s): stop it first, with vmop-cli stop %s", full, m.Status, full)
 	}
+	if units := h.Enabled(m.Namespace, m.Name); len(units) > 0 {
+		return fmt.Errorf("%s is started by %s: disable it first, with vmop-cli disable %s", full, units[0], full)
+	}
 	options := host.DeleteOptions{Disks: c.Bool("disks")}
 	if !c.Bool("yes") {
 		options.Confirm = func(precious []host.File) error { return p.confirm(full, m.Name, precious) }

@@ -47,6 +47,8 @@ type listed struct {
 	UUID       string      `json:"uuid,omitempty"`
 	DataDir    string      `json:"dataDir"`
 	RuntimeDir string      `json:"runtimeDir,omitempty"`
+	// Enabled says that systemd starts the machine with this host.
+	Enabled bool `json:"enabled,omitempty"`
 	// Conditions are those that inspect has.
 	Conditions []conditionReport `json:"conditions,omitempty"`
 }
@@ -75,7 +77,9 @@ func (p *program) list(c *cli.Context) error {
 	}
 	out := []listed{}
 	for _, m := range machines {
-		out = append(out, listedOf(&m))
+		l := listedOf(&m)
+		l.Enabled = len(h.Enabled(m.Namespace, m.Name)) > 0
+		out = append(out, l)
 	}
 	if format == formatJSON {
 		return writeJSON(p.stdout, out)

@@ -19,9 +19,14 @@ func (p *program) startCommand() *cli.Command {
 			"Examples:\n" +
 			"  vmop-cli start hello\n" +
 			"  vmop-cli start --context lab -n shop web --timeout 5m",
-		Flags:  eitherFlags(machineFlags(append(waitFlags(), startFlags()...)...)...),
+		Flags:  eitherFlags(machineFlags(append(append(waitFlags(), startFlags()...), foregroundFlag())...)...),
 		Action: p.start,
 	}
+}
+
+// foregroundFlag is for a service manager.
+func foregroundFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "foreground", Usage: "run the machine in this process until it ends, as a service manager wants it; TERM shuts it down. The exit codes are those of run", DisableDefaultText: true}
 }
 
 // startFlags are those of commands that start a machine by its name: what it is
@@ -37,6 +42,9 @@ func startFlags() []cli.Flag {
 }
 
 func (p *program) start(c *cli.Context) error {
+	if inCluster(c) && c.Bool("foreground") {
+		return usagef(c, "--foreground is for machines of this host")
+	}
 	if inCluster(c) {
 		return p.setState(c, spec.StateRunning, "start", "runs")
 	}
@@ -50,6 +58,9 @@ func (p *program) start(c *cli.Context) error {
 	m, err := p.find(c, name)
 	if err != nil {
 		return err
+	}
+	if m.Runner != 0 && c.Bool("foreground") {
+		return fmt.Errorf("%s runs already (process %d)", m.FullName(), m.Runner)
 	}
 	if m.Runner != 0 {
 		fmt.Fprintf(p.stdout, "%s runs already.\n", m.FullName())

@@ -218,6 +218,22 @@ func logSince(path string, start int64) []string {
 	return lines[max(0, len(lines)-shownLog):]
 }
 
+// Supervise runs the machine of a job in this process until it ends, and stops it as
+// [Supervise] does. What happens goes to the machine's log, and to a writer.
+func (j *Job) Supervise(ctx context.Context, out io.Writer) (outcome runner.Outcome, err error) {
+	log, _, err := openLog(j.Directories)
+	if err != nil {
+		return runner.Outcome{Cause: runner.CauseStartFailure}, err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	e, err := j.Engine(&runner.LogReporter{Out: io.MultiWriter(log, out)})
+	if err != nil {
+		return runner.Outcome{Cause: runner.CauseStartFailure}, err
+	}
+	defer runner.OnStopSignals(runner.Debounced(e.Stop))()
+	return e.Run(ctx)
+}
+
 // ErrNotSupervisor says that a process was not started by [Job.Start].
 var ErrNotSupervisor = errors.New("this process was not started to supervise a machine")
 

@@ -270,6 +270,9 @@ func (h *Host) Rename(m Machine, namespace, name string) (Machine, error) {
 	if err != nil {
 		return fail(err)
 	}
+	if units := h.Enabled(m.Namespace, m.Name); len(units) > 0 {
+		return fail(fmt.Errorf("%s starts it by its name: disable it first", units[0]))
+	}
 	lock, err := m.lockStopped()
 	if err != nil {
 		return fail(err)

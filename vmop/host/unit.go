@@ -1,0 +1,253 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/vmop/sdk/internal/atomicfile"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// RestartPolicy says when systemd starts a machine again that has ended.
+type RestartPolicy string
+
+// The values of RestartPolicy. A machine that was stopped stays so with all of them.
+const (
+	// RestartNo leaves it.
+	RestartNo RestartPolicy = "no"
+	// RestartOnFailure starts one again that did not start or that failed.
+	RestartOnFailure RestartPolicy = "on-failure"
+	// RestartAlways starts one again whose guest has shut down, too.
+	RestartAlways RestartPolicy = "always"
+)
+
+// Unit is a service of systemd that runs a machine with its host.
+type Unit struct {
+	Namespace, Name string
+	// Command runs the machine in the foreground until it gets a TERM; its first
+	// word is the path of a program.
+	Command []string
+	// System says that it is one of the system's own, and not of a user's manager.
+	System bool
+	// User runs a service of the system; empty is root.
+	User string
+	// Stop is how long the machine may take to stop, in seconds.
+	Stop int
+	// Bridge says that QEMU's bridge helper, which has rights of its own, makes its
+	// tap interfaces: what would keep those rights away is left out.
+	Bridge bool
+	// Restart is RestartOnFailure if it is empty.
+	Restart RestartPolicy
+}
+
+// FileName is the unit's, which no other machine's has: a namespace has no dot.
+func (u Unit) FileName() string {
+	return "vmop." + NamespaceOr(u.Namespace) + "." + u.Name + ".service"
+}
+
+// target is what has the machines that start with the host.
+func (u Unit) target() string {
+	if u.System {
+		return "multi-user.target"
+	}
+	return "default.target"
+}
+
+// plainPath is a program's path in which systemd finds nothing to replace.
+var plainPath = regexp.MustCompile(`^/[A-Za-z0-9/_.+@,-]+$`)
+
+// Text is the unit's file. It is confined as far as QEMU lets it be: it opens disks
+// anywhere the user may, so that of the file system only what is the system's is
+// protected.
+func (u Unit) Text() (string, error) {
+	if len(u.Command) == 0 || !plainPath.MatchString(u.Command[0]) {
+		return "", fmt.Errorf("systemd cannot run %q: install the program at a path without blanks and special characters", u.Command)
+	}
+	if u.User != "" && !userName.MatchString(u.User) {
+		return "", fmt.Errorf("a service cannot run as the user %q", u.User)
+	}
+	switch u.Restart {
+	case "":
+		u.Restart = RestartOnFailure
+	case RestartNo, RestartOnFailure, RestartAlways:
+	default:
+		return "", fmt.Errorf("restart %q: want no, on-failure or always", u.Restart)
+	}
+	words := []string{u.Command[0]}
+	for _, w := range u.Command[1:] {
+		words = append(words, unitWord(w))
+	}
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("# Made by vmop-cli enable; vmop-cli disable removes it.")
+	line("[Unit]")
+	line("Description=Virtual machine %s", FullName(u.Namespace, u.Name))
+	line("Documentation=man:vmop-cli(1)")
+	line("# One that cannot start is given up after some attempts.")
+	line("StartLimitIntervalSec=600")
+	line("StartLimitBurst=5")
+	if u.System {
+		line("Wants=network-online.target")
+		line("After=network-online.target")
+	}
+	line("")
+	line("[Service]")
+	line("Type=exec")
+	line("ExecStart=%s", strings.Join(words, " "))
+	line("# The first TERM asks the guest to shut down; QEMU itself gets none.")
+	line("KillMode=mixed")
+	line("TimeoutStopSec=%d", u.Stop)
+	line("Restart=%s", u.Restart)
+	line("RestartSec=10")
+	line("# 2: wrong usage, 3: it was stopped without the guest's consent.")
+	line("RestartPreventExitStatus=2 3")
+	line("SuccessExitStatus=3")
+	line("OOMPolicy=continue")
+	line("UMask=0077")
+	if u.System {
+		if u.User != "" {
+			line("User=%s", u.User)
+		}
+		dir := strings.TrimSuffix(u.FileName(), ".service")
+		line("RuntimeDirectory=%s", dir)
+		line("RuntimeDirectoryMode=0700")
+		line("Environment=XDG_RUNTIME_DIR=/run/%s", dir)
+		line("ProtectSystem=full")
+		line("ProtectControlGroups=yes")
+		line("ProtectKernelModules=yes")
+		line("ProtectKernelTunables=yes")
+		line("ProtectKernelLogs=yes")
+		line("PrivateMounts=yes")
+	}
+	if !u.Bridge {
+		line("NoNewPrivileges=yes")
+		line("LockPersonality=yes")
+		line("RestrictSUIDSGID=yes")
+		line("SystemCallArchitectures=native")
+		line("RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK")
+	}
+	line("")
+	line("[Install]")
+	line("WantedBy=%s", u.target())
+	return b.String(), nil
+}
+
+// unitWord is a word of a command line in a unit (systemd.service(5), systemd.syntax(7)):
+// neither specifiers nor variables are replaced in it, and it is one word.
+func unitWord(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == '%', r == '$':
+			b.WriteRune(r)
+			b.WriteRune(r)
+		case r == '"', r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r == utf8.RuneError && size == 1, !unicode.IsPrint(r):
+			for _, c := range []byte(s[i : i+size]) {
+				fmt.Fprintf(&b, `\x%02x`, c)
+			}
+		default:
+			b.WriteRune(r)
+		}
+		i += size
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// UnitOf is the service of a machine, which command runs.
+func UnitOf(vm *spec.VirtualMachine, command []string) Unit {
+	u := Unit{Namespace: NamespaceOr(vm.Namespace), Name: vm.Name, Command: command, Stop: int(stopReserve.Seconds())}
+	if t := vm.Spec.VM.PowerdownTimeout; t != nil {
+		u.Stop += int(*t)
+	}
+	for _, n := range vm.Spec.VM.Networks {
+		u.Bridge = u.Bridge || n.Tap != nil
+	}
+	return u
+}
+
+// systemUnits are those of the host's administrator.
+const systemUnits = "/etc/systemd/system"
+
+// unitDir is where units are, of the user or of the system.
+func (h *Host) unitDir(system bool) (string, error) {
+	if system {
+		return systemUnits, nil
+	}
+	if dir := h.getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "systemd", "user"), nil
+	}
+	if home := h.getenv("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, ".config", "systemd", "user"), nil
+	}
+	return "", errors.New("there is no home directory to keep units of systemd in")
+}
+
+// Enable has systemd run a machine with the host from its next start on, or with the
+// user's first login where the user does not linger (loginctl(1)). It returns the
+// unit's file. systemd itself is not told: systemctl daemon-reload does that.
+func (h *Host) Enable(u Unit) (string, error) {
+	text, err := u.Text()
+	if err != nil {
+		return "", err
+	}
+	dir, err := h.unitDir(u.System)
+	if err != nil {
+		return "", err
+	}
+	path, wants := filepath.Join(dir, u.FileName()), filepath.Join(dir, u.target()+".wants")
+	if err := os.MkdirAll(wants, 0o755); err != nil {
+		return "", fmt.Errorf("enable %s: %w", FullName(u.Namespace, u.Name), err)
+	}
+	err = atomicfile.Replace(path, []byte(text))
+	if err == nil && u.System {
+		err = os.Chmod(path, 0o644)
+	}
+	if err == nil {
+		err = os.Symlink("../"+u.FileName(), filepath.Join(wants, u.FileName()))
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", fmt.Errorf("enable %s: %w", FullName(u.Namespace, u.Name), err)
+	}
+	return path, nil
+}
+
+// Enabled are the files of the units that run a machine with the host.
+func (h *Host) Enabled(namespace, name string) []string {
+	u := Unit{Namespace: namespace, Name: name}
+	var out []string
+	for _, u.System = range []bool{false, true} {
+		if dir, err := h.unitDir(u.System); err == nil && exists(filepath.Join(dir, u.FileName())) {
+			out = append(out, filepath.Join(dir, u.FileName()))
+		}
+	}
+	return out
+}
+
+// Disable removes what Enable made, and returns the units' files. A machine that
+// runs goes on.
+func (h *Host) Disable(namespace, name string) ([]string, error) {
+	units := h.Enabled(namespace, name)
+	for _, path := range units {
+		u := Unit{Namespace: namespace, Name: name, System: filepath.Dir(path) == systemUnits}
+		link := filepath.Join(filepath.Dir(path), u.target()+".wants", u.FileName())
+		for _, file := range []string{link, path} {
+			if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, fmt.Errorf("disable %s: %w", FullName(namespace, name), err)
+			}
+		}
+	}
+	return units, nil
+}
