@@ -1,5 +1,5 @@
 ARG GO=1.26
-ARG DEBIAN=bookworm
+ARG DEBIAN=trixie
 
 FROM golang:${GO}-${DEBIAN} AS build
 WORKDIR /src

@@ -1,5 +1,5 @@
 ARG GO=1.26
-ARG DEBIAN=bookworm
+ARG DEBIAN=trixie
 
 FROM golang:${GO}-${DEBIAN} AS build
 WORKDIR /src
@@ -10,6 +10,13 @@ COPY internal internal
 COPY frontends frontends
 ARG VERSION
 RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -X github.com/vmop/sdk/internal/version.stamped=${VERSION}" -o /out/vmop-runner ./frontends/runner
+
+# Debian 13's firmware has the 4 MiB flash layout only. Machines whose UEFI variables
+# have that of 2 MiB, such as older ones of VM-Operator's, go on with Debian 12's.
+FROM debian:bookworm-slim AS ovmf
+RUN apt-get update \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ovmf \
+ && rm -rf /var/lib/apt/lists/*
 
 FROM debian:${DEBIAN}-slim
 # From Debian 13 on, SPICE is in a package of its own, which Debian 12 does not have.
@@ -24,6 +31,7 @@ RUN apt-get update \
  && mkdir -p /etc/qemu /opt/vmrunner/templates \
  && echo "allow all" > /etc/qemu/bridge.conf \
  && chmod 644 /etc/qemu/bridge.conf
+COPY --from=ovmf /usr/share/OVMF/OVMF_CODE.fd /usr/share/OVMF/OVMF_VARS.fd /usr/share/OVMF/OVMF_CODE.ms.fd /usr/share/OVMF/OVMF_VARS.ms.fd /usr/share/OVMF/
 COPY --from=build /out/vmop-runner /usr/local/bin/vmop-runner
 USER 65532:65532
 ENTRYPOINT ["/usr/local/bin/vmop-runner"]

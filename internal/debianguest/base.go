@@ -36,35 +36,37 @@ var baseOmits = []string{
 	"var/cache/apt", "var/lib/apt/lists", "var/log",
 }
 
-// EnsureBase returns a tar archive of a minimal Debian system with a package
-// manager, which stands in for Debian's image debian:bookworm-slim where there is
-// no registry to get that from. It is cached, built and awaited as [Ensure] has it.
-// The system knows no mirror; [Sources] are the host's.
-func EnsureBase(ctx context.Context, opts Options) (archive string, err error) {
+// EnsureBase returns a tar archive of a minimal Debian system of a release, such as
+// trixie, with a package manager. It stands in for Debian's image
+// debian:RELEASE-slim where there is no registry to get that from. It is cached,
+// built and awaited as [Ensure] has it. The system knows no mirror; [Sources] are the
+// host's.
+func EnsureBase(ctx context.Context, release string, opts Options) (archive string, err error) {
 	recipe, err := json.Marshal([]any{"base", baseVersion, release, baseFiles, baseOmits})
 	if err != nil {
 		return "", fmt.Errorf("debian base: %w", err)
 	}
 	sum := sha256.Sum256(recipe)
-	dir, err := cached(ctx, opts, hex.EncodeToString(sum[:8]), builder.buildBase)
+	build := func(b builder, ctx context.Context) error { return b.buildBase(ctx, release) }
+	dir, err := cached(ctx, opts, hex.EncodeToString(sum[:8]), build)
 	if err != nil {
 		return "", fmt.Errorf("debian base: %w", err)
 	}
 	return filepath.Join(dir, baseName), nil
 }
 
-// Sources is the content of a sources.list that leads to the mirrors of Debian's
-// packages that this host's apt is configured for.
-func Sources(ctx context.Context) (string, error) {
-	sources, err := hostSources(ctx)
+// Sources is the content of a sources.list for a release of Debian, which leads to
+// the mirrors that this host's apt is configured for.
+func Sources(ctx context.Context, release string) (string, error) {
+	sources, err := hostSources(ctx, release)
 	if err != nil {
 		return "", err
 	}
 	return aptList(sources), nil
 }
 
-func (b builder) buildBase(ctx context.Context) error {
-	sources, err := hostSources(ctx)
+func (b builder) buildBase(ctx context.Context, release string) error {
+	sources, err := hostSources(ctx, release)
 	if err != nil {
 		return err
 	}

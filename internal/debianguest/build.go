@@ -28,7 +28,7 @@ func (b builder) root() string { return filepath.Join(b.dir, "root") }
 func (b builder) result() string { return filepath.Join(b.dir, "result") }
 
 func (b builder) build(ctx context.Context) error {
-	sources, err := hostSources(ctx)
+	sources, err := hostSources(ctx, release)
 	if err != nil {
 		return err
 	}

@@ -42,6 +42,12 @@ malformed
 	if got := aptList(got); got != list {
 		t.Errorf("sources.list is %q", got)
 	}
+	const newer = "deb https://mirror.example/debian trixie main\n" +
+		"deb https://mirror.example/debian trixie-updates main\n" +
+		"deb https://mirror.example/debian-security trixie-security main\n"
+	if got := aptList(ofRelease(got, "trixie")); got != newer {
+		t.Errorf("the sources.list of another release is %q", got)
+	}
 	if got := debianSources("https://mirror.example/debian trixie main\nhttps://x.example bookworm-updates main\n"); len(got) != 0 {
 		t.Errorf("a host of another release gives %v", got)
 	}
@@ -173,7 +179,7 @@ func TestBase(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	archive, err := EnsureBase(ctx, Options{})
+	archive, err := EnsureBase(ctx, release, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

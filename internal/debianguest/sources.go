@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// release is the Debian release of the guest.
+// release is the Debian release of the guest, and of the host.
 const release = "bookworm"
 
 // source is one suite of a Debian mirror.
@@ -15,9 +15,10 @@ type source struct {
 	site, suite string
 }
 
-// hostSources asks the host's apt where it gets Debian's packages, so that the
-// guest comes from the same mirror. The first source is the release itself.
-func hostSources(ctx context.Context) ([]source, error) {
+// hostSources asks the host's apt where it gets Debian's packages, so that what is
+// built of a release comes from the same mirrors. The first source is the release
+// itself.
+func hostSources(ctx context.Context, of string) ([]source, error) {
 	cmd := exec.CommandContext(ctx, "apt-get", "indextargets", "--format", "$(SITE) $(RELEASE) $(COMPONENT)", "Created-By: Packages")
 	out, err := cmd.Output()
 	if err != nil {
@@ -27,7 +28,7 @@ func hostSources(ctx context.Context) ([]source, error) {
 	if len(sources) == 0 {
 		return nil, fmt.Errorf("this host's apt has no source for Debian %s main: it can only be built on a Debian 12 host", release)
 	}
-	return sources, nil
+	return ofRelease(sources, of), nil
 }
 
 // debianSources picks from lines of site, suite and component those of the
@@ -57,6 +58,16 @@ func debianSources(targets string) []source {
 		return nil
 	}
 	return append(base, others...)
+}
+
+// ofRelease is what the mirrors have of another release: each has the same suites of
+// every release that is maintained.
+func ofRelease(sources []source, of string) []source {
+	out := make([]source, len(sources))
+	for i, s := range sources {
+		out[i] = source{s.site, of + strings.TrimPrefix(s.suite, release)}
+	}
+	return out
 }
 
 // aptList is the content of a sources.list.

@@ -21,16 +21,19 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// recipes are the images that can be built here, and what they are called on the
-// node.
-var recipes = []struct{ image, recipe string }{
-	{runnerImage, "deploy/images/runner.debian.Dockerfile"},
-	{operatorImage, "deploy/images/operator.debian.Dockerfile"},
+// recipes are the images that can be built here, and what they are called on nodes.
+var recipes = []struct{ image, recipe, release string }{
+	{newRunnerImage, "deploy/images/runner.debian.Dockerfile", imagebuild.Release},
+	{runnerImage, "deploy/images/runner.debian.Dockerfile", imagebuild.OldRelease},
+	{operatorImage, "deploy/images/operator.debian.Dockerfile", imagebuild.Release},
 }
 
 const (
-	runnerImage   = "vmop.test/runner:1"
-	operatorImage = "vmop.test/operator:1"
+	// runnerImage has the QEMU of the hosts that all other tests run on, so that a
+	// machine is the same here and there.
+	runnerImage    = "vmop.test/runner:1"
+	newRunnerImage = "vmop.test/runner:2"
+	operatorImage  = "vmop.test/operator:1"
 )
 
 // theBuilder has the images.
@@ -49,7 +52,7 @@ func buildImages(ctx context.Context) (_ *imagebuild.Builder, err error) {
 		}
 	}()
 	for _, r := range recipes {
-		if err := b.Build(ctx, r.recipe, r.image); err != nil {
+		if err := b.Build(ctx, r.recipe, r.release, r.image); err != nil {
 			return nil, err
 		}
 		if err := b.Export(ctx, r.image, archive(r.image)); err != nil {
@@ -77,7 +80,7 @@ func container(t *testing.T, image string) *imagebuild.Container {
 // An image runs its program, as nobody in particular.
 func TestImagesRunTheirPrograms(t *testing.T) {
 	for _, r := range recipes {
-		t.Run(path.Base(r.recipe), func(t *testing.T) {
+		t.Run(r.image, func(t *testing.T) {
 			config, err := theBuilder.Config(withPatience(t), r.image)
 			if err != nil {
 				t.Fatal(err)
@@ -99,10 +102,16 @@ func TestImagesRunTheirPrograms(t *testing.T) {
 	}
 }
 
-// The image of the runner is a host with everything that a machine can have:
-// devices, displays, firmware, TPM, CDs from web servers, bridges.
-func TestTheRunnersImageHasAllOfQEMU(t *testing.T) {
-	c, want := container(t, runnerImage), qemucmd.GenericHost()
+// The images of the runner are hosts with everything that a machine can have:
+// devices, displays, firmware of both layouts, TPM, CDs from web servers, bridges.
+func TestTheRunnersImagesHaveAllOfQEMU(t *testing.T) {
+	for _, image := range []string{newRunnerImage, runnerImage} {
+		t.Run(image, func(t *testing.T) { hasAllOfQEMU(t, image) })
+	}
+}
+
+func hasAllOfQEMU(t *testing.T, image string) {
+	c, want := container(t, image), qemucmd.GenericHost()
 	files := []string{want.QEMU, want.SWTPM, want.BridgeHelper, "/etc/qemu/bridge.conf", "/opt/vmrunner/templates", "/etc/ssl/certs/ca-certificates.crt"}
 	for _, f := range want.Firmware {
 		files = append(files, f.Code, f.Vars)

@@ -1,11 +1,11 @@
 // Package imagebuild builds container images from recipes without a container
-// engine and without a registry, by buildah. It needs root, and Debian 12 for the
-// packages.
+// engine and without a registry, by buildah. It needs root, and Debian 12, whose
+// mirrors have the packages of both releases.
 //
 //	b, err := imagebuild.New(ctx, imagebuild.Options{Context: "../.."})
 //	...
 //	defer b.Close()
-//	err = b.Build(ctx, "deploy/images/runner.debian.Dockerfile", "example.org/runner:1")
+//	err = b.Build(ctx, "deploy/images/runner.debian.Dockerfile", imagebuild.Release, "example.org/runner:1")
 //	err = b.Export(ctx, "example.org/runner:1", "runner.tar")
 //
 // The images that a recipe stands on are made here, and are found under the names

@@ -18,7 +18,7 @@ func ExampleNew() {
 	}
 	defer b.Close()
 	const image = "example.org/vmop/operator:1"
-	if err := b.Build(ctx, "deploy/images/operator.debian.Dockerfile", image); err != nil {
+	if err := b.Build(ctx, "deploy/images/operator.debian.Dockerfile", imagebuild.Release, image); err != nil {
 		fmt.Println(err)
 		return
 	}

@@ -19,14 +19,28 @@ import (
 	"github.com/vmop/sdk/internal/debianguest"
 )
 
-// The images that recipes may stand on.
+// The releases of Debian that images stand on.
 const (
-	DebianImage = "docker.io/library/debian:bookworm-slim"
-	GoImage     = "docker.io/library/golang:1.26-bookworm"
+	// Release is the one that the recipes name.
+	Release = "trixie"
+	// OldRelease is the one before it, with QEMU 7.2. Recipes for any release may
+	// take something from it.
+	OldRelease = "bookworm"
 )
 
-// modules is where the Go image has the modules that this host has fetched.
-const modules = "/var/cache/go-modules"
+// DebianImage is the image of a release that recipes stand on.
+func DebianImage(release string) string { return "docker.io/library/debian:" + release + "-slim" }
+
+// GoImage is the image that recipes compile in.
+func GoImage(release string) string { return "docker.io/library/golang:1.26-" + release }
+
+// Where images have what is this host's.
+const (
+	// modules are the modules that it has fetched.
+	modules = "/var/cache/go-modules"
+	// sourcesMount are its sources of Debian's packages, a file for each release.
+	sourcesMount = "/var/cache/apt/sources"
+)
 
 // Options say what is built from and where.
 type Options struct {
@@ -92,10 +106,6 @@ func New(ctx context.Context, o Options) (_ *Builder, err error) {
 	if err := os.MkdirAll(b.path("debs", "partial"), 0o755); err != nil {
 		return nil, err
 	}
-	base, err := debianguest.EnsureBase(ctx, debianguest.Options{})
-	if err != nil {
-		return nil, err
-	}
 	if err := b.takeFolder(ctx); err != nil {
 		return nil, err
 	}
@@ -107,11 +117,33 @@ func New(ctx context.Context, o Options) (_ *Builder, err error) {
 	if err := b.prepareMounts(ctx); err != nil {
 		return nil, err
 	}
-	err = b.build(ctx, DebianImage, filepath.Dir(base), fmt.Sprintf("FROM scratch\nADD %s /\nCMD [\"bash\"]\n", filepath.Base(base)))
-	if err != nil {
-		return nil, err
+	for _, release := range []string{Release, OldRelease} {
+		if err := b.prepare(ctx, release); err != nil {
+			return nil, fmt.Errorf("Debian %s: %w", release, err)
+		}
 	}
-	return b, b.build(ctx, GoImage, b.work, "FROM "+DebianImage+`
+	return b, nil
+}
+
+// prepare makes the images of a release that recipes stand on.
+func (b *Builder) prepare(ctx context.Context, release string) error {
+	list, err := debianguest.Sources(ctx, release)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(b.sources(), release+".list"), []byte(list), 0o644); err != nil {
+		return err
+	}
+	base, err := debianguest.EnsureBase(ctx, release, debianguest.Options{})
+	if err != nil {
+		return err
+	}
+	err = b.build(ctx, DebianImage(release), filepath.Dir(base), fmt.Sprintf("FROM scratch\nADD %s /\nRUN ln -sf %s/%s.list /etc/apt/sources.list\nCMD [\"bash\"]\n",
+		filepath.Base(base), sourcesMount, release))
+	if err != nil {
+		return err
+	}
+	return b.build(ctx, GoImage(release), b.work, "FROM "+DebianImage(release)+`
 ENV GOPATH=/go GOTOOLCHAIN=local GOPROXY=file://`+modules+`
 ENV PATH=/go/bin:/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 `)
@@ -122,8 +154,8 @@ func (b *Builder) Close() error {
 	return errors.Join(os.RemoveAll(b.work), b.lock.Close())
 }
 
-// Build builds an image by a recipe, a file of the context.
-func (b *Builder) Build(ctx context.Context, recipe, name string) error {
+// Build builds an image by a recipe, a file of the context, on a release of Debian.
+func (b *Builder) Build(ctx context.Context, recipe, release, name string) error {
 	// apt does not wait for another that fetches packages.
 	turn, err := buildcache.Lock(ctx, b.path("debs.lock"))
 	if err != nil {
@@ -131,11 +163,11 @@ func (b *Builder) Build(ctx context.Context, recipe, name string) error {
 	}
 	defer turn.Close()
 	begin := time.Now()
-	args := append([]string{"--file", filepath.Join(b.options.Context, recipe), "--tag", name}, b.mounts...)
+	args := append([]string{"--file", filepath.Join(b.options.Context, recipe), "--tag", name, "--build-arg", "DEBIAN=" + release}, b.mounts...)
 	if err := b.buildImage(ctx, args, b.options.Context); err != nil {
-		return fmt.Errorf("%s: %w", recipe, err)
+		return fmt.Errorf("%s on %s: %w", recipe, release, err)
 	}
-	fmt.Fprintf(b.options.Progress, "imagebuild: %s took %s\n", recipe, time.Since(begin).Round(time.Second))
+	fmt.Fprintf(b.options.Progress, "imagebuild: %s on %s took %s\n", recipe, release, time.Since(begin).Round(time.Second))
 	return nil
 }
 
@@ -227,16 +259,11 @@ func (b *Builder) takeFolder(ctx context.Context) (err error) {
 // temporary is the folder for buildah's temporary files, which are large.
 func (b *Builder) temporary() string { return filepath.Join(b.work, "tmp") }
 
+// sources is the folder with the lists of sources of packages.
+func (b *Builder) sources() string { return filepath.Join(b.work, "sources") }
+
 // prepareMounts collects what of this host the images are built with.
 func (b *Builder) prepareMounts(ctx context.Context) error {
-	sources, err := debianguest.Sources(ctx)
-	if err != nil {
-		return err
-	}
-	list := filepath.Join(b.work, "sources.list")
-	if err := os.WriteFile(list, []byte(sources), 0o644); err != nil {
-		return err
-	}
 	// The recipe fetches what it needs from what this host has fetched.
 	if _, err := b.run(ctx, b.options.Context, "go", "mod", "download"); err != nil {
 		return err
@@ -249,8 +276,11 @@ func (b *Builder) prepareMounts(ctx context.Context) error {
 	if err := json.Unmarshal([]byte(out), &env); err != nil {
 		return fmt.Errorf("go env: %w", err)
 	}
+	if err := os.Mkdir(b.sources(), 0o755); err != nil {
+		return err
+	}
 	for _, mount := range []string{
-		list + ":/etc/apt/sources.list:ro",
+		b.sources() + ":" + sourcesMount + ":ro",
 		b.path("debs") + ":/var/cache/apt/archives",
 		env.GOROOT + ":/usr/local/go:ro",
 		filepath.Join(env.GOMODCACHE, "cache", "download") + ":" + modules + ":ro",

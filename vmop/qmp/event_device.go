@@ -49,8 +49,8 @@ type DeviceUnplugGuestErrorEvent struct {
 // QMPEvent implements EventData.
 func (DeviceUnplugGuestErrorEvent) QMPEvent() string { return "DEVICE_UNPLUG_GUEST_ERROR" }
 
-// MemUnplugErrorEvent says that a DIMM could not be unplugged. Newer versions
-// of QEMU send DEVICE_UNPLUG_GUEST_ERROR too.
+// MemUnplugErrorEvent says that a DIMM could not be unplugged. From version 6.2 on
+// QEMU sends DEVICE_UNPLUG_GUEST_ERROR too, and from 9.1 on that alone.
 type MemUnplugErrorEvent struct {
 	Device string `json:"device"`
 	Msg    string `json:"msg"`

@@ -99,7 +99,7 @@ func decideFirmware(f firmwareFacts) (firmwareChoice, error) {
 	if file.fourMiB {
 		layout = "4 MiB"
 	}
-	return c, fmt.Errorf("the UEFI variables %s have the %s flash layout, and this host has no %s firmware with that", c.vars, layout, f.kind)
+	return c, fmt.Errorf("the UEFI variables %s have the %s flash layout, and this host has no %s firmware with that: run the machine with an image of the runner, or on a host, that has it; they stay as they are (Debian's package ovmf has the 2 MiB layout until Debian 12, and the runner's recipe for Debian brings that along)", c.vars, layout, f.kind)
 }
 
 // varsName finds the name of the variables' file.
