@@ -154,18 +154,27 @@ func hasAllOfQEMU(t *testing.T, image string) {
 	}
 }
 
-// On the node, the image is what it was when it was built: the helper for bridges
-// has its capability, and Secure Boot refuses what nobody has signed.
-func TestTheRunnersImageInAPod(t *testing.T) {
+// On the node, the images are what they were when they were built: the helper for
+// bridges has its capability, and Secure Boot refuses what nobody has signed. A machine
+// that moves from one QEMU to the next keeps its machine type and UEFI variables.
+func TestTheRunnersImagesInPods(t *testing.T) {
 	explainOnFailure(t)
 	prepare(t)
-	applyObjects(t, machine(t, "machine.yaml", func(vm *vmop.VirtualMachine) { vm.Spec.VM.Firmware = spec.FirmwareSecure }), nil)
-	awaitLog(t, "Access Denied")
-	if out := kubectl(t, "exec", "-n", namespace, "tiny", "--", "getcap", qemucmd.GenericHost().BridgeHelper); !strings.Contains(out, "cap_net_admin=ep") {
-		t.Errorf("the helper for bridges has %q", out)
+	if err := theNode.ImportArchive(withPatience(t), archive(newRunnerImage)); err != nil {
+		t.Fatal(err)
 	}
-	if out := kubectl(t, "logs", "-n", namespace, "tiny"); strings.Contains(out, tinyguest.Ready) {
-		t.Errorf("the guest has started:\n%s", out)
+	for _, image := range []string{runnerImage, newRunnerImage} {
+		applyObjects(t, machine(t, "machine.yaml", func(vm *vmop.VirtualMachine) {
+			vm.Spec.VM.Firmware, vm.Spec.Image.Source = spec.FirmwareSecure, image
+		}), nil)
+		awaitLog(t, "Access Denied")
+		if out := kubectl(t, "exec", "-n", namespace, "tiny", "--", "getcap", qemucmd.GenericHost().BridgeHelper); !strings.Contains(out, "cap_net_admin=ep") {
+			t.Errorf("%s: the helper for bridges has %q", image, out)
+		}
+		out := kubectl(t, "logs", "-n", namespace, "tiny")
+		if strings.Contains(out, tinyguest.Ready) || !strings.Contains(out, "starting QEMU pc-q35-7.2") {
+			t.Errorf("%s: the guest has started, or has another machine:\n%s", image, out)
+		}
+		kubectl(t, "delete", "pod", "-n", namespace, "tiny", "--wait=true")
 	}
-	kubectl(t, "delete", "pod", "-n", namespace, "tiny", "--wait=true")
 }
