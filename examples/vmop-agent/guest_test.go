@@ -18,7 +18,7 @@ import (
 
 // bootPatience is more than twenty times what the slowest step takes on a quiet
 // machine.
-const bootPatience = 2 * time.Minute
+const bootPatience = 5 * time.Minute
 
 // TestInAGuest runs the Go agent on a real virtio-serial port, with the host's part
 // that the runner has.

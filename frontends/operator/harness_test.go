@@ -38,7 +38,7 @@ var (
 )
 
 // patience is how long anything may take on a machine that is very busy.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // test is one test with a namespace and clients of its own.
 type test struct {

@@ -16,7 +16,6 @@ import (
 // A namespace with a few machines does not wait for one with many, whose machines
 // besides change all the time and ask for what no machine can have.
 func TestGoodNamespaceBesideAHostileOne(tt *testing.T) {
-	tt.Parallel()
 	good, bad := newTest(tt), newTest(tt)
 	const few, many = 10, 150
 	monster := strings.Replace(machine("monster", "Running"), "maximumRam: 1Gi", `maximumRam: "1e200000000"`, 1)

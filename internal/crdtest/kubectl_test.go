@@ -82,7 +82,7 @@ func TestKubectlGetShowsTheColumns(t *testing.T) {
 
 // Every field of the specification is explained, with the text of the Go type.
 func TestKubectlExplainsTheFields(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	// The schema is published a moment after the definition is established.
 	err := until(ctx, func() error {

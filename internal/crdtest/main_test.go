@@ -73,7 +73,7 @@ func run(m *testing.M) (code int) {
 
 // install makes the definitions and waits until their resources are served.
 func install(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	var client dynamic.Interface
 	var err error

@@ -20,9 +20,8 @@ import (
 	"github.com/vmop/sdk/internal/tinyguest"
 )
 
-// patience is more than twenty times what the slowest step takes on a quiet
-// machine.
-const patience = 2 * time.Minute
+// patience is more than twenty times what the slowest test takes on a quiet machine.
+const patience = 5 * time.Minute
 
 // machine is a running QEMU with the tiny guest in it.
 type machine struct {

@@ -27,7 +27,7 @@ import (
 var machines = flag.Int("machines", 15, "number of generated machines to start in QEMU")
 
 // patience is for things that take some 50 milliseconds on an idle host.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // probed is this host, without KVM: the tests are the same everywhere.
 var probed = sync.OnceValues(func() (qemucmd.Host, error) {
