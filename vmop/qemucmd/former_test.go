@@ -90,7 +90,7 @@ type booted struct{ option, disk string }
 // boots starts QEMU and waits for the boot program of a disk.
 func boots(t *testing.T, args []string) booted {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, testbin.Find(t, testbin.QEMU), args...)
 	out, err := cmd.StdoutPipe()
