@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/vmop/sdk/vmop/names"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,16 +18,21 @@ func TestLeftoversAreDeleted(tt *testing.T) {
 	t := newTest(tt)
 	core, sets := t.kube.CoreV1(), t.kube.AppsV1().StatefulSets(t.namespace)
 	labels := map[string]string{"app.kubernetes.io/name": "vm-runner", "app.kubernetes.io/managed-by": "vm-operator", "app.kubernetes.io/instance": "gone"}
-	for name, l := range map[string]map[string]string{"gone": labels, "other": nil} {
+	// Labels alone make nothing VM-Operator's: "restored" has them from somebody else.
+	for name, l := range map[string]map[string]string{"gone": labels, "other": nil, "restored": labels} {
+		by := metav1.CreateOptions{FieldManager: names.FieldManager}
+		if name == "restored" {
+			by.FieldManager = "backup"
+		}
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: l}}
-		if _, err := core.ConfigMaps(t.namespace).Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
+		if _, err := core.ConfigMaps(t.namespace).Create(t.Context(), cm, by); err != nil {
 			t.Fatal(err)
 		}
 		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: l}}
 		set.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 		set.Spec.Template.Labels = labels
 		set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "a", Image: "example.org/a"}}
-		if _, err := sets.Create(t.Context(), set, metav1.CreateOptions{}); err != nil {
+		if _, err := sets.Create(t.Context(), set, by); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -45,11 +51,13 @@ func TestLeftoversAreDeleted(tt *testing.T) {
 		}
 		return nil
 	})
-	if _, err := core.ConfigMaps(t.namespace).Get(t.Context(), "other", metav1.GetOptions{}); err != nil {
-		t.Error(err)
-	}
-	if _, err := sets.Get(t.Context(), "other", metav1.GetOptions{}); err != nil {
-		t.Error(err)
+	for _, name := range []string{"other", "restored"} {
+		if _, err := core.ConfigMaps(t.namespace).Get(t.Context(), name, metav1.GetOptions{}); err != nil {
+			t.Error(err)
+		}
+		if _, err := sets.Get(t.Context(), name, metav1.GetOptions{}); err != nil {
+			t.Error(err)
+		}
 	}
 	if pvc, err := core.PersistentVolumeClaims(t.namespace).Get(t.Context(), "gone-runner-data", metav1.GetOptions{}); err != nil || pvc.DeletionTimestamp != nil {
 		t.Errorf("claim: %v", err)

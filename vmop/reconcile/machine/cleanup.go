@@ -25,7 +25,8 @@ const kindStatefulSet = "StatefulSet"
 //
 // machines are the names of all machines of the namespace, read after the
 // objects: the other way round, a new machine would lose what it was just
-// given. Objects of other kinds and of other people are passed over.
+// given. Objects of other kinds and those that VM-Operator has not written itself are
+// passed over, whatever their labels.
 func Leftovers(machines []string, objects []metav1.PartialObjectMetadata) []Leftover {
 	var out []Leftover
 	for i := range objects {
@@ -34,8 +35,10 @@ func Leftovers(machines []string, objects []metav1.PartialObjectMetadata) []Left
 			continue
 		}
 		mine := o.Labels[names.LabelName] == names.AppName && o.Labels[names.LabelManagedBy] == names.ManagedBy
+		// Labels are anybody's, and a copy from a backup may come before its machine.
+		written := slices.ContainsFunc(o.ManagedFields, func(m metav1.ManagedFieldsEntry) bool { return m.Manager == names.FieldManager })
 		owned := slices.ContainsFunc(o.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == spec.KindVirtualMachine })
-		if mine && !owned && o.DeletionTimestamp == nil && !slices.Contains(machines, o.Name) {
+		if mine && written && !owned && o.DeletionTimestamp == nil && !slices.Contains(machines, o.Name) {
 			out = append(out, Leftover{Kind: o.Kind, Name: o.Name, UID: o.UID})
 		}
 	}

@@ -904,9 +904,14 @@ func TestLeftovers(t *testing.T) {
 	object := func(kind, name string, labels map[string]string) metav1.PartialObjectMetadata {
 		return metav1.PartialObjectMetadata{
 			TypeMeta:   metav1.TypeMeta{Kind: kind},
-			ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u", Labels: labels},
+			ObjectMeta: metav1.ObjectMeta{
+				Name: name, UID: "u", Labels: labels, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: names.FieldManager, Operation: "Apply"}},
+			},
 		}
 	}
+	// A copy from a backup, or what somebody gave these labels.
+	copied := object("ConfigMap", "copied", objects.InstanceLabels("copied"))
+	copied.ManagedFields[0].Manager = "backup"
 	owned := object("ConfigMap", "gone", objects.InstanceLabels("gone"))
 	owned.OwnerReferences = []metav1.OwnerReference{{Kind: spec.KindVirtualMachine}}
 	got := machine.Leftovers([]string{"web"}, []metav1.PartialObjectMetadata{
@@ -916,7 +921,7 @@ func TestLeftovers(t *testing.T) {
 		object("ConfigMap", "theirs", nil),
 		object("PersistentVolumeClaim", "gone", objects.InstanceLabels("gone")),
 		object("Secret", "gone", objects.InstanceLabels("gone")),
-		owned,
+		owned, copied,
 	})
 	want := []machine.Leftover{{Kind: "ConfigMap", Name: "gone", UID: "u"}, {Kind: "StatefulSet", Name: "gone", UID: "u"}}
 	if diff := cmp.Diff(want, got); diff != "" || !reflect.DeepEqual(want, got) {
