@@ -135,7 +135,7 @@ type RunnerImage struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Path string `json:"path,omitempty"`
-	// version is the image's tag; without it there is none.
+	// version is the image's tag or digest; without it there is none.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Version string `json:"version,omitempty"`

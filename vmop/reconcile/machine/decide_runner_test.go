@@ -39,13 +39,14 @@ func TestOtherRunnerImage(t *testing.T) {
 		t.Fatalf("%+v", c)
 	}
 	pod := get[*corev1.Pod](w, thePod)
-	w.settings.RunnerImage, w.settings.Version = "registry.example.org/runner:2", "2"
+	// The same tag with a digest is another image, too.
+	w.settings.RunnerImage, w.settings.Version = "registry.example.org/runner:1@sha256:0123", "2"
 	if n := rest(); n != 1 {
 		t.Errorf("%d writes after the upgrade", n)
 	}
 	c, s := upToDate(), get[*spec.VirtualMachine](w, theVM).Status
 	if c.Status != metav1.ConditionFalse || c.Reason != spec.ReasonOtherImage ||
-		c.Message != "the machine runs with the image registry.example.org/runner:1 (runner 1); its next start has registry.example.org/runner:2" {
+		c.Message != "the machine runs with the image registry.example.org/runner:1 (runner 1); its next start has registry.example.org/runner:1@sha256:0123" {
 		t.Errorf("%+v", c)
 	}
 	if get[*corev1.Pod](w, thePod).UID != pod.UID || len(s.RestartAwaitingChanges) > 0 || spec.ConditionIsTrue(s.Conditions, spec.ConditionAwaitingRestart) || s.Phase != spec.PhaseRunning {

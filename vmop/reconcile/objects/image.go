@@ -26,7 +26,10 @@ func RunnerImage(vm *spec.VirtualMachine, s *Settings) string {
 	name := i.Source
 	if name == "" {
 		name = i.Repository + "/" + i.Path
-		if i.Version != "" {
+		switch {
+		case strings.Contains(i.Version, ":"): // a digest, which no tag looks like
+			name += "@" + i.Version
+		case i.Version != "":
 			name += ":" + i.Version
 		}
 	}

@@ -8,6 +8,7 @@ import (
 )
 
 func TestRunnerImage(t *testing.T) {
+	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	images := map[string]string{
 		"ghcr.io/mnlipp/*": "ours:any", "ghcr.io/mnlipp/org.jdrupes.vmoperator.runner.qemu-alpine*": "ours:alpine",
 		"ghcr.io/mnlipp/org.jdrupes.vmoperator.runner.qemu-arch:4.0.1": "ours:exact", "registry.example.org/runner:1": "ours:1",
@@ -27,6 +28,10 @@ func TestRunnerImage(t *testing.T) {
 		{image: spec.RunnerImage{Source: "ghcr.io/mnlipp/org.jdrupes.vmoperator.runner.qemu-alpine"}, s: objects.Settings{RunnerImages: images}, want: "ours:alpine"},
 		{image: spec.RunnerImage{Repository: "registry.example.org", Path: "runner", Version: "1"}, s: objects.Settings{RunnerImages: images}, want: "ours:1"},
 		{image: spec.RunnerImage{Repository: "registry.example.org", Path: "runner", Version: "2"}, s: objects.Settings{RunnerImages: images}, want: "registry.example.org/runner:2"},
+		{image: spec.RunnerImage{Repository: "registry.example.org", Path: "runner", Version: digest}, want: "registry.example.org/runner@" + digest},
+		{image: spec.RunnerImage{Repository: "registry.example.org", Path: "runner@" + digest}, want: "registry.example.org/runner@" + digest},
+		{s: objects.Settings{RunnerImage: "registry.example.org/runner:2@" + digest}, want: "registry.example.org/runner:2@" + digest},
+		{image: spec.RunnerImage{Source: "registry.example.org/runner@" + digest}, s: objects.Settings{RunnerImages: map[string]string{"registry.example.org/*": "ours@" + digest}}, want: "ours@" + digest},
 		{image: spec.RunnerImage{Source: "org.jdrupes.vmoperator.runner.qemu-alpine@sha256:0"}, want: "org.jdrupes.vmoperator.runner.qemu-alpine@sha256:0", former: true},
 		{image: spec.RunnerImage{Source: "example.org/org.jdrupes.vmoperator.runner.qemu/mine"}, want: "example.org/org.jdrupes.vmoperator.runner.qemu/mine"},
 	} {
