@@ -91,8 +91,8 @@ type author struct {
 // too.
 func covered(all []author, part string, owns map[string]any) bool {
 	return slices.ContainsFunc(all, func(a author) bool {
-		has, any := a.parts[part]
-		return any && isAuthor(part, a.name) && within(owns, has)
+		has, there := a.parts[part]
+		return there && isAuthor(part, a.name) && within(owns, has)
 	})
 }
 
