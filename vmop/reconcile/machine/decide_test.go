@@ -903,7 +903,7 @@ func TestRefusedByTheAdministrator(t *testing.T) {
 func TestLeftovers(t *testing.T) {
 	object := func(kind, name string, labels map[string]string) metav1.PartialObjectMetadata {
 		return metav1.PartialObjectMetadata{
-			TypeMeta:   metav1.TypeMeta{Kind: kind},
+			TypeMeta: metav1.TypeMeta{Kind: kind},
 			ObjectMeta: metav1.ObjectMeta{
 				Name: name, UID: "u", Labels: labels, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: names.FieldManager, Operation: "Apply"}},
 			},
