@@ -1,5 +1,6 @@
 // Command go-host keeps a machine on this host, starts it in the background, waits
-// for its guest, stops and deletes it: what vmop-cli does by name.
+// for its guest, stops it, makes a snapshot and deletes it: what vmop-cli does by
+// name.
 //
 //	go run ./examples/go-host examples/hello/vm.yaml IMAGES
 package main
@@ -72,7 +73,11 @@ func run(ctx context.Context) (err error) {
 	if err := m.Stop(ctx, host.StopOptions{}); err != nil {
 		return err
 	}
-	m, err = h.Wait(ctx, m, host.ForStopped)
+	if m, err = h.Wait(ctx, m, host.ForStopped); err != nil {
+		return err
+	}
 	fmt.Printf("%s: %s: %s\n", m.FullName(), m.Status, m.Message())
+	snapshot, err := h.CreateSnapshot(ctx, m, "first", host.CopyOptions{})
+	fmt.Printf("%s: snapshot %s of %d disks\n", m.FullName(), snapshot.Name, len(snapshot.Disks))
 	return err
 }

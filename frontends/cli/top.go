@@ -1,0 +1,164 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/vmop/sdk/vmop/host"
+)
+
+func (p *program) topCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "top",
+		Usage:     "show what the machines of this host use",
+		ArgsUsage: "[NAME]",
+		Description: "Looks at the machines that run, or at one, twice within --interval, and shows what they\n" +
+			"use: CPU in percent of one processor of this host, MEMORY what QEMU has of it, and\n" +
+			"what is read, written, received and sent in a second. Networks of QEMU's own (user)\n" +
+			"are not counted. As JSON it also has what was used since the start.\n\n" +
+			"Examples:\n" +
+			"  vmop-cli top\n" +
+			"  vmop-cli top web --interval 5s -o json",
+		Flags: machineFlags(
+			&cli.DurationFlag{Name: "interval", Value: time.Second, Usage: "the `DURATION` between the two looks"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT`: table or json"},
+		),
+		Action: p.top,
+	}
+}
+
+// used is what a machine uses as JSON has it: bytes, seconds, and bytes per second.
+type used struct {
+	Namespace            string  `json:"namespace"`
+	Name                 string  `json:"name"`
+	CPU                  float64 `json:"cpu"` // processors of this host
+	CPUSeconds           float64 `json:"cpuSeconds"`
+	Memory               int64   `json:"memory"`
+	DiskReadPerSecond    float64 `json:"diskReadPerSecond"`
+	DiskWrittenPerSecond float64 `json:"diskWrittenPerSecond"`
+	DiskRead             int64   `json:"diskRead"`
+	DiskWritten          int64   `json:"diskWritten"`
+	// Net is missing where nothing of the network is counted.
+	Net *usedNet `json:"net,omitempty"`
+}
+
+type usedNet struct {
+	ReceivedPerSecond float64 `json:"receivedPerSecond"`
+	SentPerSecond     float64 `json:"sentPerSecond"`
+	Received          int64   `json:"received"`
+	Sent              int64   `json:"sent"`
+}
+
+func (p *program) top(c *cli.Context) error {
+	format := c.String("output")
+	interval := c.Duration("interval")
+	switch {
+	case format != formatTable && format != formatJSON:
+		return usagef(c, "--output %q: want table or json", format)
+	case interval <= 0:
+		return usagef(c, "--interval %v: want more than 0", interval)
+	case c.NArg() > 1:
+		return usagef(c, "want the NAME of one machine or none, and found %s", arguments(c.NArg()))
+	}
+	machines, err := p.topMachines(c)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	look := func() ([]host.Usage, []error) {
+		usage, errs := make([]host.Usage, len(machines)), make([]error, len(machines))
+		var all sync.WaitGroup
+		for i := range machines {
+			all.Go(func() { usage[i], errs[i] = machines[i].Usage(ctx) })
+		}
+		all.Wait()
+		return usage, errs
+	}
+	before, errs := look()
+	if len(machines) > 0 {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(interval):
+		}
+	}
+	after, more := look()
+	out := []used{}
+	var failed []error
+	for i, m := range machines {
+		if err := cmp.Or(errs[i], more[i]); err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		out = append(out, usedOf(&m, before[i], after[i]))
+	}
+	if len(out) > 0 || len(failed) == 0 {
+		if err := p.showTop(format, out); err != nil {
+			return err
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// topMachines are those that run, or the one that is named.
+func (p *program) topMachines(c *cli.Context) ([]host.Machine, error) {
+	if c.NArg() == 1 {
+		m, err := p.find(c, c.Args().First())
+		return []host.Machine{m}, err
+	}
+	h, err := p.host(c)
+	if err != nil {
+		return nil, err
+	}
+	all, err := h.List(host.ListOptions{Namespace: c.String("namespace")})
+	var out []host.Machine
+	for _, m := range all {
+		if m.QEMU != 0 {
+			out = append(out, m)
+		}
+	}
+	return out, err
+}
+
+func usedOf(m *host.Machine, before, after host.Usage) used {
+	l := after.Since(before)
+	u := used{
+		Namespace: m.Namespace, Name: m.Name, CPU: l.CPU, CPUSeconds: after.CPU.Seconds(), Memory: after.Memory,
+		DiskReadPerSecond: l.DiskRead, DiskWrittenPerSecond: l.DiskWritten, DiskRead: after.DiskRead, DiskWritten: after.DiskWritten,
+	}
+	if after.Taps > 0 {
+		u.Net = &usedNet{ReceivedPerSecond: l.NetReceived, SentPerSecond: l.NetSent, Received: after.NetReceived, Sent: after.NetSent}
+	}
+	return u
+}
+
+func (p *program) showTop(format string, out []used) error {
+	if format == formatJSON {
+		return writeJSON(p.stdout, out)
+	}
+	if len(out) == 0 {
+		p.note("No machine runs.")
+		return nil
+	}
+	rows := make([][]string, len(out))
+	for i, u := range out {
+		received, sent := none, none
+		if u.Net != nil {
+			received, sent = size(int64(u.Net.ReceivedPerSecond))+"/s", size(int64(u.Net.SentPerSecond))+"/s"
+		}
+		rows[i] = []string{
+			u.Namespace, u.Name, fmt.Sprintf("%.0f%%", 100*u.CPU), size(u.Memory),
+			size(int64(u.DiskReadPerSecond)) + "/s", size(int64(u.DiskWrittenPerSecond)) + "/s", received, sent,
+		}
+	}
+	return table(p.stdout, []string{"NAMESPACE", "NAME", "CPU", "MEMORY", "READ", "WRITTEN", "RECEIVED", "SENT"}, rows)
+}
