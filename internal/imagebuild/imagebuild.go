@@ -119,7 +119,7 @@ func New(ctx context.Context, o Options) (_ *Builder, err error) {
 	}
 	for _, release := range []string{Release, OldRelease} {
 		if err := b.prepare(ctx, release); err != nil {
-			return nil, fmt.Errorf("Debian %s: %w", release, err)
+			return nil, fmt.Errorf("images of Debian %s: %w", release, err)
 		}
 	}
 	return b, nil
