@@ -1,15 +1,20 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // lasting is less than the time after which a wait is told by an event and a status,
@@ -94,5 +99,101 @@ func TestShortWaitsAreNotTold(tt *testing.T) {
 	t.Logf("running after %v with %d requests:\n%s", took, len(r), strings.Join(r, "\n"))
 	if took < lasting && (len(r) > 8 || len(p.events()) > 0) {
 		t.Error("these are too many")
+	}
+}
+
+// A claim that a machine has run with is not made anew without a word, whichever
+// operator looks, and one that comes back is used.
+func TestLostClaimIsNotReplaced(tt *testing.T) {
+	t := newTest(tt)
+	k := t.startKubelet()
+	o := t.start(cluster.Kubeconfig())
+	t.create(machine("one", "Running"))
+	t.phase("one", spec.PhaseRunning)
+	t.setState("one", spec.StateStopped)
+	t.phase("one", spec.PhaseStopped)
+	o.stop()
+	claims := t.kube.CoreV1().PersistentVolumeClaims(t.namespace)
+	lose := func() {
+		t.Helper()
+		// Without its controllers nobody else removes the finalizer.
+		patch := []byte(`{"metadata":{"finalizers":null}}`)
+		if err := claims.Delete(t.Context(), "one-system-disk", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := claims.Patch(t.Context(), "one-system-disk", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			t.Fatal(err)
+		}
+	}
+	before, err := claims.Get(t.Context(), "one-system-disk", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lose()
+	t.start(cluster.Kubeconfig())
+	t.setState("one", spec.StateRunning)
+	t.waits("one", spec.ConditionPodReady, spec.ReasonClaimGone)
+	t.eventually("an event tells of it", func() error {
+		for _, e := range t.eventsOf() {
+			if e.Type == corev1.EventTypeWarning && e.Reason == spec.ReasonClaimGone {
+				return nil
+			}
+		}
+		return errors.New("there is none")
+	})
+	back := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: before.Name, Labels: before.Labels}, Spec: before.Spec}
+	back.Spec.VolumeName = ""
+	if _, err := claims.Create(t.Context(), back, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.phase("one", spec.PhaseRunning)
+
+	// Somebody wants a new disk, as the message says.
+	t.setState("one", spec.StateStopped)
+	t.phase("one", spec.PhaseStopped)
+	lose()
+	t.waits("one", spec.ConditionBlockDevicesReady, spec.ReasonClaimGone)
+	vm, err := t.status("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	message := spec.FindCondition(vm.Status.Conditions, spec.ConditionBlockDevicesReady).Message
+	_, value, found := strings.Cut(message, " --overwrite "+names.AnnotationNewDisk+"=")
+	if !found {
+		t.Fatal(message)
+	}
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}},"spec":{"vm":{"state":"Running"}}}`, names.AnnotationNewDisk, value)
+	if _, err := t.vms.Patch(t.Context(), "one", types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl"}); err != nil {
+		t.Fatal(err)
+	}
+	t.phase("one", spec.PhaseRunning)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.deleted) != 2 {
+		t.Errorf("deleted claims: %q", k.deleted)
+	}
+	k.deleted = nil // by this test
+}
+
+// A machine whose namespace is being deleted is not made again until it goes.
+func TestNamespaceIsDeleted(tt *testing.T) {
+	t := newTest(tt)
+	t.startKubelet()
+	p := newProxy(tt)
+	t.start(p.kubeconfig)
+	t.create(machine("one", "Running"))
+	t.phase("one", spec.PhaseRunning)
+	// Nobody deletes what is in it here.
+	if err := t.kube.CoreV1().Namespaces().Delete(t.Context(), t.namespace, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p.reset()
+	if err := t.kube.CoreV1().Pods(t.namespace).Delete(t.Context(), "one", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.waits("one", spec.ConditionPodReady, spec.ReasonNamespaceTerminating)
+	made := slices.DeleteFunc(p.requests(), func(r string) bool { return !strings.HasPrefix(r, "create ") })
+	if len(made) != 1 {
+		t.Errorf("the operator tries to make %q", made)
 	}
 }

@@ -113,6 +113,9 @@ const (
 	ReasonClaimTerminating = "ClaimTerminating"
 	// ReasonClaimLost: a claim's volume is gone.
 	ReasonClaimLost = "ClaimLost"
+	// ReasonClaimGone: a claim that the machine has run with is gone, and nobody has
+	// said that a new disk is wanted.
+	ReasonClaimGone = "ClaimGone"
 
 	// ReasonPodRunning: the pod runs.
 	ReasonPodRunning = "PodRunning"
@@ -156,6 +159,9 @@ const (
 	// ReasonNamespaceNotPrepared: the namespace lacks what machines need; the
 	// message has the command that makes it.
 	ReasonNamespaceNotPrepared = "NamespaceNotPrepared"
+	// ReasonNamespaceTerminating: the namespace is being deleted, and the machine with
+	// it.
+	ReasonNamespaceTerminating = "NamespaceTerminating"
 	// ReasonImageRepositoryNotFound: the namespace has no image repository, in which
 	// the machine looks for a file.
 	ReasonImageRepositoryNotFound = "ImageRepositoryNotFound"

@@ -110,6 +110,12 @@ const (
 	// that there is then; it stops nothing by itself. On a pod it is the value that
 	// was there when the pod was made, which is not a request for it.
 	AnnotationForceStop = GroupPrefix + "force-stop"
+	// AnnotationNewDisk on a machine says that an empty disk is wanted in place of one
+	// whose claim is gone: the name of the disk, a colon and the first eight
+	// characters of the UID of the claim that is gone (status.claims has both), or
+	// several of these, separated by commas. So it is about one loss only, and says
+	// nothing about the next one.
+	AnnotationNewDisk = GroupPrefix + "new-disk"
 	// FinalizerMachine keeps a machine that is being deleted visible until its pod
 	// has ended.
 	FinalizerMachine = GroupPrefix + "vm-cleanup"

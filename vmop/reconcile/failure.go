@@ -13,6 +13,9 @@ type Failure struct {
 	Target Target
 	// Reason is the API server's, as in Forbidden; Message is its explanation.
 	Reason, Message string
+	// NamespaceGoes says that the namespace is being deleted, in which nothing can
+	// be made any more.
+	NamespaceGoes bool
 	// Count is how often in a row, Last when.
 	Count int
 	Last  time.Time
@@ -30,7 +33,9 @@ const (
 // RetryAt is when the write is tried again.
 func (f *Failure) RetryAt() time.Time {
 	delay := Backoff(writeDelay, f.Count)
-	if f.Quota() {
+	if f.NamespaceGoes {
+		delay = maxDelay
+	} else if f.Quota() {
 		delay = min(delay, maxQuotaDelay)
 	}
 	return f.Last.Add(delay)

@@ -104,7 +104,7 @@ func (e *Engine) createDisk(d runnerconfig.Drive, known map[string]diskRecord) e
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("disk: %w", err)
 	}
-	if slices.Contains(e.o.NewDisks, d.Name) {
+	if d.NewImage || slices.Contains(e.o.NewDisks, d.Name) {
 		maps.DeleteFunc(known, func(other string, r diskRecord) bool { return other == path || r.Name == d.Name })
 	}
 	record := filepath.Join(e.o.Directories.Data, recordName)

@@ -208,3 +208,22 @@ func TestSymbolicLinkOnAVolume(t *testing.T) {
 	s.e.o.Volumes = nil
 	s.refused("is missing")
 }
+
+// An image that is missing is made anew for whoever wants it: the configuration says
+// so for a disk that the operator was asked to replace.
+func TestMissingImage(t *testing.T) {
+	s := newShelf(t)
+	s.starts("raw")
+	s.end()
+	if err := os.Remove(s.drive.File); err != nil {
+		t.Fatal(err)
+	}
+	s.refused("was there at an earlier start")
+	s.drive.NewImage = true
+	s.starts("raw")
+	s.write(append([]byte("somebody's"), make([]byte, 1<<20)...))
+	s.starts("raw") // and only if there is none
+	if data, err := os.ReadFile(s.drive.File); err != nil || string(data[:10]) != "somebody's" {
+		t.Errorf("the image begins with %q, %v", data[:min(10, len(data))], err)
+	}
+}

@@ -110,6 +110,9 @@ const (
 	ReasonClaimTerminating = conditions.ReasonClaimTerminating
 	// ReasonClaimLost: a claim's volume is gone.
 	ReasonClaimLost = conditions.ReasonClaimLost
+	// ReasonClaimGone: a claim that the machine has run with is gone, and nobody has
+	// said that a new disk is wanted.
+	ReasonClaimGone = conditions.ReasonClaimGone
 
 	// ReasonPodRunning: the pod runs.
 	ReasonPodRunning = conditions.ReasonPodRunning
@@ -154,6 +157,9 @@ const (
 	ReasonRunnerNotReporting = conditions.ReasonRunnerNotReporting
 	// ReasonNamespaceNotPrepared: the namespace lacks what machines need.
 	ReasonNamespaceNotPrepared = conditions.ReasonNamespaceNotPrepared
+	// ReasonNamespaceTerminating: the namespace is being deleted, and the machine with
+	// it.
+	ReasonNamespaceTerminating = conditions.ReasonNamespaceTerminating
 	// ReasonImageRepositoryNotFound: the namespace has no image repository.
 	ReasonImageRepositoryNotFound = conditions.ReasonImageRepositoryNotFound
 	// ReasonOtherImage: the machine runs with another image of the runner.

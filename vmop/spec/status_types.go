@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vmop/sdk/vmop/conditions"
 )
@@ -51,6 +52,15 @@ type VirtualMachineStatus struct {
 	// +kubebuilder:validation:MaxItems=4096
 	// +optional
 	Waits []Wait `json:"waits,omitempty"`
+	// claims are the volume claims that the operator made, or found under the names
+	// that it would give, and that the machine has run with. One that is gone is not
+	// replaced by an empty one, unless the machine's annotation
+	// vmoperator.jdrupes.org/new-disk says so. (Added by vmop.)
+	// +listType=map
+	// +listMapKey=disk
+	// +kubebuilder:validation:MaxItems=128
+	// +optional
+	Claims []MachineClaim `json:"claims,omitempty"`
 	// runnerVersion is the version of the runner that runs the machine.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
@@ -202,6 +212,22 @@ type Wait struct {
 	// told says that an event has told of it.
 	// +optional
 	Told bool `json:"told,omitempty"`
+}
+
+// MachineClaim is a volume claim that a machine has run with.
+type MachineClaim struct {
+	// disk is the name of the disk, such as system-disk; runner-data is the runner's
+	// own data.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=253
+	Disk string `json:"disk"`
+	// claimName is the name of the claim.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=253
+	ClaimName string `json:"claimName"`
+	// uid is the claim's, which one that is made anew does not have.
+	// +kubebuilder:validation:Required
+	UID types.UID `json:"uid"`
 }
 
 // Assignment says whom a machine of a pool is assigned to.

@@ -10,6 +10,7 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile"
 	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/reconcile/observation"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
@@ -187,6 +188,7 @@ func (m *machines) refused(ctx context.Context, t reconcile.Target, err error, m
 	f := reconcile.Failure{Target: t, Reason: string(apierrors.ReasonForError(err)), Message: err.Error(), Last: m.observer.now()}
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		f.Message = status.Status().Message
+		f.NamespaceGoes = apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 	}
 	log.FromContext(ctx).Info("refused", "action", t.String(), "reason", f.Reason, "message", f.Message)
 	memory.failed(f)

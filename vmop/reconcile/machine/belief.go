@@ -131,7 +131,7 @@ func conditionType(key string) string {
 
 // operatorFields are the fields of a status that only the operator writes.
 func operatorFields() []string {
-	return []string{"phase", "created", "ready", "nodeName", "ipAddress", "observedGeneration", "restartAwaitingChanges", "lastEnd", "waits"}
+	return []string{"phase", "created", "ready", "nodeName", "ipAddress", "observedGeneration", "restartAwaitingChanges", "lastEnd", "waits", "claims"}
 }
 
 // isAuthor reports whether a part of the status is somebody's to write.
@@ -198,6 +198,8 @@ func (a Authors) Believed(status *spec.VirtualMachineStatus, former bool) *spec.
 	drop("restartAwaitingChanges", false, func() { out.RestartAwaitingChanges = none.RestartAwaitingChanges })
 	drop("lastEnd", false, func() { out.LastEnd = none.LastEnd })
 	drop("waits", false, func() { out.Waits = none.Waits })
+	// What it says of claims stays, whoever wrote it: the worst that it does is to keep
+	// a lost disk from being made anew.
 	drop("assignment", false, func() { out.Assignment = none.Assignment })
 	drop("consoleUser", false, func() { out.ConsoleUser = none.ConsoleUser })
 	drop("runnerVersion", true, func() { out.RunnerVersion = none.RunnerVersion })

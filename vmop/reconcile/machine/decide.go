@@ -32,7 +32,7 @@ func Decide(s Snapshot) reconcile.Plan {
 	believed := *s.VM
 	believed.Status = *s.Authors.Believed(d.shown, d.pod.former())
 	s.VM, d.stored = &believed, &believed.Status
-	d.end = d.stored.LastEnd
+	d.end, d.ranWith = d.stored.LastEnd, d.stored.Claims
 	if !d.responsible() {
 		return d.plan
 	}
@@ -92,6 +92,8 @@ type decision struct {
 	invalid bool
 	// unmade: something that the pod needs does not exist yet as it should.
 	unmade bool
+	// configured: the ConfigMap is there as it should be.
+	configured bool
 
 	// grant is what the runner is told that the guest may use.
 	grant objects.Amounts
@@ -118,6 +120,8 @@ type decision struct {
 	// due is when the next of the waits is to be told.
 	due time.Time
 	end *spec.MachineEnd
+	// ranWith are the claims that the machine has run with.
+	ranWith []spec.MachineClaim
 }
 
 // finding is what was found out about one aspect.
@@ -181,7 +185,11 @@ func (d *decision) wakeAt(t time.Time) {
 // it is tried again after a growing delay only; until then do says no, and the
 // finding says why.
 func (d *decision) do(a reconcile.Action, about *finding) bool {
-	if f := reconcile.Refused(d.s.Failures, a.Target(), d.s.Now); f != nil {
+	f := reconcile.Refused(d.s.Failures, a.Target(), d.s.Now)
+	if _, makes := a.(reconcile.Create); makes && f == nil {
+		f = d.namespaceGoes()
+	}
+	if f != nil {
 		d.refused(f, about)
 		d.wakeAt(f.RetryAt())
 		return false
@@ -190,9 +198,23 @@ func (d *decision) do(a reconcile.Action, about *finding) bool {
 	return true
 }
 
+// namespaceGoes is a refusal because the namespace is being deleted, which holds for
+// all that is to be made in it; nil if there is none.
+func (d *decision) namespaceGoes() *reconcile.Failure {
+	for i := range d.s.Failures {
+		if f := &d.s.Failures[i]; f.NamespaceGoes && d.s.Now.Before(f.RetryAt()) {
+			return f
+		}
+	}
+	return nil
+}
+
 func (d *decision) refused(f *reconcile.Failure, about *finding) {
 	why, object := strings.TrimSpace(f.Message), named(f.Target.Kind, f.Target.Name)
 	switch {
+	case f.NamespaceGoes:
+		about.follow(finding{}) // nothing else is worth a word
+		about.rest(spec.ReasonNamespaceTerminating, "namespace %s is being deleted, and the machine with it; nothing is made in it any more", d.vm.Namespace)
 	case f.WantsLimits() && strings.Contains(why, "must specify") && f.Target.Verb == "create" && d.computesRequests():
 		about.wait(spec.ReasonQuotaExceeded, object, "%s: %s; it is made with limits", f.Target, why)
 	case f.Quota() && strings.Contains(why, "must specify"):

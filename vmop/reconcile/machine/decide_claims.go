@@ -19,6 +19,11 @@ type neededClaim struct {
 	// legacy: the claim has a name that VM-Operator gave before its version
 	// 3.4. It is used as it is and not written.
 	legacy bool
+	// former is what the status says of the claim that the machine has run with, nil
+	// if it has with none.
+	former *spec.MachineClaim
+	// renewed: somebody wants a new disk in place of the former claim.
+	renewed bool
 }
 
 // field says in a message whose claim it is.
@@ -55,9 +60,11 @@ func (d *decision) findClaims() {
 			d.claims = append(d.claims, c)
 		}
 	}
+	d.recallClaims()
 	for i := range d.claims {
 		d.judge(&d.claims[i])
 	}
+	d.noteClaims()
 	d.devices.fine(spec.ReasonBlockDevicesReady, "all volume claims are bound")
 }
 
@@ -92,6 +99,9 @@ func (d *decision) judge(c *neededClaim) {
 	case pvc == nil && c.referenced():
 		d.unmade = true
 		d.devices.problem(spec.ReasonClaimNotFound, named(names.KindClaim, c.name), "claim %s of %s does not exist; create it or correct the name", c.name, c.field())
+	case c.gone():
+		d.unmade = true
+		d.devices.problem(spec.ReasonClaimGone, named(names.KindClaim, c.former.ClaimName), "%s", d.goneText())
 	case pvc == nil && !d.wanted():
 		d.unmade = true
 		d.devices.rest(spec.ReasonBlockDevicesNotReady, "claim %s of %s is being made", c.name, c.field())
@@ -104,8 +114,8 @@ func (d *decision) judge(c *neededClaim) {
 			c.name, c.field(), pvc.Labels[names.LabelInstance])
 	case pvc.DeletionTimestamp != nil:
 		d.unmade = true
-		d.devices.problem(spec.ReasonClaimTerminating, named(names.KindClaim, c.name), "claim %s of %s is being deleted, with its data as soon as no pod uses it; the machine is not started again before it is gone",
-			c.name, c.field())
+		d.devices.problem(spec.ReasonClaimTerminating, named(names.KindClaim, c.name), "claim %s of %s is being deleted, with its data as soon as no pod uses it; the machine is not started again before it is gone%s",
+			c.name, c.field(), d.afterDeletion(c))
 	case pvc.Status.Phase == corev1.ClaimLost:
 		d.unmade = true
 		d.devices.problem(spec.ReasonClaimLost, named(names.KindClaim, c.name), "claim %s of %s has lost volume %s; restore the volume or delete the claim",
@@ -143,7 +153,7 @@ func (d *decision) wantedClaim(c *neededClaim) *corev1.PersistentVolumeClaim {
 func (d *decision) makeClaims() {
 	for i := range d.claims {
 		c := &d.claims[i]
-		if c.found != nil || c.referenced() {
+		if c.found != nil || c.referenced() || c.gone() {
 			continue
 		}
 		pvc := d.wantedClaim(c)

@@ -58,7 +58,7 @@ func (d *decision) makeConfigMap() error {
 	}
 	memory := d.remembered()
 	config, err := machineconfig.ForDefaulted(d.grantedVM(), d.disks, machineconfig.Options{
-		ResetCounter: &memory.resets, GuestResetEnds: d.renews(), LoginUser: pool.LoginUser(d.s.VM, d.s.Pool), InstanceID: memory.instanceID, Origin: d.origin, VolumeModes: d.modes,
+		ResetCounter: &memory.resets, GuestResetEnds: d.renews(), LoginUser: pool.LoginUser(d.s.VM, d.s.Pool), InstanceID: memory.instanceID, Origin: d.origin, VolumeModes: d.modes, NewDisks: d.newDisks(),
 		OpenDisplay: objects.OpensDisplay(d.vm, &d.s.Settings, d.s.DisplaySecrets),
 	})
 	objects.PlaceDisplay(&config, d.vm, &d.s.Settings)
@@ -89,6 +89,7 @@ func (d *decision) makeConfigMap() error {
 	}
 	stamp(wanted, source)
 	if old != nil && metaApplied(wanted, old) && old.Annotations[names.AnnotationContent] == content(old.Data) {
+		d.configured = true
 		return nil
 	}
 	d.unmade = true

@@ -524,7 +524,7 @@ func (d *decision) runs() {
 
 // annotatePod lets the kubelet look at changed files at once.
 func (d *decision) annotatePod() {
-	if d.pod.state != podRunning && d.pod.state != podPending || d.unmade || !d.wanted() {
+	if d.pod.state != podRunning && d.pod.state != podPending || !d.configured || !d.wanted() {
 		return
 	}
 	for _, a := range d.plan.Actions {

@@ -137,6 +137,9 @@ func (d *decision) passing() bool {
 // stopping tells whether a machine that should stop has just begun to, and may have
 // stopped in a moment: that is told in one write then.
 func (d *decision) stopping() bool {
+	if !slices.Equal(d.ranWith, d.stored.Claims) {
+		return false // it has hardly run, and nobody has noted with what
+	}
 	if d.s.VM.DeletionTimestamp != nil || len(d.plan.Events) > 0 || d.configuration.urgent() || d.devices.urgent() || d.running.urgent() {
 		return false
 	}
@@ -241,7 +244,7 @@ func (d *decision) related(object string) *corev1.ObjectReference {
 func (d *decision) reportOperator(conditions []spec.Condition) {
 	old, next := d.stored, spec.VirtualMachineStatus{
 		Phase: d.phase(), ObservedGeneration: d.s.VM.Generation,
-		RestartAwaitingChanges: d.awaiting, LastEnd: d.end, Waits: d.waits, Conditions: conditions,
+		RestartAwaitingChanges: d.awaiting, LastEnd: d.end, Waits: d.waits, Claims: d.ranWith, Conditions: conditions,
 	}
 	if d.pod.exists() {
 		pod := d.pod.pod
@@ -254,7 +257,7 @@ func (d *decision) reportOperator(conditions []spec.Condition) {
 		old.NodeName == next.NodeName && old.IPAddress == next.IPAddress &&
 		old.ObservedGeneration == next.ObservedGeneration &&
 		sameEnd(old.LastEnd, next.LastEnd) && sameConditions(old.Conditions, next.Conditions) &&
-		equality.Semantic.DeepEqual(old.Waits, next.Waits) &&
+		equality.Semantic.DeepEqual(old.Waits, next.Waits) && slices.Equal(old.Claims, next.Claims) &&
 		equality.Semantic.DeepEqual(old.RestartAwaitingChanges, next.RestartAwaitingChanges) {
 		return
 	}
@@ -271,6 +274,9 @@ func (d *decision) reportOperator(conditions []spec.Condition) {
 	}
 	if len(next.Waits) > 0 {
 		part["waits"] = list(next.Waits)
+	}
+	if len(next.Claims) > 0 {
+		part["claims"] = list(next.Claims)
 	}
 	if next.LastEnd != nil {
 		part["lastEnd"] = jsonValue(next.LastEnd)

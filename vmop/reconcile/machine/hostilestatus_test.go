@@ -281,7 +281,7 @@ func rightful(part string) string {
 		return names.AssignmentManager
 	case part == "consoleUser":
 		return "console"
-	case slices.Contains([]string{"phase", "created", "ready", "nodeName", "ipAddress", "observedGeneration", "restartAwaitingChanges", "lastEnd", "waits"}, part),
+	case slices.Contains([]string{"phase", "created", "ready", "nodeName", "ipAddress", "observedGeneration", "restartAwaitingChanges", "lastEnd", "waits", "claims"}, part),
 		slices.ContainsFunc(spec.OperatorConditionTypes(), func(c string) bool { return part == "conditions/"+c }):
 		return names.OperatorStatusManager
 	}

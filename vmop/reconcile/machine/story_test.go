@@ -197,6 +197,19 @@ var happenings = map[string]func(*world, []string){
 			panic("volumes: unknown: " + args[0])
 		}
 	},
+	"claim": func(w *world, args []string) {
+		switch args[1] {
+		case "is-deleted":
+			pvc := get[*corev1.PersistentVolumeClaim](w, "claim/"+args[0])
+			at := metav1.NewTime(w.now)
+			pvc.DeletionTimestamp = &at
+			w.put("claim/"+args[0], pvc)
+		case "is-restored":
+			w.restoreClaims()
+		default:
+			panic("claim: unknown: " + args[1])
+		}
+	},
 	"node-dies":   func(w *world, args []string) { w.dead[args[0]] = true },
 	"node-lives":  func(w *world, args []string) { w.repair(args[0]) },
 	"person":      personDoes,
@@ -237,6 +250,9 @@ func personDoes(w *world, args []string) {
 	case "forces-stop":
 		vm.Annotations = map[string]string{names.AnnotationForceStop: "now"}
 		w.put(theVM, vm)
+		return
+	case "wants-new-disks":
+		w.wantNewDisks()
 		return
 	case "asks-for-reset":
 		w.askForReset()

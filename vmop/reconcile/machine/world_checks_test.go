@@ -76,6 +76,10 @@ func (w *world) checkAction(s *machine.Snapshot, a reconcile.Action) {
 		}
 	}
 	switch a := a.(type) {
+	case reconcile.Create:
+		if pvc, is := a.Object.(*corev1.PersistentVolumeClaim); is {
+			w.checkNewClaim(s.VM, pvc)
+		}
 	case reconcile.DeletePod:
 		switch {
 		case s.Pod == nil || a.UID != s.Pod.UID:
@@ -193,6 +197,9 @@ func (w *world) checkStatus(s *machine.Snapshot, st reconcile.StatusApply) {
 			w.violated("phases are known", "%v", st.Status["phase"])
 		}
 	}
+	if st.Manager == names.OperatorStatusManager {
+		w.checkRemembered(s, st)
+	}
 	for i, v := range st.Status["conditions"].([]any) {
 		c := v.(map[string]any)
 		if i >= len(types) && st.ResourceVersion != "" {
@@ -249,6 +256,7 @@ func (w *world) settle() {
 	told := map[string]int{}
 	for range rounds {
 		w.operations++
+		w.wantNewDisks()
 		w.observeAll()
 		p := w.reconcile(false)
 		w.check()
@@ -353,6 +361,7 @@ func (w *world) checkSettled() {
 		if pod.Annotations[names.AnnotationConfigVersion] != cm.ResourceVersion {
 			w.violated("the kubelet is told of changes", "%v", pod.Annotations)
 		}
+		w.checkNoted(vm, pod)
 		if owner := pod.Annotations[names.AnnotationDataOwner]; owner != "" && cm.Annotations[names.AnnotationDataOwner] != owner {
 			w.violated("what was given away is remembered", "%v", cm.Annotations)
 		}

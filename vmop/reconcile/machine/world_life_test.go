@@ -224,7 +224,11 @@ func (w *world) controllers() {
 		if w.unbound {
 			break
 		}
-		if pvc := get[*corev1.PersistentVolumeClaim](w, k); pvc != nil && pvc.Status.Phase != corev1.ClaimBound {
+		pvc := get[*corev1.PersistentVolumeClaim](w, k)
+		if pvc != nil && pvc.DeletionTimestamp != nil && !w.inUse(pvc.Name) {
+			w.put(k, nil)
+			w.note("claim %s is gone", pvc.Name)
+		} else if pvc != nil && pvc.Status.Phase != corev1.ClaimBound {
 			pvc.Status.Phase = corev1.ClaimBound
 			w.put(k, pvc)
 		}

@@ -496,6 +496,9 @@ func (w *world) create(o reconcile.Object) result {
 	if pod, ok := o.(*corev1.Pod); ok {
 		w.checkNewPod(pod)
 	}
+	if key == "claim/web-runner-data" {
+		w.former = false // what VM-Operator left is not there any more
+	}
 	o.SetUID("")
 	o.SetCreationTimestamp(metav1.NewTime(w.now))
 	w.put(key, o)

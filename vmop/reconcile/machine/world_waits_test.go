@@ -120,7 +120,7 @@ func (w *world) told(e reconcile.Event, latest bool) {
 // waited for, or the end of the machine was told with what follows.
 var quietly = map[string]bool{
 	spec.ReasonMachineStopped: true, spec.ReasonMachineDeleted: true,
-	spec.ReasonPodFinished: true, spec.ReasonRestartDelayed: true,
+	spec.ReasonPodFinished: true, spec.ReasonRestartDelayed: true, spec.ReasonNamespaceTerminating: true,
 }
 
 // linger lets the world stay as it is for a while: something keeps pods from

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
@@ -37,6 +38,9 @@ type Options struct {
 	// VolumeModes are the modes of the claims that the disks refer to by name.
 	// A claim that is not in it is taken for a block device.
 	VolumeModes map[string]corev1.PersistentVolumeMode
+	// NewDisks are the names of disks that may be new, empty images although the
+	// machine has had others.
+	NewDisks []string
 }
 
 // RunnerConfig is the content of the ConfigMap from which the runner in a
@@ -96,7 +100,7 @@ func ForDefaulted(vm *spec.VirtualMachine, disks []Disk, o Options) (runnerconfi
 	}
 	for _, d := range disks {
 		d.check(&p)
-		c.Runner.VM.Drives = append(c.Runner.VM.Drives, clusterDrive(&d, o.VolumeModes, &p))
+		c.Runner.VM.Drives = append(c.Runner.VM.Drives, clusterDrive(&d, &o, &p))
 	}
 	if err := errors.Join(p...); err != nil {
 		return runnerconfig.Config{}, fmt.Errorf("virtual machine %s: %w", vm.Name, err)
@@ -106,15 +110,16 @@ func ForDefaulted(vm *spec.VirtualMachine, disks []Disk, o Options) (runnerconfi
 
 // clusterDrive says where the pod has the disk. A disk that VM-Operator can have
 // too is written as it does, without a name; its path ends in the name anyway.
-func clusterDrive(d *Disk, modes map[string]corev1.PersistentVolumeMode, p *problems) runnerconfig.Drive {
+func clusterDrive(d *Disk, o *Options, p *problems) runnerconfig.Drive {
 	drive := runnerconfig.Drive{Type: runnerconfig.DriveRaw, BootIndex: intPointer(d.Entry.Bootindex)}
 	switch {
 	case d.IsCD():
 		return cdDrive(d, ImageRepositoryDir, p)
-	case d.VolumeMode(modes) == corev1.PersistentVolumeFilesystem:
+	case d.VolumeMode(o.VolumeModes) == corev1.PersistentVolumeFilesystem:
 		drive.Name = d.Name
 		drive.File = path.Join(DiskMountDir, d.Name, DiskFile)
 		drive.Size = requestedSize(d)
+		drive.NewImage = slices.Contains(o.NewDisks, d.Name)
 	default:
 		drive.Resource = path.Join(DiskDeviceDir, d.Name)
 	}
