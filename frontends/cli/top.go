@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -95,7 +94,11 @@ func (p *program) top(c *cli.Context) error {
 	out := []used{}
 	var failed []error
 	for i, m := range machines {
-		if err := cmp.Or(errs[i], more[i]); err != nil {
+		err := errs[i]
+		if err == nil {
+			err = more[i]
+		}
+		if err != nil {
 			failed = append(failed, err)
 			continue
 		}
