@@ -36,7 +36,7 @@ func AuthorsOf(managed []metav1.ManagedFieldsEntry) Authors {
 		var fields struct {
 			Status map[string]any `json:"f:status"`
 		}
-		if json.Unmarshal(m.FieldsV1.Raw, &fields) != nil {
+		if json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
 			continue // whoever this is owns nothing
 		}
 		parts := map[string]map[string]any{}

@@ -258,7 +258,7 @@ func managedBy(t *rapid.T, status *spec.VirtualMachineStatus, author func(part s
 		if manager == "kubectl-edit" {
 			operation = metav1.ManagedFieldsOperationUpdate
 		}
-		out = append(out, metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, Subresource: "status", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: raw}})
+		out = append(out, metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, Subresource: "status", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(string(raw))})
 	}
 	return out
 }
@@ -366,8 +366,8 @@ func TestWhatOthersWroteIsReplaced(t *testing.T) {
 	}
 	s, _ := w.snapshot()
 	s.Authors = machine.AuthorsOf([]metav1.ManagedFieldsEntry{
-		{Manager: names.OperatorStatusManager, Subresource: "status", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:phase":{}}}`)}},
-		{Manager: "kubectl-edit", Subresource: "status", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:nodeName":{},"f:lastEnd":{"f:cause":{}}}}`)}},
+		{Manager: names.OperatorStatusManager, Subresource: "status", FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:phase":{}}}`)},
+		{Manager: "kubectl-edit", Subresource: "status", FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:nodeName":{},"f:lastEnd":{"f:cause":{}}}}`)},
 	})
 	s.VM.Status.LastEnd = &spec.MachineEnd{Cause: "qemu-failure", Failures: 9, Time: metav1.NewTime(s.Now), ObservedGeneration: s.VM.Generation}
 	s.VM.Status.NodeName = "n9"
