@@ -21,7 +21,8 @@ func (p *program) leftoversCommand() *cli.Command {
 		Description: "Lists the volume claims and display secrets of machines that are gone: those that have\n" +
 			"the operator's labels and names and that no machine mentions and no pod uses. Nothing is\n" +
 			"deleted; the commands that would do so are printed, and the data goes with the claims.\n" +
-			"A machine that is made again under its name has them again.\n\n" +
+			"A machine that is made again under its name has them again. spec.deletionPolicy: Delete\n" +
+			"in a manifest has a machine's own claims deleted with it.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli leftovers -n shop\n" +
 			"  vmop-cli leftovers -A -o json",

@@ -598,3 +598,43 @@ func TestUnreadableMachine(tt *testing.T) {
 		t.Errorf("the machine has pod %s", uid)
 	}
 }
+
+// A machine whose manifest says so takes with it what was made for it, once the
+// operator may delete it, and nothing else.
+func TestDeletedMachineTakesItsDisks(tt *testing.T) {
+	t := newTest(tt)
+	t.startKubelet()
+	p := newProxy(tt)
+	t.start(p.kubeconfig)
+	claims := t.kube.CoreV1().PersistentVolumeClaims(t.namespace)
+	deletes := func(name string) string {
+		return strings.Replace(machine(name, "Running"), "spec:\n", "spec:\n  deletionPolicy: Delete\n", 1)
+	}
+	t.create(deletes("one"))
+	t.create(deletes("two"))
+	t.create(strings.Replace(machine("three", "Stopped"), "    disks:\n", "    disks:\n    - persistentVolumeClaim: {claimName: two-system-disk}\n", 1))
+	t.phase("one", spec.PhaseRunning)
+	t.phase("two", spec.PhaseRunning)
+	p.reset()
+	for _, name := range []string{"one", "two"} {
+		if err := t.vms.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.eventually("the machines are gone", func() error {
+		for _, name := range []string{"one", "two"} {
+			if vm, err := t.status(name); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("%+v, %v", vm, err)
+			}
+		}
+		return nil
+	})
+	for name, gone := range map[string]bool{"one-runner-data": true, "one-system-disk": true, "two-runner-data": true, "two-system-disk": false} {
+		// Without a controller manager nobody removes the finalizer that protects claims.
+		c, err := claims.Get(t.Context(), name, metav1.GetOptions{})
+		if has := err == nil && c.DeletionTimestamp == nil; has == gone || err != nil && !apierrors.IsNotFound(err) {
+			t.Errorf("claim %s: deleted %v, %v", name, !has, err)
+		}
+	}
+	t.Logf("deleted: %d requests:\n%s", len(p.requests()), strings.Join(p.requests(), "\n"))
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -115,6 +116,35 @@ func TestWhatAccountsMayNotDo(t *testing.T) {
 		if may(t, c.account, c.verb, "default", c.group, c.resource, "") {
 			t.Errorf("%s may %s %s", c.account, c.verb, c.resource)
 		}
+	}
+}
+
+// Who wants disks deleted with their machines says so once more, by a component.
+func TestClaimsAreDeletedWhereItIsAllowed(t *testing.T) {
+	const namespace, account = "deletes", "vmop-system:vmop-operator"
+	dir := t.TempDir()
+	if err := overlay(dir, "namespace: "+namespace+"\nresources: [deploy/runner]\ncomponents: [deploy/components/delete-claims]\n"); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"create", "namespace", namespace}, {"apply", "--warnings-as-errors", "-k", dir}} {
+		if out, err := cluster.Kubectl(t.Context(), args...); err != nil {
+			t.Fatal(out, err)
+		}
+	}
+	deadline := time.Now().Add(patience) // the API server's roles are a cache
+	for !may(t, account, "delete", namespace, "", "persistentvolumeclaims", "") {
+		if time.Now().After(deadline) {
+			t.Fatal("the operator may not delete claims")
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	for _, verb := range []string{"update", "deletecollection"} {
+		if may(t, account, verb, namespace, "", "persistentvolumeclaims", "") {
+			t.Errorf("the operator may %s claims", verb)
+		}
+	}
+	if may(t, account, "delete", namespace, "", "secrets", "") {
+		t.Error("the operator may delete secrets")
 	}
 }
 

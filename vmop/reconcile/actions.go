@@ -19,9 +19,9 @@ type Object interface {
 }
 
 // Action is one write. The set of actions is closed, and shared by all kinds:
-// there is none that deletes or shrinks a volume claim or changes a secret, and
-// what destroys or overwrites something carries the UID or the resource version
-// that it was decided on. A kind that needs another write adds it here.
+// there is none that shrinks a volume claim or changes a secret, one that deletes a
+// claim, and what destroys or overwrites something carries the UID or the resource
+// version that it was decided on. A kind that needs another write adds it here.
 type Action interface {
 	isAction()
 	// Target is what the action does to which object, in words that a
@@ -58,6 +58,16 @@ type (
 		// Storage is the new request; nil leaves it. It is more than the old
 		// one.
 		Storage *resource.Quantity
+	}
+
+	// DeleteClaim deletes a volume claim, and the data with it, if it still has the
+	// UID and the resource version: it was made for a machine that is being deleted,
+	// whose manifest asks for this. NotFound is success.
+	DeleteClaim struct {
+		Name string
+		UID  types.UID
+		// ResourceVersion is never empty.
+		ResourceVersion string
 	}
 
 	// AnnotatePod sets annotations of the pod, if it still has the UID.
@@ -145,6 +155,7 @@ type (
 func (Apply) isAction()             {}
 func (Create) isAction()            {}
 func (UpdateClaim) isAction()       {}
+func (DeleteClaim) isAction()       {}
 func (AnnotatePod) isAction()       {}
 func (DeletePod) isAction()         {}
 func (DeleteService) isAction()     {}
@@ -165,6 +176,9 @@ func (a Create) Target() Target {
 
 // Target implements [Action].
 func (a UpdateClaim) Target() Target { return Target{"patch", names.KindClaim, a.Name} }
+
+// Target implements [Action].
+func (a DeleteClaim) Target() Target { return Target{"delete", names.KindClaim, a.Name} }
 
 // Target implements [Action].
 func (a AnnotatePod) Target() Target { return Target{"patch", names.KindPod, a.Name} }

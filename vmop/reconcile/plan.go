@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"slices"
 	"time"
 
 	"github.com/vmop/sdk/vmop/names"
@@ -37,16 +38,22 @@ func (p Plan) StartsPod() bool {
 	return false
 }
 
-// Releases tells whether the plan lets an object go that is being deleted. Whoever
+// Releases tells whether the plan lets an object go that is being deleted, or
+// deletes claims of it. Whoever
 // executes such a plan makes sure first, at the API server, that there is no pod of
 // it which no watch has shown yet; and decides anew with one that there is.
 func (p Plan) Releases() bool {
-	for _, a := range p.Actions {
-		if f, is := a.(SetFinalizers); is && f.Releases {
-			return true
-		}
-	}
-	return false
+	return p.DeletesClaims() || slices.ContainsFunc(p.Actions, func(a Action) bool {
+		f, is := a.(SetFinalizers)
+		return is && f.Releases
+	})
+}
+
+// DeletesClaims tells whether the plan destroys data. Whoever executes such a plan
+// makes sure first, at the API server, that the object still asks for it, besides
+// what [Plan.Releases] asks for; and decides anew.
+func (p Plan) DeletesClaims() bool {
+	return slices.ContainsFunc(p.Actions, func(a Action) bool { _, is := a.(DeleteClaim); return is })
 }
 
 // StatusApply is one writer's part of the status.

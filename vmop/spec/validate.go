@@ -112,6 +112,9 @@ func validateNamespace(meta *metav1.ObjectMeta) field.ErrorList {
 
 func validateSpec(s *VirtualMachineSpec, name string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	if s.DeletionPolicy != "" {
+		errs = append(errs, oneOf(path.Child("deletionPolicy"), s.DeletionPolicy, DeletionRetain, DeletionDelete)...)
+	}
 	if s.Image != nil {
 		errs = append(errs, validateImage(s.Image, path.Child("image"))...)
 	}

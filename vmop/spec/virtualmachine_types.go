@@ -87,6 +87,14 @@ type VirtualMachineSpec struct {
 	// +kubebuilder:default=false
 	// +optional
 	GuestShutdownStops bool `json:"guestShutdownStops,omitempty"`
+	// deletionPolicy says what becomes of the machine's disks when it is deleted:
+	// Retain (the default) keeps all volume claims. Delete deletes, once the guest
+	// has ended, those that were made for this machine from its
+	// volumeClaimTemplates, and the one with the runner's data. What other machines
+	// mention, pods use or a former machine of the name left is kept.
+	// +kubebuilder:validation:Enum=Retain;Delete
+	// +optional
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 	// loadBalancerService adds to the metadata of the machine's load balancer
 	// service. An empty object turns the service off for this machine.
 	// +optional
@@ -117,6 +125,16 @@ type VirtualMachineSpec struct {
 	// +kubebuilder:validation:Required
 	VM Machine `json:"vm"`
 }
+
+// DeletionPolicy says what becomes of a machine's disks when it is deleted.
+type DeletionPolicy string
+
+const (
+	// DeletionRetain keeps them, as an empty policy does.
+	DeletionRetain DeletionPolicy = "Retain"
+	// DeletionDelete deletes the volume claims that were made for the machine.
+	DeletionDelete DeletionPolicy = "Delete"
+)
 
 // RunnerImage names the container image of the runner, either by source alone
 // or by repository, path and possibly version.

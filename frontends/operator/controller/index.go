@@ -21,6 +21,9 @@ const (
 	// byClaim finds the pods that use a claim, and the machines that refer to
 	// it, if the claim's name does not lead to them.
 	byClaim = "vmop.claim"
+	// anyClaim, which is the name of none, is under byClaim for machines that cannot
+	// be understood: they may refer to any.
+	anyClaim = "*"
 	// byHostPort finds the pods that take a port of their node.
 	byHostPort = "vmop.hostPort"
 	// byPool finds the machines that are assigned from a pool; all that are

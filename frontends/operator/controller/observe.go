@@ -91,6 +91,9 @@ func (o *observer) observe(ctx context.Context, key types.NamespacedName, memory
 	w.pods(s)
 	w.portPods(s)
 	w.claims(s)
+	if vm.DeletionTimestamp != nil && machinekind.DeletesDisks(vm) {
+		s.Mentioned = w.mentioned(vm)
+	}
 	if machineconfig.MayUseRepository(vm) {
 		s.ImageRepository = one(w, kindClaim, names.ImageRepositoryClaim, &corev1.PersistentVolumeClaim{})
 	}
@@ -343,6 +346,25 @@ func (o *observer) livePod(ctx context.Context, namespace, name string) (*corev1
 	return machinekind.CondensePod(p), nil
 }
 
+// refresh reads the machine of an observation at the API server.
+func (o *observer) refresh(ctx context.Context, out *observed) error {
+	fresh := &machine{}
+	key := types.NamespacedName{Namespace: out.VM.Namespace, Name: out.VM.Name}
+	found, err := get(ctx, o.live, key, fresh)
+	if err != nil {
+		return err
+	}
+	if !found || fresh.UID != out.VM.UID {
+		return fmt.Errorf("machine %s is not what it was", key)
+	}
+	vm, err := fresh.decode()
+	if err != nil {
+		return err
+	}
+	out.stored, out.VM = fresh, vm
+	return nil
+}
+
 func (w *look) claims(s *machinekind.Snapshot) {
 	names := objects.ClaimNames(s.VM)
 	slices.Sort(names)
@@ -351,6 +373,38 @@ func (w *look) claims(s *machinekind.Snapshot) {
 			s.Claims = append(s.Claims, *c)
 		}
 	}
+}
+
+// mentioned are the claims made for a machine that another one has in its manifest.
+func (w *look) mentioned(vm *spec.VirtualMachine) []string {
+	var out []string
+	var unknown machineList
+	w.list(&unknown, byClaim, anyClaim)
+	for _, claim := range machinekind.MadeClaims(vm) {
+		l := machineList{}
+		w.list(&l, byClaim, claim)
+		l.Items = append(l.Items, unknown.Items...)
+		for _, name := range objects.ClaimMachines(claim) {
+			m := &machine{}
+			found, err := get(w.ctx, w.cache, types.NamespacedName{Namespace: w.namespace, Name: name}, m)
+			if err != nil && w.err == nil {
+				w.err = err
+			}
+			if found {
+				l.Items = append(l.Items, *m)
+			}
+		}
+		if slices.ContainsFunc(l.Items, func(m machine) bool {
+			if m.Name == vm.Name {
+				return false
+			}
+			other, err := m.decode()
+			return err != nil || slices.Contains(objects.ClaimNames(other), claim)
+		}) {
+			out = append(out, claim)
+		}
+	}
+	return out
 }
 
 func (w *look) secrets(s *machinekind.Snapshot) {

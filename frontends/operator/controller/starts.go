@@ -282,6 +282,13 @@ func (m *machines) carryOut(ctx context.Context, o *observed, memory *machineMem
 		}
 		plan = machinekind.Decide(o.Snapshot)
 	}
+	if plan.DeletesClaims() {
+		// Somebody may have thought better of it.
+		if err = m.observer.refresh(ctx, o); err != nil {
+			return plan, nil, false, err
+		}
+		plan = machinekind.Decide(o.Snapshot)
+	}
 	for _, a := range plan.Actions {
 		answer, err := m.executor.execute(ctx, o.stored, a, memory)
 		if pod, is := created(a); is && t != nil {

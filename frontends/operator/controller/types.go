@@ -158,13 +158,16 @@ func (m *machine) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	// Whatever cannot be understood here is told when the machine is reconciled.
-	s := m.summary()
+	s, whole := m.summarize()
 	if a := s.Status.Assignment; a != nil {
 		m.pool = a.Pool
 	}
 	vm := &spec.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: m.Name}}
 	vm.Spec.VM.Disks = s.Spec.VM.Disks
 	m.foreign = foreignClaims(m.Name, objects.ClaimNames(vm))
+	if !whole {
+		m.foreign = append(m.foreign, anyClaim)
+	}
 	m.phase = phaseNamed(s.Status.Phase)
 	for _, c := range s.Status.Conditions {
 		if w, ok := c.waitsFor(m.phase); ok {
@@ -199,11 +202,17 @@ type condition struct {
 
 // summary is empty as far as the machine cannot be understood.
 func (m *machine) summary() summary {
-	var s summary
-	if spec.CheckQuantities(m.data) == nil {
-		_ = json.Unmarshal(m.data, &s)
-	}
+	s, _ := m.summarize()
 	return s
+}
+
+// summarize also reports whether all that it looks at was understood.
+func (m *machine) summarize() (s summary, whole bool) {
+	err := spec.CheckQuantities(m.data)
+	if err == nil {
+		err = json.Unmarshal(m.data, &s)
+	}
+	return s, err == nil
 }
 
 // status is the status as JSON values, nil if there is none.

@@ -47,6 +47,7 @@ var rules = []rule{
 	{"spec.runnerTemplate.source", AppliedRestart, ""},
 	{"spec.runnerTemplate.update", AppliedRestart, ""},
 	{"spec.guestShutdownStops", AppliedLive, ""},
+	{"spec.deletionPolicy", AppliedLive, ""},
 	{"spec.loadBalancerService.labels", AppliedLive, ""},
 	{"spec.loadBalancerService.annotations", AppliedLive, ""},
 	{"spec.cloudInit.metaData", AppliedRestart, ""},

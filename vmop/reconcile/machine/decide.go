@@ -221,7 +221,7 @@ func (d *decision) refused(f *reconcile.Failure, about *finding) {
 		about.problem(spec.ReasonQuotaExceeded, object, "%s: %s; name what the quota of the namespace asks for in spec.resources", f.Target, why)
 	case f.Quota():
 		about.problem(spec.ReasonQuotaExceeded, object, "%s: %s; raise the quota of the namespace or free some of it; it is tried again within half a minute", f.Target, why)
-	case f.Reason == string(metav1.StatusReasonForbidden) && d.unprepared(why, about):
+	case f.Reason == string(metav1.StatusReasonForbidden) && (d.mayNotDelete(f, about) || d.unprepared(why, about)):
 	case f.Reason == string(metav1.StatusReasonForbidden):
 		about.problem(spec.ReasonWriteRefused, object, "%s: %s; check the rights of the operator and the policies of the namespace", f.Target, why)
 	default:
@@ -283,10 +283,10 @@ func (d *decision) judgeImage() {
 }
 
 // hold keeps a machine that has a pod, or gets one, visible until that has ended,
-// should somebody delete it. One that never ran is not held: nobody need be there
-// for it to go.
+// should somebody delete it. One that never ran is not held, unless its disks are to
+// be deleted with it: nobody need be there for it to go.
 func (d *decision) hold() {
-	if d.held() || (d.invalid || !d.wanted()) && !d.pod.exists() {
+	if d.held() || (d.invalid || !d.wanted()) && !d.pod.exists() && !DeletesDisks(d.s.VM) {
 		return
 	}
 	if d.pod.state == podAbsent {
@@ -312,7 +312,11 @@ func (d *decision) setFinalizers(all []string, releases bool, about *finding) bo
 func (d *decision) deleted() {
 	d.findRestart()
 	d.configuration.rest(spec.ReasonMachineDeleted, "the machine is being deleted")
-	d.devices.rest(spec.ReasonMachineDeleted, "the machine is being deleted; its volume claims are kept")
+	if DeletesDisks(d.s.VM) {
+		d.devices.rest(spec.ReasonMachineDeleted, "the machine is being deleted, and its volume claims with it when its guest has ended")
+	} else {
+		d.devices.rest(spec.ReasonMachineDeleted, "the machine is being deleted; its volume claims are kept")
+	}
 	switch {
 	case slices.Contains(d.s.VM.Finalizers, metav1.FinalizerOrphanDependents):
 		d.release()
@@ -323,8 +327,10 @@ func (d *decision) deleted() {
 		d.deletePod()
 		d.running.rest(spec.ReasonPodTerminating, podGoes, d.pod.pod.Name)
 	default:
-		d.release()
 		d.running.rest(spec.ReasonMachineDeleted, "the machine is being deleted")
+		if d.deleteDisks() {
+			d.release()
+		}
 	}
 }
 

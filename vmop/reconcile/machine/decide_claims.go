@@ -160,6 +160,10 @@ func (d *decision) makeClaims() {
 		if c.disk == nil {
 			pvc.Annotations = map[string]string{names.AnnotationOrigin: string(machineconfig.OriginVMOP)}
 		}
+		if pvc.Annotations == nil {
+			pvc.Annotations = map[string]string{}
+		}
+		pvc.Annotations[names.AnnotationMadeFor] = string(d.s.VM.UID)
 		d.do(reconcile.Create{Object: pvc}, &d.devices)
 	}
 }

@@ -74,11 +74,15 @@ func bindRunner(namespace string) string {
 }
 
 func bindOperator(namespace, user string) string {
-	as := "--user=" + user
+	return "kubectl create rolebinding vmop-machines-operator -n " + namespace + " --clusterrole=vmop-operator-machines " + asSubject(user)
+}
+
+// asSubject names a user to kubectl create rolebinding.
+func asSubject(user string) string {
 	if account, is := strings.CutPrefix(user, "system:serviceaccount:"); is {
-		as = "--serviceaccount=" + account
+		return "--serviceaccount=" + account
 	}
-	return "kubectl create rolebinding vmop-machines-operator -n " + namespace + " --clusterrole=vmop-operator-machines " + as
+	return "--user=" + user
 }
 
 func createRepository(namespace string) string {

@@ -228,6 +228,18 @@ var mutants = []mutant{
 		before: func(s *machine.Snapshot) { s.Settings.TakeOverData = false },
 	},
 	{
+		fault: "disks are deleted whatever the policy is", promise: "who does not ask for it keeps the disks",
+		before: func(s *machine.Snapshot) { s.VM.Spec.DeletionPolicy = spec.DeletionDelete },
+	},
+	{
+		fault: "disks are deleted while the guest shuts down", promise: "a disk outlives its guest", or: "a machine is seen until its guest has ended",
+		before: func(s *machine.Snapshot) {
+			if s.Pod != nil && s.VM.DeletionTimestamp != nil {
+				s.Pod = nil
+			}
+		},
+	},
+	{
 		fault: "a claim shrinks", promise: "no claim shrinks",
 		after: each(func(_ *machine.Snapshot, a reconcile.UpdateClaim) reconcile.Action {
 			less := quantity("1Mi")

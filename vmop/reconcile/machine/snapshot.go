@@ -42,6 +42,10 @@ type Snapshot struct {
 	DisplaySecrets []corev1.Secret
 	// Claims are those of the machine's [objects.ClaimNames] that there are.
 	Claims []corev1.PersistentVolumeClaim
+	// Mentioned are those of [MadeClaims] that another machine of the namespace
+	// mentions in its manifest, or may do: one that cannot be understood counts. Only
+	// a machine whose disks are deleted with it needs them, see [DeletesDisks].
+	Mentioned []string
 	// ImageRepository is the claim of the namespace's image repository, if the
 	// machine may use it; see [machineconfig.MayUseRepository].
 	ImageRepository *corev1.PersistentVolumeClaim

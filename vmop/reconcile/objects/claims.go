@@ -3,6 +3,7 @@ package objects
 import (
 	"maps"
 
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +13,7 @@ import (
 
 // RunnerDataClaim is the volume claim that keeps what the runner must remember:
 // the machine's UUID, its firmware variables and the state of its TPM. It has
-// no owner and outlives the machine.
+// no owner and outlives the machine unless its manifest says otherwise.
 func RunnerDataClaim(vm *spec.VirtualMachine, s Settings) *corev1.PersistentVolumeClaim {
 	pvc := claim(vm, spec.RunnerDataClaim(vm.Name))
 	pvc.Spec = corev1.PersistentVolumeClaimSpec{
@@ -31,11 +32,12 @@ func RunnerDataClaim(vm *spec.VirtualMachine, s Settings) *corev1.PersistentVolu
 
 // DiskClaim is the volume claim of a disk that the manifest has a template for.
 // The labels by which machines' claims are found win over the template's. It
-// has no owner and outlives the machine.
+// has no owner and outlives the machine unless its manifest says otherwise.
 func DiskClaim(vm *spec.VirtualMachine, d machineconfig.Disk) *corev1.PersistentVolumeClaim {
 	t := d.Entry.VolumeClaimTemplate.DeepCopy()
 	pvc := claim(vm, d.Claim)
-	pvc.Annotations = t.Metadata.Annotations
+	pvc.Annotations = maps.Clone(t.Metadata.Annotations)
+	delete(pvc.Annotations, names.AnnotationMadeFor) // which nobody says but who makes it
 	all := maps.Clone(t.Metadata.Labels)
 	if all == nil {
 		all = map[string]string{}

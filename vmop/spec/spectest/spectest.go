@@ -208,6 +208,7 @@ func drawSpec(t *rapid.T, s *spec.VirtualMachineSpec) {
 			s.RunnerTemplate.Source = File().Draw(t, "source")
 		}
 	}
+	s.DeletionPolicy = rapid.SampledFrom([]spec.DeletionPolicy{"", spec.DeletionRetain, spec.DeletionDelete}).Draw(t, "deletionPolicy")
 	s.GuestShutdownStops = rapid.Bool().Draw(t, "guestShutdownStops")
 	if maybe(t, "loadBalancerService") {
 		s.LoadBalancerService = &spec.LoadBalancerService{}

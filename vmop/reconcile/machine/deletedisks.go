@@ -1,0 +1,113 @@
+package machine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// DeletesDisks reports whether a machine that is deleted now takes its disks with it.
+func DeletesDisks(vm *spec.VirtualMachine) bool {
+	return vm.Spec.DeletionPolicy == spec.DeletionDelete && !slices.Contains(vm.Finalizers, metav1.FinalizerOrphanDependents)
+}
+
+// MadeClaims are the names of the claims that the operator makes for a machine: those
+// of its templates and the one with the runner's data.
+func MadeClaims(vm *spec.VirtualMachine) []string {
+	out := []string{spec.RunnerDataClaim(vm.Name)}
+	for _, d := range machineconfig.Disks(vm) {
+		if d.Entry.VolumeClaimTemplate != nil {
+			out = append(out, d.Claim)
+		}
+	}
+	slices.Sort(out) // an invalid manifest may name one twice
+	return slices.Compact(out)
+}
+
+// deleteDisks deletes the claims of a machine whose guest has ended, if its manifest
+// says so: those that were made for it, by the UID that they were made with, and that
+// nobody else has a use for. It reports whether all of them are on their way.
+//
+// The runner's data goes with the disks: it is about them, and a machine of the same
+// name would look for disks that are no more.
+func (d *decision) deleteDisks() bool {
+	if !DeletesDisks(d.s.VM) {
+		return true
+	}
+	all := true
+	var deleted, kept []string
+	for _, name := range MadeClaims(d.vm) {
+		pvc := d.claim(name)
+		if pvc == nil || pvc.DeletionTimestamp != nil {
+			continue
+		}
+		if why := d.keeps(pvc); why != "" {
+			kept = append(kept, fmt.Sprintf("claim %s (%s)", name, why))
+			continue
+		}
+		deleted = append(deleted, name)
+		all = d.do(reconcile.DeleteClaim{Name: name, UID: pvc.UID, ResourceVersion: pvc.ResourceVersion}, &d.devices) && all
+	}
+	if !all || !d.held() {
+		return all
+	}
+	if len(deleted) > 0 {
+		d.plan.Events = append(d.plan.Events, reconcile.Event{Type: corev1.EventTypeNormal, Reason: "ClaimsDeleted", Action: "Delete",
+			Note: "the machine is gone, and its volume claims with it: " + strings.Join(deleted, ", ") + "; spec.deletionPolicy is Delete"})
+	}
+	if len(kept) > 0 {
+		d.plan.Events = append(d.plan.Events, reconcile.Event{Type: corev1.EventTypeNormal, Reason: "ClaimsKept", Action: "Delete",
+			Note: "spec.deletionPolicy is Delete, and these are kept: " + strings.Join(kept, ", ") + "; vmop-cli leftovers lists what nobody uses"})
+	}
+	return true
+}
+
+// keeps says why a claim is not deleted; empty if it is.
+func (d *decision) keeps(pvc *corev1.PersistentVolumeClaim) string {
+	if uid := d.s.VM.UID; uid == "" || pvc.Annotations[names.AnnotationMadeFor] != string(uid) || len(pvc.OwnerReferences) > 0 {
+		return "it was not made for this machine"
+	}
+	if slices.Contains(d.s.Mentioned, pvc.Name) {
+		return "another machine mentions it"
+	}
+	for i := range d.s.OtherPods {
+		if pod := &d.s.OtherPods[i]; !finished(pod) && slices.Contains(objects.PodClaims(pod), pvc.Name) {
+			return "pod " + pod.Name + " uses it"
+		}
+	}
+	return ""
+}
+
+// mayNotDelete explains that the operator has no right to delete claims, which
+// nobody gives it by installing it.
+func (d *decision) mayNotDelete(f *reconcile.Failure, about *finding) bool {
+	if f.Target.Verb != "delete" || f.Target.Kind != names.KindClaim {
+		return false
+	}
+	namespace, user := cmp.Or(d.vm.Namespace, metav1.NamespaceDefault), "OPERATOR"
+	if _, u, ok := strings.Cut(f.Message, ` is forbidden: User "`); ok {
+		if u, _, ok = strings.Cut(u, `" cannot `); ok && !strings.ContainsAny(u, " '\"\n\\$`;&|") {
+			user = u
+		}
+	}
+	about.problem(spec.ReasonNamespaceNotPrepared, named("RoleBinding", cleanerBinding),
+		"%s: the operator may not delete volume claims in namespace %s, and spec.deletionPolicy is Delete; run: %s; or keep the disks: kubectl patch vm %s -n %[2]s --type=merge -p '{\"spec\":{\"deletionPolicy\":\"Retain\"}}'",
+		f.Target, namespace, bindCleaner(namespace, user), d.vm.Name)
+	return true
+}
+
+// cleanerBinding is the role binding of deploy/components/delete-claims.
+const cleanerBinding = "vmop-claims-operator"
+
+func bindCleaner(namespace, user string) string {
+	return "kubectl create rolebinding " + cleanerBinding + " -n " + namespace + " --clusterrole=vmop-operator-claims " + asSubject(user)
+}

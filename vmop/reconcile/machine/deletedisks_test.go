@@ -1,0 +1,144 @@
+package machine_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+)
+
+// goingWith is a machine that is being deleted and whose guest has ended, with the
+// claims that were made for it.
+func goingWith(vm *spec.VirtualMachine, policy spec.DeletionPolicy) machine.Snapshot {
+	vm = vm.DeepCopy()
+	now := metav1.Now()
+	vm.DeletionTimestamp, vm.Finalizers = &now, []string{names.FinalizerMachine}
+	vm.ResourceVersion, vm.Spec.DeletionPolicy = "7", policy
+	claims, _ := leftBy(vm)
+	for i := range claims {
+		claims[i].UID, claims[i].ResourceVersion = "uid-"+vm.UID, "5"
+		claims[i].Annotations = map[string]string{names.AnnotationMadeFor: string(vm.UID)}
+	}
+	return machine.Snapshot{VM: vm, Claims: claims, Now: now.Time}
+}
+
+func deletedClaims(p reconcile.Plan) []string {
+	var out []string
+	for _, a := range p.Actions {
+		if d, is := a.(reconcile.DeleteClaim); is {
+			out = append(out, d.Name)
+		}
+	}
+	return out
+}
+
+// Whatever machine is deleted, and whatever of its claims is whose: a plan deletes
+// those that were made for it, that nobody else mentions or uses, if its manifest asks
+// for it, and lets the machine go with them.
+func TestDisksGoWithTheirMachine(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		policy := rapid.SampledFrom([]spec.DeletionPolicy{"", spec.DeletionRetain, spec.DeletionDelete, spec.DeletionDelete, spec.DeletionDelete}).Draw(t, "policy")
+		s := goingWith(machineWithDisks(t, "machine"), policy)
+		orphan := rapid.IntRange(0, 5).Draw(t, "orphan") == 0
+		if orphan {
+			s.VM.Finalizers = append(s.VM.Finalizers, metav1.FinalizerOrphanDependents)
+		}
+		slices.SortFunc(s.Claims, func(a, b corev1.PersistentVolumeClaim) int { return strings.Compare(a.Name, b.Name) })
+		s.Claims = slices.CompactFunc(s.Claims, func(a, b corev1.PersistentVolumeClaim) bool { return a.Name == b.Name })
+		var want []string
+		for i := range s.Claims {
+			c := &s.Claims[i]
+			switch rapid.IntRange(0, 6).Draw(t, "claim") {
+			case 0:
+				c.Annotations = nil
+			case 1:
+				c.Annotations[names.AnnotationMadeFor] = "uid of a former machine"
+			case 2:
+				s.Mentioned = append(s.Mentioned, c.Name)
+			case 3:
+				pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "backup"}}
+				pod.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c.Name}}}}
+				s.OtherPods = append(s.OtherPods, pod)
+			default:
+				want = append(want, c.Name)
+			}
+		}
+		if policy != spec.DeletionDelete || orphan {
+			want = nil
+		}
+		p := machine.Decide(s)
+		got := deletedClaims(p)
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%v are deleted, not %v", got, want)
+		}
+		if !p.Releases() {
+			t.Error("the machine stays")
+		}
+	})
+}
+
+// While the guest shuts down its disks stay, and before the right to delete them is
+// there the machine says which command gives it.
+func TestDisksWait(t *testing.T) {
+	vm := &spec.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "apps", UID: "u"}}
+	s := goingWith(vm, spec.DeletionDelete)
+	s.Pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: "web", UID: "p", DeletionTimestamp: s.VM.DeletionTimestamp, OwnerReferences: []metav1.OwnerReference{{UID: "u"}},
+	}}
+	s.Pod.Status.Phase = corev1.PodRunning
+	if p := machine.Decide(s); len(deletedClaims(p)) > 0 || p.Releases() {
+		t.Errorf("while the guest shuts down: %+v", p.Actions)
+	}
+	s.Pod = nil
+	if got := deletedClaims(machine.Decide(s)); !slices.Equal(got, []string{"web-runner-data"}) {
+		t.Errorf("deleted: %v", got)
+	}
+	s.Failures = []reconcile.Failure{{
+		Target: reconcile.DeleteClaim{Name: "web-runner-data"}.Target(), Reason: "Forbidden", Count: 1, Last: s.Now,
+		Message: `persistentvolumeclaims "web-runner-data" is forbidden: User "system:serviceaccount:vmop-system:vmop-operator" cannot delete resource "persistentvolumeclaims" in API group "" in the namespace "apps"`,
+	}}
+	p := machine.Decide(s)
+	if p.Releases() {
+		t.Errorf("the machine goes without its disks: %+v", p.Actions)
+	}
+	const command = "kubectl create rolebinding vmop-claims-operator -n apps --clusterrole=vmop-operator-claims --serviceaccount=vmop-system:vmop-operator"
+	if len(p.Statuses) == 0 || !slices.ContainsFunc(p.Statuses[0].Status["conditions"].([]any), func(c any) bool {
+		m := c.(map[string]any)
+		return m["type"] == spec.ConditionBlockDevicesReady && m["reason"] == spec.ReasonNamespaceNotPrepared && strings.Contains(m["message"].(string), command)
+	}) {
+		t.Errorf("the status does not say %q: %+v", command, p.Statuses)
+	}
+	if p := machine.Decide(goingWith(vm, "")); len(deletedClaims(p)) > 0 || !p.Releases() {
+		t.Errorf("without a policy: %+v", p.Actions)
+	}
+}
+
+// A claim is noted as made for its machine when it is made, and by nothing else: not
+// by a template that names the UID.
+func TestMadeForIsNotedOnce(t *testing.T) {
+	w := newWorld(func(string, int) int { return 0 }, machine.Decide)
+	vm := get[*spec.VirtualMachine](w, theVM)
+	template := vm.Spec.VM.Disks[0].VolumeClaimTemplate
+	template.Metadata.Annotations = map[string]string{names.AnnotationMadeFor: string(vm.UID), "tier": "gold"}
+	w.put(theVM, vm)
+	found := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "web-system-disk", Namespace: "apps"}}
+	found.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: quantity("1Gi")}
+	w.put("claim/web-system-disk", found)
+	for range 4 {
+		w.work()
+	}
+	disk, data := get[*corev1.PersistentVolumeClaim](w, "claim/web-system-disk"), get[*corev1.PersistentVolumeClaim](w, "claim/web-runner-data")
+	if disk.Annotations["tier"] != "gold" || disk.Annotations[names.AnnotationMadeFor] != "" {
+		t.Errorf("a claim that was there: %v", disk.Annotations)
+	}
+	if data.Annotations[names.AnnotationMadeFor] != string(vm.UID) {
+		t.Errorf("one that was made: %v", data.Annotations)
+	}
+}
