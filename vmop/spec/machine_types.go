@@ -13,6 +13,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="has(self.maximumCpus) != has(self.cpuTopology)",message="give exactly one of maximumCpus and cpuTopology"
 // +kubebuilder:validation:XValidation:rule="!has(self.currentCpus) || !has(self.maximumCpus) || self.currentCpus <= self.maximumCpus || (self.currentCpus == oldSelf.?currentCpus.orValue(0) && self.maximumCpus == oldSelf.?maximumCpus.orValue(0))",message="currentCpus must not be greater than maximumCpus",optionalOldSelf=true
 // +kubebuilder:validation:XValidation:rule="!has(self.currentRam) || !has(self.maximumRam) || [self.currentRam, self.maximumRam].exists(q, string(q).size() > 32 || string(q).matches('[eE][+-]?0*[1-9][0-9]{2}')) || quantity(string(self.currentRam)).compareTo(quantity(string(self.maximumRam))) <= 0 || (self.currentRam == oldSelf.?currentRam.orValue(0) && self.maximumRam == oldSelf.?maximumRam.orValue(0))",message="currentRam must not be greater than maximumRam",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule="!has(self.maximumRam) || string(self.maximumRam).size() > 32 || string(self.maximumRam).matches('[eE][+-]?0*[1-9][0-9]{2}') || quantity(string(self.maximumRam)).compareTo(quantity('4Mi')) >= 0 || self.maximumRam == oldSelf.?maximumRam.orValue(0)",message="maximumRam must be at least 4Mi; sizes are bytes unless they have a suffix such as Mi or Gi",optionalOldSelf=true
 type Machine struct {
 	// state says whether the machine should run.
 	// +kubebuilder:default=Stopped
@@ -118,6 +119,9 @@ type Machine struct {
 	// which it tries to boot.
 	// +kubebuilder:default={}
 	// +kubebuilder:validation:MaxItems=118
+	// +kubebuilder:validation:XValidation:rule="self.all(d, !has(d.volumeClaimTemplate) || d.volumeClaimTemplate.?spec.?resources.?requests[?'storage'].hasValue())",message="each volumeClaimTemplate needs a size in spec.resources.requests.storage, such as 40Gi"
+	// +kubebuilder:validation:XValidation:rule="self.filter(d, d.?volumeClaimTemplate.?metadata.?name.hasValue()).map(d, d.volumeClaimTemplate.metadata.name).all(n, self.filter(d, d.?volumeClaimTemplate.?metadata.?name.hasValue()).map(d, d.volumeClaimTemplate.metadata.name).exists_one(m, m == n))",message="volumeClaimTemplates must have different metadata.names: each is the name of a disk"
+	// +kubebuilder:validation:XValidation:rule="self.filter(d, has(d.persistentVolumeClaim)).map(d, d.persistentVolumeClaim.claimName).all(n, self.filter(d, has(d.persistentVolumeClaim)).map(d, d.persistentVolumeClaim.claimName).exists_one(m, m == n))",message="a persistentVolumeClaim can be one disk of a machine only"
 	// +listType=atomic
 	// +optional
 	Disks []Disk `json:"disks,omitempty"`
