@@ -12,14 +12,16 @@ import (
 
 // clusterListed is a machine of a cluster as JSON has it.
 type clusterListed struct {
-	Namespace string    `json:"namespace"`
-	Name      string    `json:"name"`
-	Status    string    `json:"status"`
-	Node      string    `json:"node,omitempty"`
-	Address   string    `json:"address,omitempty"`
-	CPUs      int32     `json:"cpus,omitempty"`
-	RAM       int64     `json:"ram,omitempty"`
-	Created   time.Time `json:"created"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Status    string `json:"status"`
+	// Ready is the status of the condition Ready.
+	Ready   string    `json:"ready,omitempty"`
+	Node    string    `json:"node,omitempty"`
+	Address string    `json:"address,omitempty"`
+	CPUs    int32     `json:"cpus,omitempty"`
+	RAM     int64     `json:"ram,omitempty"`
+	Created time.Time `json:"created"`
 	// NeedRestart says that changes wait for the machine's next start.
 	NeedRestart bool   `json:"needRestart,omitempty"`
 	Message     string `json:"message,omitempty"`
@@ -66,9 +68,9 @@ func (p *program) clusterList(c *cli.Context, format string) error {
 		if message == "" && m.NeedRestart {
 			message = "changes wait for a restart"
 		}
-		rows[i] = []string{m.Namespace, m.Name, orNone(m.Status), orNone(m.Node), orNone(m.Address), cpus, ram, age(now, m.Created), message}
+		rows[i] = []string{m.Namespace, m.Name, orNone(m.Status), orNone(m.Ready), orNone(m.Node), orNone(m.Address), cpus, ram, age(now, m.Created), message}
 	}
-	if err := table(p.stdout, []string{"NAMESPACE", "NAME", "STATUS", "NODE", "ADDRESS", "CPUS", "MEMORY", "AGE", "MESSAGE"}, rows); err != nil {
+	if err := table(p.stdout, []string{"NAMESPACE", "NAME", "STATUS", "READY", "NODE", "ADDRESS", "CPUS", "MEMORY", "AGE", "MESSAGE"}, rows); err != nil {
 		return err
 	}
 	return failed
@@ -80,6 +82,9 @@ func listMachine(vm *spec.VirtualMachine) clusterListed {
 		Namespace: vm.Namespace, Name: vm.Name, Status: s.Phase, Node: s.NodeName, Address: s.IPAddress,
 		CPUs: s.CPUs, Created: vm.CreationTimestamp.Time, NeedRestart: len(s.RestartAwaitingChanges) > 0,
 		Message: machinekind.ProgressOf(vm).Waiting,
+	}
+	if c := spec.FindCondition(s.Conditions, spec.ConditionReady); c != nil {
+		m.Ready = string(c.Status)
 	}
 	if s.RAM != nil {
 		m.RAM = spec.Bytes(*s.RAM)
