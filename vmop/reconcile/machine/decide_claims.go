@@ -160,10 +160,12 @@ func (d *decision) makeClaims() {
 		if c.disk == nil {
 			pvc.Annotations = map[string]string{names.AnnotationOrigin: string(machineconfig.OriginVMOP)}
 		}
-		if pvc.Annotations == nil {
-			pvc.Annotations = map[string]string{}
+		if uid := d.s.VM.UID; uid != "" { // a machine of a cluster
+			if pvc.Annotations == nil {
+				pvc.Annotations = map[string]string{}
+			}
+			pvc.Annotations[names.AnnotationMadeFor] = string(uid)
 		}
-		pvc.Annotations[names.AnnotationMadeFor] = string(d.s.VM.UID)
 		d.do(reconcile.Create{Object: pvc}, &d.devices)
 	}
 }

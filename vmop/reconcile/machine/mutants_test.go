@@ -92,7 +92,7 @@ var mutants = []mutant{
 		}),
 	},
 	{
-		fault: "a pod in deletion is deleted again", promise: "a pod is deleted again only to hurry",
+		fault: "a pod in deletion is deleted again", promise: "a pod is deleted again only to hurry", or: "a pod that goes is left alone",
 		before: func(s *machine.Snapshot) {
 			if s.Pod != nil {
 				s.Pod.DeletionTimestamp = nil
