@@ -120,7 +120,7 @@ type Machine struct {
 	// +kubebuilder:default={}
 	// +kubebuilder:validation:MaxItems=118
 	// +kubebuilder:validation:XValidation:rule="self.all(d, !has(d.volumeClaimTemplate) || d.volumeClaimTemplate.?spec.?resources.?requests[?'storage'].hasValue())",message="each volumeClaimTemplate needs a size in spec.resources.requests.storage, such as 40Gi"
-	// +kubebuilder:validation:XValidation:rule="self.filter(d, d.?volumeClaimTemplate.?metadata.?name.hasValue()).map(d, d.volumeClaimTemplate.metadata.name).all(n, self.filter(d, d.?volumeClaimTemplate.?metadata.?name.hasValue()).map(d, d.volumeClaimTemplate.metadata.name).exists_one(m, m == n))",message="volumeClaimTemplates must have different metadata.names: each is the name of a disk"
+	// +kubebuilder:validation:XValidation:rule="self.filter(d, d.?volumeClaimTemplate.?metadata.?name.hasValue() && d.volumeClaimTemplate.metadata.name != '').map(d, d.volumeClaimTemplate.metadata.name).all(n, self.filter(d, d.?volumeClaimTemplate.?metadata.?name.hasValue() && d.volumeClaimTemplate.metadata.name != '').map(d, d.volumeClaimTemplate.metadata.name).exists_one(m, m == n))",message="volumeClaimTemplates must have different metadata.names: each is the name of a disk"
 	// +kubebuilder:validation:XValidation:rule="self.filter(d, has(d.persistentVolumeClaim)).map(d, d.persistentVolumeClaim.claimName).all(n, self.filter(d, has(d.persistentVolumeClaim)).map(d, d.persistentVolumeClaim.claimName).exists_one(m, m == n))",message="a persistentVolumeClaim can be one disk of a machine only"
 	// +listType=atomic
 	// +optional
