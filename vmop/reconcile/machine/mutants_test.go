@@ -92,7 +92,7 @@ var mutants = []mutant{
 		}),
 	},
 	{
-		fault: "a pod in deletion is deleted again", promise: "a pod is deleted again only to hurry", or: "a pod that goes is left alone",
+		fault: "a pod in deletion is deleted again", promise: "a pod is deleted again only to hurry",
 		before: func(s *machine.Snapshot) {
 			if s.Pod != nil {
 				s.Pod.DeletionTimestamp = nil
@@ -226,18 +226,6 @@ var mutants = []mutant{
 	{
 		fault: "what VM-Operator left is not looked after", promise: "a machine gets what VM-Operator left",
 		before: func(s *machine.Snapshot) { s.Settings.TakeOverData = false },
-	},
-	{
-		fault: "disks are deleted whatever the policy is", promise: "who does not ask for it keeps the disks",
-		before: func(s *machine.Snapshot) { s.VM.Spec.DeletionPolicy = spec.DeletionDelete },
-	},
-	{
-		fault: "disks are deleted while the guest shuts down", promise: "a disk outlives its guest", or: "a machine is seen until its guest has ended",
-		before: func(s *machine.Snapshot) {
-			if s.Pod != nil && s.VM.DeletionTimestamp != nil {
-				s.Pod = nil
-			}
-		},
 	},
 	{
 		fault: "a claim shrinks", promise: "no claim shrinks",

@@ -259,7 +259,7 @@ func (w *world) person() {
 		w.decisions++
 		return
 	}
-	what := w.choose("person", 15)
+	what := w.choose("person", 14)
 	w.note("a person does %d", what)
 	switch what {
 	case 0, 1:
@@ -324,8 +324,6 @@ func (w *world) person() {
 		vm.Annotations[names.AnnotationForceStop] = fmt.Sprint("force ", w.serial)
 		w.put(theVM, vm)
 		return
-	case 13:
-		vm.Spec.DeletionPolicy = []spec.DeletionPolicy{"", spec.DeletionDelete, spec.DeletionRetain, spec.DeletionDelete}[w.choose("policy", 4)]
 	case 11:
 		if svc := get[*corev1.Service](w, theLB); svc != nil {
 			svc.Spec.Ports = nil

@@ -50,7 +50,6 @@ type world struct {
 	waited     map[waitingSince]*waiting
 	unbound    bool                 // nobody makes volumes for claims
 	former     bool                 // VM-Operator made the machine
-	mentioned  bool                 // another machine has the claims in its manifest
 	made       map[types.UID]string // what the machine was when the pods were made
 	log        []string
 	operations int
@@ -141,10 +140,6 @@ func (w *world) createVM() {
 	template.Metadata.Name = "system"
 	template.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: quantity("1Gi")}
 	vm.Spec.VM.Disks = []spec.Disk{{VolumeClaimTemplate: template}}
-	if w.choose("disks", 3) == 1 {
-		vm.Spec.DeletionPolicy = spec.DeletionDelete
-		w.mentioned = w.choose("mentioned", 2) == 1
-	}
 	spec.Default(vm)
 	w.owned, w.lastEnds, w.waits = map[string]map[string]bool{}, map[types.UID]end{}, map[string]*waiting{}
 	w.waited = map[waitingSince]*waiting{}
@@ -254,9 +249,6 @@ func (w *world) snapshot() (machine.Snapshot, bool) {
 			s.Claims = append(s.Claims, *o)
 		}
 	}
-	if s.VM != nil && s.VM.DeletionTimestamp != nil && w.mentioned {
-		s.Mentioned = machine.MadeClaims(s.VM)
-	}
 	s.ImageRepository = cached[*corev1.PersistentVolumeClaim](w, "claim/"+names.ImageRepositoryClaim)
 	for _, f := range w.failures {
 		s.Failures = append(s.Failures, f)
@@ -301,15 +293,6 @@ func (w *world) reconcile(faults bool) reconcile.Plan {
 			p = w.decide(s)
 			w.checkPlan(&s, &p)
 		}
-	}
-	if p.DeletesClaims() { // here, too
-		h := w.objects[theVM]
-		h.seen = len(h.versions) - 1
-		if s, ok = w.snapshot(); !ok {
-			return reconcile.Plan{}
-		}
-		p = w.decide(s)
-		w.checkPlan(&s, &p)
 	}
 	until := len(p.Actions) + 1
 	if faults {
@@ -424,8 +407,6 @@ func (w *world) act(a reconcile.Action) result {
 			return stale
 		}
 		w.put(theLB, nil)
-	case reconcile.DeleteClaim:
-		return w.deleteClaim(a)
 	case reconcile.SetFinalizers:
 		return w.setFinalizers(a)
 	case reconcile.Patch:
@@ -572,33 +553,6 @@ func (w *world) updateClaim(a reconcile.UpdateClaim) result {
 		pvc.Spec.Resources.Requests[corev1.ResourceStorage] = *a.Storage
 	}
 	w.put("claim/"+a.Name, pvc)
-	return done
-}
-
-// deleteClaim is the end of data.
-func (w *world) deleteClaim(a reconcile.DeleteClaim) result {
-	vm, pvc := get[*spec.VirtualMachine](w, theVM), get[*corev1.PersistentVolumeClaim](w, "claim/"+a.Name)
-	if pvc == nil {
-		return done
-	}
-	if pvc.UID != a.UID || pvc.ResourceVersion != a.ResourceVersion {
-		return stale
-	}
-	if vm == nil || vm.DeletionTimestamp == nil || vm.Spec.DeletionPolicy != spec.DeletionDelete {
-		w.violated("who does not ask for it keeps the disks", "%s", a.Name)
-	}
-	if pvc.Annotations[names.AnnotationMadeFor] != string(vm.UID) {
-		w.violated("only what was made for a machine goes with it", "claim %s is for %q", a.Name, pvc.Annotations[names.AnnotationMadeFor])
-	}
-	if w.mentioned {
-		w.violated("what another machine mentions stays", "%s", a.Name)
-	}
-	for uid, g := range w.guests {
-		if slices.Contains(g.claims, a.Name) {
-			w.violated("a disk outlives its guest", "claim %s is used by pod %s", a.Name, uid)
-		}
-	}
-	w.put("claim/"+a.Name, nil)
 	return done
 }
 
