@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/vmop/sdk/frontends/cli/cluster"
+	"github.com/vmop/sdk/vmop/names"
 	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
 )
@@ -109,24 +110,27 @@ func waitFlags() []cli.Flag {
 // startReserve is how long start waits for a machine unless told otherwise.
 const startReserve = 10 * time.Minute
 
-// setState asks for a state and waits until the machine has it, saying what it
-// waits for.
-func (p *program) setState(c *cli.Context, state spec.MachineState, verb, done string) error {
-	return p.follow(c, state, verb, done, func(ctx context.Context, client *cluster.Client, namespace, name string) (*spec.VirtualMachine, error) {
-		return client.SetState(ctx, namespace, name, state)
+// unique is a value that was not used before.
+func unique() string { return time.Now().UTC().Format(time.RFC3339Nano) }
+
+// power asks for a machine of a cluster to be started or restarted, and waits until
+// it runs, saying what it waits for.
+func (p *program) power(c *cli.Context, verb machinekind.Verb, done string) error {
+	return p.follow(c, spec.StateRunning, string(verb), done, func(ctx context.Context, client *cluster.Client, namespace, name string) (*spec.VirtualMachine, error) {
+		return client.Power(ctx, namespace, name, verb, unique(), "")
 	})
 }
 
 // clusterStop stops a machine of a cluster. One that is being deleted is stopped
 // already, and can be hurried.
 func (p *program) clusterStop(c *cli.Context) error {
-	force := func() string { return time.Now().UTC().Format(time.RFC3339Nano) }
 	now := c.Bool("now") || c.Bool("force") && c.Duration("timeout") == 0
 	stop := func(ctx context.Context, client *cluster.Client, namespace, name string) (*spec.VirtualMachine, error) {
+		force := ""
 		if now {
-			return client.Stop(ctx, namespace, name, force())
+			force = unique()
 		}
-		return client.Stop(ctx, namespace, name, "")
+		return client.Power(ctx, namespace, name, machinekind.VerbStop, unique(), force)
 	}
 	err := p.follow(c, spec.StateStopped, "stop", "has stopped", stop)
 	if !errors.Is(err, errTimeout) || now || !c.Bool("force") {
@@ -169,16 +173,29 @@ func (p *program) follow(c *cli.Context, state spec.MachineState, verb, done str
 	defer cancel()
 	g := p.begin(full + ": " + verb)
 	var waiting string
+	request := vm.Annotations[names.AnnotationPowerRequest]
 	err = client.Follow(ctx, vm, func(vm *spec.VirtualMachine) (bool, error) {
-		if vm.Spec.VM.State != state {
+		switch {
+		case vm.Spec.RunPolicy == "" && vm.Spec.VM.State != state:
 			return false, fmt.Errorf("somebody else set its state to %s", vm.Spec.VM.State)
+		case vm.Annotations[names.AnnotationPowerRequest] != request:
+			return false, fmt.Errorf("somebody else has asked for something: %s", vm.Annotations[names.AnnotationPowerRequest])
+		case vm.Spec.RunPolicy != "" && machinekind.Answered(vm) && vm.ShouldRun() != (state == spec.StateRunning) && vm.DeletionTimestamp == nil:
+			return false, fmt.Errorf("it should be otherwise by now: %s", powerText(vm))
 		}
 		progress := machinekind.ProgressOf(vm)
 		if progress.Waiting != waiting && progress.Waiting != "" {
 			waiting = progress.Waiting
 			g.set(full + ": " + waiting)
 		}
-		return progress.Reached, nil
+		if !progress.Reached || verb != string(machinekind.VerbRestart) {
+			return progress.Reached, nil
+		}
+		pod, err := client.Pod(ctx, namespace, name)
+		if errors.Is(err, cluster.ErrNoPod) {
+			return false, nil
+		}
+		return err == nil && machinekind.Restarted(vm, pod), err
 	})
 	g.end()
 	switch {
@@ -191,6 +208,19 @@ func (p *program) follow(c *cli.Context, state spec.MachineState, verb, done str
 	}
 	fmt.Fprintf(p.stdout, "%s %s.\n", full, done)
 	return nil
+}
+
+// powerText is what a run policy has come to.
+func powerText(vm *spec.VirtualMachine) string {
+	state := spec.StateStopped
+	if vm.ShouldRun() {
+		state = spec.StateRunning
+	}
+	reason := spec.PowerPolicy
+	if p := vm.Status.Power; p != nil {
+		reason = p.Reason
+	}
+	return fmt.Sprintf("%s (%s; run policy %s)", state, reason, vm.Spec.RunPolicy)
 }
 
 func orUnknown(waiting string) string {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/reconcile/changes"
+	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -151,14 +152,26 @@ func waitsFor(change changes.Change) string {
 func (p *program) restartCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "restart",
-		Usage:     "stop a machine of this host and start it again",
+		Usage:     "stop a machine and start it again, on this host or in a cluster",
 		ArgsUsage: "NAME",
-		Description: "Does what stop and start do: what waits for a restart takes effect. A machine that\n" +
-			"does not run is started.\n\n" +
-			"Example:\n" +
-			"  vmop-cli restart hello",
-		Flags: machineFlags(append(hostStopFlags(), startFlags()...)...),
+		Description: "Does what stop and start do: what waits for a restart takes effect. A machine of\n" +
+			"this host that does not run is started. In a cluster, the operator is asked for it:\n" +
+			"the machine gets a new pod when its guest has shut down, unless that could not start.\n\n" +
+			"Examples:\n" +
+			"  vmop-cli restart hello\n" +
+			"  vmop-cli restart --cluster web",
+		Flags: eitherFlags(machineFlags(append(append(hostStopFlags(), startFlags()...),
+			&cli.BoolFlag{Name: "no-wait", Usage: "only ask for it; in a cluster only", DisableDefaultText: true})...)...),
 		Action: func(c *cli.Context) error {
+			if inCluster(c) {
+				if c.Bool("force") || c.Bool("now") {
+					return usagef(c, "--force and --now are for machines of this host; vmop-cli stop --cluster has them")
+				}
+				return p.power(c, machinekind.VerbRestart, "runs anew")
+			}
+			if c.Bool("no-wait") {
+				return usagef(c, "--no-wait is for a cluster (--cluster, --context or --kubeconfig)")
+			}
 			name, err := oneName(c)
 			if err != nil {
 				return err

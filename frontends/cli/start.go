@@ -5,7 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/vmop/sdk/vmop/spec"
+	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 )
 
 func (p *program) startCommand() *cli.Command {
@@ -14,8 +14,9 @@ func (p *program) startCommand() *cli.Command {
 		Usage:     "start a machine, on this host or in a cluster",
 		ArgsUsage: "NAME",
 		Description: "Starts a machine that was created or run on this host, with what it was given then,\n" +
-			"and returns when its guest runs. In a cluster, spec.vm.state becomes Running, and it\n" +
-			"waits until the guest executes. A machine that runs is no error.\n\n" +
+			"and returns when its guest runs. In a cluster, spec.vm.state becomes Running, or\n" +
+			"the operator is asked where spec.runPolicy decides, and it waits until the guest\n" +
+			"executes. A machine that runs is no error.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli start hello\n" +
 			"  vmop-cli start --context lab -n shop web --timeout 5m",
@@ -46,7 +47,7 @@ func (p *program) start(c *cli.Context) error {
 		return usagef(c, "--foreground is for machines of this host")
 	}
 	if inCluster(c) {
-		return p.setState(c, spec.StateRunning, "start", "runs")
+		return p.power(c, machinekind.VerbStart, "runs")
 	}
 	if c.Bool("no-wait") || c.IsSet("timeout") {
 		return usagef(c, "--no-wait and --timeout are for a cluster (--cluster, --context or --kubeconfig)")

@@ -20,8 +20,8 @@ func (p *program) stopCommand() *cli.Command {
 		Description: "Asks the guest to shut down and waits until it has, at most for the manifest's\n" +
 			"spec.vm.powerdownTimeout; after that, its runner stops it without its consent. With\n" +
 			"--timeout it returns earlier, and the machine goes on shutting down. A machine that\n" +
-			"does not run is no error. In a cluster, spec.vm.state becomes Stopped, and the\n" +
-			"operator does the same. There, --force does not wait for the guest, or with\n" +
+			"does not run is no error. In a cluster, spec.vm.state becomes Stopped, or the operator is\n" +
+			"asked where spec.runPolicy decides, and it does the same. There, --force does not wait for the guest, or with\n" +
 			"--timeout only so long, also where the machine is being stopped or deleted\n" +
 			"already: QEMU writes back what it has and ends.\n\n" +
 			"Examples:\n" +

@@ -116,6 +116,13 @@ const (
 	// several of these, separated by commas. So it is about one loss only, and says
 	// nothing about the next one.
 	AnnotationNewDisk = GroupPrefix + "new-disk"
+	// AnnotationPowerRequest on a machine asks for it to be started, stopped or
+	// restarted: one of these words (start, stop, restart), then a space and what
+	// makes it another value than the one before, such as the time. start and stop
+	// are for machines with a run policy; without one they are written to
+	// spec.vm.state. On a pod it is the value that was there when the pod was made:
+	// a restart asks for the end of a pod that has another one.
+	AnnotationPowerRequest = GroupPrefix + "power-request"
 	// FinalizerMachine keeps a machine that is being deleted visible until its pod
 	// has ended.
 	FinalizerMachine = GroupPrefix + "vm-cleanup"

@@ -204,6 +204,22 @@ const (
 	ReasonUnexpectedState = conditions.ReasonUnexpectedState
 )
 
+// RunnerEnd is how a machine ended, as its runner reported it.
+type RunnerEnd struct {
+	// cause is one word that says why.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=64
+	Cause string `json:"cause"`
+	// message says why to people.
+	// +kubebuilder:validation:MaxLength=32768
+	// +optional
+	Message string `json:"message,omitempty"`
+	// qemuStatus is QEMU's exit status, see lastEnd.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	QEMUStatus string `json:"qemuStatus,omitempty"`
+}
+
 // MachineEnd is how a pod of the machine ended. The operator writes it down
 // before it acts on it, so that an end is never forgotten and counted once.
 type MachineEnd struct {

@@ -45,6 +45,15 @@ type VirtualMachineStatus struct {
 	// specification. (Added by vmop.)
 	// +optional
 	LastEnd *MachineEnd `json:"lastEnd,omitempty"`
+	// power is whether the machine should run, and why; it is missing for a machine
+	// that never had a spec.runPolicy. (Added by vmop.)
+	// +optional
+	Power *Power `json:"power,omitempty"`
+	// runnerEnd is how the machine ended, as its runner reported it; it is missing
+	// while the machine runs. It is how an end is known whose pod is gone. (Added
+	// by vmop.)
+	// +optional
+	RunnerEnd *RunnerEnd `json:"runnerEnd,omitempty"`
 	// waits are what the machine waits for, by the condition that explains it.
 	// (Added by vmop.)
 	// +listType=map

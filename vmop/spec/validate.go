@@ -121,6 +121,13 @@ func validateSpec(s *VirtualMachineSpec, name string, path *field.Path) field.Er
 	if s.Resources != nil {
 		errs = append(errs, validateResources(s.Resources, path.Child("resources"))...)
 	}
+	if s.RunPolicy != "" {
+		errs = append(errs, oneOf(path.Child("runPolicy"), s.RunPolicy,
+			RunPolicyAlwaysOn, RunPolicyAlwaysOff, RunPolicyManual, RunPolicyAlwaysOnUnlessStoppedManually)...)
+	}
+	if d := s.Disruptions; d != nil && d.RestartApprovalMode != "" {
+		errs = append(errs, oneOf(path.Child("disruptions", "restartApprovalMode"), d.RestartApprovalMode, RestartManual, RestartAutomatic)...)
+	}
 	if s.NodeName != "" {
 		errs = append(errs, invalid(path.Child("nodeName"), s.NodeName, validation.IsDNS1123Subdomain)...)
 	}

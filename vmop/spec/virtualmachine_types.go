@@ -95,6 +95,15 @@ type VirtualMachineSpec struct {
 	// +kubebuilder:validation:Enum=Retain;Delete
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+	// runPolicy says when the machine runs. With it, vm.state and
+	// guestShutdownStops count for nothing: it decides, and status.power remembers
+	// what was asked for and how the machine ended. Without it, vm.state decides.
+	// (Added by vmop.)
+	// +optional
+	RunPolicy RunPolicy `json:"runPolicy,omitempty"`
+	// disruptions say what may interrupt the machine. (Added by vmop.)
+	// +optional
+	Disruptions *Disruptions `json:"disruptions,omitempty"`
 	// loadBalancerService adds to the metadata of the machine's load balancer
 	// service. An empty object turns the service off for this machine.
 	// +optional

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -144,17 +145,40 @@ func (c *Client) Machine(ctx context.Context, namespace, name string) (*spec.Vir
 	return decode(o)
 }
 
-// SetState writes spec.vm.state and returns the machine as it is then.
-func (c *Client) SetState(ctx context.Context, namespace, name string, state spec.MachineState) (*spec.VirtualMachine, error) {
-	return c.patch(ctx, namespace, name, map[string]any{"spec": map[string]any{"vm": map[string]any{"state": state}}})
-}
-
-// Stop sets the state to Stopped. With a request, which is a value that was not used
-// before, the guest of the pod that there is now is not waited for.
-func (c *Client) Stop(ctx context.Context, namespace, name, force string) (*spec.VirtualMachine, error) {
-	fields := map[string]any{"spec": map[string]any{"vm": map[string]any{"state": spec.StateStopped}}}
+// Power asks for a machine to be started, stopped or restarted, and returns the
+// machine as it is then. Without a run policy a state is written to spec.vm.state;
+// all else is an annotation, which unique tells from requests before. Nothing is
+// asked of a machine that should be so already. With force, which is a value that was
+// not used before either, the guest of the pod that there is now is not waited for.
+func (c *Client) Power(ctx context.Context, namespace, name string, verb machine.Verb, unique, force string) (*spec.VirtualMachine, error) {
+	vm, err := c.Machine(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	annotations, fields := map[string]any{}, map[string]any{}
 	if force != "" {
-		fields["metadata"] = map[string]any{"annotations": map[string]any{names.AnnotationForceStop: force}}
+		annotations[names.AnnotationForceStop] = force
+	}
+	state := spec.StateRunning
+	if verb == machine.VerbStop {
+		state = spec.StateStopped
+	}
+	switch {
+	case vm.Spec.RunPolicy == "" && verb != machine.VerbRestart:
+		fields["spec"] = map[string]any{"vm": map[string]any{"state": state}}
+	case verb != machine.VerbRestart && vm.DeletionTimestamp != nil:
+	case verb != machine.VerbRestart && vm.ShouldRun() == (state == spec.StateRunning) && machine.Answered(vm):
+	default:
+		if why := machine.Refusal(vm, verb); why != "" {
+			return nil, fmt.Errorf("%s %s/%s: %s", verb, namespace, name, why)
+		}
+		annotations[names.AnnotationPowerRequest] = machine.Request(verb, unique)
+	}
+	if len(annotations) > 0 {
+		fields["metadata"] = map[string]any{"annotations": annotations}
+	}
+	if len(fields) == 0 {
+		return vm, nil
 	}
 	return c.patch(ctx, namespace, name, fields)
 }

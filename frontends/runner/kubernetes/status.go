@@ -45,6 +45,9 @@ func Status(s *runner.State, before transitions, now time.Time) (map[string]any,
 	conditions := slices.Clone(s.StatusConditions)
 	if stopped {
 		part["cpus"], part["ram"] = int64(0), "0"
+		if o := s.Outcome; o != nil {
+			part["runnerEnd"] = ending(o)
+		}
 	} else {
 		text := func(key, value string) {
 			if value != "" {
@@ -95,6 +98,18 @@ func Status(s *runner.State, before transitions, now time.Time) (map[string]any,
 	part["conditions"] = list
 	return part, after
 }
+
+// ending is how a machine ended, for an operator that finds no pod that tells it.
+func ending(o *runner.Outcome) map[string]any {
+	m := map[string]any{"cause": string(o.Cause), "message": conditions.Bounded(o.Message)}
+	if o.QEMUStatus != "" && len(o.QEMUStatus) <= maxQEMUStatus {
+		m["qemuStatus"] = o.QEMUStatus
+	}
+	return m
+}
+
+// maxQEMUStatus is the longest exit status that the definition takes, in bytes.
+const maxQEMUStatus = 64
 
 func emulation(e runner.Emulation) map[string]any {
 	m := map[string]any{"reason": e.Reason}

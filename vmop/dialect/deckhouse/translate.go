@@ -68,22 +68,28 @@ func Translate(o *spec.Object, all []spec.Object) (*spec.VirtualMachine, []spec.
 	return m.vm, root.Notes(unread), nil
 }
 
-// power translates the run policy: a power-off from inside of the guest is kept
-// by the policies that let a person stop the machine.
+// power translates the run policy, which is the same here. The state is what a
+// host goes by, where nobody has a policy.
 func (m *machine) power() {
 	m.vm.Spec.VM.State = spec.StateRunning
 	policy := m.root.Get("spec", "runPolicy")
-	switch name := policy.String(); name {
-	case "", "AlwaysOnUnlessStoppedManually":
-		m.vm.Spec.GuestShutdownStops = true
-	case "AlwaysOn":
-	case "AlwaysOff":
-		m.vm.Spec.VM.State = spec.StateStopped
-	case "Manual":
-		m.vm.Spec.VM.State, m.vm.Spec.GuestShutdownStops = spec.StateStopped, true
-		policy.Note("the machine is stopped until somebody starts it; a machine that fails is started again here")
+	switch p := spec.RunPolicy(policy.String()); p {
+	case "":
+		m.vm.Spec.RunPolicy = spec.RunPolicyAlwaysOnUnlessStoppedManually // the default there
+	case spec.RunPolicyAlwaysOn, spec.RunPolicyAlwaysOnUnlessStoppedManually:
+		m.vm.Spec.RunPolicy = p
+	case spec.RunPolicyAlwaysOff, spec.RunPolicyManual:
+		m.vm.Spec.VM.State, m.vm.Spec.RunPolicy = spec.StateStopped, p
 	default:
-		policy.Note("is %q, which has no counterpart; the machine runs", name)
+		policy.Note("is %q, which has no counterpart; the machine runs", string(p))
+	}
+	if mode := m.root.Get("spec", "disruptions", "restartApprovalMode"); mode.Is() {
+		switch a := spec.RestartApprovalMode(mode.String()); a {
+		case spec.RestartManual, spec.RestartAutomatic:
+			m.vm.Spec.Disruptions = &spec.Disruptions{RestartApprovalMode: a}
+		default:
+			mode.Note("is %q, which has no counterpart; restarts are left to people", string(a))
+		}
 	}
 	grace := int32(60) // the default there
 	if seconds, ok := m.root.Get("spec", "terminationGracePeriodSeconds").Int(); ok && seconds >= 0 {

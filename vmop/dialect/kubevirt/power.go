@@ -2,8 +2,8 @@ package kubevirt
 
 import "github.com/vmop/sdk/vmop/spec"
 
-// power translates whether the machine runs. What a power-off from inside of the
-// guest means follows from the run strategy.
+// power translates whether the machine runs: the run strategies that leave it to
+// people have run policies here, and the others, with running, a state.
 func (m *machine) power() {
 	m.vm.Spec.VM.State = spec.StateRunning
 	running, strategy := m.root.Get("spec", "running"), m.root.Get("spec", "runStrategy")
@@ -16,16 +16,18 @@ func (m *machine) power() {
 			m.vm.Spec.GuestShutdownStops = true // an instance ends for good
 		}
 	case "Always":
+		m.vm.Spec.RunPolicy = spec.RunPolicyAlwaysOn
 	case "Halted":
 		m.vm.Spec.VM.State = spec.StateStopped
+		m.vm.Spec.RunPolicy = spec.RunPolicyAlwaysOff
 	case "RerunOnFailure":
-		m.vm.Spec.GuestShutdownStops = true
+		m.vm.Spec.RunPolicy = spec.RunPolicyAlwaysOnUnlessStoppedManually
 	case "Once":
-		m.vm.Spec.GuestShutdownStops = true
+		m.vm.Spec.RunPolicy = spec.RunPolicyAlwaysOnUnlessStoppedManually
 		strategy.Note("a machine that fails is started again here; a power-off from inside of the guest stops it for good")
 	case "Manual":
-		m.vm.Spec.VM.State, m.vm.Spec.GuestShutdownStops = spec.StateStopped, true
-		strategy.Note("the machine is stopped until somebody starts it; a machine that fails is started again here")
+		m.vm.Spec.VM.State = spec.StateStopped
+		m.vm.Spec.RunPolicy = spec.RunPolicyManual
 	default:
 		strategy.Note("is %q, which has no counterpart; the machine runs", name)
 	}

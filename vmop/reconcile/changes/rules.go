@@ -48,6 +48,8 @@ var rules = []rule{
 	{"spec.runnerTemplate.update", AppliedRestart, ""},
 	{"spec.guestShutdownStops", AppliedLive, ""},
 	{"spec.deletionPolicy", AppliedLive, ""},
+	{"spec.runPolicy", AppliedLive, ""},
+	{"spec.disruptions.restartApprovalMode", AppliedLive, ""},
 	{"spec.loadBalancerService.labels", AppliedLive, ""},
 	{"spec.loadBalancerService.annotations", AppliedLive, ""},
 	{"spec.cloudInit.metaData", AppliedRestart, ""},

@@ -131,7 +131,7 @@ func conditionType(key string) string {
 
 // operatorFields are the fields of a status that only the operator writes.
 func operatorFields() []string {
-	return []string{"phase", "created", "ready", "nodeName", "ipAddress", "observedGeneration", "restartAwaitingChanges", "lastEnd", "waits", "claims"}
+	return []string{"phase", "created", "ready", "nodeName", "ipAddress", "observedGeneration", "restartAwaitingChanges", "lastEnd", "power", "waits", "claims"}
 }
 
 // isAuthor reports whether a part of the status is somebody's to write.
@@ -197,6 +197,8 @@ func (a Authors) Believed(status *spec.VirtualMachineStatus, former bool) *spec.
 	drop("observedGeneration", false, func() { out.ObservedGeneration = none.ObservedGeneration })
 	drop("restartAwaitingChanges", false, func() { out.RestartAwaitingChanges = none.RestartAwaitingChanges })
 	drop("lastEnd", false, func() { out.LastEnd = none.LastEnd })
+	drop("power", false, func() { out.Power = none.Power })
+	drop("runnerEnd", true, func() { out.RunnerEnd = none.RunnerEnd })
 	drop("waits", false, func() { out.Waits = none.Waits })
 	// What it says of claims stays, whoever wrote it: the worst that it does is to keep
 	// a lost disk from being made anew.

@@ -33,6 +33,7 @@ func Decide(s Snapshot) reconcile.Plan {
 	believed.Status = *s.Authors.Believed(d.shown, d.pod.former())
 	s.VM, d.stored = &believed, &believed.Status
 	d.end, d.ranWith = d.stored.LastEnd, d.stored.Claims
+	d.findPower()
 	if !d.responsible() {
 		return d.plan
 	}
@@ -54,6 +55,7 @@ func Decide(s Snapshot) reconcile.Plan {
 			_ = d.makeConfigMap() // the finding says the same
 		}
 		d.makeClaims()
+		d.findRenewal()
 		d.power()
 		if !d.invalid {
 			// What a running machine does not wait for comes last, so that a
@@ -66,6 +68,7 @@ func Decide(s Snapshot) reconcile.Plan {
 			d.makeService()
 		}
 	}
+	d.executesIn()
 	d.report()
 	return d.plan
 }
@@ -79,6 +82,12 @@ type decision struct {
 	plan          reconcile.Plan
 	// amendments are what vm has otherwise than it is stored.
 	amendments []spec.Amendment
+
+	// on: the machine should run. powered is what its run policy has come to, nil if
+	// it has none. restarts: its pod is to be replaced though it runs.
+	on       bool
+	powered  *spec.Power
+	restarts bool
 
 	pod    podView
 	disks  []machineconfig.Disk
@@ -349,7 +358,7 @@ func named(kind, name string) string { return kind + " " + name }
 func (d *decision) machine() string { return named(spec.KindVirtualMachine, d.vm.Name) }
 
 // wanted tells whether the machine should run.
-func (d *decision) wanted() bool { return d.vm.Spec.VM.State == spec.StateRunning }
+func (d *decision) wanted() bool { return d.on }
 
 // owned tells whether an object has the machine as an owner.
 func (d *decision) owned(o metav1.Object) bool { return ownedBy(o, d.s.VM) }

@@ -60,8 +60,9 @@ func (d *decision) power() {
 
 // absent is for a machine without a pod.
 func (d *decision) absent() {
+	d.noteLost()
 	if !d.wanted() {
-		d.running.rest(spec.ReasonMachineStopped, "spec.vm.state is Stopped")
+		d.running.rest(spec.ReasonMachineStopped, "%s", d.stoppedBecause())
 		return
 	}
 	switch {
@@ -89,8 +90,10 @@ func (d *decision) newPod() *corev1.Pod {
 	pod := d.plainPod()
 	stamp(pod)
 	pod.Annotations[names.AnnotationStarted] = started(d.vm)
-	if request := d.s.VM.Annotations[names.AnnotationForceStop]; request != "" {
-		pod.Annotations[names.AnnotationForceStop] = request
+	for _, key := range []string{names.AnnotationForceStop, names.AnnotationPowerRequest} {
+		if request := d.s.VM.Annotations[key]; request != "" {
+			pod.Annotations[key] = request
+		}
 	}
 	pod.Annotations[names.AnnotationConfigVersion] = d.s.ConfigMap.ResourceVersion
 	if d.secret != nil {
@@ -219,10 +222,14 @@ func (d *decision) usedBy(pod *corev1.Pod) string {
 	return ""
 }
 
-// delayed tells whether it is too early to start the machine after a failure.
+// delayed tells whether it is too early to start the machine after a failure. It is
+// not if somebody has asked for a start since.
 func (d *decision) delayed() bool {
 	e := d.end
 	if e == nil || e.Failures == 0 || e.ObservedGeneration != d.s.VM.Generation {
+		return false
+	}
+	if p := d.powered; p != nil && p.Policy != "" && p.Reason == spec.PowerRequested && e.Time.Before(&p.Since) {
 		return false
 	}
 	again := d.startAgain()
@@ -261,7 +268,7 @@ func (d *decision) foreign() {
 	}
 	switch {
 	case !d.wanted():
-		d.running.rest(spec.ReasonMachineStopped, "spec.vm.state is Stopped")
+		d.running.rest(spec.ReasonMachineStopped, "%s", d.stoppedBecause())
 	case former && pod.DeletionTimestamp != nil:
 		until, object := d.untilGone(pod)
 		d.running.problem(spec.ReasonDisksInUse, object, "pod %s of the former machine of this name is being deleted%s", pod.Name, until)
@@ -282,6 +289,7 @@ const podGoes = "pod %s is being deleted; its guest has the grace period of the 
 func (d *decision) terminating() {
 	pod := d.pod.pod
 	d.hurry()
+	d.noteLost()
 	d.noteDisruption()
 	stuck, object := d.stuck(pod)
 	if stuck != "" {
@@ -375,9 +383,9 @@ func (d *decision) finished() {
 	if !noted {
 		d.note()
 	}
-	if !d.wanted() {
+	if !d.wanted() && (noted || d.vm.Spec.RunPolicy == "") {
 		d.deletePod()
-		d.running.rest(spec.ReasonMachineStopped, "spec.vm.state is Stopped")
+		d.running.rest(spec.ReasonMachineStopped, "%s", d.stoppedBecause())
 		return
 	}
 	switch {
@@ -403,7 +411,7 @@ func (d *decision) note() {
 		PodUID: d.pod.pod.UID, Cause: e.cause, Message: spec.BoundedMessage(e.message), QEMUStatus: e.qemuStatus,
 		Time: metav1.NewTime(e.at.Truncate(time.Second)), ObservedGeneration: d.s.VM.Generation,
 	}
-	final := e.cause == string(runnerconfig.CauseGuestShutdown) && d.vm.Spec.GuestShutdownStops
+	final := !d.wanted() || d.vm.Spec.RunPolicy == "" && e.cause == string(runnerconfig.CauseGuestShutdown) && d.vm.Spec.GuestShutdownStops
 	// A guest that has reset itself for what waited has nothing to wait for then.
 	renewed := e.cause == string(runnerconfig.CauseGuestReset)
 	if e.failure || e.ran < shortRun && !final && !renewed {
@@ -416,7 +424,7 @@ func (d *decision) note() {
 	if d.end.Failures > 0 {
 		kind, next = corev1.EventTypeWarning, "the machine is started again at "+d.startAgain().Format(time.RFC3339)+", or as soon as its specification changes"
 	}
-	if final || !d.wanted() {
+	if final {
 		next = "the machine stays stopped"
 	}
 	d.plan.Events = append(d.plan.Events, reconcile.Event{Type: kind, Reason: camel(e.cause), Action: ActionEnd, Note: e.message + "; " + next})
@@ -425,8 +433,26 @@ func (d *decision) note() {
 // stops tells whether an end means that the machine should not run any more.
 // The generation says whether somebody has decided anew since.
 func (d *decision) stops(e *spec.MachineEnd) bool {
-	return e != nil && e.Cause == string(runnerconfig.CauseGuestShutdown) && d.vm.Spec.GuestShutdownStops &&
+	return d.vm.Spec.RunPolicy == "" && e != nil && e.Cause == string(runnerconfig.CauseGuestShutdown) && d.vm.Spec.GuestShutdownStops &&
 		e.ObservedGeneration == d.s.VM.Generation
+}
+
+// noteLost records how the machine has ended, by its runner's word, if its pod does
+// not tell so any more.
+func (d *decision) noteLost() {
+	if !d.lostEnd() {
+		return
+	}
+	e := d.stored.RunnerEnd
+	d.end = &spec.MachineEnd{
+		PodUID: d.executedIn(), Cause: e.Cause, Message: e.Message, QEMUStatus: e.QEMUStatus,
+		Time: metav1.NewTime(d.s.Now.Truncate(time.Second)), ObservedGeneration: d.s.VM.Generation,
+	}
+	next := "the machine is started again"
+	if !d.wanted() {
+		next = "the machine stays stopped"
+	}
+	d.plan.Events = append(d.plan.Events, reconcile.Event{Type: corev1.EventTypeNormal, Reason: camel(e.Cause), Action: ActionEnd, Note: e.Message + "; " + next})
 }
 
 // stop writes the only field of a specification that is the operator's to write. It
@@ -493,7 +519,7 @@ func (d *decision) outdated() bool {
 	}
 	now := d.plainPod()
 	stamp(now)
-	return now.Annotations[names.AnnotationApplied] != digest || len(d.awaiting) > 0
+	return now.Annotations[names.AnnotationApplied] != digest || len(d.awaiting) > 0 || d.restartAsked()
 }
 
 // runs is for a pod whose runner was started.
@@ -516,6 +542,9 @@ func (d *decision) runs() {
 			h.message = "the runner in pod " + pod.Name + " has ended; the kubelet starts it again"
 		}
 		d.running.problem(h.reason, h.object, "%s", h.message)
+	case d.restarts && (d.executedIn() != "" || d.deletePod()):
+		// That it is wanted is written down first: the pod goes then.
+		d.running.wait(spec.ReasonPodTerminating, named(names.KindPod, pod.Name), podGoes, pod.Name)
 	case d.unheard():
 	default:
 		d.running.fine(spec.ReasonPodRunning, "pod "+pod.Name+" runs on node "+pod.Spec.NodeName)

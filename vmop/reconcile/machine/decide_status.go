@@ -73,6 +73,9 @@ func (d *decision) report() {
 // amended tells of what is taken for something else, and of what nobody reads.
 func (d *decision) amended() string {
 	var b strings.Builder
+	if d.vm.Spec.RunPolicy != "" && d.vm.Spec.VM.State == spec.StateRunning && !d.wanted() {
+		b.WriteString("; spec.vm.state: is Running and counts for nothing beside spec.runPolicy")
+	}
 	for _, a := range d.amendments {
 		b.WriteString("; " + a.String())
 	}
@@ -244,7 +247,7 @@ func (d *decision) related(object string) *corev1.ObjectReference {
 func (d *decision) reportOperator(conditions []spec.Condition) {
 	old, next := d.stored, spec.VirtualMachineStatus{
 		Phase: d.phase(), ObservedGeneration: d.s.VM.Generation,
-		RestartAwaitingChanges: d.awaiting, LastEnd: d.end, Waits: d.waits, Claims: d.ranWith, Conditions: conditions,
+		RestartAwaitingChanges: d.awaiting, LastEnd: d.end, Power: d.powered, Waits: d.waits, Claims: d.ranWith, Conditions: conditions,
 	}
 	if d.pod.exists() {
 		pod := d.pod.pod
@@ -256,7 +259,7 @@ func (d *decision) reportOperator(conditions []spec.Condition) {
 	if !d.pretended() && old.Phase == next.Phase && old.Created == next.Created && old.Ready == next.Ready &&
 		old.NodeName == next.NodeName && old.IPAddress == next.IPAddress &&
 		old.ObservedGeneration == next.ObservedGeneration &&
-		sameEnd(old.LastEnd, next.LastEnd) && sameConditions(old.Conditions, next.Conditions) &&
+		sameEnd(old.LastEnd, next.LastEnd) && samePower(old.Power, next.Power) && sameConditions(old.Conditions, next.Conditions) &&
 		equality.Semantic.DeepEqual(old.Waits, next.Waits) && slices.Equal(old.Claims, next.Claims) &&
 		equality.Semantic.DeepEqual(old.RestartAwaitingChanges, next.RestartAwaitingChanges) {
 		return
@@ -277,6 +280,9 @@ func (d *decision) reportOperator(conditions []spec.Condition) {
 	}
 	if len(next.Claims) > 0 {
 		part["claims"] = list(next.Claims)
+	}
+	if next.Power != nil {
+		part["power"] = jsonValue(next.Power)
 	}
 	if next.LastEnd != nil {
 		part["lastEnd"] = jsonValue(next.LastEnd)
@@ -299,7 +305,7 @@ func (d *decision) pretended() bool {
 
 // pretendedRecords reports whether that is so of what the operator remembers.
 func (d *decision) pretendedRecords() bool {
-	return (d.shown.LastEnd == nil) != (d.stored.LastEnd == nil) || len(d.shown.Waits) != len(d.stored.Waits)
+	return (d.shown.LastEnd == nil) != (d.stored.LastEnd == nil) || (d.shown.Power == nil) != (d.stored.Power == nil) || len(d.shown.Waits) != len(d.stored.Waits)
 }
 
 // disown tells of what others wrote into the operator's part of the status. A report
@@ -315,7 +321,7 @@ func (d *decision) disown() {
 	if d.pretendedRecords() {
 		d.do(reconcile.Patch{
 			Kind: names.KindVirtualMachine, Subresource: "status", Name: d.vm.Name, UID: d.s.VM.UID, ResourceVersion: d.s.VM.ResourceVersion,
-			Manager: names.OperatorStatusManager, Fields: map[string]any{"status": map[string]any{"lastEnd": nil, "waits": nil}},
+			Manager: names.OperatorStatusManager, Fields: map[string]any{"status": map[string]any{"lastEnd": nil, "power": nil, "waits": nil}},
 		}, &d.configuration)
 	}
 }
@@ -409,6 +415,11 @@ func sameEnd(a, b *spec.MachineEnd) bool {
 	return a == b || a != nil && b != nil && a.PodUID == b.PodUID
 }
 
+func samePower(a, b *spec.Power) bool {
+	return a == b || a != nil && b != nil && a.Since.Equal(&b.Since) &&
+		a.Policy == b.Policy && a.State == b.State && a.Reason == b.Reason && a.Request == b.Request && a.PodUID == b.PodUID
+}
+
 func sameConditions(a, b []spec.Condition) bool {
 	// WithCondition returns the list itself if nothing changed.
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
@@ -421,14 +432,9 @@ func (d *decision) reportStopped(now metav1.Time) {
 	if d.pod.state != podAbsent && d.pod.state != podFinished || reportsStopped(d.shown) && !d.reportedLate() {
 		return
 	}
-	r := spec.FindCondition(d.shown.Conditions, spec.ConditionRunning)
-	if r != nil && r.Status == metav1.ConditionTrue && d.pod.state == podAbsent {
-		// The pod may be there and not have been observed yet.
-		// A report from far in the future says nothing about when it was made.
-		if sure := r.LastTransitionTime.Add(lag); d.s.Now.Before(sure) && !r.LastTransitionTime.After(d.s.Now.Add(lag)) {
-			d.wakeAt(sure)
-			return
-		}
+	if d.unsure() {
+		d.wakeAt(spec.FindCondition(d.shown.Conditions, spec.ConditionRunning).LastTransitionTime.Add(lag))
+		return
 	}
 	conditions := d.stored.Conditions
 	for _, t := range spec.ConditionTypes() {
@@ -445,12 +451,26 @@ func (d *decision) reportStopped(now metav1.Time) {
 	if len(d.stored.DeviceGroups) > 0 { // they are for the next pod
 		part["deviceGroups"] = list(d.stored.DeviceGroups)
 	}
+	if e := d.stored.RunnerEnd; e != nil { // the operator may not have read it yet
+		part["runnerEnd"] = jsonValue(e)
+	}
 	setText(part, "loggedInUser", d.shown.LoggedInUser, "")
 	setText(part, "consoleClient", d.shown.ConsoleClient, "")
 	setText(part, "runnerVersion", d.shown.RunnerVersion, "")
 	d.plan.Statuses = append(d.plan.Statuses, reconcile.StatusApply{
 		Manager: names.RunnerStatusManager, ResourceVersion: d.s.VM.ResourceVersion, Status: part,
 	})
+}
+
+// unsure tells whether the pod may be there and not have been observed yet: the
+// status says since a moment that the machine runs.
+func (d *decision) unsure() bool {
+	r := spec.FindCondition(d.shown.Conditions, spec.ConditionRunning)
+	if r == nil || r.Status != metav1.ConditionTrue || d.pod.state != podAbsent {
+		return false
+	}
+	// A report from far in the future says nothing about when it was made.
+	return d.s.Now.Before(r.LastTransitionTime.Add(lag)) && !r.LastTransitionTime.After(d.s.Now.Add(lag))
 }
 
 // reportedLate tells whether the conditions of a machine that should not run are

@@ -21,6 +21,8 @@ import (
 type mutant struct {
 	fault   string
 	promise string
+	// policies: people use run policies.
+	policies bool
 	// or is another promise that may notice it first.
 	or     string
 	before func(*machine.Snapshot)
@@ -391,6 +393,34 @@ var mutants = []mutant{
 		},
 	},
 	{
+		fault: "requests are not looked at", policies: true, promise: "a run policy is followed",
+		before: func(s *machine.Snapshot) { delete(s.VM.Annotations, names.AnnotationPowerRequest) },
+	},
+	{
+		fault: "a request is answered and not carried out", policies: true, promise: "an end is kept", or: "a request is carried out",
+		after: func(s *machine.Snapshot, p *reconcile.Plan) {
+			for _, st := range p.Statuses {
+				if next, has := st.Status["power"].(map[string]any); has && s.VM.Status.Power != nil && s.VM.Spec.RunPolicy == s.VM.Status.Power.Policy {
+					next["state"] = string(s.VM.Status.Power.State)
+				}
+			}
+		},
+	},
+	{
+		fault: "the pod of a guest that executes is not noted", policies: true, promise: "the world comes to rest", or: "an end is kept",
+		before: func(s *machine.Snapshot) {
+			if p := s.VM.Status.Power; p != nil {
+				p.PodUID = ""
+			}
+		},
+	},
+	{
+		fault: "a machine restarts whatever waits", promise: "a pod that runs as it should is left alone", or: "a pod that has started is not replaced",
+		before: func(s *machine.Snapshot) {
+			s.VM.Spec.Disruptions = &spec.Disruptions{RestartApprovalMode: spec.RestartAutomatic}
+		},
+	},
+	{
 		fault: "the snapshot is changed", promise: "a snapshot is not changed",
 		after: func(s *machine.Snapshot, _ *reconcile.Plan) { s.VM.Spec.VM.CPUModel = "max" },
 	},
@@ -398,13 +428,13 @@ var mutants = []mutant{
 
 // TestMutants shows that the promises would be noticed to be broken.
 func TestMutants(t *testing.T) {
-	if v, found := broken(machine.Decide, 20); found {
+	if v, found := broken(machine.Decide, 20, false); found {
 		t.Fatalf("without a fault: %v", v)
 	}
 	for _, m := range mutants {
 		t.Run(m.fault, func(t *testing.T) {
 			t.Parallel()
-			v, found := broken(m.decide, 400)
+			v, found := broken(m.decide, 400, m.policies)
 			if !found {
 				t.Fatalf("nobody notices; want %q", m.promise)
 			}

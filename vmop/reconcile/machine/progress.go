@@ -22,8 +22,11 @@ func ProgressOf(vm *spec.VirtualMachine) Progress {
 	if s.ObservedGeneration < vm.Generation && s.Phase != spec.PhaseTerminating {
 		return Progress{Waiting: "the operator has not acted upon the change yet; is it running?"}
 	}
+	if s.Phase != spec.PhaseTerminating && !Answered(vm) {
+		return Progress{Waiting: "the operator has not acted upon the request yet; is it running?"}
+	}
 	wanted := spec.PhaseStopped
-	if vm.Spec.VM.State == spec.StateRunning {
+	if vm.ShouldRun() {
 		wanted = spec.PhaseRunning
 	}
 	if s.Phase == wanted {

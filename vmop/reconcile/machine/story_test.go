@@ -139,6 +139,9 @@ func summary(old *spec.VirtualMachineStatus, part map[string]any) string {
 	if p, ok := part["phase"]; ok && p != old.Phase {
 		out = append(out, fmt.Sprint(p))
 	}
+	if p, ok := part["power"].(map[string]any); ok && (old.Power == nil || p["state"] != string(old.Power.State) || p["reason"] != old.Power.Reason) {
+		out = append(out, fmt.Sprintf("power: %v (%v)", p["state"], p["reason"]))
+	}
 	if c, ok := part["restartAwaitingChanges"].([]any); ok {
 		for _, v := range c {
 			m := v.(map[string]any)
@@ -235,6 +238,13 @@ func personDoes(w *world, args []string) {
 		vm.Spec.Image = &spec.RunnerImage{Source: args[1]}
 	case "breaks":
 		vm.Spec.VM.CPUModel = "host,\n"
+	case "sets-policy":
+		vm.Spec.RunPolicy = spec.RunPolicy(args[1])
+	case "approves-restarts":
+		vm.Spec.Disruptions = &spec.Disruptions{RestartApprovalMode: spec.RestartAutomatic}
+	case "asks-for":
+		w.askFor(vm, machine.Verb(args[1]))
+		return
 	case "deletes-pod":
 		w.deletePod(get[*corev1.Pod](w, thePod), 30)
 		return

@@ -88,7 +88,7 @@ func (w *world) checkAction(s *machine.Snapshot, a reconcile.Action) {
 			w.violated("a pod is deleted again only to hurry", "%+v", a)
 		case s.Pod.OwnerReferences[0].UID != s.VM.UID:
 			w.violated("pods of others are left alone", "%+v", a)
-		case s.VM.Spec.VM.State == spec.StateRunning && s.Pod.Status.Phase == corev1.PodRunning && s.Pod.DeletionTimestamp == nil && s.VM.DeletionTimestamp == nil:
+		case w.keepsPod(s.VM, s.Pod) && s.Pod.Status.Phase == corev1.PodRunning && s.Pod.DeletionTimestamp == nil && s.VM.DeletionTimestamp == nil:
 			w.violated("a pod that runs as it should is left alone", "%+v", a)
 		case a.GraceSeconds != grace:
 			w.violated("the guest has the time that it was given", "%+v", a)
@@ -351,7 +351,8 @@ func (w *world) checkSettled() {
 	vm, pod := get[*spec.VirtualMachine](w, theVM), get[*corev1.Pod](w, thePod)
 	cm := get[*corev1.ConfigMap](w, theConfig)
 	s := &vm.Status
-	if vm.Spec.VM.State == spec.StateRunning {
+	w.checkPower(vm)
+	if vm.ShouldRun() {
 		if pod == nil || w.guests[pod.UID] == nil {
 			w.violated("what is wanted is reached", "the machine should run: %+v", s.Conditions)
 		}
@@ -383,9 +384,12 @@ func (w *world) checkSettled() {
 	}
 	// What waits for a restart is what the pod was not made with, and then a reset
 	// by the guest is one.
-	if ends := strings.Contains(cm.Data[names.ConfigKey], "guestResetEnds: true"); vm.Spec.VM.State == spec.StateRunning &&
+	if ends := strings.Contains(cm.Data[names.ConfigKey], "guestResetEnds: true"); vm.ShouldRun() &&
 		(ends != (len(s.RestartAwaitingChanges) > 0 && w.startable() && !w.short(vm)) || w.changed(pod, vm) && w.startable() && !w.short(vm) && !ends) {
 		w.violated("a reset by the guest applies what waits", "these wait: %v; a reset ends the machine: %v", s.RestartAwaitingChanges, ends)
+	}
+	if vm.Spec.RestartsAutomatically() && len(s.RestartAwaitingChanges) > 0 && vm.ShouldRun() && w.startable() && !w.short(vm) {
+		w.violated("changes that need no approval do not wait", "%v", s.RestartAwaitingChanges)
 	}
 	if cm.Data[names.ConfigKey] == "drift" {
 		w.violated("what is wanted is reached", "the configuration was changed by somebody else")

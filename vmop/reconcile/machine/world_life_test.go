@@ -112,6 +112,7 @@ func (w *world) tend(pod *corev1.Pod, how int) {
 		}
 		if how == 2 {
 			pod.Status.Phase, pod.Status.Reason, pod.Status.Message = corev1.PodFailed, "Evicted", "the node was low on memory"
+			w.endsByPolicy(pod, "Evicted")
 			w.ended(pod, true)
 			break
 		}
@@ -160,6 +161,7 @@ func (w *world) finish(pod *corev1.Pod, cause runnerconfig.Cause) {
 	if cause.Failure() {
 		pod.Status.Phase = corev1.PodFailed
 	}
+	w.endsByPolicy(pod, cause)
 	started := pod.Status.ContainerStatuses[0].State.Running
 	t := &corev1.ContainerStateTerminated{Message: outcome(cause), FinishedAt: metav1.NewTime(w.now)}
 	if started != nil {
@@ -169,6 +171,7 @@ func (w *world) finish(pod *corev1.Pod, cause runnerconfig.Cause) {
 	w.put("pod/"+pod.Name, pod)
 	w.ended(pod, cause.Failure())
 	w.note("pod %s ends: %s", pod.UID, cause)
+	w.losesEnd(pod)
 }
 
 // ended remembers how the pod of the machine ended. What happens to a pod that
@@ -259,7 +262,11 @@ func (w *world) person() {
 		w.decisions++
 		return
 	}
-	what := w.choose("person", 14)
+	things := 14
+	if w.policies {
+		things = 22
+	}
+	what := w.choose("person", things)
 	w.note("a person does %d", what)
 	switch what {
 	case 0, 1:
@@ -268,6 +275,17 @@ func (w *world) person() {
 			vm.Spec.VM.State = spec.StateStopped
 		} else {
 			vm.Spec.VM.State = spec.StateRunning
+		}
+	case 14, 15, 16, 17:
+		w.ask(vm)
+		return
+	case 18, 19:
+		vm.Spec.RunPolicy = append(runPolicies, "")[w.choose("policy", len(runPolicies)+1)]
+		w.decisions++
+		w.upsets++
+	case 20, 21:
+		if vm.Spec.Disruptions = nil; w.choose("approves", 2) == 1 {
+			vm.Spec.Disruptions = &spec.Disruptions{RestartApprovalMode: spec.RestartAutomatic}
 		}
 	case 2:
 		vm.Spec.VM.MaximumCPUs = new(int32(1 + w.choose("cpus", 8)))
@@ -287,6 +305,7 @@ func (w *world) person() {
 		keys := append(w.keys("pod/"), thePod)
 		if pod := get[*corev1.Pod](w, keys[w.choose("pod", len(keys))]); pod != nil {
 			delete(w.lastEnds, pod.UID)
+			w.removesByPolicy(vm, pod)
 			w.deletePod(pod, 30)
 		}
 		return
@@ -388,6 +407,7 @@ func (w *world) node() {
 		return
 	}
 	if w.choose("force", 2) == 0 {
+		w.upsets++
 		for _, k := range w.keys("pod/") {
 			if pod := get[*corev1.Pod](w, k); pod != nil && pod.Spec.NodeName == n {
 				delete(w.guests, pod.UID)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/spec"
 	"pgregory.net/rapid"
 )
 
@@ -74,6 +75,39 @@ func TestPromises(t *testing.T) {
 	t.Logf("%d steps", steps)
 }
 
+// newPolicyWorld is a world in which people use run policies.
+func newPolicyWorld(choose func(string, int) int, decide func(machine.Snapshot) reconcile.Plan) *world {
+	w := newWorld(choose, decide)
+	w.policies = true
+	vm := get[*spec.VirtualMachine](w, theVM)
+	if n := choose("policy at first", len(runPolicies)+1); n > 0 {
+		vm.Spec.RunPolicy = runPolicies[n-1]
+	}
+	if choose("approves at first", 2) == 1 {
+		vm.Spec.Disruptions = &spec.Disruptions{RestartApprovalMode: spec.RestartAutomatic}
+	}
+	w.put(theVM, vm)
+	return w
+}
+
+// TestPromisesOfRunPolicies has the same promises, and those of run policies, where
+// people use them.
+func TestPromisesOfRunPolicies(t *testing.T) {
+	seed(t)
+	rapid.Check(t, func(t *rapid.T) {
+		choose := func(what string, n int) int {
+			if n == 1 {
+				return 0
+			}
+			return rapid.IntRange(0, n-1).Draw(t, what)
+		}
+		w := newPolicyWorld(choose, decideOnLess)
+		if err := w.live(rapid.IntRange(50, 200).Draw(t, "steps")); err != nil {
+			t.Fatalf("%v\n%s", err, strings.Join(w.log, "\n"))
+		}
+	})
+}
+
 // random is a choice without rapid, which cannot be asked to expect a failure.
 func random(n uint64) func(string, int) int {
 	r := rand.New(rand.NewPCG(n, 0))
@@ -81,9 +115,13 @@ func random(n uint64) func(string, int) int {
 }
 
 // broken runs worlds until a promise is broken.
-func broken(decide func(machine.Snapshot) reconcile.Plan, worlds uint64) (violation, bool) {
+func broken(decide func(machine.Snapshot) reconcile.Plan, worlds uint64, policies bool) (violation, bool) {
 	for n := range worlds {
-		w := newWorld(random(n), decide)
+		kind := newWorld
+		if policies {
+			kind = newPolicyWorld
+		}
+		w := kind(random(n), decide)
 		var v violation
 		if errors.As(w.live(150), &v) {
 			return v, true

@@ -46,11 +46,16 @@ type world struct {
 	decisions  int                 // how often a person or the guest decided about running
 	stopNoted  int                 // decisions when the last end was noted
 	lastEnds   map[types.UID]end   // how pods really ended
+	policies   bool                // people use run policies
+	upsets     int                 // how often something happened that a run policy has a rule for
+	asked      asked               // the last request for power
+	off        asked               // the last end that a run policy keeps the machine stopped for
 	waits      map[string]*waiting // what the status waits for, by its condition
 	waited     map[waitingSince]*waiting
 	unbound    bool                 // nobody makes volumes for claims
 	former     bool                 // VM-Operator made the machine
 	made       map[types.UID]string // what the machine was when the pods were made
+	madeAt     map[types.UID]int64  // and its generation
 	log        []string
 	operations int
 }
@@ -112,7 +117,7 @@ func newWorld(choose func(string, int) int, decide func(machine.Snapshot) reconc
 		choose: choose, decide: decide, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		objects: map[string]*history{}, owned: map[string]map[string]bool{},
 		failures: map[reconcile.Target]reconcile.Failure{},
-		made:     map[types.UID]string{}, guests: map[types.UID]*guest{}, dead: map[string]bool{}, lastEnds: map[types.UID]end{},
+		made:     map[types.UID]string{}, madeAt: map[types.UID]int64{}, guests: map[types.UID]*guest{}, dead: map[string]bool{}, lastEnds: map[types.UID]end{},
 		settings: objects.Settings{Version: "1", TakeOverData: true, Allowed: objects.Allowed{Everything: true}},
 	}
 	w.createVM()
@@ -143,6 +148,11 @@ func (w *world) createVM() {
 	spec.Default(vm)
 	w.owned, w.lastEnds, w.waits = map[string]map[string]bool{}, map[types.UID]end{}, map[string]*waiting{}
 	w.waited = map[waitingSince]*waiting{}
+	w.asked, w.off = asked{}, asked{}
+	w.upsets++
+	if w.policies && w.choose("has a policy", 3) > 0 {
+		vm.Spec.RunPolicy = runPolicies[w.choose("policy", len(runPolicies))]
+	}
 	w.put(theVM, vm)
 }
 
@@ -394,7 +404,7 @@ func (w *world) act(a reconcile.Action) result {
 			return stale
 		}
 		if vm, seen := get[*spec.VirtualMachine](w, theVM), cached[*spec.VirtualMachine](w, theVM); vm != nil && seen != nil && seen.DeletionTimestamp == nil &&
-			w.guests[pod.UID] != nil && pod.DeletionTimestamp == nil && seen.Spec.VM.State == spec.StateRunning && vm.UID == pod.OwnerReferences[0].UID {
+			w.guests[pod.UID] != nil && pod.DeletionTimestamp == nil && w.keepsPod(seen, pod) && vm.UID == pod.OwnerReferences[0].UID {
 			w.violated("a pod that has started is not replaced", "%s", pod.UID)
 		}
 		if seen := cached[*corev1.Pod](w, thePod); seen == nil || seen.Status.Phase != corev1.PodFailed {
@@ -504,6 +514,7 @@ func (w *world) create(o reconcile.Object) result {
 	w.put(key, o)
 	if vm := cached[*spec.VirtualMachine](w, theVM); key == thePod && vm != nil {
 		w.made[o.GetUID()] = madeFor(vm)
+		w.madeAt[o.GetUID()] = vm.Generation
 	}
 	return done
 }

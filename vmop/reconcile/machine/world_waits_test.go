@@ -41,6 +41,7 @@ func (s waitingSince) is(w spec.Wait) bool { return sinceOf(w) == s }
 // types of the conditions. It was decided on what was seen of the machine.
 func (w *world) noteWaits(vm, seen *spec.VirtualMachine) {
 	before := w.waits
+	wanted := (&spec.VirtualMachine{Spec: seen.Spec, Status: vm.Status}).ShouldRun()
 	w.waits = map[string]*waiting{}
 	reasons := map[string]bool{}
 	for _, of := range vm.Status.Waits {
@@ -67,7 +68,7 @@ func (w *world) noteWaits(vm, seen *spec.VirtualMachine) {
 	for _, t := range spec.OperatorConditionTypes() {
 		c := spec.FindCondition(vm.Status.Conditions, t)
 		if c.Status == "False" && t != spec.ConditionAwaitingRestart && t != spec.ConditionReady && t != spec.ConditionRunnerUpToDate && !reasons[c.Reason] && !quietly[c.Reason] &&
-			(c.Reason != spec.ReasonPodTerminating && c.Reason != spec.ReasonBlockDevicesNotReady || seen.Spec.VM.State == spec.StateRunning && seen.DeletionTimestamp == nil) {
+			(c.Reason != spec.ReasonPodTerminating && c.Reason != spec.ReasonBlockDevicesNotReady || wanted && seen.DeletionTimestamp == nil) {
 			w.violated("every wait is explained", "%+v is none of %+v", c, vm.Status.Waits)
 		}
 	}

@@ -27,7 +27,7 @@ func machineConfig(vm *spec.VirtualMachine, repository, secrets string, o Option
 	c := runnerconfig.Config{Runner: runnerconfig.Runner{
 		Template:           s.RunnerTemplate.Source,
 		UpdateTemplate:     *s.RunnerTemplate.Update,
-		GuestShutdownStops: s.GuestShutdownStops,
+		GuestShutdownStops: s.GuestShutdownIsFinal(),
 		ResetCounter:       clone(o.ResetCounter),
 		CloudInit:          cloudInit(vm, o.InstanceID, secrets, p),
 	}}

@@ -210,6 +210,16 @@ func drawSpec(t *rapid.T, s *spec.VirtualMachineSpec) {
 	}
 	s.DeletionPolicy = rapid.SampledFrom([]spec.DeletionPolicy{"", spec.DeletionRetain, spec.DeletionDelete}).Draw(t, "deletionPolicy")
 	s.GuestShutdownStops = rapid.Bool().Draw(t, "guestShutdownStops")
+	if maybe(t, "runPolicy") {
+		s.RunPolicy = rapid.SampledFrom([]spec.RunPolicy{
+			spec.RunPolicyAlwaysOn, spec.RunPolicyAlwaysOff, spec.RunPolicyManual, spec.RunPolicyAlwaysOnUnlessStoppedManually,
+		}).Draw(t, "runPolicy")
+	}
+	if maybe(t, "disruptions") {
+		s.Disruptions = &spec.Disruptions{RestartApprovalMode: rapid.SampledFrom([]spec.RestartApprovalMode{
+			"", spec.RestartManual, spec.RestartAutomatic,
+		}).Draw(t, "restartApprovalMode")}
+	}
 	if maybe(t, "loadBalancerService") {
 		s.LoadBalancerService = &spec.LoadBalancerService{}
 		for key, value := range Labels().Draw(t, "service labels") {

@@ -1,0 +1,297 @@
+package machine
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Verb is what a request asks for ([names.AnnotationPowerRequest]).
+type Verb string
+
+// The verbs of requests.
+const (
+	VerbStart   Verb = "start"
+	VerbStop    Verb = "stop"
+	VerbRestart Verb = "restart"
+)
+
+// Request is the value of the annotation that asks for something. What is unique,
+// such as the time, tells it from the request before.
+func Request(v Verb, unique string) string { return string(v) + " " + unique }
+
+// verbOf is what a request asks for; empty if that is not known.
+func verbOf(request string) Verb {
+	word, _, _ := strings.Cut(request, " ")
+	switch v := Verb(word); v {
+	case VerbStart, VerbStop, VerbRestart:
+		return v
+	}
+	return ""
+}
+
+// Answered reports whether the operator has acted on the run policy of a machine, if
+// it has one, and on the last request.
+func Answered(vm *spec.VirtualMachine) bool {
+	p := vm.Status.Power
+	return vm.Spec.RunPolicy == "" || p != nil && p.Policy == vm.Spec.RunPolicy && p.Request == vm.Annotations[names.AnnotationPowerRequest]
+}
+
+// Restarted reports whether a pod was made after the last request to restart its
+// machine.
+func Restarted(vm *spec.VirtualMachine, pod *corev1.Pod) bool {
+	return pod.Annotations[names.AnnotationPowerRequest] == vm.Annotations[names.AnnotationPowerRequest]
+}
+
+// Refusal says why a machine does not do what a request asks for; empty if it does.
+// It is decided by the run policy alone, as far as that can be.
+func Refusal(vm *spec.VirtualMachine, v Verb) string {
+	policy := vm.Spec.RunPolicy
+	switch {
+	case policy == "" && v != VerbRestart:
+		return "it has no run policy; set spec.vm.state instead"
+	case policy == spec.RunPolicyAlwaysOff, policy == spec.RunPolicyAlwaysOn && v != VerbRestart:
+		return fmt.Sprintf("spec.runPolicy is %s; change it to start and stop the machine by hand, which Manual and AlwaysOnUnlessStoppedManually allow", policy)
+	case v == VerbRestart && !vm.ShouldRun():
+		return "the machine is stopped; start it"
+	}
+	return ""
+}
+
+// powerFacts are what happened to a machine that its run policy has a rule for.
+type powerFacts struct {
+	// known: the operator has looked at the machine before; stopped: it was stopped
+	// then.
+	known, stopped bool
+	// exists: there is a pod of it.
+	exists bool
+	// request is the last one.
+	request string
+	// cause is why the machine has ended, if that was not taken into account yet.
+	cause runnerconfig.Cause
+	// deleted: somebody else deletes, or has deleted, the pod in which the guest
+	// executed.
+	deleted bool
+}
+
+// nextPower is what comes of a run policy. It has all of the policies' rules; old
+// is nil for a machine that had none. Each request is answered once.
+func nextPower(policy spec.RunPolicy, old *spec.Power, f powerFacts) spec.Power {
+	var p spec.Power
+	to := func(state spec.MachineState, reason string) {
+		p.State, p.Reason, p.PodUID = state, reason, "" // what was before counts no more
+	}
+	if old != nil {
+		p = *old
+	}
+	switch {
+	case p.Policy != "":
+	case f.known || f.exists:
+		// Nothing happens to a machine because it gets a policy, but for what the
+		// policy says below.
+		p.Policy = policy
+		if to(spec.StateRunning, spec.PowerPolicy); !f.exists && f.stopped {
+			to(spec.StateStopped, spec.PowerPolicy)
+		}
+	default:
+		p.Policy = policy
+		if to(spec.StateStopped, spec.PowerPolicy); policy == spec.RunPolicyAlwaysOnUnlessStoppedManually {
+			to(spec.StateRunning, spec.PowerPolicy)
+		}
+	}
+	// Whoever asks for something while the machine ends does not mean that end.
+	if asked := f.request != p.Request && verbOf(f.request) != ""; p.State == spec.StateRunning && !asked {
+		switch byHand := policy == spec.RunPolicyManual; {
+		case f.cause == runnerconfig.CauseGuestShutdown && policy != spec.RunPolicyAlwaysOn:
+			to(spec.StateStopped, spec.PowerGuestShutdown)
+		case byHand && f.cause != "" && f.cause != runnerconfig.CauseGuestReset:
+			to(spec.StateStopped, spec.PowerMachineEnded)
+		case byHand && f.deleted:
+			to(spec.StateStopped, spec.PowerPodDeleted)
+		}
+	}
+	if former := p.Policy; former != policy {
+		p.Policy = policy
+		if former == spec.RunPolicyAlwaysOff && policy == spec.RunPolicyAlwaysOnUnlessStoppedManually {
+			to(spec.StateRunning, spec.PowerPolicy)
+		}
+	}
+	switch policy {
+	case spec.RunPolicyAlwaysOn:
+		if p.State != spec.StateRunning {
+			to(spec.StateRunning, spec.PowerPolicy)
+		}
+	case spec.RunPolicyAlwaysOff:
+		if p.State != spec.StateStopped || p.Reason != spec.PowerPolicy {
+			to(spec.StateStopped, spec.PowerPolicy)
+		}
+	default:
+		if f.request == p.Request {
+			break
+		}
+		switch verbOf(f.request) {
+		case VerbStart:
+			to(spec.StateRunning, spec.PowerRequested)
+		case VerbStop:
+			to(spec.StateStopped, spec.PowerRequested)
+		}
+	}
+	p.Request = f.request
+	return p
+}
+
+// findPower finds out whether the machine should run. What its run policy has come
+// to is written to the status with whatever it follows from, and before anything is
+// done that leaves no trace of that.
+func (d *decision) findPower() {
+	policy, old, request := d.vm.Spec.RunPolicy, d.stored.Power, d.s.VM.Annotations[names.AnnotationPowerRequest]
+	if policy == "" {
+		if d.on = d.vm.Spec.VM.State == spec.StateRunning; old != nil {
+			// What was asked for is not asked for again when there is a policy again.
+			p := *old
+			p.Policy, p.State, p.Reason, p.Request, p.PodUID = "", d.vm.Spec.VM.State, spec.PowerPolicy, request, ""
+			d.powered = &p
+		}
+		return
+	}
+	if !knownPolicy(policy) || d.s.VM.DeletionTimestamp != nil {
+		// Nothing changes until it is corrected, or at all any more.
+		d.powered, d.on = old, d.pod.exists()
+		if old != nil {
+			d.on = old.State == spec.StateRunning
+		}
+		return
+	}
+	p := nextPower(policy, old, powerFacts{
+		known: d.stored.Phase != "", exists: d.pod.exists(),
+		stopped: d.stored.Phase == spec.PhaseStopped || d.stored.Phase == spec.PhaseStopping,
+		request: request, cause: d.unnotedCause(), deleted: d.podDeleted(),
+	})
+	if old == nil || p.State != old.State || p.Reason != old.Reason || p.Request != old.Request && verbOf(p.Request) == VerbStart {
+		p.Since.Time = d.s.Now.UTC().Truncate(time.Second)
+	}
+	d.powered, d.on = &p, p.State == spec.StateRunning
+	if request != "" && (old == nil || request != old.Request) {
+		d.answer(verbOf(request))
+	}
+}
+
+func knownPolicy(p spec.RunPolicy) bool {
+	switch p {
+	case spec.RunPolicyAlwaysOn, spec.RunPolicyAlwaysOff, spec.RunPolicyManual, spec.RunPolicyAlwaysOnUnlessStoppedManually:
+		return true
+	}
+	return false
+}
+
+// answer tells of a request that is not carried out.
+func (d *decision) answer(v Verb) {
+	note := Refusal(&spec.VirtualMachine{Spec: d.vm.Spec, Status: spec.VirtualMachineStatus{Power: d.powered}}, v)
+	switch {
+	case v == "":
+		note = "the annotation " + names.AnnotationPowerRequest + " begins with none of start, stop and restart; nothing is done"
+	case note == "":
+		return
+	default:
+		note = fmt.Sprintf("%s was asked for and is not done: %s", v, note)
+	}
+	d.plan.Events = append(d.plan.Events, reconcile.Event{Type: corev1.EventTypeWarning, Reason: "RequestRefused", Action: ActionEnd, Note: note})
+}
+
+// unnotedCause is why the machine has ended, if that is not in the status yet:
+// what its pod says, or, where the pod is gone or about to go, what its runner had
+// reported.
+func (d *decision) unnotedCause() runnerconfig.Cause {
+	if d.pod.state == podFinished {
+		if e := d.stored.LastEnd; e == nil || e.PodUID != d.pod.pod.UID {
+			return runnerconfig.Cause(d.pod.ended(d.s.Now).cause)
+		}
+		return ""
+	}
+	if d.lostEnd() {
+		return runnerconfig.Cause(d.stored.RunnerEnd.Cause)
+	}
+	return ""
+}
+
+// lostEnd reports whether the machine has ended by itself, in a pod that does not
+// tell so any more.
+func (d *decision) lostEnd() bool {
+	uid, e := d.executedIn(), d.stored.RunnerEnd
+	if uid == "" || e == nil || d.stored.LastEnd != nil && d.stored.LastEnd.PodUID == uid {
+		return false
+	}
+	switch runnerconfig.Cause(e.Cause) {
+	case runnerconfig.CauseRequested, runnerconfig.CauseForced:
+		return false // somebody has deleted the pod
+	}
+	return d.pod.state == podAbsent || d.pod.state == podForeign || d.pod.state == podTerminating && d.pod.pod.UID == uid
+}
+
+// executedIn is the pod in which the guest was seen to execute last, if the status
+// says so.
+func (d *decision) executedIn() types.UID {
+	if d.stored.Power == nil || d.vm.Spec.RunPolicy == "" {
+		return ""
+	}
+	return d.stored.Power.PodUID
+}
+
+// podDeleted reports whether the pod in which the guest executed is being deleted,
+// or gone, by somebody else's doing.
+func (d *decision) podDeleted() bool {
+	uid := d.executedIn()
+	switch d.pod.state {
+	case podTerminating:
+		return uid == d.pod.pod.UID
+	case podAbsent:
+		return uid != "" && !d.unsure()
+	case podForeign:
+		return uid != ""
+	}
+	return false
+}
+
+// executesIn notes the pod in which the guest executes, unless that is to be
+// replaced: from then on its end is somebody else's doing.
+func (d *decision) executesIn() {
+	p := d.powered
+	switch {
+	case p == nil || p.Policy == "" || d.s.VM.DeletionTimestamp != nil:
+	case !d.on || d.restarts || d.pod.state == podFinished:
+		// What the pod tells of its end is noted with this.
+		p.PodUID = ""
+	case d.pod.state == podRunning && d.executing():
+		p.PodUID = d.pod.pod.UID
+	case d.pod.state == podPending && d.pod.pod.UID != p.PodUID, d.pod.state == podAbsent && !d.unsure():
+		p.PodUID = ""
+	}
+}
+
+// stoppedBecause says why a machine that should not run should not.
+func (d *decision) stoppedBecause() string {
+	p := d.powered
+	if p == nil || p.Policy == "" {
+		return "spec.vm.state is Stopped"
+	}
+	why := map[string]string{
+		spec.PowerRequested:     "somebody has stopped the machine",
+		spec.PowerGuestShutdown: "the guest has powered itself off",
+		spec.PowerMachineEnded:  "the machine has ended",
+		spec.PowerPodDeleted:    "somebody has deleted the machine's pod",
+	}[p.Reason]
+	if why == "" {
+		return "spec.runPolicy is " + string(p.Policy)
+	}
+	if e := d.end; p.Reason == spec.PowerMachineEnded && e != nil {
+		why += ": " + e.Cause + ": " + strings.TrimSuffix(e.Message, ".")
+	}
+	return why + ", and spec.runPolicy is " + string(p.Policy)
+}

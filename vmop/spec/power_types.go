@@ -1,0 +1,123 @@
+package spec
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// RunPolicy says when a machine runs. The names and their meaning are those of
+// Deckhouse Virtualization.
+//
+// +kubebuilder:validation:Enum=AlwaysOn;AlwaysOff;Manual;AlwaysOnUnlessStoppedManually
+type RunPolicy string
+
+// The run policies.
+const (
+	// RunPolicyAlwaysOn: it runs, and is started again however it ends.
+	RunPolicyAlwaysOn RunPolicy = "AlwaysOn"
+	// RunPolicyAlwaysOff: it does not run.
+	RunPolicyAlwaysOff RunPolicy = "AlwaysOff"
+	// RunPolicyManual: it is started and stopped on request, and stays stopped
+	// however it ends, other than by a reboot of its guest.
+	RunPolicyManual RunPolicy = "Manual"
+	// RunPolicyAlwaysOnUnlessStoppedManually: it runs and is started again, unless
+	// somebody stops it or its guest powers itself off.
+	RunPolicyAlwaysOnUnlessStoppedManually RunPolicy = "AlwaysOnUnlessStoppedManually"
+)
+
+// Power is what a run policy has come to: whether the machine should run, which
+// is kept here and not in the specification, so that a manifest that is kept
+// elsewhere stays as it is.
+type Power struct {
+	// policy is the run policy that this is about; it is missing if the machine has
+	// none any more.
+	// +optional
+	Policy RunPolicy `json:"policy,omitempty"`
+	// state is Running if the machine should run, else Stopped.
+	// +kubebuilder:validation:Required
+	State MachineState `json:"state"`
+	// reason is one word that says why.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=64
+	Reason string `json:"reason"`
+	// since is when state or reason last changed.
+	// +kubebuilder:validation:Required
+	Since metav1.Time `json:"since"`
+	// request is the last request to start, stop or restart the machine that was
+	// answered (annotation vmoperator.jdrupes.org/power-request).
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	Request string `json:"request,omitempty"`
+	// podUID is the pod in which the guest was last seen to execute; it is missing
+	// when that pod is about to be replaced.
+	// +optional
+	PodUID types.UID `json:"podUID,omitempty"`
+}
+
+// Reasons of a [Power].
+const (
+	// PowerPolicy: the policy itself says so.
+	PowerPolicy = "RunPolicy"
+	// PowerRequested: somebody has asked for it.
+	PowerRequested = "Requested"
+	// PowerGuestShutdown: the guest has powered itself off.
+	PowerGuestShutdown = "GuestShutdown"
+	// PowerMachineEnded: the machine has ended otherwise, see lastEnd.
+	PowerMachineEnded = "MachineEnded"
+	// PowerPodDeleted: somebody has deleted its pod.
+	PowerPodDeleted = "PodDeleted"
+)
+
+// ShouldRun reports whether a machine should run, as far as the operator has
+// acted on it: by its run policy and what came of that, or by spec.vm.state if it
+// has none.
+func (vm *VirtualMachine) ShouldRun() bool {
+	policy, p := vm.Spec.RunPolicy, vm.Status.Power
+	switch policy {
+	case "":
+		return vm.Spec.VM.State == StateRunning
+	case RunPolicyAlwaysOn, RunPolicyAlwaysOff:
+		return policy == RunPolicyAlwaysOn
+	}
+	if p != nil {
+		return p.State == StateRunning
+	}
+	return policy == RunPolicyAlwaysOnUnlessStoppedManually
+}
+
+// GuestShutdownIsFinal reports whether a machine stays stopped whose guest has
+// powered itself off.
+func (s *VirtualMachineSpec) GuestShutdownIsFinal() bool {
+	if s.RunPolicy == "" {
+		return s.GuestShutdownStops
+	}
+	return s.RunPolicy != RunPolicyAlwaysOn
+}
+
+// Disruptions say what may interrupt a machine that runs.
+type Disruptions struct {
+	// restartApprovalMode says what becomes of changes that need a restart: with
+	// Manual, which is the default, they wait for one; with Automatic, they cause
+	// one, for which the guest is asked to shut down, as soon as a next pod could
+	// start.
+	// +optional
+	RestartApprovalMode RestartApprovalMode `json:"restartApprovalMode,omitempty"`
+}
+
+// RestartApprovalMode says who approves a restart.
+//
+// +kubebuilder:validation:Enum=Manual;Automatic
+type RestartApprovalMode string
+
+// The modes.
+const (
+	// RestartManual: somebody restarts the machine.
+	RestartManual RestartApprovalMode = "Manual"
+	// RestartAutomatic: nobody need approve it.
+	RestartAutomatic RestartApprovalMode = "Automatic"
+)
+
+// RestartsAutomatically reports whether changes that need a restart cause it.
+func (s *VirtualMachineSpec) RestartsAutomatically() bool {
+	return s.Disruptions != nil && s.Disruptions.RestartApprovalMode == RestartAutomatic
+}
