@@ -120,7 +120,7 @@ func Assign(r Request) Decision {
 			wake = earlier(wake, end)
 			continue
 		}
-		if vm.Spec.VM.State != spec.StateRunning && !may.Allow(spec.ActionStart) {
+		if !vm.ShouldRun() && !may.Allow(spec.ActionStart) {
 			stopped++
 			continue
 		}
@@ -155,7 +155,7 @@ func (r *Request) give(vm *spec.VirtualMachine, pool *spec.VmPool, may Actions) 
 		u := newUpdate(vm, &want, Requested)
 		d.Update = &u
 	}
-	if vm.Spec.VM.State == spec.StateRunning {
+	if vm.ShouldRun() {
 		return d
 	}
 	if d.Start = may.Allow(spec.ActionStart); !d.Start {

@@ -68,6 +68,9 @@ func (u *Update) Patch() ([]byte, error) {
 // starts a machine for [Decision.Start]. The API server answers 409 Conflict if
 // the machine has another resource version than the given one, which is that of
 // the machine as it was written or seen last.
+//
+// It is for machines without a run policy. One with a policy is asked by the
+// annotation [names.AnnotationPowerRequest].
 func StartPatch(resourceVersion string) ([]byte, error) {
 	if resourceVersion == "" {
 		return nil, errors.New("start of a virtual machine: metadata.resourceVersion is missing: it could by now be somebody else's")
