@@ -112,7 +112,9 @@ type VirtualMachineSpec struct {
 	// object, gives the machine a NoCloud seed disk.
 	// +optional
 	CloudInit *CloudInit `json:"cloudInit,omitempty"`
-	// permissions say who may do what with the machine.
+	// permissions say who may do what with the machine. Only a user interface
+	// enforces them, and vmop has none: what people may do with kubectl is what
+	// roles of Kubernetes say.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1024
 	// +optional

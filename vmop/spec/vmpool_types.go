@@ -48,7 +48,8 @@ type VmPoolSpec struct {
 	// +kubebuilder:default=false
 	// +optional
 	LoginOnAssignment bool `json:"loginOnAssignment,omitempty"`
-	// permissions say who may do what with machines of the pool.
+	// permissions say who may do what with machines of the pool. Only a user
+	// interface enforces them, and vmop has none.
 	// +kubebuilder:validation:Required
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1024
