@@ -95,7 +95,7 @@ func (w *world) told(e reconcile.Event, latest bool) {
 		kind, _, _ := strings.Cut(wait.wait.Object, " ")
 		name := wait.wait.Object[strings.LastIndex(wait.wait.Object, " ")+1:]
 		// What is wrong with the machine itself need not name it.
-		if kind == spec.KindVirtualMachine || strings.Contains(e.Note, name) {
+		if kind == spec.KindVirtualMachine || namesObject(e.Note, name) {
 			about = append(about, wait)
 		}
 	}
@@ -220,5 +220,23 @@ func TestWaitThatWasToldGoesOn(t *testing.T) {
 	}
 	if err := w.live(0); err != nil {
 		t.Errorf("%v\n%s", err, strings.Join(w.log, "\n"))
+	}
+}
+
+// namesObject reports whether a text has a name as a word: web is not in
+// web-system-disk.
+func namesObject(text, name string) bool {
+	part := func(c byte) bool { return c == '-' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }
+	for from := 0; ; {
+		i := strings.Index(text[from:], name)
+		if i < 0 {
+			return false
+		}
+		i += from
+		end := i + len(name)
+		if (i == 0 || !part(text[i-1])) && (end == len(text) || !part(text[end])) {
+			return true
+		}
+		from = i + 1
 	}
 }
