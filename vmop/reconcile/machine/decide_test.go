@@ -788,8 +788,9 @@ func TestAnyMachine(t *testing.T) {
 			t.Fatalf("it goes on: %v %+v", targets(p), p)
 		}
 		s := get[*spec.VirtualMachine](w, theVM).Status
-		if runs := s.Phase == spec.PhaseRunning; runs != (valid && allowed) {
-			t.Fatalf("valid is %v, allowed %v: %+v", valid, allowed, s)
+		should := (&spec.VirtualMachine{Spec: vm.Spec}).ShouldRun() // by its policy, of which nothing has come yet
+		if runs := s.Phase == spec.PhaseRunning; runs != (valid && allowed && should) {
+			t.Fatalf("valid is %v, allowed %v, it should run: %v: %+v", valid, allowed, should, s)
 		}
 	})
 }
