@@ -160,7 +160,7 @@ func clusterParts(vm *VirtualMachine, s Settings) (runnerconfig.Config, []reconc
 	return config, made, err
 }
 
-// hasSecret tells whether there will be a display password.
+// hasSecret reports whether there will be a display password.
 func hasSecret(objects []reconcile.Object) bool {
 	return slices.ContainsFunc(objects, func(o reconcile.Object) bool {
 		_, ok := o.(*corev1.Secret)

@@ -143,7 +143,7 @@ func (c cache) facts() (qemucmd.Host, error) {
 	return c.old.Host, nil
 }
 
-// kvmSeen tells whether a guest was seen to execute since the host booted.
+// kvmSeen reports whether a guest was seen to execute since the host booted.
 func (c cache) kvmSeen() bool { return c.boot != "" && c.old.KVMBoot == c.boot }
 
 // store replaces the cache file if it would change.

@@ -124,7 +124,7 @@ func described(root string) []qemucmd.FirmwareImage {
 	return images
 }
 
-// image tells whether the firmware fits the standard machine, and as what.
+// image reports whether the firmware fits the standard machine, and as what.
 func (d descriptor) image() (qemucmd.FirmwareImage, bool) {
 	m := d.Mapping
 	feature := func(name string) bool { return slices.Contains(d.Features, name) }

@@ -180,7 +180,7 @@ func (d *decider) try(step Step, goal string) verdict {
 	return tryNow
 }
 
-// givenUp tells whether nothing is left to try for a goal of the part that step
+// givenUp reports whether nothing is left to try for a goal of the part that step
 // belongs to.
 func (d *decider) givenUp(step Step, goal string) bool {
 	t := d.in.Memory.Tries[step.part()]

@@ -475,13 +475,13 @@ func (p *parser) namespace(v value) (string, bool) {
 	return s, ok && p.valid(v, s, "the name of a namespace: small letters, digits and dashes, at most 63", len(validation.IsDNS1123Label(s)) == 0)
 }
 
-// isImage tells whether a text can be the name of an image. Registries differ in
+// isImage reports whether a text can be the name of an image. Registries differ in
 // what they allow, so this is about what none does.
 func isImage(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// isNodeResource tells whether a text can be the name of an extended resource.
+// isNodeResource reports whether a text can be the name of an extended resource.
 func isNodeResource(s string) bool {
 	return strings.Contains(s, "/") && len(validation.IsQualifiedName(s)) == 0
 }

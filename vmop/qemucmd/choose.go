@@ -29,10 +29,10 @@ func (b *builder) chooseAccelerator() Accelerator {
 	}
 }
 
-// usesUEFI tells whether the machine has flash devices.
+// usesUEFI reports whether the machine has flash devices.
 func (b *builder) usesUEFI() bool { return b.m.Firmware.Kind != FirmwareBIOS }
 
-// secureBoot tells whether Secure Boot is demanded.
+// secureBoot reports whether Secure Boot is demanded.
 func (b *builder) secureBoot() bool {
 	return b.m.Firmware.Kind == FirmwareSecure || b.m.Firmware.Kind == FirmwareSecure4M
 }
@@ -178,6 +178,6 @@ func (t topology) String() string {
 
 func (t topology) apicIDs() int64 { return limits.APICIDs(t.sockets, t.dies, t.cores, t.threads) }
 
-// x2APIC tells whether the CPUs need IDs of more than eight bits. QEMU then
+// x2APIC reports whether the CPUs need IDs of more than eight bits. QEMU then
 // demands an IOMMU that remaps interrupts in extended mode.
 func (t topology) x2APIC() bool { return t.apicIDs() > limits.MaxTCGAPICIDs }

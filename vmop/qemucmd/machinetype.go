@@ -57,10 +57,10 @@ func ChooseMachineType(wished, recorded string, offered []MachineType) (MachineT
 
 func quoted(s string) string { return strconv.Quote(s) }
 
-// namesVersion tells whether a wish pins a machine type.
+// namesVersion reports whether a wish pins a machine type.
 func namesVersion(wished string) bool { return wished != "" && wished != "q35" }
 
-// q35 tells whether a machine type is of the family that this package builds.
+// q35 reports whether a machine type is of the family that this package builds.
 func q35(t MachineType) bool { return t.Alias == "q35" || strings.HasPrefix(t.Name, "pc-q35-") }
 
 // newestQ35 prefers what the host's QEMU itself calls q35.

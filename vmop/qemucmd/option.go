@@ -29,7 +29,7 @@ type Option struct {
 	Why string
 }
 
-// literal tells whether QEMU takes the argument of a flag as it is, without
+// literal reports whether QEMU takes the argument of a flag as it is, without
 // looking for properties in it. The model of -cpu does have properties; it is
 // QEMU syntax that the user writes, checked against a set of characters.
 func literal(flag string) bool {

@@ -18,7 +18,7 @@ func (b *builder) start() {
 	)
 }
 
-// runsBridgeHelper tells whether QEMU itself has to start qemu-bridge-helper.
+// runsBridgeHelper reports whether QEMU itself has to start qemu-bridge-helper.
 func (b *builder) runsBridgeHelper() bool {
 	for _, n := range b.m.Networks {
 		if n.Tap != nil && len(n.Tap.FDs) == 0 {

@@ -17,7 +17,7 @@ import (
 // of the kernel's own limit fits many times.
 const maxTemplateOutput = 4 << 20
 
-// IsStandardTemplate tells whether a template's name stands for the built-in
+// IsStandardTemplate reports whether a template's name stands for the built-in
 // machine of [Build]; see [limits.IsStandardTemplate].
 func IsStandardTemplate(name string) bool { return limits.IsStandardTemplate(name) }
 
@@ -246,7 +246,7 @@ func appendLines(out *strings.Builder, options []Option) {
 	}
 }
 
-// plainLine tells whether a line that is just s is read as s.
+// plainLine reports whether a line that is just s is read as s.
 func plainLine(s string) bool {
 	return s != "" && s[0] != '"' && s[0] != '#' && strings.Trim(s, lineSpace) == s && !strings.ContainsAny(s, "\n\r")
 }
@@ -305,7 +305,7 @@ func (t *templating) checkRequired(args []string) error {
 	return errors.Join(errs...)
 }
 
-// contains tells whether want occurs in args, without a gap.
+// contains reports whether want occurs in args, without a gap.
 func contains(args, want []string) bool {
 	for i := range len(args) - len(want) + 1 {
 		if slices.Equal(args[i:i+len(want)], want) {
@@ -315,7 +315,7 @@ func contains(args, want []string) bool {
 	return false
 }
 
-// keeps tells whether what belongs to a group is still needed: the template
+// keeps reports whether what belongs to a group is still needed: the template
 // took the group, or wrote the path itself, in one of the forms that a path can
 // have in an argument.
 func (t *templating) keeps(group string, args []string, p string) bool {

@@ -27,7 +27,7 @@ type CommandInfo struct {
 	Answers bool   `json:"success-response"`
 }
 
-// Supports tells whether the agent knows the command and has it enabled.
+// Supports reports whether the agent knows the command and has it enabled.
 func (i Info) Supports(command string) bool {
 	for _, c := range i.Commands {
 		if c.Name == command {

@@ -29,7 +29,7 @@ func (c *Client) Shutdown(ctx context.Context, mode ShutdownMode) error {
 type VCPU struct {
 	LogicalID int  `json:"logical-id"`
 	Online    bool `json:"online"`
-	// CanOffline tells whether Online may be set to false. It is told by the
+	// CanOffline reports whether Online may be set to false. It is told by the
 	// guest and ignored by it.
 	CanOffline bool `json:"can-offline,omitempty"`
 }

@@ -50,7 +50,7 @@ func newReplyReader(r io.Reader, limit int) *replyReader {
 	return &replyReader{r: bufio.NewReader(r), limit: limit, skip: maxSkippedOutput}
 }
 
-// unread tells whether something has arrived that nobody asked for.
+// unread reports whether something has arrived that nobody asked for.
 func (r *replyReader) unread() bool { return r.r.Buffered() > 0 }
 
 // line returns the next line that is not empty, without white space around it.

@@ -333,7 +333,7 @@ func TestDebianGuest(t *testing.T) {
 	m.gone(t)
 }
 
-// online tells whether a processor, which guests list in any order, is switched on.
+// online reports whether a processor, which guests list in any order, is switched on.
 func online(cpus []qga.VCPU, id int) bool {
 	return slices.ContainsFunc(cpus, func(c qga.VCPU) bool { return c.LogicalID == id && c.Online })
 }

@@ -25,7 +25,7 @@ type Plan struct {
 	Wake time.Time
 }
 
-// StartsPod tells whether the plan creates the machine's pod. Whoever executes
+// StartsPod reports whether the plan creates the machine's pod. Whoever executes
 // such a plan makes sure first that the snapshot's OtherPods are all that there
 // are, also those that no watch shows, and that no other machine gets a pod at
 // the same time; and decides anew with them.
@@ -38,7 +38,7 @@ func (p Plan) StartsPod() bool {
 	return false
 }
 
-// Releases tells whether the plan lets an object go that is being deleted, or
+// Releases reports whether the plan lets an object go that is being deleted, or
 // deletes claims of it. Whoever
 // executes such a plan makes sure first, at the API server, that there is no pod of
 // it which no watch has shown yet; and decides anew with one that there is.
@@ -49,7 +49,7 @@ func (p Plan) Releases() bool {
 	})
 }
 
-// DeletesClaims tells whether the plan destroys data. Whoever executes such a plan
+// DeletesClaims reports whether the plan destroys data. Whoever executes such a plan
 // makes sure first, at the API server, that the object still asks for it, besides
 // what [Plan.Releases] asks for; and decides anew.
 func (p Plan) DeletesClaims() bool {

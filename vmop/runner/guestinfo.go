@@ -59,7 +59,7 @@ func (g *guestInfo) change(void bool, next func(live.Inquiry) live.Inquiry) {
 	}
 }
 
-// port tells whether the guest has the agent's port open.
+// port reports whether the guest has the agent's port open.
 func (g *guestInfo) port(open bool) {
 	if open {
 		g.change(true, func(q live.Inquiry) live.Inquiry { return q.Opened(time.Now()) })

@@ -62,7 +62,7 @@ func (l *login) close() {
 // caller holds e.mu, so that the last one told is the last one wanted.
 func (l *login) want(user string) { replace(l.users, user) }
 
-// port tells whether the guest has the agent's port open. It is for the goroutine
+// port reports whether the guest has the agent's port open. It is for the goroutine
 // that follows the events.
 func (l *login) port(open bool) { replace(l.ports, open) }
 

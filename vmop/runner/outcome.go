@@ -58,7 +58,7 @@ type machineEnd struct {
 	helper    string // what happened to a helper, "" if nothing did
 }
 
-// reset tells whether the machine ended in place of a reset; see
+// reset reports whether the machine ended in place of a reset; see
 // [live.SetResetAction]. One by somebody who talks to QEMU himself is no other, and
 // one after which QEMU had to be killed neither. A custom machine type may end at
 // resets by itself: nobody waits for that.

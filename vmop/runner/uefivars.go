@@ -59,7 +59,7 @@ func parseUEFIVars(data []byte) (uefiVars, error) {
 	return uefiVars{fourMiB: size > flash2M, enrolled: hasPlatformKey(volume)}, nil
 }
 
-// isVolume tells whether data starts with a firmware volume of variables
+// isVolume reports whether data starts with a firmware volume of variables
 // (PI specification, EFI_FIRMWARE_VOLUME_HEADER).
 func isVolume(data []byte) bool {
 	return len(data) >= 72 && bytes.Equal(data[16:32], guidNVData) && string(data[40:44]) == "_FVH"

@@ -73,7 +73,7 @@ var (
 	metaDataType = reflect.TypeFor[map[string]string]()
 )
 
-// isDocument tells whether a value is a list or a mapping.
+// isDocument reports whether a value is a list or a mapping.
 func isDocument(n *yaml.Node) bool {
 	n = resolve(n)
 	return n.Kind == yaml.MappingNode || n.Kind == yaml.SequenceNode

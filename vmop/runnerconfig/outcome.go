@@ -34,7 +34,7 @@ const (
 	CauseStartFailure Cause = "start-failure"
 )
 
-// Failure tells whether a machine that ended for this cause failed. A cause
+// Failure reports whether a machine that ended for this cause failed. A cause
 // that is not known is a failure.
 func (c Cause) Failure() bool {
 	switch c {

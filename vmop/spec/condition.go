@@ -15,7 +15,7 @@ func FindCondition(conditions []Condition, conditionType string) *Condition {
 	return nil
 }
 
-// ConditionIsTrue tells whether the condition of the given type is there and
+// ConditionIsTrue reports whether the condition of the given type is there and
 // True.
 func ConditionIsTrue(conditions []Condition, conditionType string) bool {
 	c := FindCondition(conditions, conditionType)

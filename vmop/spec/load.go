@@ -87,7 +87,7 @@ func (o *Object) LineOf(path string) int {
 	return line
 }
 
-// Written tells whether the field at the path stands in the file, as opposed
+// Written reports whether the field at the path stands in the file, as opposed
 // to being absent or a default.
 func (o *Object) Written(path string) bool {
 	if o.root == nil {
@@ -321,7 +321,7 @@ func (l *loader) decode(o Object, into func(*decoder, *Object) (setDefaults func
 	l.objects = append(l.objects, o)
 }
 
-// explains tells whether a fault at one path may be the cause of a finding at
+// explains reports whether a fault at one path may be the cause of a finding at
 // another: one stands inside of the other, or they are neighbours. The finding
 // would then be about a value that the file does not have.
 func explains(fault, finding string) bool {
@@ -332,7 +332,7 @@ func explains(fault, finding string) bool {
 	return inside(finding, parent) && !strings.ContainsAny(finding[len(parent)+1:], ".[")
 }
 
-// inside tells whether one path is that of a field inside of another.
+// inside reports whether one path is that of a field inside of another.
 func inside(path, of string) bool {
 	return of != "" && len(path) > len(of) && strings.HasPrefix(path, of) && (path[len(of)] == '.' || path[len(of)] == '[')
 }

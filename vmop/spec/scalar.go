@@ -108,7 +108,7 @@ func resolveNumber(s string) (nodeKind, string) {
 	return stringNode, s
 }
 
-// isTimestamp tells whether YAML 1.1 reads a plain scalar as a time. JSON has
+// isTimestamp reports whether YAML 1.1 reads a plain scalar as a time. JSON has
 // no such type, so it stays the text it is.
 func isTimestamp(s string) bool {
 	if len(s) < 5 || s[4] != '-' {

@@ -44,14 +44,14 @@ func splitYAML(data []byte) []document {
 	return docs
 }
 
-// isMarker tells whether a line is a document marker: the three characters,
+// isMarker reports whether a line is a document marker: the three characters,
 // then nothing or a blank.
 func isMarker(line []byte, marker string) bool {
 	rest, ok := bytes.CutPrefix(line, []byte(marker))
 	return ok && (len(rest) == 0 || bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0)
 }
 
-// onlyDirectives tells whether a chunk has nothing but directives (%YAML),
+// onlyDirectives reports whether a chunk has nothing but directives (%YAML),
 // comments and blank lines.
 func onlyDirectives(chunk []byte) bool {
 	for line := range bytes.Lines(chunk) {

@@ -353,7 +353,7 @@ func (m *Machine) pause(now time.Time) {
 	m.retryAt = now.Add(m.config.Retry << min(max(m.attempts-1, 0), 10))
 }
 
-// underWay tells whether an answer is waited for.
+// underWay reports whether an answer is waited for.
 func (m *Machine) underWay() bool {
 	for _, c := range m.sent {
 		if !c.late {
@@ -363,7 +363,7 @@ func (m *Machine) underWay() bool {
 	return false
 }
 
-// pending tells whether there is something to tell the agent.
+// pending reports whether there is something to tell the agent.
 func (m *Machine) pending() bool {
 	return m.connected && !m.refused && m.attempts < m.config.Attempts && m.confirmed != belief{true, m.target}
 }

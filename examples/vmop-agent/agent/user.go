@@ -18,7 +18,7 @@ var (
 // characters that mean something somewhere.
 var validUser = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}$`)
 
-// CheckUser tells whether a user may be logged in: the name is one, and it is not
+// CheckUser reports whether a user may be logged in: the name is one, and it is not
 // one of root's.
 func CheckUser(name string) error {
 	// Many programs would take a number for a user ID.

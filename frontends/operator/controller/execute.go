@@ -70,7 +70,7 @@ func (e *executor) execute(ctx context.Context, machine *machine, a reconcile.Ac
 	return answer, nil
 }
 
-// mayBeGone tells whether NotFound is success.
+// mayBeGone reports whether NotFound is success.
 func mayBeGone(a reconcile.Action) bool {
 	switch a.(type) {
 	case reconcile.DeletePod, reconcile.DeleteService, reconcile.DeleteClaim, reconcile.AnnotatePod, reconcile.SetFinalizers, reconcile.ResizePod:

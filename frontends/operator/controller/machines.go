@@ -110,7 +110,7 @@ func begun(after time.Duration) ctrl.Result {
 	return ctrl.Result{RequeueAfter: after, Priority: &priority}
 }
 
-// makes tells whether the actions bring about what the next observation will
+// makes reports whether the actions bring about what the next observation will
 // show at once, and nothing that the status has to say before.
 func makes(actions []reconcile.Action) bool {
 	for _, a := range actions {

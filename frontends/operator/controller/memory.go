@@ -39,7 +39,7 @@ type written struct {
 	at      time.Time
 }
 
-// shown tells whether what a cache has is the object as it was written, or
+// shown reports whether what a cache has is the object as it was written, or
 // newer.
 func (w *written) shown(o client.Object) bool {
 	switch {

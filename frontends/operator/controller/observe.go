@@ -423,7 +423,7 @@ func (w *look) secrets(s *machinekind.Snapshot) {
 	slices.SortFunc(s.DisplaySecrets, func(a, b corev1.Secret) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// instanceLabelled tells whether a secret is a display secret of the machine.
+// instanceLabelled reports whether a secret is a display secret of the machine.
 func instanceLabelled(s *corev1.Secret, vm string) bool {
 	for k, v := range secretLabels() {
 		if s.Labels[k] != v {

@@ -219,7 +219,7 @@ func (d *differ) entries(at *location, old, new reflect.Value) {
 	}
 }
 
-// sameThing tells whether the entry at a position is still what it was, so that
+// sameThing reports whether the entry at a position is still what it was, so that
 // a difference is one of its properties.
 func (d *differ) sameThing(old, new reflect.Value, i int) bool {
 	switch a := old.Index(i).Addr().Interface().(type) {

@@ -148,7 +148,7 @@ func tabled(pattern string) rule {
 	return within
 }
 
-// isOrContains tells whether the field inner is outer or inside of it.
+// isOrContains reports whether the field inner is outer or inside of it.
 func isOrContains(outer, inner string) bool {
 	rest, ok := strings.CutPrefix(inner, outer)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
@@ -204,7 +204,7 @@ func (d *differ) renamed(i int) string {
 	return fmt.Sprintf("the disk %s becomes %s, which has a volume of its own", was, is)
 }
 
-// resizable tells whether a change below spec.resources is one of CPU or
+// resizable reports whether a change below spec.resources is one of CPU or
 // memory requests alone, which in-place pod resize covers.
 func resizable(at *location, old, new *corev1.ResourceRequirements) bool {
 	if at.kind == inMap {

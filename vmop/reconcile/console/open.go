@@ -168,7 +168,7 @@ func Open(r Request) (Plan, error) {
 	return p, nil
 }
 
-// lasts tells whether the secret's password can be used after the given time.
+// lasts reports whether the secret's password can be used after the given time.
 // Expiries are what QEMU takes: now, never, +<seconds>, or a Unix time. Of one
 // that is relative nobody knows when it began.
 func lasts(secret *corev1.Secret, until time.Time) bool {

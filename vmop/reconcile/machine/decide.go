@@ -182,7 +182,7 @@ func (f *finding) fine(reason, message string) {
 	}
 }
 
-// urgent tells whether the status must say at once what was found.
+// urgent reports whether the status must say at once what was found.
 func (f *finding) urgent() bool { return f.warning && !f.brief }
 
 // wakeAt asks for another look.
@@ -357,10 +357,10 @@ func named(kind, name string) string { return kind + " " + name }
 
 func (d *decision) machine() string { return named(spec.KindVirtualMachine, d.vm.Name) }
 
-// wanted tells whether the machine should run.
+// wanted reports whether the machine should run.
 func (d *decision) wanted() bool { return d.on }
 
-// owned tells whether an object has the machine as an owner.
+// owned reports whether an object has the machine as an owner.
 func (d *decision) owned(o metav1.Object) bool { return ownedBy(o, d.s.VM) }
 
 func ownedBy(o metav1.Object, vm *spec.VirtualMachine) bool {
@@ -372,7 +372,7 @@ func ownedBy(o metav1.Object, vm *spec.VirtualMachine) bool {
 	return false
 }
 
-// ours tells whether an object has the labels of the operator and of a machine
+// ours reports whether an object has the labels of the operator and of a machine
 // of this name, whichever that was.
 func (d *decision) ours(o metav1.Object) bool {
 	l := o.GetLabels()

@@ -86,7 +86,7 @@ func (d *decision) claim(name string) *corev1.PersistentVolumeClaim {
 	return nil
 }
 
-// referenced tells whether the manifest names the claim, rather than having it
+// referenced reports whether the manifest names the claim, rather than having it
 // made.
 func (c *neededClaim) referenced() bool {
 	return c.disk != nil && c.disk.Entry.PersistentVolumeClaim != nil
@@ -128,7 +128,7 @@ func (d *decision) judge(c *neededClaim) {
 	}
 }
 
-// mine tells whether a claim of a name that the operator would give may be used
+// mine reports whether a claim of a name that the operator would give may be used
 // for the machine. The names of two machines can lead to the same name of a
 // claim, and the label tells whose it is. One without the label was prepared
 // for the machine.

@@ -34,7 +34,7 @@ func (d *decision) makeSecret() {
 	}
 }
 
-// renews tells whether a guest that reboots is to end its pod, because changes wait
+// renews reports whether a guest that reboots is to end its pod, because changes wait
 // for the next one. It is not, if there could be no next one: somebody's machine
 // would be away for a reboot, or a claim that its pod alone still keeps.
 func (d *decision) renews() bool {
@@ -269,7 +269,7 @@ func stamp(o reconcile.Object, more ...[]byte) {
 	o.SetAnnotations(a)
 }
 
-// metaApplied tells whether an object's metadata, with the digest of what was
+// metaApplied reports whether an object's metadata, with the digest of what was
 // applied, is as wanted. What others have added is theirs.
 func metaApplied(wanted, stored metav1.Object) bool {
 	annotations := maps.Clone(wanted.GetAnnotations())
@@ -305,7 +305,7 @@ func serviceApplied(wanted, stored *corev1.ServiceSpec) bool {
 	return true
 }
 
-// contains tells whether a map has all entries of another.
+// contains reports whether a map has all entries of another.
 func contains(all, some map[string]string) bool {
 	for k, v := range some {
 		if got, ok := all[k]; !ok || got != v {

@@ -171,7 +171,7 @@ func (d *decision) judgeLimit() {
 // bytesText is a number of bytes for people, as manifests have it.
 func bytesText(n int64) string { return resource.NewQuantity(n, resource.BinarySI).String() }
 
-// disksInUse tells whether another pod may write to a disk of the machine. A
+// disksInUse reports whether another pod may write to a disk of the machine. A
 // pod that is being deleted may until it is gone: its node may be alive though
 // nobody hears of it.
 func (d *decision) disksInUse() bool {
@@ -198,7 +198,7 @@ func (d *decision) disksInUse() bool {
 	return false
 }
 
-// watched tells whether the end of a pod is going to be noticed: of all pods only
+// watched reports whether the end of a pod is going to be noticed: of all pods only
 // those with the labels of a runner are watched.
 func watched(pod *corev1.Pod) bool {
 	l := pod.Labels
@@ -222,7 +222,7 @@ func (d *decision) usedBy(pod *corev1.Pod) string {
 	return ""
 }
 
-// delayed tells whether it is too early to start the machine after a failure. It is
+// delayed reports whether it is too early to start the machine after a failure. It is
 // not if somebody has asked for a start since.
 func (d *decision) delayed() bool {
 	e := d.end
@@ -249,7 +249,7 @@ func (d *decision) startAgain() time.Time {
 	return d.end.Time.Add(reconcile.Backoff(restartDelay, int(d.end.Failures))).UTC()
 }
 
-// unreported tells whether the status still says that the machine runs, which a
+// unreported reports whether the status still says that the machine runs, which a
 // new runner must not find.
 func (d *decision) unreported() bool {
 	if d.reportedStopped() {
@@ -430,7 +430,7 @@ func (d *decision) note() {
 	d.plan.Events = append(d.plan.Events, reconcile.Event{Type: kind, Reason: camel(e.cause), Action: ActionEnd, Note: e.message + "; " + next})
 }
 
-// stops tells whether an end means that the machine should not run any more.
+// stops reports whether an end means that the machine should not run any more.
 // The generation says whether somebody has decided anew since.
 func (d *decision) stops(e *spec.MachineEnd) bool {
 	return d.vm.Spec.RunPolicy == "" && e != nil && e.Cause == string(runnerconfig.CauseGuestShutdown) && d.vm.Spec.GuestShutdownStops &&
@@ -510,7 +510,7 @@ func (d *decision) awaitsVolume() {
 	d.running.message += " (no node takes pod " + d.pod.pod.Name + ": " + strings.TrimRight(strings.TrimSpace(why.Message), ".") + ")"
 }
 
-// outdated tells whether a pod that has not started would be made otherwise now.
+// outdated reports whether a pod that has not started would be made otherwise now.
 // One of VM-Operator is left alone.
 func (d *decision) outdated() bool {
 	digest := d.pod.pod.Annotations[names.AnnotationApplied]

@@ -44,7 +44,7 @@ func (d *decision) runnerImage() finding {
 // its first report. It reports before it looks at any disk.
 const reportsWithin = 30 * time.Second
 
-// unheard tells whether the runner of a pod that runs should have reported by now
+// unheard reports whether the runner of a pod that runs should have reported by now
 // and has not.
 func (d *decision) unheard() bool {
 	c := d.pod.container

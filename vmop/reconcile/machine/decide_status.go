@@ -98,7 +98,7 @@ const (
 	lasting = 10 * time.Second
 )
 
-// passing tells whether what there is to report will soon be otherwise by
+// passing reports whether what there is to report will soon be otherwise by
 // itself: it is told when it lasts. This is what keeps the number of writes for
 // a new machine small.
 func (d *decision) passing() bool {
@@ -137,7 +137,7 @@ func (d *decision) passing() bool {
 	return false
 }
 
-// stopping tells whether a machine that should stop has just begun to, and may have
+// stopping reports whether a machine that should stop has just begun to, and may have
 // stopped in a moment: that is told in one write then.
 func (d *decision) stopping() bool {
 	if !slices.Equal(d.ranWith, d.stored.Claims) {
@@ -394,7 +394,7 @@ func (d *decision) phase() string {
 	return spec.PhasePending
 }
 
-// executing tells whether the runner says that its guest executes, and its node
+// executing reports whether the runner says that its guest executes, and its node
 // that the runner does.
 func (d *decision) executing() bool {
 	return d.pod.state == podRunning && !d.pod.silent() && d.reportedRunning() && !d.paused()
@@ -462,7 +462,7 @@ func (d *decision) reportStopped(now metav1.Time) {
 	})
 }
 
-// unsure tells whether the pod may be there and not have been observed yet: the
+// unsure reports whether the pod may be there and not have been observed yet: the
 // status says since a moment that the machine runs.
 func (d *decision) unsure() bool {
 	r := spec.FindCondition(d.shown.Conditions, spec.ConditionRunning)
@@ -473,7 +473,7 @@ func (d *decision) unsure() bool {
 	return d.s.Now.Before(r.LastTransitionTime.Add(lag)) && !r.LastTransitionTime.After(d.s.Now.Add(lag))
 }
 
-// reportedLate tells whether the conditions of a machine that should not run are
+// reportedLate reports whether the conditions of a machine that should not run are
 // about an earlier specification, which a runner was the last to see. Whoever
 // waits for a condition waits for one of the present specification, as kubectl
 // wait does.
@@ -489,7 +489,7 @@ func (d *decision) reportedLate() bool {
 	return false
 }
 
-// reportedStopped tells whether the runner's part of the status is that of a
+// reportedStopped reports whether the runner's part of the status is that of a
 // machine that does not run. What a guest told of itself may stay behind.
 func (d *decision) reportedStopped() bool { return reportsStopped(d.stored) }
 

@@ -30,7 +30,7 @@ func (c *neededClaim) diskName() string {
 	return c.disk.Name
 }
 
-// gone tells whether the claim may have held something, is not there any more, and
+// gone reports whether the claim may have held something, is not there any more, and
 // may not be made anew.
 func (c *neededClaim) gone() bool {
 	return c.found == nil && c.former != nil && !c.renewed
@@ -69,7 +69,7 @@ func (d *decision) noteClaims() {
 	d.ranWith = next
 }
 
-// hasRunWith tells whether the machine runs or has run with a claim that there is.
+// hasRunWith reports whether the machine runs or has run with a claim that there is.
 // Nothing noted it of a machine that VM-Operator or an earlier version of vmop has
 // stopped: what such a machine has when it is first looked at counts.
 func (d *decision) hasRunWith(c *neededClaim) bool {

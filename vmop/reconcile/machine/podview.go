@@ -105,7 +105,7 @@ func WaitsFor(pod *corev1.Pod) string {
 	return h.reason + ": " + h.message
 }
 
-// finished tells whether nothing of a pod runs or will run. The phase is the
+// finished reports whether nothing of a pod runs or will run. The phase is the
 // kubelet's word for it; without it the volumes may still be in use.
 func finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
@@ -136,7 +136,7 @@ func (v *podView) former() bool {
 	return v.exists() && v.pod.Annotations[names.AnnotationApplied] == ""
 }
 
-// exists tells whether the pod is the machine's and may have a guest in it.
+// exists reports whether the pod is the machine's and may have a guest in it.
 func (v *podView) exists() bool {
 	return v.state == podTerminating || v.state == podPending || v.state == podRunning
 }
@@ -294,7 +294,7 @@ func nextStep(message, step string) string {
 	return strings.TrimRight(strings.TrimSpace(message), ".") + "; " + step
 }
 
-// silent tells whether the node of a pod that should run does not report.
+// silent reports whether the node of a pod that should run does not report.
 func (v *podView) silent() bool {
 	if v.pod.Status.Phase == corev1.PodUnknown || v.pod.Status.Reason == "NodeLost" {
 		return true

@@ -60,7 +60,7 @@ type Snapshot struct {
 	Password string
 }
 
-// SharesDisks tells whether a pod, other than that of the machine's name, may
+// SharesDisks reports whether a pod, other than that of the machine's name, may
 // write to a claim that the machine uses or may come to use. It belongs to the
 // OtherPods of a [Snapshot] of the machine.
 func SharesDisks(vm *spec.VirtualMachine, pod *corev1.Pod) bool {

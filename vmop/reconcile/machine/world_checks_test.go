@@ -321,7 +321,7 @@ func (w *world) settleDeletion() {
 	w.violated("a machine that is deleted goes", "%+v", get[*spec.VirtualMachine](w, theVM).ObjectMeta)
 }
 
-// changed tells whether a pod was made for another machine than it is now.
+// changed reports whether a pod was made for another machine than it is now.
 func (w *world) changed(pod *corev1.Pod, vm *spec.VirtualMachine) bool {
 	return w.made[pod.UID] != madeFor(vm)
 }
@@ -336,7 +336,7 @@ func madeFor(vm *spec.VirtualMachine) string {
 	return fmt.Sprint(max(*vm.Spec.VM.MaximumCPUs, changes.CurrentCPUs(&vm.Spec.VM)), vm.Spec.VM.CPUModel)
 }
 
-// startable tells whether a next pod could have its claims.
+// startable reports whether a next pod could have its claims.
 func (w *world) startable() bool {
 	for _, k := range w.keys("claim/") {
 		if c := get[*corev1.PersistentVolumeClaim](w, k); c == nil || c.DeletionTimestamp != nil || c.Status.Phase == corev1.ClaimLost {

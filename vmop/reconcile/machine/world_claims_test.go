@@ -37,7 +37,7 @@ func (w *world) deleteClaim() {
 	w.note("somebody deletes claim %s", pvc.Name)
 }
 
-// inUse tells whether Kubernetes keeps a claim for a pod.
+// inUse reports whether Kubernetes keeps a claim for a pod.
 func (w *world) inUse(claim string) bool {
 	return slices.ContainsFunc(w.keys("pod/"), func(k string) bool {
 		pod := get[*corev1.Pod](w, k)

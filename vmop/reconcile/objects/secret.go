@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// WantsDisplaySecret tells whether the operator makes a display secret for the
+// WantsDisplaySecret reports whether the operator makes a display secret for the
 // machine, which must have its defaults, if there is none.
 func WantsDisplaySecret(vm *spec.VirtualMachine) bool {
 	return slices.ContainsFunc(vm.Spec.VM.Display.Servers(), func(s spec.DisplayServer) bool { return s.GenerateSecret })

@@ -47,7 +47,7 @@ func (a Actions) has(action spec.Action) bool {
 	return i >= 0 && a.bits&(1<<i) != 0
 }
 
-// Allow tells whether the action is in the set; [spec.ActionAll] is if all are.
+// Allow reports whether the action is in the set; [spec.ActionAll] is if all are.
 func (a Actions) Allow(action spec.Action) bool {
 	if action == spec.ActionAll {
 		return a == NewActions(spec.ActionAll)
@@ -55,7 +55,7 @@ func (a Actions) Allow(action spec.Action) bool {
 	return a.has(action)
 }
 
-// None tells whether the set is empty. A machine or a pool with which a user
+// None reports whether the set is empty. A machine or a pool with which a user
 // may do nothing is not shown.
 func (a Actions) None() bool { return a.bits == 0 }
 
@@ -115,7 +115,7 @@ func ActionsThrough(pool *spec.VmPool, vm *spec.VirtualMachine, u User) Actions 
 	return PoolActions(pool.Spec.Permissions, u)
 }
 
-// matches tells whether a permission is for the user. An empty name is none.
+// matches reports whether a permission is for the user. An empty name is none.
 func (u User) matches(user, role string) bool {
 	return user != "" && user == u.Name || role != "" && slices.Contains(u.Roles, role)
 }

@@ -179,7 +179,7 @@ func heldBy(machines []spec.VirtualMachine, pool *spec.VmPool, user string) *spe
 	return best
 }
 
-// holds tells whether the machine has an assignment that counts.
+// holds reports whether the machine has an assignment that counts.
 func holds(vm *spec.VirtualMachine) bool {
 	return vm.DeletionTimestamp == nil && isAssigned(vm.Status.Assignment)
 }
@@ -220,7 +220,7 @@ func inUse(vm *spec.VirtualMachine) bool {
 	return spec.ConditionIsTrue(vm.Status.Conditions, spec.ConditionConsoleConnected)
 }
 
-// isAssigned tells whether there is an assignment: a machine without one has an
+// isAssigned reports whether there is an assignment: a machine without one has an
 // empty one.
 func isAssigned(a *spec.Assignment) bool { return a != nil && a.Pool != "" && a.User != "" }
 

@@ -30,7 +30,7 @@ type store struct {
 	deleted map[string]time.Time
 }
 
-// valid tells whether an assignment is from a pool that was there ever since.
+// valid reports whether an assignment is from a pool that was there ever since.
 func (s *store) valid(a *spec.Assignment) bool {
 	_, exists := s.pools[a.Pool]
 	used, err := time.Parse(time.RFC3339, a.LastUsed)
