@@ -25,6 +25,7 @@ import (
 
 	"github.com/vmop/sdk/frontends/runner/kubernetes"
 	"github.com/vmop/sdk/vmop/names"
+	vmrunner "github.com/vmop/sdk/vmop/runner"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -107,6 +108,15 @@ func TestAStolenRunnerTokenReachesItsOwnReportOnly(t *testing.T) {
 	}}}
 	if err := runner.ApplyStatus(t.Context(), m, report); err != nil {
 		t.Error(err)
+	}
+	if m, err = runner.Machine(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	last, _ := kubernetes.Status(&vmrunner.State{Phase: vmrunner.PhaseStopped, Outcome: &vmrunner.Outcome{
+		Cause: vmrunner.CauseGuestShutdown, Message: "the guest has powered itself off", QEMUStatus: "exit status 0",
+	}}, nil, time.Now())
+	if err := runner.ApplyStatus(t.Context(), m, last); err != nil {
+		t.Error("the last report: ", err)
 	}
 	if _, err := c.Resource(events).Namespace("default").Create(t.Context(), forgedEvent("mine", names.RunnerController, nil), metav1.CreateOptions{}); err != nil {
 		t.Error(err)
@@ -224,7 +234,7 @@ func awaitPolicies(t *testing.T, as *rest.Config) {
 // are those that it reports.
 func TestThePolicyKnowsEveryFieldOfTheStatus(t *testing.T) {
 	operators := []string{
-		"phase", "created", "ready", "nodeName", "ipAddress", "observedGeneration", "restartAwaitingChanges", "lastEnd", "waits",
+		"phase", "created", "ready", "nodeName", "ipAddress", "observedGeneration", "restartAwaitingChanges", "lastEnd", "claims", "power", "waits",
 		"consoleUser", "assignment",
 	}
 	data, err := os.ReadFile(deploy + "/definitions/policies/runner.yaml")
