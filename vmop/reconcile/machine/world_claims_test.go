@@ -162,6 +162,7 @@ func (w *world) startOrStop() {
 // replaced without a word; and whoever does what the machine says has it running.
 func TestPromisesOfClaims(t *testing.T) {
 	seed(t)
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		choose := func(what string, n int) int {
 			if n == 1 {

@@ -57,6 +57,7 @@ func (w *world) guarded(what func()) (err error) {
 // checks.
 func TestPromises(t *testing.T) {
 	seed(t)
+	t.Parallel()
 	steps := 0
 	rapid.Check(t, func(t *rapid.T) {
 		choose := func(what string, n int) int {
@@ -94,6 +95,7 @@ func newPolicyWorld(choose func(string, int) int, decide func(machine.Snapshot) 
 // people use them.
 func TestPromisesOfRunPolicies(t *testing.T) {
 	seed(t)
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		choose := func(what string, n int) int {
 			if n == 1 {

@@ -303,6 +303,7 @@ func (w *world) resized(steps int) error {
 // order; and in the end it has what it is to have, or says why not.
 func TestPromisesOfResizing(t *testing.T) {
 	seed(t)
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		choose := func(what string, n int) int {
 			if n == 1 {
