@@ -83,7 +83,7 @@ test-race:
 test-e2e: ## build the images, run machines in the pods of a real node (needs root)
 	@scripts/deps e2e
 	@$(MAKE) --no-print-directory kubeall
-	$(GO) test -tags e2e -p 1 -count=1 -timeout 30m ./internal/node ./internal/e2e
+	$(GO) test -tags e2e -p 1 -count=1 -timeout 60m ./internal/node ./internal/e2e
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (default 1m)
