@@ -158,3 +158,22 @@ func TestNoStartBesideAPodWithTheSameDisks(t *testing.T) {
 		}
 	})
 }
+
+// A claim of the name that VM-Operator gave, which comes back when the machine runs
+// with one that was made since, is not put in its place.
+func TestFormerClaimThatComesBack(t *testing.T) {
+	s := converged(t, "hello")
+	i := slices.IndexFunc(s.Claims, func(c corev1.PersistentVolumeClaim) bool { return c.Name == "web-system-disk" })
+	former := s.Claims[i].DeepCopy()
+	former.Name, former.UID = "system-disk-web-0", "restored"
+	s.Claims = append(s.Claims, *former)
+	s.VM = s.VM.DeepCopy()
+	s.VM.Status.Claims = nil // a moment after it has started
+	for _, st := range machine.Decide(s).Statuses {
+		claims, _ := st.Status["claims"].([]any)
+		if slices.ContainsFunc(claims, func(c any) bool { return c.(map[string]any)["claimName"] == "web-system-disk" }) {
+			return
+		}
+	}
+	t.Error("the claim that the machine runs with is not noted")
+}

@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"slices"
+
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
@@ -39,7 +41,7 @@ func (c *neededClaim) field() string {
 func (d *decision) findClaims() {
 	d.disks = machineconfig.Disks(d.vm)
 	d.claims = make([]neededClaim, 1, len(d.disks)+1)
-	d.claims[0] = d.claimNamed(spec.RunnerDataClaim(d.vm.Name), objects.FormerClaim(d.vm.Name, objects.RunnerDataDisk))
+	d.claims[0] = d.claimNamed(spec.RunnerDataClaim(d.vm.Name), objects.RunnerDataDisk)
 	for i := range d.disks {
 		disk := &d.disks[i]
 		switch {
@@ -55,7 +57,7 @@ func (d *decision) findClaims() {
 			}
 			d.claims = append(d.claims, c)
 		default:
-			c := d.claimNamed(disk.Claim, objects.FormerClaim(d.vm.Name, disk.Name))
+			c := d.claimNamed(disk.Claim, disk.Name)
 			c.disk, disk.Claim = disk, c.name
 			d.claims = append(d.claims, c)
 		}
@@ -68,13 +70,25 @@ func (d *decision) findClaims() {
 	d.devices.fine(spec.ReasonBlockDevicesReady, "all volume claims are bound")
 }
 
-// claimNamed is a claim that the operator makes. One of the former name counts
-// if it has the labels by which VM-Operator found it.
-func (d *decision) claimNamed(name, former string) neededClaim {
-	if c := d.claim(former); c != nil && d.ours(c) {
+// claimNamed is a claim that the operator makes, or has made. One of the former name
+// counts if it has the labels by which VM-Operator found it, and if the machine does
+// not run, and has not run, with one that was made since: a former claim that is
+// restored then is not put in its place.
+func (d *decision) claimNamed(name, disk string) neededClaim {
+	former := objects.FormerClaim(d.vm.Name, disk)
+	if c := d.claim(former); c != nil && d.ours(c) && !d.succeeded(name, disk) {
 		return neededClaim{name: former, found: c, legacy: true}
 	}
 	return neededClaim{name: name, found: d.claim(name)}
+}
+
+// succeeded reports whether the machine runs, or was the last to run, with the claim
+// of the present name.
+func (d *decision) succeeded(name, disk string) bool {
+	if d.pod.state != podAbsent && d.pod.state != podForeign && d.claim(name) != nil && slices.Contains(objects.PodClaims(d.pod.pod), name) {
+		return true
+	}
+	return slices.ContainsFunc(d.stored.Claims, func(c spec.MachineClaim) bool { return c.Disk == disk && c.ClaimName == name })
 }
 
 func (d *decision) claim(name string) *corev1.PersistentVolumeClaim {
