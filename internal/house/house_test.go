@@ -36,7 +36,7 @@ var arrows = map[string][]string{
 	"vmop/runnerconfig": {"vmop/qemucmd", "internal/yamljson", "vmop/limits"},
 	"vmop/live":         {"vmop/conditions", "vmop/qemucmd", "vmop/runnerconfig"},
 	"vmop/names":        {},
-	"vmop/reconcile":    {"vmop/names"},
+	"vmop/reconcile":    {"vmop/conditions", "vmop/names"},
 	"vmop/runner":       {"internal/atomicfile", "vmop/conditions", "vmop/qemucmd", "vmop/qmp", "vmop/qga", "vmop/vmopagent", "vmop/cloudinit", "vmop/imageinspect", "vmop/runnerconfig", "vmop/live", "vmop/runner/tap"},
 	"vmop/runner/tap":   {},
 	"vmop/host": {

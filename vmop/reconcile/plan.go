@@ -6,6 +6,7 @@ import (
 
 	"github.com/vmop/sdk/vmop/names"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Plan is what is to be done now. Its actions are executed in their order, up to
@@ -56,8 +57,12 @@ func (p Plan) DeletesClaims() bool {
 	return slices.ContainsFunc(p.Actions, func(a Action) bool { _, is := a.(DeleteClaim); return is })
 }
 
-// StatusApply is one writer's part of the status.
+// StatusApply is one writer's part of the status of an object.
 type StatusApply struct {
+	// Kind and Name are those of the object, which is of this API group. It is only
+	// written if it has the UID.
+	Kind, Name string
+	UID        types.UID
 	// Manager is OperatorStatusManager or RunnerStatusManager.
 	Manager string
 	// ResourceVersion is that of the object which the decision is about. A
@@ -67,6 +72,11 @@ type StatusApply struct {
 	// Status is the whole part, as JSON values: what it lacks is removed if the
 	// manager alone owned it.
 	Status map[string]any
+}
+
+// Target is what the write is called in a [Failure].
+func (s StatusApply) Target() Target {
+	return Target{Verb: "patch", Kind: s.Kind + "/status", Name: s.Name}
 }
 
 // Event is a Kubernetes event.

@@ -11,7 +11,7 @@
 // All that is read comes from caches that watch the cluster and keep of each
 // object only what decisions look at. A cache is always a little behind, most of
 // all behind the operator's own writes; therefore a machine is not looked at
-// again before the caches show what was written for it ([machineMemory]). What
+// again before the caches show what was written for it ([subjectMemory]). What
 // they do not show within a few seconds, and what the API server says to exist
 // though they do not show it, is read from the API server itself.
 //

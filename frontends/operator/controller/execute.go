@@ -12,7 +12,6 @@ import (
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
-	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,11 +31,10 @@ type executor struct {
 	leads func() bool
 }
 
-// execute does one action for a machine and notes in its memory what the caches
+// execute does one action in a namespace and notes in the memory what the caches
 // will show. It returns the object of the answer, if there is one.
-func (e *executor) execute(ctx context.Context, machine *machine, a reconcile.Action, memory *machineMemory) (client.Object, error) {
+func (e *executor) execute(ctx context.Context, namespace string, a reconcile.Action, memory *subjectMemory) (client.Object, error) {
 	t := a.Target()
-	namespace := machine.GetNamespace()
 	if !e.leads() {
 		return nil, errNotLeading
 	}
@@ -219,23 +217,23 @@ func applied(o reconcile.Object) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// report writes one owner's part of a machine's status.
-func (e *executor) report(ctx context.Context, machine *machine, s reconcile.StatusApply, memory *machineMemory) error {
+// report writes one owner's part of a status.
+func (e *executor) report(ctx context.Context, namespace string, s reconcile.StatusApply, memory *subjectMemory) error {
 	if !e.leads() {
 		return errNotLeading
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	u := newObject(machine.GetNamespace(), machine.GetName())
-	u.SetUID(machine.GetUID())
+	t, u := s.Target(), ownKind(namespace, s.Kind, s.Name)
+	u.SetUID(s.UID)
 	u.SetResourceVersion(s.ResourceVersion)
 	u.Object["status"] = maps.Clone(s.Status)
 	err := e.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(s.Manager), client.ForceOwnership)
-	e.writes.count("patch", spec.KindVirtualMachine+"/status", err)
+	e.writes.count(t.Verb, t.Kind, err)
 	if err != nil {
-		return fmt.Errorf("status of %s/%s for %s: %w", machine.GetNamespace(), machine.GetName(), s.Manager, err)
+		return fmt.Errorf("status of %s/%s for %s: %w", namespace, s.Name, s.Manager, err)
 	}
-	delete(memory.failures, machinekind.StatusTarget(machine.GetName()))
-	memory.wrote(object{spec.KindVirtualMachine, machine.GetName()}, written{u.GetUID(), u.GetResourceVersion(), e.now()})
+	delete(memory.failures, t)
+	memory.wrote(object{s.Kind, s.Name}, written{u.GetUID(), u.GetResourceVersion(), e.now()})
 	return nil
 }

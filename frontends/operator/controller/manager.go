@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/vmop/sdk/vmop/names"
+	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -74,15 +75,17 @@ func addMachines(m manager.Manager, o Options, g *gate, writes *writeCounter) (f
 	if err != nil {
 		return nil, err
 	}
-	r := &machines{
-		ends:     ends,
-		observer: &observer{cache: m.GetCache(), live: m.GetAPIReader(), settings: o.Settings, now: time.Now, steady: g.server.steady},
-		executor: &executor{client: m.GetClient(), writes: writes, now: time.Now, leads: g.leading.is},
-		starts:   newStarts(m.GetAPIReader(), m.GetCache(), time.Now),
-		events:   m.GetEventRecorder(eventSource),
+	k := &machines{
+		reader:   &reader{cache: m.GetCache(), live: m.GetAPIReader(), now: time.Now, steady: g.server.steady},
+		settings: o.Settings, ends: ends,
+		starts: newStarts(m.GetAPIReader(), m.GetCache(), time.Now),
 	}
-	forget = func() { r.memories.clear(); r.starts.doubt() }
-	find := finder{cache: m.GetCache(), starts: r.starts}
+	r := &engine[machinekind.Snapshot]{
+		kind: k.kind(), reader: k.reader, events: m.GetEventRecorder(eventSource),
+		executor: &executor{client: m.GetClient(), writes: writes, now: time.Now, leads: g.leading.is},
+	}
+	forget = func() { r.memories.clear(); k.starts.doubt() }
+	find := finder{cache: m.GetCache(), starts: k.starts}
 	return forget, ctrl.NewControllerManagedBy(m).Named("machines").
 		For(&machine{}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(find.machinesOfPod)).

@@ -27,7 +27,7 @@ const (
 	failureAge = 15 * time.Minute
 )
 
-// object names an object of a machine's namespace.
+// object names an object of the namespace.
 type object struct{ kind, name string }
 
 // written is what the caches have to show.
@@ -54,10 +54,10 @@ func (w *written) shown(o client.Object) bool {
 	return err != nil || order >= 0
 }
 
-// machineMemory is what is known of a machine that the cluster does not tell.
-// None of it is needed after a restart: it saves writes, and it explains
-// refusals, which then are met anew.
-type machineMemory struct {
+// subjectMemory is what is known of what requests are about, such as a machine, that
+// the cluster does not tell. None of it is needed after a restart: it saves writes,
+// and it explains refusals, which then are met anew.
+type subjectMemory struct {
 	// written are writes that the caches did not show yet.
 	written map[object]written
 	// doubts are objects that are to be read from the API server.
@@ -66,8 +66,8 @@ type machineMemory struct {
 	failures map[reconcile.Target]reconcile.Failure
 	// held is since when a status is held back.
 	held time.Time
-	// asked is since when the machine's pod is wanted and its claims are there;
-	// turns counts how often it was not the machine's turn since.
+	// asked is since when it asks for its turn, as a machine does whose pod is wanted
+	// and whose claims are there; turns counts how often it was not its turn since.
 	asked time.Time
 	turns int
 	// stale counts the writes in a row that failed because the observation that
@@ -76,7 +76,7 @@ type machineMemory struct {
 }
 
 // wrote notes a write.
-func (m *machineMemory) wrote(o object, w written) {
+func (m *subjectMemory) wrote(o object, w written) {
 	if m.written == nil {
 		m.written = map[object]written{}
 	}
@@ -84,7 +84,7 @@ func (m *machineMemory) wrote(o object, w written) {
 }
 
 // doubt asks for a look at the object itself.
-func (m *machineMemory) doubt(o object) {
+func (m *subjectMemory) doubt(o object) {
 	if m.doubts == nil {
 		m.doubts = map[object]bool{}
 	}
@@ -92,7 +92,7 @@ func (m *machineMemory) doubt(o object) {
 }
 
 // failed counts a refusal.
-func (m *machineMemory) failed(f reconcile.Failure) {
+func (m *subjectMemory) failed(f reconcile.Failure) {
 	if m.failures == nil {
 		m.failures = map[reconcile.Target]reconcile.Failure{}
 	}
@@ -100,22 +100,22 @@ func (m *machineMemory) failed(f reconcile.Failure) {
 	m.failures[f.Target] = f
 }
 
-// memories are those of all machines.
+// memories are those of all subjects of an engine.
 type memories struct {
 	mu sync.Mutex
-	of map[types.NamespacedName]*machineMemory
+	of map[types.NamespacedName]*subjectMemory
 }
 
-// get returns the memory of a machine. controller-runtime never reconciles one
-// machine twice at the same time, so that it needs no lock of its own.
-func (m *memories) get(key types.NamespacedName) *machineMemory {
+// get returns the memory of a subject. controller-runtime never reconciles one
+// twice at the same time, so that it needs no lock of its own.
+func (m *memories) get(key types.NamespacedName) *subjectMemory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.of == nil {
-		m.of = map[types.NamespacedName]*machineMemory{}
+		m.of = map[types.NamespacedName]*subjectMemory{}
 	}
 	if m.of[key] == nil {
-		m.of[key] = &machineMemory{}
+		m.of[key] = &subjectMemory{}
 	}
 	return m.of[key]
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
@@ -185,7 +186,7 @@ func plainCaches(ctx context.Context, config *rest.Config) (cache.Cache, error) 
 	if err := corev1.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	machines, pools := newObject("", ""), newObject("", "")
+	machines, pools := ownKind("", spec.KindVirtualMachine, ""), ownKind("", spec.KindVMPool, "")
 	pools.SetGroupVersionKind(poolKind)
 	by := map[client.Object]cache.ByObject{
 		machines: {}, pools: {},

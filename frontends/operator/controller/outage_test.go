@@ -254,7 +254,7 @@ func TestATermIsOverByTheClock(t *testing.T) {
 	}
 	now = now.Add(time.Hour)
 	e := &executor{leads: l.is}
-	if _, err := e.execute(t.Context(), &machine{}, reconcile.DeletePod{Name: "a"}, &machineMemory{}); !errors.Is(err, errNotLeading) {
+	if _, err := e.execute(t.Context(), "", reconcile.DeletePod{Name: "a"}, &subjectMemory{}); !errors.Is(err, errNotLeading) {
 		t.Errorf("got %v", err)
 	}
 }

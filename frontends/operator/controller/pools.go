@@ -55,8 +55,8 @@ func (a *assignments) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 		}
 	}
 	plan := poolkind.Decide(snapshot)
-	for _, e := range plan.Events {
-		tell(a.events, e.About, e)
+	for i := range plan.Events {
+		tell(a.events, nil, &plan.Events[i])
 	}
 	for _, action := range plan.Actions {
 		if err := a.execute(ctx, req.Namespace, action); err != nil {

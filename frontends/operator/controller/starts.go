@@ -12,6 +12,7 @@ import (
 	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/reconcile/observation"
+	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -19,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 const (
@@ -66,21 +66,21 @@ type turn struct {
 
 // begin asks for a machine's turn, which ends with the call of end. It is nil if
 // the machine has to come again.
-func (s *starts) begin(ctx context.Context, o *observed, asked time.Time) (*turn, error) {
-	start := observation.Start{Machine: o.VM.Name, Claims: objects.ClaimNames(o.VM), Asked: asked}
-	for i := range o.VM.Spec.VM.Disks {
-		start.Refers = start.Refers || o.VM.Spec.VM.Disks[i].PersistentVolumeClaim != nil
+func (s *starts) begin(ctx context.Context, vm *spec.VirtualMachine, asked time.Time) (*turn, error) {
+	start := observation.Start{Machine: vm.Name, Claims: objects.ClaimNames(vm), Asked: asked}
+	for i := range vm.Spec.VM.Disks {
+		start.Refers = start.Refers || vm.Spec.VM.Disks[i].PersistentVolumeClaim != nil
 	}
-	step, t, err := s.ask(ctx, o.VM.Namespace, start)
+	step, t, err := s.ask(ctx, vm.Namespace, start)
 	if err != nil || step == observation.Wait || step == observation.Go {
 		return t, err
 	}
-	if err := s.look(ctx, o.VM.Namespace, step == observation.LookAtAll); err != nil {
-		return nil, fmt.Errorf("look for pods that use the disks of %s/%s: %w", o.VM.Namespace, o.VM.Name, err)
+	if err := s.look(ctx, vm.Namespace, step == observation.LookAtAll); err != nil {
+		return nil, fmt.Errorf("look for pods that use the disks of %s/%s: %w", vm.Namespace, vm.Name, err)
 	}
-	step, t, err = s.ask(ctx, o.VM.Namespace, start)
+	step, t, err = s.ask(ctx, vm.Namespace, start)
 	if step == observation.LookAround || step == observation.LookAtAll {
-		s.looked(o.VM.Namespace, nil) // something is doubted meanwhile; once more
+		s.looked(vm.Namespace, nil) // something is doubted meanwhile; once more
 	}
 	return t, err
 }
@@ -212,6 +212,14 @@ func (s *starts) looked(namespace string, l *observation.Look) {
 	}
 }
 
+// answered notes what became of the creation of the machine's pod.
+func (t *turn) answered(a reconcile.Action, answer client.Object, err error) {
+	if pod, is := created(a); is {
+		t.made, _ = answer.(*corev1.Pod)
+		t.unanswered = pod != nil && err != nil && !observation.Answered(err)
+	}
+}
+
 // end ends a turn.
 func (t *turn) end() {
 	t.starts.mu.Lock()
@@ -228,8 +236,8 @@ func (t *turn) end() {
 
 // otherPods are the pods that share disks with a machine: those that the caches
 // show now, and those that the turn knows of beside them.
-func (t *turn) otherPods(ctx context.Context, o *observer, s *machinekind.Snapshot) ([]corev1.Pod, error) {
-	w := &look{observer: o, ctx: ctx, namespace: t.namespace}
+func (t *turn) otherPods(ctx context.Context, r *reader, s *machinekind.Snapshot) ([]corev1.Pod, error) {
+	w := machineLook{&look{reader: r, ctx: ctx, namespace: t.namespace}}
 	shown := machinekind.Snapshot{VM: s.VM}
 	if w.pods(&shown); w.err != nil {
 		return nil, w.err
@@ -247,66 +255,6 @@ func (t *turn) otherPods(ctx context.Context, o *observer, s *machinekind.Snapsh
 	}
 	slices.SortFunc(out, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
 	return out, nil
-}
-
-// carryOut decides and executes. It returns the plan, or the action that failed if
-// it was one. If the machine has to wait for its turn, nothing is done. One that a
-// pod keeps from starting that no cache shows comes again by itself.
-func (m *machines) carryOut(ctx context.Context, o *observed, memory *machineMemory) (plan reconcile.Plan, failed reconcile.Action, waits bool, err error) {
-	plan = machinekind.Decide(o.Snapshot)
-	var t *turn
-	if plan.StartsPod() {
-		if memory.asked.IsZero() {
-			memory.asked = o.Now
-		}
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, startTimeout)
-		defer cancel()
-		if t, err = m.starts.begin(ctx, o, memory.asked); t == nil {
-			return plan, nil, err == nil, err
-		}
-		defer t.end()
-		memory.asked, memory.turns = time.Time{}, 0
-		if o.OtherPods, err = t.otherPods(ctx, m.observer, &o.Snapshot); err != nil {
-			return plan, nil, false, err
-		}
-		plan = machinekind.Decide(o.Snapshot)
-		if again := o.Now.Add(recheck); t.unshown && !plan.StartsPod() && (plan.Wake.IsZero() || again.Before(plan.Wake)) {
-			plan.Wake = again
-		}
-	}
-	if plan.Releases() && o.Pod == nil {
-		// The operator before may have made one that the cache does not show.
-		if o.Pod, err = m.observer.livePod(ctx, o.VM.Namespace, o.VM.Name); err != nil {
-			return plan, nil, false, err
-		}
-		plan = machinekind.Decide(o.Snapshot)
-	}
-	if plan.DeletesClaims() {
-		// Somebody may have thought better of it.
-		if err = m.observer.refresh(ctx, o); err != nil {
-			return plan, nil, false, err
-		}
-		plan = machinekind.Decide(o.Snapshot)
-	}
-	for _, a := range plan.Actions {
-		answer, err := m.executor.execute(ctx, o.stored, a, memory)
-		if pod, is := created(a); is && t != nil {
-			t.made, _ = answer.(*corev1.Pod)
-			t.unanswered = pod != nil && err != nil && !observation.Answered(err)
-		}
-		if err != nil {
-			return plan, a, false, err
-		}
-		log.FromContext(ctx).V(1).Info("done", "action", a.Target().String())
-	}
-	switch {
-	case makesClaims(plan.Actions):
-		memory.asked = m.observer.now()
-	case !makes(plan.Actions):
-		memory.asked = time.Time{}
-	}
-	return plan, nil, false, nil
 }
 
 // created is the pod that an action makes.

@@ -11,7 +11,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "k8s.io/apimachinery/pkg/util/json"
@@ -224,15 +223,6 @@ func (m *machine) status() map[string]any {
 		return nil
 	}
 	return fields.Status
-}
-
-// newObject is a machine that is written.
-func newObject(namespace, name string) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(machineKind)
-	u.SetNamespace(namespace)
-	u.SetName(name)
-	return u
 }
 
 // decodeError is a stored object that the types cannot hold.

@@ -44,18 +44,17 @@ func TestARefusedStatusIsToldOnce(t *testing.T) {
 		field.ErrorList{field.Required(field.NewPath("spec"), "")})
 	api := &refusing{err: invalid}
 	recorder := events.NewFakeRecorder(10)
-	m := &machines{
-		observer: &observer{now: time.Now},
+	m := &engine[struct{}]{
+		reader:   &reader{now: time.Now},
 		executor: &executor{client: api, writes: writes, now: time.Now, leads: func() bool { return true }},
 		events:   recorder,
 	}
-	o := &observed{stored: &machine{}}
-	o.stored.Name, o.stored.Namespace = "web", "lab"
-	plan := reconcile.Plan{Statuses: []reconcile.StatusApply{{Status: map[string]any{"phase": "Stopped"}}}}
-	memory := &machineMemory{}
+	o := &sight[struct{}]{object: &machine{}}
+	plan := reconcile.Plan{Statuses: []reconcile.StatusApply{{Kind: spec.KindVirtualMachine, Name: "web", Status: map[string]any{"phase": "Stopped"}}}}
+	memory := &subjectMemory{}
 	var last time.Duration
 	for range 3 {
-		result, err := m.tellOf(t.Context(), o, plan, memory)
+		result, err := m.tellOf(t.Context(), "lab", o, plan, memory)
 		if err != nil || result.RequeueAfter <= last {
 			t.Errorf("%v, %v after %v", err, result, last)
 		}
@@ -68,7 +67,7 @@ func TestARefusedStatusIsToldOnce(t *testing.T) {
 		t.Errorf("%s", e)
 	}
 	api.err = nil
-	if result, err := m.tellOf(t.Context(), o, plan, memory); err != nil || result.RequeueAfter != 0 || len(memory.failures) != 0 {
+	if result, err := m.tellOf(t.Context(), "lab", o, plan, memory); err != nil || result.RequeueAfter != 0 || len(memory.failures) != 0 {
 		t.Errorf("%v, %v, %v", err, result, memory.failures)
 	}
 }

@@ -16,9 +16,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ActionEnd is the action of the event that tells of the end of a machine, other
-// than on request. Its reason is the cause.
-const ActionEnd = "Run"
+// actionRun is the action of the events about the runs of a machine.
+const actionRun = "Run"
+
+// TellsEnd reports whether an event tells of the end of a machine, other than on
+// request. Its reason is the cause.
+func TellsEnd(e *reconcile.Event) bool {
+	return e.Action == actionRun && e.Reason != reasonRestarted && e.Reason != reasonRequestRefused
+}
+
+// The reasons of other events about runs.
+const (
+	reasonRestarted      = "Restarted"
+	reasonRequestRefused = "RequestRefused"
+)
 
 const (
 	// steadyRun is how long a machine must have run for its failures before to
@@ -427,7 +438,7 @@ func (d *decision) note() {
 	if final {
 		next = "the machine stays stopped"
 	}
-	d.plan.Events = append(d.plan.Events, reconcile.Event{Type: kind, Reason: camel(e.cause), Action: ActionEnd, Note: e.message + "; " + next})
+	d.plan.Events = append(d.plan.Events, reconcile.Event{Type: kind, Reason: camel(e.cause), Action: actionRun, Note: e.message + "; " + next})
 }
 
 // stops reports whether an end means that the machine should not run any more.
@@ -452,7 +463,7 @@ func (d *decision) noteLost() {
 	if !d.wanted() {
 		next = "the machine stays stopped"
 	}
-	d.plan.Events = append(d.plan.Events, reconcile.Event{Type: corev1.EventTypeNormal, Reason: camel(e.Cause), Action: ActionEnd, Note: e.Message + "; " + next})
+	d.plan.Events = append(d.plan.Events, reconcile.Event{Type: corev1.EventTypeNormal, Reason: camel(e.Cause), Action: actionRun, Note: e.Message + "; " + next})
 }
 
 // stop writes the only field of a specification that is the operator's to write. It

@@ -287,7 +287,7 @@ func (d *decision) reportOperator(conditions []spec.Condition) {
 	if next.LastEnd != nil {
 		part["lastEnd"] = jsonValue(next.LastEnd)
 	}
-	d.plan.Statuses = append(d.plan.Statuses, reconcile.StatusApply{Manager: names.OperatorStatusManager, ResourceVersion: version, Status: part})
+	d.plan.Statuses = append(d.plan.Statuses, d.statusOf(names.OperatorStatusManager, version, part))
 }
 
 // pretended reports whether the status has something in the operator's place that is
@@ -457,9 +457,15 @@ func (d *decision) reportStopped(now metav1.Time) {
 	setText(part, "loggedInUser", d.shown.LoggedInUser, "")
 	setText(part, "consoleClient", d.shown.ConsoleClient, "")
 	setText(part, "runnerVersion", d.shown.RunnerVersion, "")
-	d.plan.Statuses = append(d.plan.Statuses, reconcile.StatusApply{
-		Manager: names.RunnerStatusManager, ResourceVersion: d.s.VM.ResourceVersion, Status: part,
-	})
+	d.plan.Statuses = append(d.plan.Statuses, d.statusOf(names.RunnerStatusManager, d.s.VM.ResourceVersion, part))
+}
+
+// statusOf is a writer's part of the machine's status.
+func (d *decision) statusOf(manager, version string, part map[string]any) reconcile.StatusApply {
+	return reconcile.StatusApply{
+		Kind: names.KindVirtualMachine, Name: d.s.VM.Name, UID: d.s.VM.UID,
+		Manager: manager, ResourceVersion: version, Status: part,
+	}
 }
 
 // unsure reports whether the pod may be there and not have been observed yet: the

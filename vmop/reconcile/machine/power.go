@@ -202,7 +202,7 @@ func (d *decision) answer(v Verb) {
 	default:
 		note = fmt.Sprintf("%s was asked for and is not done: %s", v, note)
 	}
-	d.plan.Events = append(d.plan.Events, reconcile.Event{Type: corev1.EventTypeWarning, Reason: "RequestRefused", Action: ActionEnd, Note: note})
+	d.plan.Events = append(d.plan.Events, reconcile.Event{Type: corev1.EventTypeWarning, Reason: reasonRequestRefused, Action: actionRun, Note: note})
 }
 
 // unnotedCause is why the machine has ended, if that is not in the status yet:

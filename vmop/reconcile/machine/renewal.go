@@ -33,7 +33,7 @@ func (d *decision) findRenewal() {
 		note = d.restart.message
 	}
 	d.plan.Events = append(d.plan.Events, reconcile.Event{
-		Type: corev1.EventTypeNormal, Reason: "Restarted", Action: ActionEnd,
+		Type: corev1.EventTypeNormal, Reason: reasonRestarted, Action: actionRun,
 		Note: fmt.Sprintf("%s; the guest of pod %s is asked to shut down, and there is a new pod then", note, d.pod.pod.Name),
 	})
 }

@@ -11,11 +11,11 @@ import (
 )
 
 // Unreadable decides about a machine that the API server has stored though the
-// types cannot hold it: nothing is done but to say why. The status is the stored
-// one as JSON values, nil if there is none; the generation is the machine's, and
+// types cannot hold it: nothing is done but to say why. Of the machine its metadata
+// counts; the status is the stored one as JSON values, nil if there is none, and
 // err says what cannot be understood. The plan is empty if that is told already;
 // the status is not changed.
-func Unreadable(status map[string]any, generation int64, err error, now time.Time) reconcile.Plan {
+func Unreadable(vm metav1.Object, status map[string]any, err error, now time.Time) reconcile.Plan {
 	message := err.Error() + "; nothing is changed until this is corrected"
 	part := map[string]any{}
 	for _, field := range []string{"phase", "created", "ready", "nodeName", "ipAddress", "observedGeneration", "restartAwaitingChanges", "lastEnd", "power", "waits", "claims"} {
@@ -46,10 +46,12 @@ func Unreadable(status map[string]any, generation int64, err error, now time.Tim
 	part["conditions"] = append(conditions, map[string]any{
 		"type": spec.ConditionConfigurationApplied, "status": string(metav1.ConditionFalse),
 		"reason": spec.ReasonInvalidSpecification, "message": message,
-		"observedGeneration": generation, "lastTransitionTime": since,
+		"observedGeneration": vm.GetGeneration(), "lastTransitionTime": since,
 	})
 	return reconcile.Plan{
-		Statuses: []reconcile.StatusApply{{Manager: names.OperatorStatusManager, Status: part}},
-		Events:   []reconcile.Event{{Type: corev1.EventTypeWarning, Reason: spec.ReasonInvalidSpecification, Action: "Reconcile", Note: message}},
+		Statuses: []reconcile.StatusApply{{
+			Kind: names.KindVirtualMachine, Name: vm.GetName(), UID: vm.GetUID(), Manager: names.OperatorStatusManager, Status: part,
+		}},
+		Events: []reconcile.Event{{Type: corev1.EventTypeWarning, Reason: spec.ReasonInvalidSpecification, Action: "Reconcile", Note: message}},
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 )
 
@@ -42,7 +43,7 @@ func TestUnreadableIsToldOnce(t *testing.T) {
 			stored["conditions"] = conditions
 		}
 		now := time.Date(2030, 1, 2, 3, 4, 5, 6, time.UTC)
-		p := machine.Unreadable(stored, 7, errors.New("spec.affinity: too large"), now)
+		p := machine.Unreadable(&metav1.ObjectMeta{Generation: 7}, stored, errors.New("spec.affinity: too large"), now)
 		if len(p.Actions) > 0 || len(p.Statuses) != 1 || len(p.Events) != 1 {
 			t.Fatalf("%+v", p)
 		}
@@ -74,7 +75,7 @@ func TestUnreadableIsToldOnce(t *testing.T) {
 		}
 		next := maps.Clone(stored)
 		maps.Copy(next, part)
-		if p := machine.Unreadable(next, 8, errors.New("spec.affinity: too large"), now.Add(time.Hour)); len(p.Statuses)+len(p.Events) > 0 {
+		if p := machine.Unreadable(&metav1.ObjectMeta{Generation: 8}, next, errors.New("spec.affinity: too large"), now.Add(time.Hour)); len(p.Statuses)+len(p.Events) > 0 {
 			t.Errorf("told again: %+v", p)
 		}
 	})

@@ -1,4 +1,4 @@
-package machine_test
+package reconcile_test
 
 import (
 	"fmt"
@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
-	"github.com/vmop/sdk/vmop/reconcile/machine"
 	"pgregory.net/rapid"
 )
 
@@ -19,10 +19,10 @@ func TestARefusedStatusIsTold(t *testing.T) {
 		var before *reconcile.Failure
 		var pause time.Duration
 		for i := range rapid.IntRange(1, 12).Draw(t, "times") {
-			f := reconcile.Failure{Target: machine.StatusTarget("web"), Count: i + 1, Last: now,
+			f := reconcile.Failure{Target: reconcile.StatusApply{Kind: names.KindVirtualMachine, Name: "web"}.Target(), Count: i + 1, Last: now,
 				Message: rapid.SampledFrom([]string{"spec: Required value", "spec: too large"}).Draw(t, "message")}
 			plan := reconcile.Plan{Events: []reconcile.Event{{Note: "the plan's"}}}
-			p := machine.Unreported(plan, before, f)
+			p := reconcile.Unreported(plan, before, f)
 			if len(p.Actions)+len(p.Statuses) > 0 {
 				t.Fatalf("%+v", p)
 			}
@@ -39,7 +39,7 @@ func TestARefusedStatusIsTold(t *testing.T) {
 			pause, now, before = next, p.Wake, &f
 		}
 		soon := now.Add(time.Millisecond)
-		if p := machine.Unreported(reconcile.Plan{Wake: soon}, nil, reconcile.Failure{Last: now, Count: 1, Message: fmt.Sprint(now)}); !p.Wake.Equal(soon) {
+		if p := reconcile.Unreported(reconcile.Plan{Wake: soon}, nil, reconcile.Failure{Last: now, Count: 1, Message: fmt.Sprint(now)}); !p.Wake.Equal(soon) {
 			t.Errorf("the plan's own time is forgotten: %v", p.Wake)
 		}
 	})

@@ -1,0 +1,286 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"time"
+	"unicode/utf8"
+
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/observation"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// engine reconciles one kind: it observes what a request is about, which is called
+// its subject, has the kind decide, carries the plan out and reports what then is.
+// What it knows beside the cluster is in its memories. S is a snapshot of the kind.
+type engine[S any] struct {
+	kind[S]
+	*reader
+	executor *executor
+	events   events.EventRecorder
+	memories memories
+}
+
+// kind is what an engine has to know of a kind. All but observe and decide may be nil.
+type kind[S any] struct {
+	// observe makes the observation of a subject. It is nil if nothing is to be
+	// decided: there is no such subject any more, or the look says why.
+	observe func(w *look) *sight[S]
+	// decide is the core's: total, deterministic and without side effects.
+	decide func(S) reconcile.Plan
+	// prepare is called with a plan that is about to be carried out. It may look at
+	// what no cache shows, and decide anew. What it returns is never nil.
+	prepare func(ctx context.Context, o *sight[S], plan reconcile.Plan, memory *subjectMemory) (*prepared, error)
+	// done is told of each action that was executed.
+	done func(ctx context.Context, a reconcile.Action)
+	// told is told of the events that were told.
+	told func(o *sight[S], events []reconcile.Event)
+}
+
+// sight is what was seen of a subject.
+type sight[S any] struct {
+	snapshot S
+	// now is the time of the observation.
+	now time.Time
+	// object is what the plan's events are about that name no other.
+	object client.Object
+	// instead is the plan for a subject that cannot be understood: there is no
+	// snapshot that could be decided about.
+	instead *reconcile.Plan
+}
+
+// prepared is a plan that is carried out.
+type prepared struct {
+	plan reconcile.Plan
+	// waits: it is not this subject's turn. Nothing is done, and it comes again.
+	waits bool
+	// until is when the actions have to be executed; zero: each has its own time.
+	until time.Time
+	// answered is told of each action, of what it made and of its error. end is
+	// called at the end, also if nothing was done; executed: all actions were. Both
+	// may be nil.
+	answered func(a reconcile.Action, answer client.Object, err error)
+	end      func(executed bool)
+}
+
+// Reconcile implements controller-runtime's Reconciler.
+func (e *engine[S]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	memory := e.memories.get(req.NamespacedName)
+	w := &look{reader: e.reader, ctx: ctx, namespace: req.Namespace, name: req.Name, memory: memory}
+	o := e.observe(w)
+	switch {
+	case w.err != nil:
+		return ctrl.Result{}, w.err
+	case w.behind:
+		// The watches tell when it is not any more; this is for an object that
+		// was gone before they could.
+		return begun(recheck), nil
+	case o == nil:
+		e.memories.forget(req.NamespacedName)
+		return ctrl.Result{}, nil
+	case o.instead != nil:
+		return e.tellOf(ctx, req.Namespace, o, *o.instead, memory)
+	}
+	p, action, err := e.carryOut(ctx, req.Namespace, o, memory)
+	switch {
+	case err != nil && action != nil:
+		return e.failed(ctx, action, err, memory)
+	case err != nil:
+		return ctrl.Result{}, err
+	case p.waits:
+		memory.turns++
+		return begun(min(turnDelay<<min(memory.turns, 10), maxTurnDelay)), nil
+	}
+	if makes(p.plan.Actions) {
+		if memory.held.IsZero() {
+			memory.held = o.now
+		}
+		if o.now.Sub(memory.held) < settle {
+			return begun(recheck), nil
+		}
+	}
+	memory.held = time.Time{}
+	return e.tellOf(ctx, req.Namespace, o, p.plan, memory)
+}
+
+// carryOut decides and executes. It returns the plan, and the action that failed
+// if it was one.
+func (e *engine[S]) carryOut(ctx context.Context, namespace string, o *sight[S], memory *subjectMemory) (p *prepared, failed reconcile.Action, err error) {
+	p = &prepared{plan: e.decide(o.snapshot)}
+	if e.prepare != nil {
+		p, err = e.prepare(ctx, o, p.plan, memory)
+		if p.end != nil {
+			defer func() { p.end(err == nil && !p.waits) }()
+		}
+		if err != nil || p.waits {
+			return p, nil, err
+		}
+	}
+	if !p.until.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, p.until)
+		defer cancel()
+	}
+	for _, a := range p.plan.Actions {
+		answer, err := e.executor.execute(ctx, namespace, a, memory)
+		if p.answered != nil {
+			p.answered(a, answer, err)
+		}
+		if err != nil {
+			return p, a, err
+		}
+		log.FromContext(ctx).V(1).Info("done", "action", a.Target().String())
+		if e.done != nil {
+			e.done(ctx, a)
+		}
+	}
+	return p, nil, nil
+}
+
+// tellOf writes a plan's statuses, tells its events and waits for its time.
+func (e *engine[S]) tellOf(ctx context.Context, namespace string, o *sight[S], plan reconcile.Plan, memory *subjectMemory) (ctrl.Result, error) {
+	switch t, err := e.report(ctx, namespace, o, plan, memory); {
+	case err == nil:
+		memory.stale = 0
+	case observation.Stale(err):
+		return again(memory), nil
+	case observation.Refused(err):
+		plan = e.unreported(ctx, o, plan, t, err, memory)
+	default:
+		return ctrl.Result{}, err
+	}
+	if plan.Wake.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	usual := 0
+	return ctrl.Result{RequeueAfter: max(plan.Wake.Sub(e.now()), time.Millisecond), Priority: &usual}, nil
+}
+
+// unreported notes that the API server does not take a status, and tells it.
+func (e *engine[S]) unreported(ctx context.Context, o *sight[S], plan reconcile.Plan, t reconcile.Target, err error, memory *subjectMemory) reconcile.Plan {
+	var before *reconcile.Failure
+	if f, ok := memory.failures[t]; ok {
+		before = &f
+	}
+	e.refused(ctx, t, err, memory)
+	out := reconcile.Unreported(plan, before, memory.failures[t])
+	e.tell(o, out.Events)
+	return out
+}
+
+// begun asks for another look at a subject that was begun, before others are.
+func begun(after time.Duration) ctrl.Result {
+	priority := begunPriority
+	return ctrl.Result{RequeueAfter: after, Priority: &priority}
+}
+
+// makes reports whether the actions bring about what the next observation will
+// show at once, and nothing that the status has to say before.
+func makes(actions []reconcile.Action) bool {
+	for _, a := range actions {
+		switch a.(type) {
+		case reconcile.Create, reconcile.Apply, reconcile.UpdateClaim, reconcile.AnnotatePod, reconcile.SetFinalizers, reconcile.ResizePod:
+		default:
+			return false
+		}
+	}
+	return len(actions) > 0
+}
+
+// report writes the statuses and tells the events. Those that are bound to the
+// version of the object that was observed come first: the others change it. If one
+// is not taken, its target is returned.
+func (e *engine[S]) report(ctx context.Context, namespace string, o *sight[S], plan reconcile.Plan, memory *subjectMemory) (reconcile.Target, error) {
+	for _, bound := range []bool{true, false} {
+		for _, s := range plan.Statuses {
+			if (s.ResourceVersion != "") != bound {
+				continue
+			}
+			if err := e.executor.report(ctx, namespace, s, memory); err != nil {
+				return s.Target(), err
+			}
+		}
+	}
+	e.tell(o, plan.Events)
+	return reconcile.Target{}, nil
+}
+
+// maxNote is how long the API server lets the note of an event be.
+const maxNote = 1024
+
+// tell tells events.
+func (e *engine[S]) tell(o *sight[S], events []reconcile.Event) {
+	for i := range events {
+		tell(e.events, o.object, &events[i])
+	}
+	if e.told != nil {
+		e.told(o, events)
+	}
+}
+
+// tell tells an event about an object, or about the one that it names.
+func tell(to events.EventRecorder, about runtime.Object, e *reconcile.Event) {
+	var related runtime.Object // a nil of another type is none to the recorder
+	if e.Related != nil {
+		related = e.Related
+	}
+	if e.About != nil {
+		about = e.About
+	}
+	to.Eventf(about, related, e.Type, e.Reason, e.Action, "%s", shortened(e.Note))
+}
+
+// shortened is a note that the API server takes. Half a character at its end
+// would become another one, which is longer.
+func shortened(note string) string {
+	if len(note) <= maxNote {
+		return note
+	}
+	const more = "..."
+	end := maxNote - len(more)
+	for end > 0 && !utf8.RuneStart(note[end]) {
+		end--
+	}
+	return note[:end] + more
+}
+
+// failed tells what is done after a write that failed.
+func (e *engine[S]) failed(ctx context.Context, a reconcile.Action, err error, memory *subjectMemory) (ctrl.Result, error) {
+	t := a.Target()
+	doubted := apierrors.IsAlreadyExists(err) && memory.stale > 0
+	switch {
+	case observation.Stale(err) && !doubted && !unknownResource(err):
+		log.FromContext(ctx).V(1).Info("the observation was old", "action", t.String(), "reason", string(apierrors.ReasonForError(err)))
+		return again(memory), nil
+	case !observation.Refused(err) && !doubted && !unknownResource(err):
+		return ctrl.Result{}, err
+	}
+	// The next plan explains it in the status and tries again later.
+	e.refused(ctx, t, err, memory)
+	return ctrl.Result{RequeueAfter: time.Millisecond}, nil
+}
+
+// refused remembers a write that the API server does not want.
+func (e *engine[S]) refused(ctx context.Context, t reconcile.Target, err error, memory *subjectMemory) {
+	f := reconcile.Failure{Target: t, Reason: string(apierrors.ReasonForError(err)), Message: err.Error(), Last: e.now()}
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		f.Message = status.Status().Message
+		f.NamespaceGoes = apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+	}
+	log.FromContext(ctx).Info("refused", "action", t.String(), "reason", f.Reason, "message", f.Message)
+	memory.failed(f)
+}
+
+// again asks for another look after a growing delay.
+func again(memory *subjectMemory) ctrl.Result {
+	delay := min(50*time.Millisecond<<min(memory.stale, 10), maxRetry)
+	memory.stale++
+	return ctrl.Result{RequeueAfter: delay}
+}

@@ -1,0 +1,223 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The kinds of objects, as in [reconcile.Target].
+const (
+	kindPod       = "Pod"
+	kindClaim     = "PersistentVolumeClaim"
+	kindConfigMap = "ConfigMap"
+	kindSecret    = "Secret"
+	kindService   = "Service"
+)
+
+// reader is what observations are made with.
+type reader struct {
+	// cache is read; live is the API server, for what the cache may lack.
+	cache, live client.Reader
+	now         func() time.Time
+	// steady is since when all caches are fed, zero if they are not.
+	steady func() time.Time
+}
+
+// look is one observation while it is made: of what one request is about. After an
+// error it does nothing.
+type look struct {
+	*reader
+	ctx             context.Context
+	namespace, name string
+	memory          *subjectMemory
+	// behind: the caches do not show yet what was written because of an earlier look.
+	behind bool
+	err    error
+}
+
+// subject reads the object that the look is about, into the first of two that are
+// empty, or into the second from the API server. It is none if there is no such
+// object, and if nothing is to be decided yet: what was written is still to be shown.
+func subject[T cached](w *look, kind string, into, fresh T) T {
+	var none T
+	found, err := get(w.ctx, w.cache, types.NamespacedName{Namespace: w.namespace, Name: w.name}, into)
+	if w.err = err; !found {
+		return none
+	}
+	if w.awaits() {
+		// Nothing is decoded or decided for what is still to come.
+		w.behind = true
+		return none
+	}
+	seen, _ := w.see(object{kind, w.name}, into, fresh).(T)
+	return seen
+}
+
+// cached is a type of objects that are read.
+type cached interface {
+	comparable
+	client.Object
+}
+
+// awaits reports whether the caches lack something that was just written. What
+// they show is forgotten.
+func (w *look) awaits() bool {
+	for name, wrote := range w.memory.written {
+		into := newOf(name.kind)
+		if into == nil || !w.mayCome(wrote.at) {
+			continue
+		}
+		found, err := get(w.ctx, w.cache, types.NamespacedName{Namespace: w.namespace, Name: name.name}, into)
+		if err != nil {
+			w.err = err
+			return true
+		}
+		if !found {
+			into = nil
+		}
+		if !wrote.shown(into) {
+			return true
+		}
+		delete(w.memory.written, name)
+	}
+	return false
+}
+
+// mayCome reports whether the caches may still come to show what was written at a
+// time. While they are not fed, as during and after an outage, asking the API server
+// for each object instead would only add to its trouble.
+func (w *look) mayCome(at time.Time) bool {
+	now := w.now()
+	if since := w.steady(); since.IsZero() || now.Sub(since) < cacheLag {
+		return now.Sub(at) < unfedLag
+	}
+	return now.Sub(at) < cacheLag
+}
+
+// newOf is an empty object of a kind that is cached.
+func newOf(kind string) client.Object {
+	switch kind {
+	case spec.KindVirtualMachine:
+		return &machine{}
+	case kindPod:
+		return &corev1.Pod{}
+	case kindClaim:
+		return &corev1.PersistentVolumeClaim{}
+	case kindConfigMap:
+		return &corev1.ConfigMap{}
+	case kindSecret:
+		return &corev1.Secret{}
+	case kindService:
+		return &corev1.Service{}
+	}
+	return nil
+}
+
+// get reads an object; absent is no error.
+func get(ctx context.Context, from client.Reader, key types.NamespacedName, into client.Object) (bool, error) {
+	err := from.Get(ctx, key, into)
+	switch {
+	case err == nil:
+		return true, nil
+	case apierrors.IsNotFound(err):
+		return false, nil
+	}
+	return false, fmt.Errorf("read %T %s: %w", into, key, err)
+}
+
+// see judges what the cache has of an object, nil for nothing. It returns the
+// object, from the API server into fresh if the cache is not to be believed.
+func (w *look) see(name object, cached, fresh client.Object) client.Object {
+	if wrote, ok := w.memory.written[name]; ok {
+		switch {
+		case wrote.shown(cached):
+			delete(w.memory.written, name)
+		case w.mayCome(wrote.at):
+			w.behind = true
+			return cached
+		default:
+			// It may have been deleted before it was to be seen.
+			delete(w.memory.written, name)
+			w.memory.doubt(name)
+		}
+	}
+	if !w.memory.doubts[name] {
+		return cached
+	}
+	if cached != nil && name.kind != spec.KindVirtualMachine {
+		delete(w.memory.doubts, name)
+		return cached
+	}
+	found, err := get(w.ctx, w.live, types.NamespacedName{Namespace: w.namespace, Name: name.name}, fresh)
+	switch {
+	case err != nil:
+		w.err = err
+		return nil
+	case !found:
+		delete(w.memory.doubts, name)
+		return nil
+	case name.kind == spec.KindVirtualMachine:
+		delete(w.memory.doubts, name)
+	}
+	// An object without our labels stays in doubt: no cache will show it.
+	return fresh
+}
+
+// one reads an object by its name.
+func one[T cached](w *look, kind, name string, into T) T {
+	var none T
+	if w.err != nil {
+		return none
+	}
+	found, err := get(w.ctx, w.cache, types.NamespacedName{Namespace: w.namespace, Name: name}, into)
+	if err != nil {
+		w.err = err
+		return none
+	}
+	var cached client.Object
+	if found {
+		cached = into
+	}
+	fresh, ok := into.DeepCopyObject().(T)
+	if !ok {
+		return none
+	}
+	if seen, ok := w.see(object{kind, name}, cached, fresh).(T); ok {
+		return seen
+	}
+	return none
+}
+
+// list reads the objects that an index has.
+func (w *look) list(into client.ObjectList, index, value string) {
+	if w.err != nil {
+		return
+	}
+	if err := w.cache.List(w.ctx, into, client.InNamespace(w.namespace), client.MatchingFields{index: value}); err != nil {
+		w.err = fmt.Errorf("list %T by %s: %w", into, index, err)
+	}
+}
+
+// refusals are the writes that the API server refused, in an order of their own.
+func (w *look) refusals(now time.Time) []reconcile.Failure {
+	var out []reconcile.Failure
+	for _, f := range w.memory.failures {
+		if now.Sub(f.Last) > failureAge {
+			delete(w.memory.failures, f.Target)
+			continue
+		}
+		out = append(out, f)
+	}
+	slices.SortFunc(out, func(a, b reconcile.Failure) int { return cmp.Compare(a.Target.String(), b.Target.String()) })
+	return out
+}

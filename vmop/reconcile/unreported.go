@@ -1,0 +1,42 @@
+package reconcile
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/vmop/sdk/vmop/conditions"
+	"github.com/vmop/sdk/vmop/names"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Unreported decides about a plan whose status the API server has refused, as it
+// does where something that is stored breaks a rule of the definition that it
+// cannot overlook. What the status would have said, and why it does not, is told
+// by events: once, and again if the refusal is another one. The status is tried
+// again after pauses that grow.
+//
+// The failure is the refusal, before is the one before it since the status was
+// written last, nil if there was none.
+func Unreported(plan Plan, before *Failure, f Failure) Plan {
+	out := Plan{Wake: Earlier(plan.Wake, f.RetryAt())}
+	if before == nil || before.Message != f.Message {
+		out.Events = append(out.Events, plan.Events...)
+		out.Events = append(out.Events, Event{
+			Type: corev1.EventTypeWarning, Reason: conditions.ReasonWriteRefused, Action: "Reconcile",
+			Note: fmt.Sprintf("the API server refuses the status, which says nothing of the %s until this is corrected: %s", noun(f.Target), f.Message),
+		})
+	}
+	return out
+}
+
+// noun is what the object of a target is called in a sentence.
+func noun(t Target) string {
+	kind, _, _ := strings.Cut(t.Kind, "/")
+	switch kind {
+	case names.KindVirtualMachine:
+		return "machine"
+	case names.KindVMPool:
+		return "pool"
+	}
+	return kind
+}
