@@ -189,6 +189,10 @@ func (h *Host) fillClone(ctx context.Context, m *Machine, tmp string, to Directo
 		return err
 	}
 	defer own.Close()
+	// Copies that share blocks are made at once, and look at nothing on their way.
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
 	fileOf := func(d heldDisk) string { return d.name + ".img" }
 	if err := (&copying{options: options}).copyDisks(ctx, tmp, disks, fileOf); err != nil {
 		return err

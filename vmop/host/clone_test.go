@@ -205,7 +205,7 @@ func TestInterruptedClone(t *testing.T) {
 	given := errors.New("given up")
 	cancel(given)
 	if _, err := b.h.Clone(ctx, b.m, "lab", "copy", CopyOptions{}); !errors.Is(err, given) {
-		t.Skipf("the file system shares blocks: %v", err)
+		t.Errorf("%v", err)
 	}
 	b.empty(filepath.Dir(b.m.Data), "web")
 }

@@ -22,7 +22,7 @@ func TestNamedManifest(t *testing.T) {
 		}
 		o, err := only(spec.Load("m", text, spec.Options{Default: true, Validate: true}))
 		if err != nil {
-			t.Skip(err)
+			t.Fatal(err)
 		}
 		fresh := rapid.Bool().Draw(t, "fresh")
 		got, err := namedManifest(&o, "lab", "other", fresh)

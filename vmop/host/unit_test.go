@@ -42,11 +42,11 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// systemd takes the units, where it is installed.
+// systemd takes the units.
 func TestSystemdTakesTheUnits(t *testing.T) {
 	tool, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		t.Skip("systemd is not installed here")
+		t.Fatalf("%v; run: make deps", err)
 	}
 	for name, u := range goldenUnits() {
 		u.Command[0] = "/bin/true"

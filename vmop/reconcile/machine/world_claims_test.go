@@ -164,13 +164,7 @@ func TestPromisesOfClaims(t *testing.T) {
 	seed(t)
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		choose := func(what string, n int) int {
-			if n == 1 {
-				return 0
-			}
-			return rapid.IntRange(0, n-1).Draw(t, what)
-		}
-		w := newWorld(choose, decideOnLess)
+		w := newWorld(drawn(t), decideOnLess)
 		if err := w.loseClaims(rapid.IntRange(20, 60).Draw(t, "steps")); err != nil {
 			t.Fatalf("%v\n%s", err, strings.Join(w.log, "\n"))
 		}

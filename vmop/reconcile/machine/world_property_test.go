@@ -60,13 +60,7 @@ func TestPromises(t *testing.T) {
 	t.Parallel()
 	steps := 0
 	rapid.Check(t, func(t *rapid.T) {
-		choose := func(what string, n int) int {
-			if n == 1 {
-				return 0
-			}
-			return rapid.IntRange(0, n-1).Draw(t, what)
-		}
-		w := newWorld(choose, decideOnLess)
+		w := newWorld(drawn(t), decideOnLess)
 		err := w.live(rapid.IntRange(100, 250).Draw(t, "steps"))
 		steps += w.operations
 		if err != nil {
@@ -97,17 +91,21 @@ func TestPromisesOfRunPolicies(t *testing.T) {
 	seed(t)
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		choose := func(what string, n int) int {
-			if n == 1 {
-				return 0
-			}
-			return rapid.IntRange(0, n-1).Draw(t, what)
-		}
-		w := newPolicyWorld(choose, decideOnLess)
+		w := newPolicyWorld(drawn(t), decideOnLess)
 		if err := w.live(rapid.IntRange(50, 200).Draw(t, "steps")); err != nil {
 			t.Fatalf("%v\n%s", err, strings.Join(w.log, "\n"))
 		}
 	})
+}
+
+// drawn is a choice that rapid makes.
+func drawn(t *rapid.T) func(string, int) int {
+	return func(what string, n int) int {
+		if n == 1 {
+			return 0
+		}
+		return rapid.IntRange(0, n-1).Draw(t, what)
+	}
 }
 
 // random is a choice without rapid, which cannot be asked to expect a failure.

@@ -305,13 +305,7 @@ func TestPromisesOfResizing(t *testing.T) {
 	seed(t)
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		choose := func(what string, n int) int {
-			if n == 1 {
-				return 0
-			}
-			return rapid.IntRange(0, n-1).Draw(t, what)
-		}
-		w := newResizingWorld(choose, decideOnLess)
+		w := newResizingWorld(drawn(t), decideOnLess)
 		if err := w.resized(rapid.IntRange(20, 100).Draw(t, "steps")); err != nil {
 			t.Fatalf("%v\n%s", err, strings.Join(w.log, "\n"))
 		}
