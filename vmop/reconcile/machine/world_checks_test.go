@@ -106,9 +106,11 @@ func (w *world) checkNewPod(pod *corev1.Pod) {
 	if vm != nil && len(pod.OwnerReferences) > 0 && pod.OwnerReferences[0].UID == vm.UID && !slices.Contains(vm.Finalizers, names.FinalizerMachine) {
 		w.violated("a machine with a pod is held", "%v", vm.Finalizers)
 	}
-	for _, v := range pod.Spec.Volumes {
-		if c := v.PersistentVolumeClaim; c != nil && c.ClaimName != names.ImageRepositoryClaim && get[reconcile.Object](w, "claim/"+c.ClaimName) == nil {
-			w.violated("a pod finds what it needs", "claim %s is missing", c.ClaimName)
+	for _, name := range w.missing(pod) {
+		// Somebody may have deleted it, which the operator has not seen: then the pod
+		// waits.
+		if cached[*corev1.PersistentVolumeClaim](w, "claim/"+name) == nil {
+			w.violated("a pod finds what it needs", "claim %s is missing", name)
 		}
 	}
 	if pvc := get[*corev1.PersistentVolumeClaim](w, "claim/web-runner-data"); pvc != nil && slices.Contains(objects.PodClaims(pod), pvc.Name) && pvc.Annotations[names.AnnotationOrigin] == "" {
@@ -123,6 +125,13 @@ func (w *world) checkNewPod(pod *corev1.Pod) {
 	if last != nil && last.failed && vm != nil && vm.Generation == last.generation && w.now.Sub(last.at) < 9*time.Second {
 		w.violated("a failed machine is started again after a delay", "%v after the end", w.now.Sub(last.at))
 	}
+}
+
+// missing are the claims that a pod names and that are not there.
+func (w *world) missing(pod *corev1.Pod) []string {
+	return slices.DeleteFunc(objects.PodClaims(pod), func(name string) bool {
+		return name == names.ImageRepositoryClaim || get[*corev1.PersistentVolumeClaim](w, "claim/"+name) != nil
+	})
 }
 
 // checkOrigin holds whenever a claim is changed.

@@ -83,6 +83,11 @@ func (w *world) tend(pod *corev1.Pod, how int) {
 			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/2 nodes are available"}}
 			break
 		}
+		if missing := w.missing(pod); len(missing) > 0 {
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable",
+				Message: fmt.Sprintf("0/2 nodes are available: persistentvolumeclaim %q not found", missing[0])}}
+			break
+		}
 		for _, n := range []string{"n1", "n2"} {
 			if !w.dead[n] {
 				pod.Spec.NodeName = n
