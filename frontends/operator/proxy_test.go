@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -28,8 +29,17 @@ type proxy struct {
 
 	mu     sync.Mutex
 	counts map[string]int
-	log    []string
+	log    []*request
 }
+
+// request is one that was counted.
+type request struct {
+	text string
+	// stale is true if the API server answered that it was about an old version.
+	stale bool
+}
+
+type requestKey struct{}
 
 func newProxy(t *testing.T) *proxy {
 	t.Helper()
@@ -47,10 +57,18 @@ func newProxy(t *testing.T) *proxy {
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     transport,
 		FlushInterval: -1, // watches
-		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+		ModifyResponse: func(r *http.Response) error {
+			if counted, is := r.Request.Context().Value(requestKey{}).(*request); is && r.StatusCode == http.StatusConflict {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				counted.stale = true
+			}
+			return nil
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p.count(r)
+		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, p.count(r)))
 		if p.old && strings.HasSuffix(r.URL.Path, "/resize") {
 			r.URL.Path += "-unknown" // so that the API server itself says what it does not know
 		}
@@ -72,7 +90,7 @@ func newProxy(t *testing.T) *proxy {
 }
 
 // count notes a request as a verb and a resource, as in "patch vms/status".
-func (p *proxy) count(r *http.Request) {
+func (p *proxy) count(r *http.Request) *request {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
 	case len(parts) >= 2 && parts[0] == "api":
@@ -80,13 +98,13 @@ func (p *proxy) count(r *http.Request) {
 	case len(parts) >= 3 && parts[0] == "apis":
 		parts = parts[3:]
 	default:
-		return // discovery
+		return nil // discovery
 	}
 	if len(parts) > 2 && parts[0] == "namespaces" {
 		parts = parts[2:]
 	}
 	if len(parts) == 0 || parts[0] == "leases" {
-		return
+		return nil
 	}
 	name := parts[0]
 	if len(parts) > 2 {
@@ -105,9 +123,12 @@ func (p *proxy) count(r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.counts[verb+" "+name]++
-	if verb != "watch" {
-		p.log = append(p.log, verb+" "+strings.Join(parts, "/"))
+	if verb == "watch" {
+		return nil
 	}
+	counted := &request{text: verb + " " + strings.Join(parts, "/")}
+	p.log = append(p.log, counted)
+	return counted
 }
 
 // reset forgets what was counted.
@@ -120,18 +141,32 @@ func (p *proxy) reset() {
 // requests returns the requests since the last reset but those that keep caches
 // up to date and those about events, in order.
 func (p *proxy) requests() []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(p.log), func(s string) bool {
-		return strings.HasPrefix(s, "list ") || strings.Contains(s, " events")
+	return p.which(func(r *request) bool {
+		return !strings.HasPrefix(r.text, "list ") && !strings.Contains(r.text, " events")
 	})
 }
 
 // events returns the requests about events since the last reset.
 func (p *proxy) events() []string {
+	return p.which(func(r *request) bool { return strings.Contains(r.text, " events") })
+}
+
+// effective returns the requests since the last reset but those that keep caches up to
+// date and those that came too late because somebody else wrote before.
+func (p *proxy) effective() []string {
+	return p.which(func(r *request) bool { return !strings.HasPrefix(r.text, "list ") && !r.stale })
+}
+
+func (p *proxy) which(wanted func(*request) bool) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(p.log), func(s string) bool { return !strings.Contains(s, " events") })
+	var out []string
+	for _, r := range p.log {
+		if wanted(r) {
+			out = append(out, r.text)
+		}
+	}
+	return out
 }
 
 func (p *proxy) String() string {

@@ -94,11 +94,10 @@ func TestShortWaitsAreNotTold(tt *testing.T) {
 	t.waits("one", spec.ConditionBlockDevicesReady, spec.ReasonBlockDevicesNotReady)
 	t.startKubelet()
 	t.phase("one", spec.PhaseRunning)
-	r := append(p.requests(), p.events()...)
-	took := time.Since(begin).Round(time.Millisecond)
-	t.Logf("running after %v with %d requests:\n%s", took, len(r), strings.Join(r, "\n"))
-	if took < lasting && (len(r) > 8 || len(p.events()) > 0) {
-		t.Error("these are too many")
+	took := time.Since(begin)
+	t.few("created to running", p, 8, took)
+	if r := p.events(); took < lasting && len(r) > 0 {
+		t.Errorf("told: %q", r)
 	}
 }
 

@@ -2,7 +2,10 @@ package machine
 
 import (
 	"cmp"
+	"slices"
 
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/spec"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -87,8 +90,12 @@ func (d *decision) inRunnersPlace(now metav1.Time) []spec.Condition {
 // inRunnersName are the types of the runner's conditions that the operator keeps
 // up until the runner reports: to leave one out would remove it. The version is
 // that of the machine on which that was decided, if a report of the runner must
-// not be overwritten.
+// not be overwritten. A report in the runner's own name, which goes before this one,
+// has them all.
 func (d *decision) inRunnersName(conditions []spec.Condition) (types []string, version string) {
+	if slices.ContainsFunc(d.plan.Statuses, func(s reconcile.StatusApply) bool { return s.Manager == names.RunnerStatusManager }) {
+		return nil, ""
+	}
 	for _, t := range spec.ConditionTypes() {
 		c := spec.FindCondition(conditions, t)
 		if c == nil {
