@@ -65,9 +65,10 @@ func (p *program) cloneCommand() *cli.Command {
 		Name:      "clone",
 		Usage:     "make another machine of one of this host",
 		ArgsUsage: "NAME NEW",
-		Description: "Copies a machine that does not run: its disks, wherever they are, into the new one's\n" +
-			"directory, its UEFI variables and the state of its TPM. A file system that shares\n" +
-			"blocks (Btrfs, XFS) needs no room for that. The clone has a UUID, MAC addresses and an\n" +
+		Description: "Copies a machine: its disks, wherever they are, into the new one's directory, its UEFI\n" +
+			"variables and the state of its TPM. A file system that shares blocks (Btrfs, XFS) needs\n" +
+			"no room for those of a machine that does not run; one that runs is copied as by\n" +
+			"vmop-cli snapshot create. The clone has a UUID, MAC addresses and an\n" +
 			"instance-id for cloud-init of its own; what the guest wrote down of itself it has too,\n" +
 			"such as SSH host keys where cloud-init does not make new ones.\n\n" +
 			"Example:\n" +

@@ -18,9 +18,12 @@ func (p *program) snapshotCommand() *cli.Command {
 		Usage:     "keep a machine of this host as it is, and go back to that",
 		ArgsUsage: "create|list|restore|delete NAME [SNAPSHOT]",
 		Description: "A snapshot has a machine's disks, UEFI variables, TPM state and manifest, as copies: a\n" +
-			"file system that shares blocks (Btrfs, XFS) needs no room for them. The machine must\n" +
-			"not run. create calls it by the time if no name is given.\n\n" +
-			"restore makes the machine what it was. What it is now is kept as another snapshot\n" +
+			"file system that shares blocks (Btrfs, XFS) needs no room for those of a machine that\n" +
+			"does not run. One that runs goes on while QEMU copies its disks, and is paused for the\n" +
+			"moment in which all copies are complete. If it has the guest agent, its file systems are\n" +
+			"frozen then; otherwise they are in the snapshot as after a power cut. Its memory is not\n" +
+			"kept. create calls the snapshot by the time if no name is given.\n\n" +
+			"restore makes a machine that does not run what it was. What it is now is kept as another snapshot\n" +
 			"first, unless --discard says that it may be lost. A disk that was given by --disk gets\n" +
 			"an image in the machine's directory then: what was given is not touched.\n\n" +
 			"Examples:\n" +
@@ -97,6 +100,12 @@ func (p *program) createSnapshot(c *cli.Context, h *host.Host, m host.Machine, n
 		return err
 	}
 	fmt.Fprintf(p.stdout, "Snapshot %s of %s is made (%s).\n", s.Name, m.FullName(), size(s.Allocated))
+	switch {
+	case s.Frozen:
+		p.note("The machine ran on; its file systems were frozen at the snapshot's moment.")
+	case s.Running:
+		p.note("The machine ran on; its disks are in the snapshot as after a power cut, because %s.", s.Unfrozen)
+	}
 	return nil
 }
 

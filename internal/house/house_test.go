@@ -41,7 +41,7 @@ var arrows = map[string][]string{
 	"vmop/runner/tap":   {},
 	"vmop/host": {
 		"internal/atomicfile", "internal/yamljson", "vmop/names", "vmop/spec", "vmop/qemucmd", "vmop/qmp", "vmop/hostprobe", "vmop/runnerconfig", "vmop/live", "vmop/reconcile/changes",
-		"vmop/reconcile/machineconfig", "vmop/runner", "vmop/imageinspect",
+		"vmop/reconcile/machineconfig", "vmop/runner", "vmop/imageinspect", "vmop/qga",
 	},
 	"vmop": {
 		"vmop/names", "vmop/spec", "vmop/qemucmd", "vmop/cloudinit", "vmop/runnerconfig", "vmop/reconcile", "vmop/reconcile/machineconfig",

@@ -32,8 +32,9 @@ type heldDisk struct {
 	size int64
 }
 
-// disks are the images of a machine that does not run, all of which are there.
-func (h *Host) disks(o *spec.Object) ([]heldDisk, error) {
+// disks are the images of a machine, all of which are there. Those of one that does
+// not run nobody else may have.
+func (h *Host) disks(o *spec.Object, running bool) ([]heldDisk, error) {
 	local, err := h.Local(o, Given{})
 	if err != nil {
 		return nil, err
@@ -62,7 +63,9 @@ func (h *Host) disks(o *spec.Object) ([]heldDisk, error) {
 			errs = append(errs, fmt.Errorf("disk %q: %s is no file, and only images that are files are copied", d.name, d.path))
 			continue
 		}
-		if err := checkUnused(d.path); err != nil {
+		if running {
+			// QEMU has it.
+		} else if err := checkUnused(d.path); err != nil {
 			errs = append(errs, fmt.Errorf("disk %q: %w", d.name, err))
 		}
 		out = append(out, heldDisk{name: d.name, path: d.path, template: template[d.name], size: info.Size()})
@@ -130,12 +133,48 @@ func (h *Host) free(namespace, name string) (Directories, error) {
 	return d, fmt.Errorf("%s: %w", FullName(namespace, name), ErrExists)
 }
 
-// Clone makes another machine of one that does not run: with copies of its disks,
-// wherever they are, its UEFI variables and the state of its TPM, and with a UUID,
-// MAC addresses and an instance-id for cloud-init of its own. What the guest has
-// written down of itself on its disks, such as SSH host keys, it has too. The error
-// is [ErrExists] if there is a machine of the new name. What is interrupted leaves
-// no machine.
+// copyMachine copies the disks of a machine, as they are at one moment, to files in a
+// directory. still is called at that moment, in which nothing in the machine changes.
+// One that does not run is locked.
+func (m *Machine) copyMachine(ctx context.Context, dir string, disks []heldDisk, fileOf func(heldDisk) string, options CopyOptions, still func() error) (how consistency, total int64, err error) {
+	copied := &copying{options: options}
+	if m.Running() {
+		how, err = m.copyRunning(ctx, dir, disks, fileOf, options, still)
+	} else if err = copied.copyDisks(ctx, dir, disks, fileOf); err == nil {
+		err = still()
+	}
+	if err != nil {
+		return how, 0, err
+	}
+	for _, d := range disks {
+		n, err := allocated(filepath.Join(dir, fileOf(d)))
+		if err != nil {
+			return how, 0, err
+		}
+		total += n
+	}
+	return how, total, nil
+}
+
+// hold keeps a machine that does not run from being started. One that runs has
+// somebody who does so.
+func (m *Machine) hold() (release func() error, err error) {
+	if m.Running() {
+		return func() error { return nil }, nil
+	}
+	lock, err := m.lockStopped()
+	if err != nil {
+		return nil, err
+	}
+	return lock.Close, nil
+}
+
+// Clone makes another machine of one: with copies of its disks, wherever they are, its
+// UEFI variables and the state of its TPM, and with a UUID, MAC addresses and an
+// instance-id for cloud-init of its own. What the guest has written down of itself on
+// its disks, such as SSH host keys, it has too. Of a machine that runs the disks are
+// copied as for [Host.CreateSnapshot]. The error is [ErrExists] if there is a machine
+// of the new name. What is interrupted leaves no machine.
 func (h *Host) Clone(ctx context.Context, m Machine, namespace, name string, options CopyOptions) (Machine, error) {
 	fail := func(err error) (Machine, error) {
 		return Machine{}, fmt.Errorf("clone %s: %w", m.FullName(), err)
@@ -144,11 +183,11 @@ func (h *Host) Clone(ctx context.Context, m Machine, namespace, name string, opt
 	if err != nil {
 		return fail(err)
 	}
-	lock, err := m.lockStopped()
+	release, err := m.hold()
 	if err != nil {
 		return fail(err)
 	}
-	defer lock.Close()
+	defer release()
 	o, err := m.Object()
 	if err != nil {
 		return fail(err)
@@ -157,7 +196,7 @@ func (h *Host) Clone(ctx context.Context, m Machine, namespace, name string, opt
 	if err != nil {
 		return fail(err)
 	}
-	disks, err := h.disks(&o)
+	disks, err := h.disks(&o, m.Running())
 	if err != nil {
 		return fail(err)
 	}
@@ -194,14 +233,15 @@ func (h *Host) fillClone(ctx context.Context, m *Machine, tmp string, to Directo
 		return err
 	}
 	fileOf := func(d heldDisk) string { return d.name + ".img" }
-	if err := (&copying{options: options}).copyDisks(ctx, tmp, disks, fileOf); err != nil {
-		return err
+	still := func() error {
+		names, err := m.identityNames()
+		if err != nil {
+			return err
+		}
+		return copyFiles(ctx, m.Data, tmp, names)
 	}
-	names, err := m.identityNames()
+	how, _, err := m.copyMachine(ctx, tmp, disks, fileOf, options, still)
 	if err != nil {
-		return err
-	}
-	if err := copyFiles(ctx, m.Data, tmp, names); err != nil {
 		return err
 	}
 	carried := map[string]runner.CarriedDisk{}
@@ -212,7 +252,7 @@ func (h *Host) fillClone(ctx context.Context, m *Machine, tmp string, to Directo
 		if !d.template {
 			def.Disks[d.name] = path
 		}
-		carried[d.path] = runner.CarriedDisk{Path: path, File: filepath.Join(tmp, fileOf(d))}
+		carried[d.path] = runner.CarriedDisk{Path: path, File: filepath.Join(tmp, fileOf(d)), Left: how.running}
 	}
 	def.InstanceID = newInstanceID(named.Namespace, named.Name)
 	if err := writeParts(m.Data, tmp, named, def, carried, false); err != nil {

@@ -400,7 +400,14 @@ func TestRefusedCopies(t *testing.T) {
 	b := newBench(t)
 	running := b.m
 	running.Runner = os.Getpid()
-	if _, err := b.h.CreateSnapshot(t.Context(), running, "s", CopyOptions{}); err == nil || !strings.Contains(err.Error(), "stop it first") {
+	if err := b.h.RestoreSnapshot(t.Context(), running, "s", RestoreOptions{}); !errors.Is(err, ErrNoSnapshot) {
+		t.Error(err)
+	}
+	if _, err := b.h.Rename(running, "lab", "front"); err == nil || !strings.Contains(err.Error(), "stop it first") {
+		t.Error(err)
+	}
+	running.Status = Status(runner.PhaseStarting)
+	if _, err := b.h.CreateSnapshot(t.Context(), running, "s", CopyOptions{}); err == nil || !strings.Contains(err.Error(), "just being started") {
 		t.Error(err)
 	}
 	lock, err := runner.Lock(b.m.Data)

@@ -43,6 +43,14 @@ type Snapshot struct {
 	// Allocated is what the copies had on their storage when they were made, in
 	// bytes. Where the file system shares blocks, they take less.
 	Allocated int64 `json:"allocated"`
+	// Running says that the machine ran meanwhile. Its disks are as they were at one
+	// moment; what was in its memory is not kept.
+	Running bool `json:"running,omitempty"`
+	// Frozen says that the guest agent had the guest write all that it had in its
+	// memory for its file systems. Otherwise those are as after a power cut, and
+	// Unfrozen says why, for people.
+	Frozen   bool   `json:"frozen,omitempty"`
+	Unfrozen string `json:"unfrozen,omitempty"`
 }
 
 // SnapshotDisk is a disk in a snapshot.
@@ -107,20 +115,26 @@ func (m *Machine) Snapshot(name string) (Snapshot, error) {
 	return s, nil
 }
 
-// CreateSnapshot keeps a machine that does not run as it is now: by copies, which
-// cost no room where the file system shares blocks (Btrfs, XFS). The error is
-// [ErrSnapshotExists] if there is one of that name. What is interrupted leaves no
-// snapshot.
+// CreateSnapshot keeps a machine as it is now. One that does not run is copied by this
+// program, at no cost in room where the file system shares blocks (Btrfs, XFS). One
+// that runs goes on: its QEMU copies its disks, and pauses the guest for the moment
+// in which all copies are complete, with its file systems frozen if its agent can do
+// that. The error is [ErrSnapshotExists] if there is one of that name. What is
+// interrupted leaves no snapshot.
 func (h *Host) CreateSnapshot(ctx context.Context, m Machine, name string, options CopyOptions) (Snapshot, error) {
-	lock, err := m.lockStopped()
+	release, err := m.hold()
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("snapshot: %w", err)
 	}
 	s, err := h.createSnapshot(ctx, &m, name, options)
-	return s, errors.Join(err, lock.Close())
+	return s, errors.Join(err, release())
 }
 
-// createSnapshot is CreateSnapshot of a machine that is locked.
+// newSnapshotPrefix begins the names of snapshots that are being made, each of which
+// is locked.
+const newSnapshotPrefix = ".new-"
+
+// createSnapshot is CreateSnapshot of a machine that runs or is locked.
 func (h *Host) createSnapshot(ctx context.Context, m *Machine, name string, options CopyOptions) (Snapshot, error) {
 	none := Snapshot{}
 	fail := func(err error) (Snapshot, error) {
@@ -137,52 +151,70 @@ func (h *Host) createSnapshot(ctx context.Context, m *Machine, name string, opti
 	if err != nil {
 		return fail(err)
 	}
-	disks, err := h.disks(&o)
+	disks, err := h.disks(&o, m.Running())
 	if err != nil {
 		return fail(err)
 	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+	parent := filepath.Dir(dir)
+	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return fail(err)
 	}
-	tmp := filepath.Join(filepath.Dir(dir), stagingName)
-	if err := os.RemoveAll(tmp); err != nil { // of one that was interrupted
+	for _, prefix := range []string{newSnapshotPrefix, stagingName} { // of those that were interrupted
+		if err := removeAbandoned(parent, prefix); err != nil {
+			return fail(err)
+		}
+	}
+	tmp, err := os.MkdirTemp(parent, newSnapshotPrefix)
+	if err != nil {
 		return fail(err)
 	}
-	if err := os.Mkdir(tmp, 0o700); err != nil {
+	own, err := runner.Lock(tmp)
+	if err != nil {
 		return fail(err)
 	}
+	defer own.Close()
 	s, err := m.fillSnapshot(ctx, tmp, name, disks, options)
 	if err == nil {
-		err = moveNew(tmp, dir)
+		err = errors.Join(os.Remove(filepath.Join(tmp, runner.LockFile)), moveNew(tmp, dir))
+	}
+	if errors.Is(err, fs.ErrExist) {
+		err = ErrSnapshotExists // made meanwhile
 	}
 	if err != nil {
-		return fail(errors.Join(err, os.RemoveAll(tmp)))
+		err = errors.Join(err, os.RemoveAll(tmp))
+		_ = os.Remove(parent) // if there is no other one
+		return fail(err)
 	}
 	return s, nil
 }
 
 func (m *Machine) fillSnapshot(ctx context.Context, dir, name string, disks []heldDisk, options CopyOptions) (Snapshot, error) {
-	s := Snapshot{Name: name, Created: time.Now().UTC().Truncate(time.Second)}
-	copied := &copying{options: options}
+	s := Snapshot{Name: name}
 	fileOf := func(d heldDisk) string { return d.name + ".img" }
-	if err := copied.copyDisks(ctx, dir, disks, fileOf); err != nil {
-		return s, err
+	still := func() error {
+		s.Created = time.Now().UTC().Truncate(time.Second)
+		names, err := m.identityNames()
+		if err != nil {
+			return err
+		}
+		for _, more := range []string{manifestFile, definitionFile, runner.RecordFile} {
+			if exists(filepath.Join(m.Data, more)) {
+				names = append(names, more)
+			}
+		}
+		return copyFiles(ctx, m.Data, dir, names)
 	}
-	s.Allocated = copied.total
-	for _, d := range disks {
-		s.Disks = append(s.Disks, SnapshotDisk{Name: d.name, File: fileOf(d), Path: d.path, Size: d.size, Template: d.template})
-	}
-	names, err := m.identityNames()
+	how, total, err := m.copyMachine(ctx, dir, disks, fileOf, options, still)
 	if err != nil {
 		return s, err
 	}
-	for _, more := range []string{manifestFile, definitionFile, runner.RecordFile} {
-		if exists(filepath.Join(m.Data, more)) {
-			names = append(names, more)
+	s.Allocated, s.Running, s.Frozen, s.Unfrozen = total, how.running, how.frozen, how.unfrozen
+	for _, d := range disks {
+		info, err := os.Stat(filepath.Join(dir, fileOf(d)))
+		if err != nil {
+			return s, err
 		}
-	}
-	if err := copyFiles(ctx, m.Data, dir, names); err != nil {
-		return s, err
+		s.Disks = append(s.Disks, SnapshotDisk{Name: d.name, File: fileOf(d), Path: d.path, Size: info.Size(), Template: d.template})
 	}
 	data, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
@@ -307,7 +339,7 @@ func (h *Host) stageRestore(ctx context.Context, m *Machine, s Snapshot, options
 		if !d.Template || file != d.Name+".img" {
 			def.Disks[d.Name] = path
 		}
-		carried[d.Path] = runner.CarriedDisk{Path: path, File: filepath.Join(staging, file)}
+		carried[d.Path] = runner.CarriedDisk{Path: path, File: filepath.Join(staging, file), Left: s.Running}
 		disks = append(disks, heldDisk{name: d.Name, path: filepath.Join(dir, d.File), size: d.Size})
 	}
 	if err := (&copying{options: options}).copyDisks(ctx, staging, disks, func(d heldDisk) string { return files[d.name] }); err != nil {

@@ -20,7 +20,7 @@ import (
 
 // commands are all command types of the package.
 var commands = []any{
-	qmp.AddFD{}, qmp.QueryFDSets{}, qmp.Balloon{}, qmp.BlockResize{}, qmp.BlockdevAdd{Driver: "d", NodeName: "n"},
+	qmp.AddFD{}, qmp.QueryFDSets{}, qmp.Balloon{}, qmp.BlockJobCancel{}, qmp.BlockResize{}, qmp.BlockdevCreate{}, qmp.BlockdevMirror{}, qmp.JobDismiss{}, qmp.QueryJobs{}, qmp.BlockdevAdd{Driver: "d", NodeName: "n"},
 	qmp.BlockdevChangeMedium{}, qmp.BlockdevCloseTray{}, qmp.BlockdevDel{}, qmp.BlockdevInsertMedium{},
 	qmp.BlockdevOpenTray{}, qmp.BlockdevRemoveMedium{}, qmp.CloseFD{}, qmp.Cont{},
 	qmp.DeviceAdd{Driver: "d", ID: "i", Bus: "b"}, qmp.DeviceDel{}, qmp.DeviceListProperties{},
@@ -38,7 +38,7 @@ var commands = []any{
 // events are all event payloads of the package.
 var events = []qmp.EventData{
 	qmp.ACPIDeviceOSTEvent{}, qmp.BalloonChangeEvent{}, qmp.BlockIOErrorEvent{}, qmp.DeviceDeletedEvent{},
-	qmp.DeviceTrayMovedEvent{}, qmp.DeviceUnplugGuestErrorEvent{}, qmp.GuestPanickedEvent{}, qmp.MemUnplugErrorEvent{},
+	qmp.DeviceTrayMovedEvent{}, qmp.JobStatusChangeEvent{}, qmp.DeviceUnplugGuestErrorEvent{}, qmp.GuestPanickedEvent{}, qmp.MemUnplugErrorEvent{},
 	qmp.MemoryDeviceSizeChangeEvent{}, qmp.PowerdownEvent{}, qmp.ResetEvent{}, qmp.ResumeEvent{}, qmp.ShutdownEvent{},
 	qmp.SpiceConnectedEvent{}, qmp.SpiceDisconnectedEvent{}, qmp.SpiceInitializedEvent{}, qmp.StopEvent{},
 	qmp.SuspendEvent{}, qmp.VNCConnectedEvent{}, qmp.VNCDisconnectedEvent{}, qmp.VNCInitializedEvent{},

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"os"
+
+	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
 // CarriedDisk is a disk image whose file is another one now, or has another name.
@@ -14,6 +16,9 @@ type CarriedDisk struct {
 	Path string
 	// File is where it is at present, to be moved to Path without a copy.
 	File string
+	// Left says that the file was copied from a guest that ran: what a raw disk looks
+	// like in it is what that guest has written.
+	Left bool
 }
 
 // CarriedRecord is what machine.json of a data directory becomes when its disks,
@@ -46,6 +51,9 @@ func CarriedRecord(dataDir string, disks map[string]CarriedDisk, others bool) ([
 			return nil, fmt.Errorf("disk image %s: %w", now.File, err)
 		}
 		d.Inode, d.Birth = i.inode, i.birth
+		if now.Left && d.Format == qemucmd.DiskFormatRaw {
+			d.Header = i.header
+		}
 		carried[now.Path] = d
 	}
 	r.Disks = carried

@@ -82,6 +82,10 @@ static void qga_line(int fd, char *line)
 	} else if (contains(line, "\"guest-get-osinfo\"")) {
 		say(fd, "{\"return\": {\"id\": \"vmop-guest\", \"name\": \"vmop tiny guest\", ",
 		    "\"pretty-name\": \"vmop tiny guest\", \"machine\": \"x86_64\"}}\n", "");
+	} else if (contains(line, "\"guest-fsfreeze-freeze\"") || contains(line, "\"guest-fsfreeze-thaw\"")) {
+		/* There is nothing to freeze but what the host may look for. */
+		note(contains(line, "thaw") ? "guest agent, thawed" : "guest agent, frozen");
+		say(fd, "{\"return\": 1}\n", "", "");
 	} else if (contains(line, "\"guest-shutdown\"")) {
 		/* The real agent does not answer either when it succeeds. */
 		note("guest agent, shutting down");
