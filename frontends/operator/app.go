@@ -61,6 +61,7 @@ const (
 	flagElect        = "leader-elect"
 	flagLease        = "leader-election-id"
 	flagLeaseSpace   = "leader-election-namespace"
+	flagIdentity     = "identity"
 	flagConcurrency  = "concurrency"
 	flagQPS          = "kube-api-qps"
 	flagBurst        = "kube-api-burst"
@@ -95,6 +96,7 @@ func app(stdout, stderr io.Writer) *cli.App {
 			&cli.BoolFlag{Name: flagElect, Usage: "of several operators let one work and the others wait"},
 			&cli.StringFlag{Name: flagLease, Value: "vm-operator.vmoperator.jdrupes.org", Usage: "`NAME` of the lease by which they agree"},
 			&cli.StringFlag{Name: flagLeaseSpace, Usage: "`NAMESPACE` of the lease, default: the operator's own"},
+			&cli.StringFlag{Name: flagIdentity, Usage: "be `NAME` to other operators that look after the same machines, as in team/vm-operator; replicas of one are one. default: the namespace and name of the service account, outside of a pod host/ and the host's name"},
 			&cli.IntFlag{Name: flagConcurrency, Usage: fmt.Sprintf("reconcile `N` machines at the same time, default: %d; wins over the configuration file", controller.DefaultConcurrency)},
 			&cli.Float64Flag{Name: flagQPS, Value: -1, Usage: "send at most `N` requests per second to the API server, which itself sees to it that nobody asks too much; negative for no limit"},
 			&cli.IntFlag{Name: flagBurst, Value: 100, Usage: "with a limit, `N` requests may follow each other without delay"},

@@ -28,3 +28,16 @@ func TestIdentity(t *testing.T) {
 		t.Errorf("without a token it is %q", got)
 	}
 }
+
+// Who gives an operator a name gives one that fits into messages, and none that means
+// another.
+func TestGivenIdentity(t *testing.T) {
+	for name, valid := range map[string]bool{
+		"team/vmop-operator": true, "a": true, "": false, "two words": false, "VM-Operator": false,
+		strings.Repeat("a", maxIdentity): true, strings.Repeat("a", maxIdentity+1): false, "ä": false, "a\n": false,
+	} {
+		if err := validIdentity(name); (err == nil) != valid {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/vmop/sdk/frontends/operator/controller"
 	"github.com/vmop/sdk/vmop/operatorconfig"
+	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 )
 
 // readConfig reads the configuration files that there are and the environment,
@@ -72,6 +73,13 @@ func readOptions(c *cli.Context, log logr.Logger) (controller.Options, error) {
 		log.Info("configuration: warning", "problem", "there is no runnerImage: machines whose manifest names no image get VM-Operator's runner, which cannot run in their pods")
 	}
 	o.Settings.Version, o.Settings.Operator = version(), identity(ownToken)
+	if c.IsSet(flagIdentity) {
+		name := c.String(flagIdentity)
+		if err := validIdentity(name); err != nil {
+			return o, usageError{fmt.Errorf("--%s: found %q, %w", flagIdentity, name, err)}
+		}
+		o.Settings.Operator = name
+	}
 	if n := c.StringSlice(flagNamespace); len(n) > 0 {
 		o.Namespaces = distinct(n)
 	}
@@ -97,6 +105,21 @@ func readOptions(c *cli.Context, log logr.Logger) (controller.Options, error) {
 
 // ownToken is the token of a pod's service account.
 const ownToken = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+
+// maxIdentity is how long the name of an operator may be: it is in messages.
+const maxIdentity = 128
+
+// validIdentity says what is wrong with the name of an operator.
+func validIdentity(name string) error {
+	wrong := func(r rune) bool { return r <= ' ' || r > '~' }
+	switch {
+	case name == "" || len(name) > maxIdentity || strings.ContainsFunc(name, wrong):
+		return fmt.Errorf("want 1 to %d printable ASCII characters without spaces, as in team/vm-operator", maxIdentity)
+	case name == machinekind.FormerOperator:
+		return errors.New("which is how VM-Operator's own operator is told of")
+	}
+	return nil
+}
 
 // identity tells operators apart that feel responsible for the same machines: by
 // their accounts, as in vmop-system/vmop-operator, so that all replicas of one are

@@ -95,10 +95,14 @@ func computed(r corev1.ResourceRequirements) (out corev1.ResourceRequirements) {
 const condensedContent = "/content"
 
 // CondenseConfigMap keeps a digest of the content. One that VM-Operator wrote
-// stays whole: its content is the only place where some things are kept.
+// stays whole: its content is the only place where some things are kept. That it was
+// the last to apply it is kept, too.
 func CondenseConfigMap(cm *corev1.ConfigMap) *corev1.ConfigMap {
 	c := &corev1.ConfigMap{ObjectMeta: condensedMeta(cm), Data: cm.Data}
 	c.Labels, c.Annotations = kept(cm.Labels), kept(cm.Annotations)
+	if formerApplied(cm) {
+		c.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: names.FieldManager, Operation: metav1.ManagedFieldsOperationApply}}
+	}
 	if _, err := resetCounter(cm); err == nil {
 		// Mostly the digest is in the annotations, too: one string for both.
 		digest := content(cm.Data)

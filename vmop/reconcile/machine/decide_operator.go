@@ -1,7 +1,9 @@
 package machine
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Two operators may feel responsible for one machine: one of the cluster and one of
@@ -24,7 +27,14 @@ const (
 	claimsAgain = 10 * time.Minute
 	// rivalGone is how long after its last claim another operator is told of.
 	rivalGone = 2*claimsAgain + 5*time.Minute
+	// formerAgain is how long something that VM-Operator wrote is not noted anew.
+	formerAgain = time.Minute
 )
+
+// FormerOperator is by what name VM-Operator's own operator is told of, which knows
+// nothing of claims: one is noted in its place when it is seen to write. No operator
+// of ours has this name.
+const FormerOperator = "VM-Operator"
 
 // responsible reports whether this operator looks after the machine. If it does
 // not, the plan has what there is to do about that, and nothing else.
@@ -41,10 +51,26 @@ func (d *decision) responsible() bool {
 		return d.do(reconcile.AnnotateConfigMap{Name: cm.Name, UID: cm.UID, ResourceVersion: cm.ResourceVersion, Annotations: map[string]string{key: value}}, &d.sole)
 	}
 	if holder == "" || holder == me {
+		var noted time.Time
+		if claimed && claimant == FormerOperator {
+			noted = at
+		}
+		if d.formerActs(noted) && d.s.Now.Sub(noted) >= formerAgain {
+			// Noted first: what shows it is about to be put right.
+			if annotate(names.AnnotationOperatorClaim, claim(FormerOperator, d.s.Now)) {
+				d.wakeAt(d.s.Now.Add(time.Second))
+				return false
+			}
+		}
 		if holder == "" || !claimed || claimant == me || age >= rivalGone {
 			return true
 		}
 		d.wakeAt(at.Add(rivalGone))
+		if claimant == FormerOperator {
+			d.sole.problem(spec.ReasonTwoOperators, named("Operator", claimant),
+				"VM-Operator's own operator still writes objects of the machine, which operator %s looks after; stop it: kubectl scale deployment vm-operator --replicas=0, in its namespace", me)
+			return true // it does not read answers
+		}
 		d.sole.problem(spec.ReasonTwoOperators, named("Operator", claimant),
 			"operators %s and %s both feel responsible for the machine, which is %[1]s's; %[2]s leaves it alone; remove one of them, or give each its namespaces (VMOP_NAMESPACES, --exclude-namespace)", me, claimant)
 		if !answered && annotate(names.AnnotationOperatorAnswer, text) {
@@ -61,7 +87,7 @@ func (d *decision) responsible() bool {
 		d.wakeAt(at.Add(answersWithin))
 	case mine && !answered:
 		return true
-	case annotate(names.AnnotationOperatorClaim, me+" "+d.s.Now.UTC().Format(time.RFC3339)):
+	case annotate(names.AnnotationOperatorClaim, claim(me, d.s.Now)):
 		d.wakeAt(d.s.Now.Add(answersWithin))
 		if !mine {
 			d.plan.Events = append(d.plan.Events, reconcile.Event{Type: corev1.EventTypeWarning, Reason: spec.ReasonTwoOperators, Action: "Claim",
@@ -69,6 +95,42 @@ func (d *decision) responsible() bool {
 		}
 	}
 	return false
+}
+
+// formerActs reports whether VM-Operator's own operator has written for the machine
+// since this one looks after it, and since that was noted last.
+func (d *decision) formerActs(noted time.Time) bool {
+	c := spec.FindCondition(d.stored.Conditions, spec.ConditionSoleOperator)
+	if c == nil || c.Reason == spec.ReasonCreation {
+		return false // this is a takeover
+	}
+	return formerApplied(d.s.ConfigMap) ||
+		d.pod.former() && c.LastTransitionTime.Before(&d.pod.pod.CreationTimestamp) && noted.Before(d.pod.pod.CreationTimestamp.Time)
+}
+
+// formerApplied reports whether VM-Operator was the last to apply an object. It does so
+// under the name that we have from it; but all that we apply has a digest.
+func formerApplied(o metav1.Object) bool {
+	return slices.ContainsFunc(o.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
+		return m.Manager == names.FieldManager && m.Operation == metav1.ManagedFieldsOperationApply && m.Subresource == "" &&
+			(m.FieldsV1 == nil || !bytes.Contains(m.FieldsV1.GetRawBytes(), []byte(`"f:`+names.AnnotationApplied+`"`)))
+	})
+}
+
+// Withdraw takes back the claim of an operator that ends to a machine that another one
+// looks after, so that both need not be told of any longer; nil if there is none.
+func Withdraw(cm *corev1.ConfigMap, operator string) *reconcile.AnnotateConfigMap {
+	claimant, _, claimed := readClaim(cm.Annotations[names.AnnotationOperatorClaim])
+	holder := cm.Annotations[names.AnnotationOperator]
+	if !claimed || claimant != operator || holder == "" || holder == operator {
+		return nil
+	}
+	return &reconcile.AnnotateConfigMap{Name: cm.Name, UID: cm.UID, ResourceVersion: cm.ResourceVersion, Annotations: map[string]string{names.AnnotationOperatorClaim: ""}}
+}
+
+// claim is what readClaim reads.
+func claim(operator string, at time.Time) string {
+	return operator + " " + at.UTC().Format(time.RFC3339)
 }
 
 // readClaim reads an operator and a time.

@@ -519,7 +519,8 @@ func (w *world) create(o reconcile.Object) result {
 	return done
 }
 
-// apply is server-side apply where one manager owns everything.
+// apply is server-side apply where one manager owns everything but what patches have
+// written, which are owners of their own.
 func (w *world) apply(o reconcile.Object) result {
 	key := keyOf(o)
 	old := get[reconcile.Object](w, key)
@@ -535,6 +536,11 @@ func (w *world) apply(o reconcile.Object) result {
 	}
 	o.SetUID(old.GetUID())
 	w.checkApply(old, o)
+	for _, patched := range []string{names.AnnotationOperatorClaim, names.AnnotationOperatorAnswer} {
+		if text, there := old.GetAnnotations()[patched]; there {
+			o.GetAnnotations()[patched] = text
+		}
+	}
 	w.put(key, o)
 	return done
 }

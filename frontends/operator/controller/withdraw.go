@@ -1,0 +1,92 @@
+package controller
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/vmop/sdk/vmop/names"
+	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// withdrawTimeout is how long an operator that ends takes back its claims; what
+	// it does not come to is forgotten by the others after some time.
+	withdrawTimeout = 5 * time.Second
+	// withdrawals is how many are written at the same time.
+	withdrawals = 8
+)
+
+// withdrawer takes back the claims of this operator to machines that another one looks
+// after, when this one ends. Those that it looks after stay its own: it may be about
+// to start again.
+type withdrawer struct {
+	client      client.Client
+	cache, live client.Reader
+	operator    string
+	leads       func() bool
+	writes      *writeCounter
+	log         logr.Logger
+}
+
+// Start implements controller-runtime's Runnable.
+func (w *withdrawer) Start(ctx context.Context) error {
+	<-ctx.Done()
+	if w.operator == "" || !w.leads() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTimeout)
+	defer cancel()
+	var all corev1.ConfigMapList
+	if err := w.cache.List(ctx, &all); err != nil {
+		return nil // the caches were never filled: there is no claim
+	}
+	e := &executor{client: w.client}
+	turns := make(chan struct{}, withdrawals)
+	var writing sync.WaitGroup
+	defer writing.Wait()
+	for i := range all.Items {
+		if machinekind.Withdraw(&all.Items[i], w.operator) == nil {
+			continue
+		}
+		select {
+		case turns <- struct{}{}:
+		case <-ctx.Done():
+			return nil
+		}
+		writing.Go(func() {
+			defer func() { <-turns }()
+			w.withdraw(ctx, e, &all.Items[i])
+		})
+	}
+	return nil
+}
+
+// withdraw takes back the claim in a ConfigMap, if it is still there.
+func (w *withdrawer) withdraw(ctx context.Context, e *executor, cm *corev1.ConfigMap) {
+	for {
+		a := machinekind.Withdraw(cm, w.operator)
+		if a == nil {
+			return
+		}
+		_, err := e.send(ctx, cm.Namespace, *a)
+		w.writes.count(a.Target().Verb, names.KindConfigMap, err)
+		if apierrors.IsConflict(err) {
+			// The cache was behind.
+			fresh := &corev1.ConfigMap{}
+			var found bool
+			if found, err = get(ctx, w.live, client.ObjectKeyFromObject(cm), fresh); found {
+				cm = fresh
+				continue
+			}
+		}
+		if err != nil {
+			w.log.V(1).Info("the claim to a machine was not taken back", "namespace", cm.Namespace, "name", cm.Name, "reason", err.Error())
+		}
+		return
+	}
+}
