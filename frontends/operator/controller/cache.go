@@ -16,7 +16,7 @@ import (
 // claim of its namespace, and the machine has to notice when it appears or is
 // bound. What is kept of each kind is for reconcile to say, whose decisions are
 // made of it; of a claim it is little but its labels and annotations.
-func cacheOptions(namespaces, without []string) cache.Options {
+func cacheOptions(namespaces, without []string, kinds []registration) cache.Options {
 	// Nothing that is read is ever changed, so that nothing needs to be copied.
 	shared := true
 	o := cache.Options{
@@ -24,14 +24,15 @@ func cacheOptions(namespaces, without []string) cache.Options {
 		// What nobody has made a watch for must not be watched by accident.
 		ReaderFailOnMissingInformer: true,
 		ByObject: map[client.Object]cache.ByObject{
-			&machine{}:                      {},
-			&pool{}:                         {},
 			&corev1.Pod{}:                   {Label: labels.SelectorFromSet(podLabels()), Transform: condensed(machinekind.CondensePod)},
 			&corev1.ConfigMap{}:             {Label: labels.SelectorFromSet(objectLabels()), Transform: condensed(machinekind.CondenseConfigMap)},
 			&corev1.Service{}:               {Label: labels.SelectorFromSet(objectLabels()), Transform: condensed(machinekind.CondenseService)},
 			&corev1.Secret{}:                {Label: labels.SelectorFromSet(secretLabels()), Transform: condensed(machinekind.CondenseSecret)},
 			&corev1.PersistentVolumeClaim{}: {Transform: condensed(machinekind.CondenseClaim)},
 		},
+	}
+	for _, r := range kinds {
+		o.ByObject[r.object()] = cache.ByObject{}
 	}
 	if len(without) > 0 {
 		var others []fields.Selector

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/spec"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -69,7 +70,7 @@ func (c *cleaner) clean(ctx context.Context, namespace string) error {
 		return nil
 	}
 	// In this order, so that a new machine does not lose what it was just given.
-	found, err := c.list(ctx, machineKind, client.InNamespace(namespace))
+	found, err := c.list(ctx, spec.GroupVersion().WithKind(spec.KindVirtualMachine), client.InNamespace(namespace))
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,7 @@
 // observes them, has [github.com/vmop/sdk/vmop/reconcile] decide, and carries
 // the decisions out: an `if` that a property test would want to see is not here.
 //
-// An [Operator] has two controllers of controller-runtime: one reconciles machines,
+// An [Operator] has a controller of controller-runtime for each kind: one reconciles machines,
 // the other keeps up the assignments of pools. Before both is a gate that lets
 // nothing through unless the operator leads and the caches follow the API server.
 //

@@ -40,8 +40,8 @@ type kind[S any] struct {
 	prepare func(ctx context.Context, o *sight[S], plan reconcile.Plan, memory *subjectMemory) (*prepared, error)
 	// done is told of each action that was executed.
 	done func(ctx context.Context, a reconcile.Action)
-	// told is told of the events that were told.
-	told func(o *sight[S], events []reconcile.Event)
+	// told is called when events were told.
+	told func(ctx context.Context, o *sight[S], events []reconcile.Event)
 }
 
 // sight is what was seen of a subject.
@@ -171,7 +171,7 @@ func (e *engine[S]) unreported(ctx context.Context, o *sight[S], plan reconcile.
 	}
 	e.refused(ctx, t, err, memory)
 	out := reconcile.Unreported(plan, before, memory.failures[t])
-	e.tell(o, out.Events)
+	e.tell(ctx, o, out.Events)
 	return out
 }
 
@@ -208,7 +208,7 @@ func (e *engine[S]) report(ctx context.Context, namespace string, o *sight[S], p
 			}
 		}
 	}
-	e.tell(o, plan.Events)
+	e.tell(ctx, o, plan.Events)
 	return reconcile.Target{}, nil
 }
 
@@ -216,25 +216,21 @@ func (e *engine[S]) report(ctx context.Context, namespace string, o *sight[S], p
 const maxNote = 1024
 
 // tell tells events.
-func (e *engine[S]) tell(o *sight[S], events []reconcile.Event) {
+func (e *engine[S]) tell(ctx context.Context, o *sight[S], events []reconcile.Event) {
 	for i := range events {
-		tell(e.events, o.object, &events[i])
+		event := &events[i]
+		var about, related runtime.Object = o.object, nil // a nil of another type is none to the recorder
+		if event.About != nil {
+			about = event.About
+		}
+		if event.Related != nil {
+			related = event.Related
+		}
+		e.events.Eventf(about, related, event.Type, event.Reason, event.Action, "%s", shortened(event.Note))
 	}
 	if e.told != nil {
-		e.told(o, events)
+		e.told(ctx, o, events)
 	}
-}
-
-// tell tells an event about an object, or about the one that it names.
-func tell(to events.EventRecorder, about runtime.Object, e *reconcile.Event) {
-	var related runtime.Object // a nil of another type is none to the recorder
-	if e.Related != nil {
-		related = e.Related
-	}
-	if e.About != nil {
-		about = e.About
-	}
-	to.Eventf(about, related, e.Type, e.Reason, e.Action, "%s", shortened(e.Note))
 }
 
 // shortened is a note that the API server takes. Half a character at its end

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/vmop/reconcile"
-	"github.com/vmop/sdk/vmop/spec"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,6 +29,8 @@ type reader struct {
 	now         func() time.Time
 	// steady is since when all caches are fed, zero if they are not.
 	steady func() time.Time
+	// kinds are those that the caches keep.
+	kinds map[string]cachedKind
 }
 
 // look is one observation while it is made: of what one request is about. After an
@@ -73,10 +73,11 @@ type cached interface {
 // they show is forgotten.
 func (w *look) awaits() bool {
 	for name, wrote := range w.memory.written {
-		into := newOf(name.kind)
-		if into == nil || !w.mayCome(wrote.at) {
+		kind, kept := w.kinds[name.kind]
+		if !kept || !w.mayCome(wrote.at) {
 			continue
 		}
+		into := kind.object()
 		found, err := get(w.ctx, w.cache, types.NamespacedName{Namespace: w.namespace, Name: name.name}, into)
 		if err != nil {
 			w.err = err
@@ -102,25 +103,6 @@ func (w *look) mayCome(at time.Time) bool {
 		return now.Sub(at) < unfedLag
 	}
 	return now.Sub(at) < cacheLag
-}
-
-// newOf is an empty object of a kind that is cached.
-func newOf(kind string) client.Object {
-	switch kind {
-	case spec.KindVirtualMachine:
-		return &machine{}
-	case kindPod:
-		return &corev1.Pod{}
-	case kindClaim:
-		return &corev1.PersistentVolumeClaim{}
-	case kindConfigMap:
-		return &corev1.ConfigMap{}
-	case kindSecret:
-		return &corev1.Secret{}
-	case kindService:
-		return &corev1.Service{}
-	}
-	return nil
 }
 
 // get reads an object; absent is no error.
@@ -154,7 +136,7 @@ func (w *look) see(name object, cached, fresh client.Object) client.Object {
 	if !w.memory.doubts[name] {
 		return cached
 	}
-	if cached != nil && name.kind != spec.KindVirtualMachine {
+	if cached != nil && !w.kinds[name.kind].ours {
 		delete(w.memory.doubts, name)
 		return cached
 	}
@@ -166,7 +148,7 @@ func (w *look) see(name object, cached, fresh client.Object) client.Object {
 	case !found:
 		delete(w.memory.doubts, name)
 		return nil
-	case name.kind == spec.KindVirtualMachine:
+	case w.kinds[name.kind].ours:
 		delete(w.memory.doubts, name)
 	}
 	// An object without our labels stays in doubt: no cache will show it.

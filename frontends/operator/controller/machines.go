@@ -23,12 +23,12 @@ type observed = sight[machinekind.Snapshot]
 
 func (k *machines) kind() kind[machinekind.Snapshot] {
 	return kind[machinekind.Snapshot]{
-		observe: k.observe, decide: machinekind.Decide, prepare: k.prepare, told: k.told,
+		observe: k.observe, decide: machinekind.Decide, prepare: k.prepare, told: k.countEnds,
 	}
 }
 
-// told counts ends.
-func (k *machines) told(_ *observed, events []reconcile.Event) {
+// countEnds counts the ends that were told.
+func (k *machines) countEnds(_ context.Context, _ *observed, events []reconcile.Event) {
 	for i := range events {
 		if machinekind.TellsEnd(&events[i]) {
 			k.ends.WithLabelValues(endNamed(events[i].Reason)).Inc()

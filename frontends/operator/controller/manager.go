@@ -7,8 +7,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/vmop/sdk/vmop/names"
-	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
@@ -64,38 +63,41 @@ const DefaultConcurrency = 16
 // and saves a third of the resident memory.
 const GCPercent = 40
 
-// addMachines adds the controller of machines. It returns what forgets, at the
-// beginning of a term, what another leader may have made untrue.
-func addMachines(m manager.Manager, o Options, g *gate, writes *writeCounter) (forget func(), err error) {
-	concurrency := o.Concurrency
+func machineRegistration() registration {
+	return registration{
+		kind: spec.KindVirtualMachine, resource: spec.ResourceVirtualMachines,
+		object: func() client.Object { return &machine{} },
+		list:   func() client.ObjectList { return &machineList{} },
+		add:    addMachines,
+	}
+}
+
+// addMachines adds the controller of machines.
+func addMachines(s *setup) error {
+	concurrency := s.options.Concurrency
 	if concurrency <= 0 {
 		concurrency = DefaultConcurrency
 	}
 	ends, err := newEndCounter(metrics.Registry)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	k := &machines{
-		reader:   &reader{cache: m.GetCache(), live: m.GetAPIReader(), now: time.Now, steady: g.server.steady},
-		settings: o.Settings, ends: ends,
-		starts: newStarts(m.GetAPIReader(), m.GetCache(), time.Now),
+		reader: s.reader, settings: s.options.Settings, ends: ends,
+		starts: newStarts(s.reader.live, s.reader.cache, s.reader.now),
 	}
-	r := &engine[machinekind.Snapshot]{
-		kind: k.kind(), reader: k.reader, events: m.GetEventRecorder(eventSource),
-		executor: &executor{client: m.GetClient(), writes: writes, now: time.Now, leads: g.leading.is},
-	}
-	forget = func() { r.memories.clear(); k.starts.doubt() }
-	find := finder{cache: m.GetCache(), starts: k.starts}
-	return forget, ctrl.NewControllerManagedBy(m).Named("machines").
-		For(&machine{}).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(find.machinesOfPod)).
-		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(find.machine)).
-		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(find.machine)).
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(find.machine)).
-		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(find.machinesOfClaim)).
-		Watches(&pool{}, handler.EnqueueRequestsFromMapFunc(find.machinesOfPool)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, RateLimiter: retries(), NewQueue: fairQueues(concurrency)}).
-		Complete(g.before("machines", r))
+	s.forget = append(s.forget, k.starts.doubt)
+	find := finder{cache: s.reader.cache, starts: k.starts}
+	o := controller.Options{MaxConcurrentReconciles: concurrency, NewQueue: fairQueues(concurrency)}
+	return addKind(s, "machines", k.kind(), o, func(b *builder.Builder) *builder.Builder {
+		return b.For(&machine{}).
+			Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(find.machinesOfPod)).
+			Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(find.machine)).
+			Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(find.machine)).
+			Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(find.machine)).
+			Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(find.machinesOfClaim)).
+			Watches(&pool{}, handler.EnqueueRequestsFromMapFunc(find.machinesOfPool))
+	})
 }
 
 // fairQueues makes the queues of a controller.
@@ -111,21 +113,6 @@ const eventSource = "vm-operator"
 // retries is the delay after something that could not be reached.
 func retries() workqueue.TypedRateLimiter[ctrl.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](100*time.Millisecond, maxRetry)
-}
-
-func addAssignments(m manager.Manager, g *gate, writes *writeCounter) error {
-	r := &assignments{
-		cache: m.GetCache(), client: m.GetClient(), writes: writes, now: time.Now,
-		events: m.GetEventRecorder(eventSource), told: map[types.UID]string{}, leads: g.leading.is,
-	}
-	namespace := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []ctrl.Request {
-		return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace()}}}
-	})
-	return ctrl.NewControllerManagedBy(m).Named("assignments").
-		Watches(&machine{}, namespace, builder.WithPredicates(assignmentChanged())).
-		Watches(&pool{}, namespace).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: retries()}).
-		Complete(g.before("assignments", r))
 }
 
 // finder finds the machines that an object matters to.

@@ -187,7 +187,7 @@ func plainCaches(ctx context.Context, config *rest.Config) (cache.Cache, error) 
 		return nil, err
 	}
 	machines, pools := ownKind("", spec.KindVirtualMachine, ""), ownKind("", spec.KindVMPool, "")
-	pools.SetGroupVersionKind(poolKind)
+	pools.SetGroupVersionKind(spec.GroupVersion().WithKind(spec.KindVMPool))
 	by := map[client.Object]cache.ByObject{
 		machines: {}, pools: {},
 		&corev1.Pod{}:                   {Label: labels.SelectorFromSet(podLabels())},

@@ -43,9 +43,12 @@ type Operator struct {
 	leading *leading
 	gate    *gate
 
+	// kinds are those that it looks after.
+	kinds []registration
+
 	mu sync.Mutex
 	// forget is called before each term in which this operator leads.
-	forget func()
+	forget []func()
 	// waits says what the operator waits for before it is ready, empty when it is.
 	waits string
 }
@@ -75,12 +78,12 @@ func New(config *rest.Config, o Options) (*Operator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
-	out := &Operator{options: o, config: config, server: s, waits: "it is not started"}
+	out := &Operator{options: o, config: config, server: s, kinds: registrations(), waits: "it is not started"}
 	out.leading = newLeading(o.LeaderElection == nil, func() {
 		out.mu.Lock()
 		defer out.mu.Unlock()
-		if out.forget != nil {
-			out.forget()
+		for _, forget := range out.forget {
+			forget()
 		}
 	})
 	out.gate = newGate(out.leading, s, slow)
@@ -211,9 +214,9 @@ func (o *Operator) definitions(ctx context.Context) error {
 	for _, r := range list.APIResources {
 		known[r.Name] = true
 	}
-	for _, r := range []string{spec.ResourceVirtualMachines, spec.ResourceVMPools} {
-		if !known[r] {
-			return &missingError{r}
+	for _, r := range o.kinds {
+		if !known[r.resource] {
+			return &missingError{r.resource}
 		}
 	}
 	return ctx.Err()
@@ -227,7 +230,7 @@ func (o *Operator) build(ctx context.Context) (manager.Manager, error) {
 			return nil, err
 		}
 	}
-	addStored(scheme)
+	addStored(scheme, o.kinds)
 	m, err := ctrl.NewManager(o.config, o.managerOptions(ctx, scheme))
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
@@ -244,12 +247,11 @@ func (o *Operator) build(ctx context.Context) (manager.Manager, error) {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
 	counted.of(m.GetCache(), o.leading.is)
-	forget, err := addMachines(m, o.options, o.gate, writes)
-	if err != nil {
-		return nil, fmt.Errorf("controller of machines: %w", err)
-	}
-	if err := addAssignments(m, o.gate, writes); err != nil {
-		return nil, fmt.Errorf("controller of assignments: %w", err)
+	s := newSetup(m, o.options, o.gate, writes, o.kinds)
+	for _, r := range o.kinds {
+		if err := r.add(s); err != nil {
+			return nil, fmt.Errorf("controller of the kind %s: %w", r.kind, err)
+		}
 	}
 	c := &cleaner{client: m.GetClient(), live: m.GetAPIReader(), writes: writes, namespaces: o.options.Namespaces, without: o.options.Without, log: o.options.Log, gate: o.gate}
 	if err := m.Add(c); err != nil {
@@ -260,14 +262,14 @@ func (o *Operator) build(ctx context.Context) (manager.Manager, error) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.forget = forget
+	o.forget = s.forget
 	return m, nil
 }
 
 func (o *Operator) managerOptions(ctx context.Context, scheme *runtime.Scheme) manager.Options {
 	stop := stopTimeout
 	controllers, _ := o.Logs()
-	options := cacheOptions(o.options.Namespaces, o.options.Without)
+	options := cacheOptions(o.options.Namespaces, o.options.Without, o.kinds)
 	options.NewInformer = o.server.newInformer
 	out := manager.Options{
 		Scheme: scheme, Cache: options, Logger: controllers,

@@ -3,115 +3,114 @@ package controller
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/vmop/sdk/vmop/reconcile"
-	"github.com/vmop/sdk/vmop/reconcile/observation"
 	poolkind "github.com/vmop/sdk/vmop/reconcile/pool"
 	"github.com/vmop/sdk/vmop/spec"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// assignments keeps up the assignments of the machines of a namespace: the
-// request's name is empty.
-type assignments struct {
-	cache  client.Reader
-	client client.Client
-	writes *writeCounter
-	events events.EventRecorder
-	now    func() time.Time
+func poolRegistration() registration {
+	return registration{
+		kind: spec.KindVMPool, resource: spec.ResourceVMPools,
+		object: func() client.Object { return &pool{} },
+		list:   func() client.ObjectList { return &poolList{} },
+		add:    addPools,
+	}
+}
+
+// addPools adds the controller that keeps up the assignments of the machines of a
+// namespace: the request's name is empty.
+func addPools(s *setup) error {
+	k := &pools{told: map[types.UID]string{}}
+	namespace := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []ctrl.Request {
+		return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace()}}}
+	})
+	return addKind(s, "assignments", k.kind(), controller.Options{MaxConcurrentReconciles: 1}, func(b *builder.Builder) *builder.Builder {
+		return b.Watches(&machine{}, namespace, builder.WithPredicates(assignmentChanged())).Watches(&pool{}, namespace)
+	})
+}
+
+// pools is what an engine has to know of the pools of a namespace.
+type pools struct {
 	// told are the versions of pools of which was told that they cannot be
 	// understood. There is one worker.
 	told map[types.UID]string
-	// leads reports whether this operator may write.
-	leads func() bool
 }
 
-// Reconcile implements controller-runtime's Reconciler.
-func (a *assignments) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	in := client.InNamespace(req.Namespace)
+func (k *pools) kind() kind[poolkind.Snapshot] {
+	return kind[poolkind.Snapshot]{observe: k.observe, decide: poolkind.Decide, done: assigned, told: k.noteTold}
+}
+
+// observe looks at the pools of a namespace and at the machines that are assigned.
+func (k *pools) observe(w *look) *sight[poolkind.Snapshot] {
+	if w.awaits() {
+		w.behind = true
+		return nil
+	}
+	// What does not come to be seen is gone by now.
+	clear(w.memory.written)
 	var machines machineList
-	if err := a.cache.List(ctx, &machines, in, client.MatchingFields{byPool: anyPool}); err != nil {
-		return ctrl.Result{}, fmt.Errorf("list the assigned machines of namespace %s: %w", req.Namespace, err)
+	w.list(&machines, byPool, anyPool)
+	var all poolList
+	if w.err == nil {
+		if err := w.cache.List(w.ctx, &all, client.InNamespace(w.namespace)); err != nil {
+			w.err = fmt.Errorf("list the pools of namespace %s: %w", w.namespace, err)
+		}
 	}
-	snapshot := poolkind.Snapshot{Now: a.now()}
-	if err := a.pools(ctx, req.Namespace, &snapshot); err != nil {
-		return ctrl.Result{}, err
+	if w.err != nil || len(machines.Items)+len(all.Items) == 0 {
+		return nil
 	}
+	out := &sight[poolkind.Snapshot]{now: w.now()}
+	s := &out.snapshot
+	s.Now, s.Failures = out.now, w.refusals(out.now)
 	for i := range machines.Items {
 		m := &machines.Items[i]
 		if vm, err := m.decode(); err == nil {
 			// A machine that no runner of ours has reported about may have VM-Operator's.
 			vm.Status = *m.authors.Believed(&vm.Status, !m.authors.Reported())
-			snapshot.Machines = append(snapshot.Machines, *vm)
+			s.Machines = append(s.Machines, *vm)
 		}
-	}
-	plan := poolkind.Decide(snapshot)
-	for i := range plan.Events {
-		tell(a.events, nil, &plan.Events[i])
-	}
-	for _, action := range plan.Actions {
-		if err := a.execute(ctx, req.Namespace, action); err != nil {
-			if observation.Stale(err) {
-				return ctrl.Result{RequeueAfter: recheck}, nil
-			}
-			return ctrl.Result{}, err
-		}
-	}
-	if plan.Wake.IsZero() {
-		return ctrl.Result{}, nil
-	}
-	return ctrl.Result{RequeueAfter: max(plan.Wake.Sub(a.now()), time.Millisecond)}, nil
-}
-
-// pools adds all pools of a namespace to a snapshot.
-func (a *assignments) pools(ctx context.Context, namespace string, s *poolkind.Snapshot) error {
-	var all poolList
-	if err := a.cache.List(ctx, &all, client.InNamespace(namespace)); err != nil {
-		return fmt.Errorf("list the pools of namespace %s: %w", namespace, err)
 	}
 	for i := range all.Items {
 		p := &all.Items[i]
 		decoded, err := p.decode()
 		if err == nil {
-			delete(a.told, p.UID)
+			delete(k.told, p.UID)
 			s.Pools = append(s.Pools, *decoded)
 			continue
 		}
-		told := a.told[p.UID] == p.ResourceVersion
-		a.told[p.UID] = p.ResourceVersion
-		if !told {
-			log.FromContext(ctx).Info("a pool is passed over", "pool", p.Name, "reason", err.Error())
-		}
 		s.Unreadable = append(s.Unreadable, poolkind.Unreadable{
-			Pool: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID}, Err: err, Told: told,
+			Pool: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion},
+			Err:  err, Told: k.told[p.UID] == p.ResourceVersion,
 		})
 	}
-	return nil
+	return out
 }
 
-func (a *assignments) execute(ctx context.Context, namespace string, action reconcile.Action) error {
-	if !a.leads() {
-		return errNotLeading
+// noteTold notes which pools were told of.
+func (k *pools) noteTold(ctx context.Context, o *sight[poolkind.Snapshot], _ []reconcile.Event) {
+	for _, u := range o.snapshot.Unreadable {
+		if !u.Told {
+			log.FromContext(ctx).Info("a pool is passed over", "pool", u.Pool.Name, "reason", u.Err.Error())
+			k.told[u.Pool.UID] = u.Pool.ResourceVersion
+		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	t, e := action.Target(), executor{client: a.client, writes: a.writes, now: a.now, leads: a.leads}
-	_, err := e.send(ctx, namespace, action)
-	a.writes.count(t.Verb, t.Kind, err)
-	if err != nil {
-		return fmt.Errorf("%s in namespace %s: %w", t, namespace, err)
-	}
-	log.FromContext(ctx).Info("assignment changed", "machine", t.Name)
-	return nil
+}
+
+// assigned tells of an assignment that has changed.
+func assigned(ctx context.Context, a reconcile.Action) {
+	log.FromContext(ctx).Info("assignment changed", "machine", a.Target().Name)
 }
 
 // assignmentChanged lets events of machines through that matter to

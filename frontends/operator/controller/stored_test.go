@@ -87,11 +87,10 @@ func TestStoredMachineIsTheMachine(t *testing.T) {
 	})
 }
 
-// A pool that cannot be understood is told of and keeps its assignments, and does
-// not hold up the others of its namespace.
-func TestUnreadablePool(t *testing.T) {
-	api := newFakeAPI(t, 3)
-	for i, pool := range []string{"gone", "broken", "well"} {
+// assign lets the machines of an API server be assigned from pools.
+func assign(t *testing.T, api *fakeAPI, pools ...string) {
+	t.Helper()
+	for i, pool := range pools {
 		u := &unstructured.Unstructured{}
 		if err := u.UnmarshalJSON(api.objects[spec.KindVirtualMachine][i]); err != nil {
 			t.Fatal(err)
@@ -105,11 +104,23 @@ func TestUnreadablePool(t *testing.T) {
 		}
 		api.objects[spec.KindVirtualMachine][i] = data
 	}
-	for name, retention := range map[string]string{"broken": "5", "well": `"PT1h"`} {
-		api.objects[spec.KindVMPool] = append(api.objects[spec.KindVMPool], fmt.Appendf(nil,
-			`{"apiVersion":"vmoperator.jdrupes.org/v1","kind":"VmPool","metadata":{"name":%q,"namespace":"apps","uid":"uid-%s","resourceVersion":"7"},"spec":{"retention":%s,"permissions":[]}}`,
-			name, name, retention))
-	}
+}
+
+// An assignment that cannot be changed does not hold up the others.
+func TestARefusedAssignmentHoldsUpNoOther(t *testing.T) {
+	api := newFakeAPI(t, 3)
+	assign(t, api, "gone", "gone", "gone")
+	look := runAgainst(t, api)
+	look("the API server is asked for all of them", func(written func(parts ...string) bool) bool {
+		return written("machine-00000/status", `"assignment":null`) && written("machine-00001/status", `"assignment":null`) &&
+			written("machine-00002/status", `"assignment":null`)
+	})
+}
+
+// runAgainst runs an operator. What it returns waits until its writes are as they
+// should be.
+func runAgainst(t *testing.T, api *fakeAPI) (until func(what string, is func(written func(parts ...string) bool) bool)) {
+	t.Helper()
 	m, err := New(&rest.Config{Host: api.URL, QPS: -1}, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -117,29 +128,50 @@ func TestUnreadablePool(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- m.Start(ctx) }()
-	defer func() { cancel(); <-ended }()
-	written := func(parts ...string) bool {
-		return slices.ContainsFunc(api.written(), func(w string) bool {
-			return !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(w, p) })
-		})
-	}
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	late := time.NewTimer(time.Minute)
-	defer late.Stop()
-	for !written("machine-00000/status", `"assignment":null`) || !written("events", "VmPool", "uid-broken", "retention", spec.ReasonInvalidSpecification) {
-		select {
-		case <-tick.C:
-		case <-late.C:
-			t.Fatalf("written: %q", api.written())
+	t.Cleanup(func() { cancel(); <-ended })
+	return func(what string, is func(written func(parts ...string) bool) bool) {
+		t.Helper()
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		late := time.NewTimer(time.Minute)
+		defer late.Stop()
+		for !is(api.wrote) {
+			select {
+			case <-tick.C:
+			case <-late.C:
+				t.Fatalf("%s: %q", what, api.written())
+			}
 		}
 	}
+}
+
+// wrote reports whether one of the writes has all the parts.
+func (f *fakeAPI) wrote(parts ...string) bool {
+	return slices.ContainsFunc(f.written(), func(w string) bool {
+		return !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(w, p) })
+	})
+}
+
+// A pool that cannot be understood is told of and keeps its assignments, and does
+// not hold up the others of its namespace.
+func TestUnreadablePool(t *testing.T) {
+	api := newFakeAPI(t, 3)
+	assign(t, api, "gone", "broken", "well")
+	for name, retention := range map[string]string{"broken": "5", "well": `"PT1h"`} {
+		api.objects[spec.KindVMPool] = append(api.objects[spec.KindVMPool], fmt.Appendf(nil,
+			`{"apiVersion":"vmoperator.jdrupes.org/v1","kind":"VmPool","metadata":{"name":%q,"namespace":"apps","uid":"uid-%s","resourceVersion":"7"},"spec":{"retention":%s,"permissions":[]}}`,
+			name, name, retention))
+	}
+	runAgainst(t, api)("the broken pool is told of", func(written func(parts ...string) bool) bool {
+		return written("machine-00000/status", `"assignment":null`) &&
+			written("events", "VmPool", "uid-broken", "retention", spec.ReasonInvalidSpecification)
+	})
 	for _, other := range []string{"machine-00001", "machine-00002"} {
-		if written(other+"/status", "assignment") {
+		if api.wrote(other+"/status", "assignment") {
 			t.Errorf("the assignment of %s is changed: %q", other, api.written())
 		}
 	}
-	if written("events", "uid-well") {
+	if api.wrote("events", "uid-well") {
 		t.Errorf("written: %q", api.written())
 	}
 }

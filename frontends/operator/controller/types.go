@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 
 	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
@@ -14,11 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "k8s.io/apimachinery/pkg/util/json"
-)
-
-var (
-	machineKind = spec.GroupVersion().WithKind(spec.KindVirtualMachine)
-	poolKind    = spec.GroupVersion().WithKind(spec.KindVMPool)
 )
 
 // stored is an object of our API group as the API server has it: JSON, which is
@@ -35,7 +31,7 @@ type stored struct {
 	authors machinekind.Authors
 }
 
-// machine and pool are the objects that are watched and read.
+// The objects that are watched and read.
 type (
 	machine struct {
 		stored
@@ -45,28 +41,25 @@ type (
 		waits       []wait
 		foreign     []string
 	}
-	pool struct{ stored }
-
 	machineList struct {
 		metav1.TypeMeta `json:",inline"`
 		metav1.ListMeta `json:"metadata"`
 		Items           []machine `json:"items"`
 	}
-	poolList struct {
-		metav1.TypeMeta `json:",inline"`
-		metav1.ListMeta `json:"metadata"`
-		Items           []pool `json:"items"`
-	}
+
+	pool     = kept[spec.VmPool]
+	poolList = keptList[spec.VmPool]
 )
 
-// addStored makes the types known to clients and caches.
-func addStored(scheme *runtime.Scheme) {
-	group := spec.GroupVersion()
-	scheme.AddKnownTypeWithName(machineKind, &machine{})
-	scheme.AddKnownTypeWithName(group.WithKind(machineKind.Kind+"List"), &machineList{})
-	scheme.AddKnownTypeWithName(poolKind, &pool{})
-	scheme.AddKnownTypeWithName(group.WithKind(poolKind.Kind+"List"), &poolList{})
-	metav1.AddToGroupVersion(scheme, group)
+// kept is an object of a kind of which nothing is looked at without decoding it. T is
+// its type, which has the kind's name.
+type kept[T any] struct{ stored }
+
+// keptList is a list of them.
+type keptList[T any] struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []kept[T] `json:"items"`
 }
 
 // GetObjectKind implements [runtime.Object]: the scheme knows the kind.
@@ -81,9 +74,9 @@ func (m *machine) DeepCopyObject() runtime.Object {
 }
 
 // DeepCopyObject implements [runtime.Object].
-func (p *pool) DeepCopyObject() runtime.Object {
-	c := *p
-	p.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
+func (k *kept[T]) DeepCopyObject() runtime.Object {
+	c := *k
+	k.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
 	return &c
 }
 
@@ -96,7 +89,7 @@ func (l *machineList) DeepCopyObject() runtime.Object {
 }
 
 // DeepCopyObject implements [runtime.Object]. Nothing changes the items.
-func (l *poolList) DeepCopyObject() runtime.Object {
+func (l *keptList[T]) DeepCopyObject() runtime.Object {
 	c := *l
 	l.ListMeta.DeepCopyInto(&c.ListMeta)
 	c.Items = slices.Clone(l.Items)
@@ -238,21 +231,22 @@ func (e *decodeError) Error() string {
 func (e *decodeError) Unwrap() error { return e.err }
 
 // decode decodes an object. encoding/json refuses a number that is too large for
-// its field, of which the converters of apimachinery make another one.
-func decode[T any](kind string, s *stored) (*T, error) {
+// its field, of which the converters of apimachinery make another one. The name of a
+// type is that of its kind.
+func decode[T any](s *stored) (*T, error) {
 	out := new(T)
 	err := spec.CheckQuantities(s.data)
 	if err == nil {
 		err = json.Unmarshal(s.data, out)
 	}
 	if err != nil {
-		return nil, &decodeError{kind, s.Namespace, s.Name, err}
+		return nil, &decodeError{reflect.TypeFor[T]().Name(), s.Namespace, s.Name, err}
 	}
 	return out, nil
 }
 
 func (m *machine) decode() (*spec.VirtualMachine, error) {
-	return decode[spec.VirtualMachine](spec.KindVirtualMachine, &m.stored)
+	return decode[spec.VirtualMachine](&m.stored)
 }
 
 // bare is a machine of which only the metadata is understood.
@@ -266,6 +260,4 @@ func (m *machine) bare() (*spec.VirtualMachine, error) {
 	return &spec.VirtualMachine{ObjectMeta: known.ObjectMeta}, nil
 }
 
-func (p *pool) decode() (*spec.VmPool, error) {
-	return decode[spec.VmPool](spec.KindVMPool, &p.stored)
-}
+func (k *kept[T]) decode() (*T, error) { return decode[T](&k.stored) }

@@ -1,0 +1,99 @@
+package controller
+
+import (
+	"time"
+
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// registration is one kind of the API group that the operator looks after.
+type registration struct {
+	// kind and resource are its names; object and list make what the caches keep.
+	kind, resource string
+	object         func() client.Object
+	list           func() client.ObjectList
+	// add adds its controller.
+	add func(*setup) error
+}
+
+// registrations are all kinds. A new one is another line.
+func registrations() []registration {
+	return []registration{machineRegistration(), poolRegistration()}
+}
+
+// setup is what controllers are made with.
+type setup struct {
+	manager manager.Manager
+	options Options
+	gate    *gate
+	reader  *reader
+	writes  *writeCounter
+	// forget is called at the beginning of each term, because of what another leader
+	// may have made untrue.
+	forget []func()
+}
+
+func newSetup(m manager.Manager, o Options, g *gate, writes *writeCounter, kinds []registration) *setup {
+	return &setup{manager: m, options: o, gate: g, writes: writes, reader: &reader{
+		cache: m.GetCache(), live: m.GetAPIReader(), now: time.Now, steady: g.server.steady, kinds: kindsOf(kinds),
+	}}
+}
+
+// addKind makes an engine of a kind and has a controller call it for what the
+// watches find.
+func addKind[S any](s *setup, name string, k kind[S], o controller.Options, watch func(*builder.Builder) *builder.Builder) error {
+	e := &engine[S]{
+		kind: k, reader: s.reader, events: s.manager.GetEventRecorder(eventSource),
+		executor: &executor{client: s.manager.GetClient(), writes: s.writes, now: s.reader.now, leads: s.gate.leading.is},
+	}
+	s.forget = append(s.forget, e.memories.clear)
+	o.RateLimiter = retries()
+	return watch(ctrl.NewControllerManagedBy(s.manager).Named(name)).WithOptions(o).Complete(s.gate.before(name, e))
+}
+
+// stockKinds are the kinds of others that the caches keep, as in [reconcile.Target].
+func stockKinds() map[string]func() client.Object {
+	return map[string]func() client.Object{
+		kindPod:       func() client.Object { return &corev1.Pod{} },
+		kindClaim:     func() client.Object { return &corev1.PersistentVolumeClaim{} },
+		kindConfigMap: func() client.Object { return &corev1.ConfigMap{} },
+		kindSecret:    func() client.Object { return &corev1.Secret{} },
+		kindService:   func() client.Object { return &corev1.Service{} },
+	}
+}
+
+// cachedKind is a kind that the caches keep.
+type cachedKind struct {
+	object func() client.Object
+	// ours: the caches keep all of its objects, whatever labels they have.
+	ours bool
+}
+
+// kindsOf are the kinds that the caches keep, by their names.
+func kindsOf(kinds []registration) map[string]cachedKind {
+	out := map[string]cachedKind{}
+	for name, object := range stockKinds() {
+		out[name] = cachedKind{object, false}
+	}
+	for _, r := range kinds {
+		out[r.kind] = cachedKind{r.object, true}
+	}
+	return out
+}
+
+// addStored makes the kinds known to clients and caches.
+func addStored(scheme *runtime.Scheme, kinds []registration) {
+	for _, r := range kinds {
+		scheme.AddKnownTypeWithName(spec.GroupVersion().WithKind(r.kind), r.object())
+		scheme.AddKnownTypeWithName(spec.GroupVersion().WithKind(r.kind+"List"), r.list())
+	}
+	metav1.AddToGroupVersion(scheme, spec.GroupVersion())
+}
