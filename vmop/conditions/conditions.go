@@ -92,6 +92,9 @@ const (
 	// ReasonNotAllowed: the specification asks for what the administrator does not
 	// allow; the message names the setting.
 	ReasonNotAllowed = "NotAllowed"
+	// ReasonTLSSecretMissing: the Secret with the certificate of the display is not
+	// there or lacks a key; the message names them.
+	ReasonTLSSecretMissing = "TLSSecretMissing"
 	// ReasonNameTaken: an object of the needed name belongs to somebody else.
 	ReasonNameTaken = "NameTaken"
 	// ReasonWriteRefused: the API server refused a write.

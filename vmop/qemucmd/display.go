@@ -36,8 +36,11 @@ func (b *builder) certificates() {
 		b.file(File{Purpose: FileDisplayTLS, Path: path.Join(d.TLSDir, name)})
 	}
 	if vnc {
-		b.object("tls-creds-x509", displayTLS, "the certificate of the VNC server; its clients need none",
-			Prop{"dir", Str(d.TLSDir)}, Prop{"endpoint", Str("server")}, Prop{"verify-peer", Bool(false)})
+		props := []Prop{{"dir", Str(d.TLSDir)}, {"endpoint", Str("server")}, {"verify-peer", Bool(false)}}
+		if d.TLSWithoutAuthority {
+			props = append(props, Prop{"sanity-check", Bool(false)})
+		}
+		b.object("tls-creds-x509", displayTLS, "the certificate of the VNC server; its clients need none", props...)
 	}
 }
 

@@ -168,6 +168,7 @@ func machine(t *rapid.T, w world) qemucmd.Machine {
 		}
 		if !w.real && maybe(t, "tls") {
 			m.Display.TLSDir = "/" + text(0, 8, 40).Draw(t, "tls directory")
+			m.Display.TLSWithoutAuthority = maybe(t, "no authority")
 		}
 	}
 	return m

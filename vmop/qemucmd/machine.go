@@ -267,6 +267,10 @@ type Display struct {
 	// TLSDir is a directory with server-cert.pem, server-key.pem and ca-cert.pem,
 	// by which the TCP ports are encrypted and take nothing else; "" for none.
 	TLSDir string `json:"tlsDir,omitempty"`
+	// TLSWithoutAuthority says that nobody gave ca-cert.pem, and that the file has
+	// certificates which are no authority's: QEMU needs some to start, and looks at
+	// them only if it asks its clients for theirs.
+	TLSWithoutAuthority bool `json:"tlsWithoutAuthority,omitempty"`
 }
 
 // VNC is a VNC server: on a TCP port, or on a UNIX socket if Socket is set, and

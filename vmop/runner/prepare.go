@@ -95,6 +95,9 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 	if err := checkGiven(&c.Runner.VM); err != nil {
 		return none, err
 	}
+	if facts.TLSDir, err = e.withoutAuthority(); err != nil {
+		return none, err
+	}
 	if facts.Taps, err = e.openTaps(ctx); err != nil {
 		return none, err
 	}

@@ -78,23 +78,29 @@ func certificates(t *testing.T) (dir string, trusted *x509.CertPool) {
 	return dir, trusted
 }
 
-// SPICE and VNC by TLS: the certificate is the one that was given, the password is
-// asked for inside, and what does not speak TLS gets nothing.
-func TestDisplayTLS(t *testing.T) {
-	d := testDirs(t)
+// encrypted starts a machine with SPICE and VNC by TLS.
+func encrypted(t *testing.T, dir string) (spicePort, vncPort int) {
+	t.Helper()
 	c := testConfig(t)
-	dir, trusted := certificates(t)
 	secret := t.TempDir()
 	put(t, filepath.Join(secret, "display-password"), "geheim")
-	spicePort, vncPort := freeDisplayPort(t), freeDisplayPort(t)
+	spicePort, vncPort = freeDisplayPort(t), freeDisplayPort(t)
 	c.Runner.VM.Display = &runnerconfig.Display{
 		SPICE: &runnerconfig.SPICE{Port: &spicePort, Address: "127.0.0.1"},
 		VNC:   &runnerconfig.VNC{Port: &vncPort, Address: "127.0.0.1"},
 		TLS:   &runnerconfig.DisplayTLS{Dir: dir},
 	}
 	runnerconfig.Default(&c)
-	r := start(t, c, d, func(o *Options) { o.DisplaySecretDir = secret })
+	r := start(t, c, testDirs(t), func(o *Options) { o.DisplaySecretDir = secret })
 	r.until(t, "the password is set", func(s State) bool { return s.Phase == PhaseBooting && s.DisplayPasswordSerial == 1 })
+	return spicePort, vncPort
+}
+
+// SPICE and VNC by TLS: the certificate is the one that was given, the password is
+// asked for inside, and what does not speak TLS gets nothing.
+func TestDisplayTLS(t *testing.T) {
+	dir, trusted := certificates(t)
+	spicePort, vncPort := encrypted(t, dir)
 	ctx := withPatience(t)
 	trust := &tls.Config{RootCAs: trusted, ServerName: "desk.example.org"}
 	dial := func(port int) (net.Conn, error) {
@@ -151,4 +157,39 @@ func TestDisplayTLS(t *testing.T) {
 		t.Error("VNC without TLS")
 	}
 	_ = conn.Close()
+}
+
+// Issuers whose authority everybody knows give no certificate of it: QEMU and SPICE
+// start all the same.
+func TestDisplayTLSWithoutAuthority(t *testing.T) {
+	dir, trusted := certificates(t)
+	if err := os.Remove(filepath.Join(dir, qemucmd.TLSCAFile)); err != nil {
+		t.Fatal(err)
+	}
+	spicePort, vncPort := encrypted(t, dir)
+	ctx := withPatience(t)
+	trust := &tls.Config{RootCAs: trusted, ServerName: "desk.example.org"}
+	viewer, err := spice.Open(ctx, func(ctx context.Context) (net.Conn, error) {
+		return (&tls.Dialer{Config: trust}).DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", spicePort))
+	}, "geheim")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := viewer.Close(); err != nil {
+		t.Error(err)
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", vncPort))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	inside, _, err := rfb.HandshakeTLS(conn, trust, "geheim")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := inside.Close(); err != nil {
+		t.Error(err)
+	}
 }

@@ -228,8 +228,8 @@ type Display struct {
 
 // DisplayTLS is the certificate of the display.
 type DisplayTLS struct {
-	// Dir is a directory with the files server-cert.pem, server-key.pem and
-	// ca-cert.pem.
+	// Dir is a directory with the files server-cert.pem and server-key.pem, and
+	// ca-cert.pem if the authority is known.
 	Dir string `json:"dir"`
 }
 

@@ -46,6 +46,10 @@ type Facts struct {
 	// TPMFD is the descriptor of swtpm's listening socket in the swtpm process;
 	// 0 lets swtpm make the socket.
 	TPMFD int
+	// TLSDir has the certificates of the display in place of the configuration's
+	// directory, where that has none of an authority; empty otherwise. See
+	// qemucmd.Display.TLSWithoutAuthority.
+	TLSDir string
 	// Taps are the open tap devices by the network's position.
 	Taps map[int]Tap
 }
@@ -146,7 +150,7 @@ func Machine(c *Config, f Facts) (qemucmd.Machine, error) {
 		m.Outputs = d.Outputs
 		m.Display = &qemucmd.Display{}
 		if d.TLS != nil {
-			m.Display.TLSDir = d.TLS.Dir
+			m.Display.TLSDir, m.Display.TLSWithoutAuthority = first(f.TLSDir, d.TLS.Dir), f.TLSDir != ""
 		}
 		if s := d.SPICE; s != nil {
 			m.Display.SPICE = spice(s, f.DisplayPassword)

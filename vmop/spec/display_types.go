@@ -32,7 +32,8 @@ type Display struct {
 // DisplayTLS says with which certificate a display identifies itself.
 type DisplayTLS struct {
 	// secretName is the name of a Secret of the machine's namespace with the keys
-	// tls.crt, tls.key and ca.crt, as cert-manager makes them. A certificate that is
+	// tls.crt, tls.key and, unless viewers know the authority, ca.crt, as
+	// cert-manager makes them. The machine waits for it. A certificate that is
 	// renewed counts from the next start. Viewers compare the name of the server,
 	// or the subject of the certificate if it has a common name.
 	// +kubebuilder:validation:Required

@@ -89,6 +89,9 @@ const (
 	// ReasonNotAllowed: the specification asks for what the administrator does not
 	// allow; the message names the setting.
 	ReasonNotAllowed = conditions.ReasonNotAllowed
+	// ReasonTLSSecretMissing: the Secret with the certificate of the display is not
+	// there or lacks a key; the message names them.
+	ReasonTLSSecretMissing = conditions.ReasonTLSSecretMissing
 	// ReasonNameTaken: an object of the needed name belongs to somebody else.
 	ReasonNameTaken = conditions.ReasonNameTaken
 	// ReasonWriteRefused: the API server refused a write.

@@ -163,7 +163,7 @@ func validateDisplay(d *Display, path *field.Path) field.ErrorList {
 	if d.TLS != nil {
 		at := path.Child("tls", "secretName")
 		if d.TLS.SecretName == "" {
-			errs = append(errs, field.Required(at, "name a Secret with tls.crt, tls.key and ca.crt"))
+			errs = append(errs, field.Required(at, "name a Secret with tls.crt and tls.key"))
 		} else {
 			errs = append(errs, invalid(at, d.TLS.SecretName, validation.IsDNS1123Subdomain)...)
 		}

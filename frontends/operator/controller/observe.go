@@ -60,6 +60,9 @@ func (k *machines) observe(l *look) *observed {
 		s.ImageRepository = one(l, kindClaim, names.ImageRepositoryClaim, &corev1.PersistentVolumeClaim{})
 	}
 	w.secrets(s)
+	if name := machinekind.NamedCertificate(vm, s.Pod); name != "" {
+		s.Certificate = w.certificate(name)
+	}
 	if s.Service == nil && w.err == nil && objects.Service(vm, k.settings, objects.UsedDisplaySecret(vm, s.DisplaySecrets)) != nil {
 		// It is going to be applied, which would take over one that the cache
 		// does not show because it is not ours.
@@ -78,6 +81,20 @@ func (w machineLook) readService(name string) *corev1.Service {
 		return nil
 	}
 	return s
+}
+
+// certificate reads the Secret of a certificate, which may be anybody's, and forgets
+// what is in it.
+func (w machineLook) certificate(name string) *corev1.Secret {
+	if w.err != nil {
+		return nil
+	}
+	s := &corev1.Secret{}
+	found, err := get(w.ctx, w.live, types.NamespacedName{Namespace: w.namespace, Name: name}, s)
+	if w.err = err; !found {
+		return nil
+	}
+	return machinekind.CondenseCertificate(s)
 }
 
 // pods finds further pods that matter to the machine's disks.

@@ -15,21 +15,25 @@ import (
 
 // Certificate is what a viewer must know of a display with TLS, of the Secret with
 // its certificate: the certificates of authorities to trust, and the subject to
-// expect, for a [ViewerFile]. The subject is empty if it has no common name, or parts
+// expect, for a [ViewerFile]. The authorities are empty if the Secret has none, as with
+// cert-manager's ACME issuers: those that the viewer's system trusts count then. The
+// subject is empty if it has no common name, or parts
 // that viewers do not know; they compare the host then.
 func Certificate(secret *corev1.Secret) (authorities, subject string, err error) {
 	fail := func(err error) (string, string, error) {
 		return "", "", fmt.Errorf("secret %s/%s: %w", secret.Namespace, secret.Name, err)
 	}
-	authorities = string(secret.Data[names.CertificateAuthorityKey])
-	if _, err := first(names.CertificateAuthorityKey, []byte(authorities)); err != nil {
-		return fail(err)
+	if authorities = strings.TrimSpace(string(secret.Data[names.CertificateAuthorityKey])); authorities != "" {
+		authorities += "\n"
+		if _, err := first(names.CertificateAuthorityKey, []byte(authorities)); err != nil {
+			return fail(err)
+		}
 	}
 	cert, err := first(corev1.TLSCertKey, secret.Data[corev1.TLSCertKey])
 	if err != nil {
 		return fail(err)
 	}
-	return strings.TrimSpace(authorities) + "\n", viewerSubject(cert), nil
+	return authorities, viewerSubject(cert), nil
 }
 
 // first is the first certificate of a key.

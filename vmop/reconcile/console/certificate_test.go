@@ -53,9 +53,13 @@ func TestCertificate(t *testing.T) {
 			t.Errorf("%v: subject %q, %v", subject, got, err)
 		}
 	}
+	// An issuer whose authority every system knows gives none.
+	if authorities, got, err := console.Certificate(&corev1.Secret{Data: map[string][]byte{"tls.crt": ca}}); authorities != "" || got != "CN=authority" || err != nil {
+		t.Errorf("authorities %q, subject %s, %v", authorities, got, err)
+	}
 	named := metav1.ObjectMeta{Namespace: "lab", Name: "desk-tls"}
 	for want, data := range map[string]map[string][]byte{
-		"secret lab/desk-tls: ca.crt has no certificate":  {"tls.crt": ca},
+		"secret lab/desk-tls: ca.crt has no certificate":  {"ca.crt": []byte("nonsense"), "tls.crt": ca},
 		"secret lab/desk-tls: tls.crt has no certificate": {"ca.crt": ca, "tls.crt": []byte("nonsense")},
 	} {
 		if _, _, err := console.Certificate(&corev1.Secret{ObjectMeta: named, Data: data}); err == nil || !strings.Contains(err.Error(), want) {

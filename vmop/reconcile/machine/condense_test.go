@@ -35,6 +35,9 @@ func condensed(s machine.Snapshot) machine.Snapshot {
 	for i := range secrets {
 		s.DisplaySecrets = append(s.DisplaySecrets, *machine.CondenseSecret(&secrets[i]))
 	}
+	if s.Certificate != nil {
+		s.Certificate = machine.CondenseCertificate(s.Certificate)
+	}
 	for i := range claims {
 		s.Claims = append(s.Claims, *machine.CondenseClaim(&claims[i]))
 	}

@@ -50,6 +50,7 @@ func Decide(s Snapshot) reconcile.Plan {
 		d.findClaims()
 		d.findRepository()
 		d.makeSecret()
+		d.findCertificate()
 		d.findGrant()
 		if d.recordOrigin() {
 			_ = d.makeConfigMap() // the finding says the same

@@ -761,6 +761,9 @@ func TestAnyMachine(t *testing.T) {
 		w.settings.Allowed.Everything = rapid.Bool().Draw(t, "trusted")
 		w.settings.Privileged = rapid.Bool().Draw(t, "privileged")
 		w.put("secret/web-display-secret", objects.DisplaySecret(vm, "secret"))
+		if d := vm.Spec.VM.Display; d != nil && d.TLS != nil {
+			w.put("certificate/"+d.TLS.SecretName, certificateSecret("tls.crt", "tls.key"))
+		}
 		for _, d := range machineconfig.Disks(vm) {
 			if d.Claim != "" {
 				pvc := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: d.Claim}}

@@ -40,6 +40,10 @@ type Snapshot struct {
 	// DisplaySecrets are the secrets with the labels of a display secret of the
 	// machine, under whatever names.
 	DisplaySecrets []corev1.Secret
+	// Certificate is the Secret with the certificate of the display that the manifest
+	// names, if that is needed to start the machine, see [NamedCertificate]. It is read
+	// for that alone: nobody watches it.
+	Certificate *corev1.Secret
 	// Claims are those of the machine's [objects.ClaimNames] that there are.
 	Claims []corev1.PersistentVolumeClaim
 	// Mentioned are those of [MadeClaims] that another machine of the namespace

@@ -254,6 +254,10 @@ func (w *world) snapshot() (machine.Snapshot, bool) {
 			s.DisplaySecrets = append(s.DisplaySecrets, *o)
 		}
 	}
+	if s.VM != nil {
+		// Nobody watches it: it is read when it is needed.
+		s.Certificate = get[*corev1.Secret](w, "certificate/"+machine.NamedCertificate(s.VM, s.Pod))
+	}
 	for _, k := range w.keys("claim/") {
 		if o := cached[*corev1.PersistentVolumeClaim](w, k); o != nil {
 			s.Claims = append(s.Claims, *o)

@@ -1,0 +1,95 @@
+package machine
+
+import (
+	"strings"
+	"time"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	// certificateAgain is when to look again at first for a Secret that nobody
+	// watches, and certificateLate how long that becomes.
+	certificateAgain = time.Second
+	certificateLate  = time.Minute
+)
+
+// NamedCertificate is the name of the Secret that [Snapshot.Certificate] is to hold,
+// of a machine that is to start and whose display identifies itself; empty if none
+// need be read. pod is the one of the machine's name.
+func NamedCertificate(vm *spec.VirtualMachine, pod *corev1.Pod) string {
+	stays := vm.Spec.VM.State != spec.StateRunning && vm.Spec.RunPolicy == "" // as it is: stopped
+	if pod != nil || stays || vm.DeletionTimestamp != nil || vm.Spec.VM.Display == nil || vm.Spec.VM.Display.TLS == nil || !encrypts(manifest.Defaulted(vm)) {
+		return ""
+	}
+	return vm.Spec.VM.Display.TLS.SecretName
+}
+
+// encrypts reports whether a machine, which must have its defaults, has a display
+// that needs a certificate: that of a UNIX socket does not.
+func encrypts(vm *spec.VirtualMachine) bool {
+	d := vm.Spec.VM.Display
+	return d.TLS != nil && (d.Spice != nil || d.VNC != nil && !d.VNC.UnixSocket)
+}
+
+// findCertificate keeps a machine from being started without the certificate of its
+// display: its pod would come to nothing, time and again.
+func (d *decision) findCertificate() {
+	if d.pod.state != podAbsent || !d.wanted() || !encrypts(d.vm) {
+		return
+	}
+	name := d.vm.Spec.VM.Display.TLS.SecretName
+	lacks := missingKeys(d.s.Certificate)
+	if len(lacks) == 0 {
+		return
+	}
+	d.unmade = true
+	what := "does not exist"
+	if d.s.Certificate != nil {
+		what = "lacks " + strings.Join(lacks, " and ")
+	}
+	d.configuration.problem(spec.ReasonTLSSecretMissing, named(names.KindSecret, name),
+		"Secret %s of spec.vm.display.tls.secretName %s; the machine is started when it has %s and %s, and %s if the authority has a certificate of its own",
+		name, what, corev1.TLSCertKey, corev1.TLSPrivateKeyKey, names.CertificateAuthorityKey)
+	d.wakeAt(d.s.Now.Add(d.certificatePause()))
+}
+
+// missingKeys are the keys that the Secret of a certificate must have and has not.
+func missingKeys(s *corev1.Secret) []string {
+	var lacks []string
+	for _, key := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
+		if s == nil || len(s.Data[key]) == 0 {
+			lacks = append(lacks, key)
+		}
+	}
+	return lacks
+}
+
+// certificatePause is how long to wait before the Secret is looked for again. It
+// grows with the time that it has been missing: whoever issues certificates does it
+// within seconds, and one that nobody makes must not cost more and more.
+func (d *decision) certificatePause() time.Duration {
+	c := spec.FindCondition(d.stored.Conditions, spec.ConditionConfigurationApplied)
+	if c == nil || c.Reason != spec.ReasonTLSSecretMissing {
+		return certificateAgain
+	}
+	return min(max(d.s.Now.Sub(c.LastTransitionTime.Time)/8, certificateAgain), certificateLate)
+}
+
+// CondenseCertificate keeps of a Secret which keys of a certificate have something in
+// them, and nothing of what it is.
+func CondenseCertificate(s *corev1.Secret) *corev1.Secret {
+	c := &corev1.Secret{ObjectMeta: condensedMeta(s)}
+	for _, key := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
+		if len(s.Data[key]) > 0 {
+			if c.Data == nil {
+				c.Data = map[string][]byte{}
+			}
+			c.Data[key] = []byte{1}
+		}
+	}
+	return c
+}

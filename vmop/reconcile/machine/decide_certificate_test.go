@@ -1,0 +1,134 @@
+package machine_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+)
+
+// certificateSecret is a Secret with something under the keys.
+func certificateSecret(keys ...string) *corev1.Secret {
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "desk-tls"}, Data: map[string][]byte{}}
+	for _, k := range keys {
+		s.Data[k] = []byte("-----BEGIN")
+	}
+	return s
+}
+
+func encrypted(vm *spec.VirtualMachine) {
+	vm.Spec.VM.Display = &spec.Display{Spice: &spec.Spice{}, TLS: &spec.DisplayTLS{SecretName: "desk-tls"}}
+	spec.Default(vm)
+}
+
+// Without the certificate of its display a machine is not started, and says what is
+// missing; with it, an authority's or not, it is at once.
+func TestCertificateIsAwaited(t *testing.T) {
+	for name, c := range map[string]struct {
+		secret *corev1.Secret
+		lacks  string
+	}{
+		"no Secret":    {nil, "Secret desk-tls of spec.vm.display.tls.secretName does not exist"},
+		"empty":        {&corev1.Secret{}, "lacks tls.crt and tls.key"},
+		"no key":       {certificateSecret("tls.crt", "ca.crt"), "lacks tls.key"},
+		"an empty key": {&corev1.Secret{Data: map[string][]byte{"tls.crt": {1}, "tls.key": {}}}, "lacks tls.key"},
+		"no authority": {certificateSecret("tls.crt", "tls.key"), ""},
+		"whole":        {certificateSecret("tls.crt", "tls.key", "ca.crt"), ""},
+	} {
+		w := fair()
+		vm := get[*spec.VirtualMachine](w, theVM)
+		encrypted(vm)
+		w.put(theVM, vm)
+		if c.secret != nil {
+			w.put("certificate/desk-tls", c.secret)
+		}
+		for range 10 {
+			w.work()
+			w.pass(time.Second)
+		}
+		started := get[*corev1.Pod](w, thePod) != nil
+		said := spec.FindCondition(get[*spec.VirtualMachine](w, theVM).Status.Conditions, spec.ConditionPodReady)
+		switch {
+		case c.lacks == "" && (!started || said.Reason != spec.ReasonPodRunning):
+			t.Errorf("%s: not started: %+v", name, said)
+		case c.lacks != "" && (started || said.Reason != spec.ReasonTLSSecretMissing || !strings.Contains(said.Message, c.lacks)):
+			t.Errorf("%s: started: %v; %+v", name, started, said)
+		case c.lacks != "":
+			// It is there now.
+			w.put("certificate/desk-tls", certificateSecret("tls.crt", "tls.key"))
+			w.work()
+			if get[*corev1.Pod](w, thePod) == nil {
+				t.Errorf("%s: not started when the Secret is there", name)
+			}
+		}
+	}
+}
+
+// A machine that runs, one that is stopped, and one whose display has no port need no
+// certificate, and nobody reads any.
+func TestCertificatesThatNobodyNeeds(t *testing.T) {
+	pod := &corev1.Pod{}
+	for name, c := range map[string]struct {
+		change func(*spec.VirtualMachine)
+		pod    *corev1.Pod
+		want   string
+	}{
+		"to start": {encrypted, nil, "desk-tls"},
+		"it runs":  {encrypted, pod, ""},
+		"stopped":  {func(vm *spec.VirtualMachine) { encrypted(vm); vm.Spec.VM.State = spec.StateStopped }, nil, ""},
+		"kept by rules": {func(vm *spec.VirtualMachine) {
+			encrypted(vm)
+			vm.Spec.VM.State, vm.Spec.RunPolicy = spec.StateStopped, spec.RunPolicyAlwaysOn
+		}, nil, "desk-tls"},
+		"no display": {func(vm *spec.VirtualMachine) { vm.Spec.VM.Display = nil }, nil, ""},
+		"in clear":   {func(vm *spec.VirtualMachine) { encrypted(vm); vm.Spec.VM.Display.TLS = nil }, nil, ""},
+		"on a socket": {func(vm *spec.VirtualMachine) {
+			encrypted(vm)
+			vm.Spec.VM.Display.Spice, vm.Spec.VM.Display.VNC = nil, &spec.VNC{UnixSocket: true}
+		}, nil, ""},
+	} {
+		vm := get[*spec.VirtualMachine](fair(), theVM)
+		c.change(vm)
+		if got := machine.NamedCertificate(vm, c.pod); got != c.want {
+			t.Errorf("%s: %q is read, want %q", name, got, c.want)
+		}
+	}
+}
+
+// The longer a Secret is missing, the rarer it is looked for; and never later than
+// after a minute.
+func TestPausesBetweenLooksForACertificate(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		since := time.Duration(rapid.Int64Range(-int64(time.Hour), int64(48*time.Hour)).Draw(t, "since"))
+		w := fair()
+		vm := get[*spec.VirtualMachine](w, theVM)
+		encrypted(vm)
+		vm.Status.Conditions = spec.WithCondition(vm.Status.Conditions, spec.Condition{
+			Type: spec.ConditionConfigurationApplied, Status: metav1.ConditionFalse, Reason: spec.ReasonTLSSecretMissing, LastTransitionTime: metav1.NewTime(w.now.Add(-since))})
+		w.put(theVM, vm)
+		w.observeAll()
+		pause := w.decided(nil).Wake.Sub(w.now)
+		if want := min(max(since/8, time.Second), time.Minute); pause <= 0 || pause > want {
+			t.Fatalf("looked for again after %v, missing for %v", pause, since)
+		}
+	})
+}
+
+// Nothing of a Secret that somebody else made is kept.
+func TestCondensedCertificate(t *testing.T) {
+	s := certificateSecret("tls.crt", "tls.key", "ca.crt", "other")
+	s.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "BEGIN"}
+	for _, data := range machine.CondenseCertificate(s).Data {
+		if len(data) > 1 {
+			t.Errorf("%q is kept", data)
+		}
+	}
+	if c := machine.CondenseCertificate(s); len(c.Annotations) > 0 {
+		t.Errorf("%v are kept", c.Annotations)
+	}
+}

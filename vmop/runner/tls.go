@@ -1,0 +1,41 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/vmop/sdk/vmop/qemucmd"
+)
+
+// withoutAuthority makes a directory for the display's certificates if who gave them
+// gave none of an authority, as cert-manager does for issuers such as ACME's. QEMU and
+// SPICE do not start without the file, and look at it only where clients have
+// certificates: the display's own is put in its place. The key stays where it is.
+// The directory is empty if none is needed.
+func (e *Engine) withoutAuthority() (string, error) {
+	d := e.o.Config.Runner.VM.Display
+	if d == nil || d.TLS == nil {
+		return "", nil
+	}
+	if _, err := os.Stat(filepath.Join(d.TLS.Dir, qemucmd.TLSCAFile)); !errors.Is(err, fs.ErrNotExist) {
+		return "", nil // what else is wrong with it is found later
+	}
+	dir := filepath.Join(e.o.Directories.Runtime, "display-tls")
+	if err := os.RemoveAll(dir); err != nil {
+		return "", fmt.Errorf("certificates of the display: %w", err)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", fmt.Errorf("certificates of the display: %w", err)
+	}
+	for name, of := range map[string]string{
+		qemucmd.TLSCertFile: qemucmd.TLSCertFile, qemucmd.TLSKeyFile: qemucmd.TLSKeyFile, qemucmd.TLSCAFile: qemucmd.TLSCertFile,
+	} {
+		if err := os.Symlink(filepath.Join(d.TLS.Dir, of), filepath.Join(dir, name)); err != nil {
+			return "", fmt.Errorf("certificates of the display: %w", err)
+		}
+	}
+	return dir, nil
+}
