@@ -49,17 +49,19 @@ func TestDefinitionsAreEstablishedAndStructural(t *testing.T) {
 
 // The API server takes a number of format int32 that no int32 can hold, and one
 // such object would end a typed client's list of all of them. So the numbers
-// that users write have bounds; those of the status are our own, and those of
-// the affinity are Kubernetes' business.
+// that users write have bounds; those of the status are our own.
 func TestWholeNumbersThatUsersWriteHaveBounds(t *testing.T) {
 	var visit func(schema map[string]any, path string)
 	visit = func(schema map[string]any, path string) {
-		if path == ".status" || path == ".spec.affinity" {
+		if path == ".status" {
 			return
 		}
 		if schema["format"] == "int32" {
 			if most, ok := schema["maximum"].(int64); !ok || most > math.MaxInt32 {
 				t.Errorf("%s: maximum %v", path, schema["maximum"])
+			}
+			if least, ok := schema["minimum"].(int64); !ok || least < math.MinInt32 {
+				t.Errorf("%s: minimum %v", path, schema["minimum"])
 			}
 		}
 		properties, _ := schema["properties"].(map[string]any)

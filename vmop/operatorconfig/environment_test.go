@@ -29,6 +29,8 @@ var samples = map[string]struct{ file, variable string }{
 	"VMOP_TRUST_AUTHORS":                     {"true", "true"},
 	"VMOP_ALLOWED_IMAGES":                    {`["registry.example.org/*"]`, "registry.example.org/*"},
 	"VMOP_ALLOWED_BRIDGES":                   {"[br0, lab*]", "br0 lab*"},
+	"VMOP_ALLOWED_TOLERATIONS":               {"[dedicated, nvidia.com/*]", "dedicated nvidia.com/*"},
+	"VMOP_ALLOWED_PRIORITY_CLASSES":          {"[machines-*]", "machines-*"},
 	"VMOP_ALLOW_NODE_NAME":                   {"yes", "yes"},
 	"VMOP_ALLOW_HOST_FORWARDS":               {"on", "on"},
 	"VMOP_ALLOW_OPEN_DISPLAYS":               {"true", "true"},

@@ -106,13 +106,15 @@ var options = map[string]map[string]option{
 		"trustAuthors": func(p *parser, v value) {
 			p.flag(v, &p.config.Settings.Allowed.Everything)
 		},
-		"allowedImages":     func(p *parser, v value) { p.patterns(v, &p.config.Settings.Allowed.Images) },
-		"allowedBridges":    func(p *parser, v value) { p.patterns(v, &p.config.Settings.Allowed.Bridges) },
-		"allowNodeName":     func(p *parser, v value) { p.flag(v, &p.config.Settings.Allowed.NodeName) },
-		"allowHostForwards": func(p *parser, v value) { p.flag(v, &p.config.Settings.Allowed.HostForwards) },
-		"allowOpenDisplays": func(p *parser, v value) { p.flag(v, &p.config.Settings.Allowed.OpenDisplays) },
-		"allowedImageHosts": func(p *parser, v value) { p.patterns(v, &p.config.Settings.Allowed.ImageHosts) },
-		"allowedImagePaths": func(p *parser, v value) { p.patterns(v, &p.config.Settings.Allowed.ImagePaths) },
+		"allowedImages":          func(p *parser, v value) { p.patterns(v, &p.config.Settings.Allowed.Images) },
+		"allowedBridges":         func(p *parser, v value) { p.patterns(v, &p.config.Settings.Allowed.Bridges) },
+		"allowNodeName":          func(p *parser, v value) { p.flag(v, &p.config.Settings.Allowed.NodeName) },
+		"allowedTolerations":     func(p *parser, v value) { p.patterns(v, &p.config.Settings.Allowed.Tolerations) },
+		"allowedPriorityClasses": func(p *parser, v value) { p.patterns(v, &p.config.Settings.Allowed.PriorityClasses) },
+		"allowHostForwards":      func(p *parser, v value) { p.flag(v, &p.config.Settings.Allowed.HostForwards) },
+		"allowOpenDisplays":      func(p *parser, v value) { p.flag(v, &p.config.Settings.Allowed.OpenDisplays) },
+		"allowedImageHosts":      func(p *parser, v value) { p.patterns(v, &p.config.Settings.Allowed.ImageHosts) },
+		"allowedImagePaths":      func(p *parser, v value) { p.patterns(v, &p.config.Settings.Allowed.ImagePaths) },
 		"allowedLoadBalancerAnnotations": func(p *parser, v value) {
 			p.patterns(v, &p.config.Settings.Allowed.LoadBalancerAnnotations)
 		},

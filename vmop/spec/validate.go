@@ -128,10 +128,7 @@ func validateSpec(s *VirtualMachineSpec, name string, path *field.Path) field.Er
 	if d := s.Disruptions; d != nil && d.RestartApprovalMode != "" {
 		errs = append(errs, oneOf(path.Child("disruptions", "restartApprovalMode"), d.RestartApprovalMode, RestartManual, RestartAutomatic)...)
 	}
-	if s.NodeName != "" {
-		errs = append(errs, invalid(path.Child("nodeName"), s.NodeName, validation.IsDNS1123Subdomain)...)
-	}
-	errs = append(errs, validateLabels(s.NodeSelector, path.Child("nodeSelector"))...)
+	errs = append(errs, validatePlacement(s, path)...)
 	if src := s.RunnerTemplate.Source; src != "" {
 		at := path.Child("runnerTemplate", "source")
 		errs = append(errs, validateFile(src, "the template directory", at)...)

@@ -26,6 +26,40 @@ func TestOneMistakeIsFoundInAnyMachine(t *testing.T) {
 			vm.Spec.VM.MaximumCPUs, vm.Spec.VM.CPUTopology = nil, nil
 			return "spec.vm.maximumCpus"
 		},
+		"a toleration of nothing": func(vm *spec.VirtualMachine) string {
+			vm.Spec.Tolerations = []corev1.Toleration{{}}
+			return "spec.tolerations[0].operator"
+		},
+		"a toleration's value for any value": func(vm *spec.VirtualMachine) string {
+			vm.Spec.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists, Value: "gpu"}}
+			return "spec.tolerations[0].value"
+		},
+		"a toleration that ends without an effect that does": func(vm *spec.VirtualMachine) string {
+			seconds := int64(30)
+			vm.Spec.Tolerations = []corev1.Toleration{{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule, TolerationSeconds: &seconds}}
+			return "spec.tolerations[0].effect"
+		},
+		"an unknown effect": func(vm *spec.VirtualMachine) string {
+			vm.Spec.Tolerations = []corev1.Toleration{{Key: "dedicated", Effect: "NoStart"}}
+			return "spec.tolerations[0].effect"
+		},
+		"spread over nothing": func(vm *spec.VirtualMachine) string {
+			vm.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule}}
+			return "spec.topologySpreadConstraints[0].topologyKey"
+		},
+		"spread by no number": func(vm *spec.VirtualMachine) string {
+			vm.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{TopologyKey: "zone", WhenUnsatisfiable: corev1.DoNotSchedule}}
+			return "spec.topologySpreadConstraints[0].maxSkew"
+		},
+		"spread twice": func(vm *spec.VirtualMachine) string {
+			c := corev1.TopologySpreadConstraint{MaxSkew: 1, TopologyKey: "zone", WhenUnsatisfiable: corev1.DoNotSchedule}
+			vm.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{c, c}
+			return "spec.topologySpreadConstraints[1].topologyKey"
+		},
+		"a priority class of no name": func(vm *spec.VirtualMachine) string {
+			vm.Spec.PriorityClassName = "High Priority"
+			return "spec.priorityClassName"
+		},
 		"user data twice": func(vm *spec.VirtualMachine) string {
 			vm.Spec.CloudInit = &spec.CloudInit{UserData: &runtime.RawExtension{Raw: []byte("{}")}, UserDataFrom: &spec.CloudInitSource{SecretRef: spec.SecretKeyReference{Name: "a"}}}
 			return "spec.cloudInit.userDataFrom"

@@ -77,6 +77,26 @@ type VirtualMachineSpec struct {
 	// affinity is the pod's affinity to nodes and other pods.
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
+	// tolerations let the pod run on nodes with matching taints. The operator's
+	// administrator decides which taints machines may tolerate. (Added by vmop.)
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+	// topologySpreadConstraints say how pods that have the labels of their
+	// selectors are spread over nodes, zones and the like. The pod of a machine has
+	// the labels app.kubernetes.io/name: vm-operator and app.kubernetes.io/instance
+	// with the machine's name. (Added by vmop.)
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
+	// priorityClassName names the class that says which pods others give way to.
+	// The operator's administrator decides which ones machines may have. (Added by
+	// vmop.)
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	PriorityClassName string `json:"priorityClassName,omitempty"`
 	// runnerTemplate selects the template of the QEMU command line.
 	// +kubebuilder:default={}
 	// +optional

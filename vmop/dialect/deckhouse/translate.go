@@ -182,6 +182,9 @@ func (m *machine) placement() {
 	if s.Get("affinity", "nodeAffinity").Decode(&node) {
 		m.vm.Spec.Affinity = &corev1.Affinity{NodeAffinity: &node}
 	}
+	s.Get("tolerations").Decode(&m.vm.Spec.Tolerations)
+	s.Get("topologySpreadConstraints").Decode(&m.vm.Spec.TopologySpreadConstraints)
+	m.vm.Spec.PriorityClassName = s.Get("priorityClassName").String()
 }
 
 // provisioning translates what the guest sets itself up by.

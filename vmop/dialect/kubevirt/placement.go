@@ -9,4 +9,7 @@ func (m *machine) placement() {
 	if m.instance.Get("affinity").Decode(&affinity) {
 		m.vm.Spec.Affinity = &affinity
 	}
+	m.instance.Get("tolerations").Decode(&m.vm.Spec.Tolerations)
+	m.instance.Get("topologySpreadConstraints").Decode(&m.vm.Spec.TopologySpreadConstraints)
+	m.vm.Spec.PriorityClassName = m.instance.Get("priorityClassName").String()
 }

@@ -27,6 +27,13 @@ type Allowed struct {
 	Bridges []string
 	// NodeName allows to bypass the scheduler, and with it the taints of nodes.
 	NodeName bool
+	// Tolerations are patterns of the keys of taints that machines may tolerate, such
+	// as dedicated or nvidia.com/*. A toleration without a key, which is for all
+	// taints, needs the pattern * alone.
+	Tolerations []string
+	// PriorityClasses are patterns of the priority classes that machines may have.
+	// Pods of others give way to those of a higher one.
+	PriorityClasses []string
 	// HostForwards allows ports of the node: those of a machine with a user network
 	// beside a tap interface.
 	HostForwards bool
@@ -79,9 +86,7 @@ func Refusals(vm *spec.VirtualMachine, s Settings) []Refusal {
 	case s.Privileged && s.KVMResource == "" && vm.Spec.VM.Accelerator != spec.AcceleratorTCG:
 		refuse("spec.image", "trustAuthors", "a privileged pod has no other image than the operator's, and %s would be root on its node; kvmResource does without privileges", image)
 	}
-	if vm.Spec.NodeName != "" && !a.NodeName {
-		refuse("spec.nodeName", "allowNodeName", "it bypasses the scheduler; use spec.nodeSelector or spec.affinity")
-	}
+	placement(vm, a, refuse)
 	if lb := vm.Spec.LoadBalancerService; lb != nil && s.LoadBalancer != nil {
 		for _, key := range slices.Sorted(maps.Keys(lb.Annotations)) {
 			if !matches(a.LoadBalancerAnnotations, key) {
@@ -97,6 +102,24 @@ func Refusals(vm *spec.VirtualMachine, s Settings) []Refusal {
 // owned reports whether the operator's settings name an image.
 func owned(image string, s *Settings) bool {
 	return image == s.RunnerImage || s.RunnerImage == "" && image == DefaultImage() || slices.Contains(slices.Collect(maps.Values(s.RunnerImages)), image)
+}
+
+func placement(vm *spec.VirtualMachine, a *Allowed, refuse func(field, setting, why string, args ...any)) {
+	if vm.Spec.NodeName != "" && !a.NodeName {
+		refuse("spec.nodeName", "allowNodeName", "it bypasses the scheduler; use spec.nodeSelector or spec.affinity")
+	}
+	for i, t := range vm.Spec.Tolerations {
+		at := fmt.Sprintf("spec.tolerations[%d]", i)
+		switch {
+		case t.Key == "" && !slices.Contains(a.Tolerations, "*"):
+			refuse(at, "allowedTolerations", "it is for every taint, also those that keep machines off nodes of the cluster itself")
+		case t.Key != "" && !matches(a.Tolerations, t.Key):
+			refuse(at, "allowedTolerations", "nodes with the taint %s are not for machines", t.Key)
+		}
+	}
+	if class := vm.Spec.PriorityClassName; class != "" && !matches(a.PriorityClasses, class) {
+		refuse("spec.priorityClassName", "allowedPriorityClasses", "the pods of others would give way to those of priority class %s", class)
+	}
 }
 
 func networks(vm *spec.VirtualMachine, a *Allowed, refuse func(field, setting, why string, args ...any)) {

@@ -35,6 +35,20 @@ func TestRefusals(t *testing.T) {
 			field: "spec.nodeName", setting: "allowNodeName", allow: objects.Allowed{NodeName: true},
 		},
 		{
+			name: "a taint", manifest: "spec: {tolerations: [{key: node-role.kubernetes.io/control-plane, operator: Exists}], vm: {maximumCpus: 1}}",
+			settings: func(s *objects.Settings) { s.Allowed.Tolerations = []string{"dedicated"} },
+			field:    "spec.tolerations[0]", setting: "allowedTolerations", allow: objects.Allowed{Tolerations: []string{"node-role.kubernetes.io/*"}},
+		},
+		{
+			name: "all taints", manifest: "spec: {tolerations: [{operator: Exists}], vm: {maximumCpus: 1}}",
+			settings: func(s *objects.Settings) { s.Allowed.Tolerations = []string{"dedicated", "**"} },
+			field:    "spec.tolerations[0]", setting: "allowedTolerations", allow: objects.Allowed{Tolerations: []string{"*"}},
+		},
+		{
+			name: "a priority", manifest: "spec: {priorityClassName: system-node-critical, vm: {maximumCpus: 1}}",
+			field: "spec.priorityClassName", setting: "allowedPriorityClasses", allow: objects.Allowed{PriorityClasses: []string{"system-*"}},
+		},
+		{
 			name: "a bridge", manifest: "spec: {vm: {maximumCpus: 1, networks: [{tap: {bridge: cni0}}]}}",
 			field: "spec.vm.networks[0].tap.bridge", setting: "allowedBridges", allow: objects.Allowed{Bridges: []string{"br*", "cni0"}},
 		},
@@ -116,7 +130,8 @@ func TestToAllowMoreRefusesLess(t *testing.T) {
 		s := objects.Settings{RunnerImage: "runner", Privileged: rapid.Bool().Draw(t, "privileged"), LoadBalancer: &objects.LoadBalancer{}}
 		none := objects.Refusals(vm, s)
 		s.Allowed = objects.Allowed{
-			Images: pattern.Draw(t, "images"), Bridges: pattern.Draw(t, "bridges"), NodeName: rapid.Bool().Draw(t, "node"), HostForwards: rapid.Bool().Draw(t, "forwards"),
+			Images: pattern.Draw(t, "images"), Bridges: pattern.Draw(t, "bridges"), NodeName: rapid.Bool().Draw(t, "node"),
+			Tolerations: pattern.Draw(t, "tolerations"), PriorityClasses: pattern.Draw(t, "priorities"), HostForwards: rapid.Bool().Draw(t, "forwards"),
 			ImageHosts: pattern.Draw(t, "hosts"), ImagePaths: pattern.Draw(t, "paths"), LoadBalancerAnnotations: pattern.Draw(t, "annotations"),
 		}
 		for _, r := range objects.Refusals(vm, s) {

@@ -121,6 +121,9 @@ func Pod(vm *spec.VirtualMachine, s Settings, in PodInput) *corev1.Pod {
 			NodeName:                     vm.Spec.NodeName,
 			NodeSelector:                 maps.Clone(vm.Spec.NodeSelector),
 			Affinity:                     vm.Spec.Affinity.DeepCopy(),
+			Tolerations:                  deepCopies(vm.Spec.Tolerations, (*corev1.Toleration).DeepCopyInto),
+			TopologySpreadConstraints:    deepCopies(vm.Spec.TopologySpreadConstraints, (*corev1.TopologySpreadConstraint).DeepCopyInto),
+			PriorityClassName:            vm.Spec.PriorityClassName,
 			SecurityContext: &corev1.PodSecurityContext{
 				RunAsNonRoot: &yes, RunAsUser: &user, RunAsGroup: &user,
 				FSGroup: &user, FSGroupChangePolicy: &policy,
@@ -381,4 +384,16 @@ func addPrivileges(pod *corev1.Pod) {
 	made := briefContainer(c, name, []string{"-make-kvm", path.Join(devicesDir, node)}, []corev1.VolumeMount{{Name: volumeDevices, MountPath: devicesDir}}, "MKNOD")
 	pod.Spec.InitContainers = append(pod.Spec.InitContainers, made)
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeDevices, MountPath: kvmDevice, SubPath: node})
+}
+
+// deepCopies copies a list of what has a generated function for that.
+func deepCopies[T any](in []T, copyInto func(in, out *T)) []T {
+	if in == nil {
+		return nil
+	}
+	out := make([]T, len(in))
+	for i := range in {
+		copyInto(&in[i], &out[i])
+	}
+	return out
 }

@@ -174,6 +174,27 @@ func RawObject() *rapid.Generator[*runtime.RawExtension] {
 	})
 }
 
+// Toleration generates tolerations of all shapes.
+func Toleration() *rapid.Generator[corev1.Toleration] {
+	return rapid.Custom(func(t *rapid.T) corev1.Toleration {
+		out := corev1.Toleration{
+			Operator: rapid.SampledFrom([]corev1.TolerationOperator{"", corev1.TolerationOpEqual, corev1.TolerationOpExists}).Draw(t, "operator"),
+			Effect:   rapid.SampledFrom([]corev1.TaintEffect{"", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}).Draw(t, "effect"),
+		}
+		if out.Operator != corev1.TolerationOpExists || rapid.Bool().Draw(t, "has key") {
+			out.Key = Label().Draw(t, "key")
+		}
+		if out.Operator != corev1.TolerationOpExists && rapid.Bool().Draw(t, "has value") {
+			out.Value = Label().Draw(t, "value")
+		}
+		if out.Effect == corev1.TaintEffectNoExecute && rapid.Bool().Draw(t, "ends") {
+			seconds := rapid.Int64Range(0, 3600).Draw(t, "tolerationSeconds")
+			out.TolerationSeconds = &seconds
+		}
+		return out
+	})
+}
+
 func drawSpec(t *rapid.T, s *spec.VirtualMachineSpec) {
 	if maybe(t, "image") {
 		s.Image = rapid.SampledFrom([]*spec.RunnerImage{
@@ -201,6 +222,19 @@ func drawSpec(t *rapid.T, s *spec.VirtualMachineSpec) {
 				TopologyKey:   corev1.LabelHostname,
 			}},
 		}}
+	}
+	if maybe(t, "tolerations") {
+		s.Tolerations = rapid.SliceOfN(Toleration(), 0, 3).Draw(t, "tolerations")
+	}
+	if maybe(t, "topologySpreadConstraints") {
+		s.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+			MaxSkew: rapid.Int32Range(1, 100).Draw(t, "maxSkew"), TopologyKey: corev1.LabelHostname,
+			WhenUnsatisfiable: rapid.SampledFrom([]corev1.UnsatisfiableConstraintAction{corev1.DoNotSchedule, corev1.ScheduleAnyway}).Draw(t, "whenUnsatisfiable"),
+			LabelSelector:     &metav1.LabelSelector{MatchLabels: Labels().Draw(t, "spread")},
+		}}
+	}
+	if maybe(t, "priorityClassName") {
+		s.PriorityClassName = Label().Draw(t, "priorityClassName")
 	}
 	if maybe(t, "runnerTemplate") {
 		s.RunnerTemplate = &spec.RunnerTemplate{Update: drawBool(t, "update")}

@@ -1,6 +1,6 @@
 // Command crdfix completes a generated resource definition with what
-// controller-gen has no marker for: map values that may be null, and the size of
-// quantities.
+// controller-gen has no marker for: map values that may be null, the size of
+// quantities, and the bounds of whole numbers in Kubernetes' own types.
 //
 // Kubernetes' quantities take any exponent, and an arithmetic operation on
 // 1e200000000, in a controller or in a rule of the definition itself, takes
@@ -15,6 +15,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 
 	"sigs.k8s.io/yaml"
@@ -55,6 +56,7 @@ func fix(file string) error {
 			delete(schema, "x-kubernetes-preserve-unknown-fields")
 			schema["additionalProperties"] = map[string]any{"type": "string", "nullable": true}
 		}
+		boundNumbers(at(version, "schema", "openAPIV3Schema", "properties", "spec"))
 	}
 	if boundQuantities(crd) == 0 {
 		return errors.New("has no quantities")
@@ -91,6 +93,27 @@ func boundQuantities(value any) int {
 		}
 	}
 	return n
+}
+
+// boundNumbers gives whole numbers of 32 bits that have no bound the one of their type:
+// those of Kubernetes' own types, such as the weights of affinities.
+func boundNumbers(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		if _, has := value["maximum"]; value["format"] == "int32" && !has {
+			value["maximum"] = math.MaxInt32
+			if _, has := value["minimum"]; !has {
+				value["minimum"] = math.MinInt32
+			}
+		}
+		for _, v := range value {
+			boundNumbers(v)
+		}
+	case []any:
+		for _, v := range value {
+			boundNumbers(v)
+		}
+	}
 }
 
 // at follows keys through nested mappings; it returns nil if one is missing.
