@@ -143,8 +143,13 @@ func TestClaimsAreDeletedWhereItIsAllowed(t *testing.T) {
 			t.Errorf("the operator may %s claims", verb)
 		}
 	}
-	if may(t, account, "delete", namespace, "", "secrets", "") {
-		t.Error("the operator may delete secrets")
+	if !may(t, account, "delete", namespace, "", "secrets", "") {
+		t.Error("the operator may not delete display secrets")
+	}
+	for _, verb := range []string{"update", "patch", "deletecollection"} {
+		if may(t, account, verb, namespace, "", "secrets", "") {
+			t.Errorf("the operator may %s secrets", verb)
+		}
 	}
 }
 

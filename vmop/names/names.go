@@ -139,8 +139,9 @@ const (
 	// AnnotationOrigin on the claim with the runner's data says who made the
 	// machine: vmop or vm-operator. It is written once.
 	AnnotationOrigin = GroupPrefix + "origin"
-	// AnnotationMadeFor on a claim is the UID of the machine that it was made for.
-	// Nothing but the making of a claim writes it: without it no claim is deleted.
+	// AnnotationMadeFor on a claim or a display secret is the UID of the machine that
+	// it was made for. Nothing but the making of one writes it: without it none is
+	// deleted.
 	AnnotationMadeFor = GroupPrefix + "made-for"
 	// AnnotationDataOwner on a pod is the user to whom it gives the files that
 	// VM-Operator's runner wrote, before its own runner starts. On the ConfigMap it

@@ -20,7 +20,7 @@ type Object interface {
 
 // Action is one write. The set of actions is closed, and shared by all kinds:
 // there is none that shrinks a volume claim or changes a secret, one that deletes a
-// claim, and what destroys or overwrites something carries the UID or the resource
+// claim and one that deletes a secret, and what destroys or overwrites something carries the UID or the resource
 // version that it was decided on. A kind that needs another write adds it here.
 type Action interface {
 	isAction()
@@ -64,6 +64,15 @@ type (
 	// UID and the resource version: it was made for a machine that is being deleted,
 	// whose manifest asks for this. NotFound is success.
 	DeleteClaim struct {
+		Name string
+		UID  types.UID
+		// ResourceVersion is never empty.
+		ResourceVersion string
+	}
+
+	// DeleteSecret deletes a secret if it still has the UID and the resource version:
+	// a display's, on the same grounds as DeleteClaim. NotFound is success.
+	DeleteSecret struct {
 		Name string
 		UID  types.UID
 		// ResourceVersion is never empty.
@@ -156,6 +165,7 @@ func (Apply) isAction()             {}
 func (Create) isAction()            {}
 func (UpdateClaim) isAction()       {}
 func (DeleteClaim) isAction()       {}
+func (DeleteSecret) isAction()      {}
 func (AnnotatePod) isAction()       {}
 func (DeletePod) isAction()         {}
 func (DeleteService) isAction()     {}
@@ -179,6 +189,9 @@ func (a UpdateClaim) Target() Target { return Target{"patch", names.KindClaim, a
 
 // Target implements [Action].
 func (a DeleteClaim) Target() Target { return Target{"delete", names.KindClaim, a.Name} }
+
+// Target implements [Action].
+func (a DeleteSecret) Target() Target { return Target{"delete", names.KindSecret, a.Name} }
 
 // Target implements [Action].
 func (a AnnotatePod) Target() Target { return Target{"patch", names.KindPod, a.Name} }

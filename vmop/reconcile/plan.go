@@ -40,7 +40,7 @@ func (p Plan) StartsPod() bool {
 }
 
 // Releases reports whether the plan lets an object go that is being deleted, or
-// deletes claims of it. Whoever
+// deletes claims or a secret of it. Whoever
 // executes such a plan makes sure first, at the API server, that there is no pod of
 // it which no watch has shown yet; and decides anew with one that there is.
 func (p Plan) Releases() bool {
@@ -54,7 +54,13 @@ func (p Plan) Releases() bool {
 // makes sure first, at the API server, that the object still asks for it, besides
 // what [Plan.Releases] asks for; and decides anew.
 func (p Plan) DeletesClaims() bool {
-	return slices.ContainsFunc(p.Actions, func(a Action) bool { _, is := a.(DeleteClaim); return is })
+	return slices.ContainsFunc(p.Actions, func(a Action) bool {
+		switch a.(type) {
+		case DeleteClaim, DeleteSecret:
+			return true
+		}
+		return false
+	})
 }
 
 // StatusApply is one writer's part of the status of an object.

@@ -110,8 +110,9 @@ type VirtualMachineSpec struct {
 	// deletionPolicy says what becomes of the machine's disks when it is deleted:
 	// Retain (the default) keeps all volume claims. Delete deletes, once the guest
 	// has ended, those that were made for this machine from its
-	// volumeClaimTemplates, and the one with the runner's data. What other machines
-	// mention, pods use or a former machine of the name left is kept.
+	// volumeClaimTemplates, the one with the runner's data, and the secret with the
+	// display's password. What other machines mention, pods use or a former machine
+	// of the name left is kept.
 	// +kubebuilder:validation:Enum=Retain;Delete
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
@@ -163,7 +164,8 @@ type DeletionPolicy string
 const (
 	// DeletionRetain keeps them, as an empty policy does.
 	DeletionRetain DeletionPolicy = "Retain"
-	// DeletionDelete deletes the volume claims that were made for the machine.
+	// DeletionDelete deletes the volume claims and the display secret that were made
+	// for the machine.
 	DeletionDelete DeletionPolicy = "Delete"
 )
 

@@ -60,6 +60,8 @@ func (e *executor) execute(ctx context.Context, namespace string, a reconcile.Ac
 		w.uid = a.UID
 	case reconcile.DeleteClaim:
 		w.uid = a.UID
+	case reconcile.DeleteSecret:
+		w.uid = a.UID
 	default:
 		w.uid, w.version = answer.GetUID(), answer.GetResourceVersion()
 	}
@@ -71,7 +73,7 @@ func (e *executor) execute(ctx context.Context, namespace string, a reconcile.Ac
 // mayBeGone reports whether NotFound is success.
 func mayBeGone(a reconcile.Action) bool {
 	switch a.(type) {
-	case reconcile.DeletePod, reconcile.DeleteService, reconcile.DeleteClaim, reconcile.AnnotatePod, reconcile.SetFinalizers, reconcile.ResizePod:
+	case reconcile.DeletePod, reconcile.DeleteService, reconcile.DeleteClaim, reconcile.DeleteSecret, reconcile.AnnotatePod, reconcile.SetFinalizers, reconcile.ResizePod:
 		return true
 	}
 	return false
@@ -147,6 +149,11 @@ func (e *executor) send(ctx context.Context, namespace string, a reconcile.Actio
 			return nil, fmt.Errorf("%s: metadata.uid and metadata.resourceVersion are needed", a.Target())
 		}
 		return nil, e.client.Delete(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: meta}, client.Preconditions{UID: &a.UID, ResourceVersion: &a.ResourceVersion})
+	case reconcile.DeleteSecret:
+		if a.UID == "" || a.ResourceVersion == "" {
+			return nil, fmt.Errorf("%s: metadata.uid and metadata.resourceVersion are needed", a.Target())
+		}
+		return nil, e.client.Delete(ctx, &corev1.Secret{ObjectMeta: meta}, client.Preconditions{UID: &a.UID, ResourceVersion: &a.ResourceVersion})
 	case reconcile.SetFinalizers:
 		o := ownKind(namespace, a.Kind, a.Name)
 		return o, e.mergeVersion(ctx, o, a, "", a.ResourceVersion, a.Body(), names.OperatorStatusManager)

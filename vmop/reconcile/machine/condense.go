@@ -122,10 +122,14 @@ func CondenseService(s *corev1.Service) *corev1.Service {
 	return c
 }
 
-// CondenseSecret keeps no secret: that there is one, and its version.
+// CondenseSecret keeps no secret: that there is one, its version, and for which machine
+// it was made if there is nothing in it but a password.
 func CondenseSecret(s *corev1.Secret) *corev1.Secret {
 	c := &corev1.Secret{ObjectMeta: condensedMeta(s)}
 	c.Labels = picked(s.Labels, names.LabelName, names.LabelInstance, names.LabelComponent)
+	if holdsPasswordOnly(s) {
+		c.Annotations = picked(s.Annotations, names.AnnotationMadeFor)
+	}
 	return c
 }
 

@@ -30,7 +30,11 @@ func (d *decision) makeSecret() {
 	d.secret = objects.PickDisplaySecret(d.vm.Name, d.s.DisplaySecrets)
 	if d.secret == nil && objects.WantsDisplaySecret(d.vm) {
 		d.unmade = true
-		d.do(reconcile.Create{Object: objects.DisplaySecret(d.vm, d.s.Password)}, &d.configuration)
+		secret := objects.DisplaySecret(d.vm, d.s.Password)
+		if uid := d.s.VM.UID; uid != "" {
+			secret.Annotations = map[string]string{names.AnnotationMadeFor: string(uid)}
+		}
+		d.do(reconcile.Create{Object: secret}, &d.configuration)
 	}
 }
 

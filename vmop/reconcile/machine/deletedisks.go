@@ -44,7 +44,8 @@ func (d *decision) deleteDisks() bool {
 		return true
 	}
 	all := true
-	var deleted, kept []string
+	secret, kept := d.deleteSecret()
+	var deleted []string
 	for _, name := range MadeClaims(d.vm) {
 		pvc := d.claim(name)
 		if pvc == nil || pvc.DeletionTimestamp != nil {
@@ -62,13 +63,34 @@ func (d *decision) deleteDisks() bool {
 	}
 	if len(deleted) > 0 {
 		d.plan.Events = append(d.plan.Events, reconcile.Event{Type: corev1.EventTypeNormal, Reason: "ClaimsDeleted", Action: "Delete",
-			Note: "the machine is gone, and its volume claims with it: " + strings.Join(deleted, ", ") + "; spec.deletionPolicy is Delete"})
+			Note: "the machine is gone, and its volume claims with it: " + strings.Join(deleted, ", ") + secret + "; spec.deletionPolicy is Delete"})
 	}
 	if len(kept) > 0 {
 		d.plan.Events = append(d.plan.Events, reconcile.Event{Type: corev1.EventTypeNormal, Reason: "ClaimsKept", Action: "Delete",
 			Note: "spec.deletionPolicy is Delete, and these are kept: " + strings.Join(kept, ", ") + "; vmop-cli leftovers lists what nobody uses"})
 	}
 	return true
+}
+
+// deleteSecret deletes the display secret that was made for a machine, and comes before
+// its claims: a refusal keeps the secret, which is a password and no data, and nothing
+// else. What it returns ends what is told of what was deleted, or begins what is told
+// of what is kept.
+func (d *decision) deleteSecret() (deleted string, kept []string) {
+	own := objects.DisplaySecretName(d.vm.Name)
+	for i := range d.s.DisplaySecrets {
+		s := &d.s.DisplaySecrets[i]
+		switch {
+		case s.Name != own || s.DeletionTimestamp != nil:
+		case d.s.VM.UID == "" || s.Annotations[names.AnnotationMadeFor] != string(d.s.VM.UID) || len(s.OwnerReferences) > 0 || !holdsPasswordOnly(s):
+			kept = append(kept, "secret "+s.Name+" (it was not made for this machine, or has more than a password)")
+		case !d.do(reconcile.DeleteSecret{Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion}, new(finding)):
+			kept = append(kept, "secret "+s.Name+" (the operator may not delete it)")
+		default:
+			deleted = ", and the secret " + s.Name
+		}
+	}
+	return deleted, kept
 }
 
 // keeps says why a claim is not deleted; empty if it is.
@@ -90,7 +112,7 @@ func (d *decision) keeps(pvc *corev1.PersistentVolumeClaim) string {
 // mayNotDelete explains that the operator has no right to delete claims, which
 // nobody gives it by installing it.
 func (d *decision) mayNotDelete(f *reconcile.Failure, about *finding) bool {
-	if f.Target.Verb != "delete" || f.Target.Kind != names.KindClaim {
+	if f.Target.Verb != "delete" || f.Target.Kind != names.KindClaim { // a secret is kept then
 		return false
 	}
 	namespace, user := cmp.Or(d.vm.Namespace, metav1.NamespaceDefault), "OPERATOR"

@@ -26,7 +26,20 @@ func goingWith(vm *spec.VirtualMachine, policy spec.DeletionPolicy) machine.Snap
 		claims[i].UID, claims[i].ResourceVersion = "uid-"+vm.UID, "5"
 		claims[i].Annotations = map[string]string{names.AnnotationMadeFor: string(vm.UID)}
 	}
-	return machine.Snapshot{VM: vm, Claims: claims, Now: now.Time}
+	_, secret := leftBy(vm)
+	secret.UID, secret.ResourceVersion = "uid-secret", "6"
+	secret.Annotations = map[string]string{names.AnnotationMadeFor: string(vm.UID)}
+	return machine.Snapshot{VM: vm, Claims: claims, DisplaySecrets: []corev1.Secret{secret}, Now: now.Time}
+}
+
+func deletedSecrets(p reconcile.Plan) []string {
+	var out []string
+	for _, a := range p.Actions {
+		if d, is := a.(reconcile.DeleteSecret); is {
+			out = append(out, d.Name)
+		}
+	}
+	return out
 }
 
 func deletedClaims(p reconcile.Plan) []string {
@@ -70,10 +83,31 @@ func TestDisksGoWithTheirMachine(t *testing.T) {
 				want = append(want, c.Name)
 			}
 		}
+		secret, wantSecrets := &s.DisplaySecrets[0], []string(nil)
+		switch rapid.IntRange(0, 7).Draw(t, "secret") {
+		case 0:
+			secret.Annotations = nil
+		case 1:
+			secret.Annotations[names.AnnotationMadeFor] = "uid of a former machine"
+		case 2:
+			secret.Name = "somebodys-own"
+		case 3:
+			secret.Data = map[string][]byte{names.PasswordKey: nil, "token": nil}
+		case 4:
+			s.Failures = []reconcile.Failure{{Target: reconcile.DeleteSecret{Name: secret.Name}.Target(), Reason: "Forbidden", Count: 1, Last: s.Now}}
+		default:
+			wantSecrets = []string{secret.Name}
+		}
 		if policy != spec.DeletionDelete || orphan {
-			want = nil
+			want, wantSecrets = nil, nil
+		}
+		if rapid.Bool().Draw(t, "condensed") {
+			s.DisplaySecrets[0] = *machine.CondenseSecret(secret)
 		}
 		p := machine.Decide(s)
+		if got := deletedSecrets(p); !slices.Equal(got, wantSecrets) {
+			t.Errorf("secrets %v are deleted, not %v", got, wantSecrets)
+		}
 		got := deletedClaims(p)
 		if slices.Sort(got); !slices.Equal(got, want) {
 			t.Errorf("%v are deleted, not %v", got, want)
@@ -93,7 +127,7 @@ func TestDisksWait(t *testing.T) {
 		Name: "web", UID: "p", DeletionTimestamp: s.VM.DeletionTimestamp, OwnerReferences: []metav1.OwnerReference{{UID: "u"}},
 	}}
 	s.Pod.Status.Phase = corev1.PodRunning
-	if p := machine.Decide(s); len(deletedClaims(p)) > 0 || p.Releases() {
+	if p := machine.Decide(s); len(deletedClaims(p)) > 0 || len(deletedSecrets(p)) > 0 || p.Releases() {
 		t.Errorf("while the guest shuts down: %+v", p.Actions)
 	}
 	s.Pod = nil
@@ -105,7 +139,7 @@ func TestDisksWait(t *testing.T) {
 		Message: `persistentvolumeclaims "web-runner-data" is forbidden: User "system:serviceaccount:vmop-system:vmop-operator" cannot delete resource "persistentvolumeclaims" in API group "" in the namespace "apps"`,
 	}}
 	p := machine.Decide(s)
-	if p.Releases() {
+	if slices.ContainsFunc(p.Actions, func(a reconcile.Action) bool { _, is := a.(reconcile.SetFinalizers); return is }) {
 		t.Errorf("the machine goes without its disks: %+v", p.Actions)
 	}
 	const command = "kubectl create rolebinding vmop-claims-operator -n apps --clusterrole=vmop-operator-claims --serviceaccount=vmop-system:vmop-operator"
@@ -138,7 +172,8 @@ func TestMadeForIsNotedOnce(t *testing.T) {
 	if disk.Annotations["tier"] != "gold" || disk.Annotations[names.AnnotationMadeFor] != "" {
 		t.Errorf("a claim that was there: %v", disk.Annotations)
 	}
-	if data.Annotations[names.AnnotationMadeFor] != string(vm.UID) {
-		t.Errorf("one that was made: %v", data.Annotations)
+	secret := get[*corev1.Secret](w, "secret/web-display-secret")
+	if data.Annotations[names.AnnotationMadeFor] != string(vm.UID) || secret.Annotations[names.AnnotationMadeFor] != string(vm.UID) {
+		t.Errorf("what was made: %v, %v", data.Annotations, secret.Annotations)
 	}
 }

@@ -61,7 +61,7 @@ func (w *world) checkPlan(s *machine.Snapshot, p *reconcile.Plan) {
 func (w *world) checkAction(s *machine.Snapshot, a reconcile.Action) {
 	if s.VM.DeletionTimestamp != nil {
 		switch a.(type) {
-		case reconcile.DeletePod, reconcile.SetFinalizers:
+		case reconcile.DeletePod, reconcile.SetFinalizers, reconcile.DeleteClaim, reconcile.DeleteSecret:
 		default:
 			w.violated("a deleted machine gets nothing", "%s", a.Target())
 		}

@@ -53,6 +53,7 @@ type world struct {
 	waits      map[string]*waiting // what the status waits for, by its condition
 	waited     map[waitingSince]*waiting
 	unbound    bool                 // nobody makes volumes for claims
+	mentioned  []string             // claims that another machine's manifest mentions
 	former     bool                 // VM-Operator made the machine
 	made       map[types.UID]string // what the machine was when the pods were made
 	madeAt     map[types.UID]int64  // and its generation
@@ -242,7 +243,7 @@ func (w *world) snapshot() (machine.Snapshot, bool) {
 	s := machine.Snapshot{
 		VM: cached[*spec.VirtualMachine](w, theVM), Settings: w.settings, Now: w.now,
 		Pod: cached[*corev1.Pod](w, thePod), ConfigMap: cached[*corev1.ConfigMap](w, theConfig),
-		Service: cached[*corev1.Service](w, theLB), Password: "password-" + strconv.Itoa(w.serial),
+		Service: cached[*corev1.Service](w, theLB), Password: "password-" + strconv.Itoa(w.serial), Mentioned: w.mentioned,
 	}
 	for _, k := range w.keys("pod/") {
 		if pod := cached[*corev1.Pod](w, k); k != thePod && pod != nil {
@@ -299,6 +300,17 @@ func (w *world) reconcile(faults bool) reconcile.Plan {
 	latest := stored != nil && stored.ResourceVersion == s.VM.ResourceVersion
 	p := w.decide(s)
 	w.checkPlan(&s, &p)
+	if p.DeletesClaims() { // the API server is asked whether it is still wanted
+		h := w.objects[theVM]
+		if h.seen < len(h.versions)-1 {
+			h.seen = len(h.versions) - 1
+			if s, ok = w.snapshot(); !ok {
+				return reconcile.Plan{}
+			}
+			p = w.decide(s)
+			w.checkPlan(&s, &p)
+		}
+	}
 	if p.Releases() {
 		h := w.objects[thePod]
 		if h != nil && h.seen < len(h.versions)-1 { // the API server is asked
@@ -416,6 +428,10 @@ func (w *world) act(a reconcile.Action) result {
 			delete(w.lastEnds, pod.UID)
 		}
 		w.deletePod(pod, a.GraceSeconds)
+	case reconcile.DeleteClaim:
+		return w.deleteOwn("claim/"+a.Name, a.UID, a.ResourceVersion)
+	case reconcile.DeleteSecret:
+		return w.deleteOwn("secret/"+a.Name, a.UID, a.ResourceVersion)
 	case reconcile.DeleteService:
 		if svc := get[*corev1.Service](w, theLB); svc != nil && svc.UID != a.UID {
 			return stale

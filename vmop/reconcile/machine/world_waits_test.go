@@ -81,7 +81,7 @@ func (w *world) told(e reconcile.Event, latest bool) {
 	if !strings.Contains(e.Note, ";") {
 		w.violated("an event has an object and a next step", "%s", e)
 	}
-	if e.Action == "Run" || e.Action == "Claim" {
+	if e.Action == "Run" || e.Action == "Claim" || e.Action == "Delete" {
 		return
 	}
 	var about []*waiting
