@@ -2,6 +2,7 @@ package machine
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/spec"
@@ -37,7 +38,10 @@ func Leftovers(machines []string, objects []metav1.PartialObjectMetadata) []Left
 		mine := o.Labels[names.LabelName] == names.AppName && o.Labels[names.LabelManagedBy] == names.ManagedBy
 		// Labels are anybody's, and a copy from a backup may come before its machine.
 		written := slices.ContainsFunc(o.ManagedFields, func(m metav1.ManagedFieldsEntry) bool { return m.Manager == names.FieldManager })
-		owned := slices.ContainsFunc(o.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == spec.KindVirtualMachine })
+		// What belongs to an object of another kind of the group is no machine's.
+		owned := slices.ContainsFunc(o.OwnerReferences, func(r metav1.OwnerReference) bool {
+			return r.Kind == spec.KindVirtualMachine || strings.HasPrefix(r.APIVersion, names.Group+"/")
+		})
 		if mine && written && !owned && o.DeletionTimestamp == nil && !slices.Contains(machines, o.Name) {
 			out = append(out, Leftover{Kind: o.Kind, Name: o.Name, UID: o.UID})
 		}

@@ -1,10 +1,10 @@
 package machine
 
 import (
-	"maps"
 	"unique"
 
 	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -162,34 +162,9 @@ func condensedMeta(o metav1.Object) metav1.ObjectMeta {
 	return m
 }
 
-// unread are annotations that others write into objects and that nobody looks
-// at. They are not kept up to date either, should a manifest ask for them.
-var unread = []string{
-	corev1.LastAppliedConfigAnnotation,
-	"pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller",
-	"volume.beta.kubernetes.io/storage-provisioner", "volume.kubernetes.io/storage-provisioner",
-	"volume.kubernetes.io/selected-node",
-}
-
-// readable is a map without what nobody looks at: the map itself if there is
-// nothing of it.
-func readable(m map[string]string) map[string]string {
-	copied := false
-	for _, k := range unread {
-		if _, ok := m[k]; !ok {
-			continue
-		}
-		if !copied {
-			m, copied = maps.Clone(m), true
-		}
-		delete(m, k)
-	}
-	return m
-}
-
 // kept is a map without what nobody looks at, with known strings.
 func kept(m map[string]string) map[string]string {
-	m = readable(m)
+	m = reconcile.Readable(m)
 	if len(m) == 0 {
 		return nil
 	}

@@ -198,7 +198,7 @@ func (d *decision) updateClaims() {
 		u := reconcile.UpdateClaim{
 			Name: c.name, UID: c.found.UID, ResourceVersion: c.found.ResourceVersion,
 			Labels:      missing(c.found.Labels, wanted.Labels),
-			Annotations: missing(c.found.Annotations, readable(wanted.Annotations)),
+			Annotations: missing(c.found.Annotations, reconcile.Readable(wanted.Annotations)),
 		}
 		have, want := c.found.Spec.Resources.Requests[corev1.ResourceStorage], wanted.Spec.Resources.Requests[corev1.ResourceStorage]
 		switch order := spec.CompareQuantities(want, have); {

@@ -18,7 +18,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // instanceIDKey is cloud-init's, in the meta-data.
@@ -91,8 +90,8 @@ func (d *decision) makeConfigMap() error {
 		d.refuse(err)
 		return err
 	}
-	stamp(wanted, source)
-	if old != nil && metaApplied(wanted, old) && old.Annotations[names.AnnotationContent] == content(old.Data) {
+	reconcile.Stamp(wanted, source)
+	if old != nil && reconcile.Applied(wanted, old) && old.Annotations[names.AnnotationContent] == content(old.Data) {
 		d.configured = true
 		return nil
 	}
@@ -241,56 +240,11 @@ func (d *decision) makeService() {
 		d.wakeAt(d.s.Now.Add(nameAgain))
 		d.configuration.problem(spec.ReasonNameTaken, named(names.KindService, old.Name), "Service %s is not the machine's; rename it or the machine, or switch the machine's off with loadBalancerService: {}", old.Name)
 	default:
-		stamp(wanted)
-		if old == nil || !metaApplied(wanted, old) || !serviceApplied(&wanted.Spec, &old.Spec) {
+		reconcile.Stamp(wanted)
+		if old == nil || !reconcile.Applied(wanted, old) || !serviceApplied(&wanted.Spec, &old.Spec) {
 			d.do(reconcile.Apply{Object: wanted}, &d.configuration)
 		}
 	}
-}
-
-// stamp notes a digest of an object, and of what else it is made from, in
-// itself.
-func stamp(o reconcile.Object, more ...[]byte) {
-	h := sha256.New()
-	a := o.GetAnnotations()
-	if a == nil {
-		a = map[string]string{}
-	}
-	// Another version of the operator is no reason to write an object.
-	version, has := a[names.AnnotationVersion]
-	delete(a, names.AnnotationVersion)
-	o.SetAnnotations(a)
-	// A hash accepts whatever is written. Nothing of an API type fails to be
-	// encoded; were it otherwise, the object would be taken for unchanged.
-	_ = json.NewEncoder(h).Encode(o)
-	for _, m := range more {
-		h.Write(m)
-	}
-	if has {
-		a[names.AnnotationVersion] = version
-	}
-	a[names.AnnotationApplied] = hex.EncodeToString(h.Sum(nil)[:16])
-	o.SetAnnotations(a)
-}
-
-// metaApplied reports whether an object's metadata, with the digest of what was
-// applied, is as wanted. What others have added is theirs.
-func metaApplied(wanted, stored metav1.Object) bool {
-	annotations := maps.Clone(wanted.GetAnnotations())
-	delete(annotations, names.AnnotationVersion)
-	if !contains(stored.GetAnnotations(), readable(annotations)) || !contains(stored.GetLabels(), wanted.GetLabels()) {
-		return false
-	}
-	for _, w := range wanted.GetOwnerReferences() {
-		found := false
-		for _, s := range stored.GetOwnerReferences() {
-			found = found || s.UID == w.UID && s.Kind == w.Kind && s.Name == w.Name && s.APIVersion == w.APIVersion
-		}
-		if !found {
-			return false
-		}
-	}
-	return true
 }
 
 func serviceApplied(wanted, stored *corev1.ServiceSpec) bool {
@@ -303,16 +257,6 @@ func serviceApplied(wanted, stored *corev1.ServiceSpec) bool {
 			found = found || s.Name == w.Name && s.Protocol == w.Protocol && s.Port == w.Port && s.TargetPort == w.TargetPort
 		}
 		if !found {
-			return false
-		}
-	}
-	return true
-}
-
-// contains reports whether a map has all entries of another.
-func contains(all, some map[string]string) bool {
-	for k, v := range some {
-		if got, ok := all[k]; !ok || got != v {
 			return false
 		}
 	}

@@ -99,7 +99,7 @@ func (d *decision) absent() {
 // newPod is the pod, with what must be known about it later.
 func (d *decision) newPod() *corev1.Pod {
 	pod := d.plainPod()
-	stamp(pod)
+	reconcile.Stamp(pod)
 	pod.Annotations[names.AnnotationStarted] = started(d.vm)
 	for _, key := range []string{names.AnnotationForceStop, names.AnnotationPowerRequest} {
 		if request := d.s.VM.Annotations[key]; request != "" {
@@ -529,7 +529,7 @@ func (d *decision) outdated() bool {
 		return false
 	}
 	now := d.plainPod()
-	stamp(now)
+	reconcile.Stamp(now)
 	return now.Annotations[names.AnnotationApplied] != digest || len(d.awaiting) > 0 || d.restartAsked()
 }
 

@@ -918,6 +918,8 @@ func TestLeftovers(t *testing.T) {
 	copied.ManagedFields[0].Manager = "backup"
 	owned := object("ConfigMap", "gone", objects.InstanceLabels("gone"))
 	owned.OwnerReferences = []metav1.OwnerReference{{Kind: spec.KindVirtualMachine}}
+	other := object("ConfigMap", "other", objects.InstanceLabels("other"))
+	other.OwnerReferences = []metav1.OwnerReference{{APIVersion: spec.GroupVersion().String(), Kind: "AnotherKind"}}
 	got := machine.Leftovers([]string{"web"}, []metav1.PartialObjectMetadata{
 		object("ConfigMap", "gone", objects.InstanceLabels("gone")),
 		object("StatefulSet", "gone", objects.InstanceLabels("gone")),
@@ -925,7 +927,7 @@ func TestLeftovers(t *testing.T) {
 		object("ConfigMap", "theirs", nil),
 		object("PersistentVolumeClaim", "gone", objects.InstanceLabels("gone")),
 		object("Secret", "gone", objects.InstanceLabels("gone")),
-		owned, copied,
+		owned, copied, other,
 	})
 	want := []machine.Leftover{{Kind: "ConfigMap", Name: "gone", UID: "u"}, {Kind: "StatefulSet", Name: "gone", UID: "u"}}
 	if diff := cmp.Diff(want, got); diff != "" || !reflect.DeepEqual(want, got) {

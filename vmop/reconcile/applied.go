@@ -1,0 +1,93 @@
+package reconcile
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+
+	"github.com/vmop/sdk/vmop/names"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Stamp notes a digest of an object, and of what else it is made from, in the
+// object itself, which is about to be written. See [Applied].
+func Stamp(o Object, more ...[]byte) {
+	h := sha256.New()
+	a := o.GetAnnotations()
+	if a == nil {
+		a = map[string]string{}
+	}
+	// Another version of the operator is no reason to write an object.
+	version, has := a[names.AnnotationVersion]
+	delete(a, names.AnnotationVersion)
+	o.SetAnnotations(a)
+	// A hash accepts whatever is written. Nothing of an API type fails to be
+	// encoded; were it otherwise, the object would be taken for unchanged.
+	_ = json.NewEncoder(h).Encode(o)
+	for _, m := range more {
+		h.Write(m)
+	}
+	if has {
+		a[names.AnnotationVersion] = version
+	}
+	a[names.AnnotationApplied] = hex.EncodeToString(h.Sum(nil)[:16])
+	o.SetAnnotations(a)
+}
+
+// Applied reports whether a stored object was made from a wanted one that has its
+// [Stamp], and has the labels, annotations and owners of that still. What others
+// have added is theirs. What somebody has changed of the rest is not looked at.
+func Applied(wanted, stored metav1.Object) bool {
+	annotations := maps.Clone(wanted.GetAnnotations())
+	delete(annotations, names.AnnotationVersion)
+	if !contains(stored.GetAnnotations(), Readable(annotations)) || !contains(stored.GetLabels(), wanted.GetLabels()) {
+		return false
+	}
+	for _, w := range wanted.GetOwnerReferences() {
+		found := false
+		for _, s := range stored.GetOwnerReferences() {
+			found = found || s.UID == w.UID && s.Kind == w.Kind && s.Name == w.Name && s.APIVersion == w.APIVersion
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// contains reports whether a map has all entries of another.
+func contains(all, some map[string]string) bool {
+	for k, v := range some {
+		if got, ok := all[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}
+
+// unread are annotations that others write into objects and that nobody looks
+// at. They are not kept up to date either, should a manifest ask for them.
+var unread = []string{
+	corev1.LastAppliedConfigAnnotation,
+	"pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller",
+	"volume.beta.kubernetes.io/storage-provisioner", "volume.kubernetes.io/storage-provisioner",
+	"volume.kubernetes.io/selected-node",
+}
+
+// Readable is a map of annotations without what nobody looks at: the map itself if
+// there is nothing of it.
+func Readable(m map[string]string) map[string]string {
+	copied := false
+	for _, k := range unread {
+		if _, ok := m[k]; !ok {
+			continue
+		}
+		if !copied {
+			m, copied = maps.Clone(m), true
+		}
+		delete(m, k)
+	}
+	return m
+}
