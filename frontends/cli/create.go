@@ -124,6 +124,7 @@ func (p *program) applyTo(c *cli.Context, h *host.Host, m host.Machine, o *spec.
 	default:
 		fmt.Fprintf(p.stdout, "%s is changed. It does not run: all of it takes effect with its next start.\n", full)
 	}
+	p.renew(c, h, o)
 	if done.Running {
 		for _, change := range done.Changes {
 			if change.Applied != changes.AppliedLive {

@@ -35,17 +35,9 @@ func (p *program) deleteCommand() *cli.Command {
 }
 
 func (p *program) delete(c *cli.Context) error {
-	name, err := oneName(c)
+	h, m, err := p.named(c, (*host.Host).FindAny)
 	if err != nil {
 		return err
-	}
-	h, err := p.host(c)
-	if err != nil {
-		return err
-	}
-	m, err := h.FindAny(name, c.String("namespace"))
-	if err != nil {
-		return seeList(err)
 	}
 	full := m.FullName()
 	if m.Running() {

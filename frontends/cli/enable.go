@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/vmop/sdk/vmop/host"
+	"github.com/vmop/sdk/vmop/spec"
 )
 
 func (p *program) enableCommand() *cli.Command {
@@ -35,15 +36,7 @@ func (p *program) enableCommand() *cli.Command {
 }
 
 func (p *program) enable(c *cli.Context) error {
-	name, err := oneName(c)
-	if err != nil {
-		return err
-	}
-	h, err := p.host(c)
-	if err != nil {
-		return err
-	}
-	m, err := p.find(c, name)
+	h, m, err := p.named(c, (*host.Host).Find)
 	if err != nil {
 		return err
 	}
@@ -86,6 +79,21 @@ func (p *program) enable(c *cli.Context) error {
 	return nil
 }
 
+// renew has the units that start a machine follow its manifest.
+func (p *program) renew(c *cli.Context, h *host.Host, o *spec.Object) {
+	done, err := h.Renew(o.VirtualMachine)
+	if err != nil {
+		p.note("The service that starts %s is as it was: %v", o.Name, err)
+	}
+	for _, path := range done.Units {
+		p.note("%s follows the manifest.", path)
+		p.reload(c, h.IsSystemUnit(path))
+	}
+	for _, path := range done.Stale {
+		p.note("%s does not follow the manifest: it was changed, or is root's. Make it anew with vmop-cli enable.", path)
+	}
+}
+
 // lingers reports whether a user's services run without a login.
 func lingers(user string) bool {
 	_, err := os.Stat(filepath.Join("/var/lib/systemd/linger", filepath.Base(user)))
@@ -114,15 +122,7 @@ func (p *program) disableCommand() *cli.Command {
 			"  vmop-cli disable web",
 		Flags: machineFlags(),
 		Action: func(c *cli.Context) error {
-			name, err := oneName(c)
-			if err != nil {
-				return err
-			}
-			h, err := p.host(c)
-			if err != nil {
-				return err
-			}
-			m, err := p.find(c, name)
+			h, m, err := p.named(c, (*host.Host).Find)
 			if err != nil {
 				return err
 			}
@@ -136,7 +136,7 @@ func (p *program) disableCommand() *cli.Command {
 			}
 			for _, path := range units {
 				fmt.Fprintf(p.stdout, "%s is not started with this host any more: %s is gone.\n", m.FullName(), path)
-				p.reload(c, filepath.Dir(path) == "/etc/systemd/system")
+				p.reload(c, h.IsSystemUnit(path))
 			}
 			return nil
 		},

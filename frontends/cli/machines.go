@@ -38,6 +38,23 @@ func (p *program) find(c *cli.Context, arg string) (host.Machine, error) {
 	return m, seeList(err)
 }
 
+// findBy is a lookup of a machine by its name, such as (*host.Host).Find.
+type findBy func(h *host.Host, name, namespace string) (host.Machine, error)
+
+// named is the machine that the command's only argument means, and where it is.
+func (p *program) named(c *cli.Context, find findBy) (*host.Host, host.Machine, error) {
+	name, err := oneName(c)
+	if err != nil {
+		return nil, host.Machine{}, err
+	}
+	h, err := p.host(c)
+	if err != nil {
+		return nil, host.Machine{}, err
+	}
+	m, err := find(h, name, c.String("namespace"))
+	return h, m, seeList(err)
+}
+
 func seeList(err error) error {
 	if errors.Is(err, host.ErrNotFound) {
 		return fmt.Errorf("%w; see vmop-cli list, and --cluster for those of a cluster", err)

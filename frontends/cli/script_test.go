@@ -58,7 +58,7 @@ func TestGuestScripts(t *testing.T) {
 					return exportGuest(guest, images)
 				},
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
-					"expect": expectCommand, "guest": guestCommand, "hold-monitor": holdMonitorCommand,
+					"answers": answersCommand, "expect": expectCommand, "guest": guestCommand, "hold-monitor": holdMonitorCommand,
 					"kill-runner": killRunnerCommand, "picture": pictureCommand, "until": untilCommand,
 				},
 			})
@@ -184,6 +184,31 @@ func guestCommand(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	_, err = ts.Stdout().Write([]byte(answer + "\n"))
 	ts.Check(err)
+}
+
+// answersCommand asks a guest until its answer has a text: what QEMU tells it, it
+// notices in its own time. answers NAMESPACE/NAME TEXT COMMAND...
+func answersCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: answers NAMESPACE/NAME TEXT COMMAND...")
+	}
+	s, err := machineState(ts, args[0])
+	ts.Check(err)
+	conn, err := net.Dial("unix", s.Sockets[string(qemucmd.SocketConsole)])
+	ts.Check(err)
+	c := tinyguest.NewConsole(conn)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	ts.Check(c.WaitReady(ctx))
+	for {
+		answer, err := c.Command(ctx, strings.Join(args[2:], " "))
+		ts.Check(err)
+		if strings.Contains(answer, args[1]) {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 }
 
 // expectCommand waits until the end of a guest's console has the texts, one after

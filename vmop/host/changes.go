@@ -21,7 +21,7 @@ func Changes(before, after *spec.VirtualMachine) []changes.Change {
 		case size && c.Applied == changes.AppliedNever:
 			c.Reason = "a disk image does not shrink; make a new disk and copy the data"
 		case size:
-			c.Applied, c.Reason = changes.AppliedRestart, "the image in the machine's directory grows at its next start; one that --disk names keeps its size"
+			c.Applied, c.Reason = changes.AppliedLive, "the image in the machine's directory grows, also while the machine runs; one that --disk names keeps its size"
 		default:
 			c.Applied, c.Reason = changes.AppliedNever, "it is for volume claims of a cluster, and means nothing on one host"
 		}

@@ -100,10 +100,14 @@ func editManifest(text []byte, want *spec.VirtualMachine, fresh bool) ([]byte, e
 		}
 		removeKey(child(child(child(root, "spec"), "cloudInit"), "metaData"), instanceIDKey)
 	}
+	return encodeManifest(&doc)
+}
+
+func encodeManifest(doc *yaml.Node) ([]byte, error) {
 	var out bytes.Buffer
 	e := yaml.NewEncoder(&out)
 	e.SetIndent(2)
-	if err := e.Encode(&doc); err != nil {
+	if err := e.Encode(doc); err != nil {
 		return nil, err
 	}
 	return out.Bytes(), e.Close()

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -181,6 +182,9 @@ func UnitOf(vm *spec.VirtualMachine, command []string) Unit {
 // systemUnits are those of the host's administrator.
 const systemUnits = "/etc/systemd/system"
 
+// IsSystemUnit reports whether a unit's file is one of the system's.
+func (h *Host) IsSystemUnit(path string) bool { return filepath.Dir(path) == systemUnits }
+
 // unitDir is where units are, of the user or of the system.
 func (h *Host) unitDir(system bool) (string, error) {
 	if system {
@@ -250,4 +254,70 @@ func (h *Host) Disable(namespace, name string) ([]string, error) {
 		}
 	}
 	return units, nil
+}
+
+// Renewed is what has become of the units of a machine whose manifest is another one.
+type Renewed struct {
+	// Units are the files that were written anew. systemd itself is not told.
+	Units []string
+	// Stale are those that should be: somebody has changed them, or only root may.
+	Stale []string
+}
+
+// Renew makes the units that start a machine with the host what its manifest calls
+// for: how long it may take to stop, and whether it needs QEMU's bridge helper. A unit
+// that somebody has changed is left alone.
+func (h *Host) Renew(vm *spec.VirtualMachine) (Renewed, error) {
+	var out Renewed
+	for _, path := range h.Enabled(vm.Namespace, vm.Name) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return out, err
+		}
+		had := string(data)
+		want := UnitOf(vm, nil)
+		want.System = h.IsSystemUnit(path)
+		text, ours, err := renewedText(had, want)
+		switch {
+		case err != nil:
+			return out, err
+		case text == had:
+		case !ours || want.System && os.Geteuid() != 0:
+			out.Stale = append(out.Stale, path)
+		default:
+			if err := atomicfile.Replace(path, []byte(text)); err != nil {
+				return out, err
+			}
+			out.Units = append(out.Units, path)
+		}
+	}
+	return out, nil
+}
+
+// renewedText is a unit's file with what is wanted of it, and ours says that the file
+// is as it was made. What the manifest does not say, the file does.
+func renewedText(had string, want Unit) (text string, ours bool, err error) {
+	value := func(key string) string {
+		_, rest, _ := strings.Cut(had, "\n"+key+"=")
+		line, _, _ := strings.Cut(rest, "\n")
+		return line
+	}
+	render := func(u Unit) (string, error) {
+		// The command has been made words of a unit already.
+		const program = "/vmop-cli"
+		u.Command = []string{program}
+		text, err := u.Text()
+		return strings.Replace(text, "\nExecStart="+program+"\n", "\nExecStart="+value("ExecStart")+"\n", 1), err
+	}
+	want.User, want.Restart = value("User"), RestartPolicy(value("Restart"))
+	if text, err = render(want); err != nil {
+		return had, false, nil //nolint:nilerr // it has what nobody made here
+	}
+	before := want
+	before.Bridge = value("NoNewPrivileges") == ""
+	if before.Stop, err = strconv.Atoi(value("TimeoutStopSec")); err != nil {
+		return text, false, nil
+	}
+	was, err := render(before)
+	return text, was == had, err
 }

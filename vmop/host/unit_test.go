@@ -156,3 +156,50 @@ func TestEnableAndDisable(t *testing.T) {
 	b.empty(filepath.Join(home, ".config/systemd/user"), "default.target.wants")
 	b.empty(filepath.Join(home, ".config/systemd/user/default.target.wants"))
 }
+
+// A unit follows the manifest in what that decides, and one that somebody has changed
+// stays as it is.
+func TestUnitsFollowTheManifest(t *testing.T) {
+	b := newBench(t)
+	getenv := b.h.getenv
+	b.h.getenv = func(name string) string {
+		if name == "XDG_CONFIG_HOME" {
+			return filepath.Dir(b.external)
+		}
+		return getenv(name)
+	}
+	o, err := b.m.Object()
+	b.ok(err)
+	u := goldenUnits()["user"]
+	u.Restart = RestartAlways
+	path, err := b.h.Enable(u)
+	b.ok(err)
+	vm := o.VirtualMachine.DeepCopy()
+	timeout := int32(7)
+	vm.Spec.VM.PowerdownTimeout = &timeout
+	r, err := b.h.Renew(vm)
+	if err != nil || len(r.Units) != 1 || len(r.Stale) != 0 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	u.Stop = UnitOf(vm, nil).Stop
+	want, err := u.Text()
+	b.ok(err)
+	got, err := os.ReadFile(path)
+	if err != nil || string(got) != want {
+		t.Errorf("%v:\n%s", err, got)
+	}
+	if r, err := b.h.Renew(vm); err != nil || len(r.Units)+len(r.Stale) != 0 {
+		t.Errorf("what is right is written anew: %+v, %v", r, err)
+	}
+	timeout = 8
+	for _, changed := range []string{strings.Replace(want, "UMask=0077", "UMask=0022", 1), strings.Replace(want, "Restart=always", "Restart=perhaps", 1), strings.Replace(want, "TimeoutStopSec=", "TimeoutStopSec=about ", 1)} {
+		b.ok(os.WriteFile(path, []byte(changed), 0o600))
+		r, err := b.h.Renew(vm)
+		if err != nil || len(r.Units) != 0 {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != changed {
+			t.Errorf("it was overwritten: %v", err)
+		}
+	}
+}

@@ -8,6 +8,10 @@ type decider struct {
 	// waits are the keys below "/Runner" of what could be live, but not in this
 	// machine.
 	waits []string
+	// grown are the positions of drives that have grown since the start, and
+	// refusedGrowth says why one has not.
+	grown         []int
+	refusedGrowth string
 }
 
 // Decide returns what to do now. It depends on its argument alone.
@@ -16,6 +20,7 @@ func Decide(in Input) Decision {
 	d.cpus()
 	d.memory()
 	d.media()
+	d.disks()
 	d.display()
 	d.reset()
 	d.power() // the guest executes nothing before all the rest was tried

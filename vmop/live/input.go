@@ -37,6 +37,9 @@ type Machine struct {
 	// KVM says that the host's processors execute the guest. Otherwise QEMU
 	// emulates them in software, and none is ever unplugged: [UnplugCPU] has why.
 	KVM bool
+	// GrowsDisks says that disks grow while the machine runs. In a cluster a volume
+	// claim has to grow first, of which a runner knows nothing.
+	GrowsDisks bool
 }
 
 // DisplaySecret is what the files of the display secret say.
@@ -72,6 +75,7 @@ type Observed struct {
 	// than wanted.
 	NoBalloonDriver bool
 	Drives          []Drive
+	Disks           []Disk
 	// RunState is QEMU's run state, such as "running".
 	RunState string
 	// IOError describes the error for which the machine is paused, if it is.
@@ -98,6 +102,16 @@ type Drive struct {
 	TrayOpen, Locked bool
 	// Medium is the file or URL in the drive; empty if there is none.
 	Medium string
+}
+
+// Disk is a disk that is no CD.
+type Disk struct {
+	// ID of the device: "disk0" for the first one of the configuration.
+	ID string
+	// Node is the block node with its content.
+	Node string
+	// Size is what the guest can have of it, in bytes.
+	Size int64
 }
 
 // IOError is an error of a disk.

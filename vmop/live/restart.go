@@ -19,7 +19,8 @@ func (d *decider) restart() {
 			more = "; a reset by the guest does not end the machine" + more
 		}
 	}
-	paths := append(d.waits, RestartPaths(d.in.Machine.Started, d.in.Config)...)
+	paths := append(d.waits, RestartPaths(d.in.Machine.Started, d.withoutGrown())...)
+	more += d.refusedGrowth
 	switch {
 	case len(paths) > 0:
 		d.condition(RestartRequired, True, ReasonChangesWait, "these changes take effect with the next start: %s%s", strings.Join(paths, ", "), more)
@@ -32,8 +33,9 @@ func (d *decider) restart() {
 
 // RestartPaths lists the keys below "/Runner" in which a configuration differs
 // from the one that the machine was started with, without those that take effect
-// while it runs. (A smaller number of processors does so in machines with KVM only;
-// the condition [RestartRequired] knows.)
+// while it runs. (A smaller number of processors does so in machines with KVM only, and
+// the size of a disk where [Machine.GrowsDisks]; the condition [RestartRequired]
+// knows.)
 func RestartPaths(started, wanted *runnerconfig.Config) []string {
 	a, b := withoutLive(started.Runner), withoutLive(wanted.Runner)
 	for i := range min(len(a.VM.Drives), len(b.VM.Drives)) {

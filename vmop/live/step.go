@@ -47,6 +47,13 @@ type ChangeMedium struct {
 // RemoveMedium empties a drive whose tray is open.
 type RemoveMedium struct{ ID string }
 
+// GrowDisk makes a disk larger, which the guest is told.
+type GrowDisk struct {
+	ID, Node string
+	// Bytes is its new size, a multiple of 512.
+	Bytes int64
+}
+
 // SetDisplayPassword sets the password with this digest.
 type SetDisplayPassword struct {
 	// Protocol is "spice" or "vnc".
@@ -90,6 +97,7 @@ func (SetBalloon) part() string              { return "ram" }
 func (s OpenTray) part() string              { return s.ID + "/open" }
 func (s ChangeMedium) part() string          { return s.ID + "/change" }
 func (s RemoveMedium) part() string          { return s.ID + "/remove" }
+func (s GrowDisk) part() string              { return s.ID + "/grow" }
 func (s SetDisplayPassword) part() string    { return "password/" + s.Protocol }
 func (s ExpireDisplayPassword) part() string { return "expiry/" + s.Protocol }
 func (Reset) part() string                   { return "reset" }

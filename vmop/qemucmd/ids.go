@@ -51,6 +51,9 @@ func PortID(i int) string { return portPrefix + strconv.Itoa(i) }
 // DiskID is the id of the i-th of [Machine.Disks].
 func DiskID(i int) string { return diskPrefix + strconv.Itoa(i) }
 
+// IsDisk reports whether an id has the form of [DiskID].
+func IsDisk(id string) bool { return isNumbered(id, diskPrefix) }
+
 // CDID is the id of the i-th of [Machine.CDDrives].
 func CDID(i int) string { return cdPrefix + strconv.Itoa(i) }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
+	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
 // execute does one step.
@@ -35,6 +36,12 @@ func (f *follower) execute(ctx context.Context, step live.Step) error {
 		err := do(ctx, c, qmp.BlockdevRemoveMedium{ID: s.ID})
 		if err == nil {
 			err = f.release(ctx, s.ID)
+		}
+		return err
+	case live.GrowDisk:
+		err := do(ctx, c, qmp.BlockResize{NodeName: s.Node, Size: s.Bytes})
+		if err == nil {
+			f.e.message(LevelInfo, "the disk %s has grown to %s; the guest may enlarge its partitions", s.ID, runnerconfig.Bytes(s.Bytes))
 		}
 		return err
 	case live.SetDisplayPassword:

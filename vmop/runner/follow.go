@@ -54,6 +54,7 @@ func (e *Engine) newFollower(ctx context.Context, c *qmp.Client) (*follower, err
 			HTTPImages: slices.Contains(e.o.Host.BlockDrivers, "http") && slices.Contains(e.o.Host.BlockDrivers, "https"),
 			Ticketing:  ticketing,
 			KVM:        kvm.Enabled,
+			GrowsDisks: len(e.o.Volumes) == 0,
 		},
 		memory: live.Start(started),
 	}, nil

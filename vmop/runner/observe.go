@@ -49,6 +49,8 @@ func (f *follower) observe(ctx context.Context, in wish) (live.Observed, error) 
 	for _, b := range blocks {
 		if d, ok := cdDrive(b); ok {
 			o.Drives = append(o.Drives, d)
+		} else if id := qemucmd.DeviceID(b.QDev); qemucmd.IsDisk(id) && b.Inserted != nil {
+			o.Disks = append(o.Disks, live.Disk{ID: id, Node: b.Inserted.NodeName, Size: b.Inserted.Image.VirtualSize})
 		}
 	}
 	if status.Status == qmp.RunStateIOError {

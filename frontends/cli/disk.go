@@ -1,0 +1,103 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+func (p *program) diskCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "disk",
+		Usage:     "list the disks of a machine of this host, and make them larger",
+		ArgsUsage: "list|resize NAME [DISK] [SIZE]",
+		Description: "list shows a machine's disks, with the names that other commands know them by.\n\n" +
+			"resize makes one larger, also while the machine runs: the guest sees the new size at\n" +
+			"once, and has to enlarge its partitions itself (growpart, resize2fs). The manifest says\n" +
+			"the new size from then on, if it said one. No disk is made smaller. A qcow2 image of a\n" +
+			"machine that does not run is enlarged by qemu-img.\n\n" +
+			"Examples:\n" +
+			"  vmop-cli disk list web\n" +
+			"  vmop-cli disk resize web system 20Gi",
+		Flags: machineFlags(
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT` of list: table or json"},
+		),
+		Action: p.disk,
+	}
+}
+
+// diskTimeout bounds the wait for a machine that is asked about its disks.
+const diskTimeout = 30 * time.Second
+
+func (p *program) disk(c *cli.Context) error {
+	args := c.Args().Slice()
+	if len(args) < 2 {
+		return usagef(c, "want list or resize, and the NAME of a machine, and found %s", arguments(len(args)))
+	}
+	action, args := args[0], args[1:]
+	format := c.String("output")
+	switch {
+	case action != "list" && action != "resize":
+		return usagef(c, "%q: want list or resize", action)
+	case c.IsSet("output") && action != "list":
+		return usagef(c, "--output is for list")
+	case format != formatTable && format != formatJSON:
+		return usagef(c, "--output %q: want table or json", format)
+	case action == "list" && len(args) != 1:
+		return usagef(c, "list: found %q, which is too much", args[len(args)-1])
+	case action == "resize" && len(args) != 3:
+		return usagef(c, "resize: want the NAME of a machine, the name of its DISK and its new SIZE; see vmop-cli disk list %s", args[0])
+	}
+	h, err := p.host(c)
+	if err != nil {
+		return err
+	}
+	m, err := p.find(c, args[0])
+	if err != nil {
+		return err
+	}
+	ctx, cancel := bounded(c, diskTimeout, "QEMU takes too long")
+	defer cancel()
+	if action == "list" {
+		disks, err := h.Disks(ctx, m)
+		if err != nil {
+			return err
+		}
+		if format == formatJSON {
+			return writeJSON(p.stdout, disks)
+		}
+		var rows [][]string
+		for _, d := range disks {
+			what := "image"
+			if !d.Own {
+				what = "given"
+			}
+			rows = append(rows, []string{d.Name, size(d.Size), size(d.Allocated), orNone(string(d.Format)), what, printableCell(d.Path)})
+			if d.Problem != "" {
+				p.note("disk %s: %s", d.Name, d.Problem)
+			}
+		}
+		return table(p.stdout, []string{"DISK", "SIZE", "ALLOCATED", "FORMAT", "KIND", "PATH"}, rows)
+	}
+	want, err := resource.ParseQuantity(args[2])
+	if err != nil || want.Sign() <= 0 {
+		return usagef(c, "resize: %q: want a size such as 20Gi", args[2])
+	}
+	r, err := h.ResizeDisk(ctx, m, args[1], want.Value())
+	switch {
+	case err != nil:
+		return err
+	case r.Waiting != "":
+		fmt.Fprintf(p.stdout, "Disk %s of %s grows with the next start.\n", r.Name, m.FullName())
+		return errors.New(r.Waiting)
+	case r.Has == r.Had:
+		fmt.Fprintf(p.stdout, "Disk %s of %s has %s already.\n", r.Name, m.FullName(), size(r.Has))
+	default:
+		fmt.Fprintf(p.stdout, "Disk %s of %s has grown from %s to %s.\n", r.Name, m.FullName(), size(r.Had), size(r.Has))
+		p.note("The guest may enlarge its partitions and file systems now.")
+	}
+	return nil
+}

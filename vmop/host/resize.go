@@ -1,0 +1,333 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/vmop/sdk/vmop/imageinspect"
+	"github.com/vmop/sdk/vmop/live"
+	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/qmp"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
+	"github.com/vmop/sdk/vmop/runner"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// ErrShrink says that a disk would become smaller.
+var ErrShrink = errors.New("no disk is made smaller: what is at its end would be lost")
+
+// ResizedDisk is what has become of a disk that was to grow.
+type ResizedDisk struct {
+	// Name of the disk, and Path of its image.
+	Name, Path string
+	// Had and Has are what a guest had and has of it, in bytes.
+	Had, Has int64
+	// Waiting says what keeps a machine that runs from having all of it now; empty if
+	// nothing does.
+	Waiting string
+}
+
+// sector is what QEMU's block layer counts in, in bytes.
+const sector = 512
+
+// ResizeDisk makes a disk of a machine larger, also while the machine runs, whose
+// guest is told. Where the image is one that the machine makes, its manifest says the
+// new size from then on. Any image that is a file can grow, raw or qcow2; one that does
+// not belong to a machine that runs is enlarged at once. The error is [ErrShrink] for
+// a smaller size.
+func (h *Host) ResizeDisk(ctx context.Context, m Machine, disk string, size int64) (ResizedDisk, error) {
+	r, err := h.resizeDisk(ctx, m, disk, size)
+	if err != nil {
+		return r, fmt.Errorf("resize disk %q of %s: %w", disk, m.FullName(), err)
+	}
+	return r, nil
+}
+
+func (h *Host) resizeDisk(ctx context.Context, m Machine, disk string, size int64) (ResizedDisk, error) {
+	var r ResizedDisk
+	release, err := m.hold()
+	if err != nil {
+		return r, err
+	}
+	defer release()
+	o, err := m.Object()
+	if err != nil {
+		return r, err
+	}
+	d, own, err := h.imageOf(&o, disk)
+	if err != nil {
+		return r, err
+	}
+	r.Name, r.Path = d.name, d.path
+	size = (size + sector - 1) / sector * sector
+	if r.Had, err = m.sizeOf(ctx, d); err != nil {
+		return r, err
+	}
+	r.Has = r.Had
+	if size < r.Had {
+		return r, fmt.Errorf("it has %s: %w", sizeText(r.Had), ErrShrink)
+	}
+	if own {
+		if o, err = resizedManifest(&o, d.name, size); err != nil {
+			return r, err
+		}
+	}
+	switch {
+	case !m.Running():
+		if err := m.growFile(ctx, d, size); err != nil {
+			return r, err
+		}
+		if own {
+			err = m.keep(&o, Given{})
+		}
+	case own:
+		var done Applied
+		done, err = h.Apply(ctx, m, &o, Given{})
+		for _, c := range done.Waiting {
+			if c.Type == live.RestartRequired || c.Type == runner.ConfigurationAccepted {
+				r.Waiting = c.Message
+			}
+		}
+	default:
+		err = m.growLive(ctx, d, size)
+	}
+	if err != nil {
+		return r, err
+	}
+	r.Has, err = m.sizeOf(ctx, d)
+	if r.Has >= size {
+		r.Waiting = "" // of something else
+	}
+	return r, err
+}
+
+// imageOf is a disk's image by the name of the disk; own says that it is one that the
+// machine makes.
+func (h *Host) imageOf(o *spec.Object, disk string) (d heldDisk, own bool, err error) {
+	name := diskName(o.VirtualMachine, disk)
+	if name == "" {
+		var names []string
+		for _, d := range machineconfig.Disks(o.VirtualMachine) {
+			if d.Name != "" {
+				names = append(names, d.Name)
+			}
+		}
+		return d, false, fmt.Errorf("the machine has no disk of that name; it has %s", strings.Join(names, ", "))
+	}
+	local, err := h.Local(o, Given{})
+	if err != nil {
+		return d, false, err
+	}
+	c, err := machineconfig.ForHost(o.VirtualMachine, local)
+	if err != nil {
+		return d, false, err
+	}
+	i := slices.IndexFunc(c.Runner.VM.Drives, func(d runnerconfig.Drive) bool { return d.Name == name })
+	drive := c.Runner.VM.Drives[i]
+	d = heldDisk{name: name, path: drive.Where()}
+	info, err := os.Stat(d.path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return d, false, fmt.Errorf("it has no image yet: start the machine once, or say its size in the manifest")
+	case err != nil:
+		return d, false, err
+	case !info.Mode().IsRegular():
+		return d, false, fmt.Errorf("%s is no file: enlarge it where it comes from", d.path)
+	}
+	return d, drive.File != "", nil
+}
+
+// monitor asks the QEMU of a machine that runs.
+func (m *Machine) monitor(ctx context.Context, ask func(*qmp.Client) error) error {
+	c, err := qmp.Dial(ctx, m.Socket(qemucmd.SocketToolMonitor), qmp.Options{Handshake: monitorGreeting})
+	if errors.Is(err, qmp.ErrNoGreeting) {
+		err = fmt.Errorf("another program has QEMU's monitor, which serves one at a time: %w", err)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(ask(c), c.Close())
+}
+
+// sizeOf is what a guest has of a disk, in bytes.
+func (m *Machine) sizeOf(ctx context.Context, d heldDisk) (size int64, err error) {
+	if m.Running() {
+		err := m.monitor(ctx, func(c *qmp.Client) error {
+			found, err := (&liveCopy{c: c}).find(ctx, []heldDisk{d})
+			if err == nil {
+				size = found[0].size
+			}
+			return err
+		})
+		return size, err
+	}
+	_, size, err = m.look(d.path)
+	return size, err
+}
+
+// look looks at an image of a machine that does not run: what it is by the record, if
+// the machine has had it, and how much a guest has of it.
+func (m *Machine) look(path string) (qemucmd.DiskFormat, int64, error) {
+	known, err := runner.KnownImages(m.Data)
+	if err != nil {
+		return "", 0, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", 0, err
+	}
+	if known[path] == qemucmd.DiskFormatRaw { // whatever its guest has written to it
+		return qemucmd.DiskFormatRaw, info.Size(), nil
+	}
+	header := make([]byte, min(info.Size(), imageinspect.HeaderSize))
+	if _, err := io.ReadFull(f, header); err != nil {
+		return "", 0, err
+	}
+	format, size, err := imageinspect.ProbeFormat(header, info.Size())
+	switch {
+	case err != nil:
+		return "", 0, fmt.Errorf("%s: %w", path, err)
+	case format == imageinspect.FormatQcow2:
+		return qemucmd.DiskFormatQCOW2, size, nil
+	case known[path] != "":
+		return "", 0, fmt.Errorf("%s was a %s image and is one no more", path, known[path])
+	}
+	return qemucmd.DiskFormatRaw, info.Size(), nil
+}
+
+// growFile enlarges an image that nobody uses.
+func (m *Machine) growFile(ctx context.Context, d heldDisk, size int64) error {
+	if err := checkUnused(d.path); err != nil {
+		return err
+	}
+	format, has, err := m.look(d.path)
+	if err != nil || has >= size {
+		return err
+	}
+	if format == qemucmd.DiskFormatQCOW2 {
+		return growQCOW2(ctx, d.path, size)
+	}
+	f, err := os.OpenFile(d.path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Truncate(size), f.Sync(), f.Close())
+}
+
+// growLive has the QEMU of a machine that runs enlarge an image.
+func (m *Machine) growLive(ctx context.Context, d heldDisk, size int64) error {
+	return m.monitor(ctx, func(c *qmp.Client) error {
+		found, err := (&liveCopy{c: c}).find(ctx, []heldDisk{d})
+		if err != nil || found[0].size >= size {
+			return err
+		}
+		_, err = qmp.Do(ctx, c, qmp.BlockResize{NodeName: found[0].node, Size: size})
+		return err
+	})
+}
+
+// resizedManifest is the manifest of a machine with another size of a disk, otherwise
+// as it was written. It never says less than it did.
+func resizedManifest(o *spec.Object, disk string, size int64) (spec.Object, error) {
+	file := FullName(o.Namespace, o.Name)
+	written, err := only(spec.Load(file, o.Raw, spec.Options{}))
+	if err != nil {
+		return spec.Object{}, err
+	}
+	want := written.VirtualMachine.DeepCopy()
+	disks := machineconfig.Disks(o.VirtualMachine) // the names are those of what is defaulted
+	i := disks[slices.IndexFunc(disks, func(d machineconfig.Disk) bool { return d.Name == disk })].Index
+	requests := want.Spec.VM.Disks[i].VolumeClaimTemplate.Spec.Resources.Requests
+	quantity := resource.NewQuantity(size, resource.BinarySI)
+	if had := requests[corev1.ResourceStorage]; had.Cmp(*quantity) >= 0 {
+		if had.Cmp(*quantity) > 0 {
+			return spec.Object{}, fmt.Errorf("its manifest says %s: %w", had.String(), ErrShrink)
+		}
+		return *o, nil
+	}
+	requests[corev1.ResourceStorage] = *quantity
+	var doc yaml.Node
+	err = yaml.Unmarshal(o.Raw, &doc)
+	if err == nil && len(doc.Content) == 1 {
+		list := child(child(child(doc.Content[0], "spec"), "vm"), "disks")
+		if list != nil && i < len(list.Content) {
+			setText(child(child(child(child(list.Content[i], "volumeClaimTemplate"), "spec"), "resources"), "requests"), string(corev1.ResourceStorage), quantity.String())
+		}
+	}
+	text, err := encodeManifest(&doc)
+	if err != nil || !says(text, want) {
+		// A manifest that is written in an unusual way loses its comments.
+		if text, err = spec.Marshal(want); err != nil {
+			return spec.Object{}, err
+		}
+	}
+	return only(spec.Load(file, text, spec.Options{Default: true, Validate: true}))
+}
+
+// sizeText is a size for people.
+func sizeText(n int64) string {
+	return strconv.FormatInt(n, 10) + " bytes (" + mebibytes(uint64(n)) + ")"
+}
+
+// Disk is a disk of a machine that is no CD.
+type Disk struct {
+	Name string `json:"name"`
+	// Path of its image or block device; Own says that it is an image that the machine
+	// makes in its own directory.
+	Path string `json:"path"`
+	Own  bool   `json:"own"`
+	// Format is that of an image, raw or qcow2, as far as it is known.
+	Format qemucmd.DiskFormat `json:"format,omitempty"`
+	// Size is what a guest has of it and Allocated what it has of the storage, in
+	// bytes. They are missing for block devices, and before there is an image.
+	Size      int64 `json:"size,omitempty"`
+	Allocated int64 `json:"allocated,omitempty"`
+	// Problem says why there is nothing to say about the image.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Disks lists a machine's disks in the order of its manifest.
+func (h *Host) Disks(ctx context.Context, m Machine) ([]Disk, error) {
+	o, err := m.Object()
+	if err != nil {
+		return nil, err
+	}
+	out := []Disk{}
+	for _, d := range machineconfig.Disks(o.VirtualMachine) {
+		if d.IsCD() {
+			continue
+		}
+		at, own, err := h.imageOf(&o, d.Name)
+		disk := Disk{Name: d.Name, Path: at.path, Own: own}
+		if err == nil {
+			disk.Size, err = m.sizeOf(ctx, at)
+		}
+		if err == nil {
+			disk.Allocated, err = allocated(at.path)
+		}
+		if known, kerr := runner.KnownImages(m.Data); kerr == nil {
+			disk.Format = known[at.path]
+		}
+		if err != nil {
+			disk.Problem = err.Error()
+		}
+		out = append(out, disk)
+	}
+	return out, nil
+}

@@ -1,0 +1,109 @@
+package live_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/vmop/sdk/vmop/live"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+// A disk that shall be larger than it was when the machine was started grows, one
+// that QEMU refuses to enlarge waits for the next start, and none ever shrinks or is
+// touched in another one's place.
+func TestDisksGrow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		kinds := rapid.SliceOfN(rapid.Bool(), 1, 5).Draw(t, "disks, not CDs")
+		size := rapid.Int64Range(0, 8)
+		var started, wanted []runnerconfig.Drive
+		has := map[string]int64{}
+		refuses := map[string]bool{}
+		same := true // so far
+		grows := map[int]string{}
+		for i, disk := range kinds {
+			if !disk {
+				started = append(started, runnerconfig.Drive{Type: runnerconfig.DriveCD})
+				wanted = append(wanted, runnerconfig.Drive{Type: runnerconfig.DriveCD})
+				continue
+			}
+			id := fmt.Sprint("disk", len(has))
+			d := runnerconfig.Drive{Type: runnerconfig.DriveRaw, Name: id, File: "/" + id, Size: runnerconfig.Bytes(size.Draw(t, "started with") * 1000)}
+			w := d
+			w.Size = runnerconfig.Bytes(size.Draw(t, "wanted") * 1000)
+			if rapid.IntRange(0, 4).Draw(t, "another image") == 0 {
+				w.File = "/other"
+				same = false
+			}
+			started, wanted = append(started, d), append(wanted, w)
+			has[id] = max(int64(d.Size), size.Draw(t, "image")*1000)
+			refuses[id] = rapid.IntRange(0, 3).Draw(t, "refuses") == 0
+			if same && w.Size > d.Size {
+				grows[i] = id
+			}
+		}
+		config := func(drives []runnerconfig.Drive) *runnerconfig.Config {
+			c := config(1, 0, 7)
+			c.Runner.VM.Drives = drives
+			return c
+		}
+		before := config(started)
+		in := live.Input{
+			Config: config(wanted), Machine: live.Machine{Started: before, RAM: ram, GrowsDisks: rapid.IntRange(0, 9).Draw(t, "in a cluster") > 0},
+			Memory: live.Start(before), Observed: live.Observed{RunState: "running"}, Now: time.Unix(1_800_000_000, 0),
+		}
+		var d live.Decision
+		for range 40 {
+			in.Observed.Disks = nil
+			for id, size := range has {
+				in.Observed.Disks = append(in.Observed.Disks, live.Disk{ID: id, Node: "node of " + id, Size: size})
+			}
+			slices.SortFunc(in.Observed.Disks, func(a, b live.Disk) int { return strings.Compare(a.ID, b.ID) })
+			d = live.Decide(in)
+			in.Memory = d.Memory
+			asked := false
+			for _, s := range d.Steps {
+				g, ok := s.(live.GrowDisk)
+				if !ok {
+					continue
+				}
+				asked = true
+				problem := ""
+				switch {
+				case !in.Machine.GrowsDisks, g.Bytes <= has[g.ID], g.Bytes%512 != 0, g.Node != "node of "+g.ID:
+					t.Fatalf("%+v of a disk of %d", g, has[g.ID])
+				case refuses[g.ID]:
+					problem = "refused by the model"
+				default:
+					has[g.ID] = g.Bytes
+				}
+				in.Memory = in.Memory.Result(s, problem)
+			}
+			if !asked {
+				if d.Wake.IsZero() {
+					break
+				}
+				in.Now = d.Wake
+			}
+		}
+		said := ""
+		for _, c := range d.Conditions {
+			if c.Type == live.RestartRequired {
+				said = c.Message
+			}
+		}
+		for i, id := range grows {
+			reached := in.Machine.GrowsDisks && has[id] >= int64(wanted[i].Size)
+			if waits := strings.Contains(said, fmt.Sprintf("vm.drives[%d].size", i)); waits == reached {
+				t.Fatalf("disk %d has %d of %d, and it waits: %v: %s", i, has[id], wanted[i].Size, waits, said)
+			}
+			if !reached && in.Machine.GrowsDisks && !refuses[id] {
+				t.Fatalf("disk %d has not grown: %s", i, said)
+			}
+		}
+	})
+}
