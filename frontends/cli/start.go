@@ -1,11 +1,15 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/frontends/cli/cluster"
+	"github.com/vmop/sdk/vmop/names"
 	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/spec"
 )
 
 func (p *program) startCommand() *cli.Command {
@@ -16,10 +20,13 @@ func (p *program) startCommand() *cli.Command {
 		Description: "Starts a machine that was created or run on this host, with what it was given then,\n" +
 			"and returns when its guest runs. In a cluster, spec.vm.state becomes Running, or\n" +
 			"the operator is asked where spec.runPolicy decides, and it waits until the guest\n" +
-			"executes. A machine that runs is no error.\n\n" +
+			"executes. A machine that runs is no error. Where a volume claim is gone with which the\n" +
+			"machine has run (condition BlockDevicesReady, reason ClaimGone), --new-disk says that\n" +
+			"a new and empty disk is wanted in its place.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli start hello\n" +
-			"  vmop-cli start --context lab -n shop web --timeout 5m",
+			"  vmop-cli start --context lab -n shop web --timeout 5m\n" +
+			"  vmop-cli start --cluster -n shop web --new-disk system-disk",
 		Flags:  eitherFlags(machineFlags(append(append(waitFlags(), startFlags()...), foregroundFlag())...)...),
 		Action: p.start,
 	}
@@ -42,12 +49,33 @@ func startFlags() []cli.Flag {
 	return out
 }
 
+// clusterStart starts a machine of a cluster, with new disks in place of some that are
+// gone.
+func (p *program) clusterStart(c *cli.Context) error {
+	return p.follow(c, spec.StateRunning, string(machinekind.VerbStart), "runs", func(ctx context.Context, client *cluster.Client, namespace, name string) (*spec.VirtualMachine, error) {
+		if disks := c.StringSlice("new-disk"); len(disks) > 0 {
+			vm, err := client.Machine(ctx, namespace, name)
+			if err != nil {
+				return nil, err
+			}
+			value, err := machinekind.NewDisks(vm, disks...)
+			if err != nil {
+				return nil, err
+			}
+			if _, err := client.Annotate(ctx, namespace, name, names.AnnotationNewDisk, value); err != nil {
+				return nil, err
+			}
+		}
+		return client.Power(ctx, namespace, name, machinekind.VerbStart, unique(), "")
+	})
+}
+
 func (p *program) start(c *cli.Context) error {
 	if inCluster(c) && c.Bool("foreground") {
 		return usagef(c, "--foreground is for machines of this host")
 	}
 	if inCluster(c) {
-		return p.power(c, machinekind.VerbStart, "runs")
+		return p.clusterStart(c)
 	}
 	if c.Bool("no-wait") || c.IsSet("timeout") {
 		return usagef(c, "--no-wait and --timeout are for a cluster (--cluster, --context or --kubeconfig)")

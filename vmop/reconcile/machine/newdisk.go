@@ -93,18 +93,18 @@ func newDisk(disk string, uid types.UID) string {
 
 // goneText says which claims are gone, and what to do.
 func (d *decision) goneText() string {
-	var which, value []string
+	var which, value, disks []string
 	for i := range d.claims {
 		if c := &d.claims[i]; c.gone() {
 			which = append(which, "claim "+c.former.ClaimName+" of "+c.field())
-			value = append(value, newDisk(c.former.Disk, c.former.UID))
+			disks, value = append(disks, c.former.Disk), append(value, newDisk(c.former.Disk, c.former.UID))
 		}
 	}
 	verb := " is"
 	if len(which) > 1 {
 		verb = " are"
 	}
-	return strings.Join(which, " and ") + ", which the machine has run with," + verb + " gone; restore it under its name, or, for a new and empty disk, run " + d.newDiskCommand(value...)
+	return strings.Join(which, " and ") + ", which the machine has run with," + verb + " gone; restore it under its name, or, for a new and empty disk, run " + d.newDiskCommand(disks, value)
 }
 
 // afterDeletion says what follows for a machine whose claim is being deleted.
@@ -115,11 +115,52 @@ func (d *decision) afterDeletion(c *neededClaim) string {
 	if c.former != nil && c.former.UID == c.found.UID && c.renewed {
 		return ", and has a new and empty disk then"
 	}
-	return "; then restore it under its name, or, for a new and empty disk, run " + d.newDiskCommand(newDisk(c.diskName(), c.found.UID))
+	return "; then restore it under its name, or, for a new and empty disk, run " + d.newDiskCommand([]string{c.diskName()}, []string{newDisk(c.diskName(), c.found.UID)})
 }
 
-func (d *decision) newDiskCommand(value ...string) string {
-	return fmt.Sprintf("kubectl annotate vm -n %s %s --overwrite %s=%s", d.vm.Namespace, d.vm.Name, names.AnnotationNewDisk, strings.Join(value, ","))
+// newDiskCommand has two ways to say it, of which [NewDisks] reads the latter.
+func (d *decision) newDiskCommand(disks, value []string) string {
+	return fmt.Sprintf("vmop-cli start --cluster -n %s %s --new-disk %s, or kubectl annotate vm -n %[1]s %[2]s --overwrite %[4]s%[5]s",
+		d.vm.Namespace, d.vm.Name, strings.Join(disks, " --new-disk "), newDiskAnnotation, strings.Join(value, ","))
+}
+
+const newDiskAnnotation = names.AnnotationNewDisk + "="
+
+// NewDisks is the annotation [names.AnnotationNewDisk] of a machine whose owner wants
+// new and empty disks in place of some that are gone, or are being deleted, by the
+// names that status.claims has for them. What it says of other disks stays. Only what
+// the condition [spec.ConditionBlockDevicesReady] asks for can be wanted: nobody
+// shall agree today to a loss of tomorrow.
+func NewDisks(vm *spec.VirtualMachine, disks ...string) (string, error) {
+	var asked []string
+	if c := spec.FindCondition(vm.Status.Conditions, spec.ConditionBlockDevicesReady); c != nil && (c.Reason == spec.ReasonClaimGone || c.Reason == spec.ReasonClaimTerminating) {
+		_, value, _ := strings.Cut(c.Message, newDiskAnnotation)
+		asked = strings.Split(value, ",")
+	}
+	var out, gone []string
+	for _, c := range vm.Status.Claims {
+		entry := newDisk(c.Disk, c.UID)
+		if slices.Contains(strings.Split(vm.Annotations[names.AnnotationNewDisk], ","), entry) {
+			out = append(out, entry)
+		}
+		if slices.Contains(asked, entry) {
+			gone = append(gone, c.Disk)
+		}
+	}
+	for _, disk := range disks {
+		i := slices.IndexFunc(vm.Status.Claims, func(c spec.MachineClaim) bool { return c.Disk == disk || c.Disk == disk+"-disk" })
+		if i < 0 || !slices.Contains(gone, vm.Status.Claims[i].Disk) {
+			is := "no disk of it is gone"
+			if len(gone) > 0 {
+				is = "gone is " + strings.Join(gone, ", ")
+			}
+			return "", fmt.Errorf("disk %q of %s/%s: %s (see condition %s)", disk, vm.Namespace, vm.Name, is, spec.ConditionBlockDevicesReady)
+		}
+		if entry := newDisk(vm.Status.Claims[i].Disk, vm.Status.Claims[i].UID); !slices.Contains(out, entry) {
+			out = append(out, entry)
+		}
+	}
+	return strings.Join(out, ","), nil
 }
 
 // newDisks are the disks whose images may be new ones. The machine has not run with

@@ -61,7 +61,7 @@ func (w *world) restoreClaims() {
 	}
 }
 
-var newDiskCommand = regexp.MustCompile("kubectl annotate vm -n apps web --overwrite (" + names.AnnotationNewDisk + ")=(\\S+)$")
+var newDiskCommand = regexp.MustCompile("vmop-cli start --cluster -n apps web((?: --new-disk [a-z-]+)+), or kubectl annotate vm -n apps web --overwrite (" + names.AnnotationNewDisk + ")=(\\S+)$")
 
 // wantNewDisks is somebody who does what the machine's condition says.
 func (w *world) wantNewDisks() {
@@ -77,15 +77,32 @@ func (w *world) wantNewDisks() {
 	if command == nil {
 		w.violated("an event has an object and a next step", "%s", c.Message)
 	}
-	if vm.Annotations[command[1]] == command[2] {
+	if vm.Annotations[command[2]] == command[3] {
 		return
+	}
+	// Who uses the first of the two commands asks for the same.
+	disks := strings.Split(command[1], " --new-disk ")[1:]
+	value, err := machine.NewDisks(vm, disks...)
+	if err != nil {
+		w.violated("an event has an object and a next step", "%v", err)
+	}
+	for part := range strings.SplitSeq(command[3], ",") {
+		if !slices.Contains(strings.Split(value, ","), part) {
+			w.violated("an event has an object and a next step", "%s is not %s", value, command[3])
+		}
+	}
+	if _, err := machine.NewDisks(vm, append(disks, "other-disk")...); err == nil {
+		w.violated("a disk is not replaced without a word", "a disk that is not gone is given up")
 	}
 	if vm.Annotations == nil {
 		vm.Annotations = map[string]string{}
 	}
-	vm.Annotations[command[1]] = command[2]
+	vm.Annotations[command[2]] = command[3]
+	if w.choose("command", 2) == 1 {
+		vm.Annotations[command[2]] = value
+	}
 	w.put(theVM, vm)
-	w.note("somebody wants the new disks %s", command[2])
+	w.note("somebody wants the new disks %s", command[3])
 }
 
 // checkNewClaim holds whenever a claim is to be created: none takes the place of one
