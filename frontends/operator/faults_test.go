@@ -573,12 +573,18 @@ func TestDeletedMachineLeavesItsData(tt *testing.T) {
 	}
 }
 
-// A machine that is stored and that the types have no place for says so, and the
-// others go on.
+// A machine that is stored and that the types have no place for, as an earlier
+// definition may have let one be, says so, and the others go on.
 func TestUnreadableMachine(tt *testing.T) {
 	tt.Parallel()
-	t := newTest(tt)
+	own := ownCluster(tt)
+	t := newTestOn(tt, own)
 	t.startKubelet()
+	const weight = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/affinity/properties/nodeAffinity/properties/" +
+		"preferredDuringSchedulingIgnoredDuringExecution/items/properties/weight/maximum"
+	if _, err := own.Kubectl(t.Context(), "patch", "crd", spec.ResourceVirtualMachines+"."+spec.GroupName, "--type=json", "-p", `[{"op": "remove", "path": "`+weight+`"}]`); err != nil {
+		t.Fatal(err)
+	}
 	broken := strings.Replace(machine("broken", "Running"), "spec:\n", `spec:
   affinity:
     nodeAffinity:
@@ -586,12 +592,18 @@ func TestUnreadableMachine(tt *testing.T) {
       - weight: 99999999999
         preference: {matchExpressions: [{key: a, operator: Exists}]}
 `, 1)
-	t.create(broken)
+	t.eventually("the earlier definition is in use", func() error {
+		_, err := t.vms.Create(t.Context(), t.object(broken), metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	})
 	t.create(machine("well", "Running"))
-	t.start(cluster.Kubeconfig())
+	t.start(own.Kubeconfig())
 	t.phase("well", spec.PhaseRunning)
 	t.eventually("the machine says what is wrong", func() error {
-		out, err := cluster.Kubectl(t.Context(), "get", "vm", "-n", t.namespace, "broken", "-o",
+		out, err := own.Kubectl(t.Context(), "get", "vm", "-n", t.namespace, "broken", "-o",
 			`jsonpath={.status.conditions[?(@.type=="ConfigurationApplied")].reason} {.status.conditions[?(@.type=="ConfigurationApplied")].message}`)
 		if err == nil && (!strings.HasPrefix(out, spec.ReasonInvalidSpecification) || !strings.Contains(out, "weight")) {
 			err = errors.New(out)
