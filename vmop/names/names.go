@@ -37,6 +37,10 @@ const (
 	// display passwords. The label is what makes a secret one, not its name.
 	ComponentDisplaySecret = "display-secret"
 
+	// ComponentDisplayCertificate is the same on those with certificates of displays
+	// that the operator has made.
+	ComponentDisplayCertificate = "display-certificate"
+
 	// AnnotationVersion names the version of the operator that wrote an object.
 	AnnotationVersion = GroupPrefix + "version"
 	// AnnotationConfigVersion is the resource version of the ConfigMap on a
@@ -45,6 +49,9 @@ const (
 	AnnotationConfigVersion = "vmrunner.jdrupes.org/cmVersion"
 	// AnnotationDisplayVersion does the same for the display secret.
 	AnnotationDisplayVersion = "vmrunner.jdrupes.org/dpVersion"
+	// AnnotationCertificate names, on a pod, the Secret with the certificate of its
+	// display, if the operator has made that.
+	AnnotationCertificate = GroupPrefix + "display-certificate"
 	// GroupPrefix begins the keys of annotations of the API group.
 	GroupPrefix = Group + "/"
 

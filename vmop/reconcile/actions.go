@@ -3,6 +3,7 @@ package reconcile
 import (
 	"fmt"
 	"maps"
+	"time"
 
 	"github.com/vmop/sdk/vmop/names"
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +30,17 @@ type Action interface {
 	Target() Target
 }
 
+// Certificate is a server's certificate that is to be made, and with it an authority
+// for it alone.
+type Certificate struct {
+	// CommonName is that of the subject.
+	CommonName string
+	// Hosts are the names and addresses of the server.
+	Hosts []string
+	// NotBefore and NotAfter are its time.
+	NotBefore, NotAfter time.Time
+}
+
 // Target is a verb, as a role grants it, and an object.
 type Target struct{ Verb, Kind, Name string }
 
@@ -44,7 +56,12 @@ type (
 	// Create makes an object that must not exist yet, as [names.FieldManager].
 	// AlreadyExists means that the snapshot was old, and ends the execution of
 	// the plan.
-	Create struct{ Object Object }
+	Create struct {
+		Object Object
+		// Certificate, if not nil, is what to make at random for the Secret that the
+		// object is: whoever executes the plan fills its data.
+		Certificate *Certificate
+	}
 
 	// UpdateClaim sets labels and annotations of a claim and lets it grow.
 	UpdateClaim struct {

@@ -2,59 +2,31 @@ package runner
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/vmop/sdk/internal/displaycert"
 	"github.com/vmop/sdk/internal/rfb"
 	"github.com/vmop/sdk/internal/spice"
 	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// certificates makes an authority and a certificate of desk.example.org, as
-// cert-manager's issuers do, and returns the directory with them for QEMU and what
-// viewers trust.
+// certificates makes a certificate of desk.example.org as the operator does, and returns
+// the directory with it for QEMU and what viewers trust.
 func certificates(t *testing.T) (dir string, trusted *x509.CertPool) {
 	t.Helper()
-	newKey := func() *ecdsa.PrivateKey {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return key
-	}
-	caKey, key := newKey(), newKey()
 	now := time.Now()
-	ca := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	server := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "desk"}, DNSNames: []string{"desk.example.org"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
-		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
-	}
-	caDER, err := x509.CreateCertificate(rand.Reader, ca, ca, caKey.Public(), caKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	serverDER, err := x509.CreateCertificate(rand.Reader, server, ca, key.Public(), caKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	made, err := displaycert.Make(&reconcile.Certificate{
+		CommonName: "desk", Hosts: []string{"desk.example.org", "127.0.0.1"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,19 +34,13 @@ func certificates(t *testing.T) (dir string, trusted *x509.CertPool) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for name, block := range map[string]*pem.Block{
-		qemucmd.TLSCAFile:   {Type: "CERTIFICATE", Bytes: caDER},
-		qemucmd.TLSCertFile: {Type: "CERTIFICATE", Bytes: serverDER},
-		qemucmd.TLSKeyFile:  {Type: "PRIVATE KEY", Bytes: keyDER},
-	} {
-		put(t, filepath.Join(dir, name), string(pem.EncodeToMemory(block)))
-	}
-	parsed, err := x509.ParseCertificate(caDER)
-	if err != nil {
-		t.Fatal(err)
+	for name, key := range map[string]string{qemucmd.TLSCAFile: "ca.crt", qemucmd.TLSCertFile: "tls.crt", qemucmd.TLSKeyFile: "tls.key"} {
+		put(t, filepath.Join(dir, name), string(made[key]))
 	}
 	trusted = x509.NewCertPool()
-	trusted.AddCert(parsed)
+	if !trusted.AppendCertsFromPEM(made["ca.crt"]) {
+		t.Fatal("no authority")
+	}
 	return dir, trusted
 }
 

@@ -414,6 +414,8 @@ func defaultedFields(t reflect.Type) []string {
 		return []string{"outputs"}
 	case reflect.TypeFor[Spice]():
 		return []string{"port", "generateSecret", "usbRedirects"}
+	case reflect.TypeFor[DisplayTLS]():
+		return []string{"generateSecret"}
 	case reflect.TypeFor[VNC]():
 		return []string{"unixSocket", "generateSecret"}
 	case reflect.TypeFor[VirtualMachineStatus]():

@@ -29,17 +29,27 @@ type Display struct {
 	TLS *DisplayTLS `json:"tls,omitempty"`
 }
 
-// DisplayTLS says with which certificate a display identifies itself.
+// DisplayTLS says with which certificate a display identifies itself: that of a Secret,
+// or one that the operator makes.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.secretName) != self.generateSecret",message="either secretName or generateSecret must be given"
 type DisplayTLS struct {
 	// secretName is the name of a Secret of the machine's namespace with the keys
 	// tls.crt, tls.key and, unless viewers know the authority, ca.crt, as
 	// cert-manager makes them. The machine waits for it. A certificate that is
 	// renewed counts from the next start. Viewers compare the name of the server,
 	// or the subject of the certificate if it has a common name.
-	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	SecretName string `json:"secretName"`
+	// +optional
+	SecretName string `json:"secretName,omitempty"`
+	// generateSecret makes the operator create a certificate and an authority for it
+	// alone, in a Secret that goes with the machine. It is good for a year for the
+	// machine's names in the cluster, spice.server, and localhost for tunnels, and
+	// replaced for the next start when a third of that is left.
+	// +kubebuilder:default=false
+	// +optional
+	GenerateSecret bool `json:"generateSecret,omitempty"`
 }
 
 // Spice configures the SPICE server of the machine.

@@ -162,9 +162,12 @@ func validateDisplay(d *Display, path *field.Path) field.ErrorList {
 	errs = append(errs, validateVNC(d, path.Child("vnc"))...)
 	if d.TLS != nil {
 		at := path.Child("tls", "secretName")
-		if d.TLS.SecretName == "" {
-			errs = append(errs, field.Required(at, "name a Secret with tls.crt and tls.key"))
-		} else {
+		switch {
+		case d.TLS.SecretName == "" && !d.TLS.GenerateSecret:
+			errs = append(errs, field.Required(at, "name a Secret with tls.crt and tls.key, or have one made by generateSecret: true"))
+		case d.TLS.SecretName != "" && d.TLS.GenerateSecret:
+			errs = append(errs, field.Invalid(at, d.TLS.SecretName, "must not be given with generateSecret: true, which makes another one"))
+		case !d.TLS.GenerateSecret:
 			errs = append(errs, invalid(at, d.TLS.SecretName, validation.IsDNS1123Subdomain)...)
 		}
 	}

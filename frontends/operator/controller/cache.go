@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -27,7 +28,7 @@ func cacheOptions(namespaces, without []string, kinds []registration) cache.Opti
 			&corev1.Pod{}:                   {Label: labels.SelectorFromSet(podLabels()), Transform: condensed(machinekind.CondensePod)},
 			&corev1.ConfigMap{}:             {Label: labels.SelectorFromSet(objectLabels()), Transform: condensed(machinekind.CondenseConfigMap)},
 			&corev1.Service{}:               {Label: labels.SelectorFromSet(objectLabels()), Transform: condensed(machinekind.CondenseService)},
-			&corev1.Secret{}:                {Label: labels.SelectorFromSet(secretLabels()), Transform: condensed(machinekind.CondenseSecret)},
+			&corev1.Secret{}:                {Label: watchedSecrets(), Transform: condensed(machinekind.CondenseSecret)},
 			&corev1.PersistentVolumeClaim{}: {Transform: condensed(machinekind.CondenseClaim)},
 		},
 	}
@@ -62,6 +63,17 @@ func podLabels() labels.Set {
 
 func secretLabels() labels.Set {
 	return labels.Set{names.LabelName: names.AppName, names.LabelComponent: names.ComponentDisplaySecret}
+}
+
+// watchedSecrets selects the display secrets, and the certificates that the operator
+// has made.
+func watchedSecrets() labels.Selector {
+	out := labels.SelectorFromSet(labels.Set{names.LabelName: names.AppName})
+	// The values are labels, or else nothing could be selected by them.
+	if r, err := labels.NewRequirement(names.LabelComponent, selection.In, []string{names.ComponentDisplaySecret, names.ComponentDisplayCertificate}); err == nil {
+		out = out.Add(*r)
+	}
+	return out
 }
 
 // condensed makes a transformation of what a cache keeps. What is not an object

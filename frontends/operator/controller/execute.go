@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vmop/sdk/internal/displaycert"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/spec"
@@ -109,6 +110,13 @@ func (e *executor) send(ctx context.Context, namespace string, a reconcile.Actio
 		o, ok := a.Object.DeepCopyObject().(client.Object)
 		if !ok {
 			return nil, fmt.Errorf("%T cannot be created", a.Object)
+		}
+		if secret, is := o.(*corev1.Secret); is && a.Certificate != nil {
+			data, err := displaycert.Make(a.Certificate)
+			if err != nil {
+				return nil, err
+			}
+			secret.Data = data
 		}
 		return o, e.client.Create(ctx, o, manager)
 	case reconcile.UpdateClaim:

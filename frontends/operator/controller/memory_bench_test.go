@@ -193,7 +193,7 @@ func plainCaches(ctx context.Context, config *rest.Config) (cache.Cache, error) 
 		&corev1.Pod{}:                   {Label: labels.SelectorFromSet(podLabels())},
 		&corev1.ConfigMap{}:             {Label: labels.SelectorFromSet(objectLabels())},
 		&corev1.Service{}:               {Label: labels.SelectorFromSet(objectLabels())},
-		&corev1.Secret{}:                {Label: labels.SelectorFromSet(secretLabels())},
+		&corev1.Secret{}:                {Label: watchedSecrets()},
 		&corev1.PersistentVolumeClaim{}: {},
 	}
 	c, err := cache.New(config, cache.Options{Scheme: scheme, ByObject: by})

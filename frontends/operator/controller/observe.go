@@ -232,7 +232,10 @@ func (w machineLook) secrets(s *machinekind.Snapshot) {
 	w.list(&l, byInstance, s.VM.Name)
 	own := objects.DisplaySecretName(s.VM.Name)
 	for i := range l.Items {
-		if l.Items[i].Name != own {
+		switch {
+		case l.Items[i].Labels[names.LabelComponent] == names.ComponentDisplayCertificate:
+			s.Certificates = append(s.Certificates, l.Items[i])
+		case l.Items[i].Name != own:
 			s.DisplaySecrets = append(s.DisplaySecrets, l.Items[i])
 		}
 	}
@@ -240,7 +243,18 @@ func (w machineLook) secrets(s *machinekind.Snapshot) {
 	if secret != nil && instanceLabelled(secret, s.VM.Name) {
 		s.DisplaySecrets = append(s.DisplaySecrets, *secret)
 	}
-	slices.SortFunc(s.DisplaySecrets, func(a, b corev1.Secret) int { return cmp.Compare(a.Name, b.Name) })
+	// A name may be taken by what no cache shows.
+	for machinekind.MakesCertificate(s.VM) {
+		free := objects.PickCertificate(s.VM, s.Certificates, s.Now).Free
+		other := one(w.look, kindSecret, free, &corev1.Secret{})
+		if free == "" || other == nil {
+			break
+		}
+		s.Certificates = append(s.Certificates, *machinekind.CondenseSecret(other))
+	}
+	byName := func(a, b corev1.Secret) int { return cmp.Compare(a.Name, b.Name) }
+	slices.SortFunc(s.DisplaySecrets, byName)
+	slices.SortFunc(s.Certificates, byName)
 }
 
 // instanceLabelled reports whether a secret is a display secret of the machine.

@@ -153,6 +153,7 @@ func asJSON(t *rapid.T, vm *spec.VirtualMachine) map[string]any {
 		set(s["vm"].(map[string]any)["cpuTopology"], key, json.Number("0"))
 	}
 	set(s["vm"].(map[string]any)["display"].(map[string]any)["vnc"], "unixSocket", false)
+	set(s["vm"].(map[string]any)["display"].(map[string]any)["tls"], "generateSecret", false)
 	return doc
 }
 

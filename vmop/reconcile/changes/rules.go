@@ -122,6 +122,7 @@ var rules = []rule{
 	{"spec.vm.display.spice.proxyUrl", AppliedLive, ""},
 	{"spec.vm.display.spice.streamingVideo", AppliedRestart, ""},
 	{"spec.vm.display.spice.usbRedirects", AppliedRestart, ""},
+	{"spec.vm.display.tls.generateSecret", AppliedRestart, ""},
 	{"spec.vm.display.tls.secretName", AppliedRestart, ""},
 	{"spec.vm.display.vnc.port", AppliedRestart, ""},
 	{"spec.vm.display.vnc.websocket", AppliedRestart, ""},

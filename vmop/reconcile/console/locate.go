@@ -62,6 +62,11 @@ func Locate(vm *spec.VirtualMachine, pod *corev1.Pod, protocol Protocol, prefer 
 	}
 	if display.TLS != nil {
 		p.TLSSecret = display.TLS.SecretName
+		if display.TLS.GenerateSecret {
+			if p.TLSSecret = pod.Annotations[names.AnnotationCertificate]; p.TLSSecret == "" {
+				p.TLSSecret = objects.DisplayCertificateName(vm.Name)
+			}
+		}
 	}
 	port := podPort(pod, name)
 	if port != nil {

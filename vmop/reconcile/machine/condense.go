@@ -123,11 +123,15 @@ func CondenseService(s *corev1.Service) *corev1.Service {
 }
 
 // CondenseSecret keeps no secret: that there is one, its version, and for which machine
-// it was made if there is nothing in it but a password.
+// it was made if there is nothing in it but a password. Of a certificate that the
+// operator has made it keeps that.
 func CondenseSecret(s *corev1.Secret) *corev1.Secret {
 	c := &corev1.Secret{ObjectMeta: condensedMeta(s)}
 	c.Labels = picked(s.Labels, names.LabelName, names.LabelInstance, names.LabelComponent)
-	if holdsPasswordOnly(s) {
+	switch {
+	case s.Labels[names.LabelComponent] == names.ComponentDisplayCertificate:
+		c.Data = objects.CondenseCertificate(s.Data)
+	case holdsPasswordOnly(s):
 		c.Annotations = picked(s.Annotations, names.AnnotationMadeFor)
 	}
 	return c
@@ -207,6 +211,10 @@ func known(s string) string {
 		return names.ManagedBy
 	case names.ComponentDisplaySecret:
 		return names.ComponentDisplaySecret
+	case names.ComponentDisplayCertificate:
+		return names.ComponentDisplayCertificate
+	case names.AnnotationCertificate:
+		return names.AnnotationCertificate
 	case names.AnnotationVersion:
 		return names.AnnotationVersion
 	case names.AnnotationApplied:

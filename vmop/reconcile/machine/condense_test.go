@@ -35,6 +35,11 @@ func condensed(s machine.Snapshot) machine.Snapshot {
 	for i := range secrets {
 		s.DisplaySecrets = append(s.DisplaySecrets, *machine.CondenseSecret(&secrets[i]))
 	}
+	certificates := s.Certificates
+	s.Certificates = nil
+	for i := range certificates {
+		s.Certificates = append(s.Certificates, *machine.CondenseSecret(&certificates[i]))
+	}
 	if s.Certificate != nil {
 		s.Certificate = machine.CondenseCertificate(s.Certificate)
 	}

@@ -45,12 +45,12 @@ func Decide(s Snapshot) reconcile.Plan {
 		d.power()
 	default:
 		d.hold()
+		d.findCertificate()
 		d.findRestart()
 		d.judgeImage()
 		d.findClaims()
 		d.findRepository()
 		d.makeSecret()
-		d.findCertificate()
 		d.findGrant()
 		if d.recordOrigin() {
 			_ = d.makeConfigMap() // the finding says the same
@@ -98,6 +98,9 @@ type decision struct {
 	modes map[string]corev1.PersistentVolumeMode
 	// secret is the display secret, nil if there is none.
 	secret *corev1.Secret
+	// certificate is the name of the Secret with the certificate of the display, if
+	// the operator makes it and there is one.
+	certificate string
 	// invalid: the specification cannot be carried out.
 	invalid bool
 	// unmade: something that the pod needs does not exist yet as it should.

@@ -1,11 +1,14 @@
 package machine
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 )
@@ -35,10 +38,64 @@ func encrypts(vm *spec.VirtualMachine) bool {
 	return d.TLS != nil && (d.Spice != nil || d.VNC != nil && !d.VNC.UnixSocket)
 }
 
-// findCertificate keeps a machine from being started without the certificate of its
-// display: its pod would come to nothing, time and again.
+// MakesCertificate reports whether the operator makes the certificate of a machine's
+// display, so that a [Snapshot] of it has Certificates.
+func MakesCertificate(vm *spec.VirtualMachine) bool {
+	d := vm.Spec.VM.Display
+	return d != nil && d.TLS != nil && d.TLS.GenerateSecret
+}
+
+// findCertificate sees to the certificate of the display.
 func (d *decision) findCertificate() {
-	if d.pod.state != podAbsent || !d.wanted() || !encrypts(d.vm) {
+	switch {
+	case !encrypts(d.vm):
+	case d.vm.Spec.VM.Display.TLS.GenerateSecret:
+		d.makeCertificate()
+	default:
+		d.awaitCertificate()
+	}
+}
+
+// makeCertificate makes a certificate where there is none that is good, and another
+// one in time for a machine that should run: it counts from the next start.
+func (d *decision) makeCertificate() {
+	c := objects.PickCertificate(d.vm, d.s.Certificates, d.s.Now)
+	d.certificate = c.Secret
+	if c.Secret == "" {
+		d.unmade = true
+	}
+	switch {
+	case c.Secret == "" && !d.wanted() && len(d.s.Certificates) > 0:
+	case c.Secret != "" && (!d.wanted() || d.s.Now.Before(c.Due)):
+		if d.wanted() {
+			d.wakeAt(c.Due)
+		}
+	case c.Free == "":
+		d.configuration.problem(spec.ReasonNameTaken, named(names.KindSecret, objects.DisplayCertificateName(d.vm.Name)),
+			"there are Secrets of all names for certificates of the display, from %s on, and none is good now for all names of the display; "+
+				"delete those that no pod uses, with the label %s=%s", objects.DisplayCertificateName(d.vm.Name), names.LabelComponent, names.ComponentDisplayCertificate)
+	default:
+		secret, certificate := objects.NewCertificate(d.vm, d.s.Settings, c.Free, d.s.Now)
+		d.do(reconcile.Create{Object: secret, Certificate: new(reconcile.Certificate(certificate))}, &d.configuration)
+	}
+}
+
+// formerCertificate finds a certificate that only the next pod has.
+func (d *decision) formerCertificate() {
+	was := d.pod.pod.Annotations[names.AnnotationCertificate]
+	if was == "" || d.certificate == "" || was == d.certificate {
+		return
+	}
+	d.awaiting = append(d.awaiting, spec.AwaitingChange{
+		Operation: spec.OperationReplace, Path: "spec.vm.display.tls.generateSecret",
+		CurrentValue: extension(fmt.Appendf(nil, "%q", was)), DesiredValue: extension(fmt.Appendf(nil, "%q", d.certificate)),
+	})
+}
+
+// awaitCertificate keeps a machine from being started without the certificate of its
+// display: its pod would come to nothing, time and again.
+func (d *decision) awaitCertificate() {
+	if d.pod.state != podAbsent || !d.wanted() {
 		return
 	}
 	name := d.vm.Spec.VM.Display.TLS.SecretName

@@ -1,10 +1,14 @@
 package machine_test
 
 import (
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
@@ -130,5 +134,119 @@ func TestCondensedCertificate(t *testing.T) {
 	}
 	if c := machine.CondenseCertificate(s); len(c.Annotations) > 0 {
 		t.Errorf("%v are kept", c.Annotations)
+	}
+}
+
+// made is a world whose machine runs with a certificate that was made for it.
+func made(t *testing.T) *world {
+	t.Helper()
+	w := fair()
+	vm := get[*spec.VirtualMachine](w, theVM)
+	encrypted(vm)
+	vm.Spec.VM.Display.TLS = &spec.DisplayTLS{GenerateSecret: true}
+	w.put(theVM, vm)
+	w.rounds(10)
+	if pod := get[*corev1.Pod](w, thePod); pod == nil || pod.Annotations[names.AnnotationCertificate] != "web-display-tls" {
+		t.Fatalf("the pod is %+v", pod)
+	}
+	return w
+}
+
+func (w *world) rounds(n int) {
+	for range n {
+		w.work()
+		w.pass(time.Second)
+	}
+	w.observeAll()
+}
+
+// A certificate is there before the pod, whose it is; it is made once, and goes with
+// the machine.
+func TestCertificateIsMade(t *testing.T) {
+	w := made(t)
+	secret := get[*corev1.Secret](w, "secret/web-display-tls")
+	vm := get[*spec.VirtualMachine](w, theVM)
+	if secret.Type != corev1.SecretTypeTLS || len(secret.OwnerReferences) != 1 || secret.OwnerReferences[0].UID != vm.UID {
+		t.Errorf("the Secret is %+v", secret.ObjectMeta)
+	}
+	block, _ := pem.Decode(secret.Data["tls.crt"])
+	c, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(secret.Data["ca.crt"])
+	for _, host := range []string{"web", "web.apps", "web.apps.svc", "web.apps.svc.cluster.local", "localhost", "127.0.0.1"} {
+		if _, err := c.Verify(x509.VerifyOptions{Roots: roots, DNSName: host, CurrentTime: w.now}); err != nil {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+	p := w.decided(nil)
+	if want := c.NotAfter.Add(-c.NotAfter.Sub(c.NotBefore) / 3); len(p.Actions) > 0 || !p.Wake.Equal(want) {
+		t.Errorf("it goes on with %v, and looks again at %v, want %v", targets(p), p.Wake, want)
+	}
+}
+
+// A certificate is replaced in time: the machine that runs is not disturbed, says that
+// its restart has another one, and the next pod has it.
+func TestCertificateIsRenewed(t *testing.T) {
+	w := made(t)
+	w.pass(w.decided(nil).Wake.Sub(w.now) + time.Second)
+	w.rounds(10)
+	pod, vm := get[*corev1.Pod](w, thePod), get[*spec.VirtualMachine](w, theVM)
+	if get[*corev1.Secret](w, "secret/web-display-tls-2") == nil || pod.Annotations[names.AnnotationCertificate] != "web-display-tls" {
+		t.Fatalf("the pod has %s", pod.Annotations[names.AnnotationCertificate])
+	}
+	if a := vm.Status.RestartAwaitingChanges; len(a) != 1 || a[0].Path != "spec.vm.display.tls.generateSecret" || string(a[0].DesiredValue.Raw) != `"web-display-tls-2"` {
+		t.Errorf("what waits is %+v", a)
+	}
+	if p := w.decided(nil); len(p.Actions) > 0 {
+		t.Errorf("it goes on with %v", targets(p))
+	}
+	for _, state := range []spec.MachineState{spec.StateStopped, spec.StateRunning} {
+		vm := get[*spec.VirtualMachine](w, theVM)
+		vm.Spec.VM.State, vm.Generation = state, vm.Generation+1
+		w.put(theVM, vm)
+		w.rounds(30)
+	}
+	pod = get[*corev1.Pod](w, thePod)
+	if pod == nil || pod.Annotations[names.AnnotationCertificate] != "web-display-tls-2" || !strings.Contains(fmt.Sprint(pod.Spec.Volumes), "web-display-tls-2") {
+		t.Fatalf("the pod is %+v", pod)
+	}
+}
+
+// Who writes into the Secrets, has others of their names, or names more and more
+// servers, does not fill the cluster with certificates.
+func TestCertificatesAreBounded(t *testing.T) {
+	w := made(t)
+	for range 20 {
+		for _, k := range w.keys("secret/web-display-tls") {
+			if s := get[*corev1.Secret](w, k); s != nil {
+				s.Data = map[string][]byte{"tls.crt": []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")}
+				w.put(k, s)
+			}
+		}
+		w.rounds(3)
+	}
+	if n := len(w.keys("secret/web-display-tls")); n > 8 {
+		t.Errorf("there are %d", n)
+	}
+	if c := spec.FindCondition(get[*spec.VirtualMachine](w, theVM).Status.Conditions, spec.ConditionConfigurationApplied); c.Reason != spec.ReasonNameTaken {
+		t.Errorf("nobody is told: %+v", c)
+	}
+
+	other := fair()
+	vm := get[*spec.VirtualMachine](other, theVM)
+	encrypted(vm)
+	vm.Spec.VM.Display.TLS = &spec.DisplayTLS{GenerateSecret: true}
+	other.put(theVM, vm)
+	other.put("secret/web-display-tls", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "web-display-tls"}, Data: map[string][]byte{"tls.crt": []byte("mine")}})
+	other.observeAll()
+	other.rounds(10)
+	if pod := get[*corev1.Pod](other, thePod); pod == nil || pod.Annotations[names.AnnotationCertificate] != "web-display-tls-2" {
+		t.Errorf("beside a Secret of somebody else: %+v", pod)
+	}
+	if s := get[*corev1.Secret](other, "secret/web-display-tls"); string(s.Data["tls.crt"]) != "mine" {
+		t.Error("it was overwritten")
 	}
 }

@@ -107,6 +107,9 @@ func (d *decision) newPod() *corev1.Pod {
 		}
 	}
 	pod.Annotations[names.AnnotationConfigVersion] = d.s.ConfigMap.ResourceVersion
+	if d.certificate != "" {
+		pod.Annotations[names.AnnotationCertificate] = d.certificate
+	}
 	if d.secret != nil {
 		pod.Annotations[names.AnnotationDisplayVersion] = d.secret.ResourceVersion
 	}
@@ -118,7 +121,7 @@ func (d *decision) plainPod() *corev1.Pod {
 }
 
 func (d *decision) podInput() objects.PodInput {
-	in := objects.PodInput{Disks: d.disks, RunnerDataClaim: d.claims[0].name, VolumeModes: d.modes, Limited: d.limited(), TakeOver: d.takesOver(), DeviceGroups: d.stored.DeviceGroups}
+	in := objects.PodInput{Disks: d.disks, RunnerDataClaim: d.claims[0].name, VolumeModes: d.modes, Limited: d.limited(), TakeOver: d.takesOver(), DeviceGroups: d.stored.DeviceGroups, Certificate: d.certificate}
 	if d.secret != nil {
 		in.DisplaySecret = d.secret.Name
 	}

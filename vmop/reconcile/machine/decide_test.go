@@ -761,7 +761,7 @@ func TestAnyMachine(t *testing.T) {
 		w.settings.Allowed.Everything = rapid.Bool().Draw(t, "trusted")
 		w.settings.Privileged = rapid.Bool().Draw(t, "privileged")
 		w.put("secret/web-display-secret", objects.DisplaySecret(vm, "secret"))
-		if d := vm.Spec.VM.Display; d != nil && d.TLS != nil {
+		if d := vm.Spec.VM.Display; d != nil && d.TLS != nil && d.TLS.SecretName != "" {
 			w.put("certificate/"+d.TLS.SecretName, certificateSecret("tls.crt", "tls.key"))
 		}
 		for _, d := range machineconfig.Disks(vm) {

@@ -30,6 +30,9 @@ func Objects(vm *spec.VirtualMachine, s objects.Settings) ([]reconcile.Object, e
 	spec.Amend(&d.vm.Spec)
 	d.findClaims()
 	d.makeSecret()
+	if encrypts(d.vm) && d.vm.Spec.VM.Display.TLS.GenerateSecret {
+		d.makeCertificate()
+	}
 	d.findGrant()
 	if err := d.makeConfigMap(); err != nil {
 		return nil, err
@@ -43,7 +46,9 @@ func Objects(vm *spec.VirtualMachine, s objects.Settings) ([]reconcile.Object, e
 		}
 		switch o := c.Object.(type) {
 		case *corev1.Secret:
-			d.secret = o
+			if c.Certificate == nil {
+				d.secret = o
+			}
 		case *corev1.ConfigMap:
 			snapshot.ConfigMap = o
 		}

@@ -40,6 +40,10 @@ type Snapshot struct {
 	// DisplaySecrets are the secrets with the labels of a display secret of the
 	// machine, under whatever names.
 	DisplaySecrets []corev1.Secret
+	// Certificates are the Secrets with certificates that the operator has made for
+	// the display of a machine of this name, and others that have a name which the
+	// next one would have.
+	Certificates []corev1.Secret
 	// Certificate is the Secret with the certificate of the display that the manifest
 	// names, if that is needed to start the machine, see [NamedCertificate]. It is read
 	// for that alone: nobody watches it.

@@ -101,6 +101,7 @@ func (d *decision) findRestart() {
 	}
 	d.keptCPUs()
 	d.unreachableCD()
+	d.formerCertificate()
 	if len(d.awaiting) == 0 {
 		d.restart = none
 		return

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vmop/sdk/internal/displaycert"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/machine"
@@ -251,7 +252,9 @@ func (w *world) snapshot() (machine.Snapshot, bool) {
 		}
 	}
 	for _, k := range w.keys("secret/") {
-		if o := cached[*corev1.Secret](w, k); o != nil {
+		if o := cached[*corev1.Secret](w, k); o != nil && o.Labels[names.LabelComponent] != names.ComponentDisplaySecret {
+			s.Certificates = append(s.Certificates, *o)
+		} else if o != nil {
 			s.DisplaySecrets = append(s.DisplaySecrets, *o)
 		}
 	}
@@ -387,7 +390,15 @@ func (w *world) reconcile(faults bool) reconcile.Plan {
 func (w *world) act(a reconcile.Action) result {
 	switch a := a.(type) {
 	case reconcile.Create:
-		return w.create(a.Object.DeepCopyObject().(reconcile.Object))
+		o := a.Object.DeepCopyObject().(reconcile.Object)
+		if a.Certificate != nil {
+			data, err := displaycert.Make(a.Certificate)
+			if err != nil {
+				panic(err)
+			}
+			o.(*corev1.Secret).Data = data
+		}
+		return w.create(o)
 	case reconcile.Apply:
 		return w.apply(a.Object.DeepCopyObject().(reconcile.Object))
 	case reconcile.UpdateClaim:

@@ -12,6 +12,10 @@ const UnknownVersion = "(Unknown)"
 // DisplaySecretName is the name of the display secret that the operator makes.
 func DisplaySecretName(vmName string) string { return vmName + "-display-secret" }
 
+// DisplayCertificateName is the name of the first Secret that the operator makes with a
+// certificate for the display; see [PickCertificate].
+func DisplayCertificateName(vmName string) string { return vmName + "-display-tls" }
+
 // InstanceLabels are the labels of all objects of a machine except its display
 // secret.
 func InstanceLabels(vmName string) map[string]string {

@@ -55,6 +55,9 @@ type PodInput struct {
 	// DisplaySecret is the name of the machine's display secret; empty if it
 	// has none.
 	DisplaySecret string
+	// Certificate is the name of the Secret with the certificate that the operator has
+	// made for the display, see [PickCertificate]; empty means that of the first.
+	Certificate string
 	// TakeOver: files on the runner's data volume may be those of VM-Operator's
 	// runner, which was root; see [Settings.TakeOverData].
 	TakeOver bool
@@ -181,7 +184,7 @@ func addVolumes(vm *spec.VirtualMachine, pod *corev1.Pod, in *PodInput) {
 		pod.Spec.Volumes = append(pod.Spec.Volumes, v)
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: v.Name, MountPath: at, ReadOnly: readOnly})
 	}
-	mount(configVolume(vm, in.DisplaySecret), machineconfig.ConfigDir, true)
+	mount(configVolume(vm, in.DisplaySecret, in.Certificate), machineconfig.ConfigDir, true)
 	// A volume that can be on one node only would put all machines there.
 	if in.ImageRepository || len(machineconfig.RepositoryFiles(vm)) > 0 {
 		images := claimVolume(volumeImages, names.ImageRepositoryClaim)
@@ -220,7 +223,7 @@ func addVolumes(vm *spec.VirtualMachine, pod *corev1.Pod, in *PodInput) {
 // configVolume shows configuration and password as one directory, as the runner
 // expects them. The keys are named: of sources with a key in common the last wins,
 // and who may write secrets must not write configurations.
-func configVolume(vm *spec.VirtualMachine, secret string) corev1.Volume {
+func configVolume(vm *spec.VirtualMachine, secret, certificate string) corev1.Volume {
 	mode, yes := int32(0o440), true // the runner's group, which FSGroup is
 	key := func(name string) []corev1.KeyToPath { return []corev1.KeyToPath{{Key: name, Path: name}} }
 	sources := []corev1.VolumeProjection{{
@@ -237,7 +240,7 @@ func configVolume(vm *spec.VirtualMachine, secret string) corev1.Volume {
 			corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: of, Items: key(names.PasswordExpiryKey), Optional: &yes}})
 	}
 	sources = append(sources, cloudInitSecrets(vm)...)
-	sources = append(sources, displayCertificates(vm)...)
+	sources = append(sources, displayCertificates(vm, certificate)...)
 	return corev1.Volume{Name: volumeConfig, VolumeSource: corev1.VolumeSource{
 		Projected: &corev1.ProjectedVolumeSource{Sources: sources, DefaultMode: &mode},
 	}}
@@ -262,19 +265,24 @@ func cloudInitSecrets(vm *spec.VirtualMachine) []corev1.VolumeProjection {
 // displayCertificates are the keys of the Secret with the display's certificate, as
 // QEMU names them. They are optional as those of cloud-init are; without them the
 // runner does not start the machine.
-func displayCertificates(vm *spec.VirtualMachine) []corev1.VolumeProjection {
+func displayCertificates(vm *spec.VirtualMachine, made string) []corev1.VolumeProjection {
 	tls := vm.Spec.VM.Display.TLS
 	if tls == nil {
 		return nil
 	}
-	yes := true
+	yes, name := true, tls.SecretName
+	if tls.GenerateSecret {
+		if name = made; name == "" {
+			name = DisplayCertificateName(vm.Name)
+		}
+	}
 	var items []corev1.KeyToPath
 	for key, file := range map[string]string{corev1.TLSCertKey: qemucmd.TLSCertFile, corev1.TLSPrivateKeyKey: qemucmd.TLSKeyFile, names.CertificateAuthorityKey: qemucmd.TLSCAFile} {
 		items = append(items, corev1.KeyToPath{Key: key, Path: path.Join(strings.TrimPrefix(machineconfig.DisplayTLSDir, machineconfig.ConfigDir+"/"), file)})
 	}
 	slices.SortFunc(items, func(a, b corev1.KeyToPath) int { return cmp.Compare(a.Key, b.Key) })
 	return []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{
-		LocalObjectReference: corev1.LocalObjectReference{Name: tls.SecretName}, Items: items, Optional: &yes,
+		LocalObjectReference: corev1.LocalObjectReference{Name: name}, Items: items, Optional: &yes,
 	}}}
 }
 

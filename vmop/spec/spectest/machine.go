@@ -98,6 +98,9 @@ func drawDisplay(t *rapid.T, m *spec.Machine) {
 	}
 	if maybe(t, "tls") {
 		m.Display.TLS = &spec.DisplayTLS{SecretName: "desk-tls"}
+		if maybe(t, "tlsMade") {
+			m.Display.TLS = &spec.DisplayTLS{GenerateSecret: true}
+		}
 	}
 	if maybe(t, "vnc") {
 		// Above the ports of SPICE, which must not be taken twice.
