@@ -20,7 +20,7 @@ func TestQuantitiesWithoutEndAreNotRead(t *testing.T) {
 		if _, err := m.decode(); !errors.As(err, new(*decodeError)) {
 			t.Errorf("%s: %v", q, err)
 		}
-		if took := time.Since(begin); took > 5*time.Second {
+		if took := time.Since(begin); took > 30*time.Second {
 			t.Errorf("%s took %v", q, took)
 		}
 	}
