@@ -12,16 +12,22 @@ import (
 func (p *program) diskCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "disk",
-		Usage:     "list the disks of a machine of this host, and make them larger",
-		ArgsUsage: "list|resize NAME [DISK] [SIZE]",
+		Usage:     "list, enlarge, attach and detach the disks of a machine of this host",
+		ArgsUsage: "list|resize|attach|detach NAME [DISK] [SIZE|FILE]",
 		Description: "list shows a machine's disks, with the names that other commands know them by.\n\n" +
 			"resize makes one larger, also while the machine runs: the guest sees the new size at\n" +
 			"once, and has to enlarge its partitions itself (growpart, resize2fs). The manifest says\n" +
 			"the new size from then on, if it said one. No disk is made smaller. A qcow2 image of a\n" +
 			"machine that does not run is enlarged by qemu-img.\n\n" +
+			"attach gives the machine another disk, an image (raw or qcow2) that is there, also while\n" +
+			"it runs, and remembers it. detach takes a disk out; its image stays. A machine that runs\n" +
+			"can only lose what was attached while it ran, and its guest has to agree: unmount the\n" +
+			"disk there first.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli disk list web\n" +
-			"  vmop-cli disk resize web system 20Gi",
+			"  vmop-cli disk resize web system 20Gi\n" +
+			"  vmop-cli disk attach web archive archive.qcow2\n" +
+			"  vmop-cli disk detach web archive",
 		Flags: machineFlags(
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT` of list: table or json"},
 		),
@@ -35,13 +41,13 @@ const diskTimeout = 30 * time.Second
 func (p *program) disk(c *cli.Context) error {
 	args := c.Args().Slice()
 	if len(args) < 2 {
-		return usagef(c, "want list or resize, and the NAME of a machine, and found %s", arguments(len(args)))
+		return usagef(c, "want list, resize, attach or detach, and the NAME of a machine, and found %s", arguments(len(args)))
 	}
 	action, args := args[0], args[1:]
 	format := c.String("output")
 	switch {
-	case action != "list" && action != "resize":
-		return usagef(c, "%q: want list or resize", action)
+	case action != "list" && action != "resize" && action != "attach" && action != "detach":
+		return usagef(c, "%q: want list, resize, attach or detach", action)
 	case c.IsSet("output") && action != "list":
 		return usagef(c, "--output is for list")
 	case format != formatTable && format != formatJSON:
@@ -50,6 +56,10 @@ func (p *program) disk(c *cli.Context) error {
 		return usagef(c, "list: found %q, which is too much", args[len(args)-1])
 	case action == "resize" && len(args) != 3:
 		return usagef(c, "resize: want the NAME of a machine, the name of its DISK and its new SIZE; see vmop-cli disk list %s", args[0])
+	case action == "attach" && len(args) != 3:
+		return usagef(c, "attach: want the NAME of a machine, a name for its new DISK, and the FILE with the image")
+	case action == "detach" && len(args) != 2:
+		return usagef(c, "detach: want the NAME of a machine, and the name of its DISK; see vmop-cli disk list %s", args[0])
 	}
 	h, err := p.host(c)
 	if err != nil {
@@ -61,7 +71,22 @@ func (p *program) disk(c *cli.Context) error {
 	}
 	ctx, cancel := bounded(c, diskTimeout, "QEMU takes too long")
 	defer cancel()
-	if action == "list" {
+	switch action {
+	case "attach":
+		disk, err := h.AttachDisk(ctx, m, args[1], args[2])
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(p.stdout, "%s has the disk %s.\n", m.FullName(), disk)
+		return nil
+	case "detach":
+		path, err := h.DetachDisk(ctx, m, args[1])
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(p.stdout, "%s has the disk %s no more. Its image stays: %s\n", m.FullName(), args[1], printableCell(path))
+		return nil
+	case "list":
 		disks, err := h.Disks(ctx, m)
 		if err != nil {
 			return err

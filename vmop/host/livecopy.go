@@ -164,16 +164,19 @@ func findDisks(disks []heldDisk, nodes []qmp.BlockDeviceInfo, sets []qmp.FDSet) 
 		}
 	}
 	byPath := map[string]qmp.BlockDeviceInfo{}
+	content := slices.Collect(ports)
 	for i := range nodes {
-		j := slices.IndexFunc(nodes, func(n qmp.BlockDeviceInfo) bool { return n.NodeName == qemucmd.DiskNode(i) })
-		if j < 0 {
+		content = append(content, qemucmd.DiskNode(i))
+	}
+	for _, n := range nodes {
+		if !slices.Contains(content, n.NodeName) {
 			continue
 		}
-		path := nodes[j].File
+		path := n.File
 		if known := opened[path]; known != "" {
 			path = known
 		}
-		byPath[path] = nodes[j]
+		byPath[path] = n
 	}
 	var out []liveDisk
 	for i, d := range disks {

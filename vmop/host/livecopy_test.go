@@ -84,7 +84,8 @@ func (q *copyingQEMU) handle(c *qmptest.Call) {
 	case "blockdev-del":
 		i := slices.Index(q.nodes, text("node-name"))
 		for _, other := range q.nodes { // the file's node is used by the content's
-			if i < 0 || strings.TrimSuffix(text("node-name"), "-file") == strings.TrimSuffix(other, "-node") {
+			stem, file := strings.CutSuffix(text("node-name"), "-file")
+			if i < 0 || file && (other == stem+"-node" || other == stem+"-backend") {
 				c.Fail("GenericError", "Node "+text("node-name")+" is in use")
 				return
 			}

@@ -50,12 +50,21 @@ func (d *decider) disks() {
 }
 
 // withoutGrown is the wanted configuration with the disks that have grown as they
-// were at the start.
+// were at the start, and without those that were plugged since.
 func (d *decider) withoutGrown() *runnerconfig.Config {
 	c := *d.in.Config
 	c.Runner.VM.Drives = slices.Clone(c.Runner.VM.Drives)
 	for _, i := range d.grown {
 		c.Runner.VM.Drives[i].Size = d.in.Machine.Started.Runner.VM.Drives[i].Size
 	}
+	drives := c.Runner.VM.Drives
+	for n := len(d.in.Machine.Started.Runner.VM.Drives); n < len(drives); {
+		if slices.ContainsFunc(d.in.Observed.Disks, func(o Disk) bool { return o.ID == qemucmd.PluggedID(drives[n].Name) }) {
+			drives = slices.Delete(drives, n, n+1)
+		} else {
+			n++
+		}
+	}
+	c.Runner.VM.Drives = drives
 	return &c
 }

@@ -42,6 +42,8 @@ const (
 	nicPrefix  = "net"
 	cpuPrefix  = "cpu-"
 	portPrefix = "port"
+
+	pluggedPrefix = "plugged-"
 )
 
 // PortID is the id of the i-th PCI Express root port, and so of the bus behind it.
@@ -79,6 +81,20 @@ func DiskNode(i int) string { return "drive-" + strconv.Itoa(i) + "-backend" }
 
 // diskFileNode is the node below it, of the file or block device.
 func diskFileNode(i int) string { return "drive-" + strconv.Itoa(i) + "-host-resource" }
+
+// PluggedID is the id of a disk that was plugged into a running machine, by the name of
+// the disk.
+func PluggedID(disk string) string { return pluggedPrefix + disk }
+
+// PluggedDisk is the name of the disk whose [PluggedID] an id is.
+func PluggedDisk(id string) (disk string, ok bool) { return strings.CutPrefix(id, pluggedPrefix) }
+
+// PluggedNode is the block node with the content of the disk that was plugged into a
+// root port, [PortID]; QEMU has room for 31 bytes.
+func PluggedNode(port int) string { return pluggedPrefix + strconv.Itoa(port) + "-backend" }
+
+// PluggedFileNode is the node below it, of the file.
+func PluggedFileNode(port int) string { return pluggedPrefix + strconv.Itoa(port) + "-file" }
 
 // MediumNode is the block node with the medium that a CD drive has at the start.
 // Deleting it after a change of the medium closes the file.

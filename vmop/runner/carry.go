@@ -61,6 +61,25 @@ func CarriedRecord(dataDir string, disks map[string]CarriedDisk, others bool) ([
 	return append(data, '\n'), err
 }
 
+// NoteImage records an image that becomes a machine's disk of a name while it runs, as
+// a start does: what was decided about its format holds on.
+func NoteImage(dataDir, path, name string, format qemucmd.DiskFormat) error {
+	r, err := readRecord(dataDir)
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	i, err := look(f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("disk image %s: %w", path, err)
+	}
+	r.Disks[path] = diskRecord{Format: format, Inode: i.inode, Birth: i.birth, Name: name}
+	return r.write(dataDir)
+}
+
 func (r *record) empty() bool {
 	return r.MachineType == "" && r.AddressMap == 0 && len(r.Firmware) == 0 && len(r.Disks) == 0
 }

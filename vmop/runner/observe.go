@@ -49,7 +49,7 @@ func (f *follower) observe(ctx context.Context, in wish) (live.Observed, error) 
 	for _, b := range blocks {
 		if d, ok := cdDrive(b); ok {
 			o.Drives = append(o.Drives, d)
-		} else if id := qemucmd.DeviceID(b.QDev); qemucmd.IsDisk(id) && b.Inserted != nil {
+		} else if id := qemucmd.DeviceID(b.QDev); isDisk(id) && b.Inserted != nil {
 			o.Disks = append(o.Disks, live.Disk{ID: id, Node: b.Inserted.NodeName, Size: b.Inserted.Image.VirtualSize})
 		}
 	}
@@ -87,6 +87,12 @@ func (f *follower) noBalloonDriver(ctx context.Context) (bool, error) {
 func refusal(err error) bool {
 	var e *qmp.Error
 	return errors.As(err, &e)
+}
+
+// isDisk reports whether a device is a disk, from the start on or plugged.
+func isDisk(id string) bool {
+	_, plugged := qemucmd.PluggedDisk(id)
+	return plugged || qemucmd.IsDisk(id)
 }
 
 // cdDrive reads a drive with a tray whose device has an id of a CD drive's form.

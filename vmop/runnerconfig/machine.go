@@ -216,6 +216,18 @@ func drives(list []Drive, facts []DriveFacts, ordered bool) (cds []qemucmd.CDDri
 	return cds, disks
 }
 
+// DiskSerials are the serial numbers that the guest sees of drives; empty for CDs.
+func DiskSerials(list []Drive) []string {
+	taken := map[string]bool{}
+	out := make([]string, len(list))
+	for i, d := range list {
+		if d.Type != DriveCD {
+			out[i] = serial(d, taken)
+		}
+	}
+	return out
+}
+
 // maxSerial is what virtio transports of a disk's serial number (virtio 1.2,
 // §5.2.6.1), in bytes.
 const maxSerial = 20
