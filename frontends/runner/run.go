@@ -33,6 +33,9 @@ const terminationLog = "/dev/termination-log"
 // it (machineconfig.DataDir and DiskMountDir).
 var podVolumes = []string{"/var/local/vm-data", "/var/local/vmop-disks"}
 
+// podImages is where the image repository is mounted (machineconfig.ImageRepositoryDir).
+const podImages = "/var/local/vmop-image-repository"
+
 // settings are the command line.
 type settings struct {
 	config         string
@@ -184,7 +187,7 @@ func run(s settings, out io.Writer) (runner.Outcome, error) {
 	if s.stateFile != "" {
 		reporters = append(reporters, &runner.StateFile{Path: s.stateFile})
 	}
-	o := runner.Options{ConsoleLog: s.logConsole, Version: version(), Taps: taps, Volumes: podVolumes}
+	o := runner.Options{ConsoleLog: s.logConsole, Version: version(), Taps: taps, Volumes: podVolumes, Images: []string{podImages}}
 	data, c, warnings, err := readConfig(s.config)
 	if err != nil {
 		return failed(err)

@@ -51,6 +51,10 @@ type Options struct {
 	// in which a pod's volumes are mounted: no symbolic link below them is followed
 	// to an image or to the machine's data.
 	Volumes []string
+	// Images are such directories with images that are only read, of CDs and kernels:
+	// links below them may lead to another file in the same directory, and nowhere
+	// else.
+	Images []string
 	// NewDisks are the names of disks whose images may be made anew, empty, although
 	// the machine has had others.
 	NewDisks []string

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
@@ -27,6 +28,11 @@ func (f *follower) execute(ctx context.Context, step live.Step) error {
 	case live.OpenTray:
 		return do(ctx, c, qmp.BlockdevOpenTray{ID: s.ID})
 	case live.ChangeMedium:
+		if _, isURL := limits.URLScheme(s.File); !isURL {
+			if err := f.e.checkImage(s.File); err != nil {
+				return fmt.Errorf("cd: %w", err)
+			}
+		}
 		err := do(ctx, c, qmp.BlockdevChangeMedium{ID: s.ID, Filename: s.File, Format: "raw", ReadOnlyMode: "read-only"})
 		if err == nil {
 			err = f.release(ctx, s.ID)

@@ -135,6 +135,38 @@ func (e *Engine) find(path string) (*os.File, error) {
 	return os.OpenFile(path, unix.O_PATH, 0)
 }
 
+// checkImage looks for an image that is only read. Below the directories of such
+// images a link may lead from one to another: who may put images there could have the
+// guest read any file of the pod otherwise, the token of its account among them.
+func (e *Engine) checkImage(path string) error {
+	for _, dir := range e.o.Images {
+		below, err := filepath.Rel(dir, path)
+		if err != nil || !filepath.IsLocal(below) {
+			continue
+		}
+		root, err := os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+		if err != nil {
+			return err
+		}
+		defer root.Close()
+		fd, err := unix.Openat2(int(root.Fd()), below, &unix.OpenHow{
+			Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
+		})
+		switch {
+		case errors.Is(err, unix.EXDEV):
+			return fmt.Errorf("%s: a symbolic link leads out of %s, and none is followed there: put the image itself into it", path, dir)
+		case err != nil:
+			return &os.PathError{Op: "open", Path: path, Err: err}
+		}
+		return unix.Close(fd)
+	}
+	f, err := e.find(path)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
 func findBelow(dir, path string) (*os.File, error) {
 	root, err := os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {

@@ -92,7 +92,7 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 	e.ticketing = facts.DisplayPassword
 	e.mu.Unlock()
 	// Nothing is made for a machine that cannot start.
-	if err := checkGiven(&c.Runner.VM); err != nil {
+	if err := e.checkGiven(&c.Runner.VM); err != nil {
 		return none, err
 	}
 	if facts.TLSDir, err = e.withoutAuthority(); err != nil {
@@ -192,13 +192,13 @@ func (e *Engine) build(m qemucmd.Machine) (qemucmd.Command, error) {
 }
 
 // checkGiven looks for the files that only somebody else can provide.
-func checkGiven(vm *runnerconfig.VM) error {
+func (e *Engine) checkGiven(vm *runnerconfig.VM) error {
 	var errs []error
 	check := func(path, what string) {
 		if path == "" || strings.Contains(path, "://") {
 			return
 		}
-		if _, err := os.Stat(path); err != nil {
+		if err := e.checkImage(path); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", what, err))
 		}
 	}
