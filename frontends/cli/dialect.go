@@ -34,7 +34,7 @@ func (p *program) translated(objects []spec.Object, opts spec.Options) ([]spec.O
 		if opts.Default {
 			spec.Default(m.VirtualMachine)
 		}
-		o.VirtualMachine, o.Name = m.VirtualMachine, m.VirtualMachine.Name
+		o.Typed, o.VirtualMachine, o.Name = m.VirtualMachine, m.VirtualMachine, m.VirtualMachine.Name
 		objects = append(objects, o)
 	}
 	for _, note := range t.LeftOut {

@@ -48,7 +48,7 @@ func (p *program) validate(c *cli.Context) error {
 	if len(problems) > 0 {
 		return errSilent
 	}
-	n := len(slices.DeleteFunc(objects, func(o spec.Object) bool { return o.VirtualMachine == nil && o.VmPool == nil }))
+	n := len(slices.DeleteFunc(objects, func(o spec.Object) bool { return o.Typed == nil }))
 	if n == 0 {
 		return errors.New("nothing to validate: " + noMachine(files, selected(c), objects).Error())
 	}

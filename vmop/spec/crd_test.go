@@ -198,8 +198,9 @@ func TestTypesMatchDefinitions(t *testing.T) {
 		}
 		visit(root, schemaOf(t, plural), root.Name())
 	}
-	check(reflect.TypeFor[VirtualMachine](), ResourceVirtualMachines)
-	check(reflect.TypeFor[VmPool](), ResourceVMPools)
+	for _, k := range Kinds() {
+		check(reflect.TypeOf(k.New()).Elem(), k.Plural)
+	}
 }
 
 func equalSets(t *testing.T, what string, a, b []string) {

@@ -382,48 +382,10 @@ func jsonFields(t reflect.Type) []jsonField {
 // defaultedFields names the fields of a type that have a default in the
 // resource definition. A test compares it with the generated definitions.
 func defaultedFields(t reflect.Type) []string {
-	switch t {
-	case reflect.TypeFor[VirtualMachine]():
-		return []string{"status"}
-	case reflect.TypeFor[VirtualMachineSpec]():
-		return []string{"runnerTemplate", "guestShutdownStops", "pools"}
-	case reflect.TypeFor[RunnerTemplate]():
-		return []string{"update"}
-	case reflect.TypeFor[Permission](), reflect.TypeFor[PoolPermission]():
-		return []string{"may"}
-	case reflect.TypeFor[Machine]():
-		return []string{
-			"state", "useTpm", "firmware", "bootMenu", "powerdownTimeout", "accelerator", "cpuModel",
-			"maximumRam", "rtcBase", "rtcClock", "networks", "disks", "serial", "display",
+	for _, k := range Kinds() {
+		if fields := k.defaulted(t); fields != nil {
+			return fields
 		}
-	case reflect.TypeFor[CPUTopology]():
-		return []string{"sockets", "diesPerSocket", "coresPerDie", "threadsPerCore"}
-	case reflect.TypeFor[SerialConsole]():
-		return []string{"enabled"}
-	case reflect.TypeFor[TapNetwork]():
-		return []string{"device", "bridge"}
-	case reflect.TypeFor[UserNetwork]():
-		return []string{"device"}
-	case reflect.TypeFor[HostForward]():
-		return []string{"protocol"}
-	case reflect.TypeFor[VolumeClaimTemplate]():
-		return []string{"spec"}
-	case reflect.TypeFor[VolumeClaimSpec]():
-		return []string{"accessModes", "volumeMode"}
-	case reflect.TypeFor[Display]():
-		return []string{"outputs"}
-	case reflect.TypeFor[Spice]():
-		return []string{"port", "generateSecret", "usbRedirects"}
-	case reflect.TypeFor[DisplayTLS]():
-		return []string{"generateSecret"}
-	case reflect.TypeFor[VNC]():
-		return []string{"unixSocket", "generateSecret"}
-	case reflect.TypeFor[VirtualMachineStatus]():
-		return []string{"cpus", "ram", "consoleClient", "consoleUser", "displayPasswordSerial", "assignment", "conditions"}
-	case reflect.TypeFor[Condition]():
-		return []string{"status", "message"}
-	case reflect.TypeFor[VmPoolSpec]():
-		return []string{"retention", "loginOnAssignment"}
 	}
 	return nil
 }

@@ -20,16 +20,6 @@ func Default(vm *VirtualMachine) {
 	defaultStatus(&vm.Status)
 }
 
-// DefaultPool is [Default] for a pool.
-func DefaultPool(pool *VmPool) {
-	setString(&pool.Spec.Retention, "PT1h")
-	for i := range pool.Spec.Permissions {
-		if p := &pool.Spec.Permissions[i]; p.May == nil {
-			p.May = []PoolAction{PoolActionAccessConsole}
-		}
-	}
-}
-
 func defaultSpec(s *VirtualMachineSpec) {
 	if s.RunnerTemplate == nil {
 		s.RunnerTemplate = &RunnerTemplate{}

@@ -14,7 +14,8 @@
 //   - after both, every field whose comment names a default is set and the
 //     pointers among them can be followed without looking.
 //
-// [Load] does all of it at once if its options say so.
+// [Load] does all of it at once if its options say so. [Kinds] has these steps for
+// programs that work on any kind.
 //
 // # Units
 //

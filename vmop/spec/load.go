@@ -19,10 +19,10 @@ type Options struct {
 	// Lenient turns unknown fields into warnings of the object. They are
 	// dropped, as the API server drops them.
 	Lenient bool
-	// Default applies [Default] and [DefaultPool].
+	// Default applies the defaults of the kind, such as [Default].
 	Default bool
-	// Validate applies [Validate] and [ValidatePool] and adds what they find
-	// to the problems, with file and line.
+	// Validate applies the validation of the kind, such as [Validate], and adds
+	// what it finds to the problems, with file and line.
 	Validate bool
 }
 
@@ -30,6 +30,8 @@ type Options struct {
 //
 // +kubebuilder:object:generate=false
 type Object struct {
+	// Typed is the object, if it is of one of the [Kinds].
+	Typed TypedObject
 	// VirtualMachine is set if the object is one.
 	VirtualMachine *VirtualMachine
 	// VmPool is set if the object is one.
@@ -203,7 +205,12 @@ func (l *loader) object(root *node, raw []byte) {
 	}
 	group, version, ours := strings.Cut(o.APIVersion, "/")
 	ours = ours && group == GroupName || o.APIVersion == GroupName
-	known := []string{KindVirtualMachine, KindVMPool}
+	var known []string
+	for _, k := range Kinds() {
+		known = append(known, k.Name)
+	}
+	kind, ofKind := kindNamed(o.Kind)
+	item, listed := kindNamed(strings.TrimSuffix(o.Kind, "List"))
 	switch {
 	case o.Kind == "":
 		problem("kind", "is required but missing; expected for example %s", KindVirtualMachine)
@@ -219,22 +226,10 @@ func (l *loader) object(root *node, raw []byte) {
 		l.objects = append(l.objects, o)
 	case version != Version:
 		problem("apiVersion", "is %q, expected %q, the only version there is", o.APIVersion, GroupVersion())
-	case o.Kind == KindVirtualMachine:
-		l.decode(o, func(d *decoder, o *Object) (func(), func() field.ErrorList) {
-			vm := &VirtualMachine{}
-			d.value(root, reflect.ValueOf(vm).Elem(), "")
-			o.VirtualMachine = vm
-			return func() { Default(vm) }, func() field.ErrorList { return Validate(vm) }
-		})
-	case o.Kind == KindVMPool:
-		l.decode(o, func(d *decoder, o *Object) (func(), func() field.ErrorList) {
-			pool := &VmPool{}
-			d.value(root, reflect.ValueOf(pool).Elem(), "")
-			o.VmPool = pool
-			return func() { DefaultPool(pool) }, func() field.ErrorList { return ValidatePool(pool) }
-		})
-	case o.Kind == KindVirtualMachine+"List" || o.Kind == KindVMPool+"List":
-		l.list(&o, strings.TrimSuffix(o.Kind, "List"))
+	case ofKind:
+		l.decode(o, &kind)
+	case listed:
+		l.list(&o, item.Name)
 	default:
 		hint := "; there are " + strings.Join(known, " and ")
 		if k := nearest(o.Kind, known); k != "" {
@@ -289,10 +284,12 @@ func (n *node) withHeader(apiVersion, kind string) *node {
 	return &out
 }
 
-// decode runs the steps that both kinds share.
-func (l *loader) decode(o Object, into func(*decoder, *Object) (setDefaults func(), validate func() field.ErrorList)) {
+// decode runs the steps that all kinds share.
+func (l *loader) decode(o Object, kind *Kind) {
 	d := &decoder{lenient: l.opts.Lenient}
-	setDefaults, validate := into(d, &o)
+	o.Typed = kind.New()
+	d.value(o.root, reflect.ValueOf(o.Typed).Elem(), "")
+	kind.object(&o, o.Typed)
 	before := len(l.problems)
 	decoding := d.faults.all(o.Line)
 	l.report(&o, decoding)
@@ -303,7 +300,7 @@ func (l *loader) decode(o Object, into func(*decoder, *Object) (setDefaults func
 	}
 	if l.opts.Validate {
 		var found faults
-		for _, e := range validate() {
+		for _, e := range kind.Validate(o.Typed) {
 			explained := func(f fault) bool { return explains(f.path, e.Field) }
 			if !slices.ContainsFunc(decoding, explained) && !slices.ContainsFunc(l.faults, explained) {
 				found.add(o.LineOf(e.Field), e.Field, e.ErrorBody())
@@ -316,7 +313,7 @@ func (l *loader) decode(o Object, into func(*decoder, *Object) (setDefaults func
 		return
 	}
 	if l.opts.Default {
-		setDefaults()
+		kind.Default(o.Typed)
 	}
 	l.objects = append(l.objects, o)
 }

@@ -18,41 +18,27 @@ func NewVirtualMachine(namespace, name string) *VirtualMachine {
 	return vm
 }
 
-// NewVmPool is [NewVirtualMachine] for a pool.
-func NewVmPool(namespace, name string) *VmPool {
-	pool := &VmPool{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	pool.SetGroupVersionKind(GroupVersion().WithKind(KindVMPool))
-	return pool
-}
-
 // Marshal returns the manifest of a machine or a pool as YAML that [Load] reads.
 // It has the kind, whether the object has it or not: Go programs make objects
 // without, and clients take it away. The status, which is not a manifest's to say,
 // is left out. Objects of other types are an error; none is changed.
 func Marshal(object runtime.Object) ([]byte, error) {
-	var kind string
-	switch o := object.(type) {
-	case *VirtualMachine:
-		if o == nil {
-			return nil, fmt.Errorf("marshal a virtual machine: there is none")
-		}
-		c := o.DeepCopy()
-		c.Status = VirtualMachineStatus{}
-		kind, object = KindVirtualMachine, c
-	case *VmPool:
-		if o == nil {
-			return nil, fmt.Errorf("marshal a pool: there is none")
-		}
-		c := o.DeepCopy()
-		setSlice(&c.Spec.Permissions) // the one list that a manifest must have
-		kind, object = KindVMPool, c
-	default:
+	kind, known := kindOf(object)
+	if !known {
 		return nil, fmt.Errorf("marshal a manifest: %T is neither a virtual machine nor a pool", object)
 	}
-	object.GetObjectKind().SetGroupVersionKind(GroupVersion().WithKind(kind))
-	asJSON, err := json.Marshal(object)
+	if reflect.ValueOf(object).IsNil() {
+		return nil, fmt.Errorf("marshal a %s: there is none", kind.noun)
+	}
+	manifest, is := object.DeepCopyObject().(TypedObject)
+	if !is {
+		return nil, fmt.Errorf("marshal a %s: %T cannot be copied", kind.noun, object)
+	}
+	kind.written(manifest)
+	manifest.GetObjectKind().SetGroupVersionKind(GroupVersion().WithKind(kind.Name))
+	asJSON, err := json.Marshal(manifest)
 	if err != nil {
-		return nil, fmt.Errorf("marshal a %s: %w", kind, err)
+		return nil, fmt.Errorf("marshal a %s: %w", kind.noun, err)
 	}
 	data, err := yaml.JSONToYAML(asJSON)
 	if err == nil && sameValue(data, asJSON) {

@@ -39,9 +39,9 @@ func Resource(plural string) schema.GroupResource {
 // always nil; it is there because a scheme builder wants the signature.
 func AddToScheme(scheme *runtime.Scheme) error {
 	gv := GroupVersion()
-	scheme.AddKnownTypes(gv,
-		&VirtualMachine{}, &VirtualMachineList{},
-		&VmPool{}, &VmPoolList{})
+	for _, k := range Kinds() {
+		scheme.AddKnownTypes(gv, k.New(), k.NewList())
+	}
 	metav1.AddToGroupVersion(scheme, gv)
 	return nil
 }

@@ -57,37 +57,6 @@ func validate(vm *VirtualMachine, isName func(string) []string) field.ErrorList 
 	return errs
 }
 
-// ValidatePool is [Validate] for a pool.
-func ValidatePool(pool *VmPool) field.ErrorList {
-	pool = pool.DeepCopy()
-	DefaultPool(pool)
-	var errs field.ErrorList
-	meta := field.NewPath("metadata")
-	if pool.Name == "" {
-		errs = append(errs, field.Required(meta.Child("name"), "a pool needs a name"))
-	} else {
-		errs = append(errs, invalid(meta.Child("name"), pool.Name, validation.IsDNS1123Subdomain)...)
-	}
-	errs = append(errs, validateNamespace(&pool.ObjectMeta)...)
-
-	path := field.NewPath("spec")
-	if _, err := ParseRetention(pool.Spec.Retention); err != nil {
-		errs = append(errs, field.Invalid(path.Child("retention"), pool.Spec.Retention, err.Error()))
-	}
-	if pool.Spec.Permissions == nil {
-		errs = append(errs, field.Required(path.Child("permissions"), "write [] if nobody has any"))
-	}
-	for i, p := range pool.Spec.Permissions {
-		at := path.Child("permissions").Index(i)
-		errs = append(errs, validateSubject(p.User, p.Role, at)...)
-		for j, a := range p.May {
-			errs = append(errs, oneOf(at.Child("may").Index(j), a,
-				PoolActionStart, PoolActionStop, PoolActionReset, PoolActionAccessConsole, PoolActionAll)...)
-		}
-	}
-	return errs
-}
-
 // validateMachineName checks the name for all that it becomes: the name of a
 // Service, which is the strictest (a DNS label that starts with a letter), of
 // pod, container and ConfigMap (a DNS label), and the value of a label.

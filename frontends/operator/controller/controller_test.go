@@ -3,9 +3,11 @@ package controller
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -69,5 +71,19 @@ func TestIndexOfClaims(t *testing.T) {
 	}
 	if got := foreignOf(m); len(got) != 1 || got[0] != "precious" {
 		t.Errorf("in the index: %q", got)
+	}
+}
+
+// The operator looks after all kinds that there are, under their names.
+func TestEveryKindIsRegistered(t *testing.T) {
+	var got, want [][2]string
+	for _, r := range registrations() {
+		got = append(got, [2]string{r.kind, r.resource})
+	}
+	for _, k := range spec.Kinds() {
+		want = append(want, [2]string{k.Name, k.Plural})
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("registered %q, there are %q", got, want)
 	}
 }

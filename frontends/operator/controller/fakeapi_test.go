@@ -30,12 +30,19 @@ type fakeAPI struct {
 }
 
 // fakeResources are those that it has.
-var fakeResources = []metav1.APIResource{
+var fakeResources = append(ownResources(), []metav1.APIResource{
 	{Name: "pods", Kind: kindPod}, {Name: "configmaps", Kind: kindConfigMap}, {Name: "services", Kind: kindService},
 	{Name: "secrets", Kind: kindSecret}, {Name: "persistentvolumeclaims", Kind: kindClaim},
-	{Name: spec.ResourceVirtualMachines, Kind: spec.KindVirtualMachine, Group: spec.GroupName},
-	{Name: spec.ResourceVMPools, Kind: spec.KindVMPool, Group: spec.GroupName},
 	{Name: "statefulsets", Kind: "StatefulSet", Group: "apps"},
+}...)
+
+// ownResources are those of the operator's kinds.
+func ownResources() []metav1.APIResource {
+	var out []metav1.APIResource
+	for _, r := range registrations() {
+		out = append(out, metav1.APIResource{Name: r.resource, Kind: r.kind, Group: spec.GroupName})
+	}
+	return out
 }
 
 func newFakeAPI(t testing.TB, machines int) *fakeAPI {

@@ -24,7 +24,8 @@ type registration struct {
 	add func(*setup) error
 }
 
-// registrations are all kinds. A new one is another line.
+// registrations are all kinds that it looks after, which are those of
+// [spec.Kinds]. A new one is another line.
 func registrations() []registration {
 	return []registration{machineRegistration(), poolRegistration()}
 }

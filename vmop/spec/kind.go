@@ -1,0 +1,109 @@
+package spec
+
+import (
+	"reflect"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// TypedObject is an object of one of the [Kinds].
+//
+// +kubebuilder:object:generate=false
+type TypedObject interface {
+	runtime.Object
+	metav1.Object
+}
+
+// Kind is a kind of the group, with what programs need that work on any kind. The
+// functions take objects of the kind; what is of another is left alone.
+//
+// +kubebuilder:object:generate=false
+type Kind struct {
+	// Name is the kind, Plural its name in URLs.
+	Name, Plural string
+	// New makes an object with nothing in it, NewList a list.
+	New     func() TypedObject
+	NewList func() runtime.Object
+	// Default and Validate are [Default] and [Validate] of the kind.
+	Default  func(TypedObject)
+	Validate func(TypedObject) field.ErrorList
+
+	// noun is what an object is called in a sentence.
+	noun string
+	// written takes from an object what is not for a manifest to say.
+	written func(TypedObject)
+	// defaulted names the fields of a type of the kind's own that have a default.
+	defaulted func(reflect.Type) []string
+	// object keeps the object where those look who know the kind.
+	object func(*Object, TypedObject)
+}
+
+// Kinds returns the kinds of the group. A new one is another line, and a function
+// beside its types.
+func Kinds() []Kind {
+	return []Kind{machineKind(), poolKind()}
+}
+
+// functions are those of a kind whose objects are of a type; written and object may
+// be nil.
+//
+// +kubebuilder:object:generate=false
+type functions[P TypedObject] struct {
+	setDefaults func(P)
+	validate    func(P) field.ErrorList
+	written     func(P)
+	object      func(*Object, P)
+}
+
+// typed completes a kind by functions of its type.
+func typed[T any, P interface {
+	*T
+	TypedObject
+}](k Kind, f functions[P]) Kind {
+	k.New = func() TypedObject { return P(new(T)) }
+	k.Default = func(r TypedObject) {
+		if p, is := r.(P); is {
+			f.setDefaults(p)
+		}
+	}
+	k.Validate = func(r TypedObject) field.ErrorList {
+		p, is := r.(P)
+		if !is {
+			return nil
+		}
+		return f.validate(p)
+	}
+	k.written = func(r TypedObject) {
+		if p, is := r.(P); is && f.written != nil {
+			f.written(p)
+		}
+	}
+	k.object = func(o *Object, r TypedObject) {
+		if p, is := r.(P); is && f.object != nil {
+			f.object(o, p)
+		}
+	}
+	return k
+}
+
+// kindNamed is a kind by its name.
+func kindNamed(name string) (Kind, bool) {
+	for _, k := range Kinds() {
+		if k.Name == name {
+			return k, true
+		}
+	}
+	return Kind{}, false
+}
+
+// kindOf is the kind of an object; a nil of a type is of its kind.
+func kindOf(object runtime.Object) (Kind, bool) {
+	for _, k := range Kinds() {
+		if reflect.TypeOf(k.New()) == reflect.TypeOf(object) {
+			return k, true
+		}
+	}
+	return Kind{}, false
+}
