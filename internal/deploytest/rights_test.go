@@ -56,7 +56,7 @@ func userMay(t *testing.T, user, verb, namespace, group, resource, subresource s
 func TestWhatAccountsMayDo(t *testing.T) {
 	verbs := []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
 	things := []struct{ group, resource string }{
-		{spec.GroupName, "vms"}, {spec.GroupName, "vms/status"}, {spec.GroupName, "vmpools"},
+		{spec.GroupName, "vms"}, {spec.GroupName, "vms/status"}, {spec.GroupName, "vmpools"}, {spec.GroupName, "vmpools/status"},
 		{"", "pods"}, {"", "pods/exec"}, {"", "pods/log"}, {"", "services"}, {"", "configmaps"}, {"", "secrets"},
 		{"", "persistentvolumeclaims"}, {"", "persistentvolumes"}, {"", "events"}, {"events.k8s.io", "events"},
 		{"", "nodes"}, {"", "namespaces"}, {"", "serviceaccounts"}, {"", "serviceaccounts/token"},

@@ -9,6 +9,10 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=vmpools,singular=vmpool,scope=Namespaced
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Machines",type=integer,JSONPath=`.status.machines`
+// +kubebuilder:printcolumn:name="Free",type=integer,JSONPath=`.status.free`
+// +kubebuilder:printcolumn:name="Used",type=integer,JSONPath=`.status.used`
 // +kubebuilder:printcolumn:name="Retention",type=string,JSONPath=`.spec.retention`
 // +kubebuilder:printcolumn:name="Login",type=boolean,JSONPath=`.spec.loginOnAssignment`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -21,6 +25,9 @@ type VmPool struct {
 	// spec describes the pool.
 	// +kubebuilder:validation:Required
 	Spec VmPoolSpec `json:"spec"`
+	// status has the sizes of the pool, as the operator has seen them.
+	// +optional
+	Status VmPoolStatus `json:"status,omitempty,omitzero"`
 }
 
 // VmPoolList is a list of pools.
@@ -54,6 +61,27 @@ type VmPoolSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1024
 	Permissions []PoolPermission `json:"permissions"`
+}
+
+// VmPoolStatus has the sizes of a pool. A machine that is in use by hand, at its
+// console, or that somebody has from another pool is neither free nor used. The
+// operator writes it when a number has changed, at most every few seconds.
+type VmPoolStatus struct {
+	// machines is how many machines name the pool in spec.pools.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Machines *int32 `json:"machines,omitempty"`
+	// free is how many of them can be assigned to a user now.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Free *int32 `json:"free,omitempty"`
+	// used is how many of them are assigned to users from this pool.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Used *int32 `json:"used,omitempty"`
+	// counted is when the numbers became these.
+	// +optional
+	Counted *metav1.Time `json:"counted,omitempty"`
 }
 
 // PoolPermission grants actions on the machines of a pool to a user or a role.

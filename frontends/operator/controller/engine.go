@@ -3,11 +3,13 @@ package controller
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 	"unicode/utf8"
 
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/observation"
+	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -152,7 +154,7 @@ func (e *engine[S]) tellOf(ctx context.Context, namespace string, o *sight[S], p
 	case observation.Stale(err):
 		return again(memory), nil
 	case observation.Refused(err):
-		plan = e.unreported(ctx, o, plan, t, err, memory)
+		plan = e.unreported(ctx, namespace, o, plan, t, err, memory)
 	default:
 		return ctrl.Result{}, err
 	}
@@ -164,13 +166,22 @@ func (e *engine[S]) tellOf(ctx context.Context, namespace string, o *sight[S], p
 }
 
 // unreported notes that the API server does not take a status, and tells it.
-func (e *engine[S]) unreported(ctx context.Context, o *sight[S], plan reconcile.Plan, t reconcile.Target, err error, memory *subjectMemory) reconcile.Plan {
+func (e *engine[S]) unreported(ctx context.Context, namespace string, o *sight[S], plan reconcile.Plan, t reconcile.Target, err error, memory *subjectMemory) reconcile.Plan {
 	var before *reconcile.Failure
 	if f, ok := memory.failures[t]; ok {
 		before = &f
 	}
 	e.refused(ctx, t, err, memory)
 	out := reconcile.Unreported(plan, before, memory.failures[t])
+	if i := slices.IndexFunc(plan.Statuses, func(s reconcile.StatusApply) bool { return s.Target() == t }); i >= 0 && o.object == nil {
+		// The subject is none that events could be about.
+		s := &plan.Statuses[i]
+		for j := range out.Events {
+			if out.Events[j].About == nil {
+				out.Events[j].About = &corev1.ObjectReference{APIVersion: spec.GroupVersion().String(), Kind: s.Kind, Namespace: namespace, Name: s.Name, UID: s.UID}
+			}
+		}
+	}
 	e.tell(ctx, o, out.Events)
 	return out
 }

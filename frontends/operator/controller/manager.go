@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
 // Options choose how machines are looked after. The zero value looks after all
@@ -96,7 +97,7 @@ func addMachines(s *setup) error {
 			Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(find.machine)).
 			Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(find.machine)).
 			Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(find.machinesOfClaim)).
-			Watches(&pool{}, handler.EnqueueRequestsFromMapFunc(find.machinesOfPool))
+			Watches(&pool{}, handler.EnqueueRequestsFromMapFunc(find.machinesOfPool), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	})
 }
 

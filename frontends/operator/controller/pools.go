@@ -3,6 +3,8 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/vmop/sdk/vmop/reconcile"
 	poolkind "github.com/vmop/sdk/vmop/reconcile/pool"
@@ -10,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,7 +40,10 @@ func addPools(s *setup) error {
 		return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace()}}}
 	})
 	return addKind(s, "assignments", k.kind(), controller.Options{MaxConcurrentReconciles: 1}, func(b *builder.Builder) *builder.Builder {
-		return b.Watches(&machine{}, namespace, builder.WithPredicates(assignmentChanged())).Watches(&pool{}, namespace)
+		return b.Watches(&machine{}, namespace, builder.WithPredicates(assignmentChanged())).
+			Watches(&machine{}, sizesChanged()).
+			// Nobody but this operator writes the status of a pool.
+			Watches(&pool{}, namespace, builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	})
 }
 
@@ -82,6 +88,7 @@ func (k *pools) observe(w *look) *sight[poolkind.Snapshot] {
 			s.Machines = append(s.Machines, *vm)
 		}
 	}
+	s.Members = members(w, len(all.Items))
 	for i := range all.Items {
 		p := &all.Items[i]
 		decoded, err := p.decode()
@@ -94,6 +101,24 @@ func (k *pools) observe(w *look) *sight[poolkind.Snapshot] {
 			Pool: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion},
 			Err:  err, Told: k.told[p.UID] == p.ResourceVersion,
 		})
+	}
+	return out
+}
+
+// members are the machines of the pools of a namespace.
+func members(w *look, pools int) []poolkind.Member {
+	if pools == 0 || w.err != nil {
+		return nil
+	}
+	var all machineList
+	if err := w.cache.List(w.ctx, &all, client.InNamespace(w.namespace)); err != nil {
+		w.err = fmt.Errorf("list the machines of namespace %s: %w", w.namespace, err)
+	}
+	var out []poolkind.Member
+	for i := range all.Items {
+		if m := &all.Items[i]; len(m.pools) > 0 {
+			out = append(out, poolkind.Member{Pools: m.pools, Assigned: m.pool, Connected: m.connected, Goes: m.DeletionTimestamp != nil})
+		}
 	}
 	return out
 }
@@ -126,6 +151,43 @@ func assignmentChanged() predicate.Predicate {
 				return false
 			}
 			return !equality.Semantic.DeepEqual(usage(e.ObjectOld), usage(e.ObjectNew))
+		},
+	}
+}
+
+// sizesDelay is how long changes of the sizes of pools are gathered.
+const sizesDelay = time.Second
+
+// sizesChanged lets the sizes of pools be counted a moment after machines have changed
+// that matter to them, together with what else changes until then.
+func sizesChanged() handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
+	count := func(o client.Object, q queue) {
+		q.AddAfter(ctrl.Request{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace()}}, sizesDelay)
+	}
+	member := func(o client.Object) *machine {
+		if m, is := o.(*machine); is && len(m.pools) > 0 {
+			return m
+		}
+		return nil
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
+			if member(e.Object) != nil {
+				count(e.Object, q)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
+			if member(e.Object) != nil {
+				count(e.Object, q)
+			}
+		},
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			was, is := member(e.ObjectOld), member(e.ObjectNew)
+			if (was == nil) != (is == nil) || was != nil && (!slices.Equal(was.pools, is.pools) || was.pool != is.pool ||
+				was.connected != is.connected || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil)) {
+				count(e.ObjectNew, q)
+			}
 		},
 	}
 }

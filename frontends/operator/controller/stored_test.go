@@ -171,7 +171,7 @@ func TestUnreadablePool(t *testing.T) {
 			t.Errorf("the assignment of %s is changed: %q", other, api.written())
 		}
 	}
-	if api.wrote("events", "uid-well") {
+	if api.wrote("events", "uid-well", spec.ReasonInvalidSpecification) {
 		t.Errorf("written: %q", api.written())
 	}
 }

@@ -40,6 +40,10 @@ type (
 		phase, pool string
 		waits       []wait
 		foreign     []string
+		// pools are those that it names, and connected whether somebody is at its
+		// console: for their sizes.
+		pools     []string
+		connected bool
 	}
 	machineList struct {
 		metav1.TypeMeta `json:",inline"`
@@ -69,7 +73,7 @@ func (s *stored) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKi
 func (m *machine) DeepCopyObject() runtime.Object {
 	c := *m
 	m.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
-	c.waits, c.foreign = slices.Clone(m.waits), slices.Clone(m.foreign)
+	c.waits, c.foreign, c.pools = slices.Clone(m.waits), slices.Clone(m.foreign), slices.Clone(m.pools)
 	return &c
 }
 
@@ -160,8 +164,9 @@ func (m *machine) UnmarshalJSON(data []byte) error {
 	if !whole {
 		m.foreign = append(m.foreign, anyClaim)
 	}
-	m.phase = phaseNamed(s.Status.Phase)
+	m.phase, m.pools = phaseNamed(s.Status.Phase), s.Spec.Pools
 	for _, c := range s.Status.Conditions {
+		m.connected = m.connected || c.Type == spec.ConditionConsoleConnected && c.Status == string(metav1.ConditionTrue)
 		if w, ok := c.waitsFor(m.phase); ok {
 			m.waits = append(m.waits, w)
 		}
@@ -172,7 +177,8 @@ func (m *machine) UnmarshalJSON(data []byte) error {
 // summary is what of a machine is looked at without reconciling it.
 type summary struct {
 	Spec struct {
-		VM struct {
+		Pools []string `json:"pools"`
+		VM    struct {
 			Disks []spec.Disk `json:"disks"`
 		} `json:"vm"`
 	} `json:"spec"`

@@ -20,6 +20,9 @@ type Snapshot struct {
 	Pools []spec.VmPool
 	// Unreadable are those that cannot.
 	Unreadable []Unreadable
+	// Members are all machines of the namespace that name a pool, as far as they count
+	// for the sizes of pools.
+	Members []Member
 	// Failures are writes that the API server refused; see [reconcile.Failure].
 	Failures []reconcile.Failure
 	// Now is the time of the observation.
@@ -39,7 +42,8 @@ type Unreadable struct {
 }
 
 // Decide keeps up the assignments of a namespace, as [Upkeep] has it: each that
-// changes is one [reconcile.Patch] of a machine's status. It is total and
+// changes is one [reconcile.Patch] of a machine's status. And it counts the machines
+// of pools, in their statuses: see [Sizes]. It is total and
 // deterministic. A machine without a resource version is none that is stored, and
 // passed over.
 func Decide(s Snapshot) reconcile.Plan {
@@ -66,6 +70,7 @@ func Decide(s Snapshot) reconcile.Plan {
 		}
 		plan.Actions = append(plan.Actions, a)
 	}
+	size(&s, &plan)
 	return plan
 }
 

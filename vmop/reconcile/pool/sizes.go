@@ -1,0 +1,78 @@
+package pool
+
+import (
+	"slices"
+	"time"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+)
+
+// sizesAgain is how long the sizes of a pool stay as they were written before others
+// are: a thousand machines that are made, or that a thousand users get, are few writes.
+const sizesAgain = 5 * time.Second
+
+// Member is what of a machine counts for the sizes of pools.
+type Member struct {
+	// Pools are those that the machine names.
+	Pools []string
+	// Assigned is the pool from which somebody has it, empty if nobody does.
+	Assigned string
+	// Connected: somebody is at its console. Goes: it is being deleted.
+	Connected, Goes bool
+}
+
+// Sizes are how many machines a pool has, how many of them are free and how many are
+// used. What is neither is in use otherwise, or goes.
+func Sizes(pool string, members []Member) (machines, free, used int32) {
+	for i := range members {
+		m := &members[i]
+		if !slices.Contains(m.Pools, pool) {
+			continue
+		}
+		machines++
+		switch {
+		case m.Assigned == pool:
+			used++
+		case m.Assigned == "" && !m.Connected && !m.Goes:
+			free++
+		}
+	}
+	return machines, free, used
+}
+
+// size plans the writes of what has changed about the sizes of pools.
+func size(s *Snapshot, plan *reconcile.Plan) {
+	now := s.Now.UTC().Truncate(time.Second)
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		if p.UID == "" || p.DeletionTimestamp != nil {
+			continue
+		}
+		machines, free, used := Sizes(p.Name, s.Members)
+		was := &p.Status
+		if is(was.Machines, machines) && is(was.Free, free) && is(was.Used, used) {
+			continue
+		}
+		if was.Counted != nil {
+			// A time to come is one of a clock that was ahead.
+			if next := was.Counted.Add(sizesAgain); s.Now.Before(next) && !was.Counted.After(s.Now) {
+				plan.Wake = reconcile.Earlier(plan.Wake, next)
+				continue
+			}
+		}
+		apply := reconcile.StatusApply{
+			Kind: names.KindVMPool, Name: p.Name, UID: p.UID, Manager: names.OperatorStatusManager,
+			Status: map[string]any{
+				"machines": int64(machines), "free": int64(free), "used": int64(used), "counted": now.Format(time.RFC3339),
+			},
+		}
+		if f := reconcile.Refused(s.Failures, apply.Target(), s.Now); f != nil {
+			plan.Wake = reconcile.Earlier(plan.Wake, f.RetryAt())
+			continue
+		}
+		plan.Statuses = append(plan.Statuses, apply)
+	}
+}
+
+func is(was *int32, n int32) bool { return was != nil && *was == n }
