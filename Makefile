@@ -75,9 +75,9 @@ test: ## run every test, under the race detector where goroutines meet
 # Two processors have something to do while guests and timers are waited for.
 .PHONY: test-plain test-race
 test-plain:
-	$(GO) test -p 2 -timeout 30m $$($(GO) list $(LONG) ./... | grep -vE '$(RACE)')
+	$(GO) test -p 2 -timeout 45m $$($(GO) list $(LONG) ./... | grep -vE '$(RACE)')
 test-race:
-	$(GO) test -p 1 -timeout 30m -race $$($(GO) list $(LONG) ./... | grep -E '$(RACE)')
+	$(GO) test -p 1 -timeout 45m -race $$($(GO) list $(LONG) ./... | grep -E '$(RACE)')
 
 .PHONY: test-e2e
 test-e2e: ## build the images, run machines in the pods of a real node (needs root)
