@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/vmop/sdk/vmop/names"
@@ -19,7 +20,15 @@ func TestLeftoversAreDeleted(tt *testing.T) {
 	core, sets := t.kube.CoreV1(), t.kube.AppsV1().StatefulSets(t.namespace)
 	labels := map[string]string{"app.kubernetes.io/name": "vm-runner", "app.kubernetes.io/managed-by": "vm-operator", "app.kubernetes.io/instance": "gone"}
 	// Labels alone make nothing VM-Operator's: "restored" has them from somebody else.
-	for name, l := range map[string]map[string]string{"gone": labels, "other": nil, "restored": labels} {
+	// The pod of "orphan" runs on.
+	podLabels := map[string]string{"app.kubernetes.io/component": "vm-runner"}
+	maps.Copy(podLabels, labels)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "orphan", Labels: podLabels}}
+	pod.Spec.Containers = []corev1.Container{{Name: "orphan", Image: "example.org/a"}}
+	if _, err := core.Pods(t.namespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for name, l := range map[string]map[string]string{"gone": labels, "other": nil, "restored": labels, "orphan": labels} {
 		by := metav1.CreateOptions{FieldManager: names.FieldManager}
 		if name == "restored" {
 			by.FieldManager = "backup"
@@ -58,6 +67,10 @@ func TestLeftoversAreDeleted(tt *testing.T) {
 		if _, err := sets.Get(t.Context(), name, metav1.GetOptions{}); err != nil {
 			t.Error(err)
 		}
+	}
+	// Both go at the same time, but for what the pod of the one reads.
+	if _, err := core.ConfigMaps(t.namespace).Get(t.Context(), "orphan", metav1.GetOptions{}); err != nil {
+		t.Error(err)
 	}
 	if pvc, err := core.PersistentVolumeClaims(t.namespace).Get(t.Context(), "gone-runner-data", metav1.GetOptions{}); err != nil || pvc.DeletionTimestamp != nil {
 		t.Errorf("claim: %v", err)

@@ -78,12 +78,19 @@ func (c *cleaner) clean(ctx context.Context, namespace string) error {
 	for _, m := range found {
 		machines[m.Namespace] = append(machines[m.Namespace], m.Name)
 	}
+	if found, err = c.list(ctx, corev1.SchemeGroupVersion.WithKind(kindPod), client.InNamespace(namespace), client.MatchingLabels(podLabels())); err != nil {
+		return err
+	}
+	pods := map[string][]string{}
+	for _, p := range found {
+		pods[p.Namespace] = append(pods[p.Namespace], p.Name)
+	}
 	var errs []error
 	for n, all := range objects {
 		if slices.Contains(c.without, n) {
 			continue
 		}
-		for _, l := range machinekind.Leftovers(machines[n], all) {
+		for _, l := range machinekind.Leftovers(machines[n], pods[n], all) {
 			errs = append(errs, c.delete(ctx, kinds[l.Kind], n, l))
 		}
 	}

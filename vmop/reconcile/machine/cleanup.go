@@ -26,9 +26,11 @@ const kindStatefulSet = "StatefulSet"
 //
 // machines are the names of all machines of the namespace, read after the
 // objects: the other way round, a new machine would lose what it was just
-// given. Objects of other kinds and those that VM-Operator has not written itself are
+// given. pods are the names of the pods of machines that there are, by their labels: of
+// a machine that was deleted with --cascade=orphan the pod runs on, which reads its
+// ConfigMap. That goes when the pod has gone. Objects of other kinds and those that VM-Operator has not written itself are
 // passed over, whatever their labels.
-func Leftovers(machines []string, objects []metav1.PartialObjectMetadata) []Leftover {
+func Leftovers(machines, pods []string, objects []metav1.PartialObjectMetadata) []Leftover {
 	var out []Leftover
 	for i := range objects {
 		o := &objects[i]
@@ -42,7 +44,8 @@ func Leftovers(machines []string, objects []metav1.PartialObjectMetadata) []Left
 		owned := slices.ContainsFunc(o.OwnerReferences, func(r metav1.OwnerReference) bool {
 			return r.Kind == spec.KindVirtualMachine || strings.HasPrefix(r.APIVersion, names.Group+"/")
 		})
-		if mine && written && !owned && o.DeletionTimestamp == nil && !slices.Contains(machines, o.Name) {
+		used := o.Kind == names.KindConfigMap && slices.Contains(pods, o.Name)
+		if mine && written && !used && !owned && o.DeletionTimestamp == nil && !slices.Contains(machines, o.Name) {
 			out = append(out, Leftover{Kind: o.Kind, Name: o.Name, UID: o.UID})
 		}
 	}

@@ -920,11 +920,12 @@ func TestLeftovers(t *testing.T) {
 	owned.OwnerReferences = []metav1.OwnerReference{{Kind: spec.KindVirtualMachine}}
 	other := object("ConfigMap", "other", objects.InstanceLabels("other"))
 	other.OwnerReferences = []metav1.OwnerReference{{APIVersion: spec.GroupVersion().String(), Kind: "AnotherKind"}}
-	got := machine.Leftovers([]string{"web"}, []metav1.PartialObjectMetadata{
+	got := machine.Leftovers([]string{"web"}, []string{"orphan"}, []metav1.PartialObjectMetadata{
 		object("ConfigMap", "gone", objects.InstanceLabels("gone")),
 		object("StatefulSet", "gone", objects.InstanceLabels("gone")),
 		object("ConfigMap", "web", objects.InstanceLabels("web")),
 		object("ConfigMap", "theirs", nil),
+		object("ConfigMap", "orphan", objects.InstanceLabels("orphan")), // its pod runs on
 		object("PersistentVolumeClaim", "gone", objects.InstanceLabels("gone")),
 		object("Secret", "gone", objects.InstanceLabels("gone")),
 		owned, copied, other,
