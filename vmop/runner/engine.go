@@ -86,6 +86,7 @@ type Engine struct {
 	mu       sync.Mutex // also serializes the calls of the reporter
 	state    State
 	reported live.Reported
+	locked   bool // all of locks are there
 	requests int
 	asked    bool // the machine was told to end by this engine
 	shutdown *qmp.ShutdownEvent

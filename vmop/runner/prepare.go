@@ -23,6 +23,9 @@ func (e *Engine) lockAll(ctx context.Context) error {
 		}
 		e.locks = append(e.locks, f)
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.locked = true
 	return nil
 }
 
@@ -58,6 +61,9 @@ func (e *Engine) unlock() error {
 		errs = append(errs, f.Close())
 	}
 	e.locks = nil
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.locked = false
 	return errors.Join(errs...)
 }
 

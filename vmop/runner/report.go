@@ -67,6 +67,9 @@ type State struct {
 	// ConfigGeneration counts the configurations that the running machine was
 	// given; the conditions are about the last one of that number.
 	ConfigGeneration int `json:"configGeneration,omitempty"`
+	// Unlocked says that the engine has not, or not yet, got the machine's directories
+	// for itself: what is told of them may be another engine's to tell.
+	Unlocked bool `json:"-"`
 	// Conditions say how far the running machine is as its configuration says.
 	Conditions []live.Condition `json:"conditions,omitempty"`
 	// Generation of the manifest that the configuration was made from which the

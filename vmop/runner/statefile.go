@@ -38,8 +38,12 @@ func (f *StateFile) durable(phase Phase, now time.Time) bool {
 	return true
 }
 
-// State implements [Reporter].
+// State implements [Reporter]. Of a machine that another engine may have, nothing is
+// written.
 func (f *StateFile) State(s State) {
+	if s.Unlocked {
+		return
+	}
 	data, err := json.MarshalIndent(s, "", "  ")
 	if err == nil {
 		replace := atomicfile.ReplaceSoon

@@ -14,7 +14,9 @@ func (e *Engine) report() {
 	var events []live.Event
 	e.reported, events = live.Report(e.reported, e.state.facts(), now)
 	e.state.StatusConditions = e.reported.Conditions
-	e.o.Reporter.State(e.state.clone())
+	s := e.state.clone()
+	s.Unlocked = !e.locked
+	e.o.Reporter.State(s)
 	for _, ev := range events {
 		text := ev.Reason
 		if ev.Note != "" {
