@@ -298,6 +298,10 @@ func (e *Engine) run() (Outcome, error) {
 	if err := e.lockAll(start); err != nil {
 		return startFailed(err)
 	}
+	mapped, _ := os.ReadFile("/proc/self/uid_map") // without it root is taken for root
+	if warning := rootWarning(os.Geteuid(), string(mapped), len(e.o.Volumes) > 0); warning != "" {
+		e.message(LevelWarning, "%s", warning)
+	}
 	groups := e.deviceGroups() // also of those that are about to be refused
 	e.update(func(s *State) {
 		s.Phase, s.Message, s.DeviceGroups = PhaseInitializing, "preparing the machine", groups
