@@ -141,7 +141,7 @@ func (p *program) app() *cli.App {
 			p.screenshotCommand(), p.spiceCommand(), p.vncCommand(), p.guestCommand(),
 			p.inspectCommand(), p.superviseCommand(),
 			p.createCommand(), p.startCommand(), p.restartCommand(), p.applyCommand(), p.editCommand(), p.waitCommand(), p.renameCommand(), p.cloneCommand(), p.snapshotCommand(), p.diskCommand(), p.topCommand(), p.enableCommand(), p.disableCommand(), p.sshCommand(), p.scpCommand(), p.sshConfigCommand(), p.consolePasswordCommand(), p.logsCommand(), p.eventsCommand(), p.diffCommand(), p.leftoversCommand(), p.takeoverCommand(),
-			p.doctorCommand(), p.completionCommand(), p.completeCommand(), p.manCommand(),
+			p.doctorCommand(), p.completionCommand(), p.completeCommand(), p.schemaCommand(), p.manCommand(),
 		},
 	}
 	app.Action = func(c *cli.Context) error {

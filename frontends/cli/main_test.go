@@ -1,9 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"flag"
+	"fmt"
+	"io"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -19,7 +24,17 @@ func TestMain(m *testing.M) {
 	}
 	testscript.Main(m, map[string]func(){
 		"vmop-cli": func() {
-			os.Exit(Main(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr))
+			if !slices.Contains(os.Args, "json") && !slices.ContainsFunc(os.Args, func(a string) bool { return strings.HasSuffix(a, "=json") }) {
+				os.Exit(Main(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr))
+			}
+			// What is printed as JSON is as the schema says.
+			var printed bytes.Buffer
+			code := Main(context.Background(), os.Args, os.Stdin, io.MultiWriter(os.Stdout, &printed), os.Stderr)
+			if problem := checked(os.Args[1:], printed.Bytes()); problem != "" && !slices.Contains(os.Args, "render") {
+				fmt.Fprintf(os.Stderr, "the output does not fit the schema: %s\n", problem)
+				code = 98
+			}
+			os.Exit(code)
 		},
 	})
 }

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"encoding"
+	"encoding/json"
+	"path"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vmop/sdk/frontends/cli/cluster"
+	"github.com/vmop/sdk/vmop/host"
+	"github.com/vmop/sdk/vmop/imageinspect"
+	"github.com/vmop/sdk/vmop/reconcile/changes"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/takeover"
+)
+
+//go:generate sh -c "go run . __schema >../../docs/vmop-cli.schema.json"
+
+// output is what a command prints with -o json, in one of the ways that it has.
+type output struct {
+	name, command, about string
+	of                   any
+}
+
+// outputs are all of them, but for those of render: manifests, configurations and
+// command lines have their own definitions.
+func outputs() []output {
+	return []output{
+		{"changes", "changes", "what a change of a manifest needs", []changes.Change{}},
+		{"diff", "diff", "what applying manifests would change in a cluster", []difference{}},
+		{"disk-list", "disk", "the disks of a machine of this host", []host.Disk{}},
+		{"doctor", "doctor", "what this host has for machines", []host.Finding{}},
+		{"events", "events", "what happened to a machine", []cluster.Happening{}},
+		{"guest-info", "guest", "what the guest agent says", guestReport{}},
+		{"inspect", "inspect", "a machine of this host", machineReport{}},
+		{"inspect-cluster", "inspect", "a machine of a cluster", clusterReport{}},
+		{"inspect-image", "inspect", "an image", imageinspect.Report{}},
+		{"leftovers", "leftovers", "what deleted machines have left in a cluster", []leftover{}},
+		{"list", "list", "the machines of this host", []listed{}},
+		{"list-cluster", "list", "the machines of a cluster", []clusterListed{}},
+		{"snapshot-list", "snapshot", "the snapshots of a machine of this host", []host.Snapshot{}},
+		{"spice", "spice", "the connection of --print", displayConnection{}},
+		{"spice-proxy", "spice", "the port of --proxy-only", proxyReport{}},
+		{"takeover", "takeover", "what becomes of a cluster of VM-Operator", []takeover.Finding{}},
+		{"top", "top", "what machines of this host use", []used{}},
+		{"vnc", "vnc", "the connection of --print", displayConnection{}},
+		{"vnc-proxy", "vnc", "the port of --proxy-only", proxyReport{}},
+	}
+}
+
+// schemaName is the hidden command that prints the schema.
+const schemaName = "__schema"
+
+func (p *program) schemaCommand() *cli.Command {
+	return &cli.Command{
+		Name: schemaName, Usage: "print the JSON schema of what -o json prints", Hidden: true,
+		Action: func(*cli.Context) error { return writeJSON(p.stdout, schemaOf(outputs())) },
+	}
+}
+
+// schema is a JSON schema, as far as Go's types need one.
+type schema struct {
+	Schema      string   `json:"$schema,omitempty"`
+	Title       string   `json:"title,omitempty"`
+	Description string   `json:"description,omitempty"`
+	Ref         string   `json:"$ref,omitempty"`
+	Type        []string `json:"type,omitempty"`
+	Format      string   `json:"format,omitempty"`
+	Items       *schema  `json:"items,omitempty"`
+	// Properties of an object, Required those that are never left out, and More what
+	// those of other names are.
+	Properties map[string]*schema `json:"properties,omitempty"`
+	Required   []string           `json:"required,omitempty"`
+	More       *schema            `json:"additionalProperties,omitempty"`
+	Defs       map[string]*schema `json:"$defs,omitempty"`
+}
+
+// defs is where a schema refers to its parts.
+const defs = "#/$defs/"
+
+// schemaOf describes outputs: $defs has one for each by its name, and the Go types that
+// they consist of. Fields may be added to what is described.
+func schemaOf(all []output) *schema {
+	s := &schema{
+		Schema: "https://json-schema.org/draft/2020-12/schema", Title: "vmop-cli",
+		Description: "What vmop-cli prints with -o json: $defs has a schema for each command. Fields may be added.",
+		Defs:        map[string]*schema{},
+	}
+	for _, o := range all {
+		d := *s.of(reflect.TypeOf(o.of))
+		d.Description = "vmop-cli " + o.command + ": " + o.about
+		s.Defs[o.name] = &d
+	}
+	return s
+}
+
+var (
+	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
+	jsonMarshaler = reflect.TypeFor[json.Marshaler]()
+)
+
+// of is the schema of a Go type, as package encoding/json writes it.
+func (s *schema) of(t reflect.Type) *schema {
+	switch t {
+	case reflect.TypeFor[time.Time]():
+		return &schema{Type: []string{"string"}, Format: "date-time"}
+	case reflect.TypeFor[metav1.Time]():
+		return &schema{Type: []string{"string", "null"}, Format: "date-time"}
+	case reflect.TypeFor[resource.Quantity]():
+		return &schema{Type: []string{"string"}}
+	case reflect.TypeFor[runnerconfig.Bytes]():
+		return &schema{Type: []string{"integer", "string"}}
+	}
+	switch {
+	case t.Kind() == reflect.Pointer:
+		return orNull(s.of(t.Elem()))
+	case t.Kind() == reflect.Interface, t.Implements(jsonMarshaler), reflect.PointerTo(t).Implements(jsonMarshaler):
+		return &schema{}
+	case t.Implements(textMarshaler), reflect.PointerTo(t).Implements(textMarshaler):
+		return &schema{Type: []string{"string"}}
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return &schema{Type: []string{"boolean"}}
+	case reflect.String:
+		return &schema{Type: []string{"string"}}
+	case reflect.Float32, reflect.Float64:
+		return &schema{Type: []string{"number"}}
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return &schema{Type: []string{"string", "null"}}
+		}
+		return &schema{Type: []string{"array", "null"}, Items: s.of(t.Elem())}
+	case reflect.Map:
+		return &schema{Type: []string{"object", "null"}, More: s.of(t.Elem())}
+	case reflect.Struct:
+		return s.object(t)
+	}
+	return &schema{Type: []string{"integer"}}
+}
+
+// orNull is a schema that null fits, too. One that anything fits has no type.
+func orNull(s *schema) *schema {
+	if s.Ref != "" || len(s.Type) == 0 || s.Type[len(s.Type)-1] == "null" {
+		return s // pointers to objects are left out where they are nil
+	}
+	out := *s
+	out.Type = append(out.Type[:len(out.Type):len(out.Type)], "null")
+	return &out
+}
+
+// object refers to the schema of a struct, which is made once.
+func (s *schema) object(t reflect.Type) *schema {
+	name := path.Base(t.PkgPath()) + "." + t.Name()
+	if t.PkgPath() == reflect.TypeFor[output]().PkgPath() { // in tests, that is not main
+		name = "cli." + t.Name()
+	}
+	if t.Name() == "" {
+		return s.fields(t, &schema{Type: []string{"object"}, Properties: map[string]*schema{}})
+	}
+	if _, made := s.Defs[name]; !made {
+		d := &schema{Type: []string{"object"}, Properties: map[string]*schema{}}
+		s.Defs[name] = d
+		s.fields(t, d)
+	}
+	return &schema{Ref: defs + name}
+}
+
+func (s *schema) fields(t reflect.Type, d *schema) *schema {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct:
+			s.fields(f.Type, d)
+			continue
+		case !f.IsExported() || name == "-":
+			continue
+		case name == "":
+			name = f.Name
+		}
+		d.Properties[name] = s.of(f.Type)
+		if !strings.Contains(options, "omit") {
+			d.Required = append(d.Required, name)
+		}
+	}
+	return d
+}
