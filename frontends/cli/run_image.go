@@ -18,7 +18,7 @@ import (
 // imageFlags are those of run --image.
 func imageFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "image", Usage: "make a new machine of this cloud image, `URL|FILE` (http, https), instead of a manifest"},
+		&cli.StringFlag{Name: "image", Usage: "make a new machine of this cloud image, `URL|FILE|NAME` (http, https), instead of a manifest; a NAME is one of " + publicNames()},
 		&cli.StringFlag{Name: "checksum", Usage: "that of the image, `SUM`: sha256:HEX or sha512:HEX"},
 		&cli.IntFlag{Name: "cpus", Value: 2, Usage: "`NUMBER` of processors"},
 		&cli.StringFlag{Name: "memory", Value: "2Gi", Usage: "`QUANTITY` of memory"},
@@ -31,6 +31,15 @@ func imageFlags() []cli.Flag {
 	}
 }
 
+// publicNames are those of public images.
+func publicNames() string {
+	var names []string
+	for _, p := range host.PublicImages() {
+		names = append(names, p.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
 // runImage makes a machine of an image; run goes on with it.
 func (p *program) runImage(c *cli.Context) (o spec.Object, printed bool, err error) {
 	if c.NArg() > 0 {
@@ -40,6 +49,11 @@ func (p *program) runImage(c *cli.Context) (o spec.Object, printed bool, err err
 		return o, false, usagef(c, "--output %q: want yaml", out)
 	}
 	image := host.Image{Source: c.String("image"), Checksum: c.String("checksum")}
+	if public, ok := host.FindPublicImage(image.Source); ok {
+		if _, err := os.Stat(image.Source); errors.Is(err, os.ErrNotExist) { // a file of the name is meant itself
+			image.Source, image.Checksums = public.URL, public.Checksums
+		}
+	}
 	if err := image.Check(); err != nil {
 		return o, false, err
 	}

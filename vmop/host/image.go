@@ -34,6 +34,9 @@ type Image struct {
 	Source string
 	// Checksum is sha256:HEX or sha512:HEX of the source's content; empty trusts it.
 	Checksum string
+	// Checksums is the URL of a list with the checksum of the source, which counts if
+	// Checksum is empty; see [PublicImage].
+	Checksums string
 	// Size is what the disk gets, in bytes. No image is made smaller.
 	Size int64
 	// Client gets what Source names; nil is http.DefaultClient.
@@ -132,6 +135,12 @@ func fillFromImage(ctx context.Context, dir string, o *spec.Object, g Given, ima
 
 // fetch copies the source to a path, and compares it with the checksum.
 func (i Image) fetch(ctx context.Context, to string, options CopyOptions) error {
+	if i.Checksum == "" && i.Checksums != "" {
+		var err error
+		if i.Checksum, err = i.listedChecksum(ctx); err != nil {
+			return err
+		}
+	}
 	sum, want, err := i.digest()
 	if err != nil {
 		return err

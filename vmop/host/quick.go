@@ -163,7 +163,9 @@ var notInLabel = regexp.MustCompile(`[^a-z0-9]+`)
 func NameOfImage(image string) string {
 	base, _, _ := strings.Cut(image, "?")
 	base = path.Base(base)
-	base = strings.TrimSuffix(base, path.Ext(base))
+	if _, public := FindPublicImage(image); !public { // whose names have no extension
+		base = strings.TrimSuffix(base, path.Ext(base))
+	}
 	name := strings.Trim(notInLabel.ReplaceAllString(strings.ToLower(base), "-"), "-")
 	if name == "" || name[0] >= '0' && name[0] <= '9' {
 		name = "vm-" + name
