@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/vmop/sdk/internal/atomicfile"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
@@ -279,6 +280,10 @@ func newInstanceID(namespace, name string) string {
 	return NamespaceOr(namespace) + "." + name + "-" + hex.EncodeToString(b[:])
 }
 
+// abandonedAge is how old a directory is at least that is taken for abandoned: one that
+// was just made may not be locked yet.
+const abandonedAge = time.Minute
+
 // removeAbandoned removes directories of a prefix that nobody fills any more.
 func removeAbandoned(parent, prefix string) error {
 	entries, err := os.ReadDir(parent)
@@ -287,6 +292,9 @@ func removeAbandoned(parent, prefix string) error {
 	}
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), prefix) || !e.IsDir() {
+			continue
+		}
+		if info, err := e.Info(); err != nil || time.Since(info.ModTime()) < abandonedAge {
 			continue
 		}
 		dir := filepath.Join(parent, e.Name())

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/vmop/sdk/vmop/runner"
 	"github.com/vmop/sdk/vmop/spec"
@@ -194,10 +195,28 @@ func (b *bench) empty(dir string, but ...string) {
 	}
 }
 
+// abandon makes a directory that somebody has left long ago.
+func (b *bench) abandon(dir string) {
+	b.Helper()
+	then := time.Now().Add(-2 * abandonedAge)
+	b.ok(errors.Join(os.MkdirAll(dir, 0o700), os.Chtimes(dir, then, then)))
+}
+
+// What is just being made is not taken for abandoned, though it is not locked yet.
+func TestNotYetLocked(t *testing.T) {
+	b := newBench(t)
+	dir := filepath.Join(filepath.Dir(b.m.Data), ".clone-copy-1")
+	b.ok(os.Mkdir(dir, 0o700))
+	b.ok(removeAbandoned(filepath.Dir(dir), ".clone-copy-"))
+	if !exists(dir) {
+		t.Error("it was removed")
+	}
+}
+
 // A clone that is given up leaves nothing, and one that died is swept up.
 func TestInterruptedClone(t *testing.T) {
 	b := newBench(t)
-	b.ok(os.Mkdir(filepath.Join(filepath.Dir(b.m.Data), ".clone-copy-1"), 0o700))
+	b.abandon(filepath.Join(filepath.Dir(b.m.Data), ".clone-copy-1"))
 	if all, err := b.h.List(ListOptions{Leftovers: true}); err != nil || len(all) != 1 {
 		t.Errorf("%v, %v", all, err)
 	}

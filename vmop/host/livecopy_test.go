@@ -188,7 +188,7 @@ func TestCopyOfRunningMachine(t *testing.T) {
 			q.running = !c.paused
 			q.jobs["vmop-copy-0"] = &qmp.Job{ID: "vmop-copy-0", Status: qmp.JobReady} // of one that was killed
 			q.nodes = []string{"vmop-copy-0-file", "vmop-copy-0-node"}
-			b.ok(os.MkdirAll(filepath.Join(b.m.Data, snapshotsDir, newSnapshotPrefix+"1"), 0o700))
+			b.abandon(filepath.Join(b.m.Data, snapshotsDir, newSnapshotPrefix+"1"))
 			var done int64
 			s, err := b.h.CreateSnapshot(t.Context(), b.m, "live", CopyOptions{Progress: func(n, _ int64) { done = n }})
 			b.ok(err)
