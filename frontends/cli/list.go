@@ -18,7 +18,8 @@ func (p *program) listCommand() *cli.Command {
 		Description: "Lists the machines that were run here, whether they run or not. AGE is the time since\n" +
 			"the machine got its status. A machine is Orphaned if its runner was killed while the\n" +
 			"guest runs on; run ends that guest and starts it anew, stop stops it. It is Paused if\n" +
-			"its processors stand still: see resume.\n\n" +
+			"its processors stand still: see resume. READY is True while the guest executes, and\n" +
+			"Unknown while nobody is there who would know.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli list\n" +
 			"  vmop-cli list -o json\n" +
@@ -35,18 +36,20 @@ func (p *program) listCommand() *cli.Command {
 
 // listed is a machine as JSON has it.
 type listed struct {
-	Namespace  string      `json:"namespace"`
-	Name       string      `json:"name"`
-	Status     host.Status `json:"status"`
-	Since      time.Time   `json:"since"`
-	Message    string      `json:"message,omitempty"`
-	CPUs       int         `json:"cpus,omitempty"`
-	RAM        int64       `json:"ram,omitempty"`
-	RunnerPID  int         `json:"runnerPid,omitempty"`
-	QEMUPID    int         `json:"qemuPid,omitempty"`
-	UUID       string      `json:"uuid,omitempty"`
-	DataDir    string      `json:"dataDir"`
-	RuntimeDir string      `json:"runtimeDir,omitempty"`
+	Namespace string      `json:"namespace"`
+	Name      string      `json:"name"`
+	Status    host.Status `json:"status"`
+	// Ready says whether the guest executes: True, False or Unknown.
+	Ready      string    `json:"ready"`
+	Since      time.Time `json:"since"`
+	Message    string    `json:"message,omitempty"`
+	CPUs       int       `json:"cpus,omitempty"`
+	RAM        int64     `json:"ram,omitempty"`
+	RunnerPID  int       `json:"runnerPid,omitempty"`
+	QEMUPID    int       `json:"qemuPid,omitempty"`
+	UUID       string    `json:"uuid,omitempty"`
+	DataDir    string    `json:"dataDir"`
+	RuntimeDir string    `json:"runtimeDir,omitempty"`
 	// Enabled says that systemd starts the machine with this host.
 	Enabled bool `json:"enabled,omitempty"`
 	// Conditions are those that inspect has.
@@ -95,14 +98,14 @@ func (p *program) list(c *cli.Context) error {
 		if m.CPUs > 0 {
 			cpus, ram = strconv.Itoa(m.CPUs), size(m.RAM)
 		}
-		rows[i] = []string{m.Namespace, m.Name, string(m.Status), cpus, ram, age(now, m.Since), oneLine(m.Message)}
+		rows[i] = []string{m.Namespace, m.Name, string(m.Status), m.Ready, cpus, ram, age(now, m.Since), oneLine(m.Message)}
 	}
-	return table(p.stdout, []string{"NAMESPACE", "NAME", "STATUS", "CPUS", "MEMORY", "AGE", "MESSAGE"}, rows)
+	return table(p.stdout, []string{"NAMESPACE", "NAME", "STATUS", "READY", "CPUS", "MEMORY", "AGE", "MESSAGE"}, rows)
 }
 
 func listedOf(m *host.Machine) listed {
 	l := listed{
-		Namespace: m.Namespace, Name: m.Name, Status: m.Status, Since: m.State.Since, Message: m.Message(),
+		Namespace: m.Namespace, Name: m.Name, Status: m.Status, Ready: string(m.Ready()), Since: m.State.Since, Message: m.Message(),
 		RunnerPID: m.Runner, QEMUPID: m.QEMU, UUID: m.State.UUID, DataDir: m.Data,
 	}
 	if m.Running() {

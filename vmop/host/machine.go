@@ -50,6 +50,19 @@ func (m *Machine) FullName() string { return FullName(m.Namespace, m.Name) }
 // Running reports whether the guest may execute.
 func (m *Machine) Running() bool { return m.Runner != 0 || m.QEMU != 0 }
 
+// Ready says whether the guest executes, as the condition Ready of a machine in a
+// cluster does: True, False, or Unknown while nobody is there who would say so. Whether
+// the system in it is up only its agent knows, see [ForReady].
+func (m *Machine) Ready() live.Status {
+	switch m.Status {
+	case StatusRunning:
+		return live.True
+	case StatusOrphaned:
+		return live.Unknown
+	}
+	return live.False
+}
+
 // Socket is the path of a socket in the machine's runtime directory.
 func (m *Machine) Socket(purpose qemucmd.SocketPurpose) string {
 	return filepath.Join(m.runtimeDir(), purpose.FileName())
