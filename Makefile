@@ -52,6 +52,10 @@ install: build ## install the programs, completions and the manual page below PR
 	$(BIN)/vmop-cli completion fish >$(SHARE)/fish/vendor_completions.d/vmop-cli.fish
 	$(BIN)/vmop-cli man >$(SHARE)/man/man1/vmop-cli.1
 
+.PHONY: deb
+deb: ## make a package for Debian and Ubuntu, bin/vmop_VERSION_ARCH.deb
+	@scripts/deb '$(VERSION)' $(BIN)
+
 .PHONY: run
 run: ## boot a tiny Linux machine from examples/hello/vm.yaml
 	@scripts/deps run

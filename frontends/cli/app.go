@@ -150,8 +150,7 @@ func (p *program) app() *cli.App {
 			return usagef(c, "a command is missing")
 		}
 		if name == "version" && c.NArg() == 1 { // as other programs have it
-			_, err := fmt.Fprintln(p.stdout, "vmop-cli", version())
-			return err
+			return p.showVersion(c.Context)
 		}
 		if near := nearest(name, commandNames(app)); near != "" {
 			return usagef(c, "there is no command %q. Did you mean %q?", name, near)
@@ -184,6 +183,21 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 		}
 	}
 	return usagef(c, "%s", message)
+}
+
+// showVersion tells the program's version, and that of the QEMU that it found.
+func (p *program) showVersion(ctx context.Context) error {
+	if _, err := fmt.Fprintln(p.stdout, "vmop-cli", version()); err != nil {
+		return err
+	}
+	found, err := p.probe(ctx)
+	if err != nil {
+		p.note("QEMU: %v", err)
+		return nil
+	}
+	v := found.Host.Version
+	_, err = fmt.Fprintf(p.stdout, "QEMU %d.%d.%d, %s\n", v.Major, v.Minor, v.Micro, found.Host.QEMU)
+	return err
 }
 
 func version() string { return buildversion.String() }
