@@ -2,6 +2,7 @@ package machine_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -176,4 +177,22 @@ func TestFormerClaimThatComesBack(t *testing.T) {
 		}
 	}
 	t.Error("the claim that the machine runs with is not noted")
+}
+
+// A claim that somebody deletes before the machine ever ran is made once more; what is
+// told of a wait that lasts by then has a next step, too.
+func TestTheSecondMakingOfAClaimIsTold(t *testing.T) {
+	w := fair()
+	vm := get[*spec.VirtualMachine](w, theVM)
+	vm.Status.Phase = spec.PhasePending
+	vm.Status.Waits = []spec.Wait{{
+		Condition: spec.ConditionBlockDevicesReady, Reason: spec.ReasonBlockDevicesNotReady,
+		Object: "PersistentVolumeClaim web-runner-data", Since: metav1.NewTime(w.now.Add(-time.Minute)),
+	}}
+	w.put(theVM, vm)
+	w.observeAll()
+	events := w.decided(nil).Events
+	if len(events) != 1 || !strings.Contains(events[0].Note, "claim web-runner-data of the runner's data is being made; see kubectl describe pvc web-runner-data") {
+		t.Errorf("%v", events)
+	}
 }

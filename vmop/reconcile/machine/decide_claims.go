@@ -121,7 +121,7 @@ func (d *decision) judge(c *neededClaim) {
 		d.devices.rest(spec.ReasonBlockDevicesNotReady, "claim %s of %s is being made", c.name, c.field())
 	case pvc == nil:
 		d.unmade = true
-		d.devices.wait(spec.ReasonBlockDevicesNotReady, named(names.KindClaim, c.name), "claim %s of %s is being made", c.name, c.field())
+		d.devices.wait(spec.ReasonBlockDevicesNotReady, named(names.KindClaim, c.name), "claim %s of %s is being made; see kubectl describe pvc %s", c.name, c.field(), c.name)
 	case !c.referenced() && !d.mine(pvc):
 		d.unmade = true
 		d.devices.problem(spec.ReasonClaimOfOtherMachine, named(names.KindClaim, c.name), "claim %s of %s belongs to machine %s; rename the disk or the machine",
