@@ -184,7 +184,7 @@ func TestFormerClaimThatComesBack(t *testing.T) {
 func TestTheSecondMakingOfAClaimIsTold(t *testing.T) {
 	w := fair()
 	vm := get[*spec.VirtualMachine](w, theVM)
-	vm.Status.Phase = spec.PhasePending
+	vm.Finalizers, vm.Status.Phase = []string{names.FinalizerMachine}, spec.PhasePending
 	vm.Status.Waits = []spec.Wait{{
 		Condition: spec.ConditionBlockDevicesReady, Reason: spec.ReasonBlockDevicesNotReady,
 		Object: "PersistentVolumeClaim web-runner-data", Since: metav1.NewTime(w.now.Add(-time.Minute)),
