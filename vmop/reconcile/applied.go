@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"maps"
+	"slices"
 
 	"github.com/vmop/sdk/vmop/names"
 	corev1 "k8s.io/api/core/v1"
@@ -40,9 +41,7 @@ func Stamp(o Object, more ...[]byte) {
 // [Stamp], and has the labels, annotations and owners of that still. What others
 // have added is theirs. What somebody has changed of the rest is not looked at.
 func Applied(wanted, stored metav1.Object) bool {
-	annotations := maps.Clone(wanted.GetAnnotations())
-	delete(annotations, names.AnnotationVersion)
-	if !contains(stored.GetAnnotations(), Readable(annotations)) || !contains(stored.GetLabels(), wanted.GetLabels()) {
+	if !contains(stored.GetAnnotations(), wanted.GetAnnotations(), notCompared) || !contains(stored.GetLabels(), wanted.GetLabels(), nil) {
 		return false
 	}
 	for _, w := range wanted.GetOwnerReferences() {
@@ -57,14 +56,19 @@ func Applied(wanted, stored metav1.Object) bool {
 	return true
 }
 
-// contains reports whether a map has all entries of another.
-func contains(all, some map[string]string) bool {
+// contains reports whether a map has all entries of another, but for those to skip.
+func contains(all, some map[string]string, skip func(key string) bool) bool {
 	for k, v := range some {
-		if got, ok := all[k]; !ok || got != v {
+		if got, ok := all[k]; (!ok || got != v) && (skip == nil || !skip(k)) {
 			return false
 		}
 	}
 	return true
+}
+
+// notCompared reports whether an annotation says nothing of how an object should be.
+func notCompared(key string) bool {
+	return key == names.AnnotationVersion || slices.Contains(unread, key)
 }
 
 // unread are annotations that others write into objects and that nobody looks

@@ -16,11 +16,12 @@ import (
 // the port of a VNC server that is not on a UNIX socket. It changes nothing that
 // is already set, so applying it twice is applying it once.
 func Default(vm *VirtualMachine) {
-	defaultSpec(&vm.Spec)
+	DefaultSpec(&vm.Spec)
 	defaultStatus(&vm.Status)
 }
 
-func defaultSpec(s *VirtualMachineSpec) {
+// DefaultSpec is [Default] for a specification alone.
+func DefaultSpec(s *VirtualMachineSpec) {
 	if s.RunnerTemplate == nil {
 		s.RunnerTemplate = &RunnerTemplate{}
 	}

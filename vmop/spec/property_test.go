@@ -120,3 +120,32 @@ func TestDefaultMatchesDefinition(t *testing.T) {
 		check(t, spectest.VirtualMachine().Draw(t, "vm"))
 	})
 }
+
+// Whether something is wrong is found without paths first, and that much is found
+// with them, however many mistakes there are.
+func TestMistakesAreFoundWithoutPaths(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		vm := rapid.OneOf(spectest.VirtualMachine(), spectest.Foreign()).Draw(t, "vm")
+		m := &vm.Spec.VM
+		for _, spoil := range []func(){
+			func() { vm.Name = rapid.SampledFrom([]string{"", "A", "1a", "a.b"}).Draw(t, "name") },
+			func() { vm.Namespace = "No" },
+			func() { m.Disks = append(m.Disks, m.Disks...) },
+			func() { m.Networks = append(m.Networks, m.Networks...) },
+			func() { m.Networks = append(m.Networks, spec.Network{}) },
+			func() { m.MachineUUID, m.MachineType = "x", "a b" },
+			func() { m.MaximumCPUs, m.CPUTopology = nil, nil },
+			func() { m.CurrentCPUs = new(int32) },
+			func() { m.State, m.RTCBase = "on", "noon" },
+			func() { vm.Spec.Pools = []string{"", "b b"} },
+			func() { vm.Spec.NodeSelector = map[string]string{"a b": "c d"} },
+		} {
+			if rapid.Bool().Draw(t, "spoil") {
+				spoil()
+			}
+		}
+		if with, without := spec.FoundWithPathsAndWithout(vm); with != without {
+			t.Fatalf("%d found with paths, %d without", with, without)
+		}
+	})
+}

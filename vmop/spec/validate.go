@@ -50,36 +50,44 @@ func ValidateAmended(vm *VirtualMachine) field.ErrorList {
 
 // validate judges a machine that has its defaults.
 func validate(vm *VirtualMachine, isName func(string) []string) field.ErrorList {
+	if len(judge(vm, isName, false)) == 0 {
+		return nil
+	}
+	return judge(vm, isName, true)
+}
+
+// judge finds the same with paths and without.
+func judge(vm *VirtualMachine, isName func(string) []string, p paths) field.ErrorList {
 	var errs field.ErrorList
-	errs = append(errs, validateMachineName(&vm.ObjectMeta, isName)...)
-	errs = append(errs, validateLengths(reflect.ValueOf(&vm.Spec), specBounds, field.NewPath("spec"))...)
-	errs = append(errs, validateSpec(&vm.Spec, vm.Name, field.NewPath("spec"))...)
+	errs = append(errs, validateMachineName(&vm.ObjectMeta, isName, p)...)
+	errs = append(errs, validateLengths(reflect.ValueOf(&vm.Spec), specBounds, p.at("spec").path)...)
+	errs = append(errs, validateSpec(&vm.Spec, vm.Name, p.at("spec"))...)
 	return errs
 }
 
 // validateMachineName checks the name for all that it becomes: the name of a
 // Service, which is the strictest (a DNS label that starts with a letter), of
 // pod, container and ConfigMap (a DNS label), and the value of a label.
-func validateMachineName(meta *metav1.ObjectMeta, isName func(string) []string) field.ErrorList {
-	path := field.NewPath("metadata", "name")
+func validateMachineName(meta *metav1.ObjectMeta, isName func(string) []string, p paths) field.ErrorList {
+	path := p.at("metadata", "name")
 	var errs field.ErrorList
 	switch {
 	case meta.Name == "":
-		errs = append(errs, field.Required(path, "a machine needs a name, which also its pod and its disks are called by"))
+		errs = append(errs, requiredAt(path, "a machine needs a name, which also its pod and its disks are called by"))
 	default:
 		errs = append(errs, invalid(path, meta.Name, isName)...)
 	}
-	return append(errs, validateNamespace(meta)...)
+	return append(errs, validateNamespace(meta, p)...)
 }
 
-func validateNamespace(meta *metav1.ObjectMeta) field.ErrorList {
+func validateNamespace(meta *metav1.ObjectMeta, p paths) field.ErrorList {
 	if meta.Namespace == "" {
 		return nil
 	}
-	return invalid(field.NewPath("metadata", "namespace"), meta.Namespace, validation.IsDNS1123Label)
+	return invalid(p.at("metadata", "namespace"), meta.Namespace, validation.IsDNS1123Label)
 }
 
-func validateSpec(s *VirtualMachineSpec, name string, path *field.Path) field.ErrorList {
+func validateSpec(s *VirtualMachineSpec, name string, path spot) field.ErrorList {
 	var errs field.ErrorList
 	if s.DeletionPolicy != "" {
 		errs = append(errs, oneOf(path.Child("deletionPolicy"), s.DeletionPolicy, DeletionRetain, DeletionDelete)...)
@@ -122,28 +130,28 @@ func validateSpec(s *VirtualMachineSpec, name string, path *field.Path) field.Er
 		errs = append(errs, invalid(path.Child("pools").Index(i), pool, validation.IsDNS1123Subdomain)...)
 	}
 	if strings.ContainsRune(s.LoggingProperties, 0) {
-		errs = append(errs, field.Invalid(path.Child("loggingProperties"), s.LoggingProperties, "must not contain NUL bytes"))
+		errs = append(errs, invalidAt(path.Child("loggingProperties"), s.LoggingProperties, "must not contain NUL bytes"))
 	}
 	return append(errs, validateMachine(&s.VM, name, path.Child("vm"))...)
 }
 
-func validateImage(image *RunnerImage, path *field.Path) field.ErrorList {
+func validateImage(image *RunnerImage, path spot) field.ErrorList {
 	var errs field.ErrorList
 	switch {
 	case image.Source != "" && (image.Repository != "" || image.Path != ""):
-		errs = append(errs, field.Invalid(path, image.Source, "has source as well as repository or path; give either source, or repository and path"))
+		errs = append(errs, invalidAt(path, image.Source, "has source as well as repository or path; give either source, or repository and path"))
 	case image.Source == "" && image.Repository == "" && image.Path == "":
-		errs = append(errs, field.Required(path.Child("source"), "give either source, or repository and path; without image it is the operator's"))
+		errs = append(errs, requiredAt(path.Child("source"), "give either source, or repository and path; without image it is the operator's"))
 	case image.Source == "" && image.Path == "":
-		errs = append(errs, field.Required(path.Child("path"), "repository goes with path"))
+		errs = append(errs, requiredAt(path.Child("path"), "repository goes with path"))
 	case image.Source == "" && image.Repository == "":
-		errs = append(errs, field.Required(path.Child("repository"), "path goes with repository"))
+		errs = append(errs, requiredAt(path.Child("repository"), "path goes with repository"))
 	}
 	for _, part := range []struct{ name, value string }{
 		{"source", image.Source}, {"repository", image.Repository}, {"path", image.Path}, {"version", image.Version},
 	} {
 		if strings.ContainsFunc(part.value, isBlankOrControl) {
-			errs = append(errs, field.Invalid(path.Child(part.name), part.value, "must not contain spaces or control characters"))
+			errs = append(errs, invalidAt(path.Child(part.name), part.value, "must not contain spaces or control characters"))
 		}
 	}
 	if image.PullPolicy != "" {
@@ -153,7 +161,7 @@ func validateImage(image *RunnerImage, path *field.Path) field.ErrorList {
 	return errs
 }
 
-func validateResources(r *corev1.ResourceRequirements, path *field.Path) field.ErrorList {
+func validateResources(r *corev1.ResourceRequirements, path spot) field.ErrorList {
 	var errs field.ErrorList
 	for _, part := range []struct {
 		name string
@@ -169,22 +177,22 @@ func validateResources(r *corev1.ResourceRequirements, path *field.Path) field.E
 	for _, key := range sortedKeys(r.Requests) {
 		request := r.Requests[key]
 		if limit, ok := r.Limits[key]; ok && CompareQuantities(request, limit) > 0 {
-			errs = append(errs, field.Invalid(path.Child("requests").Key(string(key)), request.String(),
+			errs = append(errs, invalidAt(path.Child("requests").Key(string(key)), request.String(),
 				"must not be greater than the limit "+limit.String()))
 		}
 	}
 	return errs
 }
 
-func validateCloudInit(c *CloudInit, path *field.Path) field.ErrorList {
+func validateCloudInit(c *CloudInit, path spot) field.ErrorList {
 	var errs field.ErrorList
 	for _, key := range sortedKeys(c.MetaData) {
 		at := path.Child("metaData").Key(key)
 		if key == "" {
-			errs = append(errs, field.Invalid(at, key, "the key must not be empty"))
+			errs = append(errs, invalidAt(at, key, "the key must not be empty"))
 		}
 		if strings.ContainsRune(key, 0) || strings.ContainsRune(c.MetaData[key], 0) {
-			errs = append(errs, field.Invalid(at, c.MetaData[key], "must not contain NUL bytes"))
+			errs = append(errs, invalidAt(at, c.MetaData[key], "must not contain NUL bytes"))
 		}
 	}
 	errs = append(errs, validateRawObject(c.UserData, path.Child("userData"))...)
@@ -203,17 +211,17 @@ func validateCloudInit(c *CloudInit, path *field.Path) field.ErrorList {
 		}
 		at := path.Child(s.name + "From")
 		if s.inline {
-			errs = append(errs, field.Forbidden(at, "there is "+s.name+" already; give one of the two"))
+			errs = append(errs, forbiddenAt(at, "there is "+s.name+" already; give one of the two"))
 		}
 		errs = append(errs, validateSecretKey(&s.from.SecretRef, at.Child("secretRef"))...)
 	}
 	return errs
 }
 
-func validateSecretKey(ref *SecretKeyReference, path *field.Path) field.ErrorList {
+func validateSecretKey(ref *SecretKeyReference, path spot) field.ErrorList {
 	var errs field.ErrorList
 	if ref.Name == "" {
-		errs = append(errs, field.Required(path.Child("name"), "name the Secret, which is in the machine's namespace"))
+		errs = append(errs, requiredAt(path.Child("name"), "name the Secret, which is in the machine's namespace"))
 	} else {
 		errs = append(errs, invalid(path.Child("name"), ref.Name, validation.IsDNS1123Subdomain)...)
 	}
@@ -225,25 +233,25 @@ func validateSecretKey(ref *SecretKeyReference, path *field.Path) field.ErrorLis
 
 // validateRawObject checks that raw JSON is an object. The bytes themselves
 // are not shown: user data often holds passwords.
-func validateRawObject(raw *runtime.RawExtension, path *field.Path) field.ErrorList {
+func validateRawObject(raw *runtime.RawExtension, path spot) field.ErrorList {
 	if raw == nil {
 		return nil
 	}
 	if data := bytes.TrimSpace(raw.Raw); len(data) == 0 || data[0] != '{' || !json.Valid(data) {
-		return field.ErrorList{field.TypeInvalid(path, "(not shown)", "must be a mapping; for a script use the key runcmd or write_files")}
+		return field.ErrorList{typeInvalidAt(path, "(not shown)", "must be a mapping; for a script use the key runcmd or write_files")}
 	}
 	if _, err := yamljson.JSONToNode(raw.Raw); err != nil {
-		return field.ErrorList{field.Invalid(path, "(not shown)", err.Error())}
+		return field.ErrorList{invalidAt(path, "(not shown)", err.Error())}
 	}
 	return nil
 }
 
-func validateSubject(user, role string, path *field.Path) field.ErrorList {
+func validateSubject(user, role string, path spot) field.ErrorList {
 	switch {
 	case user == "" && role == "":
-		return field.ErrorList{field.Required(path, "give exactly one of user and role; there is none")}
+		return field.ErrorList{requiredAt(path, "give exactly one of user and role; there is none")}
 	case user != "" && role != "":
-		return field.ErrorList{field.Invalid(path, user+", "+role, "give exactly one of user and role; there are both")}
+		return field.ErrorList{invalidAt(path, user+", "+role, "give exactly one of user and role; there are both")}
 	case user != "":
 		return validateLine(user, path.Child("user"))
 	}
@@ -251,7 +259,7 @@ func validateSubject(user, role string, path *field.Path) field.ErrorList {
 }
 
 // validateLabels checks keys and values as the API server does for labels.
-func validateLabels(labels map[string]string, path *field.Path) field.ErrorList {
+func validateLabels(labels map[string]string, path spot) field.ErrorList {
 	var errs field.ErrorList
 	for _, key := range sortedKeys(labels) {
 		errs = append(errs, invalid(path.Key(key), key, validation.IsQualifiedName)...)
@@ -262,7 +270,7 @@ func validateLabels(labels map[string]string, path *field.Path) field.ErrorList 
 
 // validateKeys checks the keys of annotations, which may have capitals in their
 // prefix.
-func validateKeys[V any](m map[string]V, path *field.Path) field.ErrorList {
+func validateKeys[V any](m map[string]V, path spot) field.ErrorList {
 	var errs field.ErrorList
 	for _, key := range sortedKeys(m) {
 		errs = append(errs, invalid(path.Key(key), key, func(s string) []string {
@@ -285,23 +293,23 @@ func withoutNull(m map[string]*string) map[string]string {
 
 // validateAmount checks an amount of anything: a pod's resources may be counted
 // in thousandths.
-func validateAmount(q resource.Quantity, path *field.Path) field.ErrorList {
+func validateAmount(q resource.Quantity, path spot) field.ErrorList {
 	switch {
 	case q.Sign() < 0:
-		return field.ErrorList{field.Invalid(path, q.String(), "must not be negative")}
+		return field.ErrorList{invalidAt(path, q.String(), "must not be negative")}
 	case CompareQuantities(q, *resource.NewQuantity(math.MaxInt64, resource.DecimalSI)) > 0:
-		return field.ErrorList{field.Invalid(path, q.String(), "must be at most 2^63-1")}
+		return field.ErrorList{invalidAt(path, q.String(), "must be at most 2^63-1")}
 	}
 	return nil
 }
 
 // validateBytes checks an amount of memory or storage.
-func validateBytes(q resource.Quantity, path *field.Path) field.ErrorList {
+func validateBytes(q resource.Quantity, path spot) field.ErrorList {
 	if q.Sign() <= 0 {
-		return field.ErrorList{field.Invalid(path, q.String(), "must be greater than zero")}
+		return field.ErrorList{invalidAt(path, q.String(), "must be greater than zero")}
 	}
 	if _, ok := wholeBytes(q); !ok {
-		return field.ErrorList{field.Invalid(path, q.String(), "must be a whole number of bytes of at most 2^63-1; the suffix m means a thousandth, M means 10^6 and Mi 2^20")}
+		return field.ErrorList{invalidAt(path, q.String(), "must be a whole number of bytes of at most 2^63-1; the suffix m means a thousandth, M means 10^6 and Mi 2^20")}
 	}
 	return nil
 }

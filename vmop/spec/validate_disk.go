@@ -42,17 +42,17 @@ func DiskName(disks []Disk, index int) string {
 	return fmt.Sprintf("disk-%d", n)
 }
 
-func validateDisks(disks []Disk, vmName string, path *field.Path) field.ErrorList {
+func validateDisks(disks []Disk, vmName string, path spot) field.ErrorList {
 	var errs field.ErrorList
 	var cds int
 	if n := len(disks); n > limits.MaxDisks+limits.MaxCDs {
-		errs = append(errs, field.TooMany(path, n, limits.MaxDisks+limits.MaxCDs))
+		errs = append(errs, tooManyAt(path, n, limits.MaxDisks+limits.MaxCDs))
 	}
-	claims := map[string]*field.Path{}
-	boot := map[int32]*field.Path{}
-	once := func(claim string, at *field.Path, value string) {
+	claims := map[string]spot{}
+	boot := map[int32]spot{}
+	once := func(claim string, at spot, value string) {
 		if other, ok := claims[claim]; ok {
-			errs = append(errs, field.Invalid(at, value, "is the same volume claim as that of "+other.String()))
+			errs = append(errs, invalidAt(at, value, "is the same volume claim as that of "+other.String()))
 			return
 		}
 		claims[claim] = at
@@ -69,9 +69,9 @@ func validateDisks(disks []Disk, vmName string, path *field.Path) field.ErrorLis
 			at := at.Child("persistentVolumeClaim", "claimName")
 			switch {
 			case c.ClaimName == "":
-				errs = append(errs, field.Required(at, "name an existing volume claim"))
+				errs = append(errs, requiredAt(at, "name an existing volume claim"))
 			case c.ClaimName == RunnerDataClaim(vmName):
-				errs = append(errs, field.Invalid(at, c.ClaimName, "is reserved for the machine's own data"))
+				errs = append(errs, invalidAt(at, c.ClaimName, "is reserved for the machine's own data"))
 			default:
 				errs = append(errs, invalid(at, c.ClaimName, validation.IsDNS1123Subdomain)...)
 				once(c.ClaimName, at, c.ClaimName)
@@ -79,7 +79,7 @@ func validateDisks(disks []Disk, vmName string, path *field.Path) field.ErrorLis
 		}
 		if c := d.Cdrom; c != nil {
 			if cds++; cds == limits.MaxCDs+1 {
-				errs = append(errs, field.TooMany(at, cds, limits.MaxCDs))
+				errs = append(errs, tooManyAt(at, cds, limits.MaxCDs))
 			}
 			errs = append(errs, validateImageName(c.Image, at.Child("cdrom", "image"))...)
 		}
@@ -91,7 +91,7 @@ func validateDisks(disks []Disk, vmName string, path *field.Path) field.ErrorLis
 		if err := limits.BootIndex(int64(index)); err != nil {
 			errs = append(errs, limited(at, index, err)...)
 		} else if other, ok := boot[index]; ok {
-			errs = append(errs, field.Invalid(at, index, "is also that of "+other.String()+"; QEMU takes each only once"))
+			errs = append(errs, invalidAt(at, index, "is also that of "+other.String()+"; QEMU takes each only once"))
 		} else {
 			boot[index] = path.Index(i)
 		}
@@ -99,7 +99,7 @@ func validateDisks(disks []Disk, vmName string, path *field.Path) field.ErrorLis
 	return errs
 }
 
-func validateDiskKind(d *Disk, path *field.Path) field.ErrorList {
+func validateDiskKind(d *Disk, path spot) field.ErrorList {
 	n := 0
 	for _, given := range []bool{d.VolumeClaimTemplate != nil, d.PersistentVolumeClaim != nil, d.Cdrom != nil} {
 		if given {
@@ -109,22 +109,22 @@ func validateDiskKind(d *Disk, path *field.Path) field.ErrorList {
 	const rule = "give exactly one of volumeClaimTemplate, persistentVolumeClaim and cdrom; there "
 	switch n {
 	case 0:
-		return field.ErrorList{field.Required(path, rule+"is none")}
+		return field.ErrorList{requiredAt(path, rule+"is none")}
 	case 1:
 		return nil
 	}
-	return field.ErrorList{field.Forbidden(path, rule+fmt.Sprintf("are %d", n))}
+	return field.ErrorList{forbiddenAt(path, rule+fmt.Sprintf("are %d", n))}
 }
 
-func validateTemplate(t *VolumeClaimTemplate, vmName string, path *field.Path) field.ErrorList {
+func validateTemplate(t *VolumeClaimTemplate, vmName string, path spot) field.ErrorList {
 	var errs field.ErrorList
 	at := path.Child("metadata")
 	if name := t.Metadata.Name; name != "" {
 		switch {
 		case name == RunnerDataClaim(vmName):
-			errs = append(errs, field.Invalid(at.Child("name"), name, "is reserved for the machine's own data"))
+			errs = append(errs, invalidAt(at.Child("name"), name, "is reserved for the machine's own data"))
 		case len(name) > maxDiskStem:
-			errs = append(errs, field.TooLong(at.Child("name"), name, maxDiskStem))
+			errs = append(errs, tooLongAt(at.Child("name"), name, maxDiskStem))
 		default:
 			errs = append(errs, invalid(at.Child("name"), name, validation.IsDNS1123Label)...)
 		}
@@ -134,7 +134,7 @@ func validateTemplate(t *VolumeClaimTemplate, vmName string, path *field.Path) f
 	return append(errs, validateClaim(&t.Spec, path.Child("spec"))...)
 }
 
-func validateClaim(c *VolumeClaimSpec, path *field.Path) field.ErrorList {
+func validateClaim(c *VolumeClaimSpec, path spot) field.ErrorList {
 	var errs field.ErrorList
 	for i, m := range c.AccessModes {
 		errs = append(errs, oneOf(path.Child("accessModes").Index(i), m,
@@ -150,16 +150,16 @@ func validateClaim(c *VolumeClaimSpec, path *field.Path) field.ErrorList {
 	}
 	if c.Selector != nil {
 		errs = append(errs, metav1validation.ValidateLabelSelector(c.Selector,
-			metav1validation.LabelSelectorValidationOptions{}, path.Child("selector"))...)
+			metav1validation.LabelSelectorValidationOptions{}, path.Child("selector").path)...)
 	}
 	at := path.Child("resources", "requests").Key(string(corev1.ResourceStorage))
 	size, ok := c.Resources.Requests[corev1.ResourceStorage]
 	if !ok {
-		return append(errs, field.Required(at, "the size of the disk, such as 40Gi"))
+		return append(errs, requiredAt(at, "the size of the disk, such as 40Gi"))
 	}
 	errs = append(errs, validateBytes(size, at)...)
 	if limit, ok := c.Resources.Limits[corev1.ResourceStorage]; ok && CompareQuantities(size, limit) > 0 {
-		errs = append(errs, field.Invalid(at, size.String(), "must not be greater than the limit "+limit.String()))
+		errs = append(errs, invalidAt(at, size.String(), "must not be greater than the limit "+limit.String()))
 	}
 	return errs
 }

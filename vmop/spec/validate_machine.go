@@ -12,7 +12,7 @@ import (
 	"github.com/vmop/sdk/vmop/limits"
 )
 
-func validateMachine(m *Machine, name string, path *field.Path) field.ErrorList {
+func validateMachine(m *Machine, name string, path spot) field.ErrorList {
 	var errs field.ErrorList
 	errs = append(errs, oneOf(path.Child("state"), m.State, StateStopped, StateRunning)...)
 	if m.MachineUUID != "" {
@@ -37,17 +37,17 @@ func validateMachine(m *Machine, name string, path *field.Path) field.ErrorList 
 	return append(errs, validateDisplay(m.Display, path.Child("display"))...)
 }
 
-func inRange(path *field.Path, value, least, most int64) field.ErrorList {
+func inRange(path spot, value, least, most int64) field.ErrorList {
 	if value >= least && value <= most {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, value, fmt.Sprintf("must be from %d to %d", least, most))}
+	return field.ErrorList{invalidAt(path, value, fmt.Sprintf("must be from %d to %d", least, most))}
 }
 
-func validateKernelBoot(k *KernelBoot, path *field.Path) field.ErrorList {
+func validateKernelBoot(k *KernelBoot, path spot) field.ErrorList {
 	var errs field.ErrorList
 	if k.Kernel == "" {
-		errs = append(errs, field.Required(path.Child("kernel"), "direct kernel boot needs a kernel"))
+		errs = append(errs, requiredAt(path.Child("kernel"), "direct kernel boot needs a kernel"))
 	} else {
 		errs = append(errs, validateBootFile(k.Kernel, path.Child("kernel"))...)
 	}
@@ -56,29 +56,29 @@ func validateKernelBoot(k *KernelBoot, path *field.Path) field.ErrorList {
 	}
 	errs = append(errs, validateLine(k.Args, path.Child("args"))...)
 	if len(k.Args) > limits.MaxKernelArgs {
-		errs = append(errs, field.TooLong(path.Child("args"), k.Args, limits.MaxKernelArgs))
+		errs = append(errs, tooLongAt(path.Child("args"), k.Args, limits.MaxKernelArgs))
 	}
 	return errs
 }
 
 // validateBootFile checks the name of a kernel or initrd, which QEMU reads
 // itself and not through a block driver that knows URLs.
-func validateBootFile(name string, at *field.Path) field.ErrorList {
+func validateBootFile(name string, at spot) field.ErrorList {
 	if _, isURL := limits.URLScheme(name); isURL {
-		return field.ErrorList{field.Invalid(at, name, "is a URL; name a file of the image repository")}
+		return field.ErrorList{invalidAt(at, name, "is a URL; name a file of the image repository")}
 	}
 	return validateFile(name, "the image repository", at)
 }
 
 // validateCPUs checks the numbers of CPUs against each other. QEMU refuses a
 // topology whose product is not the maximum, so the product is the maximum.
-func validateCPUs(m *Machine, path *field.Path) field.ErrorList {
+func validateCPUs(m *Machine, path spot) field.ErrorList {
 	var errs field.ErrorList
 	switch {
 	case m.MaximumCPUs == nil && m.CPUTopology == nil:
-		errs = append(errs, field.Required(path.Child("maximumCpus"), "give exactly one of maximumCpus and cpuTopology; there is none"))
+		errs = append(errs, requiredAt(path.Child("maximumCpus"), "give exactly one of maximumCpus and cpuTopology; there is none"))
 	case m.MaximumCPUs != nil && m.CPUTopology != nil:
-		errs = append(errs, field.Forbidden(path.Child("cpuTopology"), "give exactly one of maximumCpus and cpuTopology; the topology's product is the maximum"))
+		errs = append(errs, forbiddenAt(path.Child("cpuTopology"), "give exactly one of maximumCpus and cpuTopology; the topology's product is the maximum"))
 	}
 	if m.MaximumCPUs != nil {
 		errs = append(errs, inRange(path.Child("maximumCpus"), int64(*m.MaximumCPUs), 1, limits.MaxCPUs)...)
@@ -91,11 +91,11 @@ func validateCPUs(m *Machine, path *field.Path) field.ErrorList {
 		errs = append(errs, inRange(at.Child("coresPerDie"), int64(t.CoresPerDie), 0, limits.MaxCPUs)...)
 		errs = append(errs, inRange(at.Child("threadsPerCore"), int64(t.ThreadsPerCore), 0, limits.MaxCPUs)...)
 		if n := m.MaxCPUs(); len(errs) == before && m.MaximumCPUs == nil && n > limits.MaxCPUs {
-			errs = append(errs, field.Invalid(at, n, fmt.Sprintf("the product of sockets, dies, cores and threads must be at most %d", limits.MaxCPUs)))
+			errs = append(errs, invalidAt(at, n, fmt.Sprintf("the product of sockets, dies, cores and threads must be at most %d", limits.MaxCPUs)))
 		}
 	}
 	if n := apicIDs(m); len(errs) == 0 && m.Accelerator == AcceleratorTCG && n > limits.MaxTCGAPICIDs {
-		errs = append(errs, field.Invalid(path, n, fmt.Sprintf("software emulation (accelerator: tcg) has IDs for %d CPUs, and these need %d; each of sockets, dies, cores and threads takes a power of two", limits.MaxTCGAPICIDs, n)))
+		errs = append(errs, invalidAt(path, n, fmt.Sprintf("software emulation (accelerator: tcg) has IDs for %d CPUs, and these need %d; each of sockets, dies, cores and threads takes a power of two", limits.MaxTCGAPICIDs, n)))
 	}
 	if m.CurrentCPUs == nil {
 		return errs
@@ -104,11 +104,11 @@ func validateCPUs(m *Machine, path *field.Path) field.ErrorList {
 	current := int64(*m.CurrentCPUs)
 	switch {
 	case current < 1:
-		errs = append(errs, field.Invalid(at, current, "must be at least 1"))
+		errs = append(errs, invalidAt(at, current, "must be at least 1"))
 	case m.MaximumCPUs != nil && current > int64(*m.MaximumCPUs):
-		errs = append(errs, field.Invalid(at, current, fmt.Sprintf("must not be greater than maximumCpus, which is %d", *m.MaximumCPUs)))
+		errs = append(errs, invalidAt(at, current, fmt.Sprintf("must not be greater than maximumCpus, which is %d", *m.MaximumCPUs)))
 	case m.MaximumCPUs == nil && m.CPUTopology != nil && current > m.MaxCPUs():
-		errs = append(errs, field.Invalid(at, current, fmt.Sprintf("must not be greater than the product of cpuTopology, which is %d", m.MaxCPUs())))
+		errs = append(errs, invalidAt(at, current, fmt.Sprintf("must not be greater than the product of cpuTopology, which is %d", m.MaxCPUs())))
 	}
 	return errs
 }
@@ -122,14 +122,14 @@ func apicIDs(m *Machine) int64 {
 	return m.MaxCPUs()
 }
 
-func validateRAM(m *Machine, path *field.Path) field.ErrorList {
+func validateRAM(m *Machine, path spot) field.ErrorList {
 	errs := validateBytes(*m.MaximumRAM, path.Child("maximumRam"))
 	if len(errs) == 0 && m.MaximumRAM.CmpInt64(limits.MinRAM) < 0 {
-		errs = append(errs, field.Invalid(path.Child("maximumRam"), m.MaximumRAM.String(),
+		errs = append(errs, invalidAt(path.Child("maximumRam"), m.MaximumRAM.String(),
 			"must be at least 4Mi; sizes are bytes unless they have a suffix such as Mi or Gi"))
 	}
 	if len(errs) == 0 && m.MaximumRAM.CmpInt64(limits.MaxRAM) > 0 {
-		errs = append(errs, field.Invalid(path.Child("maximumRam"), m.MaximumRAM.String(), "cannot be rounded up to whole MiB in 63 bits"))
+		errs = append(errs, invalidAt(path.Child("maximumRam"), m.MaximumRAM.String(), "cannot be rounded up to whole MiB in 63 bits"))
 	}
 	if m.CurrentRAM == nil {
 		return errs
@@ -139,7 +139,7 @@ func validateRAM(m *Machine, path *field.Path) field.ErrorList {
 		return append(errs, more...)
 	}
 	if CompareQuantities(*m.CurrentRAM, *m.MaximumRAM) > 0 {
-		errs = append(errs, field.Invalid(at, m.CurrentRAM.String(),
+		errs = append(errs, invalidAt(at, m.CurrentRAM.String(),
 			"must not be greater than maximumRam, which is "+inUnitsOf(*m.MaximumRAM)))
 	}
 	return errs
@@ -151,12 +151,12 @@ func inUnitsOf(q resource.Quantity) string {
 	return fmt.Sprintf("%s (%d bytes)", q.String(), Bytes(q))
 }
 
-func validateClock(m *Machine, path *field.Path) field.ErrorList {
+func validateClock(m *Machine, path spot) field.ErrorList {
 	errs := oneOf(path.Child("rtcClock"), m.RTCClock, RTCClockHost, RTCClockRT, RTCClockVM)
 	return append(errs, limited(path.Child("rtcBase"), m.RTCBase, limits.RTCBase(m.RTCBase))...)
 }
 
-func validateDisplay(d *Display, path *field.Path) field.ErrorList {
+func validateDisplay(d *Display, path spot) field.ErrorList {
 	errs := limited(path.Child("outputs"), *d.Outputs, limits.Outputs(int64(*d.Outputs)))
 	errs = append(errs, validateUser(d.LoggedInUser, path.Child("loggedInUser"))...)
 	errs = append(errs, validateVNC(d, path.Child("vnc"))...)
@@ -164,9 +164,9 @@ func validateDisplay(d *Display, path *field.Path) field.ErrorList {
 		at := path.Child("tls", "secretName")
 		switch {
 		case d.TLS.SecretName == "" && !d.TLS.GenerateSecret:
-			errs = append(errs, field.Required(at, "name a Secret with tls.crt and tls.key, or have one made by generateSecret: true"))
+			errs = append(errs, requiredAt(at, "name a Secret with tls.crt and tls.key, or have one made by generateSecret: true"))
 		case d.TLS.SecretName != "" && d.TLS.GenerateSecret:
-			errs = append(errs, field.Invalid(at, d.TLS.SecretName, "must not be given with generateSecret: true, which makes another one"))
+			errs = append(errs, invalidAt(at, d.TLS.SecretName, "must not be given with generateSecret: true, which makes another one"))
 		case !d.TLS.GenerateSecret:
 			errs = append(errs, invalid(at, d.TLS.SecretName, validation.IsDNS1123Subdomain)...)
 		}
@@ -179,12 +179,12 @@ func validateDisplay(d *Display, path *field.Path) field.ErrorList {
 	errs = append(errs, validatePort(*s.Port, at.Child("port"))...)
 	errs = append(errs, limited(at.Child("usbRedirects"), *s.UsbRedirects, limits.USBRedirects(int64(*s.UsbRedirects)))...)
 	if strings.ContainsFunc(s.Server, isBlankOrControl) {
-		errs = append(errs, field.Invalid(at.Child("server"), s.Server, "must be a host name or an address"))
+		errs = append(errs, invalidAt(at.Child("server"), s.Server, "must be a host name or an address"))
 	}
 	if s.ProxyURL != "" {
 		u, err := url.Parse(s.ProxyURL)
 		if err != nil || u.Scheme == "" || u.Host == "" || strings.ContainsFunc(s.ProxyURL, isBlankOrControl) {
-			errs = append(errs, field.Invalid(at.Child("proxyUrl"), s.ProxyURL, "must be a URL such as http://proxy.example.org:3128"))
+			errs = append(errs, invalidAt(at.Child("proxyUrl"), s.ProxyURL, "must be a URL such as http://proxy.example.org:3128"))
 		}
 	}
 	if s.StreamingVideo != "" {
@@ -193,7 +193,7 @@ func validateDisplay(d *Display, path *field.Path) field.ErrorList {
 	return errs
 }
 
-func validateVNC(d *Display, path *field.Path) field.ErrorList {
+func validateVNC(d *Display, path spot) field.ErrorList {
 	v := d.VNC
 	if v == nil {
 		return nil
@@ -202,10 +202,10 @@ func validateVNC(d *Display, path *field.Path) field.ErrorList {
 	if v.UnixSocket {
 		const none = "a server on a UNIX socket has none; remove it or unixSocket"
 		if v.Port != nil {
-			errs = append(errs, field.Forbidden(path.Child("port"), none))
+			errs = append(errs, forbiddenAt(path.Child("port"), none))
 		}
 		if v.Websocket != nil {
-			errs = append(errs, field.Forbidden(path.Child("websocket"), none))
+			errs = append(errs, forbiddenAt(path.Child("websocket"), none))
 		}
 		return errs
 	}
@@ -215,14 +215,14 @@ func validateVNC(d *Display, path *field.Path) field.ErrorList {
 		taken[*d.Spice.Port] = "spec.vm.display.spice.port"
 	}
 	if by := taken[*v.Port]; by != "" {
-		errs = append(errs, field.Invalid(path.Child("port"), *v.Port, "is already taken by "+by))
+		errs = append(errs, invalidAt(path.Child("port"), *v.Port, "is already taken by "+by))
 	} else {
 		taken[*v.Port] = path.Child("port").String()
 	}
 	if w := v.Websocket; w != nil {
 		errs = append(errs, validatePort(*w, path.Child("websocket"))...)
 		if by := taken[*w]; by != "" {
-			errs = append(errs, field.Invalid(path.Child("websocket"), *w, "is already taken by "+by))
+			errs = append(errs, invalidAt(path.Child("websocket"), *w, "is already taken by "+by))
 		}
 	}
 	return errs
@@ -230,13 +230,13 @@ func validateVNC(d *Display, path *field.Path) field.ErrorList {
 
 // validateUser checks a user name that is sent to the agent in the guest in a
 // protocol of words and lines.
-func validateUser(name string, path *field.Path) field.ErrorList {
+func validateUser(name string, path spot) field.ErrorList {
 	if strings.ContainsFunc(name, isBlankOrControl) {
-		return field.ErrorList{field.Invalid(path, name, "must be a user name, without spaces or control characters")}
+		return field.ErrorList{invalidAt(path, name, "must be a user name, without spaces or control characters")}
 	}
 	return nil
 }
 
-func validatePort(port int32, path *field.Path) field.ErrorList {
+func validatePort(port int32, path spot) field.ErrorList {
 	return limited(path, port, limits.Port(int64(port)))
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/vmop/sdk/vmop/limits"
 )
 
-func validateNetworks(m *Machine, path *field.Path) field.ErrorList {
+func validateNetworks(m *Machine, path spot) field.ErrorList {
 	var errs field.ErrorList
-	macs := map[string]*field.Path{}
+	macs := map[string]spot{}
 	taken := listeners{}
-	if s := m.Display.Spice; s != nil {
+	if s := m.Display.Spice; s != nil && len(m.Networks) > 0 {
 		// The SPICE server listens on all addresses of the same host or pod.
 		taken.take(HostForward{Protocol: ForwardTCP, HostPort: *s.Port}, "spec.vm.display.spice.port")
 	}
@@ -26,15 +26,15 @@ func validateNetworks(m *Machine, path *field.Path) field.ErrorList {
 		}
 	}
 	if n := len(m.Networks); n > limits.MaxNetworks {
-		return field.ErrorList{field.TooMany(path, n, limits.MaxNetworks)}
+		return field.ErrorList{tooManyAt(path, n, limits.MaxNetworks)}
 	}
 	for i := range m.Networks {
 		n, at := &m.Networks[i], path.Index(i)
 		switch {
 		case n.Tap == nil && n.User == nil:
-			errs = append(errs, field.Required(at, "give exactly one of tap and user; there is none (user: {} is enough)"))
+			errs = append(errs, requiredAt(at, "give exactly one of tap and user; there is none (user: {} is enough)"))
 		case n.Tap != nil && n.User != nil:
-			errs = append(errs, field.Forbidden(at.Child("user"), "give exactly one of tap and user; there are both"))
+			errs = append(errs, forbiddenAt(at.Child("user"), "give exactly one of tap and user; there are both"))
 		}
 		if t := n.Tap; t != nil {
 			errs = append(errs, validateDevice(t.Device, at.Child("tap", "device"))...)
@@ -53,16 +53,16 @@ func validateNetworks(m *Machine, path *field.Path) field.ErrorList {
 	return errs
 }
 
-func validateForwards(forwards []HostForward, taken listeners, path *field.Path) field.ErrorList {
+func validateForwards(forwards []HostForward, taken listeners, path spot) field.ErrorList {
 	if n := len(forwards); n > limits.MaxForwards {
-		return field.ErrorList{field.TooMany(path, n, limits.MaxForwards)}
+		return field.ErrorList{tooManyAt(path, n, limits.MaxForwards)}
 	}
 	var errs field.ErrorList
 	for i, f := range forwards {
 		at := path.Index(i)
 		errs = append(errs, validateForward(f, at)...)
 		if by := taken.take(f, at.String()); by != "" {
-			errs = append(errs, field.Invalid(at.Child("hostPort"), f.HostPort,
+			errs = append(errs, invalidAt(at.Child("hostPort"), f.HostPort,
 				fmt.Sprintf("%s port %d is already taken by %s", f.Protocol, f.HostPort, by)))
 		}
 	}
@@ -105,7 +105,7 @@ func (l listeners) take(f HostForward, by string) string {
 }
 
 // validateMAC checks a MAC address, and that no other interface has it.
-func validateMAC(mac string, seen map[string]*field.Path, path *field.Path) field.ErrorList {
+func validateMAC(mac string, seen map[string]spot, path spot) field.ErrorList {
 	if mac == "" {
 		return nil
 	}
@@ -114,18 +114,18 @@ func validateMAC(mac string, seen map[string]*field.Path, path *field.Path) fiel
 		return limited(path, mac, err)
 	}
 	if other, ok := seen[usual]; ok {
-		return field.ErrorList{field.Invalid(path, mac, "is also the address of "+other.String())}
+		return field.ErrorList{invalidAt(path, mac, "is also the address of "+other.String())}
 	}
 	seen[usual] = path
 	return nil
 }
 
-func validateDevice(device string, path *field.Path) field.ErrorList {
+func validateDevice(device string, path spot) field.ErrorList {
 	_, err := limits.NICModel(device)
 	return limited(path, device, err)
 }
 
-func validateForward(f HostForward, path *field.Path) field.ErrorList {
+func validateForward(f HostForward, path spot) field.ErrorList {
 	errs := oneOf(path.Child("protocol"), f.Protocol, ForwardTCP, ForwardUDP)
 	if f.HostAddress != "" {
 		errs = append(errs, limited(path.Child("hostAddress"), f.HostAddress, limits.ForwardAddress(f.HostAddress))...)

@@ -10,7 +10,7 @@ import (
 // validatePlacement has the rules of Kubernetes for the fields of pods of these names,
 // so that what is wrong is said of the manifest and not of a pod that cannot be made.
 // Affinities are left to the API server.
-func validatePlacement(s *VirtualMachineSpec, path *field.Path) field.ErrorList {
+func validatePlacement(s *VirtualMachineSpec, path spot) field.ErrorList {
 	var errs field.ErrorList
 	if s.NodeName != "" {
 		errs = append(errs, invalid(path.Child("nodeName"), s.NodeName, validation.IsDNS1123Subdomain)...)
@@ -28,7 +28,7 @@ func validatePlacement(s *VirtualMachineSpec, path *field.Path) field.ErrorList 
 		c, at := &s.TopologySpreadConstraints[i], path.Child("topologySpreadConstraints").Index(i)
 		errs = append(errs, validateSpread(c, at)...)
 		if key := (spread{c.TopologyKey, c.WhenUnsatisfiable}); seen[key] {
-			errs = append(errs, field.Duplicate(at.Child("topologyKey"), c.TopologyKey+" with whenUnsatisfiable "+string(c.WhenUnsatisfiable)))
+			errs = append(errs, duplicateAt(at.Child("topologyKey"), c.TopologyKey+" with whenUnsatisfiable "+string(c.WhenUnsatisfiable)))
 		} else {
 			seen[key] = true
 		}
@@ -39,19 +39,19 @@ func validatePlacement(s *VirtualMachineSpec, path *field.Path) field.ErrorList 
 	return errs
 }
 
-func validateToleration(t *corev1.Toleration, path *field.Path) field.ErrorList {
+func validateToleration(t *corev1.Toleration, path spot) field.ErrorList {
 	var errs field.ErrorList
 	if t.Key != "" {
 		errs = append(errs, invalid(path.Child("key"), t.Key, validation.IsQualifiedName)...)
 	} else if t.Operator != corev1.TolerationOpExists {
-		errs = append(errs, field.Invalid(path.Child("operator"), t.Operator, "must be Exists where there is no key, which means all taints"))
+		errs = append(errs, invalidAt(path.Child("operator"), t.Operator, "must be Exists where there is no key, which means all taints"))
 	}
 	switch t.Operator {
 	case "", corev1.TolerationOpEqual, corev1.TolerationOpLt, corev1.TolerationOpGt:
 		errs = append(errs, invalid(path.Child("value"), t.Value, validation.IsValidLabelValue)...)
 	case corev1.TolerationOpExists:
 		if t.Value != "" {
-			errs = append(errs, field.Invalid(path.Child("value"), t.Value, "must be empty where operator is Exists, which is about any value"))
+			errs = append(errs, invalidAt(path.Child("value"), t.Value, "must be empty where operator is Exists, which is about any value"))
 		}
 	default:
 		errs = append(errs, oneOf(path.Child("operator"), t.Operator, corev1.TolerationOpEqual, corev1.TolerationOpExists, corev1.TolerationOpLt, corev1.TolerationOpGt)...)
@@ -61,28 +61,28 @@ func validateToleration(t *corev1.Toleration, path *field.Path) field.ErrorList 
 			corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)...)
 	}
 	if t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute {
-		errs = append(errs, field.Invalid(path.Child("effect"), t.Effect, "must be NoExecute where tolerationSeconds is given"))
+		errs = append(errs, invalidAt(path.Child("effect"), t.Effect, "must be NoExecute where tolerationSeconds is given"))
 	}
 	return errs
 }
 
-func validateSpread(c *corev1.TopologySpreadConstraint, path *field.Path) field.ErrorList {
+func validateSpread(c *corev1.TopologySpreadConstraint, path spot) field.ErrorList {
 	var errs field.ErrorList
 	if c.MaxSkew < 1 {
-		errs = append(errs, field.Invalid(path.Child("maxSkew"), c.MaxSkew, "must be 1 or more"))
+		errs = append(errs, invalidAt(path.Child("maxSkew"), c.MaxSkew, "must be 1 or more"))
 	}
 	if c.TopologyKey == "" {
-		errs = append(errs, field.Required(path.Child("topologyKey"), "the label of nodes, such as kubernetes.io/hostname, whose values they are spread over"))
+		errs = append(errs, requiredAt(path.Child("topologyKey"), "the label of nodes, such as kubernetes.io/hostname, whose values they are spread over"))
 	} else {
 		errs = append(errs, invalid(path.Child("topologyKey"), c.TopologyKey, validation.IsQualifiedName)...)
 	}
 	errs = append(errs, oneOf(path.Child("whenUnsatisfiable"), c.WhenUnsatisfiable, corev1.DoNotSchedule, corev1.ScheduleAnyway)...)
 	if m := c.MinDomains; m != nil {
 		if *m < 1 {
-			errs = append(errs, field.Invalid(path.Child("minDomains"), *m, "must be 1 or more"))
+			errs = append(errs, invalidAt(path.Child("minDomains"), *m, "must be 1 or more"))
 		}
 		if c.WhenUnsatisfiable != corev1.DoNotSchedule {
-			errs = append(errs, field.Invalid(path.Child("minDomains"), *m, "is only for whenUnsatisfiable DoNotSchedule"))
+			errs = append(errs, invalidAt(path.Child("minDomains"), *m, "is only for whenUnsatisfiable DoNotSchedule"))
 		}
 	}
 	for _, p := range []struct {
@@ -93,12 +93,12 @@ func validateSpread(c *corev1.TopologySpreadConstraint, path *field.Path) field.
 			errs = append(errs, oneOf(path.Child(p.name), *p.policy, corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore)...)
 		}
 	}
-	errs = append(errs, metav1validation.ValidateLabelSelector(c.LabelSelector, metav1validation.LabelSelectorValidationOptions{}, path.Child("labelSelector"))...)
+	errs = append(errs, metav1validation.ValidateLabelSelector(c.LabelSelector, metav1validation.LabelSelectorValidationOptions{}, path.Child("labelSelector").path)...)
 	for i, key := range c.MatchLabelKeys {
 		errs = append(errs, invalid(path.Child("matchLabelKeys").Index(i), key, validation.IsQualifiedName)...)
 	}
 	if len(c.MatchLabelKeys) > 0 && c.LabelSelector == nil {
-		errs = append(errs, field.Forbidden(path.Child("matchLabelKeys"), "must not be given where there is no labelSelector"))
+		errs = append(errs, forbiddenAt(path.Child("matchLabelKeys"), "must not be given where there is no labelSelector"))
 	}
 	return errs
 }

@@ -15,20 +15,20 @@ import (
 )
 
 // invalid turns the messages of a check of apimachinery into findings.
-func invalid(path *field.Path, value string, check func(string) []string) field.ErrorList {
+func invalid(path spot, value string, check func(string) []string) field.ErrorList {
 	var errs field.ErrorList
 	for _, message := range check(value) {
-		errs = append(errs, field.Invalid(path, value, message))
+		errs = append(errs, invalidAt(path, value, message))
 	}
 	return errs
 }
 
 // oneOf checks that a value is one of those allowed.
-func oneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
+func oneOf[T ~string](path spot, value T, allowed ...T) field.ErrorList {
 	if slices.Contains(allowed, value) {
 		return nil
 	}
-	return field.ErrorList{field.NotSupported(path, value, allowed)}
+	return field.ErrorList{notSupportedAt(path, value, allowed)}
 }
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
@@ -41,16 +41,16 @@ func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
 func isBlankOrControl(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 
 // limited turns what package limits says about a value into a finding.
-func limited(path *field.Path, value any, problem error) field.ErrorList {
+func limited(path spot, value any, problem error) field.ErrorList {
 	if problem == nil {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, value, problem.Error())}
+	return field.ErrorList{invalidAt(path, value, problem.Error())}
 }
 
 // validateLine checks a text that ends up in an argument or in a line of a
 // protocol: a line break in it would begin something else.
-func validateLine(s string, path *field.Path) field.ErrorList {
+func validateLine(s string, path spot) field.ErrorList {
 	return limited(path, s, limits.Text(s))
 }
 
@@ -58,22 +58,22 @@ func validateLine(s string, path *field.Path) field.ErrorList {
 // directory that it must not leave. VM-Operator lets relative names climb out
 // of the directory with "..", which gives a manifest files that its author
 // did not mean to offer.
-func validateFile(name, directory string, at *field.Path) field.ErrorList {
+func validateFile(name, directory string, at spot) field.ErrorList {
 	if errs := validateLine(name, at); len(errs) > 0 {
 		return errs
 	}
 	switch {
 	case strings.HasSuffix(name, "/") || path.Clean(name) == ".":
-		return field.ErrorList{field.Invalid(at, name, "is a directory; name a file")}
+		return field.ErrorList{invalidAt(at, name, "is a directory; name a file")}
 	case !path.IsAbs(name) && slices.Contains(strings.Split(name, "/"), ".."):
-		return field.ErrorList{field.Invalid(at, name, `a relative path must not have ".." in it, because it is looked up in `+directory+"; give an absolute path")}
+		return field.ErrorList{invalidAt(at, name, `a relative path must not have ".." in it, because it is looked up in `+directory+"; give an absolute path")}
 	}
 	return nil
 }
 
 // validateImageName checks where a CD image comes from: a file, see
 // validateFile, or a URL that QEMU's block drivers or the runner can open.
-func validateImageName(name string, at *field.Path) field.ErrorList {
+func validateImageName(name string, at spot) field.ErrorList {
 	if name == "" {
 		return nil // an empty drive
 	}
@@ -92,7 +92,7 @@ func validateImageName(name string, at *field.Path) field.ErrorList {
 	}
 	u, err := url.Parse(name)
 	if err != nil || u.Host != "" && u.Host != "localhost" || !path.IsAbs(u.Path) || strings.HasSuffix(u.Path, "/") {
-		return field.ErrorList{field.Invalid(at, name, "a file URL must name a file by its absolute path, as in file:///srv/images/cd.iso")}
+		return field.ErrorList{invalidAt(at, name, "a file URL must name a file by its absolute path, as in file:///srv/images/cd.iso")}
 	}
 	return limited(at, name, limits.Text(u.Path))
 }

@@ -52,20 +52,20 @@ func ValidatePool(pool *VmPool) field.ErrorList {
 	pool = pool.DeepCopy()
 	DefaultPool(pool)
 	var errs field.ErrorList
-	meta := field.NewPath("metadata")
+	meta := paths(true).at("metadata")
 	if pool.Name == "" {
-		errs = append(errs, field.Required(meta.Child("name"), "a pool needs a name"))
+		errs = append(errs, requiredAt(meta.Child("name"), "a pool needs a name"))
 	} else {
 		errs = append(errs, invalid(meta.Child("name"), pool.Name, validation.IsDNS1123Subdomain)...)
 	}
-	errs = append(errs, validateNamespace(&pool.ObjectMeta)...)
+	errs = append(errs, validateNamespace(&pool.ObjectMeta, true)...)
 
-	path := field.NewPath("spec")
+	path := paths(true).at("spec")
 	if _, err := ParseRetention(pool.Spec.Retention); err != nil {
-		errs = append(errs, field.Invalid(path.Child("retention"), pool.Spec.Retention, err.Error()))
+		errs = append(errs, invalidAt(path.Child("retention"), pool.Spec.Retention, err.Error()))
 	}
 	if pool.Spec.Permissions == nil {
-		errs = append(errs, field.Required(path.Child("permissions"), "write [] if nobody has any"))
+		errs = append(errs, requiredAt(path.Child("permissions"), "write [] if nobody has any"))
 	}
 	for i, p := range pool.Spec.Permissions {
 		at := path.Child("permissions").Index(i)

@@ -19,7 +19,7 @@ func Defaulted(vm *spec.VirtualMachine) *spec.VirtualMachine {
 	}
 	out := &spec.VirtualMachine{TypeMeta: vm.TypeMeta, ObjectMeta: vm.ObjectMeta}
 	vm.Spec.DeepCopyInto(&out.Spec)
-	spec.Default(out)
+	spec.DefaultSpec(&out.Spec)
 	if out.Spec.Image == nil {
 		out.Spec.Image = &spec.RunnerImage{Source: names.FormerImage}
 	}
