@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 )
 
@@ -22,6 +24,8 @@ func (p *program) interactive() bool { return isTerminal(p.stdin) && isTerminal(
 type rawTerminal struct {
 	f   *os.File
 	old *term.State
+	// drop throws away, once, what was typed and not read.
+	drop sync.Once
 }
 
 func makeRaw(stdin io.Reader) (*rawTerminal, error) {
@@ -38,6 +42,9 @@ func makeRaw(stdin io.Reader) (*rawTerminal, error) {
 
 // restore may be called more than once.
 func (t *rawTerminal) restore() {
-	// It fails if the terminal is gone, and then nobody is there to tell.
+	// What a guest prints can make terminals answer as if somebody typed: the shell
+	// must not get that. Both fail if the terminal is gone, and then nobody is there
+	// to tell.
+	t.drop.Do(func() { _ = unix.IoctlSetInt(int(t.f.Fd()), unix.TCFLSH, unix.TCIFLUSH) })
 	_ = term.Restore(int(t.f.Fd()), t.old)
 }

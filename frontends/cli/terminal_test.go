@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -201,5 +202,43 @@ func (s *onTerminal) end(code int) {
 	}
 	if diff := cmp.Diff(s.before, after); diff != "" {
 		s.t.Errorf("the terminal is not what it was: -before +after\n%s", diff)
+	}
+}
+
+// What a terminal answers to a guest's questions does not become a command of the shell
+// when the view ends.
+func TestAnswersOfATerminalAreDropped(t *testing.T) {
+	tty, theirs, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = errors.Join(tty.Close(), theirs.Close()) }()
+	raw, err := makeRaw(theirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tty.WriteString("answer"); err != nil {
+		t.Fatal(err)
+	}
+	waiting := func() int {
+		n, err := unix.IoctlGetInt(int(theirs.Fd()), unix.TIOCINQ)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for deadline := time.Now().Add(time.Minute); waiting() < len("answer"); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the answer does not arrive")
+		}
+	}
+	raw.restore()
+	// Without whole lines only a raw terminal tells what there is.
+	if raw, err = makeRaw(theirs); err != nil {
+		t.Fatal(err)
+	}
+	defer raw.restore()
+	if n := waiting(); n > 0 {
+		t.Errorf("%d bytes are the shell's to read", n)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"github.com/vmop/sdk/vmop/qemucmd"
@@ -40,7 +41,12 @@ func viewConsole(config string, stdin *os.File, stdout io.Writer) error {
 		if err != nil {
 			return errors.Join(fmt.Errorf("set up the terminal: %w", err), conn.Close())
 		}
-		defer func() { _ = term.Restore(fd, old) }()
+		defer func() {
+			// What a guest prints can make terminals answer as if somebody typed: the
+			// shell must not get that.
+			_ = unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIFLUSH)
+			_ = term.Restore(fd, old)
+		}()
 		keys = true
 	}
 	go typeInto(conn, stdin, keys) // ends with the process at the latest

@@ -159,6 +159,9 @@ func (d *decision) findPower() {
 			p.Policy, p.State, p.Reason, p.Request, p.PodUID = "", d.vm.Spec.VM.State, spec.PowerPolicy, request, ""
 			d.powered = &p
 		}
+		if s := d.vm.Spec.VM.State; s != spec.StateRunning && s != spec.StateStopped {
+			d.on = d.pod.exists() // nothing changes until it is corrected
+		}
 		return
 	}
 	if !knownPolicy(policy) || d.s.VM.DeletionTimestamp != nil {
