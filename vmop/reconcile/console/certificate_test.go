@@ -18,7 +18,7 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile/console"
 )
 
-func certificate(t *testing.T, subject pkix.Name) []byte {
+func certificate(t testing.TB, subject pkix.Name) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
