@@ -3,8 +3,8 @@ package runner
 import (
 	"context"
 	"fmt"
+	"strings"
 
-	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
@@ -28,7 +28,7 @@ func (f *follower) execute(ctx context.Context, step live.Step) error {
 	case live.OpenTray:
 		return do(ctx, c, qmp.BlockdevOpenTray{ID: s.ID})
 	case live.ChangeMedium:
-		if _, isURL := limits.URLScheme(s.File); !isURL {
+		if !strings.Contains(s.File, "://") {
 			if err := f.e.checkImage(s.File); err != nil {
 				return fmt.Errorf("cd: %w", err)
 			}
