@@ -547,10 +547,6 @@ func TestDeletedMachineLeavesItsData(tt *testing.T) {
 	if now := t.podUID("one"); now != "" {
 		t.Errorf("it went before its pod %s", now)
 	}
-	_, err := t.kube.CoreV1().Secrets(t.namespace).Get(t.Context(), "one-display-secret", metav1.GetOptions{})
-	if !apierrors.IsNotFound(err) {
-		t.Errorf("the display secret is there: %v", err)
-	}
 	t.Logf("deleted: %d requests:\n%s", len(p.requests()), strings.Join(p.requests(), "\n"))
 	claims, err := t.kube.CoreV1().PersistentVolumeClaims(t.namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(claims.Items) != 2 {
@@ -651,6 +647,10 @@ func TestDeletedMachineTakesItsDisks(tt *testing.T) {
 		if has := err == nil && c.DeletionTimestamp == nil; has == gone || err != nil && !apierrors.IsNotFound(err) {
 			t.Errorf("claim %s: deleted %v, %v", name, !has, err)
 		}
+	}
+	_, err := t.kube.CoreV1().Secrets(t.namespace).Get(t.Context(), "one-display-secret", metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("the display secret is there: %v", err)
 	}
 	t.Logf("deleted: %d requests:\n%s", len(p.requests()), strings.Join(p.requests(), "\n"))
 }
