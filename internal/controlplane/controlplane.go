@@ -161,8 +161,29 @@ func (c *ControlPlane) Log(name string) string {
 }
 
 // Kubectl runs kubectl and returns what it printed. Its error has what it said
-// on its standard error.
+// on its standard error. kubectl wait gives up when an object that was just made has no
+// conditions yet; here it waits for them.
 func (c *ControlPlane) Kubectl(ctx context.Context, args ...string) (string, error) {
+	for attempt := 0; ; attempt++ {
+		out, err := c.kubectl(ctx, args)
+		if err == nil || args[0] != "wait" || attempt == waitAttempts || !strings.Contains(err.Error(), ".status.conditions accessor error: <nil>") {
+			return out, err
+		}
+		select {
+		case <-ctx.Done():
+			return out, err
+		case <-time.After(waitPause):
+		}
+	}
+}
+
+// How often kubectl wait is tried again, and after which time: for a minute.
+const (
+	waitAttempts = 300
+	waitPause    = 200 * time.Millisecond
+)
+
+func (c *ControlPlane) kubectl(ctx context.Context, args []string) (string, error) {
 	cmd := exec.CommandContext(ctx, c.programs.Path(Kubectl), args...)
 	// HOME is where kubectl keeps what it knows about servers.
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "HOME="+c.dir)
