@@ -37,7 +37,7 @@ var arrows = map[string][]string{
 	"vmop/live":         {"vmop/conditions", "vmop/qemucmd", "vmop/runnerconfig"},
 	"vmop/names":        {},
 	"vmop/reconcile":    {"vmop/conditions", "vmop/names"},
-	"vmop/runner":       {"internal/atomicfile", "vmop/conditions", "vmop/qemucmd", "vmop/qmp", "vmop/qga", "vmop/vmopagent", "vmop/cloudinit", "vmop/imageinspect", "vmop/runnerconfig", "vmop/live", "vmop/runner/tap"},
+	"vmop/runner":       {"internal/atomicfile", "vmop/conditions", "vmop/limits", "vmop/qemucmd", "vmop/qmp", "vmop/qga", "vmop/vmopagent", "vmop/cloudinit", "vmop/imageinspect", "vmop/runnerconfig", "vmop/live", "vmop/runner/tap"},
 	"vmop/runner/tap":   {},
 	"vmop/host": {
 		"internal/atomicfile", "internal/yamljson", "vmop/names", "vmop/spec", "vmop/qemucmd", "vmop/qmp", "vmop/hostprobe", "vmop/runnerconfig", "vmop/live", "vmop/reconcile/changes",
