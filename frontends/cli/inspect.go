@@ -64,6 +64,7 @@ func (p *program) inspect(c *cli.Context) error {
 		if err := p.askMonitor(ctx, socket, report.query); err != nil {
 			return err
 		}
+		report.matchPlugged()
 		return p.writeReport(format, &report)
 	}
 	if c.NArg() != 1 {

@@ -12,6 +12,18 @@ import (
 )
 
 // What the agents have told, beside the conditions, as inspect shows it.
+// What was plugged is what the manifest has by the disk's name, whatever its position.
+func TestPluggedDisksAreThoseOfTheManifest(t *testing.T) {
+	r := machineReport{
+		Disks:  []diskReport{{Device: "disk0"}, {Device: "plugged-more-claim"}},
+		Wanted: &wantedReport{Disks: []wantedDisk{{Device: "disk0", Name: "a-disk"}, {Device: "disk1", Name: "more-claim"}, {Device: "cd0"}}},
+	}
+	r.matchPlugged()
+	if got := r.Wanted.Disks; got[0].Device != "disk0" || got[1].Device != "plugged-more-claim" || got[2].Device != "cd0" {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestInspectShowsTheGuest(t *testing.T) {
 	started := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	s := runner.State{

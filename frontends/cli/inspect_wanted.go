@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -41,6 +42,20 @@ type wantedNetwork struct {
 	// Type is tap or user.
 	Type string `json:"type"`
 	MAC  string `json:"mac,omitempty"`
+}
+
+// matchPlugged finds the disks of the manifest among those that were plugged since the
+// start, which have ids of their own.
+func (r *machineReport) matchPlugged() {
+	if r.Wanted == nil {
+		return
+	}
+	for i, w := range r.Wanted.Disks {
+		id := qemucmd.PluggedID(w.Name)
+		if w.Name != "" && slices.ContainsFunc(r.Disks, func(d diskReport) bool { return d.Device == id }) {
+			r.Wanted.Disks[i].Device = id
+		}
+	}
 }
 
 // stoppedDisks are the disks of a machine that does not run: the files that it

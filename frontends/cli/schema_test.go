@@ -119,18 +119,23 @@ func TestSchemaFitsItsTypes(t *testing.T) {
 			}
 		}
 	}
-	list := s.Defs["list"]
+	type part struct {
+		Name  string    `json:"name"`
+		Since time.Time `json:"since"`
+		CPUs  int       `json:"cpus,omitempty"`
+	}
+	s = schemaOf([]output{{name: "parts", of: []part{}}})
 	for text, want := range map[string]string{
-		`{}`: "list is object, want array or null", `[{}]`: "is missing", `[{"namespace":1}]`: "missing",
-		`[{"namespace":"a","name":"b","status":"Running","since":"now","dataDir":"/a"}]`:                             "cannot parse",
-		`[{"namespace":"a","name":"b","status":"Running","since":"2026-01-01T00:00:00Z","dataDir":"/a","cpus":1.5}]`: "is number, want integer",
-		`[{"namespace":"a","name":"b","status":"Running","since":"2026-01-01T00:00:00Z","dataDir":"/a","cpu":1}]`:    "cpu is not described",
+		`{}`: "parts is object, want array or null", `[{"name":"a"}]`: "parts[0].since is missing",
+		`[{"name":"b","since":"now"}]`:                             "cannot parse",
+		`[{"name":"b","since":"2026-01-01T00:00:00Z","cpus":1.5}]`: "cpus is number, want integer",
+		`[{"name":"b","since":"2026-01-01T00:00:00Z","cpu":1}]`:    "cpu is not described",
 	} {
 		var value any
 		if err := json.Unmarshal([]byte(text), &value); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.check("list", list, value); err == nil || !strings.Contains(err.Error(), want) {
+		if err := s.check("parts", s.Defs["parts"], value); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
