@@ -64,7 +64,6 @@ func (p *program) inspect(c *cli.Context) error {
 		if err := p.askMonitor(ctx, socket, report.query); err != nil {
 			return err
 		}
-		report.matchPlugged()
 		return p.writeReport(format, &report)
 	}
 	if c.NArg() != 1 {
@@ -102,6 +101,7 @@ func (p *program) inspect(c *cli.Context) error {
 		if err := p.askMonitor(ctx, m.Socket(qemucmd.SocketToolMonitor), report.query); err != nil {
 			return err
 		}
+		report.matchPlugged()
 	}
 	return p.writeReport(format, &report)
 }
