@@ -113,7 +113,7 @@ func nextPower(policy spec.RunPolicy, old *spec.Power, f powerFacts) spec.Power 
 			to(spec.StateStopped, spec.PowerGuestShutdown)
 		case byHand && f.cause != "" && f.cause != runnerconfig.CauseGuestReset:
 			to(spec.StateStopped, spec.PowerMachineEnded)
-		case byHand && f.deleted:
+		case byHand && f.deleted && f.cause == "": // otherwise it had ended before
 			to(spec.StateStopped, spec.PowerPodDeleted)
 		}
 	}

@@ -131,6 +131,7 @@ func TestRunPolicies(t *testing.T) {
 		{event: "created", happens: func(*world) {}, want: [4]string{"", "", stopped, stopped}},
 		{event: "created to run", runs: true, happens: func(*world) {}, want: [4]string{same, same, same, ""}},
 		{event: "guest reboot that applies changes", runs: true, happens: ends(runnerconfig.CauseGuestReset), want: [4]string{newPod, newPod, newPod, ""}},
+		{event: "guest reboot that applies changes, pod lost", runs: true, happens: lost(runnerconfig.CauseGuestReset), want: [4]string{newPod, newPod, newPod, ""}},
 		{event: "guest power-off", runs: true, happens: ends(runnerconfig.CauseGuestShutdown), want: [4]string{newPod, stopped, stopped, ""}},
 		{event: "guest power-off, pod lost", runs: true, happens: lost(runnerconfig.CauseGuestShutdown), want: [4]string{newPod, stopped, stopped, ""}},
 		{event: "crash", runs: true, happens: ends(runnerconfig.CauseQEMUFailure), want: [4]string{newPod, newPod, stopped, ""}},
