@@ -61,7 +61,7 @@ func TestPlugDisk(t *testing.T) {
 	q := b.run(nil)
 	var devices, sets []string
 	answer := "" // to a device that is to be added
-	q.fails = func(c *qmptest.Call) bool {
+	fails := func(c *qmptest.Call) bool {
 		var args map[string]any
 		_ = c.Arguments(&args)
 		switch c.Name() {
@@ -90,7 +90,9 @@ func TestPlugDisk(t *testing.T) {
 		}
 		return true
 	}
+	q.sync(func() { q.fails = fails })
 	b.ok(b.m.plug(t.Context(), "more-claim", image, "serial"))
+	q.mu.Lock()
 	if want := []string{"plugged-more-claim at port1 of plugged-1-backend, serial"}; !slices.Equal(devices, want) || !slices.Equal(q.nodes, []string{"plugged-1-file", "plugged-1-backend"}) {
 		t.Errorf("%q, %q", devices, q.nodes)
 	}
@@ -99,13 +101,16 @@ func TestPlugDisk(t *testing.T) {
 	}
 	q.nodes, sets = nil, nil
 	answer = "Bus 'port0' not found"
+	q.mu.Unlock()
 	if err := b.m.plug(t.Context(), "more-claim", image, "serial"); err == nil || !strings.Contains(err.Error(), "made before machines had places") {
 		t.Error(err)
 	}
-	answer = "PCI: no. in use by all"
+	q.sync(func() { answer = "PCI: no. in use by all" })
 	if err := b.m.plug(t.Context(), "more-claim", image, "serial"); err == nil || !strings.Contains(err.Error(), "all of its 6 places") {
 		t.Error(err)
 	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if len(q.nodes)+len(sets) != 0 {
 		t.Errorf("%q and %q are left in QEMU", q.nodes, sets)
 	}
@@ -123,7 +128,7 @@ func TestDiskThatIsNotReleased(t *testing.T) {
 	b := newBench(t)
 	q := b.run(nil)
 	event := qmp.EventData(qmp.DeviceUnplugGuestErrorEvent{Device: "plugged-data"})
-	q.fails = func(c *qmptest.Call) bool {
+	fails := func(c *qmptest.Call) bool {
 		if c.Name() != "device_del" {
 			return false
 		}
@@ -132,10 +137,11 @@ func TestDiskThatIsNotReleased(t *testing.T) {
 		c.Return(nil)
 		return true
 	}
+	q.sync(func() { q.fails = fails })
 	ask := func(c *qmp.Client) error { return releaseDevice(t.Context(), c, "plugged-data") }
 	if err := b.m.monitor(t.Context(), ask); !errors.Is(err, ErrNotReleased) || !strings.Contains(err.Error(), "it has refused") {
 		t.Error(err)
 	}
-	event = qmp.DeviceDeletedEvent{Device: "plugged-data"}
+	q.sync(func() { event = qmp.DeviceDeletedEvent{Device: "plugged-data"} })
 	b.ok(b.m.monitor(t.Context(), ask))
 }

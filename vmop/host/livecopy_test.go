@@ -28,7 +28,7 @@ type copyingQEMU struct {
 	running bool
 	agent   bool
 	log     []string // what was done to the guest
-	// fails, if not nil, answers in QEMU's place.
+	// fails, if not nil, answers in QEMU's place, with mu locked.
 	fails func(c *qmptest.Call) bool
 }
 
@@ -38,12 +38,19 @@ func (q *copyingQEMU) note(what string) {
 	q.log = append(q.log, what)
 }
 
+// sync keeps a test and QEMU apart.
+func (q *copyingQEMU) sync(do func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	do()
+}
+
 func (q *copyingQEMU) handle(c *qmptest.Call) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if q.fails != nil && q.fails(c) {
 		return
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	var args map[string]any
 	_ = c.Arguments(&args) // some have none
 	text := func(key string) string { s, _ := args[key].(string); return s }
@@ -185,13 +192,17 @@ func TestCopyOfRunningMachine(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t)
 			q := b.run(c.agent)
-			q.running = !c.paused
-			q.jobs["vmop-copy-0"] = &qmp.Job{ID: "vmop-copy-0", Status: qmp.JobReady} // of one that was killed
-			q.nodes = []string{"vmop-copy-0-file", "vmop-copy-0-node"}
+			q.sync(func() {
+				q.running = !c.paused
+				q.jobs["vmop-copy-0"] = &qmp.Job{ID: "vmop-copy-0", Status: qmp.JobReady} // of one that was killed
+				q.nodes = []string{"vmop-copy-0-file", "vmop-copy-0-node"}
+			})
 			b.abandon(filepath.Join(b.m.Data, snapshotsDir, newSnapshotPrefix+"1"))
 			var done int64
 			s, err := b.h.CreateSnapshot(t.Context(), b.m, "live", CopyOptions{Progress: func(n, _ int64) { done = n }})
 			b.ok(err)
+			q.mu.Lock()
+			defer q.mu.Unlock()
 			if !slices.Equal(q.log, c.log) || !s.Running || s.Frozen != c.frozen || !strings.Contains(s.Unfrozen, c.unfrozen) || c.unfrozen == "" && s.Unfrozen != "" {
 				t.Errorf("%q, %+v", q.log, s)
 			}
@@ -261,11 +272,13 @@ func TestFailedCopyOfRunningMachine(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t)
 			q := b.run(nil)
-			q.fails = c.fails(q)
+			q.sync(func() { q.fails = c.fails(q) })
 			_, err := b.h.CreateSnapshot(t.Context(), b.m, "live", CopyOptions{})
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %s", err, c.want)
 			}
+			q.mu.Lock()
+			defer q.mu.Unlock()
 			if !slices.Equal(q.log, c.log) || !q.running {
 				t.Errorf("%q, running: %v", q.log, q.running)
 			}
@@ -286,6 +299,8 @@ func TestCloneOfRunningMachine(t *testing.T) {
 	clone, err := b.h.Clone(t.Context(), b.m, "lab", "copy", CopyOptions{})
 	b.ok(err)
 	disks, _ := b.starts(clone)
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if b.begins(disks["system-disk"]) != "system" || b.begins(disks["data-claim"]) != "data" || !slices.Equal(q.log, []string{"stop", "cont"}) {
 		t.Errorf("%v, %q", disks, q.log)
 	}
