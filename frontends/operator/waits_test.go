@@ -95,7 +95,9 @@ func TestShortWaitsAreNotTold(tt *testing.T) {
 	t.startKubelet()
 	t.phase("one", spec.PhaseRunning)
 	took := time.Since(begin)
-	t.few("created to running", p, 8, took)
+	if err := t.few("created to running", p, 9, took); err != nil {
+		t.Error(err)
+	}
 	if r := p.events(); took < lasting && len(r) > 0 {
 		t.Errorf("told: %q", r)
 	}

@@ -90,8 +90,8 @@ const (
 	// the steps in between.
 	settling = 2 * time.Second
 	// ending is how long one that stops is given to end before the status tells that
-	// it does.
-	ending = time.Second
+	// it does. When it began is known to the second, and thus up to one too early.
+	ending = 2 * time.Second
 	// lasting is how long something is waited for that may pass by itself before
 	// an event tells of it. The steps of a start that takes longer than settling
 	// are told of together then.
