@@ -277,26 +277,64 @@ func (g *grown) objects(t testing.TB, kind string) [][]byte {
 }
 
 // managed adds what the API server notes down about who wrote what: an entry for
-// the specification, and one for the status.
+// the specification, and one for each author of the status.
 func managed(o map[string]any) {
 	var entries []any
-	for manager, parts := range map[string][]string{"kubernetes-java-kubectl-apply": {"metadata", "spec", "data"}, "kubelet": {"status"}} {
-		owned := map[string]any{}
-		for _, p := range parts {
-			if v, ok := o[p]; ok {
-				owned["f:"+p] = fieldsOf(v)
-			}
-		}
+	add := func(manager, subresource string, owned map[string]any) {
 		entry := map[string]any{
 			"manager": manager, "operation": "Apply", "apiVersion": o["apiVersion"], "time": "2026-01-01T00:00:00Z",
 			"fieldsType": "FieldsV1", "fieldsV1": owned,
 		}
-		if slices.Contains(parts, "status") {
-			entry["subresource"] = "status"
+		if subresource != "" {
+			entry["subresource"] = subresource
 		}
 		entries = append(entries, entry)
 	}
+	owned := map[string]any{}
+	for _, p := range []string{"metadata", "spec", "data"} {
+		if v, ok := o[p]; ok {
+			owned["f:"+p] = fieldsOf(v)
+		}
+	}
+	add("kubernetes-java-kubectl-apply", "", owned)
+	if status, ok := o["status"].(map[string]any); ok {
+		for manager, fields := range authored(o["kind"] == spec.KindVirtualMachine, status) {
+			add(manager, "status", map[string]any{"f:status": fields})
+		}
+	}
 	o["metadata"].(map[string]any)["managedFields"] = entries
+}
+
+// authored are the fields of a status by who has written them. That of a machine has
+// two authors.
+func authored(machine bool, status map[string]any) map[string]map[string]any {
+	if !machine {
+		return map[string]map[string]any{"kubelet": fieldsOf(status)}
+	}
+	operators, runners := map[string]any{}, map[string]any{}
+	for name, value := range status {
+		switch name {
+		case "conditions":
+			for _, c := range value.([]any) {
+				t := c.(map[string]any)["type"].(string)
+				of := runners
+				if slices.Contains(spec.OperatorConditionTypes(), t) {
+					of = operators
+				}
+				list, ok := of["f:conditions"].(map[string]any)
+				if !ok {
+					list = map[string]any{}
+					of["f:conditions"] = list
+				}
+				list[fmt.Sprintf(`k:{"type":%q}`, t)] = fieldsOf(c)
+			}
+		case "phase", "created", "ready", "nodeName", "ipAddress", "observedGeneration", "claims":
+			operators["f:"+name] = fieldsOf(value)
+		default:
+			runners["f:"+name] = fieldsOf(value)
+		}
+	}
+	return map[string]map[string]any{names.OperatorStatusManager: operators, names.RunnerStatusManager: runners}
 }
 
 func fieldsOf(v any) map[string]any {
