@@ -190,10 +190,10 @@ func TestStartFailures(t *testing.T) {
 	}{
 		{"missing disk", func(c *runnerconfig.Config, _ *Options) {
 			c.Runner.VM.Drives = []runnerconfig.Drive{{Type: "raw", File: "/nonexistent/disk.img"}}
-		}, "vm.drives[0]: disk: stat /nonexistent/disk.img: no such file"},
+		}, "vm.drives[0]: disk: open /nonexistent/disk.img: no such file"},
 		{"missing kernel", func(c *runnerconfig.Config, _ *Options) {
 			c.Runner.VM.KernelBoot.Kernel = "/nonexistent/vmlinuz"
-		}, "kernel: stat /nonexistent/vmlinuz"},
+		}, "kernel: open /nonexistent/vmlinuz"},
 		{"no KVM", func(c *runnerconfig.Config, _ *Options) { c.Runner.VM.Accelerator = "kvm" }, "KVM"},
 		{"no QEMU", func(_ *runnerconfig.Config, o *Options) { o.Host.QEMU = "/nonexistent/qemu" }, "start qemu: fork/exec /nonexistent/qemu"},
 		{"QEMU refuses", func(c *runnerconfig.Config, _ *Options) { c.Runner.VM.CPUModel = "no-such-cpu" }, "qemu ended: exit status 1: QEMU has no CPU model no-such-cpu"},

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"net"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -123,11 +124,21 @@ func fakeConfig() runnerconfig.Config {
 	return c
 }
 
+// emptyImage is a CD that is there.
+func emptyImage(t *testing.T) string {
+	t.Helper()
+	image := filepath.Join(t.TempDir(), "image.iso")
+	if err := os.WriteFile(image, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return image
+}
+
 // A guest that floods its host with events is looked at again and again, but not
 // once for each; the events that matter are not lost among them, and what is
 // wished happens.
 func TestFloodOfEvents(t *testing.T) {
-	c := fakeConfig()
+	c, image := fakeConfig(), emptyImage(t)
 	r, q := followFake(t, c)
 	const flood = 20000
 	for n := range flood {
@@ -144,7 +155,7 @@ func TestFloodOfEvents(t *testing.T) {
 		}
 		if n == flood/2 {
 			q.Emit("SHUTDOWN", map[string]any{"guest": true, "reason": "guest-shutdown"})
-			r.reconfigure(t, &c, func(r *runnerconfig.Runner) { r.VM.Drives[0].File = "/image" })
+			r.reconfigure(t, &c, func(r *runnerconfig.Runner) { r.VM.Drives[0].File = image })
 		}
 	}
 	r.now(t, "the medium is changed", reason(live.MediaChanged, live.ReasonAsConfigured))
@@ -166,14 +177,14 @@ func TestFloodOfEvents(t *testing.T) {
 // then no longer; calls of the engine wait for none.
 func TestCommandWithoutAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := fakeConfig()
+		c, image := fakeConfig(), emptyImage(t)
 		r, q := followFake(t, c)
 		synctest.Wait()
 		q.mu.Lock()
 		q.deaf = true
 		q.mu.Unlock()
 		begin := time.Now()
-		r.reconfigure(t, &c, func(r *runnerconfig.Runner) { r.VM.CurrentRAM, r.VM.Drives[0].File = 256<<20, "/image" })
+		r.reconfigure(t, &c, func(r *runnerconfig.Runner) { r.VM.CurrentRAM, r.VM.Drives[0].File = 256<<20, image })
 		r.Pause()
 		r.Resume()
 		if d := time.Since(begin); d > 0 {
