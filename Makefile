@@ -17,8 +17,8 @@ LONG := ./vmop/runner ./frontends/operator ./frontends/cli ./vmop/cloudinit ./ex
 	./vmop/reconcile/machine ./internal/tinyguest ./vmop/qemucmd ./internal/deploytest ./frontends/runner \
 	./vmop/qga ./internal/controlplane ./internal/crdtest
 
-# A check of the promises takes thirty steps on the average.
-LONG_CHECKS ?= 33334
+# A check of the promises of machines takes some hundred and fifty steps.
+LONG_CHECKS ?= 6500
 SOAK        ?= 5m
 export GOFLAGS ?=
 
