@@ -21,8 +21,9 @@ type Object interface {
 
 // Action is one write. The set of actions is closed, and shared by all kinds:
 // there is none that shrinks a volume claim or changes a secret, one that deletes a
-// claim and one that deletes a secret, and what destroys or overwrites something carries the UID or the resource
-// version that it was decided on. A kind that needs another write adds it here.
+// claim and one that deletes a secret, and what destroys or overwrites something
+// carries the UID or the resource version that it was decided on. A kind that needs
+// another write adds it here.
 type Action interface {
 	isAction()
 	// Target is what the action does to which object, in words that a
