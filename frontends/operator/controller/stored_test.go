@@ -14,6 +14,7 @@ import (
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"pgregory.net/rapid"
@@ -98,6 +99,10 @@ func assign(t *testing.T, api *fakeAPI, pools ...string) {
 		if err := unstructured.SetNestedStringMap(u.Object, map[string]string{"pool": pool, "user": "ann", "lastUsed": "2020-01-01T00:00:00Z"}, "status", "assignment"); err != nil {
 			t.Fatal(err)
 		}
+		u.SetManagedFields(append(u.GetManagedFields(), metav1.ManagedFieldsEntry{
+			Manager: "desks", Operation: metav1.ManagedFieldsOperationApply, APIVersion: u.GetAPIVersion(), Subresource: "status",
+			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:assignment":{"f:pool":{},"f:user":{},"f:lastUsed":{}}}}`),
+		}))
 		data, err := u.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)
