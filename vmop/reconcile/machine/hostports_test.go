@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/runnerconfig"
@@ -39,7 +40,7 @@ func TestPortsLeadToServers(t *testing.T) {
 			case *corev1.Pod:
 				pod = o
 			case *corev1.Secret:
-				secret = true
+				secret = secret || o.Labels[names.LabelComponent] == names.ComponentDisplaySecret
 			case *corev1.ConfigMap:
 				if config, _, err = runnerconfig.Parse([]byte(o.Data["config.yaml"])); err != nil {
 					t.Fatal(err)
