@@ -281,8 +281,11 @@ func (m *Machine) unplug(ctx context.Context, disk heldDisk) error {
 			return err
 		}
 		found, err := findDisks([]heldDisk{disk}, nodes, sets)
-		if err != nil {
-			return nil //nolint:nilerr // it has gone, or waits for the next start
+		switch {
+		case errors.Is(err, errStartedWithout):
+			return nil // it has gone, or waits for the next start
+		case err != nil:
+			return err
 		}
 		port := slices.IndexFunc(slices.Collect(ports), func(n string) bool { return n == found[0].node })
 		if port < 0 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
 	"github.com/vmop/sdk/vmop/qmp/qmptest"
 )
@@ -121,6 +122,28 @@ func (b *bench) record() string {
 	data, err := os.ReadFile(filepath.Join(b.m.Data, "machine.json"))
 	b.ok(err)
 	return string(data)
+}
+
+// Only what QEMU does not have is gone: a disk that it uses in another way is still the
+// machine's.
+func TestDiskThatQEMUUsesIsNotDetached(t *testing.T) {
+	b := newBench(t)
+	q := b.run(nil)
+	q.sync(func() {
+		q.fails = func(c *qmptest.Call) bool {
+			if c.Name() != "query-named-block-nodes" {
+				return false
+			}
+			c.Return([]qmp.BlockDeviceInfo{{NodeName: qemucmd.DiskNode(0), Driver: "host_device", File: "/dev/vg/data"}})
+			return true
+		}
+	})
+	if err := b.m.unplug(t.Context(), heldDisk{name: "data", path: "/dev/vg/data"}); err == nil || !strings.Contains(err.Error(), `is used as "host_device"`) {
+		t.Errorf("a block device in use: %v", err)
+	}
+	if err := b.m.unplug(t.Context(), heldDisk{name: "gone", path: "/dev/vg/gone"}); err != nil {
+		t.Errorf("a disk that QEMU has not: %v", err)
+	}
 }
 
 // A guest that does not release a disk keeps it.

@@ -155,7 +155,11 @@ func (l *liveCopy) find(ctx context.Context, disks []heldDisk) ([]liveDisk, erro
 	return findDisks(disks, nodes, sets)
 }
 
-// findDisks is find with what QEMU said.
+// errStartedWithout says that a QEMU has no such disk.
+var errStartedWithout = errors.New("the machine was started without")
+
+// findDisks is find with what QEMU said. The error is [errStartedWithout] if it has
+// not one of them.
 func findDisks(disks []heldDisk, nodes []qmp.BlockDeviceInfo, sets []qmp.FDSet) ([]liveDisk, error) {
 	opened := map[string]string{}
 	for _, s := range sets {
@@ -183,9 +187,9 @@ func findDisks(disks []heldDisk, nodes []qmp.BlockDeviceInfo, sets []qmp.FDSet) 
 		n, ok := byPath[d.path]
 		switch {
 		case !ok:
-			return nil, fmt.Errorf("disk %q: the machine was started without %s: restart it first", d.name, d.path)
+			return nil, fmt.Errorf("disk %q: %w %s: restart it first", d.name, errStartedWithout, d.path)
 		case n.Driver != string(qemucmd.DiskFormatRaw) && n.Driver != string(qemucmd.DiskFormatQCOW2):
-			return nil, fmt.Errorf("disk %q: %s is used as %q, and only raw and qcow2 images are copied while a machine runs: stop it first", d.name, d.path, n.Driver)
+			return nil, fmt.Errorf("disk %q: %s is used as %q, and only with raw and qcow2 images something is done while a machine runs: stop it first", d.name, d.path, n.Driver)
 		}
 		out = append(out, liveDisk{name: d.name, node: n.NodeName, format: n.Driver, size: n.Image.VirtualSize, job: copyPrefix + strconv.Itoa(i)})
 	}
