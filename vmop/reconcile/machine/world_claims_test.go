@@ -15,7 +15,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"pgregory.net/rapid"
 )
 
 // deleteClaim is somebody who deletes a claim. It goes when no pod uses it.
@@ -178,14 +177,7 @@ func (w *world) startOrStop() {
 // A claim that the machine has run with, and that anybody deletes at any time, is not
 // replaced without a word; and whoever does what the machine says has it running.
 func TestPromisesOfClaims(t *testing.T) {
-	seed(t)
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(drawn(t), decideOnLess)
-		if err := w.loseClaims(rapid.IntRange(20, 60).Draw(t, "steps")); err != nil {
-			t.Fatalf("%v\n%s", err, strings.Join(w.log, "\n"))
-		}
-	})
+	promisesHold(t, 20, 60, newWorld, (*world).loseClaims)
 }
 
 // Each fault about lost claims breaks a promise.

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"pgregory.net/rapid"
 )
 
 // deleteOwn is the deletion of a claim or a secret for its machine. Whatever the
@@ -123,14 +122,7 @@ func (w *world) gives(steps int) error {
 // Whatever becomes of a machine, of its manifest and of its claims, and however late
 // the operator sees it: what is destroyed is its own, and wanted to be.
 func TestPromisesOfDeletion(t *testing.T) {
-	seed(t)
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(drawn(t), decideOnLess)
-		if err := w.gives(rapid.IntRange(20, 60).Draw(t, "steps")); err != nil {
-			t.Fatalf("%v\n%s", err, strings.Join(w.log, "\n"))
-		}
-	})
+	promisesHold(t, 20, 60, newWorld, (*world).gives)
 }
 
 // Each fault about what goes with a machine breaks a promise.

@@ -53,21 +53,27 @@ func (w *world) guarded(what func()) (err error) {
 	return nil
 }
 
-// TestPromises runs at least ten thousand steps with rapid's own number of
-// checks.
-func TestPromises(t *testing.T) {
+// promisesHold runs drawn worlds of a kind for a drawn number of steps.
+func promisesHold(t *testing.T, least, most int, create func(func(string, int) int, func(machine.Snapshot) reconcile.Plan) *world, run func(*world, int) error) {
+	t.Helper()
 	seed(t)
 	t.Parallel()
 	steps := 0
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(drawn(t), decideOnLess)
-		err := w.live(rapid.IntRange(100, 250).Draw(t, "steps"))
+		w := create(drawn(t), decideOnLess)
+		err := run(w, rapid.IntRange(least, most).Draw(t, "steps"))
 		steps += w.operations
 		if err != nil {
 			t.Fatalf("%v\n%s", err, strings.Join(w.log, "\n"))
 		}
 	})
 	t.Logf("%d steps", steps)
+}
+
+// TestPromises runs at least ten thousand steps with rapid's own number of
+// checks.
+func TestPromises(t *testing.T) {
+	promisesHold(t, 100, 250, newWorld, (*world).live)
 }
 
 // newPolicyWorld is a world in which people use run policies.
@@ -88,14 +94,7 @@ func newPolicyWorld(choose func(string, int) int, decide func(machine.Snapshot) 
 // TestPromisesOfRunPolicies has the same promises, and those of run policies, where
 // people use them.
 func TestPromisesOfRunPolicies(t *testing.T) {
-	seed(t)
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		w := newPolicyWorld(drawn(t), decideOnLess)
-		if err := w.live(rapid.IntRange(50, 200).Draw(t, "steps")); err != nil {
-			t.Fatalf("%v\n%s", err, strings.Join(w.log, "\n"))
-		}
-	})
+	promisesHold(t, 50, 200, newPolicyWorld, (*world).live)
 }
 
 // drawn is a choice that rapid makes.

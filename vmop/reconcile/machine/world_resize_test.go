@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
-	"pgregory.net/rapid"
 )
 
 // capacity is what the nodes of a world have for the machine's pod, and what
@@ -302,14 +301,7 @@ func (w *world) resized(steps int) error {
 // What a guest may use never exceeds what its pod has, whatever happens in which
 // order; and in the end it has what it is to have, or says why not.
 func TestPromisesOfResizing(t *testing.T) {
-	seed(t)
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		w := newResizingWorld(drawn(t), decideOnLess)
-		if err := w.resized(rapid.IntRange(20, 100).Draw(t, "steps")); err != nil {
-			t.Fatalf("%v\n%s", err, strings.Join(w.log, "\n"))
-		}
-	})
+	promisesHold(t, 20, 100, newResizingWorld, (*world).resized)
 }
 
 // Each fault of resizing breaks a promise.
