@@ -157,17 +157,22 @@ func machineState(ts *testscript.TestScript, name string) (runner.State, error) 
 	return runner.ReadState(filepath.Join(ts.Getenv("VMOP_DATA_DIR"), "machines", filepath.FromSlash(name), "state.json"))
 }
 
+// guestConsole connects to a guest's console.
+func guestConsole(ts *testscript.TestScript, machine string) *tinyguest.Console {
+	s, err := machineState(ts, machine)
+	ts.Check(err)
+	conn, err := net.Dial("unix", s.Sockets[string(qemucmd.SocketConsole)])
+	ts.Check(err)
+	return tinyguest.NewConsole(conn)
+}
+
 // guestCommand asks a guest: guest NAMESPACE/NAME COMMAND...; its answer is the
 // standard output. Without a command it waits until the guest is ready.
 func guestCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: guest NAMESPACE/NAME [COMMAND...]")
 	}
-	s, err := machineState(ts, args[0])
-	ts.Check(err)
-	conn, err := net.Dial("unix", s.Sockets[string(qemucmd.SocketConsole)])
-	ts.Check(err)
-	c := tinyguest.NewConsole(conn)
+	c := guestConsole(ts, args[0])
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -192,11 +197,7 @@ func answersCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: answers NAMESPACE/NAME TEXT COMMAND...")
 	}
-	s, err := machineState(ts, args[0])
-	ts.Check(err)
-	conn, err := net.Dial("unix", s.Sockets[string(qemucmd.SocketConsole)])
-	ts.Check(err)
-	c := tinyguest.NewConsole(conn)
+	c := guestConsole(ts, args[0])
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -217,11 +218,7 @@ func expectCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: expect NAMESPACE/NAME TEXT...")
 	}
-	s, err := machineState(ts, args[0])
-	ts.Check(err)
-	conn, err := net.Dial("unix", s.Sockets[string(qemucmd.SocketConsole)])
-	ts.Check(err)
-	c := tinyguest.NewConsole(conn)
+	c := guestConsole(ts, args[0])
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
