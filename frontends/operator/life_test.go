@@ -73,7 +73,7 @@ func (t *test) few(step string, p *proxy, limit int, took time.Duration) error {
 	r := p.effective()
 	t.Logf("%s: %d requests in %v:\n%s", step, len(r), took.Round(time.Millisecond), strings.Join(r, "\n"))
 	if took > time.Second {
-		limit += 3
+		limit += 2
 	}
 	if len(r) > limit && took < lasting {
 		return fmt.Errorf("%s: %d requests; want at most %d", step, len(r), limit)

@@ -95,7 +95,7 @@ func TestShortWaitsAreNotTold(tt *testing.T) {
 	t.startKubelet()
 	t.phase("one", spec.PhaseRunning)
 	took := time.Since(begin)
-	if err := t.few("created to running", p, 9, took); err != nil {
+	if err := t.few("created to running", p, 8, took); err != nil {
 		t.Error(err)
 	}
 	if r := p.events(); took < lasting && len(r) > 0 {
