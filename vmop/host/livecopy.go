@@ -26,8 +26,6 @@ const (
 	copyCalm = 15 * time.Second
 	// freezeLimit bounds how long a guest stands still for a copy.
 	freezeLimit = time.Minute
-	// agentGreeting bounds the wait for a guest agent that may not be one.
-	agentGreeting = 5 * time.Second
 	// copyLook is how often the progress of copies is looked at.
 	copyLook = 500 * time.Millisecond
 	// copyCleanup bounds what is undone when a copy is given up.
@@ -355,7 +353,7 @@ func (l *liveCopy) end(ctx context.Context, still func() error) (how consistency
 		how.unfrozen = "it was paused"
 		return how, moment(ctx)
 	}
-	agent, why, err := l.agent(ctx)
+	agent, why, err := l.m.agent(ctx, l.c)
 	if err != nil {
 		return how, err
 	}
@@ -379,28 +377,6 @@ func (l *liveCopy) end(ctx context.Context, still func() error) (how consistency
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return line
-}
-
-// agent connects to the guest agent; nil if there is none, with the reason.
-func (l *liveCopy) agent(ctx context.Context) (*qga.Client, string, error) {
-	chardevs, err := qmp.Do(ctx, l.c, qmp.QueryChardev{})
-	if err != nil {
-		return nil, "", err
-	}
-	open := func(d qmp.ChardevInfo) bool { return d.Label == qemucmd.GuestAgentChardev && d.FrontendOpen }
-	if !slices.ContainsFunc(chardevs, open) {
-		return nil, "it has no guest agent to freeze its file systems", nil
-	}
-	agent, err := qga.Dial(ctx, l.m.Socket(qemucmd.SocketGuestAgent))
-	if err != nil {
-		return nil, "", err
-	}
-	greeting, cancel := context.WithTimeout(ctx, agentGreeting)
-	defer cancel()
-	if err := agent.Ping(greeting); err != nil {
-		return nil, "its agent does not answer: " + firstLine(err), agent.Close()
-	}
-	return agent, "", nil
 }
 
 // moment ends the copies while the guest is paused.

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/qga"
 	"github.com/vmop/sdk/vmop/qga/qgatest"
 	"github.com/vmop/sdk/vmop/qmp"
 	"github.com/vmop/sdk/vmop/qmp/qmptest"
@@ -222,6 +223,36 @@ func TestCopyOfRunningMachine(t *testing.T) {
 			b.ok(err)
 			if !strings.Contains(string(record), `"header": "qcow2"`) {
 				t.Errorf("%s", record)
+			}
+		})
+	}
+}
+
+// What a copy has frozen that was killed can be thawed.
+func TestThaw(t *testing.T) {
+	status := func(s qga.FreezeStatus) qgatest.Handler {
+		return func(qgatest.Request) (any, error) { return s, nil }
+	}
+	for _, c := range []struct {
+		name   string
+		agent  map[string]qgatest.Handler
+		log    []string
+		thawed bool
+	}{
+		{"without an agent", nil, nil, false},
+		{"whose agent cannot freeze", map[string]qgatest.Handler{}, nil, false},
+		{"thawed", map[string]qgatest.Handler{"guest-fsfreeze-status": status(qga.FSThawed), "guest-fsfreeze-thaw": freezes}, []string{"guest-fsfreeze-status"}, false},
+		{"frozen", map[string]qgatest.Handler{"guest-fsfreeze-status": status(qga.FSFrozen), "guest-fsfreeze-thaw": freezes}, []string{"guest-fsfreeze-status", "guest-fsfreeze-thaw"}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t)
+			q := b.run(c.agent)
+			thawed, err := b.m.Thaw(t.Context())
+			b.ok(err)
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			if thawed != c.thawed || !slices.Equal(q.log, c.log) {
+				t.Errorf("%v, %q", thawed, q.log)
 			}
 		})
 	}

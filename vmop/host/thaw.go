@@ -1,0 +1,67 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/qga"
+	"github.com/vmop/sdk/vmop/qmp"
+)
+
+// agentGreeting bounds the wait for a guest agent that may not be one.
+const agentGreeting = 5 * time.Second
+
+// agent connects to the guest agent of a machine that runs; nil if there is none, with
+// the reason.
+func (m *Machine) agent(ctx context.Context, c *qmp.Client) (*qga.Client, string, error) {
+	chardevs, err := qmp.Do(ctx, c, qmp.QueryChardev{})
+	if err != nil {
+		return nil, "", err
+	}
+	open := func(d qmp.ChardevInfo) bool { return d.Label == qemucmd.GuestAgentChardev && d.FrontendOpen }
+	if !slices.ContainsFunc(chardevs, open) {
+		return nil, "it has no guest agent to freeze its file systems", nil
+	}
+	agent, err := qga.Dial(ctx, m.Socket(qemucmd.SocketGuestAgent))
+	if err != nil {
+		return nil, "", err
+	}
+	greeting, cancel := context.WithTimeout(ctx, agentGreeting)
+	defer cancel()
+	if err := agent.Ping(greeting); err != nil {
+		return nil, "its agent does not answer: " + firstLine(err), agent.Close()
+	}
+	return agent, "", nil
+}
+
+// Thaw thaws the file systems of a guest that executes, and reports whether any were
+// frozen, as a copy leaves them that was killed in its last moment. A guest without an
+// agent has none.
+func (m *Machine) Thaw(ctx context.Context) (thawed bool, err error) {
+	err = m.monitor(ctx, func(c *qmp.Client) (err error) {
+		agent, _, err := m.agent(ctx, c)
+		if agent == nil || err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, agent.Close()) }()
+		answer, cancel := context.WithTimeout(ctx, agentGreeting)
+		defer cancel()
+		status, err := agent.FSFreezeStatus(answer)
+		if errors.Is(err, qga.ErrCommandNotFound) || err == nil && status != qga.FSFrozen {
+			return nil
+		}
+		if err == nil {
+			_, err = agent.FSThaw(ctx)
+		}
+		thawed = err == nil
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("thaw the file systems of %s: %w", m.FullName(), err)
+	}
+	return thawed, nil
+}
