@@ -1,11 +1,9 @@
 package machine_test
 
 import (
-	"errors"
 	"regexp"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/vmop/sdk/vmop/names"
@@ -174,15 +172,8 @@ func (w *world) startOrStop() {
 	w.put(theVM, vm)
 }
 
-// A claim that the machine has run with, and that anybody deletes at any time, is not
-// replaced without a word; and whoever does what the machine says has it running.
-func TestPromisesOfClaims(t *testing.T) {
-	promisesHold(t, 20, 60, newWorld, (*world).loseClaims)
-}
-
-// Each fault about lost claims breaks a promise.
-func TestMutantsOfClaims(t *testing.T) {
-	for _, m := range []mutant{
+func claimMutants() []mutant {
+	return []mutant{
 		{
 			fault: "nobody looks what the machine has run with", promise: "a disk is not replaced without a word", or: "what a machine has run with is remembered",
 			before: func(s *machine.Snapshot) {
@@ -212,20 +203,5 @@ func TestMutantsOfClaims(t *testing.T) {
 				}
 			},
 		},
-	} {
-		t.Run(m.fault, func(t *testing.T) {
-			for n := range uint64(400) {
-				w := newWorld(random(n), m.decide)
-				var v violation
-				if !errors.As(w.loseClaims(60), &v) {
-					continue
-				}
-				if v.name != m.promise && v.name != m.or {
-					t.Errorf("it is noticed as %v; want %q", v, m.promise)
-				}
-				return
-			}
-			t.Errorf("nobody notices; want %q", m.promise)
-		})
 	}
 }

@@ -1,11 +1,9 @@
 package machine_test
 
 import (
-	"errors"
 	"flag"
 	"math/rand/v2"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -53,29 +51,6 @@ func (w *world) guarded(what func()) (err error) {
 	return nil
 }
 
-// promisesHold runs drawn worlds of a kind for a drawn number of steps.
-func promisesHold(t *testing.T, least, most int, create func(func(string, int) int, func(machine.Snapshot) reconcile.Plan) *world, run func(*world, int) error) {
-	t.Helper()
-	seed(t)
-	t.Parallel()
-	steps := 0
-	rapid.Check(t, func(t *rapid.T) {
-		w := create(drawn(t), decideOnLess)
-		err := run(w, rapid.IntRange(least, most).Draw(t, "steps"))
-		steps += w.operations
-		if err != nil {
-			t.Fatalf("%v\n%s", err, strings.Join(w.log, "\n"))
-		}
-	})
-	t.Logf("%d steps", steps)
-}
-
-// TestPromises runs at least ten thousand steps with rapid's own number of
-// checks.
-func TestPromises(t *testing.T) {
-	promisesHold(t, 100, 250, newWorld, (*world).live)
-}
-
 // newPolicyWorld is a world in which people use run policies.
 func newPolicyWorld(choose func(string, int) int, decide func(machine.Snapshot) reconcile.Plan) *world {
 	w := newWorld(choose, decide)
@@ -89,12 +64,6 @@ func newPolicyWorld(choose func(string, int) int, decide func(machine.Snapshot) 
 	}
 	w.put(theVM, vm)
 	return w
-}
-
-// TestPromisesOfRunPolicies has the same promises, and those of run policies, where
-// people use them.
-func TestPromisesOfRunPolicies(t *testing.T) {
-	promisesHold(t, 50, 200, newPolicyWorld, (*world).live)
 }
 
 // drawn is a choice that rapid makes.
@@ -111,20 +80,4 @@ func drawn(t *rapid.T) func(string, int) int {
 func random(n uint64) func(string, int) int {
 	r := rand.New(rand.NewPCG(n, 0))
 	return func(_ string, n int) int { return r.IntN(n) }
-}
-
-// broken runs worlds until a promise is broken.
-func broken(decide func(machine.Snapshot) reconcile.Plan, worlds uint64, policies bool) (violation, bool) {
-	for n := range worlds {
-		kind := newWorld
-		if policies {
-			kind = newPolicyWorld
-		}
-		w := kind(random(n), decide)
-		var v violation
-		if errors.As(w.live(150), &v) {
-			return v, true
-		}
-	}
-	return violation{}, false
 }

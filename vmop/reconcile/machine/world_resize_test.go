@@ -1,10 +1,10 @@
 package machine_test
 
 import (
-	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/vmop/sdk/vmop/names"
@@ -298,15 +298,10 @@ func (w *world) resized(steps int) error {
 	})
 }
 
-// What a guest may use never exceeds what its pod has, whatever happens in which
-// order; and in the end it has what it is to have, or says why not.
-func TestPromisesOfResizing(t *testing.T) {
-	promisesHold(t, 20, 100, newResizingWorld, (*world).resized)
-}
+var processors = regexp.MustCompile(`currentCpus: \d+`)
 
-// Each fault of resizing breaks a promise.
-func TestMutantsOfResizing(t *testing.T) {
-	for _, m := range []mutant{
+func resizingMutants() []mutant {
+	return []mutant{
 		{
 			fault: "the kubelet's word that there is no room is not heard", promise: "a guest that cannot grow says so", or: "a guest uses what its pod has",
 			before: func(s *machine.Snapshot) {
@@ -348,20 +343,45 @@ func TestMutantsOfResizing(t *testing.T) {
 				}
 			}),
 		},
-	} {
-		t.Run(m.fault, func(t *testing.T) {
-			for n := range uint64(400) {
-				w := newResizingWorld(random(n), m.decide)
-				var v violation
-				if !errors.As(w.resized(60), &v) {
-					continue
+		{
+			fault: "nobody says how the requests of a pod came about", promise: "a pod says how its requests came about",
+			after: each(func(_ *machine.Snapshot, a reconcile.Create) reconcile.Action {
+				if pod, is := a.Object.(*corev1.Pod); is {
+					delete(pod.Annotations, names.AnnotationRequests)
 				}
-				if v.name != m.promise && v.name != m.or {
-					t.Fatalf("it breaks %q instead of %q: %v", v.name, m.promise, v)
+				return a
+			}),
+		},
+		{
+			fault: "pods do not shrink", promise: "a pod asks for what its guest has",
+			after: func(s *machine.Snapshot, p *reconcile.Plan) {
+				p.Actions = slices.DeleteFunc(p.Actions, func(a reconcile.Action) bool {
+					r, is := a.(reconcile.ResizePod)
+					return is && s.Pod != nil && fits(r.Requests, s.Pod.Spec.Containers[0].Resources.Requests)
+				})
+			},
+		},
+		{
+			fault: "a guest does not get more processors", promise: "a guest has what it is to have", or: "the world comes to rest",
+			before: func(s *machine.Snapshot) {
+				if s.ConfigMap != nil {
+					pretendConfig(s)
 				}
-				return
-			}
-			t.Errorf("%q is not broken", m.promise)
-		})
+			},
+			after: func(_ *machine.Snapshot, p *reconcile.Plan) {
+				for _, a := range p.Actions {
+					var o reconcile.Object
+					switch a := a.(type) {
+					case reconcile.Create:
+						o = a.Object
+					case reconcile.Apply:
+						o = a.Object
+					}
+					if cm, is := o.(*corev1.ConfigMap); is {
+						cm.Data[names.ConfigKey] = processors.ReplaceAllString(cm.Data[names.ConfigKey], "currentCpus: 1")
+					}
+				}
+			},
+		},
 	}
 }
