@@ -39,8 +39,9 @@ var arrows = map[string][]string{
 	"vmop/reconcile":    {"vmop/conditions", "vmop/names"},
 	"vmop/runner":       {"internal/atomicfile", "vmop/conditions", "vmop/limits", "vmop/qemucmd", "vmop/qmp", "vmop/qga", "vmop/vmopagent", "vmop/cloudinit", "vmop/imageinspect", "vmop/runnerconfig", "vmop/live", "vmop/runner/tap"},
 	"vmop/runner/tap":   {},
+	"vmop/imagesource":  {"internal/atomicfile", "internal/filecopy", "vmop/imageinspect"},
 	"vmop/host": {
-		"internal/atomicfile", "internal/yamljson", "vmop/names", "vmop/spec", "vmop/qemucmd", "vmop/qmp", "vmop/hostprobe", "vmop/runnerconfig", "vmop/live", "vmop/reconcile/changes",
+		"vmop/imagesource", "internal/atomicfile", "internal/filecopy", "internal/yamljson", "vmop/names", "vmop/spec", "vmop/qemucmd", "vmop/qmp", "vmop/hostprobe", "vmop/runnerconfig", "vmop/live", "vmop/reconcile/changes",
 		"vmop/reconcile/machineconfig", "vmop/runner", "vmop/imageinspect", "vmop/qga",
 	},
 	"vmop": {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/internal/atomicfile"
+	"github.com/vmop/sdk/internal/filecopy"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/runner"
 	"github.com/vmop/sdk/vmop/spec"
@@ -95,7 +96,7 @@ func (c *copying) copyDisks(ctx context.Context, dir string, disks []heldDisk, f
 		return err
 	}
 	for _, d := range disks {
-		err := copyImage(ctx, d.path, filepath.Join(dir, fileOf(d)), func(n int64) {
+		err := filecopy.Copy(ctx, d.path, filepath.Join(dir, fileOf(d)), func(n int64) {
 			c.done += n
 			if c.options.Progress != nil {
 				c.options.Progress(min(c.done, c.total), c.total)
@@ -111,7 +112,7 @@ func (c *copying) copyDisks(ctx context.Context, dir string, disks []heldDisk, f
 // copyFiles copies small files from one directory to another.
 func copyFiles(ctx context.Context, from, to string, names []string) error {
 	for _, name := range names {
-		if err := copyImage(ctx, filepath.Join(from, name), filepath.Join(to, name), func(int64) {}); err != nil {
+		if err := filecopy.Copy(ctx, filepath.Join(from, name), filepath.Join(to, name), func(int64) {}); err != nil {
 			return err
 		}
 	}

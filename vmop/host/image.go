@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/internal/atomicfile"
+	"github.com/vmop/sdk/internal/filecopy"
 	"github.com/vmop/sdk/vmop/imageinspect"
 	"github.com/vmop/sdk/vmop/runner"
 	"github.com/vmop/sdk/vmop/spec"
@@ -162,7 +163,7 @@ func (i Image) fetch(ctx context.Context, to string, options CopyOptions) error 
 		return err
 	}
 	var done int64
-	err = copyImage(ctx, i.Source, to, func(n int64) {
+	err = filecopy.Copy(ctx, i.Source, to, func(n int64) {
 		if done += n; options.Progress != nil {
 			options.Progress(done, info.Size())
 		}

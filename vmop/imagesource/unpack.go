@@ -1,0 +1,160 @@
+package imagesource
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/ulikunitz/xz"
+	"golang.org/x/sys/unix"
+)
+
+// maxWindow is how far back a packed file may refer, in bytes, and so what unpacking
+// it takes of the memory: what xz -9 and zstd --long (27) need.
+const maxWindow = 128 << 20
+
+// compression is how a file is packed.
+type compression string
+
+const (
+	unpackedAlready compression = ""
+	archived        compression = "tar" // in messages: layers that are not packed
+	gzipped         compression = "gzip"
+	xzPacked        compression = "xz"
+	zstdPacked      compression = "zstd"
+)
+
+// compressionOf goes by the first bytes.
+func compressionOf(header []byte) compression {
+	switch {
+	case bytes.HasPrefix(header, []byte("\x1f\x8b")):
+		return gzipped
+	case bytes.HasPrefix(header, []byte("\xfd7zXZ\x00")):
+		return xzPacked
+	case bytes.HasPrefix(header, []byte("\x28\xb5\x2f\xfd")):
+		return zstdPacked
+	}
+	return unpackedAlready
+}
+
+// errPacked says that what a packed file says of itself is wrong.
+var errPacked = errors.New("it cannot be unpacked")
+
+// unpacker unpacks what r has, of a file with a header that is not looked at again.
+// An xz file has to be one that checkXZ let through.
+func unpacker(kind compression, r io.Reader) (io.ReadCloser, error) {
+	switch kind {
+	case gzipped:
+		return gzip.NewReader(r)
+	case xzPacked:
+		x, err := xz.NewReader(r)
+		return io.NopCloser(x), err
+	case zstdPacked:
+		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(maxWindow), zstd.WithDecoderMaxWindow(maxWindow))
+		if err != nil {
+			return nil, err
+		}
+		return z.IOReadCloser(), nil
+	}
+	return io.NopCloser(r), nil
+}
+
+// unpack unpacks a file, if it is packed, to f.unpacked.
+func (f *fetch) unpack(ctx context.Context, file *os.File) (bool, error) {
+	header := make([]byte, 16)
+	n, err := io.ReadFull(file, header)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return false, err
+	}
+	kind := compressionOf(header[:n])
+	if kind == unpackedAlready {
+		return false, nil
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return false, err
+	}
+	limit := f.o.maxSize()
+	if kind == xzPacked {
+		size, err := checkXZ(file, info.Size())
+		if err != nil {
+			return false, fmt.Errorf("%w (%s): %w", errPacked, kind, err)
+		}
+		if size > uint64(limit) {
+			return false, tooLargeUnpacked(kind, limit)
+		}
+	}
+	report := f.o.meter(Unpacking)
+	packed := &reader{ctx: ctx, r: io.NewSectionReader(file, 0, info.Size()), report: func(n int64) { report(n, info.Size()) }}
+	in, err := unpacker(kind, bufio.NewReaderSize(packed, bufferSize))
+	if err == nil {
+		err = writeImage(f.unpacked(), in, limit)
+		if cerr := in.Close(); err == nil {
+			err = cerr
+		}
+	}
+	return true, explainUnpacking(ctx, kind, limit, err)
+}
+
+func tooLargeUnpacked(kind compression, limit int64) error {
+	return fmt.Errorf("%w: unpacked (%s) it has more than %s, which is as much as is taken", ErrTooLarge, kind, quantity(limit))
+}
+
+// explainUnpacking tells the storage's errors and interruptions from those of what is
+// unpacked.
+func explainUnpacking(ctx context.Context, kind compression, limit int64, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, new(refusal)):
+		return err
+	case errors.Is(err, errLimit):
+		return tooLargeUnpacked(kind, limit)
+	case errors.As(err, new(*fs.PathError)):
+		return err
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("%w (%s): its end is missing", errPacked, kind)
+	}
+	return fmt.Errorf("%w (%s): %w", errPacked, kind, err)
+}
+
+// refusal is an error about what is in a packed file, and not about its packing.
+type refusal struct{ error }
+
+// errLimit is within the error of writeImage for what is longer than allowed.
+var errLimit = errors.New("more than the limit")
+
+// writeImage writes what r has to a new file without its zeros.
+func writeImage(path string, r io.Reader, limit int64) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	out := &sparse{f: file}
+	n, err := io.CopyBuffer(struct{ io.Writer }{out}, struct{ io.Reader }{io.LimitReader(r, limit+1)}, make([]byte, bufferSize))
+	if err == nil && n > limit {
+		err = errLimit
+	}
+	if err == nil {
+		err = out.flush()
+	}
+	return errors.Join(err, file.Close())
+}
+
+// allocated is what a file has on its storage, in bytes.
+func allocated(info os.FileInfo) int64 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return st.Blocks * 512
+	}
+	return info.Size()
+}
