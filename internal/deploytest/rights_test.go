@@ -106,6 +106,8 @@ func TestWhatAccountsMayNotDo(t *testing.T) {
 		{"vmop-system:vmop-operator", "delete", "", "secrets"},
 		{"vmop-system:vmop-operator", "delete", spec.GroupName, "vms"},
 		{"vmop-system:vmop-operator", "update", spec.GroupName, "vms"},
+		{"vmop-system:vmop-operator", "list", "", "serviceaccounts"}, // but one name
+		{"vmop-system:vmop-operator", "watch", "rbac.authorization.k8s.io", "rolebindings"},
 		{"default:vm-runner", "get", spec.GroupName, "vms"},
 		{"default:vm-runner", "get", "", "secrets"},
 		{"default:vm-runner", "get", "", "configmaps"},

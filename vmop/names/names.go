@@ -57,6 +57,10 @@ const (
 
 	// ServiceAccount is the account of the machines' pods.
 	ServiceAccount = "vm-runner"
+	// OperatorBinding is the role binding that lets the operator make machines in a
+	// namespace, and ClaimsBinding the one that lets it delete their disks.
+	OperatorBinding = "vmop-machines-operator"
+	ClaimsBinding   = "vmop-claims-operator"
 	// ImageRepositoryClaim is the claim of the image repository in each
 	// namespace.
 	ImageRepositoryClaim = "vmop-image-repository"

@@ -75,6 +75,7 @@ type prepared struct {
 // Reconcile implements controller-runtime's Reconciler.
 func (e *engine[S]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	memory := e.memories.get(req.NamespacedName)
+	memory.looked = e.now()
 	w := &look{reader: e.reader, ctx: ctx, namespace: req.Namespace, name: req.Name, memory: memory}
 	o := e.observe(w)
 	switch {
@@ -87,7 +88,9 @@ func (e *engine[S]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	case o == nil:
 		e.memories.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
-	case o.instead != nil:
+	}
+	defer e.memories.looked(req.NamespacedName, memory)
+	if o.instead != nil {
 		return e.tellOf(ctx, req.Namespace, o, *o.instead, memory)
 	}
 	p, action, err := e.carryOut(ctx, req.Namespace, o, memory)
@@ -169,10 +172,10 @@ func (e *engine[S]) tellOf(ctx context.Context, namespace string, o *sight[S], p
 func (e *engine[S]) unreported(ctx context.Context, namespace string, o *sight[S], plan reconcile.Plan, t reconcile.Target, err error, memory *subjectMemory) reconcile.Plan {
 	var before *reconcile.Failure
 	if f, ok := memory.failures[t]; ok {
-		before = &f
+		before = &f.Failure
 	}
 	e.refused(ctx, t, err, memory)
-	out := reconcile.Unreported(plan, before, memory.failures[t])
+	out := reconcile.Unreported(plan, before, memory.failures[t].Failure)
 	if i := slices.IndexFunc(plan.Statuses, func(s reconcile.StatusApply) bool { return s.Target() == t }); i >= 0 && o.object == nil {
 		// The subject is none that events could be about.
 		s := &plan.Statuses[i]

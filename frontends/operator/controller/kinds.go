@@ -1,17 +1,20 @@
 package controller
 
 import (
+	"context"
 	"time"
 
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 // registration is one kind of the API group that the operator looks after.
@@ -42,9 +45,9 @@ type setup struct {
 	forget []func()
 }
 
-func newSetup(m manager.Manager, o Options, g *gate, writes *writeCounter, kinds []registration) *setup {
+func newSetup(m manager.Manager, o Options, g *gate, writes *writeCounter, p *preparations, kinds []registration) *setup {
 	return &setup{manager: m, options: o, gate: g, writes: writes, reader: &reader{
-		cache: m.GetCache(), live: m.GetAPIReader(), now: time.Now, steady: g.server.steady, kinds: kindsOf(kinds),
+		cache: m.GetCache(), live: m.GetAPIReader(), now: time.Now, steady: g.server.steady, kinds: kindsOf(kinds), prepared: p,
 	}}
 }
 
@@ -57,7 +60,17 @@ func addKind[S any](s *setup, name string, k kind[S], o controller.Options, watc
 	}
 	s.forget = append(s.forget, e.memories.clear)
 	o.RateLimiter = retries()
-	return watch(ctrl.NewControllerManagedBy(s.manager).Named(name)).WithOptions(o).Complete(s.gate.before(name, e))
+	b := watch(ctrl.NewControllerManagedBy(s.manager).Named(name)).WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+		s.reader.prepared.then(func(namespace string) int {
+			waiting := requests(namespace, e.memories.waitingIn(namespace))
+			for _, r := range waiting {
+				queue.Add(r)
+			}
+			return len(waiting)
+		})
+		return nil
+	}))
+	return b.WithOptions(o).Complete(s.gate.before(name, e))
 }
 
 // stockKinds are the kinds of others that the caches keep, as in [reconcile.Target].

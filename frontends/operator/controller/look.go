@@ -31,6 +31,8 @@ type reader struct {
 	steady func() time.Time
 	// kinds are those that the caches keep.
 	kinds map[string]cachedKind
+	// prepared knows when namespaces got what no cache keeps.
+	prepared *preparations
 }
 
 // look is one observation while it is made: of what one request is about. After an
@@ -190,15 +192,17 @@ func (w *look) list(into client.ObjectList, index, value string) {
 	}
 }
 
-// refusals are the writes that the API server refused, in an order of their own.
+// refusals are the writes that the API server refused, in an order of their own. It
+// may take now what was forbidden before the namespace got what machines need.
 func (w *look) refusals(now time.Time) []reconcile.Failure {
 	var out []reconcile.Failure
+	prepared := w.prepared.since(w.namespace)
 	for _, f := range w.memory.failures {
-		if now.Sub(f.Last) > failureAge {
+		if now.Sub(f.Last) > failureAge || f.forbidden() && f.looked.Before(prepared) {
 			delete(w.memory.failures, f.Target)
 			continue
 		}
-		out = append(out, f)
+		out = append(out, f.Failure)
 	}
 	slices.SortFunc(out, func(a, b reconcile.Failure) int { return cmp.Compare(a.Target.String(), b.Target.String()) })
 	return out

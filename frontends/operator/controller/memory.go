@@ -1,10 +1,13 @@
 package controller
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/vmop/sdk/vmop/reconcile"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -63,7 +66,9 @@ type subjectMemory struct {
 	// doubts are objects that are to be read from the API server.
 	doubts map[object]bool
 	// failures are the refused writes.
-	failures map[reconcile.Target]reconcile.Failure
+	failures map[reconcile.Target]refusal
+	// looked is when the observation was begun that is acted upon.
+	looked time.Time
 	// held is since when a status is held back.
 	held time.Time
 	// asked is since when it asks for its turn, as a machine does whose pod is wanted
@@ -91,19 +96,33 @@ func (m *subjectMemory) doubt(o object) {
 	m.doubts[o] = true
 }
 
+// refusal is a write that was refused.
+type refusal struct {
+	reconcile.Failure
+	// looked is when the observation was begun that led to it: what came later may
+	// not have been there when the API server refused it.
+	looked time.Time
+}
+
+// forbidden reports whether the API server said that it may not be.
+func (r *refusal) forbidden() bool { return r.Reason == string(metav1.StatusReasonForbidden) }
+
 // failed counts a refusal.
 func (m *subjectMemory) failed(f reconcile.Failure) {
 	if m.failures == nil {
-		m.failures = map[reconcile.Target]reconcile.Failure{}
+		m.failures = map[reconcile.Target]refusal{}
 	}
 	f.Count = m.failures[f.Target].Count + 1
-	m.failures[f.Target] = f
+	m.failures[f.Target] = refusal{f, m.looked}
 }
 
 // memories are those of all subjects of an engine.
 type memories struct {
 	mu sync.Mutex
 	of map[types.NamespacedName]*subjectMemory
+	// forbidden are the subjects that were refused something which they may not, by
+	// their namespaces.
+	forbidden map[string]map[string]bool
 }
 
 // get returns the memory of a subject. controller-runtime never reconciles one
@@ -124,11 +143,48 @@ func (m *memories) get(key types.NamespacedName) *subjectMemory {
 func (m *memories) clear() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.of = nil
+	m.of, m.forbidden = nil, nil
 }
 
 func (m *memories) forget(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.of, key)
+	m.note(key, false)
+}
+
+// looked notes, after a subject was looked at, whether it waits for a right.
+func (m *memories) looked(key types.NamespacedName, memory *subjectMemory) {
+	waits := false
+	for _, r := range memory.failures {
+		waits = waits || r.forbidden()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.note(key, waits)
+}
+
+// note is called with the lock held.
+func (m *memories) note(key types.NamespacedName, waits bool) {
+	in := m.forbidden[key.Namespace]
+	switch {
+	case waits && in == nil:
+		if m.forbidden == nil {
+			m.forbidden = map[string]map[string]bool{}
+		}
+		m.forbidden[key.Namespace] = map[string]bool{key.Name: true}
+	case waits:
+		in[key.Name] = true
+	case in[key.Name]:
+		if delete(in, key.Name); len(in) == 0 {
+			delete(m.forbidden, key.Namespace)
+		}
+	}
+}
+
+// waitingIn are the subjects of a namespace that wait for a right.
+func (m *memories) waitingIn(namespace string) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Sorted(maps.Keys(m.forbidden[namespace]))
 }

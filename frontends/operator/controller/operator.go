@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -247,7 +248,15 @@ func (o *Operator) build(ctx context.Context) (manager.Manager, error) {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
 	counted.of(m.GetCache(), o.leading.is)
-	s := newSetup(m, o.options, o.gate, writes, o.kinds)
+	all, err := metadata.NewForConfigAndClient(metadata.ConfigFor(o.config), m.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	p := &preparations{client: all, namespaces: o.options.Namespaces, server: o.server, log: o.options.Log, now: time.Now, at: map[string]time.Time{}}
+	if err := m.Add(p); err != nil {
+		return nil, fmt.Errorf("what namespaces need: %w", err)
+	}
+	s := newSetup(m, o.options, o.gate, writes, p, o.kinds)
 	for _, r := range o.kinds {
 		if err := r.add(s); err != nil {
 			return nil, fmt.Errorf("controller of the kind %s: %w", r.kind, err)

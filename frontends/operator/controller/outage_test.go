@@ -140,7 +140,7 @@ func TestWatchesAndReconciliationsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, real := newTestServer(t.Context(), &bytes.Buffer{})
 		of := &countingWatch{}
-		w := &patientWatch{of, s}
+		w := &patientWatch{of: of, server: s}
 		s.watches[w] = false
 		first, err := w.WatchWithContext(t.Context(), metav1.ListOptions{})
 		if err != nil || s.steady().IsZero() {
@@ -186,14 +186,14 @@ func TestWatchesArePutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newTestServer(t.Context(), &bytes.Buffer{})
 		begin := time.Now()
-		w := &patientWatch{&countingWatch{busy: 8}, s}
+		w := &patientWatch{of: &countingWatch{busy: 8}, server: s}
 		made, err := w.WatchWithContext(t.Context(), metav1.ListOptions{})
 		if err != nil || time.Since(begin) != 8*watchPause {
 			t.Errorf("%v after %v", err, time.Since(begin))
 		}
 		made.Stop()
 		begin = time.Now()
-		w = &patientWatch{&countingWatch{busy: 1000}, s}
+		w = &patientWatch{of: &countingWatch{busy: 1000}, server: s}
 		if _, err := w.WatchWithContext(t.Context(), metav1.ListOptions{}); !apierrors.IsTooManyRequests(err) || time.Since(begin) > watchPatience+watchPause {
 			t.Errorf("%v after %v", err, time.Since(begin))
 		}

@@ -216,11 +216,13 @@ func (s *apiServer) settled() (bool, <-chan struct{}, time.Duration) {
 type patientWatch struct {
 	of     toolscache.ListerWatcherWithContext
 	server *apiServer
+	// beside: nobody waits for it to be there.
+	beside bool
 }
 
 // newInformer makes an informer of a cache.
 func (s *apiServer) newInformer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-	w := &patientWatch{toolscache.ToListerWatcherWithContext(lw), s}
+	w := &patientWatch{of: toolscache.ToListerWatcherWithContext(lw), server: s}
 	s.mu.Lock()
 	s.watches[w] = false
 	s.mu.Unlock()
@@ -287,6 +289,9 @@ func temporary(err error) bool {
 }
 
 func (w *patientWatch) there(is bool) {
+	if w.beside {
+		return
+	}
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	w.server.watches[w] = is

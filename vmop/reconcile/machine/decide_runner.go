@@ -74,7 +74,7 @@ func bindRunner(namespace string) string {
 }
 
 func bindOperator(namespace, user string) string {
-	return "kubectl create rolebinding vmop-machines-operator -n " + namespace + " --clusterrole=vmop-operator-machines " + asSubject(user)
+	return "kubectl create rolebinding " + names.OperatorBinding + " -n " + namespace + " --clusterrole=vmop-operator-machines " + asSubject(user)
 }
 
 // asSubject names a user to kubectl create rolebinding.
@@ -104,8 +104,8 @@ func (d *decision) unprepared(why string, about *finding) bool {
 	if !refused || !quoted || !strings.Contains(what, "in the namespace") || strings.ContainsAny(user, " '\"\n\\$`;&|") {
 		return false
 	}
-	about.problem(spec.ReasonNamespaceNotPrepared, named("RoleBinding", "vmop-machines-operator"),
-		"namespace %s does not let the operator make machines (it cannot %s): the role binding vmop-machines-operator is missing; run: %s", namespace, what, bindOperator(namespace, user))
+	about.problem(spec.ReasonNamespaceNotPrepared, named("RoleBinding", names.OperatorBinding),
+		"namespace %s does not let the operator make machines (it cannot %s): the role binding %s is missing; run: %s", namespace, what, names.OperatorBinding, bindOperator(namespace, user))
 	return true
 }
 

@@ -121,15 +121,12 @@ func (d *decision) mayNotDelete(f *reconcile.Failure, about *finding) bool {
 			user = u
 		}
 	}
-	about.problem(spec.ReasonNamespaceNotPrepared, named("RoleBinding", cleanerBinding),
+	about.problem(spec.ReasonNamespaceNotPrepared, named("RoleBinding", names.ClaimsBinding),
 		"%s: the operator may not delete volume claims in namespace %s, and spec.deletionPolicy is Delete; run: %s; or keep the disks: kubectl patch vm %s -n %[2]s --type=merge -p '{\"spec\":{\"deletionPolicy\":\"Retain\"}}'",
 		f.Target, namespace, bindCleaner(namespace, user), d.vm.Name)
 	return true
 }
 
-// cleanerBinding is the role binding of deploy/components/delete-claims.
-const cleanerBinding = "vmop-claims-operator"
-
 func bindCleaner(namespace, user string) string {
-	return "kubectl create rolebinding " + cleanerBinding + " -n " + namespace + " --clusterrole=vmop-operator-claims " + asSubject(user)
+	return "kubectl create rolebinding " + names.ClaimsBinding + " -n " + namespace + " --clusterrole=vmop-operator-claims " + asSubject(user)
 }
