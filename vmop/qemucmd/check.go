@@ -150,10 +150,15 @@ func (b *builder) checkDescriptors() {
 		check(l.field+".fd", l.s.FD)
 	}
 	for i, d := range b.m.Disks {
-		if d.FD != 0 && d.File == "" {
-			b.errorf(indexed("disks", i, "fd"), "there is no file that it could be of")
-		}
 		check(indexed("disks", i, "fd"), d.FD)
+	}
+	for i, c := range b.m.CDDrives {
+		check(indexed("cdDrives", i, "fd"), c.FD)
+	}
+	check("firmware.varsFD", b.m.Firmware.VarsFD)
+	if k := b.m.KernelBoot; k != nil {
+		check("kernelBoot.kernelFD", k.KernelFD)
+		check("kernelBoot.initrdFD", k.InitrdFD)
 	}
 	for i, n := range b.m.Networks {
 		if n.Tap != nil {

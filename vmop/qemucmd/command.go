@@ -51,6 +51,9 @@ type File struct {
 	// CopyFrom is the file to copy to Path if, and only if, Path does not exist.
 	CopyFrom string `json:"copyFrom,omitempty"`
 	Writable bool   `json:"writable,omitempty"`
+	// OpenedAs is QEMU's name for a file that it gets as a descriptor: messages of
+	// QEMU and answers of its monitor have it in place of Path.
+	OpenedAs string `json:"openedAs,omitempty"`
 }
 
 // SocketPurpose says what is spoken on a socket.

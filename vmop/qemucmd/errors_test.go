@@ -184,6 +184,9 @@ func TestBuildRefuses(t *testing.T) {
 		{"socket path that is too long", func(m *M, _ *H) { m.Serial = &qemucmd.Socket{Path: "/" + long} }, "serial.path: 201 bytes"},
 		{"one path for two sockets", func(m *M, _ *H) { m.Serial = &m.Monitor }, "serial.path: monitor"},
 		{"descriptor of a socket", func(m *M, _ *H) { m.GuestAgent = &qemucmd.Socket{FD: 1} }, "guestAgent.fd: 0 to 2"},
+		{"descriptor of an empty drive", func(m *M, _ *H) { m.CDDrives = []qemucmd.CDDrive{{FD: 9}} }, "cdDrives[0].fd: no file"},
+		{"descriptor of a URL", func(m *M, _ *H) { m.CDDrives = []qemucmd.CDDrive{{Image: "http://a/b", FD: 9}} }, "cdDrives[0].fd: no file"},
+		{"descriptor of no initrd", func(m *M, _ *H) { m.KernelBoot = &qemucmd.KernelBoot{Kernel: "/k", InitrdFD: 9} }, "kernelBoot.initrdFD: no file"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m, h := small(), qemucmd.GenericHost()

@@ -5,6 +5,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"pgregory.net/rapid"
 )
@@ -85,11 +86,20 @@ func machine(t *rapid.T, w world) qemucmd.Machine {
 	}
 	if m.Firmware.Kind != qemucmd.FirmwareBIOS {
 		m.Firmware.VarsPath = file("vars", "vars")
+		if !w.real && maybe(t, "vars fd") {
+			m.Firmware.VarsFD = 3002
+		}
 	}
 	if maybe(t, "kernel boot") {
 		m.KernelBoot = &qemucmd.KernelBoot{Kernel: file("kernel", "kernel"), Args: text(0, 30, 120).Draw(t, "append")}
 		if maybe(t, "initrd") {
 			m.KernelBoot.Initrd = file("initrd", qemucmd.DiskFormatRaw)
+			if !w.real && maybe(t, "initrd fd") {
+				m.KernelBoot.InitrdFD = 3001
+			}
+		}
+		if !w.real && maybe(t, "kernel fd") {
+			m.KernelBoot.KernelFD = 3000
 		}
 	}
 	if maybe(t, "serial") {
@@ -128,6 +138,9 @@ func machine(t *rapid.T, w world) qemucmd.Machine {
 				}, cd.Image)
 			}
 		}
+		if _, isURL := limits.URLScheme(cd.Image); !w.real && cd.Image != "" && !isURL && maybe(t, "cd fd") {
+			cd.FD = 2000 + len(m.CDDrives)
+		}
 		m.CDDrives = append(m.CDDrives, cd)
 	}
 	for i := range number(t, "disks", 0, 30) {
@@ -137,9 +150,9 @@ func machine(t *rapid.T, w world) qemucmd.Machine {
 			d.Device = "/dev/" + strings.TrimPrefix(file("disk", ""), "/images/")
 		} else {
 			d.File = file("disk", d.Format)
-			if !w.real && maybe(t, "disk fd") {
-				d.FD = 1000 + i
-			}
+		}
+		if !w.real && maybe(t, "disk fd") {
+			d.FD = 1000 + i
 		}
 		if maybe(t, "has serial") {
 			// The separator keeps the serials of disks 1 and 10 apart.

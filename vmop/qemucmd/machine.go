@@ -130,6 +130,9 @@ type Firmware struct {
 	// creates it from [File.CopyFrom] if it does not exist, and never
 	// overwrites it. Not used with BIOS.
 	VarsPath string `json:"varsPath,omitempty"`
+	// VarsFD is the descriptor of VarsPath in the QEMU process, opened for reading
+	// and writing, if the caller hands it over; 0 lets QEMU open the file.
+	VarsFD int `json:"varsFD,omitempty"`
 	// Code overrides the ROM file that the host offers. It is used to keep the
 	// ROM that fits existing variables. Not used with BIOS.
 	Code string `json:"code,omitempty"`
@@ -141,6 +144,10 @@ type KernelBoot struct {
 	// Kernel and Initrd are files on the host.
 	Kernel string `json:"kernel"`
 	Initrd string `json:"initrd,omitempty"`
+	// KernelFD and InitrdFD are their descriptors in the QEMU process, opened for
+	// reading, if the caller hands them over; 0 lets QEMU open the file.
+	KernelFD int `json:"kernelFD,omitempty"`
+	InitrdFD int `json:"initrdFD,omitempty"`
 	// Args is the kernel command line.
 	Args string `json:"args,omitempty"`
 }
@@ -221,6 +228,9 @@ type CDDrive struct {
 	// Image is a file, or an http or https URL without a user or password (it is
 	// visible in the process list); empty is an empty drive.
 	Image string `json:"image,omitempty"`
+	// FD is the descriptor of a file in the QEMU process, opened for reading, if the
+	// caller hands it over; 0 lets QEMU open the file.
+	FD int `json:"fd,omitempty"`
 	// BootIndex orders boot devices, lowest first; nil takes no part.
 	BootIndex *int `json:"bootIndex,omitempty"`
 }
@@ -238,12 +248,12 @@ const (
 type Disk struct {
 	// File is a disk image in a file system.
 	File string `json:"file,omitempty"`
-	// FD is the descriptor of File in the QEMU process, opened for reading and
-	// writing, if the caller hands it over: what it has looked at is then what QEMU
-	// uses. 0 lets QEMU open the file.
-	FD int `json:"fd,omitempty"`
 	// Device is a block device of the host.
 	Device string `json:"device,omitempty"`
+	// FD is the descriptor of File or Device in the QEMU process, opened for reading
+	// and writing, if the caller hands it over: what it has looked at is then what
+	// QEMU uses. 0 lets QEMU open the file or device.
+	FD int `json:"fd,omitempty"`
 	// Format is raw if empty. QEMU never probes it: a guest could write another
 	// format's header into its raw disk.
 	Format DiskFormat `json:"format,omitempty"`

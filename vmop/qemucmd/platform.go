@@ -129,19 +129,18 @@ func (b *builder) pflash() {
 	code, vars := b.firmware.Code, b.m.Firmware.VarsPath
 	b.text("firmware.code", code)
 	b.path("firmware.varsPath", vars)
+	b.file(File{Purpose: FileFirmwareCode, Path: code})
 	b.blockdev("firmware.code", "file", "fw-rom-file", "the firmware's code, shared by all machines",
 		Prop{"filename", Str(code)}, Prop{"read-only", Bool(true)})
 	b.blockdev("firmware.code", "raw", "fw-rom-device", "flash 0",
 		Prop{"read-only", Bool(true)}, Prop{"file", Ref("fw-rom-file")})
 	b.blockdev("firmware.varsPath", "file", "fw-eeprom-file", "the machine's own UEFI variables",
-		Prop{"filename", Str(vars)})
+		Prop{"filename", Str(b.open(File{Purpose: FileFirmwareVars, Path: vars, CopyFrom: b.firmware.Vars, Writable: true}, b.m.Firmware.VarsFD, varsSet))})
 	b.blockdev("firmware.varsPath", "raw", "fw-eeprom-device", "flash 1, written by the firmware",
 		Prop{"read-only", Bool(false)}, Prop{"file", Ref("fw-eeprom-file")})
 	if b.secureBoot() {
 		b.global("cfi.pflash01", "secure", "on", "only the firmware in SMM may write the variables; without it a guest could enroll keys")
 	}
-	b.file(File{Purpose: FileFirmwareCode, Path: code})
-	b.file(File{Purpose: FileFirmwareVars, Path: vars, CopyFrom: b.firmware.Vars, Writable: true})
 }
 
 func (b *builder) boot() {
@@ -328,13 +327,33 @@ func (b *builder) kernel() {
 	b.path("kernelBoot.kernel", k.Kernel)
 	b.text("kernelBoot.initrd", k.Initrd)
 	b.text("kernelBoot.args", k.Args)
-	b.add(Option{Flag: "-kernel", Head: k.Kernel, Why: "this kernel starts, instead of a boot loader on a disk"})
-	b.file(File{Purpose: FileKernel, Path: k.Kernel})
+	b.add(Option{
+		Flag: "-kernel", Head: b.inherited(File{Purpose: FileKernel, Path: k.Kernel}, k.KernelFD),
+		Why: "this kernel starts, instead of a boot loader on a disk",
+	})
 	if k.Initrd != "" {
-		b.add(Option{Flag: "-initrd", Head: k.Initrd, Why: "the kernel's first file system"})
-		b.file(File{Purpose: FileInitrd, Path: k.Initrd})
+		b.add(Option{
+			Flag: "-initrd", Head: b.inherited(File{Purpose: FileInitrd, Path: k.Initrd}, k.InitrdFD),
+			Why: "the kernel's first file system",
+		})
+	} else if k.InitrdFD != 0 {
+		b.errorf("kernelBoot.initrdFD", "there is no file that it could be of")
 	}
 	if k.Args != "" {
 		b.add(Option{Flag: "-append", Head: k.Args, Why: "the kernel's command line"})
 	}
+}
+
+// inherited adds a file and returns the name by which QEMU opens it: its path, or its
+// descriptor if the caller has opened it. Kernels are read without the code that
+// knows sets of descriptors.
+func (b *builder) inherited(f File, fd int) string {
+	if fd != 0 {
+		f.OpenedAs = "/proc/self/fd/" + strconv.Itoa(fd)
+	}
+	b.file(f)
+	if fd != 0 {
+		return f.OpenedAs
+	}
+	return f.Path
 }

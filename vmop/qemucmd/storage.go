@@ -18,8 +18,10 @@ func (b *builder) cdDrives() {
 		field, id := "cdDrives["+strconv.Itoa(i)+"]", CDID(i)
 		props := []Prop{{"bus", Bus("ide." + strconv.Itoa(i))}}
 		if c.Image != "" {
-			b.cdImage(field+".image", id, c.Image)
+			b.cdImage(field+".image", i, c)
 			props = append(props, Prop{"drive", Ref(MediumNode(id))})
+		} else if c.FD != 0 {
+			b.errorf(field+".fd", "there is no file that it could be of")
 		}
 		b.bootIndex(field+".bootIndex", c.BootIndex)
 		b.device(field, "ide-cd", id, "a CD-ROM drive, whose medium can be changed", b.bootable(props, c.BootIndex)...)
@@ -27,7 +29,8 @@ func (b *builder) cdDrives() {
 }
 
 // cdImage adds the block nodes of the medium in a drive.
-func (b *builder) cdImage(field, id, image string) {
+func (b *builder) cdImage(field string, i int, c CDDrive) {
+	id, image := CDID(i), c.Image
 	b.text(field, image)
 	driver, location := "file", Prop{"filename", Str(image)}
 	if scheme, isURL := limits.URLScheme(image); isURL {
@@ -36,10 +39,13 @@ func (b *builder) cdImage(field, id, image string) {
 			b.errorf(field, "%v", err)
 			return
 		}
+		if c.FD != 0 {
+			b.errorf(strings.TrimSuffix(field, ".image")+".fd", "there is no file that it could be of")
+		}
 		// QEMU compares the scheme with the driver's name byte by byte.
 		driver, location = scheme, Prop{"url", Str(scheme + image[len(scheme):])}
 	} else {
-		b.file(File{Purpose: FileCD, Path: image})
+		location.Value = Str(b.open(File{Purpose: FileCD, Path: image}, c.FD, CDSet(i)))
 	}
 	b.needBlockDriver(field, driver)
 	b.blockdev(field, "raw", MediumNode(id), "the medium in the drive; the format is never probed",
@@ -79,16 +85,15 @@ func (b *builder) disks() {
 			b.text(field+".file", d.File)
 			b.blockdev(field+".file", "file", resource,
 				"the disk's file, locked against a second QEMU; space that the guest discards is given back",
-				Prop{"filename", Str(b.diskFile(field, i))}, Prop{"locking", Str("on")}, Prop{"discard", Str("unmap")})
-			b.file(File{Purpose: FileDisk, Path: d.File, Writable: true})
+				Prop{"filename", Str(b.open(File{Purpose: FileDisk, Path: d.File, Writable: true}, d.FD, i))},
+				Prop{"locking", Str("on")}, Prop{"discard", Str("unmap")})
 		case d.Device != "" && d.File == "":
 			b.text(field+".device", d.Device)
 			b.blockdev(field+".device", "host_device", resource,
 				"the disk's block device, past the host's page cache; space that the guest discards is given back",
-				Prop{"filename", Str(d.Device)}, Prop{"aio", Str("native")},
+				Prop{"filename", Str(b.open(File{Purpose: FileDisk, Path: d.Device, Writable: true}, d.FD, i))}, Prop{"aio", Str("native")},
 				Prop{"cache", Object{{"direct", Bool(true)}, {"no-flush", Bool(false)}}},
 				Prop{"discard", Str("unmap")})
-			b.file(File{Purpose: FileDisk, Path: d.Device, Writable: true})
 		default:
 			b.errorf(field, "exactly one of file and device must be given")
 		}
@@ -118,30 +123,38 @@ func (b *builder) disks() {
 	}
 }
 
-// diskFile is the name by which QEMU opens a disk's file: its path, or the set with
-// the descriptor of the file that the caller has opened. The path is noted with the
+// open adds a file and returns the name by which QEMU opens it: its path, or the set
+// with its descriptor if the caller has opened it. The path is noted with the
 // descriptor, for people.
-func (b *builder) diskFile(field string, i int) string {
-	d := b.m.Disks[i]
-	if d.FD == 0 {
-		return d.File
+func (b *builder) open(f File, fd, set int) string {
+	name := f.Path
+	if fd != 0 {
+		name = FDSetName(set)
+		f.OpenedAs = name
+		b.add(Option{Flag: "-add-fd", Why: "a file or device, which was opened and looked at before", Props: []Prop{
+			{"fd", Int(fd)}, {"set", Int(set)}, {"opaque", Str(f.Path)},
+		}})
 	}
-	b.add(Option{Flag: "-add-fd", Why: "the disk's file, which was opened and looked at before", Props: []Prop{
-		{"fd", Int(d.FD)}, {"set", Int(i)}, {"opaque", Str(d.File)},
-	}})
-	return FDSetPrefix + strconv.Itoa(i)
+	b.file(f)
+	return name
 }
+
+// The sets of descriptors: a disk's has its position, those of CDs and of the UEFI
+// variables have numbers beyond the last disk's.
+const (
+	cdSets  = 500
+	varsSet = 600
+)
 
 // FDSetPrefix begins the names of sets of descriptors that QEMU opens like files.
 const FDSetPrefix = "/dev/fdset/"
 
-// OpenedDisk reports which disk's file has this name in QEMU, if it was opened by the
-// caller ([Disk.FD]).
-func OpenedDisk(name string) (disk int, ok bool) {
-	number, found := strings.CutPrefix(name, FDSetPrefix)
-	disk, err := strconv.Atoi(number)
-	return disk, found && err == nil
-}
+// FDSetName is the name by which QEMU opens the file of a set of descriptors.
+func FDSetName(set int) string { return FDSetPrefix + strconv.Itoa(set) }
+
+// CDSet is the set with the descriptor of the image that a CD drive starts with
+// ([CDDrive.FD]); the drive has the position i among them.
+func CDSet(i int) int { return cdSets + i }
 
 // serialNumber checks a disk's serial.
 func (b *builder) serialNumber(field, serial string, seen map[string]string) {

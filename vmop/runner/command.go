@@ -13,8 +13,8 @@ func do[R any](ctx context.Context, c *qmp.Client, cmd qmp.Command[R]) error {
 }
 
 // answer runs a command within its deadline.
-func answer[R any](ctx context.Context, c *qmp.Client, cmd qmp.Command[R]) (R, error) {
+func answer[R any](ctx context.Context, c *qmp.Client, cmd qmp.Command[R], opts ...qmp.CallOption) (R, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandDeadline)
 	defer cancel()
-	return qmp.Do(ctx, c, cmd)
+	return qmp.Do(ctx, c, cmd, opts...)
 }

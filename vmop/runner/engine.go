@@ -82,6 +82,8 @@ type Engine struct {
 	// inherited are the files that QEMU inherits behind its monitor, which this
 	// process closes once QEMU has them; see handOver.
 	inherited []*os.File
+	// opened has the paths of files by the names that QEMU has for their descriptors.
+	opened sync.Map
 
 	mu       sync.Mutex // also serializes the calls of the reporter
 	state    State
@@ -656,7 +658,8 @@ func (e *Engine) cleanUp() error {
 	return removeRuntimeDir(e.o.Directories.Runtime)
 }
 
-// handOver lets QEMU inherit a file and returns its descriptor there.
+// handOver lets QEMU inherit a file and returns its descriptor there. Without a file
+// that is one which stays closed, unless a file is put into its place later.
 func (e *Engine) handOver(f *os.File) int {
 	e.inherited = append(e.inherited, f)
 	return monitorFD + len(e.inherited)
@@ -666,7 +669,9 @@ func (e *Engine) handOver(f *os.File) int {
 func (e *Engine) closeInherited() error {
 	var errs []error
 	for _, f := range e.inherited {
-		errs = append(errs, f.Close())
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
 	}
 	e.inherited = nil
 	return errors.Join(errs...)

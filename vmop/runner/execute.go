@@ -2,8 +2,9 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qemucmd"
@@ -28,20 +29,11 @@ func (f *follower) execute(ctx context.Context, step live.Step) error {
 	case live.OpenTray:
 		return do(ctx, c, qmp.BlockdevOpenTray{ID: s.ID})
 	case live.ChangeMedium:
-		if !strings.Contains(s.File, "://") {
-			if err := f.e.checkImage(s.File); err != nil {
-				return fmt.Errorf("cd: %w", err)
-			}
-		}
-		err := do(ctx, c, qmp.BlockdevChangeMedium{ID: s.ID, Filename: s.File, Format: "raw", ReadOnlyMode: "read-only"})
-		if err == nil {
-			err = f.release(ctx, s.ID)
-		}
-		return err
+		return f.changeMedium(ctx, s.ID, s.File)
 	case live.RemoveMedium:
 		err := do(ctx, c, qmp.BlockdevRemoveMedium{ID: s.ID})
 		if err == nil {
-			err = f.release(ctx, s.ID)
+			err = f.release(ctx, s.ID, 0)
 		}
 		return err
 	case live.GrowDisk:
@@ -79,12 +71,65 @@ func (f *follower) execute(ctx context.Context, step live.Step) error {
 	return fmt.Errorf("step %T is unknown", step)
 }
 
-// release closes the medium that a drive had at the start. QEMU keeps block nodes
-// that were named; there is none any more after the first change.
-func (f *follower) release(ctx context.Context, id string) error {
-	err := do(ctx, f.client, qmp.BlockdevDel{NodeName: qemucmd.MediumNode(id)})
-	if refusal(err) {
-		return nil
+// changeMedium puts another image into a drive. A file is opened here, and QEMU gets
+// the descriptor.
+func (f *follower) changeMedium(ctx context.Context, id, image string) error {
+	name, set := image, 0
+	if !isURL(image) {
+		file, err := f.e.openImage(image)
+		if err != nil {
+			return fmt.Errorf("cd: %w", err)
+		}
+		defer file.Close()
+		f.media++
+		set = mediaSets + f.media
+		if _, err := answer(ctx, f.client, qmp.AddFD{FDSetID: &set, Opaque: image}, qmp.WithFile(file)); err != nil {
+			return err
+		}
+		name = qemucmd.FDSetName(set)
+		f.e.opened.Store(name, image)
+	}
+	err := do(ctx, f.client, qmp.BlockdevChangeMedium{ID: id, Filename: name, Format: "raw", ReadOnlyMode: "read-only"})
+	if err == nil {
+		return f.release(ctx, id, set)
+	}
+	var refused *qmp.Error
+	if errors.As(err, &refused) {
+		if set != 0 {
+			f.forget(ctx, set)
+		}
+		readable := *refused
+		readable.Desc = f.e.namedImages(refused.Desc)
+		return &readable
 	}
 	return err
+}
+
+// mediaSets is below the numbers of the sets of descriptors of images that are put
+// into drives while the machine runs; no other sets have them.
+const mediaSets = 10000
+
+// release closes the medium that a drive had before the one of this set. QEMU keeps
+// block nodes that were named, as the first ones are, and sets of descriptors.
+func (f *follower) release(ctx context.Context, id string, set int) error {
+	err := do(ctx, f.client, qmp.BlockdevDel{NodeName: qemucmd.MediumNode(id)})
+	if err != nil && !refusal(err) {
+		return err
+	}
+	former := f.inDrive[id]
+	f.inDrive[id] = set
+	f.forget(ctx, former)
+	return nil
+}
+
+// forget has QEMU close a set of descriptors, if it has it. While the guest is
+// paused QEMU (7.2: monitor_fdset_cleanup) only takes note of that: it is asked until
+// it knows the set no more. What goes wrong costs no more than an open file.
+func (f *follower) forget(ctx context.Context, set int) {
+	if _, there := f.e.opened.LoadAndDelete(qemucmd.FDSetName(set)); there {
+		f.closing = append(f.closing, set)
+	}
+	f.closing = slices.DeleteFunc(f.closing, func(set int) bool {
+		return refusal(do(ctx, f.client, qmp.RemoveFD{FDSetID: set}))
+	})
 }

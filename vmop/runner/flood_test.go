@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"net"
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/vmop/live"
+	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
 	"github.com/vmop/sdk/vmop/qmp/qmptest"
 	"github.com/vmop/sdk/vmop/runnerconfig"
@@ -46,7 +46,7 @@ func (q *fakeQEMU) answer(value func() any) qmptest.Handler {
 func followFake(t *testing.T, c runnerconfig.Config) (*running, *fakeQEMU) {
 	t.Helper()
 	log := &recorder{t: t}
-	e, err := New(Options{Config: c, Directories: Directories{Data: filepath.Join("/none", "data"), Runtime: filepath.Join("/none", "run")}, Reporter: log})
+	e, err := New(Options{Config: c, Directories: Directories{Data: filepath.Join("/none", "data"), Runtime: filepath.Join("/none", "run")}, Reporter: log, Host: qemucmd.Host{BlockDrivers: []string{"http", "https"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,21 +124,14 @@ func fakeConfig() runnerconfig.Config {
 	return c
 }
 
-// emptyImage is a CD that is there.
-func emptyImage(t *testing.T) string {
-	t.Helper()
-	image := filepath.Join(t.TempDir(), "image.iso")
-	if err := os.WriteFile(image, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return image
-}
+// someImage is a CD that is no file: the connection to the fake cannot pass any.
+const someImage = "http://example.org/image.iso"
 
 // A guest that floods its host with events is looked at again and again, but not
 // once for each; the events that matter are not lost among them, and what is
 // wished happens.
 func TestFloodOfEvents(t *testing.T) {
-	c, image := fakeConfig(), emptyImage(t)
+	c, image := fakeConfig(), someImage
 	r, q := followFake(t, c)
 	const flood = 20000
 	for n := range flood {
@@ -177,7 +170,7 @@ func TestFloodOfEvents(t *testing.T) {
 // then no longer; calls of the engine wait for none.
 func TestCommandWithoutAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, image := fakeConfig(), emptyImage(t)
+		c, image := fakeConfig(), someImage
 		r, q := followFake(t, c)
 		synctest.Wait()
 		q.mu.Lock()

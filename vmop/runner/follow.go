@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/vmop/live"
+	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
+	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
 // observeAgain is when to look again at a QEMU that did not answer a question.
@@ -26,6 +28,11 @@ type follower struct {
 	secret  displaySecret
 	ramSaid time.Time       // the last report of the balloon
 	viewers map[string]bool // VNC clients that were let in
+	// inDrive are the sets of descriptors of the media in drives, by the drives' ids;
+	// media is how many were put in, and closing those that QEMU was told to close.
+	inDrive map[string]int
+	media   int
+	closing []int
 }
 
 // newFollower follows a machine that was started and is paused.
@@ -47,8 +54,14 @@ func (e *Engine) newFollower(ctx context.Context, c *qmp.Client) (*follower, err
 	if !ticketing {
 		e.update(func(s *State) { s.DisplayPasswordSerial = -1 })
 	}
+	inDrive := map[string]int{}
+	for _, d := range started.Runner.VM.Drives {
+		if d.Type == runnerconfig.DriveCD {
+			inDrive[qemucmd.CDID(len(inDrive))] = qemucmd.CDSet(len(inDrive))
+		}
+	}
 	return &follower{
-		e: e, client: c,
+		e: e, client: c, inDrive: inDrive,
 		machine: live.Machine{
 			Started: started, RAM: size.BaseMemory,
 			HTTPImages: slices.Contains(e.o.Host.BlockDrivers, "http") && slices.Contains(e.o.Host.BlockDrivers, "https"),

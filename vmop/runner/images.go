@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -21,10 +22,12 @@ func (e *Engine) prepareDrives(drives []runnerconfig.Drive, known map[string]dis
 	out := make([]runnerconfig.DriveFacts, len(drives))
 	var errs []error
 	for i, d := range drives {
+		facts, err := runnerconfig.DriveFacts{}, error(nil)
 		if d.Type == runnerconfig.DriveCD {
-			continue // a URL is QEMU's to open
+			facts.FD, err = e.openGiven(d.File)
+		} else {
+			facts, err = e.prepareDisk(d, known)
 		}
-		facts, err := e.prepareDisk(d, known)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("vm.drives[%d]: %w", i, err))
 		}
@@ -60,6 +63,11 @@ func (e *Engine) prepareDisk(d runnerconfig.Drive, known map[string]diskRecord) 
 		if err := checkDevice(path, info); err != nil {
 			return facts, fmt.Errorf("%s: %w", path, err)
 		}
+		device, err := reopen(f, os.O_RDWR)
+		if err != nil {
+			return facts, fmt.Errorf("block device %s: %w", path, err)
+		}
+		facts.FD = e.handOver(device)
 		return facts, nil
 	default:
 		return facts, fmt.Errorf("%s is neither a file nor a block device: %s", path, mode.Type())
@@ -86,9 +94,9 @@ func (e *Engine) prepareDisk(d runnerconfig.Drive, known map[string]diskRecord) 
 		e.growDisk(f, info.Size(), d.Size)
 	}
 	// QEMU gets the very file that was looked at, whatever has its path by then.
-	image, err := os.OpenFile("/proc/self/fd/"+strconv.Itoa(int(f.Fd())), os.O_RDWR, 0)
+	image, err := reopen(f, os.O_RDWR)
 	if err != nil {
-		return facts, fmt.Errorf("disk image %s: %w", path, errors.Unwrap(err))
+		return facts, fmt.Errorf("disk image %s: %w", path, err)
 	}
 	facts.FD = e.handOver(image)
 	return facts, nil
@@ -123,6 +131,55 @@ func (e *Engine) createDisk(d runnerconfig.Drive, known map[string]diskRecord) e
 	return err
 }
 
+// reopen opens the very file that was found, whatever has its path by then.
+func reopen(found *os.File, flag int) (*os.File, error) {
+	f, err := os.OpenFile("/proc/self/fd/"+strconv.Itoa(int(found.Fd())), flag, 0)
+	if err != nil {
+		return nil, errors.Unwrap(err)
+	}
+	return f, nil
+}
+
+// isURL reports whether an image is not a file.
+func isURL(image string) bool { return strings.Contains(image, "://") }
+
+// openGiven opens an image that is only read, if it is a file, for QEMU to inherit.
+func (e *Engine) openGiven(image string) (fd int, err error) {
+	if image == "" || isURL(image) {
+		return 0, nil
+	}
+	f, err := e.openImage(image)
+	if err != nil {
+		return 0, err
+	}
+	return e.handOver(f), nil
+}
+
+// openImage opens an image that is only read.
+func (e *Engine) openImage(path string) (*os.File, error) {
+	found, err := e.findImage(path)
+	if err != nil {
+		return nil, err
+	}
+	defer found.Close()
+	if err := mustBeFile(found); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	f, err := reopen(found, os.O_RDONLY)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return f, nil
+}
+
+func mustBeFile(f *os.File) error {
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("it is no file: %s", info.Mode().Type())
+	}
+	return err
+}
+
 // find finds a file without opening it, which other programs would notice of a
 // device. Below the directories whose content others may have written, the path has
 // no symbolic link: that could lead anywhere.
@@ -135,10 +192,19 @@ func (e *Engine) find(path string) (*os.File, error) {
 	return os.OpenFile(path, unix.O_PATH, 0)
 }
 
-// checkImage looks for an image that is only read. Below the directories of such
+// checkImage looks for an image that is only read.
+func (e *Engine) checkImage(path string) error {
+	f, err := e.findImage(path)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// findImage finds an image that is only read, without opening it. Below the directories of such
 // images a link may lead from one to another: who may put images there could have the
 // guest read any file of the pod otherwise, the token of its account among them.
-func (e *Engine) checkImage(path string) error {
+func (e *Engine) findImage(path string) (*os.File, error) {
 	for _, dir := range e.o.Images {
 		below, err := filepath.Rel(dir, path)
 		if err != nil || !filepath.IsLocal(below) {
@@ -146,7 +212,7 @@ func (e *Engine) checkImage(path string) error {
 		}
 		root, err := os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		defer root.Close()
 		fd, err := unix.Openat2(int(root.Fd()), below, &unix.OpenHow{
@@ -154,17 +220,13 @@ func (e *Engine) checkImage(path string) error {
 		})
 		switch {
 		case errors.Is(err, unix.EXDEV):
-			return fmt.Errorf("%s: a symbolic link leads out of %s, and none is followed there: put the image itself into it", path, dir)
+			return nil, fmt.Errorf("%s: a symbolic link leads out of %s, and none is followed there: put the image itself into it", path, dir)
 		case err != nil:
-			return &os.PathError{Op: "open", Path: path, Err: err}
+			return nil, &os.PathError{Op: "open", Path: path, Err: err}
 		}
-		return unix.Close(fd)
+		return os.NewFile(uintptr(fd), path), nil
 	}
-	f, err := e.find(path)
-	if err != nil {
-		return err
-	}
-	return f.Close()
+	return e.find(path)
 }
 
 func findBelow(dir, path string) (*os.File, error) {

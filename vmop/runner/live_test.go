@@ -342,7 +342,7 @@ func (r *running) changed(t *testing.T, what, id, file string) {
 			t.Fatal(err)
 		}
 		for _, b := range blocks {
-			if d, ok := cdDrive(b); ok && d.ID == id && d.Medium == file {
+			if d, ok := cdDrive(b); ok && d.ID == id && r.imagePath(d.Medium) == file {
 				return
 			}
 		}

@@ -135,11 +135,15 @@ func TestMediumChangesKeepNothingOpen(t *testing.T) {
 	r.now(t, "the media are changed", settled)
 	nodes, files := r.held(t, client)
 	// One medium: its format, its file.
-	if len(nodes) != 2 {
-		t.Errorf("block nodes %q", nodes)
+	if len(nodes) != 2 || !strings.Contains(nodes[0], qemucmd.FDSetPrefix) {
+		t.Errorf("block nodes %q, which should be of a descriptor", nodes)
 	}
-	if n := len(slices.DeleteFunc(slices.Clone(files), func(f string) bool { return filepath.Dir(f) != dir })); n != 1 {
-		t.Errorf("%d images are open of %q", n, files)
+	// The descriptor that it was given, and the copy of that which it uses.
+	if open := slices.DeleteFunc(slices.Clone(files), func(f string) bool { return filepath.Dir(f) != dir }); !slices.Equal(open, []string{images[1], images[1]}) {
+		t.Errorf("open are %q of %q", open, files)
+	}
+	if sets, err := qmp.Do(t.Context(), client, qmp.QueryFDSets{}); err != nil || len(sets) != 1 {
+		t.Errorf("sets of descriptors: %+v, %v", sets, err)
 	}
 	r.cancel()
 	r.wait(t)

@@ -12,7 +12,6 @@ import (
 	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
-	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
 // observe asks QEMU for everything that decisions need.
@@ -48,6 +47,7 @@ func (f *follower) observe(ctx context.Context, in wish) (live.Observed, error) 
 	}
 	for _, b := range blocks {
 		if d, ok := cdDrive(b); ok {
+			d.Medium = f.e.imagePath(d.Medium)
 			o.Drives = append(o.Drives, d)
 		} else if id := qemucmd.DeviceID(b.QDev); isDisk(id) && b.Inserted != nil {
 			o.Disks = append(o.Disks, live.Disk{ID: id, Node: b.Inserted.NodeName, Size: b.Inserted.Image.VirtualSize})
@@ -127,23 +127,13 @@ func (e *Engine) ioError(blocks []qmp.BlockInfo, reason string) *live.IOError {
 
 // imagePath is the path of an image by the name that QEMU has for it.
 func (e *Engine) imagePath(name string) string {
-	disk, opened := qemucmd.OpenedDisk(name)
-	if !opened {
-		return name
-	}
-	for _, d := range e.o.Config.Runner.VM.Drives {
-		if d.Type == runnerconfig.DriveCD {
-			continue
-		}
-		if disk == 0 {
-			return d.Where()
-		}
-		disk--
+	if path, ok := e.opened.Load(name); ok {
+		return path.(string)
 	}
 	return name
 }
 
-var openedImage = regexp.MustCompile(regexp.QuoteMeta(qemucmd.FDSetPrefix) + "[0-9]+")
+var openedImage = regexp.MustCompile(regexp.QuoteMeta(qemucmd.FDSetPrefix) + "[0-9]+|/proc/self/fd/[0-9]+")
 
 // namedImages has the paths of images in place of the names that QEMU has for them.
 func (e *Engine) namedImages(text string) string {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/vmop/sdk/vmop/conditions"
@@ -114,10 +113,19 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 	if err := rec.write(dirs.Data); err != nil {
 		return none, err
 	}
+	if k := c.Runner.VM.KernelBoot; k != nil {
+		var kerr, ierr error
+		facts.KernelFD, kerr = e.openGiven(k.Kernel)
+		facts.InitrdFD, ierr = e.openGiven(k.Initrd)
+		if err := errors.Join(kerr, ierr); err != nil {
+			return none, fmt.Errorf("kernel: %w", err)
+		}
+	}
 	kind := qemucmd.FirmwareKind(c.Runner.VM.Firmware)
 	if err := e.chooseFirmware(kind, rec, &facts); err != nil {
 		return none, err
 	}
+	facts.FirmwareVarsFD = e.handOver(nil) // they may have to be made first
 	m, err := runnerconfig.Machine(c, facts)
 	if err != nil {
 		return none, err
@@ -131,6 +139,16 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 	}
 	if err := e.makeFiles(cmd, isSecure(kind)); err != nil {
 		return none, err
+	}
+	for _, f := range cmd.Files {
+		if f.Purpose == qemucmd.FileFirmwareVars {
+			if err := e.openVars(f.Path, facts.FirmwareVarsFD); err != nil {
+				return none, fmt.Errorf("UEFI variables: %w", err)
+			}
+		}
+		if f.OpenedAs != "" {
+			e.opened.Store(f.OpenedAs, f.Path)
+		}
 	}
 	if rec.MachineType != "" && rec.MachineType != cmd.MachineType {
 		e.message(LevelWarning, "the machine type changes from %s to %s, as vm.machineType says: the guest sees other hardware", rec.MachineType, cmd.MachineType)
@@ -201,7 +219,7 @@ func (e *Engine) build(m qemucmd.Machine) (qemucmd.Command, error) {
 func (e *Engine) checkGiven(vm *runnerconfig.VM) error {
 	var errs []error
 	check := func(path, what string) {
-		if path == "" || strings.Contains(path, "://") {
+		if path == "" || isURL(path) {
 			return
 		}
 		if err := e.checkImage(path); err != nil {
@@ -262,6 +280,28 @@ func (e *Engine) makeVars(f qemucmd.File, code string, secure bool) error {
 		e.message(LevelInfo, "created %s from %s", f.Path, f.CopyFrom)
 	}
 	return err
+}
+
+// openVars opens the UEFI variables for QEMU, as a descriptor that was promised. What
+// is opened is looked at once more: it may be another file by now.
+func (e *Engine) openVars(path string, fd int) error {
+	found, err := e.find(path)
+	if err != nil {
+		return err
+	}
+	defer found.Close()
+	if err := mustBeFile(found); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	f, err := reopen(found, os.O_RDWR)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	e.inherited[fd-monitorFD-1] = f
+	if _, err := readVars(f); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
 }
 
 // endOrphan ends a QEMU whose runner is gone, with its helpers, and says whether

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 )
 
@@ -102,20 +103,29 @@ func hasPlatformKey(volume []byte) bool {
 // readUEFIVars reads a file of variables. One that does not exist is
 // os.ErrNotExist.
 func readUEFIVars(path string) (uefiVars, error) {
-	var none uefiVars
 	info, err := os.Stat(path)
 	if err != nil {
-		return none, err
+		return uefiVars{}, err
 	}
-	if !info.Mode().IsRegular() {
-		return none, fmt.Errorf("it is no file: %s", info.Mode().Type())
+	if !info.Mode().IsRegular() { // opening a pipe would wait
+		return uefiVars{}, fmt.Errorf("it is no file: %s", info.Mode().Type())
 	}
-	if info.Size() > maxVars {
-		return none, fmt.Errorf("it has %d bytes, more than any UEFI variables", info.Size())
-	}
-	data, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if err != nil {
-		return none, err
+		return uefiVars{}, err
+	}
+	defer f.Close()
+	return readVars(f)
+}
+
+// readVars is readUEFIVars of an open file.
+func readVars(f *os.File) (uefiVars, error) {
+	data, err := io.ReadAll(io.NewSectionReader(f, 0, maxVars+1))
+	if err != nil {
+		return uefiVars{}, err
+	}
+	if len(data) > maxVars {
+		return uefiVars{}, fmt.Errorf("it has more than %d bytes, more than any UEFI variables", maxVars)
 	}
 	return parseUEFIVars(data)
 }

@@ -32,6 +32,9 @@ type Facts struct {
 	// FirmwareVars is the name of the UEFI variables' file in DataDir; empty
 	// means [FirmwareVars].
 	FirmwareVars string
+	// FirmwareVarsFD, KernelFD and InitrdFD are the descriptors of these files in the
+	// QEMU process; 0 lets QEMU open them.
+	FirmwareVarsFD, KernelFD, InitrdFD int
 	// DataDir and RuntimeDir are the machine's directories.
 	DataDir    string
 	RuntimeDir string
@@ -83,7 +86,8 @@ type DriveFacts struct {
 	Device bool
 	// Format is the format of an image file; raw if empty.
 	Format qemucmd.DiskFormat
-	// FD is the descriptor of an image file in the QEMU process; 0 lets QEMU open it.
+	// FD is the descriptor of an image or block device in the QEMU process, opened
+	// for reading and writing, or for reading if it is a CD; 0 lets QEMU open it.
 	FD int
 }
 
@@ -131,9 +135,10 @@ func Machine(c *Config, f Facts) (qemucmd.Machine, error) {
 	}
 	if m.Firmware.Kind != qemucmd.FirmwareBIOS {
 		m.Firmware.VarsPath = path.Join(f.DataDir, first(f.FirmwareVars, FirmwareVars))
+		m.Firmware.VarsFD = f.FirmwareVarsFD
 	}
 	if k := vm.KernelBoot; k != nil {
-		m.KernelBoot = &qemucmd.KernelBoot{Kernel: k.Kernel, Initrd: k.Initrd, Args: k.Args}
+		m.KernelBoot = &qemucmd.KernelBoot{Kernel: k.Kernel, Initrd: k.Initrd, KernelFD: f.KernelFD, InitrdFD: f.InitrdFD, Args: k.Args}
 	}
 	if vm.Serial == nil || *vm.Serial {
 		m.Serial = socket(qemucmd.SocketSerial)
@@ -202,14 +207,14 @@ func drives(list []Drive, facts []DriveFacts, ordered bool) (cds []qemucmd.CDDri
 			boot = &i
 		}
 		if d.Type == DriveCD {
-			cds = append(cds, qemucmd.CDDrive{Image: d.File, BootIndex: boot})
+			cds = append(cds, qemucmd.CDDrive{Image: d.File, FD: facts[i].FD, BootIndex: boot})
 			continue
 		}
-		q := qemucmd.Disk{Serial: serial(d, serials), Format: facts[i].Format, BootIndex: boot}
+		q := qemucmd.Disk{Serial: serial(d, serials), Format: facts[i].Format, FD: facts[i].FD, BootIndex: boot}
 		if d.Device != "" || d.Resource != "" && facts[i].Device {
 			q.Device = d.Where()
 		} else {
-			q.File, q.FD = d.Where(), facts[i].FD
+			q.File = d.Where()
 		}
 		disks = append(disks, q)
 	}
