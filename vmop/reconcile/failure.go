@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vmop/sdk/vmop/names"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -22,8 +23,8 @@ type Failure struct {
 }
 
 // The least and the greatest delay before a write is tried again that was refused,
-// and the greatest for a quota: nobody watches it, and when it has grown somebody
-// waits for the machine.
+// and the greatest for a quota and a limit: nobody watches them, and when they have
+// grown somebody waits for the machine.
 const (
 	writeDelay    = time.Second
 	maxDelay      = 5 * time.Minute
@@ -35,7 +36,7 @@ func (f *Failure) RetryAt() time.Time {
 	delay := Backoff(writeDelay, f.Count)
 	if f.NamespaceGoes {
 		delay = maxDelay
-	} else if f.Quota() {
+	} else if f.Quota() || f.LimitBelow() != "" {
 		delay = min(delay, maxQuotaDelay)
 	}
 	return f.Last.Add(delay)
@@ -53,6 +54,21 @@ func (f *Failure) Quota() bool {
 // must have then.
 func (f *Failure) WantsLimits() bool {
 	return f.Quota() && (strings.Contains(f.Message, "limits.cpu") || strings.Contains(f.Message, "limits.memory"))
+}
+
+// LimitBelow returns the resource, memory or cpu, of which a pod was to ask for more
+// than it may use; empty if that is not the cause. A LimitRange of the namespace may
+// have given it the limit (k8s.io/kubernetes/pkg/apis/core/validation, validation.go).
+func (f *Failure) LimitBelow() string {
+	if f.Reason != string(metav1.StatusReasonInvalid) || f.Target.Kind != names.KindPod {
+		return ""
+	}
+	for _, r := range []string{"memory", "cpu"} {
+		if strings.Contains(f.Message, "must be less than or equal to "+r+" limit of ") {
+			return r
+		}
+	}
+	return ""
 }
 
 // Refused returns the failure because of which a write is not to be tried yet; nil

@@ -89,6 +89,8 @@ func (f *fakeAPI) serve(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		answer(w, list)
+	case len(rest) == 2 && slices.ContainsFunc(preparedBy(), func(p preparation) bool { return p.resource.Resource == rest[1] }):
+		f.show(w, r, "PartialObjectMetadata", metav1.SchemeGroupVersion.String()) // of which there are none
 	case len(rest) == 2:
 		i := slices.IndexFunc(fakeResources, func(res metav1.APIResource) bool { return res.Group == group && res.Name == rest[1] })
 		if i < 0 {

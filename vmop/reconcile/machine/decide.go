@@ -234,6 +234,8 @@ func (d *decision) refused(f *reconcile.Failure, about *finding) {
 		about.problem(spec.ReasonQuotaExceeded, object, "%s: %s; name what the quota of the namespace asks for in spec.resources", f.Target, why)
 	case f.Quota():
 		about.problem(spec.ReasonQuotaExceeded, object, "%s: %s; raise the quota of the namespace or free some of it; it is tried again within half a minute", f.Target, why)
+	case f.LimitBelow() != "":
+		d.limitBelow(f, about)
 	case f.Reason == string(metav1.StatusReasonForbidden) && (d.mayNotDelete(f, about) || d.unprepared(why, about)):
 	case f.Reason == string(metav1.StatusReasonForbidden):
 		about.problem(spec.ReasonWriteRefused, object, "%s: %s; check the rights of the operator and the policies of the namespace", f.Target, why)

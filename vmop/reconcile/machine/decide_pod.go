@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -171,15 +172,30 @@ func (d *decision) judgeLimit() {
 	if limit.CmpInt64(guest+r.Overhead) >= 0 {
 		return
 	}
-	change := "a LimitRange of the namespace has given it this limit: raise its default for memory, or set spec.resources"
-	if given := d.vm.Spec.Resources; given != nil {
-		if _, ok := given.Limits[corev1.ResourceMemory]; ok {
-			change = "raise spec.resources.limits.memory"
-		}
-	}
 	d.configuration.problem(spec.ReasonMemoryLimitTooLow, named(names.KindPod, d.pod.pod.Name),
 		"pod %s may use %s of memory and is killed beyond that, but its guest has %s and QEMU needs up to %s; %s",
-		d.pod.pod.Name, limit.String(), bytesText(guest), bytesText(r.Overhead), change)
+		d.pod.pod.Name, limit.String(), bytesText(guest), bytesText(r.Overhead), d.raiseLimit(corev1.ResourceMemory))
+}
+
+// limitBelow explains that a pod was refused because it may not use what it is to ask
+// for.
+func (d *decision) limitBelow(f *reconcile.Failure, about *finding) {
+	reason, r := spec.ReasonWriteRefused, corev1.ResourceName(f.LimitBelow())
+	if r == corev1.ResourceMemory {
+		reason = spec.ReasonMemoryLimitTooLow
+	}
+	about.problem(reason, named(f.Target.Kind, f.Target.Name), "%s: %s; the pod asks for what its guest has and QEMU needs; %s; it is tried again within half a minute",
+		f.Target, strings.TrimSpace(f.Message), d.raiseLimit(r))
+}
+
+// raiseLimit says where a limit of the runner's container comes from, and what to do.
+func (d *decision) raiseLimit(r corev1.ResourceName) string {
+	if given := d.vm.Spec.Resources; given != nil {
+		if _, ok := given.Limits[r]; ok {
+			return fmt.Sprintf("raise spec.resources.limits.%s", r)
+		}
+	}
+	return fmt.Sprintf("a LimitRange of the namespace has given it this limit: raise its default for %s, or set spec.resources", r)
 }
 
 // bytesText is a number of bytes for people, as manifests have it.

@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -156,6 +157,39 @@ func TestLimitBelowTheNeed(t *testing.T) {
 		reason, message := said(decideOnLess(s), spec.ConditionConfigurationApplied)
 		if low := reason == spec.ReasonMemoryLimitTooLow; low != c.low || low && (!strings.Contains(message, c.names) || !strings.Contains(message, c.limit)) {
 			t.Errorf("%s: %s: %s", c.limit, reason, message)
+		}
+	}
+}
+
+// A limit that is even below what the pod asks for is refused by the API server,
+// which does not know where it comes from.
+func TestLimitBelowTheRequest(t *testing.T) {
+	const why = `Pod "web" is invalid: spec.containers[0].resources.requests: Invalid value: "%s": must be less than or equal to %s limit of %s`
+	for _, c := range []struct {
+		message, reason string
+		names           []string
+		change          func(*spec.VirtualMachine)
+	}{
+		{fmt.Sprintf(why, "580701388", "memory", "200Mi"), spec.ReasonMemoryLimitTooLow, []string{"200Mi", "580701388", "LimitRange", "memory"}, nil},
+		{fmt.Sprintf(why, "500m", "cpu", "100m"), spec.ReasonWriteRefused, []string{"100m", "500m", "LimitRange", "cpu"}, nil},
+		{fmt.Sprintf(why, "580701388", "memory", "200Mi"), spec.ReasonMemoryLimitTooLow, []string{"spec.resources.limits.memory"}, func(vm *spec.VirtualMachine) {
+			vm.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: quantity("200Mi")}}
+		}},
+	} {
+		s := quotaRefuses(withoutPod(t, c.change), "", 9)
+		s.Failures[0].Reason, s.Failures[0].Message = "Invalid", c.message
+		p := machine.Decide(s)
+		reason, message := said(p, spec.ConditionPodReady)
+		if reason != c.reason {
+			t.Errorf("%s: %s: %s", c.message, reason, message)
+		}
+		for _, part := range c.names {
+			if !strings.Contains(message, part) {
+				t.Errorf("%s: %q is not in %s", c.message, part, message)
+			}
+		}
+		if p.Wake.Sub(s.Now) > 30*time.Second {
+			t.Errorf("it is tried again after %v: nobody watches LimitRanges", p.Wake.Sub(s.Now))
 		}
 	}
 }
