@@ -23,7 +23,7 @@ func (p *program) completeCommand() *cli.Command {
 		Hidden:          true,
 		SkipFlagParsing: true,
 		Action: func(c *cli.Context) error {
-			done := completer{app: c.App, machines: func() []string { return p.machineNames(c) }}.complete(c.Args().Slice())
+			done := completer{app: c.App, machines: func() []string { return p.machineNames(c) }, images: func() []completion { return p.imageNames(c) }}.complete(c.Args().Slice())
 			for _, w := range done.words {
 				fmt.Fprintln(p.stdout, strings.TrimRight(w.word+"\t"+w.about, "\t"))
 			}
@@ -62,6 +62,23 @@ func (p *program) machineNames(c *cli.Context) []string {
 	return out
 }
 
+// imageNames are the images of the cache and the public ones.
+func (p *program) imageNames(c *cli.Context) []completion {
+	var out []completion
+	if h, err := p.host(c); err == nil {
+		all, _ := h.Images() // nobody is told of an error while typing
+		for _, i := range all {
+			for _, s := range i.Sources {
+				out = append(out, completion{s, shortDigest(i.Digest)})
+			}
+		}
+	}
+	for _, i := range host.PublicImages() {
+		out = append(out, completion{word: i.Name})
+	}
+	return out
+}
+
 // completion is one word that a command line can go on with.
 type completion struct{ word, about string }
 
@@ -75,6 +92,7 @@ type completions struct {
 type completer struct {
 	app      *cli.App
 	machines func() []string
+	images   func() []completion
 }
 
 // complete completes the last of the words behind the program's name.
@@ -140,6 +158,8 @@ func (r completer) argument(command *cli.Command, operands int) completions {
 			all.words = append(all.words, completion{word: name})
 		}
 		return all
+	case operands == named && slices.Contains(usage, "[IMAGE]"):
+		return completions{words: r.images()}
 	case operands < len(usage) && !slices.Contains(usage, "NAME"), strings.HasSuffix(usage[len(usage)-1], "..."):
 		return completions{files: true}
 	case operands < len(usage) && usage[operands] == "FILE":

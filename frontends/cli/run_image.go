@@ -12,13 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/vmop/sdk/vmop/host"
+	"github.com/vmop/sdk/vmop/imagesource"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
 // imageFlags are those of run --image.
 func imageFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.StringFlag{Name: "image", Usage: "make a new machine of this cloud image, `URL|FILE|NAME` (http, https), instead of a manifest; a NAME is one of " + publicNames()},
+	return append([]cli.Flag{
+		&cli.StringFlag{Name: "image", Usage: "make a new machine of this cloud image, `URL|FILE|NAME` (http, https, oci://REGISTRY/REPOSITORY:TAG, oci-archive:FILE), instead of a manifest; a NAME is one of " + publicNames()},
 		&cli.StringFlag{Name: "checksum", Usage: "that of the image, `SUM`: sha256:HEX or sha512:HEX"},
 		&cli.IntFlag{Name: "cpus", Value: 2, Usage: "`NUMBER` of processors"},
 		&cli.StringFlag{Name: "memory", Value: "2Gi", Usage: "`QUANTITY` of memory"},
@@ -28,7 +29,7 @@ func imageFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "port", Usage: "forward a port of this host to the guest, `[ADDRESS:]PORT:GUESTPORT[/udp]`; may be given several times. One for SSH is chosen"},
 		&cli.BoolFlag{Name: "in-place", Usage: "use the image FILE itself as the disk, and change it", DisableDefaultText: true},
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT` yaml: print the manifest, and make and start nothing"},
-	}
+	}, sourceFlags()...)
 }
 
 // publicNames are those of public images.
@@ -48,13 +49,8 @@ func (p *program) runImage(c *cli.Context) (o spec.Object, printed bool, err err
 	if out := c.String("output"); out != "" && out != "yaml" {
 		return o, false, usagef(c, "--output %q: want yaml", out)
 	}
-	image := host.Image{Source: c.String("image"), Checksum: c.String("checksum")}
-	if public, ok := host.FindPublicImage(image.Source); ok {
-		if _, err := os.Stat(image.Source); errors.Is(err, os.ErrNotExist) { // a file of the name is meant itself
-			image.Source, image.Checksums = public.URL, public.Checksums
-		}
-	}
-	if err := image.Check(); err != nil {
+	image, err := imageSource(c, c.String("image"))
+	if err != nil {
 		return o, false, err
 	}
 	h, err := p.host(c)
@@ -91,12 +87,8 @@ func (p *program) runImage(c *cli.Context) (o spec.Object, printed bool, err err
 	if c.Bool("in-place") {
 		m, err = p.createInPlace(h, &o, given, image)
 	} else {
-		what := "copying " + image.Source
-		if strings.Contains(image.Source, "://") {
-			what = "downloading " + image.Source
-		}
-		err = p.copying(c, what, func(ctx context.Context, copies host.CopyOptions) (err error) {
-			m, err = h.CreateFromImage(ctx, &o, given, image, copies)
+		err = p.fetching(c, image.Source, func(ctx context.Context, options host.ImageOptions) (err error) {
+			m, err = h.CreateFromImage(ctx, &o, given, image, options)
 			return err
 		})
 	}
@@ -114,7 +106,7 @@ func (p *program) runImage(c *cli.Context) (o spec.Object, printed bool, err err
 }
 
 func (p *program) createInPlace(h *host.Host, o *spec.Object, given host.Given, image host.Image) (host.Machine, error) {
-	if strings.Contains(image.Source, "://") || image.Checksum != "" {
+	if kind, err := (imagesource.Source{Location: image.Source}).Kind(); err != nil || kind != imagesource.File || image.Checksum != "" {
 		return host.Machine{}, errors.New("--in-place is for a FILE, whose checksum changes with its first start")
 	}
 	path, err := filepath.Abs(image.Source)

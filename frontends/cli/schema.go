@@ -38,6 +38,7 @@ func outputs() []output {
 		{"doctor", "doctor", "what this host has for machines", []host.Finding{}},
 		{"events", "events", "what happened to a machine", []cluster.Happening{}},
 		{"guest-info", "guest", "what the guest agent says", guestReport{}},
+		{"image-list", "image", "the images that were fetched to this host", []host.CachedImage{}},
 		{"inspect", "inspect", "a machine of this host", machineReport{}},
 		{"inspect-cluster", "inspect", "a machine of a cluster", clusterReport{}},
 		{"inspect-image", "inspect", "an image", imageinspect.Report{}},

@@ -33,7 +33,10 @@ import (
 const patience = 3 * time.Minute
 
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata/script", UpdateScripts: *update, Setup: setup})
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script", UpdateScripts: *update, Setup: setup,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"push-disk": pushDiskCommand, "serve-images": serveImagesCommand},
+	})
 }
 
 // Scripts that start guests run one after the other: an emulated guest wants a
@@ -58,8 +61,8 @@ func TestGuestScripts(t *testing.T) {
 					return exportGuest(guest, images)
 				},
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
-					"answers": answersCommand, "expect": expectCommand, "guest": guestCommand, "hold-monitor": holdMonitorCommand,
-					"kill-runner": killRunnerCommand, "picture": pictureCommand, "until": untilCommand,
+					"answers": answersCommand, "expect": expectCommand, "guest": guestCommand, "guest-disk": diskOfGuest(guest), "hold-monitor": holdMonitorCommand,
+					"kill-runner": killRunnerCommand, "picture": pictureCommand, "push-disk": pushDiskCommand, "serve-images": serveImagesCommand, "until": untilCommand,
 				},
 			})
 		})

@@ -18,7 +18,7 @@ var categories = map[string]string{
 	"validate": manifestCommands, "render": manifestCommands, "changes": manifestCommands, "convert": manifestCommands,
 
 	"run": hostCommands, "create": hostCommands, "apply": hostCommands, "edit": hostCommands, "restart": hostCommands,
-	"rename": hostCommands, "clone": hostCommands, "snapshot": hostCommands, "disk": hostCommands, "enable": hostCommands, "disable": hostCommands, "top": hostCommands,
+	"rename": hostCommands, "clone": hostCommands, "snapshot": hostCommands, "disk": hostCommands, "image": hostCommands, "enable": hostCommands, "disable": hostCommands, "top": hostCommands,
 	"ssh": hostCommands, "scp": hostCommands, "ssh-config": hostCommands,
 	"delete": hostCommands, "wait": hostCommands, "console": hostCommands, "pause": hostCommands, "resume": hostCommands,
 	"nmi": hostCommands, "screenshot": hostCommands, "guest": hostCommands,

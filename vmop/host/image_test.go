@@ -88,8 +88,8 @@ func TestCreateFromImage(t *testing.T) {
 		{"broken off", Image{Source: server.URL + "/short"}, "unexpected EOF"},
 		{"a page", Image{Source: server.URL + "/page"}, "a web page"},
 		{"a directory", Image{Source: filepath.Dir(file)}, "it is no file"},
-		{"a registry", Image{Source: "oci://debian:13"}, "not taken yet"},
-		{"another scheme", Image{Source: "ftp://host/debian.raw"}, "http or https"},
+		{"a registry", Image{Source: "oci://A:B:C"}, "want oci://REGISTRY/REPOSITORY:TAG"},
+		{"another scheme", Image{Source: "ftp://host/debian.raw"}, "http, https or oci"},
 		{"larger than wished", Image{Source: file, Size: 4096}, "no disk is made smaller"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestCreateFromImage(t *testing.T) {
 			if c.image.Size == 0 {
 				c.image.Size = 8 << 20
 			}
-			m, err := h.CreateFromImage(t.Context(), wishedObject(t, "8Mi"), Given{}, c.image, CopyOptions{})
+			m, err := h.CreateFromImage(t.Context(), wishedObject(t, "8Mi"), Given{}, c.image, ImageOptions{})
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Errorf("%v, want %q", err, c.err)
@@ -119,7 +119,7 @@ func TestCreateFromImage(t *testing.T) {
 			if _, err := m.Object(); err != nil {
 				t.Error(err)
 			}
-			if _, err := h.CreateFromImage(t.Context(), wishedObject(t, "8Mi"), Given{}, c.image, CopyOptions{}); !errors.Is(err, ErrExists) {
+			if _, err := h.CreateFromImage(t.Context(), wishedObject(t, "8Mi"), Given{}, c.image, ImageOptions{}); !errors.Is(err, ErrExists) {
 				t.Error(err)
 			}
 		})
@@ -138,7 +138,7 @@ func TestQCOW2IsEnlarged(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	h := imageHost(t)
-	m, err := h.CreateFromImage(t.Context(), wishedObject(t, "3Mi"), Given{}, Image{Source: file, Size: 3 << 20}, CopyOptions{})
+	m, err := h.CreateFromImage(t.Context(), wishedObject(t, "3Mi"), Given{}, Image{Source: file, Size: 3 << 20}, ImageOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestInterruptedDownload(t *testing.T) {
 		cancel(given)
 	}()
 	h := imageHost(t)
-	if _, err := h.CreateFromImage(ctx, wishedObject(t, "8Mi"), Given{}, Image{Source: server.URL, Size: 8 << 20}, CopyOptions{}); !errors.Is(err, given) {
+	if _, err := h.CreateFromImage(ctx, wishedObject(t, "8Mi"), Given{}, Image{Source: server.URL, Size: 8 << 20}, ImageOptions{}); !errors.Is(err, given) {
 		t.Error(err)
 	}
 }

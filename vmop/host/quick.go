@@ -163,6 +163,10 @@ var notInLabel = regexp.MustCompile(`[^a-z0-9]+`)
 func NameOfImage(image string) string {
 	base, _, _ := strings.Cut(image, "?")
 	base = path.Base(base)
+	if strings.HasPrefix(image, "oci") { // a digest, or a file without a directory
+		base, _, _ = strings.Cut(base, "@")
+		base = strings.TrimPrefix(strings.TrimPrefix(base, "oci-archive:"), "oci-layout:")
+	}
 	if _, public := FindPublicImage(image); !public { // whose names have no extension
 		base = strings.TrimSuffix(base, path.Ext(base))
 	}

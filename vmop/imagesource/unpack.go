@@ -82,7 +82,7 @@ func (f *fetch) unpack(ctx context.Context, file *os.File) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	limit := f.o.maxSize()
+	limit, total := f.o.maxSize(), int64(0)
 	if kind == xzPacked {
 		size, err := checkXZ(file, info.Size())
 		if err != nil {
@@ -91,12 +91,19 @@ func (f *fetch) unpack(ctx context.Context, file *os.File) (bool, error) {
 		if size > uint64(limit) {
 			return false, tooLargeUnpacked(kind, limit)
 		}
+		total = int64(size)
 	}
+	// How far it is in what is unpacked says more, where that is known: of zeros, much
+	// is packed in little.
 	report := f.o.meter(Unpacking)
-	packed := &reader{ctx: ctx, r: io.NewSectionReader(file, 0, info.Size()), report: func(n int64) { report(n, info.Size()) }}
+	ofPacked, ofImage := func(n int64) { report(n, info.Size()) }, func(int64) {}
+	if total > 0 {
+		ofPacked, ofImage = ofImage, func(n int64) { report(n, total) }
+	}
+	packed := &reader{ctx: ctx, r: io.NewSectionReader(file, 0, info.Size()), report: ofPacked}
 	in, err := unpacker(kind, bufio.NewReaderSize(packed, bufferSize))
 	if err == nil {
-		err = writeImage(f.unpacked(), in, limit)
+		err = writeImage(f.unpacked(), &reader{ctx: ctx, r: in, report: ofImage}, limit)
 		if cerr := in.Close(); err == nil {
 			err = cerr
 		}
