@@ -69,6 +69,7 @@ func readOptions(c *cli.Context, log logr.Logger) (controller.Options, error) {
 		return o, usageError{err}
 	}
 	o.Settings, o.Namespaces, o.Concurrency = configured.Settings, configured.Namespaces, configured.Concurrency
+	o.Operations = configured.Operations
 	if o.Settings.RunnerImage == "" {
 		log.Info("configuration: warning", "problem", "there is no runnerImage: machines whose manifest names no image get VM-Operator's runner, which cannot run in their pods")
 	}

@@ -33,6 +33,7 @@ var (
 	resources = map[string]schema.GroupVersionResource{
 		spec.KindVirtualMachine: machines,
 		spec.KindVMPool:         spec.GroupVersion().WithResource(spec.ResourceVMPools),
+		spec.KindOperation:      spec.GroupVersion().WithResource(spec.ResourceOperations),
 		"Secret":                {Version: "v1", Resource: "secrets"},
 	}
 )

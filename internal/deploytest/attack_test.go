@@ -288,6 +288,7 @@ func TestTheRoleThatStartsAndStops(t *testing.T) {
 			`{"spec":{"vm":{"state":"Stopped"}}}`:                                                      true,
 			`{"metadata":{"annotations":{"vmoperator.jdrupes.org/reset-request":"1"}}}`:                true,
 			`{"metadata":{"annotations":{"vmoperator.jdrupes.org/force-stop":"1"}}}`:                   true,
+			`{"metadata":{"annotations":{"vmoperator.jdrupes.org/power-request":"stop 1"}}}`:           true,
 			`{"metadata":{"finalizers":["vmoperator.jdrupes.org/vm-cleanup"]}}`:                        true,
 			`{"metadata":{"finalizers":["example.org/mine"]}}`:                                         false,
 			`{"spec":{"vm":{"state":"Running","maximumCpus":2}}}`:                                      false,

@@ -57,6 +57,7 @@ func TestWhatAccountsMayDo(t *testing.T) {
 	verbs := []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
 	things := []struct{ group, resource string }{
 		{spec.GroupName, "vms"}, {spec.GroupName, "vms/status"}, {spec.GroupName, "vmpools"}, {spec.GroupName, "vmpools/status"},
+		{spec.GroupName, "virtualmachineoperations"}, {spec.GroupName, "virtualmachineoperations/status"},
 		{"", "pods"}, {"", "pods/exec"}, {"", "pods/log"}, {"", "services"}, {"", "configmaps"}, {"", "secrets"},
 		{"", "persistentvolumeclaims"}, {"", "persistentvolumes"}, {"", "events"}, {"events.k8s.io", "events"},
 		{"", "nodes"}, {"", "namespaces"}, {"", "serviceaccounts"}, {"", "serviceaccounts/token"},
@@ -160,6 +161,7 @@ func TestTheOperatorMayCarryOutPlans(t *testing.T) {
 	resources := map[string]string{
 		"Pod": "pods", "PersistentVolumeClaim": "persistentvolumeclaims", "ConfigMap": "configmaps",
 		"Secret": "secrets", "Service": "services", spec.KindVirtualMachine: spec.ResourceVirtualMachines,
+		spec.KindOperation: spec.ResourceOperations,
 	}
 	object := func(kind string) reconcile.Object {
 		meta := metav1.TypeMeta{APIVersion: "v1", Kind: kind}
@@ -179,6 +181,7 @@ func TestTheOperatorMayCarryOutPlans(t *testing.T) {
 		reconcile.Apply{Object: object("ConfigMap")}, reconcile.Apply{Object: object("Service")},
 		reconcile.Create{Object: object("Secret")}, reconcile.Create{Object: object("Pod")}, reconcile.Create{Object: object("PersistentVolumeClaim")},
 		reconcile.UpdateClaim{}, reconcile.AnnotatePod{}, reconcile.DeletePod{}, reconcile.DeleteService{}, reconcile.SetFinalizers{Kind: spec.KindVirtualMachine}, reconcile.Patch{Kind: spec.KindVirtualMachine},
+		reconcile.SetFinalizers{Kind: spec.KindOperation}, reconcile.DeleteOperation{},
 	}
 	for account, namespace := range map[string]string{"vmop-system:vmop-operator": "default", namespaceOfOne + ":vmop-operator": namespaceOfOne} {
 		for _, a := range actions {
@@ -188,7 +191,7 @@ func TestTheOperatorMayCarryOutPlans(t *testing.T) {
 				verbs = append(verbs, "create") // if it is not there
 			}
 			group := ""
-			if target.Kind == spec.KindVirtualMachine {
+			if target.Kind == spec.KindVirtualMachine || target.Kind == spec.KindOperation {
 				group = spec.GroupName
 			}
 			for _, verb := range verbs {
@@ -197,8 +200,10 @@ func TestTheOperatorMayCarryOutPlans(t *testing.T) {
 				}
 			}
 		}
-		if !may(t, account, "patch", namespace, spec.GroupName, "vms", "status") {
-			t.Errorf("%s may not report the status", account)
+		for _, kind := range spec.Kinds() {
+			if !may(t, account, "patch", namespace, spec.GroupName, kind.Plural, "status") {
+				t.Errorf("%s may not report the status of a %s", account, kind.Name)
+			}
 		}
 	}
 }

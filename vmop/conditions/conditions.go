@@ -265,3 +265,47 @@ const (
 	// ReasonStopped is any other state, which the message names.
 	ReasonStopped = "Stopped"
 )
+
+// The types of condition of operations. Their names, and those of most of their
+// reasons, are Deckhouse's.
+const (
+	// Completed is True when the operation was carried out or another has taken its
+	// place; its reason says where the operation is, or why it has failed.
+	Completed = "Completed"
+	// SignalSent is True when the machine was told.
+	SignalSent = "SignalSent"
+)
+
+// Reasons of these conditions.
+const (
+	// ReasonVirtualMachineNotFound: there is no such machine, or not the one any more
+	// that the operation was begun for.
+	ReasonVirtualMachineNotFound = "VirtualMachineNotFound"
+	// ReasonNotApplicableForRunPolicy: the run policy of the machine refuses it.
+	ReasonNotApplicableForRunPolicy = "NotApplicableForVirtualMachineRunPolicy"
+	// ReasonNotApplicableForPhase: the machine is not in a phase for it.
+	ReasonNotApplicableForPhase = "NotApplicableForVirtualMachinePhase"
+	// ReasonNotReadyToBeExecuted: another operation of the machine is in progress, or
+	// too little is known of the machine.
+	ReasonNotReadyToBeExecuted = "NotReadyToBeExecuted"
+	// ReasonTypeNotSupported: the operator has no such operation.
+	ReasonTypeNotSupported = "TypeNotSupported"
+	// ReasonSuperseded: another operation has taken its place.
+	ReasonSuperseded = "Superseded"
+	// ReasonStartInProgress and the others: it was begun.
+	ReasonStartInProgress   = "StartInProgress"
+	ReasonStopInProgress    = "StopInProgress"
+	ReasonRestartInProgress = "RestartInProgress"
+	// ReasonAborted: somebody, or the guest, has decided otherwise meanwhile.
+	ReasonAborted = "Aborted"
+	// ReasonOperationFailed: it was not carried out in its time.
+	ReasonOperationFailed = "OperationFailed"
+	// ReasonOperationCompleted: it was carried out.
+	ReasonOperationCompleted = "OperationCompleted"
+	// ReasonSignalSent: the machine was told.
+	ReasonSignalSent = "SignalSentSuccess"
+	// ReasonSignalError: the API server refuses to let the machine be told.
+	ReasonSignalError = "SignalSentError"
+	// ReasonSignalPending: the machine is about to be told.
+	ReasonSignalPending = "SignalPending"
+)

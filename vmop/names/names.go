@@ -9,12 +9,15 @@ const (
 	Group = "vmoperator.jdrupes.org"
 	// Version is the only version of the group.
 	Version = "v1"
-	// KindVirtualMachine and KindVMPool are its kinds,
-	// ResourceVirtualMachines and ResourceVMPools their plural names in URLs.
+	// KindVirtualMachine, KindVMPool and KindOperation are its kinds,
+	// ResourceVirtualMachines, ResourceVMPools and ResourceOperations their plural
+	// names in URLs.
 	KindVirtualMachine      = "VirtualMachine"
 	KindVMPool              = "VmPool"
+	KindOperation           = "VirtualMachineOperation"
 	ResourceVirtualMachines = "vms"
 	ResourceVMPools         = "vmpools"
+	ResourceOperations      = "virtualmachineoperations"
 )
 
 // Names that clusters already contain: VM-Operator's. Objects are found and
@@ -137,6 +140,9 @@ const (
 	// FinalizerMachine keeps a machine that is being deleted visible until its pod
 	// has ended.
 	FinalizerMachine = GroupPrefix + "vm-cleanup"
+	// FinalizerOperation keeps an operation that has begun visible until its request
+	// is carried out or taken back.
+	FinalizerOperation = GroupPrefix + "operation-cleanup"
 	// AnnotationResetCounter on the ConfigMap is its resetCounter.
 	AnnotationResetCounter = GroupPrefix + "reset-counter"
 	// AnnotationGeneration on the ConfigMap is the generation of the machine

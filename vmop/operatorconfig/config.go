@@ -6,6 +6,7 @@ import (
 
 	"github.com/vmop/sdk/vmop/reconcile/console"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/reconcile/operation"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -20,6 +21,9 @@ type Config struct {
 	// Concurrency is how many machines are reconciled at the same time; 0 leaves
 	// it to the operator.
 	Concurrency int
+	// Operations says which finished operations of a machine are kept; its zero value
+	// leaves it to the operator.
+	Operations operation.Cleanup
 	// Console is for whoever opens consoles.
 	Console Console
 }

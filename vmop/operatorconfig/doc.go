@@ -19,6 +19,8 @@
 //	  privileged: false
 //	  namespaces: [lab, prod]
 //	  concurrency: 4
+//	  operationsKept: 10
+//	  operationsKeptFor: 24h
 //
 // A key that begins with a slash, or with the underscore that VM-Operator takes
 // for one, names a component below the one around it. It may have several

@@ -26,6 +26,8 @@ var samples = map[string]struct{ file, variable string }{
 	"VMOP_TAKE_OVER_DATA":                    {"true", "true"},
 	"VMOP_NAMESPACES":                        {"[lab, prod]", "lab,prod"},
 	"VMOP_CONCURRENCY":                       {"4", "4"},
+	"VMOP_OPERATIONS_KEPT":                   {"5", "5"},
+	"VMOP_OPERATIONS_KEPT_FOR":               {"90m", "90m"},
 	"VMOP_TRUST_AUTHORS":                     {"true", "true"},
 	"VMOP_ALLOWED_IMAGES":                    {`["registry.example.org/*"]`, "registry.example.org/*"},
 	"VMOP_ALLOWED_BRIDGES":                   {"[br0, lab*]", "br0 lab*"},

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/vmop/sdk/vmop/reconcile/console"
 	corev1 "k8s.io/api/core/v1"
@@ -148,6 +149,19 @@ var options = map[string]map[string]option{
 		"concurrency": func(p *parser, v value) {
 			if n, ok := p.whole(v, 1, 1000); ok {
 				p.config.Concurrency = n
+			}
+		},
+		"operationsKept": func(p *parser, v value) {
+			if n, ok := p.whole(v, 1, 10000); ok {
+				p.config.Operations.Keep = n
+			}
+		},
+		"operationsKeptFor": func(p *parser, v value) {
+			if s, ok := p.text(v); ok {
+				d, err := time.ParseDuration(s)
+				if p.valid(v, s, "a duration of at least a second, such as 24h or 90m", err == nil && d >= time.Second) {
+					p.config.Operations.For = d
+				}
 			}
 		},
 	},

@@ -20,8 +20,8 @@ type Object interface {
 }
 
 // Action is one write. The set of actions is closed, and shared by all kinds:
-// there is none that shrinks a volume claim or changes a secret, one that deletes a
-// claim and one that deletes a secret, and what destroys or overwrites something
+// there is none that shrinks a volume claim or changes a secret, one each that deletes
+// a claim, a secret and an operation, and what destroys or overwrites something
 // carries the UID or the resource version that it was decided on. A kind that needs
 // another write adds it here.
 type Action interface {
@@ -176,6 +176,17 @@ type (
 		// Fields are top-level fields of the object other than metadata; null
 		// removes one of those below.
 		Fields map[string]any
+		// Annotations are set beside them; nil removes one.
+		Annotations map[string]any
+	}
+
+	// DeleteOperation deletes an operation if it still has the UID and the resource
+	// version. NotFound is success.
+	DeleteOperation struct {
+		Name string
+		UID  types.UID
+		// ResourceVersion is never empty.
+		ResourceVersion string
 	}
 )
 
@@ -191,6 +202,7 @@ func (SetFinalizers) isAction()     {}
 func (Patch) isAction()             {}
 func (AnnotateConfigMap) isAction() {}
 func (ResizePod) isAction()         {}
+func (DeleteOperation) isAction()   {}
 
 // Target implements [Action].
 func (a Apply) Target() Target {
@@ -227,6 +239,9 @@ func (a DeletePod) Target() Target { return Target{"delete", names.KindPod, a.Na
 func (a DeleteService) Target() Target { return Target{"delete", names.KindService, a.Name} }
 
 // Target implements [Action].
+func (a DeleteOperation) Target() Target { return Target{"delete", names.KindOperation, a.Name} }
+
+// Target implements [Action].
 func (a SetFinalizers) Target() Target { return Target{"patch", a.Kind, a.Name} }
 
 // Body is the merge patch (application/merge-patch+json) as it is sent.
@@ -252,6 +267,9 @@ func (a Patch) Body() map[string]any {
 	metadata := map[string]any{"resourceVersion": a.ResourceVersion}
 	if a.UID != "" {
 		metadata["uid"] = a.UID
+	}
+	if len(a.Annotations) > 0 {
+		metadata["annotations"] = a.Annotations
 	}
 	body := map[string]any{"metadata": metadata}
 	maps.Copy(body, a.Fields)

@@ -37,6 +37,8 @@ func noun(t Target) string {
 		return "machine"
 	case names.KindVMPool:
 		return "pool"
+	case names.KindOperation:
+		return "operation"
 	}
 	return kind
 }

@@ -231,7 +231,7 @@ func (l *loader) object(root *node, raw []byte) {
 	case listed:
 		l.list(&o, item.Name)
 	default:
-		hint := "; there are " + strings.Join(known, " and ")
+		hint := "; there are " + enumerated(known)
 		if k := nearest(o.Kind, known); k != "" {
 			hint = fmt.Sprintf("; did you mean %q?", k)
 		}
@@ -332,4 +332,12 @@ func explains(fault, finding string) bool {
 // inside reports whether one path is that of a field inside of another.
 func inside(path, of string) bool {
 	return of != "" && len(path) > len(of) && strings.HasPrefix(path, of) && (path[len(of)] == '.' || path[len(of)] == '[')
+}
+
+// enumerated joins words as a sentence does.
+func enumerated(words []string) string {
+	if n := len(words) - 1; n > 0 {
+		return strings.Join(words[:n], ", ") + " and " + words[n]
+	}
+	return strings.Join(words, "")
 }

@@ -18,10 +18,14 @@ const (
 	KindVirtualMachine = names.KindVirtualMachine
 	// KindVMPool is the kind of a [VmPool].
 	KindVMPool = names.KindVMPool
+	// KindOperation is the kind of a [VirtualMachineOperation].
+	KindOperation = names.KindOperation
 	// ResourceVirtualMachines is the plural name of [VirtualMachine] in URLs.
 	ResourceVirtualMachines = names.ResourceVirtualMachines
 	// ResourceVMPools is the plural name of [VmPool] in URLs.
 	ResourceVMPools = names.ResourceVMPools
+	// ResourceOperations is the plural name of [VirtualMachineOperation] in URLs.
+	ResourceOperations = names.ResourceOperations
 )
 
 // GroupVersion returns the group and version of the resources of this package.

@@ -30,6 +30,8 @@ const (
 	// assigned are under anyPool too, which is the name of no pool.
 	byPool  = "vmop.pool"
 	anyPool = "*"
+	// byMachine finds the operations of a machine.
+	byMachine = "vmop.machine"
 )
 
 func addIndexes(ctx context.Context, to client.FieldIndexer) error {
@@ -44,6 +46,7 @@ func addIndexes(ctx context.Context, to client.FieldIndexer) error {
 		{&corev1.Pod{}, byHostPort, hostPortsOf},
 		{&machine{}, byClaim, foreignOf},
 		{&machine{}, byPool, poolOf},
+		{&storedOperation{}, byMachine, operatedOn},
 	} {
 		if err := to.IndexField(ctx, i.object, i.name, i.values); err != nil {
 			return fmt.Errorf("index %s of %T: %w", i.name, i.object, err)

@@ -8,6 +8,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/reconcile/operation"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -32,6 +33,8 @@ type Options struct {
 	// Concurrency is how many machines are reconciled at the same time; 0 means
 	// [DefaultConcurrency].
 	Concurrency int
+	// Operations says which finished operations are kept.
+	Operations operation.Cleanup
 	// MetricsAddress and ProbeAddress are where metrics (/metrics) and probes
 	// (/healthz, /readyz) are served, as in :8080; empty means nowhere.
 	MetricsAddress, ProbeAddress string

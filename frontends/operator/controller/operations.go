@@ -1,0 +1,152 @@
+package controller
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/vmop/sdk/vmop/reconcile"
+	operationkind "github.com/vmop/sdk/vmop/reconcile/operation"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+type (
+	storedOperation     = kept[spec.VirtualMachineOperation]
+	storedOperationList = keptList[spec.VirtualMachineOperation]
+)
+
+func operationRegistration() registration {
+	return registration{
+		kind: spec.KindOperation, resource: spec.ResourceOperations,
+		object: func() client.Object { return &storedOperation{} },
+		list:   func() client.ObjectList { return &storedOperationList{} },
+		add:    addOperations,
+	}
+}
+
+// addOperations adds the controller of operations. A request is about those of one
+// machine, whose name it has: so that one worker decides about all of them, and sees
+// what it has written about one before it decides about another.
+func addOperations(s *setup) error {
+	ended, err := newOperationCounter(metrics.Registry)
+	if err != nil {
+		return err
+	}
+	k := &operations{cleanup: s.options.Operations, ended: ended}
+	machineOf := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []ctrl.Request {
+		return requests(o.GetNamespace(), operatedOn(o))
+	})
+	// Most machines have no operation, and most looks at one are about something else.
+	ofMachine := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []ctrl.Request {
+		var l storedOperationList
+		if s.reader.cache.List(ctx, &l, client.InNamespace(o.GetNamespace()), client.MatchingFields{byMachine: o.GetName()}) != nil || len(l.Items) == 0 {
+			return nil
+		}
+		return requests(o.GetNamespace(), []string{o.GetName()})
+	})
+	return addKind(s, "operations", k.kind(), controller.Options{MaxConcurrentReconciles: 2}, func(b *builder.Builder) *builder.Builder {
+		return b.Watches(&storedOperation{}, machineOf).Watches(&machine{}, ofMachine).Watches(&corev1.Pod{}, ofMachine)
+	})
+}
+
+// operatedOn is the machine that an operation names. One that cannot be understood is
+// of none, and the operator leaves it alone.
+func operatedOn(o client.Object) []string {
+	stored, is := o.(*storedOperation)
+	if !is {
+		return nil
+	}
+	decoded, err := stored.decode()
+	if err != nil {
+		return nil
+	}
+	return []string{decoded.Spec.VirtualMachineName}
+}
+
+// operations is what an engine has to know of the operations of a machine.
+type operations struct {
+	cleanup operationkind.Cleanup
+	ended   *prometheus.CounterVec
+}
+
+func (k *operations) kind() kind[operationkind.Snapshot] {
+	return kind[operationkind.Snapshot]{observe: k.observe, decide: operationkind.Decide, told: k.countEnds}
+}
+
+// observe looks at a machine and its operations.
+func (k *operations) observe(w *look) *sight[operationkind.Snapshot] {
+	if w.awaits() {
+		w.behind = true
+		return nil
+	}
+	// What does not come to be seen is gone by now.
+	clear(w.memory.written)
+	var all storedOperationList
+	w.list(&all, byMachine, w.name)
+	if w.err != nil || len(all.Items) == 0 {
+		return nil
+	}
+	out := &sight[operationkind.Snapshot]{now: w.now()}
+	s := &out.snapshot
+	*s = operationkind.Snapshot{Cleanup: k.cleanup, Now: out.now, Failures: w.refusals(out.now)}
+	for i := range all.Items {
+		if o, err := all.Items[i].decode(); err == nil {
+			s.Operations = append(s.Operations, *o)
+		}
+	}
+	s.Pod = one(w, kindPod, w.name, &corev1.Pod{})
+	key := types.NamespacedName{Namespace: w.namespace, Name: w.name}
+	stored := &machine{}
+	if w.err == nil {
+		var found bool
+		if found, w.err = get(w.ctx, w.cache, key, stored); found {
+			s.Machine, s.Unreadable = operated(stored)
+		}
+	}
+	if w.err == nil && operationkind.NeedsFresh(*s) {
+		fresh, found := &machine{}, false
+		s.Machine, s.Fresh = nil, true
+		if found, w.err = get(w.ctx, w.live, key, fresh); found {
+			s.Machine, s.Unreadable = operated(fresh)
+		}
+	}
+	return out
+}
+
+// operated is a machine as far as its status is to be believed, or why there is none.
+func operated(m *machine) (vm *spec.VirtualMachine, unreadable string) {
+	vm, err := m.decode()
+	if err != nil {
+		return nil, err.Error()
+	}
+	// A machine that no runner of ours has reported about may have VM-Operator's.
+	vm.Status = *m.authors.Believed(&vm.Status, !m.authors.Reported())
+	return vm, ""
+}
+
+// countEnds counts the operations that have ended.
+func (k *operations) countEnds(ctx context.Context, o *sight[operationkind.Snapshot], events []reconcile.Event) {
+	for i := range events {
+		e := &events[i]
+		if phase := operationkind.TellsEnd(e); phase != "" {
+			k.ended.WithLabelValues(e.Action, string(phase)).Inc()
+			log.FromContext(ctx).Info("operation ended", "operation", e.About.Name, "type", e.Action, "phase", string(phase), "note", e.Note)
+		}
+	}
+}
+
+// newOperationCounter counts how operations end.
+func newOperationCounter(to prometheus.Registerer) (*prometheus.CounterVec, error) {
+	return register(to, prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "vmop_operations_total",
+		Help: "Operations that have ended, by type and phase: Completed, Failed or Superseded.",
+	}, []string{"type", "phase"}))
+}

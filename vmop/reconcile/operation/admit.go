@@ -1,0 +1,237 @@
+package operation
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vmop/sdk/vmop/conditions"
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/spec"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// admit decides about the operations that have not begun: one begins if none is in
+// progress, the others are refused. Whether one is applicable at all comes first, so
+// that what cannot be done takes nobody's place.
+func (d *decision) admit(active *spec.VirtualMachineOperation, ends bool) {
+	begun := ends
+	for _, o := range d.all {
+		if o == active || o.DeletionTimestamp != nil || o.Status.Phase.Finished() {
+			continue
+		}
+		other := func() {
+			d.finish(o, spec.OperationFailed, conditions.ReasonNotReadyToBeExecuted,
+				fmt.Sprintf("operation %s (%s) is in progress on machine %s; create another one when it has ended", active.Name, text(active), o.Spec.VirtualMachineName))
+		}
+		if o.Status.Phase == spec.OperationInProgress {
+			other() // somebody else has written its status
+			continue
+		}
+		r := d.refusal(o)
+		switch {
+		case r.waits:
+			d.pending(o, r)
+		case r.reason != "":
+			d.finish(o, spec.OperationFailed, r.reason, r.message)
+		case begun || d.busy && supersedes(o, active):
+			// It is looked at again when what is being done is to be seen.
+			d.wake(d.s.Now.Add(settleAgain))
+		case active == nil:
+			d.begin(o)
+			begun = true
+		case supersedes(o, active):
+			d.finish(active, spec.OperationSuperseded, conditions.ReasonSuperseded, fmt.Sprintf("operation %s (%s) has taken its place", o.Name, text(o)))
+			begun = true
+		default:
+			other()
+		}
+	}
+}
+
+// refusal is why an operation does not begin.
+type refusal struct {
+	// waits: that may change by itself soon.
+	waits           bool
+	reason, message string
+}
+
+// refusal says why an operation is not to begin, whatever else is in progress; it is
+// empty for one that may.
+func (d *decision) refusal(o *spec.VirtualMachineOperation) refusal {
+	no := func(reason, format string, args ...any) refusal {
+		return refusal{reason: reason, message: fmt.Sprintf(format, args...)}
+	}
+	// What no cache shows yet is waited for, for a moment.
+	yet := func(r refusal) refusal {
+		r.waits = d.s.Now.Before(o.CreationTimestamp.Add(settling))
+		return r
+	}
+	t, vm := o.Spec.Type, d.s.Machine
+	if errs := spec.ValidateOperation(o); len(errs) > 0 {
+		return no(conditions.ReasonInvalidSpecification, "%v", errs.ToAggregate())
+	}
+	switch {
+	case changed(o):
+		return no(conditions.ReasonInvalidSpecification, "its specification was changed; create another one")
+	case t != spec.OperationStart && t != spec.OperationStop && t != spec.OperationRestart:
+		return no(conditions.ReasonTypeNotSupported, "this operator has no operation %s; there are Start, Stop and Restart", t)
+	case vm == nil && d.s.Unreadable != "":
+		return yet(no(conditions.ReasonNotReadyToBeExecuted, "%s", d.s.Unreadable))
+	case vm == nil:
+		return yet(no(conditions.ReasonVirtualMachineNotFound, "there is no machine %s in namespace %s", o.Spec.VirtualMachineName, o.Namespace))
+	case vm.DeletionTimestamp != nil:
+		return no(conditions.ReasonNotApplicableForPhase, "machine %s is being deleted", vm.Name)
+	}
+	policy := vm.Spec.RunPolicy
+	switch policy {
+	case spec.RunPolicyAlwaysOff:
+		return no(conditions.ReasonNotApplicableForRunPolicy, "%s", machine.Refusal(vm, machine.VerbStart))
+	case spec.RunPolicyAlwaysOn:
+		if t != spec.OperationRestart {
+			return no(conditions.ReasonNotApplicableForRunPolicy, "%s", machine.Refusal(vm, machine.VerbStart))
+		}
+	}
+	phase := vm.Status.Phase
+	if phase == "" || policy != "" && (vm.Status.Power == nil || vm.Status.Power.Policy != policy) {
+		return yet(no(conditions.ReasonNotReadyToBeExecuted, "the operator has not looked at machine %s, or at its run policy, yet", vm.Name))
+	}
+	phases := []string{spec.PhaseStopped, spec.PhaseStopping}
+	switch t {
+	case spec.OperationStop:
+		phases = []string{spec.PhaseRunning, spec.PhaseStarting, spec.PhasePaused, spec.PhasePending, spec.PhaseUnknown}
+	case spec.OperationRestart:
+		phases = []string{spec.PhaseRunning, spec.PhaseStarting, spec.PhasePaused}
+	}
+	if o.Spec.Force {
+		phases = append(phases, spec.PhaseStopping)
+	}
+	if t == spec.OperationStop && (vm.ShouldRun() || !answered(vm)) {
+		phases = append(phases, spec.PhaseStopped) // it is about to start
+	}
+	if !slices.Contains(phases, phase) {
+		return no(conditions.ReasonNotApplicableForPhase, "machine %s is %s; %s is for machines that are %s", vm.Name, phase, text(o), strings.Join(phases, ", "))
+	}
+	if t == spec.OperationRestart {
+		switch {
+		case !vm.ShouldRun() && !o.Spec.Force:
+			return no(conditions.ReasonNotApplicableForPhase, "machine %s is to stop: %s; start it when it has stopped", vm.Name, powerText(vm))
+		case d.s.Pod == nil:
+			return yet(no(conditions.ReasonNotReadyToBeExecuted, "machine %s has no pod that could be replaced", vm.Name))
+		}
+	}
+	return refusal{}
+}
+
+// pending says what an operation waits for.
+func (d *decision) pending(o *spec.VirtualMachineOperation, r refusal) {
+	d.wake(reconcile.Earlier(d.s.Now.Add(settleAgain), o.CreationTimestamp.Add(settling)))
+	st := *o.Status.DeepCopy()
+	st.Phase = spec.OperationPending
+	if st = d.with(o, st, conditions.Completed, metav1.ConditionFalse, r.reason, r.message); !reflect.DeepEqual(st, o.Status) {
+		d.do(write(o, st))
+	}
+}
+
+// supersedes reports whether an operation takes the place of another one, which has
+// begun: a start gives way to any stop, and what waits for a guest to what does not.
+func supersedes(o, active *spec.VirtualMachineOperation) bool {
+	switch active.Spec.Type {
+	case spec.OperationStart:
+		return o.Spec.Type == spec.OperationStop
+	case spec.OperationStop, spec.OperationRestart:
+		return !active.Spec.Force && o.Spec.Force && (o.Spec.Type == spec.OperationStop || o.Spec.Type == spec.OperationRestart)
+	}
+	return false
+}
+
+// cleanUp lets finished operations go, and deletes those that are too old or too many.
+func (d *decision) cleanUp() {
+	var finished []*spec.VirtualMachineOperation
+	for _, o := range d.all {
+		if o.DeletionTimestamp == nil && o.Status.Phase.Finished() {
+			finished = append(finished, o)
+		}
+	}
+	slices.SortFunc(finished, func(a, b *spec.VirtualMachineOperation) int { return cmp.Or(ended(b).Compare(ended(a)), earlier(b, a)) })
+	for i, o := range finished {
+		if held(o) {
+			d.letGo(o)
+			continue
+		}
+		until := ended(o).Add(d.s.Cleanup.age())
+		if i < d.s.Cleanup.keep() && d.s.Now.Before(until) {
+			d.wake(until)
+			continue
+		}
+		d.do(reconcile.DeleteOperation{Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion})
+	}
+}
+
+// ended is when an operation was finished.
+func ended(o *spec.VirtualMachineOperation) time.Time {
+	if t := o.Status.CompletionTime; t != nil {
+		return t.Time
+	}
+	return o.CreationTimestamp.Time
+}
+
+// text is what an operation is called in a sentence.
+func text(o *spec.VirtualMachineOperation) string {
+	if o.Spec.Force {
+		return string(o.Spec.Type) + " with force"
+	}
+	return string(o.Spec.Type)
+}
+
+func (d *decision) told(o *spec.VirtualMachineOperation) string {
+	return "machine " + o.Spec.VirtualMachineName + " was told by annotation " + names.AnnotationPowerRequest
+}
+
+func doneText(o *spec.VirtualMachineOperation) string {
+	switch o.Spec.Type {
+	case spec.OperationStart:
+		return "the machine runs"
+	case spec.OperationStop:
+		return "the machine has stopped"
+	}
+	return "the machine runs in a new pod"
+}
+
+// lateText says what an operation has waited for in vain, and what goes on.
+func (d *decision) lateText(o *spec.VirtualMachineOperation) string {
+	what := "it was not carried out in its time"
+	if o.Status.Deadline != nil && o.Status.StartTime != nil {
+		what = fmt.Sprintf("it was not carried out in %v", o.Status.Deadline.Sub(o.Status.StartTime.Time))
+	}
+	if vm := d.s.Machine; vm != nil {
+		what += ": machine " + vm.Name + " is " + vm.Status.Phase
+		if c := spec.FindCondition(vm.Status.Conditions, conditions.Ready); c != nil && c.Status != metav1.ConditionTrue && c.Message != "" {
+			what += " (" + c.Message + ")"
+		}
+	}
+	if o.Spec.Type == spec.OperationRestart {
+		return what + "; if the machine has not begun to restart, it does not do so any more"
+	}
+	return what + "; the machine goes on with it"
+}
+
+// powerText is whether a machine is to run, and why.
+func powerText(vm *spec.VirtualMachine) string {
+	state := spec.StateStopped
+	if vm.ShouldRun() {
+		state = spec.StateRunning
+	}
+	if p := vm.Status.Power; vm.Spec.RunPolicy != "" && p != nil {
+		return fmt.Sprintf("%s (%s; run policy %s)", state, p.Reason, vm.Spec.RunPolicy)
+	}
+	if vm.Spec.RunPolicy != "" {
+		return fmt.Sprintf("%s (run policy %s)", state, vm.Spec.RunPolicy)
+	}
+	return fmt.Sprintf("spec.vm.state is %s", state)
+}

@@ -1,0 +1,136 @@
+package operation
+
+import (
+	"time"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Snapshot is all that a decision about the operations of one machine depends on. A
+// pointer that is nil means known to be absent. Nothing in it is changed.
+type Snapshot struct {
+	// Machine is the machine that the operations name, with a status that is to be
+	// believed.
+	Machine *spec.VirtualMachine
+	// Unreadable says why there is no Machine although one is stored.
+	Unreadable string
+	// Fresh says that the machine was read at the API server after the pod was seen;
+	// see [NeedsFresh].
+	Fresh bool
+	// Pod is the pod that has the machine's name.
+	Pod *corev1.Pod
+	// Operations are all that name the machine.
+	Operations []spec.VirtualMachineOperation
+	// Cleanup says when finished ones are deleted.
+	Cleanup Cleanup
+	// Failures are writes that the API server refused.
+	Failures []reconcile.Failure
+	// Now is the time of the observation.
+	Now time.Time
+}
+
+// Cleanup says which finished operations of a machine are kept.
+type Cleanup struct {
+	// Keep is how many of them at most; 0 means DefaultKeep.
+	Keep int
+	// For is for how long at most; 0 means DefaultFor.
+	For time.Duration
+}
+
+// How many finished operations of a machine are kept, and how long, unless somebody
+// says otherwise: as Deckhouse has it.
+const (
+	DefaultKeep = 10
+	DefaultFor  = 24 * time.Hour
+)
+
+func (c Cleanup) keep() int {
+	if c.Keep <= 0 {
+		return DefaultKeep
+	}
+	return c.Keep
+}
+
+func (c Cleanup) age() time.Duration {
+	if c.For <= 0 {
+		return DefaultFor
+	}
+	return c.For
+}
+
+// The times that an operation has.
+const (
+	// settling is how long an operation waits for what no cache shows yet: the machine
+	// itself, its first status, its pod.
+	settling = 15 * time.Second
+	// startTime is what a machine has to start in.
+	startTime = 10 * time.Minute
+	// stopReserve is what a machine has to stop in, beyond the time that its guest has.
+	stopReserve = objects.TerminationReserve*time.Second + 2*time.Minute
+	// settleAgain is when to look again for what no cache shows yet.
+	settleAgain = time.Second
+)
+
+// defaultPowerdown is spec.vm.powerdownTimeout of a machine that does not name any.
+const defaultPowerdown = 900
+
+// timeFor is how long an operation may take.
+func timeFor(o *spec.VirtualMachineOperation, vm *spec.VirtualMachine) time.Duration {
+	stop := stopReserve
+	if !o.Spec.Force {
+		seconds := int64(defaultPowerdown)
+		if t := vm.Spec.VM.PowerdownTimeout; t != nil {
+			seconds = int64(*t)
+		}
+		stop += time.Duration(seconds) * time.Second
+	}
+	switch o.Spec.Type {
+	case spec.OperationStart:
+		// It may be stopping yet.
+		if vm.Status.Phase == spec.PhaseStopping {
+			return stop + startTime
+		}
+		return startTime
+	case spec.OperationStop:
+		return stop
+	}
+	return stop + startTime
+}
+
+// NeedsFresh reports whether a decision depends on whether the machine executes in the
+// pod of the snapshot, which two caches together do not tell. Whoever makes the
+// snapshot then reads the machine once more, at the API server, and sets Fresh: a
+// status says of no new pod what was true of the former one.
+func NeedsFresh(s Snapshot) bool {
+	if s.Machine == nil || s.Pod == nil || s.Machine.Status.Phase != spec.PhaseRunning {
+		return false
+	}
+	for i := range s.Operations {
+		o := &s.Operations[i]
+		if o.Spec.Type == spec.OperationRestart && o.Status.Phase == spec.OperationInProgress && o.DeletionTimestamp == nil && renewed(o, s.Machine, s.Pod) {
+			return true
+		}
+	}
+	return false
+}
+
+// renewed reports whether the pod is one that was made because of a restart, or after
+// it: it remembers the request.
+func renewed(o *spec.VirtualMachineOperation, vm *spec.VirtualMachine, pod *corev1.Pod) bool {
+	request := o.Status.Request
+	return pod != nil && pod.DeletionTimestamp == nil && pod.UID != o.Status.PodUID &&
+		(pod.Annotations[names.AnnotationPowerRequest] == request || vm.Annotations[names.AnnotationPowerRequest] != request)
+}
+
+// requestOf is how the machine is told of an operation.
+func requestOf(o *spec.VirtualMachineOperation, verb machine.Verb) string {
+	return machine.Request(verb, mark(o))
+}
+
+// mark is what names an operation in what the machine is told.
+func mark(o *spec.VirtualMachineOperation) string { return "operation/" + string(o.UID) }

@@ -1,0 +1,539 @@
+package operation_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vmop/sdk/vmop/conditions"
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/reconcile/operation"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+)
+
+var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+
+// state is what an API server has, or a cache of it.
+type state struct {
+	vms  map[string]*spec.VirtualMachine
+	pods map[string]*corev1.Pod
+	ops  map[string]*spec.VirtualMachineOperation
+}
+
+// copied shares the objects, which nothing changes.
+func (s *state) copied() state {
+	return state{maps.Clone(s.vms), maps.Clone(s.pods), maps.Clone(s.ops)}
+}
+
+// fataler is a test, or one draw of it.
+type fataler interface {
+	Helper()
+	Fatalf(string, ...any)
+}
+
+// world has machines, operations on them, the operator that carries the operations
+// out, and whoever else is there. A machine does what it does by itself: it answers
+// requests as run policies have it, and otherwise gets on when it likes.
+type world struct {
+	t       fataler
+	truth   state
+	cache   state
+	now     time.Time
+	serial  int
+	cleanup operation.Cleanup
+	// stale: caches may lack what the operator has written itself, as those of its
+	// successor may.
+	stale bool
+	// wrote are the versions that the caches of this operator must show.
+	wrote map[string]int
+
+	// signals counts how often a machine was told of an operation, by its UID; others
+	// how often somebody else has told a machine something.
+	signals map[types.UID]int
+	others  map[string]int
+	since   map[types.UID]int
+	log     []string
+}
+
+func newWorld(t fataler) *world {
+	empty := state{map[string]*spec.VirtualMachine{}, map[string]*corev1.Pod{}, map[string]*spec.VirtualMachineOperation{}}
+	return &world{
+		t: t, truth: empty, cache: empty.copied(), now: noon, wrote: map[string]int{},
+		signals: map[types.UID]int{}, others: map[string]int{}, since: map[types.UID]int{},
+	}
+}
+
+func (w *world) note(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) }
+
+func (w *world) fail(format string, args ...any) {
+	w.t.Helper()
+	w.t.Fatalf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(w.log, "\n"))
+}
+
+func (w *world) version() string { w.serial++; return strconv.Itoa(w.serial) }
+
+func (w *world) addMachine(name string, policy spec.RunPolicy, phase string) *spec.VirtualMachine {
+	vm := spec.NewVirtualMachine("lab", name)
+	vm.UID, vm.Generation, vm.ResourceVersion = types.UID("m"+w.version()), 1, w.version()
+	vm.Spec.RunPolicy, vm.Spec.VM.State = policy, spec.StateStopped
+	timeout := int32(30)
+	vm.Spec.VM.PowerdownTimeout = &timeout
+	vm.Status.Phase = phase
+	w.truth.vms[name] = vm
+	if phase != "" {
+		w.answer(vm)
+	}
+	w.truth.vms[name] = vm
+	return vm
+}
+
+// update changes a machine.
+func (w *world) update(name string, change func(*spec.VirtualMachine)) {
+	vm := w.truth.vms[name].DeepCopy()
+	before := vm.Spec.DeepCopy()
+	change(vm)
+	if !reflect.DeepEqual(before, &vm.Spec) {
+		vm.Generation++
+	}
+	vm.ResourceVersion = w.version()
+	w.truth.vms[name] = vm
+}
+
+// answer does what the operator's other controller does with a request.
+func (w *world) answer(vm *spec.VirtualMachine) {
+	vm.Status.ObservedGeneration = vm.Generation
+	if vm.Spec.RunPolicy == "" {
+		return
+	}
+	request := vm.Annotations[names.AnnotationPowerRequest]
+	p := spec.Power{State: spec.StateStopped}
+	if vm.Status.Power != nil {
+		p = *vm.Status.Power
+	}
+	p.Policy, p.Reason = vm.Spec.RunPolicy, spec.PowerPolicy
+	if request != p.Request {
+		switch verb, _, _ := strings.Cut(request, " "); machine.Verb(verb) {
+		case machine.VerbStart:
+			p.State, p.Reason = spec.StateRunning, spec.PowerRequested
+		case machine.VerbStop:
+			p.State, p.Reason = spec.StateStopped, spec.PowerRequested
+		}
+	}
+	switch p.Policy {
+	case spec.RunPolicyAlwaysOn:
+		p.State = spec.StateRunning
+	case spec.RunPolicyAlwaysOff:
+		p.State = spec.StateStopped
+	}
+	p.Request = request
+	vm.Status.Power = &p
+}
+
+// proceeds lets a machine get on by a step.
+func (w *world) proceeds(name string) {
+	vm := w.truth.vms[name]
+	if vm == nil {
+		return
+	}
+	pod := w.truth.pods[name]
+	w.update(name, func(vm *spec.VirtualMachine) {
+		w.answer(vm)
+		on, request := vm.ShouldRun(), vm.Annotations[names.AnnotationPowerRequest]
+		switch {
+		case pod == nil && on && vm.DeletionTimestamp == nil && vm.Status.Phase != spec.PhaseStarting:
+			vm.Status.Phase = spec.PhaseStarting
+			w.truth.pods[name] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: name, UID: types.UID("p" + w.version()), ResourceVersion: w.version(), Annotations: map[string]string{names.AnnotationPowerRequest: request}}}
+		case pod == nil && on:
+			vm.Status.Phase = spec.PhasePending
+		case pod == nil:
+			vm.Status.Phase = spec.PhaseStopped
+		case pod.DeletionTimestamp != nil && vm.Status.Phase == spec.PhaseStopping:
+			if vm.Status.Phase = spec.PhaseStopped; on {
+				vm.Status.Phase = spec.PhasePending
+			}
+			delete(w.truth.pods, name)
+		case pod.DeletionTimestamp != nil:
+			vm.Status.Phase = spec.PhaseStopping
+		case !on || strings.HasPrefix(request, "restart ") && pod.Annotations[names.AnnotationPowerRequest] != request:
+			going := pod.DeepCopy()
+			going.DeletionTimestamp, going.ResourceVersion = &metav1.Time{Time: w.now}, w.version()
+			w.truth.pods[name] = going
+			vm.Status.Phase = spec.PhaseStopping
+		default:
+			vm.Status.Phase = spec.PhaseRunning
+		}
+	})
+	w.note("machine %s: %s", name, w.truth.vms[name].Status.Phase)
+}
+
+func (w *world) addOperation(name, vm string, t spec.OperationType, force bool) *spec.VirtualMachineOperation {
+	o := spec.NewOperation("lab", vm, t)
+	o.Name, o.UID, o.Generation, o.ResourceVersion = name, types.UID("o"+w.version()), 1, w.version()
+	o.Spec.Force = force
+	o.CreationTimestamp = metav1.NewTime(w.now.Truncate(time.Second))
+	w.truth.ops[name] = o
+	w.note("%s: %s of %s, force %t", name, t, vm, force)
+	return o
+}
+
+func (w *world) deleteOperation(name string) {
+	o := w.truth.ops[name].DeepCopy()
+	if len(o.Finalizers) == 0 {
+		delete(w.truth.ops, name)
+		w.note("%s is deleted", name)
+		return
+	}
+	if o.DeletionTimestamp == nil {
+		o.DeletionTimestamp, o.ResourceVersion = &metav1.Time{Time: w.now}, w.version()
+		o.Generation++
+		w.truth.ops[name] = o
+		w.note("%s is being deleted", name)
+	}
+}
+
+// see brings one of the caches up to date.
+func (w *world) see(which int) {
+	c := w.truth.copied()
+	switch which {
+	case 0:
+		w.cache.vms = c.vms
+	case 1:
+		w.cache.pods = c.pods
+	case 2:
+		w.cache.ops = c.ops
+	default:
+		w.cache = c
+	}
+}
+
+// behind reports whether the caches lack what this operator has written.
+func (w *world) behind() bool {
+	for key, version := range w.wrote {
+		kind, name, _ := strings.Cut(key, "/")
+		var o metav1.Object
+		switch kind {
+		case names.KindOperation:
+			if c := w.cache.ops[name]; c != nil {
+				o = c
+			} else if w.truth.ops[name] == nil {
+				continue
+			}
+		default:
+			if c := w.cache.vms[name]; c != nil {
+				o = c
+			} else if w.truth.vms[name] == nil {
+				continue
+			}
+		}
+		if o == nil {
+			return true
+		}
+		if v, _ := strconv.Atoi(o.GetResourceVersion()); v < version {
+			return true
+		}
+	}
+	return false
+}
+
+// snapshot is what the operator sees of a machine and its operations.
+func (w *world) snapshot(name string) operation.Snapshot {
+	s := operation.Snapshot{Machine: w.cache.vms[name], Pod: w.cache.pods[name], Cleanup: w.cleanup, Now: w.now}
+	for _, key := range slices.Sorted(maps.Keys(w.cache.ops)) {
+		if o := w.cache.ops[key]; o.Spec.VirtualMachineName == name {
+			s.Operations = append(s.Operations, *o)
+		}
+	}
+	if operation.NeedsFresh(s) {
+		s.Machine, s.Fresh = w.truth.vms[name], true
+	}
+	return s
+}
+
+// reconcile decides about the operations of a machine and makes the first writes of
+// the plan: all of them if most is negative.
+func (w *world) reconcile(name string, most int) reconcile.Plan {
+	w.t.Helper()
+	if !w.stale && w.behind() {
+		return reconcile.Plan{}
+	}
+	s := w.snapshot(name)
+	before, _ := json.Marshal(s)
+	plan := operation.Decide(s)
+	if again := operation.Decide(s); !reflect.DeepEqual(plan, again) {
+		w.fail("two plans for one snapshot:\n%+v\n%+v", plan, again)
+	}
+	if after, _ := json.Marshal(s); string(before) != string(after) {
+		w.fail("the snapshot has changed")
+	}
+	for i, a := range plan.Actions {
+		if i == most {
+			w.note("the operator dies")
+			break
+		}
+		if !w.execute(name, a) {
+			w.note("conflict: %s", a.Target())
+			break
+		}
+	}
+	return plan
+}
+
+// execute makes a write as the API server does. It reports whether it was taken.
+func (w *world) execute(of string, a reconcile.Action) bool {
+	w.t.Helper()
+	switch a := a.(type) {
+	case reconcile.SetFinalizers:
+		o := w.truth.ops[a.Name]
+		if o == nil {
+			return true
+		}
+		if o.UID != a.UID || o.ResourceVersion != a.ResourceVersion {
+			return false
+		}
+		o = o.DeepCopy()
+		o.Finalizers, o.ResourceVersion = a.Finalizers, w.version()
+		if w.truth.ops[a.Name] = o; o.DeletionTimestamp != nil && len(o.Finalizers) == 0 {
+			delete(w.truth.ops, a.Name)
+		}
+		w.wrote[names.KindOperation+"/"+a.Name] = w.serial
+		w.note("%s: finalizers %v", a.Name, a.Finalizers)
+		return true
+	case reconcile.DeleteOperation:
+		o := w.truth.ops[a.Name]
+		if o == nil {
+			return true
+		}
+		if o.UID != a.UID || o.ResourceVersion != a.ResourceVersion {
+			return false
+		}
+		w.mayCleanUp(of, o)
+		delete(w.truth.ops, a.Name)
+		w.note("%s is cleaned up", a.Name)
+		return true
+	case reconcile.Patch:
+		if a.Kind == names.KindOperation {
+			return w.patchOperation(of, a)
+		}
+		return w.patchMachine(of, a)
+	}
+	w.fail("no action of operations: %T", a)
+	return false
+}
+
+func (w *world) patchOperation(of string, a reconcile.Patch) bool {
+	w.t.Helper()
+	o := w.truth.ops[a.Name]
+	if o == nil || o.UID != a.UID || o.ResourceVersion != a.ResourceVersion {
+		return false
+	}
+	if o.Spec.VirtualMachineName != of || a.Subresource != "status" {
+		w.fail("operation %s is none of machine %s", a.Name, of)
+	}
+	next := merged(w, o, a.Body())
+	next.ObjectMeta = *o.ObjectMeta.DeepCopy()
+	w.checkStatus(o, next)
+	if !reflect.DeepEqual(o, next) {
+		next.ResourceVersion = w.version()
+		w.wrote[names.KindOperation+"/"+a.Name] = w.serial
+	}
+	w.truth.ops[a.Name] = next
+	w.note("%s: %s %s", a.Name, next.Status.Phase, reasonOf(next))
+	return true
+}
+
+func (w *world) patchMachine(of string, a reconcile.Patch) bool {
+	w.t.Helper()
+	vm := w.truth.vms[a.Name]
+	if a.Name != of || a.Subresource != "" {
+		w.fail("%s is none of the operations of %s", a.Target(), of)
+	}
+	if vm == nil || vm.UID != a.UID || vm.ResourceVersion != a.ResourceVersion {
+		return false
+	}
+	for key := range a.Annotations {
+		if key != names.AnnotationPowerRequest && key != names.AnnotationForceStop {
+			w.fail("annotation %s is written", key)
+		}
+	}
+	next := merged(w, vm, a.Body())
+	was := vm.Spec.DeepCopy()
+	if was.VM.State = next.Spec.VM.State; !reflect.DeepEqual(was, &next.Spec) {
+		w.fail("the specification of machine %s has changed by more than its state", of)
+	}
+	if !reflect.DeepEqual(vm.Spec, next.Spec) {
+		next.Generation++
+	}
+	next.ResourceVersion = w.version()
+	w.wrote[names.KindVirtualMachine+"/"+a.Name] = w.serial
+	w.truth.vms[a.Name] = next
+	request, _ := a.Annotations[names.AnnotationPowerRequest].(string)
+	w.note("machine %s is told %q", of, request)
+	if request != "" {
+		w.signalled(of, request)
+	}
+	return true
+}
+
+// signalled checks that a machine is told of what is in progress, once.
+func (w *world) signalled(of, request string) {
+	w.t.Helper()
+	_, uid, _ := strings.Cut(request, " operation/")
+	for _, o := range w.truth.ops {
+		if string(o.UID) != uid {
+			continue
+		}
+		switch st := &o.Status; {
+		case st.Phase != spec.OperationInProgress:
+			w.fail("machine %s is told of %s, which is %s", of, o.Name, st.Phase)
+		case spec.ConditionIsTrue(st.Conditions, conditions.SignalSent):
+			w.fail("machine %s is told of %s again", of, o.Name)
+		case st.Deadline == nil || !w.now.Before(st.Deadline.Time):
+			w.fail("machine %s is told of %s after its time", of, o.Name)
+		case o.Generation != 1 && o.DeletionTimestamp == nil:
+			w.fail("machine %s is told of %s, which was changed", of, o.Name)
+		}
+		if w.signals[o.UID]++; w.signals[o.UID] > 1 && w.others[of] == w.since[o.UID] {
+			w.fail("machine %s is told of %s twice", of, o.Name)
+		}
+		w.since[o.UID] = w.others[of]
+		return
+	}
+	w.fail("machine %s is told %q, which no operation asks for", of, request)
+}
+
+// checkStatus checks a step of an operation.
+func (w *world) checkStatus(was, is *spec.VirtualMachineOperation) {
+	w.t.Helper()
+	rank := map[spec.OperationPhase]int{
+		"": 0, spec.OperationPending: 1, spec.OperationInProgress: 2, spec.OperationCompleted: 3, spec.OperationFailed: 3, spec.OperationSuperseded: 3, spec.OperationTerminating: 4,
+	}
+	a, b := &was.Status, &is.Status
+	switch {
+	case rank[b.Phase] == 0, rank[b.Phase] < rank[a.Phase], a.Phase.Finished() && !reflect.DeepEqual(a, b):
+		w.fail("%s goes from %s to %s", was.Name, a.Phase, b.Phase)
+	case b.Phase == spec.OperationInProgress && (b.Deadline == nil || b.StartTime == nil || b.Request == "" || b.VirtualMachineUID == "" || a.Deadline != nil && !a.Deadline.Equal(b.Deadline)):
+		w.fail("%s is in progress with status %+v", was.Name, *b)
+	case b.Phase.Finished() && b.CompletionTime == nil:
+		w.fail("%s has ended and does not say when", was.Name)
+	case b.Phase == spec.OperationFailed && spec.FindCondition(b.Conditions, conditions.Completed).Message == "":
+		w.fail("%s has failed and does not say why", was.Name)
+	}
+	if !w.stale && b.Phase == spec.OperationInProgress {
+		for _, o := range w.truth.ops {
+			if o.Name != is.Name && o.Spec.VirtualMachineName == is.Spec.VirtualMachineName && o.Status.Phase == spec.OperationInProgress {
+				w.fail("%s and %s are both in progress", o.Name, is.Name)
+			}
+		}
+	}
+	if a.Phase != b.Phase && b.Phase == spec.OperationCompleted {
+		w.checkDone(is)
+	}
+}
+
+// checkDone checks that what is called done was done, of machines that nobody else
+// tells anything.
+func (w *world) checkDone(o *spec.VirtualMachineOperation) {
+	w.t.Helper()
+	name := o.Spec.VirtualMachineName
+	if o.Generation != 1 {
+		w.fail("%s is done, which was changed", o.Name)
+	}
+	if w.signals[o.UID] == 0 {
+		w.fail("%s is done, and machine %s was not told", o.Name, name)
+	}
+	if pod := w.truth.pods[name]; o.Spec.Type == spec.OperationRestart && pod != nil && pod.UID == o.Status.PodUID && pod.DeletionTimestamp == nil && w.others[name] == w.since[o.UID] {
+		w.fail("%s is done, and machine %s has the same pod", o.Name, name)
+	}
+}
+
+// mayCleanUp checks that an operation may be deleted.
+func (w *world) mayCleanUp(of string, o *spec.VirtualMachineOperation) {
+	w.t.Helper()
+	if o.Spec.VirtualMachineName != of || !o.Status.Phase.Finished() {
+		w.fail("%s (%s) of %s is cleaned up for machine %s", o.Name, o.Status.Phase, o.Spec.VirtualMachineName, of)
+	}
+	// What was deleted meanwhile may have been counted.
+	known := maps.Clone(w.cache.ops)
+	maps.Copy(known, w.truth.ops)
+	newer := 0
+	for _, other := range known {
+		if other.Spec.VirtualMachineName == of && other.Status.Phase.Finished() && !other.Status.CompletionTime.Before(o.Status.CompletionTime) && other.UID != o.UID {
+			newer++
+		}
+	}
+	keep, age := w.cleanup.Keep, w.cleanup.For
+	if newer < keep && w.now.Before(o.Status.CompletionTime.Add(age)) {
+		w.fail("%s is cleaned up, which is one of the newest %d, after %v", o.Name, keep, w.now.Sub(o.Status.CompletionTime.Time))
+	}
+}
+
+func reasonOf(o *spec.VirtualMachineOperation) string {
+	if c := spec.FindCondition(o.Status.Conditions, conditions.Completed); c != nil {
+		return c.Reason + ": " + c.Message
+	}
+	return ""
+}
+
+// merged is an object after a merge patch.
+func merged[T any](w *world, o *T, body map[string]any) *T {
+	w.t.Helper()
+	var tree, patch map[string]any
+	for from, into := range map[any]*map[string]any{o: &tree, &body: &patch} {
+		data, err := json.Marshal(from)
+		if err == nil {
+			err = json.Unmarshal(data, into)
+		}
+		if err != nil {
+			w.fail("%v", err)
+		}
+	}
+	data, err := json.Marshal(mergeInto(tree, patch))
+	out := new(T)
+	if err == nil {
+		err = json.Unmarshal(data, out)
+	}
+	if err != nil {
+		w.fail("%v", err)
+	}
+	return out
+}
+
+// mergeInto is RFC 7396.
+func mergeInto(into, patch map[string]any) map[string]any {
+	if into == nil {
+		into = map[string]any{}
+	}
+	for k, v := range patch {
+		switch v := v.(type) {
+		case nil:
+			delete(into, k)
+		case map[string]any:
+			child, _ := into[k].(map[string]any)
+			into[k] = mergeInto(child, v)
+		default:
+			into[k] = v
+		}
+	}
+	return into
+}
+
+// choose draws one of several.
+func choose[T any](t *rapid.T, label string, from ...T) T {
+	return rapid.SampledFrom(from).Draw(t, label)
+}
+
+// deletes reports whether something is deleted, which makes no new version.
+func deletes(actions []reconcile.Action) bool {
+	return slices.ContainsFunc(actions, func(a reconcile.Action) bool { _, is := a.(reconcile.DeleteOperation); return is })
+}
