@@ -11,8 +11,20 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
+// plurals are the names of all kinds in URLs.
+func plurals() []string {
+	var out []string
+	for _, k := range spec.Kinds() {
+		out = append(out, k.Plural)
+	}
+	return out
+}
+
 func TestDefinitionsAreTakenWithoutWarnings(t *testing.T) {
-	want := []string{spec.ResourceVirtualMachines + "." + spec.GroupName, spec.ResourceVMPools + "." + spec.GroupName}
+	var want []string
+	for _, resource := range plurals() {
+		want = append(want, resource+"."+spec.GroupName)
+	}
 	slices.Sort(want)
 	if !slices.Equal(slices.Sorted(slices.Values(installed.names)), want) {
 		t.Errorf("deploy/crds defines %v, want %v", installed.names, want)
@@ -74,7 +86,7 @@ func TestWholeNumbersThatUsersWriteHaveBounds(t *testing.T) {
 			}
 		}
 	}
-	for _, resource := range []string{spec.ResourceVirtualMachines, spec.ResourceVMPools} {
+	for _, resource := range plurals() {
 		objects, err := readObjects("../../deploy/crds/" + spec.GroupName + "_" + resource + ".yaml")
 		if err != nil || len(objects) != 1 {
 			t.Fatalf("%s: %d objects, %v", resource, len(objects), err)
@@ -95,7 +107,7 @@ func TestWholeNumbersThatUsersWriteHaveBounds(t *testing.T) {
 // every apply of deploy/ would be a change.
 func TestApplyingDefinitionsAgainChangesNothing(t *testing.T) {
 	client := newClient(t)
-	for _, file := range []string{spec.ResourceVirtualMachines, spec.ResourceVMPools} {
+	for _, file := range plurals() {
 		objects, err := readObjects("../../deploy/crds/" + spec.GroupName + "_" + file + ".yaml")
 		if err != nil {
 			t.Fatal(err)
