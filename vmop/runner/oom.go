@@ -2,17 +2,22 @@ package runner
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// cgroupRoot is where control groups of version 2 are. A container sees its own
-// there.
+// cgroupRoot is where control groups are. A container sees its own there.
 const cgroupRoot = "/sys/fs/cgroup"
+
+// unlimited is what version 1 says of a group without a limit: the largest number of
+// whole pages.
+const unlimited = math.MaxInt64 &^ (1<<16 - 1)
 
 // ownCgroup is the directory of this process's control group.
 func ownCgroup() string {
@@ -20,12 +25,34 @@ func ownCgroup() string {
 	if err != nil {
 		return cgroupRoot
 	}
-	for line := range strings.Lines(string(data)) {
-		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
-			return filepath.Join(cgroupRoot, path)
+	return cgroupOf(cgroupRoot, string(data))
+}
+
+// cgroupOf is the directory of the control group in the text of a /proc/PID/cgroup:
+// of version 2, or of version 1 that of the controller for memory. A container sees
+// its own one at the root of the latter, whatever its path is.
+func cgroupOf(root, text string) string {
+	dir := root
+	for line := range strings.Lines(text) {
+		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		switch {
+		case len(f) != 3:
+		case slices.Contains(strings.Split(f[1], ","), "memory"):
+			controller := filepath.Join(root, "memory")
+			if own := filepath.Join(controller, f[2]); isDir(own) {
+				return own
+			}
+			return controller
+		case f[0] == "0" && f[1] == "":
+			dir = filepath.Join(root, f[2])
 		}
 	}
-	return cgroupRoot
+	return dir
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // memoryEvents is how often the kernel has killed a process of a control group
@@ -34,8 +61,11 @@ type memoryEvents struct{ kills int64 }
 
 func readMemoryEvents(dir string) memoryEvents {
 	data, err := os.ReadFile(filepath.Join(dir, "memory.events"))
+	if err != nil { // version 1
+		data, err = os.ReadFile(filepath.Join(dir, "memory.oom_control"))
+	}
 	if err != nil {
-		return memoryEvents{} // version 1, or no controller: nothing is known
+		return memoryEvents{} // no controller: nothing is known
 	}
 	for line := range strings.Lines(string(data)) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && name == "oom_kill" {
@@ -55,8 +85,11 @@ func (before memoryEvents) explain(dir string) string {
 		return ""
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "memory.max"))
+	if err != nil {
+		data, err = os.ReadFile(filepath.Join(dir, "memory.limit_in_bytes"))
+	}
 	limit, perr := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
-	if err != nil || perr != nil { // "max"
+	if err != nil || perr != nil || limit >= unlimited { // "max"
 		return "the kernel killed it because the host has run out of memory: give the machine less, or the host more"
 	}
 	return fmt.Sprintf("the kernel killed it because its memory limit of %s was used up: QEMU needs more than the guest's RAM; raise the limit (in a cluster spec.resources or the namespace's LimitRange), or give the machine less", runnerconfig.Bytes(limit))

@@ -36,6 +36,42 @@ func TestOutOfMemoryIsNamed(t *testing.T) {
 	}
 }
 
+// Where nodes still have control groups of version 1, it is named as well.
+func TestOutOfMemoryOfVersion1(t *testing.T) {
+	root := t.TempDir()
+	const text = "9:name=systemd:/pods/a\n4:memory:/pods/a\n0::/elsewhere\n"
+	for _, dir := range []string{filepath.Join(root, "memory"), filepath.Join(root, "memory", "pods", "a")} { // in a container, on the host
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if got := cgroupOf(root, text); got != dir {
+			t.Errorf("%s instead of %s", got, dir)
+		}
+		put := func(name, text string) {
+			t.Helper()
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n")
+		before := readMemoryEvents(dir)
+		put("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n")
+		put("memory.limit_in_bytes", "209715200\n")
+		if got := before.explain(dir); !strings.Contains(got, "its memory limit of 200 MiB was used up") {
+			t.Errorf("with a limit: %q", got)
+		}
+		put("memory.limit_in_bytes", "9223372036854771712\n")
+		if got := before.explain(dir); !strings.Contains(got, "host has run out of memory") {
+			t.Errorf("without a limit: %q", got)
+		}
+	}
+	for text, want := range map[string]string{"0::/pods/a\n": filepath.Join(root, "pods", "a"), "": root, "nonsense\n": root} {
+		if got := cgroupOf(root, text); got != want {
+			t.Errorf("%q: %s instead of %s", text, got, want)
+		}
+	}
+}
+
 // Nobody waited for the guest if that was asked for.
 func TestHurriedEnd(t *testing.T) {
 	o := machineEnd{success: true, asked: true, forced: true, hurried: true}.outcome()

@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -108,6 +109,33 @@ func TestRunnerThatDoesNotReport(t *testing.T) {
 	w.observeAll()
 	if p := w.reconcile(false); p.Statuses[0].Status["ready"] != true {
 		t.Errorf("when it reports: %+v", p)
+	}
+}
+
+// A runner that has reported its machine's end is not one that has not reported,
+// though its container is shown as running for another moment.
+func TestRunnerThatHasReportedTheEnd(t *testing.T) {
+	w := running(t, nil)
+	w.pass(time.Minute)
+	w.observeAll()
+	for _, c := range []struct {
+		since time.Duration // the end was reported so long ago
+		want  bool
+	}{{time.Second, false}, {time.Hour, true}} { // the other one was a former pod's
+		p := w.decided(func(s *machine.Snapshot) {
+			s.VM = s.VM.DeepCopy()
+			st := &s.VM.Status
+			st.CPUs, st.RAM, st.RunnerVersion, st.Conditions = 0, nil, "", nil
+			for _, t := range spec.ConditionTypes() {
+				st.Conditions = spec.WithCondition(st.Conditions, spec.Condition{
+					Type: t, Status: metav1.ConditionFalse, Reason: spec.ReasonVMStopped, LastTransitionTime: metav1.NewTime(s.Now.Add(-c.since)),
+				})
+			}
+		})
+		warned := slices.ContainsFunc(p.Events, func(e reconcile.Event) bool { return e.Reason == spec.ReasonRunnerNotReporting })
+		if reason, _ := said(p, spec.ConditionPodReady); warned != c.want || (reason == spec.ReasonRunnerNotReporting) != c.want {
+			t.Errorf("an end %v ago: %s, %+v", c.since, reason, p.Events)
+		}
 	}
 }
 
