@@ -20,7 +20,7 @@ RUN apk add --no-cache \
     qemu-ui-spice-core qemu-ui-opengl qemu-chardev-spice qemu-audio-spice \
     qemu-hw-display-virtio-vga qemu-hw-display-virtio-gpu qemu-hw-display-virtio-gpu-pci \
     qemu-hw-usb-host qemu-hw-usb-redirect \
-    ovmf swtpm ca-certificates \
+    ovmf swtpm virtiofsd ca-certificates \
  && apk add --no-cache --virtual .setcap libcap-setcap \
  && chmod 755 /usr/lib/qemu/qemu-bridge-helper \
  && setcap cap_net_admin+ep /usr/lib/qemu/qemu-bridge-helper \

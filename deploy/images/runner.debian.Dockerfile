@@ -19,12 +19,13 @@ RUN apt-get update \
  && rm -rf /var/lib/apt/lists/*
 
 FROM debian:${DEBIAN}-slim
-# From Debian 13 on, SPICE is in a package of its own, which Debian 12 does not have.
+# From Debian 13 on, SPICE and virtiofsd are in packages of their own, which Debian 12
+# does not have.
 # What has setcap stays: SPICE depends on it.
 RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
     qemu-system-x86 qemu-block-extra ovmf swtpm ca-certificates libcap2-bin \
-    $(apt-cache pkgnames qemu-system-modules-spice) \
+    $(apt-cache pkgnames qemu-system-modules-spice) $(apt-cache pkgnames virtiofsd) \
  && rm -rf /var/lib/apt/lists/* \
  && chmod 755 /usr/lib/qemu/qemu-bridge-helper \
  && setcap cap_net_admin+ep /usr/lib/qemu/qemu-bridge-helper \

@@ -59,7 +59,7 @@ func (p *program) manifestAndGiven(c *cli.Context) (o spec.Object, h *host.Host,
 	if h, err = p.host(c); err != nil {
 		return o, nil, given, err
 	}
-	given, err = p.given(c)
+	given, err = p.givenTo(c, h, &o)
 	return o, h, given, err
 }
 

@@ -85,7 +85,7 @@ func (p *program) eventsHere(c *cli.Context, format string) error {
 				kind, text = "Warning", rest
 			}
 		}
-		if line.time.IsZero() || strings.HasPrefix(text, "qemu: ") || strings.HasPrefix(text, "swtpm: ") {
+		if line.time.IsZero() || strings.HasPrefix(text, "qemu: ") || strings.HasPrefix(text, "swtpm: ") || strings.HasPrefix(text, "virtiofsd: ") {
 			continue
 		}
 		found = append(found, cluster.Happening{First: line.time, Last: line.time, Count: 1, Type: kind, Object: "VirtualMachine/" + m.Name, Message: text})

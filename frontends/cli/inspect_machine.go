@@ -37,8 +37,10 @@ type machineReport struct {
 	Memory        *memoryReport   `json:"memory,omitempty"`
 	Disks         []diskReport    `json:"disks,omitempty"`
 	Networks      []networkReport `json:"networks,omitempty"`
-	Displays      []displayReport `json:"displays,omitempty"`
-	Agents        []agentReport   `json:"agents,omitempty"`
+	// Shares are the folders that the machine had at its last start.
+	Shares   []shareReport   `json:"shares,omitempty"`
+	Displays []displayReport `json:"displays,omitempty"`
+	Agents   []agentReport   `json:"agents,omitempty"`
 	// Guest is what the agents in the guest have told; nil where no runner asks.
 	Guest *insideReport `json:"guest,omitempty"`
 	// Conditions are those that a cluster would have in the machine's status.
@@ -93,6 +95,13 @@ type networkReport struct {
 	Backend string `json:"backend,omitempty"`
 }
 
+type shareReport struct {
+	Tag      string `json:"tag"`
+	Dir      string `json:"dir"`
+	ReadOnly bool   `json:"readOnly,omitempty"`
+	Protocol string `json:"protocol"`
+}
+
 type agentReport struct {
 	Name string `json:"name"`
 	// Connected says that the guest has the agent's channel open.
@@ -105,6 +114,9 @@ func reportOf(m *host.Machine, now time.Time) machineReport {
 	r := machineReport{
 		Namespace: m.Namespace, Name: m.Name, UUID: s.UUID, Status: m.Status, Message: m.Message(),
 		Versions: versionsReport{QEMU: s.QEMUVersion, Runner: s.RunnerVersion, MachineType: s.MachineType, Accelerator: string(s.Accelerator)},
+	}
+	for _, share := range s.Shares {
+		r.Shares = append(r.Shares, shareReport(share))
 	}
 	if m.Running() && s.Started != nil {
 		r.Started, r.UptimeSeconds = s.Started, int64(now.Sub(*s.Started).Seconds())

@@ -53,6 +53,17 @@ func (r *machineReport) write(w io.Writer) error {
 	if err := tableSection(w, []string{"NETWORK", "MODEL", "MAC", "BACKEND", "MANIFEST"}, r.networkRows()); err != nil {
 		return err
 	}
+	var shares [][]string
+	for _, f := range r.Shares {
+		access := "read-write"
+		if f.ReadOnly {
+			access = "read-only"
+		}
+		shares = append(shares, []string{f.Tag, f.Dir, access, f.Protocol})
+	}
+	if err := tableSection(w, []string{"SHARE", "FOLDER", "ACCESS", "PROTOCOL"}, shares); err != nil {
+		return err
+	}
 	var agents [][]string
 	for _, a := range r.Agents {
 		state := "not connected"

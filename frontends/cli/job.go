@@ -23,7 +23,7 @@ func (p *program) prepare(ctx context.Context, c *cli.Context, o *spec.Object) (
 	if err != nil {
 		return nil, err
 	}
-	given, err := p.given(c)
+	given, err := p.givenTo(c, h, o)
 	if err != nil {
 		return nil, err
 	}

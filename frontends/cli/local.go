@@ -8,6 +8,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/vmop/sdk/vmop/host"
+	"github.com/vmop/sdk/vmop/limits"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -17,6 +19,7 @@ func localFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "disk", Usage: "`NAME=PATH`: use this image or block device as a disk; may be given several times. It is remembered; NAME= is the machine's own image again"},
 		&cli.StringSliceFlag{Name: "new-disk", Usage: "`NAME` of a disk that may be a new, empty image although the machine has had another one"},
 		&cli.StringSliceFlag{Name: "secret", Usage: "`FILE` with manifests of Secrets that the machine refers to; may be given several times. It is remembered, and read at each start"},
+		&cli.StringSliceFlag{Name: "share", Usage: "`DIR[:TAG][:ro]`: a folder for the guest to mount (by virtiofs), at /mnt/TAG if the manifest has cloudInit; may be given several times. It is remembered; :TAG takes it away. TAG is the name of the folder by default, or that of a claim that the manifest shares"},
 		dataDirFlag(),
 		&cli.StringFlag{Name: "image-repository", Usage: "`DIR` of the CD images and kernels that the manifest names (default: images in the data directory)"},
 		&cli.StringFlag{Name: "accel", Usage: "`ACCELERATOR` instead of the manifest's: auto, kvm or tcg"},
@@ -62,5 +65,54 @@ func (p *program) given(c *cli.Context) (host.Given, error) {
 		}
 		g.Disks[name] = path
 	}
+	tags := map[string]bool{}
+	for _, arg := range c.StringSlice("share") {
+		s, err := parseShare(arg)
+		if err != nil {
+			return g, usagef(c, "--share %v", err)
+		}
+		if tags[s.Tag] {
+			return g, usagef(c, "--share %q: the tag %s is given twice", arg, s.Tag)
+		}
+		tags[s.Tag] = true
+		g.Shares = append(g.Shares, s)
+	}
 	return g, nil
+}
+
+// givenTo is what the localFlags say for the machine of a manifest.
+func (p *program) givenTo(c *cli.Context, h *host.Host, o *spec.Object) (host.Given, error) {
+	g, err := p.given(c)
+	if err != nil {
+		return g, err
+	}
+	d, err := h.Directories(o.Namespace, o.Name)
+	if err != nil || o.File == d.ManifestFile() { // which is from where it was given first
+		return g, err
+	}
+	g.ManifestDir, err = filepath.Abs(filepath.Dir(o.File))
+	return g, err
+}
+
+// parseShare understands DIR[:TAG][:ro] and :TAG. Without a tag it is the name of the
+// folder, as far as that is one.
+func parseShare(arg string) (machineconfig.LocalShare, error) {
+	rest, readOnly := strings.CutSuffix(arg, ":ro")
+	s := machineconfig.LocalShare{Dir: rest, ReadOnly: readOnly}
+	if i := strings.LastIndex(rest, ":"); i >= 0 {
+		s.Dir, s.Tag = rest[:i], rest[i+1:]
+	}
+	if s.Dir != "" {
+		abs, err := filepath.Abs(s.Dir)
+		if err != nil {
+			return s, err
+		}
+		if s.Dir = abs; s.Tag == "" {
+			s.Tag = filepath.Base(abs)
+		}
+	}
+	if err := limits.ShareTag(s.Tag); err != nil {
+		return s, fmt.Errorf("%q: want DIR[:TAG][:ro], and the tag %q %w", arg, s.Tag, err)
+	}
+	return s, nil
 }

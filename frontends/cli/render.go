@@ -226,7 +226,7 @@ func (p *program) renderLocal(c *cli.Context, o *spec.Object, options *vmop.Rend
 	if err != nil {
 		return err
 	}
-	given, err := p.given(c)
+	given, err := p.givenTo(c, h, o)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,6 +24,7 @@ import (
 	"github.com/vmop/sdk/internal/testbin"
 	"github.com/vmop/sdk/internal/tinyguest"
 	"github.com/vmop/sdk/vmop/host"
+	"github.com/vmop/sdk/vmop/hostprobe"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qga"
 	"github.com/vmop/sdk/vmop/qmp"
@@ -88,14 +90,69 @@ func TestDebianScripts(t *testing.T) {
 			if err := exportGuest(tinyguest.Guest{Kernel: guest.Kernel, Initrd: guest.Initrd}, images); err != nil {
 				return err
 			}
+			port, err := freePort()
+			if err != nil {
+				return err
+			}
+			e.Setenv("PORT", port)
 			out, err := exec.CommandContext(ctx, qemuImg, "convert", "-q", "-f", "raw", "-O", "qcow2", guest.Disk, filepath.Join(e.WorkDir, "root.qcow2")).CombinedOutput()
 			if err != nil {
 				return fmt.Errorf("%w: %s", err, out)
 			}
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"agent": agentCommand, "until": untilCommand},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"agent": agentCommand, "kill-server": killServerCommand, "until": untilCommand},
+		// What the virtiofsd of this host can do: that of Debian 12 only serves root, and
+		// nobody for reading only.
+		Condition: func(cond string) (bool, error) {
+			r, err := hostprobe.Probe(ctx, hostprobe.Options{})
+			v := r.Host.VirtioFSD
+			switch cond {
+			case "shares":
+				return v.Path != "" && (v.Root || !v.Former) && v.Namespaces, err
+			case "readonly-shares":
+				return v.ReadOnly, err
+			}
+			return false, fmt.Errorf("unknown condition %s", cond)
+		},
 	})
+}
+
+// freePort is a port of the loopback interface that nobody listens on.
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, errors.Join(err, l.Close())
+}
+
+// killServerCommand kills the process that serves a machine's shared folder:
+// kill-server NAMESPACE/NAME.
+func killServerCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: kill-server NAMESPACE/NAME")
+	}
+	s, err := machineState(ts, args[0])
+	ts.Check(err)
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.RunnerPID))
+	ts.Check(err)
+	for _, list := range lists {
+		children, err := os.ReadFile(list)
+		ts.Check(err)
+		for _, child := range strings.Fields(string(children)) {
+			exe, err := os.Readlink("/proc/" + child + "/exe")
+			if err != nil || filepath.Base(exe) != "virtiofsd" {
+				continue
+			}
+			pid, err := strconv.Atoi(child)
+			ts.Check(err)
+			ts.Check(syscall.Kill(pid, syscall.SIGTERM))
+			return
+		}
+	}
+	ts.Fatalf("%s has no server of a shared folder", args[0])
 }
 
 // agentCommand waits until the guest agent of NAMESPACE/NAME has its port open.

@@ -24,7 +24,7 @@ var basePackages = []string{"ca-certificates", "dbus", "kmod", "systemd-sysv", "
 // directly and is small; lz4 unpacks fastest under emulation.
 var packages = []string{
 	"cloud-init", "ifupdown", "initramfs-tools", "iproute2", "isc-dhcp-client",
-	"linux-image-cloud-amd64", "lz4", "netbase", "qemu-guest-agent",
+	"linux-image-cloud-amd64", "lz4", "netbase", "openssh-server", "qemu-guest-agent",
 }
 
 // A guestFile is written into the root file system.
@@ -59,7 +59,7 @@ var guestFiles = []guestFile{
 	// One data source, so that cloud-init does not probe for others, and the
 	// modules that tests use: starting Python is most of the boot under emulation.
 	{"etc/cloud/cloud.cfg.d/90_vmop.cfg", 0o644, `datasource_list: [NoCloud]
-cloud_init_modules: [bootcmd, write-files, set_hostname, update_etc_hosts, users-groups]
+cloud_init_modules: [bootcmd, write-files, mounts, set_hostname, update_etc_hosts, users-groups]
 cloud_config_modules: [timezone, runcmd]
 cloud_final_modules: [scripts-user, final-message, power-state-change]
 `},

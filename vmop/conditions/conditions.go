@@ -221,6 +221,8 @@ const (
 	DisplayPasswordSet = "DisplayPasswordSet"
 	ResetDone          = "ResetDone"
 	RestartRequired    = "RestartRequired"
+	// SharesServed is there for machines with shared folders.
+	SharesServed = "SharesServed"
 )
 
 // Reasons of these conditions.
@@ -248,6 +250,9 @@ const (
 	ReasonChangesWait = "ChangesWait"
 	// ReasonUpToDate is the absence of such changes.
 	ReasonUpToDate = "UpToDate"
+	// ReasonServerEnded means that the process which served a shared folder has
+	// ended: the guest's accesses wait until the machine is started again.
+	ReasonServerEnded = "ServerEnded"
 	// ReasonNoPassword means that the display has none.
 	ReasonNoPassword = "NoPassword"
 	// ReasonRunning, ReasonNotStarted, ReasonPaused and those below are QEMU's

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -63,9 +64,21 @@ func (def Definition) write(d Directories) error {
 }
 
 // Over is what is given now, completed by what was given before. A disk whose path
-// is empty now is the one in the machine's own directory again.
+// is empty now is the one in the machine's own directory again, and a share without a folder is given
+// no more.
 func (g Given) Over(before Given) Given {
-	out := Given{Disks: map[string]string{}, ImageRepository: g.ImageRepository, Accelerator: g.Accelerator, Secrets: g.Secrets}
+	out := Given{Disks: map[string]string{}, ImageRepository: g.ImageRepository, Accelerator: g.Accelerator, Secrets: g.Secrets, ManifestDir: cmp.Or(g.ManifestDir, before.ManifestDir)}
+	out.Shares = slices.Clone(before.Shares)
+	for _, s := range g.Shares {
+		same := func(b machineconfig.LocalShare) bool { return b.Tag == s.Tag }
+		if i := slices.IndexFunc(out.Shares, same); i >= 0 && s.Dir != "" {
+			out.Shares[i] = s
+		} else if s.Dir != "" {
+			out.Shares = append(out.Shares, s)
+		} else {
+			out.Shares = slices.DeleteFunc(out.Shares, same)
+		}
+	}
 	maps.Copy(out.Disks, before.Disks)
 	maps.Copy(out.Disks, g.Disks)
 	maps.DeleteFunc(out.Disks, func(_, path string) bool { return path == "" })

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 )
 
 // Whatever a machine has had and is given: no empty disk is made under the name or
@@ -88,6 +90,10 @@ func TestGivenOver(t *testing.T) {
 		t.Error(got)
 	}
 	before.Secrets = []string{"/s"}
+	folders := Given{Shares: []machineconfig.LocalShare{{Tag: "a", Dir: "/a"}, {Tag: "b", Dir: "/b"}}, ManifestDir: "/m"}
+	if got := (Given{Shares: []machineconfig.LocalShare{{Tag: "b"}, {Tag: "a", Dir: "/x", ReadOnly: true}, {Tag: "c", Dir: "/c"}}}).Over(folders); !slices.Equal(got.Shares, []machineconfig.LocalShare{{Tag: "a", Dir: "/x", ReadOnly: true}, {Tag: "c", Dir: "/c"}}) || got.ManifestDir != "/m" {
+		t.Errorf("%+v", got)
+	}
 	if got := (Given{}).Over(before).Secrets; len(got) != 1 {
 		t.Errorf("the secrets are forgotten: %v", got)
 	}

@@ -186,6 +186,19 @@ func diagnoseQEMU(h *qemucmd.Host, notes []string, say func(status FindingStatus
 	secure := slices.ContainsFunc(h.Firmware, func(f qemucmd.FirmwareImage) bool { return f.Secure })
 	has(secure, "Secure Boot", "firmware with enrolled keys is installed", "no firmware with enrolled keys: no firmware: secure", "install it (Debian: package ovmf, Fedora: edk2-ovmf)")
 	has(h.SWTPM != "", "TPM", h.SWTPM, "no swtpm: no useTpm", "install it (package swtpm)")
+	const share = "install a newer one (package virtiofsd of Debian 13, Ubuntu 24.04, Fedora), or use protocol: 9p"
+	switch v := h.VirtioFSD; {
+	case v.Path == "":
+		say(FindingLimited, "shared folders", "install it (package virtiofsd of Debian 13, Ubuntu 24.04, Fedora), or use protocol: 9p", "no virtiofsd: no vm.shares by virtiofs")
+	case v.Former && !v.Root:
+		say(FindingLimited, "shared folders", share, "%s is the one of QEMU 7.2 and before, which only root can run", v.Path)
+	case !v.Namespaces:
+		say(FindingLimited, "shared folders", "allow user namespaces (sysctl kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns, user.max_user_namespaces), or use protocol: 9p", "%s cannot be confined to a folder here", v.Path)
+	case !v.ReadOnly:
+		say(FindingLimited, "shared folders", share, "%s cannot share for reading only", v.Path)
+	default:
+		say(FindingOK, "shared folders", "", "%s", v.Path)
+	}
 	has(h.SPICE, "SPICE", "QEMU has its server", "QEMU has no SPICE server", "install its module (Debian: package qemu-system-modules-spice, Fedora: qemu-ui-spice-core), or use display.vnc")
 	has(h.VNC, "VNC", "QEMU has its server", "QEMU has no VNC server", "use display.spice")
 	has(slices.Contains(h.BlockDrivers, "https"), "images from servers", "QEMU reads them over http and https", "QEMU cannot read CD images over http and https", "install its module (Debian: package qemu-block-extra, Fedora: qemu-block-curl)")

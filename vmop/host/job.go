@@ -29,6 +29,12 @@ type Given struct {
 	ImageRepository string `json:"imageRepository,omitempty"`
 	// Accelerator overrides that of the manifest, if not empty.
 	Accelerator spec.Accelerator `json:"accelerator,omitempty"`
+	// ManifestDir is the folder that the manifest is from, an absolute path: hostPaths
+	// of shares are relative to it.
+	ManifestDir string `json:"manifestDir,omitempty"`
+	// Shares are folders for the guest beside those of the manifest, and what its
+	// claims are here.
+	Shares []machineconfig.LocalShare `json:"shares,omitempty"`
 	// Secrets are files with manifests of Secrets, of which the machine gets the keys
 	// that it names. The paths are absolute; the content is kept nowhere else.
 	Secrets []string `json:"secrets,omitempty"`
@@ -55,6 +61,8 @@ func (h *Host) Local(o *spec.Object, g Given) (machineconfig.Host, error) {
 		DataDir: d.Data, RuntimeDir: d.Runtime,
 		ImageRepository:   g.ImageRepository,
 		Disks:             g.Disks,
+		ShareBase:         g.ManifestDir,
+		Shares:            g.Shares,
 		ExplicitSPICEPort: o.Written("spec.vm.display.spice.port"),
 		ExplicitVNCPort:   o.Written("spec.vm.display.vnc.port"),
 		Accelerator:       g.Accelerator,

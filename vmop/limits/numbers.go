@@ -16,6 +16,9 @@ const (
 	// MaxDisks are the PCI addresses for disks of machines with the original map
 	// of addresses; those with root ports have 96, and package qemucmd says so.
 	MaxDisks = 112
+	// MaxShares are the functions behind the one root port that is for shared
+	// file systems.
+	MaxShares = 8
 	// MaxCDs are the ports of q35's SATA controller.
 	MaxCDs = 6
 	// MaxOutputs is VIRTIO_GPU_MAX_SCANOUTS.

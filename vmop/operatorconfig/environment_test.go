@@ -38,6 +38,7 @@ var samples = map[string]struct{ file, variable string }{
 	"VMOP_ALLOW_OPEN_DISPLAYS":               {"true", "true"},
 	"VMOP_ALLOWED_IMAGE_HOSTS":               {"[localhost]", "localhost"},
 	"VMOP_ALLOWED_IMAGE_PATHS":               {"[/srv]", "/srv"},
+	"VMOP_ALLOWED_SHARES":                    {"[shared-*]", "shared-*"},
 	"VMOP_ALLOWED_LOAD_BALANCER_ANNOTATIONS": {`["metallb.io/*"]`, "metallb.io/*"},
 	"VMOP_CPU_OVERCOMMIT":                    {"3.5", "3.5"},
 	"VMOP_RAM_OVERCOMMIT":                    {"1", "1"},

@@ -116,6 +116,7 @@ var options = map[string]map[string]option{
 		"allowOpenDisplays":      func(p *parser, v value) { p.flag(v, &p.config.Settings.Allowed.OpenDisplays) },
 		"allowedImageHosts":      func(p *parser, v value) { p.patterns(v, &p.config.Settings.Allowed.ImageHosts) },
 		"allowedImagePaths":      func(p *parser, v value) { p.patterns(v, &p.config.Settings.Allowed.ImagePaths) },
+		"allowedShares":          func(p *parser, v value) { p.patterns(v, &p.config.Settings.Allowed.Shares) },
 		"allowedLoadBalancerAnnotations": func(p *parser, v value) {
 			p.patterns(v, &p.config.Settings.Allowed.LoadBalancerAnnotations)
 		},

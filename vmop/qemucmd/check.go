@@ -90,6 +90,11 @@ func (b *builder) listeners() (all []struct {
 	if b.m.TPM != nil {
 		add("tpm.socket", &Socket{Path: b.m.TPM.Socket})
 	}
+	for i, s := range b.m.Shares {
+		if s.Protocol == "" || s.Protocol == ShareVirtioFS {
+			add(indexed("shares", i, "socket"), &Socket{Path: s.Socket})
+		}
+	}
 	if b.m.Display != nil && b.m.Display.SPICE != nil && b.m.Display.SPICE.Socket != "" {
 		add("display.spice.socket", &Socket{Path: b.m.Display.SPICE.Socket})
 	}

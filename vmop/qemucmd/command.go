@@ -42,6 +42,8 @@ const (
 	FileCD           FilePurpose = "cd"
 	FileSeed         FilePurpose = "seed"
 	FileDisplayTLS   FilePurpose = "display-tls"
+	// FileShare is a folder.
+	FileShare FilePurpose = "share"
 )
 
 // File is a file or device that QEMU opens.
@@ -69,6 +71,8 @@ const (
 	SocketSPICE       SocketPurpose = "spice"
 	SocketVNC         SocketPurpose = "vnc"
 	SocketTPM         SocketPurpose = "tpm"
+	// SocketShare is one of several, of the shares in their order.
+	SocketShare SocketPurpose = "share"
 	// SocketConsole is in no command: there the supervisor serves any number of
 	// viewers of the one serial port.
 	SocketConsole SocketPurpose = "console"
@@ -82,8 +86,10 @@ type NamedSocket struct {
 
 // Helper is a process that QEMU needs beside it.
 type Helper struct {
-	// Name is "swtpm".
+	// Name is "swtpm" or "virtiofsd".
 	Name string `json:"name"`
+	// Serves is the tag of the share that it is for; "" for the whole machine.
+	Serves string `json:"serves,omitempty"`
 	// Executable and Args start it, without a shell.
 	Executable string   `json:"executable"`
 	Args       []string `json:"args"`
@@ -91,4 +97,6 @@ type Helper struct {
 	Socket string `json:"socket"`
 	// StateDir must exist before it starts; "" if it keeps no state.
 	StateDir string `json:"stateDir,omitempty"`
+	// Dispensable helpers may end: the machine goes on without what they serve.
+	Dispensable bool `json:"dispensable,omitempty"`
 }

@@ -39,6 +39,15 @@ func TestBuildRefuses(t *testing.T) {
 	spice := func(s qemucmd.SPICE) func(*M, *H) {
 		return func(m *M, _ *H) { m.Display = &qemucmd.Display{SPICE: &s} }
 	}
+	fs := qemucmd.Share{Tag: "a", Dir: "/d", Socket: "/s"}
+	share := func(s qemucmd.Share, more ...func(*M, *H)) func(*M, *H) {
+		return func(m *M, h *H) {
+			m.AddressMap, m.Shares = 2, []qemucmd.Share{s}
+			for _, change := range more {
+				change(m, h)
+			}
+		}
+	}
 	cpu := func(c qemucmd.CPU) func(*M, *H) { return func(m *M, _ *H) { m.CPU = c } }
 	uefi := func(kind qemucmd.FirmwareKind, images ...qemucmd.FirmwareImage) func(*M, *H) {
 		return func(m *M, h *H) {
@@ -91,6 +100,19 @@ func TestBuildRefuses(t *testing.T) {
 		{"TPM without swtpm", func(m *M, h *H) { m.TPM, h.SWTPM = &qemucmd.TPM{Socket: "/s", StateDir: "/d"}, "" }, "tpm: no swtpm"},
 		{"TPM paths with commas", func(m *M, _ *H) { m.TPM = &qemucmd.TPM{Socket: "/s,t", StateDir: "/d,e"} }, "tpm.socket: comma\ntpm.stateDir: comma"},
 		{"TPM without paths", func(m *M, _ *H) { m.TPM = &qemucmd.TPM{} }, "tpm.stateDir: must be given\ntpm.socket: must be given"},
+		{"share of a machine without a place", share(qemucmd.Share{Tag: "a", Dir: "/d", Protocol: "9p"}, func(m *M, _ *H) { m.AddressMap = 1 }), "shares: only a new machine"},
+		{"share without a tag", share(qemucmd.Share{Dir: "/d", Protocol: "9p"}), "shares[0].tag: must be a name"},
+		{"share with an option", share(qemucmd.Share{Tag: "a,b=c", Dir: "/d", Protocol: "9p"}), "shares[0].tag: must be a name"},
+		{"share of a relative path", share(qemucmd.Share{Tag: "a", Dir: "d", Protocol: "9p"}), "shares[0].dir: absolute"},
+		{"share of a protocol that is none", share(qemucmd.Share{Tag: "a", Dir: "/d", Protocol: "nfs"}), "shares[0].protocol: virtiofs or 9p"},
+		{"share of a tag that is taken", share(qemucmd.Share{Tag: "a", Dir: "/d", Protocol: "9p"}, func(m *M, _ *H) { m.Shares = append(m.Shares, m.Shares[0]) }), "shares[1].tag: shares[0]"},
+		{"more shares than addresses", share(qemucmd.Share{Tag: "a", Dir: "/d", Protocol: "9p"}, func(m *M, _ *H) { m.Shares = slices.Repeat(m.Shares, 9) }), "shares: 9 shares"},
+		{"share without a socket", share(qemucmd.Share{Tag: "a", Dir: "/d"}), "shares[0].socket: must be given"},
+		{"share without virtiofsd", share(fs, func(_ *M, h *H) { h.VirtioFSD = qemucmd.VirtioFSD{} }), "shares[0]: no virtiofsd"},
+		{"share by a former virtiofsd of a user", share(fs, func(_ *M, h *H) { h.VirtioFSD.Former = true }), "shares[0]: only root"},
+		{"share for reading that cannot be enforced", share(qemucmd.Share{Tag: "a", Dir: "/d", Socket: "/s", ReadOnly: true}, func(_ *M, h *H) { h.VirtioFSD.ReadOnly = false }), "shares[0].readOnly: no protection"},
+		{"share that cannot be confined", share(fs, func(_ *M, h *H) { h.VirtioFSD.Namespaces = false }), "shares[0]: namespaces"},
+		{"share whose name the former virtiofsd would split", share(qemucmd.Share{Tag: "a", Dir: "/d,allow_root", Socket: "/s"}, func(_ *M, h *H) { h.VirtioFSD.Former, h.VirtioFSD.Root = true, true }), "shares[0].dir: would not take"},
 		{"kernel boot without a kernel", func(m *M, _ *H) { m.KernelBoot = &qemucmd.KernelBoot{} }, "kernelBoot.kernel: must be given"},
 		{"kernel arguments in lines", func(m *M, _ *H) { m.KernelBoot = &qemucmd.KernelBoot{Kernel: "/k", Args: "a\n"} }, "kernelBoot.args: U+000A"},
 		{"kernel arguments that are too long", func(m *M, _ *H) {

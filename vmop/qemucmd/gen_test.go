@@ -160,6 +160,17 @@ func machine(t *rapid.T, w world) qemucmd.Machine {
 		}
 		m.Disks = append(m.Disks, d)
 	}
+	if m.AddressMap == 2 {
+		for i := range number(t, "shares", 0, 8) {
+			s := qemucmd.Share{Tag: fmt.Sprintf("t%d", i), Dir: "/srv/" + fileName().Draw(t, "folder"), ReadOnly: maybe(t, "read-only"), Protocol: qemucmd.Share9P}
+			if w.real {
+				s.Dir = w.dir
+			} else if maybe(t, "virtiofs") {
+				s.Protocol, s.Socket = "", socket("virtiofs").Path
+			}
+			m.Shares = append(m.Shares, s)
+		}
+	}
 	if maybe(t, "seed") {
 		m.Seed = &qemucmd.Seed{File: file("seed", qemucmd.DiskFormatRaw)}
 	}

@@ -8,7 +8,7 @@ import (
 
 // GenericHost returns the host that stands for "no particular host", for
 // rendering a machine where it will not run: Debian 12 with QEMU 7.2 and all of
-// its modules, KVM, the ovmf and swtpm packages. Every call returns a new value,
+// its modules, KVM, the ovmf and swtpm packages, and Debian 13's virtiofsd. Every call returns a new value,
 // the caller may modify it.
 func GenericHost() Host {
 	const ovmf = "/usr/share/OVMF/"
@@ -37,6 +37,7 @@ func GenericHost() Host {
 		VNC:          true,
 		JSONDevice:   true,
 		SWTPM:        "/usr/bin/swtpm",
+		VirtioFSD:    VirtioFSD{Path: "/usr/libexec/virtiofsd", ReadOnly: true, Namespaces: true},
 		BridgeHelper: "/usr/lib/qemu/qemu-bridge-helper",
 	}
 }
@@ -46,7 +47,7 @@ func GenericHost() Host {
 func KnownDevices() []string {
 	devices := append([]string{
 		"hda-duplex", "ich9-intel-hda", "ide-cd", "intel-iommu", "isa-serial", "pcie-root-port", "qemu-xhci", "tpm-tis", "usb-redir",
-		"usb-tablet", "virtio-balloon-pci", "virtio-blk-pci", "virtio-rng-pci", "virtio-scsi-pci", "virtio-serial-pci", "virtio-vga",
+		"usb-tablet", "vhost-user-fs-pci", "virtio-9p-pci", "virtio-balloon-pci", "virtio-blk-pci", "virtio-rng-pci", "virtio-scsi-pci", "virtio-serial-pci", "virtio-vga",
 		"virtserialport", "vmgenid",
 	}, limits.NICModels()...)
 	slices.Sort(devices)

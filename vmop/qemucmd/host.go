@@ -30,8 +30,26 @@ type Host struct {
 	JSONDevice bool `json:"jsonDevice"`
 	// SWTPM is the path of the TPM emulator, "" if there is none.
 	SWTPM string `json:"swtpm,omitempty"`
+	// VirtioFSD is the server of shared folders.
+	VirtioFSD VirtioFSD `json:"virtiofsd,omitzero"`
 	// BridgeHelper is the path of qemu-bridge-helper, "" if there is none.
 	BridgeHelper string `json:"bridgeHelper,omitempty"`
+}
+
+// VirtioFSD is a program that serves folders to guests, and what it can do here.
+type VirtioFSD struct {
+	// Path is that of the program, "" if there is none.
+	Path string `json:"path,omitempty"`
+	// Former is the one that came with QEMU up to 7.2. It can only be run by root,
+	// and knows no read-only shares.
+	Former bool `json:"former,omitempty"`
+	// ReadOnly says that it can refuse all writes (from its version 1.13 on).
+	ReadOnly bool `json:"readOnly,omitempty"`
+	// Root says that it is run by root.
+	Root bool `json:"root,omitempty"`
+	// Namespaces says that it can make the namespaces in which it sees nothing but
+	// the folder.
+	Namespaces bool `json:"namespaces,omitempty"`
 }
 
 // Version is QEMU's version.

@@ -43,6 +43,8 @@ const (
 	cpuPrefix  = "cpu-"
 	portPrefix = "port"
 
+	sharePrefix = "share"
+
 	pluggedPrefix = "plugged-"
 )
 
@@ -99,6 +101,16 @@ func PluggedFileNode(port int) string { return pluggedPrefix + strconv.Itoa(port
 // MediumNode is the block node with the medium that a CD drive has at the start.
 // Deleting it after a change of the medium closes the file.
 func MediumNode(cdID string) string { return cdID + "-backend" }
+
+// ShareID is the id of the i-th of [Machine.Shares].
+func ShareID(i int) string { return sharePrefix + strconv.Itoa(i) }
+
+// IsShare reports whether an id has the form of [ShareID].
+func IsShare(id string) bool { return isNumbered(id, sharePrefix) }
+
+// ShareSocketName is the name of the socket in a machine's runtime directory on
+// which the server of the i-th share listens.
+func ShareSocketName(i int) string { return SocketShare.FileName() + strconv.Itoa(i) }
 
 // netdevID is the id of the back end of the i-th network.
 func netdevID(i int) string { return "hostnet" + strconv.Itoa(i) }

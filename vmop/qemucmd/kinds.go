@@ -1,5 +1,7 @@
 package qemucmd
 
+import "github.com/vmop/sdk/vmop/limits"
+
 // kind is a row of the table of what a machine is made of. What other packages
 // must know about all kinds (which files to remove, which processes serve QEMU,
 // whom to ask for viewers) follows from the rows, so that a new kind is a new row
@@ -77,6 +79,7 @@ func kinds() []kind {
 		{name: "network", build: (*builder).networks},
 		{name: "cd", build: (*builder).cdDrives},
 		{name: "disk", build: (*builder).disks},
+		{name: "shares", build: (*builder).shares, helper: virtiofsd, sockets: []socketRow{{SocketShare, "virtiofs-sock", false}}},
 		{name: "seed", build: (*builder).seed, files: []string{SeedFileName}},
 		{name: "kernel", build: (*builder).kernel},
 		{name: "display", build: (*builder).display},
@@ -106,7 +109,8 @@ func (p SocketPurpose) row() socketRow {
 }
 
 // FileName is the name that a socket of this purpose has in a machine's runtime
-// directory; "" for an unknown purpose.
+// directory; "" for an unknown purpose. Those of shares have a number behind it, see
+// [ShareSocketName].
 func (p SocketPurpose) FileName() string { return p.row().name }
 
 // Shared reports whether the machine's user and their tools connect to sockets
@@ -130,7 +134,13 @@ func RuntimeFiles() []string {
 	var out []string
 	for _, k := range kinds() {
 		for _, s := range k.sockets {
-			out = append(out, s.name)
+			if s.purpose != SocketShare {
+				out = append(out, s.name)
+				continue
+			}
+			for i := range limits.MaxShares {
+				out = append(out, ShareSocketName(i))
+			}
 		}
 		out = append(out, k.files...)
 	}

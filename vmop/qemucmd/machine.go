@@ -1,5 +1,7 @@
 package qemucmd
 
+import "github.com/vmop/sdk/vmop/limits"
+
 // Machine describes one virtual machine completely: together with a [Host] it
 // decides every argument of the QEMU command line. All strings are taken
 // literally; commas, quotes and equals signs in them never become options.
@@ -49,6 +51,10 @@ type Machine struct {
 	// Disks are virtio block devices in this order. Their guest addresses depend
 	// on the position and the AddressMap only.
 	Disks []Disk `json:"disks,omitempty"`
+	// Shares are folders of the host that the guest mounts by their tags, at most
+	// [limits.MaxShares]. They need the newest AddressMap; a virtiofs share has the
+	// guest's memory shared with the process that serves it.
+	Shares []Share `json:"shares,omitempty"`
 	// Seed is the NoCloud image, a disk at an address of its own that no other
 	// disk moves.
 	Seed *Seed `json:"seed,omitempty"`
@@ -263,6 +269,37 @@ type Disk struct {
 	Serial string `json:"serial,omitempty"`
 	// BootIndex orders boot devices, lowest first; nil takes no part.
 	BootIndex *int `json:"bootIndex,omitempty"`
+}
+
+// ShareProtocol is how a folder reaches the guest.
+type ShareProtocol string
+
+// The protocols of shares.
+const (
+	// ShareVirtioFS is served by virtiofsd, a process of its own.
+	ShareVirtioFS ShareProtocol = limits.ShareVirtioFS
+	// Share9P is served by QEMU itself.
+	Share9P ShareProtocol = limits.Share9P
+)
+
+// Share is a folder of the host that the guest can mount.
+type Share struct {
+	// Tag is what the guest mounts it by; see [limits.ShareTag].
+	Tag string `json:"tag"`
+	// Dir is the folder, an absolute path.
+	Dir string `json:"dir"`
+	// ReadOnly has the server refuse all writes, whatever the guest does.
+	ReadOnly bool `json:"readOnly,omitempty"`
+	// Protocol is virtiofs if empty.
+	Protocol ShareProtocol `json:"protocol,omitempty"`
+	// Socket is where virtiofsd listens, SocketFD the descriptor number in its
+	// process of a socket that the caller made there; 0 lets virtiofsd make it.
+	Socket   string `json:"socket,omitempty"`
+	SocketFD int    `json:"socketFD,omitempty"`
+	// Contained says that the machine is in a container of its own, whose files are
+	// all that virtiofsd could get at: it may then run where it can make no
+	// namespaces.
+	Contained bool `json:"contained,omitempty"`
 }
 
 // Seed is a NoCloud image, attached read-only.

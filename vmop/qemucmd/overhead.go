@@ -61,6 +61,8 @@ const (
 	overheadRedirect = 1 * mebibyte
 
 	overheadTPM = 12 * mebibyte // swtpm has 7
+	// overheadShare is for virtiofsd with a few thousand files open.
+	overheadShare = 16 * mebibyte
 
 	// pageTableShare is the size of a page divided by that of its entry.
 	pageTableShare = 4096 / 8
@@ -116,6 +118,11 @@ func MemoryOverhead(m Machine, h Host) Overhead {
 	o.Display = displayOverhead(m)
 	if m.TPM != nil {
 		o.Helpers = overheadTPM
+	}
+	for _, s := range m.Shares {
+		if s.Protocol != Share9P {
+			o.Helpers += overheadShare
+		}
 	}
 	return o
 }

@@ -160,8 +160,13 @@ func (b *builder) memory() {
 		b.errorf("memory.size", "%d bytes cannot be rounded up to whole MiB", size)
 		return
 	}
-	b.object("memory-backend-ram", "pc.ram", "the guest's memory",
-		Prop{"size", Int(mib * mebibyte)})
+	if b.sharesMemory() {
+		b.object("memory-backend-memfd", "pc.ram", "the guest's memory, which the servers of shared folders read and write too",
+			Prop{"size", Int(mib * mebibyte)}, Prop{"share", Bool(true)})
+	} else {
+		b.object("memory-backend-ram", "pc.ram", "the guest's memory",
+			Prop{"size", Int(mib * mebibyte)})
+	}
 	b.add(Option{
 		Flag: "-m", Head: Int(mib).String(),
 		Why: "in MiB; QEMU refuses to start if it differs from the backend's size, so both are rounded up to whole MiB",

@@ -109,10 +109,12 @@ type Engine struct {
 	// ticketing says that the display was started with a password.
 	ticketing bool
 
-	memory  memoryEvents  // as they were before QEMU
-	poke    chan struct{} // wakes the follower
-	login   *login        // nil before QEMU runs, or without the VMOP agent's port
-	timeout broadcast     // tells that the power-down timeout was changed
+	memory memoryEvents // as they were before QEMU
+	// lostShares are the tags of shares that nobody serves any more.
+	lostShares []string
+	poke       chan struct{} // wakes the follower
+	login      *login        // nil before QEMU runs, or without the VMOP agent's port
+	timeout    broadcast     // tells that the power-down timeout was changed
 }
 
 // The stages of stopping, as indexes into Engine.stops.
@@ -127,6 +129,7 @@ const (
 type machine struct {
 	qemu        *child
 	helpers     []*child
+	servers     []*child    // of shares, without which the machine goes on
 	client      *qmp.Client // nil until connected
 	agentSocket string
 	agentAsked  bool       // to shut the guest down
@@ -414,7 +417,7 @@ func (e *Engine) publish(s qemucmd.NamedSocket) {
 
 // onEnd calls cancel with an explanation once one of the machine's processes ends.
 func (m *machine) onEnd(cancel context.CancelCauseFunc) {
-	for _, c := range append([]*child{m.qemu}, m.helpers...) {
+	for _, c := range slices.Concat([]*child{m.qemu}, m.helpers, m.servers) {
 		go func() { // ends with the process, which the engine waits for
 			<-c.done
 			cancel(errors.New(c.describe()))
@@ -451,6 +454,13 @@ func (e *Engine) startHelper(m *machine, h qemucmd.Helper) error {
 	c, err := startChild(h.Name, h.Executable, h.Args, []*os.File{file, e.locks[0]}, e.childLine)
 	err = errors.Join(err, file.Close())
 	if c != nil {
+		if c.serves = h.Serves; h.Serves != "" {
+			c.name += " of the shared folder " + h.Serves
+		}
+		if h.Dispensable {
+			m.servers = append(m.servers, c)
+			return err
+		}
 		m.helpers = append(m.helpers, c)
 		err = errors.Join(err, writePID(e.o.Directories.Runtime, h.Name, c.process.Pid))
 	}
@@ -518,10 +528,10 @@ func (e *Engine) abort(m *machine) error {
 		errs = append(errs, m.client.Close())
 	}
 	m.login.close()
-	for _, h := range m.helpers {
+	for _, h := range slices.Concat(m.helpers, m.servers) {
 		h.signal(sigTERM) // a QEMU that never connected to it does not hang up, either
 	}
-	return errors.Join(append(errs, endHelpers(m.helpers))...)
+	return errors.Join(append(errs, endHelpers(slices.Concat(m.helpers, m.servers)))...)
 }
 
 // endHelpers ends the helpers of a QEMU that has ended. They end by themselves
@@ -584,6 +594,9 @@ func (e *Engine) supervise(m *machine) (Outcome, error) {
 			helperEnded <- h
 		}()
 	}
+	for _, s := range m.servers {
+		watching.Go(func() { e.servesShare(m, s) })
+	}
 	var failed *child
 	select {
 	case <-m.qemu.done:
@@ -618,7 +631,7 @@ func (e *Engine) supervise(m *machine) (Outcome, error) {
 	case <-m.client.Done():
 	case <-time.After(eventGrace):
 	}
-	if err := errors.Join(m.client.Close(), endHelpers(m.helpers)); err != nil {
+	if err := errors.Join(m.client.Close(), endHelpers(slices.Concat(m.helpers, m.servers))); err != nil {
 		e.message(LevelWarning, "%v", err)
 	}
 	watching.Wait()

@@ -176,6 +176,7 @@ func (f *follower) report(in wish, d live.Decision, observed live.Observed) time
 	wake := d.Wake
 	now := f.e.o.clock.now()
 	conditions := append(slices.Clone(d.Conditions), in.conditions()...)
+	conditions = append(conditions, f.e.shareConditions()...)
 	state := f.e.State()
 	next := state
 	next.Conditions, next.ConfigGeneration, next.Generation = conditions, in.generation, in.config.Runner.Generation

@@ -85,7 +85,9 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 		DataDir: dirs.Data, RuntimeDir: dirs.Runtime,
 		MachineType: rec.MachineType, AddressMap: rec.AddressMap, FirstDiskSlot: rec.FirstDiskSlot,
 		MonitorFD: monitorFD,
-		TPMFD:     monitorFD, // the first of its process, as the monitor is of QEMU's
+		// The first of their processes, as the monitor is of QEMU's.
+		TPMFD: monitorFD, ShareFD: monitorFD,
+		Contained: len(e.o.Volumes) > 0,
 	}
 	if facts.UUID, err = e.keepUUID(c.Runner.VM.UUID); err != nil {
 		return none, err
@@ -173,6 +175,7 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 		s.Accelerator, s.Emulation = cmd.Accelerator, e.emulation(cmd.Accelerator)
 		s.MaximumCPUs = m.CPU.Maximum
 		s.MaximumRAM = m.Memory.Size
+		s.Shares = c.Runner.VM.Shares // which nobody changes
 		// What the machine begins with, as VM-Operator's runner reports it.
 		s.CPUs, s.RAM = 1, m.Memory.Size
 	})
@@ -250,6 +253,10 @@ func (e *Engine) makeFiles(cmd qemucmd.Command, secure bool) error {
 		case f.CopyFrom != "":
 			if err := e.makeVars(f, code, secure); err != nil {
 				errs = append(errs, fmt.Errorf("%s: %w", f.Purpose, err))
+			}
+		case f.Purpose == qemucmd.FileShare:
+			if err := checkShare(f.Path); err != nil {
+				errs = append(errs, err)
 			}
 		default:
 			if f.Purpose == qemucmd.FileFirmwareCode {

@@ -23,6 +23,8 @@ type child struct {
 	done    chan struct{} // closed once it has ended and all it printed was read
 	status  *os.ProcessState
 	tail    *tail
+	// serves is the tag of the share that it is for.
+	serves string
 	// readable puts names that people know into what the child printed; nil leaves
 	// it alone.
 	readable func(string) string

@@ -7,6 +7,7 @@ import (
 
 	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
 // Phase is where a machine is in its life. The names are VM-Operator's.
@@ -57,6 +58,8 @@ type State struct {
 	MaximumRAM int64  `json:"maximumRam,omitempty"`
 	DataDir    string `json:"dataDir,omitempty"`
 	RuntimeDir string `json:"runtimeDir,omitempty"`
+	// Shares are the folders that the guest can mount.
+	Shares []runnerconfig.Share `json:"shares,omitempty"`
 	// Sockets by purpose. The console is served by the runner and takes any
 	// number of clients.
 	Sockets map[string]string `json:"sockets,omitempty"`

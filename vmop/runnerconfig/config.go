@@ -128,7 +128,9 @@ type VM struct {
 	// Network and Drives are null in VM-Operator's files when the list is empty.
 	Network []Network `json:"network"`
 	Drives  []Drive   `json:"drives"`
-	Display *Display  `json:"display,omitempty"`
+	// Shares are folders for the guest; VM-Operator has no such key.
+	Shares  []Share  `json:"shares,omitempty"`
+	Display *Display `json:"display,omitempty"`
 }
 
 // KernelBoot starts a Linux kernel without a boot loader. The files are paths.
@@ -211,6 +213,17 @@ type Drive struct {
 	NewImage bool `json:"newImage,omitempty"`
 	// BootIndex orders boot devices, lowest first.
 	BootIndex *int `json:"bootindex,omitempty"`
+}
+
+// Share is a folder that the guest can mount.
+type Share struct {
+	// Tag is what the guest mounts it by.
+	Tag string `json:"tag"`
+	// Dir is the folder, an absolute path.
+	Dir      string `json:"dir"`
+	ReadOnly bool   `json:"readOnly,omitempty"`
+	// Protocol is virtiofs (also if empty) or 9p.
+	Protocol string `json:"protocol,omitempty"`
 }
 
 // Display is how the graphics output is reached.

@@ -24,7 +24,7 @@ const (
 // c and what it refers to stay as they are.
 func Defaulted(c Config) Config {
 	vm := &c.Runner.VM
-	vm.Network, vm.Drives = slices.Clone(vm.Network), slices.Clone(vm.Drives)
+	vm.Network, vm.Drives, vm.Shares = slices.Clone(vm.Network), slices.Clone(vm.Drives), slices.Clone(vm.Shares)
 	if vm.Display != nil {
 		display := *vm.Display
 		if display.SPICE != nil {
@@ -61,6 +61,9 @@ func Default(c *Config) {
 	}
 	for i := range vm.Drives {
 		setDefault(&vm.Drives[i].Type, DriveRaw)
+	}
+	for i := range vm.Shares {
+		setDefault(&vm.Shares[i].Protocol, limits.ShareVirtioFS)
 	}
 	if d := vm.Display; d != nil {
 		setDefault(&d.Outputs, 1)

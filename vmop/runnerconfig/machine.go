@@ -49,6 +49,11 @@ type Facts struct {
 	// TPMFD is the descriptor of swtpm's listening socket in the swtpm process;
 	// 0 lets swtpm make the socket.
 	TPMFD int
+	// ShareFD is the descriptor of the listening socket in the process that serves a
+	// share; 0 lets it make the socket.
+	ShareFD int
+	// Contained says that the machine is in a container of its own.
+	Contained bool
 	// TLSDir has the certificates of the display in place of the configuration's
 	// directory, where that has none of an authority; empty otherwise. See
 	// qemucmd.Display.TLSWithoutAuthority.
@@ -151,6 +156,13 @@ func Machine(c *Config, f Facts) (qemucmd.Machine, error) {
 	}
 	m.Networks = networks(vm.Network, m.UUID, f.Taps)
 	m.CDDrives, m.Disks = drives(vm.Drives, f.Drives, vm.BootOrder != BootOrderFirmware)
+	for i, s := range vm.Shares {
+		share := qemucmd.Share{Tag: s.Tag, Dir: s.Dir, ReadOnly: s.ReadOnly, Protocol: qemucmd.ShareProtocol(s.Protocol), Contained: f.Contained}
+		if s.Protocol != limits.Share9P {
+			share.Socket, share.SocketFD = path.Join(f.RuntimeDir, qemucmd.ShareSocketName(i)), f.ShareFD
+		}
+		m.Shares = append(m.Shares, share)
+	}
 	if d := vm.Display; d != nil {
 		m.Outputs = d.Outputs
 		m.Display = &qemucmd.Display{}

@@ -57,6 +57,7 @@ func Validate(c *Config) error {
 	}
 	v.networks(vm.Network)
 	v.drives(vm.Drives)
+	v.shares(vm.Shares)
 	v.display(vm.Display)
 	return errors.Join(v.errs...)
 }
@@ -205,6 +206,29 @@ func (v *validator) drives(drives []Drive) {
 			}
 			boot[*b] = i
 		}
+	}
+}
+
+func (v *validator) shares(shares []Share) {
+	if n := len(shares); n > limits.MaxShares {
+		v.add("vm.shares", "has %d entries: want at most %d", n, limits.MaxShares)
+	}
+	tags := map[string]int{}
+	for i, s := range shares {
+		at := fmt.Sprintf("vm.shares[%d]", i)
+		if v.limit(at+".tag", s.Tag, limits.ShareTag(s.Tag)) {
+			if j, dup := tags[s.Tag]; dup {
+				v.add(at+".tag", "%q is already the tag of vm.shares[%d]", s.Tag, j)
+			}
+			tags[s.Tag] = i
+		}
+		switch err := limits.Text(s.Dir); {
+		case !path.IsAbs(s.Dir):
+			v.add(at+".dir", "%q must be an absolute path", s.Dir)
+		case err != nil:
+			v.limit(at+".dir", s.Dir, err)
+		}
+		v.limit(at+".protocol", s.Protocol, limits.ShareProtocol(s.Protocol))
 	}
 }
 

@@ -58,6 +58,9 @@ func defaultMachine(m *Machine) {
 			defaultClaim(&t.Spec)
 		}
 	}
+	for i := range m.Shares {
+		setString(&m.Shares[i].Protocol, ShareVirtioFS)
+	}
 	if m.Serial == nil {
 		m.Serial = &SerialConsole{}
 	}

@@ -55,6 +55,11 @@ var lengths = map[string]int{
 	"spec.vm.disks[].volumeClaimTemplate.spec.accessModes":      16,
 	"spec.vm.disks[].volumeClaimTemplate.spec.volumeName":       253,
 	"spec.vm.disks[].volumeClaimTemplate.spec.storageClassName": 253,
+	"spec.vm.shares":                                            8, // limits.MaxShares
+	"spec.vm.shares[].tag":                                      31,
+	"spec.vm.shares[].hostPath":                                 4096,
+	"spec.vm.shares[].persistentVolumeClaim.claimName":          253,
+	"spec.vm.shares[].mountPoint":                               4096,
 	"spec.vm.display.loggedInUser":                              256,
 	"spec.vm.display.spice.server":                              1024,
 	"spec.vm.display.spice.proxyUrl":                            4096,

@@ -125,6 +125,13 @@ type Machine struct {
 	// +listType=atomic
 	// +optional
 	Disks []Disk `json:"disks,omitempty"`
+	// shares are folders of the host, or volumes of the cluster, that the guest can
+	// mount while it runs. (Added by vmop.)
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:XValidation:rule="self.all(s, self.exists_one(o, o.tag == s.tag))",message="shares must have different tags"
+	// +listType=atomic
+	// +optional
+	Shares []Share `json:"shares,omitempty"`
 	// serial is the machine's serial console. (Added by vmop.)
 	// +kubebuilder:default={}
 	// +optional

@@ -34,6 +34,7 @@ func validateMachine(m *Machine, name string, path spot) field.ErrorList {
 	errs = append(errs, validateClock(m, path)...)
 	errs = append(errs, validateNetworks(m, path.Child("networks"))...)
 	errs = append(errs, validateDisks(m.Disks, name, path.Child("disks"))...)
+	errs = append(errs, validateShares(m, name, path)...)
 	return append(errs, validateDisplay(m.Display, path.Child("display"))...)
 }
 

@@ -47,6 +47,8 @@ func machineDefaults(t reflect.Type) []string {
 		return []string{"device"}
 	case reflect.TypeFor[HostForward]():
 		return []string{"protocol"}
+	case reflect.TypeFor[Share]():
+		return []string{"protocol"}
 	case reflect.TypeFor[VolumeClaimTemplate]():
 		return []string{"spec"}
 	case reflect.TypeFor[VolumeClaimSpec]():

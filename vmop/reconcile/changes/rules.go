@@ -113,6 +113,7 @@ var rules = []rule{
 	{"spec.vm.disks[].persistentVolumeClaim.claimName", AppliedRestart, ""},
 	{"spec.vm.disks[].cdrom.image", AppliedLive, ""},
 	{"spec.vm.disks[].bootindex", AppliedRestart, ""},
+	{"spec.vm.shares", AppliedRestart, ""},
 	{"spec.vm.serial.enabled", AppliedRestart, ""},
 	{"spec.vm.display.outputs", AppliedRestart, ""},
 	{"spec.vm.display.loggedInUser", AppliedLive, ""},

@@ -98,6 +98,7 @@ func ForDefaulted(vm *spec.VirtualMachine, disks []Disk, o Options) (runnerconfi
 	if v := vm.Spec.VM.Display.VNC; v != nil && v.UnixSocket {
 		c.Runner.VM.Display.VNC.Socket = path.Join(RuntimeDir(vm.Name), qemucmd.SocketVNC.FileName())
 	}
+	c.Runner.VM.Shares = clusterShares(vm.Spec.VM.Shares, &p)
 	for _, d := range disks {
 		d.check(&p)
 		c.Runner.VM.Drives = append(c.Runner.VM.Drives, clusterDrive(&d, &o, &p))

@@ -33,6 +33,11 @@ type Host struct {
 	// claimName. A disk from a template that is not in it is an image in
 	// DataDir, made at the first start.
 	Disks map[string]string
+	// ShareBase is the folder that hostPaths of shares are relative to: that of the
+	// manifest. It may be empty if none is relative.
+	ShareBase string
+	// Shares are folders beside those of the manifest, and those of its claims.
+	Shares []LocalShare
 	// ExplicitSPICEPort says that the manifest itself names
 	// display.spice.port, which the default hides; [spec.Object.Written] knows.
 	// Without it the SPICE server is on a socket in RuntimeDir that nobody else
@@ -62,6 +67,7 @@ func ForHost(vm *spec.VirtualMachine, l Host) (runnerconfig.Config, error) {
 	if l.Accelerator != "" {
 		vm.Spec.VM.Accelerator = l.Accelerator
 	}
+	vm.Spec.VM.Shares = withLocal(vm.Spec.VM.Shares, l.Shares)
 	var p problems
 	if l.DataDir == "" {
 		p.add("local.dataDir", "is missing")
@@ -76,6 +82,7 @@ func ForHost(vm *spec.VirtualMachine, l Host) (runnerconfig.Config, error) {
 			setString(&n.HostForwards[i].HostAddress, "127.0.0.1")
 		}
 	}
+	c.Runner.VM.Shares = localShares(vm.Spec.VM.Shares, l.ShareBase, &p)
 	disks := Disks(vm)
 	paths := diskOverrides(disks, l.Disks, &p)
 	for i := range disks {

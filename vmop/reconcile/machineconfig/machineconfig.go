@@ -106,6 +106,9 @@ func cloudInit(vm *spec.VirtualMachine, instance, secrets string, p *problems) *
 	if out.UserData == nil && out.UserDataFrom == nil {
 		out.UserData = json.RawMessage("{}")
 	}
+	if out.UserData != nil {
+		out.UserData = withMounts(out.UserData, vm.Spec.VM.Shares)
+	}
 	return out
 }
 

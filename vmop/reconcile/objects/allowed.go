@@ -47,6 +47,9 @@ type Allowed struct {
 	// ImagePaths are folders of the runner's image that CD images and kernels may
 	// come from, besides /opt, the image repository and the disks.
 	ImagePaths []string
+	// Shares are patterns of the claims that machines may share as folders. Of a
+	// claim that is also a disk of another machine, a guest could write its image.
+	Shares []string
 	// LoadBalancerAnnotations are patterns of the annotations of load balancers
 	// that manifests may set or remove.
 	LoadBalancerAnnotations []string
@@ -96,6 +99,11 @@ func Refusals(vm *spec.VirtualMachine, s Settings) []Refusal {
 	}
 	networks(vm, a, refuse)
 	images(vm, a, refuse)
+	for i := range vm.Spec.VM.Shares {
+		if c := vm.Spec.VM.Shares[i].PersistentVolumeClaim; c != nil && !matches(a.Shares, c.ClaimName) {
+			refuse(fmt.Sprintf("spec.vm.shares[%d].persistentVolumeClaim", i), "allowedShares", "the claim %s is not for shared folders: it could have the disks of another machine", c.ClaimName)
+		}
+	}
 	return out
 }
 

@@ -66,6 +66,10 @@ func TestRefusals(t *testing.T) {
 			field: "spec.vm.disks[0].cdrom.image", setting: "allowedImagePaths", allow: objects.Allowed{ImagePaths: []string{"/var/run"}},
 		},
 		{
+			name: "a claim as a folder", manifest: "spec: {vm: {maximumCpus: 1, shares: [{tag: src, persistentVolumeClaim: {claimName: web-disk-0}}]}}",
+			field: "spec.vm.shares[0].persistentVolumeClaim", setting: "allowedShares", allow: objects.Allowed{Shares: []string{"web-*"}},
+		},
+		{
 			name: "a way out of /opt", manifest: "spec: {vm: {maximumCpus: 1, disks: [{cdrom: {image: /opt/../etc/passwd}}]}}",
 			field: "spec.vm.disks[0].cdrom.image", setting: "allowedImagePaths", allow: objects.Allowed{ImagePaths: []string{"/etc/"}},
 		},
@@ -132,7 +136,7 @@ func TestToAllowMoreRefusesLess(t *testing.T) {
 		s.Allowed = objects.Allowed{
 			Images: pattern.Draw(t, "images"), Bridges: pattern.Draw(t, "bridges"), NodeName: rapid.Bool().Draw(t, "node"),
 			Tolerations: pattern.Draw(t, "tolerations"), PriorityClasses: pattern.Draw(t, "priorities"), HostForwards: rapid.Bool().Draw(t, "forwards"),
-			ImageHosts: pattern.Draw(t, "hosts"), ImagePaths: pattern.Draw(t, "paths"), LoadBalancerAnnotations: pattern.Draw(t, "annotations"),
+			ImageHosts: pattern.Draw(t, "hosts"), ImagePaths: pattern.Draw(t, "paths"), Shares: pattern.Draw(t, "shares"), LoadBalancerAnnotations: pattern.Draw(t, "annotations"),
 		}
 		for _, r := range objects.Refusals(vm, s) {
 			if !slices.ContainsFunc(none, func(n objects.Refusal) bool { return n.Field == r.Field }) {

@@ -2,6 +2,8 @@ package objects
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"maps"
 	"math"
 	"path"
@@ -214,6 +216,13 @@ func addVolumes(vm *spec.VirtualMachine, pod *corev1.Pod, in *PodInput) {
 			c.VolumeDevices = append(c.VolumeDevices, corev1.VolumeDevice{Name: d.Name, DevicePath: path.Join(machineconfig.DiskDeviceDir, d.Name)})
 		}
 	}
+	for i := range vm.Spec.VM.Shares {
+		if s := &vm.Spec.VM.Shares[i]; s.PersistentVolumeClaim != nil {
+			v := claimVolume(shareVolume(s.Tag), s.PersistentVolumeClaim.ClaimName)
+			v.PersistentVolumeClaim.ReadOnly = s.ReadOnly
+			mount(v, path.Join(machineconfig.ShareMountDir, s.Tag), s.ReadOnly)
+		}
+	}
 	mount(tokenVolume(), tokenDir, true)
 	if devices {
 		pod.Spec.SecurityContext.SupplementalGroups = []int64{diskGroup}
@@ -310,6 +319,13 @@ func tokenVolume() corev1.Volume {
 			}}}},
 		},
 	}}}
+}
+
+// shareVolume is the name of a share's volume, a DNS label. Tags tell capitals from
+// small letters and may have underscores, so it is a digest of the tag.
+func shareVolume(tag string) string {
+	sum := sha256.Sum256([]byte(tag))
+	return "share-" + hex.EncodeToString(sum[:16])
 }
 
 func claimVolume(name, claim string) corev1.Volume {

@@ -1,11 +1,14 @@
 package objects_test
 
 import (
+	"slices"
 	"testing"
 
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Of sources of a volume with a key in common the last wins: whoever may write a
@@ -69,5 +72,25 @@ func TestContainersHaveNamesOfTheirOwn(t *testing.T) {
 		if init := pod.Spec.InitContainers; len(init) != 1 || init[0].Name == name || pod.Spec.Containers[0].Name != name {
 			t.Errorf("%s: %+v", name, init)
 		}
+	}
+}
+
+// A claim that is shared is mounted like a disk's, for reading only where it is so.
+func TestPodMountsShares(t *testing.T) {
+	vm := &spec.VirtualMachine{}
+	vm.Name = "web"
+	vm.Spec.VM.Shares = []spec.Share{{Tag: "My_src", ReadOnly: true, PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: "shared"}}}
+	spec.Default(vm)
+	pod := objects.Pod(vm, objects.Settings{}, objects.PodInput{})
+	i := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == "shared"
+	})
+	if i < 0 || !pod.Spec.Volumes[i].PersistentVolumeClaim.ReadOnly || len(validation.IsDNS1123Label(pod.Spec.Volumes[i].Name)) > 0 {
+		t.Fatalf("%+v", pod.Spec.Volumes)
+	}
+	if !slices.ContainsFunc(pod.Spec.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool {
+		return m.Name == pod.Spec.Volumes[i].Name && m.MountPath == machineconfig.ShareMountDir+"/My_src" && m.ReadOnly
+	}) {
+		t.Errorf("%+v", pod.Spec.Containers[0].VolumeMounts)
 	}
 }

@@ -1,0 +1,59 @@
+package hostprobe
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/vmop/sdk/vmop/qemucmd"
+)
+
+// helpTimeout bounds the question what a virtiofsd can do.
+const helpTimeout = 10 * time.Second
+
+// findVirtioFSD finds the server of shared folders, the newest first: that of Debian
+// 12 is in the place of the former one.
+func findVirtioFSD(ctx context.Context) qemucmd.VirtioFSD {
+	path := findExecutable("virtiofsd",
+		"/usr/libexec/virtiofsd", // Debian 13, Fedora
+		"/usr/lib/virtiofsd",     // Arch, Alpine
+		"/usr/local/libexec/virtiofsd", "/usr/lib/qemu/virtiofsd")
+	if path == "" {
+		return qemucmd.VirtioFSD{}
+	}
+	ctx, cancel := context.WithTimeout(ctx, helpTimeout)
+	defer cancel()
+	help, _ := exec.CommandContext(ctx, path, "--help").CombinedOutput() // what it prints is looked at
+	v := judgeVirtioFSD(help)
+	v.Path, v.Root = path, os.Geteuid() == 0
+	v.Namespaces = v.Root && mayUnshare(ctx, path, 0) || mayUnshare(ctx, path, syscall.CLONE_NEWUSER)
+	return v
+}
+
+// judgeVirtioFSD reads what --help prints.
+func judgeVirtioFSD(help []byte) qemucmd.VirtioFSD {
+	return qemucmd.VirtioFSD{
+		Former:   !bytes.Contains(help, []byte("--shared-dir")),
+		ReadOnly: bytes.Contains(help, []byte("--readonly")),
+	}
+}
+
+// mayUnshare reports whether a program can be started in namespaces of its own, as
+// virtiofsd makes them: without root, by a user namespace. It is not waited for what
+// it then does, which is to print its help.
+func mayUnshare(ctx context.Context, program string, user uintptr) bool {
+	cmd := exec.CommandContext(ctx, program, "--help")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: user | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET}
+	if user != 0 {
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
+	}
+	if cmd.Start() != nil {
+		return false
+	}
+	_ = cmd.Wait() // that it was started is the answer
+	return true
+}
