@@ -214,6 +214,26 @@ func TestOnlyTheAdapterImportsGoQEMU(t *testing.T) {
 	}
 }
 
+// Registries' client is large: it is for programs that fetch images, and neither the
+// front door nor what runs in each pod has it.
+func TestOnlyImageSourcesImportRegistries(t *testing.T) {
+	const client = "github.com/google/go-containerregistry"
+	for _, p := range load(t, "./vmop/...") {
+		for _, imp := range p.Imports {
+			if strings.HasPrefix(imp, client) && p.name() != "vmop/imagesource" {
+				t.Errorf("%s imports %s", p.name(), imp)
+			}
+		}
+	}
+	for _, p := range load(t, "./vmop", "./vmop/runner", "./frontends/runner", "./frontends/operator") {
+		for _, dep := range p.Deps {
+			if strings.HasPrefix(dep, client) {
+				t.Errorf("%s depends on %s", p.name(), dep)
+			}
+		}
+	}
+}
+
 func TestNoProcessAndNoCluster(t *testing.T) {
 	for _, p := range load(t, "./vmop/...", "./internal/...") {
 		if !slices.Contains(noProcess, p.name()) {
