@@ -259,7 +259,7 @@ func (h *Host) pull(ctx context.Context, image Image, o ImageOptions) (_ imageRe
 		return imageRecord{}, nil, false, err
 	}
 	c := h.cache()
-	for _, dir := range []string{h.root, c.dir, c.images(), c.pulls()} {
+	for _, dir := range []string{c.dir, c.images(), c.pulls()} {
 		if err := makePrivate(dir); err != nil {
 			return imageRecord{}, nil, false, fmt.Errorf("cache of images: %w", err)
 		}
@@ -298,7 +298,7 @@ func (h *Host) pull(ctx context.Context, image Image, o ImageOptions) (_ imageRe
 		return imageRecord{}, nil, false, err
 	}
 	r := imageRecord{
-		Digest: "sha256:" + got.SHA256, Path: s.Path, Format: got.Format, Size: got.VirtualSize, Fetched: time.Now().UTC().Truncate(time.Second),
+		Digest: "sha256:" + got.SHA256, Path: s.Path, Format: got.Format, Size: got.VirtualSize, Fetched: time.Now().UTC(),
 		Sources: []recordedSource{{Key: sourceKey(s), Location: s.String()}}, id: digestID("sha256:"+got.SHA256, s.Path),
 	}
 	if got.SHA512 != "" {
@@ -358,7 +358,7 @@ func (c imageCache) store(ctx context.Context, tmp string, r *imageRecord) (_ *o
 }
 
 func (c imageCache) describe(r *imageRecord) (CachedImage, error) {
-	out := CachedImage{Digest: r.Digest, SHA512: r.SHA512, Path: r.Path, Sources: []string{}, Format: r.Format, Size: r.Size, Fetched: r.Fetched, File: c.image(r.id)}
+	out := CachedImage{Digest: r.Digest, SHA512: r.SHA512, Path: r.Path, Sources: []string{}, Format: r.Format, Size: r.Size, Fetched: r.Fetched.Truncate(time.Second), File: c.image(r.id)}
 	for _, s := range r.Sources {
 		out.Sources = append(out.Sources, s.Location)
 	}

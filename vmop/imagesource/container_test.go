@@ -281,3 +281,48 @@ func (s *short) Write(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// FuzzLayer has the size of what is written as its oracle: whatever an archive says of
+// its files, and however they are packed.
+func FuzzLayer(f *testing.F) {
+	for _, kind := range []compression{unpackedAlready, gzipped, zstdPacked} {
+		var out bytes.Buffer
+		w := tar.NewWriter(&out)
+		for _, h := range []*tar.Header{{Name: "disk/.wh.old"}, {Name: "./disk/a.img", Size: 5}, {Name: "disk", Typeflag: tar.TypeDir}} {
+			if err := w.WriteHeader(h); err != nil {
+				f.Fatal(err)
+			}
+			if _, err := w.Write([]byte("hello")[:h.Size]); err != nil {
+				f.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(pack(f, kind, out.Bytes()))
+	}
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, layer []byte) {
+		source := filepath.Join(dir, "layer")
+		if err := os.WriteFile(source, layer, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		file, err := os.Open(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		run := &fetch{o: Options{MaxSize: 1 << 20}, to: filepath.Join(dir, "image")}
+		found, err := run.extract(t.Context(), file, "disk/", map[string]bool{})
+		info, serr := os.Stat(run.packed())
+		if serr == nil && info.Size() > 1<<20 || found && err == nil && serr != nil {
+			t.Errorf("found %v, %v, %v", found, err, serr)
+		}
+		if names, err := os.ReadDir(dir); err != nil || len(names) > 2 {
+			t.Errorf("%v, %v", names, err)
+		}
+		if err := discard(run.packed()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
