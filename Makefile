@@ -103,7 +103,9 @@ soak: ## change a running machine at random for SOAK (default 5m)
 
 .PHONY: vulncheck
 vulncheck: $(TOOLS)/govulncheck ## look for known vulnerabilities (GOVULNDB may name a copy of the database)
-	$(TOOLS)/govulncheck $${GOVULNDB:+-db $$GOVULNDB} ./...
+	@$(TOOLS)/govulncheck $${GOVULNDB:+-db $$GOVULNDB} ./... || { code=$$?; \
+		test $$code = 3 || echo "vulncheck: nothing was looked up. It needs vuln.go.dev, or a copy of the database: make vulncheck GOVULNDB=file:///srv/vulndb" >&2; \
+		exit $$code; }
 
 .PHONY: apidiff
 apidiff: $(TOOLS)/apidiff ## compare the library's exported surface with the last release

@@ -240,8 +240,12 @@ func (w machineLook) secrets(s *machinekind.Snapshot) {
 		}
 	}
 	secret := one(w.look, kindSecret, own, &corev1.Secret{})
-	if secret != nil && instanceLabelled(secret, s.VM.Name) {
+	switch {
+	case secret == nil:
+	case instanceLabelled(secret, s.VM.Name):
 		s.DisplaySecrets = append(s.DisplaySecrets, *secret)
+	default: // it was read because it was in the way
+		s.SecretInTheWay = machinekind.CondenseForeign(secret)
 	}
 	// A name may be taken by what no cache shows.
 	for machinekind.MakesCertificate(s.VM) {

@@ -137,6 +137,17 @@ func CondenseSecret(s *corev1.Secret) *corev1.Secret {
 	return c
 }
 
+// CondenseForeign keeps of an object of somebody else what says whose it is.
+func CondenseForeign(o metav1.Object) *metav1.ObjectMeta {
+	return &metav1.ObjectMeta{
+		Name: o.GetName(), OwnerReferences: o.GetOwnerReferences(),
+		Labels: picked(o.GetLabels(), names.LabelName, names.LabelInstance, names.LabelComponent, labelManagedBy),
+	}
+}
+
+// labelManagedBy is Kubernetes' label for the program that looks after an object.
+const labelManagedBy = "app.kubernetes.io/managed-by"
+
 // CondenseClaim keeps of a claim what its machine asks for and how it is.
 func CondenseClaim(pvc *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	c := &corev1.PersistentVolumeClaim{ObjectMeta: condensedMeta(pvc)}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"math"
@@ -18,6 +19,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // instanceIDKey is cloud-init's, in the meta-data.
@@ -29,12 +31,35 @@ func (d *decision) makeSecret() {
 	d.secret = objects.PickDisplaySecret(d.vm.Name, d.s.DisplaySecrets)
 	if d.secret == nil && objects.WantsDisplaySecret(d.vm) {
 		d.unmade = true
+		if other := d.s.SecretInTheWay; other != nil {
+			d.wakeAt(d.s.Now.Add(nameAgain)) // no cache shows it
+			d.configuration.problem(spec.ReasonNameTaken, named(names.KindSecret, other.Name),
+				"Secret %s is not a display secret of the machine%s, and stays as it is; rename it or the machine, or give it the labels %s=%s, %s=%s and %s=%s if its display-password is meant for the machine",
+				other.Name, whose(other), names.LabelName, names.AppName, names.LabelInstance, d.vm.Name, names.LabelComponent, names.ComponentDisplaySecret)
+			return
+		}
 		secret := objects.DisplaySecret(d.vm, d.s.Password)
 		if uid := d.s.VM.UID; uid != "" {
 			secret.Annotations = map[string]string{names.AnnotationMadeFor: string(uid)}
 		}
 		d.do(reconcile.Create{Object: secret}, &d.configuration)
 	}
+}
+
+// whose says in brackets whom an object belongs to, as far as it tells.
+func whose(o *metav1.ObjectMeta) string {
+	instance, by := o.Labels[names.LabelInstance], o.Labels[labelManagedBy]
+	switch owner := metav1.GetControllerOfNoCopy(o); {
+	case owner != nil:
+		return fmt.Sprintf(" (it belongs to %s %s)", owner.Kind, owner.Name)
+	case len(o.OwnerReferences) > 0:
+		return fmt.Sprintf(" (it belongs to %s %s)", o.OwnerReferences[0].Kind, o.OwnerReferences[0].Name)
+	case o.Labels[names.LabelName] == names.AppName && instance != "":
+		return fmt.Sprintf(" (its labels name %s)", instance)
+	case by != "":
+		return fmt.Sprintf(" (it is managed by %s)", by)
+	}
+	return ""
 }
 
 // renews reports whether a guest that reboots is to end its pod, because changes wait

@@ -1,6 +1,8 @@
 package machine_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -351,6 +353,53 @@ func TestNameTaken(t *testing.T) {
 		if c := spec.FindCondition(s.Conditions, c); c.Reason != spec.ReasonNameTaken {
 			t.Errorf("%+v", c)
 		}
+	}
+}
+
+// So it is with a Secret that has the name of the machine's display secret: it is
+// named with whose it is, and nothing is tried again and again.
+func TestNameOfTheDisplaySecretTaken(t *testing.T) {
+	yes := true
+	for _, test := range []struct {
+		name  string
+		other metav1.ObjectMeta
+		whose string
+	}{
+		{"nobody's", metav1.ObjectMeta{}, "of the machine, and stays"},
+		{"a controller's", metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: "Fan", Name: "x"}, {Kind: "Database", Name: "db", Controller: &yes}}}, "(it belongs to Database db)"},
+		{"an owner's", metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: "Database", Name: "db"}}}, "(it belongs to Database db)"},
+		{"another machine's", metav1.ObjectMeta{Labels: map[string]string{names.LabelName: names.AppName, names.LabelInstance: "mail"}}, "(its labels name mail)"},
+		{"a program's", metav1.ObjectMeta{Labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"}}, "(it is managed by Helm)"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := fair()
+			for range 3 {
+				w.observeAll()
+				w.reconcile(false)
+			}
+			w.observeAll()
+			test.other.Name = objects.DisplaySecretName("web")
+			p := w.decided(func(s *machine.Snapshot) {
+				s.DisplaySecrets, s.SecretInTheWay = nil, machine.CondenseForeign(&test.other)
+			})
+			for _, a := range p.Actions {
+				if k := a.Target().Kind; k == names.KindSecret || k == names.KindPod {
+					t.Errorf("%s", a.Target())
+				}
+			}
+			if p.Wake.IsZero() || p.Wake.After(w.now.Add(time.Minute)) {
+				t.Errorf("nobody looks whether the Secret is gone: %v", p.Wake)
+			}
+			told, err := json.Marshal([]any{p.Statuses, p.Events})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range []string{spec.ReasonNameTaken, "Secret " + test.other.Name, test.whose} {
+				if !bytes.Contains(told, []byte(want)) {
+					t.Errorf("%s lacks %q", told, want)
+				}
+			}
+		})
 	}
 }
 

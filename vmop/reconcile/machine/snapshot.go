@@ -8,6 +8,7 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Snapshot is all that a decision about one machine depends on. A pointer that
@@ -40,6 +41,10 @@ type Snapshot struct {
 	// DisplaySecrets are the secrets with the labels of a display secret of the
 	// machine, under whatever names.
 	DisplaySecrets []corev1.Secret
+	// SecretInTheWay has the name that the machine's display secret would have, and
+	// not its labels; nil if there is none, or none was noticed yet. See
+	// [CondenseForeign].
+	SecretInTheWay *metav1.ObjectMeta
 	// Certificates are the Secrets with certificates that the operator has made for
 	// the display of a machine of this name, and others that have a name which the
 	// next one would have.
