@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -234,10 +235,13 @@ func TestLayerResumes(t *testing.T) {
 	disk := diskOf(400_000)
 	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	var cuts atomic.Int32
+	var mu sync.Mutex
 	var ranges []string
 	u, err := url.Parse(serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/blobs/") {
+			mu.Lock()
 			ranges = append(ranges, r.Header.Get("Range"))
+			mu.Unlock()
 			if cuts.Add(-1) >= 0 {
 				w = &short{ResponseWriter: w, left: 100_000}
 			}
@@ -262,6 +266,8 @@ func TestLayerResumes(t *testing.T) {
 	if got, err := os.ReadFile(to); err != nil || !bytes.Equal(got, disk) {
 		t.Error(err)
 	}
+	mu.Lock()
+	defer mu.Unlock()
 	// Of what was sent before the end, some may not have arrived.
 	if len(ranges) != 3 || ranges[0] != "" || !strings.HasPrefix(ranges[1], "bytes=") || !strings.HasPrefix(ranges[2], "bytes=") || ranges[1] == ranges[2] {
 		t.Errorf("%q", ranges)

@@ -179,6 +179,8 @@ func TestCutsAndResumes(t *testing.T) {
 			_, err := Fetch(context.Background(), src, to, testOptions())
 			got, rerr := os.ReadFile(to)
 			if err == nil {
+				s.mu.Lock()
+				defer s.mu.Unlock()
 				if rerr != nil || !bytes.Equal(got, s.content) {
 					t.Fatalf("%d bytes of %d: %v", len(got), len(s.content), rerr)
 				}
@@ -208,6 +210,8 @@ func TestResumeAsksForTheRest(t *testing.T) {
 	if _, err := Fetch(t.Context(), src, to, testOptions()); err != nil {
 		t.Fatal(err)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var from int
 	if _, err := fmt.Sscanf(s.seen[len(s.seen)-1], "bytes=%d-99999", &from); err != nil || from < 50_000 || from > 60_000 {
 		t.Errorf("%q: %v", s.seen, err)
@@ -223,7 +227,9 @@ func TestResumeOfAnotherContent(t *testing.T) {
 	if _, err := Fetch(t.Context(), src, to, testOptions()); err == nil {
 		t.Fatal("fetched")
 	}
+	s.mu.Lock()
 	s.content, s.cuts = disk, nil
+	s.mu.Unlock()
 	if _, err := Fetch(t.Context(), src, to, testOptions()); err != nil {
 		t.Fatal(err)
 	}

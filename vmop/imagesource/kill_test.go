@@ -37,9 +37,12 @@ func TestKilled(t *testing.T) {
 	half := make(chan struct{})
 	gone := make(chan struct{})
 	var once sync.Once
+	var mu sync.Mutex
 	var ranges []string
 	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
 		ranges = append(ranges, r.Header.Get("Range"))
+		mu.Unlock()
 		w.Header().Set("ETag", `"v1"`)
 		first := false
 		once.Do(func() { first = true })
@@ -90,6 +93,8 @@ func TestKilled(t *testing.T) {
 	if got, err := os.ReadFile(to); err != nil || !bytes.Equal(got, disk) {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
+	mu.Lock()
+	defer mu.Unlock()
 	if last := ranges[len(ranges)-1]; !strings.HasPrefix(last, "bytes="+strconv.Itoa(syncStep)[:2]) {
 		t.Errorf("%q", ranges)
 	}
