@@ -29,7 +29,12 @@ func findVirtioFSD(ctx context.Context) qemucmd.VirtioFSD {
 	help, _ := exec.CommandContext(ctx, path, "--help").CombinedOutput() // what it prints is looked at
 	v := judgeVirtioFSD(help)
 	v.Path, v.Root = path, os.Geteuid() == 0
-	v.Namespaces = v.Root && mayUnshare(ctx, path, 0) || mayUnshare(ctx, path, syscall.CLONE_NEWUSER)
+	// As root it makes no user namespace, whether it could or not.
+	user := uintptr(syscall.CLONE_NEWUSER)
+	if v.Root {
+		user = 0
+	}
+	v.Namespaces = mayUnshare(ctx, path, user)
 	return v
 }
 
