@@ -157,18 +157,22 @@ func (p *program) restartCommand() *cli.Command {
 		ArgsUsage: "NAME",
 		Description: "Does what stop and start do: what waits for a restart takes effect. A machine of\n" +
 			"this host that does not run is started. In a cluster, the operator is asked for it:\n" +
-			"the machine gets a new pod when its guest has shut down, unless that could not start.\n\n" +
+			"the machine gets a new pod when its guest has shut down, unless that could not start. Several machines are restarted\n" +
+			"by operations (kubectl get vmop), and one with --force, which does not wait for the guest.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli restart hello\n" +
 			"  vmop-cli restart --cluster web",
 		Flags: eitherFlags(machineFlags(append(append(hostStopFlags(), startFlags()...),
-			&cli.BoolFlag{Name: "no-wait", Usage: "only ask for it; in a cluster only", DisableDefaultText: true})...)...),
+			append(operateFlags(), &cli.BoolFlag{Name: "no-wait", Usage: "only ask for it; in a cluster only", DisableDefaultText: true})...)...)...),
 		Action: func(c *cli.Context) error {
 			if inCluster(c) {
-				if c.Bool("force") || c.Bool("now") {
-					return usagef(c, "--force and --now are for machines of this host; vmop-cli stop --cluster has them")
+				if force := c.Bool("force") || c.Bool("now"); force || operates(c) {
+					return p.operate(c, spec.OperationRestart, force)
 				}
 				return p.power(c, machinekind.VerbRestart, "runs anew")
+			}
+			if err := notHere(c); err != nil {
+				return err
 			}
 			if c.Bool("no-wait") {
 				return usagef(c, "--no-wait is for a cluster (--cluster, --context or --kubeconfig)")

@@ -22,12 +22,13 @@ func (p *program) startCommand() *cli.Command {
 			"the operator is asked where spec.runPolicy decides, and it waits until the guest\n" +
 			"executes. A machine that runs is no error. Where a volume claim is gone with which the\n" +
 			"machine has run (condition BlockDevicesReady, reason ClaimGone), --new-disk says that\n" +
-			"a new and empty disk is wanted in its place.\n\n" +
+			"a new and empty disk is wanted in its place. Several machines of a cluster are started by\n" +
+			"operations (kubectl get vmop).\n\n" +
 			"Examples:\n" +
 			"  vmop-cli start hello\n" +
 			"  vmop-cli start --context lab -n shop web --timeout 5m\n" +
 			"  vmop-cli start --cluster -n shop web --new-disk system-disk",
-		Flags:  eitherFlags(machineFlags(append(append(waitFlags(), startFlags()...), foregroundFlag())...)...),
+		Flags:  eitherFlags(machineFlags(append(append(append(waitFlags(), startFlags()...), foregroundFlag()), operateFlags()...)...)...),
 		Action: p.start,
 	}
 }
@@ -75,7 +76,13 @@ func (p *program) start(c *cli.Context) error {
 		return usagef(c, "--foreground is for machines of this host")
 	}
 	if inCluster(c) {
+		if operates(c) {
+			return p.operate(c, spec.OperationStart, false)
+		}
 		return p.clusterStart(c)
+	}
+	if err := notHere(c); err != nil {
+		return err
 	}
 	if c.Bool("no-wait") || c.IsSet("timeout") {
 		return usagef(c, "--no-wait and --timeout are for a cluster (--cluster, --context or --kubeconfig)")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/runner"
+	"github.com/vmop/sdk/vmop/spec"
 )
 
 func (p *program) stopCommand() *cli.Command {
@@ -23,7 +24,8 @@ func (p *program) stopCommand() *cli.Command {
 			"does not run is no error. In a cluster, spec.vm.state becomes Stopped, or the operator is\n" +
 			"asked where spec.runPolicy decides, and it does the same. There, --force does not wait for the guest, or with\n" +
 			"--timeout only so long, also where the machine is being stopped or deleted\n" +
-			"already: QEMU writes back what it has and ends.\n\n" +
+			"already: QEMU writes back what it has and ends. Several machines of a cluster are stopped by\n" +
+			"operations (kubectl get vmop).\n\n" +
 			"Examples:\n" +
 			"  vmop-cli stop hello\n" +
 			"  vmop-cli stop hello --timeout 2m --force\n" +
@@ -31,7 +33,7 @@ func (p *program) stopCommand() *cli.Command {
 			"  vmop-cli stop --context lab -n shop web\n" +
 			"  vmop-cli stop --cluster web --force",
 		Flags: eitherFlags(machineFlags(append(hostStopFlags(),
-			&cli.BoolFlag{Name: "no-wait", Usage: "only ask for it; in a cluster only", DisableDefaultText: true},
+			append(operateFlags(), &cli.BoolFlag{Name: "no-wait", Usage: "only ask for it; in a cluster only", DisableDefaultText: true})...,
 		)...)...),
 		Action: p.stop,
 	}
@@ -39,7 +41,13 @@ func (p *program) stopCommand() *cli.Command {
 
 func (p *program) stop(c *cli.Context) error {
 	if inCluster(c) {
+		if operates(c) {
+			return p.operate(c, spec.OperationStop, c.Bool("force") || c.Bool("now"))
+		}
 		return p.clusterStop(c)
+	}
+	if err := notHere(c); err != nil {
+		return err
 	}
 	if c.Bool("no-wait") {
 		return usagef(c, "--no-wait is for a cluster (--cluster, --context or --kubeconfig)")

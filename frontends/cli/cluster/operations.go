@@ -1,0 +1,117 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// ErrNoOperations says that the cluster has no definition of operations.
+var ErrNoOperations = errors.New("the cluster does not know VirtualMachineOperations; apply deploy/definitions of this version, or name one machine, which needs none")
+
+var operations = spec.GroupVersion().WithResource(spec.ResourceOperations)
+
+// Selected lists the machines of a namespace that a label selector chooses, of all if
+// it is empty, in the order of their names.
+func (c *Client) Selected(ctx context.Context, namespace, selector string) ([]*spec.VirtualMachine, error) {
+	list, err := c.dynamic.Resource(machines).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, fmt.Errorf("list the machines: %w", explain(err))
+	}
+	var out []*spec.VirtualMachine
+	for i := range list.Items {
+		vm, err := decode(&list.Items[i])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, vm)
+	}
+	return out, nil
+}
+
+// Operate creates an operation, or only has the API server check it.
+func (c *Client) Operate(ctx context.Context, o *spec.VirtualMachineOperation, dryRun bool) (*spec.VirtualMachineOperation, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, err
+	}
+	delete(content, "status")
+	options := metav1.CreateOptions{FieldManager: FieldManager}
+	if dryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	made, err := c.dynamic.Resource(operations).Namespace(o.Namespace).Create(ctx, &unstructured.Unstructured{Object: content}, options)
+	if missingKind(err) {
+		return nil, ErrNoOperations
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create an operation on %s/%s: %w", o.Namespace, o.Spec.VirtualMachineName, err)
+	}
+	return decodeOperation(made)
+}
+
+func decodeOperation(o *unstructured.Unstructured) (*spec.VirtualMachineOperation, error) {
+	out := &spec.VirtualMachineOperation{}
+	data, err := json.Marshal(o.Object)
+	if err == nil {
+		err = json.Unmarshal(data, out)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("operation %s/%s cannot be understood: %w", o.GetNamespace(), o.GetName(), err)
+	}
+	return out, nil
+}
+
+// AwaitOperation waits until an operation has ended, and returns it as it is then, or
+// as it was seen last with the cause of the context's end.
+func (c *Client) AwaitOperation(ctx context.Context, o *spec.VirtualMachineOperation) (*spec.VirtualMachineOperation, error) {
+	resource := c.dynamic.Resource(operations).Namespace(o.Namespace)
+	selector := fields.OneTermEqualSelector("metadata.name", o.Name).String()
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, l metav1.ListOptions) (runtime.Object, error) {
+			l.FieldSelector = selector
+			return resource.List(ctx, l)
+		},
+		WatchFuncWithContext: func(ctx context.Context, l metav1.ListOptions) (watch.Interface, error) {
+			l.FieldSelector = selector
+			return resource.Watch(ctx, l)
+		},
+	}
+	last := o
+	exists := func(store cache.Store) (bool, error) {
+		if len(store.List()) == 0 {
+			return false, fmt.Errorf("operation %s/%s was deleted", o.Namespace, o.Name)
+		}
+		return false, nil
+	}
+	_, err := watchtools.UntilWithSync(ctx, lw, &unstructured.Unstructured{}, exists, func(e watch.Event) (bool, error) {
+		u, ok := e.Object.(*unstructured.Unstructured)
+		if !ok {
+			return false, nil
+		}
+		if e.Type == watch.Deleted || u.GetUID() != o.UID {
+			return false, fmt.Errorf("operation %s/%s was deleted", o.Namespace, o.Name)
+		}
+		now, err := decodeOperation(u)
+		if err != nil {
+			return false, err
+		}
+		last = now
+		return now.Status.Phase.Finished(), nil
+	})
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return last, err
+}
