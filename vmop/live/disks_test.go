@@ -2,6 +2,7 @@ package live_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -74,6 +75,8 @@ func TestDisksGrow(t *testing.T) {
 				asked = true
 				problem := ""
 				switch {
+				case !slices.Contains(slices.Collect(maps.Values(grows)), g.ID):
+					t.Fatalf("%+v, of a disk that is another one or shall not grow", g)
 				case !in.Machine.GrowsDisks, g.Bytes <= has[g.ID], g.Bytes%512 != 0, g.Node != "node of "+g.ID:
 					t.Fatalf("%+v of a disk of %d", g, has[g.ID])
 				case refuses[g.ID]:
