@@ -1,0 +1,696 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/vmop/sdk/vmop/names"
+	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	operationkind "github.com/vmop/sdk/vmop/reconcile/operation"
+	poolkind "github.com/vmop/sdk/vmop/reconcile/pool"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// clusterWorld is a model of a cluster with the machines, pools and operations of two
+// namespaces, some of which share a disk, and the operator with its engines, as it is but for its
+// watches: what they show lags behind, each kind's on its own. Everything that
+// happens is drawn. The worlds of the core have one machine, and more that happens to
+// it; this one is about what the operator adds: which version of an object is
+// believed, what is a refusal, what makes a wait, and whose turn it is.
+type clusterWorld struct {
+	api    *modelAPI
+	choose func(what string, n int) int
+	now    time.Time
+	ctx    context.Context
+
+	cache, live *modelReader
+	machines    *engine[machinekind.Snapshot]
+	pools       *engine[poolkind.Snapshot]
+	operations  *engine[operationkind.Snapshot]
+	find        finder
+	// due is when subjects are looked at.
+	due map[subjectKey]time.Time
+	// serving is the namespace of the request that is served, kind: nothing goes wrong.
+	serving string
+	kind    bool
+
+	guests map[types.UID]*clusterGuest
+	asked  int // operations
+	log    []string
+}
+
+// subjectKey is a request of one of the engines.
+type subjectKey struct {
+	kind string
+	types.NamespacedName
+}
+
+func (k subjectKey) String() string { return k.kind + " of " + k.NamespacedName.String() }
+
+// clusterGuest is a guest that executes.
+type clusterGuest struct {
+	pod    modelKey
+	of     types.UID // the machine
+	claims []string
+	told   bool
+}
+
+// brokenPromise and killedOperator end what happens.
+type (
+	brokenPromise  struct{ what string }
+	killedOperator struct{}
+)
+
+const (
+	sharedDisk    = "shared"
+	longestLag    = 20 * time.Second
+	settledAfter  = 40 * time.Minute // no operation takes longer
+	clusterRounds = 2000
+)
+
+func (w *clusterWorld) broken(format string, args ...any) {
+	panic(brokenPromise{fmt.Sprintf(format, args...)})
+}
+
+func (w *clusterWorld) note(format string, args ...any) {
+	w.log = append(w.log, w.now.Format("15:04:05 ")+fmt.Sprintf(format, args...))
+}
+
+func newClusterWorld(ctx context.Context, choose func(string, int) int) *clusterWorld {
+	w := &clusterWorld{
+		choose: choose, ctx: log.IntoContext(ctx, logr.Discard()), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), guests: map[types.UID]*clusterGuest{},
+	}
+	w.api = &modelAPI{now: func() time.Time { return w.now }, objects: map[modelKey][]modelVersion{}, owners: map[types.UID]map[string]map[string]bool{}}
+	w.api.released = func(k modelKey, uid types.UID) {
+		for _, g := range w.guests {
+			if g.pod == (modelKey{kindPod, k.namespace, k.name}) && g.of == uid {
+				w.broken("a machine is seen until its guest has ended: %s is not", k)
+			}
+		}
+	}
+	for _, namespace := range []string{"apps", "lab"} {
+		w.api.put(modelKey{kindClaim, namespace, sharedDisk}, content(&corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: sharedDisk},
+			Status:     corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
+		}))
+		for _, name := range []string{"db", "web"} {
+			w.createMachine(modelKey{spec.KindVirtualMachine, namespace, name})
+		}
+	}
+	p := ownKind("apps", spec.KindVMPool, "desks")
+	p.SetGeneration(1)
+	p.Object["spec"] = map[string]any{"retention": "PT1H"}
+	w.api.put(keyOf(p), p.Object)
+	w.start()
+	return w
+}
+
+func (w *clusterWorld) createMachine(k modelKey) {
+	u := ownKind(k.namespace, k.kind, k.name)
+	u.SetGeneration(1)
+	disks := []any{map[string]any{"volumeClaimTemplate": map[string]any{
+		"metadata": map[string]any{"name": "system"},
+		"spec":     map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}}},
+	}}}
+	if w.choose("shares a disk", 2) == 1 {
+		disks = append(disks, map[string]any{"persistentVolumeClaim": map[string]any{"claimName": sharedDisk}})
+	}
+	s := map[string]any{"vm": map[string]any{"state": "Running", "maximumCpus": int64(1), "maximumRam": "1Gi", "disks": disks}}
+	if k.namespace == "apps" && w.choose("in the pool", 2) == 1 {
+		s["pools"] = []any{"desks"}
+	}
+	u.Object["spec"] = s
+	w.api.put(k, u.Object)
+	w.note("somebody creates %s: %v", k, s)
+}
+
+// start is an operator that starts, and knows what it reads.
+func (w *clusterWorld) start() {
+	w.note("the operator starts")
+	now := func() time.Time { return w.now }
+	w.cache = &modelReader{api: w.api, seen: map[string]int64{}, indexes: map[[2]string]client.IndexerFunc{}}
+	w.live = &modelReader{api: w.api}
+	for kind := range kindsOf(registrations()) {
+		w.cache.seen[kind] = w.api.serial
+	}
+	if err := addIndexes(w.ctx, w.cache); err != nil {
+		panic(err)
+	}
+	r := &reader{
+		cache: w.cache, live: w.live, now: now, kinds: kindsOf(registrations()), prepared: &preparations{at: map[string]time.Time{}, now: now},
+		steady: func() time.Time { return w.now.Add(-time.Hour) },
+	}
+	writes, err := newWriteCounter(prometheus.NewRegistry())
+	if err != nil {
+		panic(err)
+	}
+	ends, err := newEndCounter(prometheus.NewRegistry())
+	if err != nil {
+		panic(err)
+	}
+	operated, err := newOperationCounter(prometheus.NewRegistry())
+	if err != nil {
+		panic(err)
+	}
+	x := &executor{client: &modelClient{api: w.api, before: w.fault}, writes: writes, now: now, leads: func() bool { return true }}
+	k := &machines{reader: r, ends: ends, starts: newStarts(w.live, w.cache, now), settings: objects.Settings{Version: "1", RunnerImage: "runner"}}
+	w.machines = &engine[machinekind.Snapshot]{kind: k.kind(), reader: r, events: w, executor: x}
+	w.pools = &engine[poolkind.Snapshot]{kind: (&pools{told: map[types.UID]string{}}).kind(), reader: r, events: w, executor: x}
+	w.operations = &engine[operationkind.Snapshot]{kind: (&operations{ended: operated}).kind(), reader: r, events: w, executor: x}
+	w.find = finder{cache: w.cache, starts: k.starts}
+	w.due = map[subjectKey]time.Time{}
+	for _, kind := range w.kinds() {
+		for _, k := range w.api.keys(kind) {
+			if o := w.cache.object(k); o != nil {
+				w.wake(o)
+			}
+		}
+	}
+}
+
+// Eventf implements [events.EventRecorder].
+func (w *clusterWorld) Eventf(about, _ runtime.Object, _, reason, _, note string, args ...any) {
+	w.note("event of %T: %s: %s", about, reason, fmt.Sprintf(note, args...))
+}
+
+// want has a subject looked at, unless it is sooner anyway.
+func (w *clusterWorld) want(k subjectKey, after time.Duration) {
+	if at, there := w.due[k]; !there || w.now.Add(after).Before(at) {
+		w.due[k] = w.now.Add(after)
+	}
+}
+
+// fault says what becomes of a write.
+func (w *clusterWorld) fault(verb string, k modelKey) (error, bool) {
+	w.note("the operator wants to %s %s", verb, k)
+	if k.namespace != w.serving {
+		w.broken("a request writes in its namespace: one of %s writes %s", w.serving, k)
+	}
+	if w.kind {
+		return nil, false
+	}
+	switch w.choose("fault", 20) {
+	case 0:
+		w.note("it is forbidden")
+		return apierrors.NewForbidden(resourceOf(k), k.name, errors.New("exceeded quota: pods")), false
+	case 1:
+		w.note("there is no answer")
+		return context.DeadlineExceeded, true
+	case 2:
+		w.note("it is lost")
+		return context.DeadlineExceeded, false
+	case 3:
+		panic(killedOperator{})
+	}
+	return nil, false
+}
+
+// serve has an engine look at a subject.
+func (w *clusterWorld) serve(k subjectKey) {
+	delete(w.due, k)
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case killedOperator:
+			w.note("the operator is killed")
+			w.start()
+		default:
+			panic(v)
+		}
+	}()
+	w.serving = k.Namespace
+	var result ctrl.Result
+	var err error
+	switch request := (ctrl.Request{NamespacedName: k.NamespacedName}); k.kind {
+	case spec.KindVirtualMachine:
+		result, err = w.machines.Reconcile(w.ctx, request)
+	case spec.KindVMPool:
+		result, err = w.pools.Reconcile(w.ctx, request)
+	case spec.KindOperation:
+		result, err = w.operations.Reconcile(w.ctx, request)
+	}
+	switch {
+	case err != nil:
+		w.note("%s: %v", k, err)
+		w.want(k, time.Second)
+	case result.RequeueAfter > 0:
+		w.want(k, result.RequeueAfter)
+	}
+}
+
+// ready are the subjects that are to be looked at, in an order of their own.
+func (w *clusterWorld) ready() []subjectKey {
+	var out []subjectKey
+	for k, at := range w.due {
+		if !at.After(w.now) {
+			out = append(out, k)
+		}
+	}
+	slices.SortFunc(out, func(a, b subjectKey) int { return strings.Compare(a.String(), b.String()) })
+	return out
+}
+
+// shows lets the watch of a kind show what has happened up to a serial number.
+func (w *clusterWorld) shows(kind string, upto int64) {
+	type change struct {
+		serial int64
+		k      modelKey
+	}
+	var changes []change
+	for k, versions := range w.api.objects {
+		for _, v := range versions {
+			if k.kind == kind && v.serial > w.cache.seen[kind] && v.serial <= upto {
+				changes = append(changes, change{v.serial, k})
+			}
+		}
+	}
+	slices.SortFunc(changes, func(a, b change) int { return int(a.serial - b.serial) })
+	for _, c := range changes {
+		before := w.cache.object(c.k)
+		w.cache.seen[kind] = c.serial
+		after := w.cache.object(c.k)
+		for _, o := range []client.Object{before, after} {
+			if o != nil {
+				w.wake(o)
+			}
+		}
+	}
+	w.cache.seen[kind] = max(w.cache.seen[kind], upto)
+}
+
+// wake finds who is to be looked at because of an object, as the controllers do.
+func (w *clusterWorld) wake(o client.Object) {
+	var requests []ctrl.Request
+	switch o := o.(type) {
+	case *machine:
+		requests = []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
+		w.want(subjectKey{spec.KindOperation, client.ObjectKeyFromObject(o)}, 0)
+		if len(o.pools) > 0 || o.pool != "" {
+			w.want(subjectKey{spec.KindVMPool, types.NamespacedName{Namespace: o.Namespace}}, sizesDelay)
+		}
+	case *pool:
+		requests = w.find.machinesOfPool(w.ctx, o)
+		w.want(subjectKey{spec.KindVMPool, types.NamespacedName{Namespace: o.Namespace}}, 0)
+	case *storedOperation:
+		for _, name := range operatedOn(o) {
+			w.want(subjectKey{spec.KindOperation, types.NamespacedName{Namespace: o.Namespace, Name: name}}, 0)
+		}
+	case *corev1.Pod:
+		requests = w.find.machinesOfPod(w.ctx, o)
+		w.want(subjectKey{spec.KindOperation, client.ObjectKeyFromObject(o)}, 0)
+	case *corev1.PersistentVolumeClaim:
+		requests = w.find.machinesOfClaim(w.ctx, o)
+	default:
+		requests = w.find.machine(w.ctx, o)
+	}
+	for _, r := range requests {
+		w.want(subjectKey{spec.KindVirtualMachine, r.NamespacedName}, 0)
+	}
+}
+
+// kinds are those that are watched, in order.
+func (w *clusterWorld) kinds() []string { return slices.Sorted(maps.Keys(w.cache.seen)) }
+
+func (w *clusterWorld) showsAll() {
+	for _, kind := range w.kinds() {
+		w.shows(kind, w.api.serial)
+	}
+}
+
+// pass lets time go by. No watch lags behind for longer than the lag.
+func (w *clusterWorld) pass(d time.Duration) {
+	w.now = w.now.Add(d)
+	for _, kind := range w.kinds() {
+		var upto int64
+		for k, versions := range w.api.objects {
+			for _, v := range versions {
+				if k.kind == kind && v.serial > w.cache.seen[kind] && w.now.Sub(v.at) > longestLag {
+					upto = max(upto, v.serial)
+				}
+			}
+		}
+		if upto > 0 {
+			w.shows(kind, upto)
+		}
+	}
+}
+
+// step is one thing that happens.
+func (w *clusterWorld) step() {
+	switch w.choose("event", 14) {
+	case 0, 1, 2, 3:
+		if ready := w.ready(); len(ready) > 0 {
+			w.serve(ready[w.choose("subject", len(ready))])
+		}
+	case 4, 5, 6:
+		kind := w.kinds()[w.choose("kind", len(w.cache.seen))]
+		behind := int(w.api.serial - w.cache.seen[kind])
+		if behind > 0 {
+			w.shows(kind, w.cache.seen[kind]+1+int64(w.choose("more", behind)))
+		}
+	case 7:
+		w.showsAll()
+	case 8, 9:
+		if pods := w.api.keys(kindPod); len(pods) > 0 {
+			w.tend(pods[w.choose("pod", len(pods))], w.choose("kubelet", 8))
+		}
+	case 10:
+		w.controllers()
+	case 11:
+		w.pass([]time.Duration{time.Second, 6 * time.Second, 40 * time.Second, 11 * time.Minute}[w.choose("time", 4)])
+	case 12:
+		w.person()
+	case 13:
+		switch w.choose("really", 4) {
+		case 0:
+			w.start()
+		case 1:
+			w.stranger()
+		}
+	}
+}
+
+// person is somebody with kubectl.
+func (w *clusterWorld) person() {
+	k := modelKey{spec.KindVirtualMachine, []string{"apps", "lab"}[w.choose("namespace", 2)], []string{"db", "web"}[w.choose("machine", 2)]}
+	o := w.api.copied(k)
+	if o == nil {
+		w.createMachine(k)
+		return
+	}
+	u := unstructured.Unstructured{Object: o}
+	state, _, _ := unstructured.NestedString(o, "spec", "vm", "state")
+	switch what := w.choose("person", 8); what {
+	case 6, 7:
+		w.operate(k)
+		return
+	case 0, 1, 2:
+		state = map[string]string{"Running": "Stopped", "Stopped": "Running"}[state]
+		_ = unstructured.SetNestedField(o, state, "spec", "vm", "state")
+		w.note("somebody wants %s %s", k, state)
+	case 3:
+		_ = unstructured.SetNestedField(o, int64(1+w.choose("CPUs", 4)), "spec", "vm", "maximumCpus")
+		w.note("somebody changes %s", k)
+	case 4:
+		if pod := (modelKey{kindPod, k.namespace, k.name}); w.api.top(pod) != nil {
+			w.note("somebody deletes %s", pod)
+			w.api.remove(pod, 30)
+		}
+		return
+	case 5:
+		w.note("somebody deletes %s", k)
+		if len(u.GetFinalizers()) == 0 {
+			w.api.put(k, nil)
+			return
+		}
+		if u.GetDeletionTimestamp() == nil {
+			at := metav1.NewTime(w.now)
+			u.SetDeletionTimestamp(&at)
+			w.api.put(k, o)
+		}
+		return
+	}
+	u.SetGeneration(u.GetGeneration() + 1)
+	w.api.put(k, o)
+}
+
+// operate asks for an operation on a machine.
+func (w *clusterWorld) operate(k modelKey) {
+	w.asked++
+	o := ownKind(k.namespace, spec.KindOperation, fmt.Sprintf("%s-%d", k.name, w.asked))
+	o.SetGeneration(1)
+	types := []string{"Start", "Stop", "Restart", "Evict"}
+	o.Object["spec"] = map[string]any{"type": types[w.choose("type", len(types))], "virtualMachineName": k.name, "force": w.choose("force", 3) == 1}
+	w.note("somebody asks for %s: %v", o.GetName(), o.Object["spec"])
+	w.api.put(keyOf(o), o.Object)
+}
+
+// stranger is a pod that no cache shows and that uses the shared disk, or its end.
+func (w *clusterWorld) stranger() {
+	k := modelKey{kindPod, "lab", "backup"}
+	if w.api.top(k) != nil {
+		w.api.remove(k, 30)
+		return
+	}
+	for _, other := range w.api.keys(kindPod) {
+		if other.namespace == k.namespace && slices.Contains(objects.PodClaims(into(w.api.top(other), &corev1.Pod{})), sharedDisk) {
+			return // somebody careful looks first
+		}
+	}
+	w.note("somebody makes a backup")
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: k.name}}
+	pod.Spec.Volumes = []corev1.Volume{{Name: "disk", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: sharedDisk}}}}
+	pod.Spec.NodeName = "n1"
+	o := w.api.put(k, content(pod))
+	w.execute(k, into(o, pod))
+	w.api.put(k, content(pod))
+}
+
+// tend moves a pod on. What is chosen are hindrances and ends; 0 is the good way.
+func (w *clusterWorld) tend(k modelKey, how int) {
+	pod := into(w.api.top(k), &corev1.Pod{})
+	g := w.guests[pod.UID]
+	switch {
+	case pod.Spec.NodeName == "":
+		for _, claim := range objects.PodClaims(pod) {
+			c := w.api.top(modelKey{kindClaim, k.namespace, claim})
+			if c == nil || into(c, &corev1.PersistentVolumeClaim{}).Status.Phase != corev1.ClaimBound {
+				return
+			}
+		}
+		pod.Spec.NodeName, pod.Status.Phase = "n1", corev1.PodPending
+	case pod.DeletionTimestamp != nil:
+		delete(w.guests, pod.UID)
+		w.note("%s is gone", k)
+		w.api.put(k, nil)
+		return
+	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		return
+	case g == nil:
+		w.execute(k, pod)
+	case how == 1 || how == 2:
+		delete(w.guests, pod.UID)
+		cause, phase := runnerconfig.CauseGuestShutdown, corev1.PodSucceeded
+		if how == 2 {
+			cause, phase = runnerconfig.CauseQEMUFailure, corev1.PodFailed
+		}
+		pod.Status.Phase = phase
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+			Message: string(runnerconfig.Outcome{Cause: cause, Message: "it ended"}.TerminationMessage()), FinishedAt: metav1.NewTime(w.now),
+		}}}}
+		w.note("%s ends: %s", k, cause)
+	default:
+		w.runnerReports(pod, g)
+		return
+	}
+	w.api.put(k, content(pod))
+}
+
+// execute starts a guest, which must have its disks to itself.
+func (w *clusterWorld) execute(k modelKey, pod *corev1.Pod) {
+	g := &clusterGuest{pod: k, claims: objects.PodClaims(pod)}
+	for _, other := range w.guests {
+		for _, claim := range g.claims {
+			if other.pod.namespace == k.namespace && slices.Contains(other.claims, claim) {
+				w.broken("a disk has one machine: %s is used by %s and %s", claim, other.pod, k)
+			}
+		}
+	}
+	if len(pod.OwnerReferences) > 0 {
+		g.of = pod.OwnerReferences[0].UID
+	}
+	w.guests[pod.UID] = g
+	pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, "10.0.0.1"
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Name, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(w.now)}}}}
+	w.note("%s runs", k)
+}
+
+// runnerReports is the report of a runner.
+func (w *clusterWorld) runnerReports(pod *corev1.Pod, g *clusterGuest) {
+	k := modelKey{spec.KindVirtualMachine, pod.Namespace, pod.Name}
+	o := w.api.top(k)
+	if o == nil || g.told || len(pod.OwnerReferences) == 0 || !is(o, pod.OwnerReferences[0].UID, "") {
+		return
+	}
+	var conditions []any
+	for _, t := range spec.ConditionTypes() {
+		status := "False"
+		if t == spec.ConditionRunning {
+			status = "True"
+		}
+		conditions = append(conditions, map[string]any{"type": t, "status": status, "reason": spec.ReasonVMStarted, "message": "it said so", "lastTransitionTime": w.now.UTC().Format(time.RFC3339)})
+	}
+	w.api.report(k, names.RunnerStatusManager, map[string]any{"cpus": int64(1), "ram": "1Gi", "runnerVersion": "1", "conditions": conditions})
+	g.told = true
+	w.note("the runner of %s reports", k)
+}
+
+// controllers bind volumes and delete what has no owner any more.
+func (w *clusterWorld) controllers() {
+	for _, k := range w.api.keys(kindClaim) {
+		if claim := into(w.api.top(k), &corev1.PersistentVolumeClaim{}); claim.Status.Phase != corev1.ClaimBound {
+			claim.Status.Phase = corev1.ClaimBound
+			w.api.put(k, content(claim))
+		}
+	}
+	for _, kind := range []string{kindConfigMap, kindPod, kindService} {
+		for _, k := range w.api.keys(kind) {
+			u := unstructured.Unstructured{Object: w.api.top(k)}
+			for _, owner := range u.GetOwnerReferences() {
+				if o := w.api.top(modelKey{spec.KindVirtualMachine, k.namespace, owner.Name}); o == nil || !is(o, owner.UID, "") {
+					w.api.remove(k, 30)
+				}
+			}
+		}
+	}
+}
+
+// settle lets the world be kind until nothing is written any more, and checks that then
+// all is as wanted.
+func (w *clusterWorld) settle() {
+	w.kind = true
+	if w.api.top(modelKey{kindPod, "lab", "backup"}) != nil {
+		w.stranger()
+	}
+	quiet := w.now
+	for range clusterRounds {
+		serial := w.api.serial
+		w.showsAll()
+		for _, k := range w.ready() {
+			w.serve(k)
+		}
+		w.controllers()
+		for _, k := range w.api.keys(kindPod) {
+			if w.api.top(k) != nil {
+				w.tend(k, 0)
+			}
+		}
+		if w.api.serial != serial {
+			quiet = w.now
+		}
+		if w.now.Sub(quiet) > settledAfter {
+			w.checkSettled()
+			return
+		}
+		next := quiet.Add(settledAfter + time.Second)
+		for _, at := range w.due {
+			if at.Before(next) {
+				next = at
+			}
+		}
+		w.pass(max(next.Sub(w.now), 100*time.Millisecond))
+	}
+	w.broken("the world comes to rest")
+}
+
+// checkSettled is what must hold when nothing happens any more.
+func (w *clusterWorld) checkSettled() {
+	members := 0
+	for _, namespace := range []string{"apps", "lab"} {
+		var sharing, having []string
+		for _, k := range w.api.keys(spec.KindVirtualMachine) {
+			if k.namespace != namespace {
+				continue
+			}
+			vm := into(w.api.top(k), &spec.VirtualMachine{})
+			if vm.DeletionTimestamp != nil {
+				w.broken("a machine that is deleted goes: %s is there", k)
+			}
+			if len(vm.Spec.Pools) > 0 {
+				members++
+			}
+			runs := false
+			for _, g := range w.guests {
+				runs = runs || g.pod == modelKey{kindPod, k.namespace, k.name}
+			}
+			wanted := vm.Spec.VM.State == spec.StateRunning
+			shares := slices.Contains(objects.ClaimNames(vm), sharedDisk)
+			switch {
+			case wanted && shares:
+				sharing = append(sharing, k.name)
+				if runs {
+					having = append(having, k.name)
+				}
+			case wanted != runs:
+				w.broken("what is wanted is reached: %s runs: %v", k, runs)
+			}
+			if running := spec.ConditionIsTrue(vm.Status.Conditions, spec.ConditionRunning); running != runs {
+				w.broken("the status is true: %s runs: %v, and says %v", k, runs, vm.Status.Conditions)
+			}
+			if vm.Status.ObservedGeneration != vm.Generation {
+				w.broken("the status names the generation it is about: %s: %d, not %d", k, vm.Status.ObservedGeneration, vm.Generation)
+			}
+		}
+		if len(sharing) > 0 && len(having) != 1 {
+			w.broken("of those that share a disk one runs: of %q in %s %q do", sharing, namespace, having)
+		}
+	}
+	for _, k := range w.api.keys(spec.KindOperation) {
+		o := into(w.api.top(k), &spec.VirtualMachineOperation{})
+		if p := o.Status.Phase; p != spec.OperationCompleted && p != spec.OperationFailed && p != spec.OperationSuperseded {
+			w.broken("an operation ends: %s is %q", k, p)
+		}
+	}
+	p := into(w.api.top(modelKey{spec.KindVMPool, "apps", "desks"}), &spec.VmPool{})
+	if p.Status.Machines == nil && members > 0 || p.Status.Machines != nil && int(*p.Status.Machines) != members {
+		data, _ := json.Marshal(p.Status)
+		w.broken("a pool knows its machines: there are %d, and it says %s", members, data)
+	}
+}
+
+// life runs a world for a number of steps and until it settles.
+func (w *clusterWorld) life(steps int) (err error) {
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case brokenPromise:
+			err = errors.New(v.what)
+		default:
+			panic(v)
+		}
+	}()
+	for range steps {
+		w.step()
+	}
+	w.settle()
+	return nil
+}
+
+// Whatever happens to machines and pools of several namespaces, however late the
+// operator sees it and whenever it is killed: no disk has two machines, no request
+// writes in another namespace, and in the end all is as wanted and nothing is written.
+func TestPromisesOfAnOperator(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		w := newClusterWorld(t.Context(), func(what string, n int) int {
+			if n == 1 {
+				return 0
+			}
+			return rapid.IntRange(0, n-1).Draw(r, what)
+		})
+		if err := w.life(rapid.IntRange(20, 150).Draw(r, "steps")); err != nil {
+			r.Fatalf("%v\n%s", err, strings.Join(w.log, "\n"))
+		}
+	})
+}
