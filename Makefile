@@ -97,6 +97,10 @@ fuzz: ## run every fuzz target for FUZZTIME (default 1m)
 long: ## run the promises of the reconciliation for a million steps (about an hour)
 	RAPID_CHECKS=$(LONG_CHECKS) $(GO) test -run 'TestPromises' -count=1 -timeout 24h -v ./vmop/reconcile/...
 
+.PHONY: mutants
+mutants: ## build faults into the source and see that the tests notice each (some minutes)
+	VMOP_MUTANTS=1 $(GO) test -run TestMutantsAreNoticed -count=1 -timeout 2h -v ./internal/sourcemutants
+
 .PHONY: soak
 soak: ## change a running machine at random for SOAK (default 5m)
 	VMOP_SOAK=$(SOAK) $(GO) test -run TestSoak -count=1 -timeout 0 -v ./vmop/runner

@@ -1,0 +1,178 @@
+package sourcemutants
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// root of the module, seen from this package.
+const root = "../.."
+
+// mutant is one fault.
+type mutant struct {
+	fault string
+	// file is where old, which is there once, becomes new. Paths are relative to the
+	// root of the module.
+	file     string
+	old, new string
+	// run is a test of the package, which must fail and say all of says.
+	run  string
+	pkg  string
+	says string
+}
+
+const (
+	machines = "vmop/reconcile/machine"
+	operator = "frontends/operator/controller"
+)
+
+var mutants = []mutant{
+	{
+		fault: "nobody looks whether another pod uses the disks",
+		file:  machines + "/decide_pod.go", old: "case d.disksInUse(), d.delayed(), d.unreported():", new: "case d.delayed(), d.unreported():",
+		pkg: machines, run: "^TestPromises$", says: "a disk has one machine",
+	},
+	{
+		fault: "a failed machine is started again at once",
+		file:  machines + "/decide_pod.go", old: "if e == nil || e.Failures == 0 ||", new: "if e == nil || e.Failures >= 0 ||",
+		pkg: machines, run: "^TestPromises$", says: "a failed machine is started again after a delay",
+	},
+	{
+		fault: "claims are deleted that another machine mentions",
+		file:  machines + "/deletedisks.go", old: "if slices.Contains(d.s.Mentioned, pvc.Name) {", new: "if false {",
+		pkg: machines, run: "^TestPromisesOfDeletion$", says: "only what is its own goes with a machine that wants it",
+	},
+	{
+		fault: "claims are deleted that were made for another machine",
+		file:  machines + "/deletedisks.go", old: "pvc.Annotations[names.AnnotationMadeFor] != string(uid)", new: "pvc.Annotations[names.AnnotationMadeFor] == \"\"",
+		pkg: machines, run: "^TestPromisesOfDeletion$", says: "only what is its own goes with a machine that wants it",
+	},
+	{
+		fault: "claims are deleted that a pod uses",
+		file:  machines + "/deletedisks.go", old: "!finished(pod) && slices.Contains(objects.PodClaims(pod), pvc.Name)", new: "false && slices.Contains(objects.PodClaims(pod), pvc.Name)",
+		pkg: machines, run: "^TestPromisesOfDeletion$", says: "only what is its own goes with a machine that wants it",
+	},
+	{
+		fault: "a disk that is gone is replaced by an empty one",
+		file:  machines + "/newdisk.go", old: "return c.found == nil && c.former != nil && !c.renewed", new: "return false",
+		pkg: machines, run: "^TestPromisesOfClaims$", says: "a disk is not replaced without a word",
+	},
+	{
+		fault: "guests get processors before their pods do",
+		file:  machines + "/resize.go", old: "want.CPUs > had.CPUs && !d.pod.hasRoom(c, corev1.ResourceCPU, need)", new: "false",
+		pkg: machines, run: "^TestPromisesOfResizing$", says: "a guest uses what its pod has",
+	},
+	{
+		fault: "claims shrink",
+		file:  machines + "/decide_claims.go", old: "		case order > 0:", new: "		case order != 0:",
+		pkg: machines, run: "^TestPromises$", says: "no claim shrinks",
+	},
+	{
+		fault: "what was found of other pods is not looked at",
+		file:  operator + "/starts.go", old: "t.others = append(t.others, look.Pods[i].Object)", new: "_ = i",
+		pkg: operator, run: "^TestPromisesOfAnOperator$", says: "a disk has one machine",
+	},
+	{
+		fault: "pods that were just made are not looked at",
+		file:  operator + "/starts.go", old: "t.others = append(t.others, m.Object)", new: "_ = m",
+		pkg: operator, run: "^TestPromisesOfAnOperator$", says: "a disk has one machine",
+	},
+	{
+		fault: "a refusal is not tried again",
+		file:  operator + "/engine.go", old: "return ctrl.Result{RequeueAfter: time.Millisecond}, nil", new: "return ctrl.Result{}, nil",
+		pkg: operator, run: "^TestPromisesOfAnOperator$", says: "is reached",
+	},
+	{
+		fault: "a pool gives away machines whose console is in use",
+		file:  "vmop/reconcile/pool/assign.go", old: "if spec.ConditionIsTrue(vm.Status.Conditions, spec.ConditionConsoleConnected) {", new: "if false {",
+		pkg: "vmop/reconcile/pool", run: "^Test", says: "",
+	},
+	{
+		fault: "a machine is given to the next user before its time is over",
+		file:  "vmop/reconcile/pool/assign.go", old: "} else if r.Now.Before(end) {", new: "} else if false {",
+		pkg: "vmop/reconcile/pool", run: "^TestUsersNeverShareAMachine$", says: "",
+	},
+	{
+		fault: "two starts of one claim go on at once",
+		file:  "vmop/reconcile/observation/starts.go", old: "is && t.machine != w.Machine && !t.over(now) {\n\t\t\treturn Wait, nil", new: "is && t.over(now) {\n\t\t\treturn Wait, nil",
+		pkg: "vmop/reconcile/observation", run: "^TestAtMostOnePodWritesToAClaim$", says: "",
+	},
+	{
+		fault: "an image that continues in another file is taken",
+		file:  "vmop/imageinspect/qcow2_header.go", old: "case h.backingOffset != 0 || h.backingSize != 0:", new: "case false:",
+		pkg: "vmop/imageinspect", run: "^TestProbeFormat", says: "backing",
+	},
+	{
+		fault: "a comma in a text begins an option",
+		file:  "vmop/qemucmd/value.go", old: "if s[i] == ',' {", new: "if false {",
+		pkg: "vmop/qemucmd", run: "^Test(TextIsLiteral|RenderedOptionsReadBack)$", says: "",
+	},
+	{
+		fault: "a disk of the running machine grows that is another one by now",
+		file:  "vmop/live/disks.go", old: " || started[i].Where() != w.Where() {", new: " {",
+		pkg: "vmop/live", run: "^TestDisksGrow$", says: "of a disk that is another one",
+	},
+}
+
+func (m *mutant) source(t *testing.T) (before, after []byte) {
+	before, err := os.ReadFile(filepath.Join(root, m.file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(before, []byte(m.old)); n != 1 {
+		t.Fatalf("%s has %d times %q, want it once", m.file, n, m.old)
+	}
+	return before, bytes.Replace(before, []byte(m.old), []byte(m.new), 1)
+}
+
+// Each mutant fits the source.
+func TestMutantsFit(t *testing.T) {
+	for _, m := range mutants {
+		t.Run(m.fault, func(t *testing.T) { m.source(t) })
+	}
+}
+
+// Each mutant is noticed. It takes some minutes.
+func TestMutantsAreNoticed(t *testing.T) {
+	if os.Getenv("VMOP_MUTANTS") == "" {
+		t.Skip("make mutants runs it")
+	}
+	for _, m := range mutants {
+		t.Run(m.fault, func(t *testing.T) {
+			_, after := m.source(t)
+			dir := t.TempDir()
+			changed, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
+			file, err := filepath.Abs(filepath.Join(root, m.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			list, err := json.Marshal(map[string]any{"Replace": map[string]string{file: changed}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for path, data := range map[string][]byte{changed: after, overlay: list} {
+				if err := os.WriteFile(path, data, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cmd := exec.CommandContext(t.Context(), "go", "test", "-overlay", overlay, "-count=1", "-run", m.run, "./"+m.pkg)
+			cmd.Dir = root
+			cmd.Env = append(os.Environ(), "RAPID_CHECKS=500") // some faults show rarely
+			out, err := cmd.CombinedOutput()
+			text := string(out)
+			switch {
+			case err == nil:
+				t.Error("nobody notices")
+			case strings.Contains(text, "[build failed]"):
+				t.Errorf("it is no program: %s", text)
+			case !strings.Contains(text, "--- FAIL") || !strings.Contains(text, m.says):
+				t.Errorf("it is noticed as %.2000s; want %q", text, m.says)
+			}
+		})
+	}
+}
