@@ -153,6 +153,9 @@ func TestANamespaceIsPrepared(t *testing.T) {
 				_, err := client(t).Resource(pods).Namespace(namespace).Get(t.Context(), "web", metav1.GetOptions{})
 				return err
 			})
+			// It is let go while its operator is there: what holds it would hold up the
+			// removal of the definition in other tests.
+			kubectl(t, "delete", "vm", "web", "-n", namespace, "--timeout="+patience.String())
 			told := 0
 			if deaf {
 				told = 1
