@@ -63,7 +63,9 @@ func (e *Engine) prepareDisk(d runnerconfig.Drive, known map[string]diskRecord) 
 		if err := checkDevice(path, info); err != nil {
 			return facts, fmt.Errorf("%s: %w", path, err)
 		}
-		device, err := reopen(f, os.O_RDWR)
+		// Devices are used without the host's cache, and QEMU (from 9.1 on) takes no
+		// descriptor that was opened otherwise.
+		device, err := reopen(f, os.O_RDWR|unix.O_DIRECT)
 		if err != nil {
 			return facts, fmt.Errorf("block device %s: %w", path, err)
 		}
