@@ -23,44 +23,50 @@ func (p *program) createCommand() *cli.Command {
 		ArgsUsage: "FILE",
 		Description: "Keeps the machine of a manifest with what it is given by flags. From then on it is\n" +
 			"started, stopped, changed and deleted by its name.\n\n" +
+			"With --image, makes a new machine of a cloud image, as run --image does: the image is\n" +
+			"checked, copied and enlarged, and cloud-init makes a user with your SSH key.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli create vm.yaml\n" +
-			"  vmop-cli create vm.yaml --disk system=/srv/debian.qcow2",
-		Flags:  append(selectFlags(), localFlags()...),
-		Action: p.create,
+			"  vmop-cli create vm.yaml --disk system=/srv/debian.qcow2\n" +
+			"  vmop-cli create --image debian-13-genericcloud-amd64.qcow2 --name web --port 8080:80",
+		Flags: append(selectFlags(), append(imageFlags(), localFlags()...)...),
+		Action: func(c *cli.Context) error {
+			o, err := p.manifestOrImage(c)
+			if err != nil || o.printed {
+				return err
+			}
+			if c.IsSet("image") {
+				p.created(c, o.machine)
+				return nil
+			}
+			return p.create(c, &o.Object)
+		},
 	}
 }
 
-func (p *program) create(c *cli.Context) error {
-	o, h, given, err := p.manifestAndGiven(c)
+// create keeps the machine of a manifest with what localFlags say.
+func (p *program) create(c *cli.Context, o *spec.Object) error {
+	h, err := p.host(c)
 	if err != nil {
 		return err
 	}
-	m, err := h.Create(&o, given)
+	given, err := p.givenTo(c, h, o)
+	if err != nil {
+		return err
+	}
+	m, err := h.Create(o, given)
 	if errors.Is(err, host.ErrExists) {
 		return fmt.Errorf("%w: change it with vmop-cli apply, or start it with vmop-cli start %s", err, m.FullName())
 	}
 	if err != nil {
-		return p.told(&o, err)
+		return p.told(o, err)
 	}
-	fmt.Fprintf(p.stdout, "%s is created. Start it with: vmop-cli start %s\n", m.FullName(), p.again(c, m.FullName()))
+	p.created(c, m)
 	return nil
 }
 
-// manifestAndGiven are the machine of the FILE arguments and what localFlags say.
-func (p *program) manifestAndGiven(c *cli.Context) (o spec.Object, h *host.Host, given host.Given, err error) {
-	files, err := needFiles(c)
-	if err != nil {
-		return o, nil, given, err
-	}
-	if o, err = p.machine(c, files); err != nil {
-		return o, nil, given, err
-	}
-	if h, err = p.host(c); err != nil {
-		return o, nil, given, err
-	}
-	given, err = p.givenTo(c, h, &o)
-	return o, h, given, err
+func (p *program) created(c *cli.Context, m host.Machine) {
+	fmt.Fprintf(p.stdout, "%s is created. Start it with: vmop-cli start %s\n", m.FullName(), p.again(c, m.FullName()))
 }
 
 // again is a NAME argument with the flags that the next command needs too.
@@ -88,14 +94,26 @@ func (p *program) applyCommand() *cli.Command {
 }
 
 func (p *program) apply(c *cli.Context) error {
-	o, h, given, err := p.manifestAndGiven(c)
+	files, err := needFiles(c)
+	if err != nil {
+		return err
+	}
+	o, err := p.machine(c, files)
+	if err != nil {
+		return err
+	}
+	h, err := p.host(c)
 	if err != nil {
 		return err
 	}
 	m, err := h.Machine(o.Namespace, o.Name)
 	if errors.Is(err, host.ErrNotFound) {
-		return p.create(c)
+		return p.create(c, &o)
 	}
+	if err != nil {
+		return err
+	}
+	given, err := p.givenTo(c, h, &o)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runner"
-	"github.com/vmop/sdk/vmop/spec"
 )
 
 func (p *program) runCommand() *cli.Command {
@@ -50,9 +49,12 @@ func (p *program) runCommand() *cli.Command {
 }
 
 func (p *program) run(c *cli.Context) error {
-	o, printed, err := p.runObject(c)
-	if err != nil || printed {
+	o, err := p.manifestOrImage(c)
+	if err != nil || o.printed {
 		return err
+	}
+	if full := o.machine.FullName(); c.IsSet("image") {
+		p.note("%s is created. When the guest has booted: vmop-cli ssh %s", full, p.again(c, full))
 	}
 	h, err := p.host(c)
 	if err != nil {
@@ -63,7 +65,7 @@ func (p *program) run(c *cli.Context) error {
 	}
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	j, err := p.prepare(ctx, c, &o)
+	j, err := p.prepare(ctx, c, &o.Object)
 	if err != nil {
 		return err
 	}
@@ -72,24 +74,6 @@ func (p *program) run(c *cli.Context) error {
 	}
 	stop() // from here on, signals ask the guest to shut down
 	return p.foreground(c.Context, j)
-}
-
-// runObject is the machine that is to be run, of a manifest or of an image.
-func (p *program) runObject(c *cli.Context) (o spec.Object, printed bool, err error) {
-	if c.IsSet("image") {
-		return p.runImage(c)
-	}
-	for _, f := range imageFlags() {
-		if name := f.Names()[0]; c.IsSet(name) {
-			return o, false, usagef(c, "--%s is for --image; a manifest says it itself", name)
-		}
-	}
-	files, err := needFiles(c)
-	if err != nil {
-		return o, false, err
-	}
-	o, err = p.machine(c, files)
-	return o, false, err
 }
 
 // foreground runs a machine in this process.

@@ -16,7 +16,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// imageFlags are those of run --image.
+// imageFlags are those of run --image and create --image.
 func imageFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringFlag{Name: "image", Usage: "make a new machine of this cloud image, `URL|FILE|NAME` (http, https, oci://REGISTRY/REPOSITORY:TAG, oci-archive:FILE), instead of a manifest; a NAME is one of " + publicNames()},
@@ -41,68 +41,90 @@ func publicNames() string {
 	return strings.Join(names, ", ")
 }
 
-// runImage makes a machine of an image; run goes on with it.
-func (p *program) runImage(c *cli.Context) (o spec.Object, printed bool, err error) {
-	if c.NArg() > 0 {
-		return o, false, usagef(c, "--image makes a manifest, and there is %q too", c.Args().First())
+// made is what run and create are about: the machine of a manifest, or a new one of an
+// image.
+type made struct {
+	spec.Object
+	machine host.Machine // of an image only
+	printed bool         // of an image that nothing is made of
+}
+
+// manifestOrImage is the machine of the FILE arguments, or a new one of --image.
+func (p *program) manifestOrImage(c *cli.Context) (made, error) {
+	if c.IsSet("image") {
+		return p.makeOfImage(c)
 	}
-	if out := c.String("output"); out != "" && out != "yaml" {
-		return o, false, usagef(c, "--output %q: want yaml", out)
+	for _, f := range imageFlags() {
+		if name := f.Names()[0]; c.IsSet(name) {
+			return made{}, usagef(c, "--%s is for --image; a manifest says it itself", name)
+		}
+	}
+	files, err := needFiles(c)
+	if err != nil {
+		return made{}, err
+	}
+	o, err := p.machine(c, files)
+	return made{Object: o}, err
+}
+
+// makeOfImage keeps a new machine of an image, or prints its manifest.
+func (p *program) makeOfImage(c *cli.Context) (out made, err error) {
+	if c.NArg() > 0 {
+		return out, usagef(c, "--image makes a manifest, and there is %q too", c.Args().First())
+	}
+	if format := c.String("output"); format != "" && format != "yaml" {
+		return out, usagef(c, "--output %q: want yaml", format)
 	}
 	image, err := imageSource(c, c.String("image"))
 	if err != nil {
-		return o, false, err
+		return out, err
 	}
 	h, err := p.host(c)
 	if err != nil {
-		return o, false, err
+		return out, err
 	}
 	wish, ssh, err := p.wish(c, h)
 	if err != nil {
-		return o, false, err
+		return out, err
 	}
 	vm, err := wish.Machine()
 	if err != nil {
-		return o, false, err
+		return out, err
 	}
 	text, err := spec.Marshal(vm)
 	if err != nil {
-		return o, false, err
+		return out, err
 	}
 	objects, err := spec.Load("the manifest", text, spec.Options{Default: true, Validate: true})
 	if err != nil {
-		return o, false, err
+		return out, err
 	}
-	o = objects[0]
+	out.Object = objects[0]
 	if c.String("output") == "yaml" {
+		out.printed = true
 		_, err := p.stdout.Write(text)
-		return o, true, err
+		return out, err
 	}
 	given, err := p.given(c)
 	if err != nil {
-		return o, false, err
+		return out, err
 	}
 	image.Size = wish.DiskSize.Value()
-	var m host.Machine
 	if c.Bool("in-place") {
-		m, err = p.createInPlace(h, &o, given, image)
+		out.machine, err = p.createInPlace(h, &out.Object, given, image)
 	} else {
 		err = p.fetching(c, image.Source, func(ctx context.Context, options host.ImageOptions) (err error) {
-			m, err = h.CreateFromImage(ctx, &o, given, image, options)
+			out.machine, err = h.CreateFromImage(ctx, &out.Object, given, image, options)
 			return err
 		})
 	}
 	if errors.Is(err, host.ErrExists) {
-		return o, false, fmt.Errorf("%w: start it with vmop-cli start %s, or choose another --name", err, host.FullName(o.Namespace, o.Name))
+		return out, fmt.Errorf("%w: start it with vmop-cli start %s, or choose another --name", err, host.FullName(out.Namespace, out.Name))
 	}
 	if err != nil {
-		return o, false, p.told(&o, err)
+		return out, p.told(&out.Object, err)
 	}
-	if err := m.SetSSH(ssh); err != nil {
-		return o, false, err
-	}
-	p.note("%s is created. When the guest has booted: vmop-cli ssh %s", m.FullName(), p.again(c, m.FullName()))
-	return o, false, nil
+	return out, out.machine.SetSSH(ssh)
 }
 
 func (p *program) createInPlace(h *host.Host, o *spec.Object, given host.Given, image host.Image) (host.Machine, error) {

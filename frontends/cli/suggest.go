@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/urfave/cli/v2"
 )
 
@@ -34,6 +36,11 @@ var categories = map[string]string{
 // destructive are commands that nobody should come to by a slip of the finger.
 var destructive = map[string]bool{"delete": true, "reset": true, "nmi": true, "stop": true, "restart": true}
 
+// destructiveFlags are flags that lose something, or do so without asking.
+var destructiveFlags = map[string]bool{
+	"disks": true, "now": true, "force": true, "yes": true, "discard": true, "new-disk": true, "in-place": true, "all": true,
+}
+
 // commandNames are those that may be suggested.
 func commandNames(app *cli.App) []string {
 	var out []string
@@ -53,7 +60,7 @@ func flagNames(c *cli.Command) []string {
 	}
 	for _, f := range c.Flags {
 		for _, name := range f.Names() {
-			if len(name) > 1 && name != "disks" && name != "now" && name != "force" && name != "yes" && name != "discard" {
+			if len(name) > 1 && !destructiveFlags[name] {
 				out = append(out, name)
 			}
 		}
@@ -61,8 +68,8 @@ func flagNames(c *cli.Command) []string {
 	return out
 }
 
-// nearest is the word that was probably meant: one slip away, or two in a long word;
-// "" if there is none, or more than one.
+// nearest is the word that was probably meant: one slip away, two in a long word, or
+// the only one that begins so; "" if there is none, or more than one.
 func nearest(word string, known []string) string {
 	limit := 1
 	if len(word) >= 7 {
@@ -77,8 +84,26 @@ func nearest(word string, known []string) string {
 			found = ""
 		}
 	}
-	if best > limit || len(word) < 3 {
+	switch {
+	case len(word) < 3:
 		return ""
+	case best <= limit:
+		return found
+	}
+	return onlyLonger(word, known)
+}
+
+// onlyLonger is the one word that begins with another; "" if there is none, or more
+// than one.
+func onlyLonger(word string, known []string) string {
+	found := ""
+	for _, k := range known {
+		if strings.HasPrefix(k, word) {
+			if found != "" {
+				return ""
+			}
+			found = k
+		}
 	}
 	return found
 }
