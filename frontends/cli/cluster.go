@@ -92,89 +92,17 @@ func bounded(c *cli.Context, timeout time.Duration, what string) (context.Contex
 // errTimeout is why a wait for a machine ended.
 var errTimeout = errors.New("it takes too long")
 
-// tooLong is errTimeout with what was waited for.
-type tooLong struct{ text string }
-
-func (e *tooLong) Error() string { return e.text }
-
-func (e *tooLong) Unwrap() error { return errTimeout }
-
-// waitFlags are those of commands that wait until a machine is as was asked.
-func waitFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.BoolFlag{Name: "no-wait", Usage: "only ask for it", DisableDefaultText: true},
-		&cli.DurationFlag{Name: "timeout", Usage: "wait at most this `DURATION`, as in 5m ", DefaultText: "as long as the machine may take"},
-	}
-}
-
 // startReserve is how long start waits for a machine unless told otherwise.
 const startReserve = 10 * time.Minute
 
 // unique is a value that was not used before.
 func unique() string { return time.Now().UTC().Format(time.RFC3339Nano) }
 
-// power asks for a machine of a cluster to be started or restarted, and waits until
-// it runs, saying what it waits for.
-func (p *program) power(c *cli.Context, verb machinekind.Verb, done string) error {
-	return p.follow(c, spec.StateRunning, string(verb), done, func(ctx context.Context, client *cluster.Client, namespace, name string) (*spec.VirtualMachine, error) {
-		return client.Power(ctx, namespace, name, verb, unique(), "")
-	})
-}
-
-// clusterStop stops a machine of a cluster. One that is being deleted is stopped
-// already, and can be hurried.
-func (p *program) clusterStop(c *cli.Context) error {
-	now := c.Bool("now") || c.Bool("force") && c.Duration("timeout") == 0
-	stop := func(ctx context.Context, client *cluster.Client, namespace, name string) (*spec.VirtualMachine, error) {
-		force := ""
-		if now {
-			force = unique()
-		}
-		return client.Power(ctx, namespace, name, machinekind.VerbStop, unique(), force)
-	}
-	err := p.follow(c, spec.StateStopped, "stop", "has stopped", stop)
-	if !errors.Is(err, errTimeout) || now || !c.Bool("force") {
-		return err
-	}
-	now = true
-	p.note("%v", err)
-	return p.follow(c, spec.StateStopped, "stop by force", "has stopped", stop)
-}
-
-// follow asks for a state and waits until the machine has it.
-func (p *program) follow(c *cli.Context, state spec.MachineState, verb, done string,
-	ask func(ctx context.Context, client *cluster.Client, namespace, name string) (*spec.VirtualMachine, error),
-) error {
-	client, namespace, name, err := p.clusterMachine(c)
-	if err != nil {
-		return err
-	}
-	full := fullName(namespace, name)
-	ctx, cancel := bounded(c, requestTimeout, "the API server did not answer")
-	vm, err := ask(ctx, client, namespace, name)
-	cancel()
-	if err != nil {
-		return err
-	}
-	if c.Bool("no-wait") {
-		fmt.Fprintf(p.stdout, "%s was asked to %s.\n", full, verb)
-		return nil
-	}
-	timeout := c.Duration("timeout")
-	if timeout == 0 {
-		timeout = startReserve
-		if t := vm.Spec.VM.PowerdownTimeout; t != nil {
-			timeout += time.Duration(*t) * time.Second
-		}
-	}
-	ctx, stop := bounded(c, 0, "")
-	defer stop()
-	ctx, cancel = context.WithTimeoutCause(ctx, timeout, errTimeout)
-	defer cancel()
-	g := p.begin(full + ": " + verb)
-	var waiting string
-	request := vm.Annotations[names.AnnotationPowerRequest]
-	err = client.Follow(ctx, vm, func(vm *spec.VirtualMachine) (bool, error) {
+// follow waits until a machine that was told so has the wanted state, and tells what it
+// waits for.
+func (w *operating) follow(ctx context.Context, vm *spec.VirtualMachine, tell func(string)) error {
+	request, state := vm.Annotations[names.AnnotationPowerRequest], w.state()
+	return w.client.Follow(ctx, vm, func(vm *spec.VirtualMachine) (bool, error) {
 		switch {
 		case vm.Spec.RunPolicy == "" && vm.Spec.VM.State != state:
 			return false, fmt.Errorf("somebody else set its state to %s", vm.Spec.VM.State)
@@ -184,30 +112,18 @@ func (p *program) follow(c *cli.Context, state spec.MachineState, verb, done str
 			return false, fmt.Errorf("it should be otherwise by now: %s", powerText(vm))
 		}
 		progress := machinekind.ProgressOf(vm)
-		if progress.Waiting != waiting && progress.Waiting != "" {
-			waiting = progress.Waiting
-			g.set(full + ": " + waiting)
+		if progress.Waiting != "" {
+			tell(progress.Waiting)
 		}
-		if !progress.Reached || verb != string(machinekind.VerbRestart) {
+		if !progress.Reached || w.kind != spec.OperationRestart {
 			return progress.Reached, nil
 		}
-		pod, err := client.Pod(ctx, namespace, name)
+		pod, err := w.client.Pod(ctx, vm.Namespace, vm.Name)
 		if errors.Is(err, cluster.ErrNoPod) {
 			return false, nil
 		}
 		return err == nil && machinekind.Restarted(vm, pod), err
 	})
-	g.end()
-	switch {
-	case errors.Is(err, errTimeout):
-		return &tooLong{fmt.Sprintf("%s %s: it takes longer than %v: %s", verb, full, timeout, orUnknown(waiting))}
-	case errors.Is(err, cluster.ErrDeleted) && state == spec.StateStopped && vm.DeletionTimestamp != nil:
-		done += " and is deleted"
-	case err != nil:
-		return fmt.Errorf("%s %s: %w", verb, full, err)
-	}
-	fmt.Fprintf(p.stdout, "%s %s.\n", full, done)
-	return nil
 }
 
 // powerText is what a run policy has come to.

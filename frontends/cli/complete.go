@@ -5,9 +5,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/frontends/cli/cluster"
 	"github.com/vmop/sdk/vmop/host"
 )
 
@@ -23,7 +25,7 @@ func (p *program) completeCommand() *cli.Command {
 		Hidden:          true,
 		SkipFlagParsing: true,
 		Action: func(c *cli.Context) error {
-			done := completer{app: c.App, machines: func() []string { return p.machineNames(c) }, images: func() []completion { return p.imageNames(c) }}.complete(c.Args().Slice())
+			done := completer{app: c.App, machines: func(command *cli.Command, words []string) []string { return p.namesFor(c, command, words) }, images: func() []completion { return p.imageNames(c) }}.complete(c.Args().Slice())
 			for _, w := range done.words {
 				fmt.Fprintln(p.stdout, strings.TrimRight(w.word+"\t"+w.about, "\t"))
 			}
@@ -62,6 +64,63 @@ func (p *program) machineNames(c *cli.Context) []string {
 	return out
 }
 
+// namesFor are the names of machines for a command with these words: those of the
+// cluster that it is about, or of this host.
+func (p *program) namesFor(c *cli.Context, command *cli.Command, words []string) []string {
+	o := chosenCluster(command, words)
+	if o == nil {
+		return p.machineNames(c)
+	}
+	client, err := cluster.Connect(*o)
+	if err != nil {
+		return nil
+	}
+	// A shell that waits for long for the names is worse than one without them.
+	ctx, cancel := bounded(c, completionTimeout, "the API server did not answer")
+	defer cancel()
+	machines, _ := client.Machines(ctx, client.Namespace)
+	var out []string
+	for _, vm := range machines {
+		out = append(out, vm.Name)
+	}
+	return out
+}
+
+// completionTimeout bounds how long the shell waits for names of a cluster.
+const completionTimeout = 3 * time.Second
+
+// chosenCluster is the cluster that the words of a command mean; nil for this host. Some
+// commands are for clusters only.
+func chosenCluster(command *cli.Command, words []string) *cluster.Options {
+	o, in := &cluster.Options{}, slices.ContainsFunc(command.Flags, func(f cli.Flag) bool {
+		v, ok := f.(cli.VisibleFlag)
+		return ok && f.Names()[0] == "cluster" && !v.IsVisible()
+	})
+	for i, w := range words {
+		name, value, given := strings.Cut(strings.TrimLeft(w, "-"), "=")
+		if !strings.HasPrefix(w, "-") || i > 0 && takesValue(command, words[i-1]) {
+			continue
+		}
+		if !given && takesValue(command, w) && i+1 < len(words) {
+			value = words[i+1]
+		}
+		switch name {
+		case "cluster":
+			in = true
+		case "context":
+			o.Context, in = value, true
+		case "kubeconfig":
+			o.Kubeconfig, in = value, true
+		case "namespace", "n":
+			o.Namespace = value
+		}
+	}
+	if !in {
+		return nil
+	}
+	return o
+}
+
 // imageNames are the images of the cache and the public ones.
 func (p *program) imageNames(c *cli.Context) []completion {
 	var out []completion
@@ -90,8 +149,9 @@ type completions struct {
 
 // completer completes command lines of a program.
 type completer struct {
-	app      *cli.App
-	machines func() []string
+	app *cli.App
+	// machines are the names of machines for a command with these words.
+	machines func(command *cli.Command, words []string) []string
 	images   func() []completion
 }
 
@@ -132,14 +192,18 @@ func (r completer) complete(words []string) completions {
 	if strings.HasPrefix(last, "-") {
 		return completions{words: flagWords(command.Flags)}.with(last)
 	}
-	return r.argument(command, operands(command, before[i+1:])).with(last)
+	return r.argument(command, before[i+1:]).with(last)
 }
 
-// argument is what may stand behind the operands that a command has already.
-func (r completer) argument(command *cli.Command, operands int) completions {
-	usage := strings.Fields(command.ArgsUsage)
+// argument is what may stand behind the words that a command has already.
+func (r completer) argument(command *cli.Command, words []string) completions {
+	usage, operands := strings.Fields(command.ArgsUsage), operands(command, words)
 	if len(usage) == 0 {
 		return completions{}
+	}
+	several := usage[0] == "NAME..."
+	if several {
+		usage[0] = "NAME"
 	}
 	named := 0 // the position of NAME
 	if strings.Contains(usage[0], "|") && len(usage[0]) > 1 {
@@ -152,9 +216,9 @@ func (r completer) argument(command *cli.Command, operands int) completions {
 			all.words = append(all.words, completion{word: word})
 		}
 		return all
-	case operands == named && slices.Contains(usage, "NAME"):
+	case operands == named && slices.Contains(usage, "NAME"), several && chosenCluster(command, words) != nil:
 		all := completions{files: slices.Contains(usage, "FILE")}
-		for _, name := range r.machines() {
+		for _, name := range r.machines(command, words) {
 			all.words = append(all.words, completion{word: name})
 		}
 		return all

@@ -12,7 +12,6 @@ import (
 
 	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/reconcile/changes"
-	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -172,28 +171,22 @@ func (p *program) restartCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "restart",
 		Usage:     "stop a machine and start it again, on this host or in a cluster",
-		ArgsUsage: "NAME",
+		ArgsUsage: "NAME...",
 		Description: "Does what stop and start do: what waits for a restart takes effect. A machine of\n" +
-			"this host that does not run is started. In a cluster, the operator is asked for it:\n" +
-			"the machine gets a new pod when its guest has shut down, unless that could not start. Several machines are restarted\n" +
-			"by operations (kubectl get vmop), and one with --force, which does not wait for the guest.\n\n" +
+			"this host that does not run is started. In a cluster, an operation restarts it (kubectl get\n" +
+			"vmop): the machine gets a new pod when its guest has shut down, unless that could not start.\n" +
+			"With --force the guest is not waited for. The exit code is 1 if it fails, and a wait that is\n" +
+			"ended, as by Ctrl-C, ends nothing else.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli restart hello\n" +
 			"  vmop-cli restart --cluster web",
-		Flags: eitherFlags(machineFlags(append(append(hostStopFlags(), startFlags()...),
-			append(operateFlags(), &cli.BoolFlag{Name: "no-wait", Usage: "only ask for it; in a cluster only", DisableDefaultText: true})...)...)...),
+		Flags: eitherFlags(machineFlags(append(append(hostStopFlags(), startFlags()...), operateFlags()...)...)...),
 		Action: func(c *cli.Context) error {
 			if inCluster(c) {
-				if force := c.Bool("force") || c.Bool("now"); force || operates(c) {
-					return p.operate(c, spec.OperationRestart, force)
-				}
-				return p.power(c, machinekind.VerbRestart, "runs anew")
+				return p.operate(c, spec.OperationRestart)
 			}
 			if err := notHere(c); err != nil {
 				return err
-			}
-			if c.Bool("no-wait") {
-				return usagef(c, "--no-wait is for a cluster (--cluster, --context or --kubeconfig)")
 			}
 			name, err := oneName(c)
 			if err != nil {

@@ -16,10 +16,12 @@ import (
 
 	"github.com/vmop/sdk/frontends/cli/cluster"
 	"github.com/vmop/sdk/vmop/conditions"
+	"github.com/vmop/sdk/vmop/names"
+	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// operateFlags are those of commands that do the same to many machines of a cluster.
+// operateFlags are those of commands that do something to machines of a cluster.
 func operateFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "all", Usage: "all machines of the namespace; in a cluster only", DisableDefaultText: true},
@@ -27,19 +29,14 @@ func operateFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "dry-run", Usage: "say what would be asked for, of which machines; in a cluster only", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask whether all of them are meant", DisableDefaultText: true},
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT` of the result, text or json; json in a cluster only"},
+		&cli.BoolFlag{Name: "wait", Aliases: []string{"w"}, Usage: "wait until it is done, which is the default; in a cluster only", DisableDefaultText: true},
+		&cli.BoolFlag{Name: "no-wait", Usage: "only ask for it; in a cluster only", DisableDefaultText: true},
 	}
-}
-
-// operates reports whether a command asks for operations: for what concerns more than
-// one machine, or what nothing else can do. One machine is told otherwise, which needs
-// no definition of operations.
-func operates(c *cli.Context) bool {
-	return c.NArg() > 1 || c.Bool("all") || c.IsSet("selector") || c.Bool("dry-run") || c.IsSet("output")
 }
 
 // notHere refuses for machines of this host what is for those of a cluster.
 func notHere(c *cli.Context) error {
-	for _, flag := range []string{"all", "selector", "dry-run", "output", "yes"} {
+	for _, flag := range []string{"all", "selector", "dry-run", "output", "yes", "wait", "no-wait"} {
 		if c.IsSet(flag) {
 			return usagef(c, "--%s is for a cluster (--cluster, --context or --kubeconfig)", flag)
 		}
@@ -71,19 +68,46 @@ const (
 	phaseNotNeeded = "NotNeeded"
 	phaseDryRun    = "DryRun"
 	phaseNotMade   = "NotMade"
+	// phaseUnderWay: the machine is on its way, or was told without an operation.
+	phaseUnderWay = "UnderWay"
 )
+
+// operating is one call of a command that starts, stops or restarts machines of a
+// cluster.
+type operating struct {
+	*program
+	c      *cli.Context
+	client *cluster.Client
+	kind   spec.OperationType
+	// interrupted ends with a signal.
+	interrupted context.Context
+	// tell shows what a machine waits for.
+	tell func(string)
+	// instead says once that there are no operations.
+	instead sync.Once
+}
 
 // operate does the same to some machines of a cluster, by operations, and waits until
 // all have ended. If one has failed, so has the command.
-func (p *program) operate(c *cli.Context, kind spec.OperationType, force bool) error {
+func (p *program) operate(c *cli.Context, kind spec.OperationType) error {
 	if o := c.String("output"); o != "" && o != "text" && o != "json" {
 		return usagef(c, "--output %s: want text or json", o)
 	}
-	if len(c.StringSlice("new-disk")) > 0 {
+	if c.Bool("wait") && c.Bool("no-wait") {
+		return usagef(c, "want --wait or --no-wait, not both")
+	}
+	if c.Duration("timeout") < 0 {
+		return usagef(c, "--timeout %v: want 0 or more", c.Duration("timeout"))
+	}
+	newDisks := c.StringSlice("new-disk")
+	if len(newDisks) > 0 && (c.NArg() != 1 || c.Bool("dry-run")) {
 		return usagef(c, "--new-disk is for one machine")
 	}
 	client, err := p.connect(c)
 	if err != nil {
+		if m, merr := p.find(c, c.Args().First()); errors.Is(err, cluster.ErrNoCluster) && merr == nil {
+			err = fmt.Errorf("%w; %s is a machine of this host", err, m.FullName())
+		}
 		return err
 	}
 	ctx, cancel := bounded(c, requestTimeout, "the API server did not answer")
@@ -97,29 +121,267 @@ func (p *program) operate(c *cli.Context, kind spec.OperationType, force bool) e
 	}
 	signals, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	timeout := c.Duration("timeout")
-	if timeout <= 0 {
-		// Each operation has its own end, which the operator sees to.
-		timeout = 24 * time.Hour
+	w := &operating{program: p, c: c, client: client, kind: kind, interrupted: signals, tell: func(string) {}}
+	if len(newDisks) > 0 {
+		if vms[0], err = w.newDisks(vms[0], newDisks); err != nil {
+			return err
+		}
 	}
-	wait, end := context.WithTimeoutCause(signals, timeout, errTimeout)
-	defer end()
+	alone := c.NArg() == 1 && c.String("output") != "json" && !c.Bool("dry-run")
+	what := string(w.verb()) + " of several machines"
+	if alone {
+		what = fullName(vms[0].Namespace, vms[0].Name) + ": " + string(w.verb())
+	}
+	g := p.begin(what)
+	if alone {
+		w.tell = func(text string) { g.set(fullName(vms[0].Namespace, vms[0].Name) + ": " + text) }
+	}
 	results := make([]operated, len(vms))
 	var all sync.WaitGroup
 	slots := make(chan struct{}, 8)
 	for i, vm := range vms {
-		all.Go(func() {
-			slots <- struct{}{}
-			o, made := p.begins(c, client, vm, kind, force)
-			<-slots
-			if made != nil && !c.Bool("no-wait") {
-				o = awaited(wait, client, made, o)
-			}
-			results[i] = o
-		})
+		all.Go(func() { results[i] = w.operate(vm, slots) })
 	}
 	all.Wait()
-	return p.tellOperated(wait, c, results)
+	g.end()
+	if alone {
+		return w.tellOne(results[0])
+	}
+	err = p.printOperated(results, c.String("output") == "json")
+	if signals.Err() != nil {
+		return errors.New("the wait has ended; what was asked for goes on")
+	}
+	return err
+}
+
+// newDisks says that new disks are wanted in place of some of a machine that are gone.
+func (w *operating) newDisks(vm *spec.VirtualMachine, disks []string) (*spec.VirtualMachine, error) {
+	value, err := machinekind.NewDisks(vm, disks...)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := bounded(w.c, requestTimeout, "the API server did not answer")
+	defer cancel()
+	return w.client.Annotate(ctx, vm.Namespace, vm.Name, names.AnnotationNewDisk, value)
+}
+
+// verb is what is asked for, as a request has it.
+func (w *operating) verb() machinekind.Verb {
+	return machinekind.Verb(strings.ToLower(string(w.kind)))
+}
+
+// state is what a machine is to be in the end.
+func (w *operating) state() spec.MachineState {
+	if w.kind == spec.OperationStop {
+		return spec.StateStopped
+	}
+	return spec.StateRunning
+}
+
+// operate does it to one machine. What is sent to the API server has its turn in
+// slots; what is waited for has not.
+func (w *operating) operate(vm *spec.VirtualMachine, slots chan struct{}) operated {
+	force := w.c.Bool("force") || w.c.Bool("now")
+	// A guest that is to stop may get a while before it is stopped by force.
+	asks := w.kind == spec.OperationStop && !w.c.Bool("now") && w.c.Duration("timeout") > 0 && !w.c.Bool("no-wait")
+	out, late := w.once(vm, force && !asks, slots)
+	if !late || !force || !asks || w.interrupted.Err() != nil {
+		return out
+	}
+	w.note("%s: the guest has not shut down in %v: by force now", fullName(vm.Namespace, vm.Name), w.c.Duration("timeout"))
+	out, _ = w.once(vm, true, slots)
+	return out
+}
+
+// once asks for it and waits. It reports whether the time was over before it was done.
+func (w *operating) once(vm *spec.VirtualMachine, force bool, slots chan struct{}) (out operated, late bool) {
+	slots <- struct{}{}
+	out, wait := w.begin(vm, force)
+	<-slots
+	if wait == nil {
+		return out, false
+	}
+	timeout := w.c.Duration("timeout")
+	if timeout == 0 || w.c.Bool("force") && force && w.kind == spec.OperationStop {
+		timeout = startReserve
+		if t := vm.Spec.VM.PowerdownTimeout; t != nil {
+			timeout += time.Duration(*t) * time.Second
+		}
+	}
+	ctx, cancel := context.WithTimeoutCause(w.interrupted, timeout, errTimeout)
+	defer cancel()
+	var last lastWait
+	out, err := wait(ctx, out, func(text string) {
+		last.set(text)
+		w.tell(text)
+	})
+	if err == nil {
+		return out, false
+	}
+	goesOn := "the machine goes on with it"
+	if out.Operation != "" {
+		goesOn = fmt.Sprintf("operation %s goes on; see kubectl get vmop -n %s %[1]s", out.Operation, vm.Namespace)
+	}
+	out.failed = true
+	switch {
+	case errors.Is(err, errTimeout):
+		out.Message = fmt.Sprintf("it takes longer than %v: %s; %s", timeout, orUnknown(last.get()), goesOn)
+		return out, true
+	case w.interrupted.Err() != nil:
+		out.Message = "the wait has ended: " + orUnknown(last.get()) + "; " + goesOn
+	default:
+		out.Message = err.Error()
+	}
+	return out, false
+}
+
+// lastWait is what a machine was seen to wait for last.
+type lastWait struct {
+	mu   sync.Mutex
+	text string
+}
+
+func (l *lastWait) set(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = text
+}
+
+func (l *lastWait) get() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text
+}
+
+// waiter waits until what was asked for is done, and says what it waits for. An error
+// says that it cannot know.
+type waiter func(ctx context.Context, out operated, tell func(string)) (operated, error)
+
+// begin asks for it, if that is necessary. The waiter is nil if there is nothing to
+// wait for.
+func (w *operating) begin(vm *spec.VirtualMachine, force bool) (operated, waiter) {
+	out := operated{Machine: vm.Name, Namespace: vm.Namespace, Type: string(w.kind), Force: force}
+	wants, progress := vm.ShouldRun() == (w.state() == spec.StateRunning), machinekind.ProgressOf(vm)
+	switch {
+	case w.kind != spec.OperationRestart && wants && progress.Reached:
+		out.Phase, out.Message = phaseNotNeeded, "the machine runs"
+		if w.kind == spec.OperationStop {
+			out.Message = "the machine has stopped"
+		}
+		return out, nil
+	case w.c.Bool("dry-run"): // the API server judges below
+	case w.kind == spec.OperationStop && vm.DeletionTimestamp != nil:
+		return w.tellMachine(vm, force, out)
+	case !force && wants && underWay(w.kind, vm):
+		out.Phase, out.Message = phaseUnderWay, "the machine is on its way"
+		return out, w.waiting(vm)
+	}
+	o := spec.NewOperation(vm.Namespace, vm.Name, w.kind)
+	o.Spec.Force = force
+	ctx, cancel := bounded(w.c, requestTimeout, "the API server did not answer")
+	defer cancel()
+	made, err := w.client.Operate(ctx, o, w.c.Bool("dry-run"))
+	switch {
+	case (errors.Is(err, cluster.ErrNoOperations) || errors.Is(err, cluster.ErrForbidden)) && !w.c.Bool("dry-run"):
+		w.instead.Do(func() { w.note("%v; the machine is told without one", err) })
+		return w.tellMachine(vm, force, out)
+	case err != nil:
+		out.Phase, out.Message, out.failed = phaseNotMade, err.Error(), true
+		return out, nil
+	case w.c.Bool("dry-run"):
+		out.Phase, out.Message = phaseDryRun, "it would be asked for"
+		return out, nil
+	}
+	if out = reported(out, made); w.c.Bool("no-wait") {
+		return out, nil
+	}
+	return out, func(ctx context.Context, out operated, tell func(string)) (operated, error) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		var showing sync.WaitGroup
+		showing.Go(func() { w.show(ctx, vm, tell) })
+		last, err := w.client.AwaitOperation(ctx, made)
+		cancel(nil)
+		showing.Wait()
+		out = reported(out, last)
+		out.failed = last.Status.Phase != spec.OperationCompleted
+		return out, err
+	}
+}
+
+// underWay reports whether a machine that is to be as asked for was told so, and has
+// answered: an operation would be refused, or would add nothing.
+func underWay(kind spec.OperationType, vm *spec.VirtualMachine) bool {
+	if vm.Status.ObservedGeneration < vm.Generation || !machinekind.Answered(vm) {
+		return false
+	}
+	switch vm.Status.Phase {
+	case spec.PhaseStarting, spec.PhasePending:
+		return kind == spec.OperationStart
+	case spec.PhaseStopping:
+		return kind == spec.OperationStop
+	}
+	return false
+}
+
+// show tells what a machine waits for, until the context ends or the machine is gone.
+func (w *operating) show(ctx context.Context, vm *spec.VirtualMachine, tell func(string)) {
+	// What is to be shown is no reason to fail.
+	_ = w.client.Follow(ctx, vm, func(vm *spec.VirtualMachine) (bool, error) {
+		if text := machinekind.ProgressOf(vm).Waiting; text != "" {
+			tell(text)
+		}
+		return false, nil
+	})
+}
+
+// tellMachine tells a machine itself, by an annotation or its state.
+func (w *operating) tellMachine(vm *spec.VirtualMachine, force bool, out operated) (operated, waiter) {
+	mark := ""
+	if force {
+		mark = unique()
+	}
+	ctx, cancel := bounded(w.c, requestTimeout, "the API server did not answer")
+	defer cancel()
+	told, err := w.client.Power(ctx, vm.Namespace, vm.Name, w.verb(), unique(), mark)
+	if err != nil {
+		out.Phase, out.Message, out.failed = phaseNotMade, err.Error(), true
+		return out, nil
+	}
+	out.Phase, out.Message = phaseUnderWay, "the machine was told"
+	if w.c.Bool("no-wait") {
+		return out, nil
+	}
+	return out, w.waiting(told)
+}
+
+// waiting waits for a machine that was told what to do.
+func (w *operating) waiting(vm *spec.VirtualMachine) waiter {
+	if w.c.Bool("no-wait") {
+		return nil
+	}
+	return func(ctx context.Context, out operated, tell func(string)) (operated, error) {
+		err := w.follow(ctx, vm, tell)
+		deleted := errors.Is(err, cluster.ErrDeleted) && w.kind == spec.OperationStop && vm.DeletionTimestamp != nil
+		if err != nil && !deleted {
+			return out, err
+		}
+		out.Phase, out.Message = string(spec.OperationCompleted), w.done()
+		if deleted {
+			out.Message += " and is deleted"
+		}
+		return out, nil
+	}
+}
+
+// done is what a machine has come to.
+func (w *operating) done() string {
+	switch w.kind {
+	case spec.OperationStop:
+		return "the machine has stopped"
+	case spec.OperationRestart:
+		return "the machine runs in a new pod"
+	}
+	return "the machine runs"
 }
 
 // chosen are the machines that a command is about.
@@ -190,34 +452,6 @@ func (p *program) confirmMany(c *cli.Context, kind spec.OperationType, vms []*sp
 	return nil
 }
 
-// begins creates an operation on a machine, unless that is as it should be.
-func (p *program) begins(c *cli.Context, client *cluster.Client, vm *spec.VirtualMachine, kind spec.OperationType, force bool) (operated, *spec.VirtualMachineOperation) {
-	out := operated{Machine: vm.Name, Namespace: vm.Namespace, Type: string(kind), Force: force}
-	s := &vm.Status
-	switch {
-	case kind == spec.OperationStart && s.Phase == spec.PhaseRunning && vm.ShouldRun():
-		out.Phase, out.Message = phaseNotNeeded, "the machine runs"
-		return out, nil
-	case kind == spec.OperationStop && s.Phase == spec.PhaseStopped && !vm.ShouldRun():
-		out.Phase, out.Message = phaseNotNeeded, "the machine has stopped"
-		return out, nil
-	}
-	o := spec.NewOperation(vm.Namespace, vm.Name, kind)
-	o.Spec.Force = force
-	ctx, cancel := bounded(c, requestTimeout, "the API server did not answer")
-	defer cancel()
-	made, err := client.Operate(ctx, o, c.Bool("dry-run"))
-	switch {
-	case err != nil:
-		out.Phase, out.Message, out.failed = phaseNotMade, err.Error(), true
-		return out, nil
-	case c.Bool("dry-run"):
-		out.Phase, out.Message = phaseDryRun, "it would be asked for"
-		return out, nil
-	}
-	return reported(out, made), made
-}
-
 // reported is what an operation says of itself.
 func reported(out operated, o *spec.VirtualMachineOperation) operated {
 	out.Operation, out.Phase = o.Name, string(o.Status.Phase)
@@ -230,30 +464,23 @@ func reported(out operated, o *spec.VirtualMachineOperation) operated {
 	return out
 }
 
-// awaited waits for the end of an operation.
-func awaited(ctx context.Context, client *cluster.Client, o *spec.VirtualMachineOperation, out operated) operated {
-	last, err := client.AwaitOperation(ctx, o)
-	out = reported(out, last)
-	out.failed = last.Status.Phase != spec.OperationCompleted
-	if err != nil {
-		out.Message = err.Error()
-		if errors.Is(err, errTimeout) || ctx.Err() != nil {
-			out.Message = "it was not waited for any longer, and goes on; see kubectl get vmop -n " + o.Namespace + " " + o.Name
-		}
-	}
-	return out
-}
-
-// tellOperated prints what became of all, and fails if one has.
-func (p *program) tellOperated(wait context.Context, c *cli.Context, results []operated) error {
-	err := p.printOperated(results, c.String("output") == "json")
+// tellOne tells what became of the one machine that the command was about.
+func (w *operating) tellOne(r operated) error {
+	full, verb := fullName(r.Namespace, r.Machine), string(w.verb())
 	switch {
-	case wait.Err() == nil:
-		return err
-	case errors.Is(context.Cause(wait), errTimeout):
-		return fmt.Errorf("it takes longer than %v; what was asked for goes on", c.Duration("timeout"))
+	case r.failed:
+		return fmt.Errorf("%s %s: %s", verb, full, r.Message)
+	case r.Phase == string(spec.OperationCompleted), r.Phase == phaseNotNeeded:
+		if r.Message == "" {
+			r.Message = w.done()
+		}
+		fmt.Fprintf(w.stdout, "%s %s.\n", full, strings.TrimPrefix(r.Message, "the machine "))
+	case r.Operation != "":
+		fmt.Fprintf(w.stdout, "%s was asked to %s (operation %s).\n", full, verb, r.Operation)
+	default:
+		fmt.Fprintf(w.stdout, "%s was asked to %s.\n", full, verb)
 	}
-	return errors.New("the wait has ended; what was asked for goes on")
+	return nil
 }
 
 // printOperated prints results. One that has failed is an error.

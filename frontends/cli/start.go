@@ -1,14 +1,10 @@
 package main
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/vmop/sdk/frontends/cli/cluster"
-	"github.com/vmop/sdk/vmop/names"
-	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -16,21 +12,28 @@ func (p *program) startCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "start",
 		Usage:     "start a machine, on this host or in a cluster",
-		ArgsUsage: "NAME",
+		ArgsUsage: "NAME...",
 		Description: "Starts a machine that was created or run on this host, with what it was given then,\n" +
-			"and returns when its guest runs. In a cluster, spec.vm.state becomes Running, or\n" +
-			"the operator is asked where spec.runPolicy decides, and it waits until the guest\n" +
-			"executes. A machine that runs is no error. Where a volume claim is gone with which the\n" +
-			"machine has run (condition BlockDevicesReady, reason ClaimGone), --new-disk says that\n" +
-			"a new and empty disk is wanted in its place. Several machines of a cluster are started by\n" +
-			"operations (kubectl get vmop).\n\n" +
+			"and returns when its guest runs. In a cluster, an operation starts it (kubectl get vmop),\n" +
+			"which is waited for; the exit code is 1 if it fails, and a wait that is ended, as by\n" +
+			"Ctrl-C, ends nothing else. A machine that runs is no error. Where a volume claim is gone\n" +
+			"with which the machine has run (condition BlockDevicesReady), --new-disk says that a new and\n" +
+			"empty disk is wanted in its place. Where there are no operations, or no right to make one, the\n" +
+			"machine itself is told: by spec.vm.state, or by an annotation where spec.runPolicy decides.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli start hello\n" +
 			"  vmop-cli start --context lab -n shop web --timeout 5m\n" +
+			"  vmop-cli start --cluster -n shop web db\n" +
+			"  vmop-cli start --cluster -n shop --all --dry-run\n" +
 			"  vmop-cli start --cluster -n shop web --new-disk system-disk",
-		Flags:  eitherFlags(machineFlags(append(append(append(waitFlags(), startFlags()...), foregroundFlag()), operateFlags()...)...)...),
+		Flags:  eitherFlags(machineFlags(append(append(startFlags(), timeoutFlag(), foregroundFlag()), operateFlags()...)...)...),
 		Action: p.start,
 	}
+}
+
+// timeoutFlag bounds a wait.
+func timeoutFlag() cli.Flag {
+	return &cli.DurationFlag{Name: "timeout", Usage: "wait at most this `DURATION`, as in 5m", DefaultText: "as long as the machine may take"}
 }
 
 // foregroundFlag is for a service manager.
@@ -50,42 +53,18 @@ func startFlags() []cli.Flag {
 	return out
 }
 
-// clusterStart starts a machine of a cluster, with new disks in place of some that are
-// gone.
-func (p *program) clusterStart(c *cli.Context) error {
-	return p.follow(c, spec.StateRunning, string(machinekind.VerbStart), "runs", func(ctx context.Context, client *cluster.Client, namespace, name string) (*spec.VirtualMachine, error) {
-		if disks := c.StringSlice("new-disk"); len(disks) > 0 {
-			vm, err := client.Machine(ctx, namespace, name)
-			if err != nil {
-				return nil, err
-			}
-			value, err := machinekind.NewDisks(vm, disks...)
-			if err != nil {
-				return nil, err
-			}
-			if _, err := client.Annotate(ctx, namespace, name, names.AnnotationNewDisk, value); err != nil {
-				return nil, err
-			}
-		}
-		return client.Power(ctx, namespace, name, machinekind.VerbStart, unique(), "")
-	})
-}
-
 func (p *program) start(c *cli.Context) error {
 	if inCluster(c) && c.Bool("foreground") {
 		return usagef(c, "--foreground is for machines of this host")
 	}
 	if inCluster(c) {
-		if operates(c) {
-			return p.operate(c, spec.OperationStart, false)
-		}
-		return p.clusterStart(c)
+		return p.operate(c, spec.OperationStart)
 	}
 	if err := notHere(c); err != nil {
 		return err
 	}
-	if c.Bool("no-wait") || c.IsSet("timeout") {
-		return usagef(c, "--no-wait and --timeout are for a cluster (--cluster, --context or --kubeconfig)")
+	if c.IsSet("timeout") {
+		return usagef(c, "--timeout is for a cluster (--cluster, --context or --kubeconfig)")
 	}
 	name, err := oneName(c)
 	if err != nil {

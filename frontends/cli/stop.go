@@ -17,40 +17,34 @@ func (p *program) stopCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "stop",
 		Usage:     "shut a machine down, on this host or in a cluster",
-		ArgsUsage: "NAME",
+		ArgsUsage: "NAME...",
 		Description: "Asks the guest to shut down and waits until it has, at most for the manifest's\n" +
 			"spec.vm.powerdownTimeout; after that, its runner stops it without its consent. With\n" +
 			"--timeout it returns earlier, and the machine goes on shutting down. A machine that\n" +
-			"does not run is no error. In a cluster, spec.vm.state becomes Stopped, or the operator is\n" +
-			"asked where spec.runPolicy decides, and it does the same. There, --force does not wait for the guest, or with\n" +
-			"--timeout only so long, also where the machine is being stopped or deleted\n" +
-			"already: QEMU writes back what it has and ends. Several machines of a cluster are stopped by\n" +
-			"operations (kubectl get vmop).\n\n" +
+			"does not run is no error. In a cluster, an operation stops it (kubectl get vmop), which is\n" +
+			"waited for; the exit code is 1 if it fails, and a wait that is ended, as by Ctrl-C, ends\n" +
+			"nothing else. There, --force does not wait for the guest, or with --timeout only so long,\n" +
+			"also where the machine is being stopped or deleted already: QEMU writes back what it has\n" +
+			"and ends. Where there are no operations, or no right to make one, the machine itself is\n" +
+			"told: by spec.vm.state, or by an annotation where spec.runPolicy decides.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli stop hello\n" +
 			"  vmop-cli stop hello --timeout 2m --force\n" +
 			"  vmop-cli stop hello --now\n" +
 			"  vmop-cli stop --context lab -n shop web\n" +
-			"  vmop-cli stop --cluster web --force",
-		Flags: eitherFlags(machineFlags(append(hostStopFlags(),
-			append(operateFlags(), &cli.BoolFlag{Name: "no-wait", Usage: "only ask for it; in a cluster only", DisableDefaultText: true})...,
-		)...)...),
+			"  vmop-cli stop --cluster web --force\n" +
+			"  vmop-cli stop --cluster -n shop -l tier=web --yes",
+		Flags:  eitherFlags(machineFlags(append(hostStopFlags(), operateFlags()...)...)...),
 		Action: p.stop,
 	}
 }
 
 func (p *program) stop(c *cli.Context) error {
 	if inCluster(c) {
-		if operates(c) {
-			return p.operate(c, spec.OperationStop, c.Bool("force") || c.Bool("now"))
-		}
-		return p.clusterStop(c)
+		return p.operate(c, spec.OperationStop)
 	}
 	if err := notHere(c); err != nil {
 		return err
-	}
-	if c.Bool("no-wait") {
-		return usagef(c, "--no-wait is for a cluster (--cluster, --context or --kubeconfig)")
 	}
 	name, err := oneName(c)
 	if err != nil {
@@ -66,7 +60,7 @@ func (p *program) stop(c *cli.Context) error {
 // hostStopFlags say how a machine of this host is stopped.
 func hostStopFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.DurationFlag{Name: "timeout", Usage: "wait at most this `DURATION`, as in 5m", DefaultText: "as long as the machine may take"},
+		timeoutFlag(),
 		&cli.BoolFlag{Name: "force", Usage: "stop it as --now does if it has not stopped within --timeout", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "now", Usage: "do not wait for the guest: it finds its disks as after a power cut", DisableDefaultText: true},
 	}

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -18,7 +20,10 @@ import (
 )
 
 // ErrNoOperations says that the cluster has no definition of operations.
-var ErrNoOperations = errors.New("the cluster does not know VirtualMachineOperations; apply deploy/definitions of this version, or name one machine, which needs none")
+var ErrNoOperations = errors.New("the cluster does not know VirtualMachineOperations (apply deploy/crds of this version)")
+
+// ErrForbidden says that the user may not make operations.
+var ErrForbidden = errors.New("no right to create a VirtualMachineOperation (cluster role vmop-operate)")
 
 var operations = spec.GroupVersion().WithResource(spec.ResourceOperations)
 
@@ -52,13 +57,22 @@ func (c *Client) Operate(ctx context.Context, o *spec.VirtualMachineOperation, d
 		options.DryRun = []string{metav1.DryRunAll}
 	}
 	made, err := c.dynamic.Resource(operations).Namespace(o.Namespace).Create(ctx, &unstructured.Unstructured{Object: content}, options)
-	if missingKind(err) {
+	switch {
+	case missingKind(err):
 		return nil, ErrNoOperations
-	}
-	if err != nil {
+	case apierrors.IsForbidden(err) && !refusedByPolicy(err):
+		return nil, fmt.Errorf("%w: %w", ErrForbidden, err)
+	case err != nil:
 		return nil, fmt.Errorf("create an operation on %s/%s: %w", o.Namespace, o.Spec.VirtualMachineName, err)
 	}
 	return decodeOperation(made)
+}
+
+// refusedByPolicy reports whether somebody has the right and an admission policy or a
+// quota refuses the object: what an administrator wants to be refused is not done in
+// another way.
+func refusedByPolicy(err error) bool {
+	return !strings.Contains(err.Error(), "cannot create resource")
 }
 
 func decodeOperation(o *unstructured.Unstructured) (*spec.VirtualMachineOperation, error) {
