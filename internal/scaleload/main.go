@@ -32,10 +32,12 @@ func main() {
 	program := flag.String("operator", "bin/vm-operator", "the `PROGRAM` that is measured")
 	machines := flag.Int("machines", 1000, "how many machines, `N`")
 	outage := flag.Duration("outage", time.Minute, "how long the API server is away")
+	only := flag.String("steps", "", "the `STEPS` to measure after the first, separated by commas, such as stop,outage, default: all")
+	requests := flag.Bool("requests", false, "print, too, what the API server was asked for, by verb and resource")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *program, *machines, *outage); err != nil {
+	if err := run(ctx, *program, *machines, *outage, strings.Split(*only, ","), *requests); err != nil {
 		fmt.Fprintln(os.Stderr, "scaleload:", err)
 		os.Exit(1)
 	}
@@ -57,7 +59,7 @@ type load struct {
 	made map[key]time.Time
 }
 
-func run(ctx context.Context, program string, n int, outage time.Duration) error {
+func run(ctx context.Context, program string, n int, outage time.Duration, wanted []string, requests bool) error {
 	dir, err := os.MkdirTemp("", "scaleload-")
 	if err != nil {
 		return err
@@ -99,20 +101,30 @@ func run(ctx context.Context, program string, n int, outage time.Duration) error
 	fmt.Printf("%-10s %8s %8s %8s %8s %9s %9s %7s %7s  %s\n", "", "given", "pods", "quiet", "requests", "operator", "server", "RSS", "peak", "")
 	fmt.Printf("%-10s %8s %8s %8s %8s %9s %9s %7s %7s\n", "", "s", "s", "s", "each", "ms each", "ms each", "MiB", "MiB")
 	keys := keysOf("ns", n, 10)
-	steps := []func() error{
-		func() error { return l.create(ctx, "create", keys) },
-		func() error { return l.idle(ctx) },
-		func() error { return l.restart(ctx) },
-		func() error { return l.change(ctx, "label", keys, `{"metadata":{"labels":{"team":"x"}}}`, nil) },
-		func() error {
+	steps := []struct {
+		name string
+		do   func() error
+	}{
+		{"create", func() error { return l.create(ctx, "create", keys) }},
+		{"idle", func() error { return l.idle(ctx) }},
+		{"restart", func() error { return l.restart(ctx) }},
+		{"label", func() error { return l.change(ctx, "label", keys, `{"metadata":{"labels":{"team":"x"}}}`, nil) }},
+		{"stop", func() error {
 			return l.change(ctx, "stop", keys, `{"spec":{"vm":{"state":"Stopped"}}}`, func() bool { return len(l.standIn.pods.ListKeys()) == 0 })
-		},
-		func() error { return l.outage(ctx, min(500, n), outage) },
-		func() error { return l.neighbour(ctx, min(500, n)) },
+		}},
+		{"outage", func() error { return l.outage(ctx, min(500, n), outage) }},
+		{"neighbour", func() error { return l.neighbour(ctx, min(500, n)) }},
 	}
-	for _, step := range steps {
-		if err := step(); err != nil {
+	for i, step := range steps {
+		if wanted[0] != "" && i > 0 && !slices.Contains(wanted, step.name) {
+			continue
+		}
+		before := l.served(ctx)
+		if err := step.do(); err != nil {
 			return err
+		}
+		if requests {
+			breakdown(before, l.served(ctx), n)
 		}
 	}
 	return nil

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -198,6 +200,42 @@ func (l *load) quiet(ctx context.Context, done func() bool) (time.Time, error) {
 		}
 		if time.Since(since) >= 5*time.Second {
 			return since, nil
+		}
+	}
+}
+
+// served are the requests that the API server has answered, by verb and resource:
+// the operator's, and those of the stand-in.
+func (l *load) served(ctx context.Context) map[string]float64 {
+	out := map[string]float64{}
+	text, err := l.kube.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return out
+	}
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "apiserver_request_total{") {
+			continue
+		}
+		name := label(line, "verb") + " " + label(line, "resource")
+		if sub := label(line, "subresource"); sub != "" {
+			name += "/" + sub
+		}
+		out[name+" "+label(line, "code")] += value(line)
+	}
+	return out
+}
+
+func label(line, name string) string {
+	_, rest, _ := strings.Cut(line, name+`="`)
+	text, _, _ := strings.Cut(rest, `"`)
+	return text
+}
+
+// breakdown prints what the API server answered between two moments, for each machine.
+func breakdown(a, b map[string]float64, n int) {
+	for _, name := range slices.Sorted(maps.Keys(b)) {
+		if each := (b[name] - a[name]) / float64(n); each >= 0.02 {
+			fmt.Printf("%36.2f  %s\n", each, name)
 		}
 	}
 }
