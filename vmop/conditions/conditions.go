@@ -107,7 +107,7 @@ const (
 	ReasonBlockDevicesReady = "BlockDevicesReady"
 	// ReasonBlockDevicesNotReady: a claim is yet to be made or bound.
 	ReasonBlockDevicesNotReady = "BlockDevicesNotReady"
-	// ReasonClaimNotFound: a claim that a disk refers to is missing.
+	// ReasonClaimNotFound: a claim that a disk or a shared folder refers to is missing.
 	ReasonClaimNotFound = "ClaimNotFound"
 	// ReasonClaimOfOtherMachine: a claim of the needed name is another
 	// machine's.

@@ -104,7 +104,7 @@ const (
 	ReasonBlockDevicesReady = conditions.ReasonBlockDevicesReady
 	// ReasonBlockDevicesNotReady: a claim is yet to be made or bound.
 	ReasonBlockDevicesNotReady = conditions.ReasonBlockDevicesNotReady
-	// ReasonClaimNotFound: a claim that a disk refers to is missing.
+	// ReasonClaimNotFound: a claim that a disk or a shared folder refers to is missing.
 	ReasonClaimNotFound = conditions.ReasonClaimNotFound
 	// ReasonClaimOfOtherMachine: a claim of the needed name is another
 	// machine's.

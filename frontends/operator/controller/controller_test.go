@@ -66,11 +66,15 @@ func TestIndexOfClaims(t *testing.T) {
 		{"cdrom":{"image":""}},
 		{"persistentVolumeClaim":{"claimName":"precious"}},
 		{"persistentVolumeClaim":{"claimName":"one-more"}},
-		{"volumeClaimTemplate":{"metadata":{"name":"system"}}}]}}}`), m); err != nil {
+		{"volumeClaimTemplate":{"metadata":{"name":"system"}}}],
+		"shares":[{"tag":"src","persistentVolumeClaim":{"claimName":"folder"}},{"tag":"docs"}]}}}`), m); err != nil {
 		t.Fatal(err)
 	}
 	if got := foreignOf(m); len(got) != 1 || got[0] != "precious" {
 		t.Errorf("in the index: %q", got)
+	}
+	if got := sharedBy(m); len(got) != 1 || got[0] != "folder" {
+		t.Errorf("folders in the index: %q", got)
 	}
 }
 

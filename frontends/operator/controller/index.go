@@ -24,6 +24,8 @@ const (
 	// anyClaim, which is the name of none, is under byClaim for machines that cannot
 	// be understood: they may refer to any.
 	anyClaim = "*"
+	// byShare finds the machines that have a claim as a folder.
+	byShare = "vmop.share"
 	// byHostPort finds the pods that take a port of their node.
 	byHostPort = "vmop.hostPort"
 	// byPool finds the machines that are assigned from a pool; all that are
@@ -45,6 +47,7 @@ func addIndexes(ctx context.Context, to client.FieldIndexer) error {
 		{&corev1.Pod{}, byClaim, foreignOf},
 		{&corev1.Pod{}, byHostPort, hostPortsOf},
 		{&machine{}, byClaim, foreignOf},
+		{&machine{}, byShare, sharedBy},
 		{&machine{}, byPool, poolOf},
 		{&storedOperation{}, byMachine, operatedOn},
 	} {
@@ -86,6 +89,13 @@ func foreignClaims(name string, claims []string) []string {
 	return slices.DeleteFunc(claims, func(claim string) bool {
 		return slices.Contains(objects.ClaimMachines(claim), name)
 	})
+}
+
+func sharedBy(o client.Object) []string {
+	if m, ok := o.(*machine); ok {
+		return m.shared
+	}
+	return nil
 }
 
 func hostPortsOf(o client.Object) []string {

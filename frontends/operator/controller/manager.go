@@ -147,7 +147,7 @@ func (f finder) machinesOfClaim(ctx context.Context, o client.Object) []ctrl.Req
 	if o.GetName() == names.ImageRepositoryClaim {
 		return requests(o.GetNamespace(), f.all(ctx, o.GetNamespace()))
 	}
-	return requests(o.GetNamespace(), f.ofClaim(ctx, o.GetNamespace(), o.GetName()))
+	return requests(o.GetNamespace(), append(f.ofClaim(ctx, o.GetNamespace(), o.GetName()), f.names(ctx, o.GetNamespace(), byShare, o.GetName())...))
 }
 
 func (f finder) machinesOfPool(ctx context.Context, o client.Object) []ctrl.Request {

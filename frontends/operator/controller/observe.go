@@ -186,7 +186,7 @@ func (k *machines) refresh(ctx context.Context, o *observed) error {
 }
 
 func (w machineLook) claims(s *machinekind.Snapshot) {
-	names := objects.ClaimNames(s.VM)
+	names := append(objects.ClaimNames(s.VM), objects.SharedClaims(s.VM)...)
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		if c := one(w.look, kindClaim, name, &corev1.PersistentVolumeClaim{}); c != nil {
@@ -203,7 +203,9 @@ func (w machineLook) mentioned(vm *spec.VirtualMachine) []string {
 	for _, claim := range machinekind.MadeClaims(vm) {
 		l := machineList{}
 		w.list(&l, byClaim, claim)
-		l.Items = append(l.Items, unknown.Items...)
+		var sharing machineList
+		w.list(&sharing, byShare, claim)
+		l.Items = slices.Concat(l.Items, sharing.Items, unknown.Items)
 		for _, name := range objects.ClaimMachines(claim) {
 			m := &machine{}
 			found, err := get(w.ctx, w.cache, types.NamespacedName{Namespace: w.namespace, Name: name}, m)
@@ -219,7 +221,7 @@ func (w machineLook) mentioned(vm *spec.VirtualMachine) []string {
 				return false
 			}
 			other, err := m.decode()
-			return err != nil || slices.Contains(objects.ClaimNames(other), claim)
+			return err != nil || slices.Contains(objects.ClaimNames(other), claim) || slices.Contains(objects.SharedClaims(other), claim)
 		}) {
 			out = append(out, claim)
 		}

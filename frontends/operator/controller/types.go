@@ -35,11 +35,12 @@ type stored struct {
 type (
 	machine struct {
 		stored
-		// phase and waits are for the metrics, pool and foreign for the indexes:
+		// phase and waits are for the metrics, pool, foreign and shared for the indexes:
 		// whom it is assigned from, and its claims that its name does not lead to.
 		phase, pool string
 		waits       []wait
 		foreign     []string
+		shared      []string
 		// pools are those that it names, and connected whether somebody is at its
 		// console: for their sizes.
 		pools     []string
@@ -73,7 +74,7 @@ func (s *stored) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKi
 func (m *machine) DeepCopyObject() runtime.Object {
 	c := *m
 	m.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
-	c.waits, c.foreign, c.pools = slices.Clone(m.waits), slices.Clone(m.foreign), slices.Clone(m.pools)
+	c.waits, c.foreign, c.shared, c.pools = slices.Clone(m.waits), slices.Clone(m.foreign), slices.Clone(m.shared), slices.Clone(m.pools)
 	return &c
 }
 
@@ -159,8 +160,9 @@ func (m *machine) UnmarshalJSON(data []byte) error {
 		m.pool = a.Pool
 	}
 	vm := &spec.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: m.Name}}
-	vm.Spec.VM.Disks = s.Spec.VM.Disks
+	vm.Spec.VM.Disks, vm.Spec.VM.Shares = s.Spec.VM.Disks, s.Spec.VM.Shares
 	m.foreign = foreignClaims(m.Name, objects.ClaimNames(vm))
+	m.shared = objects.SharedClaims(vm)
 	if !whole {
 		m.foreign = append(m.foreign, anyClaim)
 	}
@@ -179,7 +181,8 @@ type summary struct {
 	Spec struct {
 		Pools []string `json:"pools"`
 		VM    struct {
-			Disks []spec.Disk `json:"disks"`
+			Disks  []spec.Disk  `json:"disks"`
+			Shares []spec.Share `json:"shares"`
 		} `json:"vm"`
 	} `json:"spec"`
 	Status struct {

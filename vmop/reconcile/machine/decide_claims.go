@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/vmop/sdk/vmop/names"
@@ -16,6 +17,8 @@ type neededClaim struct {
 	name string
 	// disk is nil for the runner's own data.
 	disk *machineconfig.Disk
+	// share is the path in the manifest of a folder, which has no disk; "" for others.
+	share string
 	// found is nil if the claim does not exist.
 	found *corev1.PersistentVolumeClaim
 	// legacy: the claim has a name that VM-Operator gave before its version
@@ -30,6 +33,9 @@ type neededClaim struct {
 
 // field says in a message whose claim it is.
 func (c *neededClaim) field() string {
+	if c.share != "" {
+		return c.share
+	}
 	if c.disk == nil {
 		return "the runner's data"
 	}
@@ -65,6 +71,11 @@ func (d *decision) findClaims() {
 	d.recallClaims()
 	for i := range d.claims {
 		d.judge(&d.claims[i])
+	}
+	for i := range d.vm.Spec.VM.Shares {
+		if s := d.vm.Spec.VM.Shares[i].PersistentVolumeClaim; s != nil {
+			d.judge(&neededClaim{name: s.ClaimName, share: fmt.Sprintf("spec.vm.shares[%d]", i), found: d.claim(s.ClaimName)})
+		}
 	}
 	d.noteClaims()
 	d.devices.fine(spec.ReasonBlockDevicesReady, "all volume claims are bound")
@@ -103,7 +114,7 @@ func (d *decision) claim(name string) *corev1.PersistentVolumeClaim {
 // referenced reports whether the manifest names the claim, rather than having it
 // made.
 func (c *neededClaim) referenced() bool {
-	return c.disk != nil && c.disk.Entry.PersistentVolumeClaim != nil
+	return c.share != "" || c.disk != nil && c.disk.Entry.PersistentVolumeClaim != nil
 }
 
 // judge says what is wrong with a claim. A claim that is merely not bound yet

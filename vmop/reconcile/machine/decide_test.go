@@ -280,6 +280,40 @@ func TestStartedManifestUnreadable(t *testing.T) {
 	}
 }
 
+// The claim of a shared folder is waited for like that of a disk, and a machine that
+// has it is no reason for another one not to start.
+func TestSharedClaim(t *testing.T) {
+	w := fair()
+	vm := get[*spec.VirtualMachine](w, theVM)
+	vm.Spec.VM.Shares = []spec.Share{{Tag: "src", PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: "folder"}}}
+	w.put(theVM, vm)
+	for range 4 { // the claims of disks are made and bound
+		w.observeAll()
+		w.controllers()
+		w.reconcile(false)
+	}
+	w.observeAll()
+	c := spec.FindCondition(get[*spec.VirtualMachine](w, theVM).Status.Conditions, spec.ConditionBlockDevicesReady)
+	if want := "claim folder of spec.vm.shares[0] does not exist; create it or correct the name"; c.Reason != spec.ReasonClaimNotFound || c.Message != want {
+		t.Errorf("%+v", c)
+	}
+	if pod := get[*corev1.Pod](w, thePod); pod != nil {
+		t.Errorf("there is a pod, which waits for it")
+	}
+	folder := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "folder", Namespace: "apps"}}
+	for phase, want := range map[corev1.PersistentVolumeClaimPhase]string{
+		corev1.ClaimPending: spec.ReasonBlockDevicesNotReady, corev1.ClaimLost: spec.ReasonClaimLost, corev1.ClaimBound: spec.ReasonBlockDevicesReady,
+	} {
+		folder.Status.Phase = phase
+		if reason, message := said(w.decided(func(s *machine.Snapshot) { s.Claims = append(s.Claims, folder) }), spec.ConditionBlockDevicesReady); reason != want {
+			t.Errorf("%s: %s: %s", phase, reason, message)
+		}
+	}
+	if names := objects.ClaimNames(vm); slices.Contains(names, "folder") {
+		t.Errorf("%q are for one machine alone", names)
+	}
+}
+
 // The mode of a claim that a disk refers to decides how pod and runner use it.
 func TestReferencedClaim(t *testing.T) {
 	w := fair()

@@ -52,7 +52,7 @@ func Remains(in Namespace) []Remainder {
 	machines, mentioned := map[string]bool{}, map[string]bool{}
 	for _, vm := range in.Machines {
 		machines[vm.Name] = true
-		for _, c := range objects.ClaimNames(vm) {
+		for _, c := range slices.Concat(objects.ClaimNames(vm), objects.SharedClaims(vm)) {
 			mentioned[c] = true
 		}
 	}

@@ -70,6 +70,19 @@ func TestRemains(t *testing.T) {
 	})
 }
 
+// What a machine has as a folder is no leftover of the one whose disk it was.
+func TestSharedClaimIsNoRemainder(t *testing.T) {
+	gone := &spec.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "apps"}}
+	claims, _ := leftBy(gone)
+	vm := &spec.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: "apps"}}
+	vm.Spec.VM.Shares = []spec.Share{{Tag: "old", PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: claims[0].Name}}}
+	for _, r := range machine.Remains(machine.Namespace{Machines: []*spec.VirtualMachine{vm}, Claims: claims}) {
+		if r.Name == claims[0].Name {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
 // Labels alone make nothing a leftover.
 func TestNoRemains(t *testing.T) {
 	vm := &spec.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "apps"}}

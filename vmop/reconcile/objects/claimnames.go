@@ -36,6 +36,18 @@ func ClaimNames(vm *spec.VirtualMachine) []string {
 	return out
 }
 
+// SharedClaims are the claims that a machine has as folders, which others may have
+// too: they are none of [ClaimNames].
+func SharedClaims(vm *spec.VirtualMachine) []string {
+	var out []string
+	for i := range vm.Spec.VM.Shares {
+		if c := vm.Spec.VM.Shares[i].PersistentVolumeClaim; c != nil {
+			out = append(out, c.ClaimName)
+		}
+	}
+	return out
+}
+
 // ClaimMachines are the names of the machines that a claim could belong to by
 // its own name, few of which there are. All others refer to a claim of that name
 // in their manifests, or not at all.
