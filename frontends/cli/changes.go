@@ -6,28 +6,33 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/reconcile/changes"
+	"github.com/vmop/sdk/vmop/spec"
 )
 
 func (p *program) changesCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "changes",
-		Usage:     "say what differs between two manifests of a machine, and what needs a restart",
-		ArgsUsage: "OLD NEW",
-		Description: "Compares two manifests of one machine. For each difference it says whether a machine\n" +
-			"that runs gets it at once (live), at its next start (restart), or not at all because\n" +
-			"it contradicts what exists (never). The table does not show the documents for\n" +
-			"cloud-init, which often hold passwords. It is about a cluster; --local is about this\n" +
-			"host, where nothing of a volume claim matters but its size.\n\n" +
+		Usage:     "say what waits for a restart of a machine, or what differs between two manifests",
+		ArgsUsage: "NAME | OLD NEW",
+		Description: "With a NAME: the changes that a machine which runs gets at its next start only, of this host\n" +
+			"or of a cluster (--cluster). With two files it compares two manifests of one machine. For\n" +
+			"each difference it says whether a machine that runs gets it at once (live), at its next start\n" +
+			"(restart), or not at all because it contradicts what exists (never). The table does not\n" +
+			"show the documents for cloud-init, which often hold passwords. Files are compared for a\n" +
+			"cluster; --local is about this host, where nothing of a volume claim matters but its size.\n\n" +
 			"Examples:\n" +
+			"  vmop-cli changes web\n" +
+			"  vmop-cli changes --cluster -n shop web\n" +
 			"  vmop-cli changes vm.yaml vm-new.yaml\n" +
 			"  kubectl get vm web -o yaml | vmop-cli changes - web.yaml -o json",
-		Flags: append(selectFlags(),
+		Flags: eitherFlags(append(selectFlags(), dataDirFlag(),
 			&cli.BoolFlag{Name: "local", Usage: "for a machine of this host, where a disk is an image and no volume claim", DisableDefaultText: true},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT`: table or json"},
-		),
+		)...),
 		Action: p.changes,
 	}
 }
@@ -37,8 +42,13 @@ func (p *program) changes(c *cli.Context) error {
 	if format != formatTable && format != formatJSON {
 		return usagef(c, "--output %q: want table or json", format)
 	}
-	if c.NArg() != 2 {
-		return usagef(c, "want two files, OLD and NEW, and found %d", c.NArg())
+	switch {
+	case c.NArg() == 1 && c.Args().First() != "-":
+		return p.awaiting(c, format)
+	case c.NArg() != 2:
+		return usagef(c, "want the NAME of a machine, or two files, OLD and NEW, and found %s", arguments(c.NArg()))
+	case inCluster(c):
+		return usagef(c, "--cluster is for the NAME of a machine; vmop-cli diff compares a file with a cluster")
 	}
 	if c.Args().Get(0) == "-" && c.Args().Get(1) == "-" {
 		return usagef(c, "only one of OLD and NEW can be the standard input")
@@ -58,6 +68,62 @@ func (p *program) changes(c *cli.Context) error {
 	if c.Bool("local") {
 		found = host.Changes(before.VirtualMachine, after.VirtualMachine)
 	}
+	return p.printChanges(found, format, "No changes.")
+}
+
+// awaiting tells what waits for a restart of a machine.
+func (p *program) awaiting(c *cli.Context, format string) error {
+	if c.Bool("local") {
+		return usagef(c, "--local is for two files")
+	}
+	const nothing = "No changes wait for a restart."
+	if !inCluster(c) {
+		m, err := p.find(c, c.Args().First())
+		if err != nil {
+			return fmt.Errorf("%w (two files are compared by vmop-cli changes OLD NEW)", err)
+		}
+		found, err := m.Awaiting()
+		if err != nil {
+			return err
+		}
+		if m.Running() {
+			return p.printChanges(found, format, nothing)
+		}
+		return p.printChanges(found, format, m.FullName()+" does not run: all changes take effect with its next start.")
+	}
+	client, namespace, name, err := p.clusterMachine(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := bounded(c, requestTimeout, "the API server did not answer")
+	defer cancel()
+	vm, err := client.Machine(ctx, namespace, name)
+	if err != nil {
+		return err
+	}
+	if vm.Status.ObservedGeneration < vm.Generation {
+		p.note("The operator has not acted upon the last change yet.")
+	}
+	var found []changes.Change
+	for _, a := range vm.Status.RestartAwaitingChanges {
+		f := changes.Change{Operation: a.Operation, Path: a.Path, Applied: changes.AppliedRestart}
+		if a.CurrentValue != nil {
+			f.OldValue = a.CurrentValue.Raw
+		}
+		if a.DesiredValue != nil {
+			f.NewValue = a.DesiredValue.Raw
+		}
+		found = append(found, f)
+	}
+	// What waits may be the pod's alone, or the runner's, which have no path.
+	if w := spec.FindCondition(vm.Status.Conditions, spec.ConditionAwaitingRestart); w != nil && w.Status == metav1.ConditionTrue {
+		p.note("%s", w.Message)
+	}
+	return p.printChanges(found, format, nothing)
+}
+
+// printChanges prints changes, or that there are none.
+func (p *program) printChanges(found []changes.Change, format, nothing string) error {
 	if format == formatJSON {
 		if found == nil {
 			found = []changes.Change{}
@@ -65,7 +131,7 @@ func (p *program) changes(c *cli.Context) error {
 		return writeJSON(p.stdout, found)
 	}
 	if len(found) == 0 {
-		p.note("No changes.")
+		p.note("%s", nothing)
 		return nil
 	}
 	rows := make([][]string, len(found))

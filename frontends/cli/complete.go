@@ -217,7 +217,7 @@ func (r completer) argument(command *cli.Command, words []string) completions {
 		}
 		return all
 	case operands == named && slices.Contains(usage, "NAME"), several && chosenCluster(command, words) != nil:
-		all := completions{files: slices.Contains(usage, "FILE")}
+		all := completions{files: slices.Contains(usage, "FILE") || slices.Contains(usage, "OLD")}
 		for _, name := range r.machines(command, words) {
 			all.words = append(all.words, completion{word: name})
 		}
@@ -226,7 +226,7 @@ func (r completer) argument(command *cli.Command, words []string) completions {
 		return completions{words: r.images()}
 	case operands < len(usage) && !slices.Contains(usage, "NAME"), strings.HasSuffix(usage[len(usage)-1], "..."):
 		return completions{files: true}
-	case operands < len(usage) && usage[operands] == "FILE":
+	case operands < len(usage) && usage[operands] == "FILE", operands == 1 && slices.Contains(usage, "OLD"):
 		return completions{files: true}
 	}
 	return completions{}

@@ -48,6 +48,9 @@ func (k *keeper) keep(s runner.State) {
 		k.ours = true
 		d := k.job.Directories
 		k.err = errors.Join(k.job.Definition.write(d), atomicfile.Replace(d.ManifestFile(), k.job.Manifest))
+		if s.Phase != runner.PhaseStopped {
+			k.err = errors.Join(k.err, atomicfile.Replace(filepath.Join(d.Runtime, runner.StartedFile), k.job.Manifest))
+		}
 	}
 	// What is looked at first is written first: whoever has seen a phase in one of the
 	// two files sees no earlier one in the other.

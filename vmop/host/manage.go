@@ -66,7 +66,12 @@ func (m *Machine) Object() (spec.Object, error) {
 	if err != nil {
 		return spec.Object{}, err
 	}
-	objects, err := spec.Load(m.ManifestFile(), data, spec.Options{Default: true, Validate: true})
+	return m.objectOf(m.ManifestFile(), data)
+}
+
+// objectOf is the manifest of the machine in a file.
+func (m *Machine) objectOf(file string, data []byte) (spec.Object, error) {
+	objects, err := spec.Load(file, data, spec.Options{Default: true, Validate: true})
 	if err != nil {
 		return spec.Object{}, err
 	}
@@ -75,7 +80,34 @@ func (m *Machine) Object() (spec.Object, error) {
 			return o, nil
 		}
 	}
-	return spec.Object{}, fmt.Errorf("%s: there is no VirtualMachine %s in it", m.ManifestFile(), m.FullName())
+	return spec.Object{}, fmt.Errorf("%s: there is no VirtualMachine %s in it", file, m.FullName())
+}
+
+// Awaiting are the changes of the manifest since the machine was started that it gets
+// at its next start only. A machine that does not run has none, and of one that a
+// version before this has started they are not known.
+func (m *Machine) Awaiting() ([]changes.Change, error) {
+	if !m.Running() {
+		return nil, nil
+	}
+	file := filepath.Join(m.runtimeDir(), runner.StartedFile)
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: what it was started with is not known: an earlier version has started it, or it is about to end", m.FullName())
+	}
+	if err != nil {
+		return nil, err
+	}
+	started, err := m.objectOf(file, data)
+	if err != nil {
+		return nil, err
+	}
+	now, err := m.Object()
+	if err != nil {
+		return nil, err
+	}
+	all := Changes(started.VirtualMachine, now.VirtualMachine)
+	return slices.DeleteFunc(all, func(c changes.Change) bool { return c.Applied != changes.AppliedRestart }), nil
 }
 
 // Applied is what has become of a new manifest.

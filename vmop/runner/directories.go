@@ -146,6 +146,11 @@ func checkParents(dir string, owner func(string) (int, error)) error {
 // tell it what to follow; see [ConfigFollower]. It is removed with the directory.
 const ConfigFile = "config.json"
 
+// StartedFile is a file of the runtime directory in which whoever runs the engine may
+// keep the manifest that the machine was started with: what is different in a later one
+// may wait for its next start. It is removed with the directory.
+const StartedFile = "started.yaml"
+
 // RuntimeStateFile is a file of the runtime directory in which whoever runs the
 // engine may keep its state: the file system of the data directory may be full.
 const RuntimeStateFile = "state.json"
@@ -155,7 +160,7 @@ const RuntimeStateFile = "state.json"
 // things in it.
 func runtimeFiles() []string {
 	names := append(qemucmd.RuntimeFiles(),
-		ConfigFile, RuntimeStateFile, "runner.pid", "qemu.pid",
+		ConfigFile, StartedFile, RuntimeStateFile, "runner.pid", "qemu.pid",
 		// VM-Operator's runner leaves these when it is killed.
 		"cloudInitImg.pid", "ticket.txt",
 	)
