@@ -37,12 +37,14 @@ func checkQuantityText(s string) error {
 // refuses such quantities, and those beyond an int64, which come out as its
 // largest or smallest value.
 func Bytes(q resource.Quantity) int64 {
+	sign := q.Sign()
+	if sign == 0 {
+		return 0 // AsInt64 multiplies it as often as the exponent says
+	}
 	if n, ok := q.AsInt64(); ok { // as nearly all are, at no cost
 		return n
 	}
-	switch sign := q.Sign(); {
-	case sign == 0:
-		return 0
+	switch {
 	case magnitude(q) > 20 && sign > 0:
 		return math.MaxInt64
 	case magnitude(q) > 20:

@@ -1,0 +1,115 @@
+package house
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var testName = regexp.MustCompile(`\b(Test|Fuzz|Benchmark)[A-Z][A-Za-z0-9_]*`)
+
+// declaredTests are the names of all tests, fuzz targets and benchmarks of the tree,
+// those behind build tags included.
+func declaredTests(t *testing.T) map[string]bool {
+	t.Helper()
+	declared := map[string]bool{}
+	err := filepath.WalkDir(filepath.Join("..", ".."), func(path string, d os.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && strings.HasPrefix(d.Name(), ".") && d.Name() != "..":
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, decl := range f.Decls {
+			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil {
+				declared[fn.Name.Name] = true
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return declared
+}
+
+// A document that names a test promises that something is tried: a test that is
+// renamed, or lost, takes its name along.
+func TestDocumentsNameTestsThatAre(t *testing.T) {
+	declared := declaredTests(t)
+	root := filepath.Join("..", "..")
+	named := 0
+	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && strings.HasPrefix(d.Name(), ".") && d.Name() != "..":
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, ".md"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for n, line := range strings.Split(string(text), "\n") {
+			for _, name := range testName.FindAllString(line, -1) {
+				if named++; !declared[name] {
+					t.Errorf("%s:%d: there is no %s", strings.TrimPrefix(path, root+"/"), n+1, name)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if named < 50 {
+		t.Errorf("%d names were read", named)
+	}
+}
+
+// The table of attacks has all numbers of the review, and a test for each.
+func TestEachAttackHasATest(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "security.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(text), "\n| attack | before | now |\n|---|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	if !found {
+		t.Fatal("docs/security.md has no table of attacks")
+	}
+	numbers := regexp.MustCompile(`^\| ([0-9]+(?:, [0-9]+)*)(?:, again)?: `)
+	seen := map[int]bool{}
+	for line := range strings.Lines(table) {
+		if testName.FindString(line) == "" {
+			t.Errorf("no test is named for the attack %.80q", line)
+		}
+		m := numbers.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		for _, n := range strings.Split(m[1], ", ") {
+			i, _ := strconv.Atoi(n)
+			seen[i] = true
+		}
+	}
+	for i := 1; i <= 18; i++ {
+		if !seen[i] {
+			t.Errorf("the attack of number %d is missing", i)
+		}
+	}
+}
