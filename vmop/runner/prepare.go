@@ -69,66 +69,20 @@ func (e *Engine) unlock() error {
 // prepare makes everything that QEMU needs and decides its command line.
 func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 	var none qemucmd.Command
-	dirs := e.o.Directories
-	rec, err := readRecord(dirs.Data)
+	rec, err := e.readRecord()
 	if err != nil {
 		return none, err
 	}
-	rec.chooseAddressMap(&e.o.Config.Runner.VM)
-	if rec.MachineType == "" {
-		if err := e.takeOverType(&rec); err != nil {
-			return none, err
-		}
-	}
-	c := &e.o.Config
-	facts := runnerconfig.Facts{
-		DataDir: dirs.Data, RuntimeDir: dirs.Runtime,
-		MachineType: rec.MachineType, AddressMap: rec.AddressMap, FirstDiskSlot: rec.FirstDiskSlot,
-		MonitorFD: monitorFD,
-		// The first of their processes, as the monitor is of QEMU's.
-		TPMFD: monitorFD, ShareFD: monitorFD,
-		Contained: len(e.o.Volumes) > 0,
-	}
-	if facts.UUID, err = e.keepUUID(c.Runner.VM.UUID); err != nil {
+	facts, err := e.facts(ctx, &rec)
+	if err != nil {
 		return none, err
 	}
-	if facts.DisplayPassword, err = hasDisplayPassword(e.o.DisplaySecretDir); err != nil {
-		return none, err
-	}
-	e.mu.Lock()
-	e.ticketing = facts.DisplayPassword
-	e.mu.Unlock()
-	// Nothing is made for a machine that cannot start.
-	if err := e.checkGiven(&c.Runner.VM); err != nil {
-		return none, err
-	}
-	if facts.TLSDir, err = e.withoutAuthority(); err != nil {
-		return none, err
-	}
-	if facts.Taps, err = e.openTaps(ctx); err != nil {
-		return none, err
-	}
-	if facts.Drives, err = e.prepareDrives(c.Runner.VM.Drives, rec.Disks); err != nil {
-		return none, err
-	}
-	// Formats are kept before anything may write to the images.
-	if err := rec.write(dirs.Data); err != nil {
-		return none, err
-	}
-	if k := c.Runner.VM.KernelBoot; k != nil {
-		var kerr, ierr error
-		facts.KernelFD, kerr = e.openGiven(k.Kernel)
-		facts.InitrdFD, ierr = e.openGiven(k.Initrd)
-		if err := errors.Join(kerr, ierr); err != nil {
-			return none, fmt.Errorf("kernel: %w", err)
-		}
-	}
-	kind := qemucmd.FirmwareKind(c.Runner.VM.Firmware)
+	kind := qemucmd.FirmwareKind(e.o.Config.Runner.VM.Firmware)
 	if err := e.chooseFirmware(kind, rec, &facts); err != nil {
 		return none, err
 	}
 	facts.FirmwareVarsFD = e.handOver(nil) // they may have to be made first
-	m, err := runnerconfig.Machine(c, facts)
+	m, err := runnerconfig.Machine(&e.o.Config, facts)
 	if err != nil {
 		return none, err
 	}
@@ -142,26 +96,10 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 	if err := e.makeFiles(cmd, isSecure(kind)); err != nil {
 		return none, err
 	}
-	for _, f := range cmd.Files {
-		if f.Purpose == qemucmd.FileFirmwareVars {
-			if err := e.openVars(f.Path, facts.FirmwareVarsFD); err != nil {
-				return none, fmt.Errorf("UEFI variables: %w", err)
-			}
-		}
-		if f.OpenedAs != "" {
-			e.opened.Store(f.OpenedAs, f.Path)
-		}
+	if err := e.openFiles(cmd, facts.FirmwareVarsFD); err != nil {
+		return none, err
 	}
-	if rec.MachineType != "" && rec.MachineType != cmd.MachineType {
-		e.message(LevelWarning, "the machine type changes from %s to %s, as vm.machineType says: the guest sees other hardware", rec.MachineType, cmd.MachineType)
-	}
-	rec.MachineType = cmd.MachineType
-	for _, f := range cmd.Files {
-		if f.Purpose == qemucmd.FileFirmwareCode {
-			rec.Firmware[kind] = firmwareRecord{Code: f.Path, Vars: filepath.Base(m.Firmware.VarsPath)}
-		}
-	}
-	if err := rec.write(dirs.Data); err != nil {
+	if err := e.keep(&rec, kind, m, cmd); err != nil {
 		return none, err
 	}
 	if m.Seed != nil {
@@ -175,11 +113,110 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 		s.Accelerator, s.Emulation = cmd.Accelerator, e.emulation(cmd.Accelerator)
 		s.MaximumCPUs = m.CPU.Maximum
 		s.MaximumRAM = m.Memory.Size
-		s.Shares = c.Runner.VM.Shares // which nobody changes
+		s.Shares = e.o.Config.Runner.VM.Shares // which nobody changes
 		// What the machine begins with, as VM-Operator's runner reports it.
 		s.CPUs, s.RAM = 1, m.Memory.Size
 	})
 	return cmd, context.Cause(ctx)
+}
+
+// readRecord reads what the machine was made of, or decides it for one that has not
+// been started yet.
+func (e *Engine) readRecord() (record, error) {
+	rec, err := readRecord(e.o.Directories.Data)
+	if err != nil {
+		return record{}, err
+	}
+	rec.chooseAddressMap(&e.o.Config.Runner.VM)
+	if rec.MachineType == "" {
+		err = e.takeOverType(&rec)
+	}
+	return rec, err
+}
+
+// facts finds out what the configuration does not say, and opens and makes what is the
+// machine's own.
+func (e *Engine) facts(ctx context.Context, rec *record) (facts runnerconfig.Facts, err error) {
+	dirs, vm := e.o.Directories, &e.o.Config.Runner.VM
+	facts = runnerconfig.Facts{
+		DataDir: dirs.Data, RuntimeDir: dirs.Runtime,
+		MachineType: rec.MachineType, AddressMap: rec.AddressMap, FirstDiskSlot: rec.FirstDiskSlot,
+		MonitorFD: monitorFD,
+		// The first of their processes, as the monitor is of QEMU's.
+		TPMFD: monitorFD, ShareFD: monitorFD,
+		Contained: len(e.o.Volumes) > 0,
+	}
+	if facts.UUID, err = e.keepUUID(vm.UUID); err != nil {
+		return facts, err
+	}
+	if facts.DisplayPassword, err = hasDisplayPassword(e.o.DisplaySecretDir); err != nil {
+		return facts, err
+	}
+	e.mu.Lock()
+	e.ticketing = facts.DisplayPassword
+	e.mu.Unlock()
+	// Nothing is made for a machine that cannot start.
+	if err := e.checkGiven(vm); err != nil {
+		return facts, err
+	}
+	if facts.TLSDir, err = e.withoutAuthority(); err != nil {
+		return facts, err
+	}
+	if facts.Taps, err = e.openTaps(ctx); err != nil {
+		return facts, err
+	}
+	if facts.Drives, err = e.prepareDrives(vm.Drives, rec.Disks); err != nil {
+		return facts, err
+	}
+	// Formats are kept before anything may write to the images.
+	if err := rec.write(dirs.Data); err != nil {
+		return facts, err
+	}
+	return facts, e.openKernel(vm.KernelBoot, &facts)
+}
+
+// openKernel opens the files of a guest that is booted without its own loader.
+func (e *Engine) openKernel(k *runnerconfig.KernelBoot, facts *runnerconfig.Facts) error {
+	if k == nil {
+		return nil
+	}
+	var kerr, ierr error
+	facts.KernelFD, kerr = e.openGiven(k.Kernel)
+	facts.InitrdFD, ierr = e.openGiven(k.Initrd)
+	if err := errors.Join(kerr, ierr); err != nil {
+		return fmt.Errorf("kernel: %w", err)
+	}
+	return nil
+}
+
+// openFiles opens the UEFI variables for QEMU, and notes which file each descriptor is.
+func (e *Engine) openFiles(cmd qemucmd.Command, varsFD int) error {
+	for _, f := range cmd.Files {
+		if f.Purpose == qemucmd.FileFirmwareVars {
+			if err := e.openVars(f.Path, varsFD); err != nil {
+				return fmt.Errorf("UEFI variables: %w", err)
+			}
+		}
+		if f.OpenedAs != "" {
+			e.opened.Store(f.OpenedAs, f.Path)
+		}
+	}
+	return nil
+}
+
+// keep records what was chosen for the machine, which sees the same hardware and
+// firmware at each start.
+func (e *Engine) keep(rec *record, kind qemucmd.FirmwareKind, m qemucmd.Machine, cmd qemucmd.Command) error {
+	if rec.MachineType != "" && rec.MachineType != cmd.MachineType {
+		e.message(LevelWarning, "the machine type changes from %s to %s, as vm.machineType says: the guest sees other hardware", rec.MachineType, cmd.MachineType)
+	}
+	rec.MachineType = cmd.MachineType
+	for _, f := range cmd.Files {
+		if f.Purpose == qemucmd.FileFirmwareCode {
+			rec.Firmware[kind] = firmwareRecord{Code: f.Path, Vars: filepath.Base(m.Firmware.VarsPath)}
+		}
+	}
+	return rec.write(e.o.Directories.Data)
 }
 
 // emulation is why the machine has not the host's processors.
