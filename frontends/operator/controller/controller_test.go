@@ -78,6 +78,18 @@ func TestIndexOfClaims(t *testing.T) {
 	}
 }
 
+// A machine that is only just made is none of a lost node.
+func TestPhasesThatAreCounted(t *testing.T) {
+	for status, want := range map[string]string{
+		`{}`: spec.PhasePending, `{"phase":"Running"}`: spec.PhaseRunning, `{"phase":"Unknown"}`: spec.PhaseUnknown, `{"phase":"Odd"}`: spec.PhaseUnknown,
+	} {
+		m := &machine{}
+		if err := json.Unmarshal([]byte(`{"metadata":{"name":"web"},"status":`+status+`}`), m); err != nil || m.phase != want {
+			t.Errorf("status %s counts as %s, want %s (%v)", status, m.phase, want, err)
+		}
+	}
+}
+
 // The operator looks after all kinds that there are, under their names.
 func TestEveryKindIsRegistered(t *testing.T) {
 	var got, want [][2]string

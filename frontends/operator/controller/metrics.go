@@ -142,12 +142,16 @@ var allPhases = []string{
 	spec.PhasePending, spec.PhaseStarting, spec.PhaseRunning, spec.PhasePaused, spec.PhaseStopping, spec.PhaseStopped, spec.PhaseTerminating, spec.PhaseUnknown,
 }
 
-// phaseNamed is the phase of a status.
+// phaseNamed is the phase of a status. A machine that nobody has looked at yet waits
+// for that: Unknown is an alarm, which a mass creation is not.
 func phaseNamed(phase string) string {
+	if phase == "" {
+		return spec.PhasePending
+	}
 	if i := slices.Index(allPhases, phase); i >= 0 {
 		return allPhases[i] // the string of the program, not one for each machine
 	}
-	return "Unknown"
+	return spec.PhaseUnknown
 }
 
 // waitsFor reads what a condition says that the machine waits for.
