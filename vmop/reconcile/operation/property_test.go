@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,63 +26,87 @@ var (
 // of a machine is in progress at most, none is carried out twice or in vain, each ends
 // in its time, and what was refused has changed nothing. See world_test.go.
 func TestOperations(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { life(t, false) })
+	rapid.Check(t, func(t *rapid.T) { holds(t, false) })
 }
 
 // Caches that are older than what the operator itself has written are no reason to do
 // anything twice.
 func TestOperationsWithOldCaches(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { life(t, true) })
+	rapid.Check(t, func(t *rapid.T) { holds(t, true) })
 }
 
-func life(t *rapid.T, stale bool) {
+// holds lives a drawn life, in which no promise is broken.
+func holds(t *rapid.T, stale bool) {
 	w := newWorld(t)
+	w.draw = func(label string, n int) int {
+		if n == 1 {
+			return 0
+		}
+		return rapid.IntRange(0, n-1).Draw(t, label)
+	}
 	w.stale = stale
-	w.cleanup = operation.Cleanup{Keep: rapid.IntRange(1, 3).Draw(t, "keep"), For: choose(t, "for", time.Minute, time.Hour)}
+	if v := w.life(); v != nil {
+		t.Fatalf("%v\n%s", v, strings.Join(w.log, "\n"))
+	}
+}
+
+// life is some steps in the life of machines and their operations. It returns the
+// promise that was broken first; nil if none was.
+func (w *world) life() (broken *violation) {
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case violation:
+			broken = &v
+		default:
+			panic(v)
+		}
+	}()
+	w.cleanup = operation.Cleanup{Keep: 1 + w.draw("keep", 3), For: choose(w, "for", time.Minute, time.Hour)}
 	for _, name := range machines {
-		w.addMachine(name, choose(t, "policy", policies...), choose(t, "phase", phases...))
+		w.addMachine(name, choose(w, "policy", policies...), choose(w, "phase", phases...))
 		w.see(3)
 	}
-	steps := rapid.IntRange(5, 80).Draw(t, "steps")
-	for range steps {
-		w.step(t)
+	for range 5 + w.draw("steps", 76) {
+		w.step()
 	}
 	w.settle()
+	return nil
 }
 
 // step is something that happens.
-func (w *world) step(t *rapid.T) {
-	name := choose(t, "machine", machines...)
+func (w *world) step() {
+	name := choose(w, "machine", machines...)
 	vm := w.truth.vms[name]
 	op := ""
 	if keys := slices.Sorted(maps.Keys(w.truth.ops)); len(keys) > 0 {
-		op = choose(t, "operation", keys...)
+		op = choose(w, "operation", keys...)
 	}
-	switch what := rapid.IntRange(0, 39).Draw(t, "what"); {
+	switch what := w.draw("what", 40); {
 	case what < 12:
 		w.reconcile(name, -1)
 	case what < 15:
-		w.reconcile(name, rapid.IntRange(0, 2).Draw(t, "writes"))
+		w.reconcile(name, w.draw("writes", 3))
 		clear(w.wrote)
 		w.note("another operator")
 		if !w.stale {
 			w.see(3)
 		}
 	case what < 22:
-		w.see(rapid.IntRange(0, 3).Draw(t, "cache"))
+		w.see(w.draw("cache", 4))
 	case what < 28:
 		w.proceeds(name)
 	case what < 32:
-		w.addOperation(fmt.Sprintf("%s%d", choose(t, "letter", "x", "y", "z"), w.serial), name,
-			choose(t, "type", spec.OperationStart, spec.OperationStop, spec.OperationRestart, spec.OperationRestart, spec.OperationMigrate, "Nonsense"), rapid.Bool().Draw(t, "force"))
+		w.addOperation(fmt.Sprintf("%s%d", choose(w, "letter", "x", "y", "z"), w.serial), name,
+			choose(w, "type", spec.OperationStart, spec.OperationStop, spec.OperationRestart, spec.OperationRestart, spec.OperationMigrate, "Nonsense"), w.draw("force", 2) == 1)
 	case what < 35:
-		w.now = w.now.Add(choose(t, "time", time.Second, 20*time.Second, 3*time.Minute, 20*time.Minute))
+		w.now = w.now.Add(choose(w, "time", time.Second, 20*time.Second, 3*time.Minute, 20*time.Minute))
 	case what == 35 && op != "":
 		w.deleteOperation(op)
 	case what == 36 && op != "":
 		// Somebody gets around the definition.
 		o := w.truth.ops[op].DeepCopy()
-		o.Spec.Type, o.Spec.Force = choose(t, "type", spec.OperationStart, spec.OperationStop), false
+		o.Spec.Type, o.Spec.Force = choose(w, "type", spec.OperationStart, spec.OperationStop), false
 		o.Generation, o.ResourceVersion = o.Generation+1, w.version()
 		w.truth.ops[op] = o
 		w.note("%s is changed", op)
@@ -92,21 +117,21 @@ func (w *world) step(t *rapid.T) {
 			if vm.Annotations == nil {
 				vm.Annotations = map[string]string{}
 			}
-			vm.Annotations[names.AnnotationPowerRequest] = machine.Request(choose(t, "verb", machine.VerbStart, machine.VerbStop, machine.VerbRestart), w.version())
+			vm.Annotations[names.AnnotationPowerRequest] = machine.Request(choose(w, "verb", machine.VerbStart, machine.VerbStop, machine.VerbRestart), w.version())
 		})
 		w.note("somebody asks %s: %s", name, w.truth.vms[name].Annotations[names.AnnotationPowerRequest])
 	case what == 38 && vm != nil:
 		w.others[name]++
 		w.update(name, func(vm *spec.VirtualMachine) {
-			vm.Spec.RunPolicy = choose(t, "policy", policies...)
-			vm.Spec.VM.State = choose(t, "state", spec.StateRunning, spec.StateStopped)
+			vm.Spec.RunPolicy = choose(w, "policy", policies...)
+			vm.Spec.VM.State = choose(w, "state", spec.StateRunning, spec.StateStopped)
 		})
 		w.note("machine %s: policy %q, state %s", name, w.truth.vms[name].Spec.RunPolicy, w.truth.vms[name].Spec.VM.State)
 	case what == 39:
 		w.others[name]++
 		switch {
 		case vm == nil:
-			w.addMachine(name, choose(t, "policy", policies...), choose(t, "phase", phases...))
+			w.addMachine(name, choose(w, "policy", policies...), choose(w, "phase", phases...))
 		case vm.DeletionTimestamp == nil:
 			w.update(name, func(vm *spec.VirtualMachine) { vm.DeletionTimestamp = &metav1.Time{Time: w.now} })
 		default:
@@ -130,11 +155,11 @@ func (w *world) settle() {
 					quiet = true
 					break
 				} else if w.serial == before && i > 0 && !deletes(plan.Actions) {
-					w.fail("a plan that changes nothing: %+v", plan)
+					w.violated("the world comes to rest", "a plan that changes nothing: %+v", plan)
 				}
 			}
 			if !quiet {
-				w.fail("there is no end of writes for machine %s", name)
+				w.violated("the world comes to rest", "there is no end of writes for machine %s", name)
 			}
 		}
 		w.now = w.now.Add(10 * time.Minute)
@@ -142,13 +167,11 @@ func (w *world) settle() {
 	for _, o := range w.truth.ops {
 		switch {
 		case o.DeletionTimestamp == nil && !o.Status.Phase.Finished():
-			w.fail("%s is %s for ever", o.Name, o.Status.Phase)
+			w.violated("every operation ends", "%s is %s for ever", o.Name, o.Status.Phase)
 		case slices.Contains(o.Finalizers, names.FinalizerOperation):
-			w.fail("%s (%s) is held for ever", o.Name, o.Status.Phase)
-		case o.Status.Phase == spec.OperationFailed && o.Status.StartTime == nil && w.signals[o.UID] > 0:
-			w.fail("%s was refused, and its machine was told", o.Name)
+			w.violated("no operation is held for ever", "%s (%s) is held for ever", o.Name, o.Status.Phase)
 		case !w.now.Before(o.Status.CompletionTime.Add(w.cleanup.For + 10*time.Minute)):
-			w.fail("%s is not cleaned up", o.Name)
+			w.violated("what has ended is cleaned up", "%s is not cleaned up", o.Name)
 		}
 	}
 }

@@ -19,7 +19,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"pgregory.net/rapid"
 )
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
@@ -46,7 +45,10 @@ type fataler interface {
 // out, and whoever else is there. A machine does what it does by itself: it answers
 // requests as run policies have it, and otherwise gets on when it likes.
 type world struct {
-	t       fataler
+	t fataler
+	// draw is one of n choices; decide is what decides.
+	draw    func(label string, n int) int
+	decide  func(operation.Snapshot) reconcile.Plan
 	truth   state
 	cache   state
 	now     time.Time
@@ -69,16 +71,28 @@ type world struct {
 func newWorld(t fataler) *world {
 	empty := state{map[string]*spec.VirtualMachine{}, map[string]*corev1.Pod{}, map[string]*spec.VirtualMachineOperation{}}
 	return &world{
-		t: t, truth: empty, cache: empty.copied(), now: noon, wrote: map[string]int{},
+		t: t, decide: operation.Decide, truth: empty, cache: empty.copied(), now: noon, wrote: map[string]int{},
 		signals: map[types.UID]int{}, others: map[string]int{}, since: map[types.UID]int{},
 	}
 }
 
 func (w *world) note(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) }
 
+// fail is for a test that has gone wrong.
 func (w *world) fail(format string, args ...any) {
 	w.t.Helper()
 	w.t.Fatalf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(w.log, "\n"))
+}
+
+// violation is a promise that was broken.
+type violation struct{ promise, detail string }
+
+func (v violation) Error() string { return v.promise + ": " + v.detail }
+
+// violated says that a promise is broken. The names of promises are their registry:
+// each has a mutant.
+func (w *world) violated(promise, format string, args ...any) {
+	panic(violation{promise, fmt.Sprintf(format, args...)})
 }
 
 func (w *world) version() string { w.serial++; return strconv.Itoa(w.serial) }
@@ -269,12 +283,12 @@ func (w *world) reconcile(name string, most int) reconcile.Plan {
 	}
 	s := w.snapshot(name)
 	before, _ := json.Marshal(s)
-	plan := operation.Decide(s)
-	if again := operation.Decide(s); !reflect.DeepEqual(plan, again) {
-		w.fail("two plans for one snapshot:\n%+v\n%+v", plan, again)
+	plan := w.decide(s)
+	if again := w.decide(s); !reflect.DeepEqual(plan, again) {
+		w.violated("equal snapshots give equal plans", "two plans for one snapshot:\n%+v\n%+v", plan, again)
 	}
 	if after, _ := json.Marshal(s); string(before) != string(after) {
-		w.fail("the snapshot has changed")
+		w.violated("a snapshot is not changed", "it has")
 	}
 	for i, a := range plan.Actions {
 		if i == most {
@@ -338,7 +352,7 @@ func (w *world) patchOperation(of string, a reconcile.Patch) bool {
 		return false
 	}
 	if o.Spec.VirtualMachineName != of || a.Subresource != "status" {
-		w.fail("operation %s is none of machine %s", a.Name, of)
+		w.violated("the status of the machine's own operations is written", "operation %s is none of machine %s", a.Name, of)
 	}
 	next := merged(w, o, a.Body())
 	next.ObjectMeta = *o.ObjectMeta.DeepCopy()
@@ -356,20 +370,20 @@ func (w *world) patchMachine(of string, a reconcile.Patch) bool {
 	w.t.Helper()
 	vm := w.truth.vms[a.Name]
 	if a.Name != of || a.Subresource != "" {
-		w.fail("%s is none of the operations of %s", a.Target(), of)
+		w.violated("a machine is told itself", "%s is none of the operations of %s", a.Target(), of)
 	}
 	if vm == nil || vm.UID != a.UID || vm.ResourceVersion != a.ResourceVersion {
 		return false
 	}
 	for key := range a.Annotations {
 		if key != names.AnnotationPowerRequest && key != names.AnnotationForceStop {
-			w.fail("annotation %s is written", key)
+			w.violated("a machine gets requests and a state, and nothing else", "annotation %s is written", key)
 		}
 	}
 	next := merged(w, vm, a.Body())
 	was := vm.Spec.DeepCopy()
 	if was.VM.State = next.Spec.VM.State; !reflect.DeepEqual(was, &next.Spec) {
-		w.fail("the specification of machine %s has changed by more than its state", of)
+		w.violated("a machine gets requests and a state, and nothing else", "the specification of machine %s has changed by more than its state", of)
 	}
 	if !reflect.DeepEqual(vm.Spec, next.Spec) {
 		next.Generation++
@@ -395,21 +409,21 @@ func (w *world) signalled(of, request string) {
 		}
 		switch st := &o.Status; {
 		case st.Phase != spec.OperationInProgress:
-			w.fail("machine %s is told of %s, which is %s", of, o.Name, st.Phase)
+			w.violated("a machine is told of what is in progress", "machine %s is told of %s, which is %s", of, o.Name, st.Phase)
 		case spec.ConditionIsTrue(st.Conditions, conditions.SignalSent):
-			w.fail("machine %s is told of %s again", of, o.Name)
+			w.violated("a machine is told once", "machine %s is told of %s again", of, o.Name)
 		case st.Deadline == nil || !w.now.Before(st.Deadline.Time):
-			w.fail("machine %s is told of %s after its time", of, o.Name)
+			w.violated("a machine is told in time", "machine %s is told of %s after its time", of, o.Name)
 		case o.Generation != 1 && o.DeletionTimestamp == nil:
-			w.fail("machine %s is told of %s, which was changed", of, o.Name)
+			w.violated("what was changed is not carried out", "machine %s is told of %s, which was changed", of, o.Name)
 		}
 		if w.signals[o.UID]++; w.signals[o.UID] > 1 && w.others[of] == w.since[o.UID] {
-			w.fail("machine %s is told of %s twice", of, o.Name)
+			w.violated("a machine is told once", "machine %s is told of %s twice", of, o.Name)
 		}
 		w.since[o.UID] = w.others[of]
 		return
 	}
-	w.fail("machine %s is told %q, which no operation asks for", of, request)
+	w.violated("a request names its operation", "machine %s is told %q, which no operation asks for", of, request)
 }
 
 // checkStatus checks a step of an operation.
@@ -421,18 +435,21 @@ func (w *world) checkStatus(was, is *spec.VirtualMachineOperation) {
 	a, b := &was.Status, &is.Status
 	switch {
 	case rank[b.Phase] == 0, rank[b.Phase] < rank[a.Phase], a.Phase.Finished() && !reflect.DeepEqual(a, b):
-		w.fail("%s goes from %s to %s", was.Name, a.Phase, b.Phase)
+		w.violated("phases come in their order", "%s goes from %s to %s", was.Name, a.Phase, b.Phase)
 	case b.Phase == spec.OperationInProgress && (b.Deadline == nil || b.StartTime == nil || b.Request == "" || b.VirtualMachineUID == "" || a.Deadline != nil && !a.Deadline.Equal(b.Deadline)):
-		w.fail("%s is in progress with status %+v", was.Name, *b)
+		w.violated("what is in progress says since when, until when and of what", "%s is in progress with status %+v", was.Name, *b)
 	case b.Phase.Finished() && b.CompletionTime == nil:
-		w.fail("%s has ended and does not say when", was.Name)
+		w.violated("what has ended says when", "%s has ended and does not say when", was.Name)
 	case b.Phase == spec.OperationFailed && spec.FindCondition(b.Conditions, conditions.Completed).Message == "":
-		w.fail("%s has failed and does not say why", was.Name)
+		w.violated("what has failed says why", "%s has failed and does not say why", was.Name)
+	}
+	if b.Phase == spec.OperationFailed && b.StartTime == nil && w.signals[is.UID] > 0 {
+		w.violated("what was refused has changed nothing", "%s was refused, and its machine was told", is.Name)
 	}
 	if !w.stale && b.Phase == spec.OperationInProgress {
 		for _, o := range w.truth.ops {
 			if o.Name != is.Name && o.Spec.VirtualMachineName == is.Spec.VirtualMachineName && o.Status.Phase == spec.OperationInProgress {
-				w.fail("%s and %s are both in progress", o.Name, is.Name)
+				w.violated("one operation of a machine is in progress", "%s and %s are both in progress", o.Name, is.Name)
 			}
 		}
 	}
@@ -447,13 +464,13 @@ func (w *world) checkDone(o *spec.VirtualMachineOperation) {
 	w.t.Helper()
 	name := o.Spec.VirtualMachineName
 	if o.Generation != 1 {
-		w.fail("%s is done, which was changed", o.Name)
+		w.violated("what was changed is not carried out", "%s is done, which was changed", o.Name)
 	}
 	if w.signals[o.UID] == 0 {
-		w.fail("%s is done, and machine %s was not told", o.Name, name)
+		w.violated("what is done was asked of the machine", "%s is done, and machine %s was not told", o.Name, name)
 	}
 	if pod := w.truth.pods[name]; o.Spec.Type == spec.OperationRestart && pod != nil && pod.UID == o.Status.PodUID && pod.DeletionTimestamp == nil && w.others[name] == w.since[o.UID] {
-		w.fail("%s is done, and machine %s has the same pod", o.Name, name)
+		w.violated("a restart is a new pod", "%s is done, and machine %s has the same pod", o.Name, name)
 	}
 }
 
@@ -461,7 +478,7 @@ func (w *world) checkDone(o *spec.VirtualMachineOperation) {
 func (w *world) mayCleanUp(of string, o *spec.VirtualMachineOperation) {
 	w.t.Helper()
 	if o.Spec.VirtualMachineName != of || !o.Status.Phase.Finished() {
-		w.fail("%s (%s) of %s is cleaned up for machine %s", o.Name, o.Status.Phase, o.Spec.VirtualMachineName, of)
+		w.violated("only what has ended is cleaned up", "%s (%s) of %s is cleaned up for machine %s", o.Name, o.Status.Phase, o.Spec.VirtualMachineName, of)
 	}
 	// What was deleted meanwhile may have been counted.
 	known := maps.Clone(w.cache.ops)
@@ -474,7 +491,7 @@ func (w *world) mayCleanUp(of string, o *spec.VirtualMachineOperation) {
 	}
 	keep, age := w.cleanup.Keep, w.cleanup.For
 	if newer < keep && w.now.Before(o.Status.CompletionTime.Add(age)) {
-		w.fail("%s is cleaned up, which is one of the newest %d, after %v", o.Name, keep, w.now.Sub(o.Status.CompletionTime.Time))
+		w.violated("what is new is not cleaned up", "%s is cleaned up, which is one of the newest %d, after %v", o.Name, keep, w.now.Sub(o.Status.CompletionTime.Time))
 	}
 }
 
@@ -529,9 +546,7 @@ func mergeInto(into, patch map[string]any) map[string]any {
 }
 
 // choose draws one of several.
-func choose[T any](t *rapid.T, label string, from ...T) T {
-	return rapid.SampledFrom(from).Draw(t, label)
-}
+func choose[T any](w *world, label string, from ...T) T { return from[w.draw(label, len(from))] }
 
 // deletes reports whether something is deleted, which makes no new version.
 func deletes(actions []reconcile.Action) bool {
