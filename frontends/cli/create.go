@@ -143,6 +143,9 @@ func (p *program) applyTo(c *cli.Context, h *host.Host, m host.Machine, o *spec.
 	}
 	p.renew(c, h, o)
 	if done.Running {
+		for _, n := range host.USBNotes(o.VirtualMachine) {
+			p.note("%s", n)
+		}
 		for _, change := range done.Changes {
 			if change.Applied != changes.AppliedLive {
 				p.note("%s: %s", change.Path, waitsFor(change))

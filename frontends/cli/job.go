@@ -34,6 +34,9 @@ func (p *program) prepare(ctx context.Context, c *cli.Context, o *spec.Object) (
 		return nil, p.told(o, wayOut(err))
 	}
 	p.tellDisks(j, given)
+	for _, note := range host.USBNotes(o.VirtualMachine) {
+		p.note("%s", note)
+	}
 	if j.Config.Runner.VM.Accelerator == string(qemucmd.AcceleratorAuto) && !j.Host.KVM {
 		for _, note := range j.Notes {
 			if reason, ok := strings.CutPrefix(note, "KVM: "); ok {

@@ -221,6 +221,8 @@ const (
 	DisplayPasswordSet = "DisplayPasswordSet"
 	ResetDone          = "ResetDone"
 	RestartRequired    = "RestartRequired"
+	// USBDevicesAttached is there for machines with USB devices of their host.
+	USBDevicesAttached = "USBDevicesAttached"
 	// SharesServed is there for machines with shared folders.
 	SharesServed = "SharesServed"
 )

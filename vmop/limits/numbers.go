@@ -25,6 +25,8 @@ const (
 	MaxOutputs = 16
 	// MaxUSBRedirects are the ports of the USB controller that the tablet leaves.
 	MaxUSBRedirects = 14
+	// MaxUSBDevices is what Deckhouse lets a machine have of its host.
+	MaxUSBDevices = 8
 	// MaxCPUs is a bound that no machine type of QEMU exceeds; the type's own
 	// bound is lower and known only to the QEMU that runs it.
 	MaxCPUs = 4096
@@ -77,6 +79,15 @@ func Outputs(n int64) error { return between(n, 1, MaxOutputs) }
 
 // USBRedirects checks a number of USB redirection channels.
 func USBRedirects(n int64) error { return between(n, 0, MaxUSBRedirects) }
+
+// USBPorts checks a number of USB devices of the host and of redirection channels,
+// which share the ports of the controller.
+func USBPorts(devices, redirects int) error {
+	if n := MaxUSBRedirects; devices+redirects > n {
+		return fmt.Errorf("%d USB devices and %d usbRedirects are more than the %d ports for them", devices, redirects, n)
+	}
+	return nil
+}
 
 func between(n, least, most int64) error {
 	if n < least || n > most {

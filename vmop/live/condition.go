@@ -23,6 +23,7 @@ const (
 	MemoryAdjusted     = conditions.MemoryAdjusted
 	MediaChanged       = conditions.MediaChanged
 	DisplayPasswordSet = conditions.DisplayPasswordSet
+	USBDevicesAttached = conditions.USBDevicesAttached
 	ResetDone          = conditions.ResetDone
 	GuestExecuting     = conditions.GuestExecuting
 	RestartRequired    = conditions.RestartRequired

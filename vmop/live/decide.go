@@ -21,6 +21,7 @@ func Decide(in Input) Decision {
 	d.memory()
 	d.media()
 	d.disks()
+	d.usbDevices()
 	d.display()
 	d.reset()
 	d.power() // the guest executes nothing before all the rest was tried

@@ -76,6 +76,9 @@ type Observed struct {
 	NoBalloonDriver bool
 	Drives          []Drive
 	Disks           []Disk
+	// USBDevices are the ids of the host's USB devices that the machine has, whether they
+	// are plugged into the host or not.
+	USBDevices []string
 	// RunState is QEMU's run state, such as "running".
 	RunState string
 	// IOError describes the error for which the machine is paused, if it is.
@@ -133,7 +136,8 @@ type Decision struct {
 	Steps []Step
 	// Memory is for the next call.
 	Memory Memory
-	// Conditions are always the same types in the same order.
+	// Conditions are always the same types in the same order, but for USBDevicesAttached,
+	// which only machines have that have USB devices of their host.
 	Conditions []Condition
 	// Wake is when to decide again although nothing happened; zero means not
 	// before an event.

@@ -63,6 +63,7 @@ func GenerationAlone(a, b *runnerconfig.Config) bool {
 func withoutLive(r runnerconfig.Runner) runnerconfig.Runner {
 	r.Generation, r.GuestShutdownStops, r.GuestResetEnds, r.ResetCounter = 0, false, false, nil
 	r.VM.PowerdownTimeout, r.VM.CurrentCPUs, r.VM.CurrentRAM = nil, 0, 0
+	r.VM.USBDevices = nil
 	r.VM.CPUOrder = "" // of those that are plugged from now on
 	if r.VM.Display != nil {
 		display := *r.VM.Display

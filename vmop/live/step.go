@@ -54,6 +54,16 @@ type GrowDisk struct {
 	Bytes int64
 }
 
+// PlugUSBDevice gives the guest a USB device of the host, or makes QEMU wait for it.
+type PlugUSBDevice struct {
+	ID string
+	// Vendor and Product are USB's numbers of them.
+	Vendor, Product uint16
+}
+
+// UnplugUSBDevice takes one away, which needs no consent of the guest.
+type UnplugUSBDevice struct{ ID string }
+
 // SetDisplayPassword sets the password with this digest.
 type SetDisplayPassword struct {
 	// Protocol is "spice" or "vnc".
@@ -98,6 +108,8 @@ func (s OpenTray) part() string              { return s.ID + "/open" }
 func (s ChangeMedium) part() string          { return s.ID + "/change" }
 func (s RemoveMedium) part() string          { return s.ID + "/remove" }
 func (s GrowDisk) part() string              { return s.ID + "/grow" }
+func (s PlugUSBDevice) part() string         { return s.ID + "/plug" }
+func (s UnplugUSBDevice) part() string       { return s.ID + "/unplug" }
 func (s SetDisplayPassword) part() string    { return "password/" + s.Protocol }
 func (s ExpireDisplayPassword) part() string { return "expiry/" + s.Protocol }
 func (Reset) part() string                   { return "reset" }

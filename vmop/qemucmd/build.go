@@ -145,6 +145,8 @@ func moduleHint(driver string) string {
 	switch {
 	case strings.HasPrefix(driver, "virtio-vga"):
 		return "; its module (hw-display-virtio-vga) is probably not installed"
+	case driver == "usb-host":
+		return "; its module (hw-usb-host) is probably not installed"
 	case driver == "usb-redir":
 		return "; its module (hw-usb-redirect) is probably not installed"
 	}

@@ -60,7 +60,7 @@ func (b *builder) usb() {
 // usbPort returns the address of a USB device. QEMU's port is text: it may be
 // the path through hubs.
 func usbPort(n int) []Prop {
-	return []Prop{{"bus", Bus("usb.0")}, {"port", Str(Int(n).String())}}
+	return []Prop{{"bus", Bus(USBBus)}, {"port", Str(Int(n).String())}}
 }
 
 const (

@@ -113,6 +113,17 @@ func TestBuildRefuses(t *testing.T) {
 		{"share for reading that cannot be enforced", share(qemucmd.Share{Tag: "a", Dir: "/d", Socket: "/s", ReadOnly: true}, func(_ *M, h *H) { h.VirtioFSD.ReadOnly = false }), "shares[0].readOnly: no protection"},
 		{"share that cannot be confined", share(fs, func(_ *M, h *H) { h.VirtioFSD.Namespaces = false }), "shares[0]: namespaces"},
 		{"share whose name the former virtiofsd would split", share(qemucmd.Share{Tag: "a", Dir: "/d,allow_root", Socket: "/s"}, func(_ *M, h *H) { h.VirtioFSD.Former, h.VirtioFSD.Root = true, true }), "shares[0].dir: would not take"},
+		{"USB device of no number", func(m *M, _ *H) { m.USBDevices = []qemucmd.USBDevice{{Vendor: "951", Product: "1,a="}} }, "usbDevices[0].vendor: four hexadecimal\nusbDevices[0].product: four hexadecimal"},
+		{"USB device twice", func(m *M, _ *H) { m.USBDevices = []qemucmd.USBDevice{{"09ab", "1666"}, {"09AB", "1666"}} }, "usbDevices[1]: is also usbDevices[0]"},
+		{"nine USB devices", func(m *M, _ *H) { m.USBDevices = make([]qemucmd.USBDevice, 9) }, "usbDevices: 9 devices"},
+		{"more USB devices than ports", func(m *M, h *H) {
+			spice(qemucmd.SPICE{Port: 1, USBRedirects: 14})(m, h)
+			m.USBDevices = []qemucmd.USBDevice{{"0951", "1666"}}
+		}, "usbDevices: 14 ports"},
+		{"USB device that QEMU has no module for", func(m *M, h *H) {
+			h.Devices = slices.DeleteFunc(h.Devices, func(d string) bool { return d == "usb-host" })
+			m.USBDevices = []qemucmd.USBDevice{{"0951", "1666"}}
+		}, "usbDevices[0]: hw-usb-host"},
 		{"kernel boot without a kernel", func(m *M, _ *H) { m.KernelBoot = &qemucmd.KernelBoot{} }, "kernelBoot.kernel: must be given"},
 		{"kernel arguments in lines", func(m *M, _ *H) { m.KernelBoot = &qemucmd.KernelBoot{Kernel: "/k", Args: "a\n"} }, "kernelBoot.args: U+000A"},
 		{"kernel arguments that are too long", func(m *M, _ *H) {

@@ -35,6 +35,8 @@ var explanations = []struct {
 		"the host cannot give the guest its memory: less maximumRam, or fewer machines"},
 	{regexp.MustCompile(`(?m)phys-bits too low \(([0-9]+)\)`),
 		"maximumRam is more than the processor can address with $1 bits"},
+	{regexp.MustCompile(`(?m)usb-host.*: failed to init libusb$`),
+		"the devices of usbDevices cannot be had: this host shows no USB devices to this user (/dev/bus/usb)"},
 	{regexp.MustCompile(`(?m)Could not access KVM kernel module: (.+)$`),
 		"KVM cannot be used: /dev/kvm: $1; accelerator: auto does without"},
 }

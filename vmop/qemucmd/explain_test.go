@@ -84,6 +84,14 @@ func TestExplainsQEMU(t *testing.T) {
 	}
 }
 
+// What this host cannot be made to say.
+func TestExplainsWhatOtherHostsSay(t *testing.T) {
+	const said = `qemu-system-x86_64: -device {"driver":"usb-host","id":"usbdev-0951-1666"}: failed to init libusb`
+	if got := qemucmd.Explain(said); !strings.Contains(got, "usbDevices") {
+		t.Errorf("%q", got)
+	}
+}
+
 // What was never seen is left to speak for itself, and nothing that a guest or a
 // file name says makes it fail.
 func TestExplainIsTotal(t *testing.T) {

@@ -171,6 +171,13 @@ func machine(t *rapid.T, w world) qemucmd.Machine {
 			m.Shares = append(m.Shares, s)
 		}
 	}
+	if !w.real { // which need not have QEMU's module
+		for i := range number(t, "USB devices", 0, 8) {
+			m.USBDevices = append(m.USBDevices, qemucmd.USBDevice{
+				Vendor: rapid.StringMatching("[0-9a-fA-F]{4}").Draw(t, "vendor"), Product: fmt.Sprintf("%04x", i),
+			})
+		}
+	}
 	if maybe(t, "seed") {
 		m.Seed = &qemucmd.Seed{File: file("seed", qemucmd.DiskFormatRaw)}
 	}
@@ -178,7 +185,7 @@ func machine(t *rapid.T, w world) qemucmd.Machine {
 		s := &qemucmd.SPICE{
 			Ticketing:      maybe(t, "ticketing"),
 			StreamingVideo: rapid.SampledFrom([]string{"", "off", "all", "filter"}).Draw(t, "video"),
-			USBRedirects:   rapid.IntRange(0, 14).Draw(t, "redirects"),
+			USBRedirects:   rapid.IntRange(0, 14-len(m.USBDevices)).Draw(t, "redirects"),
 		}
 		if w.real || maybe(t, "spice socket") {
 			s.Socket = socket("spice").Path

@@ -46,7 +46,7 @@ func GenericHost() Host {
 // package can contain, sorted. A host needs those that its machines use.
 func KnownDevices() []string {
 	devices := append([]string{
-		"hda-duplex", "ich9-intel-hda", "ide-cd", "intel-iommu", "isa-serial", "pcie-root-port", "qemu-xhci", "tpm-tis", "usb-redir",
+		"hda-duplex", "ich9-intel-hda", "ide-cd", "intel-iommu", "isa-serial", "pcie-root-port", "qemu-xhci", "tpm-tis", "usb-host", "usb-redir",
 		"usb-tablet", "vhost-user-fs-pci", "virtio-9p-pci", "virtio-balloon-pci", "virtio-blk-pci", "virtio-rng-pci", "virtio-scsi-pci", "virtio-serial-pci", "virtio-vga",
 		"virtserialport", "vmgenid",
 	}, limits.NICModels()...)

@@ -46,6 +46,8 @@ const (
 	sharePrefix = "share"
 
 	pluggedPrefix = "plugged-"
+
+	usbDevicePrefix = "usbdev-"
 )
 
 // PortID is the id of the i-th PCI Express root port, and so of the bus behind it.
@@ -107,6 +109,19 @@ func ShareID(i int) string { return sharePrefix + strconv.Itoa(i) }
 
 // IsShare reports whether an id has the form of [ShareID].
 func IsShare(id string) bool { return isNumbered(id, sharePrefix) }
+
+// USBDeviceID is the id of one of [Machine.USBDevices], which says what it is: it is the
+// same wherever the device is in the list, and whether it was plugged or there at the
+// start.
+func USBDeviceID(vendor, product string) string {
+	return usbDevicePrefix + strings.ToLower(vendor+"-"+product)
+}
+
+// IsUSBDevice reports whether an id has the form of [USBDeviceID].
+func IsUSBDevice(id string) bool {
+	rest, found := strings.CutPrefix(id, usbDevicePrefix)
+	return found && len(rest) == len("0951-1666")
+}
 
 // ShareSocketName is the name of the socket in a machine's runtime directory on
 // which the server of the i-th share listens.

@@ -80,6 +80,7 @@ func kinds() []kind {
 		{name: "cd", build: (*builder).cdDrives},
 		{name: "disk", build: (*builder).disks},
 		{name: "shares", build: (*builder).shares, helper: virtiofsd, sockets: []socketRow{{SocketShare, "virtiofs-sock", false}}},
+		{name: "usb-devices", build: (*builder).usbDevices},
 		{name: "seed", build: (*builder).seed, files: []string{SeedFileName}},
 		{name: "kernel", build: (*builder).kernel},
 		{name: "display", build: (*builder).display},

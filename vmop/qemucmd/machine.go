@@ -55,6 +55,9 @@ type Machine struct {
 	// [limits.MaxShares]. They need the newest AddressMap; a virtiofs share has the
 	// guest's memory shared with the process that serves it.
 	Shares []Share `json:"shares,omitempty"`
+	// USBDevices are devices of the host, at most [limits.MaxUSBDevices]. One that is
+	// not there is given to the guest when it comes.
+	USBDevices []USBDevice `json:"usbDevices,omitempty"`
 	// Seed is the NoCloud image, a disk at an address of its own that no other
 	// disk moves.
 	Seed *Seed `json:"seed,omitempty"`
@@ -300,6 +303,13 @@ type Share struct {
 	// all that virtiofsd could get at: it may then run where it can make no
 	// namespaces.
 	Contained bool `json:"contained,omitempty"`
+}
+
+// USBDevice is a USB device of the host, by the identifiers that lsusb prints, four
+// hexadecimal digits each. Of several that have them the guest gets one.
+type USBDevice struct {
+	Vendor  string `json:"vendor"`
+	Product string `json:"product"`
 }
 
 // Seed is a NoCloud image, attached read-only.

@@ -33,6 +33,8 @@ type follower struct {
 	inDrive map[string]int
 	media   int
 	closing []int
+	// hasUSB says that the machine has, or has had, USB devices of the host.
+	hasUSB bool
 }
 
 // newFollower follows a machine that was started and is paused.

@@ -53,6 +53,9 @@ func (f *follower) observe(ctx context.Context, in wish) (live.Observed, error) 
 			o.Disks = append(o.Disks, live.Disk{ID: id, Node: b.Inserted.NodeName, Size: b.Inserted.Image.VirtualSize})
 		}
 	}
+	if o.USBDevices, err = f.usbDevices(ctx, in); err != nil {
+		return o, err
+	}
 	if status.Status == qmp.RunStateIOError {
 		o.IOError = f.e.ioError(blocks, in.ioReason)
 	}
@@ -87,6 +90,26 @@ func (f *follower) noBalloonDriver(ctx context.Context) (bool, error) {
 func refusal(err error) bool {
 	var e *qmp.Error
 	return errors.As(err, &e)
+}
+
+// usbDevices finds the USB devices of the host that the machine has. Who has never had
+// any is not asked.
+func (f *follower) usbDevices(ctx context.Context, in wish) ([]string, error) {
+	f.hasUSB = f.hasUSB || len(in.config.Runner.VM.USBDevices)+len(f.machine.Started.Runner.VM.USBDevices) > 0
+	if !f.hasUSB {
+		return nil, nil
+	}
+	children, err := answer(ctx, f.client, qmp.QOMList{Path: qemucmd.Peripheral})
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, c := range children {
+		if qemucmd.IsUSBDevice(c.Name) {
+			out = append(out, c.Name)
+		}
+	}
+	return out, nil
 }
 
 // isDisk reports whether a device is a disk, from the start on or plugged.

@@ -129,8 +129,10 @@ type VM struct {
 	Network []Network `json:"network"`
 	Drives  []Drive   `json:"drives"`
 	// Shares are folders for the guest; VM-Operator has no such key.
-	Shares  []Share  `json:"shares,omitempty"`
-	Display *Display `json:"display,omitempty"`
+	Shares []Share `json:"shares,omitempty"`
+	// USBDevices are devices of the host; VM-Operator has no such key.
+	USBDevices []USBDevice `json:"usbDevices,omitempty"`
+	Display    *Display    `json:"display,omitempty"`
 }
 
 // KernelBoot starts a Linux kernel without a boot loader. The files are paths.
@@ -224,6 +226,12 @@ type Share struct {
 	ReadOnly bool   `json:"readOnly,omitempty"`
 	// Protocol is virtiofs (also if empty) or 9p.
 	Protocol string `json:"protocol,omitempty"`
+}
+
+// USBDevice is a USB device of the host, by the identifiers that lsusb prints.
+type USBDevice struct {
+	Vendor  string `json:"vendor"`
+	Product string `json:"product"`
 }
 
 // Display is how the graphics output is reached.

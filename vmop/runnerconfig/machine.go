@@ -156,6 +156,9 @@ func Machine(c *Config, f Facts) (qemucmd.Machine, error) {
 	}
 	m.Networks = networks(vm.Network, m.UUID, f.Taps)
 	m.CDDrives, m.Disks = drives(vm.Drives, f.Drives, vm.BootOrder != BootOrderFirmware)
+	for _, u := range vm.USBDevices {
+		m.USBDevices = append(m.USBDevices, qemucmd.USBDevice(u))
+	}
 	for i, s := range vm.Shares {
 		share := qemucmd.Share{Tag: s.Tag, Dir: s.Dir, ReadOnly: s.ReadOnly, Protocol: qemucmd.ShareProtocol(s.Protocol), Contained: f.Contained}
 		if s.Protocol != limits.Share9P {

@@ -58,6 +58,7 @@ func Validate(c *Config) error {
 	v.networks(vm.Network)
 	v.drives(vm.Drives)
 	v.shares(vm.Shares)
+	v.usbDevices(vm)
 	v.display(vm.Display)
 	return errors.Join(v.errs...)
 }
@@ -229,6 +230,32 @@ func (v *validator) shares(shares []Share) {
 			v.limit(at+".dir", s.Dir, err)
 		}
 		v.limit(at+".protocol", s.Protocol, limits.ShareProtocol(s.Protocol))
+	}
+}
+
+func (v *validator) usbDevices(vm *VM) {
+	const at = "vm.usbDevices"
+	if n := len(vm.USBDevices); n > limits.MaxUSBDevices {
+		v.add(at, "has %d entries: want at most %d", n, limits.MaxUSBDevices)
+	}
+	if d := vm.Display; d != nil && d.SPICE != nil && d.SPICE.USBRedirects != nil {
+		n := *d.SPICE.USBRedirects
+		if err := limits.USBPorts(len(vm.USBDevices), n); err != nil && limits.USBRedirects(int64(n)) == nil {
+			v.add(at, "%v", err)
+		}
+	}
+	seen := map[string]int{}
+	for i, u := range vm.USBDevices {
+		vendor := v.limit(fmt.Sprintf("%s[%d].vendor", at, i), u.Vendor, limits.USBID(u.Vendor))
+		product := v.limit(fmt.Sprintf("%s[%d].product", at, i), u.Product, limits.USBID(u.Product))
+		if !vendor || !product {
+			continue
+		}
+		id := strings.ToLower(u.Vendor + ":" + u.Product)
+		if j, dup := seen[id]; dup {
+			v.add(fmt.Sprintf("%s[%d]", at, i), "%s:%s is already vm.usbDevices[%d]", u.Vendor, u.Product, j)
+		}
+		seen[id] = i
 	}
 }
 

@@ -60,6 +60,9 @@ var lengths = map[string]int{
 	"spec.vm.shares[].hostPath":                                 4096,
 	"spec.vm.shares[].persistentVolumeClaim.claimName":          253,
 	"spec.vm.shares[].mountPoint":                               4096,
+	"spec.vm.usbDevices":                                        8, // limits.MaxUSBDevices
+	"spec.vm.usbDevices[].vendor":                               4,
+	"spec.vm.usbDevices[].product":                              4,
 	"spec.vm.display.loggedInUser":                              256,
 	"spec.vm.display.spice.server":                              1024,
 	"spec.vm.display.spice.proxyUrl":                            4096,

@@ -132,6 +132,12 @@ type Machine struct {
 	// +listType=atomic
 	// +optional
 	Shares []Share `json:"shares,omitempty"`
+	// usbDevices are USB devices of the one host that the machine runs on, which come
+	// and go while it runs. Clusters refuse them. (Added by vmop.)
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=atomic
+	// +optional
+	USBDevices []USBDevice `json:"usbDevices,omitempty"`
 	// serial is the machine's serial console. (Added by vmop.)
 	// +kubebuilder:default={}
 	// +optional

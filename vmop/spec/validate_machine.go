@@ -35,6 +35,7 @@ func validateMachine(m *Machine, name string, path spot) field.ErrorList {
 	errs = append(errs, validateNetworks(m, path.Child("networks"))...)
 	errs = append(errs, validateDisks(m.Disks, name, path.Child("disks"))...)
 	errs = append(errs, validateShares(m, name, path)...)
+	errs = append(errs, validateUSBDevices(m, path.Child("usbDevices"))...)
 	return append(errs, validateDisplay(m.Display, path.Child("display"))...)
 }
 

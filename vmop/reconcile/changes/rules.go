@@ -114,6 +114,7 @@ var rules = []rule{
 	{"spec.vm.disks[].cdrom.image", AppliedLive, ""},
 	{"spec.vm.disks[].bootindex", AppliedRestart, ""},
 	{"spec.vm.shares", AppliedRestart, ""},
+	{"spec.vm.usbDevices", AppliedLive, ""},
 	{"spec.vm.serial.enabled", AppliedRestart, ""},
 	{"spec.vm.display.outputs", AppliedRestart, ""},
 	{"spec.vm.display.loggedInUser", AppliedLive, ""},

@@ -99,6 +99,9 @@ func ForDefaulted(vm *spec.VirtualMachine, disks []Disk, o Options) (runnerconfi
 		c.Runner.VM.Display.VNC.Socket = path.Join(RuntimeDir(vm.Name), qemucmd.SocketVNC.FileName())
 	}
 	c.Runner.VM.Shares = clusterShares(vm.Spec.VM.Shares, &p)
+	for i := range vm.Spec.VM.USBDevices {
+		p.add(fmt.Sprintf("spec.vm.usbDevices[%d]", i), "is for machines of one host: pods get no USB devices of their nodes, and there is no setting that gives them any")
+	}
 	for _, d := range disks {
 		d.check(&p)
 		c.Runner.VM.Drives = append(c.Runner.VM.Drives, clusterDrive(&d, &o, &p))

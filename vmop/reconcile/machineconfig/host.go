@@ -82,6 +82,9 @@ func ForHost(vm *spec.VirtualMachine, l Host) (runnerconfig.Config, error) {
 			setString(&n.HostForwards[i].HostAddress, "127.0.0.1")
 		}
 	}
+	for _, u := range vm.Spec.VM.USBDevices {
+		c.Runner.VM.USBDevices = append(c.Runner.VM.USBDevices, runnerconfig.USBDevice{Vendor: strings.ToLower(u.Vendor), Product: strings.ToLower(u.Product)})
+	}
 	c.Runner.VM.Shares = localShares(vm.Spec.VM.Shares, l.ShareBase, &p)
 	disks := Disks(vm)
 	paths := diskOverrides(disks, l.Disks, &p)

@@ -1,0 +1,17 @@
+package limits
+
+import (
+	"errors"
+	"regexp"
+)
+
+// usbID is how lsusb prints the identifiers of vendors and products.
+var usbID = regexp.MustCompile(`^[0-9A-Fa-f]{4}$`)
+
+// USBID checks the identifier of a vendor or product of USB.
+func USBID(s string) error {
+	if !usbID.MatchString(s) {
+		return errors.New("must be four hexadecimal digits, as lsusb prints them (ID 0951:1666); write them in quotes")
+	}
+	return nil
+}

@@ -1,0 +1,42 @@
+/usr/bin/qemu-system-x86_64 \
+  -S \
+  -no-user-config \
+  -nodefaults \
+  -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny \
+  -chardev socket,id=charmonitor,path=/run/vm/monitor.sock,server=on,wait=off \
+  -mon id=monitor,chardev=charmonitor,mode=control \
+  -name guest=usb,debug-threads=on \
+  -uuid 7c7d0a55-4e1b-4e0f-8d5c-5d4c8b1c1f01 \
+  -machine pc-q35-7.2,usb=off,vmport=off,dump-guest-core=off,memory-backend=pc.ram,hpet=off \
+  -global driver=kvm-pit,property=lost_tick_policy,value=delay \
+  -global driver=ICH9-LPC,property=disable_s3,value=1 \
+  -global driver=ICH9-LPC,property=disable_s4,value=1 \
+  -object '{"qom-type":"memory-backend-ram","id":"pc.ram","size":1073741824}' \
+  -m 1024 \
+  -device '{"driver":"virtio-balloon-pci","id":"balloon0","bus":"pcie.0","addr":"0x1","free-page-reporting":true}' \
+  -cpu host \
+  -smp cpus=1,maxcpus=2,sockets=1,dies=1,cores=2,threads=1 \
+  -accel kvm \
+  -device '{"driver":"intel-iommu","device-iotlb":true}' \
+  -rtc base=utc,clock=rt,driftfix=slew \
+  -chardev null,id=charserial0 \
+  -device '{"driver":"isa-serial","id":"serial0","chardev":"charserial0","index":0}' \
+  -device '{"driver":"virtio-serial-pci","id":"virtio-serial0","bus":"pcie.0","addr":"0x2"}' \
+  -device '{"driver":"pcie-root-port","id":"port0","bus":"pcie.0","addr":"0x1d","multifunction":true,"chassis":1,"io-reserve":0}' \
+  -device '{"driver":"pcie-root-port","id":"port1","bus":"pcie.0","addr":"0x1d.0x1","chassis":2,"io-reserve":0}' \
+  -device '{"driver":"pcie-root-port","id":"port2","bus":"pcie.0","addr":"0x1d.0x2","chassis":3,"io-reserve":0}' \
+  -device '{"driver":"pcie-root-port","id":"port3","bus":"pcie.0","addr":"0x1d.0x3","chassis":4,"io-reserve":0}' \
+  -device '{"driver":"pcie-root-port","id":"port4","bus":"pcie.0","addr":"0x1d.0x4","chassis":5,"io-reserve":0}' \
+  -device '{"driver":"pcie-root-port","id":"port5","bus":"pcie.0","addr":"0x1d.0x5","chassis":6,"io-reserve":0}' \
+  -device '{"driver":"pcie-root-port","id":"port6","bus":"pcie.0","addr":"0x1d.0x6","chassis":7,"io-reserve":0}' \
+  -device '{"driver":"pcie-root-port","id":"port7","bus":"pcie.0","addr":"0x1d.0x7","chassis":8,"io-reserve":0}' \
+  -device '{"driver":"vmgenid","id":"generation0","guid":"b15f0575-3635-8533-8273-96e416d60d76"}' \
+  -device '{"driver":"qemu-xhci","id":"usb","bus":"pcie.0","addr":"0x3","p2":15,"p3":15}' \
+  -device '{"driver":"usb-tablet","id":"tablet0","bus":"usb.0","port":"1"}' \
+  -object '{"qom-type":"rng-random","id":"objrng0","filename":"/dev/urandom"}' \
+  -device '{"driver":"virtio-rng-pci","id":"rng0","bus":"pcie.0","addr":"0x4","rng":"objrng0","max-bytes":65536,"period":1000}' \
+  -device '{"driver":"virtio-vga","id":"video0","bus":"pcie.0","addr":"0x5","max_outputs":1,"max_hostmem":268435456}' \
+  -device '{"driver":"ich9-intel-hda","id":"sound0","bus":"pcie.0","addr":"0x6"}' \
+  -device '{"driver":"usb-host","id":"usbdev-0951-1666","bus":"usb.0","port":"15","vendorid":2385,"productid":5734}' \
+  -device '{"driver":"usb-host","id":"usbdev-046d-c31c","bus":"usb.0","port":"14","vendorid":1133,"productid":49948}' \
+  -display none
