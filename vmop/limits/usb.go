@@ -8,10 +8,14 @@ import (
 // usbID is how lsusb prints the identifiers of vendors and products.
 var usbID = regexp.MustCompile(`^[0-9A-Fa-f]{4}$`)
 
-// USBID checks the identifier of a vendor or product of USB.
+// USBID checks the identifier of a vendor or product of USB. QEMU takes 0 for any, so
+// that a guest would get whatever somebody plugs into the host.
 func USBID(s string) error {
 	if !usbID.MatchString(s) {
 		return errors.New("must be four hexadecimal digits, as lsusb prints them (ID 0951:1666); write them in quotes")
+	}
+	if s == "0000" {
+		return errors.New("must not be 0000, which QEMU takes for any device")
 	}
 	return nil
 }

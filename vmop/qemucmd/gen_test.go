@@ -174,7 +174,7 @@ func machine(t *rapid.T, w world) qemucmd.Machine {
 	if !w.real { // which need not have QEMU's module
 		for i := range number(t, "USB devices", 0, 8) {
 			m.USBDevices = append(m.USBDevices, qemucmd.USBDevice{
-				Vendor: rapid.StringMatching("[0-9a-fA-F]{4}").Draw(t, "vendor"), Product: fmt.Sprintf("%04x", i),
+				Vendor: rapid.StringMatching("[0-9a-fA-F]{3}[1-9a-fA-F]").Draw(t, "vendor"), Product: fmt.Sprintf("%04x", i+1),
 			})
 		}
 	}

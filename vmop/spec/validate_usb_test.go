@@ -20,6 +20,8 @@ func TestUSBDevices(t *testing.T) {
 		{"a prefix", []USBDevice{{Vendor: "0x951", Product: "1666"}}, 2, "usbDevices[0].vendor: four hexadecimal digits"},
 		{"three digits", []USBDevice{{Vendor: "951", Product: "1666"}}, 2, "usbDevices[0].vendor: in quotes"},
 		{"an option", []USBDevice{{Vendor: "0951", Product: "1,a="}}, 2, "usbDevices[0].product: four hexadecimal digits"},
+		{"any vendor", []USBDevice{{Vendor: "0000", Product: "1666"}}, 2, "usbDevices[0].vendor: any device"},
+		{"any product", []USBDevice{{Vendor: "0951", Product: "0000"}}, 2, "usbDevices[0].product: any device"},
 		{"one twice", []USBDevice{{Vendor: "046d", Product: "C31c"}, {Vendor: "046D", Product: "c31C"}}, 2, "usbDevices[1]: is also spec.vm.usbDevices[0]"},
 		{"nine", slices.Repeat([]USBDevice{stick}, 9), 2, "usbDevices: 8"},
 		{"more than ports", []USBDevice{stick, {Vendor: "046d", Product: "c31c"}}, 13, "usbDevices: 2 USB devices and 13 usbRedirects are more than the 14 ports"},
