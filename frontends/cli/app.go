@@ -139,7 +139,7 @@ func (p *program) app() *cli.App {
 			p.runCommand(), p.listCommand(), p.stopCommand(), p.consoleCommand(), p.deleteCommand(),
 			p.pauseCommand(), p.resumeCommand(), p.resetCommand(), p.nmiCommand(),
 			p.screenshotCommand(), p.spiceCommand(), p.vncCommand(), p.guestCommand(),
-			p.inspectCommand(), p.superviseCommand(),
+			p.inspectCommand(), p.describeCommand(), p.exposeCommand(), p.superviseCommand(),
 			p.createCommand(), p.startCommand(), p.restartCommand(), p.applyCommand(), p.editCommand(), p.waitCommand(), p.renameCommand(), p.cloneCommand(), p.snapshotCommand(), p.diskCommand(), p.imageCommand(), p.topCommand(), p.enableCommand(), p.disableCommand(), p.sshCommand(), p.scpCommand(), p.sshConfigCommand(), p.consolePasswordCommand(), p.logsCommand(), p.eventsCommand(), p.diffCommand(), p.leftoversCommand(), p.takeoverCommand(),
 			p.doctorCommand(), p.completionCommand(), p.completeCommand(), p.schemaCommand(), p.manCommand(),
 		},

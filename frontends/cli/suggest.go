@@ -25,10 +25,10 @@ var categories = map[string]string{
 	"delete": hostCommands, "wait": hostCommands, "console": hostCommands, "pause": hostCommands, "resume": hostCommands,
 	"nmi": hostCommands, "screenshot": hostCommands, "guest": hostCommands,
 
-	"list": eitherCommands, "inspect": eitherCommands, "start": eitherCommands, "stop": eitherCommands,
+	"list": eitherCommands, "describe": eitherCommands, "inspect": eitherCommands, "start": eitherCommands, "stop": eitherCommands,
 	"reset": eitherCommands, "spice": eitherCommands, "vnc": eitherCommands, "logs": eitherCommands, "events": eitherCommands,
 
-	"console-password": clusterCommands, "diff": clusterCommands, "leftovers": clusterCommands, "takeover": clusterCommands,
+	"console-password": clusterCommands, "expose": clusterCommands, "diff": clusterCommands, "leftovers": clusterCommands, "takeover": clusterCommands,
 
 	"doctor": otherCommands, "completion": otherCommands,
 }

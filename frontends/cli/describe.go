@@ -1,0 +1,185 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vmop/sdk/vmop/host"
+	"github.com/vmop/sdk/vmop/live"
+	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+func (p *program) describeCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "describe",
+		Usage:     "say on one page what a machine is, what it waits for and what to do next",
+		ArgsUsage: "NAME",
+		Description: "The machine is one of this host, or of a cluster with --cluster. For programs, there\n" +
+			"is vmop-cli inspect -o json.\n\n" +
+			"Examples:\n" +
+			"  vmop-cli describe hello\n" +
+			"  vmop-cli describe --cluster -n shop web",
+		Flags:  eitherFlags(machineFlags()...),
+		Action: p.describe,
+	}
+}
+
+func (p *program) describe(c *cli.Context) error {
+	if !inCluster(c) {
+		name, err := oneName(c)
+		if err != nil {
+			return err
+		}
+		m, err := p.find(c, name)
+		if err != nil {
+			return err
+		}
+		var wanted *wantedReport
+		if o, err := m.Object(); err == nil {
+			wanted = wants(o.VirtualMachine)
+		} else if !errors.Is(err, host.ErrNoManifest) {
+			p.note("%v", err)
+		}
+		return properties(p.stdout, hostPage(&m, wanted, func(verb string) string { return "vmop-cli " + verb + " " + p.again(c, m.FullName()) }))
+	}
+	client, namespace, name, err := p.clusterMachine(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := bounded(c, requestTimeout, "the API server did not answer")
+	defer cancel()
+	vm, err := client.Machine(ctx, namespace, name)
+	if err != nil {
+		return err
+	}
+	return properties(p.stdout, clusterPage(vm, time.Now()))
+}
+
+// page collects the lines of a description.
+type page [][]string
+
+// add adds a line, unless it is empty.
+func (p *page) add(name, value string) {
+	if value != "" {
+		*p = append(*p, []string{name, value})
+	}
+}
+
+// clusterPage describes a machine of a cluster.
+func clusterPage(vm *spec.VirtualMachine, now time.Time) page {
+	var out page
+	s, command := &vm.Status, func(verb string) string {
+		return fmt.Sprintf("vmop-cli %s --cluster -n %s %s", verb, vm.Namespace, vm.Name)
+	}
+	out.add("Machine", fullName(vm.Namespace, vm.Name))
+	is := orNone(s.Phase)
+	if s.NodeName != "" {
+		is += " on " + s.NodeName
+	}
+	out.add("It is", is)
+	if vm.Spec.RunPolicy != "" {
+		out.add("It should be", powerText(vm))
+	} else {
+		out.add("It should be", fmt.Sprintf("%s (spec.vm.state)", orRunning(vm)))
+	}
+	if s.CPUs > 0 && s.RAM != nil {
+		out.add("It has", fmt.Sprintf("%d CPUs, %s", s.CPUs, size(spec.Bytes(*s.RAM))))
+	}
+	out.add("Address", s.IPAddress)
+	if e := s.LastEnd; e != nil {
+		out.add("Last end", fmt.Sprintf("%s ago, %s: %s", age(now, e.Time.Time), e.Cause, e.Message))
+	}
+	progress := machinekind.ProgressOf(vm)
+	out.add("It waits for", progress.Waiting)
+	said := map[string]bool{progress.Waiting: true}
+	for _, c := range s.Conditions {
+		if mustBe(c.Type) && c.Status == metav1.ConditionFalse && vm.ShouldRun() && !said[c.Message] {
+			said[c.Message] = true
+			out.add(c.Type, fmt.Sprintf("%s: %s", c.Reason, c.Message))
+		}
+	}
+	if n := len(s.RestartAwaitingChanges); n > 0 {
+		out.add("Restart", fmt.Sprintf("%d of its changes wait for one", n))
+	}
+	switch policy := vm.Spec.RunPolicy; {
+	case s.Phase == "":
+		out.add("Next", "see that the operator runs: kubectl get deployment -n vmop-system vmop-operator")
+	case vm.DeletionTimestamp != nil:
+		out.add("Next", "it goes when its guest has ended; "+command("stop --force")+" does not wait for that")
+	case policy == spec.RunPolicyAlwaysOff:
+		out.add("Next", "spec.runPolicy AlwaysOff keeps it stopped; another one lets it start")
+	case s.Phase == spec.PhaseStopped && !vm.ShouldRun():
+		out.add("Next", command("start"))
+	case progress.Waiting != "":
+		out.add("Next", command("events")+" says what happened")
+	case spec.ConditionIsTrue(s.Conditions, spec.ConditionAwaitingRestart):
+		out.add("Next", command("changes")+" lists what waits; "+command("restart")+" applies it")
+	default:
+		out.add("Next", "nothing needs to be done")
+	}
+	return out
+}
+
+// orRunning is spec.vm.state, whose default the API server may have left out.
+func orRunning(vm *spec.VirtualMachine) spec.MachineState {
+	if vm.ShouldRun() {
+		return spec.StateRunning
+	}
+	return spec.StateStopped
+}
+
+// mustBe reports whether a machine that runs is not as it should be while a condition of
+// this type is False.
+func mustBe(kind string) bool {
+	switch kind {
+	case spec.ConditionConfigurationApplied, spec.ConditionPodReady, spec.ConditionRunning, spec.ConditionGuestExecuting, spec.ConditionAccelerated:
+		return true
+	}
+	return false
+}
+
+// hostPage describes a machine of this host; command is one for it.
+func hostPage(m *host.Machine, wanted *wantedReport, command func(verb string) string) page {
+	var out page
+	out.add("Machine", m.FullName())
+	out.add("It is", string(m.Status))
+	if wanted != nil {
+		out.add("It should have", strconv.Itoa(wanted.CPUs.Plugged)+" CPUs, "+size(wanted.Memory.Actual))
+	}
+	out.add("Files", m.Data)
+	out.add("Message", m.Message())
+	if m.Running() {
+		for _, c := range m.State.Conditions {
+			if c.Status == live.True && c.Type == live.RestartRequired || c.Status == live.False && c.Type != live.RestartRequired && c.Message != m.Message() {
+				out.add(c.Type, strings.TrimPrefix(c.Reason+": "+c.Message, ": "))
+			}
+		}
+	}
+	switch m.Status {
+	case host.StatusStopped:
+		out.add("Next", command("start"))
+	case host.StatusFailed, host.StatusDied:
+		out.add("Next", command("logs")+" says why; "+command("start"))
+	case host.StatusOrphaned:
+		out.add("Next", command("stop")+", and "+command("start")+": nobody looks after its guest")
+	case host.StatusPaused:
+		out.add("Next", command("resume"))
+	case host.StatusRunning:
+		next := "nothing needs to be done; " + command("console")
+		if slices.ContainsFunc(m.State.Conditions, func(c live.Condition) bool { return c.Type == live.RestartRequired && c.Status == live.True }) {
+			next = command("changes") + " lists what waits; " + command("restart") + " applies it"
+		}
+		out.add("Next", next)
+	default:
+		out.add("Next", command("wait")+" waits until it runs")
+	}
+	return out
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vmop/sdk/frontends/cli/cluster"
+	"github.com/vmop/sdk/vmop/host"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// Whatever a machine is like, its page has one next step.
+func TestNextStep(t *testing.T) {
+	vm := func(change func(*spec.VirtualMachine)) *spec.VirtualMachine {
+		vm := spec.NewVirtualMachine("shop", "web")
+		vm.Spec.VM.State, vm.Status.Phase = spec.StateRunning, spec.PhaseRunning
+		change(vm)
+		return vm
+	}
+	for _, x := range []struct {
+		vm   *spec.VirtualMachine
+		want string
+	}{
+		{vm(func(vm *spec.VirtualMachine) { vm.Status.Phase = "" }), "see that the operator runs"},
+		{vm(func(*spec.VirtualMachine) {}), "nothing needs to be done"},
+		{vm(func(vm *spec.VirtualMachine) {
+			vm.Status.Phase, vm.DeletionTimestamp = spec.PhaseTerminating, &metav1.Time{Time: time.Now()}
+		}), "vmop-cli stop --force --cluster -n shop web does not wait"},
+		{vm(func(vm *spec.VirtualMachine) {
+			vm.Spec.VM.State, vm.Status.Phase = spec.StateStopped, spec.PhaseStopped
+		}), "vmop-cli start --cluster -n shop web"},
+		{vm(func(vm *spec.VirtualMachine) {
+			vm.Spec.RunPolicy, vm.Status.Phase = spec.RunPolicyAlwaysOff, spec.PhaseStopped
+		}), "AlwaysOff keeps it stopped"},
+		{vm(func(vm *spec.VirtualMachine) { vm.Status.Phase = spec.PhasePending }), "vmop-cli events --cluster -n shop web says what happened"},
+		{vm(func(vm *spec.VirtualMachine) {
+			vm.Status.Conditions = []spec.Condition{{Type: spec.ConditionAwaitingRestart, Status: metav1.ConditionTrue}}
+		}), "vmop-cli restart --cluster -n shop web applies it"},
+	} {
+		page := clusterPage(x.vm, time.Now())
+		if last := page[len(page)-1]; last[0] != "Next" || !strings.Contains(last[1], x.want) {
+			t.Errorf("%v, want %s", page, x.want)
+		}
+	}
+	for status, want := range map[host.Status]string{
+		host.StatusStopped: "do start", host.StatusFailed: "do logs", host.StatusDied: "do logs", host.StatusOrphaned: "do stop",
+		host.StatusPaused: "do resume", host.StatusRunning: "do console", "Starting": "do wait",
+	} {
+		page := hostPage(&host.Machine{Namespace: "lab", Name: "a", Status: status}, nil, func(verb string) string { return "do " + verb })
+		if last := page[len(page)-1]; last[0] != "Next" || !strings.Contains(last[1], want) {
+			t.Errorf("%s: %v, want %s", status, page, want)
+		}
+	}
+}
+
+// A Service leads to the pod, and what leads on to the guest is told if it is missing.
+func TestExposure(t *testing.T) {
+	user := func(f ...spec.HostForward) spec.Network {
+		return spec.Network{User: &spec.UserNetwork{HostForwards: f}}
+	}
+	for _, x := range []struct {
+		networks []spec.Network
+		want     string
+	}{
+		{nil, "has no network"},
+		{[]spec.Network{user()}, "hostPort: 8080, guestPort: PORT, protocol: tcp} in spec.vm.networks[0]"},
+		{[]spec.Network{user(spec.HostForward{HostPort: 8080, Protocol: spec.ForwardUDP})}, "leads port 8080 (TCP)"},
+		{[]spec.Network{user(spec.HostForward{HostPort: 8080, GuestPort: 80})}, ""},
+		{[]spec.Network{user(), {Tap: &spec.TapNetwork{}}}, ""},
+	} {
+		vm := spec.NewVirtualMachine("shop", "web")
+		vm.Spec.VM.Networks = x.networks
+		e := cluster.Exposure{Port: 80, Target: 8080, Protocol: corev1.ProtocolTCP, Type: corev1.ServiceTypeClusterIP}
+		if got := e.Missing(vm); x.want == "" && got != "" || !strings.Contains(got, x.want) {
+			t.Errorf("%+v: %q, want %q", x.networks, got, x.want)
+		}
+		if s := e.Service(vm); s.Name != "web-80" || s.Spec.Ports[0].TargetPort.IntValue() != 8080 || len(s.Labels) != 0 || len(s.OwnerReferences) != 0 {
+			t.Errorf("%+v", s)
+		}
+	}
+}
