@@ -113,7 +113,7 @@ func wants(vm *spec.VirtualMachine) *wantedReport {
 			continue
 		}
 		out := wantedDisk{Device: qemucmd.DiskID(disks), Name: d.Name}
-		if t := d.Entry.VolumeClaimTemplate; t != nil {
+		if t := d.Entry.Template(); t != nil {
 			if q, ok := t.Spec.Resources.Requests[corev1.ResourceStorage]; ok {
 				out.Size = spec.Bytes(q)
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/hostprobe"
+	"github.com/vmop/sdk/vmop/imagesource"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/spec"
 )
@@ -28,7 +29,15 @@ func (p *program) prepare(ctx context.Context, c *cli.Context, o *spec.Object) (
 		return nil, err
 	}
 	g := p.begin("asking QEMU what this host offers")
-	j, err := h.Prepare(ctx, o, host.JobOptions{Given: given, FreshDisks: c.StringSlice("new-disk"), Probe: p.probeOptions(), Version: version()})
+	j, err := h.Prepare(ctx, o, host.JobOptions{Given: given, FreshDisks: c.StringSlice("new-disk"), Probe: p.probeOptions(), Version: version(),
+		Image: func(source string) host.ImageOptions {
+			g.set("looking for " + source)
+			return host.ImageOptions{
+				Progress: func(at imagesource.Progress) { g.set(imageProgress(source, at)) },
+				Waiting:  func(who string) { g.set(fmt.Sprintf("waiting for %s, which fetches %s", who, source)) },
+			}
+		},
+	})
 	g.end()
 	if err != nil {
 		return nil, p.told(o, wayOut(err))
@@ -56,7 +65,7 @@ func wayOut(err error) error {
 	if empty.Known == empty.Path {
 		return fmt.Errorf("%w: put it back, name another one with --disk %s=PATH, or say --new-disk %s", err, empty.Disk, empty.Disk)
 	}
-	return fmt.Errorf("%w: name it with --disk %s=%s, or say --new-disk %s for an empty one", err, empty.Disk, empty.Known, empty.Disk)
+	return fmt.Errorf("%w: name it with --disk %s=%s, or say --new-disk %s for %s", err, empty.Disk, empty.Known, empty.Disk, map[bool]string{true: "an empty one", false: "a new copy"}[empty.Image == ""])
 }
 
 // tellDisks tells which disks are new, and which are used because they were given
@@ -69,6 +78,14 @@ func (p *program) tellDisks(j *host.Job, given host.Given) {
 		}
 	}
 	for _, d := range j.NewDisks {
+		if d.Ephemeral {
+			p.note("Disk %s is a new copy of %s, and gone when the machine stops", d.Name, d.Image)
+			continue
+		}
+		if d.Image != "" {
+			p.note("Disk %s is a copy of %s: %s (%s)", d.Name, d.Image, d.Path, size(d.Size))
+			continue
+		}
 		p.note("Disk %s is new and empty: %s (%s)", d.Name, d.Path, size(d.Size))
 	}
 }

@@ -54,11 +54,11 @@ var arrows = map[string][]string{
 	"vmop/qemucmd/internal": {},
 
 	"vmop/dialect":           {"vmop/spec", "vmop/dialect/internal/tree", "vmop/dialect/kubevirt", "vmop/dialect/deckhouse"},
-	"vmop/dialect/kubevirt":  {"vmop/spec", "vmop/dialect/internal/seedscript", "vmop/dialect/internal/tree", "internal/yamljson"},
+	"vmop/dialect/kubevirt":  {"vmop/limits", "vmop/spec", "vmop/dialect/internal/seedscript", "vmop/dialect/internal/tree", "internal/yamljson"},
 	"vmop/dialect/deckhouse": {"vmop/spec", "vmop/dialect/internal/seedscript", "vmop/dialect/internal/tree", "internal/yamljson"},
 	"vmop/dialect/internal":  {},
 
-	"vmop/reconcile/machineconfig": {"vmop/spec", "vmop/qemucmd", "vmop/runnerconfig", "internal/yamljson", "vmop/reconcile/internal/manifest"},
+	"vmop/reconcile/machineconfig": {"vmop/limits", "vmop/spec", "vmop/qemucmd", "vmop/runnerconfig", "internal/yamljson", "vmop/reconcile/internal/manifest"},
 	"vmop/reconcile/objects":       {"vmop/names", "vmop/spec", "vmop/qemucmd", "vmop/runnerconfig", "vmop/reconcile/machineconfig"},
 	"vmop/reconcile/changes":       {"vmop/spec", "vmop/reconcile/internal/manifest"},
 	"vmop/reconcile/machine": {

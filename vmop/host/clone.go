@@ -47,7 +47,7 @@ func (h *Host) disks(o *spec.Object, running bool) ([]heldDisk, error) {
 	}
 	template := map[string]bool{}
 	for _, d := range machineconfig.Disks(o.VirtualMachine) {
-		template[d.Name] = d.Entry.VolumeClaimTemplate != nil
+		template[d.Name] = d.Entry.Template() != nil
 	}
 	var out []heldDisk
 	var errs []error

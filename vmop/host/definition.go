@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/vmop/sdk/internal/atomicfile"
+	"github.com/vmop/sdk/vmop/imagesource"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/runner"
 	"github.com/vmop/sdk/vmop/runnerconfig"
@@ -102,10 +103,17 @@ type EmptyDiskError struct {
 	// Known is the file or device that the machine has had. If it is Path itself,
 	// it is not there any more.
 	Known string
+	// Image is what the disk would be made of; empty is nothing.
+	Image string
 }
 
 func (e *EmptyDiskError) Error() string {
-	if e.Known == e.Path {
+	switch {
+	case e.Image != "" && e.Known == e.Path:
+		return fmt.Sprintf("disk %q: its image %s is gone, and would be made anew of %s, without what was written to it", e.Disk, e.Path, e.Image)
+	case e.Image != "":
+		return fmt.Sprintf("disk %q would be made anew of %s, as %s, while %s, which the machine has had, would not be used", e.Disk, e.Image, e.Path, e.Known)
+	case e.Known == e.Path:
 		return fmt.Sprintf("disk %q: its image %s is gone, and would be made anew and empty", e.Disk, e.Path)
 	}
 	return fmt.Sprintf("disk %q would be a new, empty image, %s, while %s, which the machine has had, would not be used", e.Disk, e.Path, e.Known)
@@ -118,6 +126,8 @@ type startDisk struct {
 	made bool
 	// size is what an image that is made gets, in bytes.
 	size int64
+	// image is what it is made of, for people; empty is nothing.
+	image string
 }
 
 // knownDisks are those that a machine has had.
@@ -155,11 +165,11 @@ func checkDisks(disks []startDisk, known knownDisks, fresh []string) error {
 		}
 		switch before := known.used[d.name]; {
 		case before != "" && !inUse(before):
-			errs = append(errs, &EmptyDiskError{Disk: d.name, Path: d.path, Known: before})
+			errs = append(errs, &EmptyDiskError{Disk: d.name, Path: d.path, Known: before, Image: d.image})
 		case slices.Contains(all, d.path):
-			errs = append(errs, &EmptyDiskError{Disk: d.name, Path: d.path, Known: d.path})
+			errs = append(errs, &EmptyDiskError{Disk: d.name, Path: d.path, Known: d.path, Image: d.image})
 		case len(unused) > 0:
-			errs = append(errs, &EmptyDiskError{Disk: d.name, Path: d.path, Known: unused[0]})
+			errs = append(errs, &EmptyDiskError{Disk: d.name, Path: d.path, Known: unused[0], Image: d.image})
 		}
 	}
 	return errors.Join(errs...)
@@ -169,11 +179,15 @@ func checkDisks(disks []startDisk, known knownDisks, fresh []string) error {
 func startDisks(c *runnerconfig.Config, exists func(string) bool) []startDisk {
 	var out []startDisk
 	for _, d := range c.Runner.VM.Drives {
-		if d.Type == runnerconfig.DriveCD {
-			continue
+		if d.Type == runnerconfig.DriveCD || d.Ephemeral() {
+			continue // there is nothing to lose
 		}
 		path := d.Where()
-		out = append(out, startDisk{name: d.Name, path: path, made: d.File != "" && d.Size > 0 && !exists(path), size: int64(d.Size)})
+		s := startDisk{name: d.Name, path: path, made: d.File != "" && d.Size > 0 && !exists(path), size: int64(d.Size)}
+		if d.Image != nil {
+			s.image = imagesource.Source{Location: d.Image.Source}.String()
+		}
+		out = append(out, s)
 	}
 	return out
 }
@@ -199,7 +213,7 @@ func exists(path string) bool {
 func diskName(vm *spec.VirtualMachine, name string) string {
 	var alias []string
 	for _, d := range machineconfig.Disks(vm) {
-		t := d.Entry.VolumeClaimTemplate
+		t := d.Entry.Template()
 		switch {
 		case d.Name == name:
 			return name

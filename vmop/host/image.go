@@ -35,7 +35,8 @@ type Image struct {
 	Checksums string
 	// CA are certificates (PEM) that servers may be trusted by, beside this host's.
 	CA []byte
-	// Size is what the disk gets, in bytes. No image is made smaller.
+	// Size is what the disk gets, in bytes; 0 is what the image has. No image is made
+	// smaller.
 	Size int64
 }
 
@@ -151,7 +152,7 @@ func (i Image) fetch(ctx context.Context, held *os.File, to string, options Imag
 }
 
 // prepareImage looks at an image that was copied, and makes it as large as its disk
-// shall be.
+// shall be; 0 leaves it as it is.
 func prepareImage(ctx context.Context, path string, size int64) error {
 	if err := checkUpload(path); err != nil {
 		return err
@@ -177,6 +178,8 @@ func prepareImage(ctx context.Context, path string, size int64) error {
 		return err
 	}
 	switch {
+	case size == 0: // as large as it is
+		return nil
 	case has > size:
 		return fmt.Errorf("its disk has %d bytes (%s), more than the %s asked for: no disk is made smaller", has, mebibytes(uint64(has)), mebibytes(uint64(size)))
 	case has == size:

@@ -89,20 +89,28 @@ type Job struct {
 	FreshDisks []string
 	// Secrets are what the machine gets of Secrets, by their names and keys.
 	Secrets map[string]map[string][]byte
+	// Images are what the cache calls the images that disks are made of, by the names of
+	// the disks, and ImageCache is the directory of that.
+	Images     map[string]string
+	ImageCache string
 	// Version of the program, for the state.
 	Version string
 
 	// Notes are what the probe of the host has to say.
 	Notes []string `json:"-"`
-	// NewDisks are the images that the start makes, empty.
+	// NewDisks are the images that the start makes.
 	NewDisks []NewDisk `json:"-"`
 }
 
 // NewDisk is a disk image that a start makes.
 type NewDisk struct {
 	Name, Path string
-	// Size in bytes.
+	// Size in bytes; 0 is that of Image.
 	Size int64
+	// Image is what it is a copy of, without passwords and queries; an image without
+	// is empty. Ephemeral says that it is removed at the machine's end.
+	Image     string
+	Ephemeral bool
 }
 
 // FullName is the machine's NAMESPACE/NAME.
@@ -116,6 +124,9 @@ type JobOptions struct {
 	// FreshDisks are the names of disks whose empty images may be made although the
 	// machine has had others; see [EmptyDiskError].
 	FreshDisks []string
+	// Image says who is told how the image of a disk is fetched, which Prepare does;
+	// nil tells nobody.
+	Image func(source string) ImageOptions
 	// Probe says how QEMU is asked what it offers.
 	Probe hostprobe.Options
 	// Version of the program, for the state.
@@ -123,7 +134,8 @@ type JobOptions struct {
 }
 
 // Prepare makes the job of a manifest's machine, which must be defaulted and valid.
-// Of the machine nothing is touched but its directory, which is made. Where the
+// Of the machine nothing is touched but its directory, which is made. Images that its
+// start makes disks of are fetched into the cache. Where the
 // host would have to provide something, the error has a machineconfig.Error for each;
 // where the machine would get an empty disk in place of one that it has had, an
 // [*EmptyDiskError].
@@ -136,7 +148,7 @@ func (h *Host) Prepare(ctx context.Context, o *spec.Object, options JobOptions) 
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{Directories: d, Config: config, Secrets: secret, Manifest: manifestText(o), Version: options.Version}
+	j := &Job{Directories: d, Config: config, Secrets: secret, Manifest: manifestText(o), Version: options.Version, ImageCache: h.cache().dir}
 	if err := j.decideDisks(o.VirtualMachine, options); err != nil {
 		return nil, err
 	}
@@ -144,6 +156,9 @@ func (h *Host) Prepare(ctx context.Context, o *spec.Object, options JobOptions) 
 		return nil, err
 	}
 	if j.Template, err = runner.LoadTemplate(&config, h.TemplatesDir(), j.Directories.Data); err != nil {
+		return nil, err
+	}
+	if err := h.pullImages(ctx, j, options.Image); err != nil {
 		return nil, err
 	}
 	probed, err := hostprobe.Probe(ctx, options.Probe)
@@ -221,7 +236,7 @@ func (j *Job) decideDisks(vm *spec.VirtualMachine, options JobOptions) error {
 	for _, d := range disks {
 		j.Definition.Used[d.name] = d.path
 		if d.made {
-			j.NewDisks = append(j.NewDisks, NewDisk{Name: d.name, Path: d.path, Size: d.size})
+			j.NewDisks = append(j.NewDisks, NewDisk{Name: d.name, Path: d.path, Size: d.size, Image: d.image})
 		}
 	}
 	return nil
@@ -279,7 +294,7 @@ func (j *Job) Engine(reporters ...runner.Reporter) (*Engine, error) {
 	d := j.Directories
 	k := &keeper{file: &runner.StateFile{Path: d.StateFile()}, job: j, running: make(chan struct{})}
 	e, err := runner.New(runner.Options{
-		Config: j.Config, Host: j.Host, Template: j.Template, Version: j.Version, NewDisks: j.FreshDisks, Secrets: j.Secrets,
+		Config: j.Config, Host: j.Host, Template: j.Template, Version: j.Version, NewDisks: j.FreshDisks, Secrets: j.Secrets, MakeImage: j.makeImage,
 		Directories: runner.Directories{Data: d.Data, Runtime: d.Runtime},
 		Reporter:    append(runner.Reporters{k}, reporters...),
 	})

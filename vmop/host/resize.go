@@ -135,6 +135,9 @@ func (h *Host) imageOf(o *spec.Object, disk string) (d heldDisk, own bool, err e
 	}
 	i := slices.IndexFunc(c.Runner.VM.Drives, func(d runnerconfig.Drive) bool { return d.Name == name })
 	drive := c.Runner.VM.Drives[i]
+	if drive.Ephemeral() {
+		return d, false, fmt.Errorf("it is a new copy at each start: say its size in the manifest")
+	}
 	d = heldDisk{name: name, path: drive.Where()}
 	info, err := os.Stat(d.path)
 	switch {
@@ -253,21 +256,41 @@ func resizedManifest(o *spec.Object, disk string, size int64) (spec.Object, erro
 	want := written.VirtualMachine.DeepCopy()
 	disks := machineconfig.Disks(o.VirtualMachine) // the names are those of what is defaulted
 	i := disks[slices.IndexFunc(disks, func(d machineconfig.Disk) bool { return d.Name == disk })].Index
-	requests := want.Spec.VM.Disks[i].VolumeClaimTemplate.Spec.Resources.Requests
 	quantity := resource.NewQuantity(size, resource.BinarySI)
-	if had := requests[corev1.ResourceStorage]; had.Cmp(*quantity) >= 0 {
+	var had resource.Quantity
+	way, key := []string{"volumeClaimTemplate", "spec", "resources", "requests"}, string(corev1.ResourceStorage)
+	switch d := &want.Spec.VM.Disks[i]; {
+	case d.Image != nil:
+		had, way, key = *d.Image.Size, []string{"image"}, "size"
+	case d.ContainerDisk != nil:
+		had, way, key = *d.ContainerDisk.Size, []string{"containerDisk"}, "size"
+	default:
+		had = d.VolumeClaimTemplate.Spec.Resources.Requests[corev1.ResourceStorage]
+	}
+	if had.Cmp(*quantity) >= 0 {
 		if had.Cmp(*quantity) > 0 {
 			return spec.Object{}, fmt.Errorf("its manifest says %s: %w", had.String(), ErrShrink)
 		}
 		return *o, nil
 	}
-	requests[corev1.ResourceStorage] = *quantity
+	switch d := &want.Spec.VM.Disks[i]; {
+	case d.Image != nil:
+		d.Image.Size = quantity
+	case d.ContainerDisk != nil:
+		d.ContainerDisk.Size = quantity
+	default:
+		d.VolumeClaimTemplate.Spec.Resources.Requests[corev1.ResourceStorage] = *quantity
+	}
 	var doc yaml.Node
 	err = yaml.Unmarshal(o.Raw, &doc)
 	if err == nil && len(doc.Content) == 1 {
 		list := child(child(child(doc.Content[0], "spec"), "vm"), "disks")
 		if list != nil && i < len(list.Content) {
-			setText(child(child(child(child(list.Content[i], "volumeClaimTemplate"), "spec"), "resources"), "requests"), string(corev1.ResourceStorage), quantity.String())
+			at := list.Content[i]
+			for _, name := range way {
+				at = child(at, name)
+			}
+			setText(at, key, quantity.String())
 		}
 	}
 	text, err := encodeManifest(&doc)

@@ -80,6 +80,16 @@ func (s Source) Kind() (Kind, error) {
 	return File, nil
 }
 
+// LocalPath is the path of the file or directory of this host that the source is; ""
+// if it is on a server.
+func (s Source) LocalPath() string {
+	switch kind, err := s.Kind(); {
+	case err != nil, kind == HTTP, kind == Registry:
+		return ""
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(s.Location, archivePrefix), layoutPrefix)
+}
+
 // isScheme reports whether it is what a URL begins with (RFC 3986, 3.1), such as file.
 func isScheme(s string) bool {
 	for i, r := range s {

@@ -75,6 +75,9 @@ func withoutLive(r runnerconfig.Runner) runnerconfig.Runner {
 		if r.VM.Drives[i].Type == runnerconfig.DriveCD {
 			r.VM.Drives[i].File = ""
 		}
+		if im := r.VM.Drives[i].Image; im != nil && !im.Ephemeral {
+			r.VM.Drives[i].Image = nil // of a disk that is there, which stays what it is
+		}
 	}
 	return r
 }

@@ -25,6 +25,9 @@ const (
 	sigKILL = syscall.SIGKILL
 )
 
+// preparing is what is said while nothing better is known.
+const preparing = "preparing the machine"
+
 // Options configure an [Engine].
 type Options struct {
 	// Config describes the machine. What it leaves out is as runnerconfig.Default
@@ -58,6 +61,8 @@ type Options struct {
 	// NewDisks are the names of disks whose images may be made anew, empty, although
 	// the machine has had others.
 	NewDisks []string
+	// MakeImage makes the disks of drives with an image; nil makes none.
+	MakeImage ImageMaker
 	// Taps are tap interfaces that are open already, by the position of their
 	// network; see [OpenTaps]. The engine hands them to QEMU and closes them, once
 	// [Engine.Run] was called. It opens those that are missing.
@@ -267,6 +272,7 @@ func (e *Engine) Run(ctx context.Context) (Outcome, error) {
 		e.message(LevelError, "%v", err)
 		return outcome, errors.Join(err, e.unlock())
 	}
+	e.removeEphemeral()
 	if cerr := e.cleanUp(); cerr != nil {
 		e.message(LevelWarning, "clean up: %v", cerr)
 	}
@@ -309,7 +315,7 @@ func (e *Engine) run() (Outcome, error) {
 	}
 	groups := e.deviceGroups() // also of those that are about to be refused
 	e.update(func(s *State) {
-		s.Phase, s.Message, s.DeviceGroups = PhaseInitializing, "preparing the machine", groups
+		s.Phase, s.Message, s.DeviceGroups = PhaseInitializing, preparing, groups
 	})
 	if err := cleanRuntimeDir(dirs.Runtime); err != nil {
 		return startFailed(err)

@@ -25,6 +25,8 @@ type diskRecord struct {
 	Birth int64  `json:"birth,omitempty"`
 	// Name is that of the drive.
 	Name string `json:"name,omitempty"`
+	// Image is the source of the image that the disk was made of, if it was.
+	Image string `json:"image,omitempty"`
 	// Header is the format that a raw image looked like when its guest had ended;
 	// empty is raw.
 	Header qemucmd.DiskFormat `json:"header,omitempty"`

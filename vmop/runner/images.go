@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,7 +20,7 @@ import (
 )
 
 // prepareDrives makes missing images and finds out what is behind each drive.
-func (e *Engine) prepareDrives(drives []runnerconfig.Drive, known map[string]diskRecord) ([]runnerconfig.DriveFacts, error) {
+func (e *Engine) prepareDrives(ctx context.Context, drives []runnerconfig.Drive, known map[string]diskRecord) ([]runnerconfig.DriveFacts, error) {
 	out := make([]runnerconfig.DriveFacts, len(drives))
 	var errs []error
 	for i, d := range drives {
@@ -26,7 +28,7 @@ func (e *Engine) prepareDrives(drives []runnerconfig.Drive, known map[string]dis
 		if d.Type == runnerconfig.DriveCD {
 			facts.FD, err = e.openGiven(d.File)
 		} else {
-			facts, err = e.prepareDisk(d, known)
+			facts, err = e.prepareDisk(ctx, d, known)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("vm.drives[%d]: %w", i, err))
@@ -36,11 +38,13 @@ func (e *Engine) prepareDrives(drives []runnerconfig.Drive, known map[string]dis
 	return out, errors.Join(errs...)
 }
 
-func (e *Engine) prepareDisk(d runnerconfig.Drive, known map[string]diskRecord) (runnerconfig.DriveFacts, error) {
+func (e *Engine) prepareDisk(ctx context.Context, d runnerconfig.Drive, known map[string]diskRecord) (runnerconfig.DriveFacts, error) {
 	var facts runnerconfig.DriveFacts
 	path := d.Where()
-	if d.File != "" && d.Size > 0 {
-		if err := e.createDisk(d, known); err != nil {
+	made := ""
+	if d.File != "" && (d.Size > 0 || d.Image != nil) {
+		var err error
+		if made, err = e.createDisk(ctx, d, known); err != nil {
 			return facts, err
 		}
 	}
@@ -82,6 +86,9 @@ func (e *Engine) prepareDisk(d runnerconfig.Drive, known map[string]diskRecord) 
 		return facts, fmt.Errorf("disk image %s: %w", path, err)
 	}
 	before, recorded := known[path]
+	if d.Ephemeral() {
+		before, recorded = diskRecord{}, false
+	}
 	rec, note, err := before.next(now, recorded)
 	if err != nil {
 		return facts, fmt.Errorf("disk image %s: %w", path, err)
@@ -89,8 +96,13 @@ func (e *Engine) prepareDisk(d runnerconfig.Drive, known map[string]diskRecord) 
 	if note != "" {
 		e.message(LevelWarning, "the disk image %s %s", path, note)
 	}
-	rec.Name = d.Name
-	known[path] = rec
+	rec.Name, rec.Image = d.Name, cmp.Or(made, before.Image)
+	if im := d.Image; im != nil && rec.Image != "" && rec.Image != im.Source {
+		e.message(LevelWarning, "the disk %s stays the copy of %s that it is: no disk is overwritten", d.Name, rec.Image)
+	}
+	if !d.Ephemeral() {
+		known[path] = rec
+	}
 	facts.Format = rec.Format
 	if facts.Format == qemucmd.DiskFormatRaw && d.Size > 0 && info.Size() < int64(d.Size) {
 		e.growDisk(f, info.Size(), d.Size)
@@ -107,30 +119,79 @@ func (e *Engine) prepareDisk(d runnerconfig.Drive, known map[string]diskRecord) 
 // createDisk makes the image of a disk, unless it is there. One that was there
 // before and is missing is not made anew: an empty disk in its place would look to
 // everybody like lost data, and to an installer like an invitation.
-func (e *Engine) createDisk(d runnerconfig.Drive, known map[string]diskRecord) error {
+//
+// It returns the source of the image that the disk was made of now, if it was.
+func (e *Engine) createDisk(ctx context.Context, d runnerconfig.Drive, known map[string]diskRecord) (made string, err error) {
 	path := d.Where()
+	if d.Ephemeral() { // what an earlier run left
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("disk: %w", err)
+		}
+		return d.Image.Source, e.makeImage(ctx, d)
+	}
 	if _, err := os.Lstat(path); err == nil {
-		return nil
+		return "", nil
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("disk: %w", err)
+		return "", fmt.Errorf("disk: %w", err)
 	}
 	if d.NewImage || slices.Contains(e.o.NewDisks, d.Name) {
 		maps.DeleteFunc(known, func(other string, r diskRecord) bool { return other == path || r.Name == d.Name })
 	}
 	record := filepath.Join(e.o.Directories.Data, recordName)
 	if _, was := known[path]; was {
-		return fmt.Errorf("the disk image %s was there at an earlier start and is missing: put it back; if a new, empty disk is wanted, remove the entry %q from \"disks\" in %s", path, path, record)
+		return "", fmt.Errorf("the disk image %s was there at an earlier start and is missing: put it back; if a new, empty disk is wanted, remove the entry %q from \"disks\" in %s", path, path, record)
 	}
 	for other, r := range known {
 		if d.Name != "" && r.Name == d.Name {
-			return fmt.Errorf("the disk %s has been %s so far, and would become the new, empty image %s: name its file again; if a new, empty disk is wanted, remove the entry %q from \"disks\" in %s", d.Name, other, path, other, record)
+			return "", fmt.Errorf("the disk %s has been %s so far, and would become the new, empty image %s: name its file again; if a new, empty disk is wanted, remove the entry %q from \"disks\" in %s", d.Name, other, path, other, record)
 		}
+	}
+	if d.Image != nil {
+		return d.Image.Source, e.makeImage(ctx, d)
 	}
 	created, err := createImage(path, int64(d.Size))
 	if created {
 		e.message(LevelInfo, "created the disk image %s of %s", path, d.Size)
 	}
-	return err
+	return "", err
+}
+
+// ImageMaker makes the file of a drive, where there is none, of the drive's Image: one
+// of raw or qcow2 with at least its Size, which gets its name once it is whole and on
+// the storage. Progress is told in words how far it is. The error is about the
+// image, and names it.
+type ImageMaker func(ctx context.Context, d runnerconfig.Drive, progress func(string)) error
+
+// makeImage makes a disk of its image.
+func (e *Engine) makeImage(ctx context.Context, d runnerconfig.Drive) error {
+	if e.o.MakeImage == nil {
+		return fmt.Errorf("disk %s: nobody here makes it of its image", d.Name)
+	}
+	e.update(func(s *State) { s.Message = fmt.Sprintf("making the disk %s of its image", d.Name) })
+	err := e.o.MakeImage(ctx, d, func(text string) {
+		e.update(func(s *State) { s.Message = fmt.Sprintf("disk %s: %s", d.Name, text) })
+	})
+	if err != nil {
+		return fmt.Errorf("disk %s: %w", d.Name, err)
+	}
+	e.message(LevelInfo, "made the disk %s of its image", d.Name)
+	e.update(func(s *State) { s.Message = preparing })
+	return nil
+}
+
+// removeEphemeral removes the disks that are made anew at the next start.
+func (e *Engine) removeEphemeral() {
+	e.mu.Lock()
+	ours := e.locked
+	e.mu.Unlock()
+	for _, d := range e.o.Config.Runner.VM.Drives {
+		if !ours || !d.Ephemeral() {
+			continue
+		}
+		if err := os.Remove(d.Where()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			e.message(LevelWarning, "disk %s: %v", d.Name, err)
+		}
+	}
 }
 
 // reopen opens the very file that was found, whatever has its path by then.

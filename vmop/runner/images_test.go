@@ -37,7 +37,7 @@ func (s *shelf) start() (qemucmd.DiskFormat, error) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	facts, err := s.e.prepareDrives([]runnerconfig.Drive{s.drive}, rec.Disks)
+	facts, err := s.e.prepareDrives(s.t.Context(), []runnerconfig.Drive{s.drive}, rec.Disks)
 	if err != nil {
 		return "", err
 	}

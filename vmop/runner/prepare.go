@@ -165,7 +165,7 @@ func (e *Engine) facts(ctx context.Context, rec *record) (facts runnerconfig.Fac
 	if facts.Taps, err = e.openTaps(ctx); err != nil {
 		return facts, err
 	}
-	if facts.Drives, err = e.prepareDrives(vm.Drives, rec.Disks); err != nil {
+	if facts.Drives, err = e.prepareDrives(ctx, vm.Drives, rec.Disks); err != nil {
 		return facts, err
 	}
 	// Formats are kept before anything may write to the images.
@@ -269,7 +269,7 @@ func (e *Engine) checkGiven(vm *runnerconfig.VM) error {
 	for i, d := range vm.Drives {
 		if d.Type == runnerconfig.DriveCD {
 			check(d.File, fmt.Sprintf("vm.drives[%d]: cd", i))
-		} else if d.Size == 0 {
+		} else if d.Size == 0 && d.Image == nil {
 			check(d.Where(), fmt.Sprintf("vm.drives[%d]: disk", i))
 		}
 	}

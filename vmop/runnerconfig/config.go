@@ -213,8 +213,27 @@ type Drive struct {
 	// NewImage says that an image may be created although the machine has had
 	// another one under this name. VM-Operator has no such key.
 	NewImage bool `json:"newImage,omitempty"`
+	// Image is what File is made of if there is none, in place of an empty image of
+	// Size. VM-Operator has no such key.
+	Image *DriveImage `json:"image,omitempty"`
 	// BootIndex orders boot devices, lowest first.
 	BootIndex *int `json:"bootindex,omitempty"`
+}
+
+// DriveImage is the image that a disk is a copy of.
+type DriveImage struct {
+	// Source is where it is, see [limits.ImageSource]; a file's path is absolute.
+	Source string `json:"source"`
+	// Path is that of the disk in a container image.
+	Path string `json:"path,omitempty"`
+	// Checksum is sha256:HEX or sha512:HEX of what the source has.
+	Checksum string `json:"checksum,omitempty"`
+	// CABundle are certificates (PEM) that the server may be trusted by, too.
+	CABundle string `json:"caBundle,omitempty"`
+	// PullPolicy is Always, IfNotPresent or Never, where images are kept.
+	PullPolicy string `json:"pullPolicy,omitempty"`
+	// Ephemeral makes the disk anew at each start, and removes it at the end.
+	Ephemeral bool `json:"ephemeral,omitempty"`
 }
 
 // Share is a folder that the guest can mount.

@@ -199,6 +199,9 @@ func (v *validator) drives(drives []Drive) {
 				used[where] = i
 			}
 		}
+		if d.Image != nil {
+			v.image(path+".image", &d)
+		}
 		if b := d.BootIndex; b != nil {
 			if err := limits.BootIndex(int64(*b)); err != nil {
 				v.limit(path+".bootindex", *b, err)
@@ -207,6 +210,23 @@ func (v *validator) drives(drives []Drive) {
 			}
 			boot[*b] = i
 		}
+	}
+}
+
+func (v *validator) image(at string, d *Drive) {
+	im := d.Image
+	if d.Type != DriveRaw || d.File == "" {
+		v.add(at, "is for a disk whose file is given")
+	}
+	v.limit(at+".source", im.Source, limits.ImageSource(im.Source))
+	if im.Path != "" {
+		v.limit(at+".path", im.Path, limits.ImagePath(im.Path))
+	}
+	if im.Checksum != "" {
+		v.limit(at+".checksum", im.Checksum, limits.ImageChecksum(im.Checksum, limits.IsContainerImage(im.Source)))
+	}
+	if len(im.CABundle) > limits.MaxCABundle {
+		v.add(at+".caBundle", "has %d bytes: want at most %d", len(im.CABundle), limits.MaxCABundle)
 	}
 }
 
@@ -263,6 +283,9 @@ func (v *validator) usbDevices(vm *VM) {
 func (d *Drive) Where() string {
 	return d.Resource + d.File + d.Device
 }
+
+// Ephemeral reports whether the disk is made anew at each start.
+func (d *Drive) Ephemeral() bool { return d.Image != nil && d.Image.Ephemeral }
 
 func (v *validator) display(d *Display) {
 	if d == nil {

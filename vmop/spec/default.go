@@ -57,6 +57,9 @@ func defaultMachine(m *Machine) {
 		if t := m.Disks[i].VolumeClaimTemplate; t != nil {
 			defaultClaim(&t.Spec)
 		}
+		if c := m.Disks[i].ContainerDisk; c != nil {
+			setString(&c.PullPolicy, corev1.PullIfNotPresent)
+		}
 	}
 	for i := range m.Shares {
 		setString(&m.Shares[i].Protocol, ShareVirtioFS)

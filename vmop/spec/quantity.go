@@ -120,7 +120,8 @@ func CheckQuantities(machine []byte) error {
 			VM        struct {
 				MaximumRAM, CurrentRAM json.RawMessage
 				Disks                  []struct {
-					VolumeClaimTemplate struct {
+					Image, ContainerDisk struct{ Size json.RawMessage }
+					VolumeClaimTemplate  struct {
 						Spec struct{ Resources resources }
 					}
 				}
@@ -148,6 +149,8 @@ func CheckQuantities(machine []byte) error {
 	check("spec.vm.currentRam", m.Spec.VM.CurrentRAM)
 	for i := range m.Spec.VM.Disks {
 		all(fmt.Sprintf("spec.vm.disks[%d].volumeClaimTemplate.spec.resources", i), m.Spec.VM.Disks[i].VolumeClaimTemplate.Spec.Resources)
+		check(fmt.Sprintf("spec.vm.disks[%d].image.size", i), m.Spec.VM.Disks[i].Image.Size)
+		check(fmt.Sprintf("spec.vm.disks[%d].containerDisk.size", i), m.Spec.VM.Disks[i].ContainerDisk.Size)
 	}
 	check("status.ram", m.Status.RAM)
 	return errors.Join(errs...)

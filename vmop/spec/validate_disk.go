@@ -2,8 +2,10 @@ package spec
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -23,15 +25,19 @@ func RunnerDataClaim(vmName string) string { return vmName + "-runner-data" }
 // machine from the disk's name, see [DiskName].
 func DiskClaim(vmName, diskName string) string { return vmName + "-" + diskName }
 
-// DiskName returns the name of a disk that is made from a template: the
-// template's name with "-disk", or "disk-" and the disk's position among the
-// templates. It is empty if the disk at the index is not made from one.
+// DiskName returns the name of a disk that the machine makes for itself, from a
+// template, an image or a container image: its own name with "-disk", or "disk-" and
+// the position among the templates. It is empty if the disk at the index is no such.
 func DiskName(disks []Disk, index int) string {
-	if disks[index].VolumeClaimTemplate == nil {
+	switch d := &disks[index]; {
+	case d.Image != nil:
+		return d.Image.Name + "-disk"
+	case d.ContainerDisk != nil:
+		return d.ContainerDisk.Name + "-disk"
+	case d.VolumeClaimTemplate == nil:
 		return ""
-	}
-	if stem := disks[index].VolumeClaimTemplate.Metadata.Name; stem != "" {
-		return stem + "-disk"
+	case d.VolumeClaimTemplate.Metadata.Name != "":
+		return d.VolumeClaimTemplate.Metadata.Name + "-disk"
 	}
 	n := 0
 	for _, d := range disks[:index] {
@@ -77,6 +83,16 @@ func validateDisks(disks []Disk, vmName string, path spot) field.ErrorList {
 				once(c.ClaimName, at, c.ClaimName)
 			}
 		}
+		if im := d.Image; im != nil {
+			at := at.Child("image")
+			errs = append(errs, validateDiskImage(im, vmName, at)...)
+			once(DiskClaim(vmName, DiskName(disks, i)), at.Child("name"), im.Name)
+		}
+		if c := d.ContainerDisk; c != nil {
+			at := at.Child("containerDisk")
+			errs = append(errs, validateContainerDisk(c, vmName, at)...)
+			once(DiskClaim(vmName, DiskName(disks, i)), at.Child("name"), c.Name)
+		}
 		if c := d.Cdrom; c != nil {
 			if cds++; cds == limits.MaxCDs+1 {
 				errs = append(errs, tooManyAt(at, cds, limits.MaxCDs))
@@ -101,12 +117,12 @@ func validateDisks(disks []Disk, vmName string, path spot) field.ErrorList {
 
 func validateDiskKind(d *Disk, path spot) field.ErrorList {
 	n := 0
-	for _, given := range []bool{d.VolumeClaimTemplate != nil, d.PersistentVolumeClaim != nil, d.Cdrom != nil} {
+	for _, given := range []bool{d.VolumeClaimTemplate != nil, d.PersistentVolumeClaim != nil, d.Cdrom != nil, d.Image != nil, d.ContainerDisk != nil} {
 		if given {
 			n++
 		}
 	}
-	const rule = "give exactly one of volumeClaimTemplate, persistentVolumeClaim and cdrom; there "
+	const rule = "give exactly one of volumeClaimTemplate, persistentVolumeClaim, cdrom, image and containerDisk; there "
 	switch n {
 	case 0:
 		return field.ErrorList{requiredAt(path, rule+"is none")}
@@ -120,18 +136,82 @@ func validateTemplate(t *VolumeClaimTemplate, vmName string, path spot) field.Er
 	var errs field.ErrorList
 	at := path.Child("metadata")
 	if name := t.Metadata.Name; name != "" {
-		switch {
-		case name == RunnerDataClaim(vmName):
-			errs = append(errs, invalidAt(at.Child("name"), name, "is reserved for the machine's own data"))
-		case len(name) > maxDiskStem:
-			errs = append(errs, tooLongAt(at.Child("name"), name, maxDiskStem))
-		default:
-			errs = append(errs, invalid(at.Child("name"), name, validation.IsDNS1123Label)...)
-		}
+		errs = append(errs, validateDiskStem(name, vmName, at.Child("name"))...)
 	}
 	errs = append(errs, validateLabels(t.Metadata.Labels, at.Child("labels"))...)
 	errs = append(errs, validateKeys(t.Metadata.Annotations, at.Child("annotations"))...)
 	return append(errs, validateClaim(&t.Spec, path.Child("spec"))...)
+}
+
+func validateDiskStem(name, vmName string, at spot) field.ErrorList {
+	switch {
+	case name == "":
+		return field.ErrorList{requiredAt(at, "what the disk is called, such as system")}
+	case name == RunnerDataClaim(vmName):
+		return field.ErrorList{invalidAt(at, name, "is reserved for the machine's own data")}
+	case len(name) > maxDiskStem:
+		return field.ErrorList{tooLongAt(at, name, maxDiskStem)}
+	}
+	return invalid(at, name, validation.IsDNS1123Label)
+}
+
+func validateDiskImage(im *DiskImage, vmName string, at spot) field.ErrorList {
+	errs := validateDiskStem(im.Name, vmName, at.Child("name"))
+	if im.Source == "" {
+		errs = append(errs, requiredAt(at.Child("source"), "where the image is: a URL of http, https or oci, or on one host a file"))
+	} else {
+		errs = append(errs, limited(at.Child("source"), im.Source, limits.ImageSource(im.Source))...)
+	}
+	container := limits.IsContainerImage(im.Source)
+	switch {
+	case im.Path == "":
+	case !container:
+		errs = append(errs, invalidAt(at.Child("path"), im.Path, "is for container images (oci://…)"))
+	default:
+		errs = append(errs, limited(at.Child("path"), im.Path, limits.ImagePath(im.Path))...)
+	}
+	if im.Checksum != "" {
+		errs = append(errs, limited(at.Child("checksum"), im.Checksum, limits.ImageChecksum(im.Checksum, container))...)
+	}
+	if im.CABundle != "" && !strings.Contains(im.CABundle, "-----BEGIN CERTIFICATE-----") {
+		errs = append(errs, requiredAt(at.Child("caBundle"), "certificates in the form of PEM, with lines -----BEGIN CERTIFICATE-----"))
+	}
+	if im.Size == nil {
+		errs = append(errs, requiredAt(at.Child("size"), "the size of the disk, such as 20Gi"))
+	}
+	return append(errs, validateMade(im.Size, im.StorageClassName, at)...)
+}
+
+func validateContainerDisk(c *ContainerDisk, vmName string, at spot) field.ErrorList {
+	errs := validateDiskStem(c.Name, vmName, at.Child("name"))
+	if c.Image == "" {
+		errs = append(errs, requiredAt(at.Child("image"), "the container image that has the disk, such as quay.io/containerdisks/fedora:43"))
+	} else {
+		errs = append(errs, limited(at.Child("image"), c.Image, limits.ContainerImage(c.Image))...)
+	}
+	if c.Path != "" {
+		errs = append(errs, limited(at.Child("path"), c.Path, limits.ImagePath(c.Path))...)
+	}
+	errs = append(errs, oneOf(at.Child("pullPolicy"), c.PullPolicy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
+	if c.Persistent && c.Size == nil {
+		errs = append(errs, requiredAt(at.Child("size"), "the size of the disk, such as 20Gi, which a persistent one needs"))
+	}
+	if !c.Persistent && c.StorageClassName != nil {
+		errs = append(errs, forbiddenAt(at.Child("storageClassName"), "a disk that is not persistent has no volume claim"))
+	}
+	return append(errs, validateMade(c.Size, c.StorageClassName, at)...)
+}
+
+// validateMade checks what the claim of a disk that is a copy is made with.
+func validateMade(size *resource.Quantity, class *string, at spot) field.ErrorList {
+	var errs field.ErrorList
+	if size != nil {
+		errs = append(errs, validateBytes(*size, at.Child("size"))...)
+	}
+	if class != nil && *class != "" {
+		errs = append(errs, invalid(at.Child("storageClassName"), *class, validation.IsDNS1123Subdomain)...)
+	}
+	return errs
 }
 
 func validateClaim(c *VolumeClaimSpec, path spot) field.ErrorList {

@@ -16,7 +16,7 @@ func validateShares(m *Machine, vmName string, machine spot) field.ErrorList {
 	disks := map[string]spot{}
 	for i := range m.Disks {
 		at := machine.Child("disks").Index(i)
-		if m.Disks[i].VolumeClaimTemplate != nil {
+		if m.Disks[i].Template() != nil {
 			disks[DiskClaim(vmName, DiskName(m.Disks, i))] = at
 		}
 		if c := m.Disks[i].PersistentVolumeClaim; c != nil {

@@ -49,6 +49,8 @@ func machineDefaults(t reflect.Type) []string {
 		return []string{"protocol"}
 	case reflect.TypeFor[Share]():
 		return []string{"protocol"}
+	case reflect.TypeFor[ContainerDisk]():
+		return []string{"pullPolicy"}
 	case reflect.TypeFor[VolumeClaimTemplate]():
 		return []string{"spec"}
 	case reflect.TypeFor[VolumeClaimSpec]():

@@ -1,10 +1,13 @@
 package kubevirt
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/vmop/sdk/vmop/dialect/internal/tree"
+	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -109,19 +112,26 @@ func (m *machine) volume(v *tree.Node, name string, cd bool) (spec.Disk, bool) {
 	return spec.Disk{}, false
 }
 
-// containerDisk has no counterpart yet: the disk is there, so that its place and
-// name are kept, and a person says what is on it.
+// containerDisk translates a disk in a container image, which is a new one at each
+// start in both.
 func (m *machine) containerDisk(image *tree.Node, name string, cd bool) (spec.Disk, bool) {
 	source := image.Get("image").String()
-	for _, key := range []string{"path", "imagePullPolicy", "imagePullSecret"} {
-		image.Get(key).Read()
+	out := &spec.ContainerDisk{Name: tree.Label(name), Image: source, Path: image.Get("path").String()}
+	if policy := image.Get("imagePullPolicy"); policy.Is() {
+		out.PullPolicy = corev1.PullPolicy(policy.String())
+	}
+	if secret := image.Get("imagePullSecret"); secret.Is() {
+		secret.Note("has no counterpart: on one host the credentials are those of docker login or podman login")
+	}
+	if limits.ContainerImage(source) != nil {
+		image.Get("image").Note("%q is no name of a container image; the disk is left out", source)
+		return spec.Disk{}, false
 	}
 	if cd {
-		image.Note("disks in container images have no counterpart yet; the drive is empty instead of holding %s", source)
+		image.Note("a CD in a container image has no counterpart yet; the drive is empty instead of holding %s", source)
 		return spec.Disk{Cdrom: &spec.Cdrom{}}, true
 	}
-	image.Note("disks in container images have no counterpart yet: the disk %s is empty instead of a copy of %s; on one host, --disk %s=FILE gives it an image", name, source, tree.Label(name))
-	return template(name, resource.MustParse("10Gi"), nil), true
+	return spec.Disk{ContainerDisk: out}, true
 }
 
 func claim(name string) spec.Disk {
@@ -172,6 +182,9 @@ func (m *machine) filled(t *tree.Node, name string) spec.Disk {
 		size = resource.MustParse("10Gi")
 		t.Note("does not say how large the disk is; it has 10Gi")
 	}
+	if d, ok := m.imported(t, of, name, size); ok {
+		return d
+	}
 	return template(name, size, func(c *spec.VolumeClaimSpec) {
 		for _, mode := range of.Get("accessModes").List() {
 			c.AccessModes = append(c.AccessModes, corev1.PersistentVolumeAccessMode(mode.String()))
@@ -186,8 +199,51 @@ func (m *machine) filled(t *tree.Node, name string) spec.Disk {
 	})
 }
 
+// imported translates a DataVolume that gets an image from a server or a registry.
+func (m *machine) imported(t, of *tree.Node, name string, size resource.Quantity) (spec.Disk, bool) {
+	source := t.Get("spec", "source")
+	im := &spec.DiskImage{Name: tree.Label(name), Size: &size}
+	from := source.Get("http")
+	switch registry := source.Get("registry"); {
+	case from.Get("url").Is():
+		im.Source = from.Get("url").String()
+		if sum := from.Get("checksum"); sum.Is() {
+			im.Checksum = sum.String()
+			if limits.ImageChecksum(im.Checksum, false) != nil {
+				sum.Note("%q is neither SHA-256 nor SHA-512, and left out: the source is trusted", im.Checksum)
+				im.Checksum = ""
+			}
+		}
+	case registry.Get("url").Is():
+		from = registry
+		im.Source = strings.Replace(registry.Get("url").String(), "docker://", "oci://", 1)
+		for _, key := range []string{"pullMethod", "platform"} {
+			registry.Get(key).ReadAll()
+		}
+	default:
+		return spec.Disk{}, false
+	}
+	if err := limits.ImageSource(im.Source); err != nil || limits.LocalImage(im.Source) {
+		return spec.Disk{}, false
+	}
+	if secret := from.Get("secretRef"); secret.Is() {
+		secret.Note("has no counterpart: on one host the credentials of registries are those of docker login or podman login")
+	}
+	if ca := from.Get("certConfigMap"); ca.Is() {
+		ca.Note("write the certificates themselves as the image's caBundle")
+	}
+	if class := of.Get("storageClassName"); class.Is() {
+		im.StorageClassName = new(class.String())
+	}
+	if mode := of.Get("volumeMode"); mode.Is() && mode.String() != string(corev1.PersistentVolumeFilesystem) {
+		mode.Note("the disk is a file on a volume with a file system here")
+	}
+	of.Get("accessModes").ReadAll() // one machine has it
+	return spec.Disk{Image: im}, true
+}
+
 // source translates where a disk's content comes from: Kubernetes clones claims
-// and snapshots of the same namespace; nothing here imports yet.
+// and snapshots of the same namespace.
 func (m *machine) source(t *tree.Node, c *spec.VolumeClaimSpec) {
 	source, ref := t.Get("spec", "source"), t.Get("spec", "sourceRef")
 	here := func(n *tree.Node) bool {
@@ -202,12 +258,10 @@ func (m *machine) source(t *tree.Node, c *spec.VolumeClaimSpec) {
 	case source.Get("snapshot").Is() && here(source.Get("snapshot")):
 		group := "snapshot.storage.k8s.io"
 		c.DataSource = &corev1.TypedLocalObjectReference{APIGroup: &group, Kind: "VolumeSnapshot", Name: source.Get("snapshot", "name").String()}
-	case source.Get("http", "url").Is():
-		source.Note("images are not imported yet: the disk is empty instead of a copy of %s", source.Get("http", "url").String())
 	case source.Is() || ref.Is():
 		if !source.Is() {
 			source = ref
 		}
-		source.Note("images are not imported yet: the disk is empty")
+		source.Note("has no counterpart: the disk is empty")
 	}
 }

@@ -230,6 +230,7 @@ func (d *differ) sameThing(old, new reflect.Value, i int) bool {
 		b := new.Index(i).Addr().Interface().(*spec.Disk)
 		return (a.VolumeClaimTemplate == nil) == (b.VolumeClaimTemplate == nil) &&
 			(a.PersistentVolumeClaim == nil) == (b.PersistentVolumeClaim == nil) &&
+			(a.Image == nil) == (b.Image == nil) && (a.ContainerDisk == nil) == (b.ContainerDisk == nil) &&
 			(a.Cdrom == nil) == (b.Cdrom == nil) &&
 			spec.DiskName(d.old.Spec.VM.Disks, i) == spec.DiskName(d.new.Spec.VM.Disks, i)
 	}

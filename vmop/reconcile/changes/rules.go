@@ -22,6 +22,9 @@ const (
 	annotations = "metadata.annotations"
 	template    = "spec.vm.disks[].volumeClaimTemplate"
 
+	containerDisk = "spec.vm.disks[].containerDisk"
+
+	diskKept  = "a disk that is there stays what it is; name another one"
 	claimKept = "Kubernetes does not change this of a volume claim that exists"
 )
 
@@ -111,6 +114,20 @@ var rules = []rule{
 	{template + ".spec.dataSource", AppliedNever, claimKept},
 	{template + ".spec.dataSourceRef", AppliedNever, claimKept},
 	{"spec.vm.disks[].persistentVolumeClaim.claimName", AppliedRestart, ""},
+	{"spec.vm.disks[].image.name", AppliedRestart, ""},
+	{"spec.vm.disks[].image.source", AppliedNever, diskKept},
+	{"spec.vm.disks[].image.path", AppliedNever, diskKept},
+	{"spec.vm.disks[].image.checksum", AppliedNever, diskKept},
+	{"spec.vm.disks[].image.caBundle", AppliedNever, diskKept},
+	{"spec.vm.disks[].image.size", AppliedRestart, ""}, // see effect
+	{"spec.vm.disks[].image.storageClassName", AppliedNever, claimKept},
+	{"spec.vm.disks[].containerDisk.name", AppliedRestart, ""},
+	{containerDisk + ".image", AppliedRestart, ""}, // see effect
+	{containerDisk + ".path", AppliedRestart, ""},
+	{containerDisk + ".pullPolicy", AppliedRestart, ""},
+	{containerDisk + ".persistent", AppliedRestart, ""},
+	{containerDisk + ".size", AppliedRestart, ""},
+	{containerDisk + ".storageClassName", AppliedNever, claimKept},
 	{"spec.vm.disks[].cdrom.image", AppliedLive, ""},
 	{"spec.vm.disks[].bootindex", AppliedRestart, ""},
 	{"spec.vm.shares", AppliedRestart, ""},
@@ -180,6 +197,12 @@ func (d *differ) effect(at *location) (Applied, string) {
 	case pattern == "spec.vm.currentRam":
 		if is.CurrentRAM != nil && spec.CompareQuantities(*is.CurrentRAM, *was.MaximumRAM) > 0 {
 			return AppliedLive, fmt.Sprintf("up to %s, the maximum of the running machine; the rest needs a restart", was.MaximumRAM)
+		}
+	case pattern == "spec.vm.disks[].image.size" || pattern == containerDisk+".size":
+		return d.imageSize(at)
+	case isOrContains(containerDisk, pattern) && r.applied == AppliedRestart && at.name != "name" && at.name != "persistent":
+		if i := at.entryIndex(); was.Disks[i].Template() != nil && is.Disks[i].Template() != nil {
+			return AppliedNever, diskKept
 		}
 	case pattern == "spec.vm.disks[]":
 		return r.applied, d.renamed(at.index)
@@ -256,6 +279,24 @@ func (d *differ) storage(at *location) (Applied, string) {
 		return AppliedRestart, "the volume grows at once; the disk image on it, and what the guest sees, with the next start"
 	}
 	return AppliedRestart, "the volume grows at once; the guest sees the new size after a restart"
+}
+
+// imageSize tells what a change of the size of a disk that is made of an image does.
+func (d *differ) imageSize(at *location) (Applied, string) {
+	i := at.entryIndex()
+	was, is := d.old.Spec.VM.Disks[i].Template(), d.new.Spec.VM.Disks[i].Template()
+	if was == nil || is == nil {
+		return AppliedRestart, ""
+	}
+	had, hadSize := was.Spec.Resources.Requests[corev1.ResourceStorage]
+	want, hasSize := is.Spec.Resources.Requests[corev1.ResourceStorage]
+	switch {
+	case !hasSize:
+		return AppliedNever, "a volume keeps the size that it has"
+	case hadSize && spec.CompareQuantities(want, had) < 0:
+		return AppliedNever, "a volume cannot shrink; make a new disk and copy the data"
+	}
+	return AppliedRestart, "the volume grows at once; the disk image on it, and what the guest sees, with the next start"
 }
 
 // entryIndex is the position of the list entry that the place is in.

@@ -51,7 +51,7 @@ func (d *decision) findClaims() {
 	for i := range d.disks {
 		disk := &d.disks[i]
 		switch {
-		case disk.IsCD():
+		case disk.IsCD(), disk.Entry.Ephemeral():
 			continue
 		case disk.Entry.PersistentVolumeClaim != nil:
 			c := neededClaim{name: disk.Claim, disk: disk, found: d.claim(disk.Claim)}

@@ -25,7 +25,7 @@ func DeletesDisks(vm *spec.VirtualMachine) bool {
 func MadeClaims(vm *spec.VirtualMachine) []string {
 	out := []string{spec.RunnerDataClaim(vm.Name)}
 	for _, d := range machineconfig.Disks(vm) {
-		if d.Entry.VolumeClaimTemplate != nil {
+		if d.Entry.Template() != nil {
 			out = append(out, d.Claim)
 		}
 	}

@@ -124,16 +124,19 @@ func clusterDrive(d *Disk, o *Options, p *problems) runnerconfig.Drive {
 		drive.File = path.Join(DiskMountDir, d.Name, DiskFile)
 		drive.Size = requestedSize(d)
 		drive.NewImage = slices.Contains(o.NewDisks, d.Name)
+		drive.Image = d.image("", false, p)
 	default:
 		drive.Resource = path.Join(DiskDeviceDir, d.Name)
 	}
 	return drive
 }
 
-// requestedSize is the storage that the disk's template asks for, 0 if it has
-// no template or asks for nothing.
+// requestedSize is the storage that the disk asks for, 0 if it asks for nothing.
 func requestedSize(d *Disk) runnerconfig.Bytes {
-	if t := d.Entry.VolumeClaimTemplate; t != nil {
+	if c := d.Entry.ContainerDisk; c != nil && c.Size != nil {
+		return runnerconfig.Bytes(spec.Bytes(*c.Size))
+	}
+	if t := d.Entry.Template(); t != nil {
 		if q, ok := t.Spec.Resources.Requests[corev1.ResourceStorage]; ok {
 			return runnerconfig.Bytes(spec.Bytes(q))
 		}

@@ -4,8 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"path"
 	"strings"
 
+	"github.com/vmop/sdk/vmop/limits"
+	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 )
@@ -19,7 +22,8 @@ type Disk struct {
 	// Name identifies the disk within its machine; it is a DNS label. It is
 	// empty for a CD drive. See [Disks].
 	Name string
-	// Claim is the name of the volume claim, empty for a CD drive. A plan that
+	// Claim is the name of the volume claim, empty for a CD drive and for a disk
+	// that is made anew at each start. A plan that
 	// finds a claim under a former name puts that here.
 	Claim string
 	// Entry is the entry itself. It is shared with the manifest.
@@ -36,13 +40,13 @@ func (d *Disk) Field() string { return fmt.Sprintf("spec.vm.disks[%d]", d.Index)
 // could connect the wrong disk.
 func (d *Disk) check(p *problems) {
 	kinds := 0
-	for _, is := range []bool{d.Entry.VolumeClaimTemplate != nil, d.Entry.PersistentVolumeClaim != nil, d.Entry.Cdrom != nil} {
+	for _, is := range []bool{d.Entry.VolumeClaimTemplate != nil, d.Entry.PersistentVolumeClaim != nil, d.Entry.Cdrom != nil, d.Entry.Image != nil, d.Entry.ContainerDisk != nil} {
 		if is {
 			kinds++
 		}
 	}
 	if kinds != 1 {
-		p.add(d.Field(), "has %d of volumeClaimTemplate, persistentVolumeClaim and cdrom: want exactly one", kinds)
+		p.add(d.Field(), "has %d of volumeClaimTemplate, persistentVolumeClaim, cdrom, image and containerDisk: want exactly one", kinds)
 	}
 }
 
@@ -52,6 +56,8 @@ func (d *Disk) check(p *problems) {
 func (d *Disk) VolumeMode(modes map[string]corev1.PersistentVolumeMode) corev1.PersistentVolumeMode {
 	mode := corev1.PersistentVolumeBlock
 	switch {
+	case d.Entry.Image != nil, d.Entry.ContainerDisk != nil:
+		mode = corev1.PersistentVolumeFilesystem
 	case d.Entry.VolumeClaimTemplate != nil && d.Entry.VolumeClaimTemplate.Spec.VolumeMode != nil:
 		mode = *d.Entry.VolumeClaimTemplate.Spec.VolumeMode
 	case d.Entry.PersistentVolumeClaim != nil && modes[d.Claim] != "":
@@ -78,9 +84,11 @@ func Disks(vm *spec.VirtualMachine) []Disk {
 		e := &vm.Spec.VM.Disks[i]
 		d := Disk{Index: i, Entry: e}
 		switch {
-		case e.VolumeClaimTemplate != nil:
+		case e.Template() != nil:
 			d.Name = spec.DiskName(vm.Spec.VM.Disks, i)
 			d.Claim = spec.DiskClaim(vm.Name, d.Name)
+		case e.Ephemeral():
+			d.Name = spec.DiskName(vm.Spec.VM.Disks, i)
 		case e.PersistentVolumeClaim != nil:
 			d.Claim = e.PersistentVolumeClaim.ClaimName
 			d.Name = claimDiskName(d.Claim)
@@ -92,6 +100,41 @@ func Disks(vm *spec.VirtualMachine) []Disk {
 
 // maxLabel is the length of a DNS label, which the name of a pod's volume is.
 const maxLabel = 63
+
+// image is what a disk is a copy of, nil if it is none. Files are looked for in a
+// folder, that of the manifest; where there is none, as in a cluster, they are refused.
+func (d *Disk) image(base string, here bool, p *problems) *runnerconfig.DriveImage {
+	var out *runnerconfig.DriveImage
+	var field string
+	switch im, c := d.Entry.Image, d.Entry.ContainerDisk; {
+	case im != nil:
+		field = ".image.source"
+		out = &runnerconfig.DriveImage{Source: im.Source, Path: im.Path, Checksum: im.Checksum, CABundle: im.CABundle}
+	case c != nil:
+		field = ".containerDisk.image"
+		out = &runnerconfig.DriveImage{
+			Source: limits.ContainerSource(c.Image), Path: c.Path, PullPolicy: string(c.PullPolicy), Ephemeral: !c.Persistent,
+		}
+	default:
+		return nil
+	}
+	if !here {
+		p.add(d.Field()+field, "disks that are made of images are for machines of one host so far")
+		return out
+	}
+	if !limits.LocalImage(out.Source) {
+		return out
+	}
+	file, with := limits.LocalPath(out.Source)
+	switch {
+	case path.IsAbs(file):
+	case base == "":
+		p.add(d.Field()+field, "%q is relative, and it is not known to which folder: make it an absolute path", file)
+	default:
+		out.Source = with(path.Join(base, file))
+	}
+	return out
+}
 
 func claimDiskName(claim string) string {
 	if name := claim + "-claim"; len(name) <= maxLabel && !strings.Contains(claim, ".") {

@@ -33,8 +33,8 @@ type Host struct {
 	// claimName. A disk from a template that is not in it is an image in
 	// DataDir, made at the first start.
 	Disks map[string]string
-	// ShareBase is the folder that hostPaths of shares are relative to: that of the
-	// manifest. It may be empty if none is relative.
+	// ShareBase is the folder that hostPaths of shares and the files of images are
+	// relative to: that of the manifest. It may be empty if none is relative.
 	ShareBase string
 	// Shares are folders beside those of the manifest, and those of its claims.
 	Shares []LocalShare
@@ -95,7 +95,7 @@ func ForHost(vm *spec.VirtualMachine, l Host) (runnerconfig.Config, error) {
 			c.Runner.VM.Drives = append(c.Runner.VM.Drives, cdDrive(d, l.ImageRepository, &p))
 			continue
 		}
-		c.Runner.VM.Drives = append(c.Runner.VM.Drives, localDrive(d, paths[i], l.DataDir, &p))
+		c.Runner.VM.Drives = append(c.Runner.VM.Drives, localDrive(d, paths[i], &l, &p))
 	}
 	if s := c.Runner.VM.Display.SPICE; s != nil {
 		localSPICE(s, l)
@@ -147,18 +147,23 @@ func localVNC(s *runnerconfig.VNC, l Host, socket bool) {
 // localDrive is the drive of a disk that is no CD drive. An override is used as
 // it is found: making an empty disk where a name was mistyped would be worse
 // than failing.
-func localDrive(d *Disk, override, dataDir string, p *problems) runnerconfig.Drive {
+func localDrive(d *Disk, override string, l *Host, p *problems) runnerconfig.Drive {
 	drive := runnerconfig.Drive{Type: runnerconfig.DriveRaw, Name: d.Name, BootIndex: intPointer(d.Entry.Bootindex)}
 	if override != "" {
 		drive.Resource = override
 		return drive
 	}
-	drive.File = path.Join(dataDir, d.Name+".img")
+	drive.File = path.Join(l.DataDir, d.Name+".img")
 	drive.Size = requestedSize(d)
+	drive.Image = d.image(l.ShareBase, true, p)
+	if drive.Ephemeral() {
+		// Another file: a disk that was kept is none that may be made anew.
+		drive.File = path.Join(l.DataDir, d.Name+".ephemeral.img")
+	}
 	switch t := d.Entry.VolumeClaimTemplate; {
 	case d.Entry.PersistentVolumeClaim != nil:
 		p.add(d.Field()+".persistentVolumeClaim", "the claim %q exists in a cluster only: say which file or device it is here, %s=PATH", d.Claim, d.Name)
-	case t == nil: // nothing at all, which is reported
+	case t == nil: // an image, or nothing at all, which is reported
 	case t.Spec.DataSource != nil || t.Spec.DataSourceRef != nil:
 		p.add(d.Field()+".volumeClaimTemplate.spec", "its data source exists in a cluster only: say which file or device has the content here, %s=PATH", d.Name)
 	case drive.Size <= 0:
@@ -199,7 +204,7 @@ func findDisk(disks []Disk, name string) []int {
 		case d.IsCD() || name == "":
 		case d.Name == name:
 			exact = append(exact, i)
-		case d.Entry.VolumeClaimTemplate != nil && d.Entry.VolumeClaimTemplate.Metadata.Name == name,
+		case stemOf(d) == name,
 			d.Entry.PersistentVolumeClaim != nil && d.Claim == name:
 			alias = append(alias, i)
 		}
@@ -208,6 +213,17 @@ func findDisk(disks []Disk, name string) []int {
 		return exact
 	}
 	return alias
+}
+
+// stemOf is what the manifest calls a disk that the machine makes.
+func stemOf(d *Disk) string {
+	if c := d.Entry.ContainerDisk; c != nil {
+		return c.Name
+	}
+	if t := d.Entry.Template(); t != nil {
+		return t.Metadata.Name
+	}
+	return ""
 }
 
 func diskList(disks []Disk) string {

@@ -30,11 +30,11 @@ func RunnerDataClaim(vm *spec.VirtualMachine, s Settings) *corev1.PersistentVolu
 	return pvc
 }
 
-// DiskClaim is the volume claim of a disk that the manifest has a template for.
+// DiskClaim is the volume claim of a disk that the manifest has a template for, or an image.
 // The labels by which machines' claims are found win over the template's. It
 // has no owner and outlives the machine unless its manifest says otherwise.
 func DiskClaim(vm *spec.VirtualMachine, d machineconfig.Disk) *corev1.PersistentVolumeClaim {
-	t := d.Entry.VolumeClaimTemplate.DeepCopy()
+	t := d.Entry.Template().DeepCopy()
 	pvc := claim(vm, d.Claim)
 	pvc.Annotations = maps.Clone(t.Metadata.Annotations)
 	delete(pvc.Annotations, names.AnnotationMadeFor) // which nobody says but who makes it

@@ -1,0 +1,144 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/vmop/sdk/internal/atomicfile"
+	"github.com/vmop/sdk/vmop/imagesource"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+// A disk of a manifest's image is made in two steps. What is on a server or in a
+// registry comes into the cache before the machine is started, by somebody who can say
+// how far it is; the engine, which has the machine's lock, copies it from there. So
+// nobody else has the disk meanwhile, and no disk depends on the cache.
+
+// imageOf is the image of a drive.
+func imageOfDrive(d *runnerconfig.Drive) Image {
+	return Image{Source: d.Image.Source, Path: d.Image.Path, Checksum: d.Image.Checksum, CA: []byte(d.Image.CABundle), Size: int64(d.Size)}
+}
+
+// The values of a drive's PullPolicy that are no default.
+const (
+	pullAlways = "Always"
+	pullNever  = "Never"
+)
+
+// pullImages fetches what the disks that the start makes are copies of.
+func (h *Host) pullImages(ctx context.Context, j *Job, options func(source string) ImageOptions) error {
+	if options == nil {
+		options = func(string) ImageOptions { return ImageOptions{} }
+	}
+	for i := range j.Config.Runner.VM.Drives {
+		d := &j.Config.Runner.VM.Drives[i]
+		if d.Image == nil || !d.Ephemeral() && exists(d.Where()) {
+			continue
+		}
+		image := imageOfDrive(d)
+		id, err := h.pullFor(ctx, d, image, options(image.source().String()))
+		if err != nil {
+			return fmt.Errorf("disk %q: image %s: %w", d.Name, image.source(), image.explain(err))
+		}
+		if id != "" {
+			if j.Images == nil {
+				j.Images = map[string]string{}
+			}
+			j.Images[d.Name] = id
+		}
+		if d.Ephemeral() {
+			j.NewDisks = append(j.NewDisks, NewDisk{Name: d.Name, Path: d.Where(), Size: int64(d.Size), Image: image.source().String(), Ephemeral: true})
+		}
+	}
+	return nil
+}
+
+// pullFor has the image of a drive here, and says what the cache calls it: "" for what
+// is a file of this host.
+func (h *Host) pullFor(ctx context.Context, d *runnerconfig.Drive, image Image, o ImageOptions) (string, error) {
+	if err := image.Check(); err != nil {
+		return "", err
+	}
+	switch kind, err := image.source().Kind(); {
+	case err != nil:
+		return "", err
+	case kind != imagesource.HTTP && kind != imagesource.Registry:
+		name := image.source().LocalPath()
+		if _, err := os.Stat(name); err != nil {
+			return "", err
+		}
+		return "", nil
+	}
+	if d.Image.PullPolicy == pullNever {
+		r, ok, err := h.cache().find(image.source())
+		if err == nil && !ok {
+			err = fmt.Errorf("%w here, and its pullPolicy is Never: fetch it with vmop-cli image pull, or say IfNotPresent", ErrNoImage)
+		}
+		return r.id, err
+	}
+	o.Refresh = d.Image.PullPolicy == pullAlways
+	r, held, _, err := h.pull(ctx, image, o)
+	if err != nil {
+		return "", err
+	}
+	return r.id, held.Close()
+}
+
+// makeImage makes the disk of a drive; see [runner.ImageMaker].
+func (j *Job) makeImage(ctx context.Context, d runnerconfig.Drive, progress func(string)) (err error) {
+	image := imageOfDrive(&d)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("image %s: %w", image.source(), image.explain(err))
+		}
+	}()
+	kind, err := image.source().Kind()
+	if err != nil {
+		return err
+	}
+	var held *os.File
+	if kind == imagesource.HTTP || kind == imagesource.Registry {
+		id := j.Images[d.Name]
+		if id == "" {
+			return errors.New("it was not there when the machine was about to start: start it again")
+		}
+		var ok bool
+		if held, ok, err = (imageCache{j.ImageCache}).hold(id); err != nil {
+			return err
+		} else if !ok {
+			return fmt.Errorf("%w in the cache any more: start the machine again", ErrNoImage)
+		}
+		defer held.Close()
+	}
+	to := d.Where()
+	tmp := to + ".making"
+	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) { // of one that was interrupted
+		return err
+	}
+	last := imagesource.Step("")
+	err = image.fetch(ctx, held, tmp, ImageOptions{Progress: func(p imagesource.Progress) {
+		if p.Step != last { // one line for each step
+			last = p.Step
+			progress(string(p.Step) + " " + image.source().String())
+		}
+	}})
+	if err == nil {
+		err = prepareImage(ctx, tmp, image.Size)
+	}
+	if err != nil {
+		return errors.Join(err, discard(tmp))
+	}
+	return errors.Join(os.Rename(tmp, to), atomicfile.SyncDir(filepath.Dir(to)))
+}
+
+// discard removes a file that may not be there.
+func discard(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

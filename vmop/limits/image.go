@@ -1,0 +1,149 @@
+package limits
+
+import (
+	"encoding/hex"
+	"errors"
+	"net/url"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// MaxCABundle is the length of the certificates beside a source, in bytes.
+const MaxCABundle = 65536
+
+// The beginnings of sources that are files of this host.
+const (
+	ociPrefix     = "oci://"
+	archivePrefix = "oci-archive:"
+	layoutPrefix  = "oci-layout:"
+)
+
+// containerImage is the grammar of references in OCI's distribution, of which a
+// registry's own names are: HOST[:PORT]/REPOSITORY[:TAG][@DIGEST].
+var containerImage = regexp.MustCompile(`^((localhost|[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)*)(:[0-9]{1,5})?/)?` +
+	`[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*` +
+	`(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?$`)
+
+// LocalImage reports whether an image's source is on the host itself: a file, an
+// archive of OCI's image layout or a directory of it.
+func LocalImage(source string) bool {
+	scheme, isURL := URLScheme(source)
+	return !isURL || scheme != "http" && scheme != "https" && scheme != "oci"
+}
+
+// ImageSource checks where the image of a disk is: a URL of http, https or oci, or on
+// one host a file, oci-archive:FILE or oci-layout:DIRECTORY.
+func ImageSource(source string) error {
+	if err := Text(source); err != nil {
+		return err
+	}
+	const want = "must be a URL of http, https or oci, or on one host a file, oci-archive:FILE or oci-layout:DIRECTORY"
+	for _, prefix := range []string{archivePrefix, layoutPrefix} {
+		if rest, ok := strings.CutPrefix(source, prefix); ok {
+			if rest == "" {
+				return errors.New(want)
+			}
+			return nil
+		}
+	}
+	scheme, isURL := URLScheme(source)
+	switch {
+	case source == "" || isURL && scheme != "http" && scheme != "https" && scheme != "oci":
+		return errors.New(want)
+	case !isURL:
+		return nil
+	case scheme == "oci":
+		return containerReference(strings.TrimPrefix(source, ociPrefix), "oci://REGISTRY/REPOSITORY:TAG")
+	}
+	u, err := url.Parse(source)
+	switch {
+	case err != nil || !strings.HasPrefix(source, scheme+"://"): // the parser's message repeats it, maybe with a password
+		return errors.New("is not a valid URL such as https://example.org/debian.qcow2")
+	case u.Host == "":
+		return errors.New("the URL has no host")
+	case u.User != nil:
+		return errors.New("the URL must not contain a user name or password, which everybody who may read the machine could read")
+	}
+	return nil
+}
+
+// ContainerImage checks the name of a container image that has a disk, as
+// registries have them, or on one host oci-archive:FILE or oci-layout:DIRECTORY.
+func ContainerImage(image string) error {
+	if err := Text(image); err != nil {
+		return err
+	}
+	if strings.HasPrefix(image, archivePrefix) || strings.HasPrefix(image, layoutPrefix) {
+		return ImageSource(image)
+	}
+	return containerReference(image, "REGISTRY/REPOSITORY:TAG")
+}
+
+// ContainerSource is the source of a container image, see [ImageSource].
+func ContainerSource(image string) string {
+	if strings.HasPrefix(image, archivePrefix) || strings.HasPrefix(image, layoutPrefix) {
+		return image
+	}
+	return ociPrefix + image
+}
+
+// minRepository and maxRepository are what registries take, in bytes.
+const (
+	minRepository = 2
+	maxRepository = 255
+)
+
+func containerReference(s, like string) error {
+	repository, _, _ := strings.Cut(s, "@")
+	if host, rest, ok := strings.Cut(repository, "/"); ok && (strings.ContainsAny(host, ".:") || host == "localhost") {
+		repository = rest
+	}
+	repository, _, _ = strings.Cut(repository, ":")
+	if len(repository) < minRepository || len(repository) > maxRepository || !containerImage.MatchString(s) {
+		return errors.New("must be the name of a container image such as " + like + ", or the same with @sha256:DIGEST")
+	}
+	return nil
+}
+
+// ImagePath checks the path of a disk in a container image.
+func ImagePath(p string) error {
+	if err := Text(p); err != nil {
+		return err
+	}
+	if clean := path.Clean("/" + p); clean == "/" || strings.HasSuffix(p, "/") || strings.Contains("/"+p+"/", "/../") {
+		return errors.New("must be that of a file in the container image, such as /disk/disk.img")
+	}
+	return nil
+}
+
+// ImageChecksum checks the checksum of an image: of the file at its source, or of a
+// container image's manifest.
+func ImageChecksum(sum string, container bool) error {
+	kind, digits, _ := strings.Cut(sum, ":")
+	want := map[string]int{"sha256": 32, "sha512": 64}[kind]
+	got, err := hex.DecodeString(digits)
+	switch {
+	case want == 0 || err != nil || len(got) != want:
+		return errors.New("must be sha256:HEX or sha512:HEX")
+	case container && kind != "sha256":
+		return errors.New("must be sha256:HEX: that of a container image is its digest")
+	}
+	return nil
+}
+
+// IsContainerImage reports whether a source is a container image.
+func IsContainerImage(source string) bool {
+	return strings.HasPrefix(source, ociPrefix) || strings.HasPrefix(source, archivePrefix) || strings.HasPrefix(source, layoutPrefix)
+}
+
+// LocalPath is the path in a source that is on this host, and what makes the source of
+// another path.
+func LocalPath(source string) (file string, with func(file string) string) {
+	for _, prefix := range []string{archivePrefix, layoutPrefix} {
+		if rest, ok := strings.CutPrefix(source, prefix); ok {
+			return rest, func(file string) string { return prefix + file }
+		}
+	}
+	return source, func(file string) string { return file }
+}
