@@ -184,6 +184,9 @@ func TestMetrics(tt *testing.T) {
 			return err
 		})
 	}
+	if v, err := o.metric(`vmop_slow_reconciliations_total{controller="machines"}`); err != nil || v < 0 {
+		t.Errorf("slow reconciliations: %v, %v", v, err)
+	}
 	if v, err := o.metric(`controller_runtime_reconcile_time_seconds_count{controller="machines"}`); err != nil || v == 0 {
 		t.Errorf("reconcile time: %v, %v", v, err)
 	}

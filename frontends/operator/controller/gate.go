@@ -49,6 +49,7 @@ func newGate(l *leading, s *apiServer, slow *prometheus.CounterVec) *gate {
 
 // before puts the gate before a reconciler.
 func (g *gate) before(controller string, r reconcile.Reconciler) reconcile.Reconciler {
+	counted := g.slow.WithLabelValues(controller) // which is there from the beginning, as 0
 	return reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 		term, err := g.open(ctx)
 		if err != nil {
@@ -66,7 +67,7 @@ func (g *gate) before(controller string, r reconcile.Reconciler) reconcile.Recon
 			delete(g.running, p)
 			g.mu.Unlock()
 			if g.now().Sub(p.since) > slow {
-				g.slow.WithLabelValues(controller).Inc()
+				counted.Inc()
 			}
 		}()
 		result, err := r.Reconcile(limited, req)

@@ -265,7 +265,11 @@ func TestHangingReconciliations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newTestServer(t.Context(), &bytes.Buffer{})
 		l := newLeading(false, nil)
-		slow := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "slow"}, []string{"controller"})
+		registry := prometheus.NewRegistry()
+		slow, err := newSlowCounter(registry)
+		if err != nil {
+			t.Fatal(err)
+		}
 		g := newGate(l, s, slow)
 		hangs := make(chan struct{})
 		r := g.before("machines", reconcileFunc(func(ctx context.Context) (ctrl.Result, error) {
@@ -273,12 +277,24 @@ func TestHangingReconciliations(t *testing.T) {
 			<-hangs
 			return ctrl.Result{}, ctx.Err()
 		}))
+		counts := func(when string, want float64) {
+			t.Helper()
+			families, err := registry.Gather()
+			if err != nil || len(families) != 1 || len(families[0].GetMetric()) != 1 {
+				t.Fatalf("%s: %v, %v", when, families, err)
+			}
+			if got := families[0].GetMetric()[0].GetCounter().GetValue(); got != want {
+				t.Errorf("%s: %v are counted, want %v", when, got, want)
+			}
+		}
+		counts("at the beginning", 0)
 		done := make(chan error)
 		go func() { _, err := r.Reconcile(t.Context(), request("apps", 1)); done <- err }()
 		time.Sleep(time.Hour)
 		if err := g.healthy(nil); err != nil {
 			t.Errorf("one that waits to lead: %v", err)
 		}
+		counts("one that waits to lead", 0)
 		l.set(func() { l.elected, l.until = true, time.Now().Add(24*time.Hour) })
 		time.Sleep(reconcileTimeout + time.Second)
 		if err := g.healthy(nil); err != nil {
@@ -291,6 +307,20 @@ func TestHangingReconciliations(t *testing.T) {
 		close(hangs)
 		if err := <-done; !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("an error that leads to another try is wanted, got %v", err)
+		}
+		counts("one that lasted", 1)
+		for _, passes := range []struct {
+			takes time.Duration
+			count float64
+		}{{time.Second, 1}, {time.Second + time.Millisecond, 2}} {
+			r := g.before("machines", reconcileFunc(func(context.Context) (ctrl.Result, error) {
+				time.Sleep(passes.takes)
+				return ctrl.Result{}, nil
+			}))
+			if _, err := r.Reconcile(t.Context(), request("apps", 2)); err != nil {
+				t.Error(err)
+			}
+			counts(passes.takes.String(), passes.count)
 		}
 		if err := g.healthy(nil); err != nil {
 			t.Error(err)
