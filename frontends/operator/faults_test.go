@@ -302,9 +302,47 @@ func TestObjectsOfOthersAreLeftAlone(tt *testing.T) {
 	if _, err := core.Services(t.namespace).Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	t.start(cluster.Kubeconfig(), "--config="+t.file(`"/Manager/Controller/Reconciler": {loadBalancerService: true}`))
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "secret-display-secret", Labels: other.Labels}, StringData: map[string]string{"key": "theirs"}}
+	if _, err := core.Secrets(t.namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p, begin := newProxy(tt), time.Now()
+	t.start(p.kubeconfig, "--config="+t.file(`"/Manager/Controller/Reconciler": {loadBalancerService: true}`))
 	t.create(machine("taken", "Running"))
+	t.create(machine("secret", "Running"))
 	t.waits("taken", spec.ConditionConfigurationApplied, spec.ReasonNameTaken)
+	t.waits("secret", spec.ConditionConfigurationApplied, spec.ReasonNameTaken)
+
+	// Whatever else changes, the Secret is not tried again before a minute is over.
+	for n := range 5 {
+		patch := fmt.Sprintf(`{"spec":{"vm":{"powerdownTimeout":%d}}}`, 10+n)
+		vm, err := t.vms.Patch(t.Context(), "secret", types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.eventually("the change is seen", func() error {
+			seen, err := t.status("secret")
+			if err != nil {
+				return err
+			}
+			c := spec.FindCondition(seen.Status.Conditions, spec.ConditionConfigurationApplied)
+			if c == nil || c.ObservedGeneration < vm.GetGeneration() || c.Reason != spec.ReasonNameTaken || !strings.Contains(c.Message, "secret-display-secret") {
+				return fmt.Errorf("generation %d: %+v", vm.GetGeneration(), c)
+			}
+			return nil
+		})
+	}
+	tries := len(p.which(func(r *request) bool { return r.text == "create secrets" })) - 1 // that of the other machine
+	if most := 1 + int(time.Since(begin)/time.Minute); tries > most {
+		t.Errorf("%d Creates of a Secret that is there, at most %d are wanted", tries, most)
+	}
+	secret, err := core.Secrets(t.namespace).Get(t.Context(), secret.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.same("labels of the Secret", other.Labels, secret.Labels)
+	t.same("data of the Secret", map[string][]byte{"key": []byte("theirs")}, secret.Data)
+
 	cm, err := core.ConfigMaps(t.namespace).Get(t.Context(), "taken", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -316,17 +354,22 @@ func TestObjectsOfOthersAreLeftAlone(tt *testing.T) {
 	}
 	t.same("labels of the service", other.Labels, s.Labels)
 
-	// Once the name is free, the machine goes on by itself.
+	// Once the names are free, the machines go on by themselves.
 	if err := core.ConfigMaps(t.namespace).Delete(t.Context(), "taken", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// Nobody watches the objects of others; it is looked for again each minute.
-	t.eventually("the pod is there", func() error {
-		if t.podUID("taken") == "" {
-			return fmt.Errorf("no pod")
-		}
-		return nil
-	})
+	if err := core.Secrets(t.namespace).Delete(t.Context(), secret.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	// Nobody watches the objects of others; they are looked for again each minute.
+	for _, name := range []string{"taken", "secret"} {
+		t.eventually("the pod of "+name+" is there", func() error {
+			if t.podUID(name) == "" {
+				return fmt.Errorf("no pod")
+			}
+			return nil
+		})
+	}
 	if s, err = core.Services(t.namespace).Get(t.Context(), "taken", metav1.GetOptions{}); err != nil || s.Labels["mine"] != "yes" || s.Labels[names.LabelManagedBy] != "" {
 		t.Errorf("service %v, %v", s.Labels, err)
 	}
