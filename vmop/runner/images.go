@@ -67,9 +67,7 @@ func (e *Engine) prepareDisk(ctx context.Context, d runnerconfig.Drive, known ma
 		if err := checkDevice(path, info); err != nil {
 			return facts, fmt.Errorf("%s: %w", path, err)
 		}
-		// Devices are used without the host's cache, and QEMU (from 9.1 on) takes no
-		// descriptor that was opened otherwise.
-		device, err := reopen(f, os.O_RDWR|unix.O_DIRECT)
+		device, err := reopen(f, diskFlags(facts))
 		if err != nil {
 			return facts, fmt.Errorf("block device %s: %w", path, err)
 		}
@@ -108,12 +106,22 @@ func (e *Engine) prepareDisk(ctx context.Context, d runnerconfig.Drive, known ma
 		e.growDisk(f, info.Size(), d.Size)
 	}
 	// QEMU gets the very file that was looked at, whatever has its path by then.
-	image, err := reopen(f, os.O_RDWR)
+	image, err := reopen(f, diskFlags(facts))
 	if err != nil {
 		return facts, fmt.Errorf("disk image %s: %w", path, err)
 	}
 	facts.FD = e.handOver(image)
 	return facts, nil
+}
+
+// diskFlags are the flags that a disk is opened with. They agree with the cache that
+// package qemucmd asks QEMU for: devices are used without the host's, and QEMU (from
+// 9.1 on) takes no descriptor that was opened otherwise.
+func diskFlags(f runnerconfig.DriveFacts) int {
+	if f.Device {
+		return os.O_RDWR | unix.O_DIRECT
+	}
+	return os.O_RDWR
 }
 
 // createDisk makes the image of a disk, unless it is there. One that was there
