@@ -84,6 +84,9 @@ func (p *program) proxyDisplay(ctx context.Context, c *cli.Context, d displayCon
 	return relay(ctx, l, network, address, func(err error) { fmt.Fprintln(p.stderr, err) })
 }
 
+// acceptRetry is when connections are taken again after a failure to take one.
+const acceptRetry = time.Second
+
 // relay joins each connection that l accepts with one to address, until ctx ends,
 // and waits for the end of them all. It closes l.
 func relay(ctx context.Context, l net.Listener, network, address string, problem func(error)) error {
@@ -101,8 +104,17 @@ func relay(ctx context.Context, l net.Listener, network, address string, problem
 				_ = near.Close()
 			}
 			return nil // as it was wished
-		case err != nil:
+		case errors.Is(err, net.ErrClosed):
 			return err
+		case err != nil: // such as too many open files, which passes
+			mu.Lock()
+			problem(err)
+			mu.Unlock()
+			select {
+			case <-ctx.Done():
+			case <-time.After(acceptRetry):
+			}
+			continue
 		}
 		wg.Go(func() {
 			if err := relayOne(ctx, near, network, address); err != nil && ctx.Err() == nil {

@@ -7,11 +7,75 @@ import (
 	"path/filepath"
 	"testing"
 
+	"errors"
 	"github.com/vmop/sdk/vmop/qmp"
+	"syscall"
 )
 
 // Several viewers at once each have a connection of their own, both ways, until
 // they or the user end it.
+// tooManyFiles is a listener that cannot take its first connection at once.
+type tooManyFiles struct {
+	net.Listener
+	failed bool
+}
+
+func (l *tooManyFiles) Accept() (net.Conn, error) {
+	if !l.failed {
+		l.failed = true
+		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
+	}
+	return l.Listener.Accept()
+}
+
+// A failure to take a connection that passes is told, and ends nothing.
+func TestRelayOutlivesTooManyFiles(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	display, err := net.Listen("unix", filepath.Join(t.TempDir(), "display"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer display.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	told := make(chan error, 1)
+	go func() {
+		done <- relay(ctx, &tooManyFiles{Listener: l}, "unix", display.Addr().String(), func(err error) { told <- err })
+	}()
+	if err := <-told; !errors.Is(err, syscall.EMFILE) {
+		t.Errorf("told %v", err)
+	}
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	arrived := make(chan error, 1)
+	go func() {
+		far, err := display.Accept()
+		if err == nil {
+			err = far.Close()
+		}
+		arrived <- err
+	}()
+	select {
+	case err := <-arrived:
+		if err != nil {
+			t.Error(err)
+		}
+	case err := <-done:
+		t.Fatalf("the relay ended: %v", err)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestRelay(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "display")
 	display, err := net.Listen("unix", socket)

@@ -27,7 +27,7 @@ const (
 // that come later and copied to those that are there; a slow one loses output
 // and delays nobody.
 type console struct {
-	listener *net.UnixListener
+	listener net.Listener
 	wg       sync.WaitGroup
 
 	mu      sync.Mutex

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,6 +55,50 @@ func TestConfigurationIsFollowedWithoutInotify(t *testing.T) {
 	}
 	cancel()
 	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// tooManyFiles is a listener that cannot take its first connection at once.
+type tooManyFiles struct {
+	net.Listener
+	failed bool
+}
+
+func (l *tooManyFiles) Accept() (net.Conn, error) {
+	if !l.failed {
+		l.failed = true
+		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
+	}
+	return l.Listener.Accept()
+}
+
+// A viewer that cannot be taken, because the runner has too many files open, is taken
+// later, and ends the console for nobody.
+func TestConsoleOutlivesTooManyFiles(t *testing.T) {
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "console"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &console{listener: &tooManyFiles{Listener: l}, viewers: map[*viewer]bool{}, past: []byte("login: ")}
+	c.wg.Add(1)
+	go c.accept()
+	client, err := net.Dial("unix", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	taken := func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return len(c.viewers) == 1
+	}
+	for deadline := time.Now().Add(patience); !taken(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the viewer is not taken")
+		}
+	}
+	if err := c.close(); err != nil {
 		t.Error(err)
 	}
 }
