@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"pgregory.net/rapid"
 
@@ -143,7 +144,7 @@ func TestStateFile(t *testing.T) {
 // One line stays one line, whatever a child prints.
 func TestLogLines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.String().Draw(t, "text")
+		text := rapid.String().Draw(t, "text") + rapid.SampledFrom([]string{"", "\x7f", "\u009b2J", "\x1b[2J", "a\u0085b", "\ufffe"}).Draw(t, "control")
 		for _, asJSON := range []bool{false, true} {
 			var buf bytes.Buffer
 			(&LogReporter{Out: &buf, JSON: asJSON}).Message(Message{Level: LevelWarning, Source: "qemu", Text: text})
@@ -153,7 +154,7 @@ func TestLogLines(t *testing.T) {
 			if asJSON && !json.Valid(buf.Bytes()) {
 				t.Fatalf("not JSON: %q", buf.String())
 			}
-			if strings.ContainsAny(strings.TrimSuffix(buf.String(), "\n"), "\x1b\r\x00") {
+			if strings.ContainsFunc(strings.TrimSuffix(buf.String(), "\n"), func(r rune) bool { return unicode.IsControl(r) || r == 0xfffe }) {
 				t.Fatalf("control characters: %q", buf.String())
 			}
 		}

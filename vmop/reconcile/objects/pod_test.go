@@ -7,8 +7,10 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
+	"github.com/vmop/sdk/vmop/spec/spectest"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"pgregory.net/rapid"
 )
 
 // Of sources of a volume with a key in common the last wins: whoever may write a
@@ -93,4 +95,30 @@ func TestPodMountsShares(t *testing.T) {
 	}) {
 		t.Errorf("%+v", pod.Spec.Containers[0].VolumeMounts)
 	}
+}
+
+// What is in a pod gains no privileges by a program's set-user-ID bit or capabilities:
+// that is for the containers of privileged pods. The runner's has no capability, and
+// those that have one end before it starts.
+func TestNoContainerGainsPrivileges(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		vm := spectest.VirtualMachine().Draw(t, "vm")
+		spec.Default(vm)
+		s := objects.Settings{TakeOverData: rapid.Bool().Draw(t, "take over"), Privileged: rapid.Bool().Draw(t, "privileged")}
+		pod := objects.Pod(vm, s, objects.PodInput{Disks: machineconfig.Disks(vm), TakeOver: rapid.Bool().Draw(t, "former")})
+		allowed := s.Privileged && vm.Spec.VM.Accelerator != spec.AcceleratorTCG
+		for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+			sc := c.SecurityContext
+			gains := sc == nil || sc.AllowPrivilegeEscalation == nil || *sc.AllowPrivilegeEscalation || sc.Privileged != nil && *sc.Privileged
+			if gains && !allowed || gains && c.Name != pod.Spec.Containers[0].Name {
+				t.Fatalf("container %s gains privileges: %+v", c.Name, sc)
+			}
+			if sc.Capabilities == nil || !slices.Equal(sc.Capabilities.Drop, []corev1.Capability{"ALL"}) || len(sc.Capabilities.Add) > 1 {
+				t.Fatalf("container %s has %+v", c.Name, sc.Capabilities)
+			}
+		}
+		if pod.Spec.HostPID || pod.Spec.HostIPC || len(pod.Spec.Containers) != 1 || len(pod.Spec.Containers[0].SecurityContext.Capabilities.Add) > 0 {
+			t.Fatalf("%+v", pod.Spec.Containers)
+		}
+	})
 }
