@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -134,6 +135,8 @@ func (p *program) applyTo(c *cli.Context, h *host.Host, m host.Machine, o *spec.
 		return p.told(o, fmt.Errorf("apply to %s: %w", full, err))
 	}
 	switch {
+	case len(done.Changes) == 0 && slices.ContainsFunc(keptFlags, c.IsSet):
+		fmt.Fprintf(p.stdout, "%s has the manifest that it had, and keeps what it was given. That takes effect with its next start.\n", full)
 	case len(done.Changes) == 0:
 		fmt.Fprintf(p.stdout, "%s is unchanged.\n", full)
 	case done.Running:

@@ -62,6 +62,8 @@ func imageSource(c *cli.Context, name string) (host.Image, error) {
 		if _, err := os.Stat(name); errors.Is(err, os.ErrNotExist) { // a file of the name is meant itself
 			image.Source, image.Checksums = public.URL, public.Checksums
 		}
+	} else if _, err := os.Stat(name); errors.Is(err, os.ErrNotExist) && name != "" && !strings.ContainsAny(name, "/.:") {
+		return image, fmt.Errorf("image %s: there is no such file, and the names of public images are %s", name, publicNames())
 	}
 	if file := c.String("image-ca"); file != "" {
 		ca, err := os.ReadFile(file)

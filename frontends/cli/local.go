@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -25,6 +26,9 @@ func localFlags() []cli.Flag {
 		&cli.StringFlag{Name: "accel", Usage: "`ACCELERATOR` instead of the manifest's: auto, kvm or tcg"},
 	}
 }
+
+// keptFlags are those of the localFlags that are kept with a machine.
+var keptFlags = []string{"disk", "secret", "share", "image-repository", "accel"}
 
 // given is what the localFlags say.
 func (p *program) given(c *cli.Context) (host.Given, error) {
@@ -106,6 +110,11 @@ func parseShare(arg string) (machineconfig.LocalShare, error) {
 		abs, err := filepath.Abs(s.Dir)
 		if err != nil {
 			return s, err
+		}
+		if info, err := os.Stat(abs); err != nil {
+			return s, err
+		} else if !info.IsDir() {
+			return s, fmt.Errorf("%s: it is no folder", abs)
 		}
 		if s.Dir = abs; s.Tag == "" {
 			s.Tag = filepath.Base(abs)

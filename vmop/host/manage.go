@@ -37,13 +37,41 @@ func (h *Host) Create(o *spec.Object, g Given) (Machine, error) {
 	if _, _, err := h.configuration(o, g); err != nil {
 		return m, err
 	}
-	if err := makePrivate(m.Data); err != nil {
-		return m, fmt.Errorf("directory of the machine: %w", err)
-	}
-	if err := m.keep(o, g); err != nil {
+	if err := m.make(o, g); err != nil {
 		return m, err
 	}
 	return h.Machine(o.Namespace, o.Name)
+}
+
+// make keeps a machine that there was none of a moment ago, in the directory that a
+// deleted one may have left. Of two that make it at once one does; one that cannot
+// leaves no empty directory.
+func (m *Machine) make(o *spec.Object, g Given) (err error) {
+	if err := makePrivate(m.Data); err != nil {
+		return fmt.Errorf("directory of the machine: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(m.Data) // which is not empty if there is anything of a machine
+		}
+	}()
+	lock, err := runner.Lock(m.Data)
+	if errors.Is(err, runner.ErrLocked) {
+		return fmt.Errorf("%s: %w", m.FullName(), ErrExists)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil && !errors.Is(err, ErrExists) {
+			_ = os.Remove(filepath.Join(m.Data, runner.LockFile))
+		}
+		err = errors.Join(err, lock.Close())
+	}()
+	if exists(m.ManifestFile()) {
+		return fmt.Errorf("%s: %w", m.FullName(), ErrExists)
+	}
+	return m.keep(o, g)
 }
 
 // keep writes down what a machine is made of.
