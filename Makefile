@@ -52,6 +52,12 @@ install: build ## install the programs, completions and the manual page below PR
 	$(BIN)/vmop-cli completion fish >$(SHARE)/fish/vendor_completions.d/vmop-cli.fish
 	$(BIN)/vmop-cli man >$(SHARE)/man/man1/vmop-cli.1
 
+.PHONY: release
+release: ## make what a release consists of in bin/: the package, the lists of modules, SHA256SUMS
+	rm -f $(BIN)/vmop_*.deb
+	@$(MAKE) --no-print-directory deb sbom
+	cd $(BIN) && sha256sum vmop_*.deb *.cdx.json >SHA256SUMS
+
 .PHONY: deb
 deb: ## make a package for Debian and Ubuntu, bin/vmop_VERSION_ARCH.deb
 	@scripts/deb '$(VERSION)' $(BIN)

@@ -9,6 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
+// maxDisk, in bytes, is more than any file system has, and leaves room to calculate.
+const maxDisk = 1 << 60
+
 func (p *program) diskCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "disk",
@@ -108,7 +111,7 @@ func (p *program) disk(c *cli.Context) error {
 		return table(p.stdout, []string{"DISK", "SIZE", "ALLOCATED", "FORMAT", "KIND", "PATH"}, rows)
 	}
 	want, err := resource.ParseQuantity(args[2])
-	if err != nil || want.Sign() <= 0 {
+	if err != nil || want.Sign() <= 0 || want.Value() > maxDisk {
 		return usagef(c, "resize: %q: want a size such as 20Gi", args[2])
 	}
 	r, err := h.ResizeDisk(ctx, m, args[1], want.Value())

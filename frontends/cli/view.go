@@ -50,9 +50,11 @@ func (v *view) run(ctx context.Context) (viewEnd, error) {
 	defer wg.Wait()
 	if f, ok := v.stdin.(*os.File); ok {
 		// A plain read of a terminal ends when somebody types, and not before.
+		// Files and /dev/null, which cannot be waited for (epoll_ctl(2): EPERM), make
+		// nobody wait.
 		in, err := cancelreader.NewReader(f)
 		if err != nil {
-			return viewDetached, fmt.Errorf("standard input: %w", err)
+			in = plainReader{f}
 		}
 		wg.Add(1)
 		go func() {
@@ -74,6 +76,15 @@ func (v *view) run(ctx context.Context) (viewEnd, error) {
 	}
 	return viewMachineEnded, nil
 }
+
+// plainReader is a file whose reads never wait. It is not closed: it is the program's.
+type plainReader struct{ io.Reader }
+
+// Cancel implements [cancelreader.CancelReader].
+func (plainReader) Cancel() bool { return false }
+
+// Close implements [io.Closer].
+func (plainReader) Close() error { return nil }
 
 // input passes on what is typed, and says whether the view shall end. Input that
 // ends does not end the view: the rest of the output is still wanted.

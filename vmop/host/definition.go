@@ -105,10 +105,14 @@ type EmptyDiskError struct {
 	Known string
 	// Image is what the disk would be made of; empty is nothing.
 	Image string
+	// Emptied says that Path is there and has no byte in it.
+	Emptied bool
 }
 
 func (e *EmptyDiskError) Error() string {
 	switch {
+	case e.Emptied:
+		return fmt.Sprintf("disk %q: its image %s has no content any more (0 bytes), and would be an empty disk", e.Disk, e.Path)
 	case e.Image != "" && e.Known == e.Path:
 		return fmt.Sprintf("disk %q: its image %s is gone, and would be made anew of %s, without what was written to it", e.Disk, e.Path, e.Image)
 	case e.Image != "":
@@ -201,6 +205,12 @@ func (d Directories) known(def Definition) (knownDisks, error) {
 	images, err := runner.KnownImages(d.Data)
 	k.images = slices.Sorted(maps.Keys(images))
 	return k, err
+}
+
+// hasContent reports whether something is there that is no empty file.
+func hasContent(path string) bool {
+	info, err := os.Stat(path)
+	return exists(path) && (err != nil || !info.Mode().IsRegular() || info.Size() > 0)
 }
 
 func exists(path string) bool {

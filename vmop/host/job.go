@@ -227,10 +227,14 @@ func (j *Job) decideDisks(vm *spec.VirtualMachine, options JobOptions) error {
 		}
 		fresh = append(fresh, own)
 	}
-	disks := startDisks(&j.Config, exists)
-	if err := checkDisks(disks, known, fresh); err != nil {
+	if err := checkDisks(startDisks(&j.Config, hasContent), known, fresh); err != nil {
+		var empty *EmptyDiskError
+		if errors.As(err, &empty) && empty.Known == empty.Path {
+			empty.Emptied = exists(empty.Path)
+		}
 		return err
 	}
+	disks := startDisks(&j.Config, exists)
 	j.FreshDisks = fresh
 	j.Definition = Definition{Given: options.Given.canonical(vm).Over(before.Given), Used: map[string]string{}, InstanceID: before.InstanceID, SSH: before.SSH}
 	for _, d := range disks {

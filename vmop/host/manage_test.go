@@ -2,11 +2,57 @@ package host
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 
 	"github.com/vmop/sdk/vmop/spec"
 )
+
+// A disk that somebody has emptied is none that the machine may boot from.
+func TestEmptiedDiskIsTold(t *testing.T) {
+	run := t.TempDir()
+	h, err := Open(Options{DataDir: t.TempDir(), Getenv: func(name string) string { return map[string]string{"XDG_RUNTIME_DIR": run}[name] }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := only(spec.Load("vm.yaml", []byte(`apiVersion: vmoperator.jdrupes.org/v1
+kind: VirtualMachine
+metadata: {name: web}
+spec:
+  vm:
+    maximumCpus: 1
+    maximumRam: 128Mi
+    networks: []
+    display: {}
+    disks: [{volumeClaimTemplate: {metadata: {name: data}, spec: {resources: {requests: {storage: 8Mi}}}}}]
+`), spec.Options{Default: true, Validate: true}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := h.Create(&o, Given{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	image := filepath.Join(m.Data, "data-disk.img")
+	if err := (Definition{Used: map[string]string{"data-disk": image}}).write(m.Directories); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(image, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var empty *EmptyDiskError
+	if _, err := h.Prepare(t.Context(), &o, JobOptions{}); !errors.As(err, &empty) || !empty.Emptied || empty.Path != image {
+		t.Errorf("%v", err)
+	}
+	if err := os.WriteFile(image, make([]byte, 512), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Prepare(t.Context(), &o, JobOptions{}); errors.As(err, &empty) {
+		t.Errorf("%v", err)
+	}
+}
 
 // Of several who make a machine of one name at once one does, and the others are told
 // that there is one.
