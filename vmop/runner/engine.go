@@ -87,6 +87,8 @@ type Engine struct {
 	// inherited are the files that QEMU inherits behind its monitor, which this
 	// process closes once QEMU has them; see handOver.
 	inherited []*os.File
+	// ephemeral are the disks that were made for this run.
+	ephemeral []string
 	// opened has the paths of files by the names that QEMU has for their descriptors.
 	opened sync.Map
 

@@ -131,11 +131,8 @@ func diskFlags(f runnerconfig.DriveFacts) int {
 // It returns the source of the image that the disk was made of now, if it was.
 func (e *Engine) createDisk(ctx context.Context, d runnerconfig.Drive, known map[string]diskRecord) (made string, err error) {
 	path := d.Where()
-	if d.Ephemeral() { // what an earlier run left
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", fmt.Errorf("disk: %w", err)
-		}
-		return d.Image.Source, e.makeImage(ctx, d)
+	if d.Ephemeral() {
+		return d.Image.Source, e.makeEphemeral(ctx, d, known)
 	}
 	if _, err := os.Lstat(path); err == nil {
 		return "", nil
@@ -187,19 +184,28 @@ func (e *Engine) makeImage(ctx context.Context, d runnerconfig.Drive) error {
 	return nil
 }
 
-// removeEphemeral removes the disks that are made anew at the next start.
+// makeEphemeral makes a disk anew, in place of what an earlier run has left of it. A
+// file that was another disk is nobody's to remove.
+func (e *Engine) makeEphemeral(ctx context.Context, d runnerconfig.Drive, known map[string]diskRecord) error {
+	path := d.Where()
+	if _, kept := known[path]; kept {
+		return fmt.Errorf("the disk %s would be made anew at each start, as %s, which is a disk that was kept so far: give one of them another name", d.Name, path)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("disk: %w", err)
+	}
+	e.ephemeral = append(e.ephemeral, path)
+	return e.makeImage(ctx, d)
+}
+
+// removeEphemeral removes the disks that this engine has made for one run.
 func (e *Engine) removeEphemeral() {
-	e.mu.Lock()
-	ours := e.locked
-	e.mu.Unlock()
-	for _, d := range e.o.Config.Runner.VM.Drives {
-		if !ours || !d.Ephemeral() {
-			continue
-		}
-		if err := os.Remove(d.Where()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			e.message(LevelWarning, "disk %s: %v", d.Name, err)
+	for _, path := range e.ephemeral {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			e.message(LevelWarning, "disk: %v", err)
 		}
 	}
+	e.ephemeral = nil
 }
 
 // reopen opens the very file that was found, whatever has its path by then.

@@ -82,14 +82,24 @@ func TestAnEphemeralDiskIsNewAtEachStart(t *testing.T) {
 	s.drive.Size = 1 << 20
 	s.starts(qemucmd.DiskFormatRaw)
 	s.has("third")
-	s.e.o.Config.Runner.VM.Drives = []runnerconfig.Drive{s.drive}
-	s.e.removeEphemeral() // of a machine that another engine may have
-	s.has("third")
-	s.e.locked = true
 	s.e.removeEphemeral()
 	if _, err := os.Stat(s.drive.File); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the disk is still there: %v", err)
 	}
 	content = ""
 	s.refused("404 Not Found")
+}
+
+// What was a disk that is kept is never made anew, and not removed at the end of a
+// start that was refused, whatever a configuration says of it later.
+func TestAKeptDiskIsNeverEphemeral(t *testing.T) {
+	content := "precious"
+	s := imageShelf(t, runnerconfig.DriveImage{Source: "oci://example.org/a:1"}, &content)
+	s.starts(qemucmd.DiskFormatRaw)
+	content = "new"
+	s.drive.Image = &runnerconfig.DriveImage{Source: "oci://example.org/a:1", Ephemeral: true}
+	s.e.o.Config.Runner.VM.Drives = []runnerconfig.Drive{s.drive}
+	s.refused("is a disk that was kept so far")
+	s.e.removeEphemeral()
+	s.has("precious")
 }

@@ -218,6 +218,9 @@ func (v *validator) image(at string, d *Drive) {
 	if d.Type != DriveRaw || d.File == "" {
 		v.add(at, "is for a disk whose file is given")
 	}
+	if im.Ephemeral && !strings.HasSuffix(d.File, ".ephemeral.img") {
+		v.add(at+".ephemeral", "is for a file that is removed at the machine's end: %q does not end in .ephemeral.img", d.File)
+	}
 	v.limit(at+".source", im.Source, limits.ImageSource(im.Source))
 	if im.Path != "" {
 		v.limit(at+".path", im.Path, limits.ImagePath(im.Path))
