@@ -421,7 +421,7 @@ func (d *decision) finished() {
 	switch {
 	case !noted:
 		d.running.rest(spec.ReasonPodFinished, "pod %s has ended: %s: %s", pod.Name, d.end.Cause, d.end.Message)
-	case d.stops(d.end) && d.pod.ended(d.s.Now).cause == string(runnerconfig.CauseGuestShutdown):
+	case d.poweredOff():
 		d.stop()
 	case d.invalid:
 		d.running.problem(d.configuration.reason, d.machine(), "pod %s has ended, and the specification is not valid or not allowed; see condition %s",
@@ -465,6 +465,12 @@ func (d *decision) note() {
 func (d *decision) stops(e *spec.MachineEnd) bool {
 	return d.vm.Spec.RunPolicy == "" && e != nil && e.Cause == string(runnerconfig.CauseGuestShutdown) && d.vm.Spec.GuestShutdownStops &&
 		e.ObservedGeneration == d.s.VM.Generation
+}
+
+// poweredOff reports whether there is a pod that has ended because its guest powered
+// itself off, for good.
+func (d *decision) poweredOff() bool {
+	return d.pod.state == podFinished && d.stops(d.end) && d.pod.ended(d.s.Now).cause == string(runnerconfig.CauseGuestShutdown)
 }
 
 // noteLost records how the machine has ended, by its runner's word, if its pod does

@@ -373,6 +373,7 @@ func setText(part map[string]any, key, old, next string) {
 
 // phase sums up.
 func (d *decision) phase() string {
+	wanted := d.wanted() && !d.poweredOff()
 	switch {
 	case d.s.VM.DeletionTimestamp != nil:
 		return spec.PhaseTerminating
@@ -380,9 +381,9 @@ func (d *decision) phase() string {
 		return spec.PhaseUnknown
 	case d.pod.state == podTerminating:
 		return spec.PhaseStopping
-	case !d.wanted() && d.pod.state != podAbsent && d.pod.state != podForeign:
+	case !wanted && d.pod.state != podAbsent && d.pod.state != podForeign:
 		return spec.PhaseStopping
-	case !d.wanted():
+	case !wanted:
 		return spec.PhaseStopped
 	case d.pod.state == podRunning && d.executing():
 		return spec.PhaseRunning
