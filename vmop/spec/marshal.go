@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -16,6 +17,20 @@ func NewVirtualMachine(namespace, name string) *VirtualMachine {
 	vm := &VirtualMachine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	vm.SetGroupVersionKind(GroupVersion().WithKind(KindVirtualMachine))
 	return vm
+}
+
+// Document makes a document of cloud-init (userData or networkConfig of [CloudInit]) of
+// its text, which is a YAML mapping as people write it; a first line #cloud-config is a
+// comment. Scripts (#!) are none: cloud-config has runcmd for them.
+func Document(text string) (*runtime.RawExtension, error) {
+	data, err := yaml.YAMLToJSONStrict([]byte(text))
+	if err != nil {
+		return nil, fmt.Errorf("document of cloud-init: %w", err)
+	}
+	if !bytes.HasPrefix(data, []byte("{")) {
+		return nil, fmt.Errorf("document of cloud-init: want a YAML mapping, such as \"packages: [nginx]\", and found %.40q", text)
+	}
+	return &runtime.RawExtension{Raw: data}, nil
 }
 
 // Marshal returns the manifest of a machine or a pool as YAML that [Load] reads.

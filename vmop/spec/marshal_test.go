@@ -2,6 +2,7 @@ package spec_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,6 +62,25 @@ func TestNewObjectsMarshal(t *testing.T) {
 	for _, o := range []runtime.Object{nil, (*spec.VirtualMachine)(nil), (*spec.VmPool)(nil), &spec.VmPoolList{}} {
 		if data, err := spec.Marshal(o); err == nil {
 			t.Errorf("%T: %s", o, data)
+		}
+	}
+}
+
+// User data is written as people know it, and is in the manifest as what it says.
+func TestDocument(t *testing.T) {
+	vm := spec.NewVirtualMachine("", "web")
+	user, err := spec.Document("#cloud-config\npackages: [nginx]\nruncmd:\n- echo \"a: b\"\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	vm.Spec.CloudInit = &spec.CloudInit{UserData: user}
+	text, err := spec.Marshal(vm)
+	if err != nil || !strings.Contains(string(text), "- nginx") || !strings.Contains(string(text), "echo \"a: b\"") {
+		t.Errorf("%s, %v", text, err)
+	}
+	for _, bad := range []string{"", "#!/bin/sh\necho", "- a", "a: [", "a: 1\na: 2"} {
+		if got, err := spec.Document(bad); err == nil {
+			t.Errorf("%q: %s", bad, got.Raw)
 		}
 	}
 }

@@ -149,6 +149,27 @@ var rules = []rule{
 	{"spec.vm.display.vnc.generateSecret", AppliedRestart, ""},
 }
 
+// Field is an entry of the table of what reaches a running machine.
+type Field struct {
+	// Path is the field's JSON path with [] for any position in a list. The entry
+	// holds for everything below it that has none of its own.
+	Path string
+	// Applied says when a change takes effect; Reason why, where that is not plain.
+	Applied Applied
+	Reason  string
+}
+
+// Fields is the table, in the order of the manifest as far as it has one. What depends
+// on more than the field, such as currentCpus above the maximum, the growth of a disk
+// or an entry of a list that comes or goes, only [Between] knows.
+func Fields() []Field {
+	var out []Field
+	for _, r := range rules {
+		out = append(out, Field{r.pattern, r.applied, r.reason})
+	}
+	return out
+}
+
 // tabled finds the rule of a field. A structure that comes or goes as a whole
 // is live only if all of it is; an entry of a list that does is a device.
 func tabled(pattern string) rule {
