@@ -3,6 +3,7 @@ package spec
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -21,14 +22,15 @@ func NewVirtualMachine(namespace, name string) *VirtualMachine {
 
 // Document makes a document of cloud-init (userData or networkConfig of [CloudInit]) of
 // its text, which is a YAML mapping as people write it; a first line #cloud-config is a
-// comment. Scripts (#!) are none: cloud-config has runcmd for them.
+// comment. Scripts (#!) are none: cloud-config has runcmd for them. Errors do not quote
+// the text, which may have passwords.
 func Document(text string) (*runtime.RawExtension, error) {
 	data, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {
 		return nil, fmt.Errorf("document of cloud-init: %w", err)
 	}
 	if !bytes.HasPrefix(data, []byte("{")) {
-		return nil, fmt.Errorf("document of cloud-init: want a YAML mapping, such as \"packages: [nginx]\", and found %.40q", text)
+		return nil, errors.New("document of cloud-init: want a YAML mapping, such as \"packages: [nginx]\"")
 	}
 	return &runtime.RawExtension{Raw: data}, nil
 }
