@@ -187,7 +187,7 @@ func run(s settings, out io.Writer) (runner.Outcome, error) {
 	if s.stateFile != "" {
 		reporters = append(reporters, &runner.StateFile{Path: s.stateFile})
 	}
-	o := runner.Options{ConsoleLog: s.logConsole, Version: version(), Taps: taps, Volumes: podVolumes, Images: []string{podImages}}
+	o := runner.Options{ConsoleLog: s.logConsole, Version: version(), Taps: taps, Volumes: podVolumes, Images: []string{podImages}, MakeImage: makeImage}
 	data, c, warnings, err := readConfig(s.config)
 	if err != nil {
 		return failed(err)

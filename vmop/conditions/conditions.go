@@ -231,6 +231,8 @@ const (
 const (
 	// ReasonAsConfigured goes with everything that is well.
 	ReasonAsConfigured = "AsConfigured"
+	// ReasonMakingDisks: the guest waits for disks that are made of images.
+	ReasonMakingDisks = "MakingDisks"
 	// ReasonAdjusting means that something is under way; there is a time to look
 	// again.
 	ReasonAdjusting = "Adjusting"

@@ -7,6 +7,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // MaxCABundle is the length of the certificates beside a source, in bytes.
@@ -21,9 +22,12 @@ const (
 
 // containerImage is the grammar of references in OCI's distribution, of which a
 // registry's own names are: HOST[:PORT]/REPOSITORY[:TAG][@DIGEST].
-var containerImage = regexp.MustCompile(`^((localhost|[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)*)(:[0-9]{1,5})?/)?` +
-	`[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*` +
-	`(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?$`)
+// Few runners need it, and all of them count their memory.
+var containerImage = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^((localhost|[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)*)(:[0-9]{1,5})?/)?` +
+		`[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*` +
+		`(:[A-Za-z0-9_][A-Za-z0-9_.-]*)?(@sha256:[0-9a-f]+)?$`)
+})
 
 // LocalImage reports whether an image's source is on the host itself: a file, an
 // archive of OCI's image layout or a directory of it.
@@ -92,15 +96,16 @@ func ContainerSource(image string) string {
 const (
 	minRepository = 2
 	maxRepository = 255
+	maxTag        = 128
 )
 
 func containerReference(s, like string) error {
-	repository, _, _ := strings.Cut(s, "@")
+	repository, digest, _ := strings.Cut(s, "@")
 	if host, rest, ok := strings.Cut(repository, "/"); ok && (strings.ContainsAny(host, ".:") || host == "localhost") {
 		repository = rest
 	}
-	repository, _, _ = strings.Cut(repository, ":")
-	if len(repository) < minRepository || len(repository) > maxRepository || !containerImage.MatchString(s) {
+	repository, tag, _ := strings.Cut(repository, ":")
+	if len(tag) > maxTag || digest != "" && ImageChecksum(digest, true) != nil || len(repository) < minRepository || len(repository) > maxRepository || !containerImage().MatchString(s) {
 		return errors.New("must be the name of a container image such as " + like + ", or the same with @sha256:DIGEST")
 	}
 	return nil

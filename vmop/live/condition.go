@@ -33,6 +33,8 @@ const (
 const (
 	// ReasonAsConfigured goes with everything that is well.
 	ReasonAsConfigured = conditions.ReasonAsConfigured
+	// ReasonMakingDisks: the guest waits for disks that are made of images.
+	ReasonMakingDisks = conditions.ReasonMakingDisks
 	// ReasonAdjusting means that something is under way; there is a time to look
 	// again.
 	ReasonAdjusting = conditions.ReasonAdjusting

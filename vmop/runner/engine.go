@@ -84,6 +84,8 @@ type Engine struct {
 	stop  [3]context.CancelFunc
 
 	locks []*os.File
+	// toGrow are the sizes of disks that QEMU has to enlarge, by their names.
+	toGrow map[string]int64
 	// inherited are the files that QEMU inherits behind its monitor, which this
 	// process closes once QEMU has them; see handOver.
 	inherited []*os.File
@@ -172,7 +174,7 @@ func New(o Options) (*Engine, error) {
 	}
 	o.Config = (&Engine{o: o}).withDigests(o.Config)
 	r := &o.Config.Runner
-	e := &Engine{o: o, state: State{
+	e := &Engine{o: o, toGrow: map[string]int64{}, state: State{
 		Name: r.VM.Name, Namespace: r.Namespace,
 		RunnerPID: os.Getpid(), RunnerVersion: o.Version,
 		DataDir: o.Directories.Data, RuntimeDir: o.Directories.Runtime,
@@ -406,6 +408,7 @@ func (e *Engine) startAll(ctx context.Context, cmd qemucmd.Command, con *console
 			}
 		}
 	}
+	e.growMade(ctx, client)
 	if m.follower, err = e.newFollower(ctx, client); err != nil {
 		return m, m.explain(ctx, err)
 	}

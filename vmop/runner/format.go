@@ -39,6 +39,7 @@ const qcow2Magic = "QFI\xfb"
 type image struct {
 	inode  uint64
 	birth  int64
+	size   int64 // of the disk in it, in bytes
 	header qemucmd.DiskFormat
 	// unusable says why an image that looks like another format cannot be used.
 	unusable error
@@ -68,7 +69,8 @@ func look(f *os.File) (image, error) {
 	if _, err := f.ReadAt(header, 0); err != nil && !errors.Is(err, io.EOF) {
 		return image{}, err
 	}
-	format, _, err := imageinspect.ProbeFormat(header, int64(st.Size))
+	format, size, err := imageinspect.ProbeFormat(header, int64(st.Size))
+	i.size = size
 	if format != imageinspect.FormatISO9660 { // a hybrid image is a disk as well
 		i.unusable = err
 	}

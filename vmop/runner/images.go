@@ -15,7 +15,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/qmp"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
@@ -102,6 +104,9 @@ func (e *Engine) prepareDisk(ctx context.Context, d runnerconfig.Drive, known ma
 		known[path] = rec
 	}
 	facts.Format = rec.Format
+	if im := d.Image; im != nil && facts.Format == qemucmd.DiskFormatQCOW2 && now.size < int64(d.Size) {
+		e.toGrow[d.Name] = int64(d.Size)
+	}
 	if facts.Format == qemucmd.DiskFormatRaw && d.Size > 0 && info.Size() < int64(d.Size) {
 		e.growDisk(f, info.Size(), d.Size)
 	}
@@ -172,17 +177,46 @@ func (e *Engine) makeImage(ctx context.Context, d runnerconfig.Drive) error {
 	if e.o.MakeImage == nil {
 		return fmt.Errorf("disk %s: nobody here makes it of its image", d.Name)
 	}
-	e.update(func(s *State) { s.Message = fmt.Sprintf("making the disk %s of its image", d.Name) })
-	err := e.o.MakeImage(ctx, d, func(text string) {
-		e.update(func(s *State) { s.Message = fmt.Sprintf("disk %s: %s", d.Name, text) })
-	})
+	tell := func(text string) {
+		text = fmt.Sprintf("disk %s: %s", d.Name, text)
+		e.update(func(s *State) {
+			s.Message = text
+			s.Conditions = []live.Condition{{Type: live.GuestExecuting, Status: live.False, Reason: live.ReasonMakingDisks, Message: text}}
+		})
+	}
+	tell("making it of its image")
+	err := e.o.MakeImage(ctx, d, tell)
 	if err != nil {
 		return fmt.Errorf("disk %s: %w", d.Name, err)
 	}
 	e.message(LevelInfo, "made the disk %s of its image", d.Name)
-	e.update(func(s *State) { s.Message = preparing })
+	e.update(func(s *State) { s.Message, s.Conditions = preparing, nil })
 	return nil
 }
+
+// growMade has QEMU enlarge the disks of qcow2 that are smaller than they shall be, of
+// a guest that does not execute yet. A guest that cannot have the rest has its disk.
+func (e *Engine) growMade(ctx context.Context, c *qmp.Client) {
+	n := 0
+	for _, d := range e.o.Config.Runner.VM.Drives {
+		if d.Type == runnerconfig.DriveCD {
+			continue
+		}
+		node := qemucmd.DiskNode(n)
+		n++
+		size, grow := e.toGrow[d.Name]
+		if !grow {
+			continue
+		}
+		size = (size + sector - 1) / sector * sector
+		if _, err := qmp.Do(ctx, c, qmp.BlockResize{NodeName: node, Size: size}); err != nil {
+			e.message(LevelWarning, "the disk %s keeps the size of its image: %v", d.Name, err)
+		}
+	}
+}
+
+// sector is what QEMU's block layer counts in, in bytes.
+const sector = 512
 
 // makeEphemeral makes a disk anew, in place of what an earlier run has left of it. A
 // file that was another disk is nobody's to remove.

@@ -125,6 +125,9 @@ func clusterDrive(d *Disk, o *Options, p *problems) runnerconfig.Drive {
 		drive.Size = requestedSize(d)
 		drive.NewImage = slices.Contains(o.NewDisks, d.Name)
 		drive.Image = d.image("", false, p)
+		if drive.Ephemeral() {
+			drive.File = path.Join(DiskMountDir, d.Name, EphemeralDiskFile)
+		}
 	default:
 		drive.Resource = path.Join(DiskDeviceDir, d.Name)
 	}

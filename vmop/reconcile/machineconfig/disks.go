@@ -119,14 +119,18 @@ func (d *Disk) image(base string, here bool, p *problems) *runnerconfig.DriveIma
 		return nil
 	}
 	if !here {
-		p.add(d.Field()+field, "disks that are made of images are for machines of one host so far")
-		return out
+		if out.PullPolicy == string(corev1.PullNever) {
+			p.add(d.Field()+".containerDisk.pullPolicy", "Never is for machines of one host, which keeps images: want Always or IfNotPresent")
+		}
+		out.PullPolicy = "" // there is nothing that could be present
 	}
 	if !limits.LocalImage(out.Source) {
 		return out
 	}
 	file, with := limits.LocalPath(out.Source)
 	switch {
+	case !here:
+		p.add(d.Field()+field, "%q is a file of one host: in a cluster want a URL of http or https, or a registry's image", out.Source)
 	case path.IsAbs(file):
 	case base == "":
 		p.add(d.Field()+field, "%q is relative, and it is not known to which folder: make it an absolute path", file)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/spec"
 )
@@ -41,7 +42,7 @@ type Allowed struct {
 	// reaches it has the machine's screen and keyboard. Without it such a server is
 	// for its own pod, as VNC always is.
 	OpenDisplays bool
-	// ImageHosts are patterns of servers of CD images with addresses of the pod or
+	// ImageHosts are patterns of servers of images, of CDs and disks, with addresses of the pod or
 	// of its link, such as 127.0.0.1.
 	ImageHosts []string
 	// ImagePaths are folders of the runner's image that CD images and kernels may
@@ -162,15 +163,44 @@ func images(vm *spec.VirtualMachine, a *Allowed, refuse func(field, setting, why
 			refuse(field, "allowedImageHosts", "the server %s is the pod's own or its link's", host)
 		}
 	}
+	// Where a server leads to, the runner looks at; see imagesource.LocalNamed.
+	source := func(field, location string) {
+		if location == "" || limits.LocalImage(location) {
+			return // a public registry, or a fault of the specification
+		}
+		if host := hostOf(location); local(host) && !matches(a.ImageHosts, host) {
+			refuse(field, "allowedImageHosts", "the server %s is the pod's own or its link's", host)
+		}
+	}
 	for i, d := range vm.Spec.VM.Disks {
+		at := fmt.Sprintf("spec.vm.disks[%d]", i)
 		if d.Cdrom != nil {
-			check(fmt.Sprintf("spec.vm.disks[%d].cdrom.image", i), d.Cdrom.Image)
+			check(at+".cdrom.image", d.Cdrom.Image)
+		}
+		if d.Image != nil {
+			location := d.Image.Source
+			if image, ok := strings.CutPrefix(location, "oci://"); ok {
+				location = registryOf(image)
+			}
+			source(at+".image.source", location)
+		}
+		if c := d.ContainerDisk; c != nil {
+			source(at+".containerDisk.image", registryOf(c.Image))
 		}
 	}
 	if k := vm.Spec.VM.KernelBoot; k != nil {
 		check("spec.vm.kernelBoot.kernel", k.Kernel)
 		check("spec.vm.kernelBoot.initrd", k.Initrd)
 	}
+}
+
+// registryOf is the address of a container image's registry; "" if its name has none.
+func registryOf(image string) string {
+	host, _, ok := strings.Cut(image, "/")
+	if !ok || !strings.ContainsAny(host, ".:") && host != "localhost" || strings.HasPrefix(image, "oci-") {
+		return ""
+	}
+	return "https://" + host + "/"
 }
 
 func within(folders []string, file string) bool {

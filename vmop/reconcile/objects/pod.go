@@ -208,6 +208,8 @@ func addVolumes(vm *spec.VirtualMachine, pod *corev1.Pod, in *PodInput) {
 		d := &in.Disks[i]
 		switch {
 		case d.IsCD():
+		case d.Entry.Ephemeral():
+			mount(corev1.Volume{Name: d.Name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}, path.Join(machineconfig.DiskMountDir, d.Name), false)
 		case d.VolumeMode(in.VolumeModes) == corev1.PersistentVolumeFilesystem:
 			mount(claimVolume(d.Name, d.Claim), path.Join(machineconfig.DiskMountDir, d.Name), false)
 		default:

@@ -193,13 +193,17 @@ func drawDisks(t *rapid.T, m *spec.Machine) {
 	name := func(i int, what string) string { return fmt.Sprintf("%s%d%s", what, i, Label().Draw(t, what)) }
 	for i := range n {
 		var d spec.Disk
-		switch rapid.IntRange(0, 2).Draw(t, "kind") {
+		switch rapid.IntRange(0, 4).Draw(t, "kind") {
 		case 0:
 			d.VolumeClaimTemplate = drawTemplate(t, i, name)
 		case 1:
 			d.PersistentVolumeClaim = &spec.VolumeClaimReference{ClaimName: name(i, "claim")}
 		case 2:
 			d.Cdrom = &spec.Cdrom{Image: ImageName().Draw(t, "image")}
+		case 3:
+			d.Image = drawImage(t, name(i, "image"))
+		case 4:
+			d.ContainerDisk = drawContainerDisk(t, name(i, "container"))
 		}
 		if maybe(t, "bootindex") {
 			index := int32(10*i) + rapid.Int32Range(0, 9).Draw(t, "bootindex")
@@ -207,6 +211,37 @@ func drawDisks(t *rapid.T, m *spec.Machine) {
 		}
 		m.Disks = append(m.Disks, d)
 	}
+}
+
+// drawImage draws an image of a server or a registry: files are those of one host.
+func drawImage(t *rapid.T, name string) *spec.DiskImage {
+	im := &spec.DiskImage{Name: name, Size: new(Bytes(1, 1<<44).Draw(t, "size"))}
+	im.Source = rapid.SampledFrom([]string{"https://example.org/debian.qcow2", "http://images.example:8080/a.raw.xz", "oci://quay.io/disks/debian:13"}).Draw(t, "source")
+	if im.Source[0] == 'o' && maybe(t, "path") {
+		im.Path = "/disk/debian.img"
+	}
+	if maybe(t, "checksum") {
+		im.Checksum = "sha256:" + strings.Repeat("0f", 32)
+	}
+	if maybe(t, "storageClassName") {
+		im.StorageClassName = new(rapid.SampledFrom([]string{"", "local-path"}).Draw(t, "storageClassName"))
+	}
+	return im
+}
+
+func drawContainerDisk(t *rapid.T, name string) *spec.ContainerDisk {
+	c := &spec.ContainerDisk{Name: name, Persistent: maybe(t, "persistent")}
+	c.Image = rapid.SampledFrom([]string{"debian", "quay.io/disks/debian:13", "registry.example:5000/a/b@sha256:" + strings.Repeat("0f", 32)}).Draw(t, "image")
+	if c.Persistent || maybe(t, "size") {
+		c.Size = new(Bytes(1, 1<<44).Draw(t, "size"))
+	}
+	if c.Persistent && maybe(t, "storageClassName") {
+		c.StorageClassName = new(rapid.SampledFrom([]string{"", "local-path"}).Draw(t, "storageClassName"))
+	}
+	if maybe(t, "pullPolicy") {
+		c.PullPolicy = rapid.SampledFrom([]corev1.PullPolicy{corev1.PullAlways, corev1.PullIfNotPresent}).Draw(t, "pullPolicy")
+	}
+	return c
 }
 
 func drawTemplate(t *rapid.T, i int, name func(int, string) string) *spec.VolumeClaimTemplate {

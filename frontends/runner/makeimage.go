@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/vmop/sdk/internal/atomicfile"
+	"github.com/vmop/sdk/vmop/imagesource"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+// tellImage is how often the progress of an image is told: a cluster hears it.
+const tellImage = 10 * time.Second
+
+// makeImage makes a disk of its image, see [runner.ImageMaker]: it is fetched to beside
+// the disk, where what was interrupted is gone on with, and gets the disk's name when it
+// is whole.
+//
+// Addresses that only the pod or its node reaches are connected to if the source itself
+// names them: the operator lets none through that the administrator does not allow. No
+// server and no name leads there.
+func makeImage(ctx context.Context, d runnerconfig.Drive, progress func(string)) error {
+	s := imagesource.Source{Location: d.Image.Source, Path: d.Image.Path, Checksum: d.Image.Checksum, CA: []byte(d.Image.CABundle)}
+	o := imagesource.Options{Local: imagesource.LocalNamed, Progress: imageProgress(s.String(), progress)}
+	size := int64(d.Size)
+	if size > 0 { // with what qcow2 has beside the disk
+		o.MaxSize = size + size/8 + 64<<20
+	}
+	to := d.Where()
+	tmp := to + ".making"
+	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) { // whole, and then interrupted
+		return err
+	}
+	got, err := imagesource.Fetch(ctx, s, tmp, o)
+	if err == nil && size > 0 && got.VirtualSize > size {
+		err = errors.Join(fmt.Errorf("its disk has %d bytes, more than the %d asked for: no disk is made smaller", got.VirtualSize, size), os.Remove(tmp))
+	}
+	if err != nil {
+		return fmt.Errorf("image %s: %w", s, err)
+	}
+	return errors.Join(os.Rename(tmp, to), atomicfile.SyncDir(filepath.Dir(to)))
+}
+
+// imageProgress tells in words how far an image is, not too often.
+func imageProgress(name string, tell func(string)) func(imagesource.Progress) {
+	var last imagesource.Step
+	var told time.Time
+	return func(p imagesource.Progress) {
+		if p.Step == last && time.Since(told) < tellImage {
+			return
+		}
+		last, told = p.Step, time.Now()
+		text := fmt.Sprintf("%s %s", p.Step, name)
+		if p.Total > 0 {
+			text += fmt.Sprintf(", %d of %d MiB", p.Done>>20, p.Total>>20)
+		}
+		tell(text)
+	}
+}
