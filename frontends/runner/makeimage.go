@@ -11,6 +11,7 @@ import (
 
 	"github.com/vmop/sdk/internal/atomicfile"
 	"github.com/vmop/sdk/vmop/imagesource"
+	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
@@ -26,7 +27,7 @@ const tellImage = 10 * time.Second
 // server and no name leads there.
 func makeImage(ctx context.Context, d runnerconfig.Drive, progress func(string)) error {
 	s := imagesource.Source{Location: d.Image.Source, Path: d.Image.Path, Checksum: d.Image.Checksum, CA: []byte(d.Image.CABundle)}
-	o := imagesource.Options{Local: imagesource.LocalNamed, Progress: imageProgress(s.String(), progress)}
+	o := imagesource.Options{MaxSize: limits.DefaultContainerDisk, Local: imagesource.LocalNamed, Progress: imageProgress(s.String(), progress)}
 	size := int64(d.Size)
 	if size > 0 { // with what qcow2 has beside the disk
 		o.MaxSize = size + size/8 + 64<<20

@@ -13,6 +13,10 @@ import (
 // MaxCABundle is the length of the certificates beside a source, in bytes.
 const MaxCABundle = 65536
 
+// DefaultContainerDisk is what a container disk of a pod may have if its manifest does
+// not say its size, in bytes.
+const DefaultContainerDisk = 20 << 30
+
 // The beginnings of sources that are files of this host.
 const (
 	ociPrefix     = "oci://"

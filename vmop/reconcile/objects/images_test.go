@@ -19,6 +19,7 @@ spec:
     - containerDisk: {name: b, image: "localhost:5000/disks/b"}
     - containerDisk: {name: c, image: quay.io/disks/c, persistent: true, size: 1Gi}
     - image: {name: d, source: "oci://[::1]:5000/disks/d", size: 1Gi}
+    - containerDisk: {name: e, image: quay.io/disks/e, size: 3Gi}
 `
 
 func imageMachine(t *testing.T, from string) *spec.VirtualMachine {
@@ -43,7 +44,12 @@ func TestVolumesOfImages(t *testing.T) {
 	for _, v := range pod.Spec.Volumes {
 		switch v.Name {
 		case "b-disk":
-			if v.EmptyDir == nil || v.EmptyDir.Medium != "" {
+			// Nobody fills the node's disk.
+			if v.EmptyDir == nil || v.EmptyDir.Medium != "" || v.EmptyDir.SizeLimit == nil || v.EmptyDir.SizeLimit.Value() != 40<<30+256<<20 {
+				t.Errorf("%+v", v)
+			}
+		case "e-disk":
+			if v.EmptyDir == nil || v.EmptyDir.SizeLimit == nil || v.EmptyDir.SizeLimit.Value() != 6<<30+256<<20 {
 				t.Errorf("%+v", v)
 			}
 		case "a-disk", "c-disk":
@@ -58,7 +64,7 @@ func TestVolumesOfImages(t *testing.T) {
 			mounts++
 		}
 	}
-	if mounts != 4 {
+	if mounts != 5 {
 		t.Errorf("%d disks are mounted: %+v", mounts, pod.Spec.Containers[0].VolumeMounts)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
@@ -209,7 +210,7 @@ func addVolumes(vm *spec.VirtualMachine, pod *corev1.Pod, in *PodInput) {
 		switch {
 		case d.IsCD():
 		case d.Entry.Ephemeral():
-			mount(corev1.Volume{Name: d.Name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}, path.Join(machineconfig.DiskMountDir, d.Name), false)
+			mount(ephemeralVolume(d), path.Join(machineconfig.DiskMountDir, d.Name), false)
 		case d.VolumeMode(in.VolumeModes) == corev1.PersistentVolumeFilesystem:
 			mount(claimVolume(d.Name, d.Claim), path.Join(machineconfig.DiskMountDir, d.Name), false)
 		default:
@@ -328,6 +329,18 @@ func tokenVolume() corev1.Volume {
 func shareVolume(tag string) string {
 	sum := sha256.Sum256([]byte(tag))
 	return "share-" + hex.EncodeToString(sum[:16])
+}
+
+// ephemeralVolume has a disk that goes with its pod, and beside it what is fetched for
+// it. It has an end, so that no machine takes all of its node's disk.
+func ephemeralVolume(d *machineconfig.Disk) corev1.Volume {
+	size := int64(limits.DefaultContainerDisk)
+	if q := d.Entry.ContainerDisk.Size; q != nil {
+		size = min(spec.Bytes(*q), math.MaxInt64/4)
+	}
+	return corev1.Volume{Name: d.Name, VolumeSource: corev1.VolumeSource{
+		EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: resource.NewQuantity(2*size+256<<20, resource.BinarySI)},
+	}}
 }
 
 func claimVolume(name, claim string) corev1.Volume {
