@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/vmop/sdk/frontends/cli/cluster"
 	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/reconcile/changes"
 	"github.com/vmop/sdk/vmop/spec"
@@ -91,35 +93,27 @@ func (p *program) awaiting(c *cli.Context, format string) error {
 		}
 		return p.printChanges(found, format, m.FullName()+" does not run: all changes take effect with its next start.")
 	}
-	client, namespace, name, err := p.clusterMachine(c)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := bounded(c, requestTimeout, "the API server did not answer")
-	defer cancel()
-	vm, err := client.Machine(ctx, namespace, name)
-	if err != nil {
-		return err
-	}
-	if vm.Status.ObservedGeneration < vm.Generation {
-		p.note("The operator has not acted upon the last change yet.")
-	}
-	var found []changes.Change
-	for _, a := range vm.Status.RestartAwaitingChanges {
-		f := changes.Change{Operation: a.Operation, Path: a.Path, Applied: changes.AppliedRestart}
-		if a.CurrentValue != nil {
-			f.OldValue = a.CurrentValue.Raw
+	return p.withMachine(c, func(_ context.Context, _ *cluster.Client, vm *spec.VirtualMachine) error {
+		if vm.Status.ObservedGeneration < vm.Generation {
+			p.note("The operator has not acted upon the last change yet.")
 		}
-		if a.DesiredValue != nil {
-			f.NewValue = a.DesiredValue.Raw
+		var found []changes.Change
+		for _, a := range vm.Status.RestartAwaitingChanges {
+			f := changes.Change{Operation: a.Operation, Path: a.Path, Applied: changes.AppliedRestart}
+			if a.CurrentValue != nil {
+				f.OldValue = a.CurrentValue.Raw
+			}
+			if a.DesiredValue != nil {
+				f.NewValue = a.DesiredValue.Raw
+			}
+			found = append(found, f)
 		}
-		found = append(found, f)
-	}
-	// What waits may be the pod's alone, or the runner's, which have no path.
-	if w := spec.FindCondition(vm.Status.Conditions, spec.ConditionAwaitingRestart); w != nil && w.Status == metav1.ConditionTrue {
-		p.note("%s", w.Message)
-	}
-	return p.printChanges(found, format, nothing)
+		// What waits may be the pod's alone, or the runner's, which have no path.
+		if w := spec.FindCondition(vm.Status.Conditions, spec.ConditionAwaitingRestart); w != nil && w.Status == metav1.ConditionTrue {
+			p.note("%s", w.Message)
+		}
+		return p.printChanges(found, format, nothing)
+	})
 }
 
 // printChanges prints changes, or that there are none.

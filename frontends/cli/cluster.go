@@ -89,6 +89,22 @@ func bounded(c *cli.Context, timeout time.Duration, what string) (context.Contex
 	return ctx, func() { cancel(); stop() }
 }
 
+// withMachine does something with the machine of a cluster that the NAME argument
+// means, in the time of a request.
+func (p *program) withMachine(c *cli.Context, do func(context.Context, *cluster.Client, *spec.VirtualMachine) error) error {
+	client, namespace, name, err := p.clusterMachine(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := bounded(c, requestTimeout, "the API server did not answer")
+	defer cancel()
+	vm, err := client.Machine(ctx, namespace, name)
+	if err != nil {
+		return err
+	}
+	return do(ctx, client, vm)
+}
+
 // errTimeout is why a wait for a machine ended.
 var errTimeout = errors.New("it takes too long")
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"time"
@@ -36,25 +37,17 @@ type podReport struct {
 }
 
 func (p *program) clusterInspect(c *cli.Context, format string) error {
-	client, namespace, name, err := p.clusterMachine(c)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := bounded(c, requestTimeout, "the API server did not answer")
-	defer cancel()
-	vm, err := client.Machine(ctx, namespace, name)
-	if err != nil {
-		return err
-	}
-	pod, err := client.Pod(ctx, namespace, name)
-	if err != nil && !errors.Is(err, cluster.ErrNoPod) {
-		return err
-	}
-	r := reportMachine(vm, pod)
-	if format != formatTable {
-		return write(p.stdout, format, r)
-	}
-	return p.writeClusterReport(&r)
+	return p.withMachine(c, func(ctx context.Context, client *cluster.Client, vm *spec.VirtualMachine) error {
+		pod, err := client.Pod(ctx, vm.Namespace, vm.Name)
+		if err != nil && !errors.Is(err, cluster.ErrNoPod) {
+			return err
+		}
+		r := reportMachine(vm, pod)
+		if format != formatTable {
+			return write(p.stdout, format, r)
+		}
+		return p.writeClusterReport(&r)
+	})
 }
 
 func reportMachine(vm *spec.VirtualMachine, pod *corev1.Pod) clusterReport {

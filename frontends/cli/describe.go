@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/vmop/sdk/frontends/cli/cluster"
 	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/live"
 	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
@@ -50,17 +52,9 @@ func (p *program) describe(c *cli.Context) error {
 		}
 		return properties(p.stdout, hostPage(&m, wanted, func(verb string) string { return "vmop-cli " + verb + " " + p.again(c, m.FullName()) }))
 	}
-	client, namespace, name, err := p.clusterMachine(c)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := bounded(c, requestTimeout, "the API server did not answer")
-	defer cancel()
-	vm, err := client.Machine(ctx, namespace, name)
-	if err != nil {
-		return err
-	}
-	return properties(p.stdout, clusterPage(vm, time.Now()))
+	return p.withMachine(c, func(_ context.Context, _ *cluster.Client, vm *spec.VirtualMachine) error {
+		return properties(p.stdout, clusterPage(vm, time.Now()))
+	})
 }
 
 // page collects the lines of a description.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/vmop/sdk/frontends/cli/cluster"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
+	"github.com/vmop/sdk/vmop/spec"
 )
 
 func (p *program) eventsCommand() *cli.Command {
@@ -38,27 +40,19 @@ func (p *program) events(c *cli.Context) error {
 	if !inCluster(c) {
 		return p.eventsHere(c, format)
 	}
-	client, namespace, name, err := p.clusterMachine(c)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := bounded(c, requestTimeout, "the API server did not answer")
-	defer cancel()
-	vm, err := client.Machine(ctx, namespace, name)
-	if err != nil {
-		return err
-	}
-	var claims []string
-	for _, d := range machineconfig.Disks(vm) {
-		if d.Claim != "" {
-			claims = append(claims, d.Claim)
+	return p.withMachine(c, func(ctx context.Context, client *cluster.Client, vm *spec.VirtualMachine) error {
+		var claims []string
+		for _, d := range machineconfig.Disks(vm) {
+			if d.Claim != "" {
+				claims = append(claims, d.Claim)
+			}
 		}
-	}
-	found, err := client.Happenings(ctx, namespace, name, claims)
-	if err != nil {
-		return err
-	}
-	return p.writeEvents(format, found)
+		found, err := client.Happenings(ctx, vm.Namespace, vm.Name, claims)
+		if err != nil {
+			return err
+		}
+		return p.writeEvents(format, found)
+	})
 }
 
 // eventsHere lists what the log of a machine of this host says that its runner did

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -8,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/vmop/sdk/frontends/cli/cluster"
+	"github.com/vmop/sdk/vmop/spec"
 )
 
 func (p *program) exposeCommand() *cli.Command {
@@ -49,27 +51,19 @@ func (p *program) expose(c *cli.Context) error {
 	case e.Protocol != corev1.ProtocolTCP && e.Protocol != corev1.ProtocolUDP:
 		return usagef(c, "--protocol %q: want TCP or UDP", e.Protocol)
 	}
-	client, namespace, name, err := p.clusterMachine(c)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := bounded(c, requestTimeout, "the API server did not answer")
-	defer cancel()
-	vm, err := client.Machine(ctx, namespace, name)
-	if err != nil {
-		return err
-	}
-	service := e.Service(vm)
-	if err := client.Expose(ctx, service, c.Bool("dry-run")); err != nil {
-		return err
-	}
-	done := "exposes"
-	if c.Bool("dry-run") {
-		done = "would expose"
-	}
-	fmt.Fprintf(p.stdout, "Service %s (%s, port %d) %s port %s of %s.\n", service.Name, e.Type, e.Port, done, service.Spec.Ports[0].TargetPort.String(), fullName(namespace, name))
-	if missing := e.Missing(vm); missing != "" {
-		p.note("%s", missing)
-	}
-	return nil
+	return p.withMachine(c, func(ctx context.Context, client *cluster.Client, vm *spec.VirtualMachine) error {
+		service := e.Service(vm)
+		if err := client.Expose(ctx, service, c.Bool("dry-run")); err != nil {
+			return err
+		}
+		done := "exposes"
+		if c.Bool("dry-run") {
+			done = "would expose"
+		}
+		fmt.Fprintf(p.stdout, "Service %s (%s, port %d) %s port %s of %s.\n", service.Name, e.Type, e.Port, done, service.Spec.Ports[0].TargetPort.String(), fullName(vm.Namespace, vm.Name))
+		if missing := e.Missing(vm); missing != "" {
+			p.note("%s", missing)
+		}
+		return nil
+	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/frontends/cli/cluster"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/qmp"
 	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
@@ -36,25 +37,17 @@ func (p *program) resetCommand() *cli.Command {
 
 // clusterReset asks for a reset. Each value of the annotation is one.
 func (p *program) clusterReset(c *cli.Context) error {
-	client, namespace, name, err := p.clusterMachine(c)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := bounded(c, requestTimeout, "the API server did not answer")
-	defer cancel()
-	vm, err := client.Machine(ctx, namespace, name)
-	if err != nil {
-		return err
-	}
-	full := fullName(namespace, name)
-	if !spec.ConditionIsTrue(vm.Status.Conditions, spec.ConditionRunning) {
-		return fmt.Errorf("reset %s: it does not run: %s", full, orUnknown(machinekind.ProgressOf(vm).Waiting))
-	}
-	if _, err := client.Annotate(ctx, namespace, name, names.AnnotationResetRequest, time.Now().UTC().Format(time.RFC3339Nano)); err != nil {
-		return err
-	}
-	fmt.Fprintf(p.stdout, "%s will be reset.\n", full)
-	return nil
+	return p.withMachine(c, func(ctx context.Context, client *cluster.Client, vm *spec.VirtualMachine) error {
+		full := fullName(vm.Namespace, vm.Name)
+		if !spec.ConditionIsTrue(vm.Status.Conditions, spec.ConditionRunning) {
+			return fmt.Errorf("reset %s: it does not run: %s", full, orUnknown(machinekind.ProgressOf(vm).Waiting))
+		}
+		if _, err := client.Annotate(ctx, vm.Namespace, vm.Name, names.AnnotationResetRequest, time.Now().UTC().Format(time.RFC3339Nano)); err != nil {
+			return err
+		}
+		fmt.Fprintf(p.stdout, "%s will be reset.\n", full)
+		return nil
+	})
 }
 
 func resetMachine(ctx context.Context, c *qmp.Client) (string, error) {

@@ -1,14 +1,10 @@
 package machine_test
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"testing"
 
+	"github.com/vmop/sdk/internal/promises"
 	"github.com/vmop/sdk/vmop/reconcile/machine"
 )
 
@@ -39,7 +35,7 @@ func TestMutants(t *testing.T) {
 // TestEveryPromiseHasAMutant finds the promises in the source of the worlds: one that
 // no fault breaks may be one that nothing looks at, and a mutant's promise must be one.
 func TestEveryPromiseHasAMutant(t *testing.T) {
-	made := promises(t)
+	made := promises.Named(t)
 	broken := map[string]bool{}
 	for _, k := range worldKinds() {
 		for _, m := range k.mutants {
@@ -56,41 +52,4 @@ func TestEveryPromiseHasAMutant(t *testing.T) {
 			t.Errorf("no mutant breaks %q", p)
 		}
 	}
-}
-
-// promises are the names with which the worlds call violated.
-func promises(t *testing.T) []string {
-	files, err := filepath.Glob("*_test.go")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no sources: %v", err)
-	}
-	var out []string
-	for _, file := range files {
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(parsed, func(n ast.Node) bool {
-			call, is := n.(*ast.CallExpr)
-			if !is {
-				return true
-			}
-			if f, is := call.Fun.(*ast.SelectorExpr); !is || f.Sel.Name != "violated" {
-				return true
-			}
-			name, is := call.Args[0].(*ast.BasicLit)
-			if !is {
-				t.Errorf("%s: the name of a promise is no literal", file)
-				return true
-			}
-			promise, err := strconv.Unquote(name.Value)
-			if err != nil {
-				t.Error(err)
-			}
-			out = append(out, promise)
-			return true
-		})
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
 }

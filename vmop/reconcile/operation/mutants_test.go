@@ -1,17 +1,13 @@
 package operation_test
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/vmop/sdk/internal/promises"
 	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
@@ -309,7 +305,7 @@ func lived(t *testing.T, decide func(operation.Snapshot) reconcile.Plan, number 
 
 // TestEveryPromiseHasAMutant finds the promises in the source of the world.
 func TestEveryPromiseHasAMutant(t *testing.T) {
-	made, broken := promises(t), map[string]bool{}
+	made, broken := promises.Named(t), map[string]bool{}
 	for _, m := range mutants() {
 		broken[m.promise] = true
 		if !slices.Contains(made, m.promise) {
@@ -321,41 +317,4 @@ func TestEveryPromiseHasAMutant(t *testing.T) {
 			t.Errorf("no mutant breaks %q", p)
 		}
 	}
-}
-
-// promises are the names with which the world calls violated.
-func promises(t *testing.T) []string {
-	files, err := filepath.Glob("*_test.go")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no sources: %v", err)
-	}
-	var out []string
-	for _, file := range files {
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(parsed, func(n ast.Node) bool {
-			call, is := n.(*ast.CallExpr)
-			if !is {
-				return true
-			}
-			if f, is := call.Fun.(*ast.SelectorExpr); !is || f.Sel.Name != "violated" {
-				return true
-			}
-			name, is := call.Args[0].(*ast.BasicLit)
-			if !is {
-				t.Errorf("%s: the name of a promise is no literal", file)
-				return true
-			}
-			promise, err := strconv.Unquote(name.Value)
-			if err != nil {
-				t.Error(err)
-			}
-			out = append(out, promise)
-			return true
-		})
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
 }
