@@ -98,6 +98,15 @@ func validateSpec(s *VirtualMachineSpec, name string, path spot) field.ErrorList
 	if s.Resources != nil {
 		errs = append(errs, validateResources(s.Resources, path.Child("resources"))...)
 	}
+	if s.CoreFraction != "" {
+		at := path.Child("coreFraction")
+		if _, err := ParseCoreFraction(s.CoreFraction); err != nil {
+			errs = append(errs, invalidAt(at, s.CoreFraction, err.Error()))
+		}
+		if s.NamesCompute() {
+			errs = append(errs, forbiddenAt(at, "must not be given with spec.resources that name cpu or memory, which say what the pod requests"))
+		}
+	}
 	if s.RunPolicy != "" {
 		errs = append(errs, oneOf(path.Child("runPolicy"), s.RunPolicy,
 			RunPolicyAlwaysOn, RunPolicyAlwaysOff, RunPolicyManual, RunPolicyAlwaysOnUnlessStoppedManually)...)

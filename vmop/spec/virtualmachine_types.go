@@ -66,6 +66,14 @@ type VirtualMachineSpec struct {
 	// given, the operator computes none from currentCpus and currentRam.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+	// coreFraction is the part of each of the guest's CPUs that its pod requests,
+	// from 1% to 100%; it may use all of them, and no more. The operator's
+	// overcommitment does not count for it. It is not for a machine whose resources
+	// name CPUs or memory. (Added by vmop.)
+	// +kubebuilder:validation:Pattern=`^(100|[1-9][0-9]?)%$`
+	// +kubebuilder:validation:MaxLength=4
+	// +optional
+	CoreFraction string `json:"coreFraction,omitempty"`
 	// nodeName binds the pod to a node and bypasses the scheduler.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional

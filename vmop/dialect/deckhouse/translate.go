@@ -2,11 +2,9 @@ package deckhouse
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/vmop/sdk/internal/yamljson"
@@ -111,27 +109,18 @@ func (m *machine) size() error {
 		return &tree.FieldError{Path: "spec.memory.size", Message: "is required; it says how much memory the machine has, such as 4Gi"}
 	}
 	m.vm.Spec.VM.MaximumRAM, m.vm.Spec.VM.CurrentRAM = new(q), new(q.DeepCopy())
-	m.coreFraction(cores, q)
+	m.coreFraction()
 	return nil
 }
 
-// coreFraction translates the guaranteed part of a CPU to the pod's requests.
-// Given resources replace the computed ones, so memory is among them.
-func (m *machine) coreFraction(cores int32, memory resource.Quantity) {
+// coreFraction translates the guaranteed part of a CPU.
+func (m *machine) coreFraction() {
 	fraction := m.root.Get("spec", "cpu", "coreFraction")
-	text := strings.TrimSuffix(fraction.String(), "%")
-	if text == "" || text == "100" {
-		return
-	}
-	percent, err := strconv.Atoi(text)
-	if err != nil || percent < 1 || percent > 100 {
+	if _, err := spec.ParseCoreFraction(fraction.String()); err != nil {
 		fraction.Note("is %q, which has no counterpart; the operator computes what the pod requests", fraction.String())
 		return
 	}
-	m.vm.Spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{
-		corev1.ResourceCPU:    *resource.NewMilliQuantity(int64(cores)*int64(percent)*10, resource.DecimalSI),
-		corev1.ResourceMemory: memory.DeepCopy(),
-	}}
+	m.vm.Spec.CoreFraction = fraction.String()
 }
 
 // hardware translates firmware, networks and the display.

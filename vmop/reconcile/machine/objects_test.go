@@ -419,12 +419,22 @@ func TestRequestsOfAmounts(t *testing.T) {
 			CPUOvercommit: rapid.Float64Range(0.1, 32).Draw(t, "CPU overcommit"), RAMOvercommit: rapid.Float64Range(0.1, 8).Draw(t, "RAM overcommit"),
 			Overhead: rapid.Int64Range(0, 1<<40).Draw(t, "overhead"), Maximum: objects.Amounts{CPUs: rapid.Int64Range(1, 1<<12).Draw(t, "maximum"), RAM: amount("maximum of RAM")},
 		}
+		r.Limited, r.CoreFraction = rapid.Bool().Draw(t, "limited"), rapid.Int64Range(0, 100).Draw(t, "fraction")
 		a := objects.Amounts{CPUs: rapid.Int64Range(1, 1<<12).Draw(t, "CPUs"), RAM: amount("RAM")}
 		more := objects.Amounts{CPUs: a.CPUs + 1, RAM: a.RAM + amount("more")}
 		for name, q := range r.For(a) {
-			next, limit := r.For(more)[name], r.Limits()[name]
-			if next.Cmp(q) < 0 || limit.Cmp(q) < 0 || q.Sign() < 0 {
+			next := r.For(more)[name]
+			limit, limited := r.Limits()[name]
+			if limited != (r.Limited || r.CoreFraction > 0 && name == corev1.ResourceCPU) {
+				t.Fatalf("%s: limited: %v, of %+v", name, limited, r)
+			}
+			if next.Cmp(q) < 0 || limited && limit.Cmp(q) < 0 || q.Sign() < 0 {
 				t.Fatalf("%s: %s for %+v, %s for %+v, limit %s", name, q.String(), a, next.String(), more, limit.String())
+			}
+		}
+		if cpu := r.For(a)[corev1.ResourceCPU]; r.CoreFraction > 0 {
+			if n := min(a.CPUs, r.Maximum.CPUs); cpu.MilliValue() != n*10*r.CoreFraction || cpu.IsZero() || r.Covered(r.For(a)).CPUs != n {
+				t.Fatalf("%s for %d CPUs and %d%%: %+v", cpu.String(), n, r.CoreFraction, r.Covered(r.For(a)))
 			}
 		}
 		covered := r.Covered(r.For(a))
@@ -435,6 +445,25 @@ func TestRequestsOfAmounts(t *testing.T) {
 			t.Fatalf("%+v asks for more memory than %+v", covered, a)
 		}
 	})
+}
+
+// A part of each CPU is requested, whatever the overcommitment, and the limit is that
+// of the machine's CPUs. Nobody's memory gets a limit by it.
+func TestCoreFraction(t *testing.T) {
+	vm := fixture.Parse(t, "vm.yaml", `{apiVersion: vmoperator.jdrupes.org/v1, kind: VirtualMachine, metadata: {name: a}, spec: {coreFraction: 15%, vm: {currentCpus: 3, maximumCpus: 4, maximumRam: 8Gi}}}`)
+	made, err := machine.Objects(vm, objects.Settings{CPUOvercommit: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := find[*corev1.Pod](t, made, "a")
+	r := pod.Spec.Containers[0].Resources
+	if r.Requests.Cpu().String() != "450m" || r.Limits.Cpu().String() != "4" || len(r.Limits) != 1 {
+		t.Errorf("%+v", r)
+	}
+	// A pod keeps what it was made with.
+	if recorded, ok := objects.RecordedRequests(pod); !ok || recorded.CoreFraction != 15 {
+		t.Errorf("%+v, %v", recorded, ok)
+	}
 }
 
 func TestServiceIsWanted(t *testing.T) {

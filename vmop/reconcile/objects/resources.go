@@ -49,11 +49,19 @@ type Requests struct {
 	// Limited says that the pod has limits, because a quota of its namespace
 	// wants some.
 	Limited bool `json:"limited,omitempty"`
+	// CoreFraction is the part of each CPU that the pod requests, in percent; 0 says
+	// that CPUOvercommit decides. The pod has a limit of CPUs then, too.
+	CoreFraction int64 `json:"coreFraction,omitempty"`
 }
 
 // NewRequests are those of a pod that is made now.
 func NewRequests(vm *spec.VirtualMachine, s *Settings, in *PodInput) Requests {
+	fraction, err := spec.ParseCoreFraction(vm.Spec.CoreFraction)
+	if err != nil {
+		fraction = 0 // of what cannot be run
+	}
 	return Requests{
+		CoreFraction:  int64(fraction),
 		CPUOvercommit: factor(s.CPUOvercommit, DefaultCPUOvercommit), RAMOvercommit: factor(s.RAMOvercommit, DefaultRAMOvercommit),
 		Overhead: Overhead(vm, s, in),
 		Maximum:  Amounts{CPUs: int64(vm.Spec.VM.MaxCPUs()), RAM: spec.Bytes(*vm.Spec.VM.MaximumRAM)},
@@ -67,7 +75,7 @@ func NewRequests(vm *spec.VirtualMachine, s *Settings, in *PodInput) Requests {
 func RecordedRequests(pod *corev1.Pod) (Requests, bool) {
 	var r Requests
 	text, ok := pod.Annotations[names.AnnotationRequests]
-	if !ok || json.Unmarshal([]byte(text), &r) != nil || !(r.CPUOvercommit > 0) || !(r.RAMOvercommit > 0) || r.Overhead < 0 {
+	if !ok || json.Unmarshal([]byte(text), &r) != nil || !(r.CPUOvercommit > 0) || !(r.RAMOvercommit > 0) || r.Overhead < 0 || r.CoreFraction < 0 || r.CoreFraction > 100 {
 		return Requests{}, false
 	}
 	return r, true
@@ -76,30 +84,48 @@ func RecordedRequests(pod *corev1.Pod) (Requests, bool) {
 // For is what the pod asks for so that its guest may use some amounts.
 func (r Requests) For(a Amounts) corev1.ResourceList {
 	return corev1.ResourceList{
-		corev1.ResourceCPU:    *resource.NewMilliQuantity(share(min(a.CPUs, r.Maximum.CPUs), 1000/r.CPUOvercommit), resource.DecimalSI),
+		corev1.ResourceCPU:    *resource.NewMilliQuantity(share(min(a.CPUs, r.Maximum.CPUs), r.perCPU()), resource.DecimalSI),
 		corev1.ResourceMemory: *resource.NewQuantity(plus(share(min(a.RAM, r.Maximum.RAM), 1/r.RAMOvercommit), r.Overhead), resource.BinarySI),
 	}
 }
 
-// Limits are those of a pod in a namespace that wants some: what the machine can
-// ever use. A guest whose QEMU meets a limit of memory is killed, so QEMU's own
+// perCPU is how much of a processor is requested for each of the guest's, in
+// thousandths.
+func (r Requests) perCPU() float64 {
+	if r.CoreFraction > 0 {
+		return float64(r.CoreFraction) * 10
+	}
+	return 1000 / r.CPUOvercommit
+}
+
+// Limits are those of the pod, if it has any: of a machine with a part of its
+// processors, all of these and no more; and in a namespace that wants some what the
+// machine can ever use. A guest whose QEMU meets a limit of memory is killed, so QEMU's own
 // part counts twice; and QEMU's own threads have a CPU. They are more than the
 // requests are, so that the pod is not Guaranteed by accident, which would forbid
 // to resize it.
 func (r Requests) Limits() corev1.ResourceList {
-	requests := r.For(r.Maximum)
-	return corev1.ResourceList{
-		corev1.ResourceCPU:    *resource.NewMilliQuantity(plus(max(share(r.Maximum.CPUs, 1000), requests.Cpu().MilliValue()), 1000), resource.DecimalSI),
-		corev1.ResourceMemory: *resource.NewQuantity(plus(max(plus(r.Maximum.RAM, r.Overhead), requests.Memory().Value()), r.Overhead), resource.BinarySI),
+	requests, out := r.For(r.Maximum), corev1.ResourceList{}
+	if r.Limited {
+		out[corev1.ResourceCPU] = *resource.NewMilliQuantity(plus(max(share(r.Maximum.CPUs, 1000), requests.Cpu().MilliValue()), 1000), resource.DecimalSI)
+		out[corev1.ResourceMemory] = *resource.NewQuantity(plus(max(plus(r.Maximum.RAM, r.Overhead), requests.Memory().Value()), r.Overhead), resource.BinarySI)
 	}
+	if r.CoreFraction > 0 {
+		out[corev1.ResourceCPU] = *resource.NewMilliQuantity(share(r.Maximum.CPUs, 1000), resource.DecimalSI)
+	}
+	return out
 }
 
 // Covered are the greatest amounts for which no more is asked for than is in a
 // list, the memory in whole MiB.
 func (r Requests) Covered(list corev1.ResourceList) Amounts {
 	const unit = 1 << 20
+	cpus := share(list.Cpu().MilliValue(), r.CPUOvercommit/1000)
+	if r.CoreFraction > 0 {
+		cpus = list.Cpu().MilliValue() / (10 * r.CoreFraction)
+	}
 	return Amounts{
-		CPUs: max(min(share(list.Cpu().MilliValue(), r.CPUOvercommit/1000), r.Maximum.CPUs), 1),
+		CPUs: max(min(cpus, r.Maximum.CPUs), 1),
 		RAM:  max(min(share(list.Memory().Value()-r.Overhead, r.RAMOvercommit), r.Maximum.RAM)/unit*unit, unit),
 	}
 }
@@ -134,7 +160,7 @@ func setResources(vm *spec.VirtualMachine, pod *corev1.Pod, s *Settings, in *Pod
 	c := &pod.Spec.Containers[0]
 	if r := vm.Spec.Resources; r != nil {
 		c.Resources = *r.DeepCopy() // also if it is only a device
-		if asks(r) {
+		if vm.Spec.NamesCompute() {
 			return
 		}
 	}
@@ -143,27 +169,15 @@ func setResources(vm *spec.VirtualMachine, pod *corev1.Pod, s *Settings, in *Pod
 		c.Resources.Requests = corev1.ResourceList{}
 	}
 	maps.Copy(c.Resources.Requests, requests.For(GuestAmounts(vm)))
-	if requests.Limited {
+	if limits := requests.Limits(); len(limits) > 0 {
 		if c.Resources.Limits == nil {
 			c.Resources.Limits = corev1.ResourceList{}
 		}
-		maps.Copy(c.Resources.Limits, requests.Limits())
+		maps.Copy(c.Resources.Limits, limits)
 	}
 	// Numbers that are finite are always encoded.
 	data, _ := json.Marshal(requests)
 	pod.Annotations[names.AnnotationRequests] = string(data)
-}
-
-// asks reports whether resources name CPUs or memory at all.
-func asks(r *corev1.ResourceRequirements) bool {
-	for _, list := range []corev1.ResourceList{r.Requests, r.Limits} {
-		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-			if q, given := list[name]; given && !q.IsZero() {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // factor is a factor of overcommitment, which is the default if it is no positive

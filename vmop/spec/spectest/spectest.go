@@ -209,6 +209,9 @@ func drawSpec(t *rapid.T, s *spec.VirtualMachineSpec) {
 			corev1.ResourceMemory: Bytes(0, 1<<40).Draw(t, "memory"),
 		}}
 	}
+	if !s.NamesCompute() && maybe(t, "coreFraction") {
+		s.CoreFraction = fmt.Sprintf("%d%%", rapid.IntRange(1, 100).Draw(t, "coreFraction"))
+	}
 	if maybe(t, "nodeName") {
 		s.NodeName = Label().Draw(t, "nodeName")
 	}
