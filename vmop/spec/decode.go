@@ -28,7 +28,7 @@ type decoder struct {
 }
 
 func (d *decoder) fault(n *node, path, format string, args ...any) {
-	d.faults.add(n.line, path, fmt.Sprintf(format, args...))
+	d.faults.add(fault{line: n.line, path: path, message: fmt.Sprintf(format, args...)})
 }
 
 // fieldsOf is [jsonFields], found out once for each type.
@@ -132,7 +132,7 @@ func (d *decoder) object(n *node, v reflect.Value, path string) {
 			if f.owner == reflect.TypeFor[Cdrom]() {
 				hint = `; write "" for an empty drive`
 			}
-			d.fault(n, child(path, f.name), "is required but missing%s", hint)
+			d.faults.add(fault{line: n.line, path: child(path, f.name), message: "is required but missing" + hint, missing: true})
 		}
 	}
 }
@@ -149,10 +149,10 @@ func (d *decoder) unknown(e entry, path string, fields []jsonField) {
 		message += "; there are " + strings.Join(names, ", ")
 	}
 	if d.lenient {
-		d.warnings.add(e.line, path, message)
+		d.warnings.add(fault{line: e.line, path: path, message: message})
 		return
 	}
-	d.faults.add(e.line, path, message)
+	d.faults.add(fault{line: e.line, path: path, message: message})
 }
 
 // null decides about a field whose value is null. The API server takes null

@@ -301,9 +301,9 @@ func (l *loader) decode(o Object, kind *Kind) {
 	if l.opts.Validate {
 		var found faults
 		for _, e := range kind.Validate(o.Typed) {
-			explained := func(f fault) bool { return explains(f.path, e.Field) }
+			explained := func(f fault) bool { return explains(f, e.Field) }
 			if !slices.ContainsFunc(decoding, explained) && !slices.ContainsFunc(l.faults, explained) {
-				found.add(o.LineOf(e.Field), e.Field, e.ErrorBody())
+				found.add(fault{line: o.LineOf(e.Field), path: e.Field, message: e.ErrorBody()})
 			}
 		}
 		l.report(&o, found.all(o.Line))
@@ -318,14 +318,17 @@ func (l *loader) decode(o Object, kind *Kind) {
 	l.objects = append(l.objects, o)
 }
 
-// explains reports whether a fault at one path may be the cause of a finding at
-// another: one stands inside of the other, or they are neighbours. The finding
-// would then be about a value that the file does not have.
-func explains(fault, finding string) bool {
-	parent := fault[:max(strings.LastIndexAny(fault, ".["), 0)]
-	if fault == finding || inside(fault, finding) || inside(finding, fault) {
+// explains reports whether a fault may be the cause of a finding at a path: one stands
+// inside of the other, or they are neighbours. The finding would then be about a value
+// that the file does not have. What is only missing says nothing about its neighbours.
+func explains(f fault, finding string) bool {
+	if f.path == finding || inside(f.path, finding) || inside(finding, f.path) {
 		return true
 	}
+	if f.missing {
+		return false
+	}
+	parent := f.path[:max(strings.LastIndexAny(f.path, ".["), 0)]
 	return inside(finding, parent) && !strings.ContainsAny(finding[len(parent)+1:], ".[")
 }
 

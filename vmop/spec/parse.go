@@ -32,6 +32,7 @@ type fault struct {
 	line    int
 	path    string
 	message string
+	missing bool // a required field is absent, and nothing was written in a wrong way
 }
 
 // Limits on what aliases and merge keys may blow a document up to. Kubernetes
@@ -53,12 +54,12 @@ type faults struct {
 	more int // those that were left out
 }
 
-func (f *faults) add(line int, path, message string) {
+func (f *faults) add(next fault) {
 	if len(f.list) == maxFaults {
 		f.more++
 		return
 	}
-	f.list = append(f.list, fault{line: line, path: path, message: message})
+	f.list = append(f.list, next)
 }
 
 // all is the list, with a last one that counts those that were left out.
@@ -195,7 +196,7 @@ type builder struct {
 }
 
 func (b *builder) fault(line int, at *place, message string) {
-	b.faults.add(line, at.path(), message)
+	b.faults.add(fault{line: line, path: at.path(), message: message})
 }
 
 // build returns nil if something is wrong, which is then among the faults.
@@ -485,7 +486,7 @@ func (p *jsonParser) object(n *node, at *place) error {
 			return err
 		}
 		if first, ok := index[key]; ok {
-			p.faults.add(line, at.under(key).path(), fmt.Sprintf("is there twice, first in line %d; remove one", first))
+			p.faults.add(fault{line: line, path: at.under(key).path(), message: fmt.Sprintf("is there twice, first in line %d; remove one", first)})
 			continue
 		}
 		index[key] = line

@@ -2,6 +2,11 @@ package spec_test
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -148,4 +153,52 @@ func TestMistakesAreFoundWithoutPaths(t *testing.T) {
 			t.Fatalf("%d found with paths, %d without", with, without)
 		}
 	})
+}
+
+// A required field that is missing is one problem, whatever stands beside it, and hides
+// none: the problems of a file with a further fault are those of both.
+func TestAMissingFieldIsOneProblem(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var tree map[string]any
+		if err := json.Unmarshal(encode(t, spectest.VirtualMachine().Draw(t, "vm")), &tree); err != nil {
+			t.Fatal(err)
+		}
+		paths := fieldsIn(tree["spec"].(map[string]any), "spec")
+		path := rapid.SampledFrom(slices.Sorted(maps.Keys(paths))).Draw(t, "path")
+		in, key := paths[path], path[strings.LastIndex(path, ".")+1:]
+		delete(in, key)
+		_, err := spec.Load("vm.json", encode(t, tree), spec.Options{Validate: true})
+		var problems *spec.LoadError
+		if !errors.As(err, &problems) || !strings.Contains(err.Error(), path+": is required but missing") {
+			return // not required
+		}
+		for _, p := range problems.Problems {
+			if p.Path != path {
+				t.Fatalf("%s is missing, and %v", path, p)
+			}
+		}
+	})
+}
+
+// fieldsIn are the fields below a mapping, by their paths, and what each is in.
+func fieldsIn(in map[string]any, path string) map[string]map[string]any {
+	out := map[string]map[string]any{}
+	var walk func(value any, path string)
+	walk = func(value any, path string) {
+		switch value := value.(type) {
+		case map[string]any:
+			for key, below := range value {
+				if !strings.ContainsAny(key, "./[") {
+					out[path+"."+key] = value
+					walk(below, path+"."+key)
+				}
+			}
+		case []any:
+			for i, below := range value {
+				walk(below, fmt.Sprintf("%s[%d]", path, i))
+			}
+		}
+	}
+	walk(in, path)
+	return out
 }

@@ -164,7 +164,7 @@ func validateDiskImage(im *DiskImage, vmName string, at spot) field.ErrorList {
 	}
 	container := limits.IsContainerImage(im.Source)
 	switch {
-	case im.Path == "":
+	case im.Path == "", im.Source == "":
 	case !container:
 		errs = append(errs, invalidAt(at.Child("path"), im.Path, "is for container images (oci://…)"))
 	default:
