@@ -62,6 +62,14 @@ release: ## make what a release consists of in bin/: the package, the lists of m
 deb: ## make a package for Debian and Ubuntu, bin/vmop_VERSION_ARCH.deb
 	@scripts/deb '$(VERSION)' $(BIN)
 
+.PHONY: images
+images: ## build the images of operator and runner; scripts/images lists the settings
+	@scripts/images
+
+.PHONY: image-bases
+image-bases: ## renew the digests in deploy/images/bases; needs their registries
+	@$(GO) run ./internal/imagebases/cmd/image-bases deploy/images/bases
+
 .PHONY: run
 run: ## boot a tiny Linux machine from examples/hello/vm.yaml
 	@scripts/deps run

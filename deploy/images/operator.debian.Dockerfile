@@ -1,7 +1,7 @@
 ARG GO=1.26
 ARG DEBIAN=trixie
 
-FROM golang:${GO}-${DEBIAN} AS build
+FROM golang:${GO}-trixie AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download

@@ -6,6 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
+	"net/http/httptest"
 	"os"
 	"path"
 	"path/filepath"
@@ -13,6 +16,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/registry"
+
+	"github.com/vmop/sdk/internal/imagebases"
 	"github.com/vmop/sdk/internal/imagebuild"
 	"github.com/vmop/sdk/internal/tinyguest"
 	"github.com/vmop/sdk/vmop"
@@ -75,6 +81,40 @@ func container(t *testing.T, image string) *imagebuild.Container {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// Who builds the images again on the same base images, by "make images", has the same
+// ones: no file, time or order differs.
+func TestImagesAreTheSameAgain(t *testing.T) {
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	address := strings.TrimPrefix(server.URL, "http://")
+	var bases strings.Builder
+	for _, base := range []string{imagebuild.DebianImage(imagebuild.Release), imagebuild.DebianImage(imagebuild.OldRelease), imagebuild.GoImage} {
+		name := strings.TrimPrefix(base, "docker.io/library/")
+		repository, _, _ := strings.Cut(name, ":")
+		if err := theBuilder.Push(withPatience(t), base, address+"/library/"+name); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&bases, "%s %s/library/%s@sha256:%064d\n", name, address, repository, 0)
+	}
+	file := filepath.Join(t.TempDir(), "bases")
+	if err := os.WriteFile(file, []byte(bases.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if changed, err := imagebases.Renew(withPatience(t), file); err != nil || len(changed) != 3 {
+		t.Fatalf("renewed %v, %v", changed, err)
+	}
+	if err := theBuilder.Script(withPatience(t), "BASES="+file, "VERSION="+imagebuild.Version, "REPOSITORY=vmop.test/again/"); err != nil {
+		t.Fatal(err)
+	}
+	for image, again := range map[string]string{operatorImage: "vmop.test/again/vmop-operator:" + imagebuild.Version, newRunnerImage: "vmop.test/again/vmop-runner:" + imagebuild.Version} {
+		first, err := theBuilder.Digest(withPatience(t), image)
+		second, err2 := theBuilder.Digest(withPatience(t), again)
+		if err := errors.Join(err, err2); err != nil || first == "" || first != second {
+			t.Errorf("%s is %s, and built again %s, %v", image, first, second, err)
+		}
+	}
 }
 
 // An image runs its program, as nobody in particular.

@@ -10,7 +10,7 @@
 //
 // The images that a recipe stands on are made here, and are found under the names
 // that the recipe has for them: [DebianImage] is a minimal system made of Debian's
-// packages, [GoImage] is the same with this host's Go. Recipes are built as they
+// packages, [GoImage] is the newest with this host's Go. Recipes are built as they
 // are. What belongs to this host comes by mounts that the images do not keep: its
 // sources of Debian's packages, its Go modules and its build cache.
 package imagebuild

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -32,7 +33,7 @@ const (
 func DebianImage(release string) string { return "docker.io/library/debian:" + release + "-slim" }
 
 // GoImage is the image that recipes compile in.
-func GoImage(release string) string { return "docker.io/library/golang:1.26-" + release }
+const GoImage = "docker.io/library/golang:1.26-" + Release
 
 // Where images have what is this host's.
 const (
@@ -41,6 +42,12 @@ const (
 	// sourcesMount are its sources of Debian's packages, a file for each release.
 	sourcesMount = "/var/cache/apt/sources"
 )
+
+// Version is what the programs in the images say that they are.
+const Version = "test"
+
+// epoch is the time of all files in the images, and of these, in seconds since 1970.
+const epoch = 1
 
 // Options say what is built from and where.
 type Options struct {
@@ -119,13 +126,19 @@ func New(ctx context.Context, o Options) (_ *Builder, err error) {
 	}
 	for _, release := range []string{Release, OldRelease} {
 		if err := b.prepare(ctx, release); err != nil {
-			return nil, fmt.Errorf("images of Debian %s: %w", release, err)
+			return nil, fmt.Errorf("image of Debian %s: %w", release, err)
 		}
+	}
+	if err := b.build(ctx, GoImage, b.work, "FROM "+DebianImage(Release)+`
+ENV GOPATH=/go GOTOOLCHAIN=local GOPROXY=file://`+modules+`
+ENV PATH=/go/bin:/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+`); err != nil {
+		return nil, fmt.Errorf("image of Go: %w", err)
 	}
 	return b, nil
 }
 
-// prepare makes the images of a release that recipes stand on.
+// prepare makes the image of a release that recipes stand on.
 func (b *Builder) prepare(ctx context.Context, release string) error {
 	list, err := debianguest.Sources(ctx, release)
 	if err != nil {
@@ -138,15 +151,8 @@ func (b *Builder) prepare(ctx context.Context, release string) error {
 	if err != nil {
 		return err
 	}
-	err = b.build(ctx, DebianImage(release), filepath.Dir(base), fmt.Sprintf("FROM scratch\nADD %s /\nRUN ln -sf %s/%s.list /etc/apt/sources.list\nCMD [\"bash\"]\n",
+	return b.build(ctx, DebianImage(release), filepath.Dir(base), fmt.Sprintf("FROM scratch\nADD %s /\nRUN ln -sf %s/%s.list /etc/apt/sources.list\nCMD [\"bash\"]\n",
 		filepath.Base(base), sourcesMount, release))
-	if err != nil {
-		return err
-	}
-	return b.build(ctx, GoImage(release), b.work, "FROM "+DebianImage(release)+`
-ENV GOPATH=/go GOTOOLCHAIN=local GOPROXY=file://`+modules+`
-ENV PATH=/go/bin:/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-`)
 }
 
 // Close removes the images.
@@ -163,12 +169,43 @@ func (b *Builder) Build(ctx context.Context, recipe, release, name string) error
 	}
 	defer turn.Close()
 	begin := time.Now()
-	args := append([]string{"--file", filepath.Join(b.options.Context, recipe), "--tag", name, "--build-arg", "DEBIAN=" + release}, b.mounts...)
+	args := append([]string{"--file", filepath.Join(b.options.Context, recipe), "--tag", name, "--build-arg", "DEBIAN=" + release, "--build-arg", "VERSION=" + Version}, b.mounts...)
 	if err := b.buildImage(ctx, args, b.options.Context); err != nil {
 		return fmt.Errorf("%s on %s: %w", recipe, release, err)
 	}
 	fmt.Fprintf(b.options.Progress, "imagebuild: %s on %s took %s\n", recipe, release, time.Since(begin).Round(time.Second))
 	return nil
+}
+
+// Push copies an image to a registry that speaks http.
+func (b *Builder) Push(ctx context.Context, name, to string) error {
+	_, err := b.buildah(ctx, "push", "--quiet", "--tls-verify=false", name, "docker://"+to)
+	return err
+}
+
+// Digest is what names an image with all that is in it.
+func (b *Builder) Digest(ctx context.Context, name string) (string, error) {
+	out, err := b.buildah(ctx, "inspect", "--type", "image", "--format", "{{.FromImageDigest}}", name)
+	return strings.TrimSpace(out), err
+}
+
+// Script builds the images by scripts/images, with settings of its as NAME=value, on
+// bases that a registry has that speaks http.
+func (b *Builder) Script(ctx context.Context, settings ...string) error {
+	turn, err := buildcache.Lock(ctx, b.path("debs.lock"))
+	if err != nil {
+		return err
+	}
+	defer turn.Close()
+	storage := fmt.Sprintf("[storage]\ndriver = \"vfs\"\ngraphroot = %q\nrunroot = %q\n", filepath.Join(b.work, "storage"), filepath.Join(b.work, "run"))
+	file := filepath.Join(b.work, "storage.conf")
+	if err := os.WriteFile(file, []byte(storage), 0o600); err != nil {
+		return err
+	}
+	env := append([]string{"BUILDER=buildah", "CONTAINERS_STORAGE_CONF=" + file, fmt.Sprintf("SOURCE_DATE_EPOCH=%d", epoch)}, settings...)
+	args := append([]string{"--tls-verify=false", "--network", "host"}, b.mounts...)
+	_, err = b.runWith(ctx, env, b.options.Context, filepath.Join("scripts", "images"), args...)
+	return err
 }
 
 // Config reads what an image says about running it.
@@ -301,7 +338,7 @@ func (b *Builder) build(ctx context.Context, name, dir, recipe string) error {
 }
 
 func (b *Builder) buildImage(ctx context.Context, args []string, dir string) error {
-	args = append([]string{"build", "--pull-never", "--network", "host"}, args...)
+	args = append([]string{"build", "--pull-never", "--network", "host", "--timestamp", strconv.Itoa(epoch)}, args...)
 	_, err := b.buildah(ctx, append(args, dir)...)
 	return err
 }
@@ -317,10 +354,16 @@ func (b *Builder) buildah(ctx context.Context, args ...string) (string, error) {
 // with it, and returns what it printed. When ctx ends, it is killed with all that
 // it started.
 func (b *Builder) run(ctx context.Context, dir, name string, args ...string) (string, error) {
+	return b.runWith(ctx, nil, dir, name, args...)
+}
+
+// runWith does so with further variables of the environment, as NAME=value.
+func (b *Builder) runWith(ctx context.Context, env []string, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
 	cmd.Env = append(os.Environ(), "BUILDAH_ISOLATION=chroot", "TMPDIR="+b.temporary())
+	cmd.Env = append(cmd.Env, env...)
 	cmd.ExtraFiles = []*os.File{b.lock}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Unshareflags: syscall.CLONE_NEWNS}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

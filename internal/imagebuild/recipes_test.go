@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/vmop/sdk/internal/imagebases"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 )
 
@@ -47,8 +48,9 @@ func arguments(instructions []string) map[string]string {
 	values := map[string]string{}
 	for _, i := range instructions {
 		if arg, is := strings.CutPrefix(i, "ARG "); is {
-			name, value, _ := strings.Cut(arg, "=")
-			values[name] = value
+			if name, value, has := strings.Cut(arg, "="); has {
+				values[name] = value
+			}
 		}
 	}
 	return values
@@ -64,7 +66,7 @@ func shared(instructions []string) []string {
 		case "ARG", "FROM":
 		case "RUN":
 			steps := slices.DeleteFunc(strings.Split(rest, " && "), func(step string) bool {
-				return strings.HasPrefix(step, "apk ") || strings.Contains(step, "apt-get ") || strings.Contains(step, "/var/lib/apt/")
+				return strings.HasPrefix(step, "apk ") || strings.Contains(step, "apt-get ") || strings.Contains(step, "/etc/apt/") || strings.Contains(step, "/var/lib/apt/") || strings.Contains(step, "/etc/shadow")
 			})
 			if len(steps) > 0 {
 				out = append(out, "RUN "+strings.Join(steps, " && "))
@@ -117,6 +119,10 @@ func TestRecipesAgreeWithTheModule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	known, err := imagebases.Read(filepath.Join(root, "deploy", "images", "bases"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	var allowed []string
 	for line := range strings.Lines(string(ignore)) {
 		if name, is := strings.CutPrefix(strings.TrimSpace(line), "!"); is {
@@ -130,8 +136,21 @@ func TestRecipesAgreeWithTheModule(t *testing.T) {
 			if !strings.Contains(string(module), "\ngo "+args["GO"]+".") && !strings.Contains(string(module), "\ngo "+args["GO"]+"\n") {
 				t.Errorf("%s.%s: Go %s is not that of go.mod", folder, distribution, args["GO"])
 			}
-			if distribution == "debian" && (args["DEBIAN"] != Release || GoImage(Release) != fmt.Sprintf("docker.io/library/golang:%s-%s", args["GO"], args["DEBIAN"])) {
-				t.Errorf("%s: stands on %v, and there are %s and %s", folder, args, GoImage(Release), DebianImage(Release))
+			if distribution == "debian" && (args["DEBIAN"] != Release || GoImage != fmt.Sprintf("docker.io/library/golang:%s-%s", args["GO"], args["DEBIAN"])) {
+				t.Errorf("%s: stands on %v, and there are %s and %s", folder, args, GoImage, DebianImage(Release))
+			}
+			// Each image that it stands on is one whose digest is known.
+			var stages []string
+			for _, i := range instructions {
+				words := strings.Fields(i)
+				if words[0] != "FROM" {
+					continue
+				}
+				from := os.Expand(words[1], func(name string) string { return args[name] })
+				if !slices.Contains(stages, from) && !slices.ContainsFunc(known, func(b imagebases.Base) bool { return b.Name == from }) {
+					t.Errorf("%s.%s: stands on %s, which deploy/images/bases does not name", folder, distribution, from)
+				}
+				stages = append(stages, words[len(words)-1])
 			}
 			var copied []string
 			for _, i := range instructions {
