@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/vmop/sdk/frontends/cli/cluster"
 	"github.com/vmop/sdk/vmop/host"
@@ -88,6 +89,9 @@ func clusterPage(vm *spec.VirtualMachine, now time.Time) page {
 		out.add("It has", fmt.Sprintf("%d CPUs, %s", s.CPUs, size(spec.Bytes(*s.RAM))))
 	}
 	out.add("Address", s.IPAddress)
+	if st := s.Stats; st != nil && st.LastStartTime != nil {
+		out.add("Last start", age(now, st.LastStartTime.Time)+" ago"+launchText(machinekind.LaunchOf(s)))
+	}
 	if e := s.LastEnd; e != nil {
 		out.add("Last end", fmt.Sprintf("%s ago, %s: %s", age(now, e.Time.Time), e.Cause, e.Message))
 	}
@@ -120,6 +124,29 @@ func clusterPage(vm *spec.VirtualMachine, now time.Time) page {
 		out.add("Next", "nothing needs to be done")
 	}
 	return out
+}
+
+// launchText says how long the steps of a start took; empty if nobody knows.
+func launchText(l *spec.LaunchTimeDuration) string {
+	if l == nil {
+		return ""
+	}
+	var steps []string
+	for _, step := range []struct {
+		seconds *int64
+		until   string
+	}{
+		{l.WaitingForDependenciesSeconds, "until a node took it"}, {l.VirtualMachineStartingSeconds, "until the guest executed"},
+		{l.GuestOSAgentStartingSeconds, "until the guest agent answered"},
+	} {
+		if step.seconds != nil {
+			steps = append(steps, duration.HumanDuration(time.Duration(*step.seconds)*time.Second)+" "+step.until)
+		}
+	}
+	if len(steps) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(steps, ", ")
 }
 
 // orRunning is spec.vm.state, whose default the API server may have left out.

@@ -57,6 +57,33 @@ func TestNextStep(t *testing.T) {
 	}
 }
 
+// A page says how long a start took, as far as that is known.
+func TestLastStart(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	began := metav1.NewTime(now.Add(-time.Hour))
+	vm := spec.NewVirtualMachine("shop", "web")
+	vm.Status.Phase = spec.PhaseRunning
+	vm.Status.Stats = &spec.Stats{LastStartTime: &began, LaunchTimeDuration: &spec.LaunchTimeDuration{
+		WaitingForDependenciesSeconds: new(int64(130)), VirtualMachineStartingSeconds: new(int64(4)),
+	}}
+	vm.Status.Conditions = []spec.Condition{{Type: spec.ConditionBooted, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(began.Add(20 * time.Second))}}
+	want := "60m ago: 2m10s until a node took it, 4s until the guest executed, 20s until the guest agent answered"
+	last := func() string {
+		for _, line := range clusterPage(vm, now) {
+			if line[0] == "Last start" {
+				return line[1]
+			}
+		}
+		return ""
+	}
+	if got := last(); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if vm.Status.Stats.LaunchTimeDuration = nil; last() != "60m ago" {
+		t.Errorf("%q", last())
+	}
+}
+
 // A Service leads to the pod, and what leads on to the guest is told if it is missing.
 func TestExposure(t *testing.T) {
 	user := func(f ...spec.HostForward) spec.Network {

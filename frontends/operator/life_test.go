@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
 )
 
 // A machine is created, runs, is stopped, started again, crashes, and powers
@@ -37,6 +38,15 @@ func TestLifeOfAMachine(tt *testing.T) {
 	}
 	if err != nil {
 		t.Error(err)
+	}
+	// What is known of the start is written with that.
+	if vm, err := t.status("one"); err != nil {
+		t.Error(err)
+	} else if s := vm.Status.Stats; s == nil || s.LastStartTime == nil || s.LaunchTimeDuration == nil || s.LaunchTimeDuration.VirtualMachineStartingSeconds == nil ||
+		len(s.PhasesTransitions) < 2 || s.PhasesTransitions[0].Phase != spec.PhasePending || s.PhasesTransitions[len(s.PhasesTransitions)-1].Phase != spec.PhaseRunning {
+		t.Errorf("%+v", s)
+	} else if text, err := yaml.Marshal(s); err == nil {
+		t.Logf("stats:\n%s", text)
 	}
 
 	for range 3 {

@@ -70,6 +70,11 @@ type VirtualMachineStatus struct {
 	// +kubebuilder:validation:MaxItems=128
 	// +optional
 	Claims []MachineClaim `json:"claims,omitempty"`
+	// stats say when the machine was in which phase, and how long its start took.
+	// They are written together with what else changes, and never for their own
+	// sake. (Added by vmop.)
+	// +optional
+	Stats *Stats `json:"stats,omitempty"`
 	// runnerVersion is the version of the runner that runs the machine.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional

@@ -33,10 +33,14 @@ func CondensePod(pod *corev1.Pod) *corev1.Pod {
 	for i := range s.Conditions {
 		switch p := &s.Conditions[i]; p.Type {
 		case corev1.PodScheduled, corev1.PodReady, corev1.DisruptionTarget, corev1.PodResizePending:
-			c.Status.Conditions = append(c.Status.Conditions, corev1.PodCondition{
+			kept := corev1.PodCondition{
 				Type: corev1.PodConditionType(known(string(p.Type))), Status: corev1.ConditionStatus(known(string(p.Status))),
 				Reason: p.Reason, Message: p.Message,
-			})
+			}
+			if p.Type == corev1.PodScheduled && p.Status == corev1.ConditionTrue {
+				kept.LastTransitionTime = p.LastTransitionTime
+			}
+			c.Status.Conditions = append(c.Status.Conditions, kept)
 		}
 	}
 	for i := range s.ContainerStatuses {

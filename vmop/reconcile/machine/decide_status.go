@@ -281,6 +281,9 @@ func (d *decision) reportOperator(conditions []spec.Condition) {
 	if len(next.Claims) > 0 {
 		part["claims"] = list(next.Claims)
 	}
+	if stats := d.stats(next.Phase); stats != nil {
+		part["stats"] = jsonValue(stats)
+	}
 	if next.Power != nil {
 		part["power"] = jsonValue(next.Power)
 	}
@@ -305,7 +308,8 @@ func (d *decision) pretended() bool {
 
 // pretendedRecords reports whether that is so of what the operator remembers.
 func (d *decision) pretendedRecords() bool {
-	return (d.shown.LastEnd == nil) != (d.stored.LastEnd == nil) || (d.shown.Power == nil) != (d.stored.Power == nil) || len(d.shown.Waits) != len(d.stored.Waits)
+	return (d.shown.LastEnd == nil) != (d.stored.LastEnd == nil) || (d.shown.Power == nil) != (d.stored.Power == nil) || len(d.shown.Waits) != len(d.stored.Waits) ||
+		(d.shown.Stats == nil) != (d.stored.Stats == nil)
 }
 
 // disown tells of what others wrote into the operator's part of the status. A report
@@ -321,7 +325,7 @@ func (d *decision) disown() {
 	if d.pretendedRecords() {
 		d.do(reconcile.Patch{
 			Kind: names.KindVirtualMachine, Subresource: "status", Name: d.vm.Name, UID: d.s.VM.UID, ResourceVersion: d.s.VM.ResourceVersion,
-			Manager: names.OperatorStatusManager, Fields: map[string]any{"status": map[string]any{"lastEnd": nil, "power": nil, "waits": nil}},
+			Manager: names.OperatorStatusManager, Fields: map[string]any{"status": map[string]any{"lastEnd": nil, "power": nil, "waits": nil, "stats": nil}},
 		}, &d.configuration)
 	}
 }

@@ -281,7 +281,7 @@ func rightful(part string) string {
 		return names.AssignmentManager
 	case part == "consoleUser":
 		return "console"
-	case slices.Contains([]string{"phase", "created", "ready", "nodeName", "ipAddress", "observedGeneration", "restartAwaitingChanges", "lastEnd", "power", "waits", "claims"}, part),
+	case slices.Contains([]string{"phase", "created", "ready", "nodeName", "ipAddress", "observedGeneration", "restartAwaitingChanges", "lastEnd", "power", "waits", "claims", "stats"}, part),
 		slices.ContainsFunc(spec.OperatorConditionTypes(), func(c string) bool { return part == "conditions/"+c }):
 		return names.OperatorStatusManager
 	}
@@ -348,7 +348,7 @@ func TestOnlyWhatItsAuthorWroteIsBelieved(t *testing.T) {
 		s.VM, s.Authors = vm, authors
 		healing := func(a reconcile.Action) bool {
 			p, is := a.(reconcile.Patch)
-			return is && p.Subresource == "status" && reflect.DeepEqual(p.Fields["status"], map[string]any{"lastEnd": nil, "power": nil, "waits": nil})
+			return is && p.Subresource == "status" && reflect.DeepEqual(p.Fields["status"], map[string]any{"lastEnd": nil, "power": nil, "waits": nil, "stats": nil})
 		}
 		got, want := machine.Decide(s), machine.Decide(honest)
 		if rest := slices.DeleteFunc(slices.Clone(got.Actions), healing); len(rest)+len(want.Actions) > 0 && !reflect.DeepEqual(rest, want.Actions) {

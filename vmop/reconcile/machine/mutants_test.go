@@ -67,6 +67,17 @@ func waits(change func(*machine.Snapshot, map[string]any)) func(*machine.Snapsho
 	}
 }
 
+// stats is a mutant's plan with the statistics changed.
+func stats(change func(*machine.Snapshot, map[string]any)) func(*machine.Snapshot, *reconcile.Plan) {
+	return func(s *machine.Snapshot, p *reconcile.Plan) {
+		for _, st := range p.Statuses {
+			if all, has := st.Status["stats"].(map[string]any); has {
+				change(s, all)
+			}
+		}
+	}
+}
+
 // pretendConfig lets a snapshot's configuration be what it should be.
 func pretendConfig(s *machine.Snapshot) {
 	clean := *s
@@ -492,6 +503,32 @@ func machineMutants() []mutant {
 					}
 				}
 			},
+		},
+		{
+			fault: "phases are recorded for ever", promise: "the record of phases is true",
+			after: stats(func(s *machine.Snapshot, st map[string]any) {
+				all, _ := st["phasesTransitions"].([]any)
+				for len(all) <= spec.MaxPhasesTransitions {
+					all = append([]any{map[string]any{"phase": "Pending", "time": "2020-01-01T00:00:00Z"}, map[string]any{"phase": "Running", "time": "2020-01-01T00:00:00Z"}}, all...)
+				}
+				st["phasesTransitions"] = all
+			}),
+		},
+		{
+			fault: "a phase is not recorded", promise: "the record of phases is true",
+			after: stats(func(_ *machine.Snapshot, st map[string]any) {
+				if all := st["phasesTransitions"].([]any); len(all) > 1 {
+					st["phasesTransitions"] = all[:len(all)-1]
+				}
+			}),
+		},
+		{
+			fault: "a start takes less than no time", promise: "the record of phases is true",
+			after: stats(func(_ *machine.Snapshot, st map[string]any) {
+				if l, has := st["launchTimeDuration"].(map[string]any); has {
+					l["virtualMachineStartingSeconds"] = -1.
+				}
+			}),
 		},
 		{
 			fault: "a stopped machine is somewhere", promise: "the status is true", or: "the world comes to rest",

@@ -276,6 +276,16 @@ func (v *podView) unscheduled() *corev1.PodCondition {
 	return nil
 }
 
+// scheduled is when a node took the pod; zero if that is not known.
+func (v *podView) scheduled() time.Time {
+	for i := range v.pod.Status.Conditions {
+		if c := &v.pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
+}
+
 // disruption is what Kubernetes says of a pod that it ends, nil if it does not.
 func (v *podView) disruption() *corev1.PodCondition {
 	for i := range v.pod.Status.Conditions {

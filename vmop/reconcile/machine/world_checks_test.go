@@ -210,6 +210,7 @@ func (w *world) checkStatus(s *machine.Snapshot, st reconcile.StatusApply) {
 	}
 	if st.Manager == names.OperatorStatusManager {
 		w.checkRemembered(s, st)
+		w.checkStats(st)
 	}
 	for i, v := range st.Status["conditions"].([]any) {
 		c := v.(map[string]any)

@@ -91,7 +91,7 @@ func (w *world) tend(pod *corev1.Pod, how int) {
 		for _, n := range []string{"n1", "n2"} {
 			if !w.dead[n] {
 				pod.Spec.NodeName = n
-				pod.Status.Conditions = nil
+				pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(w.now)}}
 				break
 			}
 		}

@@ -111,12 +111,15 @@ const (
 	thePod    = "pod/web"
 )
 
+// worldBegins is when.
+var worldBegins = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
 // maxLag is the longest that an observation is behind.
 const maxLag = 20 * time.Second
 
 func newWorld(choose func(string, int) int, decide func(machine.Snapshot) reconcile.Plan) *world {
 	w := &world{
-		choose: choose, decide: decide, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		choose: choose, decide: decide, now: worldBegins,
 		objects: map[string]*history{}, owned: map[string]map[string]bool{},
 		failures: map[reconcile.Target]reconcile.Failure{},
 		made:     map[types.UID]string{}, madeAt: map[types.UID]int64{}, guests: map[types.UID]*guest{}, dead: map[string]bool{}, lastEnds: map[types.UID]end{},
