@@ -98,10 +98,10 @@ test-race:
 	$(GO) test -p 1 -timeout 45m -race $$($(GO) list $(LONG) ./... | grep -E '$(RACE)')
 
 .PHONY: test-e2e
-test-e2e: ## build the images, run machines in the pods of a real node (needs root)
+test-e2e: ## build the images, run machines in the pods of a real node and under systemd (needs root)
 	@scripts/deps e2e
 	@$(MAKE) --no-print-directory kubeall
-	$(GO) test -tags e2e -p 1 -count=1 -timeout 60m ./internal/node ./internal/e2e
+	$(GO) test -tags e2e -p 1 -count=1 -timeout 60m ./internal/systemdhost ./internal/node ./internal/e2e
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (default 1m)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/reconcile/changes"
+	"github.com/vmop/sdk/vmop/runner"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -232,6 +233,9 @@ func (p *program) startHere(c *cli.Context, m host.Machine) error {
 		outcome, err := j.Supervise(c.Context, p.stderr)
 		if err != nil && outcome.ExitCode() != exitOK {
 			return &exitStatus{code: outcome.ExitCode(), err: err}
+		}
+		if code := c.Int("stopped-exit"); err == nil && outcome.Cause == runner.CauseRequested && code != exitOK {
+			return &exitStatus{code: code}
 		}
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -48,7 +49,7 @@ func (p *program) enable(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	u := host.UnitOf(o.VirtualMachine, []string{exe, "start", "--foreground", "--data-dir", h.DataDir(), m.FullName()})
+	u := host.UnitOf(o.VirtualMachine, []string{exe, "start", "--foreground", "--stopped-exit", strconv.Itoa(host.UnitStopped), "--data-dir", h.DataDir(), m.FullName()})
 	u.System, u.Restart = c.Bool("system"), host.RestartPolicy(c.String("restart"))
 	if u.System && os.Geteuid() != 0 {
 		u.User = p.getenv("USER")

@@ -26,7 +26,7 @@ func (p *program) startCommand() *cli.Command {
 			"  vmop-cli start --cluster -n shop web db\n" +
 			"  vmop-cli start --cluster -n shop --all --dry-run\n" +
 			"  vmop-cli start --cluster -n shop web --new-disk system-disk",
-		Flags:  eitherFlags(machineFlags(append(append(startFlags(), timeoutFlag(), foregroundFlag()), operateFlags()...)...)...),
+		Flags:  eitherFlags(machineFlags(append(append(startFlags(), timeoutFlag(), foregroundFlag(), stoppedExitFlag()), operateFlags()...)...)...),
 		Action: p.start,
 	}
 }
@@ -39,6 +39,12 @@ func timeoutFlag() cli.Flag {
 // foregroundFlag is for a service manager.
 func foregroundFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "foreground", Usage: "run the machine in this process until it ends, as a service manager wants it; TERM shuts it down. The exit codes are those of run", DisableDefaultText: true}
+}
+
+// stoppedExitFlag is for units of systemd, which must not start again what somebody
+// has stopped.
+func stoppedExitFlag() cli.Flag {
+	return &cli.IntFlag{Name: "stopped-exit", Usage: "with --foreground, exit with this `CODE` if the machine was asked to stop and has", DefaultText: "0"}
 }
 
 // startFlags are those of commands that start a machine by its name: what it is

@@ -29,11 +29,17 @@ const (
 	RestartAlways RestartPolicy = "always"
 )
 
+// UnitStopped is the exit status by which a unit's command says that the machine was
+// asked to stop and has: by systemd, which does not start it again in any case, or by
+// [Machine.Stop], of which systemd knows nothing.
+const UnitStopped = 5
+
 // Unit is a service of systemd that runs a machine with its host.
 type Unit struct {
 	Namespace, Name string
 	// Command runs the machine in the foreground until it gets a TERM; its first
-	// word is the path of a program.
+	// word is the path of a program. Its exit statuses are those of package runner and
+	// UnitStopped.
 	Command []string
 	// System says that it is one of the system's own, and not of a user's manager.
 	System bool
@@ -107,9 +113,9 @@ func (u Unit) Text() (string, error) {
 	line("TimeoutStopSec=%d", u.Stop)
 	line("Restart=%s", u.Restart)
 	line("RestartSec=10")
-	line("# 2: wrong usage, 3: it was stopped without the guest's consent.")
-	line("RestartPreventExitStatus=2 3")
-	line("SuccessExitStatus=3")
+	line("# 2: wrong usage, 3: it was stopped without the guest's consent, %d: it was stopped.", UnitStopped)
+	line("RestartPreventExitStatus=2 3 %d", UnitStopped)
+	line("SuccessExitStatus=3 %d", UnitStopped)
 	line("OOMPolicy=continue")
 	line("UMask=0077")
 	if u.System {
@@ -241,11 +247,20 @@ func (h *Host) Enabled(namespace, name string) []string {
 }
 
 // Disable removes what Enable made, and returns the units' files. A machine that
-// runs goes on.
+// runs goes on, and systemd knows how to stop it until the host is started again: of
+// a unit that it has no file of, it would end QEMU beside the runner, which the guest
+// would take for a power cut.
 func (h *Host) Disable(namespace, name string) ([]string, error) {
 	units := h.Enabled(namespace, name)
+	m, err := h.Machine(namespace, name)
+	runs := err == nil && m.Runner != 0
 	for _, path := range units {
-		u := Unit{Namespace: namespace, Name: name, System: filepath.Dir(path) == systemUnits}
+		u := Unit{Namespace: namespace, Name: name, System: h.IsSystemUnit(path)}
+		if dir := h.passingUnitDir(u.System); runs && dir != "" {
+			if err := keepUnit(path, dir); err != nil {
+				return nil, fmt.Errorf("disable %s: %w", FullName(namespace, name), err)
+			}
+		}
 		link := filepath.Join(filepath.Dir(path), u.target()+".wants", u.FileName())
 		for _, file := range []string{link, path} {
 			if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -254,6 +269,35 @@ func (h *Host) Disable(namespace, name string) ([]string, error) {
 		}
 	}
 	return units, nil
+}
+
+// passingUnitDir is where a systemd that runs has units until it ends; "" if none
+// runs.
+func (h *Host) passingUnitDir(system bool) string {
+	dir, sub := "/run", "system"
+	if !system {
+		dir, sub = h.getenv("XDG_RUNTIME_DIR"), "user"
+	}
+	if dir = filepath.Join(dir, "systemd"); !filepath.IsAbs(dir) || !exists(dir) {
+		return ""
+	}
+	return filepath.Join(dir, sub)
+}
+
+// keepUnit copies a unit's file.
+func keepUnit(path, dir string) error {
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o755)
+	}
+	if err != nil {
+		return err
+	}
+	kept := filepath.Join(dir, filepath.Base(path))
+	if err := atomicfile.Replace(kept, text); err != nil {
+		return err
+	}
+	return os.Chmod(kept, 0o644) // systemd's tools read it as whoever runs them
 }
 
 // Renewed is what has become of the units of a machine whose manifest is another one.
