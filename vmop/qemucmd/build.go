@@ -62,7 +62,7 @@ type owned[T any] struct {
 // A command has only those that its machine needs.
 func GroupNames() []string {
 	var names []string
-	for _, p := range kinds() {
+	for _, p := range kinds {
 		names = append(names, p.name)
 	}
 	return names
@@ -77,7 +77,7 @@ func build(m Machine, h Host) (*builder, error) {
 	b.machineType = b.chooseMachineType()
 	b.firmware = b.chooseFirmware()
 	b.cpu = b.chooseTopology()
-	for _, p := range kinds() {
+	for _, p := range kinds {
 		b.group = p.name
 		p.build(b)
 	}

@@ -223,6 +223,7 @@ func (b *builder) checkFiles() {
 // two guard this package.
 func (b *builder) checkOptions() {
 	ids := map[string]bool{}
+	var argument []byte
 	for _, g := range b.groups {
 		for _, o := range g.Options {
 			if o.ID != "" {
@@ -231,7 +232,8 @@ func (b *builder) checkOptions() {
 				}
 				ids[o.ID] = true
 			}
-			if n := len(o.Argument()); n > limits.MaxArgument {
+			argument = o.appendArgument(argument[:0])
+			if n := len(argument); n > limits.MaxArgument {
 				b.errorf(g.Name, "the argument of %s has %d bytes, and Linux allows %d", o.Flag, n, limits.MaxArgument)
 			}
 		}

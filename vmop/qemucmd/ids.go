@@ -123,9 +123,12 @@ func IsUSBDevice(id string) bool {
 	return found && len(rest) == len("0951-1666")
 }
 
+// shareSocket begins the names of the sockets of shares.
+const shareSocket = "virtiofs-sock"
+
 // ShareSocketName is the name of the socket in a machine's runtime directory on
 // which the server of the i-th share listens.
-func ShareSocketName(i int) string { return SocketShare.FileName() + strconv.Itoa(i) }
+func ShareSocketName(i int) string { return shareSocket + strconv.Itoa(i) }
 
 // netdevID is the id of the back end of the i-th network.
 func netdevID(i int) string { return "hostnet" + strconv.Itoa(i) }

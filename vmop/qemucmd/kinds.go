@@ -36,70 +36,68 @@ type socketRow struct {
 // VM-Operator's. QEMU cares for the order in a few places: devices without a
 // fixed address are placed as they come, and the IOMMU must be there before the
 // PCI devices that it translates for.
-func kinds() []kind {
-	return []kind{
-		{name: "start", build: (*builder).start},
-		{name: "sandbox", build: (*builder).sandbox},
-		{
-			name: "monitor", build: (*builder).monitor,
-			sockets: []socketRow{{SocketMonitor, "monitor.sock", false}, {SocketToolMonitor, "qmp.sock", true}},
+var kinds = []kind{
+	{name: "start", build: (*builder).start},
+	{name: "sandbox", build: (*builder).sandbox},
+	{
+		name: "monitor", build: (*builder).monitor,
+		sockets: []socketRow{{SocketMonitor, "monitor.sock", false}, {SocketToolMonitor, "qmp.sock", true}},
+	},
+	{name: "name", build: (*builder).name},
+	{name: "machine", build: (*builder).machine},
+	{name: "firmware", build: (*builder).pflash},
+	{name: "boot", build: (*builder).boot},
+	{name: "memory", build: (*builder).memory},
+	{name: "balloon", build: (*builder).balloon},
+	{
+		name: "tpm", build: (*builder).tpm, helper: swtpm,
+		sockets: []socketRow{{SocketTPM, "swtpm-sock", false}},
+	},
+	{name: "cpu", build: (*builder).processors},
+	{name: "accelerator", build: (*builder).accelerator},
+	{name: "iommu", build: (*builder).iommu},
+	{name: "rtc", build: (*builder).rtc},
+	{
+		name: "serial", build: (*builder).serial,
+		sockets: []socketRow{{SocketSerial, "serial.sock", false}, {SocketConsole, "console.sock", true}},
+	},
+	{
+		name: "channels", build: (*builder).channels,
+		sockets: []socketRow{{SocketGuestAgent, "org.qemu.guest_agent.0", true}, {SocketVMOPAgent, "org.jdrupes.vmop_agent.0", true}},
+		agents: []Agent{
+			{"QEMU guest agent", GuestAgentChannel, GuestAgentChardev},
+			{"VM-Operator agent", VMOPAgentChannel, VMOPAgentChardev},
 		},
-		{name: "name", build: (*builder).name},
-		{name: "machine", build: (*builder).machine},
-		{name: "firmware", build: (*builder).pflash},
-		{name: "boot", build: (*builder).boot},
-		{name: "memory", build: (*builder).memory},
-		{name: "balloon", build: (*builder).balloon},
-		{
-			name: "tpm", build: (*builder).tpm, helper: swtpm,
-			sockets: []socketRow{{SocketTPM, "swtpm-sock", false}},
-		},
-		{name: "cpu", build: (*builder).processors},
-		{name: "accelerator", build: (*builder).accelerator},
-		{name: "iommu", build: (*builder).iommu},
-		{name: "rtc", build: (*builder).rtc},
-		{
-			name: "serial", build: (*builder).serial,
-			sockets: []socketRow{{SocketSerial, "serial.sock", false}, {SocketConsole, "console.sock", true}},
-		},
-		{
-			name: "channels", build: (*builder).channels,
-			sockets: []socketRow{{SocketGuestAgent, "org.qemu.guest_agent.0", true}, {SocketVMOPAgent, "org.jdrupes.vmop_agent.0", true}},
-			agents: []Agent{
-				{"QEMU guest agent", GuestAgentChannel, GuestAgentChardev},
-				{"VM-Operator agent", VMOPAgentChannel, VMOPAgentChardev},
-			},
-		},
-		{name: "ports", build: (*builder).ports},
-		{name: "generation", build: (*builder).generation},
-		{name: "usb", build: (*builder).usb},
-		{name: "rng", build: (*builder).rng},
-		{name: "video", build: (*builder).video},
-		{name: "sound", build: (*builder).sound},
-		{name: "network", build: (*builder).networks},
-		{name: "cd", build: (*builder).cdDrives},
-		{name: "disk", build: (*builder).disks},
-		{name: "shares", build: (*builder).shares, helper: virtiofsd, sockets: []socketRow{{SocketShare, "virtiofs-sock", false}}},
-		{name: "usb-devices", build: (*builder).usbDevices},
-		{name: "seed", build: (*builder).seed, files: []string{SeedFileName}},
-		{name: "kernel", build: (*builder).kernel},
-		{name: "display", build: (*builder).display},
-		{name: "certificates", build: (*builder).certificates},
-		{
-			name: "spice", build: (*builder).spice, display: SPICEProtocol,
-			sockets: []socketRow{{SocketSPICE, "spice.sock", true}},
-			agents:  []Agent{{"SPICE agent", SPICEAgentChannel, SPICEAgentChardev}},
-		},
-		{
-			name: "vnc", build: (*builder).vnc, display: VNCProtocol,
-			sockets: []socketRow{{SocketVNC, "vnc.sock", true}},
-		},
-	}
+	},
+	{name: "ports", build: (*builder).ports},
+	{name: "generation", build: (*builder).generation},
+	{name: "usb", build: (*builder).usb},
+	{name: "rng", build: (*builder).rng},
+	{name: "video", build: (*builder).video},
+	{name: "sound", build: (*builder).sound},
+	{name: "network", build: (*builder).networks},
+	{name: "cd", build: (*builder).cdDrives},
+	{name: "disk", build: (*builder).disks},
+	{name: "shares", build: (*builder).shares, helper: virtiofsd, sockets: []socketRow{{SocketShare, shareSocket, false}}},
+	{name: "usb-devices", build: (*builder).usbDevices},
+	{name: "seed", build: (*builder).seed, files: []string{SeedFileName}},
+	{name: "kernel", build: (*builder).kernel},
+	{name: "display", build: (*builder).display},
+	{name: "certificates", build: (*builder).certificates},
+	{
+		name: "spice", build: (*builder).spice, display: SPICEProtocol,
+		sockets: []socketRow{{SocketSPICE, "spice.sock", true}},
+		agents:  []Agent{{"SPICE agent", SPICEAgentChannel, SPICEAgentChardev}},
+	},
+	{
+		name: "vnc", build: (*builder).vnc, display: VNCProtocol,
+		sockets: []socketRow{{SocketVNC, "vnc.sock", true}},
+	},
 }
 
 // row returns the row of a socket.
 func (p SocketPurpose) row() socketRow {
-	for _, k := range kinds() {
+	for _, k := range kinds {
 		for _, s := range k.sockets {
 			if s.purpose == p {
 				return s
@@ -121,7 +119,7 @@ func (p SocketPurpose) Shared() bool { return p.row().shared }
 // SocketPurposes lists all purposes.
 func SocketPurposes() []SocketPurpose {
 	var out []SocketPurpose
-	for _, k := range kinds() {
+	for _, k := range kinds {
 		for _, s := range k.sockets {
 			out = append(out, s.purpose)
 		}
@@ -133,7 +131,7 @@ func SocketPurposes() []SocketPurpose {
 // in its runtime directory.
 func RuntimeFiles() []string {
 	var out []string
-	for _, k := range kinds() {
+	for _, k := range kinds {
 		for _, s := range k.sockets {
 			if s.purpose != SocketShare {
 				out = append(out, s.name)
@@ -152,7 +150,7 @@ func RuntimeFiles() []string {
 // see [Helper.Name]. Their executables have the same names.
 func HelperNames() []string {
 	var out []string
-	for _, k := range kinds() {
+	for _, k := range kinds {
 		if k.helper != "" {
 			out = append(out, k.helper)
 		}
@@ -172,7 +170,7 @@ type Agent struct {
 // Agents lists the agents that a machine may have channels for.
 func Agents() []Agent {
 	var out []Agent
-	for _, k := range kinds() {
+	for _, k := range kinds {
 		out = append(out, k.agents...)
 	}
 	return out
@@ -199,7 +197,7 @@ func (p DisplayProtocol) PasswordBytes() int {
 // DisplayProtocols lists all protocols.
 func DisplayProtocols() []DisplayProtocol {
 	var out []DisplayProtocol
-	for _, k := range kinds() {
+	for _, k := range kinds {
 		if k.display != "" {
 			out = append(out, k.display)
 		}

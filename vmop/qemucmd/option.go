@@ -64,10 +64,18 @@ func (o Option) Argument() string {
 	if literal(o.Flag) {
 		return o.Head
 	}
-	b := make([]byte, 0, 96)
-	if o.JSON {
-		return string(o.object().appendJSON(b))
+	return string(o.appendArgument(make([]byte, 0, 96)))
+}
+
+// appendArgument appends the argument.
+func (o Option) appendArgument(b []byte) []byte {
+	if literal(o.Flag) {
+		return append(b, o.Head...)
 	}
+	if o.JSON {
+		return o.appendJSON(b)
+	}
+	begin := len(b)
 	if o.Head != "" {
 		// A head with an equals sign would be read as key=value.
 		if strings.Contains(o.Head, "=") {
@@ -76,30 +84,47 @@ func (o Option) Argument() string {
 		b = appendEscaped(b, o.Head)
 	}
 	if o.ID != "" {
-		b = appendKey(b, idKey(o.Flag))
+		b = appendKey(b, begin, idKey(o.Flag))
 		b = appendEscaped(b, o.ID)
 	}
 	for _, p := range o.Props {
-		b = appendKey(b, p.Key)
+		b = appendKey(b, begin, p.Key)
 		b = p.Value.appendText(b)
 	}
-	return string(b)
+	return b
 }
 
-// object is the option as QEMU's JSON has it: the head, the ID, the properties.
-func (o Option) object() Object {
-	props := make(Object, 0, len(o.Props)+2)
+// appendJSON appends the option as QEMU's JSON has it: the head, the ID, the properties.
+func (o Option) appendJSON(b []byte) []byte {
+	begin := len(b)
+	key := func(name string) {
+		c := byte(',')
+		if len(b) == begin {
+			c = '{'
+		}
+		b = append(appendJSONString(append(b, c), name), ':')
+	}
 	if o.Head != "" {
-		props = append(props, Prop{o.HeadKey, Str(o.Head)})
+		key(o.HeadKey)
+		b = appendJSONString(b, o.Head)
 	}
 	if o.ID != "" {
-		props = append(props, Prop{idKey(o.Flag), Str(o.ID)})
+		key(idKey(o.Flag))
+		b = appendJSONString(b, o.ID)
 	}
-	return append(props, o.Props...)
+	for _, p := range o.Props {
+		key(p.Key)
+		b = p.Value.appendJSON(b)
+	}
+	if len(b) == begin {
+		b = append(b, '{')
+	}
+	return append(b, '}')
 }
 
-func appendKey(b []byte, key string) []byte {
-	if len(b) > 0 {
+// appendKey appends the name of a property to what begins there.
+func appendKey(b []byte, begin int, key string) []byte {
+	if len(b) > begin {
 		b = append(b, ',')
 	}
 	return append(append(b, key...), '=')
