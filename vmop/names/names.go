@@ -137,6 +137,9 @@ const (
 	// spec.vm.state. On a pod it is the value that was there when the pod was made:
 	// a restart asks for the end of a pod that has another one.
 	AnnotationPowerRequest = GroupPrefix + "power-request"
+	// AnnotationPassedOn on a pod says which labels and annotations of its machine it
+	// was given, as JSON.
+	AnnotationPassedOn = GroupPrefix + "passed-on"
 	// FinalizerMachine keeps a machine that is being deleted visible until its pod
 	// has ended.
 	FinalizerMachine = GroupPrefix + "vm-cleanup"

@@ -33,6 +33,7 @@ var samples = map[string]struct{ file, variable string }{
 	"VMOP_ALLOWED_BRIDGES":                   {"[br0, lab*]", "br0 lab*"},
 	"VMOP_ALLOWED_TOLERATIONS":               {"[dedicated, nvidia.com/*]", "dedicated nvidia.com/*"},
 	"VMOP_ALLOWED_PRIORITY_CLASSES":          {"[machines-*]", "machines-*"},
+	"VMOP_ALLOWED_POD_ANNOTATIONS":           {"[prometheus.io/*]", "prometheus.io/*"},
 	"VMOP_ALLOW_NODE_NAME":                   {"yes", "yes"},
 	"VMOP_ALLOW_HOST_FORWARDS":               {"on", "on"},
 	"VMOP_ALLOW_OPEN_DISPLAYS":               {"true", "true"},

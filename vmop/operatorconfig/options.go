@@ -112,6 +112,7 @@ var options = map[string]map[string]option{
 		"allowNodeName":          func(p *parser, v value) { p.flag(v, &p.config.Settings.Allowed.NodeName) },
 		"allowedTolerations":     func(p *parser, v value) { p.patterns(v, &p.config.Settings.Allowed.Tolerations) },
 		"allowedPriorityClasses": func(p *parser, v value) { p.patterns(v, &p.config.Settings.Allowed.PriorityClasses) },
+		"allowedPodAnnotations":  func(p *parser, v value) { p.patterns(v, &p.config.Settings.Allowed.PodAnnotations) },
 		"allowHostForwards":      func(p *parser, v value) { p.flag(v, &p.config.Settings.Allowed.HostForwards) },
 		"allowOpenDisplays":      func(p *parser, v value) { p.flag(v, &p.config.Settings.Allowed.OpenDisplays) },
 		"allowedImageHosts":      func(p *parser, v value) { p.patterns(v, &p.config.Settings.Allowed.ImageHosts) },

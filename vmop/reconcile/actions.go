@@ -97,12 +97,13 @@ type (
 		ResourceVersion string
 	}
 
-	// AnnotatePod sets annotations of the pod, if it still has the UID.
-	// NotFound is success.
+	// AnnotatePod sets annotations and labels of the pod, if it still has the UID; nil
+	// removes one. NotFound is success.
 	AnnotatePod struct {
 		Name        string
 		UID         types.UID
-		Annotations map[string]string
+		Annotations map[string]*string
+		Labels      map[string]*string
 	}
 
 	// AnnotateConfigMap sets annotations of a ConfigMap, which may be another
@@ -225,6 +226,18 @@ func (a DeleteSecret) Target() Target { return Target{"delete", names.KindSecret
 
 // Target implements [Action].
 func (a AnnotatePod) Target() Target { return Target{"patch", names.KindPod, a.Name} }
+
+// Body is the merge patch (application/merge-patch+json) as it is sent.
+func (a AnnotatePod) Body() map[string]any {
+	metadata := map[string]any{"uid": a.UID}
+	if len(a.Annotations) > 0 {
+		metadata["annotations"] = a.Annotations
+	}
+	if len(a.Labels) > 0 {
+		metadata["labels"] = a.Labels
+	}
+	return map[string]any{"metadata": metadata}
+}
 
 // Target implements [Action].
 func (a AnnotateConfigMap) Target() Target { return Target{"patch", names.KindConfigMap, a.Name} }

@@ -9,13 +9,15 @@ import (
 
 // validatePlacement has the rules of Kubernetes for the fields of pods of these names,
 // so that what is wrong is said of the manifest and not of a pod that cannot be made.
-// Affinities are left to the API server.
 func validatePlacement(s *VirtualMachineSpec, path spot) field.ErrorList {
 	var errs field.ErrorList
 	if s.NodeName != "" {
 		errs = append(errs, invalid(path.Child("nodeName"), s.NodeName, validation.IsDNS1123Subdomain)...)
 	}
 	errs = append(errs, validateLabels(s.NodeSelector, path.Child("nodeSelector"))...)
+	if s.Affinity != nil {
+		errs = append(errs, validateAffinity(s.Affinity, path.Child("affinity"))...)
+	}
 	for i := range s.Tolerations {
 		errs = append(errs, validateToleration(&s.Tolerations[i], path.Child("tolerations").Index(i))...)
 	}

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
 
@@ -55,6 +56,28 @@ func TestOneMistakeIsFoundInAnyMachine(t *testing.T) {
 			c := corev1.TopologySpreadConstraint{MaxSkew: 1, TopologyKey: "zone", WhenUnsatisfiable: corev1.DoNotSchedule}
 			vm.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{c, c}
 			return "spec.topologySpreadConstraints[1].topologyKey"
+		},
+		"kept apart by no label of nodes": func(vm *spec.VirtualMachine) string {
+			vm.Spec.Affinity = &spec.Affinity{VirtualMachineAndPodAntiAffinity: &spec.VirtualMachineAndPodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{}}}}
+			return "spec.affinity.virtualMachineAndPodAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey"
+		},
+		"drawn with no weight": func(vm *spec.VirtualMachine) string {
+			vm.Spec.Affinity = &spec.Affinity{VirtualMachineAndPodAffinity: &spec.VirtualMachineAndPodAffinity{
+				PreferredDuringSchedulingIgnoredDuringExecution: []spec.WeightedVirtualMachineAndPodAffinityTerm{{Term: corev1.PodAffinityTerm{TopologyKey: "zone"}}},
+			}}
+			return "spec.affinity.virtualMachineAndPodAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight"
+		},
+		"a label that is matched twice": func(vm *spec.VirtualMachine) string {
+			vm.Spec.Affinity = &spec.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+				TopologyKey: "zone", MatchLabelKeys: []string{"app"}, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}},
+			}}}}
+			return "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].matchLabelKeys[0]"
+		},
+		"nodes by an unknown operator": func(vm *spec.VirtualMachine) string {
+			vm.Spec.Affinity = &spec.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: "Is"}}}},
+			}}}
+			return "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].operator"
 		},
 		"a priority class of no name": func(vm *spec.VirtualMachine) string {
 			vm.Spec.PriorityClassName = "High Priority"

@@ -82,9 +82,10 @@ type VirtualMachineSpec struct {
 	// +kubebuilder:validation:MaxProperties=256
 	// +optional
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
-	// affinity is the pod's affinity to nodes and other pods.
+	// affinity says which nodes the machine is drawn to, and which machines and pods
+	// it is drawn to or kept apart from.
 	// +optional
-	Affinity *corev1.Affinity `json:"affinity,omitempty"`
+	Affinity *Affinity `json:"affinity,omitempty"`
 	// tolerations let the pod run on nodes with matching taints. The operator's
 	// administrator decides which taints machines may tolerate. (Added by vmop.)
 	// +listType=atomic
@@ -93,8 +94,8 @@ type VirtualMachineSpec struct {
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 	// topologySpreadConstraints say how pods that have the labels of their
 	// selectors are spread over nodes, zones and the like. The pod of a machine has
-	// the labels app.kubernetes.io/name: vm-operator and app.kubernetes.io/instance
-	// with the machine's name. (Added by vmop.)
+	// the machine's labels, and the labels app.kubernetes.io/name: vm-runner and
+	// app.kubernetes.io/instance with the machine's name. (Added by vmop.)
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +optional

@@ -126,9 +126,7 @@ func (e *executor) send(ctx context.Context, namespace string, a reconcile.Actio
 		return o, e.merge(ctx, o, claimPatch(a), manager)
 	case reconcile.AnnotatePod:
 		o := &corev1.Pod{ObjectMeta: meta}
-		return o, e.merge(ctx, o, map[string]any{
-			"metadata": map[string]any{"uid": a.UID, "annotations": a.Annotations},
-		}, manager)
+		return o, e.merge(ctx, o, a.Body(), manager)
 	case reconcile.AnnotateConfigMap:
 		o := &corev1.ConfigMap{ObjectMeta: meta}
 		return o, e.merge(ctx, o, map[string]any{

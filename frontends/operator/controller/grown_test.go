@@ -136,7 +136,7 @@ func (g *grown) act(t testing.TB, a reconcile.Action) {
 		g.store(g.vm)
 	case reconcile.AnnotatePod:
 		for k, v := range a.Annotations {
-			g.pod.Annotations[k] = v
+			g.pod.Annotations[k] = *v
 		}
 		g.store(g.pod)
 	default:

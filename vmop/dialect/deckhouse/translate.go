@@ -167,9 +167,23 @@ func (m *machine) hardware() {
 func (m *machine) placement() {
 	s := m.root.Get("spec")
 	m.vm.Spec.NodeSelector = s.Get("nodeSelector").Strings()
-	var node corev1.NodeAffinity
-	if s.Get("affinity", "nodeAffinity").Decode(&node) {
-		m.vm.Spec.Affinity = &corev1.Affinity{NodeAffinity: &node}
+	a := s.Get("affinity")
+	var nodes corev1.NodeAffinity
+	var together, apart spec.VirtualMachineAndPodAffinity // the same shape here
+	affinity := func() *spec.Affinity {
+		if m.vm.Spec.Affinity == nil {
+			m.vm.Spec.Affinity = &spec.Affinity{}
+		}
+		return m.vm.Spec.Affinity
+	}
+	if a.Get("nodeAffinity").Decode(&nodes) {
+		affinity().NodeAffinity = &nodes
+	}
+	if a.Get("virtualMachineAndPodAffinity").Decode(&together) {
+		affinity().VirtualMachineAndPodAffinity = &together
+	}
+	if a.Get("virtualMachineAndPodAntiAffinity").Decode(&apart) {
+		affinity().VirtualMachineAndPodAntiAffinity = &apart
 	}
 	s.Get("tolerations").Decode(&m.vm.Spec.Tolerations)
 	s.Get("topologySpreadConstraints").Decode(&m.vm.Spec.TopologySpreadConstraints)

@@ -1,13 +1,16 @@
 package kubevirt
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+)
 
 // placement translates where the machine may run.
 func (m *machine) placement() {
 	m.vm.Spec.NodeSelector = m.instance.Get("nodeSelector").Strings()
 	var affinity corev1.Affinity
 	if m.instance.Get("affinity").Decode(&affinity) {
-		m.vm.Spec.Affinity = &affinity
+		m.vm.Spec.Affinity = &spec.Affinity{NodeAffinity: affinity.NodeAffinity, PodAffinity: affinity.PodAffinity, PodAntiAffinity: affinity.PodAntiAffinity}
 	}
 	m.instance.Get("tolerations").Decode(&m.vm.Spec.Tolerations)
 	m.instance.Get("topologySpreadConstraints").Decode(&m.vm.Spec.TopologySpreadConstraints)

@@ -101,6 +101,8 @@ func (d *decision) absent() {
 func (d *decision) newPod() *corev1.Pod {
 	pod := d.plainPod()
 	reconcile.Stamp(pod)
+	// Not in the digest: it is brought up to date where the pod is.
+	objects.PassOn(d.s.VM, &d.s.Settings.Allowed).AddTo(pod)
 	pod.Annotations[names.AnnotationStarted] = started(d.vm)
 	for _, key := range []string{names.AnnotationForceStop, names.AnnotationPowerRequest} {
 		if request := d.s.VM.Annotations[key]; request != "" {
@@ -587,9 +589,10 @@ func (d *decision) runs() {
 	}
 }
 
-// annotatePod lets the kubelet look at changed files at once.
+// annotatePod lets the kubelet look at changed files at once, and brings labels and
+// annotations of the machine to its pod: all in one write.
 func (d *decision) annotatePod() {
-	if d.pod.state != podRunning && d.pod.state != podPending || !d.configured || !d.wanted() {
+	if d.pod.state != podRunning && d.pod.state != podPending || !d.wanted() {
 		return
 	}
 	for _, a := range d.plan.Actions {
@@ -597,11 +600,20 @@ func (d *decision) annotatePod() {
 			return
 		}
 	}
-	versions := map[string]string{names.AnnotationConfigVersion: d.s.ConfigMap.ResourceVersion}
-	if d.secret != nil {
-		versions[names.AnnotationDisplayVersion] = d.secret.ResourceVersion
+	labels, annotations := objects.PassOn(d.s.VM, &d.s.Settings.Allowed).Missing(d.pod.pod)
+	if d.configured {
+		versions := map[string]string{names.AnnotationConfigVersion: d.s.ConfigMap.ResourceVersion}
+		if d.secret != nil {
+			versions[names.AnnotationDisplayVersion] = d.secret.ResourceVersion
+		}
+		for k, v := range missing(d.pod.pod.Annotations, versions) {
+			if annotations == nil {
+				annotations = map[string]*string{}
+			}
+			annotations[k] = &v
+		}
 	}
-	if changed := missing(d.pod.pod.Annotations, versions); changed != nil {
-		d.do(reconcile.AnnotatePod{Name: d.pod.pod.Name, UID: d.pod.pod.UID, Annotations: changed}, &d.configuration)
+	if annotations != nil {
+		d.do(reconcile.AnnotatePod{Name: d.pod.pod.Name, UID: d.pod.pod.UID, Annotations: annotations, Labels: labels}, &d.configuration)
 	}
 }

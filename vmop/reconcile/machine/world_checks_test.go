@@ -375,6 +375,7 @@ func (w *world) checkSettled() {
 			w.violated("the kubelet is told of changes", "%v", pod.Annotations)
 		}
 		w.checkNoted(vm, pod)
+		w.checkPassedOn(vm, pod)
 		if owner := pod.Annotations[names.AnnotationDataOwner]; owner != "" && cm.Annotations[names.AnnotationDataOwner] != owner {
 			w.violated("what was given away is remembered", "%v", cm.Annotations)
 		}

@@ -22,8 +22,8 @@ type worldKind struct {
 }
 
 // The kinds of worlds: whatever may happen to a machine, the same where people use run
-// policies, machines that grow and shrink, claims that anybody deletes, and machines
-// that are deleted with what they have.
+// policies, machines that grow and shrink, claims that anybody deletes, machines
+// that are deleted with what they have, and machines that people label.
 func machinesWorld() worldKind {
 	return worldKind{newWorld, (*world).live, 100, 250, machineMutants(), 400}
 }
@@ -44,10 +44,14 @@ func deletionWorld() worldKind {
 	return worldKind{newWorld, (*world).gives, 20, 60, deletionMutants(), 600}
 }
 
+func labelsWorld() worldKind {
+	return worldKind{newWorld, (*world).labelled, 20, 60, labelMutants(), 400}
+}
+
 func worldKinds() map[string]worldKind {
 	return map[string]worldKind{
 		"machines": machinesWorld(), "policies": policiesWorld(), "resizing": resizingWorld(),
-		"claims": claimsWorld(), "deletion": deletionWorld(),
+		"claims": claimsWorld(), "deletion": deletionWorld(), "labels": labelsWorld(),
 	}
 }
 
@@ -95,6 +99,10 @@ func TestPromisesOfResizing(t *testing.T) { resizingWorld().hold(t) }
 // A claim that the machine has run with, and that anybody deletes at any time, is not
 // replaced without a word; and whoever does what the machine says has it running.
 func TestPromisesOfClaims(t *testing.T) { claimsWorld().hold(t) }
+
+// Labels and annotations of a machine come to its pod and go from it, whatever happens
+// meanwhile, and nothing of the operator's with them.
+func TestPromisesOfLabels(t *testing.T) { labelsWorld().hold(t) }
 
 // Whatever becomes of a machine, of its manifest and of its claims, and however late
 // the operator sees it: what is destroyed is its own, and wanted to be.

@@ -411,10 +411,8 @@ func (w *world) act(a reconcile.Action) result {
 		if pod == nil || pod.UID != a.UID {
 			return stale
 		}
-		if pod.Annotations == nil {
-			pod.Annotations = map[string]string{}
-		}
-		maps.Copy(pod.Annotations, a.Annotations)
+		pod.Annotations = merged(pod.Annotations, a.Annotations)
+		pod.Labels = merged(pod.Labels, a.Labels)
 		w.put("pod/"+a.Name, pod)
 	case reconcile.AnnotateConfigMap:
 		cm := get[*corev1.ConfigMap](w, "configmap/"+a.Name)
@@ -677,4 +675,19 @@ func (w *world) ownedByOther(manager, part string) bool {
 // outcome is a termination message.
 func outcome(c runnerconfig.Cause) string {
 	return string(runnerconfig.Outcome{Cause: c, Message: "it ended"}.TerminationMessage())
+}
+
+// merged is a map after a merge patch.
+func merged(m map[string]string, patch map[string]*string) map[string]string {
+	for k, v := range patch {
+		switch {
+		case v == nil:
+			delete(m, k)
+		case m == nil:
+			m = map[string]string{k: *v}
+		default:
+			m[k] = *v
+		}
+	}
+	return m
 }

@@ -35,6 +35,9 @@ type Allowed struct {
 	// PriorityClasses are patterns of the priority classes that machines may have.
 	// Pods of others give way to those of a higher one.
 	PriorityClasses []string
+	// PodAnnotations are patterns of the annotations of machines that their pods have,
+	// too, beside those without a prefix and dots; see [PassedOn].
+	PodAnnotations []string
 	// HostForwards allows ports of the node: those of a machine with a user network
 	// beside a tap interface.
 	HostForwards bool

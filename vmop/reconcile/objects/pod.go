@@ -126,7 +126,7 @@ func Pod(vm *spec.VirtualMachine, s Settings, in PodInput) *corev1.Pod {
 			AutomountServiceAccountToken: &no,
 			NodeName:                     vm.Spec.NodeName,
 			NodeSelector:                 maps.Clone(vm.Spec.NodeSelector),
-			Affinity:                     vm.Spec.Affinity.DeepCopy(),
+			Affinity:                     podAffinity(vm.Spec.Affinity),
 			Tolerations:                  deepCopies(vm.Spec.Tolerations, (*corev1.Toleration).DeepCopyInto),
 			TopologySpreadConstraints:    deepCopies(vm.Spec.TopologySpreadConstraints, (*corev1.TopologySpreadConstraint).DeepCopyInto),
 			PriorityClassName:            vm.Spec.PriorityClassName,

@@ -219,12 +219,7 @@ func drawSpec(t *rapid.T, s *spec.VirtualMachineSpec) {
 		s.NodeSelector = Labels().Draw(t, "nodeSelector")
 	}
 	if maybe(t, "affinity") {
-		s.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-				LabelSelector: &metav1.LabelSelector{MatchLabels: Labels().Draw(t, "affinity")},
-				TopologyKey:   corev1.LabelHostname,
-			}},
-		}}
+		s.Affinity = drawAffinity(t)
 	}
 	if maybe(t, "tolerations") {
 		s.Tolerations = rapid.SliceOfN(Toleration(), 0, 3).Draw(t, "tolerations")
@@ -403,4 +398,41 @@ func cloudInitSource(t *rapid.T, label string) *spec.CloudInitSource {
 		out.SecretRef.Key = rapid.StringMatching(`[a-z][-._a-zA-Z0-9]{0,8}`).Draw(t, label+" key")
 	}
 	return out
+}
+
+// drawAffinity draws one that Kubernetes takes.
+func drawAffinity(t *rapid.T) *spec.Affinity {
+	term := func() corev1.PodAffinityTerm {
+		return corev1.PodAffinityTerm{
+			LabelSelector: &metav1.LabelSelector{MatchLabels: Labels().Draw(t, "affinity")},
+			TopologyKey:   rapid.SampledFrom([]string{corev1.LabelHostname, corev1.LabelTopologyZone}).Draw(t, "topologyKey"),
+		}
+	}
+	weight := func() int32 { return rapid.Int32Range(1, 100).Draw(t, "weight") }
+	a := &spec.Affinity{}
+	if maybe(t, "nodeAffinity") {
+		a.NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{
+				Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"amd64"},
+			}}}},
+		}}
+	}
+	if maybe(t, "podAffinity") {
+		a.PodAffinity = &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: weight(), PodAffinityTerm: term()}}}
+	}
+	if maybe(t, "podAntiAffinity") {
+		a.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term()}}
+	}
+	machines := func(name string) *spec.VirtualMachineAndPodAffinity {
+		if !maybe(t, name) {
+			return nil
+		}
+		return &spec.VirtualMachineAndPodAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution:  []corev1.PodAffinityTerm{term()},
+			PreferredDuringSchedulingIgnoredDuringExecution: []spec.WeightedVirtualMachineAndPodAffinityTerm{{Weight: weight(), Term: term()}},
+		}
+	}
+	a.VirtualMachineAndPodAffinity = machines("virtualMachineAndPodAffinity")
+	a.VirtualMachineAndPodAntiAffinity = machines("virtualMachineAndPodAntiAffinity")
+	return a
 }
