@@ -24,6 +24,7 @@ const debianPatience = 10 * time.Minute
 // what it makes of a seed is tested where seeds are made, and here that the guest
 // finds the seed.
 func TestDebianGuest(t *testing.T) {
+	t.Parallel() // with others that boot for long
 	guest, err := debianguest.Ensure(withPatience(t), debianguest.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -31,6 +31,7 @@ func memTotal(t *testing.T, c *tinyguest.Console) int64 {
 // The memory is what the guest has, seen from inside, and the balloon returns by
 // itself what the guest does not use.
 func TestBalloonSeenFromInside(t *testing.T) {
+	t.Parallel() // with others that boot for long
 	d := testDirs(t)
 	c := testConfig(t)
 	r := start(t, c, d)

@@ -177,6 +177,7 @@ func tpmAsk(t *testing.T, c *tinyguest.Console, request string) string {
 // variables and in the TPM: after a stop, with devices added behind the others, in a
 // copy of the data directory, all at once. It is a machine as Windows 11 wants it.
 func TestGuestFindsItsMachineAgain(t *testing.T) {
+	t.Parallel() // with others that boot for long
 	const variable = "/sys/firmware/efi/efivars/VmopTest-6ba7b810-9dad-11d1-80b4-00c04fd430c8"
 	d := testDirs(t)
 	machine := func(d Directories) runnerconfig.Config {

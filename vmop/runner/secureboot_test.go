@@ -108,6 +108,7 @@ func TestSecureBootIsEnforced(t *testing.T) {
 		{"loader without a valid signature where nothing is enforced", "uefi", badShim, kernel, "secure boot off", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel() // each boots for long
 			d := testDirs(t)
 			image := filepath.Join(filepath.Dir(d.Data), "disk.img")
 			espDisk(t, image, map[string][]byte{
