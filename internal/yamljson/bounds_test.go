@@ -5,37 +5,24 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 	"pgregory.net/rapid"
+
+	"github.com/vmop/sdk/internal/costtest"
 )
 
-// What a conversion may cost for each byte of its input, and beside that. The
-// parser makes a node of some 250 bytes of every two or three characters.
-const (
-	costPerByte = 1200
-	costAtAll   = 16 << 20
-)
+// price is what a conversion may cost. The parser makes a node of some 250 bytes of
+// every two or three characters.
+var price = costtest.Price{Memory: 16 << 20, PerByte: 1200, TimePerByte: 50 * time.Microsecond}
 
-// bounded runs one conversion and fails if it takes memory or time that are out
-// of proportion to its input.
+// bounded runs one conversion and fails if it takes memory or time that are out of
+// proportion to its input.
 func bounded(t interface{ Fatalf(string, ...any) }, in []byte, convert func([]byte)) {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	begin := time.Now()
-	convert(in)
-	took := time.Since(begin)
-	runtime.ReadMemStats(&after)
-	if n := after.TotalAlloc - before.TotalAlloc; n > uint64(costAtAll+costPerByte*len(in)) {
-		t.Fatalf("%d bytes of input cost %d bytes of memory: %.100q", len(in), n, in)
-	}
-	if most := 30*time.Second + time.Duration(len(in))*50*time.Microsecond; took > most {
-		t.Fatalf("%d bytes of input took %v: %.100q", len(in), took, in)
-	}
+	price.Hold(t, in, func() { convert(in) })
 }
 
 // toJSON converts and checks the size of the output.

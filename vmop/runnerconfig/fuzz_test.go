@@ -1,28 +1,15 @@
 package runnerconfig
 
 import (
-	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/vmop/sdk/internal/costtest"
 )
 
-// inProportion fails if something takes memory or time that are out of proportion
-// to its input.
-func inProportion(t interface{ Fatalf(string, ...any) }, in string, do func()) {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	begin := time.Now()
-	do()
-	took := time.Since(begin)
-	runtime.ReadMemStats(&after)
-	if n := after.TotalAlloc - before.TotalAlloc; n > uint64(16<<20+3000*len(in)) {
-		t.Fatalf("%d bytes of input cost %d bytes of memory: %.100q", len(in), n, in)
-	}
-	if most := 30*time.Second + time.Duration(len(in))*100*time.Microsecond; took > most {
-		t.Fatalf("%d bytes of input took %v: %.100q", len(in), took, in)
-	}
-}
+// price is what a configuration may cost.
+var price = costtest.Price{Memory: 16 << 20, PerByte: 3000, TimePerByte: 100 * time.Microsecond}
 
 // attacks are configurations that were expensive once, or look as if.
 func attacks() map[string]string {
@@ -42,7 +29,7 @@ func attacks() map[string]string {
 func TestConfigurationsCostInProportion(t *testing.T) {
 	for name, in := range attacks() {
 		t.Run(name, func(t *testing.T) {
-			inProportion(t, in, func() {
+			price.Hold(t, []byte(in), func() {
 				if _, warnings, _ := Parse([]byte(in)); len(strings.Join(warnings, "\n")) > 64<<10 {
 					t.Error("a report that nobody reads")
 				}
@@ -59,7 +46,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add("/Runner:\n  vm:\n    name: a\n    maximumRam: 4 GiB\n    network: null\n    drives: [{type: raw, resource: /dev/disk-0}]\n")
 	f.Fuzz(func(t *testing.T, in string) {
-		inProportion(t, in, func() {
+		price.Hold(t, []byte(in), func() {
 			c, _, err := Parse([]byte(in))
 			if err != nil {
 				return
@@ -78,7 +65,7 @@ func FuzzParseBytes(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		inProportion(t, s, func() {
+		price.Hold(t, []byte(s), func() {
 			b, err := ParseBytes(s)
 			if err != nil {
 				if len(err.Error()) > 500 {
@@ -97,7 +84,7 @@ func FuzzParseOutcome(f *testing.F) {
 	f.Add(`{"cause":"guest-shutdown","message":"x","orderly":true}`)
 	f.Add(`{"cause":"` + strings.Repeat("x", 5000) + `"}`)
 	f.Fuzz(func(t *testing.T, s string) {
-		inProportion(t, s, func() {
+		price.Hold(t, []byte(s), func() {
 			if o, ok := ParseOutcome(s); ok && len(o.TerminationMessage()) > maxTerminationMessage {
 				t.Fatal("it does not fit back")
 			}

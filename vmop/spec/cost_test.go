@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -14,26 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"pgregory.net/rapid"
 
+	"github.com/vmop/sdk/internal/costtest"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// inProportion fails if something takes memory or time that are out of proportion
-// to its input. What a loader makes of two bytes, a node with its place, is some
-// hundred times as large.
-func inProportion(t interface{ Fatalf(string, ...any) }, in []byte, do func()) {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	begin := time.Now()
-	do()
-	took := time.Since(begin)
-	runtime.ReadMemStats(&after)
-	if n := after.TotalAlloc - before.TotalAlloc; n > uint64(64<<20+4000*len(in)) {
-		t.Fatalf("%d bytes of input cost %d bytes of memory: %.100q", len(in), n, in)
-	}
-	if most := 30*time.Second + time.Duration(len(in))*100*time.Microsecond; took > most {
-		t.Fatalf("%d bytes of input took %v: %.100q", len(in), took, in)
-	}
-}
+// price is what a manifest may cost. What a loader makes of two bytes, a node with its
+// place, is some hundred times as large.
+var price = costtest.Price{Memory: 64 << 20, PerByte: 4000, TimePerByte: 100 * time.Microsecond}
 
 const header = "apiVersion: vmoperator.jdrupes.org/v1\nkind: VirtualMachine\nmetadata: {name: a}\n"
 
@@ -82,7 +68,7 @@ func TestManifestsCostInProportion(t *testing.T) {
 	for name, in := range attacks() {
 		t.Run(name, func(t *testing.T) {
 			var err error
-			inProportion(t, []byte(in), func() { _, err = spec.Load("f", []byte(in), spec.Options{Validate: true, Default: true}) })
+			price.Hold(t, []byte(in), func() { _, err = spec.Load("f", []byte(in), spec.Options{Validate: true, Default: true}) })
 			if err != nil && len(err.Error()) > 1<<20 {
 				t.Errorf("the report has %d bytes", len(err.Error()))
 			}
@@ -106,7 +92,7 @@ func FuzzLoadCost(f *testing.F) {
 			f.Add(data)
 		}
 	}
-	f.Fuzz(func(t *testing.T, in []byte) { inProportion(t, in, load(in)) })
+	f.Fuzz(func(t *testing.T, in []byte) { price.Hold(t, in, load(in)) })
 }
 
 // hugeQuantities are amounts that take minutes, hours or for ever to compare, to
@@ -125,7 +111,7 @@ func TestHugeQuantitiesAreRefusedAtOnce(t *testing.T) {
 			"spec.vm.disks[0].volumeClaimTemplate.spec.resources.requests[storage]": "{vm: {maximumCpus: 1, disks: [{volumeClaimTemplate: {spec: {resources: {requests: {storage: '" + q + "'}, limits: {storage: 1Gi}}}}}]}}",
 		} {
 			in := []byte(header + "spec: " + in + "\n")
-			inProportion(t, in, func() {
+			price.Hold(t, in, func() {
 				_, err := spec.Load("f", in, spec.Options{Validate: true})
 				if err == nil || !strings.Contains(err.Error(), path+": ") {
 					t.Errorf("%s of %s: %v", path, q, err)
@@ -171,7 +157,7 @@ func FuzzCheckQuantities(f *testing.F) {
 		if err != nil || spec.CheckQuantities(text) != nil {
 			return
 		}
-		inProportion(t, text, func() {
+		price.Hold(t, text, func() {
 			var vm spec.VirtualMachine
 			if json.Unmarshal(text, &vm) == nil && vm.Spec.VM.MaximumRAM != nil {
 				spec.CompareQuantities(*vm.Spec.VM.MaximumRAM, resource.MustParse("1Gi"))
@@ -202,7 +188,7 @@ func TestCompareQuantitiesIsCmp(t *testing.T) {
 	})
 	// No zero is multiplied by ten as often as its exponent says.
 	zero := resource.MustParse("0e2147483647")
-	inProportion(t, nil, func() {
+	price.Hold(t, nil, func() {
 		for range 100 {
 			spec.Bytes(zero)
 			spec.CompareQuantities(zero, zero)
