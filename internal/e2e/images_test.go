@@ -108,7 +108,7 @@ func TestImagesAreTheSameAgain(t *testing.T) {
 	if err := theBuilder.Script(withPatience(t), "BASES="+file, "VERSION="+imagebuild.Version, "REPOSITORY=vmop.test/again/"); err != nil {
 		t.Fatal(err)
 	}
-	for image, again := range map[string]string{operatorImage: "vmop.test/again/vmop-operator:" + imagebuild.Version, newRunnerImage: "vmop.test/again/vmop-runner:" + imagebuild.Version} {
+	for image, again := range map[string]string{operatorImage: "vmop.test/again/operator:" + imagebuild.Version, newRunnerImage: "vmop.test/again/runner:" + imagebuild.Version} {
 		first, err := theBuilder.Digest(withPatience(t), image)
 		second, err2 := theBuilder.Digest(withPatience(t), again)
 		if err := errors.Join(err, err2); err != nil || first == "" || first != second {
