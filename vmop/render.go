@@ -122,9 +122,14 @@ func Render(vm *VirtualMachine, o RenderOptions) (Rendered, error) {
 		return Rendered{}, fmt.Errorf("virtual machine %s: %w", vm.Name, err)
 	}
 	if ci := config.Runner.CloudInit; ci != nil {
+		text := fromSecret(ci.UserDataFrom)
+		if ci.UserDataText != "" {
+			text = []byte(ci.UserDataText)
+		}
 		docs, err := cloudinit.Render(cloudinit.Input{
 			MetaData: ci.MetaData, MetaDataValues: ci.MetaDataValues, UserData: ci.UserData, NetworkConfig: ci.NetworkConfig,
-			UserDataText: fromSecret(ci.UserDataFrom), NetworkConfigText: fromSecret(ci.NetworkConfigFrom),
+			UserDataText: text, NetworkConfigText: fromSecret(ci.NetworkConfigFrom),
+			AnyUserData: ci.UserDataText != "",
 		})
 		if err != nil {
 			return Rendered{}, fmt.Errorf("virtual machine %s: spec.cloudInit: %w", vm.Name, err)

@@ -143,7 +143,7 @@ func changed(path string, v json.RawMessage) string {
 	switch {
 	case v == nil:
 		return none
-	case strings.HasPrefix(path, "spec.cloudInit"):
+	case strings.HasPrefix(path, "spec.cloudInit"), strings.HasPrefix(path, "spec.provisioning"):
 		return "(not shown)"
 	}
 	s := []rune(string(v))

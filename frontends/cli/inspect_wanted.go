@@ -121,8 +121,11 @@ func wants(vm *spec.VirtualMachine) *wantedReport {
 		w.Disks = append(w.Disks, out)
 		disks++
 	}
-	if vm.Spec.CloudInit != nil {
+	if vm.Spec.HasSeed() {
 		w.Disks = append(w.Disks, wantedDisk{Device: qemucmd.SeedID, Image: "cloud-init"})
+	}
+	if vm.Spec.HasAnswerCD() {
+		w.Disks = append(w.Disks, wantedDisk{Device: qemucmd.AnswerCDID, Image: "sysprep"})
 	}
 	for i, n := range m.Networks {
 		out := wantedNetwork{Device: qemucmd.NICID(i), Type: "user"}

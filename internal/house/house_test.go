@@ -21,7 +21,7 @@ const module = "github.com/vmop/sdk/"
 // may import. A package that is not listed is an error: decide where it stands.
 var arrows = map[string][]string{
 	"vmop/limits":       {},
-	"vmop/spec":         {"vmop/names", "vmop/conditions", "vmop/limits", "internal/yamljson"},
+	"vmop/spec":         {"vmop/names", "vmop/conditions", "vmop/limits", "internal/userdata", "internal/yamljson"},
 	"vmop/conditions":   {},
 	"vmop/qemucmd":      {"vmop/limits"},
 	"vmop/qmp":          {},
@@ -30,14 +30,14 @@ var arrows = map[string][]string{
 	"vmop/qga":          {},
 	"vmop/qga/qgatest":  {},
 	"vmop/vmopagent":    {"vmop/conditions"},
-	"vmop/cloudinit":    {"internal/yamljson"},
+	"vmop/cloudinit":    {"internal/userdata", "internal/yamljson"},
 	"vmop/imageinspect": {},
 	"vmop/hostprobe":    {"vmop/conditions", "vmop/qemucmd", "vmop/qmp"},
 	"vmop/runnerconfig": {"vmop/qemucmd", "internal/yamljson", "vmop/limits"},
 	"vmop/live":         {"vmop/conditions", "vmop/qemucmd", "vmop/runnerconfig"},
 	"vmop/names":        {},
 	"vmop/reconcile":    {"vmop/conditions", "vmop/names"},
-	"vmop/runner":       {"internal/atomicfile", "vmop/conditions", "vmop/limits", "vmop/qemucmd", "vmop/qmp", "vmop/qga", "vmop/vmopagent", "vmop/cloudinit", "vmop/imageinspect", "vmop/runnerconfig", "vmop/live", "vmop/runner/tap"},
+	"vmop/runner":       {"internal/answercd", "internal/atomicfile", "vmop/conditions", "vmop/limits", "vmop/qemucmd", "vmop/qmp", "vmop/qga", "vmop/vmopagent", "vmop/cloudinit", "vmop/imageinspect", "vmop/runnerconfig", "vmop/live", "vmop/runner/tap"},
 	"vmop/runner/tap":   {},
 	"vmop/imagesource":  {"internal/atomicfile", "internal/filecopy", "vmop/imageinspect"},
 	"vmop/host": {
@@ -54,8 +54,8 @@ var arrows = map[string][]string{
 	"vmop/qemucmd/internal": {},
 
 	"vmop/dialect":           {"vmop/spec", "vmop/dialect/internal/tree", "vmop/dialect/kubevirt", "vmop/dialect/deckhouse"},
-	"vmop/dialect/kubevirt":  {"vmop/limits", "vmop/spec", "vmop/dialect/internal/seedscript", "vmop/dialect/internal/tree", "internal/yamljson"},
-	"vmop/dialect/deckhouse": {"vmop/spec", "vmop/dialect/internal/seedscript", "vmop/dialect/internal/tree", "internal/yamljson"},
+	"vmop/dialect/kubevirt":  {"vmop/limits", "vmop/names", "vmop/spec", "vmop/dialect/internal/seedscript", "vmop/dialect/internal/tree", "internal/yamljson"},
+	"vmop/dialect/deckhouse": {"vmop/limits", "vmop/names", "vmop/spec", "vmop/dialect/internal/seedscript", "vmop/dialect/internal/tree", "internal/yamljson"},
 	"vmop/dialect/internal":  {},
 
 	"vmop/reconcile/machineconfig": {"vmop/limits", "vmop/spec", "vmop/qemucmd", "vmop/runnerconfig", "internal/yamljson", "vmop/reconcile/internal/manifest"},
@@ -82,7 +82,7 @@ var standardOnly = []string{"vmop/limits", "vmop/names", "vmop/conditions", "vmo
 
 // pure are the packages whose functions depend on their arguments alone.
 var pure = []string{
-	"vmop/limits", "vmop", "vmop/spec", "vmop/names", "vmop/conditions", "vmop/qemucmd", "vmop/runnerconfig", "vmop/live", "vmop/operatorconfig", "vmop/takeover", "internal/yamljson",
+	"vmop/limits", "vmop", "vmop/spec", "vmop/names", "vmop/conditions", "vmop/qemucmd", "vmop/runnerconfig", "vmop/live", "vmop/operatorconfig", "vmop/takeover", "internal/userdata", "internal/yamljson",
 	"vmop/reconcile", "vmop/reconcile/machineconfig", "vmop/reconcile/objects", "vmop/reconcile/changes",
 	"vmop/reconcile/machine", "vmop/reconcile/operation", "vmop/reconcile/pool", "vmop/reconcile/console", "vmop/reconcile/observation",
 	"vmop/reconcile/internal/manifest",
@@ -99,7 +99,7 @@ var (
 )
 
 // specImports is what API types may import beside the standard library.
-var specImports = []string{module + "vmop/limits", module + "internal/yamljson", module + "vmop/names", module + "vmop/conditions", "k8s.io/apimachinery/", "k8s.io/api/", "go.yaml.in/yaml/v3", "sigs.k8s.io/yaml"}
+var specImports = []string{module + "vmop/limits", module + "internal/userdata", module + "internal/yamljson", module + "vmop/names", module + "vmop/conditions", "k8s.io/apimachinery/", "k8s.io/api/", "go.yaml.in/yaml/v3", "sigs.k8s.io/yaml"}
 
 type pkg struct {
 	ImportPath string

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/vmop/sdk/internal/userdata"
 	"github.com/vmop/sdk/internal/yamljson"
 )
 
@@ -51,6 +51,8 @@ type Input struct {
 	// UserDataText is a whole user-data file, taken as it is instead of UserData if it
 	// is not nil: its first line says what it is.
 	UserDataText []byte
+	// AnyUserData takes such a text though cloud-init would ignore it.
+	AnyUserData bool
 	// NetworkConfigText is a whole network-config file, taken as it is instead of
 	// NetworkConfig if it is not nil.
 	NetworkConfigText []byte
@@ -58,7 +60,12 @@ type Input struct {
 
 // ErrUserDataForm says that user data begins in no way that cloud-init knows, which
 // would ignore it.
-var ErrUserDataForm = errors.New("begins in no way that cloud-init knows: want a first line such as #cloud-config or #!/bin/sh")
+var ErrUserDataForm = userdata.ErrForm
+
+// CheckUserData says why cloud-init would make nothing of a whole user-data file: it
+// begins in no way that cloud-init knows ([ErrUserDataForm]), or is cloud-config that
+// is no YAML, or no mapping. The error has nothing of what it says.
+func CheckUserData(text []byte) error { return userdata.Check(text) }
 
 // Documents are the files of a NoCloud seed.
 type Documents struct {
@@ -121,7 +128,7 @@ func metaData(in *Input) ([]byte, error) {
 
 func userData(in *Input) ([]byte, error) {
 	if in.UserDataText != nil {
-		if !knownUserData(in.UserDataText) {
+		if !in.AnyUserData && !userdata.Known(in.UserDataText) {
 			return nil, ErrUserDataForm
 		}
 		return in.UserDataText, nil
@@ -133,35 +140,18 @@ func userData(in *Input) ([]byte, error) {
 	return append([]byte(userDataHeader), user...), err
 }
 
-// knownUserData reports whether cloud-init knows what user data is, by what it knows
-// it by: the first line, compression or a MIME header in the first 4 KiB.
-func knownUserData(text []byte) bool {
-	const gzip = "\x1f\x8b"
-	head := bytes.ToLower(text[:min(len(text), 4096)])
-	return bytes.HasPrefix(text, []byte("#")) || bytes.HasPrefix(text, []byte(gzip)) || bytes.Contains(head, []byte("mime-version:"))
-}
-
 func networkConfig(in *Input) ([]byte, error) {
 	if in.NetworkConfigText == nil {
 		return renderObject(in.NetworkConfig)
 	}
 	doc, err := yamljson.ToJSON(in.NetworkConfigText)
 	if err != nil {
-		return nil, hidden(err)
+		return nil, userdata.Hidden(err)
 	}
 	if doc = bytes.TrimSpace(doc); len(doc) == 0 || doc[0] != '{' {
 		return nil, ErrNotAnObject
 	}
 	return in.NetworkConfigText, nil
-}
-
-// hidden is an error about a document, without what stands in it.
-func hidden(err error) error {
-	line, _, ok := strings.Cut(err.Error(), ":")
-	if at, found := strings.CutPrefix(strings.TrimPrefix(line, "yaml: "), "line "); ok && found {
-		return fmt.Errorf("is no YAML that can be used, in line %s, which is not shown", at)
-	}
-	return errors.New("is no YAML that can be used; it is not shown")
 }
 
 // ParseMetaData reads meta-data that is written as YAML: a mapping of strings, or of
@@ -170,7 +160,7 @@ func hidden(err error) error {
 func ParseMetaData(text []byte) (map[string]string, error) {
 	doc, err := yamljson.ToJSON(text)
 	if err != nil {
-		return nil, fmt.Errorf("metaData: %w", hidden(err))
+		return nil, fmt.Errorf("metaData: %w", userdata.Hidden(err))
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(doc, &members); err != nil || members == nil {

@@ -73,6 +73,9 @@ const (
 	RunnerUpToDate = "RunnerUpToDate"
 	// SoleOperator is False while two operators feel responsible for the machine.
 	SoleOperator = "SoleOperator"
+	// ProvisioningReady is True while what the guest is provisioned by is there, and
+	// Unknown while nobody looks, because the machine does not start.
+	ProvisioningReady = "ProvisioningReady"
 	// GuestExecuting is the runner's; False while the guest of a
 	// running machine is paused.
 	GuestExecuting = "GuestExecuting"
@@ -95,6 +98,15 @@ const (
 	// ReasonTLSSecretMissing: the Secret with the certificate of the display is not
 	// there or lacks a key; the message names them.
 	ReasonTLSSecretMissing = "TLSSecretMissing"
+	// ReasonProvisioningReady: the Secrets that the guest is provisioned from are
+	// there.
+	ReasonProvisioningReady = "ProvisioningReady"
+	// ReasonProvisioningNotReady: a Secret is missing or has another type; the
+	// message names it.
+	ReasonProvisioningNotReady = "ProvisioningNotReady"
+	// ReasonProvisioningReadyWithWarnings: cloud-init will make nothing of the user
+	// data.
+	ReasonProvisioningReadyWithWarnings = "ProvisioningReadyWithWarnings"
 	// ReasonNameTaken: an object of the needed name belongs to somebody else.
 	ReasonNameTaken = "NameTaken"
 	// ReasonWriteRefused: the API server refused a write.

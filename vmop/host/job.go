@@ -192,21 +192,29 @@ func (h *Host) configuration(o *spec.Object, g Given) (runnerconfig.Config, secr
 	if err := settleIdle(d, NamespaceOr(o.Namespace), o.Name); err != nil {
 		return c, nil, err
 	}
-	if seed := c.Runner.CloudInit; seed != nil && before.InstanceID != "" && o.VirtualMachine.Spec.CloudInit.MetaData[instanceIDKey] == "" {
+	if seed := c.Runner.CloudInit; seed != nil && before.InstanceID != "" && !namesInstance(o.VirtualMachine) {
 		seed.MetaData[instanceIDKey] = before.InstanceID // a map of this configuration's own
 	}
 	if err := checkUploads(g.canonical(o.VirtualMachine).Disks, before); err != nil {
 		return c, nil, err
 	}
-	if len(c.Runner.CloudInit.Sources()) == 0 {
+	if len(c.Runner.Sources()) == 0 {
 		return c, nil, nil
 	}
 	all, err := readSecrets(g.Over(before.Given).Secrets, c.Runner.Namespace)
 	if err != nil {
 		return c, nil, err
 	}
-	used, err := all.fill(c.Runner.CloudInit)
+	if err := all.checkType(o.VirtualMachine.Spec.Provisioning); err != nil {
+		return c, nil, err
+	}
+	used, err := all.content.fill(&c.Runner)
 	return c, used, err
+}
+
+// namesInstance reports whether a manifest says which instance cloud-init sees.
+func namesInstance(vm *spec.VirtualMachine) bool {
+	return vm.Spec.CloudInit != nil && vm.Spec.CloudInit.MetaData[instanceIDKey] != ""
 }
 
 // decideDisks finds out which disks would be made, and what is to be remembered.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/vmop/sdk/internal/yamljson"
 	"github.com/vmop/sdk/vmop/names"
@@ -16,47 +17,55 @@ import (
 // secrets are the contents of Secrets, by their names and keys.
 type secrets map[string]map[string][]byte
 
+// givenSecrets are Secrets that were read from manifests.
+type givenSecrets struct {
+	content secrets
+	// types are what the manifests say of what kind they are, by their names.
+	types map[string]string
+}
+
 // readSecrets reads the Secrets of a namespace from manifests. One without a namespace
 // is taken, too. No error has anything of their content.
-func readSecrets(files []string, namespace string) (secrets, error) {
-	out := secrets{}
+func readSecrets(files []string, namespace string) (givenSecrets, error) {
+	none, out := givenSecrets{}, givenSecrets{content: secrets{}, types: map[string]string{}}
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
-			return nil, fmt.Errorf("read secrets: %w", err)
+			return none, fmt.Errorf("read secrets: %w", err)
 		}
 		// What is wrong with other objects of the file is not told: it could be quoted.
 		found, err := spec.Load(file, data, spec.Options{Lenient: true})
 		if err != nil && len(found) == 0 {
-			return nil, fmt.Errorf("read secrets: %s cannot be read as YAML or JSON", file)
+			return none, fmt.Errorf("read secrets: %s cannot be read as YAML or JSON", file)
 		}
 		for i := range found {
 			o := &found[i]
 			if o.Kind != names.KindSecret || o.APIVersion != "v1" || o.Namespace != "" && NamespaceOr(o.Namespace) != namespace {
 				continue
 			}
-			if out[o.Name] != nil {
-				return nil, fmt.Errorf("read secrets: %s: the Secret %s was there already", o.Position(""), o.Name)
+			if out.content[o.Name] != nil {
+				return none, fmt.Errorf("read secrets: %s: the Secret %s was there already", o.Position(""), o.Name)
 			}
-			if out[o.Name], err = secretContent(o.Raw); err != nil {
-				return nil, fmt.Errorf("read secrets: %s: the Secret %s: %w", o.Position(""), o.Name, err)
+			if out.content[o.Name], out.types[o.Name], err = secretContent(o.Raw); err != nil {
+				return none, fmt.Errorf("read secrets: %s: the Secret %s: %w", o.Position(""), o.Name, err)
 			}
 		}
 	}
 	return out, nil
 }
 
-func secretContent(raw []byte) (map[string][]byte, error) {
+func secretContent(raw []byte) (content map[string][]byte, kind string, err error) {
 	doc, err := yamljson.ToJSON(raw)
 	if err != nil {
-		return nil, errors.New("cannot be read")
+		return nil, "", errors.New("cannot be read")
 	}
 	var s struct {
+		Type       string            `json:"type"`
 		Data       map[string][]byte `json:"data"`
 		StringData map[string]string `json:"stringData"`
 	}
 	if json.Unmarshal(doc, &s) != nil {
-		return nil, errors.New("want base64 under data and strings under stringData")
+		return nil, "", errors.New("want base64 under data and strings under stringData")
 	}
 	out := map[string][]byte{}
 	for k, v := range s.Data {
@@ -65,35 +74,74 @@ func secretContent(raw []byte) (map[string][]byte, error) {
 	for k, v := range s.StringData { // which the API server puts over data
 		out[k] = []byte(v)
 	}
-	return out, nil
+	return out, s.Type, nil
+}
+
+// checkType refuses a Secret that a cluster would not take for what a machine is
+// provisioned by.
+func (s givenSecrets) checkType(p *spec.Provisioning) error {
+	ref := p.Secret()
+	if ref == nil || s.content[ref.Name] == nil {
+		return nil // that it is missing is told otherwise
+	}
+	wanted := p.Type.SecretTypes()
+	if slices.Contains(wanted, s.types[ref.Name]) {
+		return nil
+	}
+	field := "spec.provisioning.userDataRef"
+	if p.Type == spec.ProvisioningSysprepRef {
+		field = "spec.provisioning.sysprepRef"
+	}
+	return &machineconfig.Error{Field: field, Reason: fmt.Sprintf("the Secret %s has the type %q; write type: %s into its manifest", ref.Name, s.types[ref.Name], wanted[0])}
 }
 
 // fill notes in a configuration which contents its documents have, and returns these
 // alone.
-func (s secrets) fill(c *runnerconfig.CloudInit) (secrets, error) {
-	if c == nil {
-		return nil, nil
-	}
+func (s secrets) fill(r *runnerconfig.Runner) (secrets, error) {
 	used := secrets{}
 	var errs []error
-	for _, from := range []struct {
-		field  string
-		source *runnerconfig.CloudInitSource
-	}{{"metaDataFrom", c.MetaDataFrom}, {"userDataFrom", c.UserDataFrom}, {"networkConfigFrom", c.NetworkConfigFrom}} {
-		if from.source == nil {
-			continue
+	take := func(from *runnerconfig.CloudInitSource) bool {
+		for _, key := range []string{from.Key, from.OtherKey} {
+			content, ok := s[from.Secret][key]
+			if key == "" || !ok {
+				continue
+			}
+			from.ContentDigest = runnerconfig.ContentDigest(content)
+			if used[from.Secret] == nil {
+				used[from.Secret] = map[string][]byte{}
+			}
+			used[from.Secret][key] = content
+			return true
 		}
-		content, ok := s[from.source.Secret][from.source.Key]
-		if !ok {
-			errs = append(errs, &machineconfig.Error{Field: "spec.cloudInit." + from.field, Reason: fmt.Sprintf(
-				"the key %s of the Secret %s is in no file of secrets: say which file has its manifest, --secret FILE", from.source.Key, from.source.Secret)})
-			continue
+		return false
+	}
+	need := func(field string, from *runnerconfig.CloudInitSource, keys string) {
+		errs = append(errs, &machineconfig.Error{Field: field, Reason: fmt.Sprintf(
+			"the %s of the Secret %s is in no file of secrets: say which file has its manifest, --secret FILE", keys, from.Secret)})
+	}
+	if c := r.CloudInit; c != nil {
+		for _, from := range []struct {
+			field  string
+			source *runnerconfig.CloudInitSource
+		}{{"metaDataFrom", c.MetaDataFrom}, {"userDataFrom", c.UserDataFrom}, {"networkConfigFrom", c.NetworkConfigFrom}} {
+			if from.source == nil || take(from.source) {
+				continue
+			}
+			field := "spec.cloudInit." + from.field
+			if from.source.OtherKey != "" { // which only provisioning has
+				field = "spec.provisioning.userDataRef"
+			}
+			need(field, from.source, "key "+from.source.Key)
 		}
-		from.source.ContentDigest = runnerconfig.ContentDigest(content)
-		if used[from.source.Secret] == nil {
-			used[from.source.Secret] = map[string][]byte{}
+	}
+	if files := r.Sysprep.Sources(); len(files) > 0 {
+		found := false
+		for _, f := range files {
+			found = take(*f) || found
 		}
-		used[from.source.Secret][from.source.Key] = content
+		if !found {
+			need("spec.provisioning.sysprepRef", *files[0], "key "+(*files[0]).Key+" or "+(*files[len(files)-1]).Key)
+		}
 	}
 	return used, errors.Join(errs...)
 }

@@ -105,3 +105,43 @@ func TestSecretsThatCannotBeRead(t *testing.T) {
 		})
 	}
 }
+
+// A machine is provisioned from a Secret of the type for it, under either key.
+func TestSecretsOfProvisioning(t *testing.T) {
+	const head = "apiVersion: vmoperator.jdrupes.org/v1\nkind: VirtualMachine\nmetadata: {name: web}\nspec:\n  vm: {maximumCpus: 1}\n  provisioning: "
+	const user, sysprep = "{type: UserDataRef, userDataRef: {kind: Secret, name: init}}", "{type: SysprepRef, sysprepRef: {name: init}}"
+	for name, c := range map[string]struct{ provisioning, kind, data, says, has string }{
+		"user data":       {user, "vmoperator.jdrupes.org/cloud-init", "userData: correct-horse", "", "userData"},
+		"the other key":   {user, "provisioning.virtualization.deckhouse.io/cloud-init", "userdata: correct-horse", "", "userdata"},
+		"no key":          {user, "vmoperator.jdrupes.org/cloud-init", "data: correct-horse", "spec.provisioning.userDataRef: the key userData of the Secret init is in no file of secrets", ""},
+		"no type":         {user, "''", "userData: correct-horse", `spec.provisioning.userDataRef: the Secret init has the type ""; write type: vmoperator.jdrupes.org/cloud-init into its manifest`, ""},
+		"that of sysprep": {user, "vmoperator.jdrupes.org/sysprep", "userData: correct-horse", `has the type "vmoperator.jdrupes.org/sysprep"`, ""},
+		"sysprep":         {sysprep, "provisioning.virtualization.deckhouse.io/sysprep", "unattend.xml: correct-horse", "", "unattend.xml"},
+		"only the first":  {sysprep, "vmoperator.jdrupes.org/sysprep", "Autounattend.xml: correct-horse", "", "Autounattend.xml"},
+		"neither":         {sysprep, "vmoperator.jdrupes.org/sysprep", "answers: correct-horse", "spec.provisioning.sysprepRef: the key unattend.xml or autounattend.xml of the Secret init is in no file", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			h, err := Open(Options{DataDir: filepath.Join(dir, "data"), Getenv: func(string) string { return "" }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			objects, err := spec.Load("vm.yaml", []byte(head+c.provisioning+"\n"), spec.Options{Default: true, Validate: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join(dir, "secret.yaml")
+			text := "apiVersion: v1\nkind: Secret\nmetadata: {name: init}\ntype: " + c.kind + "\nstringData: {" + c.data + "}\n"
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, used, err := h.configuration(&objects[0], Given{Secrets: []string{file}})
+			switch {
+			case c.says == "" && (err != nil || string(used["init"][c.has]) != "correct-horse"):
+				t.Errorf("%v, %v", used, err)
+			case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "horse")):
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}

@@ -19,6 +19,9 @@ const (
 	// MaxShares are the functions behind the one root port that is for shared
 	// file systems.
 	MaxShares = 8
+	// MaxInlineUserData is the size of user data that is in a manifest's provisioning,
+	// in bytes; Deckhouse has it.
+	MaxInlineUserData = 2048
 	// MaxCDs are the ports of q35's SATA controller.
 	MaxCDs = 6
 	// MaxOutputs is VIRTIO_GPU_MAX_SCANOUTS.

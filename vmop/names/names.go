@@ -20,6 +20,15 @@ const (
 	ResourceOperations      = "virtualmachineoperations"
 )
 
+// The types of Secrets that guests are provisioned from. A machine of Deckhouse's
+// brings along those of its group.
+const (
+	SecretTypeCloudInit          = GroupPrefix + "cloud-init"
+	SecretTypeSysprep            = GroupPrefix + "sysprep"
+	SecretTypeCloudInitDeckhouse = "provisioning.virtualization.deckhouse.io/cloud-init"
+	SecretTypeSysprepDeckhouse   = "provisioning.virtualization.deckhouse.io/sysprep"
+)
+
 // Names that clusters already contain: VM-Operator's. Objects are found and
 // taken over by them, so they never change.
 const (

@@ -125,7 +125,7 @@ func additions() []addition {
 			m.Networks = append(slices.Clip(m.Networks), qemucmd.Network{MAC: qemucmd.StableMAC("new", 1000), User: &qemucmd.UserNetwork{}})
 		}},
 		{
-			group: "cd", full: func(m qemucmd.Machine) bool { return len(m.CDDrives) == 6 },
+			group: "cd", full: func(m qemucmd.Machine) bool { return len(m.CDDrives) == 6 || len(m.CDDrives) == 5 && m.AnswerCD != nil },
 			with: func(m *qemucmd.Machine) {
 				m.CDDrives = append(slices.Clip(m.CDDrives), qemucmd.CDDrive{Image: "/new.iso"})
 			},
@@ -134,6 +134,11 @@ func additions() []addition {
 			group:   "seed",
 			without: func(m *qemucmd.Machine) { m.Seed = nil },
 			with:    func(m *qemucmd.Machine) { m.Seed = &qemucmd.Seed{File: "/new"} },
+		},
+		{
+			group: "answers", full: func(m qemucmd.Machine) bool { return len(m.CDDrives) == 6 },
+			without: func(m *qemucmd.Machine) { m.AnswerCD = nil },
+			with:    func(m *qemucmd.Machine) { m.AnswerCD = &qemucmd.AnswerCD{File: "/new"} },
 		},
 		{
 			group:   "tpm",

@@ -209,6 +209,9 @@ func (b *builder) checkFiles() {
 	if b.m.Seed != nil {
 		check("seed.file", b.m.Seed.File, false)
 	}
+	if b.m.AnswerCD != nil {
+		check("answerCD.file", b.m.AnswerCD.File, false)
+	}
 	for i, c := range b.m.CDDrives {
 		check(indexed("cdDrives", i, "image"), c.Image, false)
 	}

@@ -41,6 +41,7 @@ const (
 	FileDisk         FilePurpose = "disk"
 	FileCD           FilePurpose = "cd"
 	FileSeed         FilePurpose = "seed"
+	FileAnswerCD     FilePurpose = "answer-cd"
 	FileDisplayTLS   FilePurpose = "display-tls"
 	// FileShare is a folder.
 	FileShare FilePurpose = "share"

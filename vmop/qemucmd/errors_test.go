@@ -186,6 +186,10 @@ func TestBuildRefuses(t *testing.T) {
 		{"a device with two writers", disk(qemucmd.Disk{Device: "/f"}, qemucmd.Disk{Device: "/f"}), "disks[1].device: disks[0].device"},
 		{"a disk that is also a CD", func(m *M, h *H) { disk(qemucmd.Disk{File: "/f"})(m, h); cd("/f")(m, h) }, "cdDrives[0].image: disks[0].file"},
 		{"a disk that is also the seed", func(m *M, h *H) { disk(qemucmd.Disk{File: "/f"})(m, h); m.Seed = &qemucmd.Seed{File: "/f"} }, "seed.file: disks[0].file"},
+		{"a seventh CD", func(m *M, _ *H) {
+			m.CDDrives, m.AnswerCD = make([]qemucmd.CDDrive, 6), &qemucmd.AnswerCD{File: "/a"}
+		}, "answerCD: there are 6 CD drives besides"},
+		{"a CD of answers without a file", func(m *M, _ *H) { m.AnswerCD = &qemucmd.AnswerCD{} }, "answerCD.file: must be given"},
 		{"seed without a file", func(m *M, _ *H) { m.Seed = &qemucmd.Seed{} }, "seed.file: must be given"},
 		{"negative boot index", disk(qemucmd.Disk{File: "/f", BootIndex: ptr(-1)}), "disks[0].bootIndex: -1"},
 		{"equal boot indexes", func(m *M, h *H) {

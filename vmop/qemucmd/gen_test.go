@@ -181,6 +181,9 @@ func machine(t *rapid.T, w world) qemucmd.Machine {
 	if maybe(t, "seed") {
 		m.Seed = &qemucmd.Seed{File: file("seed", qemucmd.DiskFormatRaw)}
 	}
+	if len(m.CDDrives) < 6 && maybe(t, "answer CD") {
+		m.AnswerCD = &qemucmd.AnswerCD{File: file("answers", qemucmd.DiskFormatRaw)}
+	}
 	if maybe(t, "display") {
 		s := &qemucmd.SPICE{
 			Ticketing:      maybe(t, "ticketing"),

@@ -13,6 +13,8 @@ const (
 	BalloonID = "balloon0"
 	VideoID   = "video0"
 	SeedID    = "seed"
+	// AnswerCDID is the drive with [Machine.AnswerCD].
+	AnswerCDID = "answers"
 	// GenerationDeviceID is the device with [Machine.GenerationID].
 	GenerationDeviceID = "generation0"
 	// SCSIControllerID is that of the controller of plugged disks, at [SCSIPort].
@@ -157,3 +159,6 @@ func DeviceID(name string) string {
 
 // SeedFileName is the name of the NoCloud image in a machine's runtime directory.
 const SeedFileName = "cloud-init.img"
+
+// AnswerCDFileName is that of [Machine.AnswerCD].
+const AnswerCDFileName = "sysprep.iso"

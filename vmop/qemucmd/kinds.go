@@ -81,6 +81,7 @@ var kinds = []kind{
 	{name: "shares", build: (*builder).shares, helper: virtiofsd, sockets: []socketRow{{SocketShare, shareSocket, false}}},
 	{name: "usb-devices", build: (*builder).usbDevices},
 	{name: "seed", build: (*builder).seed, files: []string{SeedFileName}},
+	{name: "answers", build: (*builder).answerCD, files: []string{AnswerCDFileName}},
 	{name: "kernel", build: (*builder).kernel},
 	{name: "display", build: (*builder).display},
 	{name: "certificates", build: (*builder).certificates},

@@ -61,6 +61,9 @@ type Machine struct {
 	// Seed is the NoCloud image, a disk at an address of its own that no other
 	// disk moves.
 	Seed *Seed `json:"seed,omitempty"`
+	// AnswerCD is the image with the answers of Windows' setup, in a CD-ROM drive of
+	// its own that no other drive moves.
+	AnswerCD *AnswerCD `json:"answerCD,omitempty"`
 	// Display is nil for a machine whose graphics output goes nowhere. The
 	// graphics adapter itself is always there.
 	Display *Display `json:"display,omitempty"`
@@ -314,6 +317,11 @@ type USBDevice struct {
 
 // Seed is a NoCloud image, attached read-only.
 type Seed struct {
+	File string `json:"file"`
+}
+
+// AnswerCD is the image of a CD, which stays in its drive.
+type AnswerCD struct {
 	File string `json:"file"`
 }
 

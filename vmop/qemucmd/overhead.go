@@ -103,6 +103,9 @@ func MemoryOverhead(m Machine, h Host) Overhead {
 	if m.Seed != nil {
 		o.Disks += overheadDisk
 	}
+	if m.AnswerCD != nil {
+		o.Disks += overheadDisk
+	}
 	for _, d := range m.Disks {
 		if d.Format == DiskFormatQCOW2 {
 			o.Disks += overheadQCOW2

@@ -280,6 +280,10 @@ func checkRunning(ctx context.Context, m qemucmd.Machine, h qemucmd.Host) (err e
 		node("seed-host-resource", "file", m.Seed.File, true)
 		node("seed-backend", "raw", m.Seed.File, true)
 	}
+	if m.AnswerCD != nil {
+		node("answers-file", "file", m.AnswerCD.File, true)
+		node("answers-backend", "raw", m.AnswerCD.File, true)
+	}
 	if m.Firmware.Kind != qemucmd.FirmwareBIOS {
 		node("fw-eeprom-file", "file", m.Firmware.VarsPath, false)
 		node("fw-eeprom-device", "raw", m.Firmware.VarsPath, false)
@@ -384,6 +388,7 @@ func TestQEMUAcceptsEachPart(t *testing.T) {
 					CDDrives:    []qemucmd.CDDrive{{Image: file("cd"+odd, ""), BootIndex: ptr(0)}, {}},
 					Disks:       []qemucmd.Disk{{File: file("r"+odd, ""), Serial: `a,b=c "d" é`, BootIndex: ptr(1)}, {File: file("q"+odd, "qcow2"), Format: "qcow2"}},
 					Seed:        &qemucmd.Seed{File: file("s"+odd, "")},
+					AnswerCD:    &qemucmd.AnswerCD{File: file("w"+odd, "")},
 					Outputs:     2,
 					Serial:      &qemucmd.Socket{Path: filepath.Join(dir, "tty"+odd)},
 					Monitor:     qemucmd.Socket{Path: filepath.Join(dir, "m"+odd)},

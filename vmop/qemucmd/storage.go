@@ -184,3 +184,25 @@ func (b *builder) seed() {
 		at(slotSeed, 0, Prop{"drive", Ref("seed-backend")})...)
 	b.file(File{Purpose: FileSeed, Path: s.File})
 }
+
+// answerCD attaches the CD with the answers of Windows' setup to the last port of the
+// SATA controller, which drives with changeable media reach last.
+func (b *builder) answerCD() {
+	c := b.m.AnswerCD
+	if c == nil {
+		return
+	}
+	if len(b.m.CDDrives) >= limits.MaxCDs {
+		b.errorf("answerCD", "there are %d CD drives besides: the SATA controller has %d ports", len(b.m.CDDrives), limits.MaxCDs)
+		return
+	}
+	b.path("answerCD.file", c.File)
+	b.blockdev("answerCD", "raw", MediumNode(AnswerCDID), "the answer files, which the guest only reads",
+		Prop{"read-only", Bool(true)},
+		Prop{"file", Object{
+			{"driver", Str("file")}, {"node-name", Str(AnswerCDID + "-file")}, {"filename", Str(c.File)}, {"read-only", Bool(true)},
+		}})
+	b.device("answerCD", "ide-cd", AnswerCDID, "a CD on which Windows' setup looks for its answers",
+		Prop{"bus", Bus("ide." + strconv.Itoa(limits.MaxCDs-1))}, Prop{"drive", Ref(MediumNode(AnswerCDID))})
+	b.file(File{Purpose: FileAnswerCD, Path: c.File})
+}

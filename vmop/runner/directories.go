@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/vmop/sdk/internal/answercd"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
@@ -173,6 +174,10 @@ func runtimeFiles() []string {
 // cleanRuntimeDir removes what a runner left in the runtime directory.
 func cleanRuntimeDir(dir string) error {
 	var errs []error
+	// A runner that was killed may have left it.
+	if err := os.RemoveAll(filepath.Join(dir, qemucmd.AnswerCDFileName+answercd.WorkSuffix)); err != nil {
+		errs = append(errs, err)
+	}
 	for _, name := range runtimeFiles() {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, err)

@@ -151,22 +151,33 @@ func TestMediumChangesKeepNothingOpen(t *testing.T) {
 }
 
 // An image repository that is a volume of Kubernetes is full of symbolic links,
-// which lead to the files as they do everywhere else.
+// which lead to the files as they do everywhere else. Beside its drive the guest reads
+// the CD with the answers of Windows' setup, of which nothing is left afterwards.
 func TestMediumBehindLinks(t *testing.T) {
 	d := testDirs(t)
 	v := &volume{dir: t.TempDir()}
 	v.write(t, map[string]string{"a.iso": string(disc("a")), "b.iso": string(disc("b"))})
 	a, b := filepath.Join(v.dir, "a.iso"), filepath.Join(v.dir, "b.iso")
 	c := cdConfig(t, a)
-	r := start(t, c, d)
+	c.Runner.Sysprep = &runnerconfig.Sysprep{Unattend: &runnerconfig.CloudInitSource{Secret: "answers", Key: "unattend.xml"}}
+	r := start(t, c, d, func(o *Options) {
+		o.Secrets = map[string]map[string][]byte{"answers": {"unattend.xml": []byte("<unattend>" + password + "</unattend>")}}
+	})
 	console := r.console(t)
 	discIn(t, console, "sr0", disc("a"))
+	if got := command(t, console, "mount sr1 /answers"); !strings.Contains(got, "iso9660") {
+		t.Errorf("on the second drive is %s", got)
+	}
+	if got := command(t, console, "cat /answers/unattend.xml"); !strings.Contains(got, password) {
+		t.Errorf("the guest reads %s", got)
+	}
 	r.reconfigure(t, &c, insert(0, b))
 	r.changed(t, "the medium to be changed", "cd0", b)
 	r.now(t, "the medium is changed", reason(live.MediaChanged, live.ReasonAsConfigured))
 	discIn(t, console, "sr0", disc("b"))
 	r.cancel()
 	r.wait(t)
+	nothingLeft(t, d)
 }
 
 // curlHost is this machine as a probe sees it, with a QEMU that reads from http

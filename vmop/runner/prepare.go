@@ -107,6 +107,11 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 			return none, err
 		}
 	}
+	if m.AnswerCD != nil {
+		if err := e.writeAnswers(m.AnswerCD.File); err != nil {
+			return none, err
+		}
+	}
 	e.update(func(s *State) {
 		s.UUID = m.UUID
 		s.MachineType, s.AddressMap = cmd.MachineType, m.AddressMap
@@ -286,7 +291,7 @@ func (e *Engine) makeFiles(cmd qemucmd.Command, secure bool) error {
 	code := ""
 	for _, f := range cmd.Files {
 		switch {
-		case f.Purpose == qemucmd.FileSeed: // made later
+		case f.Purpose == qemucmd.FileSeed, f.Purpose == qemucmd.FileAnswerCD: // made later
 		case f.CopyFrom != "":
 			if err := e.makeVars(f, code, secure); err != nil {
 				errs = append(errs, fmt.Errorf("%s: %w", f.Purpose, err))

@@ -60,7 +60,7 @@ func (e *Engine) Note(level Level, text string) { e.message(level, "%s", text) }
 // RereadDisplaySecret has the files of the display secret read again.
 func (e *Engine) RereadDisplaySecret() { e.change(func(w *wish) { w.secret = true }) }
 
-// RereadSecrets does so too with the documents for cloud-init, of which a change
+// RereadSecrets does so too with the documents that the guest is provisioned by, of which a change
 // waits for the next start.
 func (e *Engine) RereadSecrets() {
 	e.mu.Lock()
@@ -70,6 +70,9 @@ func (e *Engine) RereadSecrets() {
 	e.change(func(w *wish) {
 		if w.config.Runner.CloudInit == before.Runner.CloudInit {
 			w.config.Runner.CloudInit = now.Runner.CloudInit
+		}
+		if w.config.Runner.Sysprep == before.Runner.Sysprep {
+			w.config.Runner.Sysprep = now.Runner.Sysprep
 		}
 	})
 	e.RereadDisplaySecret()

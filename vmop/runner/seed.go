@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"strings"
 
+	"github.com/vmop/sdk/internal/answercd"
 	"github.com/vmop/sdk/internal/atomicfile"
 	"github.com/vmop/sdk/vmop/cloudinit"
 	"github.com/vmop/sdk/vmop/runnerconfig"
@@ -59,28 +61,93 @@ func (e *Engine) seedInput(c *runnerconfig.CloudInit, uuid string) (cloudinit.In
 		}
 		maps.Copy(in.MetaData, given)
 	}
-	in.UserDataText = read("userDataFrom", c.UserDataFrom)
+	switch from := c.UserDataFrom; {
+	case from != nil:
+		in.UserDataText, in.AnyUserData = read("userDataFrom", from), from.AnyForm
+	case c.UserDataText != "":
+		in.UserDataText, in.AnyUserData = []byte(c.UserDataText), true
+	}
+	if in.AnyUserData && in.UserDataText != nil {
+		if err := cloudinit.CheckUserData(in.UserDataText); err != nil {
+			e.message(LevelWarning, "the user data %v; cloud-init makes nothing of it, and the machine is started nevertheless", err)
+		}
+	}
 	in.NetworkConfigText = read("networkConfigFrom", c.NetworkConfigFrom)
 	return in, errors.Join(errs...)
 }
 
+// writeAnswers makes the CD with the answers of Windows' setup. No error has anything
+// of what is in it.
+func (e *Engine) writeAnswers(path string) error {
+	c := e.o.Config.Runner.Sysprep
+	var in answercd.Files
+	var errs []error
+	for _, f := range []struct {
+		from *runnerconfig.CloudInitSource
+		to   *[]byte
+	}{{c.Unattend, &in.Unattend}, {c.Autounattend, &in.Autounattend}} {
+		if f.from == nil {
+			continue
+		}
+		data, err := e.document(f.from)
+		if errors.Is(err, errNoDocument) {
+			continue // one of them is enough
+		}
+		*f.to = data
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("sysprep: %w", err)
+	}
+	if in.Unattend == nil && in.Autounattend == nil {
+		return fmt.Errorf("sysprep: %w", missingKey(c))
+	}
+	if err := answercd.Write(path, in); err != nil {
+		return fmt.Errorf("sysprep: CD with the answers: %w", err)
+	}
+	return nil
+}
+
+// missingKey says that a Secret has no answers.
+func missingKey(c *runnerconfig.Sysprep) error {
+	var keys []string
+	secret := ""
+	for _, s := range c.Sources() {
+		keys, secret = append(keys, (*s).Key), (*s).Secret
+	}
+	return fmt.Errorf("there is no key %s in the Secret %s, or no such Secret: add it, and the machine starts", strings.Join(keys, " or "), secret)
+}
+
+// errNoDocument says that a Secret does not have a key, or does not exist.
+var errNoDocument = errors.New("add it, and the machine starts")
+
 // document reads a document that is a key of a Secret; it is not nil unless there is
 // an error.
 func (e *Engine) document(s *runnerconfig.CloudInitSource) ([]byte, error) {
-	missing := fmt.Errorf("there is no key %s in the Secret %s, or no such Secret: add it, and the machine starts", s.Key, s.Secret)
-	if s.File == "" {
-		data, ok := e.o.Secrets[s.Secret][s.Key]
+	data, err := e.keyOf(s, s.Key, s.File)
+	if errors.Is(err, errNoDocument) && s.OtherKey != "" {
+		if other, oerr := e.keyOf(s, s.OtherKey, s.OtherFile); !errors.Is(oerr, errNoDocument) {
+			return other, oerr
+		}
+	}
+	return data, err
+}
+
+func (e *Engine) keyOf(s *runnerconfig.CloudInitSource, key, file string) ([]byte, error) {
+	missing := fmt.Errorf("there is no key %s in the Secret %s, or no such Secret: %w", key, s.Secret, errNoDocument)
+	if file == "" {
+		data, ok := e.o.Secrets[s.Secret][key]
 		if !ok {
 			return nil, missing
 		}
 		return append([]byte{}, data...), nil
 	}
-	f, err := os.Open(s.File)
+	f, err := os.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, missing
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the key %s of the Secret %s: %w", s.Key, s.Secret, err)
+		return nil, fmt.Errorf("the key %s of the Secret %s: %w", key, s.Secret, err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxDocument+1))
@@ -88,7 +155,7 @@ func (e *Engine) document(s *runnerconfig.CloudInitSource) ([]byte, error) {
 		err = fmt.Errorf("has more than %d KiB", maxDocument>>10)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the key %s of the Secret %s: %w", s.Key, s.Secret, err)
+		return nil, fmt.Errorf("the key %s of the Secret %s: %w", key, s.Secret, err)
 	}
 	return data, nil
 }
@@ -96,11 +163,18 @@ func (e *Engine) document(s *runnerconfig.CloudInitSource) ([]byte, error) {
 // withDigests is a configuration that knows the contents of its documents by their
 // digests, so that a change of one is seen as what it is: one for the next start.
 func (e *Engine) withDigests(c runnerconfig.Config) runnerconfig.Config {
-	if len(c.Runner.CloudInit.Sources()) == 0 {
+	if len(c.Runner.Sources()) == 0 {
 		return c
 	}
-	seed := *c.Runner.CloudInit
-	for _, s := range seed.Sources() {
+	if c.Runner.CloudInit != nil {
+		seed := *c.Runner.CloudInit
+		c.Runner.CloudInit = &seed
+	}
+	if c.Runner.Sysprep != nil {
+		answers := *c.Runner.Sysprep
+		c.Runner.Sysprep = &answers
+	}
+	for _, s := range c.Runner.Sources() {
 		source := **s
 		if source.File != "" || source.ContentDigest == "" {
 			source.ContentDigest = ""
@@ -110,6 +184,5 @@ func (e *Engine) withDigests(c runnerconfig.Config) runnerconfig.Config {
 		}
 		*s = &source
 	}
-	c.Runner.CloudInit = &seed
 	return c
 }

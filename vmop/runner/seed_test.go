@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vmop/sdk/internal/answercd"
 	"github.com/vmop/sdk/vmop/imageinspect"
 	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/runnerconfig"
@@ -136,5 +137,86 @@ func TestNewContentOfASecretWaits(t *testing.T) {
 		if err != nil || bytes.Contains(text, []byte(password)) {
 			t.Errorf("%s, %v", text, err)
 		}
+	}
+}
+
+// User data that cloud-init makes nothing of reaches the guest as it is, with a warning
+// that has nothing of it; that of cloudInit.userDataFrom is refused.
+func TestUserDataOfAnyForm(t *testing.T) {
+	for name, inline := range map[string]bool{"inline": true, "from a Secret": false} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			text := "password: " + password + "\n"
+			var say chatter
+			e := seedOf(t, dir, &say)
+			c := &runnerconfig.CloudInit{MetaData: map[string]string{"instance-id": "default.web"}}
+			if inline {
+				c.UserDataText = text
+			} else {
+				// The key that Deckhouse takes as well.
+				putDocument(t, dir, "user-data.other", text)
+				c.UserDataFrom = &runnerconfig.CloudInitSource{Secret: "web-init", Key: "userData", File: filepath.Join(dir, "user-data"),
+					OtherKey: "userdata", OtherFile: filepath.Join(dir, "user-data.other"), AnyForm: true}
+			}
+			e.o.Config.Runner.CloudInit = c
+			seed := filepath.Join(t.TempDir(), "seed.img")
+			if err := e.writeSeed("", seed); err != nil {
+				t.Fatal(err)
+			}
+			found, err := imageinspect.Inspect(t.Context(), seed)
+			if err != nil || found.NoCloud == nil || *found.NoCloud.UserData != text {
+				t.Fatalf("%+v, %v", found.NoCloud, err)
+			}
+			if said := say.String(); !strings.Contains(said, "the user data begins in no way that cloud-init knows") || strings.Contains(said, password) {
+				t.Errorf("it was told: %s", said)
+			}
+		})
+	}
+}
+
+// The CD has what the Secret has, is its owner's alone, and nothing tells what is on it.
+// A change of the Secret waits for the next start.
+func TestAnswersFromASecret(t *testing.T) {
+	dir := t.TempDir()
+	var say chatter
+	e := seedOf(t, dir, &say)
+	answer := func(key, other, file string) *runnerconfig.CloudInitSource {
+		return &runnerconfig.CloudInitSource{Secret: "answers", Key: key, File: filepath.Join(dir, file), OtherKey: other, OtherFile: filepath.Join(dir, file+".other")}
+	}
+	e.o.Config.Runner.CloudInit = nil
+	e.o.Config.Runner.Sysprep = &runnerconfig.Sysprep{
+		Unattend:     answer("unattend.xml", "Unattend.xml", "unattend.xml"),
+		Autounattend: answer("autounattend.xml", "Autounattend.xml", "autounattend.xml"),
+	}
+	path := filepath.Join(t.TempDir(), "sysprep.iso")
+	if err := e.writeAnswers(path); err == nil || !strings.Contains(err.Error(), "sysprep: there is no key unattend.xml or autounattend.xml in the Secret answers") {
+		t.Fatalf("without any: %v", err)
+	}
+	text := "<unattend>" + password + "</unattend>"
+	putDocument(t, dir, "unattend.xml.other", text)
+	if err := e.writeAnswers(path); err != nil {
+		t.Fatal(err)
+	}
+	image, err := os.ReadFile(path)
+	if err != nil || !bytes.Contains(image, []byte(text)) {
+		t.Errorf("the CD lacks it: %v", err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	report, err := imageinspect.Inspect(t.Context(), path)
+	if err != nil || report.FileSystem == nil || report.FileSystem.Type != "iso9660" || report.FileSystem.Label != answercd.Label {
+		t.Errorf("%+v, %v", report, err)
+	}
+	e.o.Config = e.withDigests(e.o.Config)
+	e.wished.config = e.o.Config
+	putDocument(t, dir, "unattend.xml", "<unattend/>")
+	e.RereadSecrets()
+	if waits := live.RestartPaths(&e.o.Config, &e.wished.config); !slices.Equal(waits, []string{"sysprep.unattend.contentDigest"}) {
+		t.Errorf("%v waits", waits)
+	}
+	text2, err := runnerconfig.Marshal(e.wished.config)
+	if err != nil || bytes.Contains(text2, []byte(password)) || strings.Contains(say.String(), password) {
+		t.Errorf("%s, %v", text2, err)
 	}
 }

@@ -38,7 +38,10 @@ type Runner struct {
 	// ResetCounter resets the machine when it grows. nil means that nobody counts.
 	ResetCounter *int64     `json:"resetCounter,omitempty"`
 	CloudInit    *CloudInit `json:"cloudInit,omitempty"`
-	VM           VM         `json:"vm"`
+	// Sysprep gives the guest a CD with the answers of Windows' setup. VM-Operator has
+	// no such key.
+	Sysprep *Sysprep `json:"sysprep,omitempty"`
+	VM      VM       `json:"vm"`
 }
 
 // CloudInit holds the NoCloud documents. User data and network configuration
@@ -49,12 +52,14 @@ type CloudInit struct {
 	MetaData map[string]string `json:"metaData,omitempty"`
 	// MetaDataValues are the values of the meta-data that are lists and mappings, as
 	// JSON. In the file they stand among the others; a text of the same key counts.
-	MetaDataValues    map[string]json.RawMessage `json:"-"`
-	UserData          json.RawMessage            `json:"userData,omitempty"`
-	NetworkConfig     json.RawMessage            `json:"networkConfig,omitempty"`
-	MetaDataFrom      *CloudInitSource           `json:"metaDataFrom,omitempty"`
-	UserDataFrom      *CloudInitSource           `json:"userDataFrom,omitempty"`
-	NetworkConfigFrom *CloudInitSource           `json:"networkConfigFrom,omitempty"`
+	MetaDataValues map[string]json.RawMessage `json:"-"`
+	UserData       json.RawMessage            `json:"userData,omitempty"`
+	NetworkConfig  json.RawMessage            `json:"networkConfig,omitempty"`
+	// UserDataText is a whole user-data file, which is taken as it is.
+	UserDataText      string           `json:"userDataText,omitempty"`
+	MetaDataFrom      *CloudInitSource `json:"metaDataFrom,omitempty"`
+	UserDataFrom      *CloudInitSource `json:"userDataFrom,omitempty"`
+	NetworkConfigFrom *CloudInitSource `json:"networkConfigFrom,omitempty"`
 }
 
 // CloudInitSource is where a runner finds a document that is a key of a Secret.
@@ -65,6 +70,12 @@ type CloudInitSource struct {
 	// File has the content. Empty means that whoever runs the machine hands it
 	// to the runner.
 	File string `json:"file,omitempty"`
+	// OtherKey is the key that has the document if there is no Key, and OtherFile the
+	// file with its content.
+	OtherKey  string `json:"otherKey,omitempty"`
+	OtherFile string `json:"otherFile,omitempty"`
+	// AnyForm takes user data that cloud-init would ignore.
+	AnyForm bool `json:"anyForm,omitempty"`
 	// ContentDigest is a digest of the content, by which a change of it is noticed,
 	// if it is known; see [ContentDigest].
 	ContentDigest string `json:"contentDigest,omitempty"`
@@ -78,6 +89,26 @@ func (c *CloudInit) Sources() []**CloudInitSource {
 	}
 	return slices.DeleteFunc([]**CloudInitSource{&c.MetaDataFrom, &c.UserDataFrom, &c.NetworkConfigFrom},
 		func(s **CloudInitSource) bool { return *s == nil })
+}
+
+// Sysprep has the answer files of Windows' setup, at least one of them.
+type Sysprep struct {
+	Unattend     *CloudInitSource `json:"unattend,omitempty"`
+	Autounattend *CloudInitSource `json:"autounattend,omitempty"`
+}
+
+// Sources are those that there are, unattend.xml first.
+func (s *Sysprep) Sources() []**CloudInitSource {
+	if s == nil {
+		return nil
+	}
+	return slices.DeleteFunc([]**CloudInitSource{&s.Unattend, &s.Autounattend},
+		func(s **CloudInitSource) bool { return *s == nil })
+}
+
+// Sources are all documents of a machine that are in Secrets.
+func (r *Runner) Sources() []**CloudInitSource {
+	return append(r.CloudInit.Sources(), r.Sysprep.Sources()...)
 }
 
 // ContentDigest is the digest of a document's content.

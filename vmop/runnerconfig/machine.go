@@ -154,6 +154,9 @@ func Machine(c *Config, f Facts) (qemucmd.Machine, error) {
 	if c.Runner.CloudInit != nil {
 		m.Seed = &qemucmd.Seed{File: path.Join(f.RuntimeDir, qemucmd.SeedFileName)}
 	}
+	if c.Runner.Sysprep != nil {
+		m.AnswerCD = &qemucmd.AnswerCD{File: path.Join(f.RuntimeDir, qemucmd.AnswerCDFileName)}
+	}
 	m.Networks = networks(vm.Network, m.UUID, f.Taps)
 	m.CDDrives, m.Disks = drives(vm.Drives, f.Drives, vm.BootOrder != BootOrderFirmware)
 	for _, u := range vm.USBDevices {

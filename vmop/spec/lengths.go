@@ -32,6 +32,9 @@ var lengths = map[string]int{
 	"spec.pools":                                                256,
 	"spec.pools[]":                                              253,
 	"spec.cloudInit.metaData":                                   256,
+	"spec.provisioning.userData":                                2048, // limits.MaxInlineUserData
+	"spec.provisioning.userDataRef.name":                        253,
+	"spec.provisioning.sysprepRef.name":                         253,
 	"spec.vm.cpuModel":                                          4096,
 	"spec.vm.rtcBase":                                           64,
 	"spec.vm.machineUuid":                                       36,

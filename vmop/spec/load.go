@@ -48,7 +48,8 @@ type Object struct {
 	// Raw is the text of the object as it was written: the whole YAML
 	// document with its comments, or JSON. Items of a list come as JSON.
 	Raw []byte
-	// Warnings are the unknown fields, if they were to be tolerated.
+	// Warnings are the unknown fields, if they were to be tolerated, and what else
+	// keeps no machine from starting.
 	Warnings []Problem
 
 	root *node
@@ -297,6 +298,11 @@ func (l *loader) decode(o Object, kind *Kind) {
 		p := o.Problem(w.path, w.message)
 		p.Line = w.line
 		o.Warnings = append(o.Warnings, p)
+	}
+	if vm := o.VirtualMachine; vm != nil {
+		if warning := ProvisioningWarning(&vm.Spec); warning != "" {
+			o.Warnings = append(o.Warnings, o.Problem("spec.provisioning.userData", warning))
+		}
 	}
 	if l.opts.Validate {
 		var found faults

@@ -57,6 +57,9 @@ const (
 	// ConditionSoleOperator is False while two operators feel responsible for the
 	// machine.
 	ConditionSoleOperator = conditions.SoleOperator
+	// ConditionProvisioningReady is True while what the guest is provisioned by is
+	// there, and Unknown while nobody looks, because the machine does not start.
+	ConditionProvisioningReady = conditions.ProvisioningReady
 	// ConditionGuestExecuting is the runner's; False while the guest of a
 	// running machine is paused.
 	ConditionGuestExecuting = conditions.GuestExecuting
@@ -71,7 +74,7 @@ func OperatorConditionTypes() []string {
 	return []string{
 		ConditionConfigurationApplied, ConditionBlockDevicesReady,
 		ConditionPodReady, ConditionAwaitingRestart, ConditionReady, ConditionAccelerated,
-		ConditionRunnerUpToDate, ConditionSoleOperator,
+		ConditionRunnerUpToDate, ConditionSoleOperator, ConditionProvisioningReady,
 	}
 }
 
@@ -92,6 +95,15 @@ const (
 	// ReasonTLSSecretMissing: the Secret with the certificate of the display is not
 	// there or lacks a key; the message names them.
 	ReasonTLSSecretMissing = conditions.ReasonTLSSecretMissing
+	// ReasonProvisioningReady: the Secrets that the guest is provisioned from are
+	// there.
+	ReasonProvisioningReady = conditions.ReasonProvisioningReady
+	// ReasonProvisioningNotReady: a Secret is missing or has another type; the
+	// message names it.
+	ReasonProvisioningNotReady = conditions.ReasonProvisioningNotReady
+	// ReasonProvisioningReadyWithWarnings: cloud-init will make nothing of the user
+	// data.
+	ReasonProvisioningReadyWithWarnings = conditions.ReasonProvisioningReadyWithWarnings
 	// ReasonNameTaken: an object of the needed name belongs to somebody else.
 	ReasonNameTaken = conditions.ReasonNameTaken
 	// ReasonWriteRefused: the API server refused a write.

@@ -127,6 +127,9 @@ func validateSpec(s *VirtualMachineSpec, name string, path spot) field.ErrorList
 	if s.CloudInit != nil {
 		errs = append(errs, validateCloudInit(s.CloudInit, path.Child("cloudInit"))...)
 	}
+	if s.Provisioning != nil {
+		errs = append(errs, validateProvisioning(s, path.Child("provisioning"))...)
+	}
 	for i, p := range s.Permissions {
 		at := path.Child("permissions").Index(i)
 		errs = append(errs, validateSubject(p.User, p.Role, at)...)
@@ -228,12 +231,7 @@ func validateCloudInit(c *CloudInit, path spot) field.ErrorList {
 }
 
 func validateSecretKey(ref *SecretKeyReference, path spot) field.ErrorList {
-	var errs field.ErrorList
-	if ref.Name == "" {
-		errs = append(errs, requiredAt(path.Child("name"), "name the Secret, which is in the machine's namespace"))
-	} else {
-		errs = append(errs, invalid(path.Child("name"), ref.Name, validation.IsDNS1123Subdomain)...)
-	}
+	errs := validateSecretName(ref.Name, path.Child("name"))
 	if ref.Key != "" {
 		errs = append(errs, invalid(path.Child("key"), ref.Key, validation.IsConfigMapKey)...)
 	}

@@ -56,6 +56,8 @@ type VirtualMachineList struct {
 
 // VirtualMachineSpec is the wanted state of a machine: what runs it, who may
 // use it and, under vm, the machine itself.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.cloudInit) || !has(self.provisioning)",message="give either cloudInit or provisioning"
 type VirtualMachineSpec struct {
 	// image is the image of the runner, the program that supervises QEMU:
 	// either source or both repository and path. Without it, and with the image
@@ -142,6 +144,12 @@ type VirtualMachineSpec struct {
 	// object, gives the machine a NoCloud seed disk.
 	// +optional
 	CloudInit *CloudInit `json:"cloudInit,omitempty"`
+	// provisioning is what the guest sets itself up by at its first start, in
+	// Deckhouse's terms: user data for cloud-init, here or in a Secret, or the
+	// answers of Windows' setup from a Secret. It does not go with cloudInit.
+	// (Added by vmop.)
+	// +optional
+	Provisioning *Provisioning `json:"provisioning,omitempty"`
 	// permissions say who may do what with the machine. Only a user interface
 	// enforces them, and vmop has none: what people may do with kubectl is what
 	// roles of Kubernetes say.

@@ -13,6 +13,9 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -63,6 +66,12 @@ func (k *machines) observe(l *look) *observed {
 	if name := machinekind.NamedCertificate(vm, s.Pod); name != "" {
 		s.Certificate = w.certificate(name)
 	}
+	for _, n := range machinekind.NeededSecrets(vm, s.Pod) {
+		if s.Secrets == nil {
+			s.Secrets = map[string]machinekind.SecretState{}
+		}
+		s.Secrets[n.Name] = w.secretState(n)
+	}
 	if s.Service == nil && w.err == nil && objects.Service(vm, k.settings, objects.UsedDisplaySecret(vm, s.DisplaySecrets)) != nil {
 		// It is going to be applied, which would take over one that the cache
 		// does not show because it is not ours.
@@ -95,6 +104,46 @@ func (w machineLook) certificate(name string) *corev1.Secret {
 		return nil
 	}
 	return machinekind.CondenseCertificate(s)
+}
+
+// secretState looks whether there is a Secret, and of which types it is not, without
+// being shown what is in it: metadata alone has no type, but the API server selects by
+// it. Where the operator may not ask, the runner says what is missing.
+func (w machineLook) secretState(n machinekind.NeededSecret) machinekind.SecretState {
+	selector := fields.OneTermEqualSelector("metadata.name", n.Name)
+	there, asked := w.hasSecret(selector)
+	switch {
+	case !asked:
+		return machinekind.SecretThere
+	case !there:
+		return machinekind.SecretMissing
+	}
+	for _, t := range n.Types {
+		selector = fields.AndSelectors(selector, fields.OneTermNotEqualSelector("type", t))
+	}
+	if other, _ := w.hasSecret(selector); other && len(n.Types) > 0 {
+		return machinekind.SecretOfOtherType
+	}
+	return machinekind.SecretThere
+}
+
+// hasSecret reports whether the namespace has a Secret that a selector selects. asked
+// is false if the operator may not know.
+func (w machineLook) hasSecret(selector fields.Selector) (there, asked bool) {
+	if w.err != nil {
+		return false, false
+	}
+	l := &metav1.PartialObjectMetadataList{}
+	l.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kindSecret + "List"))
+	err := w.live.List(w.ctx, l, client.InNamespace(w.namespace), client.MatchingFieldsSelector{Selector: selector})
+	switch {
+	case apierrors.IsForbidden(err):
+		return false, false
+	case err != nil:
+		w.err = fmt.Errorf("look for a Secret of %s/%s: %w", w.namespace, w.name, err)
+		return false, false
+	}
+	return len(l.Items) > 0, true
 }
 
 // pods finds further pods that matter to the machine's disks.

@@ -10,6 +10,8 @@ import (
 	"github.com/vmop/sdk/internal/yamljson"
 	"github.com/vmop/sdk/vmop/dialect/internal/seedscript"
 	"github.com/vmop/sdk/vmop/dialect/internal/tree"
+	"github.com/vmop/sdk/vmop/limits"
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -190,15 +192,26 @@ func (m *machine) placement() {
 	m.vm.Spec.PriorityClassName = s.Get("priorityClassName").String()
 }
 
-// provisioning translates what the guest sets itself up by.
+// provisioning translates what the guest sets itself up by, which is the same here.
 func (m *machine) provisioning() {
 	p := m.root.Get("spec", "provisioning")
 	p.Get("type").Read()
-	if ref := p.Get("userDataRef"); ref.Is() {
+	for _, r := range []struct {
+		field string
+		of    spec.ProvisioningType
+	}{{"userDataRef", spec.ProvisioningUserDataRef}, {"sysprepRef", spec.ProvisioningSysprepRef}} {
+		ref := p.Get(r.field)
+		if !ref.Is() {
+			continue
+		}
 		ref.Get("kind").Read()
-		m.vm.Spec.CloudInit = &spec.CloudInit{UserDataFrom: &spec.CloudInitSource{
-			SecretRef: spec.SecretKeyReference{Name: ref.Get("name").String(), Key: "userData"},
-		}}
+		secret := &spec.ProvisioningSecret{Kind: names.KindSecret, Name: ref.Get("name").String()}
+		m.vm.Spec.Provisioning = &spec.Provisioning{Type: r.of}
+		if r.of == spec.ProvisioningUserDataRef {
+			m.vm.Spec.Provisioning.UserDataRef = secret
+		} else {
+			m.vm.Spec.Provisioning.SysprepRef = secret
+		}
 		return
 	}
 	data := p.Get("userData")
@@ -206,6 +219,16 @@ func (m *machine) provisioning() {
 	if strings.TrimSpace(text) == "" {
 		return
 	}
+	if len(text) <= limits.MaxInlineUserData {
+		m.vm.Spec.Provisioning = &spec.Provisioning{Type: spec.ProvisioningUserData, UserData: text}
+		return
+	}
+	// Characters are counted there, and not bytes.
+	m.longUserData(data, text)
+}
+
+// longUserData translates user data that spec.provisioning does not take.
+func (m *machine) longUserData(data *tree.Node, text string) {
 	m.vm.Spec.CloudInit = &spec.CloudInit{}
 	first, _, _ := strings.Cut(strings.TrimLeft(text, "\n"), "\n")
 	if strings.HasPrefix(first, "#!") {

@@ -9,6 +9,7 @@ import (
 	"github.com/vmop/sdk/internal/yamljson"
 	"github.com/vmop/sdk/vmop/dialect/internal/seedscript"
 	"github.com/vmop/sdk/vmop/dialect/internal/tree"
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -36,7 +37,34 @@ func (m *machine) cloudInit(v *tree.Node) bool {
 	if ref := seed.Get("networkDataSecretRef"); ref.Is() {
 		c.NetworkConfig, c.NetworkConfigFrom = nil, m.secretKey(ref, "networkdata", "networkData")
 	}
+	if m.vm.Spec.Provisioning != nil {
+		seed.Note("does not go with sysprep here, and is left out")
+		return true
+	}
 	m.vm.Spec.CloudInit = c
+	return true
+}
+
+// sysprep translates a CD with the answers of Windows' setup, and reports whether the
+// volume is one.
+func (m *machine) sysprep(v *tree.Node) bool {
+	answers := v.Get("sysprep")
+	if answers == nil {
+		return false
+	}
+	secret := answers.Get("secret", "name")
+	switch {
+	case m.vm.Spec.CloudInit != nil:
+		answers.Note("does not go with cloud-init here, and is left out")
+	case !secret.Is():
+		answers.Note("only a Secret has a counterpart: write the answers into one of the type %s; the CD is left out", names.SecretTypeSysprep)
+	default:
+		name := secret.String()
+		answers.Note("the Secret %s must have the type %s here, which it gets when it is made", name, names.SecretTypeSysprep)
+		m.vm.Spec.Provisioning = &spec.Provisioning{
+			Type: spec.ProvisioningSysprepRef, SysprepRef: &spec.ProvisioningSecret{Kind: names.KindSecret, Name: name},
+		}
+	}
 	return true
 }
 

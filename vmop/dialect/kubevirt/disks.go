@@ -64,7 +64,7 @@ func (m *machine) disk(d, v *tree.Node, name string) {
 			device.Read()
 		}
 	}
-	if m.cloudInit(v) {
+	if m.cloudInit(v) || m.sysprep(v) {
 		if d.Get("bootOrder").Is() {
 			d.Get("bootOrder").Read() // nothing boots from it
 		}

@@ -46,6 +46,7 @@ func Decide(s Snapshot) reconcile.Plan {
 	default:
 		d.hold()
 		d.findCertificate()
+		d.findProvisioning()
 		d.findRestart()
 		d.judgeImage()
 		d.findClaims()
@@ -127,9 +128,9 @@ type decision struct {
 
 	// What the conditions will say. The first problem with something stays, or
 	// else the first finding.
-	configuration, devices, running, restart, accelerated finding
-	awaiting                                              []spec.AwaitingChange
-	waits                                                 []spec.Wait
+	configuration, devices, running, restart, accelerated, provisioning finding
+	awaiting                                                            []spec.AwaitingChange
+	waits                                                               []spec.Wait
 	// due is when the next of the waits is to be told.
 	due time.Time
 	end *spec.MachineEnd

@@ -14,18 +14,17 @@ import (
 )
 
 const (
-	// certificateAgain is when to look again at first for a Secret that nobody
-	// watches, and certificateLate how long that becomes.
-	certificateAgain = time.Second
-	certificateLate  = time.Minute
+	// secretAgain is when to look again at first for a Secret that nobody watches, and
+	// secretLate how long that becomes.
+	secretAgain = time.Second
+	secretLate  = time.Minute
 )
 
 // NamedCertificate is the name of the Secret that [Snapshot.Certificate] is to hold,
 // of a machine that is to start and whose display identifies itself; empty if none
 // need be read. pod is the one of the machine's name.
 func NamedCertificate(vm *spec.VirtualMachine, pod *corev1.Pod) string {
-	stays := vm.Spec.VM.State != spec.StateRunning && vm.Spec.RunPolicy == "" // as it is: stopped
-	if pod != nil || stays || vm.DeletionTimestamp != nil || vm.Spec.VM.Display == nil || vm.Spec.VM.Display.TLS == nil || !encrypts(manifest.Defaulted(vm)) {
+	if pod != nil || staysStopped(vm) || vm.DeletionTimestamp != nil || vm.Spec.VM.Display == nil || vm.Spec.VM.Display.TLS == nil || !encrypts(manifest.Defaulted(vm)) {
 		return ""
 	}
 	return vm.Spec.VM.Display.TLS.SecretName
@@ -111,7 +110,7 @@ func (d *decision) awaitCertificate() {
 	d.configuration.problem(spec.ReasonTLSSecretMissing, named(names.KindSecret, name),
 		"Secret %s of spec.vm.display.tls.secretName %s; the machine is started when it has %s and %s, and %s if the authority has a certificate of its own",
 		name, what, corev1.TLSCertKey, corev1.TLSPrivateKeyKey, names.CertificateAuthorityKey)
-	d.wakeAt(d.s.Now.Add(d.certificatePause()))
+	d.wakeAt(d.s.Now.Add(d.secretPause(spec.ConditionConfigurationApplied, spec.ReasonTLSSecretMissing)))
 }
 
 // missingKeys are the keys that the Secret of a certificate must have and has not.
@@ -125,15 +124,16 @@ func missingKeys(s *corev1.Secret) []string {
 	return lacks
 }
 
-// certificatePause is how long to wait before the Secret is looked for again. It
-// grows with the time that it has been missing: whoever issues certificates does it
-// within seconds, and one that nobody makes must not cost more and more.
-func (d *decision) certificatePause() time.Duration {
-	c := spec.FindCondition(d.stored.Conditions, spec.ConditionConfigurationApplied)
-	if c == nil || c.Reason != spec.ReasonTLSSecretMissing {
-		return certificateAgain
+// secretPause is how long to wait before a Secret is looked for again that a condition
+// says to be missing. It grows with the time that it has been: whoever issues
+// certificates does it within seconds, and one that nobody makes must not cost more
+// and more.
+func (d *decision) secretPause(condition, reason string) time.Duration {
+	c := spec.FindCondition(d.stored.Conditions, condition)
+	if c == nil || c.Reason != reason {
+		return secretAgain
 	}
-	return min(max(d.s.Now.Sub(c.LastTransitionTime.Time)/8, certificateAgain), certificateLate)
+	return min(max(d.s.Now.Sub(c.LastTransitionTime.Time)/8, secretAgain), secretLate)
 }
 
 // CondenseCertificate keeps of a Secret which keys of a certificate have something in

@@ -84,6 +84,8 @@ func (d *decision) absent() {
 		d.running.follow(d.configuration)
 	case d.unmade && !d.devices.ok() && d.devices.warning:
 		d.running.follow(d.devices)
+	case d.unmade && d.provisioning.warning:
+		d.running.follow(d.provisioning)
 	case d.unmade && !d.configuration.ok():
 		d.running.follow(d.configuration)
 	case d.unmade:

@@ -33,6 +33,9 @@ func (d *decision) report() {
 	if d.devices.status == "" {
 		d.devices = finding{status: metav1.ConditionUnknown, reason: d.configuration.reason, message: "the disks were not looked at: the specification is not valid"}
 	}
+	if d.provisioning.status == "" {
+		d.provisioning = finding{status: metav1.ConditionUnknown, reason: d.configuration.reason, message: "what the guest is provisioned by was not looked at"}
+	}
 	d.accelerate()
 	d.sole.fine(spec.ReasonSoleOperator, "no other operator looks after the machine")
 	now := metav1.NewTime(d.s.Now.UTC().Truncate(time.Second))
@@ -50,6 +53,7 @@ func (d *decision) report() {
 		{spec.ConditionAccelerated, &d.accelerated},
 		{spec.ConditionRunnerUpToDate, &runner},
 		{spec.ConditionSoleOperator, &d.sole},
+		{spec.ConditionProvisioningReady, &d.provisioning},
 	} {
 		d.waitFor(c.name, c.finding, now)
 		conditions = spec.WithCondition(conditions, spec.Condition{
@@ -106,7 +110,7 @@ func (d *decision) passing() bool {
 		return d.stopping()
 	}
 	if d.invalid || d.s.VM.DeletionTimestamp != nil || len(d.plan.Events) > 0 ||
-		d.configuration.urgent() || d.devices.urgent() || d.running.urgent() {
+		d.configuration.urgent() || d.devices.urgent() || d.provisioning.urgent() || d.running.urgent() {
 		return false
 	}
 	switch d.pod.state {
@@ -143,7 +147,7 @@ func (d *decision) stopping() bool {
 	if !slices.Equal(d.ranWith, d.stored.Claims) {
 		return false // it has hardly run, and nobody has noted with what
 	}
-	if d.s.VM.DeletionTimestamp != nil || len(d.plan.Events) > 0 || d.configuration.urgent() || d.devices.urgent() || d.running.urgent() {
+	if d.s.VM.DeletionTimestamp != nil || len(d.plan.Events) > 0 || d.configuration.urgent() || d.devices.urgent() || d.provisioning.urgent() || d.running.urgent() {
 		return false
 	}
 	began := d.s.Now

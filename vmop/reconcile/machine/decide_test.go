@@ -847,6 +847,7 @@ func TestAnyMachine(t *testing.T) {
 		if d := vm.Spec.VM.Display; d != nil && d.TLS != nil && d.TLS.SecretName != "" {
 			w.put("certificate/"+d.TLS.SecretName, certificateSecret("tls.crt", "tls.key"))
 		}
+		w.provide(vm)
 		for _, d := range machineconfig.Disks(vm) {
 			if d.Claim != "" {
 				pvc := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: d.Claim}}

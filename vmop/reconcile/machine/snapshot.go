@@ -53,6 +53,10 @@ type Snapshot struct {
 	// names, if that is needed to start the machine, see [NamedCertificate]. It is read
 	// for that alone: nobody watches it.
 	Certificate *corev1.Secret
+	// Secrets are the states of the Secrets that the guest is provisioned from, by their
+	// names, if they are needed to start the machine, see [NeededSecrets]. Nobody
+	// watches them, and nobody reads what is in them. One that is not here is missing.
+	Secrets map[string]SecretState
 	// Claims are those of the machine's [objects.ClaimNames] that there are.
 	Claims []corev1.PersistentVolumeClaim
 	// Mentioned are those of [MadeClaims] that another machine of the namespace

@@ -50,6 +50,9 @@ func concealed(s *spec.VirtualMachineSpec) *spec.VirtualMachineSpec {
 		}
 		i.UserData, i.NetworkConfig = digested(i.UserData), digested(i.NetworkConfig)
 	}
+	if p := c.Provisioning; p != nil && p.UserData != "" {
+		p.UserData = digest([]byte(p.UserData))
+	}
 	return c
 }
 

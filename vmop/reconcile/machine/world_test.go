@@ -264,6 +264,7 @@ func (w *world) snapshot() (machine.Snapshot, bool) {
 	if s.VM != nil {
 		// Nobody watches it: it is read when it is needed.
 		s.Certificate = get[*corev1.Secret](w, "certificate/"+machine.NamedCertificate(s.VM, s.Pod))
+		s.Secrets = w.statesOf(machine.NeededSecrets(s.VM, s.Pod))
 	}
 	for _, k := range w.keys("claim/") {
 		if o := cached[*corev1.PersistentVolumeClaim](w, k); o != nil {
@@ -276,6 +277,35 @@ func (w *world) snapshot() (machine.Snapshot, bool) {
 	}
 	slices.SortFunc(s.Failures, func(a, b reconcile.Failure) int { return strings.Compare(a.Target.String(), b.Target.String()) })
 	return s, s.VM != nil
+}
+
+// statesOf looks for the Secrets that a guest is provisioned from.
+func (w *world) statesOf(needed []machine.NeededSecret) map[string]machine.SecretState {
+	out := map[string]machine.SecretState{}
+	for _, n := range needed {
+		o := get[*corev1.Secret](w, "provisioning/"+n.Name)
+		switch {
+		case o == nil:
+		case len(n.Types) > 0 && !slices.Contains(n.Types, string(o.Type)):
+			out[n.Name] = machine.SecretOfOtherType
+		default:
+			out[n.Name] = machine.SecretThere
+		}
+	}
+	return out
+}
+
+// provide makes the Secrets that a guest is provisioned from.
+func (w *world) provide(vm *spec.VirtualMachine) {
+	vm = vm.DeepCopy()
+	vm.Spec.VM.State = spec.StateRunning
+	for _, n := range machine.NeededSecrets(vm, nil) {
+		o := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
+		if len(n.Types) > 0 {
+			o.Type = corev1.SecretType(n.Types[len(n.Types)-1])
+		}
+		w.put("provisioning/"+n.Name, o)
+	}
 }
 
 // The results of a write.

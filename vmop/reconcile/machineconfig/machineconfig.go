@@ -30,6 +30,7 @@ func machineConfig(vm *spec.VirtualMachine, repository, secrets string, o Option
 		GuestShutdownStops: s.GuestShutdownIsFinal(),
 		ResetCounter:       clone(o.ResetCounter),
 		CloudInit:          cloudInit(vm, o.InstanceID, secrets, p),
+		Sysprep:            sysprep(vm, secrets),
 	}}
 	timeout := int64(*m.PowerdownTimeout)
 	out := &c.Runner.VM
@@ -88,22 +89,23 @@ func instanceID(vm *spec.VirtualMachine) string {
 // cloudInit is what there is for cloud-init; secrets is the directory of what is not
 // in the manifest.
 func cloudInit(vm *spec.VirtualMachine, instance, secrets string, p *problems) *runnerconfig.CloudInit {
-	ci := vm.Spec.CloudInit
-	if ci == nil {
+	if !vm.Spec.HasSeed() {
 		return nil
 	}
 	if instance == "" {
 		instance = instanceID(vm)
 	}
 	meta := map[string]string{"instance-id": instance, "local-hostname": vm.Name}
-	maps.Copy(meta, ci.MetaData)
-	out := &runnerconfig.CloudInit{
-		MetaData:      meta,
-		UserData:      document("spec.cloudInit.userData", ci.UserData, p),
-		NetworkConfig: document("spec.cloudInit.networkConfig", ci.NetworkConfig, p),
+	out := &runnerconfig.CloudInit{MetaData: meta}
+	if ci := vm.Spec.CloudInit; ci != nil {
+		maps.Copy(meta, ci.MetaData)
+		out.UserData = document("spec.cloudInit.userData", ci.UserData, p)
+		out.NetworkConfig = document("spec.cloudInit.networkConfig", ci.NetworkConfig, p)
+	} else {
+		out.UserDataText = vm.Spec.Provisioning.UserData
 	}
-	out.MetaDataFrom, out.UserDataFrom, out.NetworkConfigFrom = cloudInitSources(ci, secrets)
-	if out.UserData == nil && out.UserDataFrom == nil {
+	out.MetaDataFrom, out.UserDataFrom, out.NetworkConfigFrom = cloudInitSources(vm, secrets)
+	if out.UserData == nil && out.UserDataFrom == nil && out.UserDataText == "" {
 		out.UserData = json.RawMessage("{}")
 	}
 	if out.UserData != nil {
@@ -114,30 +116,60 @@ func cloudInit(vm *spec.VirtualMachine, instance, secrets string, p *problems) *
 
 // cloudInitSources says where the runner has the documents that are not in the
 // manifest: in files of dir, if that is not empty.
-func cloudInitSources(c *spec.CloudInit, dir string) (meta, user, network *runnerconfig.CloudInitSource) {
-	source := func(s *spec.CloudInitSource, key, file string) *runnerconfig.CloudInitSource {
-		if s == nil {
-			return nil
+func cloudInitSources(vm *spec.VirtualMachine, dir string) (meta, user, network *runnerconfig.CloudInitSource) {
+	if c := vm.Spec.CloudInit; c != nil {
+		source := func(s *spec.CloudInitSource, key, file string) *runnerconfig.CloudInitSource {
+			if s == nil {
+				return nil
+			}
+			return secretSource(s.SecretRef.Name, cmp.Or(s.SecretRef.Key, key), "", dir, cloudInitDir, file)
 		}
-		out := &runnerconfig.CloudInitSource{Secret: s.SecretRef.Name, Key: cmp.Or(s.SecretRef.Key, key)}
-		if dir != "" {
-			out.File = path.Join(dir, cloudInitDir, file)
-		}
-		return out
+		return source(c.MetaDataFrom, "metaData", "meta-data"), source(c.UserDataFrom, "userData", "user-data"),
+			source(c.NetworkConfigFrom, "networkConfig", "network-config")
 	}
-	return source(c.MetaDataFrom, "metaData", "meta-data"), source(c.UserDataFrom, "userData", "user-data"),
-		source(c.NetworkConfigFrom, "networkConfig", "network-config")
+	if ref := vm.Spec.Provisioning.Secret(); ref != nil && vm.Spec.HasSeed() {
+		user = secretSource(ref.Name, "userData", "userdata", dir, cloudInitDir, "user-data")
+		user.AnyForm = true
+	}
+	return nil, user, nil
 }
 
-// CloudInitSources are the documents for a machine's cloud-init that are in Secrets,
-// with the files in [ConfigDir] in which its pod has them.
-func CloudInitSources(vm *spec.VirtualMachine) []runnerconfig.CloudInitSource {
-	var out []runnerconfig.CloudInitSource
-	if vm.Spec.CloudInit == nil {
+// sysprep is what there is for Windows' setup.
+func sysprep(vm *spec.VirtualMachine, secrets string) *runnerconfig.Sysprep {
+	ref := vm.Spec.Provisioning.Secret()
+	if ref == nil || !vm.Spec.HasAnswerCD() {
 		return nil
 	}
-	meta, user, network := cloudInitSources(vm.Spec.CloudInit, ConfigDir)
-	for _, s := range []*runnerconfig.CloudInitSource{meta, user, network} {
+	return &runnerconfig.Sysprep{
+		Unattend:     secretSource(ref.Name, "unattend.xml", "Unattend.xml", secrets, sysprepDir, "unattend.xml"),
+		Autounattend: secretSource(ref.Name, "autounattend.xml", "Autounattend.xml", secrets, sysprepDir, "autounattend.xml"),
+	}
+}
+
+// secretSource is a document that a Secret has under one of two keys, of which the
+// second may be empty, and a pod in a file below dir. The files of both have names of
+// their own: Kubernetes takes no volume in which two have the same.
+func secretSource(secret, key, other, dir, sub, file string) *runnerconfig.CloudInitSource {
+	out := &runnerconfig.CloudInitSource{Secret: secret, Key: key, OtherKey: other}
+	if dir != "" {
+		out.File = path.Join(dir, sub, file)
+		if other != "" {
+			out.OtherFile = out.File + ".other"
+		}
+	}
+	return out
+}
+
+// SecretSources are the documents of a machine that are in Secrets, with the files in
+// [ConfigDir] in which its pod has them.
+func SecretSources(vm *spec.VirtualMachine) []runnerconfig.CloudInitSource {
+	var out []runnerconfig.CloudInitSource
+	meta, user, network := cloudInitSources(vm, ConfigDir)
+	all := []*runnerconfig.CloudInitSource{meta, user, network}
+	for _, s := range sysprep(vm, ConfigDir).Sources() {
+		all = append(all, *s)
+	}
+	for _, s := range all {
 		if s != nil {
 			out = append(out, *s)
 		}

@@ -26,6 +26,8 @@ const (
 	DisplayTLSDir = ConfigDir + "/display-tls"
 	// cloudInitDir, in ConfigDir, has the documents that come from Secrets.
 	cloudInitDir = "cloud-init"
+	// sysprepDir is the same for the answers of Windows' setup.
+	sysprepDir = "sysprep"
 	// runtimeBase is where sockets are. They and the NoCloud image, which may
 	// contain passwords, live in memory.
 	RuntimeBase = "/run/vmop"

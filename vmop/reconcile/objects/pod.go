@@ -251,24 +251,27 @@ func configVolume(vm *spec.VirtualMachine, secret, certificate string) corev1.Vo
 			corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: of, Items: key(names.PasswordKey)}},
 			corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: of, Items: key(names.PasswordExpiryKey), Optional: &yes}})
 	}
-	sources = append(sources, cloudInitSecrets(vm)...)
+	sources = append(sources, provisioningSecrets(vm)...)
 	sources = append(sources, displayCertificates(vm, certificate)...)
 	return corev1.Volume{Name: volumeConfig, VolumeSource: corev1.VolumeSource{
 		Projected: &corev1.ProjectedVolumeSource{Sources: sources, DefaultMode: &mode},
 	}}
 }
 
-// cloudInitSecrets are the keys of Secrets that the guest gets. They are optional: of
+// provisioningSecrets are the keys of Secrets that the guest gets. They are optional: of
 // one that is missing the runner says what it is, while a pod would wait for it
 // without a word in the machine's status.
-func cloudInitSecrets(vm *spec.VirtualMachine) []corev1.VolumeProjection {
+func provisioningSecrets(vm *spec.VirtualMachine) []corev1.VolumeProjection {
 	yes := true
 	var out []corev1.VolumeProjection
-	for _, s := range machineconfig.CloudInitSources(vm) {
+	inside := func(file string) string { return strings.TrimPrefix(file, machineconfig.ConfigDir+"/") }
+	for _, s := range machineconfig.SecretSources(vm) {
+		items := []corev1.KeyToPath{{Key: s.Key, Path: inside(s.File)}}
+		if s.OtherKey != "" {
+			items = append(items, corev1.KeyToPath{Key: s.OtherKey, Path: inside(s.OtherFile)})
+		}
 		out = append(out, corev1.VolumeProjection{Secret: &corev1.SecretProjection{
-			LocalObjectReference: corev1.LocalObjectReference{Name: s.Secret},
-			Items:                []corev1.KeyToPath{{Key: s.Key, Path: strings.TrimPrefix(s.File, machineconfig.ConfigDir+"/")}},
-			Optional:             &yes,
+			LocalObjectReference: corev1.LocalObjectReference{Name: s.Secret}, Items: items, Optional: &yes,
 		}})
 	}
 	return out

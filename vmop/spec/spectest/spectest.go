@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
 
+	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -35,6 +36,9 @@ func VirtualMachine() *rapid.Generator[*spec.VirtualMachine] {
 		}
 		drawSpec(t, &vm.Spec)
 		vm.Spec.VM = *Machine().Draw(t, "vm")
+		if vm.Spec.HasAnswerCD() {
+			leaveRoomForACD(&vm.Spec.VM)
+		}
 		if rapid.IntRange(0, 3).Draw(t, "has status") == 0 {
 			drawStatus(t, &vm.Status)
 		}
@@ -263,7 +267,10 @@ func drawSpec(t *rapid.T, s *spec.VirtualMachineSpec) {
 			s.LoadBalancerService.Annotations[key] = nil
 		}
 	}
-	if maybe(t, "cloudInit") {
+	switch rapid.SampledFrom([]string{"", "cloudInit", "provisioning"}).Draw(t, "provisioned by") {
+	case "provisioning":
+		s.Provisioning = drawProvisioning(t)
+	case "cloudInit":
 		s.CloudInit = &spec.CloudInit{}
 		if maybe(t, "metaData") {
 			s.CloudInit.MetaData = rapid.MapOfN(Text(), Text(), 0, 3).Draw(t, "metaData")
@@ -435,4 +442,39 @@ func drawAffinity(t *rapid.T) *spec.Affinity {
 	a.VirtualMachineAndPodAffinity = machines("virtualMachineAndPodAffinity")
 	a.VirtualMachineAndPodAntiAffinity = machines("virtualMachineAndPodAntiAffinity")
 	return a
+}
+
+func drawProvisioning(t *rapid.T) *spec.Provisioning {
+	p := &spec.Provisioning{Type: rapid.SampledFrom([]spec.ProvisioningType{
+		spec.ProvisioningUserData, spec.ProvisioningUserDataRef, spec.ProvisioningSysprepRef,
+	}).Draw(t, "provisioning")}
+	ref := func() *spec.ProvisioningSecret {
+		return &spec.ProvisioningSecret{
+			Kind: rapid.SampledFrom([]string{"", "Secret"}).Draw(t, "kind of provisioning"), Name: Label().Draw(t, "provisioning secret"),
+		}
+	}
+	switch p.Type {
+	case spec.ProvisioningUserData:
+		p.UserData = rapid.SampledFrom([]string{"#cloud-config\n", "#!/bin/sh\n", ""}).Draw(t, "first line") +
+			"provisioned: " + Text().Draw(t, "provisioning")
+	case spec.ProvisioningUserDataRef:
+		p.UserDataRef = ref()
+	default:
+		p.SysprepRef = ref()
+	}
+	return p
+}
+
+// leaveRoomForACD removes the last CD drive of a machine that has as many as there
+// may be.
+func leaveRoomForACD(m *spec.Machine) {
+	cds, last := 0, 0
+	for i := range m.Disks {
+		if m.Disks[i].Cdrom != nil {
+			cds, last = cds+1, i
+		}
+	}
+	if cds == limits.MaxCDs {
+		m.Disks = slices.Delete(m.Disks, last, last+1)
+	}
 }

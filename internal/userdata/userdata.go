@@ -1,0 +1,58 @@
+// Package userdata knows what cloud-init takes for user data.
+package userdata
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/vmop/sdk/internal/yamljson"
+)
+
+// ErrForm says that user data begins in no way that cloud-init knows, which would
+// ignore it.
+var ErrForm = errors.New("begins in no way that cloud-init knows: want a first line such as #cloud-config or #!/bin/sh")
+
+const (
+	cloudConfig = "#cloud-config"
+	gzip        = "\x1f\x8b"
+	headSize    = 4096
+)
+
+// Known reports whether cloud-init knows what user data is, by what it knows it by:
+// the first line, compression or a MIME header in the first 4 KiB.
+func Known(text []byte) bool {
+	head := bytes.ToLower(text[:min(len(text), headSize)])
+	return bytes.HasPrefix(text, []byte("#")) || bytes.HasPrefix(text, []byte(gzip)) || bytes.Contains(head, []byte("mime-version:"))
+}
+
+// Check says why cloud-init would ignore user data: it begins in no way that it
+// knows ([ErrForm]), or is cloud-config that is no YAML, or no mapping. The error has
+// nothing of what it says.
+func Check(text []byte) error {
+	if !Known(text) {
+		return ErrForm
+	}
+	first, _, _ := bytes.Cut(text, []byte("\n"))
+	if string(bytes.TrimRight(first, " \t\r")) != cloudConfig {
+		return nil
+	}
+	doc, err := yamljson.ToJSON(text)
+	if err != nil {
+		return Hidden(err)
+	}
+	if doc = bytes.TrimSpace(doc); len(doc) > 0 && doc[0] != '{' && string(doc) != "null" {
+		return errors.New("is cloud-config, and must be a mapping then")
+	}
+	return nil
+}
+
+// Hidden is an error about a YAML document, without what stands in it.
+func Hidden(err error) error {
+	line, _, ok := strings.Cut(err.Error(), ":")
+	if at, found := strings.CutPrefix(strings.TrimPrefix(line, "yaml: "), "line "); ok && found {
+		return fmt.Errorf("is no YAML that can be used, in line %s, which is not shown", at)
+	}
+	return errors.New("is no YAML that can be used; it is not shown")
+}

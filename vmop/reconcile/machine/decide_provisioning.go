@@ -1,0 +1,130 @@
+package machine
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// NeededSecret is a Secret that the guest of a machine is provisioned from.
+type NeededSecret struct {
+	Name string
+	// Types are those that it may have; none means any.
+	Types []string
+	// Field is the field of the manifest that names it.
+	Field string
+}
+
+// SecretState is what is known of a Secret that only the runner reads: whoever asks
+// the API server for the metadata of those of a name and a type need not be shown
+// what is in them.
+type SecretState int
+
+const (
+	// SecretMissing: there is none of the name.
+	SecretMissing SecretState = iota
+	// SecretOfOtherType: it is of none of the wanted types.
+	SecretOfOtherType
+	// SecretThere: it is as wanted, as far as its type tells.
+	SecretThere
+)
+
+// NeededSecrets are the Secrets whose states [Snapshot.Secrets] is to have, of a
+// machine that is to start; none if none need be looked for. pod is the one of the
+// machine's name.
+func NeededSecrets(vm *spec.VirtualMachine, pod *corev1.Pod) []NeededSecret {
+	if pod != nil || staysStopped(vm) || vm.DeletionTimestamp != nil {
+		return nil
+	}
+	return neededSecrets(&vm.Spec)
+}
+
+// staysStopped reports whether a machine is stopped, and no run policy may change that.
+func staysStopped(vm *spec.VirtualMachine) bool {
+	return vm.Spec.VM.State != spec.StateRunning && vm.Spec.RunPolicy == ""
+}
+
+func neededSecrets(s *spec.VirtualMachineSpec) []NeededSecret {
+	var out []NeededSecret
+	if c := s.CloudInit; c != nil {
+		for _, from := range []struct {
+			field  string
+			source *spec.CloudInitSource
+		}{{"metaDataFrom", c.MetaDataFrom}, {"userDataFrom", c.UserDataFrom}, {"networkConfigFrom", c.NetworkConfigFrom}} {
+			if from.source == nil || slices.ContainsFunc(out, func(n NeededSecret) bool { return n.Name == from.source.SecretRef.Name }) {
+				continue
+			}
+			out = append(out, NeededSecret{Name: from.source.SecretRef.Name, Field: "spec.cloudInit." + from.field + ".secretRef"})
+		}
+	}
+	if ref := s.Provisioning.Secret(); ref != nil {
+		field := "spec.provisioning.userDataRef"
+		if s.HasAnswerCD() {
+			field = "spec.provisioning.sysprepRef"
+		}
+		out = append(out, NeededSecret{Name: ref.Name, Types: s.Provisioning.Type.SecretTypes(), Field: field})
+	}
+	return out
+}
+
+// findProvisioning keeps a machine from being started without the Secrets that its
+// guest is provisioned from: its first start would be without them, or come to
+// nothing. What is in them is the runner's to judge.
+func (d *decision) findProvisioning() {
+	if warning := spec.ProvisioningWarning(&d.vm.Spec); warning != "" {
+		d.warnOfUserData(warning)
+		return
+	}
+	needed := neededSecrets(&d.vm.Spec)
+	switch {
+	case len(needed) == 0:
+		d.provisioning.fine(spec.ReasonProvisioningReady, "the guest is provisioned from no Secret")
+		return
+	case d.pod.state == podAbsent && !d.wanted():
+		d.provisioning = finding{status: metav1.ConditionUnknown, reason: spec.ReasonMachineStopped,
+			message: "the Secrets that the guest is provisioned from are looked for when the machine starts"}
+		return
+	case d.pod.state == podAbsent:
+		for _, n := range needed {
+			d.needSecret(n)
+		}
+	}
+	d.provisioning.fine(spec.ReasonProvisioningReady, "the Secrets that the guest is provisioned from are there")
+}
+
+// warnOfUserData tells of user data that the guest makes nothing of, once.
+func (d *decision) warnOfUserData(warning string) {
+	d.provisioning.fine(spec.ReasonProvisioningReadyWithWarnings, "spec.provisioning.userData "+warning+"; the machine is started with it nevertheless")
+	if c := spec.FindCondition(d.stored.Conditions, spec.ConditionProvisioningReady); d.wanted() && (c == nil || c.Reason != d.provisioning.reason) {
+		d.plan.Events = append(d.plan.Events, reconcile.Event{
+			Type: corev1.EventTypeWarning, Reason: d.provisioning.reason, Action: "Provision", Note: d.provisioning.message,
+		})
+	}
+}
+
+func (d *decision) needSecret(n NeededSecret) {
+	state := d.s.Secrets[n.Name]
+	if state == SecretThere {
+		return
+	}
+	d.unmade = true
+	object := named(names.KindSecret, n.Name)
+	switch {
+	case state == SecretOfOtherType:
+		d.provisioning.problem(spec.ReasonProvisioningNotReady, object,
+			"Secret %s of %s has another type than %s; the type of a Secret cannot be changed: delete it and make it with one of these, and the machine is started",
+			n.Name, n.Field, strings.Join(n.Types, " and "))
+	case len(n.Types) > 0:
+		d.provisioning.problem(spec.ReasonProvisioningNotReady, object,
+			"Secret %s of %s does not exist; the machine is started when there is one of the type %s", n.Name, n.Field, strings.Join(n.Types, " or "))
+	default:
+		d.provisioning.problem(spec.ReasonProvisioningNotReady, object,
+			"Secret %s of %s does not exist; the machine is started when it does", n.Name, n.Field)
+	}
+	d.wakeAt(d.s.Now.Add(d.secretPause(spec.ConditionProvisioningReady, spec.ReasonProvisioningNotReady)))
+}
