@@ -143,7 +143,7 @@ func (p *program) applyTo(c *cli.Context, h *host.Host, m host.Machine, o *spec.
 	case done.Running:
 		fmt.Fprintf(p.stdout, "%s is changed.\n", full)
 	default:
-		fmt.Fprintf(p.stdout, "%s is changed. It does not run: all of it takes effect with its next start.\n", full)
+		p.tellStopped(full, done.Changes)
 	}
 	p.renew(c, h, o)
 	if done.Running {
@@ -160,6 +160,23 @@ func (p *program) applyTo(c *cli.Context, h *host.Host, m host.Machine, o *spec.
 		}
 	}
 	return nil
+}
+
+// tellStopped tells of the changes of a machine that does not run: its next start has
+// them all, unless they are of a disk that it has, for example.
+func (p *program) tellStopped(full string, found []changes.Change) {
+	never := slices.DeleteFunc(slices.Clone(found), func(c changes.Change) bool { return c.Applied != changes.AppliedNever })
+	switch len(never) {
+	case 0:
+		fmt.Fprintf(p.stdout, "%s is changed. It does not run: all of it takes effect with its next start.\n", full)
+	case len(found):
+		fmt.Fprintf(p.stdout, "%s is changed, and will be as it was.\n", full)
+	default:
+		fmt.Fprintf(p.stdout, "%s is changed. It does not run: its next start has the changes but for these.\n", full)
+	}
+	for _, c := range never {
+		p.note("%s: %s", c.Path, waitsFor(c))
+	}
 }
 
 // waitsFor says when a change takes effect that a running machine does not get.

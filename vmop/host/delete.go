@@ -111,6 +111,10 @@ func (m *Machine) Files() ([]File, error) {
 	return out, nil
 }
 
+// ErrBusy says that somebody else starts, changes or deletes the machine at this
+// moment.
+var ErrBusy = errors.New("it is being started, changed or deleted by another command at this moment")
+
 // DeleteOptions say what goes with a machine.
 type DeleteOptions struct {
 	// Disks removes the images in the machine's directory too, and what belongs to
@@ -130,10 +134,12 @@ func (m *Machine) Delete(o DeleteOptions) (kept []File, err error) {
 		return nil, fmt.Errorf("%s runs (%s): stop it first", full, m.Status)
 	}
 	lock, err := runner.Lock(m.Data)
-	if errors.Is(err, runner.ErrLocked) {
-		err = errors.New("it is just being started")
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // deleted since it was found
+		return nil, fmt.Errorf("%s: %w", full, ErrNotFound)
+	case errors.Is(err, runner.ErrLocked):
+		return nil, fmt.Errorf("delete %s: %w", full, ErrBusy)
+	case err != nil:
 		return nil, fmt.Errorf("delete %s: %w", full, err)
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
@@ -143,6 +149,9 @@ func (m *Machine) Delete(o DeleteOptions) (kept []File, err error) {
 	files, err := m.Files()
 	if err != nil {
 		return nil, err
+	}
+	if len(files) == 1 && files[0].Name == runner.LockFile { // as above, and it is this one's lock
+		return nil, errors.Join(fmt.Errorf("%s: %w", full, ErrNotFound), os.Remove(filepath.Join(m.Data, runner.LockFile)), removeEmpty(m.Data))
 	}
 	var precious, going []File
 	for _, f := range files {
@@ -160,8 +169,21 @@ func (m *Machine) Delete(o DeleteOptions) (kept []File, err error) {
 			return nil, err
 		}
 	}
+	// The lock goes last: with it, somebody else may make the machine anew.
+	slices.SortStableFunc(going, func(a, b File) int {
+		switch {
+		case a.Name == runner.LockFile:
+			return 1
+		case b.Name == runner.LockFile:
+			return -1
+		}
+		return 0
+	})
 	var errs []error
 	for _, f := range going {
+		if f.Name == runner.LockFile && len(errs) > 0 {
+			break
+		}
 		remove := os.Remove
 		if f.Kind == FileSnapshots || f.Kind == FileOwn {
 			remove = os.RemoveAll // they may be directories
@@ -180,13 +202,16 @@ func (m *Machine) Delete(o DeleteOptions) (kept []File, err error) {
 }
 
 // removeEmpty removes a machine's directory, and its namespace's if that was the
-// last one.
+// last one. What somebody makes in them at this moment stays.
 func removeEmpty(dir string) error {
-	if err := os.Remove(dir); err != nil {
-		return err
-	}
-	if err := os.Remove(filepath.Dir(dir)); err != nil && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, syscall.EEXIST) {
-		return err
+	for _, dir := range []string{dir, filepath.Dir(dir)} {
+		err := os.Remove(dir)
+		if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.EEXIST) {
+			return nil
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	return nil
 }

@@ -173,7 +173,10 @@ func makePrivate(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	if owner(dir) != os.Geteuid() {
+	if uid := owner(dir); uid != os.Geteuid() {
+		if _, err := os.Lstat(dir); uid < 0 && err != nil { // removed meanwhile
+			return err
+		}
 		return fmt.Errorf("%s does not belong to this user: remove it, or set XDG_RUNTIME_DIR", dir)
 	}
 	return os.Chmod(dir, 0o700)

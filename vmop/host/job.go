@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/vmop/sdk/vmop/hostprobe"
@@ -257,7 +258,7 @@ func (j *Job) decideDisks(vm *spec.VirtualMachine, options JobOptions) error {
 // manifestText is the object as it was written. Items of a list are JSON, which is
 // YAML too.
 func manifestText(o *spec.Object) []byte {
-	return append(bytes.TrimRight(o.Raw, "\n"), '\n')
+	return slices.Concat(bytes.TrimRight(o.Raw, "\n"), []byte("\n"))
 }
 
 // readJob reads the job that the calling process wrote.

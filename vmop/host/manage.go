@@ -47,15 +47,12 @@ func (h *Host) Create(o *spec.Object, g Given) (Machine, error) {
 // deleted one may have left. Of two that make it at once one does; one that cannot
 // leaves no empty directory.
 func (m *Machine) make(o *spec.Object, g Given) (err error) {
-	if err := makePrivate(m.Data); err != nil {
-		return fmt.Errorf("directory of the machine: %w", err)
-	}
 	defer func() {
 		if err != nil {
 			_ = os.Remove(m.Data) // which is not empty if there is anything of a machine
 		}
 	}()
-	lock, err := runner.Lock(m.Data)
+	lock, err := m.makeLocked()
 	if errors.Is(err, runner.ErrLocked) {
 		return fmt.Errorf("%s: %w", m.FullName(), ErrExists)
 	}
@@ -72,6 +69,21 @@ func (m *Machine) make(o *spec.Object, g Given) (err error) {
 		return fmt.Errorf("%s: %w", m.FullName(), ErrExists)
 	}
 	return m.keep(o, g)
+}
+
+// makeLocked makes the machine's directory and locks it. Whoever deletes a machine of
+// that name, or gives up making one, may remove it in between.
+func (m *Machine) makeLocked() (lock *os.File, err error) {
+	const others = 100 // far more than there are
+	for range others {
+		if err = makePrivate(m.Data); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("directory of the machine: %w", err)
+		}
+		if lock, err = runner.Lock(m.Data); !errors.Is(err, fs.ErrNotExist) {
+			return lock, err
+		}
+	}
+	return nil, err
 }
 
 // keep writes down what a machine is made of.
@@ -163,6 +175,12 @@ func (h *Host) Apply(ctx context.Context, m Machine, o *spec.Object, g Given) (A
 	}
 	if before.VirtualMachine != nil {
 		out.Changes = Changes(before.VirtualMachine, o.VirtualMachine)
+		if def, err := m.Definition(); err == nil && len(def.Used) == 0 {
+			// It was not started yet, and its disks will be what is said now.
+			for i := range out.Changes {
+				out.Changes[i].Applied, out.Changes[i].Reason = changes.AppliedRestart, ""
+			}
+		}
 	}
 	c, _, err := h.configuration(o, g)
 	if err != nil {

@@ -2,9 +2,11 @@ package host
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/vmop/sdk/vmop/spec"
@@ -86,5 +88,63 @@ spec: {vm: {maximumCpus: 1, maximumRam: 128Mi, networks: [], display: {}}}
 	}
 	if made != 1 {
 		t.Errorf("%d have made it: %v", made, errs)
+	}
+}
+
+// Whoever makes and deletes a machine at the same time as others succeeds, or is told
+// what the others did; nothing is left.
+func TestMakersAndDeletersMeet(t *testing.T) {
+	h, err := Open(Options{DataDir: t.TempDir(), Getenv: func(string) string { return "" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := only(spec.Load("vm.yaml", []byte(`apiVersion: vmoperator.jdrupes.org/v1
+kind: VirtualMachine
+metadata: {name: web}
+spec: {vm: {maximumCpus: 1, maximumRam: 128Mi, networks: [], display: {}}}
+`), spec.Options{Default: true, Validate: true}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	expected := func(err error) bool {
+		return err == nil || errors.Is(err, ErrExists) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrBusy)
+	}
+	var made, deleted atomic.Int32
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 100 {
+				m := Machine{Namespace: o.Namespace, Name: o.Name}
+				m.Directories, _ = h.Directories(o.Namespace, o.Name)
+				err := m.make(&o, Given{})
+				if err == nil {
+					made.Add(1)
+				}
+				if !expected(err) {
+					t.Errorf("create: %v", err)
+				}
+				_, err = m.Delete(DeleteOptions{})
+				if err == nil {
+					deleted.Add(1)
+				}
+				if !expected(err) {
+					t.Errorf("delete: %v", err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	m, err := h.Machine(o.Namespace, o.Name)
+	if err == nil { // whose deleter met somebody else
+		if _, err := m.Delete(DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+		deleted.Add(1)
+	}
+	if made.Load() != deleted.Load() {
+		t.Errorf("%d were made, %d deleted", made.Load(), deleted.Load())
+	}
+	if _, err := os.Lstat(m.Data); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is left: %v", m.Data, err)
 	}
 }
