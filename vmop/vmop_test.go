@@ -87,7 +87,7 @@ func checkRender(t *rapid.T) {
 	if errA != nil || errB != nil || string(a) != string(b) {
 		t.Fatalf("the second result differs: %v %v", errA, errB)
 	}
-	if (out.CloudInit != nil) != (vm.Spec.CloudInit != nil) || (len(out.Objects) == 0) != (o.Local != nil) {
+	if (out.CloudInit != nil) != (vm.Spec.HasSeed()) || (len(out.Objects) == 0) != (o.Local != nil) {
 		t.Errorf("cloud-init: %v, objects: %d", out.CloudInit != nil, len(out.Objects))
 	}
 }
