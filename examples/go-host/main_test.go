@@ -33,7 +33,7 @@ func TestMachineOfAProgram(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if want := regexp.MustCompile(`(?m)^default/hello: Running: .*\ndefault/hello: Stopped: the guest shut down.*\ndefault/hello: snapshot first of \d disks$`); !want.Match(out) {
+	if want := regexp.MustCompile(`(?m)^default/hello: Running: snapshot first of \d disks\ndefault/hello: Stopped: the guest shut down.*$`); !want.Match(out) {
 		t.Errorf("it printed:\n%s", out)
 	}
 	if left, _ := filepath.Glob(filepath.Join(data, "vmop", "machines", "*", "*")); len(left) > 0 {

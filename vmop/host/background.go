@@ -43,7 +43,8 @@ const (
 // StartOptions say how a machine is started in the background.
 type StartOptions struct {
 	// Supervisor is the command of a program that calls [Supervise], with its
-	// arguments. It lives as long as the machine.
+	// arguments. It lives as long as the machine. Empty is the calling program, which
+	// calls [SuperviseIfAsked].
 	Supervisor []string
 	// Progress is told in words how far the start is; nil tells nobody.
 	Progress func(string)
@@ -93,6 +94,13 @@ func (j *Job) Start(ctx context.Context, o StartOptions) (Started, error) {
 	}
 	defer report.Close()
 
+	if len(o.Supervisor) == 0 {
+		self, err := os.Executable()
+		if err != nil {
+			return Started{}, errors.Join(err, theirs.Close())
+		}
+		o.Supervisor = []string{self, supervisorWord}
+	}
 	cmd := exec.Command(o.Supervisor[0], o.Supervisor[1:]...)
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = log, log
