@@ -105,7 +105,7 @@ func fitToHost(t *rapid.T, c *runnerconfig.Config, files, kernel, initrd string)
 // secretsOf are the documents of Secrets that a configuration names.
 func secretsOf(c *runnerconfig.Config) map[string]map[string][]byte {
 	secrets := map[string]map[string][]byte{}
-	for _, s := range c.Runner.CloudInit.Sources() {
+	for _, s := range c.Runner.Sources() {
 		if secrets[(*s).Secret] == nil {
 			secrets[(*s).Secret] = map[string][]byte{}
 		}
