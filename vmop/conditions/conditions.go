@@ -107,6 +107,11 @@ const (
 	// ReasonProvisioningReadyWithWarnings: cloud-init will make nothing of the user
 	// data.
 	ReasonProvisioningReadyWithWarnings = "ProvisioningReadyWithWarnings"
+	// ReasonPodAdopted: the pod of the former machine of the name is taken over.
+	ReasonPodAdopted = "PodAdopted"
+	// ReasonPodNotAdopted: the pod of the former machine of the name runs on, and is
+	// another machine by its UUID or its disks.
+	ReasonPodNotAdopted = "PodNotAdopted"
 	// ReasonNameTaken: an object of the needed name belongs to somebody else.
 	ReasonNameTaken = "NameTaken"
 	// ReasonWriteRefused: the API server refused a write.

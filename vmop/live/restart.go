@@ -48,19 +48,21 @@ func RestartPaths(started, wanted *runnerconfig.Config) []string {
 }
 
 // GenerationAlone says whether two configurations differ in the generation of the
-// manifest that they were made from, or in whether a reset by the guest ends the
-// machine, and in nothing else of the machine. Such a
+// manifest that they were made from, in whether a reset by the guest ends the
+// machine, or in whom is reported to, and in nothing else of the machine. Such a
 // change is about something that the machine does not have, and no cause to try
 // again what was given up.
 func GenerationAlone(a, b *runnerconfig.Config) bool {
 	x, y := *a, *b
 	x.Runner.Generation, y.Runner.Generation = 0, 0
 	x.Runner.GuestResetEnds, y.Runner.GuestResetEnds = false, false
+	x.Runner.MachineUID, y.Runner.MachineUID = "", ""
 	return !reflect.DeepEqual(a, b) && reflect.DeepEqual(x, y)
 }
 
 // withoutLive clears what can be changed while the machine runs.
 func withoutLive(r runnerconfig.Runner) runnerconfig.Runner {
+	r.MachineUID = ""
 	r.Generation, r.GuestShutdownStops, r.GuestResetEnds, r.ResetCounter = 0, false, false, nil
 	r.VM.PowerdownTimeout, r.VM.CurrentCPUs, r.VM.CurrentRAM = nil, 0, 0
 	r.VM.USBDevices = nil

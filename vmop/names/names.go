@@ -146,6 +146,13 @@ const (
 	// spec.vm.state. On a pod it is the value that was there when the pod was made:
 	// a restart asks for the end of a pod that has another one.
 	AnnotationPowerRequest = GroupPrefix + "power-request"
+	// AnnotationOrphaned on a pod says that its machine was deleted without it
+	// (--cascade=orphan): the UID of the machine, a space, and the pod's own UID, which
+	// no copy of the pod has. A new machine of the name may take over such a pod.
+	AnnotationOrphaned = GroupPrefix + "orphaned"
+	// AnnotationAdopted on a pod is the UID of the machine that has taken it over, a
+	// space, and since when.
+	AnnotationAdopted = GroupPrefix + "adopted"
 	// AnnotationPassedOn on a pod says which labels and annotations of its machine it
 	// was given, as JSON.
 	AnnotationPassedOn = GroupPrefix + "passed-on"
@@ -168,9 +175,9 @@ const (
 	// AnnotationOrigin on the claim with the runner's data says who made the
 	// machine: vmop or vm-operator. It is written once.
 	AnnotationOrigin = GroupPrefix + "origin"
-	// AnnotationMadeFor on a claim or a display secret is the UID of the machine that
-	// it was made for. Nothing but the making of one writes it: without it none is
-	// deleted.
+	// AnnotationMadeFor on a claim, a display secret or a pod is the UID of the machine
+	// that it was made for. Nothing but the making of one writes it, or the taking over
+	// of a pod: without it no claim or secret is deleted.
 	AnnotationMadeFor = GroupPrefix + "made-for"
 	// AnnotationDataOwner on a pod is the user to whom it gives the files that
 	// VM-Operator's runner wrote, before its own runner starts. On the ConfigMap it

@@ -106,6 +106,19 @@ type (
 		Labels      map[string]*string
 	}
 
+	// AdoptPod makes a pod without an owner that of a machine, and sets annotations, of
+	// which nil removes one, if it still has the UID and the resource version. NotFound
+	// is success.
+	AdoptPod struct {
+		Name string
+		UID  types.UID
+		// ResourceVersion is never empty.
+		ResourceVersion string
+		// Owner is the only owner from then on.
+		Owner       metav1.OwnerReference
+		Annotations map[string]*string
+	}
+
 	// AnnotateConfigMap sets annotations of a ConfigMap, which may be another
 	// operator's, if it still has the UID and the resource version.
 	AnnotateConfigMap struct {
@@ -197,6 +210,7 @@ func (UpdateClaim) isAction()       {}
 func (DeleteClaim) isAction()       {}
 func (DeleteSecret) isAction()      {}
 func (AnnotatePod) isAction()       {}
+func (AdoptPod) isAction()          {}
 func (DeletePod) isAction()         {}
 func (DeleteService) isAction()     {}
 func (SetFinalizers) isAction()     {}
@@ -226,6 +240,16 @@ func (a DeleteSecret) Target() Target { return Target{"delete", names.KindSecret
 
 // Target implements [Action].
 func (a AnnotatePod) Target() Target { return Target{"patch", names.KindPod, a.Name} }
+
+// Target implements [Action].
+func (a AdoptPod) Target() Target { return Target{"patch", names.KindPod, a.Name} }
+
+// Body is the merge patch (application/merge-patch+json) as it is sent.
+func (a AdoptPod) Body() map[string]any {
+	return map[string]any{"metadata": map[string]any{
+		"uid": a.UID, "resourceVersion": a.ResourceVersion, "ownerReferences": []metav1.OwnerReference{a.Owner}, "annotations": a.Annotations,
+	}}
+}
 
 // Body is the merge patch (application/merge-patch+json) as it is sent.
 func (a AnnotatePod) Body() map[string]any {

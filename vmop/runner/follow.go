@@ -182,6 +182,7 @@ func (f *follower) report(in wish, d live.Decision, observed live.Observed) time
 	state := f.e.State()
 	next := state
 	next.Conditions, next.ConfigGeneration, next.Generation = conditions, in.generation, in.config.Runner.Generation
+	next.MachineUID = in.config.Runner.MachineUID
 	switch qmp.RunState(observed.RunState) {
 	case qmp.RunStatePaused, qmp.RunStateIOError, qmp.RunStateGuestPanicked, qmp.RunStateInternalError, qmp.RunStateWatchdog:
 		next.Paused = true
@@ -210,7 +211,7 @@ func (f *follower) report(in wish, d live.Decision, observed live.Observed) time
 	if !next.equal(state) {
 		f.e.update(func(s *State) {
 			s.Conditions, s.ConfigGeneration, s.Generation = next.Conditions, next.ConfigGeneration, next.Generation
-			s.Paused, s.CPUs, s.RAM = next.Paused, next.CPUs, next.RAM
+			s.Paused, s.CPUs, s.RAM, s.MachineUID = next.Paused, next.CPUs, next.RAM, next.MachineUID
 		})
 	}
 	f.e.announce(state.Conditions, conditions)
@@ -220,7 +221,7 @@ func (f *follower) report(in wish, d live.Decision, observed live.Observed) time
 // equal says whether two states of one machine have the same of what a follower
 // reports.
 func (s State) equal(o State) bool {
-	return slices.Equal(s.Conditions, o.Conditions) && s.ConfigGeneration == o.ConfigGeneration && s.Generation == o.Generation && s.Paused == o.Paused && s.CPUs == o.CPUs && s.RAM == o.RAM
+	return slices.Equal(s.Conditions, o.Conditions) && s.ConfigGeneration == o.ConfigGeneration && s.Generation == o.Generation && s.MachineUID == o.MachineUID && s.Paused == o.Paused && s.CPUs == o.CPUs && s.RAM == o.RAM
 }
 
 // announce tells of conditions that have become others.

@@ -70,6 +70,8 @@ type State struct {
 	// ConfigGeneration counts the configurations that the running machine was
 	// given; the conditions are about the last one of that number.
 	ConfigGeneration int `json:"configGeneration,omitempty"`
+	// MachineUID is that of the configuration, see [runnerconfig.Runner].
+	MachineUID string `json:"-"`
 	// Unlocked says that the engine has not, or not yet, got the machine's directories
 	// for itself: what is told of them may be another engine's to tell.
 	Unlocked bool `json:"-"`

@@ -18,6 +18,10 @@ type Runner struct {
 	// made from: the runner reports what it has done for which generation. 0 is
 	// none; VM-Operator has no such key.
 	Generation int64 `json:"generation,omitempty"`
+	// MachineUID is the metadata.uid of the VirtualMachine, for a runner that reports
+	// to another one than before: its machine was deleted without it, and there is a new
+	// one of the name. Empty says nothing; VM-Operator has no such key.
+	MachineUID string `json:"machineUid,omitempty"`
 	// Namespace of the VirtualMachine, for a runner outside of a pod.
 	Namespace string `json:"namespace,omitempty"`
 	// DataDir keeps what must survive: the UUID, firmware variables, TPM state.

@@ -104,6 +104,11 @@ const (
 	// ReasonProvisioningReadyWithWarnings: cloud-init will make nothing of the user
 	// data.
 	ReasonProvisioningReadyWithWarnings = conditions.ReasonProvisioningReadyWithWarnings
+	// ReasonPodAdopted: the pod of the former machine of the name is taken over.
+	ReasonPodAdopted = conditions.ReasonPodAdopted
+	// ReasonPodNotAdopted: the pod of the former machine of the name runs on, and is
+	// another machine by its UUID or its disks.
+	ReasonPodNotAdopted = conditions.ReasonPodNotAdopted
 	// ReasonNameTaken: an object of the needed name belongs to somebody else.
 	ReasonNameTaken = conditions.ReasonNameTaken
 	// ReasonWriteRefused: the API server refused a write.

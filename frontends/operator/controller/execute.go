@@ -76,7 +76,7 @@ func (e *executor) execute(ctx context.Context, namespace string, a reconcile.Ac
 // mayBeGone reports whether NotFound is success.
 func mayBeGone(a reconcile.Action) bool {
 	switch a.(type) {
-	case reconcile.DeletePod, reconcile.DeleteService, reconcile.DeleteClaim, reconcile.DeleteSecret, reconcile.DeleteOperation, reconcile.AnnotatePod, reconcile.SetFinalizers, reconcile.ResizePod:
+	case reconcile.DeletePod, reconcile.DeleteService, reconcile.DeleteClaim, reconcile.DeleteSecret, reconcile.DeleteOperation, reconcile.AnnotatePod, reconcile.AdoptPod, reconcile.SetFinalizers, reconcile.ResizePod:
 		return true
 	}
 	return false
@@ -125,6 +125,12 @@ func (e *executor) send(ctx context.Context, namespace string, a reconcile.Actio
 		o := &corev1.PersistentVolumeClaim{ObjectMeta: meta}
 		return o, e.merge(ctx, o, claimPatch(a), manager)
 	case reconcile.AnnotatePod:
+		o := &corev1.Pod{ObjectMeta: meta}
+		return o, e.merge(ctx, o, a.Body(), manager)
+	case reconcile.AdoptPod:
+		if a.UID == "" || a.ResourceVersion == "" {
+			return nil, fmt.Errorf("%s: metadata.uid and metadata.resourceVersion are needed", a.Target())
+		}
 		o := &corev1.Pod{ObjectMeta: meta}
 		return o, e.merge(ctx, o, a.Body(), manager)
 	case reconcile.AnnotateConfigMap:

@@ -194,6 +194,7 @@ func (r *Reporter) sent(e Event) {
 type sender struct {
 	r       *Reporter
 	uid     string
+	named   string // the machine that the configuration has named last
 	since   transitions
 	written map[string]any
 	failing bool
@@ -266,7 +267,11 @@ func (s *sender) run(ctx context.Context) {
 		switch {
 		case errors.Is(err, ErrGone):
 			s.r.log(runner.LevelWarning, fmt.Sprintf("nothing is reported to the Kubernetes API any more: %v", err))
-			return
+			if !s.taken(ctx) {
+				return
+			}
+			s.r.log(runner.LevelInfo, "another machine of the name has taken over this one, and is reported to")
+			continue
 		case ctx.Err() != nil:
 			return
 		case err != nil:
@@ -306,6 +311,35 @@ func (s *sender) run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// taken waits until another machine of the name has taken over this one, which its
+// configuration says, and reports whether that has come to pass before the end.
+func (s *sender) taken(ctx context.Context) bool {
+	s.r.api.CloseIdle()
+	for {
+		state, _, closing := s.r.take()
+		switch {
+		case closing:
+			return false
+		case s.moved(state):
+			return true
+		}
+		if !s.woken(ctx) {
+			return false
+		}
+	}
+}
+
+// moved reports whether the configuration names another machine than the one that is
+// reported to. That is told all from the beginning.
+func (s *sender) moved(state *runner.State) bool {
+	if state == nil || state.MachineUID == "" || state.MachineUID == s.named || state.MachineUID == s.uid {
+		return false
+	}
+	s.named = state.MachineUID
+	s.uid, s.since, s.written, s.forced = "", nil, nil, ""
+	return true
 }
 
 // rest waits before the next request. It is cut short when the reporter is being
@@ -366,10 +400,14 @@ func (s *sender) send(ctx context.Context, state *runner.State, events []Event) 
 	if state == nil && len(events) == 0 {
 		return false, nil
 	}
+	s.moved(state)
 	if s.uid == "" {
 		m, err := request(ctx, s.r.api.Machine)
 		if err != nil {
 			return false, err
+		}
+		if s.named != "" && m.UID != s.named {
+			return false, fmt.Errorf("%w, and there is another one of its name", ErrGone)
 		}
 		s.uid, s.since, s.forced = m.UID, newTransitions(m.Conditions), m.ForceStop
 	}

@@ -343,3 +343,56 @@ func TestHurry(t *testing.T) {
 		}
 	})
 }
+
+// A machine that was deleted without its pod is reported to again when another one of
+// the name has taken the pod over, with all that there is to say; one that only has the
+// name gets nothing.
+func TestAnotherMachineTakesOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, log := &fakeAPI{uid: "old"}, &lines{}
+		r := NewReporter(api, log.log)
+		state := runner.State{Phase: runner.PhaseBooting, CPUs: 1, RunnerVersion: "v1"}
+		statuses := func() int {
+			synctest.Wait()
+			api.mu.Lock()
+			defer api.mu.Unlock()
+			return len(api.statuses)
+		}
+		set := func(uid string) {
+			api.mu.Lock()
+			defer api.mu.Unlock()
+			api.uid = uid
+		}
+		tell := func(change func()) {
+			change()
+			r.State(state)
+			time.Sleep(5 * time.Minute)
+		}
+		tell(func() {})
+		before := statuses()
+		api.fail(ErrGone)
+		tell(func() { state.CPUs = 2 })
+		api.fail(nil)
+		set("new")
+		tell(func() { state.CPUs = 3 })
+		if n := statuses(); before != 1 || n != before {
+			t.Errorf("%d statuses, then %d for a machine that only has the name", before, n)
+		}
+		// The configuration is of one that has gone again.
+		tell(func() { state.MachineUID = "between" })
+		if n := statuses(); n != before {
+			t.Errorf("%d statuses", n)
+		}
+		tell(func() { state.MachineUID = "newx" }) // as the fake has it
+		if n := statuses(); n != before+1 {
+			t.Errorf("%d statuses; want the new machine's first", n)
+		}
+		tell(func() { state.CPUs = 4 })
+		if n := statuses(); n != before+2 {
+			t.Errorf("%d statuses; want another one", n)
+		}
+		if err := r.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -40,6 +40,8 @@ func Decide(s Snapshot) reconcile.Plan {
 	switch {
 	case s.VM.DeletionTimestamp != nil:
 		d.deleted()
+	case d.pod.state == podOrphaned:
+		d.orphaned()
 	case !d.valid() || !d.allowed():
 		d.hold()
 		d.power()
@@ -302,7 +304,7 @@ func (d *decision) judgeImage() {
 // should somebody delete it. One that never ran is not held, unless its disks are to
 // be deleted with it: nobody need be there for it to go.
 func (d *decision) hold() {
-	if d.held() || (d.invalid || !d.wanted()) && !d.pod.exists() && !DeletesDisks(d.s.VM) {
+	if d.held() || (d.invalid || !d.wanted()) && !d.pod.exists() && d.pod.state != podOrphaned && !DeletesDisks(d.s.VM) {
 		return
 	}
 	if d.pod.state == podAbsent {
@@ -334,7 +336,8 @@ func (d *decision) deleted() {
 		d.devices.rest(spec.ReasonMachineDeleted, "the machine is being deleted; its volume claims are kept")
 	}
 	switch {
-	case slices.Contains(d.s.VM.Finalizers, metav1.FinalizerOrphanDependents):
+	case d.leaves():
+		d.orphan()
 		d.release()
 		d.running.rest(spec.ReasonMachineDeleted, "the machine is being deleted without its pod")
 	case d.pod.state == podTerminating && !finished(d.pod.pod):

@@ -96,7 +96,7 @@ func (d *decision) claimNamed(name, disk string) neededClaim {
 // succeeded reports whether the machine runs, or was the last to run, with the claim
 // of the present name.
 func (d *decision) succeeded(name, disk string) bool {
-	if d.pod.state != podAbsent && d.pod.state != podForeign && d.claim(name) != nil && slices.Contains(objects.PodClaims(d.pod.pod), name) {
+	if d.pod.state != podAbsent && d.pod.state != podForeign && d.pod.state != podOrphaned && d.claim(name) != nil && slices.Contains(objects.PodClaims(d.pod.pod), name) {
 		return true
 	}
 	return slices.ContainsFunc(d.stored.Claims, func(c spec.MachineClaim) bool { return c.Disk == disk && c.ClaimName == name })

@@ -90,6 +90,9 @@ func (d *decision) makeConfigMap() error {
 		OpenDisplay: objects.OpensDisplay(d.vm, &d.s.Settings, d.s.DisplaySecrets),
 	})
 	objects.PlaceDisplay(&config, d.vm, &d.s.Settings)
+	if !d.adopted().IsZero() {
+		config.Runner.MachineUID = string(d.s.VM.UID)
+	}
 	if !d.wanted() && memory.generation > 0 {
 		// Nobody reads of a new generation that is otherwise the same.
 		config.Runner.Generation, config.Runner.GuestResetEnds = memory.generation, memory.resetEnds

@@ -105,6 +105,9 @@ func (d *decision) newPod() *corev1.Pod {
 	reconcile.Stamp(pod)
 	// Not in the digest: it is brought up to date where the pod is.
 	objects.PassOn(d.s.VM, &d.s.Settings.Allowed).AddTo(pod)
+	if uid := d.s.VM.UID; uid != "" {
+		pod.Annotations[names.AnnotationMadeFor] = string(uid)
+	}
 	pod.Annotations[names.AnnotationStarted] = started(d.vm)
 	for _, key := range []string{names.AnnotationForceStop, names.AnnotationPowerRequest} {
 		if request := d.s.VM.Annotations[key]; request != "" {
@@ -306,6 +309,9 @@ func (d *decision) foreign() {
 	case former && pod.DeletionTimestamp != nil:
 		until, object := d.untilGone(pod)
 		d.running.problem(spec.ReasonDisksInUse, object, "pod %s of the former machine of this name is being deleted%s", pod.Name, until)
+	case isOrphan(pod) && pod.DeletionTimestamp != nil:
+		until, object := d.untilGone(pod)
+		d.running.problem(spec.ReasonDisksInUse, object, "pod %s, which the former machine of this name has left, is being deleted%s", pod.Name, until)
 	case former:
 		d.running.problem(spec.ReasonDisksInUse, named(names.KindPod, pod.Name), "pod %s is that of the former machine of this name; the machine is started when Kubernetes has deleted it", pod.Name)
 	default:

@@ -52,6 +52,9 @@ func (d *decision) unheard() bool {
 		return false
 	}
 	since := c.State.Running.StartedAt.Time
+	if at := d.adopted(); at.After(since) {
+		since = at // its reports to this machine begin then
+	}
 	if r := spec.FindCondition(d.stored.Conditions, spec.ConditionRunning); r != nil && r.Reason == spec.ReasonVMStopped && r.LastTransitionTime.After(since) {
 		return false // it has reported the end, which the kubelet is about to show
 	}

@@ -389,7 +389,7 @@ func (d *decision) phase() string {
 		return spec.PhaseUnknown
 	case d.pod.state == podTerminating:
 		return spec.PhaseStopping
-	case !wanted && d.pod.state != podAbsent && d.pod.state != podForeign:
+	case !wanted && d.pod.state != podAbsent && d.pod.state != podForeign && d.pod.state != podOrphaned:
 		return spec.PhaseStopping
 	case !wanted:
 		return spec.PhaseStopped

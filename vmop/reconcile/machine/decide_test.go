@@ -1063,16 +1063,20 @@ func TestDeletion(t *testing.T) {
 		"its pod runs":               {func(*machine.Snapshot) {}, []string{"delete Pod web"}},
 		"its pod has ended":          {func(s *machine.Snapshot) { s.Pod.Status.Phase = corev1.PodFailed }, []string{"patch VirtualMachine web"}},
 		"it has no pod":              {func(s *machine.Snapshot) { s.Pod = nil }, []string{"patch VirtualMachine web"}},
-		"the pod is somebody else's": {func(s *machine.Snapshot) { s.Pod.OwnerReferences = nil }, []string{"patch VirtualMachine web"}},
-		"its node is lost":           {func(s *machine.Snapshot) { s.Pod.Status.Phase = corev1.PodUnknown }, []string{"delete Pod web"}},
-		"its pod is being deleted":   {func(s *machine.Snapshot) { s.Pod.DeletionTimestamp = &metav1.Time{Time: s.Now} }, nil},
+		"the pod is somebody else's": {func(s *machine.Snapshot) { s.Pod.OwnerReferences[0].UID = "other" }, []string{"patch VirtualMachine web"}},
+		"its pod was left already":   {func(s *machine.Snapshot) { s.Pod.OwnerReferences = nil }, []string{"patch Pod web", "patch VirtualMachine web"}},
+		"the pod is a copy": {func(s *machine.Snapshot) {
+			s.Pod.OwnerReferences, s.Pod.Annotations[names.AnnotationMadeFor] = nil, "other"
+		}, []string{"patch VirtualMachine web"}},
+		"its node is lost":         {func(s *machine.Snapshot) { s.Pod.Status.Phase = corev1.PodUnknown }, []string{"delete Pod web"}},
+		"its pod is being deleted": {func(s *machine.Snapshot) { s.Pod.DeletionTimestamp = &metav1.Time{Time: s.Now} }, nil},
 		"nothing of it is understood": {func(s *machine.Snapshot) {
 			s.Bare, s.VM.Spec, s.VM.Status = true, spec.VirtualMachineSpec{}, spec.VirtualMachineStatus{}
 		}, []string{"delete Pod web"}},
 		"an earlier version made it": {func(s *machine.Snapshot) { s.VM.Finalizers = nil }, []string{"delete Pod web"}},
 		"its pod is to run on": {func(s *machine.Snapshot) {
 			s.VM.Finalizers = append(s.VM.Finalizers, metav1.FinalizerOrphanDependents)
-		}, []string{"patch VirtualMachine web"}},
+		}, []string{"patch Pod web", "patch VirtualMachine web"}},
 		"somebody else keeps it": {func(s *machine.Snapshot) {
 			s.Pod, s.VM.Finalizers = nil, append(s.VM.Finalizers, "example.org/audit")
 		}, []string{"patch VirtualMachine web"}},

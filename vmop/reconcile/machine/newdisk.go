@@ -73,7 +73,7 @@ func (d *decision) noteClaims() {
 // Nothing noted it of a machine that VM-Operator or an earlier version of vmop has
 // stopped: what such a machine has when it is first looked at counts.
 func (d *decision) hasRunWith(c *neededClaim) bool {
-	if d.pod.state != podAbsent && d.pod.state != podForeign {
+	if d.pod.state != podAbsent && d.pod.state != podForeign && d.pod.state != podOrphaned {
 		return d.pod.hasStarted() && slices.Contains(objects.PodClaims(d.pod.pod), c.name)
 	}
 	if len(d.stored.Claims) > 0 {

@@ -20,6 +20,8 @@ const (
 	// podForeign: it is not the machine's, but perhaps that of another machine
 	// that had the name.
 	podForeign
+	// podOrphaned: the former machine of the name was deleted without it.
+	podOrphaned
 	// podTerminating: it is being deleted; a machine may still run in it.
 	podTerminating
 	// podFinished: no container of it runs or will run.
@@ -45,6 +47,8 @@ func lookAtPod(s *Snapshot, vm *spec.VirtualMachine) podView {
 	}
 	v := podView{pod: pod, container: runnerOf(pod, vm.Name)}
 	switch {
+	case !ownedBy(pod, s.VM) && s.VM.DeletionTimestamp == nil && s.VM.UID != "" && pod.DeletionTimestamp == nil && isOrphan(pod):
+		v.state = podOrphaned
 	case !ownedBy(pod, s.VM):
 		v.state = podForeign
 	case pod.DeletionTimestamp != nil:
@@ -124,7 +128,7 @@ func (v *podView) hasStarted() bool {
 // what does so has ended well when the runner starts. It is empty if the pod has
 // done nothing of the kind.
 func (v *podView) givenTo() string {
-	if v.state == podAbsent || v.state == podForeign || !v.hasStarted() {
+	if v.state == podAbsent || v.state == podForeign || v.state == podOrphaned || !v.hasStarted() {
 		return ""
 	}
 	return v.pod.Annotations[names.AnnotationDataOwner]

@@ -173,7 +173,7 @@ func (d *decision) findPower() {
 		return
 	}
 	p := nextPower(policy, old, powerFacts{
-		known: d.stored.Phase != "", exists: d.pod.exists(),
+		known: d.stored.Phase != "", exists: d.pod.exists() || d.pod.state == podOrphaned && d.disagrees() == "",
 		stopped: d.stored.Phase == spec.PhaseStopped || d.stored.Phase == spec.PhaseStopping,
 		request: request, cause: d.unnotedCause(), deleted: d.podDeleted(),
 	})
@@ -235,7 +235,7 @@ func (d *decision) lostEnd() bool {
 	case runnerconfig.CauseRequested, runnerconfig.CauseForced:
 		return false // somebody has deleted the pod
 	}
-	return d.pod.state == podAbsent || d.pod.state == podForeign || d.pod.state == podTerminating && d.pod.pod.UID == uid
+	return d.pod.state == podAbsent || d.pod.state == podForeign || d.pod.state == podOrphaned || d.pod.state == podTerminating && d.pod.pod.UID == uid
 }
 
 // executedIn is the pod in which the guest was seen to execute last, if the status
@@ -256,7 +256,7 @@ func (d *decision) podDeleted() bool {
 		return uid == d.pod.pod.UID
 	case podAbsent:
 		return uid != "" && !d.unsure()
-	case podForeign:
+	case podForeign, podOrphaned:
 		return uid != ""
 	}
 	return false

@@ -60,8 +60,12 @@ func (w *world) checkPlan(s *machine.Snapshot, p *reconcile.Plan) {
 
 func (w *world) checkAction(s *machine.Snapshot, a reconcile.Action) {
 	if s.VM.DeletionTimestamp != nil {
-		switch a.(type) {
+		switch a := a.(type) {
 		case reconcile.DeletePod, reconcile.SetFinalizers, reconcile.DeleteClaim, reconcile.DeleteSecret:
+		case reconcile.AnnotatePod:
+			if a.Annotations[names.AnnotationOrphaned] == nil {
+				w.violated("a deleted machine gets nothing", "%s", a.Target())
+			}
 		default:
 			w.violated("a deleted machine gets nothing", "%s", a.Target())
 		}
@@ -82,11 +86,13 @@ func (w *world) checkAction(s *machine.Snapshot, a reconcile.Action) {
 		}
 	case reconcile.DeletePod:
 		switch {
+		case slices.Contains(s.VM.Finalizers, metav1.FinalizerOrphanDependents):
+			w.violated("a pod that is left runs on", "%+v", a)
 		case s.Pod == nil || a.UID != s.Pod.UID:
 			w.violated("a pod is deleted by its UID", "%+v", a)
 		case s.Pod.DeletionTimestamp != nil && s.Pod.DeletionGracePeriodSeconds != nil && *s.Pod.DeletionGracePeriodSeconds <= a.GraceSeconds:
 			w.violated("a pod is deleted again only to hurry", "%+v", a)
-		case s.Pod.OwnerReferences[0].UID != s.VM.UID:
+		case len(s.Pod.OwnerReferences) == 0 || s.Pod.OwnerReferences[0].UID != s.VM.UID:
 			w.violated("pods of others are left alone", "%+v", a)
 		case w.keepsPod(s.VM, s.Pod) && s.Pod.Status.Phase == corev1.PodRunning && s.Pod.DeletionTimestamp == nil && s.VM.DeletionTimestamp == nil:
 			w.violated("a pod that runs as it should is left alone", "%+v", a)

@@ -23,7 +23,8 @@ type worldKind struct {
 
 // The kinds of worlds: whatever may happen to a machine, the same where people use run
 // policies, machines that grow and shrink, claims that anybody deletes, machines
-// that are deleted with what they have, and machines that people label.
+// that are deleted with what they have, machines that people label, and
+// machines that are deleted without their pods.
 func machinesWorld() worldKind {
 	return worldKind{newWorld, (*world).live, 100, 250, machineMutants(), 400}
 }
@@ -48,10 +49,14 @@ func labelsWorld() worldKind {
 	return worldKind{newWorld, (*world).labelled, 20, 60, labelMutants(), 400}
 }
 
+func orphansWorld() worldKind {
+	return worldKind{newWorld, (*world).leaves, 20, 60, orphanMutants(), 600}
+}
+
 func worldKinds() map[string]worldKind {
 	return map[string]worldKind{
 		"machines": machinesWorld(), "policies": policiesWorld(), "resizing": resizingWorld(),
-		"claims": claimsWorld(), "deletion": deletionWorld(), "labels": labelsWorld(),
+		"claims": claimsWorld(), "deletion": deletionWorld(), "labels": labelsWorld(), "orphans": orphansWorld(),
 	}
 }
 
@@ -99,6 +104,10 @@ func TestPromisesOfResizing(t *testing.T) { resizingWorld().hold(t) }
 // A claim that the machine has run with, and that anybody deletes at any time, is not
 // replaced without a word; and whoever does what the machine says has it running.
 func TestPromisesOfClaims(t *testing.T) { claimsWorld().hold(t) }
+
+// However machines are deleted without their pods and made again: there is never a
+// second guest, and only a pod that an operator has let go is taken over.
+func TestPromisesOfOrphans(t *testing.T) { orphansWorld().hold(t) }
 
 // Labels and annotations of a machine come to its pod and go from it, whatever happens
 // meanwhile, and nothing of the operator's with them.

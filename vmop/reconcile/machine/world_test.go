@@ -55,6 +55,7 @@ type world struct {
 	waited     map[waitingSince]*waiting
 	unbound    bool                 // nobody makes volumes for claims
 	mentioned  []string             // claims that another machine's manifest mentions
+	orphans    map[types.UID]bool   // pods of machines that were deleted without them
 	former     bool                 // VM-Operator made the machine
 	made       map[types.UID]string // what the machine was when the pods were made
 	madeAt     map[types.UID]int64  // and its generation
@@ -444,6 +445,8 @@ func (w *world) act(a reconcile.Action) result {
 		pod.Annotations = merged(pod.Annotations, a.Annotations)
 		pod.Labels = merged(pod.Labels, a.Labels)
 		w.put("pod/"+a.Name, pod)
+	case reconcile.AdoptPod:
+		return w.adopt(a)
 	case reconcile.AnnotateConfigMap:
 		cm := get[*corev1.ConfigMap](w, "configmap/"+a.Name)
 		if cm == nil || cm.UID != a.UID || cm.ResourceVersion != a.ResourceVersion {
@@ -462,7 +465,7 @@ func (w *world) act(a reconcile.Action) result {
 			return stale
 		}
 		if vm, seen := get[*spec.VirtualMachine](w, theVM), cached[*spec.VirtualMachine](w, theVM); vm != nil && seen != nil && seen.DeletionTimestamp == nil &&
-			w.guests[pod.UID] != nil && pod.DeletionTimestamp == nil && w.keepsPod(seen, pod) && vm.UID == pod.OwnerReferences[0].UID {
+			w.guests[pod.UID] != nil && pod.DeletionTimestamp == nil && w.keepsPod(seen, pod) && len(pod.OwnerReferences) > 0 && vm.UID == pod.OwnerReferences[0].UID {
 			w.violated("a pod that has started is not replaced", "%s", pod.UID)
 		}
 		if seen := cached[*corev1.Pod](w, thePod); seen == nil || seen.Status.Phase != corev1.PodFailed {

@@ -81,7 +81,7 @@ func (w *world) told(e reconcile.Event, latest bool) {
 	if !strings.Contains(e.Note, ";") {
 		w.violated("an event has an object and a next step", "%s", e)
 	}
-	if e.Action == "Run" || e.Action == "Claim" || e.Action == "Delete" || e.Action == "Provision" {
+	if e.Action == "Run" || e.Action == "Claim" || e.Action == "Delete" || e.Action == "Provision" || e.Action == "Adopt" {
 		return
 	}
 	var about []*waiting

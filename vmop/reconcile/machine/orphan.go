@@ -1,0 +1,177 @@
+package machine
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A machine that is deleted with --cascade=orphan leaves its pod, and the guest in it
+// runs on. Who makes a machine of the same name later has that pod for it, if it is the
+// same machine by its UUID and its disks.
+//
+// Names, labels and the owner that the garbage collector removes prove nothing about a
+// pod: a copy from a backup has the same. What counts is what the operator writes on
+// the pod when it lets the machine go, which nobody else can have meant: the UID of the
+// machine and the pod's own. Who may write that on a pod may delete the pod.
+
+// orphanRecord is the annotation of a pod whose machine is let go.
+func orphanRecord(vm, pod types.UID) string { return string(vm) + " " + string(pod) }
+
+// isOrphan reports whether an operator has let a machine of the pod's name go without
+// the pod, which nobody has taken since.
+func isOrphan(pod *corev1.Pod) bool {
+	_, of, ok := strings.Cut(pod.Annotations[names.AnnotationOrphaned], " ")
+	l := pod.Labels
+	return ok && of == string(pod.UID) && len(pod.OwnerReferences) == 0 && watched(pod) && l[names.LabelInstance] == pod.Name
+}
+
+// leaves reports whether the pod of a machine that is being deleted is to run on: the
+// garbage collector is asked to orphan it, or has done so. The pod that it has taken
+// the owner from says which machine it was made for.
+func (d *decision) leaves() bool {
+	if slices.Contains(d.s.VM.Finalizers, metav1.FinalizerOrphanDependents) {
+		return true
+	}
+	return d.pod.state == podForeign && d.wasOurs()
+}
+
+// wasOurs reports whether the pod without an owner was made for this machine.
+func (d *decision) wasOurs() bool {
+	pod := d.pod.pod
+	return len(pod.OwnerReferences) == 0 && watched(pod) && d.s.VM.UID != "" &&
+		(pod.Annotations[names.AnnotationMadeFor] == string(d.s.VM.UID) || pod.UID == d.executedIn())
+}
+
+// orphan notes on the pod of a machine that is let go that it is one's own: the next
+// machine of the name may have it. What cannot be noted keeps nobody.
+func (d *decision) orphan() {
+	pod := d.pod.pod
+	if pod == nil || pod.DeletionTimestamp != nil || finished(pod) || d.s.VM.UID == "" || !d.owned(pod) && !d.wasOurs() {
+		return
+	}
+	record := orphanRecord(d.s.VM.UID, pod.UID)
+	if pod.Annotations[names.AnnotationOrphaned] == record {
+		return
+	}
+	d.do(reconcile.AnnotatePod{Name: pod.Name, UID: pod.UID, Annotations: map[string]*string{names.AnnotationOrphaned: &record}}, &d.running)
+}
+
+// disagrees says why a machine does not take over the orphaned pod of its name; empty if
+// it does. It is the same guest if its UUID and its disks are those of the manifest.
+func (d *decision) disagrees() string {
+	pod := d.pod.pod
+	var then startedManifest
+	if json.Unmarshal([]byte(pod.Annotations[names.AnnotationStarted]), &then) != nil || then.Spec == nil {
+		return "it does not say what it was started with"
+	}
+	if was, is := then.Spec.VM.MachineUUID, d.vm.Spec.VM.MachineUUID; is != "" && !strings.EqualFold(was, is) {
+		if was == "" {
+			was = "that of its data directory"
+		}
+		return fmt.Sprintf("its guest has another UUID (%s) than spec.vm.machineUuid asks for (%s)", was, is)
+	}
+	wanted := 1 // that of the runner's data
+	for _, disk := range machineconfig.Disks(d.vm) {
+		if disk.Claim != "" {
+			wanted++
+		}
+	}
+	mine, shared := objects.ClaimNames(d.vm), objects.SharedClaims(d.vm)
+	has := 0
+	for _, claim := range objects.PodClaims(pod) {
+		switch {
+		case claim == names.ImageRepositoryClaim:
+		case slices.Contains(mine, claim):
+			has++
+		case !slices.Contains(shared, claim):
+			return fmt.Sprintf("it has claim %s, which the manifest does not name", claim)
+		}
+	}
+	if has != wanted {
+		return fmt.Sprintf("it has %d of the %d claims for disks and data that the manifest names", has, wanted)
+	}
+	return ""
+}
+
+// orphaned is for a pod that the former machine of the name has left. Nothing of what
+// its guest depends on, as the configuration, is touched before the machine has it.
+func (d *decision) orphaned() {
+	d.findRestart()
+	pod, object := d.pod.pod, named(names.KindPod, d.pod.pod.Name)
+	if !d.valid() || !d.allowed() {
+		d.running.problem(d.configuration.reason, d.machine(), "pod %s of the former machine of this name runs on and is not taken over: the specification is not valid or not allowed; see condition %s",
+			pod.Name, spec.ConditionConfigurationApplied)
+		return
+	}
+	unknown := finding{status: metav1.ConditionUnknown, reason: spec.ReasonConfigurationNotApplied, message: "pod " + pod.Name + " of the former machine of this name comes first"}
+	d.configuration, d.devices = unknown, unknown
+	d.devices.reason = spec.ReasonBlockDevicesNotReady
+	if why := d.disagrees(); why != "" {
+		d.running.problem(spec.ReasonPodNotAdopted, object, "pod %s of the former machine of this name runs on and is not taken over: %s; correct the manifest, or end that guest by kubectl delete pod %[1]s, after which the machine is started", pod.Name, why)
+		return
+	}
+	d.hold()
+	d.running.wait(spec.ReasonPodAdopted, object, "pod %s of the former machine of this name is taken over; its guest runs on", pod.Name)
+	if !d.held() {
+		return // the pod is taken when that is seen
+	}
+	yes := true
+	annotations := map[string]*string{names.AnnotationOrphaned: nil}
+	set := func(key, value string) {
+		if annotations[key] = nil; value != "" {
+			annotations[key] = &value
+		}
+	}
+	set(names.AnnotationMadeFor, string(d.s.VM.UID))
+	set(names.AnnotationAdopted, adoption(d.s.VM.UID, d.s.Now))
+	// Generations count anew: the specification is compared with what it started with.
+	if _, rest, ok := strings.Cut(pod.Annotations[names.AnnotationStarted], ","); ok {
+		set(names.AnnotationStarted, `{"generation":0,`+rest)
+	}
+	// What was asked of nobody yet is not asked of this guest.
+	set(names.AnnotationForceStop, d.s.VM.Annotations[names.AnnotationForceStop])
+	set(names.AnnotationPowerRequest, d.s.VM.Annotations[names.AnnotationPowerRequest])
+	if d.do(reconcile.AdoptPod{
+		Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, Annotations: annotations,
+		Owner: metav1.OwnerReference{
+			APIVersion: spec.GroupVersion().String(), Kind: spec.KindVirtualMachine, Name: d.vm.Name, UID: d.s.VM.UID,
+			Controller: &yes, BlockOwnerDeletion: &yes,
+		},
+	}, &d.running) {
+		d.plan.Events = append(d.plan.Events, reconcile.Event{
+			Type: corev1.EventTypeNormal, Reason: spec.ReasonPodAdopted, Action: "Adopt",
+			Note:    "pod " + pod.Name + " of the former machine of this name is taken over; its guest runs on",
+			Related: d.related(object),
+		})
+	}
+}
+
+func adoption(vm types.UID, at time.Time) string {
+	return string(vm) + " " + at.UTC().Format(time.RFC3339)
+}
+
+// adopted is since when the machine has the pod of a former one; the zero time if it
+// has its own.
+func (d *decision) adopted() time.Time {
+	if d.pod.pod == nil {
+		return time.Time{}
+	}
+	by, at, _ := strings.Cut(d.pod.pod.Annotations[names.AnnotationAdopted], " ")
+	t, err := time.Parse(time.RFC3339, at)
+	if err != nil || by != string(d.s.VM.UID) {
+		return time.Time{}
+	}
+	return t
+}
