@@ -70,7 +70,7 @@ func (p *program) clusterList(c *cli.Context, format string) error {
 		}
 		rows[i] = []string{m.Namespace, m.Name, orNone(m.Status), orNone(m.Ready), orNone(m.Node), orNone(m.Address), cpus, ram, age(now, m.Created), message}
 	}
-	if err := table(p.stdout, []string{"NAMESPACE", "NAME", "STATUS", "READY", "NODE", "ADDRESS", "CPUS", "MEMORY", "AGE", "MESSAGE"}, rows); err != nil {
+	if err := tableWithin(p.stdout, p.listWidth(format), []string{"NAMESPACE", "NAME", "STATUS", "READY", "NODE", "ADDRESS", "CPUS", "MEMORY", "AGE", "MESSAGE"}, rows); err != nil {
 		return err
 	}
 	return failed

@@ -19,7 +19,8 @@ func (p *program) listCommand() *cli.Command {
 			"the machine got its status. A machine is Orphaned if its runner was killed while the\n" +
 			"guest runs on; run ends that guest and starts it anew, stop stops it. It is Paused if\n" +
 			"its processors stand still: see resume. READY is True while the guest executes, and\n" +
-			"Unknown while nobody is there who would know.\n\n" +
+			"Unknown while nobody is there who would know. At a terminal, a MESSAGE ends with the\n" +
+			"line: -o wide has all of it, and so has describe.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli list\n" +
 			"  vmop-cli list -o json\n" +
@@ -27,7 +28,7 @@ func (p *program) listCommand() *cli.Command {
 		Flags: eitherFlags(
 			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "only machines of this `NAMESPACE`; in a cluster the context's unless told otherwise"},
 			dataDirFlag(),
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT`: table or json"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT`: table, wide or json"},
 			&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "in a cluster: the machines of all namespaces", DisableDefaultText: true},
 		),
 		Action: p.list,
@@ -58,8 +59,8 @@ type listed struct {
 
 func (p *program) list(c *cli.Context) error {
 	format := c.String("output")
-	if format != formatTable && format != formatJSON {
-		return usagef(c, "--output %q: want table or json", format)
+	if format != formatTable && format != formatWide && format != formatJSON {
+		return usagef(c, "--output %q: want table, wide or json", format)
 	}
 	if c.NArg() > 0 {
 		return usagef(c, "list takes no arguments, and found %q", c.Args().First())
@@ -100,7 +101,15 @@ func (p *program) list(c *cli.Context) error {
 		}
 		rows[i] = []string{m.Namespace, m.Name, string(m.Status), m.Ready, cpus, ram, age(now, m.Since), oneLine(m.Message)}
 	}
-	return table(p.stdout, []string{"NAMESPACE", "NAME", "STATUS", "READY", "CPUS", "MEMORY", "AGE", "MESSAGE"}, rows)
+	return tableWithin(p.stdout, p.listWidth(format), []string{"NAMESPACE", "NAME", "STATUS", "READY", "CPUS", "MEMORY", "AGE", "MESSAGE"}, rows)
+}
+
+// listWidth is how wide a list may be: as the terminal, unless all is wanted.
+func (p *program) listWidth(format string) int {
+	if format == formatWide {
+		return 0
+	}
+	return terminalWidth(p.stdout)
 }
 
 func listedOf(m *host.Machine) listed {

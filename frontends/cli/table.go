@@ -30,6 +30,35 @@ func table(w io.Writer, header []string, rows [][]string) error {
 	return t.Flush()
 }
 
+// formatWide is a table with all of its text, however wide the terminal is.
+const formatWide = "wide"
+
+// tableWithin writes a table whose lines have at most so many columns, as far as it is
+// the last cell that makes them longer; 0 is any number. A cell that was cut ends with
+// an ellipsis.
+func tableWithin(w io.Writer, width int, header []string, rows [][]string) error {
+	if width <= 0 {
+		return table(w, header, rows)
+	}
+	var b strings.Builder
+	if err := table(&b, header, rows); err != nil {
+		return err
+	}
+	const least = 20 // columns of the last cell, which say something
+	first, _, _ := strings.Cut(b.String(), "\n")
+	start := len([]rune(first)) - len([]rune(header[len(header)-1]))
+	for line := range strings.Lines(b.String()) {
+		text := []rune(strings.TrimSuffix(line, "\n"))
+		if most := max(width, start+least); len(text) > most {
+			text = append(text[:most-1], '…')
+		}
+		if _, err := fmt.Fprintln(w, string(text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // trimRow leaves out empty cells at the end.
 func trimRow(cells []string) []string {
 	for len(cells) > 1 && cells[len(cells)-1] == "" {

@@ -17,6 +17,20 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
+// terminalWidth is how many columns the terminal has that a stream goes to; 0 if it is
+// none.
+func terminalWidth(stream any) int {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}
+
 // interactive says whether a person is at both ends.
 func (p *program) interactive() bool { return isTerminal(p.stdin) && isTerminal(p.stdout) }
 
