@@ -73,7 +73,7 @@ func (p *program) diff(c *cli.Context) error {
 }
 
 func (p *program) differences(c *cli.Context, files []string) ([]difference, error) {
-	objects, err := p.machinesAmong(files, selection{name: c.String("name")})
+	objects, err := p.machinesAmong(files, selection{name: c.String("name"), plain: true})
 	if err != nil {
 		return nil, err
 	}

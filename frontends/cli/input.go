@@ -30,7 +30,11 @@ func selectFlags() []cli.Flag {
 }
 
 // selection is what selectFlags say; empty is everything.
-type selection struct{ namespace, name string }
+type selection struct {
+	namespace, name string
+	// plain: machines stay as they are for a cluster, which has classes of its own.
+	plain bool
+}
 
 func selected(c *cli.Context) selection {
 	return selection{namespace: c.String("namespace"), name: c.String("name")}
@@ -115,12 +119,16 @@ func (p *program) load(files []string, s selection, opts spec.Options) ([]spec.O
 		}
 		objects = append(objects, found...)
 	}
+	classes := classesAmong(objects)
 	objects = slices.DeleteFunc(objects, func(o spec.Object) bool { return !s.matches(o.Namespace, o.Name) })
 	problems = append(problems, duplicates(objects)...)
 	objects, foreign := p.translated(objects, opts)
 	problems = append(problems, foreign...)
+	if opts.Default && !s.plain {
+		problems = append(problems, p.inline(objects, classes)...)
+	}
 	problems = slices.DeleteFunc(problems, func(f spec.Problem) bool {
-		return f.Name != "" && !s.matches(f.Namespace, f.Name) // one without a name may be anybody's
+		return f.Name != "" && f.Kind != spec.KindClass && !s.matches(f.Namespace, f.Name) // one without a name may be anybody's
 	})
 	return objects, problems, errors.Join(errs...)
 }

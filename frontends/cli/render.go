@@ -63,7 +63,8 @@ func (p *program) renderCommand() *cli.Command {
 			"Nothing is started and nobody is asked: the same manifest gives the same text\n" +
 			"everywhere. Where --host and --probe say nothing else, the host is Debian 12 with\n" +
 			"QEMU 7.2, KVM, and the packages ovmf and swtpm. A UUID that the first start would\n" +
-			"generate is derived from the machine's name. With --local, it is what run would make\n" +
+			"generate is derived from the machine's name. The class of a machine (VirtualMachineClass)\n" +
+			"has to be among the files. With --local, it is what run would make\n" +
 			"of the manifest on this host.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli render vm.yaml\n" +
@@ -145,6 +146,11 @@ func (p *program) render(c *cli.Context) error {
 	failed := false
 	for i := range objects {
 		o := &objects[i]
+		if name := o.VirtualMachine.Spec.VirtualMachineClassName; name != "" && !c.Bool("local") {
+			p.report([]spec.Problem{o.Problem("spec.virtualMachineClassName", "names the class "+name+", which is not among the files: name the file with VirtualMachineClass "+name+", too")})
+			failed = true
+			continue
+		}
 		options := vmop.RenderOptions{Host: host, Template: template, Settings: settings}
 		if c.Bool("local") {
 			if err := p.renderLocal(c, o, &options); err != nil {

@@ -18,6 +18,7 @@ func (p *program) validateCommand() *cli.Command {
 		Description: "Checks everything that the API server would check, and what a runner needs beyond it.\n" +
 			"Each problem is one line on the standard error:\n\n" +
 			"  FILE:LINE: KIND NAMESPACE/NAME: FIELD: what is wrong\n\n" +
+			"Machines are looked at with their class (VirtualMachineClass) if that is among the files.\n" +
 			"Objects of other kinds are left alone. The exit code is 1 if there is any problem.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli validate vm.yaml pool.yaml\n" +
@@ -38,6 +39,9 @@ func (p *program) validate(c *cli.Context) error {
 	for i := range objects {
 		for _, w := range objects[i].Warnings {
 			fmt.Fprintln(p.stderr, warned(w))
+		}
+		if vm := objects[i].VirtualMachine; vm != nil && vm.Spec.VirtualMachineClassName != "" {
+			p.note("%v", objects[i].Problem("spec.virtualMachineClassName", "note: the class "+vm.Spec.VirtualMachineClassName+" is not among the files, and was not looked at"))
 		}
 		problems = append(problems, runnable(&objects[i])...)
 	}

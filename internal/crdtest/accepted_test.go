@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
 	"pgregory.net/rapid"
 
 	"github.com/vmop/sdk/vmop/spec"
@@ -41,8 +42,12 @@ func TestManifestsAreAcceptedAsTheyAre(t *testing.T) {
 				if !ok {
 					t.Fatalf("unknown kind %q", object.GetKind())
 				}
-				object.SetNamespace(namespace)
-				stored, err := client.Resource(resource).Namespace(namespace).Create(t.Context(), object, strict)
+				where := dynamic.ResourceInterface(client.Resource(resource))
+				if object.GetKind() != spec.KindClass { // which is the cluster's
+					object.SetNamespace(namespace)
+					where = client.Resource(resource).Namespace(namespace)
+				}
+				stored, err := where.Create(t.Context(), object, strict)
 				if err != nil {
 					t.Error(err)
 					continue

@@ -34,6 +34,7 @@ var (
 		spec.KindVirtualMachine: machines,
 		spec.KindVMPool:         spec.GroupVersion().WithResource(spec.ResourceVMPools),
 		spec.KindOperation:      spec.GroupVersion().WithResource(spec.ResourceOperations),
+		spec.KindClass:          spec.GroupVersion().WithResource(spec.ResourceClasses),
 		"Secret":                {Version: "v1", Resource: "secrets"},
 	}
 )

@@ -48,7 +48,7 @@ var arrows = map[string][]string{
 		"vmop/names", "vmop/spec", "vmop/qemucmd", "vmop/cloudinit", "vmop/runnerconfig", "vmop/reconcile", "vmop/reconcile/machineconfig",
 		"vmop/reconcile/objects", "vmop/reconcile/changes", "vmop/reconcile/machine",
 	},
-	"vmop/spec/spectest":    {"vmop/limits", "vmop/spec"},
+	"vmop/spec/spectest":    {"vmop/limits", "vmop/names", "vmop/spec"},
 	"vmop/spec/internal":    {},
 	"vmop/qmp/internal":     {},
 	"vmop/qemucmd/internal": {},

@@ -76,6 +76,12 @@ const (
 	// ProvisioningReady is True while what the guest is provisioned by is there, and
 	// Unknown while nobody looks, because the machine does not start.
 	ProvisioningReady = "ProvisioningReady"
+	// VirtualMachineClassReady is True while the class of the machine is there and
+	// valid. Only a machine that has a class has it.
+	VirtualMachineClassReady = "VirtualMachineClassReady"
+	// SizingPolicyMatched is True while the class of the machine allows its size. Only
+	// a machine that has a class has it.
+	SizingPolicyMatched = "SizingPolicyMatched"
 	// GuestExecuting is the runner's; False while the guest of a
 	// running machine is paused.
 	GuestExecuting = "GuestExecuting"
@@ -188,6 +194,17 @@ const (
 	// ReasonOtherImage: the machine runs with another image of the runner than its
 	// next start would have.
 	ReasonOtherImage = "OtherImage"
+	// ReasonVirtualMachineClassReady: the class is there.
+	ReasonVirtualMachineClassReady = "VirtualMachineClassReady"
+	// ReasonVirtualMachineClassNotFound: there is no class of the name.
+	ReasonVirtualMachineClassNotFound = "VirtualMachineClassNotFound"
+	// ReasonVirtualMachineClassNotReady: the class cannot be read, or is not valid.
+	ReasonVirtualMachineClassNotReady = "VirtualMachineClassNotReady"
+	// ReasonSizingPolicyMatched: the class allows the size of the machine.
+	ReasonSizingPolicyMatched = "SizingPolicyMatched"
+	// ReasonSizingPolicyNotMatched: the class does not allow it.
+	ReasonSizingPolicyNotMatched = "SizingPolicyNotMatched"
+
 	// ReasonSoleOperator: no other operator feels responsible.
 	ReasonSoleOperator = "SoleOperator"
 	// ReasonTwoOperators: another operator feels responsible; the message names it.

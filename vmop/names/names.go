@@ -9,15 +9,17 @@ const (
 	Group = "vmoperator.jdrupes.org"
 	// Version is the only version of the group.
 	Version = "v1"
-	// KindVirtualMachine, KindVMPool and KindOperation are its kinds,
-	// ResourceVirtualMachines, ResourceVMPools and ResourceOperations their plural
-	// names in URLs.
+	// KindVirtualMachine, KindVMPool, KindOperation and KindClass are its kinds,
+	// ResourceVirtualMachines, ResourceVMPools, ResourceOperations and
+	// ResourceClasses their plural names in URLs.
 	KindVirtualMachine      = "VirtualMachine"
 	KindVMPool              = "VmPool"
 	KindOperation           = "VirtualMachineOperation"
+	KindClass               = "VirtualMachineClass"
 	ResourceVirtualMachines = "vms"
 	ResourceVMPools         = "vmpools"
 	ResourceOperations      = "virtualmachineoperations"
+	ResourceClasses         = "virtualmachineclasses"
 )
 
 // The types of Secrets that guests are provisioned from. A machine of Deckhouse's
@@ -133,6 +135,9 @@ const (
 	// that there is then; it stops nothing by itself. On a pod it is the value that
 	// was there when the pod was made, which is not a request for it.
 	AnnotationForceStop = GroupPrefix + "force-stop"
+	// AnnotationDefaultClass, which is "true", marks a class as that of the machines
+	// that name none.
+	AnnotationDefaultClass = GroupPrefix + "is-default-class"
 	// AnnotationNewDisk on a machine says that an empty disk is wanted in place of one
 	// whose claim is gone: the name of the disk, a colon and the first eight
 	// characters of the UID of the claim that is gone (status.claims has both), or

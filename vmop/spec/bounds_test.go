@@ -12,6 +12,7 @@ import (
 func TestEverythingHasABound(t *testing.T) {
 	kubernetes := []string{ // types of Kubernetes, with Kubernetes' own schema
 		"spec.affinity", "spec.tolerations", "spec.topologySpreadConstraints[].", "spec.resources", "spec.nodeSelector{}",
+		"spec.nodeSelector.matchLabels{}", "spec.nodeSelector.matchExpressions[].",
 		"spec.vm.disks[].volumeClaimTemplate.spec.", "spec.vm.disks[].volumeClaimTemplate.metadata.", "spec.loadBalancerService.",
 	}
 	others := []string{

@@ -23,6 +23,8 @@ type TypedObject interface {
 type Kind struct {
 	// Name is the kind, Plural its name in URLs.
 	Name, Plural string
+	// ClusterScoped says that its objects are in no namespace.
+	ClusterScoped bool
 	// New makes an object with nothing in it, NewList a list.
 	New     func() TypedObject
 	NewList func() runtime.Object
@@ -43,7 +45,7 @@ type Kind struct {
 // Kinds returns the kinds of the group. A new one is another line, and a function
 // beside its types.
 func Kinds() []Kind {
-	return []Kind{machineKind(), poolKind(), operationKind()}
+	return []Kind{machineKind(), poolKind(), operationKind(), classKind()}
 }
 
 // functions are those of a kind whose objects are of a type; written and object may

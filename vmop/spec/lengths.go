@@ -19,6 +19,7 @@ var lengths = map[string]int{
 	"spec.image.version":                                        1024,
 	"spec.runnerTemplate.source":                                4096,
 	"spec.loggingProperties":                                    65536,
+	"spec.virtualMachineClassName":                              253,
 	"spec.coreFraction":                                         4,
 	"spec.nodeName":                                             253,
 	"spec.nodeSelector":                                         256,

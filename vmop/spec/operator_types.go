@@ -60,6 +60,12 @@ const (
 	// ConditionProvisioningReady is True while what the guest is provisioned by is
 	// there, and Unknown while nobody looks, because the machine does not start.
 	ConditionProvisioningReady = conditions.ProvisioningReady
+	// ConditionVirtualMachineClassReady is True while the class of the machine is there
+	// and valid. Only a machine that has a class has it.
+	ConditionVirtualMachineClassReady = conditions.VirtualMachineClassReady
+	// ConditionSizingPolicyMatched is True while the class of the machine allows its
+	// size. Only a machine that has a class has it.
+	ConditionSizingPolicyMatched = conditions.SizingPolicyMatched
 	// ConditionGuestExecuting is the runner's; False while the guest of a
 	// running machine is paused.
 	ConditionGuestExecuting = conditions.GuestExecuting
@@ -69,12 +75,14 @@ const (
 )
 
 // OperatorConditionTypes returns the types of condition that the operator adds
-// to those of [ConditionTypes], in their order.
+// to those of [ConditionTypes], in their order. The last two are about the machine's
+// class, and only those that have one have them; all others every machine has.
 func OperatorConditionTypes() []string {
 	return []string{
 		ConditionConfigurationApplied, ConditionBlockDevicesReady,
 		ConditionPodReady, ConditionAwaitingRestart, ConditionReady, ConditionAccelerated,
 		ConditionRunnerUpToDate, ConditionSoleOperator, ConditionProvisioningReady,
+		ConditionVirtualMachineClassReady, ConditionSizingPolicyMatched,
 	}
 }
 
@@ -116,6 +124,17 @@ const (
 	// ReasonShrinkRefused: the specification asks for less storage than a
 	// volume has.
 	ReasonShrinkRefused = conditions.ReasonShrinkRefused
+
+	// ReasonVirtualMachineClassReady: the class of the machine is there.
+	ReasonVirtualMachineClassReady = conditions.ReasonVirtualMachineClassReady
+	// ReasonVirtualMachineClassNotFound: there is no class of the name.
+	ReasonVirtualMachineClassNotFound = conditions.ReasonVirtualMachineClassNotFound
+	// ReasonVirtualMachineClassNotReady: the class cannot be read, or is not valid.
+	ReasonVirtualMachineClassNotReady = conditions.ReasonVirtualMachineClassNotReady
+	// ReasonSizingPolicyMatched: the class allows the size of the machine.
+	ReasonSizingPolicyMatched = conditions.ReasonSizingPolicyMatched
+	// ReasonSizingPolicyNotMatched: the class does not allow it.
+	ReasonSizingPolicyNotMatched = conditions.ReasonSizingPolicyNotMatched
 
 	// ReasonBlockDevicesReady: all claims are there and bound.
 	ReasonBlockDevicesReady = conditions.ReasonBlockDevicesReady

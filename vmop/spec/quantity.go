@@ -101,7 +101,7 @@ func wholeBytes(q resource.Quantity) (int64, bool) {
 	return n, q.Cmp(*resource.NewQuantity(n, resource.DecimalSI)) == 0
 }
 
-// CheckQuantities looks at the JSON of a machine, of whatever API server, for
+// CheckQuantities looks at the JSON of a machine or of a class, of whatever API server, for
 // quantities that must not be decoded, see [CompareQuantities]: reading one such
 // as "1e-2000000000" alone never ends. The definition of the resource refuses
 // them, but not those that were stored before it.
@@ -116,8 +116,14 @@ func CheckQuantities(machine []byte) error {
 	// is an error of the decoding, which goes on behind it as this does.
 	var m struct {
 		Spec struct {
-			Resources resources
-			VM        struct {
+			Resources      resources
+			SizingPolicies []struct {
+				Memory struct {
+					Min, Max, Step json.RawMessage
+					PerCore        struct{ Min, Max json.RawMessage }
+				}
+			}
+			VM struct {
 				MaximumRAM, CurrentRAM json.RawMessage
 				Disks                  []struct {
 					Image, ContainerDisk struct{ Size json.RawMessage }
@@ -151,6 +157,11 @@ func CheckQuantities(machine []byte) error {
 		all(fmt.Sprintf("spec.vm.disks[%d].volumeClaimTemplate.spec.resources", i), m.Spec.VM.Disks[i].VolumeClaimTemplate.Spec.Resources)
 		check(fmt.Sprintf("spec.vm.disks[%d].image.size", i), m.Spec.VM.Disks[i].Image.Size)
 		check(fmt.Sprintf("spec.vm.disks[%d].containerDisk.size", i), m.Spec.VM.Disks[i].ContainerDisk.Size)
+	}
+	for i, p := range m.Spec.SizingPolicies {
+		for name, raw := range map[string]json.RawMessage{"min": p.Memory.Min, "max": p.Memory.Max, "step": p.Memory.Step, "perCore.min": p.Memory.PerCore.Min, "perCore.max": p.Memory.PerCore.Max} {
+			check(fmt.Sprintf("spec.sizingPolicies[%d].memory.%s", i, name), raw)
+		}
 	}
 	check("status.ram", m.Status.RAM)
 	return errors.Join(errs...)

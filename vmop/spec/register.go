@@ -20,12 +20,16 @@ const (
 	KindVMPool = names.KindVMPool
 	// KindOperation is the kind of a [VirtualMachineOperation].
 	KindOperation = names.KindOperation
+	// KindClass is the kind of a [VirtualMachineClass].
+	KindClass = names.KindClass
 	// ResourceVirtualMachines is the plural name of [VirtualMachine] in URLs.
 	ResourceVirtualMachines = names.ResourceVirtualMachines
 	// ResourceVMPools is the plural name of [VmPool] in URLs.
 	ResourceVMPools = names.ResourceVMPools
 	// ResourceOperations is the plural name of [VirtualMachineOperation] in URLs.
 	ResourceOperations = names.ResourceOperations
+	// ResourceClasses is the plural name of [VirtualMachineClass] in URLs.
+	ResourceClasses = names.ResourceClasses
 )
 
 // GroupVersion returns the group and version of the resources of this package.

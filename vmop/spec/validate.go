@@ -98,6 +98,9 @@ func validateSpec(s *VirtualMachineSpec, name string, path spot) field.ErrorList
 	if s.Resources != nil {
 		errs = append(errs, validateResources(s.Resources, path.Child("resources"))...)
 	}
+	if s.VirtualMachineClassName != "" {
+		errs = append(errs, invalid(path.Child("virtualMachineClassName"), s.VirtualMachineClassName, validation.IsDNS1123Subdomain)...)
+	}
 	if s.CoreFraction != "" {
 		at := path.Child("coreFraction")
 		if _, err := ParseCoreFraction(s.CoreFraction); err != nil {

@@ -68,6 +68,11 @@ type VirtualMachineSpec struct {
 	// given, the operator computes none from currentCpus and currentRam.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+	// virtualMachineClassName names the class of the machine. Without it that is the
+	// default class, if there is one. (Added by vmop.)
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	VirtualMachineClassName string `json:"virtualMachineClassName,omitempty"`
 	// coreFraction is the part of each of the guest's CPUs that its pod requests,
 	// from 1% to 100%; it may use all of them, and no more. The operator's
 	// overcommitment does not count for it. It is not for a machine whose resources

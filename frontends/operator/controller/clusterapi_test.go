@@ -132,6 +132,8 @@ func kindOf(o runtime.Object) string {
 		return spec.KindVMPool
 	case *storedOperation, *storedOperationList:
 		return spec.KindOperation
+	case *storedClass, *storedClassList:
+		return spec.KindClass
 	case *corev1.Pod, *corev1.PodList:
 		return kindPod
 	case *corev1.PersistentVolumeClaim:
@@ -291,6 +293,8 @@ func (r *modelReader) List(_ context.Context, list client.ObjectList, options ..
 			l.Items = append(l.Items, *found.(*pool))
 		case *storedOperationList:
 			l.Items = append(l.Items, *found.(*storedOperation))
+		case *storedClassList:
+			l.Items = append(l.Items, *found.(*storedClass))
 		case *corev1.PodList:
 			l.Items = append(l.Items, *found.(*corev1.Pod))
 		case *corev1.SecretList:

@@ -32,6 +32,8 @@ const (
 	// assigned are under anyPool too, which is the name of no pool.
 	byPool  = "vmop.pool"
 	anyPool = "*"
+	// byClass finds the machines that name a class.
+	byClass = "vmop.class"
 	// byMachine finds the operations of a machine.
 	byMachine = "vmop.machine"
 )
@@ -49,6 +51,7 @@ func addIndexes(ctx context.Context, to client.FieldIndexer) error {
 		{&machine{}, byClaim, foreignOf},
 		{&machine{}, byShare, sharedBy},
 		{&machine{}, byPool, poolOf},
+		{&machine{}, byClass, classNamed},
 		{&storedOperation{}, byMachine, operatedOn},
 	} {
 		if err := to.IndexField(ctx, i.object, i.name, i.values); err != nil {

@@ -94,6 +94,9 @@ func addMachines(s *setup) error {
 	find := finder{cache: s.reader.cache, starts: k.starts}
 	o := controller.Options{MaxConcurrentReconciles: concurrency, NewQueue: fairQueues(concurrency)}
 	return addKind(s, "machines", k.kind(), o, func(b *builder.Builder) *builder.Builder {
+		if _, readable := s.reader.kinds[spec.KindClass]; readable {
+			b.Watches(&storedClass{}, handler.EnqueueRequestsFromMapFunc(find.machinesOfClass))
+		}
 		return b.For(&machine{}).
 			Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(find.machinesOfPod)).
 			Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(find.machine)).

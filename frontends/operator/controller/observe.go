@@ -78,6 +78,7 @@ func (k *machines) observe(l *look) *observed {
 		s.Service = w.readService(w.name)
 	}
 	s.Pool = w.pool(vm)
+	s.Classes, s.ClassProblem = w.classes(vm.Spec.VirtualMachineClassName)
 	s.Failures = w.refusals(s.Now)
 	return out
 }

@@ -231,8 +231,18 @@ func (o *Operator) build(ctx context.Context) (manager.Manager, error) {
 			return nil, err
 		}
 	}
-	addStored(scheme, o.kinds)
-	m, err := ctrl.NewManager(o.config, o.managerOptions(ctx, scheme))
+	kinds := o.kinds
+	if len(o.options.Namespaces) > 0 {
+		switch may, err := o.mayReadClasses(ctx); {
+		case err != nil:
+			return nil, err
+		case !may:
+			o.options.Log.Info("machines have no classes, because " + classesUnreadable)
+			kinds = withoutClasses(kinds)
+		}
+	}
+	addStored(scheme, kinds)
+	m, err := ctrl.NewManager(o.config, o.managerOptions(ctx, scheme, kinds))
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
@@ -256,8 +266,8 @@ func (o *Operator) build(ctx context.Context) (manager.Manager, error) {
 	if err := m.Add(p); err != nil {
 		return nil, fmt.Errorf("what namespaces need: %w", err)
 	}
-	s := newSetup(m, o.options, o.gate, writes, p, o.kinds)
-	for _, r := range o.kinds {
+	s := newSetup(m, o.options, o.gate, writes, p, kinds)
+	for _, r := range kinds {
 		if err := r.add(s); err != nil {
 			return nil, fmt.Errorf("controller of the kind %s: %w", r.kind, err)
 		}
@@ -275,10 +285,10 @@ func (o *Operator) build(ctx context.Context) (manager.Manager, error) {
 	return m, nil
 }
 
-func (o *Operator) managerOptions(ctx context.Context, scheme *runtime.Scheme) manager.Options {
+func (o *Operator) managerOptions(ctx context.Context, scheme *runtime.Scheme, kinds []registration) manager.Options {
 	stop := stopTimeout
 	controllers, _ := o.Logs()
-	options := cacheOptions(o.options.Namespaces, o.options.Without, o.kinds)
+	options := cacheOptions(o.options.Namespaces, o.options.Without, kinds)
 	options.NewInformer = o.server.newInformer
 	out := manager.Options{
 		Scheme: scheme, Cache: options, Logger: controllers,

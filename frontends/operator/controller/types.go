@@ -37,10 +37,11 @@ type (
 		stored
 		// phase and waits are for the metrics, pool, foreign and shared for the indexes:
 		// whom it is assigned from, and its claims that its name does not lead to.
-		phase, pool string
-		waits       []wait
-		foreign     []string
-		shared      []string
+		// class is the one that it names.
+		phase, pool, class string
+		waits              []wait
+		foreign            []string
+		shared             []string
 		// pools are those that it names, and connected whether somebody is at its
 		// console: for their sizes.
 		pools     []string
@@ -166,6 +167,7 @@ func (m *machine) UnmarshalJSON(data []byte) error {
 	if !whole {
 		m.foreign = append(m.foreign, anyClaim)
 	}
+	m.class = s.Spec.VirtualMachineClassName
 	m.phase, m.pools = phaseNamed(s.Status.Phase), s.Spec.Pools
 	for _, c := range s.Status.Conditions {
 		m.connected = m.connected || c.Type == spec.ConditionConsoleConnected && c.Status == string(metav1.ConditionTrue)
@@ -179,8 +181,9 @@ func (m *machine) UnmarshalJSON(data []byte) error {
 // summary is what of a machine is looked at without reconciling it.
 type summary struct {
 	Spec struct {
-		Pools []string `json:"pools"`
-		VM    struct {
+		Pools                   []string `json:"pools"`
+		VirtualMachineClassName string   `json:"virtualMachineClassName"`
+		VM                      struct {
 			Disks  []spec.Disk  `json:"disks"`
 			Shares []spec.Share `json:"shares"`
 		} `json:"vm"`

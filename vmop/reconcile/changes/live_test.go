@@ -20,7 +20,7 @@ import (
 // around are the fields whose changes wait for the next pod and are not in the
 // runner's configuration: they are about what is around the machine.
 var around = []string{
-	"spec.image", "spec.resources", "spec.coreFraction", "spec.nodeName", "spec.nodeSelector", "spec.affinity", "spec.tolerations", "spec.topologySpreadConstraints", "spec.priorityClassName", "spec.loggingProperties",
+	"spec.image", "spec.resources", "spec.virtualMachineClassName", "spec.coreFraction", "spec.nodeName", "spec.nodeSelector", "spec.affinity", "spec.tolerations", "spec.topologySpreadConstraints", "spec.priorityClassName", "spec.loggingProperties",
 	"spec.vm.display.spice.generateSecret", "spec.vm.display.vnc.generateSecret",
 }
 

@@ -44,6 +44,7 @@ var rules = []rule{
 	{"spec.image.version", AppliedRestart, ""},
 	{"spec.image.pullPolicy", AppliedRestart, ""},
 	{"spec.resources", AppliedRestart, ""}, // see effect
+	{"spec.virtualMachineClassName", AppliedRestart, ""},
 	{"spec.coreFraction", AppliedRestart, ""},
 	{"spec.nodeName", AppliedRestart, ""},
 	{"spec.nodeSelector", AppliedRestart, ""},

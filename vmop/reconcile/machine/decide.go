@@ -29,6 +29,7 @@ func Decide(s Snapshot) reconcile.Plan {
 	d := &decision{s: &s, vm: manifest.Defaulted(s.VM), shown: &s.VM.Status}
 	d.amendments = spec.Amend(&d.vm.Spec)
 	d.pod = lookAtPod(&s, d.vm)
+	d.findClass()
 	believed := *s.VM
 	believed.Status = *s.Authors.Believed(d.shown, d.pod.former())
 	s.VM, d.stored = &believed, &believed.Status
@@ -42,7 +43,7 @@ func Decide(s Snapshot) reconcile.Plan {
 		d.deleted()
 	case d.pod.state == podOrphaned:
 		d.orphaned()
-	case !d.valid() || !d.allowed():
+	case !d.valid() || !d.allowed() || d.unstartable():
 		d.hold()
 		d.power()
 	default:
@@ -80,7 +81,14 @@ func Decide(s Snapshot) reconcile.Plan {
 // decision is the state of one call of Decide.
 type decision struct {
 	s  *Snapshot
-	vm *spec.VirtualMachine // with its defaults, amended and without status
+	vm *spec.VirtualMachine // with its defaults, amended, of its class, and without status
+	// manifest is what vm would be without its class.
+	manifest *spec.VirtualMachine
+	// classNow is the class of vm, nil if there is none; then that of its pod, if it
+	// has any.
+	classNow, then *startedClass
+	// unclassed: the class is not to be had; oversized: it does not allow the size.
+	unclassed, oversized bool
 	// shown is the status as it is stored, stored what is believed of it.
 	shown, stored *spec.VirtualMachineStatus
 	plan          reconcile.Plan
@@ -131,8 +139,10 @@ type decision struct {
 	// What the conditions will say. The first problem with something stays, or
 	// else the first finding.
 	configuration, devices, running, restart, accelerated, provisioning finding
-	awaiting                                                            []spec.AwaitingChange
-	waits                                                               []spec.Wait
+	// Those about a class, of a machine that has one.
+	class, size finding
+	awaiting    []spec.AwaitingChange
+	waits       []spec.Wait
 	// due is when the next of the waits is to be told.
 	due time.Time
 	end *spec.MachineEnd
@@ -252,7 +262,7 @@ const restartDelay = 10 * time.Second
 
 // valid reports whether the specification can be carried out.
 func (d *decision) valid() bool {
-	errs := spec.ValidateAmended(d.vm)
+	errs := spec.ValidateAmended(d.manifest)
 	if len(errs) == 0 {
 		return true
 	}
@@ -263,7 +273,7 @@ func (d *decision) valid() bool {
 // allowed reports whether the administrator lets manifests ask for what this one
 // does.
 func (d *decision) allowed() bool {
-	refusals := objects.Refusals(d.vm, d.s.Settings)
+	refusals := objects.Refusals(d.manifest, d.s.Settings) // the administrator has made the class
 	if len(refusals) == 0 {
 		return true
 	}
@@ -273,6 +283,18 @@ func (d *decision) allowed() bool {
 	}
 	d.refuseFor(spec.ReasonNotAllowed, strings.Join(texts, "; "))
 	return false
+}
+
+// unstartable reports whether the machine has no pod and gets none because of its
+// class: nothing is made for it then.
+func (d *decision) unstartable() bool {
+	if !d.unfit() || d.pod.exists() {
+		return false
+	}
+	d.unmade = true
+	d.findRestart()
+	d.configuration.follow(d.unfitness())
+	return true
 }
 
 func (d *decision) refuse(err error) { d.refuseFor(spec.ReasonInvalidSpecification, err.Error()) }

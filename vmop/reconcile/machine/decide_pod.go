@@ -80,6 +80,8 @@ func (d *decision) absent() {
 	switch {
 	case d.invalid:
 		d.running.problem(d.configuration.reason, d.machine(), "the specification is not valid or not allowed; see condition %s", spec.ConditionConfigurationApplied)
+	case d.unfit():
+		d.running.follow(d.unfitness())
 	case d.unsuitable:
 		d.running.follow(d.configuration)
 	case d.unmade && !d.devices.ok() && d.devices.warning:
@@ -108,7 +110,7 @@ func (d *decision) newPod() *corev1.Pod {
 	if uid := d.s.VM.UID; uid != "" {
 		pod.Annotations[names.AnnotationMadeFor] = string(uid)
 	}
-	pod.Annotations[names.AnnotationStarted] = started(d.vm)
+	pod.Annotations[names.AnnotationStarted] = started(d.vm, d.classNow)
 	for _, key := range []string{names.AnnotationForceStop, names.AnnotationPowerRequest} {
 		if request := d.s.VM.Annotations[key]; request != "" {
 			pod.Annotations[key] = request
@@ -560,7 +562,7 @@ func (d *decision) awaitsVolume() {
 // One of VM-Operator is left alone.
 func (d *decision) outdated() bool {
 	digest := d.pod.pod.Annotations[names.AnnotationApplied]
-	if digest == "" || d.unmade || d.unsuitable || d.invalid {
+	if digest == "" || d.unmade || d.unsuitable || d.invalid || d.unfit() {
 		return false
 	}
 	now := d.plainPod()

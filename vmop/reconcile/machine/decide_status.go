@@ -32,6 +32,9 @@ func (d *decision) report() {
 	d.configuration.fine(spec.ReasonConfigurationApplied, "all objects are as specified"+d.amended()+d.remark)
 	if d.devices.status == "" {
 		d.devices = finding{status: metav1.ConditionUnknown, reason: d.configuration.reason, message: "the disks were not looked at: the specification is not valid"}
+		if !d.invalid && d.unfit() {
+			d.devices.message = "the disks were not looked at: the machine is not started because of its class"
+		}
 	}
 	if d.provisioning.status == "" {
 		d.provisioning = finding{status: metav1.ConditionUnknown, reason: d.configuration.reason, message: "what the guest is provisioned by was not looked at"}
@@ -54,7 +57,14 @@ func (d *decision) report() {
 		{spec.ConditionRunnerUpToDate, &runner},
 		{spec.ConditionSoleOperator, &d.sole},
 		{spec.ConditionProvisioningReady, &d.provisioning},
+		{spec.ConditionVirtualMachineClassReady, &d.class},
+		{spec.ConditionSizingPolicyMatched, &d.size},
 	} {
+		if c.status == "" {
+			// It has no class.
+			conditions = withoutCondition(conditions, c.name)
+			continue
+		}
 		d.waitFor(c.name, c.finding, now)
 		conditions = spec.WithCondition(conditions, spec.Condition{
 			Type: c.name, Status: c.status, Reason: camel(c.reason), Message: c.message,
@@ -523,11 +533,22 @@ func reportsStopped(s *spec.VirtualMachineStatus) bool {
 	return true
 }
 
+// withoutCondition are conditions without that of a type; what is given stays.
+func withoutCondition(conditions []spec.Condition, conditionType string) []spec.Condition {
+	if spec.FindCondition(conditions, conditionType) == nil {
+		return conditions
+	}
+	return slices.DeleteFunc(slices.Clone(conditions), func(c spec.Condition) bool { return c.Type == conditionType })
+}
+
 // conditionList is the part of the conditions that has the given types.
 func conditionList(conditions []spec.Condition, types []string) []any {
 	out := make([]any, 0, len(types))
 	for _, t := range types {
 		c := spec.FindCondition(conditions, t)
+		if c == nil {
+			continue // of a class, of a machine that has none
+		}
 		out = append(out, map[string]any{
 			"type": c.Type, "status": string(c.Status), "observedGeneration": c.ObservedGeneration,
 			"lastTransitionTime": c.LastTransitionTime.UTC().Format(time.RFC3339),

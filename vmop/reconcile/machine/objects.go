@@ -28,6 +28,7 @@ func Objects(vm *spec.VirtualMachine, s objects.Settings) ([]reconcile.Object, e
 	snapshot := Snapshot{VM: vm, Settings: s}
 	d := &decision{s: &snapshot, vm: manifest.Defaulted(vm), stored: &spec.VirtualMachineStatus{}}
 	spec.Amend(&d.vm.Spec)
+	d.manifest = d.vm
 	d.findClaims()
 	d.makeSecret()
 	if encrypts(d.vm) && d.vm.Spec.VM.Display.TLS.GenerateSecret {

@@ -40,16 +40,17 @@ func (d *decision) findRenewal() {
 
 // replaceable reports whether a next pod has all that it needs.
 func (d *decision) replaceable() bool {
-	return !d.invalid && !d.unmade && !d.unsuitable && d.devices.ok() && !d.short()
+	return !d.invalid && !d.unmade && !d.unsuitable && !d.unfit() && d.devices.ok() && !d.short()
 }
 
 // renewsItself reports whether changes that wait for a restart cause it. They do so
-// once: the next pod is made for the present specification.
+// once: the next pod is made for the present specification. Those of a class alone
+// do not.
 func (d *decision) renewsItself() bool {
 	if !d.vm.Spec.RestartsAutomatically() || len(d.awaiting) == 0 {
 		return false
 	}
 	var then startedManifest
 	return json.Unmarshal([]byte(d.pod.pod.Annotations[names.AnnotationStarted]), &then) == nil &&
-		then.Generation > 0 && then.Generation < d.s.VM.Generation
+		then.Generation > 0 && then.Generation < d.s.VM.Generation && then.Spec != nil && d.changedItself(&then)
 }

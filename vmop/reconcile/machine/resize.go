@@ -24,7 +24,7 @@ var computedResources = [...]corev1.ResourceName{corev1.ResourceCPU, corev1.Reso
 // findGrant decides what the runner is told that its guest may use. Who asks for
 // less gets it at once, and nobody is deprived of what he was told.
 func (d *decision) findGrant() {
-	want := objects.GuestAmounts(d.vm)
+	want := d.wantedAmounts()
 	d.grant = want
 	r, c := d.resizable()
 	if c == nil || d.rigid() != "" {
@@ -44,7 +44,7 @@ func (d *decision) findGrant() {
 }
 
 // short reports whether the guest has to do with less than the manifest gives it.
-func (d *decision) short() bool { return d.grant != objects.GuestAmounts(d.vm) }
+func (d *decision) short() bool { return d.grant != d.wantedAmounts() }
 
 // resizable is how the requests of the machine's pod follow from what its guest may
 // use, and the container that has them. It is nil for a pod that does not change
@@ -138,7 +138,7 @@ func (d *decision) resize() {
 	if c == nil || d.pod.state != podRunning || d.pod.container == nil || d.pod.container.State.Running == nil || !d.wanted() {
 		return
 	}
-	want := objects.GuestAmounts(d.vm)
+	want := d.wantedAmounts()
 	hold := larger(want, d.grant)
 	if had, known := d.granted(); known {
 		hold = larger(hold, had)

@@ -68,6 +68,10 @@ type Snapshot struct {
 	ImageRepository *corev1.PersistentVolumeClaim
 	// Pool is the pool that the machine is assigned from.
 	Pool *spec.VmPool
+	// Classes are the class that the machine names, or if it names none all that are
+	// marked as the default. ClassProblem says why one that it names was not looked at.
+	Classes      []spec.VirtualMachineClass
+	ClassProblem string
 	// Failures are writes that the API server refused, until the same write
 	// succeeds. Conflicts and objects that exist already or no more are none:
 	// they mean that the snapshot was old.

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/changes"
@@ -21,13 +19,15 @@ import (
 
 // startedManifest is what a pod remembers of the specification it was made for.
 type startedManifest struct {
-	Generation int64                    `json:"generation"`
-	Spec       *spec.VirtualMachineSpec `json:"spec"`
+	Generation int64 `json:"generation"`
+	// Class is behind the generation, where it is looked for.
+	Class *startedClass            `json:"class,omitempty"`
+	Spec  *spec.VirtualMachineSpec `json:"spec"`
 }
 
 // started is the annotation of a new pod.
-func started(vm *spec.VirtualMachine) string {
-	data, err := json.Marshal(startedManifest{Generation: vm.Generation, Spec: concealed(&vm.Spec)})
+func started(vm *spec.VirtualMachine, class *startedClass) string {
+	data, err := json.Marshal(startedManifest{Generation: vm.Generation, Class: class, Spec: concealed(&vm.Spec)})
 	if err != nil {
 		// A RawExtension that holds no JSON, which spec.Validate refuses.
 		return ""
@@ -87,7 +87,7 @@ func (d *decision) findRestart() {
 	text, known := d.pod.pod.Annotations[names.AnnotationStarted]
 	var then startedManifest
 	// This is what an unchanged machine has, without reading what is long.
-	same := strings.HasPrefix(text, `{"generation":`+strconv.FormatInt(d.s.VM.Generation, 10)+",")
+	same := d.asStarted(text)
 	switch {
 	case !known:
 		d.restart = finding{status: metav1.ConditionUnknown, reason: spec.ReasonUnexpectedState,

@@ -50,6 +50,7 @@ func (w *world) checkPlan(s *machine.Snapshot, p *reconcile.Plan) {
 			w.checkTakeOver(s, c.Object)
 		}
 	}
+	w.checkClass(s, p)
 	for _, st := range p.Statuses {
 		w.checkStatus(s, st)
 	}
@@ -207,6 +208,10 @@ func (w *world) checkStatus(s *machine.Snapshot, st reconcile.StatusApply) {
 	types := spec.ConditionTypes()
 	if st.Manager == names.OperatorStatusManager {
 		types = spec.OperatorConditionTypes()
+		of := func(v any) bool { return v.(map[string]any)["type"] == spec.ConditionVirtualMachineClassReady }
+		if !slices.ContainsFunc(st.Status["conditions"].([]any), of) {
+			types = types[:len(types)-2] // it has no class
+		}
 		if g := st.Status["observedGeneration"]; g != s.VM.Generation {
 			w.violated("the status names the generation it is about", "%v, not %d", g, s.VM.Generation)
 		}
@@ -369,6 +374,10 @@ func (w *world) checkSettled() {
 	vm, pod := get[*spec.VirtualMachine](w, theVM), get[*corev1.Pod](w, thePod)
 	cm := get[*corev1.ConfigMap](w, theConfig)
 	s := &vm.Status
+	if w.classes {
+		w.checkClassSettled(vm, pod)
+		return
+	}
 	w.checkPower(vm)
 	if vm.ShouldRun() {
 		if pod == nil || w.guests[pod.UID] == nil {
@@ -394,7 +403,7 @@ func (w *world) checkSettled() {
 		}
 	}
 	for _, t := range append(spec.ConditionTypes(), spec.OperatorConditionTypes()...) {
-		if spec.FindCondition(s.Conditions, t) == nil {
+		if spec.FindCondition(s.Conditions, t) == nil && t != spec.ConditionVirtualMachineClassReady && t != spec.ConditionSizingPolicyMatched {
 			w.violated("all conditions are present", "%s is missing", t)
 		}
 	}

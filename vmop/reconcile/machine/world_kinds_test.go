@@ -56,7 +56,7 @@ func orphansWorld() worldKind {
 func worldKinds() map[string]worldKind {
 	return map[string]worldKind{
 		"machines": machinesWorld(), "policies": policiesWorld(), "resizing": resizingWorld(),
-		"claims": claimsWorld(), "deletion": deletionWorld(), "labels": labelsWorld(), "orphans": orphansWorld(),
+		"claims": claimsWorld(), "deletion": deletionWorld(), "labels": labelsWorld(), "orphans": orphansWorld(), "classes": classesWorld(),
 	}
 }
 
@@ -116,3 +116,7 @@ func TestPromisesOfLabels(t *testing.T) { labelsWorld().hold(t) }
 // Whatever becomes of a machine, of its manifest and of its claims, and however late
 // the operator sees it: what is destroyed is its own, and wanted to be.
 func TestPromisesOfDeletion(t *testing.T) { deletionWorld().hold(t) }
+
+// Whatever becomes of classes, no machine that runs stops for that, none is started
+// without its class, and what waits or is wrong is told.
+func TestPromisesOfClasses(t *testing.T) { classesWorld().hold(t) }

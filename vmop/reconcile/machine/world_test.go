@@ -53,6 +53,7 @@ type world struct {
 	off        asked               // the last end that a run policy keeps the machine stopped for
 	waits      map[string]*waiting // what the status waits for, by its condition
 	waited     map[waitingSince]*waiting
+	classes    bool                 // there are classes
 	unbound    bool                 // nobody makes volumes for claims
 	mentioned  []string             // claims that another machine's manifest mentions
 	orphans    map[types.UID]bool   // pods of machines that were deleted without them
@@ -271,6 +272,9 @@ func (w *world) snapshot() (machine.Snapshot, bool) {
 		if o := cached[*corev1.PersistentVolumeClaim](w, k); o != nil {
 			s.Claims = append(s.Claims, *o)
 		}
+	}
+	if s.VM != nil && w.classes {
+		s.Classes = w.classesOf(s.VM, cached[*spec.VirtualMachineClass])
 	}
 	s.ImageRepository = cached[*corev1.PersistentVolumeClaim](w, "claim/"+names.ImageRepositoryClaim)
 	for _, f := range w.failures {

@@ -67,6 +67,9 @@ func (w *world) noteWaits(vm, seen *spec.VirtualMachine) {
 	}
 	for _, t := range spec.OperatorConditionTypes() {
 		c := spec.FindCondition(vm.Status.Conditions, t)
+		if c == nil {
+			continue // of a class, of a machine that has none
+		}
 		if c.Status == "False" && t != spec.ConditionAwaitingRestart && t != spec.ConditionReady && t != spec.ConditionRunnerUpToDate && !reasons[c.Reason] && !quietly[c.Reason] &&
 			(c.Reason != spec.ReasonPodTerminating && c.Reason != spec.ReasonBlockDevicesNotReady || wanted && seen.DeletionTimestamp == nil) {
 			w.violated("every wait is explained", "%+v is none of %+v", c, vm.Status.Waits)

@@ -69,6 +69,9 @@ func ForHost(vm *spec.VirtualMachine, l Host) (runnerconfig.Config, error) {
 	}
 	vm.Spec.VM.Shares = withLocal(vm.Spec.VM.Shares, l.Shares)
 	var p problems
+	if name := vm.Spec.VirtualMachineClassName; name != "" {
+		p.add("spec.virtualMachineClassName", "names the class %s, and on one host there is none: put its manifest, VirtualMachineClass %s, into the same file", name, name)
+	}
 	if l.DataDir == "" {
 		p.add("local.dataDir", "is missing")
 	}

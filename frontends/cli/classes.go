@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// classesAmong are the classes of files.
+func classesAmong(objects []spec.Object) []spec.VirtualMachineClass {
+	var out []spec.VirtualMachineClass
+	for i := range objects {
+		if c, is := objects[i].Typed.(*spec.VirtualMachineClass); is {
+			out = append(out, *c)
+		}
+	}
+	return out
+}
+
+// inline makes machines of files those of their classes, as far as these are there,
+// too: what the class says stands in the machine then, which has no class any more.
+// So nothing else need know of classes, and what is kept of the machine is whole. The
+// problems are sizes that a class does not allow.
+func (p *program) inline(objects []spec.Object, classes []spec.VirtualMachineClass) []spec.Problem {
+	var problems []spec.Problem
+	for i := range objects {
+		o := &objects[i]
+		vm := o.VirtualMachine
+		if vm == nil {
+			continue
+		}
+		const field = "spec.virtualMachineClassName"
+		class, others := spec.ClassOf(vm.Spec.VirtualMachineClassName, classes)
+		if class == nil {
+			continue
+		}
+		own := vm.DeepCopy()
+		spec.Default(own)
+		overruled := class.Spec.Apply(&own.Spec)
+		if errs := class.Spec.CheckSize(&own.Spec); len(errs) > 0 {
+			for _, found := range o.Problems(errs) {
+				found.Message += " (VirtualMachineClass " + class.Name + ")"
+				problems = append(problems, found)
+			}
+		}
+		message := "note: is " + class.Name + ", which is applied"
+		if vm.Spec.VirtualMachineClassName == "" {
+			message = "note: is " + class.Name + ", the default, which is applied"
+		}
+		if len(others) > 0 {
+			message += fmt.Sprintf("; %s marked as the default, too: a cluster takes the newest, here it is the first by name", strings.Join(others, ", "))
+		}
+		for _, text := range overruled {
+			message += "; " + text
+		}
+		p.note("%v", o.Problem(field, message))
+		own.Spec.VirtualMachineClassName, own.Status = "", vm.Status
+		if text, err := spec.Marshal(own); err != nil {
+			problems = append(problems, o.Problem("", err.Error()))
+		} else {
+			o.Raw = text
+		}
+		o.Typed, o.VirtualMachine = own, own
+	}
+	return problems
+}

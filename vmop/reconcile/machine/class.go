@@ -1,0 +1,203 @@
+package machine
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile/changes"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/spec"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A class is part of a machine's specification. It is applied to it once, before
+// anything else is decided. A machine that runs keeps what it was started with, which
+// its pod has noted: no change of a class, nor its end, is a reason to stop it.
+
+// startedClass is what a pod remembers of the class that it was made with.
+type startedClass struct {
+	Name       string    `json:"name"`
+	UID        types.UID `json:"uid"`
+	Generation int64     `json:"generation"`
+	// CoreFraction is that of the class, if the manifest had none.
+	CoreFraction string `json:"coreFraction,omitempty"`
+	// Spec lacks the sizes.
+	Spec spec.VirtualMachineClassSpec `json:"spec"`
+}
+
+// applyTo is [spec.VirtualMachineClassSpec.Apply] of what is remembered.
+func (c *startedClass) applyTo(s *spec.VirtualMachineSpec) {
+	c.Spec.Apply(s)
+	if s.CoreFraction == "" && !s.NamesCompute() {
+		s.CoreFraction = c.CoreFraction
+	}
+}
+
+// findClass makes the specification that of a machine of its class. Where there is no
+// class to be had, a machine that runs stays what it was started as, and no other one
+// is started.
+func (d *decision) findClass() {
+	d.manifest = d.vm
+	name := d.vm.Spec.VirtualMachineClassName
+	had := d.classThen()
+	class, others := spec.ClassOf(name, d.s.Classes)
+	if class == nil && name == "" {
+		return
+	}
+	problem := func(reason, object, format string, args ...any) {
+		d.unclassed = true
+		text := fmt.Sprintf(format, args...)
+		if d.pod.exists() {
+			text += "; the machine goes on as it was started, and is not started again without its class"
+		} else {
+			text += "; the machine is not started without its class"
+		}
+		d.class.problem(reason, object, "%s", text)
+		d.size = finding{status: metav1.ConditionUnknown, reason: reason, message: "the class of the machine is not known"}
+		if had != nil {
+			had.applyTo(&d.ownSpec().Spec)
+		}
+	}
+	switch {
+	case class == nil && d.s.ClassProblem != "":
+		problem(spec.ReasonVirtualMachineClassNotReady, named(spec.KindClass, name), "VirtualMachineClass %s: %s", name, d.s.ClassProblem)
+		return
+	case class == nil:
+		problem(spec.ReasonVirtualMachineClassNotFound, named(spec.KindClass, name), "there is no VirtualMachineClass %s; create it, or name another one in spec.virtualMachineClassName", name)
+		return
+	}
+	object := named(spec.KindClass, class.Name)
+	if errs := spec.ValidateClass(class); len(errs) > 0 {
+		problem(spec.ReasonVirtualMachineClassNotReady, object, "VirtualMachineClass %s is not valid: %v; correct it", class.Name, errs.ToAggregate())
+		return
+	}
+	fraction := d.vm.Spec.CoreFraction
+	overruled := class.Spec.Apply(&d.ownSpec().Spec)
+	d.classNow = &startedClass{Name: class.Name, UID: class.UID, Generation: class.Generation}
+	class.Spec.DeepCopyInto(&d.classNow.Spec)
+	d.classNow.Spec.SizingPolicies = nil
+	if fraction == "" {
+		d.classNow.CoreFraction = d.vm.Spec.CoreFraction
+	}
+	message := "the class of the machine is " + class.Name
+	if name == "" {
+		message += ", the default"
+	}
+	if len(others) > 0 {
+		message += fmt.Sprintf("; %s marked as the default, too, and the newest counts", enumerate(others))
+	}
+	if len(overruled) > 0 {
+		message += "; " + strings.Join(overruled, "; ")
+	}
+	d.class.fine(spec.ReasonVirtualMachineClassReady, message)
+	if errs := class.Spec.CheckSize(&d.vm.Spec); len(errs) > 0 {
+		d.oversized = true
+		goes := "the machine is not started"
+		if d.pod.exists() {
+			goes = "the machine goes on with what its guest has, and is not started again"
+		}
+		d.size.problem(spec.ReasonSizingPolicyNotMatched, object, "VirtualMachineClass %s does not allow this size: %v; change it, or the class; %s until then", class.Name, errs.ToAggregate(), goes)
+		return
+	}
+	d.size.fine(spec.ReasonSizingPolicyMatched, "VirtualMachineClass "+class.Name+" allows the size of the machine")
+}
+
+// enumerate says of some classes that they are something.
+func enumerate(classes []string) string {
+	if len(classes) == 1 {
+		return "VirtualMachineClass " + classes[0] + " is"
+	}
+	return "VirtualMachineClasses " + strings.Join(classes, ", ") + " are"
+}
+
+// ownSpec makes the machine another one than its manifest, to be changed.
+func (d *decision) ownSpec() *spec.VirtualMachine {
+	if d.vm == d.manifest {
+		vm := *d.manifest
+		d.manifest.Spec.DeepCopyInto(&vm.Spec)
+		d.vm = &vm
+	}
+	return d.vm
+}
+
+// unfit reports whether the machine cannot be started because of its class.
+func (d *decision) unfit() bool { return d.unclassed || d.oversized }
+
+// unfitness says why.
+func (d *decision) unfitness() finding {
+	f := d.size
+	if d.unclassed {
+		f = d.class
+	}
+	return f
+}
+
+// classThen is the class that the machine's pod was made with, nil if there is none.
+// Most pods have none, which is seen without reading what is long.
+func (d *decision) classThen() *startedClass {
+	if !d.pod.exists() {
+		return nil
+	}
+	text := d.pod.pod.Annotations[names.AnnotationStarted]
+	rest, ok := strings.CutPrefix(text, `{"generation":`)
+	if _, after, found := strings.Cut(rest, ","); !ok || !found || !strings.HasPrefix(after, `"class":`) {
+		return nil
+	}
+	var then startedManifest
+	if json.Unmarshal([]byte(text), &then) != nil {
+		return nil
+	}
+	d.then = then.Class
+	return then.Class
+}
+
+// asStarted reports, without reading what is long, whether the machine is what its
+// pod was made for.
+func (d *decision) asStarted(text string) bool {
+	generation := `{"generation":` + strconv.FormatInt(d.s.VM.Generation, 10) + ","
+	return strings.HasPrefix(text, generation) && d.sameClass()
+}
+
+// sameClass reports whether the class is that which the machine was started with. It
+// is, too, if there is none to be had: what is noted was applied then.
+func (d *decision) sameClass() bool {
+	then, now := d.then, d.classNow
+	if then == nil || now == nil {
+		return d.unclassed || then == now
+	}
+	return then.Name == now.Name && then.UID == now.UID && then.Generation == now.Generation
+}
+
+// changedItself reports whether changes of the manifest wait for a restart, beside
+// those of its class: nobody has approved of these.
+func (d *decision) changedItself(then *startedManifest) bool {
+	if d.sameClass() {
+		return true // there are no others
+	}
+	own := *d.manifest
+	d.manifest.Spec.DeepCopyInto(&own.Spec)
+	if d.then != nil {
+		d.then.applyTo(&own.Spec)
+	}
+	old := &spec.VirtualMachine{Spec: *then.Spec}
+	old.Name, own.Spec = own.Name, *concealed(&own.Spec)
+	return slices.ContainsFunc(changes.Between(old, &own, changes.Options{}), func(c changes.Change) bool { return c.Applied == changes.AppliedRestart })
+}
+
+// wantedAmounts are what the guest is to have. One whose size its class does not allow
+// gets no more than it has.
+func (d *decision) wantedAmounts() objects.Amounts {
+	want := objects.GuestAmounts(d.vm)
+	if !d.oversized || !d.pod.exists() {
+		return want
+	}
+	if had, known := d.granted(); known {
+		want.CPUs, want.RAM = min(want.CPUs, had.CPUs), min(want.RAM, had.RAM)
+	}
+	return want
+}

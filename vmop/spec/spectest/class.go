@@ -1,0 +1,116 @@
+package spectest
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// Class generates classes that [spec.ValidateClass] finds nothing wrong with.
+func Class() *rapid.Generator[*spec.VirtualMachineClass] {
+	return rapid.Custom(func(t *rapid.T) *spec.VirtualMachineClass {
+		c := &spec.VirtualMachineClass{
+			TypeMeta:   metav1.TypeMeta{APIVersion: spec.GroupVersion().String(), Kind: spec.KindClass},
+			ObjectMeta: metav1.ObjectMeta{Name: Label().Draw(t, "name")},
+		}
+		if maybe(t, "default") {
+			c.Annotations = map[string]string{names.AnnotationDefaultClass: rapid.SampledFrom([]string{"true", "false"}).Draw(t, "default")}
+		}
+		if maybe(t, "cpu") {
+			c.Spec.CPU = drawClassCPU(t)
+		}
+		if maybe(t, "nodeSelector") {
+			n := &spec.ClassNodeSelector{}
+			if maybe(t, "matchLabels") {
+				n.MatchLabels = Labels().Draw(t, "matchLabels")
+			}
+			n.MatchExpressions = rapid.SliceOfN(NodeRequirement(), 0, 3).Draw(t, "matchExpressions")
+			c.Spec.NodeSelector = n
+		}
+		c.Spec.Tolerations = rapid.SliceOfN(Toleration(), 0, 3).Draw(t, "tolerations")
+		least := int32(1)
+		for range rapid.IntRange(0, 4).Draw(t, "policies") {
+			p := drawPolicy(t, least)
+			least = p.Cores.Max + 1
+			c.Spec.SizingPolicies = append(c.Spec.SizingPolicies, p)
+		}
+		return c
+	})
+}
+
+func drawClassCPU(t *rapid.T) *spec.ClassCPU {
+	c := &spec.ClassCPU{Type: rapid.SampledFrom([]spec.ClassCPUType{
+		spec.ClassCPUHost, spec.ClassCPUHostPassthrough, spec.ClassCPUModel, spec.ClassCPUFeatures,
+	}).Draw(t, "type")}
+	word := rapid.StringMatching(`[A-Za-z0-9_][A-Za-z0-9_.-]{0,12}`)
+	switch c.Type {
+	case spec.ClassCPUModel:
+		c.Model = word.Draw(t, "model")
+	case spec.ClassCPUFeatures:
+		c.Features = rapid.SliceOfNDistinct(word, 1, 4, rapid.ID[string]).Draw(t, "features")
+	}
+	return c
+}
+
+// NodeRequirement generates conditions on the labels of nodes.
+func NodeRequirement() *rapid.Generator[corev1.NodeSelectorRequirement] {
+	return rapid.Custom(func(t *rapid.T) corev1.NodeSelectorRequirement {
+		r := corev1.NodeSelectorRequirement{Key: Label().Draw(t, "key"), Operator: rapid.SampledFrom([]corev1.NodeSelectorOperator{
+			corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn, corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist,
+			corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt,
+		}).Draw(t, "operator")}
+		switch r.Operator {
+		case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
+			r.Values = rapid.SliceOfN(Label(), 1, 3).Draw(t, "values")
+		case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
+			r.Values = []string{fmt.Sprint(rapid.IntRange(0, 99).Draw(t, "value"))}
+		}
+		return r
+	})
+}
+
+// drawPolicy generates a policy for numbers of CPUs from one on.
+func drawPolicy(t *rapid.T, least int32) spec.SizingPolicy {
+	var p spec.SizingPolicy
+	p.Cores.Min = least + rapid.Int32Range(0, 3).Draw(t, "cores.min")
+	p.Cores.Max = p.Cores.Min + rapid.Int32Range(0, 12).Draw(t, "cores.max")
+	p.Cores.Step = rapid.Int32Range(0, 4).Draw(t, "cores.step")
+	if maybe(t, "memory") {
+		m := &spec.MemoryRange{}
+		m.Min, m.Max = drawMemory(t, "memory")
+		if maybe(t, "memory.step") {
+			m.Step = resource.NewQuantity(rapid.Int64Range(1, 1<<10).Draw(t, "memory.step")<<20, resource.BinarySI)
+		}
+		if maybe(t, "perCore") {
+			m.PerCore = &spec.MemoryPerCore{}
+			m.PerCore.Min, m.PerCore.Max = drawMemory(t, "perCore")
+		}
+		p.Memory = m
+	}
+	fraction := rapid.Custom(func(t *rapid.T) string { return fmt.Sprintf("%d%%", rapid.IntRange(1, 100).Draw(t, "percent")) })
+	p.CoreFractions = rapid.SliceOfNDistinct(fraction, 0, 4, rapid.ID[string]).Draw(t, "coreFractions")
+	if maybe(t, "defaultCoreFraction") {
+		if len(p.CoreFractions) > 0 {
+			fraction = rapid.SampledFrom(p.CoreFractions)
+		}
+		p.DefaultCoreFraction = fraction.Draw(t, "defaultCoreFraction")
+	}
+	return p
+}
+
+func drawMemory(t *rapid.T, what string) (least, most *resource.Quantity) {
+	low := rapid.Int64Range(1, 1<<12).Draw(t, what+".min") << 20
+	if maybe(t, what+".min") {
+		least = resource.NewQuantity(low, resource.BinarySI)
+	}
+	if maybe(t, what+".max") {
+		most = resource.NewQuantity(low+rapid.Int64Range(0, 1<<40).Draw(t, what+".max"), resource.BinarySI)
+	}
+	return least, most
+}
