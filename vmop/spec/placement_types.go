@@ -47,9 +47,9 @@ type WeightedVirtualMachineAndPodAffinityTerm struct {
 	// weight is what the term counts among the others.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
-	// +required
+	// +kubebuilder:validation:Required
 	Weight int32 `json:"weight"`
 	// virtualMachineAndPodAffinityTerm is the term.
-	// +required
+	// +kubebuilder:validation:Required
 	Term corev1.PodAffinityTerm `json:"virtualMachineAndPodAffinityTerm"`
 }
