@@ -159,7 +159,7 @@ func (m *machine) hardware() {
 		m.vm.Spec.VM.Networks = append(m.vm.Spec.VM.Networks, spec.Network{Tap: &spec.TapNetwork{}})
 	}
 	if class := s.Get("virtualMachineClassName"); class.Is() {
-		class.Note("there are no classes yet: the CPU model and the placement of %s must be written into the machine", class.String())
+		class.Note("classes are not translated: write a VirtualMachineClass that is like %[1]s, and name it in spec.virtualMachineClassName", class.String())
 	}
 	if mode := s.Get("disruptions", "restartApprovalMode"); mode.Is() && mode.String() == "Manual" {
 		mode.Read() // so it is here
