@@ -19,6 +19,10 @@ const (
 	// PhasePaused means that QEMU runs and the guest does not execute: somebody
 	// paused it, or its disk is full.
 	PhasePaused = "Paused"
+	// PhaseDegraded means that QEMU runs and the guest cannot execute because of an
+	// error, about which somebody has to do something: of a disk, of QEMU, or of the
+	// guest, which has panicked or not served its watchdog.
+	PhaseDegraded = "Degraded"
 	// PhaseStopping means that it is being stopped.
 	PhaseStopping = "Stopping"
 	// PhaseStopped means that it does not run and should not.

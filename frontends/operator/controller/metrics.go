@@ -139,7 +139,7 @@ func (c *census) Collect(out chan<- prometheus.Metric) {
 type wait struct{ condition, reason string }
 
 var allPhases = []string{
-	spec.PhasePending, spec.PhaseStarting, spec.PhaseRunning, spec.PhasePaused, spec.PhaseStopping, spec.PhaseStopped, spec.PhaseTerminating, spec.PhaseUnknown,
+	spec.PhasePending, spec.PhaseStarting, spec.PhaseRunning, spec.PhasePaused, spec.PhaseDegraded, spec.PhaseStopping, spec.PhaseStopped, spec.PhaseTerminating, spec.PhaseUnknown,
 }
 
 // phaseNamed is the phase of a status. A machine that nobody has looked at yet waits

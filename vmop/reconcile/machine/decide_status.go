@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/spec"
@@ -406,6 +407,9 @@ func (d *decision) phase() string {
 	case d.pod.state == podRunning && d.executing():
 		return spec.PhaseRunning
 	case d.pod.state == podRunning && d.paused():
+		if d.failed() {
+			return spec.PhaseDegraded
+		}
 		return spec.PhasePaused
 	case d.pod.state == podRunning, d.pod.state == podPending && !d.running.warning && d.pod.pod.Spec.NodeName != "":
 		return spec.PhaseStarting
@@ -428,6 +432,20 @@ func (d *decision) reportedRunning() bool {
 func (d *decision) paused() bool {
 	c := spec.FindCondition(d.stored.Conditions, spec.ConditionGuestExecuting)
 	return c != nil && c.Status == metav1.ConditionFalse && d.reportedRunning()
+}
+
+// failed reports whether a guest that does not execute cannot, because of an error. A
+// full disk is none: the guest goes on when there is space.
+func (d *decision) failed() bool {
+	c := spec.FindCondition(d.stored.Conditions, spec.ConditionGuestExecuting)
+	if c == nil {
+		return false
+	}
+	switch c.Reason {
+	case conditions.ReasonDiskError, conditions.ReasonGuestPanicked, conditions.ReasonWatchdog, conditions.ReasonInternalError:
+		return true
+	}
+	return false
 }
 
 func sameEnd(a, b *spec.MachineEnd) bool {

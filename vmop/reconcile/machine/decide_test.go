@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	reasons "github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/machine"
@@ -641,11 +642,17 @@ func TestAddress(t *testing.T) {
 
 func TestPaused(t *testing.T) {
 	w := running(t, nil)
-	p := w.decided(func(s *machine.Snapshot) {
-		s.VM.Status.Conditions = append(s.VM.Status.Conditions, spec.Condition{Type: spec.ConditionGuestExecuting, Status: metav1.ConditionFalse})
-	})
-	if len(p.Statuses) != 1 || p.Statuses[0].Status["phase"] != spec.PhasePaused || p.Statuses[0].Status["ready"] != false {
-		t.Errorf("%+v", p.Statuses)
+	for reason, want := range map[string]string{
+		"": spec.PhasePaused, reasons.ReasonPaused: spec.PhasePaused, reasons.ReasonDiskFull: spec.PhasePaused, reasons.ReasonStopped: spec.PhasePaused,
+		reasons.ReasonDiskError: spec.PhaseDegraded, reasons.ReasonGuestPanicked: spec.PhaseDegraded,
+		reasons.ReasonWatchdog: spec.PhaseDegraded, reasons.ReasonInternalError: spec.PhaseDegraded,
+	} {
+		p := w.decided(func(s *machine.Snapshot) {
+			s.VM.Status.Conditions = append(s.VM.Status.Conditions, spec.Condition{Type: spec.ConditionGuestExecuting, Status: metav1.ConditionFalse, Reason: reason})
+		})
+		if len(p.Statuses) != 1 || p.Statuses[0].Status["phase"] != want || p.Statuses[0].Status["ready"] != false {
+			t.Errorf("%s: %+v", reason, p.Statuses)
+		}
 	}
 }
 

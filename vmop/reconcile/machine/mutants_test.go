@@ -78,6 +78,15 @@ func stats(change func(*machine.Snapshot, map[string]any)) func(*machine.Snapsho
 	}
 }
 
+// rename makes the phase of a status another one.
+func rename(status map[string]any, phase string) {
+	status["phase"] = phase
+	if s, has := status["stats"].(map[string]any); has {
+		s["phasesTransitions"] = []any{map[string]any{"phase": phase, "time": "2020-01-01T00:00:00Z"}}
+		delete(s, "launchTimeDuration")
+	}
+}
+
 // pretendConfig lets a snapshot's configuration be what it should be.
 func pretendConfig(s *machine.Snapshot) {
 	clean := *s
@@ -499,7 +508,17 @@ func machineMutants() []mutant {
 			after: func(_ *machine.Snapshot, p *reconcile.Plan) {
 				for _, st := range p.Statuses {
 					if st.Status["phase"] != nil {
-						st.Status["phase"] = "Fine"
+						rename(st.Status, "Fine")
+					}
+				}
+			},
+		},
+		{
+			fault: "a phase depends on the time of day", promise: "phases do not flicker", or: "the world comes to rest",
+			after: func(s *machine.Snapshot, p *reconcile.Plan) {
+				for _, st := range p.Statuses {
+					if st.Status["phase"] == spec.PhaseRunning && s.Now.Second()%2 == 0 {
+						rename(st.Status, spec.PhasePaused)
 					}
 				}
 			},
@@ -529,6 +548,16 @@ func machineMutants() []mutant {
 					l["virtualMachineStartingSeconds"] = -1.
 				}
 			}),
+		},
+		{
+			fault: "a machine between two pods is called stopped", promise: "a phase says what is wanted",
+			after: func(_ *machine.Snapshot, p *reconcile.Plan) {
+				for _, st := range p.Statuses {
+					if st.Status["phase"] == spec.PhasePending {
+						rename(st.Status, spec.PhaseStopped)
+					}
+				}
+			},
 		},
 		{
 			fault: "a stopped machine is somewhere", promise: "the status is true", or: "the world comes to rest",

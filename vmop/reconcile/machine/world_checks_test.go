@@ -52,6 +52,7 @@ func (w *world) checkPlan(s *machine.Snapshot, p *reconcile.Plan) {
 	}
 	w.checkClass(s, p)
 	for _, st := range p.Statuses {
+		w.checkPhase(s, p, st)
 		w.checkStatus(s, st)
 	}
 	if !p.Wake.IsZero() && !p.Wake.After(w.now) {
@@ -200,7 +201,7 @@ func resets(o metav1.Object) int {
 }
 
 var phases = []string{
-	spec.PhasePending, spec.PhaseStarting, spec.PhaseRunning, spec.PhasePaused,
+	spec.PhasePending, spec.PhaseStarting, spec.PhaseRunning, spec.PhasePaused, spec.PhaseDegraded,
 	spec.PhaseStopping, spec.PhaseStopped, spec.PhaseTerminating, spec.PhaseUnknown,
 }
 
@@ -251,6 +252,33 @@ func (w *world) checkStatus(s *machine.Snapshot, st reconcile.StatusApply) {
 	}
 }
 
+// checkPhase holds for every report of a phase: between two pods, as during a restart
+// or while something is missing, a machine that should run is never called stopped, and
+// one that should not is never called anything else than stopped or about to.
+func (w *world) checkPhase(s *machine.Snapshot, p *reconcile.Plan, st reconcile.StatusApply) {
+	if st.Manager != names.OperatorStatusManager || s.VM.DeletionTimestamp != nil {
+		return
+	}
+	vm := s.VM.DeepCopy()
+	if power, has := st.Status["power"].(map[string]any); has {
+		state, _ := power["state"].(string)
+		policy, _ := power["policy"].(string)
+		vm.Status.Power = &spec.Power{State: spec.MachineState(state), Policy: spec.RunPolicy(policy)}
+	}
+	for _, a := range p.Actions {
+		if patch, is := a.(reconcile.Patch); is && patch.Kind == names.KindVirtualMachine && patch.Fields["spec"] != nil {
+			vm.Spec.VM.State = spec.StateStopped // the one thing that the operator writes there
+		}
+	}
+	phase := st.Status["phase"].(string)
+	if phase == spec.PhaseUnknown || phase == spec.PhaseStopping {
+		return // the guest may execute; in the end of a restart as well
+	}
+	if (phase == spec.PhaseStopped) == vm.ShouldRun() {
+		w.violated("a phase says what is wanted", "%s of a machine that should run: %v", phase, vm.ShouldRun())
+	}
+}
+
 // settle lets the world be kind until nothing happens any more, and checks that
 // then all is as wanted.
 func (w *world) settle() {
@@ -277,12 +305,20 @@ func (w *world) settle() {
 	}
 	quiet := 0
 	told := map[string]int{}
+	entered, phase := map[string]int{}, vm.Status.Phase
 	for range rounds {
 		w.operations++
 		w.wantNewDisks()
 		w.observeAll()
 		p := w.reconcile(false)
 		w.check()
+		if is := get[*spec.VirtualMachine](w, theVM).Status.Phase; is != phase {
+			phase = is
+			// A start, and one more: for what has changed while the first was under way.
+			if entered[phase]++; entered[phase] > 2 {
+				w.violated("phases do not flicker", "%v", entered)
+			}
+		}
 		for _, e := range p.Events {
 			told[e.String()]++
 			if told[e.String()] > 1 {

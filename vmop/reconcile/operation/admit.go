@@ -104,9 +104,9 @@ func (d *decision) refusal(o *spec.VirtualMachineOperation) refusal {
 	phases := []string{spec.PhaseStopped, spec.PhaseStopping}
 	switch t {
 	case spec.OperationStop:
-		phases = []string{spec.PhaseRunning, spec.PhaseStarting, spec.PhasePaused, spec.PhasePending, spec.PhaseUnknown}
+		phases = []string{spec.PhaseRunning, spec.PhaseStarting, spec.PhasePaused, spec.PhaseDegraded, spec.PhasePending, spec.PhaseUnknown}
 	case spec.OperationRestart:
-		phases = []string{spec.PhaseRunning, spec.PhaseStarting, spec.PhasePaused}
+		phases = []string{spec.PhaseRunning, spec.PhaseStarting, spec.PhasePaused, spec.PhaseDegraded}
 	}
 	if o.Spec.Force {
 		phases = append(phases, spec.PhaseStopping)

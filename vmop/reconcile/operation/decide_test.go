@@ -26,14 +26,14 @@ func TestWhatIsApplicable(t *testing.T) {
 		phases   []string
 	}{
 		{spec.OperationStart, false, byHand, []string{spec.PhaseStopped, spec.PhaseStopping}},
-		{spec.OperationStop, false, byHand, []string{spec.PhaseRunning, spec.PhaseStarting, spec.PhasePaused, spec.PhasePending, spec.PhaseUnknown}},
-		{spec.OperationStop, true, byHand, []string{spec.PhaseRunning, spec.PhaseStarting, spec.PhasePaused, spec.PhasePending, spec.PhaseUnknown, spec.PhaseStopping}},
-		{spec.OperationRestart, false, append(slices.Clone(byHand), spec.RunPolicyAlwaysOn), []string{spec.PhaseRunning, spec.PhaseStarting, spec.PhasePaused}},
-		{spec.OperationRestart, true, append(slices.Clone(byHand), spec.RunPolicyAlwaysOn), []string{spec.PhaseRunning, spec.PhaseStarting, spec.PhasePaused, spec.PhaseStopping}},
+		{spec.OperationStop, false, byHand, []string{spec.PhaseRunning, spec.PhaseStarting, spec.PhasePaused, spec.PhaseDegraded, spec.PhasePending, spec.PhaseUnknown}},
+		{spec.OperationStop, true, byHand, []string{spec.PhaseRunning, spec.PhaseStarting, spec.PhasePaused, spec.PhaseDegraded, spec.PhasePending, spec.PhaseUnknown, spec.PhaseStopping}},
+		{spec.OperationRestart, false, append(slices.Clone(byHand), spec.RunPolicyAlwaysOn), []string{spec.PhaseRunning, spec.PhaseStarting, spec.PhasePaused, spec.PhaseDegraded}},
+		{spec.OperationRestart, true, append(slices.Clone(byHand), spec.RunPolicyAlwaysOn), []string{spec.PhaseRunning, spec.PhaseStarting, spec.PhasePaused, spec.PhaseDegraded, spec.PhaseStopping}},
 		{name: spec.OperationEvict}, {name: spec.OperationMigrate}, {name: spec.OperationSuspend}, {name: spec.OperationResume},
 	} {
 		for _, policy := range policies {
-			for _, phase := range []string{spec.PhasePending, spec.PhaseStarting, spec.PhaseRunning, spec.PhasePaused, spec.PhaseStopping, spec.PhaseStopped, spec.PhaseTerminating, spec.PhaseUnknown} {
+			for _, phase := range []string{spec.PhasePending, spec.PhaseStarting, spec.PhaseRunning, spec.PhasePaused, spec.PhaseDegraded, spec.PhaseStopping, spec.PhaseStopped, spec.PhaseTerminating, spec.PhaseUnknown} {
 				w := newWorld(t)
 				w.settled("a", policy, phase)
 				w.addOperation("x", "a", kind.name, kind.force)
