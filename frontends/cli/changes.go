@@ -99,7 +99,7 @@ func (p *program) awaiting(c *cli.Context, format string) error {
 		}
 		var found []changes.Change
 		for _, a := range vm.Status.RestartAwaitingChanges {
-			f := changes.Change{Operation: a.Operation, Path: a.Path, Applied: changes.AppliedRestart}
+			f := changes.Change{Operation: a.Operation, Path: a.Path, Applied: changes.AppliedRestart, Reason: a.Message}
 			if a.CurrentValue != nil {
 				f.OldValue = a.CurrentValue.Raw
 			}

@@ -32,6 +32,9 @@ type kubelet struct {
 	ends map[string]string
 	// silent machines have no runner that reports.
 	silent map[string]bool
+	// changed machines have a runner that finds another content of a Secret than it
+	// has given to the guest.
+	changed map[string]bool
 	// stubborn machines have a guest that does not react to its power button.
 	stubborn map[string]bool
 	// resizes: pods are resized in place.
@@ -54,7 +57,7 @@ func (t *test) startKubeletThat(resizes bool) *kubelet {
 	t.Helper()
 	factory := informers.NewSharedInformerFactoryWithOptions(t.kube, 0, informers.WithNamespace(t.namespace))
 	k := &kubelet{
-		test: t, ends: map[string]string{}, silent: map[string]bool{}, stubborn: map[string]bool{}, resizes: resizes,
+		test: t, ends: map[string]string{}, silent: map[string]bool{}, changed: map[string]bool{}, stubborn: map[string]bool{}, resizes: resizes,
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[item](20*time.Millisecond, time.Second)),
 	}
 	add := func(pod bool, o any) {
@@ -243,7 +246,7 @@ func (k *kubelet) ignores(pod *corev1.Pod) bool {
 // report is what a runner says about its machine.
 func (k *kubelet) report(ctx context.Context, name string, running bool) error {
 	k.mu.Lock()
-	silent := k.silent[name]
+	silent, changed := k.silent[name], k.changed[name]
 	k.mu.Unlock()
 	if silent {
 		return nil
@@ -252,6 +255,9 @@ func (k *kubelet) report(ctx context.Context, name string, running bool) error {
 	state, reason := metav1.ConditionFalse, spec.ReasonVMStopped
 	if running {
 		status = map[string]any{"cpus": 1, "ram": "1Gi", "runnerVersion": "test"}
+		if changed {
+			status["changedDocuments"] = []any{map[string]any{"name": spec.DocumentUserData, "missing": false}}
+		}
 		state, reason = metav1.ConditionTrue, spec.ReasonVMStarted
 	}
 	var conditions []any

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/vmop/sdk/vmop/live"
@@ -44,6 +45,7 @@ func (e *Engine) Reconfigure(c runnerconfig.Config) error {
 	e.mu.Unlock()
 	e.update(func(s *State) { s.PowerdownTimeout = *vm.PowerdownTimeout })
 	e.timeout.tell()
+	e.tellDocuments()
 	return nil
 }
 
@@ -75,7 +77,18 @@ func (e *Engine) RereadSecrets() {
 			w.config.Runner.Sysprep = now.Runner.Sysprep
 		}
 	})
+	e.tellDocuments()
 	e.RereadDisplaySecret()
+}
+
+// tellDocuments reports which documents of Secrets are otherwise than at the start.
+func (e *Engine) tellDocuments() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if changed := live.ChangedDocuments(&e.o.Config, &e.wished.config); !slices.Equal(changed, e.state.ChangedDocuments) {
+		e.state.ChangedDocuments = changed
+		e.report()
+	}
 }
 
 // Pause stops the guest until [Engine.Resume]; a guest that is not running yet is

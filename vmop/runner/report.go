@@ -94,6 +94,9 @@ type State struct {
 	DisplayPasswordSerial int64 `json:"displayPasswordSerial,omitempty"`
 	// PowerdownTimeout in seconds.
 	PowerdownTimeout int64 `json:"powerdownTimeout,omitempty"`
+	// ChangedDocuments are the documents of Secrets that are otherwise than those that
+	// the guest was given when it was started.
+	ChangedDocuments []live.Document `json:"changedDocuments,omitempty"`
 	// Outcome is how the machine ended; nil before.
 	Outcome *Outcome `json:"outcome,omitempty"`
 }

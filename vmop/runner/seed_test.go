@@ -123,6 +123,9 @@ func TestNewContentOfASecretWaits(t *testing.T) {
 	if waits := live.RestartPaths(&e.o.Config, &e.wished.config); !slices.Equal(waits, []string{"cloudInit.userDataFrom.contentDigest"}) {
 		t.Errorf("%v waits", waits)
 	}
+	if got := e.State().ChangedDocuments; !slices.Equal(got, []live.Document{{Name: "userData"}}) {
+		t.Errorf("%v is told", got)
+	}
 	// A configuration that is the same otherwise changes nothing of that.
 	c := e.wished.config
 	c.Runner.Generation++
@@ -132,6 +135,21 @@ func TestNewContentOfASecretWaits(t *testing.T) {
 	if waits := live.RestartPaths(&e.o.Config, &e.wished.config); len(waits) != 1 {
 		t.Errorf("%v waits", waits)
 	}
+	// One that is gone is told as such, and nothing when it is back as it was.
+	if err := os.Remove(filepath.Join(dir, "user-data")); err != nil {
+		t.Fatal(err)
+	}
+	e.RereadSecrets()
+	if got := e.State().ChangedDocuments; !slices.Equal(got, []live.Document{{Name: "userData", Missing: true}}) {
+		t.Errorf("%v is told", got)
+	}
+	putDocument(t, dir, "user-data", "#cloud-config\npassword: "+password)
+	e.RereadSecrets()
+	if got := e.State().ChangedDocuments; len(got) != 0 {
+		t.Errorf("%v is told", got)
+	}
+	putDocument(t, dir, "user-data", "#cloud-config\npassword: other")
+	e.RereadSecrets()
 	for _, c := range []*runnerconfig.Config{&e.o.Config, &e.wished.config} {
 		text, err := runnerconfig.Marshal(*c)
 		if err != nil || bytes.Contains(text, []byte(password)) {

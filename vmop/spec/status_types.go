@@ -104,6 +104,13 @@ type VirtualMachineStatus struct {
 	// +listType=atomic
 	// +optional
 	DeviceGroups []int64 `json:"deviceGroups,omitempty"`
+	// changedDocuments are the documents for cloud-init that come from Secrets and
+	// whose content is another one than that which the guest was started with, as the
+	// runner finds; they are missing if there is none. (Added by vmop.)
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +optional
+	ChangedDocuments []ChangedDocument `json:"changedDocuments,omitempty"`
 	// hostName is the guest's, as its agent told it. (Added by vmop.)
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
@@ -193,7 +200,32 @@ type AwaitingChange struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	DesiredValue *runtime.RawExtension `json:"desiredValue,omitempty"`
+	// message says what has changed, where that is not in the values: they are missing
+	// then. (Added by vmop.)
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Message string `json:"message,omitempty"`
 }
+
+// ChangedDocument is a document of a Secret whose content has changed since the
+// machine was started. What is in it is told nowhere, and neither is a digest of it.
+type ChangedDocument struct {
+	// name is that of the document.
+	// +kubebuilder:validation:Enum=metaData;userData;networkConfig
+	// +kubebuilder:validation:Required
+	Name string `json:"name"`
+	// missing says that the Secret or the key is not there any more: the machine goes
+	// on without it, and is not started again until it is back.
+	// +optional
+	Missing bool `json:"missing,omitempty"`
+}
+
+// The names of a [ChangedDocument].
+const (
+	DocumentMetaData      = "metaData"
+	DocumentUserData      = "userData"
+	DocumentNetworkConfig = "networkConfig"
+)
 
 // The operations of an [AwaitingChange].
 const (

@@ -72,6 +72,13 @@ func Status(s *runner.State, before transitions, now time.Time) (map[string]any,
 		if interfaces := interfaces(s.Guest.Interfaces); interfaces != nil {
 			part["interfaces"] = interfaces
 		}
+		if len(s.ChangedDocuments) > 0 {
+			documents := make([]any, len(s.ChangedDocuments))
+			for i, d := range s.ChangedDocuments {
+				documents[i] = map[string]any{"name": d.Name, "missing": d.Missing}
+			}
+			part["changedDocuments"] = documents
+		}
 		if s.DisplayPasswordSerial != 0 {
 			part["displayPasswordSerial"] = s.DisplayPasswordSerial
 		}

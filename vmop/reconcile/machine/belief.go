@@ -211,6 +211,7 @@ func (a Authors) Believed(status *spec.VirtualMachineStatus, former bool) *spec.
 	drop("accelerator", true, func() { out.Accelerator = none.Accelerator })
 	drop("emulation", true, func() { out.Emulation = none.Emulation })
 	drop("deviceGroups", true, func() { out.DeviceGroups = none.DeviceGroups })
+	drop("changedDocuments", true, func() { out.ChangedDocuments = none.ChangedDocuments })
 	drop("hostName", true, func() { out.HostName = none.HostName })
 	drop("interfaces", true, func() { out.Interfaces = none.Interfaces })
 	drop("cpus", true, func() { out.CPUs = none.CPUs })

@@ -127,6 +127,9 @@ type decision struct {
 	remark string
 	// unsuitable: no pod is made with the image that the machine has.
 	unsuitable bool
+	// renewed: a document of a Secret is another one than the guest was given; lacks:
+	// one is gone, without which the machine is not started.
+	renewed, lacks bool
 	// creates: the plan makes the pod.
 	creates bool
 	// holds: the plan writes the machine, which has another version then; released:

@@ -66,7 +66,7 @@ func whose(o *metav1.ObjectMeta) string {
 // for the next one. It is not, if there could be no next one: somebody's machine
 // would be away for a reboot, or a claim that its pod alone still keeps.
 func (d *decision) renews() bool {
-	return d.pod.state == podRunning && len(d.awaiting) > 0 && !d.unmade && !d.unsuitable && !d.unfit() && !d.short()
+	return d.pod.state == podRunning && len(d.awaiting) > 0 && !d.unmade && !d.unsuitable && !d.unfit() && !d.short() && !d.lacks
 }
 
 // makeConfigMap sees to the runner's configuration. What it returns says why there

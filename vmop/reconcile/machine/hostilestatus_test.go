@@ -68,6 +68,9 @@ func anyStatus(t *rapid.T, s *machine.Snapshot) spec.VirtualMachineStatus {
 	if rapid.Bool().Draw(t, "has groups") {
 		out.DeviceGroups = []int64{int64(rapid.IntRange(0, 9).Draw(t, "group"))}
 	}
+	if rapid.Bool().Draw(t, "has changed documents") {
+		out.ChangedDocuments = []spec.ChangedDocument{{Name: one("document", spec.DocumentUserData, spec.DocumentMetaData, spec.DocumentNetworkConfig), Missing: rapid.Bool().Draw(t, "missing")}}
+	}
 	if rapid.Bool().Draw(t, "has an end") {
 		out.LastEnd = &spec.MachineEnd{
 			PodUID:  rapid.SampledFrom(uids).Draw(t, "pod"),

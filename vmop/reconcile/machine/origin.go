@@ -15,9 +15,9 @@ func (d *decision) recordOrigin() bool {
 	c := &d.claims[0]
 	origin, recorded := d.findOrigin(c)
 	d.origin = origin
-	if cm := d.s.ConfigMap; cm != nil && cm.Annotations[names.AnnotationApplied] == "" && !recorded && (c.gone() || c.found != nil && c.found.DeletionTimestamp != nil) {
+	if cm := d.s.ConfigMap; cm != nil && cm.Annotations[names.AnnotationApplied] == "" && !recorded && (c.found == nil || c.found.DeletionTimestamp != nil) {
 		d.unmade = true
-		return false // the claim may come back, with nothing noted on it
+		return false // the claim may come back, with nothing noted on it; a new one is made first
 	}
 	if recorded || c.found == nil || c.legacy || !d.mine(c.found) || c.found.DeletionTimestamp != nil {
 		return true // one of a former name is VM-Operator's in any case

@@ -40,7 +40,7 @@ func (d *decision) findRenewal() {
 
 // replaceable reports whether a next pod has all that it needs.
 func (d *decision) replaceable() bool {
-	return !d.invalid && !d.unmade && !d.unsuitable && !d.unfit() && d.devices.ok() && !d.short()
+	return !d.invalid && !d.unmade && !d.unsuitable && !d.unfit() && d.devices.ok() && !d.short() && !d.lacks
 }
 
 // renewsItself reports whether changes that wait for a restart cause it. They do so
@@ -49,6 +49,9 @@ func (d *decision) replaceable() bool {
 func (d *decision) renewsItself() bool {
 	if !d.vm.Spec.RestartsAutomatically() || len(d.awaiting) == 0 {
 		return false
+	}
+	if d.renewed {
+		return true // the next pod has the new content, of which its runner says nothing any more
 	}
 	var then startedManifest
 	return json.Unmarshal([]byte(d.pod.pod.Annotations[names.AnnotationStarted]), &then) == nil &&

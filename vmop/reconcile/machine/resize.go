@@ -156,7 +156,7 @@ func (d *decision) resize() {
 	}
 	if why := d.rigid(); why != "" {
 		if grows {
-			d.remark = "; pod " + d.pod.pod.Name + " asks for more only when it is made anew: " + why
+			d.remark += "; pod " + d.pod.pod.Name + " asks for more only when it is made anew: " + why
 		}
 		return
 	}

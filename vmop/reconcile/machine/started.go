@@ -105,6 +105,7 @@ func (d *decision) findRestart() {
 	d.keptCPUs()
 	d.unreachableCD()
 	d.formerCertificate()
+	d.newDocuments()
 	if len(d.awaiting) == 0 {
 		d.restart = none
 		return
@@ -113,7 +114,51 @@ func (d *decision) findRestart() {
 		message: fmt.Sprintf("%d changes wait for the next start of the machine; see status.restartAwaitingChanges", len(d.awaiting))}
 	if len(d.awaiting) == 1 {
 		d.restart.message = "the change of " + d.awaiting[0].Path + " waits for the next start of the machine"
+		if m := d.awaiting[0].Message; m != "" {
+			d.restart.message += ": " + m
+		}
 	}
+}
+
+// newDocuments finds documents of Secrets that only the next start gives to the guest.
+// The operator cannot read them; the runner sees what it was given, and says whether it
+// is otherwise now. One that is gone is nothing to restart for: the machine would not
+// start.
+func (d *decision) newDocuments() {
+	if !d.executing() {
+		return // they are those of a runner that has ended
+	}
+	for _, c := range d.stored.ChangedDocuments {
+		path, secret := document(d.vm, c.Name)
+		switch {
+		case path == "" || slices.ContainsFunc(d.awaiting, func(a spec.AwaitingChange) bool { return strings.HasPrefix(a.Path, path) }):
+			// It is to have another one altogether.
+		case c.Missing:
+			d.lacks = true
+			d.remark += fmt.Sprintf("; %s: the Secret %s, or the key in it, is not there any more: the machine runs on, and is not started again until it is back", path, secret)
+		default:
+			d.renewed = true
+			d.awaiting = append(d.awaiting, spec.AwaitingChange{
+				Operation: spec.OperationReplace, Path: path, Message: "the content of the Secret " + secret + " has changed",
+			})
+		}
+	}
+}
+
+// document is where a manifest names a document that comes from a Secret, and which
+// Secret; empty if it names none.
+func document(vm *spec.VirtualMachine, name string) (path, secret string) {
+	c := vm.Spec.CloudInit
+	if c == nil {
+		return "", ""
+	}
+	from := map[string]*spec.CloudInitSource{
+		spec.DocumentMetaData: c.MetaDataFrom, spec.DocumentUserData: c.UserDataFrom, spec.DocumentNetworkConfig: c.NetworkConfigFrom,
+	}[name]
+	if from == nil {
+		return "", ""
+	}
+	return "spec.cloudInit." + name + "From", from.SecretRef.Name
 }
 
 func (d *decision) compare(then *spec.VirtualMachineSpec) {

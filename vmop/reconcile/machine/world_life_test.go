@@ -143,7 +143,7 @@ func (w *world) tend(pod *corev1.Pod, how int) {
 }
 
 func (w *world) start(pod *corev1.Pod) {
-	g := &guest{pod: pod}
+	g := &guest{pod: pod, content: w.content}
 	for _, v := range pod.Spec.Volumes {
 		if c := v.PersistentVolumeClaim; c != nil && c.ClaimName != names.ImageRepositoryClaim {
 			if get[*corev1.PersistentVolumeClaim](w, "claim/"+c.ClaimName) == nil {
@@ -219,6 +219,9 @@ func (w *world) runnerReports(g *guest) {
 	if w.nodes != nil {
 		w.reportAmounts(part, g)
 	}
+	if g.content != w.content {
+		part["changedDocuments"] = []any{map[string]any{"name": spec.DocumentUserData}}
+	}
 	w.applyStatus(vm, names.RunnerStatusManager, part)
 	w.put(theVM, vm)
 	g.told = true
@@ -269,7 +272,7 @@ func (w *world) person() {
 	}
 	things := 14
 	if w.policies {
-		things = 22
+		things = 23
 	}
 	what := w.choose("person", things)
 	w.note("a person does %d", what)
@@ -292,6 +295,9 @@ func (w *world) person() {
 		if vm.Spec.Disruptions = nil; w.choose("approves", 2) == 1 {
 			vm.Spec.Disruptions = &spec.Disruptions{RestartApprovalMode: spec.RestartAutomatic}
 		}
+	case 22:
+		w.newContent(vm)
+		return
 	case 2:
 		vm.Spec.VM.MaximumCPUs = new(int32(1 + w.choose("cpus", 8)))
 	case 3:

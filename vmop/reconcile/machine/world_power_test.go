@@ -125,6 +125,8 @@ func (w *world) keepsPod(vm *spec.VirtualMachine, pod *corev1.Pod) bool {
 		return false
 	case s.RestartsAutomatically() && w.madeAt[pod.UID] < vm.Generation:
 		return false
+	case s.RestartsAutomatically() && s.CloudInit != nil && len(vm.Status.ChangedDocuments) > 0:
+		return false
 	case manual(s.RunPolicy) && outstanding(vm) && verb == machine.VerbStop:
 		return false
 	case manual(s.RunPolicy) && vm.Status.Power != nil && vm.Status.Power.Policy == "":

@@ -62,6 +62,9 @@ func newPolicyWorld(choose func(string, int) int, decide func(machine.Snapshot) 
 	if choose("approves at first", 2) == 1 {
 		vm.Spec.Disruptions = &spec.Disruptions{RestartApprovalMode: spec.RestartAutomatic}
 	}
+	if choose("has a Secret", 2) == 1 {
+		vm.Spec.CloudInit = userDataFrom("web-init")
+	}
 	w.put(theVM, vm)
 	return w
 }

@@ -54,6 +54,7 @@ type world struct {
 	waits      map[string]*waiting // what the status waits for, by its condition
 	waited     map[waitingSince]*waiting
 	classes    bool                 // there are classes
+	content    int                  // what stands in the Secret with the user data
 	unbound    bool                 // nobody makes volumes for claims
 	mentioned  []string             // claims that another machine's manifest mentions
 	orphans    map[types.UID]bool   // pods of machines that were deleted without them
@@ -81,6 +82,8 @@ type guest struct {
 	stage  int  // 0 container started, 1 runner reported, 2 guest executes, 3 booted
 	told   bool // the last report got through
 	claims []string
+	// content is that of the user data with which the guest was started.
+	content int
 	// generation is that of the configuration that the runner follows, has is what
 	// the guest may use by it.
 	generation int64

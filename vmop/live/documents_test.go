@@ -1,0 +1,51 @@
+package live_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/vmop/sdk/vmop/live"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"pgregory.net/rapid"
+)
+
+// A document has changed if it had a content and has another one, or none, and is still
+// that of the same key; what is in it, and its digest, are not told.
+func TestChangedDocuments(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		names := []string{"metaData", "userData", "networkConfig"}
+		draw := func(what string) (*runnerconfig.Config, [3]*runnerconfig.CloudInitSource) {
+			c := &runnerconfig.Config{}
+			var all [3]*runnerconfig.CloudInitSource
+			if rapid.IntRange(0, 9).Draw(t, what) == 0 {
+				return c, all
+			}
+			c.Runner.CloudInit = &runnerconfig.CloudInit{}
+			for i := range all {
+				if rapid.IntRange(0, 3).Draw(t, what) == 0 {
+					continue
+				}
+				all[i] = &runnerconfig.CloudInitSource{
+					Secret: rapid.SampledFrom([]string{"a", "a", "b"}).Draw(t, "secret"), Key: rapid.SampledFrom([]string{"k", "k", "l"}).Draw(t, "key"),
+					ContentDigest: rapid.SampledFrom([]string{"", "1", "2"}).Draw(t, "digest"),
+				}
+			}
+			c.Runner.CloudInit.MetaDataFrom, c.Runner.CloudInit.UserDataFrom, c.Runner.CloudInit.NetworkConfigFrom = all[0], all[1], all[2]
+			return c, all
+		}
+		started, was := draw("started")
+		now, is := draw("now")
+		var want []live.Document
+		for i, name := range names {
+			if was[i] != nil && is[i] != nil && was[i].Secret == is[i].Secret && was[i].Key == is[i].Key && was[i].ContentDigest != "" && was[i].ContentDigest != is[i].ContentDigest {
+				want = append(want, live.Document{Name: name, Missing: is[i].ContentDigest == ""})
+			}
+		}
+		if got := live.ChangedDocuments(started, now); !slices.Equal(got, want) {
+			t.Fatalf("%v, want %v", got, want)
+		}
+		if got := live.ChangedDocuments(started, started); len(got) > 0 {
+			t.Fatalf("nothing was changed: %v", got)
+		}
+	})
+}

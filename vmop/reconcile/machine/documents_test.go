@@ -1,0 +1,155 @@
+package machine_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func userDataFrom(secret string) *spec.CloudInit {
+	return &spec.CloudInit{UserDataFrom: &spec.CloudInitSource{SecretRef: spec.SecretKeyReference{Name: secret}}}
+}
+
+// newContent is somebody who changes the Secret with the user data of a machine whose
+// manifest names one. Its runner sees that.
+func (w *world) newContent(vm *spec.VirtualMachine) {
+	if vm.Spec.CloudInit == nil || vm.Spec.CloudInit.UserDataFrom == nil {
+		return
+	}
+	w.content++
+	w.note("the Secret has the content %d", w.content)
+	for _, key := range w.keys("pod/") {
+		pod := get[*corev1.Pod](w, key)
+		if pod == nil || w.guests[pod.UID] == nil || w.dead[pod.Spec.NodeName] {
+			continue
+		}
+		if g := w.guests[pod.UID]; g.stage > 1 {
+			g.stage = 2 // it is the third report then, which gets through
+			w.runnerReports(g)
+		}
+	}
+}
+
+// A Secret whose content has changed waits for a restart, and nothing says what is in it.
+func TestNewContentOfASecret(t *testing.T) {
+	w := running(t, func(vm *spec.VirtualMachine) { vm.Spec.CloudInit = userDataFrom("web-init") })
+	first := w.podUID()
+	w.newContent(get[*spec.VirtualMachine](w, theVM))
+	w.comesToRest()
+	vm := get[*spec.VirtualMachine](w, theVM)
+	if all := vm.Status.RestartAwaitingChanges; len(all) != 1 || all[0].Path != "spec.cloudInit.userDataFrom" || all[0].Operation != spec.OperationReplace ||
+		all[0].Message != "the content of the Secret web-init has changed" || all[0].CurrentValue != nil || all[0].DesiredValue != nil {
+		t.Fatalf("%+v\n%s", all, strings.Join(w.log, "\n"))
+	}
+	c := spec.FindCondition(vm.Status.Conditions, spec.ConditionAwaitingRestart)
+	if c.Status != "True" || c.Message != "the change of spec.cloudInit.userDataFrom waits for the next start of the machine: the content of the Secret web-init has changed" {
+		t.Errorf("%+v", c)
+	}
+	if cm := get[*corev1.ConfigMap](w, theConfig); !strings.Contains(cm.Data[names.ConfigKey], "guestResetEnds: true") {
+		t.Error("a reboot of the guest does not apply it")
+	}
+	if w.podUID() != first {
+		t.Error("it is restarted without approval")
+	}
+
+	// The next pod has it.
+	w.askFor(vm, machine.VerbRestart)
+	w.comesToRest()
+	if vm = get[*spec.VirtualMachine](w, theVM); w.podUID() == first || len(vm.Status.RestartAwaitingChanges) > 0 || spec.ConditionIsTrue(vm.Status.Conditions, spec.ConditionAwaitingRestart) {
+		t.Errorf("%+v", vm.Status)
+	}
+}
+
+// With automatic approval it restarts the machine once, and its guest has its time.
+func TestNewContentRestartsOnce(t *testing.T) {
+	w := running(t, func(vm *spec.VirtualMachine) {
+		vm.Spec.CloudInit = userDataFrom("web-init")
+		vm.Spec.Disruptions = &spec.Disruptions{RestartApprovalMode: spec.RestartAutomatic}
+		vm.Spec.VM.PowerdownTimeout = new(int32(90))
+	})
+	first := w.podUID()
+	w.newContent(get[*spec.VirtualMachine](w, theVM))
+	var asked []reconcile.Action
+	for range 4 {
+		w.observeAll()
+		asked = append(asked, w.reconcile(false).Actions...)
+	}
+	if !slices.ContainsFunc(asked, func(a reconcile.Action) bool {
+		d, is := a.(reconcile.DeletePod)
+		return is && d.UID == first && d.GraceSeconds > 90
+	}) {
+		t.Errorf("%+v", asked)
+	}
+	w.comesToRest()
+	second := w.podUID()
+	if second == first || !w.runs() {
+		t.Fatalf("it was not restarted\n%s", strings.Join(w.log, "\n"))
+	}
+	w.pass(time.Hour)
+	if w.comesToRest(); w.podUID() != second {
+		t.Error("it is restarted again")
+	}
+}
+
+// A Secret that is gone is nothing to restart for, whatever else waits: the machine
+// would not start. It says so, and a reboot of the guest stays one.
+func TestAMissingSecretKeepsAMachineRunning(t *testing.T) {
+	w := running(t, func(vm *spec.VirtualMachine) { vm.Spec.CloudInit = userDataFrom("web-init") })
+	p := w.decided(func(s *machine.Snapshot) {
+		s.VM.Status.ChangedDocuments = []spec.ChangedDocument{{Name: spec.DocumentUserData, Missing: true}}
+		s.VM.Spec.Disruptions = &spec.Disruptions{RestartApprovalMode: spec.RestartAutomatic}
+		s.VM.Spec.VM.MaximumCPUs = new(int32(8))
+		s.VM.Generation++
+		s.VM.Annotations = map[string]string{names.AnnotationPowerRequest: machine.Request(machine.VerbRestart, "1")}
+	})
+	for _, a := range p.Actions {
+		switch a := a.(type) {
+		case reconcile.DeletePod:
+			t.Errorf("%+v", a)
+		case reconcile.Apply:
+			if cm, is := a.Object.(*corev1.ConfigMap); is && strings.Contains(cm.Data[names.ConfigKey], "guestResetEnds: true") {
+				t.Error("a reboot of the guest ends the machine")
+			}
+		}
+	}
+	if _, text := said(p, spec.ConditionAwaitingRestart); text != "the change of spec.vm.maximumCpus waits for the next start of the machine" {
+		t.Errorf("%q", text)
+	}
+	if _, text := said(p, spec.ConditionConfigurationApplied); !strings.Contains(text, "spec.cloudInit.userDataFrom: the Secret web-init, or the key in it, is not there any more") {
+		t.Errorf("%q", text)
+	}
+}
+
+// What the manifest does not name any more, or names otherwise, is told once or not at all.
+func TestDocumentsThatTheManifestNamesOtherwise(t *testing.T) {
+	for name, change := range map[string]func(*spec.VirtualMachine) string{
+		"another Secret": func(vm *spec.VirtualMachine) string {
+			vm.Spec.CloudInit = userDataFrom("other")
+			return "spec.cloudInit.userDataFrom.secretRef.name"
+		},
+		"none": func(vm *spec.VirtualMachine) string {
+			vm.Spec.CloudInit.UserDataFrom = nil
+			return "spec.cloudInit.userDataFrom"
+		},
+		"no cloud-init": func(vm *spec.VirtualMachine) string { vm.Spec.CloudInit = nil; return "spec.cloudInit" },
+	} {
+		w := running(t, func(vm *spec.VirtualMachine) { vm.Spec.CloudInit = userDataFrom("web-init") })
+		vm, want := get[*spec.VirtualMachine](w, theVM), ""
+		vm.Status.ChangedDocuments = []spec.ChangedDocument{{Name: spec.DocumentUserData}, {Name: spec.DocumentNetworkConfig}}
+		want = change(vm)
+		vm.Generation++
+		w.put(theVM, vm)
+		w.observeAll()
+		w.reconcile(false)
+		if all := get[*spec.VirtualMachine](w, theVM).Status.RestartAwaitingChanges; len(all) != 1 || all[0].Path != want || all[0].Message != "" {
+			t.Errorf("%s: %+v, want %s", name, all, want)
+		}
+	}
+}
