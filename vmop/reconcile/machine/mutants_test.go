@@ -22,10 +22,15 @@ import (
 type mutant struct {
 	fault   string
 	promise string
-	// or is another promise that may notice it first.
+	// or are other promises that may notice it first, with "; " between them.
 	or     string
 	before func(*machine.Snapshot)
 	after  func(*machine.Snapshot, *reconcile.Plan)
+}
+
+// others are the other promises that may notice the fault.
+func (m *mutant) others() []string {
+	return slices.DeleteFunc(strings.Split(m.or, "; "), func(p string) bool { return p == "" })
 }
 
 // without is a mutant's plan without some actions.
@@ -187,7 +192,7 @@ func machineMutants() []mutant {
 			after: without[reconcile.DeletePod],
 		},
 		{
-			fault: "a stopped machine is started", promise: "what is wanted is reached",
+			fault: "a stopped machine is started", promise: "what is wanted is reached", or: "a phase says what is wanted",
 			before: func(s *machine.Snapshot) { s.VM.Spec.VM.State = spec.StateRunning },
 		},
 		{
@@ -514,11 +519,14 @@ func machineMutants() []mutant {
 			},
 		},
 		{
-			fault: "a phase depends on the time of day", promise: "phases do not flicker", or: "the world comes to rest",
+			fault: "a phase is one and then the other", promise: "phases do not flicker", or: "the world comes to rest",
+			before: func(s *machine.Snapshot) { s.VM.Status.Phase = "" },
 			after: func(s *machine.Snapshot, p *reconcile.Plan) {
 				for _, st := range p.Statuses {
-					if st.Status["phase"] == spec.PhaseRunning && s.Now.Second()%2 == 0 {
+					if st.Status["phase"] == spec.PhaseRunning && s.VM.Status.Phase == spec.PhaseRunning {
 						rename(st.Status, spec.PhasePaused)
+					} else if phase, has := st.Status["phase"].(string); has {
+						rename(st.Status, phase)
 					}
 				}
 			},
@@ -600,7 +608,7 @@ func policyMutants() []mutant {
 			before: func(s *machine.Snapshot) { delete(s.VM.Annotations, names.AnnotationPowerRequest) },
 		},
 		{
-			fault: "a request is answered and not carried out", promise: "an end is kept", or: "a request is carried out",
+			fault: "a request is answered and not carried out", promise: "an end is kept", or: "a request is carried out; a phase says what is wanted",
 			after: func(s *machine.Snapshot, p *reconcile.Plan) {
 				for _, st := range p.Statuses {
 					if next, has := st.Status["power"].(map[string]any); has && s.VM.Status.Power != nil && s.VM.Spec.RunPolicy == s.VM.Status.Power.Policy {

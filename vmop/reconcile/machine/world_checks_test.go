@@ -297,6 +297,9 @@ func (w *world) settle() {
 		vm = get[*spec.VirtualMachine](w, theVM)
 	}
 	vm.Spec.VM.CPUModel = "host"
+	if w.policies && w.choose("changes at last", 4) == 1 {
+		vm.Spec.VM.MaximumCPUs = new(int32(9))
+	}
 	vm.Generation++
 	w.put(theVM, vm)
 	if w.choose("drift", 4) == 1 {
