@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -17,6 +18,10 @@ func TestNewContentOfASecretWaitsForARestart(tt *testing.T) {
 	t := newTest(tt)
 	k := t.startKubelet()
 	t.start(cluster.Kubeconfig())
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "web-init"}, StringData: map[string]string{"userData": "#cloud-config"}}
+	if _, err := t.kube.CoreV1().Secrets(t.namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	t.create(strings.Replace(machine("one", "Running"), "spec:\n", "spec:\n  cloudInit: {userDataFrom: {secretRef: {name: web-init}}}\n", 1))
 	t.phase("one", spec.PhaseRunning)
 	first := t.podUID("one")

@@ -9,6 +9,34 @@ import (
 	"pgregory.net/rapid"
 )
 
+func TestChangedAnswers(t *testing.T) {
+	with := func(secret, one, two string) *runnerconfig.Config {
+		c := &runnerconfig.Config{}
+		c.Runner.Sysprep = &runnerconfig.Sysprep{
+			Unattend: &runnerconfig.CloudInitSource{Secret: secret, Key: "a", ContentDigest: one}, Autounattend: &runnerconfig.CloudInitSource{Secret: secret, Key: "b", ContentDigest: two},
+		}
+		return c
+	}
+	changed, gone := []live.Document{{Name: "sysprep"}}, []live.Document{{Name: "sysprep", Missing: true}}
+	for _, x := range []struct {
+		was, is *runnerconfig.Config
+		want    []live.Document
+	}{
+		{with("s", "1", ""), with("s", "1", ""), nil},
+		{with("s", "1", ""), with("s", "2", ""), changed},
+		{with("s", "1", ""), with("s", "1", "3"), changed},
+		{with("s", "1", "3"), with("s", "", "3"), changed},
+		{with("s", "1", ""), with("s", "", ""), gone},
+		{with("s", "", ""), with("s", "1", ""), nil},
+		{with("s", "1", ""), with("t", "2", ""), nil},
+		{with("s", "1", ""), &runnerconfig.Config{}, nil},
+	} {
+		if got := live.ChangedDocuments(x.was, x.is); !slices.Equal(got, x.want) {
+			t.Errorf("%+v: %+v, want %+v", x.is.Runner.Sysprep, got, x.want)
+		}
+	}
+}
+
 // A document has changed if it had a content and has another one, or none, and is still
 // that of the same key; what is in it, and its digest, are not told.
 func TestChangedDocuments(t *testing.T) {

@@ -104,7 +104,7 @@ type VirtualMachineStatus struct {
 	// +listType=atomic
 	// +optional
 	DeviceGroups []int64 `json:"deviceGroups,omitempty"`
-	// changedDocuments are the documents for cloud-init that come from Secrets and
+	// changedDocuments are the documents for the guest that come from Secrets and
 	// whose content is another one than that which the guest was started with, as the
 	// runner finds; they are missing if there is none. (Added by vmop.)
 	// +listType=atomic
@@ -211,7 +211,7 @@ type AwaitingChange struct {
 // machine was started. What is in it is told nowhere, and neither is a digest of it.
 type ChangedDocument struct {
 	// name is that of the document.
-	// +kubebuilder:validation:Enum=metaData;userData;networkConfig
+	// +kubebuilder:validation:Enum=metaData;userData;networkConfig;sysprep
 	// +kubebuilder:validation:Required
 	Name string `json:"name"`
 	// missing says that the Secret or the key is not there any more: the machine goes
@@ -225,6 +225,7 @@ const (
 	DocumentMetaData      = "metaData"
 	DocumentUserData      = "userData"
 	DocumentNetworkConfig = "networkConfig"
+	DocumentSysprep       = "sysprep"
 )
 
 // The operations of an [AwaitingChange].

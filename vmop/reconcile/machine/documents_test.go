@@ -17,6 +17,25 @@ func userDataFrom(secret string) *spec.CloudInit {
 	return &spec.CloudInit{UserDataFrom: &spec.CloudInitSource{SecretRef: spec.SecretKeyReference{Name: secret}}}
 }
 
+// withSecret is a machine that runs, and whose user data is in a Secret.
+func withSecret(t *testing.T, change func(*spec.VirtualMachine)) *world {
+	t.Helper()
+	w := fair()
+	vm := get[*spec.VirtualMachine](w, theVM)
+	vm.Spec.CloudInit = userDataFrom("web-init")
+	if change != nil {
+		change(vm)
+	}
+	w.put(theVM, vm)
+	w.provide(vm)
+	for range 10 {
+		w.work()
+		w.pass(time.Second)
+	}
+	w.observeAll()
+	return w
+}
+
 // newContent is somebody who changes the Secret with the user data of a machine whose
 // manifest names one. Its runner sees that.
 func (w *world) newContent(vm *spec.VirtualMachine) {
@@ -39,7 +58,7 @@ func (w *world) newContent(vm *spec.VirtualMachine) {
 
 // A Secret whose content has changed waits for a restart, and nothing says what is in it.
 func TestNewContentOfASecret(t *testing.T) {
-	w := running(t, func(vm *spec.VirtualMachine) { vm.Spec.CloudInit = userDataFrom("web-init") })
+	w := withSecret(t, nil)
 	first := w.podUID()
 	w.newContent(get[*spec.VirtualMachine](w, theVM))
 	w.comesToRest()
@@ -69,8 +88,7 @@ func TestNewContentOfASecret(t *testing.T) {
 
 // With automatic approval it restarts the machine once, and its guest has its time.
 func TestNewContentRestartsOnce(t *testing.T) {
-	w := running(t, func(vm *spec.VirtualMachine) {
-		vm.Spec.CloudInit = userDataFrom("web-init")
+	w := withSecret(t, func(vm *spec.VirtualMachine) {
 		vm.Spec.Disruptions = &spec.Disruptions{RestartApprovalMode: spec.RestartAutomatic}
 		vm.Spec.VM.PowerdownTimeout = new(int32(90))
 	})
@@ -101,7 +119,7 @@ func TestNewContentRestartsOnce(t *testing.T) {
 // A Secret that is gone is nothing to restart for, whatever else waits: the machine
 // would not start. It says so, and a reboot of the guest stays one.
 func TestAMissingSecretKeepsAMachineRunning(t *testing.T) {
-	w := running(t, func(vm *spec.VirtualMachine) { vm.Spec.CloudInit = userDataFrom("web-init") })
+	w := withSecret(t, nil)
 	p := w.decided(func(s *machine.Snapshot) {
 		s.VM.Status.ChangedDocuments = []spec.ChangedDocument{{Name: spec.DocumentUserData, Missing: true}}
 		s.VM.Spec.Disruptions = &spec.Disruptions{RestartApprovalMode: spec.RestartAutomatic}
@@ -127,6 +145,25 @@ func TestAMissingSecretKeepsAMachineRunning(t *testing.T) {
 	}
 }
 
+// So it is with what sets a guest up by Deckhouse's field.
+func TestNewContentOfProvisioning(t *testing.T) {
+	ref := &spec.ProvisioningSecret{Kind: "Secret", Name: "set-up"}
+	for document, provisioning := range map[string]*spec.Provisioning{
+		spec.DocumentUserData: {Type: spec.ProvisioningUserDataRef, UserDataRef: ref},
+		spec.DocumentSysprep:  {Type: spec.ProvisioningSysprepRef, SysprepRef: ref},
+	} {
+		w := running(t, nil)
+		p := w.decided(func(s *machine.Snapshot) {
+			s.VM.Spec.Provisioning = provisioning
+			s.VM.Status.ChangedDocuments = []spec.ChangedDocument{{Name: document}}
+		})
+		_, text := said(p, spec.ConditionAwaitingRestart)
+		if !strings.Contains(text, "the change of spec.provisioning.") || !strings.HasSuffix(text, "the content of the Secret set-up has changed") {
+			t.Errorf("%s: %q", document, text)
+		}
+	}
+}
+
 // What the manifest does not name any more, or names otherwise, is told once or not at all.
 func TestDocumentsThatTheManifestNamesOtherwise(t *testing.T) {
 	for name, change := range map[string]func(*spec.VirtualMachine) string{
@@ -140,7 +177,7 @@ func TestDocumentsThatTheManifestNamesOtherwise(t *testing.T) {
 		},
 		"no cloud-init": func(vm *spec.VirtualMachine) string { vm.Spec.CloudInit = nil; return "spec.cloudInit" },
 	} {
-		w := running(t, func(vm *spec.VirtualMachine) { vm.Spec.CloudInit = userDataFrom("web-init") })
+		w := withSecret(t, nil)
 		vm, want := get[*spec.VirtualMachine](w, theVM), ""
 		vm.Status.ChangedDocuments = []spec.ChangedDocument{{Name: spec.DocumentUserData}, {Name: spec.DocumentNetworkConfig}}
 		want = change(vm)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/changes"
@@ -148,6 +149,14 @@ func (d *decision) newDocuments() {
 // document is where a manifest names a document that comes from a Secret, and which
 // Secret; empty if it names none.
 func document(vm *spec.VirtualMachine, name string) (path, secret string) {
+	if p := vm.Spec.Provisioning; p != nil {
+		switch {
+		case name == spec.DocumentUserData && p.UserDataRef != nil:
+			return "spec.provisioning.userDataRef", p.UserDataRef.Name
+		case name == spec.DocumentSysprep && p.SysprepRef != nil:
+			return "spec.provisioning.sysprepRef", p.SysprepRef.Name
+		}
+	}
 	c := vm.Spec.CloudInit
 	if c == nil {
 		return "", ""

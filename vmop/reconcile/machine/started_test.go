@@ -39,6 +39,7 @@ func TestAnUpgradeLetsNothingWait(t *testing.T) {
 		vm.Spec.RunPolicy, vm.Spec.VM.State = "", spec.StateRunning
 		spec.Default(vm)
 		w.put(theVM, vm)
+		w.provide(vm)
 		for range 8 {
 			w.work()
 			w.pass(time.Second)
@@ -62,7 +63,7 @@ func TestAnUpgradeLetsNothingWait(t *testing.T) {
 			if err != nil || json.Unmarshal(data, &then) != nil {
 				t.Fatal(err)
 			}
-			for _, key := range []string{"cloudInit", "loggingProperties"} { // digests
+			for _, key := range []string{"cloudInit", "loggingProperties", "provisioning"} { // digests
 				if delete(then, key); noted.Spec[key] != nil {
 					then[key] = noted.Spec[key]
 				}

@@ -64,6 +64,7 @@ func newPolicyWorld(choose func(string, int) int, decide func(machine.Snapshot) 
 	}
 	if choose("has a Secret", 2) == 1 {
 		vm.Spec.CloudInit = userDataFrom("web-init")
+		w.provide(vm)
 	}
 	w.put(theVM, vm)
 	return w
