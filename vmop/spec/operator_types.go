@@ -294,3 +294,15 @@ type MachineEnd struct {
 	// +optional
 	Failures int32 `json:"failures,omitempty"`
 }
+
+// Reasons of the condition GuestExecuting for errors that keep a guest from executing.
+const (
+	// ReasonDiskError: a disk of the machine has failed.
+	ReasonDiskError = conditions.ReasonDiskError
+	// ReasonGuestPanicked: the guest has panicked.
+	ReasonGuestPanicked = conditions.ReasonGuestPanicked
+	// ReasonWatchdog: the guest has not served its watchdog.
+	ReasonWatchdog = conditions.ReasonWatchdog
+	// ReasonInternalError: QEMU cannot execute the guest any further.
+	ReasonInternalError = conditions.ReasonInternalError
+)

@@ -9,7 +9,6 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/spec"
@@ -442,7 +441,7 @@ func (d *decision) failed() bool {
 		return false
 	}
 	switch c.Reason {
-	case conditions.ReasonDiskError, conditions.ReasonGuestPanicked, conditions.ReasonWatchdog, conditions.ReasonInternalError:
+	case spec.ReasonDiskError, spec.ReasonGuestPanicked, spec.ReasonWatchdog, spec.ReasonInternalError:
 		return true
 	}
 	return false
