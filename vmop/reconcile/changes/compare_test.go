@@ -116,7 +116,7 @@ func TestChangesBackAreTheReverse(t *testing.T) {
 			slices.SortFunc(l, func(a, b changes.Change) int { return strings.Compare(a.Path, b.Path) })
 			for i := range l {
 				// What grows one way would shrink the other.
-				if strings.HasSuffix(l[i].Path, ".requests[storage]") {
+				if p := l[i].Path; strings.HasSuffix(p, ".requests[storage]") || strings.HasSuffix(p, ".image.size") || strings.HasSuffix(p, ".containerDisk.size") {
 					l[i].Applied = ""
 				}
 			}
