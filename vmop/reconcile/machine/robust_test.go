@@ -11,6 +11,7 @@ import (
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 )
@@ -47,6 +48,10 @@ func TestTimesOfTheFuture(t *testing.T) {
 // Only a ConfigMap that the machine owns is read.
 func TestConfigMapOfOthersIsNotRead(t *testing.T) {
 	w := newWorld(func(string, int) int { return 0 }, machine.Decide)
+	w.put("claim/web-runner-data", &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{ // it comes first
+		Name: "web-runner-data", Labels: objects.InstanceLabels("web"), Annotations: map[string]string{names.AnnotationOrigin: string(machineconfig.OriginVMOP)},
+	}})
+	w.observeAll()
 	s, _ := w.snapshot()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "apps", Labels: objects.InstanceLabels("web"), ResourceVersion: "1"}}
 	cm.Data = map[string]string{names.ConfigKey: "\"/Runner\":\n  resetCounter: 7\n"}
