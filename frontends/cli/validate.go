@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -52,7 +51,12 @@ func (p *program) validate(c *cli.Context) error {
 	if len(problems) > 0 {
 		return errSilent
 	}
-	n := len(slices.DeleteFunc(objects, func(o spec.Object) bool { return o.Typed == nil }))
+	n := 0
+	for i := range objects {
+		if objects[i].Typed != nil {
+			n++
+		}
+	}
 	if n == 0 {
 		return errors.New("nothing to validate: " + noMachine(files, selected(c), objects).Error())
 	}

@@ -175,7 +175,9 @@ func additions() []addition {
 			},
 		},
 		{
-			group: "spice", full: func(m qemucmd.Machine) bool { return spice(&m) == nil || spice(&m).USBRedirects == 14 },
+			group: "spice", full: func(m qemucmd.Machine) bool {
+				return spice(&m) == nil || spice(&m).USBRedirects+len(m.USBDevices) == 14
+			},
 			with: func(m *qemucmd.Machine) {
 				display, more := *m.Display, *m.Display.SPICE
 				more.USBRedirects++
