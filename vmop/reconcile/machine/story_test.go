@@ -278,11 +278,11 @@ func personDoes(w *world, args []string) {
 // ConfigMap, its pod, and claims with the names of its versions before 3.4 or since.
 // A machine that was stopped has no pod.
 func takeover(w *world, recent, running bool) {
-	w.former = true
 	claims := []string{"runner-data-web-0", "system-disk-web-0"}
 	if recent {
 		claims = []string{"web-runner-data", "web-system-disk"}
 	}
+	w.former = map[string]bool{claims[0]: true}
 	vm := get[*spec.VirtualMachine](w, theVM)
 	no := false
 	owner := []metav1.OwnerReference{{APIVersion: spec.GroupVersion().String(), Kind: spec.KindVirtualMachine, Name: "web", UID: vm.UID, Controller: &no}}

@@ -148,7 +148,7 @@ func (w *world) missing(pod *corev1.Pod) []string {
 func (w *world) checkOrigin(pvc *corev1.PersistentVolumeClaim, a reconcile.UpdateClaim) {
 	now, noted := a.Annotations[names.AnnotationOrigin]
 	want := machineconfig.OriginVMOP
-	if w.former {
+	if w.former[pvc.Name] {
 		want = machineconfig.OriginVMOperator
 	}
 	switch was := pvc.Annotations[names.AnnotationOrigin]; {
@@ -168,12 +168,13 @@ func (w *world) checkTakeOver(s *machine.Snapshot, o reconcile.Object) {
 		return
 	}
 	root := pod.Annotations[names.AnnotationDataOwner] != ""
+	former := slices.ContainsFunc(objects.PodClaims(pod), func(name string) bool { return w.former[name] })
 	switch given := s.ConfigMap.Annotations[names.AnnotationDataOwner] != ""; {
-	case root && !w.former:
-		w.violated("only what VM-Operator left is given away", "the machine is vmop's")
+	case root && !former:
+		w.violated("only what VM-Operator left is given away", "the claims of the pod are vmop's: %v", objects.PodClaims(pod))
 	case root && given:
 		w.violated("what was given away is not given away again", "%v", s.ConfigMap.Annotations)
-	case !root && w.former && !given:
+	case !root && former && !given:
 		w.violated("a machine gets what VM-Operator left", "%v", s.ConfigMap.Annotations)
 	}
 }

@@ -45,7 +45,7 @@ func (w *world) inUse(claim string) bool {
 // restoreClaims is somebody who brings back from a backup what is gone.
 func (w *world) restoreClaims() {
 	for _, k := range w.keys("claim/") {
-		if k == "claim/runner-data-web-0" && !w.former {
+		if k == "claim/runner-data-web-0" && w.objects["claim/web-runner-data"] != nil {
 			continue // there was another one since
 		}
 		h := w.objects[k]

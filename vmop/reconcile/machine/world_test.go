@@ -58,7 +58,7 @@ type world struct {
 	unbound    bool                 // nobody makes volumes for claims
 	mentioned  []string             // claims that another machine's manifest mentions
 	orphans    map[types.UID]bool   // pods of machines that were deleted without them
-	former     bool                 // VM-Operator made the machine
+	former     map[string]bool      // the names of claims with the runner's data that VM-Operator made
 	made       map[types.UID]string // what the machine was when the pods were made
 	madeAt     map[types.UID]int64  // and its generation
 	log        []string
@@ -578,8 +578,8 @@ func (w *world) create(o reconcile.Object) result {
 	if pod, ok := o.(*corev1.Pod); ok {
 		w.checkNewPod(pod)
 	}
-	if key == "claim/web-runner-data" {
-		w.former = false // what VM-Operator left is not there any more
+	if _, ok := o.(*corev1.PersistentVolumeClaim); ok {
+		delete(w.former, o.GetName()) // what VM-Operator left under this name is not there any more
 	}
 	o.SetUID("")
 	o.SetCreationTimestamp(metav1.NewTime(w.now))
