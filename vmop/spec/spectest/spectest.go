@@ -207,6 +207,37 @@ func drawSpec(t *rapid.T, s *spec.VirtualMachineSpec) {
 			{Repository: "registry.example.org:5000", Path: "runner", Version: "1.2"},
 		}).Draw(t, "image").DeepCopy()
 	}
+	drawCompute(t, s)
+	drawPlacement(t, s)
+	if maybe(t, "runnerTemplate") {
+		s.RunnerTemplate = &spec.RunnerTemplate{Update: drawBool(t, "update")}
+		if maybe(t, "source") {
+			s.RunnerTemplate.Source = File().Draw(t, "source")
+		}
+	}
+	drawLife(t, s)
+	if maybe(t, "loadBalancerService") {
+		s.LoadBalancerService = drawLoadBalancerService(t)
+	}
+	switch rapid.SampledFrom([]string{"", "cloudInit", "provisioning"}).Draw(t, "provisioned by") {
+	case "provisioning":
+		s.Provisioning = drawProvisioning(t)
+	case "cloudInit":
+		s.CloudInit = drawCloudInit(t)
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "permissions") {
+		s.Permissions = append(s.Permissions, drawPermission(t))
+	}
+	if maybe(t, "pools") {
+		s.Pools = rapid.SliceOfN(Label(), 0, 2).Draw(t, "pools")
+	}
+	if maybe(t, "loggingProperties") {
+		s.LoggingProperties = "handlers=java.util.logging.ConsoleHandler\n" + Text().Draw(t, "loggingProperties")
+	}
+}
+
+// drawCompute draws what the pod asks of its node.
+func drawCompute(t *rapid.T, s *spec.VirtualMachineSpec) {
 	if maybe(t, "resources") {
 		s.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{
 			corev1.ResourceCPU:    *resource.NewMilliQuantity(rapid.Int64Range(0, 64000).Draw(t, "milli-CPUs"), resource.DecimalSI),
@@ -216,6 +247,10 @@ func drawSpec(t *rapid.T, s *spec.VirtualMachineSpec) {
 	if !s.NamesCompute() && maybe(t, "coreFraction") {
 		s.CoreFraction = fmt.Sprintf("%d%%", rapid.IntRange(1, 100).Draw(t, "coreFraction"))
 	}
+}
+
+// drawPlacement draws which nodes the pod may run on.
+func drawPlacement(t *rapid.T, s *spec.VirtualMachineSpec) {
 	if maybe(t, "nodeName") {
 		s.NodeName = Label().Draw(t, "nodeName")
 	}
@@ -238,12 +273,10 @@ func drawSpec(t *rapid.T, s *spec.VirtualMachineSpec) {
 	if maybe(t, "priorityClassName") {
 		s.PriorityClassName = Label().Draw(t, "priorityClassName")
 	}
-	if maybe(t, "runnerTemplate") {
-		s.RunnerTemplate = &spec.RunnerTemplate{Update: drawBool(t, "update")}
-		if maybe(t, "source") {
-			s.RunnerTemplate.Source = File().Draw(t, "source")
-		}
-	}
+}
+
+// drawLife draws when the machine runs, and what becomes of it and its disks.
+func drawLife(t *rapid.T, s *spec.VirtualMachineSpec) {
 	s.DeletionPolicy = rapid.SampledFrom([]spec.DeletionPolicy{"", spec.DeletionRetain, spec.DeletionDelete}).Draw(t, "deletionPolicy")
 	s.GuestShutdownStops = rapid.Bool().Draw(t, "guestShutdownStops")
 	if maybe(t, "runPolicy") {
@@ -256,53 +289,49 @@ func drawSpec(t *rapid.T, s *spec.VirtualMachineSpec) {
 			"", spec.RestartManual, spec.RestartAutomatic,
 		}).Draw(t, "restartApprovalMode")}
 	}
-	if maybe(t, "loadBalancerService") {
-		s.LoadBalancerService = &spec.LoadBalancerService{}
-		for key, value := range Labels().Draw(t, "service labels") {
-			if s.LoadBalancerService.Labels == nil {
-				s.LoadBalancerService.Labels = map[string]*string{}
-				s.LoadBalancerService.Annotations = map[string]*string{}
-			}
-			s.LoadBalancerService.Labels[key] = &value
-			s.LoadBalancerService.Annotations[key] = nil
+}
+
+func drawLoadBalancerService(t *rapid.T) *spec.LoadBalancerService {
+	service := &spec.LoadBalancerService{}
+	for key, value := range Labels().Draw(t, "service labels") {
+		if service.Labels == nil {
+			service.Labels = map[string]*string{}
+			service.Annotations = map[string]*string{}
 		}
+		service.Labels[key] = &value
+		service.Annotations[key] = nil
 	}
-	switch rapid.SampledFrom([]string{"", "cloudInit", "provisioning"}).Draw(t, "provisioned by") {
-	case "provisioning":
-		s.Provisioning = drawProvisioning(t)
-	case "cloudInit":
-		s.CloudInit = &spec.CloudInit{}
-		if maybe(t, "metaData") {
-			s.CloudInit.MetaData = rapid.MapOfN(Text(), Text(), 0, 3).Draw(t, "metaData")
-		} else {
-			s.CloudInit.MetaDataFrom = cloudInitSource(t, "metaDataFrom")
-		}
-		if maybe(t, "userData") {
-			s.CloudInit.UserData = RawObject().Draw(t, "userData")
-		} else {
-			s.CloudInit.UserDataFrom = cloudInitSource(t, "userDataFrom")
-		}
-		if maybe(t, "networkConfig") {
-			s.CloudInit.NetworkConfig = RawObject().Draw(t, "networkConfig")
-		} else {
-			s.CloudInit.NetworkConfigFrom = cloudInitSource(t, "networkConfigFrom")
-		}
+	return service
+}
+
+func drawCloudInit(t *rapid.T) *spec.CloudInit {
+	c := &spec.CloudInit{}
+	if maybe(t, "metaData") {
+		c.MetaData = rapid.MapOfN(Text(), Text(), 0, 3).Draw(t, "metaData")
+	} else {
+		c.MetaDataFrom = cloudInitSource(t, "metaDataFrom")
 	}
-	for range rapid.IntRange(0, 2).Draw(t, "permissions") {
-		var p spec.Permission
-		p.User, p.Role = drawSubject(t)
-		p.May = rapid.SliceOfN(rapid.SampledFrom([]spec.Action{
-			spec.ActionStart, spec.ActionStop, spec.ActionReset,
-			spec.ActionAccessConsole, spec.ActionTakeConsole, spec.ActionAll,
-		}), 0, 3).Draw(t, "may")
-		s.Permissions = append(s.Permissions, p)
+	if maybe(t, "userData") {
+		c.UserData = RawObject().Draw(t, "userData")
+	} else {
+		c.UserDataFrom = cloudInitSource(t, "userDataFrom")
 	}
-	if maybe(t, "pools") {
-		s.Pools = rapid.SliceOfN(Label(), 0, 2).Draw(t, "pools")
+	if maybe(t, "networkConfig") {
+		c.NetworkConfig = RawObject().Draw(t, "networkConfig")
+	} else {
+		c.NetworkConfigFrom = cloudInitSource(t, "networkConfigFrom")
 	}
-	if maybe(t, "loggingProperties") {
-		s.LoggingProperties = "handlers=java.util.logging.ConsoleHandler\n" + Text().Draw(t, "loggingProperties")
-	}
+	return c
+}
+
+func drawPermission(t *rapid.T) spec.Permission {
+	var p spec.Permission
+	p.User, p.Role = drawSubject(t)
+	p.May = rapid.SliceOfN(rapid.SampledFrom([]spec.Action{
+		spec.ActionStart, spec.ActionStop, spec.ActionReset,
+		spec.ActionAccessConsole, spec.ActionTakeConsole, spec.ActionAll,
+	}), 0, 3).Draw(t, "may")
+	return p
 }
 
 func drawSubject(t *rapid.T) (user, role string) {
