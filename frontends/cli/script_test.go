@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -79,7 +78,6 @@ func TestDebianScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	qemuImg := testbin.Find(t, "qemu-img")
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/debian", UpdateScripts: *update,
 		Setup: func(e *testscript.Env) error {
@@ -95,13 +93,12 @@ func TestDebianScripts(t *testing.T) {
 				return err
 			}
 			e.Setenv("PORT", port)
-			out, err := exec.CommandContext(ctx, qemuImg, "convert", "-q", "-f", "raw", "-O", "qcow2", guest.Disk, filepath.Join(e.WorkDir, "root.qcow2")).CombinedOutput()
-			if err != nil {
-				return fmt.Errorf("%w: %s", err, out)
-			}
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"agent": agentCommand, "kill-server": killServerCommand, "until": untilCommand},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"agent": agentCommand, "cloud-image": cloudImageOf(guest), "guest-image": guestImageOf(guest),
+			"kill-server": killServerCommand, "serve-images": serveImagesCommand, "until": untilCommand,
+		},
 		// What the virtiofsd of this host can do: that of Debian 12 only serves root, and
 		// nobody for reading only.
 		Condition: func(cond string) (bool, error) {
@@ -116,6 +113,30 @@ func TestDebianScripts(t *testing.T) {
 			return false, fmt.Errorf("unknown condition %s", cond)
 		},
 	})
+}
+
+// guestImageOf makes an image of the guest's root alone, which a machine with the
+// guest's kernel boots: guest-image FILE.
+func guestImageOf(guest debianguest.Image) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg || len(args) != 1 {
+			ts.Fatalf("usage: guest-image FILE")
+		}
+		ts.Check(ts.Exec("qemu-img", "convert", "-q", "-f", "raw", "-O", "qcow2", guest.Disk, args[0]))
+	}
+}
+
+// cloudImageOf makes an image that boots the guest as those of clouds do:
+// cloud-image FILE.
+func cloudImageOf(guest debianguest.Image) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg || len(args) != 1 {
+			ts.Fatalf("usage: cloud-image FILE")
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		ts.Check(guest.WriteCloudImage(ctx, ts.MkAbs(args[0])))
+	}
 }
 
 // freePort is a port of the loopback interface that nobody listens on.
