@@ -152,7 +152,8 @@ func TestMediumChangesKeepNothingOpen(t *testing.T) {
 
 // An image repository that is a volume of Kubernetes is full of symbolic links,
 // which lead to the files as they do everywhere else. Beside its drive the guest reads
-// the CD with the answers of Windows' setup, of which nothing is left afterwards.
+// the CD with the answers of Windows' setup, of which nothing is left afterwards. Its
+// kernel is the one that has 9p, too.
 func TestMediumBehindLinks(t *testing.T) {
 	d := testDirs(t)
 	v := &volume{dir: t.TempDir()}
@@ -160,6 +161,8 @@ func TestMediumBehindLinks(t *testing.T) {
 	a, b := filepath.Join(v.dir, "a.iso"), filepath.Join(v.dir, "b.iso")
 	c := cdConfig(t, a)
 	c.Runner.Sysprep = &runnerconfig.Sysprep{Unattend: &runnerconfig.CloudInitSource{Secret: "answers", Key: "unattend.xml"}}
+	folders := newNineP(t)
+	c.Runner.VM.Shares = folders.shares()
 	r := start(t, c, d, func(o *Options) {
 		o.Secrets = map[string]map[string][]byte{"answers": {"unattend.xml": []byte("<unattend>" + password + "</unattend>")}}
 	})
@@ -175,6 +178,7 @@ func TestMediumBehindLinks(t *testing.T) {
 	r.changed(t, "the medium to be changed", "cd0", b)
 	r.now(t, "the medium is changed", reason(live.MediaChanged, live.ReasonAsConfigured))
 	discIn(t, console, "sr0", disc("b"))
+	folders.seenIn(t, console)
 	r.cancel()
 	r.wait(t)
 	nothingLeft(t, d)

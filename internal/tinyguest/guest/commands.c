@@ -353,6 +353,17 @@ static void cmd_mount(void)
 		fail(dev, err);
 }
 
+static void cmd_share(void)
+{
+	char *type = arg(), *tag = arg(), *dir = arg();
+	long err;
+
+	sys_mkdir(dir);
+	err = sys_mount_with(tag, dir, type, 0, arg());
+	if (err < 0)
+		fail(tag, err);
+}
+
 static void cmd_umount(void)
 {
 	char *dir = arg();
@@ -655,6 +666,7 @@ static const struct {
 	{ "read", "DISK OFFSET LENGTH", "show bytes of a disk", cmd_read },
 	{ "write", "DISK OFFSET TEXT", "write text to a disk", cmd_write },
 	{ "mount", "DISK FOLDER", "mount a file system", cmd_mount },
+	{ "share", "TYPE TAG FOLDER OPTIONS", "mount a folder of the host", cmd_share },
 	{ "umount", "FOLDER", "unmount it", cmd_umount },
 	{ "cat", "FILE", "show a file", cmd_cat },
 	{ "ls", "[FOLDER]", "list a folder", cmd_ls },

@@ -57,9 +57,13 @@ static inline long sys_pwrite(int fd, const void *p, size_t n, long off) { retur
 static inline long sys_fsync(int fd) { return syscall6(SYS_fsync, fd, 0, 0, 0, 0, 0); }
 static inline long sys_sync(void) { return syscall6(SYS_sync, 0, 0, 0, 0, 0, 0); }
 static inline long sys_mkdir(const char *path) { return syscall6(SYS_mkdir, P(path), 0755, 0, 0, 0, 0); }
+static inline long sys_mount_with(const char *dev, const char *dir, const char *type, long flags, const char *options)
+{
+	return syscall6(SYS_mount, P(dev), P(dir), P(type), flags, P(options), 0);
+}
 static inline long sys_mount(const char *dev, const char *dir, const char *type, long flags)
 {
-	return syscall6(SYS_mount, P(dev), P(dir), P(type), flags, 0, 0);
+	return sys_mount_with(dev, dir, type, flags, 0);
 }
 static inline long sys_umount(const char *dir) { return syscall6(SYS_umount2, P(dir), 0, 0, 0, 0, 0); }
 static inline long sys_syslog(int type, char *p, int n) { return syscall6(SYS_syslog, type, P(p), n, 0, 0, 0); }
