@@ -144,8 +144,10 @@ type decision struct {
 	configuration, devices, running, restart, accelerated, provisioning finding
 	// Those about a class, of a machine that has one.
 	class, size finding
-	awaiting    []spec.AwaitingChange
-	waits       []spec.Wait
+	// ready sums up the others, upToDate is about the runner's image.
+	ready, upToDate finding
+	awaiting        []spec.AwaitingChange
+	waits           []spec.Wait
 	// due is when the next of the waits is to be told.
 	due time.Time
 	end *spec.MachineEnd

@@ -43,7 +43,7 @@ func (d *decision) report() {
 	d.sole.fine(spec.ReasonSoleOperator, "no other operator looks after the machine")
 	now := metav1.NewTime(d.s.Now.UTC().Truncate(time.Second))
 	conditions := d.inRunnersPlace(now)
-	ready, runner := d.readiness(), d.runnerImage()
+	d.ready, d.upToDate = d.readiness(), d.runnerImage()
 	for _, c := range []struct {
 		name string
 		*finding
@@ -52,9 +52,9 @@ func (d *decision) report() {
 		{spec.ConditionBlockDevicesReady, &d.devices},
 		{spec.ConditionPodReady, &d.running},
 		{spec.ConditionAwaitingRestart, &d.restart},
-		{spec.ConditionReady, &ready},
+		{spec.ConditionReady, &d.ready},
 		{spec.ConditionAccelerated, &d.accelerated},
-		{spec.ConditionRunnerUpToDate, &runner},
+		{spec.ConditionRunnerUpToDate, &d.upToDate},
 		{spec.ConditionSoleOperator, &d.sole},
 		{spec.ConditionProvisioningReady, &d.provisioning},
 		{spec.ConditionVirtualMachineClassReady, &d.class},

@@ -56,7 +56,7 @@ func (d *decision) recallClaims() {
 
 // noteClaims notes which claims the machine has run with.
 func (d *decision) noteClaims() {
-	var next []spec.MachineClaim
+	next := make([]spec.MachineClaim, 0, len(d.claims))
 	for i := range d.claims {
 		switch c := &d.claims[i]; {
 		case c.referenced():

@@ -115,10 +115,20 @@ func fileFault(file string) string {
 		return "contains a control character"
 	case !utf8.ValidString(file): // neither YAML nor JSON could hold it
 		return "is not UTF-8"
-	case !path.IsAbs(file) && slices.Contains(strings.Split(file, "/"), ".."):
+	case !path.IsAbs(file) && hasParent(file):
 		return "contains .., which could lead out of the image repository: want a path below it, or an absolute path"
 	}
 	return ""
+}
+
+// hasParent reports whether an element of a path is the parent directory.
+func hasParent(file string) bool {
+	for element := range strings.SplitSeq(file, "/") {
+		if element == ".." {
+			return true
+		}
+	}
+	return false
 }
 
 func httpLocation(name string, urls bool) (string, error) {

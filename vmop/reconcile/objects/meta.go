@@ -38,7 +38,7 @@ func objectMeta(vm *spec.VirtualMachine, s *Settings) metav1.ObjectMeta {
 	// Only a machine that is stored in a cluster can own something.
 	if vm.UID != "" {
 		m.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: spec.GroupVersion().String(), Kind: spec.KindVirtualMachine,
+			APIVersion: names.Group + "/" + names.Version, Kind: spec.KindVirtualMachine,
 			Name: vm.Name, UID: vm.UID, Controller: &no,
 		}}
 	}

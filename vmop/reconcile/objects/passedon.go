@@ -40,11 +40,15 @@ func PassOn(vm *spec.VirtualMachine, a *Allowed) PassedOn {
 	var out PassedOn
 	room := maxPassedOn
 	pick := func(all map[string]string, may func(string) bool) map[string]string {
-		var some map[string]string
-		for _, k := range slices.Sorted(maps.Keys(all)) {
-			if !may(k) {
-				continue
+		var keys []string
+		for k := range all {
+			if may(k) {
+				keys = append(keys, k)
 			}
+		}
+		slices.Sort(keys)
+		var some map[string]string
+		for _, k := range keys {
 			if room -= len(k) + len(all[k]); room < 0 {
 				break
 			}
