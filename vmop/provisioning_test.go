@@ -9,13 +9,15 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/vmop/sdk/vmop"
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
 	"github.com/vmop/sdk/vmop/spec/spectest"
 )
 
-// What a guest is provisioned by is in no argument of QEMU and in no object but, if it
-// is in the manifest, the ConfigMap; of a Secret there is the name alone. A pod gets
-// each key under a name of its own.
+// What a guest is provisioned by is in no argument of QEMU, in no configuration and in
+// no object but, if it is in the manifest, a Secret of its own; of other Secrets there is
+// the name alone. A pod gets each key under a name of its own.
 func TestProvisioningIsNotTold(t *testing.T) {
 	const marker = "correct-horse-battery"
 	rapid.Check(t, func(t *rapid.T) {
@@ -35,15 +37,22 @@ func TestProvisioningIsNotTold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(string(command), marker) {
-			t.Fatalf("the command has it: %s", command)
+		config, err := runnerconfig.Marshal(out.Config)
+		if err != nil {
+			t.Fatal(err)
 		}
+		if strings.Contains(string(command), marker) || strings.Contains(string(config), marker) {
+			t.Fatalf("the command or the configuration has it: %s\n%s", command, config)
+		}
+		given := ""
 		for _, o := range out.Objects {
 			text, err := json.Marshal(o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, is := o.(*corev1.ConfigMap); !is && strings.Contains(string(text), marker) {
+			if s, is := o.(*corev1.Secret); is && s.Type == names.SecretTypeCloudInit {
+				given = string(s.Data[spec.UserDataKey])
+			} else if strings.Contains(string(text), marker) {
 				t.Fatalf("%T has it: %s", o, text)
 			}
 			pod, is := o.(*corev1.Pod)
@@ -67,9 +76,12 @@ func TestProvisioningIsNotTold(t *testing.T) {
 					}
 				}
 			}
-			if ref := vm.Spec.Provisioning.Secret(); (ref != nil) && !paths["cloud-init/user-data"] && !paths["sysprep/unattend.xml"] {
+			if !paths["cloud-init/user-data"] && !paths["sysprep/unattend.xml"] {
 				t.Fatalf("the pod gets %v", paths)
 			}
+		}
+		if want := vm.Spec.InlineUserData(); given != want || out.CloudInit != nil && want != "" && string(out.CloudInit.UserData) != want {
+			t.Fatalf("the Secret has %q, cloud-init %q; want %q", given, out.CloudInit.UserData, want)
 		}
 	})
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
-	corev1 "k8s.io/api/core/v1"
 )
 
 // ErrTemplate says that a machine has a template of its own, whose text
@@ -123,13 +122,14 @@ func Render(vm *VirtualMachine, o RenderOptions) (Rendered, error) {
 	}
 	if ci := config.Runner.CloudInit; ci != nil {
 		text := fromSecret(ci.UserDataFrom)
-		if ci.UserDataText != "" {
-			text = []byte(ci.UserDataText)
+		inline := vm.Spec.InlineUserData()
+		if inline != "" {
+			text = []byte(inline)
 		}
 		docs, err := cloudinit.Render(cloudinit.Input{
 			MetaData: ci.MetaData, MetaDataValues: ci.MetaDataValues, UserData: ci.UserData, NetworkConfig: ci.NetworkConfig,
 			UserDataText: text, NetworkConfigText: fromSecret(ci.NetworkConfigFrom),
-			AnyUserData: ci.UserDataText != "",
+			AnyUserData: inline != "",
 		})
 		if err != nil {
 			return Rendered{}, fmt.Errorf("virtual machine %s: spec.cloudInit: %w", vm.Name, err)
@@ -168,8 +168,7 @@ func clusterParts(vm *VirtualMachine, s Settings) (runnerconfig.Config, []reconc
 // hasSecret reports whether there will be a display password.
 func hasSecret(objects []reconcile.Object) bool {
 	return slices.ContainsFunc(objects, func(o reconcile.Object) bool {
-		_, ok := o.(*corev1.Secret)
-		return ok
+		return o.GetLabels()[names.LabelComponent] == names.ComponentDisplaySecret
 	})
 }
 

@@ -182,7 +182,7 @@ func TestTheOperatorMayCarryOutPlans(t *testing.T) {
 		reconcile.Apply{Object: object("ConfigMap")}, reconcile.Apply{Object: object("Service")},
 		reconcile.Create{Object: object("Secret")}, reconcile.Create{Object: object("Pod")}, reconcile.Create{Object: object("PersistentVolumeClaim")},
 		reconcile.UpdateClaim{}, reconcile.AnnotatePod{}, reconcile.AdoptPod{}, reconcile.DeletePod{}, reconcile.DeleteService{}, reconcile.SetFinalizers{Kind: spec.KindVirtualMachine}, reconcile.Patch{Kind: spec.KindVirtualMachine},
-		reconcile.SetFinalizers{Kind: spec.KindOperation}, reconcile.DeleteOperation{},
+		reconcile.SetFinalizers{Kind: spec.KindOperation}, reconcile.DeleteOperation{}, reconcile.DeleteConfigMap{},
 	}
 	for account, namespace := range map[string]string{"vmop-system:vmop-operator": "default", namespaceOfOne + ":vmop-operator": namespaceOfOne} {
 		for _, a := range actions {

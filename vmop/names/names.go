@@ -55,6 +55,10 @@ const (
 	// that the operator has made.
 	ComponentDisplayCertificate = "display-certificate"
 
+	// ComponentUserData is the same on the Secrets with user data of manifests, and on
+	// the ConfigMaps that own them.
+	ComponentUserData = "user-data"
+
 	// AnnotationVersion names the version of the operator that wrote an object.
 	AnnotationVersion = GroupPrefix + "version"
 	// AnnotationConfigVersion is the resource version of the ConfigMap on a
@@ -66,6 +70,9 @@ const (
 	// AnnotationCertificate names, on a pod, the Secret with the certificate of its
 	// display, if the operator has made that.
 	AnnotationCertificate = GroupPrefix + "display-certificate"
+	// AnnotationUserData names, on a pod, the Secret that the operator has made of the
+	// user data of its machine's manifest.
+	AnnotationUserData = GroupPrefix + "user-data"
 	// GroupPrefix begins the keys of annotations of the API group.
 	GroupPrefix = Group + "/"
 

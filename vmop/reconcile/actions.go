@@ -97,6 +97,16 @@ type (
 		ResourceVersion string
 	}
 
+	// DeleteConfigMap deletes a ConfigMap in which there is nothing, if it still has the
+	// UID and the resource version: one that is there for a Secret, which goes with it.
+	// NotFound is success.
+	DeleteConfigMap struct {
+		Name string
+		UID  types.UID
+		// ResourceVersion is never empty.
+		ResourceVersion string
+	}
+
 	// AnnotatePod sets annotations and labels of the pod, if it still has the UID; nil
 	// removes one. NotFound is success.
 	AnnotatePod struct {
@@ -209,6 +219,7 @@ func (Create) isAction()            {}
 func (UpdateClaim) isAction()       {}
 func (DeleteClaim) isAction()       {}
 func (DeleteSecret) isAction()      {}
+func (DeleteConfigMap) isAction()   {}
 func (AnnotatePod) isAction()       {}
 func (AdoptPod) isAction()          {}
 func (DeletePod) isAction()         {}
@@ -237,6 +248,9 @@ func (a DeleteClaim) Target() Target { return Target{"delete", names.KindClaim, 
 
 // Target implements [Action].
 func (a DeleteSecret) Target() Target { return Target{"delete", names.KindSecret, a.Name} }
+
+// Target implements [Action].
+func (a DeleteConfigMap) Target() Target { return Target{"delete", names.KindConfigMap, a.Name} }
 
 // Target implements [Action].
 func (a AnnotatePod) Target() Target { return Target{"patch", names.KindPod, a.Name} }

@@ -35,6 +35,24 @@ func (p *Provisioning) Secret() *ProvisioningSecret {
 	return nil
 }
 
+// UserDataKey is the key with the user data in a Secret that a guest is provisioned
+// from.
+const UserDataKey = "userData"
+
+// UserDataSecret is the name of the Secret that the operator makes of the user data of
+// a manifest. No machine has it: theirs are DNS labels. Where it is taken, or what was
+// there has only just been replaced, a number follows.
+func UserDataSecret(vmName string) string { return vmName + ".user-data" }
+
+// InlineUserData is the user data that is in the manifest itself; empty if there is
+// none.
+func (s *VirtualMachineSpec) InlineUserData() string {
+	if s.Provisioning == nil || s.Provisioning.Type != ProvisioningUserData {
+		return ""
+	}
+	return s.Provisioning.UserData
+}
+
 // SecretTypes are the types that the Secret of a type of provisioning may have:
 // ours first.
 func (t ProvisioningType) SecretTypes() []string {

@@ -28,7 +28,8 @@ type Provisioning struct {
 	Type ProvisioningType `json:"type"`
 	// userData is the file user-data for cloud-init, which is passed on as it is,
 	// with its first line, such as "#cloud-config" or "#!/bin/sh": at most 2048
-	// bytes. It is readable for everybody who may read the machine.
+	// bytes. It is readable for everybody who may read the machine. In a cluster
+	// the machine's pod has it from a Secret that the operator makes.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 2048",message="may not have more than 2048 bytes; put it into a Secret, and name that with the type UserDataRef"

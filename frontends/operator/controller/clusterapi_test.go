@@ -138,7 +138,7 @@ func kindOf(o runtime.Object) string {
 		return kindPod
 	case *corev1.PersistentVolumeClaim:
 		return kindClaim
-	case *corev1.ConfigMap:
+	case *corev1.ConfigMap, *corev1.ConfigMapList:
 		return kindConfigMap
 	case *corev1.Secret, *corev1.SecretList:
 		return kindSecret
@@ -297,6 +297,8 @@ func (r *modelReader) List(_ context.Context, list client.ObjectList, options ..
 			l.Items = append(l.Items, *found.(*storedClass))
 		case *corev1.PodList:
 			l.Items = append(l.Items, *found.(*corev1.Pod))
+		case *corev1.ConfigMapList:
+			l.Items = append(l.Items, *found.(*corev1.ConfigMap))
 		case *corev1.SecretList:
 			l.Items = append(l.Items, *found.(*corev1.Secret))
 		}

@@ -63,6 +63,8 @@ func (e *executor) execute(ctx context.Context, namespace string, a reconcile.Ac
 		w.uid = a.UID
 	case reconcile.DeleteSecret:
 		w.uid = a.UID
+	case reconcile.DeleteConfigMap:
+		w.uid = a.UID
 	case reconcile.DeleteOperation:
 		w.uid = a.UID
 	default:
@@ -76,7 +78,7 @@ func (e *executor) execute(ctx context.Context, namespace string, a reconcile.Ac
 // mayBeGone reports whether NotFound is success.
 func mayBeGone(a reconcile.Action) bool {
 	switch a.(type) {
-	case reconcile.DeletePod, reconcile.DeleteService, reconcile.DeleteClaim, reconcile.DeleteSecret, reconcile.DeleteOperation, reconcile.AnnotatePod, reconcile.AdoptPod, reconcile.SetFinalizers, reconcile.ResizePod:
+	case reconcile.DeletePod, reconcile.DeleteService, reconcile.DeleteClaim, reconcile.DeleteSecret, reconcile.DeleteConfigMap, reconcile.DeleteOperation, reconcile.AnnotatePod, reconcile.AdoptPod, reconcile.SetFinalizers, reconcile.ResizePod:
 		return true
 	}
 	return false
@@ -168,6 +170,11 @@ func (e *executor) send(ctx context.Context, namespace string, a reconcile.Actio
 			return nil, fmt.Errorf("%s: metadata.uid and metadata.resourceVersion are needed", a.Target())
 		}
 		return nil, e.client.Delete(ctx, &corev1.Secret{ObjectMeta: meta}, client.Preconditions{UID: &a.UID, ResourceVersion: &a.ResourceVersion})
+	case reconcile.DeleteConfigMap:
+		if a.UID == "" || a.ResourceVersion == "" {
+			return nil, fmt.Errorf("%s: metadata.uid and metadata.resourceVersion are needed", a.Target())
+		}
+		return nil, e.client.Delete(ctx, &corev1.ConfigMap{ObjectMeta: meta}, client.Preconditions{UID: &a.UID, ResourceVersion: &a.ResourceVersion})
 	case reconcile.DeleteOperation:
 		if a.UID == "" || a.ResourceVersion == "" {
 			return nil, fmt.Errorf("%s: metadata.uid and metadata.resourceVersion are needed", a.Target())

@@ -46,6 +46,7 @@ func addIndexes(ctx context.Context, to client.FieldIndexer) error {
 	}{
 		{&corev1.Pod{}, byInstance, otherThan(func(instance string) string { return instance })},
 		{&corev1.Secret{}, byInstance, otherThan(objects.DisplaySecretName)},
+		{&corev1.ConfigMap{}, byInstance, otherThan(func(instance string) string { return instance })},
 		{&corev1.Pod{}, byClaim, foreignOf},
 		{&corev1.Pod{}, byHostPort, hostPortsOf},
 		{&machine{}, byClaim, foreignOf},

@@ -63,6 +63,7 @@ func (k *machines) observe(l *look) *observed {
 		s.ImageRepository = one(l, kindClaim, names.ImageRepositoryClaim, &corev1.PersistentVolumeClaim{})
 	}
 	w.secrets(s)
+	w.userData(s)
 	if name := machinekind.NamedCertificate(vm, s.Pod); name != "" {
 		s.Certificate = w.certificate(name)
 	}
@@ -287,6 +288,8 @@ func (w machineLook) secrets(s *machinekind.Snapshot) {
 		switch {
 		case l.Items[i].Labels[names.LabelComponent] == names.ComponentDisplayCertificate:
 			s.Certificates = append(s.Certificates, l.Items[i])
+		case l.Items[i].Labels[names.LabelComponent] == names.ComponentUserData:
+			s.UserData = append(s.UserData, l.Items[i])
 		case l.Items[i].Name != own:
 			s.DisplaySecrets = append(s.DisplaySecrets, l.Items[i])
 		}
@@ -311,6 +314,35 @@ func (w machineLook) secrets(s *machinekind.Snapshot) {
 	byName := func(a, b corev1.Secret) int { return cmp.Compare(a.Name, b.Name) }
 	slices.SortFunc(s.DisplaySecrets, byName)
 	slices.SortFunc(s.Certificates, byName)
+}
+
+// userData finds what the operator has made of the user data of a manifest, beside the
+// Secrets that are found already.
+func (w machineLook) userData(s *machinekind.Snapshot) {
+	var holders corev1.ConfigMapList
+	w.list(&holders, byInstance, s.VM.Name)
+	s.UserDataHolders = holders.Items
+	// A name may be taken by what no cache shows.
+	for w.err == nil {
+		next := objects.PickUserData(s.VM, s.UserData, s.UserDataHolders)
+		if next.Free == "" {
+			break
+		}
+		if secret := one(w.look, kindSecret, next.Free, &corev1.Secret{}); secret != nil {
+			s.UserData = append(s.UserData, *machinekind.CondenseSecret(secret))
+			continue
+		}
+		if next.Holder != nil {
+			break
+		}
+		holder := one(w.look, kindConfigMap, next.Free, &corev1.ConfigMap{})
+		if holder == nil {
+			break
+		}
+		s.UserDataHolders = append(s.UserDataHolders, *machinekind.CondenseConfigMap(holder))
+	}
+	slices.SortFunc(s.UserData, func(a, b corev1.Secret) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.UserDataHolders, func(a, b corev1.ConfigMap) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // instanceLabelled reports whether a secret is a display secret of the machine.

@@ -20,7 +20,7 @@ func CondensePod(pod *corev1.Pod) *corev1.Pod {
 	c := &corev1.Pod{ObjectMeta: condensedMeta(pod)}
 	c.Generation = pod.Generation
 	c.Labels = picked(pod.Labels, names.LabelName, names.LabelInstance, names.LabelManagedBy, names.LabelComponent)
-	c.Annotations = picked(pod.Annotations, names.AnnotationApplied, names.AnnotationStarted, names.AnnotationConfigVersion, names.AnnotationDisplayVersion, names.AnnotationRequests, names.AnnotationDataOwner, names.AnnotationForceStop, names.AnnotationPowerRequest, names.AnnotationPassedOn, names.AnnotationMadeFor, names.AnnotationOrphaned, names.AnnotationAdopted)
+	c.Annotations = picked(pod.Annotations, names.AnnotationApplied, names.AnnotationStarted, names.AnnotationConfigVersion, names.AnnotationDisplayVersion, names.AnnotationRequests, names.AnnotationDataOwner, names.AnnotationForceStop, names.AnnotationPowerRequest, names.AnnotationPassedOn, names.AnnotationMadeFor, names.AnnotationOrphaned, names.AnnotationAdopted, names.AnnotationCertificate, names.AnnotationUserData)
 	c.DeletionGracePeriodSeconds = pod.DeletionGracePeriodSeconds
 	c.Spec.NodeName = pod.Spec.NodeName
 	for _, claim := range objects.PodClaims(pod) {
@@ -104,6 +104,9 @@ const condensedContent = "/content"
 func CondenseConfigMap(cm *corev1.ConfigMap) *corev1.ConfigMap {
 	c := &corev1.ConfigMap{ObjectMeta: condensedMeta(cm), Data: cm.Data}
 	c.Labels, c.Annotations = kept(cm.Labels), kept(cm.Annotations)
+	if cm.Labels[names.LabelComponent] == names.ComponentUserData {
+		c.BinaryData = cm.BinaryData // there is none, or it is not deleted
+	}
 	if formerApplied(cm) {
 		c.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: names.FieldManager, Operation: metav1.ManagedFieldsOperationApply}}
 	}
@@ -128,13 +131,16 @@ func CondenseService(s *corev1.Service) *corev1.Service {
 
 // CondenseSecret keeps no secret: that there is one, its version, and for which machine
 // it was made if there is nothing in it but a password. Of a certificate that the
-// operator has made it keeps that.
+// operator has made it keeps that, and of one with user data of a manifest all: the
+// manifest has it, too.
 func CondenseSecret(s *corev1.Secret) *corev1.Secret {
 	c := &corev1.Secret{ObjectMeta: condensedMeta(s)}
 	c.Labels = picked(s.Labels, names.LabelName, names.LabelInstance, names.LabelComponent)
 	switch {
 	case s.Labels[names.LabelComponent] == names.ComponentDisplayCertificate:
 		c.Data = objects.CondenseCertificate(s.Data)
+	case s.Labels[names.LabelComponent] == names.ComponentUserData:
+		c.Immutable, c.Data = s.Immutable, objects.CondenseUserData(s.Data)
 	case holdsPasswordOnly(s):
 		c.Annotations = picked(s.Annotations, names.AnnotationMadeFor)
 	}
@@ -228,6 +234,8 @@ func known(s string) string {
 		return names.ComponentDisplaySecret
 	case names.ComponentDisplayCertificate:
 		return names.ComponentDisplayCertificate
+	case names.ComponentUserData:
+		return names.ComponentUserData
 	case names.AnnotationCertificate:
 		return names.AnnotationCertificate
 	case names.AnnotationVersion:

@@ -40,6 +40,14 @@ func condensed(s machine.Snapshot) machine.Snapshot {
 	for i := range certificates {
 		s.Certificates = append(s.Certificates, *machine.CondenseSecret(&certificates[i]))
 	}
+	userData, holders := s.UserData, s.UserDataHolders
+	s.UserData, s.UserDataHolders = nil, nil
+	for i := range userData {
+		s.UserData = append(s.UserData, *machine.CondenseSecret(&userData[i]))
+	}
+	for i := range holders {
+		s.UserDataHolders = append(s.UserDataHolders, *machine.CondenseConfigMap(&holders[i]))
+	}
 	if s.Certificate != nil {
 		s.Certificate = machine.CondenseCertificate(s.Certificate)
 	}

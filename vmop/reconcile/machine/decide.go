@@ -55,6 +55,7 @@ func Decide(s Snapshot) reconcile.Plan {
 		d.findClaims()
 		d.findRepository()
 		d.makeSecret()
+		d.makeUserData()
 		d.findGrant()
 		if d.recordOrigin() {
 			_ = d.makeConfigMap() // the finding says the same
@@ -71,6 +72,7 @@ func Decide(s Snapshot) reconcile.Plan {
 			d.judgeRunner()
 			d.updateClaims()
 			d.makeService()
+			d.dropUserData()
 		}
 	}
 	d.executesIn()
@@ -112,6 +114,9 @@ type decision struct {
 	// certificate is the name of the Secret with the certificate of the display, if
 	// the operator makes it and there is one.
 	certificate string
+	// userData is the name of the Secret with the user data of the manifest, if that has
+	// any and there is one.
+	userData string
 	// invalid: the specification cannot be carried out.
 	invalid bool
 	// unmade: something that the pod needs does not exist yet as it should.

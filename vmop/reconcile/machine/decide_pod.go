@@ -120,6 +120,9 @@ func (d *decision) newPod() *corev1.Pod {
 	if d.certificate != "" {
 		pod.Annotations[names.AnnotationCertificate] = d.certificate
 	}
+	if d.userData != "" {
+		pod.Annotations[names.AnnotationUserData] = d.userData
+	}
 	if d.secret != nil {
 		pod.Annotations[names.AnnotationDisplayVersion] = d.secret.ResourceVersion
 	}
@@ -131,7 +134,7 @@ func (d *decision) plainPod() *corev1.Pod {
 }
 
 func (d *decision) podInput() objects.PodInput {
-	in := objects.PodInput{Disks: d.disks, RunnerDataClaim: d.claims[0].name, VolumeModes: d.modes, Limited: d.limited(), TakeOver: d.takesOver(), DeviceGroups: d.stored.DeviceGroups, Certificate: d.certificate}
+	in := objects.PodInput{Disks: d.disks, RunnerDataClaim: d.claims[0].name, VolumeModes: d.modes, Limited: d.limited(), TakeOver: d.takesOver(), DeviceGroups: d.stored.DeviceGroups, Certificate: d.certificate, UserData: d.userData}
 	if d.secret != nil {
 		in.DisplaySecret = d.secret.Name
 	}

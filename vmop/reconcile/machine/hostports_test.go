@@ -42,6 +42,9 @@ func TestPortsLeadToServers(t *testing.T) {
 			case *corev1.Secret:
 				secret = secret || o.Labels[names.LabelComponent] == names.ComponentDisplaySecret
 			case *corev1.ConfigMap:
+				if o.Name != vm.Name {
+					continue // that of the user data
+				}
 				if config, _, err = runnerconfig.Parse([]byte(o.Data["config.yaml"])); err != nil {
 					t.Fatal(err)
 				}

@@ -12,8 +12,9 @@ import (
 )
 
 // Objects lists what a cluster gets for the machine, in the order in which it
-// must exist: the display secret, the ConfigMap, the volume claims, the pod
-// (as it is while the machine should run) and the load balancer's service.
+// must exist: the display secret, what has the user data of the manifest, the
+// ConfigMap, the volume claims, the pod (as it is while the machine should run) and
+// the load balancer's service.
 //
 // They are those that [Decide] makes for a machine about which a cluster knows
 // nothing yet, with what they note down for later decisions. Only the API server
@@ -35,6 +36,11 @@ func Objects(vm *spec.VirtualMachine, s objects.Settings) ([]reconcile.Object, e
 		d.makeCertificate()
 	}
 	d.findGrant()
+	if d.vm.Spec.InlineUserData() != "" {
+		holder := objects.UserDataHolder(d.vm, s, spec.UserDataSecret(d.vm.Name))
+		d.userData = holder.Name
+		d.plan.Actions = append(d.plan.Actions, reconcile.Create{Object: holder}, reconcile.Create{Object: objects.UserDataSecret(d.vm, s, holder)})
+	}
 	if err := d.makeConfigMap(); err != nil {
 		return nil, err
 	}
@@ -47,11 +53,13 @@ func Objects(vm *spec.VirtualMachine, s objects.Settings) ([]reconcile.Object, e
 		}
 		switch o := c.Object.(type) {
 		case *corev1.Secret:
-			if c.Certificate == nil {
+			if o.Labels[names.LabelComponent] == names.ComponentDisplaySecret {
 				d.secret = o
 			}
 		case *corev1.ConfigMap:
-			snapshot.ConfigMap = o
+			if o.Name == vm.Name {
+				snapshot.ConfigMap = o
+			}
 		}
 		out = append(out, c.Object)
 	}

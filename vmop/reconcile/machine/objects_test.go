@@ -184,6 +184,9 @@ func checkObjects(t *rapid.T) {
 		case *corev1.PersistentVolumeClaim:
 			claims[o.Name] = true
 		case *corev1.ConfigMap:
+			if o.Name != vm.Name {
+				continue // that of the user data
+			}
 			if config, _, err = runnerconfig.Parse([]byte(o.Data[names.ConfigKey])); err != nil {
 				t.Fatal(err)
 			}

@@ -53,6 +53,11 @@ type Snapshot struct {
 	// names, if that is needed to start the machine, see [NamedCertificate]. It is read
 	// for that alone: nobody watches it.
 	Certificate *corev1.Secret
+	// UserData are the Secrets that the operator has made of the user data of the manifest
+	// of a machine of this name, and UserDataHolders the ConfigMaps that own them; with
+	// others that have a name which the next one would have, see [objects.PickUserData].
+	UserData        []corev1.Secret
+	UserDataHolders []corev1.ConfigMap
 	// Secrets are the states of the Secrets that the guest is provisioned from, by their
 	// names, if they are needed to start the machine, see [NeededSecrets]. Nobody
 	// watches them, and nobody reads what is in them. One that is not here is missing.

@@ -24,7 +24,8 @@ type worldKind struct {
 // The kinds of worlds: whatever may happen to a machine, the same where people use run
 // policies, machines that grow and shrink, claims that anybody deletes, machines
 // that are deleted with what they have, machines that people label, and
-// machines that are deleted without their pods.
+// machines that are deleted without their pods, and machines whose manifests have user
+// data.
 func machinesWorld() worldKind {
 	return worldKind{newWorld, (*world).live, 100, 250, machineMutants(), 400}
 }
@@ -53,10 +54,15 @@ func orphansWorld() worldKind {
 	return worldKind{newWorld, (*world).leaves, 20, 60, orphanMutants(), 600}
 }
 
+func userDataWorld() worldKind {
+	return worldKind{newUserDataWorld, (*world).provisioned, 20, 60, userDataMutants(), 400}
+}
+
 func worldKinds() map[string]worldKind {
 	return map[string]worldKind{
 		"machines": machinesWorld(), "policies": policiesWorld(), "resizing": resizingWorld(),
 		"claims": claimsWorld(), "deletion": deletionWorld(), "labels": labelsWorld(), "orphans": orphansWorld(), "classes": classesWorld(),
+		"user data": userDataWorld(),
 	}
 }
 
@@ -120,3 +126,8 @@ func TestPromisesOfDeletion(t *testing.T) { deletionWorld().hold(t) }
 // Whatever becomes of classes, no machine that runs stops for that, none is started
 // without its class, and what waits or is wrong is told.
 func TestPromisesOfClasses(t *testing.T) { classesWorld().hold(t) }
+
+// Whoever changes the user data in a manifest, and whatever becomes of the Secrets with
+// it: it is nowhere else, a guest is given that of its manifest, and what nobody needs
+// goes.
+func TestPromisesOfUserData(t *testing.T) { userDataWorld().hold(t) }

@@ -152,6 +152,7 @@ func (w *world) start(pod *corev1.Pod) {
 			g.claims = append(g.claims, c.ClaimName)
 		}
 	}
+	w.checkGiven(pod)
 	w.guests[pod.UID] = g
 	pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, "10.0.0.1"
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Name, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(w.now)}}}}
@@ -259,6 +260,7 @@ func (w *world) controllers() {
 			w.put(k, nil)
 		}
 	}
+	w.collectUserData()
 }
 
 // person is somebody with kubectl.

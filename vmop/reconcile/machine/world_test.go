@@ -54,6 +54,8 @@ type world struct {
 	waits      map[string]*waiting // what the status waits for, by its condition
 	waited     map[waitingSince]*waiting
 	classes    bool                 // there are classes
+	inline     bool                 // user data is in the manifest
+	given      map[types.UID]string // that of the machine when the pods were made
 	content    int                  // what stands in the Secret with the user data
 	unbound    bool                 // nobody makes volumes for claims
 	mentioned  []string             // claims that another machine's manifest mentions
@@ -260,10 +262,17 @@ func (w *world) snapshot() (machine.Snapshot, bool) {
 		}
 	}
 	for _, k := range w.keys("secret/") {
-		if o := cached[*corev1.Secret](w, k); o != nil && o.Labels[names.LabelComponent] != names.ComponentDisplaySecret {
+		if o := cached[*corev1.Secret](w, k); o != nil && strings.Contains(o.Name, ".user-data") {
+			s.UserData = append(s.UserData, *o)
+		} else if o != nil && o.Labels[names.LabelComponent] != names.ComponentDisplaySecret {
 			s.Certificates = append(s.Certificates, *o)
 		} else if o != nil {
 			s.DisplaySecrets = append(s.DisplaySecrets, *o)
+		}
+	}
+	for _, k := range w.keys("configmap/") {
+		if o := cached[*corev1.ConfigMap](w, k); o != nil && k != theConfig {
+			s.UserDataHolders = append(s.UserDataHolders, *o)
 		}
 	}
 	if s.VM != nil {
@@ -484,6 +493,8 @@ func (w *world) act(a reconcile.Action) result {
 		return w.deleteOwn("claim/"+a.Name, a.UID, a.ResourceVersion)
 	case reconcile.DeleteSecret:
 		return w.deleteOwn("secret/"+a.Name, a.UID, a.ResourceVersion)
+	case reconcile.DeleteConfigMap:
+		return w.deleteHolder(a)
 	case reconcile.DeleteService:
 		if svc := get[*corev1.Service](w, theLB); svc != nil && svc.UID != a.UID {
 			return stale
@@ -587,6 +598,9 @@ func (w *world) create(o reconcile.Object) result {
 	if vm := cached[*spec.VirtualMachine](w, theVM); key == thePod && vm != nil {
 		w.made[o.GetUID()] = madeFor(vm)
 		w.madeAt[o.GetUID()] = vm.Generation
+		if w.inline {
+			w.given[o.GetUID()] = vm.Spec.InlineUserData()
+		}
 	}
 	return done
 }

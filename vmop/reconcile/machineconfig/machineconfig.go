@@ -101,7 +101,7 @@ func cloudInit(vm *spec.VirtualMachine, instance, secrets string, p *problems) *
 		maps.Copy(meta, ci.MetaData)
 		out.UserData = document("spec.cloudInit.userData", ci.UserData, p)
 		out.NetworkConfig = document("spec.cloudInit.networkConfig", ci.NetworkConfig, p)
-	} else {
+	} else if secrets == "" {
 		out.UserDataText = vm.Spec.Provisioning.UserData
 	}
 	out.MetaDataFrom, out.UserDataFrom, out.NetworkConfigFrom = cloudInitSources(vm, secrets)
@@ -129,6 +129,10 @@ func cloudInitSources(vm *spec.VirtualMachine, dir string) (meta, user, network 
 	}
 	if ref := vm.Spec.Provisioning.Secret(); ref != nil && vm.Spec.HasSeed() {
 		user = secretSource(ref.Name, "userData", "userdata", dir, cloudInitDir, "user-data")
+		user.AnyForm = true
+	} else if dir != "" && vm.Spec.InlineUserData() != "" {
+		// Whoever may read ConfigMaps need not read it.
+		user = secretSource(spec.UserDataSecret(vm.Name), spec.UserDataKey, "", dir, cloudInitDir, "user-data")
 		user.AnyForm = true
 	}
 	return nil, user, nil

@@ -61,6 +61,9 @@ type PodInput struct {
 	// Certificate is the name of the Secret with the certificate that the operator has
 	// made for the display, see [PickCertificate]; empty means that of the first.
 	Certificate string
+	// UserData is the name of the Secret with the user data of the manifest, see
+	// [PickUserData]; empty means that of the first.
+	UserData string
 	// TakeOver: files on the runner's data volume may be those of VM-Operator's
 	// runner, which was root; see [Settings.TakeOverData].
 	TakeOver bool
@@ -187,7 +190,7 @@ func addVolumes(vm *spec.VirtualMachine, pod *corev1.Pod, in *PodInput) {
 		pod.Spec.Volumes = append(pod.Spec.Volumes, v)
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: v.Name, MountPath: at, ReadOnly: readOnly})
 	}
-	mount(configVolume(vm, in.DisplaySecret, in.Certificate), machineconfig.ConfigDir, true)
+	mount(configVolume(vm, in), machineconfig.ConfigDir, true)
 	// A volume that can be on one node only would put all machines there.
 	if in.ImageRepository || len(machineconfig.RepositoryFiles(vm)) > 0 {
 		images := claimVolume(volumeImages, names.ImageRepositoryClaim)
@@ -235,7 +238,7 @@ func addVolumes(vm *spec.VirtualMachine, pod *corev1.Pod, in *PodInput) {
 // configVolume shows configuration and password as one directory, as the runner
 // expects them. The keys are named: of sources with a key in common the last wins,
 // and who may write secrets must not write configurations.
-func configVolume(vm *spec.VirtualMachine, secret, certificate string) corev1.Volume {
+func configVolume(vm *spec.VirtualMachine, in *PodInput) corev1.Volume {
 	mode, yes := int32(0o440), true // the runner's group, which FSGroup is
 	key := func(name string) []corev1.KeyToPath { return []corev1.KeyToPath{{Key: name, Path: name}} }
 	sources := []corev1.VolumeProjection{{
@@ -244,15 +247,15 @@ func configVolume(vm *spec.VirtualMachine, secret, certificate string) corev1.Vo
 			Items:                append(key(names.ConfigKey), key(names.LoggingKey)...),
 		},
 	}}
-	if secret != "" {
-		of := corev1.LocalObjectReference{Name: secret}
+	if in.DisplaySecret != "" {
+		of := corev1.LocalObjectReference{Name: in.DisplaySecret}
 		// A display without its password would be open to everybody.
 		sources = append(sources,
 			corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: of, Items: key(names.PasswordKey)}},
 			corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: of, Items: key(names.PasswordExpiryKey), Optional: &yes}})
 	}
-	sources = append(sources, provisioningSecrets(vm)...)
-	sources = append(sources, displayCertificates(vm, certificate)...)
+	sources = append(sources, provisioningSecrets(vm, in.UserData)...)
+	sources = append(sources, displayCertificates(vm, in.Certificate)...)
 	return corev1.Volume{Name: volumeConfig, VolumeSource: corev1.VolumeSource{
 		Projected: &corev1.ProjectedVolumeSource{Sources: sources, DefaultMode: &mode},
 	}}
@@ -260,8 +263,9 @@ func configVolume(vm *spec.VirtualMachine, secret, certificate string) corev1.Vo
 
 // provisioningSecrets are the keys of Secrets that the guest gets. They are optional: of
 // one that is missing the runner says what it is, while a pod would wait for it
-// without a word in the machine's status.
-func provisioningSecrets(vm *spec.VirtualMachine) []corev1.VolumeProjection {
+// without a word in the machine's status. made is the Secret with the user data of the
+// manifest, if that is not the first.
+func provisioningSecrets(vm *spec.VirtualMachine, made string) []corev1.VolumeProjection {
 	yes := true
 	var out []corev1.VolumeProjection
 	inside := func(file string) string { return strings.TrimPrefix(file, machineconfig.ConfigDir+"/") }
@@ -270,8 +274,12 @@ func provisioningSecrets(vm *spec.VirtualMachine) []corev1.VolumeProjection {
 		if s.OtherKey != "" {
 			items = append(items, corev1.KeyToPath{Key: s.OtherKey, Path: inside(s.OtherFile)})
 		}
+		name := s.Secret
+		if vm.Spec.InlineUserData() != "" { // which has no others beside it
+			name = cmp.Or(made, name)
+		}
 		out = append(out, corev1.VolumeProjection{Secret: &corev1.SecretProjection{
-			LocalObjectReference: corev1.LocalObjectReference{Name: s.Secret}, Items: items, Optional: &yes,
+			LocalObjectReference: corev1.LocalObjectReference{Name: name}, Items: items, Optional: &yes,
 		}})
 	}
 	return out
