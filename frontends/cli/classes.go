@@ -18,6 +18,19 @@ func classesAmong(objects []spec.Object) []spec.VirtualMachineClass {
 	return out
 }
 
+// withoutClass has a machine of another system be without its class, if that is not
+// among the files: its author cannot have written one of ours.
+func (p *program) withoutClass(o *spec.Object) {
+	if !foreign(o) || o.VirtualMachine.Spec.VirtualMachineClassName == "" {
+		return
+	}
+	p.note("%v", o.Problem("spec.virtualMachineClassName", "note: is not there, and counts for nothing"))
+	o.VirtualMachine.Spec.VirtualMachineClassName = ""
+	if text, err := spec.Marshal(o.VirtualMachine); err == nil { // it was marshaled before
+		o.Raw = text
+	}
+}
+
 // inline makes machines of files those of their classes, as far as these are there,
 // too: what the class says stands in the machine then, which has no class any more.
 // So nothing else need know of classes, and what is kept of the machine is whole. The

@@ -12,12 +12,12 @@ import (
 func (p *program) convertCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "convert",
-		Usage:     "print the machines of KubeVirt and Deckhouse Virtualization as manifests of this system",
+		Usage:     "print the machines of KubeVirt and Deckhouse Virtualization, and their classes, as manifests of this system",
 		ArgsUsage: "FILE...",
 		Description: "Each thing that means something else here, or nothing, is a note on the standard error:\n\n" +
 			"  FILE:LINE: KIND NAMESPACE/NAME: FIELD: note: what becomes of it\n\n" +
-			"Instance types, data volumes, virtual disks and images are looked up among the files. Machines of this\n" +
-			"system are printed as they are understood. validate, render, run, changes and diff take such files, too.\n\n" +
+			"Instance types, data volumes, virtual disks and images are looked up among the files. Machines and\n" +
+			"classes of this system are printed as they are understood. validate, render, run, changes and diff take such files, too.\n\n" +
 			"Example:\n" +
 			"  vmop-cli convert kubevirt-vm.yaml > vm.yaml",
 		Flags:  selectFlags(),
@@ -37,13 +37,13 @@ func (p *program) convert(c *cli.Context) error {
 	}
 	n := 0
 	for i := range objects {
-		vm := objects[i].VirtualMachine
-		if vm == nil {
+		o := &objects[i]
+		if _, class := o.Typed.(*spec.VirtualMachineClass); o.VirtualMachine == nil && !class {
 			continue
 		}
-		text, err := spec.Marshal(vm)
+		text, err := spec.Marshal(o.Typed)
 		if err != nil {
-			return fmt.Errorf("%s: %w", vm.Name, err)
+			return fmt.Errorf("%s: %w", o.Name, err)
 		}
 		if n++; n > 1 {
 			fmt.Fprintln(p.stdout, "---")

@@ -103,6 +103,7 @@ func (p *program) apply(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	p.withoutClass(&o)
 	h, err := p.host(c)
 	if err != nil {
 		return err

@@ -8,39 +8,58 @@ import (
 )
 
 // translated adds to the objects of files what machines of other systems among
-// them are in our terms, with what is wrong with those. Each thing that means
-// something else here, or nothing, is told.
-func (p *program) translated(objects []spec.Object, opts spec.Options) ([]spec.Object, []spec.Problem) {
+// them, and their classes, are in our terms, with what is wrong with those. Each thing
+// that means something else here, or nothing, is told of what is selected.
+func (p *program) translated(objects []spec.Object, s selection, opts spec.Options) ([]spec.Object, []spec.Problem) {
 	t, err := dialect.Translate(objects)
 	var problems []spec.Problem
 	var bad *spec.LoadError
 	if errors.As(err, &bad) {
 		problems = bad.Problems
 	}
-	for _, m := range t.Machines {
-		for _, note := range m.Notes {
-			p.note("%v", noted(note))
+	add := func(o spec.Object, typed spec.TypedObject, notes []spec.Problem) *spec.Object {
+		if s.matches(o.Namespace, o.Name) {
+			for _, note := range notes {
+				p.note("%v", noted(note))
+			}
 		}
-		o := m.Object
 		// What is kept of a machine, so that its name is enough later, is in our terms.
-		if text, err := spec.Marshal(m.VirtualMachine); err != nil {
+		if text, err := spec.Marshal(typed); err != nil {
 			problems = append(problems, o.Problem("", err.Error()))
 		} else {
 			o.Raw = text
 		}
+		o.Typed, o.Name = typed, typed.GetName()
+		objects = append(objects, o)
+		return &objects[len(objects)-1]
+	}
+	for _, m := range t.Machines {
+		o := add(m.Object, m.VirtualMachine, m.Notes)
+		o.VirtualMachine = m.VirtualMachine
 		if opts.Validate {
 			problems = append(problems, o.Problems(spec.Validate(m.VirtualMachine))...)
 		}
 		if opts.Default {
 			spec.Default(m.VirtualMachine)
 		}
-		o.Typed, o.VirtualMachine, o.Name = m.VirtualMachine, m.VirtualMachine, m.VirtualMachine.Name
-		objects = append(objects, o)
+	}
+	for _, c := range t.Classes {
+		o := add(c.Object, c.VirtualMachineClass, c.Notes)
+		if opts.Validate {
+			problems = append(problems, o.Problems(spec.ValidateClass(c.VirtualMachineClass))...)
+		}
 	}
 	for _, note := range t.LeftOut {
-		p.note("%v", noted(note))
+		if s.matches(note.Namespace, note.Name) {
+			p.note("%v", noted(note))
+		}
 	}
 	return objects, problems
+}
+
+// foreign reports whether an object was translated.
+func foreign(o *spec.Object) bool {
+	return o.Typed != nil && o.APIVersion != spec.GroupVersion().String()
 }
 
 func noted(n spec.Problem) spec.Problem {

@@ -119,11 +119,13 @@ func (p *program) load(files []string, s selection, opts spec.Options) ([]spec.O
 		}
 		objects = append(objects, found...)
 	}
+	unselected := func(o spec.Object) bool { return !s.matches(o.Namespace, o.Name) }
+	problems = append(problems, duplicates(slices.DeleteFunc(slices.Clone(objects), unselected))...)
+	// What a machine refers to counts, and its class, whatever is selected.
+	objects, wrong := p.translated(objects, s, opts)
+	problems = append(problems, wrong...)
 	classes := classesAmong(objects)
-	objects = slices.DeleteFunc(objects, func(o spec.Object) bool { return !s.matches(o.Namespace, o.Name) })
-	problems = append(problems, duplicates(objects)...)
-	objects, foreign := p.translated(objects, opts)
-	problems = append(problems, foreign...)
+	objects = slices.DeleteFunc(objects, unselected)
 	if opts.Default && !s.plain {
 		problems = append(problems, p.inline(objects, classes)...)
 	}

@@ -146,6 +146,7 @@ func (p *program) render(c *cli.Context) error {
 	failed := false
 	for i := range objects {
 		o := &objects[i]
+		p.withoutClass(o)
 		if name := o.VirtualMachine.Spec.VirtualMachineClassName; name != "" && !c.Bool("local") {
 			p.report([]spec.Problem{o.Problem("spec.virtualMachineClassName", "names the class "+name+", which is not among the files: name the file with VirtualMachineClass "+name+", too")})
 			failed = true

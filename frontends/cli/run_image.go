@@ -64,6 +64,9 @@ func (p *program) manifestOrImage(c *cli.Context) (made, error) {
 		return made{}, err
 	}
 	o, err := p.machine(c, files)
+	if err == nil {
+		p.withoutClass(&o)
+	}
 	return made{Object: o}, err
 }
 

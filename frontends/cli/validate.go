@@ -39,7 +39,7 @@ func (p *program) validate(c *cli.Context) error {
 		for _, w := range objects[i].Warnings {
 			fmt.Fprintln(p.stderr, warned(w))
 		}
-		if vm := objects[i].VirtualMachine; vm != nil && vm.Spec.VirtualMachineClassName != "" {
+		if vm := objects[i].VirtualMachine; vm != nil && vm.Spec.VirtualMachineClassName != "" && !foreign(&objects[i]) { // of which the translation tells
 			p.note("%v", objects[i].Problem("spec.virtualMachineClassName", "note: the class "+vm.Spec.VirtualMachineClassName+" is not among the files, and was not looked at"))
 		}
 		problems = append(problems, runnable(&objects[i])...)

@@ -22,17 +22,29 @@ type Machine struct {
 	Notes []spec.Problem
 }
 
+// Class is a class of machines that another system's manifest describes.
+type Class struct {
+	// VirtualMachineClass is the class in our terms.
+	VirtualMachineClass *spec.VirtualMachineClass
+	// Object is where it was written, in the other system's terms.
+	Object spec.Object
+	// Notes are as those of a [Machine].
+	Notes []spec.Problem
+}
+
 // Translation is what the objects of files are in our terms.
 type Translation struct {
 	// Machines are the machines, in the order of the objects.
 	Machines []Machine
+	// Classes are the classes of machines, in the order of the objects.
+	Classes []Class
 	// LeftOut names the other objects of these systems: those that describe no
 	// machine, and that no machine refers to.
 	LeftOut []spec.Problem
 }
 
-// Translate translates every machine of another system among the objects of one
-// or several files. Objects that machines refer to, such as instance types and
+// Translate translates every machine of another system, and every class of machines,
+// among the objects of one or several files. Objects that machines refer to, such as instance types and
 // virtual disks, are looked up among the same objects. Machines of this system
 // and objects of groups that belong to neither are not looked at.
 //
@@ -43,6 +55,15 @@ func Translate(objects []spec.Object) (Translation, error) {
 	var problems []spec.Problem
 	for i := range objects {
 		o := &objects[i]
+		if group, _, _ := strings.Cut(o.APIVersion, "/"); o.Kind+"."+group == deckhouse.ClassKind {
+			c, notes, err := deckhouse.TranslateClass(o)
+			if err != nil {
+				problems = append(problems, problem(o, err))
+				continue
+			}
+			out.Classes = append(out.Classes, Class{VirtualMachineClass: c, Object: *o, Notes: notes})
+			continue
+		}
 		translate, known := translator(o)
 		if !known {
 			continue
@@ -64,7 +85,7 @@ func Translate(objects []spec.Object) (Translation, error) {
 	return out, nil
 }
 
-// Kinds lists the kinds that [Translate] translates, with their groups.
+// Kinds lists the kinds of machines that [Translate] translates, with their groups.
 func Kinds() []string {
 	return append(kubevirt.Kinds(), deckhouse.Kinds()...)
 }

@@ -84,6 +84,19 @@ func golden(t *testing.T, data []byte) []txtar.File {
 			fmt.Fprintf(&problems, "%s: %v\n", m.VirtualMachine.Name, e)
 		}
 	}
+	for i, c := range translated.Classes {
+		text, err := sigsyaml.Marshal(c.VirtualMachineClass)
+		if err != nil {
+			t.Fatal(err)
+		}
+		add(fmt.Sprintf("class-%d.yaml", i), string(text))
+		for _, n := range c.Notes {
+			fmt.Fprintln(&notes, n)
+		}
+		for _, e := range spec.ValidateClass(c.VirtualMachineClass) {
+			fmt.Fprintf(&problems, "%s: %v\n", c.VirtualMachineClass.Name, e)
+		}
+	}
 	for _, n := range translated.LeftOut {
 		fmt.Fprintln(&notes, n)
 	}
@@ -139,17 +152,28 @@ func TestNothingIsLost(t *testing.T) {
 		}
 		objects := load(t, data)
 		translated, err := dialect.Translate(objects)
-		if err != nil || len(translated.Machines) == 0 {
+		if err != nil || len(translated.Machines)+len(translated.Classes) == 0 {
 			return // nothing is made of it, which is told
 		}
-		m := translated.Machines[0]
-		path := place(t, &m.Object, doc)
-		for _, note := range m.Notes {
+		var of spec.Object
+		var notes []spec.Problem
+		var made any
+		for _, m := range translated.Machines {
+			of, notes, made = m.Object, m.Notes, m.VirtualMachine
+		}
+		for _, c := range translated.Classes {
+			of, notes, made = c.Object, c.Notes, c.VirtualMachineClass
+		}
+		path := place(t, &of, doc)
+		if strings.HasPrefix(path, "status.") {
+			return // says nothing that anybody wants
+		}
+		for _, note := range notes {
 			if note.Path == path || strings.HasPrefix(path, note.Path+".") || strings.HasPrefix(path, note.Path+"[") {
 				return
 			}
 		}
-		text, _ := json.Marshal(m.VirtualMachine)
+		text, _ := json.Marshal(made)
 		if !strings.Contains(string(text), "of-value") {
 			t.Fatalf("%s is neither in the machine nor in a note", path)
 		}
@@ -204,8 +228,8 @@ func TestDeterministic(t *testing.T) {
 		first, err := dialect.Translate(load(t, data))
 		for range 20 {
 			again, aerr := dialect.Translate(load(t, data))
-			a, _ := json.Marshal(first.Machines)
-			b, _ := json.Marshal(again.Machines)
+			a, _ := json.Marshal(first)
+			b, _ := json.Marshal(again)
 			if !bytes.Equal(a, b) || fmt.Sprint(err) != fmt.Sprint(aerr) || fmt.Sprint(first.LeftOut) != fmt.Sprint(again.LeftOut) {
 				t.Fatalf("%s\n%s\n%v\n%v", a, b, err, aerr)
 			}
@@ -227,6 +251,15 @@ func FuzzTranslate(f *testing.F) {
 		translated, _ := dialect.Translate(objects)
 		for _, m := range translated.Machines {
 			text, err := sigsyaml.Marshal(m.VirtualMachine)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := spec.Load("out.yaml", text, spec.Options{}); err != nil {
+				t.Fatalf("%v\n%s", err, text)
+			}
+		}
+		for _, c := range translated.Classes {
+			text, err := sigsyaml.Marshal(c.VirtualMachineClass)
 			if err != nil {
 				t.Fatal(err)
 			}

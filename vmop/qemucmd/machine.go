@@ -100,7 +100,8 @@ const (
 type CPU struct {
 	// Model is a name from QEMU's -cpu, with features: "host" (also if empty),
 	// "max", "EPYC,+avx2". "host" becomes "max" under software emulation, where
-	// QEMU has no "host". It is the one text that is QEMU syntax rather than
+	// QEMU has no "host". The levels x86-64-v2, -v3 and -v4, also with further features,
+	// are spelled out for QEMU, which has no such models. It is the one text that is QEMU syntax rather than
 	// literal; letters, digits and "_.,+=-" are allowed in it.
 	Model string `json:"model"`
 	// Maximum is the number of CPU slots. One CPU is there at the start and the

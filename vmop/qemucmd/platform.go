@@ -239,6 +239,9 @@ func (b *builder) processors() {
 	b.invalid("cpu.model", model, limits.CPUModel(model))
 	why := "the processor that the guest sees"
 	name, features, _ := strings.Cut(model, ",")
+	if qemu := limits.QEMUCPUModel(model); qemu != model {
+		model, why = qemu, "the processor that the guest sees: "+name+", a level that processors of several generations and makers have in common"
+	}
 	if name == "host" && b.accel == AcceleratorTCG {
 		model, why = "max", "everything that software emulation can do; it has no \"host\""
 		if features != "" {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/vmop/sdk/vmop/hostprobe"
+	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
 	"pgregory.net/rapid"
@@ -445,6 +446,26 @@ func TestQEMUTakesTheLastAddress(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestQEMUHasTheCPULevels has QEMU refuse to start where a level has a feature that is
+// none, or that its software emulation lacks, as it lacks AVX-512.
+func TestQEMUHasTheCPULevels(t *testing.T) {
+	for _, level := range []string{limits.CPULevel2, limits.CPULevel3} {
+		m := small()
+		m.TranslationCache = 32
+		m.CPU.Model = level + ",enforce"
+		m.Monitor.Path = filepath.Join(t.TempDir(), "monitor")
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		r, err := launch(ctx, m, realHost(t))
+		if err == nil {
+			err = r.stop()
+		}
+		if err != nil {
+			t.Errorf("%s: %v", level, err)
+		}
 	}
 }
 

@@ -78,7 +78,7 @@ const (
 	// is nothing between QEMU and the node that would make a difference.
 	ClassCPUHost            ClassCPUType = "Host"
 	ClassCPUHostPassthrough ClassCPUType = "HostPassthrough"
-	// ClassCPUModel is one of QEMU's models.
+	// ClassCPUModel is one of QEMU's models, or a level of processors.
 	ClassCPUModel ClassCPUType = "Model"
 	// ClassCPUFeatures is the model kvm64 with further features.
 	ClassCPUFeatures ClassCPUType = "Features"
@@ -90,10 +90,11 @@ const (
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Features') == has(self.features)",message="features are for type Features, which needs them"
 type ClassCPU struct {
 	// type is Host or HostPassthrough for the processor of the node, Model for one of
-	// QEMU's models, Features for the model kvm64 with features.
+	// QEMU's models or a level of processors, Features for the model kvm64 with features.
 	// +kubebuilder:validation:Required
 	Type ClassCPUType `json:"type"`
-	// model is QEMU's name of the model, such as Skylake-Server-v4.
+	// model is QEMU's name of the model, such as Skylake-Server-v4, or what the
+	// processors of a level have in common: x86-64-v2, x86-64-v3 or x86-64-v4.
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`
 	// +kubebuilder:validation:MaxLength=64
 	// +optional

@@ -63,7 +63,8 @@ type Machine struct {
 	// +optional
 	MachineType string `json:"machineType,omitempty"`
 	// cpuModel is QEMU's name of the CPU model, possibly followed by
-	// features: "host", "qemu64", "max,-avx2".
+	// features: "host", "qemu64", "max,-avx2". x86-64-v2, x86-64-v3 and x86-64-v4 are
+	// what the processors of that level have in common (added by vmop).
 	// +kubebuilder:default=host
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional

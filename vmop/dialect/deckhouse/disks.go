@@ -92,7 +92,7 @@ func describe(source *tree.Node) string {
 func (m *machine) companion(kind, name string) (*tree.Node, error) {
 	for i := range m.all {
 		o := &m.all[i]
-		if o.Kind == kind && o.Name == name && (kind == "ClusterVirtualImage" || o.Namespace == m.vm.Namespace) {
+		if o.Kind == kind && o.Name == name && (kind == "ClusterVirtualImage" || kind == kindClass || o.Namespace == m.vm.Namespace) {
 			return tree.New(o)
 		}
 	}

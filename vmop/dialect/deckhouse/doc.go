@@ -1,3 +1,3 @@
-// Package deckhouse translates machines of Deckhouse Virtualization into ours,
+// Package deckhouse translates machines of Deckhouse Virtualization and their classes into ours,
 // purely.
 package deckhouse

@@ -26,7 +26,7 @@ func Kinds() []string { return []string{kindMachine + "." + Group} }
 // Companion reports whether objects of a kind say something about machines, and
 // are looked at for that alone.
 func Companion(kind string) bool {
-	return slices.Contains([]string{"VirtualDisk", "VirtualImage", "ClusterVirtualImage", "VirtualMachineClass"}, kind)
+	return slices.Contains([]string{"VirtualDisk", "VirtualImage", "ClusterVirtualImage", kindClass}, kind)
 }
 
 // machine is a translation under way.
@@ -62,6 +62,9 @@ func Translate(o *spec.Object, all []spec.Object) (*spec.VirtualMachine, []spec.
 	m.hardware()
 	m.placement()
 	m.provisioning()
+	if err := m.class(); err != nil {
+		return nil, nil, err
+	}
 	if err := m.blockDevices(); err != nil {
 		return nil, nil, err
 	}
@@ -104,7 +107,16 @@ func (m *machine) size() error {
 	if !ok || cores < 1 || cores > 4096 {
 		return &tree.FieldError{Path: "spec.cpu.cores", Message: "is required; it says how many CPUs the machine has"}
 	}
-	m.vm.Spec.VM.MaximumCPUs, m.vm.Spec.VM.CurrentCPUs = new(cores), new(cores)
+	m.vm.Spec.VM.CurrentCPUs = new(cores)
+	switch sockets := sockets(cores); {
+	case sockets == 1: // as a plain number is
+		m.vm.Spec.VM.MaximumCPUs = new(cores)
+	case sockets > 1 && cores%sockets == 0:
+		m.vm.Spec.VM.CPUTopology = &spec.CPUTopology{Sockets: sockets, CoresPerDie: cores / sockets}
+	default:
+		m.vm.Spec.VM.MaximumCPUs = new(cores)
+		m.root.Get("spec", "cpu", "cores").Note("is a number that does not go into sockets there; the machine has %d CPUs in one socket", cores)
+	}
 	size := m.root.Get("spec", "memory", "size")
 	q, ok := size.Quantity()
 	if !ok {
@@ -113,6 +125,22 @@ func (m *machine) size() error {
 	m.vm.Spec.VM.MaximumRAM, m.vm.Spec.VM.CurrentRAM = new(q), new(q.DeepCopy())
 	m.coreFraction()
 	return nil
+}
+
+// sockets is the number of sockets that a guest with a number of CPUs sees there, if
+// that is a multiple of it; 0 if there are more CPUs than a machine can have there.
+func sockets(cores int32) int32 {
+	switch {
+	case cores <= 16:
+		return 1
+	case cores <= 32:
+		return 2
+	case cores <= 64:
+		return 4
+	case cores <= 248:
+		return 8
+	}
+	return 0
 }
 
 // coreFraction translates the guaranteed part of a CPU.
@@ -158,12 +186,29 @@ func (m *machine) hardware() {
 		n.Note("is on a bridge of the host, spec.vm.networks[%d].tap.bridge, which must be chosen", len(m.vm.Spec.VM.Networks))
 		m.vm.Spec.VM.Networks = append(m.vm.Spec.VM.Networks, spec.Network{Tap: &spec.TapNetwork{}})
 	}
-	if class := s.Get("virtualMachineClassName"); class.Is() {
-		class.Note("classes are not translated: write a VirtualMachineClass that is like %[1]s, and name it in spec.virtualMachineClassName", class.String())
-	}
 	if mode := s.Get("disruptions", "restartApprovalMode"); mode.Is() && mode.String() == "Manual" {
 		mode.Read() // so it is here
 	}
+}
+
+// class translates the name of the class, which is not applied: what it says may
+// change without the machine.
+func (m *machine) class() error {
+	class := m.root.Get("spec", "virtualMachineClassName")
+	m.vm.Spec.VirtualMachineClassName = class.String()
+	if m.vm.Spec.VirtualMachineClassName == "" {
+		return nil
+	}
+	of, err := m.companion(kindClass, m.vm.Spec.VirtualMachineClassName)
+	switch {
+	case err != nil:
+		return err
+	case of == nil:
+		class.Note("the class %s is not among the files: convert its manifest, too, or write a VirtualMachineClass of this name", class.String())
+	case m.vm.Spec.CoreFraction == "" && !m.root.Get("spec", "cpu", "coreFraction").Is() && defaultCoreFraction(of, *m.vm.Spec.VM.CurrentCPUs) == "":
+		m.vm.Spec.CoreFraction = "100%" // what a machine has there for which nobody says anything
+	}
+	return nil
 }
 
 func (m *machine) placement() {
