@@ -2,13 +2,16 @@
 //
 //	netguest agent                   be the guest agent, which tells of the interfaces
 //	netguest address INTERFACE IP    give an interface this IPv4 address, and set it up
+//	netguest gateway IP              have what is not near be reached by this host
 //	netguest mtu INTERFACE           print the interface's MTU and MAC address
 //	netguest reach IP SIZE           send datagrams of SIZE bytes until the host at
 //	                                 this address has answered that nobody wants them
+//	netguest serve PORT              answer whoever comes by HTTP
 //	netguest clock                   write the real-time clock, as NTP has Linux do
 package main
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +20,7 @@ import (
 	"os"
 	"strconv"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -38,6 +42,8 @@ func run(args []string) error {
 		return serveAgent()
 	case len(args) == 3 && args[0] == "address":
 		return setAddress(args[1], args[2])
+	case len(args) == 2 && args[0] == "gateway":
+		return setGateway(args[1])
 	case len(args) == 2 && args[0] == "mtu":
 		i, err := net.InterfaceByName(args[1])
 		if err == nil {
@@ -50,6 +56,8 @@ func run(args []string) error {
 			return err
 		}
 		return reach(args[1], size)
+	case len(args) == 2 && args[0] == "serve":
+		return serve(args[1])
 	case len(args) == 1 && args[0] == "clock":
 		return writeClock()
 	}
@@ -161,6 +169,36 @@ func setAddress(name, address string) error {
 	return nil
 }
 
+// route is struct rtentry of linux/route.h, of 64 bits.
+type route struct {
+	_                        uint64
+	to, gateway, genmask     unix.RawSockaddrInet4
+	flags                    uint16
+	_                        [3]uint64
+	device, mtu, window, irt uintptr
+}
+
+// setGateway has everything that no other route is for go by a host. An interface has
+// one for the network that the class of its address has, such as all of 10.0.0.0/8.
+func setGateway(address string) error {
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return err
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	r := route{flags: unix.RTF_UP | unix.RTF_GATEWAY}
+	r.to.Family, r.genmask.Family = unix.AF_INET, unix.AF_INET
+	r.gateway.Family, r.gateway.Addr = unix.AF_INET, ip.As4()
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCADDRT, uintptr(unsafe.Pointer(&r))); errno != 0 {
+		return fmt.Errorf("gateway: %w", errno)
+	}
+	return nil
+}
+
 // reach sends to a port that nobody listens on, of which a host tells.
 func reach(address string, size int) error {
 	c, err := net.Dial("udp", net.JoinHostPort(address, "9"))
@@ -180,6 +218,29 @@ func reach(address string, size int) error {
 		}
 	}
 	return fmt.Errorf("%s does not answer", address)
+}
+
+// serve answers each request alike, without net/http, which is larger than all else.
+func serve(port string) error {
+	l, err := net.Listen("tcp", net.JoinHostPort("", port))
+	if err != nil {
+		return err
+	}
+	fmt.Println("netguest: done, and it goes on")
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer c.Close()
+			_ = c.SetDeadline(time.Now().Add(time.Minute))
+			request := bufio.NewScanner(c)
+			for request.Scan() && request.Text() != "" { // up to the end of its header
+			}
+			_, _ = io.WriteString(c, "HTTP/1.0 200 OK\r\n\r\nthe guest answers\n")
+		}()
+	}
 }
 
 func writeClock() error {
