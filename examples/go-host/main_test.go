@@ -1,17 +1,19 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/vmop/sdk/internal/tinyguest"
 )
 
-// The program does what it says with a real guest, which is shut down rather than
-// killed, and leaves nothing.
+// The program has thirty lines, does what it says with a real guest, and leaves
+// nothing, also where it fails.
 func TestMachineOfAProgram(t *testing.T) {
 	guest, err := tinyguest.Ensure(t.Context(), tinyguest.Options{CacheDir: os.Getenv("VMOP_CACHE")})
 	if err != nil {
@@ -27,14 +29,22 @@ func TestMachineOfAProgram(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	c := exec.CommandContext(t.Context(), program, "../hello/vm.yaml", images)
-	c.Env = append(os.Environ(), "XDG_DATA_HOME="+data, "XDG_RUNTIME_DIR="+t.TempDir())
-	out, err := c.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
+	source, err := os.ReadFile("main.go")
+	if err != nil || bytes.Count(source, []byte("\n")) > 30 {
+		t.Errorf("it has %d lines, %v", bytes.Count(source, []byte("\n")), err)
 	}
-	if want := regexp.MustCompile(`(?m)^default/hello: Running: snapshot first of \d disks\ndefault/hello: Stopped: the guest shut down.*$`); !want.Match(out) {
-		t.Errorf("it printed:\n%s", out)
+	run := func(images string) (string, error) {
+		c := exec.CommandContext(t.Context(), program, "../hello/vm.yaml", images)
+		c.Env = append(os.Environ(), "XDG_DATA_HOME="+data, "XDG_RUNTIME_DIR="+t.TempDir())
+		out, err := c.CombinedOutput()
+		return string(out), err
+	}
+	out, err := run(images)
+	if want := regexp.MustCompile(`(?m)^.* default/hello: Running: snapshot first of \d disks\n$`); err != nil || !want.MatchString(out) {
+		t.Errorf("%v; it printed:\n%s", err, out)
+	}
+	if out, err := run(t.TempDir()); err == nil || !strings.Contains(out, "default/hello did not start") {
+		t.Errorf("%v; without images it printed:\n%s", err, out)
 	}
 	if left, _ := filepath.Glob(filepath.Join(data, "vmop", "machines", "*", "*")); len(left) > 0 {
 		t.Errorf("left: %v", left)

@@ -222,7 +222,7 @@ func (p *program) restartCommand() *cli.Command {
 				return err
 			}
 			if m.Running() {
-				if err := p.stopHere(c, &m); err != nil {
+				if err := p.stopHere(c, m); err != nil {
 					return err
 				}
 			}

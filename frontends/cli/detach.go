@@ -36,7 +36,14 @@ func (p *program) detach(ctx context.Context, c *cli.Context, j *host.Job) error
 	case started.Ended:
 		fmt.Fprintf(p.stdout, "%s ran and has ended.\n", full)
 	default:
-		fmt.Fprintf(p.stdout, "%s runs (process %d). Console: vmop-cli console %s\n", full, started.PID, p.again(c, full))
+		by := fmt.Sprintf("process %d", started.PID)
+		if started.Service != "" {
+			by = started.Service
+		}
+		fmt.Fprintf(p.stdout, "%s runs (%s). Console: vmop-cli console %s\n", full, by, p.again(c, full))
+	}
+	if started.Outside != "" {
+		p.note("It was started outside of systemd: %s", started.Outside)
 	}
 	return nil
 }

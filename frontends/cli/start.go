@@ -14,7 +14,8 @@ func (p *program) startCommand() *cli.Command {
 		Usage:     "start a machine, on this host or in a cluster",
 		ArgsUsage: "NAME...",
 		Description: "Starts a machine that was created or run on this host, with what it was given then,\n" +
-			"and returns when its guest runs. In a cluster, an operation starts it (kubectl get vmop),\n" +
+			"and returns when its guest runs. One that systemd starts with this host (vmop-cli enable)\n" +
+			"is started by its service. In a cluster, an operation starts it (kubectl get vmop),\n" +
 			"which is waited for; the exit code is 1 if it fails, and a wait that is ended, as by\n" +
 			"Ctrl-C, ends nothing else. A machine that runs is no error. Where a volume claim is gone\n" +
 			"with which the machine has run (condition BlockDevicesReady), --new-disk says that a new and\n" +

@@ -54,7 +54,7 @@ func (p *program) stop(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.stopHere(c, &m)
+	return p.stopHere(c, m)
 }
 
 // hostStopFlags say how a machine of this host is stopped.
@@ -67,25 +67,29 @@ func hostStopFlags() []cli.Flag {
 }
 
 // stopHere stops a machine of this host.
-func (p *program) stopHere(c *cli.Context, m *host.Machine) error {
+func (p *program) stopHere(c *cli.Context, m host.Machine) error {
 	if c.Duration("timeout") < 0 {
 		return usagef(c, "--timeout %v: want 0 or more", c.Duration("timeout"))
 	}
-	full := m.FullName()
-	if !m.Running() {
-		fmt.Fprintf(p.stdout, "%s is not running.\n", full)
-		return nil
+	h, err := p.host(c)
+	if err != nil {
+		return err
 	}
+	full, ran := m.FullName(), m.Running()
 	ctx, cancel := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer cancel()
 	g := p.begin(full + ": shutting down")
-	err := m.Stop(ctx, host.StopOptions{Now: c.Bool("now"), Timeout: c.Duration("timeout"), Force: c.Bool("force")})
+	_, err = h.Stop(ctx, m, host.StopOptions{Now: c.Bool("now"), Timeout: c.Duration("timeout"), Force: c.Bool("force")})
 	g.end()
 	if err != nil {
 		if !c.Bool("now") {
 			err = fmt.Errorf("%w; to end it without the guest's consent: vmop-cli stop --now %s", err, p.again(c, full))
 		}
 		return fmt.Errorf("stop %s: %w", full, err)
+	}
+	if !ran {
+		fmt.Fprintf(p.stdout, "%s is not running.\n", full)
+		return nil
 	}
 	fmt.Fprintf(p.stdout, "%s has stopped.\n", full)
 	if c.Bool("now") {

@@ -294,7 +294,8 @@ func TestMachinesStartAndStopWithTheirHost(t *testing.T) {
 	h.powerOff()
 
 	h.boot()
-	h.ready("/run/user/" + annUID + "/vmop/default/web/console.sock")
+	webSocket := "/run/user/" + annUID + "/vmop/default/web/console.sock"
+	h.ready(webSocket)
 	dbSocket := "/run/vmop.default.db/vmop/default/db/console.sock"
 	h.ready(dbSocket)
 	h.state(ann, webUnit, "running")
@@ -306,13 +307,23 @@ func TestMachinesStartAndStopWithTheirHost(t *testing.T) {
 	if got := h.state("", dbUnit, "dead", "auto-restart", "failed"); got != "dead" {
 		t.Errorf("a machine that was stopped is %s\n%s", got, h.journal())
 	}
-	h.as("", "systemctl", "start", dbUnit)
-	h.ready(dbSocket)
-	// One whose QEMU is killed does not.
+	// Who starts one has its service start it.
+	if out := h.as("", "vmop-cli", "start", "db"); !strings.Contains(out, "default/db runs ("+dbUnit+")") {
+		t.Errorf("start says\n%s", out)
+	}
+	h.state("", dbUnit, "running")
+	if out := h.as(ann, "vmop-cli", "restart", "web"); !strings.Contains(out, "default/web runs ("+webUnit+")") {
+		t.Errorf("restart says\n%s", out)
+	}
+	h.state(ann, webUnit, "running")
+	// One whose QEMU is killed does not stay so, unless somebody stops it.
 	h.as("", "pkill", "-9", "-f", "guest=[d]b")
 	h.state("", dbUnit, "auto-restart")
-	h.as("", "systemctl", "restart", dbUnit)
+	h.as("", "vmop-cli", "stop", "db")
+	h.state("", dbUnit, "dead")
+	h.as("", "vmop-cli", "start", "db")
 	h.ready(dbSocket)
+	h.ready(webSocket)
 
 	// What is disabled goes on, and is stopped as it should be.
 	h.as("", "vmop-cli", "disable", "db")

@@ -56,6 +56,11 @@ type Started struct {
 	PID int
 	// Ended says that the machine has ended properly already.
 	Ended bool
+	// Service is the unit of systemd that has the machine; empty is none.
+	Service string
+	// Outside says, in words, why a machine that systemd starts with the host was not
+	// started by its service; empty if it was, or if there is none.
+	Outside string
 }
 
 // StartError says that a machine in the background did not start.
@@ -71,8 +76,32 @@ type StartError struct {
 
 func (e *StartError) Error() string { return fmt.Sprintf("%s did not start (%s)", e.Name, e.State) }
 
-// Start runs a machine in a process of its own and returns when its guest runs.
+// Start runs a machine in a process of its own and returns when its guest runs. One
+// that systemd starts with the host ([Host.Enable]) is started by its service, so that
+// what that says of restarts and limits holds, unless systemd does not run here or does
+// not let the caller.
 func (j *Job) Start(ctx context.Context, o StartOptions) (Started, error) {
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	var services []service
+	if j.host != nil { // Prepare has made the job
+		var err error
+		if services, err = j.host.services(ctx, j.Config.Runner.Namespace, j.Config.Runner.VM.Name); err != nil {
+			return Started{}, err
+		}
+	}
+	use, outside := chooseService(services, os.Geteuid() == 0, len(j.FreshDisks) > 0)
+	if use != nil {
+		return j.startBy(ctx, use, o.Progress)
+	}
+	started, err := j.start(ctx, o)
+	started.Outside = outside
+	return started, err
+}
+
+// start runs a machine in a process that is started here.
+func (j *Job) start(ctx context.Context, o StartOptions) (Started, error) {
 	log, logStart, err := openLog(j.Directories)
 	if err != nil {
 		return Started{}, err
@@ -112,11 +141,7 @@ func (j *Job) Start(ctx context.Context, o StartOptions) (Started, error) {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = report.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
-	progress := o.Progress
-	if progress == nil {
-		progress = func(string) {}
-	}
-	ready, err := awaitReady(ctx, report, progress)
+	ready, err := awaitReady(ctx, report, o.Progress)
 	if ready {
 		pid := cmd.Process.Pid // which Release forgets
 		return Started{PID: pid}, cmd.Process.Release()

@@ -7,7 +7,7 @@
 //	machines, err := h.List(host.ListOptions{})
 //	m, err := h.Find("hello", "")
 //	m, err = h.Wait(ctx, m, host.ForRunning)
-//	err = m.Stop(ctx, host.StopOptions{})
+//	m, err = h.Stop(ctx, m, host.StopOptions{})
 //
 // A machine is a directory, DATA/machines/NAMESPACE/NAME, with what its runner
 // keeps there (see package runner) and what is written here: the manifest as it is

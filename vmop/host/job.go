@@ -101,6 +101,8 @@ type Job struct {
 	Notes []string `json:"-"`
 	// NewDisks are the images that the start makes.
 	NewDisks []NewDisk `json:"-"`
+
+	host *Host // that has prepared it
 }
 
 // NewDisk is a disk image that a start makes.
@@ -149,7 +151,7 @@ func (h *Host) Prepare(ctx context.Context, o *spec.Object, options JobOptions) 
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{Directories: d, Config: config, Secrets: secret, Manifest: manifestText(o), Version: options.Version, ImageCache: h.cache().dir}
+	j := &Job{Directories: d, Config: config, Secrets: secret, Manifest: manifestText(o), Version: options.Version, ImageCache: h.cache().dir, host: h}
 	if err := j.decideDisks(o.VirtualMachine, options); err != nil {
 		return nil, err
 	}

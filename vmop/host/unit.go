@@ -39,7 +39,8 @@ type Unit struct {
 	Namespace, Name string
 	// Command runs the machine in the foreground until it gets a TERM; its first
 	// word is the path of a program. Its exit statuses are those of package runner and
-	// UnitStopped.
+	// UnitStopped. Where [Host.DataDir] is a word of it and the machine's full name the
+	// last, the machine is started by this service whoever starts it, see [Job.Start].
 	Command []string
 	// System says that it is one of the system's own, and not of a user's manager.
 	System bool
@@ -338,14 +339,17 @@ func (h *Host) Renew(vm *spec.VirtualMachine) (Renewed, error) {
 	return out, nil
 }
 
+// unitValue is the first value of a key in a unit's file.
+func unitValue(text, key string) string {
+	_, rest, _ := strings.Cut(text, "\n"+key+"=")
+	line, _, _ := strings.Cut(rest, "\n")
+	return line
+}
+
 // renewedText is a unit's file with what is wanted of it, and ours says that the file
 // is as it was made. What the manifest does not say, the file does.
 func renewedText(had string, want Unit) (text string, ours bool, err error) {
-	value := func(key string) string {
-		_, rest, _ := strings.Cut(had, "\n"+key+"=")
-		line, _, _ := strings.Cut(rest, "\n")
-		return line
-	}
+	value := func(key string) string { return unitValue(had, key) }
 	render := func(u Unit) (string, error) {
 		// The command has been made words of a unit already.
 		const program = "/vmop-cli"

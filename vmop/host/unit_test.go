@@ -150,6 +150,9 @@ func TestEnableAndDisable(t *testing.T) {
 	if _, err := b.h.Rename(b.m, "lab", "front"); err == nil || !strings.Contains(err.Error(), "disable it first") {
 		t.Error(err)
 	}
+	if _, err := b.h.Delete(t.Context(), b.m, DeleteOptions{}); err == nil || !strings.Contains(err.Error(), "disable it first") {
+		t.Error(err)
+	}
 	if units, err := b.h.Disable("lab", "web"); err != nil || len(units) != 1 || len(b.h.Enabled("lab", "web")) != 0 {
 		t.Errorf("%v, %v", units, err)
 	}
