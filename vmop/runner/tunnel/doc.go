@@ -1,0 +1,8 @@
+// Package tunnel carries the protocol of a disk (NBD) from one pod to another within
+// TLS: QEMU speaks with a UNIX socket at either end, and knows neither keys nor
+// addresses. So the address of the other end may change between two connections, and
+// no key is in a command line or a file of QEMU's.
+//
+// Both ends have a key, and each is told the fingerprint of the other's, as SSH does:
+// there is no authority, and no name that somebody could have a certificate for.
+package tunnel
