@@ -54,6 +54,7 @@ type settings struct {
 }
 
 const usage = `Usage: vmop-runner [flags]
+       vmop-runner export [flags]
 
 Runs one virtual machine from a runner configuration until it ends.
 TERM or INT asks the guest to shut down, a second one stops waiting for it.
@@ -70,6 +71,9 @@ UNIX socket, such as behind a port of this host:
   socat TCP-LISTEN:5901,bind=127.0.0.1,fork \
     EXEC:"kubectl exec -i POD -- vmop-runner -vnc"
 
+With export as the first argument it exports a disk to a machine, and is no
+machine; see vmop-runner export -help.
+
 Exit codes: 0 the guest shut down, 1 the machine could not be started,
 2 wrong usage, 3 stopped without the guest's consent, 4 failed while running.
 
@@ -78,6 +82,9 @@ Flags:
 
 // Main is the whole program; it returns the exit code.
 func Main(args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == exportCommand {
+		return exportDisk(args[1:], stdout, stderr)
+	}
 	s, err := parse(args, stdout)
 	if errors.Is(err, flag.ErrHelp) {
 		return runner.ExitOK

@@ -21,6 +21,7 @@ func Decide(in Input) Decision {
 	d.memory()
 	d.media()
 	d.disks()
+	d.attachments()
 	d.usbDevices()
 	d.display()
 	d.reset()

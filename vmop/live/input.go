@@ -40,6 +40,9 @@ type Machine struct {
 	// GrowsDisks says that disks grow while the machine runs. In a cluster a volume
 	// claim has to grow first, of which a runner knows nothing.
 	GrowsDisks bool
+	// Ports is the number of root ports for what is plugged; 0 of machines that were made
+	// before there were any.
+	Ports int
 }
 
 // DisplaySecret is what the files of the display secret say.
@@ -76,6 +79,8 @@ type Observed struct {
 	NoBalloonDriver bool
 	Drives          []Drive
 	Disks           []Disk
+	// Attached are the disks of other pods that the machine has.
+	Attached []Attached
 	// USBDevices are the ids of the host's USB devices that the machine has, whether they
 	// are plugged into the host or not.
 	USBDevices []string
@@ -117,6 +122,15 @@ type Disk struct {
 	Size int64
 }
 
+// Attached is a disk that another pod exports.
+type Attached struct {
+	// UID is that of the attachment; empty if the device is gone, or was never there, and
+	// only the way to its exporter is open.
+	UID string
+	// Port is the root port, qemucmd.PortID, that it is at.
+	Port int
+}
+
 // IOError is an error of a disk.
 type IOError struct {
 	// Device and File say which disk it is.
@@ -139,6 +153,8 @@ type Decision struct {
 	// Conditions are always the same types in the same order, but for USBDevicesAttached,
 	// which only machines have that have USB devices of their host.
 	Conditions []Condition
+	// Attachments tell of all attachments of the configuration, in its order.
+	Attachments []Attachment
 	// Wake is when to decide again although nothing happened; zero means not
 	// before an event.
 	Wake time.Time

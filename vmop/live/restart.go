@@ -66,6 +66,7 @@ func withoutLive(r runnerconfig.Runner) runnerconfig.Runner {
 	r.Generation, r.GuestShutdownStops, r.GuestResetEnds, r.ResetCounter = 0, false, false, nil
 	r.VM.PowerdownTimeout, r.VM.CurrentCPUs, r.VM.CurrentRAM = nil, 0, 0
 	r.VM.USBDevices = nil
+	r.VM.Attachments = nil
 	r.VM.CPUOrder = "" // of those that are plugged from now on
 	if r.VM.Display != nil {
 		display := *r.VM.Display

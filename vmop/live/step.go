@@ -1,5 +1,7 @@
 package live
 
+import "strconv"
+
 // Step is one thing to do to a machine. The types below are all there are.
 type Step interface {
 	// part names the record of attempts that the step belongs to.
@@ -53,6 +55,21 @@ type GrowDisk struct {
 	// Bytes is its new size, a multiple of 512.
 	Bytes int64
 }
+
+// PlugDisk gives the guest a disk that another pod exports.
+type PlugDisk struct {
+	// UID is that of its attachment, and Serial what the guest sees.
+	UID, Serial string
+	// Port is the root port for it, qemucmd.PortID.
+	Port int
+}
+
+// UnplugDisk asks the guest to release such a disk.
+type UnplugDisk struct{ UID string }
+
+// CloseDisk ends the connection with the exporter of a disk that the guest has not any
+// more, after what it has written is on the storage.
+type CloseDisk struct{ Port int }
 
 // PlugUSBDevice gives the guest a USB device of the host, or makes QEMU wait for it.
 type PlugUSBDevice struct {
@@ -108,6 +125,9 @@ func (s OpenTray) part() string              { return s.ID + "/open" }
 func (s ChangeMedium) part() string          { return s.ID + "/change" }
 func (s RemoveMedium) part() string          { return s.ID + "/remove" }
 func (s GrowDisk) part() string              { return s.ID + "/grow" }
+func (s PlugDisk) part() string              { return s.UID + "/plug" }
+func (s UnplugDisk) part() string            { return s.UID + "/unplug" }
+func (s CloseDisk) part() string             { return "port " + strconv.Itoa(s.Port) + "/close" }
 func (s PlugUSBDevice) part() string         { return s.ID + "/plug" }
 func (s UnplugUSBDevice) part() string       { return s.ID + "/unplug" }
 func (s SetDisplayPassword) part() string    { return "password/" + s.Protocol }

@@ -97,6 +97,15 @@ const (
 	ports = 8
 )
 
+// PortsOf is the number of root ports for what is plugged into machines with a map of
+// PCI addresses: [HotPlugPorts] or none.
+func PortsOf(addressMap int) int {
+	if addressMap < mapPorts {
+		return 0
+	}
+	return HotPlugPorts
+}
+
 // checkAddressMap refuses a map that this version does not know: another one would
 // be other hardware for the guest.
 func (b *builder) checkAddressMap() {

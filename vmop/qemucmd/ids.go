@@ -102,6 +102,32 @@ func PluggedNode(port int) string { return pluggedPrefix + strconv.Itoa(port) + 
 // PluggedFileNode is the node below it, of the file.
 func PluggedFileNode(port int) string { return pluggedPrefix + strconv.Itoa(port) + "-file" }
 
+// attachedPrefix begins the ids of disks that another pod exports.
+const attachedPrefix = "attached-"
+
+// AttachedID is the id of a disk that another pod exports, by the UID of its attachment.
+func AttachedID(uid string) string { return attachedPrefix + uid }
+
+// AttachedDisk is the UID of the attachment whose [AttachedID] an id is.
+func AttachedDisk(id string) (uid string, ok bool) { return strings.CutPrefix(id, attachedPrefix) }
+
+// AttachedNode is the block node of the exported disk at a root port, [PortID].
+func AttachedNode(port int) string { return attachedPrefix + strconv.Itoa(port) }
+
+// AttachedPort is the root port whose [AttachedNode] a node is.
+func AttachedPort(node string) (port int, ok bool) {
+	for port := range HotPlugPorts {
+		if node == AttachedNode(port) {
+			return port, true
+		}
+	}
+	return 0, false
+}
+
+// AttachedSocketName is the name of the socket in a machine's runtime directory by which
+// QEMU reaches the exporter of the disk at a root port.
+func AttachedSocketName(port int) string { return "attached-" + strconv.Itoa(port) + ".sock" }
+
 // MediumNode is the block node with the medium that a CD drive has at the start.
 // Deleting it after a change of the medium closes the file.
 func MediumNode(cdID string) string { return cdID + "-backend" }

@@ -165,6 +165,9 @@ func runtimeFiles() []string {
 		// VM-Operator's runner leaves these when it is killed.
 		"cloudInitImg.pid", "ticket.txt",
 	)
+	for port := range qemucmd.HotPlugPorts {
+		names = append(names, qemucmd.AttachedSocketName(port))
+	}
 	for _, helper := range qemucmd.HelperNames() {
 		names = append(names, helper+".pid")
 	}

@@ -121,9 +121,11 @@ type Engine struct {
 	memory memoryEvents // as they were before QEMU
 	// lostShares are the tags of shares that nobody serves any more.
 	lostShares []string
-	poke       chan struct{} // wakes the follower
-	login      *login        // nil before QEMU runs, or without the VMOP agent's port
-	timeout    broadcast     // tells that the power-down timeout was changed
+	// attachments are the ways to disks that other pods export.
+	attachments attachments
+	poke        chan struct{} // wakes the follower
+	login       *login        // nil before QEMU runs, or without the VMOP agent's port
+	timeout     broadcast     // tells that the power-down timeout was changed
 }
 
 // The stages of stopping, as indexes into Engine.stops.
@@ -183,6 +185,7 @@ func New(o Options) (*Engine, error) {
 		Login:            Login{Wanted: wantedUser(&o.Config)},
 		Sockets:          map[string]string{},
 	}, wished: wish{config: o.Config, secret: true}, poke: make(chan struct{}, 1)}
+	e.attachments.e = e
 	for i := range stopCount {
 		e.stops[i], e.stop[i] = context.WithCancel(context.Background())
 	}
@@ -219,6 +222,7 @@ func (s State) clone() State {
 	s.ConsoleClients = slices.Clone(s.ConsoleClients)
 	s.Guest = s.Guest.clone()
 	s.DeviceGroups = slices.Clone(s.DeviceGroups)
+	s.Attachments = slices.Clone(s.Attachments)
 	return s
 }
 
@@ -286,6 +290,7 @@ func (e *Engine) Run(ctx context.Context) (Outcome, error) {
 		s.Sockets = map[string]string{}
 		s.Conditions, s.ConsoleClient, s.ConsoleClients, s.Paused = nil, "", nil, false
 		s.Guest, s.Login = Guest{}, Login{}
+		s.Attachments, s.AttachmentKey = nil, ""
 	})
 	// The last state is told before somebody else can have the machine.
 	if cerr := e.unlock(); cerr != nil {
@@ -340,6 +345,7 @@ func (e *Engine) run() (Outcome, error) {
 		con.log(func(text string) { e.output(LevelInfo, sourceConsole, text) })
 	}
 	m, err := e.startAll(start, cmd, con)
+	defer e.attachments.closeAll()
 	if err != nil {
 		kerr := e.abort(m)
 		cerr := con.close()

@@ -42,6 +42,12 @@ func (f *follower) execute(ctx context.Context, step live.Step) error {
 			f.e.message(LevelInfo, "the disk %s has grown to %s; the guest may enlarge its partitions", s.ID, runnerconfig.Bytes(s.Bytes))
 		}
 		return err
+	case live.PlugDisk:
+		return f.plugDisk(ctx, s)
+	case live.UnplugDisk:
+		return f.unplugDisk(ctx, s.UID)
+	case live.CloseDisk:
+		return f.closeDisk(ctx, s.Port)
 	case live.PlugUSBDevice:
 		return do(ctx, c, qmp.DeviceAdd{Driver: qemucmd.USBHostDriver, ID: s.ID, Bus: qemucmd.USBBus, Properties: map[string]any{
 			"vendorid": s.Vendor, "productid": s.Product,

@@ -86,6 +86,9 @@ func (r diskRecord) same(now image) bool {
 	return r.Inode == now.inode && (r.Birth == 0 || now.birth == 0 || r.Birth == now.birth)
 }
 
+// entryRemedy is what to do about an image that was replaced on purpose.
+const entryRemedy = "if that is right, remove its entry from \"disks\" in " + recordName + " in the machine's data directory"
+
 // next decides how an image is used now, and what is recorded of it. What was
 // decided once holds for the same file, with two exceptions:
 //
@@ -98,7 +101,6 @@ func (r diskRecord) same(now image) bool {
 // somebody converted the image, or put back a copy that a guest wrote into, and
 // only they can know. note is what people should hear of.
 func (r diskRecord) next(now image, recorded bool) (_ diskRecord, note string, err error) {
-	const remedy = "if that is right, remove its entry from \"disks\" in " + recordName + " in the machine's data directory"
 	looks := now.header
 	switch {
 	case recorded && r.same(now) && r.Format == qemucmd.DiskFormatRaw:
@@ -106,13 +108,13 @@ func (r diskRecord) next(now image, recorded bool) (_ diskRecord, note string, e
 			break
 		}
 		if r.Header != looks {
-			return r, "", fmt.Errorf("is used as a raw disk and has got the header of a %s image since its machine ended: it was replaced in place; %s", looks, remedy)
+			return r, "", fmt.Errorf("is used as a raw disk and has got the header of a %s image since its machine ended: it was replaced in place; %s", looks, entryRemedy)
 		}
 		note = fmt.Sprintf("has the header of a %s image, which its guest has written: it is used as the raw disk that it is", looks)
 	case now.unusable != nil:
 		return r, "", now.unusable
 	case recorded && looks != r.Format:
-		return r, "", fmt.Errorf("was a %s image and was replaced by a file that looks like %s; %s", r.Format, looks, remedy)
+		return r, "", fmt.Errorf("was a %s image and was replaced by a file that looks like %s; %s", r.Format, looks, entryRemedy)
 	default:
 		r = diskRecord{Format: looks}
 	}

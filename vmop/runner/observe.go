@@ -53,6 +53,9 @@ func (f *follower) observe(ctx context.Context, in wish) (live.Observed, error) 
 			o.Disks = append(o.Disks, live.Disk{ID: id, Node: b.Inserted.NodeName, Size: b.Inserted.Image.VirtualSize})
 		}
 	}
+	if o.Attached, err = f.attached(ctx, in, blocks); err != nil {
+		return o, err
+	}
 	if o.USBDevices, err = f.usbDevices(ctx, in); err != nil {
 		return o, err
 	}

@@ -94,6 +94,11 @@ type State struct {
 	DisplayPasswordSerial int64 `json:"displayPasswordSerial,omitempty"`
 	// PowerdownTimeout in seconds.
 	PowerdownTimeout int64 `json:"powerdownTimeout,omitempty"`
+	// Attachments are the disks that other pods export, and AttachmentKey is the
+	// fingerprint by which their exporters know this run of the machine; empty as long as
+	// there was none.
+	Attachments   []live.Attachment `json:"attachments,omitempty"`
+	AttachmentKey string            `json:"attachmentKey,omitempty"`
 	// ChangedDocuments are the documents of Secrets that are otherwise than those that
 	// the guest was given when it was started.
 	ChangedDocuments []live.Document `json:"changedDocuments,omitempty"`

@@ -36,6 +36,9 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv(runEnv); path != "" {
 		os.Exit(runAsRunner(path))
 	}
+	if path := os.Getenv(exportEnv); path != "" {
+		os.Exit(runAsExporter(path))
+	}
 	os.Exit(m.Run())
 }
 

@@ -165,6 +165,9 @@ type VM struct {
 	Drives  []Drive   `json:"drives"`
 	// Shares are folders for the guest; VM-Operator has no such key.
 	Shares []Share `json:"shares,omitempty"`
+	// Attachments are disks that other pods export. They are never there at the start, and
+	// come and go while the machine runs; VM-Operator has no such key.
+	Attachments []Attachment `json:"attachments,omitempty"`
 	// USBDevices are devices of the host; VM-Operator has no such key.
 	USBDevices []USBDevice `json:"usbDevices,omitempty"`
 	Display    *Display    `json:"display,omitempty"`
@@ -280,6 +283,20 @@ type Share struct {
 	ReadOnly bool   `json:"readOnly,omitempty"`
 	// Protocol is virtiofs (also if empty) or 9p.
 	Protocol string `json:"protocol,omitempty"`
+}
+
+// Attachment is a disk that another pod exports.
+type Attachment struct {
+	// UID is that of the attachment; the machine's device is known by it.
+	UID string `json:"uid"`
+	// Name is what the guest sees as the disk's serial number.
+	Name string `json:"name"`
+	// Address is where the exporter listens, HOST:PORT; empty while there is none.
+	Address string `json:"address,omitempty"`
+	// Fingerprint is that of the exporter's key, in hexadecimal digits.
+	Fingerprint string `json:"fingerprint,omitempty"`
+	// Detach has the disk taken from the guest.
+	Detach bool `json:"detach,omitempty"`
 }
 
 // USBDevice is a USB device of the host, by the identifiers that lsusb prints.

@@ -251,6 +251,23 @@ func DiskSerials(list []Drive) []string {
 	return out
 }
 
+// AttachmentSerial is the serial number that the guest sees of an attachment: its name,
+// unless that is too long or is another disk's.
+func (vm *VM) AttachmentSerial(uid string) string {
+	taken := map[string]bool{}
+	for _, d := range vm.Drives {
+		if d.Type != DriveCD {
+			serial(d, taken)
+		}
+	}
+	for _, a := range vm.Attachments {
+		if s := serial(Drive{Name: a.Name, File: a.UID}, taken); a.UID == uid {
+			return s
+		}
+	}
+	return ""
+}
+
 // maxSerial is what virtio transports of a disk's serial number (virtio 1.2,
 // §5.2.6.1), in bytes.
 const maxSerial = 20

@@ -3,6 +3,7 @@ package runnerconfig
 import (
 	"errors"
 	"fmt"
+	"net"
 	"path"
 	"slices"
 	"strconv"
@@ -58,6 +59,7 @@ func Validate(c *Config) error {
 	v.networks(vm.Network)
 	v.drives(vm.Drives)
 	v.shares(vm.Shares)
+	v.attachments(vm.Attachments)
 	v.usbDevices(vm)
 	v.display(vm.Display)
 	return errors.Join(v.errs...)
@@ -254,6 +256,38 @@ func (v *validator) shares(shares []Share) {
 		}
 		v.limit(at+".protocol", s.Protocol, limits.ShareProtocol(s.Protocol))
 	}
+}
+
+// attachments guards what becomes the name of a device, and where the runner connects to.
+func (v *validator) attachments(list []Attachment) {
+	const at = "vm.attachments"
+	seen := map[string]int{}
+	for i, a := range list {
+		at := fmt.Sprintf("%s[%d]", at, i)
+		if !isWord(a.UID, 64) {
+			v.add(at+".uid", "%q: want 1 to 64 letters, digits and hyphens", a.UID)
+		}
+		if j, dup := seen[a.UID]; dup {
+			v.add(at+".uid", "%q is already that of vm.attachments[%d]", a.UID, j)
+		}
+		seen[a.UID] = i
+		if a.Name == "" || len(a.Name) > 253 || strings.ContainsFunc(a.Name, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			v.add(at+".name", "%q: want 1 to 253 printable characters of ASCII without spaces", a.Name)
+		}
+		if a.Address == "" {
+			continue
+		}
+		if host, port, err := net.SplitHostPort(a.Address); err != nil || host == "" || port == "" {
+			v.add(at+".address", "%q: want HOST:PORT", a.Address)
+		}
+		if len(a.Fingerprint) != 64 || strings.Trim(a.Fingerprint, "0123456789abcdef") != "" {
+			v.add(at+".fingerprint", "%q: want 64 hexadecimal digits, in lower case", a.Fingerprint)
+		}
+	}
+}
+
+func isWord(s string, most int) bool {
+	return s != "" && len(s) <= most && strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
 func (v *validator) usbDevices(vm *VM) {

@@ -50,7 +50,7 @@ func Dial(ctx context.Context, t Target, own Identity) (net.Conn, error) {
 				return errors.Join(cerr, err)
 			},
 		},
-		Config:    own.config(t.Fingerprint),
+		Config: own.config(t.Fingerprint),
 	}
 	conn, err := d.DialContext(ctx, "tcp", t.Address)
 	if err != nil {
@@ -182,6 +182,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) {
 			err := secure.HandshakeContext(hand)
 			cancel()
 			<-places
+			if errors.Is(err, io.EOF) {
+				return // it only looked whether somebody is there
+			}
 			if err != nil {
 				s.Problem(fmt.Errorf("%s was not served: %w", conn.RemoteAddr(), err))
 				return

@@ -1,0 +1,115 @@
+package live
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+// Phase is how far an attachment is.
+type Phase string
+
+// The phases of an attachment.
+const (
+	// AttachmentPending waits for its exporter, or for the guest to be started.
+	AttachmentPending Phase = "Pending"
+	// AttachmentAttaching is being plugged.
+	AttachmentAttaching Phase = "Attaching"
+	// AttachmentAttached is there for the guest.
+	AttachmentAttached Phase = "Attached"
+	// AttachmentDetaching waits for the guest to release it, or for its last writes.
+	AttachmentDetaching Phase = "Detaching"
+	// AttachmentDetached is not there, and nothing of it is open.
+	AttachmentDetached Phase = "Detached"
+	// AttachmentFailed could not be plugged; the message says why.
+	AttachmentFailed Phase = "Failed"
+)
+
+// Attachment tells of an attachment of the configuration.
+type Attachment struct {
+	UID   string `json:"uid"`
+	Name  string `json:"name"`
+	Phase Phase  `json:"phase"`
+	// Message says what is waited for, or what went wrong.
+	Message string `json:"message,omitempty"`
+}
+
+// attachments gives the guest the disks that other pods export for it, and takes from it
+// those that it shall not have any more. A guest must agree to that: it is asked a few
+// times, again after a reset, and nothing is taken from it by force.
+func (d *decider) attachments() {
+	wanted := map[string]bool{}
+	for _, a := range d.in.Config.Runner.VM.Attachments {
+		wanted[a.UID] = !a.Detach
+	}
+	found := slices.Clone(d.in.Observed.Attached)
+	slices.SortFunc(found, func(a, b Attached) int { return cmp.Compare(a.Port, b.Port) })
+	taken := map[int]bool{}
+	there := map[string]bool{}
+	phases := map[string]Attachment{}
+	closing := ""
+	for _, o := range found {
+		taken[o.Port] = true
+		there[o.UID] = true
+		switch {
+		case o.UID == "":
+			closing = "what the guest has written is brought to the storage"
+			// It ends with the connection at the latest, which is bounded.
+			if exhausted, problem := d.attempt(d.goal("closed"), CloseDisk{Port: o.Port}); problem != "" || exhausted {
+				closing = "the connection with the exporter does not end" + because(problem)
+			}
+		case wanted[o.UID]:
+			phases[o.UID] = Attachment{Phase: AttachmentAttached}
+		default:
+			a := Attachment{Phase: AttachmentDetaching, Message: "the guest was asked to release it"}
+			exhausted, problem := d.attempt(d.goal([]any{"released after reset", d.in.Observed.Resets}), UnplugDisk{UID: o.UID})
+			if exhausted {
+				a.Message = "the guest does not release it: it may be in use there; it is asked again after a reset" + because(problem)
+			} else if problem != "" {
+				a.Message += because(problem)
+			}
+			phases[o.UID] = a
+		}
+	}
+	for _, a := range d.in.Config.Runner.VM.Attachments {
+		is, known := phases[a.UID]
+		if !known {
+			is = d.missing(a, taken, closing)
+		}
+		is.UID, is.Name = a.UID, a.Name
+		d.out.Attachments = append(d.out.Attachments, is)
+	}
+}
+
+// missing sees to an attachment of which the guest has no device.
+func (d *decider) missing(a runnerconfig.Attachment, taken map[int]bool, closing string) Attachment {
+	free := 0
+	for taken[free] {
+		free++
+	}
+	switch {
+	case a.Detach && closing != "":
+		return Attachment{Phase: AttachmentDetaching, Message: closing}
+	case a.Detach:
+		return Attachment{Phase: AttachmentDetached}
+	case d.in.Machine.Ports == 0:
+		return Attachment{Phase: AttachmentFailed, Message: "the machine was made before machines had places for disks that are plugged"}
+	case a.Address == "":
+		return Attachment{Phase: AttachmentPending, Message: "nobody exports it yet"}
+	case d.in.Observed.RunState == statePrelaunch:
+		return Attachment{Phase: AttachmentPending, Message: "the guest does not execute yet"}
+	case free >= d.in.Machine.Ports:
+		return Attachment{Phase: AttachmentPending, Message: "all places for disks that are plugged are taken: detach another one"}
+	}
+	step := PlugDisk{UID: a.UID, Serial: d.in.Config.Runner.VM.AttachmentSerial(a.UID), Port: free}
+	exhausted, problem := d.attempt(d.goal([]any{a.Address, a.Fingerprint}), step)
+	taken[free] = !exhausted // one that cannot be plugged keeps no other from its place
+	switch {
+	case exhausted:
+		return Attachment{Phase: AttachmentFailed, Message: "it cannot be plugged" + because(problem)}
+	case problem != "":
+		return Attachment{Phase: AttachmentAttaching, Message: "it is tried again" + because(problem)}
+	}
+	return Attachment{Phase: AttachmentAttaching}
+}

@@ -1,0 +1,226 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/vmop/sdk/vmop/live"
+	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/qmp"
+	"github.com/vmop/sdk/vmop/runner/tunnel"
+)
+
+// reconnectDelay is how long the requests of a guest are held when the exporter of a
+// disk is gone, in seconds. After that they fail, until it is back. It is bounded, because
+// QEMU waits for it in the midst of a reset of the guest, too.
+const reconnectDelay = 60
+
+// attachments are the ways to the exporters of disks.
+type attachments struct {
+	e *Engine
+
+	mu       sync.Mutex
+	identity *tunnel.Identity // nil until it is needed
+	ports    map[int]*forwarder
+}
+
+// forwarder is what QEMU connects with for the disk at one port.
+type forwarder struct {
+	uid    string
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// own is the key of this run of the machine, which is made when it is needed first and
+// never leaves the process.
+func (a *attachments) own() (tunnel.Identity, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.identity == nil {
+		i, err := tunnel.NewIdentity()
+		if err != nil {
+			return i, err
+		}
+		a.identity = &i
+	}
+	return *a.identity, nil
+}
+
+// fingerprint is that of the key; empty if none was needed yet.
+func (a *attachments) fingerprint() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.identity == nil {
+		return ""
+	}
+	return a.identity.Fingerprint()
+}
+
+// target is the exporter of an attachment, as the configuration has it now.
+func (a *attachments) target(uid string) tunnel.Target {
+	a.e.mu.Lock()
+	defer a.e.mu.Unlock()
+	for _, w := range a.e.wished.config.Runner.VM.Attachments {
+		if w.UID == uid {
+			return tunnel.Target{Address: w.Address, Fingerprint: w.Fingerprint}
+		}
+	}
+	return tunnel.Target{}
+}
+
+// open makes the way to an exporter, and returns the socket that QEMU connects with. It
+// is looked first whether somebody is there: QEMU, and its guest with it, would wait for
+// that.
+func (a *attachments) open(ctx context.Context, port int, uid string) (socket string, err error) {
+	own, err := a.own()
+	if err != nil {
+		return "", err
+	}
+	if err := tunnel.Probe(ctx, a.target(uid), own); err != nil {
+		return "", err
+	}
+	a.close(port)
+	socket = filepath.Join(a.e.o.Directories.Runtime, qemucmd.AttachedSocketName(port))
+	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		return "", err
+	}
+	run, cancel := context.WithCancel(context.Background())
+	f := &forwarder{uid: uid, cancel: cancel, done: make(chan struct{})}
+	last := "" // what was told is not told again while it is tried again
+	go func() {
+		defer close(f.done)
+		tunnel.Forward(run, l, own, func() tunnel.Target { return a.target(uid) }, func(err error) {
+			if text := err.Error(); text != last {
+				last = text
+				a.e.message(LevelWarning, "attachment %s: %v", uid, err)
+			}
+		})
+	}()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ports == nil {
+		a.ports = map[int]*forwarder{}
+	}
+	a.ports[port] = f
+	return socket, nil
+}
+
+// close ends the way to the exporter at a port, if there is one.
+func (a *attachments) close(port int) {
+	a.mu.Lock()
+	f := a.ports[port]
+	delete(a.ports, port)
+	a.mu.Unlock()
+	if f != nil {
+		f.cancel()
+		<-f.done
+	}
+}
+
+// closeAll ends all of them, of a machine that has ended.
+func (a *attachments) closeAll() {
+	for port := range qemucmd.HotPlugPorts {
+		a.close(port)
+	}
+}
+
+// plugDisk has QEMU connect with the exporter of a disk, and plugs it.
+func (f *follower) plugDisk(ctx context.Context, s live.PlugDisk) (err error) {
+	socket, err := f.e.attachments.open(ctx, s.Port, s.UID)
+	if err != nil {
+		return err
+	}
+	node := qemucmd.AttachedNode(s.Port)
+	defer func() {
+		if err == nil {
+			f.e.message(LevelInfo, "plugged the disk %s, attachment %s", s.Serial, s.UID)
+			return
+		}
+		if cerr := f.closeDisk(ctx, s.Port); cerr != nil {
+			f.e.message(LevelWarning, "attachment %s: %v", s.UID, cerr) // it is closed later
+		}
+	}()
+	err = do(ctx, f.client, qmp.BlockdevAdd{Driver: "nbd", NodeName: node, Options: map[string]any{
+		"server": map[string]any{"type": "unix", "path": socket}, "export": exportName,
+		"reconnect-delay": reconnectDelay, "discard": "unmap",
+	}})
+	if err != nil {
+		return fmt.Errorf("connect with its exporter: %w", err)
+	}
+	return do(ctx, f.client, qmp.DeviceAdd{
+		Driver: "virtio-blk-pci", ID: qemucmd.AttachedID(s.UID), Bus: qemucmd.PortID(s.Port),
+		Properties: map[string]any{"drive": node, "serial": s.Serial},
+	})
+}
+
+// closeDisk ends the connection of a disk that the guest has not, or not any more. QEMU
+// writes back what it has before.
+func (f *follower) closeDisk(ctx context.Context, port int) error {
+	err := do(ctx, f.client, qmp.BlockdevDel{NodeName: qemucmd.AttachedNode(port)})
+	if err != nil && !strings.Contains(err.Error(), "Failed to find") {
+		return err
+	}
+	f.e.attachments.close(port)
+	return nil
+}
+
+// unplugDisk asks the guest to release a disk.
+func (f *follower) unplugDisk(ctx context.Context, uid string) error {
+	err := do(ctx, f.client, qmp.DeviceDel{ID: qemucmd.AttachedID(uid)})
+	if err == nil || errors.Is(err, qmp.ErrDeviceNotFound) || strings.Contains(err.Error(), "already in the process of unplug") {
+		return nil
+	}
+	return err
+}
+
+// attached finds the disks of other pods that the machine has. Who has never had any is
+// not asked.
+func (f *follower) attached(ctx context.Context, in wish, blocks []qmp.BlockInfo) ([]live.Attached, error) {
+	f.hasAttached = f.hasAttached || len(in.config.Runner.VM.Attachments) > 0
+	if !f.hasAttached {
+		return nil, nil
+	}
+	var out []live.Attached
+	known := map[int]bool{}
+	for _, b := range blocks {
+		uid, ok := qemucmd.AttachedDisk(qemucmd.DeviceID(b.QDev))
+		if !ok || b.Inserted == nil {
+			continue
+		}
+		if port, ok := qemucmd.AttachedPort(b.Inserted.NodeName); ok {
+			known[port] = true
+			out = append(out, live.Attached{UID: uid, Port: port})
+		}
+	}
+	nodes, err := answer(ctx, f.client, qmp.QueryNamedBlockNodes{Flat: true})
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range nodes {
+		if port, ok := qemucmd.AttachedPort(n.NodeName); ok && !known[port] {
+			out = append(out, live.Attached{Port: port})
+		}
+	}
+	return out, nil
+}
+
+// attachmentKey is the fingerprint by which exporters know this machine; it is made when
+// there is an attachment for the first time.
+func (f *follower) attachmentKey(in wish) string {
+	if len(in.config.Runner.VM.Attachments) > 0 {
+		if _, err := f.e.attachments.own(); err != nil {
+			f.e.message(LevelError, "%v", err)
+		}
+	}
+	return f.e.attachments.fingerprint()
+}
