@@ -1,11 +1,14 @@
 package deckhouse
 
 import (
+	"encoding/base64"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/vmop/sdk/vmop/dialect/internal/tree"
+	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -44,21 +47,80 @@ func (m *machine) disk(ref, of *tree.Node, name string) spec.Disk {
 		return spec.Disk{PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: name}}
 	}
 	claim := of.Get("spec", "persistentVolumeClaim")
-	t := &spec.VolumeClaimTemplate{Metadata: spec.EmbeddedObjectMeta{Name: tree.Label(name)}}
 	size, ok := claim.Get("size").Quantity()
 	if !ok {
 		const usual = 10 << 30
 		size.Set(usual)
 		ref.Note("VirtualDisk %s does not say how large it is; it has 10Gi", name)
 	}
-	t.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: size}
-	if class := claim.Get("storageClassName"); class.Is() {
-		t.Spec.StorageClassName = new(class.String())
+	var class *string
+	if n := claim.Get("storageClassName"); n.Is() {
+		class = new(n.String())
 	}
 	if source := of.Get("spec", "dataSource"); source.Is() {
-		ref.Note("images are not imported yet: the disk %s is empty instead of a copy of %s", name, describe(source))
+		im, why := m.imported(ref, source)
+		if im != nil {
+			im.Name, im.Size, im.StorageClassName = tree.Label(name), &size, class
+			return spec.Disk{Image: im}
+		}
+		ref.Note("the disk %s is empty instead of a copy of %s: %s", name, describe(source), why)
 	}
+	t := &spec.VolumeClaimTemplate{Metadata: spec.EmbeddedObjectMeta{Name: tree.Label(name)}}
+	t.Spec.Resources.Requests, t.Spec.StorageClassName = corev1.ResourceList{corev1.ResourceStorage: size}, class
 	return spec.Disk{VolumeClaimTemplate: t}
+}
+
+// imported translates what a disk is a copy of: what a server or a registry has, be it
+// that an image or another disk among the objects is a copy of that. Without an image
+// it says why there is none.
+func (m *machine) imported(ref, source *tree.Node) (*spec.DiskImage, string) {
+	const deepest = 8 // images of images, which may be such of each other
+	for range deepest {
+		other := source.Get("objectRef")
+		if !other.Is() {
+			break
+		}
+		kind, name := other.Get("kind").String(), other.Get("name").String()
+		of, err := m.companion(kind, name)
+		if err != nil || of == nil {
+			return nil, fmt.Sprintf("%s %s is not among the files", kind, name)
+		}
+		source = of.Get("spec", "dataSource")
+	}
+	var im *spec.DiskImage
+	from, image := source.Get("http"), source.Get("containerImage")
+	switch {
+	case from.Get("url").Is():
+		im = &spec.DiskImage{Source: from.Get("url").String()}
+		if sum := from.Get("checksum", "sha256").String(); sum != "" {
+			im.Checksum = "sha256:" + strings.ToLower(sum)
+		} else if from.Get("checksum", "md5").Is() {
+			ref.Note("the checksum of %s is one of MD5, which is left out: the source is trusted", im.Source)
+		}
+	case image.Get("image").Is():
+		from, im = image, &spec.DiskImage{Source: "oci://" + image.Get("image").String()}
+		if image.Get("imagePullSecret").Is() {
+			ref.Note("the Secret for %s has no counterpart: on one host the credentials are those of docker login or podman login", im.Source)
+		}
+	default:
+		return nil, "only what servers and registries have is copied"
+	}
+	if err := limits.ImageSource(im.Source); err != nil || limits.LocalImage(im.Source) {
+		return nil, "this is no address of a server or a registry"
+	}
+	if im.Checksum != "" && limits.ImageChecksum(im.Checksum, false) != nil {
+		ref.Note("%q is no checksum of SHA-256, and left out: the source is trusted", im.Checksum)
+		im.Checksum = ""
+	}
+	if bundle := from.Get("caBundle"); bundle.Is() {
+		pem, err := base64.StdEncoding.DecodeString(bundle.String())
+		if err != nil || !strings.Contains(string(pem), "-----BEGIN CERTIFICATE-----") {
+			ref.Note("the caBundle of %s has no certificates in base64, and is left out", im.Source)
+		} else {
+			im.CABundle = string(pem)
+		}
+	}
+	return im, ""
 }
 
 // image translates an image, which is read only: a CD.
