@@ -247,7 +247,7 @@ func (p *program) startHere(c *cli.Context, m host.Machine) error {
 		return err
 	}
 	if c.Bool("foreground") {
-		stop() // from here on, signals ask the guest to shut down
+		j.Interrupted = interruptedBefore(ctx, stop)
 		outcome, err := j.Supervise(c.Context, p.stderr)
 		if err != nil && outcome.ExitCode() != exitOK {
 			return &exitStatus{code: outcome.ExitCode(), err: err}

@@ -68,6 +68,15 @@ func (p *page) add(name, value string) {
 	}
 }
 
+// amount is what a machine has of processors and memory, in words.
+func amount(cpus int, ram int64) string {
+	unit := " CPUs, "
+	if cpus == 1 {
+		unit = " CPU, "
+	}
+	return strconv.Itoa(cpus) + unit + size(ram)
+}
+
 // clusterPage describes a machine of a cluster.
 func clusterPage(vm *spec.VirtualMachine, now time.Time) page {
 	var out page
@@ -86,7 +95,7 @@ func clusterPage(vm *spec.VirtualMachine, now time.Time) page {
 		out.add("It should be", fmt.Sprintf("%s (spec.vm.state)", orRunning(vm)))
 	}
 	if s.CPUs > 0 && s.RAM != nil {
-		out.add("It has", fmt.Sprintf("%d CPUs, %s", s.CPUs, size(spec.Bytes(*s.RAM))))
+		out.add("It has", amount(int(s.CPUs), spec.Bytes(*s.RAM)))
 	}
 	out.add("Address", s.IPAddress)
 	if st := s.Stats; st != nil && st.LastStartTime != nil {
@@ -172,11 +181,17 @@ func hostPage(m *host.Machine, wanted *wantedReport, command func(verb string) s
 	var out page
 	out.add("Machine", m.FullName())
 	out.add("It is", string(m.Status))
+	if s := &m.State; m.Running() && s.CPUs > 0 {
+		out.add("It has", amount(s.CPUs, s.RAM))
+	}
 	if wanted != nil {
-		out.add("It should have", strconv.Itoa(wanted.CPUs.Plugged)+" CPUs, "+size(wanted.Memory.Actual))
+		out.add("It should have", amount(wanted.CPUs.Plugged, wanted.Memory.Actual))
+		for _, n := range wanted.Networks {
+			out.add("Ports", n.forwards())
+		}
 	}
 	out.add("Files", m.Data)
-	out.add("Message", m.Message())
+	out.add("Message", oneLine(m.Message()))
 	if m.Running() {
 		for _, c := range m.State.Conditions {
 			if c.Status == live.True && c.Type == live.RestartRequired || c.Status == live.False && c.Type != live.RestartRequired && c.Message != m.Message() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -25,9 +26,7 @@ func (p *program) detach(ctx context.Context, c *cli.Context, j *host.Job) error
 	started, err := j.Start(ctx, host.StartOptions{Supervisor: []string{exe, superviseName}, Progress: g.set})
 	g.end()
 	if failed := (*host.StartError)(nil); errors.As(err, &failed) {
-		for _, line := range failed.Log {
-			p.note("%s", line)
-		}
+		p.tellLog(failed)
 		return &exitStatus{code: failed.ExitCode, err: err}
 	}
 	switch {
@@ -48,6 +47,18 @@ func (p *program) detach(ctx context.Context, c *cli.Context, j *host.Job) error
 	return nil
 }
 
+// tellLog tells what the log has about a start that failed, and the error has not: without
+// a reason all of it, otherwise the words of QEMU and of others that were started.
+func (p *program) tellLog(failed *host.StartError) {
+	for _, line := range failed.Log {
+		_, said, _ := strings.Cut(line, " ")
+		source, _, _ := strings.Cut(said, ": ")
+		if failed.Reason == "" || source == "warning" || source == "qemu" || source == "swtpm" || source == "virtiofsd" {
+			p.note("%s", line)
+		}
+	}
+}
+
 func (p *program) superviseCommand() *cli.Command {
 	return &cli.Command{
 		Name:   superviseName,
@@ -64,6 +75,9 @@ func (p *program) supervise(c *cli.Context) error {
 	case errors.Is(err, host.ErrNotSupervisor):
 		return usagef(c, "this command is started by run --detach only: %v", err)
 	case err != nil && outcome.ExitCode() != exitOK:
+		if outcome.Message != "" { // which the log has
+			err = nil
+		}
 		return &exitStatus{code: outcome.ExitCode(), err: err}
 	}
 	return err

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -185,11 +186,8 @@ func (r *machineReport) networkRows() [][]string {
 		if i < 0 {
 			return none
 		}
-		n := r.Wanted.Networks[i]
-		if n.MAC == "" {
-			return n.Type
-		}
-		return n.Type + " " + n.MAC
+		n := &r.Wanted.Networks[i]
+		return strings.Join(strings.Fields(n.Type+" "+n.MAC+" "+n.forwards()), " ")
 	}
 	for _, n := range r.Networks {
 		rows = append(rows, []string{n.Device, n.Model, n.MAC, orNone(n.Backend), wanted(n.Device)})

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -42,6 +44,21 @@ type wantedNetwork struct {
 	// Type is tap or user.
 	Type string `json:"type"`
 	MAC  string `json:"mac,omitempty"`
+	// HostForwards are ports of this host that lead to the guest.
+	HostForwards []spec.HostForward `json:"hostForwards,omitempty"`
+}
+
+// forwards are the ports of a network, as run --port has them.
+func (n *wantedNetwork) forwards() string {
+	var out []string
+	for _, f := range n.HostForwards {
+		text := fmt.Sprintf("%s:%d:%d", cmp.Or(f.HostAddress, "127.0.0.1"), f.HostPort, f.GuestPort)
+		if f.Protocol == spec.ForwardUDP {
+			text += "/udp"
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, ", ")
 }
 
 // matchPlugged finds the disks of the manifest among those that were plugged since the
@@ -133,7 +150,7 @@ func wants(vm *spec.VirtualMachine) *wantedReport {
 		case n.Tap != nil:
 			out.Type, out.MAC = "tap", n.Tap.MAC
 		case n.User != nil:
-			out.MAC = n.User.MAC
+			out.MAC, out.HostForwards = n.User.MAC, n.User.HostForwards
 		}
 		w.Networks = append(w.Networks, out)
 	}

@@ -39,11 +39,14 @@ func (p *program) prepare(ctx context.Context, c *cli.Context, o *spec.Object) (
 		},
 	})
 	g.end()
+	if err != nil && ctx.Err() != nil {
+		return nil, fmt.Errorf("%s: the start was interrupted", fullName(o.Namespace, o.Name))
+	}
 	if err != nil {
 		return nil, p.told(o, wayOut(err))
 	}
 	p.tellDisks(j, given)
-	for _, note := range host.USBNotes(o.VirtualMachine) {
+	for _, note := range append(host.MemoryNotes(o.VirtualMachine), host.USBNotes(o.VirtualMachine)...) {
 		p.note("%s", note)
 	}
 	if j.Config.Runner.VM.Accelerator == string(qemucmd.AcceleratorAuto) && !j.Host.KVM {

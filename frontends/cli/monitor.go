@@ -40,8 +40,10 @@ func (p *program) askMonitor(ctx context.Context, socket string, ask func(contex
 	case err != nil:
 		return fmt.Errorf("%s: %w", socket, err)
 	}
-	err = ask(ctx, client)
-	if err = errors.Join(err, client.Close()); err != nil {
+	if err := ask(ctx, client); err != nil { // which is about the machine
+		return errors.Join(err, client.Close())
+	}
+	if err := client.Close(); err != nil {
 		return fmt.Errorf("%s: %w", socket, err)
 	}
 	return nil

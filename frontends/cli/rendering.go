@@ -2,9 +2,11 @@ package main
 
 import (
 	"errors"
+	"io/fs"
 	"strings"
 
 	"github.com/vmop/sdk/vmop"
+	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/runnerconfig"
@@ -43,6 +45,8 @@ func problemsOf(o *spec.Object, err error) []spec.Problem {
 				continue
 			}
 			out = append(out, o.Problem(e.Field, withFlag(e.Reason)))
+		case *host.GivenError:
+			out = append(out, o.Problem(e.Field, e.Reason()+elsewhere(e)))
 		case *runnerconfig.Error:
 			out = append(out, o.Problem("", "runner configuration: "+e.Error()))
 		case *qemucmd.Error:
@@ -57,11 +61,22 @@ func problemsOf(o *spec.Object, err error) []spec.Problem {
 // told tells the problems that an error about a manifest has, and returns what is
 // left to be said.
 func (p *program) told(o *spec.Object, err error) error {
-	if !errors.As(err, new(*machineconfig.Error)) {
+	if !errors.As(err, new(*machineconfig.Error)) && !errors.As(err, new(*host.GivenError)) {
 		return err
 	}
 	p.report(problemsOf(o, err))
 	return errSilent
+}
+
+// elsewhere says how a file is given that somebody has to provide.
+func elsewhere(e *host.GivenError) string {
+	switch {
+	case e.Repository != "" && errors.Is(e.Err, fs.ErrNotExist):
+		return "; name the folder that has it with --image-repository DIR"
+	case e.Disk != "":
+		return "; another one is named with --disk " + e.Disk + "=PATH"
+	}
+	return ""
 }
 
 // withFlag puts the flag before the NAME=PATH that a reason ends in.
@@ -99,7 +114,7 @@ func leaves(err error) []error {
 // typed says whether an error names its field itself.
 func typed(err error) bool {
 	switch err.(type) {
-	case *machineconfig.Error, *runnerconfig.Error, *qemucmd.Error:
+	case *machineconfig.Error, *host.GivenError, *runnerconfig.Error, *qemucmd.Error:
 		return true
 	}
 	return false

@@ -28,7 +28,8 @@ func (p *program) runCommand() *cli.Command {
 			"Runs the virtual machine of a manifest, whatever its spec.vm.state says, until its\n" +
 			"guest powers off. Disks of volumeClaimTemplates are sparse images of the requested\n" +
 			"size in the data directory, machines/NAMESPACE/NAME/DISK.img: they are made once and\n" +
-			"kept for ever. A disk of an existing claim needs --disk.\n\n" +
+			"kept for ever. A disk of an existing claim needs --disk. Of a machine whose first run\n" +
+			"cannot be started nothing is kept.\n\n" +
 			"On a terminal, the machine's serial console is shown:\n\n" +
 			"  Ctrl-C  shuts the guest down properly; again: QEMU is told to quit, again: it is\n" +
 			"          killed. (In the view of vmop-cli console, Ctrl-C is typed for the guest.)\n" +
@@ -70,14 +71,37 @@ func (p *program) run(c *cli.Context) error {
 		return err
 	}
 	if c.Bool("detach") {
-		return p.detach(ctx, c, j)
+		err := p.detach(ctx, c, j)
+		if failed := (*host.StartError)(nil); err != nil && (!errors.As(err, &failed) || failed.ExitCode == runner.ExitStart) {
+			p.discard(j)
+		}
+		return err
 	}
-	stop() // from here on, signals ask the guest to shut down
-	return p.foreground(c.Context, j)
+	return p.foreground(c.Context, j, interruptedBefore(ctx, stop))
 }
 
-// foreground runs a machine in this process.
-func (p *program) foreground(ctx context.Context, j *host.Job) error {
+// interruptedBefore is asked when signals ask the guest to shut down: it reports whether one
+// has ended ctx before that, and ends what looks for them there, which ends ctx in any case.
+func interruptedBefore(ctx context.Context, stop func()) func() bool {
+	return func() bool {
+		defer stop()
+		return ctx.Err() != nil
+	}
+}
+
+// discard leaves nothing of a machine whose first start has failed.
+func (p *program) discard(j *host.Job) {
+	switch discarded, err := j.Discard(); {
+	case err != nil && !errors.Is(err, host.ErrBusy): // by who runs it
+		p.errorf("%v", err)
+	case discarded:
+		p.note("Nothing is kept of %s, which has never run.", j.FullName())
+	}
+}
+
+// foreground runs a machine in this process. Once it is asked to stop by signals, it asks
+// whether one came before.
+func (p *program) foreground(ctx context.Context, j *host.Job, interrupted func() bool) error {
 	f := &foreground{p: p, job: j, booted: make(chan string, 1)}
 	e, err := j.Engine(&runner.LogReporter{Out: f}, f)
 	if err != nil {
@@ -85,6 +109,9 @@ func (p *program) foreground(ctx context.Context, j *host.Job) error {
 	}
 	f.engine = e
 	stopSignals := runner.OnStopSignals(runner.Debounced(f.stop))
+	if interrupted() {
+		f.stop()
+	}
 
 	done := make(chan struct{})
 	var outcome runner.Outcome
@@ -107,6 +134,9 @@ func (p *program) foreground(ctx context.Context, j *host.Job) error {
 	cancel()
 	stopSignals()
 	f.endProgress()
+	if outcome.QEMUStatus == "" && !f.sent { // no guest has executed
+		p.discard(j)
+	}
 	if runErr != nil && outcome.ExitCode() != exitOK {
 		return &exitStatus{code: outcome.ExitCode(), err: runErr}
 	}

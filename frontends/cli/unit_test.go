@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"slices"
 	"strings"
@@ -118,5 +119,22 @@ func TestPrintable(t *testing.T) {
 	}
 	if got, want := printableCell("a\nb"), `a\u000ab`; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A signal that came before the engine was there to be stopped is not lost.
+func TestInterruptedBefore(t *testing.T) {
+	for _, before := range []bool{false, true} {
+		ctx, stop := context.WithCancel(t.Context())
+		if before {
+			stop()
+		}
+		if got := interruptedBefore(ctx, stop)(); got != before {
+			t.Errorf("%v, want %v", got, before)
+		}
+		if ctx.Err() == nil {
+			t.Error("signals are still looked for there")
+		}
+		stop()
 	}
 }

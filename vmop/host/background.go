@@ -70,11 +70,18 @@ type StartError struct {
 	// ExitCode is the supervising process's, State what became of it.
 	ExitCode int
 	State    string
+	// Reason is what the machine's runner has said; "" if it said nothing.
+	Reason string
 	// Log is what the machine's log has got, its last lines.
 	Log []string
 }
 
-func (e *StartError) Error() string { return fmt.Sprintf("%s did not start (%s)", e.Name, e.State) }
+func (e *StartError) Error() string {
+	if e.Reason == "" {
+		return fmt.Sprintf("%s did not start (%s)", e.Name, e.State)
+	}
+	return e.Name + " did not start: " + e.Reason
+}
 
 // Start runs a machine in a process of its own and returns when its guest runs. One
 // that systemd starts with the host ([Host.Enable]) is started by its service, so that
@@ -102,6 +109,7 @@ func (j *Job) Start(ctx context.Context, o StartOptions) (Started, error) {
 
 // start runs a machine in a process that is started here.
 func (j *Job) start(ctx context.Context, o StartOptions) (Started, error) {
+	begun := time.Now()
 	log, logStart, err := openLog(j.Directories)
 	if err != nil {
 		return Started{}, err
@@ -151,13 +159,20 @@ func (j *Job) start(ctx context.Context, o StartOptions) (Started, error) {
 	}
 	_ = cmd.Wait() // what it says is in ProcessState
 	if err != nil {
+		if errors.Is(err, context.Canceled) {
+			return Started{}, fmt.Errorf("%s: the start was interrupted: %w", j.FullName(), err)
+		}
 		return Started{}, fmt.Errorf("%s: the start was given up: %w", j.FullName(), err)
 	}
 	if code := cmd.ProcessState.ExitCode(); code != runner.ExitOK {
-		return Started{}, &StartError{
+		failed := &StartError{
 			Name: j.FullName(), ExitCode: max(code, runner.ExitStart), State: cmd.ProcessState.String(),
 			Log: logSince(j.Directories.LogFile(), logStart),
 		}
+		if s, err := runner.ReadState(j.Directories.StateFile()); err == nil && s.Outcome != nil && !s.Since.Before(begun) {
+			failed.Reason = strings.TrimPrefix(s.Message, "start "+j.Config.Runner.VM.Name+": ")
+		}
+		return Started{}, failed
 	}
 	return Started{Ended: true}, nil
 }
@@ -264,6 +279,9 @@ func (j *Job) Supervise(ctx context.Context, out io.Writer) (outcome runner.Outc
 		return runner.Outcome{Cause: runner.CauseStartFailure}, err
 	}
 	defer runner.OnStopSignals(runner.Debounced(e.Stop))()
+	if j.Interrupted != nil && j.Interrupted() {
+		e.Stop()
+	}
 	return e.Run(ctx)
 }
 

@@ -116,13 +116,7 @@ func availableMemory() uint64 {
 	if err != nil {
 		return 0
 	}
-	for line := range strings.Lines(string(data)) {
-		var kib uint64
-		if _, err := fmt.Sscanf(line, "MemAvailable: %d kB", &kib); err == nil {
-			return kib << 10
-		}
-	}
-	return 0
+	return meminfo(string(data), "MemAvailable")
 }
 
 // diagnose judges what was found.

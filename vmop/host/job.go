@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -103,6 +104,13 @@ type Job struct {
 	NewDisks []NewDisk `json:"-"`
 
 	host *Host // that has prepared it
+	// Interrupted, if not nil, is asked by [Job.Supervise] once signals stop the machine:
+	// whether one came before that.
+	Interrupted func() bool `json:"-"`
+
+	// first says that there was nothing of a machine of that name, and nothing that a
+	// deleted one has left.
+	first bool
 }
 
 // NewDisk is a disk image that a start makes.
@@ -139,10 +147,10 @@ type JobOptions struct {
 // Prepare makes the job of a manifest's machine, which must be defaulted and valid.
 // Of the machine nothing is touched but its directory, which is made. Images that its
 // start makes disks of are fetched into the cache. Where the
-// host would have to provide something, the error has a machineconfig.Error for each;
-// where the machine would get an empty disk in place of one that it has had, an
+// host would have to provide something, such as a kernel or a disk that is not there, the
+// error has a machineconfig.Error for each, or a [*GivenError]; where the machine would get an empty disk in place of one that it has had, an
 // [*EmptyDiskError].
-func (h *Host) Prepare(ctx context.Context, o *spec.Object, options JobOptions) (*Job, error) {
+func (h *Host) Prepare(ctx context.Context, o *spec.Object, options JobOptions) (job *Job, err error) {
 	config, secret, err := h.configuration(o, options.Given)
 	if err != nil {
 		return nil, err
@@ -155,9 +163,22 @@ func (h *Host) Prepare(ctx context.Context, o *spec.Object, options JobOptions) 
 	if err := j.decideDisks(o.VirtualMachine, options); err != nil {
 		return nil, err
 	}
+	local, err := h.Local(o, options.Given)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkGiven(o.VirtualMachine, &config, local.ImageRepository); err != nil {
+		return nil, err
+	}
+	j.first = !exists(d.Data)
 	if err := h.makeDirectories(j.Directories); err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil && j.first {
+			_ = removeEmpty(d.Data)
+		}
+	}()
 	if j.Template, err = runner.LoadTemplate(&config, h.TemplatesDir(), j.Directories.Data); err != nil {
 		return nil, err
 	}
@@ -261,6 +282,26 @@ func (j *Job) decideDisks(vm *spec.VirtualMachine, options JobOptions) error {
 // YAML too.
 func manifestText(o *spec.Object) []byte {
 	return slices.Concat(bytes.TrimRight(o.Raw, "\n"), []byte("\n"))
+}
+
+// Discard removes what the first start of a machine has left that did not come to
+// execute its guest: manifest, definition, state, log, and the images that this start has
+// made. Nothing is removed of a machine that was there before, or that a deleted one of its
+// name has left something of; discarded reports which it was. The error is [ErrBusy] if somebody else works with the
+// machine by now.
+func (j *Job) Discard() (discarded bool, err error) {
+	if !j.first {
+		return false, nil
+	}
+	m := Machine{Directories: j.Directories, Namespace: j.Config.Runner.Namespace, Name: j.Config.Runner.VM.Name}
+	if kept, err := os.ReadFile(m.ManifestFile()); err == nil && !bytes.Equal(kept, j.Manifest) {
+		return false, nil // somebody else has made one meanwhile
+	}
+	_, err = m.Delete(DeleteOptions{Disks: true})
+	if errors.Is(err, ErrNotFound) {
+		err = nil
+	}
+	return err == nil, err
 }
 
 // readJob reads the job that the calling process wrote.

@@ -76,7 +76,7 @@ func (e *Engine) prepareDisk(ctx context.Context, d runnerconfig.Drive, known ma
 		facts.FD = e.handOver(device)
 		return facts, nil
 	default:
-		return facts, fmt.Errorf("%s is neither a file nor a block device: %s", path, mode.Type())
+		return facts, fmt.Errorf("%s is neither a file nor a block device", path)
 	}
 	if d.Device != "" {
 		return facts, fmt.Errorf("%s is a file, but is configured as a device", path)

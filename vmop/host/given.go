@@ -1,0 +1,105 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// GivenError says that a file which somebody has to provide, such as a kernel or an image
+// that is used as a disk, is not there or may not be used.
+type GivenError struct {
+	// Field of the manifest that means it, as a JSON path.
+	Field string
+	// Disk is the name of the disk that it is to be, if it is to be one.
+	Disk string
+	// File is where it was looked for.
+	File string
+	// Repository is the image repository, if File is below that.
+	Repository string
+	// Err is what the system says.
+	Err error
+}
+
+func (e *GivenError) Error() string { return e.Field + ": " + e.Reason() }
+
+// Unwrap returns what the system says.
+func (e *GivenError) Unwrap() error { return e.Err }
+
+// Reason is the error without the field.
+func (e *GivenError) Reason() string {
+	missing := errors.Is(e.Err, fs.ErrNotExist)
+	switch below, err := filepath.Rel(e.Repository, e.File); {
+	case missing && e.Repository != "" && err == nil:
+		return fmt.Sprintf("the image repository %s has no %s", e.Repository, below)
+	case missing:
+		return e.File + ": there is no such file"
+	case e.Disk != "":
+		return fmt.Sprintf("disk %q: %s cannot be read and written: %v", e.Disk, e.File, e.Err)
+	}
+	return fmt.Sprintf("%s cannot be read: %v", e.File, e.Err)
+}
+
+// unfit says why something of a mode is no image.
+func unfit(mode fs.FileMode, disk bool) error {
+	want := "file"
+	if disk {
+		want = "file or block device"
+	}
+	switch {
+	case mode.IsRegular(), disk && mode&fs.ModeDevice != 0 && mode&fs.ModeCharDevice == 0:
+		return nil
+	case mode.IsDir():
+		return errors.New("it is a directory, and no " + want)
+	case mode&fs.ModeNamedPipe != 0:
+		return errors.New("it is a FIFO, and no " + want)
+	case mode&fs.ModeCharDevice != 0:
+		return errors.New("it is a character device, and no " + want)
+	}
+	return errors.New("it is no " + want)
+}
+
+// checkGiven looks for the files that only somebody else can provide. The engine does so
+// too, when it has made a machine of it; here nothing has been made yet.
+func checkGiven(vm *spec.VirtualMachine, c *runnerconfig.Config, repository string) error {
+	var errs []error
+	check := func(field, disk, file string, mode uint32) {
+		if file == "" || strings.Contains(file, "://") {
+			return
+		}
+		err := unix.Faccessat(unix.AT_FDCWD, file, mode, unix.AT_EACCESS)
+		if info, serr := os.Stat(file); err == nil && serr == nil {
+			err = unfit(info.Mode(), disk != "")
+		}
+		if err == nil {
+			return
+		}
+		e := &GivenError{Field: field, Disk: disk, File: file, Err: err}
+		if below, rerr := filepath.Rel(repository, file); rerr == nil && filepath.IsLocal(below) {
+			e.Repository = repository
+		}
+		errs = append(errs, e)
+	}
+	if k := c.Runner.VM.KernelBoot; k != nil {
+		check("spec.vm.kernelBoot.kernel", "", k.Kernel, unix.R_OK)
+		check("spec.vm.kernelBoot.initrd", "", k.Initrd, unix.R_OK)
+	}
+	for i, d := range machineconfig.Disks(vm) {
+		switch drive := c.Runner.VM.Drives[i]; {
+		case d.IsCD():
+			check(d.Field()+".cdrom.image", "", drive.File, unix.R_OK)
+		case drive.Size == 0 && drive.Image == nil || exists(drive.Where()):
+			check(d.Field(), d.Name, drive.Where(), unix.R_OK|unix.W_OK)
+		}
+	}
+	return errors.Join(errs...)
+}
