@@ -136,10 +136,7 @@ func (d *decision) orphaned() {
 	}
 	set(names.AnnotationMadeFor, string(d.s.VM.UID))
 	set(names.AnnotationAdopted, adoption(d.s.VM.UID, d.s.Now))
-	// Generations count anew: the specification is compared with what it started with.
-	if _, rest, ok := strings.Cut(pod.Annotations[names.AnnotationStarted], ","); ok {
-		set(names.AnnotationStarted, `{"generation":0,`+rest)
-	}
+	set(names.AnnotationStarted, startedAnew(pod.Annotations[names.AnnotationStarted]))
 	// What was asked of nobody yet is not asked of this guest.
 	set(names.AnnotationForceStop, d.s.VM.Annotations[names.AnnotationForceStop])
 	set(names.AnnotationPowerRequest, d.s.VM.Annotations[names.AnnotationPowerRequest])

@@ -36,6 +36,27 @@ func started(vm *spec.VirtualMachine, class *startedClass) string {
 	return string(data)
 }
 
+// startedAnew is what a pod remembers if another machine takes it over: generations
+// count anew, so that the specification is compared with what it was started with. The
+// rest stays as it is, whatever a later version has written there. What cannot be read
+// is kept.
+func startedAnew(text string) string {
+	var then struct {
+		Generation int64           `json:"generation"`
+		Class      json.RawMessage `json:"class,omitempty"`
+		Spec       json.RawMessage `json:"spec"`
+	}
+	if json.Unmarshal([]byte(text), &then) != nil {
+		return text
+	}
+	then.Generation = 0
+	data, err := json.Marshal(then)
+	if err != nil {
+		return text
+	}
+	return string(data)
+}
+
 // concealed is a copy of a specification without what may be secret and what
 // never waits for a restart. Documents are replaced by digests, so that a change
 // still shows.

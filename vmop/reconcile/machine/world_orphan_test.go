@@ -1,7 +1,9 @@
 package machine_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -11,9 +13,11 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
+	"github.com/vmop/sdk/vmop/spec/spectest"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 )
 
 // adopt is the taking over of a pod. Whatever the operator has seen: in truth the pod
@@ -344,4 +348,51 @@ func TestPodsThatAreNotTakenOver(t *testing.T) {
 			t.Errorf("%s: the machine does not start when the pod is gone: %+v", name, now)
 		}
 	}
+}
+
+// What a pod was started with may be spelled in any way that JSON has: who takes it over
+// compares with the same specification and class, and with no generation of the former
+// machine.
+func TestTheRecordOfAnOrphanIsKept(t *testing.T) {
+	w, pod := orphanedBy(t, false, nil)
+	w.createVM()
+	vm := get[*spec.VirtualMachine](w, theVM)
+	vm.Finalizers = []string{names.FinalizerMachine}
+	w.put(theVM, vm)
+	w.observeAll()
+	rapid.Check(t, func(t *rapid.T) {
+		drawn := spectest.VirtualMachine().Draw(t, "machine").Spec
+		drawn.VM.MachineUUID, drawn.VM.Disks = "", nil
+		record := map[string]any{"generation": rapid.Int64Range(0, 1<<40).Draw(t, "generation"), "spec": drawn}
+		if rapid.Bool().Draw(t, "class") {
+			record["class"] = map[string]any{"name": "c", "uid": "u", "generation": 3, "spec": map[string]any{}}
+		}
+		if rapid.Bool().Draw(t, "more") {
+			record["aaa"] = "of a later version, {\"generation\":7,"
+		}
+		text, err := json.MarshalIndent(record, rapid.SampledFrom([]string{"", " "}).Draw(t, "prefix"), rapid.SampledFrom([]string{"", "\t"}).Draw(t, "indent"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, _ := w.snapshot()
+		s.Pod = pod.DeepCopy()
+		s.Pod.Annotations[names.AnnotationStarted] = string(text)
+		for _, a := range machine.Decide(s).Actions {
+			adopt, is := a.(reconcile.AdoptPod)
+			if !is {
+				continue
+			}
+			now := adopt.Annotations[names.AnnotationStarted]
+			var was, is2 struct {
+				Generation  *int64
+				Class, Spec any
+			}
+			if now == nil || !strings.HasPrefix(*now, `{"generation":0,`) || json.Unmarshal([]byte(*now), &is2) != nil || json.Unmarshal(text, &was) != nil ||
+				*is2.Generation != 0 || !reflect.DeepEqual(was.Class, is2.Class) || !reflect.DeepEqual(was.Spec, is2.Spec) {
+				t.Fatalf("%s\nbecomes\n%v", text, now)
+			}
+			return
+		}
+		t.Fatalf("it is not taken over: %+v", machine.Decide(s))
+	})
 }
