@@ -2,10 +2,15 @@ package live
 
 import "github.com/vmop/sdk/vmop/runnerconfig"
 
-// Document is a document for the guest, for its cloud-init or Windows' setup, that comes from a Secret and is
-// another one than when the machine was started. Nothing tells what stands in it.
+// DisplayCertificate is the name of the [Document] that a display identifies itself by.
+const DisplayCertificate = "displayCertificate"
+
+// Document is a document for the guest, for its cloud-init or Windows' setup, or the
+// certificate of the display, that comes from a Secret and is another one than when the
+// machine was started. Nothing tells what stands in it.
 type Document struct {
-	// Name is that of the document: metaData, userData, networkConfig or sysprep.
+	// Name is that of the document: metaData, userData, networkConfig, sysprep or
+	// displayCertificate.
 	Name string `json:"name"`
 	// Missing says that there is none any more: the Secret is gone, or the key of it,
 	// without which the machine is not started again.

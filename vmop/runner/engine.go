@@ -84,6 +84,8 @@ type Engine struct {
 	stop  [3]context.CancelFunc
 
 	locks []*os.File
+	// certificate is a digest of what the display identifies itself by since the start.
+	certificate string
 	// toGrow are the sizes of disks that QEMU has to enlarge, by their names.
 	toGrow map[string]int64
 	// inherited are the files that QEMU inherits behind its monitor, which this
@@ -186,6 +188,7 @@ func New(o Options) (*Engine, error) {
 		Sockets:          map[string]string{},
 	}, wished: wish{config: o.Config, secret: true}, poke: make(chan struct{}, 1)}
 	e.attachments.e = e
+	e.certificate = e.certificateDigest()
 	for i := range stopCount {
 		e.stops[i], e.stop[i] = context.WithCancel(context.Background())
 	}

@@ -83,9 +83,14 @@ func (e *Engine) RereadSecrets() {
 
 // tellDocuments reports which documents of Secrets are otherwise than at the start.
 func (e *Engine) tellDocuments() {
+	certificate := e.certificateDigest()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if changed := live.ChangedDocuments(&e.o.Config, &e.wished.config); !slices.Equal(changed, e.state.ChangedDocuments) {
+	changed := live.ChangedDocuments(&e.o.Config, &e.wished.config)
+	if e.certificate != "" && e.certificate != certificate { // QEMU has read it when it started
+		changed = append(changed, live.Document{Name: live.DisplayCertificate, Missing: certificate == ""})
+	}
+	if !slices.Equal(changed, e.state.ChangedDocuments) {
 		e.state.ChangedDocuments = changed
 		e.report()
 	}

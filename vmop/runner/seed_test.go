@@ -11,6 +11,7 @@ import (
 	"github.com/vmop/sdk/internal/answercd"
 	"github.com/vmop/sdk/vmop/imageinspect"
 	"github.com/vmop/sdk/vmop/live"
+	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
@@ -236,5 +237,49 @@ func TestAnswersFromASecret(t *testing.T) {
 	text2, err := runnerconfig.Marshal(e.wished.config)
 	if err != nil || bytes.Contains(text2, []byte(password)) || strings.Contains(say.String(), password) {
 		t.Errorf("%s, %v", text2, err)
+	}
+}
+
+// A renewed certificate of the display waits for the next start, at which QEMU reads it,
+// and one that is gone is told as such; the authority need not be there.
+func TestNewCertificateOfTheDisplayWaits(t *testing.T) {
+	dir := t.TempDir()
+	putDocument(t, dir, qemucmd.TLSCertFile, "certificate")
+	putDocument(t, dir, qemucmd.TLSKeyFile, password)
+	port := 5900
+	c := runnerconfig.Config{Runner: runnerconfig.Runner{DataDir: "/d", VM: runnerconfig.VM{Name: "web", MaximumRAM: 1 << 28,
+		Display: &runnerconfig.Display{VNC: &runnerconfig.VNC{Port: &port}, TLS: &runnerconfig.DisplayTLS{Dir: dir}}}}}
+	runnerconfig.Default(&c)
+	var say chatter
+	e, err := New(Options{Config: c, Directories: Directories{Data: t.TempDir(), Runtime: t.TempDir()}, Reporter: &say})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		name, content string
+		want          []live.Document
+	}{
+		{qemucmd.TLSKeyFile, password, nil},
+		{qemucmd.TLSCertFile, "renewed", []live.Document{{Name: live.DisplayCertificate}}},
+		{qemucmd.TLSCertFile, "certificate", nil},
+		{qemucmd.TLSKeyFile, password + "2", []live.Document{{Name: live.DisplayCertificate}}},
+		{qemucmd.TLSKeyFile, password, nil},
+		{qemucmd.TLSCAFile, "authority", []live.Document{{Name: live.DisplayCertificate}}},
+		{qemucmd.TLSKeyFile, "", []live.Document{{Name: live.DisplayCertificate, Missing: true}}},
+	} {
+		if step.content == "" {
+			if err := os.Remove(filepath.Join(dir, step.name)); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			putDocument(t, dir, step.name, step.content)
+		}
+		e.RereadSecrets()
+		if got := e.State().ChangedDocuments; !slices.Equal(got, step.want) {
+			t.Errorf("after %s: %v is told, want %v", step.name, got, step.want)
+		}
+	}
+	if strings.Contains(say.String(), password) {
+		t.Errorf("it was told:\n%s", say.String())
 	}
 }

@@ -3,11 +3,13 @@ package runner
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
 // withoutAuthority makes a directory for the display's certificates if who gave them
@@ -38,4 +40,36 @@ func (e *Engine) withoutAuthority() (string, error) {
 		}
 	}
 	return dir, nil
+}
+
+// certificateDigest is a digest of what the display identifies itself by; empty if it
+// does not, or if the certificate or its key is missing. It is told nowhere.
+func (e *Engine) certificateDigest() string {
+	d := e.o.Config.Runner.VM.Display
+	if d == nil || d.TLS == nil {
+		return ""
+	}
+	var all []byte
+	for _, name := range []string{qemucmd.TLSCertFile, qemucmd.TLSKeyFile, qemucmd.TLSCAFile} {
+		data, err := readBounded(filepath.Join(d.TLS.Dir, name), maxDocument)
+		if err != nil && name != qemucmd.TLSCAFile {
+			return ""
+		}
+		all = append(append(all, runnerconfig.ContentDigest(data)...), ' ')
+	}
+	return runnerconfig.ContentDigest(all)
+}
+
+// readBounded reads a file that has at most that many bytes.
+func readBounded(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("%s has more than %d KiB", path, most>>10)
+	}
+	return data, err
 }

@@ -104,8 +104,8 @@ type VirtualMachineStatus struct {
 	// +listType=atomic
 	// +optional
 	DeviceGroups []int64 `json:"deviceGroups,omitempty"`
-	// changedDocuments are the documents for the guest that come from Secrets and
-	// whose content is another one than that which the guest was started with, as the
+	// changedDocuments are the documents for the guest, and the certificate of the
+	// display, that come from Secrets and whose content is another one than that which the guest was started with, as the
 	// runner finds; they are missing if there is none. (Added by vmop.)
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
@@ -207,11 +207,11 @@ type AwaitingChange struct {
 	Message string `json:"message,omitempty"`
 }
 
-// ChangedDocument is a document of a Secret whose content has changed since the
-// machine was started. What is in it is told nowhere, and neither is a digest of it.
+// ChangedDocument is a document of a Secret, or the certificate of the display, whose
+// content has changed since the machine was started. What is in it is told nowhere, and neither is a digest of it.
 type ChangedDocument struct {
 	// name is that of the document.
-	// +kubebuilder:validation:Enum=metaData;userData;networkConfig;sysprep
+	// +kubebuilder:validation:Enum=metaData;userData;networkConfig;sysprep;displayCertificate
 	// +kubebuilder:validation:Required
 	Name string `json:"name"`
 	// missing says that the Secret or the key is not there any more: the machine goes
@@ -226,6 +226,9 @@ const (
 	DocumentUserData      = "userData"
 	DocumentNetworkConfig = "networkConfig"
 	DocumentSysprep       = "sysprep"
+	// DocumentDisplayCertificate are certificate and key of the display, which QEMU
+	// reads when it starts.
+	DocumentDisplayCertificate = "displayCertificate"
 )
 
 // The operations of an [AwaitingChange].

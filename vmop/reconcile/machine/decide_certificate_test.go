@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -248,5 +249,60 @@ func TestCertificatesAreBounded(t *testing.T) {
 	}
 	if s := get[*corev1.Secret](other, "secret/web-display-tls"); string(s.Data["tls.crt"]) != "mine" {
 		t.Error("it was overwritten")
+	}
+}
+
+// A certificate that its issuer has renewed waits for a restart, and stops nobody's
+// guest by itself; one that the operator makes does so by the pod's note of it, which the
+// cache of pods keeps.
+func TestRenewedCertificateWaits(t *testing.T) {
+	for name, c := range map[string]struct {
+		tls     spec.DisplayTLS
+		missing bool
+		waits   string
+		remark  string
+	}{
+		"named":          {spec.DisplayTLS{SecretName: "desk"}, false, "spec.vm.display.tls.secretName", ""},
+		"named, gone":    {spec.DisplayTLS{SecretName: "desk"}, true, "", "spec.vm.display.tls.secretName: the Secret desk, or the key in it, is not there any more"},
+		"the operator's": {spec.DisplayTLS{GenerateSecret: true}, false, "", ""},
+	} {
+		w := newWorld(func(string, int) int { return 0 }, decideOnLess)
+		vm := get[*spec.VirtualMachine](w, theVM)
+		vm.Spec.VM.Display = &spec.Display{Spice: &spec.Spice{}, TLS: &c.tls}
+		vm.Spec.Disruptions = &spec.Disruptions{RestartApprovalMode: spec.RestartAutomatic}
+		spec.Default(vm)
+		w.put(theVM, vm)
+		w.put("certificate/desk", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "desk"}, Data: map[string][]byte{"tls.crt": {1}, "tls.key": {1}}})
+		w.rounds(10)
+		pod := get[*corev1.Pod](w, thePod)
+		if pod == nil || w.guests[pod.UID] == nil {
+			t.Fatalf("%s: the machine does not run", name)
+		}
+		vm = get[*spec.VirtualMachine](w, theVM)
+		vm.Status.ChangedDocuments = []spec.ChangedDocument{{Name: spec.DocumentDisplayCertificate, Missing: c.missing}}
+		w.put(theVM, vm)
+		w.rounds(5)
+		vm = get[*spec.VirtualMachine](w, theVM)
+		waits := ""
+		for _, a := range vm.Status.RestartAwaitingChanges {
+			waits += a.Path
+		}
+		if waits != c.waits || w.podUID() != pod.UID {
+			t.Errorf("%s: %q waits, want %q; the pod is %s, was %s", name, waits, c.waits, w.podUID(), pod.UID)
+		}
+		if applied := spec.FindCondition(vm.Status.Conditions, spec.ConditionConfigurationApplied); !strings.Contains(applied.Message, c.remark) {
+			t.Errorf("%s: %s", name, applied.Message)
+		}
+	}
+}
+
+// What the cache keeps of a pod says which certificate it has.
+func TestRenewedCertificateIsSeenInTheCache(t *testing.T) {
+	w := made(t)
+	w.pass(w.decided(nil).Wake.Sub(w.now) + time.Second)
+	w.rounds(5)
+	s, _ := w.snapshot()
+	if whole, kept := machine.Decide(s), machine.Decide(condensed(s)); !reflect.DeepEqual(whole, kept) || len(s.VM.Status.RestartAwaitingChanges) != 1 {
+		t.Errorf("with whole objects\n%+v\nwith what is kept\n%+v", whole, kept)
 	}
 }

@@ -152,6 +152,10 @@ func (d *decision) newDocuments() {
 	}
 	for _, c := range d.stored.ChangedDocuments {
 		path, secret := document(d.vm, c.Name)
+		what := "the content of"
+		if c.Name == spec.DocumentDisplayCertificate {
+			what = "the certificate of the display in"
+		}
 		switch {
 		case path == "" || slices.ContainsFunc(d.awaiting, func(a spec.AwaitingChange) bool { return strings.HasPrefix(a.Path, path) }):
 			// It is to have another one altogether.
@@ -159,9 +163,11 @@ func (d *decision) newDocuments() {
 			d.lacks = true
 			d.remark += fmt.Sprintf("; %s: the Secret %s, or the key in it, is not there any more: the machine runs on, and is not started again until it is back", path, secret)
 		default:
-			d.renewed = true
+			// Viewers alone see a certificate, and issuers renew it as they see fit:
+			// that stops no guest by itself.
+			d.renewed = d.renewed || c.Name != spec.DocumentDisplayCertificate
 			d.awaiting = append(d.awaiting, spec.AwaitingChange{
-				Operation: spec.OperationReplace, Path: path, Message: "the content of the Secret " + secret + " has changed",
+				Operation: spec.OperationReplace, Path: path, Message: what + " the Secret " + secret + " has changed",
 			})
 		}
 	}
@@ -170,6 +176,12 @@ func (d *decision) newDocuments() {
 // document is where a manifest names a document that comes from a Secret, and which
 // Secret; empty if it names none.
 func document(vm *spec.VirtualMachine, name string) (path, secret string) {
+	if name == spec.DocumentDisplayCertificate {
+		if !encrypts(vm) || vm.Spec.VM.Display.TLS.GenerateSecret {
+			return "", "" // one that the operator makes stays what it is
+		}
+		return "spec.vm.display.tls.secretName", vm.Spec.VM.Display.TLS.SecretName
+	}
 	if p := vm.Spec.Provisioning; p != nil {
 		switch {
 		case name == spec.DocumentUserData && p.UserDataRef != nil:
