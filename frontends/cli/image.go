@@ -28,8 +28,9 @@ func (p *program) imageCommand() *cli.Command {
 			"from the one that is here. No machine depends on an image; delete and prune remove no\n" +
 			"machine's disk, and no image that is in use.\n\n" +
 			"pull fetches IMAGE, a URL of http or https, oci://REGISTRY/REPOSITORY:TAG of a container\n" +
-			"image that holds a disk (/disk/*), or a name such as debian-13, also where there is an\n" +
-			"earlier one. One that is interrupted goes on with the next pull.\n\n" +
+			"image that holds a disk (/disk/*), or a name such as debian-13. Where there is an earlier\n" +
+			"one, the server is asked whether it has another by now, which is fetched beside it. One\n" +
+			"that is interrupted goes on with the next pull.\n\n" +
 			"delete wants the DIGEST that list shows, or where the image came from. prune deletes what\n" +
 			"was not used for --unused-for.\n\n" +
 			"Examples:\n" +
@@ -133,9 +134,12 @@ func (p *program) pullImage(c *cli.Context, h *host.Host, name string) error {
 	if err != nil {
 		return err
 	}
-	what := "is here already"
-	if fetched {
+	what := "is here already" // and it is known what it must be
+	switch {
+	case fetched:
 		what = "is fetched"
+	case image.Checksum == "": // its server was asked
+		what = "is up to date"
 	}
 	fmt.Fprintf(p.stdout, "Image %s %s: %s, a disk of %s, which takes %s.\n", shortDigest(got.Digest), what, got.Format, size(got.Size), size(got.Allocated))
 	return nil

@@ -76,6 +76,18 @@ type imageRecord struct {
 type recordedSource struct {
 	Key      string `json:"key"`
 	Location string `json:"location"`
+	// Version is what the source calls this content.
+	Version imagesource.Version `json:"version,omitempty"`
+}
+
+// version is what a source called the image when it came from there.
+func (r *imageRecord) version(s imagesource.Source) imagesource.Version {
+	for _, from := range r.Sources {
+		if from.Key == sourceKey(s) {
+			return from.Version
+		}
+	}
+	return ""
 }
 
 // imageCache is the directory of a host.
@@ -221,8 +233,8 @@ type ImageOptions struct {
 	Progress func(imagesource.Progress)
 	// Waiting is told once who else fetches the image, and is waited for.
 	Waiting func(who string)
-	// Refresh asks the source though there is an image of it; one with a checksum that
-	// is here is not fetched again.
+	// Refresh asks the source though there is an image of it, and has it send only
+	// another one; one with a checksum that is here is not fetched again.
 	Refresh bool
 }
 
@@ -293,13 +305,27 @@ func (h *Host) pull(ctx context.Context, image Image, o ImageOptions) (_ imageRe
 	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) { // fetched, and then interrupted
 		return imageRecord{}, nil, false, err
 	}
-	got, err := imagesource.Fetch(ctx, s, tmp, image.sourceOptions(o))
+	before, held, ok, err := known(false) // to be asked about, as it is to be refreshed
+	if err != nil {
+		return imageRecord{}, nil, false, err
+	}
+	options := image.sourceOptions(o)
+	if ok {
+		options.Have = before.version(s)
+	}
+	got, err := imagesource.Fetch(ctx, s, tmp, options)
+	if errors.Is(err, imagesource.ErrUnchanged) {
+		return before, held, false, nil
+	}
+	if ok {
+		err = errors.Join(err, held.Close())
+	}
 	if err != nil {
 		return imageRecord{}, nil, false, err
 	}
 	r := imageRecord{
 		Digest: "sha256:" + got.SHA256, Path: s.Path, Format: got.Format, Size: got.VirtualSize, Fetched: time.Now().UTC(),
-		Sources: []recordedSource{{Key: sourceKey(s), Location: s.String()}}, id: digestID("sha256:"+got.SHA256, s.Path),
+		Sources: []recordedSource{{Key: sourceKey(s), Location: s.String(), Version: got.Version}}, id: digestID("sha256:"+got.SHA256, s.Path),
 	}
 	if got.SHA512 != "" {
 		r.SHA512 = "sha512:" + got.SHA512

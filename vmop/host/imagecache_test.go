@@ -107,6 +107,49 @@ func TestImagesAreFetchedOnce(t *testing.T) {
 	}
 }
 
+// A server that has the image that is here is asked, and sends it no second time; one
+// with another content sends that, and disks and the image that were there stay.
+func TestImageIsUpToDate(t *testing.T) {
+	content, tag := bootable(1), `"one"`
+	var whole atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", tag)
+		if r.Header.Get("If-None-Match") != tag {
+			whole.Add(1)
+		}
+		http.ServeContent(w, r, "debian.raw", time.Time{}, bytes.NewReader(content))
+	}))
+	t.Cleanup(server.Close)
+	h := imageHost(t)
+	image := Image{Source: server.URL + "/debian.raw", Size: 2 << 20}
+	m, err := h.CreateFromImage(t.Context(), wishedObject(t, "2Mi"), Given{}, image, ImageOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, fetched, err := h.PullImage(t.Context(), image, ImageOptions{Refresh: true})
+	if err != nil || fetched || whole.Load() != 1 {
+		t.Errorf("%+v, %v, %v; sent %d times", first, fetched, err, whole.Load())
+	}
+	content, tag = bootable(2), `"two"`
+	second, fetched, err := h.PullImage(t.Context(), image, ImageOptions{Refresh: true})
+	if err != nil || !fetched || second.Digest == first.Digest || whole.Load() != 2 {
+		t.Errorf("%+v, %v, %v; sent %d times", second, fetched, err, whole.Load())
+	}
+	if all, err := h.Images(); err != nil || len(all) != 2 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if disk, err := os.ReadFile(filepath.Join(m.Data, SystemDisk+".img")); err != nil || !bytes.HasPrefix(disk, bootable(1)) {
+		t.Errorf("the disk is another one, %v", err)
+	}
+	// One that was deleted meanwhile is fetched, whatever it was called.
+	if _, err := h.DeleteImage(t.Context(), second.Digest); err != nil {
+		t.Fatal(err)
+	}
+	if again, fetched, err := h.PullImage(t.Context(), image, ImageOptions{Refresh: true}); err != nil || !fetched || again.Digest != second.Digest {
+		t.Errorf("%+v, %v, %v", again, fetched, err)
+	}
+}
+
 // Two that want the same image at once: one fetches it, and the other says whom it
 // waits for.
 func TestTwoPullsAreOne(t *testing.T) {

@@ -80,6 +80,9 @@ func (f *fetch) fromRegistry(ctx context.Context, want *digest) (sums, string, e
 			return sums{}, "", err
 		}
 	}
+	if f.version = Version(digestVersion + head.Digest.Hex); f.version == f.o.Have {
+		return sums{}, "", ErrUnchanged
+	}
 	manifest, err := manifestOf(head.Manifest, func(h v1.Hash) ([]byte, error) {
 		d, err := remote.Get(ref.Context().Digest(h.String()), options...)
 		if err != nil {

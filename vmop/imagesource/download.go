@@ -57,6 +57,9 @@ type download struct {
 	// report and verifying are told how far it is.
 	report, verifying func(done, total int64)
 
+	// have is a version that need not be sent again, version what came.
+	have, version Version
+
 	part string
 	f    *os.File
 	know transferred
@@ -230,6 +233,8 @@ func (d *download) once(ctx context.Context) error {
 		if d.know.Validator != "" {
 			request.Header.Set("If-Range", d.know.Validator)
 		}
+	} else {
+		d.have.ask(request.Header)
 	}
 	answer, err := d.client.Do(request)
 	if err != nil {
@@ -253,6 +258,8 @@ func (d *download) accept(answer *http.Response, from int64) (int64, error) {
 	start, total := int64(0), answer.ContentLength
 	switch code := answer.StatusCode; {
 	case code == http.StatusOK:
+	case code == http.StatusNotModified && from == 0 && d.have != "":
+		return 0, ErrUnchanged
 	case code == http.StatusPartialContent && from > 0:
 		var ok bool
 		if start, total, ok = contentRange(answer.Header.Get("Content-Range")); !ok || start != from || d.know.Total > 0 && total > 0 && total != d.know.Total {
@@ -265,6 +272,7 @@ func (d *download) accept(answer *http.Response, from int64) (int64, error) {
 	default:
 		return 0, fmt.Errorf("the server answers %s", status(answer))
 	}
+	d.version = versionOf(answer.Header)
 	if start == 0 {
 		if err := d.restart(); err != nil {
 			return 0, err

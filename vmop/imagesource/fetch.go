@@ -58,6 +58,9 @@ type Options struct {
 	Stall time.Duration
 	// Progress is told how far it is, often; nil if nobody wants to know.
 	Progress func(Progress)
+	// Have is the version of the source that the caller has already: if it is still that
+	// one, Fetch makes nothing, and its error is ErrUnchanged. Files are always fetched.
+	Have Version
 
 	// pause is the wait before a download goes on; nil is that of everybody but tests.
 	pause func(ctx context.Context, failures int) error
@@ -105,6 +108,8 @@ type Result struct {
 	// container image its manifest's digest as SHA256. A file has none, and nothing
 	// has a SHA512, unless the source has such a checksum.
 	SHA256, SHA512 string
+	// Version is what the source calls this content; empty if it does not.
+	Version Version
 }
 
 // Fetch makes a file of a source: an image that depends on nothing, readable by its
@@ -136,8 +141,9 @@ func Leftovers(to string) []string {
 // fetch is one run of [Fetch].
 type fetch struct {
 	Source
-	o  Options
-	to string
+	o       Options
+	to      string
+	version Version // of what was got
 }
 
 // part is a download, packed a file of an archive, unpacked and converted the image
@@ -164,6 +170,9 @@ func (f *fetch) run(ctx context.Context) (_ Result, err error) {
 	}
 	defer func() { err = errors.Join(err, discard(f.packed(), f.unpacked(), f.converted())) }()
 	got, path, err := f.get(ctx)
+	if errors.Is(err, ErrUnchanged) {
+		return Result{}, errors.Join(err, discard(f.part(), f.part()+".json"))
+	}
 	if err != nil {
 		return Result{}, err
 	}
@@ -177,7 +186,7 @@ func (f *fetch) run(ctx context.Context) (_ Result, err error) {
 		}
 		return Result{}, err
 	}
-	r.SHA256, r.SHA512 = got.sha256, got.sha512
+	r.SHA256, r.SHA512, r.Version = got.sha256, got.sha512, f.version
 	if err := f.finish(image); err != nil {
 		return Result{}, err
 	}
@@ -216,7 +225,9 @@ func (f *fetch) get(ctx context.Context) (sums, string, error) {
 			return sums{}, "", err
 		}
 		d := f.download(f.Location, client, want, 0)
+		d.have = f.o.Have
 		got, err := d.run(ctx)
+		f.version = d.version
 		return got, f.part(), err
 	case Registry:
 		return f.fromRegistry(ctx, want)

@@ -1,0 +1,47 @@
+package imagesource
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+)
+
+// Version is what a source calls one content of it: what a server says about that for
+// later requests (RFC 9110, 8.8), or the digest of a container image's manifest. It is
+// printable, has at most a KiB, and says nothing but whether there is another one.
+type Version string
+
+// ErrUnchanged says that a source still has the version that the caller has.
+var ErrUnchanged = errors.New("it has not changed")
+
+// What versions begin with.
+const (
+	tagVersion    = "etag:"
+	timeVersion   = "last-modified:"
+	digestVersion = "sha256:"
+)
+
+// maxVersion is how long one may be, in bytes: servers choose them.
+const maxVersion = 1 << 10
+
+// versionOf is the version that an answer's header tells; empty if it tells none. An
+// entity tag is more exact than a time.
+func versionOf(h http.Header) Version {
+	for _, from := range []struct{ prefix, header string }{{tagVersion, "ETag"}, {timeVersion, "Last-Modified"}} {
+		value := strings.TrimSpace(h.Get(from.header))
+		printable := !strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' })
+		if value != "" && printable && len(from.prefix)+len(value) <= maxVersion {
+			return Version(from.prefix + value)
+		}
+	}
+	return ""
+}
+
+// ask has a request answered only if there is another version.
+func (v Version) ask(h http.Header) {
+	if tag, ok := strings.CutPrefix(string(v), tagVersion); ok {
+		h.Set("If-None-Match", tag)
+	} else if at, ok := strings.CutPrefix(string(v), timeVersion); ok {
+		h.Set("If-Modified-Since", at)
+	}
+}
