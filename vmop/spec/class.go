@@ -320,6 +320,10 @@ func tooMany(path spot, n, most int) field.ErrorList {
 func validateClassCPU(s *VirtualMachineClassSpec, path spot) field.ErrorList {
 	c := s.CPU
 	errs := oneOf(path.Child("type"), c.Type, ClassCPUHost, ClassCPUHostPassthrough, ClassCPUModel, ClassCPUFeatures)
+	if c.Type == "Discovery" { // which Deckhouse has
+		errs = field.ErrorList{invalidAt(path.Child("type"), c.Type, fmt.Sprintf("what nodes have in common is not found out here; type Model with the model %s, %s or %s is what processors of that level have",
+			limits.CPULevel2, limits.CPULevel3, limits.CPULevel4))}
+	}
 	switch {
 	case c.Type == ClassCPUModel && c.Model == "":
 		errs = append(errs, requiredAt(path.Child("model"), "type Model needs the name of one of QEMU's CPU models, such as Skylake-Server-v4"))
