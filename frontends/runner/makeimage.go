@@ -18,6 +18,9 @@ import (
 // tellImage is how often the progress of an image is told: a cluster hears it.
 const tellImage = 10 * time.Second
 
+// errSmaller is why an image is refused that is larger than its disk.
+var errSmaller = errors.New("no disk is made smaller")
+
 // makeImage makes a disk of its image, see [runner.ImageMaker]: it is fetched to beside
 // the disk, where what was interrupted is gone on with, and gets the disk's name when it
 // is whole.
@@ -39,7 +42,7 @@ func makeImage(ctx context.Context, d runnerconfig.Drive, progress func(string))
 	}
 	got, err := imagesource.Fetch(ctx, s, tmp, o)
 	if err == nil && size > 0 && got.VirtualSize > size {
-		err = errors.Join(fmt.Errorf("its disk has %d bytes, more than the %d asked for: no disk is made smaller", got.VirtualSize, size), os.Remove(tmp))
+		err = errors.Join(fmt.Errorf("its disk has %d bytes, more than the %d asked for: %w", got.VirtualSize, size, errSmaller), os.Remove(tmp))
 	}
 	if err != nil {
 		return fmt.Errorf("image %s: %w", s, err)

@@ -46,6 +46,7 @@ type settings struct {
 	prepareTaps    int
 	takeOver       int
 	makeKVM        string
+	importDisk     bool
 	images         []string // of disks that are taken over
 	logConsole     bool
 	console        bool
@@ -115,6 +116,9 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	if err := writeTermination(s.terminationLog, nil); err != nil {
 		fmt.Fprintf(stderr, "vmop-runner: %v\n", err)
 	}
+	if s.importDisk {
+		return importDisk(os.Getenv(runnerconfig.ImportEnv), s.terminationLog, stdout, stderr)
+	}
 	var outcome runner.Outcome
 	switch {
 	case s.prepareTaps != 0:
@@ -158,6 +162,7 @@ func parse(args []string, stdout io.Writer) (settings, error) {
 	f.IntVar(&s.prepareTaps, "prepare-taps", 0, "make the tap interfaces that $"+runnerconfig.PreparedTapsEnv+" names for the `user` with this number, and end")
 	f.IntVar(&s.takeOver, "take-over-data", 0, "give the files that VM-Operator's runner wrote in "+podVolumes[0]+", and the images of disks that are named, to the `user` with this number, and end")
 	f.StringVar(&s.makeKVM, "make-kvm", "", "make a device node of KVM at this `path` for the group of its directory, and end")
+	f.BoolVar(&s.importDisk, "import", false, "make the disk that $"+runnerconfig.ImportEnv+" describes, and end")
 	f.BoolVar(&s.version, "version", false, "print the version")
 	err := f.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {

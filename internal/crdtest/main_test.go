@@ -35,6 +35,7 @@ var (
 		spec.KindVMPool:         spec.GroupVersion().WithResource(spec.ResourceVMPools),
 		spec.KindOperation:      spec.GroupVersion().WithResource(spec.ResourceOperations),
 		spec.KindClass:          spec.GroupVersion().WithResource(spec.ResourceClasses),
+		spec.KindDisk:           spec.GroupVersion().WithResource(spec.ResourceDisks),
 		"Secret":                {Version: "v1", Resource: "secrets"},
 	}
 )

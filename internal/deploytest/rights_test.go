@@ -58,7 +58,7 @@ func TestWhatAccountsMayDo(t *testing.T) {
 	things := []struct{ group, resource string }{
 		{spec.GroupName, "vms"}, {spec.GroupName, "vms/status"}, {spec.GroupName, "vmpools"}, {spec.GroupName, "vmpools/status"},
 		{spec.GroupName, "virtualmachineoperations"}, {spec.GroupName, "virtualmachineoperations/status"},
-		{spec.GroupName, "virtualmachineclasses"},
+		{spec.GroupName, "virtualmachineclasses"}, {spec.GroupName, "virtualdisks"}, {spec.GroupName, "virtualdisks/status"},
 		{"", "pods"}, {"", "pods/exec"}, {"", "pods/log"}, {"", "services"}, {"", "configmaps"}, {"", "secrets"},
 		{"", "persistentvolumeclaims"}, {"", "persistentvolumes"}, {"", "events"}, {"events.k8s.io", "events"},
 		{"", "nodes"}, {"", "namespaces"}, {"", "serviceaccounts"}, {"", "serviceaccounts/token"},

@@ -352,3 +352,41 @@ const (
 	// ReasonSignalPending: the machine is about to be told.
 	ReasonSignalPending = "SignalPending"
 )
+
+// The types of condition of a disk (VirtualDisk), beside [Ready].
+const (
+	// DiskResized is True while the volume has what the specification asks for.
+	DiskResized = "Resized"
+	// DiskInUse is True while machines have the disk.
+	DiskInUse = "InUse"
+)
+
+// Reasons of a disk's conditions.
+const (
+	// ReasonDiskReady means that machines can use the disk.
+	ReasonDiskReady = "DiskReady"
+	// ReasonDiskProvisioning means that its claim or its content is being made.
+	ReasonDiskProvisioning = "Provisioning"
+	// ReasonDiskWaitForFirstConsumer means that it has no volume yet.
+	ReasonDiskWaitForFirstConsumer = "WaitForFirstConsumer"
+	// ReasonDiskSourceNotAllowed means that the administrator does not let it be made
+	// of its source.
+	ReasonDiskSourceNotAllowed = "DataSourceNotAllowed"
+	// ReasonDiskImportFailed means that the last attempt to fill it has failed.
+	ReasonDiskImportFailed = "ImportFailed"
+	// ReasonDiskClaimInTheWay means that there is a claim of its name that was not made
+	// for it.
+	ReasonDiskClaimInTheWay = "ClaimInTheWay"
+	// ReasonDiskPodInTheWay means the same of the pod that would fill it.
+	ReasonDiskPodInTheWay = "PodInTheWay"
+	// ReasonDiskResized means that the volume has what the specification asks for.
+	ReasonDiskResized = "Resized"
+	// ReasonDiskResizing means that the volume is being enlarged.
+	ReasonDiskResizing = "Resizing"
+	// ReasonDiskAttached means that machines have the disk.
+	ReasonDiskAttached = "AttachedToVirtualMachine"
+	// ReasonDiskNotInUse means that no machine has it.
+	ReasonDiskNotInUse = "NotInUse"
+	// ReasonDiskDeleting means that it is being deleted.
+	ReasonDiskDeleting = "Terminating"
+)

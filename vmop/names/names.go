@@ -9,17 +9,19 @@ const (
 	Group = "vmoperator.jdrupes.org"
 	// Version is the only version of the group.
 	Version = "v1"
-	// KindVirtualMachine, KindVMPool, KindOperation and KindClass are its kinds,
-	// ResourceVirtualMachines, ResourceVMPools, ResourceOperations and
-	// ResourceClasses their plural names in URLs.
+	// KindVirtualMachine, KindVMPool, KindOperation, KindClass and KindDisk are its
+	// kinds, ResourceVirtualMachines, ResourceVMPools, ResourceOperations,
+	// ResourceClasses and ResourceDisks their plural names in URLs.
 	KindVirtualMachine      = "VirtualMachine"
 	KindVMPool              = "VmPool"
 	KindOperation           = "VirtualMachineOperation"
 	KindClass               = "VirtualMachineClass"
+	KindDisk                = "VirtualDisk"
 	ResourceVirtualMachines = "vms"
 	ResourceVMPools         = "vmpools"
 	ResourceOperations      = "virtualmachineoperations"
 	ResourceClasses         = "virtualmachineclasses"
+	ResourceDisks           = "virtualdisks"
 )
 
 // The types of Secrets that guests are provisioned from. A machine of Deckhouse's
@@ -174,6 +176,18 @@ const (
 	// FinalizerOperation keeps an operation that has begun visible until its request
 	// is carried out or taken back.
 	FinalizerOperation = GroupPrefix + "operation-cleanup"
+	// FinalizerDisk keeps a disk that is being deleted visible, and with it its volume
+	// claim, while a machine uses it.
+	FinalizerDisk = GroupPrefix + "disk-protection"
+	// LabelDisk on the pod that fills a disk, and on the disk's volume claim, is the
+	// name of the disk.
+	LabelDisk = GroupPrefix + "virtual-disk"
+	// AnnotationFilled on a disk's volume claim is the UID of the disk, once the disk
+	// is in the claim. Nothing is written to such a claim any more but by machines.
+	AnnotationFilled = GroupPrefix + "filled"
+	// AnnotationDiskFormat on such a claim is the format of the disk's file: raw or
+	// qcow2.
+	AnnotationDiskFormat = GroupPrefix + "disk-format"
 	// AnnotationResetCounter on the ConfigMap is its resetCounter.
 	AnnotationResetCounter = GroupPrefix + "reset-counter"
 	// AnnotationGeneration on the ConfigMap is the generation of the machine

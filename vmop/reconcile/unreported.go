@@ -39,6 +39,8 @@ func noun(t Target) string {
 		return "pool"
 	case names.KindOperation:
 		return "operation"
+	case names.KindDisk:
+		return "disk"
 	}
 	return kind
 }

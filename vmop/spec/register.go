@@ -22,6 +22,8 @@ const (
 	KindOperation = names.KindOperation
 	// KindClass is the kind of a [VirtualMachineClass].
 	KindClass = names.KindClass
+	// KindDisk is the kind of a [VirtualDisk].
+	KindDisk = names.KindDisk
 	// ResourceVirtualMachines is the plural name of [VirtualMachine] in URLs.
 	ResourceVirtualMachines = names.ResourceVirtualMachines
 	// ResourceVMPools is the plural name of [VmPool] in URLs.
@@ -30,6 +32,8 @@ const (
 	ResourceOperations = names.ResourceOperations
 	// ResourceClasses is the plural name of [VirtualMachineClass] in URLs.
 	ResourceClasses = names.ResourceClasses
+	// ResourceDisks is the plural name of [VirtualDisk] in URLs.
+	ResourceDisks = names.ResourceDisks
 )
 
 // GroupVersion returns the group and version of the resources of this package.

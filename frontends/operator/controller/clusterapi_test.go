@@ -134,6 +134,8 @@ func kindOf(o runtime.Object) string {
 		return spec.KindOperation
 	case *storedClass, *storedClassList:
 		return spec.KindClass
+	case *storedDisk, *storedDiskList:
+		return spec.KindDisk
 	case *corev1.Pod, *corev1.PodList:
 		return kindPod
 	case *corev1.PersistentVolumeClaim:

@@ -30,7 +30,7 @@ type registration struct {
 // registrations are all kinds that it looks after, which are those of
 // [spec.Kinds]. A new one is another line.
 func registrations() []registration {
-	return []registration{machineRegistration(), poolRegistration(), operationRegistration(), classRegistration()}
+	return []registration{machineRegistration(), poolRegistration(), operationRegistration(), classRegistration(), diskRegistration()}
 }
 
 // setup is what controllers are made with.

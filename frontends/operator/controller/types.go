@@ -37,11 +37,13 @@ type (
 		stored
 		// phase and waits are for the metrics, pool, foreign and shared for the indexes:
 		// whom it is assigned from, and its claims that its name does not lead to.
-		// class is the one that it names.
+		// class is the one that it names. disks are those of its claims that are disks
+		// by themselves.
 		phase, pool, class string
 		waits              []wait
 		foreign            []string
 		shared             []string
+		disks              []string
 		// pools are those that it names, and connected whether somebody is at its
 		// console: for their sizes.
 		pools     []string
@@ -75,7 +77,7 @@ func (s *stored) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKi
 func (m *machine) DeepCopyObject() runtime.Object {
 	c := *m
 	m.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
-	c.waits, c.foreign, c.shared, c.pools = slices.Clone(m.waits), slices.Clone(m.foreign), slices.Clone(m.shared), slices.Clone(m.pools)
+	c.waits, c.foreign, c.shared, c.pools, c.disks = slices.Clone(m.waits), slices.Clone(m.foreign), slices.Clone(m.shared), slices.Clone(m.pools), slices.Clone(m.disks)
 	return &c
 }
 
@@ -162,7 +164,13 @@ func (m *machine) UnmarshalJSON(data []byte) error {
 	}
 	vm := &spec.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: m.Name}}
 	vm.Spec.VM.Disks, vm.Spec.VM.Shares = s.Spec.VM.Disks, s.Spec.VM.Shares
-	m.foreign = foreignClaims(m.Name, objects.ClaimNames(vm))
+	claims := objects.ClaimNames(vm)
+	for _, c := range claims {
+		if spec.DiskOfClaim(c) != "" {
+			m.disks = append(m.disks, c)
+		}
+	}
+	m.foreign = foreignClaims(m.Name, claims)
 	m.shared = objects.SharedClaims(vm)
 	if !whole {
 		m.foreign = append(m.foreign, anyClaim)
@@ -261,13 +269,13 @@ func (m *machine) decode() (*spec.VirtualMachine, error) {
 	return decode[spec.VirtualMachine](&m.stored)
 }
 
-// bare is a machine of which only the metadata is understood.
-func (m *machine) bare() (*spec.VirtualMachine, error) {
+// bare is an object, as a machine, of which only the metadata is understood.
+func (s *stored) bare() (*spec.VirtualMachine, error) {
 	var known struct {
 		metav1.ObjectMeta `json:"metadata"`
 	}
-	if err := json.Unmarshal(m.data, &known); err != nil {
-		return nil, &decodeError{spec.KindVirtualMachine, m.Namespace, m.Name, err}
+	if err := json.Unmarshal(s.data, &known); err != nil {
+		return nil, &decodeError{spec.KindVirtualMachine, s.Namespace, s.Name, err}
 	}
 	return &spec.VirtualMachine{ObjectMeta: known.ObjectMeta}, nil
 }

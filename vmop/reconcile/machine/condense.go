@@ -19,7 +19,7 @@ import (
 func CondensePod(pod *corev1.Pod) *corev1.Pod {
 	c := &corev1.Pod{ObjectMeta: condensedMeta(pod)}
 	c.Generation = pod.Generation
-	c.Labels = picked(pod.Labels, names.LabelName, names.LabelInstance, names.LabelManagedBy, names.LabelComponent)
+	c.Labels = picked(pod.Labels, names.LabelName, names.LabelInstance, names.LabelManagedBy, names.LabelComponent, names.LabelDisk)
 	c.Annotations = picked(pod.Annotations, names.AnnotationApplied, names.AnnotationStarted, names.AnnotationConfigVersion, names.AnnotationDisplayVersion, names.AnnotationRequests, names.AnnotationDataOwner, names.AnnotationForceStop, names.AnnotationPowerRequest, names.AnnotationPassedOn, names.AnnotationMadeFor, names.AnnotationOrphaned, names.AnnotationAdopted, names.AnnotationCertificate, names.AnnotationUserData)
 	c.DeletionGracePeriodSeconds = pod.DeletionGracePeriodSeconds
 	c.Spec.NodeName = pod.Spec.NodeName
@@ -170,6 +170,10 @@ func CondenseClaim(pvc *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeCl
 		c.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: storage}
 	}
 	c.Status.Phase = corev1.PersistentVolumeClaimPhase(known(string(pvc.Status.Phase)))
+	// Of a machine's disk nobody asks what its volume has.
+	if storage, ok := pvc.Status.Capacity[corev1.ResourceStorage]; ok && pvc.Labels[names.LabelDisk] != "" {
+		c.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: storage}
+	}
 	return c
 }
 

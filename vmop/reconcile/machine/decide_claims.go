@@ -145,12 +145,24 @@ func (d *decision) judge(c *neededClaim) {
 		d.unmade = true
 		d.devices.problem(spec.ReasonClaimLost, named(names.KindClaim, c.name), "claim %s of %s has lost volume %s; restore the volume or delete the claim",
 			c.name, c.field(), pvc.Spec.VolumeName)
+	case c.referenced() && beingFilled(pvc):
+		d.unmade = true
+		disk := pvc.Labels[names.LabelDisk]
+		d.devices.wait(spec.ReasonBlockDevicesNotReady, named(names.KindClaim, c.name), "claim %s of %s is that of VirtualDisk %s, which is not in it yet; see kubectl describe vd %s", c.name, c.field(), disk, disk)
 	case pvc.Status.Phase != corev1.ClaimBound && !d.wanted():
 		// Its volume may be made when there is a pod.
 		d.devices.rest(spec.ReasonBlockDevicesNotReady, "claim %s of %s has no volume yet; see kubectl describe pvc %s", c.name, c.field(), c.name)
 	case pvc.Status.Phase != corev1.ClaimBound:
 		d.devices.wait(spec.ReasonBlockDevicesNotReady, named(names.KindClaim, c.name), "claim %s of %s waits for a volume; see kubectl describe pvc %s", c.name, c.field(), c.name)
 	}
+}
+
+// beingFilled reports whether a claim is that of a VirtualDisk, and the disk is still to
+// be put into it: a file, which is there when the claim is marked.
+func beingFilled(pvc *corev1.PersistentVolumeClaim) bool {
+	block := pvc.Spec.VolumeMode != nil && *pvc.Spec.VolumeMode == corev1.PersistentVolumeBlock
+	return pvc.Labels[names.LabelDisk] != "" && pvc.Annotations[names.AnnotationMadeFor] != "" && !block &&
+		pvc.Annotations[names.AnnotationFilled] == ""
 }
 
 // mine reports whether a claim of a name that the operator would give may be used

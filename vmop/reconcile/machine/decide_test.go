@@ -177,6 +177,45 @@ func TestClaims(t *testing.T) {
 	}
 }
 
+// A machine that has the claim of a VirtualDisk waits until the disk is in it.
+func TestWaitsForVirtualDisk(t *testing.T) {
+	block, file := corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem
+	for _, tt := range []struct {
+		name   string
+		mode   *corev1.PersistentVolumeMode
+		filled string
+		starts bool
+	}{{"a file that is not there", &file, "", false}, {"the same, of a claim without a mode", nil, "", false}, {"a file", &file, "u1", true}, {"a block device", &block, "", true}} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := spec.NewDisk("apps", "data", quantity("1Gi"))
+			d.UID = "u1"
+			c := objects.VirtualDiskClaim(d)
+			c.UID, c.Status.Phase, c.Spec.VolumeMode = "u2", corev1.ClaimBound, tt.mode
+			if tt.filled != "" {
+				c.Annotations[names.AnnotationFilled] = tt.filled
+			}
+			w := running(t, func(vm *spec.VirtualMachine) { vm.Spec.VM.State = spec.StateStopped })
+			c.Namespace = get[*spec.VirtualMachine](w, theVM).Namespace
+			w.put("claim/"+c.Name, machine.CondenseClaim(c))
+			vm := get[*spec.VirtualMachine](w, theVM)
+			vm.Spec.VM.State, vm.Generation = spec.StateRunning, vm.Generation+1
+			vm.Spec.VM.Disks = append(vm.Spec.VM.Disks, spec.Disk{PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: c.Name}})
+			w.put(theVM, vm)
+			for range 10 {
+				w.observeAll()
+				w.work()
+			}
+			if starts := get[*corev1.Pod](w, thePod) != nil; starts != tt.starts {
+				t.Errorf("there is a pod: %t", starts)
+			}
+			got := spec.FindCondition(get[*spec.VirtualMachine](w, theVM).Status.Conditions, spec.ConditionBlockDevicesReady)
+			if !tt.starts && (got.Reason != spec.ReasonBlockDevicesNotReady || !strings.Contains(got.Message, "kubectl describe vd data")) {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
 // A claim grows when it is bound, which Kubernetes asks for.
 func TestPendingClaimDoesNotGrow(t *testing.T) {
 	for phase, grows := range map[corev1.PersistentVolumeClaimPhase]bool{corev1.ClaimPending: false, corev1.ClaimBound: true} {

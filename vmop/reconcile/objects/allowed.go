@@ -168,11 +168,8 @@ func images(vm *spec.VirtualMachine, a *Allowed, refuse func(field, setting, why
 	}
 	// Where a server leads to, the runner looks at; see imagesource.LocalNamed.
 	source := func(field, location string) {
-		if location == "" || limits.LocalImage(location) {
-			return // a public registry, or a fault of the specification
-		}
-		if host := hostOf(location); local(host) && !matches(a.ImageHosts, host) {
-			refuse(field, "allowedImageHosts", "the server %s is the pod's own or its link's", host)
+		if why, setting := RefuseSource(location, a); why != "" {
+			refuse(field, setting, "%s", why)
 		}
 	}
 	for i, d := range vm.Spec.VM.Disks {
@@ -181,20 +178,32 @@ func images(vm *spec.VirtualMachine, a *Allowed, refuse func(field, setting, why
 			check(at+".cdrom.image", d.Cdrom.Image)
 		}
 		if d.Image != nil {
-			location := d.Image.Source
-			if image, ok := strings.CutPrefix(location, "oci://"); ok {
-				location = registryOf(image)
-			}
-			source(at+".image.source", location)
+			source(at+".image.source", d.Image.Source)
 		}
 		if c := d.ContainerDisk; c != nil {
-			source(at+".containerDisk.image", registryOf(c.Image))
+			source(at+".containerDisk.image", limits.ContainerSource(c.Image))
 		}
 	}
 	if k := vm.Spec.VM.KernelBoot; k != nil {
 		check("spec.vm.kernelBoot.kernel", k.Kernel)
 		check("spec.vm.kernelBoot.initrd", k.Initrd)
 	}
+}
+
+// RefuseSource says why a pod may not fetch an image from where it is, see
+// [limits.ImageSource]; empty if it may. The setting is the option of the operator by
+// which the administrator allows it.
+func RefuseSource(location string, a *Allowed) (why, setting string) {
+	if image, ok := strings.CutPrefix(location, "oci://"); ok {
+		location = registryOf(image)
+	}
+	if a.Everything || location == "" || limits.LocalImage(location) {
+		return "", "" // a public registry, or a fault of the specification
+	}
+	if host := hostOf(location); local(host) && !matches(a.ImageHosts, host) {
+		return fmt.Sprintf("the server %s is the pod's own or its link's", host), "allowedImageHosts"
+	}
+	return "", ""
 }
 
 // registryOf is the address of a container image's registry; "" if its name has none.

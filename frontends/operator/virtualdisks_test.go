@@ -1,0 +1,241 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vmop/sdk/vmop/conditions"
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+)
+
+// virtualDisks are those of a test's namespace.
+type virtualDisks struct {
+	*test
+	all dynamic.ResourceInterface
+}
+
+func (t *test) virtualDisks() *virtualDisks {
+	t.Helper()
+	all, err := dynamic.NewForConfig(cluster.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &virtualDisks{t, all.Resource(spec.GroupVersion().WithResource(spec.ResourceDisks)).Namespace(t.namespace)}
+}
+
+func diskManifest(name, spec string) string {
+	return fmt.Sprintf("apiVersion: vmoperator.jdrupes.org/v1\nkind: VirtualDisk\nmetadata: {name: %s}\nspec: %s\n", name, spec)
+}
+
+func (d *virtualDisks) make(name, spec string) {
+	d.Helper()
+	if _, err := d.all.Create(d.Context(), d.object(diskManifest(name, spec)), metav1.CreateOptions{}); err != nil {
+		d.Fatal(err)
+	}
+}
+
+// becomes waits until a disk has a phase and a reason.
+func (d *virtualDisks) becomes(name string, phase spec.DiskPhase, reason string) *spec.VirtualDisk {
+	d.Helper()
+	out := &spec.VirtualDisk{}
+	d.eventually(name+" is "+string(phase), func() error {
+		u, err := d.all.Get(d.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		*out = spec.VirtualDisk{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out); err != nil {
+			return err
+		}
+		c := spec.FindCondition(out.Status.Conditions, conditions.Ready)
+		if out.Status.Phase != phase || c == nil || c.Reason != reason || c.Message == "" {
+			return fmt.Errorf("want %s, %s: %+v", phase, reason, out.Status)
+		}
+		return nil
+	})
+	return out
+}
+
+// volume does with a claim what a provisioner does.
+func (d *virtualDisks) volume(claim, capacity string) {
+	d.Helper()
+	d.eventually("claim "+claim+" gets a volume", func() error {
+		c, err := d.kube.CoreV1().PersistentVolumeClaims(d.namespace).Get(d.Context(), claim, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		c.Status.Phase = corev1.ClaimBound
+		c.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(capacity)}
+		_, err = d.kube.CoreV1().PersistentVolumeClaims(d.namespace).UpdateStatus(d.Context(), c, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+// ends does with the pod that fills a disk what a kubelet does, when its container has
+// said something.
+func (d *virtualDisks) ends(pod, said string, phase corev1.PodPhase) *corev1.Pod {
+	d.Helper()
+	var p *corev1.Pod
+	d.eventually("pod "+pod+" ends", func() (err error) {
+		if p, err = d.kube.CoreV1().Pods(d.namespace).Get(d.Context(), pod, metav1.GetOptions{}); err != nil {
+			return err
+		}
+		p.Status.Phase = phase
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "import", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: said}}}}
+		_, err = d.kube.CoreV1().Pods(d.namespace).UpdateStatus(d.Context(), p, metav1.UpdateOptions{})
+		return err
+	})
+	return p
+}
+
+func (d *virtualDisks) gone(what string, get func() error) {
+	d.Helper()
+	d.eventually(what+" goes", func() error {
+		if err := get(); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is there: %v", err)
+		}
+		return nil
+	})
+}
+
+// Disks by themselves: an empty one, which grows; one of an image, which a pod puts into
+// its claim; one whose image is refused for good; one whose claim's name is taken. One
+// that a machine has is kept.
+func TestVirtualDisks(tt *testing.T) {
+	tt.Parallel()
+	t := newTest(tt)
+	d := t.virtualDisks()
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(config, []byte("/Operator: {runnerImage: \"registry.test/runner:1\"}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	taken := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "taken-vd"}, Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}}
+	if _, err := t.kube.CoreV1().PersistentVolumeClaims(t.namespace).Create(t.Context(), taken, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	first := t.start(cluster.Kubeconfig(), "--config="+config)
+	claim := func(name string) *corev1.PersistentVolumeClaim {
+		t.Helper()
+		c, err := t.kube.CoreV1().PersistentVolumeClaims(t.namespace).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+
+	d.make("empty", "{persistentVolumeClaim: {size: 1Gi}}")
+	d.make("image", "{persistentVolumeClaim: {size: 2Gi, storageClassName: fast}, dataSource: {type: HTTP, http: {url: 'http://images.test/a.qcow2?$(HOME)', checksum: {sha256: "+strings.Repeat("a", 64)+"}}}}")
+	d.make("bad", "{persistentVolumeClaim: {size: 1Gi}, dataSource: {type: ContainerImage, containerImage: {image: 'images.test/disks/a:1'}}}")
+	d.make("taken", "{persistentVolumeClaim: {size: 1Gi}}")
+	d.make("inside", "{persistentVolumeClaim: {size: 1Gi}, dataSource: {type: HTTP, http: {url: 'http://169.254.169.254/latest'}}}")
+	d.becomes("taken", spec.DiskFailed, conditions.ReasonDiskClaimInTheWay)
+	d.becomes("inside", spec.DiskPending, conditions.ReasonDiskSourceNotAllowed)
+
+	// The empty one.
+	d.becomes("empty", spec.DiskWaitForFirstConsumer, conditions.ReasonDiskWaitForFirstConsumer)
+	d.volume("empty-vd", "1Gi")
+	empty := d.becomes("empty", spec.DiskReady, conditions.ReasonDiskReady)
+	if c := claim("empty-vd"); *c.Spec.VolumeMode != corev1.PersistentVolumeBlock || len(c.OwnerReferences) != 1 || c.OwnerReferences[0].UID != empty.UID ||
+		empty.Status.Target == nil || empty.Status.Target.PersistentVolumeClaim != c.Name || empty.Status.Target.PersistentVolumeClaimUID != c.UID {
+		t.Errorf("%+v\n%+v", c, empty.Status)
+	}
+	patch := func(name, body string) error {
+		_, err := d.all.Patch(t.Context(), name, types.MergePatchType, []byte(body), metav1.PatchOptions{})
+		return err
+	}
+	// Kubernetes lets claims grow whose storage class says so.
+	if err := patch("empty", `{"spec":{"persistentVolumeClaim":{"size":"3Gi"}}}`); err != nil {
+		t.Fatal(err)
+	}
+	t.eventually("the growth is tried", func() error {
+		got := d.becomes("empty", spec.DiskReady, conditions.ReasonDiskReady)
+		c := spec.FindCondition(got.Status.Conditions, conditions.DiskResized)
+		if c == nil || c.Reason != conditions.ReasonWriteRefused || !strings.Contains(c.Message, "3Gi") {
+			return fmt.Errorf("%+v", c)
+		}
+		return nil
+	})
+	for body, want := range map[string]string{
+		`{"spec":{"persistentVolumeClaim":{"size":"1Gi"}}}`:                        "does not shrink",
+		`{"spec":{"persistentVolumeClaim":{"storageClassName":"other"}}}`:          "cannot be changed",
+		`{"spec":{"dataSource":{"type":"HTTP","http":{"url":"http://a.test/b"}}}}`: "make another disk",
+		`{"spec":{"persistentVolumeClaim":{"size":"many"}}}`:                       "quantity",
+	} {
+		if err := patch("empty", body); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", body, err, want)
+		}
+	}
+
+	// That of an image.
+	d.becomes("image", spec.DiskProvisioning, conditions.ReasonPodNotStarted)
+	pod := d.ends("image-vd-import", `{"format":"qcow2","size":1048576}`, corev1.PodSucceeded)
+	d.gone("the pod", func() error {
+		_, err := t.kube.CoreV1().Pods(t.namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
+		return err
+	})
+	if pod.Spec.AutomountServiceAccountToken == nil || *pod.Spec.AutomountServiceAccountToken || pod.Spec.Containers[0].Image != "registry.test/runner:1" {
+		t.Errorf("%+v", pod.Spec)
+	}
+	var job map[string]any
+	if err := json.Unmarshal([]byte(pod.Spec.Containers[0].Env[0].Value), &job); err != nil || job["image"].(map[string]any)["source"] != "http://images.test/a.qcow2?$(HOME)" {
+		t.Errorf("%v: %v", err, job)
+	}
+	d.volume("image-vd", "2Gi")
+	image := d.becomes("image", spec.DiskReady, conditions.ReasonDiskReady)
+	if c := claim("image-vd"); c.Annotations[names.AnnotationFilled] != string(image.UID) || *c.Spec.VolumeMode != corev1.PersistentVolumeFilesystem || *c.Spec.StorageClassName != "fast" || image.Status.Format != "qcow2" {
+		t.Errorf("%+v\n%+v", c, image.Status)
+	}
+
+	d.ends("bad-vd-import", `{"error":"images.test is not what was asked for","final":true}`, corev1.PodFailed)
+	bad := d.becomes("bad", spec.DiskFailed, conditions.ReasonDiskImportFailed)
+	if bad.Status.Import == nil || bad.Status.Import.Attempts != 1 || bad.Status.Import.Message != "images.test is not what was asked for" {
+		t.Errorf("%+v", bad.Status)
+	}
+
+	// A disk of a machine is kept, and goes with it.
+	vm := machine("web", "Stopped")
+	vm = strings.Replace(vm, "disks:", "disks:\n    - persistentVolumeClaim: {claimName: image-vd}", 1)
+	if !strings.Contains(vm, "image-vd") {
+		t.Fatal(vm)
+	}
+	t.create(vm)
+	t.eventually("the disk has a machine", func() error {
+		got := d.becomes("image", spec.DiskReady, conditions.ReasonDiskReady)
+		if !slices.Equal(got.Status.AttachedToVirtualMachines, []spec.AttachedVirtualMachine{{Name: "web"}}) {
+			return fmt.Errorf("%+v", got.Status)
+		}
+		return nil
+	})
+	for _, name := range []string{"image", "empty", "bad", "taken", "inside"} {
+		if err := d.all.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"empty", "bad", "taken", "inside"} {
+		d.gone("disk "+name, func() error { _, err := d.all.Get(t.Context(), name, metav1.GetOptions{}); return err })
+	}
+	d.becomes("image", spec.DiskTerminating, conditions.ReasonDiskAttached)
+	if err := t.vms.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	d.gone("disk image", func() error { _, err := d.all.Get(t.Context(), "image", metav1.GetOptions{}); return err })
+	if code := first.stop(); code != 0 {
+		t.Errorf("exit code %d\n%s", code, first.log)
+	}
+}

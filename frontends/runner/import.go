@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/vmop/sdk/internal/atomicfile"
+	"github.com/vmop/sdk/vmop/imageinspect"
+	"github.com/vmop/sdk/vmop/imagesource"
+	"github.com/vmop/sdk/vmop/runner"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"golang.org/x/sys/unix"
+)
+
+// importDisk makes a disk in a pod that does nothing else, and says in its last words
+// what became of it.
+func importDisk(text, terminationLog string, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	job, err := runnerconfig.ParseImport(text)
+	out := runnerconfig.Imported{Final: true}
+	if err == nil {
+		out, err = makeDisk(ctx, job, func(text string) { fmt.Fprintln(stdout, text) })
+	}
+	if err != nil {
+		out = runnerconfig.Imported{Error: err.Error(), Final: out.Final}
+		fmt.Fprintf(stderr, "vmop-runner: %v\n", err)
+	} else {
+		fmt.Fprintf(stdout, "the disk is there: %s, %d bytes\n", out.Format, out.Size)
+	}
+	if werr := writeTermination(terminationLog, out.Encode()); werr != nil {
+		fmt.Fprintf(stderr, "vmop-runner: %v\n", werr)
+	}
+	if err != nil {
+		return runner.ExitStart
+	}
+	return runner.ExitOK
+}
+
+// importRecord is beside a disk that was made by an import: whose it is, written before
+// the disk has its name.
+type importRecord struct {
+	Disk string `json:"disk"`
+}
+
+func recordOf(job runnerconfig.Import) string { return job.File + ".import.json" }
+
+// makeDisk makes a disk where there is none. One that is there is left alone: it is the
+// job's own if the record says so, and somebody else's if not. With an error, Final says
+// whether another attempt would end likewise.
+func makeDisk(ctx context.Context, job runnerconfig.Import, progress func(string)) (out runnerconfig.Imported, err error) {
+	if _, err := os.Lstat(job.File); err == nil {
+		if !ownDisk(job) {
+			return runnerconfig.Imported{Final: true}, fmt.Errorf("there is a file %s already that this disk was not made by: it is left alone", filepath.Base(job.File))
+		}
+		return probeDisk(job)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return out, err
+	}
+	making := job.File + ".import"
+	if err := os.Remove(making); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return out, err
+	}
+	if job.Image == nil {
+		_, err = atomicfile.Create(making, func(f *os.File) error { return f.Truncate(aligned(job.Size)) })
+	} else {
+		err = makeImage(ctx, runnerconfig.Drive{File: making, Size: runnerconfig.Bytes(job.Size), Image: job.Image}, progress)
+	}
+	if err != nil {
+		out.Final = errors.Is(err, imagesource.ErrChecksum) || errors.Is(err, imagesource.ErrTooLarge) || errors.Is(err, errSmaller)
+		return out, err
+	}
+	if err := enlarge(making, job.Size); err != nil {
+		return out, err
+	}
+	record, err := json.Marshal(importRecord{Disk: job.Disk})
+	if err != nil {
+		return out, err
+	}
+	if err := atomicfile.Replace(recordOf(job), record); err != nil {
+		return out, err
+	}
+	if err := errors.Join(renameNew(making, job.File), atomicfile.SyncDir(filepath.Dir(job.File))); err != nil {
+		return out, err
+	}
+	return probeDisk(job)
+}
+
+// renameNew gives a file another name, and never that of a file that is there.
+func renameNew(from, to string) error {
+	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // not with this file system
+		return errors.Join(os.Link(from, to), os.Remove(from))
+	}
+	if err != nil {
+		return &os.LinkError{Op: "rename", Old: from, New: to, Err: err}
+	}
+	return nil
+}
+
+// ownDisk reports whether the disk that is there was made by this job.
+func ownDisk(job runnerconfig.Import) bool {
+	var r importRecord
+	data, err := os.ReadFile(recordOf(job))
+	return err == nil && json.Unmarshal(data, &r) == nil && r.Disk == job.Disk
+}
+
+// probeDisk says what a disk is that was just made, or was made by an attempt before. No
+// guest has written to it.
+func probeDisk(job runnerconfig.Import) (out runnerconfig.Imported, err error) {
+	format, size, err := probe(job.File)
+	return runnerconfig.Imported{Format: format, Size: size}, err
+}
+
+// probe is the format of an image as machines have it, and what a guest sees of it.
+func probe(path string) (format string, size int64, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", 0, err
+	}
+	found, size, err := imageinspect.ProbeImported(f, info.Size())
+	if found == imageinspect.FormatQcow2 {
+		return "qcow2", size, err
+	}
+	return "raw", size, err
+}
+
+const diskAlign = 4096
+
+// aligned is a size that today's disks can have.
+func aligned(size int64) int64 { return (size + diskAlign - 1) / diskAlign * diskAlign }
+
+// enlarge makes a raw image as large as its disk. One of qcow2 is enlarged by QEMU when
+// a machine has it.
+func enlarge(path string, size int64) error {
+	format, has, err := probe(path)
+	if err != nil || format != "raw" || has >= size {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Truncate(aligned(size)), f.Sync(), f.Close())
+}

@@ -1,0 +1,491 @@
+package disk
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vmop/sdk/vmop/conditions"
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Snapshot is all that a decision about one disk depends on. A pointer that is nil means
+// known to be absent. Nothing in it is changed.
+type Snapshot struct {
+	// Disk is the disk as it is stored.
+	Disk *spec.VirtualDisk
+	// Unreadable says why Disk has nothing but its metadata; empty if it has all.
+	Unreadable string
+	// Settings are the operator's.
+	Settings objects.Settings
+	// Claim is the claim that has the name [objects.ClaimOfDisk], and Pod the pod that
+	// has the name [objects.ImportPod], whoever made them.
+	Claim *corev1.PersistentVolumeClaim
+	Pod   *corev1.Pod
+	// Machines are the names of the machines that have the disk, or its claim, in their
+	// manifest, or may have it: one that cannot be understood counts.
+	Machines []string
+	// Users are further pods that have the claim and have not ended.
+	Users []corev1.Pod
+	// Failures are writes that the API server refused.
+	Failures []reconcile.Failure
+	// Now is the time of the observation.
+	Now time.Time
+}
+
+const (
+	// importDelay is the pause after an attempt to fill a disk that has failed. It
+	// doubles, up to five minutes.
+	importDelay = 10 * time.Second
+	// importGrace is what a pod that is not needed any more has to end in, in seconds.
+	importGrace = 5
+)
+
+// Decide is total and deterministic: equal snapshots give equal plans, and the snapshot
+// is not changed.
+func Decide(s Snapshot) reconcile.Plan {
+	d := &decision{s: &s, disk: s.Disk, next: *s.Disk.Status.DeepCopy()}
+	d.next.ObservedGeneration = d.disk.Generation
+	d.attachments()
+	if d.disk.DeletionTimestamp != nil {
+		d.deleted()
+	} else {
+		d.alive()
+	}
+	if !equality.Semantic.DeepEqual(d.next, d.disk.Status) && !d.gone {
+		d.plan.Statuses = []reconcile.StatusApply{reconcile.StatusOf(names.KindDisk, d.disk, names.OperatorStatusManager, d.next)}
+	}
+	return d.plan
+}
+
+// decision is the state of one call of Decide.
+type decision struct {
+	s    *Snapshot
+	disk *spec.VirtualDisk
+	// next is the status that the disk gets.
+	next spec.VirtualDiskStatus
+	plan reconcile.Plan
+	// gone: the disk is let go, and has no status any more.
+	gone bool
+}
+
+func (d *decision) wake(t time.Time) { d.plan.Wake = reconcile.Earlier(d.plan.Wake, t) }
+
+// do adds an action to the plan. If the API server has refused it a moment ago, it says
+// so in the status instead, and reports false.
+func (d *decision) do(a reconcile.Action) bool {
+	f := reconcile.Refused(d.s.Failures, a.Target(), d.s.Now)
+	if f == nil {
+		d.plan.Actions = append(d.plan.Actions, a)
+		return true
+	}
+	d.wake(f.RetryAt())
+	why := strings.TrimSpace(f.Message)
+	switch {
+	case f.NamespaceGoes:
+		d.say(d.next.Phase, metav1.ConditionFalse, conditions.ReasonNamespaceTerminating, "namespace %s is being deleted, and the disk with it", d.disk.Namespace)
+	case f.Quota():
+		d.say(spec.DiskPending, metav1.ConditionFalse, conditions.ReasonQuotaExceeded, "%s: %s; it is tried again", f.Target, why)
+	case f.Reason == string(metav1.StatusReasonForbidden):
+		d.say(spec.DiskPending, metav1.ConditionFalse, conditions.ReasonNamespaceNotPrepared, "%s: %s; prepare the namespace as deploy/runner does", f.Target, why)
+	default:
+		d.say(spec.DiskPending, metav1.ConditionFalse, conditions.ReasonWriteRefused, "%s: %s; it is tried again", f.Target, why)
+	}
+	return false
+}
+
+// condition sets a condition.
+func (d *decision) condition(kind string, status metav1.ConditionStatus, reason, format string, args ...any) {
+	d.next.Conditions = spec.WithCondition(d.next.Conditions, spec.Condition{
+		Type: kind, Status: status, Reason: reason, Message: fmt.Sprintf(format, args...),
+		ObservedGeneration: d.disk.Generation, LastTransitionTime: metav1.NewTime(d.s.Now.UTC().Truncate(time.Second)),
+	})
+}
+
+// say sets the phase, and the condition Ready.
+func (d *decision) say(phase spec.DiskPhase, status metav1.ConditionStatus, reason, format string, args ...any) {
+	if phase == "" {
+		phase = spec.DiskPending
+	}
+	d.next.Phase = phase
+	d.condition(conditions.Ready, status, reason, format, args...)
+}
+
+// wait says what the disk waits for, and fail what somebody has to do.
+func (d *decision) wait(reason, format string, args ...any) {
+	d.say(spec.DiskProvisioning, metav1.ConditionFalse, reason, format, args...)
+}
+
+func (d *decision) fail(reason, format string, args ...any) {
+	d.say(spec.DiskFailed, metav1.ConditionFalse, reason, format, args...)
+}
+
+// maxAttached is how many machines the definition lets a status name.
+const maxAttached = 64
+
+// attachments says who has the disk.
+func (d *decision) attachments() {
+	d.next.AttachedToVirtualMachines = nil
+	for _, m := range d.users() {
+		if len(d.next.AttachedToVirtualMachines) < maxAttached {
+			d.next.AttachedToVirtualMachines = append(d.next.AttachedToVirtualMachines, spec.AttachedVirtualMachine{Name: m})
+		}
+	}
+	if all := d.users(); len(all) > 0 {
+		d.condition(conditions.DiskInUse, metav1.ConditionTrue, conditions.ReasonDiskAttached, "it is a disk of %s", few(all))
+		return
+	}
+	d.condition(conditions.DiskInUse, metav1.ConditionFalse, conditions.ReasonDiskNotInUse, "no machine has it")
+}
+
+// users are the machines that have the disk, and the pods of others that do.
+func (d *decision) users() []string {
+	out := append(slices.Clone(d.s.Machines), d.pods()...)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// pods are the pods that have the claim, but for the disk's own.
+func (d *decision) pods() []string {
+	var out []string
+	for i := range d.s.Users {
+		if p := &d.s.Users[i]; !finished(p) {
+			out = append(out, p.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// few are some names for people.
+func few(all []string) string {
+	const most = 5
+	if len(all) > most {
+		return fmt.Sprintf("%s and %d others", strings.Join(all[:most], ", "), len(all)-most)
+	}
+	return strings.Join(all, ", ")
+}
+
+func finished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+func (d *decision) held() bool { return slices.Contains(d.disk.Finalizers, names.FinalizerDisk) }
+
+// mine reports whether an object was made for this very disk: nothing but the making of
+// one says so.
+func (d *decision) mine(o metav1.Object) bool {
+	return d.disk.UID != "" && o.GetAnnotations()[names.AnnotationMadeFor] == string(d.disk.UID)
+}
+
+// filled reports whether the disk is in its claim.
+func (d *decision) filled() bool {
+	return d.s.Claim != nil && d.s.Claim.Annotations[names.AnnotationFilled] == string(d.disk.UID)
+}
+
+// needsFilling reports whether something has to be put into the claim.
+func (d *decision) needsFilling() bool {
+	return d.disk.Spec.DataSource != nil || d.disk.Spec.VolumeMode() == corev1.PersistentVolumeFilesystem
+}
+
+// deleted lets the disk go when no machine has it. Its claim is the garbage collector's:
+// it goes with its owner, or stays if the disk is deleted with --cascade=orphan.
+func (d *decision) deleted() {
+	if !d.held() {
+		d.gone = true
+		return
+	}
+	if all := d.users(); len(all) > 0 {
+		d.say(spec.DiskTerminating, metav1.ConditionFalse, conditions.ReasonDiskAttached,
+			"it is being deleted, and kept while it is a disk of %s: remove it there, or delete that machine", few(all))
+		return
+	}
+	if p := d.s.Pod; p != nil && d.mine(p) {
+		d.say(spec.DiskTerminating, metav1.ConditionFalse, conditions.ReasonDiskDeleting, "it is being deleted when pod %s has ended", p.Name)
+		d.end(p)
+		return
+	}
+	if d.do(reconcile.SetFinalizers{
+		Kind: names.KindDisk, Name: d.disk.Name, UID: d.disk.UID, ResourceVersion: d.disk.ResourceVersion,
+		Finalizers: slices.DeleteFunc(slices.Clone(d.disk.Finalizers), func(f string) bool { return f == names.FinalizerDisk }), Releases: true,
+	}) {
+		d.gone = true
+	}
+}
+
+// end deletes the pod that fills the disk.
+func (d *decision) end(p *corev1.Pod) {
+	if p.DeletionTimestamp == nil {
+		d.do(reconcile.DeletePod{Name: p.Name, UID: p.UID, GraceSeconds: importGrace})
+	}
+}
+
+// alive brings the disk about.
+func (d *decision) alive() {
+	if d.s.Unreadable != "" {
+		d.fail(conditions.ReasonInvalidSpecification, "%s; correct it", d.s.Unreadable)
+		return
+	}
+	if errs := spec.ValidateDisk(d.disk); len(errs) > 0 {
+		d.fail(conditions.ReasonInvalidSpecification, "%v", errs.ToAggregate())
+		return
+	}
+	if !d.held() {
+		d.wait(conditions.ReasonDiskProvisioning, "claim %s is about to be made", objects.ClaimOfDisk(d.disk.Name))
+		d.do(reconcile.SetFinalizers{
+			Kind: names.KindDisk, Name: d.disk.Name, UID: d.disk.UID, ResourceVersion: d.disk.ResourceVersion,
+			Finalizers: append(slices.Clone(d.disk.Finalizers), names.FinalizerDisk),
+		})
+		return
+	}
+	if d.claim() && d.content() {
+		d.ready()
+	}
+	d.size()
+}
+
+// claim makes the claim. It reports whether there is one that is the disk's.
+func (d *decision) claim() bool {
+	c, name := d.s.Claim, objects.ClaimOfDisk(d.disk.Name)
+	known := ""
+	if t := d.disk.Status.Target; t != nil {
+		known = string(t.PersistentVolumeClaimUID)
+	}
+	switch {
+	case c == nil && known != "":
+		d.fail(conditions.ReasonClaimGone, "claim %s is gone, and with it what was on the disk: no empty disk takes its place. Delete this disk, and make another one", name)
+		return false
+	case c == nil:
+		if d.do(reconcile.Create{Object: objects.VirtualDiskClaim(d.disk)}) {
+			d.wait(conditions.ReasonDiskProvisioning, "claim %s is being made", name)
+		}
+		return false
+	case !d.mine(c):
+		d.fail(conditions.ReasonDiskClaimInTheWay,
+			"there is a claim %s already that was not made for this disk, and is left alone: name the disk otherwise, or use the claim by persistentVolumeClaim of a machine's disk, or delete it if nobody needs what is in it", name)
+		return false
+	case known != "" && known != string(c.UID):
+		d.fail(conditions.ReasonClaimGone, "claim %s is not the one that the disk was in, which is gone; it is left alone. Delete this disk, and make another one", name)
+		return false
+	case c.DeletionTimestamp != nil:
+		d.fail(conditions.ReasonClaimTerminating, "claim %s is being deleted, with what is on the disk as soon as no pod uses it: this cannot be taken back. Copy what you need, delete this disk, and make another one", name)
+		return false
+	case c.Status.Phase == corev1.ClaimLost:
+		d.fail(conditions.ReasonClaimLost, "claim %s has lost its volume: restore the volume, or delete this disk and make another one", name)
+		return false
+	}
+	d.next.Target = &spec.VirtualDiskTarget{PersistentVolumeClaim: name, PersistentVolumeClaimUID: c.UID}
+	// Nothing is put into a claim before it is noted which one that is.
+	if known == "" {
+		d.wait(conditions.ReasonDiskProvisioning, "claim %s is there", name)
+		return false
+	}
+	return true
+}
+
+// content fills the claim. It reports whether the disk is in it.
+func (d *decision) content() bool {
+	p := d.s.Pod
+	if p != nil && !d.mine(p) {
+		p = nil
+	}
+	if d.filled() || !d.needsFilling() {
+		if p != nil {
+			d.end(p)
+		}
+		d.next.Import = nil
+		return true
+	}
+	if p != nil {
+		d.attempt(p)
+		return false
+	}
+	im := d.disk.Status.Import
+	if source := d.disk.Spec.DataSource; source != nil {
+		if why, setting := objects.RefuseSource(source.Location(), &d.s.Settings.Allowed); why != "" {
+			d.say(spec.DiskPending, metav1.ConditionFalse, conditions.ReasonDiskSourceNotAllowed, "%s; the administrator can allow it by the option %s of the operator", why, setting)
+			return false
+		}
+	}
+	switch image := objects.ImporterImage(&d.s.Settings); {
+	case objects.IsFormerRunner(image):
+		d.say(spec.DiskPending, metav1.ConditionFalse, conditions.ReasonDiskProvisioning, "the operator has no image of a runner of ours, but %s: the administrator names one by its option runnerImage", image)
+		return false
+	case im != nil && im.Final:
+		d.fail(conditions.ReasonDiskImportFailed, "%s; another attempt would end likewise: correct the source in another disk, and delete this one", im.Message)
+		return false
+	case d.s.Pod != nil:
+		d.say(spec.DiskPending, metav1.ConditionFalse, conditions.ReasonDiskPodInTheWay, "there is a pod %s that is not this disk's: delete it, or name the disk otherwise", d.s.Pod.Name)
+		return false
+	case len(d.pods()) > 0:
+		d.wait(conditions.ReasonDisksInUse, "claim %s is used by pod %s already, before the disk is in it: delete that first", d.s.Claim.Name, few(d.pods()))
+		return false
+	}
+	if im != nil && im.FailedAt != nil {
+		again := im.FailedAt.Add(reconcile.Backoff(importDelay, int(im.Attempts)))
+		if d.s.Now.Before(again) {
+			d.wake(again)
+			d.wait(conditions.ReasonDiskImportFailed, "%s; this was attempt %d, and the next one is at %s", im.Message, im.Attempts, again.UTC().Format(time.RFC3339))
+			return false
+		}
+	}
+	if d.do(reconcile.Create{Object: objects.ImportJob(d.disk, d.s.Settings)}) {
+		d.wait(conditions.ReasonDiskProvisioning, "pod %s is being made, which puts the disk into claim %s", objects.ImportPod(d.disk.Name), d.s.Claim.Name)
+	}
+	return false
+}
+
+// attempt looks after a pod that fills the disk.
+func (d *decision) attempt(p *corev1.Pod) {
+	im := d.disk.Status.Import
+	counted := im != nil && im.PodUID == p.UID
+	switch {
+	case counted || p.DeletionTimestamp != nil && !finished(p):
+		d.wait(conditions.ReasonDiskProvisioning, "pod %s is ending; another one is made when it is gone", p.Name)
+		if im != nil && im.Message != "" {
+			d.wait(conditions.ReasonDiskImportFailed, "%s; pod %s is ending, and another one is made when it is gone", im.Message, p.Name)
+		}
+		d.end(p)
+	case p.Status.Phase == corev1.PodSucceeded && said(p).Error == "":
+		got := said(p)
+		d.next.Format = got.Format
+		d.wait(conditions.ReasonDiskProvisioning, "the disk is in claim %s", d.s.Claim.Name)
+		d.do(reconcile.UpdateClaim{
+			Name: d.s.Claim.Name, UID: d.s.Claim.UID, ResourceVersion: d.s.Claim.ResourceVersion,
+			Annotations: map[string]string{names.AnnotationFilled: string(d.disk.UID), names.AnnotationDiskFormat: got.Format},
+		})
+	case finished(p):
+		d.failed(p)
+	default:
+		if why := machine.WaitsFor(p); why != "" {
+			d.wait(conditions.ReasonPodNotStarted, "pod %s, which puts the disk into claim %s, has not started: %s; see kubectl describe pod %s", p.Name, d.s.Claim.Name, why, p.Name)
+			return
+		}
+		what := "makes an empty disk"
+		if source := d.disk.Spec.DataSource; source != nil {
+			what = "makes the disk of " + withoutQuery(source.Location())
+		}
+		d.wait(conditions.ReasonDiskProvisioning, "pod %s %s; see kubectl logs %s", p.Name, what, p.Name)
+	}
+}
+
+// failed counts an attempt that has failed. The pod is deleted when that is written.
+func (d *decision) failed(p *corev1.Pod) {
+	got := said(p)
+	if got.Error == "" {
+		got.Error = "it ended without a disk"
+	}
+	if p.Status.Message != "" || p.Status.Reason != "" {
+		got.Error = strings.TrimPrefix(strings.Join([]string{got.Error, p.Status.Reason, p.Status.Message}, "; "), "; ")
+	}
+	next := spec.VirtualDiskImport{Attempts: 1, PodUID: p.UID, Message: spec.BoundedMessage(got.Error), Final: got.Final}
+	if len(next.Message) > maxImportMessage {
+		next.Message = strings.ToValidUTF8(next.Message[:maxImportMessage], "")
+	}
+	if im := d.disk.Status.Import; im != nil {
+		next.Attempts = min(im.Attempts, maxAttempts) + 1
+	}
+	now := metav1.NewTime(d.s.Now.UTC().Truncate(time.Second))
+	next.FailedAt = &now
+	d.next.Import = &next
+	d.wait(conditions.ReasonDiskImportFailed, "%s; this was attempt %d", next.Message, next.Attempts)
+	d.plan.Events = append(d.plan.Events, reconcile.Event{
+		Type: corev1.EventTypeWarning, Reason: conditions.ReasonDiskImportFailed, Action: "Import", Note: next.Message,
+	})
+}
+
+// The greatest number of attempts that is counted, and of the bytes of what one says.
+const (
+	maxAttempts      = 1 << 20
+	maxImportMessage = 2000
+)
+
+// said are the last words of a pod that fills a disk. Nobody but the pod vouches for them.
+func said(p *corev1.Pod) runnerconfig.Imported {
+	for i := range p.Status.ContainerStatuses {
+		if t := p.Status.ContainerStatuses[i].State.Terminated; t != nil {
+			return runnerconfig.ParseImported(t.Message)
+		}
+	}
+	return runnerconfig.ParseImported("")
+}
+
+// withoutQuery is a URL without what may be a secret in it.
+func withoutQuery(location string) string {
+	location, _, _ = strings.Cut(location, "?")
+	location, _, _ = strings.Cut(location, "#")
+	return location
+}
+
+// ready says how a disk is that has all that it needs.
+func (d *decision) ready() {
+	c := d.s.Claim
+	if format := c.Annotations[names.AnnotationDiskFormat]; d.filled() && format != "" {
+		d.next.Format = format
+	}
+	if c.Status.Phase != corev1.ClaimBound {
+		d.say(spec.DiskWaitForFirstConsumer, metav1.ConditionFalse, conditions.ReasonDiskWaitForFirstConsumer,
+			"claim %s has no volume yet: it gets one from its storage class, with some when the first machine uses the disk; see kubectl describe pvc %s", c.Name, c.Name)
+		return
+	}
+	was := d.disk.Status.Phase
+	d.say(spec.DiskReady, metav1.ConditionTrue, conditions.ReasonDiskReady, "machines can use it")
+	if was != spec.DiskReady && was != spec.DiskResizing {
+		d.plan.Events = append(d.plan.Events, reconcile.Event{Type: corev1.EventTypeNormal, Reason: conditions.ReasonDiskReady, Action: "Provision", Note: "machines can use the disk, which is in claim " + c.Name})
+	}
+}
+
+// size lets the claim grow, and says what it has.
+func (d *decision) size() {
+	c := d.s.Claim
+	if c == nil || d.next.Target == nil || c.UID != d.next.Target.PersistentVolumeClaimUID || !d.mine(c) {
+		return
+	}
+	has, there := c.Status.Capacity[corev1.ResourceStorage]
+	if there && c.Status.Phase == corev1.ClaimBound {
+		// One that means the same is no reason to write.
+		if d.next.Capacity == nil || d.next.Capacity.Cmp(has) != 0 {
+			q := has.DeepCopy()
+			d.next.Capacity = &q
+		}
+	}
+	if c.DeletionTimestamp != nil || !d.next.Phase.Usable() {
+		return
+	}
+	want, asked := d.disk.Spec.PersistentVolumeClaim.Size, c.Spec.Resources.Requests[corev1.ResourceStorage]
+	switch order := spec.CompareQuantities(want, asked); {
+	case order < 0:
+		d.condition(conditions.DiskResized, metav1.ConditionFalse, conditions.ReasonShrinkRefused,
+			"the disk asks for %s, but claim %s has asked for %s already, and disks do not shrink; ask for %[3]s again", want.String(), c.Name, asked.String())
+		return
+	case order > 0 && c.Status.Phase == corev1.ClaimBound:
+		// Kubernetes lets a claim grow once it is bound.
+		u := reconcile.UpdateClaim{Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion, Storage: &want}
+		if f := reconcile.Refused(d.s.Failures, u.Target(), d.s.Now); f != nil {
+			d.wake(f.RetryAt())
+			d.condition(conditions.DiskResized, metav1.ConditionFalse, conditions.ReasonWriteRefused, "claim %s does not grow to %s: %s", c.Name, want.String(), strings.TrimSpace(f.Message))
+			return
+		}
+		d.plan.Actions = append(d.plan.Actions, u)
+		fallthrough
+	case there && spec.CompareQuantities(has, want) < 0 && c.Status.Phase == corev1.ClaimBound:
+		if d.next.Phase == spec.DiskReady {
+			d.next.Phase = spec.DiskResizing
+		}
+		d.condition(conditions.DiskResized, metav1.ConditionFalse, conditions.ReasonDiskResizing,
+			"the volume grows from %s to %s, with some storage classes when a pod uses it next; see kubectl describe pvc %s", has.String(), want.String(), c.Name)
+		return
+	case c.Status.Phase != corev1.ClaimBound:
+		return
+	}
+	d.condition(conditions.DiskResized, metav1.ConditionTrue, conditions.ReasonDiskResized, "the volume has what the disk asks for")
+}

@@ -1,0 +1,191 @@
+package disk_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+)
+
+// Whatever disks, machines, pods and caches do, and wherever an operator dies: nothing is
+// lost, nothing is written twice, and it comes to rest. See world_test.go.
+func TestDisks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { holds(t, false) })
+}
+
+// Caches that are older than what the operator itself has written are no reason for less.
+func TestDisksWithOldCaches(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { holds(t, true) })
+}
+
+func holds(t *rapid.T, stale bool) {
+	w := newWorld()
+	w.stale = stale
+	w.draw = func(label string, n int) int {
+		if n == 1 {
+			return 0
+		}
+		return rapid.IntRange(0, n-1).Draw(t, label)
+	}
+	if v := w.life(); v != nil {
+		t.Fatalf("%v\n%s", v, strings.Join(w.log, "\n"))
+	}
+}
+
+// life is some steps in the life of a disk. It returns the promise that was broken
+// first; nil if none was.
+func (w *world) life() (broken *violation) {
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case violation:
+			broken = &v
+		default:
+			panic(v)
+		}
+	}()
+	w.makeDisk()
+	w.see(4)
+	for range 5 + w.draw("steps", 60) {
+		w.step()
+	}
+	w.settle()
+	return nil
+}
+
+// step is something that happens.
+func (w *world) step() {
+	d, c := w.truth.disk, w.truth.claim
+	changeDisk := func(change func(*spec.VirtualDisk)) {
+		d = d.DeepCopy()
+		change(d)
+		d.ResourceVersion, w.truth.disk = w.version(), d
+	}
+	changeClaim := func(change func(*corev1.PersistentVolumeClaim)) {
+		c = c.DeepCopy()
+		change(c)
+		c.ResourceVersion, w.truth.claim = w.version(), c
+	}
+	switch what := w.draw("what", 40); {
+	case what < 12:
+		w.reconcile(-1)
+	case what < 14:
+		w.reconcile(w.draw("writes", 3))
+		if w.note("another operator"); !w.stale {
+			w.see(4)
+		}
+	case what < 20:
+		w.see(w.draw("cache", 5))
+	case what < 27:
+		w.fills()
+	case what < 29:
+		w.now = w.now.Add(choose(w, "time", time.Second, time.Minute, 10*time.Minute))
+	case what == 29 && c != nil && c.Status.Phase == "":
+		changeClaim(func(c *corev1.PersistentVolumeClaim) {
+			c.Status.Phase, c.Status.Capacity = corev1.ClaimBound, c.Spec.Resources.Requests.DeepCopy()
+		})
+	case what == 30 && c != nil && c.Status.Phase == corev1.ClaimBound:
+		changeClaim(func(c *corev1.PersistentVolumeClaim) { c.Status.Capacity = c.Spec.Resources.Requests.DeepCopy() })
+	case what == 31 && d != nil:
+		changeDisk(func(d *spec.VirtualDisk) {
+			d.Spec.PersistentVolumeClaim.Size = resource.MustParse(choose(w, "size", "1Gi", "2Gi", "4Gi"))
+			d.Generation++
+		})
+	case what == 32 && d != nil && d.DeletionTimestamp == nil:
+		if len(d.Finalizers) == 0 {
+			w.truth.disk = nil
+			break
+		}
+		changeDisk(func(d *spec.VirtualDisk) { d.DeletionTimestamp = &metav1.Time{Time: w.now}; d.Generation++ })
+	case what == 33:
+		w.truth.machines = choose(w, "machines", nil, []string{"web"})
+	case what == 34:
+		w.truth.user = choose(w, "user", nil, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "somebody"}})
+	case what == 35 && c == nil && w.draw("somebody", 2) == 0:
+		// Somebody has a claim of the name.
+		other := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "data-vd", UID: w.uid(), ResourceVersion: w.version()}}
+		other.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+		w.held[other.UID] = "somebody"
+		w.truth.claim = other
+	case what == 36 && c != nil:
+		w.truth.claim = nil
+	case what == 37:
+		if w.truth.pod = nil; w.draw("somebody", 3) == 0 {
+			w.truth.pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "data-vd-import", UID: w.uid(), ResourceVersion: w.version()}}
+		}
+	case what == 38 && d == nil:
+		w.makeDisk()
+	case what == 39 && c != nil && d != nil && w.draw("orphan", 3) == 0:
+		changeClaim(func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = nil })
+	default:
+		return
+	}
+}
+
+// settle lets everything come to rest.
+func (w *world) settle() {
+	for range 12 {
+		quiet := false
+		for range 40 {
+			w.see(4)
+			p := w.reconcile(-1)
+			if len(p.Actions)+len(p.Statuses)+len(p.Events) == 0 {
+				quiet = true
+				break
+			}
+			w.fills()
+		}
+		if !quiet {
+			w.violated("the world comes to rest", "there is no end of writes")
+		}
+		w.fills()
+		w.now = w.now.Add(10 * time.Minute)
+	}
+	d := w.truth.disk
+	if d == nil {
+		return
+	}
+	if d.DeletionTimestamp != nil && len(w.truth.machines) == 0 && w.truth.user == nil {
+		w.violated("a disk that nobody has can be deleted", "it is %s: %+v", d.Status.Phase, d.Status.Conditions)
+	}
+	if d.Status.Phase == "" {
+		w.violated("what is awaited is told", "there is no phase")
+	}
+	c := w.truth.claim
+	fine := c != nil && c.Annotations[names.AnnotationMadeFor] == string(d.UID) && d.Status.Target != nil && d.Status.Target.PersistentVolumeClaimUID == c.UID && d.DeletionTimestamp == nil
+	if fine && w.usable() && c.Annotations[names.AnnotationFilled] != "" && !d.Status.Phase.Usable() {
+		w.violated("a disk that has its content becomes ready", "it is %s: %+v", d.Status.Phase, d.Status.Conditions)
+	}
+}
+
+// The pod has no more rights than a program needs that fetches a file into a volume, and
+// what it is told is in no list of options.
+func TestImportJob(t *testing.T) {
+	d := spec.NewDisk("lab", "data", resource.MustParse("1Gi"))
+	d.UID = "u1"
+	d.Spec.DataSource = &spec.VirtualDiskSource{Type: spec.DiskSourceHTTP, HTTP: &spec.VirtualDiskHTTP{URL: "http://images.test/$(HOME)"}}
+	p := objects.ImportJob(d, objects.Settings{RunnerImage: "runner", Privileged: true, KVMResource: "kvm"})
+	c := &p.Spec.Containers[0]
+	for name, ok := range map[string]bool{
+		"no token":                   !*p.Spec.AutomountServiceAccountToken,
+		"not root":                   *p.Spec.SecurityContext.RunAsNonRoot && *p.Spec.SecurityContext.RunAsUser != 0,
+		"no privileges":              c.SecurityContext.Privileged == nil && !*c.SecurityContext.AllowPrivilegeEscalation && *c.SecurityContext.ReadOnlyRootFilesystem && len(c.SecurityContext.Capabilities.Add) == 0,
+		"its volume alone":           slices.Equal(objects.PodClaims(p), []string{"data-vd"}),
+		"nothing of it is an option": slices.Equal(c.Args, []string{"-import"}) && !strings.Contains(c.Env[0].Value, "$"),
+		"it is watched":              p.Labels[names.LabelComponent] == names.ComponentRunner && p.Labels[names.LabelInstance] == "",
+	} {
+		if !ok {
+			t.Errorf("not so: %s\n%+v", name, p)
+		}
+	}
+	var _ reconcile.Object = p
+}

@@ -1,0 +1,21 @@
+// Package disk decides about disks that exist by themselves ([spec.VirtualDisk]): [Decide]
+// turns what was observed of one into the writes, the status and the events that it
+// calls for.
+//
+// A disk is a volume claim that is made for it, named after it ([objects.ClaimOfDisk]),
+// and owned by it. An empty block device needs no more than that. Anything else is put
+// into the claim by a pod ([objects.ImportJob]), once: when it has said that the disk is
+// there, the claim is marked (names.AnnotationFilled), and no such pod is made again.
+//
+// # What is promised
+//
+// Nothing is put into a claim that was not made for this very disk, that has been
+// filled, that the status does not name by its UID yet, or that another pod uses; nor by
+// two pods, which have one name. No plan deletes or shrinks a claim. A disk that a
+// machine has in its manifest is not let go. A claim that is gone is not made anew: an
+// empty disk in its place would look like lost data. The pod itself writes to no file
+// that it has not made, whatever it is told.
+//
+// What a pod says at its end nobody else vouches for: it decides when the disk is
+// shown as ready, what is written about a failure, and nothing else.
+package disk

@@ -1,0 +1,375 @@
+package disk_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vmop/sdk/vmop/conditions"
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/disk"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+
+// state is what an API server has of one disk, or a cache of it. Nothing changes the
+// objects.
+type state struct {
+	disk     *spec.VirtualDisk
+	claim    *corev1.PersistentVolumeClaim
+	pod      *corev1.Pod
+	machines []string
+	user     *corev1.Pod
+}
+
+// world is one disk, the operator that looks after it, and whoever else is there.
+type world struct {
+	draw         func(label string, n int) int
+	decide       func(disk.Snapshot) reconcile.Plan
+	truth, cache state
+	settings     objects.Settings
+	now          time.Time
+	serial       int
+	// stale: caches may lack what the operator has written itself.
+	stale bool
+	// dirty: the caches of this operator must be brought up to date first.
+	dirty bool
+	// held are the claims, by their UIDs, that have somebody's data: filled, or never
+	// made for a disk.
+	held map[types.UID]string
+	// writers are the pods that write to a claim.
+	log []string
+}
+
+func (w *world) note(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) }
+
+// violation is a promise that was broken.
+type violation struct{ promise, detail string }
+
+func (v violation) Error() string { return v.promise + ": " + v.detail }
+
+// violated says that a promise is broken. The names of promises are their registry: each
+// has a mutant.
+func (w *world) violated(promise, format string, args ...any) {
+	panic(violation{promise, fmt.Sprintf(format, args...)})
+}
+
+func (w *world) version() string { w.serial++; return strconv.Itoa(w.serial) }
+
+func (w *world) uid() types.UID { return types.UID("u" + w.version()) }
+
+func newWorld() *world {
+	return &world{decide: disk.Decide, now: noon, held: map[types.UID]string{}, settings: objects.Settings{RunnerImage: "registry.test/runner"}}
+}
+
+// choose draws one of several.
+func choose[T any](w *world, label string, from ...T) T { return from[w.draw(label, len(from))] }
+
+func (w *world) makeDisk() {
+	d := spec.NewDisk("lab", "data", resource.MustParse(choose(w, "size", "1Gi", "2Gi")))
+	d.UID, d.Generation, d.ResourceVersion = w.uid(), 1, w.version()
+	switch w.draw("source", 4) {
+	case 0, 1:
+		d.Spec.DataSource = &spec.VirtualDiskSource{Type: spec.DiskSourceHTTP, HTTP: &spec.VirtualDiskHTTP{URL: choose(w, "url", "http://images.test/a", "http://images.test/a", "http://127.0.0.1/a")}}
+	case 2:
+		mode := corev1.PersistentVolumeFilesystem
+		d.Spec.PersistentVolumeClaim.VolumeMode = &mode
+	}
+	w.truth.disk = d
+	w.note("disk %s: %s, source %v", d.UID, d.Spec.PersistentVolumeClaim.Size.String(), d.Spec.DataSource)
+}
+
+// see brings one of the caches up to date, or all.
+func (w *world) see(which int) {
+	switch which {
+	case 0:
+		w.cache.disk = w.truth.disk
+	case 1:
+		w.cache.claim = w.truth.claim
+	case 2:
+		w.cache.pod = w.truth.pod
+	case 3:
+		w.cache.machines, w.cache.user = w.truth.machines, w.truth.user
+	default:
+		w.cache, w.dirty = w.truth, false
+	}
+}
+
+func (w *world) snapshot() disk.Snapshot {
+	s := disk.Snapshot{Disk: w.cache.disk, Settings: w.settings, Claim: w.cache.claim, Pod: w.cache.pod, Machines: w.cache.machines, Now: w.now}
+	if w.cache.user != nil {
+		s.Users = []corev1.Pod{*w.cache.user}
+	}
+	return s
+}
+
+// reconcile decides and makes the first writes of the plan: all, and the status, if
+// most is negative. It reports the plan.
+func (w *world) reconcile(most int) reconcile.Plan {
+	if w.cache.disk == nil || !w.stale && w.dirty {
+		return reconcile.Plan{}
+	}
+	s := w.snapshot()
+	before, _ := json.Marshal(s)
+	plan := w.decide(s)
+	if again := w.decide(s); !reflect.DeepEqual(plan, again) {
+		w.violated("equal snapshots give equal plans", "two plans for one snapshot:\n%+v\n%+v", plan, again)
+	}
+	if after, _ := json.Marshal(s); string(before) != string(after) {
+		w.violated("a snapshot is not changed", "it has")
+	}
+	w.checkPlan(plan)
+	for i, a := range plan.Actions {
+		if i == most {
+			w.note("the operator dies")
+			return plan
+		}
+		if !w.execute(a) {
+			w.note("conflict: %s", a.Target())
+			return plan
+		}
+	}
+	if most >= 0 {
+		return plan
+	}
+	for _, st := range plan.Statuses {
+		w.status(st)
+	}
+	return plan
+}
+
+// checkPlan checks what a plan says of itself.
+func (w *world) checkPlan(plan reconcile.Plan) {
+	for _, a := range plan.Actions {
+		switch a := a.(type) {
+		case reconcile.DeleteClaim, reconcile.DeleteSecret, reconcile.Apply, reconcile.Patch:
+			w.violated("no claim is deleted, and nothing is written over", "%s", a.Target())
+		case reconcile.UpdateClaim:
+			has := w.cache.claim.Spec.Resources.Requests[corev1.ResourceStorage]
+			if a.Storage != nil && a.Storage.Cmp(has) <= 0 {
+				w.violated("no claim shrinks", "%s has %s and is to have %s", a.Name, has.String(), a.Storage.String())
+			}
+		}
+	}
+	for _, st := range plan.Statuses {
+		all, _ := st.Status["conditions"].([]any)
+		var ready map[string]any
+		for _, c := range all {
+			if m := c.(map[string]any); m["type"] == conditions.Ready {
+				ready = m
+			}
+		}
+		if ready == nil || ready["reason"] == "" || ready["message"] == "" || st.Status["phase"] == nil {
+			w.violated("what is awaited is told", "the status is %v", st.Status)
+		}
+		if phase := st.Status["phase"]; (phase == string(spec.DiskReady) || phase == string(spec.DiskResizing)) && !w.usable() {
+			w.violated("a disk that is ready has its content", "it is told to be %v, and its claim is %+v", phase, w.truth.claim)
+		}
+	}
+}
+
+// usable reports whether a machine could use the disk as it is.
+func (w *world) usable() bool {
+	// What a claim was replaced by since it was seen nobody can know.
+	c, d := w.cache.claim, w.cache.disk
+	if c == nil || c.Status.Phase != corev1.ClaimBound || c.DeletionTimestamp != nil || c.Annotations[names.AnnotationMadeFor] != string(d.UID) {
+		return false
+	}
+	return d.Spec.VolumeMode() == corev1.PersistentVolumeBlock || w.held[c.UID] == string(d.UID)
+}
+
+func (w *world) status(st reconcile.StatusApply) {
+	d := w.truth.disk
+	if d == nil || d.UID != st.UID {
+		return
+	}
+	next := d.DeepCopy()
+	next.Status = spec.VirtualDiskStatus{}
+	data, _ := json.Marshal(st.Status)
+	if err := json.Unmarshal(data, &next.Status); err != nil {
+		panic(err)
+	}
+	next.ResourceVersion = w.version()
+	w.truth.disk, w.dirty = next, true
+	w.note("status: %s", data)
+}
+
+// execute makes a write as the API server does. It reports whether it was taken.
+func (w *world) execute(a reconcile.Action) bool {
+	w.note("%s", a.Target())
+	w.dirty = true
+	switch a := a.(type) {
+	case reconcile.SetFinalizers:
+		d := w.truth.disk
+		if d == nil {
+			return true
+		}
+		if d.UID != a.UID || d.ResourceVersion != a.ResourceVersion {
+			return false
+		}
+		if len(a.Finalizers) == 0 && len(w.cache.machines) > 0 {
+			w.violated("a disk that a machine has is kept", "it is let go")
+		}
+		if d = d.DeepCopy(); len(a.Finalizers) == 0 {
+			if p := w.truth.pod; p != nil && !w.stale && p.Annotations[names.AnnotationMadeFor] == string(d.UID) {
+				w.violated("nothing is left of a disk", "its pod is there")
+			}
+		}
+		d.Finalizers, d.ResourceVersion = a.Finalizers, w.version()
+		if w.truth.disk = d; d.DeletionTimestamp != nil && len(d.Finalizers) == 0 {
+			w.truth.disk = nil
+			// The garbage collector.
+			if c := w.truth.claim; c != nil && len(c.OwnerReferences) > 0 && c.OwnerReferences[0].UID == d.UID {
+				w.truth.claim = nil
+			}
+			if p := w.truth.pod; p != nil && len(p.OwnerReferences) > 0 && p.OwnerReferences[0].UID == d.UID {
+				w.truth.pod = nil
+			}
+		}
+		return true
+	case reconcile.Create:
+		switch o := a.Object.(type) {
+		case *corev1.PersistentVolumeClaim:
+			if w.truth.claim != nil {
+				return false
+			}
+			if t := w.cache.disk.Status.Target; t != nil && t.PersistentVolumeClaimUID != "" {
+				w.violated("a claim that is gone is not made anew", "claim %s was there", t.PersistentVolumeClaimUID)
+			}
+			c := o.DeepCopy()
+			c.UID, c.ResourceVersion = w.uid(), w.version()
+			w.truth.claim = c
+			return true
+		case *corev1.Pod:
+			if w.truth.pod != nil {
+				return false
+			}
+			p := o.DeepCopy()
+			p.UID, p.ResourceVersion = w.uid(), w.version()
+			w.mayFill(p)
+			w.truth.pod = p
+			return true
+		}
+	case reconcile.DeletePod:
+		p := w.truth.pod
+		if p == nil || p.UID != a.UID {
+			return true
+		}
+		if p.Annotations[names.AnnotationMadeFor] != string(w.cache.disk.UID) {
+			w.violated("a pod of somebody else is left alone", "%s is deleted", p.Name)
+		}
+		w.truth.pod = nil
+		if p.Status.Phase == corev1.PodRunning && w.draw("ends slowly", 2) == 0 {
+			p = p.DeepCopy()
+			p.DeletionTimestamp, p.ResourceVersion = &metav1.Time{Time: w.now}, w.version()
+			w.truth.pod = p
+		}
+		return true
+	case reconcile.UpdateClaim:
+		c := w.truth.claim
+		if c == nil || c.UID != a.UID || c.ResourceVersion != a.ResourceVersion {
+			return false
+		}
+		if a.Annotations[names.AnnotationFilled] != "" && w.held[c.UID] != string(w.cache.disk.UID) {
+			w.violated("what is not filled is not called so", "claim %s has %q", c.UID, w.held[c.UID])
+		}
+		c = c.DeepCopy()
+		for k, v := range a.Annotations {
+			c.Annotations[k] = v
+		}
+		if a.Storage != nil {
+			c.Spec.Resources.Requests[corev1.ResourceStorage] = *a.Storage
+		}
+		c.ResourceVersion = w.version()
+		w.truth.claim = c
+		return true
+	}
+	w.violated("no claim is deleted, and nothing is written over", "%T", a)
+	return false
+}
+
+// mayFill checks what may be known when a pod is made that fills a disk.
+func (w *world) mayFill(p *corev1.Pod) {
+	d, c := w.cache.disk, w.cache.claim
+	switch {
+	case c == nil || c.Annotations[names.AnnotationMadeFor] != string(d.UID):
+		w.violated("nothing is put into a claim of somebody else", "claim %+v", c)
+	case d.Status.Target == nil || d.Status.Target.PersistentVolumeClaimUID != c.UID:
+		w.violated("nothing is put into a claim before that is noted", "the status has %+v", d.Status.Target)
+	case c.Annotations[names.AnnotationFilled] != "":
+		w.violated("a disk is filled once", "claim %s is filled", c.UID)
+	case w.cache.user != nil && w.cache.user.Status.Phase != corev1.PodSucceeded:
+		w.violated("there is one writer", "pod %s has the claim", w.cache.user.Name)
+	case d.Spec.DataSource != nil && strings.Contains(d.Spec.DataSource.Location(), "127.0.0.1"):
+		w.violated("what is not allowed is not fetched", "%s", d.Spec.DataSource.Location())
+	case d.DeletionTimestamp != nil:
+		w.violated("nothing is left of a disk", "a pod is made for one that is being deleted")
+	case d.Status.Import != nil && d.Status.Import.Final:
+		w.violated("what fails for good is not tried again", "%+v", d.Status.Import)
+	case d.Status.Import != nil && w.now.Before(d.Status.Import.FailedAt.Add(time.Duration(min(d.Status.Import.Attempts, 5))*10*time.Second)):
+		w.violated("attempts have pauses", "%v after %d", w.now.Sub(d.Status.Import.FailedAt.Time), d.Status.Import.Attempts)
+	case slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName != c.Name
+	}):
+		w.violated("nothing is put into a claim of somebody else", "volumes %+v", p.Spec.Volumes)
+	}
+}
+
+// fills lets the pod get on.
+func (w *world) fills() {
+	p, c := w.truth.pod, w.truth.claim
+	if p == nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || len(p.OwnerReferences) == 0 {
+		return
+	}
+	if p.DeletionTimestamp != nil {
+		w.truth.pod = nil
+		return
+	}
+	p = p.DeepCopy()
+	p.ResourceVersion = w.version()
+	ends := func(phase corev1.PodPhase, said runnerconfig.Imported) {
+		p.Status.Phase = phase
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: string(said.Encode())}}}}
+	}
+	switch what := w.draw("the pod", 6); {
+	case p.Status.Phase == "" && c != nil:
+		p.Status.Phase = corev1.PodRunning
+		c = c.DeepCopy()
+		c.Status.Phase, c.ResourceVersion = corev1.ClaimBound, w.version()
+		c.Status.Capacity = c.Spec.Resources.Requests.DeepCopy()
+		w.truth.claim = c
+	case c == nil || what == 0:
+		ends(corev1.PodFailed, runnerconfig.Imported{Error: "it is not there", Final: w.draw("for good", 3) == 0})
+	case what == 1:
+		ends(corev1.PodFailed, runnerconfig.Imported{})
+	case what == 2:
+		// Cut short after its work, or it finds that of the attempt before.
+		w.fill(c, p)
+		p.Status.Phase = corev1.PodFailed
+	default:
+		w.fill(c, p)
+		ends(corev1.PodSucceeded, runnerconfig.Imported{Format: "raw", Size: 1})
+	}
+	w.truth.pod = p
+	w.note("the pod: %s, %+v", p.Status.Phase, p.Status.ContainerStatuses)
+}
+
+// fill puts the disk into the claim, as the program does: not over what is there.
+func (w *world) fill(c *corev1.PersistentVolumeClaim, p *corev1.Pod) {
+	uid := p.Annotations[names.AnnotationMadeFor]
+	if w.held[c.UID] == "" {
+		w.held[c.UID] = uid
+	}
+}

@@ -1,0 +1,83 @@
+package runnerconfig
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// ImportEnv is the environment variable that tells vmop-runner -import what to do, an
+// [Import] as JSON.
+const ImportEnv = "VMOP_IMPORT"
+
+// Import is a disk that is to be made in an empty volume.
+type Import struct {
+	// Disk names what it is made for, so that another attempt knows what is its own:
+	// the UID of an object.
+	Disk string `json:"disk"`
+	// File is the path of the image that the disk becomes.
+	File string `json:"file"`
+	// Size is that of the disk in bytes; an image that is larger is refused.
+	Size int64 `json:"size"`
+	// Image is what the disk is a copy of; nil for an empty one.
+	Image *DriveImage `json:"image,omitempty"`
+}
+
+// Encode is the import as JSON without dollar signs, which Kubernetes would look at in
+// the value of an environment variable.
+func (i Import) Encode() (string, error) {
+	data, err := json.Marshal(i)
+	return strings.ReplaceAll(string(data), "$", `\u0024`), err
+}
+
+// ParseImport understands what [Import.Encode] makes.
+func ParseImport(text string) (Import, error) {
+	var i Import
+	if err := json.Unmarshal([]byte(text), &i); err != nil {
+		return i, fmt.Errorf("%s: %w", ImportEnv, err)
+	}
+	if i.Disk == "" || i.File == "" || i.Size <= 0 {
+		return i, fmt.Errorf("%s: want disk, file and size", ImportEnv)
+	}
+	return i, nil
+}
+
+// Imported is what a container says at its end that has made a disk, or has not.
+type Imported struct {
+	// Format is that of the image, raw or qcow2, and Size what a guest sees of it, in
+	// bytes.
+	Format string `json:"format,omitempty"`
+	Size   int64  `json:"size,omitempty"`
+	// Error is why there is no disk; Final says that another attempt would end
+	// likewise.
+	Error string `json:"error,omitempty"`
+	Final bool   `json:"final,omitempty"`
+}
+
+// maxImportError is how much of an error is told, in bytes.
+const maxImportError = 1000
+
+// Encode is it as a container's last words.
+func (i Imported) Encode() []byte {
+	if len(i.Error) > maxImportError {
+		i.Error = strings.ToValidUTF8(i.Error[:maxImportError], "")
+	}
+	data, _ := json.Marshal(i) // texts, numbers and a bool
+	return data
+}
+
+// ParseImported understands what [Imported.Encode] makes. What is none of it is an
+// error that is not final: the container ended before it could say anything.
+func ParseImported(text string) Imported {
+	var i Imported
+	if json.Unmarshal([]byte(text), &i) != nil || i == (Imported{}) {
+		return Imported{Error: "it ended without a word"}
+	}
+	if i.Error == "" && i.Format != "raw" && i.Format != "qcow2" {
+		return Imported{Error: "it said nothing of the format"}
+	}
+	if len(i.Error) > maxImportError {
+		i.Error = strings.ToValidUTF8(i.Error[:maxImportError], "")
+	}
+	return i
+}

@@ -1,0 +1,175 @@
+package spec
+
+import (
+	"reflect"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vmop/sdk/vmop/limits"
+)
+
+// MaxDiskName is how long the name of a [VirtualDisk] may be, as Deckhouse has it: it is
+// the value of a label, and part of other names.
+const MaxDiskName = 60
+
+// VirtualDiskClaimName returns the name of the volume claim of a [VirtualDisk]. No claim
+// that is made for a machine ends so.
+func VirtualDiskClaimName(disk string) string { return disk + claimOfDisk }
+
+// DiskOfClaim is the name of the [VirtualDisk] that a volume claim would be the one of
+// by its own name; empty if it is none.
+func DiskOfClaim(claim string) string {
+	if disk, is := strings.CutSuffix(claim, claimOfDisk); is {
+		return disk
+	}
+	return ""
+}
+
+const claimOfDisk = "-vd"
+
+func diskKind() Kind {
+	return typed(Kind{
+		Name: KindDisk, Plural: ResourceDisks, noun: "disk",
+		NewList:   func() runtime.Object { return &VirtualDiskList{} },
+		defaulted: func(reflect.Type) []string { return nil },
+	}, functions[*VirtualDisk]{
+		setDefaults: func(*VirtualDisk) {}, // it has none
+		validate:    ValidateDisk,
+		written:     func(d *VirtualDisk) { d.Status = VirtualDiskStatus{} },
+	})
+}
+
+// NewDisk is [NewVirtualMachine] for an empty disk.
+func NewDisk(namespace, name string, size resource.Quantity) *VirtualDisk {
+	d := &VirtualDisk{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       VirtualDiskSpec{PersistentVolumeClaim: VirtualDiskClaim{Size: size}},
+	}
+	d.SetGroupVersionKind(GroupVersion().WithKind(KindDisk))
+	return d
+}
+
+// VolumeMode is how the disk's volume is used: an empty disk is a block device and one
+// with a source a file, unless it says otherwise.
+func (s *VirtualDiskSpec) VolumeMode() corev1.PersistentVolumeMode {
+	switch {
+	case s.PersistentVolumeClaim.VolumeMode != nil:
+		return *s.PersistentVolumeClaim.VolumeMode
+	case s.DataSource != nil:
+		return corev1.PersistentVolumeFilesystem
+	}
+	return corev1.PersistentVolumeBlock
+}
+
+// Location is where the source is, as an image of a machine's disk has it: http://…,
+// https://… or oci://….
+func (s *VirtualDiskSource) Location() string {
+	switch {
+	case s.HTTP != nil:
+		return s.HTTP.URL
+	case s.ContainerImage != nil:
+		return limits.ContainerSource(s.ContainerImage.Image)
+	}
+	return ""
+}
+
+// Sum is the checksum as limits has it, sha256:HEX or sha512:HEX; empty if there is
+// none.
+func (s *VirtualDiskSource) Sum() string {
+	switch {
+	case s.HTTP == nil || s.HTTP.Checksum == nil:
+		return ""
+	case s.HTTP.Checksum.SHA512 != "":
+		return "sha512:" + s.HTTP.Checksum.SHA512
+	case s.HTTP.Checksum.SHA256 != "":
+		return "sha256:" + s.HTTP.Checksum.SHA256
+	}
+	return ""
+}
+
+// ValidateDisk is [Validate] for a disk.
+func ValidateDisk(d *VirtualDisk) field.ErrorList {
+	var errs field.ErrorList
+	meta, path := paths(true).at("metadata"), paths(true).at("spec")
+	switch {
+	case d.Name == "":
+		errs = append(errs, requiredAt(meta.Child("name"), "a disk needs a name"))
+	case len(d.Name) > MaxDiskName:
+		errs = append(errs, tooLongAt(meta.Child("name"), d.Name, MaxDiskName))
+	default:
+		errs = append(errs, invalid(meta.Child("name"), d.Name, validation.IsDNS1123Subdomain)...)
+	}
+	errs = append(errs, validateNamespace(&d.ObjectMeta, true)...)
+	c, at := &d.Spec.PersistentVolumeClaim, path.Child("persistentVolumeClaim")
+	size := &c.Size
+	if size.IsZero() {
+		errs, size = append(errs, requiredAt(at.Child("size"), "the size of the disk, such as 20Gi")), nil
+	}
+	errs = append(errs, validateMade(size, c.StorageClassName, at)...)
+	if c.VolumeMode != nil {
+		errs = append(errs, oneOf(at.Child("volumeMode"), *c.VolumeMode, corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem)...)
+	}
+	if s := d.Spec.DataSource; s != nil {
+		if d.Spec.VolumeMode() == corev1.PersistentVolumeBlock {
+			errs = append(errs, forbiddenAt(at.Child("volumeMode"), "a disk with a source is a file: Block is for an empty one"))
+		}
+		errs = append(errs, validateDiskSource(s, path.Child("dataSource"))...)
+	}
+	return errs
+}
+
+func validateDiskSource(s *VirtualDiskSource, at spot) field.ErrorList {
+	errs := oneOf(at.Child("type"), s.Type, DiskSourceHTTP, DiskSourceContainerImage)
+	for _, c := range []struct {
+		field string
+		given bool
+		of    VirtualDiskSourceType
+	}{{"http", s.HTTP != nil, DiskSourceHTTP}, {"containerImage", s.ContainerImage != nil, DiskSourceContainerImage}} {
+		switch {
+		case c.given && s.Type != c.of:
+			errs = append(errs, forbiddenAt(at.Child(c.field), "is for type "+string(c.of)))
+		case !c.given && s.Type == c.of:
+			errs = append(errs, requiredAt(at.Child(c.field), "where the image is"))
+		}
+	}
+	ca := func(bundle string, at spot) {
+		if bundle != "" && !strings.Contains(bundle, "-----BEGIN CERTIFICATE-----") {
+			errs = append(errs, requiredAt(at.Child("caBundle"), "certificates in the form of PEM, with lines -----BEGIN CERTIFICATE-----"))
+		}
+	}
+	if h := s.HTTP; h != nil {
+		at := at.Child("http")
+		switch {
+		case !strings.HasPrefix(h.URL, "http://") && !strings.HasPrefix(h.URL, "https://"):
+			errs = append(errs, requiredAt(at.Child("url"), "a URL of http or https"))
+		default:
+			errs = append(errs, limited(at.Child("url"), h.URL, limits.ImageSource(h.URL))...)
+		}
+		if c := h.Checksum; c != nil {
+			switch at := at.Child("checksum"); {
+			case (c.SHA256 == "") == (c.SHA512 == ""):
+				errs = append(errs, requiredAt(at, "give one of sha256 and sha512"))
+			default:
+				errs = append(errs, limited(at, s.Sum(), limits.ImageChecksum(s.Sum(), false))...)
+			}
+		}
+		ca(h.CABundle, at)
+	}
+	if c := s.ContainerImage; c != nil {
+		at := at.Child("containerImage")
+		if err := limits.ContainerImage(c.Image); c.Image == "" || err != nil || limits.LocalImage(limits.ContainerSource(c.Image)) {
+			errs = append(errs, invalidAt(at.Child("image"), c.Image, "must be a container image of a registry, such as quay.io/containerdisks/fedora:43"))
+		}
+		if c.Path != "" {
+			errs = append(errs, limited(at.Child("path"), c.Path, limits.ImagePath(c.Path))...)
+		}
+		ca(c.CABundle, at)
+	}
+	return errs
+}
