@@ -458,6 +458,8 @@ func (w *clusterWorld) stranger() {
 			return // somebody careful looks first
 		}
 	}
+	// A start relies on a look for two seconds, and whoever comes within them is not seen.
+	w.pass(3 * time.Second)
 	w.note("somebody makes a backup")
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: k.name}}
 	pod.Spec.Volumes = []corev1.Volume{{Name: "disk", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: sharedDisk}}}}
