@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -66,13 +67,13 @@ func runAsExporter(path string) int {
 
 // bench is a machine, and an exporter beside it.
 type exportBench struct {
-	t           *testing.T
+	t           testing.TB
 	p           exportProcess
 	fingerprint string
 	dir         string
 }
 
-func newExportBench(t *testing.T) *exportBench {
+func newExportBench(t testing.TB) *exportBench {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "vmop")
 	if err != nil {
@@ -203,6 +204,18 @@ func TestAttachedDisk(t *testing.T) {
 	}
 	command(t, con, "write vda 4096 first words")
 
+	// It stays over a reset of the guest.
+	r.log.forget()
+	if err := con.Send("reboot"); err != nil {
+		t.Fatal(err)
+	}
+	if err := con.WaitReady(withPatience(t)); err != nil {
+		t.Fatal(err)
+	}
+	if out := command(t, con, "read vda 4096 11"); !strings.Contains(out, "first words") {
+		t.Errorf("after a reset it reads %s", out)
+	}
+
 	// The guest writes while nobody is there, and does not notice.
 	if err := first.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -242,6 +255,139 @@ func TestAttachedDisk(t *testing.T) {
 		t.Errorf("%+v, %v", o, err)
 	}
 	nothingLeft(t, dirs)
+}
+
+// client is a socket by which tools of QEMU reach an export, as QEMU itself does.
+func (b *exportBench) client(t testing.TB, own tunnel.Identity) string {
+	t.Helper()
+	path := filepath.Join(b.dir, "client.sock")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tunnel.Forward(ctx, l, own, func() tunnel.Target {
+			return tunnel.Target{Address: b.p.Listen, Fingerprint: b.fingerprint}
+		}, func(err error) { t.Log(err) })
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return "nbd+unix:///" + exportName + "?socket=" + path
+}
+
+// serves waits until an exporter serves this client.
+func (b *exportBench) serves(t testing.TB, own tunnel.Identity) {
+	t.Helper()
+	for ctx := withPatience(t); ; time.Sleep(20 * time.Millisecond) {
+		err := tunnel.Probe(ctx, tunnel.Target{Address: b.p.Listen, Fingerprint: b.fingerprint}, own)
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// ends ends an exporter, which has to do so in order.
+func (b *exportBench) ends(t testing.TB, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the exporter ended with %v", err)
+	}
+}
+
+func tool(t testing.TB, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(withPatience(t), name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+	}
+	return string(out)
+}
+
+// BenchmarkExport holds an exported disk against the same image without a way between:
+// requests of 64 KiB, sixteen at a time.
+func BenchmarkExport(b *testing.B) {
+	x := newExportBench(b)
+	own, err := tunnel.NewIdentity()
+	if err != nil {
+		b.Fatal(err)
+	}
+	x.p.Client, x.p.Size = own.Fingerprint(), 256<<20
+	url := x.client(b, own)
+	cmd := x.exporter()
+	x.serves(b, own)
+	const requests, size = 4096, 64 << 10
+	for _, c := range []struct {
+		name, where string
+		args        []string
+	}{
+		{"write/direct", x.p.Path, []string{"-w"}}, {"write/exported", url, []string{"-w"}},
+		{"read/direct", x.p.Path, nil}, {"read/exported", url, nil},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.SetBytes(requests * size)
+			args := append([]string{"bench", "-f", "raw", "-c", strconv.Itoa(requests), "-d", "16", "-s", strconv.Itoa(size)}, c.args...)
+			for b.Loop() {
+				tool(b, "qemu-img", append(args, c.where)...)
+			}
+		})
+	}
+	x.ends(b, cmd)
+}
+
+// What is in an image of qcow2 is exported, and not the image; and a raw image stays one,
+// whatever its guest has written into it.
+func TestExportedFormats(t *testing.T) {
+	b := newExportBench(t)
+	own, err := tunnel.NewIdentity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.p.Client = own.Fingerprint()
+	url := b.client(t, own)
+	raw := b.p.Path
+	b.p.Path, b.p.Size = raw+".qcow2", 0
+	tool(t, "qemu-img", "create", "-q", "-f", "qcow2", b.p.Path, "3M")
+	cmd := b.exporter()
+	b.serves(t, own)
+	tool(t, "qemu-io", "-f", "raw", "-c", "write -P 7 1M 64k", "-c", "flush", url)
+	if out := tool(t, "qemu-img", "info", url); !strings.Contains(out, "3 MiB") {
+		t.Errorf("its size: %s", out)
+	}
+	b.ends(t, cmd)
+	if out := tool(t, "qemu-io", "-r", "-f", "qcow2", "-c", "read -P 7 1M 64k", b.p.Path); strings.Contains(out, "verification failed") {
+		t.Error(out)
+	}
+	if err := os.Remove(b.p.Path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(filepath.Dir(raw), exportRecord)); err != nil {
+		t.Fatal(err)
+	}
+
+	b.p.Path, b.p.Size = raw, 1<<20
+	cmd = b.exporter()
+	b.serves(t, own)
+	header := filepath.Join(b.dir, "header")
+	tool(t, "qemu-img", "create", "-q", "-f", "qcow2", header, "1M")
+	tool(t, "qemu-io", "-f", "raw", "-c", "write -s "+header+" 0 192k", "-c", "flush", url)
+	b.ends(t, cmd)
+	cmd = b.exporter()
+	b.serves(t, own)
+	if out := tool(t, "qemu-io", "-r", "-f", "raw", "-c", "read -v 0 4", url); !strings.Contains(out, "51 46 49 fb") {
+		t.Errorf("it is no raw disk any more: %s", out)
+	}
+	b.ends(t, cmd)
 }
 
 // listens waits until an exporter is there.
@@ -312,13 +458,7 @@ func TestExportRefuses(t *testing.T) {
 	b.p.Client = own.Fingerprint()
 	first := b.exporter()
 	b.listens()
-	for ctx := withPatience(t); ; time.Sleep(20 * time.Millisecond) {
-		if err := tunnel.Probe(ctx, tunnel.Target{Address: b.p.Listen, Fingerprint: b.fingerprint}, own); err == nil {
-			break
-		} else if ctx.Err() != nil {
-			t.Fatal(err)
-		}
-	}
+	b.serves(t, own)
 	if err := export(t.Context(), b.p.Path, 0); err == nil || !strings.Contains(err.Error(), "lock") {
 		t.Errorf("a second exporter: %v", err)
 	}

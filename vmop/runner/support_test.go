@@ -227,7 +227,7 @@ func (r *running) console(t *testing.T) *tinyguest.Console {
 	return c
 }
 
-func withPatience(t *testing.T) context.Context {
+func withPatience(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	return ctx
