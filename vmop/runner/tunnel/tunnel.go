@@ -40,23 +40,25 @@ type Target struct {
 func Dial(ctx context.Context, t Target, own Identity) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	d := tls.Dialer{
-		NetDialer: &net.Dialer{
-			KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive, Count: 2},
-			Control: func(_, _ string, c syscall.RawConn) (err error) {
-				cerr := c.Control(func(fd uintptr) {
-					err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(silence.Milliseconds()))
-				})
-				return errors.Join(cerr, err)
-			},
+	d := net.Dialer{
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive, Count: 2},
+		Control: func(_, _ string, c syscall.RawConn) (err error) {
+			cerr := c.Control(func(fd uintptr) {
+				err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(silence.Milliseconds()))
+			})
+			return errors.Join(cerr, err)
 		},
-		Config: own.config(t.Fingerprint),
 	}
 	conn, err := d.DialContext(ctx, "tcp", t.Address)
 	if err != nil {
 		return nil, fmt.Errorf("connect with the exporter at %s: %w", t.Address, err)
 	}
-	return conn, nil
+	s := overTLS(conn, own.config(t.Fingerprint), tls.Client)
+	if err := s.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("connect with the exporter at %s: %w", t.Address, err), conn.Close())
+	}
+	s.coalesce()
+	return s, nil
 }
 
 // Forward takes connections of a listener, one after the other, and carries each to the
@@ -177,7 +179,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) {
 		}
 		all.Go(func() {
 			defer conn.Close()
-			secure := tls.Server(conn, s.Own.config(s.Client))
+			secure := overTLS(conn, s.Own.config(s.Client), tls.Server)
 			hand, cancel := context.WithTimeout(ctx, connectTimeout)
 			err := secure.HandshakeContext(hand)
 			cancel()
@@ -189,6 +191,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) {
 				s.Problem(fmt.Errorf("%s was not served: %w", conn.RemoteAddr(), err))
 				return
 			}
+			secure.coalesce()
 			mine, end := context.WithCancel(ctx)
 			defer end()
 			last.Lock()

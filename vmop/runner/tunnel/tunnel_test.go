@@ -17,7 +17,7 @@ const patience = time.Minute
 
 // pair is a server of an echo that greets, and the way to it.
 type pair struct {
-	t              *testing.T
+	t              testing.TB
 	server, client Identity
 	target         Target
 
@@ -26,7 +26,7 @@ type pair struct {
 	errs   []error
 }
 
-func newPair(t *testing.T) *pair {
+func newPair(t testing.TB) *pair {
 	p := &pair{t: t}
 	var err error
 	for _, i := range []*Identity{&p.server, &p.client} {
@@ -222,3 +222,31 @@ func TestNewerConnectionReplacesTheOld(t *testing.T) {
 		t.Errorf("%q", p.events)
 	}
 }
+
+// BenchmarkTunnel is what the way costs: blocks of 64 KiB there and back.
+func BenchmarkTunnel(b *testing.B) {
+	p := newPair(b)
+	c := p.connect(p.forward(p.client, func() Target { return p.target }))
+	if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+		b.Fatal(err)
+	}
+	const blocks, size = 1024, 64 << 10
+	b.SetBytes(blocks * size)
+	for b.Loop() {
+		done := make(chan error, 1)
+		go func() {
+			_, err := io.CopyN(c, zeros{}, blocks*size)
+			done <- err
+		}()
+		if _, err := io.CopyN(io.Discard, c, blocks*size); err != nil {
+			b.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
