@@ -28,7 +28,7 @@ func clusterFlags(flags ...cli.Flag) []cli.Flag {
 		&cli.StringFlag{Name: "kubeconfig", Usage: "`FILE` that describes the cluster (default: $KUBECONFIG or ~/.kube/config)"},
 		&cli.StringFlag{Name: "context", Usage: "`NAME` of the context in it (default: the current one)"},
 		// Others need it: it is understood here, too.
-		&cli.BoolFlag{Name: "cluster", Hidden: true},
+		&cli.BoolFlag{Name: "cluster", Hidden: true, DisableDefaultText: true},
 	}, flags...)
 }
 

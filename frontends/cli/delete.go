@@ -56,7 +56,7 @@ func (p *program) delete(c *cli.Context) error {
 	}
 	fmt.Fprintf(p.stdout, "%s is deleted.\n", full)
 	for _, f := range kept {
-		about := size(f.Size)
+		about := inWords(f.Size)
 		if f.Holds != "" {
 			about = f.Holds + ", " + about
 		}
@@ -70,7 +70,8 @@ func (p *program) confirm(full, name string, precious []host.File) error {
 	if !isTerminal(p.stdin) {
 		return errors.New("--disks asks on a terminal, and the standard input is none: say --yes")
 	}
-	var disks, total int64
+	var disks int
+	var total int64
 	var identity []string
 	for _, f := range precious {
 		if f.Kind == host.FileDisk {
@@ -85,7 +86,7 @@ func (p *program) confirm(full, name string, precious []host.File) error {
 	if len(identity) > 0 {
 		and = ", and what belongs to them (" + strings.Join(identity, ", ") + ")"
 	}
-	fmt.Fprintf(p.stderr, "%d disks of %s, %s%s would be gone for ever. Type the machine's name to go on: ", disks, full, size(total), and)
+	fmt.Fprintf(p.stderr, "%s of %s, %s%s would be gone for ever. Type the machine's name to go on: ", counted(disks, "disk"), full, inWords(total), and)
 	answer, err := bufio.NewReader(p.stdin).ReadString('\n')
 	if err != nil || strings.TrimSpace(answer) != name && strings.TrimSpace(answer) != full {
 		return errors.New("nothing was deleted")

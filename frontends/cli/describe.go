@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -70,11 +69,7 @@ func (p *page) add(name, value string) {
 
 // amount is what a machine has of processors and memory, in words.
 func amount(cpus int, ram int64) string {
-	unit := " CPUs, "
-	if cpus == 1 {
-		unit = " CPU, "
-	}
-	return strconv.Itoa(cpus) + unit + size(ram)
+	return counted(cpus, "CPU") + ", " + size(ram)
 }
 
 // clusterPage describes a machine of a cluster.

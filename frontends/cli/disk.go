@@ -80,14 +80,14 @@ func (p *program) disk(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(p.stdout, "%s has the disk %s.\n", m.FullName(), disk)
+		fmt.Fprintf(p.stdout, "Disk %s of %s is %s.\n", disk, m.FullName(), printableCell(args[2]))
 		return nil
 	case "detach":
 		path, err := h.DetachDisk(ctx, m, args[1])
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(p.stdout, "%s has the disk %s no more. Its image stays: %s\n", m.FullName(), args[1], printableCell(path))
+		fmt.Fprintf(p.stdout, "Disk %s of %s is detached. Its image stays: %s\n", args[1], m.FullName(), printableCell(path))
 		return nil
 	case "list":
 		disks, err := h.Disks(ctx, m)

@@ -18,7 +18,7 @@ func displayFlags() []cli.Flag {
 	return eitherFlags(machineFlags(
 		&cli.BoolFlag{Name: "print", Usage: "print the connection, and start no viewer", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "proxy-only", Usage: "listen on a port of 127.0.0.1 for any viewer, until Ctrl-C", DisableDefaultText: true},
-		&cli.IntFlag{Name: "port", Usage: "the `PORT` of --proxy-only; 0 is any that is free"},
+		&cli.IntFlag{Name: "port", Usage: "the `PORT` of --proxy-only", DefaultText: "any that is free"},
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatText, Usage: "`FORMAT` of --print and --proxy-only: text or json"},
 		&cli.StringFlag{Name: "file", Usage: "in a cluster: write a `FILE` for remote-viewer, with the password; - is standard output"},
 		&cli.BoolFlag{Name: "forward", Usage: "in a cluster: go through the API server to the pod, also where there is another way", DisableDefaultText: true},

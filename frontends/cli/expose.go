@@ -25,7 +25,7 @@ func (p *program) exposeCommand() *cli.Command {
 			"  vmop-cli expose web --port 80\n" +
 			"  vmop-cli expose -n shop web --port 22 --target-port 2222 --type LoadBalancer --service web-ssh",
 		Flags: clusterFlags(
-			&cli.IntFlag{Name: "port", Usage: "`PORT` of the Service"},
+			&cli.IntFlag{Name: "port", Usage: "`PORT` of the Service, which must be given", DefaultText: "none"},
 			&cli.IntFlag{Name: "target-port", Usage: "`PORT` of the machine's pod", DefaultText: "that of --port"},
 			&cli.StringFlag{Name: "type", Value: string(corev1.ServiceTypeClusterIP), Usage: "`TYPE` of the Service: ClusterIP, NodePort or LoadBalancer"},
 			&cli.StringFlag{Name: "protocol", Value: string(corev1.ProtocolTCP), Usage: "`PROTOCOL`: TCP or UDP"},

@@ -35,8 +35,8 @@ func (p *program) guestCommand() *cli.Command {
 			"  vmop-cli guest --stdin hello exec -- tee /etc/motd < motd",
 		Flags: machineFlags(
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT` of info: table, json or yaml"},
-			&cli.BoolFlag{Name: "stdin", Aliases: []string{"i"}, Usage: "let the command of exec read the standard input"},
-			&cli.DurationFlag{Name: "timeout", Usage: "wait for `DURATION`, such as 30s, and no longer; 0 is for ever"},
+			&cli.BoolFlag{Name: "stdin", Aliases: []string{"i"}, Usage: "let the command of exec read the standard input", DisableDefaultText: true},
+			&cli.DurationFlag{Name: "timeout", Usage: "wait for `DURATION`, such as 30s, and no longer", DefaultText: "for ever"},
 		),
 		Action: p.guest,
 	}

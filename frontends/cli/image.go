@@ -154,7 +154,7 @@ func (p *program) pruneImages(c *cli.Context, h *host.Host) error {
 		fmt.Fprintf(p.stdout, "deleted: %d incomplete downloads\n", done.Partial)
 	}
 	if err == nil {
-		fmt.Fprintf(p.stdout, "%s are free again.\n", size(done.Freed))
+		fmt.Fprintf(p.stdout, "%s are free again.\n", inWords(done.Freed))
 	}
 	return err
 }

@@ -48,11 +48,11 @@ type wantedNetwork struct {
 	HostForwards []spec.HostForward `json:"hostForwards,omitempty"`
 }
 
-// forwards are the ports of a network, as run --port has them.
+// forwards are the ports of a network, as other programs list them.
 func (n *wantedNetwork) forwards() string {
 	var out []string
 	for _, f := range n.HostForwards {
-		text := fmt.Sprintf("%s:%d:%d", cmp.Or(f.HostAddress, "127.0.0.1"), f.HostPort, f.GuestPort)
+		text := fmt.Sprintf("%s:%d->%d", cmp.Or(f.HostAddress, "127.0.0.1"), f.HostPort, f.GuestPort)
 		if f.Protocol == spec.ForwardUDP {
 			text += "/udp"
 		}

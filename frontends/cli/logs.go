@@ -32,7 +32,7 @@ func (p *program) logsCommand() *cli.Command {
 		Flags: eitherFlags(machineFlags(
 			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on until the machine ends", DisableDefaultText: true},
 			&cli.IntFlag{Name: "tail", Value: -1, Usage: "only the last `LINES`; -1 is all"},
-			&cli.DurationFlag{Name: "since", Usage: "only what is younger than this `DURATION`, as in 10m"},
+			&cli.DurationFlag{Name: "since", Usage: "only what is younger than this `DURATION`, as in 10m", DefaultText: "all that is kept"},
 		)...),
 		Action: p.logs,
 	}

@@ -37,7 +37,7 @@ func (p *program) screenshotCommand() *cli.Command {
 			"  vmop-cli screenshot hello second.png --output 1",
 		Flags: machineFlags(
 			&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Usage: "replace FILE if it exists", DisableDefaultText: true},
-			&cli.IntFlag{Name: "output", Usage: "the `NUMBER` of the machine's output, 0 for the first"},
+			&cli.IntFlag{Name: "output", Usage: "the `NUMBER` of the machine's output", DefaultText: "0, the first"},
 		),
 		Action: p.screenshot,
 	}

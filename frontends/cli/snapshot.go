@@ -99,7 +99,7 @@ func (p *program) createSnapshot(c *cli.Context, h *host.Host, m host.Machine, n
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stdout, "Snapshot %s of %s is made (%s).\n", s.Name, m.FullName(), size(s.Allocated))
+	fmt.Fprintf(p.stdout, "Snapshot %s of %s is made, and takes %s.\n", s.Name, m.FullName(), inWords(s.Allocated))
 	switch {
 	case s.Frozen:
 		p.note("The machine ran on; its file systems were frozen at the snapshot's moment.")

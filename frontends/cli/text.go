@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -20,6 +21,22 @@ func printableCell(s string) string {
 // oneLine has several lines as one.
 func oneLine(s string) string {
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' }), "; ")
+}
+
+// counted is a number of things.
+func counted(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return strconv.Itoa(n) + " " + thing
+}
+
+// inWords is size for a sentence, in which a number alone would say nothing.
+func inWords(n int64) string {
+	if n < 1<<10 {
+		return counted(int(n), "byte")
+	}
+	return size(n)
 }
 
 // shellWord is a word as a shell reads it back.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -136,5 +137,19 @@ func TestInterruptedBefore(t *testing.T) {
 			t.Error("signals are still looked for there")
 		}
 		stop()
+	}
+}
+
+// A flag's default is told once, and one that is nothing is not told as 0 or false.
+func TestDefaultsAreTold(t *testing.T) {
+	p := &program{}
+	for _, c := range p.app().Commands {
+		for _, f := range c.Flags {
+			text := fmt.Sprint(f)
+			if strings.Count(text, "(default:") > 1 || strings.Contains(text, "(default: 0)") && f.Names()[0] != "stopped-exit" ||
+				strings.Contains(text, "(default: 0s)") || strings.Contains(text, "(default: false)") {
+				t.Errorf("%s: %s", c.Name, text)
+			}
+		}
 	}
 }
