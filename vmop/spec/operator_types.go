@@ -29,6 +29,9 @@ const (
 	PhaseStopped = "Stopped"
 	// PhaseTerminating means that the resource is being deleted.
 	PhaseTerminating = "Terminating"
+	// PhaseMigrating is reserved for a machine that moves to another pod while its guest
+	// executes. None does yet, and no machine has this phase.
+	PhaseMigrating = "Migrating"
 	// PhaseUnknown means that the node of the machine does not report: it may run
 	// there or not.
 	PhaseUnknown = "Unknown"

@@ -35,13 +35,19 @@ const (
 )
 
 // NeededSecrets are the Secrets whose states [Snapshot.Secrets] is to have, of a
-// machine that is to start; none if none need be looked for. pod is the one of the
-// machine's name.
+// machine that is to start, or that changes are about to restart; none if none need be
+// looked for. pod is the one of the machine's name.
 func NeededSecrets(vm *spec.VirtualMachine, pod *corev1.Pod) []NeededSecret {
-	if pod != nil || staysStopped(vm) || vm.DeletionTimestamp != nil {
+	if pod != nil && !looksAhead(vm) || staysStopped(vm) || vm.DeletionTimestamp != nil {
 		return nil
 	}
 	return neededSecrets(&vm.Spec)
+}
+
+// looksAhead reports whether changes wait for a restart, as the status says, and need
+// nobody's approval: what the next pod needs is looked for while there is one.
+func looksAhead(vm *spec.VirtualMachine) bool {
+	return vm.Spec.RestartsAutomatically() && spec.ConditionIsTrue(vm.Status.Conditions, spec.ConditionAwaitingRestart)
 }
 
 // staysStopped reports whether a machine is stopped, and no run policy may change that.

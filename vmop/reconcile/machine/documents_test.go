@@ -190,3 +190,58 @@ func TestDocumentsThatTheManifestNamesOtherwise(t *testing.T) {
 		}
 	}
 }
+
+// An automatic restart waits for the Secrets that the next pod needs: the machine goes
+// on, says which is missing, and is restarted when it is there.
+func TestAutomaticRestartWaitsForSecrets(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*spec.VirtualMachine)
+		key    string
+		secret *corev1.Secret
+		says   string
+	}{
+		"user data": {
+			provisionedBy(&spec.Provisioning{Type: spec.ProvisioningUserDataRef, UserDataRef: &spec.ProvisioningSecret{Name: "init"}}),
+			"provisioning/init", typed(names.SecretTypeCloudInit), "there is no Secret init of spec.provisioning.userDataRef",
+		},
+		"certificate": {
+			func(vm *spec.VirtualMachine) {
+				vm.Spec.VM.Display = &spec.Display{Spice: &spec.Spice{}, TLS: &spec.DisplayTLS{SecretName: "desk-tls"}}
+				spec.Default(vm)
+			},
+			"certificate/desk-tls", certificateSecret("tls.crt", "tls.key"), "there is no certificate in Secret desk-tls of spec.vm.display.tls.secretName",
+		},
+	} {
+		w := newWorld(func(string, int) int { return 0 }, decideOnLess)
+		vm := get[*spec.VirtualMachine](w, theVM)
+		c.change(vm)
+		vm.Spec.Disruptions = &spec.Disruptions{RestartApprovalMode: spec.RestartAutomatic}
+		w.put(theVM, vm)
+		w.put(c.key, c.secret)
+		w.rounds(10)
+		first := w.podUID()
+		if !w.runs() {
+			t.Fatalf("%s: it does not run", name)
+		}
+		w.put(c.key, nil)
+		vm = get[*spec.VirtualMachine](w, theVM)
+		vm.Spec.VM.MaximumCPUs, vm.Generation = new(int32(7)), vm.Generation+1
+		w.put(theVM, vm)
+		w.rounds(10)
+		vm = get[*spec.VirtualMachine](w, theVM)
+		if a := spec.FindCondition(vm.Status.Conditions, spec.ConditionAwaitingRestart); w.podUID() != first || a.Status != "True" || !strings.Contains(a.Message, c.says) {
+			t.Fatalf("%s: pod %s, was %s: %+v", name, w.podUID(), first, a)
+		}
+		p := w.decided(nil)
+		if len(p.Actions)+len(p.Statuses)+len(p.Events) > 0 || p.Wake.IsZero() || p.Wake.Sub(w.now) > time.Minute {
+			t.Errorf("%s: it goes on with %+v", name, p)
+		}
+		w.put(c.key, c.secret)
+		w.pass(time.Minute)
+		w.rounds(20)
+		vm = get[*spec.VirtualMachine](w, theVM)
+		if w.podUID() == first || !w.runs() || len(vm.Status.RestartAwaitingChanges) > 0 {
+			t.Errorf("%s: it is not restarted: %+v", name, vm.Status.Conditions)
+		}
+	}
+}

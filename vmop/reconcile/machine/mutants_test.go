@@ -630,6 +630,15 @@ func policyMutants() []mutant {
 			before: func(s *machine.Snapshot) { s.VM.Spec.Disruptions = nil },
 		},
 		{
+			fault: "an automatic restart trusts that Secrets are there", promise: "a pod that runs as it should is left alone", or: "a pod that has started is not replaced",
+			before: func(s *machine.Snapshot) {
+				if s.Pod == nil {
+					return
+				}
+				s.Secrets = map[string]machine.SecretState{"web-init": machine.SecretThere}
+			},
+		},
+		{
 			fault: "a request is noted when it is seen", promise: "a request is carried out", or: "a run policy is followed",
 			before: func(s *machine.Snapshot) {
 				if p := s.VM.Status.Power; p != nil && s.VM.Annotations[names.AnnotationPowerRequest] != "" {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -20,11 +21,18 @@ func (d *decision) restartAsked() bool {
 // because somebody has asked for that, or because changes wait and need nobody's
 // approval. It goes on while a next pod could not start.
 func (d *decision) findRenewal() {
-	if d.pod.state != podRunning || d.pod.silent() || !d.wanted() || !d.replaceable() {
+	if d.pod.state != podRunning || d.pod.silent() || !d.wanted() {
+		return
+	}
+	if !d.replaceable() {
+		// The others pass by themselves, or are told where they are found.
+		if see := d.lackingFor(); see != "" && d.renewsItself() {
+			d.restart.message += "; something is missing without which it would not start again, see condition " + see + ": it is restarted when that is there"
+		}
 		return
 	}
 	asked := d.restartAsked()
-	d.restarts = asked || d.renewsItself()
+	d.restarts = asked || d.renewsItself() && d.startsAgain()
 	if !d.restarts || d.executedIn() != "" {
 		return // it is told when it is done
 	}
@@ -43,6 +51,17 @@ func (d *decision) replaceable() bool {
 	return !d.invalid && !d.unmade && !d.unsuitable && !d.unfit() && d.devices.ok() && !d.short() && !d.lacks
 }
 
+// lackingFor is the condition that says what a next pod would lack, empty if none does.
+func (d *decision) lackingFor() string {
+	switch {
+	case d.unfit():
+		return spec.ConditionVirtualMachineClassReady
+	case d.devices.warning:
+		return spec.ConditionBlockDevicesReady
+	}
+	return ""
+}
+
 // renewsItself reports whether changes that wait for a restart cause it. They do so
 // once: the next pod is made for the present specification. Those of a class alone
 // do not.
@@ -56,4 +75,37 @@ func (d *decision) renewsItself() bool {
 	var then startedManifest
 	return json.Unmarshal([]byte(d.pod.pod.Annotations[names.AnnotationStarted]), &then) == nil &&
 		then.Generation > 0 && then.Generation < d.s.VM.Generation && then.Spec != nil && d.changedItself(&then)
+}
+
+// startsAgain reports whether the Secrets are there that a next pod needs, for which
+// nobody watches: they are looked for when the status says that changes wait. While one
+// is missing, the machine goes on and says so.
+func (d *decision) startsAgain() bool {
+	needed := neededSecrets(&d.vm.Spec)
+	certificate := encrypts(d.vm) && !d.vm.Spec.VM.Display.TLS.GenerateSecret
+	switch {
+	case len(needed) == 0 && !certificate:
+		return true
+	case !looksAhead(d.s.VM):
+		return false // the status comes first
+	}
+	missing := ""
+	for _, n := range needed {
+		switch d.s.Secrets[n.Name] {
+		case SecretThere:
+		case SecretOfOtherType:
+			missing = fmt.Sprintf("Secret %s of %s has another type than it needs", n.Name, n.Field)
+		default:
+			missing = fmt.Sprintf("there is no Secret %s of %s", n.Name, n.Field)
+		}
+	}
+	if certificate && len(missingKeys(d.s.Certificate)) > 0 {
+		missing = fmt.Sprintf("there is no certificate in Secret %s of spec.vm.display.tls.secretName", d.vm.Spec.VM.Display.TLS.SecretName)
+	}
+	if missing == "" {
+		return true
+	}
+	d.restart.message += "; " + missing + ", without which it would not start again: it is restarted when that is there"
+	d.wakeAt(d.s.Now.Add(d.secretPause(spec.ConditionAwaitingRestart, spec.ReasonChangesPendingRestart)))
+	return false
 }

@@ -304,6 +304,16 @@ func (w *world) settle() {
 	}
 	vm.Generation++
 	w.put(theVM, vm)
+	if w.policies && get[*corev1.Secret](w, "provisioning/web-init") != nil && w.choose("Secret is away", 2) == 1 {
+		w.put("provisioning/web-init", nil)
+		w.note("the Secret is away for a while")
+		for range 3 {
+			w.work()
+			w.pass(time.Second)
+		}
+		vm = get[*spec.VirtualMachine](w, theVM)
+	}
+	w.provide(vm)
 	if w.choose("drift", 4) == 1 {
 		w.work()
 		w.drift()

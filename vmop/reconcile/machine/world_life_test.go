@@ -274,7 +274,7 @@ func (w *world) person() {
 	}
 	things := 14
 	if w.policies {
-		things = 23
+		things = 24
 	}
 	what := w.choose("person", things)
 	w.note("a person does %d", what)
@@ -299,6 +299,15 @@ func (w *world) person() {
 		}
 	case 22:
 		w.newContent(vm)
+		return
+	case 23: // somebody deletes the Secret with the user data, or makes it again
+		const key = "provisioning/web-init"
+		if get[*corev1.Secret](w, key) != nil {
+			w.put(key, nil)
+			w.note("the Secret is deleted")
+		} else {
+			w.provide(vm)
+		}
 		return
 	case 2:
 		vm.Spec.VM.MaximumCPUs = new(int32(1 + w.choose("cpus", 8)))

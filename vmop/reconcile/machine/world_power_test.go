@@ -123,9 +123,9 @@ func (w *world) keepsPod(vm *spec.VirtualMachine, pod *corev1.Pod) bool {
 	switch {
 	case verb == machine.VerbRestart && pod.Annotations[names.AnnotationPowerRequest] != request:
 		return false
-	case s.RestartsAutomatically() && w.madeAt[pod.UID] < vm.Generation:
+	case s.RestartsAutomatically() && w.madeAt[pod.UID] < vm.Generation && w.provided(vm):
 		return false
-	case s.RestartsAutomatically() && s.CloudInit != nil && len(vm.Status.ChangedDocuments) > 0:
+	case s.RestartsAutomatically() && w.provided(vm) && s.CloudInit != nil && len(vm.Status.ChangedDocuments) > 0:
 		return false
 	case manual(s.RunPolicy) && outstanding(vm) && verb == machine.VerbStop:
 		return false
@@ -160,4 +160,17 @@ func (w *world) checkPower(vm *spec.VirtualMachine) {
 	case manual(policy) && w.off.verb != "" && w.off.upsets == w.upsets && on != (w.off.verb == machine.VerbStart):
 		w.violated("an end is kept", "%s after %s: %+v", policy, w.off.verb, p)
 	}
+}
+
+// provided reports whether the Secrets are there that the machine's guest is provisioned
+// from.
+func (w *world) provided(vm *spec.VirtualMachine) bool {
+	vm = vm.DeepCopy()
+	vm.Spec.VM.State = spec.StateRunning
+	for _, state := range w.statesOf(machine.NeededSecrets(vm, nil)) {
+		if state != machine.SecretThere {
+			return false
+		}
+	}
+	return true
 }

@@ -303,6 +303,7 @@ func (w *world) statesOf(needed []machine.NeededSecret) map[string]machine.Secre
 		o := get[*corev1.Secret](w, "provisioning/"+n.Name)
 		switch {
 		case o == nil:
+			out[n.Name] = machine.SecretMissing
 		case len(n.Types) > 0 && !slices.Contains(n.Types, string(o.Type)):
 			out[n.Name] = machine.SecretOfOtherType
 		default:
