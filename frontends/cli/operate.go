@@ -204,9 +204,7 @@ func (w *operating) once(vm *spec.VirtualMachine, force bool, slots chan struct{
 	timeout := w.c.Duration("timeout")
 	if timeout == 0 || w.c.Bool("force") && force && w.kind == spec.OperationStop {
 		timeout = startReserve
-		if t := vm.Spec.VM.PowerdownTimeout; t != nil {
-			timeout += time.Duration(*t) * time.Second
-		}
+		timeout += time.Duration(vm.Spec.ShutdownSeconds()) * time.Second
 	}
 	ctx, cancel := context.WithTimeoutCause(w.interrupted, timeout, errTimeout)
 	defer cancel()

@@ -177,8 +177,8 @@ func unitWord(s string) string {
 // UnitOf is the service of a machine, which command runs.
 func UnitOf(vm *spec.VirtualMachine, command []string) Unit {
 	u := Unit{Namespace: NamespaceOr(vm.Namespace), Name: vm.Name, Command: command, Stop: int(stopReserve.Seconds())}
-	if t := vm.Spec.VM.PowerdownTimeout; t != nil {
-		u.Stop += int(*t)
+	if t := &vm.Spec; t.VM.PowerdownTimeout != nil || t.TerminationGracePeriodSeconds != nil {
+		u.Stop += int(t.ShutdownSeconds())
 	}
 	for _, n := range vm.Spec.VM.Networks {
 		u.Bridge = u.Bridge || n.Tap != nil

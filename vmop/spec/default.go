@@ -36,7 +36,7 @@ func DefaultSpec(s *VirtualMachineSpec) {
 func defaultMachine(m *Machine) {
 	setString(&m.State, StateStopped)
 	setString(&m.Firmware, FirmwareUEFI)
-	setPointer(&m.PowerdownTimeout, 900)
+	setPointer(&m.PowerdownTimeout, defaultPowerdownTimeout)
 	setString(&m.Accelerator, AcceleratorAuto)
 	setString(&m.CPUModel, "host")
 	if t := m.CPUTopology; t != nil && t.Sockets == 0 {
@@ -167,4 +167,19 @@ func setSlice[T any](s *[]T) {
 	if *s == nil {
 		*s = []T{}
 	}
+}
+
+// defaultPowerdownTimeout is in seconds.
+const defaultPowerdownTimeout = 900
+
+// ShutdownSeconds is how long the guest may take to shut down:
+// terminationGracePeriodSeconds, or else vm.powerdownTimeout, with its default.
+func (s *VirtualMachineSpec) ShutdownSeconds() int64 {
+	switch {
+	case s.TerminationGracePeriodSeconds != nil:
+		return int64(*s.TerminationGracePeriodSeconds)
+	case s.VM.PowerdownTimeout != nil:
+		return int64(*s.VM.PowerdownTimeout)
+	}
+	return defaultPowerdownTimeout
 }

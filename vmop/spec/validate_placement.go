@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"github.com/vmop/sdk/vmop/limits"
 	corev1 "k8s.io/api/core/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -34,6 +35,9 @@ func validatePlacement(s *VirtualMachineSpec, path spot) field.ErrorList {
 		} else {
 			seen[key] = true
 		}
+	}
+	if t := s.TerminationGracePeriodSeconds; t != nil {
+		errs = append(errs, inRange(path.Child("terminationGracePeriodSeconds"), int64(*t), 0, limits.MaxPowerdownTimeout)...)
 	}
 	if s.PriorityClassName != "" {
 		errs = append(errs, invalid(path.Child("priorityClassName"), s.PriorityClassName, validation.IsDNS1123Subdomain)...)

@@ -83,6 +83,10 @@ func TestOneMistakeIsFoundInAnyMachine(t *testing.T) {
 			vm.Spec.PriorityClassName = "High Priority"
 			return "spec.priorityClassName"
 		},
+		"less than no time to shut down": func(vm *spec.VirtualMachine) string {
+			vm.Spec.TerminationGracePeriodSeconds = new(int32(-1))
+			return "spec.terminationGracePeriodSeconds"
+		},
 		"user data twice": func(vm *spec.VirtualMachine) string {
 			vm.Spec.CloudInit = &spec.CloudInit{UserData: &runtime.RawExtension{Raw: []byte("{}")}, UserDataFrom: &spec.CloudInitSource{SecretRef: spec.SecretKeyReference{Name: "a"}}}
 			return "spec.cloudInit.userDataFrom"

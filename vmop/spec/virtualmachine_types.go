@@ -113,6 +113,13 @@ type VirtualMachineSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
+	// terminationGracePeriodSeconds is how long the guest may take to shut down, as
+	// Deckhouse has it. It counts in place of vm.powerdownTimeout, which always has a
+	// value. The pod has half a minute more. (Added by vmop.)
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483
+	// +optional
+	TerminationGracePeriodSeconds *int32 `json:"terminationGracePeriodSeconds,omitempty"`
 	// runnerTemplate selects the template of the QEMU command line.
 	// +kubebuilder:default={}
 	// +optional

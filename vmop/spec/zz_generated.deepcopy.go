@@ -1814,6 +1814,11 @@ func (in *VirtualMachineSpec) DeepCopyInto(out *VirtualMachineSpec) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.TerminationGracePeriodSeconds != nil {
+		in, out := &in.TerminationGracePeriodSeconds, &out.TerminationGracePeriodSeconds
+		*out = new(int32)
+		**out = **in
+	}
 	if in.RunnerTemplate != nil {
 		in, out := &in.RunnerTemplate, &out.RunnerTemplate
 		*out = new(RunnerTemplate)

@@ -62,8 +62,10 @@ func (c *Client) Machine(ctx context.Context) (Machine, error) {
 		return Machine{}, c.explain("read", err)
 	}
 	m := Machine{UID: string(o.GetUID()), ResourceVersion: o.GetResourceVersion(), ForceStop: o.GetAnnotations()[names.AnnotationForceStop], PowerdownTimeout: -1}
-	if seconds, found, err := unstructured.NestedInt64(o.Object, "spec", "vm", "powerdownTimeout"); found && err == nil {
-		m.PowerdownTimeout = seconds
+	for _, field := range [][]string{{"spec", "vm", "powerdownTimeout"}, {"spec", "terminationGracePeriodSeconds"}} {
+		if seconds, found, err := unstructured.NestedInt64(o.Object, field...); found && err == nil {
+			m.PowerdownTimeout = seconds
+		}
 	}
 	conditions, _, err := unstructured.NestedSlice(o.Object, "status", "conditions")
 	if err != nil {

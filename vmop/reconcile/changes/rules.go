@@ -58,6 +58,7 @@ var rules = []rule{
 	{"spec.tolerations", AppliedRestart, ""},
 	{"spec.topologySpreadConstraints", AppliedRestart, ""},
 	{"spec.priorityClassName", AppliedRestart, ""},
+	{"spec.terminationGracePeriodSeconds", AppliedLive, ""},
 	{"spec.runnerTemplate.source", AppliedRestart, ""},
 	{"spec.runnerTemplate.update", AppliedRestart, ""},
 	{"spec.guestShutdownStops", AppliedLive, ""},

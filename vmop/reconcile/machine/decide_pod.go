@@ -385,7 +385,7 @@ func (d *decision) grace() int64 {
 	if d.forced() {
 		return objects.TerminationReserve
 	}
-	return int64(*d.vm.Spec.VM.PowerdownTimeout) + objects.TerminationReserve
+	return d.vm.Spec.ShutdownSeconds() + objects.TerminationReserve
 }
 
 // forced reports whether somebody does not want to wait for the guest of the pod.

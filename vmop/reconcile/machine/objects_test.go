@@ -199,6 +199,16 @@ func checkObjects(t *rapid.T) {
 			claims[d.PersistentVolumeClaim.ClaimName] = true
 		}
 	}
+	shutdown := int64(900)
+	if t := vm.Spec.VM.PowerdownTimeout; t != nil {
+		shutdown = int64(*t)
+	}
+	if t := vm.Spec.TerminationGracePeriodSeconds; t != nil {
+		shutdown = int64(*t)
+	}
+	if has, told := *pod.Spec.TerminationGracePeriodSeconds, *config.Runner.VM.PowerdownTimeout; told != shutdown || has != shutdown+30 {
+		t.Errorf("the guest has %d seconds to shut down, the pod %d; want %d", told, has, shutdown)
+	}
 	checkVolumes(t, pod, claims, config)
 	checkRepository(t, pod, config)
 	checkRights(t, vm, s, pod)

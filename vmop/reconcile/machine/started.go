@@ -223,13 +223,17 @@ func (d *decision) compare(then *spec.VirtualMachineSpec) {
 // delete pod, a drain of the node) gives it the grace period that it was made with,
 // which Kubernetes never changes. A shorter one is the runner's to keep.
 func (d *decision) shorterGrace(then *spec.VirtualMachineSpec) {
-	had, has := then.VM.PowerdownTimeout, d.vm.Spec.VM.PowerdownTimeout
-	if had == nil || has == nil || *has <= *had {
+	had, has := then.ShutdownSeconds(), d.vm.Spec.ShutdownSeconds()
+	if then.VM.PowerdownTimeout == nil || has <= had {
 		return
 	}
+	path := "spec.vm.powerdownTimeout"
+	if d.vm.Spec.TerminationGracePeriodSeconds != nil {
+		path = "spec.terminationGracePeriodSeconds"
+	}
 	d.awaiting = append(d.awaiting, spec.AwaitingChange{
-		Operation: spec.OperationReplace, Path: "spec.vm.powerdownTimeout",
-		CurrentValue: extension(fmt.Append(nil, *had)), DesiredValue: extension(fmt.Append(nil, *has)),
+		Operation: spec.OperationReplace, Path: path,
+		CurrentValue: extension(fmt.Append(nil, had)), DesiredValue: extension(fmt.Append(nil, has)),
 	})
 }
 

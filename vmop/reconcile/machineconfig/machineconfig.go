@@ -32,7 +32,7 @@ func machineConfig(vm *spec.VirtualMachine, repository, secrets string, o Option
 		CloudInit:          cloudInit(vm, o.InstanceID, secrets, p),
 		Sysprep:            sysprep(vm, secrets),
 	}}
-	timeout := int64(*m.PowerdownTimeout)
+	timeout := s.ShutdownSeconds()
 	out := &c.Runner.VM
 	*out = runnerconfig.VM{
 		Name:             vm.Name,

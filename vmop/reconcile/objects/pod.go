@@ -110,7 +110,7 @@ func Pod(vm *spec.VirtualMachine, s Settings, in PodInput) *corev1.Pod {
 		// Without a controller nobody may drain its node: it would not come back.
 		meta.OwnerReferences[i].Controller, meta.OwnerReferences[i].BlockOwnerDeletion = &yes, &yes
 	}
-	grace := int64(*vm.Spec.VM.PowerdownTimeout) + TerminationReserve
+	grace := vm.Spec.ShutdownSeconds() + TerminationReserve
 	user, policy := int64(RunnerUser), corev1.FSGroupChangeOnRootMismatch
 	pull := s.RunnerPullPolicy
 	if vm.Spec.Image != nil {

@@ -76,18 +76,11 @@ const (
 	settleAgain = time.Second
 )
 
-// defaultPowerdown is spec.vm.powerdownTimeout of a machine that does not name any.
-const defaultPowerdown = 900
-
 // timeFor is how long an operation may take.
 func timeFor(o *spec.VirtualMachineOperation, vm *spec.VirtualMachine) time.Duration {
 	stop := stopReserve
 	if !o.Spec.Force {
-		seconds := int64(defaultPowerdown)
-		if t := vm.Spec.VM.PowerdownTimeout; t != nil {
-			seconds = int64(*t)
-		}
-		stop += time.Duration(seconds) * time.Second
+		stop += time.Duration(vm.Spec.ShutdownSeconds()) * time.Second
 	}
 	switch o.Spec.Type {
 	case spec.OperationStart:

@@ -270,6 +270,9 @@ func drawPlacement(t *rapid.T, s *spec.VirtualMachineSpec) {
 			LabelSelector:     &metav1.LabelSelector{MatchLabels: Labels().Draw(t, "spread")},
 		}}
 	}
+	if maybe(t, "terminationGracePeriodSeconds") {
+		s.TerminationGracePeriodSeconds = drawInt(t, "terminationGracePeriodSeconds", 0, 3600)
+	}
 	if maybe(t, "priorityClassName") {
 		s.PriorityClassName = Label().Draw(t, "priorityClassName")
 	}
