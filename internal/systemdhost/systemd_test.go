@@ -290,7 +290,7 @@ func TestMachinesStartAndStopWithTheirHost(t *testing.T) {
 	if out := h.as("", "systemd-analyze", "verify", "--man=no", dbUnit); out != "" {
 		t.Errorf("systemd-analyze verify says\n%s", out)
 	}
-	h.as("", "systemd-analyze", "security", "--no-pager", "--threshold=75", dbUnit)
+	h.as("", "systemd-analyze", "security", "--no-pager", "--threshold=60", dbUnit)
 	h.powerOff()
 
 	h.boot()

@@ -133,6 +133,14 @@ func (u Unit) Text() (string, error) {
 		line("ProtectKernelTunables=yes")
 		line("ProtectKernelLogs=yes")
 		line("PrivateMounts=yes")
+		line("ProtectHostname=yes")
+		switch {
+		case u.Bridge:
+		case u.User == "": // what virtiofsd and tap interfaces need stays
+			line("CapabilityBoundingSet=~CAP_AUDIT_CONTROL CAP_AUDIT_READ CAP_AUDIT_WRITE CAP_BLOCK_SUSPEND CAP_BPF CAP_LEASE CAP_MAC_ADMIN CAP_MAC_OVERRIDE CAP_PERFMON CAP_SYSLOG CAP_SYS_BOOT CAP_SYS_MODULE CAP_SYS_PACCT CAP_SYS_RAWIO CAP_SYS_TIME CAP_SYS_TTY_CONFIG CAP_WAKE_ALARM")
+		default:
+			line("CapabilityBoundingSet=")
+		}
 	}
 	if !u.Bridge {
 		line("NoNewPrivileges=yes")
@@ -140,6 +148,11 @@ func (u Unit) Text() (string, error) {
 		line("RestrictSUIDSGID=yes")
 		line("SystemCallArchitectures=native")
 		line("RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK")
+		line("RestrictRealtime=yes")
+		line("# virtiofsd confines itself by these.")
+		line("RestrictNamespaces=user mnt pid net")
+		line("SystemCallFilter=~@clock @cpu-emulation @debug @module @obsolete @raw-io @reboot @swap")
+		line("SystemCallErrorNumber=EPERM")
 	}
 	line("")
 	line("[Install]")

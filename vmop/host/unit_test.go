@@ -19,6 +19,7 @@ func goldenUnits() map[string]Unit {
 	return map[string]Unit{
 		"user":   {Namespace: "lab", Name: "web", Command: command, Stop: 150},
 		"system": {Namespace: "lab", Name: "web", Command: command, Stop: 150, System: true, User: "ann", Restart: RestartAlways},
+		"root":   {Namespace: "lab", Name: "web", Command: command, Stop: 150, System: true},
 		"bridge": {Name: "web", Command: command, Stop: 60, Bridge: true, Restart: RestartNo},
 	}
 }
