@@ -12,7 +12,7 @@ import (
 
 func TestCPULevels(t *testing.T) {
 	const v2 = "kvm64,+cx16,+lahf-lm,+popcnt,+pni,+sse4.1,+sse4.2,+ssse3"
-	const v3 = v2 + ",+abm,+avx,+avx2,+bmi1,+bmi2,+f16c,+fma,+movbe,+xsave"
+	const v3 = v2 + ",+abm,+avx,+avx2,+bmi1,+bmi2,+f16c,+fma,+movbe,+xsave,+xsaveopt"
 	for model, want := range map[string]string{
 		"x86-64-v2": v2, "x86-64-v2,+aes": v2 + ",+aes", "x86-64-v3": v3, "x86-64-v3,-abm,hv_time": v3 + ",-abm,hv_time",
 		"x86-64-v4": v3 + ",+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl",

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/internal/tinyguest"
+	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
@@ -24,6 +25,7 @@ func TestLife(t *testing.T) {
 	c := testConfig(t)
 	vm := &c.Runner.VM
 	vm.MaximumCPUs, vm.CurrentCPUs = 3, 2
+	vm.CPUModel = limits.CPULevel3
 	vm.CurrentRAM = 96 << 20
 	vm.Network = []runnerconfig.Network{{Type: "user", Device: "virtio-net", MAC: "02:00:00:aa:bb:cc"}}
 	disk := filepath.Join(filepath.Dir(d.Data), "disks", "system, the=first.img")
@@ -46,6 +48,9 @@ func TestLife(t *testing.T) {
 	}
 	if got := command(t, console, "cpus"); !strings.Contains(got, "0-1") {
 		t.Errorf("the guest's CPUs: %s", got)
+	}
+	if got := command(t, console, "cat /proc/cpuinfo"); strings.Count(got, " avx2 ") != 2 || strings.Contains(got, " avx512f ") {
+		t.Errorf("the guest's CPUs are not of level 3: %s", got)
 	}
 	command(t, console, "write vda 4096 precious data")
 	r.Stop()
