@@ -104,11 +104,12 @@ func (e *Engine) prepareDisk(ctx context.Context, d runnerconfig.Drive, known ma
 		known[path] = rec
 	}
 	facts.Format = rec.Format
-	if im := d.Image; im != nil && facts.Format == qemucmd.DiskFormatQCOW2 && now.size < int64(d.Size) {
-		e.toGrow[d.Name] = int64(d.Size)
+	wanted := max(d.Size, d.GrowTo)
+	if (d.Image != nil || d.GrowTo > 0) && facts.Format == qemucmd.DiskFormatQCOW2 && now.size < int64(wanted) {
+		e.toGrow[d.Name] = int64(wanted)
 	}
-	if facts.Format == qemucmd.DiskFormatRaw && d.Size > 0 && info.Size() < int64(d.Size) {
-		e.growDisk(f, info.Size(), d.Size)
+	if facts.Format == qemucmd.DiskFormatRaw && wanted > 0 && info.Size() < int64(wanted) {
+		e.growDisk(f, info.Size(), wanted)
 	}
 	// QEMU gets the very file that was looked at, whatever has its path by then.
 	image, err := reopen(f, diskFlags(facts))

@@ -103,3 +103,31 @@ func TestAKeptDiskIsNeverEphemeral(t *testing.T) {
 	s.e.removeEphemeral()
 	s.has("precious")
 }
+
+// A disk that somebody else has made is enlarged and never made.
+func TestADiskOfSomebodyGrows(t *testing.T) {
+	s := newShelf(t)
+	s.drive.Size, s.drive.GrowTo = 0, 1<<20
+	s.refused("no such file")
+	if err := os.WriteFile(s.drive.File, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.starts(qemucmd.DiskFormatRaw)
+	s.has("precious")
+	s.drive.GrowTo = 5
+	s.starts(qemucmd.DiskFormatRaw)
+	s.has("precious")
+	if len(s.e.toGrow) > 0 {
+		t.Errorf("QEMU is to enlarge %v", s.e.toGrow)
+	}
+
+	s = newShelf(t)
+	s.drive.Size, s.drive.GrowTo = 0, 1<<30
+	if err := os.WriteFile(s.drive.File, qcow2(t), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.starts(qemucmd.DiskFormatQCOW2)
+	if s.e.toGrow[s.drive.Name] != 1<<30 {
+		t.Errorf("QEMU is to enlarge %v", s.e.toGrow)
+	}
+}

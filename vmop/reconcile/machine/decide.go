@@ -109,6 +109,8 @@ type decision struct {
 	origin machineconfig.Origin
 	// modes are those of the claims that disks refer to.
 	modes map[string]corev1.PersistentVolumeMode
+	// growTo is how large the files in them are to be that are VirtualDisks, in bytes.
+	growTo map[string]int64
 	// secret is the display secret, nil if there is none.
 	secret *corev1.Secret
 	// certificate is the name of the Secret with the certificate of the display, if

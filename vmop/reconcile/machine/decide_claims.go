@@ -61,6 +61,12 @@ func (d *decision) findClaims() {
 				}
 				d.modes[c.name] = *c.found.Spec.VolumeMode
 			}
+			if size := virtualDiskSize(c.found); size > 0 {
+				if d.growTo == nil {
+					d.growTo = map[string]int64{}
+				}
+				d.growTo[c.name] = size
+			}
 			d.claims = append(d.claims, c)
 		default:
 			c := d.claimNamed(disk.Claim, disk.Name)
@@ -163,6 +169,19 @@ func beingFilled(pvc *corev1.PersistentVolumeClaim) bool {
 	block := pvc.Spec.VolumeMode != nil && *pvc.Spec.VolumeMode == corev1.PersistentVolumeBlock
 	return pvc.Labels[names.LabelDisk] != "" && pvc.Annotations[names.AnnotationMadeFor] != "" && !block &&
 		pvc.Annotations[names.AnnotationFilled] == ""
+}
+
+// virtualDiskSize is how large the file of a VirtualDisk is to be that is in a claim: as
+// the disk says, once the volume has that. It is 0 for any other claim.
+func virtualDiskSize(pvc *corev1.PersistentVolumeClaim) int64 {
+	if pvc == nil || pvc.Labels[names.LabelDisk] == "" || pvc.Annotations[names.AnnotationFilled] == "" {
+		return 0
+	}
+	want, has := pvc.Spec.Resources.Requests[corev1.ResourceStorage], pvc.Status.Capacity[corev1.ResourceStorage]
+	if spec.CompareQuantities(has, want) < 0 {
+		return 0
+	}
+	return spec.Bytes(want)
 }
 
 // mine reports whether a claim of a name that the operator would give may be used

@@ -191,6 +191,7 @@ func TestWaitsForVirtualDisk(t *testing.T) {
 			d.UID = "u1"
 			c := objects.VirtualDiskClaim(d)
 			c.UID, c.Status.Phase, c.Spec.VolumeMode = "u2", corev1.ClaimBound, tt.mode
+			c.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: quantity("2Gi")}
 			if tt.filled != "" {
 				c.Annotations[names.AnnotationFilled] = tt.filled
 			}
@@ -204,6 +205,11 @@ func TestWaitsForVirtualDisk(t *testing.T) {
 			for range 10 {
 				w.observeAll()
 				w.work()
+			}
+			// What the image lacks is added at the start.
+			config := get[*corev1.ConfigMap](w, theConfig)
+			if grows := strings.Contains(config.Data[names.ConfigKey], `growTo: "1 GiB"`); grows != (tt.mode == &file && tt.filled != "") {
+				t.Errorf("it grows: %t\n%s", grows, config.Data[names.ConfigKey])
 			}
 			if starts := get[*corev1.Pod](w, thePod) != nil; starts != tt.starts {
 				t.Errorf("there is a pod: %t", starts)

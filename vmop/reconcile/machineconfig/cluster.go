@@ -38,6 +38,9 @@ type Options struct {
 	// VolumeModes are the modes of the claims that the disks refer to by name.
 	// A claim that is not in it is taken for a block device.
 	VolumeModes map[string]corev1.PersistentVolumeMode
+	// GrowTo is how large the file is to be that a disk is which refers to a claim by
+	// name, in bytes; a claim that is not in it leaves it as it is.
+	GrowTo map[string]int64
 	// NewDisks are the names of disks that may be new, empty images although the
 	// machine has had others.
 	NewDisks []string
@@ -123,6 +126,9 @@ func clusterDrive(d *Disk, o *Options, p *problems) runnerconfig.Drive {
 		drive.Name = d.Name
 		drive.File = path.Join(DiskMountDir, d.Name, DiskFile)
 		drive.Size = requestedSize(d)
+		if d.Entry.PersistentVolumeClaim != nil {
+			drive.GrowTo = runnerconfig.Bytes(o.GrowTo[d.Claim])
+		}
 		drive.NewImage = slices.Contains(o.NewDisks, d.Name)
 		drive.Image = d.image("", false, p)
 		if drive.Ephemeral() {
