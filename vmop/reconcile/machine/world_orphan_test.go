@@ -47,6 +47,17 @@ func (w *world) adopt(a reconcile.AdoptPod) result {
 	return done
 }
 
+// leftBehind is for a pod that an operator makes who has not seen yet that its machine
+// is being deleted without its pod: it is left like one that was there.
+func (w *world) leftBehind(o reconcile.Object) {
+	pod, is := o.(*corev1.Pod)
+	vm := get[*spec.VirtualMachine](w, theVM)
+	if is && w.orphans != nil && vm != nil && slices.Contains(vm.Finalizers, metav1.FinalizerOrphanDependents) &&
+		len(pod.OwnerReferences) > 0 && pod.OwnerReferences[0].UID == vm.UID {
+		w.orphans[pod.UID] = true
+	}
+}
+
 // orphaner is somebody who deletes the machine without its pod, makes it again, or
 // copies the pod, as a backup would.
 func (w *world) orphaner() {

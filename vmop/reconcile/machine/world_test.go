@@ -596,6 +596,7 @@ func (w *world) create(o reconcile.Object) result {
 	o.SetUID("")
 	o.SetCreationTimestamp(metav1.NewTime(w.now))
 	w.put(key, o)
+	w.leftBehind(o)
 	if vm := cached[*spec.VirtualMachine](w, theVM); key == thePod && vm != nil {
 		w.made[o.GetUID()] = madeFor(vm)
 		w.madeAt[o.GetUID()] = vm.Generation
