@@ -43,7 +43,7 @@ func TestMachineOfAProgram(t *testing.T) {
 	if want := regexp.MustCompile(`(?m)^.* default/hello: Running: snapshot first of \d disks\n$`); err != nil || !want.MatchString(out) {
 		t.Errorf("%v; it printed:\n%s", err, out)
 	}
-	if out, err := run(t.TempDir()); err == nil || !strings.Contains(out, "default/hello did not start") {
+	if out, err := run(t.TempDir()); err == nil || !strings.Contains(out, "has no vmlinuz") {
 		t.Errorf("%v; without images it printed:\n%s", err, out)
 	}
 	if left, _ := filepath.Glob(filepath.Join(data, "vmop", "machines", "*", "*")); len(left) > 0 {
