@@ -1,9 +1,11 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -32,7 +34,6 @@ type attachments struct {
 
 // forwarder is what QEMU connects with for the disk at one port.
 type forwarder struct {
-	uid    string
 	cancel context.CancelFunc
 	done   chan struct{}
 }
@@ -82,7 +83,7 @@ func (a *attachments) open(ctx context.Context, port int, uid string) (socket st
 	if err != nil {
 		return "", err
 	}
-	if err := tunnel.Probe(ctx, a.target(uid), own); err != nil {
+	if err := tunnel.Probe(ctx, a.target(uid), own, greetNBD); err != nil {
 		return "", err
 	}
 	a.close(port)
@@ -95,7 +96,7 @@ func (a *attachments) open(ctx context.Context, port int, uid string) (socket st
 		return "", err
 	}
 	run, cancel := context.WithCancel(context.Background())
-	f := &forwarder{uid: uid, cancel: cancel, done: make(chan struct{})}
+	f := &forwarder{cancel: cancel, done: make(chan struct{})}
 	last := "" // what was told is not told again while it is tried again
 	go func() {
 		defer close(f.done)
@@ -113,6 +114,22 @@ func (a *attachments) open(ctx context.Context, port int, uid string) (socket st
 	}
 	a.ports[port] = f
 	return socket, nil
+}
+
+// greetNBD hears whether an NBD server begins to speak, and takes its leave (the protocol's
+// newstyle negotiation, NBD_OPT_ABORT): a server that is left without a word complains.
+func greetNBD(c io.ReadWriter) error {
+	const begin, option = "NBDMAGIC", "IHAVEOPT"
+	greeting := make([]byte, len(begin)+len(option)+2)
+	if _, err := io.ReadFull(c, greeting); err != nil {
+		return err
+	}
+	if !strings.HasPrefix(string(greeting), begin+option) {
+		return errors.New("it does not speak NBD")
+	}
+	// The flag of the fixed newstyle; an option, its number and its length.
+	_, err := c.Write([]byte("\x00\x00\x00\x01" + option + "\x00\x00\x00\x02" + "\x00\x00\x00\x00"))
+	return err
 }
 
 // close ends the way to the exporter at a port, if there is one.
@@ -152,7 +169,7 @@ func (f *follower) plugDisk(ctx context.Context, s live.PlugDisk) (err error) {
 	}()
 	err = do(ctx, f.client, qmp.BlockdevAdd{Driver: "nbd", NodeName: node, Options: map[string]any{
 		"server": map[string]any{"type": "unix", "path": socket}, "export": exportName,
-		"reconnect-delay": reconnectDelay, "discard": "unmap",
+		"reconnect-delay": cmp.Or(f.e.o.holds, reconnectDelay), "discard": "unmap",
 	}})
 	if err != nil {
 		return fmt.Errorf("connect with its exporter: %w", err)

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"io"
 	"math/big"
 	"net"
 	"os"
@@ -173,7 +174,7 @@ func TestAttachedDisk(t *testing.T) {
 	b := newExportBench(t)
 	dirs := testDirs(t)
 	c := testConfig(t)
-	r := start(t, c, dirs)
+	r := start(t, c, dirs, func(o *Options) { o.holds = int(patience.Seconds()) })
 	con := r.console(t)
 	give := func(a runnerconfig.Attachment) {
 		t.Helper()
@@ -284,7 +285,7 @@ func (b *exportBench) client(t testing.TB, own tunnel.Identity) string {
 func (b *exportBench) serves(t testing.TB, own tunnel.Identity) {
 	t.Helper()
 	for ctx := withPatience(t); ; time.Sleep(20 * time.Millisecond) {
-		err := tunnel.Probe(ctx, tunnel.Target{Address: b.p.Listen, Fingerprint: b.fingerprint}, own)
+		err := tunnel.Probe(ctx, tunnel.Target{Address: b.p.Listen, Fingerprint: b.fingerprint}, own, greetNBD)
 		if err == nil {
 			return
 		}
@@ -405,6 +406,24 @@ func (b *exportBench) listens() {
 		case <-tick.C:
 		case <-ctx.Done():
 			b.t.Fatal(err)
+		}
+	}
+}
+
+// What is no exporter is not taken for one.
+func TestGreetNBD(t *testing.T) {
+	for said, want := range map[string]string{
+		"":                             "EOF",
+		"HTTP/1.1 400 Bad Request\r\n": "does not speak NBD",
+		"NBDMAGICIHAVEOPT\x00\x03":     "",
+	} {
+		var out bytes.Buffer
+		err := greetNBD(struct {
+			io.Reader
+			io.Writer
+		}{strings.NewReader(said), &out})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) || (err == nil) != (out.Len() == 20) {
+			t.Errorf("%q: %v, %q", said, err, &out)
 		}
 	}
 }

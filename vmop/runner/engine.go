@@ -73,6 +73,9 @@ type Options struct {
 	Version string
 
 	clock clock
+	// holds is how many seconds the requests of a guest wait for an exporter that is gone;
+	// 0 is reconnectDelay. Tests wait longer, on machines that are busy.
+	holds int
 }
 
 // Engine runs one machine, once.

@@ -116,8 +116,8 @@ func forward(ctx context.Context, conn net.Conn, own Identity, t Target) error {
 }
 
 // Probe reports whether the target would serve somebody with this key now: it has the
-// other key, takes ours, and begins to speak.
-func Probe(ctx context.Context, t Target, own Identity) error {
+// other key, takes ours, and answers what is said to it. All of that has a time.
+func Probe(ctx context.Context, t Target, own Identity, say func(io.ReadWriter) error) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	conn, err := Dial(ctx, t, own)
@@ -126,7 +126,7 @@ func Probe(ctx context.Context, t Target, own Identity) error {
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
+	if err := say(conn); err != nil {
 		return fmt.Errorf("the exporter at %s does not answer: %w", t.Address, err)
 	}
 	return nil

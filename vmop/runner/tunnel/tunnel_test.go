@@ -133,6 +133,12 @@ func echoes(c net.Conn, greeted bool) error {
 	return nil
 }
 
+// hears is told whether somebody speaks at the other end.
+func hears(c io.ReadWriter) error {
+	_, err := io.ReadFull(c, make([]byte, 1))
+	return err
+}
+
 // What is said at one end is heard at the other, again after a connection has ended,
 // and at another address.
 func TestTunnelCarries(t *testing.T) {
@@ -151,7 +157,7 @@ func TestTunnelCarries(t *testing.T) {
 		}
 		_ = c.Close()
 	}
-	if err := Probe(t.Context(), p.target, p.client); err != nil {
+	if err := Probe(t.Context(), p.target, p.client, hears); err != nil {
 		t.Error(err)
 	}
 	other := newPair(t)
@@ -171,13 +177,13 @@ func TestStrangers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Probe(t.Context(), p.target, stranger); err == nil {
+	if err := Probe(t.Context(), p.target, stranger, hears); err == nil {
 		t.Error("a stranger was served")
 	}
-	if err := Probe(t.Context(), Target{p.target.Address, stranger.Fingerprint()}, p.client); !errors.Is(err, ErrStranger) {
+	if err := Probe(t.Context(), Target{p.target.Address, stranger.Fingerprint()}, p.client, hears); !errors.Is(err, ErrStranger) {
 		t.Error(err)
 	}
-	if err := Probe(t.Context(), Target{p.target.Address, ""}, p.client); !errors.Is(err, ErrStranger) {
+	if err := Probe(t.Context(), Target{p.target.Address, ""}, p.client, hears); !errors.Is(err, ErrStranger) {
 		t.Error(err)
 	}
 	p.mu.Lock()
