@@ -30,11 +30,7 @@ func (p *program) consoleCommand() *cli.Command {
 }
 
 func (p *program) console(c *cli.Context) error {
-	name, err := oneName(c)
-	if err != nil {
-		return err
-	}
-	m, err := p.find(c, name)
+	m, err := p.findOne(c)
 	if err != nil {
 		return err
 	}

@@ -213,11 +213,7 @@ func (p *program) restartCommand() *cli.Command {
 			if err := notHere(c); err != nil {
 				return err
 			}
-			name, err := oneName(c)
-			if err != nil {
-				return err
-			}
-			m, err := p.find(c, name)
+			m, err := p.findOne(c)
 			if err != nil {
 				return err
 			}

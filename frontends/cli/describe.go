@@ -36,11 +36,7 @@ func (p *program) describeCommand() *cli.Command {
 
 func (p *program) describe(c *cli.Context) error {
 	if !inCluster(c) {
-		name, err := oneName(c)
-		if err != nil {
-			return err
-		}
-		m, err := p.find(c, name)
+		m, err := p.findOne(c)
 		if err != nil {
 			return err
 		}

@@ -31,11 +31,7 @@ func (p *program) editCommand() *cli.Command {
 }
 
 func (p *program) edit(c *cli.Context) error {
-	name, err := oneName(c)
-	if err != nil {
-		return err
-	}
-	m, err := p.find(c, name)
+	m, err := p.findOne(c)
 	if err != nil {
 		return err
 	}

@@ -58,11 +58,7 @@ func (p *program) events(c *cli.Context) error {
 // eventsHere lists what the log of a machine of this host says that its runner did
 // and met, without what other processes printed.
 func (p *program) eventsHere(c *cli.Context, format string) error {
-	name, err := oneName(c)
-	if err != nil {
-		return err
-	}
-	m, err := p.find(c, name)
+	m, err := p.findOne(c)
 	if err != nil {
 		return err
 	}

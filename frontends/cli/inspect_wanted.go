@@ -6,10 +6,10 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"syscall"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/vmop/sdk/internal/filecopy"
 	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
@@ -90,8 +90,8 @@ func (r *machineReport) stoppedDisks(m *host.Machine) error {
 		out := diskReport{Device: d.Device, Medium: true, File: file}
 		if info, err := os.Stat(file); err != nil {
 			out.Problem = strings.TrimPrefix(err.Error(), "stat ")
-		} else if st, ok := info.Sys().(*syscall.Stat_t); ok && info.Mode().IsRegular() {
-			out.ActualSize = st.Blocks * 512 // stat(2)
+		} else if info.Mode().IsRegular() {
+			out.ActualSize = filecopy.Allocated(info)
 		}
 		r.Disks = append(r.Disks, out)
 	}

@@ -70,11 +70,7 @@ func (p *program) logs(c *cli.Context) error {
 
 // logsHere prints the log of a machine of this host.
 func (p *program) logsHere(c *cli.Context) error {
-	name, err := oneName(c)
-	if err != nil {
-		return err
-	}
-	m, err := p.find(c, name)
+	m, err := p.findOne(c)
 	if err != nil {
 		return err
 	}

@@ -30,12 +30,24 @@ func (p *program) host(c *cli.Context) (*host.Host, error) {
 // find is the machine that a NAME argument means: NAMESPACE/NAME, or NAME if
 // only one machine is called so.
 func (p *program) find(c *cli.Context, arg string) (host.Machine, error) {
+	_, m, err := p.lookUp(c, arg, (*host.Host).Find)
+	return m, err
+}
+
+// lookUp is a machine of this host, and where it is.
+func (p *program) lookUp(c *cli.Context, arg string, find findBy) (*host.Host, host.Machine, error) {
 	h, err := p.host(c)
 	if err != nil {
-		return host.Machine{}, err
+		return nil, host.Machine{}, err
 	}
-	m, err := h.Find(arg, c.String("namespace"))
-	return m, seeList(err)
+	m, err := find(h, arg, c.String("namespace"))
+	return h, m, seeList(err)
+}
+
+// findOne is the machine that the command's only argument means.
+func (p *program) findOne(c *cli.Context) (host.Machine, error) {
+	_, m, err := p.named(c, (*host.Host).Find)
+	return m, err
 }
 
 // findBy is a lookup of a machine by its name, such as (*host.Host).Find.
@@ -47,12 +59,7 @@ func (p *program) named(c *cli.Context, find findBy) (*host.Host, host.Machine, 
 	if err != nil {
 		return nil, host.Machine{}, err
 	}
-	h, err := p.host(c)
-	if err != nil {
-		return nil, host.Machine{}, err
-	}
-	m, err := find(h, name, c.String("namespace"))
-	return h, m, seeList(err)
+	return p.lookUp(c, name, find)
 }
 
 func seeList(err error) error {

@@ -84,10 +84,11 @@ func (p *program) renderCommand() *cli.Command {
 	}
 }
 
-func (p *program) render(c *cli.Context) error {
-	show, format := c.String("show"), c.String("output")
+// renderWish is what --show and --output say, and what it excludes.
+func renderWish(c *cli.Context) (show, format string, err error) {
+	show, format = c.String("show"), c.String("output")
 	if !slices.Contains([]string{showQEMU, showConfig, showObjects, showCloudInit, showHost, showAll}, show) {
-		return usagef(c, "--show %q: want qemu, config, objects, cloud-init, host or all", show)
+		return "", "", usagef(c, "--show %q: want qemu, config, objects, cloud-init, host or all", show)
 	}
 	text := show == showQEMU || show == showAll
 	switch {
@@ -96,18 +97,26 @@ func (p *program) render(c *cli.Context) error {
 	case format == "":
 		format = formatYAML
 	case !slices.Contains([]string{formatShell, formatArgv, formatJSON, formatYAML}, format):
-		return usagef(c, "--output %q: want shell, argv, json or yaml", format)
+		return "", "", usagef(c, "--output %q: want shell, argv, json or yaml", format)
 	case !text && (format == formatShell || format == formatArgv):
-		return usagef(c, "--output %s is for QEMU's command line: --show %s has json and yaml", format, show)
+		return "", "", usagef(c, "--output %s is for QEMU's command line: --show %s has json and yaml", format, show)
 	}
 	if c.String("host") != "" && c.Bool("probe") {
-		return usagef(c, "--host and --probe: want one of them")
+		return "", "", usagef(c, "--host and --probe: want one of them")
+	}
+	if show == showObjects && c.Bool("local") {
+		return "", "", usagef(c, "--local and --show objects: there are no Kubernetes objects without a cluster")
+	}
+	return show, format, nil
+}
+
+func (p *program) render(c *cli.Context) error {
+	show, format, err := renderWish(c)
+	if err != nil {
+		return err
 	}
 	if show == showHost {
 		return p.renderHostFacts(c, format)
-	}
-	if show == showObjects && c.Bool("local") {
-		return usagef(c, "--local and --show objects: there are no Kubernetes objects without a cluster")
 	}
 	files, err := needFiles(c)
 	if err != nil {
@@ -123,39 +132,58 @@ func (p *program) render(c *cli.Context) error {
 	if len(objects) == 0 {
 		p.note("Nothing to render: there are pools only, of which nothing is made.")
 	}
-	host, err := p.renderHost(c)
-	if err != nil {
-		return err
-	}
-	var template vmop.Template
-	if file := c.String("template"); file != "" {
-		_, data, err := p.read(file)
-		if err != nil {
-			return err
-		}
-		template = qemucmd.Template(string(data))
-	}
-	settings, err := p.operatorSettings(c)
+	options, err := p.renderOptions(c)
 	if err != nil {
 		return err
 	}
 	if len(objects) > 1 && format == formatArgv {
 		return usagef(c, "--output argv is for one machine, and there are %d: choose one with --name and --namespace", len(objects))
 	}
+	all, err := p.renderAll(c, objects, options)
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if err := writeRenderings(&out, show, format, all); err != nil {
+		return err
+	}
+	_, err = p.stdout.Write(out.Bytes())
+	return err
+}
+
+// renderOptions are what the flags say about all machines.
+func (p *program) renderOptions(c *cli.Context) (vmop.RenderOptions, error) {
+	var o vmop.RenderOptions
+	var err error
+	if o.Host, err = p.renderHost(c); err != nil {
+		return o, err
+	}
+	if file := c.String("template"); file != "" {
+		_, data, err := p.read(file)
+		if err != nil {
+			return o, err
+		}
+		o.Template = qemucmd.Template(string(data))
+	}
+	o.Settings, err = p.operatorSettings(c)
+	return o, err
+}
+
+// renderAll renders machines, or tells what is wrong with each.
+func (p *program) renderAll(c *cli.Context, objects []spec.Object, options vmop.RenderOptions) ([]*rendering, error) {
 	var all []*rendering
 	failed := false
 	for i := range objects {
-		o := &objects[i]
+		o, options := &objects[i], options
 		p.withoutClass(o)
 		if name := o.VirtualMachine.Spec.VirtualMachineClassName; name != "" && !c.Bool("local") {
 			p.report([]spec.Problem{o.Problem("spec.virtualMachineClassName", "names the class "+name+", which is not among the files: name the file with VirtualMachineClass "+name+", too")})
 			failed = true
 			continue
 		}
-		options := vmop.RenderOptions{Host: host, Template: template, Settings: settings}
 		if c.Bool("local") {
 			if err := p.renderLocal(c, o, &options); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		r, err := vmop.Render(o.VirtualMachine, options)
@@ -166,19 +194,14 @@ func (p *program) render(c *cli.Context) error {
 		}
 		shown := &rendering{object: o, Rendered: r}
 		if shown.objects, err = cleanAll(r.Objects); err != nil {
-			return err
+			return nil, err
 		}
 		all = append(all, shown)
 	}
 	if failed {
-		return errSilent
+		return nil, errSilent
 	}
-	var out bytes.Buffer
-	if err := writeRenderings(&out, show, format, all); err != nil {
-		return err
-	}
-	_, err = p.stdout.Write(out.Bytes())
-	return err
+	return all, nil
 }
 
 // renderHostFacts shows the host alone.

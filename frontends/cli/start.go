@@ -73,11 +73,7 @@ func (p *program) start(c *cli.Context) error {
 	if c.IsSet("timeout") {
 		return usagef(c, "--timeout is for a cluster (--cluster, --context or --kubeconfig)")
 	}
-	name, err := oneName(c)
-	if err != nil {
-		return err
-	}
-	m, err := p.find(c, name)
+	m, err := p.findOne(c)
 	if err != nil {
 		return err
 	}

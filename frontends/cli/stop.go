@@ -46,11 +46,7 @@ func (p *program) stop(c *cli.Context) error {
 	if err := notHere(c); err != nil {
 		return err
 	}
-	name, err := oneName(c)
-	if err != nil {
-		return err
-	}
-	m, err := p.find(c, name)
+	m, err := p.findOne(c)
 	if err != nil {
 		return err
 	}

@@ -42,11 +42,7 @@ func (p *program) wait(c *cli.Context) error {
 	if c.Duration("timeout") < 0 {
 		return usagef(c, "--timeout %v: want 0 or more", c.Duration("timeout"))
 	}
-	name, err := oneName(c)
-	if err != nil {
-		return err
-	}
-	m, err := p.find(c, name)
+	m, err := p.findOne(c)
 	if err != nil {
 		return err
 	}

@@ -7,15 +7,17 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/vmop/sdk/internal/filecopy"
 )
 
 // allocated is what a file has on its storage, in bytes.
 func allocated(path string) (int64, error) {
-	var st unix.Stat_t
-	if err := unix.Stat(path, &st); err != nil {
-		return 0, &os.PathError{Op: "stat", Path: path, Err: err}
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, err
 	}
-	return st.Blocks * 512, nil
+	return filecopy.Allocated(info), nil
 }
 
 // checkRoom refuses copies for which a directory's file system has no room. Where it

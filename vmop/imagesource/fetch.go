@@ -328,7 +328,7 @@ func (f *fetch) image(ctx context.Context, path string, own bool) (Result, strin
 	case !own:
 		report := f.o.meter(Copying)
 		var done int64
-		if err := checkRoom(filepath.Dir(f.to), allocated(info)); err != nil {
+		if err := checkRoom(filepath.Dir(f.to), filecopy.Allocated(info)); err != nil {
 			return Result{}, "", err
 		}
 		err := filecopy.CopyFrom(ctx, file, f.unpacked(), func(n int64) { done += n; report(done, info.Size()) })

@@ -17,6 +17,7 @@ import (
 	"github.com/ulikunitz/xz"
 	"pgregory.net/rapid"
 
+	"github.com/vmop/sdk/internal/filecopy"
 	"github.com/vmop/sdk/vmop/imageinspect"
 )
 
@@ -138,8 +139,8 @@ func TestResultHasHoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(to)
-	if err != nil || info.Size() != int64(len(content)) || allocated(info) > 1<<20 {
-		t.Errorf("%d bytes, %d allocated, %v", info.Size(), allocated(info), err)
+	if err != nil || info.Size() != int64(len(content)) || filecopy.Allocated(info) > 1<<20 {
+		t.Errorf("%d bytes, %d allocated, %v", info.Size(), filecopy.Allocated(info), err)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"syscall"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -156,12 +155,4 @@ func writeImage(path string, r io.Reader, limit int64) error {
 		err = out.flush()
 	}
 	return errors.Join(err, file.Close())
-}
-
-// allocated is what a file has on its storage, in bytes.
-func allocated(info os.FileInfo) int64 {
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		return st.Blocks * 512
-	}
-	return info.Size()
 }
