@@ -21,6 +21,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // TestStories plays the scripts in testdata/story. Each is an archive with what
@@ -213,10 +214,38 @@ var happenings = map[string]func(*world, []string){
 			panic("claim: unknown: " + args[1])
 		}
 	},
-	"node-dies":   func(w *world, args []string) { w.dead[args[0]] = true },
-	"node-lives":  func(w *world, args []string) { w.repair(args[0]) },
-	"person":      personDoes,
-	"vm-operator": func(w *world, args []string) { takeover(w, len(args) > 0 && args[0] == "3.4", true) },
+	"secret": func(w *world, args []string) {
+		key := "provisioning/" + args[0]
+		if args[1] == "is-deleted" {
+			w.put(key, nil)
+			return
+		}
+		w.put(key, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: args[0]}, Type: corev1.SecretType(args[2])})
+	},
+	"class": func(w *world, args []string) {
+		key := "class/" + args[0]
+		if args[1] == "is-deleted" {
+			w.put(key, nil)
+			return
+		}
+		class := spec.NewClass(args[0])
+		class.CreationTimestamp = metav1.NewTime(w.now)
+		class.Spec.SizingPolicies = []spec.SizingPolicy{{Cores: spec.CoreRange{Min: int32(number(args[2])), Max: 64}}}
+		w.put(key, class)
+	},
+	"garbage-collector": func(w *world, _ []string) { w.collector() },
+	"node-dies":         func(w *world, args []string) { w.dead[args[0]] = true },
+	"node-lives":        func(w *world, args []string) { w.repair(args[0]) },
+	"person":            personDoes,
+	"vm-operator":       func(w *world, args []string) { takeover(w, len(args) > 0 && args[0] == "3.4", true) },
+}
+
+func number(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		panic(err)
+	}
+	return n
 }
 
 func personDoes(w *world, args []string) {
@@ -251,12 +280,29 @@ func personDoes(w *world, args []string) {
 	case "deletes-machine":
 		at := metav1.NewTime(w.now)
 		vm.DeletionTimestamp = &at
-	case "sets-timeout":
-		seconds, err := strconv.Atoi(args[1])
-		if err != nil {
-			panic(err)
+	case "orphans-pod": // kubectl delete --cascade=orphan
+		w.orphans = map[types.UID]bool{w.podUID(): true}
+		at := metav1.NewTime(w.now)
+		vm.DeletionTimestamp = &at
+		vm.Finalizers = append(vm.Finalizers, metav1.FinalizerOrphanDependents)
+	case "makes-machine-again":
+		w.createVM()
+		return
+	case "provisions-by":
+		vm.Spec.Provisioning = &spec.Provisioning{Type: spec.ProvisioningUserDataRef, UserDataRef: &spec.ProvisioningSecret{Name: args[1]}}
+	case "names-class":
+		w.classes = true
+		vm.Spec.VirtualMachineClassName = args[1]
+	case "labels":
+		vm.Labels = map[string]string{}
+		for _, a := range args[1:] {
+			key, value, _ := strings.Cut(a, "=")
+			vm.Labels[key] = value
 		}
-		vm.Spec.VM.PowerdownTimeout = new(int32(seconds))
+		w.put(theVM, vm)
+		return
+	case "sets-timeout":
+		vm.Spec.VM.PowerdownTimeout = new(int32(number(args[1])))
 	case "forces-stop":
 		vm.Annotations = map[string]string{names.AnnotationForceStop: "now"}
 		w.put(theVM, vm)

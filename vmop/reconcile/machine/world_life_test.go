@@ -152,13 +152,16 @@ func (w *world) start(pod *corev1.Pod) {
 			g.claims = append(g.claims, c.ClaimName)
 		}
 	}
-	w.checkGiven(pod)
+	told := w.checkGiven(pod)
 	w.guests[pod.UID] = g
 	pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, "10.0.0.1"
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Name, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(w.now)}}}}
 	w.allocate(pod)
 	w.put("pod/"+pod.Name, pod)
 	w.note("pod %s runs on %s", pod.UID, pod.Spec.NodeName)
+	if !told {
+		w.finish(pod, runnerconfig.CauseStartFailure) // the runner says what is missing
+	}
 }
 
 func (w *world) finish(pod *corev1.Pod, cause runnerconfig.Cause) {

@@ -56,6 +56,7 @@ type world struct {
 	classes    bool                 // there are classes
 	inline     bool                 // user data is in the manifest
 	given      map[types.UID]string // that of the machine when the pods were made
+	taken      map[string]bool      // objects with user data that somebody has deleted
 	content    int                  // what stands in the Secret with the user data
 	unbound    bool                 // nobody makes volumes for claims
 	mentioned  []string             // claims that another machine's manifest mentions

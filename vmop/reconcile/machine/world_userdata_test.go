@@ -25,7 +25,7 @@ func inlineUserData(n int) *spec.Provisioning {
 // newUserDataWorld is a world in which manifests have user data.
 func newUserDataWorld(choose func(string, int) int, decide func(machine.Snapshot) reconcile.Plan) *world {
 	w := fairWorld(choose, decide)
-	w.inline, w.given = true, map[types.UID]string{}
+	w.inline, w.given, w.taken = true, map[types.UID]string{}, map[string]bool{}
 	vm := get[*spec.VirtualMachine](w, theVM)
 	vm.Spec.Provisioning = inlineUserData(0)
 	w.put(theVM, vm)
@@ -79,6 +79,7 @@ func (w *world) author() {
 				return // the runner would say that it is missing
 			}
 			w.put(k, nil)
+			w.taken[k] = true
 			w.note("%s is deleted", k)
 		}
 		return
@@ -146,22 +147,27 @@ func userDataOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// checkGiven holds whenever a guest starts.
-func (w *world) checkGiven(pod *corev1.Pod) {
+// checkGiven holds whenever a guest is to start. It reports whether what the guest is
+// given is there: somebody may have deleted it since the operator looked.
+func (w *world) checkGiven(pod *corev1.Pod) bool {
 	if !w.inline {
-		return
+		return true
 	}
 	got := ""
 	if name := userDataOf(pod); name != "" {
 		s := get[*corev1.Secret](w, "secret/"+name)
 		if s == nil {
-			w.violated("a guest is given the user data of its manifest", "there is no Secret %s", name)
+			if !w.taken["secret/"+name] && !w.taken["configmap/"+name] {
+				w.violated("a guest is given the user data of its manifest", "there is no Secret %s", name)
+			}
+			return false
 		}
 		got = string(s.Data[spec.UserDataKey])
 	}
 	if want := w.given[pod.UID]; got != want {
 		w.violated("a guest is given the user data of its manifest", "it is given %q instead of %q", got, want)
 	}
+	return true
 }
 
 // checkTold holds for every plan: user data is in its Secret, and nowhere else.
