@@ -136,7 +136,17 @@ func TestDisksOfImages(t *testing.T) {
 	apply(t, head+fmt.Sprintf(`    disks:
     - containerDisk: {name: system, image: %q, size: 64Mi}
     - image: {name: data, source: "http://%s/data.qcow2", size: 32Mi, storageClassName: local}
+    - persistentVolumeClaim: {claimName: files-vd}
 `, image, address))
+	// The machine waits for a disk that exists by itself.
+	apply(t, fmt.Sprintf(`
+apiVersion: vmoperator.jdrupes.org/v1
+kind: VirtualDisk
+metadata: {name: files, namespace: %s}
+spec:
+  persistentVolumeClaim: {size: 32Mi, storageClassName: local}
+  dataSource: {type: HTTP, http: {url: "http://%s/data.qcow2"}}
+`, namespace, address))
 	awaitLog(t, tinyguest.Ready)
 	c := console(t, "tiny")
 	if got := say(t, c, "disks"); !strings.Contains(got, "system-disk") || !strings.Contains(got, "vdb 33554432 bytes") {
@@ -144,6 +154,12 @@ func TestDisksOfImages(t *testing.T) {
 	}
 	if got := say(t, c, fmt.Sprintf("read vdb %d 12", dataOffset)); !strings.Contains(got, "of the image") {
 		t.Errorf("the disk of the server: %s", got)
+	}
+	if got := say(t, c, fmt.Sprintf("read vdc %d 12", dataOffset)); !strings.Contains(got, "of the image") {
+		t.Errorf("the disk that exists by itself: %s", got)
+	}
+	if got := kubectl(t, "get", "vd", "-n", namespace, "files", "-o", "jsonpath={.status.phase} {.status.format} {.status.attachedToVirtualMachines[*].name}"); got != "Ready qcow2 tiny" {
+		t.Errorf("the disk that exists by itself is %q", got)
 	}
 	if got := claims(t); got != "tiny-data-disk tiny-runner-data" {
 		t.Errorf("the machine has the claims %q", got)
@@ -167,8 +183,17 @@ func TestDisksOfImages(t *testing.T) {
 	if got := say(t, c, fmt.Sprintf("read vdb %d 10", dataOffset)); !strings.Contains(got, "still here") {
 		t.Errorf("the disk that is kept: %s", got)
 	}
+	kubectl(t, "delete", "vd", "-n", namespace, "files", "--wait=false")
+	eventually(t, "the disk of a machine is kept", func() error {
+		if got := kubectl(t, "get", "vd", "-n", namespace, "files", "-o", "jsonpath={.status.phase}"); got != "Terminating" {
+			return errors.New(got)
+		}
+		return nil
+	})
 	kubectl(t, "delete", "vm", "-n", namespace, "tiny", "--wait=true")
 	gone(t, "pod/tiny")
+	gone(t, "vd/files")
+	gone(t, "pvc/files-vd")
 
 	// The same for who comes from KubeVirt.
 	file := filepath.Join(dir, "kubevirt.yaml")
