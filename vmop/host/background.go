@@ -110,6 +110,7 @@ func (j *Job) Start(ctx context.Context, o StartOptions) (Started, error) {
 // start runs a machine in a process that is started here.
 func (j *Job) start(ctx context.Context, o StartOptions) (Started, error) {
 	begun := time.Now()
+	j.begins()
 	log, logStart, err := openLog(j.Directories)
 	if err != nil {
 		return Started{}, err

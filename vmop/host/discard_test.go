@@ -14,9 +14,9 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// A machine that was stopped before its first start came to anything leaves nothing, and
-// one that somebody has created stays.
-func TestFirstStartIsInterrupted(t *testing.T) {
+// firstMachine is a machine of a host that has none yet.
+func firstMachine(t *testing.T) (*Host, *spec.Object) {
+	t.Helper()
 	testbin.Find(t, testbin.QEMU)
 	run, err := os.MkdirTemp("", "vmop") // short, because a socket's path must be
 	if err != nil {
@@ -44,13 +44,20 @@ spec:
 	if err != nil {
 		t.Fatal(err)
 	}
+	return h, &o
+}
+
+// A machine that was stopped before its first start came to anything leaves nothing, and
+// one that somebody has created stays.
+func TestFirstStartIsInterrupted(t *testing.T) {
+	h, o := firstMachine(t)
 	for _, created := range []bool{false, true} {
 		if created {
-			if _, err := h.Create(&o, Given{}); err != nil {
+			if _, err := h.Create(o, Given{}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		j, err := h.Prepare(t.Context(), &o, JobOptions{})
+		j, err := h.Prepare(t.Context(), o, JobOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,6 +73,32 @@ spec:
 		if _, err := h.Machine("", "web"); created != (err == nil) {
 			t.Errorf("created %v: %v", created, err)
 		}
+	}
+}
+
+// A machine that somebody else has started since this start was prepared is not removed by
+// it, with what its guest may have written.
+func TestStartOfAnotherIsKept(t *testing.T) {
+	h, o := firstMachine(t)
+	var jobs []*Job
+	for range 2 {
+		j, err := h.Prepare(t.Context(), o, JobOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.Interrupted = func() bool { return true }
+		jobs = append(jobs, j)
+	}
+	for _, j := range []*Job{jobs[1], jobs[0]} {
+		if _, err := j.Supervise(t.Context(), io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		if discarded, err := j.Discard(); err != nil || discarded {
+			t.Errorf("discarded %v, %v", discarded, err)
+		}
+	}
+	if _, err := h.Machine("", "web"); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -109,7 +109,7 @@ type Job struct {
 	Interrupted func() bool `json:"-"`
 
 	// first says that there was nothing of a machine of that name, and nothing that a
-	// deleted one has left.
+	// deleted one has left, and that nobody else has started it before this job began.
 	first bool
 }
 
@@ -286,9 +286,9 @@ func manifestText(o *spec.Object) []byte {
 
 // Discard removes what the first start of a machine has left that did not come to
 // execute its guest: manifest, definition, state, log, and the images that this start has
-// made. Nothing is removed of a machine that was there before, or that a deleted one of its
-// name has left something of; discarded reports which it was. The error is [ErrBusy] if somebody else works with the
-// machine by now.
+// made. Nothing is removed of a machine that was there before, that somebody else has started
+// meanwhile, or that a deleted one of its name has left something of; discarded reports which
+// it was. The error is [ErrBusy] if somebody else works with the machine by now.
 func (j *Job) Discard() (discarded bool, err error) {
 	if !j.first {
 		return false, nil
@@ -345,9 +345,14 @@ func (e *Engine) follow(ctx context.Context) {
 	}
 }
 
+// begins is called before anything is started: whoever has started the machine since the
+// job was prepared has left a state.
+func (j *Job) begins() { j.first = j.first && !exists(j.Directories.StateFile()) }
+
 // Engine makes the engine of a job. Nothing is started.
 func (j *Job) Engine(reporters ...runner.Reporter) (*Engine, error) {
 	d := j.Directories
+	j.begins()
 	k := &keeper{file: &runner.StateFile{Path: d.StateFile()}, job: j, running: make(chan struct{})}
 	e, err := runner.New(runner.Options{
 		Config: j.Config, Host: j.Host, Template: j.Template, Version: j.Version, NewDisks: j.FreshDisks, Secrets: j.Secrets, MakeImage: j.makeImage,
