@@ -32,7 +32,7 @@ func Decide(s Snapshot) reconcile.Plan {
 	}
 	active := d.active()
 	// One that ends is looked at again before another one begins.
-	ends := active != nil && (active.DeletionTimestamp != nil || !d.proceed(active))
+	ends := d.takeBackLeft() || active != nil && (active.DeletionTimestamp != nil || !d.proceed(active))
 	d.admit(active, ends)
 	d.cleanUp()
 	return d.plan
@@ -147,7 +147,8 @@ func action(t spec.OperationType) string {
 	return string(t)
 }
 
-// finish ends an operation, after what takes back its request.
+// finish ends an operation, after what takes back its request. Where the API server does
+// not let that be, it ends as well, and says so: see [decision.takeBackLeft].
 func (d *decision) finish(o *spec.VirtualMachineOperation, phase spec.OperationPhase, reason, message string) {
 	st := *o.Status.DeepCopy()
 	st.Phase, st.CompletionTime = phase, d.now()
@@ -161,13 +162,18 @@ func (d *decision) finish(o *spec.VirtualMachineOperation, phase spec.OperationP
 	if phase == spec.OperationCompleted {
 		st = d.with(o, st, conditions.SignalSent, metav1.ConditionTrue, conditions.ReasonSignalSent, d.told(o))
 	}
-	st = d.with(o, st, conditions.Completed, status, reason, message)
 	var actions []reconcile.Action
 	if phase != spec.OperationCompleted {
 		if back := d.takeBack(o); back != nil {
-			actions = append(actions, back)
+			if f := reconcile.Refused(d.s.Failures, back.Target(), d.s.Now); f != nil {
+				d.wake(f.RetryAt())
+				message += fmt.Sprintf("; its request cannot be taken back, so that the machine may still be restarted: %s: %s", f.Target, f.Message)
+			} else {
+				actions = append(actions, back)
+			}
 		}
 	}
+	st = d.with(o, st, conditions.Completed, status, reason, message)
 	if d.do(append(actions, write(o, st))...) {
 		d.tell(o, kind, event, message)
 	}
@@ -187,8 +193,23 @@ func (d *decision) takeBack(o *spec.VirtualMachineOperation) reconcile.Action {
 	}
 }
 
+// takeBackLeft takes back the requests of operations that have ended without being carried
+// out, and could not take them back then. It reports whether there was one.
+func (d *decision) takeBackLeft() bool {
+	for _, o := range d.all {
+		if p := o.Status.Phase; o.DeletionTimestamp != nil || p != spec.OperationFailed && p != spec.OperationSuperseded {
+			continue
+		}
+		if back := d.takeBack(o); back != nil {
+			return d.do(back)
+		}
+	}
+	return false
+}
+
 // deleted is for an operation that somebody has deleted. What was begun takes back its
-// request and is let go then.
+// request and is let go then, or when its time is over, if the API server does not let
+// that be.
 func (d *decision) deleted(o *spec.VirtualMachineOperation) {
 	if !held(o) {
 		return
@@ -200,8 +221,7 @@ func (d *decision) deleted(o *spec.VirtualMachineOperation) {
 			d.do(write(o, st))
 			return
 		}
-		if back := d.takeBack(o); back != nil {
-			d.do(back)
+		if back := d.takeBack(o); back != nil && (d.do(back) || !d.late(o)) {
 			return
 		}
 	}

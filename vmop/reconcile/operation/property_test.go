@@ -82,7 +82,7 @@ func (w *world) step() {
 	if keys := slices.Sorted(maps.Keys(w.truth.ops)); len(keys) > 0 {
 		op = choose(w, "operation", keys...)
 	}
-	switch what := w.draw("what", 40); {
+	switch what := w.draw("what", 42); {
 	case what < 12:
 		w.reconcile(name, -1)
 	case what < 15:
@@ -139,10 +139,14 @@ func (w *world) step() {
 			delete(w.truth.pods, name)
 		}
 		w.note("machine %s is made or deleted", name)
+	case what >= 40:
+		w.forbidden[name] = !w.forbidden[name]
+		w.note("machine %s may be written: %v", name, !w.forbidden[name])
 	}
 }
 
-// settle lets time pass while no machine does anything any more. Everything ends.
+// settle lets time pass while no machine does anything any more. Everything ends, also
+// while machines may not be written.
 func (w *world) settle() {
 	w.t.Helper()
 	for i := range 12 {
@@ -150,11 +154,11 @@ func (w *world) settle() {
 			quiet := false
 			for range 40 {
 				w.see(3)
-				before := w.serial
+				before, refusals := w.serial, w.refusals
 				if plan := w.reconcile(name, -1); len(plan.Actions) == 0 {
 					quiet = true
 					break
-				} else if w.serial == before && i > 0 && !deletes(plan.Actions) {
+				} else if w.serial == before && w.refusals == refusals && i > 0 && !deletes(plan.Actions) {
 					w.violated("the world comes to rest", "a plan that changes nothing: %+v", plan)
 				}
 			}

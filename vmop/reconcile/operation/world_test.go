@@ -64,8 +64,13 @@ type world struct {
 	// how often somebody else has told a machine something.
 	signals map[types.UID]int
 	others  map[string]int
-	since   map[types.UID]int
-	log     []string
+	// forbidden are the machines that the API server lets nobody write, failures what it
+	// has refused because of that, and refusals how often.
+	forbidden map[string]bool
+	failures  map[reconcile.Target]reconcile.Failure
+	refusals  int
+	since     map[types.UID]int
+	log       []string
 }
 
 func newWorld(t fataler) *world {
@@ -73,6 +78,7 @@ func newWorld(t fataler) *world {
 	return &world{
 		t: t, decide: operation.Decide, truth: empty, cache: empty.copied(), now: noon, wrote: map[string]int{},
 		signals: map[types.UID]int{}, others: map[string]int{}, since: map[types.UID]int{},
+		forbidden: map[string]bool{}, failures: map[reconcile.Target]reconcile.Failure{},
 	}
 }
 
@@ -271,7 +277,31 @@ func (w *world) snapshot(name string) operation.Snapshot {
 	if operation.NeedsFresh(s) {
 		s.Machine, s.Fresh = w.truth.vms[name], true
 	}
+	if f, refused := w.failures[machineTarget(name)]; refused {
+		s.Failures = append(s.Failures, f)
+	}
 	return s
+}
+
+// machineTarget is what a machine is told by.
+func machineTarget(name string) reconcile.Target {
+	return reconcile.Target{Verb: "patch", Kind: names.KindVirtualMachine, Name: name}
+}
+
+// refuses reports whether the API server refuses a write because of what it is.
+func (w *world) refuses(a reconcile.Action) bool {
+	t := a.Target()
+	if t.Kind != names.KindVirtualMachine {
+		return false
+	}
+	if !w.forbidden[t.Name] {
+		delete(w.failures, t)
+		return false
+	}
+	w.refusals++
+	w.failures[t] = reconcile.Failure{Target: t, Reason: "Forbidden", Message: "a policy forbids it", Count: w.failures[t].Count + 1, Last: w.now}
+	w.note("refused: %s", t)
+	return true
 }
 
 // reconcile decides about the operations of a machine and makes the first writes of
@@ -293,6 +323,9 @@ func (w *world) reconcile(name string, most int) reconcile.Plan {
 	for i, a := range plan.Actions {
 		if i == most {
 			w.note("the operator dies")
+			break
+		}
+		if w.refuses(a) {
 			break
 		}
 		if !w.execute(name, a) {
