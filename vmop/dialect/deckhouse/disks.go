@@ -58,12 +58,14 @@ func (m *machine) disk(ref, of *tree.Node, name string) spec.Disk {
 		class = new(n.String())
 	}
 	if source := of.Get("spec", "dataSource"); source.Is() {
+		source.Get("type").Read()
 		im, why := m.imported(ref, source)
 		if im != nil {
 			im.Name, im.Size, im.StorageClassName = tree.Label(name), &size, class
 			return spec.Disk{Image: im}
 		}
 		ref.Note("the disk %s is empty instead of a copy of %s: %s", name, describe(source), why)
+		source.ReadAll()
 	}
 	t := &spec.VolumeClaimTemplate{Metadata: spec.EmbeddedObjectMeta{Name: tree.Label(name)}}
 	t.Spec.Resources.Requests, t.Spec.StorageClassName = corev1.ResourceList{corev1.ResourceStorage: size}, class
@@ -85,7 +87,10 @@ func (m *machine) imported(ref, source *tree.Node) (*spec.DiskImage, string) {
 		if err != nil || of == nil {
 			return nil, fmt.Sprintf("%s %s is not among the files", kind, name)
 		}
+		of.Get("spec", "storage").ReadAll() // of what is only a step on the way
+		of.Get("spec", "persistentVolumeClaim").ReadAll()
 		source = of.Get("spec", "dataSource")
+		source.Get("type").Read()
 	}
 	var im *spec.DiskImage
 	from, image := source.Get("http"), source.Get("containerImage")
@@ -94,12 +99,14 @@ func (m *machine) imported(ref, source *tree.Node) (*spec.DiskImage, string) {
 		im = &spec.DiskImage{Source: from.Get("url").String()}
 		if sum := from.Get("checksum", "sha256").String(); sum != "" {
 			im.Checksum = "sha256:" + strings.ToLower(sum)
-		} else if from.Get("checksum", "md5").Is() {
+		} else if md5 := from.Get("checksum", "md5"); md5.Is() {
+			md5.Read()
 			ref.Note("the checksum of %s is one of MD5, which is left out: the source is trusted", im.Source)
 		}
 	case image.Get("image").Is():
 		from, im = image, &spec.DiskImage{Source: "oci://" + image.Get("image").String()}
-		if image.Get("imagePullSecret").Is() {
+		if secret := image.Get("imagePullSecret"); secret.Is() {
+			secret.ReadAll()
 			ref.Note("the Secret for %s has no counterpart: on one host the credentials are those of docker login or podman login", im.Source)
 		}
 	default:
@@ -126,6 +133,8 @@ func (m *machine) imported(ref, source *tree.Node) (*spec.DiskImage, string) {
 // image translates an image, which is read only: a CD.
 func (m *machine) image(ref, of *tree.Node, kind, name string) spec.Disk {
 	url := of.Get("spec", "dataSource", "http", "url").String()
+	of.Get("spec", "dataSource", "type").Read()
+	of.Get("spec", "storage").ReadAll() // it is read where it comes from
 	switch {
 	case of == nil:
 		ref.Note("%s %s is not among the files; the drive is empty", kind, name)
@@ -150,13 +159,25 @@ func describe(source *tree.Node) string {
 	return "what is uploaded"
 }
 
-// companion returns the object that a machine refers to, if it was given.
+// companion returns the object that a machine refers to, if it was given. What is not read
+// of it is told as what is not read of the machine, but for a class, which is translated by
+// itself.
 func (m *machine) companion(kind, name string) (*tree.Node, error) {
 	for i := range m.all {
 		o := &m.all[i]
-		if o.Kind == kind && o.Name == name && (kind == "ClusterVirtualImage" || kind == kindClass || o.Namespace == m.vm.Namespace) {
-			return tree.New(o)
+		if o.Kind != kind || o.Name != name || kind != "ClusterVirtualImage" && kind != kindClass && o.Namespace != m.vm.Namespace {
+			continue
 		}
+		for _, n := range m.companions {
+			if n.Object() == o {
+				return n, nil
+			}
+		}
+		n, err := tree.Companion(o)
+		if err == nil && kind != kindClass {
+			m.companions = append(m.companions, n)
+		}
+		return n, err
 	}
 	return nil, nil
 }

@@ -34,6 +34,8 @@ type machine struct {
 	root *tree.Node
 	all  []spec.Object
 	vm   *spec.VirtualMachine
+	// companions are the objects that it refers to.
+	companions []*tree.Node
 }
 
 // Translate returns a machine in our terms, without defaults, and notes on what
@@ -68,7 +70,11 @@ func Translate(o *spec.Object, all []spec.Object) (*spec.VirtualMachine, []spec.
 	if err := m.blockDevices(); err != nil {
 		return nil, nil, err
 	}
-	return m.vm, root.Notes(unread), nil
+	notes := root.Notes(unread)
+	for _, n := range m.companions {
+		notes = append(notes, n.Notes(unread)...)
+	}
+	return m.vm, notes, nil
 }
 
 // power translates the run policy, which is the same here. The state is what a

@@ -40,6 +40,8 @@ type machine struct {
 	instance *tree.Node // the VirtualMachineInstance's specification in it
 	all      []spec.Object
 	vm       *spec.VirtualMachine
+	// companions are the objects that it refers to.
+	companions []*tree.Node
 }
 
 // Translate returns a machine in our terms, without defaults, and notes on what
@@ -60,7 +62,11 @@ func Translate(o *spec.Object, all []spec.Object) (*spec.VirtualMachine, []spec.
 	if err := m.translate(); err != nil {
 		return nil, nil, err
 	}
-	return m.vm, root.Notes(unread), nil
+	notes := root.Notes(unread)
+	for _, n := range m.companions {
+		notes = append(notes, n.Notes(unread)...)
+	}
+	return m.vm, notes, nil
 }
 
 func (m *machine) translate() error {
@@ -169,15 +175,24 @@ func (m *machine) object(name string, kinds ...string) *spec.Object {
 	return nil
 }
 
-// companion is object as a tree, or nil.
+// companion is object as a tree, or nil. What is not read of it is told as what is not read
+// of the machine if it is a DataVolume; what is taken of the others their callers say.
 func (m *machine) companion(name string, kinds ...string) (*tree.Node, error) {
 	o := m.object(name, kinds...)
 	if o == nil {
 		return nil, nil
 	}
-	n, err := tree.New(o)
+	for _, n := range m.companions {
+		if n.Object() == o {
+			return n, nil
+		}
+	}
+	n, err := tree.Companion(o)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", o.Kind, name, err)
+	}
+	if o.Kind == dataVolume {
+		m.companions = append(m.companions, n)
 	}
 	return n, nil
 }

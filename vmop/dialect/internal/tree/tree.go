@@ -50,6 +50,19 @@ func New(o *spec.Object) (*Node, error) {
 	return &Node{value: value, m: &manifest{object: o, read: map[string]extent{}}}, nil
 }
 
+// Companion returns the root of an object that a machine refers to, of which what it is
+// called says nothing more.
+func Companion(o *spec.Object) (*Node, error) {
+	n, err := New(o)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range []string{"apiVersion", "kind", "metadata", "status"} {
+		n.Get(key).ReadAll()
+	}
+	return n, nil
+}
+
 // ServerMade are the fields of an object's metadata that an API server writes,
 // and that say nothing about the machine.
 var ServerMade = []string{
