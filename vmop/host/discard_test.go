@@ -102,6 +102,33 @@ func TestStartOfAnotherIsKept(t *testing.T) {
 	}
 }
 
+// A machine that a program has made is kept as one of a manifest is.
+func TestMachineThatWasNeverWritten(t *testing.T) {
+	h, o := firstMachine(t)
+	mine := spec.NewVirtualMachine("apps", "made")
+	mine.Spec = *o.VirtualMachine.Spec.DeepCopy()
+	m, err := h.Create(&spec.Object{VirtualMachine: mine}, Given{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := m.Object()
+	if err != nil || m.FullName() != "apps/made" || kept.VirtualMachine.Name != "made" || len(kept.VirtualMachine.Spec.VM.Disks) != 1 {
+		t.Errorf("%s: %+v, %v", m.FullName(), kept.VirtualMachine, err)
+	}
+	if _, err := h.Prepare(t.Context(), &spec.Object{VirtualMachine: mine}, JobOptions{}); err != nil {
+		t.Error(err)
+	}
+	mine.Name = "Not a name"
+	for _, wrong := range []*spec.Object{nil, {}, {VirtualMachine: mine}} {
+		if _, err := h.Create(wrong, Given{}); err == nil {
+			t.Errorf("%+v is kept", wrong)
+		}
+		if _, err := h.Prepare(t.Context(), wrong, JobOptions{}); err == nil {
+			t.Errorf("%+v is prepared", wrong)
+		}
+	}
+}
+
 // What nobody has provided is found before anything is made.
 func TestGivenFilesAreLookedFor(t *testing.T) {
 	root, repository := t.TempDir(), t.TempDir()

@@ -144,13 +144,16 @@ type JobOptions struct {
 	Version string
 }
 
-// Prepare makes the job of a manifest's machine, which must be defaulted and valid.
+// Prepare makes the job of a manifest's machine, as [Host.Create] takes it.
 // Of the machine nothing is touched but its directory, which is made. Images that its
 // start makes disks of are fetched into the cache. Where the
 // host would have to provide something, such as a kernel or a disk that is not there, the
 // error has a machineconfig.Error for each, or a [*GivenError]; where the machine would get an empty disk in place of one that it has had, an
 // [*EmptyDiskError].
 func (h *Host) Prepare(ctx context.Context, o *spec.Object, options JobOptions) (job *Job, err error) {
+	if o, err = written(o); err != nil {
+		return nil, err
+	}
 	config, secret, err := h.configuration(o, options.Given)
 	if err != nil {
 		return nil, err

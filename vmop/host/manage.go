@@ -23,10 +23,15 @@ var ErrExists = errors.New("there is a machine of that name already")
 // ErrNoManifest says that no manifest is kept with a machine.
 var ErrNoManifest = errors.New("no manifest is kept with the machine")
 
-// Create keeps a machine, which must be defaulted and valid, without starting it.
+// Create keeps a machine without starting it. One that was loaded must be defaulted and
+// valid; one that a program has made, in an object with nothing else, becomes so.
 // The error has a machineconfig.Error for each thing that this host does not have, or is
 // [ErrExists].
 func (h *Host) Create(o *spec.Object, g Given) (Machine, error) {
+	o, err := written(o)
+	if err != nil {
+		return Machine{}, err
+	}
 	m, err := h.Machine(o.Namespace, o.Name)
 	if err == nil {
 		return m, fmt.Errorf("%s: %w", m.FullName(), ErrExists)

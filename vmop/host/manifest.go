@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"go.yaml.in/yaml/v3"
@@ -47,6 +48,23 @@ func only(objects []spec.Object, err error) (spec.Object, error) {
 		return spec.Object{}, fmt.Errorf("the manifest has %d objects and not one VirtualMachine", len(objects))
 	}
 	return objects[0], nil
+}
+
+// written is an object with its manifest, as [spec.Load] returns it. A program's own
+// machine, which was never written, gets one, with defaults, and is validated.
+func written(o *spec.Object) (*spec.Object, error) {
+	switch {
+	case o == nil || o.VirtualMachine == nil:
+		return nil, errors.New("there is no virtual machine in the object")
+	case len(o.Raw) > 0:
+		return o, nil
+	}
+	data, err := spec.Marshal(o.VirtualMachine)
+	if err != nil {
+		return nil, err
+	}
+	object, err := only(spec.Load(o.File, data, spec.Options{Default: true, Validate: true}))
+	return &object, err
 }
 
 // withoutIdentity removes what tells the machine from another one.
