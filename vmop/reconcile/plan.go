@@ -40,14 +40,20 @@ func (p Plan) StartsPod() bool {
 }
 
 // Releases reports whether the plan lets an object go that is being deleted, or
-// deletes claims or a secret of it. Whoever
-// executes such a plan makes sure first, at the API server, that there is no pod of
-// it which no watch has shown yet; and decides anew with one that there is.
+// deletes claims or a secret of it, or what a pod may need ([Plan.DeletesConfigMaps]).
+// Whoever executes such a plan makes sure first, at the API server, that there is no pod
+// of it which no watch has shown yet; and decides anew with one that there is.
 func (p Plan) Releases() bool {
-	return p.DeletesClaims() || slices.ContainsFunc(p.Actions, func(a Action) bool {
+	return p.DeletesClaims() || p.DeletesConfigMaps() || slices.ContainsFunc(p.Actions, func(a Action) bool {
 		f, is := a.(SetFinalizers)
 		return is && f.Releases
 	})
+}
+
+// DeletesConfigMaps reports whether the plan deletes ConfigMaps, and with them Secrets:
+// another pod than the one that was seen, which an operator before has made, may have one.
+func (p Plan) DeletesConfigMaps() bool {
+	return slices.ContainsFunc(p.Actions, func(a Action) bool { _, is := a.(DeleteConfigMap); return is })
 }
 
 // DeletesClaims reports whether the plan destroys data. Whoever executes such a plan

@@ -77,11 +77,17 @@ func (k *machines) prepare(ctx context.Context, o *observed, plan reconcile.Plan
 			p.plan.Wake = again
 		}
 	}
-	if p.plan.Releases() && s.Pod == nil {
+	if p.plan.Releases() && (s.Pod == nil || p.plan.DeletesConfigMaps()) {
 		// The operator before may have made one that the cache does not show.
-		if s.Pod, err = k.livePod(ctx, s.VM.Namespace, s.VM.Name); err != nil {
+		now, err := k.livePod(ctx, s.VM.Namespace, s.VM.Name)
+		if err != nil {
 			return p, err
 		}
+		if s.Pod != nil && (now == nil || now.UID != s.Pod.UID) {
+			p.waits = true // for the cache: no start is decided about without a turn
+			return p, nil
+		}
+		s.Pod = now
 		p.plan = machinekind.Decide(*s)
 	}
 	if p.plan.DeletesClaims() {
