@@ -47,7 +47,7 @@ func TestClusterScripts(t *testing.T) {
 			e.Setenv("PATH", cluster.Programs().Dir+string(os.PathListSeparator)+e.Getenv("PATH"))
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"operation": operationCommand(cluster)},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"operation": operationCommand(cluster), "page": pageCommand},
 	})
 }
 

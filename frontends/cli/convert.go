@@ -12,12 +12,12 @@ import (
 func (p *program) convertCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "convert",
-		Usage:     "print the machines of KubeVirt and Deckhouse Virtualization, and their classes, as manifests of this system",
+		Usage:     "print the machines of KubeVirt and Deckhouse Virtualization, their classes and operations, as manifests of this system",
 		ArgsUsage: "FILE...",
 		Description: "Each thing that means something else here, or nothing, is a note on the standard error:\n\n" +
 			"  FILE:LINE: KIND NAMESPACE/NAME: FIELD: note: what becomes of it\n\n" +
-			"Instance types, data volumes, virtual disks and images are looked up among the files. Machines and\n" +
-			"classes of this system are printed as they are understood. validate, render, run, changes and diff take such files, too.\n\n" +
+			"Instance types, data volumes, virtual disks and images are looked up among the files. Machines,\n" +
+			"classes and operations of this system are printed as they are understood. validate, render, run, changes and diff take such files, too.\n\n" +
 			"Example:\n" +
 			"  vmop-cli convert kubevirt-vm.yaml > vm.yaml",
 		Flags:  selectFlags(),
@@ -38,7 +38,9 @@ func (p *program) convert(c *cli.Context) error {
 	n := 0
 	for i := range objects {
 		o := &objects[i]
-		if _, class := o.Typed.(*spec.VirtualMachineClass); o.VirtualMachine == nil && !class {
+		switch o.Typed.(type) {
+		case *spec.VirtualMachine, *spec.VirtualMachineClass, *spec.VirtualMachineOperation:
+		default:
 			continue
 		}
 		text, err := spec.Marshal(o.Typed)
@@ -75,5 +77,5 @@ func noMachine(files []string, s selection, objects []spec.Object) error {
 	if len(kinds) > 0 {
 		message += ", but " + strings.Join(kinds, ", ")
 	}
-	return fmt.Errorf("%s; understood are %s", message, strings.Join(understood(), ", "))
+	return fmt.Errorf("%s; understood are %s", message, understood())
 }

@@ -2,13 +2,15 @@ package main
 
 import (
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/vmop/sdk/vmop/dialect"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
 // translated adds to the objects of files what machines of other systems among
-// them, and their classes, are in our terms, with what is wrong with those. Each thing
+// them, their classes and operations on them are in our terms, with what is wrong with those. Each thing
 // that means something else here, or nothing, is told of what is selected.
 func (p *program) translated(objects []spec.Object, s selection, opts spec.Options) ([]spec.Object, []spec.Problem) {
 	t, err := dialect.Translate(objects)
@@ -49,6 +51,12 @@ func (p *program) translated(objects []spec.Object, s selection, opts spec.Optio
 			problems = append(problems, o.Problems(spec.ValidateClass(c.VirtualMachineClass))...)
 		}
 	}
+	for _, op := range t.Operations {
+		o := add(op.Object, op.VirtualMachineOperation, op.Notes)
+		if opts.Validate {
+			problems = append(problems, o.Problems(spec.ValidateOperation(op.VirtualMachineOperation))...)
+		}
+	}
 	for _, note := range t.LeftOut {
 		if s.matches(note.Namespace, note.Name) {
 			p.note("%v", noted(note))
@@ -67,7 +75,24 @@ func noted(n spec.Problem) spec.Problem {
 	return n
 }
 
-// understood are the kinds of machines that can be read.
-func understood() []string {
-	return append([]string{spec.KindVirtualMachine + "." + spec.GroupName}, dialect.Kinds()...)
+// understood says which kinds can be read, by their groups: those of this system, those
+// that are translated, and those that say something about a machine which refers to them.
+func understood() string {
+	kinds := append(dialect.Kinds(), dialect.Companions()...)
+	for i, k := range spec.Kinds() {
+		kinds = slices.Insert(kinds, i, k.Name+"."+spec.GroupName)
+	}
+	var groups []string
+	of := map[string][]string{}
+	for _, k := range kinds {
+		name, group, _ := strings.Cut(k, ".")
+		if of[group] == nil {
+			groups = append(groups, group)
+		}
+		of[group] = append(of[group], name)
+	}
+	for i, g := range groups {
+		groups[i] = strings.Join(of[g], ", ") + " of " + g
+	}
+	return strings.Join(groups, "; ")
 }

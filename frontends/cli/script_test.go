@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/rogpeppe/go-internal/txtar"
 	"golang.org/x/sys/unix"
 
 	"github.com/vmop/sdk/internal/debianguest"
@@ -36,8 +37,18 @@ const patience = 3 * time.Minute
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", UpdateScripts: *update, Setup: setup,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"push-disk": pushDiskCommand, "serve-images": serveImagesCommand},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"page": pageCommand, "push-disk": pushDiskCommand, "serve-images": serveImagesCommand},
 	})
+}
+
+// pageCommand writes all manifests of another project's page: page PROJECT FILE.
+func pageCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: page PROJECT FILE")
+	}
+	archive, err := txtar.ParseFile(filepath.Join("..", "..", "vmop", "dialect", "testdata", "page-"+args[0]+".txtar"))
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), archive.Files[0].Data, 0o600))
 }
 
 // Scripts that start guests run one after the other: an emulated guest wants a

@@ -32,19 +32,31 @@ type Class struct {
 	Notes []spec.Problem
 }
 
+// Operation is an operation on a machine that another system's manifest describes.
+type Operation struct {
+	// VirtualMachineOperation is the operation in our terms.
+	VirtualMachineOperation *spec.VirtualMachineOperation
+	// Object is where it was written, in the other system's terms.
+	Object spec.Object
+	// Notes are as those of a [Machine].
+	Notes []spec.Problem
+}
+
 // Translation is what the objects of files are in our terms.
 type Translation struct {
 	// Machines are the machines, in the order of the objects.
 	Machines []Machine
 	// Classes are the classes of machines, in the order of the objects.
 	Classes []Class
+	// Operations are the operations on machines, in the order of the objects.
+	Operations []Operation
 	// LeftOut names the other objects of these systems: those that describe no
-	// machine, and that no machine refers to.
+	// machine, and that no machine refers to, and operations that have no counterpart.
 	LeftOut []spec.Problem
 }
 
-// Translate translates every machine of another system, and every class of machines,
-// among the objects of one or several files. Objects that machines refer to, such as instance types and
+// Translate translates every machine of another system, every class of machines and every
+// operation on one among the objects of one or several files. Objects that machines refer to, such as instance types and
 // virtual disks, are looked up among the same objects. Machines of this system
 // and objects of groups that belong to neither are not looked at.
 //
@@ -55,29 +67,17 @@ func Translate(objects []spec.Object) (Translation, error) {
 	var problems []spec.Problem
 	for i := range objects {
 		o := &objects[i]
-		if group, _, _ := strings.Cut(o.APIVersion, "/"); o.Kind+"."+group == deckhouse.ClassKind {
-			c, notes, err := deckhouse.TranslateClass(o)
-			if err != nil {
-				problems = append(problems, problem(o, err))
-				continue
-			}
-			out.Classes = append(out.Classes, Class{VirtualMachineClass: c, Object: *o, Notes: notes})
-			continue
-		}
-		translate, known := translator(o)
+		add, known := translator(o)
 		if !known {
 			continue
 		}
-		if translate == nil {
+		if add == nil {
 			out.LeftOut = append(out.LeftOut, o.Problem("", "describes no machine and is left out"))
 			continue
 		}
-		vm, notes, err := translate(o, objects)
-		if err != nil {
+		if err := add(&out, o, objects); err != nil {
 			problems = append(problems, problem(o, err))
-			continue
 		}
-		out.Machines = append(out.Machines, Machine{VirtualMachine: vm, Object: *o, Notes: notes})
 	}
 	if len(problems) > 0 {
 		return out, &spec.LoadError{Problems: problems}
@@ -85,26 +85,86 @@ func Translate(objects []spec.Object) (Translation, error) {
 	return out, nil
 }
 
-// Kinds lists the kinds of machines that [Translate] translates, with their groups.
+// Kinds lists the kinds that [Translate] translates, each followed by its group: those
+// of machines first.
 func Kinds() []string {
-	return append(kubevirt.Kinds(), deckhouse.Kinds()...)
+	var all []string
+	for _, r := range rows() {
+		all = append(all, r.kind)
+	}
+	return all
 }
 
-type translation func(o *spec.Object, all []spec.Object) (*spec.VirtualMachine, []spec.Problem, error)
+// Companions lists the kinds, each followed by its group, that say something about
+// machines, and are looked at for that alone.
+func Companions() []string {
+	return slices.Concat(kubevirt.Companions(), deckhouse.Companions())
+}
 
-// translator returns how an object becomes a machine. It is nil for a kind of
-// these systems that does not; companions of machines are not known here.
-func translator(o *spec.Object) (translate translation, known bool) {
-	group, _, _ := strings.Cut(o.APIVersion, "/")
-	switch {
-	case group == kubevirt.Group && slices.Contains(kubevirt.Kinds(), o.Kind+"."+group):
-		return kubevirt.Translate, true
-	case group == deckhouse.Group && slices.Contains(deckhouse.Kinds(), o.Kind+"."+group):
-		return deckhouse.Translate, true
-	case strings.HasSuffix("."+group, "."+kubevirt.Group) && !kubevirt.Companion(o.Kind), group == deckhouse.Group && !deckhouse.Companion(o.Kind):
-		return nil, true
+// translation adds to what was translated what an object is in our terms.
+type translation func(out *Translation, o *spec.Object, all []spec.Object) error
+
+// row is a kind with its group, and its translation.
+type row struct {
+	kind string
+	add  translation
+}
+
+func rows() []row {
+	var all []row
+	for _, kind := range kubevirt.Kinds() {
+		all = append(all, row{kind, machines(kubevirt.Translate)})
 	}
-	return nil, false
+	for _, kind := range deckhouse.Kinds() {
+		all = append(all, row{kind, machines(deckhouse.Translate)})
+	}
+	return append(all, row{deckhouse.ClassKind, class}, row{deckhouse.OperationKind, operation})
+}
+
+// translator returns how an object is translated. It is nil for a kind of
+// these systems that is not; companions of machines are not known here.
+func translator(o *spec.Object) (add translation, known bool) {
+	group, _, _ := strings.Cut(o.APIVersion, "/")
+	kind := o.Kind + "." + group
+	for _, r := range rows() {
+		if r.kind == kind {
+			return r.add, true
+		}
+	}
+	theirs := strings.HasSuffix("."+group, "."+kubevirt.Group) || group == deckhouse.Group
+	return nil, theirs && !slices.Contains(Companions(), kind)
+}
+
+// machines is the translation of a kind of machines.
+func machines(translate func(*spec.Object, []spec.Object) (*spec.VirtualMachine, []spec.Problem, error)) translation {
+	return func(out *Translation, o *spec.Object, all []spec.Object) error {
+		vm, notes, err := translate(o, all)
+		if err == nil {
+			out.Machines = append(out.Machines, Machine{VirtualMachine: vm, Object: *o, Notes: notes})
+		}
+		return err
+	}
+}
+
+func class(out *Translation, o *spec.Object, _ []spec.Object) error {
+	c, notes, err := deckhouse.TranslateClass(o)
+	if err == nil {
+		out.Classes = append(out.Classes, Class{VirtualMachineClass: c, Object: *o, Notes: notes})
+	}
+	return err
+}
+
+func operation(out *Translation, o *spec.Object, _ []spec.Object) error {
+	op, notes, err := deckhouse.TranslateOperation(o)
+	switch {
+	case err != nil:
+		return err
+	case op == nil:
+		out.LeftOut = append(out.LeftOut, notes...)
+	default:
+		out.Operations = append(out.Operations, Operation{VirtualMachineOperation: op, Object: *o, Notes: notes})
+	}
+	return nil
 }
 
 func problem(o *spec.Object, err error) spec.Problem {

@@ -97,6 +97,19 @@ func golden(t *testing.T, data []byte) []txtar.File {
 			fmt.Fprintf(&problems, "%s: %v\n", c.VirtualMachineClass.Name, e)
 		}
 	}
+	for i, o := range translated.Operations {
+		text, err := sigsyaml.Marshal(o.VirtualMachineOperation)
+		if err != nil {
+			t.Fatal(err)
+		}
+		add(fmt.Sprintf("operation-%d.yaml", i), string(text))
+		for _, n := range o.Notes {
+			fmt.Fprintln(&notes, n)
+		}
+		for _, e := range spec.ValidateOperation(o.VirtualMachineOperation) {
+			fmt.Fprintf(&problems, "%s: %v\n", o.VirtualMachineOperation.Name, e)
+		}
+	}
 	for _, n := range translated.LeftOut {
 		fmt.Fprintln(&notes, n)
 	}
@@ -152,7 +165,7 @@ func TestNothingIsLost(t *testing.T) {
 		}
 		objects := load(t, data)
 		translated, err := dialect.Translate(objects)
-		if err != nil || len(translated.Machines)+len(translated.Classes) == 0 {
+		if err != nil || len(translated.Machines)+len(translated.Classes)+len(translated.Operations) == 0 {
 			return // nothing is made of it, which is told
 		}
 		var of spec.Object
@@ -163,6 +176,9 @@ func TestNothingIsLost(t *testing.T) {
 		}
 		for _, c := range translated.Classes {
 			of, notes, made = c.Object, c.Notes, c.VirtualMachineClass
+		}
+		for _, o := range translated.Operations {
+			of, notes, made = o.Object, o.Notes, o.VirtualMachineOperation
 		}
 		path := place(t, &of, doc)
 		if strings.HasPrefix(path, "status.") {
@@ -251,6 +267,15 @@ func FuzzTranslate(f *testing.F) {
 		translated, _ := dialect.Translate(objects)
 		for _, m := range translated.Machines {
 			text, err := sigsyaml.Marshal(m.VirtualMachine)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := spec.Load("out.yaml", text, spec.Options{}); err != nil {
+				t.Fatalf("%v\n%s", err, text)
+			}
+		}
+		for _, o := range translated.Operations {
+			text, err := sigsyaml.Marshal(o.VirtualMachineOperation)
 			if err != nil {
 				t.Fatal(err)
 			}

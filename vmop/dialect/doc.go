@@ -1,6 +1,6 @@
 // Package dialect understands the machines of other systems: KubeVirt's
 // VirtualMachine and VirtualMachineInstance and Deckhouse Virtualization's
-// VirtualMachine and VirtualMachineClass become ours. The translation is pure, and says what it could not
+// VirtualMachine, VirtualMachineClass and VirtualMachineOperation become ours. The translation is pure, and says what it could not
 // carry over:
 //
 //	objects, err := spec.Load("vm.yaml", data, spec.Options{})

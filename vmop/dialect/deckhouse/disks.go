@@ -23,9 +23,9 @@ func (m *machine) blockDevices() error {
 		}
 		var disk spec.Disk
 		switch kind {
-		case "VirtualDisk":
+		case kindDisk:
 			disk = m.disk(ref, of, name)
-		case "VirtualImage", "ClusterVirtualImage":
+		case kindImage, kindClusterImage:
 			disk = m.image(ref, of, kind, name)
 		default:
 			ref.Note("a %s has no counterpart; the disk is left out", kind)
@@ -165,7 +165,7 @@ func describe(source *tree.Node) string {
 func (m *machine) companion(kind, name string) (*tree.Node, error) {
 	for i := range m.all {
 		o := &m.all[i]
-		if o.Kind != kind || o.Name != name || kind != "ClusterVirtualImage" && kind != kindClass && o.Namespace != m.vm.Namespace {
+		if o.Kind != kind || o.Name != name || kind != kindClusterImage && kind != kindClass && o.Namespace != m.vm.Namespace {
 			continue
 		}
 		for _, n := range m.companions {

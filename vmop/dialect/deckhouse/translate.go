@@ -18,15 +18,31 @@ import (
 // Group is Deckhouse Virtualization's API group.
 const Group = "virtualization.deckhouse.io"
 
-const kindMachine = "VirtualMachine"
+const (
+	kindMachine = "VirtualMachine"
+	kindDisk    = "VirtualDisk"
+	kindImage   = "VirtualImage"
+	// kindClusterImage is an image of all namespaces.
+	kindClusterImage = "ClusterVirtualImage"
+)
 
 // Kinds lists the kinds that [Translate] takes, each followed by its group.
 func Kinds() []string { return []string{kindMachine + "." + Group} }
 
-// Companion reports whether objects of a kind say something about machines, and
-// are looked at for that alone.
+// Companions lists the kinds, each followed by its group, that say something about
+// machines, and are looked at for that alone.
+func Companions() []string {
+	var all []string
+	for _, kind := range []string{kindDisk, kindImage, kindClusterImage} {
+		all = append(all, kind+"."+Group)
+	}
+	return all
+}
+
+// Companion reports whether objects of a kind say something about machines, those of
+// [Companions] and classes.
 func Companion(kind string) bool {
-	return slices.Contains([]string{"VirtualDisk", "VirtualImage", "ClusterVirtualImage", kindClass}, kind)
+	return kind == kindClass || slices.Contains(Companions(), kind+"."+Group)
 }
 
 // machine is a translation under way.

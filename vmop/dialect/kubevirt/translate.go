@@ -26,10 +26,23 @@ func Kinds() []string {
 	return []string{kindMachine + "." + Group, kindInstance + "." + Group, kindOffline + "." + Group}
 }
 
-// Companion reports whether objects of a kind say something about machines, and
-// are looked at for that alone.
+// Companions lists the kinds, each followed by its group, that say something about
+// machines, and are looked at for that alone.
+func Companions() []string {
+	all := []string{dataVolume + ".cdi." + Group}
+	for _, kind := range slices.Concat(instanceTypes, preferences) {
+		group := ".instancetype."
+		if strings.HasSuffix(kind, "Flavor") {
+			group = ".flavor."
+		}
+		all = append(all, kind+group+Group)
+	}
+	return all
+}
+
+// Companion reports whether objects of a kind are among [Companions], whatever their group.
 func Companion(kind string) bool {
-	return slices.Contains(slices.Concat(instanceTypes, preferences, []string{dataVolume}), kind)
+	return slices.ContainsFunc(Companions(), func(c string) bool { return strings.HasPrefix(c, kind+".") })
 }
 
 const dataVolume = "DataVolume"
