@@ -96,11 +96,12 @@ func (d *decoder) value(n *node, v reflect.Value, path string) {
 
 func (d *decoder) object(n *node, v reflect.Value, path string) {
 	fields := d.fieldsOf(v.Type())
+	var meant []string
 	for _, e := range n.entries {
 		i := slices.IndexFunc(fields, func(f jsonField) bool { return f.name == e.key })
 		at := child(path, e.key)
 		if i < 0 {
-			d.unknown(e, at, fields)
+			meant = append(meant, d.unknown(e, at, fields))
 			continue
 		}
 		f := fields[i]
@@ -127,7 +128,7 @@ func (d *decoder) object(n *node, v reflect.Value, path string) {
 		d.value(&value, target, at)
 	}
 	for _, f := range fields {
-		if f.ours && !f.optional && !f.defaulted && n.get(f.name) == nil {
+		if f.ours && !f.optional && !f.defaulted && n.get(f.name) == nil && !slices.Contains(meant, f.name) {
 			hint := ""
 			if f.owner == reflect.TypeFor[Cdrom]() {
 				hint = `; write "" for an empty drive`
@@ -137,22 +138,26 @@ func (d *decoder) object(n *node, v reflect.Value, path string) {
 	}
 }
 
-func (d *decoder) unknown(e entry, path string, fields []jsonField) {
+// unknown decides about a field that there is not, and gives the one that may be meant, or
+// an empty string.
+func (d *decoder) unknown(e entry, path string, fields []jsonField) (meant string) {
 	names := make([]string, len(fields))
 	for i, f := range fields {
 		names[i] = f.name
 	}
 	message := "there is no such field"
-	if s := nearest(e.key, names); s != "" {
-		message += fmt.Sprintf("; did you mean %q?", s)
+	meant = nearest(e.key, names)
+	if meant != "" {
+		message += fmt.Sprintf("; did you mean %q?", meant)
 	} else if len(names) <= 12 {
 		message += "; there are " + strings.Join(names, ", ")
 	}
 	if d.lenient {
 		d.warnings.add(fault{line: e.line, path: path, message: message})
-		return
+		return "" // it is dropped: the missing one is to be told
 	}
-	d.faults.add(fault{line: e.line, path: path, message: message})
+	d.faults.add(fault{line: e.line, path: path, message: message, unknown: true, meant: meant})
+	return meant
 }
 
 // null decides about a field whose value is null. The API server takes null

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -307,7 +308,7 @@ func (l *loader) decode(o Object, kind *Kind) {
 	if l.opts.Validate {
 		var found faults
 		for _, e := range kind.Validate(o.Typed) {
-			explained := func(f fault) bool { return explains(f, e.Field) }
+			explained := func(f fault) bool { return explains(f, e, o.Written(e.Field)) }
 			if !slices.ContainsFunc(decoding, explained) && !slices.ContainsFunc(l.faults, explained) {
 				found.add(fault{line: o.LineOf(e.Field), path: e.Field, message: e.ErrorBody()})
 			}
@@ -324,18 +325,53 @@ func (l *loader) decode(o Object, kind *Kind) {
 	l.objects = append(l.objects, o)
 }
 
-// explains reports whether a fault may be the cause of a finding at a path: one stands
-// inside of the other, or they are neighbours. The finding would then be about a value
-// that the file does not have. What is only missing says nothing about its neighbours.
-func explains(f fault, finding string) bool {
-	if f.path == finding || inside(f.path, finding) || inside(finding, f.path) {
+// explains reports whether a fault may be the cause of a finding, which would then be about
+// a value that the file does not have: one stands inside of the other; or they are
+// neighbours, and the file has no value where the finding is; or the finding mentions the
+// faulty field, or one around it. What is only missing says nothing about its neighbours.
+func explains(f fault, finding *field.Error, written bool) bool {
+	at := finding.Field
+	if f.path == at || inside(f.path, at) || inside(at, f.path) {
 		return true
 	}
 	if f.missing {
 		return false
 	}
-	parent := f.path[:max(strings.LastIndexAny(f.path, ".["), 0)]
-	return inside(finding, parent) && !strings.ContainsAny(finding[len(parent)+1:], ".[")
+	parent, name := parentOf(f.path)
+	if f.unknown {
+		if name = f.meant; name != "" && inside(at, child(parent, name)) {
+			return true
+		}
+	}
+	if inside(at, parent) && !written && !strings.ContainsAny(at[len(parent)+1:], ".[") {
+		return true
+	}
+	for parent != "" {
+		if inside(at, parent) && mentions(finding.Detail, name) {
+			return true
+		}
+		if strings.HasSuffix(parent, "]") {
+			return false // what is said of the whole list is hardly about this item
+		}
+		parent, name = parentOf(parent)
+	}
+	return false
+}
+
+// parentOf divides the path of a field, or of an item of a list, whose name is empty.
+func parentOf(path string) (parent, name string) {
+	i := max(strings.LastIndexAny(path, ".["), 0)
+	parent, name = path[:i], strings.TrimPrefix(path[i:], ".")
+	if strings.HasPrefix(name, "[") {
+		name = ""
+	}
+	return parent, name
+}
+
+// mentions reports whether a text has a word.
+func mentions(text, word string) bool {
+	letter := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+	return slices.Contains(strings.FieldsFunc(text, func(r rune) bool { return !letter(r) }), word)
 }
 
 // inside reports whether one path is that of a field inside of another.

@@ -32,7 +32,9 @@ type fault struct {
 	line    int
 	path    string
 	message string
-	missing bool // a required field is absent, and nothing was written in a wrong way
+	missing bool   // a required field is absent, and nothing was written in a wrong way
+	unknown bool   // there is no such field
+	meant   string // the field that an unknown one may be, or empty
 }
 
 // Limits on what aliases and merge keys may blow a document up to. Kubernetes
