@@ -109,6 +109,7 @@ func (p *program) foreground(ctx context.Context, j *host.Job, interrupted func(
 	}
 	f.engine = e
 	stopSignals := runner.OnStopSignals(runner.Debounced(f.stop))
+	quitSignal := e.TakeQuitSignal()
 	if interrupted() {
 		f.stop()
 	}
@@ -133,6 +134,7 @@ func (p *program) foreground(ctx context.Context, j *host.Job, interrupted func(
 	viewing.Wait()
 	cancel()
 	stopSignals()
+	quitSignal()
 	f.endProgress()
 	if outcome.QEMUStatus == "" && !f.sent { // no guest has executed
 		p.discard(j)

@@ -243,6 +243,7 @@ func run(s settings, out io.Writer) (runner.Outcome, error) {
 	}
 	defer reapOrphans()()
 	defer stopOnSignals(e, os.Getpid() == 1)()
+	defer e.TakeQuitSignal()()
 	defer followConfig(s.config, data, e)()
 	return e.Run(ctx)
 }

@@ -280,6 +280,7 @@ func (j *Job) Supervise(ctx context.Context, out io.Writer) (outcome runner.Outc
 		return runner.Outcome{Cause: runner.CauseStartFailure}, err
 	}
 	defer runner.OnStopSignals(runner.Debounced(e.Stop))()
+	defer e.TakeQuitSignal()()
 	if j.Interrupted != nil && j.Interrupted() {
 		e.Stop()
 	}
@@ -312,6 +313,7 @@ func Supervise(ctx context.Context, o SuperviseOptions) (runner.Outcome, error) 
 		return runner.Outcome{Cause: runner.CauseStartFailure}, err
 	}
 	defer runner.OnStopSignals(runner.Debounced(e.Stop))()
+	defer e.TakeQuitSignal()()
 	return e.Run(ctx)
 }
 

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// secondRequest is the time between two requests to stop: closer ones would be
-	// the same.
+	// secondRequest is the time between two requests to stop by the same signal: closer
+	// ones would be the same.
 	secondRequest = 2 * runner.SameRequest
 	// stopReserve is how much longer than the machine's power-down timeout a stop
 	// waits: the runner has to end QEMU and clean up.
@@ -67,29 +67,46 @@ func (m *Machine) stop(ctx context.Context, now bool, timeout time.Duration) err
 	return nil
 }
 
-// stopRunner asks the runner, twice if it shall not wait for the guest.
+// stopRunner asks the runner, once: a second TERM would be a request not to wait for the
+// guest any more.
 func (m *Machine) stopRunner(ctx context.Context, now bool) (err error) {
 	proc, err := runner.OpenHolder(m.Data, m.Runner)
 	if err != nil || proc == nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, proc.Close()) }()
-	requests := 1
-	if now {
-		requests = 2
+	state := m.State
+	if read, err := runner.ReadState(m.StateFile()); err == nil && read.RunnerPID == m.Runner {
+		state = read // as it is now
 	}
-	for i := range requests {
+	for i, request := range stopRequests(state, now) {
 		if i > 0 {
 			if ended, err := proc.Wait(ctx, secondRequest); ended || err != nil {
 				return err
 			}
 		}
-		if err := proc.Signal(unix.SIGTERM); err != nil {
+		if err := proc.Signal(request); err != nil {
 			return err
 		}
 	}
 	_, err = proc.Wait(ctx, 0)
 	return err
+}
+
+// stopRequests are the signals that ask a runner to stop, one after the other. A runner of
+// an older vmop does not take QUIT; it takes a second TERM for it, and a third for a
+// request to kill QEMU.
+func stopRequests(state runner.State, now bool) []unix.Signal {
+	asked := state.Phase == runner.PhaseTerminating
+	switch {
+	case now && state.QuitSignal:
+		return []unix.Signal{unix.SIGQUIT}
+	case now && !asked:
+		return []unix.Signal{unix.SIGTERM, unix.SIGTERM}
+	case now || !asked:
+		return []unix.Signal{unix.SIGTERM}
+	}
+	return nil
 }
 
 // stopOrphan stops a guest whose runner is gone, by QEMU's monitor or signals.

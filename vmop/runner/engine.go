@@ -292,7 +292,7 @@ func (e *Engine) Run(ctx context.Context) (Outcome, error) {
 	}
 	e.update(func(s *State) {
 		s.Phase, s.Message, s.Outcome = PhaseStopped, outcome.Message, &outcome
-		s.QEMUPID, s.RunnerPID, s.CPUs, s.RAM, s.Started = 0, 0, 0, 0, nil
+		s.QEMUPID, s.RunnerPID, s.QuitSignal, s.CPUs, s.RAM, s.Started = 0, 0, false, 0, 0, nil
 		s.Sockets = map[string]string{}
 		s.Conditions, s.ConsoleClient, s.ConsoleClients, s.Paused = nil, "", nil, false
 		s.Guest, s.Login = Guest{}, Login{}

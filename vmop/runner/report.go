@@ -38,6 +38,9 @@ type State struct {
 	// RunnerPID and QEMUPID are process ids; 0 where there is no process.
 	RunnerPID int `json:"runnerPid,omitempty"`
 	QEMUPID   int `json:"qemuPid,omitempty"`
+	// QuitSignal says that the runner stops the machine without waiting for the guest
+	// when it gets QUIT, see [Engine.TakeQuitSignal].
+	QuitSignal bool `json:"quitSignal,omitempty"`
 	// RunnerVersion and QEMUVersion are for people.
 	RunnerVersion string `json:"runnerVersion,omitempty"`
 	QEMUVersion   string `json:"qemuVersion,omitempty"`

@@ -24,13 +24,29 @@ func Debounced(f func()) func() {
 	}
 }
 
+// TakeQuitSignal lets the process's QUIT end the machine without waiting for the guest,
+// until the function that it returns is called, which waits for it. Other than TERM it
+// means the same however often it comes and however late: QEMU is told to quit, and is
+// never killed for it as by a third [Engine.Stop]. The state says that it is taken.
+func (e *Engine) TakeQuitSignal() (end func()) {
+	end = onSignals(func() { e.Hurry(-1, true) }, syscall.SIGQUIT)
+	e.mu.Lock()
+	e.state.QuitSignal = true
+	e.mu.Unlock()
+	return end
+}
+
 // OnStopSignals calls f for each TERM, INT and HUP until the function that it
 // returns is called, which waits for it: f is [Debounced] of [Engine.Stop], as a
 // rule. A log that nobody reads any more is no reason to stop, so PIPE does
 // nothing; it is caught rather than ignored, which children would inherit.
 func OnStopSignals(f func()) (end func()) {
+	return onSignals(f, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+}
+
+func onSignals(f func(), which ...os.Signal) (end func()) {
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	signal.Notify(signals, which...)
 	pipes := make(chan os.Signal, 1)
 	signal.Notify(pipes, syscall.SIGPIPE)
 	done := make(chan struct{})

@@ -47,3 +47,33 @@ func TestStopSignals(t *testing.T) {
 		t.Error("a signal asks twice, or PIPE does")
 	}
 }
+
+// QUIT asks not to wait for the guest, however often it comes, and never to kill QEMU.
+func TestQuitSignal(t *testing.T) {
+	e, err := New(Options{Config: fakeConfig(), Directories: Directories{Data: t.TempDir(), Runtime: t.TempDir()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := e.TakeQuitSignal()
+	if !e.State().QuitSignal {
+		t.Error("the state does not say that QUIT is taken")
+	}
+	for range 5 {
+		if err := syscall.Kill(syscall.Getpid(), syscall.SIGQUIT); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-e.stops[stopQuit].Done():
+		case <-time.After(time.Minute):
+			t.Fatal("QUIT asks for nothing")
+		}
+	}
+	end()
+	if e.stops[stopAsk].Err() == nil || e.stops[stopKill].Err() != nil {
+		t.Errorf("asked: %v, killed: %v", e.stops[stopAsk].Err(), e.stops[stopKill].Err())
+	}
+	e.Stop() // by somebody who is less patient
+	if e.stops[stopKill].Err() == nil {
+		t.Error("whoever asks once more waits for QEMU")
+	}
+}
