@@ -47,7 +47,6 @@ func (m *machine) disk(d, v *tree.Node, name string) {
 	if floppy := d.Get("floppy"); floppy != nil { // which v1 has no more
 		floppy.Note("no machine has a floppy drive here; the disk is left out")
 		d.Get("bootOrder").Read()
-		v.ReadAll()
 		return
 	}
 	cd := d.Get("cdrom")
