@@ -79,6 +79,9 @@ type Rendered struct {
 // start on. Without RenderOptions.UUID the result shows a UUID that is derived
 // from the machine's name, and says so among the assumptions.
 func Render(vm *VirtualMachine, o RenderOptions) (Rendered, error) {
+	if vm == nil {
+		return Rendered{}, errNoMachine
+	}
 	var out Rendered
 	facts := runnerconfig.Facts{UUID: o.UUID, MachineType: o.MachineType, AddressMap: o.AddressMap, Drives: o.Drives}
 	var err error

@@ -43,10 +43,15 @@ func Load(name string, data []byte) ([]*VirtualMachine, error) {
 	return vms, nil
 }
 
+var errNoMachine = errors.New("there is no virtual machine: the pointer is nil")
+
 // Validate reports everything that is wrong with a machine that was made in Go;
 // those from [Load] are valid. The problems are joined by errors.Join, each is
 // a field.Error of apimachinery.
 func Validate(vm *VirtualMachine) error {
+	if vm == nil {
+		return errNoMachine
+	}
 	var errs []error
 	for _, e := range spec.Validate(vm) {
 		errs = append(errs, e)

@@ -45,6 +45,8 @@ type Host struct {
 	getenv  func(string) string
 }
 
+var errNotOpened = errors.New("the host was not opened: see Open")
+
 // Open finds out where the user's machines are. It makes no directory.
 func Open(o Options) (*Host, error) {
 	if o.Getenv == nil {
@@ -66,6 +68,14 @@ func Open(o Options) (*Host, error) {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	return &Host{root: abs, runtime: runtimeBase(o.Getenv, os.Geteuid()), getenv: o.Getenv}, nil
+}
+
+// env is a variable of the environment.
+func (h *Host) env(name string) string {
+	if h.getenv == nil {
+		return os.Getenv(name)
+	}
+	return h.getenv(name)
 }
 
 // DataDir is the directory with the machines and what they share.
@@ -99,6 +109,9 @@ func (d Directories) oldLogFile() string { return filepath.Join(d.Data, oldLogFi
 
 // Directories are the directories of a machine, which need not exist.
 func (h *Host) Directories(namespace, name string) (Directories, error) {
+	if h.root == "" {
+		return Directories{}, errNotOpened
+	}
 	namespace = NamespaceOr(namespace)
 	for _, part := range []string{namespace, name} {
 		// What nobody has validated gets no further.

@@ -45,6 +45,9 @@ type Given struct {
 // Local is what reconcile must know about this host to run a machine: what it is
 // given now, and what it was given before.
 func (h *Host) Local(o *spec.Object, g Given) (machineconfig.Host, error) {
+	if o == nil || o.VirtualMachine == nil {
+		return machineconfig.Host{}, errNoMachine
+	}
 	d, err := h.Directories(o.Namespace, o.Name)
 	if err != nil {
 		return machineconfig.Host{}, err

@@ -171,6 +171,9 @@ type Applied struct {
 // is done, or when ctx ends.
 func (h *Host) Apply(ctx context.Context, m Machine, o *spec.Object, g Given) (Applied, error) {
 	var out Applied
+	if o == nil || o.VirtualMachine == nil {
+		return out, errNoMachine
+	}
 	if o.Name != m.Name || NamespaceOr(o.Namespace) != m.Namespace {
 		return out, fmt.Errorf("the manifest is that of %s, not of %s", FullName(o.Namespace, o.Name), m.FullName())
 	}

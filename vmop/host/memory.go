@@ -11,6 +11,9 @@ import (
 // MemoryNotes says that a machine may get more memory than this host has, which does not
 // keep it from starting: QEMU takes what the guest writes to.
 func MemoryNotes(vm *spec.VirtualMachine) []string {
+	if vm == nil {
+		return nil
+	}
 	ram := vm.Spec.VM.MaximumRAM
 	data, err := os.ReadFile("/proc/meminfo")
 	if ram == nil || err != nil {

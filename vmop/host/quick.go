@@ -139,6 +139,9 @@ const sshPort = 22
 
 // SSHForward is where the machine's SSH server is on this host.
 func SSHForward(vm *spec.VirtualMachine) (address string, port int32, ok bool) {
+	if vm == nil {
+		return "", 0, false
+	}
 	for _, n := range vm.Spec.VM.Networks {
 		if n.User == nil {
 			continue

@@ -187,8 +187,12 @@ func unitWord(s string) string {
 	return b.String()
 }
 
-// UnitOf is the service of a machine, which command runs.
+// UnitOf is the service of a machine, which command runs. Of a nil machine it is one
+// without a name, which [Host.Enable] refuses.
 func UnitOf(vm *spec.VirtualMachine, command []string) Unit {
+	if vm == nil {
+		return Unit{Command: command}
+	}
 	u := Unit{Namespace: NamespaceOr(vm.Namespace), Name: vm.Name, Command: command, Stop: int(stopReserve.Seconds())}
 	if t := &vm.Spec; t.VM.PowerdownTimeout != nil || t.TerminationGracePeriodSeconds != nil {
 		u.Stop += int(t.ShutdownSeconds())
@@ -210,10 +214,10 @@ func (h *Host) unitDir(system bool) (string, error) {
 	if system {
 		return systemUnits, nil
 	}
-	if dir := h.getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+	if dir := h.env("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "systemd", "user"), nil
 	}
-	if home := h.getenv("HOME"); filepath.IsAbs(home) {
+	if home := h.env("HOME"); filepath.IsAbs(home) {
 		return filepath.Join(home, ".config", "systemd", "user"), nil
 	}
 	return "", errors.New("there is no home directory to keep units of systemd in")
@@ -290,7 +294,7 @@ func (h *Host) Disable(namespace, name string) ([]string, error) {
 func (h *Host) passingUnitDir(system bool) string {
 	dir, sub := "/run", "system"
 	if !system {
-		dir, sub = h.getenv("XDG_RUNTIME_DIR"), "user"
+		dir, sub = h.env("XDG_RUNTIME_DIR"), "user"
 	}
 	if dir = filepath.Join(dir, "systemd"); !filepath.IsAbs(dir) || !exists(dir) {
 		return ""
@@ -327,6 +331,9 @@ type Renewed struct {
 // that somebody has changed is left alone.
 func (h *Host) Renew(vm *spec.VirtualMachine) (Renewed, error) {
 	var out Renewed
+	if vm == nil {
+		return out, errNoMachine
+	}
 	for _, path := range h.Enabled(vm.Namespace, vm.Name) {
 		data, err := os.ReadFile(path)
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 // USBNotes says which of a machine's USB devices its guest does not have yet, and what
 // to do. None of that keeps a machine from running: QEMU goes on looking for them.
 func USBNotes(vm *spec.VirtualMachine) []string {
-	if len(vm.Spec.VM.USBDevices) == 0 {
+	if vm == nil || len(vm.Spec.VM.USBDevices) == 0 {
 		return nil
 	}
 	found, err := hostprobe.USBDevices("/")

@@ -16,9 +16,14 @@ import (
 // cannot come any more.
 type Condition func(*Machine) (done bool, err error)
 
+var errNoMachine = errors.New("there is no machine: the pointer is nil")
+
 // ForRunning waits until the guest executes. A machine that stops meanwhile never
 // will.
 func ForRunning(m *Machine) (bool, error) {
+	if m == nil {
+		return false, errNoMachine
+	}
 	switch m.Status {
 	case StatusRunning, StatusPaused:
 		return true, nil
@@ -29,7 +34,12 @@ func ForRunning(m *Machine) (bool, error) {
 }
 
 // ForStopped waits until no process has the machine.
-func ForStopped(m *Machine) (bool, error) { return !m.Running(), nil }
+func ForStopped(m *Machine) (bool, error) {
+	if m == nil {
+		return false, errNoMachine
+	}
+	return !m.Running(), nil
+}
 
 // ForReady waits until the guest agent has answered, which is when the guest has
 // booted. A machine without the agent never gets there.

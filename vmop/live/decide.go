@@ -14,8 +14,12 @@ type decider struct {
 	refusedGrowth string
 }
 
-// Decide returns what to do now. It depends on its argument alone.
+// Decide returns what to do now. It depends on its argument alone. Without a wanted
+// configuration, or that which QEMU was started with, there is nothing to do.
 func Decide(in Input) Decision {
+	if in.Config == nil || in.Machine.Started == nil {
+		return Decision{Memory: in.Memory.clone()}
+	}
 	d := &decider{in: in, out: Decision{Memory: in.Memory.clone()}}
 	d.cpus()
 	d.memory()

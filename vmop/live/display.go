@@ -16,6 +16,9 @@ const (
 // DisplayProtocols are the protocols of the display that a machine with this
 // configuration is started with.
 func DisplayProtocols(c *runnerconfig.Config) []string {
+	if c == nil {
+		return nil
+	}
 	var out []string
 	for _, s := range c.Runner.VM.Display.Servers() {
 		out = append(out, string(s.Protocol))

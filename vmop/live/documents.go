@@ -21,6 +21,9 @@ type Document struct {
 // a machine was started. A configuration that names another Secret or key is not among
 // them: it differs itself.
 func ChangedDocuments(started, now *runnerconfig.Config) []Document {
+	if started == nil || now == nil {
+		return nil
+	}
 	var out []Document
 	if was, is := started.Runner.Sysprep, now.Runner.Sysprep; was != nil && is != nil {
 		out = changedAnswers(was, is)

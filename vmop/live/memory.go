@@ -83,6 +83,9 @@ func (m Memory) Unsure(s Step) Memory {
 // is empty if it was not. It also takes what QEMU reports later: that the guest
 // refused. The receiver stays as it is.
 func (m Memory) Result(s Step, problem string) Memory {
+	if s == nil {
+		return m
+	}
 	m = m.clone()
 	if t, ok := m.Tries[s.part()]; ok {
 		t.Error = problem

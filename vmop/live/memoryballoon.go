@@ -13,6 +13,9 @@ const balloonPage = 4096
 // BalloonTarget is the memory in bytes that the guest shall have: the wish as
 // far as the machine has it.
 func BalloonTarget(c *runnerconfig.Config, ram int64) int64 {
+	if c == nil {
+		return ram
+	}
 	if wish := int64(c.Runner.VM.CurrentRAM); wish > 0 && wish < ram {
 		return wish
 	}

@@ -24,8 +24,8 @@ const (
 // resetCounter is the counter of a configuration. Where nobody has counted yet,
 // the first count is a reset.
 func resetCounter(c *runnerconfig.Config) int64 {
-	if n := c.Runner.ResetCounter; n != nil {
-		return *n
+	if c != nil && c.Runner.ResetCounter != nil {
+		return *c.Runner.ResetCounter
 	}
 	return 0
 }

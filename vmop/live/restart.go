@@ -37,6 +37,9 @@ func (d *decider) restart() {
 // the size of a disk where [Machine.GrowsDisks]; the condition [RestartRequired]
 // knows.)
 func RestartPaths(started, wanted *runnerconfig.Config) []string {
+	if started == nil || wanted == nil {
+		return nil
+	}
 	a, b := withoutLive(started.Runner), withoutLive(wanted.Runner)
 	for i := range min(len(a.VM.Drives), len(b.VM.Drives)) {
 		// A disk that should be smaller stays as it is, after a restart, too.
@@ -53,6 +56,9 @@ func RestartPaths(started, wanted *runnerconfig.Config) []string {
 // change is about something that the machine does not have, and no cause to try
 // again what was given up.
 func GenerationAlone(a, b *runnerconfig.Config) bool {
+	if a == nil || b == nil {
+		return false
+	}
 	x, y := *a, *b
 	x.Runner.Generation, y.Runner.Generation = 0, 0
 	x.Runner.GuestResetEnds, y.Runner.GuestResetEnds = false, false

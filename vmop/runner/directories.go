@@ -22,11 +22,12 @@ type Directories struct {
 
 // Surroundings are what the default directories depend on.
 type Surroundings struct {
-	// Getenv reads the environment, as os.Getenv does.
+	// Getenv reads the environment; nil is os.Getenv.
 	Getenv func(string) string
 	// UserName is the user's name, Home the home directory.
 	UserName, Home string
-	// Creatable says whether a directory exists and is writable, or could be made so.
+	// Creatable says whether a directory exists and is writable, or could be made so;
+	// nil is [Creatable].
 	Creatable func(dir string) bool
 }
 
@@ -36,6 +37,15 @@ type Surroundings struct {
 // /run/<user>/vmrunner/<vm> or /tmp/<user>/vmrunner/<vm>, whichever is
 // possible, at run time.
 func DefaultDirectories(c *runnerconfig.Config, s Surroundings) Directories {
+	if c == nil {
+		return Directories{}
+	}
+	if s.Getenv == nil {
+		s.Getenv = os.Getenv
+	}
+	if s.Creatable == nil {
+		s.Creatable = Creatable
+	}
 	d := Directories{Data: c.Runner.DataDir, Runtime: c.Runner.RuntimeDir}
 	sub := filepath.Join("vmrunner", c.Runner.VM.Name)
 	if d.Data == "" {

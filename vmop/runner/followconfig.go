@@ -28,7 +28,8 @@ type ConfigFollower struct {
 	// Content is what the file contained when the machine was started with it;
 	// only something else is news.
 	Content []byte
-	// Config is given each new configuration: defaulted and valid, with warnings.
+	// Config is given each new configuration: defaulted and valid, with warnings. Like
+	// the functions below, it may be nil.
 	Config func(c runnerconfig.Config, warnings []string)
 	// Refused is told why a new content is no configuration, once for each.
 	Refused func(error)
@@ -51,6 +52,10 @@ const slowPause = 10 * time.Second
 // Follow watches until ctx ends, and then returns nil; the error says that there is no
 // directory of the file's. What changed before is noticed too. It causes no work while nothing changes, unless the files cannot be watched.
 func (f *ConfigFollower) Follow(ctx context.Context) error {
+	if f.Path == "" {
+		return errors.New("follow a configuration: there is no path of its file")
+	}
+	f.nobody()
 	open := f.watcher
 	if open == nil {
 		open = fsnotify.NewWatcher
@@ -71,6 +76,19 @@ func (f *ConfigFollower) Follow(ctx context.Context) error {
 		f.Slow(err)
 	}
 	return f.poll(ctx)
+}
+
+// nobody takes the place of those who are not told.
+func (f *ConfigFollower) nobody() {
+	if f.Config == nil {
+		f.Config = func(runnerconfig.Config, []string) {}
+	}
+	if f.Refused == nil {
+		f.Refused = func(error) {}
+	}
+	if f.Changed == nil {
+		f.Changed = func() {}
+	}
 }
 
 // poll looks at the files again and again.

@@ -19,7 +19,7 @@ import (
 // without end it has a part, and says how many lines were suppressed.
 type LogReporter struct {
 	// Out receives the lines. Errors are ignored: a machine does not stop
-	// because its log is full.
+	// because its log is full. Nil is nobody who reads them.
 	Out io.Writer
 	// JSON selects JSON lines.
 	JSON bool
@@ -95,7 +95,7 @@ func (l *LogReporter) write(line logLine) {
 	if l.JSON {
 		line.Message = printable(line.Message) // JSON leaves DEL and C1 as they are
 		if b, err := json.Marshal(line); err == nil {
-			_, _ = l.Out.Write(append(b, '\n'))
+			_, _ = l.out().Write(append(b, '\n'))
 		}
 		return
 	}
@@ -106,7 +106,14 @@ func (l *LogReporter) write(line logLine) {
 	if line.Level != LevelInfo {
 		text = string(line.Level) + ": " + text
 	}
-	_, _ = fmt.Fprintf(l.Out, "%s %s\n", line.Time, text)
+	_, _ = fmt.Fprintf(l.out(), "%s %s\n", line.Time, text)
+}
+
+func (l *LogReporter) out() io.Writer {
+	if l.Out == nil {
+		return io.Discard
+	}
+	return l.Out
 }
 
 // printable keeps a line a line, and a terminal safe from what a child prints.

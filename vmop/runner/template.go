@@ -19,6 +19,9 @@ const templateName = "machine.tmpl"
 // which later starts use unless the configuration asks to update it. The
 // standard machine is the empty string.
 func LoadTemplate(c *runnerconfig.Config, dir, dataDir string) (string, error) {
+	if c == nil {
+		return "", nil
+	}
 	name := c.Runner.Template
 	if qemucmd.IsStandardTemplate(name) {
 		return "", nil

@@ -43,6 +43,9 @@ func Defaulted(c Config) Config {
 
 // Default fills in what c leaves out. It is idempotent.
 func Default(c *Config) {
+	if c == nil {
+		return
+	}
 	vm := &c.Runner.VM
 	setDefault(&vm.Firmware, DefaultFirmware)
 	setDefault(&vm.MaximumRAM, DefaultMaximumRAM)

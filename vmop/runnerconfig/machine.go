@@ -76,8 +76,12 @@ type Tap struct {
 const maxTapQueues = 8
 
 // TapQueues is how many pairs of queues the tap device of a network has: one for
-// each CPU that the machine can have, if the network card is able to use them.
+// each CPU that the machine can have, if the network card is able to use them. It is 0
+// of a network that there is not.
 func (vm *VM) TapQueues(network int) int {
+	if network < 0 || network >= len(vm.Network) {
+		return 0
+	}
 	switch vm.Network[network].Device {
 	case "", "virtio-net", "virtio-net-pci", "virtio-net-pci-transitional", "virtio-net-pci-non-transitional":
 		return min(vm.CPUSlots(), maxTapQueues)
@@ -99,6 +103,9 @@ type DriveFacts struct {
 // Machine turns a configuration, defaulted and valid, into the machine that it
 // describes.
 func Machine(c *Config, f Facts) (qemucmd.Machine, error) {
+	if c == nil {
+		return qemucmd.Machine{}, errNoConfig
+	}
 	vm := &c.Runner.VM
 	var errs []error
 	if len(f.Drives) != len(vm.Drives) {
@@ -328,6 +335,9 @@ func vnc(s *VNC, password bool) *qemucmd.VNC {
 // needs of the host's memory beside its guest's RAM; see [qemucmd.MemoryOverhead].
 // Images are taken for raw ones where nobody has looked at them.
 func MemoryOverhead(c *Config, h qemucmd.Host) (qemucmd.Overhead, error) {
+	if c == nil {
+		return qemucmd.Overhead{}, errNoConfig
+	}
 	m, err := Machine(c, Facts{Drives: make([]DriveFacts, len(c.Runner.VM.Drives))})
 	if err != nil {
 		return qemucmd.Overhead{}, err

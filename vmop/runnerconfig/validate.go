@@ -23,10 +23,15 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Path + ": " + e.Reason }
 
+var errNoConfig = errors.New("there is no configuration: the pointer is nil")
+
 // Validate lists every problem of a configuration to which [Default] was
 // applied, joined by errors.Join; each is an [*Error]. It does not look at
 // files.
 func Validate(c *Config) error {
+	if c == nil {
+		return errNoConfig
+	}
 	v := &validator{}
 	vm := &c.Runner.VM
 	v.name("vm.name", vm.Name)

@@ -28,6 +28,9 @@ func (a Amendment) String() string { return a.Field + ": " + a.Message }
 // A specification that [Validate] finds nothing wrong with is not changed, nor is
 // one that was amended before.
 func Amend(s *VirtualMachineSpec) []Amendment {
+	if s == nil {
+		return nil
+	}
 	a := amender{}
 	a.image(s.Image)
 	vm := &s.VM

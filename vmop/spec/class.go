@@ -87,6 +87,9 @@ func (s *VirtualMachineClassSpec) CPUModel() string {
 // and returns what the class has overruled, each in a sentence. Done twice it is done
 // once. The class shares nothing with the specification afterwards.
 func (s *VirtualMachineClassSpec) Apply(to *VirtualMachineSpec) (overruled []string) {
+	if to == nil {
+		return nil
+	}
 	if model := s.CPUModel(); model != "" {
 		// The definition's default cannot be told from an author's choice.
 		if was := to.VM.CPUModel; was != model && was != "" && was != "host" {
@@ -266,6 +269,9 @@ func (p *SizingPolicy) checkFraction(vm *VirtualMachineSpec, path spot) field.Er
 
 // ValidateClass is [Validate] for a class.
 func ValidateClass(c *VirtualMachineClass) field.ErrorList {
+	if c == nil {
+		return missing(KindClass)
+	}
 	var errs field.ErrorList
 	meta, path := paths(true).at("metadata"), paths(true).at("spec")
 	if c.Name == "" {

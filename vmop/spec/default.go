@@ -14,14 +14,20 @@ import (
 // store for the machine, in its specification and its status, and the one
 // default that no definition can express because it depends on another field:
 // the port of a VNC server that is not on a UNIX socket. It changes nothing that
-// is already set, so applying it twice is applying it once.
+// is already set, so applying it twice is applying it once. A nil machine stays one.
 func Default(vm *VirtualMachine) {
+	if vm == nil {
+		return
+	}
 	DefaultSpec(&vm.Spec)
 	defaultStatus(&vm.Status)
 }
 
 // DefaultSpec is [Default] for a specification alone.
 func DefaultSpec(s *VirtualMachineSpec) {
+	if s == nil {
+		return
+	}
 	if s.RunnerTemplate == nil {
 		s.RunnerTemplate = &RunnerTemplate{}
 	}

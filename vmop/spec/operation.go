@@ -35,6 +35,9 @@ func NewOperation(namespace, machine string, t OperationType) *VirtualMachineOpe
 
 // ValidateOperation is [Validate] for an operation.
 func ValidateOperation(o *VirtualMachineOperation) field.ErrorList {
+	if o == nil {
+		return missing(KindOperation)
+	}
 	var errs field.ErrorList
 	meta, path := paths(true).at("metadata"), paths(true).at("spec")
 	switch {

@@ -69,7 +69,7 @@ func (t ProvisioningType) SecretTypes() []string {
 // that cloud-init would make nothing of; empty if nothing is. It is no error: the
 // machine starts with it. Nothing of the data is told.
 func ProvisioningWarning(s *VirtualMachineSpec) string {
-	if s.Provisioning == nil || s.Provisioning.UserData == "" {
+	if s == nil || s.Provisioning == nil || s.Provisioning.UserData == "" {
 		return ""
 	}
 	if err := userdata.Check([]byte(s.Provisioning.UserData)); err != nil {

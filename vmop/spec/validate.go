@@ -25,6 +25,9 @@ import (
 // A machine without findings has a pod that Kubernetes takes and, as far as
 // that can be told without files and devices, a command line that QEMU takes.
 func Validate(vm *VirtualMachine) field.ErrorList {
+	if vm == nil {
+		return missing(KindVirtualMachine)
+	}
 	vm = vm.DeepCopy()
 	Default(vm)
 	return validate(vm, validation.IsDNS1035Label)
@@ -35,6 +38,9 @@ func Validate(vm *VirtualMachine) field.ErrorList {
 // a digit, which no Service can have (RFC 1035) and pods, claims and labels can
 // (RFC 1123).
 func ValidateStored(vm *VirtualMachine) field.ErrorList {
+	if vm == nil {
+		return missing(KindVirtualMachine)
+	}
 	amended := &VirtualMachine{ObjectMeta: vm.ObjectMeta}
 	vm.Spec.DeepCopyInto(&amended.Spec)
 	Default(amended)
@@ -45,7 +51,19 @@ func ValidateStored(vm *VirtualMachine) field.ErrorList {
 // ValidateAmended is [ValidateStored] of a machine that has its defaults and on
 // which [Amend] was called: it saves a copy.
 func ValidateAmended(vm *VirtualMachine) field.ErrorList {
+	if vm == nil {
+		return missing(KindVirtualMachine)
+	}
+	if vm.Spec.RunnerTemplate == nil { // which it has with its defaults
+		vm = vm.DeepCopy()
+		Default(vm)
+	}
 	return validate(vm, validation.IsDNS1123Label)
+}
+
+// missing is what is wrong with an object that is nil.
+func missing(kind string) field.ErrorList {
+	return field.ErrorList{field.Required(field.NewPath(kind), "there is no object: the pointer is nil")}
 }
 
 // validate judges a machine that has its defaults.

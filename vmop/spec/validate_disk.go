@@ -27,8 +27,12 @@ func DiskClaim(vmName, diskName string) string { return vmName + "-" + diskName 
 
 // DiskName returns the name of a disk that the machine makes for itself, from a
 // template, an image or a container image: its own name with "-disk", or "disk-" and
-// the position among the templates. It is empty if the disk at the index is no such.
+// the position among the templates. It is empty if the disk at the index is no such,
+// or if there is none.
 func DiskName(disks []Disk, index int) string {
+	if index < 0 || index >= len(disks) {
+		return ""
+	}
 	switch d := &disks[index]; {
 	case d.Image != nil:
 		return d.Image.Name + "-disk"

@@ -95,6 +95,9 @@ func (s *VirtualDiskSource) Sum() string {
 
 // ValidateDisk is [Validate] for a disk.
 func ValidateDisk(d *VirtualDisk) field.ErrorList {
+	if d == nil {
+		return missing(KindDisk)
+	}
 	var errs field.ErrorList
 	meta, path := paths(true).at("metadata"), paths(true).at("spec")
 	switch {

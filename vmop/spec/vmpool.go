@@ -39,6 +39,9 @@ func NewVmPool(namespace, name string) *VmPool {
 
 // DefaultPool is [Default] for a pool.
 func DefaultPool(pool *VmPool) {
+	if pool == nil {
+		return
+	}
 	setString(&pool.Spec.Retention, "PT1h")
 	for i := range pool.Spec.Permissions {
 		if p := &pool.Spec.Permissions[i]; p.May == nil {
@@ -49,6 +52,9 @@ func DefaultPool(pool *VmPool) {
 
 // ValidatePool is [Validate] for a pool.
 func ValidatePool(pool *VmPool) field.ErrorList {
+	if pool == nil {
+		return missing(KindVMPool)
+	}
 	pool = pool.DeepCopy()
 	DefaultPool(pool)
 	var errs field.ErrorList

@@ -36,6 +36,9 @@ type Inputs struct {
 //
 // The last report says that no agent is connected. The result is the context's error, or one that matches ErrDisconnected.
 func Run(ctx context.Context, conn net.Conn, m *Machine, in Inputs, report func(State)) error {
+	if m == nil {
+		return errors.Join(errors.New("vmopagent: there is no machine: the pointer is nil"), conn.Close())
+	}
 	stop := make(chan struct{})
 	lines := make(chan string)
 	ended := make(chan error, 1)

@@ -250,7 +250,7 @@ func (d *differ) effect(at *location) (Applied, string) {
 
 // CurrentCPUs is the number of CPUs that a machine starts with.
 func CurrentCPUs(m *spec.Machine) int32 {
-	if m.CurrentCPUs == nil {
+	if m == nil || m.CurrentCPUs == nil {
 		return 1
 	}
 	return *m.CurrentCPUs

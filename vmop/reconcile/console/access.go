@@ -36,6 +36,9 @@ type Access struct {
 // has to run. With takeConsole that is all. With accessConsole nobody else may
 // be connected, and nobody else be logged in by the agent in the guest.
 func MayOpen(vm *spec.VirtualMachine, may pool.Actions, user string) Access {
+	if vm == nil {
+		return deny(NotPermitted, "there is no machine")
+	}
 	s := &vm.Status
 	switch {
 	case !may.Allow(spec.ActionAccessConsole):

@@ -20,6 +20,9 @@ import (
 // subject is empty if it has no common name, or parts
 // that viewers do not know; they compare the host then.
 func Certificate(secret *corev1.Secret) (authorities, subject string, err error) {
+	if secret == nil {
+		return "", "", errors.New("there is no Secret: the pointer is nil")
+	}
 	fail := func(err error) (string, string, error) {
 		return "", "", fmt.Errorf("secret %s/%s: %w", secret.Namespace, secret.Name, err)
 	}

@@ -131,6 +131,9 @@ func metadata(uid types.UID, resourceVersion string) map[string]any {
 // a new one would. Else the candidate becomes the new password.
 func Open(r Request) (Plan, error) {
 	vm := r.VM
+	if vm == nil {
+		return Plan{}, errors.New("console: there is no virtual machine: the pointer is nil")
+	}
 	if !spec.ConditionIsTrue(vm.Status.Conditions, spec.ConditionRunning) {
 		return Plan{}, fmt.Errorf("console of the virtual machine %s/%s: %w", vm.Namespace, vm.Name, ErrNotRunning)
 	}

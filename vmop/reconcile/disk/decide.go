@@ -51,8 +51,11 @@ const (
 )
 
 // Decide is total and deterministic: equal snapshots give equal plans, and the snapshot
-// is not changed.
+// is not changed. Without a disk there is nothing to do.
 func Decide(s Snapshot) reconcile.Plan {
+	if s.Disk == nil {
+		return reconcile.Plan{}
+	}
 	d := &decision{s: &s, disk: s.Disk, next: *s.Disk.Status.DeepCopy()}
 	d.next.ObservedGeneration = d.disk.Generation
 	d.attachments()

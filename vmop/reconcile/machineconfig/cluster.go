@@ -77,6 +77,12 @@ func ForCluster(vm *spec.VirtualMachine, o Options) (runnerconfig.Config, error)
 
 // ForDefaulted is [ForCluster] for a machine that has its defaults.
 func ForDefaulted(vm *spec.VirtualMachine, disks []Disk, o Options) (runnerconfig.Config, error) {
+	if vm == nil {
+		return runnerconfig.Config{}, errNoMachine
+	}
+	if vm.Spec.RunnerTemplate == nil || vm.Spec.VM.MaximumRAM == nil {
+		return runnerconfig.Config{}, errNoDefaults
+	}
 	var p problems
 	c := machineConfig(vm, ImageRepositoryDir, ConfigDir, o, &p)
 	c.Runner.DataDir = DataDir

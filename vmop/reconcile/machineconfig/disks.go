@@ -31,7 +31,7 @@ type Disk struct {
 }
 
 // IsCD reports a CD drive.
-func (d *Disk) IsCD() bool { return d.Entry.Cdrom != nil }
+func (d *Disk) IsCD() bool { return d.Entry != nil && d.Entry.Cdrom != nil }
 
 // Field is the JSON path of the entry.
 func (d *Disk) Field() string { return fmt.Sprintf("spec.vm.disks[%d]", d.Index) }
@@ -56,6 +56,7 @@ func (d *Disk) check(p *problems) {
 func (d *Disk) VolumeMode(modes map[string]corev1.PersistentVolumeMode) corev1.PersistentVolumeMode {
 	mode := corev1.PersistentVolumeBlock
 	switch {
+	case d.Entry == nil:
 	case d.Entry.Image != nil, d.Entry.ContainerDisk != nil:
 		mode = corev1.PersistentVolumeFilesystem
 	case d.Entry.VolumeClaimTemplate != nil && d.Entry.VolumeClaimTemplate.Spec.VolumeMode != nil:
@@ -79,6 +80,9 @@ func (d *Disk) VolumeMode(modes map[string]corev1.PersistentVolumeMode) corev1.P
 // disk is called by the first 32 hexadecimal digits of the SHA-256 of the
 // claim's name, with the suffix -pvc that no other rule produces.
 func Disks(vm *spec.VirtualMachine) []Disk {
+	if vm == nil {
+		return nil
+	}
 	out := make([]Disk, len(vm.Spec.VM.Disks))
 	for i := range vm.Spec.VM.Disks {
 		e := &vm.Spec.VM.Disks[i]

@@ -8,6 +8,9 @@ import (
 // errNoMachine is what becomes of a nil machine.
 var errNoMachine = errors.New("no virtual machine is given")
 
+// errNoDefaults is what becomes of a machine that should have its defaults.
+var errNoDefaults = errors.New("the virtual machine has no defaults: see spec.Default")
+
 // Error says what is wrong with one field of a manifest or of a local setting.
 // Functions of this package join all that they find with errors.Join.
 type Error struct {

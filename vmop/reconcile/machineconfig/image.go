@@ -25,6 +25,9 @@ func ImageLocation(name string) (string, error) { return imageLocation(name, Ima
 // RepositoryFiles are the fields of a machine that name files of the image
 // repository, by their JSON paths. A location that is refused is none.
 func RepositoryFiles(vm *spec.VirtualMachine) []string {
+	if vm == nil {
+		return nil
+	}
 	var out []string
 	look := func(field, name string, urls bool) {
 		if location, err := imageLocation(name, ImageRepositoryDir, urls); err == nil && InRepository(location) {
@@ -52,6 +55,9 @@ func InRepository(location string) bool {
 // repository while it runs: another CD comes without a restart, and what a template
 // of the runner's image names nobody knows here.
 func MayUseRepository(vm *spec.VirtualMachine) bool {
+	if vm == nil {
+		return false
+	}
 	if t := vm.Spec.RunnerTemplate; t != nil && !qemucmd.IsStandardTemplate(t.Source) {
 		return true
 	}

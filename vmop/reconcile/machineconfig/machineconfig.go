@@ -167,6 +167,9 @@ func secretSource(secret, key, other, dir, sub, file string) *runnerconfig.Cloud
 // SecretSources are the documents of a machine that are in Secrets, with the files in
 // [ConfigDir] in which its pod has them.
 func SecretSources(vm *spec.VirtualMachine) []runnerconfig.CloudInitSource {
+	if vm == nil {
+		return nil
+	}
 	var out []runnerconfig.CloudInitSource
 	meta, user, network := cloudInitSources(vm, ConfigDir)
 	all := []*runnerconfig.CloudInitSource{meta, user, network}

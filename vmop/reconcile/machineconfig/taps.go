@@ -13,6 +13,9 @@ import (
 // PreparedTaps are the tap interfaces of the machine, which must have its defaults,
 // under names that are its own on every node.
 func PreparedTaps(vm *spec.VirtualMachine) []runnerconfig.PreparedTap {
+	if vm == nil {
+		return nil
+	}
 	var taps []runnerconfig.PreparedTap
 	networks := vm.Spec.VM.Networks
 	if !slices.ContainsFunc(networks, func(n spec.Network) bool { return n.Tap != nil }) {

@@ -119,6 +119,9 @@ const (
 // TellsEnd is the phase in which an event says that an operation has ended; empty for
 // any other. The event's action is the type of the operation.
 func TellsEnd(e *reconcile.Event) spec.OperationPhase {
+	if e == nil {
+		return ""
+	}
 	switch e.Reason {
 	case eventCompleted:
 		return spec.OperationCompleted

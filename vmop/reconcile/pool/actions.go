@@ -108,6 +108,9 @@ func PoolActions(permissions []spec.PoolPermission, u User) Actions {
 // ActionsThrough is what the user may do with the machine through the pool:
 // nothing, unless the machine is assigned to this user from this pool.
 func ActionsThrough(pool *spec.VmPool, vm *spec.VirtualMachine, u User) Actions {
+	if pool == nil || vm == nil {
+		return Actions{}
+	}
 	a := vm.Status.Assignment
 	if pool.Namespace != vm.Namespace || !isAssigned(a) || a.Pool != pool.Name || a.User != u.Name {
 		return Actions{}

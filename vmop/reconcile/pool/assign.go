@@ -257,6 +257,9 @@ func expiry(vm *spec.VirtualMachine, all []spec.VmPool) (end time.Time, known bo
 // exist or whose retention cannot be read. [Upkeep] removes an assignment that has
 // ended, unless the console is connected.
 func Expires(vm *spec.VirtualMachine, all []spec.VmPool) (time.Time, bool) {
+	if vm == nil {
+		return time.Time{}, false
+	}
 	a := vm.Status.Assignment
 	if !isAssigned(a) || findPool(all, vm.Namespace, a.Pool) == nil {
 		return time.Time{}, false

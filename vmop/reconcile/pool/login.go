@@ -7,6 +7,9 @@ import "github.com/vmop/sdk/vmop/spec"
 // manifest's spec.vm.display.loggedInUser. It is empty if nobody is. The pool is
 // the one that the machine is assigned from, nil if there is none.
 func LoginUser(vm *spec.VirtualMachine, pool *spec.VmPool) string {
+	if vm == nil {
+		return ""
+	}
 	if a := vm.Status.Assignment; pool != nil && isAssigned(a) && a.Pool == pool.Name && pool.Spec.LoginOnAssignment {
 		return a.User
 	}

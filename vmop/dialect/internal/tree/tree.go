@@ -5,6 +5,7 @@ package tree
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -43,6 +44,9 @@ const (
 // New returns the root of an object that [spec.Load] returned, which has measured
 // what its aliases expand to.
 func New(o *spec.Object) (*Node, error) {
+	if o == nil {
+		return nil, errors.New("there is no object: the pointer is nil")
+	}
 	var value map[string]any
 	if err := yaml.Unmarshal(o.Raw, &value); err != nil {
 		return nil, fmt.Errorf("%s:%d: %s %s: %w", o.File, o.Line, o.Kind, o.Name, err)

@@ -1,0 +1,229 @@
+// Command calls is built and run by the test of package zerovalues: it calls functions
+// and methods with nil and zero values, and says which of them panic or do not return.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vmop/sdk/vmop/reconcile"
+)
+
+// named is a function, or a pointer to a zero value.
+type named struct {
+	name  string
+	value any
+}
+
+// library is how the functions of the library are called in a stack.
+const library = "github.com/vmop/sdk/vmop"
+
+// made are types whose values a function of their package makes, as their documents say:
+// there is nothing behind a zero value.
+var made = map[string]string{
+	"vmop/reconcile/objects.PassedOn": "of a pod that is there",
+	"vmop/runner.Engine":              "New",
+	"vmop/host.Engine":                "Job.Engine",
+	"vmop/qmp.Client":                 "Dial, New",
+	"vmop/qmp.Subscription":           "Client.Subscribe",
+	"vmop/qga.Client":                 "Dial, New",
+	"vmop/qmp/goqemu.Monitor":         "New",
+	"vmop/reconcile.Apply":            "decisions",
+	"vmop/reconcile.Create":           "decisions",
+	"vmop/spec.AddToScheme":           "runtime.NewScheme",
+}
+
+// observed are the packages whose functions take objects that an operator has seen,
+// with their defaults, and are called by whoever acts on the decisions: a nil pointer
+// there stands for an object that does not exist where the document says so, and is a
+// fault of the caller's elsewhere.
+var observed = []string{"vmop/reconcile.", "vmop/reconcile/objects.", "vmop/reconcile/machine."}
+
+// patience is far more than any of the calls takes.
+const patience = 60 * time.Second
+
+func main() {
+	c := caller{given: stubs()}
+	for _, f := range functions {
+		if made[f.name] != "" || slices.ContainsFunc(observed, func(p string) bool { return strings.HasPrefix(f.name, p) }) {
+			continue
+		}
+		c.call(f.name, reflect.ValueOf(f.value))
+	}
+	for _, v := range values {
+		if made[v.name] != "" {
+			continue
+		}
+		t := reflect.TypeOf(v.value)
+		for i := range t.NumMethod() {
+			if name := t.Method(i).Name; name == "DeepCopyInto" || promoted(t.Elem(), name) {
+				continue // generated; not ours, or of a value that is nil
+			}
+			// Each has a value of its own: one method may have closed what another waits for.
+			c.call(v.name+"."+t.Method(i).Name, reflect.New(t.Elem()).Method(i))
+		}
+	}
+	fmt.Printf("%d calls, %d faults\n", c.calls, c.faults)
+	if c.faults > 0 {
+		os.Exit(1)
+	}
+}
+
+// promoted reports whether a method is that of an embedded field.
+func promoted(t reflect.Type, method string) bool {
+	if t.Kind() != reflect.Struct {
+		return false
+	}
+	for i := range t.NumField() {
+		if f := t.Field(i); f.Anonymous {
+			if _, ok := f.Type.MethodByName(method); ok {
+				return true
+			}
+			if _, ok := reflect.PointerTo(f.Type).MethodByName(method); ok {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+type caller struct {
+	given         map[reflect.Type]reflect.Value
+	calls, faults int
+}
+
+// call calls a function with each mixture of nil and of pointers to zero values.
+func (c *caller) call(name string, f reflect.Value) {
+	t := f.Type()
+	var pointers []int
+	for i := range t.NumIn() {
+		if t.In(i).Kind() == reflect.Pointer {
+			pointers = append(pointers, i)
+		}
+	}
+	for mixture := range 1 << min(len(pointers), 4) {
+		args := make([]reflect.Value, t.NumIn())
+		var said []string
+		for i := range args {
+			args[i] = c.zero(t.In(i))
+		}
+		for bit, i := range pointers {
+			if mixture>>bit&1 == 1 {
+				args[i] = reflect.New(t.In(i).Elem())
+			}
+		}
+		for i := range args {
+			said = append(said, describe(args[i]))
+		}
+		c.calls++
+		if fault := try(f, args); fault != "" {
+			c.faults++
+			fmt.Printf("%s(%s): %s\n", name, strings.Join(said, ", "), fault)
+		}
+	}
+}
+
+func describe(v reflect.Value) string {
+	switch {
+	case v.Kind() == reflect.Pointer && v.IsNil():
+		return "nil"
+	case v.Kind() == reflect.Pointer:
+		return "new(" + v.Type().Elem().String() + ")"
+	}
+	return "zero " + v.Type().String()
+}
+
+// zero is the zero value of a type, and of an interface or a function something that
+// does nothing.
+func (c *caller) zero(t reflect.Type) reflect.Value {
+	if v, ok := c.given[t]; ok {
+		return v
+	}
+	if t.Kind() == reflect.Func {
+		return reflect.MakeFunc(t, func([]reflect.Value) []reflect.Value {
+			out := make([]reflect.Value, t.NumOut())
+			for i := range out {
+				out[i] = reflect.Zero(t.Out(i))
+			}
+			return out
+		})
+	}
+	return reflect.Zero(t)
+}
+
+// stubs are values of the interfaces that a caller has something for: nobody passes
+// none.
+func stubs() map[reflect.Type]reflect.Value {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // nothing is waited for
+	here, there := net.Pipe()
+	_ = there.Close()
+	_ = here.Close()
+	return map[reflect.Type]reflect.Value{
+		reflect.TypeFor[context.Context]():  reflect.ValueOf(ctx),
+		reflect.TypeFor[io.Writer]():        reflect.ValueOf(io.Discard),
+		reflect.TypeFor[io.Reader]():        reflect.ValueOf(strings.NewReader("")),
+		reflect.TypeFor[io.ReaderAt]():      reflect.ValueOf(strings.NewReader("")),
+		reflect.TypeFor[net.Conn]():         reflect.ValueOf(here),
+		reflect.TypeFor[net.Listener]():     reflect.ValueOf(closed{}),
+		reflect.TypeFor[metav1.Object]():    reflect.ValueOf(&corev1.ConfigMap{}),
+		reflect.TypeFor[reconcile.Object](): reflect.ValueOf(&corev1.ConfigMap{}),
+		reflect.TypeFor[error]():            reflect.ValueOf(errors.New("an error")),
+	}
+}
+
+// closed is a listener that is closed.
+type closed struct{}
+
+func (closed) Accept() (net.Conn, error) { return nil, net.ErrClosed }
+func (closed) Close() error              { return nil }
+func (closed) Addr() net.Addr            { return &net.UnixAddr{} }
+
+// try calls a function and says what is wrong; nothing is.
+func try(f reflect.Value, args []reflect.Value) (fault string) {
+	done := make(chan string, 1)
+	go func() {
+		defer func() {
+			if r := recover(); r != nil {
+				done <- fmt.Sprintf("panics: %v (%s)", r, place(debug.Stack()))
+			}
+		}()
+		if f.Type().IsVariadic() {
+			f.CallSlice(args)
+		} else {
+			f.Call(args)
+		}
+		done <- ""
+	}()
+	select {
+	case fault := <-done:
+		return fault
+	case <-time.After(patience):
+		return "does not return"
+	}
+}
+
+// place is the innermost line of the library in a stack.
+func place(stack []byte) string {
+	lines := strings.Split(string(stack), "\n")
+	for i, line := range lines[:len(lines)-1] {
+		if strings.HasPrefix(line, library) {
+			file, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " +0x")
+			return filepath.Base(filepath.Dir(file)) + "/" + filepath.Base(file)
+		}
+	}
+	return "elsewhere"
+}
