@@ -50,7 +50,7 @@ func (p *program) changes(c *cli.Context) error {
 	case c.NArg() != 2:
 		return usagef(c, "want the NAME of a machine, or two files, OLD and NEW, and found %s", arguments(c.NArg()))
 	case inCluster(c):
-		return usagef(c, "--cluster is for the NAME of a machine; vmop-cli diff compares a file with a cluster")
+		return usagef(c, "--cluster is for the NAME of a machine; diff compares a file with a cluster")
 	}
 	if c.Args().Get(0) == "-" && c.Args().Get(1) == "-" {
 		return usagef(c, "only one of OLD and NEW can be the standard input")
@@ -82,7 +82,7 @@ func (p *program) awaiting(c *cli.Context, format string) error {
 	if !inCluster(c) {
 		m, err := p.find(c, c.Args().First())
 		if err != nil {
-			return fmt.Errorf("%w (two files are compared by vmop-cli changes OLD NEW)", err)
+			return fmt.Errorf("%w (two files are compared by changes OLD NEW)", err)
 		}
 		found, err := m.Awaiting()
 		if err != nil {

@@ -94,12 +94,12 @@ func (p *program) clone(c *cli.Context) error {
 	if o, err := made.Object(); err == nil {
 		for _, n := range o.VirtualMachine.Spec.VM.Networks {
 			if n.User != nil && len(n.User.HostForwards) > 0 {
-				p.note("The clone forwards the same ports of this host: change them (vmop-cli edit %s) to run both at once.", made.FullName())
+				p.note("The clone forwards the same ports of this host: change them (%s) to run both at once.", p.hint(c, "edit", made.FullName()))
 				break
 			}
 		}
 	}
-	fmt.Fprintf(p.stdout, "%s is a clone of %s. Start it with: vmop-cli start %s\n", made.FullName(), m.FullName(), p.again(c, made.FullName()))
+	fmt.Fprintf(p.stdout, "%s is a clone of %s. Start it with: %s\n", made.FullName(), m.FullName(), p.hint(c, "start", made.FullName()))
 	return nil
 }
 

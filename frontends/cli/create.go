@@ -57,7 +57,7 @@ func (p *program) create(c *cli.Context, o *spec.Object) error {
 	}
 	m, err := h.Create(o, given)
 	if errors.Is(err, host.ErrExists) {
-		return fmt.Errorf("%w: change it with vmop-cli apply, or start it with vmop-cli start %s", err, m.FullName())
+		return fmt.Errorf("%w: change it with %s, or start it with %s", err, p.hint(c, "apply", "FILE"), p.hint(c, "start", m.FullName()))
 	}
 	if err != nil {
 		return p.told(o, err)
@@ -67,15 +67,7 @@ func (p *program) create(c *cli.Context, o *spec.Object) error {
 }
 
 func (p *program) created(c *cli.Context, m host.Machine) {
-	fmt.Fprintf(p.stdout, "%s is created. Start it with: vmop-cli start %s\n", m.FullName(), p.again(c, m.FullName()))
-}
-
-// again is a NAME argument with the flags that the next command needs too.
-func (p *program) again(c *cli.Context, name string) string {
-	if dir := c.String("data-dir"); dir != "" && dir != p.getenv("VMOP_DATA_DIR") {
-		return name + " --data-dir " + shellWord(dir)
-	}
-	return name
+	fmt.Fprintf(p.stdout, "%s is created. Start it with: %s\n", m.FullName(), p.hint(c, "start", m.FullName()))
 }
 
 func (p *program) applyCommand() *cli.Command {
@@ -231,7 +223,7 @@ func (p *program) restartCommand() *cli.Command {
 func (p *program) startHere(c *cli.Context, m host.Machine) error {
 	o, err := m.Object()
 	if errors.Is(err, host.ErrNoManifest) {
-		return fmt.Errorf("%w: run it once with vmop-cli run FILE", err)
+		return fmt.Errorf("%w: run it once with %s", err, p.hint(c, "run", "FILE"))
 	}
 	if err != nil {
 		return err

@@ -41,10 +41,10 @@ func (p *program) delete(c *cli.Context) error {
 	}
 	full := m.FullName()
 	if m.Running() {
-		return fmt.Errorf("%s runs (%s): stop it first, with vmop-cli stop %s", full, m.Status, full)
+		return fmt.Errorf("%s runs (%s): stop it first, with %s", full, m.Status, p.hint(c, "stop", full))
 	}
 	if units := h.Enabled(m.Namespace, m.Name); len(units) > 0 {
-		return fmt.Errorf("%s is started by %s: disable it first, with vmop-cli disable %s", full, units[0], full)
+		return fmt.Errorf("%s is started by %s: disable it first, with %s", full, units[0], p.hint(c, "disable", full))
 	}
 	options := host.DeleteOptions{Disks: c.Bool("disks")}
 	if !c.Bool("yes") {

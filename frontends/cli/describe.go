@@ -46,10 +46,10 @@ func (p *program) describe(c *cli.Context) error {
 		} else if !errors.Is(err, host.ErrNoManifest) {
 			p.note("%v", err)
 		}
-		return properties(p.stdout, hostPage(&m, wanted, func(verb string) string { return "vmop-cli " + verb + " " + p.again(c, m.FullName()) }))
+		return properties(p.stdout, hostPage(&m, wanted, func(verb string) string { return p.hint(c, verb, m.FullName()) }))
 	}
 	return p.withMachine(c, func(_ context.Context, _ *cluster.Client, vm *spec.VirtualMachine) error {
-		return properties(p.stdout, clusterPage(vm, time.Now()))
+		return properties(p.stdout, clusterPage(vm, time.Now(), func(words ...string) string { return p.hint(c, words...) }))
 	})
 }
 
@@ -68,12 +68,11 @@ func amount(cpus int, ram int64) string {
 	return counted(cpus, "CPU") + ", " + size(ram)
 }
 
-// clusterPage describes a machine of a cluster.
-func clusterPage(vm *spec.VirtualMachine, now time.Time) page {
+// clusterPage describes a machine of a cluster; hint makes a command line of words.
+func clusterPage(vm *spec.VirtualMachine, now time.Time, hint func(words ...string) string) page {
 	var out page
-	s, command := &vm.Status, func(verb string) string {
-		return fmt.Sprintf("vmop-cli %s --cluster -n %s %s", verb, vm.Namespace, vm.Name)
-	}
+	command := func(words ...string) string { return hint(append(words, "-n", vm.Namespace, vm.Name)...) }
+	s := &vm.Status
 	out.add("Machine", fullName(vm.Namespace, vm.Name))
 	is := orNone(s.Phase)
 	if s.NodeName != "" {
@@ -111,7 +110,7 @@ func clusterPage(vm *spec.VirtualMachine, now time.Time) page {
 	case s.Phase == "":
 		out.add("Next", "see that the operator runs: kubectl get deployment -n vmop-system vmop-operator")
 	case vm.DeletionTimestamp != nil:
-		out.add("Next", "it goes when its guest has ended; "+command("stop --force")+" does not wait for that")
+		out.add("Next", "it goes when its guest has ended; "+command("stop", "--force")+" does not wait for that")
 	case policy == spec.RunPolicyAlwaysOff:
 		out.add("Next", "spec.runPolicy AlwaysOff keeps it stopped; another one lets it start")
 	case s.Phase == spec.PhaseStopped && !vm.ShouldRun():

@@ -29,19 +29,19 @@ func TestNextStep(t *testing.T) {
 		{vm(func(*spec.VirtualMachine) {}), "nothing needs to be done"},
 		{vm(func(vm *spec.VirtualMachine) {
 			vm.Status.Phase, vm.DeletionTimestamp = spec.PhaseTerminating, &metav1.Time{Time: time.Now()}
-		}), "vmop-cli stop --force --cluster -n shop web does not wait"},
+		}), "vmop-cli stop --force -n shop web --cluster does not wait"},
 		{vm(func(vm *spec.VirtualMachine) {
 			vm.Spec.VM.State, vm.Status.Phase = spec.StateStopped, spec.PhaseStopped
-		}), "vmop-cli start --cluster -n shop web"},
+		}), "vmop-cli start -n shop web --cluster"},
 		{vm(func(vm *spec.VirtualMachine) {
 			vm.Spec.RunPolicy, vm.Status.Phase = spec.RunPolicyAlwaysOff, spec.PhaseStopped
 		}), "AlwaysOff keeps it stopped"},
-		{vm(func(vm *spec.VirtualMachine) { vm.Status.Phase = spec.PhasePending }), "vmop-cli events --cluster -n shop web says what happened"},
+		{vm(func(vm *spec.VirtualMachine) { vm.Status.Phase = spec.PhasePending }), "vmop-cli events -n shop web --cluster says what happened"},
 		{vm(func(vm *spec.VirtualMachine) {
 			vm.Status.Conditions = []spec.Condition{{Type: spec.ConditionAwaitingRestart, Status: metav1.ConditionTrue}}
-		}), "vmop-cli restart --cluster -n shop web applies it"},
+		}), "vmop-cli restart -n shop web --cluster applies it"},
 	} {
-		page := clusterPage(x.vm, time.Now())
+		page := clusterPage(x.vm, time.Now(), clusterHint)
 		if last := page[len(page)-1]; last[0] != "Next" || !strings.Contains(last[1], x.want) {
 			t.Errorf("%v, want %s", page, x.want)
 		}
@@ -69,7 +69,7 @@ func TestLastStart(t *testing.T) {
 	vm.Status.Conditions = []spec.Condition{{Type: spec.ConditionBooted, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(began.Add(20 * time.Second))}}
 	want := "60m ago: 2m10s until a node took it, 4s until the guest executed, 20s until the guest agent answered"
 	last := func() string {
-		for _, line := range clusterPage(vm, now) {
+		for _, line := range clusterPage(vm, now, clusterHint) {
 			if line[0] == "Last start" {
 				return line[1]
 			}
@@ -109,4 +109,8 @@ func TestExposure(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
+}
+
+func clusterHint(words ...string) string {
+	return "vmop-cli " + strings.Join(words, " ") + " --cluster"
 }

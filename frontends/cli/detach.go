@@ -26,7 +26,7 @@ func (p *program) detach(ctx context.Context, c *cli.Context, j *host.Job) error
 	started, err := j.Start(ctx, host.StartOptions{Supervisor: []string{exe, superviseName}, Progress: g.set})
 	g.end()
 	if failed := (*host.StartError)(nil); errors.As(err, &failed) {
-		p.tellLog(failed)
+		p.tellLog(c, failed)
 		return &exitStatus{code: failed.ExitCode, err: err}
 	}
 	switch {
@@ -39,7 +39,7 @@ func (p *program) detach(ctx context.Context, c *cli.Context, j *host.Job) error
 		if started.Service != "" {
 			by = started.Service
 		}
-		fmt.Fprintf(p.stdout, "%s runs (%s). Console: vmop-cli console %s\n", full, by, p.again(c, full))
+		fmt.Fprintf(p.stdout, "%s runs (%s). Console: %s\n", full, by, p.hint(c, "console", full))
 	}
 	if started.Outside != "" {
 		p.note("It was started outside of systemd: %s", started.Outside)
@@ -47,16 +47,34 @@ func (p *program) detach(ctx context.Context, c *cli.Context, j *host.Job) error
 	return nil
 }
 
+// verboseFlag shows what others say who are started for a machine.
+func verboseFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show what QEMU and its helpers say themselves, too; the machine's log always has it", DisableDefaultText: true}
+}
+
 // tellLog tells what the log has about a start that failed, and the error has not: without
-// a reason all of it, otherwise the words of QEMU and of others that were started.
-func (p *program) tellLog(failed *host.StartError) {
+// a reason all of it, otherwise warnings and, if they are wanted, the words of QEMU and of
+// others that were started.
+func (p *program) tellLog(c *cli.Context, failed *host.StartError) {
+	hidden := false
 	for _, line := range failed.Log {
 		_, said, _ := strings.Cut(line, " ")
 		source, _, _ := strings.Cut(said, ": ")
-		if failed.Reason == "" || source == "warning" || source == "qemu" || source == "swtpm" || source == "virtiofsd" {
+		theirs := source == "qemu" || source == "swtpm" || source == "virtiofsd"
+		if failed.Reason == "" || source == "warning" || theirs && c.Bool("verbose") {
 			p.note("%s", line)
+		} else if theirs {
+			hidden = true
 		}
 	}
+	if hidden {
+		p.tellVerbose()
+	}
+}
+
+// tellVerbose tells how to see what was said and not shown.
+func (p *program) tellVerbose() {
+	p.note("What QEMU itself has said is shown with -v.")
 }
 
 func (p *program) superviseCommand() *cli.Command {

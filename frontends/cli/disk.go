@@ -58,11 +58,11 @@ func (p *program) disk(c *cli.Context) error {
 	case action == "list" && len(args) != 1:
 		return usagef(c, "list: found %q, which is too much", args[len(args)-1])
 	case action == "resize" && len(args) != 3:
-		return usagef(c, "resize: want the NAME of a machine, the name of its DISK and its new SIZE; see vmop-cli disk list %s", args[0])
+		return usagef(c, "resize: want the NAME of a machine, the name of its DISK and its new SIZE; see %s", p.hint(c, "disk", "list", args[0]))
 	case action == "attach" && len(args) != 3:
 		return usagef(c, "attach: want the NAME of a machine, a name for its new DISK, and the FILE with the image")
 	case action == "detach" && len(args) != 2:
-		return usagef(c, "detach: want the NAME of a machine, and the name of its DISK; see vmop-cli disk list %s", args[0])
+		return usagef(c, "detach: want the NAME of a machine, and the name of its DISK; see %s", p.hint(c, "disk", "list", args[0]))
 	}
 	h, err := p.host(c)
 	if err != nil {

@@ -91,7 +91,7 @@ func (p *program) renew(c *cli.Context, h *host.Host, o *spec.Object) {
 		p.reload(c, h.IsSystemUnit(path))
 	}
 	for _, path := range done.Stale {
-		p.note("%s does not follow the manifest: it was changed, or is root's. Make it anew with vmop-cli enable.", path)
+		p.note("%s does not follow the manifest: it was changed, or is root's. Make it anew with %s.", path, p.hint(c, "enable", fullName(o.Namespace, o.Name)))
 	}
 }
 

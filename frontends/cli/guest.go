@@ -94,6 +94,9 @@ func (p *program) guest(c *cli.Context) error {
 	}
 	full := m.FullName()
 	if err := p.askMonitor(ctx, m.Socket(qemucmd.SocketToolMonitor), agentReady); err != nil {
+		if errors.Is(err, errNotExecuting) {
+			err = fmt.Errorf("%w; see %s", err, p.hint(c, "resume", full))
+		}
 		return fmt.Errorf("guest %s: %w", full, err)
 	}
 	agent, err := qga.Dial(ctx, m.Socket(qemucmd.SocketGuestAgent))
@@ -115,6 +118,9 @@ func (p *program) guest(c *cli.Context) error {
 	return fmt.Errorf("guest %s: %w", full, err)
 }
 
+// errNotExecuting is no time to ask an agent.
+var errNotExecuting = errors.New("the guest does not execute")
+
 // agentReady says whether there is an agent that can answer. QEMU keeps what is
 // sent to one that is not there until it comes.
 func agentReady(ctx context.Context, c *qmp.Client) error {
@@ -123,7 +129,7 @@ func agentReady(ctx context.Context, c *qmp.Client) error {
 		return err
 	}
 	if !run.Running {
-		return fmt.Errorf("the guest does not execute: QEMU's run state is %s; see vmop-cli resume", run.Status)
+		return fmt.Errorf("%w: QEMU's run state is %s", errNotExecuting, run.Status)
 	}
 	chardevs, err := qmp.Do(ctx, c, qmp.QueryChardev{})
 	if err != nil {

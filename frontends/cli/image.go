@@ -116,7 +116,7 @@ func (p *program) image(c *cli.Context) error {
 	case "prune":
 		return p.pruneImages(c, h)
 	}
-	return p.listImages(h, format)
+	return p.listImages(c, h, format)
 }
 
 func (p *program) pullImage(c *cli.Context, h *host.Host, name string) error {
@@ -159,7 +159,7 @@ func (p *program) pruneImages(c *cli.Context, h *host.Host) error {
 	return err
 }
 
-func (p *program) listImages(h *host.Host, format string) error {
+func (p *program) listImages(c *cli.Context, h *host.Host, format string) error {
 	all, err := h.Images()
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func (p *program) listImages(h *host.Host, format string) error {
 		return writeJSON(p.stdout, all)
 	}
 	if len(all) == 0 {
-		p.note("There are no images. Fetch one with: vmop-cli image pull IMAGE")
+		p.note("There are no images. Fetch one with: %s", p.hint(c, "image", "pull", "IMAGE"))
 		return nil
 	}
 	at := now()

@@ -79,7 +79,7 @@ func (p *program) inspect(c *cli.Context) error {
 		case ferr == nil:
 			return p.inspectImage(ctx, format, arg)
 		case errors.Is(ferr, fs.ErrNotExist):
-			return fmt.Errorf("%s is neither a machine of this host (see vmop-cli list) nor a file", arg)
+			return fmt.Errorf("%s is neither a machine of this host (see %s) nor a file", arg, p.hint(c, "list"))
 		}
 	}
 	if err != nil {

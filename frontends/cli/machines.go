@@ -41,7 +41,7 @@ func (p *program) lookUp(c *cli.Context, arg string, find findBy) (*host.Host, h
 		return nil, host.Machine{}, err
 	}
 	m, err := find(h, arg, c.String("namespace"))
-	return h, m, seeList(err)
+	return h, m, p.seeList(c, err)
 }
 
 // findOne is the machine that the command's only argument means.
@@ -62,9 +62,9 @@ func (p *program) named(c *cli.Context, find findBy) (*host.Host, host.Machine, 
 	return p.lookUp(c, name, find)
 }
 
-func seeList(err error) error {
+func (p *program) seeList(c *cli.Context, err error) error {
 	if errors.Is(err, host.ErrNotFound) {
-		return fmt.Errorf("%w; see vmop-cli list, and --cluster for those of a cluster", err)
+		return fmt.Errorf("%w; see %s, and --cluster for those of a cluster", err, p.hint(c, "list"))
 	}
 	return err
 }

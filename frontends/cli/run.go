@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,7 @@ func (p *program) runCommand() *cli.Command {
 			"  vmop-cli run vm.yaml --disk data=/srv/data.qcow2 --image-repository ~/images",
 		Flags: append(append(selectFlags(),
 			&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "return when the guest runs; see list, console and stop", DisableDefaultText: true},
+			verboseFlag(),
 		), append(imageFlags(), localFlags()...)...),
 		Action: p.run,
 	}
@@ -55,7 +57,7 @@ func (p *program) run(c *cli.Context) error {
 		return err
 	}
 	if full := o.machine.FullName(); c.IsSet("image") {
-		p.note("%s is created. When the guest has booted: vmop-cli ssh %s", full, p.again(c, full))
+		p.note("%s is created. When the guest has booted: %s", full, p.hint(c, "ssh", full))
 	}
 	h, err := p.host(c)
 	if err != nil {
@@ -77,7 +79,7 @@ func (p *program) run(c *cli.Context) error {
 		}
 		return err
 	}
-	return p.foreground(c.Context, j, interruptedBefore(ctx, stop))
+	return p.foreground(c, j, interruptedBefore(ctx, stop))
 }
 
 // interruptedBefore is asked when signals ask the guest to shut down: it reports whether one
@@ -101,9 +103,16 @@ func (p *program) discard(j *host.Job) {
 
 // foreground runs a machine in this process. Once it is asked to stop by signals, it asks
 // whether one came before.
-func (p *program) foreground(ctx context.Context, j *host.Job, interrupted func() bool) error {
-	f := &foreground{p: p, job: j, booted: make(chan string, 1)}
-	e, err := j.Engine(&runner.LogReporter{Out: f}, f)
+func (p *program) foreground(c *cli.Context, j *host.Job, interrupted func() bool) error {
+	ctx := c.Context
+	log, err := j.OpenLog()
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	f := &foreground{p: p, job: j, comeBack: p.hint(c, "console", j.FullName()), booted: make(chan string, 1)}
+	shown := &shownReporter{LogReporter: runner.LogReporter{Out: f}, all: c.Bool("verbose")}
+	e, err := j.Engine(&runner.LogReporter{Out: log}, shown, f)
 	if err != nil {
 		return err
 	}
@@ -136,6 +145,9 @@ func (p *program) foreground(ctx context.Context, j *host.Job, interrupted func(
 	stopSignals()
 	quitSignal()
 	f.endProgress()
+	if runErr != nil && shown.hidden {
+		p.tellVerbose()
+	}
 	if outcome.QEMUStatus == "" && !f.sent { // no guest has executed
 		p.discard(j)
 	}
@@ -145,17 +157,48 @@ func (p *program) foreground(ctx context.Context, j *host.Job, interrupted func(
 	return runErr
 }
 
+// shownReporter is the log for whoever waits for a machine: without the words of QEMU and
+// others that were started, unless all is wanted. An error has what they mean, or has them.
+type shownReporter struct {
+	runner.LogReporter
+	all    bool
+	hidden bool // something was; read once the engine has ended
+}
+
+// State implements runner.Reporter. Why a machine could not be started, or has failed, is
+// what the program ends with.
+func (r *shownReporter) State(s runner.State) {
+	if o := s.Outcome; o == nil || o.ExitCode() == exitOK {
+		r.LogReporter.State(s)
+	}
+}
+
+// Message implements runner.Reporter.
+func (r *shownReporter) Message(m runner.Message) {
+	if m.Source != sourceRunner && !r.all {
+		r.hidden = true
+		return
+	}
+	r.LogReporter.Message(m)
+}
+
+// sourceRunner is the source of the runner's own messages.
+const sourceRunner = "runner"
+
 // foreground is a machine that runs in this process: what it reports and what a
 // person does meet here.
 type foreground struct {
 	p      *program
 	job    *host.Job
 	engine *host.Engine
-	booted chan string // gets the console's socket, "" for none
-	sent   bool        // something was sent to booted; used by the engine's calls only
+	// comeBack is the command that shows the console again.
+	comeBack string
+	booted   chan string // gets the console's socket, "" for none
+	sent     bool        // something was sent to booted; used by the engine's calls only
 
 	mu       sync.Mutex
-	raw      bool // the terminal is in raw mode
+	raw      bool // the terminal is in raw mode, and its screen the guest's
+	held     []byte
 	progress *progress
 }
 
@@ -176,16 +219,39 @@ func (f *foreground) State(s runner.State) {
 // Message implements runner.Reporter.
 func (f *foreground) Message(runner.Message) {}
 
-// Write implements io.Writer for the log and for progress. A terminal in raw mode
-// does not return the carriage by itself, and a line of the guest may stand there.
+// maxHeld bounds what is held while the guest has the screen, in bytes. The machine's log has
+// all of it.
+const maxHeld = 64 << 10
+
+// Write implements io.Writer for the log. While the screen is the guest's, whose lines and
+// pictures others would spoil, it is held until it is not.
 func (f *foreground) Write(b []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	out := b
 	if f.raw {
+		f.held = append(f.held, b...)
+		if over := len(f.held) - maxHeld; over > 0 {
+			_, f.held, _ = bytes.Cut(f.held[over:], []byte("\n"))
+		}
+		return len(b), nil
+	}
+	return f.p.stderr.Write(b)
+}
+
+// asked is where progress is told of what somebody has asked for here, also while the
+// screen is the guest's: a terminal in raw mode does not return the carriage by itself,
+// and a line of the guest may stand there.
+type asked struct{ f *foreground }
+
+// Write implements io.Writer.
+func (a asked) Write(b []byte) (int, error) {
+	a.f.mu.Lock()
+	defer a.f.mu.Unlock()
+	out := b
+	if a.f.raw {
 		out = append([]byte("\r\x1b[K"), carriageReturns(b)...)
 	}
-	if _, err := f.p.stderr.Write(out); err != nil {
+	if _, err := a.f.p.stderr.Write(out); err != nil {
 		return 0, err
 	}
 	return len(b), nil
@@ -195,7 +261,7 @@ func (f *foreground) Write(b []byte) (int, error) {
 func (f *foreground) stop() {
 	f.mu.Lock()
 	if f.progress == nil {
-		f.progress = beginProgress(f, false, f.job.FullName()+": shutting down")
+		f.progress = beginProgress(asked{f}, false, f.job.FullName()+": shutting down")
 	}
 	f.mu.Unlock()
 	f.engine.Stop()
@@ -245,18 +311,23 @@ func (f *foreground) show(ctx context.Context, conn net.Conn) error {
 	v.stdin, v.keys, v.interrupt = f.p.stdin, true, runner.Debounced(f.stop)
 	end, err := v.run(ctx)
 	raw.restore()
-	f.setRaw(false)
 	fmt.Fprintln(f.p.stderr)
+	f.setRaw(false)
 	if err == nil && end == viewDetached && ctx.Err() == nil {
-		f.p.note("%s goes on here. Come back with: vmop-cli console %s. Ctrl-C shuts it down.", f.job.FullName(), f.job.FullName())
+		f.p.note("%s goes on here. Come back with: %s. Ctrl-C shuts it down.", f.job.FullName(), f.comeBack)
 	}
 	return err
 }
 
+// setRaw says whose the screen is. What was held is told once the guest's is left.
 func (f *foreground) setRaw(raw bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.raw = raw
+	if !raw && len(f.held) > 0 {
+		_, _ = f.p.stderr.Write(f.held) // as with other notes
+		f.held = nil
+	}
 }
 
 // carriageReturns puts a carriage return before each line feed.

@@ -122,7 +122,7 @@ func (p *program) makeOfImage(c *cli.Context) (out made, err error) {
 		})
 	}
 	if errors.Is(err, host.ErrExists) {
-		return out, fmt.Errorf("%w: start it with vmop-cli start %s, or choose another --name", err, host.FullName(out.Namespace, out.Name))
+		return out, fmt.Errorf("%w: start it with %s, or choose another --name", err, p.hint(c, "start", host.FullName(out.Namespace, out.Name)))
 	}
 	if err != nil {
 		return out, p.told(&out.Object, err)

@@ -118,7 +118,7 @@ func screendump(ctx context.Context, c *qmp.Client, output int, format string) (
 	if err != nil {
 		return nil, fmt.Errorf("memory for the picture: %w", err)
 	}
-	set, err := qmp.Do(ctx, c, qmp.AddFD{Opaque: "vmop-cli screenshot"}, qmp.WithFile(w))
+	set, err := qmp.Do(ctx, c, qmp.AddFD{Opaque: "screenshot"}, qmp.WithFile(w))
 	if err = errors.Join(err, w.Close()); err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ func (p *program) snapshot(c *cli.Context) error {
 	case len(args) > 2 || len(args) == 2 && action == "list":
 		return usagef(c, "%s: found %q, which is too much", action, args[len(args)-1])
 	case len(args) < 2 && (action == "restore" || action == "delete"):
-		return usagef(c, "%s: want the name of a SNAPSHOT; see vmop-cli snapshot list %s", action, args[0])
+		return usagef(c, "%s: want the name of a SNAPSHOT; see %s", action, p.hint(c, "snapshot", "list", args[0]))
 	}
 	h, err := p.host(c)
 	if err != nil {

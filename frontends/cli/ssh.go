@@ -140,7 +140,7 @@ func (p *program) sshOptions(c *cli.Context, name string) (host.Machine, []host.
 	}
 	options, err := m.SSHOptions(o.VirtualMachine, def.SSH)
 	if err == nil && !m.Running() && c.Command.Name != "ssh-config" {
-		err = fmt.Errorf("%s does not run: start it with vmop-cli start %s", m.FullName(), p.again(c, m.FullName()))
+		err = fmt.Errorf("%s does not run: start it with %s", m.FullName(), p.hint(c, "start", m.FullName()))
 	}
 	return m, options, err
 }

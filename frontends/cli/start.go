@@ -57,7 +57,7 @@ func startFlags() []cli.Flag {
 			out = append(out, f)
 		}
 	}
-	return out
+	return append(out, verboseFlag())
 }
 
 func (p *program) start(c *cli.Context) error {

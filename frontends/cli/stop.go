@@ -79,7 +79,7 @@ func (p *program) stopHere(c *cli.Context, m host.Machine) error {
 	g.end()
 	if err != nil {
 		if !c.Bool("now") {
-			err = fmt.Errorf("%w; to end it without the guest's consent: vmop-cli stop --now %s", err, p.again(c, full))
+			err = fmt.Errorf("%w; to end it without the guest's consent: %s", err, p.hint(c, "stop", "--now", full))
 		}
 		return fmt.Errorf("stop %s: %w", full, err)
 	}

@@ -49,7 +49,19 @@ func TestTerminal(t *testing.T) {
 	t.Run("Ctrl-] in the view", func(t *testing.T) {
 		s := startOnTerminal(t, env, start...)
 		s.expect("vmop-guest: ready")
+		// What the machine has to say waits while the guest has the screen.
+		for _, command := range []string{"pause", "resume"} {
+			cmd := exec.Command("vmop-cli", command, "hello")
+			cmd.Env = env
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+		}
+		s.send("still-the-guest\n")
+		s.expect("still-the-guest")
+		s.neverYet("GuestExecuting")
 		s.send("\x1d")
+		s.expect("warning: GuestExecuting: False, Paused: the guest is paused")
 		s.expect("default/hello goes on here. Come back with: vmop-cli console default/hello.")
 
 		c := startOnTerminal(t, env, "console", "hello")
@@ -175,6 +187,16 @@ func (s *onTerminal) expect(text string) {
 		case <-deadline:
 			s.t.Fatalf("waited in vain for %q in\n%s", text, out)
 		}
+	}
+}
+
+// neverYet checks that a text is not there so far.
+func (s *onTerminal) neverYet(text string) {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if out := s.out.String(); strings.Contains(out, text) {
+		s.t.Errorf("%q is told too early:\n%s", text, out)
 	}
 }
 

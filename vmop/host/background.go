@@ -252,6 +252,16 @@ func openLog(d Directories) (*os.File, int64, error) {
 	return f, end, nil
 }
 
+// OpenLog opens the log of the job's machine for what is to be added to it; see
+// [Directories.LogFile].
+func (j *Job) OpenLog() (io.WriteCloser, error) {
+	f, _, err := openLog(j.Directories)
+	if err != nil {
+		return nil, err // no interface around a nil
+	}
+	return f, nil
+}
+
 // logSince are the last lines that a log has got since a position.
 func logSince(path string, start int64) []string {
 	f, err := os.Open(path)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/vmop/sdk/vmop/hostprobe"
@@ -351,6 +352,16 @@ func (e *Engine) follow(ctx context.Context) {
 	}
 }
 
+// neighbour is the NAMESPACE/NAME of the machine of a data directory beside this one's;
+// empty if that is no machine of the same host.
+func (j *Job) neighbour(dataDir string) string {
+	name, err := filepath.Rel(filepath.Dir(filepath.Dir(j.Directories.Data)), dataDir)
+	if err != nil || !filepath.IsLocal(name) || strings.Count(name, string(filepath.Separator)) != 1 {
+		return ""
+	}
+	return filepath.ToSlash(name)
+}
+
 // begins is called before anything is started: whoever has started the machine since the
 // job was prepared has left a state.
 func (j *Job) begins() { j.first = j.first && !exists(j.Directories.StateFile()) }
@@ -362,6 +373,7 @@ func (j *Job) Engine(reporters ...runner.Reporter) (*Engine, error) {
 	k := &keeper{file: &runner.StateFile{Path: d.StateFile()}, job: j, running: make(chan struct{})}
 	e, err := runner.New(runner.Options{
 		Config: j.Config, Host: j.Host, Template: j.Template, Version: j.Version, NewDisks: j.FreshDisks, Secrets: j.Secrets, MakeImage: j.makeImage,
+		Field: machineconfig.ManifestField, Machine: j.neighbour,
 		Directories: runner.Directories{Data: d.Data, Runtime: d.Runtime},
 		Reporter:    append(runner.Reporters{k}, reporters...),
 	})

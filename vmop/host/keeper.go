@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/vmop/sdk/internal/atomicfile"
+	"github.com/vmop/sdk/vmop/live"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/runner"
 )
 
@@ -44,6 +48,7 @@ func (k *keeper) State(s runner.State) {
 func (k *keeper) Message(runner.Message) {}
 
 func (k *keeper) keep(s runner.State) {
+	s = inManifest(s)
 	if !k.ours {
 		k.ours = true
 		d := k.job.Directories
@@ -67,6 +72,20 @@ func (k *keeper) keep(s runner.State) {
 		close(k.running)
 		k.running = nil
 	}
+}
+
+// configField is a field of the runner's configuration in a text that lists some.
+var configField = regexp.MustCompile(`\bvm\.[][A-Za-z0-9.-]*[]A-Za-z0-9]`)
+
+// inManifest has the fields of the manifest where a state lists those that wait.
+func inManifest(s runner.State) runner.State {
+	s.Conditions = slices.Clone(s.Conditions)
+	for i := range s.Conditions {
+		if c := &s.Conditions[i]; c.Type == live.RestartRequired {
+			c.Message = configField.ReplaceAllStringFunc(c.Message, machineconfig.ManifestField)
+		}
+	}
+	return s
 }
 
 // overwrite writes a state into the blocks that its file has: there is no room for

@@ -1,9 +1,9 @@
 package live
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runnerconfig"
@@ -43,7 +43,7 @@ func (d *decider) disks() {
 			bytes := (int64(w.Size) + sector - 1) / sector * sector
 			_, problem := d.attempt(d.goal(fmt.Sprint(o.ID, " of ", bytes)), GrowDisk{ID: o.ID, Node: o.Node, Bytes: bytes})
 			if problem != "" && d.refusedGrowth == "" {
-				d.refusedGrowth = "; vm.drives[" + strconv.Itoa(i) + "] does not grow now" + because(problem)
+				d.refusedGrowth = "; the disk " + cmp.Or(w.Name, o.ID) + " does not grow now" + because(problem)
 			}
 		}
 	}

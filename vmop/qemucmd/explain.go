@@ -2,7 +2,16 @@ package qemucmd
 
 import (
 	"regexp"
+	"strconv"
 )
+
+// about says which groups of an expression have what a message is about; 0 is none.
+type about struct {
+	image                   int
+	inUse                   bool
+	field                   string
+	protocol, address, port int
+}
 
 // explanations are what QEMU says when it gives up a start, in the words of its
 // source (error texts of QEMU 7.2 to 10.1), and what that means to whoever wrote the
@@ -10,44 +19,81 @@ import (
 var explanations = []struct {
 	said  *regexp.Regexp
 	means string
+	about
 }{
 	{regexp.MustCompile(`(?m)^Is another process using the image \[(.+)\]\?$`),
-		"the disk image $1 is used by another process: no two machines may write to one image"},
+		"the disk image $1 is used by another process: no two machines may write to one image", about{image: 1, inUse: true}},
 	{regexp.MustCompile(`(?m)-blockdev .*: Could not open '(.+)': Permission denied$`),
-		"the disk image $1 may not be opened: its owner and mode, and those of its directories, must let this user read it, and write it unless it is read-only"},
+		"the disk image $1 may not be opened: its owner and mode, and those of its directories, must let this user read it, and write it unless it is read-only", about{image: 1}},
 	{regexp.MustCompile(`(?m)-blockdev .*: Could not open '(.+)': Read-only file system$`),
-		"the disk image $1 is on a file system that is mounted read-only"},
+		"the disk image $1 is on a file system that is mounted read-only", about{image: 1}},
 	{regexp.MustCompile(`(?m)-blockdev .*: Could not open '(.+)': No such file or directory$`),
-		"the disk image $1 does not exist"},
+		"the disk image $1 does not exist", about{image: 1}},
 	{regexp.MustCompile(`(?m)Could not set up host forwarding rule '(tcp|udp):([^:]*):([0-9]+)-`),
-		"a port of hostForwards cannot be had: $1 port $3 of the address $2 is taken or not this user's; choose another hostPort"},
+		"$1 port $3 of the address $2 is taken or not this user's: choose another hostPort", about{protocol: 1, address: 2, port: 3}},
 	{regexp.MustCompile(`(?m)-vnc .*: Failed to find an available port: Address already in use$`),
-		"the port of display.vnc is taken: choose another port or websocket"},
+		"the port of display.vnc is taken: choose another port or websocket", about{field: "vm.display.vnc"}},
 	{regexp.MustCompile(`(?m)binding socket to (.*):([0-9]+) failed$`),
-		"the port of display.spice cannot be had: port $2 of the address $1 is taken or not this user's; choose another port"},
+		"port $2 of the address $1 is taken or not this user's: choose another port of display.spice", about{field: "vm.display.spice.port", address: 1, port: 2}},
 	{regexp.MustCompile(`(?m)unable to find CPU model '(.+)'$`),
-		"QEMU has no CPU model $1: qemu-system-x86_64 -cpu help lists those that cpuModel may name"},
+		"QEMU has no CPU model $1: qemu-system-x86_64 -cpu help lists those that cpuModel may name", about{field: "vm.cpuModel"}},
 	{regexp.MustCompile(`(?m)unsupported machine type`),
-		"this QEMU does not have the machine type: qemu-system-x86_64 -machine help lists those that machineType may name"},
+		"this QEMU does not have the machine type: qemu-system-x86_64 -machine help lists those that machineType may name", about{field: "vm.machineType"}},
 	{regexp.MustCompile(`(?m)could not open kernel file '(.+)': (.+)$`),
-		"the kernel $1 of kernelBoot cannot be opened: $2"},
+		"the kernel $1 of kernelBoot cannot be opened: $2", about{field: "vm.kernelBoot.kernel"}},
 	{regexp.MustCompile(`(?m)cannot set up guest memory '.*': Cannot allocate memory$`),
-		"the host cannot give the guest its memory: less maximumRam, or fewer machines"},
+		"the host cannot give the guest its memory: less maximumRam, or fewer machines", about{field: "vm.maximumRam"}},
 	{regexp.MustCompile(`(?m)phys-bits too low \(([0-9]+)\)`),
-		"maximumRam is more than the processor can address with $1 bits"},
+		"maximumRam is more than the processor can address with $1 bits", about{field: "vm.maximumRam"}},
 	{regexp.MustCompile(`(?m)usb-host.*: failed to init libusb$`),
-		"the devices of usbDevices cannot be had: this host shows no USB devices to this user (/dev/bus/usb)"},
+		"the devices of usbDevices cannot be had: this host shows no USB devices to this user (/dev/bus/usb)", about{field: "vm.usbDevices"}},
 	{regexp.MustCompile(`(?m)Could not access KVM kernel module: (.+)$`),
-		"KVM cannot be used: /dev/kvm: $1; accelerator: auto does without"},
+		"KVM cannot be used: /dev/kvm: $1; accelerator: auto does without", about{field: "vm.accelerator"}},
+}
+
+// Explanation is what a message of QEMU means.
+type Explanation struct {
+	// Message is in the words of a manifest.
+	Message string
+	// Image is the disk image that it is about; empty if it is about none. ImageInUse says
+	// that another process has it.
+	Image      string
+	ImageInUse bool
+	// Field is the key of the runner's configuration that it is about, such as
+	// "vm.cpuModel"; empty if there are several such, as of images and of forwards.
+	Field string
+	// Port is the port of the host that cannot be had, on Address, as far as QEMU tells
+	// them, and Protocol that of a forward: tcp or udp. A port of 0 is none.
+	Protocol, Address string
+	Port              int
+}
+
+// Understand is Explain with what the message is about; false if it is not known.
+func Understand(output string) (Explanation, bool) {
+	for _, e := range explanations {
+		m := e.said.FindStringSubmatchIndex(output)
+		if m == nil {
+			continue
+		}
+		group := func(n int) string {
+			if n == 0 {
+				return ""
+			}
+			return output[m[2*n]:m[2*n+1]]
+		}
+		x := Explanation{
+			Message: string(e.said.ExpandString(nil, e.means, output, m)), ImageInUse: e.inUse, Field: e.field,
+			Image: group(e.image), Protocol: group(e.protocol), Address: group(e.address),
+		}
+		x.Port, _ = strconv.Atoi(group(e.port)) // digits; one that is too large is none
+		return x, true
+	}
+	return Explanation{}, false
 }
 
 // Explain says what the output of a QEMU that did not start means in the words of
 // a manifest, "" if it is not known. What QEMU said has more details.
 func Explain(output string) string {
-	for _, e := range explanations {
-		if m := e.said.FindStringSubmatchIndex(output); m != nil {
-			return string(e.said.ExpandString(nil, e.means, output, m))
-		}
-	}
-	return ""
+	x, _ := Understand(output)
+	return x.Message
 }

@@ -64,7 +64,7 @@ func TestFullFileSystem(t *testing.T) {
 		}
 	}
 	s := p.untilState(t, func(s State) bool { return condition(s, live.GuestExecuting).Reason == live.ReasonDiskFull })
-	if got := condition(s, live.GuestExecuting); !s.Paused || got.Status != live.False || !strings.Contains(got.Message, "disk1") || !strings.Contains(got.Message, c.Runner.VM.Drives[1].File) {
+	if got := condition(s, live.GuestExecuting); !s.Paused || got.Status != live.False || !strings.Contains(got.Message, " data (") || !strings.Contains(got.Message, c.Runner.VM.Drives[1].File) {
 		t.Errorf("%+v", got)
 	}
 	if err := os.Remove(filler); err != nil {

@@ -69,6 +69,10 @@ type Options struct {
 	Taps map[int]*tap.Device
 	// Emulation says why Host has no KVM.
 	Emulation Emulation
+	// Field is what whoever has written the machine down calls a field of its
+	// configuration, such as "vm.drives[0]", and Machine the machine of a data directory;
+	// nil, and an empty name, leave both as they are.
+	Field, Machine func(string) string
 	// Version of the program, for the state.
 	Version string
 
@@ -503,7 +507,7 @@ func (e *Engine) startQEMU(m *machine, cmd qemucmd.Command) error {
 	if c == nil {
 		return err
 	}
-	c.readable = e.namedImages
+	c.readable, c.means = e.namedImages, e.means
 	m.qemu = c
 	e.update(func(s *State) { s.QEMUPID = c.process.Pid })
 	return errors.Join(err, writePID(e.o.Directories.Runtime, "qemu", c.process.Pid))

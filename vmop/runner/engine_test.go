@@ -201,7 +201,7 @@ func TestStartFailures(t *testing.T) {
 		}, "kernel: open /nonexistent/vmlinuz"},
 		{"no KVM", func(c *runnerconfig.Config, _ *Options) { c.Runner.VM.Accelerator = "kvm" }, "KVM"},
 		{"no QEMU", func(_ *runnerconfig.Config, o *Options) { o.Host.QEMU = "/nonexistent/qemu" }, "start qemu: fork/exec /nonexistent/qemu"},
-		{"QEMU refuses", func(c *runnerconfig.Config, _ *Options) { c.Runner.VM.CPUModel = "no-such-cpu" }, "qemu ended: exit status 1: QEMU has no CPU model no-such-cpu"},
+		{"QEMU refuses", func(c *runnerconfig.Config, _ *Options) { c.Runner.VM.CPUModel = "no-such-cpu" }, "vm.cpuModel: QEMU has no CPU model no-such-cpu"},
 		{"no swtpm", func(c *runnerconfig.Config, o *Options) {
 			c.Runner.VM.UseTPM = true
 			o.Host.SWTPM = "/nonexistent/swtpm"

@@ -100,7 +100,7 @@ func (e *Engine) happened(ev qmp.Event) error {
 		if err != nil {
 			return err
 		}
-		e.message(LevelError, "disk error: %s of %s: %s, action %s", data.Operation, data.NodeName, data.Reason, data.Action)
+		e.message(LevelError, "disk error: %s of %s: %s, action %s", data.Operation, e.diskName(data.NodeName), data.Reason, data.Action)
 		e.change(func(w *wish) { w.ioReason = data.Reason })
 	case "ACPI_DEVICE_OST":
 		data, err := qmp.DecodeEvent[qmp.ACPIDeviceOSTEvent](ev)

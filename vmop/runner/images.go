@@ -33,7 +33,7 @@ func (e *Engine) prepareDrives(ctx context.Context, drives []runnerconfig.Drive,
 			facts, err = e.prepareDisk(ctx, d, known)
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("vm.drives[%d]: %w", i, err))
+			errs = append(errs, fmt.Errorf("%s: %w", e.driveField(i), err))
 		}
 		out[i] = facts
 	}

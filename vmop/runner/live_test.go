@@ -430,7 +430,7 @@ func TestDiskFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := r.now(t, "the disk is full", func(s State) bool { return s.Paused })
-	if got := condition(s, live.GuestExecuting); got.Status != live.False || !strings.Contains(got.Message, "disk0") {
+	if got := condition(s, live.GuestExecuting); got.Status != live.False || !strings.Contains(got.Message, "error of data (") {
 		t.Errorf("%+v", got)
 	}
 	r.Resume()
@@ -443,7 +443,7 @@ func TestDiskFull(t *testing.T) {
 	if got, err := console.Command(withPatience(t), "write vda 0 lost data"); !errors.Is(err, tinyguest.ErrCommand) {
 		t.Errorf("the guest says %q, %v", got, err)
 	}
-	r.told(t, "disk error: write of drive-0-backend: Input/output error, action report")
+	r.told(t, "disk error: write of data: Input/output error, action report")
 	if r.State().Paused {
 		t.Error("the machine is paused")
 	}

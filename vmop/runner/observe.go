@@ -140,7 +140,7 @@ func (e *Engine) ioError(blocks []qmp.BlockInfo, reason string) *live.IOError {
 		if b.IOStatus != "failed" && b.IOStatus != "nospace" || b.Inserted == nil {
 			continue
 		}
-		out := &live.IOError{Device: qemucmd.DeviceID(b.QDev), File: e.imagePath(b.Inserted.File), Reason: reason, NoSpace: b.IOStatus == "nospace"}
+		out := &live.IOError{Device: e.diskName(qemucmd.DeviceID(b.QDev)), File: e.imagePath(b.Inserted.File), Reason: reason, NoSpace: b.IOStatus == "nospace"}
 		var fs unix.Statfs_t
 		if err := unix.Statfs(filepath.Dir(out.File), &fs); err != nil {
 			out.NoSpace = false // nothing can tell when there is space

@@ -255,9 +255,11 @@ func (e *Engine) takeOverType(rec *record) error {
 
 func (e *Engine) build(m qemucmd.Machine) (qemucmd.Command, error) {
 	if e.o.Template != "" {
-		return qemucmd.BuildTemplate(m, e.o.Host, e.o.Template)
+		cmd, err := qemucmd.BuildTemplate(m, e.o.Host, e.o.Template)
+		return cmd, e.inConfiguration(err)
 	}
-	return qemucmd.Build(m, e.o.Host)
+	cmd, err := qemucmd.Build(m, e.o.Host)
+	return cmd, e.inConfiguration(err)
 }
 
 // checkGiven looks for the files that only somebody else can provide.
@@ -273,9 +275,9 @@ func (e *Engine) checkGiven(vm *runnerconfig.VM) error {
 	}
 	for i, d := range vm.Drives {
 		if d.Type == runnerconfig.DriveCD {
-			check(d.File, fmt.Sprintf("vm.drives[%d]: cd", i))
+			check(d.File, e.driveField(i)+": cd")
 		} else if d.Size == 0 && d.Image == nil {
-			check(d.Where(), fmt.Sprintf("vm.drives[%d]: disk", i))
+			check(d.Where(), e.driveField(i)+": disk")
 		}
 	}
 	if k := vm.KernelBoot; k != nil {

@@ -12,8 +12,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
 // child is a process that the engine started and waits for.
@@ -25,9 +23,9 @@ type child struct {
 	tail    *tail
 	// serves is the tag of the share that it is for.
 	serves string
-	// readable puts names that people know into what the child printed; nil leaves
-	// it alone.
-	readable func(string) string
+	// readable puts names that people know into what the child printed, and means says
+	// what that means, "" if it is not known; nil leaves it alone.
+	readable, means func(string) string
 }
 
 // outputGrace is how long a child's output is read after its end, where a
@@ -95,16 +93,18 @@ func (c *child) signal(sig os.Signal) {
 	_ = c.process.Signal(sig)
 }
 
-// describe says how the process ended, with what the last lines that it printed
-// mean; they themselves are in the log, and here if that is not known.
+// describe says what the last lines that the process printed mean; they themselves are in
+// the log, and here, with how it ended, if that is not known.
 func (c *child) describe() string {
 	s := c.name + " ended: " + c.status.String()
 	last := strings.Join(c.tail.last(), "\n")
 	if c.readable != nil {
 		last = c.readable(last)
 	}
-	if means := qemucmd.Explain(last); means != "" {
-		return s + ": " + means
+	if c.means != nil {
+		if means := c.means(last); means != "" {
+			return means
+		}
 	}
 	if last != "" {
 		s += ": " + strings.ReplaceAll(last, "\n", "; ")

@@ -77,7 +77,7 @@ func (e *Engine) openTaps(ctx context.Context) (map[int]runnerconfig.Tap, error)
 		if d == nil {
 			var err error
 			if d, err = e.newTap(ctx, n.Bridge, vm.TapQueues(i)); err != nil {
-				return nil, fmt.Errorf("vm.network[%d]: %w", i, err)
+				return nil, fmt.Errorf("%s: %w", e.networkField(i), err)
 			}
 		}
 		t := runnerconfig.Tap{MTU: d.MTU}

@@ -1,0 +1,137 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+// field is what whoever has written the machine down calls a field of its configuration.
+func (e *Engine) field(path string) string {
+	if e.o.Field != nil {
+		return e.o.Field(path)
+	}
+	return path
+}
+
+func (e *Engine) networkField(i int) string { return e.field(fmt.Sprintf("vm.network[%d]", i)) }
+
+func (e *Engine) driveField(i int) string { return e.field(fmt.Sprintf("vm.drives[%d]", i)) }
+
+// diskName is the name of the disk that QEMU knows by the id of its device, or of the
+// node with its content; the id if it has none.
+func (e *Engine) diskName(id string) string {
+	if name, found := strings.CutPrefix(id, qemucmd.PluggedID("")); found {
+		return name
+	}
+	n := 0
+	for _, d := range e.o.Config.Runner.VM.Drives {
+		if d.Type == runnerconfig.DriveCD {
+			continue
+		}
+		if d.Name != "" && (id == qemucmd.DiskID(n) || id == qemucmd.DiskNode(n)) {
+			return d.Name
+		}
+		n++
+	}
+	return id
+}
+
+// configured are the fields of qemucmd's machine that the configuration calls otherwise.
+var configured = map[string]string{
+	"type": "vm.machineType", "accelerator": "vm.accelerator", "cpu.model": "vm.cpuModel", "memory.size": "vm.maximumRam",
+	"firmware": "vm.firmware", "firmware.kind": "vm.firmware", "tpm": "vm.useTpm", "display.spice": "vm.display.spice", "display.vnc": "vm.display.vnc",
+}
+
+// inConfiguration names fields of qemucmd's machine as its author does, if he is known:
+// all but those of the host, and those of the disks, which have other numbers.
+func (e *Engine) inConfiguration(err error) error {
+	if err == nil || e.o.Field == nil {
+		return err
+	}
+	var errs []error
+	for _, p := range qemucmd.Problems(err) {
+		field, found := configured[p.Field]
+		if rest, of := strings.CutPrefix(p.Field, "networks["); of {
+			field, found = "vm.network["+rest, true
+		}
+		if rest, of := strings.CutPrefix(p.Field, "shares["); of {
+			field, found = "vm.shares["+rest, true
+		}
+		if found {
+			p = &qemucmd.Error{Field: e.field(field), Message: p.Message}
+		}
+		errs = append(errs, p)
+	}
+	if len(errs) == 0 { // of a custom machine type
+		return err
+	}
+	return errors.Join(errs...)
+}
+
+// means says what the last words of a QEMU mean, with the field that they are about and
+// whoever else has what the machine cannot have; "" if it is not known.
+func (e *Engine) means(said string) string {
+	x, known := qemucmd.Understand(said)
+	if !known {
+		return ""
+	}
+	field, message := "", x.Message
+	switch vm := &e.o.Config.Runner.VM; {
+	case x.Image != "":
+		for i, d := range vm.Drives {
+			if d.Where() == x.Image {
+				field = e.driveField(i)
+				if d.Name != "" {
+					field += fmt.Sprintf(": disk %q", d.Name)
+				}
+			}
+		}
+		if who := e.nameUser(imageUser(x.Image)); x.ImageInUse && who != "" {
+			message = strings.Replace(message, "another process", who, 1)
+		}
+	case x.Field != "":
+		field = e.field(x.Field)
+		if v := vm.Display; v != nil && v.VNC != nil && strings.HasSuffix(x.Field, ".vnc") {
+			field, message = e.vncTaken(v.VNC, field, message)
+		}
+		if who := e.nameUser(portUser("tcp", x.Address, x.Port)); x.Port > 0 && who != "" {
+			message = strings.Replace(message, "taken or not this user's", "taken by "+who, 1)
+		}
+	case x.Port > 0:
+		for i, n := range vm.Network {
+			for j, f := range n.HostForwards {
+				if f.HostPort == x.Port && (f.Protocol == x.Protocol || f.Protocol == "") && (f.HostAddress == x.Address || x.Address == "") {
+					field = e.field(fmt.Sprintf("vm.network[%d].hostForwards[%d].hostPort", i, j))
+				}
+			}
+		}
+		if who := e.nameUser(portUser(x.Protocol, x.Address, x.Port)); who != "" {
+			message = strings.Replace(message, "taken or not this user's", "taken by "+who, 1)
+		}
+	}
+	if field == "" {
+		return message
+	}
+	return field + ": " + message
+}
+
+// vncTaken finds out which port of a VNC server somebody else has: QEMU does not say.
+func (e *Engine) vncTaken(v *runnerconfig.VNC, field, message string) (string, string) {
+	for _, p := range []struct {
+		name string
+		port *int
+	}{{"port", v.Port}, {"websocket", v.Websocket}} {
+		if p.port == nil {
+			continue
+		}
+		if who := e.nameUser(portUser("tcp", v.Address, *p.port)); who != "" {
+			return field + "." + p.name, "port " + strconv.Itoa(*p.port) + " is taken by " + who + ": choose another one"
+		}
+	}
+	return field, message
+}
