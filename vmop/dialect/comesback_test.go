@@ -1,8 +1,10 @@
 package dialect_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
 
 	"github.com/vmop/sdk/vmop/dialect"
@@ -37,6 +40,9 @@ func begin(t *rapid.T) (*tale, *spec.VirtualMachine) {
 	from := spectest.VirtualMachine().Draw(t, "vm")
 	ours := spec.NewVirtualMachine(from.Namespace, from.Name)
 	ours.Labels = from.Labels
+	if rapid.Bool().Draw(t, "annotated") {
+		ours.Annotations = rapid.MapOfN(spectest.Label(), rapid.StringMatching(`[ -~]{0,20}`), 1, 3).Draw(t, "annotations")
+	}
 	s := &ours.Spec
 	s.NodeSelector, s.Tolerations, s.TopologySpreadConstraints = from.Spec.NodeSelector, from.Spec.Tolerations, from.Spec.TopologySpreadConstraints
 	s.PriorityClassName = from.Spec.PriorityClassName
@@ -59,7 +65,7 @@ func begin(t *rapid.T) (*tale, *spec.VirtualMachine) {
 func (w *tale) check(t *rapid.T, apiVersion string, theirs object) {
 	objects := append(w.others, object{
 		"apiVersion": apiVersion, "kind": "VirtualMachine",
-		"metadata": object{"name": w.ours.Name, "namespace": w.ours.Namespace, "labels": w.ours.Labels}, "spec": theirs,
+		"metadata": object{"name": w.ours.Name, "namespace": w.ours.Namespace, "labels": w.ours.Labels, "annotations": w.ours.Annotations}, "spec": theirs,
 	})
 	var text strings.Builder
 	for _, o := range objects {
@@ -81,6 +87,7 @@ func (w *tale) check(t *rapid.T, apiVersion string, theirs object) {
 	for _, n := range got.Notes {
 		noted = append(noted, n.Path)
 	}
+	slices.Sort(w.noted) // as they are in a file of one line
 	if fmt.Sprint(noted) != fmt.Sprint(w.noted) {
 		t.Fatalf("notes %v, want some of %v\nfrom %s", got.Notes, w.noted, text.String())
 	}
@@ -114,7 +121,7 @@ func TestMachinesComeBackFromDeckhouse(t *testing.T) {
 		if loader != "" {
 			theirs["bootloader"] = loader
 		}
-		s.VM.Networks = []spec.Network{{User: &spec.UserNetwork{}}}
+		w.deckhouseNetworks(t)
 		if a := from.Spec.Affinity; a != nil {
 			a.PodAffinity, a.PodAntiAffinity = nil, nil
 			if *a != (spec.Affinity{}) {
@@ -129,9 +136,68 @@ func TestMachinesComeBackFromDeckhouse(t *testing.T) {
 			}
 			s.Provisioning, theirs["provisioning"] = p, p
 		}
+		if rapid.Bool().Draw(t, "long user data") {
+			w.deckhouseUserData(t)
+		}
 		w.deckhouseDisks(t)
 		w.check(t, "virtualization.deckhouse.io/v1alpha2", theirs)
 	})
+}
+
+// deckhouseNetworks draws none, the main one, or that and others, whose bridges are for
+// somebody to choose.
+func (w *tale) deckhouseNetworks(t *rapid.T) {
+	m := &w.ours.Spec.VM
+	if rapid.Bool().Draw(t, "the default network") {
+		m.Networks = []spec.Network{{User: &spec.UserNetwork{}}}
+		return
+	}
+	var theirs []object
+	for i, kind := range rapid.SliceOfN(rapid.SampledFrom([]string{"Main", "Network", "ClusterNetwork"}), 1, 3).Draw(t, "networks") {
+		if kind == "Main" {
+			m.Networks, theirs = append(m.Networks, spec.Network{User: &spec.UserNetwork{}}), append(theirs, object{"type": kind})
+			continue
+		}
+		m.Networks = append(m.Networks, spec.Network{Tap: &spec.TapNetwork{}})
+		theirs = append(theirs, object{"type": kind, "name": "lan", "id": i})
+		w.noted = append(w.noted, fmt.Sprintf("spec.networks[%d]", i))
+	}
+	w.theirs["networks"] = theirs
+}
+
+// deckhouseUserData draws user data about the length that spec.provisioning takes, which
+// counts bytes: Deckhouse counts characters.
+func (w *tale) deckhouseUserData(t *rapid.T) {
+	s := &w.ours.Spec
+	first := rapid.SampledFrom([]string{"#cloud-config\n", "#!/bin/sh\n"}).Draw(t, "begins with")
+	letter := rapid.SampledFrom([]string{"a", "é", "木"}).Draw(t, "letter")
+	text := first + "a: " + strings.Repeat(letter, rapid.IntRange(600, 2048).Draw(t, "letters")) + "\n"
+	w.theirs["provisioning"] = object{"type": "UserData", "userData": text}
+	s.Provisioning = nil
+	if len(text) <= 2048 {
+		s.Provisioning = &spec.Provisioning{Type: spec.ProvisioningUserData, UserData: text}
+		return
+	}
+	data := any(object{"a": strings.TrimSpace(text[len(first)+3:])})
+	if first == "#!/bin/sh\n" {
+		type file struct { // in the order of the fields
+			Path        string `json:"path"`
+			Permissions string `json:"permissions"`
+			Content     string `json:"content"`
+		}
+		data = object{"write_files": []file{{"/var/lib/cloud/scripts/per-instance/user-data", "0700", text}}}
+	}
+	s.CloudInit = &spec.CloudInit{UserData: asDocument(t, data)}
+	w.noted = append(w.noted, "spec.provisioning.userData")
+}
+
+// asDocument is a document of cloud-init.
+func asDocument(t *rapid.T, of any) *runtime.RawExtension {
+	text, err := json.Marshal(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &runtime.RawExtension{Raw: text}
 }
 
 // deckhouseSize draws CPUs, memory and a class, which is beside the machine.
@@ -188,7 +254,12 @@ func (w *tale) deckhouseDisks(t *rapid.T) {
 			disk.VolumeClaimTemplate = claimTemplate(name, size, class)
 		case "image":
 			disk.Image = &spec.DiskImage{Name: name, Source: url, Checksum: sum, Size: &size, StorageClassName: &class}
-			of["dataSource"] = object{"type": "HTTP", "http": object{"url": url, "checksum": object{"sha256": strings.TrimPrefix(sum, "sha256:")}}}
+			from := object{"url": url, "checksum": object{"sha256": strings.TrimPrefix(sum, "sha256:")}}
+			if rapid.Bool().Draw(t, "authority") {
+				disk.Image.CABundle = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+				from["caBundle"] = base64.StdEncoding.EncodeToString([]byte(disk.Image.CABundle))
+			}
+			of["dataSource"] = object{"type": "HTTP", "http": from}
 		case "container":
 			disk.Image = &spec.DiskImage{Name: name, Source: "oci://quay.example/debian:13", Size: &size, StorageClassName: &class}
 			of["dataSource"] = object{"type": "ContainerImage", "containerImage": object{"image": "quay.example/debian:13"}}
@@ -256,6 +327,12 @@ func TestMachinesComeBackFromKubeVirt(t *testing.T) {
 		w.kubevirtFirmware(t, domain, devices)
 		w.kubevirtDisks(t, theirs, instance, devices)
 		w.kubevirtNetworks(t, instance, devices)
+		if rapid.Bool().Draw(t, "preference") {
+			w.prefer(t, theirs, instance, domain, devices)
+		}
+		if rapid.Bool().Draw(t, "instance type") {
+			w.typed(t, theirs, instance, domain)
+		}
 		w.check(t, "kubevirt.io/v1", theirs)
 	})
 }
@@ -326,7 +403,8 @@ func (w *tale) kubevirtDisks(t *rapid.T, theirs, instance, devices object) {
 			}})
 		}
 		var disk spec.Disk
-		switch rapid.SampledFrom([]string{"claim", "container", "blank", "clone", "image"}).Draw(t, "disk") {
+		how, bus := "disk", map[string]string{"disk": "virtio", "cdrom": "sata"}
+		switch rapid.SampledFrom([]string{"claim", "container", "blank", "clone", "image", "empty", "CD of a claim", "CD of an image"}).Draw(t, "disk") {
 		case "claim":
 			disk.PersistentVolumeClaim, volume["persistentVolumeClaim"] = &spec.VolumeClaimReference{ClaimName: "c" + name}, object{"claimName": "c" + name}
 		case "container":
@@ -342,21 +420,47 @@ func (w *tale) kubevirtDisks(t *rapid.T, theirs, instance, devices object) {
 		case "image":
 			disk.Image = &spec.DiskImage{Name: name, Source: "https://images.example/debian.qcow2", Size: &size, StorageClassName: &class}
 			made(object{"http": object{"url": disk.Image.Source}})
+		case "empty":
+			disk.VolumeClaimTemplate = claimTemplate(name, size, class)
+			disk.VolumeClaimTemplate.Spec.StorageClassName = nil
+			volume["emptyDisk"] = object{"capacity": size}
+			w.noted = append(w.noted, fmt.Sprintf("spec.template.spec.volumes[%d].emptyDisk", i))
+		case "CD of a claim":
+			disk.PersistentVolumeClaim, volume["persistentVolumeClaim"] = &spec.VolumeClaimReference{ClaimName: "c" + name}, object{"claimName": "c" + name}
+			how = "cdrom"
+			w.noted = append(w.noted, fmt.Sprintf("spec.template.spec.domain.devices.disks[%d].cdrom", i))
+		case "CD of an image":
+			disk.Cdrom, volume["containerDisk"] = &spec.Cdrom{}, object{"image": "quay.example/drivers:1"}
+			how = "cdrom"
+			w.noted = append(w.noted, fmt.Sprintf("spec.template.spec.volumes[%d].containerDisk", i))
 		}
-		d := object{"name": name, "disk": object{"bus": "virtio"}}
+		d := object{"name": name, how: object{"bus": bus[how]}}
 		if rapid.Bool().Draw(t, "in an order") {
 			disk.Bootindex, d["bootOrder"] = new(int32(i+1)), i+1
 		}
 		m.Disks, disks, volumes = append(m.Disks, disk), append(disks, d), append(volumes, volume)
 	}
-	if rapid.Bool().Draw(t, "seed") {
-		document, err := spec.Document(`{"packages": ["nginx"], "password": "a: b"}`)
-		if err != nil {
-			t.Fatal(err)
+	switch rapid.SampledFrom([]string{"", "seed", "sysprep"}).Draw(t, "provisioning") {
+	case "seed":
+		c := &spec.CloudInit{UserData: asDocument(t, object{"packages": []string{"nginx"}, "password": "a: b"})}
+		seed := object{"userData": "#cloud-config\npackages: [nginx]\npassword: 'a: b'\n"}
+		if rapid.Bool().Draw(t, "network") {
+			c.NetworkConfig = asDocument(t, object{"version": 2, "ethernets": object{"eth0": object{"dhcp4": true}}})
+			text := "ethernets: {eth0: {dhcp4: true}}\nversion: 2\n"
+			if rapid.Bool().Draw(t, "encoded") {
+				seed["networkDataBase64"] = base64.StdEncoding.EncodeToString([]byte(text))
+			} else {
+				seed["networkData"] = text
+			}
 		}
-		w.ours.Spec.CloudInit = &spec.CloudInit{UserData: document}
-		volumes = append(volumes, object{"name": "seed", "cloudInitNoCloud": object{"userData": "#cloud-config\npackages: [nginx]\npassword: 'a: b'\n"}})
+		w.ours.Spec.CloudInit = c
+		volumes = append(volumes, object{"name": "seed", "cloudInitNoCloud": seed})
 		disks = append(disks, object{"name": "seed", "disk": object{"bus": "virtio"}})
+	case "sysprep":
+		w.ours.Spec.Provisioning = &spec.Provisioning{Type: spec.ProvisioningSysprepRef, SysprepRef: &spec.ProvisioningSecret{Kind: names.KindSecret, Name: "answers"}}
+		w.noted = append(w.noted, fmt.Sprintf("spec.template.spec.volumes[%d].sysprep", len(volumes)))
+		volumes = append(volumes, object{"name": "answers", "sysprep": object{"secret": object{"name": "answers"}}})
+		disks = append(disks, object{"name": "answers", "cdrom": object{"bus": "sata"}})
 	}
 	if len(disks) > 0 {
 		devices["disks"], instance["volumes"] = disks, volumes
@@ -389,4 +493,110 @@ func (w *tale) kubevirtNetworks(t *rapid.T, instance, devices object) {
 		nic["ports"] = []object{{"name": "ssh", "port": 22}, {"protocol": "UDP", "port": 53}}
 	}
 	devices["interfaces"], instance["networks"] = []object{nic}, []object{{"name": "default", "pod": object{}}}
+}
+
+// prefer moves some of what the machine says into its preference, which is beside it.
+func (w *tale) prefer(t *rapid.T, theirs, instance, domain, devices object) {
+	preference := object{}
+	into := func(part string) object {
+		if preference[part] == nil {
+			preference[part] = object{}
+		}
+		return preference[part].(object)
+	}
+	move := func(from object, field string, to func() object, as string) {
+		if value, has := from[field]; has && rapid.Bool().Draw(t, "prefers "+field) {
+			to()[as] = value
+			delete(from, field)
+		}
+	}
+	in := func(part string) func() object { return func() object { return into(part) } }
+	move(instance, "terminationGracePeriodSeconds", func() object { return preference }, "preferredTerminationGracePeriodSeconds")
+	if firmware, has := domain["firmware"].(object); has {
+		if loader, has := firmware["bootloader"].(object); has {
+			move(loader, "efi", in("firmware"), "preferredEfi")
+		}
+	}
+	if machine, has := domain["machine"].(object); has {
+		move(machine, "type", in("machine"), "preferredMachineType")
+	}
+	move(domain, "clock", in("clock"), "preferredClockOffset")
+	move(devices, "tpm", in("devices"), "preferredTPM")
+	for _, of := range []string{"GraphicsDevice", "SerialConsole", "PodInterface"} {
+		move(devices, "autoattach"+of, in("devices"), "preferredAutoattach"+of)
+	}
+	move(domain["cpu"].(object), "features", in("cpu"), "preferredCPUFeatures")
+	if nics, has := devices["interfaces"].([]object); has {
+		move(nics[0], "model", in("devices"), "preferredInterfaceModel")
+	} else if w.ours.Spec.VM.Networks != nil && rapid.Bool().Draw(t, "prefers a model") {
+		into("devices")["preferredInterfaceModel"] = "e1000"
+		w.ours.Spec.VM.Networks[0].User.Device = "e1000"
+	}
+	if len(preference) > 0 && rapid.Bool().Draw(t, "disks of a preference") {
+		into("devices")["preferredDiskBus"] = "virtio"
+	}
+	theirs["preference"] = w.beside(t, "Preference", preference)
+}
+
+// typed moves CPUs, memory and nodes into the machine's instance type, which is beside it.
+func (w *tale) typed(t *rapid.T, theirs, instance, domain object) {
+	cpu := domain["cpu"].(object)
+	sockets, cores, threads := cpu["sockets"].(int32), cpu["cores"].(int32), cpu["threads"].(int32)
+	preferred := object{}
+	switch {
+	case sockets*cores*threads == 1, cores*threads == 1:
+	case sockets*threads == 1:
+		preferred["preferredCPUTopology"] = rapid.SampledFrom([]string{"cores", "preferCores"}).Draw(t, "topology")
+	case sockets*cores == 1:
+		preferred["preferredCPUTopology"] = rapid.SampledFrom([]string{"threads", "preferThreads"}).Draw(t, "topology")
+	case threads == 1:
+		preferred["preferredCPUTopology"], preferred["spreadOptions"] = "preferSpread", object{"ratio": cores}
+	case threads == 2 && sockets == 1:
+		preferred["preferredCPUTopology"], preferred["spreadOptions"] = "spread", object{"across": "CoresThreads"}
+	case threads == 2:
+		preferred["preferredCPUTopology"], preferred["spreadOptions"] = "spread", object{"across": "SocketsCoresThreads", "ratio": cores}
+	default:
+		return // which no preference says
+	}
+	if len(preferred) > 0 {
+		if theirs["preference"] != nil { // one preference is enough
+			return
+		}
+		theirs["preference"] = w.beside(t, "Preference", object{"cpu": preferred})
+	}
+	sizes := object{"cpu": object{"guest": sockets * cores * threads}, "memory": domain["memory"]}
+	delete(domain, "memory")
+	for _, field := range []string{"sockets", "cores", "threads"} {
+		delete(cpu, field)
+	}
+	if model, has := cpu["model"]; has && rapid.Bool().Draw(t, "model of the type") {
+		sizes["cpu"].(object)["model"] = model
+		delete(cpu, "model")
+	}
+	if nodes, has := instance["nodeSelector"]; has && rapid.Bool().Draw(t, "nodes of the type") {
+		sizes["nodeSelector"] = nodes
+		delete(instance, "nodeSelector")
+	}
+	if rapid.Bool().Draw(t, "room for more memory") {
+		most := w.ours.Spec.VM.MaximumRAM.DeepCopy()
+		most.Add(*w.ours.Spec.VM.MaximumRAM)
+		w.ours.Spec.VM.MaximumRAM = &most
+		sizes["memory"].(object)["maxGuest"] = most
+	}
+	theirs["instancetype"] = w.beside(t, "Instancetype", sizes)
+}
+
+// beside adds an instance type or a preference, of the namespace or of the cluster, and
+// returns the reference to it.
+func (w *tale) beside(t *rapid.T, what string, of object) object {
+	kind, meta := "VirtualMachine"+what, object{"name": "common", "namespace": w.ours.Namespace}
+	if rapid.Bool().Draw(t, what+" of the cluster") {
+		kind, meta = "VirtualMachineCluster"+what, object{"name": "common"}
+	}
+	w.others = append(w.others, object{"apiVersion": "instancetype.kubevirt.io/v1beta1", "kind": kind, "metadata": meta, "spec": of})
+	ref := object{"name": "common"}
+	if rapid.Bool().Draw(t, what+" by kind") {
+		ref["kind"] = kind
+	}
+	return ref
 }

@@ -1,6 +1,7 @@
 package deckhouse
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -79,7 +80,9 @@ func Translate(o *spec.Object, all []spec.Object) (*spec.VirtualMachine, []spec.
 	}
 	m.hardware()
 	m.placement()
-	m.provisioning()
+	if err := m.provisioning(); err != nil {
+		return nil, nil, err
+	}
 	if err := m.class(); err != nil {
 		return nil, nil, err
 	}
@@ -260,7 +263,7 @@ func (m *machine) placement() {
 }
 
 // provisioning translates what the guest sets itself up by, which is the same here.
-func (m *machine) provisioning() {
+func (m *machine) provisioning() error {
 	p := m.root.Get("spec", "provisioning")
 	p.Get("type").Read()
 	for _, r := range []struct {
@@ -279,40 +282,44 @@ func (m *machine) provisioning() {
 		} else {
 			m.vm.Spec.Provisioning.SysprepRef = secret
 		}
-		return
+		return nil
 	}
 	data := p.Get("userData")
 	text := data.String()
 	if strings.TrimSpace(text) == "" {
-		return
+		return nil
 	}
 	if len(text) <= limits.MaxInlineUserData {
 		m.vm.Spec.Provisioning = &spec.Provisioning{Type: spec.ProvisioningUserData, UserData: text}
-		return
+		return nil
 	}
 	// Characters are counted there, and not bytes.
-	m.longUserData(data, text)
+	return m.longUserData(data, text)
 }
 
-// longUserData translates user data that spec.provisioning does not take.
-func (m *machine) longUserData(data *tree.Node, text string) {
+// longUserData translates user data that spec.provisioning does not take. What
+// spec.cloudInit does not take either is for a Secret, and an error: a guest without it
+// is none that anybody could log in to.
+func (m *machine) longUserData(data *tree.Node, text string) error {
 	m.vm.Spec.CloudInit = &spec.CloudInit{}
+	size := fmt.Sprintf("has %d bytes, and spec.provisioning takes %d", len(text), limits.MaxInlineUserData)
+	const advice = "put it into a Secret, and name that by spec.provisioning.userDataRef"
 	first, _, _ := strings.Cut(strings.TrimLeft(text, "\n"), "\n")
-	if strings.HasPrefix(first, "#!") {
-		data.Note("is a script, which cloud-config writes to %s, where cloud-init runs it once", seedscript.Path)
+	switch {
+	case strings.HasPrefix(first, "#!"):
+		data.Note("%s; it is a script, which cloud-config writes to %s, where cloud-init runs it once", size, seedscript.Path)
 		m.vm.Spec.CloudInit.UserData = seedscript.UserData(text)
-		return
-	}
-	if strings.TrimSpace(first) != "#cloud-config" {
-		data.Note("begins neither with #cloud-config nor with a script; nothing else has a counterpart, and it is left out")
-		return
+		return nil
+	case strings.TrimSpace(first) != "#cloud-config":
+		return &tree.FieldError{Path: data.Path(), Message: fmt.Sprintf("%s; spec.cloudInit, which takes more, is for what begins with #cloud-config or is a script: %s", size, advice)}
 	}
 	raw, err := yamljson.ToJSON([]byte(text))
 	if err != nil {
-		data.Note("cannot be read and is left out: %v", err)
-		return
+		return &tree.FieldError{Path: data.Path(), Message: fmt.Sprintf("%s; spec.cloudInit, which takes more, is for YAML that can be read (%v): %s", size, err, advice)}
 	}
+	data.Note("%s; it is spec.cloudInit.userData here, and no longer in a Secret: %s if it has a password", size, advice)
 	m.vm.Spec.CloudInit.UserData = &runtime.RawExtension{Raw: raw}
+	return nil
 }
 
 func unread(string) string { return "has no counterpart and is left out" }

@@ -73,7 +73,7 @@ func (m *machine) sysprep(v *tree.Node) bool {
 func (m *machine) secretKey(ref *tree.Node, keys ...string) *spec.CloudInitSource {
 	name := ref.Get("name").String()
 	out := &spec.CloudInitSource{SecretRef: spec.SecretKeyReference{Name: name, Key: keys[0]}}
-	secret, err := m.companion(name, "Secret")
+	secret, err := m.companion(name, kindSecret)
 	if err != nil || secret == nil {
 		ref.Note("the key is taken for %s; if the secret %s has %s, write that as its secretRef.key", keys[0], name, keys[1])
 		return out

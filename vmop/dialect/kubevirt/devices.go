@@ -4,16 +4,16 @@ import "github.com/vmop/sdk/vmop/spec"
 
 // devices translates those that are neither disks nor networks.
 func (m *machine) devices() {
-	devices := m.instance.Get("domain", "devices")
+	devices, preferred := m.instance.Get("domain", "devices"), m.preference.Get("devices")
 	// Its graphics are reached through KubeVirt's API, never by a port.
 	m.vm.Spec.VM.Display = &spec.Display{VNC: &spec.VNC{UnixSocket: true}}
-	if graphics, ok := devices.Get("autoattachGraphicsDevice").Bool(); ok && !graphics {
+	if graphics, ok := either(devices.Get("autoattachGraphicsDevice"), preferred.Get("preferredAutoattachGraphicsDevice")).Bool(); ok && !graphics {
 		m.vm.Spec.VM.Display = nil
 	}
-	if serial, ok := devices.Get("autoattachSerialConsole").Bool(); ok && !serial {
+	if serial, ok := either(devices.Get("autoattachSerialConsole"), preferred.Get("preferredAutoattachSerialConsole")).Bool(); ok && !serial {
 		m.vm.Spec.VM.Serial = &spec.SerialConsole{Enabled: new(false)}
 	}
-	if tpm := devices.Get("tpm"); tpm != nil {
+	if tpm := either(devices.Get("tpm"), preferred.Get("preferredTPM")); tpm != nil {
 		m.vm.Spec.VM.UseTPM = true
 		if enabled, ok := tpm.Get("enabled").Bool(); ok && !enabled {
 			m.vm.Spec.VM.UseTPM = false
@@ -30,8 +30,9 @@ func (m *machine) devices() {
 			}
 		}
 	}
-	if balloon, ok := devices.Get("autoattachMemBalloon").Bool(); ok && !balloon {
-		devices.Get("autoattachMemBalloon").Note("every machine has a memory balloon here")
+	attached := either(devices.Get("autoattachMemBalloon"), preferred.Get("preferredAutoattachMemBalloon"))
+	if balloon, ok := attached.Bool(); ok && !balloon {
+		attached.Note("every machine has a memory balloon here")
 	}
 	if attach, ok := devices.Get("autoattachVSOCK").Bool(); ok && !attach {
 		devices.Get("autoattachVSOCK").Read()

@@ -3,6 +3,7 @@ package kubevirt
 import (
 	"regexp"
 
+	"github.com/vmop/sdk/vmop/dialect/internal/tree"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -15,21 +16,12 @@ func (m *machine) firmware() {
 	firmware := domain.Get("firmware")
 	m.vm.Spec.VM.MachineUUID = firmware.Get("uuid").String()
 	m.vm.Spec.VM.Firmware = spec.FirmwareBIOS // the default there
-	switch efi := firmware.Get("bootloader", "efi"); {
-	case efi != nil:
-		m.vm.Spec.VM.Firmware = spec.FirmwareSecure
-		if secure, ok := efi.Get("secureBoot").Bool(); ok && !secure {
-			m.vm.Spec.VM.Firmware = spec.FirmwareUEFI
-		}
-		if kept, ok := efi.Get("persistent").Bool(); ok && !kept {
-			efi.Get("persistent").Note("UEFI variables are always kept here")
-		}
-		efi.Read()
-	case firmware.Get("bootloader", "bios") != nil:
-		firmware.Get("bootloader", "bios").Get("useSerial").Read() // its output is on the serial console anyway
-		firmware.Get("bootloader").Read()
+	m.bootloader(firmware.Get("bootloader"), m.preference.Get("firmware"))
+	own := domain.Get("machine", "type")
+	if own.String() == "" {
+		own = nil
 	}
-	kind := domain.Get("machine", "type")
+	kind := either(own, m.preference.Get("machine", "preferredMachineType"))
 	switch name := kind.String(); {
 	case name == "" || name == "q35" || name == "pc-q35":
 	case versioned.MatchString(name) && name[:6] == "pc-q35":
@@ -38,7 +30,13 @@ func (m *machine) firmware() {
 		kind.Note("is %q; the machine gets the newest q35 of the QEMU that starts it first, and keeps it", name)
 	}
 	domain.Get("machine").Read()
-	switch clock := domain.Get("clock"); {
+	clock := domain.Get("clock")
+	if preferred := m.preference.Get("clock", "preferredClockOffset"); clock.Get("utc") != nil || clock.Get("timezone").Is() {
+		preferred.ReadAll()
+	} else if preferred != nil {
+		clock = preferred
+	}
+	switch {
 	case clock.Get("utc") != nil:
 		m.vm.Spec.VM.RTCBase = "utc"
 		if offset := clock.Get("utc", "offsetSeconds"); offset.Is() {
@@ -49,4 +47,33 @@ func (m *machine) firmware() {
 		m.vm.Spec.VM.RTCBase = "localtime"
 		clock.Get("timezone").Note("the clock has the local time of the host or pod")
 	}
+}
+
+// bootloader translates the firmware: the machine's own, or that which is preferred.
+func (m *machine) bootloader(own, preferred *tree.Node) {
+	efi, bios := own.Get("efi"), own.Get("bios")
+	uefi, _ := preferred.Get("preferredUseEfi").Bool()
+	secure, hasSecure := preferred.Get("preferredUseSecureBoot").Bool()
+	preferredBIOS, _ := preferred.Get("preferredUseBios").Bool()
+	preferred.Get("preferredUseBiosSerial").Read() // its output is on the serial console anyway
+	switch other := preferred.Get("preferredEfi"); {
+	case efi != nil || bios != nil || preferredBIOS:
+		uefi = efi != nil
+		other.ReadAll()
+	case other != nil:
+		efi, uefi, hasSecure = other, true, false
+	}
+	bios.Get("useSerial").Read()
+	bios.Read()
+	if !uefi {
+		return
+	}
+	m.vm.Spec.VM.Firmware = spec.FirmwareSecure
+	if of, ok := efi.Get("secureBoot").Bool(); ok && !of || !ok && hasSecure && !secure {
+		m.vm.Spec.VM.Firmware = spec.FirmwareUEFI
+	}
+	if kept, ok := efi.Get("persistent").Bool(); ok && !kept {
+		efi.Get("persistent").Note("UEFI variables are always kept here")
+	}
+	efi.Read()
 }

@@ -19,11 +19,14 @@ func (m *machine) networks() {
 	for _, n := range m.instance.Get("networks").List() {
 		byName[n.Get("name").String()] = n
 	}
-	devices := m.instance.Get("domain", "devices")
+	devices, preferred := m.instance.Get("domain", "devices"), m.preference.Get("devices")
 	interfaces := devices.Get("interfaces").List()
-	if attach, ok := devices.Get("autoattachPodInterface").Bool(); len(interfaces) == 0 && (!ok || attach) {
-		m.vm.Spec.VM.Networks = append(m.vm.Spec.VM.Networks, spec.Network{User: &spec.UserNetwork{}})
+	attach, ok := either(devices.Get("autoattachPodInterface"), preferred.Get("preferredAutoattachPodInterface")).Bool()
+	model := preferred.Get("preferredInterfaceModel")
+	if len(interfaces) == 0 && (!ok || attach) {
+		m.vm.Spec.VM.Networks = append(m.vm.Spec.VM.Networks, spec.Network{User: &spec.UserNetwork{Device: card(model)}})
 	}
+	model.Read()
 	for _, i := range interfaces {
 		m.nic(i, byName[i.Get("name").String()])
 	}
@@ -35,10 +38,7 @@ func (m *machine) networks() {
 // nic translates one interface. The pod's network is QEMU's user network here:
 // the guest reaches out, and ports that are named are reached from outside.
 func (m *machine) nic(i, network *tree.Node) {
-	device, known := models[modelOf(i)]
-	if !known {
-		i.Get("model").Note("is no network card that QEMU has on PCI; it is a virtio one")
-	}
+	device := card(either(modelOf(i), m.preference.Get("devices", "preferredInterfaceModel")))
 	mac := strings.ReplaceAll(strings.ToLower(i.Get("macAddress").String()), "-", ":")
 	if i.Get("sriov") != nil {
 		i.Note("SR-IOV has no counterpart; the interface is left out")
@@ -69,11 +69,23 @@ func (m *machine) nic(i, network *tree.Node) {
 }
 
 // modelOf is the name of a network card; old manifests have it in a mapping.
-func modelOf(i *tree.Node) string {
+func modelOf(i *tree.Node) *tree.Node {
 	if inner := i.Get("model", "type"); inner.Is() {
-		return inner.String()
+		return inner
 	}
-	return i.Get("model").String()
+	if model := i.Get("model"); model.Is() {
+		return model
+	}
+	return nil
+}
+
+// card is QEMU's name of a network card.
+func card(model *tree.Node) string {
+	device, known := models[model.String()]
+	if !known {
+		model.Note("is no network card that QEMU has on PCI; it is a virtio one")
+	}
+	return device
 }
 
 // ports makes the ports that an interface names reachable, under the same number.

@@ -7,7 +7,7 @@ import (
 
 // placement translates where the machine may run.
 func (m *machine) placement() {
-	m.vm.Spec.NodeSelector = m.instance.Get("nodeSelector").Strings()
+	m.vm.Spec.NodeSelector = either(m.instance.Get("nodeSelector"), m.sizes.Get("nodeSelector")).Strings()
 	var affinity corev1.Affinity
 	if m.instance.Get("affinity").Decode(&affinity) {
 		m.vm.Spec.Affinity = &spec.Affinity{NodeAffinity: affinity.NodeAffinity, PodAffinity: affinity.PodAffinity, PodAntiAffinity: affinity.PodAntiAffinity}

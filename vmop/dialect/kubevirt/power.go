@@ -31,7 +31,7 @@ func (m *machine) power() {
 	default:
 		strategy.Note("is %q, which has no counterpart; the machine runs", name)
 	}
-	if grace := m.instance.Get("terminationGracePeriodSeconds"); grace.Is() {
+	if grace := either(m.instance.Get("terminationGracePeriodSeconds"), m.preference.Get("preferredTerminationGracePeriodSeconds")); grace.Is() {
 		if seconds, ok := grace.Int(); ok && seconds >= 0 {
 			m.vm.Spec.VM.PowerdownTimeout = &seconds
 		}

@@ -2,7 +2,7 @@ package kubevirt
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/vmop/sdk/vmop/dialect/internal/tree"
 	"github.com/vmop/sdk/vmop/spec"
@@ -11,15 +11,18 @@ import (
 // size translates CPUs and memory, which an instance type may give.
 func (m *machine) size() error {
 	domain := m.instance.Get("domain")
-	cpus, err := m.instanceType()
-	if err != nil {
-		return err
-	}
-	if cpu := domain.Get("cpu"); cpu.Is() {
+	cpu := domain.Get("cpu")
+	switch {
+	case m.sizes != nil:
+		if err := m.typeSizes(cpu); err != nil {
+			return err
+		}
+	case cpu.Is():
 		m.cpu(cpu)
-	} else if cpus == 0 {
+	default:
 		m.cpusOfResources(domain.Get("resources"))
 	}
+	m.cpuModel(cpu)
 	if m.vm.Spec.VM.MaximumRAM == nil {
 		m.memory(domain)
 	}
@@ -35,31 +38,35 @@ func (m *machine) size() error {
 	return nil
 }
 
-// cpu translates the CPUs. Sockets, cores and threads that all but one kind of
-// are 1 are a plain number, which can change while the machine runs.
+// cpu translates the CPUs.
 func (m *machine) cpu(cpu *tree.Node) {
 	n := map[string]int32{"sockets": 1, "cores": 1, "threads": 1}
-	given := 0
 	for name := range n {
 		if value, ok := cpu.Get(name).Int(); ok && value > 0 {
 			n[name] = value
-			if value > 1 {
-				given++
-			}
 		}
 	}
-	total := int64(n["sockets"]) * int64(n["cores"]) * int64(n["threads"])
-	if total > 4096 {
+	if total := int64(n["sockets"]) * int64(n["cores"]) * int64(n["threads"]); total > mostCPUs {
 		cpu.Note("is %d CPUs, more than a machine can have; it has one", total)
-		total, given = 1, 0
+		m.setCPUs(1)
+		return
 	}
-	if given > 1 || n["threads"] > 1 {
-		m.vm.Spec.VM.CPUTopology = &spec.CPUTopology{Sockets: n["sockets"], CoresPerDie: n["cores"], ThreadsPerCore: n["threads"]}
-		m.vm.Spec.VM.CurrentCPUs = new(int32(total))
-	} else {
-		m.setCPUs(int32(total))
+	m.setTopology(n["sockets"], n["cores"], n["threads"])
+}
+
+// mostCPUs is more than any machine has, and little enough to compute with.
+const mostCPUs = 4096
+
+// setTopology gives the machine CPUs. Sockets, cores and threads that all but one kind
+// of are 1 are a plain number, which can change while the machine runs.
+func (m *machine) setTopology(sockets, cores, threads int32) {
+	all := sockets * cores * threads
+	if threads == 1 && (sockets == 1 || cores == 1) {
+		m.setCPUs(all)
+		return
 	}
-	m.cpuModel(cpu)
+	m.vm.Spec.VM.CPUTopology = &spec.CPUTopology{Sockets: sockets, CoresPerDie: cores, ThreadsPerCore: threads}
+	m.vm.Spec.VM.CurrentCPUs = &all
 }
 
 func (m *machine) setCPUs(n int32) {
@@ -67,15 +74,24 @@ func (m *machine) setCPUs(n int32) {
 	m.vm.Spec.VM.MaximumCPUs, m.vm.Spec.VM.CurrentCPUs = new(n), new(n)
 }
 
-// cpuModel translates the model and its features to QEMU's form.
+// cpuModel translates the model and its features to QEMU's form. The instance type's
+// model counts before the machine's own, and features of the machine before preferred ones.
 func (m *machine) cpuModel(cpu *tree.Node) {
-	name, features := cpu.Get("model").String(), cpu.Get("features").List()
+	model := either(m.sizes.Get("cpu", "model"), cpu.Get("model"))
+	name, features := model.String(), cpu.Get("features").List()
+	for _, f := range m.preference.Get("cpu", "preferredCPUFeatures").List() {
+		if slices.ContainsFunc(features, func(own *tree.Node) bool { return own.Get("name").String() == f.Get("name").String() }) {
+			f.ReadAll()
+			continue
+		}
+		features = append(features, f)
+	}
 	switch name {
 	case "host-passthrough":
 		name = "host"
 	case "host-model":
 		name = "host"
-		cpu.Get("model").Note("is the host's processor as it is here")
+		model.Note("is the host's processor as it is here")
 	case "":
 		if len(features) == 0 {
 			return
@@ -104,7 +120,7 @@ func (m *machine) cpusOfResources(resources *tree.Node) {
 		if !ok {
 			continue
 		}
-		if n := q.ScaledValue(0); n >= 1 && n <= 4096 {
+		if n := q.ScaledValue(0); n >= 1 && n <= mostCPUs {
 			m.setCPUs(int32(n))
 			return
 		}
@@ -130,63 +146,61 @@ func (m *machine) memory(domain *tree.Node) {
 	}
 }
 
-// The kinds that a machine refers to by these fields; flavor is the former name.
-var (
-	instanceTypes = []string{"VirtualMachineInstancetype", "VirtualMachineClusterInstancetype", "VirtualMachineFlavor", "VirtualMachineClusterFlavor"}
-	preferences   = []string{"VirtualMachinePreference", "VirtualMachineClusterPreference"}
-)
-
-// instanceType takes CPUs and memory from the instance type that the machine
-// names. Without it among the objects nobody knows them.
-func (m *machine) instanceType() (cpus int32, err error) {
-	for _, of := range []struct {
-		field string
-		kinds []string
-	}{
-		{"instancetype", instanceTypes},
-		{"preference", preferences},
-	} {
-		ref := m.root.Get("spec", of.field)
-		name := ref.Get("name").String()
-		if name == "" {
-			continue
-		}
-		ref.Get("kind").Read()
-		found, err := m.companion(name, of.kinds...)
-		switch {
-		case err != nil:
-			return 0, err
-		case found != nil && of.field == "instancetype":
-			if cpus, err = m.typeSizes(ref, found, name); err != nil {
-				return 0, err
-			}
-		case found != nil:
-			ref.Note("preferences of %s are not applied; write what matters into the machine", name)
-		case of.field == "preference":
-			ref.Note("%s is not among the files; its preferences are not applied", name)
-		case !m.instance.Get("domain", "memory", "guest").Is():
-			return 0, &tree.FieldError{Path: ref.Path(), Message: fmt.Sprintf("the instance type %q is not among the files, and nothing else says how much memory the machine has; give its manifest, too", name)}
-		}
+// typeSizes takes CPUs and memory from the machine's instance type; KubeVirt refuses a
+// machine that says something else itself.
+func (m *machine) typeSizes(cpu *tree.Node) error {
+	cpus, ok := m.sizes.Get("cpu", "guest").Int()
+	memory, hasMemory := m.sizes.Get("memory", "guest").Quantity()
+	if !ok || cpus < 1 || cpus > mostCPUs || !hasMemory {
+		name := m.sizes.Object().Name
+		return &tree.FieldError{Path: m.root.Get("spec", "instancetype").Path(), Message: fmt.Sprintf("the instance type %q does not say how many CPUs and how much memory it has", name)}
 	}
-	return cpus, nil
+	for _, name := range []string{"sockets", "cores", "threads"} {
+		cpu.Get(name).Note("the instance type says how many CPUs there are; it is left out")
+	}
+	m.instance.Get("domain", "memory", "guest").Note("the instance type says how much memory there is; it is left out")
+	m.spread(cpus)
+	m.vm.Spec.VM.MaximumRAM, m.vm.Spec.VM.CurrentRAM = new(memory), new(memory.DeepCopy())
+	if most, ok := m.sizes.Get("memory", "maxGuest").Quantity(); ok && most.Cmp(memory) > 0 {
+		m.vm.Spec.VM.MaximumRAM = &most
+	}
+	return nil
 }
 
-func (m *machine) typeSizes(ref, found *tree.Node, name string) (int32, error) {
-	cpus, ok := found.Get("spec", "cpu", "guest").Int()
-	memory, hasMemory := found.Get("spec", "memory", "guest").Quantity()
-	if !ok || cpus < 1 || !hasMemory {
-		return 0, &tree.FieldError{Path: ref.Path(), Message: fmt.Sprintf("the instance type %q does not say how many CPUs and how much memory it has", name)}
+// spread gives the machine CPUs as its preference wants them to be seen by the guest.
+func (m *machine) spread(cpus int32) {
+	p := m.preference.Get("cpu")
+	of, options := p.Get("preferredCPUTopology"), p.Get("spreadOptions")
+	ratio, given := either(options.Get("ratio"), m.preference.Get("preferSpreadSocketToCoreRatio")).Int()
+	if !given || ratio < 1 {
+		ratio = 2
 	}
-	m.setCPUs(cpus)
-	m.vm.Spec.VM.MaximumRAM, m.vm.Spec.VM.CurrentRAM = new(memory), new(memory.DeepCopy())
-	var others []string
-	for _, key := range found.Get("spec").Keys() {
-		if key != "cpu" && key != "memory" {
-			others = append(others, key)
+	across := options.Get("across").String()
+	const twice = 2 // threads of a core, where several are asked for
+	var sockets, cores, threads int32 = cpus, 1, 1
+	switch kind := of.String(); kind {
+	case "", "preferSockets", "sockets", "preferAny", "any":
+	case "preferCores", "cores":
+		sockets, cores = 1, cpus
+	case "preferThreads", "threads":
+		sockets, threads = 1, cpus
+	case "preferSpread", "spread":
+		switch across {
+		case "CoresThreads":
+			sockets, cores, threads = 1, cpus/twice, twice
+		case "SocketsCoresThreads":
+			sockets, cores, threads = cpus/twice/ratio, ratio, twice
+		default:
+			sockets, cores = cpus/ratio, ratio
 		}
+	default:
+		of.Note("is %q, which has no counterpart; the guest sees %d CPUs in one socket", kind, cpus)
 	}
-	if len(others) > 0 {
-		ref.Note("of the instance type %s only CPUs and memory are taken, not %s", name, strings.Join(others, ", "))
+	if cpus == 1 || sockets*cores*threads != cpus {
+		if cpus != 1 {
+			of.Note("%d CPUs do not go into it; the guest sees them in one socket", cpus)
+		}
+		sockets, cores, threads = cpus, 1, 1
 	}
-	return cpus, nil
+	m.setTopology(sockets, cores, threads)
 }

@@ -45,7 +45,10 @@ func Companion(kind string) bool {
 	return slices.ContainsFunc(Companions(), func(c string) bool { return strings.HasPrefix(c, kind+".") })
 }
 
-const dataVolume = "DataVolume"
+const (
+	dataVolume = "DataVolume"
+	kindSecret = "Secret"
+)
 
 // machine is a translation under way.
 type machine struct {
@@ -55,6 +58,8 @@ type machine struct {
 	vm       *spec.VirtualMachine
 	// companions are the objects that it refers to.
 	companions []*tree.Node
+	// sizes and preference are what its instance type and its preference say.
+	sizes, preference *tree.Node
 }
 
 // Translate returns a machine in our terms, without defaults, and notes on what
@@ -85,6 +90,9 @@ func Translate(o *spec.Object, all []spec.Object) (*spec.VirtualMachine, []spec.
 func (m *machine) translate() error {
 	m.vm.APIVersion, m.vm.Kind = spec.GroupVersion().String(), spec.KindVirtualMachine
 	m.metadata()
+	if err := m.refer(); err != nil {
+		return err
+	}
 	m.power()
 	if err := m.size(); err != nil {
 		return err
@@ -95,6 +103,7 @@ func (m *machine) translate() error {
 	m.networks()
 	m.placement()
 	m.silent()
+	m.preferred()
 	return nil
 }
 
@@ -133,7 +142,7 @@ func (m *machine) silent() {
 	}
 	domain := m.instance.Get("domain")
 	for _, n := range []*tree.Node{
-		domain, domain.Get("devices"), domain.Get("memory"), domain.Get("machine"), domain.Get("features"),
+		domain, domain.Get("cpu"), domain.Get("devices"), domain.Get("memory"), domain.Get("machine"), domain.Get("firmware"), domain.Get("firmware", "bootloader"), domain.Get("features"),
 		domain.Get("resources"), domain.Get("resources", "requests"), domain.Get("resources", "limits"),
 	} {
 		if n != nil && len(n.Keys()) == 0 {
@@ -171,6 +180,7 @@ var hints = map[string]string{
 	".readinessProbe":        "has no counterpart: a machine is ready when its guest executes",
 	".evictionStrategy":      "has no counterpart yet: an eviction shuts the guest down, and the machine starts again elsewhere",
 	".hyperv":                "has no counterpart: the machine has no Hyper-V enlightenments unless a custom template adds them to the CPU model",
+	".preferredHyperv":       "has no counterpart: the machine has no Hyper-V enlightenments unless a custom template adds them to the CPU model",
 	".watchdog":              "has no counterpart in the standard machine; examples/watchdog has a template with one",
 	".dedicatedCpuPlacement": "has no counterpart: CPUs are not pinned",
 }
@@ -189,7 +199,7 @@ func (m *machine) object(name string, kinds ...string) *spec.Object {
 }
 
 // companion is object as a tree, or nil. What is not read of it is told as what is not read
-// of the machine if it is a DataVolume; what is taken of the others their callers say.
+// of the machine, but for a Secret, of which a machine has one key.
 func (m *machine) companion(name string, kinds ...string) (*tree.Node, error) {
 	o := m.object(name, kinds...)
 	if o == nil {
@@ -204,7 +214,7 @@ func (m *machine) companion(name string, kinds ...string) (*tree.Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", o.Kind, name, err)
 	}
-	if o.Kind == dataVolume {
+	if o.Kind != kindSecret {
 		m.companions = append(m.companions, n)
 	}
 	return n, nil
