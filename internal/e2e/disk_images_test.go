@@ -133,10 +133,10 @@ func TestDisksOfImages(t *testing.T) {
 		t.Fatal(err)
 	}
 	head, _, _ := strings.Cut(string(manifest), "    disks:\n")
+	head = strings.Replace(head, "  vm:\n", "  blockDeviceRefs:\n  - {kind: VirtualDisk, name: files}\n  vm:\n", 1)
 	apply(t, head+fmt.Sprintf(`    disks:
     - containerDisk: {name: system, image: %q, size: 64Mi}
     - image: {name: data, source: "http://%s/data.qcow2", size: 32Mi, storageClassName: local}
-    - persistentVolumeClaim: {claimName: files-vd}
 `, image, address))
 	// The machine waits for a disk that exists by itself.
 	apply(t, fmt.Sprintf(`

@@ -230,7 +230,11 @@ func (h *Host) detachDisk(ctx context.Context, m Machine, name string) (string, 
 		return "", err
 	}
 	disks := machineconfig.Disks(o.VirtualMachine)
-	i := disks[slices.IndexFunc(disks, func(d machineconfig.Disk) bool { return d.Name == disk.name })].Index
+	at := disks[slices.IndexFunc(disks, func(d machineconfig.Disk) bool { return d.Name == disk.name })]
+	if at.Ref != nil {
+		return "", fmt.Errorf("%s is one of spec.blockDeviceRefs, and was not attached: remove it there", name)
+	}
+	i := at.Index
 	o, err = changedDisks(&o, func(vm *spec.VirtualMachine) {
 		vm.Spec.VM.Disks = slices.Delete(vm.Spec.VM.Disks, i, i+1)
 	}, func(list *yaml.Node) {

@@ -227,7 +227,7 @@ func diskName(vm *spec.VirtualMachine, name string) string {
 		switch {
 		case d.Name == name:
 			return name
-		case d.Name != "" && (d.Claim == name || t != nil && t.Metadata.Name == name):
+		case d.Name != "" && (d.Claim == name || t != nil && t.Metadata.Name == name || d.Ref != nil && d.Ref.Name == name):
 			alias = append(alias, d.Name)
 		}
 	}

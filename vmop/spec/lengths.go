@@ -36,6 +36,9 @@ var lengths = map[string]int{
 	"spec.provisioning.userData":                                2048, // limits.MaxInlineUserData
 	"spec.provisioning.userDataRef.name":                        253,
 	"spec.provisioning.sysprepRef.name":                         253,
+	"spec.blockDeviceRefs":                                      16, // MaxBlockDevices
+	"spec.blockDeviceRefs[].kind":                               63,
+	"spec.blockDeviceRefs[].name":                               60, // MaxDiskName
 	"spec.vm.cpuModel":                                          4096,
 	"spec.vm.rtcBase":                                           64,
 	"spec.vm.machineUuid":                                       36,

@@ -70,6 +70,12 @@ type VirtualMachineStatus struct {
 	// +kubebuilder:validation:MaxItems=128
 	// +optional
 	Claims []MachineClaim `json:"claims,omitempty"`
+	// blockDeviceRefs are what became of the references of the specification, in their
+	// order. (Added by vmop.)
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	BlockDeviceRefs []BlockDeviceStatus `json:"blockDeviceRefs,omitempty"`
 	// stats say when the machine was in which phase, and how long its start took.
 	// They are written together with what else changes, and never for their own
 	// sake. (Added by vmop.)

@@ -165,6 +165,7 @@ func validateSpec(s *VirtualMachineSpec, name string, path spot) field.ErrorList
 	if strings.ContainsRune(s.LoggingProperties, 0) {
 		errs = append(errs, invalidAt(path.Child("loggingProperties"), s.LoggingProperties, "must not contain NUL bytes"))
 	}
+	errs = append(errs, validateBlockDevices(s, path.Child("blockDeviceRefs"))...)
 	return append(errs, validateMachine(&s.VM, name, path.Child("vm"))...)
 }
 

@@ -182,6 +182,14 @@ type VirtualMachineSpec struct {
 	// +kubebuilder:validation:MaxLength=65536
 	// +optional
 	LoggingProperties string `json:"loggingProperties,omitempty"`
+	// blockDeviceRefs are disks of the machine that exist by themselves. They come
+	// behind those of vm.disks, and their order is the order in which the firmware tries
+	// them: see bootOrder. (Added by vmop.)
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, a.kind == b.kind && a.name == b.name))",message="the same disk is there twice"
+	// +optional
+	BlockDeviceRefs []BlockDeviceRef `json:"blockDeviceRefs,omitempty"`
 	// vm is the machine itself.
 	// +kubebuilder:validation:Required
 	VM Machine `json:"vm"`

@@ -67,7 +67,7 @@ type turn struct {
 // begin asks for a machine's turn, which ends with the call of end. It is nil if
 // the machine has to come again.
 func (s *starts) begin(ctx context.Context, vm *spec.VirtualMachine, asked time.Time) (*turn, error) {
-	start := observation.Start{Machine: vm.Name, Claims: objects.ClaimNames(vm), Asked: asked}
+	start := observation.Start{Machine: vm.Name, Claims: objects.ClaimNames(vm), Asked: asked, Refers: len(vm.Spec.BlockDeviceRefs) > 0}
 	for i := range vm.Spec.VM.Disks {
 		start.Refers = start.Refers || vm.Spec.VM.Disks[i].PersistentVolumeClaim != nil
 	}

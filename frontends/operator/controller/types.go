@@ -164,6 +164,7 @@ func (m *machine) UnmarshalJSON(data []byte) error {
 	}
 	vm := &spec.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: m.Name}}
 	vm.Spec.VM.Disks, vm.Spec.VM.Shares = s.Spec.VM.Disks, s.Spec.VM.Shares
+	vm.Spec.BlockDeviceRefs = s.Spec.BlockDeviceRefs
 	claims := objects.ClaimNames(vm)
 	for _, c := range claims {
 		if spec.DiskOfClaim(c) != "" {
@@ -189,8 +190,9 @@ func (m *machine) UnmarshalJSON(data []byte) error {
 // summary is what of a machine is looked at without reconciling it.
 type summary struct {
 	Spec struct {
-		Pools                   []string `json:"pools"`
-		VirtualMachineClassName string   `json:"virtualMachineClassName"`
+		Pools                   []string              `json:"pools"`
+		VirtualMachineClassName string                `json:"virtualMachineClassName"`
+		BlockDeviceRefs         []spec.BlockDeviceRef `json:"blockDeviceRefs"`
 		VM                      struct {
 			Disks  []spec.Disk  `json:"disks"`
 			Shares []spec.Share `json:"shares"`

@@ -33,7 +33,7 @@ type Options struct {
 // to the JSON of the old machine, the changes make that of the new one: entries
 // that are removed from the end of a list come last first.
 //
-// Networks, disks and port forwards are compared entry by entry. An entry that
+// Networks, disks, references to disks and port forwards are compared entry by entry. An entry that
 // became another thing, of another kind or a disk of another name, is replaced
 // as a whole; all other lists are always replaced as a whole.
 //
@@ -193,7 +193,7 @@ func (d *differ) maps(at *location, old, new reflect.Value) {
 
 func (d *differ) slices(at *location, old, new reflect.Value) {
 	switch old.Interface().(type) {
-	case []spec.Network, []spec.Disk, []spec.HostForward:
+	case []spec.Network, []spec.Disk, []spec.HostForward, []spec.BlockDeviceRef:
 		d.entries(at, old, new)
 	default:
 		d.leaf(at, old, new, old.Len() > 0, new.Len() > 0, func() bool { return same(old, new) })
@@ -233,6 +233,9 @@ func (d *differ) sameThing(old, new reflect.Value, i int) bool {
 			(a.Image == nil) == (b.Image == nil) && (a.ContainerDisk == nil) == (b.ContainerDisk == nil) &&
 			(a.Cdrom == nil) == (b.Cdrom == nil) &&
 			spec.DiskName(d.old.Spec.VM.Disks, i) == spec.DiskName(d.new.Spec.VM.Disks, i)
+	case *spec.BlockDeviceRef:
+		b := new.Index(i).Addr().Interface().(*spec.BlockDeviceRef)
+		return a.Kind == b.Kind && a.Name == b.Name
 	}
 	return true
 }

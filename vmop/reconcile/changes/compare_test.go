@@ -27,6 +27,15 @@ import (
 func twoManifests(t *rapid.T) (a, b *spec.VirtualMachine) {
 	a = spectest.VirtualMachine().Draw(t, "a")
 	b = spectest.VirtualMachine().Draw(t, "b")
+	for _, vm := range []*spec.VirtualMachine{a, b} {
+		for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 3, rapid.ID).Draw(t, "references") {
+			r := spec.BlockDeviceRef{Kind: spec.KindDisk, Name: name}
+			if rapid.Bool().Draw(t, "boot order") {
+				r.BootOrder = new(rapid.Int32Range(1, 3).Draw(t, "place"))
+			}
+			vm.Spec.BlockDeviceRefs = append(vm.Spec.BlockDeviceRefs, r)
+		}
+	}
 	if rapid.Bool().Draw(t, "mix") {
 		mix(t, reflect.ValueOf(&b.Spec).Elem(), reflect.ValueOf(&a.Spec).Elem())
 	}
@@ -212,7 +221,7 @@ func steps(path string) []any {
 }
 
 func isList(path []any) bool {
-	return slices.Contains([]any{"networks", "disks", "hostForwards"}, path[len(path)-1])
+	return slices.Contains([]any{"networks", "disks", "hostForwards", "blockDeviceRefs"}, path[len(path)-1])
 }
 
 // apply does to a document what a change says, and fails where the document is

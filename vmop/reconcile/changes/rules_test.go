@@ -44,7 +44,7 @@ func fields(t *testing.T, s reflect.Type, at string, out map[string]bool) {
 		}
 		ft, path := f.Type, at+"."+name
 		switch ft {
-		case reflect.TypeFor[[]spec.Network](), reflect.TypeFor[[]spec.Disk](), reflect.TypeFor[[]spec.HostForward]():
+		case reflect.TypeFor[[]spec.Network](), reflect.TypeFor[[]spec.Disk](), reflect.TypeFor[[]spec.HostForward](), reflect.TypeFor[[]spec.BlockDeviceRef]():
 			ft, path = ft.Elem(), path+"[]"
 		}
 		if ft.Kind() == reflect.Pointer {

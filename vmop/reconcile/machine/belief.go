@@ -131,7 +131,7 @@ func conditionType(key string) string {
 
 // operatorFields are the fields of a status that only the operator writes.
 func operatorFields() []string {
-	return []string{"phase", "created", "ready", "nodeName", "ipAddress", "observedGeneration", "restartAwaitingChanges", "lastEnd", "power", "waits", "claims", "stats"}
+	return []string{"phase", "created", "ready", "nodeName", "ipAddress", "observedGeneration", "restartAwaitingChanges", "lastEnd", "power", "waits", "claims", "blockDeviceRefs", "stats"}
 }
 
 // isAuthor reports whether a part of the status is somebody's to write.
@@ -200,6 +200,7 @@ func (a Authors) Believed(status *spec.VirtualMachineStatus, former bool) *spec.
 	drop("power", false, func() { out.Power = none.Power })
 	drop("runnerEnd", true, func() { out.RunnerEnd = none.RunnerEnd })
 	drop("waits", false, func() { out.Waits = none.Waits })
+	drop("blockDeviceRefs", false, func() { out.BlockDeviceRefs = none.BlockDeviceRefs })
 	drop("stats", false, func() { out.Stats = none.Stats })
 	// What it says of claims stays, whoever wrote it: the worst that it does is to keep
 	// a lost disk from being made anew.

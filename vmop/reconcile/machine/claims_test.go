@@ -34,12 +34,18 @@ func machineWithDisks(t *rapid.T, label string) *spec.VirtualMachine {
 			vm.Spec.VM.Disks = append(vm.Spec.VM.Disks, spec.Disk{VolumeClaimTemplate: template})
 		}
 	}
+	for range rapid.IntRange(0, 2).Draw(t, label+" references") {
+		vm.Spec.BlockDeviceRefs = append(vm.Spec.BlockDeviceRefs, spec.BlockDeviceRef{Kind: spec.KindDisk, Name: name.Draw(t, "VirtualDisk")})
+	}
 	return vm
 }
 
 // referenced are the claims that the manifest names.
 func referenced(vm *spec.VirtualMachine) []string {
 	var out []string
+	for _, r := range vm.Spec.BlockDeviceRefs {
+		out = append(out, spec.VirtualDiskClaimName(r.Name))
+	}
 	for _, d := range vm.Spec.VM.Disks {
 		if d.PersistentVolumeClaim != nil {
 			out = append(out, d.PersistentVolumeClaim.ClaimName)

@@ -111,6 +111,9 @@ type decision struct {
 	modes map[string]corev1.PersistentVolumeMode
 	// growTo is how large the files in them are to be that are VirtualDisks, in bytes.
 	growTo map[string]int64
+	// serials are the serial numbers of the disks, one for each, if the configuration
+	// could be made.
+	serials []string
 	// secret is the display secret, nil if there is none.
 	secret *corev1.Secret
 	// certificate is the name of the Secret with the certificate of the display, if

@@ -123,10 +123,21 @@ func (c *neededClaim) referenced() bool {
 	return c.share != "" || c.disk != nil && c.disk.Entry.PersistentVolumeClaim != nil
 }
 
+// ofRef reports whether the claim is that of an entry of spec.blockDeviceRefs.
+func (c *neededClaim) ofRef() bool { return c.disk != nil && c.disk.Ref != nil }
+
 // judge says what is wrong with a claim. A claim that is merely not bound yet
 // keeps no pod from being made: its volume may be made for the pod's node.
 func (d *decision) judge(c *neededClaim) {
 	switch pvc := c.found; {
+	case pvc == nil && c.ofRef():
+		d.unmade = true
+		name := c.disk.Ref.Name
+		d.devices.problem(spec.ReasonClaimNotFound, named(names.KindClaim, c.name), "claim %s of %s is not there: VirtualDisk %s does not exist, or has no claim yet; see kubectl describe vd %s, and create it or correct the name", c.name, c.field(), name, name)
+	case c.ofRef() && !ofDisk(pvc, c.disk.Ref.Name):
+		d.unmade = true
+		d.devices.problem(spec.ReasonClaimNotFound, named(names.KindClaim, c.name), "claim %s is there, and none of VirtualDisk %s of %s; name another disk, or use the claim by persistentVolumeClaim of an entry of spec.vm.disks",
+			c.name, c.disk.Ref.Name, c.field())
 	case pvc == nil && c.referenced():
 		d.unmade = true
 		d.devices.problem(spec.ReasonClaimNotFound, named(names.KindClaim, c.name), "claim %s of %s does not exist; create it or correct the name", c.name, c.field())

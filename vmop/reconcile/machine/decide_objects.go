@@ -89,6 +89,9 @@ func (d *decision) makeConfigMap() error {
 		ResetCounter: &memory.resets, GuestResetEnds: d.renews(), LoginUser: pool.LoginUser(d.s.VM, d.s.Pool), InstanceID: memory.instanceID, Origin: d.origin, VolumeModes: d.modes, GrowTo: d.growTo, NewDisks: d.newDisks(),
 		OpenDisplay: objects.OpensDisplay(d.vm, &d.s.Settings, d.s.DisplaySecrets),
 	})
+	if len(d.vm.Spec.BlockDeviceRefs) > 0 {
+		d.serials = runnerconfig.DiskSerials(config.Runner.VM.Drives)
+	}
 	objects.PlaceDisplay(&config, d.vm, &d.s.Settings)
 	if !d.adopted().IsZero() {
 		config.Runner.MachineUID = string(d.s.VM.UID)

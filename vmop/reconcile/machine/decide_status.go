@@ -261,7 +261,7 @@ func (d *decision) related(object string) *corev1.ObjectReference {
 func (d *decision) reportOperator(conditions []spec.Condition) {
 	old, next := d.stored, spec.VirtualMachineStatus{
 		Phase: d.phase(), ObservedGeneration: d.s.VM.Generation,
-		RestartAwaitingChanges: d.awaiting, LastEnd: d.end, Power: d.powered, Waits: d.waits, Claims: d.ranWith, Conditions: conditions,
+		RestartAwaitingChanges: d.awaiting, LastEnd: d.end, Power: d.powered, Waits: d.waits, Claims: d.ranWith, BlockDeviceRefs: d.blockDevices(), Conditions: conditions,
 	}
 	if d.pod.exists() {
 		pod := d.pod.pod
@@ -274,7 +274,7 @@ func (d *decision) reportOperator(conditions []spec.Condition) {
 		old.NodeName == next.NodeName && old.IPAddress == next.IPAddress &&
 		old.ObservedGeneration == next.ObservedGeneration &&
 		sameEnd(old.LastEnd, next.LastEnd) && samePower(old.Power, next.Power) && sameConditions(old.Conditions, next.Conditions) &&
-		equality.Semantic.DeepEqual(old.Waits, next.Waits) && slices.Equal(old.Claims, next.Claims) &&
+		equality.Semantic.DeepEqual(old.Waits, next.Waits) && slices.Equal(old.Claims, next.Claims) && equality.Semantic.DeepEqual(old.BlockDeviceRefs, next.BlockDeviceRefs) &&
 		equality.Semantic.DeepEqual(old.RestartAwaitingChanges, next.RestartAwaitingChanges) {
 		return
 	}
@@ -295,6 +295,9 @@ func (d *decision) reportOperator(conditions []spec.Condition) {
 	if len(next.Claims) > 0 {
 		part["claims"] = list(next.Claims)
 	}
+	if len(next.BlockDeviceRefs) > 0 {
+		part["blockDeviceRefs"] = list(next.BlockDeviceRefs)
+	}
 	if stats := d.stats(next.Phase); stats != nil {
 		part["stats"] = jsonValue(stats)
 	}
@@ -312,7 +315,7 @@ func (d *decision) reportOperator(conditions []spec.Condition) {
 func (d *decision) pretended() bool {
 	was, is := *d.shown, *d.stored
 	if was.Phase != is.Phase || was.Created != is.Created || was.Ready != is.Ready || was.NodeName != is.NodeName || was.IPAddress != is.IPAddress ||
-		was.ObservedGeneration != is.ObservedGeneration || len(was.RestartAwaitingChanges) != len(is.RestartAwaitingChanges) || d.pretendedRecords() {
+		was.ObservedGeneration != is.ObservedGeneration || len(was.RestartAwaitingChanges) != len(is.RestartAwaitingChanges) || len(was.BlockDeviceRefs) != len(is.BlockDeviceRefs) || d.pretendedRecords() {
 		return true
 	}
 	return slices.ContainsFunc(spec.OperatorConditionTypes(), func(t string) bool {

@@ -181,11 +181,17 @@ func TestClaims(t *testing.T) {
 func TestWaitsForVirtualDisk(t *testing.T) {
 	block, file := corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem
 	for _, tt := range []struct {
-		name   string
-		mode   *corev1.PersistentVolumeMode
-		filled string
-		starts bool
-	}{{"a file that is not there", &file, "", false}, {"the same, of a claim without a mode", nil, "", false}, {"a file", &file, "u1", true}, {"a block device", &block, "", true}} {
+		name    string
+		mode    *corev1.PersistentVolumeMode
+		filled  string
+		starts  bool
+		byClaim bool
+	}{
+		{name: "a file that is not there", mode: &file}, {name: "the same, of a claim without a mode"},
+		{name: "a file", mode: &file, filled: "u1", starts: true}, {name: "a block device", mode: &block, starts: true},
+		{name: "a file that is not there, by its claim", mode: &file, byClaim: true},
+		{name: "a file, by its claim", mode: &file, filled: "u1", starts: true, byClaim: true},
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := spec.NewDisk("apps", "data", quantity("1Gi"))
 			d.UID = "u1"
@@ -200,7 +206,11 @@ func TestWaitsForVirtualDisk(t *testing.T) {
 			w.put("claim/"+c.Name, machine.CondenseClaim(c))
 			vm := get[*spec.VirtualMachine](w, theVM)
 			vm.Spec.VM.State, vm.Generation = spec.StateRunning, vm.Generation+1
-			vm.Spec.VM.Disks = append(vm.Spec.VM.Disks, spec.Disk{PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: c.Name}})
+			vm.Spec.BlockDeviceRefs = []spec.BlockDeviceRef{{Kind: spec.KindDisk, Name: "data"}}
+			if tt.byClaim {
+				vm.Spec.BlockDeviceRefs = nil
+				vm.Spec.VM.Disks = append(vm.Spec.VM.Disks, spec.Disk{PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: c.Name}})
+			}
 			w.put(theVM, vm)
 			for range 10 {
 				w.observeAll()

@@ -13,12 +13,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Disk is an entry of spec.vm.disks together with the names that everything
-// else knows it by: the runner's configuration, the volume claim and the
-// volume of the pod.
+// Disk is an entry of spec.vm.disks, or of spec.blockDeviceRefs, together with the
+// names that everything else knows it by: the runner's configuration, the volume claim
+// and the volume of the pod.
 type Disk struct {
-	// Index is the position in spec.vm.disks.
+	// Index is the position in spec.vm.disks, or in spec.blockDeviceRefs if there is a
+	// Ref.
 	Index int
+	// Ref is the entry of spec.blockDeviceRefs; nil for one of spec.vm.disks. It is
+	// shared with the manifest.
+	Ref *spec.BlockDeviceRef
 	// Name identifies the disk within its machine; it is a DNS label. It is
 	// empty for a CD drive. See [Disks].
 	Name string
@@ -26,7 +30,8 @@ type Disk struct {
 	// that is made anew at each start. A plan that
 	// finds a claim under a former name puts that here.
 	Claim string
-	// Entry is the entry itself. It is shared with the manifest.
+	// Entry is the entry itself, shared with the manifest; that of a Ref is one that
+	// refers to its claim.
 	Entry *spec.Disk
 }
 
@@ -34,7 +39,12 @@ type Disk struct {
 func (d *Disk) IsCD() bool { return d.Entry != nil && d.Entry.Cdrom != nil }
 
 // Field is the JSON path of the entry.
-func (d *Disk) Field() string { return fmt.Sprintf("spec.vm.disks[%d]", d.Index) }
+func (d *Disk) Field() string {
+	if d.Ref != nil {
+		return fmt.Sprintf("spec.blockDeviceRefs[%d]", d.Index)
+	}
+	return fmt.Sprintf("spec.vm.disks[%d]", d.Index)
+}
 
 // check refuses an entry that is nothing, or several things at once: guessing
 // could connect the wrong disk.
@@ -67,7 +77,8 @@ func (d *Disk) VolumeMode(modes map[string]corev1.PersistentVolumeMode) corev1.P
 	return mode
 }
 
-// Disks names the entries of the machine's disk list, in their order.
+// Disks names the entries of the machine's disk list, in their order, and behind them
+// those of its spec.blockDeviceRefs.
 //
 // A disk made from a template is called <metadata.name>-disk or, without a
 // name, disk-<n>, where n is its position among the templates: VM-Operator's
@@ -79,11 +90,14 @@ func (d *Disk) VolumeMode(modes map[string]corev1.PersistentVolumeMode) corev1.P
 // name. A claim's name may be longer than a DNS label and contain dots; such a
 // disk is called by the first 32 hexadecimal digits of the SHA-256 of the
 // claim's name, with the suffix -pvc that no other rule produces.
+//
+// One of spec.blockDeviceRefs is called as if its claim was referred to: a guest does
+// not see by which of the two ways it has a disk.
 func Disks(vm *spec.VirtualMachine) []Disk {
 	if vm == nil {
 		return nil
 	}
-	out := make([]Disk, len(vm.Spec.VM.Disks))
+	out := make([]Disk, len(vm.Spec.VM.Disks), len(vm.Spec.VM.Disks)+len(vm.Spec.BlockDeviceRefs))
 	for i := range vm.Spec.VM.Disks {
 		e := &vm.Spec.VM.Disks[i]
 		d := Disk{Index: i, Entry: e}
@@ -98,6 +112,16 @@ func Disks(vm *spec.VirtualMachine) []Disk {
 			d.Name = claimDiskName(d.Claim)
 		}
 		out[i] = d
+	}
+	boot := spec.BlockDeviceBootIndexes(&vm.Spec)
+	for i := range vm.Spec.BlockDeviceRefs {
+		ref := &vm.Spec.BlockDeviceRefs[i]
+		d := Disk{Index: i, Ref: ref, Claim: ref.Claim(), Name: claimDiskName(ref.Claim())}
+		d.Entry = &spec.Disk{PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: d.Claim}}
+		if boot != nil {
+			d.Entry.Bootindex = boot[i]
+		}
+		out = append(out, d)
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package machineconfig_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -71,5 +72,54 @@ func TestDisksOfClaims(t *testing.T) {
 		if got.Name != want || got.Claim != claim {
 			t.Errorf("the disk of %q is called %q, want %q", claim, got.Name, want)
 		}
+	}
+}
+
+// A disk that exists by itself is behind the list, and the same to a guest as by its
+// claim.
+func TestDisksOfReferences(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		vm := spectest.VirtualMachine().Draw(t, "vm")
+		before := machineconfig.Disks(vm)
+		byClaim := vm.DeepCopy()
+		for i, name := range rapid.SliceOfNDistinct(rapid.StringMatching(`ref[a-z0-9]{1,57}`), 0, 4, rapid.ID).Draw(t, "references") {
+			r := spec.BlockDeviceRef{Kind: spec.KindDisk, Name: name}
+			d := spec.Disk{PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: name + "-vd"}}
+			if rapid.Bool().Draw(t, "boot order") {
+				d.Bootindex = new(int32(1000 + i))
+				r.BootOrder = new(int32(1001 + i))
+			}
+			vm.Spec.BlockDeviceRefs = append(vm.Spec.BlockDeviceRefs, r)
+			byClaim.Spec.VM.Disks = append(byClaim.Spec.VM.Disks, d)
+		}
+		got, want := machineconfig.Disks(vm), machineconfig.Disks(byClaim)
+		if diff := cmp.Diff(before, got[:len(before)]); diff != "" {
+			t.Errorf("what was there (-want +got):\n%s", diff)
+		}
+		for i := range got {
+			if got[i].Name != want[i].Name || got[i].Claim != want[i].Claim || i >= len(before) && got[i].Field() != fmt.Sprintf("spec.blockDeviceRefs[%d]", i-len(before)) {
+				t.Errorf("%+v, want %+v", got[i], want[i])
+			}
+			if b := want[i].Entry.Bootindex; b != nil && (got[i].Entry.Bootindex == nil || *got[i].Entry.Bootindex != *b) {
+				t.Errorf("%s is not at %d in the boot order", got[i].Field(), *b)
+			}
+		}
+	})
+}
+
+// On one host there are no disks of a cluster, and a file takes the place of one.
+func TestReferencesOnOneHost(t *testing.T) {
+	vm := spec.NewVirtualMachine("", "web")
+	vm.Spec.VM.MaximumCPUs = new(int32(1))
+	vm.Spec.BlockDeviceRefs = []spec.BlockDeviceRef{{Kind: spec.KindDisk, Name: "data"}}
+	h := machineconfig.Host{DataDir: "/d", RuntimeDir: "/r"}
+	_, err := machineconfig.ForHost(vm, h)
+	if err == nil || !strings.Contains(err.Error(), `spec.blockDeviceRefs[0]: the VirtualDisk "data" exists in a cluster only: say which file or device it is here, data=PATH`) {
+		t.Error(err)
+	}
+	h.Disks = map[string]string{"data": "/images/data.img"}
+	c, err := machineconfig.ForHost(vm, h)
+	if err != nil || len(c.Runner.VM.Drives) != 1 || c.Runner.VM.Drives[0].Where() != "/images/data.img" || c.Runner.VM.Drives[0].Name != "data-vd-claim" {
+		t.Errorf("%+v, %v", c.Runner.VM.Drives, err)
 	}
 }

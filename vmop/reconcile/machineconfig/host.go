@@ -164,6 +164,8 @@ func localDrive(d *Disk, override string, l *Host, p *problems) runnerconfig.Dri
 		drive.File = path.Join(l.DataDir, d.Name+".ephemeral.img")
 	}
 	switch t := d.Entry.VolumeClaimTemplate; {
+	case d.Ref != nil:
+		p.add(d.Field(), "the %s %q exists in a cluster only: say which file or device it is here, %s=PATH", d.Ref.Kind, d.Ref.Name, d.Ref.Name)
 	case d.Entry.PersistentVolumeClaim != nil:
 		p.add(d.Field()+".persistentVolumeClaim", "the claim %q exists in a cluster only: say which file or device it is here, %s=PATH", d.Claim, d.Name)
 	case t == nil: // an image, or nothing at all, which is reported
@@ -218,8 +220,11 @@ func findDisk(disks []Disk, name string) []int {
 	return alias
 }
 
-// stemOf is what the manifest calls a disk that the machine makes.
+// stemOf is what the manifest calls a disk that the machine makes, or refers to.
 func stemOf(d *Disk) string {
+	if d.Ref != nil {
+		return d.Ref.Name
+	}
 	if c := d.Entry.ContainerDisk; c != nil {
 		return c.Name
 	}

@@ -1,0 +1,58 @@
+package machine
+
+import (
+	"slices"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// blockDevices is what the status says of spec.blockDeviceRefs. What this decision did
+// not come to look at is as it was said last.
+func (d *decision) blockDevices() []spec.BlockDeviceStatus {
+	var out []spec.BlockDeviceStatus
+	runs := d.pod.state == podRunning && d.reportedRunning()
+	for i := range d.disks {
+		disk := &d.disks[i]
+		if disk.Ref == nil || len(out) == spec.MaxBlockDevices {
+			continue
+		}
+		s := spec.BlockDeviceStatus{Kind: disk.Ref.Kind, Name: disk.Ref.Name, BootOrder: disk.Ref.BootOrder}
+		if i < len(d.serials) {
+			s.Target = "/dev/disk/by-id/virtio-" + d.serials[i]
+		}
+		if c := d.claim(disk.Claim); c != nil && ofDisk(c, disk.Ref.Name) {
+			s.Size = diskSize(c)
+			s.Attached = runs && slices.Contains(objects.PodClaims(d.pod.pod), c.Name)
+		}
+		out = append(out, s)
+	}
+	if d.disks == nil && len(d.vm.Spec.BlockDeviceRefs) > 0 {
+		out = slices.Clone(d.stored.BlockDeviceRefs)
+		for i := range out {
+			out[i].Attached = out[i].Attached && runs
+		}
+	}
+	return out
+}
+
+// diskSize is how large the disk in a VirtualDisk's claim is: a block device is as its
+// volume, a file as the disk says; nil if nobody knows yet.
+func diskSize(c *corev1.PersistentVolumeClaim) *resource.Quantity {
+	has, there := c.Status.Capacity[corev1.ResourceStorage]
+	if n := virtualDiskSize(c); n > 0 {
+		has = c.Spec.Resources.Requests[corev1.ResourceStorage]
+	} else if !there {
+		return nil
+	}
+	return new(has.DeepCopy())
+}
+
+// ofDisk reports whether a claim is that of the VirtualDisk of a name, whose label and
+// mark it has: a claim that merely is called so is somebody's own.
+func ofDisk(c *corev1.PersistentVolumeClaim, disk string) bool {
+	return c.Labels[names.LabelDisk] == disk && c.Annotations[names.AnnotationMadeFor] != ""
+}

@@ -1,0 +1,92 @@
+package machine_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// referring is a stopped machine that refers to the disk "data", whose claim is what the
+// function makes of it.
+func referring(t *testing.T, change func(*corev1.PersistentVolumeClaim)) *world {
+	w := running(t, func(vm *spec.VirtualMachine) { vm.Spec.VM.State = spec.StateStopped })
+	vm := get[*spec.VirtualMachine](w, theVM)
+	d := spec.NewDisk(vm.Namespace, "data", quantity("1Gi"))
+	d.UID = "u1"
+	c := objects.VirtualDiskClaim(d)
+	c.UID, c.Namespace, c.Status.Phase = "u2", vm.Namespace, corev1.ClaimBound
+	c.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: quantity("2Gi")}
+	change(c)
+	if c.Name != "" {
+		w.put("claim/"+c.Name, machine.CondenseClaim(c))
+	}
+	vm.Spec.VM.State, vm.Generation = spec.StateRunning, vm.Generation+1
+	vm.Spec.BlockDeviceRefs = []spec.BlockDeviceRef{{Kind: spec.KindDisk, Name: "data", BootOrder: new(int32(1))}}
+	w.put(theVM, vm)
+	for range 10 {
+		w.observeAll()
+		w.work()
+	}
+	return w
+}
+
+// The status says what became of a reference, and goes with it.
+func TestStatusOfBlockDevices(t *testing.T) {
+	w := referring(t, func(*corev1.PersistentVolumeClaim) {})
+	pod := get[*corev1.Pod](w, thePod)
+	if pod == nil {
+		t.Fatal("there is no pod")
+	}
+	want := []spec.BlockDeviceStatus{{
+		Kind: spec.KindDisk, Name: "data", BootOrder: new(int32(1)), Size: new(quantity("2Gi")),
+		Target: "/dev/disk/by-id/virtio-data-vd-claim", Attached: true,
+	}}
+	if diff := cmp.Diff(want, get[*spec.VirtualMachine](w, theVM).Status.BlockDeviceRefs); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	config := get[*corev1.ConfigMap](w, theConfig).Data[names.ConfigKey]
+	if !strings.Contains(config, "data-vd-claim") {
+		t.Errorf("the runner does not have it:\n%s", config)
+	}
+	vm := get[*spec.VirtualMachine](w, theVM)
+	vm.Spec.BlockDeviceRefs, vm.Generation = nil, vm.Generation+1
+	w.put(theVM, vm)
+	for range 10 {
+		w.observeAll()
+		w.work()
+	}
+	if got := get[*spec.VirtualMachine](w, theVM).Status.BlockDeviceRefs; len(got) > 0 {
+		t.Errorf("the reference is gone, and the status has %+v", got)
+	}
+}
+
+// A disk that is not there keeps the machine from starting, and so does a claim that
+// merely has its name.
+func TestBlockDeviceIsNotThere(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*corev1.PersistentVolumeClaim)
+		says   string
+	}{
+		"no disk":         {func(c *corev1.PersistentVolumeClaim) { c.Name = "" }, "claim data-vd of spec.blockDeviceRefs[0] is not there: VirtualDisk data does not exist, or has no claim yet; see kubectl describe vd data"},
+		"somebody's own":  {func(c *corev1.PersistentVolumeClaim) { c.Labels, c.Annotations = nil, nil }, "claim data-vd is there, and none of VirtualDisk data"},
+		"a labelled one":  {func(c *corev1.PersistentVolumeClaim) { c.Annotations = nil }, "claim data-vd is there, and none of VirtualDisk data"},
+		"of another disk": {func(c *corev1.PersistentVolumeClaim) { c.Labels[names.LabelDisk] = "other" }, "claim data-vd is there, and none of VirtualDisk data"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := referring(t, tt.change)
+			if get[*corev1.Pod](w, thePod) != nil {
+				t.Error("there is a pod")
+			}
+			got := spec.FindCondition(get[*spec.VirtualMachine](w, theVM).Status.Conditions, spec.ConditionBlockDevicesReady)
+			if got.Reason != spec.ReasonClaimNotFound || !strings.Contains(got.Message, tt.says) {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}

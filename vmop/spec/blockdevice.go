@@ -1,0 +1,119 @@
+package spec
+
+import (
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vmop/sdk/vmop/limits"
+	"github.com/vmop/sdk/vmop/names"
+)
+
+// MaxBlockDevices is how many disks a machine may refer to, as Deckhouse has it.
+const MaxBlockDevices = 16
+
+// Claim is the name of the volume claim that the disk is in.
+func (r *BlockDeviceRef) Claim() string { return VirtualDiskClaimName(r.Name) }
+
+// BlockDeviceBootIndexes are the boot indexes of a machine's references, one for each: of
+// those with a bootOrder that, counted from 0; of all others the numbers behind those
+// that are given, in the order of the list. It is nil where nothing is given, neither
+// here nor by vm.disks: the order of the lists counts then.
+func BlockDeviceBootIndexes(s *VirtualMachineSpec) []*int32 {
+	if s == nil {
+		return nil
+	}
+	greatest, any := int32(-1), false
+	given := func(index *int32) {
+		if index != nil {
+			greatest, any = max(greatest, *index), true
+		}
+	}
+	out := make([]*int32, len(s.BlockDeviceRefs))
+	for i := range s.BlockDeviceRefs {
+		if o := s.BlockDeviceRefs[i].BootOrder; o != nil && *o >= 1 {
+			out[i] = new(*o - 1)
+			given(out[i])
+		}
+	}
+	for i := range s.VM.Disks {
+		given(s.VM.Disks[i].Bootindex)
+	}
+	if !any {
+		return nil
+	}
+	for i := range out {
+		if out[i] == nil && greatest < limits.MaxBootIndex {
+			greatest++
+			out[i] = new(greatest)
+		}
+	}
+	return out
+}
+
+func validateBlockDevices(s *VirtualMachineSpec, path spot) field.ErrorList {
+	var errs field.ErrorList
+	disks, cds := 0, 0
+	claims, boot := map[string]string{}, map[int32]string{}
+	for i := range s.VM.Disks {
+		d, at := &s.VM.Disks[i], "spec.vm.disks["+strconv.Itoa(i)+"]"
+		if d.Cdrom != nil {
+			cds++
+		}
+		if c := d.PersistentVolumeClaim; c != nil {
+			claims[c.ClaimName] = at
+		}
+		if d.Bootindex != nil {
+			boot[*d.Bootindex] = at
+		}
+	}
+	for i := range s.VM.Shares {
+		if c := s.VM.Shares[i].PersistentVolumeClaim; c != nil {
+			claims[c.ClaimName] = "spec.vm.shares[" + strconv.Itoa(i) + "]"
+		}
+	}
+	disks = len(s.VM.Disks) - cds + len(s.BlockDeviceRefs)
+	if n := len(s.BlockDeviceRefs); n > MaxBlockDevices {
+		errs = append(errs, tooManyAt(path, n, MaxBlockDevices))
+	} else if n > 0 && disks > limits.MaxDisks {
+		errs = append(errs, tooManyAt(path, disks, limits.MaxDisks))
+	}
+	for i := range s.BlockDeviceRefs {
+		r, at := &s.BlockDeviceRefs[i], path.Index(i)
+		switch {
+		case r.Kind == "":
+			errs = append(errs, requiredAt(at.Child("kind"), names.KindDisk))
+		case slices.Contains([]string{"VirtualImage", "ClusterVirtualImage"}, r.Kind):
+			errs = append(errs, invalidAt(at.Child("kind"), r.Kind, "is not there yet; make a VirtualDisk of the image, and name that"))
+		default:
+			errs = append(errs, oneOf(at.Child("kind"), r.Kind, names.KindDisk)...)
+		}
+		switch {
+		case r.Name == "":
+			errs = append(errs, requiredAt(at.Child("name"), "the name of the disk"))
+		case len(r.Name) > MaxDiskName:
+			errs = append(errs, tooLongAt(at.Child("name"), r.Name, MaxDiskName))
+		default:
+			errs = append(errs, invalid(at.Child("name"), r.Name, validation.IsDNS1123Subdomain)...)
+			if other, twice := claims[r.Claim()]; twice {
+				errs = append(errs, invalidAt(at.Child("name"), r.Name, "is the same disk as that of "+other))
+			}
+			claims[r.Claim()] = at.String()
+		}
+		if r.BootOrder == nil {
+			continue
+		}
+		at = at.Child("bootOrder")
+		switch order := *r.BootOrder; {
+		case order < 1:
+			errs = append(errs, invalidAt(at, order, "must be at least 1"))
+		case boot[order-1] != "":
+			errs = append(errs, invalidAt(at, order, "is also that of "+boot[order-1]+" (a bootOrder is a bootindex counted from 1); QEMU takes each only once"))
+		default:
+			boot[order-1] = path.Index(i).String()
+		}
+	}
+	return errs
+}
