@@ -245,5 +245,5 @@ func (p *program) startHere(c *cli.Context, m host.Machine) error {
 		}
 		return err
 	}
-	return p.detach(ctx, c, j)
+	return p.detachOrDiscard(ctx, c, j)
 }

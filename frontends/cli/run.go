@@ -73,11 +73,7 @@ func (p *program) run(c *cli.Context) error {
 		return err
 	}
 	if c.Bool("detach") {
-		err := p.detach(ctx, c, j)
-		if failed := (*host.StartError)(nil); err != nil && (!errors.As(err, &failed) || failed.ExitCode == runner.ExitStart) {
-			p.discard(j)
-		}
-		return err
+		return p.detachOrDiscard(ctx, c, j)
 	}
 	return p.foreground(c, j, interruptedBefore(ctx, stop))
 }
@@ -89,6 +85,16 @@ func interruptedBefore(ctx context.Context, stop func()) func() bool {
 		defer stop()
 		return ctx.Err() != nil
 	}
+}
+
+// detachOrDiscard runs a machine in a process of its own, and leaves nothing of a first
+// start that fails.
+func (p *program) detachOrDiscard(ctx context.Context, c *cli.Context, j *host.Job) error {
+	err := p.detach(ctx, c, j)
+	if failed := (*host.StartError)(nil); err != nil && (!errors.As(err, &failed) || failed.ExitCode == runner.ExitStart) {
+		p.discard(j)
+	}
+	return err
 }
 
 // discard leaves nothing of a machine whose first start has failed.

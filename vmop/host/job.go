@@ -99,6 +99,9 @@ type Job struct {
 	// the disks, and ImageCache is the directory of that.
 	Images     map[string]string
 	ImageCache string
+	// Untouched is what there was of a machine that no start has made anything of; see
+	// [Untouched]. It is nil of others.
+	Untouched *Untouched
 	// Version of the program, for the state.
 	Version string
 
@@ -108,6 +111,8 @@ type Job struct {
 	NewDisks []NewDisk `json:"-"`
 
 	host *Host // that has prepared it
+	// service is the unit of systemd that has started it, if one has.
+	service string
 	// Interrupted, if not nil, is asked by [Job.Supervise] once signals stop the machine:
 	// whether one came before that.
 	Interrupted func() bool `json:"-"`
@@ -178,6 +183,9 @@ func (h *Host) Prepare(ctx context.Context, o *spec.Object, options JobOptions) 
 		return nil, err
 	}
 	j.first = !exists(d.Data)
+	if j.Untouched, err = d.untouched(); err != nil {
+		return nil, err
+	}
 	if err := h.makeDirectories(j.Directories); err != nil {
 		return nil, err
 	}
@@ -295,10 +303,11 @@ func manifestText(o *spec.Object) []byte {
 // execute its guest: manifest, definition, state, log, and the images that this start has
 // made. Nothing is removed of a machine that was there before, that somebody else has started
 // meanwhile, or that a deleted one of its name has left something of; discarded reports which
-// it was. The error is [ErrBusy] if somebody else works with the machine by now.
+// it was. A machine that was created, and not started yet, is again one that was not started
+// yet, with what it was given and its log. The error is [ErrBusy] if somebody else works with the machine by now.
 func (j *Job) Discard() (discarded bool, err error) {
 	if !j.first {
-		return false, nil
+		return false, j.forgetStart()
 	}
 	m := Machine{Directories: j.Directories, Namespace: j.Config.Runner.Namespace, Name: j.Config.Runner.VM.Name}
 	if kept, err := os.ReadFile(m.ManifestFile()); err == nil && !bytes.Equal(kept, j.Manifest) {
@@ -392,5 +401,11 @@ func (e *Engine) Run(ctx context.Context) (runner.Outcome, error) {
 	outcome, err := e.Engine.Run(ctx)
 	ended()
 	following.Wait()
-	return outcome, errors.Join(err, e.keeper.ended(e.State(), err))
+	err = errors.Join(err, e.keeper.ended(e.State(), err))
+	if !e.keeper.booted() {
+		if uerr := e.job.undo(e.MadeImages(), e.State()); uerr != nil {
+			e.Note(runner.LevelWarning, fmt.Sprintf("what the start has made stays: %v", uerr))
+		}
+	}
+	return outcome, err
 }

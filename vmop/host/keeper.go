@@ -32,6 +32,8 @@ type keeper struct {
 	ours bool
 	err  error
 	full error // of the last state's file
+
+	executed bool // the guest has
 }
 
 // State implements runner.Reporter.
@@ -71,6 +73,7 @@ func (k *keeper) keep(s runner.State) {
 	if s.Phase == runner.PhaseBooting && k.running != nil {
 		close(k.running)
 		k.running = nil
+		k.executed = true
 	}
 }
 
@@ -107,6 +110,13 @@ func overwrite(path string, s runner.State) error {
 		err = f.Truncate(int64(len(data)))
 	}
 	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// booted reports whether the guest has executed.
+func (k *keeper) booted() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.executed
 }
 
 // ended keeps the last state of an engine that did not come to start QEMU, unless

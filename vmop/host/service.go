@@ -167,6 +167,7 @@ func lives(pid int) bool {
 
 // startBy has systemd run a machine, and returns when its guest runs.
 func (j *Job) startBy(ctx context.Context, s *service, progress func(string)) (Started, error) {
+	j.service = s.Unit
 	if err := j.keep(); err != nil {
 		return Started{}, err
 	}

@@ -98,6 +98,8 @@ type Engine struct {
 	// inherited are the files that QEMU inherits behind its monitor, which this
 	// process closes once QEMU has them; see handOver.
 	inherited []*os.File
+	// made are the images of disks that this engine has made.
+	made []string
 	// ephemeral are the disks that were made for this run.
 	ephemeral []string
 	// opened has the paths of files by the names that QEMU has for their descriptors.
@@ -213,6 +215,10 @@ func (e *Engine) Stop() {
 	e.mu.Unlock()
 	e.stop[i]()
 }
+
+// MadeImages are the images of disks that were not there before this engine has made them,
+// without those that go with its machine. It is asked once [Engine.Run] has returned.
+func (e *Engine) MadeImages() []string { return slices.Clone(e.made) }
 
 // State returns what is known now.
 func (e *Engine) State() State {

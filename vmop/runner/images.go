@@ -162,6 +162,7 @@ func (e *Engine) createDisk(ctx context.Context, d runnerconfig.Drive, known map
 	}
 	created, err := createImage(path, int64(d.Size))
 	if created {
+		e.made = append(e.made, path)
 		e.message(LevelInfo, "created the disk image %s of %s", path, d.Size)
 	}
 	return "", err
@@ -190,6 +191,7 @@ func (e *Engine) makeImage(ctx context.Context, d runnerconfig.Drive) error {
 	if err != nil {
 		return fmt.Errorf("disk %s: %w", d.Name, err)
 	}
+	e.made = append(e.made, d.Where())
 	e.message(LevelInfo, "made the disk %s of its image", d.Name)
 	e.update(func(s *State) { s.Message, s.Conditions = preparing, nil })
 	return nil
