@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -19,7 +20,7 @@ func localFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringSliceFlag{Name: "disk", Usage: "`NAME=PATH`: use this image or block device as a disk; may be given several times. It is remembered; NAME= is the machine's own image again"},
 		&cli.StringSliceFlag{Name: "new-disk", Usage: "`NAME` of a disk that may be a new, empty image although the machine has had another one"},
-		&cli.StringSliceFlag{Name: "secret", Usage: "`FILE` with manifests of Secrets that the machine refers to; may be given several times. It is remembered, and read at each start"},
+		&cli.StringSliceFlag{Name: "secret", Usage: "`FILE` with manifests of Secrets that the machine refers to, beside those of the manifest's file; may be given several times. It is remembered, and read at each start"},
 		&cli.StringSliceFlag{Name: "share", Usage: "`DIR[:TAG][:ro]`: a folder for the guest to mount (by virtiofs), at /mnt/TAG if the manifest has cloudInit; may be given several times. It is remembered; :TAG takes it away. TAG is the name of the folder by default, or that of a claim that the manifest shares"},
 		dataDirFlag(),
 		&cli.StringFlag{Name: "image-repository", Usage: "`DIR` of the CD images and kernels that the manifest names (default: images in the data directory)"},
@@ -94,8 +95,19 @@ func (p *program) givenTo(c *cli.Context, h *host.Host, o *spec.Object) (host.Gi
 	if err != nil || o.File == d.ManifestFile() { // which is from where it was given first
 		return g, err
 	}
-	g.ManifestDir, err = filepath.Abs(filepath.Dir(o.File))
-	return g, err
+	if g.ManifestDir, err = filepath.Abs(filepath.Dir(o.File)); err != nil {
+		return g, err
+	}
+	for _, file := range host.SecretFiles(c.Args().Slice(), o) {
+		abs, err := filepath.Abs(file)
+		if err != nil {
+			return g, fmt.Errorf("secret: %w", err)
+		}
+		if !slices.Contains(g.Secrets, abs) {
+			g.Secrets = append(g.Secrets, abs)
+		}
+	}
+	return g, nil
 }
 
 // parseShare understands DIR[:TAG][:ro] and :TAG. Without a tag it is the name of the

@@ -40,7 +40,7 @@ func readSecrets(files []string, namespace string) (givenSecrets, error) {
 		}
 		for i := range found {
 			o := &found[i]
-			if o.Kind != names.KindSecret || o.APIVersion != "v1" || o.Namespace != "" && NamespaceOr(o.Namespace) != namespace {
+			if !isSecret(o, namespace) {
 				continue
 			}
 			if out.content[o.Name] != nil {
@@ -52,6 +52,44 @@ func readSecrets(files []string, namespace string) (givenSecrets, error) {
 		}
 	}
 	return out, nil
+}
+
+// SecretFiles are those of files with manifests that have a Secret which a machine's
+// guest is provisioned from, for [Given]. Files that cannot be read are none.
+func SecretFiles(files []string, o *spec.Object) []string {
+	if o.VirtualMachine == nil {
+		return nil
+	}
+	var referred []string
+	if ref := o.VirtualMachine.Spec.Provisioning.Secret(); ref != nil {
+		referred = append(referred, ref.Name)
+	}
+	if c := o.VirtualMachine.Spec.CloudInit; c != nil {
+		for _, from := range []*spec.CloudInitSource{c.MetaDataFrom, c.UserDataFrom, c.NetworkConfigFrom} {
+			if from != nil {
+				referred = append(referred, from.SecretRef.Name)
+			}
+		}
+	}
+	var out []string
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil || len(referred) == 0 {
+			continue
+		}
+		found, _ := spec.Load(file, data, spec.Options{Lenient: true})
+		if slices.ContainsFunc(found, func(s spec.Object) bool {
+			return isSecret(&s, NamespaceOr(o.Namespace)) && slices.Contains(referred, s.Name)
+		}) {
+			out = append(out, file)
+		}
+	}
+	return out
+}
+
+// isSecret reports whether an object is a Secret that machines of a namespace may have.
+func isSecret(o *spec.Object, namespace string) bool {
+	return o.Kind == names.KindSecret && o.APIVersion == "v1" && (o.Namespace == "" || NamespaceOr(o.Namespace) == namespace)
 }
 
 func secretContent(raw []byte) (content map[string][]byte, kind string, err error) {
@@ -117,7 +155,7 @@ func (s secrets) fill(r *runnerconfig.Runner) (secrets, error) {
 	}
 	need := func(field string, from *runnerconfig.CloudInitSource, keys string) {
 		errs = append(errs, &machineconfig.Error{Field: field, Reason: fmt.Sprintf(
-			"the %s of the Secret %s is in no file of secrets: say which file has its manifest, --secret FILE", keys, from.Secret)})
+			"the %s of the Secret %s was not found: say which file has its manifest, --secret FILE", keys, from.Secret)})
 	}
 	if c := r.CloudInit; c != nil {
 		for _, from := range []struct {

@@ -46,7 +46,7 @@ func TestSecretsOfAMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := &objects[0]
-	if _, err := h.Create(o, Given{}); err == nil || !strings.Contains(err.Error(), "spec.cloudInit.userDataFrom: the key userData of the Secret web-init is in no file of secrets") {
+	if _, err := h.Create(o, Given{}); err == nil || !strings.Contains(err.Error(), "spec.cloudInit.userDataFrom: the key userData of the Secret web-init was not found") {
 		t.Fatalf("without its secret: %v", err)
 	}
 	file := filepath.Join(dir, "secret.yaml")
@@ -113,12 +113,12 @@ func TestSecretsOfProvisioning(t *testing.T) {
 	for name, c := range map[string]struct{ provisioning, kind, data, says, has string }{
 		"user data":       {user, "vmoperator.jdrupes.org/cloud-init", "userData: correct-horse", "", "userData"},
 		"the other key":   {user, "provisioning.virtualization.deckhouse.io/cloud-init", "userdata: correct-horse", "", "userdata"},
-		"no key":          {user, "vmoperator.jdrupes.org/cloud-init", "data: correct-horse", "spec.provisioning.userDataRef: the key userData of the Secret init is in no file of secrets", ""},
+		"no key":          {user, "vmoperator.jdrupes.org/cloud-init", "data: correct-horse", "spec.provisioning.userDataRef: the key userData of the Secret init was not found", ""},
 		"no type":         {user, "''", "userData: correct-horse", `spec.provisioning.userDataRef: the Secret init has the type ""; write type: vmoperator.jdrupes.org/cloud-init into its manifest`, ""},
 		"that of sysprep": {user, "vmoperator.jdrupes.org/sysprep", "userData: correct-horse", `has the type "vmoperator.jdrupes.org/sysprep"`, ""},
 		"sysprep":         {sysprep, "provisioning.virtualization.deckhouse.io/sysprep", "unattend.xml: correct-horse", "", "unattend.xml"},
 		"only the first":  {sysprep, "vmoperator.jdrupes.org/sysprep", "Autounattend.xml: correct-horse", "", "Autounattend.xml"},
-		"neither":         {sysprep, "vmoperator.jdrupes.org/sysprep", "answers: correct-horse", "spec.provisioning.sysprepRef: the key unattend.xml or autounattend.xml of the Secret init is in no file", ""},
+		"neither":         {sysprep, "vmoperator.jdrupes.org/sysprep", "answers: correct-horse", "spec.provisioning.sysprepRef: the key unattend.xml or autounattend.xml of the Secret init was not found", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
