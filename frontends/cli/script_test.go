@@ -41,6 +41,16 @@ func TestScripts(t *testing.T) {
 	})
 }
 
+// The completions are executed by the shells that they are for.
+func TestShells(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		t.Run(shell, func(t *testing.T) {
+			testbin.Find(t, shell)
+			testscript.Run(t, testscript.Params{Files: []string{filepath.Join("testdata", "shells", shell+".txtar")}, UpdateScripts: *update, Setup: setup})
+		})
+	}
+}
+
 // pageCommand writes all manifests of another project's page: page PROJECT FILE.
 func pageCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
