@@ -73,6 +73,36 @@ func diskOfGuest(guest tinyguest.Guest) func(*testscript.TestScript, bool, []str
 	}
 }
 
+// bootSectorCommand makes a disk that BIOS firmware boots with little memory: its system
+// writes a text to the serial port, and rests. boot-sector FILE TEXT...
+func bootSectorCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: boot-sector FILE TEXT...")
+	}
+	disk := make([]byte, 1<<20)
+	n := copy(disk, []byte{
+		0x31, 0xc0, 0x8e, 0xd8, // xor ax, ax; mov ds, ax
+		0xbe, 0x20, 0x7c, // mov si, 0x7c20, behind the program
+		0xac,       // next: lodsb
+		0x84, 0xc0, // test al, al
+		0x74, 0x11, // jz rest
+		0x88, 0xc4, // mov ah, al
+		0xba, 0xfd, 0x03, // mov dx, 0x3fd, the line's status
+		0xec,       // wait: in al, dx
+		0xa8, 0x20, // test al, 0x20: what is sent next may come
+		0x74, 0xfb, // jz wait
+		0x88, 0xe0, // mov al, ah
+		0xb2, 0xf8, // mov dl, 0xf8
+		0xee,       // out dx, al
+		0xeb, 0xea, // jmp next
+		0xf4,       // rest: hlt
+		0xeb, 0xfd, // jmp rest
+	})
+	copy(disk[n:0x1b8], strings.Join(args[1:], " "))
+	copy(disk[0x1fe:], "\x55\xaa")
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), disk, 0o644))
+}
+
 func TestImageProgress(t *testing.T) {
 	for _, c := range []struct {
 		at   imagesource.Progress

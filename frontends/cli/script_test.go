@@ -83,7 +83,7 @@ func TestGuestScripts(t *testing.T) {
 					return exportGuest(guest, images)
 				},
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
-					"answers": answersCommand, "expect": expectCommand, "guest": guestCommand, "guest-disk": diskOfGuest(guest), "hold-monitor": holdMonitorCommand,
+					"answers": answersCommand, "boot-sector": bootSectorCommand, "expect": expectCommand, "guest": guestCommand, "guest-disk": diskOfGuest(guest), "hold-monitor": holdMonitorCommand,
 					"kill-runner": killRunnerCommand, "picture": pictureCommand, "push-disk": pushDiskCommand, "serve-images": serveImagesCommand, "until": untilCommand,
 				},
 			})
