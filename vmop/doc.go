@@ -9,6 +9,28 @@
 //		fmt.Println(c)
 //	}
 //
+// # How the parts fit
+//
+// A manifest becomes a running QEMU in three steps, each of which is a package that can
+// be used alone; [Render] takes all of them.
+//
+//	manifest       spec.Load, or a VirtualMachine that is made in Go
+//	   ↓           machineconfig.ForHost (one host), ForCluster (a pod)
+//	configuration  runnerconfig.Config: the file that a runner reads
+//	   ↓           runnerconfig.Machine, with facts about files
+//	machine        qemucmd.Machine
+//	   ↓           qemucmd.Build, with facts about the host (hostprobe)
+//	command        the arguments of QEMU, its files, sockets and helpers
+//
+// What acts on them is beside: package runner runs one configuration, package host keeps
+// the machines of a host by their names, and package machine, of reconcile, decides what
+// an operator does for those of a cluster.
+//
+// A program that wants machines on its own host begins with package host; one that has
+// its own idea of where things are, with machineconfig.ForHost and package runner
+// (examples/go-run); one that only wants to know what a manifest means, here
+// (examples/go-render).
+//
 // Nothing here reads a file, a clock or the environment, starts a process or
 // talks to a cluster: the functions are as good in a test or a web server as on
 // a node. The same arguments give the same result, byte for byte, and no
@@ -27,6 +49,10 @@
 //   - [github.com/vmop/sdk/vmop/hostprobe] tells what the QEMU of this host can
 //     do, for [RenderOptions],
 //   - [github.com/vmop/sdk/vmop/cloudinit] makes the NoCloud seed,
+//   - [github.com/vmop/sdk/vmop/host] has the machines of one host: it creates,
+//     starts, waits for, copies and deletes them,
 //   - [github.com/vmop/sdk/vmop/runner] runs a machine inside of your program,
+//   - [github.com/vmop/sdk/vmop/live] decides what of a new configuration reaches a
+//     machine that runs,
 //   - [github.com/vmop/sdk/vmop/qmp] talks to a QEMU that runs.
 package vmop

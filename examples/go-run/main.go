@@ -45,11 +45,10 @@ func run(args []string) (int, error) {
 	if err != nil {
 		return runner.ExitStart, err
 	}
-	dirs := runner.Directories{Data: filepath.Join(args[2], vms[0].Name), Runtime: runtimeDir}
 
 	// The manifest and this host's places make the runner's configuration.
 	config, err := machineconfig.ForHost(vms[0], machineconfig.Host{
-		DataDir: dirs.Data, RuntimeDir: dirs.Runtime, ImageRepository: args[1],
+		DataDir: filepath.Join(args[2], vms[0].Name), RuntimeDir: runtimeDir, ImageRepository: args[1],
 	})
 	if err != nil {
 		return runner.ExitStart, err
@@ -61,7 +60,7 @@ func run(args []string) (int, error) {
 		return runner.ExitStart, err
 	}
 	engine, err := runner.New(runner.Options{
-		Config: config, Host: host.Host, Directories: dirs,
+		Config: config, Host: host.Host,
 		Reporter: &runner.LogReporter{Out: os.Stdout},
 	})
 	if err != nil {

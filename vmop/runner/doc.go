@@ -8,7 +8,12 @@
 //	e, err := runner.New(runner.Options{Config: cfg, Host: host, ...})
 //	...
 //	go func() { <-signals; e.Stop() }()
+//	go func() { state, err := e.Wait(ctx, runner.PhaseBooting); ... }()
 //	outcome, err := e.Run(ctx)
+//
+// The configuration is what machineconfig.ForHost makes of a manifest for one host, or
+// what a ConfigMap has ([ReadConfig]), with the directories in it. Package hostprobe
+// finds out about the host.
 //
 // The contract, in the order in which things happen:
 //

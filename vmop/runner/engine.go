@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,8 @@ type Options struct {
 	Config runnerconfig.Config
 	// Host is what the machine runs on; package hostprobe finds out.
 	Host qemucmd.Host
-	// Directories are the machine's; see [DefaultDirectories]. Both are needed.
+	// Directories are the machine's; see [DefaultDirectories]. One that is empty is that
+	// of the configuration, as machineconfig.ForHost makes it. Both are needed.
 	Directories Directories
 	// Template is the text of a custom machine type; empty is the standard one.
 	Template string
@@ -137,6 +139,7 @@ type Engine struct {
 	poke        chan struct{} // wakes the follower
 	login       *login        // nil before QEMU runs, or without the VMOP agent's port
 	timeout     broadcast     // tells that the power-down timeout was changed
+	progress    progress
 }
 
 // The stages of stopping, as indexes into Engine.stops.
@@ -172,6 +175,8 @@ func New(o Options) (*Engine, error) {
 	if err := check(&o.Config); err != nil {
 		return nil, err
 	}
+	o.Directories.Data = cmp.Or(o.Directories.Data, o.Config.Runner.DataDir)
+	o.Directories.Runtime = cmp.Or(o.Directories.Runtime, o.Config.Runner.RuntimeDir)
 	if o.Directories.Data == "" || o.Directories.Runtime == "" {
 		return nil, errors.New("runner: a data and a runtime directory are needed")
 	}
@@ -250,6 +255,7 @@ func (e *Engine) update(change func(*State)) {
 	change(&e.state)
 	if e.state.Phase != before {
 		e.state.Since = time.Now()
+		e.progress.enters(e.state.Phase)
 	}
 	e.report()
 }
@@ -278,12 +284,13 @@ func (e *Engine) childLine(source, text string) { e.output(LevelInfo, source, te
 // Run runs the machine until it ends. The error is nil if the machine ran and
 // the guest shut down, by itself or on request, and if it was asked to stop before
 // the machine ran, which is in order, too; the outcome says which it was. When ctx ends, the machine is stopped without asking the guest.
-func (e *Engine) Run(ctx context.Context) (Outcome, error) {
+func (e *Engine) Run(ctx context.Context) (outcome Outcome, err error) {
+	defer func() { e.progress.ends(err) }()
 	defer context.AfterFunc(ctx, func() {
 		e.stop[stopAsk]()
 		e.stop[stopQuit]()
 	})()
-	outcome, err := e.run()
+	outcome, err = e.run()
 	// Nothing is left to close unless QEMU was not started.
 	if cerr := errors.Join(e.closeInherited(), closeTaps(e.o.Taps)); cerr != nil {
 		e.message(LevelWarning, "%v", cerr)

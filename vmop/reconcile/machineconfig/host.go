@@ -14,7 +14,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// Local says where a machine that runs on one host, without a cluster, has its
+// Host says where a machine that runs on one host, without a cluster, has its
 // things. Nothing of it can be reached from other hosts unless the manifest says
 // so: port forwards without a hostAddress are on the loopback interface.
 //
@@ -55,8 +55,8 @@ type Host struct {
 	LoginUser string
 }
 
-// LocalRunnerConfig is the configuration of a runner that runs the machine on
-// one host. It describes the machine that [ForCluster] describes, with other
+// ForHost is the configuration of a runner that runs the machine on one host, with
+// the directories that it is to have: runner.New takes it as it is. It describes the machine that [ForCluster] describes, with other
 // paths. An error names everything that the host would have to provide, as
 // [*Error].
 func ForHost(vm *spec.VirtualMachine, l Host) (runnerconfig.Config, error) {

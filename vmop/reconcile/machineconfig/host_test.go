@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestLocalRunnerConfigOfEveryValidMachine(t *testing.T) {
+func TestForHostOfEveryValidMachine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		vm := spectest.VirtualMachine().Draw(t, "vm")
 		l := machineconfig.Host{

@@ -3,7 +3,10 @@ package objects
 import corev1 "k8s.io/api/core/v1"
 
 // Settings are what the operator's configuration says about all machines. The
-// zero value is VM-Operator's default, but for what it does not allow.
+// zero value is VM-Operator's default, but for what it does not allow: the resource
+// definition names the image of its runner, so that a pod that is made with it runs
+// VM-Operator's program, in Java, and none of this module. Programs that want vmop's set
+// RunnerImage, and RunnerImages for manifests that name VM-Operator's.
 type Settings struct {
 	// Version is the version of the operator, for an annotation.
 	Version string
