@@ -3,7 +3,9 @@
 //
 //	go run ./examples/go-qmp PATH/qmp.sock
 //
-// The tool socket of a machine of vmop-cli is named by `vmop-cli list -o json`.
+// A machine of vmop-cli has its socket for tools in its runtime directory,
+// $XDG_RUNTIME_DIR/vmop/NAMESPACE/NAME/qmp.sock; in Go, host.Machine.Socket with
+// qemucmd.SocketToolMonitor names it.
 package main
 
 import (
