@@ -240,6 +240,10 @@ func (w *tale) deckhouseSize(t *rapid.T, from *spec.VirtualMachine) {
 // deckhouseDisks draws disks and images.
 func (w *tale) deckhouseDisks(t *rapid.T) {
 	refs := []object{}
+	// Those of the cluster come behind the others, and then the boot order says where
+	// each was in the list; without them a bootindex is what a bootOrder was.
+	var list []spec.Disk
+	cluster, moved, given := map[int]bool{}, false, map[int]bool{}
 	for i := range rapid.IntRange(0, 4).Draw(t, "disks") {
 		name, size := fmt.Sprintf("disk-%d", i), spectest.Bytes(1<<20, 1<<40).Draw(t, "size")
 		class, path := "fast", fmt.Sprintf("spec.blockDeviceRefs[%d]", i)
@@ -248,8 +252,7 @@ func (w *tale) deckhouseDisks(t *rapid.T) {
 		var disk spec.Disk
 		switch rapid.SampledFrom([]string{"claim", "template", "image", "container", "cd"}).Draw(t, "disk") {
 		case "claim":
-			disk.PersistentVolumeClaim, of = &spec.VolumeClaimReference{ClaimName: name}, nil
-			w.noted = append(w.noted, path)
+			cluster[i], of = true, nil
 		case "template":
 			disk.VolumeClaimTemplate = claimTemplate(name, size, class)
 		case "image":
@@ -270,13 +273,33 @@ func (w *tale) deckhouseDisks(t *rapid.T) {
 		}
 		ref := object{"kind": kind, "name": name}
 		if rapid.Bool().Draw(t, "in an order") {
-			disk.Bootindex = new(int32(i + 1))
+			given[i] = true
 			ref["bootOrder"] = i + 1
 		}
+		moved = moved || !cluster[i] && len(cluster) > 0
 		if of != nil {
 			w.others = append(w.others, object{"apiVersion": "virtualization.deckhouse.io/v1alpha2", "kind": kind, "metadata": object{"name": name, "namespace": w.ours.Namespace}, "spec": of})
 		}
-		w.ours.Spec.VM.Disks, refs = append(w.ours.Spec.VM.Disks, disk), append(refs, ref)
+		list, refs = append(list, disk), append(refs, ref)
+	}
+	for i, disk := range list {
+		says := given[i] || len(given) == 0 && moved
+		order := int32(i + 1)
+		if cluster[i] {
+			r := spec.BlockDeviceRef{Kind: spec.KindDisk, Name: fmt.Sprintf("disk-%d", i)}
+			if says {
+				r.BootOrder = &order
+			}
+			w.ours.Spec.BlockDeviceRefs = append(w.ours.Spec.BlockDeviceRefs, r)
+			continue
+		}
+		if says {
+			disk.Bootindex = &order
+			if len(cluster) > 0 {
+				disk.Bootindex = new(order - 1)
+			}
+		}
+		w.ours.Spec.VM.Disks = append(w.ours.Spec.VM.Disks, disk)
 	}
 	if len(refs) > 0 {
 		w.theirs["blockDeviceRefs"] = refs

@@ -3,6 +3,7 @@ package deckhouse
 import (
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,8 +14,10 @@ import (
 )
 
 // blockDevices translates disks and images, whose order is the boot order here
-// and there.
+// and there. A disk that is not among the objects is its cluster's, and the machine
+// refers to it.
 func (m *machine) blockDevices() error {
+	var disks []*spec.Disk // in the order of the list; nil for a reference
 	for _, ref := range m.root.Get("spec", "blockDeviceRefs").List() {
 		kind, name := ref.Get("kind").String(), ref.Get("name").String()
 		of, err := m.companion(kind, name)
@@ -24,6 +27,14 @@ func (m *machine) blockDevices() error {
 		var disk spec.Disk
 		switch kind {
 		case kindDisk:
+			if of == nil {
+				r := spec.BlockDeviceRef{Kind: spec.KindDisk, Name: name}
+				if order, ok := ref.Get("bootOrder").Int(); ok {
+					r.BootOrder = &order
+				}
+				m.vm.Spec.BlockDeviceRefs, disks = append(m.vm.Spec.BlockDeviceRefs, r), append(disks, nil)
+				continue
+			}
 			disk = m.disk(ref, of, name)
 		case kindImage, kindClusterImage:
 			disk = m.image(ref, of, kind, name)
@@ -34,18 +45,41 @@ func (m *machine) blockDevices() error {
 		if order, ok := ref.Get("bootOrder").Int(); ok {
 			disk.Bootindex = &order
 		}
-		m.vm.Spec.VM.Disks = append(m.vm.Spec.VM.Disks, disk)
+		disks = append(disks, &disk)
 	}
+	m.placeBlockDevices(disks)
 	return nil
 }
 
-// disk translates a virtual disk. One that is among the objects is made by the
-// machine; another has a claim whose name only its cluster knows.
-func (m *machine) disk(ref, of *tree.Node, name string) spec.Disk {
-	if of == nil {
-		ref.Note("the claim of VirtualDisk %s has another name in its cluster: see its status.target.persistentVolumeClaimName", name)
-		return spec.Disk{PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: name}}
+// placeBlockDevices adds the disks to those of the machine. References come behind them,
+// so that where a list has them otherwise, each says its place in the boot order. What
+// is nil is a reference.
+func (m *machine) placeBlockDevices(disks []*spec.Disk) {
+	refs := m.vm.Spec.BlockDeviceRefs
+	given := slices.ContainsFunc(disks, func(d *spec.Disk) bool { return d != nil && d.Bootindex != nil }) ||
+		slices.ContainsFunc(refs, func(r spec.BlockDeviceRef) bool { return r.BootOrder != nil })
+	first := slices.Index(disks, nil)
+	place := !given && first >= 0 && slices.ContainsFunc(disks[first:], func(d *spec.Disk) bool { return d != nil })
+	n := 0
+	for i, d := range disks {
+		switch {
+		case d == nil && place:
+			refs[n].BootOrder = new(int32(i + 1))
+		case d != nil && place:
+			d.Bootindex = new(int32(i))
+		case d != nil && d.Bootindex != nil && len(refs) > 0:
+			d.Bootindex = new(*d.Bootindex - 1) // counted from 0, beside a bootOrder
+		}
+		if d == nil {
+			n++
+			continue
+		}
+		m.vm.Spec.VM.Disks = append(m.vm.Spec.VM.Disks, *d)
 	}
+}
+
+// disk translates a virtual disk that is among the objects: the machine makes it.
+func (m *machine) disk(ref, of *tree.Node, name string) spec.Disk {
 	claim := of.Get("spec", "persistentVolumeClaim")
 	size, ok := claim.Get("size").Quantity()
 	if !ok {
