@@ -129,7 +129,7 @@ func TestSupersede(t *testing.T) {
 }
 
 // What a machine does with each operation, up to the end.
-func TestStories(t *testing.T) {
+func TestOperationsAreCarriedOut(t *testing.T) {
 	for _, policy := range []spec.RunPolicy{"", spec.RunPolicyManual} {
 		for _, s := range []struct {
 			kind  spec.OperationType

@@ -1,0 +1,176 @@
+package operation_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/vmop/sdk/vmop/reconcile/internal/fixture"
+	"github.com/vmop/sdk/vmop/reconcile/operation"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// TestStories plays the scripts in testdata/story. Each is an archive with what
+// happens and with what was decided then, to be read by people.
+func TestStories(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("testdata", "story", "*.txtar"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no stories: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := tell(t, string(archive.Files[0].Data))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if *fixture.Update {
+				archive.Files = append(archive.Files[:1], txtar.File{Name: "log", Data: []byte(got)})
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if len(archive.Files) < 2 {
+				t.Fatalf("%s has no log (run the test with -update to make it)", file)
+			}
+			if diff := cmp.Diff(string(archive.Files[1].Data), got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", file, diff)
+			}
+		})
+	}
+}
+
+// line is a form of what a script may say, and what it does.
+type line struct {
+	form *regexp.Regexp
+	does func(w *world, args []string) error
+}
+
+var lines = []line{
+	{regexp.MustCompile(`^machine (\w+) is (Pending|Running|Stopped)(?: with policy (\w+))?$`), func(w *world, args []string) error {
+		w.settled(args[0], spec.RunPolicy(args[2]), args[1])
+		if args[1] == spec.PhasePending {
+			delete(w.truth.pods, args[0])
+		}
+		return nil
+	}},
+	{regexp.MustCompile(`^person asks (\w+): (Start|Stop|Restart|Evict|Migrate|Suspend|Resume) of (\w+)( by force)?$`), func(w *world, args []string) error {
+		w.addOperation(args[0], args[2], spec.OperationType(args[1]), args[3] != "")
+		return nil
+	}},
+	{regexp.MustCompile(`^person deletes (\w+)$`), func(w *world, args []string) error {
+		if w.truth.ops[args[0]] == nil {
+			return fmt.Errorf("there is no operation %s", args[0])
+		}
+		w.deleteOperation(args[0])
+		return nil
+	}},
+	{regexp.MustCompile(`^machine (\w+) (goes on|may be written|may not be written|is gone)$`), func(w *world, args []string) error {
+		name := args[0]
+		if w.truth.vms[name] == nil {
+			return fmt.Errorf("there is no machine %s", name)
+		}
+		switch args[1] {
+		case "goes on":
+			w.proceeds(name)
+		case "is gone":
+			delete(w.truth.vms, name)
+			delete(w.truth.pods, name)
+		default:
+			w.forbidden[name] = args[1] == "may not be written"
+		}
+		return nil
+	}},
+	{regexp.MustCompile(`^wait (\d+[smh])$`), func(w *world, args []string) error {
+		d, err := time.ParseDuration(args[0])
+		w.now = w.now.Add(d)
+		return err
+	}},
+	{regexp.MustCompile(`^reconcile$`), func(w *world, _ []string) error {
+		all := slices.Collect(maps.Keys(w.truth.vms))
+		for _, o := range w.truth.ops {
+			all = append(all, o.Spec.VirtualMachineName)
+		}
+		slices.Sort(all)
+		for _, name := range slices.Compact(all) {
+			w.tellRounds(name)
+		}
+		return nil
+	}},
+}
+
+// tell plays a script and returns what became of the operations. What is no line of a
+// script is an error.
+func tell(t *testing.T, script string) (string, error) {
+	var out strings.Builder
+	w := newWorld(t)
+	w.cleanup = operation.Cleanup{Keep: 2, For: time.Hour}
+	for text := range strings.Lines(script) {
+		text = strings.TrimSpace(text)
+		if text == "" || strings.HasPrefix(text, "#") {
+			continue
+		}
+		i := slices.IndexFunc(lines, func(l line) bool { return l.form.MatchString(text) })
+		if i < 0 {
+			return "", fmt.Errorf("unknown: %s", text)
+		}
+		fmt.Fprintf(&out, "%s > %s\n", w.now.Format(time.TimeOnly), text)
+		w.log = nil
+		if err := lines[i].does(w, lines[i].form.FindStringSubmatch(text)[1:]); err != nil {
+			return "", fmt.Errorf("%s: %w", text, err)
+		}
+		for _, l := range w.log {
+			fmt.Fprintf(&out, "  %s\n", l)
+		}
+	}
+	return out.String(), nil
+}
+
+// tellRounds reconciles the operations of a machine until nothing is left to do.
+func (w *world) tellRounds(name string) {
+	for range 20 {
+		w.see(3)
+		plan := w.reconcile(name, -1)
+		for _, e := range plan.Events {
+			w.note("event %s", e)
+		}
+		if len(plan.Actions) > 0 {
+			continue
+		}
+		if !plan.Wake.IsZero() {
+			w.note("look again at %s", plan.Wake.Format(time.TimeOnly))
+		}
+		return
+	}
+	w.fail("there is no end of writes")
+}
+
+// A script that says what nobody understands, or names what is not there, fails.
+func TestUnknownWordsOfStories(t *testing.T) {
+	for _, c := range []struct{ script, want string }{
+		{"machine a is Happy", "unknown: machine a is Happy"},
+		{"machine a is Running with policy", "unknown: machine a is Running with policy"},
+		{"reconcile twice", "unknown: reconcile twice"},
+		{"person asks x: Reboot of a", "unknown: person asks x: Reboot of a"},
+		{"person asks x: Stop of a gently", "unknown: person asks x: Stop of a gently"},
+		{"wait long", "unknown: wait long"},
+		{"machine a goes on", "machine a goes on: there is no machine a"},
+		{"person deletes x", "person deletes x: there is no operation x"},
+	} {
+		if _, err := tell(t, c.script); fmt.Sprint(err) != c.want {
+			t.Errorf("%s: %v, want %s", c.script, err, c.want)
+		}
+	}
+}
