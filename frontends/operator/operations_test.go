@@ -90,17 +90,26 @@ func (o *operations) pod(name string) types.UID {
 
 // Machines with and without a run policy are started, restarted and stopped by
 // operations; what is not possible is refused and changes nothing; what is asked for
-// cannot be changed; what is done is kept for a while.
+// cannot be changed; what is done is kept for a while, however many operations a
+// machine of the same name has in another namespace.
 func TestOperations(tt *testing.T) {
 	tt.Parallel()
-	t := newTest(tt)
-	o := t.operations()
+	t, elsewhere := newTest(tt), newTest(tt)
+	o, others := t.operations(), elsewhere.operations()
 	t.startKubelet()
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(config, []byte("/Operator: {operationsKept: 3}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	first := t.start(cluster.Kubeconfig(), "--config="+config)
+	first := t.start(cluster.Kubeconfig(), "--config="+config, "--namespace="+elsewhere.namespace)
+
+	// As many as are kept, and older than all others.
+	elsewhere.create(machine("manual", "Stopped"))
+	for i := range 3 {
+		name := fmt.Sprint("migrate-", i)
+		others.operate(name, "manual", spec.OperationMigrate, false)
+		others.ends(name, spec.OperationFailed, conditions.ReasonTypeNotSupported)
+	}
 
 	t.create(machine("plain", "Stopped"))
 	t.create(strings.Replace(machine("manual", "Stopped"), "guestShutdownStops: true", "runPolicy: Manual", 1))
@@ -145,6 +154,9 @@ func TestOperations(tt *testing.T) {
 		}
 		return nil
 	})
+	if list, err := others.all.List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 3 {
+		t.Errorf("of the other namespace's 3 operations there are %d, %v", len(list.Items), err)
+	}
 
 	// The definition lets nothing of it be changed, and no start be forced.
 	_, err := o.all.Patch(t.Context(), "nobody", types.MergePatchType, []byte(`{"spec":{"type":"Start"}}`), metav1.PatchOptions{})

@@ -72,7 +72,7 @@ func (d *decision) power() {
 
 // absent is for a machine without a pod.
 func (d *decision) absent() {
-	d.noteLost()
+	unnoted := d.noteLost()
 	if !d.wanted() {
 		d.running.rest(spec.ReasonMachineStopped, "%s", d.stoppedBecause())
 		return
@@ -93,6 +93,10 @@ func (d *decision) absent() {
 	case d.unmade:
 		d.running.wait(spec.ReasonPodNotFound, named(names.KindPod, d.vm.Name), "pod %s waits for the objects that it needs, which are being made; it follows when they are there", d.vm.Name)
 	case d.disksInUse(), d.delayed(), d.unreported():
+	case unnoted:
+		// With another pod there would be nothing left to tell it by: it is written
+		// first, and acted upon when it is seen there.
+		d.endIsNoted()
 	default:
 		if d.do(reconcile.Create{Object: d.newPod()}, &d.running) {
 			d.creates = true
@@ -297,8 +301,14 @@ func (d *decision) unreported() bool {
 	if d.reportedStopped() {
 		return false
 	}
-	d.running.wait(spec.ReasonPodNotFound, named(names.KindPod, d.vm.Name), "the end of the former pod %s is being noted; the machine is started again then", d.vm.Name)
+	d.endIsNoted()
 	return true
+}
+
+// endIsNoted is what a machine waits for whose pod is gone, and whose status does not
+// say so yet.
+func (d *decision) endIsNoted() {
+	d.running.wait(spec.ReasonPodNotFound, named(names.KindPod, d.vm.Name), "the end of the former pod %s is being noted; the machine is started again then", d.vm.Name)
 }
 
 // foreign is for a pod that has the machine's name and is not the machine's.
@@ -489,10 +499,10 @@ func (d *decision) poweredOff() bool {
 }
 
 // noteLost records how the machine has ended, by its runner's word, if its pod does
-// not tell so any more.
-func (d *decision) noteLost() {
+// not tell so any more. It reports whether it has something to record.
+func (d *decision) noteLost() bool {
 	if !d.lostEnd() {
-		return
+		return false
 	}
 	e := d.stored.RunnerEnd
 	d.end = &spec.MachineEnd{
@@ -504,6 +514,7 @@ func (d *decision) noteLost() {
 		next = "the machine stays stopped"
 	}
 	d.plan.Events = append(d.plan.Events, reconcile.Event{Type: corev1.EventTypeNormal, Reason: camel(e.Cause), Action: actionRun, Note: e.Message + "; " + next})
+	return true
 }
 
 // stop writes the only field of a specification that is the operator's to write. It

@@ -55,6 +55,11 @@ func (w *world) checkPlan(s *machine.Snapshot, p *reconcile.Plan) {
 	for _, st := range p.Statuses {
 		w.checkPhase(s, p, st)
 		w.checkStatus(s, st)
+		// The status of a plan that only makes objects may be left to the next one,
+		// which sees them, and not why there was no pod.
+		if end, notes := st.Status["lastEnd"]; notes && p.StartsPod() && (s.VM.Status.LastEnd == nil || end.(map[string]any)["podUID"] != string(s.VM.Status.LastEnd.PodUID)) {
+			w.violated("an end is noted before there is another pod", "%v", end)
+		}
 	}
 	if !p.Wake.IsZero() && !p.Wake.After(w.now) {
 		w.violated("a wake-up is in the future", "%v", p.Wake)
