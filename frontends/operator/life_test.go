@@ -157,7 +157,7 @@ func TestEndsOfAMachine(tt *testing.T) {
 }
 
 // A guest that reboots while a change waits for a restart is started anew with
-// the change, and nothing waits then.
+// the change, and nothing waits then; so is one whose pod somebody deletes.
 func TestGuestRebootAppliesChanges(tt *testing.T) {
 	tt.Parallel()
 	t := newTest(tt)
@@ -200,6 +200,27 @@ func TestGuestRebootAppliesChanges(tt *testing.T) {
 	if err != nil || vm.Status.LastEnd == nil || vm.Status.LastEnd.Failures != 0 || vm.Spec.VM.State != spec.StateRunning {
 		t.Errorf("last end %+v, state %s, %v", vm.Status.LastEnd, vm.Spec.VM.State, err)
 	}
+
+	// So does somebody who deletes the pod.
+	second := t.podUID("one")
+	patch = `{"spec":{"nodeSelector":{"disk":"slow"}}}`
+	if _, err := t.vms.Patch(t.Context(), "one", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.waits("one", spec.ConditionAwaitingRestart, spec.ReasonChangesPendingRestart)
+	t.same("the pod's UID", second, t.podUID("one"))
+	if err := t.kube.CoreV1().Pods(t.namespace).Delete(t.Context(), "one", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.eventually("there is a new pod with the change", func() error {
+		pod, err := t.kube.CoreV1().Pods(t.namespace).Get(t.Context(), "one", metav1.GetOptions{})
+		if err == nil && (string(pod.UID) == second || pod.Spec.NodeSelector["disk"] != "slow") {
+			err = fmt.Errorf("pod %s for nodes %v", pod.UID, pod.Spec.NodeSelector)
+		}
+		return err
+	})
+	t.phase("one", spec.PhaseRunning)
+	t.waits("one", spec.ConditionAwaitingRestart, spec.ReasonNoRestartRequired)
 }
 
 func outcome(cause runnerconfig.Cause, message string) string {
