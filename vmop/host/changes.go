@@ -8,7 +8,9 @@ import (
 )
 
 // Changes are the differences between two manifests of a machine of one host, where
-// a disk is an image and no volume claim.
+// a disk is an image and no volume claim. Names and namespaces are no differences: of the
+// manifests of two machines it says how one would have to change to be like the other.
+// Nil stands for a machine of which nothing is written down.
 func Changes(before, after *spec.VirtualMachine) []changes.Change {
 	found := changes.Between(before, after, changes.Options{})
 	for i := range found {

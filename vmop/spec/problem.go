@@ -7,25 +7,25 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong with a manifest.
+// Problem is one thing that is wrong with a manifest. Its JSON is what programs read.
 //
 // +kubebuilder:object:generate=false
 type Problem struct {
 	// File is the name that was given to [Load].
-	File string
+	File string `json:"file,omitempty"`
 	// Line is the line in the file, counted from 1; 0 if it is not known.
-	Line int
+	Line int `json:"line,omitempty"`
 	// Kind is the kind of the object, empty if there is none.
-	Kind string
+	Kind string `json:"kind,omitempty"`
 	// Namespace is the namespace of the object, if it has one.
-	Namespace string
+	Namespace string `json:"namespace,omitempty"`
 	// Name is the name of the object, if it has one.
-	Name string
+	Name string `json:"name,omitempty"`
 	// Path is the field, such as spec.vm.disks[2].cdrom.image. It is empty if
 	// the problem is not one of a field.
-	Path string
+	Path string `json:"path,omitempty"`
 	// Message says what was found and what would be right.
-	Message string
+	Message string `json:"message"`
 }
 
 // String gives the problem in one line:
@@ -86,10 +86,10 @@ func oneLine(s string) string {
 // +kubebuilder:object:generate=false
 type LoadError struct {
 	// Problems is never empty.
-	Problems []Problem
+	Problems []Problem `json:"problems"`
 	// Warnings are the tolerated unknown fields of the objects that have
 	// problems, and so are not returned.
-	Warnings []Problem
+	Warnings []Problem `json:"warnings,omitempty"`
 }
 
 // Error gives all problems, one per line.

@@ -1,0 +1,43 @@
+package vmop
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// Problems are what an error of this package, of spec, machineconfig, runnerconfig or
+// qemucmd has to say, one by one, in the one form that programs read: file, line, kind,
+// namespace, name, path and message, also as JSON. File and line are there if the error
+// is of [Load], the path if a field of the manifest is meant. An error of something else
+// is one problem that has a message. Nil has none.
+func Problems(err error) []spec.Problem {
+	switch e := err.(type) {
+	case nil:
+		return nil
+	case *spec.LoadError:
+		return e.Problems
+	case *field.Error:
+		return []spec.Problem{{Path: e.Field, Message: e.ErrorBody()}}
+	case *machineconfig.Error:
+		return []spec.Problem{{Path: e.Field, Message: e.Reason}}
+	case *runnerconfig.Error:
+		return []spec.Problem{{Message: "runner configuration: " + e.Error()}} // whose paths are others
+	case *qemucmd.Error:
+		return []spec.Problem{{Message: "QEMU: " + e.Error()}}
+	case interface{ Unwrap() []error }:
+		var all []spec.Problem
+		for _, inner := range e.Unwrap() {
+			all = append(all, Problems(inner)...)
+		}
+		return all
+	case interface{ Unwrap() error }:
+		if inner := Problems(e.Unwrap()); len(inner) != 1 || inner[0].Message != e.Unwrap().Error() {
+			return inner
+		}
+	}
+	return []spec.Problem{{Message: err.Error()}}
+}
