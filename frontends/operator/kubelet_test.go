@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -37,6 +38,8 @@ type kubelet struct {
 	changed map[string]bool
 	// stubborn machines have a guest that does not react to its power button.
 	stubborn map[string]bool
+	// says is what the runner of a machine reports beside what all do.
+	says map[string]map[string]any
 	// resizes: pods are resized in place.
 	resizes bool
 	// deleted are claims that were deleted, doubled times at which a machine
@@ -57,7 +60,7 @@ func (t *test) startKubeletThat(resizes bool) *kubelet {
 	t.Helper()
 	factory := informers.NewSharedInformerFactoryWithOptions(t.kube, 0, informers.WithNamespace(t.namespace))
 	k := &kubelet{
-		test: t, ends: map[string]string{}, silent: map[string]bool{}, changed: map[string]bool{}, stubborn: map[string]bool{}, resizes: resizes,
+		test: t, ends: map[string]string{}, silent: map[string]bool{}, changed: map[string]bool{}, stubborn: map[string]bool{}, says: map[string]map[string]any{}, resizes: resizes,
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[item](20*time.Millisecond, time.Second)),
 	}
 	add := func(pod bool, o any) {
@@ -235,6 +238,17 @@ func (k *kubelet) syncPod(ctx context.Context, pod *corev1.Pod) error {
 	return k.report(ctx, pod.Name, true)
 }
 
+// say has the runner of a machine report something beside what all do.
+func (k *kubelet) say(name string, says map[string]any) {
+	k.Helper()
+	k.mu.Lock()
+	k.says[name] = says
+	k.mu.Unlock()
+	if err := k.report(k.Context(), name, true); err != nil {
+		k.Fatal(err)
+	}
+}
+
 // ignores reports whether the guest of a pod lets it wait for its grace period, and
 // the pod is not told to hurry.
 func (k *kubelet) ignores(pod *corev1.Pod) bool {
@@ -246,7 +260,7 @@ func (k *kubelet) ignores(pod *corev1.Pod) bool {
 // report is what a runner says about its machine.
 func (k *kubelet) report(ctx context.Context, name string, running bool) error {
 	k.mu.Lock()
-	silent, changed := k.silent[name], k.changed[name]
+	silent, changed, says := k.silent[name], k.changed[name], k.says[name]
 	k.mu.Unlock()
 	if silent {
 		return nil
@@ -255,6 +269,7 @@ func (k *kubelet) report(ctx context.Context, name string, running bool) error {
 	state, reason := metav1.ConditionFalse, spec.ReasonVMStopped
 	if running {
 		status = map[string]any{"cpus": 1, "ram": "1Gi", "runnerVersion": "test"}
+		maps.Copy(status, says)
 		if changed {
 			status["changedDocuments"] = []any{map[string]any{"name": spec.DocumentUserData, "missing": false}}
 		}

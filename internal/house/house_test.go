@@ -69,6 +69,7 @@ var arrows = map[string][]string{
 	"vmop/reconcile/pool":        {"vmop/conditions", "vmop/names", "vmop/spec", "vmop/reconcile"},
 	"vmop/reconcile/operation":   {"vmop/conditions", "vmop/names", "vmop/spec", "vmop/reconcile", "vmop/reconcile/machine", "vmop/reconcile/objects"},
 	"vmop/reconcile/disk":        {"vmop/conditions", "vmop/names", "vmop/runnerconfig", "vmop/spec", "vmop/reconcile", "vmop/reconcile/machine", "vmop/reconcile/objects"},
+	"vmop/reconcile/attachment":  {"vmop/conditions", "vmop/names", "vmop/spec", "vmop/reconcile", "vmop/reconcile/objects"},
 	"vmop/reconcile/observation": {},
 	"vmop/reconcile/console":     {"vmop/names", "vmop/spec", "vmop/reconcile/objects", "vmop/reconcile/pool", "vmop/reconcile/internal/manifest"},
 
@@ -86,7 +87,7 @@ var standardOnly = []string{"vmop/limits", "vmop/names", "vmop/conditions", "vmo
 var pure = []string{
 	"vmop/limits", "vmop", "vmop/spec", "vmop/names", "vmop/conditions", "vmop/qemucmd", "vmop/runnerconfig", "vmop/live", "vmop/operatorconfig", "vmop/takeover", "internal/userdata", "internal/yamljson",
 	"vmop/reconcile", "vmop/reconcile/machineconfig", "vmop/reconcile/objects", "vmop/reconcile/changes",
-	"vmop/reconcile/machine", "vmop/reconcile/operation", "vmop/reconcile/disk", "vmop/reconcile/pool", "vmop/reconcile/console", "vmop/reconcile/observation",
+	"vmop/reconcile/machine", "vmop/reconcile/operation", "vmop/reconcile/disk", "vmop/reconcile/attachment", "vmop/reconcile/pool", "vmop/reconcile/console", "vmop/reconcile/observation",
 	"vmop/reconcile/internal/manifest",
 	"vmop/dialect", "vmop/dialect/kubevirt", "vmop/dialect/deckhouse",
 }

@@ -390,3 +390,48 @@ const (
 	// ReasonDiskDeleting means that it is being deleted.
 	ReasonDiskDeleting = "Terminating"
 )
+
+// The types of condition of an attachment (VirtualMachineBlockDeviceAttachment).
+const (
+	// BlockDeviceReady is True while there is a disk that can be attached.
+	BlockDeviceReady = "BlockDeviceReady"
+	// VirtualMachineReady is True while the machine runs.
+	VirtualMachineReady = "VirtualMachineReady"
+	// AttachmentCapacity is True while the machine has a place for the disk.
+	AttachmentCapacity = "DiskAttachmentCapacityAvailable"
+	// Attached is True while the guest has the disk.
+	Attached = "Attached"
+	// AttachmentTerminating is True while an attachment that is being deleted is kept.
+	AttachmentTerminating = "Terminating"
+)
+
+// Reasons of an attachment's conditions.
+const (
+	// ReasonBlockDeviceReady means that the disk can be attached.
+	ReasonBlockDeviceReady = "BlockDeviceReady"
+	// ReasonBlockDeviceNotReady means that it is missing, being made or being deleted.
+	ReasonBlockDeviceNotReady = "BlockDeviceNotReady"
+	// ReasonVirtualMachineReady means that the machine runs.
+	ReasonVirtualMachineReady = "VirtualMachineReady"
+	// ReasonVirtualMachineNotReady means that it does not.
+	ReasonVirtualMachineNotReady = "VirtualMachineNotReady"
+	// ReasonCapacityAvailable means that the machine has a place for the disk.
+	ReasonCapacityAvailable = "CapacityAvailable"
+	// ReasonCapacityReached means that it has as many disks as can be attached.
+	ReasonCapacityReached = "CapacityReached"
+	// ReasonAttached means that the guest has the disk.
+	ReasonAttached = "Attached"
+	// ReasonNotAttached means that it has not, and that something is waited for.
+	ReasonNotAttached = "NotAttached"
+	// ReasonAttachmentRequestSent means that the machine was told.
+	ReasonAttachmentRequestSent = "AttachmentRequestSent"
+	// ReasonAttachmentConflict means that somebody else has the disk.
+	ReasonAttachmentConflict = "Conflict"
+	// ReasonAttachmentFailed means that the machine's runner cannot attach it.
+	ReasonAttachmentFailed = "AttachmentFailed"
+	// ReasonDeviceNotAvailableOnNode means that the volume cannot be used on the node of
+	// the machine.
+	ReasonDeviceNotAvailableOnNode = "DeviceNotAvailableOnNode"
+	// ReasonDetachPending means that the guest was asked to release the disk.
+	ReasonDetachPending = "DetachPending"
+)

@@ -9,19 +9,22 @@ const (
 	Group = "vmoperator.jdrupes.org"
 	// Version is the only version of the group.
 	Version = "v1"
-	// KindVirtualMachine, KindVMPool, KindOperation, KindClass and KindDisk are its
-	// kinds, ResourceVirtualMachines, ResourceVMPools, ResourceOperations,
-	// ResourceClasses and ResourceDisks their plural names in URLs.
+	// KindVirtualMachine, KindVMPool, KindOperation, KindClass, KindDisk and
+	// KindAttachment are its kinds, ResourceVirtualMachines, ResourceVMPools,
+	// ResourceOperations, ResourceClasses, ResourceDisks and ResourceAttachments their
+	// plural names in URLs.
 	KindVirtualMachine      = "VirtualMachine"
 	KindVMPool              = "VmPool"
 	KindOperation           = "VirtualMachineOperation"
 	KindClass               = "VirtualMachineClass"
 	KindDisk                = "VirtualDisk"
+	KindAttachment          = "VirtualMachineBlockDeviceAttachment"
 	ResourceVirtualMachines = "vms"
 	ResourceVMPools         = "vmpools"
 	ResourceOperations      = "virtualmachineoperations"
 	ResourceClasses         = "virtualmachineclasses"
 	ResourceDisks           = "virtualdisks"
+	ResourceAttachments     = "virtualmachineblockdeviceattachments"
 )
 
 // The types of Secrets that guests are provisioned from. A machine of Deckhouse's
@@ -60,6 +63,10 @@ const (
 	// ComponentUserData is the same on the Secrets with user data of manifests, and on
 	// the ConfigMaps that own them.
 	ComponentUserData = "user-data"
+
+	// ComponentAttachment is the same on the Secrets with the keys of pods that export
+	// disks.
+	ComponentAttachment = "block-device-attachment"
 
 	// AnnotationVersion names the version of the operator that wrote an object.
 	AnnotationVersion = GroupPrefix + "version"
@@ -179,6 +186,16 @@ const (
 	// FinalizerDisk keeps a disk that is being deleted visible, and with it its volume
 	// claim, while a machine uses it.
 	FinalizerDisk = GroupPrefix + "disk-protection"
+	// FinalizerAttachment keeps an attachment that is being deleted visible until its
+	// machine has released the disk.
+	FinalizerAttachment = GroupPrefix + "vmbda-cleanup"
+	// LabelAttachment on the pod that exports a disk, and on the Secret with its key, is
+	// the name of the attachment.
+	LabelAttachment = GroupPrefix + "attachment"
+	// AnnotationExportsTo on such a pod is for whom it was made: the name of the machine,
+	// the UID of its pod, and the fingerprint of the key of the runner in it, with spaces
+	// between them.
+	AnnotationExportsTo = GroupPrefix + "exports-to"
 	// LabelDisk on the pod that fills a disk, and on the disk's volume claim, is the
 	// name of the disk.
 	LabelDisk = GroupPrefix + "virtual-disk"

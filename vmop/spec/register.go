@@ -24,6 +24,8 @@ const (
 	KindClass = names.KindClass
 	// KindDisk is the kind of a [VirtualDisk].
 	KindDisk = names.KindDisk
+	// KindAttachment is the kind of a [VirtualMachineBlockDeviceAttachment].
+	KindAttachment = names.KindAttachment
 	// ResourceVirtualMachines is the plural name of [VirtualMachine] in URLs.
 	ResourceVirtualMachines = names.ResourceVirtualMachines
 	// ResourceVMPools is the plural name of [VmPool] in URLs.
@@ -34,6 +36,9 @@ const (
 	ResourceClasses = names.ResourceClasses
 	// ResourceDisks is the plural name of [VirtualDisk] in URLs.
 	ResourceDisks = names.ResourceDisks
+	// ResourceAttachments is the plural name of [VirtualMachineBlockDeviceAttachment] in
+	// URLs.
+	ResourceAttachments = names.ResourceAttachments
 )
 
 // GroupVersion returns the group and version of the resources of this package.

@@ -117,6 +117,17 @@ type VirtualMachineStatus struct {
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
 	ChangedDocuments []ChangedDocument `json:"changedDocuments,omitempty"`
+	// attachments are the disks that are attached to the running machine, or are to be,
+	// as its runner finds them. (Added by vmop.)
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=atomic
+	// +optional
+	Attachments []MachineAttachment `json:"attachments,omitempty"`
+	// attachmentKey is the fingerprint of the key by which this run of the machine is
+	// known to those who export disks to it. (Added by vmop.)
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	AttachmentKey string `json:"attachmentKey,omitempty"`
 	// hostName is the guest's, as its agent told it. (Added by vmop.)
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
@@ -171,6 +182,26 @@ type VirtualMachineStatus struct {
 	// +kubebuilder:validation:MaxItems=128
 	// +optional
 	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// MachineAttachment is a disk that is attached to a running machine.
+type MachineAttachment struct {
+	// uid is that of the VirtualMachineBlockDeviceAttachment.
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Required
+	UID string `json:"uid"`
+	// name is that of the VirtualMachineBlockDeviceAttachment.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Name string `json:"name,omitempty"`
+	// phase is Pending, Attaching, Attached, Detaching, Detached or Failed.
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Required
+	Phase string `json:"phase"`
+	// message says what is waited for.
+	// +kubebuilder:validation:MaxLength=32768
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // Emulation is why a machine runs in software emulation.

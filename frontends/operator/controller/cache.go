@@ -65,12 +65,12 @@ func secretLabels() labels.Set {
 	return labels.Set{names.LabelName: names.AppName, names.LabelComponent: names.ComponentDisplaySecret}
 }
 
-// watchedSecrets selects the display secrets, and the certificates and the user data
-// that the operator has put into Secrets.
+// watchedSecrets selects the display secrets, and the certificates, the user data and the
+// keys of exporters that the operator has put into Secrets.
 func watchedSecrets() labels.Selector {
 	out := labels.SelectorFromSet(labels.Set{names.LabelName: names.AppName})
 	// The values are labels, or else nothing could be selected by them.
-	if r, err := labels.NewRequirement(names.LabelComponent, selection.In, []string{names.ComponentDisplaySecret, names.ComponentDisplayCertificate, names.ComponentUserData}); err == nil {
+	if r, err := labels.NewRequirement(names.LabelComponent, selection.In, []string{names.ComponentDisplaySecret, names.ComponentDisplayCertificate, names.ComponentUserData, names.ComponentAttachment}); err == nil {
 		out = out.Add(*r)
 	}
 	return out

@@ -136,6 +136,8 @@ func kindOf(o runtime.Object) string {
 		return spec.KindClass
 	case *storedDisk, *storedDiskList:
 		return spec.KindDisk
+	case *storedAttachment, *storedAttachmentList:
+		return spec.KindAttachment
 	case *corev1.Pod, *corev1.PodList:
 		return kindPod
 	case *corev1.PersistentVolumeClaim:

@@ -34,7 +34,8 @@ const (
 	anyPool = "*"
 	// byClass finds the machines that name a class.
 	byClass = "vmop.class"
-	// byMachine finds the operations of a machine.
+	// byMachine finds the operations and the attachments of a machine. The latter are
+	// under byClaim, too.
 	byMachine = "vmop.machine"
 )
 
@@ -54,6 +55,8 @@ func addIndexes(ctx context.Context, to client.FieldIndexer) error {
 		{&machine{}, byPool, poolOf},
 		{&machine{}, byClass, classNamed},
 		{&storedOperation{}, byMachine, operatedOn},
+		{&storedAttachment{}, byMachine, attachedTo},
+		{&storedAttachment{}, byClaim, attachedClaim},
 	} {
 		if err := to.IndexField(ctx, i.object, i.name, i.values); err != nil {
 			return fmt.Errorf("index %s of %T: %w", i.name, i.object, err)

@@ -30,7 +30,7 @@ type registration struct {
 // registrations are all kinds that it looks after, which are those of
 // [spec.Kinds]. A new one is another line.
 func registrations() []registration {
-	return []registration{machineRegistration(), poolRegistration(), operationRegistration(), classRegistration(), diskRegistration()}
+	return []registration{machineRegistration(), poolRegistration(), operationRegistration(), classRegistration(), diskRegistration(), attachmentRegistration()}
 }
 
 // setup is what controllers are made with.
@@ -40,15 +40,20 @@ type setup struct {
 	gate    *gate
 	reader  *reader
 	writes  *writeCounter
+	// starts lets pods begin that have claims, one at a time.
+	starts *starts
 	// forget is called at the beginning of each term, because of what another leader
 	// may have made untrue.
 	forget []func()
 }
 
 func newSetup(m manager.Manager, o Options, g *gate, writes *writeCounter, p *preparations, kinds []registration) *setup {
-	return &setup{manager: m, options: o, gate: g, writes: writes, reader: &reader{
+	r := &reader{
 		cache: m.GetCache(), live: m.GetAPIReader(), now: time.Now, steady: g.server.steady, kinds: kindsOf(kinds), prepared: p,
-	}}
+	}
+	s := &setup{manager: m, options: o, gate: g, writes: writes, reader: r, starts: newStarts(r.live, r.cache, r.now)}
+	s.forget = append(s.forget, s.starts.doubt)
+	return s
 }
 
 // addKind makes an engine of a kind and has a controller call it for what the

@@ -88,14 +88,18 @@ func addMachines(s *setup) error {
 	}
 	k := &machines{
 		reader: s.reader, settings: s.options.Settings, ends: ends,
-		starts: newStarts(s.reader.live, s.reader.cache, s.reader.now),
+		starts: s.starts,
 	}
-	s.forget = append(s.forget, k.starts.doubt)
 	find := finder{cache: s.reader.cache, starts: k.starts}
 	o := controller.Options{MaxConcurrentReconciles: concurrency, NewQueue: fairQueues(concurrency)}
 	return addKind(s, "machines", k.kind(), o, func(b *builder.Builder) *builder.Builder {
 		if _, readable := s.reader.kinds[spec.KindClass]; readable {
 			b.Watches(&storedClass{}, handler.EnqueueRequestsFromMapFunc(find.machinesOfClass))
+		}
+		if _, readable := s.reader.kinds[spec.KindAttachment]; readable {
+			b.Watches(&storedAttachment{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []ctrl.Request {
+				return requests(o.GetNamespace(), attachedTo(o))
+			}))
 		}
 		return b.For(&machine{}).
 			Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(find.machinesOfPod)).

@@ -80,8 +80,17 @@ func (k *machines) observe(l *look) *observed {
 	}
 	s.Pool = w.pool(vm)
 	s.Classes, s.ClassProblem = w.classes(vm.Spec.VirtualMachineClassName)
+	s.Attachments = w.attachments()
 	s.Failures = w.refusals(s.Now)
 	return out
+}
+
+// attachments are those that name the machine. One that cannot be understood is none.
+func (w machineLook) attachments() []spec.VirtualMachineBlockDeviceAttachment {
+	if _, kept := w.kinds[spec.KindAttachment]; !kept {
+		return nil
+	}
+	return attachmentsBy(w.look, byMachine, w.name)
 }
 
 // readService reads a service that may be anybody's.

@@ -71,16 +71,21 @@ func (s *starts) begin(ctx context.Context, vm *spec.VirtualMachine, asked time.
 	for i := range vm.Spec.VM.Disks {
 		start.Refers = start.Refers || vm.Spec.VM.Disks[i].PersistentVolumeClaim != nil
 	}
-	step, t, err := s.ask(ctx, vm.Namespace, start)
+	return s.turn(ctx, vm.Namespace, start)
+}
+
+// turn is [starts.begin] for any pod that has claims.
+func (s *starts) turn(ctx context.Context, namespace string, start observation.Start) (*turn, error) {
+	step, t, err := s.ask(ctx, namespace, start)
 	if err != nil || step == observation.Wait || step == observation.Go {
 		return t, err
 	}
-	if err := s.look(ctx, vm.Namespace, step == observation.LookAtAll); err != nil {
-		return nil, fmt.Errorf("look for pods that use the disks of %s/%s: %w", vm.Namespace, vm.Name, err)
+	if err := s.look(ctx, namespace, step == observation.LookAtAll); err != nil {
+		return nil, fmt.Errorf("look for pods that use the disks of %s/%s: %w", namespace, start.Machine, err)
 	}
-	step, t, err = s.ask(ctx, vm.Namespace, start)
+	step, t, err = s.ask(ctx, namespace, start)
 	if step == observation.LookAround || step == observation.LookAtAll {
-		s.looked(vm.Namespace, nil) // something is doubted meanwhile; once more
+		s.looked(namespace, nil) // something is doubted meanwhile; once more
 	}
 	return t, err
 }

@@ -79,6 +79,10 @@ func Status(s *runner.State, before transitions, now time.Time) (map[string]any,
 			}
 			part["changedDocuments"] = documents
 		}
+		if len(s.Attachments) > 0 {
+			part["attachments"] = attachments(s.Attachments)
+		}
+		text("attachmentKey", s.AttachmentKey)
 		if s.DisplayPasswordSerial != 0 {
 			part["displayPasswordSerial"] = s.DisplayPasswordSerial
 		}
@@ -113,6 +117,22 @@ func ending(o *runner.Outcome) map[string]any {
 		m["qemuStatus"] = o.QEMUStatus
 	}
 	return m
+}
+
+// maxAttachments is how many the definition takes.
+const maxAttachments = 64
+
+func attachments(all []live.Attachment) []any {
+	out := make([]any, min(len(all), maxAttachments))
+	for i := range out {
+		a := &all[i]
+		m := map[string]any{"uid": a.UID, "name": a.Name, "phase": string(a.Phase)}
+		if a.Message != "" {
+			m["message"] = conditions.Bounded(a.Message)
+		}
+		out[i] = m
+	}
+	return out
 }
 
 // maxQEMUStatus is the longest exit status that the definition takes, in bytes.

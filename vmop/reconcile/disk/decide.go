@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -162,7 +163,8 @@ func (d *decision) pods() []string {
 	var out []string
 	for i := range d.s.Users {
 		if p := &d.s.Users[i]; !finished(p) {
-			out = append(out, p.Name)
+			// Who has it is the machine that it is exported to.
+			out = append(out, cmp.Or(objects.ExportsFor(p), p.Name))
 		}
 	}
 	slices.Sort(out)

@@ -213,6 +213,8 @@ func (a Authors) Believed(status *spec.VirtualMachineStatus, former bool) *spec.
 	drop("emulation", true, func() { out.Emulation = none.Emulation })
 	drop("deviceGroups", true, func() { out.DeviceGroups = none.DeviceGroups })
 	drop("changedDocuments", true, func() { out.ChangedDocuments = none.ChangedDocuments })
+	drop("attachments", true, func() { out.Attachments = none.Attachments })
+	drop("attachmentKey", true, func() { out.AttachmentKey = none.AttachmentKey })
 	drop("hostName", true, func() { out.HostName = none.HostName })
 	drop("interfaces", true, func() { out.Interfaces = none.Interfaces })
 	drop("cpus", true, func() { out.CPUs = none.CPUs })

@@ -93,6 +93,7 @@ func (d *decision) makeConfigMap() error {
 		d.serials = runnerconfig.DiskSerials(config.Runner.VM.Drives)
 	}
 	objects.PlaceDisplay(&config, d.vm, &d.s.Settings)
+	config.Runner.VM.Attachments = d.attachments()
 	if !d.adopted().IsZero() {
 		config.Runner.MachineUID = string(d.s.VM.UID)
 	}

@@ -77,6 +77,9 @@ type Snapshot struct {
 	// marked as the default. ClassProblem says why one that it names was not looked at.
 	Classes      []spec.VirtualMachineClass
 	ClassProblem string
+	// Attachments are those that name the machine, see
+	// [spec.VirtualMachineBlockDeviceAttachment].
+	Attachments []spec.VirtualMachineBlockDeviceAttachment
 	// Failures are writes that the API server refused, until the same write
 	// succeeds. Conflicts and objects that exist already or no more are none:
 	// they mean that the snapshot was old.

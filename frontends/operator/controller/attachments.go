@@ -1,0 +1,244 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	attachmentkind "github.com/vmop/sdk/vmop/reconcile/attachment"
+	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/reconcile/observation"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+)
+
+type (
+	storedAttachment     = kept[spec.VirtualMachineBlockDeviceAttachment]
+	storedAttachmentList = keptList[spec.VirtualMachineBlockDeviceAttachment]
+)
+
+func attachmentRegistration() registration {
+	return registration{
+		kind: spec.KindAttachment, resource: spec.ResourceAttachments,
+		object: func() client.Object { return &storedAttachment{} },
+		list:   func() client.ObjectList { return &storedAttachmentList{} },
+		add:    addAttachments,
+	}
+}
+
+// attachedTo is the machine that an attachment names, and attachedClaim the claim. One
+// that cannot be understood has none.
+func attachedTo(o client.Object) []string {
+	return attachmentNames(o, func(a *spec.VirtualMachineBlockDeviceAttachment) string { return a.Spec.VirtualMachineName })
+}
+
+func attachedClaim(o client.Object) []string {
+	return attachmentNames(o, func(a *spec.VirtualMachineBlockDeviceAttachment) string { return a.Spec.BlockDeviceRef.ClaimName() })
+}
+
+func attachmentNames(o client.Object, name func(*spec.VirtualMachineBlockDeviceAttachment) string) []string {
+	stored, is := o.(*storedAttachment)
+	if !is {
+		return nil
+	}
+	a, err := stored.decode()
+	if err != nil || name(a) == "" {
+		return nil
+	}
+	return []string{name(a)}
+}
+
+// attachmentsBy are those that an index has, in an order of their own.
+func attachmentsBy(w *look, index, value string) []spec.VirtualMachineBlockDeviceAttachment {
+	var l storedAttachmentList
+	w.list(&l, index, value)
+	var out []spec.VirtualMachineBlockDeviceAttachment
+	for i := range l.Items {
+		if a, err := l.Items[i].decode(); err == nil {
+			out = append(out, *a)
+		}
+	}
+	slices.SortFunc(out, func(a, b spec.VirtualMachineBlockDeviceAttachment) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// addAttachments adds the controller of attachments.
+func addAttachments(s *setup) error {
+	k := &attachments{reader: s.reader, settings: s.options.Settings, starts: s.starts}
+	// by finds the attachments of machines or claims.
+	by := func(ctx context.Context, namespace, index string, values []string) []ctrl.Request {
+		var out []string
+		for _, v := range values {
+			var l storedAttachmentList
+			if s.reader.cache.List(ctx, &l, client.InNamespace(namespace), client.MatchingFields{index: v}) != nil {
+				continue
+			}
+			for i := range l.Items {
+				out = append(out, l.Items[i].Name)
+			}
+		}
+		return requests(namespace, out)
+	}
+	of := func(index string, values func(client.Object) []string) handler.EventHandler {
+		return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []ctrl.Request {
+			return by(ctx, o.GetNamespace(), index, values(o))
+		})
+	}
+	own := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []ctrl.Request {
+		if name := o.GetLabels()[names.LabelAttachment]; name != "" {
+			return requests(o.GetNamespace(), []string{name})
+		}
+		return nil
+	})
+	itself := func(o client.Object) []string { return []string{o.GetName()} }
+	return addKind(s, "attachments", k.kind(), controller.Options{MaxConcurrentReconciles: 2}, func(b *builder.Builder) *builder.Builder {
+		return b.For(&storedAttachment{}).
+			// Those of the same disk, and of the same machine, wait for one another.
+			Watches(&storedAttachment{}, of(byClaim, attachedClaim)).
+			Watches(&storedAttachment{}, of(byMachine, attachedTo)).
+			Watches(&machine{}, of(byMachine, itself)).
+			Watches(&storedDisk{}, of(byClaim, func(o client.Object) []string { return []string{objects.ClaimOfDisk(o.GetName())} })).
+			Watches(&corev1.PersistentVolumeClaim{}, of(byClaim, itself)).
+			Watches(&corev1.Secret{}, own).
+			Watches(&corev1.Pod{}, own).
+			Watches(&corev1.Pod{}, of(byMachine, itself)).
+			Watches(&corev1.Pod{}, of(byClaim, func(o client.Object) []string {
+				if pod, is := o.(*corev1.Pod); is {
+					return objects.PodClaims(pod)
+				}
+				return nil
+			}))
+	})
+}
+
+// attachments is what an engine has to know of attachments.
+type attachments struct {
+	*reader
+	settings objects.Settings
+	starts   *starts
+}
+
+func (k *attachments) kind() kind[attachmentkind.Snapshot] {
+	return kind[attachmentkind.Snapshot]{observe: k.observe, decide: attachmentkind.Decide, prepare: k.prepare}
+}
+
+// observe looks at an attachment and all that it depends on.
+func (k *attachments) observe(w *look) *sight[attachmentkind.Snapshot] {
+	stored := subject(w, spec.KindAttachment, &storedAttachment{}, &storedAttachment{})
+	if stored == nil || w.err != nil {
+		return nil
+	}
+	a, err := stored.decode()
+	unreadable := ""
+	if err != nil {
+		// It must be possible to delete it.
+		unreadable = err.Error()
+		bare, err := stored.bare()
+		if err != nil {
+			w.err = err
+			return nil
+		}
+		a = &spec.VirtualMachineBlockDeviceAttachment{ObjectMeta: bare.ObjectMeta}
+	}
+	out := &sight[attachmentkind.Snapshot]{object: stored, now: w.now()}
+	s := &out.snapshot
+	*s = attachmentkind.Snapshot{Attachment: a, Unreadable: unreadable, Settings: k.settings, Now: out.now}
+	name, vm := objects.ExportPod(w.name), a.Spec.VirtualMachineName
+	if vm != "" {
+		if m := one(w, spec.KindVirtualMachine, vm, &machine{}); m != nil {
+			s.Machine, s.MachineUnreadable = operated(m)
+		}
+		s.Pod = one(w, kindPod, vm, &corev1.Pod{})
+		s.Others = attachmentsBy(w, byMachine, vm)
+	}
+	if claim := a.Spec.BlockDeviceRef.ClaimName(); claim != "" {
+		s.Claim = one(w, kindClaim, claim, &corev1.PersistentVolumeClaim{})
+		s.Users = machineLook{w}.podsWith(claim, name)
+		s.Others = append(s.Others, attachmentsBy(w, byClaim, claim)...)
+	}
+	s.Others = slices.DeleteFunc(s.Others, func(o spec.VirtualMachineBlockDeviceAttachment) bool { return o.UID == a.UID })
+	slices.SortStableFunc(s.Others, func(a, b spec.VirtualMachineBlockDeviceAttachment) int { return cmp.Compare(a.UID, b.UID) })
+	s.Others = slices.CompactFunc(s.Others, func(a, b spec.VirtualMachineBlockDeviceAttachment) bool { return a.UID == b.UID })
+	if ref := a.Spec.BlockDeviceRef; ref.Kind == spec.AttachedDisk {
+		if d := one(w, spec.KindDisk, ref.Name, &storedDisk{}); d != nil {
+			if s.Disk, err = d.decode(); err != nil {
+				s.Disk = &spec.VirtualDisk{ObjectMeta: d.ObjectMeta} // it is in no phase
+			}
+		}
+	}
+	if secret := one(w, kindSecret, name, &corev1.Secret{}); secret != nil {
+		s.Key = machinekind.CondenseSecret(secret)
+	}
+	s.Exporter = one(w, kindPod, name, &corev1.Pod{})
+	s.Failures = w.refusals(s.Now)
+	return out
+}
+
+// prepare sees to it that no other pod has the claim when one is made that exports it, as
+// it is for machines; and that no exporter is taken from a machine whose pod no cache
+// shows.
+func (k *attachments) prepare(ctx context.Context, o *sight[attachmentkind.Snapshot], plan reconcile.Plan, memory *subjectMemory) (p *prepared, err error) {
+	s := &o.snapshot
+	p = &prepared{plan: plan}
+	if s.Pod == nil && s.Attachment.Status.Connection != nil && s.Attachment.Spec.VirtualMachineName != "" {
+		pod := &corev1.Pod{}
+		found, err := get(ctx, k.live, types.NamespacedName{Namespace: s.Attachment.Namespace, Name: s.Attachment.Spec.VirtualMachineName}, pod)
+		if err != nil {
+			return p, err
+		}
+		if found {
+			s.Pod = machinekind.CondensePod(pod)
+			p.plan = attachmentkind.Decide(*s)
+		}
+	}
+	if !p.plan.StartsPod() {
+		memory.asked = time.Time{}
+		return p, nil
+	}
+	if memory.asked.IsZero() {
+		memory.asked = o.now
+	}
+	claim := s.Attachment.Spec.BlockDeviceRef.ClaimName()
+	var cancel context.CancelFunc
+	ctx, cancel = context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	p.until, _ = ctx.Deadline()
+	t, err := k.starts.turn(ctx, s.Attachment.Namespace, observation.Start{
+		Machine: objects.ExportPod(s.Attachment.Name), Claims: []string{claim}, Refers: true, Asked: memory.asked,
+	})
+	if t == nil {
+		p.waits = err == nil
+		return p, err
+	}
+	p.answered, p.end = t.answered, func(bool) { t.end() }
+	memory.asked, memory.turns = time.Time{}, 0
+	w := machineLook{&look{reader: k.reader, ctx: ctx, namespace: s.Attachment.Namespace}}
+	s.Users = w.podsWith(claim, objects.ExportPod(s.Attachment.Name))
+	if w.err != nil {
+		return p, w.err
+	}
+	for _, pod := range t.others {
+		if slices.Contains(objects.PodClaims(pod), claim) && !slices.ContainsFunc(s.Users, func(u corev1.Pod) bool { return u.UID == pod.UID }) {
+			if pod.Name == objects.ExportPod(s.Attachment.Name) {
+				p.waits = true // for the cache
+				return p, nil
+			}
+			s.Users = append(s.Users, *pod)
+		}
+	}
+	p.plan = attachmentkind.Decide(*s)
+	if again := o.now.Add(recheck); !p.plan.StartsPod() && (p.plan.Wake.IsZero() || again.Before(p.plan.Wake)) {
+		p.plan.Wake = again // what is in the way may be what no cache shows
+	}
+	return p, nil
+}

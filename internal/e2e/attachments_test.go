@@ -1,0 +1,149 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/vmop/sdk/internal/tinyguest"
+)
+
+// attachment attaches the disk that exists by itself to a machine.
+func attachment(t *testing.T, name, machine string) {
+	t.Helper()
+	apply(t, fmt.Sprintf(`
+apiVersion: vmoperator.jdrupes.org/v1
+kind: VirtualMachineBlockDeviceAttachment
+metadata: {name: %s, namespace: %s}
+spec: {virtualMachineName: %s, blockDeviceRef: {kind: VirtualDisk, name: files}}
+`, name, namespace, machine))
+}
+
+// awaitAttachment waits until an attachment has a phase.
+func awaitAttachment(t *testing.T, name, phase string) {
+	t.Helper()
+	kubectl(t, "wait", "-n", namespace, "vmbda/"+name, "--for=jsonpath={.status.phase}="+phase, "--timeout="+patience.String())
+}
+
+// runs waits until a machine runs.
+func runs(t *testing.T, machine string) {
+	t.Helper()
+	kubectl(t, "wait", "-n", namespace, "vm/"+machine, "--for=jsonpath={.status.phase}=Running", "--timeout="+patience.String())
+}
+
+// awaitDisks waits until a guest has a disk, or has it no more.
+func awaitDisks(t *testing.T, c *tinyguest.Console, disk string, there bool) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("the guest has %s: %v", disk, there), func() error {
+		if got := say(t, c, "disks"); strings.Contains(got, disk) != there {
+			return errors.New(got)
+		}
+		return nil
+	})
+}
+
+// A disk that machines have while they run: one has it, its exporter is killed, and what
+// was written is there for the machine that gets it next, which is restarted with it.
+func TestAttachments(t *testing.T) {
+	explainOnFailure(t)
+	install(t)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(kubectl(t, "get", "vmbda,pods,vd", "-n", namespace, "-o", "wide"))
+			t.Log(kubectl(t, "get", "vmbda", "-n", namespace, "-o", "yaml"))
+			t.Log(kubectl(t, "logs", "-n", namespace, "-l", "vmoperator.jdrupes.org/attachment", "--tail=50"))
+		}
+	})
+	manifest, err := os.ReadFile("machine.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply(t, fmt.Sprintf(`
+apiVersion: vmoperator.jdrupes.org/v1
+kind: VirtualDisk
+metadata: {name: files, namespace: %s}
+spec:
+  persistentVolumeClaim: {size: 32Mi, storageClassName: local, volumeMode: Filesystem}
+`, namespace))
+	apply(t, string(manifest))
+	apply(t, strings.Replace(string(manifest), "name: tiny\n", "name: other\n", 1))
+	attachment(t, "first", "tiny")
+	runs(t, "tiny")
+	tiny := console(t, "tiny")
+	awaitAttachment(t, "first", "Attached")
+	awaitDisks(t, tiny, "vdb 33554432 bytes", true)
+	say(t, tiny, fmt.Sprintf("write vdb %d of tiny", dataOffset))
+	t.Logf("$ kubectl get vmbda\n%s", kubectl(t, "get", "vmbda", "-n", namespace))
+	if got := kubectl(t, "get", "vd", "-n", namespace, "files", "-o", "jsonpath={.status.attachedToVirtualMachines[*].name}"); got != "tiny" {
+		t.Errorf("the disk says that it is attached to %q", got)
+	}
+
+	// Nobody else gets it.
+	attachment(t, "second", "other")
+	awaitAttachment(t, "second", "Failed")
+	if got := kubectl(t, "get", "vmbda", "-n", namespace, "second", "-o", `jsonpath={.status.conditions[?(@.type=="Attached")].message}`); !strings.Contains(got, "attachment first has the disk, for machine tiny") {
+		t.Errorf("the other machine is told: %s", got)
+	}
+
+	// The exporter is killed, and the guest waits for its next life.
+	key := kubectl(t, "get", "vmbda", "-n", namespace, "first", "-o", "jsonpath={.status.connection.key}")
+	if len(key) != 64 {
+		t.Fatalf("key %q", key)
+	}
+	// The pattern is not in the command line of who looks for it.
+	pid := strings.Fields(onNode(t, "pgrep", "-f", "^[^ ]*vmop-runner export .*client="+key[:1]+"["+key[1:2]+"]"+key[2:]))
+	if len(pid) != 1 {
+		t.Fatalf("exporters: %v", pid)
+	}
+	onNode(t, "kill", "-KILL", pid[0])
+	if got := say(t, tiny, fmt.Sprintf("read vdb %d 7", dataOffset)); !strings.Contains(got, "of tiny") {
+		t.Errorf("after the exporter was killed the guest reads %s", got)
+	}
+	say(t, tiny, fmt.Sprintf("write vdb %d and more", dataOffset+512))
+	if got := kubectl(t, "get", "pod", "-n", namespace, "first-vmbda", "-o", "jsonpath={.status.containerStatuses[0].restartCount}"); got == "0" {
+		t.Error("the exporter was not killed")
+	}
+
+	// It goes to the machine that waits for it.
+	kubectl(t, "delete", "vmbda", "-n", namespace, "first", "--wait=true", "--timeout="+patience.String())
+	awaitDisks(t, tiny, "vdb", false)
+	runs(t, "other")
+	other := console(t, "other")
+	awaitAttachment(t, "second", "Attached")
+	awaitDisks(t, other, "vdb 33554432 bytes", true)
+	for offset, want := range map[int]string{dataOffset: "of tiny", dataOffset + 512: "and more"} {
+		if got := say(t, other, fmt.Sprintf("read vdb %d 8", offset)); !strings.Contains(got, want) {
+			t.Errorf("the other machine reads %s, want %q", got, want)
+		}
+	}
+	kubectl(t, "delete", "vm", "-n", namespace, "tiny", "--wait=true")
+
+	// A new pod of the machine gets it again, by another exporter.
+	before := kubectl(t, "get", "vmbda", "-n", namespace, "second", "-o", "jsonpath={.status.connection.podUID}")
+	kubectl(t, "delete", "pod", "-n", namespace, "other", "--wait=true")
+	eventually(t, "the disk is attached to the next pod", func() error {
+		got := kubectl(t, "get", "vmbda", "-n", namespace, "second", "-o", "jsonpath={.status.phase} {.status.connection.podUID}")
+		if phase, pod, _ := strings.Cut(got, " "); phase != "Attached" || pod == before {
+			return errors.New(got)
+		}
+		return nil
+	})
+	runs(t, "other")
+	other = console(t, "other")
+	awaitDisks(t, other, "vdb 33554432 bytes", true)
+	if got := say(t, other, fmt.Sprintf("read vdb %d 7", dataOffset)); !strings.Contains(got, "of tiny") {
+		t.Errorf("after its restart the other machine reads %s", got)
+	}
+
+	// A machine that is deleted leaves nothing behind but the disk.
+	kubectl(t, "delete", "vm", "-n", namespace, "other", "--wait=true")
+	gone(t, "pod/second-vmbda")
+	awaitAttachment(t, "second", "Pending")
+	kubectl(t, "delete", "vmbda", "-n", namespace, "second", "--wait=true", "--timeout="+patience.String())
+	gone(t, "secret/second-vmbda")
+	kubectl(t, "delete", "vd", "-n", namespace, "files", "--wait=true", "--timeout="+patience.String())
+}

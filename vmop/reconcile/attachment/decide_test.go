@@ -1,0 +1,133 @@
+package attachment_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vmop/sdk/vmop/conditions"
+	"github.com/vmop/sdk/vmop/reconcile/attachment"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+)
+
+// Whatever attachments, machines, exporters and other pods do, and wherever an operator
+// dies: one pod has the claim, no guest loses its disk, and it comes to rest. See
+// world_test.go.
+func TestAttachments(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld()
+		w.draw = func(label string, n int) int {
+			if n == 1 {
+				return 0
+			}
+			return rapid.IntRange(0, n-1).Draw(t, label)
+		}
+		if v := w.life(); v != nil {
+			t.Fatalf("%v\n%s", v, strings.Join(w.log, "\n"))
+		}
+	})
+}
+
+// ready is a snapshot in which nothing is in the way.
+func ready() attachment.Snapshot {
+	vm := spec.NewVirtualMachine("lab", "web")
+	vm.UID, vm.Status.Phase = "machine", spec.PhaseRunning
+	a := spec.NewAttachment("lab", "a", "web", spec.AttachedBlockDevice{Kind: spec.AttachedDisk, Name: "data"})
+	a.UID, a.ResourceVersion, a.CreationTimestamp = "attachment", "1", metav1.NewTime(noon)
+	disk := &spec.VirtualDisk{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Status: spec.VirtualDiskStatus{Phase: spec.DiskReady}}
+	return attachment.Snapshot{
+		Attachment: a, Machine: vm, Disk: disk, Now: noon, Settings: objects.Settings{RunnerImage: "registry.test/runner"},
+		Pod:   &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "pod"}, Spec: corev1.PodSpec{NodeName: "node"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}},
+		Claim: &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-vd"}},
+	}
+}
+
+// other is another attachment.
+func other(name, machine, disk string, age time.Duration, connected bool) spec.VirtualMachineBlockDeviceAttachment {
+	a := spec.NewAttachment("lab", name, machine, spec.AttachedBlockDevice{Kind: spec.AttachedDisk, Name: disk})
+	a.UID, a.CreationTimestamp = types.UID(name), metav1.NewTime(noon.Add(-age))
+	if connected {
+		a.Status.Connection = &spec.AttachmentConnection{PodUID: "other"}
+	}
+	return *a
+}
+
+// What is refused is refused for the first of several reasons, and with who is in the
+// way.
+func TestWhatIsRefused(t *testing.T) {
+	user := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "backup"}}
+	for _, c := range []struct {
+		name   string
+		change func(*attachment.Snapshot)
+		phase  spec.AttachmentPhase
+		reason string
+		says   string
+	}{
+		{"nothing", func(*attachment.Snapshot) {}, spec.AttachmentPending, conditions.ReasonNotAttached, "about to be attached"},
+		{"an older one of the disk", func(s *attachment.Snapshot) {
+			s.Others, s.Machine = append(s.Others, other("z", "db", "data", time.Hour, false)), nil
+		}, spec.AttachmentFailed, conditions.ReasonAttachmentConflict, "attachment z has the disk, for machine db"},
+		{"a younger one that is attached", func(s *attachment.Snapshot) { s.Others = append(s.Others, other("z", "db", "data", -time.Hour, true)) }, spec.AttachmentFailed, conditions.ReasonAttachmentConflict, "attachment z"},
+		{"a younger one", func(s *attachment.Snapshot) { s.Others = append(s.Others, other("z", "db", "data", -time.Hour, false)) }, spec.AttachmentPending, conditions.ReasonNotAttached, "about to be attached"},
+		{"one of the same time with a name before", func(s *attachment.Snapshot) { s.Others = append(s.Others, other("0", "db", "data", 0, false)) }, spec.AttachmentFailed, conditions.ReasonAttachmentConflict, "attachment 0"},
+		{"no disk", func(s *attachment.Snapshot) { s.Disk, s.Machine = nil, nil }, spec.AttachmentPending, conditions.ReasonNotAttached, "there is no disk data"},
+		{"a disk that is made", func(s *attachment.Snapshot) { s.Disk.Status.Phase = spec.DiskProvisioning }, spec.AttachmentPending, conditions.ReasonNotAttached, "disk data is Provisioning"},
+		{"a disk without a volume yet", func(s *attachment.Snapshot) { s.Disk.Status.Phase = spec.DiskWaitForFirstConsumer }, spec.AttachmentPending, conditions.ReasonNotAttached, "about to be attached"},
+		{"no claim", func(s *attachment.Snapshot) { s.Claim = nil }, spec.AttachmentPending, conditions.ReasonNotAttached, "there is no claim data-vd"},
+		{"no machine", func(s *attachment.Snapshot) { s.Machine = nil }, spec.AttachmentPending, conditions.ReasonNotAttached, "there is no machine web"},
+		{"a machine that is stopped", func(s *attachment.Snapshot) { s.Pod, s.Machine.Status.Phase = nil, spec.PhaseStopped }, spec.AttachmentPending, conditions.ReasonNotAttached, "machine web is Stopped"},
+		{"a disk of the machine", func(s *attachment.Snapshot) {
+			s.Machine.Spec.VM.Disks = []spec.Disk{{PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: "data-vd"}}}
+			s.Users = []corev1.Pod{user}
+		}, spec.AttachmentFailed, conditions.ReasonAttachmentConflict, "by its manifest already"},
+		{"no place", func(s *attachment.Snapshot) {
+			for _, n := range []string{"1", "2", "3", "4", "5", "6"} {
+				s.Others = append(s.Others, other(n, "web", n, time.Hour, true))
+			}
+			s.Users = []corev1.Pod{user}
+		}, spec.AttachmentPending, conditions.ReasonCapacityReached, "has 6 disks attached"},
+		{"a pod with the claim", func(s *attachment.Snapshot) { s.Users = []corev1.Pod{user} }, spec.AttachmentFailed, conditions.ReasonAttachmentConflict, "used by pod backup"},
+		{"an invalid one", func(s *attachment.Snapshot) { s.Attachment.Spec.BlockDeviceRef.Kind = "Floppy" }, spec.AttachmentFailed, conditions.ReasonInvalidSpecification, "Floppy"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := ready()
+			c.change(&s)
+			p := attachment.Decide(s)
+			if len(p.Statuses) != 1 {
+				t.Fatalf("%+v", p)
+			}
+			got := decoded(p.Statuses[0])
+			about := spec.FindCondition(got.Conditions, conditions.Attached)
+			if about == nil || got.Phase != c.phase || about.Reason != c.reason || !strings.Contains(about.Message, c.says) {
+				t.Errorf("%s, %+v; want %s, %s, %q", got.Phase, about, c.phase, c.reason, c.says)
+			}
+		})
+	}
+}
+
+// The pod of an exporter has the rights of an ordinary program, one volume, and goes where
+// its machine is.
+func TestExporter(t *testing.T) {
+	s := ready()
+	s.Attachment.Status.Connection = &spec.AttachmentConnection{PodUID: "pod", Key: strings.Repeat("ab", 32)}
+	for _, mode := range []corev1.PersistentVolumeMode{corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem} {
+		p := objects.ExportJob(s.Attachment, s.Machine, "node", mode, s.Settings)
+		if got := objects.PodClaims(p); len(got) != 1 || got[0] != "data-vd" {
+			t.Errorf("claims %v", got)
+		}
+		c := p.Spec.Containers[0]
+		devices, want := len(c.VolumeDevices), 0
+		if mode == corev1.PersistentVolumeBlock {
+			want = 1
+		}
+		term := p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0]
+		if devices != want || *p.Spec.AutomountServiceAccountToken || !*p.Spec.SecurityContext.RunAsNonRoot || term.Values[0] != "node" || objects.ExportsFor(p) != "web" {
+			t.Errorf("%s: %+v", mode, p.Spec)
+		}
+	}
+}

@@ -1,0 +1,583 @@
+package attachment_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vmop/sdk/internal/displaycert"
+	"github.com/vmop/sdk/vmop/conditions"
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/attachment"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+
+// state is what an API server has, or a cache of it, by names. Nothing changes the
+// objects: they are replaced.
+type state struct {
+	attachments map[string]*spec.VirtualMachineBlockDeviceAttachment
+	machines    map[string]*spec.VirtualMachine
+	pods        map[string]*corev1.Pod
+	secrets     map[string]*corev1.Secret
+}
+
+func (s state) clone() state {
+	return state{copied(s.attachments), copied(s.machines), copied(s.pods), copied(s.secrets)}
+}
+
+func copied[T any](m map[string]T) map[string]T {
+	out := make(map[string]T, len(m))
+	for k, v := range m {
+		out[k] = v
+	}
+	return out
+}
+
+// world is two machines, two attachments of one claim, the runners, and whoever else has
+// a pod with the claim.
+type world struct {
+	draw         func(label string, n int) int
+	decide       func(attachment.Snapshot) reconcile.Plan
+	truth, cache state
+	now          time.Time
+	serial       int
+	// dirty are the attachments about which the operator has written what its caches do
+	// not show.
+	dirty map[string]bool
+	// runners are those of the machines' pods, by the UIDs of the pods.
+	runners map[types.UID]*runner
+	// plugged are the attachments that a guest has had in a run: UID and key.
+	plugged map[string]bool
+	log     []string
+}
+
+// runner is that of one pod.
+type runner struct {
+	key string
+	// has are the attachments that its guest has, by their UIDs, with the exporters that
+	// it has them by.
+	has map[types.UID]types.UID
+}
+
+func (w *world) note(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) }
+
+// violation is a promise that was broken.
+type violation struct{ promise, detail string }
+
+func (v violation) Error() string { return v.promise + ": " + v.detail }
+
+// violated says that a promise is broken. The names of promises are their registry: each
+// has a mutant.
+func (w *world) violated(promise, format string, args ...any) {
+	panic(violation{promise, fmt.Sprintf(format, args...)})
+}
+
+func (w *world) version() string { w.serial++; return strconv.Itoa(w.serial) }
+
+func (w *world) uid() types.UID { return types.UID("u" + w.version()) }
+
+// keys are two certificates, which are expensive to make.
+var keys = func() [2]map[string][]byte {
+	var out [2]map[string][]byte
+	for i := range out {
+		data, err := displaycert.Make(&reconcile.Certificate{CommonName: "test", NotBefore: noon, NotAfter: noon.Add(time.Hour)})
+		if err != nil {
+			panic(err)
+		}
+		out[i] = data
+	}
+	return out
+}()
+
+const claimName = "data"
+
+func newWorld() *world {
+	w := &world{
+		decide: attachment.Decide, now: noon, dirty: map[string]bool{}, runners: map[types.UID]*runner{}, plugged: map[string]bool{},
+	}
+	w.truth = state{
+		map[string]*spec.VirtualMachineBlockDeviceAttachment{}, map[string]*spec.VirtualMachine{}, map[string]*corev1.Pod{}, map[string]*corev1.Secret{},
+	}
+	for _, name := range []string{"web", "db"} {
+		vm := spec.NewVirtualMachine("lab", name)
+		vm.UID = w.uid()
+		w.truth.machines[name] = vm
+	}
+	w.see()
+	return w
+}
+
+func (w *world) see() { w.cache = w.truth.clone(); clear(w.dirty) }
+
+// attach makes an attachment.
+func (w *world) attach(name, machine string) {
+	a := spec.NewAttachment("lab", name, machine, spec.AttachedBlockDevice{Kind: spec.AttachedClaim, Name: claimName})
+	a.UID, a.Generation, a.ResourceVersion, a.CreationTimestamp = w.uid(), 1, w.version(), metav1.NewTime(w.now)
+	w.truth.attachments[name] = a
+	w.note("attachment %s (%s) for %s", name, a.UID, machine)
+}
+
+// start gives a machine a pod that runs.
+func (w *world) start(name string) {
+	if p := w.truth.pods[name]; p != nil {
+		return
+	}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: w.uid(), ResourceVersion: w.version()}, Spec: corev1.PodSpec{NodeName: "node"}}
+	p.Status.Phase = corev1.PodRunning
+	w.truth.pods[name] = p
+	w.runners[p.UID] = &runner{key: fmt.Sprintf("%064x", w.serial), has: map[types.UID]types.UID{}}
+	w.status(name, func(s *spec.VirtualMachineStatus) { s.Phase = spec.PhaseRunning })
+	w.note("%s starts in %s", name, p.UID)
+}
+
+// status changes that of a machine.
+func (w *world) status(name string, change func(*spec.VirtualMachineStatus)) {
+	vm := w.truth.machines[name].DeepCopy()
+	change(&vm.Status)
+	vm.ResourceVersion, w.truth.machines[name] = w.version(), vm
+}
+
+// stop ends the pod of a machine; what its status says may follow later.
+func (w *world) stop(name string) {
+	if p := w.truth.pods[name]; p != nil {
+		w.note("%s stops", name)
+		delete(w.runners, p.UID)
+		delete(w.truth.pods, name)
+	}
+}
+
+// reports has the runner of a machine follow its configuration, and report.
+func (w *world) reports(name string) {
+	p := w.truth.pods[name]
+	if p == nil {
+		if w.truth.machines[name].Status.Phase != spec.PhaseStopped {
+			w.status(name, func(s *spec.VirtualMachineStatus) { *s = spec.VirtualMachineStatus{Phase: spec.PhaseStopped} })
+		}
+		return
+	}
+	r := w.runners[p.UID]
+	var all []spec.MachineAttachment
+	wanted := map[types.UID]bool{}
+	for _, n := range sortedKeys(w.truth.attachments) {
+		a := w.truth.attachments[n]
+		c := a.Status.Connection
+		if a.Spec.VirtualMachineName != name || c == nil || c.PodUID != p.UID {
+			continue
+		}
+		wanted[a.UID] = !c.Detach
+		say := spec.MachineAttachment{UID: string(a.UID), Name: n, Phase: "Pending"}
+		_, has := r.has[a.UID]
+		switch {
+		case c.Detach && has && w.draw("the guest keeps it", 3) == 0:
+			say.Phase = "Detaching"
+		case c.Detach:
+			delete(r.has, a.UID)
+			say.Phase = "Detached"
+		case has:
+			say.Phase = "Attached"
+		case c.Address != "":
+			say.Phase = "Attaching"
+			if e := w.serving(a, r); e != nil {
+				r.has[a.UID] = e.UID
+				w.plugged[string(a.UID)+" "+r.key] = true
+				say.Phase = "Attached"
+				w.note("%s has %s", name, n)
+			}
+		}
+		all = append(all, say)
+	}
+	for uid := range r.has {
+		if !wanted[uid] {
+			delete(r.has, uid) // it is not in the configuration any more
+		}
+	}
+	s := &w.truth.machines[name].Status
+	if key := r.key; len(all) > 0 && (!reflect.DeepEqual(all, s.Attachments) || s.AttachmentKey != key) || len(all) == 0 && len(s.Attachments) > 0 {
+		w.status(name, func(s *spec.VirtualMachineStatus) { s.Attachments, s.AttachmentKey = all, key })
+	}
+}
+
+// serving is the exporter that lets a runner in.
+func (w *world) serving(a *spec.VirtualMachineBlockDeviceAttachment, r *runner) *corev1.Pod {
+	e := w.truth.pods[objects.ExportPod(a.Name)]
+	if e == nil || e.DeletionTimestamp != nil || e.Status.Phase != corev1.PodRunning || !strings.HasSuffix(e.Annotations[names.AnnotationExportsTo], " "+r.key) {
+		return nil
+	}
+	return e
+}
+
+// kubelet lets the kubelet get on with the exporters.
+func (w *world) kubelet() {
+	for _, n := range sortedKeys(w.truth.pods) {
+		p := w.truth.pods[n]
+		if p.Annotations[names.AnnotationExportsTo] == "" {
+			continue
+		}
+		switch {
+		case p.DeletionTimestamp != nil:
+			delete(w.truth.pods, n)
+		case p.Status.Phase == "":
+			p = p.DeepCopy()
+			p.Status.Phase, p.Status.PodIP, p.ResourceVersion = corev1.PodRunning, "192.0.2."+strconv.Itoa(1+w.serial%250), w.version()
+			w.truth.pods[n] = p
+		}
+	}
+}
+
+func sortedKeys[T any](m map[string]T) []string {
+	var out []string
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// users are the pods that have the claim, but for one.
+func users(pods map[string]*corev1.Pod, but string) []corev1.Pod {
+	var out []corev1.Pod
+	for _, n := range sortedKeys(pods) {
+		if n != but && slices.Contains(objects.PodClaims(pods[n]), claimName) {
+			out = append(out, *pods[n])
+		}
+	}
+	return out
+}
+
+func (w *world) snapshot(name string) attachment.Snapshot {
+	a := w.cache.attachments[name]
+	s := attachment.Snapshot{
+		Attachment: a, Settings: objects.Settings{RunnerImage: "registry.test/runner"}, Now: w.now,
+		Machine: w.cache.machines[a.Spec.VirtualMachineName], Pod: w.cache.pods[a.Spec.VirtualMachineName],
+		Claim: &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: claimName}},
+		Key:   w.cache.secrets[objects.ExportPod(name)], Exporter: w.cache.pods[objects.ExportPod(name)],
+		Users: users(w.cache.pods, objects.ExportPod(name)),
+	}
+	for _, n := range sortedKeys(w.cache.attachments) {
+		if n != name {
+			s.Others = append(s.Others, *w.cache.attachments[n])
+		}
+	}
+	return s
+}
+
+// reconcile decides about an attachment and makes the first writes of the plan: all, and
+// the status, if most is negative.
+func (w *world) reconcile(name string, most int) reconcile.Plan {
+	if w.cache.attachments[name] == nil || w.dirty[name] {
+		return reconcile.Plan{}
+	}
+	s := w.snapshot(name)
+	if s.Pod == nil && s.Attachment.Status.Connection != nil {
+		s.Pod = w.truth.pods[s.Attachment.Spec.VirtualMachineName] // it is looked for
+	}
+	before, _ := json.Marshal(s)
+	plan := w.decide(s)
+	if plan.StartsPod() {
+		// Who starts pods knows of all that have the claim.
+		s.Users = users(w.truth.pods, objects.ExportPod(name))
+		before, _ = json.Marshal(s)
+		plan = w.decide(s)
+	}
+	if again := w.decide(s); !reflect.DeepEqual(plan, again) {
+		w.violated("equal snapshots give equal plans", "two plans for one snapshot:\n%+v\n%+v", plan, again)
+	}
+	if after, _ := json.Marshal(s); string(before) != string(after) {
+		w.violated("a snapshot is not changed", "it has")
+	}
+	w.checkPlan(&s, plan)
+	for i, a := range plan.Actions {
+		if i == most {
+			w.note("the operator dies")
+			return plan
+		}
+		if !w.execute(&s, a) {
+			w.note("conflict: %s", a.Target())
+			return plan
+		}
+	}
+	if most < 0 {
+		for _, st := range plan.Statuses {
+			w.write(st)
+		}
+	}
+	return plan
+}
+
+// checkPlan checks what a plan says of itself.
+func (w *world) checkPlan(s *attachment.Snapshot, plan reconcile.Plan) {
+	for _, st := range plan.Statuses {
+		next := decoded(st)
+		about := conditions.Attached
+		if next.Phase == spec.AttachmentTerminating {
+			about = conditions.AttachmentTerminating
+		}
+		if c := spec.FindCondition(next.Conditions, about); next.Phase == "" || c == nil || c.Reason == "" || c.Message == "" {
+			w.violated("what is awaited is told", "the status is %v", st.Status)
+		}
+		if c := s.Attachment.Status.Connection; next.Phase == spec.AttachmentAttached && (c == nil || !w.plugged[string(st.UID)+" "+c.Key]) {
+			w.violated("what is attached is there", "%s is told to be attached, by %+v", st.Name, c)
+		}
+		if c := next.Connection; c != nil && !reflect.DeepEqual(c, s.Attachment.Status.Connection) && (s.Pod == nil || c.PodUID != s.Pod.UID) {
+			w.violated("a connection is for the run that there is", "%+v, and the pod is %+v", c, s.Pod)
+		}
+	}
+}
+
+func decoded(st reconcile.StatusApply) (out spec.VirtualMachineBlockDeviceAttachmentStatus) {
+	data, _ := json.Marshal(st.Status)
+	if err := json.Unmarshal(data, &out); err != nil {
+		panic(err)
+	}
+	return out
+}
+
+func (w *world) write(st reconcile.StatusApply) {
+	a := w.truth.attachments[st.Name]
+	if a == nil || a.UID != st.UID {
+		return
+	}
+	a = a.DeepCopy()
+	a.Status, a.ResourceVersion = decoded(st), w.version()
+	w.truth.attachments[st.Name], w.dirty[st.Name] = a, true
+	w.note("%s: %s %+v", st.Name, a.Status.Phase, a.Status.Connection)
+}
+
+// execute makes a write as the API server does. It reports whether it was taken.
+func (w *world) execute(s *attachment.Snapshot, a reconcile.Action) bool {
+	w.note("%s", a.Target())
+	name := s.Attachment.Name
+	w.dirty[name] = true
+	switch a := a.(type) {
+	case reconcile.SetFinalizers:
+		o := w.truth.attachments[name]
+		if o == nil {
+			return true
+		}
+		if o.UID != a.UID || o.ResourceVersion != a.ResourceVersion {
+			return false
+		}
+		if len(a.Finalizers) == 0 {
+			if e := w.truth.pods[objects.ExportPod(name)]; e != nil && e.Annotations[names.AnnotationMadeFor] == string(o.UID) {
+				w.violated("nothing is left of an attachment", "its exporter is there")
+			}
+		}
+		o = o.DeepCopy()
+		o.Finalizers, o.ResourceVersion = a.Finalizers, w.version()
+		if w.truth.attachments[name] = o; o.DeletionTimestamp != nil && len(o.Finalizers) == 0 {
+			w.forget(name)
+		}
+		return true
+	case reconcile.Create:
+		switch o := a.Object.(type) {
+		case *corev1.Secret:
+			if w.truth.secrets[o.Name] != nil {
+				return false
+			}
+			o = o.DeepCopy()
+			o.UID, o.ResourceVersion, o.Data = w.uid(), w.version(), keys[w.serial%2]
+			w.truth.secrets[o.Name] = o
+			return true
+		case *corev1.Pod:
+			if w.truth.pods[o.Name] != nil {
+				return false
+			}
+			if all := users(w.truth.pods, ""); len(all) > 0 {
+				w.violated("there is one writer", "pod %s has the claim", all[0].Name)
+			}
+			if stored := w.truth.attachments[name]; stored == nil || !slices.Contains(stored.Finalizers, names.FinalizerAttachment) {
+				w.violated("what has an exporter is held", "%+v", stored)
+			}
+			o = o.DeepCopy()
+			o.UID, o.ResourceVersion, o.CreationTimestamp = w.uid(), w.version(), metav1.NewTime(w.now)
+			w.truth.pods[o.Name] = o
+			return true
+		}
+	case reconcile.DeletePod:
+		p := w.truth.pods[a.Name]
+		if p == nil || p.UID != a.UID {
+			return true
+		}
+		if p.Annotations[names.AnnotationMadeFor] != string(s.Attachment.UID) {
+			w.violated("a pod of somebody else is left alone", "%s is deleted", p.Name)
+		}
+		for _, r := range w.runners {
+			if r.has[s.Attachment.UID] == p.UID && p.Status.Phase == corev1.PodRunning {
+				w.violated("a guest has its disk until it has released it", "%s is deleted", p.Name)
+			}
+		}
+		p = p.DeepCopy()
+		p.DeletionTimestamp, p.ResourceVersion = &metav1.Time{Time: w.now}, w.version()
+		w.truth.pods[a.Name] = p
+		return true
+	}
+	w.violated("nothing else is written", "%s", a.Target())
+	return false
+}
+
+// forget does what the garbage collector does with an attachment that is gone.
+func (w *world) forget(name string) {
+	delete(w.truth.attachments, name)
+	delete(w.truth.secrets, objects.ExportPod(name))
+	if p := w.truth.pods[objects.ExportPod(name)]; p != nil && p.Annotations[names.AnnotationExportsTo] != "" {
+		delete(w.truth.pods, p.Name)
+	}
+	w.note("%s is gone", name)
+}
+
+// remove deletes an attachment.
+func (w *world) remove(name string) {
+	a := w.truth.attachments[name]
+	if a == nil || a.DeletionTimestamp != nil {
+		return
+	}
+	w.note("delete %s", name)
+	if len(a.Finalizers) == 0 {
+		w.forget(name)
+		return
+	}
+	a = a.DeepCopy()
+	a.DeletionTimestamp, a.Generation, a.ResourceVersion = &metav1.Time{Time: w.now}, a.Generation+1, w.version()
+	w.truth.attachments[name] = a
+}
+
+// life is some steps in the life of attachments. It returns the promise that was broken
+// first; nil if none was.
+func (w *world) life() (broken *violation) {
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case violation:
+			broken = &v
+		default:
+			panic(v)
+		}
+	}()
+	for range 10 + w.draw("steps", 80) {
+		w.step()
+	}
+	w.settle()
+	return nil
+}
+
+func choose[T any](w *world, label string, from ...T) T { return from[w.draw(label, len(from))] }
+
+// step is something that happens.
+func (w *world) step() {
+	name, machine := choose(w, "attachment", "a", "b"), choose(w, "machine", "web", "db")
+	switch what := w.draw("what", 40); {
+	case what < 12:
+		w.reconcile(name, -1)
+	case what < 14:
+		for range w.draw("rounds", 12) {
+			w.work()
+		}
+	case what == 14:
+		w.reconcile(name, w.draw("writes", 2))
+		w.note("another operator")
+		w.see()
+	case what < 19:
+		w.see()
+	case what < 25:
+		w.reports(machine)
+	case what < 29:
+		w.kubelet()
+	case what < 31:
+		w.start(machine)
+	case what == 31:
+		w.stop(machine)
+	case what < 34 && w.truth.attachments[name] == nil:
+		w.attach(name, machine)
+	case what == 34:
+		w.remove(name)
+	case what == 35:
+		w.now = w.now.Add(choose(w, "time", time.Second, time.Minute, 10*time.Minute))
+	case what == 36:
+		// Somebody else has the claim, if nobody has it.
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: choose(w, "pod", "foreign", "a-vmbda"), UID: w.uid(), ResourceVersion: w.version()}}
+		p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claimName}}}}
+		if w.truth.pods[p.Name] == nil && len(users(w.truth.pods, "")) == 0 {
+			w.truth.pods[p.Name] = p
+			w.note("somebody's pod %s", p.Name)
+		}
+	case what == 37:
+		w.othersGo()
+	case what == 38:
+		// Somebody deletes the exporter, or a node evicts it.
+		if p := w.truth.pods[objects.ExportPod(name)]; p != nil && p.Annotations[names.AnnotationExportsTo] != "" {
+			w.note("the exporter of %s is evicted", name)
+			p = p.DeepCopy()
+			p.ResourceVersion, p.Status.Phase = w.version(), corev1.PodFailed
+			w.truth.pods[p.Name] = p
+		}
+	}
+}
+
+func (w *world) othersGo() {
+	for _, n := range sortedKeys(w.truth.pods) {
+		if p := w.truth.pods[n]; p.Annotations[names.AnnotationExportsTo] == "" && len(objects.PodClaims(p)) > 0 {
+			delete(w.truth.pods, n)
+		}
+	}
+}
+
+// work lets everybody do a bit of his work.
+func (w *world) work() {
+	w.see()
+	for _, n := range []string{"a", "b"} {
+		w.reconcile(n, -1)
+		w.see()
+	}
+	w.kubelet()
+	w.reports("web")
+	w.reports("db")
+}
+
+// settle lets everybody do his work with nothing new happening, and sees what becomes of
+// it: the oldest attachment of a machine that runs is attached, and what is deleted goes.
+func (w *world) settle() {
+	w.note("nothing happens any more")
+	w.othersGo()
+	w.start("web")
+	rest := 0
+	for range 80 {
+		before := w.serial
+		w.now = w.now.Add(2 * time.Minute)
+		w.work()
+		if rest++; w.serial != before {
+			rest = 0
+		}
+		if rest == 10 {
+			break
+		}
+	}
+	if rest < 10 {
+		w.violated("the world comes to rest", "it does not")
+	}
+	attached := 0
+	for _, n := range sortedKeys(w.truth.attachments) {
+		a := w.truth.attachments[n]
+		switch {
+		case a.DeletionTimestamp != nil:
+			w.violated("what is deleted goes", "%s is %s: %+v", n, a.Status.Phase, a.Status.Conditions)
+		case a.Status.Phase == spec.AttachmentAttached:
+			attached++
+		case a.Spec.VirtualMachineName == "web" && len(w.truth.attachments) == 1:
+			w.violated("what can be attached is attached", "%s is %s: %+v", n, a.Status.Phase, a.Status.Conditions)
+		}
+	}
+	if attached > 1 {
+		w.violated("there is one writer", "%d attachments are attached", attached)
+	}
+}

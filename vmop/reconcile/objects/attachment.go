@@ -1,0 +1,159 @@
+package objects
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// exportPort is where a pod listens that exports a disk.
+	exportPort = 10809
+	// exportCertificates is where its key is.
+	exportCertificates = "/var/run/vmop-export"
+	// exportTime is the time of its certificate, of which only the key counts.
+	exportTime = 100 * 365 * 24 * time.Hour
+	// exportVolume and exportKeys are its volumes.
+	exportVolume, exportKeys = "disk", "keys"
+)
+
+// ExportPort is the port of a pod that exports a disk, as an address has it.
+func ExportPort() string { return strconv.Itoa(exportPort) }
+
+// ExportPod is the name of the pod that exports the disk of an attachment, and of the
+// Secret with its key. There is one at a time.
+func ExportPod(attachment string) string { return attachment + "-vmbda" }
+
+// ExportsTo is what says for whom the pod of an attachment exports a disk, which has a
+// connection in its status: for a machine, the run of it in a pod, and the key of that.
+func ExportsTo(a *spec.VirtualMachineBlockDeviceAttachment) string {
+	c := a.Status.Connection
+	return a.Spec.VirtualMachineName + " " + string(c.PodUID) + " " + c.Key
+}
+
+// ExportsFor is the machine that a pod exports a disk to; empty for other pods.
+func ExportsFor(pod *corev1.Pod) string {
+	machine, _, _ := strings.Cut(pod.Annotations[names.AnnotationExportsTo], " ")
+	return machine
+}
+
+func attachmentMeta(a *spec.VirtualMachineBlockDeviceAttachment) metav1.ObjectMeta {
+	controller := true
+	return metav1.ObjectMeta{
+		Name: ExportPod(a.Name), Namespace: a.Namespace,
+		Labels:      map[string]string{names.LabelName: names.AppName, names.LabelManagedBy: names.ManagedBy, names.LabelAttachment: a.Name},
+		Annotations: map[string]string{names.AnnotationMadeFor: string(a.UID)},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: spec.GroupVersion().String(), Kind: spec.KindAttachment, Name: a.Name, UID: a.UID, Controller: &controller,
+		}},
+	}
+}
+
+// ExportKey is the Secret with the key of the pod that exports the disk of an attachment,
+// without its data, and what is to be made for it. It goes with the attachment.
+func ExportKey(a *spec.VirtualMachineBlockDeviceAttachment, now time.Time) (*corev1.Secret, Certificate) {
+	s := &corev1.Secret{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: names.KindSecret}, ObjectMeta: attachmentMeta(a), Type: corev1.SecretTypeTLS,
+	}
+	s.Labels[names.LabelComponent] = names.ComponentAttachment
+	from := now.Add(-clockSkew).UTC().Truncate(time.Second)
+	return s, Certificate{CommonName: "vmop-export", Hosts: []string{"localhost"}, NotBefore: from, NotAfter: from.Add(exportTime)}
+}
+
+// ExportFingerprint is by what a machine knows the pod with the key of a Secret: the
+// SHA-256 digest of its public key, in hexadecimal digits. It is empty for a Secret
+// without a certificate.
+func ExportFingerprint(s *corev1.Secret) string {
+	c := parsed(s.Data[corev1.TLSCertKey])
+	if c == nil {
+		return ""
+	}
+	sum := sha256.Sum256(c.RawSubjectPublicKeyInfo)
+	return hex.EncodeToString(sum[:])
+}
+
+// ExportJob is the pod that exports the disk in a claim to the machine of an attachment
+// whose connection is in its status: a pod on the machine's node with the rights of an
+// ordinary program, no token, and no volume but the claim. mode is that of the claim.
+func ExportJob(a *spec.VirtualMachineBlockDeviceAttachment, vm *spec.VirtualMachine, node string, mode corev1.PersistentVolumeMode, s Settings) *corev1.Pod {
+	yes, no := true, false
+	user, policy := int64(RunnerUser), corev1.FSGroupChangeOnRootMismatch
+	// A machine that is being stopped needs its disks until its guest has ended.
+	linger := vm.Spec.ShutdownSeconds() + TerminationReserve
+	grace := linger + TerminationReserve
+	c := *a.Status.Connection
+	meta := attachmentMeta(a)
+	meta.Labels[names.LabelComponent] = names.ComponentRunner
+	meta.Annotations[names.AnnotationExportsTo] = ExportsTo(a)
+	keyMode, limit := int32(0o440), resource.MustParse("16Mi")
+	device := path.Join(machineconfig.DiskMountDir, exportVolume, machineconfig.DiskFile)
+	if mode == corev1.PersistentVolumeBlock {
+		device = path.Join(machineconfig.DiskDeviceDir, exportVolume)
+	}
+	container := corev1.Container{
+		Name: "export", Image: ImporterImage(&s), ImagePullPolicy: s.RunnerPullPolicy,
+		Args: []string{
+			"export", "-disk=" + device, "-certificates=" + exportCertificates, "-client=" + c.Key,
+			"-listen=:" + ExportPort(), "-runtime=" + path.Join(machineconfig.RuntimeBase, "export"), fmt.Sprintf("-linger=%ds", linger),
+		},
+		Env:   []corev1.EnvVar{{Name: "TMPDIR", Value: machineconfig.RuntimeBase}},
+		Ports: []corev1.ContainerPort{{Name: "nbd", ContainerPort: exportPort, Protocol: corev1.ProtocolTCP}},
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: exportKeys, MountPath: exportCertificates, ReadOnly: true}, {Name: volumeRuntime, MountPath: machineconfig.RuntimeBase},
+		},
+		Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")},
+			Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("512Mi")},
+		},
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+	}
+	security := &corev1.PodSecurityContext{
+		RunAsNonRoot: &yes, RunAsUser: &user, RunAsGroup: &user, FSGroup: &user, FSGroupChangePolicy: &policy,
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+	if mode == corev1.PersistentVolumeBlock {
+		container.VolumeDevices = []corev1.VolumeDevice{{Name: exportVolume, DevicePath: device}}
+		security.SupplementalGroups = []int64{diskGroup}
+	} else {
+		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: exportVolume, MountPath: path.Dir(device)})
+	}
+	return &corev1.Pod{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: names.KindPod}, ObjectMeta: meta,
+		Spec: corev1.PodSpec{
+			ServiceAccountName: names.ServiceAccount, AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
+			// One that ends is the same exporter again, at the same address.
+			RestartPolicy: corev1.RestartPolicyAlways, TerminationGracePeriodSeconds: &grace,
+			// The scheduler sees to it that the volume can be used there, and gets one
+			// made there.
+			Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
+					{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}},
+				}}},
+			}}},
+			// It is where its machine is, and goes with that.
+			Tolerations:       []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			PriorityClassName: vm.Spec.PriorityClassName,
+			SecurityContext:   security,
+			Volumes: []corev1.Volume{
+				claimVolume(exportVolume, a.Spec.BlockDeviceRef.ClaimName()),
+				{Name: exportKeys, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: ExportPod(a.Name), DefaultMode: &keyMode}}},
+				{Name: volumeRuntime, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: &limit}}},
+			},
+			Containers: []corev1.Container{container},
+		},
+	}
+}

@@ -1,0 +1,149 @@
+package spec
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// VirtualMachineBlockDeviceAttachment gives a machine a disk while it runs, for as long
+// as the object is there. The names are Deckhouse Virtualization's. (Added by vmop.)
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=virtualmachineblockdeviceattachments,singular=virtualmachineblockdeviceattachment,shortName=vmbda;vmbdas,scope=Namespaced
+// +kubebuilder:subresource:status
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 60",message="the name of an attachment has at most 60 characters"
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Kind",type=string,JSONPath=`.spec.blockDeviceRef.kind`
+// +kubebuilder:printcolumn:name="BlockDevice",type=string,JSONPath=`.spec.blockDeviceRef.name`
+// +kubebuilder:printcolumn:name="VirtualMachine",type=string,JSONPath=`.spec.virtualMachineName`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Attached")].reason`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Attached")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type VirtualMachineBlockDeviceAttachment struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec says which disk is attached to which machine. It cannot be changed.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="an attachment cannot be changed; delete it and create another one"
+	// +kubebuilder:validation:Required
+	Spec VirtualMachineBlockDeviceAttachmentSpec `json:"spec"`
+	// status says what has become of it, as the operator has seen it.
+	// +optional
+	Status VirtualMachineBlockDeviceAttachmentStatus `json:"status,omitempty,omitzero"`
+}
+
+// VirtualMachineBlockDeviceAttachmentList is a list of attachments.
+//
+// +kubebuilder:object:root=true
+type VirtualMachineBlockDeviceAttachmentList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	// Items are the attachments.
+	Items []VirtualMachineBlockDeviceAttachment `json:"items"`
+}
+
+// VirtualMachineBlockDeviceAttachmentSpec is which disk is attached to which machine.
+type VirtualMachineBlockDeviceAttachmentSpec struct {
+	// virtualMachineName is the machine, of the same namespace.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Required
+	VirtualMachineName string `json:"virtualMachineName"`
+	// blockDeviceRef is the disk, of the same namespace.
+	// +kubebuilder:validation:Required
+	BlockDeviceRef AttachedBlockDevice `json:"blockDeviceRef"`
+}
+
+// AttachedBlockDevice names what is attached.
+type AttachedBlockDevice struct {
+	// kind is VirtualDisk or PersistentVolumeClaim.
+	// +kubebuilder:validation:Required
+	Kind AttachedBlockDeviceKind `json:"kind"`
+	// name is that of the disk or of the volume claim.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Required
+	Name string `json:"name"`
+}
+
+// AttachedBlockDeviceKind is the kind of what is attached.
+//
+// +kubebuilder:validation:Enum=VirtualDisk;PersistentVolumeClaim
+type AttachedBlockDeviceKind string
+
+// The kinds of what is attached.
+const (
+	// AttachedDisk is a [VirtualDisk].
+	AttachedDisk AttachedBlockDeviceKind = "VirtualDisk"
+	// AttachedClaim is a volume claim: a block device, or a volume with a file system that
+	// has the disk in its file disk.img.
+	AttachedClaim AttachedBlockDeviceKind = "PersistentVolumeClaim"
+)
+
+// AttachmentPhase sums up what has become of an attachment.
+//
+// +kubebuilder:validation:Enum=Pending;InProgress;Attached;Failed;Terminating
+type AttachmentPhase string
+
+// The phases of attachments.
+const (
+	// AttachmentPending: the disk, the machine or a place in it is waited for.
+	AttachmentPending AttachmentPhase = "Pending"
+	// AttachmentInProgress: it is being attached.
+	AttachmentInProgress AttachmentPhase = "InProgress"
+	// AttachmentAttached: the guest has it.
+	AttachmentAttached AttachmentPhase = "Attached"
+	// AttachmentFailed: nothing will come of it without somebody's help.
+	AttachmentFailed AttachmentPhase = "Failed"
+	// AttachmentTerminating: it is being deleted, and the guest asked to release the disk.
+	AttachmentTerminating AttachmentPhase = "Terminating"
+)
+
+// VirtualMachineBlockDeviceAttachmentStatus is what has become of an attachment.
+type VirtualMachineBlockDeviceAttachmentStatus struct {
+	// phase sums it up in one word.
+	// +optional
+	Phase AttachmentPhase `json:"phase,omitempty"`
+	// observedGeneration is the generation of the specification that it is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// virtualMachineName is the machine whose guest has the disk.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	VirtualMachineName string `json:"virtualMachineName,omitempty"`
+	// connection is what the machine's runner is told. It is missing while the machine
+	// has nothing of the disk.
+	// +optional
+	Connection *AttachmentConnection `json:"connection,omitempty"`
+	// conditions are BlockDeviceReady, VirtualMachineReady,
+	// DiskAttachmentCapacityAvailable and Attached, and Terminating while it is deleted.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// AttachmentConnection is how one run of a machine gets at a disk.
+type AttachmentConnection struct {
+	// podUID is the machine's pod: it is about no other run.
+	// +optional
+	PodUID types.UID `json:"podUID,omitempty"`
+	// key is the fingerprint of the key of that run: nobody else is served.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Key string `json:"key,omitempty"`
+	// address is that of the pod that exports the disk, HOST:PORT.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Address string `json:"address,omitempty"`
+	// fingerprint is that of the key of that pod.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Fingerprint string `json:"fingerprint,omitempty"`
+	// detach says that the guest shall release the disk.
+	// +optional
+	Detach bool `json:"detach,omitempty"`
+}
