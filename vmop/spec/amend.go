@@ -7,9 +7,9 @@ import (
 	"github.com/vmop/sdk/vmop/limits"
 )
 
-// Amendment is a field of a stored machine that is taken for something else.
-//
 // +kubebuilder:object:generate=false
+
+// Amendment is a field of a stored machine that is taken for something else.
 type Amendment struct {
 	// Field is the path of the field, such as spec.vm.maximumCpus.
 	Field string

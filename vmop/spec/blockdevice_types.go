@@ -2,52 +2,68 @@ package spec
 
 import "k8s.io/apimachinery/pkg/api/resource"
 
-// BlockDeviceRef is a disk of a machine that exists by itself. (Added by vmop.)
-//
 // +kubebuilder:validation:XValidation:rule="self.kind == 'VirtualDisk'",message="the kind must be VirtualDisk: an image (VirtualImage, ClusterVirtualImage) is not there yet; make a VirtualDisk of it"
+
+// BlockDeviceRef is a disk of a machine that exists by itself. (Added by vmop.)
 type BlockDeviceRef struct {
-	// kind is what the disk is: VirtualDisk.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Required
+
+	// kind is what the disk is: VirtualDisk.
 	Kind string `json:"kind"`
-	// name is the disk's, of the machine's namespace.
+
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=60
 	// +kubebuilder:validation:Required
+
+	// name is the disk's, of the machine's namespace.
 	Name string `json:"name"`
+
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
+	// +optional
+
 	// bootOrder is the disk's place in the boot order, from 1 on; the lowest is tried
 	// first. It is one more than the bootindex of an entry of vm.disks, and none may be
 	// there twice. Where one has such a place, references without one are tried after
 	// all that have, in the order of the list.
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=2147483647
-	// +optional
 	BootOrder *int32 `json:"bootOrder,omitempty"`
 }
 
 // BlockDeviceStatus is what became of a [BlockDeviceRef].
 type BlockDeviceStatus struct {
-	// kind is that of the reference.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Required
+
+	// kind is that of the reference.
 	Kind string `json:"kind"`
-	// name is that of the reference.
+
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Required
+
+	// name is that of the reference.
 	Name string `json:"name"`
-	// bootOrder is that of the reference.
+
 	// +optional
+
+	// bootOrder is that of the reference.
 	BootOrder *int32 `json:"bootOrder,omitempty"`
+
+	// +optional
+
 	// size is how large the disk is for the guest at its next start; it is missing
 	// while nobody knows.
-	// +optional
 	Size *resource.Quantity `json:"size,omitempty"`
-	// target is where a guest with Linux finds the disk, by its serial number:
-	// /dev/disk/by-id/virtio-SERIAL. Names such as vda depend on what else there is.
+
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
+
+	// target is where a guest with Linux finds the disk, by its serial number:
+	// /dev/disk/by-id/virtio-SERIAL. Names such as vda depend on what else there is.
 	Target string `json:"target,omitempty"`
-	// attached says that the machine runs and has the disk.
+
 	// +optional
+
+	// attached says that the machine runs and has the disk.
 	Attached bool `json:"attached,omitempty"`
 }

@@ -14,11 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
+// +kubebuilder:object:generate=false
+
 // decoder fills typed objects from nodes, and collects what does not fit. It
 // is as strict as the API server with the resource definition: unknown fields,
 // wrong types, missing required fields and empty values are faults.
-//
-// +kubebuilder:object:generate=false
 type decoder struct {
 	lenient  bool
 	faults   faults
@@ -340,9 +340,9 @@ func abbreviate(s string) string {
 	return s
 }
 
-// jsonField is a field of a struct as JSON sees it.
-//
 // +kubebuilder:object:generate=false
+
+// jsonField is a field of a struct as JSON sees it.
 type jsonField struct {
 	name      string
 	index     []int

@@ -2,10 +2,10 @@ package spec
 
 import "github.com/vmop/sdk/vmop/names"
 
+// +kubebuilder:object:generate=false
+
 // DisplayServer is one of the ways to a machine's display. All that is the same
 // for every protocol goes over the list of them ([Display.Servers]).
-//
-// +kubebuilder:object:generate=false
 type DisplayServer struct {
 	// Protocol is QEMU's name of it.
 	Protocol string
@@ -18,9 +18,9 @@ type DisplayServer struct {
 	GenerateSecret bool
 }
 
-// DisplayPort is a port of a [DisplayServer].
-//
 // +kubebuilder:object:generate=false
+
+// DisplayPort is a port of a [DisplayServer].
 type DisplayPort struct {
 	// Name is that of the port of pods and services.
 	Name string

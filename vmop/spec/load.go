@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
+// +kubebuilder:object:generate=false
+
 // Options chooses how [Load] treats a file. The zero value is strict, and
 // returns objects as they were written.
-//
-// +kubebuilder:object:generate=false
 type Options struct {
 	// Lenient turns unknown fields into warnings of the object. They are
 	// dropped, as the API server drops them.
@@ -27,9 +27,9 @@ type Options struct {
 	Validate bool
 }
 
-// Object is one object of a file, and where its fields were written.
-//
 // +kubebuilder:object:generate=false
+
+// Object is one object of a file, and where its fields were written.
 type Object struct {
 	// Typed is the object, if it is of one of the [Kinds].
 	Typed TypedObject
@@ -119,9 +119,9 @@ func (o *Object) Problems(errs field.ErrorList) []Problem {
 	return out
 }
 
-// loader collects what [Load] returns.
-//
 // +kubebuilder:object:generate=false
+
+// loader collects what [Load] returns.
 type loader struct {
 	file     string
 	opts     Options

@@ -25,10 +25,10 @@ func (k nodeKind) String() string {
 	return [...]string{"null", "a boolean", "a number", "a string", "a mapping", "a list"}[k]
 }
 
+// +kubebuilder:object:generate=false
+
 // node is a JSON value that knows where it was written. Nodes are not changed
 // once they are made; aliases share them.
-//
-// +kubebuilder:object:generate=false
 type node struct {
 	kind nodeKind
 	line int
@@ -43,9 +43,9 @@ type node struct {
 	weight int
 }
 
-// entry is a key of a mapping and its value.
-//
 // +kubebuilder:object:generate=false
+
+// entry is a key of a mapping and its value.
 type entry struct {
 	key    string
 	line   int

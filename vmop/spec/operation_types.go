@@ -5,10 +5,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// VirtualMachineOperation is something that is done to a machine once, such as a
-// restart. What it asks for never changes; its status says what became of it. The
-// names are Deckhouse Virtualization's. (Added by vmop.)
-//
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=virtualmachineoperations,singular=virtualmachineoperation,shortName=vmop,scope=Namespaced
 // +kubebuilder:subresource:status
@@ -18,24 +14,33 @@ import (
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Completed")].reason`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Completed")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+
+// VirtualMachineOperation is something that is done to a machine once, such as a
+// restart. What it asks for never changes; its status says what became of it. The
+// names are Deckhouse Virtualization's. (Added by vmop.)
 type VirtualMachineOperation struct {
 	metav1.TypeMeta `json:",inline"`
-	// metadata is the standard object metadata.
+
 	// +optional
+
+	// metadata is the standard object metadata.
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says what is asked for. It cannot be changed.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="an operation cannot be changed; create another one"
 	// +kubebuilder:validation:Required
+
+	// spec says what is asked for. It cannot be changed.
 	Spec VirtualMachineOperationSpec `json:"spec"`
-	// status says what has become of it, as the operator has seen it.
+
 	// +optional
+
+	// status says what has become of it, as the operator has seen it.
 	Status VirtualMachineOperationStatus `json:"status,omitempty,omitzero"`
 }
 
-// VirtualMachineOperationList is a list of operations.
-//
 // +kubebuilder:object:root=true
+
+// VirtualMachineOperationList is a list of operations.
 type VirtualMachineOperationList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
@@ -43,9 +48,9 @@ type VirtualMachineOperationList struct {
 	Items []VirtualMachineOperation `json:"items"`
 }
 
-// OperationType is what an operation does.
-//
 // +kubebuilder:validation:Enum=Start;Stop;Restart;Evict;Migrate;Suspend;Resume
+
+// OperationType is what an operation does.
 type OperationType string
 
 // The types of operations.
@@ -63,28 +68,33 @@ const (
 	OperationResume  OperationType = "Resume"
 )
 
-// VirtualMachineOperationSpec is what is asked for.
-//
 // +kubebuilder:validation:XValidation:rule="self.type != 'Start' || !has(self.force) || !self.force",message="a start cannot be forced"
+
+// VirtualMachineOperationSpec is what is asked for.
 type VirtualMachineOperationSpec struct {
+	// +kubebuilder:validation:Required
+
 	// type is what is done: Start, Stop or Restart. Evict, Migrate, Suspend and
 	// Resume are known and refused.
-	// +kubebuilder:validation:Required
 	Type OperationType `json:"type"`
-	// virtualMachineName is the machine, in the namespace of the operation.
+
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+
+	// virtualMachineName is the machine, in the namespace of the operation.
 	VirtualMachineName string `json:"virtualMachineName"`
+
+	// +optional
+
 	// force does not wait for the guest: QEMU is told to end, which writes to the
 	// disks what it has of them.
-	// +optional
 	Force bool `json:"force,omitempty"`
 }
 
-// OperationPhase sums up what has become of an operation.
-//
 // +kubebuilder:validation:Enum=Pending;InProgress;Completed;Failed;Superseded;Terminating
+
+// OperationPhase sums up what has become of an operation.
 type OperationPhase string
 
 // The phases of operations, which come in this order.
@@ -110,34 +120,49 @@ func (p OperationPhase) Finished() bool {
 
 // VirtualMachineOperationStatus is what has become of an operation.
 type VirtualMachineOperationStatus struct {
-	// phase sums it up in one word.
 	// +optional
+
+	// phase sums it up in one word.
 	Phase OperationPhase `json:"phase,omitempty"`
-	// request is the machine's annotation vmoperator.jdrupes.org/power-request by
-	// which it is told.
+
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
+
+	// request is the machine's annotation vmoperator.jdrupes.org/power-request by
+	// which it is told.
 	Request string `json:"request,omitempty"`
+
+	// +optional
+
 	// virtualMachineUID is the machine that it was begun for.
-	// +optional
 	VirtualMachineUID types.UID `json:"virtualMachineUID,omitempty"`
+
+	// +optional
+
 	// podUID is the pod that the machine had then.
-	// +optional
 	PodUID types.UID `json:"podUID,omitempty"`
+
+	// +optional
+
 	// startTime is when it was begun.
-	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
-	// deadline is when it has failed if it is not carried out by then.
+
 	// +optional
+
+	// deadline is when it has failed if it is not carried out by then.
 	Deadline *metav1.Time `json:"deadline,omitempty"`
+
+	// +optional
+
 	// completionTime is when it was found to be carried out, refused, failed or
 	// superseded.
-	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
-	// conditions are Completed, with the reason for the phase, and SignalSent.
+
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
+
+	// conditions are Completed, with the reason for the phase, and SignalSent.
 	Conditions []Condition `json:"conditions,omitempty"`
 }

@@ -252,49 +252,67 @@ const (
 
 // RunnerEnd is how a machine ended, as its runner reported it.
 type RunnerEnd struct {
-	// cause is one word that says why.
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:MaxLength=64
+
+	// cause is one word that says why.
 	Cause string `json:"cause"`
-	// message says why to people.
+
 	// +kubebuilder:validation:MaxLength=32768
 	// +optional
+
+	// message says why to people.
 	Message string `json:"message,omitempty"`
-	// qemuStatus is QEMU's exit status, see lastEnd.
+
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
+
+	// qemuStatus is QEMU's exit status, see lastEnd.
 	QEMUStatus string `json:"qemuStatus,omitempty"`
 }
 
 // MachineEnd is how a pod of the machine ended. The operator writes it down
 // before it acts on it, so that an end is never forgotten and counted once.
 type MachineEnd struct {
-	// podUID is the pod that ended.
 	// +kubebuilder:validation:Required
+
+	// podUID is the pod that ended.
 	PodUID types.UID `json:"podUID"`
-	// cause is one word that says why.
+
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:MaxLength=4096
+
+	// cause is one word that says why.
 	Cause string `json:"cause"`
-	// message says why to people.
+
 	// +kubebuilder:validation:MaxLength=32768
 	// +optional
+
+	// message says why to people.
 	Message string `json:"message,omitempty"`
-	// qemuStatus is QEMU's exit status as the node's system tells it, such as
-	// "exit status 1" or "signal: killed"; it is missing if QEMU was not started.
+
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
+
+	// qemuStatus is QEMU's exit status as the node's system tells it, such as
+	// "exit status 1" or "signal: killed"; it is missing if QEMU was not started.
 	QEMUStatus string `json:"qemuStatus,omitempty"`
-	// time is when it ended.
+
 	// +kubebuilder:validation:Required
+
+	// time is when it ended.
 	Time metav1.Time `json:"time"`
+
+	// +optional
+
 	// observedGeneration is that of the specification when the end was noticed.
 	// A later specification is tried without delay.
-	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// +optional
+
 	// failures counts the ends in a row that were failures, this one included.
 	// The delay before the next start grows with it.
-	// +optional
 	Failures int32 `json:"failures,omitempty"`
 }
 

@@ -12,9 +12,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// document is one document of a file.
-//
 // +kubebuilder:object:generate=false
+
+// document is one document of a file.
 type document struct {
 	raw  []byte
 	line int   // of the first line of raw
@@ -25,9 +25,9 @@ type document struct {
 	expanded bool
 }
 
-// fault is a problem whose object is not known yet.
-//
 // +kubebuilder:object:generate=false
+
+// fault is a problem whose object is not known yet.
 type fault struct {
 	line    int
 	path    string
@@ -48,9 +48,9 @@ const (
 // them corrects these first; an attacker gets no report of many megabytes.
 const maxFaults = 500
 
-// faults collects what is wrong with one document or object.
-//
 // +kubebuilder:object:generate=false
+
+// faults collects what is wrong with one document or object.
 type faults struct {
 	list []fault
 	more int // those that were left out
@@ -72,11 +72,11 @@ func (f *faults) all(line int) []fault {
 	return append(slices.Clip(f.list), fault{line: line, message: fmt.Sprintf("has %d more problems; correct these %d first", f.more, maxFaults)})
 }
 
+// +kubebuilder:object:generate=false
+
 // place is where a value stands. Its path is only put together when something is
 // wrong: carried along as text, a long key would be copied for each value inside
 // of it.
-//
-// +kubebuilder:object:generate=false
 type place struct {
 	up    *place
 	key   string
@@ -185,9 +185,9 @@ func syntaxMessage(data []byte, err error, line int) string {
 	return "is not valid YAML: " + m
 }
 
-// builder turns the parser's nodes into ours.
-//
 // +kubebuilder:object:generate=false
+
+// builder turns the parser's nodes into ours.
 type builder struct {
 	offset int // lines before the document
 	// seen has a node for everything that was built, nil while it is in the
@@ -405,9 +405,9 @@ func parseJSON(data []byte) (docs []document, err error) {
 	}
 }
 
-// jsonError is a JSON syntax error with its line.
-//
 // +kubebuilder:object:generate=false
+
+// jsonError is a JSON syntax error with its line.
 type jsonError struct {
 	line int
 	err  error
@@ -415,9 +415,9 @@ type jsonError struct {
 
 func (e *jsonError) Error() string { return "is not valid JSON: " + e.err.Error() }
 
-// jsonParser builds nodes from the tokens of one JSON value.
-//
 // +kubebuilder:object:generate=false
+
+// jsonParser builds nodes from the tokens of one JSON value.
 type jsonParser struct {
 	dec    *json.Decoder
 	data   []byte

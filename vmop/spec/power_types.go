@@ -5,10 +5,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// +kubebuilder:validation:Enum=AlwaysOn;AlwaysOff;Manual;AlwaysOnUnlessStoppedManually
+
 // RunPolicy says when a machine runs. The names and their meaning are those of
 // Deckhouse Virtualization.
-//
-// +kubebuilder:validation:Enum=AlwaysOn;AlwaysOff;Manual;AlwaysOnUnlessStoppedManually
 type RunPolicy string
 
 // The run policies.
@@ -29,28 +29,39 @@ const (
 // is kept here and not in the specification, so that a manifest that is kept
 // elsewhere stays as it is.
 type Power struct {
+	// +optional
+
 	// policy is the run policy that this is about; it is missing if the machine has
 	// none any more.
-	// +optional
 	Policy RunPolicy `json:"policy,omitempty"`
-	// state is Running if the machine should run, else Stopped.
+
 	// +kubebuilder:validation:Required
+
+	// state is Running if the machine should run, else Stopped.
 	State MachineState `json:"state"`
-	// reason is one word that says why.
+
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:MaxLength=64
+
+	// reason is one word that says why.
 	Reason string `json:"reason"`
-	// since is when state or reason last changed.
+
 	// +kubebuilder:validation:Required
+
+	// since is when state or reason last changed.
 	Since metav1.Time `json:"since"`
-	// request is the last request to start, stop or restart the machine that was
-	// answered (annotation vmoperator.jdrupes.org/power-request).
+
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
+
+	// request is the last request to start, stop or restart the machine that was
+	// answered (annotation vmoperator.jdrupes.org/power-request).
 	Request string `json:"request,omitempty"`
+
+	// +optional
+
 	// podUID is the pod in which the guest was last seen to execute; it is missing
 	// when that pod is about to be replaced.
-	// +optional
 	PodUID types.UID `json:"podUID,omitempty"`
 }
 
@@ -96,17 +107,18 @@ func (s *VirtualMachineSpec) GuestShutdownIsFinal() bool {
 
 // Disruptions say what may interrupt a machine that runs.
 type Disruptions struct {
+	// +optional
+
 	// restartApprovalMode says what becomes of changes that need a restart: with
 	// Manual, which is the default, they wait for one; with Automatic, they cause
 	// one, for which the guest is asked to shut down, as soon as a next pod could
 	// start.
-	// +optional
 	RestartApprovalMode RestartApprovalMode `json:"restartApprovalMode,omitempty"`
 }
 
-// RestartApprovalMode says who approves a restart.
-//
 // +kubebuilder:validation:Enum=Manual;Automatic
+
+// RestartApprovalMode says who approves a restart.
 type RestartApprovalMode string
 
 // The modes.

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong with a manifest. Its JSON is what programs read.
-//
 // +kubebuilder:object:generate=false
+
+// Problem is one thing that is wrong with a manifest. Its JSON is what programs read.
 type Problem struct {
 	// File is the name that was given to [Load].
 	File string `json:"file,omitempty"`
@@ -80,10 +80,10 @@ func oneLine(s string) string {
 	return b.String()
 }
 
+// +kubebuilder:object:generate=false
+
 // LoadError is the error of [Load]: everything that is wrong, in the order of
 // the file. Callers get it with errors.As.
-//
-// +kubebuilder:object:generate=false
 type LoadError struct {
 	// Problems is never empty.
 	Problems []Problem `json:"problems"`

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
+// +kubebuilder:object:generate=false
+
 // Retention is how long a machine of a pool stays assigned: until an instant,
 // or for a calendar duration after its last use.
-//
-// +kubebuilder:object:generate=false
 type Retention struct {
 	// Instant is the end of the assignment. If it is not zero, the other
 	// fields are.
@@ -86,9 +86,9 @@ func parseInstant(s string) (t time.Time, err error) {
 	return t, err
 }
 
-// factor is a number, possibly absent, and what it counts.
-//
 // +kubebuilder:object:generate=false
+
+// factor is a number, possibly absent, and what it counts.
 type factor struct {
 	digits string
 	unit   int64

@@ -2,10 +2,10 @@ package spec
 
 import "k8s.io/apimachinery/pkg/util/validation/field"
 
+// +kubebuilder:object:generate=false
+
 // spot is where in an object a value is. One of no paths is nowhere, and costs
 // nothing: a validation first finds out whether there is anything to tell.
-//
-// +kubebuilder:object:generate=false
 type spot struct{ path *field.Path }
 
 // paths says whether places are known.

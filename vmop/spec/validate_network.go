@@ -69,9 +69,9 @@ func validateForwards(forwards []HostForward, taken listeners, path spot) field.
 	return errs
 }
 
-// port is one that something on the host listens on.
-//
 // +kubebuilder:object:generate=false
+
+// port is one that something on the host listens on.
 type port struct {
 	protocol ForwardProtocol
 	number   int32

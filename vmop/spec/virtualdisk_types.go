@@ -7,10 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// VirtualDisk is a disk that exists by itself, before, beside and after the machines
-// that use it: a volume claim that the operator makes, and fills once. The names are
-// Deckhouse Virtualization's. (Added by vmop.)
-//
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=virtualdisks,singular=virtualdisk,shortName=vd;vds,scope=Namespaced
 // +kubebuilder:subresource:status
@@ -23,24 +19,33 @@ import (
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+
+// VirtualDisk is a disk that exists by itself, before, beside and after the machines
+// that use it: a volume claim that the operator makes, and fills once. The names are
+// Deckhouse Virtualization's. (Added by vmop.)
 type VirtualDisk struct {
 	metav1.TypeMeta `json:",inline"`
-	// metadata is the standard object metadata.
+
 	// +optional
+
+	// metadata is the standard object metadata.
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says what the disk is.
 	// +kubebuilder:validation:XValidation:rule="has(self.dataSource) == has(oldSelf.dataSource) && (!has(self.dataSource) || self.dataSource == oldSelf.dataSource)",message="the source of a disk cannot be changed; make another disk"
 	// +kubebuilder:validation:Required
+
+	// spec says what the disk is.
 	Spec VirtualDiskSpec `json:"spec"`
-	// status says what has become of it, as the operator has seen it.
+
 	// +optional
+
+	// status says what has become of it, as the operator has seen it.
 	Status VirtualDiskStatus `json:"status,omitempty,omitzero"`
 }
 
-// VirtualDiskList is a list of disks.
-//
 // +kubebuilder:object:root=true
+
+// VirtualDiskList is a list of disks.
 type VirtualDiskList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
@@ -48,46 +53,54 @@ type VirtualDiskList struct {
 	Items []VirtualDisk `json:"items"`
 }
 
-// VirtualDiskSpec is what a disk is.
-//
 // +kubebuilder:validation:XValidation:rule="!has(self.dataSource) || !has(self.persistentVolumeClaim.volumeMode) || self.persistentVolumeClaim.volumeMode == 'Filesystem'",message="a disk with a source is a file: volumeMode Block is for an empty one"
+
+// VirtualDiskSpec is what a disk is.
 type VirtualDiskSpec struct {
-	// persistentVolumeClaim is what the disk's volume claim is made with.
 	// +kubebuilder:validation:Required
+
+	// persistentVolumeClaim is what the disk's volume claim is made with.
 	PersistentVolumeClaim VirtualDiskClaim `json:"persistentVolumeClaim"`
+
+	// +optional
+
 	// dataSource is what the disk is a copy of. Without it the disk is empty. It
 	// cannot be changed.
-	// +optional
 	DataSource *VirtualDiskSource `json:"dataSource,omitempty"`
 }
 
-// VirtualDiskClaim is what a disk's volume claim is made with.
-//
 // +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",message="the storage class of a disk cannot be changed; make another disk"
 // +kubebuilder:validation:XValidation:rule="has(self.volumeMode) == has(oldSelf.volumeMode) && (!has(self.volumeMode) || self.volumeMode == oldSelf.volumeMode)",message="the volumeMode of a disk cannot be changed; make another disk"
 // +kubebuilder:validation:XValidation:rule="quantity(string(self.size)).compareTo(quantity(string(oldSelf.size))) >= 0",message="a disk does not shrink: size must not be less than it was"
+
+// VirtualDiskClaim is what a disk's volume claim is made with.
 type VirtualDiskClaim struct {
-	// storageClassName is the storage class; an empty string asks for a volume without
-	// one, no value for the cluster's default class. It cannot be changed.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
+
+	// storageClassName is the storage class; an empty string asks for a volume without
+	// one, no value for the cluster's default class. It cannot be changed.
 	StorageClassName *string `json:"storageClassName,omitempty"`
-	// size is that of the disk, as a quantity of bytes. An image is enlarged to it, and
-	// refused if it is larger. It may grow, where the storage class allows that.
+
 	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).isGreaterThan(quantity('0'))",message="must be a quantity of bytes greater than 0, such as 20Gi"
 	// +kubebuilder:validation:Required
+
+	// size is that of the disk, as a quantity of bytes. An image is enlarged to it, and
+	// refused if it is larger. It may grow, where the storage class allows that.
 	Size resource.Quantity `json:"size"`
+
+	// +kubebuilder:validation:Enum=Block;Filesystem
+	// +optional
+
 	// volumeMode is Block (a block device is the disk) or Filesystem (a file on the
 	// volume is). Without it an empty disk is a block device, and one with a source a
 	// file. It cannot be changed.
-	// +kubebuilder:validation:Enum=Block;Filesystem
-	// +optional
 	VolumeMode *corev1.PersistentVolumeMode `json:"volumeMode,omitempty"`
 }
 
-// VirtualDiskSourceType says where what a disk is a copy of is.
-//
 // +kubebuilder:validation:Enum=HTTP;ContainerImage
+
+// VirtualDiskSourceType says where what a disk is a copy of is.
 type VirtualDiskSourceType string
 
 // The types of sources.
@@ -99,79 +112,97 @@ const (
 	DiskSourceContainerImage VirtualDiskSourceType = "ContainerImage"
 )
 
-// VirtualDiskSource is what a disk is a copy of. What it is decides what is in it: raw
-// or qcow2, also packed by gzip, xz or zstd.
-//
 // +kubebuilder:validation:XValidation:rule="(self.type == 'HTTP') == has(self.http)",message="http is for type HTTP, which needs it"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'ContainerImage') == has(self.containerImage)",message="containerImage is for type ContainerImage, which needs it"
+
+// VirtualDiskSource is what a disk is a copy of. What it is decides what is in it: raw
+// or qcow2, also packed by gzip, xz or zstd.
 type VirtualDiskSource struct {
-	// type is HTTP or ContainerImage.
 	// +kubebuilder:validation:Required
+
+	// type is HTTP or ContainerImage.
 	Type VirtualDiskSourceType `json:"type"`
+
+	// +optional
+
 	// http is a file of a server.
-	// +optional
 	HTTP *VirtualDiskHTTP `json:"http,omitempty"`
-	// containerImage is a container image with a disk.
+
 	// +optional
+
+	// containerImage is a container image with a disk.
 	ContainerImage *VirtualDiskContainerImage `json:"containerImage,omitempty"`
 }
 
 // VirtualDiskHTTP is a file of a server.
 type VirtualDiskHTTP struct {
-	// url is where it is: http://… or https://….
 	// +kubebuilder:validation:Pattern=`^https?://`
 	// +kubebuilder:validation:MaxLength=4096
 	// +kubebuilder:validation:Required
+
+	// url is where it is: http://… or https://….
 	URL string `json:"url"`
+
+	// +optional
+
 	// checksum is that of the file, before it is unpacked. Without it the server is
 	// trusted.
-	// +optional
 	Checksum *VirtualDiskChecksum `json:"checksum,omitempty"`
-	// caBundle are certificates (PEM) that the server may be trusted by, beside those
-	// of the runner's image.
+
 	// +kubebuilder:validation:MaxLength=65536
 	// +optional
+
+	// caBundle are certificates (PEM) that the server may be trusted by, beside those
+	// of the runner's image.
 	CABundle string `json:"caBundle,omitempty"`
 }
 
-// VirtualDiskChecksum is a checksum.
-//
 // +kubebuilder:validation:XValidation:rule="has(self.sha256) != has(self.sha512)",message="give one of sha256 and sha512"
+
+// VirtualDiskChecksum is a checksum.
 type VirtualDiskChecksum struct {
-	// sha256 are the 64 hexadecimal digits of an SHA-256.
 	// +kubebuilder:validation:Pattern=`^[0-9a-fA-F]{64}$`
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
+
+	// sha256 are the 64 hexadecimal digits of an SHA-256.
 	SHA256 string `json:"sha256,omitempty"`
-	// sha512 are the 128 hexadecimal digits of an SHA-512.
+
 	// +kubebuilder:validation:Pattern=`^[0-9a-fA-F]{128}$`
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
+
+	// sha512 are the 128 hexadecimal digits of an SHA-512.
 	SHA512 string `json:"sha512,omitempty"`
 }
 
 // VirtualDiskContainerImage is a container image with a disk.
 type VirtualDiskContainerImage struct {
-	// image is its name, such as quay.io/containerdisks/fedora:43; with @sha256:… it is
-	// that very image.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +kubebuilder:validation:Required
+
+	// image is its name, such as quay.io/containerdisks/fedora:43; with @sha256:… it is
+	// that very image.
 	Image string `json:"image"`
-	// path is that of the disk in the image; without it it is the only file in /disk.
+
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
+
+	// path is that of the disk in the image; without it it is the only file in /disk.
 	Path string `json:"path,omitempty"`
-	// caBundle are certificates (PEM) that the registry may be trusted by, beside those
-	// of the runner's image.
+
 	// +kubebuilder:validation:MaxLength=65536
 	// +optional
+
+	// caBundle are certificates (PEM) that the registry may be trusted by, beside those
+	// of the runner's image.
 	CABundle string `json:"caBundle,omitempty"`
 }
 
-// DiskPhase sums up what has become of a disk.
-//
 // +kubebuilder:validation:Enum=Pending;Provisioning;WaitForFirstConsumer;Ready;Resizing;Failed;Terminating
+
+// DiskPhase sums up what has become of a disk.
 type DiskPhase string
 
 // The phases of disks.
@@ -201,76 +232,104 @@ func (p DiskPhase) Usable() bool {
 
 // VirtualDiskStatus is what has become of a disk.
 type VirtualDiskStatus struct {
+	// +optional
+
 	// phase sums it up in one word.
-	// +optional
 	Phase DiskPhase `json:"phase,omitempty"`
+
+	// +optional
+
 	// observedGeneration is the generation of the specification that it is about.
-	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// capacity is what the volume has, as a quantity of bytes.
+
 	// +optional
+
+	// capacity is what the volume has, as a quantity of bytes.
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
-	// format is that of the file that the disk is: raw or qcow2. It is empty for a
-	// block device.
+
 	// +kubebuilder:validation:MaxLength=16
 	// +optional
+
+	// format is that of the file that the disk is: raw or qcow2. It is empty for a
+	// block device.
 	Format string `json:"format,omitempty"`
+
+	// +optional
+
 	// target is where the disk is.
-	// +optional
 	Target *VirtualDiskTarget `json:"target,omitempty"`
-	// import is what is known of the attempts to fill the disk.
+
 	// +optional
+
+	// import is what is known of the attempts to fill the disk.
 	Import *VirtualDiskImport `json:"import,omitempty"`
-	// attachedToVirtualMachines are the machines that have the disk in their
-	// specification, or in their pod.
+
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
+
+	// attachedToVirtualMachines are the machines that have the disk in their
+	// specification, or in their pod.
 	AttachedToVirtualMachines []AttachedVirtualMachine `json:"attachedToVirtualMachines,omitempty"`
-	// conditions are Ready, Resized and InUse.
+
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
+
+	// conditions are Ready, Resized and InUse.
 	Conditions []Condition `json:"conditions,omitempty"`
 }
 
 // VirtualDiskTarget is where a disk is.
 type VirtualDiskTarget struct {
-	// persistentVolumeClaim is the name of its volume claim.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
+
+	// persistentVolumeClaim is the name of its volume claim.
 	PersistentVolumeClaim string `json:"persistentVolumeClaim,omitempty"`
-	// persistentVolumeClaimUID is that claim, and no other of its name.
+
 	// +optional
+
+	// persistentVolumeClaimUID is that claim, and no other of its name.
 	PersistentVolumeClaimUID types.UID `json:"persistentVolumeClaimUID,omitempty"`
 }
 
 // VirtualDiskImport is what is known of the attempts to fill a disk.
 type VirtualDiskImport struct {
+	// +optional
+
 	// attempts is how often it has failed.
-	// +optional
 	Attempts int32 `json:"attempts,omitempty"`
+
+	// +optional
+
 	// podUID is the pod that was counted last.
-	// +optional
 	PodUID types.UID `json:"podUID,omitempty"`
-	// failedAt is when that was.
+
 	// +optional
+
+	// failedAt is when that was.
 	FailedAt *metav1.Time `json:"failedAt,omitempty"`
-	// message is what it said.
+
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
+
+	// message is what it said.
 	Message string `json:"message,omitempty"`
-	// final says that another attempt would end likewise.
+
 	// +optional
+
+	// final says that another attempt would end likewise.
 	Final bool `json:"final,omitempty"`
 }
 
 // AttachedVirtualMachine is a machine that has a disk.
 type AttachedVirtualMachine struct {
-	// name is that of the machine.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Required
+
+	// name is that of the machine.
 	Name string `json:"name"`
 }

@@ -4,9 +4,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// VmPool is a set of machines that are assigned to users on demand. Machines
-// name the pools they belong to in spec.pools.
-//
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=vmpools,singular=vmpool,scope=Namespaced
 // +kubebuilder:subresource:status
@@ -16,23 +13,31 @@ import (
 // +kubebuilder:printcolumn:name="Retention",type=string,JSONPath=`.spec.retention`
 // +kubebuilder:printcolumn:name="Login",type=boolean,JSONPath=`.spec.loginOnAssignment`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+
+// VmPool is a set of machines that are assigned to users on demand. Machines
+// name the pools they belong to in spec.pools.
 type VmPool struct {
 	metav1.TypeMeta `json:",inline"`
-	// metadata is the standard object metadata.
+
 	// +optional
+
+	// metadata is the standard object metadata.
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec describes the pool.
 	// +kubebuilder:validation:Required
+
+	// spec describes the pool.
 	Spec VmPoolSpec `json:"spec"`
-	// status has the sizes of the pool, as the operator has seen them.
+
 	// +optional
+
+	// status has the sizes of the pool, as the operator has seen them.
 	Status VmPoolStatus `json:"status,omitempty,omitzero"`
 }
 
-// VmPoolList is a list of pools.
-//
 // +kubebuilder:object:root=true
+
+// VmPoolList is a list of pools.
 type VmPoolList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
@@ -42,24 +47,29 @@ type VmPoolList struct {
 
 // VmPoolSpec describes a pool.
 type VmPoolSpec struct {
-	// retention is how long a machine stays assigned after its last use: a
-	// duration of ISO 8601 such as PT1h or P1DT12H, or an instant of RFC 3339
-	// at which the assignment ends.
 	// +kubebuilder:default=PT1h
 	// +kubebuilder:validation:XValidation:rule="self != 'P' && !self.endsWith('T')",message="a duration needs a number behind its last letter"
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^(\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}(:?\d{2})?)|P(\d+Y)?(\d+M)?(\d+W)?(\d+D)?(T(\d+[Hh])?(\d+[Mm])?(\d+(\.\d{1,9})?[Ss])?)?)$`
 	// +optional
+
+	// retention is how long a machine stays assigned after its last use: a
+	// duration of ISO 8601 such as PT1h or P1DT12H, or an instant of RFC 3339
+	// at which the assignment ends.
 	Retention string `json:"retention,omitempty"`
-	// loginOnAssignment logs the user in whom a machine is assigned to.
+
 	// +kubebuilder:default=false
 	// +optional
+
+	// loginOnAssignment logs the user in whom a machine is assigned to.
 	LoginOnAssignment bool `json:"loginOnAssignment,omitempty"`
-	// permissions say who may do what with machines of the pool. Only a user
-	// interface enforces them, and vmop has none.
+
 	// +kubebuilder:validation:Required
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1024
+
+	// permissions say who may do what with machines of the pool. Only a user
+	// interface enforces them, and vmop has none.
 	Permissions []PoolPermission `json:"permissions"`
 }
 
@@ -67,47 +77,59 @@ type VmPoolSpec struct {
 // console, or that somebody has from another pool is neither free nor used. The
 // operator writes it when a number has changed, at most every few seconds.
 type VmPoolStatus struct {
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+
 	// machines is how many machines name the pool in spec.pools.
-	// +kubebuilder:validation:Minimum=0
-	// +optional
 	Machines *int32 `json:"machines,omitempty"`
+
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+
 	// free is how many of them can be assigned to a user now.
-	// +kubebuilder:validation:Minimum=0
-	// +optional
 	Free *int32 `json:"free,omitempty"`
-	// used is how many of them are assigned to users from this pool.
+
 	// +kubebuilder:validation:Minimum=0
 	// +optional
+
+	// used is how many of them are assigned to users from this pool.
 	Used *int32 `json:"used,omitempty"`
-	// counted is when the numbers became these.
+
 	// +optional
+
+	// counted is when the numbers became these.
 	Counted *metav1.Time `json:"counted,omitempty"`
 }
 
-// PoolPermission grants actions on the machines of a pool to a user or a role.
-//
 // +kubebuilder:validation:XValidation:rule="has(self.user) != has(self.role)",message="give exactly one of user and role"
+
+// PoolPermission grants actions on the machines of a pool to a user or a role.
 type PoolPermission struct {
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+
 	// user is the name of the user who is granted the actions.
-	// +kubebuilder:validation:MaxLength=1024
-	// +optional
 	User string `json:"user,omitempty"`
-	// role is the role whose users are granted the actions.
+
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
+
+	// role is the role whose users are granted the actions.
 	Role string `json:"role,omitempty"`
-	// may are the granted actions. No value means accessConsole, an empty
-	// list none.
+
 	// +kubebuilder:default={accessConsole}
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
+
+	// may are the granted actions. No value means accessConsole, an empty
+	// list none.
 	May []PoolAction `json:"may"`
 }
 
-// PoolAction is something that a user may do with a machine of a pool.
-//
 // +kubebuilder:validation:Enum=start;stop;reset;accessConsole;*
+
+// PoolAction is something that a user may do with a machine of a pool.
 type PoolAction string
 
 // The actions of a [PoolPermission]. Their meaning is that of the [Action] of
