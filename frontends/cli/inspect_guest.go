@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vmop/sdk/vmop/conditions"
+	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/runner"
 )
@@ -102,10 +104,25 @@ type conditionReport struct {
 	Message            string      `json:"message"`
 }
 
+// notReady says why a machine that runs is not ready.
+func notReady(m *host.Machine) string {
+	switch {
+	case m.Ready() == live.True:
+		return "the guest executes"
+	case m.Message() != "":
+		return m.Message()
+	case m.Status == host.StatusPaused:
+		return "the guest is paused"
+	}
+	return ""
+}
+
 // conditionsOf are all conditions of a machine: VM-Operator's, and those that say
-// how far it is as its manifest says.
-func conditionsOf(s *runner.State) []conditionReport {
-	var out []conditionReport
+// how far it is as its manifest says. Ready, which clusters have, comes first: the others
+// say that QEMU runs, and this that the guest executes.
+func conditionsOf(m *host.Machine) []conditionReport {
+	s := &m.State
+	out := []conditionReport{{Type: conditions.Ready, Status: m.Ready(), Reason: strings.ReplaceAll(string(m.Status), " ", ""), Message: notReady(m)}}
 	for _, c := range s.StatusConditions {
 		out = append(out, conditionReport(c))
 	}

@@ -123,7 +123,7 @@ func reportOf(m *host.Machine, now time.Time) machineReport {
 		r.Guest = inside(s)
 	}
 	if m.Running() || s.Phase == runner.PhaseStopped { // not of a runner that died
-		r.Conditions, r.now = conditionsOf(s), now
+		r.Conditions, r.now = conditionsOf(m), now
 	}
 	return r
 }

@@ -46,7 +46,7 @@ func (p *program) prepare(ctx context.Context, c *cli.Context, o *spec.Object) (
 		return nil, p.told(o, wayOut(err))
 	}
 	p.tellDisks(j, given)
-	for _, note := range append(host.MemoryNotes(o.VirtualMachine), host.USBNotes(o.VirtualMachine)...) {
+	for _, note := range slices.Concat(host.MemoryNotes(o.VirtualMachine), host.USBNotes(o.VirtualMachine), j.DisplayNotes()) {
 		p.note("%s", note)
 	}
 	if j.Config.Runner.VM.Accelerator == string(qemucmd.AcceleratorAuto) && !j.Host.KVM {

@@ -118,7 +118,7 @@ func listedOf(m *host.Machine) listed {
 		RunnerPID: m.Runner, QEMUPID: m.QEMU, UUID: m.State.UUID, DataDir: m.Data,
 	}
 	if m.Running() {
-		l.Conditions = conditionsOf(&m.State)
+		l.Conditions = conditionsOf(m)
 		l.CPUs, l.RAM, l.RuntimeDir = m.State.CPUs, m.State.RAM, m.State.RuntimeDir
 	}
 	return l

@@ -50,6 +50,8 @@ type surroundings struct {
 	// nothing does.
 	dataDir, data       string
 	runtimeDir, runtime string
+	// tooLong says why no sockets can be in it, "" if they can.
+	tooLong string
 	// free is the space of the data directory's file system, in bytes.
 	free uint64
 	// memory is what processes may still have, in bytes; 0 if it is unknown.
@@ -68,7 +70,7 @@ func (h *Host) Examine(ctx context.Context, probe hostprobe.Options) ([]Finding,
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	s.data, s.runtime = unusable(h.root), unusable(h.runtime)
+	s.data, s.runtime, s.tooLong = unusable(h.root), unusable(h.runtime), tooLong(h.runtime, h.env)
 	var fs unix.Statfs_t
 	if dir := existing(h.root); unix.Statfs(dir, &fs) == nil {
 		s.free = fs.Bavail * uint64(fs.Bsize)
@@ -146,7 +148,11 @@ func diagnose(s *surroundings) []Finding {
 		diagnoseBridges(s, say)
 	}
 	directory("machines", s.dataDir, s.data, "choose another directory with --data-dir or VMOP_DATA_DIR")
-	directory("sockets", s.runtimeDir, s.runtime, "set XDG_RUNTIME_DIR to a directory of your own")
+	if s.tooLong != "" {
+		say(FindingBroken, "sockets", "set XDG_RUNTIME_DIR to a shorter directory of your own", "%s", s.tooLong)
+	} else {
+		directory("sockets", s.runtimeDir, s.runtime, "set XDG_RUNTIME_DIR to a directory of your own")
+	}
 	if s.free < littleSpace {
 		say(FindingLimited, "space", "make room: a guest whose disk cannot grow is paused", "%s free for disks", mebibytes(s.free))
 	} else {

@@ -23,7 +23,8 @@ func TestDiagnose(t *testing.T) {
 		s := surroundings{
 			dataDir: "/data", data: maybe("no data directory", "/: read-only file system"),
 			runtimeDir: "/run/vmop", runtime: maybe("no runtime directory", "/run: permission denied"),
-			free: rapid.Uint64().Draw(t, "free"), memory: rapid.Uint64().Draw(t, "memory"),
+			tooLong: maybe("long runtime directory", "/run/long has 100 bytes"),
+			free:    rapid.Uint64().Draw(t, "free"), memory: rapid.Uint64().Draw(t, "memory"),
 			mayBridge: rapid.Bool().Draw(t, "may bridge"),
 		}
 		if rapid.Bool().Draw(t, "bridge") {
@@ -57,7 +58,7 @@ func TestDiagnose(t *testing.T) {
 			}
 			broken = broken || f.Status == FindingBroken
 		}
-		if want := s.probeErr != nil || s.data != "" || s.runtime != ""; broken != want {
+		if want := s.probeErr != nil || s.data != "" || s.runtime != "" || s.tooLong != ""; broken != want {
 			t.Errorf("broken: %v, want %v", broken, want)
 		}
 	})

@@ -148,6 +148,9 @@ func runtimeBase(getenv func(string) string, uid int) string {
 	return filepath.Join(os.TempDir(), "vmop-"+strconv.Itoa(uid))
 }
 
+// maxSocketPath is the longest path of a UNIX socket on Linux (unix(7)), in bytes.
+const maxSocketPath = 107
+
 // maxSocketDir is the longest runtime directory whose sockets have paths that
 // Linux takes: 107 bytes (unix(7)) with the longest socket's name.
 func maxSocketDir() int {
@@ -155,8 +158,27 @@ func maxSocketDir() int {
 	for _, s := range qemucmd.SocketPurposes() {
 		longest = max(longest, len(s.FileName()))
 	}
-	return 107 - len("/") - longest
+	return maxSocketPath - len("/") - longest
 }
+
+// tooLong says in one line why no machine's sockets can be below a directory of runtime
+// directories; empty if they can.
+func tooLong(base string, getenv func(string) string) string {
+	most := maxSocketDir() - len("/") - shortDir
+	if len(base) <= most {
+		return ""
+	}
+	variable := "TMPDIR"
+	if filepath.IsAbs(getenv("XDG_RUNTIME_DIR")) {
+		variable = "XDG_RUNTIME_DIR"
+	}
+	return fmt.Sprintf("%s has %d bytes, and the paths of the machines' sockets below it would be longer than the %d bytes that Linux takes: set %s to a directory of your own whose path has at most %d bytes, such as /run/user/%d",
+		filepath.Dir(base), len(filepath.Dir(base)), maxSocketPath, variable, most-len(base)+len(filepath.Dir(base)), os.Geteuid())
+}
+
+// shortDir is the length of the name that a runtime directory has whose own would be too
+// long, in bytes.
+const shortDir = 16
 
 // runtimeDir is the runtime directory of a machine.
 func runtimeDir(base, namespace, name string) string {
@@ -165,7 +187,7 @@ func runtimeDir(base, namespace, name string) string {
 		return dir
 	}
 	sum := sha256.Sum256([]byte(namespace + "/" + name))
-	return filepath.Join(base, hex.EncodeToString(sum[:8]))
+	return filepath.Join(base, hex.EncodeToString(sum[:shortDir/2]))
 }
 
 // owner is the user id of a directory's owner, -1 if there is no directory.

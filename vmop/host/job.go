@@ -163,6 +163,9 @@ func (h *Host) Prepare(ctx context.Context, o *spec.Object, options JobOptions) 
 	if o, err = written(o); err != nil {
 		return nil, err
 	}
+	if problem := tooLong(h.runtime, h.env); problem != "" {
+		return nil, errors.New(problem)
+	}
 	config, secret, err := h.configuration(o, options.Given)
 	if err != nil {
 		return nil, err

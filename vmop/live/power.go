@@ -139,7 +139,7 @@ func (d *decider) power() {
 		if !resuming {
 			d.waitForSpace(*e)
 		}
-		d.condition(GuestExecuting, False, ReasonDiskFull, "the guest is paused because there is no space for %s (%s, %s free); it goes on when there is, or when it is resumed", e.Device, e.File, runnerconfig.Bytes(e.Free))
+		d.condition(GuestExecuting, False, ReasonDiskFull, "the guest is paused because there is no space for %s (%s, %s free); it goes on by itself when %s are free", e.Device, e.File, runnerconfig.Bytes(e.Free), runnerconfig.Bytes(spaceEnough))
 	case state == stateIOError && e != nil:
 		d.condition(GuestExecuting, False, ReasonDiskError, "the guest is paused because of an error of %s (%s)%s; it goes on when it is resumed", e.Device, e.File, because(e.Reason))
 	case state == stateIOError:

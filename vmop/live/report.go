@@ -90,6 +90,8 @@ type Facts struct {
 	// Message is about the stage, for people. Only that of StageStopped is used:
 	// the others would change without a change of anything else.
 	Message string
+	// Paused says that the guest of StageRunning does not execute.
+	Paused bool
 	// Booted says that the guest agent has answered since the machine's start or
 	// its last reset.
 	Booted bool
@@ -208,8 +210,13 @@ func (r *reporter) life(f Facts) StatusCondition {
 	case f.Stage == StageStopped:
 		reason, message = ReasonVMStopped, f.Message
 	}
-	c := r.set(Running, status, reason, message)
+	life := message
+	if f.Stage == StageRunning && f.Paused {
+		life = "QEMU runs, and the guest is paused"
+	}
+	c := r.set(Running, status, reason, life)
 	r.set(Booted, booted, reason, message)
+	c.Message = message // of the event, which is of the stage
 	return c
 }
 

@@ -202,3 +202,19 @@ func ExampleReport() {
 	// 4 ConsoleConnectionUpdate Disconnected from 10.0.0.7
 	// Running True VmBooted 1
 }
+
+// A machine whose guest is paused is there, and does not say that its guest executes; no
+// event is told of that twice.
+func TestReportOfAPausedGuest(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	running, _ := live.Report(live.Reported{}, live.Facts{Stage: live.StageRunning}, now)
+	paused, events := live.Report(running, live.Facts{Stage: live.StageRunning, Paused: true}, now.Add(time.Minute))
+	c := paused.Conditions[0]
+	if c.Type != live.Running || c.Status != live.True || c.Message != "QEMU runs, and the guest is paused" || !c.LastTransitionTime.Equal(now) || len(events) > 0 {
+		t.Errorf("%+v, %v", c, events)
+	}
+	again, events := live.Report(paused, live.Facts{Stage: live.StageRunning}, now.Add(time.Hour))
+	if again.Conditions[0] != running.Conditions[0] || len(events) > 0 {
+		t.Errorf("%+v, %v", again.Conditions[0], events)
+	}
+}

@@ -1,6 +1,7 @@
 package live_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/vmop/sdk/vmop/live"
@@ -36,6 +37,18 @@ func TestRunStates(t *testing.T) {
 		d = decide(live.Power{Number: 1})
 		if resumes := len(d.Steps) == 1 && d.Steps[0] == (live.Cont{Request: 1}); resumes != tt.resumes {
 			t.Errorf("%s: resumed by %+v", tt.state, d.Steps)
+		}
+	}
+}
+
+// A guest that waits for room is told with how much there is, and how much it waits for.
+func TestDiskFullSaysHowMuch(t *testing.T) {
+	var in live.Input
+	in.Observed.RunState = "io-error"
+	in.Observed.IOError = &live.IOError{Device: "data", File: "/srv/data.img", NoSpace: true, Free: 3 << 20}
+	for _, c := range live.Decide(in).Conditions {
+		if c.Type == live.GuestExecuting && (c.Reason != live.ReasonDiskFull || !strings.Contains(c.Message, "data (/srv/data.img, 3 MiB free); it goes on by itself when 64 MiB are free")) {
+			t.Errorf("%+v", c)
 		}
 	}
 }

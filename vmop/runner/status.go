@@ -29,7 +29,7 @@ func (e *Engine) report() {
 // facts are what the conditions of a machine are made from.
 func (s *State) facts() live.Facts {
 	f := live.Facts{
-		Message: s.Message, Booted: s.Guest.Booted, Clients: s.ConsoleClients, Generation: s.Generation,
+		Message: s.Message, Paused: s.Paused, Booted: s.Guest.Booted, Clients: s.ConsoleClients, Generation: s.Generation,
 		Login: live.Login{
 			Connected: s.Login.AgentConnected, Wanted: s.Login.Wanted, Message: s.Login.Message,
 			Confirmed: s.Login.Wanted != "" && s.Login.Reason == live.ReasonLoggedIn,
