@@ -646,6 +646,20 @@ func policyMutants() []mutant {
 				}
 			},
 		},
+		{
+			fault: "the end of a pod that is gone is noted beside the next one", promise: "an end is noted before there is another pod",
+			after: func(s *machine.Snapshot, p *reconcile.Plan) {
+				for _, st := range p.Statuses {
+					if _, notes := st.Status["lastEnd"]; !notes || s.VM.Status.RunnerEnd == nil || s.Pod != nil {
+						continue
+					}
+					unaware := *s
+					unaware.VM = s.VM.DeepCopy()
+					unaware.VM.Status.RunnerEnd = nil
+					p.Actions = machine.Decide(unaware).Actions
+				}
+			},
+		},
 	}
 }
 
