@@ -28,6 +28,7 @@ func twoManifests(t *rapid.T) (a, b *spec.VirtualMachine) {
 	a = spectest.VirtualMachine().Draw(t, "a")
 	b = spectest.VirtualMachine().Draw(t, "b")
 	for _, vm := range []*spec.VirtualMachine{a, b} {
+		vm.Spec.BlockDeviceRefs = nil // of few names, so that both have one
 		for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 3, rapid.ID).Draw(t, "references") {
 			r := spec.BlockDeviceRef{Kind: spec.KindDisk, Name: name}
 			if rapid.Bool().Draw(t, "boot order") {

@@ -54,6 +54,18 @@ func referenced(vm *spec.VirtualMachine) []string {
 	return out
 }
 
+// ofReference marks a claim as that of a VirtualDisk that is in it if a machine refers to
+// one that has it.
+func ofReference(claim *corev1.PersistentVolumeClaim, vm *spec.VirtualMachine) {
+	for _, r := range vm.Spec.BlockDeviceRefs {
+		if r.Claim() == claim.Name {
+			metav1.SetMetaDataLabel(&claim.ObjectMeta, names.LabelDisk, r.Name)
+			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, names.AnnotationMadeFor, "uid-of-a-disk")
+			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, names.AnnotationFilled, "uid-of-a-disk")
+		}
+	}
+}
+
 // Whoever looks for the machines of a claim by its name and by what machines
 // refer to finds all that use it.
 func TestClaimLeadsToItsMachines(t *testing.T) {
@@ -99,6 +111,7 @@ func TestNoStartBesideAPodWithTheSameDisks(t *testing.T) {
 			claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "apps"}}
 			claim.Status.Phase = corev1.ClaimBound
 			claim.Labels = objects.InstanceLabels(vm.Name)
+			ofReference(&claim, vm)
 			s.Claims = append(s.Claims, claim)
 		}
 		s.ImageRepository = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: names.ImageRepositoryClaim, Namespace: "apps"}}

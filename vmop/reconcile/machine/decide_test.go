@@ -914,6 +914,7 @@ func TestAnyMachine(t *testing.T) {
 			if d.Claim != "" {
 				pvc := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: d.Claim}}
 				pvc.Spec.Resources.Requests = corev1.ResourceList{}
+				ofReference(pvc, vm)
 				w.put("claim/"+d.Claim, pvc)
 			}
 		}

@@ -194,6 +194,9 @@ func checkObjects(t *rapid.T) {
 			pod = o
 		}
 	}
+	for _, r := range vm.Spec.BlockDeviceRefs {
+		claims[r.Claim()] = true
+	}
 	for _, d := range vm.Spec.VM.Disks {
 		if d.PersistentVolumeClaim != nil {
 			claims[d.PersistentVolumeClaim.ClaimName] = true

@@ -80,6 +80,7 @@ func TestDisksOfClaims(t *testing.T) {
 func TestDisksOfReferences(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		vm := spectest.VirtualMachine().Draw(t, "vm")
+		vm.Spec.BlockDeviceRefs = nil
 		before := machineconfig.Disks(vm)
 		byClaim := vm.DeepCopy()
 		for i, name := range rapid.SliceOfNDistinct(rapid.StringMatching(`ref[a-z0-9]{1,57}`), 0, 4, rapid.ID).Draw(t, "references") {

@@ -213,6 +213,21 @@ func drawDisks(t *rapid.T, m *spec.Machine) {
 	}
 }
 
+// drawBlockDevices draws disks that exist by themselves.
+func drawBlockDevices(t *rapid.T, s *spec.VirtualMachineSpec) {
+	if rapid.IntRange(0, 2).Draw(t, "has references") > 0 {
+		return
+	}
+	for i := range rapid.IntRange(1, 3).Draw(t, "references") {
+		r := spec.BlockDeviceRef{Kind: spec.KindDisk, Name: fmt.Sprintf("ref%d%s", i, Label().Draw(t, "reference"))}
+		r.Name = strings.TrimRight(r.Name[:min(len(r.Name), spec.MaxDiskName)], "-")
+		if maybe(t, "bootOrder") {
+			r.BootOrder = new(int32(100 + i)) // those of the disks are lower
+		}
+		s.BlockDeviceRefs = append(s.BlockDeviceRefs, r)
+	}
+}
+
 // drawImage draws an image of a server or a registry: files are those of one host.
 func drawImage(t *rapid.T, name string) *spec.DiskImage {
 	im := &spec.DiskImage{Name: name, Size: new(Bytes(1, 1<<44).Draw(t, "size"))}

@@ -39,6 +39,7 @@ func VirtualMachine() *rapid.Generator[*spec.VirtualMachine] {
 		if vm.Spec.HasAnswerCD() {
 			leaveRoomForACD(&vm.Spec.VM)
 		}
+		drawBlockDevices(t, &vm.Spec)
 		if rapid.IntRange(0, 3).Draw(t, "has status") == 0 {
 			drawStatus(t, &vm.Status)
 		}
