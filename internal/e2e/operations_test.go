@@ -9,6 +9,9 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/vmop/sdk/internal/tinyguest"
+	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
 // told is vmop-cli for the machines of the node, which logs what it is asked and
@@ -87,6 +90,34 @@ func powerOff(t *testing.T) {
 	t.Log("the guest powers itself off")
 }
 
+// stoppedByGuest waits until the machine has stopped because of that, and is not started
+// again: of one that is about to be the phase is another one.
+func stoppedByGuest(t *testing.T) {
+	t.Helper()
+	awaitField(t, "phase", "Stopped")
+	gone(t, "pod/tiny")
+	show(t, "get", "vm", "tiny")
+	const cause = "jsonpath={.status.lastEnd.cause}"
+	if got := show(t, "get", "vm", "tiny", "-o", cause); got != string(runnerconfig.CauseGuestShutdown) {
+		t.Errorf("it ended by %s", got)
+	}
+}
+
+// identityOf is what the guest knows its machine by: its UUID, its type, the serial
+// numbers of its disks, its MAC and its PCI addresses.
+func identityOf(t *testing.T, c *tinyguest.Console) string {
+	t.Helper()
+	var all []string
+	for _, command := range []string{"uuid", "dmi", "disks", "mac", "ls /sys/bus/pci/devices"} {
+		out := say(t, c, command)
+		if strings.TrimSpace(out) == "" || strings.Contains(out, "error: ") {
+			t.Errorf("%s: %q", command, out)
+		}
+		all = append(all, out)
+	}
+	return strings.Join(all, "\n")
+}
+
 // What a user does with a machine whose run policy he changes: operations that are
 // done, refused and superseded, a guest that powers itself off, a change that waits
 // for a restart and is gone after it, with a real guest.
@@ -104,15 +135,14 @@ func TestOperations(t *testing.T) {
 	awaitField(t, "phase", "Stopped")
 	c.run("start", "tiny")
 	c.run("start", "tiny") // it runs already
-	console(t, "tiny")
-	first := podUID(t)
+	first, identity := podUID(t), identityOf(t, console(t, "tiny"))
 	kubectl(t, "create", "-f", operationFile(t, "move", "Migrate"))
 	kubectl(t, "wait", "-n", namespace, "vmop/move", "--for=jsonpath={.status.phase}=Failed", "--timeout="+patience.String())
 
 	// What needs a restart, and is not needed any more after it.
 	kubectl(t, "patch", "vm", "-n", namespace, "tiny", "--type=merge", "-p", `{"spec":{"vm":{"maximumCpus":3}}}`)
 	awaitCondition(t, "AwaitingRestartToApplyConfiguration")
-	t.Logf("$ kubectl get vm -o wide\n%s", kubectl(t, "get", "vm", "-n", namespace, "-o", "wide"))
+	needsRestart(t, "True")
 	if out := c.run("changes", "tiny"); !strings.Contains(out, "spec.vm.maximumCpus") {
 		t.Error("the change is not shown")
 	}
@@ -121,9 +151,14 @@ func TestOperations(t *testing.T) {
 		t.Error("the machine was not restarted")
 	}
 	awaitCondition(t, "AwaitingRestartToApplyConfiguration=false")
+	needsRestart(t, "False")
 	c.run("changes", "tiny")
-	if got := say(t, console(t, "tiny"), "cpus"); !strings.Contains(got, "possible 0-2") {
+	guest := console(t, "tiny")
+	if got := say(t, guest, "cpus"); !strings.Contains(got, "possible 0-2") {
 		t.Errorf("the guest's CPUs after the restart: %s", got)
+	}
+	if now := identityOf(t, guest); now != identity {
+		t.Errorf("the guest sees another machine after the restart:\n%s\nbefore:\n%s", now, identity)
 	}
 
 	// AlwaysOn: nobody stops it, and its guest neither.
@@ -133,10 +168,18 @@ func TestOperations(t *testing.T) {
 	powerOff(t)
 	awaitOtherPod(t, before)
 
-	// AlwaysOnUnlessStoppedManually: whoever stops it, it stays so.
-	policy(t, "AlwaysOnUnlessStoppedManually")
+	// Manual and AlwaysOnUnlessStoppedManually: whoever stops it, it stays so.
+	policy(t, "Manual")
 	powerOff(t)
-	awaitField(t, "phase", "Stopped")
+	stoppedByGuest(t)
+	c.run("start", "tiny")
+	console(t, "tiny") // its guest reacts
+	c.run("stop", "tiny")
+	show(t, "get", "vm", "tiny")
+	policy(t, "AlwaysOnUnlessStoppedManually")
+	c.run("start", "tiny")
+	powerOff(t)
+	stoppedByGuest(t)
 	c.run("start", "tiny")
 
 	// AlwaysOff stops it, and nobody starts it.

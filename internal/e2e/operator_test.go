@@ -141,7 +141,16 @@ func TestOperator(t *testing.T) {
 	t.Logf("the display took %s", time.Since(begin))
 	checkRunnerMemory(t, "tiny")
 
-	kubectl(t, "patch", "vm", "-n", namespace, "tiny", "--type=merge", "-p", `{"spec":{"vm":{"state":"Stopped"}}}`)
+	// Without a run policy the state of the machine is what says whether it runs.
+	cli := told{t, buildCLI(t)}
+	state := func(want string) {
+		t.Helper()
+		if got := show(t, "get", "vm", "tiny", "-o", "jsonpath={.spec.vm.state}"); got != want {
+			t.Errorf("the manifest says %s, want %s", got, want)
+		}
+	}
+	cli.run("stop", "tiny")
+	state("Stopped")
 	gone(t, "pod/tiny")
 	awaitCondition(t, "PodReady=false")
 	awaitCondition(t, "Running=false")
@@ -149,7 +158,9 @@ func TestOperator(t *testing.T) {
 	t.Logf("the machine has stopped:\n%s\n%s", kubectl(t, "describe", "vm", "-n", namespace, "tiny"),
 		kubectl(t, "get", "events", "-n", namespace, "--field-selector=involvedObject.kind=VirtualMachine"))
 
-	kubectl(t, "patch", "vm", "-n", namespace, "tiny", "--type=merge", "-p", `{"spec":{"vm":{"state":"Running","display":{"vnc":{"unixSocket":true}}}}}`)
+	kubectl(t, "patch", "vm", "-n", namespace, "tiny", "--type=merge", "-p", `{"spec":{"vm":{"display":{"vnc":{"unixSocket":true}}}}}`)
+	cli.run("start", "tiny")
+	state("Running")
 	awaitLog(t, tinyguest.Ready)
 	c = console(t, "tiny")
 	if got := say(t, c, fmt.Sprintf("read vda %d 10", guestOffset)); !strings.Contains(got, "still here") {
