@@ -275,7 +275,7 @@ func (d *decision) reportOperator(conditions []spec.Condition) {
 		old.ObservedGeneration == next.ObservedGeneration &&
 		sameEnd(old.LastEnd, next.LastEnd) && samePower(old.Power, next.Power) && sameConditions(old.Conditions, next.Conditions) &&
 		equality.Semantic.DeepEqual(old.Waits, next.Waits) && slices.Equal(old.Claims, next.Claims) && equality.Semantic.DeepEqual(old.BlockDeviceRefs, next.BlockDeviceRefs) &&
-		equality.Semantic.DeepEqual(old.RestartAwaitingChanges, next.RestartAwaitingChanges) {
+		slices.EqualFunc(old.RestartAwaitingChanges, next.RestartAwaitingChanges, sameAwaiting) {
 		return
 	}
 	mine, version := d.inRunnersName(next.Conditions)

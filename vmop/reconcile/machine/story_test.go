@@ -2,8 +2,10 @@ package machine_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,7 +39,10 @@ func TestStories(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := play(t, string(archive.Files[0].Data))
+			got, err := play(t, string(archive.Files[0].Data))
+			if err != nil {
+				t.Fatal(err)
+			}
 			if *fixture.Update {
 				archive.Files = append(archive.Files[:1], txtar.File{Name: "log", Data: []byte(got)})
 				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
@@ -55,8 +60,36 @@ func TestStories(t *testing.T) {
 	}
 }
 
+// grammar is what a script may say: a line of another form is an error, and never
+// something that does not happen.
+var grammar = regexp.MustCompile(`^(?:` + strings.Join([]string{
+	`reconcile`, `wait \d+[smh]`,
+	`kubelet(?: (?:schedule|start|removes|ends-it|unschedulable|pull-error|evict))+`,
+	`runner reports`, `runner ends (?:` + causes() + `)`,
+	`volumes are-(?:awaited|made)`, `claim \S+ is-(?:deleted|restored)`,
+	`secret \S+ (?:is-deleted|has-type \S+)`, `class \S+ (?:is-deleted|is-made \d+)`,
+	`garbage-collector`, `node-(?:dies|lives) \S+`, `vm-operator(?: 3\.4)?`,
+	`person (?:starts|stops|sets-cpus|shrinks|grows|wants-shutdown-to-stop|breaks|approves-restarts|deletes-pod|deletes-machine|orphans-pod|makes-machine-again|forces-stop|wants-new-disks|asks-for-reset)`,
+	`person sets-policy (?:AlwaysOn|AlwaysOff|Manual|AlwaysOnUnlessStoppedManually)`, `person asks-for (?:start|stop|restart)`,
+	`person (?:sets-image|provisions-by|names-class) \S+`, `person labels(?: \S+=\S*)*`, `person sets-timeout \d+`,
+	`person (?:wants-nodes|wants-to-be-with|wants-to-be-apart-from) \S+=\S+`,
+}, `|`) + `)$`)
+
+// causes are those of the ends of machines.
+func causes() string {
+	all := []runnerconfig.Cause{
+		runnerconfig.CauseGuestShutdown, runnerconfig.CauseGuestReset, runnerconfig.CauseRequested, runnerconfig.CauseForced, runnerconfig.CauseHostQuit,
+		runnerconfig.CauseGuestPanic, runnerconfig.CauseQEMUFailure, runnerconfig.CauseHelperFailure, runnerconfig.CauseStartFailure,
+	}
+	var out []string
+	for _, c := range all {
+		out = append(out, string(c))
+	}
+	return strings.Join(out, "|")
+}
+
 // play executes a script and returns what the operator did.
-func play(t *testing.T, script string) string {
+func play(t *testing.T, script string) (string, error) {
 	var out strings.Builder
 	w := newWorld(func(string, int) int { return 0 }, machine.Decide)
 	for line := range strings.Lines(script) {
@@ -64,19 +97,32 @@ func play(t *testing.T, script string) string {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
+		if !grammar.MatchString(line) {
+			return "", fmt.Errorf("unknown: %s", line)
+		}
 		fmt.Fprintf(&out, "%s> %s\n", w.now.Format("15:04:05 "), line)
 		words := strings.Fields(line)
 		if words[0] == "reconcile" {
 			tellRounds(t, w, &out)
 			continue
 		}
-		happens, known := happenings[words[0]]
-		if !known {
-			t.Fatalf("unknown: %s", line)
-		}
-		happens(w, words[1:])
+		happenings[words[0]](w, words[1:])
 	}
-	return out.String()
+	return out.String(), nil
+}
+
+// A script that says what nobody understands fails.
+func TestUnknownWordsOfStories(t *testing.T) {
+	for _, line := range []string{
+		"reconsile", "reconcile twice", "wait", "wait a while", "kubelet", "kubelet schedule sometimes", "runner", "runner ends", "runner ends GuestShutdown",
+		"runner reports twice", "volumes are-late", "claim web-system-disk", "claim web-system-disk is-lost", "secret web-init is-made", "class small is-made",
+		"class small is-made big", "garbage-collector now", "node-dies", "vm-operator 3.3", "person", "person sleeps", "person sets-policy Never",
+		"person asks-for nothing", "person sets-image", "person labels app", "person sets-timeout soon", "person starts web", "person wants-nodes ssd",
+	} {
+		if _, err := play(t, line); err == nil || err.Error() != "unknown: "+line {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
 }
 
 // tellRounds reconciles until nothing is left to do.
@@ -102,7 +148,7 @@ func tellRounds(t *testing.T, w *world, out *strings.Builder) {
 			return
 		}
 	}
-	t.Fatal("it does not come to rest")
+	t.Fatal("it does not come to rest\n" + out.String())
 }
 
 func detail(a reconcile.Action) string {
@@ -111,6 +157,10 @@ func detail(a reconcile.Action) string {
 		return fmt.Sprintf(" (%s, grace %d s)", a.UID, a.GraceSeconds)
 	case reconcile.Patch:
 		return " to " + string(stateOf(a))
+	case reconcile.Create:
+		if pod, is := a.Object.(*corev1.Pod); is {
+			return placed(pod)
+		}
 	case reconcile.SetFinalizers:
 		if a.Releases {
 			return " and let it go"
@@ -301,6 +351,17 @@ func personDoes(w *world, args []string) {
 		}
 		w.put(theVM, vm)
 		return
+	case "wants-nodes":
+		key, value, _ := strings.Cut(args[1], "=")
+		vm.Spec.NodeSelector = map[string]string{key: value}
+	case "wants-to-be-with":
+		a := affinityOf(vm)
+		a.VirtualMachineAndPodAffinity = &spec.VirtualMachineAndPodAffinity{
+			PreferredDuringSchedulingIgnoredDuringExecution: []spec.WeightedVirtualMachineAndPodAffinityTerm{{Weight: 1, Term: beside(args[1])}},
+		}
+	case "wants-to-be-apart-from":
+		a := affinityOf(vm)
+		a.VirtualMachineAndPodAntiAffinity = &spec.VirtualMachineAndPodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{beside(args[1])}}
 	case "sets-timeout":
 		vm.Spec.VM.PowerdownTimeout = new(int32(number(args[1])))
 	case "forces-stop":
@@ -318,6 +379,44 @@ func personDoes(w *world, args []string) {
 	}
 	vm.Generation++
 	w.put(theVM, vm)
+}
+
+func affinityOf(vm *spec.VirtualMachine) *spec.Affinity {
+	if vm.Spec.Affinity == nil {
+		vm.Spec.Affinity = &spec.Affinity{}
+	}
+	return vm.Spec.Affinity
+}
+
+// beside is a term about who is on the same node: KEY=VALUE.
+func beside(label string) corev1.PodAffinityTerm {
+	key, value, _ := strings.Cut(label, "=")
+	return corev1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}, TopologyKey: corev1.LabelHostname}
+}
+
+// placed says where a pod may run, if that is not everywhere.
+func placed(pod *corev1.Pod) string {
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(pod.Spec.NodeSelector)) {
+		out = append(out, "on nodes with "+key+"="+pod.Spec.NodeSelector[key])
+	}
+	of := func(t *corev1.PodAffinityTerm) string { return metav1.FormatLabelSelector(t.LabelSelector) }
+	if a := pod.Spec.Affinity; a != nil {
+		if p := a.PodAffinity; p != nil {
+			for _, t := range p.PreferredDuringSchedulingIgnoredDuringExecution {
+				out = append(out, "rather with "+of(&t.PodAffinityTerm))
+			}
+		}
+		if p := a.PodAntiAffinity; p != nil {
+			for _, t := range p.RequiredDuringSchedulingIgnoredDuringExecution {
+				out = append(out, "not with "+of(&t))
+			}
+		}
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return " " + strings.Join(out, ", ")
 }
 
 // takeover puts what VM-Operator leaves in a cluster where a machine runs: its
