@@ -66,7 +66,8 @@ func (w *world) settled(name string, policy spec.RunPolicy, phase string) {
 	w.addMachine(name, policy, phase)
 	on := phase != spec.PhaseStopped && phase != spec.PhaseStopping
 	if on || phase == spec.PhaseStopping {
-		w.truth.pods[name] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "pod-before"}}
+		_, own := meant(name)
+		w.truth.pods[name] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: own, UID: "pod-before"}}
 	}
 	w.update(name, func(vm *spec.VirtualMachine) {
 		if on {

@@ -17,7 +17,8 @@ import (
 )
 
 var (
-	machines = []string{"a", "b"}
+	// Two machines of one namespace, or two of one name.
+	machines = [][]string{{"a", "b"}, {"a", "shop/a"}}
 	policies = []spec.RunPolicy{"", spec.RunPolicyManual, spec.RunPolicyAlwaysOnUnlessStoppedManually, spec.RunPolicyAlwaysOn, spec.RunPolicyAlwaysOff}
 	phases   = []string{"", spec.PhaseStopped, spec.PhaseStopped, spec.PhasePending, spec.PhaseUnknown}
 )
@@ -63,7 +64,8 @@ func (w *world) life() (broken *violation) {
 		}
 	}()
 	w.cleanup = operation.Cleanup{Keep: 1 + w.draw("keep", 3), For: choose(w, "for", time.Minute, time.Hour)}
-	for _, name := range machines {
+	w.machines = choose(w, "machines", machines...)
+	for _, name := range w.machines {
 		w.addMachine(name, choose(w, "policy", policies...), choose(w, "phase", phases...))
 		w.see(3)
 	}
@@ -76,7 +78,7 @@ func (w *world) life() (broken *violation) {
 
 // step is something that happens.
 func (w *world) step() {
-	name := choose(w, "machine", machines...)
+	name := choose(w, "machine", w.machines...)
 	vm := w.truth.vms[name]
 	op := ""
 	if keys := slices.Sorted(maps.Keys(w.truth.ops)); len(keys) > 0 {
@@ -97,7 +99,13 @@ func (w *world) step() {
 	case what < 28:
 		w.proceeds(name)
 	case what < 32:
-		w.addOperation(fmt.Sprintf("%s%d", choose(w, "letter", "x", "y", "z"), w.serial), name,
+		opName := fmt.Sprintf("%s%d", choose(w, "letter", "x", "y", "z"), w.serial)
+		if _, twin, elsewhere := strings.Cut(op, "/"); !elsewhere && op != "" && w.truth.ops[neighbour(name, op)] == nil {
+			opName = op // as one of the other namespace is called
+		} else if elsewhere && w.truth.ops[neighbour(name, twin)] == nil {
+			opName = twin
+		}
+		w.addOperation(opName, name,
 			choose(w, "type", spec.OperationStart, spec.OperationStop, spec.OperationRestart, spec.OperationRestart, spec.OperationMigrate, "Nonsense"), w.draw("force", 2) == 1)
 	case what < 35:
 		w.now = w.now.Add(choose(w, "time", time.Second, 20*time.Second, 3*time.Minute, 20*time.Minute))
@@ -150,7 +158,7 @@ func (w *world) step() {
 func (w *world) settle() {
 	w.t.Helper()
 	for i := range 12 {
-		for _, name := range machines {
+		for _, name := range w.machines {
 			quiet := false
 			for range 40 {
 				w.see(3)

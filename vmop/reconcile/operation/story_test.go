@@ -101,7 +101,7 @@ var lines = []line{
 	{regexp.MustCompile(`^reconcile$`), func(w *world, _ []string) error {
 		all := slices.Collect(maps.Keys(w.truth.vms))
 		for _, o := range w.truth.ops {
-			all = append(all, o.Spec.VirtualMachineName)
+			all = append(all, machineOf(o))
 		}
 		slices.Sort(all)
 		for _, name := range slices.Compact(all) {

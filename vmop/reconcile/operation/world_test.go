@@ -54,6 +54,8 @@ type world struct {
 	now     time.Time
 	serial  int
 	cleanup operation.Cleanup
+	// machines are what those are called that may be there.
+	machines []string
 	// stale: caches may lack what the operator has written itself, as those of its
 	// successor may.
 	stale bool
@@ -67,7 +69,9 @@ type world struct {
 	// forbidden are the machines that the API server lets nobody write, failures what it
 	// has refused because of that, and refusals how often.
 	forbidden map[string]bool
-	failures  map[reconcile.Target]reconcile.Failure
+	failures  map[string]reconcile.Failure
+	// machineOf is the machine that an operation is seen as one of.
+	machineOf func(*spec.VirtualMachineOperation) string
 	refusals  int
 	since     map[types.UID]int
 	log       []string
@@ -78,7 +82,7 @@ func newWorld(t fataler) *world {
 	return &world{
 		t: t, decide: operation.Decide, truth: empty, cache: empty.copied(), now: noon, wrote: map[string]int{},
 		signals: map[types.UID]int{}, others: map[string]int{}, since: map[types.UID]int{},
-		forbidden: map[string]bool{}, failures: map[reconcile.Target]reconcile.Failure{},
+		forbidden: map[string]bool{}, failures: map[string]reconcile.Failure{}, machineOf: machineOf,
 	}
 }
 
@@ -103,18 +107,49 @@ func (w *world) violated(promise, format string, args ...any) {
 
 func (w *world) version() string { w.serial++; return strconv.Itoa(w.serial) }
 
-func (w *world) addMachine(name string, policy spec.RunPolicy, phase string) *spec.VirtualMachine {
-	vm := spec.NewVirtualMachine("lab", name)
+// home is the namespace of what is called by its name alone; what is in another one is
+// called NAMESPACE/NAME.
+const home = "lab"
+
+// called is what an object of a namespace is called.
+func called(namespace, name string) string {
+	if namespace == home {
+		return name
+	}
+	return namespace + "/" + name
+}
+
+// meant is the object that something is called.
+func meant(key string) (namespace, name string) {
+	if namespace, name, elsewhere := strings.Cut(key, "/"); elsewhere {
+		return namespace, name
+	}
+	return home, key
+}
+
+// neighbour is an object in the namespace of another.
+func neighbour(of, name string) string {
+	namespace, _ := meant(of)
+	return called(namespace, name)
+}
+
+// machineOf is what the machine of an operation is called.
+func machineOf(o *spec.VirtualMachineOperation) string {
+	return called(o.Namespace, o.Spec.VirtualMachineName)
+}
+
+func (w *world) addMachine(key string, policy spec.RunPolicy, phase string) *spec.VirtualMachine {
+	namespace, name := meant(key)
+	vm := spec.NewVirtualMachine(namespace, name)
 	vm.UID, vm.Generation, vm.ResourceVersion = types.UID("m"+w.version()), 1, w.version()
 	vm.Spec.RunPolicy, vm.Spec.VM.State = policy, spec.StateStopped
 	timeout := int32(30)
 	vm.Spec.VM.PowerdownTimeout = &timeout
 	vm.Status.Phase = phase
-	w.truth.vms[name] = vm
 	if phase != "" {
 		w.answer(vm)
 	}
-	w.truth.vms[name] = vm
+	w.truth.vms[key] = vm
 	return vm
 }
 
@@ -173,7 +208,7 @@ func (w *world) proceeds(name string) {
 		switch {
 		case pod == nil && on && vm.DeletionTimestamp == nil && vm.Status.Phase != spec.PhaseStarting:
 			vm.Status.Phase = spec.PhaseStarting
-			w.truth.pods[name] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: name, UID: types.UID("p" + w.version()), ResourceVersion: w.version(), Annotations: map[string]string{names.AnnotationPowerRequest: request}}}
+			w.truth.pods[name] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: vm.Namespace, Name: vm.Name, UID: types.UID("p" + w.version()), ResourceVersion: w.version(), Annotations: map[string]string{names.AnnotationPowerRequest: request}}}
 		case pod == nil && on:
 			vm.Status.Phase = spec.PhasePending
 		case pod == nil:
@@ -198,12 +233,13 @@ func (w *world) proceeds(name string) {
 }
 
 func (w *world) addOperation(name, vm string, t spec.OperationType, force bool) *spec.VirtualMachineOperation {
-	o := spec.NewOperation("lab", vm, t)
+	namespace, machine := meant(vm)
+	o := spec.NewOperation(namespace, machine, t)
 	o.Name, o.UID, o.Generation, o.ResourceVersion = name, types.UID("o"+w.version()), 1, w.version()
 	o.Spec.Force = force
 	o.CreationTimestamp = metav1.NewTime(w.now.Truncate(time.Second))
-	w.truth.ops[name] = o
-	w.note("%s: %s of %s, force %t", name, t, vm, force)
+	w.truth.ops[called(namespace, name)] = o
+	w.note("%s: %s of %s, force %t", called(namespace, name), t, vm, force)
 	return o
 }
 
@@ -270,36 +306,31 @@ func (w *world) behind() bool {
 func (w *world) snapshot(name string) operation.Snapshot {
 	s := operation.Snapshot{Machine: w.cache.vms[name], Pod: w.cache.pods[name], Cleanup: w.cleanup, Now: w.now}
 	for _, key := range slices.Sorted(maps.Keys(w.cache.ops)) {
-		if o := w.cache.ops[key]; o.Spec.VirtualMachineName == name {
+		if o := w.cache.ops[key]; w.machineOf(o) == name {
 			s.Operations = append(s.Operations, *o)
 		}
 	}
 	if operation.NeedsFresh(s) {
 		s.Machine, s.Fresh = w.truth.vms[name], true
 	}
-	if f, refused := w.failures[machineTarget(name)]; refused {
+	if f, refused := w.failures[name]; refused {
 		s.Failures = append(s.Failures, f)
 	}
 	return s
 }
 
-// machineTarget is what a machine is told by.
-func machineTarget(name string) reconcile.Target {
-	return reconcile.Target{Verb: "patch", Kind: names.KindVirtualMachine, Name: name}
-}
-
 // refuses reports whether the API server refuses a write because of what it is.
-func (w *world) refuses(a reconcile.Action) bool {
+func (w *world) refuses(of string, a reconcile.Action) bool {
 	t := a.Target()
 	if t.Kind != names.KindVirtualMachine {
 		return false
 	}
-	if !w.forbidden[t.Name] {
-		delete(w.failures, t)
+	if !w.forbidden[of] {
+		delete(w.failures, of)
 		return false
 	}
 	w.refusals++
-	w.failures[t] = reconcile.Failure{Target: t, Reason: "Forbidden", Message: "a policy forbids it", Count: w.failures[t].Count + 1, Last: w.now}
+	w.failures[of] = reconcile.Failure{Target: t, Reason: "Forbidden", Message: "a policy forbids it", Count: w.failures[of].Count + 1, Last: w.now}
 	w.note("refused: %s", t)
 	return true
 }
@@ -325,7 +356,7 @@ func (w *world) reconcile(name string, most int) reconcile.Plan {
 			w.note("the operator dies")
 			break
 		}
-		if w.refuses(a) {
+		if w.refuses(name, a) {
 			break
 		}
 		if !w.execute(name, a) {
@@ -339,9 +370,10 @@ func (w *world) reconcile(name string, most int) reconcile.Plan {
 // execute makes a write as the API server does. It reports whether it was taken.
 func (w *world) execute(of string, a reconcile.Action) bool {
 	w.t.Helper()
+	key := neighbour(of, a.Target().Name)
 	switch a := a.(type) {
 	case reconcile.SetFinalizers:
-		o := w.truth.ops[a.Name]
+		o := w.truth.ops[key]
 		if o == nil {
 			return true
 		}
@@ -350,14 +382,14 @@ func (w *world) execute(of string, a reconcile.Action) bool {
 		}
 		o = o.DeepCopy()
 		o.Finalizers, o.ResourceVersion = a.Finalizers, w.version()
-		if w.truth.ops[a.Name] = o; o.DeletionTimestamp != nil && len(o.Finalizers) == 0 {
-			delete(w.truth.ops, a.Name)
+		if w.truth.ops[key] = o; o.DeletionTimestamp != nil && len(o.Finalizers) == 0 {
+			delete(w.truth.ops, key)
 		}
-		w.wrote[names.KindOperation+"/"+a.Name] = w.serial
+		w.wrote[names.KindOperation+"/"+key] = w.serial
 		w.note("%s: finalizers %v", a.Name, a.Finalizers)
 		return true
 	case reconcile.DeleteOperation:
-		o := w.truth.ops[a.Name]
+		o := w.truth.ops[key]
 		if o == nil {
 			return true
 		}
@@ -365,7 +397,7 @@ func (w *world) execute(of string, a reconcile.Action) bool {
 			return false
 		}
 		w.mayCleanUp(of, o)
-		delete(w.truth.ops, a.Name)
+		delete(w.truth.ops, key)
 		w.note("%s is cleaned up", a.Name)
 		return true
 	case reconcile.Patch:
@@ -380,11 +412,12 @@ func (w *world) execute(of string, a reconcile.Action) bool {
 
 func (w *world) patchOperation(of string, a reconcile.Patch) bool {
 	w.t.Helper()
-	o := w.truth.ops[a.Name]
+	key := neighbour(of, a.Name)
+	o := w.truth.ops[key]
 	if o == nil || o.UID != a.UID || o.ResourceVersion != a.ResourceVersion {
 		return false
 	}
-	if o.Spec.VirtualMachineName != of || a.Subresource != "status" {
+	if machineOf(o) != of || a.Subresource != "status" {
 		w.violated("the status of the machine's own operations is written", "operation %s is none of machine %s", a.Name, of)
 	}
 	next := merged(w, o, a.Body())
@@ -392,17 +425,17 @@ func (w *world) patchOperation(of string, a reconcile.Patch) bool {
 	w.checkStatus(o, next)
 	if !reflect.DeepEqual(o, next) {
 		next.ResourceVersion = w.version()
-		w.wrote[names.KindOperation+"/"+a.Name] = w.serial
+		w.wrote[names.KindOperation+"/"+key] = w.serial
 	}
-	w.truth.ops[a.Name] = next
+	w.truth.ops[key] = next
 	w.note("%s: %s %s", a.Name, next.Status.Phase, reasonOf(next))
 	return true
 }
 
 func (w *world) patchMachine(of string, a reconcile.Patch) bool {
 	w.t.Helper()
-	vm := w.truth.vms[a.Name]
-	if a.Name != of || a.Subresource != "" {
+	vm := w.truth.vms[of]
+	if neighbour(of, a.Name) != of || a.Subresource != "" {
 		w.violated("a machine is told itself", "%s is none of the operations of %s", a.Target(), of)
 	}
 	if vm == nil || vm.UID != a.UID || vm.ResourceVersion != a.ResourceVersion {
@@ -422,8 +455,8 @@ func (w *world) patchMachine(of string, a reconcile.Patch) bool {
 		next.Generation++
 	}
 	next.ResourceVersion = w.version()
-	w.wrote[names.KindVirtualMachine+"/"+a.Name] = w.serial
-	w.truth.vms[a.Name] = next
+	w.wrote[names.KindVirtualMachine+"/"+of] = w.serial
+	w.truth.vms[of] = next
 	request, _ := a.Annotations[names.AnnotationPowerRequest].(string)
 	w.note("machine %s is told %q", of, request)
 	if request != "" {
@@ -481,7 +514,7 @@ func (w *world) checkStatus(was, is *spec.VirtualMachineOperation) {
 	}
 	if !w.stale && b.Phase == spec.OperationInProgress {
 		for _, o := range w.truth.ops {
-			if o.Name != is.Name && o.Spec.VirtualMachineName == is.Spec.VirtualMachineName && o.Status.Phase == spec.OperationInProgress {
+			if o.UID != is.UID && machineOf(o) == machineOf(is) && o.Status.Phase == spec.OperationInProgress {
 				w.violated("one operation of a machine is in progress", "%s and %s are both in progress", o.Name, is.Name)
 			}
 		}
@@ -495,7 +528,7 @@ func (w *world) checkStatus(was, is *spec.VirtualMachineOperation) {
 // tells anything.
 func (w *world) checkDone(o *spec.VirtualMachineOperation) {
 	w.t.Helper()
-	name := o.Spec.VirtualMachineName
+	name := machineOf(o)
 	if o.Generation != 1 {
 		w.violated("what was changed is not carried out", "%s is done, which was changed", o.Name)
 	}
@@ -510,15 +543,15 @@ func (w *world) checkDone(o *spec.VirtualMachineOperation) {
 // mayCleanUp checks that an operation may be deleted.
 func (w *world) mayCleanUp(of string, o *spec.VirtualMachineOperation) {
 	w.t.Helper()
-	if o.Spec.VirtualMachineName != of || !o.Status.Phase.Finished() {
-		w.violated("only what has ended is cleaned up", "%s (%s) of %s is cleaned up for machine %s", o.Name, o.Status.Phase, o.Spec.VirtualMachineName, of)
+	if machineOf(o) != of || !o.Status.Phase.Finished() {
+		w.violated("only what has ended is cleaned up", "%s (%s) of %s is cleaned up for machine %s", o.Name, o.Status.Phase, machineOf(o), of)
 	}
 	// What was deleted meanwhile may have been counted.
 	known := maps.Clone(w.cache.ops)
 	maps.Copy(known, w.truth.ops)
 	newer := 0
 	for _, other := range known {
-		if other.Spec.VirtualMachineName == of && other.Status.Phase.Finished() && !other.Status.CompletionTime.Before(o.Status.CompletionTime) && other.UID != o.UID {
+		if machineOf(other) == of && other.Status.Phase.Finished() && !other.Status.CompletionTime.Before(o.Status.CompletionTime) && other.UID != o.UID {
 			newer++
 		}
 	}
