@@ -94,6 +94,16 @@ func (p *program) makeOfImage(c *cli.Context) (out made, err error) {
 	if err != nil {
 		return out, err
 	}
+	given, err := p.given(c)
+	if err != nil {
+		return out, err
+	}
+	printed := c.String("output") == "yaml"
+	if printed {
+		if err := p.complete(c, vm, image, wish, given); err != nil {
+			return out, err
+		}
+	}
 	text, err := spec.Marshal(vm)
 	if err != nil {
 		return out, err
@@ -103,13 +113,9 @@ func (p *program) makeOfImage(c *cli.Context) (out made, err error) {
 		return out, err
 	}
 	out.Object = objects[0]
-	if c.String("output") == "yaml" {
+	if printed {
 		out.printed = true
 		_, err := p.stdout.Write(text)
-		return out, err
-	}
-	given, err := p.given(c)
-	if err != nil {
 		return out, err
 	}
 	image.Size = wish.DiskSize.Value()
@@ -128,6 +134,30 @@ func (p *program) makeOfImage(c *cli.Context) (out made, err error) {
 		return out, p.told(&out.Object, err)
 	}
 	return out, out.machine.SetSSH(ssh)
+}
+
+// complete has a manifest say what is otherwise given with it, so that it makes the same
+// machine by itself: the image of its disk and the folders that it shares.
+func (p *program) complete(c *cli.Context, vm *spec.VirtualMachine, image host.Image, wish host.Wish, given host.Given) error {
+	if kind, err := (imagesource.Source{Location: image.Source}).Kind(); err == nil && kind == imagesource.File {
+		if image.Source, err = filepath.Abs(image.Source); err != nil {
+			return err
+		}
+	}
+	if c.Bool("in-place") {
+		p.note("A manifest cannot say that an image is used in place: give it with --disk %s=%s", host.SystemDisk, shellWord(image.Source))
+	} else {
+		vm.Spec.VM.Disks[0] = spec.Disk{Image: &spec.DiskImage{
+			Name:   vm.Spec.VM.Disks[0].VolumeClaimTemplate.Metadata.Name,
+			Source: image.Source, Path: image.Path, Checksum: image.Checksum, CABundle: string(image.CA), Size: &wish.DiskSize,
+		}}
+	}
+	for _, s := range given.Shares {
+		if s.Dir != "" {
+			vm.Spec.VM.Shares = append(vm.Spec.VM.Shares, spec.Share{Tag: s.Tag, HostPath: s.Dir, ReadOnly: s.ReadOnly})
+		}
+	}
+	return nil
 }
 
 func (p *program) createInPlace(h *host.Host, o *spec.Object, given host.Given, image host.Image) (host.Machine, error) {

@@ -1,9 +1,11 @@
 package host
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/vmop/sdk/vmop/reconcile/changes"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -29,4 +31,20 @@ func Changes(before, after *spec.VirtualMachine) []changes.Change {
 		}
 	}
 	return found
+}
+
+// keepSizes says of the disks that were given, by their names, that a larger size in the
+// manifest does not reach them: what lies elsewhere is enlarged by [Host.ResizeDisk] only.
+func keepSizes(found []changes.Change, vm *spec.VirtualMachine, given map[string]string) {
+	for _, d := range machineconfig.Disks(vm) {
+		path := given[d.Name]
+		if path == "" {
+			continue
+		}
+		for i := range found {
+			if c := &found[i]; strings.HasPrefix(c.Path, d.Field()+".volumeClaimTemplate.") && strings.HasSuffix(c.Path, ".resources.requests[storage]") {
+				c.Applied, c.Reason = changes.AppliedNever, fmt.Sprintf("the disk is %s, which was given and keeps its size: disk resize enlarges it", path)
+			}
+		}
+	}
 }

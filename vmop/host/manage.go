@@ -189,6 +189,11 @@ func (h *Host) Apply(ctx context.Context, m Machine, o *spec.Object, g Given) (A
 				out.Changes[i].Applied, out.Changes[i].Reason = changes.AppliedRestart, ""
 			}
 		}
+		def, err := m.Definition()
+		if err != nil {
+			return out, err
+		}
+		keepSizes(out.Changes, o.VirtualMachine, g.canonical(o.VirtualMachine).Over(def.Given).Disks)
 	}
 	c, _, err := h.configuration(o, g)
 	if err != nil {
