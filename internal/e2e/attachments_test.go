@@ -78,9 +78,12 @@ spec:
 	awaitDisks(t, tiny, "vdb 33554432 bytes", true)
 	say(t, tiny, fmt.Sprintf("write vdb %d of tiny", dataOffset))
 	t.Logf("$ kubectl get vmbda\n%s", kubectl(t, "get", "vmbda", "-n", namespace))
-	if got := kubectl(t, "get", "vd", "-n", namespace, "files", "-o", "jsonpath={.status.attachedToVirtualMachines[*].name}"); got != "tiny" {
-		t.Errorf("the disk says that it is attached to %q", got)
-	}
+	eventually(t, "the disk says who has it", func() error {
+		if got := kubectl(t, "get", "vd", "-n", namespace, "files", "-o", "jsonpath={.status.attachedToVirtualMachines[*].name}"); got != "tiny" {
+			return errors.New(got)
+		}
+		return nil
+	})
 
 	// Nobody else gets it.
 	attachment(t, "second", "other")
@@ -104,9 +107,12 @@ spec:
 		t.Errorf("after the exporter was killed the guest reads %s", got)
 	}
 	say(t, tiny, fmt.Sprintf("write vdb %d and more", dataOffset+512))
-	if got := kubectl(t, "get", "pod", "-n", namespace, "first-vmbda", "-o", "jsonpath={.status.containerStatuses[0].restartCount}"); got == "0" {
-		t.Error("the exporter was not killed")
-	}
+	eventually(t, "the exporter was killed", func() error {
+		if got := kubectl(t, "get", "pod", "-n", namespace, "first-vmbda", "-o", "jsonpath={.status.containerStatuses[0].restartCount}"); got == "0" {
+			return errors.New("it was not restarted")
+		}
+		return nil
+	})
 
 	// It goes to the machine that waits for it.
 	kubectl(t, "delete", "vmbda", "-n", namespace, "first", "--wait=true", "--timeout="+patience.String())

@@ -55,7 +55,8 @@ type Snapshot struct {
 // places for what is plugged.
 const MaxAttached = 6
 
-// again is when another exporter is tried after one whose disk the runner could not plug.
+// again is how old an exporter is at least that gives way to another one because the
+// runner could not plug what it exports.
 const again = time.Minute
 
 // Decide is total and deterministic: equal snapshots give equal plans, and the snapshot
@@ -567,7 +568,7 @@ func (d *decision) attached(but string) {
 }
 
 // failed is for a disk that the runner could not plug. It does not try again by itself:
-// it is given another exporter after a while.
+// it is given another exporter.
 func (d *decision) failed(p *corev1.Pod, r *spec.MachineAttachment) {
 	if d.a.Status.Phase != spec.AttachmentFailed {
 		d.plan.Events = append(d.plan.Events, reconcile.Event{
@@ -575,11 +576,7 @@ func (d *decision) failed(p *corev1.Pod, r *spec.MachineAttachment) {
 		})
 	}
 	d.not(spec.AttachmentFailed, conditions.ReasonAttachmentFailed, "machine %s cannot attach it%s", d.a.Spec.VirtualMachineName, because(r.Message))
-	since := d.s.Now
-	if c := spec.FindCondition(d.a.Status.Conditions, conditions.Attached); c != nil && c.Reason == conditions.ReasonAttachmentFailed {
-		since = p.CreationTimestamp.Time
-	}
-	if at := since.Add(again); d.s.Now.Before(at) {
+	if at := p.CreationTimestamp.Add(again); d.s.Now.Before(at) {
 		d.wake(at)
 		return
 	}

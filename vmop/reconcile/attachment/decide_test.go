@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/vmop/conditions"
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/attachment"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
@@ -128,6 +129,66 @@ func TestExporter(t *testing.T) {
 		term := p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0]
 		if devices != want || *p.Spec.AutomountServiceAccountToken || !*p.Spec.SecurityContext.RunAsNonRoot || term.Values[0] != "node" || objects.ExportsFor(p) != "web" {
 			t.Errorf("%s: %+v", mode, p.Spec)
+		}
+	}
+}
+
+// connected is a snapshot in which the runner is told where the disk is.
+func connected(age time.Duration, phase string) attachment.Snapshot {
+	s := ready()
+	key := strings.Repeat("ab", 32)
+	s.Key = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{names.AnnotationMadeFor: "attachment"}}, Data: keys[0]}
+	s.Attachment.Finalizers = []string{names.FinalizerAttachment}
+	s.Attachment.Status.Connection = &spec.AttachmentConnection{PodUID: "pod", Key: key, Address: "192.0.2.1:10809", Fingerprint: objects.ExportFingerprint(s.Key)}
+	s.Machine.Status.AttachmentKey = key
+	s.Machine.Status.Attachments = []spec.MachineAttachment{{UID: "attachment", Name: "a", Phase: phase, Message: "it cannot be plugged: no room"}}
+	s.Exporter = objects.ExportJob(s.Attachment, s.Machine, "node", corev1.PersistentVolumeBlock, s.Settings)
+	s.Exporter.UID, s.Exporter.CreationTimestamp = "exporter", metav1.NewTime(noon.Add(-age))
+	s.Exporter.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "192.0.2.1"}
+	return s
+}
+
+// A disk that the runner could not plug is told so, and gets another exporter, but not
+// again and again.
+func TestWhatCannotBePlugged(t *testing.T) {
+	for age, ends := range map[time.Duration]bool{time.Second: false, time.Hour: true} {
+		p := attachment.Decide(connected(age, "Failed"))
+		got := decoded(p.Statuses[0])
+		about := spec.FindCondition(got.Conditions, conditions.Attached)
+		if got.Phase != spec.AttachmentFailed || about.Reason != conditions.ReasonAttachmentFailed || !strings.Contains(about.Message, "no room") || len(p.Events) != 1 {
+			t.Errorf("%+v", got)
+		}
+		if (len(p.Actions) == 1) != ends || p.Wake.IsZero() != ends {
+			t.Errorf("after %v: %+v, wake %v", age, p.Actions, p.Wake)
+		}
+	}
+}
+
+// An exporter that does not run is told, of a disk that the guest has as of one that it
+// has not.
+func TestExporterThatDoesNotRun(t *testing.T) {
+	for _, c := range []struct {
+		report string
+		change func(*corev1.PodStatus)
+		phase  spec.AttachmentPhase
+		reason string
+		says   string
+	}{
+		{"Attached", func(*corev1.PodStatus) {}, spec.AttachmentAttached, conditions.ReasonAttached, "the guest has the disk"},
+		{"Attached", func(s *corev1.PodStatus) { s.Phase = corev1.PodPending }, spec.AttachmentAttached, conditions.ReasonAttached, "waits for it"},
+		{"Pending", func(s *corev1.PodStatus) {
+			s.Phase, s.Conditions = corev1.PodPending, []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "1 node(s) had volume node affinity conflict"}}
+		}, spec.AttachmentFailed, conditions.ReasonDeviceNotAvailableOnNode, "node affinity"},
+		{"Pending", func(s *corev1.PodStatus) {
+			s.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}, LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: "no such file"}}}}
+		}, spec.AttachmentInProgress, conditions.ReasonAttachmentRequestSent, "no such file"},
+	} {
+		s := connected(time.Hour, c.report)
+		c.change(&s.Exporter.Status)
+		got := decoded(attachment.Decide(s).Statuses[0])
+		about := spec.FindCondition(got.Conditions, conditions.Attached)
+		if got.Phase != c.phase || about.Reason != c.reason || !strings.Contains(about.Message, c.says) {
+			t.Errorf("%s, %+v; want %s, %s, %q", got.Phase, about, c.phase, c.reason, c.says)
 		}
 	}
 }
