@@ -11,6 +11,7 @@ import (
 
 	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -202,6 +203,21 @@ func TestVirtualDisks(tt *testing.T) {
 		t.Errorf("%+v\n%+v", c, image.Status)
 	}
 
+	// A copy of that.
+	d.make("copy", "{persistentVolumeClaim: {size: 2Gi}, dataSource: {type: ObjectRef, objectRef: {kind: VirtualDisk, name: image}}}")
+	d.becomes("copy", spec.DiskProvisioning, conditions.ReasonPodNotStarted)
+	if got := d.becomes("image", spec.DiskReady, conditions.ReasonDiskReady); len(got.Status.AttachedToVirtualMachines) > 0 && got.Status.AttachedToVirtualMachines[0].Name != "copy-vd-import" {
+		t.Errorf("%+v", got.Status)
+	}
+	pod = d.ends("copy-vd-import", `{"format":"qcow2","size":1048576}`, corev1.PodSucceeded)
+	if got := objects.PodClaims(pod); !slices.Equal(got, []string{"copy-vd", "image-vd"}) || !strings.Contains(pod.Spec.Containers[0].Env[0].Value, `"format":"qcow2"`) {
+		t.Errorf("the pod has %v: %+v", got, pod.Spec.Containers[0])
+	}
+	d.volume("copy-vd", "2Gi")
+	if got := d.becomes("copy", spec.DiskReady, conditions.ReasonDiskReady); got.Status.Format != "qcow2" {
+		t.Errorf("%+v", got.Status)
+	}
+
 	d.ends("bad-vd-import", `{"error":"images.test is not what was asked for","final":true}`, corev1.PodFailed)
 	bad := d.becomes("bad", spec.DiskFailed, conditions.ReasonDiskImportFailed)
 	if bad.Status.Import == nil || bad.Status.Import.Attempts != 1 || bad.Status.Import.Message != "images.test is not what was asked for" {
@@ -222,12 +238,12 @@ func TestVirtualDisks(tt *testing.T) {
 		}
 		return nil
 	})
-	for _, name := range []string{"image", "empty", "bad", "taken", "inside"} {
+	for _, name := range []string{"image", "empty", "bad", "taken", "inside", "copy"} {
 		if err := d.all.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"empty", "bad", "taken", "inside"} {
+	for _, name := range []string{"empty", "bad", "taken", "inside", "copy"} {
 		d.gone("disk "+name, func() error { _, err := d.all.Get(t.Context(), name, metav1.GetOptions{}); return err })
 	}
 	d.becomes("image", spec.DiskTerminating, conditions.ReasonDiskAttached)

@@ -69,16 +69,19 @@ func makeDisk(ctx context.Context, job runnerconfig.Import, progress func(string
 	if err := os.Remove(making); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return out, err
 	}
-	if job.Image == nil {
+	switch {
+	case job.Copy != nil:
+		err = copyDisk(ctx, job, making, progress)
+	case job.Image == nil:
 		_, err = atomicfile.Create(making, func(f *os.File) error { return f.Truncate(aligned(job.Size)) })
-	} else {
+	default:
 		err = makeImage(ctx, runnerconfig.Drive{File: making, Size: runnerconfig.Bytes(job.Size), Image: job.Image}, progress)
 	}
 	if err != nil {
-		out.Final = errors.Is(err, imagesource.ErrChecksum) || errors.Is(err, imagesource.ErrTooLarge) || errors.Is(err, errSmaller)
+		out.Final = errors.Is(err, imagesource.ErrChecksum) || errors.Is(err, imagesource.ErrTooLarge) || errors.Is(err, errSmaller) || errors.Is(err, errOtherFormat)
 		return out, err
 	}
-	if err := enlarge(making, job.Size); err != nil {
+	if err := enlarge(making, job); err != nil {
 		return out, err
 	}
 	record, err := json.Marshal(importRecord{Disk: job.Disk})
@@ -116,12 +119,14 @@ func ownDisk(job runnerconfig.Import) bool {
 // probeDisk says what a disk is that was just made, or was made by an attempt before. No
 // guest has written to it.
 func probeDisk(job runnerconfig.Import) (out runnerconfig.Imported, err error) {
-	format, size, err := probe(job.File)
+	format, size, err := probe(job.File, job)
 	return runnerconfig.Imported{Format: format, Size: size}, err
 }
 
-// probe is the format of an image as machines have it, and what a guest sees of it.
-func probe(path string) (format string, size int64, err error) {
+// probe is the format of an image as machines have it, and what a guest sees of it. Of
+// a copy of what guests have used it is the one that the job says: another one is an
+// error, because the next machine would go by what is in it.
+func probe(path string, job runnerconfig.Import) (format string, size int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", 0, err
@@ -130,6 +135,10 @@ func probe(path string) (format string, size int64, err error) {
 	info, err := f.Stat()
 	if err != nil {
 		return "", 0, err
+	}
+	if job.Copy != nil {
+		size, err = probeAs(f, info.Size(), job.Copy.Format)
+		return job.Copy.Format, size, err
 	}
 	found, size, err := imageinspect.ProbeImported(f, info.Size())
 	if found == imageinspect.FormatQcow2 {
@@ -145,8 +154,9 @@ func aligned(size int64) int64 { return (size + diskAlign - 1) / diskAlign * dis
 
 // enlarge makes a raw image as large as its disk. One of qcow2 is enlarged by QEMU when
 // a machine has it.
-func enlarge(path string, size int64) error {
-	format, has, err := probe(path)
+func enlarge(path string, job runnerconfig.Import) error {
+	format, has, err := probe(path, job)
+	size := job.Size
 	if err != nil || format != "raw" || has >= size {
 		return err
 	}

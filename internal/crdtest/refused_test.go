@@ -112,6 +112,20 @@ func TestOneMistakeIsRefused(t *testing.T) {
 	}
 }
 
+func TestOneMistakeInADiskIsRefused(t *testing.T) {
+	const claim = "persistentVolumeClaim: {size: 1Gi}, "
+	for what, c := range map[string]struct{ spec, field, says string }{
+		"copy of an image":    {spec: "{" + claim + "dataSource: {type: ObjectRef, objectRef: {kind: VirtualImage, name: a}}}", field: "spec.dataSource.objectRef", says: "is not there yet"},
+		"copy of what":        {spec: "{" + claim + "dataSource: {type: ObjectRef, containerImage: {image: a}}}", field: "spec.dataSource", says: "is for type"},
+		"copy without a name": {spec: "{" + claim + "dataSource: {type: ObjectRef, objectRef: {kind: VirtualDisk}}}", field: "spec.dataSource.objectRef.name", says: "Required value"},
+		"secret of no name":   {spec: "{" + claim + "dataSource: {type: ContainerImage, containerImage: {image: a, imagePullSecret: {}}}}", field: "spec.dataSource.containerImage.imagePullSecret.name", says: "Required value"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			refuse(t, spec.KindDisk, "mistaken", c.spec, c.field, c.says)
+		})
+	}
+}
+
 func TestOneMistakeInAPoolIsRefused(t *testing.T) {
 	for what, c := range map[string]struct{ spec, field, says string }{
 		"no permissions":       {spec: "{}", field: "spec.permissions", says: "Required value"},

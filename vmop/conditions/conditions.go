@@ -372,6 +372,9 @@ const (
 	// ReasonDiskSourceNotAllowed means that the administrator does not let it be made
 	// of its source.
 	ReasonDiskSourceNotAllowed = "DataSourceNotAllowed"
+	// ReasonDiskSourceNotReady means that the disk that it is a copy of is not there or
+	// not ready.
+	ReasonDiskSourceNotReady = "DataSourceNotReady"
 	// ReasonDiskImportFailed means that the last attempt to fill it has failed.
 	ReasonDiskImportFailed = "ImportFailed"
 	// ReasonDiskClaimInTheWay means that there is a claim of its name that was not made

@@ -21,6 +21,16 @@ type Import struct {
 	Size int64 `json:"size"`
 	// Image is what the disk is a copy of; nil for an empty one.
 	Image *DriveImage `json:"image,omitempty"`
+	// Copy is another disk that it is a copy of.
+	Copy *ImportCopy `json:"copy,omitempty"`
+}
+
+// ImportCopy is a disk that guests have used: what is in it does not say what it is.
+type ImportCopy struct {
+	// File is the path of the image, or of a block device.
+	File string `json:"file"`
+	// Format is raw or qcow2.
+	Format string `json:"format"`
 }
 
 // Encode is the import as JSON without dollar signs, which Kubernetes would look at in
@@ -38,6 +48,9 @@ func ParseImport(text string) (Import, error) {
 	}
 	if i.Disk == "" || i.File == "" || i.Size <= 0 {
 		return i, fmt.Errorf("%s: want disk, file and size", ImportEnv)
+	}
+	if c := i.Copy; c != nil && (i.Image != nil || c.File == "" || c.Format != "raw" && c.Format != "qcow2") {
+		return i, fmt.Errorf("%s: want of copy a file and its format, raw or qcow2, and no image beside it", ImportEnv)
 	}
 	return i, nil
 }

@@ -82,21 +82,9 @@ func validateBlockDevices(s *VirtualMachineSpec, path spot) field.ErrorList {
 	}
 	for i := range s.BlockDeviceRefs {
 		r, at := &s.BlockDeviceRefs[i], path.Index(i)
-		switch {
-		case r.Kind == "":
-			errs = append(errs, requiredAt(at.Child("kind"), names.KindDisk))
-		case slices.Contains([]string{"VirtualImage", "ClusterVirtualImage"}, r.Kind):
-			errs = append(errs, invalidAt(at.Child("kind"), r.Kind, "is not there yet; make a VirtualDisk of the image, and name that"))
-		default:
-			errs = append(errs, oneOf(at.Child("kind"), r.Kind, names.KindDisk)...)
-		}
-		switch {
-		case r.Name == "":
-			errs = append(errs, requiredAt(at.Child("name"), "the name of the disk"))
-		case len(r.Name) > MaxDiskName:
-			errs = append(errs, tooLongAt(at.Child("name"), r.Name, MaxDiskName))
-		default:
-			errs = append(errs, invalid(at.Child("name"), r.Name, validation.IsDNS1123Subdomain)...)
+		if bad := validateDiskReference(r.Kind, r.Name, at); len(bad) > 0 {
+			errs = append(errs, bad...)
+		} else {
 			if other, twice := claims[r.Claim()]; twice {
 				errs = append(errs, invalidAt(at.Child("name"), r.Name, "is the same disk as that of "+other))
 			}
@@ -114,6 +102,28 @@ func validateBlockDevices(s *VirtualMachineSpec, path spot) field.ErrorList {
 		default:
 			boot[order-1] = path.Index(i).String()
 		}
+	}
+	return errs
+}
+
+// validateDiskReference checks kind and name of a disk that something refers to.
+func validateDiskReference(kind, name string, at spot) field.ErrorList {
+	var errs field.ErrorList
+	switch {
+	case kind == "":
+		errs = append(errs, requiredAt(at.Child("kind"), names.KindDisk))
+	case slices.Contains([]string{"VirtualImage", "ClusterVirtualImage"}, kind):
+		errs = append(errs, invalidAt(at.Child("kind"), kind, "is not there yet; make a VirtualDisk of the image, and name that"))
+	default:
+		errs = append(errs, oneOf(at.Child("kind"), kind, names.KindDisk)...)
+	}
+	switch {
+	case name == "":
+		errs = append(errs, requiredAt(at.Child("name"), "the name of the disk"))
+	case len(name) > MaxDiskName:
+		errs = append(errs, tooLongAt(at.Child("name"), name, MaxDiskName))
+	default:
+		errs = append(errs, invalid(at.Child("name"), name, validation.IsDNS1123Subdomain)...)
 	}
 	return errs
 }

@@ -123,22 +123,25 @@ func ValidateDisk(d *VirtualDisk) field.ErrorList {
 			errs = append(errs, forbiddenAt(at.Child("volumeMode"), "a disk with a source is a file: Block is for an empty one"))
 		}
 		errs = append(errs, validateDiskSource(s, path.Child("dataSource"))...)
+		if r := s.ObjectRef; r != nil && r.Kind == KindDisk && r.Name == d.Name {
+			errs = append(errs, invalidAt(path.Child("dataSource", "objectRef", "name"), r.Name, "is this disk itself"))
+		}
 	}
 	return errs
 }
 
 func validateDiskSource(s *VirtualDiskSource, at spot) field.ErrorList {
-	errs := oneOf(at.Child("type"), s.Type, DiskSourceHTTP, DiskSourceContainerImage)
+	errs := oneOf(at.Child("type"), s.Type, DiskSourceHTTP, DiskSourceContainerImage, DiskSourceObjectRef)
 	for _, c := range []struct {
 		field string
 		given bool
 		of    VirtualDiskSourceType
-	}{{"http", s.HTTP != nil, DiskSourceHTTP}, {"containerImage", s.ContainerImage != nil, DiskSourceContainerImage}} {
+	}{{"http", s.HTTP != nil, DiskSourceHTTP}, {"containerImage", s.ContainerImage != nil, DiskSourceContainerImage}, {"objectRef", s.ObjectRef != nil, DiskSourceObjectRef}} {
 		switch {
 		case c.given && s.Type != c.of:
 			errs = append(errs, forbiddenAt(at.Child(c.field), "is for type "+string(c.of)))
 		case !c.given && s.Type == c.of:
-			errs = append(errs, requiredAt(at.Child(c.field), "where the image is"))
+			errs = append(errs, requiredAt(at.Child(c.field), "what the disk is a copy of"))
 		}
 	}
 	ca := func(bundle string, at spot) {
@@ -172,7 +175,14 @@ func validateDiskSource(s *VirtualDiskSource, at spot) field.ErrorList {
 		if c.Path != "" {
 			errs = append(errs, limited(at.Child("path"), c.Path, limits.ImagePath(c.Path))...)
 		}
+		if p := c.ImagePullSecret; p != nil {
+			errs = append(errs, validateSecretName(p.Name, at.Child("imagePullSecret", "name"))...)
+		}
 		ca(c.CABundle, at)
+	}
+	if r := s.ObjectRef; r != nil {
+		at := at.Child("objectRef")
+		errs = append(errs, validateDiskReference(r.Kind, r.Name, at)...)
 	}
 	return errs
 }

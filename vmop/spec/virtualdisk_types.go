@@ -98,7 +98,7 @@ type VirtualDiskClaim struct {
 	VolumeMode *corev1.PersistentVolumeMode `json:"volumeMode,omitempty"`
 }
 
-// +kubebuilder:validation:Enum=HTTP;ContainerImage
+// +kubebuilder:validation:Enum=HTTP;ContainerImage;ObjectRef
 
 // VirtualDiskSourceType says where what a disk is a copy of is.
 type VirtualDiskSourceType string
@@ -110,17 +110,20 @@ const (
 	// DiskSourceContainerImage is a container image that has the disk in its directory
 	// /disk.
 	DiskSourceContainerImage VirtualDiskSourceType = "ContainerImage"
+	// DiskSourceObjectRef is another disk of the cluster.
+	DiskSourceObjectRef VirtualDiskSourceType = "ObjectRef"
 )
 
 // +kubebuilder:validation:XValidation:rule="(self.type == 'HTTP') == has(self.http)",message="http is for type HTTP, which needs it"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'ContainerImage') == has(self.containerImage)",message="containerImage is for type ContainerImage, which needs it"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'ObjectRef') == has(self.objectRef)",message="objectRef is for type ObjectRef, which needs it"
 
 // VirtualDiskSource is what a disk is a copy of. What it is decides what is in it: raw
 // or qcow2, also packed by gzip, xz or zstd.
 type VirtualDiskSource struct {
 	// +kubebuilder:validation:Required
 
-	// type is HTTP or ContainerImage.
+	// type is HTTP, ContainerImage or ObjectRef.
 	Type VirtualDiskSourceType `json:"type"`
 
 	// +optional
@@ -132,6 +135,29 @@ type VirtualDiskSource struct {
 
 	// containerImage is a container image with a disk.
 	ContainerImage *VirtualDiskContainerImage `json:"containerImage,omitempty"`
+
+	// +optional
+
+	// objectRef is another disk, which no pod may use while it is copied.
+	ObjectRef *VirtualDiskObjectRef `json:"objectRef,omitempty"`
+}
+
+// +kubebuilder:validation:XValidation:rule="self.kind == 'VirtualDisk'",message="the kind must be VirtualDisk: an image (VirtualImage, ClusterVirtualImage) is not there yet"
+
+// VirtualDiskObjectRef is what a disk is a copy of, in its namespace.
+type VirtualDiskObjectRef struct {
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Required
+
+	// kind is what it is: VirtualDisk.
+	Kind string `json:"kind"`
+
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=60
+	// +kubebuilder:validation:Required
+
+	// name is its name.
+	Name string `json:"name"`
 }
 
 // VirtualDiskHTTP is a file of a server.
@@ -192,12 +218,28 @@ type VirtualDiskContainerImage struct {
 	// path is that of the disk in the image; without it it is the only file in /disk.
 	Path string `json:"path,omitempty"`
 
+	// +optional
+
+	// imagePullSecret is a Secret of the disk's namespace and the type
+	// kubernetes.io/dockerconfigjson with the credentials for the registry.
+	ImagePullSecret *VirtualDiskPullSecret `json:"imagePullSecret,omitempty"`
+
 	// +kubebuilder:validation:MaxLength=65536
 	// +optional
 
 	// caBundle are certificates (PEM) that the registry may be trusted by, beside those
 	// of the runner's image.
 	CABundle string `json:"caBundle,omitempty"`
+}
+
+// VirtualDiskPullSecret names a Secret.
+type VirtualDiskPullSecret struct {
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Required
+
+	// name is that of the Secret.
+	Name string `json:"name"`
 }
 
 // +kubebuilder:validation:Enum=Pending;Provisioning;WaitForFirstConsumer;Ready;Resizing;Failed;Terminating

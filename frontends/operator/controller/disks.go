@@ -107,8 +107,24 @@ func (k *disks) observe(w *look) *sight[diskkind.Snapshot] {
 	s.Pod = one(w, kindPod, objects.ImportPod(w.name), &corev1.Pod{})
 	s.Machines = machineLook{w}.having(claim)
 	s.Users = machineLook{w}.podsWith(claim, objects.ImportPod(w.name))
+	if source := d.Spec.DataSource; source != nil && source.ObjectRef != nil {
+		k.source(w, source.ObjectRef.Name, s)
+	}
 	s.Failures = w.refusals(s.Now)
 	return out
+}
+
+// source looks at the disk that another one is a copy of. One that cannot be understood
+// is as good as none.
+func (k *disks) source(w *look, name string, s *diskkind.Snapshot) {
+	if stored := one(w, spec.KindDisk, name, &storedDisk{}); stored != nil {
+		if from, err := stored.decode(); err == nil {
+			s.Source = from
+		}
+	}
+	claim := objects.ClaimOfDisk(name)
+	s.SourceClaim = one(w, kindClaim, claim, &corev1.PersistentVolumeClaim{})
+	s.SourceUsers = machineLook{w}.podsWith(claim, objects.ImportPod(w.name))
 }
 
 // having are the machines that have a claim in their manifest, or may have it: one that

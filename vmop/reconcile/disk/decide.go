@@ -37,6 +37,12 @@ type Snapshot struct {
 	Machines []string
 	// Users are further pods that have the claim and have not ended.
 	Users []corev1.Pod
+	// Source is the disk that this one is a copy of, and SourceClaim the claim of its
+	// name; nil if there is none, or it is no copy of one. SourceUsers are pods that
+	// have that claim and have not ended, but for Pod.
+	Source      *spec.VirtualDisk
+	SourceClaim *corev1.PersistentVolumeClaim
+	SourceUsers []corev1.Pod
 	// Failures are writes that the API server refused.
 	Failures []reconcile.Failure
 	// Now is the time of the observation.
@@ -47,6 +53,8 @@ const (
 	// importDelay is the pause after an attempt to fill a disk that has failed. It
 	// doubles, up to five minutes.
 	importDelay = 10 * time.Second
+	// sourceDelay is how often a disk is looked at that others are a copy of.
+	sourceDelay = 10 * time.Second
 	// importGrace is what a pod that is not needed any more has to end in, in seconds.
 	importGrace = 5
 )
@@ -159,10 +167,13 @@ func (d *decision) users() []string {
 }
 
 // pods are the pods that have the claim, but for the disk's own.
-func (d *decision) pods() []string {
+func (d *decision) pods() []string { return unfinished(d.s.Users) }
+
+// unfinished are the names of the pods that have not ended.
+func unfinished(pods []corev1.Pod) []string {
 	var out []string
-	for i := range d.s.Users {
-		if p := &d.s.Users[i]; !finished(p) {
+	for i := range pods {
+		if p := &pods[i]; !finished(p) {
 			// Who has it is the machine that it is exported to.
 			out = append(out, cmp.Or(objects.ExportsFor(p), p.Name))
 		}
@@ -197,9 +208,9 @@ func (d *decision) filled() bool {
 	return d.s.Claim != nil && d.s.Claim.Annotations[names.AnnotationFilled] == string(d.disk.UID)
 }
 
-// needsFilling reports whether something has to be put into the claim.
-func (d *decision) needsFilling() bool {
-	return d.disk.Spec.DataSource != nil || d.disk.Spec.VolumeMode() == corev1.PersistentVolumeFilesystem
+// needsFilling reports whether something has to be put into the claim of a disk.
+func needsFilling(disk *spec.VirtualDisk) bool {
+	return disk.Spec.DataSource != nil || disk.Spec.VolumeMode() == corev1.PersistentVolumeFilesystem
 }
 
 // deleted lets the disk go when no machine has it. Its claim is the garbage collector's:
@@ -303,7 +314,7 @@ func (d *decision) content() bool {
 	if p != nil && !d.mine(p) {
 		p = nil
 	}
-	if d.filled() || !d.needsFilling() {
+	if d.filled() || !needsFilling(d.disk) {
 		if p != nil {
 			d.end(p)
 		}
@@ -315,7 +326,7 @@ func (d *decision) content() bool {
 		return false
 	}
 	im := d.disk.Status.Import
-	if source := d.disk.Spec.DataSource; source != nil {
+	if source := d.disk.Spec.DataSource; source != nil && source.ObjectRef == nil {
 		if why, setting := objects.RefuseSource(source.Location(), &d.s.Settings.Allowed); why != "" {
 			d.say(spec.DiskPending, metav1.ConditionFalse, conditions.ReasonDiskSourceNotAllowed, "%s; the administrator can allow it by the option %s of the operator", why, setting)
 			return false
@@ -335,6 +346,9 @@ func (d *decision) content() bool {
 		d.wait(conditions.ReasonDisksInUse, "claim %s is used by pod %s already, before the disk is in it: delete that first", d.s.Claim.Name, few(d.pods()))
 		return false
 	}
+	if !d.source() {
+		return false
+	}
 	if im != nil && im.FailedAt != nil {
 		again := im.FailedAt.Add(reconcile.Backoff(importDelay, int(im.Attempts)))
 		if d.s.Now.Before(again) {
@@ -343,10 +357,48 @@ func (d *decision) content() bool {
 			return false
 		}
 	}
-	if d.do(reconcile.Create{Object: objects.ImportJob(d.disk, d.s.Settings)}) {
+	if d.do(reconcile.Create{Object: objects.ImportJob(d.disk, d.s.Settings, d.s.SourceClaim)}) {
 		d.wait(conditions.ReasonDiskProvisioning, "pod %s is being made, which puts the disk into claim %s", objects.ImportPod(d.disk.Name), d.s.Claim.Name)
 	}
 	return false
+}
+
+// source reports whether what the disk is a copy of can be read, if that is another
+// disk: it is there, and nobody writes to it. A disk that is copied keeps the machines
+// waiting that have it, as any other pod that has their claim.
+func (d *decision) source() bool {
+	if d.disk.Spec.DataSource == nil || d.disk.Spec.DataSource.ObjectRef == nil {
+		return true
+	}
+	name := d.disk.Spec.DataSource.ObjectRef.Name
+	wait := func(reason, format string, args ...any) bool {
+		d.wake(d.s.Now.Add(sourceDelay)) // of what becomes of others nobody tells
+		d.say(spec.DiskPending, metav1.ConditionFalse, reason, format, args...)
+		return false
+	}
+	from, c := d.s.Source, d.s.SourceClaim
+	switch {
+	case from == nil:
+		return wait(conditions.ReasonDiskSourceNotReady, "VirtualDisk %s, which it is a copy of, does not exist: create it, or correct the name in another disk", name)
+	case from.DeletionTimestamp != nil:
+		return wait(conditions.ReasonDiskSourceNotReady, "VirtualDisk %s, which it is a copy of, is being deleted", name)
+	case from.UID == "" || c == nil || c.Annotations[names.AnnotationMadeFor] != string(from.UID) || c.DeletionTimestamp != nil || from.Status.Phase != spec.DiskReady && from.Status.Phase != spec.DiskResizing ||
+		c.Status.Phase != corev1.ClaimBound || needsFilling(from) && c.Annotations[names.AnnotationFilled] != string(from.UID):
+		return wait(conditions.ReasonDiskSourceNotReady, "VirtualDisk %s, which it is a copy of, is not ready; see kubectl describe vd %s", name, name)
+	case len(unfinished(d.s.SourceUsers)) > 0:
+		return wait(conditions.ReasonDisksInUse, "VirtualDisk %s, which it is a copy of, is used by pod %s: stop that machine until the copy is there", name, few(unfinished(d.s.SourceUsers)))
+	case spec.CompareQuantities(d.disk.Spec.PersistentVolumeClaim.Size, from.Spec.PersistentVolumeClaim.Size) < 0:
+		d.fail(conditions.ReasonDiskImportFailed, "VirtualDisk %s, which it is a copy of, has %s, and no disk is made smaller: ask for as much", name, from.Spec.PersistentVolumeClaim.Size.String())
+		return false
+	}
+	return true
+}
+
+// torn reports whether somebody may have written to what a pod copies. That is nobody who
+// looks first: it keeps a copy from being believed whose pod and a machine's were made at
+// one moment.
+func (d *decision) torn() bool {
+	return d.disk.Spec.DataSource != nil && d.disk.Spec.DataSource.ObjectRef != nil && len(unfinished(d.s.SourceUsers)) > 0
 }
 
 // attempt looks after a pod that fills the disk.
@@ -354,6 +406,9 @@ func (d *decision) attempt(p *corev1.Pod) {
 	im := d.disk.Status.Import
 	counted := im != nil && im.PodUID == p.UID
 	switch {
+	case !counted && p.Status.Phase == corev1.PodSucceeded && d.torn():
+		d.count(p, runnerconfig.Imported{Final: true, Error: fmt.Sprintf("VirtualDisk %s was used by pod %s while it was copied, so that the copy may be torn",
+			d.disk.Spec.DataSource.ObjectRef.Name, few(unfinished(d.s.SourceUsers)))})
 	case counted || p.DeletionTimestamp != nil && !finished(p):
 		d.wait(conditions.ReasonDiskProvisioning, "pod %s is ending; another one is made when it is gone", p.Name)
 		if im != nil && im.Message != "" {
@@ -376,7 +431,9 @@ func (d *decision) attempt(p *corev1.Pod) {
 			return
 		}
 		what := "makes an empty disk"
-		if source := d.disk.Spec.DataSource; source != nil {
+		if source := d.disk.Spec.DataSource; source != nil && source.ObjectRef != nil {
+			what = "makes the disk of VirtualDisk " + source.ObjectRef.Name
+		} else if source != nil {
 			what = "makes the disk of " + withoutQuery(source.Location())
 		}
 		d.wait(conditions.ReasonDiskProvisioning, "pod %s %s; see kubectl logs %s", p.Name, what, p.Name)
@@ -392,6 +449,11 @@ func (d *decision) failed(p *corev1.Pod) {
 	if p.Status.Message != "" || p.Status.Reason != "" {
 		got.Error = strings.TrimPrefix(strings.Join([]string{got.Error, p.Status.Reason, p.Status.Message}, "; "), "; ")
 	}
+	d.count(p, got)
+}
+
+// count counts an attempt, with what there is to say of it.
+func (d *decision) count(p *corev1.Pod, got runnerconfig.Imported) {
 	next := spec.VirtualDiskImport{Attempts: 1, PodUID: p.UID, Message: spec.BoundedMessage(got.Error), Final: got.Final}
 	if len(next.Message) > maxImportMessage {
 		next.Message = strings.ToValidUTF8(next.Message[:maxImportMessage], "")

@@ -57,7 +57,7 @@ func fillsAnyhow(when func(*disk.Snapshot) bool) func(*disk.Snapshot, *reconcile
 		if s.Pod != nil || !when(s) {
 			return nil
 		}
-		return reconcile.Create{Object: objects.ImportJob(s.Disk, s.Settings)}
+		return reconcile.Create{Object: objects.ImportJob(s.Disk, s.Settings, s.SourceClaim)}
 	})
 }
 

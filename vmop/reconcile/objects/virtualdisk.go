@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"cmp"
 	"path"
 
 	"github.com/vmop/sdk/vmop/names"
@@ -70,26 +71,36 @@ func ImporterImage(s *Settings) string {
 }
 
 // ImportJob is the pod that fills a disk, which must be valid: one with the rights of an
-// ordinary program, no token, and the disk's volume alone.
-func ImportJob(d *spec.VirtualDisk, s Settings) *corev1.Pod {
+// ordinary program, no token, and the disk's volume alone. The claim is that of the
+// disk that it is a copy of, which it only reads; nil if it is none.
+func ImportJob(d *spec.VirtualDisk, s Settings, source *corev1.PersistentVolumeClaim) *corev1.Pod {
 	yes, no := true, false
 	user, policy, seconds := int64(RunnerUser), corev1.FSGroupChangeOnRootMismatch, int64(importSeconds)
 	dir := path.Join(machineconfig.DiskMountDir, importVolume)
 	job := runnerconfig.Import{Disk: string(d.UID), File: path.Join(dir, machineconfig.DiskFile), Size: spec.Bytes(d.Spec.PersistentVolumeClaim.Size)}
-	if source := d.Spec.DataSource; source != nil {
-		job.Image = &runnerconfig.DriveImage{Source: source.Location(), Checksum: source.Sum()}
-		switch {
-		case source.HTTP != nil:
-			job.Image.CABundle = source.HTTP.CABundle
-		case source.ContainerImage != nil:
-			job.Image.Path, job.Image.CABundle = source.ContainerImage.Path, source.ContainerImage.CABundle
+	from := d.Spec.DataSource
+	switch {
+	case from == nil:
+	case from.ObjectRef != nil:
+		job.Copy = &runnerconfig.ImportCopy{File: path.Join(machineconfig.DiskDeviceDir, sourceVolume), Format: "raw"}
+		if source != nil && !isBlock(source) {
+			job.Copy.File = path.Join(machineconfig.DiskMountDir, sourceVolume, machineconfig.DiskFile)
+			job.Copy.Format = cmp.Or(source.Annotations[names.AnnotationDiskFormat], "raw")
+		}
+	default:
+		job.Image = &runnerconfig.DriveImage{Source: from.Location(), Checksum: from.Sum()}
+		if h := from.HTTP; h != nil {
+			job.Image.CABundle = h.CABundle
+		}
+		if c := from.ContainerImage; c != nil {
+			job.Image.Path, job.Image.CABundle = c.Path, c.CABundle
 		}
 	}
 	text, _ := job.Encode() // texts and numbers
 	limit := resource.MustParse("64Mi")
 	meta := diskMeta(d, ImportPod(d.Name), true)
 	meta.Labels[names.LabelComponent] = names.ComponentRunner
-	return &corev1.Pod{
+	pod := &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: names.KindPod},
 		ObjectMeta: meta,
 		Spec: corev1.PodSpec{
@@ -132,4 +143,49 @@ func ImportJob(d *spec.VirtualDisk, s Settings) *corev1.Pod {
 			}},
 		},
 	}
+	if source != nil && job.Copy != nil {
+		addSource(pod, source)
+	}
+	if from != nil && from.ContainerImage != nil && from.ContainerImage.ImagePullSecret != nil {
+		addPullSecret(pod, from.ContainerImage.ImagePullSecret.Name)
+	}
+	return pod
+}
+
+// sourceVolume is the volume with the disk that another one is a copy of, and pullVolume
+// that with the credentials for a registry.
+const (
+	sourceVolume = "source"
+	pullVolume   = "registry"
+	pullDir      = "/run/secrets/registry"
+)
+
+func isBlock(c *corev1.PersistentVolumeClaim) bool {
+	return c.Spec.VolumeMode != nil && *c.Spec.VolumeMode == corev1.PersistentVolumeBlock
+}
+
+// addSource gives a pod the disk that it is to copy, to read.
+func addSource(pod *corev1.Pod, source *corev1.PersistentVolumeClaim) {
+	c := &pod.Spec.Containers[0]
+	v := claimVolume(sourceVolume, source.Name)
+	if isBlock(source) {
+		// A device that is read only is one that some kinds of storage do not have.
+		c.VolumeDevices = append(c.VolumeDevices, corev1.VolumeDevice{Name: sourceVolume, DevicePath: path.Join(machineconfig.DiskDeviceDir, sourceVolume)})
+		pod.Spec.SecurityContext.SupplementalGroups = []int64{diskGroup}
+	} else {
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: sourceVolume, MountPath: path.Join(machineconfig.DiskMountDir, sourceVolume), ReadOnly: true})
+	}
+	pod.Spec.Volumes = append(pod.Spec.Volumes, v)
+}
+
+// addPullSecret gives a pod the credentials of a Secret as a file where the client of
+// registries looks for them: they are in no argument, variable or log.
+func addPullSecret(pod *corev1.Pod, secret string) {
+	mode := int32(0o440) // the runner's group, which FSGroup is
+	c := &pod.Spec.Containers[0]
+	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: pullVolume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+		SecretName: secret, DefaultMode: &mode, Items: []corev1.KeyToPath{{Key: corev1.DockerConfigJsonKey, Path: "config.json"}},
+	}}})
+	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: pullVolume, MountPath: pullDir, ReadOnly: true})
+	c.Env = append(c.Env, corev1.EnvVar{Name: "DOCKER_CONFIG", Value: pullDir})
 }

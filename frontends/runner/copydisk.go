@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/vmop/sdk/internal/filecopy"
+	"github.com/vmop/sdk/vmop/imageinspect"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"golang.org/x/sys/unix"
+)
+
+// errOtherFormat is why a disk is refused that a guest has made to look like an image of
+// another format: a machine that found it so would give its guest what that refers to.
+var errOtherFormat = errors.New("a guest has written what looks like another format of images")
+
+// copyDisk copies a disk that guests have used, without its holes, to where there is
+// none. Its format is the one that the job says, whatever is in it.
+func copyDisk(ctx context.Context, job runnerconfig.Import, to string, progress func(string)) error {
+	src, err := os.OpenFile(job.Copy.File, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	info, err := src.Stat()
+	if err != nil {
+		return err
+	}
+	size := info.Size()
+	device := info.Mode()&fs.ModeDevice != 0 && info.Mode()&fs.ModeCharDevice == 0
+	switch {
+	case device:
+		if size, err = src.Seek(0, io.SeekEnd); err != nil {
+			return err
+		}
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is neither a file nor a block device", job.Copy.File)
+	}
+	disk, err := probeAs(src, size, job.Copy.Format)
+	if err != nil {
+		return err
+	}
+	if disk > aligned(job.Size) {
+		return fmt.Errorf("the disk has %d bytes, more than the %d asked for: %w", disk, job.Size, errSmaller)
+	}
+	var done int64
+	var told time.Time
+	tell := func(n int64) {
+		if done += n; time.Since(told) >= tellImage {
+			told = time.Now()
+			progress(fmt.Sprintf("copying, %d of %d MiB", done>>20, size>>20))
+		}
+	}
+	if !device {
+		return filecopy.CopyFrom(ctx, src, to, tell)
+	}
+	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	err = copyDevice(ctx, dst, src, size, tell)
+	return errors.Join(err, dst.Sync(), dst.Close())
+}
+
+// probeAs is what a guest sees of an image of a format, in bytes. If what is in it looks
+// like another one, that is an error.
+func probeAs(image io.ReaderAt, size int64, format string) (int64, error) {
+	header := make([]byte, min(size, imageinspect.HeaderSize))
+	if _, err := image.ReadAt(header, 0); err != nil && !errors.Is(err, io.EOF) {
+		return 0, err
+	}
+	found, disk, err := imageinspect.ProbeFormat(header, size)
+	looks := "raw"
+	if err != nil || found != imageinspect.FormatRaw {
+		looks = string(found)
+	}
+	switch {
+	case looks != format && format == "raw":
+		return 0, fmt.Errorf("it is raw, and looks like %s: %w", looks, errOtherFormat)
+	case looks != format:
+		return 0, fmt.Errorf("it is to be %s, and looks like %s: %w", format, looks, errOtherFormat)
+	}
+	return disk, err
+}
+
+// copyDevice copies a block device to a new file, without what is zero.
+func copyDevice(ctx context.Context, dst *os.File, src io.ReaderAt, size int64, done func(int64)) error {
+	if err := dst.Truncate(size); err != nil {
+		return err
+	}
+	const block = 64 << 10
+	buf, zeros := make([]byte, 1<<20), make([]byte, block)
+	for at := int64(0); at < size; {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		n := min(int64(len(buf)), size-at)
+		if _, err := io.ReadFull(io.NewSectionReader(src, at, n), buf[:n]); err != nil {
+			return err
+		}
+		for b := int64(0); b < n; b += block {
+			part := buf[b:min(b+block, n)]
+			if bytes.Equal(part, zeros[:len(part)]) {
+				continue
+			}
+			if _, err := dst.WriteAt(part, at+b); err != nil {
+				return err
+			}
+		}
+		at += n
+		done(n)
+	}
+	return nil
+}

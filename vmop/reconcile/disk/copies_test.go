@@ -1,0 +1,198 @@
+package disk_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/disk"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// copying are all states of a disk that is a copy of another one, by what they are; can
+// says that the copy may be begun, and torn that what was copied may not be believed.
+func copying(yield func(name string, s disk.Snapshot, can, torn bool)) {
+	deleted := &metav1.Time{Time: noon}
+	pod := func(name string, phase corev1.PodPhase) corev1.Pod {
+		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "p"}, Status: corev1.PodStatus{Phase: phase}}
+	}
+	for _, from := range []string{"no source", "ready", "growing", "provisioning", "being deleted", "larger"} {
+		for _, claim := range []string{"no claim", "block device", "file", "somebody else's", "unbound", "not filled", "being deleted"} {
+			for _, users := range []string{"nobody", "a machine", "one that has ended"} {
+				for _, own := range []string{"no pod", "pod that runs", "pod that has the disk"} {
+					d := spec.NewDisk("lab", "copy", resource.MustParse("1Gi"))
+					d.UID, d.Finalizers = "u1", []string{names.FinalizerDisk}
+					d.Spec.DataSource = &spec.VirtualDiskSource{Type: spec.DiskSourceObjectRef, ObjectRef: &spec.VirtualDiskObjectRef{Kind: spec.KindDisk, Name: "golden"}}
+					mine := objects.VirtualDiskClaim(d)
+					mine.UID, mine.Status.Phase = "c1", corev1.ClaimBound
+					d.Status.Target = &spec.VirtualDiskTarget{PersistentVolumeClaim: mine.Name, PersistentVolumeClaimUID: mine.UID}
+					s := disk.Snapshot{Disk: d, Claim: mine, Now: noon, Settings: objects.Settings{RunnerImage: "registry.test/runner"}}
+					golden := spec.NewDisk("lab", "golden", resource.MustParse("1Gi"))
+					golden.UID, golden.Status.Phase = "u2", spec.DiskReady
+					switch from {
+					case "growing":
+						golden.Status.Phase = spec.DiskResizing
+					case "provisioning":
+						golden.Status.Phase = spec.DiskProvisioning
+					case "being deleted":
+						golden.DeletionTimestamp = deleted
+					case "larger":
+						golden.Spec.PersistentVolumeClaim.Size = resource.MustParse("2Gi")
+					}
+					file := corev1.PersistentVolumeFilesystem
+					if claim == "file" || claim == "not filled" {
+						golden.Spec.PersistentVolumeClaim.VolumeMode = &file
+					}
+					c := objects.VirtualDiskClaim(golden)
+					c.UID, c.Status.Phase = "c2", corev1.ClaimBound
+					switch claim {
+					case "file":
+						c.Annotations[names.AnnotationFilled], c.Annotations[names.AnnotationDiskFormat] = "u2", "qcow2"
+					case "somebody else's":
+						delete(c.Annotations, names.AnnotationMadeFor)
+					case "unbound":
+						c.Status.Phase = corev1.ClaimPending
+					case "being deleted":
+						c.DeletionTimestamp = deleted
+					}
+					if from != "no source" {
+						s.Source = golden
+					}
+					if claim != "no claim" {
+						s.SourceClaim = c
+					}
+					switch users {
+					case "a machine":
+						s.SourceUsers = []corev1.Pod{pod("web", corev1.PodRunning)}
+					case "one that has ended":
+						s.SourceUsers = []corev1.Pod{pod("web", corev1.PodSucceeded)}
+					}
+					if own != "no pod" {
+						s.Pod = objects.ImportJob(d, s.Settings, s.SourceClaim)
+						s.Pod.UID, s.Pod.Status.Phase = "p1", corev1.PodRunning
+						if own == "pod that has the disk" {
+							s.Pod.Status.Phase = corev1.PodSucceeded
+							s.Pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: `{"format":"raw","size":1073741824}`}}}}
+						}
+					}
+					yield(strings.Join([]string{from, claim, users, own}, ", "), s,
+						own == "no pod" && (from == "ready" || from == "growing") && (claim == "block device" || claim == "file") && users != "a machine",
+						own == "pod that has the disk" && users == "a machine")
+				}
+			}
+		}
+	}
+}
+
+// brokenCopies are the promises about copies that a decision breaks, and where.
+func brokenCopies(decide func(disk.Snapshot) reconcile.Plan) []string {
+	var out []string
+	copying(func(name string, s disk.Snapshot, can, torn bool) {
+		plan := decide(s)
+		broken := func(promise string) { out = append(out, promise+": "+name) }
+		var made *corev1.Pod
+		filled := false
+		for _, a := range plan.Actions {
+			switch a := a.(type) {
+			case reconcile.Create:
+				if p, is := a.Object.(*corev1.Pod); is {
+					made = p
+				}
+			case reconcile.UpdateClaim:
+				filled = filled || a.Annotations[names.AnnotationFilled] != ""
+			}
+		}
+		if (made != nil) != can {
+			broken("what is copied is there, and nobody writes to it")
+		}
+		if made != nil && !slices.Equal(objects.PodClaims(made), []string{"copy-vd", "golden-vd"}) {
+			broken("the pod has both disks")
+		}
+		if filled && torn {
+			broken("what may be torn is no disk")
+		}
+		if made == nil && s.Pod == nil && (len(plan.Statuses) == 0 || !strings.Contains(fmt.Sprint(plan.Statuses[0].Status["conditions"]), "golden")) {
+			broken("what is awaited is told")
+		}
+	})
+	return out
+}
+
+// A disk is copied when it is there and nobody writes to it, and a copy that somebody may
+// have written to meanwhile is none.
+func TestCopiesOfDisks(t *testing.T) {
+	for _, b := range brokenCopies(disk.Decide) {
+		t.Error(b)
+	}
+	for fault, m := range map[string]struct {
+		promise string
+		see     func(*disk.Snapshot)
+	}{
+		"pods are not looked at":    {"what is copied is there, and nobody writes to it", func(s *disk.Snapshot) { s.SourceUsers = nil }},
+		"so it is when it is there": {"what may be torn is no disk", func(s *disk.Snapshot) { s.SourceUsers = nil }},
+		"any claim of the name is it": {"what is copied is there, and nobody writes to it", func(s *disk.Snapshot) {
+			if s.Source != nil && s.SourceClaim != nil {
+				s.SourceClaim.Annotations[names.AnnotationMadeFor] = string(s.Source.UID)
+			}
+		}},
+		"what is not there is read": {"what is copied is there, and nobody writes to it", func(s *disk.Snapshot) {
+			if s.Source != nil && s.SourceClaim != nil {
+				s.SourceClaim.Annotations[names.AnnotationFilled] = string(s.Source.UID)
+			}
+		}},
+		"its phase is not looked at": {"what is copied is there, and nobody writes to it", func(s *disk.Snapshot) {
+			if s.Source != nil {
+				s.Source.Status.Phase = spec.DiskReady
+			}
+		}},
+	} {
+		mutant := func(s disk.Snapshot) reconcile.Plan {
+			m.see(&s)
+			return disk.Decide(s)
+		}
+		if !slices.ContainsFunc(brokenCopies(mutant), func(b string) bool { return strings.HasPrefix(b, m.promise) }) {
+			t.Errorf("nobody notices: %s", fault)
+		}
+	}
+}
+
+// A block device is copied as such and a file as the image that it is; neither is mounted
+// to be written. Credentials are a file, of the one key.
+func TestImportJobOfACopy(t *testing.T) {
+	d := spec.NewDisk("lab", "copy", resource.MustParse("1Gi"))
+	d.Spec.DataSource = &spec.VirtualDiskSource{Type: spec.DiskSourceObjectRef, ObjectRef: &spec.VirtualDiskObjectRef{Kind: spec.KindDisk, Name: "golden"}}
+	golden := objects.VirtualDiskClaim(spec.NewDisk("lab", "golden", resource.MustParse("1Gi")))
+	p := objects.ImportJob(d, objects.Settings{}, golden)
+	c := &p.Spec.Containers[0]
+	if len(c.VolumeDevices) != 1 || !strings.Contains(c.Env[0].Value, `"copy":{"file":"`+c.VolumeDevices[0].DevicePath+`","format":"raw"}`) || len(p.Spec.SecurityContext.SupplementalGroups) != 1 {
+		t.Errorf("%+v", p.Spec)
+	}
+	file := corev1.PersistentVolumeFilesystem
+	golden.Spec.VolumeMode, golden.Annotations[names.AnnotationDiskFormat] = &file, "qcow2"
+	p = objects.ImportJob(d, objects.Settings{}, golden)
+	c = &p.Spec.Containers[0]
+	last := c.VolumeMounts[len(c.VolumeMounts)-1]
+	if len(c.VolumeDevices) != 0 || !last.ReadOnly || !strings.Contains(c.Env[0].Value, `"copy":{"file":"`+last.MountPath+`/disk.img","format":"qcow2"}`) {
+		t.Errorf("%+v", c)
+	}
+	d.Spec.DataSource = &spec.VirtualDiskSource{Type: spec.DiskSourceContainerImage, ContainerImage: &spec.VirtualDiskContainerImage{Image: "images.test/a", ImagePullSecret: &spec.VirtualDiskPullSecret{Name: "pull"}}}
+	p = objects.ImportJob(d, objects.Settings{}, nil)
+	c = &p.Spec.Containers[0]
+	v := p.Spec.Volumes[len(p.Spec.Volumes)-1]
+	if v.Secret == nil || v.Secret.SecretName != "pull" || len(v.Secret.Items) != 1 || v.Secret.Items[0].Key != ".dockerconfigjson" || v.Secret.Items[0].Path != "config.json" ||
+		!slices.Contains(c.Env, corev1.EnvVar{Name: "DOCKER_CONFIG", Value: c.VolumeMounts[len(c.VolumeMounts)-1].MountPath}) {
+		t.Errorf("%+v\n%+v", v, c)
+	}
+	for _, text := range append(slices.Clone(c.Args), c.Env[0].Value) {
+		if strings.Contains(text, "pull") {
+			t.Errorf("the secret is in %q", text)
+		}
+	}
+}
