@@ -388,6 +388,8 @@ const (
 	ReasonDiskResizing = "Resizing"
 	// ReasonDiskAttached means that machines have the disk.
 	ReasonDiskAttached = "AttachedToVirtualMachine"
+	// ReasonDiskCopied means that another disk is being made of it.
+	ReasonDiskCopied = "BeingCopied"
 	// ReasonDiskNotInUse means that no machine has it.
 	ReasonDiskNotInUse = "NotInUse"
 	// ReasonDiskDeleting means that it is being deleted.

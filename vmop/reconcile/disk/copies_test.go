@@ -196,3 +196,25 @@ func TestImportJobOfACopy(t *testing.T) {
 		}
 	}
 }
+
+// A pod that copies a disk keeps it, and is no machine.
+func TestDiskThatIsCopied(t *testing.T) {
+	d := spec.NewDisk("lab", "golden", resource.MustParse("1Gi"))
+	d.UID, d.Finalizers, d.DeletionTimestamp = "u1", []string{names.FinalizerDisk}, &metav1.Time{Time: noon}
+	other := spec.NewDisk("lab", "copy", resource.MustParse("1Gi"))
+	s := disk.Snapshot{Disk: d, Now: noon, Users: []corev1.Pod{*objects.ImportJob(other, objects.Settings{}, nil)}}
+	for machines, attached := range map[string]int{"": 0, "web": 1} {
+		if s.Machines = nil; machines != "" {
+			s.Machines = []string{machines}
+		}
+		plan := disk.Decide(s)
+		if len(plan.Actions) > 0 || len(plan.Statuses) != 1 {
+			t.Fatalf("%+v", plan)
+		}
+		status := plan.Statuses[0].Status
+		list, _ := status["attachedToVirtualMachines"].([]any)
+		if copied := strings.Contains(fmt.Sprint(status["conditions"]), "BeingCopied"); len(list) != attached || copied != (attached == 0) {
+			t.Errorf("%+v", status)
+		}
+	}
+}

@@ -147,13 +147,18 @@ const maxAttached = 64
 // attachments says who has the disk.
 func (d *decision) attachments() {
 	d.next.AttachedToVirtualMachines = nil
+	copies := d.copies()
 	for _, m := range d.users() {
-		if len(d.next.AttachedToVirtualMachines) < maxAttached {
+		if !slices.Contains(copies, m) && len(d.next.AttachedToVirtualMachines) < maxAttached {
 			d.next.AttachedToVirtualMachines = append(d.next.AttachedToVirtualMachines, spec.AttachedVirtualMachine{Name: m})
 		}
 	}
-	if all := d.users(); len(all) > 0 {
+	if all := d.users(); len(all) > len(copies) {
 		d.condition(conditions.DiskInUse, metav1.ConditionTrue, conditions.ReasonDiskAttached, "it is a disk of %s", few(all))
+		return
+	}
+	if len(copies) > 0 {
+		d.condition(conditions.DiskInUse, metav1.ConditionTrue, conditions.ReasonDiskCopied, "it is being copied by pod %s, and machines that have it wait", few(copies))
 		return
 	}
 	d.condition(conditions.DiskInUse, metav1.ConditionFalse, conditions.ReasonDiskNotInUse, "no machine has it")
@@ -179,6 +184,17 @@ func unfinished(pods []corev1.Pod) []string {
 		}
 	}
 	slices.Sort(out)
+	return out
+}
+
+// copies are the pods that copy the disk into another one, and no machines.
+func (d *decision) copies() []string {
+	var out []string
+	for i := range d.s.Users {
+		if p := &d.s.Users[i]; !finished(p) && p.Labels[names.LabelDisk] != "" && !slices.Contains(d.s.Machines, p.Name) {
+			out = append(out, p.Name)
+		}
+	}
 	return out
 }
 
