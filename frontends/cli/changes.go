@@ -19,14 +19,15 @@ func (p *program) changesCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "changes",
 		Usage:     "say what waits for a restart of a machine, or what differs between two manifests",
-		ArgsUsage: "NAME | OLD NEW",
+		ArgsUsage: "[NAME | OLD NEW]",
 		Description: "With a NAME: the changes that a machine which runs gets at its next start only, of this host\n" +
-			"or of a cluster (--cluster). With two files it compares two manifests of one machine. For\n" +
+			"or of a cluster (--cluster); without one, those of all machines of this host. With two files it compares two manifests of one machine. For\n" +
 			"each difference it says whether a machine that runs gets it at once (live), at its next start\n" +
 			"(restart), or not at all because it contradicts what exists (never). The table does not\n" +
 			"show the documents for cloud-init, which often hold passwords. Files are compared for a\n" +
 			"cluster; --local is about this host, where nothing of a volume claim matters but its size.\n\n" +
 			"Examples:\n" +
+			"  vmop-cli changes\n" +
 			"  vmop-cli changes web\n" +
 			"  vmop-cli changes --cluster -n shop web\n" +
 			"  vmop-cli changes vm.yaml vm-new.yaml\n" +
@@ -47,6 +48,8 @@ func (p *program) changes(c *cli.Context) error {
 	switch {
 	case c.NArg() == 1 && c.Args().First() != "-":
 		return p.awaiting(c, format)
+	case c.NArg() == 0 && !inCluster(c) && !c.Bool("local"):
+		return p.allAwaiting(c, format)
 	case c.NArg() != 2:
 		return usagef(c, "want the NAME of a machine, or two files, OLD and NEW, and found %s", arguments(c.NArg()))
 	case inCluster(c):
@@ -114,6 +117,47 @@ func (p *program) awaiting(c *cli.Context, format string) error {
 		}
 		return p.printChanges(found, format, nothing)
 	})
+}
+
+// waiting is a change that a machine of this host gets at its next start only.
+type waiting struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	changes.Change
+}
+
+// allAwaiting tells what waits for a restart of the machines of this host.
+func (p *program) allAwaiting(c *cli.Context, format string) error {
+	h, err := p.host(c)
+	if err != nil {
+		return err
+	}
+	machines, err := h.List(host.ListOptions{Namespace: c.String("namespace")})
+	if err != nil {
+		return err
+	}
+	all := []waiting{}
+	for _, m := range machines {
+		found, err := m.Awaiting()
+		if err != nil { // the others are told in any case
+			p.note("%v", err)
+		}
+		for _, f := range found {
+			all = append(all, waiting{Namespace: m.Namespace, Name: m.Name, Change: f})
+		}
+	}
+	if format == formatJSON {
+		return writeJSON(p.stdout, all)
+	}
+	if len(all) == 0 {
+		p.note("No changes wait for a restart of a machine of this host.")
+		return nil
+	}
+	rows := make([][]string, len(all))
+	for i, f := range all {
+		rows[i] = []string{f.Namespace, f.Name, f.Path, f.Operation, changed(f.Path, f.OldValue), changed(f.Path, f.NewValue), f.Reason}
+	}
+	return table(p.stdout, []string{"NAMESPACE", "NAME", "PATH", "OPERATION", "OLD", "NEW", "REASON"}, rows)
 }
 
 // printChanges prints changes, or that there are none.

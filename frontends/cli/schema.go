@@ -33,6 +33,7 @@ type output struct {
 func outputs() []output {
 	return []output{
 		{"changes", "changes", "what a change of a manifest needs", []changes.Change{}},
+		{"changes-all", "changes", "what waits for a restart of the machines of this host", []waiting{}},
 		{"diff", "diff", "what applying manifests would change in a cluster", []difference{}},
 		{"disk-list", "disk", "the disks of a machine of this host", []host.Disk{}},
 		{"doctor", "doctor", "what this host has for machines", []host.Finding{}},
