@@ -45,7 +45,7 @@ func (p *program) console(c *cli.Context) error {
 	}
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	conn, err := dialConsole(ctx, m.Socket(qemucmd.SocketConsole))
+	conn, err := m.Console(ctx)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vmop/sdk/internal/atomicfile"
+	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qga"
 	"github.com/vmop/sdk/vmop/qga/qgatest"
@@ -154,7 +155,7 @@ func TestScreendumpCleansUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if picture, err := screendump(t.Context(), client, 0, formatPNG); picture != nil || err == nil || !strings.Contains(err.Error(), "no console") {
+	if picture, err := host.Screenshot(t.Context(), client, host.ScreenshotOptions{}); picture != nil || err == nil || !strings.Contains(err.Error(), "no console") {
 		t.Errorf("%d bytes, %v", len(picture), err)
 	}
 	if diff := cmp.Diff([]string{"qmp_capabilities", "add-fd", "screendump", "remove-fd"}, s.Received()); diff != "" {
@@ -207,7 +208,7 @@ func TestScreendumpOfAnOutput(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = screendump(t.Context(), client, c.output, formatPNG)
+			_, err = host.Screenshot(t.Context(), client, host.ScreenshotOptions{Output: c.output})
 			if err == nil || !strings.Contains(err.Error(), c.problem) {
 				t.Errorf("%v, want %q", err, c.problem)
 			}

@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
@@ -24,23 +24,12 @@ func (p *program) pauseCommand() *cli.Command {
 }
 
 func pauseGuest(ctx context.Context, c *qmp.Client) (string, error) {
-	before, err := qmp.Do(ctx, c, qmp.QueryStatus{})
-	if err != nil {
+	changed, err := host.PauseGuest(ctx, c)
+	switch {
+	case err != nil:
 		return "", err
-	}
-	if before.Status == qmp.RunStatePaused {
+	case !changed:
 		return "was paused already", nil
-	}
-	if _, err := qmp.Do(ctx, c, qmp.Stop{}); err != nil {
-		return "", err
-	}
-	// QEMU agrees to stop what does not run, and does nothing.
-	after, err := qmp.Do(ctx, c, qmp.QueryStatus{})
-	if err != nil {
-		return "", err
-	}
-	if after.Status != qmp.RunStatePaused {
-		return "", fmt.Errorf("the guest cannot be paused: QEMU's run state is %s", after.Status)
 	}
 	return "is paused", nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/vmop/sdk/frontends/cli/cluster"
+	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/qmp"
 	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
@@ -51,25 +52,5 @@ func (p *program) clusterReset(c *cli.Context) error {
 }
 
 func resetMachine(ctx context.Context, c *qmp.Client) (string, error) {
-	events := c.Subscribe(8, qmp.ResetEvent{}.QMPEvent())
-	defer events.Close()
-	if _, err := qmp.Do(ctx, c, qmp.SystemReset{}); err != nil {
-		return "", err
-	}
-	for {
-		e, err := events.Next(ctx)
-		if err != nil {
-			return "", fmt.Errorf("wait for the reset: %w", err)
-		}
-		if reset, err := qmp.DecodeEvent[qmp.ResetEvent](e); err != nil {
-			return "", err
-		} else if !reset.Guest {
-			break // and not one of the guest's own at the same time
-		}
-	}
-	// After a reset, QEMU leaves the processors as they were.
-	if _, err := qmp.Do(ctx, c, qmp.Cont{}); err != nil {
-		return "", err
-	}
-	return "was reset", nil
+	return "was reset", host.ResetGuest(ctx, c)
 }

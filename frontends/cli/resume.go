@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
@@ -42,32 +43,12 @@ func (p *program) resume(c *cli.Context) error {
 }
 
 func resumeGuest(ctx context.Context, c *qmp.Client) (string, error) {
-	before, err := qmp.Do(ctx, c, qmp.QueryStatus{})
+	changed, err := host.ResumeGuest(ctx, c)
 	switch {
 	case err != nil:
 		return "", err
-	case before.Running:
-		// A machine has no S3, and Linux makes the keyboard a source of wake-ups where a
-		// suspension is one to idle.
-		if _, err := qmp.Do(ctx, c, qmp.SendKey{Keys: []qmp.KeyValue{{Type: qmp.KeyQCode, Data: "shift"}}}); err != nil {
-			return "", err
-		}
+	case !changed:
 		return "runs already; if it was suspended to idle, it wakes up", nil
-	case before.Status == qmp.RunStateSuspended:
-		// QEMU continues what was paused only.
-		_, err = qmp.Do(ctx, c, qmp.SystemWakeup{})
-	default:
-		_, err = qmp.Do(ctx, c, qmp.Cont{})
-	}
-	if err != nil {
-		return "", err
-	}
-	after, err := qmp.Do(ctx, c, qmp.QueryStatus{})
-	if err != nil {
-		return "", err
-	}
-	if !after.Running {
-		return "", fmt.Errorf("the guest does not go on: QEMU's run state is %s", after.Status)
 	}
 	return "goes on", nil
 }

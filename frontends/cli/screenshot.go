@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/signal"
@@ -14,9 +12,9 @@ import (
 	"syscall"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/sys/unix"
 
 	"github.com/vmop/sdk/internal/atomicfile"
+	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
 )
@@ -43,23 +41,17 @@ func (p *program) screenshotCommand() *cli.Command {
 	}
 }
 
-// The formats of pictures, as QEMU names them.
-const (
-	formatPNG = "png"
-	formatPPM = "ppm"
-)
-
 func (p *program) screenshot(c *cli.Context) error {
 	if c.NArg() != 2 {
 		return usagef(c, "want the NAME of a machine and a FILE, and found %d arguments", c.NArg())
 	}
-	target, format := c.Args().Get(1), formatPNG
+	target, format := c.Args().Get(1), host.PicturePNG
 	switch ext := strings.ToLower(filepath.Ext(target)); {
 	case target == "-" && isTerminal(p.stdout):
 		return usagef(c, "a picture would garble the terminal: want a FILE, or a redirection")
 	case target == "-" || ext == ".png":
 	case ext == ".ppm":
-		format = formatPPM
+		format = host.PicturePPM
 	default:
 		return usagef(c, "%q: want a FILE that ends in .png or .ppm, or -", target)
 	}
@@ -81,7 +73,7 @@ func (p *program) screenshot(c *cli.Context) error {
 	defer stop()
 	var picture []byte
 	err = p.askMonitor(ctx, m.Socket(qemucmd.SocketToolMonitor), func(ctx context.Context, client *qmp.Client) (err error) {
-		picture, err = screendump(ctx, client, output, format)
+		picture, err = host.Screenshot(ctx, client, host.ScreenshotOptions{Output: output, Format: format})
 		return err
 	})
 	switch {
@@ -95,61 +87,6 @@ func (p *program) screenshot(c *cli.Context) error {
 		err = createFile(target, picture)
 	}
 	return err
-}
-
-// screendump has QEMU take a picture, in memory: QEMU gets no path to write to,
-// and nothing is left behind whatever happens.
-func screendump(ctx context.Context, c *qmp.Client, output int, format string) ([]byte, error) {
-	shot := qmp.Screendump{Format: format}
-	if output > 0 { // the first one is QEMU's default, whatever the device is called
-		if err := hasOutput(ctx, c, output); err != nil {
-			return nil, err
-		}
-		shot.Device, shot.Head = qemucmd.VideoID, output
-	}
-	fd, err := unix.MemfdCreate("screenshot", unix.MFD_CLOEXEC)
-	if err != nil {
-		return nil, fmt.Errorf("memory for the picture: %w", err)
-	}
-	memory := os.NewFile(uintptr(fd), "screenshot")
-	defer memory.Close()
-	// QEMU takes the member of a set whose access mode is exactly what it wants.
-	w, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", memory.Fd()), os.O_WRONLY, 0)
-	if err != nil {
-		return nil, fmt.Errorf("memory for the picture: %w", err)
-	}
-	set, err := qmp.Do(ctx, c, qmp.AddFD{Opaque: "screenshot"}, qmp.WithFile(w))
-	if err = errors.Join(err, w.Close()); err != nil {
-		return nil, err
-	}
-	shot.Filename = fmt.Sprintf("/dev/fdset/%d", set.FDSetID)
-	_, err = qmp.Do(ctx, c, shot)
-	_, rerr := qmp.Do(ctx, c, qmp.RemoveFD{FDSetID: set.FDSetID, FD: &set.FD})
-	if err = errors.Join(err, rerr); err != nil {
-		return nil, err
-	}
-	picture, err := io.ReadAll(memory)
-	if err == nil && len(picture) == 0 {
-		err = errors.New("QEMU wrote nothing")
-	}
-	return picture, err
-}
-
-// hasOutput says whether the graphics adapter has an output of that number.
-// QEMU's own words would be of heads and consoles.
-func hasOutput(ctx context.Context, c *qmp.Client, output int) error {
-	raw, err := qmp.Do(ctx, c, qmp.QOMGet{Path: qemucmd.DevicePath(qemucmd.VideoID), Property: "max_outputs"})
-	var outputs int
-	if err == nil {
-		err = json.Unmarshal(raw, &outputs)
-	}
-	switch {
-	case err != nil:
-		return fmt.Errorf("output %d: the number of outputs is not known: %w", output, err)
-	case output >= outputs:
-		return fmt.Errorf("there is no output %d: the machine was started with %d, counted from 0; spec.vm.display.outputs says how many", output, outputs)
-	}
-	return nil
 }
 
 // mayWrite says whether a file may be written: it is not there, or it is a

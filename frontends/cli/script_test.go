@@ -360,13 +360,13 @@ func pictureCommand(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%s has the mode %v", args[1], info.Mode())
 	}
 	switch args[0] {
-	case formatPNG:
+	case string(host.PicturePNG):
 		p, err := png.Decode(bytes.NewReader(data))
 		ts.Check(err)
 		if p.Bounds().Empty() {
 			ts.Fatalf("%s is empty", args[1])
 		}
-	case formatPPM:
+	case string(host.PicturePPM):
 		var w, h, depth int
 		n, err := fmt.Sscanf(string(data), "P6\n%d %d\n%d\n", &w, &h, &depth)
 		ts.Check(err)
