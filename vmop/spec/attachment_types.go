@@ -5,9 +5,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// VirtualMachineBlockDeviceAttachment gives a machine a disk while it runs, for as long
-// as the object is there. The names are Deckhouse Virtualization's. (Added by vmop.)
-//
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=virtualmachineblockdeviceattachments,singular=virtualmachineblockdeviceattachment,shortName=vmbda;vmbdas,scope=Namespaced
 // +kubebuilder:subresource:status
@@ -19,24 +16,32 @@ import (
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Attached")].reason`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Attached")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+
+// VirtualMachineBlockDeviceAttachment gives a machine a disk while it runs, for as long
+// as the object is there. The names are Deckhouse Virtualization's. (Added by vmop.)
 type VirtualMachineBlockDeviceAttachment struct {
 	metav1.TypeMeta `json:",inline"`
-	// metadata is the standard object metadata.
+
 	// +optional
+
+	// metadata is the standard object metadata.
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says which disk is attached to which machine. It cannot be changed.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="an attachment cannot be changed; delete it and create another one"
 	// +kubebuilder:validation:Required
+
+	// spec says which disk is attached to which machine. It cannot be changed.
 	Spec VirtualMachineBlockDeviceAttachmentSpec `json:"spec"`
-	// status says what has become of it, as the operator has seen it.
+
 	// +optional
+
+	// status says what has become of it, as the operator has seen it.
 	Status VirtualMachineBlockDeviceAttachmentStatus `json:"status,omitempty,omitzero"`
 }
 
-// VirtualMachineBlockDeviceAttachmentList is a list of attachments.
-//
 // +kubebuilder:object:root=true
+
+// VirtualMachineBlockDeviceAttachmentList is a list of attachments.
 type VirtualMachineBlockDeviceAttachmentList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
@@ -46,31 +51,37 @@ type VirtualMachineBlockDeviceAttachmentList struct {
 
 // VirtualMachineBlockDeviceAttachmentSpec is which disk is attached to which machine.
 type VirtualMachineBlockDeviceAttachmentSpec struct {
-	// virtualMachineName is the machine, of the same namespace.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Required
+
+	// virtualMachineName is the machine, of the same namespace.
 	VirtualMachineName string `json:"virtualMachineName"`
-	// blockDeviceRef is the disk, of the same namespace.
+
 	// +kubebuilder:validation:Required
+
+	// blockDeviceRef is the disk, of the same namespace.
 	BlockDeviceRef AttachedBlockDevice `json:"blockDeviceRef"`
 }
 
 // AttachedBlockDevice names what is attached.
 type AttachedBlockDevice struct {
-	// kind is VirtualDisk or PersistentVolumeClaim.
 	// +kubebuilder:validation:Required
+
+	// kind is VirtualDisk or PersistentVolumeClaim.
 	Kind AttachedBlockDeviceKind `json:"kind"`
-	// name is that of the disk or of the volume claim.
+
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Required
+
+	// name is that of the disk or of the volume claim.
 	Name string `json:"name"`
 }
 
-// AttachedBlockDeviceKind is the kind of what is attached.
-//
 // +kubebuilder:validation:Enum=VirtualDisk;PersistentVolumeClaim
+
+// AttachedBlockDeviceKind is the kind of what is attached.
 type AttachedBlockDeviceKind string
 
 // The kinds of what is attached.
@@ -82,9 +93,9 @@ const (
 	AttachedClaim AttachedBlockDeviceKind = "PersistentVolumeClaim"
 )
 
-// AttachmentPhase sums up what has become of an attachment.
-//
 // +kubebuilder:validation:Enum=Pending;InProgress;Attached;Failed;Terminating
+
+// AttachmentPhase sums up what has become of an attachment.
 type AttachmentPhase string
 
 // The phases of attachments.
@@ -103,47 +114,65 @@ const (
 
 // VirtualMachineBlockDeviceAttachmentStatus is what has become of an attachment.
 type VirtualMachineBlockDeviceAttachmentStatus struct {
+	// +optional
+
 	// phase sums it up in one word.
-	// +optional
 	Phase AttachmentPhase `json:"phase,omitempty"`
-	// observedGeneration is the generation of the specification that it is about.
+
 	// +optional
+
+	// observedGeneration is the generation of the specification that it is about.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// virtualMachineName is the machine whose guest has the disk.
+
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
+
+	// virtualMachineName is the machine whose guest has the disk.
 	VirtualMachineName string `json:"virtualMachineName,omitempty"`
+
+	// +optional
+
 	// connection is what the machine's runner is told. It is missing while the machine
 	// has nothing of the disk.
-	// +optional
 	Connection *AttachmentConnection `json:"connection,omitempty"`
-	// conditions are BlockDeviceReady, VirtualMachineReady,
-	// DiskAttachmentCapacityAvailable and Attached, and Terminating while it is deleted.
+
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
+
+	// conditions are BlockDeviceReady, VirtualMachineReady,
+	// DiskAttachmentCapacityAvailable and Attached, and Terminating while it is deleted.
 	Conditions []Condition `json:"conditions,omitempty"`
 }
 
 // AttachmentConnection is how one run of a machine gets at a disk.
 type AttachmentConnection struct {
-	// podUID is the machine's pod: it is about no other run.
 	// +optional
+
+	// podUID is the machine's pod: it is about no other run.
 	PodUID types.UID `json:"podUID,omitempty"`
-	// key is the fingerprint of the key of that run: nobody else is served.
+
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
+
+	// key is the fingerprint of the key of that run: nobody else is served.
 	Key string `json:"key,omitempty"`
-	// address is that of the pod that exports the disk, HOST:PORT.
+
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
+
+	// address is that of the pod that exports the disk, HOST:PORT.
 	Address string `json:"address,omitempty"`
-	// fingerprint is that of the key of that pod.
+
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
+
+	// fingerprint is that of the key of that pod.
 	Fingerprint string `json:"fingerprint,omitempty"`
-	// detach says that the guest shall release the disk.
+
 	// +optional
+
+	// detach says that the guest shall release the disk.
 	Detach bool `json:"detach,omitempty"`
 }
