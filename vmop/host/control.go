@@ -125,6 +125,9 @@ func ResumeGuest(ctx context.Context, c *qmp.Client) (changed bool, err error) {
 
 // ResetGuest is [Machine.Reset] for whoever has the monitor of a QEMU.
 func ResetGuest(ctx context.Context, c *qmp.Client) error {
+	if c == nil {
+		return errors.New("there is no connection to QEMU")
+	}
 	events := c.Subscribe(8, qmp.ResetEvent{}.QMPEvent())
 	defer events.Close()
 	if _, err := qmp.Do(ctx, c, qmp.SystemReset{}); err != nil {

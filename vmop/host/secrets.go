@@ -57,7 +57,7 @@ func readSecrets(files []string, namespace string) (givenSecrets, error) {
 // SecretFiles are those of files with manifests that have a Secret which a machine's
 // guest is provisioned from, for [Given]. Files that cannot be read are none.
 func SecretFiles(files []string, o *spec.Object) []string {
-	if o.VirtualMachine == nil {
+	if o == nil || o.VirtualMachine == nil {
 		return nil
 	}
 	var referred []string

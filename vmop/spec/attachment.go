@@ -51,6 +51,9 @@ func (r *AttachedBlockDevice) ClaimName() string {
 
 // ValidateAttachment is [Validate] for an attachment.
 func ValidateAttachment(a *VirtualMachineBlockDeviceAttachment) field.ErrorList {
+	if a == nil {
+		return missing(KindAttachment)
+	}
 	var errs field.ErrorList
 	meta, path := paths(true).at("metadata"), paths(true).at("spec")
 	switch {

@@ -62,6 +62,9 @@ const again = time.Minute
 // Decide is total and deterministic: equal snapshots give equal plans, and the snapshot
 // is not changed.
 func Decide(s Snapshot) reconcile.Plan {
+	if s.Attachment == nil {
+		return reconcile.Plan{} // there is nothing to decide about
+	}
 	d := &decision{s: &s, a: s.Attachment, next: *s.Attachment.Status.DeepCopy()}
 	d.next.ObservedGeneration = d.a.Generation
 	if d.a.DeletionTimestamp != nil {
