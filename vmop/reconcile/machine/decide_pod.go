@@ -97,6 +97,8 @@ func (d *decision) absent() {
 		// With another pod there would be nothing left to tell it by: it is written
 		// first, and acted upon when it is seen there.
 		d.endIsNoted()
+	case d.unanswered():
+		d.running.wait(spec.ReasonPodNotFound, named(names.KindPod, d.vm.Name), "that the machine is to run is being noted; it is started then")
 	default:
 		if d.do(reconcile.Create{Object: d.newPod()}, &d.running) {
 			d.creates = true

@@ -647,6 +647,19 @@ func policyMutants() []mutant {
 			},
 		},
 		{
+			fault: "a machine is started before the request is noted", promise: "a start is noted before there is a pod",
+			after: func(s *machine.Snapshot, p *reconcile.Plan) {
+				request, power := s.VM.Annotations[names.AnnotationPowerRequest], s.VM.Status.Power
+				if s.Pod != nil || power == nil || power.Request == request || !strings.HasPrefix(request, string(machine.VerbStart)) {
+					return
+				}
+				aware := *s
+				aware.VM = s.VM.DeepCopy()
+				aware.VM.Status.Power.Request, aware.VM.Status.Power.State = request, spec.StateRunning
+				p.Actions = machine.Decide(aware).Actions
+			},
+		},
+		{
 			fault: "the end of a pod that is gone is noted beside the next one", promise: "an end is noted before there is another pod",
 			after: func(s *machine.Snapshot, p *reconcile.Plan) {
 				for _, st := range p.Statuses {

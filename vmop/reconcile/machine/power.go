@@ -186,6 +186,21 @@ func (d *decision) findPower() {
 	}
 }
 
+// unanswered reports whether the machine runs from now on for a reason that the status
+// does not have yet: a request to start, or another policy. Were its pod made first, and
+// had that ended before an operator wrote of the reason, it would be one to start the
+// machine once more.
+func (d *decision) unanswered() bool {
+	p, old := d.powered, d.stored.Power
+	if p == nil || p.Policy == "" {
+		return false
+	}
+	if verbOf(p.Request) == VerbStart && (old == nil || old.Request != p.Request) {
+		return true
+	}
+	return old != nil && old.State != p.State
+}
+
 func knownPolicy(p spec.RunPolicy) bool {
 	switch p {
 	case spec.RunPolicyAlwaysOn, spec.RunPolicyAlwaysOff, spec.RunPolicyManual, spec.RunPolicyAlwaysOnUnlessStoppedManually:

@@ -61,6 +61,12 @@ func (w *world) checkPlan(s *machine.Snapshot, p *reconcile.Plan) {
 			w.violated("an end is noted before there is another pod", "%v", end)
 		}
 	}
+	// With the pod there, an operator that did not write why is no more, and the next one
+	// would take the request for one to start the machine once more.
+	request, power := s.VM.Annotations[names.AnnotationPowerRequest], s.VM.Status.Power
+	if strings.HasPrefix(request, string(machine.VerbStart)) && s.VM.Spec.RunPolicy != "" && p.StartsPod() && (power == nil || power.Request != request) {
+		w.violated("a start is noted before there is a pod", "%s", request)
+	}
 	if !p.Wake.IsZero() && !p.Wake.After(w.now) {
 		w.violated("a wake-up is in the future", "%v", p.Wake)
 	}
@@ -136,11 +142,8 @@ func (w *world) checkNewPod(pod *corev1.Pod) {
 			last = &e
 		}
 	}
-	// A request that an operator notes after the end is a new one for it: another may have
-	// made the pod because of it, and died before it noted that.
-	asked := vm != nil && vm.Status.Power != nil && vm.Status.Power.Reason == spec.PowerRequested && last != nil && vm.Status.Power.Since.After(last.at)
 	// What the operator saw of the specification when it noted the end may be older.
-	if last != nil && last.failed && !asked && vm != nil && vm.Generation == last.generation && w.now.Sub(last.at) < 9*time.Second &&
+	if last != nil && last.failed && vm != nil && vm.Generation == last.generation && w.now.Sub(last.at) < 9*time.Second &&
 		(vm.Status.LastEnd == nil || vm.Status.LastEnd.ObservedGeneration == vm.Generation) {
 		w.violated("a failed machine is started again after a delay", "%v after the end", w.now.Sub(last.at))
 	}
