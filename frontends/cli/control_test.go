@@ -346,7 +346,7 @@ func TestAgentReady(t *testing.T) {
 		{"there is one", "running", []qmp.ChardevInfo{{Label: "monitor"}, {Label: qemucmd.GuestAgentChardev, FrontendOpen: true}}, ""},
 		{"there is another one", "running", []qmp.ChardevInfo{{Label: "vdagentdev", FrontendOpen: true}, {Label: qemucmd.GuestAgentChardev}}, "no guest agent is connected"},
 		{"there is no port", "running", nil, "no guest agent is connected"},
-		{"the guest stands still", "paused", []qmp.ChardevInfo{{Label: qemucmd.GuestAgentChardev, FrontendOpen: true}}, "see vmop-cli resume"},
+		{"the guest stands still", "paused", []qmp.ChardevInfo{{Label: qemucmd.GuestAgentChardev, FrontendOpen: true}}, "the guest does not execute: QEMU's run state is paused"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			near, far := net.Pipe()
