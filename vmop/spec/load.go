@@ -368,10 +368,15 @@ func parentOf(path string) (parent, name string) {
 	return parent, name
 }
 
-// mentions reports whether a text has a word.
-func mentions(text, word string) bool {
-	letter := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
-	return slices.Contains(strings.FieldsFunc(text, func(r rune) bool { return !letter(r) }), word)
+// mentions reports whether a text is about a field, and not merely about one inside of it.
+func mentions(text, field string) bool {
+	part := func(r rune) bool {
+		return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '.' || r == '[' || r == ']'
+	}
+	return slices.ContainsFunc(strings.FieldsFunc(text, func(r rune) bool { return !part(r) }), func(word string) bool {
+		_, last := parentOf(strings.TrimRight(word, "."))
+		return last == field && field != ""
+	})
 }
 
 // inside reports whether one path is that of a field inside of another.
