@@ -3,8 +3,6 @@ package machine_test
 import (
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/internal/fixture"
@@ -28,37 +24,7 @@ import (
 
 // TestStories plays the scripts in testdata/story. Each is an archive with what
 // happens and with what was decided then, to be read by people.
-func TestStories(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join("testdata", "story", "*.txtar"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no stories: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := play(t, string(archive.Files[0].Data))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if *fixture.Update {
-				archive.Files = append(archive.Files[:1], txtar.File{Name: "log", Data: []byte(got)})
-				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if len(archive.Files) < 2 {
-				t.Fatalf("%s has no log (run the test with -update to make it)", file)
-			}
-			if diff := cmp.Diff(string(archive.Files[1].Data), got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", file, diff)
-			}
-		})
-	}
-}
+func TestStories(t *testing.T) { fixture.Stories(t, play) }
 
 // grammar is what a script may say: a line of another form is an error, and never
 // something that does not happen.

@@ -3,16 +3,12 @@ package operation_test
 import (
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/vmop/sdk/vmop/reconcile/internal/fixture"
 	"github.com/vmop/sdk/vmop/reconcile/operation"
 	"github.com/vmop/sdk/vmop/spec"
@@ -20,37 +16,7 @@ import (
 
 // TestStories plays the scripts in testdata/story. Each is an archive with what
 // happens and with what was decided then, to be read by people.
-func TestStories(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join("testdata", "story", "*.txtar"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no stories: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := tell(t, string(archive.Files[0].Data))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if *fixture.Update {
-				archive.Files = append(archive.Files[:1], txtar.File{Name: "log", Data: []byte(got)})
-				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if len(archive.Files) < 2 {
-				t.Fatalf("%s has no log (run the test with -update to make it)", file)
-			}
-			if diff := cmp.Diff(string(archive.Files[1].Data), got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", file, diff)
-			}
-		})
-	}
-}
+func TestStories(t *testing.T) { fixture.Stories(t, tell) }
 
 // line is a form of what a script may say, and what it does.
 type line struct {
