@@ -208,7 +208,8 @@ func (m *machine) hardware() {
 			m.vm.Spec.VM.Networks = append(m.vm.Spec.VM.Networks, spec.Network{User: &spec.UserNetwork{}})
 			continue
 		}
-		n.Note("is on a bridge of the host, spec.vm.networks[%d].tap.bridge, which must be chosen", len(m.vm.Spec.VM.Networks))
+		n.Get("name").Read() // of a network of the cluster, which the bridge stands for
+		n.Remark("is on a bridge of the host, spec.vm.networks[%d].tap.bridge, which must be chosen", len(m.vm.Spec.VM.Networks))
 		m.vm.Spec.VM.Networks = append(m.vm.Spec.VM.Networks, spec.Network{Tap: &spec.TapNetwork{}})
 	}
 	if mode := s.Get("disruptions", "restartApprovalMode"); mode.Is() && mode.String() == "Manual" {

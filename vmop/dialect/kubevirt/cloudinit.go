@@ -9,6 +9,7 @@ import (
 	"github.com/vmop/sdk/internal/yamljson"
 	"github.com/vmop/sdk/vmop/dialect/internal/seedscript"
 	"github.com/vmop/sdk/vmop/dialect/internal/tree"
+	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/spec"
 )
@@ -22,27 +23,61 @@ func (m *machine) cloudInit(v *tree.Node) bool {
 	if seed == nil {
 		return false
 	}
+	if with := m.provisioned(); with != "" {
+		seed.Note("does not go with %s here, and is left out", with)
+		return true
+	}
+	if v.Get("cloudInitConfigDrive") != nil {
+		seed.Remark("is a NoCloud seed here, which cloud-init finds likewise")
+	}
+	host := m.instance.Get("hostname").String()
+	if script := scriptAlone(seed); script != "" && (host == "" || host == m.vm.Name) {
+		m.vm.Spec.Provisioning = &spec.Provisioning{Type: spec.ProvisioningUserData, UserData: script}
+		return true
+	}
 	c := &spec.CloudInit{}
-	if host := m.instance.Get("hostname"); host.Is() {
-		c.MetaData = map[string]string{"local-hostname": host.String()}
+	if host != "" {
+		c.MetaData = map[string]string{"local-hostname": host}
 	}
 	c.UserData = document(seed, "userData", "#cloud-config")
 	c.NetworkConfig = document(seed, "networkData", "")
-	if v.Get("cloudInitConfigDrive") != nil {
-		seed.Note("is a NoCloud seed here, which cloud-init finds likewise")
-	}
 	if ref := seed.Get("secretRef"); ref.Is() {
 		c.UserData, c.UserDataFrom = nil, m.secretKey(ref, "userdata", "userData")
 	}
 	if ref := seed.Get("networkDataSecretRef"); ref.Is() {
 		c.NetworkConfig, c.NetworkConfigFrom = nil, m.secretKey(ref, "networkdata", "networkData")
 	}
-	if m.vm.Spec.Provisioning != nil {
-		seed.Note("does not go with sysprep here, and is left out")
-		return true
-	}
 	m.vm.Spec.CloudInit = c
 	return true
+}
+
+// provisioned is what the guest sets itself up by already; empty if there is nothing.
+// A machine has one such volume: KubeVirt refuses a second seed, and here there is one
+// place for all of them.
+func (m *machine) provisioned() string {
+	switch {
+	case m.vm.Spec.HasAnswerCD():
+		return "sysprep"
+	case m.vm.Spec.HasSeed():
+		return "another seed for cloud-init"
+	}
+	return ""
+}
+
+// scriptAlone is user data that is a script, if a seed has nothing else: then it is
+// passed on as it is, also to systems that run scripts and understand no cloud-config,
+// such as CirrOS. It is empty where spec.provisioning does not take it.
+func scriptAlone(seed *tree.Node) string {
+	for _, other := range []string{"secretRef", "networkDataSecretRef", "networkData", "networkDataBase64"} {
+		if seed.Get(other).Is() {
+			return ""
+		}
+	}
+	script, _, err := written(seed, "userData")
+	if err != nil || !strings.HasPrefix(script, "#!") || len(script) > limits.MaxInlineUserData || !seedscript.Plain(script) {
+		return ""
+	}
+	return script
 }
 
 // sysprep translates a CD with the answers of Windows' setup, and reports whether the
@@ -53,8 +88,10 @@ func (m *machine) sysprep(v *tree.Node) bool {
 		return false
 	}
 	secret := answers.Get("secret", "name")
-	switch {
-	case m.vm.Spec.CloudInit != nil:
+	switch with := m.provisioned(); {
+	case with == "sysprep":
+		answers.Note("is a second one, and is left out")
+	case with != "":
 		answers.Note("does not go with cloud-init here, and is left out")
 	case !secret.Is():
 		answers.Note("only a Secret has a counterpart: write the answers into one of the type %s; the CD is left out", names.SecretTypeSysprep)
@@ -86,19 +123,24 @@ func (m *machine) secretKey(ref *tree.Node, keys ...string) *spec.CloudInitSourc
 	return out
 }
 
+// written is a document of cloud-init that is written out or in base64, and where it stands.
+func written(seed *tree.Node, name string) (string, *tree.Node, error) {
+	coded := seed.Get(name + "Base64")
+	if !coded.Is() {
+		n := seed.Get(name)
+		return n.String(), n, nil
+	}
+	data, err := base64.StdEncoding.DecodeString(coded.String())
+	return string(data), coded, err
+}
+
 // document translates a document of cloud-init that is written out or in base64.
 // Only YAML has a place; other user data begins with another line than header.
 func document(seed *tree.Node, name, header string) *runtime.RawExtension {
-	n := seed.Get(name)
-	text := n.String()
-	if coded := seed.Get(name + "Base64"); coded.Is() {
-		n = coded
-		data, err := base64.StdEncoding.DecodeString(coded.String())
-		if err != nil {
-			n.Note("is not base64 and is left out: %v", err)
-			return nil
-		}
-		text = string(data)
+	text, n, err := written(seed, name)
+	if err != nil {
+		n.Note("is not base64 and is left out: %v", err)
+		return nil
 	}
 	if strings.TrimSpace(text) == "" {
 		return nil

@@ -19,7 +19,7 @@ func (m *machine) devices() {
 			m.vm.Spec.VM.UseTPM = false
 		}
 		if kept, ok := tpm.Get("persistent").Bool(); ok && !kept || !ok && m.vm.Spec.VM.UseTPM {
-			tpm.Note("the TPM's state is always kept here")
+			tpm.Remark("the TPM's state is always kept here")
 		}
 		tpm.Read()
 	}

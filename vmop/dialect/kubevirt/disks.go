@@ -62,7 +62,7 @@ func (m *machine) disk(d, v *tree.Node, name string) {
 			return
 		}
 		if device != nil && how == "lun" {
-			device.Note("is a disk here: the guest's SCSI commands do not reach the volume")
+			device.Remark("is a disk here: the guest's SCSI commands do not reach the volume")
 		}
 		device.Get("dev").Read() // the guest names its disks by itself
 		if device != nil && len(device.Keys()) == 0 {
@@ -83,19 +83,19 @@ func (m *machine) disk(d, v *tree.Node, name string) {
 		disk.Bootindex = &order
 	}
 	if cd != nil && disk.Cdrom == nil {
-		cd.Note("is a disk here, not a CD, and writable")
+		cd.Remark("is a disk here, not a CD, and writable")
 	}
 	m.vm.Spec.VM.Disks = append(m.vm.Spec.VM.Disks, disk)
 }
 
 // volume translates what is on a disk.
 func (m *machine) volume(v *tree.Node, name string, cd bool) (spec.Disk, bool) {
-	for _, kind := range []string{"containerDisk", "registryDisk"} {
-		if image := v.Get(kind); image.Is() {
-			return m.containerDisk(image, name, cd)
-		}
-	}
 	switch {
+	case v.Get("containerDisk").Is():
+		return m.containerDisk(v.Get("containerDisk"), name, cd)
+	case v.Get("registryDisk").Is(): // until v1alpha2
+		v.Get("registryDisk").Remark("is containerDisk here, as it is in KubeVirt since v1alpha3")
+		return m.containerDisk(v.Get("registryDisk"), name, cd)
 	case v.Get("persistentVolumeClaim", "claimName").Is():
 		return claim(v.Get("persistentVolumeClaim", "claimName").String()), true
 	case v.Get("dataVolume").Is():
@@ -105,7 +105,7 @@ func (m *machine) volume(v *tree.Node, name string, cd bool) (spec.Disk, bool) {
 		if !ok {
 			return spec.Disk{}, false
 		}
-		v.Get("emptyDisk").Note("the disk is kept here when the machine stops")
+		v.Get("emptyDisk").Remark("the disk is kept here when the machine stops")
 		return template(name, size, nil), true
 	case v.Get("ephemeral").Is():
 		v.Get("ephemeral").Note("what the guest writes would be written to the claim here; the disk is left out")
@@ -185,7 +185,7 @@ func (m *machine) filled(t *tree.Node, name string) spec.Disk {
 	size, ok := of.Get("resources", "requests", "storage").Quantity()
 	if !ok {
 		size = resource.MustParse("10Gi")
-		t.Note("does not say how large the disk is; it has 10Gi")
+		t.Remark("does not say how large the disk is; it has 10Gi")
 	}
 	if d, ok := m.imported(t, of, name, size); ok {
 		return d

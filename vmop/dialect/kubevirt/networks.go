@@ -46,7 +46,7 @@ func (m *machine) nic(i, network *tree.Node) {
 		return
 	}
 	if other := network.Get("multus"); other.Is() {
-		network.Note("the network attachment %s has no counterpart; the interface is on a bridge of the host, spec.vm.networks[%d].tap.bridge, which must be chosen",
+		network.Remark("the network attachment %s has no counterpart; the interface is on a bridge of the host, spec.vm.networks[%d].tap.bridge, which must be chosen",
 			other.Get("networkName").String(), len(m.vm.Spec.VM.Networks))
 		for _, binding := range []string{"bridge", "masquerade", "binding"} {
 			i.Get(binding).Read()

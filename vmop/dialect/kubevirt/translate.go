@@ -102,9 +102,20 @@ func (m *machine) translate() error {
 	m.disks()
 	m.networks()
 	m.placement()
+	m.version()
 	m.silent()
 	m.preferred()
 	return nil
+}
+
+// version tells of versions that KubeVirt itself takes no more. What they had otherwise
+// is understood as it was: registryDisk, and volumes that disks name by volumeName.
+func (m *machine) version() {
+	version := m.root.Get("apiVersion")
+	switch version.String() {
+	case Group + "/v1alpha1", Group + "/v1alpha2":
+		version.Note("KubeVirt serves this version no more; what it says is understood as it was meant then")
+	}
 }
 
 // metadata takes over the name and what can be found by: the labels of the

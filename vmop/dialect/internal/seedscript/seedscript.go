@@ -1,9 +1,12 @@
-// Package seedscript carries user data that is a script over to cloud-config,
-// the one form of user data that a VirtualMachine has.
+// Package seedscript carries user data that is a script over to cloud-config, for where
+// spec.provisioning, which passes it on as it is, does not take it.
 package seedscript
 
 import (
+	"encoding/base64"
 	"encoding/json"
+	"strings"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -12,14 +15,25 @@ import (
 // per instance, just before it would run a script of the user data.
 const Path = "/var/lib/cloud/scripts/per-instance/user-data"
 
+// Plain reports whether a manifest can have a script as text: behind its first line there
+// may be anything, such as an archive.
+func Plain(script string) bool {
+	return utf8.ValidString(script) && !strings.ContainsRune(script, 0)
+}
+
 // UserData is the cloud-config that writes a script to [Path].
 func UserData(script string) *runtime.RawExtension {
 	type file struct {
 		Path        string `json:"path"`
 		Permissions string `json:"permissions"`
+		Encoding    string `json:"encoding,omitempty"`
 		Content     string `json:"content"`
 	}
-	data, err := json.Marshal(map[string][]file{"write_files": {{Path: Path, Permissions: "0700", Content: script}}})
+	of := file{Path: Path, Permissions: "0700", Content: script}
+	if !Plain(script) {
+		of.Encoding, of.Content = "b64", base64.StdEncoding.EncodeToString([]byte(script))
+	}
+	data, err := json.Marshal(map[string][]file{"write_files": {of}})
 	if err != nil {
 		panic(err) // strings always have a JSON form
 	}

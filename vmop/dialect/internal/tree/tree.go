@@ -281,6 +281,16 @@ func (n *Node) Note(format string, args ...any) {
 	n.m.notes = append(n.m.notes, n.m.object.Problem(n.path, fmt.Sprintf(format, args...)))
 }
 
+// Remark remembers something that a person should know of the node. What is in it is
+// still to be read.
+func (n *Node) Remark(format string, args ...any) {
+	if n == nil {
+		return
+	}
+	n.Read()
+	n.m.notes = append(n.m.notes, n.m.object.Problem(n.path, fmt.Sprintf(format, args...)))
+}
+
 func (n *Node) wrong(want string) { n.Note("is %s, expected %s; it is left out", kind(n.value), want) }
 
 // Notes returns the notes, and one for each value that was not read. They are in
