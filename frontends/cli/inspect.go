@@ -79,7 +79,13 @@ func (p *program) inspect(c *cli.Context) error {
 		case ferr == nil:
 			return p.inspectImage(ctx, format, arg)
 		case errors.Is(ferr, fs.ErrNotExist):
-			return fmt.Errorf("%s is neither a machine of this host (see %s) nor a file", arg, p.hint(c, "list"))
+			meant := ""
+			if h, err := p.host(c); err == nil {
+				if near := nearMachine(c, h, arg); near != "" {
+					meant = ". Did you mean " + near + "?"
+				}
+			}
+			return fmt.Errorf("%s is neither a machine of this host (see %s) nor a file%s", arg, p.hint(c, "list"), meant)
 		}
 	}
 	if err != nil {

@@ -26,6 +26,8 @@ func (p *program) logsCommand() *cli.Command {
 		Description: "Prints the log of a machine that runs in the background, or of the machine's pod in a\n" +
 			"cluster. That ends with the pod: what an earlier one said is gone, but why it ended is\n" +
 			"in vmop-cli inspect and events.\n\n" +
+			"Exit codes: 0 all was printed; with --follow the machine has ended, however it did, or\n" +
+			"somebody has seen enough (Ctrl-C). 1 failure.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli logs hello -f\n" +
 			"  vmop-cli logs --cluster web --tail 20",
@@ -56,6 +58,9 @@ func (p *program) logs(c *cli.Context) error {
 	ctx, cancel := bounded(c, timeout, "the API server did not answer")
 	defer cancel()
 	err = client.Log(ctx, namespace, name, cluster.LogOptions{Follow: c.Bool("follow"), Tail: c.Int("tail"), Since: c.Duration("since")}, p.stdout)
+	if err != nil && c.Bool("follow") && errors.Is(ctx.Err(), context.Canceled) {
+		return nil // somebody has seen enough
+	}
 	if !errors.Is(err, cluster.ErrNoPod) {
 		return err
 	}
@@ -73,6 +78,12 @@ func (p *program) logsHere(c *cli.Context) error {
 	m, err := p.findOne(c)
 	if err != nil {
 		return err
+	}
+	ctx := c.Context
+	if c.Bool("follow") { // whoever sees a line may interrupt
+		var cancel context.CancelFunc
+		ctx, cancel = bounded(c, 0, "")
+		defer cancel()
 	}
 	f, lines, err := readLog(&m)
 	if err != nil {
@@ -93,8 +104,6 @@ func (p *program) logsHere(c *cli.Context) error {
 	if !c.Bool("follow") {
 		return nil
 	}
-	ctx, cancel := bounded(c, 0, "")
-	defer cancel()
 	return p.followLog(ctx, c, &m, f)
 }
 

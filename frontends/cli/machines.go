@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -41,7 +42,7 @@ func (p *program) lookUp(c *cli.Context, arg string, find findBy) (*host.Host, h
 		return nil, host.Machine{}, err
 	}
 	m, err := find(h, arg, c.String("namespace"))
-	return h, m, p.seeList(c, err)
+	return h, m, p.seeList(c, h, arg, err)
 }
 
 // findOne is the machine that the command's only argument means.
@@ -62,11 +63,52 @@ func (p *program) named(c *cli.Context, find findBy) (*host.Host, host.Machine, 
 	return p.lookUp(c, name, find)
 }
 
-func (p *program) seeList(c *cli.Context, err error) error {
-	if errors.Is(err, host.ErrNotFound) {
-		return fmt.Errorf("%w; see %s, and --cluster for those of a cluster", err, p.hint(c, "list"))
+// seeList says of a name that no machine has where those are that there are, and which
+// one was probably meant.
+func (p *program) seeList(c *cli.Context, h *host.Host, arg string, err error) error {
+	if !errors.Is(err, host.ErrNotFound) {
+		return err
 	}
-	return err
+	if near := nearMachine(c, h, arg); near != "" {
+		err = fmt.Errorf("%w (did you mean %s?)", err, near)
+	}
+	return fmt.Errorf("%w; see %s, and --cluster for those of a cluster", err, p.hint(c, "list"))
+}
+
+// nearMachine is the full name of the machine that was probably meant; "" for commands
+// that lose something: nobody shall come to another machine by a slip of the finger.
+func nearMachine(c *cli.Context, h *host.Host, arg string) string {
+	if c.Command == nil || destructive[c.Command.Name] || destructiveActions[c.Command.Name+" "+c.Args().First()] {
+		return ""
+	}
+	namespace, name, within := strings.Cut(arg, "/")
+	if !within {
+		namespace, name = c.String("namespace"), arg
+	}
+	machines, err := h.List(host.ListOptions{})
+	if err != nil {
+		return "" // that there is none of the name was found all the same
+	}
+	var names, all []string
+	for i := range machines {
+		m := &machines[i]
+		if namespace == "" || m.Namespace == namespace {
+			names = append(names, m.Name)
+		}
+		all = append(all, m.FullName())
+	}
+	// Of several namespaces in which machines have the name none was meant rather than
+	// another.
+	if near := nearest(strings.ToLower(name), names); near != "" {
+		if found, err := h.Find(near, namespace); err == nil {
+			return found.FullName()
+		}
+		return ""
+	}
+	if within {
+		return nearest(strings.ToLower(arg), all)
+	}
+	return ""
 }
 
 // oneName is the NAME argument of a command that takes one.

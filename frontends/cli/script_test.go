@@ -84,7 +84,7 @@ func TestGuestScripts(t *testing.T) {
 				},
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
 					"answers": answersCommand, "boot-sector": bootSectorCommand, "expect": expectCommand, "guest": guestCommand, "guest-disk": diskOfGuest(guest), "hold-monitor": holdMonitorCommand,
-					"kill-runner": killRunnerCommand, "picture": pictureCommand, "push-disk": pushDiskCommand, "serve-images": serveImagesCommand, "until": untilCommand,
+					"kill-runner": killRunnerCommand, "picture": pictureCommand, "push-disk": pushDiskCommand, "serve-images": serveImagesCommand, "until": untilCommand, "waits": waitsCommand,
 				},
 			})
 		})
@@ -343,6 +343,23 @@ func holdMonitorCommand(ts *testscript.TestScript, neg bool, args []string) {
 	client, err := qmp.Dial(ctx, filepath.Join(s.RuntimeDir, qemucmd.SocketToolMonitor.FileName()), qmp.Options{})
 	ts.Check(err)
 	ts.Defer(func() { _ = client.Close() })
+}
+
+// waitsCommand waits until a file that is being written has a text: waits FILE TEXT.
+func waitsCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: waits FILE TEXT")
+	}
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		data, err := os.ReadFile(ts.MkAbs(args[0]))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			ts.Check(err)
+		}
+		if strings.Contains(string(data), args[1]) {
+			return
+		}
+	}
+	ts.Fatalf("waited in vain for %q in %s", args[1], args[0])
 }
 
 // pictureCommand checks that a file is a picture, readable by its owner only:

@@ -36,6 +36,9 @@ var categories = map[string]string{
 // destructive are commands that nobody should come to by a slip of the finger.
 var destructive = map[string]bool{"delete": true, "reset": true, "nmi": true, "stop": true, "restart": true}
 
+// destructiveActions are the actions of other commands of which that is so, too.
+var destructiveActions = map[string]bool{"snapshot restore": true, "snapshot delete": true, "disk detach": true}
+
 // destructiveFlags are flags that lose something, or do so without asking.
 var destructiveFlags = map[string]bool{
 	"disks": true, "now": true, "force": true, "yes": true, "discard": true, "new-disk": true, "in-place": true, "all": true,

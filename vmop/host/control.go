@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -35,6 +36,9 @@ func (m *Machine) Resume(ctx context.Context) (changed bool, err error) {
 		changed, err = ResumeGuest(ctx, c)
 		return err
 	})
+	if why := m.Message(); err != nil && m.Status == StatusPaused && why != "" {
+		err = fmt.Errorf("%w: %s", err, why)
+	}
 	return changed, err
 }
 
@@ -107,6 +111,8 @@ func ResumeGuest(ctx context.Context, c *qmp.Client) (changed bool, err error) {
 	case before.Status == qmp.RunStateSuspended:
 		// QEMU continues what was paused only.
 		_, err = qmp.Do(ctx, c, qmp.SystemWakeup{})
+	case before.Status == qmp.RunStateIOError:
+		err = retry(ctx, c)
 	default:
 		_, err = qmp.Do(ctx, c, qmp.Cont{})
 	}
@@ -121,6 +127,25 @@ func ResumeGuest(ctx context.Context, c *qmp.Client) (changed bool, err error) {
 		return false, fmt.Errorf("the guest does not go on: QEMU's run state is %s", after.Status)
 	}
 	return true, nil
+}
+
+// retryLimit bounds the wait for a guest that stops again.
+const retryLimit = time.Second
+
+// retry lets a guest go on that waits for its disk. It executes until what failed has
+// failed again.
+func retry(ctx context.Context, c *qmp.Client) error {
+	events := c.Subscribe(8, qmp.StopEvent{}.QMPEvent())
+	defer events.Close()
+	if _, err := qmp.Do(ctx, c, qmp.Cont{}); err != nil {
+		return err
+	}
+	again, cancel := context.WithTimeout(ctx, retryLimit)
+	defer cancel()
+	if _, err := events.Next(again); err != nil && again.Err() == nil {
+		return err
+	}
+	return ctx.Err()
 }
 
 // ResetGuest is [Machine.Reset] for whoever has the monitor of a QEMU.

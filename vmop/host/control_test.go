@@ -7,10 +7,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
 	"github.com/vmop/sdk/vmop/qmp/qmptest"
+	"github.com/vmop/sdk/vmop/runner"
 )
 
 // runsWith is a machine whose sockets are served by what is given for them.
@@ -92,6 +95,45 @@ func TestPauseResumeAndReset(t *testing.T) {
 	stopped := &Machine{Directories: Directories{Runtime: t.TempDir()}, Namespace: "default", Name: "db"}
 	if _, err := stopped.Pause(ctx); err == nil || !strings.Contains(err.Error(), "pause default/db: ") {
 		t.Errorf("a machine that does not run: %v", err)
+	}
+}
+
+// A guest whose disk is still full executes for a moment, and is not said to go on; which
+// disk it is, is told.
+func TestResumeOfAFullDisk(t *testing.T) {
+	for _, free := range []bool{false, true} {
+		var mu sync.Mutex
+		state := qmp.RunStateIOError
+		m := runsWith(t, qemucmd.SocketToolMonitor, func(conn net.Conn) {
+			s := qmptest.Start(conn, qmptest.Options{Default: func(c *qmptest.Call) {
+				mu.Lock()
+				defer mu.Unlock()
+				switch c.Name() {
+				case "query-status":
+					c.Return(qmp.Status{Running: state == qmp.RunStateRunning, Status: state})
+					return
+				case "cont":
+					state = qmp.RunStateRunning
+					if !free {
+						time.AfterFunc(20*time.Millisecond, func() {
+							mu.Lock()
+							defer mu.Unlock()
+							state = qmp.RunStateIOError
+							c.Server.Emit("STOP", nil)
+						})
+					}
+				}
+				c.Return(nil)
+			}})
+			t.Cleanup(s.Close)
+		})
+		m.Status = StatusPaused
+		m.State.Phase = runner.PhaseBooting
+		m.State.Conditions = []live.Condition{{Type: live.GuestExecuting, Status: live.False, Reason: live.ReasonDiskFull, Message: "no space for disk0"}}
+		changed, err := m.Resume(t.Context())
+		if changed != free || (err == nil) != free || err != nil && err.Error() != "resume default/web: the guest does not go on: QEMU's run state is io-error: no space for disk0" {
+			t.Errorf("free: %v; %v, %v", free, changed, err)
+		}
 	}
 }
 

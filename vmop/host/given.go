@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -44,9 +47,66 @@ func (e *GivenError) Reason() string {
 	case missing:
 		return e.File + ": there is no such file"
 	case e.Disk != "":
-		return fmt.Sprintf("disk %q: %s cannot be read and written: %v", e.Disk, e.File, e.Err)
+		return fmt.Sprintf("disk %q: %s cannot be %s", e.Disk, e.File, cannotBe(e.File, unix.R_OK|unix.W_OK, e.Err))
 	}
-	return fmt.Sprintf("%s cannot be read: %v", e.File, e.Err)
+	return fmt.Sprintf("%s cannot be %s", e.File, cannotBe(e.File, unix.R_OK, e.Err))
+}
+
+// cannotBe says what of read and written a file cannot be, and why. Where permissions
+// keep this user from it, it says whose it is, and what helps.
+func cannotBe(file string, mode uint32, err error) string {
+	what, give := "read", "r"
+	if mode&unix.W_OK != 0 {
+		what, give = "read and written", "rw"
+		if unix.Faccessat(unix.AT_FDCWD, file, unix.R_OK, unix.AT_EACCESS) == nil && (errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS)) {
+			what = "written"
+		}
+	}
+	text := fmt.Sprintf("%s: %v", what, err)
+	if errors.Is(err, unix.EROFS) {
+		return text + "; a copy on another one can"
+	}
+	if !errors.Is(err, fs.ErrPermission) {
+		return text
+	}
+	denied := closedDirectory(file)
+	if denied != "" {
+		give = "x"
+	} else {
+		denied = file
+	}
+	info, serr := os.Stat(denied)
+	if serr != nil {
+		return text
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return text
+	}
+	return fmt.Sprintf("%s for %s: %s belongs to %s and group %d with mode %04o, and a machine has your rights; its owner or root gives you what it takes: setfacl -m u:%d:%s %s",
+		text, whoIs(os.Geteuid()), denied, whoIs(int(owner.Uid)), owner.Gid, info.Mode().Perm(), os.Geteuid(), give, denied)
+}
+
+// closedDirectory is the first directory on the way to a file that this user may not pass,
+// "" if there is none.
+func closedDirectory(file string) string {
+	closed := ""
+	for dir := filepath.Dir(file); ; dir = filepath.Dir(dir) {
+		if errors.Is(unix.Faccessat(unix.AT_FDCWD, dir, unix.X_OK, unix.AT_EACCESS), unix.EACCES) {
+			closed = dir
+		}
+		if dir == filepath.Dir(dir) {
+			return closed
+		}
+	}
+}
+
+// whoIs is a user, by name if he has one.
+func whoIs(id int) string {
+	if u, err := user.LookupId(strconv.Itoa(id)); err == nil {
+		return "user " + u.Username
+	}
+	return fmt.Sprintf("user %d", id)
 }
 
 // unfit says why something of a mode is no image.

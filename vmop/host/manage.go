@@ -183,8 +183,9 @@ func (h *Host) Apply(ctx context.Context, m Machine, o *spec.Object, g Given) (A
 	}
 	if before.VirtualMachine != nil {
 		out.Changes = Changes(before.VirtualMachine, o.VirtualMachine)
-		if def, err := m.Definition(); err == nil && len(def.Used) == 0 {
-			// It was not started yet, and its disks will be what is said now.
+		if def, err := m.Definition(); err == nil && len(def.Used) == 0 && !exists(filepath.Join(m.Data, runner.UUIDFile)) {
+			// It was not started yet, and its disks will be what is said now. One without
+			// disks that was has a UUID.
 			for i := range out.Changes {
 				out.Changes[i].Applied, out.Changes[i].Reason = changes.AppliedRestart, ""
 			}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
+
+	"github.com/vmop/sdk/internal/testbin"
+	"github.com/vmop/sdk/vmop/host"
+)
+
+// The storage of this host is really full. The script has a file system of its own for
+// that, in namespaces that need no privileges: the test starts itself in them.
+func TestFullDisk(t *testing.T) {
+	guest := testbin.TinyGuest(t)
+	testbin.Find(t, testbin.QEMU)
+	const inside = "VMOP_TEST_FULL_DISK"
+	if os.Getenv(inside) == "" {
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, self, "-test.run=^"+t.Name()+"$", "-test.v")
+		cmd.Env = append(os.Environ(), inside+"=yes")
+		cmd.SysProcAttr = &syscall.SysProcAttr{
+			Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+			UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+		}
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS") {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/fulldisk",
+		Setup: func(e *testscript.Env) error {
+			if err := setup(e); err != nil {
+				return err
+			}
+			data := e.Getenv("VMOP_DATA_DIR")
+			if err := os.Mkdir(data, 0o700); err != nil {
+				return err
+			}
+			// A machine goes on when there are 64 MiB.
+			if err := unix.Mount("none", data, "tmpfs", 0, "size=96m,mode=0700"); err != nil {
+				return err
+			}
+			e.Defer(func() { _ = unix.Unmount(data, unix.MNT_DETACH) })
+			return exportGuest(guest, filepath.Join(e.WorkDir, "images"))
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"expect": expectCommand, "fill": fillCommand, "guest": guestCommand, "send": sendCommand, "status": statusCommand,
+		},
+	})
+}
+
+// fillCommand writes a file until there is no space left: fill FILE.
+func fillCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: fill FILE")
+	}
+	f, err := os.Create(ts.MkAbs(args[0]))
+	ts.Check(err)
+	chunk := make([]byte, 1<<20)
+	for err == nil {
+		_, err = f.Write(chunk)
+		if errors.Is(err, syscall.ENOSPC) && len(chunk) > 1 {
+			chunk, err = chunk[:len(chunk)/2], nil
+		}
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		ts.Fatalf("%v", err)
+	}
+	ts.Check(f.Close())
+}
+
+// sendCommand types a line into a guest that may not answer: send NAMESPACE/NAME LINE...
+func sendCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: send NAMESPACE/NAME LINE...")
+	}
+	c := guestConsole(ts, args[0])
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	ts.Check(c.WaitReady(ctx))
+	ts.Check(c.Send(strings.Join(args[1:], " ")))
+}
+
+// statusCommand waits until a machine has a status, as the commands see it: status
+// NAMESPACE/NAME STATUS.
+func statusCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: status NAMESPACE/NAME STATUS")
+	}
+	h, err := host.Open(host.Options{DataDir: ts.Getenv("VMOP_DATA_DIR"), Getenv: ts.Getenv})
+	ts.Check(err)
+	m, err := h.Find(args[0], "")
+	ts.Check(err)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	m, err = h.Wait(ctx, m, func(m *host.Machine) (bool, error) { return m.Status == host.Status(args[1]), nil })
+	if err != nil {
+		ts.Fatalf("%s is %s: %v", args[0], m.Status, err)
+	}
+}
