@@ -116,7 +116,7 @@ func unique() string { return time.Now().UTC().Format(time.RFC3339Nano) }
 
 // follow waits until a machine that was told so has the wanted state, and tells what it
 // waits for.
-func (w *operating) follow(ctx context.Context, vm *spec.VirtualMachine, tell func(string)) error {
+func (w *operating) follow(ctx context.Context, vm *spec.VirtualMachine, tell *telling) error {
 	request, state := vm.Annotations[names.AnnotationPowerRequest], w.state()
 	return w.client.Follow(ctx, vm, func(vm *spec.VirtualMachine) (bool, error) {
 		switch {
@@ -128,9 +128,7 @@ func (w *operating) follow(ctx context.Context, vm *spec.VirtualMachine, tell fu
 			return false, fmt.Errorf("it should be otherwise by now: %s", powerText(vm))
 		}
 		progress := machinekind.ProgressOf(vm)
-		if progress.Waiting != "" {
-			tell(progress.Waiting)
-		}
+		tell.machine(progress)
 		if !progress.Reached || w.kind != spec.OperationRestart {
 			return progress.Reached, nil
 		}

@@ -209,10 +209,12 @@ func (w *operating) once(vm *spec.VirtualMachine, force bool, slots chan struct{
 	ctx, cancel := context.WithTimeoutCause(w.interrupted, timeout, errTimeout)
 	defer cancel()
 	var last lastWait
-	out, err := wait(ctx, out, func(text string) {
+	telling := &telling{patience: operatorPatience, tell: func(text string) {
 		last.set(text)
 		w.tell(text)
-	})
+	}}
+	out, err := wait(ctx, out, telling)
+	telling.end()
 	if err == nil {
 		return out, false
 	}
@@ -253,7 +255,7 @@ func (l *lastWait) get() string {
 
 // waiter waits until what was asked for is done, and says what it waits for. An error
 // says that it cannot know.
-type waiter func(ctx context.Context, out operated, tell func(string)) (operated, error)
+type waiter func(ctx context.Context, out operated, tell *telling) (operated, error)
 
 // begin asks for it, if that is necessary. The waiter is nil if there is nothing to
 // wait for.
@@ -293,11 +295,11 @@ func (w *operating) begin(vm *spec.VirtualMachine, force bool) (operated, waiter
 	if out = reported(out, made); w.c.Bool("no-wait") {
 		return out, nil
 	}
-	return out, func(ctx context.Context, out operated, tell func(string)) (operated, error) {
+	return out, func(ctx context.Context, out operated, tell *telling) (operated, error) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		var showing sync.WaitGroup
 		showing.Go(func() { w.show(ctx, vm, tell) })
-		last, err := w.client.AwaitOperation(ctx, made)
+		last, err := w.client.AwaitOperation(ctx, made, tell.operation)
 		cancel(nil)
 		showing.Wait()
 		out = reported(out, last)
@@ -322,12 +324,10 @@ func underWay(kind spec.OperationType, vm *spec.VirtualMachine) bool {
 }
 
 // show tells what a machine waits for, until the context ends or the machine is gone.
-func (w *operating) show(ctx context.Context, vm *spec.VirtualMachine, tell func(string)) {
+func (w *operating) show(ctx context.Context, vm *spec.VirtualMachine, tell *telling) {
 	// What is to be shown is no reason to fail.
 	_ = w.client.Follow(ctx, vm, func(vm *spec.VirtualMachine) (bool, error) {
-		if text := machinekind.ProgressOf(vm).Waiting; text != "" {
-			tell(text)
-		}
+		tell.machine(machinekind.ProgressOf(vm))
 		return false, nil
 	})
 }
@@ -357,7 +357,7 @@ func (w *operating) waiting(vm *spec.VirtualMachine) waiter {
 	if w.c.Bool("no-wait") {
 		return nil
 	}
-	return func(ctx context.Context, out operated, tell func(string)) (operated, error) {
+	return func(ctx context.Context, out operated, tell *telling) (operated, error) {
 		err := w.follow(ctx, vm, tell)
 		deleted := errors.Is(err, cluster.ErrDeleted) && w.kind == spec.OperationStop && vm.DeletionTimestamp != nil
 		if err != nil && !deleted {

@@ -235,7 +235,7 @@ func (l *loader) object(root *node, raw []byte) {
 	default:
 		hint := "; there are " + enumerated(known)
 		if k := nearest(o.Kind, known); k != "" {
-			hint = fmt.Sprintf("; did you mean %q?", k)
+			hint = fmt.Sprintf("; did you mean %q? There are %s", k, enumerated(known))
 		}
 		problem("kind", "there is no kind %q in %s%s", o.Kind, GroupVersion(), hint)
 	}

@@ -88,8 +88,9 @@ func decodeOperation(o *unstructured.Unstructured) (*spec.VirtualMachineOperatio
 }
 
 // AwaitOperation waits until an operation has ended, and returns it as it is then, or
-// as it was seen last with the cause of the context's end.
-func (c *Client) AwaitOperation(ctx context.Context, o *spec.VirtualMachineOperation) (*spec.VirtualMachineOperation, error) {
+// as it was seen last with the cause of the context's end. It calls look with each state
+// of it, from that of o on.
+func (c *Client) AwaitOperation(ctx context.Context, o *spec.VirtualMachineOperation, look func(*spec.VirtualMachineOperation)) (*spec.VirtualMachineOperation, error) {
 	resource := c.dynamic.Resource(operations).Namespace(o.Namespace)
 	selector := fields.OneTermEqualSelector("metadata.name", o.Name).String()
 	lw := &cache.ListWatch{
@@ -103,6 +104,7 @@ func (c *Client) AwaitOperation(ctx context.Context, o *spec.VirtualMachineOpera
 		},
 	}
 	last := o
+	look(o)
 	exists := func(store cache.Store) (bool, error) {
 		if len(store.List()) == 0 {
 			return false, fmt.Errorf("operation %s/%s was deleted", o.Namespace, o.Name)
@@ -122,6 +124,7 @@ func (c *Client) AwaitOperation(ctx context.Context, o *spec.VirtualMachineOpera
 			return false, err
 		}
 		last = now
+		look(now)
 		return now.Status.Phase.Finished(), nil
 	})
 	if err != nil && ctx.Err() != nil {

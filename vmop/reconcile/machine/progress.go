@@ -14,16 +14,19 @@ type Progress struct {
 	Reached bool
 	// Waiting says what it waits for otherwise; it is for people.
 	Waiting string
+	// Unanswered says that it waits for the operator to begin with what was asked for,
+	// which is nothing to worry about for some seconds.
+	Unanswered bool
 }
 
 // ProgressOf reads the progress of a machine in a cluster from its status.
 func ProgressOf(vm *spec.VirtualMachine) Progress {
 	s := &vm.Status
 	if s.ObservedGeneration < vm.Generation && s.Phase != spec.PhaseTerminating {
-		return Progress{Waiting: "the operator has not acted upon the change yet; is it running?"}
+		return Progress{Waiting: "the operator has not acted upon the change yet; is it running?", Unanswered: true}
 	}
 	if s.Phase != spec.PhaseTerminating && !Answered(vm) {
-		return Progress{Waiting: "the operator has not acted upon the request yet; is it running?"}
+		return Progress{Waiting: "the operator has not acted upon the request yet; is it running?", Unanswered: true}
 	}
 	wanted := spec.PhaseStopped
 	if vm.ShouldRun() {

@@ -22,7 +22,7 @@ func TestProgressOf(t *testing.T) {
 	}{
 		"an operator that is away": {
 			state: spec.StateRunning, seen: 1, phase: spec.PhaseRunning,
-			want: machine.Progress{Waiting: "the operator has not acted upon the change yet; is it running?"},
+			want: machine.Progress{Waiting: "the operator has not acted upon the change yet; is it running?", Unanswered: true},
 		},
 		"a machine that runs":    {state: spec.StateRunning, seen: 2, phase: spec.PhaseRunning, want: machine.Progress{Reached: true}},
 		"a machine that stopped": {state: spec.StateStopped, seen: 2, phase: spec.PhaseStopped, want: machine.Progress{Reached: true}},
