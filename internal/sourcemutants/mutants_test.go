@@ -88,6 +88,36 @@ var mutants = []mutant{
 		pkg: operator, run: "^TestPromisesOfAnOperator$", says: "is reached",
 	},
 	{
+		fault: "nobody is told that a class has come",
+		file:  operator + "/classes.go", old: "if f.cache.List(ctx, &named, client.MatchingFields{byClass: o.GetName()}) == nil {", new: "if false {",
+		pkg: operator, run: "^TestPromisesOfAnOperator$", says: "what is wanted is reached",
+	},
+	{
+		fault: "a missing Secret is taken for one that is there",
+		file:  operator + "/observe.go", old: "return machinekind.SecretMissing", new: "return machinekind.SecretThere",
+		pkg: operator, run: "^TestPromisesOfAnOperator$", says: "a machine is not started without its Secret",
+	},
+	{
+		fault: "a missing class keeps no machine from starting",
+		file:  machines + "/class.go", old: "func (d *decision) unfit() bool { return d.unclassed || d.oversized }", new: "func (d *decision) unfit() bool { return d.oversized }",
+		pkg: operator, run: "^TestPromisesOfAnOperator$", says: "a machine is not started without its class",
+	},
+	{
+		fault: "labels reach new pods only",
+		file:  machines + "/decide_pod.go", old: "labels, annotations := objects.PassOn(d.s.VM, &d.s.Settings.Allowed).Missing(d.pod.pod)", new: "var labels map[string]*string; _, annotations := objects.PassOn(d.s.VM, &d.s.Settings.Allowed).Missing(d.pod.pod)",
+		pkg: operator, run: "^TestPromisesOfAnOperator$", says: "what a machine is labelled with its pod is, too",
+	},
+	{
+		fault: "a guest that powers itself off is started again",
+		file:  machines + "/power.go", old: "case f.cause == runnerconfig.CauseGuestShutdown && policy != spec.RunPolicyAlwaysOn:", new: "case f.cause == runnerconfig.CauseGuestShutdown && byHand:",
+		pkg: operator, run: "^TestPromisesOfAnOperator$", says: "an end is kept",
+	},
+	{
+		fault: "changes that nobody need approve wait",
+		file:  machines + "/renewal.go", old: "if !d.vm.Spec.RestartsAutomatically() || len(d.awaiting) == 0 {", new: "if true {",
+		pkg: operator, run: "^TestPromisesOfAnOperator$", says: "changes that nobody need approve do not wait",
+	},
+	{
 		fault: "a pool gives away machines whose console is in use",
 		file:  "vmop/reconcile/pool/assign.go", old: "if spec.ConditionIsTrue(vm.Status.Conditions, spec.ConditionConsoleConnected) {", new: "if false {",
 		pkg: "vmop/reconcile/pool", run: "^Test", says: "",

@@ -148,6 +148,8 @@ func kindOf(o runtime.Object) string {
 		return kindSecret
 	case *corev1.Service:
 		return kindService
+	case *metav1.PartialObjectMetadataList:
+		return strings.TrimSuffix(o.Kind, "List")
 	case *unstructured.Unstructured:
 		return o.GetKind()
 	}
@@ -260,6 +262,8 @@ func setTo(to, from client.Object) {
 		*to = *from.(*pool)
 	case *storedOperation:
 		*to = *from.(*storedOperation)
+	case *storedClass:
+		*to = *from.(*storedClass)
 	case *corev1.Pod:
 		*to = *from.(*corev1.Pod)
 	case *corev1.PersistentVolumeClaim:
@@ -305,6 +309,8 @@ func (r *modelReader) List(_ context.Context, list client.ObjectList, options ..
 			l.Items = append(l.Items, *found.(*corev1.ConfigMap))
 		case *corev1.SecretList:
 			l.Items = append(l.Items, *found.(*corev1.Secret))
+		case *metav1.PartialObjectMetadataList:
+			l.Items = append(l.Items, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: k.name}})
 		}
 	}
 	return nil
@@ -317,8 +323,14 @@ func (r *modelReader) selected(kind string, o client.Object, by fields.Selector)
 		return true
 	}
 	if r.seen == nil {
-		pod := o.(*corev1.Pod)
-		return by.Matches(fields.Set{"status.phase": string(pod.Status.Phase)})
+		has := fields.Set{"metadata.name": o.GetName()}
+		switch o := o.(type) {
+		case *corev1.Pod:
+			has["status.phase"] = string(o.Status.Phase)
+		case *corev1.Secret:
+			has["type"] = string(o.Type)
+		}
+		return by.Matches(has)
 	}
 	for _, q := range by.Requirements() {
 		values := r.indexes[[2]string{kind, q.Field}]

@@ -32,12 +32,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// clusterWorld is a model of a cluster with the machines, pools and operations of two
-// namespaces, some of which share a disk, and the operator with its engines, as it is but for its
-// watches: what they show lags behind, each kind's on its own. Everything that
-// happens is drawn. The worlds of the core have one machine, and more that happens to
-// it; this one is about what the operator adds: which version of an object is
-// believed, what is a refusal, what makes a wait, and whose turn it is.
+// clusterWorld is a model of a cluster with the machines, pools, classes and operations
+// of two namespaces, some of which share a disk, and the operator with its engines, as it
+// is but for its watches: what they show lags behind, each kind's on its own. Everything
+// that happens is drawn. The worlds of the core have one machine, and more that happens
+// to it; this one is about what the operator adds: which version of an object is
+// believed, what is a refusal, what makes a wait, and whose turn it is. And it has all
+// of what happens at once that those have one by one: run policies, operations, labels,
+// classes, Secrets that come late, guests that power themselves off, reset or crash.
 type clusterWorld struct {
 	api    *modelAPI
 	choose func(what string, n int) int
@@ -57,6 +59,11 @@ type clusterWorld struct {
 
 	guests map[types.UID]*clusterGuest
 	asked  int // operations
+	// upsets counts what may decide whether a machine runs; last is the last request that
+	// somebody made of it.
+	upsets map[modelKey]int
+	last   map[modelKey]lastRequest
+	ends   map[modelKey]lastEnd
 	log    []string
 }
 
@@ -100,6 +107,7 @@ func (w *clusterWorld) note(format string, args ...any) {
 func newClusterWorld(ctx context.Context, choose func(string, int) int) *clusterWorld {
 	w := &clusterWorld{
 		choose: choose, ctx: log.IntoContext(ctx, logr.Discard()), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), guests: map[types.UID]*clusterGuest{},
+		upsets: map[modelKey]int{}, last: map[modelKey]lastRequest{}, ends: map[modelKey]lastEnd{},
 	}
 	w.api = &modelAPI{now: func() time.Time { return w.now }, objects: map[modelKey][]modelVersion{}, owners: map[types.UID]map[string]map[string]bool{}}
 	w.api.released = func(k modelKey, uid types.UID) {
@@ -124,25 +132,6 @@ func newClusterWorld(ctx context.Context, choose func(string, int) int) *cluster
 	w.api.put(keyOf(p), p.Object)
 	w.start()
 	return w
-}
-
-func (w *clusterWorld) createMachine(k modelKey) {
-	u := ownKind(k.namespace, k.kind, k.name)
-	u.SetGeneration(1)
-	disks := []any{map[string]any{"volumeClaimTemplate": map[string]any{
-		"metadata": map[string]any{"name": "system"},
-		"spec":     map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}}},
-	}}}
-	if w.choose("shares a disk", 2) == 1 {
-		disks = append(disks, map[string]any{"persistentVolumeClaim": map[string]any{"claimName": sharedDisk}})
-	}
-	s := map[string]any{"vm": map[string]any{"state": "Running", "maximumCpus": int64(1), "maximumRam": "1Gi", "disks": disks}}
-	if k.namespace == "apps" && w.choose("in the pool", 2) == 1 {
-		s["pools"] = []any{"desks"}
-	}
-	u.Object["spec"] = s
-	w.api.put(k, u.Object)
-	w.note("somebody creates %s: %v", k, s)
 }
 
 // start is an operator that starts, and knows what it reads.
@@ -206,6 +195,9 @@ func (w *clusterWorld) fault(verb string, k modelKey) (error, bool) {
 	w.note("the operator wants to %s %s", verb, k)
 	if k.namespace != w.serving {
 		w.broken("a request writes in its namespace: one of %s writes %s", w.serving, k)
+	}
+	if verb == "create" && k.kind == kindPod {
+		w.checkProvided(k)
 	}
 	if w.kind {
 		return nil, false
@@ -321,6 +313,8 @@ func (w *clusterWorld) wake(o client.Object) {
 		w.want(subjectKey{spec.KindOperation, client.ObjectKeyFromObject(o)}, 0)
 	case *corev1.PersistentVolumeClaim:
 		requests = w.find.machinesOfClaim(w.ctx, o)
+	case *storedClass:
+		requests = w.find.machinesOfClass(w.ctx, o)
 	default:
 		requests = w.find.machine(w.ctx, o)
 	}
@@ -391,84 +385,6 @@ func (w *clusterWorld) step() {
 	}
 }
 
-// person is somebody with kubectl.
-func (w *clusterWorld) person() {
-	k := modelKey{spec.KindVirtualMachine, []string{"apps", "lab"}[w.choose("namespace", 2)], []string{"db", "web"}[w.choose("machine", 2)]}
-	o := w.api.copied(k)
-	if o == nil {
-		w.createMachine(k)
-		return
-	}
-	u := unstructured.Unstructured{Object: o}
-	state, _, _ := unstructured.NestedString(o, "spec", "vm", "state")
-	switch what := w.choose("person", 8); what {
-	case 6, 7:
-		w.operate(k)
-		return
-	case 0, 1, 2:
-		state = map[string]string{"Running": "Stopped", "Stopped": "Running"}[state]
-		_ = unstructured.SetNestedField(o, state, "spec", "vm", "state")
-		w.note("somebody wants %s %s", k, state)
-	case 3:
-		_ = unstructured.SetNestedField(o, int64(1+w.choose("CPUs", 4)), "spec", "vm", "maximumCpus")
-		w.note("somebody changes %s", k)
-	case 4:
-		if pod := (modelKey{kindPod, k.namespace, k.name}); w.api.top(pod) != nil {
-			w.note("somebody deletes %s", pod)
-			w.api.remove(pod, 30)
-		}
-		return
-	case 5:
-		w.note("somebody deletes %s", k)
-		if len(u.GetFinalizers()) == 0 {
-			w.api.put(k, nil)
-			return
-		}
-		if u.GetDeletionTimestamp() == nil {
-			at := metav1.NewTime(w.now)
-			u.SetDeletionTimestamp(&at)
-			w.api.put(k, o)
-		}
-		return
-	}
-	u.SetGeneration(u.GetGeneration() + 1)
-	w.api.put(k, o)
-}
-
-// operate asks for an operation on a machine.
-func (w *clusterWorld) operate(k modelKey) {
-	w.asked++
-	o := ownKind(k.namespace, spec.KindOperation, fmt.Sprintf("%s-%d", k.name, w.asked))
-	o.SetGeneration(1)
-	types := []string{"Start", "Stop", "Restart", "Evict"}
-	o.Object["spec"] = map[string]any{"type": types[w.choose("type", len(types))], "virtualMachineName": k.name, "force": w.choose("force", 3) == 1}
-	w.note("somebody asks for %s: %v", o.GetName(), o.Object["spec"])
-	w.api.put(keyOf(o), o.Object)
-}
-
-// stranger is a pod that no cache shows and that uses the shared disk, or its end.
-func (w *clusterWorld) stranger() {
-	k := modelKey{kindPod, "lab", "backup"}
-	if w.api.top(k) != nil {
-		w.api.remove(k, 30)
-		return
-	}
-	for _, other := range w.api.keys(kindPod) {
-		if other.namespace == k.namespace && slices.Contains(objects.PodClaims(into(w.api.top(other), &corev1.Pod{})), sharedDisk) {
-			return // somebody careful looks first
-		}
-	}
-	// A start relies on a look for two seconds, and whoever comes within them is not seen.
-	w.pass(3 * time.Second)
-	w.note("somebody makes a backup")
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: k.name}}
-	pod.Spec.Volumes = []corev1.Volume{{Name: "disk", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: sharedDisk}}}}
-	pod.Spec.NodeName = "n1"
-	o := w.api.put(k, content(pod))
-	w.execute(k, into(o, pod))
-	w.api.put(k, content(pod))
-}
-
 // tend moves a pod on. What is chosen are hindrances and ends; 0 is the good way.
 func (w *clusterWorld) tend(k modelKey, how int) {
 	pod := into(w.api.top(k), &corev1.Pod{})
@@ -491,17 +407,24 @@ func (w *clusterWorld) tend(k modelKey, how int) {
 		return
 	case g == nil:
 		w.execute(k, pod)
-	case how == 1 || how == 2:
+	case 1 <= how && how <= 3:
 		delete(w.guests, pod.UID)
-		cause, phase := runnerconfig.CauseGuestShutdown, corev1.PodSucceeded
-		if how == 2 {
-			cause, phase = runnerconfig.CauseQEMUFailure, corev1.PodFailed
+		cause, phase := []runnerconfig.Cause{runnerconfig.CauseGuestShutdown, runnerconfig.CauseQEMUFailure, runnerconfig.CauseGuestReset}[how-1], corev1.PodSucceeded
+		if cause.Failure() {
+			phase = corev1.PodFailed
 		}
+		lost := w.choose("pod of an end lost", 4) == 1
+		w.ended(pod, cause, lost)
 		pod.Status.Phase = phase
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 			Message: string(runnerconfig.Outcome{Cause: cause, Message: "it ended"}.TerminationMessage()), FinishedAt: metav1.NewTime(w.now),
 		}}}}
 		w.note("%s ends: %s", k, cause)
+		if lost {
+			w.note("%s is lost", k)
+			w.api.put(k, nil)
+			return
+		}
 	default:
 		w.runnerReports(pod, g)
 		return
@@ -535,17 +458,41 @@ func (w *clusterWorld) runnerReports(pod *corev1.Pod, g *clusterGuest) {
 	if o == nil || g.told || len(pod.OwnerReferences) == 0 || !is(o, pod.OwnerReferences[0].UID, "") {
 		return
 	}
-	var conditions []any
-	for _, t := range spec.ConditionTypes() {
-		status := "False"
-		if t == spec.ConditionRunning {
-			status = "True"
-		}
-		conditions = append(conditions, map[string]any{"type": t, "status": status, "reason": spec.ReasonVMStarted, "message": "it said so", "lastTransitionTime": w.now.UTC().Format(time.RFC3339)})
-	}
-	w.api.report(k, names.RunnerStatusManager, map[string]any{"cpus": int64(1), "ram": "1Gi", "runnerVersion": "1", "conditions": conditions})
+	w.api.report(k, names.RunnerStatusManager, map[string]any{"cpus": int64(1), "ram": "1Gi", "runnerVersion": "1", "conditions": w.runnerConditions(spec.ConditionRunning, spec.ReasonVMStarted)})
 	g.told = true
 	w.note("the runner of %s reports", k)
+}
+
+// ended is the end of a guest, which its runner reports, if that gets through. What is
+// known of it decides whether the machine goes on.
+func (w *clusterWorld) ended(pod *corev1.Pod, cause runnerconfig.Cause, lost bool) {
+	k := modelKey{spec.KindVirtualMachine, pod.Namespace, pod.Name}
+	w.upsets[k]++
+	o := w.api.top(k)
+	if o == nil || len(pod.OwnerReferences) == 0 || !is(o, pod.OwnerReferences[0].UID, "") {
+		return
+	}
+	reported := w.choose("end reported", 3) > 0
+	w.endsByPolicy(k, pod, cause, !lost || reported, lost)
+	if reported {
+		w.api.report(k, names.RunnerStatusManager, map[string]any{
+			"cpus": int64(0), "ram": "0", "conditions": w.runnerConditions("", spec.ReasonVMStopped),
+			"runnerEnd": map[string]any{"cause": string(cause), "message": "it ended"},
+		})
+	}
+}
+
+// runnerConditions are those of a runner, of which one may be true.
+func (w *clusterWorld) runnerConditions(isTrue, reason string) []any {
+	var out []any
+	for _, t := range spec.ConditionTypes() {
+		status := "False"
+		if t == isTrue {
+			status = "True"
+		}
+		out = append(out, map[string]any{"type": t, "status": status, "reason": reason, "message": "it said so", "lastTransitionTime": w.now.UTC().Format(time.RFC3339)})
+	}
+	return out
 }
 
 // controllers bind volumes and delete what has no owner any more.
@@ -575,6 +522,7 @@ func (w *clusterWorld) settle() {
 	if w.api.top(modelKey{kindPod, "lab", "backup"}) != nil {
 		w.stranger()
 	}
+	w.provide()
 	quiet := w.now
 	for range clusterRounds {
 		serial := w.api.serial
@@ -626,7 +574,11 @@ func (w *clusterWorld) checkSettled() {
 			for _, g := range w.guests {
 				runs = runs || g.pod == modelKey{kindPod, k.namespace, k.name}
 			}
-			wanted := vm.Spec.VM.State == spec.StateRunning
+			wanted := vm.ShouldRun()
+			w.checkPower(k, vm)
+			if runs {
+				w.checkRunning(k, vm)
+			}
 			shares := slices.Contains(objects.ClaimNames(vm), sharedDisk)
 			switch {
 			case wanted && shares:
@@ -650,7 +602,7 @@ func (w *clusterWorld) checkSettled() {
 	}
 	for _, k := range w.api.keys(spec.KindOperation) {
 		o := into(w.api.top(k), &spec.VirtualMachineOperation{})
-		if p := o.Status.Phase; p != spec.OperationCompleted && p != spec.OperationFailed && p != spec.OperationSuperseded {
+		if p := o.Status.Phase; !p.Finished() {
 			w.broken("an operation ends: %s is %q", k, p)
 		}
 	}
@@ -679,7 +631,7 @@ func (w *clusterWorld) life(steps int) (err error) {
 	return nil
 }
 
-// Whatever happens to machines and pools of several namespaces, however late the
+// Whatever happens to machines, classes and pools of several namespaces, however late the
 // operator sees it and whenever it is killed: no disk has two machines, no request
 // writes in another namespace, and in the end all is as wanted and nothing is written.
 func TestPromisesOfAnOperator(t *testing.T) {
