@@ -41,7 +41,7 @@ func (p *program) imageCommand() *cli.Command {
 		Flags: append([]cli.Flag{
 			dataDirFlag(),
 			&cli.StringFlag{Name: "checksum", Usage: "pull: that of the image, `SUM`: sha256:HEX or sha512:HEX"},
-			&cli.DurationFlag{Name: "unused-for", Value: 30 * 24 * time.Hour, Usage: "prune: the `DURATION`, such as 24h; 0 for all that are not in use"},
+			&cli.DurationFlag{Name: "unused-for", Value: host.PruneAfter, Usage: "prune: the `DURATION`, such as 24h; 0 for all that are not in use"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT` of list: table or json"},
 		}, sourceFlags()...),
 		Action: p.image,

@@ -169,9 +169,9 @@ func checkDisks(disks []startDisk, known knownDisks, fresh []string) error {
 		}
 		switch before := known.used[d.name]; {
 		case before != "" && !inUse(before):
-			errs = append(errs, &EmptyDiskError{Disk: d.name, Path: d.path, Known: before, Image: d.image})
+			errs = append(errs, &EmptyDiskError{Disk: d.name, Path: d.path, Known: before, Image: d.image, Emptied: before == d.path && known.exists(d.path)})
 		case slices.Contains(all, d.path):
-			errs = append(errs, &EmptyDiskError{Disk: d.name, Path: d.path, Known: d.path, Image: d.image})
+			errs = append(errs, &EmptyDiskError{Disk: d.name, Path: d.path, Known: d.path, Image: d.image, Emptied: known.exists(d.path)})
 		case len(unused) > 0:
 			errs = append(errs, &EmptyDiskError{Disk: d.name, Path: d.path, Known: unused[0], Image: d.image})
 		}

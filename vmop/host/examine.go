@@ -34,7 +34,8 @@ type Finding struct {
 	// Subject is what it is about, such as KVM.
 	Subject string        `json:"subject"`
 	Status  FindingStatus `json:"status"`
-	// Found is what there is; Do is what would help, "" if nothing has to.
+	// Found is what there is; Do is what would help, "" if nothing has to. What is in
+	// order has it where something can be done all the same.
 	Found string `json:"found"`
 	Do    string `json:"do,omitempty"`
 }
@@ -60,6 +61,8 @@ type surroundings struct {
 	// them.
 	bridges   []string
 	mayBridge bool
+	// images are those of the machines, and those that are kept to make disks of.
+	images examinedImages
 }
 
 // Examine finds out what this host has for its machines, and what is missing.
@@ -87,7 +90,8 @@ func (h *Host) Examine(ctx context.Context, probe hostprobe.Options) ([]Finding,
 	if info, err := os.Stat(s.probed.Host.BridgeHelper); err == nil && info.Mode()&os.ModeSetuid != 0 {
 		s.mayBridge = true
 	}
-	return diagnose(&s), nil
+	s.images = h.examineImages(ctx)
+	return diagnose(&s), ctx.Err()
 }
 
 // existing is the nearest directory above a path that exists.
@@ -158,6 +162,7 @@ func diagnose(s *surroundings) []Finding {
 	} else {
 		say(FindingOK, "space", "", "%s free for disks", mebibytes(s.free))
 	}
+	diagnoseImages(&s.images, say)
 	if s.memory != 0 {
 		say(FindingOK, "memory", "", "%s available", mebibytes(s.memory))
 	}

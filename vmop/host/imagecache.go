@@ -490,6 +490,23 @@ func (c imageCache) remove(ctx context.Context, r *imageRecord, users map[string
 		return CachedImage{}, err
 	}
 	defer func() { err = errors.Join(err, own.Close()) }()
+	out, err := c.removable(r, users)
+	if err != nil {
+		return out, err
+	}
+	f, err := os.Open(out.File)
+	if err != nil {
+		return out, err
+	}
+	defer f.Close()
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return out, fmt.Errorf("%w: a disk is being made of it", ErrImageInUse)
+	}
+	return out, errors.Join(os.Remove(c.record(r.id)), os.Remove(out.File))
+}
+
+// removable is an image, with [ErrImageInUse] if a machine has it as a disk.
+func (c imageCache) removable(r *imageRecord, users map[string]string) (CachedImage, error) {
 	out, err := c.describe(r)
 	if err != nil {
 		return out, err
@@ -504,15 +521,7 @@ func (c imageCache) remove(ctx context.Context, r *imageRecord, users map[string
 	if err := checkUnused(out.File); err != nil {
 		return out, fmt.Errorf("%w: %w", ErrImageInUse, err)
 	}
-	f, err := os.Open(out.File)
-	if err != nil {
-		return out, err
-	}
-	defer f.Close()
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return out, fmt.Errorf("%w: a disk is being made of it", ErrImageInUse)
-	}
-	return out, errors.Join(os.Remove(c.record(r.id)), os.Remove(out.File))
+	return out, nil
 }
 
 // Pruned is what [Host.PruneImages] has removed.
@@ -524,10 +533,22 @@ type Pruned struct {
 	Freed int64
 }
 
+// PruneAfter is how long an image was not used that is pruned if nobody says a time.
+const PruneAfter = 30 * 24 * time.Hour
+
 // PruneImages removes the images of the cache that nobody has used for a time, as
 // [Host.DeleteImage] does, and downloads that nobody went on with for as long. What is in
 // use stays.
 func (h *Host) PruneImages(ctx context.Context, unused time.Duration) (Pruned, error) {
+	return h.prune(ctx, unused, true)
+}
+
+// Prunable is what [Host.PruneImages] would remove now. Nothing is changed.
+func (h *Host) Prunable(ctx context.Context, unused time.Duration) (Pruned, error) {
+	return h.prune(ctx, unused, false)
+}
+
+func (h *Host) prune(ctx context.Context, unused time.Duration, remove bool) (Pruned, error) {
 	var out Pruned
 	c := h.cache()
 	before := time.Now().Add(-unused)
@@ -543,7 +564,10 @@ func (h *Host) PruneImages(ctx context.Context, unused time.Duration) (Pruned, e
 		if info, err := os.Stat(c.record(all[i].id)); err != nil || info.ModTime().After(before) {
 			continue
 		}
-		gone, err := c.remove(ctx, &all[i], users)
+		gone, err := c.removable(&all[i], users)
+		if err == nil && remove {
+			gone, err = c.remove(ctx, &all[i], users)
+		}
 		if errors.Is(err, ErrImageInUse) || errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -558,7 +582,7 @@ func (h *Host) PruneImages(ctx context.Context, unused time.Duration) (Pruned, e
 		return out, err
 	}
 	for _, lock := range locks {
-		freed, removed, err := prunePull(strings.TrimSuffix(lock, ".lock"), lock, before)
+		freed, removed, err := prunePull(strings.TrimSuffix(lock, ".lock"), lock, before, remove)
 		if err != nil {
 			return out, err
 		}
@@ -569,8 +593,8 @@ func (h *Host) PruneImages(ctx context.Context, unused time.Duration) (Pruned, e
 	return out, nil
 }
 
-// prunePull removes what a pull has left that nobody goes on with.
-func prunePull(tmp, lock string, before time.Time) (freed int64, removed bool, err error) {
+// prunePull removes what a pull has left that nobody goes on with, or says what it would.
+func prunePull(tmp, lock string, before time.Time, remove bool) (freed int64, removed bool, err error) {
 	f, err := os.OpenFile(lock, os.O_RDWR, 0)
 	if err != nil {
 		return 0, false, err
@@ -588,8 +612,10 @@ func prunePull(tmp, lock string, before time.Time) (freed int64, removed bool, e
 		if err != nil {
 			return freed, removed, err
 		}
-		if err := os.Remove(path); err != nil {
-			return freed, removed, err
+		if remove {
+			if err := os.Remove(path); err != nil {
+				return freed, removed, err
+			}
 		}
 		freed, removed = freed+n, true
 	}

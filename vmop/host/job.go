@@ -278,10 +278,6 @@ func (j *Job) decideDisks(vm *spec.VirtualMachine, options JobOptions) error {
 		fresh = append(fresh, own)
 	}
 	if err := checkDisks(startDisks(&j.Config, hasContent), known, fresh); err != nil {
-		var empty *EmptyDiskError
-		if errors.As(err, &empty) && empty.Known == empty.Path {
-			empty.Emptied = exists(empty.Path)
-		}
 		return err
 	}
 	disks := startDisks(&j.Config, exists)

@@ -1,12 +1,14 @@
 package runner
 
 import (
+	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/vmop/sdk/vmop/runnerconfig"
-
 	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
 // KnownImages are the image files that the machine of a data directory has had as
@@ -18,6 +20,39 @@ func KnownImages(dataDir string) (map[string]qemucmd.DiskFormat, error) {
 		out[path] = d.Format
 	}
 	return out, err
+}
+
+// CheckImages looks at images that the machine of a data directory is to have as disks,
+// and says of each, by its path, why the machine would not start with it: it has become
+// another one than the recorded one, or cannot be used at all. Of a machine that runs it
+// has nothing to say: what its guest writes is recorded when it ends.
+func CheckImages(dataDir string, paths []string) (map[string]error, error) {
+	r, err := readRecord(dataDir)
+	if err != nil {
+		return nil, err
+	}
+	problems := map[string]error{}
+	for _, path := range paths {
+		if err := r.check(path); err != nil {
+			problems[path] = fmt.Errorf("%s %w", path, err)
+		}
+	}
+	return problems, nil
+}
+
+func (r record) check(path string) (err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("cannot be read: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	now, err := look(f)
+	if err != nil {
+		return err
+	}
+	known, recorded := r.Disks[path]
+	_, _, err = known.next(now, recorded)
+	return err
 }
 
 // IdentityFile reports whether a file of that name in a data directory is one in

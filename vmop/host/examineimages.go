@@ -1,0 +1,284 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
+	"github.com/vmop/sdk/vmop/runner"
+)
+
+// examinedMachine is a machine of this host with what is wrong with its images.
+type examinedMachine struct {
+	name     string
+	problems []imageProblem
+	// disks is how many it has.
+	disks int
+}
+
+// imageProblem is what would keep a machine from its next start, and what helps.
+type imageProblem struct{ found, do string }
+
+// storage is a file system on which machines have images.
+type storage struct {
+	// dir is a directory on it.
+	dir string
+	// grows is what guests may still write to what their images have not yet, and free
+	// what there is for it, in bytes.
+	grows, free int64
+}
+
+// examinedImages is what was found of the images of a host.
+type examinedImages struct {
+	machines []examinedMachine
+	storages []storage
+	// cached is how many images the cache has, which take cachedSize bytes. Of these stale
+	// and unused are what could be removed: what was not used for PruneAfter, and all that
+	// no machine has as its disk.
+	cached        int
+	cachedSize    int64
+	stale, unused Pruned
+	// problem is why the cache cannot be looked at, unknown why nothing can.
+	problem, unknown string
+}
+
+// examineImages looks at the images of the machines and at those that disks are made of.
+func (h *Host) examineImages(ctx context.Context) (out examinedImages) {
+	machines, err := h.List(ListOptions{})
+	if err != nil {
+		out.unknown = err.Error()
+		return out
+	}
+	byDevice := map[uint64]int{}
+	for i := range machines {
+		m := &machines[i]
+		found := examinedMachine{name: m.FullName()}
+		disks, err := h.examineDisks(m)
+		for _, p := range unjoin(err) {
+			found.problems = append(found.problems, imageProblem{found: p.Error(), do: whatHelps(p)})
+		}
+		found.disks = len(disks)
+		for _, d := range disks {
+			info, err := os.Stat(filepath.Dir(d.path))
+			if err != nil {
+				continue // which was told of the disk
+			}
+			stat, ok := info.Sys().(*syscall.Stat_t)
+			if !ok {
+				continue
+			}
+			if _, known := byDevice[stat.Dev]; !known {
+				s := storage{dir: filepath.Dir(d.path)}
+				var fs unix.Statfs_t
+				if err := unix.Statfs(s.dir, &fs); err != nil {
+					continue
+				}
+				s.free = int64(fs.Bavail) * fs.Bsize
+				byDevice[stat.Dev] = len(out.storages)
+				out.storages = append(out.storages, s)
+			}
+			out.storages[byDevice[stat.Dev]].grows += d.grows
+		}
+		out.machines = append(out.machines, found)
+	}
+	if err := h.examineCache(ctx, &out); err != nil {
+		out.problem = err.Error()
+	}
+	return out
+}
+
+func (h *Host) examineCache(ctx context.Context, out *examinedImages) error {
+	all, err := h.Images()
+	if err != nil {
+		return err
+	}
+	for _, i := range all {
+		out.cached++
+		out.cachedSize += i.Allocated
+	}
+	if out.stale, err = h.Prunable(ctx, PruneAfter); err != nil {
+		return err
+	}
+	out.unused, err = h.Prunable(ctx, 0)
+	return err
+}
+
+// examinedDisk is an image of a machine; grows is what it may still need, in bytes.
+type examinedDisk struct {
+	path  string
+	grows int64
+}
+
+// examineDisks looks at a machine's disks as its next start will, and says what would
+// keep it from starting.
+func (h *Host) examineDisks(m *Machine) (out []examinedDisk, err error) {
+	o, err := m.Object()
+	if errors.Is(err, ErrNoManifest) {
+		return nil, nil // nobody can start it by its name
+	}
+	if err != nil {
+		return nil, err
+	}
+	local, err := h.Local(&o, Given{})
+	if err != nil {
+		return nil, err
+	}
+	c, err := machineconfig.ForHost(o.VirtualMachine, local)
+	if err != nil {
+		return nil, err
+	}
+	def, err := m.Definition()
+	if err != nil {
+		return nil, err
+	}
+	known, err := m.known(def)
+	if err != nil {
+		return nil, err
+	}
+	errs := []error{checkGiven(o.VirtualMachine, &c, local.ImageRepository)}
+	disks := startDisks(&c, hasContent)
+	if !m.Running() {
+		errs = append(errs, checkDisks(disks, known, nil))
+	}
+	var paths []string
+	for _, d := range disks {
+		at := examinedDisk{path: d.path, grows: d.size}
+		info, err := os.Stat(d.path)
+		switch {
+		case err == nil && !info.Mode().IsRegular():
+			continue // it has all of its space
+		case err == nil:
+			_, size, err := m.look(d.path)
+			if err != nil {
+				size = 0 // told by CheckImages
+			}
+			has, err := allocated(d.path)
+			if err != nil {
+				return out, err
+			}
+			at.grows = max(size, 0) - has
+			if mayUse(d.path) {
+				paths = append(paths, d.path)
+			}
+		case !errors.Is(err, fs.ErrNotExist):
+			continue
+		}
+		at.grows = max(at.grows, 0)
+		out = append(out, at)
+	}
+	if m.Running() {
+		return out, errors.Join(errs...)
+	}
+	changed, err := runner.CheckImages(m.Data, paths)
+	errs = append(errs, err)
+	for _, d := range disks {
+		if err := changed[d.path]; err != nil {
+			errs = append(errs, fmt.Errorf("disk %q: %w", d.name, err))
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+// mayUse reports whether this user may read and write an image.
+func mayUse(path string) bool {
+	return unix.Faccessat(unix.AT_FDCWD, path, unix.R_OK|unix.W_OK, unix.AT_EACCESS) == nil
+}
+
+// unjoin are the errors that were joined.
+func unjoin(err error) []error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // what is within another error is that error's
+	if !ok {
+		return []error{err}
+	}
+	var out []error
+	for _, e := range joined.Unwrap() {
+		out = append(out, unjoin(e)...)
+	}
+	return out
+}
+
+// whatHelps is what somebody can do about an image that keeps a machine from starting.
+func whatHelps(err error) string {
+	given := (*GivenError)(nil)
+	empty := (*EmptyDiskError)(nil)
+	switch {
+	case errors.As(err, &empty):
+		return fmt.Sprintf("put the image back, or name another one at the next start with --disk %s=PATH; --new-disk %s is for an empty disk in its place", empty.Disk, empty.Disk)
+	case errors.As(err, &given) && errors.Is(err, fs.ErrPermission):
+		return "have the rights given to you, as is said there, or use a copy of your own"
+	case errors.As(err, &given) && given.Disk != "":
+		return fmt.Sprintf("put the image there, or name another one at the next start with --disk %s=PATH", given.Disk)
+	case errors.As(err, &given):
+		return "put the file there, or correct the manifest with vmop-cli edit"
+	}
+	return "put the right image there, or correct the manifest with vmop-cli edit"
+}
+
+// counted is a number of things, in words.
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// diagnoseImages judges what was found of images.
+func diagnoseImages(s *examinedImages, say func(status FindingStatus, subject, do, format string, args ...any)) {
+	if s.unknown != "" {
+		say(FindingLimited, "disks", "see to the directory of the machines", "%s", s.unknown)
+		return
+	}
+	disks, sound := 0, true
+	for _, m := range s.machines {
+		disks += m.disks
+		if len(m.problems) == 0 {
+			continue
+		}
+		sound = false
+		var found, do []string
+		for _, p := range m.problems {
+			found = append(found, p.found)
+			if len(do) == 0 || do[len(do)-1] != p.do {
+				do = append(do, p.do)
+			}
+		}
+		say(FindingLimited, "disks of "+m.name, strings.Join(do, "; "), "it does not start: %s", strings.Join(found, "; "))
+	}
+	if sound {
+		say(FindingOK, "disks", "", "%s: each is what it was, or will be made", counted(disks, "disk")+" of "+counted(len(s.machines), "machine"))
+	}
+	for _, at := range s.storages {
+		if at.grows > at.free {
+			say(FindingLimited, "growth in "+at.dir, "make room before the guests use theirs: a guest whose disk cannot grow is paused, and goes on when there is room",
+				"the disks of machines there may grow by %s, and %s are free", mebibytes(uint64(at.grows)), mebibytes(uint64(at.free)))
+		}
+	}
+	if s.problem != "" {
+		say(FindingLimited, "image cache", "remove what is broken there; machines do not depend on it", "%s", s.problem)
+		return
+	}
+	text := counted(s.cached, "image") + " of " + mebibytes(uint64(s.cachedSize))
+	if n := s.unused.Partial; n > 0 {
+		text += " and " + counted(n, "incomplete download")
+	}
+	do := ""
+	switch {
+	case s.stale.Freed > 0:
+		do = fmt.Sprintf("vmop-cli image prune removes %s and %s that nobody has used for %d days (%s), and with --unused-for 0 all that no machine uses (%s)",
+			counted(len(s.stale.Images), "image"), counted(s.stale.Partial, "download"), int(PruneAfter.Hours()/24), mebibytes(uint64(s.stale.Freed)), mebibytes(uint64(s.unused.Freed)))
+	case s.unused.Freed > 0:
+		do = fmt.Sprintf("if you need the room, vmop-cli image prune --unused-for 0 removes all that no machine uses (%s)", mebibytes(uint64(s.unused.Freed)))
+	}
+	say(FindingOK, "image cache", do, "%s", text)
+}
