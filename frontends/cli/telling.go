@@ -15,7 +15,7 @@ const (
 	// another one has just taken its place.
 	operatorPatience = 10 * time.Second
 	// forOperator is told until then.
-	forOperator = "waiting for the operator"
+	forOperator = "the operator has not answered yet"
 )
 
 // telling passes on what a machine waits for. That the operator has not answered is

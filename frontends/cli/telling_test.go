@@ -30,17 +30,17 @@ func TestAnOperatorGetsAWhileToAnswer(t *testing.T) {
 			time.Sleep(9 * time.Second)
 			g.machine(waits)
 			time.Sleep(time.Minute)
-		}, "[0s waiting for the operator 9s no node takes it]"},
+		}, "[0s the operator has not answered yet 9s no node takes it]"},
 		"one that does not answer": {func(g *telling) {
 			g.machine(untold)
 			time.Sleep(time.Minute)
-		}, "[0s waiting for the operator 10s " + untold.Waiting + "]"},
+		}, "[0s the operator has not answered yet 10s " + untold.Waiting + "]"},
 		"one that does not answer while something else happens": {func(g *telling) {
 			g.machine(untold)
 			time.Sleep(9 * time.Second)
 			g.machine(untold)
 			time.Sleep(time.Minute)
-		}, "[0s waiting for the operator 9s waiting for the operator 10s " + untold.Waiting + "]"},
+		}, "[0s the operator has not answered yet 9s the operator has not answered yet 10s " + untold.Waiting + "]"},
 		"one that has answered what came before": {func(g *telling) {
 			g.machine(untold)
 			time.Sleep(5 * time.Second)
@@ -48,25 +48,25 @@ func TestAnOperatorGetsAWhileToAnswer(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			g.machine(untold)
 			time.Sleep(11 * time.Second)
-		}, "[0s waiting for the operator 5s no node takes it 10s waiting for the operator 20s " + untold.Waiting + "]"},
+		}, "[0s the operator has not answered yet 5s no node takes it 10s the operator has not answered yet 20s " + untold.Waiting + "]"},
 		"an operation that nobody begins with": {func(g *telling) {
 			g.operation(op(""))
 			g.machine(machinekind.Progress{Reached: true})
 			time.Sleep(time.Minute)
-		}, "[0s waiting for the operator 0s waiting for the operator 10s " + untaken + "]"},
+		}, "[0s the operator has not answered yet 0s the operator has not answered yet 10s " + untaken + "]"},
 		"an operation that is begun with": {func(g *telling) {
 			g.operation(op(""))
 			g.machine(waits)
 			time.Sleep(time.Second)
 			g.operation(op(spec.OperationInProgress))
 			time.Sleep(time.Minute)
-		}, "[0s waiting for the operator 0s waiting for the operator 1s no node takes it]"},
+		}, "[0s the operator has not answered yet 0s the operator has not answered yet 1s no node takes it]"},
 		"a wait that has ended": {func(g *telling) {
 			g.machine(untold)
 			g.end()
 			g.operation(op(""))
 			time.Sleep(time.Minute)
-		}, "[0s waiting for the operator]"},
+		}, "[0s the operator has not answered yet]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

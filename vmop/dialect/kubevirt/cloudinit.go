@@ -23,6 +23,7 @@ func (m *machine) cloudInit(v *tree.Node) bool {
 	if seed == nil {
 		return false
 	}
+	seed.Read() // an empty one is a seed, too
 	if with := m.provisioned(); with != "" {
 		seed.Note("does not go with %s here, and is left out", with)
 		return true

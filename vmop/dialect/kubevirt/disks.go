@@ -53,7 +53,7 @@ func (m *machine) disk(d, v *tree.Node, name string) {
 	for _, how := range []string{"disk", "cdrom", "lun"} {
 		device := d.Get(how)
 		if bus := device.Get("bus"); bus.Is() {
-			if b := bus.String(); b != "virtio" && how != "cdrom" {
+			if b := bus.String(); b != "" && b != "virtio" && how != "cdrom" {
 				bus.Note("is %s; a disk is on virtio here, which the guest must know to boot from it", b)
 			}
 		}

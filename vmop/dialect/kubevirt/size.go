@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/vmop/sdk/vmop/dialect/internal/tree"
 	"github.com/vmop/sdk/vmop/spec"
 )
@@ -29,13 +31,24 @@ func (m *machine) size() error {
 	if m.vm.Spec.VM.MaximumRAM == nil {
 		return &tree.FieldError{Path: m.instance.Path() + ".domain.memory.guest", Message: "is required but missing: nothing says how much memory the machine has"}
 	}
-	resources := domain.Get("resources")
+	m.resources(domain.Get("resources"))
+	return nil
+}
+
+// resources tells of requests and limits that are others than what the operator computes
+// of the machine's CPUs and memory.
+func (m *machine) resources(n *tree.Node) {
+	has := map[string]*resource.Quantity{
+		"cpu": resource.NewQuantity(int64(*m.vm.Spec.VM.CurrentCPUs), resource.DecimalSI), "memory": m.vm.Spec.VM.CurrentRAM,
+	}
 	for _, of := range []string{"requests", "limits"} {
 		for _, what := range []string{"cpu", "memory"} {
-			resources.Get(of, what).Read() // computed from what the machine has
+			q := n.Get(of, what)
+			if amount, ok := q.Quantity(); ok && amount.Cmp(*has[what]) != 0 {
+				q.Note("what the pod requests is computed here of the machine's CPUs and memory; for something else write spec.resources")
+			}
 		}
 	}
-	return nil
 }
 
 // cpu translates the CPUs.
