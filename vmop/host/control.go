@@ -150,9 +150,6 @@ func retry(ctx context.Context, c *qmp.Client) error {
 
 // ResetGuest is [Machine.Reset] for whoever has the monitor of a QEMU.
 func ResetGuest(ctx context.Context, c *qmp.Client) error {
-	if c == nil {
-		return errors.New("there is no connection to QEMU")
-	}
 	events := c.Subscribe(8, qmp.ResetEvent{}.QMPEvent())
 	defer events.Close()
 	if _, err := qmp.Do(ctx, c, qmp.SystemReset{}); err != nil {

@@ -75,6 +75,9 @@ func (c *Client) call(ctx context.Context, name string, args any, opts []CallOpt
 		}
 		o.oob = o.oob || opt.oob
 	}
+	if !c.made() {
+		return nil, fmt.Errorf("qmp: %s: %w", name, ErrNotConnected)
+	}
 	if err := c.callable(ctx, o); err != nil {
 		return nil, fmt.Errorf("qmp: %s: %w", name, err)
 	}

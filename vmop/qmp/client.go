@@ -138,6 +138,9 @@ func (c *Client) handshake(ctx context.Context, oob bool) error {
 	return nil
 }
 
+// made reports whether there is, or was, a connection.
+func (c *Client) made() bool { return c != nil && c.done != nil }
+
 // Greeting returns what QEMU said about itself when the connection was made.
 func (c *Client) Greeting() Greeting { return c.greeting.clone() }
 

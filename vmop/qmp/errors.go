@@ -33,6 +33,10 @@ var (
 // Reasons for which a single call or subscription cannot be served. The
 // connection stays usable.
 var (
+	// ErrNotConnected says that there is no connection: the client is nil, or was not
+	// made by Dial or NewClient.
+	ErrNotConnected = errors.New("there is no connection to QEMU")
+
 	// ErrNoGreeting says that the monitor accepted the connection and then kept
 	// silent. QEMU does that while another client holds the monitor, because one
 	// monitor serves one client at a time.

@@ -41,6 +41,10 @@ func (c *Client) Subscribe(buf int, names ...string) *Subscription {
 		closed: make(chan struct{}),
 		ready:  make(chan struct{}, 1),
 	}
+	if !c.made() {
+		s.end(ErrNotConnected)
+		return s
+	}
 	c.mu.Lock()
 	err := c.err
 	if err == nil {
@@ -101,10 +105,11 @@ func (s *Subscription) Err() error {
 
 // Close ends the subscription. It may be called more than once.
 func (s *Subscription) Close() {
-	c := s.client
-	c.mu.Lock()
-	c.subs = slices.DeleteFunc(c.subs, func(o *Subscription) bool { return o == s })
-	c.mu.Unlock()
+	if c := s.client; c.made() {
+		c.mu.Lock()
+		c.subs = slices.DeleteFunc(c.subs, func(o *Subscription) bool { return o == s })
+		c.mu.Unlock()
+	}
 	s.end(ErrSubscriptionClosed)
 }
 

@@ -55,8 +55,19 @@ var observed = []string{"vmop/reconcile.", "vmop/reconcile/objects.", "vmop/reco
 // patience is far more than any of the calls takes.
 const patience = 60 * time.Second
 
+// moment is how long a context lives in the calls with one that has not ended: what
+// waits for something that never comes waits for that long.
+const moment = 20 * time.Millisecond
+
 func main() {
 	c := caller{given: stubs()}
+	ended, end := context.WithCancel(context.Background())
+	end() // nothing is waited for
+	c.contexts = []func() (context.Context, context.CancelFunc){
+		func() (context.Context, context.CancelFunc) { return ended, func() {} },
+		func() (context.Context, context.CancelFunc) { return context.WithTimeout(context.Background(), moment) },
+	}
+	c.context = c.contexts[0]
 	for _, f := range functions {
 		if made[f.name] != "" || slices.ContainsFunc(observed, func(p string) bool { return strings.HasPrefix(f.name, p) }) {
 			continue
@@ -101,12 +112,32 @@ func promoted(t reflect.Type, method string) bool {
 }
 
 type caller struct {
-	given         map[reflect.Type]reflect.Value
+	given map[reflect.Type]reflect.Value
+	// contexts make the contexts that functions are called with, and context the
+	// present one.
+	contexts      []func() (context.Context, context.CancelFunc)
+	context       func() (context.Context, context.CancelFunc)
 	calls, faults int
 }
 
-// call calls a function with each mixture of nil and of pointers to zero values.
+// call calls a function with each mixture of nil and of pointers to zero values, and
+// each of them with a context that has ended and with one that lives: what looks at its
+// context first gets to its arguments only then.
 func (c *caller) call(name string, f reflect.Value) {
+	t := f.Type()
+	for i := range t.NumIn() {
+		if t.In(i) != reflect.TypeFor[context.Context]() {
+			continue
+		}
+		for _, c.context = range c.contexts {
+			c.mixtures(name, f)
+		}
+		return
+	}
+	c.mixtures(name, f)
+}
+
+func (c *caller) mixtures(name string, f reflect.Value) {
 	t := f.Type()
 	var pointers []int
 	for i := range t.NumIn() {
@@ -115,6 +146,8 @@ func (c *caller) call(name string, f reflect.Value) {
 		}
 	}
 	for mixture := range 1 << min(len(pointers), 4) {
+		ctx, cancel := c.context()
+		c.given[reflect.TypeFor[context.Context]()] = reflect.ValueOf(ctx)
 		args := make([]reflect.Value, t.NumIn())
 		var said []string
 		for i := range args {
@@ -129,7 +162,9 @@ func (c *caller) call(name string, f reflect.Value) {
 			said = append(said, describe(args[i]))
 		}
 		c.calls++
-		if fault := try(f, args); fault != "" {
+		fault := try(f, args)
+		cancel()
+		if fault != "" {
 			c.faults++
 			fmt.Printf("%s(%s): %s\n", name, strings.Join(said, ", "), fault)
 		}
@@ -167,13 +202,10 @@ func (c *caller) zero(t reflect.Type) reflect.Value {
 // stubs are values of the interfaces that a caller has something for: nobody passes
 // none.
 func stubs() map[reflect.Type]reflect.Value {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // nothing is waited for
 	here, there := net.Pipe()
 	_ = there.Close()
 	_ = here.Close()
 	return map[reflect.Type]reflect.Value{
-		reflect.TypeFor[context.Context]():  reflect.ValueOf(ctx),
 		reflect.TypeFor[io.Writer]():        reflect.ValueOf(io.Discard),
 		reflect.TypeFor[io.Reader]():        reflect.ValueOf(strings.NewReader("")),
 		reflect.TypeFor[io.ReaderAt]():      reflect.ValueOf(strings.NewReader("")),

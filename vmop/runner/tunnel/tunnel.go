@@ -140,7 +140,7 @@ type Server struct {
 	// Open opens what a connection is carried to. The function that it returns is
 	// called when that connection has ended, before another one is opened.
 	Open func(context.Context) (net.Conn, func(), error)
-	// Problem is told why somebody was not served.
+	// Problem is told why somebody was not served; nil is nobody.
 	Problem func(error)
 	// Busy is told when a connection begins and ends; nil is nobody.
 	Busy func(bool)
@@ -165,7 +165,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) {
 			return
 		}
 		if err != nil {
-			s.Problem(err)
+			s.problem(err)
 			if !sleep(ctx, acceptPause) {
 				return
 			}
@@ -188,7 +188,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) {
 				return // it only looked whether somebody is there
 			}
 			if err != nil {
-				s.Problem(fmt.Errorf("%s was not served: %w", conn.RemoteAddr(), err))
+				s.problem(fmt.Errorf("%s was not served: %w", conn.RemoteAddr(), err))
 				return
 			}
 			secure.coalesce()
@@ -207,14 +207,24 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) {
 	}
 }
 
+func (s *Server) problem(err error) {
+	if s.Problem != nil {
+		s.Problem(err)
+	}
+}
+
 func (s *Server) serve(ctx context.Context, client net.Conn) {
 	if s.Busy != nil {
 		s.Busy(true)
 		defer s.Busy(false)
 	}
+	if s.Open == nil {
+		s.problem(errors.New("there is nothing that connections are carried to"))
+		return
+	}
 	conn, closed, err := s.Open(ctx)
 	if err != nil {
-		s.Problem(err)
+		s.problem(err)
 		return
 	}
 	defer closed()
