@@ -38,21 +38,63 @@
 //
 // # Where to go from here
 //
+// What a manifest means, purely:
+//
 //   - [github.com/vmop/sdk/vmop/spec] has the types of the API, its loader with
 //     file and line, the defaults and the validation,
-//   - [github.com/vmop/sdk/vmop/reconcile] makes the decisions: configurations,
-//     Kubernetes objects, changes,
-//   - [github.com/vmop/sdk/vmop/runnerconfig] has the configuration that the
-//     runner reads,
+//   - [github.com/vmop/sdk/vmop/dialect] understands the manifests of KubeVirt
+//     ([github.com/vmop/sdk/vmop/dialect/kubevirt]) and Deckhouse Virtualization
+//     ([github.com/vmop/sdk/vmop/dialect/deckhouse]),
+//   - [github.com/vmop/sdk/vmop/reconcile/machineconfig] makes the runner's
+//     configuration of a machine, and [github.com/vmop/sdk/vmop/runnerconfig] is that,
+//   - [github.com/vmop/sdk/vmop/reconcile/changes] compares two manifests,
 //   - [github.com/vmop/sdk/vmop/qemucmd] makes command lines of machines,
 //     whether they come from a manifest or not,
-//   - [github.com/vmop/sdk/vmop/hostprobe] tells what the QEMU of this host can
-//     do, for [RenderOptions],
 //   - [github.com/vmop/sdk/vmop/cloudinit] makes the NoCloud seed,
-//   - [github.com/vmop/sdk/vmop/host] has the machines of one host: it creates,
-//     starts, waits for, copies and deletes them,
-//   - [github.com/vmop/sdk/vmop/runner] runs a machine inside of your program,
+//   - [github.com/vmop/sdk/vmop/limits] says what a machine may be, and
+//     [github.com/vmop/sdk/vmop/names] and [github.com/vmop/sdk/vmop/conditions] how
+//     things are called.
+//
+// Machines of one host:
+//
+//   - [github.com/vmop/sdk/vmop/host] keeps them: it creates, starts, waits for,
+//     copies and deletes them,
+//   - [github.com/vmop/sdk/vmop/runner] runs a machine inside of your program, with
+//     [github.com/vmop/sdk/vmop/runner/tap] for its interfaces and
+//     [github.com/vmop/sdk/vmop/runner/tunnel] for disks of another host,
 //   - [github.com/vmop/sdk/vmop/live] decides what of a new configuration reaches a
 //     machine that runs,
-//   - [github.com/vmop/sdk/vmop/qmp] talks to a QEMU that runs.
+//   - [github.com/vmop/sdk/vmop/hostprobe] tells what the QEMU of this host can
+//     do, for [RenderOptions],
+//   - [github.com/vmop/sdk/vmop/imagesource] gets disk images from where they are, and
+//     [github.com/vmop/sdk/vmop/imageinspect] looks into them.
+//
+// Machines of a cluster, decided purely:
+//
+//   - [github.com/vmop/sdk/vmop/reconcile] is what all decisions share, and has the
+//     loop that acts on them; [github.com/vmop/sdk/vmop/reconcile/machine],
+//     [github.com/vmop/sdk/vmop/reconcile/pool],
+//     [github.com/vmop/sdk/vmop/reconcile/operation],
+//     [github.com/vmop/sdk/vmop/reconcile/disk] and
+//     [github.com/vmop/sdk/vmop/reconcile/attachment] decide about one kind each,
+//   - [github.com/vmop/sdk/vmop/reconcile/objects] makes the Kubernetes objects of a
+//     machine,
+//   - [github.com/vmop/sdk/vmop/reconcile/observation] says what an observer may
+//     believe,
+//   - [github.com/vmop/sdk/vmop/reconcile/console] says how a user gets to a display,
+//   - [github.com/vmop/sdk/vmop/operatorconfig] reads the operator's configuration, and
+//     [github.com/vmop/sdk/vmop/takeover] says what becomes of a cluster of VM-Operator.
+//
+// Protocols, for any QEMU:
+//
+//   - [github.com/vmop/sdk/vmop/qmp] talks to a QEMU that runs, also behind go-qemu's
+//     interface ([github.com/vmop/sdk/vmop/qmp/goqemu]),
+//   - [github.com/vmop/sdk/vmop/qga] to the guest agent of QEMU,
+//   - [github.com/vmop/sdk/vmop/vmopagent] to VM-Operator's agent in a guest.
+//
+// For tests, of yours too:
+//
+//   - [github.com/vmop/sdk/vmop/spec/spectest] draws machines,
+//     [github.com/vmop/sdk/vmop/qmp/qmptest] is a QEMU and
+//     [github.com/vmop/sdk/vmop/qga/qgatest] a guest agent that do as they are told.
 package vmop

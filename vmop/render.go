@@ -35,7 +35,8 @@ type RenderOptions struct {
 	// Local renders the machine for one host without a cluster; nil renders it
 	// for a cluster.
 	Local *Local
-	// Settings are the operator's, for the objects in a cluster.
+	// Settings are the operator's, for the objects in a cluster; the zero value is
+	// VM-Operator's, not what vmop's operator is deployed with.
 	Settings Settings
 	// UUID and MachineType are what the runner has recorded at the machine's
 	// first start. They are used where the manifest names none.
@@ -102,7 +103,7 @@ func Render(vm *VirtualMachine, o RenderOptions) (Rendered, error) {
 	}
 	config := runnerconfig.Defaulted(out.Config) // as the runner completes the file
 	if err := runnerconfig.Validate(&config); err != nil {
-		return Rendered{}, fmt.Errorf("virtual machine %s: %w", vm.Name, err)
+		return Rendered{}, fmt.Errorf("%s: %w", vm.Title(), err)
 	}
 	if facts.AddressMap == 0 {
 		facts.AddressMap = qemucmd.AddressMapFor(config.Runner.VM.Disks())
@@ -121,7 +122,7 @@ func Render(vm *VirtualMachine, o RenderOptions) (Rendered, error) {
 		out.assume("the host is a generic one with QEMU %s and KVM", host.Version)
 	}
 	if out.Command, err = command(&config, facts, *host, o.Template); err != nil {
-		return Rendered{}, fmt.Errorf("virtual machine %s: %w", vm.Name, err)
+		return Rendered{}, fmt.Errorf("%s: %w", vm.Title(), err)
 	}
 	if ci := config.Runner.CloudInit; ci != nil {
 		text := fromSecret(ci.UserDataFrom)
@@ -135,7 +136,7 @@ func Render(vm *VirtualMachine, o RenderOptions) (Rendered, error) {
 			AnyUserData: inline != "",
 		})
 		if err != nil {
-			return Rendered{}, fmt.Errorf("virtual machine %s: spec.cloudInit: %w", vm.Name, err)
+			return Rendered{}, fmt.Errorf("%s: spec.cloudInit: %w", vm.Title(), err)
 		}
 		if s := ci.MetaDataFrom; s != nil {
 			docs.MetaData = fmt.Appendf(docs.MetaData, "# and the key %s of the Secret %s, which only the runner reads\n", s.Key, s.Secret)

@@ -18,7 +18,9 @@ type (
 	Change = changes.Change
 	// Local says where a machine on one host has its things.
 	Local = machineconfig.Host
-	// Settings are what an operator's configuration says about all machines.
+	// Settings are what an operator's configuration says about all machines. The zero
+	// value is VM-Operator's default, whose pods have VM-Operator's runner: for vmop's,
+	// set RunnerImage.
 	Settings = objects.Settings
 )
 
@@ -57,7 +59,7 @@ func Validate(vm *VirtualMachine) error {
 		errs = append(errs, e)
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("virtual machine %s: %w", vm.Name, err)
+		return fmt.Errorf("%s: %w", vm.Title(), err)
 	}
 	return nil
 }

@@ -182,6 +182,19 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// A machine without a name is called so, and the field that misses it is said.
+func TestAMachineWithoutAName(t *testing.T) {
+	vm := basicVM(t)
+	vm.Name = ""
+	_, onHost := vmop.Render(vm, vmop.RenderOptions{Local: &vmop.Local{DataDir: "/srv/vm", RuntimeDir: "/run/vm", ImageRepository: "/srv/images"}})
+	_, inCluster := vmop.Render(vm, vmop.RenderOptions{})
+	for what, err := range map[string]error{"Validate": vmop.Validate(vm), "Render on a host": onHost, "Render in a cluster": inCluster} {
+		if err == nil || !strings.HasPrefix(err.Error(), "virtual machine without a name: metadata.name: ") || !strings.Contains(err.Error(), "a machine needs a name") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
 func BenchmarkRender(b *testing.B) {
 	vm := basicVM(b)
 	host := qemucmd.GenericHost()

@@ -113,3 +113,43 @@ func TestEachAttackHasATest(t *testing.T) {
 		}
 	}
 }
+
+// The front page of the library names every package that a program can import, as a
+// link, and none that is not there.
+func TestTheFrontPageNamesThePackages(t *testing.T) {
+	root := filepath.Join("..", "..", "vmop")
+	f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "doc.go"), nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const self = "github.com/vmop/sdk/vmop/"
+	unseen := map[string]bool{}
+	for _, m := range regexp.MustCompile(`\[`+self+`([a-z0-9/]+)\]`).FindAllStringSubmatch(f.Doc.Text(), -1) {
+		unseen[m[1]] = true
+	}
+	err = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		switch {
+		case err != nil || !d.IsDir():
+			return err
+		case d.Name() == "internal" || d.Name() == "testdata":
+			return filepath.SkipDir
+		}
+		sources, err := filepath.Glob(filepath.Join(path, "*.go"))
+		if err != nil || len(sources) == 0 || path == root {
+			return err
+		}
+		below, err := filepath.Rel(root, path)
+		if name := filepath.ToSlash(below); !unseen[name] {
+			t.Errorf("vmop/doc.go does not name the package [%s%s]", self, name)
+		} else {
+			delete(unseen, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range unseen {
+		t.Errorf("vmop/doc.go names [%s%s], which is no package", self, name)
+	}
+}

@@ -91,7 +91,7 @@ func validateMachineName(meta *metav1.ObjectMeta, isName func(string) []string, 
 	var errs field.ErrorList
 	switch {
 	case meta.Name == "":
-		errs = append(errs, requiredAt(path, "a machine needs a name, which also its pod and its disks are called by"))
+		errs = append(errs, requiredAt(path, NameMissing))
 	default:
 		errs = append(errs, invalid(path, meta.Name, isName)...)
 	}

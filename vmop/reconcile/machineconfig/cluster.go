@@ -116,7 +116,7 @@ func ForDefaulted(vm *spec.VirtualMachine, disks []Disk, o Options) (runnerconfi
 		c.Runner.VM.Drives = append(c.Runner.VM.Drives, clusterDrive(&d, &o, &p))
 	}
 	if err := errors.Join(p...); err != nil {
-		return runnerconfig.Config{}, fmt.Errorf("virtual machine %s: %w", vm.Name, err)
+		return runnerconfig.Config{}, fmt.Errorf("%s: %w", vm.Title(), err)
 	}
 	return c, nil
 }

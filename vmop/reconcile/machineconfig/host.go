@@ -110,7 +110,7 @@ func ForHost(vm *spec.VirtualMachine, l Host) (runnerconfig.Config, error) {
 		withoutTLS(c.Runner.VM.Display)
 	}
 	if err := errors.Join(p...); err != nil {
-		return runnerconfig.Config{}, fmt.Errorf("virtual machine %s: %w", vm.Name, err)
+		return runnerconfig.Config{}, fmt.Errorf("%s: %w", vm.Title(), err)
 	}
 	return c, nil
 }

@@ -24,6 +24,9 @@ import (
 // end up on its QEMU's command line).
 func machineConfig(vm *spec.VirtualMachine, repository, secrets string, o Options, p *problems) runnerconfig.Config {
 	s, m := &vm.Spec, &vm.Spec.VM
+	if vm.Name == "" {
+		p.add("metadata.name", "%s", spec.NameMissing)
+	}
 	c := runnerconfig.Config{Runner: runnerconfig.Runner{
 		Template:           s.RunnerTemplate.Source,
 		UpdateTemplate:     *s.RunnerTemplate.Update,

@@ -36,7 +36,7 @@ func BareConfigMap(vm *spec.VirtualMachine, s *Settings) *corev1.ConfigMap {
 func FillConfigMap(cm *corev1.ConfigMap, vm *spec.VirtualMachine, s *Settings, config runnerconfig.Config) error {
 	data, err := runnerconfig.Marshal(config)
 	if err != nil {
-		return fmt.Errorf("virtual machine %s: %w", vm.Name, err)
+		return fmt.Errorf("%s: %w", vm.Title(), err)
 	}
 	cm.Data = map[string]string{names.ConfigKey: string(data), names.LoggingKey: LoggingProperties(vm, s)}
 	return nil
