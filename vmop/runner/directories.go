@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 
 	"github.com/vmop/sdk/internal/answercd"
@@ -209,4 +210,19 @@ func removeRuntimeDir(dir string) error {
 		err = errors.Join(err, rerr)
 	}
 	return err
+}
+
+func writePID(dir, name string, pid int) error {
+	if err := os.WriteFile(filepath.Join(dir, name+".pid"), []byte(strconv.Itoa(pid)+"\n"), 0o600); err != nil {
+		return fmt.Errorf("process id of %s: %w", name, err)
+	}
+	return nil
+}
+
+// cleanUp removes the runtime directory, if it is this engine's.
+func (e *Engine) cleanUp() error {
+	if len(e.locks) < 2 {
+		return nil
+	}
+	return removeRuntimeDir(e.o.Directories.Runtime)
 }

@@ -62,7 +62,7 @@ func (e *Engine) happened(ev qmp.Event) error {
 			return err
 		}
 		e.mu.Lock()
-		e.shutdown = &data
+		e.end.shutdown = &data
 		e.mu.Unlock()
 		e.announced()
 	case "GUEST_PANICKED":
@@ -90,7 +90,7 @@ func (e *Engine) happened(ev qmp.Event) error {
 			return err
 		}
 		e.mu.Lock()
-		e.panicked = false // it goes on: a later end has another cause
+		e.end.panicked = false // it goes on: a later end has another cause
 		e.mu.Unlock()
 		e.goesOn()
 		e.message(LevelInfo, "the machine was reset (%s)", data.Reason)
@@ -147,14 +147,14 @@ func (e *Engine) guestPanicked(text string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := time.Now()
-	e.panicked = true
-	e.panics++
+	e.end.panicked = true
+	e.end.panics++
 	m := Message{Time: now, Level: LevelError, Source: "runner", Text: text}
-	if e.panicTold.IsZero() || now.Sub(e.panicTold) >= panicPause {
-		e.panicTold = now
+	if e.end.panicTold.IsZero() || now.Sub(e.end.panicTold) >= panicPause {
+		e.end.panicTold = now
 		note := text
-		if e.panics > 1 {
-			note += fmt.Sprintf("; it is the panic number %d since the machine was started", e.panics)
+		if e.end.panics > 1 {
+			note += fmt.Sprintf("; it is the panic number %d since the machine was started", e.end.panics)
 		}
 		m.Event = &live.Event{Action: live.ActionGuest, Reason: live.ReasonGuestPanicked, Note: note, Warning: true}
 	}

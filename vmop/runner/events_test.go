@@ -31,15 +31,15 @@ func TestEventsAreTold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.panicked = tt.name != "GUEST_PANICKED"
+		e.end.panicked = tt.name != "GUEST_PANICKED"
 		if err := e.happened(qmp.Event{Name: tt.name, Data: json.RawMessage(tt.data)}); err != nil {
 			t.Error(err)
 		}
 		if len(log.messages) != 1 || !strings.Contains(log.messages[0], tt.want) {
 			t.Errorf("%s %s: %q", tt.name, tt.data, log.messages)
 		}
-		if e.panicked != tt.panicked || len(e.poke) != tt.looked {
-			t.Errorf("%s: panicked %v, looked at %d times", tt.name, e.panicked, len(e.poke))
+		if e.end.panicked != tt.panicked || len(e.poke) != tt.looked {
+			t.Errorf("%s: panicked %v, looked at %d times", tt.name, e.end.panicked, len(e.poke))
 		}
 		if err := e.happened(qmp.Event{Name: tt.name, Data: json.RawMessage(`[]`)}); err == nil {
 			t.Errorf("%s without data is no error", tt.name)

@@ -68,7 +68,7 @@ func (f *follower) execute(ctx context.Context, step live.Step) error {
 		err := do(ctx, c, qmp.SetAction{Reboot: action})
 		if err == nil || s.Ends && !refusal(err) {
 			f.e.mu.Lock()
-			f.e.resetEnds = s.Ends
+			f.e.end.resetEnds = s.Ends
 			f.e.mu.Unlock()
 		}
 		if err == nil {

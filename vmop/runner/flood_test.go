@@ -154,7 +154,7 @@ func TestFloodOfEvents(t *testing.T) {
 	r.now(t, "the medium is changed", reason(live.MediaChanged, live.ReasonAsConfigured))
 	r.now(t, "the balloon has its size", func(s State) bool { return s.RAM == fakeRAM && condition(s, live.MemoryAdjusted).Status == live.True })
 	r.mu.Lock()
-	if r.shutdown == nil || !r.shutdown.Guest {
+	if r.end.shutdown == nil || !r.end.shutdown.Guest {
 		t.Error("the shutdown was lost")
 	}
 	r.mu.Unlock()

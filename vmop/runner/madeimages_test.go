@@ -117,8 +117,8 @@ func TestADiskOfSomebodyGrows(t *testing.T) {
 	s.drive.GrowTo = 5
 	s.starts(qemucmd.DiskFormatRaw)
 	s.has("precious")
-	if len(s.e.toGrow) > 0 {
-		t.Errorf("QEMU is to enlarge %v", s.e.toGrow)
+	if len(s.e.made.toGrow) > 0 {
+		t.Errorf("QEMU is to enlarge %v", s.e.made.toGrow)
 	}
 
 	s = newShelf(t)
@@ -127,7 +127,7 @@ func TestADiskOfSomebodyGrows(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.starts(qemucmd.DiskFormatQCOW2)
-	if s.e.toGrow[s.drive.Name] != 1<<30 {
-		t.Errorf("QEMU is to enlarge %v", s.e.toGrow)
+	if s.e.made.toGrow[s.drive.Name] != 1<<30 {
+		t.Errorf("QEMU is to enlarge %v", s.e.made.toGrow)
 	}
 }

@@ -171,7 +171,7 @@ func (e *Engine) boundEnd(m *machine) {
 func (e *Engine) goesOn() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.revived = e.revived || e.ending.Err() != nil
+	e.end.revived = e.end.revived || e.ending.Err() != nil
 }
 
 // stuckAtEnd waits for QEMU to end and says whether it never will. It gets the
@@ -193,5 +193,5 @@ func (e *Engine) stuckAtEnd(m *machine) bool {
 	_, err := answer(context.Background(), m.client, qmp.QueryStatus{})
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return err != nil && !m.qemu.ended() && !e.revived
+	return err != nil && !m.qemu.ended() && !e.end.revived
 }

@@ -6,65 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
-
-// lockAll locks the machine's directories.
-func (e *Engine) lockAll(ctx context.Context) error {
-	for _, dir := range []string{e.o.Directories.Data, e.o.Directories.Runtime} {
-		f, err := e.lock(ctx, dir)
-		if err != nil {
-			return err
-		}
-		e.locks = append(e.locks, f)
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.locked = true
-	return nil
-}
-
-// lock locks a directory. Where an orphaned QEMU holds the lock, it is ended
-// first; where what holds it is about to end, that is waited for.
-func (e *Engine) lock(ctx context.Context, dir string) (*os.File, error) {
-	for deadline := deadlineIn(orphanGrace); ; {
-		f, err := Lock(dir)
-		if !errors.Is(err, ErrLocked) {
-			return f, err
-		}
-		ended, err := e.endOrphan(ctx, dir)
-		if err != nil {
-			return nil, err
-		}
-		if ended {
-			deadline = deadlineIn(orphanGrace)
-		}
-		if time.Now().After(deadline) {
-			return nil, fmt.Errorf("%s: %w, by a process that this user cannot see", dir, ErrRunning)
-		}
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(lockInterval):
-		}
-	}
-}
-
-func (e *Engine) unlock() error {
-	var errs []error
-	for _, f := range e.locks {
-		errs = append(errs, f.Close())
-	}
-	e.locks = nil
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.locked = false
-	return errors.Join(errs...)
-}
 
 // prepare makes everything that QEMU needs and decides its command line.
 func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
@@ -353,35 +299,4 @@ func (e *Engine) openVars(path string, fd int) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
-}
-
-// endOrphan ends a QEMU whose runner is gone, with its helpers, and says whether
-// there was one. It fails with [ErrRunning] if a runner lives. The QEMU in a
-// runtime directory that is not in the data directory is another machine's, and
-// is left alone.
-func (e *Engine) endOrphan(ctx context.Context, dir string) (ended bool, err error) {
-	holders, err := allHolders(dir)
-	if err != nil {
-		return false, err
-	}
-	for _, h := range holders {
-		if !h.IsQEMU() && !h.isHelper() {
-			return false, fmt.Errorf("%s: %w (process %d, %s)", dir, ErrRunning, h.PID, h.Executable)
-		}
-		if dir != e.o.Directories.Data {
-			return false, fmt.Errorf("%s: %w: it is the runtime directory of the QEMU of another data directory (process %d)", dir, ErrRunning, h.PID)
-		}
-	}
-	for _, helpers := range []bool{false, true} { // which end when their QEMU has
-		for _, h := range holders {
-			if h.isHelper() != helpers {
-				continue
-			}
-			e.message(LevelWarning, "found %s (process %d) without its runner: ending it", h.what(), h.PID)
-			if err := endHolder(ctx, h.PID, dir, orphanGrace); err != nil {
-				return false, fmt.Errorf("end the orphaned %s: %w", h.what(), err)
-			}
-		}
-	}
-	return len(holders) > 0, nil
 }

@@ -14,6 +14,11 @@ import (
 	"time"
 )
 
+const (
+	sigTERM = syscall.SIGTERM
+	sigKILL = syscall.SIGKILL
+)
+
 // child is a process that the engine started and waits for.
 type child struct {
 	name    string

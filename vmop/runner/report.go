@@ -1,211 +1,93 @@
 package runner
 
 import (
-	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/vmop/sdk/vmop/live"
-	"github.com/vmop/sdk/vmop/qemucmd"
-	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// Phase is where a machine is in its life. The names are VM-Operator's.
-type Phase string
+// preparing is what is said while nothing better is known.
+const preparing = "preparing the machine"
 
-// The phases in their order. A machine whose start fails goes from Starting to
-// Stopped.
-const (
-	PhaseInitializing Phase = "Initializing"
-	PhaseStarting     Phase = "Starting"
-	PhaseBooting      Phase = "Booting"
-	PhaseTerminating  Phase = "Terminating"
-	PhaseStopped      Phase = "Stopped"
-)
-
-// State is what the engine knows about its machine.
-type State struct {
-	Name      string `json:"name"`
-	Namespace string `json:"namespace,omitempty"`
-	UUID      string `json:"uuid,omitempty"`
-	Phase     Phase  `json:"phase"`
-	// Since is when the phase began.
-	Since time.Time `json:"since"`
-	// Message says what the machine is doing, or waiting for.
-	Message string `json:"message,omitempty"`
-	// Started is when the guest began to execute; nil before.
-	Started *time.Time `json:"started,omitempty"`
-	// RunnerPID and QEMUPID are process ids; 0 where there is no process.
-	RunnerPID int `json:"runnerPid,omitempty"`
-	QEMUPID   int `json:"qemuPid,omitempty"`
-	// QuitSignal says that the runner stops the machine without waiting for the guest
-	// when it gets QUIT, see [Engine.TakeQuitSignal].
-	QuitSignal bool `json:"quitSignal,omitempty"`
-	// RunnerVersion and QEMUVersion are for people.
-	RunnerVersion string `json:"runnerVersion,omitempty"`
-	QEMUVersion   string `json:"qemuVersion,omitempty"`
-	MachineType   string `json:"machineType,omitempty"`
-	// AddressMap is the machine's map of PCI addresses; see qemucmd.Machine.
-	AddressMap  int                 `json:"addressMap,omitempty"`
-	Accelerator qemucmd.Accelerator `json:"accelerator,omitempty"`
-	// Emulation says why the machine runs in software emulation; empty under KVM.
-	Emulation Emulation `json:"emulation,omitzero"`
-	// DeviceGroups are the groups that may use the machine's devices, /dev/kvm
-	// and block devices, where not everybody may.
-	DeviceGroups []int `json:"deviceGroups,omitempty"`
-	// CPUs is the number of CPUs plugged, MaximumCPUs of the slots.
-	CPUs        int `json:"cpus,omitempty"`
-	MaximumCPUs int `json:"maximumCpus,omitempty"`
-	// RAM is what the balloon leaves and MaximumRAM all of it, in bytes.
-	RAM        int64  `json:"ram,omitempty"`
-	MaximumRAM int64  `json:"maximumRam,omitempty"`
-	DataDir    string `json:"dataDir,omitempty"`
-	RuntimeDir string `json:"runtimeDir,omitempty"`
-	// Shares are the folders that the guest can mount.
-	Shares []runnerconfig.Share `json:"shares,omitempty"`
-	// Sockets by purpose. The console is served by the runner and takes any
-	// number of clients.
-	Sockets map[string]string `json:"sockets,omitempty"`
-	// Paused says that the guest does not execute although the machine is there:
-	// it was paused, or stopped because of an error. The condition GuestExecuting
-	// says why.
-	Paused bool `json:"paused,omitempty"`
-	// ConfigGeneration counts the configurations that the running machine was
-	// given; the conditions are about the last one of that number.
-	ConfigGeneration int `json:"configGeneration,omitempty"`
-	// MachineUID is that of the configuration, see [runnerconfig.Runner].
-	MachineUID string `json:"-"`
-	// Unlocked says that the engine has not, or not yet, got the machine's directories
-	// for itself: what is told of them may be another engine's to tell.
-	Unlocked bool `json:"-"`
-	// Conditions say how far the running machine is as its configuration says.
-	Conditions []live.Condition `json:"conditions,omitempty"`
-	// Generation of the manifest that the configuration was made from which the
-	// machine follows; 0 if nobody counts.
-	Generation int64 `json:"generation,omitempty"`
-	// StatusConditions are VM-Operator's five conditions, in their order.
-	StatusConditions []live.StatusCondition `json:"statusConditions,omitempty"`
-	// Guest is what the guest agent has told, and Login what the VMOP agent has.
-	Guest Guest `json:"guest,omitzero"`
-	Login Login `json:"login,omitzero"`
-	// ConsoleClient has the hosts of the display's clients, "unix" for one on a
-	// UNIX socket; empty if there is none. ConsoleClients has all of them.
-	ConsoleClient  string        `json:"consoleClient,omitempty"`
-	ConsoleClients []live.Client `json:"consoleClients,omitempty"`
-	// DisplayPasswordSerial counts how often the display's password was set; -1
-	// means that the display has none.
-	DisplayPasswordSerial int64 `json:"displayPasswordSerial,omitempty"`
-	// PowerdownTimeout in seconds.
-	PowerdownTimeout int64 `json:"powerdownTimeout,omitempty"`
-	// Attachments are the disks that other pods export, and AttachmentKey is the
-	// fingerprint by which their exporters know this run of the machine; empty as long as
-	// there was none.
-	Attachments   []live.Attachment `json:"attachments,omitempty"`
-	AttachmentKey string            `json:"attachmentKey,omitempty"`
-	// ChangedDocuments are the documents of Secrets that are otherwise than those that
-	// the guest was given when it was started.
-	ChangedDocuments []live.Document `json:"changedDocuments,omitempty"`
-	// Outcome is how the machine ended; nil before.
-	Outcome *Outcome `json:"outcome,omitempty"`
+// State returns what is known now.
+func (e *Engine) State() State {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.state.clone()
 }
 
-// Emulation is why a machine runs in software emulation: a reason of the condition
-// [conditions.Accelerated], and a message for people.
-type Emulation struct {
-	Reason  string `json:"reason"`
-	Message string `json:"message,omitempty"`
+// update changes the state and reports it.
+func (e *Engine) update(change func(*State)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	before := e.state.Phase
+	change(&e.state)
+	if e.state.Phase != before {
+		e.state.Since = time.Now()
+		e.progress.enters(e.state.Phase)
+	}
+	e.report()
 }
 
-// Guest is what the QEMU guest agent has told. What it has not is empty.
-type Guest struct {
-	// AgentConnected says that the guest has the agent's port open.
-	AgentConnected bool `json:"agentConnected,omitempty"`
-	// Booted says that the agent has answered since the last reset.
-	Booted bool `json:"booted,omitempty"`
-	// OSInfo has what is known of the members of the answer to guest-get-osinfo, a
-	// JSON object of printable strings.
-	OSInfo   json.RawMessage `json:"osinfo,omitempty"`
-	HostName string          `json:"hostName,omitempty"`
-	// Interfaces are as they were when the agent was asked last, the loopback
-	// included; see live.Inquiry for when that is.
-	Interfaces []GuestInterface `json:"interfaces,omitempty"`
-	// Problem says what the agent did not answer, and why.
-	Problem string `json:"problem,omitempty"`
-}
-
-// GuestInterface is a network interface as the guest sees it.
-type GuestInterface struct {
-	Name string `json:"name"`
-	MAC  string `json:"mac,omitempty"`
-	// Addresses with the lengths of their networks' prefixes.
-	Addresses []string `json:"addresses,omitempty"`
-}
-
-func (g Guest) clone() Guest {
-	g.OSInfo = slices.Clone(g.OSInfo)
-	g.Interfaces = slices.Clone(g.Interfaces)
-	return g
-}
-
-// Login is what the VMOP agent in the guest has told.
-type Login struct {
-	AgentConnected bool `json:"agentConnected,omitempty"`
-	// Wanted is the user to be logged in, User the one whom the agent has
-	// confirmed to be.
-	Wanted string `json:"wanted,omitempty"`
-	User   string `json:"user,omitempty"`
-	// Reason is that of the condition UserLoggedIn.
-	Reason string `json:"reason,omitempty"`
-	// Message says what went wrong; empty if nothing did.
-	Message string `json:"message,omitempty"`
-}
-
-// Level says how much a message matters.
-type Level string
-
-// The levels of a [Message].
-const (
-	LevelInfo    Level = "info"
-	LevelWarning Level = "warning"
-	LevelError   Level = "error"
-)
-
-// Message is something that happened.
-type Message struct {
-	Time  time.Time
-	Level Level
-	// Source is "runner", the name of the process that printed Text, or "console"
-	// for what the guest printed on its serial console.
-	Source string
-	Text   string
-	// Event is not nil if VM-Operator's runner records this with the machine, as
-	// an event in the cluster.
-	Event *live.Event
-}
-
-// Reporter is told what happens to a machine. The engine calls it from several
-// goroutines, one call at a time, and waits for the call: an implementation
-// that talks to something slow must buffer.
-type Reporter interface {
-	// State tells the whole state after each change.
-	State(State)
-	// Message tells of a single happening.
-	Message(Message)
-}
-
-// Reporters passes everything to several reporters in their order.
-type Reporters []Reporter
-
-// State implements [Reporter].
-func (rs Reporters) State(s State) {
-	for _, r := range rs {
-		r.State(s)
+// report tells the state, with VM-Operator's conditions of it, and then the events
+// of what has changed. The caller holds e.mu.
+func (e *Engine) report() {
+	now := time.Now()
+	var events []live.Event
+	e.reported, events = live.Report(e.reported, e.state.facts(), now)
+	e.state.StatusConditions = e.reported.Conditions
+	s := e.state.clone()
+	s.Unlocked = !e.locked
+	e.o.Reporter.State(s)
+	for _, ev := range events {
+		text := ev.Reason
+		if ev.Note != "" {
+			text += ": " + ev.Note
+		}
+		e.o.Reporter.Message(Message{Time: now, Level: LevelInfo, Source: "runner", Text: text, Event: &ev})
 	}
 }
 
-// Message implements [Reporter].
-func (rs Reporters) Message(m Message) {
-	for _, r := range rs {
-		r.Message(m)
-	}
+func (e *Engine) enter(p Phase, format string, args ...any) {
+	e.update(func(s *State) { s.Phase, s.Message = p, fmt.Sprintf(format, args...) })
 }
+
+func (e *Engine) terminating(message string) {
+	e.message(LevelInfo, "%s", message)
+	e.update(func(s *State) { s.Message = message })
+}
+
+// consoleClients tells who is connected to the display by a protocol: all of its
+// clients, each with its protocol, as they were found after an event.
+func (e *Engine) consoleClients(protocol string, clients []live.Client) {
+	e.mu.Lock()
+	var before []live.Client
+	for _, c := range e.state.ConsoleClients {
+		if c.Protocol == protocol {
+			before = append(before, c)
+		}
+	}
+	e.mu.Unlock()
+	if slices.Equal(before, clients) {
+		return
+	}
+	e.update(func(s *State) {
+		others := slices.DeleteFunc(slices.Clone(s.ConsoleClients), func(c live.Client) bool { return c.Protocol == protocol })
+		s.ConsoleClients = append(others, clients...)
+		s.ConsoleClient = live.ClientHosts(s.ConsoleClients)
+	})
+}
+
+func (e *Engine) message(level Level, format string, args ...any) {
+	e.output(level, "runner", fmt.Sprintf(format, args...))
+}
+
+func (e *Engine) output(level Level, source, text string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.o.Reporter.Message(Message{Time: time.Now(), Level: level, Source: source, Text: text})
+}
+
+func (e *Engine) childLine(source, text string) { e.output(LevelInfo, source, text) }

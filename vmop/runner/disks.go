@@ -10,8 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -20,6 +18,14 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
+
+// madeDisks are what an engine makes of its machine's disks.
+type madeDisks struct {
+	// images are those that were not there before, ephemeral those for one run alone.
+	images, ephemeral []string
+	// toGrow are the sizes of disks that QEMU has to enlarge, by their names.
+	toGrow map[string]int64
+}
 
 // prepareDrives makes missing images and finds out what is behind each drive.
 func (e *Engine) prepareDrives(ctx context.Context, drives []runnerconfig.Drive, known map[string]diskRecord) ([]runnerconfig.DriveFacts, error) {
@@ -106,7 +112,7 @@ func (e *Engine) prepareDisk(ctx context.Context, d runnerconfig.Drive, known ma
 	facts.Format = rec.Format
 	wanted := max(d.Size, d.GrowTo)
 	if (d.Image != nil || d.GrowTo > 0) && facts.Format == qemucmd.DiskFormatQCOW2 && now.size < int64(wanted) {
-		e.toGrow[d.Name] = int64(wanted)
+		e.made.toGrow[d.Name] = int64(wanted)
 	}
 	if facts.Format == qemucmd.DiskFormatRaw && wanted > 0 && info.Size() < int64(wanted) {
 		e.growDisk(f, info.Size(), wanted)
@@ -162,7 +168,7 @@ func (e *Engine) createDisk(ctx context.Context, d runnerconfig.Drive, known map
 	}
 	created, err := createImage(path, int64(d.Size))
 	if created {
-		e.made = append(e.made, path)
+		e.made.images = append(e.made.images, path)
 		e.message(LevelInfo, "created the disk image %s of %s", path, d.Size)
 	}
 	return "", err
@@ -191,7 +197,7 @@ func (e *Engine) makeImage(ctx context.Context, d runnerconfig.Drive) error {
 	if err != nil {
 		return fmt.Errorf("disk %s: %w", d.Name, err)
 	}
-	e.made = append(e.made, d.Where())
+	e.made.images = append(e.made.images, d.Where())
 	e.message(LevelInfo, "made the disk %s of its image", d.Name)
 	e.update(func(s *State) { s.Message, s.Conditions = preparing, nil })
 	return nil
@@ -207,7 +213,7 @@ func (e *Engine) growMade(ctx context.Context, c *qmp.Client) {
 		}
 		node := qemucmd.DiskNode(n)
 		n++
-		size, grow := e.toGrow[d.Name]
+		size, grow := e.made.toGrow[d.Name]
 		if !grow {
 			continue
 		}
@@ -231,135 +237,18 @@ func (e *Engine) makeEphemeral(ctx context.Context, d runnerconfig.Drive, known 
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("disk: %w", err)
 	}
-	e.ephemeral = append(e.ephemeral, path)
+	e.made.ephemeral = append(e.made.ephemeral, path)
 	return e.makeImage(ctx, d)
 }
 
 // removeEphemeral removes the disks that this engine has made for one run.
 func (e *Engine) removeEphemeral() {
-	for _, path := range e.ephemeral {
+	for _, path := range e.made.ephemeral {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			e.message(LevelWarning, "disk: %v", err)
 		}
 	}
-	e.ephemeral = nil
-}
-
-// reopen opens the very file that was found, whatever has its path by then.
-func reopen(found *os.File, flag int) (*os.File, error) {
-	f, err := os.OpenFile("/proc/self/fd/"+strconv.Itoa(int(found.Fd())), flag, 0)
-	if err != nil {
-		return nil, errors.Unwrap(err)
-	}
-	return f, nil
-}
-
-// isURL reports whether an image is not a file.
-func isURL(image string) bool { return strings.Contains(image, "://") }
-
-// openGiven opens an image that is only read, if it is a file, for QEMU to inherit.
-func (e *Engine) openGiven(image string) (fd int, err error) {
-	if image == "" || isURL(image) {
-		return 0, nil
-	}
-	f, err := e.openImage(image)
-	if err != nil {
-		return 0, err
-	}
-	return e.handOver(f), nil
-}
-
-// openImage opens an image that is only read.
-func (e *Engine) openImage(path string) (*os.File, error) {
-	found, err := e.findImage(path)
-	if err != nil {
-		return nil, err
-	}
-	defer found.Close()
-	if err := mustBeFile(found); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	f, err := reopen(found, os.O_RDONLY)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
-	}
-	return f, nil
-}
-
-func mustBeFile(f *os.File) error {
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("it is no file: %s", info.Mode().Type())
-	}
-	return err
-}
-
-// find finds a file without opening it, which other programs would notice of a
-// device. Below the directories whose content others may have written, the path has
-// no symbolic link: that could lead anywhere.
-func (e *Engine) find(path string) (*os.File, error) {
-	for _, volume := range e.o.Volumes {
-		if below, err := filepath.Rel(volume, path); err == nil && filepath.IsLocal(below) {
-			return findBelow(volume, below)
-		}
-	}
-	return os.OpenFile(path, unix.O_PATH, 0)
-}
-
-// checkImage looks for an image that is only read.
-func (e *Engine) checkImage(path string) error {
-	f, err := e.findImage(path)
-	if err != nil {
-		return err
-	}
-	return f.Close()
-}
-
-// findImage finds an image that is only read, without opening it. Below the directories of such
-// images a link may lead from one to another: who may put images there could have the
-// guest read any file of the pod otherwise, the token of its account among them.
-func (e *Engine) findImage(path string) (*os.File, error) {
-	for _, dir := range e.o.Images {
-		below, err := filepath.Rel(dir, path)
-		if err != nil || !filepath.IsLocal(below) {
-			continue
-		}
-		root, err := os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
-		if err != nil {
-			return nil, err
-		}
-		defer root.Close()
-		fd, err := unix.Openat2(int(root.Fd()), below, &unix.OpenHow{
-			Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
-		})
-		switch {
-		case errors.Is(err, unix.EXDEV):
-			return nil, fmt.Errorf("%s: a symbolic link leads out of %s, and none is followed there: put the image itself into it", path, dir)
-		case err != nil:
-			return nil, &os.PathError{Op: "open", Path: path, Err: err}
-		}
-		return os.NewFile(uintptr(fd), path), nil
-	}
-	return e.find(path)
-}
-
-func findBelow(dir, path string) (*os.File, error) {
-	root, err := os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	fd, err := unix.Openat2(int(root.Fd()), path, &unix.OpenHow{
-		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
-	})
-	full := filepath.Join(dir, path)
-	switch {
-	case errors.Is(err, unix.ELOOP):
-		return nil, fmt.Errorf("%s: there is a symbolic link in the path, and none is followed on a volume: put the image itself there", full)
-	case err != nil:
-		return nil, &os.PathError{Op: "open", Path: full, Err: err}
-	}
-	return os.NewFile(uintptr(fd), full), nil
+	e.made.ephemeral = nil
 }
 
 // noteImages records what the images look like at the end of a machine, whose
@@ -388,3 +277,7 @@ func (e *Engine) noteImages() error {
 	}
 	return rec.write(dir)
 }
+
+// MadeImages are the images of disks that were not there before this engine has made them,
+// without those that go with its machine. It is asked once [Engine.Run] has returned.
+func (e *Engine) MadeImages() []string { return slices.Clone(e.made.images) }

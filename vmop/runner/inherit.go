@@ -1,0 +1,29 @@
+package runner
+
+import (
+	"errors"
+	"os"
+)
+
+// monitorFD is the first descriptor that a child inherits beside the standard
+// ones: os/exec puts ExtraFiles there.
+const monitorFD = 3
+
+// handOver lets QEMU inherit a file and returns its descriptor there. Without a file
+// that is one which stays closed, unless a file is put into its place later.
+func (e *Engine) handOver(f *os.File) int {
+	e.inherited = append(e.inherited, f)
+	return monitorFD + len(e.inherited)
+}
+
+// closeInherited closes this process's copies of what QEMU inherits.
+func (e *Engine) closeInherited() error {
+	var errs []error
+	for _, f := range e.inherited {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	e.inherited = nil
+	return errors.Join(errs...)
+}

@@ -1,0 +1,57 @@
+package runner
+
+import (
+	"time"
+
+	"github.com/vmop/sdk/vmop/live"
+)
+
+// Level says how much a message matters.
+type Level string
+
+// The levels of a [Message].
+const (
+	LevelInfo    Level = "info"
+	LevelWarning Level = "warning"
+	LevelError   Level = "error"
+)
+
+// Message is something that happened.
+type Message struct {
+	Time  time.Time
+	Level Level
+	// Source is "runner", the name of the process that printed Text, or "console"
+	// for what the guest printed on its serial console.
+	Source string
+	Text   string
+	// Event is not nil if VM-Operator's runner records this with the machine, as
+	// an event in the cluster.
+	Event *live.Event
+}
+
+// Reporter is told what happens to a machine. The engine calls it from several
+// goroutines, one call at a time, and waits for the call: an implementation
+// that talks to something slow must buffer.
+type Reporter interface {
+	// State tells the whole state after each change.
+	State(State)
+	// Message tells of a single happening.
+	Message(Message)
+}
+
+// Reporters passes everything to several reporters in their order.
+type Reporters []Reporter
+
+// State implements [Reporter].
+func (rs Reporters) State(s State) {
+	for _, r := range rs {
+		r.State(s)
+	}
+}
+
+// Message implements [Reporter].
+func (rs Reporters) Message(m Message) {
+	for _, r := range rs {
+		r.Message(m)
+	}
+}

@@ -1,0 +1,159 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/vmop/sdk/vmop/qmp"
+)
+
+// endFacts are what the end of a machine is judged by, as far as events and requests
+// tell it.
+type endFacts struct {
+	asked    bool // the machine was told to end by this engine
+	shutdown *qmp.ShutdownEvent
+	panicked bool
+	// panics are how often the guest has panicked, panicTold when an event told.
+	panics    int
+	panicTold time.Time
+	// resetEnds: QEMU was told to end at a reset, or may have been.
+	resetEnds bool
+	// revived: the machine went on after QEMU had told that it ends, as one can that
+	// a custom machine type keeps.
+	revived bool
+}
+
+// supervise follows a running machine to its end.
+func (e *Engine) supervise(m *machine) (Outcome, error) {
+	var watching sync.WaitGroup
+	watching.Add(2)
+	go func() {
+		defer watching.Done()
+		e.watchAll(m)
+	}()
+	running, terminate := context.WithCancel(context.Background())
+	defer terminate()
+	if m.guest != nil {
+		watching.Add(1)
+		go func() {
+			defer watching.Done()
+			m.guest.follow(running)
+		}()
+	}
+	if m.login != nil {
+		watching.Add(1)
+		go func() {
+			defer watching.Done()
+			m.login.follow(context.Background(), m.client) // which ends with QEMU
+		}()
+	}
+	go func() {
+		defer watching.Done()
+		m.follower.follow(running)
+	}()
+	watching.Go(func() { e.boundEnd(m) })
+	helperEnded := make(chan *child, len(m.helpers))
+	for _, h := range m.helpers {
+		watching.Add(1)
+		go func() {
+			defer watching.Done()
+			<-h.done
+			helperEnded <- h
+		}()
+	}
+	for _, s := range m.servers {
+		watching.Go(func() { e.servesShare(m, s) })
+	}
+	var failed *child
+	select {
+	case <-m.qemu.done:
+	case <-e.stops[stopAsk].Done():
+	case failed = <-helperEnded:
+		// It may have ended because QEMU did.
+		grace, cancel := context.WithTimeout(context.Background(), helperGrace)
+		if m.qemu.wait(grace) == nil {
+			failed = nil
+		}
+		cancel()
+	}
+	terminate()
+	var forced bool
+	var stuck error
+	if !m.qemu.ended() {
+		e.mu.Lock()
+		e.end.asked = true
+		e.mu.Unlock()
+		e.enter(PhaseTerminating, "shutting the guest down")
+		if failed != nil {
+			e.message(LevelError, "%s; shutting the machine down", failed.describe())
+		}
+		forced, stuck = e.powerDown(e.stops[stopQuit], e.stops[stopKill], m)
+	}
+	if stuck != nil {
+		// The process is beyond reach, and so are the events that it would close.
+		return Outcome{Cause: CauseQEMUFailure}, fmt.Errorf("QEMU (process %d) is stuck: %w", m.qemu.process.Pid, stuck)
+	}
+	// Its last events are in the socket.
+	select {
+	case <-m.client.Done():
+	case <-time.After(eventGrace):
+	}
+	if err := errors.Join(m.client.Close(), endHelpers(slices.Concat(m.helpers, m.servers))); err != nil {
+		e.message(LevelWarning, "%v", err)
+	}
+	watching.Wait()
+	return e.judge(m, forced, failed)
+}
+
+// endHelpers ends the helpers of a QEMU that has ended. They end by themselves
+// when it closes its connection, so that they write their state.
+func endHelpers(helpers []*child) error {
+	var errs []error
+	for _, h := range helpers {
+		grace, cancel := context.WithTimeout(context.Background(), helperGrace)
+		if h.wait(grace) != nil {
+			h.signal(sigTERM)
+		}
+		cancel()
+		grace, cancel = context.WithTimeout(context.Background(), quitGrace)
+		if h.wait(grace) != nil {
+			h.signal(sigKILL)
+		}
+		cancel()
+		grace, cancel = context.WithTimeout(context.Background(), killGrace)
+		errs = append(errs, h.wait(grace))
+		cancel()
+	}
+	return errors.Join(errs...)
+}
+
+// judge says how the machine ended.
+func (e *Engine) judge(m *machine, forced bool, failed *child) (Outcome, error) {
+	e.mu.Lock()
+	known := e.end
+	e.mu.Unlock()
+	end := machineEnd{
+		status: m.qemu.status.String(), success: m.qemu.status.Success(),
+		described: m.qemu.describe(), forced: forced, hurried: e.stops[stopQuit].Err() != nil,
+		asked: known.asked, panicked: known.panicked, resetEnds: known.resetEnds,
+	}
+	if known.shutdown != nil {
+		end.reason, end.guest = known.shutdown.Reason, known.shutdown.Guest
+	}
+	if failed != nil {
+		end.helper = failed.describe()
+	}
+	if ws, ok := m.qemu.status.Sys().(syscall.WaitStatus); ok && ws.Signaled() && ws.Signal() == sigKILL {
+		end.memory = e.memory.explain(ownCgroup())
+	}
+	o := end.outcome()
+	if o.ExitCode() != ExitOK {
+		return o, errors.New(o.Message)
+	}
+	return o, nil
+}
