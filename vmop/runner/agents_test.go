@@ -144,7 +144,7 @@ func TestAgents(t *testing.T) {
 		t.Errorf("of a machine that is gone: %+v", s)
 	}
 	want := []string{"RunnerStarted", "VmStarted", "VmBooted", "VmStarted", "VmBooted", "VmTerminating", "VmStopped"}
-	if got := r.log.eventsOf(live.ActionStatus); !slices.Equal(got, want) {
+	if got := r.eventsOf(live.ActionStatus); !slices.Equal(got, want) {
 		t.Errorf("events %q, want %q", got, want)
 	}
 	nothingLeft(t, d)

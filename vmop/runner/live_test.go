@@ -59,6 +59,13 @@ func (r *running) now(t *testing.T, what string, wanted func(State) bool) State 
 	return r.until(t, what, is)
 }
 
+// eventsOf are the events that were told. Those of a state are told behind it, and
+// before somebody can ask for the state.
+func (r *running) eventsOf(action string) []string {
+	_ = r.State()
+	return r.log.eventsOf(action)
+}
+
 func expect(t *testing.T, c *tinyguest.Console, text string) {
 	t.Helper()
 	if _, err := c.Expect(withPatience(t), text); err != nil {
@@ -521,7 +528,7 @@ func TestDisplayPassword(t *testing.T) {
 	r.now(t, "the client is gone", func(s State) bool {
 		return s.ConsoleClient == "" && statusCondition(s, live.ConsoleConnected).Status == live.False
 	})
-	if got := r.log.eventsOf(live.ActionConsole); !slices.Equal(got, []string{"Connection from unix", "Disconnected from unix"}) {
+	if got := r.eventsOf(live.ActionConsole); !slices.Equal(got, []string{"Connection from unix", "Disconnected from unix"}) {
 		t.Errorf("events %q", got)
 	}
 	if r.log.said("geheimnis") {

@@ -70,7 +70,7 @@ func TestGuestPanics(t *testing.T) {
 		t.Errorf("phase %s", s.Phase)
 	}
 	r.told(t, "the guest panicked, action pause")
-	if events := r.log.eventsOf(live.ActionGuest); len(events) != 1 || events[0] != live.ReasonGuestPanicked {
+	if events := r.eventsOf(live.ActionGuest); len(events) != 1 || events[0] != live.ReasonGuestPanicked {
 		t.Errorf("events %q", events)
 	}
 	r.Resume()

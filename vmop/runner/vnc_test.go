@@ -147,7 +147,7 @@ func TestVNCPassword(t *testing.T) {
 	if got := r.State().DisplayPasswordSerial; got != 2 {
 		t.Errorf("serial %d, want one for each password", got)
 	}
-	if got := r.log.eventsOf(live.ActionConsole); !slices.Contains(got, "Connection from "+us) {
+	if got := r.eventsOf(live.ActionConsole); !slices.Contains(got, "Connection from "+us) {
 		t.Errorf("events %q", got)
 	}
 	if r.log.said("second") || r.log.said("firstfir") {
@@ -238,7 +238,7 @@ func TestVNCSocketWithPassword(t *testing.T) {
 	if err := stranger.Close(); err != nil {
 		t.Error(err)
 	}
-	if got := r.log.eventsOf(live.ActionConsole); len(got) > 0 {
+	if got := r.eventsOf(live.ActionConsole); len(got) > 0 {
 		t.Errorf("before anybody was let in: events %q", got)
 	}
 	if screen := r.view(t, socket, "second"); !screen.Password {
