@@ -51,6 +51,8 @@
 //   - [github.com/vmop/sdk/vmop/qemucmd] makes command lines of machines,
 //     whether they come from a manifest or not,
 //   - [github.com/vmop/sdk/vmop/cloudinit] makes the NoCloud seed,
+//   - [github.com/vmop/sdk/vmop/rendering] writes what [Render] makes, for people and
+//     programs,
 //   - [github.com/vmop/sdk/vmop/limits] says what a machine may be, and
 //     [github.com/vmop/sdk/vmop/names] and [github.com/vmop/sdk/vmop/conditions] how
 //     things are called.
@@ -58,7 +60,8 @@
 // Machines of one host:
 //
 //   - [github.com/vmop/sdk/vmop/host] keeps them: it creates, starts, waits for,
-//     copies and deletes them,
+//     copies and deletes them; [github.com/vmop/sdk/vmop/inspect] looks into one,
+//     and [github.com/vmop/sdk/vmop/serial] shows its console at a terminal,
 //   - [github.com/vmop/sdk/vmop/runner] runs a machine inside of your program, with
 //     [github.com/vmop/sdk/vmop/runner/tap] for its interfaces and
 //     [github.com/vmop/sdk/vmop/runner/tunnel] for disks of another host,

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	buildversion "github.com/vmop/sdk/internal/version"
 	"io"
 	"os"
 	"os/exec"
 	"strings"
+
+	"github.com/vmop/sdk/internal/textout"
+	buildversion "github.com/vmop/sdk/internal/version"
 
 	"github.com/urfave/cli/v2"
 )
@@ -114,7 +116,7 @@ func (p *program) errorf(format string, args ...any) {
 
 // note writes a message that is not the command's result.
 func (p *program) note(format string, args ...any) {
-	fmt.Fprintln(p.stderr, printableText(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(p.stderr, textout.Printable(fmt.Sprintf(format, args...)))
 }
 
 // app is the program's commands. They have one file each.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vmop/sdk/frontends/cli/cluster"
+	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/reconcile/changes"
 	"github.com/vmop/sdk/vmop/spec"
@@ -147,7 +148,7 @@ func (p *program) allAwaiting(c *cli.Context, format string) error {
 		}
 	}
 	if format == formatJSON {
-		return writeJSON(p.stdout, all)
+		return textout.WriteJSON(p.stdout, all)
 	}
 	if len(all) == 0 {
 		p.note("No changes wait for a restart of a machine of this host.")
@@ -157,7 +158,7 @@ func (p *program) allAwaiting(c *cli.Context, format string) error {
 	for i, f := range all {
 		rows[i] = []string{f.Namespace, f.Name, f.Path, f.Operation, changed(f.Path, f.OldValue), changed(f.Path, f.NewValue), f.Reason}
 	}
-	return table(p.stdout, []string{"NAMESPACE", "NAME", "PATH", "OPERATION", "OLD", "NEW", "REASON"}, rows)
+	return textout.Table(p.stdout, []string{"NAMESPACE", "NAME", "PATH", "OPERATION", "OLD", "NEW", "REASON"}, rows)
 }
 
 // printChanges prints changes, or that there are none.
@@ -166,7 +167,7 @@ func (p *program) printChanges(found []changes.Change, format, nothing string) e
 		if found == nil {
 			found = []changes.Change{}
 		}
-		return writeJSON(p.stdout, found)
+		return textout.WriteJSON(p.stdout, found)
 	}
 	if len(found) == 0 {
 		p.note("%s", nothing)
@@ -176,7 +177,7 @@ func (p *program) printChanges(found []changes.Change, format, nothing string) e
 	for i, f := range found {
 		rows[i] = []string{f.Path, f.Operation, changed(f.Path, f.OldValue), changed(f.Path, f.NewValue), string(f.Applied), f.Reason}
 	}
-	return table(p.stdout, []string{"PATH", "OPERATION", "OLD", "NEW", "APPLIED", "REASON"}, rows)
+	return textout.Table(p.stdout, []string{"PATH", "OPERATION", "OLD", "NEW", "APPLIED", "REASON"}, rows)
 }
 
 // maxCell is how much of a value the table shows, in characters.
@@ -186,7 +187,7 @@ const maxCell = 40
 func changed(path string, v json.RawMessage) string {
 	switch {
 	case v == nil:
-		return none
+		return textout.None
 	case strings.HasPrefix(path, "spec.cloudInit"), strings.HasPrefix(path, "spec.provisioning"):
 		return "(not shown)"
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/host"
 )
 
@@ -109,7 +110,7 @@ func (p *program) copying(c *cli.Context, what string, do func(context.Context, 
 	defer stop()
 	g := p.begin(what)
 	err := do(ctx, host.CopyOptions{Progress: func(done, total int64) {
-		g.set(fmt.Sprintf("%s: %s of %s", what, size(done), size(total)))
+		g.set(fmt.Sprintf("%s: %s of %s", what, textout.Size(done), textout.Size(total)))
 	}})
 	g.end()
 	if errors.Is(err, context.Canceled) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/vmop/sdk/frontends/cli/cluster"
 	"github.com/vmop/sdk/internal/atomicfile"
+	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/reconcile/console"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
@@ -128,9 +129,9 @@ func (d *clusterDisplay) print() error {
 	}
 	at.URI = at.Protocol + "://" + net.JoinHostPort(at.Host, strconv.Itoa(at.Port))
 	if d.c.String("output") == formatJSON {
-		return writeJSON(d.stdout, at)
+		return textout.WriteJSON(d.stdout, at)
 	}
-	_, err := fmt.Fprintln(d.stdout, printableCell(at.URI))
+	_, err := fmt.Fprintln(d.stdout, textout.Cell(at.URI))
 	if d.tunnels() {
 		d.note("This address is the pod's: viewers outside of the cluster need --proxy-only.")
 	}
@@ -148,7 +149,7 @@ func (d *clusterDisplay) proxy(ctx context.Context) error {
 	r := proxyReport{Host: d.place.Host, Port: d.place.Port}
 	var err error
 	if d.c.String("output") == formatJSON {
-		err = writeJSON(d.stdout, r)
+		err = textout.WriteJSON(d.stdout, r)
 	} else {
 		_, err = fmt.Fprintln(d.stdout, net.JoinHostPort(r.Host, strconv.Itoa(r.Port)))
 	}

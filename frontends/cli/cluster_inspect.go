@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/vmop/sdk/frontends/cli/cluster"
+	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/spec"
 )
@@ -74,7 +75,7 @@ func reportMachine(vm *spec.VirtualMachine, pod *corev1.Pod) clusterReport {
 
 func (p *program) writeClusterReport(r *clusterReport) error {
 	rows := [][]string{
-		{"Machine", fullName(r.Namespace, r.Name)}, {"Status", orNone(r.Status)}, {"Wanted", string(r.WantedState)},
+		{"Machine", fullName(r.Namespace, r.Name)}, {"Status", textout.OrNone(r.Status)}, {"Wanted", string(r.WantedState)},
 	}
 	add := func(name, value string) {
 		if value != "" {
@@ -86,7 +87,7 @@ func (p *program) writeClusterReport(r *clusterReport) error {
 	add("Address", r.Address)
 	if r.CPUs > 0 {
 		add("CPUs", strconv.Itoa(int(r.CPUs)))
-		add("Memory", size(r.RAM))
+		add("Memory", textout.Size(r.RAM))
 	}
 	add("Console", r.Console)
 	add("User", r.User)
@@ -100,25 +101,25 @@ func (p *program) writeClusterReport(r *clusterReport) error {
 	}
 	now := time.Now()
 	if e := r.LastEnd; e != nil {
-		add("Last end", age(now, e.Time.Time)+" ago, "+e.Cause+": "+e.Message)
+		add("Last end", textout.Age(now, e.Time.Time)+" ago, "+e.Cause+": "+e.Message)
 	}
-	if err := properties(p.stdout, rows); err != nil {
+	if err := textout.Properties(p.stdout, rows); err != nil {
 		return err
 	}
 	rows = nil
 	for _, c := range r.Conditions {
-		since := none
+		since := textout.None
 		if c.LastTransitionTime.Unix() != 0 {
-			since = age(now, c.LastTransitionTime.Time)
+			since = textout.Age(now, c.LastTransitionTime.Time)
 		}
 		rows = append(rows, []string{c.Type, string(c.Status), c.Reason, since, c.Message})
 	}
-	if err := tableSection(p.stdout, []string{"CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"}, rows); err != nil {
+	if err := textout.Section(p.stdout, []string{"CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"}, rows); err != nil {
 		return err
 	}
 	rows = nil
 	for _, a := range r.Awaiting {
-		row := []string{a.Path, a.Operation, none, none}
+		row := []string{a.Path, a.Operation, textout.None, textout.None}
 		if a.CurrentValue != nil {
 			row[2] = changed(a.Path, a.CurrentValue.Raw)
 		}
@@ -127,5 +128,5 @@ func (p *program) writeClusterReport(r *clusterReport) error {
 		}
 		rows = append(rows, row)
 	}
-	return tableSection(p.stdout, []string{"WAITS FOR RESTART", "OPERATION", "CURRENT", "DESIRED"}, rows)
+	return textout.Section(p.stdout, []string{"WAITS FOR RESTART", "OPERATION", "CURRENT", "DESIRED"}, rows)
 }

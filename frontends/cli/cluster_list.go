@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/internal/textout"
 	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
 )
@@ -48,7 +49,7 @@ func (p *program) clusterList(c *cli.Context, format string) error {
 		out[i] = listMachine(vm)
 	}
 	if format == formatJSON {
-		if err := writeJSON(p.stdout, out); err != nil {
+		if err := textout.WriteJSON(p.stdout, out); err != nil {
 			return err
 		}
 		return failed
@@ -60,17 +61,17 @@ func (p *program) clusterList(c *cli.Context, format string) error {
 	now := time.Now()
 	rows := make([][]string, len(out))
 	for i, m := range out {
-		cpus, ram := none, none
+		cpus, ram := textout.None, textout.None
 		if m.CPUs > 0 {
-			cpus, ram = strconv.Itoa(int(m.CPUs)), size(m.RAM)
+			cpus, ram = strconv.Itoa(int(m.CPUs)), textout.Size(m.RAM)
 		}
 		message := m.Message
 		if message == "" && m.NeedRestart {
 			message = "changes wait for a restart"
 		}
-		rows[i] = []string{m.Namespace, m.Name, orNone(m.Status), orNone(m.Ready), orNone(m.Node), orNone(m.Address), cpus, ram, age(now, m.Created), message}
+		rows[i] = []string{m.Namespace, m.Name, textout.OrNone(m.Status), textout.OrNone(m.Ready), textout.OrNone(m.Node), textout.OrNone(m.Address), cpus, ram, textout.Age(now, m.Created), message}
 	}
-	if err := tableWithin(p.stdout, p.listWidth(format), []string{"NAMESPACE", "NAME", "STATUS", "READY", "NODE", "ADDRESS", "CPUS", "MEMORY", "AGE", "MESSAGE"}, rows); err != nil {
+	if err := textout.TableWithin(p.stdout, p.listWidth(format), []string{"NAMESPACE", "NAME", "STATUS", "READY", "NODE", "ADDRESS", "CPUS", "MEMORY", "AGE", "MESSAGE"}, rows); err != nil {
 		return err
 	}
 	return failed

@@ -11,6 +11,7 @@ import (
 
 	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/serial"
 )
 
 func (p *program) consoleCommand() *cli.Command {
@@ -49,28 +50,28 @@ func (p *program) console(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	v := &view{conn: conn, stdin: p.stdin, stdout: p.stdout}
+	v := &serial.View{Conn: conn, Stdin: p.stdin, Stdout: p.stdout}
 	if p.interactive() {
 		p.note("Console of %s. Ctrl-] ends the view.", full)
-		raw, err := makeRaw(p.stdin)
+		raw, err := serial.MakeRaw(p.stdin)
 		if err != nil {
 			return errors.Join(err, conn.Close())
 		}
-		defer raw.restore()
-		v.keys = true
-		end, err := v.run(ctx)
-		raw.restore()
+		defer raw.Restore()
+		v.Keys = true
+		end, err := v.Run(ctx)
+		raw.Restore()
 		fmt.Fprintln(p.stderr)
 		if err != nil {
 			return err
 		}
-		if end == viewDetached {
+		if end == serial.Detached {
 			p.note("%s goes on.", full)
 			return nil
 		}
 		p.note("%s has ended.", full)
 		return nil
 	}
-	_, err = v.run(ctx)
+	_, err = v.Run(ctx)
 	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/reconcile/console"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 )
@@ -55,7 +56,7 @@ func (p *program) consolePassword(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(p.stdout, printableCell(password))
+	fmt.Fprintln(p.stdout, textout.Cell(password))
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/host"
 )
 
@@ -56,11 +57,11 @@ func (p *program) delete(c *cli.Context) error {
 	}
 	fmt.Fprintf(p.stdout, "%s is deleted.\n", full)
 	for _, f := range kept {
-		about := inWords(f.Size)
+		about := textout.InWords(f.Size)
 		if f.Holds != "" {
 			about = f.Holds + ", " + about
 		}
-		fmt.Fprintf(p.stdout, "kept: %s (%s)\n", printableCell(filepath.Join(m.Data, f.Name)), about)
+		fmt.Fprintf(p.stdout, "kept: %s (%s)\n", textout.Cell(filepath.Join(m.Data, f.Name)), about)
 	}
 	return nil
 }
@@ -86,7 +87,7 @@ func (p *program) confirm(full, name string, precious []host.File) error {
 	if len(identity) > 0 {
 		and = ", and what belongs to them (" + strings.Join(identity, ", ") + ")"
 	}
-	fmt.Fprintf(p.stderr, "%s of %s, %s%s would be gone for ever. Type the machine's name to go on: ", counted(disks, "disk"), full, inWords(total), and)
+	fmt.Fprintf(p.stderr, "%s of %s, %s%s would be gone for ever. Type the machine's name to go on: ", textout.Counted(disks, "disk"), full, textout.InWords(total), and)
 	answer, err := bufio.NewReader(p.stdin).ReadString('\n')
 	if err != nil || strings.TrimSpace(answer) != name && strings.TrimSpace(answer) != full {
 		return errors.New("nothing was deleted")

@@ -13,7 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/vmop/sdk/frontends/cli/cluster"
+	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/host"
+	"github.com/vmop/sdk/vmop/inspect"
 	"github.com/vmop/sdk/vmop/live"
 	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
@@ -40,16 +42,16 @@ func (p *program) describe(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		var wanted *wantedReport
+		var wanted *inspect.Wanted
 		if o, err := m.Object(); err == nil {
-			wanted = wants(o.VirtualMachine)
+			wanted = inspect.WantedOf(o.VirtualMachine)
 		} else if !errors.Is(err, host.ErrNoManifest) {
 			p.note("%v", err)
 		}
-		return properties(p.stdout, hostPage(&m, wanted, func(verb string) string { return p.hint(c, verb, m.FullName()) }))
+		return textout.Properties(p.stdout, hostPage(&m, wanted, func(verb string) string { return p.hint(c, verb, m.FullName()) }))
 	}
 	return p.withMachine(c, func(_ context.Context, _ *cluster.Client, vm *spec.VirtualMachine) error {
-		return properties(p.stdout, clusterPage(vm, time.Now(), func(words ...string) string { return p.hint(c, words...) }))
+		return textout.Properties(p.stdout, clusterPage(vm, time.Now(), func(words ...string) string { return p.hint(c, words...) }))
 	})
 }
 
@@ -65,7 +67,7 @@ func (p *page) add(name, value string) {
 
 // amount is what a machine has of processors and memory, in words.
 func amount(cpus int, ram int64) string {
-	return counted(cpus, "CPU") + ", " + size(ram)
+	return textout.Counted(cpus, "CPU") + ", " + textout.Size(ram)
 }
 
 // clusterPage describes a machine of a cluster; hint makes a command line of words.
@@ -74,7 +76,7 @@ func clusterPage(vm *spec.VirtualMachine, now time.Time, hint func(words ...stri
 	command := func(words ...string) string { return hint(append(words, "-n", vm.Namespace, vm.Name)...) }
 	s := &vm.Status
 	out.add("Machine", fullName(vm.Namespace, vm.Name))
-	is := orNone(s.Phase)
+	is := textout.OrNone(s.Phase)
 	if s.NodeName != "" {
 		is += " on " + s.NodeName
 	}
@@ -89,10 +91,10 @@ func clusterPage(vm *spec.VirtualMachine, now time.Time, hint func(words ...stri
 	}
 	out.add("Address", s.IPAddress)
 	if st := s.Stats; st != nil && st.LastStartTime != nil {
-		out.add("Last start", age(now, st.LastStartTime.Time)+" ago"+launchText(machinekind.LaunchOf(s)))
+		out.add("Last start", textout.Age(now, st.LastStartTime.Time)+" ago"+launchText(machinekind.LaunchOf(s)))
 	}
 	if e := s.LastEnd; e != nil {
-		out.add("Last end", fmt.Sprintf("%s ago, %s: %s", age(now, e.Time.Time), e.Cause, e.Message))
+		out.add("Last end", fmt.Sprintf("%s ago, %s: %s", textout.Age(now, e.Time.Time), e.Cause, e.Message))
 	}
 	progress := machinekind.ProgressOf(vm)
 	out.add("It waits for", progress.Waiting)
@@ -167,7 +169,7 @@ func mustBe(kind string) bool {
 }
 
 // hostPage describes a machine of this host; command is one for it.
-func hostPage(m *host.Machine, wanted *wantedReport, command func(verb string) string) page {
+func hostPage(m *host.Machine, wanted *inspect.Wanted, command func(verb string) string) page {
 	var out page
 	out.add("Machine", m.FullName())
 	out.add("It is", string(m.Status))
@@ -177,11 +179,11 @@ func hostPage(m *host.Machine, wanted *wantedReport, command func(verb string) s
 	if wanted != nil {
 		out.add("It should have", amount(wanted.CPUs.Plugged, wanted.Memory.Actual))
 		for _, n := range wanted.Networks {
-			out.add("Ports", n.forwards())
+			out.add("Ports", n.Forwards())
 		}
 	}
 	out.add("Files", m.Data)
-	out.add("Message", oneLine(m.Message()))
+	out.add("Message", textout.OneLine(m.Message()))
 	if m.Running() {
 		for _, c := range m.State.Conditions {
 			if c.Status == live.True && c.Type == live.RestartRequired || c.Status == live.False && c.Type != live.RestartRequired && c.Message != m.Message() {

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/reconcile/changes"
 	"github.com/vmop/sdk/vmop/spec"
 )
@@ -121,13 +122,13 @@ func asWritten(o *spec.Object, namespace, demanded string) (*unstructured.Unstru
 
 func (p *program) writeDifferences(format string, found []difference) error {
 	if format == formatJSON {
-		return writeJSON(p.stdout, found)
+		return textout.WriteJSON(p.stdout, found)
 	}
 	var rows [][]string
 	for _, d := range found {
 		name := fullName(d.Namespace, d.Name)
 		if d.New {
-			rows = append(rows, []string{name, none, "create", none, none, "new", "there is no such machine yet"})
+			rows = append(rows, []string{name, textout.None, "create", textout.None, textout.None, "new", "there is no such machine yet"})
 		}
 		for _, f := range d.Changes {
 			applied := string(f.Applied)
@@ -141,5 +142,5 @@ func (p *program) writeDifferences(format string, found []difference) error {
 		p.note("No changes.")
 		return nil
 	}
-	return table(p.stdout, []string{"MACHINE", "PATH", "OPERATION", "OLD", "NEW", "APPLIED", "REASON"}, rows)
+	return textout.Table(p.stdout, []string{"MACHINE", "PATH", "OPERATION", "OLD", "NEW", "APPLIED", "REASON"}, rows)
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/vmop/sdk/internal/textout"
 )
 
 // maxDisk, in bytes, is more than any file system has, and leaves room to calculate.
@@ -80,14 +82,14 @@ func (p *program) disk(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(p.stdout, "Disk %s of %s is %s.\n", disk, m.FullName(), printableCell(args[2]))
+		fmt.Fprintf(p.stdout, "Disk %s of %s is %s.\n", disk, m.FullName(), textout.Cell(args[2]))
 		return nil
 	case "detach":
 		path, err := h.DetachDisk(ctx, m, args[1])
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(p.stdout, "Disk %s of %s is detached. Its image stays: %s\n", args[1], m.FullName(), printableCell(path))
+		fmt.Fprintf(p.stdout, "Disk %s of %s is detached. Its image stays: %s\n", args[1], m.FullName(), textout.Cell(path))
 		return nil
 	case "list":
 		disks, err := h.Disks(ctx, m)
@@ -95,7 +97,7 @@ func (p *program) disk(c *cli.Context) error {
 			return err
 		}
 		if format == formatJSON {
-			return writeJSON(p.stdout, disks)
+			return textout.WriteJSON(p.stdout, disks)
 		}
 		var rows [][]string
 		for _, d := range disks {
@@ -103,12 +105,12 @@ func (p *program) disk(c *cli.Context) error {
 			if !d.Own {
 				what = "given"
 			}
-			rows = append(rows, []string{d.Name, size(d.Size), size(d.Allocated), orNone(string(d.Format)), what, printableCell(d.Path)})
+			rows = append(rows, []string{d.Name, textout.Size(d.Size), textout.Size(d.Allocated), textout.OrNone(string(d.Format)), what, textout.Cell(d.Path)})
 			if d.Problem != "" {
 				p.note("disk %s: %s", d.Name, d.Problem)
 			}
 		}
-		return table(p.stdout, []string{"DISK", "SIZE", "ALLOCATED", "FORMAT", "KIND", "PATH"}, rows)
+		return textout.Table(p.stdout, []string{"DISK", "SIZE", "ALLOCATED", "FORMAT", "KIND", "PATH"}, rows)
 	}
 	want, err := resource.ParseQuantity(args[2])
 	if err != nil || want.Sign() <= 0 || want.Value() > maxDisk {
@@ -122,9 +124,9 @@ func (p *program) disk(c *cli.Context) error {
 		fmt.Fprintf(p.stdout, "Disk %s of %s grows with the next start.\n", r.Name, m.FullName())
 		return errors.New(r.Waiting)
 	case r.Has == r.Had:
-		fmt.Fprintf(p.stdout, "Disk %s of %s has %s already.\n", r.Name, m.FullName(), size(r.Has))
+		fmt.Fprintf(p.stdout, "Disk %s of %s has %s already.\n", r.Name, m.FullName(), textout.Size(r.Has))
 	default:
-		fmt.Fprintf(p.stdout, "Disk %s of %s has grown from %s to %s.\n", r.Name, m.FullName(), size(r.Had), size(r.Has))
+		fmt.Fprintf(p.stdout, "Disk %s of %s has grown from %s to %s.\n", r.Name, m.FullName(), textout.Size(r.Had), textout.Size(r.Has))
 		p.note("The guest may enlarge its partitions and file systems now.")
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
 )
@@ -93,9 +94,9 @@ func (p *program) showDisplay(ctx context.Context, c *cli.Context, d displayConn
 	case c.Bool("proxy-only"):
 		return p.proxyDisplay(ctx, c, d)
 	case c.Bool("print") && c.String("output") == formatJSON:
-		return writeJSON(p.stdout, d)
+		return textout.WriteJSON(p.stdout, d)
 	case c.Bool("print"):
-		fmt.Fprintln(p.stdout, printableCell(d.URI))
+		fmt.Fprintln(p.stdout, textout.Cell(d.URI))
 		return nil
 	}
 	for _, v := range viewers {
@@ -107,7 +108,7 @@ func (p *program) showDisplay(ctx context.Context, c *cli.Context, d displayConn
 			return p.runViewer(ctx, path, args)
 		}
 	}
-	fmt.Fprintln(p.stdout, printableCell(d.URI))
+	fmt.Fprintln(p.stdout, textout.Cell(d.URI))
 	return fmt.Errorf("no viewer is installed to open this. Debian, Ubuntu and Fedora have %s in the package %s", viewers[0].name, pkg)
 }
 

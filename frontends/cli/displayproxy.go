@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/vmop/sdk/internal/textout"
 )
 
 // displayFlags are the flags of the commands that open a display.
@@ -70,7 +72,7 @@ func (p *program) proxyDisplay(ctx context.Context, c *cli.Context, d displayCon
 	}
 	r := proxyReport{Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port}
 	if c.String("output") == formatJSON {
-		err = writeJSON(p.stdout, r)
+		err = textout.WriteJSON(p.stdout, r)
 	} else {
 		_, err = fmt.Fprintln(p.stdout, net.JoinHostPort(r.Host, strconv.Itoa(r.Port)))
 	}

@@ -8,8 +8,9 @@ import (
 	"testing"
 
 	"errors"
-	"github.com/vmop/sdk/vmop/qmp"
 	"syscall"
+
+	"github.com/vmop/sdk/vmop/qmp"
 )
 
 // Several viewers at once each have a connection of their own, both ways, until

@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/host"
 )
 
@@ -42,13 +43,13 @@ func (p *program) doctor(c *cli.Context) error {
 		return err
 	}
 	if format == formatJSON {
-		err = writeJSON(p.stdout, findings)
+		err = textout.WriteJSON(p.stdout, findings)
 	} else {
 		var rows [][]string
 		for _, f := range findings {
 			rows = append(rows, []string{f.Subject, string(f.Status), f.Found})
 		}
-		err = table(p.stdout, []string{"SUBJECT", "STATUS", "FOUND"}, rows)
+		err = textout.Table(p.stdout, []string{"SUBJECT", "STATUS", "FOUND"}, rows)
 		for _, f := range findings {
 			if f.Do != "" {
 				fmt.Fprintf(p.stdout, "\n%s: %s\n", f.Subject, f.Do)

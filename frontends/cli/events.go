@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/vmop/sdk/frontends/cli/cluster"
+	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/spec"
 )
@@ -89,7 +90,7 @@ func (p *program) writeEvents(format string, found []cluster.Happening) error {
 		if found == nil {
 			found = []cluster.Happening{}
 		}
-		return writeJSON(p.stdout, found)
+		return textout.WriteJSON(p.stdout, found)
 	}
 	if len(found) == 0 {
 		p.note("No events found.")
@@ -98,11 +99,11 @@ func (p *program) writeEvents(format string, found []cluster.Happening) error {
 	now := time.Now()
 	rows := make([][]string, len(found))
 	for i, h := range found {
-		last := age(now, h.Last)
+		last := textout.Age(now, h.Last)
 		if h.Count > 1 {
-			last += " (" + strconv.Itoa(h.Count) + " times over " + age(now, h.First) + ")"
+			last += " (" + strconv.Itoa(h.Count) + " times over " + textout.Age(now, h.First) + ")"
 		}
-		rows[i] = []string{last, h.Type, orNone(h.Reason), h.Object, h.Message}
+		rows[i] = []string{last, h.Type, textout.OrNone(h.Reason), h.Object, h.Message}
 	}
-	return table(p.stdout, []string{"LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"}, rows)
+	return textout.Table(p.stdout, []string{"LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"}, rows)
 }

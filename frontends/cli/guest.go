@@ -12,6 +12,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/internal/textout"
+	"github.com/vmop/sdk/vmop/inspect"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qga"
 	"github.com/vmop/sdk/vmop/qmp"
@@ -208,10 +210,10 @@ func (p *program) guestExec(ctx context.Context, a *qga.Client, command []string
 // guestReport is what a guest agent says. What an agent does not know, or may not
 // tell, is left out.
 type guestReport struct {
-	Agent      string           `json:"agent"` // its version
-	HostName   string           `json:"hostName,omitempty"`
-	OS         *osReport        `json:"os,omitempty"`
-	Interfaces []guestInterface `json:"interfaces,omitempty"`
+	Agent      string              `json:"agent"` // its version
+	HostName   string              `json:"hostName,omitempty"`
+	OS         *osReport           `json:"os,omitempty"`
+	Interfaces []inspect.Interface `json:"interfaces,omitempty"`
 }
 
 type osReport struct {
@@ -222,13 +224,6 @@ type osReport struct {
 	Machine       string `json:"machine,omitempty"`
 }
 
-type guestInterface struct {
-	Name string `json:"name"`
-	MAC  string `json:"mac,omitempty"`
-	// Addresses with the lengths of their networks' prefixes.
-	Addresses []string `json:"addresses,omitempty"`
-}
-
 func (p *program) guestInfo(ctx context.Context, a *qga.Client, format string) error {
 	r, err := askGuest(ctx, a)
 	if err != nil {
@@ -237,7 +232,7 @@ func (p *program) guestInfo(ctx context.Context, a *qga.Client, format string) e
 	if format != formatTable {
 		return write(p.stdout, format, r)
 	}
-	rows := [][]string{{"Guest agent", orNone(r.Agent)}}
+	rows := [][]string{{"Guest agent", textout.OrNone(r.Agent)}}
 	add := func(name, value string) {
 		if value != "" {
 			rows = append(rows, []string{name, value})
@@ -248,14 +243,14 @@ func (p *program) guestInfo(ctx context.Context, a *qga.Client, format string) e
 		add("Operating system", r.OS.Name)
 		add("Kernel", strings.TrimSpace(r.OS.KernelRelease+" "+r.OS.Machine))
 	}
-	if err := properties(p.stdout, rows); err != nil {
+	if err := textout.Properties(p.stdout, rows); err != nil {
 		return err
 	}
 	var interfaces [][]string
 	for _, i := range r.Interfaces {
-		interfaces = append(interfaces, []string{i.Name, orNone(i.MAC), orNone(strings.Join(i.Addresses, ", "))})
+		interfaces = append(interfaces, []string{i.Name, textout.OrNone(i.MAC), textout.OrNone(strings.Join(i.Addresses, ", "))})
 	}
-	return tableSection(p.stdout, []string{"INTERFACE", "MAC", "ADDRESSES"}, interfaces)
+	return textout.Section(p.stdout, []string{"INTERFACE", "MAC", "ADDRESSES"}, interfaces)
 }
 
 func askGuest(ctx context.Context, a *qga.Client) (guestReport, error) {
@@ -277,7 +272,7 @@ func askGuest(ctx context.Context, a *qga.Client) (guestReport, error) {
 		func() error {
 			interfaces, err := a.Interfaces(ctx)
 			for _, i := range interfaces {
-				out := guestInterface{Name: i.Name, MAC: i.HardwareAddress}
+				out := inspect.Interface{Name: i.Name, MAC: i.HardwareAddress}
 				for _, address := range i.Addresses {
 					out.Addresses = append(out.Addresses, address.String())
 				}

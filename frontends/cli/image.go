@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/imagesource"
 )
@@ -111,7 +112,7 @@ func (p *program) image(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(p.stdout, "Image %s is deleted (%s).\n", shortDigest(gone.Digest), size(gone.Allocated))
+		fmt.Fprintf(p.stdout, "Image %s is deleted (%s).\n", shortDigest(gone.Digest), textout.Size(gone.Allocated))
 		return nil
 	case "prune":
 		return p.pruneImages(c, h)
@@ -141,20 +142,20 @@ func (p *program) pullImage(c *cli.Context, h *host.Host, name string) error {
 	case image.Checksum == "": // its server was asked
 		what = "is up to date"
 	}
-	fmt.Fprintf(p.stdout, "Image %s %s: %s, a disk of %s, which takes %s.\n", shortDigest(got.Digest), what, got.Format, size(got.Size), size(got.Allocated))
+	fmt.Fprintf(p.stdout, "Image %s %s: %s, a disk of %s, which takes %s.\n", shortDigest(got.Digest), what, got.Format, textout.Size(got.Size), textout.Size(got.Allocated))
 	return nil
 }
 
 func (p *program) pruneImages(c *cli.Context, h *host.Host) error {
 	done, err := h.PruneImages(c.Context, c.Duration("unused-for"))
 	for _, i := range done.Images {
-		fmt.Fprintf(p.stdout, "deleted: %s (%s) %s\n", shortDigest(i.Digest), size(i.Allocated), printableCell(strings.Join(i.Sources, " ")))
+		fmt.Fprintf(p.stdout, "deleted: %s (%s) %s\n", shortDigest(i.Digest), textout.Size(i.Allocated), textout.Cell(strings.Join(i.Sources, " ")))
 	}
 	if done.Partial > 0 {
 		fmt.Fprintf(p.stdout, "deleted: %d incomplete downloads\n", done.Partial)
 	}
 	if err == nil {
-		fmt.Fprintf(p.stdout, "%s are free again.\n", inWords(done.Freed))
+		fmt.Fprintf(p.stdout, "%s are free again.\n", textout.InWords(done.Freed))
 	}
 	return err
 }
@@ -165,7 +166,7 @@ func (p *program) listImages(c *cli.Context, h *host.Host, format string) error 
 		return err
 	}
 	if format == formatJSON {
-		return writeJSON(p.stdout, all)
+		return textout.WriteJSON(p.stdout, all)
 	}
 	if len(all) == 0 {
 		p.note("There are no images. Fetch one with: %s", p.hint(c, "image", "pull", "IMAGE"))
@@ -174,12 +175,12 @@ func (p *program) listImages(c *cli.Context, h *host.Host, format string) error 
 	at := now()
 	rows := make([][]string, len(all))
 	for i, m := range all {
-		rows[i] = []string{shortDigest(m.Digest), string(m.Format), size(m.Size), size(m.Allocated), age(at, m.Fetched), age(at, m.Used), printableCell(orNone(strings.Join(m.Sources, " ")))}
+		rows[i] = []string{shortDigest(m.Digest), string(m.Format), textout.Size(m.Size), textout.Size(m.Allocated), textout.Age(at, m.Fetched), textout.Age(at, m.Used), textout.Cell(textout.OrNone(strings.Join(m.Sources, " ")))}
 		if m.InUse != "" {
 			p.note("image %s is %s.", shortDigest(m.Digest), m.InUse)
 		}
 	}
-	return table(p.stdout, []string{"DIGEST", "FORMAT", "SIZE", "ALLOCATED", "AGE", "USED", "SOURCE"}, rows)
+	return textout.Table(p.stdout, []string{"DIGEST", "FORMAT", "SIZE", "ALLOCATED", "AGE", "USED", "SOURCE"}, rows)
 }
 
 // shortDigest is enough of a digest for people.
@@ -214,12 +215,12 @@ func imageProgress(name string, at imagesource.Progress) string {
 	if at.Total > 0 {
 		done := min(max(at.Done, 0), at.Total)
 		n := int(float64(done) / float64(at.Total) * barWidth)
-		text += fmt.Sprintf(" [%s%s] %d%%, %s of %s", strings.Repeat("=", n), strings.Repeat(" ", barWidth-n), int(float64(done)/float64(at.Total)*100), size(done), size(at.Total))
+		text += fmt.Sprintf(" [%s%s] %d%%, %s of %s", strings.Repeat("=", n), strings.Repeat(" ", barWidth-n), int(float64(done)/float64(at.Total)*100), textout.Size(done), textout.Size(at.Total))
 	} else if at.Done > 0 {
-		text += ": " + size(at.Done)
+		text += ": " + textout.Size(at.Done)
 	}
 	if at.Rate > 0 {
-		text += fmt.Sprintf(", %s/s", size(at.Rate))
+		text += fmt.Sprintf(", %s/s", textout.Size(at.Rate))
 		if left := at.Total - at.Done; left > 0 {
 			text += fmt.Sprintf(", %s left", (time.Duration(left/at.Rate) * time.Second).String())
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -85,7 +86,7 @@ func (p *program) read(file string) (name string, data []byte, err error) {
 		}
 		return name, nil, fmt.Errorf("read %s: %w", name, err)
 	case len(data) > maxInput:
-		return name, nil, fmt.Errorf("read %s: more than %s, that is no manifest", name, size(maxInput))
+		return name, nil, fmt.Errorf("read %s: more than %s, that is no manifest", name, textout.Size(maxInput))
 	}
 	return name, data, nil
 }

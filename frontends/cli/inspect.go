@@ -11,13 +11,12 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/imageinspect"
-	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/inspect"
 )
 
 func (p *program) inspectCommand() *cli.Command {
@@ -60,8 +59,8 @@ func (p *program) inspect(c *cli.Context) error {
 		if c.NArg() > 0 {
 			return usagef(c, "--socket and %q: want one of them", c.Args().First())
 		}
-		report := machineReport{Status: host.StatusRunning}
-		if err := p.askMonitor(ctx, socket, report.query); err != nil {
+		report := inspect.Report{Status: host.StatusRunning}
+		if err := p.askMonitor(ctx, socket, report.Query); err != nil {
 			return err
 		}
 		return p.writeReport(format, &report)
@@ -91,23 +90,16 @@ func (p *program) inspect(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	report := reportOf(&m, time.Now())
-	if report.Wanted, err = wanted(m.ManifestFile()); err != nil {
-		p.note("The manifest of %s cannot be used: %v", m.FullName(), err)
+	ctx, cancel := context.WithTimeout(ctx, monitorDeadline)
+	defer cancel()
+	g := p.begin("waiting for QEMU's monitor")
+	report, err := inspect.Machine(ctx, &m)
+	g.end()
+	if report.ManifestError != nil {
+		p.note("The manifest of %s cannot be used: %v", m.FullName(), report.ManifestError)
 	}
-	if report.Kept, err = kept(&m); err != nil {
-		return fmt.Errorf("inspect %s: %w", m.FullName(), err)
-	}
-	if !m.Running() {
-		if err := report.stoppedDisks(&m); err != nil {
-			return fmt.Errorf("inspect %s: %w", m.FullName(), err)
-		}
-	}
-	if m.Running() {
-		if err := p.askMonitor(ctx, m.Socket(qemucmd.SocketToolMonitor), report.query); err != nil {
-			return err
-		}
-		report.matchPlugged()
+	if err != nil {
+		return err
 	}
 	return p.writeReport(format, &report)
 }
@@ -122,12 +114,12 @@ func (p *program) inspectImage(ctx context.Context, format, path string) error {
 	if format != formatTable {
 		return write(p.stdout, format, report)
 	}
-	return writeImage(p.stdout, &report)
+	return inspect.WriteImage(p.stdout, &report)
 }
 
-func (p *program) writeReport(format string, r *machineReport) error {
+func (p *program) writeReport(format string, r *inspect.Report) error {
 	if format != formatTable {
 		return write(p.stdout, format, r)
 	}
-	return r.write(p.stdout)
+	return r.WriteText(p.stdout)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/hostprobe"
 	"github.com/vmop/sdk/vmop/imagesource"
@@ -86,10 +87,10 @@ func (p *program) tellDisks(j *host.Job, given host.Given) {
 			continue
 		}
 		if d.Image != "" {
-			p.note("Disk %s is a copy of %s: %s (%s)", d.Name, d.Image, d.Path, size(d.Size))
+			p.note("Disk %s is a copy of %s: %s (%s)", d.Name, d.Image, d.Path, textout.Size(d.Size))
 			continue
 		}
-		p.note("Disk %s is new and empty: %s (%s)", d.Name, d.Path, size(d.Size))
+		p.note("Disk %s is new and empty: %s (%s)", d.Name, d.Path, textout.Size(d.Size))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/vmop/sdk/frontends/cli/cluster"
+	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/spec"
 )
@@ -83,7 +84,7 @@ func (p *program) leftovers(c *cli.Context) error {
 		}
 	}
 	if format == formatJSON {
-		if err := writeJSON(p.stdout, out); err != nil {
+		if err := textout.WriteJSON(p.stdout, out); err != nil {
 			return err
 		}
 		return failed
@@ -97,13 +98,13 @@ func (p *program) leftovers(c *cli.Context) error {
 	now := time.Now()
 	rows := make([][]string, len(out))
 	for i, l := range out {
-		has := none
+		has := textout.None
 		if l.Size > 0 {
-			has = size(l.Size)
+			has = textout.Size(l.Size)
 		}
-		rows[i] = []string{l.Namespace, l.Kind, l.Name, l.Machine, has, age(now, l.Created)}
+		rows[i] = []string{l.Namespace, l.Kind, l.Name, l.Machine, has, textout.Age(now, l.Created)}
 	}
-	if err := table(p.stdout, []string{"NAMESPACE", "KIND", "NAME", "MACHINE", "SIZE", "AGE"}, rows); err != nil {
+	if err := textout.Table(p.stdout, []string{"NAMESPACE", "KIND", "NAME", "MACHINE", "SIZE", "AGE"}, rows); err != nil {
 		return err
 	}
 	fmt.Fprintln(p.stdout, "\nTo delete what a machine has left, with its data:")
@@ -113,7 +114,7 @@ func (p *program) leftovers(c *cli.Context) error {
 		for ; i < len(found) && found[i].Namespace == first.Namespace && found[i].Machine == first.Machine; i++ {
 			command.WriteString(" " + resourceName(found[i]))
 		}
-		fmt.Fprintln(p.stdout, printableText(command.String()))
+		fmt.Fprintln(p.stdout, textout.Printable(command.String()))
 	}
 	return failed
 }

@@ -6,7 +6,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/host"
+	"github.com/vmop/sdk/vmop/inspect"
 )
 
 func (p *program) listCommand() *cli.Command {
@@ -54,7 +56,7 @@ type listed struct {
 	// Enabled says that systemd starts the machine with this host.
 	Enabled bool `json:"enabled,omitempty"`
 	// Conditions are those that inspect has.
-	Conditions []conditionReport `json:"conditions,omitempty"`
+	Conditions []inspect.Condition `json:"conditions,omitempty"`
 }
 
 func (p *program) list(c *cli.Context) error {
@@ -86,7 +88,7 @@ func (p *program) list(c *cli.Context) error {
 		out = append(out, l)
 	}
 	if format == formatJSON {
-		return writeJSON(p.stdout, out)
+		return textout.WriteJSON(p.stdout, out)
 	}
 	if len(out) == 0 {
 		p.note("No machines found.")
@@ -95,13 +97,13 @@ func (p *program) list(c *cli.Context) error {
 	now := time.Now()
 	rows := make([][]string, len(out))
 	for i, m := range out {
-		cpus, ram := none, none
+		cpus, ram := textout.None, textout.None
 		if m.CPUs > 0 {
-			cpus, ram = strconv.Itoa(m.CPUs), size(m.RAM)
+			cpus, ram = strconv.Itoa(m.CPUs), textout.Size(m.RAM)
 		}
-		rows[i] = []string{m.Namespace, m.Name, string(m.Status), m.Ready, cpus, ram, age(now, m.Since), oneLine(m.Message)}
+		rows[i] = []string{m.Namespace, m.Name, string(m.Status), m.Ready, cpus, ram, textout.Age(now, m.Since), textout.OneLine(m.Message)}
 	}
-	return tableWithin(p.stdout, p.listWidth(format), []string{"NAMESPACE", "NAME", "STATUS", "READY", "CPUS", "MEMORY", "AGE", "MESSAGE"}, rows)
+	return textout.TableWithin(p.stdout, p.listWidth(format), []string{"NAMESPACE", "NAME", "STATUS", "READY", "CPUS", "MEMORY", "AGE", "MESSAGE"}, rows)
 }
 
 // listWidth is how wide a list may be: as the terminal, unless all is wanted.
@@ -118,7 +120,7 @@ func listedOf(m *host.Machine) listed {
 		RunnerPID: m.Runner, QEMUPID: m.QEMU, UUID: m.State.UUID, DataDir: m.Data,
 	}
 	if m.Running() {
-		l.Conditions = conditionsOf(m)
+		l.Conditions = inspect.Conditions(m)
 		l.CPUs, l.RAM, l.RuntimeDir = m.State.CPUs, m.State.RAM, m.State.RuntimeDir
 	}
 	return l

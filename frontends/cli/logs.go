@@ -15,6 +15,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/vmop/sdk/frontends/cli/cluster"
+	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/host"
 )
 
@@ -97,7 +98,7 @@ func (p *program) logsHere(c *cli.Context) error {
 		lines = lines[len(lines)-tail:]
 	}
 	for _, line := range lines {
-		if _, err := fmt.Fprintln(p.stdout, printableText(line.text)); err != nil {
+		if _, err := fmt.Fprintln(p.stdout, textout.Printable(line.text)); err != nil {
 			return err
 		}
 	}
@@ -192,7 +193,7 @@ func (p *program) copyLog(r *bufio.Reader) error {
 	for {
 		line, err := r.ReadString('\n')
 		if line != "" {
-			if _, werr := io.WriteString(p.stdout, printableText(line)); werr != nil {
+			if _, werr := io.WriteString(p.stdout, textout.Printable(line)); werr != nil {
 				return werr
 			}
 		}

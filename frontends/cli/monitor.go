@@ -18,9 +18,6 @@ import (
 )
 
 const (
-	// monitorGreeting bounds the wait for a monitor's greeting, which comes at
-	// once unless another client has the monitor.
-	monitorGreeting = 5 * time.Second
 	// monitorDeadline bounds all that a monitor is asked.
 	monitorDeadline = 30 * time.Second
 	// statusDeadline bounds the wait for a runner that tells what it has seen.
@@ -33,20 +30,7 @@ func (p *program) askMonitor(ctx context.Context, socket string, ask func(contex
 	defer cancel()
 	g := p.begin("waiting for QEMU's monitor")
 	defer g.end()
-	client, err := qmp.Dial(ctx, socket, qmp.Options{Handshake: monitorGreeting})
-	switch {
-	case errors.Is(err, qmp.ErrNoGreeting):
-		return fmt.Errorf("%s: QEMU's monitor does not answer: it serves one client at a time, and another one seems to be connected", socket)
-	case err != nil:
-		return fmt.Errorf("%s: %w", socket, err)
-	}
-	if err := ask(ctx, client); err != nil { // which is about the machine
-		return errors.Join(err, client.Close())
-	}
-	if err := client.Close(); err != nil {
-		return fmt.Errorf("%s: %w", socket, err)
-	}
-	return nil
+	return host.AskMonitor(ctx, socket, func(client *qmp.Client) error { return ask(ctx, client) })
 }
 
 // active is the machine that a command's NAME means, whose QEMU must be there.

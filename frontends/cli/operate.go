@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/vmop/sdk/frontends/cli/cluster"
+	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/names"
 	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
@@ -497,11 +498,11 @@ func (p *program) printOperated(results []operated, asJSON bool) error {
 		case r.failed:
 			p.note("%s", line)
 		default:
-			fmt.Fprintln(p.stdout, printableCell(line))
+			fmt.Fprintln(p.stdout, textout.Cell(line))
 		}
 	}
 	if asJSON {
-		if err := writeJSON(p.stdout, results); err != nil {
+		if err := textout.WriteJSON(p.stdout, results); err != nil {
 			return err
 		}
 	}

@@ -5,9 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/spec"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // One that has failed is an error of the command, and is told of with its reason.

@@ -33,9 +33,3 @@ func pauseGuest(ctx context.Context, c *qmp.Client) (string, error) {
 	}
 	return "is paused", nil
 }
-
-// paused says whether the processors of a machine that was started stand still
-// until somebody resumes it.
-func paused(s qmp.RunState) bool {
-	return s == qmp.RunStatePaused || s == qmp.RunStateIOError
-}

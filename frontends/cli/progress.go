@@ -5,6 +5,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"github.com/vmop/sdk/internal/textout"
 )
 
 const (
@@ -66,7 +68,7 @@ func (g *progress) run() {
 func (g *progress) show() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	text := fmt.Sprintf("%s (%ds)", printableCell(g.what), int(time.Since(g.started).Seconds()))
+	text := fmt.Sprintf("%s (%ds)", textout.Cell(g.what), int(time.Since(g.started).Seconds()))
 	if !g.terminal {
 		fmt.Fprintln(g.out, text)
 		return

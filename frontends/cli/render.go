@@ -7,38 +7,30 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop"
-	"github.com/vmop/sdk/vmop/cloudinit"
 	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/operatorconfig"
 	"github.com/vmop/sdk/vmop/qemucmd"
-	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
-	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/rendering"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// What render shows.
-const (
-	showQEMU      = "qemu"
-	showConfig    = "config"
-	showObjects   = "objects"
-	showCloudInit = "cloud-init"
-	showHost      = "host"
-	showAll       = "all"
-)
+// showHost is what render shows beside the parts of a rendering.
+const showHost = "host"
 
 // How it is written.
 const (
-	formatShell = "shell"
-	formatArgv  = "argv"
+	formatShell = string(rendering.Shell)
+	formatArgv  = string(rendering.Argv)
 	formatJSON  = "json"
 	formatYAML  = "yaml"
 	formatTable = "table"
+	formatWide  = "wide" // a table with all of its text, however wide the terminal is
 )
 
 func (p *program) renderCommand() *cli.Command {
@@ -72,7 +64,7 @@ func (p *program) renderCommand() *cli.Command {
 			"  vmop-cli render vm.yaml --show all -o json --name web\n" +
 			"  vmop-cli render --probe --show host -o json >host.json",
 		Flags: append(append(selectFlags(),
-			&cli.StringFlag{Name: "show", Value: showQEMU, Usage: "`WHAT`: qemu, config, objects, cloud-init, host or all"},
+			&cli.StringFlag{Name: "show", Value: string(rendering.QEMU), Usage: "`WHAT`: qemu, config, objects, cloud-init, host or all"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT`: shell or argv (qemu only), json or yaml (default: shell for qemu, else yaml)"},
 			&cli.StringFlag{Name: "host", Usage: "`FILE` with the facts about the host, JSON"},
 			&cli.BoolFlag{Name: "probe", Usage: "ask this machine's QEMU what it offers", DisableDefaultText: true},
@@ -87,10 +79,11 @@ func (p *program) renderCommand() *cli.Command {
 // renderWish is what --show and --output say, and what it excludes.
 func renderWish(c *cli.Context) (show, format string, err error) {
 	show, format = c.String("show"), c.String("output")
-	if !slices.Contains([]string{showQEMU, showConfig, showObjects, showCloudInit, showHost, showAll}, show) {
+	part := rendering.Part(show)
+	if !slices.Contains([]rendering.Part{rendering.QEMU, rendering.Config, rendering.Objects, rendering.CloudInit, showHost, rendering.All}, part) {
 		return "", "", usagef(c, "--show %q: want qemu, config, objects, cloud-init, host or all", show)
 	}
-	text := show == showQEMU || show == showAll
+	text := part.HasCommand()
 	switch {
 	case format == "" && text:
 		format = formatShell
@@ -104,7 +97,7 @@ func renderWish(c *cli.Context) (show, format string, err error) {
 	if c.String("host") != "" && c.Bool("probe") {
 		return "", "", usagef(c, "--host and --probe: want one of them")
 	}
-	if show == showObjects && c.Bool("local") {
+	if part == rendering.Objects && c.Bool("local") {
 		return "", "", usagef(c, "--local and --show objects: there are no Kubernetes objects without a cluster")
 	}
 	return show, format, nil
@@ -143,12 +136,7 @@ func (p *program) render(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	var out bytes.Buffer
-	if err := writeRenderings(&out, show, format, all); err != nil {
-		return err
-	}
-	_, err = p.stdout.Write(out.Bytes())
-	return err
+	return rendering.Write(p.stdout, rendering.Part(show), rendering.Format(format), all)
 }
 
 // renderOptions are what the flags say about all machines.
@@ -170,8 +158,8 @@ func (p *program) renderOptions(c *cli.Context) (vmop.RenderOptions, error) {
 }
 
 // renderAll renders machines, or tells what is wrong with each.
-func (p *program) renderAll(c *cli.Context, objects []spec.Object, options vmop.RenderOptions) ([]*rendering, error) {
-	var all []*rendering
+func (p *program) renderAll(c *cli.Context, objects []spec.Object, options vmop.RenderOptions) ([]rendering.Machine, error) {
+	var all []rendering.Machine
 	failed := false
 	for i := range objects {
 		o, options := &objects[i], options
@@ -192,11 +180,7 @@ func (p *program) renderAll(c *cli.Context, objects []spec.Object, options vmop.
 			failed = true
 			continue
 		}
-		shown := &rendering{object: o, Rendered: r}
-		if shown.objects, err = cleanAll(r.Objects); err != nil {
-			return nil, err
-		}
-		all = append(all, shown)
+		all = append(all, rendering.Machine{Namespace: o.Namespace, Name: o.Name, Rendered: r})
 	}
 	if failed {
 		return nil, errSilent
@@ -296,215 +280,9 @@ func (p *program) readHost(file string) (*qemucmd.Host, error) {
 	return h, nil
 }
 
-// section is one part of what is shown of one machine.
-type section struct {
-	title string
-	text  func(io.Writer) error // the form for people
-	value any                   // the same as JSON
-}
-
-func (r *rendering) sections(show, format string) []section {
-	name := fullName(r.object.Namespace, r.object.Name)
-	all := []section{
-		{"qemu", func(w io.Writer) error { return writeCommand(w, format, r.Command) }, r.Command},
-		{"config", func(w io.Writer) error { return writeConfig(w, r.Config) }, r.Config},
-		{"objects", func(w io.Writer) error { return writeObjects(w, r.objects) }, list(r.objects)},
-		{"cloud-init", func(w io.Writer) error { return writeDocuments(w, r.CloudInit) }, documentsJSON(r.CloudInit)},
-	}
-	for i := range all {
-		all[i].title = name + ": " + all[i].title
-	}
-	if show == showAll {
-		if len(r.Objects) == 0 { // on one host
-			return slices.Delete(all, 2, 3)
-		}
-		return all
-	}
-	i := slices.Index([]string{showQEMU, showConfig, showObjects, showCloudInit}, show)
-	return all[i : i+1]
-}
-
-// list is what kubectl takes for several objects in one.
-func list(objects []map[string]any) any {
-	return map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}
-}
-
-// writeRenderings writes what is shown of all machines.
-func writeRenderings(w io.Writer, show, format string, all []*rendering) error {
-	if format == formatJSON || format == formatYAML && (show == showAll || show == showQEMU) {
-		return write(w, format, renderingsJSON(show, all))
-	}
-	titled := len(all) > 1 || show == showAll
-	n := 0
-	for _, r := range all {
-		if show == showAll {
-			for _, a := range r.Assumptions {
-				fmt.Fprintf(w, "# %s: note: %s\n", fullName(r.object.Namespace, r.object.Name), a)
-			}
-		}
-		for _, s := range r.sections(show, format) {
-			switch {
-			case n > 0 && show != showAll && format == formatYAML:
-				fmt.Fprintln(w, "---")
-			case n > 0:
-				fmt.Fprintln(w)
-			}
-			n++
-			if titled {
-				fmt.Fprintf(w, "# %s\n", s.title)
-			}
-			if err := s.text(w); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// renderingsJSON is one value for one machine and a list of them for several.
-// Objects are always one list, which kubectl takes.
-func renderingsJSON(show string, all []*rendering) any {
-	if show == showObjects {
-		items := []map[string]any{}
-		for _, r := range all {
-			items = append(items, r.objects...)
-		}
-		return list(items)
-	}
-	values := make([]any, len(all))
-	for i, r := range all {
-		if show != showAll {
-			values[i] = r.sections(show, formatJSON)[0].value
-			continue
-		}
-		values[i] = struct {
-			Namespace   string              `json:"namespace"`
-			Name        string              `json:"name"`
-			QEMU        qemucmd.Command     `json:"qemu"`
-			Config      runnerconfig.Config `json:"config"`
-			Objects     []map[string]any    `json:"objects,omitempty"`
-			CloudInit   any                 `json:"cloudInit,omitempty"`
-			Assumptions []string            `json:"assumptions,omitempty"`
-		}{namespaceOr(r.object.Namespace), r.object.Name, r.Command, r.Config, r.objects, documentsJSON(r.CloudInit), r.Assumptions}
-	}
-	if len(values) == 1 {
-		return values[0]
-	}
-	return values
-}
-
 func write(w io.Writer, format string, v any) error {
 	if format == formatJSON {
-		return writeJSON(w, v)
+		return textout.WriteJSON(w, v)
 	}
-	return writeYAML(w, v)
-}
-
-func writeCommand(w io.Writer, format string, c qemucmd.Command) error {
-	if format != formatArgv {
-		_, err := io.WriteString(w, c.Shell())
-		return err
-	}
-	for _, a := range append([]string{c.Executable}, c.Args()...) {
-		if strings.Contains(a, "\n") {
-			return fmt.Errorf("the argument %q contains a line feed: use --output json", a)
-		}
-		fmt.Fprintln(w, a)
-	}
-	return nil
-}
-
-func writeConfig(w io.Writer, c runnerconfig.Config) error {
-	data, err := runnerconfig.Marshal(c)
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(data)
-	return err
-}
-
-// clean is an object as kubectl shows it: its keys sorted, and nothing where
-// the cluster would have its status.
-func clean(o reconcile.Object) (map[string]any, error) {
-	data, err := json.Marshal(o)
-	if err != nil {
-		return nil, err
-	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	var m map[string]any
-	if err := d.Decode(&m); err != nil {
-		return nil, err
-	}
-	if s, ok := m["status"].(map[string]any); ok && len(s) == 0 {
-		delete(m, "status")
-	}
-	return m, nil
-}
-
-func cleanAll(objects []reconcile.Object) ([]map[string]any, error) {
-	out := make([]map[string]any, len(objects))
-	var errs []error
-	for i, o := range objects {
-		var err error
-		out[i], err = clean(o)
-		errs = append(errs, err)
-	}
-	return out, errors.Join(errs...)
-}
-
-func writeObjects(w io.Writer, objects []map[string]any) error {
-	for i, o := range objects {
-		if i > 0 {
-			fmt.Fprintln(w, "---")
-		}
-		if err := writeYAML(w, o); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// seedJSON are the documents for cloud-init as JSON has them.
-type seedJSON struct {
-	MetaData      string  `json:"meta-data"`
-	UserData      string  `json:"user-data"`
-	NetworkConfig *string `json:"network-config,omitempty"`
-}
-
-func documentsJSON(docs *cloudinit.Documents) any {
-	if docs == nil {
-		return nil
-	}
-	out := seedJSON{MetaData: string(docs.MetaData), UserData: string(docs.UserData)}
-	if docs.NetworkConfig != nil {
-		s := string(docs.NetworkConfig)
-		out.NetworkConfig = &s
-	}
-	return out
-}
-
-// writeDocuments writes the documents as one stream of YAML.
-func writeDocuments(w io.Writer, docs *cloudinit.Documents) error {
-	if docs == nil {
-		_, err := fmt.Fprintln(w, "# no cloudInit in the manifest, and so no seed")
-		return err
-	}
-	for i, d := range []struct {
-		name string
-		data []byte
-	}{{"meta-data", docs.MetaData}, {"user-data", docs.UserData}, {"network-config", docs.NetworkConfig}} {
-		if d.data == nil {
-			fmt.Fprintf(w, "---\n# no %s\n", d.name)
-			continue
-		}
-		if i > 0 {
-			fmt.Fprintln(w, "---")
-		}
-		fmt.Fprintf(w, "# %s\n", d.name)
-		if _, err := w.Write(d.data); err != nil {
-			return err
-		}
-	}
-	return nil
+	return textout.WriteYAML(w, v)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runner"
+	"github.com/vmop/sdk/vmop/serial"
 )
 
 func (p *program) runCommand() *cli.Command {
@@ -289,7 +290,7 @@ func (f *foreground) view(ctx context.Context) {
 	if socket == "" {
 		return
 	}
-	conn, err := dialConsole(ctx, socket)
+	conn, err := serial.Dial(ctx, socket)
 	if err != nil {
 		if !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED) { // it has ended again
 			f.p.errorf("%v", err)
@@ -302,24 +303,24 @@ func (f *foreground) view(ctx context.Context) {
 }
 
 func (f *foreground) show(ctx context.Context, conn net.Conn) error {
-	v := &view{conn: conn, stdout: f.p.stdout}
+	v := &serial.View{Conn: conn, Stdout: f.p.stdout}
 	if !f.p.interactive() {
-		_, err := v.run(ctx)
+		_, err := v.Run(ctx)
 		return err
 	}
 	f.p.note("Console of %s. Ctrl-C shuts it down, Ctrl-] ends the view.", f.job.FullName())
-	raw, err := makeRaw(f.p.stdin)
+	raw, err := serial.MakeRaw(f.p.stdin)
 	if err != nil {
 		return errors.Join(err, conn.Close())
 	}
-	defer raw.restore()
+	defer raw.Restore()
 	f.setRaw(true)
-	v.stdin, v.keys, v.interrupt = f.p.stdin, true, runner.Debounced(f.stop)
-	end, err := v.run(ctx)
-	raw.restore()
+	v.Stdin, v.Keys, v.Interrupt = f.p.stdin, true, runner.Debounced(f.stop)
+	end, err := v.Run(ctx)
+	raw.Restore()
 	fmt.Fprintln(f.p.stderr)
 	f.setRaw(false)
-	if err == nil && end == viewDetached && ctx.Err() == nil {
+	if err == nil && end == serial.Detached && ctx.Err() == nil {
 		f.p.note("%s goes on here. Come back with: %s. Ctrl-C shuts it down.", f.job.FullName(), f.comeBack)
 	}
 	return err

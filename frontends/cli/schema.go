@@ -13,8 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vmop/sdk/frontends/cli/cluster"
+	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/imageinspect"
+	"github.com/vmop/sdk/vmop/inspect"
 	"github.com/vmop/sdk/vmop/reconcile/changes"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/takeover"
@@ -40,7 +42,7 @@ func outputs() []output {
 		{"events", "events", "what happened to a machine", []cluster.Happening{}},
 		{"guest-info", "guest", "what the guest agent says", guestReport{}},
 		{"image-list", "image", "the images that were fetched to this host", []host.CachedImage{}},
-		{"inspect", "inspect", "a machine of this host", machineReport{}},
+		{"inspect", "inspect", "a machine of this host", inspect.Report{}},
 		{"inspect-cluster", "inspect", "a machine of a cluster", clusterReport{}},
 		{"inspect-image", "inspect", "an image", imageinspect.Report{}},
 		{"leftovers", "leftovers", "what deleted machines have left in a cluster", []leftover{}},
@@ -65,7 +67,7 @@ const schemaName = "__schema"
 func (p *program) schemaCommand() *cli.Command {
 	return &cli.Command{
 		Name: schemaName, Usage: "print the JSON schema of what -o json prints", Hidden: true,
-		Action: func(*cli.Context) error { return writeJSON(p.stdout, schemaOf(outputs())) },
+		Action: func(*cli.Context) error { return textout.WriteJSON(p.stdout, schemaOf(outputs())) },
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/vmop/sdk/internal/textout"
 )
 
 // schemaFile is for users, and made by make generate.
@@ -20,7 +22,7 @@ const schemaFile = "../../docs/vmop-cli.schema.json"
 
 func TestSchemaIsUpToDate(t *testing.T) {
 	var want bytes.Buffer
-	if err := writeJSON(&want, schemaOf(outputs())); err != nil {
+	if err := textout.WriteJSON(&want, schemaOf(outputs())); err != nil {
 		t.Fatal(err)
 	}
 	if *update {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/host"
 )
 
@@ -99,7 +100,7 @@ func (p *program) createSnapshot(c *cli.Context, h *host.Host, m host.Machine, n
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stdout, "Snapshot %s of %s is made, and takes %s.\n", s.Name, m.FullName(), inWords(s.Allocated))
+	fmt.Fprintf(p.stdout, "Snapshot %s of %s is made, and takes %s.\n", s.Name, m.FullName(), textout.InWords(s.Allocated))
 	switch {
 	case s.Frozen:
 		p.note("The machine ran on; its file systems were frozen at the snapshot's moment.")
@@ -150,7 +151,7 @@ func (p *program) listSnapshots(m *host.Machine, format string) error {
 		return err
 	}
 	if format == formatJSON {
-		return writeJSON(p.stdout, all)
+		return textout.WriteJSON(p.stdout, all)
 	}
 	if len(all) == 0 {
 		p.note("%s has no snapshots.", m.FullName())
@@ -163,7 +164,7 @@ func (p *program) listSnapshots(m *host.Machine, format string) error {
 		for _, d := range s.Disks {
 			disks = append(disks, d.Name)
 		}
-		rows[i] = []string{s.Name, age(at, s.Created), size(s.Allocated), strings.Join(disks, ", ")}
+		rows[i] = []string{s.Name, textout.Age(at, s.Created), textout.Size(s.Allocated), strings.Join(disks, ", ")}
 	}
-	return table(p.stdout, []string{"SNAPSHOT", "AGE", "SIZE", "DISKS"}, rows)
+	return textout.Table(p.stdout, []string{"SNAPSHOT", "AGE", "SIZE", "DISKS"}, rows)
 }

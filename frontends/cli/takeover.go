@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
+	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/takeover"
 )
 
@@ -62,7 +63,7 @@ func (p *program) takeover(c *cli.Context) error {
 	}
 	found := takeover.Check(in)
 	if format == formatJSON {
-		err = writeJSON(p.stdout, found)
+		err = textout.WriteJSON(p.stdout, found)
 	} else {
 		err = p.writeFindings(found)
 	}
@@ -196,16 +197,16 @@ func (p *program) writeFindings(found []takeover.Finding) error {
 			if last != "" {
 				b.WriteByte('\n')
 			}
-			fmt.Fprintln(&b, printableCell(o))
+			fmt.Fprintln(&b, textout.Cell(o))
 			last = o
 		}
 		what := f.What
 		if f.Field != "" {
 			what = f.Field + ": " + what
 		}
-		fmt.Fprintf(&b, "  %-7s  %s\n", f.Urgency, printableCell(what))
+		fmt.Fprintf(&b, "  %-7s  %s\n", f.Urgency, textout.Cell(what))
 		if f.Do != "" {
-			fmt.Fprintf(&b, "           do: %s\n", printableCell(f.Do))
+			fmt.Fprintf(&b, "           do: %s\n", textout.Cell(f.Do))
 		}
 	}
 	if len(found) == 0 {

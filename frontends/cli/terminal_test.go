@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/vmop/sdk/internal/testbin"
+	"github.com/vmop/sdk/vmop/serial"
 )
 
 // A person at a terminal: Ctrl-] ends a view, Ctrl-C shuts the guest down, and
@@ -235,7 +236,7 @@ func TestAnswersOfATerminalAreDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = errors.Join(tty.Close(), theirs.Close()) }()
-	raw, err := makeRaw(theirs)
+	raw, err := serial.MakeRaw(theirs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,12 +255,12 @@ func TestAnswersOfATerminalAreDropped(t *testing.T) {
 			t.Fatal("the answer does not arrive")
 		}
 	}
-	raw.restore()
+	raw.Restore()
 	// Without whole lines only a raw terminal tells what there is.
-	if raw, err = makeRaw(theirs); err != nil {
+	if raw, err = serial.MakeRaw(theirs); err != nil {
 		t.Fatal(err)
 	}
-	defer raw.restore()
+	defer raw.Restore()
 	if n := waiting(); n > 0 {
 		t.Errorf("%d bytes are the shell's to read", n)
 	}

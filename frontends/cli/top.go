@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/host"
 )
 
@@ -146,7 +147,7 @@ func usedOf(m *host.Machine, before, after host.Usage) used {
 
 func (p *program) showTop(format string, out []used) error {
 	if format == formatJSON {
-		return writeJSON(p.stdout, out)
+		return textout.WriteJSON(p.stdout, out)
 	}
 	if len(out) == 0 {
 		p.note("No machine runs.")
@@ -154,14 +155,14 @@ func (p *program) showTop(format string, out []used) error {
 	}
 	rows := make([][]string, len(out))
 	for i, u := range out {
-		received, sent := none, none
+		received, sent := textout.None, textout.None
 		if u.Net != nil {
-			received, sent = size(int64(u.Net.ReceivedPerSecond))+"/s", size(int64(u.Net.SentPerSecond))+"/s"
+			received, sent = textout.Size(int64(u.Net.ReceivedPerSecond))+"/s", textout.Size(int64(u.Net.SentPerSecond))+"/s"
 		}
 		rows[i] = []string{
-			u.Namespace, u.Name, fmt.Sprintf("%.0f%%", 100*u.CPU), size(u.Memory),
-			size(int64(u.DiskReadPerSecond)) + "/s", size(int64(u.DiskWrittenPerSecond)) + "/s", received, sent,
+			u.Namespace, u.Name, fmt.Sprintf("%.0f%%", 100*u.CPU), textout.Size(u.Memory),
+			textout.Size(int64(u.DiskReadPerSecond)) + "/s", textout.Size(int64(u.DiskWrittenPerSecond)) + "/s", received, sent,
 		}
 	}
-	return table(p.stdout, []string{"NAMESPACE", "NAME", "CPU", "MEMORY", "READ", "WRITTEN", "RECEIVED", "SENT"}, rows)
+	return textout.Table(p.stdout, []string{"NAMESPACE", "NAME", "CPU", "MEMORY", "READ", "WRITTEN", "RECEIVED", "SENT"}, rows)
 }

@@ -52,43 +52,6 @@ func TestFlagsMayStandAnywhere(t *testing.T) {
 	})
 }
 
-// What is typed reaches the guest up to Ctrl-], but for Ctrl-C where it is taken.
-func TestKeystrokes(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		typed := rapid.SliceOf(rapid.SampledFrom([]byte{'a', '\r', keyDetach, keyInterrupt, 0, 0xff})).Draw(t, "typed")
-		interrupts := 0
-		v := &view{keys: rapid.Bool().Draw(t, "terminal")}
-		if rapid.Bool().Draw(t, "run") {
-			v.interrupt = func() { interrupts++ }
-		}
-		keys, detached := v.keystrokes(slices.Clone(typed))
-		if !v.keys {
-			if string(keys) != string(typed) || detached || interrupts > 0 {
-				t.Errorf("a file %q became %q, detached %v", typed, keys, detached)
-			}
-			return
-		}
-		before, _, found := strings.Cut(string(typed), string(rune(keyDetach)))
-		want := before
-		if v.interrupt != nil {
-			want = strings.ReplaceAll(before, string(rune(keyInterrupt)), "")
-		}
-		if string(keys) != want || detached != found || interrupts != len(before)-len(want) {
-			t.Errorf("%q became %q, detached %v, interrupted %d times", typed, keys, detached, interrupts)
-		}
-	})
-}
-
-func TestSize(t *testing.T) {
-	for n, want := range map[int64]string{
-		0: "0", 1023: "1023", 1024: "1Ki", 1536: "1.5Ki", 128 << 20: "128Mi", 1e9: "953.7Mi", 1 << 40: "1Ti", 1<<63 - 1: "8Ei",
-	} {
-		if got := size(n); got != want {
-			t.Errorf("%d: %s, want %s", n, got, want)
-		}
-	}
-}
-
 func TestNamesOfDirectories(t *testing.T) {
 	code, _, stderr := call(t, "inspect", "../../etc/passwd")
 	if code != exitError || !strings.Contains(stderr, "no such file") {
@@ -97,29 +60,6 @@ func TestNamesOfDirectories(t *testing.T) {
 	code, _, stderr = call(t, "stop", "../..", "--data-dir", t.TempDir())
 	if code != exitError || !strings.Contains(stderr, "no such machine") {
 		t.Errorf("exit code %d, %s", code, stderr)
-	}
-}
-
-func TestFileName(t *testing.T) {
-	for name, want := range map[string]string{
-		"/srv/a.img": "/srv/a.img",
-		`json:{"driver":"raw","file":{"driver":"file","filename":"/srv/a,b.img"}}`: "/srv/a,b.img",
-		`json:{"driver":"https","url":"https://example.org/cd.iso"}`:               "https://example.org/cd.iso",
-		`json:{"driver":"null-co"}`:                                                `json:{"driver":"null-co"}`,
-		`json:{`:                                                                   `json:{`,
-	} {
-		if got := fileName(name); got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
-		}
-	}
-}
-
-func TestPrintable(t *testing.T) {
-	if got, want := printableText("a\x1b[2Jb\n\tc\u202e"), "a\\u001b[2Jb\n\tc\\u202e"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	if got, want := printableCell("a\nb"), `a\u000ab`; got != want {
-		t.Errorf("%q, want %q", got, want)
 	}
 }
 

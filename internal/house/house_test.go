@@ -45,6 +45,12 @@ var arrows = map[string][]string{
 		"vmop/imagesource", "internal/atomicfile", "internal/filecopy", "internal/yamljson", "vmop/names", "vmop/spec", "vmop/qemucmd", "vmop/qmp", "vmop/hostprobe", "vmop/runnerconfig", "vmop/live", "vmop/reconcile/changes",
 		"vmop/reconcile/machineconfig", "vmop/runner", "vmop/imageinspect", "vmop/qga",
 	},
+	"vmop/inspect": {
+		"vmop/conditions", "vmop/host", "vmop/imageinspect", "vmop/live", "vmop/qemucmd", "vmop/qmp", "vmop/reconcile/machineconfig", "vmop/runner", "vmop/spec",
+		"internal/filecopy", "internal/textout",
+	},
+	"vmop/serial":    {},
+	"vmop/rendering": {"internal/textout", "vmop", "vmop/cloudinit", "vmop/qemucmd", "vmop/reconcile", "vmop/runnerconfig"},
 	"vmop": {
 		"vmop/names", "vmop/spec", "vmop/qemucmd", "vmop/cloudinit", "vmop/runnerconfig", "vmop/reconcile", "vmop/reconcile/machineconfig",
 		"vmop/reconcile/objects", "vmop/reconcile/changes", "vmop/reconcile/machine",

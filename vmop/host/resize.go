@@ -151,18 +151,6 @@ func (h *Host) imageOf(o *spec.Object, disk string) (d heldDisk, own bool, err e
 	return d, drive.File != "", nil
 }
 
-// monitor asks the QEMU of a machine that runs.
-func (m *Machine) monitor(ctx context.Context, ask func(*qmp.Client) error) error {
-	c, err := qmp.Dial(ctx, m.Socket(qemucmd.SocketToolMonitor), qmp.Options{Handshake: monitorGreeting})
-	if errors.Is(err, qmp.ErrNoGreeting) {
-		err = fmt.Errorf("another program has QEMU's monitor, which serves one at a time: %w", err)
-	}
-	if err != nil {
-		return err
-	}
-	return errors.Join(ask(c), c.Close())
-}
-
 // sizeOf is what a guest has of a disk, in bytes.
 func (m *Machine) sizeOf(ctx context.Context, d heldDisk) (size int64, err error) {
 	if m.Running() {

@@ -1,4 +1,4 @@
-package main
+package inspect
 
 import (
 	"context"
@@ -7,12 +7,14 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qmp"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-type displayReport struct {
+// Display is a server by which the display of a machine is reached.
+type Display struct {
 	// Protocol is spice or vnc.
 	Protocol string `json:"protocol"`
 	// Address is host and port, or the path of a socket.
@@ -27,7 +29,7 @@ type displayReport struct {
 }
 
 // String is the display as a line of the table has it.
-func (d displayReport) String() string {
+func (d Display) String() string {
 	where := d.Address
 	if d.Websocket != "" {
 		where += ", websocket " + d.Websocket
@@ -35,12 +37,12 @@ func (d displayReport) String() string {
 	return fmt.Sprintf("%s %s, authentication %s, clients %d", d.Protocol, where, d.Auth, d.Clients)
 }
 
-func (r *machineReport) querySPICE(ctx context.Context, c *qmp.Client) error {
+func (r *Report) querySPICE(ctx context.Context, c *qmp.Client) error {
 	s, err := qmp.Do(ctx, c, qmp.QuerySpice{})
 	if err != nil || !s.Enabled {
 		return err
 	}
-	d := displayReport{Protocol: live.SPICE, Auth: s.Auth, Address: s.Host}
+	d := Display{Protocol: live.SPICE, Auth: s.Auth, Address: s.Host}
 	if s.Port > 0 {
 		d.Address = net.JoinHostPort(s.Host, strconv.Itoa(s.Port))
 	}
@@ -53,13 +55,13 @@ func (r *machineReport) querySPICE(ctx context.Context, c *qmp.Client) error {
 	return nil
 }
 
-func (r *machineReport) queryVNC(ctx context.Context, c *qmp.Client) error {
+func (r *Report) queryVNC(ctx context.Context, c *qmp.Client) error {
 	servers, err := qmp.Do(ctx, c, qmp.QueryVNCServers{})
 	if err != nil {
 		return err
 	}
 	for _, s := range servers {
-		d := displayReport{Protocol: live.VNC, Auth: s.Auth, Clients: len(s.Clients)}
+		d := Display{Protocol: live.VNC, Auth: s.Auth, Clients: len(s.Clients)}
 		for _, l := range s.Server {
 			at := l.Service // the path of a socket
 			if l.Family != "unix" {
@@ -89,12 +91,12 @@ func wantedDisplays(d *spec.Display) []string {
 
 // displayRows has one row for each protocol that there is or that is wanted:
 // what there is, and what the manifest says. Without any it is one row too.
-func (r *machineReport) displayRows(wanted []string) [][2]string {
+func (r *Report) displayRows(wanted []string) [][2]string {
 	var rows [][2]string
 	served := map[string]bool{}
 	for _, d := range r.Displays {
 		served[d.Protocol] = true
-		manifest := none
+		manifest := textout.None
 		if slices.Contains(wanted, d.Protocol) {
 			manifest = d.Protocol
 		}
@@ -106,7 +108,7 @@ func (r *machineReport) displayRows(wanted []string) [][2]string {
 		}
 	}
 	if len(rows) == 0 {
-		rows = append(rows, [2]string{"", none})
+		rows = append(rows, [2]string{"", textout.None})
 	}
 	return rows
 }

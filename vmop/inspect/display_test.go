@@ -1,4 +1,4 @@
-package main
+package inspect
 
 import (
 	"bytes"
@@ -24,23 +24,23 @@ import (
 // What there is of a display beside what the manifest wants.
 func TestInspectShowsTheDisplays(t *testing.T) {
 	both := &spec.Display{Spice: &spec.Spice{}, VNC: &spec.VNC{}}
-	spice := displayReport{Protocol: "spice", Address: "/run/user/1000/vmop/lab/desk/spice.sock", Auth: "none"}
-	vnc := displayReport{Protocol: "vnc", Address: "127.0.0.1:5901", Websocket: "127.0.0.1:5701", Auth: "vnc", Clients: 1}
+	spice := Display{Protocol: "spice", Address: "/run/user/1000/vmop/lab/desk/spice.sock", Auth: "none"}
+	vnc := Display{Protocol: "vnc", Address: "127.0.0.1:5901", Websocket: "127.0.0.1:5701", Auth: "vnc", Clients: 1}
 	var out bytes.Buffer
 	for _, c := range []struct {
 		name   string
-		actual []displayReport
+		actual []Display
 		wanted *spec.Display
 	}{
-		{"both", []displayReport{spice, vnc}, both},
-		{"VNC waits for a restart", []displayReport{spice}, both},
-		{"VNC goes with a restart", []displayReport{spice, vnc}, &spec.Display{Spice: &spec.Spice{}}},
+		{"both", []Display{spice, vnc}, both},
+		{"VNC waits for a restart", []Display{spice}, both},
+		{"VNC goes with a restart", []Display{spice, vnc}, &spec.Display{Spice: &spec.Spice{}}},
 		{"stopped", nil, both},
 		{"none", nil, nil},
 	} {
-		r := machineReport{Name: c.name, Status: host.StatusRunning, Displays: c.actual, Wanted: &wantedReport{Displays: wantedDisplays(c.wanted)}}
+		r := Report{Name: c.name, Status: host.StatusRunning, Displays: c.actual, Wanted: &Wanted{Displays: wantedDisplays(c.wanted)}}
 		var one bytes.Buffer
-		if err := r.write(&one); err != nil {
+		if err := r.WriteText(&one); err != nil {
 			t.Fatal(err)
 		}
 		fmt.Fprintf(&out, "== %s\n", c.name)
@@ -65,13 +65,13 @@ func TestInspectAsksForTheDisplays(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		args []string
-		want []displayReport
+		want []Display
 	}{
 		{"none", nil, nil},
-		{"ports", []string{"-vnc", "127.0.0.1:0,to=9999,websocket=on"}, []displayReport{
+		{"ports", []string{"-vnc", "127.0.0.1:0,to=9999,websocket=on"}, []Display{
 			{Protocol: "vnc", Address: "127.0.0.1:PORT", Websocket: "127.0.0.1:PORT", Auth: "none", Clients: 1},
 		}},
-		{"sockets", []string{"-vnc", "unix:" + vnc + ",password=on", "-spice", "unix=on,addr=" + spice}, []displayReport{
+		{"sockets", []string{"-vnc", "unix:" + vnc + ",password=on", "-spice", "unix=on,addr=" + spice}, []Display{
 			{Protocol: "spice", Address: spice, Auth: "spice"}, {Protocol: "vnc", Address: vnc, Auth: "vnc"},
 		}},
 	} {
@@ -79,8 +79,8 @@ func TestInspectAsksForTheDisplays(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			client := askedQEMU(ctx, t, qemu, filepath.Join(dir, "qmp "+c.name), c.args...)
-			var got machineReport
-			if err := got.query(ctx, client); err != nil {
+			var got Report
+			if err := got.Query(ctx, client); err != nil {
 				t.Fatal(err)
 			}
 			if c.name == "ports" {
@@ -89,8 +89,8 @@ func TestInspectAsksForTheDisplays(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer viewer.Close()
-				got = machineReport{}
-				if err := got.query(ctx, client); err != nil {
+				got = Report{}
+				if err := got.Query(ctx, client); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -1,4 +1,4 @@
-package main
+package inspect
 
 import (
 	"cmp"
@@ -6,18 +6,19 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/runner"
 )
 
-// insideReport is what the agents in the guest have told the runner.
-type insideReport struct {
-	Booted          bool             `json:"booted"`
-	HostName        string           `json:"hostName,omitempty"`
-	OperatingSystem string           `json:"operatingSystem,omitempty"`
-	Interfaces      []guestInterface `json:"interfaces,omitempty"`
+// Guest is what the agents in the guest have told the runner.
+type Guest struct {
+	Booted          bool        `json:"booted"`
+	HostName        string      `json:"hostName,omitempty"`
+	OperatingSystem string      `json:"operatingSystem,omitempty"`
+	Interfaces      []Interface `json:"interfaces,omitempty"`
 	// LoggedInUser was confirmed by the VMOP agent, WantedUser is to be.
 	LoggedInUser string `json:"loggedInUser,omitempty"`
 	WantedUser   string `json:"wantedUser,omitempty"`
@@ -25,9 +26,17 @@ type insideReport struct {
 	Problems []string `json:"problems,omitempty"`
 }
 
+// Interface is a network interface as the guest sees it.
+type Interface struct {
+	Name string `json:"name"`
+	MAC  string `json:"mac,omitempty"`
+	// Addresses with the lengths of their networks' prefixes.
+	Addresses []string `json:"addresses,omitempty"`
+}
+
 // inside is what a runner's state says about the guest.
-func inside(s *runner.State) *insideReport {
-	r := &insideReport{
+func inside(s *runner.State) *Guest {
+	r := &Guest{
 		Booted: s.Guest.Booted, HostName: s.Guest.HostName,
 		LoggedInUser: s.Login.User, WantedUser: s.Login.Wanted,
 	}
@@ -40,7 +49,7 @@ func inside(s *runner.State) *insideReport {
 		r.OperatingSystem = cmp.Or(os.Pretty, os.Name)
 	}
 	for _, i := range s.Guest.Interfaces {
-		r.Interfaces = append(r.Interfaces, guestInterface{Name: i.Name, MAC: i.MAC, Addresses: i.Addresses})
+		r.Interfaces = append(r.Interfaces, Interface{Name: i.Name, MAC: i.MAC, Addresses: i.Addresses})
 	}
 	for _, p := range []string{s.Guest.Problem, s.Login.Message} {
 		if p != "" {
@@ -51,7 +60,7 @@ func inside(s *runner.State) *insideReport {
 }
 
 // rows are the properties of the guest.
-func (r *insideReport) rows() [][]string {
+func (r *Guest) rows() [][]string {
 	if r == nil {
 		return nil
 	}
@@ -64,7 +73,7 @@ func (r *insideReport) rows() [][]string {
 	add("System", r.OperatingSystem)
 	add("Host name", r.HostName)
 	if r.WantedUser != "" && r.LoggedInUser != r.WantedUser {
-		add("Logged in", orNone(r.LoggedInUser)+", wanted is "+r.WantedUser)
+		add("Logged in", textout.OrNone(r.LoggedInUser)+", wanted is "+r.WantedUser)
 	} else {
 		add("Logged in", r.LoggedInUser)
 	}
@@ -72,30 +81,30 @@ func (r *insideReport) rows() [][]string {
 	return rows
 }
 
-func (r *insideReport) interfaceRows() [][]string {
+func (r *Guest) interfaceRows() [][]string {
 	if r == nil {
 		return nil
 	}
 	var rows [][]string
 	for _, i := range r.Interfaces {
-		rows = append(rows, []string{i.Name, orNone(i.MAC), orNone(strings.Join(i.Addresses, ", "))})
+		rows = append(rows, []string{i.Name, textout.OrNone(i.MAC), textout.OrNone(strings.Join(i.Addresses, ", "))})
 	}
 	return rows
 }
 
 // conditionRows are the conditions of a virtual machine, as kubectl describe
 // would have them.
-func conditionRows(conditions []conditionReport, now time.Time) [][]string {
+func conditionRows(conditions []Condition, now time.Time) [][]string {
 	var rows [][]string
 	for _, c := range conditions {
-		rows = append(rows, []string{c.Type, string(c.Status), c.Reason, age(now, c.LastTransitionTime), c.Message})
+		rows = append(rows, []string{c.Type, string(c.Status), c.Reason, textout.Age(now, c.LastTransitionTime), c.Message})
 	}
 	return rows
 }
 
-// conditionReport is a condition of a machine. Of those that say how far it is as
+// Condition is a condition of a machine. Of those that say how far it is as
 // its manifest says, nobody knows since when.
-type conditionReport struct {
+type Condition struct {
 	Type               string      `json:"type"`
 	Status             live.Status `json:"status"`
 	ObservedGeneration int64       `json:"observedGeneration,omitempty"`
@@ -117,17 +126,20 @@ func notReady(m *host.Machine) string {
 	return ""
 }
 
-// conditionsOf are all conditions of a machine: VM-Operator's, and those that say
+// Conditions are all conditions of a machine: VM-Operator's, and those that say
 // how far it is as its manifest says. Ready, which clusters have, comes first: the others
 // say that QEMU runs, and this that the guest executes.
-func conditionsOf(m *host.Machine) []conditionReport {
+func Conditions(m *host.Machine) []Condition {
+	if m == nil {
+		return nil
+	}
 	s := &m.State
-	out := []conditionReport{{Type: conditions.Ready, Status: m.Ready(), Reason: strings.ReplaceAll(string(m.Status), " ", ""), Message: notReady(m)}}
+	out := []Condition{{Type: conditions.Ready, Status: m.Ready(), Reason: strings.ReplaceAll(string(m.Status), " ", ""), Message: notReady(m)}}
 	for _, c := range s.StatusConditions {
-		out = append(out, conditionReport(c))
+		out = append(out, Condition(c))
 	}
 	for _, c := range s.Conditions {
-		out = append(out, conditionReport{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message})
+		out = append(out, Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message})
 	}
 	return out
 }

@@ -1,4 +1,4 @@
-package main
+package inspect
 
 import (
 	"bytes"
@@ -14,9 +14,9 @@ import (
 // What the agents have told, beside the conditions, as inspect shows it.
 // What was plugged is what the manifest has by the disk's name, whatever its position.
 func TestPluggedDisksAreThoseOfTheManifest(t *testing.T) {
-	r := machineReport{
-		Disks:  []diskReport{{Device: "disk0"}, {Device: "plugged-more-claim"}},
-		Wanted: &wantedReport{Disks: []wantedDisk{{Device: "disk0", Name: "a-disk"}, {Device: "disk1", Name: "more-claim"}, {Device: "cd0"}}},
+	r := Report{
+		Disks:  []Disk{{Device: "disk0"}, {Device: "plugged-more-claim"}},
+		Wanted: &Wanted{Disks: []WantedDisk{{Device: "disk0", Name: "a-disk"}, {Device: "disk1", Name: "more-claim"}, {Device: "cd0"}}},
 	}
 	r.matchPlugged()
 	if got := r.Wanted.Disks; got[0].Device != "disk0" || got[1].Device != "plugged-more-claim" || got[2].Device != "cd0" {
@@ -35,12 +35,12 @@ func TestInspectShowsTheGuest(t *testing.T) {
 	}
 	reported, _ := live.Report(live.Reported{}, live.Facts{Stage: live.StageRunning, Booted: true, Login: live.Login{Connected: true, Wanted: "bob", Message: s.Login.Message}}, started)
 	s.StatusConditions = reported.Conditions
-	r := machineReport{
+	r := Report{
 		Namespace: "lab", Name: "desk", Status: host.StatusRunning, Started: &started, UptimeSeconds: 90,
-		Guest: inside(&s), Conditions: conditionsOf(&host.Machine{Status: host.StatusRunning, State: s}), now: started.Add(90 * time.Second),
+		Guest: inside(&s), Conditions: Conditions(&host.Machine{Status: host.StatusRunning, State: s}), now: started.Add(90 * time.Second),
 	}
 	var out bytes.Buffer
-	if err := r.write(&out); err != nil {
+	if err := r.WriteText(&out); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "guest.txt", out.String())

@@ -1,21 +1,26 @@
-package main
+package inspect
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 
+	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/imageinspect"
 )
 
-// writeImage writes the report on an image for people.
-func writeImage(w io.Writer, r *imageinspect.Report) error {
+// WriteImage writes the report on an image for people.
+func WriteImage(w io.Writer, r *imageinspect.Report) error {
+	if r == nil {
+		return errors.New("there is no report: the pointer is nil")
+	}
 	rows := [][]string{
 		{"Path", r.Path},
 		{"Format", string(r.Format)},
-		{"Virtual size", bytesOf(r.VirtualSize)},
-		{"File size", bytesOf(r.FileSize)},
+		{"Virtual size", textout.Bytes(r.VirtualSize)},
+		{"File size", textout.Bytes(r.FileSize)},
 	}
 	add := func(name, value string) {
 		if value != "" {
@@ -23,12 +28,12 @@ func writeImage(w io.Writer, r *imageinspect.Report) error {
 		}
 	}
 	if r.AllocatedSize > 0 {
-		add("Space taken", bytesOf(r.AllocatedSize))
+		add("Space taken", textout.Bytes(r.AllocatedSize))
 	}
 	add("Refused as a disk", r.Refused)
 	if q := r.Qcow2; q != nil {
 		add("qcow2 version", strconv.Itoa(q.Version))
-		add("Cluster size", size(q.ClusterSize))
+		add("Cluster size", textout.Size(q.ClusterSize))
 		add("Backing file", q.BackingFile)
 		add("Encryption", q.Encryption)
 		add("Features", strings.Join(q.IncompatibleFeatures, ", "))
@@ -41,7 +46,7 @@ func writeImage(w io.Writer, r *imageinspect.Report) error {
 	if t := r.PartitionTable; t != nil {
 		add("Partition table", t.Type+" "+t.ID)
 	}
-	if err := properties(w, rows); err != nil {
+	if err := textout.Properties(w, rows); err != nil {
 		return err
 	}
 	if t := r.PartitionTable; t != nil && len(t.Partitions) > 0 {
@@ -51,10 +56,10 @@ func writeImage(w io.Writer, r *imageinspect.Report) error {
 			if p.FileSystem != nil {
 				f = *p.FileSystem
 			}
-			parts = append(parts, []string{strconv.Itoa(p.Index), size(p.Start), size(p.Size), orNone(p.Label), orNone(f.Type), orNone(f.Label), orNone(f.UUID), p.Type})
+			parts = append(parts, []string{strconv.Itoa(p.Index), textout.Size(p.Start), textout.Size(p.Size), textout.OrNone(p.Label), textout.OrNone(f.Type), textout.OrNone(f.Label), textout.OrNone(f.UUID), p.Type})
 		}
 		fmt.Fprintln(w)
-		if err := table(w, []string{"PARTITION", "START", "SIZE", "NAME", "FILE SYSTEM", "LABEL", "UUID", "TYPE"}, parts); err != nil {
+		if err := textout.Table(w, []string{"PARTITION", "START", "SIZE", "NAME", "FILE SYSTEM", "LABEL", "UUID", "TYPE"}, parts); err != nil {
 			return err
 		}
 	}
@@ -67,7 +72,7 @@ func writeImage(w io.Writer, r *imageinspect.Report) error {
 				fmt.Fprintf(w, "\nThe seed has no %s.\n", d.name)
 				continue
 			}
-			fmt.Fprintf(w, "\n--- %s ---\n%s", d.name, printableText(*d.text))
+			fmt.Fprintf(w, "\n--- %s ---\n%s", d.name, textout.Printable(*d.text))
 			if !strings.HasSuffix(*d.text, "\n") {
 				fmt.Fprintln(w)
 			}
@@ -77,15 +82,7 @@ func writeImage(w io.Writer, r *imageinspect.Report) error {
 		if i == 0 {
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintf(w, "Note: %s\n", printableCell(note))
+		fmt.Fprintf(w, "Note: %s\n", textout.Cell(note))
 	}
 	return nil
-}
-
-// bytesOf shows a size for people and exactly.
-func bytesOf(n int64) string {
-	if s := size(n); s != strconv.FormatInt(n, 10) {
-		return fmt.Sprintf("%s (%d bytes)", s, n)
-	}
-	return fmt.Sprintf("%d bytes", n)
 }

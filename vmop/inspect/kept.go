@@ -1,9 +1,12 @@
-package main
+package inspect
 
-import "github.com/vmop/sdk/vmop/host"
+import (
+	"github.com/vmop/sdk/internal/textout"
+	"github.com/vmop/sdk/vmop/host"
+)
 
-// keptReport is a file that keeps what the guest depends on, beside its disks.
-type keptReport struct {
+// KeptFile is a file that keeps what the guest depends on, beside its disks.
+type KeptFile struct {
 	File string `json:"file"`
 	// Holds says what is in it, for people.
 	Holds string `json:"holds"`
@@ -11,22 +14,22 @@ type keptReport struct {
 }
 
 // kept lists the files with a machine's identity.
-func kept(m *host.Machine) ([]keptReport, error) {
+func kept(m *host.Machine) ([]KeptFile, error) {
 	files, err := m.Identity()
 	if err != nil {
 		return nil, err
 	}
-	var out []keptReport
+	var out []KeptFile
 	for _, f := range files {
-		out = append(out, keptReport{File: f.Name, Holds: f.Holds, Size: f.Size})
+		out = append(out, KeptFile{File: f.Name, Holds: f.Holds, Size: f.Size})
 	}
 	return out, nil
 }
 
-func (r *machineReport) keptRows() [][]string {
+func (r *Report) keptRows() [][]string {
 	var rows [][]string
 	for _, k := range r.Kept {
-		rows = append(rows, []string{k.Holds, k.File, size(k.Size)})
+		rows = append(rows, []string{k.Holds, k.File, textout.Size(k.Size)})
 	}
 	return rows
 }

@@ -1,34 +1,26 @@
-package main
+package inspect
 
 import (
-	"fmt"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/vmop/sdk/internal/textout"
+	"github.com/vmop/sdk/vmop/host"
 )
 
-// properties writes names and values, one per line.
-func properties(w io.Writer, rows [][]string) error {
-	t := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
-	for _, r := range rows {
-		fmt.Fprintf(t, "%s:\t%s\n", r[0], printableCell(r[1]))
-	}
-	return t.Flush()
-}
-
-// write writes the report for people: first what is single, with what the
+// WriteText writes the report for people: first what is single, with what the
 // manifest wants beside it, then a table of each kind of device.
-func (r *machineReport) write(w io.Writer) error {
+func (r *Report) WriteText(w io.Writer) error {
 	name := r.Name
 	if r.Namespace != "" {
-		name = fullName(r.Namespace, r.Name)
+		name = host.FullName(r.Namespace, r.Name)
 	}
-	rows := [][]string{{"Machine", orNone(name)}, {"UUID", orNone(r.UUID)}, {"Status", string(r.Status)}}
+	rows := [][]string{{"Machine", textout.OrNone(name)}, {"UUID", textout.OrNone(r.UUID)}, {"Status", string(r.Status)}}
 	add := func(name, value string) {
 		if value != "" {
 			rows = append(rows, []string{name, value})
@@ -42,16 +34,16 @@ func (r *machineReport) write(w io.Writer) error {
 	add("QEMU", r.Versions.QEMU)
 	add("Runner", r.Versions.Runner)
 	rows = append(rows, r.Guest.rows()...)
-	if err := properties(w, rows); err != nil {
+	if err := textout.Properties(w, rows); err != nil {
 		return err
 	}
-	if err := tableSection(w, []string{"PROPERTY", "ACTUAL", "MANIFEST"}, r.comparison()); err != nil {
+	if err := textout.Section(w, []string{"PROPERTY", "ACTUAL", "MANIFEST"}, r.comparison()); err != nil {
 		return err
 	}
-	if err := tableSection(w, []string{"DISK", "FILE", "FORMAT", "SIZE", "TAKEN", "ACCESS", "MANIFEST"}, r.diskRows()); err != nil {
+	if err := textout.Section(w, []string{"DISK", "FILE", "FORMAT", "SIZE", "TAKEN", "ACCESS", "MANIFEST"}, r.diskRows()); err != nil {
 		return err
 	}
-	if err := tableSection(w, []string{"NETWORK", "MODEL", "MAC", "BACKEND", "MANIFEST"}, r.networkRows()); err != nil {
+	if err := textout.Section(w, []string{"NETWORK", "MODEL", "MAC", "BACKEND", "MANIFEST"}, r.networkRows()); err != nil {
 		return err
 	}
 	var shares [][]string
@@ -62,7 +54,7 @@ func (r *machineReport) write(w io.Writer) error {
 		}
 		shares = append(shares, []string{f.Tag, f.Dir, access, f.Protocol})
 	}
-	if err := tableSection(w, []string{"SHARE", "FOLDER", "ACCESS", "PROTOCOL"}, shares); err != nil {
+	if err := textout.Section(w, []string{"SHARE", "FOLDER", "ACCESS", "PROTOCOL"}, shares); err != nil {
 		return err
 	}
 	var agents [][]string
@@ -73,62 +65,53 @@ func (r *machineReport) write(w io.Writer) error {
 		}
 		agents = append(agents, []string{a.Name, state})
 	}
-	if err := tableSection(w, []string{"AGENT", "STATE"}, agents); err != nil {
+	if err := textout.Section(w, []string{"AGENT", "STATE"}, agents); err != nil {
 		return err
 	}
-	if err := tableSection(w, []string{"INTERFACE", "MAC", "ADDRESSES"}, r.Guest.interfaceRows()); err != nil {
+	if err := textout.Section(w, []string{"INTERFACE", "MAC", "ADDRESSES"}, r.Guest.interfaceRows()); err != nil {
 		return err
 	}
-	if err := tableSection(w, []string{"CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"}, conditionRows(r.Conditions, r.now)); err != nil {
+	if err := textout.Section(w, []string{"CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"}, conditionRows(r.Conditions, r.now)); err != nil {
 		return err
 	}
-	return tableSection(w, []string{"KEPT", "FILE", "SIZE"}, r.keptRows())
-}
-
-// tableSection is a table with an empty line before it, if there is anything in it.
-func tableSection(w io.Writer, header []string, rows [][]string) error {
-	if len(rows) == 0 {
-		return nil
-	}
-	fmt.Fprintln(w)
-	return table(w, header, rows)
+	return textout.Section(w, []string{"KEPT", "FILE", "SIZE"}, r.keptRows())
 }
 
 // comparison has the properties that a manifest also has.
-func (r *machineReport) comparison() [][]string {
+func (r *Report) comparison() [][]string {
 	var rows [][]string
 	add := func(name, actual, manifest string) {
 		if r.Wanted == nil {
 			manifest = ""
 		}
 		if actual != "" || manifest != "" {
-			rows = append(rows, []string{name, orNone(actual), manifest})
+			rows = append(rows, []string{name, textout.OrNone(actual), manifest})
 		}
 	}
 	want := r.Wanted
 	if want == nil {
-		want = &wantedReport{}
+		want = &Wanted{}
 	}
-	add("Machine type", r.Versions.MachineType, orNone(want.MachineType))
+	add("Machine type", r.Versions.MachineType, textout.OrNone(want.MachineType))
 	add("Accelerator", r.Versions.Accelerator, string(want.Accelerator))
 	var plugged, possible, actual, maximum string
 	if r.CPUs != nil {
 		plugged, possible = strconv.Itoa(r.CPUs.Plugged), strconv.Itoa(r.CPUs.Possible)
 	}
 	if r.Memory != nil {
-		actual, maximum = size(r.Memory.Actual), size(r.Memory.Maximum)
+		actual, maximum = textout.Size(r.Memory.Actual), textout.Size(r.Memory.Maximum)
 	}
 	add("CPUs", plugged, strconv.Itoa(want.CPUs.Plugged))
 	add("CPUs possible", possible, strconv.Itoa(want.CPUs.Possible))
-	add("Memory", actual, size(want.Memory.Actual))
-	add("Memory maximum", maximum, size(want.Memory.Maximum))
+	add("Memory", actual, textout.Size(want.Memory.Actual))
+	add("Memory maximum", maximum, textout.Size(want.Memory.Maximum))
 	for _, row := range r.displayRows(want.Displays) {
 		add("Display", row[0], row[1])
 	}
 	return rows
 }
 
-func (r *machineReport) diskRows() [][]string {
+func (r *Report) diskRows() [][]string {
 	var rows [][]string
 	seen := map[string]bool{}
 	for _, d := range r.Disks {
@@ -137,14 +120,14 @@ func (r *machineReport) diskRows() [][]string {
 		if d.ReadOnly {
 			access = "read-only"
 		}
-		row := []string{d.Device, "<no medium>", none, none, none, none, r.wantedDisk(d.Device)}
+		row := []string{d.Device, "<no medium>", textout.None, textout.None, textout.None, textout.None, r.wantedDisk(d.Device)}
 		if d.Medium {
-			row = []string{d.Device, d.File, d.Format, size(d.VirtualSize), size(d.ActualSize), access, r.wantedDisk(d.Device)}
+			row = []string{d.Device, d.File, d.Format, textout.Size(d.VirtualSize), textout.Size(d.ActualSize), access, r.wantedDisk(d.Device)}
 			if d.Node == "" { // nobody has opened it
-				row[2], row[3], row[5] = none, none, none
+				row[2], row[3], row[5] = textout.None, textout.None, textout.None
 			}
 			if d.Problem != "" {
-				row[1], row[4] = d.Problem, none
+				row[1], row[4] = d.Problem, textout.None
 			}
 		}
 		rows = append(rows, row)
@@ -152,7 +135,7 @@ func (r *machineReport) diskRows() [][]string {
 	if r.Wanted != nil {
 		for _, d := range r.Wanted.Disks {
 			if !seen[d.Device] {
-				rows = append(rows, []string{d.Device, none, none, none, none, none, r.wantedDisk(d.Device)})
+				rows = append(rows, []string{d.Device, textout.None, textout.None, textout.None, textout.None, textout.None, r.wantedDisk(d.Device)})
 			}
 		}
 	}
@@ -160,41 +143,41 @@ func (r *machineReport) diskRows() [][]string {
 }
 
 // wantedDisk is what the manifest says of a disk.
-func (r *machineReport) wantedDisk(device string) string {
+func (r *Report) wantedDisk(device string) string {
 	if r.Wanted == nil {
 		return ""
 	}
-	i := slices.IndexFunc(r.Wanted.Disks, func(d wantedDisk) bool { return d.Device == device })
+	i := slices.IndexFunc(r.Wanted.Disks, func(d WantedDisk) bool { return d.Device == device })
 	switch {
 	case i < 0:
-		return none
+		return textout.None
 	case r.Wanted.Disks[i].Name == "":
-		return orNone(r.Wanted.Disks[i].Image)
+		return textout.OrNone(r.Wanted.Disks[i].Image)
 	case r.Wanted.Disks[i].Size > 0:
-		return r.Wanted.Disks[i].Name + " " + size(r.Wanted.Disks[i].Size)
+		return r.Wanted.Disks[i].Name + " " + textout.Size(r.Wanted.Disks[i].Size)
 	}
 	return r.Wanted.Disks[i].Name
 }
 
-func (r *machineReport) networkRows() [][]string {
+func (r *Report) networkRows() [][]string {
 	var rows [][]string
 	wanted := func(device string) string {
 		if r.Wanted == nil {
 			return ""
 		}
-		i := slices.IndexFunc(r.Wanted.Networks, func(n wantedNetwork) bool { return n.Device == device })
+		i := slices.IndexFunc(r.Wanted.Networks, func(n WantedNetwork) bool { return n.Device == device })
 		if i < 0 {
-			return none
+			return textout.None
 		}
 		n := &r.Wanted.Networks[i]
-		return strings.Join(strings.Fields(n.Type+" "+n.MAC+" "+n.forwards()), " ")
+		return strings.Join(strings.Fields(n.Type+" "+n.MAC+" "+n.Forwards()), " ")
 	}
 	for _, n := range r.Networks {
-		rows = append(rows, []string{n.Device, n.Model, n.MAC, orNone(n.Backend), wanted(n.Device)})
+		rows = append(rows, []string{n.Device, n.Model, n.MAC, textout.OrNone(n.Backend), wanted(n.Device)})
 	}
 	if len(rows) == 0 && r.Wanted != nil {
 		for _, n := range r.Wanted.Networks {
-			rows = append(rows, []string{n.Device, none, none, none, wanted(n.Device)})
+			rows = append(rows, []string{n.Device, textout.None, textout.None, textout.None, wanted(n.Device)})
 		}
 	}
 	return rows

@@ -1,4 +1,4 @@
-package main
+package inspect
 
 import (
 	"cmp"
@@ -16,19 +16,20 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// wantedReport is what a manifest wants of what a machineReport has.
-type wantedReport struct {
-	CPUs        cpusReport       `json:"cpus"`
-	Memory      memoryReport     `json:"memory"`
+// Wanted is what a manifest wants of what a [Report] has.
+type Wanted struct {
+	CPUs        CPUs             `json:"cpus"`
+	Memory      Memory           `json:"memory"`
 	MachineType string           `json:"machineType,omitempty"`
 	Accelerator spec.Accelerator `json:"accelerator"`
-	Disks       []wantedDisk     `json:"disks,omitempty"`
-	Networks    []wantedNetwork  `json:"networks,omitempty"`
+	Disks       []WantedDisk     `json:"disks,omitempty"`
+	Networks    []WantedNetwork  `json:"networks,omitempty"`
 	// Displays are the protocols by which the display is to be reached.
 	Displays []string `json:"displays,omitempty"`
 }
 
-type wantedDisk struct {
+// WantedDisk is a disk or a CD drive of a manifest.
+type WantedDisk struct {
 	// Device is the id that the guest's device has.
 	Device string `json:"device"`
 	Name   string `json:"name,omitempty"`
@@ -38,7 +39,8 @@ type wantedDisk struct {
 	Image string `json:"image,omitempty"`
 }
 
-type wantedNetwork struct {
+// WantedNetwork is a network of a manifest.
+type WantedNetwork struct {
 	// Device is the id that the guest's device has.
 	Device string `json:"device"`
 	// Type is tap or user.
@@ -48,8 +50,8 @@ type wantedNetwork struct {
 	HostForwards []spec.HostForward `json:"hostForwards,omitempty"`
 }
 
-// forwards are the ports of a network, as other programs list them.
-func (n *wantedNetwork) forwards() string {
+// Forwards are the ports of a network, as other programs list them.
+func (n *WantedNetwork) Forwards() string {
 	var out []string
 	for _, f := range n.HostForwards {
 		text := fmt.Sprintf("%s:%d->%d", cmp.Or(f.HostAddress, "127.0.0.1"), f.HostPort, f.GuestPort)
@@ -63,13 +65,13 @@ func (n *wantedNetwork) forwards() string {
 
 // matchPlugged finds the disks of the manifest among those that were plugged since the
 // start, which have ids of their own.
-func (r *machineReport) matchPlugged() {
+func (r *Report) matchPlugged() {
 	if r.Wanted == nil {
 		return
 	}
 	for i, w := range r.Wanted.Disks {
 		id := qemucmd.PluggedID(w.Name)
-		if w.Name != "" && slices.ContainsFunc(r.Disks, func(d diskReport) bool { return d.Device == id }) {
+		if w.Name != "" && slices.ContainsFunc(r.Disks, func(d Disk) bool { return d.Device == id }) {
 			r.Wanted.Disks[i].Device = id
 		}
 	}
@@ -77,7 +79,7 @@ func (r *machineReport) matchPlugged() {
 
 // stoppedDisks are the disks of a machine that does not run: the files that it
 // had when it was started last, as far as they are in its manifest.
-func (r *machineReport) stoppedDisks(m *host.Machine) error {
+func (r *Report) stoppedDisks(m *host.Machine) error {
 	def, err := m.Definition()
 	if err != nil || r.Wanted == nil {
 		return err
@@ -87,7 +89,7 @@ func (r *machineReport) stoppedDisks(m *host.Machine) error {
 		if d.Name == "" || file == "" {
 			continue
 		}
-		out := diskReport{Device: d.Device, Medium: true, File: file}
+		out := Disk{Device: d.Device, Medium: true, File: file}
 		if info, err := os.Stat(file); err != nil {
 			out.Problem = strings.TrimPrefix(err.Error(), "stat ")
 		} else if info.Mode().IsRegular() {
@@ -98,11 +100,15 @@ func (r *machineReport) stoppedDisks(m *host.Machine) error {
 	return nil
 }
 
-// wants takes out of a defaulted manifest what inspect compares.
-func wants(vm *spec.VirtualMachine) *wantedReport {
+// WantedOf takes out of a manifest that has its defaults what a [Report] compares; nil of
+// none.
+func WantedOf(vm *spec.VirtualMachine) *Wanted {
+	if vm == nil {
+		return nil
+	}
 	m := &vm.Spec.VM
-	w := &wantedReport{
-		CPUs:        cpusReport{Plugged: 1, Possible: 1},
+	w := &Wanted{
+		CPUs:        CPUs{Plugged: 1, Possible: 1},
 		MachineType: m.MachineType, Accelerator: m.Accelerator,
 		Displays: wantedDisplays(m.Display),
 	}
@@ -125,11 +131,11 @@ func wants(vm *spec.VirtualMachine) *wantedReport {
 	disks, cds := 0, 0
 	for _, d := range machineconfig.Disks(vm) {
 		if d.IsCD() {
-			w.Disks = append(w.Disks, wantedDisk{Device: qemucmd.CDID(cds), Image: d.Entry.Cdrom.Image})
+			w.Disks = append(w.Disks, WantedDisk{Device: qemucmd.CDID(cds), Image: d.Entry.Cdrom.Image})
 			cds++
 			continue
 		}
-		out := wantedDisk{Device: qemucmd.DiskID(disks), Name: d.Name}
+		out := WantedDisk{Device: qemucmd.DiskID(disks), Name: d.Name}
 		if t := d.Entry.Template(); t != nil {
 			if q, ok := t.Spec.Resources.Requests[corev1.ResourceStorage]; ok {
 				out.Size = spec.Bytes(q)
@@ -139,13 +145,13 @@ func wants(vm *spec.VirtualMachine) *wantedReport {
 		disks++
 	}
 	if vm.Spec.HasSeed() {
-		w.Disks = append(w.Disks, wantedDisk{Device: qemucmd.SeedID, Image: "cloud-init"})
+		w.Disks = append(w.Disks, WantedDisk{Device: qemucmd.SeedID, Image: "cloud-init"})
 	}
 	if vm.Spec.HasAnswerCD() {
-		w.Disks = append(w.Disks, wantedDisk{Device: qemucmd.AnswerCDID, Image: "sysprep"})
+		w.Disks = append(w.Disks, WantedDisk{Device: qemucmd.AnswerCDID, Image: "sysprep"})
 	}
 	for i, n := range m.Networks {
-		out := wantedNetwork{Device: qemucmd.NICID(i), Type: "user"}
+		out := WantedNetwork{Device: qemucmd.NICID(i), Type: "user"}
 		switch {
 		case n.Tap != nil:
 			out.Type, out.MAC = "tap", n.Tap.MAC

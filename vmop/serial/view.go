@@ -1,4 +1,4 @@
-package main
+package serial
 
 import (
 	"bytes"
@@ -19,36 +19,50 @@ const (
 	keyInterrupt = 0x03 // Ctrl-C, in run only
 )
 
-// view shows a serial console.
-type view struct {
-	conn   net.Conn
-	stdin  io.Reader // nil takes no input
-	stdout io.Writer
-	// interrupt is called for Ctrl-C; nil passes the key on to the guest.
-	interrupt func()
-	// keys says that stdin is a terminal in raw mode, whose Ctrl-] ends the view.
-	keys bool
+// View shows a serial console. Its zero value lacks a connection.
+type View struct {
+	// Conn is the connection to the console, as host.Machine.Console makes it. The view
+	// closes it.
+	Conn net.Conn
+	// Stdin is typed for the guest; nil takes no input. What can be waited for, such as a
+	// terminal, is read no further when the view ends.
+	Stdin io.Reader
+	// Stdout gets what the guest prints, unchanged; nil is nobody.
+	Stdout io.Writer
+	// Interrupt is called for Ctrl-C; nil passes the key on to the guest.
+	Interrupt func()
+	// Keys says that Stdin is a terminal in raw mode ([MakeRaw]), whose Ctrl-] ends the
+	// view.
+	Keys bool
 }
 
-// viewEnd says why a view ended.
-type viewEnd int
+// End says why a view ended.
+type End int
 
+// The ends of a view.
 const (
-	viewMachineEnded viewEnd = iota // the runner closed the console
-	viewDetached                    // Ctrl-], or ctx ended
+	MachineEnded End = iota // the runner closed the console
+	Detached                // Ctrl-], or the context ended
 )
 
-// run shows the console until the machine ends, ctx ends or somebody detaches.
-func (v *view) run(ctx context.Context) (viewEnd, error) {
+// Run shows the console until the machine ends, ctx ends or somebody detaches.
+func (v *View) Run(ctx context.Context) (End, error) {
+	if v.Conn == nil {
+		return MachineEnded, errors.New("serial console: there is no connection")
+	}
+	out := v.Stdout
+	if out == nil {
+		out = io.Discard
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// Whatever ends first ends the other: a closed connection ends both copies.
-	stop := context.AfterFunc(ctx, func() { _ = v.conn.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = v.Conn.Close() })
 	defer stop()
 
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	if f, ok := v.stdin.(*os.File); ok {
+	if f, ok := v.Stdin.(*os.File); ok {
 		// A plain read of a terminal ends when somebody types, and not before.
 		// Files and /dev/null, which cannot be waited for (epoll_ctl(2): EPERM), make
 		// nobody wait.
@@ -67,14 +81,14 @@ func (v *view) run(ctx context.Context) (viewEnd, error) {
 		defer wg.Wait()
 		defer in.Cancel()
 	}
-	_, err := io.Copy(v.stdout, v.conn)
+	_, err := io.Copy(out, v.Conn)
 	switch {
 	case ctx.Err() != nil:
-		return viewDetached, nil
+		return Detached, nil
 	case err != nil && !errors.Is(err, net.ErrClosed):
-		return viewMachineEnded, fmt.Errorf("serial console: %w", err)
+		return MachineEnded, fmt.Errorf("serial console: %w", err)
 	}
-	return viewMachineEnded, nil
+	return MachineEnded, nil
 }
 
 // plainReader is a file whose reads never wait. It is not closed: it is the program's.
@@ -88,14 +102,14 @@ func (plainReader) Close() error { return nil }
 
 // input passes on what is typed, and says whether the view shall end. Input that
 // ends does not end the view: the rest of the output is still wanted.
-func (v *view) input(in io.Reader) (detach bool) {
+func (v *View) input(in io.Reader) (detach bool) {
 	buf := make([]byte, 1024)
 	for {
 		n, err := in.Read(buf)
 		if n > 0 {
 			keys, detached := v.keystrokes(buf[:n])
 			if len(keys) > 0 {
-				if _, werr := v.conn.Write(keys); werr != nil {
+				if _, werr := v.Conn.Write(keys); werr != nil {
 					return false
 				}
 			}
@@ -111,19 +125,19 @@ func (v *view) input(in io.Reader) (detach bool) {
 
 // keystrokes takes out what the guest shall not get. What stands behind Ctrl-]
 // is not typed for the guest.
-func (v *view) keystrokes(typed []byte) (keys []byte, detached bool) {
-	if !v.keys {
+func (v *View) keystrokes(typed []byte) (keys []byte, detached bool) {
+	if !v.Keys {
 		return typed, false
 	}
 	if i := bytes.IndexByte(typed, keyDetach); i >= 0 {
 		typed, detached = typed[:i], true
 	}
-	if v.interrupt == nil {
+	if v.Interrupt == nil {
 		return typed, detached
 	}
 	for _, k := range typed {
 		if k == keyInterrupt {
-			v.interrupt()
+			v.Interrupt()
 		} else {
 			keys = append(keys, k)
 		}
@@ -131,8 +145,8 @@ func (v *view) keystrokes(typed []byte) (keys []byte, detached bool) {
 	return keys, detached
 }
 
-// dialConsole connects to the console that a runner serves.
-func dialConsole(ctx context.Context, path string) (net.Conn, error) {
+// Dial connects to the console that a runner serves, by the path of its socket.
+func Dial(ctx context.Context, path string) (net.Conn, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", path)
 	if err != nil {

@@ -1,4 +1,4 @@
-package main
+package serial
 
 import (
 	"bytes"
@@ -37,8 +37,8 @@ func TestViewTakesFiles(t *testing.T) {
 			got <- string(b[:n])
 		}()
 		var out bytes.Buffer
-		end, err := (&view{conn: host, stdin: in, stdout: &out}).run(t.Context())
-		if typed := <-got; err != nil || end != viewMachineEnded || out.String() != "ready" || typed != want {
+		end, err := (&View{Conn: host, Stdin: in, Stdout: &out}).Run(t.Context())
+		if typed := <-got; err != nil || end != MachineEnded || out.String() != "ready" || typed != want {
 			t.Errorf("%s: %v, %v, the guest got %q and said %q", file, end, err, typed, out.String())
 		}
 	}

@@ -13,14 +13,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// rendering is what a manifest of a file becomes.
-type rendering struct {
-	object *spec.Object
-	vmop.Rendered
-	// objects are Rendered.Objects as they are shown.
-	objects []map[string]any
-}
-
 // runnable finds what would keep a valid machine from running: what its
 // manifest asks for and neither the runner nor any QEMU can do.
 func runnable(o *spec.Object) []spec.Problem {

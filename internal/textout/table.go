@@ -1,0 +1,76 @@
+package textout
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// Table writes rows in columns, as kubectl does.
+func Table(w io.Writer, header []string, rows [][]string) error {
+	t := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
+	for _, row := range append([][]string{header}, rows...) {
+		cells := make([]string, len(row))
+		for i, c := range row {
+			cells[i] = Cell(c)
+		}
+		// A last cell that is padded or empty would leave blanks at the line's end.
+		if _, err := fmt.Fprintln(t, strings.Join(trimRow(cells), "\t")); err != nil {
+			return err
+		}
+	}
+	return t.Flush()
+}
+
+// TableWithin writes a table whose lines have at most so many columns, as far as it is
+// the last cell that makes them longer; 0 is any number. A cell that was cut ends with
+// an ellipsis.
+func TableWithin(w io.Writer, width int, header []string, rows [][]string) error {
+	if width <= 0 {
+		return Table(w, header, rows)
+	}
+	var b strings.Builder
+	if err := Table(&b, header, rows); err != nil {
+		return err
+	}
+	const least = 20 // columns of the last cell, which say something
+	first, _, _ := strings.Cut(b.String(), "\n")
+	start := len([]rune(first)) - len([]rune(header[len(header)-1]))
+	for line := range strings.Lines(b.String()) {
+		text := []rune(strings.TrimSuffix(line, "\n"))
+		if most := max(width, start+least); len(text) > most {
+			text = append(text[:most-1], '…')
+		}
+		if _, err := fmt.Fprintln(w, string(text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Section is a table with an empty line before it, if there is anything in it.
+func Section(w io.Writer, header []string, rows [][]string) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	return Table(w, header, rows)
+}
+
+// Properties writes names and values, one per line.
+func Properties(w io.Writer, rows [][]string) error {
+	t := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
+	for _, r := range rows {
+		fmt.Fprintf(t, "%s:\t%s\n", r[0], Cell(r[1]))
+	}
+	return t.Flush()
+}
+
+// trimRow leaves out empty cells at the end.
+func trimRow(cells []string) []string {
+	for len(cells) > 1 && cells[len(cells)-1] == "" {
+		cells = cells[:len(cells)-1]
+	}
+	return cells
+}

@@ -1,0 +1,13 @@
+// Package inspect looks into machines: what there is of one, by what its host has kept and
+// by what its QEMU says, beside what its manifest wants. It is what vmop-cli inspect
+// prints, as a value, as JSON, and as text for people.
+//
+//	m, err := h.Machine("lab", "web")       // package host
+//	report, err := inspect.Machine(ctx, &m) // asks QEMU, too
+//	err = report.WriteText(os.Stdout)
+//
+// [Report.Query] fills a report in from any QEMU. [WriteImage] is the same for what
+// package imageinspect finds out about an image.
+//
+// Nothing that a guest has said reaches a terminal unescaped by these functions.
+package inspect

@@ -1,0 +1,11 @@
+// Package serial shows the serial console of a machine at a terminal, as vmop-cli console
+// does: it passes on what is typed, and leaves the machine alone when somebody detaches.
+//
+//	conn, err := m.Console(ctx) // of package host
+//	raw, err := serial.MakeRaw(os.Stdin)
+//	defer raw.Restore()
+//	end, err := (&serial.View{Conn: conn, Stdin: os.Stdin, Stdout: os.Stdout, Keys: true}).Run(ctx)
+//
+// What a guest prints steers the terminal, which is the purpose of a console: it is not
+// for output that nobody has asked to see.
+package serial
