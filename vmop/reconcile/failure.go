@@ -1,9 +1,11 @@
 package reconcile
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
+	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/names"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -81,6 +83,41 @@ func Refused(failures []Failure, t Target, now time.Time) *Failure {
 		}
 	}
 	return nil
+}
+
+// Add adds actions that belong together to a plan, or none of them if the API server has
+// refused one a moment ago: that failure is returned, and the plan looks again when the
+// write may be tried.
+func (p *Plan) Add(failures []Failure, now time.Time, actions ...Action) (refused *Failure) {
+	for _, a := range actions {
+		if f := Refused(failures, a.Target(), now); f != nil {
+			p.WakeAt(f.RetryAt())
+			refused = f
+		}
+	}
+	if refused == nil {
+		p.Actions = append(p.Actions, actions...)
+	}
+	return refused
+}
+
+// WakeAt asks for another look at a time, unless there is to be an earlier one.
+func (p *Plan) WakeAt(t time.Time) { p.Wake = Earlier(p.Wake, t) }
+
+// Told is how an object of a namespace tells that a write for it was refused: the
+// reason of a condition, and what happened and what comes of it. The object is called
+// by a noun, as in disk.
+func (f *Failure) Told(noun, namespace string) (reason, text string) {
+	reason, next := conditions.ReasonWriteRefused, "it is tried again"
+	switch {
+	case f.NamespaceGoes:
+		return conditions.ReasonNamespaceTerminating, fmt.Sprintf("namespace %s is being deleted, and the %s with it", namespace, noun)
+	case f.Quota():
+		reason = conditions.ReasonQuotaExceeded
+	case f.Reason == string(metav1.StatusReasonForbidden):
+		reason, next = conditions.ReasonNamespaceNotPrepared, "prepare the namespace as deploy/runner does"
+	}
+	return reason, fmt.Sprintf("%s: %s; %s", f.Target, strings.TrimSpace(f.Message), next)
 }
 
 // Backoff doubles a delay with the number of failures, as the kubelet does, up to

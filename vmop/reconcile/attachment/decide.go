@@ -92,31 +92,19 @@ type decision struct {
 	gone bool
 }
 
-func (d *decision) wake(t time.Time) { d.plan.Wake = reconcile.Earlier(d.plan.Wake, t) }
-
 // do adds an action to the plan. If the API server has refused it a moment ago, it says
 // so in the status instead, and reports false.
 func (d *decision) do(a reconcile.Action) bool {
-	f := reconcile.Refused(d.s.Failures, a.Target(), d.s.Now)
+	f := d.plan.Add(d.s.Failures, d.s.Now, a)
 	if f == nil {
-		d.plan.Actions = append(d.plan.Actions, a)
 		return true
-	}
-	d.wake(f.RetryAt())
-	reason, what := conditions.ReasonWriteRefused, "it is tried again"
-	switch {
-	case f.NamespaceGoes:
-		reason = conditions.ReasonNamespaceTerminating
-	case f.Quota():
-		reason = conditions.ReasonQuotaExceeded
-	case f.Reason == string(metav1.StatusReasonForbidden):
-		reason, what = conditions.ReasonNamespaceNotPrepared, "prepare the namespace as deploy/runner does"
 	}
 	phase := spec.AttachmentPending
 	if d.a.DeletionTimestamp != nil {
 		phase = spec.AttachmentTerminating
 	}
-	d.not(phase, reason, "%s: %s; %s", f.Target, strings.TrimSpace(f.Message), what)
+	reason, text := f.Told("attachment", d.a.Namespace)
+	d.not(phase, reason, "%s", text)
 	return false
 }
 
@@ -580,7 +568,7 @@ func (d *decision) failed(p *corev1.Pod, r *spec.MachineAttachment) {
 	}
 	d.not(spec.AttachmentFailed, conditions.ReasonAttachmentFailed, "machine %s cannot attach it%s", d.a.Spec.VirtualMachineName, because(r.Message))
 	if at := p.CreationTimestamp.Add(again); d.s.Now.Before(at) {
-		d.wake(at)
+		d.plan.WakeAt(at)
 		return
 	}
 	d.end(p)

@@ -90,28 +90,19 @@ type decision struct {
 	gone bool
 }
 
-func (d *decision) wake(t time.Time) { d.plan.Wake = reconcile.Earlier(d.plan.Wake, t) }
-
 // do adds an action to the plan. If the API server has refused it a moment ago, it says
 // so in the status instead, and reports false.
 func (d *decision) do(a reconcile.Action) bool {
-	f := reconcile.Refused(d.s.Failures, a.Target(), d.s.Now)
+	f := d.plan.Add(d.s.Failures, d.s.Now, a)
 	if f == nil {
-		d.plan.Actions = append(d.plan.Actions, a)
 		return true
 	}
-	d.wake(f.RetryAt())
-	why := strings.TrimSpace(f.Message)
-	switch {
-	case f.NamespaceGoes:
-		d.say(d.next.Phase, metav1.ConditionFalse, conditions.ReasonNamespaceTerminating, "namespace %s is being deleted, and the disk with it", d.disk.Namespace)
-	case f.Quota():
-		d.say(spec.DiskPending, metav1.ConditionFalse, conditions.ReasonQuotaExceeded, "%s: %s; it is tried again", f.Target, why)
-	case f.Reason == string(metav1.StatusReasonForbidden):
-		d.say(spec.DiskPending, metav1.ConditionFalse, conditions.ReasonNamespaceNotPrepared, "%s: %s; prepare the namespace as deploy/runner does", f.Target, why)
-	default:
-		d.say(spec.DiskPending, metav1.ConditionFalse, conditions.ReasonWriteRefused, "%s: %s; it is tried again", f.Target, why)
+	phase := spec.DiskPending
+	if f.NamespaceGoes {
+		phase = d.next.Phase
 	}
+	reason, text := f.Told("disk", d.disk.Namespace)
+	d.say(phase, metav1.ConditionFalse, reason, "%s", text)
 	return false
 }
 
@@ -368,7 +359,7 @@ func (d *decision) content() bool {
 	if im != nil && im.FailedAt != nil {
 		again := im.FailedAt.Add(reconcile.Backoff(importDelay, int(im.Attempts)))
 		if d.s.Now.Before(again) {
-			d.wake(again)
+			d.plan.WakeAt(again)
 			d.wait(conditions.ReasonDiskImportFailed, "%s; this was attempt %d, and the next one is at %s", im.Message, im.Attempts, again.UTC().Format(time.RFC3339))
 			return false
 		}
@@ -388,7 +379,7 @@ func (d *decision) source() bool {
 	}
 	name := d.disk.Spec.DataSource.ObjectRef.Name
 	wait := func(reason, format string, args ...any) bool {
-		d.wake(d.s.Now.Add(sourceDelay)) // of what becomes of others nobody tells
+		d.plan.WakeAt(d.s.Now.Add(sourceDelay)) // of what becomes of others nobody tells
 		d.say(spec.DiskPending, metav1.ConditionFalse, reason, format, args...)
 		return false
 	}
@@ -554,7 +545,7 @@ func (d *decision) size() {
 		// Kubernetes lets a claim grow once it is bound.
 		u := reconcile.UpdateClaim{Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion, Storage: &want}
 		if f := reconcile.Refused(d.s.Failures, u.Target(), d.s.Now); f != nil {
-			d.wake(f.RetryAt())
+			d.plan.WakeAt(f.RetryAt())
 			d.condition(conditions.DiskResized, metav1.ConditionFalse, conditions.ReasonWriteRefused, "claim %s does not grow to %s: %s", c.Name, want.String(), strings.TrimSpace(f.Message))
 			return
 		}

@@ -218,9 +218,7 @@ func (f *finding) fine(reason, message string) {
 func (f *finding) urgent() bool { return f.warning && !f.brief }
 
 // wakeAt asks for another look.
-func (d *decision) wakeAt(t time.Time) {
-	d.plan.Wake = reconcile.Earlier(d.plan.Wake, t)
-}
+func (d *decision) wakeAt(t time.Time) { d.plan.WakeAt(t) }
 
 // do adds an action to the plan. If the API server has refused the same write,
 // it is tried again after a growing delay only; until then do says no, and the

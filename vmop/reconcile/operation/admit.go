@@ -41,7 +41,7 @@ func (d *decision) admit(active *spec.VirtualMachineOperation, ends bool) {
 			d.finish(o, spec.OperationFailed, r.reason, r.message)
 		case begun || d.busy && supersedes(o, active):
 			// It is looked at again when what is being done is to be seen.
-			d.wake(d.s.Now.Add(settleAgain))
+			d.plan.WakeAt(d.s.Now.Add(settleAgain))
 		case active == nil:
 			d.begin(o)
 			begun = true
@@ -130,7 +130,7 @@ func (d *decision) refusal(o *spec.VirtualMachineOperation) refusal {
 
 // pending says what an operation waits for.
 func (d *decision) pending(o *spec.VirtualMachineOperation, r refusal) {
-	d.wake(reconcile.Earlier(d.s.Now.Add(settleAgain), o.CreationTimestamp.Add(settling)))
+	d.plan.WakeAt(reconcile.Earlier(d.s.Now.Add(settleAgain), o.CreationTimestamp.Add(settling)))
 	st := *o.Status.DeepCopy()
 	st.Phase = spec.OperationPending
 	if st = d.with(o, st, conditions.Completed, metav1.ConditionFalse, r.reason, r.message); !reflect.DeepEqual(st, o.Status) {
@@ -166,7 +166,7 @@ func (d *decision) cleanUp() {
 		}
 		until := ended(o).Add(d.s.Cleanup.age())
 		if i < d.s.Cleanup.keep() && d.s.Now.Before(until) {
-			d.wake(until)
+			d.plan.WakeAt(until)
 			continue
 		}
 		d.do(reconcile.DeleteOperation{Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion})

@@ -70,20 +70,8 @@ func held(o *spec.VirtualMachineOperation) bool {
 // do adds actions that belong together to the plan, or none if the API server has
 // refused one of them a moment ago.
 func (d *decision) do(actions ...reconcile.Action) bool {
-	ok := true
-	for _, a := range actions {
-		if f := reconcile.Refused(d.s.Failures, a.Target(), d.s.Now); f != nil {
-			d.wake(f.RetryAt())
-			ok = false
-		}
-	}
-	if ok {
-		d.plan.Actions = append(d.plan.Actions, actions...)
-	}
-	return ok
+	return d.plan.Add(d.s.Failures, d.s.Now, actions...) == nil
 }
-
-func (d *decision) wake(t time.Time) { d.plan.Wake = reconcile.Earlier(d.plan.Wake, t) }
 
 func (d *decision) now() *metav1.Time {
 	t := metav1.NewTime(d.s.Now.UTC().Truncate(time.Second))
@@ -169,7 +157,7 @@ func (d *decision) finish(o *spec.VirtualMachineOperation, phase spec.OperationP
 	if phase != spec.OperationCompleted {
 		if back := d.takeBack(o); back != nil {
 			if f := reconcile.Refused(d.s.Failures, back.Target(), d.s.Now); f != nil {
-				d.wake(f.RetryAt())
+				d.plan.WakeAt(f.RetryAt())
 				message += fmt.Sprintf("; its request cannot be taken back, so that the machine may still be restarted: %s: %s", f.Target, f.Message)
 			} else {
 				actions = append(actions, back)
@@ -274,7 +262,7 @@ func (d *decision) proceed(o *spec.VirtualMachineOperation) bool {
 	if d.late(o) {
 		return fail(conditions.ReasonOperationFailed, "%s", d.lateText(o))
 	}
-	d.wake(st.Deadline.Time)
+	d.plan.WakeAt(st.Deadline.Time)
 	return true
 }
 
@@ -338,7 +326,7 @@ func (d *decision) send(o *spec.VirtualMachineOperation, st spec.VirtualMachineO
 	}
 	if f := reconcile.Refused(d.s.Failures, p.Target(), d.s.Now); f != nil {
 		// It is tried again until the time is over.
-		d.wake(f.RetryAt())
+		d.plan.WakeAt(f.RetryAt())
 		next := d.with(o, st, conditions.SignalSent, metav1.ConditionFalse, conditions.ReasonSignalError, f.Target.String()+": "+f.Message)
 		if !reflect.DeepEqual(next, o.Status) {
 			return d.do(write(o, next))

@@ -64,11 +64,7 @@ func Decide(s Snapshot) reconcile.Plan {
 		if a.ResourceVersion == "" {
 			continue
 		}
-		if f := reconcile.Refused(s.Failures, a.Target(), s.Now); f != nil {
-			plan.Wake = reconcile.Earlier(plan.Wake, f.RetryAt())
-			continue
-		}
-		plan.Actions = append(plan.Actions, a)
+		plan.Add(s.Failures, s.Now, a) // or tries it again
 	}
 	size(&s, &plan)
 	return plan

@@ -57,7 +57,7 @@ func size(s *Snapshot, plan *reconcile.Plan) {
 		if was.Counted != nil {
 			// A time to come is one of a clock that was ahead.
 			if next := was.Counted.Add(sizesAgain); s.Now.Before(next) && !was.Counted.After(s.Now) {
-				plan.Wake = reconcile.Earlier(plan.Wake, next)
+				plan.WakeAt(next)
 				continue
 			}
 		}
@@ -68,7 +68,7 @@ func size(s *Snapshot, plan *reconcile.Plan) {
 			},
 		}
 		if f := reconcile.Refused(s.Failures, apply.Target(), s.Now); f != nil {
-			plan.Wake = reconcile.Earlier(plan.Wake, f.RetryAt())
+			plan.WakeAt(f.RetryAt())
 			continue
 		}
 		plan.Statuses = append(plan.Statuses, apply)
