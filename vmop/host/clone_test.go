@@ -47,7 +47,11 @@ spec:
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	dir := t.TempDir()
+	return newBenchIn(t, t.TempDir())
+}
+
+func newBenchIn(t *testing.T, dir string) *bench {
+	t.Helper()
 	b := &bench{T: t, external: filepath.Join(dir, "data.qcow2")}
 	var err error
 	b.h, err = Open(Options{DataDir: filepath.Join(dir, "vmop"), Getenv: func(name string) string { return map[string]string{"XDG_RUNTIME_DIR": dir}[name] }})
