@@ -83,8 +83,8 @@ func TestGuestScripts(t *testing.T) {
 					return exportGuest(guest, images)
 				},
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
-					"answers": answersCommand, "boot-sector": bootSectorCommand, "expect": expectCommand, "guest": guestCommand, "guest-disk": diskOfGuest(guest), "hold-monitor": holdMonitorCommand,
-					"kill-runner": killRunnerCommand, "picture": pictureCommand, "push-disk": pushDiskCommand, "serve-images": serveImagesCommand, "until": untilCommand, "waits": waitsCommand,
+					"aged": agedCommand, "answers": answersCommand, "boot-sector": bootSectorCommand, "expect": expectCommand, "guest": guestCommand, "guest-disk": diskOfGuest(guest), "hold-monitor": holdMonitorCommand,
+					"kill-copies": killCopiesCommand, "kill-runner": killRunnerCommand, "random-disk": randomDiskCommand, "picture": pictureCommand, "push-disk": pushDiskCommand, "serve-images": serveImagesCommand, "until": untilCommand, "waits": waitsCommand,
 				},
 			})
 		})

@@ -210,11 +210,10 @@ func (h *Host) Clone(ctx context.Context, m Machine, namespace, name string, opt
 	if err := makePrivate(parent); err != nil {
 		return fail(err)
 	}
-	prefix := ".clone-" + name + "-"
-	if err := removeAbandoned(parent, prefix); err != nil {
+	if err := removeAbandoned(parent, newClonePrefix); err != nil {
 		return fail(err)
 	}
-	tmp, err := os.MkdirTemp(parent, prefix)
+	tmp, err := os.MkdirTemp(parent, newClonePrefix+name+"-")
 	if err != nil {
 		return fail(err)
 	}
@@ -223,6 +222,9 @@ func (h *Host) Clone(ctx context.Context, m Machine, namespace, name string, opt
 	}
 	return h.Machine(namespace, name)
 }
+
+// newClonePrefix begins the names of clones that are being made, each of which is locked.
+const newClonePrefix = ".clone-"
 
 func (h *Host) fillClone(ctx context.Context, m *Machine, tmp string, to Directories, named spec.Object, def Definition, disks []heldDisk, options CopyOptions) error {
 	own, err := runner.Lock(tmp) // nobody takes it for abandoned

@@ -46,6 +46,9 @@ type examinedImages struct {
 	cached        int
 	cachedSize    int64
 	stale, unused Pruned
+	// left are directories of copies that were interrupted, and leftSize what they take.
+	left     []string
+	leftSize int64
 	// problem is why the cache cannot be looked at, unknown why nothing can.
 	problem, unknown string
 }
@@ -89,10 +92,43 @@ func (h *Host) examineImages(ctx context.Context) (out examinedImages) {
 		}
 		out.machines = append(out.machines, found)
 	}
+	if err := h.examineLeft(&out); err != nil {
+		out.unknown = err.Error()
+	}
 	if err := h.examineCache(ctx, &out); err != nil {
 		out.problem = err.Error()
 	}
 	return out
+}
+
+// examineLeft looks for copies that nobody makes any more.
+func (h *Host) examineLeft(out *examinedImages) error {
+	machines := filepath.Join(h.root, machinesDir)
+	for _, pattern := range []string{
+		filepath.Join(machines, "*", newClonePrefix+"*"), filepath.Join(machines, "*", newMachinePrefix+"*"),
+		filepath.Join(machines, "*", "*", snapshotsDir, newSnapshotPrefix+"*"),
+	} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			return err
+		}
+		for _, dir := range found {
+			if makers, err := runner.Holders(dir); err != nil || len(makers) > 0 {
+				continue // it is being made
+			}
+			files, err := filepath.Glob(filepath.Join(dir, "*"))
+			if err != nil {
+				return err
+			}
+			for _, file := range files {
+				if n, err := allocated(file); err == nil {
+					out.leftSize += n
+				}
+			}
+			out.left = append(out.left, dir)
+		}
+	}
+	return nil
 }
 
 func (h *Host) examineCache(ctx context.Context, out *examinedImages) error {
@@ -263,6 +299,9 @@ func diagnoseImages(s *examinedImages, say func(status FindingStatus, subject, d
 			say(FindingLimited, "growth in "+at.dir, "make room before the guests use theirs: a guest whose disk cannot grow is paused, and goes on when there is room",
 				"the disks of machines there may grow by %s, and %s are free", mebibytes(uint64(at.grows)), mebibytes(uint64(at.free)))
 		}
+	}
+	if len(s.left) > 0 {
+		say(FindingOK, "interrupted copies", "the next snapshot or clone in their place removes them: "+strings.Join(s.left, ", "), "%d of %s", len(s.left), mebibytes(uint64(s.leftSize)))
 	}
 	if s.problem != "" {
 		say(FindingLimited, "image cache", "remove what is broken there; machines do not depend on it", "%s", s.problem)

@@ -93,11 +93,10 @@ func (h *Host) CreateFromImage(ctx context.Context, o *spec.Object, g Given, ima
 	if err := makePrivate(parent); err != nil {
 		return Machine{}, fmt.Errorf("directory of the machine: %w", err)
 	}
-	prefix := ".new-" + o.Name + "-"
-	if err := removeAbandoned(parent, prefix); err != nil {
+	if err := removeAbandoned(parent, newMachinePrefix); err != nil {
 		return Machine{}, err
 	}
-	tmp, err := os.MkdirTemp(parent, prefix)
+	tmp, err := os.MkdirTemp(parent, newMachinePrefix+o.Name+"-")
 	if err != nil {
 		return Machine{}, err
 	}
@@ -110,6 +109,10 @@ func (h *Host) CreateFromImage(ctx context.Context, o *spec.Object, g Given, ima
 	}
 	return h.Machine(o.Namespace, o.Name)
 }
+
+// newMachinePrefix begins the names of machines that are being made of images, each of
+// which is locked.
+const newMachinePrefix = ".new-"
 
 func fillFromImage(ctx context.Context, dir string, o *spec.Object, g Given, image Image, held *os.File, options ImageOptions) (err error) {
 	own, err := runner.Lock(dir) // nobody takes it for abandoned
