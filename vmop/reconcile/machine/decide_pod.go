@@ -472,10 +472,7 @@ func (d *decision) note() {
 	// A guest that has reset itself for what waited has nothing to wait for then.
 	renewed := e.cause == string(runnerconfig.CauseGuestReset)
 	if e.failure || e.ran < shortRun && !final && !renewed {
-		d.end.Failures = 1
-		if former != nil && former.ObservedGeneration == d.s.VM.Generation && e.ran < steadyRun {
-			d.end.Failures += former.Failures
-		}
+		d.countFailure(former, e.ran)
 	}
 	kind, next := corev1.EventTypeNormal, "the machine is started again"
 	if d.end.Failures > 0 {
@@ -485,6 +482,15 @@ func (d *decision) note() {
 		next = "the machine stays stopped"
 	}
 	d.plan.Events = append(d.plan.Events, reconcile.Event{Type: kind, Reason: camel(e.cause), Action: actionRun, Note: e.message + "; " + next})
+}
+
+// countFailure counts an end as a failure, in a row with the end before it if the machine
+// has not run steadily in between.
+func (d *decision) countFailure(former *spec.MachineEnd, ran time.Duration) {
+	d.end.Failures = 1
+	if former != nil && former.ObservedGeneration == d.s.VM.Generation && ran < steadyRun {
+		d.end.Failures += former.Failures
+	}
 }
 
 // stops reports whether an end means that the machine should not run any more.
@@ -502,20 +508,39 @@ func (d *decision) poweredOff() bool {
 
 // noteLost records how the machine has ended, by its runner's word, if its pod does
 // not tell so any more. It reports whether it has something to record.
+//
+// A failure that the runner has told counts as one that its pod tells: whatever takes
+// pods that have ended away must not turn a machine that crashes into one that crashes
+// without a delay. A pod of which no runner has told an end is none of the machine's
+// failures: somebody has deleted it, which restarts the machine at once, or its node has
+// died, and elsewhere the machine may well run. What the kubelet ends again and again, an
+// eviction or the OOM killer, is told by the pod, which it leaves, and counts.
 func (d *decision) noteLost() bool {
 	if !d.lostEnd() {
 		return false
 	}
-	e := d.stored.RunnerEnd
+	e, former := d.stored.RunnerEnd, d.stored.LastEnd
 	d.end = &spec.MachineEnd{
 		PodUID: d.executedIn(), Cause: e.Cause, Message: e.Message, QEMUStatus: e.QEMUStatus,
 		Time: metav1.NewTime(d.s.Now.Truncate(time.Second)), ObservedGeneration: d.s.VM.Generation,
 	}
+	kind := corev1.EventTypeNormal
+	if runnerconfig.Cause(e.Cause).Failure() {
+		// Nobody tells how long it has run: at most as long as it was allowed to since.
+		var ran time.Duration
+		if former != nil {
+			ran = d.s.Now.Sub(former.Time.Add(reconcile.Backoff(restartDelay, int(former.Failures))))
+		}
+		d.countFailure(former, ran)
+		kind = corev1.EventTypeWarning
+	}
 	next := "the machine is started again"
 	if !d.wanted() {
 		next = "the machine stays stopped"
+	} else if d.end.Failures > 0 {
+		next += " at " + d.startAgain().Format(time.RFC3339) + ", or as soon as its specification changes"
 	}
-	d.plan.Events = append(d.plan.Events, reconcile.Event{Type: corev1.EventTypeNormal, Reason: camel(e.Cause), Action: actionRun, Note: e.Message + "; " + next})
+	d.plan.Events = append(d.plan.Events, reconcile.Event{Type: kind, Reason: camel(e.Cause), Action: actionRun, Note: e.Message + "; " + next})
 	return true
 }
 

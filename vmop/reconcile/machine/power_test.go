@@ -6,11 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 )
 
 // comesToRest lets everybody do what there is to do, kindly.
@@ -304,4 +306,59 @@ func TestAutomaticRestart(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A machine that crashes is started again after a delay that grows, also if each of its
+// pods is taken away when it has ended, and at once if it has not failed by its runner's
+// word.
+func TestCrashesInLostPodsAreDelayed(t *testing.T) {
+	causes := []runnerconfig.Cause{
+		runnerconfig.CauseQEMUFailure, runnerconfig.CauseGuestShutdown, runnerconfig.CauseGuestReset, runnerconfig.CauseHostQuit, "of-a-later-version",
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		w := policyWorld(spec.RunPolicyAlwaysOn, true)
+		row := int32(0)
+		for i := range rapid.IntRange(1, 7).Draw(t, "ends") {
+			cause := rapid.SampledFrom(causes).Draw(t, "cause")
+			ran := rapid.SampledFrom([]time.Duration{2 * time.Minute, 20 * time.Minute}).Draw(t, "ran")
+			w.pass(ran)
+			pod := get[*corev1.Pod](w, thePod)
+			w.choose = func(string, int) int { return 1 } // the runner's report gets through
+			w.finish(pod, cause)
+			w.choose = func(string, int) int { return 0 }
+			clear(w.lastEnds)
+			w.upsets++
+			w.put(thePod, nil)
+			if ran > 10*time.Minute || !cause.Failure() {
+				row = 0
+			}
+			if cause.Failure() {
+				row++
+			}
+			ended := w.now
+			for range 1000 {
+				w.observeAll()
+				w.work()
+				if w.podUID() != "" {
+					break
+				}
+				w.pass(time.Second)
+			}
+			wait, want := w.now.Sub(ended), reconcile.Backoff(10*time.Second, int(row))
+			if wait < want-time.Second || wait > want+15*time.Second {
+				t.Fatalf("end %d, %s after %v: a new pod after %v, want one after %v (%d in a row)", i, cause, ran, wait, want, row)
+			}
+			end := get[*spec.VirtualMachine](w, theVM).Status.LastEnd
+			if end == nil || end.Failures != row || end.Cause != string(cause) {
+				t.Fatalf("end %d, %s after %v: %+v, want %d failures", i, cause, ran, end, row)
+			}
+			for range 30 {
+				w.work()
+				w.pass(time.Second)
+			}
+			if !w.runs() {
+				t.Fatal("it does not run")
+			}
+		}
+	})
 }
