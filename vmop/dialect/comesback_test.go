@@ -706,6 +706,20 @@ func (w *tale) kubevirtDisks(t *rapid.T, theirs, instance, devices object) {
 		m.Disks, disks = append(m.Disks, disk), append(disks, d)
 	}
 	m.Disks = append(m.Disks, loose...)
+	var folders []object
+	for i := range rapid.IntRange(0, 2).Draw(t, "folders") {
+		name, claim := fmt.Sprintf("folder-%d", i), object{"claimName": "shared"}
+		share := spec.Share{Tag: name, PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: "shared"}}
+		if share.ReadOnly = rapid.Bool().Draw(t, "read only"); share.ReadOnly {
+			claim["readOnly"] = true
+		}
+		m.Shares = append(m.Shares, share)
+		volumes, folders = append(volumes, object{"name": name, "persistentVolumeClaim": claim}), append(folders, object{"name": name, "virtiofs": object{}})
+		w.note("domain.devices.filesystems[%d]", i)
+	}
+	if len(folders) > 0 {
+		devices["filesystems"] = folders
+	}
 	at := fmt.Sprintf("volumes[%d].", len(volumes))
 	switch rapid.SampledFrom([]string{"", "seed", "sysprep"}).Draw(t, "provisioning") {
 	case "seed":

@@ -22,6 +22,11 @@ func (m *machine) disks() {
 		order = append(order, name)
 	}
 	used := map[string]bool{}
+	for _, f := range m.instance.Get("domain", "devices", "filesystems").List() {
+		name := f.Get("name").String()
+		used[name] = true
+		m.filesystem(f, volumes[name], name)
+	}
 	for _, d := range m.instance.Get("domain", "devices", "disks").List() {
 		name := d.Get("name").String()
 		if other := d.Get("volumeName").String(); other != "" { // v1alpha2
@@ -39,6 +44,25 @@ func (m *machine) disks() {
 		if !used[name] {
 			m.disk(nil, volumes[name], name)
 		}
+	}
+}
+
+// filesystem translates a volume that the guest mounts.
+func (m *machine) filesystem(f, v *tree.Node, name string) {
+	f.Get("virtiofs").Read()
+	claim := v.Get("persistentVolumeClaim", "claimName")
+	switch {
+	case v == nil:
+		f.Note("there is no volume %q; it is left out", name)
+	case !claim.Is():
+		f.Note("only a volume claim can be shared with a guest here; it is left out")
+	case limits.ShareTag(name) != nil:
+		f.Note("%q cannot be what the guest mounts it by here: %v; it is left out", name, limits.ShareTag(name))
+	default:
+		share := spec.Share{Tag: name, PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: claim.String()}}
+		share.ReadOnly, _ = v.Get("persistentVolumeClaim", "readOnly").Bool()
+		f.Remark("cloud-config has the guest mount it here, at %s", share.MountedAt())
+		m.vm.Spec.VM.Shares = append(m.vm.Spec.VM.Shares, share)
 	}
 }
 
