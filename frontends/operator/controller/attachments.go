@@ -28,12 +28,7 @@ type (
 )
 
 func attachmentRegistration() registration {
-	return registration{
-		kind: spec.KindAttachment, resource: spec.ResourceAttachments,
-		object: func() client.Object { return &storedAttachment{} },
-		list:   func() client.ObjectList { return &storedAttachmentList{} },
-		add:    addAttachments,
-	}
+	return keptRegistration[spec.VirtualMachineBlockDeviceAttachment](spec.KindAttachment, spec.ResourceAttachments, addAttachments)
 }
 
 // attachedTo is the machine that an attachment names, and attachedClaim the claim. One
@@ -134,21 +129,9 @@ func (k *attachments) kind() kind[attachmentkind.Snapshot] {
 
 // observe looks at an attachment and all that it depends on.
 func (k *attachments) observe(w *look) *sight[attachmentkind.Snapshot] {
-	stored := subject(w, spec.KindAttachment, &storedAttachment{}, &storedAttachment{})
-	if stored == nil || w.err != nil {
+	stored, a, unreadable := keptSubject[spec.VirtualMachineBlockDeviceAttachment](w, spec.KindAttachment)
+	if stored == nil {
 		return nil
-	}
-	a, err := stored.decode()
-	unreadable := ""
-	if err != nil {
-		// It must be possible to delete it.
-		unreadable = err.Error()
-		bare, err := stored.bare()
-		if err != nil {
-			w.err = err
-			return nil
-		}
-		a = &spec.VirtualMachineBlockDeviceAttachment{ObjectMeta: bare.ObjectMeta}
 	}
 	out := &sight[attachmentkind.Snapshot]{object: stored, now: w.now()}
 	s := &out.snapshot
@@ -171,6 +154,7 @@ func (k *attachments) observe(w *look) *sight[attachmentkind.Snapshot] {
 	s.Others = slices.CompactFunc(s.Others, func(a, b spec.VirtualMachineBlockDeviceAttachment) bool { return a.UID == b.UID })
 	if ref := a.Spec.BlockDeviceRef; ref.Kind == spec.AttachedDisk {
 		if d := one(w, spec.KindDisk, ref.Name, &storedDisk{}); d != nil {
+			var err error
 			if s.Disk, err = d.decode(); err != nil {
 				s.Disk = &spec.VirtualDisk{ObjectMeta: d.ObjectMeta} // it is in no phase
 			}

@@ -23,12 +23,7 @@ type (
 )
 
 func diskRegistration() registration {
-	return registration{
-		kind: spec.KindDisk, resource: spec.ResourceDisks,
-		object: func() client.Object { return &storedDisk{} },
-		list:   func() client.ObjectList { return &storedDiskList{} },
-		add:    addDisks,
-	}
+	return keptRegistration[spec.VirtualDisk](spec.KindDisk, spec.ResourceDisks, addDisks)
 }
 
 // addDisks adds the controller of disks.
@@ -83,21 +78,9 @@ func (k *disks) kind() kind[diskkind.Snapshot] {
 
 // observe looks at a disk and all that it depends on.
 func (k *disks) observe(w *look) *sight[diskkind.Snapshot] {
-	stored := subject(w, spec.KindDisk, &storedDisk{}, &storedDisk{})
-	if stored == nil || w.err != nil {
+	stored, d, unreadable := keptSubject[spec.VirtualDisk](w, spec.KindDisk)
+	if stored == nil {
 		return nil
-	}
-	d, err := stored.decode()
-	unreadable := ""
-	if err != nil {
-		// It must be possible to delete it.
-		unreadable = err.Error()
-		bare, err := stored.bare()
-		if err != nil {
-			w.err = err
-			return nil
-		}
-		d = &spec.VirtualDisk{ObjectMeta: bare.ObjectMeta}
 	}
 	out := &sight[diskkind.Snapshot]{object: stored, now: w.now()}
 	s := &out.snapshot

@@ -27,6 +27,15 @@ type registration struct {
 	add func(*setup) error
 }
 
+// keptRegistration registers a kind whose objects the caches keep as they are.
+func keptRegistration[T any](kind, resource string, add func(*setup) error) registration {
+	return registration{
+		kind: kind, resource: resource, add: add,
+		object: func() client.Object { return &kept[T]{} },
+		list:   func() client.ObjectList { return &keptList[T]{} },
+	}
+}
+
 // registrations are all kinds that it looks after, which are those of
 // [spec.Kinds]. A new one is another line.
 func registrations() []registration {

@@ -65,6 +65,24 @@ func subject[T cached](w *look, kind string, into, fresh T) T {
 	return seen
 }
 
+// keptSubject is the subject of a look of a kind that is kept as it is, and what it says:
+// of one that cannot be understood its metadata, and why, because it must be possible to
+// delete it.
+func keptSubject[T any](w *look, kind string) (stored *kept[T], object *T, unreadable string) {
+	stored = subject(w, kind, &kept[T]{}, &kept[T]{})
+	if stored == nil || w.err != nil {
+		return nil, nil, ""
+	}
+	object, err := stored.decode()
+	if err != nil {
+		unreadable = err.Error()
+		if object, w.err = metadataOf[T](&stored.stored); w.err != nil {
+			return nil, nil, ""
+		}
+	}
+	return stored, object, unreadable
+}
+
 // cached is a type of objects that are read.
 type cached interface {
 	comparable

@@ -36,7 +36,7 @@ func (k *machines) observe(l *look) *observed {
 	bare := err != nil && stored.DeletionTimestamp != nil
 	if bare {
 		// It must be possible to delete it.
-		vm, err = stored.bare()
+		vm, err = metadataOf[spec.VirtualMachine](&stored.stored)
 	}
 	if err != nil {
 		plan := machinekind.Unreadable(stored, stored.status(), err, out.now)

@@ -24,12 +24,7 @@ type (
 )
 
 func operationRegistration() registration {
-	return registration{
-		kind: spec.KindOperation, resource: spec.ResourceOperations,
-		object: func() client.Object { return &storedOperation{} },
-		list:   func() client.ObjectList { return &storedOperationList{} },
-		add:    addOperations,
-	}
+	return keptRegistration[spec.VirtualMachineOperation](spec.KindOperation, spec.ResourceOperations, addOperations)
 }
 
 // addOperations adds the controller of operations. A request is about those of one

@@ -4,7 +4,6 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
@@ -13,18 +12,13 @@ import (
 // [registrations] would name.
 
 func greetingRegistration() registration {
-	return registration{
-		kind: kindGreeting, resource: "greetings",
-		object: func() client.Object { return &kept[Greeting]{} },
-		list:   func() client.ObjectList { return &keptList[Greeting]{} },
-		add: func(s *setup) error {
-			k := kind[greetingSnapshot]{observe: observeGreeting, decide: decideGreeting}
-			return addKind(s, "greetings", k, controller.Options{}, func(b *builder.Builder) *builder.Builder {
-				owner := handler.EnqueueRequestForOwner(s.manager.GetScheme(), s.manager.GetRESTMapper(), &kept[Greeting]{})
-				return b.For(&kept[Greeting]{}).Watches(&corev1.ConfigMap{}, owner)
-			})
-		},
-	}
+	return keptRegistration[Greeting](kindGreeting, "greetings", func(s *setup) error {
+		k := kind[greetingSnapshot]{observe: observeGreeting, decide: decideGreeting}
+		return addKind(s, "greetings", k, controller.Options{}, func(b *builder.Builder) *builder.Builder {
+			owner := handler.EnqueueRequestForOwner(s.manager.GetScheme(), s.manager.GetRESTMapper(), &kept[Greeting]{})
+			return b.For(&kept[Greeting]{}).Watches(&corev1.ConfigMap{}, owner)
+		})
+	})
 }
 
 func observeGreeting(w *look) *sight[greetingSnapshot] {

@@ -271,15 +271,23 @@ func (m *machine) decode() (*spec.VirtualMachine, error) {
 	return decode[spec.VirtualMachine](&m.stored)
 }
 
-// bare is an object, as a machine, of which only the metadata is understood.
-func (s *stored) bare() (*spec.VirtualMachine, error) {
+// metadataOf is an object of which only the metadata is understood.
+func metadataOf[T any](s *stored) (*T, error) {
 	var known struct {
-		metav1.ObjectMeta `json:"metadata"`
+		Metadata json.RawMessage `json:"metadata"`
 	}
-	if err := json.Unmarshal(s.data, &known); err != nil {
-		return nil, &decodeError{spec.KindVirtualMachine, s.Namespace, s.Name, err}
+	out := new(T)
+	err := json.Unmarshal(s.data, &known)
+	if err == nil {
+		var data []byte
+		if data, err = json.Marshal(known); err == nil {
+			err = json.Unmarshal(data, out)
+		}
 	}
-	return &spec.VirtualMachine{ObjectMeta: known.ObjectMeta}, nil
+	if err != nil {
+		return nil, &decodeError{reflect.TypeFor[T]().Name(), s.Namespace, s.Name, err}
+	}
+	return out, nil
 }
 
 func (k *kept[T]) decode() (*T, error) { return decode[T](&k.stored) }
