@@ -14,7 +14,7 @@ import (
 )
 
 // Named are the names with which the tests of the package that is tested call
-// violated, sorted, each once.
+// violated or Violated, sorted, each once.
 func Named(t testing.TB) []string {
 	t.Helper()
 	files, err := filepath.Glob("*_test.go")
@@ -32,7 +32,7 @@ func Named(t testing.TB) []string {
 			if !is {
 				return true
 			}
-			if f, is := call.Fun.(*ast.SelectorExpr); !is || f.Sel.Name != "violated" {
+			if f, is := call.Fun.(*ast.SelectorExpr); !is || f.Sel.Name != "violated" && f.Sel.Name != "Violated" {
 				return true
 			}
 			name, is := call.Args[0].(*ast.BasicLit)

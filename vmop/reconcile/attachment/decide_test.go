@@ -22,15 +22,7 @@ import (
 func TestAttachments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
-		w.draw = func(label string, n int) int {
-			if n == 1 {
-				return 0
-			}
-			return rapid.IntRange(0, n-1).Draw(t, label)
-		}
-		if v := w.life(); v != nil {
-			t.Fatalf("%v\n%s", v, strings.Join(w.log, "\n"))
-		}
+		w.Hold(t, w.life)
 	})
 }
 

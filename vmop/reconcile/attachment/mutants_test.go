@@ -1,8 +1,6 @@
 package attachment_test
 
 import (
-	"math/rand/v2"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,43 +13,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// mutant is a decision with one fault, and the promise that must notice it.
-type mutant struct {
-	fault, promise string
-	before         func(*attachment.Snapshot)
-	after          func(*attachment.Snapshot, *reconcile.Plan)
-}
+type mutant = promises.Mutant[attachment.Snapshot]
 
-// worldsOfMutants are so many that each fault shows in many of them.
-const worldsOfMutants uint64 = 1500
-
-// decide is the decision with the fault. A mutant that sees things otherwise has objects
-// of its own.
-func (m *mutant) decide(s attachment.Snapshot) reconcile.Plan {
-	mine := s
-	if m.before != nil {
-		mine.Attachment, mine.Machine, mine.Pod, mine.Exporter = s.Attachment.DeepCopy(), s.Machine.DeepCopy(), s.Pod.DeepCopy(), s.Exporter.DeepCopy()
-		m.before(&mine)
-	}
-	p := attachment.Decide(mine)
-	if m.after != nil {
-		m.after(&s, &p)
-	}
-	return p
-}
-
-// without leaves out some actions.
-func without(drop func(reconcile.Action) bool) func(*attachment.Snapshot, *reconcile.Plan) {
-	return func(_ *attachment.Snapshot, p *reconcile.Plan) { p.Actions = slices.DeleteFunc(p.Actions, drop) }
-}
-
-// adds is a mutant's plan with another action.
-func adds(a func(*attachment.Snapshot) reconcile.Action) func(*attachment.Snapshot, *reconcile.Plan) {
-	return func(s *attachment.Snapshot, p *reconcile.Plan) {
-		if a := a(s); a != nil {
-			p.Actions = append([]reconcile.Action{a}, p.Actions...)
-		}
-	}
+// own has objects that a mutant may change.
+func own(s attachment.Snapshot) attachment.Snapshot {
+	s.Attachment, s.Machine, s.Pod, s.Exporter = s.Attachment.DeepCopy(), s.Machine.DeepCopy(), s.Pod.DeepCopy(), s.Exporter.DeepCopy()
+	return s
 }
 
 func released(s *attachment.Snapshot) {
@@ -63,8 +30,8 @@ func released(s *attachment.Snapshot) {
 func mutants() []mutant {
 	return []mutant{
 		{
-			fault: "a plan depends on how often it is asked for", promise: "equal snapshots give equal plans",
-			after: func() func(*attachment.Snapshot, *reconcile.Plan) {
+			Fault: "a plan depends on how often it is asked for", Promise: "equal snapshots give equal plans",
+			After: func() func(*attachment.Snapshot, *reconcile.Plan) {
 				var asked atomic.Int64
 				return func(s *attachment.Snapshot, p *reconcile.Plan) {
 					p.Wake = s.Now.Add(time.Duration(asked.Add(1)) * time.Hour)
@@ -72,76 +39,76 @@ func mutants() []mutant {
 			}(),
 		},
 		{
-			fault: "the snapshot is changed", promise: "a snapshot is not changed",
-			after: func(s *attachment.Snapshot, _ *reconcile.Plan) {
+			Fault: "the snapshot is changed", Promise: "a snapshot is not changed",
+			After: func(s *attachment.Snapshot, _ *reconcile.Plan) {
 				s.Attachment.Labels = map[string]string{"seen": "yes"}
 			},
 		},
 		{
-			fault: "no condition is told", promise: "what is awaited is told",
-			after: func(_ *attachment.Snapshot, p *reconcile.Plan) {
+			Fault: "no condition is told", Promise: "what is awaited is told",
+			After: func(_ *attachment.Snapshot, p *reconcile.Plan) {
 				for i := range p.Statuses {
 					delete(p.Statuses[i].Status, "conditions")
 				}
 			},
 		},
 		{
-			fault: "what was asked for is there", promise: "what is attached is there",
-			before: func(s *attachment.Snapshot) {
+			Fault: "what was asked for is there", Promise: "what is attached is there",
+			Before: func(s *attachment.Snapshot) {
 				for i := range s.Machine.Status.Attachments {
 					s.Machine.Status.Attachments[i].Phase = "Attached"
 				}
 			},
 		},
 		{
-			fault: "a connection is kept for the next run", promise: "a connection is for the run that there is",
-			before: func(s *attachment.Snapshot) {
+			Fault: "a connection is kept for the next run", Promise: "a connection is for the run that there is",
+			Before: func(s *attachment.Snapshot) {
 				if c := s.Attachment.Status.Connection; c != nil && s.Pod != nil {
 					s.Pod.UID = c.PodUID
 				}
 			},
 		},
 		{
-			fault: "a detached disk is one that nobody waits for", promise: "a guest has its disk until it has released it",
-			before: released,
+			Fault: "a detached disk is one that nobody waits for", Promise: "a guest has its disk until it has released it",
+			Before: released,
 		},
 		{
-			fault: "other pods are not looked at", promise: "there is one writer",
-			before: func(s *attachment.Snapshot) { s.Users = nil },
+			Fault: "other pods are not looked at", Promise: "there is one writer",
+			Before: func(s *attachment.Snapshot) { s.Users = nil },
 		},
 		{
-			fault: "finalizers are not needed", promise: "what has an exporter is held",
-			before: func(s *attachment.Snapshot) {
+			Fault: "finalizers are not needed", Promise: "what has an exporter is held",
+			Before: func(s *attachment.Snapshot) {
 				if s.Attachment.DeletionTimestamp == nil {
 					s.Attachment.Finalizers = []string{names.FinalizerAttachment}
 				}
 			},
 		},
 		{
-			fault: "exporters end by themselves", promise: "nothing is left of an attachment",
-			before: func(s *attachment.Snapshot) {
+			Fault: "exporters end by themselves", Promise: "nothing is left of an attachment",
+			Before: func(s *attachment.Snapshot) {
 				if s.Attachment.DeletionTimestamp != nil {
 					s.Exporter = nil
 				}
 			},
 		},
 		{
-			fault: "any pod of the name is the exporter", promise: "a pod of somebody else is left alone",
-			before: func(s *attachment.Snapshot) {
+			Fault: "any pod of the name is the exporter", Promise: "a pod of somebody else is left alone",
+			Before: func(s *attachment.Snapshot) {
 				if s.Exporter != nil {
 					s.Exporter.Annotations = map[string]string{names.AnnotationMadeFor: string(s.Attachment.UID)}
 				}
 			},
 		},
 		{
-			fault: "a claim is applied", promise: "nothing else is written",
-			after: adds(func(*attachment.Snapshot) reconcile.Action {
+			Fault: "a claim is applied", Promise: "nothing else is written",
+			After: promises.Adds(func(*attachment.Snapshot) reconcile.Action {
 				return reconcile.DeleteSecret{Name: "a-vmbda", UID: "1", ResourceVersion: "1"}
 			}),
 		},
 		{
-			fault: "a finalizer is written without need", promise: "the world comes to rest",
-			after: adds(func(s *attachment.Snapshot) reconcile.Action {
+			Fault: "a finalizer is written without need", Promise: "the world comes to rest",
+			After: promises.Adds(func(s *attachment.Snapshot) reconcile.Action {
 				if len(s.Attachment.Finalizers) == 0 || s.Attachment.DeletionTimestamp != nil {
 					return nil
 				}
@@ -149,15 +116,15 @@ func mutants() []mutant {
 			}),
 		},
 		{
-			fault: "nothing is let go", promise: "what is deleted goes",
-			after: without(func(a reconcile.Action) bool {
+			Fault: "nothing is let go", Promise: "what is deleted goes",
+			After: promises.Without[attachment.Snapshot](func(a reconcile.Action) bool {
 				f, is := a.(reconcile.SetFinalizers)
 				return is && len(f.Finalizers) == 0
 			}),
 		},
 		{
-			fault: "no exporter is made", promise: "what can be attached is attached",
-			after: without(func(a reconcile.Action) bool {
+			Fault: "no exporter is made", Promise: "what can be attached is attached",
+			After: promises.Without[attachment.Snapshot](func(a reconcile.Action) bool {
 				c, is := a.(reconcile.Create)
 				if !is {
 					return false
@@ -169,51 +136,22 @@ func mutants() []mutant {
 	}
 }
 
-// TestMutants shows that the promises would be noticed to be broken.
-func TestMutants(t *testing.T) {
-	for n := range uint64(100) {
-		if v := lived(attachment.Decide, n); v != nil {
-			t.Fatalf("without a fault: %v", v)
-		}
-	}
-	for _, m := range mutants() {
-		t.Run(m.fault, func(t *testing.T) {
-			t.Parallel()
-			for n := range worldsOfMutants {
-				// Another promise may notice it first, in this life or that.
-				if v := lived(m.decide, n); v != nil && v.promise == m.promise {
-					return
-				}
-			}
-			t.Errorf("nobody notices; want %q", m.promise)
-		})
+func kind() *promises.Kind[attachment.Snapshot] {
+	return &promises.Kind[attachment.Snapshot]{
+		Decide: attachment.Decide, Own: own, Mutants: mutants(),
+		Live: func(_ *testing.T, draw func(string, int) int, decide func(attachment.Snapshot) reconcile.Plan) *promises.Violation {
+			w := newWorld()
+			w.Draw, w.Decide = draw, decide
+			return w.life()
+		},
 	}
 }
 
-// lived is the promise that is broken first in the life of a number; nil if none is.
-func lived(decide func(attachment.Snapshot) reconcile.Plan, number uint64) *violation {
-	w := newWorld()
-	r := rand.New(rand.NewPCG(number, 0))
-	w.draw = func(_ string, n int) int { return r.IntN(n) }
-	w.decide = decide
-	return w.life()
-}
+// TestMutants shows that the promises would be noticed to be broken.
+func TestMutants(t *testing.T) { kind().Break(t) }
 
 // TestEveryPromiseHasAMutant finds the promises in the source of the world.
-func TestEveryPromiseHasAMutant(t *testing.T) {
-	named, broken := promises.Named(t), map[string]bool{}
-	for _, m := range mutants() {
-		broken[m.promise] = true
-		if !slices.Contains(named, m.promise) {
-			t.Errorf("%q breaks %q, which nobody has promised", m.fault, m.promise)
-		}
-	}
-	for _, p := range named {
-		if !broken[p] {
-			t.Errorf("no mutant breaks %q", p)
-		}
-	}
-}
+func TestEveryPromiseHasAMutant(t *testing.T) { kind().Registered(t) }
 
 // What an exporter's key is known by is what its runner says of itself.
 func TestFingerprint(t *testing.T) {

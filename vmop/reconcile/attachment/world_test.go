@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/internal/displaycert"
+	"github.com/vmop/sdk/internal/promises"
 	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
@@ -47,11 +48,8 @@ func copied[T any](m map[string]T) map[string]T {
 // world is two machines, two attachments of one claim, the runners, and whoever else has
 // a pod with the claim.
 type world struct {
-	draw         func(label string, n int) int
-	decide       func(attachment.Snapshot) reconcile.Plan
+	promises.World[attachment.Snapshot]
 	truth, cache state
-	now          time.Time
-	serial       int
 	// dirty are the attachments about which the operator has written what its caches do
 	// not show.
 	dirty map[string]bool
@@ -59,7 +57,6 @@ type world struct {
 	runners map[types.UID]*runner
 	// plugged are the attachments that a guest has had in a run: UID and key.
 	plugged map[string]bool
-	log     []string
 }
 
 // runner is that of one pod.
@@ -69,23 +66,6 @@ type runner struct {
 	// it has them by.
 	has map[types.UID]types.UID
 }
-
-func (w *world) note(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) }
-
-// violation is a promise that was broken.
-type violation struct{ promise, detail string }
-
-func (v violation) Error() string { return v.promise + ": " + v.detail }
-
-// violated says that a promise is broken. The names of promises are their registry: each
-// has a mutant.
-func (w *world) violated(promise, format string, args ...any) {
-	panic(violation{promise, fmt.Sprintf(format, args...)})
-}
-
-func (w *world) version() string { w.serial++; return strconv.Itoa(w.serial) }
-
-func (w *world) uid() types.UID { return types.UID("u" + w.version()) }
 
 // keys are two certificates, which are expensive to make.
 var keys = func() [2]map[string][]byte {
@@ -104,14 +84,14 @@ const claimName = "data"
 
 func newWorld() *world {
 	w := &world{
-		decide: attachment.Decide, now: noon, dirty: map[string]bool{}, runners: map[types.UID]*runner{}, plugged: map[string]bool{},
+		World: promises.World[attachment.Snapshot]{Decide: attachment.Decide, Now: noon}, dirty: map[string]bool{}, runners: map[types.UID]*runner{}, plugged: map[string]bool{},
 	}
 	w.truth = state{
 		map[string]*spec.VirtualMachineBlockDeviceAttachment{}, map[string]*spec.VirtualMachine{}, map[string]*corev1.Pod{}, map[string]*corev1.Secret{},
 	}
 	for _, name := range []string{"web", "db"} {
 		vm := spec.NewVirtualMachine("lab", name)
-		vm.UID = w.uid()
+		vm.UID = w.UID()
 		w.truth.machines[name] = vm
 	}
 	w.see()
@@ -123,9 +103,9 @@ func (w *world) see() { w.cache = w.truth.clone(); clear(w.dirty) }
 // attach makes an attachment.
 func (w *world) attach(name, machine string) {
 	a := spec.NewAttachment("lab", name, machine, spec.AttachedBlockDevice{Kind: spec.AttachedClaim, Name: claimName})
-	a.UID, a.Generation, a.ResourceVersion, a.CreationTimestamp = w.uid(), 1, w.version(), metav1.NewTime(w.now)
+	a.UID, a.Generation, a.ResourceVersion, a.CreationTimestamp = w.UID(), 1, w.Version(), metav1.NewTime(w.Now)
 	w.truth.attachments[name] = a
-	w.note("attachment %s (%s) for %s", name, a.UID, machine)
+	w.Note("attachment %s (%s) for %s", name, a.UID, machine)
 }
 
 // start gives a machine a pod that runs.
@@ -133,25 +113,25 @@ func (w *world) start(name string) {
 	if p := w.truth.pods[name]; p != nil {
 		return
 	}
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: w.uid(), ResourceVersion: w.version()}, Spec: corev1.PodSpec{NodeName: "node"}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: w.UID(), ResourceVersion: w.Version()}, Spec: corev1.PodSpec{NodeName: "node"}}
 	p.Status.Phase = corev1.PodRunning
 	w.truth.pods[name] = p
-	w.runners[p.UID] = &runner{key: fmt.Sprintf("%064x", w.serial), has: map[types.UID]types.UID{}}
+	w.runners[p.UID] = &runner{key: fmt.Sprintf("%064x", w.Serial), has: map[types.UID]types.UID{}}
 	w.status(name, func(s *spec.VirtualMachineStatus) { s.Phase = spec.PhaseRunning })
-	w.note("%s starts in %s", name, p.UID)
+	w.Note("%s starts in %s", name, p.UID)
 }
 
 // status changes that of a machine.
 func (w *world) status(name string, change func(*spec.VirtualMachineStatus)) {
 	vm := w.truth.machines[name].DeepCopy()
 	change(&vm.Status)
-	vm.ResourceVersion, w.truth.machines[name] = w.version(), vm
+	vm.ResourceVersion, w.truth.machines[name] = w.Version(), vm
 }
 
 // stop ends the pod of a machine; what its status says may follow later.
 func (w *world) stop(name string) {
 	if p := w.truth.pods[name]; p != nil {
-		w.note("%s stops", name)
+		w.Note("%s stops", name)
 		delete(w.runners, p.UID)
 		delete(w.truth.pods, name)
 	}
@@ -179,7 +159,7 @@ func (w *world) reports(name string) {
 		say := spec.MachineAttachment{UID: string(a.UID), Name: n, Phase: "Pending"}
 		_, has := r.has[a.UID]
 		switch {
-		case c.Detach && has && w.draw("the guest keeps it", 3) == 0:
+		case c.Detach && has && w.Draw("the guest keeps it", 3) == 0:
 			say.Phase = "Detaching"
 		case c.Detach:
 			delete(r.has, a.UID)
@@ -192,7 +172,7 @@ func (w *world) reports(name string) {
 				r.has[a.UID] = e.UID
 				w.plugged[string(a.UID)+" "+r.key] = true
 				say.Phase = "Attached"
-				w.note("%s has %s", name, n)
+				w.Note("%s has %s", name, n)
 			}
 		}
 		all = append(all, say)
@@ -229,7 +209,7 @@ func (w *world) kubelet() {
 			delete(w.truth.pods, n)
 		case p.Status.Phase == "":
 			p = p.DeepCopy()
-			p.Status.Phase, p.Status.PodIP, p.ResourceVersion = corev1.PodRunning, "192.0.2."+strconv.Itoa(1+w.serial%250), w.version()
+			p.Status.Phase, p.Status.PodIP, p.ResourceVersion = corev1.PodRunning, "192.0.2."+strconv.Itoa(1+w.Serial%250), w.Version()
 			w.truth.pods[n] = p
 		}
 	}
@@ -258,7 +238,7 @@ func users(pods map[string]*corev1.Pod, but string) []corev1.Pod {
 func (w *world) snapshot(name string) attachment.Snapshot {
 	a := w.cache.attachments[name]
 	s := attachment.Snapshot{
-		Attachment: a, Settings: objects.Settings{RunnerImage: "registry.test/runner"}, Now: w.now,
+		Attachment: a, Settings: objects.Settings{RunnerImage: "registry.test/runner"}, Now: w.Now,
 		Machine: w.cache.machines[a.Spec.VirtualMachineName], Pod: w.cache.pods[a.Spec.VirtualMachineName],
 		Claim: &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: claimName}},
 		Key:   w.cache.secrets[objects.ExportPod(name)], Exporter: w.cache.pods[objects.ExportPod(name)],
@@ -283,27 +263,27 @@ func (w *world) reconcile(name string, most int) reconcile.Plan {
 		s.Pod = w.truth.pods[s.Attachment.Spec.VirtualMachineName] // it is looked for
 	}
 	before, _ := json.Marshal(s)
-	plan := w.decide(s)
+	plan := w.Decide(s)
 	if plan.StartsPod() {
 		// Who starts pods knows of all that have the claim.
 		s.Users = users(w.truth.pods, objects.ExportPod(name))
 		before, _ = json.Marshal(s)
-		plan = w.decide(s)
+		plan = w.Decide(s)
 	}
-	if again := w.decide(s); !reflect.DeepEqual(plan, again) {
-		w.violated("equal snapshots give equal plans", "two plans for one snapshot:\n%+v\n%+v", plan, again)
+	if again := w.Decide(s); !reflect.DeepEqual(plan, again) {
+		w.Violated("equal snapshots give equal plans", "two plans for one snapshot:\n%+v\n%+v", plan, again)
 	}
 	if after, _ := json.Marshal(s); string(before) != string(after) {
-		w.violated("a snapshot is not changed", "it has")
+		w.Violated("a snapshot is not changed", "it has")
 	}
 	w.checkPlan(&s, plan)
 	for i, a := range plan.Actions {
 		if i == most {
-			w.note("the operator dies")
+			w.Note("the operator dies")
 			return plan
 		}
 		if !w.execute(&s, a) {
-			w.note("conflict: %s", a.Target())
+			w.Note("conflict: %s", a.Target())
 			return plan
 		}
 	}
@@ -324,13 +304,13 @@ func (w *world) checkPlan(s *attachment.Snapshot, plan reconcile.Plan) {
 			about = conditions.AttachmentTerminating
 		}
 		if c := spec.FindCondition(next.Conditions, about); next.Phase == "" || c == nil || c.Reason == "" || c.Message == "" {
-			w.violated("what is awaited is told", "the status is %v", st.Status)
+			w.Violated("what is awaited is told", "the status is %v", st.Status)
 		}
 		if c := s.Attachment.Status.Connection; next.Phase == spec.AttachmentAttached && (c == nil || !w.plugged[string(st.UID)+" "+c.Key]) {
-			w.violated("what is attached is there", "%s is told to be attached, by %+v", st.Name, c)
+			w.Violated("what is attached is there", "%s is told to be attached, by %+v", st.Name, c)
 		}
 		if c := next.Connection; c != nil && !reflect.DeepEqual(c, s.Attachment.Status.Connection) && (s.Pod == nil || c.PodUID != s.Pod.UID) {
-			w.violated("a connection is for the run that there is", "%+v, and the pod is %+v", c, s.Pod)
+			w.Violated("a connection is for the run that there is", "%+v, and the pod is %+v", c, s.Pod)
 		}
 	}
 }
@@ -349,14 +329,14 @@ func (w *world) write(st reconcile.StatusApply) {
 		return
 	}
 	a = a.DeepCopy()
-	a.Status, a.ResourceVersion = decoded(st), w.version()
+	a.Status, a.ResourceVersion = decoded(st), w.Version()
 	w.truth.attachments[st.Name], w.dirty[st.Name] = a, true
-	w.note("%s: %s %+v", st.Name, a.Status.Phase, a.Status.Connection)
+	w.Note("%s: %s %+v", st.Name, a.Status.Phase, a.Status.Connection)
 }
 
 // execute makes a write as the API server does. It reports whether it was taken.
 func (w *world) execute(s *attachment.Snapshot, a reconcile.Action) bool {
-	w.note("%s", a.Target())
+	w.Note("%s", a.Target())
 	name := s.Attachment.Name
 	w.dirty[name] = true
 	switch a := a.(type) {
@@ -370,11 +350,11 @@ func (w *world) execute(s *attachment.Snapshot, a reconcile.Action) bool {
 		}
 		if len(a.Finalizers) == 0 {
 			if e := w.truth.pods[objects.ExportPod(name)]; e != nil && e.Annotations[names.AnnotationMadeFor] == string(o.UID) {
-				w.violated("nothing is left of an attachment", "its exporter is there")
+				w.Violated("nothing is left of an attachment", "its exporter is there")
 			}
 		}
 		o = o.DeepCopy()
-		o.Finalizers, o.ResourceVersion = a.Finalizers, w.version()
+		o.Finalizers, o.ResourceVersion = a.Finalizers, w.Version()
 		if w.truth.attachments[name] = o; o.DeletionTimestamp != nil && len(o.Finalizers) == 0 {
 			w.forget(name)
 		}
@@ -386,7 +366,7 @@ func (w *world) execute(s *attachment.Snapshot, a reconcile.Action) bool {
 				return false
 			}
 			o = o.DeepCopy()
-			o.UID, o.ResourceVersion, o.Data = w.uid(), w.version(), keys[w.serial%2]
+			o.UID, o.ResourceVersion, o.Data = w.UID(), w.Version(), keys[w.Serial%2]
 			w.truth.secrets[o.Name] = o
 			return true
 		case *corev1.Pod:
@@ -394,13 +374,13 @@ func (w *world) execute(s *attachment.Snapshot, a reconcile.Action) bool {
 				return false
 			}
 			if all := users(w.truth.pods, ""); len(all) > 0 {
-				w.violated("there is one writer", "pod %s has the claim", all[0].Name)
+				w.Violated("there is one writer", "pod %s has the claim", all[0].Name)
 			}
 			if stored := w.truth.attachments[name]; stored == nil || !slices.Contains(stored.Finalizers, names.FinalizerAttachment) {
-				w.violated("what has an exporter is held", "%+v", stored)
+				w.Violated("what has an exporter is held", "%+v", stored)
 			}
 			o = o.DeepCopy()
-			o.UID, o.ResourceVersion, o.CreationTimestamp = w.uid(), w.version(), metav1.NewTime(w.now)
+			o.UID, o.ResourceVersion, o.CreationTimestamp = w.UID(), w.Version(), metav1.NewTime(w.Now)
 			w.truth.pods[o.Name] = o
 			return true
 		}
@@ -410,19 +390,19 @@ func (w *world) execute(s *attachment.Snapshot, a reconcile.Action) bool {
 			return true
 		}
 		if p.Annotations[names.AnnotationMadeFor] != string(s.Attachment.UID) {
-			w.violated("a pod of somebody else is left alone", "%s is deleted", p.Name)
+			w.Violated("a pod of somebody else is left alone", "%s is deleted", p.Name)
 		}
 		for _, r := range w.runners {
 			if r.has[s.Attachment.UID] == p.UID && p.Status.Phase == corev1.PodRunning {
-				w.violated("a guest has its disk until it has released it", "%s is deleted", p.Name)
+				w.Violated("a guest has its disk until it has released it", "%s is deleted", p.Name)
 			}
 		}
 		p = p.DeepCopy()
-		p.DeletionTimestamp, p.ResourceVersion = &metav1.Time{Time: w.now}, w.version()
+		p.DeletionTimestamp, p.ResourceVersion = &metav1.Time{Time: w.Now}, w.Version()
 		w.truth.pods[a.Name] = p
 		return true
 	}
-	w.violated("nothing else is written", "%s", a.Target())
+	w.Violated("nothing else is written", "%s", a.Target())
 	return false
 }
 
@@ -433,7 +413,7 @@ func (w *world) forget(name string) {
 	if p := w.truth.pods[objects.ExportPod(name)]; p != nil && p.Annotations[names.AnnotationExportsTo] != "" {
 		delete(w.truth.pods, p.Name)
 	}
-	w.note("%s is gone", name)
+	w.Note("%s is gone", name)
 }
 
 // remove deletes an attachment.
@@ -442,50 +422,42 @@ func (w *world) remove(name string) {
 	if a == nil || a.DeletionTimestamp != nil {
 		return
 	}
-	w.note("delete %s", name)
+	w.Note("delete %s", name)
 	if len(a.Finalizers) == 0 {
 		w.forget(name)
 		return
 	}
 	a = a.DeepCopy()
-	a.DeletionTimestamp, a.Generation, a.ResourceVersion = &metav1.Time{Time: w.now}, a.Generation+1, w.version()
+	a.DeletionTimestamp, a.Generation, a.ResourceVersion = &metav1.Time{Time: w.Now}, a.Generation+1, w.Version()
 	w.truth.attachments[name] = a
 }
 
 // life is some steps in the life of attachments. It returns the promise that was broken
 // first; nil if none was.
-func (w *world) life() (broken *violation) {
-	defer func() {
-		switch v := recover().(type) {
-		case nil:
-		case violation:
-			broken = &v
-		default:
-			panic(v)
+func (w *world) life() *promises.Violation {
+	return promises.Broken(func() {
+		for range 10 + w.Draw("steps", 80) {
+			w.step()
 		}
-	}()
-	for range 10 + w.draw("steps", 80) {
-		w.step()
-	}
-	w.settle()
-	return nil
+		w.settle()
+	})
 }
 
-func choose[T any](w *world, label string, from ...T) T { return from[w.draw(label, len(from))] }
+func choose[T any](w *world, label string, from ...T) T { return from[w.Draw(label, len(from))] }
 
 // step is something that happens.
 func (w *world) step() {
 	name, machine := choose(w, "attachment", "a", "b"), choose(w, "machine", "web", "db")
-	switch what := w.draw("what", 40); {
+	switch what := w.Draw("what", 40); {
 	case what < 12:
 		w.reconcile(name, -1)
 	case what < 14:
-		for range w.draw("rounds", 12) {
+		for range w.Draw("rounds", 12) {
 			w.work()
 		}
 	case what == 14:
-		w.reconcile(name, w.draw("writes", 2))
-		w.note("another operator")
+		w.reconcile(name, w.Draw("writes", 2))
+		w.Note("another operator")
 		w.see()
 	case what < 19:
 		w.see()
@@ -502,23 +474,23 @@ func (w *world) step() {
 	case what == 34:
 		w.remove(name)
 	case what == 35:
-		w.now = w.now.Add(choose(w, "time", time.Second, time.Minute, 10*time.Minute))
+		w.Now = w.Now.Add(choose(w, "time", time.Second, time.Minute, 10*time.Minute))
 	case what == 36:
 		// Somebody else has the claim, if nobody has it.
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: choose(w, "pod", "foreign", "a-vmbda"), UID: w.uid(), ResourceVersion: w.version()}}
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: choose(w, "pod", "foreign", "a-vmbda"), UID: w.UID(), ResourceVersion: w.Version()}}
 		p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claimName}}}}
 		if w.truth.pods[p.Name] == nil && len(users(w.truth.pods, "")) == 0 {
 			w.truth.pods[p.Name] = p
-			w.note("somebody's pod %s", p.Name)
+			w.Note("somebody's pod %s", p.Name)
 		}
 	case what == 37:
 		w.othersGo()
 	case what == 38:
 		// Somebody deletes the exporter, or a node evicts it.
 		if p := w.truth.pods[objects.ExportPod(name)]; p != nil && p.Annotations[names.AnnotationExportsTo] != "" {
-			w.note("the exporter of %s is evicted", name)
+			w.Note("the exporter of %s is evicted", name)
 			p = p.DeepCopy()
-			p.ResourceVersion, p.Status.Phase = w.version(), corev1.PodFailed
+			p.ResourceVersion, p.Status.Phase = w.Version(), corev1.PodFailed
 			w.truth.pods[p.Name] = p
 		}
 	}
@@ -547,15 +519,15 @@ func (w *world) work() {
 // settle lets everybody do his work with nothing new happening, and sees what becomes of
 // it: the oldest attachment of a machine that runs is attached, and what is deleted goes.
 func (w *world) settle() {
-	w.note("nothing happens any more")
+	w.Note("nothing happens any more")
 	w.othersGo()
 	w.start("web")
 	rest := 0
 	for range 80 {
-		before := w.serial
-		w.now = w.now.Add(2 * time.Minute)
+		before := w.Serial
+		w.Now = w.Now.Add(2 * time.Minute)
 		w.work()
-		if rest++; w.serial != before {
+		if rest++; w.Serial != before {
 			rest = 0
 		}
 		if rest == 10 {
@@ -563,21 +535,21 @@ func (w *world) settle() {
 		}
 	}
 	if rest < 10 {
-		w.violated("the world comes to rest", "it does not")
+		w.Violated("the world comes to rest", "it does not")
 	}
 	attached := 0
 	for _, n := range sortedKeys(w.truth.attachments) {
 		a := w.truth.attachments[n]
 		switch {
 		case a.DeletionTimestamp != nil:
-			w.violated("what is deleted goes", "%s is %s: %+v", n, a.Status.Phase, a.Status.Conditions)
+			w.Violated("what is deleted goes", "%s is %s: %+v", n, a.Status.Phase, a.Status.Conditions)
 		case a.Status.Phase == spec.AttachmentAttached:
 			attached++
 		case a.Spec.VirtualMachineName == "web" && len(w.truth.attachments) == 1:
-			w.violated("what can be attached is attached", "%s is %s: %+v", n, a.Status.Phase, a.Status.Conditions)
+			w.Violated("what can be attached is attached", "%s is %s: %+v", n, a.Status.Phase, a.Status.Conditions)
 		}
 	}
 	if attached > 1 {
-		w.violated("there is one writer", "%d attachments are attached", attached)
+		w.Violated("there is one writer", "%d attachments are attached", attached)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vmop/sdk/internal/promises"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
@@ -30,36 +31,20 @@ func TestDisksWithOldCaches(t *testing.T) {
 func holds(t *rapid.T, stale bool) {
 	w := newWorld()
 	w.stale = stale
-	w.draw = func(label string, n int) int {
-		if n == 1 {
-			return 0
-		}
-		return rapid.IntRange(0, n-1).Draw(t, label)
-	}
-	if v := w.life(); v != nil {
-		t.Fatalf("%v\n%s", v, strings.Join(w.log, "\n"))
-	}
+	w.Hold(t, w.life)
 }
 
 // life is some steps in the life of a disk. It returns the promise that was broken
 // first; nil if none was.
-func (w *world) life() (broken *violation) {
-	defer func() {
-		switch v := recover().(type) {
-		case nil:
-		case violation:
-			broken = &v
-		default:
-			panic(v)
+func (w *world) life() *promises.Violation {
+	return promises.Broken(func() {
+		w.makeDisk()
+		w.see(4)
+		for range 5 + w.Draw("steps", 60) {
+			w.step()
 		}
-	}()
-	w.makeDisk()
-	w.see(4)
-	for range 5 + w.draw("steps", 60) {
-		w.step()
-	}
-	w.settle()
-	return nil
+		w.settle()
+	})
 }
 
 // step is something that happens.
@@ -68,27 +53,27 @@ func (w *world) step() {
 	changeDisk := func(change func(*spec.VirtualDisk)) {
 		d = d.DeepCopy()
 		change(d)
-		d.ResourceVersion, w.truth.disk = w.version(), d
+		d.ResourceVersion, w.truth.disk = w.Version(), d
 	}
 	changeClaim := func(change func(*corev1.PersistentVolumeClaim)) {
 		c = c.DeepCopy()
 		change(c)
-		c.ResourceVersion, w.truth.claim = w.version(), c
+		c.ResourceVersion, w.truth.claim = w.Version(), c
 	}
-	switch what := w.draw("what", 40); {
+	switch what := w.Draw("what", 40); {
 	case what < 12:
 		w.reconcile(-1)
 	case what < 14:
-		w.reconcile(w.draw("writes", 3))
-		if w.note("another operator"); !w.stale {
+		w.reconcile(w.Draw("writes", 3))
+		if w.Note("another operator"); !w.stale {
 			w.see(4)
 		}
 	case what < 20:
-		w.see(w.draw("cache", 5))
+		w.see(w.Draw("cache", 5))
 	case what < 27:
 		w.fills()
 	case what < 29:
-		w.now = w.now.Add(choose(w, "time", time.Second, time.Minute, 10*time.Minute))
+		w.Now = w.Now.Add(choose(w, "time", time.Second, time.Minute, 10*time.Minute))
 	case what == 29 && c != nil && c.Status.Phase == "":
 		changeClaim(func(c *corev1.PersistentVolumeClaim) {
 			c.Status.Phase, c.Status.Capacity = corev1.ClaimBound, c.Spec.Resources.Requests.DeepCopy()
@@ -105,26 +90,26 @@ func (w *world) step() {
 			w.truth.disk = nil
 			break
 		}
-		changeDisk(func(d *spec.VirtualDisk) { d.DeletionTimestamp = &metav1.Time{Time: w.now}; d.Generation++ })
+		changeDisk(func(d *spec.VirtualDisk) { d.DeletionTimestamp = &metav1.Time{Time: w.Now}; d.Generation++ })
 	case what == 33:
 		w.truth.machines = choose(w, "machines", nil, []string{"web"})
 	case what == 34:
 		w.truth.user = choose(w, "user", nil, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "somebody"}})
-	case what == 35 && c == nil && w.draw("somebody", 2) == 0:
+	case what == 35 && c == nil && w.Draw("somebody", 2) == 0:
 		// Somebody has a claim of the name.
-		other := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "data-vd", UID: w.uid(), ResourceVersion: w.version()}}
+		other := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "data-vd", UID: w.UID(), ResourceVersion: w.Version()}}
 		other.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 		w.held[other.UID] = "somebody"
 		w.truth.claim = other
 	case what == 36 && c != nil:
 		w.truth.claim = nil
 	case what == 37:
-		if w.truth.pod = nil; w.draw("somebody", 3) == 0 {
-			w.truth.pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "data-vd-import", UID: w.uid(), ResourceVersion: w.version()}}
+		if w.truth.pod = nil; w.Draw("somebody", 3) == 0 {
+			w.truth.pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "data-vd-import", UID: w.UID(), ResourceVersion: w.Version()}}
 		}
 	case what == 38 && d == nil:
 		w.makeDisk()
-	case what == 39 && c != nil && d != nil && w.draw("orphan", 3) == 0:
+	case what == 39 && c != nil && d != nil && w.Draw("orphan", 3) == 0:
 		changeClaim(func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = nil })
 	default:
 		return
@@ -145,25 +130,25 @@ func (w *world) settle() {
 			w.fills()
 		}
 		if !quiet {
-			w.violated("the world comes to rest", "there is no end of writes")
+			w.Violated("the world comes to rest", "there is no end of writes")
 		}
 		w.fills()
-		w.now = w.now.Add(10 * time.Minute)
+		w.Now = w.Now.Add(10 * time.Minute)
 	}
 	d := w.truth.disk
 	if d == nil {
 		return
 	}
 	if d.DeletionTimestamp != nil && len(w.truth.machines) == 0 && w.truth.user == nil {
-		w.violated("a disk that nobody has can be deleted", "it is %s: %+v", d.Status.Phase, d.Status.Conditions)
+		w.Violated("a disk that nobody has can be deleted", "it is %s: %+v", d.Status.Phase, d.Status.Conditions)
 	}
 	if d.Status.Phase == "" {
-		w.violated("what is awaited is told", "there is no phase")
+		w.Violated("what is awaited is told", "there is no phase")
 	}
 	c := w.truth.claim
 	fine := c != nil && c.Annotations[names.AnnotationMadeFor] == string(d.UID) && d.Status.Target != nil && d.Status.Target.PersistentVolumeClaimUID == c.UID && d.DeletionTimestamp == nil
 	if fine && w.usable() && c.Annotations[names.AnnotationFilled] != "" && !d.Status.Phase.Usable() {
-		w.violated("a disk that has its content becomes ready", "it is %s: %+v", d.Status.Phase, d.Status.Conditions)
+		w.Violated("a disk that has its content becomes ready", "it is %s: %+v", d.Status.Phase, d.Status.Conditions)
 	}
 }
 

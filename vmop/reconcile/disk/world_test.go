@@ -2,13 +2,12 @@ package disk_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/vmop/sdk/internal/promises"
 	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
@@ -36,12 +35,9 @@ type state struct {
 
 // world is one disk, the operator that looks after it, and whoever else is there.
 type world struct {
-	draw         func(label string, n int) int
-	decide       func(disk.Snapshot) reconcile.Plan
+	promises.World[disk.Snapshot]
 	truth, cache state
 	settings     objects.Settings
-	now          time.Time
-	serial       int
 	// stale: caches may lack what the operator has written itself.
 	stale bool
 	// dirty: the caches of this operator must be brought up to date first.
@@ -49,38 +45,19 @@ type world struct {
 	// held are the claims, by their UIDs, that have somebody's data: filled, or never
 	// made for a disk.
 	held map[types.UID]string
-	// writers are the pods that write to a claim.
-	log []string
 }
-
-func (w *world) note(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) }
-
-// violation is a promise that was broken.
-type violation struct{ promise, detail string }
-
-func (v violation) Error() string { return v.promise + ": " + v.detail }
-
-// violated says that a promise is broken. The names of promises are their registry: each
-// has a mutant.
-func (w *world) violated(promise, format string, args ...any) {
-	panic(violation{promise, fmt.Sprintf(format, args...)})
-}
-
-func (w *world) version() string { w.serial++; return strconv.Itoa(w.serial) }
-
-func (w *world) uid() types.UID { return types.UID("u" + w.version()) }
 
 func newWorld() *world {
-	return &world{decide: disk.Decide, now: noon, held: map[types.UID]string{}, settings: objects.Settings{RunnerImage: "registry.test/runner"}}
+	return &world{World: promises.World[disk.Snapshot]{Decide: disk.Decide, Now: noon}, held: map[types.UID]string{}, settings: objects.Settings{RunnerImage: "registry.test/runner"}}
 }
 
 // choose draws one of several.
-func choose[T any](w *world, label string, from ...T) T { return from[w.draw(label, len(from))] }
+func choose[T any](w *world, label string, from ...T) T { return from[w.Draw(label, len(from))] }
 
 func (w *world) makeDisk() {
 	d := spec.NewDisk("lab", "data", resource.MustParse(choose(w, "size", "1Gi", "2Gi")))
-	d.UID, d.Generation, d.ResourceVersion = w.uid(), 1, w.version()
-	switch w.draw("source", 4) {
+	d.UID, d.Generation, d.ResourceVersion = w.UID(), 1, w.Version()
+	switch w.Draw("source", 4) {
 	case 0, 1:
 		d.Spec.DataSource = &spec.VirtualDiskSource{Type: spec.DiskSourceHTTP, HTTP: &spec.VirtualDiskHTTP{URL: choose(w, "url", "http://images.test/a", "http://images.test/a", "http://127.0.0.1/a")}}
 	case 2:
@@ -88,7 +65,7 @@ func (w *world) makeDisk() {
 		d.Spec.PersistentVolumeClaim.VolumeMode = &mode
 	}
 	w.truth.disk = d
-	w.note("disk %s: %s, source %v", d.UID, d.Spec.PersistentVolumeClaim.Size.String(), d.Spec.DataSource)
+	w.Note("disk %s: %s, source %v", d.UID, d.Spec.PersistentVolumeClaim.Size.String(), d.Spec.DataSource)
 }
 
 // see brings one of the caches up to date, or all.
@@ -108,7 +85,7 @@ func (w *world) see(which int) {
 }
 
 func (w *world) snapshot() disk.Snapshot {
-	s := disk.Snapshot{Disk: w.cache.disk, Settings: w.settings, Claim: w.cache.claim, Pod: w.cache.pod, Machines: w.cache.machines, Now: w.now}
+	s := disk.Snapshot{Disk: w.cache.disk, Settings: w.settings, Claim: w.cache.claim, Pod: w.cache.pod, Machines: w.cache.machines, Now: w.Now}
 	if w.cache.user != nil {
 		s.Users = []corev1.Pod{*w.cache.user}
 	}
@@ -123,21 +100,21 @@ func (w *world) reconcile(most int) reconcile.Plan {
 	}
 	s := w.snapshot()
 	before, _ := json.Marshal(s)
-	plan := w.decide(s)
-	if again := w.decide(s); !reflect.DeepEqual(plan, again) {
-		w.violated("equal snapshots give equal plans", "two plans for one snapshot:\n%+v\n%+v", plan, again)
+	plan := w.Decide(s)
+	if again := w.Decide(s); !reflect.DeepEqual(plan, again) {
+		w.Violated("equal snapshots give equal plans", "two plans for one snapshot:\n%+v\n%+v", plan, again)
 	}
 	if after, _ := json.Marshal(s); string(before) != string(after) {
-		w.violated("a snapshot is not changed", "it has")
+		w.Violated("a snapshot is not changed", "it has")
 	}
 	w.checkPlan(plan)
 	for i, a := range plan.Actions {
 		if i == most {
-			w.note("the operator dies")
+			w.Note("the operator dies")
 			return plan
 		}
 		if !w.execute(a) {
-			w.note("conflict: %s", a.Target())
+			w.Note("conflict: %s", a.Target())
 			return plan
 		}
 	}
@@ -155,11 +132,11 @@ func (w *world) checkPlan(plan reconcile.Plan) {
 	for _, a := range plan.Actions {
 		switch a := a.(type) {
 		case reconcile.DeleteClaim, reconcile.DeleteSecret, reconcile.Apply, reconcile.Patch:
-			w.violated("no claim is deleted, and nothing is written over", "%s", a.Target())
+			w.Violated("no claim is deleted, and nothing is written over", "%s", a.Target())
 		case reconcile.UpdateClaim:
 			has := w.cache.claim.Spec.Resources.Requests[corev1.ResourceStorage]
 			if a.Storage != nil && a.Storage.Cmp(has) <= 0 {
-				w.violated("no claim shrinks", "%s has %s and is to have %s", a.Name, has.String(), a.Storage.String())
+				w.Violated("no claim shrinks", "%s has %s and is to have %s", a.Name, has.String(), a.Storage.String())
 			}
 		}
 	}
@@ -172,10 +149,10 @@ func (w *world) checkPlan(plan reconcile.Plan) {
 			}
 		}
 		if ready == nil || ready["reason"] == "" || ready["message"] == "" || st.Status["phase"] == nil {
-			w.violated("what is awaited is told", "the status is %v", st.Status)
+			w.Violated("what is awaited is told", "the status is %v", st.Status)
 		}
 		if phase := st.Status["phase"]; (phase == string(spec.DiskReady) || phase == string(spec.DiskResizing)) && !w.usable() {
-			w.violated("a disk that is ready has its content", "it is told to be %v, and its claim is %+v", phase, w.truth.claim)
+			w.Violated("a disk that is ready has its content", "it is told to be %v, and its claim is %+v", phase, w.truth.claim)
 		}
 	}
 }
@@ -201,14 +178,14 @@ func (w *world) status(st reconcile.StatusApply) {
 	if err := json.Unmarshal(data, &next.Status); err != nil {
 		panic(err)
 	}
-	next.ResourceVersion = w.version()
+	next.ResourceVersion = w.Version()
 	w.truth.disk, w.dirty = next, true
-	w.note("status: %s", data)
+	w.Note("status: %s", data)
 }
 
 // execute makes a write as the API server does. It reports whether it was taken.
 func (w *world) execute(a reconcile.Action) bool {
-	w.note("%s", a.Target())
+	w.Note("%s", a.Target())
 	w.dirty = true
 	switch a := a.(type) {
 	case reconcile.SetFinalizers:
@@ -220,14 +197,14 @@ func (w *world) execute(a reconcile.Action) bool {
 			return false
 		}
 		if len(a.Finalizers) == 0 && len(w.cache.machines) > 0 {
-			w.violated("a disk that a machine has is kept", "it is let go")
+			w.Violated("a disk that a machine has is kept", "it is let go")
 		}
 		if d = d.DeepCopy(); len(a.Finalizers) == 0 {
 			if p := w.truth.pod; p != nil && !w.stale && p.Annotations[names.AnnotationMadeFor] == string(d.UID) {
-				w.violated("nothing is left of a disk", "its pod is there")
+				w.Violated("nothing is left of a disk", "its pod is there")
 			}
 		}
-		d.Finalizers, d.ResourceVersion = a.Finalizers, w.version()
+		d.Finalizers, d.ResourceVersion = a.Finalizers, w.Version()
 		if w.truth.disk = d; d.DeletionTimestamp != nil && len(d.Finalizers) == 0 {
 			w.truth.disk = nil
 			// The garbage collector.
@@ -246,10 +223,10 @@ func (w *world) execute(a reconcile.Action) bool {
 				return false
 			}
 			if t := w.cache.disk.Status.Target; t != nil && t.PersistentVolumeClaimUID != "" {
-				w.violated("a claim that is gone is not made anew", "claim %s was there", t.PersistentVolumeClaimUID)
+				w.Violated("a claim that is gone is not made anew", "claim %s was there", t.PersistentVolumeClaimUID)
 			}
 			c := o.DeepCopy()
-			c.UID, c.ResourceVersion = w.uid(), w.version()
+			c.UID, c.ResourceVersion = w.UID(), w.Version()
 			w.truth.claim = c
 			return true
 		case *corev1.Pod:
@@ -257,7 +234,7 @@ func (w *world) execute(a reconcile.Action) bool {
 				return false
 			}
 			p := o.DeepCopy()
-			p.UID, p.ResourceVersion = w.uid(), w.version()
+			p.UID, p.ResourceVersion = w.UID(), w.Version()
 			w.mayFill(p)
 			w.truth.pod = p
 			return true
@@ -268,12 +245,12 @@ func (w *world) execute(a reconcile.Action) bool {
 			return true
 		}
 		if p.Annotations[names.AnnotationMadeFor] != string(w.cache.disk.UID) {
-			w.violated("a pod of somebody else is left alone", "%s is deleted", p.Name)
+			w.Violated("a pod of somebody else is left alone", "%s is deleted", p.Name)
 		}
 		w.truth.pod = nil
-		if p.Status.Phase == corev1.PodRunning && w.draw("ends slowly", 2) == 0 {
+		if p.Status.Phase == corev1.PodRunning && w.Draw("ends slowly", 2) == 0 {
 			p = p.DeepCopy()
-			p.DeletionTimestamp, p.ResourceVersion = &metav1.Time{Time: w.now}, w.version()
+			p.DeletionTimestamp, p.ResourceVersion = &metav1.Time{Time: w.Now}, w.Version()
 			w.truth.pod = p
 		}
 		return true
@@ -283,7 +260,7 @@ func (w *world) execute(a reconcile.Action) bool {
 			return false
 		}
 		if a.Annotations[names.AnnotationFilled] != "" && w.held[c.UID] != string(w.cache.disk.UID) {
-			w.violated("what is not filled is not called so", "claim %s has %q", c.UID, w.held[c.UID])
+			w.Violated("what is not filled is not called so", "claim %s has %q", c.UID, w.held[c.UID])
 		}
 		c = c.DeepCopy()
 		for k, v := range a.Annotations {
@@ -292,11 +269,11 @@ func (w *world) execute(a reconcile.Action) bool {
 		if a.Storage != nil {
 			c.Spec.Resources.Requests[corev1.ResourceStorage] = *a.Storage
 		}
-		c.ResourceVersion = w.version()
+		c.ResourceVersion = w.Version()
 		w.truth.claim = c
 		return true
 	}
-	w.violated("no claim is deleted, and nothing is written over", "%T", a)
+	w.Violated("no claim is deleted, and nothing is written over", "%T", a)
 	return false
 }
 
@@ -305,25 +282,25 @@ func (w *world) mayFill(p *corev1.Pod) {
 	d, c := w.cache.disk, w.cache.claim
 	switch {
 	case c == nil || c.Annotations[names.AnnotationMadeFor] != string(d.UID):
-		w.violated("nothing is put into a claim of somebody else", "claim %+v", c)
+		w.Violated("nothing is put into a claim of somebody else", "claim %+v", c)
 	case d.Status.Target == nil || d.Status.Target.PersistentVolumeClaimUID != c.UID:
-		w.violated("nothing is put into a claim before that is noted", "the status has %+v", d.Status.Target)
+		w.Violated("nothing is put into a claim before that is noted", "the status has %+v", d.Status.Target)
 	case c.Annotations[names.AnnotationFilled] != "":
-		w.violated("a disk is filled once", "claim %s is filled", c.UID)
+		w.Violated("a disk is filled once", "claim %s is filled", c.UID)
 	case w.cache.user != nil && w.cache.user.Status.Phase != corev1.PodSucceeded:
-		w.violated("there is one writer", "pod %s has the claim", w.cache.user.Name)
+		w.Violated("there is one writer", "pod %s has the claim", w.cache.user.Name)
 	case d.Spec.DataSource != nil && strings.Contains(d.Spec.DataSource.Location(), "127.0.0.1"):
-		w.violated("what is not allowed is not fetched", "%s", d.Spec.DataSource.Location())
+		w.Violated("what is not allowed is not fetched", "%s", d.Spec.DataSource.Location())
 	case d.DeletionTimestamp != nil:
-		w.violated("nothing is left of a disk", "a pod is made for one that is being deleted")
+		w.Violated("nothing is left of a disk", "a pod is made for one that is being deleted")
 	case d.Status.Import != nil && d.Status.Import.Final:
-		w.violated("what fails for good is not tried again", "%+v", d.Status.Import)
-	case d.Status.Import != nil && w.now.Before(d.Status.Import.FailedAt.Add(time.Duration(min(d.Status.Import.Attempts, 5))*10*time.Second)):
-		w.violated("attempts have pauses", "%v after %d", w.now.Sub(d.Status.Import.FailedAt.Time), d.Status.Import.Attempts)
+		w.Violated("what fails for good is not tried again", "%+v", d.Status.Import)
+	case d.Status.Import != nil && w.Now.Before(d.Status.Import.FailedAt.Add(time.Duration(min(d.Status.Import.Attempts, 5))*10*time.Second)):
+		w.Violated("attempts have pauses", "%v after %d", w.Now.Sub(d.Status.Import.FailedAt.Time), d.Status.Import.Attempts)
 	case slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
 		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName != c.Name
 	}):
-		w.violated("nothing is put into a claim of somebody else", "volumes %+v", p.Spec.Volumes)
+		w.Violated("nothing is put into a claim of somebody else", "volumes %+v", p.Spec.Volumes)
 	}
 }
 
@@ -338,20 +315,20 @@ func (w *world) fills() {
 		return
 	}
 	p = p.DeepCopy()
-	p.ResourceVersion = w.version()
+	p.ResourceVersion = w.Version()
 	ends := func(phase corev1.PodPhase, said runnerconfig.Imported) {
 		p.Status.Phase = phase
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: string(said.Encode())}}}}
 	}
-	switch what := w.draw("the pod", 6); {
+	switch what := w.Draw("the pod", 6); {
 	case p.Status.Phase == "" && c != nil:
 		p.Status.Phase = corev1.PodRunning
 		c = c.DeepCopy()
-		c.Status.Phase, c.ResourceVersion = corev1.ClaimBound, w.version()
+		c.Status.Phase, c.ResourceVersion = corev1.ClaimBound, w.Version()
 		c.Status.Capacity = c.Spec.Resources.Requests.DeepCopy()
 		w.truth.claim = c
 	case c == nil || what == 0:
-		ends(corev1.PodFailed, runnerconfig.Imported{Error: "it is not there", Final: w.draw("for good", 3) == 0})
+		ends(corev1.PodFailed, runnerconfig.Imported{Error: "it is not there", Final: w.Draw("for good", 3) == 0})
 	case what == 1:
 		ends(corev1.PodFailed, runnerconfig.Imported{})
 	case what == 2:
@@ -363,7 +340,7 @@ func (w *world) fills() {
 		ends(corev1.PodSucceeded, runnerconfig.Imported{Format: "raw", Size: 1})
 	}
 	w.truth.pod = p
-	w.note("the pod: %s, %+v", p.Status.Phase, p.Status.ContainerStatuses)
+	w.Note("the pod: %s, %+v", p.Status.Phase, p.Status.ContainerStatuses)
 }
 
 // fill puts the disk into the claim, as the program does: not over what is there.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vmop/sdk/internal/promises"
 	"github.com/vmop/sdk/vmop/reconcile/operation"
 	"github.com/vmop/sdk/vmop/spec"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,7 +36,7 @@ func TestCleanUpIsForEachMachine(t *testing.T) {
 		}
 		defer func() {
 			if v := recover(); v != nil {
-				t.Fatalf("%v\n%s", v, strings.Join(w.log, "\n"))
+				t.Fatalf("%v\n%s", v, strings.Join(w.Log, "\n"))
 			}
 		}()
 		for _, name := range rapid.Permutation(all).Draw(t, "order") {
@@ -44,9 +45,9 @@ func TestCleanUpIsForEachMachine(t *testing.T) {
 		for _, name := range all {
 			newest := slices.SortedFunc(maps.Keys(ended[name]), func(x, y string) int { return ended[name][y].Compare(ended[name][x]) })
 			for i, op := range newest {
-				keep := i < w.cleanup.Keep && w.now.Before(ended[name][op].Add(w.cleanup.For))
+				keep := i < w.cleanup.Keep && w.Now.Before(ended[name][op].Add(w.cleanup.For))
 				if kept := w.truth.ops[op] != nil; kept != keep {
-					t.Fatalf("%s, number %d of %s by age, is kept: %t, want %t\n%s", op, i, name, kept, keep, strings.Join(w.log, "\n"))
+					t.Fatalf("%s, number %d of %s by age, is kept: %t, want %t\n%s", op, i, name, kept, keep, strings.Join(w.Log, "\n"))
 				}
 			}
 		}
@@ -64,7 +65,7 @@ func TestCleanUpByNameAloneIsNoticed(t *testing.T) {
 	}
 	w.see(3)
 	defer func() {
-		if v, is := recover().(violation); !is || v.promise != "what is new is not cleaned up" {
+		if v, is := recover().(promises.Violation); !is || v.Promise != "what is new is not cleaned up" {
 			t.Errorf("nobody notices (%v)", v)
 		}
 	}()

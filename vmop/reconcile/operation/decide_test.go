@@ -111,7 +111,7 @@ func TestSupersede(t *testing.T) {
 			w.settled("a", spec.RunPolicyManual, phase)
 			w.addOperation("x", "a", first.kind, first.force)
 			w.run("a")
-			w.now = w.now.Add(time.Second)
+			w.Now = w.Now.Add(time.Second)
 			w.addOperation("y", "a", second.kind, second.force)
 			w.run("a")
 			x, y := w.truth.ops["x"], w.truth.ops["y"]
@@ -157,7 +157,7 @@ func TestOperationsAreCarriedOut(t *testing.T) {
 			}
 			vm, o := w.truth.vms["a"], w.truth.ops["x"]
 			if o.Status.Phase != spec.OperationCompleted || vm.Status.Phase != s.want || len(o.Finalizers) > 0 || !spec.ConditionIsTrue(o.Status.Conditions, conditions.SignalSent) {
-				t.Errorf("%s of a %s machine, policy %q: %s, machine %s\n%s", s.kind, s.phase, policy, o.Status.Phase, vm.Status.Phase, strings.Join(w.log, "\n"))
+				t.Errorf("%s of a %s machine, policy %q: %s, machine %s\n%s", s.kind, s.phase, policy, o.Status.Phase, vm.Status.Phase, strings.Join(w.Log, "\n"))
 			}
 		}
 	}
@@ -188,7 +188,7 @@ func TestOldStatusProvesNothing(t *testing.T) {
 	w.settled("a", spec.RunPolicyManual, spec.PhaseStopped)
 	w.addOperation("x", "a", spec.OperationStart, false)
 	w.run("a")
-	w.now = w.now.Add(time.Second)
+	w.Now = w.Now.Add(time.Second)
 	w.addOperation("y", "a", spec.OperationStop, false)
 	w.run("a")
 	if y := w.truth.ops["y"]; y.Status.Phase != spec.OperationInProgress {
@@ -221,11 +221,11 @@ func TestLateRestartIsTakenBack(t *testing.T) {
 	w.settled("a", "", spec.PhaseRunning)
 	o := w.addOperation("x", "a", spec.OperationRestart, false)
 	w.run("a")
-	start := w.now
+	start := w.Now
 	if deadline := w.truth.ops["x"].Status.Deadline; deadline.Sub(start) != 10*time.Minute+30*time.Second+150*time.Second {
 		t.Errorf("deadline after %v", deadline.Sub(start))
 	}
-	w.now = w.truth.ops["x"].Status.Deadline.Time
+	w.Now = w.truth.ops["x"].Status.Deadline.Time
 	w.run("a")
 	if _, has := w.truth.vms["a"].Annotations[names.AnnotationPowerRequest]; has || w.truth.ops["x"].Status.Phase != spec.OperationFailed || w.signals[o.UID] != 1 {
 		t.Errorf("%+v, %s", w.truth.vms["a"].Annotations, reasonOf(w.truth.ops["x"]))
@@ -243,7 +243,7 @@ func TestRefusedSignal(t *testing.T) {
 	w.update("a", func(vm *spec.VirtualMachine) { vm.Annotations = nil })
 	w.see(3)
 	s := w.snapshot("a")
-	refused := reconcile.Failure{Target: reconcile.Target{Verb: "patch", Kind: names.KindVirtualMachine, Name: "a"}, Reason: "Forbidden", Message: "a policy forbids it", Count: 1, Last: w.now}
+	refused := reconcile.Failure{Target: reconcile.Target{Verb: "patch", Kind: names.KindVirtualMachine, Name: "a"}, Reason: "Forbidden", Message: "a policy forbids it", Count: 1, Last: w.Now}
 	s.Failures = []reconcile.Failure{refused}
 	plan := operation.Decide(s)
 	if len(plan.Actions) != 1 || !strings.Contains(fmt.Sprint(plan.Actions), "a policy forbids it") || !plan.Wake.Equal(refused.RetryAt()) {

@@ -1,7 +1,6 @@
 package operation_test
 
 import (
-	"math/rand/v2"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -16,35 +15,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// mutant is a decision with one fault, and the promise that must notice it: a guard
-// that was forgotten, which is the same as not seeing what it guards against, or a plan
-// that is wrong.
-type mutant struct {
-	fault, promise string
-	before         func(*operation.Snapshot)
-	after          func(*operation.Snapshot, *reconcile.Plan)
-}
+type mutant = promises.Mutant[operation.Snapshot]
 
-// worldsOfMutants are so many that each fault shows in many of them.
-const worldsOfMutants uint64 = 1500
-
-// decide is the decision with the fault. The snapshot is the mutant's own, unless the
-// fault is to change it.
-func (m *mutant) decide(s operation.Snapshot) reconcile.Plan {
-	mine := s
-	if m.before != nil {
-		mine.Machine, mine.Pod = s.Machine.DeepCopy(), s.Pod.DeepCopy()
-		mine.Operations = nil
-		for i := range s.Operations {
-			mine.Operations = append(mine.Operations, *s.Operations[i].DeepCopy())
-		}
-		m.before(&mine)
+// own has objects that a mutant may change.
+func own(s operation.Snapshot) operation.Snapshot {
+	s.Machine, s.Pod = s.Machine.DeepCopy(), s.Pod.DeepCopy()
+	all := s.Operations
+	s.Operations = nil
+	for i := range all {
+		s.Operations = append(s.Operations, *all[i].DeepCopy())
 	}
-	p := operation.Decide(mine)
-	if m.after != nil {
-		m.after(&s, &p)
-	}
-	return p
+	return s
 }
 
 // eachOperation is a mutant that sees operations otherwise than they are.
@@ -73,17 +54,12 @@ func statuses(change func(status map[string]any)) func(*operation.Snapshot, *rec
 	return patches(names.KindOperation, func(_ *operation.Snapshot, a *reconcile.Patch) { change(a.Fields["status"].(map[string]any)) })
 }
 
-// without is a mutant's plan without some actions.
-func without(drop func(reconcile.Action) bool) func(*operation.Snapshot, *reconcile.Plan) {
-	return func(_ *operation.Snapshot, p *reconcile.Plan) { p.Actions = slices.DeleteFunc(p.Actions, drop) }
-}
-
 func mutants() []mutant {
 	inProgress := func(o *spec.VirtualMachineOperation) bool { return o.Status.Phase == spec.OperationInProgress }
 	return []mutant{
 		{
-			fault: "a plan depends on how often it is asked for", promise: "equal snapshots give equal plans",
-			after: func() func(*operation.Snapshot, *reconcile.Plan) {
+			Fault: "a plan depends on how often it is asked for", Promise: "equal snapshots give equal plans",
+			After: func() func(*operation.Snapshot, *reconcile.Plan) {
 				var asked atomic.Int64
 				return func(s *operation.Snapshot, p *reconcile.Plan) {
 					p.Wake = s.Now.Add(time.Duration(asked.Add(1)) * time.Hour)
@@ -91,24 +67,24 @@ func mutants() []mutant {
 			}(),
 		},
 		{
-			fault: "the snapshot is changed", promise: "a snapshot is not changed",
-			after: func(s *operation.Snapshot, _ *reconcile.Plan) {
+			Fault: "the snapshot is changed", Promise: "a snapshot is not changed",
+			After: func(s *operation.Snapshot, _ *reconcile.Plan) {
 				for i := range s.Operations {
 					s.Operations[i].Labels = map[string]string{"seen": "yes"}
 				}
 			},
 		},
 		{
-			fault: "a status is written as a specification", promise: "the status of the machine's own operations is written",
-			after: patches(names.KindOperation, func(_ *operation.Snapshot, a *reconcile.Patch) { a.Subresource = "" }),
+			Fault: "a status is written as a specification", Promise: "the status of the machine's own operations is written",
+			After: patches(names.KindOperation, func(_ *operation.Snapshot, a *reconcile.Patch) { a.Subresource = "" }),
 		},
 		{
-			fault: "another machine is told", promise: "a machine is told itself",
-			after: patches(names.KindVirtualMachine, func(_ *operation.Snapshot, a *reconcile.Patch) { a.Name += "-2" }),
+			Fault: "another machine is told", Promise: "a machine is told itself",
+			After: patches(names.KindVirtualMachine, func(_ *operation.Snapshot, a *reconcile.Patch) { a.Name += "-2" }),
 		},
 		{
-			fault: "a machine gets a label, too", promise: "a machine gets requests and a state, and nothing else",
-			after: patches(names.KindVirtualMachine, func(_ *operation.Snapshot, a *reconcile.Patch) {
+			Fault: "a machine gets a label, too", Promise: "a machine gets requests and a state, and nothing else",
+			After: patches(names.KindVirtualMachine, func(_ *operation.Snapshot, a *reconcile.Patch) {
 				annotations := map[string]any{"operated": "yes"}
 				for k, v := range a.Annotations {
 					annotations[k] = v
@@ -117,8 +93,8 @@ func mutants() []mutant {
 			}),
 		},
 		{
-			fault: "a machine is told before that is noted", promise: "a machine is told of what is in progress",
-			after: func(s *operation.Snapshot, p *reconcile.Plan) {
+			Fault: "a machine is told before that is noted", Promise: "a machine is told of what is in progress",
+			After: func(s *operation.Snapshot, p *reconcile.Plan) {
 				for i := range s.Operations {
 					if o := &s.Operations[i]; s.Machine != nil && o.Status.Phase == "" {
 						p.Actions = append([]reconcile.Action{reconcile.Patch{
@@ -131,8 +107,8 @@ func mutants() []mutant {
 			},
 		},
 		{
-			fault: "nobody sees that a machine was told", promise: "a machine is told once",
-			before: func(s *operation.Snapshot) {
+			Fault: "nobody sees that a machine was told", Promise: "a machine is told once",
+			Before: func(s *operation.Snapshot) {
 				if s.Machine != nil {
 					delete(s.Machine.Annotations, names.AnnotationPowerRequest)
 					if p := s.Machine.Status.Power; p != nil {
@@ -145,8 +121,8 @@ func mutants() []mutant {
 			},
 		},
 		{
-			fault: "nobody looks at the time", promise: "a machine is told in time",
-			before: func(s *operation.Snapshot) {
+			Fault: "nobody looks at the time", Promise: "a machine is told in time",
+			Before: func(s *operation.Snapshot) {
 				for i := range s.Operations {
 					if o := &s.Operations[i]; inProgress(o) && !s.Now.Before(o.Status.Deadline.Time) {
 						s.Now = o.Status.Deadline.Add(-time.Second)
@@ -155,8 +131,8 @@ func mutants() []mutant {
 			},
 		},
 		{
-			fault: "no operation fails", promise: "every operation ends",
-			after: without(func(a reconcile.Action) bool {
+			Fault: "no operation fails", Promise: "every operation ends",
+			After: promises.Without[operation.Snapshot](func(a reconcile.Action) bool {
 				p, is := a.(reconcile.Patch)
 				if !is || p.Kind != names.KindOperation {
 					return false
@@ -165,36 +141,36 @@ func mutants() []mutant {
 			}),
 		},
 		{
-			fault: "nobody sees that an operation was changed", promise: "what was changed is not carried out",
-			before: eachOperation(func(_ *operation.Snapshot, o *spec.VirtualMachineOperation) { o.Generation = 1 }),
+			Fault: "nobody sees that an operation was changed", Promise: "what was changed is not carried out",
+			Before: eachOperation(func(_ *operation.Snapshot, o *spec.VirtualMachineOperation) { o.Generation = 1 }),
 		},
 		{
-			fault: "a request names nobody", promise: "a request names its operation",
-			after: patches(names.KindVirtualMachine, func(_ *operation.Snapshot, a *reconcile.Patch) {
+			Fault: "a request names nobody", Promise: "a request names its operation",
+			After: patches(names.KindVirtualMachine, func(_ *operation.Snapshot, a *reconcile.Patch) {
 				if a.Annotations[names.AnnotationPowerRequest] != nil {
 					a.Annotations = map[string]any{names.AnnotationPowerRequest: "restart now"}
 				}
 			}),
 		},
 		{
-			fault: "what has ended begins again", promise: "phases come in their order",
-			before: eachOperation(func(_ *operation.Snapshot, o *spec.VirtualMachineOperation) {
+			Fault: "what has ended begins again", Promise: "phases come in their order",
+			Before: eachOperation(func(_ *operation.Snapshot, o *spec.VirtualMachineOperation) {
 				if o.Status.Phase == spec.OperationFailed {
 					o.Status = spec.VirtualMachineOperationStatus{}
 				}
 			}),
 		},
 		{
-			fault: "what has begun has no deadline", promise: "what is in progress says since when, until when and of what",
-			after: statuses(func(status map[string]any) { delete(status, "deadline") }),
+			Fault: "what has begun has no deadline", Promise: "what is in progress says since when, until when and of what",
+			After: statuses(func(status map[string]any) { delete(status, "deadline") }),
 		},
 		{
-			fault: "nobody notes when an operation has ended", promise: "what has ended says when",
-			after: statuses(func(status map[string]any) { delete(status, "completionTime") }),
+			Fault: "nobody notes when an operation has ended", Promise: "what has ended says when",
+			After: statuses(func(status map[string]any) { delete(status, "completionTime") }),
 		},
 		{
-			fault: "an operation fails without a word", promise: "what has failed says why",
-			after: statuses(func(status map[string]any) {
+			Fault: "an operation fails without a word", Promise: "what has failed says why",
+			After: statuses(func(status map[string]any) {
 				all, _ := status["conditions"].([]any)
 				for _, c := range all {
 					c.(map[string]any)["message"] = ""
@@ -202,8 +178,8 @@ func mutants() []mutant {
 			}),
 		},
 		{
-			fault: "nobody sees what is in progress", promise: "one operation of a machine is in progress",
-			before: func(s *operation.Snapshot) {
+			Fault: "nobody sees what is in progress", Promise: "one operation of a machine is in progress",
+			Before: func(s *operation.Snapshot) {
 				if !slices.ContainsFunc(s.Operations, func(o spec.VirtualMachineOperation) bool { return o.Status.Phase == "" }) {
 					return
 				}
@@ -211,16 +187,16 @@ func mutants() []mutant {
 			},
 		},
 		{
-			fault: "a machine counts as told", promise: "what is done was asked of the machine",
-			before: eachOperation(func(_ *operation.Snapshot, o *spec.VirtualMachineOperation) {
+			Fault: "a machine counts as told", Promise: "what is done was asked of the machine",
+			Before: eachOperation(func(_ *operation.Snapshot, o *spec.VirtualMachineOperation) {
 				if inProgress(o) {
 					o.Status.Conditions = spec.WithCondition(o.Status.Conditions, spec.Condition{Type: conditions.SignalSent, Status: metav1.ConditionTrue, Reason: conditions.ReasonSignalSent})
 				}
 			}),
 		},
 		{
-			fault: "every pod counts as new", promise: "a restart is a new pod",
-			before: func(s *operation.Snapshot) {
+			Fault: "every pod counts as new", Promise: "a restart is a new pod",
+			Before: func(s *operation.Snapshot) {
 				for i := range s.Operations {
 					if o := &s.Operations[i]; inProgress(o) && s.Pod != nil {
 						s.Pod.UID, s.Fresh = "new", true
@@ -230,8 +206,8 @@ func mutants() []mutant {
 			},
 		},
 		{
-			fault: "what has not ended is cleaned up", promise: "only what has ended is cleaned up",
-			after: func(s *operation.Snapshot, p *reconcile.Plan) {
+			Fault: "what has not ended is cleaned up", Promise: "only what has ended is cleaned up",
+			After: func(s *operation.Snapshot, p *reconcile.Plan) {
 				for i := range s.Operations {
 					o := &s.Operations[i]
 					p.Actions = append([]reconcile.Action{reconcile.DeleteOperation{Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion}}, p.Actions...)
@@ -239,16 +215,16 @@ func mutants() []mutant {
 			},
 		},
 		{
-			fault: "one operation is kept, for a second", promise: "what is new is not cleaned up",
-			before: func(s *operation.Snapshot) { s.Cleanup = operation.Cleanup{Keep: 1, For: time.Second} },
+			Fault: "one operation is kept, for a second", Promise: "what is new is not cleaned up",
+			Before: func(s *operation.Snapshot) { s.Cleanup = operation.Cleanup{Keep: 1, For: time.Second} },
 		},
 		{
-			fault: "nothing is cleaned up", promise: "what has ended is cleaned up",
-			after: without(func(a reconcile.Action) bool { _, is := a.(reconcile.DeleteOperation); return is }),
+			Fault: "nothing is cleaned up", Promise: "what has ended is cleaned up",
+			After: promises.Without[operation.Snapshot](func(a reconcile.Action) bool { _, is := a.(reconcile.DeleteOperation); return is }),
 		},
 		{
-			fault: "a finalizer is written without need", promise: "the world comes to rest",
-			after: func(s *operation.Snapshot, p *reconcile.Plan) {
+			Fault: "a finalizer is written without need", Promise: "the world comes to rest",
+			After: func(s *operation.Snapshot, p *reconcile.Plan) {
 				for i := range s.Operations {
 					o := &s.Operations[i]
 					p.Actions = append(p.Actions, reconcile.SetFinalizers{Kind: names.KindOperation, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, Finalizers: o.Finalizers})
@@ -256,15 +232,15 @@ func mutants() []mutant {
 			},
 		},
 		{
-			fault: "nothing is let go", promise: "no operation is held for ever",
-			after: without(func(a reconcile.Action) bool {
+			Fault: "nothing is let go", Promise: "no operation is held for ever",
+			After: promises.Without[operation.Snapshot](func(a reconcile.Action) bool {
 				f, is := a.(reconcile.SetFinalizers)
 				return is && len(f.Finalizers) == 0
 			}),
 		},
 		{
-			fault: "what fails counts as refused", promise: "what was refused has changed nothing",
-			after: statuses(func(status map[string]any) {
+			Fault: "what fails counts as refused", Promise: "what was refused has changed nothing",
+			After: statuses(func(status map[string]any) {
 				if status["phase"] == string(spec.OperationFailed) {
 					status["startTime"] = nil
 				}
@@ -273,48 +249,19 @@ func mutants() []mutant {
 	}
 }
 
-// TestMutants shows that the promises would be noticed to be broken.
-func TestMutants(t *testing.T) {
-	for n := range uint64(100) {
-		if v := lived(t, operation.Decide, n); v != nil {
-			t.Fatalf("without a fault: %v", v)
-		}
-	}
-	for _, m := range mutants() {
-		t.Run(m.fault, func(t *testing.T) {
-			t.Parallel()
-			for n := range worldsOfMutants {
-				// Another promise may notice it first, in this life or that.
-				if v := lived(t, m.decide, n); v != nil && v.promise == m.promise {
-					return
-				}
-			}
-			t.Errorf("nobody notices; want %q", m.promise)
-		})
+func kind() *promises.Kind[operation.Snapshot] {
+	return &promises.Kind[operation.Snapshot]{
+		Decide: operation.Decide, Own: own, Mutants: mutants(),
+		Live: func(t *testing.T, draw func(string, int) int, decide func(operation.Snapshot) reconcile.Plan) *promises.Violation {
+			w := newWorld(t)
+			w.Draw, w.Decide = draw, decide
+			return w.life()
+		},
 	}
 }
 
-// lived is the promise that is broken first in the life of a number; nil if none is.
-func lived(t *testing.T, decide func(operation.Snapshot) reconcile.Plan, number uint64) *violation {
-	w := newWorld(t)
-	r := rand.New(rand.NewPCG(number, 0))
-	w.draw = func(_ string, n int) int { return r.IntN(n) }
-	w.decide = decide
-	return w.life()
-}
+// TestMutants shows that the promises would be noticed to be broken.
+func TestMutants(t *testing.T) { kind().Break(t) }
 
 // TestEveryPromiseHasAMutant finds the promises in the source of the world.
-func TestEveryPromiseHasAMutant(t *testing.T) {
-	made, broken := promises.Named(t), map[string]bool{}
-	for _, m := range mutants() {
-		broken[m.promise] = true
-		if !slices.Contains(made, m.promise) {
-			t.Errorf("%q breaks %q, which nobody has promised", m.fault, m.promise)
-		}
-	}
-	for _, p := range made {
-		if !broken[p] {
-			t.Errorf("no mutant breaks %q", p)
-		}
-	}
-}
+func TestEveryPromiseHasAMutant(t *testing.T) { kind().Registered(t) }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vmop/sdk/internal/promises"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/reconcile/operation"
@@ -39,41 +40,25 @@ func TestOperationsWithOldCaches(t *testing.T) {
 // holds lives a drawn life, in which no promise is broken.
 func holds(t *rapid.T, stale bool) {
 	w := newWorld(t)
-	w.draw = func(label string, n int) int {
-		if n == 1 {
-			return 0
-		}
-		return rapid.IntRange(0, n-1).Draw(t, label)
-	}
 	w.stale = stale
-	if v := w.life(); v != nil {
-		t.Fatalf("%v\n%s", v, strings.Join(w.log, "\n"))
-	}
+	w.Hold(t, w.life)
 }
 
 // life is some steps in the life of machines and their operations. It returns the
 // promise that was broken first; nil if none was.
-func (w *world) life() (broken *violation) {
-	defer func() {
-		switch v := recover().(type) {
-		case nil:
-		case violation:
-			broken = &v
-		default:
-			panic(v)
+func (w *world) life() *promises.Violation {
+	return promises.Broken(func() {
+		w.cleanup = operation.Cleanup{Keep: 1 + w.Draw("keep", 3), For: choose(w, "for", time.Minute, time.Hour)}
+		w.machines = choose(w, "machines", machines...)
+		for _, name := range w.machines {
+			w.addMachine(name, choose(w, "policy", policies...), choose(w, "phase", phases...))
+			w.see(3)
 		}
-	}()
-	w.cleanup = operation.Cleanup{Keep: 1 + w.draw("keep", 3), For: choose(w, "for", time.Minute, time.Hour)}
-	w.machines = choose(w, "machines", machines...)
-	for _, name := range w.machines {
-		w.addMachine(name, choose(w, "policy", policies...), choose(w, "phase", phases...))
-		w.see(3)
-	}
-	for range 5 + w.draw("steps", 76) {
-		w.step()
-	}
-	w.settle()
-	return nil
+		for range 5 + w.Draw("steps", 76) {
+			w.step()
+		}
+		w.settle()
+	})
 }
 
 // step is something that happens.
@@ -84,40 +69,40 @@ func (w *world) step() {
 	if keys := slices.Sorted(maps.Keys(w.truth.ops)); len(keys) > 0 {
 		op = choose(w, "operation", keys...)
 	}
-	switch what := w.draw("what", 42); {
+	switch what := w.Draw("what", 42); {
 	case what < 12:
 		w.reconcile(name, -1)
 	case what < 15:
-		w.reconcile(name, w.draw("writes", 3))
+		w.reconcile(name, w.Draw("writes", 3))
 		clear(w.wrote)
-		w.note("another operator")
+		w.Note("another operator")
 		if !w.stale {
 			w.see(3)
 		}
 	case what < 22:
-		w.see(w.draw("cache", 4))
+		w.see(w.Draw("cache", 4))
 	case what < 28:
 		w.proceeds(name)
 	case what < 32:
-		opName := fmt.Sprintf("%s%d", choose(w, "letter", "x", "y", "z"), w.serial)
+		opName := fmt.Sprintf("%s%d", choose(w, "letter", "x", "y", "z"), w.Serial)
 		if _, twin, elsewhere := strings.Cut(op, "/"); !elsewhere && op != "" && w.truth.ops[neighbour(name, op)] == nil {
 			opName = op // as one of the other namespace is called
 		} else if elsewhere && w.truth.ops[neighbour(name, twin)] == nil {
 			opName = twin
 		}
 		w.addOperation(opName, name,
-			choose(w, "type", spec.OperationStart, spec.OperationStop, spec.OperationRestart, spec.OperationRestart, spec.OperationMigrate, "Nonsense"), w.draw("force", 2) == 1)
+			choose(w, "type", spec.OperationStart, spec.OperationStop, spec.OperationRestart, spec.OperationRestart, spec.OperationMigrate, "Nonsense"), w.Draw("force", 2) == 1)
 	case what < 35:
-		w.now = w.now.Add(choose(w, "time", time.Second, 20*time.Second, 3*time.Minute, 20*time.Minute))
+		w.Now = w.Now.Add(choose(w, "time", time.Second, 20*time.Second, 3*time.Minute, 20*time.Minute))
 	case what == 35 && op != "":
 		w.deleteOperation(op)
 	case what == 36 && op != "":
 		// Somebody gets around the definition.
 		o := w.truth.ops[op].DeepCopy()
 		o.Spec.Type, o.Spec.Force = choose(w, "type", spec.OperationStart, spec.OperationStop), false
-		o.Generation, o.ResourceVersion = o.Generation+1, w.version()
+		o.Generation, o.ResourceVersion = o.Generation+1, w.Version()
 		w.truth.ops[op] = o
-		w.note("%s is changed", op)
+		w.Note("%s is changed", op)
 	case what == 37 && vm != nil:
 		w.others[name]++
 		w.update(name, func(vm *spec.VirtualMachine) {
@@ -125,31 +110,31 @@ func (w *world) step() {
 			if vm.Annotations == nil {
 				vm.Annotations = map[string]string{}
 			}
-			vm.Annotations[names.AnnotationPowerRequest] = machine.Request(choose(w, "verb", machine.VerbStart, machine.VerbStop, machine.VerbRestart), w.version())
+			vm.Annotations[names.AnnotationPowerRequest] = machine.Request(choose(w, "verb", machine.VerbStart, machine.VerbStop, machine.VerbRestart), w.Version())
 		})
-		w.note("somebody asks %s: %s", name, w.truth.vms[name].Annotations[names.AnnotationPowerRequest])
+		w.Note("somebody asks %s: %s", name, w.truth.vms[name].Annotations[names.AnnotationPowerRequest])
 	case what == 38 && vm != nil:
 		w.others[name]++
 		w.update(name, func(vm *spec.VirtualMachine) {
 			vm.Spec.RunPolicy = choose(w, "policy", policies...)
 			vm.Spec.VM.State = choose(w, "state", spec.StateRunning, spec.StateStopped)
 		})
-		w.note("machine %s: policy %q, state %s", name, w.truth.vms[name].Spec.RunPolicy, w.truth.vms[name].Spec.VM.State)
+		w.Note("machine %s: policy %q, state %s", name, w.truth.vms[name].Spec.RunPolicy, w.truth.vms[name].Spec.VM.State)
 	case what == 39:
 		w.others[name]++
 		switch {
 		case vm == nil:
 			w.addMachine(name, choose(w, "policy", policies...), choose(w, "phase", phases...))
 		case vm.DeletionTimestamp == nil:
-			w.update(name, func(vm *spec.VirtualMachine) { vm.DeletionTimestamp = &metav1.Time{Time: w.now} })
+			w.update(name, func(vm *spec.VirtualMachine) { vm.DeletionTimestamp = &metav1.Time{Time: w.Now} })
 		default:
 			delete(w.truth.vms, name)
 			delete(w.truth.pods, name)
 		}
-		w.note("machine %s is made or deleted", name)
+		w.Note("machine %s is made or deleted", name)
 	case what >= 40:
 		w.forbidden[name] = !w.forbidden[name]
-		w.note("machine %s may be written: %v", name, !w.forbidden[name])
+		w.Note("machine %s may be written: %v", name, !w.forbidden[name])
 	}
 }
 
@@ -162,28 +147,28 @@ func (w *world) settle() {
 			quiet := false
 			for range 40 {
 				w.see(3)
-				before, refusals := w.serial, w.refusals
+				before, refusals := w.Serial, w.refusals
 				if plan := w.reconcile(name, -1); len(plan.Actions) == 0 {
 					quiet = true
 					break
-				} else if w.serial == before && w.refusals == refusals && i > 0 && !deletes(plan.Actions) {
-					w.violated("the world comes to rest", "a plan that changes nothing: %+v", plan)
+				} else if w.Serial == before && w.refusals == refusals && i > 0 && !deletes(plan.Actions) {
+					w.Violated("the world comes to rest", "a plan that changes nothing: %+v", plan)
 				}
 			}
 			if !quiet {
-				w.violated("the world comes to rest", "there is no end of writes for machine %s", name)
+				w.Violated("the world comes to rest", "there is no end of writes for machine %s", name)
 			}
 		}
-		w.now = w.now.Add(10 * time.Minute)
+		w.Now = w.Now.Add(10 * time.Minute)
 	}
 	for _, o := range w.truth.ops {
 		switch {
 		case o.DeletionTimestamp == nil && !o.Status.Phase.Finished():
-			w.violated("every operation ends", "%s is %s for ever", o.Name, o.Status.Phase)
+			w.Violated("every operation ends", "%s is %s for ever", o.Name, o.Status.Phase)
 		case slices.Contains(o.Finalizers, names.FinalizerOperation):
-			w.violated("no operation is held for ever", "%s (%s) is held for ever", o.Name, o.Status.Phase)
-		case !w.now.Before(o.Status.CompletionTime.Add(w.cleanup.For + 10*time.Minute)):
-			w.violated("what has ended is cleaned up", "%s is not cleaned up", o.Name)
+			w.Violated("no operation is held for ever", "%s (%s) is held for ever", o.Name, o.Status.Phase)
+		case !w.Now.Before(o.Status.CompletionTime.Add(w.cleanup.For + 10*time.Minute)):
+			w.Violated("what has ended is cleaned up", "%s is not cleaned up", o.Name)
 		}
 	}
 }

@@ -61,7 +61,7 @@ var lines = []line{
 	}},
 	{regexp.MustCompile(`^wait (\d+[smh])$`), func(w *world, args []string) error {
 		d, err := time.ParseDuration(args[0])
-		w.now = w.now.Add(d)
+		w.Now = w.Now.Add(d)
 		return err
 	}},
 	{regexp.MustCompile(`^reconcile$`), func(w *world, _ []string) error {
@@ -92,12 +92,12 @@ func tell(t *testing.T, script string) (string, error) {
 		if i < 0 {
 			return "", fmt.Errorf("unknown: %s", text)
 		}
-		fmt.Fprintf(&out, "%s > %s\n", w.now.Format(time.TimeOnly), text)
-		w.log = nil
+		fmt.Fprintf(&out, "%s > %s\n", w.Now.Format(time.TimeOnly), text)
+		w.Log = nil
 		if err := lines[i].does(w, lines[i].form.FindStringSubmatch(text)[1:]); err != nil {
 			return "", fmt.Errorf("%s: %w", text, err)
 		}
-		for _, l := range w.log {
+		for _, l := range w.Log {
 			fmt.Fprintf(&out, "  %s\n", l)
 		}
 	}
@@ -110,13 +110,13 @@ func (w *world) tellRounds(name string) {
 		w.see(3)
 		plan := w.reconcile(name, -1)
 		for _, e := range plan.Events {
-			w.note("event %s", e)
+			w.Note("event %s", e)
 		}
 		if len(plan.Actions) > 0 {
 			continue
 		}
 		if !plan.Wake.IsZero() {
-			w.note("look again at %s", plan.Wake.Format(time.TimeOnly))
+			w.Note("look again at %s", plan.Wake.Format(time.TimeOnly))
 		}
 		return
 	}

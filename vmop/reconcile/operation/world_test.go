@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vmop/sdk/internal/promises"
 	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
@@ -46,13 +47,9 @@ type fataler interface {
 // requests as run policies have it, and otherwise gets on when it likes.
 type world struct {
 	t fataler
-	// draw is one of n choices; decide is what decides.
-	draw    func(label string, n int) int
-	decide  func(operation.Snapshot) reconcile.Plan
+	promises.World[operation.Snapshot]
 	truth   state
 	cache   state
-	now     time.Time
-	serial  int
 	cleanup operation.Cleanup
 	// machines are what those are called that may be there.
 	machines []string
@@ -74,38 +71,22 @@ type world struct {
 	machineOf func(*spec.VirtualMachineOperation) string
 	refusals  int
 	since     map[types.UID]int
-	log       []string
 }
 
 func newWorld(t fataler) *world {
 	empty := state{map[string]*spec.VirtualMachine{}, map[string]*corev1.Pod{}, map[string]*spec.VirtualMachineOperation{}}
 	return &world{
-		t: t, decide: operation.Decide, truth: empty, cache: empty.copied(), now: noon, wrote: map[string]int{},
+		t: t, World: promises.World[operation.Snapshot]{Decide: operation.Decide, Now: noon}, truth: empty, cache: empty.copied(), wrote: map[string]int{},
 		signals: map[types.UID]int{}, others: map[string]int{}, since: map[types.UID]int{},
 		forbidden: map[string]bool{}, failures: map[string]reconcile.Failure{}, machineOf: machineOf,
 	}
 }
 
-func (w *world) note(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) }
-
 // fail is for a test that has gone wrong.
 func (w *world) fail(format string, args ...any) {
 	w.t.Helper()
-	w.t.Fatalf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(w.log, "\n"))
+	w.t.Fatalf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(w.Log, "\n"))
 }
-
-// violation is a promise that was broken.
-type violation struct{ promise, detail string }
-
-func (v violation) Error() string { return v.promise + ": " + v.detail }
-
-// violated says that a promise is broken. The names of promises are their registry:
-// each has a mutant.
-func (w *world) violated(promise, format string, args ...any) {
-	panic(violation{promise, fmt.Sprintf(format, args...)})
-}
-
-func (w *world) version() string { w.serial++; return strconv.Itoa(w.serial) }
 
 // home is the namespace of what is called by its name alone; what is in another one is
 // called NAMESPACE/NAME.
@@ -141,7 +122,7 @@ func machineOf(o *spec.VirtualMachineOperation) string {
 func (w *world) addMachine(key string, policy spec.RunPolicy, phase string) *spec.VirtualMachine {
 	namespace, name := meant(key)
 	vm := spec.NewVirtualMachine(namespace, name)
-	vm.UID, vm.Generation, vm.ResourceVersion = types.UID("m"+w.version()), 1, w.version()
+	vm.UID, vm.Generation, vm.ResourceVersion = types.UID("m"+w.Version()), 1, w.Version()
 	vm.Spec.RunPolicy, vm.Spec.VM.State = policy, spec.StateStopped
 	timeout := int32(30)
 	vm.Spec.VM.PowerdownTimeout = &timeout
@@ -161,7 +142,7 @@ func (w *world) update(name string, change func(*spec.VirtualMachine)) {
 	if !reflect.DeepEqual(before, &vm.Spec) {
 		vm.Generation++
 	}
-	vm.ResourceVersion = w.version()
+	vm.ResourceVersion = w.Version()
 	w.truth.vms[name] = vm
 }
 
@@ -208,7 +189,7 @@ func (w *world) proceeds(name string) {
 		switch {
 		case pod == nil && on && vm.DeletionTimestamp == nil && vm.Status.Phase != spec.PhaseStarting:
 			vm.Status.Phase = spec.PhaseStarting
-			w.truth.pods[name] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: vm.Namespace, Name: vm.Name, UID: types.UID("p" + w.version()), ResourceVersion: w.version(), Annotations: map[string]string{names.AnnotationPowerRequest: request}}}
+			w.truth.pods[name] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: vm.Namespace, Name: vm.Name, UID: types.UID("p" + w.Version()), ResourceVersion: w.Version(), Annotations: map[string]string{names.AnnotationPowerRequest: request}}}
 		case pod == nil && on:
 			vm.Status.Phase = spec.PhasePending
 		case pod == nil:
@@ -222,24 +203,24 @@ func (w *world) proceeds(name string) {
 			vm.Status.Phase = spec.PhaseStopping
 		case !on || strings.HasPrefix(request, "restart ") && pod.Annotations[names.AnnotationPowerRequest] != request:
 			going := pod.DeepCopy()
-			going.DeletionTimestamp, going.ResourceVersion = &metav1.Time{Time: w.now}, w.version()
+			going.DeletionTimestamp, going.ResourceVersion = &metav1.Time{Time: w.Now}, w.Version()
 			w.truth.pods[name] = going
 			vm.Status.Phase = spec.PhaseStopping
 		default:
 			vm.Status.Phase = spec.PhaseRunning
 		}
 	})
-	w.note("machine %s: %s", name, w.truth.vms[name].Status.Phase)
+	w.Note("machine %s: %s", name, w.truth.vms[name].Status.Phase)
 }
 
 func (w *world) addOperation(name, vm string, t spec.OperationType, force bool) *spec.VirtualMachineOperation {
 	namespace, machine := meant(vm)
 	o := spec.NewOperation(namespace, machine, t)
-	o.Name, o.UID, o.Generation, o.ResourceVersion = name, types.UID("o"+w.version()), 1, w.version()
+	o.Name, o.UID, o.Generation, o.ResourceVersion = name, types.UID("o"+w.Version()), 1, w.Version()
 	o.Spec.Force = force
-	o.CreationTimestamp = metav1.NewTime(w.now.Truncate(time.Second))
+	o.CreationTimestamp = metav1.NewTime(w.Now.Truncate(time.Second))
 	w.truth.ops[called(namespace, name)] = o
-	w.note("%s: %s of %s, force %t", called(namespace, name), t, vm, force)
+	w.Note("%s: %s of %s, force %t", called(namespace, name), t, vm, force)
 	return o
 }
 
@@ -247,14 +228,14 @@ func (w *world) deleteOperation(name string) {
 	o := w.truth.ops[name].DeepCopy()
 	if len(o.Finalizers) == 0 {
 		delete(w.truth.ops, name)
-		w.note("%s is deleted", name)
+		w.Note("%s is deleted", name)
 		return
 	}
 	if o.DeletionTimestamp == nil {
-		o.DeletionTimestamp, o.ResourceVersion = &metav1.Time{Time: w.now}, w.version()
+		o.DeletionTimestamp, o.ResourceVersion = &metav1.Time{Time: w.Now}, w.Version()
 		o.Generation++
 		w.truth.ops[name] = o
-		w.note("%s is being deleted", name)
+		w.Note("%s is being deleted", name)
 	}
 }
 
@@ -304,7 +285,7 @@ func (w *world) behind() bool {
 
 // snapshot is what the operator sees of a machine and its operations.
 func (w *world) snapshot(name string) operation.Snapshot {
-	s := operation.Snapshot{Machine: w.cache.vms[name], Pod: w.cache.pods[name], Cleanup: w.cleanup, Now: w.now}
+	s := operation.Snapshot{Machine: w.cache.vms[name], Pod: w.cache.pods[name], Cleanup: w.cleanup, Now: w.Now}
 	for _, key := range slices.Sorted(maps.Keys(w.cache.ops)) {
 		if o := w.cache.ops[key]; w.machineOf(o) == name {
 			s.Operations = append(s.Operations, *o)
@@ -330,8 +311,8 @@ func (w *world) refuses(of string, a reconcile.Action) bool {
 		return false
 	}
 	w.refusals++
-	w.failures[of] = reconcile.Failure{Target: t, Reason: "Forbidden", Message: "a policy forbids it", Count: w.failures[of].Count + 1, Last: w.now}
-	w.note("refused: %s", t)
+	w.failures[of] = reconcile.Failure{Target: t, Reason: "Forbidden", Message: "a policy forbids it", Count: w.failures[of].Count + 1, Last: w.Now}
+	w.Note("refused: %s", t)
 	return true
 }
 
@@ -344,23 +325,23 @@ func (w *world) reconcile(name string, most int) reconcile.Plan {
 	}
 	s := w.snapshot(name)
 	before, _ := json.Marshal(s)
-	plan := w.decide(s)
-	if again := w.decide(s); !reflect.DeepEqual(plan, again) {
-		w.violated("equal snapshots give equal plans", "two plans for one snapshot:\n%+v\n%+v", plan, again)
+	plan := w.Decide(s)
+	if again := w.Decide(s); !reflect.DeepEqual(plan, again) {
+		w.Violated("equal snapshots give equal plans", "two plans for one snapshot:\n%+v\n%+v", plan, again)
 	}
 	if after, _ := json.Marshal(s); string(before) != string(after) {
-		w.violated("a snapshot is not changed", "it has")
+		w.Violated("a snapshot is not changed", "it has")
 	}
 	for i, a := range plan.Actions {
 		if i == most {
-			w.note("the operator dies")
+			w.Note("the operator dies")
 			break
 		}
 		if w.refuses(name, a) {
 			break
 		}
 		if !w.execute(name, a) {
-			w.note("conflict: %s", a.Target())
+			w.Note("conflict: %s", a.Target())
 			break
 		}
 	}
@@ -381,12 +362,12 @@ func (w *world) execute(of string, a reconcile.Action) bool {
 			return false
 		}
 		o = o.DeepCopy()
-		o.Finalizers, o.ResourceVersion = a.Finalizers, w.version()
+		o.Finalizers, o.ResourceVersion = a.Finalizers, w.Version()
 		if w.truth.ops[key] = o; o.DeletionTimestamp != nil && len(o.Finalizers) == 0 {
 			delete(w.truth.ops, key)
 		}
-		w.wrote[names.KindOperation+"/"+key] = w.serial
-		w.note("%s: finalizers %v", a.Name, a.Finalizers)
+		w.wrote[names.KindOperation+"/"+key] = w.Serial
+		w.Note("%s: finalizers %v", a.Name, a.Finalizers)
 		return true
 	case reconcile.DeleteOperation:
 		o := w.truth.ops[key]
@@ -398,7 +379,7 @@ func (w *world) execute(of string, a reconcile.Action) bool {
 		}
 		w.mayCleanUp(of, o)
 		delete(w.truth.ops, key)
-		w.note("%s is cleaned up", a.Name)
+		w.Note("%s is cleaned up", a.Name)
 		return true
 	case reconcile.Patch:
 		if a.Kind == names.KindOperation {
@@ -418,17 +399,17 @@ func (w *world) patchOperation(of string, a reconcile.Patch) bool {
 		return false
 	}
 	if machineOf(o) != of || a.Subresource != "status" {
-		w.violated("the status of the machine's own operations is written", "operation %s is none of machine %s", a.Name, of)
+		w.Violated("the status of the machine's own operations is written", "operation %s is none of machine %s", a.Name, of)
 	}
 	next := merged(w, o, a.Body())
 	next.ObjectMeta = *o.ObjectMeta.DeepCopy()
 	w.checkStatus(o, next)
 	if !reflect.DeepEqual(o, next) {
-		next.ResourceVersion = w.version()
-		w.wrote[names.KindOperation+"/"+key] = w.serial
+		next.ResourceVersion = w.Version()
+		w.wrote[names.KindOperation+"/"+key] = w.Serial
 	}
 	w.truth.ops[key] = next
-	w.note("%s: %s %s", a.Name, next.Status.Phase, reasonOf(next))
+	w.Note("%s: %s %s", a.Name, next.Status.Phase, reasonOf(next))
 	return true
 }
 
@@ -436,29 +417,29 @@ func (w *world) patchMachine(of string, a reconcile.Patch) bool {
 	w.t.Helper()
 	vm := w.truth.vms[of]
 	if neighbour(of, a.Name) != of || a.Subresource != "" {
-		w.violated("a machine is told itself", "%s is none of the operations of %s", a.Target(), of)
+		w.Violated("a machine is told itself", "%s is none of the operations of %s", a.Target(), of)
 	}
 	if vm == nil || vm.UID != a.UID || vm.ResourceVersion != a.ResourceVersion {
 		return false
 	}
 	for key := range a.Annotations {
 		if key != names.AnnotationPowerRequest && key != names.AnnotationForceStop {
-			w.violated("a machine gets requests and a state, and nothing else", "annotation %s is written", key)
+			w.Violated("a machine gets requests and a state, and nothing else", "annotation %s is written", key)
 		}
 	}
 	next := merged(w, vm, a.Body())
 	was := vm.Spec.DeepCopy()
 	if was.VM.State = next.Spec.VM.State; !reflect.DeepEqual(was, &next.Spec) {
-		w.violated("a machine gets requests and a state, and nothing else", "the specification of machine %s has changed by more than its state", of)
+		w.Violated("a machine gets requests and a state, and nothing else", "the specification of machine %s has changed by more than its state", of)
 	}
 	if !reflect.DeepEqual(vm.Spec, next.Spec) {
 		next.Generation++
 	}
-	next.ResourceVersion = w.version()
-	w.wrote[names.KindVirtualMachine+"/"+of] = w.serial
+	next.ResourceVersion = w.Version()
+	w.wrote[names.KindVirtualMachine+"/"+of] = w.Serial
 	w.truth.vms[of] = next
 	request, _ := a.Annotations[names.AnnotationPowerRequest].(string)
-	w.note("machine %s is told %q", of, request)
+	w.Note("machine %s is told %q", of, request)
 	if request != "" {
 		w.signalled(of, request)
 	}
@@ -475,21 +456,21 @@ func (w *world) signalled(of, request string) {
 		}
 		switch st := &o.Status; {
 		case st.Phase != spec.OperationInProgress:
-			w.violated("a machine is told of what is in progress", "machine %s is told of %s, which is %s", of, o.Name, st.Phase)
+			w.Violated("a machine is told of what is in progress", "machine %s is told of %s, which is %s", of, o.Name, st.Phase)
 		case spec.ConditionIsTrue(st.Conditions, conditions.SignalSent):
-			w.violated("a machine is told once", "machine %s is told of %s again", of, o.Name)
-		case st.Deadline == nil || !w.now.Before(st.Deadline.Time):
-			w.violated("a machine is told in time", "machine %s is told of %s after its time", of, o.Name)
+			w.Violated("a machine is told once", "machine %s is told of %s again", of, o.Name)
+		case st.Deadline == nil || !w.Now.Before(st.Deadline.Time):
+			w.Violated("a machine is told in time", "machine %s is told of %s after its time", of, o.Name)
 		case o.Generation != 1 && o.DeletionTimestamp == nil:
-			w.violated("what was changed is not carried out", "machine %s is told of %s, which was changed", of, o.Name)
+			w.Violated("what was changed is not carried out", "machine %s is told of %s, which was changed", of, o.Name)
 		}
 		if w.signals[o.UID]++; w.signals[o.UID] > 1 && w.others[of] == w.since[o.UID] {
-			w.violated("a machine is told once", "machine %s is told of %s twice", of, o.Name)
+			w.Violated("a machine is told once", "machine %s is told of %s twice", of, o.Name)
 		}
 		w.since[o.UID] = w.others[of]
 		return
 	}
-	w.violated("a request names its operation", "machine %s is told %q, which no operation asks for", of, request)
+	w.Violated("a request names its operation", "machine %s is told %q, which no operation asks for", of, request)
 }
 
 // checkStatus checks a step of an operation.
@@ -501,21 +482,21 @@ func (w *world) checkStatus(was, is *spec.VirtualMachineOperation) {
 	a, b := &was.Status, &is.Status
 	switch {
 	case rank[b.Phase] == 0, rank[b.Phase] < rank[a.Phase], a.Phase.Finished() && !reflect.DeepEqual(a, b):
-		w.violated("phases come in their order", "%s goes from %s to %s", was.Name, a.Phase, b.Phase)
+		w.Violated("phases come in their order", "%s goes from %s to %s", was.Name, a.Phase, b.Phase)
 	case b.Phase == spec.OperationInProgress && (b.Deadline == nil || b.StartTime == nil || b.Request == "" || b.VirtualMachineUID == "" || a.Deadline != nil && !a.Deadline.Equal(b.Deadline)):
-		w.violated("what is in progress says since when, until when and of what", "%s is in progress with status %+v", was.Name, *b)
+		w.Violated("what is in progress says since when, until when and of what", "%s is in progress with status %+v", was.Name, *b)
 	case b.Phase.Finished() && b.CompletionTime == nil:
-		w.violated("what has ended says when", "%s has ended and does not say when", was.Name)
+		w.Violated("what has ended says when", "%s has ended and does not say when", was.Name)
 	case b.Phase == spec.OperationFailed && spec.FindCondition(b.Conditions, conditions.Completed).Message == "":
-		w.violated("what has failed says why", "%s has failed and does not say why", was.Name)
+		w.Violated("what has failed says why", "%s has failed and does not say why", was.Name)
 	}
 	if b.Phase == spec.OperationFailed && b.StartTime == nil && w.signals[is.UID] > 0 {
-		w.violated("what was refused has changed nothing", "%s was refused, and its machine was told", is.Name)
+		w.Violated("what was refused has changed nothing", "%s was refused, and its machine was told", is.Name)
 	}
 	if !w.stale && b.Phase == spec.OperationInProgress {
 		for _, o := range w.truth.ops {
 			if o.UID != is.UID && machineOf(o) == machineOf(is) && o.Status.Phase == spec.OperationInProgress {
-				w.violated("one operation of a machine is in progress", "%s and %s are both in progress", o.Name, is.Name)
+				w.Violated("one operation of a machine is in progress", "%s and %s are both in progress", o.Name, is.Name)
 			}
 		}
 	}
@@ -530,13 +511,13 @@ func (w *world) checkDone(o *spec.VirtualMachineOperation) {
 	w.t.Helper()
 	name := machineOf(o)
 	if o.Generation != 1 {
-		w.violated("what was changed is not carried out", "%s is done, which was changed", o.Name)
+		w.Violated("what was changed is not carried out", "%s is done, which was changed", o.Name)
 	}
 	if w.signals[o.UID] == 0 {
-		w.violated("what is done was asked of the machine", "%s is done, and machine %s was not told", o.Name, name)
+		w.Violated("what is done was asked of the machine", "%s is done, and machine %s was not told", o.Name, name)
 	}
 	if pod := w.truth.pods[name]; o.Spec.Type == spec.OperationRestart && pod != nil && pod.UID == o.Status.PodUID && pod.DeletionTimestamp == nil && w.others[name] == w.since[o.UID] {
-		w.violated("a restart is a new pod", "%s is done, and machine %s has the same pod", o.Name, name)
+		w.Violated("a restart is a new pod", "%s is done, and machine %s has the same pod", o.Name, name)
 	}
 }
 
@@ -544,7 +525,7 @@ func (w *world) checkDone(o *spec.VirtualMachineOperation) {
 func (w *world) mayCleanUp(of string, o *spec.VirtualMachineOperation) {
 	w.t.Helper()
 	if machineOf(o) != of || !o.Status.Phase.Finished() {
-		w.violated("only what has ended is cleaned up", "%s (%s) of %s is cleaned up for machine %s", o.Name, o.Status.Phase, machineOf(o), of)
+		w.Violated("only what has ended is cleaned up", "%s (%s) of %s is cleaned up for machine %s", o.Name, o.Status.Phase, machineOf(o), of)
 	}
 	// What was deleted meanwhile may have been counted.
 	known := maps.Clone(w.cache.ops)
@@ -556,8 +537,8 @@ func (w *world) mayCleanUp(of string, o *spec.VirtualMachineOperation) {
 		}
 	}
 	keep, age := w.cleanup.Keep, w.cleanup.For
-	if newer < keep && w.now.Before(o.Status.CompletionTime.Add(age)) {
-		w.violated("what is new is not cleaned up", "%s is cleaned up, which is one of the newest %d, after %v", o.Name, keep, w.now.Sub(o.Status.CompletionTime.Time))
+	if newer < keep && w.Now.Before(o.Status.CompletionTime.Add(age)) {
+		w.Violated("what is new is not cleaned up", "%s is cleaned up, which is one of the newest %d, after %v", o.Name, keep, w.Now.Sub(o.Status.CompletionTime.Time))
 	}
 }
 
@@ -612,7 +593,7 @@ func mergeInto(into, patch map[string]any) map[string]any {
 }
 
 // choose draws one of several.
-func choose[T any](w *world, label string, from ...T) T { return from[w.draw(label, len(from))] }
+func choose[T any](w *world, label string, from ...T) T { return from[w.Draw(label, len(from))] }
 
 // deletes reports whether something is deleted, which makes no new version.
 func deletes(actions []reconcile.Action) bool {
