@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -25,16 +28,19 @@ func (p *program) changesCommand() *cli.Command {
 			"or of a cluster (--cluster); without one, those of all machines of this host. With two files it compares two manifests of one machine. For\n" +
 			"each difference it says whether a machine that runs gets it at once (live), at its next start\n" +
 			"(restart), or not at all because it contradicts what exists (never). The table does not\n" +
-			"show the documents for cloud-init, which often hold passwords. Files are compared for a\n" +
-			"cluster; --local is about this host, where nothing of a volume claim matters but its size.\n\n" +
+			"show the documents for cloud-init, which often hold passwords. Instead of OLD the NAME of a\n" +
+			"machine of this host is its present manifest. Files are compared for this host, where nothing\n" +
+			"of a volume claim matters but its size, if it has the machine or --local says so, and else for\n" +
+			"a cluster, for which --cluster compares them in any case.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli changes\n" +
 			"  vmop-cli changes web\n" +
 			"  vmop-cli changes --cluster -n shop web\n" +
 			"  vmop-cli changes vm.yaml vm-new.yaml\n" +
+			"  vmop-cli changes web vm-new.yaml\n" +
 			"  kubectl get vm web -o yaml | vmop-cli changes - web.yaml -o json",
 		Flags: eitherFlags(append(selectFlags(), dataDirFlag(),
-			&cli.BoolFlag{Name: "local", Usage: "for a machine of this host, where a disk is an image and no volume claim", DisableDefaultText: true},
+			&cli.BoolFlag{Name: "local", Usage: "for this host, where a disk is an image and no volume claim, also of a machine that it does not have", DisableDefaultText: true},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT`: table or json"},
 		)...),
 		Action: p.changes,
@@ -49,17 +55,19 @@ func (p *program) changes(c *cli.Context) error {
 	switch {
 	case c.NArg() == 1 && c.Args().First() != "-":
 		return p.awaiting(c, format)
-	case c.NArg() == 0 && !inCluster(c) && !c.Bool("local"):
+	case c.NArg() == 0 && !inCluster(c):
 		return p.allAwaiting(c, format)
 	case c.NArg() != 2:
 		return usagef(c, "want the NAME of a machine, or two files, OLD and NEW, and found %s", arguments(c.NArg()))
-	case inCluster(c):
-		return usagef(c, "--cluster is for the NAME of a machine; diff compares a file with a cluster")
+	case c.String("kubeconfig") != "" || c.String("context") != "":
+		return usagef(c, "--kubeconfig and --context are for the NAME of a machine; diff compares a file with a cluster")
+	case inCluster(c) && c.Bool("local"):
+		return usagef(c, "--cluster and --local: want one of them")
 	}
 	if c.Args().Get(0) == "-" && c.Args().Get(1) == "-" {
 		return usagef(c, "only one of OLD and NEW can be the standard input")
 	}
-	before, err := p.machine(c, c.Args().Slice()[:1])
+	before, err := p.oldManifest(c)
 	if err != nil {
 		return err
 	}
@@ -70,17 +78,62 @@ func (p *program) changes(c *cli.Context) error {
 	if a, b := fullName(before.Namespace, before.Name), fullName(after.Namespace, after.Name); a != b {
 		return fmt.Errorf("%s has the machine %s and %s has %s: want two manifests of one machine", before.File, a, after.File, b)
 	}
+	here, err := p.isHere(c, &before)
+	if err != nil {
+		return err
+	}
 	found := changes.Between(before.VirtualMachine, after.VirtualMachine, changes.Options{})
-	if c.Bool("local") {
+	if here {
 		found = host.Changes(before.VirtualMachine, after.VirtualMachine)
 	}
 	return p.printChanges(found, format, "No changes.")
 }
 
+// oldManifest is that of OLD: a file's, or if there is none of the name that of a machine
+// of this host.
+func (p *program) oldManifest(c *cli.Context) (spec.Object, error) {
+	old := c.Args().First()
+	if _, err := os.Stat(old); errors.Is(err, fs.ErrNotExist) && old != "-" && !inCluster(c) {
+		h, err := p.host(c)
+		if err != nil {
+			return spec.Object{}, err
+		}
+		m, err := h.Find(old, c.String("namespace"))
+		if err == nil {
+			return m.Object()
+		}
+		if !errors.Is(err, host.ErrNotFound) {
+			return spec.Object{}, err
+		}
+	}
+	return p.machine(c, []string{old})
+}
+
+// isHere reports whether a machine is one of this host, as for all commands: unless a
+// cluster is asked for. One that neither this host has nor --local says to be here may be
+// a cluster's.
+func (p *program) isHere(c *cli.Context, o *spec.Object) (bool, error) {
+	if inCluster(c) || c.Bool("local") {
+		return c.Bool("local"), nil
+	}
+	h, err := p.host(c)
+	if err != nil {
+		return false, err
+	}
+	_, err = h.Machine(o.Namespace, o.Name)
+	if errors.Is(err, host.ErrNotFound) {
+		return false, nil
+	}
+	if err == nil {
+		p.note("%s is a machine of this host, for which this is; --cluster compares for a cluster.", fullName(o.Namespace, o.Name))
+	}
+	return true, err
+}
+
 // awaiting tells what waits for a restart of a machine.
 func (p *program) awaiting(c *cli.Context, format string) error {
-	if c.Bool("local") {
-		return usagef(c, "--local is for two files")
+	if c.Bool("local") && inCluster(c) {
+		return usagef(c, "--cluster and --local: want one of them")
 	}
 	const nothing = "No changes wait for a restart."
 	if !inCluster(c) {
