@@ -43,7 +43,7 @@ func (p *program) screenshotCommand() *cli.Command {
 
 func (p *program) screenshot(c *cli.Context) error {
 	if c.NArg() != 2 {
-		return usagef(c, "want the NAME of a machine and a FILE, and found %d arguments", c.NArg())
+		return usagef(c, "want the NAME of a machine and a FILE, and found %s", arguments(c.NArg()))
 	}
 	target, format := c.Args().Get(1), host.PicturePNG
 	switch ext := strings.ToLower(filepath.Ext(target)); {
