@@ -38,7 +38,7 @@ type tale struct {
 
 	// kind is the machine's, if it is no VirtualMachine; at is where its instance is.
 	kind, at string
-	// old says that it is of v1alpha2, where volumes have names of their own.
+	// old says that it is of v1alpha2 or older, where volumes have names of their own.
 	old bool
 	// labels and annotations are what its own metadata has, beside those that come
 	// from elsewhere.
@@ -367,8 +367,8 @@ func TestMachinesComeBackFromKubeVirt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, from := begin(t)
 		s, instance := &w.ours.Spec, w.theirs
-		version := rapid.SampledFrom([]string{"v1", "v1alpha3", "v1alpha2"}).Draw(t, "version")
-		if w.old = version == "v1alpha2"; w.old {
+		version := rapid.SampledFrom([]string{"v1", "v1alpha3", "v1alpha2", "v1alpha1"}).Draw(t, "version")
+		if w.old = version == "v1alpha2" || version == "v1alpha1"; w.old {
 			w.noted = append(w.noted, "apiVersion")
 		}
 		theirs := object{"template": object{"spec": instance}}
@@ -380,6 +380,7 @@ func TestMachinesComeBackFromKubeVirt(t *testing.T) {
 			w.kubevirtPower(t, theirs)
 			w.kubevirtMetadata(t, theirs["template"].(object))
 		}
+		instances := w.kind != "VirtualMachine"
 		domain, devices := object{"memory": object{"guest": s.VM.MaximumRAM}}, object{}
 		domain["devices"], instance["domain"] = devices, domain
 		if rapid.Bool().Draw(t, "grace") {
@@ -398,11 +399,14 @@ func TestMachinesComeBackFromKubeVirt(t *testing.T) {
 		w.kubevirtFirmware(t, domain, devices)
 		w.kubevirtDisks(t, theirs, instance, devices)
 		w.kubevirtNetworks(t, instance, devices)
-		if w.kind == "VirtualMachine" && rapid.Bool().Draw(t, "preference") {
+		if !instances && rapid.Bool().Draw(t, "preference") {
 			w.prefer(t, theirs, instance, domain, devices)
 		}
-		if w.kind != "VirtualMachine" || !rapid.Bool().Draw(t, "instance type") || !w.typed(t, theirs, instance, domain) {
+		if instances || !rapid.Bool().Draw(t, "instance type") || !w.typed(t, theirs, instance, domain) {
 			w.kubevirtSize(t, domain)
+		}
+		if version == "v1alpha1" { // where they had other names
+			w.kind = map[bool]string{true: "VirtualMachine", false: "OfflineVirtualMachine"}[instances]
 		}
 		w.check(t, "kubevirt.io/"+version, theirs)
 	})

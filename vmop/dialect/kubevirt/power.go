@@ -12,7 +12,7 @@ func (m *machine) power() {
 	}
 	switch name := strategy.String(); name {
 	case "":
-		if m.root.Object().Kind == kindInstance {
+		if m.alone {
 			m.vm.Spec.GuestShutdownStops = true // an instance ends for good
 		}
 	case "Always":

@@ -54,6 +54,7 @@ const (
 type machine struct {
 	root     *tree.Node // the object
 	instance *tree.Node // the VirtualMachineInstance's specification in it
+	alone    bool       // the object is an instance, and nobody makes another one of it
 	all      []spec.Object
 	vm       *spec.VirtualMachine
 	// companions are the objects that it refers to.
@@ -72,7 +73,7 @@ func Translate(o *spec.Object, all []spec.Object) (*spec.VirtualMachine, []spec.
 	}
 	m := &machine{root: root, instance: root.Get("spec", "template", "spec"), all: all, vm: &spec.VirtualMachine{}}
 	if o.Kind == kindInstance || o.Kind == kindMachine && root.Get("spec", "domain").Is() {
-		m.instance = root.Get("spec")
+		m.instance, m.alone = root.Get("spec"), true
 	}
 	if !m.instance.Is() {
 		return nil, nil, &tree.FieldError{Path: "spec.template.spec", Message: "is required but missing; it describes the machine"}
