@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -12,8 +13,10 @@ import (
 	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -251,6 +254,108 @@ func TestVirtualDisks(tt *testing.T) {
 		t.Fatal(err)
 	}
 	d.gone("disk image", func() error { _, err := d.all.Get(t.Context(), "image", metav1.GetOptions{}); return err })
+	if code := first.stop(); code != 0 {
+		t.Errorf("exit code %d\n%s", code, first.log)
+	}
+}
+
+// A disk that a running machine has grows for its guest: first the claim, then, when the
+// volume has it, the runner is told, and the disk is as large as asked for when the runner
+// says that its guest has that. A machine that does not run is not waited for.
+func TestADiskGrowsUnderItsMachine(tt *testing.T) {
+	tt.Parallel()
+	t := newTest(tt)
+	d := t.virtualDisks()
+	k := t.startKubelet()
+	class, yes := "grows-"+t.namespace, true
+	classes := t.kube.StorageV1().StorageClasses()
+	if _, err := classes.Create(t.Context(), &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: "test.local/none", AllowVolumeExpansion: &yes}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := classes.Delete(context.Background(), class, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(config, []byte("/Operator: {runnerImage: \"registry.test/runner:1\"}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	first := t.start(cluster.Kubeconfig(), "--config="+config)
+	d.make("image", "{persistentVolumeClaim: {size: 2Gi, storageClassName: "+class+"}, dataSource: {type: HTTP, http: {url: 'http://images.test/a.qcow2'}}}")
+	d.make("empty", "{persistentVolumeClaim: {size: 2Gi, storageClassName: "+class+"}}")
+	d.ends("image-vd-import", `{"format":"qcow2","size":1048576}`, corev1.PodSucceeded)
+	for _, name := range []string{"image", "empty"} {
+		d.volume(name+"-vd", "2Gi")
+		d.becomes(name, spec.DiskReady, conditions.ReasonDiskReady)
+	}
+	t.create(strings.Replace(machine("web", "Running"), "spec:", "spec:\n  blockDeviceRefs: [{kind: VirtualDisk, name: image}, {kind: VirtualDisk, name: empty}]", 1))
+	t.phase("web", spec.PhaseRunning)
+	grows := func(size runnerconfig.Bytes) {
+		t.Helper()
+		t.eventually("the runner is told of "+size.String(), func() error {
+			cm, err := t.kube.CoreV1().ConfigMaps(t.namespace).Get(t.Context(), "web", metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			c, _, err := runnerconfig.Parse([]byte(cm.Data[names.ConfigKey]))
+			if err != nil {
+				return err
+			}
+			n := 0
+			for _, drive := range c.Runner.VM.Drives {
+				if drive.GrowTo == size {
+					n++
+				}
+			}
+			if n != 2 {
+				return fmt.Errorf("%+v", c.Runner.VM.Drives)
+			}
+			return nil
+		})
+	}
+	says := func(image, empty string) {
+		t.Helper()
+		k.say("web", map[string]any{"disks": []any{map[string]any{"name": "image-vd-claim", "size": image}, map[string]any{"name": "empty-vd-claim", "size": empty}}})
+	}
+	resized := func(name string, phase spec.DiskPhase, says string) {
+		t.Helper()
+		t.eventually(name+": "+says, func() error {
+			got := d.becomes(name, phase, conditions.ReasonDiskReady)
+			if c := spec.FindCondition(got.Status.Conditions, conditions.DiskResized); c == nil || (c.Status == metav1.ConditionTrue) != (phase == spec.DiskReady) || !strings.Contains(c.Message, says) {
+				return fmt.Errorf("%+v", c)
+			}
+			return nil
+		})
+	}
+	grows(2 << 30)
+	says("2Gi", "2Gi")
+	for _, name := range []string{"image", "empty"} {
+		if _, err := d.all.Patch(t.Context(), name, types.MergePatchType, []byte(`{"spec":{"persistentVolumeClaim":{"size":"3Gi"}}}`), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		resized(name, spec.DiskResizing, "the volume grows from 2Gi to 3Gi")
+		d.volume(name+"-vd", "3Gi")
+		resized(name, spec.DiskResizing, "the guest of machine web has 2Gi of it so far")
+	}
+	grows(3 << 30)
+	says("3Gi", "2Gi")
+	resized("image", spec.DiskReady, "the volume has what the disk asks for")
+	resized("empty", spec.DiskResizing, "the guest of machine web has 2Gi of it so far")
+	t.eventually("the machine says so", func() error {
+		vm, err := t.status("web")
+		if err != nil {
+			return err
+		}
+		refs := vm.Status.BlockDeviceRefs
+		if len(refs) != 2 || refs[0].Size == nil || refs[1].Size == nil || refs[0].Size.String() != "3Gi" || refs[1].Size.String() != "2Gi" || len(vm.Status.RestartAwaitingChanges) > 0 {
+			return fmt.Errorf("%+v", vm.Status)
+		}
+		return nil
+	})
+	t.setState("web", spec.StateStopped)
+	t.phase("web", spec.PhaseStopped)
+	resized("empty", spec.DiskReady, "the volume has what the disk asks for")
 	if code := first.stop(); code != 0 {
 		t.Errorf("exit code %d\n%s", code, first.log)
 	}

@@ -103,7 +103,7 @@ func TestAStolenRunnerTokenReachesItsOwnReportOnly(t *testing.T) {
 	if err != nil || m.UID == "" || m.ResourceVersion == "" || len(m.Conditions) < 5 {
 		t.Fatalf("%+v, %v", m, err)
 	}
-	report := map[string]any{"cpus": int64(1), "ram": "1Gi", "changedDocuments": []any{map[string]any{"name": "userData", "missing": false}}, "attachmentKey": strings.Repeat("0a", 32), "attachments": []any{map[string]any{"uid": "u", "name": "data", "phase": "Pending", "message": "nobody exports it yet"}}, "conditions": []any{map[string]any{
+	report := map[string]any{"cpus": int64(1), "ram": "1Gi", "changedDocuments": []any{map[string]any{"name": "userData", "missing": false}}, "attachmentKey": strings.Repeat("0a", 32), "attachments": []any{map[string]any{"uid": "u", "name": "data", "phase": "Pending", "message": "nobody exports it yet"}}, "disks": []any{map[string]any{"name": "data-vd-claim", "size": "1Gi", "message": "it does not grow"}}, "conditions": []any{map[string]any{
 		"type": "Running", "status": "True", "reason": "VmStarted", "message": "", "lastTransitionTime": time.Now().UTC().Format(time.RFC3339), "observedGeneration": int64(1),
 	}}}
 	if err := runner.ApplyStatus(t.Context(), m, report); err != nil {

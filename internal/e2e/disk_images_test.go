@@ -133,7 +133,7 @@ func TestDisksOfImages(t *testing.T) {
 		t.Fatal(err)
 	}
 	head, _, _ := strings.Cut(string(manifest), "    disks:\n")
-	head = strings.Replace(head, "  vm:\n", "  blockDeviceRefs:\n  - {kind: VirtualDisk, name: files}\n  vm:\n", 1)
+	head = strings.Replace(head, "  vm:\n", "  blockDeviceRefs:\n  - {kind: VirtualDisk, name: files}\n  - {kind: VirtualDisk, name: empty}\n  vm:\n", 1)
 	apply(t, head+fmt.Sprintf(`    disks:
     - containerDisk: {name: system, image: %q, size: 64Mi}
     - image: {name: data, source: "http://%s/data.qcow2", size: 32Mi, storageClassName: local}
@@ -146,6 +146,11 @@ metadata: {name: files, namespace: %s}
 spec:
   persistentVolumeClaim: {size: 32Mi, storageClassName: local}
   dataSource: {type: HTTP, http: {url: "http://%s/data.qcow2"}}
+---
+apiVersion: vmoperator.jdrupes.org/v1
+kind: VirtualDisk
+metadata: {name: empty, namespace: %[1]s}
+spec: {persistentVolumeClaim: {size: 16Mi, storageClassName: local}}
 `, namespace, address))
 	awaitLog(t, tinyguest.Ready)
 	c := console(t, "tiny")
@@ -160,6 +165,29 @@ spec:
 	}
 	if got := kubectl(t, "get", "vd", "-n", namespace, "files", "-o", "jsonpath={.status.phase} {.status.format} {.status.attachedToVirtualMachines[*].name}"); got != "Ready qcow2 tiny" {
 		t.Errorf("the disk that exists by itself is %q", got)
+	}
+	// Both grow under the guest: a file, and a block device.
+	for name, grown := range map[string]struct{ size, device, bytes string }{"files": {"48Mi", "vdc", "50331648"}, "empty": {"24Mi", "vdd", "25165824"}} {
+		kubectl(t, "patch", "vd", "-n", namespace, name, "--type=merge", "-p", `{"spec":{"persistentVolumeClaim":{"size":"`+grown.size+`"}}}`)
+		eventually(t, "the guest's disk "+grown.device+" grows", func() error {
+			if got := say(t, c, "disks"); !strings.Contains(got, grown.device+" "+grown.bytes+" bytes") {
+				return errors.New(got)
+			}
+			return nil
+		})
+		eventually(t, "the disk "+name+" has grown", func() error {
+			if got := kubectl(t, "get", "vd", "-n", namespace, name, "-o", `jsonpath={.status.phase} {.status.capacity} {.status.conditions[?(@.type=="Resized")].status}`); got != "Ready "+grown.size+" True" {
+				return errors.New(got)
+			}
+			return nil
+		})
+	}
+	t.Logf("disks that have grown:\n%s", kubectl(t, "get", "vd", "-n", namespace))
+	if got := say(t, c, fmt.Sprintf("read vdc %d 12", dataOffset)); !strings.Contains(got, "of the image") {
+		t.Errorf("the disk that has grown: %s", got)
+	}
+	if got := kubectl(t, "get", "vm", "-n", namespace, "tiny", "-o", "jsonpath={.status.blockDeviceRefs[*].size} {.status.restartAwaitingChanges}"); got != "48Mi 24Mi " {
+		t.Errorf("the machine says of its disks: %q", got)
 	}
 	if got := claims(t); got != "tiny-data-disk tiny-runner-data" {
 		t.Errorf("the machine has the claims %q", got)
@@ -183,7 +211,7 @@ spec:
 	if got := say(t, c, fmt.Sprintf("read vdb %d 10", dataOffset)); !strings.Contains(got, "still here") {
 		t.Errorf("the disk that is kept: %s", got)
 	}
-	kubectl(t, "delete", "vd", "-n", namespace, "files", "--wait=false")
+	kubectl(t, "delete", "vd", "-n", namespace, "files", "empty", "--wait=false")
 	eventually(t, "the disk of a machine is kept", func() error {
 		if got := kubectl(t, "get", "vd", "-n", namespace, "files", "-o", "jsonpath={.status.phase}"); got != "Terminating" {
 			return errors.New(got)
@@ -193,6 +221,7 @@ spec:
 	kubectl(t, "delete", "vm", "-n", namespace, "tiny", "--wait=true")
 	gone(t, "pod/tiny")
 	gone(t, "vd/files")
+	gone(t, "vd/empty")
 	gone(t, "pvc/files-vd")
 
 	// The same for who comes from KubeVirt.

@@ -24,5 +24,6 @@
 //
 // A storage class that [Node.AddStorageClass] makes has volumes for as many
 // claims as there are: a loop device for a block volume, a folder for a file
-// system. A class may have an image with which new block volumes begin.
+// system. A class may have an image with which new block volumes begin. Volumes grow
+// when their claims ask for more.
 package node

@@ -22,6 +22,7 @@ const (
 	// parameterImage of a storage class names the file with which block volumes
 	// begin.
 	parameterImage = "image"
+	provisionedBy  = "pv.kubernetes.io/provisioned-by"
 	defaultClass   = "storageclass.kubernetes.io/is-default-class"
 )
 
@@ -38,13 +39,15 @@ type StorageClass struct {
 // AddStorageClass makes a storage class. Its volumes are bound as soon as they
 // are claimed, and stay when their claim is deleted, until the node ends.
 func (n *Node) AddStorageClass(ctx context.Context, c StorageClass) error {
-	retain, immediate := corev1.PersistentVolumeReclaimRetain, storagev1.VolumeBindingImmediate
+	yes, retain, immediate := true, corev1.PersistentVolumeReclaimRetain, storagev1.VolumeBindingImmediate
 	class := &storagev1.StorageClass{
 		ObjectMeta:        metav1.ObjectMeta{Name: c.Name},
 		Provisioner:       provisioner,
 		ReclaimPolicy:     &retain,
 		VolumeBindingMode: &immediate,
-		Parameters:        map[string]string{},
+		// See grow.
+		AllowVolumeExpansion: &yes,
+		Parameters:           map[string]string{},
 	}
 	if c.Image != "" {
 		class.Parameters[parameterImage] = c.Image
@@ -106,14 +109,17 @@ func (n *Node) provision(ctx context.Context) error {
 
 // provide makes the volume of a claim of this provisioner that has none.
 func (n *Node) provide(ctx context.Context, claim *corev1.PersistentVolumeClaim) (err error) {
-	if claim.Spec.VolumeName != "" || claim.Spec.StorageClassName == nil {
-		return nil
-	}
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("claim %s/%s: %w", claim.Namespace, claim.Name, err)
 		}
 	}()
+	switch {
+	case claim.Spec.VolumeName != "":
+		return n.grow(ctx, claim)
+	case claim.Spec.StorageClassName == nil:
+		return nil
+	}
 	class, err := n.Client.StorageV1().StorageClasses().Get(ctx, *claim.Spec.StorageClassName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && class.Provisioner != provisioner {
 		return nil
@@ -136,7 +142,7 @@ func (n *Node) provide(ctx context.Context, claim *corev1.PersistentVolumeClaim)
 		return err
 	}
 	volume := &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"pv.kubernetes.io/provisioned-by": provisioner}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{provisionedBy: provisioner}},
 		Spec: corev1.PersistentVolumeSpec{
 			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: size},
 			AccessModes:                   claim.Spec.AccessModes,
@@ -153,6 +159,36 @@ func (n *Node) provide(ctx context.Context, claim *corev1.PersistentVolumeClaim)
 		},
 	}
 	_, err = n.Client.CoreV1().PersistentVolumes().Create(ctx, volume, metav1.CreateOptions{})
+	return err
+}
+
+// grow gives a volume of this provisioner what its bound claim asks for beyond what it
+// has, as drivers of storage do: first the storage, then the volume, then the claim's
+// status. A device is as large as before until its loop is told.
+func (n *Node) grow(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	want := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	has, told := claim.Status.Capacity[corev1.ResourceStorage]
+	if claim.Status.Phase != corev1.ClaimBound || !told || has.Cmp(want) >= 0 {
+		return nil
+	}
+	volume, err := n.Client.CoreV1().PersistentVolumes().Get(ctx, claim.Spec.VolumeName, metav1.GetOptions{})
+	if err != nil || volume.Annotations[provisionedBy] != provisioner {
+		return err
+	}
+	if volume.Spec.VolumeMode != nil && *volume.Spec.VolumeMode == corev1.PersistentVolumeBlock {
+		if err := os.Truncate(n.path("volumes", volume.Name), want.Value()); err != nil {
+			return err
+		}
+		if _, err := run(ctx, "losetup", "--set-capacity", volume.Spec.Local.Path); err != nil {
+			return err
+		}
+	}
+	patch := fmt.Appendf(nil, `{"spec":{"capacity":{"storage":%q}}}`, want.String())
+	if _, err := n.Client.CoreV1().PersistentVolumes().Patch(ctx, volume.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		return err
+	}
+	patch = fmt.Appendf(nil, `{"status":{"capacity":{"storage":%q}}}`, want.String())
+	_, err = n.Client.CoreV1().PersistentVolumeClaims(claim.Namespace).Patch(ctx, claim.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 	return err
 }
 

@@ -3,6 +3,7 @@ package live
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 
 	"github.com/vmop/sdk/vmop/qemucmd"
@@ -13,13 +14,30 @@ import (
 // multiple.
 const sector = 512
 
-// disks grows the disks whose size in the configuration is larger than it was when the
-// machine was started. What cannot be done now stays among what waits for the next
-// start, where images grow, too. Nothing ever shrinks.
-func (d *decider) disks() {
-	if !d.in.Machine.GrowsDisks {
-		return
+// DiskSize is what the guest has of a disk that exists by itself.
+type DiskSize struct {
+	// Name is the disk's within its machine.
+	Name string `json:"name"`
+	// Size is in bytes.
+	Size int64 `json:"size"`
+	// Message says why that is less than it shall be, if QEMU has refused.
+	Message string `json:"message,omitempty"`
+}
+
+// wantedSize is how large a drive is to be while the machine runs. Who says to what size
+// an image is to grow knows that its volume has that.
+func (d *decider) wantedSize(w *runnerconfig.Drive) int64 {
+	if d.in.Machine.GrowsDisks {
+		return int64(max(w.Size, w.GrowTo))
 	}
+	return int64(w.GrowTo)
+}
+
+// disks grows the disks whose size in the configuration is larger than it was when the
+// machine was started, and tells how large those are that have a size to grow to. What
+// cannot be done now stays among what waits for the next start, where images grow, too.
+// Nothing ever shrinks.
+func (d *decider) disks() {
 	observed := map[string]Disk{}
 	for _, o := range d.in.Observed.Disks {
 		observed[o.ID] = o
@@ -35,16 +53,20 @@ func (d *decider) disks() {
 		}
 		o, there := observed[qemucmd.DiskID(n)]
 		n++
+		wanted, problem := d.wantedSize(&w), ""
 		switch {
-		case w.Size <= started[i].Size || !there:
-		case o.Size >= int64(w.Size):
+		case wanted <= d.wantedSize(&started[i]) || !there:
+		case o.Size >= wanted:
 			d.grown = append(d.grown, i)
 		default:
-			bytes := (int64(w.Size) + sector - 1) / sector * sector
-			_, problem := d.attempt(d.goal(fmt.Sprint(o.ID, " of ", bytes)), GrowDisk{ID: o.ID, Node: o.Node, Bytes: bytes})
+			bytes := (wanted + sector - 1) / sector * sector
+			_, problem = d.attempt(d.goal(fmt.Sprint(o.ID, " of ", bytes)), GrowDisk{ID: o.ID, Node: o.Node, Bytes: bytes})
 			if problem != "" && d.refusedGrowth == "" {
 				d.refusedGrowth = "; the disk " + cmp.Or(w.Name, o.ID) + " does not grow now" + because(problem)
 			}
+		}
+		if w.GrowTo > 0 && there {
+			d.out.Disks = append(d.out.Disks, DiskSize{Name: cmp.Or(w.Name, path.Base(w.Where())), Size: o.Size, Message: problem})
 		}
 	}
 }
@@ -55,7 +77,11 @@ func (d *decider) withoutGrown() *runnerconfig.Config {
 	c := *d.in.Config
 	c.Runner.VM.Drives = slices.Clone(c.Runner.VM.Drives)
 	for _, i := range d.grown {
-		c.Runner.VM.Drives[i].Size = d.in.Machine.Started.Runner.VM.Drives[i].Size
+		was := &d.in.Machine.Started.Runner.VM.Drives[i]
+		if d.in.Machine.GrowsDisks {
+			c.Runner.VM.Drives[i].Size = was.Size
+		}
+		c.Runner.VM.Drives[i].GrowTo = was.GrowTo
 	}
 	drives := c.Runner.VM.Drives
 	for n := len(d.in.Machine.Started.Runner.VM.Drives); n < len(drives); {

@@ -25,7 +25,8 @@ func TestDisksGrow(t *testing.T) {
 		has := map[string]int64{}
 		refuses := map[string]bool{}
 		same := true // so far
-		grows := map[int]string{}
+		grows, wants := map[int]string{}, map[int]int64{}
+		inCluster := rapid.IntRange(0, 3).Draw(t, "in a cluster") == 0
 		for i, disk := range kinds {
 			if !disk {
 				started = append(started, runnerconfig.Drive{Type: runnerconfig.DriveCD})
@@ -36,14 +37,22 @@ func TestDisksGrow(t *testing.T) {
 			d := runnerconfig.Drive{Type: runnerconfig.DriveRaw, Name: id, File: "/" + id, Size: runnerconfig.Bytes(size.Draw(t, "started with") * 1000)}
 			w := d
 			w.Size = runnerconfig.Bytes(size.Draw(t, "wanted") * 1000)
+			if rapid.Bool().Draw(t, "by itself") {
+				d.GrowTo, w.GrowTo = runnerconfig.Bytes(size.Draw(t, "started to grow to")*1000), runnerconfig.Bytes(size.Draw(t, "grows to")*1000)
+			}
 			if rapid.IntRange(0, 4).Draw(t, "another image") == 0 {
 				w.File = "/other"
 				same = false
 			}
 			started, wanted = append(started, d), append(wanted, w)
-			has[id] = max(int64(d.Size), size.Draw(t, "image")*1000)
+			has[id] = max(int64(d.Size), int64(d.GrowTo), size.Draw(t, "image")*1000)
 			refuses[id] = rapid.IntRange(0, 3).Draw(t, "refuses") == 0
-			if same && w.Size > d.Size {
+			was := int64(d.GrowTo)
+			wants[i] = int64(w.GrowTo)
+			if !inCluster {
+				was, wants[i] = max(was, int64(d.Size)), max(wants[i], int64(w.Size))
+			}
+			if same && wants[i] > was {
 				grows[i] = id
 			}
 		}
@@ -54,7 +63,7 @@ func TestDisksGrow(t *testing.T) {
 		}
 		before := config(started)
 		in := live.Input{
-			Config: config(wanted), Machine: live.Machine{Started: before, RAM: ram, GrowsDisks: rapid.IntRange(0, 9).Draw(t, "in a cluster") > 0},
+			Config: config(wanted), Machine: live.Machine{Started: before, RAM: ram, GrowsDisks: !inCluster},
 			Memory: live.Start(before), Observed: live.Observed{RunState: "running"}, Now: time.Unix(1_800_000_000, 0),
 		}
 		var d live.Decision
@@ -77,7 +86,7 @@ func TestDisksGrow(t *testing.T) {
 				switch {
 				case !slices.Contains(slices.Collect(maps.Values(grows)), g.ID):
 					t.Fatalf("%+v, of a disk that is another one or shall not grow", g)
-				case !in.Machine.GrowsDisks, g.Bytes <= has[g.ID], g.Bytes%512 != 0, g.Node != "node of "+g.ID:
+				case g.Bytes <= has[g.ID], g.Bytes%512 != 0, g.Node != "node of "+g.ID:
 					t.Fatalf("%+v of a disk of %d", g, has[g.ID])
 				case refuses[g.ID]:
 					problem = "refused by the model"
@@ -100,12 +109,29 @@ func TestDisksGrow(t *testing.T) {
 			}
 		}
 		for i, id := range grows {
-			reached := in.Machine.GrowsDisks && has[id] >= int64(wanted[i].Size)
-			if waits := strings.Contains(said, fmt.Sprintf("vm.drives[%d].size", i)); waits == reached {
-				t.Fatalf("disk %d has %d of %d, and it waits: %v: %s", i, has[id], wanted[i].Size, waits, said)
+			reached := has[id] >= wants[i]
+			for key, should := range map[string]bool{"size": wanted[i].Size > started[i].Size && (inCluster || !reached), "growTo": wanted[i].GrowTo > started[i].GrowTo && !reached} {
+				if waits := strings.Contains(said, fmt.Sprintf("vm.drives[%d].%s", i, key)); waits != should {
+					t.Fatalf("disk %d has %d of %d, and its %s waits: %v: %s", i, has[id], wants[i], key, waits, said)
+				}
 			}
-			if !reached && in.Machine.GrowsDisks && !refuses[id] {
+			if !reached && !refuses[id] {
 				t.Fatalf("disk %d has not grown: %s", i, said)
+			}
+		}
+		// Of those that exist by themselves is told what the guest has.
+		told := map[string]live.DiskSize{}
+		for _, s := range d.Disks {
+			told[s.Name] = s
+		}
+		same = true
+		for i, w := range wanted {
+			if same = same && w.File == started[i].File; w.Type == runnerconfig.DriveCD {
+				continue
+			}
+			s, is := told[w.Name]
+			if is != (same && w.GrowTo > 0) || is && s.Size != has[w.Name] || is && (s.Message != "") != (refuses[w.Name] && grows[i] != "" && has[w.Name] < wants[i]) {
+				t.Fatalf("of disk %d, which has %d, it is told: %+v, %t", i, has[w.Name], s, is)
 			}
 		}
 	})

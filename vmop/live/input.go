@@ -37,8 +37,9 @@ type Machine struct {
 	// KVM says that the host's processors execute the guest. Otherwise QEMU
 	// emulates them in software, and none is ever unplugged: [UnplugCPU] has why.
 	KVM bool
-	// GrowsDisks says that disks grow while the machine runs. In a cluster a volume
-	// claim has to grow first, of which a runner knows nothing.
+	// GrowsDisks says that disks grow to their Size while the machine runs. In a cluster
+	// a volume claim has to grow first, of which a runner knows nothing: there GrowTo
+	// alone says it.
 	GrowsDisks bool
 	// Ports is the number of root ports for what is plugged; 0 of machines that were made
 	// before there were any.
@@ -155,6 +156,9 @@ type Decision struct {
 	Conditions []Condition
 	// Attachments tell of all attachments of the configuration, in its order.
 	Attachments []Attachment
+	// Disks tell of the disks of the configuration that have a size to grow to, in its
+	// order.
+	Disks []DiskSize
 	// Wake is when to decide again although nothing happened; zero means not
 	// before an event.
 	Wake time.Time

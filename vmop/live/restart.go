@@ -44,6 +44,7 @@ func RestartPaths(started, wanted *runnerconfig.Config) []string {
 	for i := range min(len(a.VM.Drives), len(b.VM.Drives)) {
 		// A disk that should be smaller stays as it is, after a restart, too.
 		b.VM.Drives[i].Size = max(a.VM.Drives[i].Size, b.VM.Drives[i].Size)
+		b.VM.Drives[i].GrowTo = max(a.VM.Drives[i].GrowTo, b.VM.Drives[i].GrowTo)
 	}
 	var paths []string
 	differences(reflect.ValueOf(a), reflect.ValueOf(b), "", &paths)

@@ -153,7 +153,7 @@ func (e *Engine) Run(ctx context.Context) (outcome Outcome, err error) {
 		s.Sockets = map[string]string{}
 		s.Conditions, s.ConsoleClient, s.ConsoleClients, s.Paused = nil, "", nil, false
 		s.Guest, s.Login = Guest{}, Login{}
-		s.Attachments, s.AttachmentKey = nil, ""
+		s.Attachments, s.AttachmentKey, s.Disks = nil, "", nil
 	})
 	// The last state is told before somebody else can have the machine.
 	if cerr := e.unlock(); cerr != nil {

@@ -186,7 +186,7 @@ func (f *follower) report(in wish, d live.Decision, observed live.Observed) time
 	next := state
 	next.Conditions, next.ConfigGeneration, next.Generation = conditions, in.generation, in.config.Runner.Generation
 	next.MachineUID = in.config.Runner.MachineUID
-	next.Attachments, next.AttachmentKey = d.Attachments, f.attachmentKey(in)
+	next.Attachments, next.AttachmentKey, next.Disks = d.Attachments, f.attachmentKey(in), d.Disks
 	switch qmp.RunState(observed.RunState) {
 	case qmp.RunStatePaused, qmp.RunStateIOError, qmp.RunStateGuestPanicked, qmp.RunStateInternalError, qmp.RunStateWatchdog:
 		next.Paused = true
@@ -216,7 +216,7 @@ func (f *follower) report(in wish, d live.Decision, observed live.Observed) time
 		f.e.update(func(s *State) {
 			s.Conditions, s.ConfigGeneration, s.Generation = next.Conditions, next.ConfigGeneration, next.Generation
 			s.Paused, s.CPUs, s.RAM, s.MachineUID = next.Paused, next.CPUs, next.RAM, next.MachineUID
-			s.Attachments, s.AttachmentKey = next.Attachments, next.AttachmentKey
+			s.Attachments, s.AttachmentKey, s.Disks = next.Attachments, next.AttachmentKey, next.Disks
 		})
 	}
 	f.e.announce(state.Conditions, conditions)
@@ -226,7 +226,7 @@ func (f *follower) report(in wish, d live.Decision, observed live.Observed) time
 // equal says whether two states of one machine have the same of what a follower
 // reports.
 func (s State) equal(o State) bool {
-	return slices.Equal(s.Conditions, o.Conditions) && slices.Equal(s.Attachments, o.Attachments) && s.AttachmentKey == o.AttachmentKey && s.ConfigGeneration == o.ConfigGeneration && s.Generation == o.Generation && s.MachineUID == o.MachineUID && s.Paused == o.Paused && s.CPUs == o.CPUs && s.RAM == o.RAM
+	return slices.Equal(s.Conditions, o.Conditions) && slices.Equal(s.Attachments, o.Attachments) && slices.Equal(s.Disks, o.Disks) && s.AttachmentKey == o.AttachmentKey && s.ConfigGeneration == o.ConfigGeneration && s.Generation == o.Generation && s.MachineUID == o.MachineUID && s.Paused == o.Paused && s.CPUs == o.CPUs && s.RAM == o.RAM
 }
 
 // announce tells of conditions that have become others.

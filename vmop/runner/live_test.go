@@ -538,3 +538,39 @@ func TestDisplayPassword(t *testing.T) {
 	r.wait(t)
 	nothingLeft(t, d)
 }
+
+// The disks of a pod grow when its volumes have, as the configuration says, and the guest
+// sees it: raw and qcow2, a file in a volume of others. What they have is told.
+func TestDisksOfPodsGrow(t *testing.T) {
+	d, c, volume := testDirs(t), testConfig(t), t.TempDir()
+	image, err := os.OpenFile(filepath.Join(volume, "raw.img"), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil {
+		err = errors.Join(image.Truncate(1<<20), image.Close())
+	}
+	if err := errors.Join(err, os.WriteFile(filepath.Join(volume, "packed.img"), qcow2(t), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	c.Runner.VM.Drives = append(c.Runner.VM.Drives,
+		runnerconfig.Drive{Type: runnerconfig.DriveRaw, Name: "raw", File: filepath.Join(volume, "raw.img"), GrowTo: 1 << 20},
+		runnerconfig.Drive{Type: runnerconfig.DriveRaw, Name: "packed", File: filepath.Join(volume, "packed.img")},
+	)
+	first := len(c.Runner.VM.Drives) - 2
+	r := start(t, c, d, func(o *Options) { o.Volumes = []string{volume} })
+	console := r.console(t)
+	r.now(t, "one disk that may grow", func(s State) bool { return slices.Equal(s.Disks, []live.DiskSize{{Name: "raw", Size: 1 << 20}}) })
+
+	r.reconfigure(t, &c, func(r *runnerconfig.Runner) { r.VM.Drives[first].GrowTo, r.VM.Drives[first+1].GrowTo = 4<<20, 8<<20 })
+	r.now(t, "both have grown", func(s State) bool {
+		return slices.Equal(s.Disks, []live.DiskSize{{Name: "raw", Size: 4 << 20}, {Name: "packed", Size: 8 << 20}}) && condition(s, live.RestartRequired).Status == live.False
+	})
+	if got := command(t, console, "disks"); !strings.Contains(got, " 4194304 bytes") || !strings.Contains(got, " 8388608 bytes") {
+		t.Errorf("the guest's disks: %s", got)
+	}
+
+	// Less is what nobody gets, also while a volume does not tell.
+	r.reconfigure(t, &c, func(r *runnerconfig.Runner) { r.VM.Drives[first].GrowTo, r.VM.Drives[first+1].GrowTo = 1<<20, 0 })
+	s := r.now(t, "one disk is told of", func(s State) bool { return len(s.Disks) == 1 })
+	if s.Disks[0].Size != 4<<20 || condition(s, live.RestartRequired).Status != live.False {
+		t.Errorf("%+v", s)
+	}
+}

@@ -102,6 +102,8 @@ type State struct {
 	// there was none.
 	Attachments   []live.Attachment `json:"attachments,omitempty"`
 	AttachmentKey string            `json:"attachmentKey,omitempty"`
+	// Disks are the sizes of the disks that have one to grow to.
+	Disks []live.DiskSize `json:"disks,omitempty"`
 	// ChangedDocuments are the documents of Secrets that are otherwise than those that
 	// the guest was given when it was started.
 	ChangedDocuments []live.Document `json:"changedDocuments,omitempty"`
@@ -166,6 +168,7 @@ func (s State) clone() State {
 	s.Guest = s.Guest.clone()
 	s.DeviceGroups = slices.Clone(s.DeviceGroups)
 	s.Attachments = slices.Clone(s.Attachments)
+	s.Disks = slices.Clone(s.Disks)
 	return s
 }
 

@@ -248,8 +248,9 @@ type Drive struct {
 	// Size is the size in bytes of the image that is created at File if there
 	// is none. An existing image is never changed. 0 creates nothing.
 	Size Bytes `json:"size,omitempty"`
-	// GrowTo is the size in bytes to which an image at File is enlarged at the start
-	// that is smaller. It creates nothing. VM-Operator has no such key.
+	// GrowTo is the size in bytes to which an image at File is enlarged that is smaller,
+	// at the start and while the machine runs, and to which the guest is told that a
+	// block device has grown. It creates nothing. VM-Operator has no such key.
 	GrowTo Bytes `json:"growTo,omitempty"`
 	// NewImage says that an image may be created although the machine has had
 	// another one under this name. VM-Operator has no such key.

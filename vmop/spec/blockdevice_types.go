@@ -51,8 +51,8 @@ type BlockDeviceStatus struct {
 
 	// +optional
 
-	// size is how large the disk is for the guest at its next start; it is missing
-	// while nobody knows.
+	// size is how large the disk is for the guest that runs, or at its next start; it is
+	// missing while nobody knows.
 	Size *resource.Quantity `json:"size,omitempty"`
 
 	// +kubebuilder:validation:MaxLength=253

@@ -128,6 +128,12 @@ type VirtualMachineStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	AttachmentKey string `json:"attachmentKey,omitempty"`
+	// disks are the sizes of the machine's VirtualDisks, as its running guest has them.
+	// (Added by vmop.)
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=atomic
+	// +optional
+	Disks []MachineDisk `json:"disks,omitempty"`
 	// hostName is the guest's, as its agent told it. (Added by vmop.)
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
@@ -199,6 +205,22 @@ type MachineAttachment struct {
 	// +kubebuilder:validation:Required
 	Phase string `json:"phase"`
 	// message says what is waited for.
+	// +kubebuilder:validation:MaxLength=32768
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// MachineDisk is a VirtualDisk as a running guest has it.
+type MachineDisk struct {
+	// name is that of the disk within the machine: NAME-vd-claim of VirtualDisk NAME, or
+	// a digest of a long one.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Required
+	Name string `json:"name"`
+	// size is how large it is for the guest, as a quantity of bytes.
+	// +kubebuilder:validation:Required
+	Size resource.Quantity `json:"size"`
+	// message says why it does not grow.
 	// +kubebuilder:validation:MaxLength=32768
 	// +optional
 	Message string `json:"message,omitempty"`

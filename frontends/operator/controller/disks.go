@@ -7,6 +7,7 @@ import (
 
 	"github.com/vmop/sdk/vmop/names"
 	diskkind "github.com/vmop/sdk/vmop/reconcile/disk"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
@@ -89,6 +90,7 @@ func (k *disks) observe(w *look) *sight[diskkind.Snapshot] {
 	s.Claim = one(w, kindClaim, claim, &corev1.PersistentVolumeClaim{})
 	s.Pod = one(w, kindPod, objects.ImportPod(w.name), &corev1.Pod{})
 	s.Machines = machineLook{w}.having(claim)
+	s.Guests = machineLook{w}.guests(s.Machines, claim)
 	s.Users = machineLook{w}.podsWith(claim, objects.ImportPod(w.name))
 	if source := d.Spec.DataSource; source != nil && source.ObjectRef != nil {
 		k.source(w, source.ObjectRef.Name, s)
@@ -129,6 +131,29 @@ func (w machineLook) having(claim string) []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// guests are those of machines whose runners tell how large the disk in a claim is for
+// them.
+func (w machineLook) guests(machines []string, claim string) []diskkind.Guest {
+	disk := machineconfig.ClaimDiskName(claim)
+	var out []diskkind.Guest
+	for _, name := range machines {
+		m := one(w.look, spec.KindVirtualMachine, name, &machine{})
+		if m == nil {
+			continue
+		}
+		vm, err := m.decode()
+		if err != nil {
+			continue // nobody knows
+		}
+		for _, has := range m.authors.Believed(&vm.Status, false).Disks {
+			if has.Name == disk {
+				out = append(out, diskkind.Guest{Machine: name, Size: has.Size, Message: has.Message})
+			}
+		}
+	}
+	return out
 }
 
 // podsWith are the pods that have a claim and have not ended, but for one.

@@ -83,6 +83,9 @@ func Status(s *runner.State, before transitions, now time.Time) (map[string]any,
 			part["attachments"] = attachments(s.Attachments)
 		}
 		text("attachmentKey", s.AttachmentKey)
+		if len(s.Disks) > 0 {
+			part["disks"] = diskSizes(s.Disks)
+		}
 		if s.DisplayPasswordSerial != 0 {
 			part["displayPasswordSerial"] = s.DisplayPasswordSerial
 		}
@@ -129,6 +132,22 @@ func attachments(all []live.Attachment) []any {
 		m := map[string]any{"uid": a.UID, "name": a.Name, "phase": string(a.Phase)}
 		if a.Message != "" {
 			m["message"] = conditions.Bounded(a.Message)
+		}
+		out[i] = m
+	}
+	return out
+}
+
+// maxDisks is how many the definition takes.
+const maxDisks = 64
+
+func diskSizes(all []live.DiskSize) []any {
+	out := make([]any, min(len(all), maxDisks))
+	for i := range out {
+		d := &all[i]
+		m := map[string]any{"name": d.Name, "size": resource.NewQuantity(d.Size, resource.BinarySI).String()}
+		if d.Message != "" {
+			m["message"] = conditions.Bounded(d.Message)
 		}
 		out[i] = m
 	}

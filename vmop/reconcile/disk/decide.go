@@ -16,6 +16,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -35,6 +36,9 @@ type Snapshot struct {
 	// Machines are the names of the machines that have the disk, or its claim, in their
 	// manifest, or may have it: one that cannot be understood counts.
 	Machines []string
+	// Guests are the machines among them whose runner tells how large the disk is for its
+	// guest.
+	Guests []Guest
 	// Users are further pods that have the claim and have not ended.
 	Users []corev1.Pod
 	// Source is the disk that this one is a copy of, and SourceClaim the claim of its
@@ -47,6 +51,15 @@ type Snapshot struct {
 	Failures []reconcile.Failure
 	// Now is the time of the observation.
 	Now time.Time
+}
+
+// Guest is how large a disk is for the guest of a machine.
+type Guest struct {
+	// Machine is its name.
+	Machine string
+	// Size is what the guest sees, and Message why that is not more.
+	Size    resource.Quantity
+	Message string
 }
 
 const (
@@ -518,6 +531,27 @@ func (d *decision) ready() {
 	}
 }
 
+// behind is a guest that has less of the disk than that asks for; nil if there is none.
+// What a machine said that has no pod with the disk is of an earlier run.
+func (d *decision) behind() *Guest {
+	running := unfinished(d.s.Users)
+	for i := range d.s.Guests {
+		g := &d.s.Guests[i]
+		if slices.Contains(running, g.Machine) && spec.CompareQuantities(g.Size, d.disk.Spec.PersistentVolumeClaim.Size) < 0 {
+			return g
+		}
+	}
+	return nil
+}
+
+// also adds what somebody said to a sentence.
+func also(message string) string {
+	if message == "" {
+		return ""
+	}
+	return ": " + spec.BoundedMessage(message)
+}
+
 // size lets the claim grow, and says what it has.
 func (d *decision) size() {
 	c := d.s.Claim
@@ -559,6 +593,14 @@ func (d *decision) size() {
 			"the volume grows from %s to %s, with some storage classes when a pod uses it next; see kubectl describe pvc %s", has.String(), want.String(), c.Name)
 		return
 	case c.Status.Phase != corev1.ClaimBound:
+		return
+	}
+	if g := d.behind(); g != nil {
+		if d.next.Phase == spec.DiskReady {
+			d.next.Phase = spec.DiskResizing
+		}
+		d.condition(conditions.DiskResized, metav1.ConditionFalse, conditions.ReasonDiskResizing,
+			"the volume has %s, and the guest of machine %s has %s of it so far%s", has.String(), g.Machine, g.Size.String(), also(g.Message))
 		return
 	}
 	d.condition(conditions.DiskResized, metav1.ConditionTrue, conditions.ReasonDiskResized, "the volume has what the disk asks for")

@@ -94,7 +94,13 @@ func (w *world) step() {
 	case what == 33:
 		w.truth.machines = choose(w, "machines", nil, []string{"web"})
 	case what == 34:
-		w.truth.user = choose(w, "user", nil, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "somebody"}})
+		w.truth.user, w.truth.guest = nil, nil
+		switch w.Draw("user", 4) {
+		case 0:
+			w.truth.user = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "somebody"}}
+		case 1:
+			w.truth.user, w.truth.guest = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, new(resource.MustParse(choose(w, "guest", "1Gi", "4Gi")))
+		}
 	case what == 35 && c == nil && w.Draw("somebody", 2) == 0:
 		// Somebody has a claim of the name.
 		other := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "data-vd", UID: w.UID(), ResourceVersion: w.Version()}}

@@ -95,6 +95,10 @@ func mutants() []mutant {
 			},
 		},
 		{
+			Fault: "a volume is the disk of its guest", Promise: "a disk has not grown before its guest has it",
+			Before: func(s *disk.Snapshot) { s.Guests = nil },
+		},
+		{
 			Fault: "machines are not looked at", Promise: "a disk that a machine has is kept",
 			Before: func(s *disk.Snapshot) { s.Machines = nil },
 		},

@@ -31,6 +31,8 @@ type state struct {
 	pod      *corev1.Pod
 	machines []string
 	user     *corev1.Pod
+	// guest is what the runner of machine web tells of the disk; nil if nothing.
+	guest *resource.Quantity
 }
 
 // world is one disk, the operator that looks after it, and whoever else is there.
@@ -78,7 +80,7 @@ func (w *world) see(which int) {
 	case 2:
 		w.cache.pod = w.truth.pod
 	case 3:
-		w.cache.machines, w.cache.user = w.truth.machines, w.truth.user
+		w.cache.machines, w.cache.user, w.cache.guest = w.truth.machines, w.truth.user, w.truth.guest
 	default:
 		w.cache, w.dirty = w.truth, false
 	}
@@ -88,6 +90,9 @@ func (w *world) snapshot() disk.Snapshot {
 	s := disk.Snapshot{Disk: w.cache.disk, Settings: w.settings, Claim: w.cache.claim, Pod: w.cache.pod, Machines: w.cache.machines, Now: w.Now}
 	if w.cache.user != nil {
 		s.Users = []corev1.Pod{*w.cache.user}
+	}
+	if w.cache.guest != nil {
+		s.Guests = []disk.Guest{{Machine: "web", Size: *w.cache.guest}}
 	}
 	return s
 }
@@ -151,10 +156,22 @@ func (w *world) checkPlan(plan reconcile.Plan) {
 		if ready == nil || ready["reason"] == "" || ready["message"] == "" || st.Status["phase"] == nil {
 			w.Violated("what is awaited is told", "the status is %v", st.Status)
 		}
+		resized := slices.ContainsFunc(all, func(c any) bool {
+			m := c.(map[string]any)
+			return m["type"] == conditions.DiskResized && m["status"] == string(metav1.ConditionTrue) && m["observedGeneration"] == w.cache.disk.Generation
+		})
+		if w.outgrown() && (resized || st.Status["phase"] == string(spec.DiskReady) && w.cache.claim.Status.Capacity.Storage().Cmp(w.cache.disk.Spec.PersistentVolumeClaim.Size) >= 0) {
+			w.Violated("a disk has not grown before its guest has it", "the guest has %s: %v", w.cache.guest, st.Status)
+		}
 		if phase := st.Status["phase"]; (phase == string(spec.DiskReady) || phase == string(spec.DiskResizing)) && !w.usable() {
 			w.Violated("a disk that is ready has its content", "it is told to be %v, and its claim is %+v", phase, w.truth.claim)
 		}
 	}
+}
+
+// outgrown reports whether the disk has outgrown what the running guest has of it.
+func (w *world) outgrown() bool {
+	return w.cache.user != nil && w.cache.user.Name == "web" && w.cache.guest != nil && w.cache.guest.Cmp(w.cache.disk.Spec.PersistentVolumeClaim.Size) < 0
 }
 
 // usable reports whether a machine could use the disk as it is.

@@ -27,6 +27,9 @@ func (d *decision) blockDevices() []spec.BlockDeviceStatus {
 		if c := d.claim(disk.Claim); c != nil && ofDisk(c, disk.Ref.Name) {
 			s.Size = diskSize(c)
 			s.Attached = runs && slices.Contains(objects.PodClaims(d.pod.pod), c.Name)
+			if has := d.guestSize(disk.Name); s.Attached && has != nil {
+				s.Size = has
+			}
 		}
 		out = append(out, s)
 	}
@@ -39,14 +42,28 @@ func (d *decision) blockDevices() []spec.BlockDeviceStatus {
 	return out
 }
 
-// diskSize is how large the disk in a VirtualDisk's claim is: a block device is as its
-// volume, a file as the disk says; nil if nobody knows yet.
+// guestSize is how large a disk is for the guest that runs, as its runner tells; nil if
+// it does not.
+func (d *decision) guestSize(disk string) *resource.Quantity {
+	for i := range d.stored.Disks {
+		if d.stored.Disks[i].Name == disk {
+			return new(d.stored.Disks[i].Size.DeepCopy())
+		}
+	}
+	return nil
+}
+
+// diskSize is how large the disk in a VirtualDisk's claim is when a guest gets it: a
+// block device is as its volume, a file as the disk says, as far as there is room; nil if
+// nobody knows yet.
 func diskSize(c *corev1.PersistentVolumeClaim) *resource.Quantity {
 	has, there := c.Status.Capacity[corev1.ResourceStorage]
-	if n := virtualDiskSize(c); n > 0 {
-		has = c.Spec.Resources.Requests[corev1.ResourceStorage]
-	} else if !there {
+	if !there {
 		return nil
+	}
+	want := c.Spec.Resources.Requests[corev1.ResourceStorage]
+	if !isBlock(c) && virtualDiskSize(c) > 0 && spec.CompareQuantities(want, has) < 0 {
+		has = want
 	}
 	return new(has.DeepCopy())
 }

@@ -109,7 +109,7 @@ type decision struct {
 	origin machineconfig.Origin
 	// modes are those of the claims that disks refer to.
 	modes map[string]corev1.PersistentVolumeMode
-	// growTo is how large the files in them are to be that are VirtualDisks, in bytes.
+	// growTo is how large those are to be that are VirtualDisks, in bytes.
 	growTo map[string]int64
 	// serials are the serial numbers of the disks, one for each, if the configuration
 	// could be made.

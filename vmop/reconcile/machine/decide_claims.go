@@ -182,17 +182,24 @@ func beingFilled(pvc *corev1.PersistentVolumeClaim) bool {
 		pvc.Annotations[names.AnnotationFilled] == ""
 }
 
-// virtualDiskSize is how large the file of a VirtualDisk is to be that is in a claim: as
-// the disk says, once the volume has that. It is 0 for any other claim.
+// virtualDiskSize is how large the VirtualDisk is to be that is in a claim: as the disk
+// says, as far as the volume has that. It is 0 for any other claim.
 func virtualDiskSize(pvc *corev1.PersistentVolumeClaim) int64 {
-	if pvc == nil || pvc.Labels[names.LabelDisk] == "" || pvc.Annotations[names.AnnotationFilled] == "" {
+	if pvc == nil || pvc.Labels[names.LabelDisk] == "" || pvc.Annotations[names.AnnotationMadeFor] == "" {
+		return 0
+	}
+	if pvc.Annotations[names.AnnotationFilled] == "" && !isBlock(pvc) {
 		return 0
 	}
 	want, has := pvc.Spec.Resources.Requests[corev1.ResourceStorage], pvc.Status.Capacity[corev1.ResourceStorage]
 	if spec.CompareQuantities(has, want) < 0 {
-		return 0
+		return spec.Bytes(has)
 	}
 	return spec.Bytes(want)
+}
+
+func isBlock(pvc *corev1.PersistentVolumeClaim) bool {
+	return pvc.Spec.VolumeMode != nil && *pvc.Spec.VolumeMode == corev1.PersistentVolumeBlock
 }
 
 // mine reports whether a claim of a name that the operator would give may be used

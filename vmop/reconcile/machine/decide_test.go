@@ -218,7 +218,7 @@ func TestWaitsForVirtualDisk(t *testing.T) {
 			}
 			// What the image lacks is added at the start.
 			config := get[*corev1.ConfigMap](w, theConfig)
-			if grows := strings.Contains(config.Data[names.ConfigKey], `growTo: "1 GiB"`); grows != (tt.mode == &file && tt.filled != "") {
+			if grows := strings.Contains(config.Data[names.ConfigKey], `growTo: "1 GiB"`); grows != tt.starts {
 				t.Errorf("it grows: %t\n%s", grows, config.Data[names.ConfigKey])
 			}
 			if starts := get[*corev1.Pod](w, thePod) != nil; starts != tt.starts {

@@ -38,8 +38,8 @@ type Options struct {
 	// VolumeModes are the modes of the claims that the disks refer to by name.
 	// A claim that is not in it is taken for a block device.
 	VolumeModes map[string]corev1.PersistentVolumeMode
-	// GrowTo is how large the file is to be that a disk is which refers to a claim by
-	// name, in bytes; a claim that is not in it leaves it as it is.
+	// GrowTo is how large a disk is to be which refers to a claim by name, in bytes; a
+	// claim that is not in it leaves it as it is.
 	GrowTo map[string]int64
 	// NewDisks are the names of disks that may be new, empty images although the
 	// machine has had others.
@@ -142,6 +142,9 @@ func clusterDrive(d *Disk, o *Options, p *problems) runnerconfig.Drive {
 		}
 	default:
 		drive.Resource = path.Join(DiskDeviceDir, d.Name)
+		if d.Entry.PersistentVolumeClaim != nil {
+			drive.GrowTo = runnerconfig.Bytes(o.GrowTo[d.Claim])
+		}
 	}
 	return drive
 }

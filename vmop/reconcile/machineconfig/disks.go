@@ -109,14 +109,14 @@ func Disks(vm *spec.VirtualMachine) []Disk {
 			d.Name = spec.DiskName(vm.Spec.VM.Disks, i)
 		case e.PersistentVolumeClaim != nil:
 			d.Claim = e.PersistentVolumeClaim.ClaimName
-			d.Name = claimDiskName(d.Claim)
+			d.Name = ClaimDiskName(d.Claim)
 		}
 		out[i] = d
 	}
 	boot := spec.BlockDeviceBootIndexes(&vm.Spec)
 	for i := range vm.Spec.BlockDeviceRefs {
 		ref := &vm.Spec.BlockDeviceRefs[i]
-		d := Disk{Index: i, Ref: ref, Claim: ref.Claim(), Name: claimDiskName(ref.Claim())}
+		d := Disk{Index: i, Ref: ref, Claim: ref.Claim(), Name: ClaimDiskName(ref.Claim())}
 		d.Entry = &spec.Disk{PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: d.Claim}}
 		if boot != nil {
 			d.Entry.Bootindex = boot[i]
@@ -168,7 +168,9 @@ func (d *Disk) image(base string, here bool, p *problems) *runnerconfig.DriveIma
 	return out
 }
 
-func claimDiskName(claim string) string {
+// ClaimDiskName is what a disk that refers to a claim by name is called within its
+// machine, see [Disks].
+func ClaimDiskName(claim string) string {
 	if name := claim + "-claim"; len(name) <= maxLabel && !strings.Contains(claim, ".") {
 		return name
 	}
