@@ -3,12 +3,16 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/names"
@@ -84,6 +88,34 @@ func (d *virtualDisks) volume(claim, capacity string) {
 		c.Status.Phase = corev1.ClaimBound
 		c.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(capacity)}
 		_, err = d.kube.CoreV1().PersistentVolumeClaims(d.namespace).UpdateStatus(d.Context(), c, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+// tells lets the pod that fills a disk run at an address of this host, where it says how
+// far it is.
+func (d *virtualDisks) tells(pod, address, progress string) {
+	d.Helper()
+	l, err := net.Listen("tcp", fmt.Sprintf("%s:%d", address, runnerconfig.ImportProgressPort))
+	if err != nil {
+		d.Fatal(err)
+	}
+	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(progress)) })}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(l) }()
+	d.Cleanup(func() {
+		if err := errors.Join(s.Close(), <-ended); !errors.Is(err, http.ErrServerClosed) {
+			d.Error(err)
+		}
+	})
+	d.eventually("pod "+pod+" runs", func() error {
+		p, err := d.kube.CoreV1().Pods(d.namespace).Get(d.Context(), pod, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		p.Status.Phase, p.Status.PodIP, p.Status.PodIPs = corev1.PodRunning, address, []corev1.PodIP{{IP: address}}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "import", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+		_, err = d.kube.CoreV1().Pods(d.namespace).UpdateStatus(d.Context(), p, metav1.UpdateOptions{})
 		return err
 	})
 }
@@ -188,6 +220,14 @@ func TestVirtualDisks(tt *testing.T) {
 
 	// That of an image.
 	d.becomes("image", spec.DiskProvisioning, conditions.ReasonPodNotStarted)
+	d.tells("image-vd-import", "127.77.1.1", `{"step":"downloading","done":5,"total":10}`)
+	t.eventually("the progress is told", func() error {
+		got := d.becomes("image", spec.DiskProvisioning, conditions.ReasonDiskProvisioning)
+		if im := got.Status.Import; got.Status.Progress != "35%" || im == nil || im.Step != "downloading" || im.DoneBytes != 5 || im.TotalBytes != 10 || im.Attempts != 0 {
+			return fmt.Errorf("%+v", got.Status)
+		}
+		return nil
+	})
 	pod := d.ends("image-vd-import", `{"format":"qcow2","size":1048576}`, corev1.PodSucceeded)
 	d.gone("the pod", func() error {
 		_, err := t.kube.CoreV1().Pods(t.namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
@@ -202,7 +242,7 @@ func TestVirtualDisks(tt *testing.T) {
 	}
 	d.volume("image-vd", "2Gi")
 	image := d.becomes("image", spec.DiskReady, conditions.ReasonDiskReady)
-	if c := claim("image-vd"); c.Annotations[names.AnnotationFilled] != string(image.UID) || *c.Spec.VolumeMode != corev1.PersistentVolumeFilesystem || *c.Spec.StorageClassName != "fast" || image.Status.Format != "qcow2" {
+	if c := claim("image-vd"); c.Annotations[names.AnnotationFilled] != string(image.UID) || *c.Spec.VolumeMode != corev1.PersistentVolumeFilesystem || *c.Spec.StorageClassName != "fast" || image.Status.Format != "qcow2" || image.Status.Progress != "100%" || image.Status.Import != nil {
 		t.Errorf("%+v\n%+v", c, image.Status)
 	}
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/vmop/sdk/internal/filecopy"
 	"github.com/vmop/sdk/vmop/imageinspect"
+	"github.com/vmop/sdk/vmop/imagesource"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"golang.org/x/sys/unix"
 )
@@ -22,7 +23,7 @@ var errOtherFormat = errors.New("a guest has written what looks like another for
 
 // copyDisk copies a disk that guests have used, without its holes, to where there is
 // none. Its format is the one that the job says, whatever is in it.
-func copyDisk(ctx context.Context, job runnerconfig.Import, to string, progress func(string)) error {
+func copyDisk(ctx context.Context, job runnerconfig.Import, to string, progress func(string), watch func(runnerconfig.ImportProgress)) error {
 	src, err := os.OpenFile(job.Copy.File, os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
@@ -52,7 +53,9 @@ func copyDisk(ctx context.Context, job runnerconfig.Import, to string, progress 
 	var done int64
 	var told time.Time
 	tell := func(n int64) {
-		if done += n; time.Since(told) >= tellImage {
+		done += n
+		watch(runnerconfig.ImportProgress{Step: string(imagesource.Copying), Done: min(done, size), Total: size})
+		if time.Since(told) >= tellImage {
 			told = time.Now()
 			progress(fmt.Sprintf("copying, %d of %d MiB", done>>20, size>>20))
 		}

@@ -28,7 +28,10 @@ func importDisk(text, terminationLog string, stdout, stderr io.Writer) int {
 	job, err := runnerconfig.ParseImport(text)
 	out := runnerconfig.Imported{Final: true}
 	if err == nil {
-		out, err = makeDisk(ctx, job, func(text string) { fmt.Fprintln(stdout, text) })
+		var shown shownProgress
+		end := shown.serve(job.ProgressPort, stderr)
+		out, err = makeDisk(ctx, job, func(text string) { fmt.Fprintln(stdout, text) }, shown.set)
+		end()
 	}
 	if err != nil {
 		out = runnerconfig.Imported{Error: err.Error(), Final: out.Final}
@@ -56,7 +59,7 @@ func recordOf(job runnerconfig.Import) string { return job.File + ".import.json"
 // makeDisk makes a disk where there is none. One that is there is left alone: it is the
 // job's own if the record says so, and somebody else's if not. With an error, Final says
 // whether another attempt would end likewise.
-func makeDisk(ctx context.Context, job runnerconfig.Import, progress func(string)) (out runnerconfig.Imported, err error) {
+func makeDisk(ctx context.Context, job runnerconfig.Import, progress func(string), watch func(runnerconfig.ImportProgress)) (out runnerconfig.Imported, err error) {
 	if _, err := os.Lstat(job.File); err == nil {
 		if !ownDisk(job) {
 			return runnerconfig.Imported{Final: true}, fmt.Errorf("there is a file %s already that this disk was not made by: it is left alone", filepath.Base(job.File))
@@ -71,11 +74,11 @@ func makeDisk(ctx context.Context, job runnerconfig.Import, progress func(string
 	}
 	switch {
 	case job.Copy != nil:
-		err = copyDisk(ctx, job, making, progress)
+		err = copyDisk(ctx, job, making, progress, watch)
 	case job.Image == nil:
 		_, err = atomicfile.Create(making, func(f *os.File) error { return f.Truncate(aligned(job.Size)) })
 	default:
-		err = makeImage(ctx, runnerconfig.Drive{File: making, Size: runnerconfig.Bytes(job.Size), Image: job.Image}, progress)
+		err = makeWatchedImage(ctx, runnerconfig.Drive{File: making, Size: runnerconfig.Bytes(job.Size), Image: job.Image}, progress, watch)
 	}
 	if err != nil {
 		out.Final = errors.Is(err, imagesource.ErrChecksum) || errors.Is(err, imagesource.ErrTooLarge) || errors.Is(err, errSmaller) || errors.Is(err, errOtherFormat)

@@ -29,8 +29,13 @@ var errSmaller = errors.New("no disk is made smaller")
 // names them: the operator lets none through that the administrator does not allow. No
 // server and no name leads there.
 func makeImage(ctx context.Context, d runnerconfig.Drive, progress func(string)) error {
+	return makeWatchedImage(ctx, d, progress, func(runnerconfig.ImportProgress) {})
+}
+
+// makeWatchedImage is [makeImage], and tells often how far it is.
+func makeWatchedImage(ctx context.Context, d runnerconfig.Drive, progress func(string), watch func(runnerconfig.ImportProgress)) error {
 	s := imagesource.Source{Location: d.Image.Source, Path: d.Image.Path, Checksum: d.Image.Checksum, CA: []byte(d.Image.CABundle)}
-	o := imagesource.Options{MaxSize: limits.DefaultContainerDisk, Local: imagesource.LocalNamed, Progress: imageProgress(s.String(), progress)}
+	o := imagesource.Options{MaxSize: limits.DefaultContainerDisk, Local: imagesource.LocalNamed, Progress: imageProgress(s.String(), progress, watch)}
 	size := int64(d.Size)
 	if size > 0 { // with what qcow2 has beside the disk
 		o.MaxSize = size + size/8 + 64<<20
@@ -51,10 +56,11 @@ func makeImage(ctx context.Context, d runnerconfig.Drive, progress func(string))
 }
 
 // imageProgress tells in words how far an image is, not too often.
-func imageProgress(name string, tell func(string)) func(imagesource.Progress) {
+func imageProgress(name string, tell func(string), watch func(runnerconfig.ImportProgress)) func(imagesource.Progress) {
 	var last imagesource.Step
 	var told time.Time
 	return func(p imagesource.Progress) {
+		watch(runnerconfig.ImportProgress{Step: string(p.Step), Done: p.Done, Total: p.Total})
 		if p.Step == last && time.Since(told) < tellImage {
 			return
 		}

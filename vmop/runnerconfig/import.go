@@ -23,6 +23,59 @@ type Import struct {
 	Image *DriveImage `json:"image,omitempty"`
 	// Copy is another disk that it is a copy of.
 	Copy *ImportCopy `json:"copy,omitempty"`
+	// ProgressPort is where everybody who reaches the pod is told how far it is, see
+	// [ImportProgress]; 0 is nowhere.
+	ProgressPort int `json:"progressPort,omitempty"`
+}
+
+// ImportProgressPort is the usual port for that, and ImportProgressPath the path of the
+// resource, which HTTP's method GET reads.
+const (
+	ImportProgressPort = 10811
+	ImportProgressPath = "/progress"
+)
+
+// ImportProgress is how far a disk is that is being made.
+type ImportProgress struct {
+	// Step is what is done: downloading, verifying, unpacking, copying or converting.
+	Step string `json:"step"`
+	// Done and Total are bytes of what the step reads; Total is 0 if nobody knows.
+	Done  int64 `json:"done"`
+	Total int64 `json:"total,omitempty"`
+}
+
+// MaxImportProgress is how long one may be as JSON, in bytes.
+const MaxImportProgress = 1024
+
+// progressSteps are from where to where a step counts, in percent of the whole.
+var progressSteps = map[string][2]int64{
+	"downloading": {0, 70}, "verifying": {70, 75}, "unpacking": {75, 90}, "copying": {0, 95}, "converting": {90, 99},
+}
+
+// ParseImportProgress understands what somebody said who may be anybody.
+func ParseImportProgress(data []byte) (ImportProgress, error) {
+	var p ImportProgress
+	if len(data) > MaxImportProgress {
+		return p, fmt.Errorf("the progress is longer than %d bytes", MaxImportProgress)
+	}
+	if err := json.Unmarshal(data, &p); err != nil {
+		return ImportProgress{}, fmt.Errorf("the progress: %w", err)
+	}
+	if _, known := progressSteps[p.Step]; !known || p.Done < 0 || p.Total < 0 || p.Total > 0 && p.Done > p.Total {
+		return ImportProgress{}, fmt.Errorf("the progress is no step that there is, or more than all of it")
+	}
+	return p, nil
+}
+
+// Percent is how much of the whole is done; at most 99, since the disk is there when
+// nothing is left to be told. What has no length counts as begun.
+func (p ImportProgress) Percent() int {
+	r := progressSteps[p.Step]
+	if p.Total <= 0 || p.Done < 0 {
+		return int(r[0])
+	}
+	done := min(float64(p.Done)/float64(p.Total), 1)
+	return min(int(r[0]+int64(done*float64(r[1]-r[0]))), 99)
 }
 
 // ImportCopy is a disk that guests have used: what is in it does not say what it is.

@@ -12,6 +12,7 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 60",message="the name of a disk has at most 60 characters"
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Progress",type=string,JSONPath=`.status.progress`
 // +kubebuilder:printcolumn:name="Capacity",type=string,JSONPath=`.status.capacity`
 // +kubebuilder:printcolumn:name="VirtualMachine",type=string,JSONPath=`.status.attachedToVirtualMachines[0].name`
 // +kubebuilder:printcolumn:name="StorageClass",type=string,priority=1,JSONPath=`.spec.persistentVolumeClaim.storageClassName`
@@ -306,6 +307,13 @@ type VirtualDiskStatus struct {
 	// import is what is known of the attempts to fill the disk.
 	Import *VirtualDiskImport `json:"import,omitempty"`
 
+	// +kubebuilder:validation:MaxLength=16
+	// +optional
+
+	// progress is how much of the disk is made, in percent, such as 42%; it is missing
+	// while nobody knows.
+	Progress string `json:"progress,omitempty"`
+
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
@@ -365,6 +373,23 @@ type VirtualDiskImport struct {
 
 	// final says that another attempt would end likewise.
 	Final bool `json:"final,omitempty"`
+
+	// +kubebuilder:validation:MaxLength=16
+	// +optional
+
+	// step is what the attempt that runs does: downloading, verifying, unpacking, copying
+	// or converting.
+	Step string `json:"step,omitempty"`
+
+	// +optional
+
+	// doneBytes are those that the step has read.
+	DoneBytes int64 `json:"doneBytes,omitempty"`
+
+	// +optional
+
+	// totalBytes are all that the step reads; it is missing if nobody knows.
+	TotalBytes int64 `json:"totalBytes,omitempty"`
 }
 
 // AttachedVirtualMachine is a machine that has a disk.

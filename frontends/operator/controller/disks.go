@@ -29,7 +29,7 @@ func diskRegistration() registration {
 
 // addDisks adds the controller of disks.
 func addDisks(s *setup) error {
-	k := &disks{settings: s.options.Settings}
+	k := &disks{settings: s.options.Settings, progress: newImportProgress(s.reader.now)}
 	ofClaims := func(claims func(client.Object) []string) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []ctrl.Request {
 			return requests(o.GetNamespace(), disksOf(claims(o)))
@@ -71,7 +71,10 @@ func disksOf(claims []string) []string {
 }
 
 // disks is what an engine has to know of disks.
-type disks struct{ settings objects.Settings }
+type disks struct {
+	settings objects.Settings
+	progress *importProgress
+}
 
 func (k *disks) kind() kind[diskkind.Snapshot] {
 	return kind[diskkind.Snapshot]{observe: k.observe, decide: diskkind.Decide}
@@ -89,6 +92,9 @@ func (k *disks) observe(w *look) *sight[diskkind.Snapshot] {
 	claim := objects.ClaimOfDisk(w.name)
 	s.Claim = one(w, kindClaim, claim, &corev1.PersistentVolumeClaim{})
 	s.Pod = one(w, kindPod, objects.ImportPod(w.name), &corev1.Pod{})
+	if s.Pod != nil && s.Pod.Annotations[names.AnnotationMadeFor] == string(d.UID) {
+		s.Progress = k.progress.of(s.Pod)
+	}
 	s.Machines = machineLook{w}.having(claim)
 	s.Guests = machineLook{w}.guests(s.Machines, claim)
 	s.Users = machineLook{w}.podsWith(claim, objects.ImportPod(w.name))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -47,6 +48,8 @@ type Snapshot struct {
 	Source      *spec.VirtualDisk
 	SourceClaim *corev1.PersistentVolumeClaim
 	SourceUsers []corev1.Pod
+	// Progress is how far Pod is, as it said a moment ago; nil if nobody knows.
+	Progress *runnerconfig.ImportProgress
 	// Failures are writes that the API server refused.
 	Failures []reconcile.Failure
 	// Now is the time of the observation.
@@ -66,6 +69,9 @@ const (
 	// importDelay is the pause after an attempt to fill a disk that has failed. It
 	// doubles, up to five minutes.
 	importDelay = 10 * time.Second
+	// progressDelay is how often a disk that is being made is looked at, for how far it
+	// is.
+	progressDelay = 10 * time.Second
 	// sourceDelay is how often a disk is looked at that others are a copy of.
 	sourceDelay = 10 * time.Second
 	// importGrace is what a pod that is not needed any more has to end in, in seconds.
@@ -339,6 +345,9 @@ func (d *decision) content() bool {
 			d.end(p)
 		}
 		d.next.Import = nil
+		if d.next.Progress = ""; d.filled() {
+			d.next.Progress = "100%"
+		}
 		return true
 	}
 	if p != nil {
@@ -457,7 +466,35 @@ func (d *decision) attempt(p *corev1.Pod) {
 			what = "makes the disk of " + withoutQuery(source.Location())
 		}
 		d.wait(conditions.ReasonDiskProvisioning, "pod %s %s; see kubectl logs %s", p.Name, what, p.Name)
+		d.progress()
 	}
+}
+
+// progress tells how far the attempt is, which never goes back.
+func (d *decision) progress() {
+	d.plan.WakeAt(d.s.Now.Add(progressDelay)) // nobody tells
+	got := d.s.Progress
+	if got == nil {
+		return
+	}
+	im := spec.VirtualDiskImport{}
+	if d.disk.Status.Import != nil {
+		im = *d.disk.Status.Import
+	}
+	im.Step, im.DoneBytes, im.TotalBytes = got.Step, got.Done, got.Total
+	d.next.Import = &im
+	if percent := got.Percent(); percent >= percentOf(d.disk.Status.Progress) {
+		d.next.Progress = fmt.Sprintf("%d%%", percent)
+	}
+}
+
+// percentOf is what a progress says; 0 if that is nothing.
+func percentOf(progress string) int {
+	n, err := strconv.Atoi(strings.TrimSuffix(progress, "%"))
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // failed counts an attempt that has failed. The pod is deleted when that is written.
@@ -483,6 +520,7 @@ func (d *decision) count(p *corev1.Pod, got runnerconfig.Imported) {
 	}
 	now := metav1.NewTime(d.s.Now.UTC().Truncate(time.Second))
 	next.FailedAt = &now
+	d.next.Progress = ""
 	d.next.Import = &next
 	d.wait(conditions.ReasonDiskImportFailed, "%s; this was attempt %d", next.Message, next.Attempts)
 	d.plan.Events = append(d.plan.Events, reconcile.Event{

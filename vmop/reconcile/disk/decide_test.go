@@ -10,6 +10,7 @@ import (
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -59,6 +60,11 @@ func (w *world) step() {
 		c = c.DeepCopy()
 		change(c)
 		c.ResourceVersion, w.truth.claim = w.Version(), c
+	}
+	if p := w.truth.pod; p != nil && p.Status.Phase == corev1.PodRunning && w.Draw("says", 3) == 0 {
+		w.said = choose(w, "progress", nil, &runnerconfig.ImportProgress{Step: "downloading", Done: 1, Total: 2}, &runnerconfig.ImportProgress{Step: "unpacking", Done: 7, Total: 7}, &runnerconfig.ImportProgress{Step: "converting"})
+		w.see(4)
+		w.reconcile(-1)
 	}
 	switch what := w.Draw("what", 40); {
 	case what < 12:

@@ -99,6 +99,20 @@ func mutants() []mutant {
 			Before: func(s *disk.Snapshot) { s.Guests = nil },
 		},
 		{
+			Fault: "what was told before is not looked at", Promise: "progress does not go back",
+			Before: func(s *disk.Snapshot) { s.Disk.Status.Progress = "" },
+		},
+		{
+			Fault: "a pod that has read everything is done", Promise: "what is not there is not told to be whole",
+			After: func(s *disk.Snapshot, p *reconcile.Plan) {
+				for i := range p.Statuses {
+					if s.Progress != nil && s.Progress.Done == s.Progress.Total {
+						p.Statuses[i].Status["progress"] = "100%"
+					}
+				}
+			},
+		},
+		{
 			Fault: "machines are not looked at", Promise: "a disk that a machine has is kept",
 			Before: func(s *disk.Snapshot) { s.Machines = nil },
 		},

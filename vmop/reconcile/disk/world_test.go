@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -47,6 +48,8 @@ type world struct {
 	// held are the claims, by their UIDs, that have somebody's data: filled, or never
 	// made for a disk.
 	held map[types.UID]string
+	// said is how far the pod is, as it says.
+	said *runnerconfig.ImportProgress
 }
 
 func newWorld() *world {
@@ -90,6 +93,9 @@ func (w *world) snapshot() disk.Snapshot {
 	s := disk.Snapshot{Disk: w.cache.disk, Settings: w.settings, Claim: w.cache.claim, Pod: w.cache.pod, Machines: w.cache.machines, Now: w.Now}
 	if w.cache.user != nil {
 		s.Users = []corev1.Pod{*w.cache.user}
+	}
+	if p := w.cache.pod; p != nil && p.Status.Phase == corev1.PodRunning {
+		s.Progress = w.said
 	}
 	if w.cache.guest != nil {
 		s.Guests = []disk.Guest{{Machine: "web", Size: *w.cache.guest}}
@@ -166,7 +172,24 @@ func (w *world) checkPlan(plan reconcile.Plan) {
 		if phase := st.Status["phase"]; (phase == string(spec.DiskReady) || phase == string(spec.DiskResizing)) && !w.usable() {
 			w.Violated("a disk that is ready has its content", "it is told to be %v, and its claim is %+v", phase, w.truth.claim)
 		}
+		was, before := w.cache.disk.Status.Progress, percent(w.cache.disk.Status.Progress)
+		switch now, is := st.Status["progress"].(string); {
+		case !is:
+		case now == "100%" && (w.cache.claim == nil || w.cache.claim.Annotations[names.AnnotationFilled] != string(w.cache.disk.UID)):
+			w.Violated("what is not there is not told to be whole", "the status is %v", st.Status)
+		case percent(now) < before && w.cache.pod != nil && w.cache.pod.Status.Phase == corev1.PodRunning:
+			w.Violated("progress does not go back", "from %s to %s", was, now)
+		}
 	}
+}
+
+// percent is what a progress says.
+func percent(progress string) int {
+	n, err := strconv.Atoi(strings.TrimSuffix(progress, "%"))
+	if err != nil && progress != "" {
+		panic(err)
+	}
+	return n
 }
 
 // outgrown reports whether the disk has outgrown what the running guest has of it.
@@ -312,7 +335,7 @@ func (w *world) mayFill(p *corev1.Pod) {
 		w.Violated("nothing is left of a disk", "a pod is made for one that is being deleted")
 	case d.Status.Import != nil && d.Status.Import.Final:
 		w.Violated("what fails for good is not tried again", "%+v", d.Status.Import)
-	case d.Status.Import != nil && w.Now.Before(d.Status.Import.FailedAt.Add(time.Duration(min(d.Status.Import.Attempts, 5))*10*time.Second)):
+	case d.Status.Import != nil && d.Status.Import.FailedAt != nil && w.Now.Before(d.Status.Import.FailedAt.Add(time.Duration(min(d.Status.Import.Attempts, 5))*10*time.Second)):
 		w.Violated("attempts have pauses", "%v after %d", w.Now.Sub(d.Status.Import.FailedAt.Time), d.Status.Import.Attempts)
 	case slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
 		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName != c.Name

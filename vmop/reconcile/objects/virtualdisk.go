@@ -77,7 +77,7 @@ func ImportJob(d *spec.VirtualDisk, s Settings, source *corev1.PersistentVolumeC
 	yes, no := true, false
 	user, policy, seconds := int64(RunnerUser), corev1.FSGroupChangeOnRootMismatch, int64(importSeconds)
 	dir := path.Join(machineconfig.DiskMountDir, importVolume)
-	job := runnerconfig.Import{Disk: string(d.UID), File: path.Join(dir, machineconfig.DiskFile), Size: spec.Bytes(d.Spec.PersistentVolumeClaim.Size)}
+	job := runnerconfig.Import{Disk: string(d.UID), File: path.Join(dir, machineconfig.DiskFile), Size: spec.Bytes(d.Spec.PersistentVolumeClaim.Size), ProgressPort: runnerconfig.ImportProgressPort}
 	from := d.Spec.DataSource
 	switch {
 	case from == nil:
