@@ -78,8 +78,15 @@ func (p *program) namesFor(c *cli.Context, command *cli.Command, words []string)
 	// A shell that waits for long for the names is worse than one without them.
 	ctx, cancel := bounded(c, completionTimeout, "the API server did not answer")
 	defer cancel()
-	machines, _ := client.Machines(ctx, client.Namespace)
 	var out []string
+	if command.Name == "disk" && !slices.Contains(words, "attach") && !slices.Contains(words, "detach") {
+		disks, _ := client.Disks(ctx, client.Namespace)
+		for _, d := range disks {
+			out = append(out, d.Name)
+		}
+		return out
+	}
+	machines, _ := client.Machines(ctx, client.Namespace)
 	for _, vm := range machines {
 		out = append(out, vm.Name)
 	}

@@ -17,9 +17,9 @@ const maxDisk = 1 << 60
 func (p *program) diskCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "disk",
-		Usage:     "list, enlarge, attach and detach the disks of a machine of this host",
-		ArgsUsage: "list|resize|attach|detach NAME [DISK] [SIZE|FILE]",
-		Description: "list shows a machine's disks, with the names that other commands know them by.\n\n" +
+		Usage:     "list, make, enlarge, attach and detach disks, on this host or in a cluster",
+		ArgsUsage: "list|create|resize|delete|attach|detach NAME [DISK] [SIZE|FILE]",
+		Description: "On this host list shows a machine's disks, with the names that other commands know them by.\n\n" +
 			"resize makes one larger, also while the machine runs: the guest sees the new size at\n" +
 			"once, and has to enlarge its partitions itself (growpart, resize2fs). The manifest says\n" +
 			"the new size from then on, if it said one. No disk is made smaller. A qcow2 image of a\n" +
@@ -28,14 +28,27 @@ func (p *program) diskCommand() *cli.Command {
 			"it runs, and remembers it. detach takes a disk out; its image stays. A machine that runs\n" +
 			"can only lose what was attached while it ran, and its guest has to agree: unmount the\n" +
 			"disk there first.\n\n" +
+			"In a cluster (--cluster) disks exist by themselves (kubectl get vd): create DISK SIZE makes\n" +
+			"one, empty or of the source of --from; list [DISK...] shows those of the namespace; resize\n" +
+			"DISK SIZE enlarges one, also for the guest of a machine that runs; delete DISK deletes one\n" +
+			"that no machine has, with what is on it. attach NAME DISK gives one to a machine that runs\n" +
+			"(kubectl get vmbda), as long as detach NAME DISK does not take it back. The commands wait\n" +
+			"until it is done; the exit code is 1 if it fails or takes longer than --timeout, and a\n" +
+			"wait that is ended, as by Ctrl-C, ends nothing else.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli disk list web\n" +
 			"  vmop-cli disk resize web system 20Gi\n" +
 			"  vmop-cli disk attach web archive archive.qcow2\n" +
-			"  vmop-cli disk detach web archive",
-		Flags: machineFlags(
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT` of list: table or json"},
-		),
+			"  vmop-cli disk detach web archive\n" +
+			"  vmop-cli disk create --cluster -n shop system 20Gi --from https://images.example.org/debian.qcow2\n" +
+			"  vmop-cli disk list --cluster -n shop\n" +
+			"  vmop-cli disk resize --cluster -n shop system 40Gi\n" +
+			"  vmop-cli disk attach --cluster -n shop web data\n" +
+			"  vmop-cli disk detach --cluster -n shop web data\n" +
+			"  vmop-cli disk delete --cluster -n shop data",
+		Flags: eitherFlags(machineFlags(append([]cli.Flag{
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT` of list, and in a cluster of all else: table or json"},
+		}, clusterDiskFlags()...)...)...),
 		Action: p.disk,
 	}
 }
@@ -44,7 +57,16 @@ func (p *program) diskCommand() *cli.Command {
 const diskTimeout = 30 * time.Second
 
 func (p *program) disk(c *cli.Context) error {
+	if inCluster(c) {
+		return p.clusterDisks(c)
+	}
+	if err := onlyInClusters(c); err != nil {
+		return err
+	}
 	args := c.Args().Slice()
+	if len(args) > 0 && (args[0] == "create" || args[0] == "delete") {
+		return usagef(c, "%s is for a cluster (--cluster, --context or --kubeconfig): on this host disks come and go with their machines", args[0])
+	}
 	if len(args) < 2 {
 		return usagef(c, "want list, resize, attach or detach, and the NAME of a machine, and found %s", arguments(len(args)))
 	}

@@ -38,6 +38,8 @@ func outputs() []output {
 		{"changes-all", "changes", "what waits for a restart of the machines of this host", []waiting{}},
 		{"diff", "diff", "what applying manifests would change in a cluster", []difference{}},
 		{"disk-list", "disk", "the disks of a machine of this host", []host.Disk{}},
+		{"disk-done", "disk", "what became of what was asked for of a disk of a cluster", diskDone{}},
+		{"disk-list-cluster", "disk", "the disks of a cluster", []clusterDisk{}},
 		{"doctor", "doctor", "what this host has for machines", []host.Finding{}},
 		{"events", "events", "what happened to a machine", []cluster.Happening{}},
 		{"guest-info", "guest", "what the guest agent says", guestReport{}},
