@@ -79,6 +79,8 @@ func (m *Machine) runtimeDir() string {
 // Message says in words what there is to say about the status; empty if nothing.
 func (m *Machine) Message() string {
 	switch {
+	case m.Runner != 0 && m.State.RunnerPID != m.Runner && m.State.Phase != "":
+		return "" // the state is that of the run before
 	case m.State.Phase == "": // the state cannot be read, and the message says so
 	case m.Status == StatusDied:
 		return "the runner was killed"

@@ -55,6 +55,20 @@ func TestWhyPaused(t *testing.T) {
 	}
 }
 
+// What the run before has said is nothing about one that is just being started.
+func TestMessageOfTheRunBefore(t *testing.T) {
+	before := runner.State{Phase: runner.PhaseStopped, RunnerPID: 7, Message: "qemu ended: signal: killed"}
+	for pid, want := range map[int]string{0: before.Message, 7: before.Message, 8: ""} {
+		m := Machine{State: before, Runner: pid, Status: Status(runner.PhaseInitializing)}
+		if got := m.Message(); got != want {
+			t.Errorf("runner %d: %q, want %q", pid, got, want)
+		}
+	}
+	if m := (Machine{State: runner.State{Message: "cut off"}, Runner: 8}); m.Message() != "cut off" {
+		t.Errorf("a state that cannot be read: %q", m.Message())
+	}
+}
+
 // Sockets in a runtime directory have paths that Linux takes, and machines have
 // directories of their own.
 func TestRuntimeDir(t *testing.T) {
