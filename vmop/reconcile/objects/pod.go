@@ -222,12 +222,23 @@ func addVolumes(vm *spec.VirtualMachine, pod *corev1.Pod, in *PodInput) {
 			c.VolumeDevices = append(c.VolumeDevices, corev1.VolumeDevice{Name: d.Name, DevicePath: path.Join(machineconfig.DiskDeviceDir, d.Name)})
 		}
 	}
+	shared := map[string]int{} // the volumes of claims: a pod that has two of one claim never starts
 	for i := range vm.Spec.VM.Shares {
-		if s := &vm.Spec.VM.Shares[i]; s.PersistentVolumeClaim != nil {
-			v := claimVolume(shareVolume(s.Tag), s.PersistentVolumeClaim.ClaimName)
-			v.PersistentVolumeClaim.ReadOnly = s.ReadOnly
-			mount(v, path.Join(machineconfig.ShareMountDir, s.Tag), s.ReadOnly)
+		s := &vm.Spec.VM.Shares[i]
+		if s.PersistentVolumeClaim == nil {
+			continue
 		}
+		at, claim := path.Join(machineconfig.ShareMountDir, s.Tag), s.PersistentVolumeClaim.ClaimName
+		if n, known := shared[claim]; known {
+			v := &pod.Spec.Volumes[n]
+			v.PersistentVolumeClaim.ReadOnly = v.PersistentVolumeClaim.ReadOnly && s.ReadOnly
+			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: v.Name, MountPath: at, ReadOnly: s.ReadOnly})
+			continue
+		}
+		shared[claim] = len(pod.Spec.Volumes)
+		v := claimVolume(shareVolume(s.Tag), claim)
+		v.PersistentVolumeClaim.ReadOnly = s.ReadOnly
+		mount(v, at, s.ReadOnly)
 	}
 	mount(tokenVolume(), tokenDir, true)
 	if devices {

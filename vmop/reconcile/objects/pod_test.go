@@ -1,6 +1,7 @@
 package objects_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -94,6 +95,39 @@ func TestPodMountsShares(t *testing.T) {
 		return m.Name == pod.Spec.Volumes[i].Name && m.MountPath == machineconfig.ShareMountDir+"/My_src" && m.ReadOnly
 	}) {
 		t.Errorf("%+v", pod.Spec.Containers[0].VolumeMounts)
+	}
+}
+
+// A claim that is shared twice is one volume, which may be written if one share may: the
+// kubelet waits for ever for the second volume of a claim.
+func TestPodHasAVolumeForASharedClaim(t *testing.T) {
+	for _, readOnly := range [][2]bool{{false, true}, {true, false}, {true, true}} {
+		vm := &spec.VirtualMachine{}
+		vm.Name = "web"
+		for i, tag := range []string{"a", "b"} {
+			vm.Spec.VM.Shares = append(vm.Spec.VM.Shares, spec.Share{Tag: tag, ReadOnly: readOnly[i], PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: "shared"}})
+		}
+		spec.Default(vm)
+		pod := objects.Pod(vm, objects.Settings{}, objects.PodInput{})
+		volumes, name := 0, ""
+		for _, v := range pod.Spec.Volumes {
+			if v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == "shared" {
+				volumes, name = volumes+1, v.Name
+				if v.PersistentVolumeClaim.ReadOnly != (readOnly[0] && readOnly[1]) {
+					t.Errorf("%v: %+v", readOnly, v)
+				}
+			}
+		}
+		mounts := map[string]bool{}
+		for _, m := range pod.Spec.Containers[0].VolumeMounts {
+			if m.Name == name {
+				mounts[m.MountPath] = m.ReadOnly
+			}
+		}
+		want := map[string]bool{machineconfig.ShareMountDir + "/a": readOnly[0], machineconfig.ShareMountDir + "/b": readOnly[1]}
+		if volumes != 1 || !maps.Equal(mounts, want) {
+			t.Errorf("%v: %d volumes, mounts %v", readOnly, volumes, mounts)
+		}
 	}
 }
 
