@@ -47,6 +47,9 @@ func copyDisk(ctx context.Context, job runnerconfig.Import, to string, progress 
 	if err != nil {
 		return err
 	}
+	if job.Keep {
+		disk = size // of a file that is kept, what it takes counts
+	}
 	if disk > aligned(job.Size) {
 		return fmt.Errorf("the disk has %d bytes, more than the %d asked for: %w", disk, job.Size, errSmaller)
 	}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/vmop/sdk/internal/atomicfile"
+	"github.com/vmop/sdk/internal/filecopy"
 	"github.com/vmop/sdk/vmop/imageinspect"
 	"github.com/vmop/sdk/vmop/imagesource"
 	"github.com/vmop/sdk/vmop/runner"
@@ -78,14 +79,16 @@ func makeDisk(ctx context.Context, job runnerconfig.Import, progress func(string
 	case job.Image == nil:
 		_, err = atomicfile.Create(making, func(f *os.File) error { return f.Truncate(aligned(job.Size)) })
 	default:
-		err = makeWatchedImage(ctx, runnerconfig.Drive{File: making, Size: runnerconfig.Bytes(job.Size), Image: job.Image}, progress, watch)
+		err = fetchImage(ctx, runnerconfig.Drive{File: making, Size: runnerconfig.Bytes(job.Size), Image: job.Image}, job.Keep, progress, watch)
 	}
 	if err != nil {
 		out.Final = errors.Is(err, imagesource.ErrChecksum) || errors.Is(err, imagesource.ErrTooLarge) || errors.Is(err, errSmaller) || errors.Is(err, errOtherFormat)
 		return out, err
 	}
-	if err := enlarge(making, job); err != nil {
-		return out, err
+	if !job.Keep {
+		if err := enlarge(making, job); err != nil {
+			return out, err
+		}
 	}
 	record, err := json.Marshal(importRecord{Disk: job.Disk})
 	if err != nil {
@@ -123,7 +126,16 @@ func ownDisk(job runnerconfig.Import) bool {
 // guest has written to it.
 func probeDisk(job runnerconfig.Import) (out runnerconfig.Imported, err error) {
 	format, size, err := probe(job.File, job)
-	return runnerconfig.Imported{Format: format, Size: size}, err
+	out = runnerconfig.Imported{Format: format, Size: size}
+	if err != nil || !job.Keep {
+		return out, err
+	}
+	info, err := os.Lstat(job.File)
+	if err != nil {
+		return out, err
+	}
+	out.Stored = filecopy.Allocated(info)
+	return out, nil
 }
 
 // probe is the format of an image as machines have it, and what a guest sees of it. Of
@@ -141,11 +153,17 @@ func probe(path string, job runnerconfig.Import) (format string, size int64, err
 	}
 	if job.Copy != nil {
 		size, err = probeAs(f, info.Size(), job.Copy.Format)
+		if err == nil && job.Keep && job.Copy.CD {
+			return runnerconfig.FormatISO, size, nil
+		}
 		return job.Copy.Format, size, err
 	}
 	found, size, err := imageinspect.ProbeImported(f, info.Size())
-	if found == imageinspect.FormatQcow2 {
+	switch {
+	case found == imageinspect.FormatQcow2:
 		return "qcow2", size, err
+	case found == imageinspect.FormatISO9660 && job.Keep:
+		return runnerconfig.FormatISO, size, err
 	}
 	return "raw", size, err
 }

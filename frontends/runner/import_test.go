@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -73,6 +74,76 @@ func TestImport(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, "disk.img")); code == 0 || !strings.Contains(got.Error, c.want) || got.Final != c.final || err == nil {
 			t.Errorf("%s: %d, %+v, %v", c.source, code, got, err)
 		}
+	}
+}
+
+// An image is kept as what it is: neither enlarged nor refused because the disk in it is
+// larger than its volume, and that of a CD is called so. A copy of it is the same again.
+func TestImportOfAnImage(t *testing.T) {
+	iso := make([]byte, 20*2048)
+	copy(iso[16*2048:], "\x01CD001\x01")
+	large := filepath.Join(t.TempDir(), "large.qcow2")
+	if out, err := exec.CommandContext(t.Context(), "qemu-img", "create", "-q", "-f", "qcow2", large, "50G").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s\nqemu-img is installed by \"make deps\"", err, out)
+	}
+	qcow2, err := os.ReadFile(large)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{"/cd": iso, "/large": qcow2, "/raw": bytes.Repeat([]byte{7}, 5000), "/huge": make([]byte, 2<<20)}
+	mux := http.NewServeMux()
+	for at, content := range files {
+		mux.HandleFunc(at, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(content) })
+	}
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	for _, c := range []struct {
+		from, format string
+		size         int64
+		says         string
+	}{{"/cd", "iso", int64(len(iso)), ""}, {"/large", "qcow2", 50 << 30, ""}, {"/raw", "raw", 5000, ""}, {"/huge", "", 0, "too large"}} {
+		t.Run(c.from[1:], func(t *testing.T) {
+			run := func(job runnerconfig.Import) runnerconfig.Imported {
+				t.Helper()
+				job.Disk, job.File, job.Size, job.Keep = "u1", filepath.Join(t.TempDir(), "disk.img"), 1<<20, true
+				text, err := job.Encode()
+				if err != nil {
+					t.Fatal(err)
+				}
+				last := filepath.Join(t.TempDir(), "last words")
+				var out bytes.Buffer
+				importDisk(text, last, &out, &out)
+				said, err := os.ReadFile(last)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := runnerconfig.ParseImported(string(said))
+				if now, _ := os.ReadFile(job.File); c.says == "" && !bytes.Equal(now, files[c.from]) {
+					t.Errorf("it has %d bytes, and %d are kept", len(files[c.from]), len(now))
+				}
+				if !strings.Contains(got.Error, c.says) || (got.Error == "") != (c.says == "") || got.Final != (c.says != "") ||
+					got.Format != c.format || got.Size != c.size || (got.Stored > 0) != (c.says == "") {
+					t.Errorf("%+v\n%s", got, &out)
+				}
+				return got
+			}
+			run(runnerconfig.Import{Image: &runnerconfig.DriveImage{Source: server.URL + c.from}})
+			if c.says != "" {
+				return
+			}
+			file := filepath.Join(t.TempDir(), "kept")
+			if err := os.WriteFile(file, files[c.from], 0o400); err != nil {
+				t.Fatal(err)
+			}
+			from := &runnerconfig.ImportCopy{File: file, Format: c.format}
+			if from.CD = c.format == "iso"; from.CD {
+				from.Format = "raw"
+			}
+			run(runnerconfig.Import{Copy: from})
+		})
+	}
+	if _, err := runnerconfig.ParseImport(`{"disk":"a","file":"b","size":1,"keep":true}`); err == nil {
+		t.Error("nothing is kept")
 	}
 }
 

@@ -29,15 +29,23 @@ var errSmaller = errors.New("no disk is made smaller")
 // names them: the operator lets none through that the administrator does not allow. No
 // server and no name leads there.
 func makeImage(ctx context.Context, d runnerconfig.Drive, progress func(string)) error {
-	return makeWatchedImage(ctx, d, progress, func(runnerconfig.ImportProgress) {})
+	return fetchImage(ctx, d, false, progress, func(runnerconfig.ImportProgress) {})
 }
 
-// makeWatchedImage is [makeImage], and tells often how far it is.
-func makeWatchedImage(ctx context.Context, d runnerconfig.Drive, progress func(string), watch func(runnerconfig.ImportProgress)) error {
+// maxKeptDisk is what the disk in an image may have that is kept: what it takes is
+// bounded by its volume.
+const maxKeptDisk = 64 << 40
+
+// fetchImage is [makeImage], and tells often how far it is. Of an image that is kept the
+// drive's size bounds the file and not the disk in it.
+func fetchImage(ctx context.Context, d runnerconfig.Drive, keep bool, progress func(string), watch func(runnerconfig.ImportProgress)) error {
 	s := imagesource.Source{Location: d.Image.Source, Path: d.Image.Path, Checksum: d.Image.Checksum, CA: []byte(d.Image.CABundle)}
 	o := imagesource.Options{MaxSize: limits.DefaultContainerDisk, Local: imagesource.LocalNamed, Progress: imageProgress(s.String(), progress, watch)}
 	size := int64(d.Size)
-	if size > 0 { // with what qcow2 has beside the disk
+	switch {
+	case keep:
+		o.MaxSize, o.MaxDisk, size = size, maxKeptDisk, 0
+	case size > 0: // with what qcow2 has beside the disk
 		o.MaxSize = size + size/8 + 64<<20
 	}
 	to := d.Where()

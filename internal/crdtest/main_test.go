@@ -35,6 +35,7 @@ var (
 		spec.KindVMPool:         spec.GroupVersion().WithResource(spec.ResourceVMPools),
 		spec.KindOperation:      spec.GroupVersion().WithResource(spec.ResourceOperations),
 		spec.KindClass:          spec.GroupVersion().WithResource(spec.ResourceClasses),
+		spec.KindImage:          spec.GroupVersion().WithResource(spec.ResourceImages),
 		spec.KindDisk:           spec.GroupVersion().WithResource(spec.ResourceDisks),
 		spec.KindAttachment:     spec.GroupVersion().WithResource(spec.ResourceAttachments),
 		"Secret":                {Version: "v1", Resource: "secrets"},

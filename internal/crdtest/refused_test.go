@@ -1,6 +1,7 @@
 package crdtest
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 	"testing"
@@ -115,13 +116,31 @@ func TestOneMistakeIsRefused(t *testing.T) {
 func TestOneMistakeInADiskIsRefused(t *testing.T) {
 	const claim = "persistentVolumeClaim: {size: 1Gi}, "
 	for what, c := range map[string]struct{ spec, field, says string }{
-		"copy of an image":    {spec: "{" + claim + "dataSource: {type: ObjectRef, objectRef: {kind: VirtualImage, name: a}}}", field: "spec.dataSource.objectRef", says: "is not there yet"},
+		"copy of an image":    {spec: "{" + claim + "dataSource: {type: ObjectRef, objectRef: {kind: ClusterVirtualImage, name: a}}}", field: "spec.dataSource.objectRef", says: "is not there yet"},
 		"copy of what":        {spec: "{" + claim + "dataSource: {type: ObjectRef, containerImage: {image: a}}}", field: "spec.dataSource", says: "is for type"},
 		"copy without a name": {spec: "{" + claim + "dataSource: {type: ObjectRef, objectRef: {kind: VirtualDisk}}}", field: "spec.dataSource.objectRef.name", says: "Required value"},
 		"secret of no name":   {spec: "{" + claim + "dataSource: {type: ContainerImage, containerImage: {image: a, imagePullSecret: {}}}}", field: "spec.dataSource.containerImage.imagePullSecret.name", says: "Required value"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			refuse(t, spec.KindDisk, "mistaken", c.spec, c.field, c.says)
+		})
+	}
+}
+
+func TestOneMistakeInAnImageIsRefused(t *testing.T) {
+	const claim, source = "persistentVolumeClaim: {size: 1Gi}, ", "dataSource: {type: HTTP, http: {url: 'http://images.test/a'}}"
+	for what, c := range map[string]struct{ name, spec, field, says string }{
+		"no source":        {spec: "{persistentVolumeClaim: {size: 1Gi}}", field: "spec.dataSource", says: "Required value"},
+		"no size":          {spec: "{persistentVolumeClaim: {}, " + source + "}", field: "spec.persistentVolumeClaim.size", says: "Required value"},
+		"a size of none":   {spec: "{persistentVolumeClaim: {size: 0}, " + source + "}", field: "spec.persistentVolumeClaim.size", says: ""},
+		"writable for one": {spec: "{persistentVolumeClaim: {size: 1Gi, accessMode: ReadOnlyMany}, " + source + "}", field: "spec.persistentVolumeClaim.accessMode", says: `supported values: "ReadWrite`},
+		"of what":          {spec: "{" + claim + "dataSource: {type: HTTP}}", field: "spec.dataSource", says: ""},
+		"of which kind":    {spec: "{" + claim + "dataSource: {type: ObjectRef, objectRef: {kind: ClusterVirtualImage, name: a}}}", field: "spec.dataSource.objectRef", says: "is not there yet"},
+		"of no name":       {spec: "{" + claim + "dataSource: {type: ObjectRef, objectRef: {kind: VirtualImage}}}", field: "spec.dataSource.objectRef.name", says: "Required value"},
+		"a long name":      {name: strings.Repeat("a", 61), spec: "{" + claim + source + "}", says: "60"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			refuse(t, spec.KindImage, cmp.Or(c.name, "mistaken"), c.spec, c.field, c.says)
 		})
 	}
 }

@@ -59,6 +59,7 @@ func TestWhatAccountsMayDo(t *testing.T) {
 		{spec.GroupName, "vms"}, {spec.GroupName, "vms/status"}, {spec.GroupName, "vmpools"}, {spec.GroupName, "vmpools/status"},
 		{spec.GroupName, "virtualmachineoperations"}, {spec.GroupName, "virtualmachineoperations/status"},
 		{spec.GroupName, "virtualmachineclasses"}, {spec.GroupName, "virtualdisks"}, {spec.GroupName, "virtualdisks/status"},
+		{spec.GroupName, "virtualimages"}, {spec.GroupName, "virtualimages/status"},
 		{spec.GroupName, "virtualmachineblockdeviceattachments"}, {spec.GroupName, "virtualmachineblockdeviceattachments/status"},
 		{"", "pods"}, {"", "pods/exec"}, {"", "pods/log"}, {"", "services"}, {"", "configmaps"}, {"", "secrets"},
 		{"", "persistentvolumeclaims"}, {"", "persistentvolumes"}, {"", "events"}, {"events.k8s.io", "events"},

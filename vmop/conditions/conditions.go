@@ -132,6 +132,8 @@ const (
 	ReasonBlockDevicesNotReady = "BlockDevicesNotReady"
 	// ReasonClaimNotFound: a claim that a disk or a shared folder refers to is missing.
 	ReasonClaimNotFound = "ClaimNotFound"
+	// ReasonClaimOfImage: a claim is that of a VirtualImage, which no machine writes to.
+	ReasonClaimOfImage = "ClaimOfImage"
 	// ReasonClaimOfOtherMachine: a claim of the needed name is another
 	// machine's.
 	ReasonClaimOfOtherMachine = "ClaimOfOtherMachine"
@@ -365,6 +367,8 @@ const (
 const (
 	// ReasonDiskReady means that machines can use the disk.
 	ReasonDiskReady = "DiskReady"
+	// ReasonImageReady means that disks can be made of the image.
+	ReasonImageReady = "ImageReady"
 	// ReasonDiskProvisioning means that its claim or its content is being made.
 	ReasonDiskProvisioning = "Provisioning"
 	// ReasonDiskWaitForFirstConsumer means that it has no volume yet.

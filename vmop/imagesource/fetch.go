@@ -1,6 +1,7 @@
 package imagesource
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/sha512"
@@ -52,6 +53,9 @@ type Options struct {
 	// MaxSize is what the image, unpacked, and the disk in it may have, in bytes; 0 is
 	// DefaultMaxSize.
 	MaxSize int64
+	// MaxDisk is what the disk in it may have, if that is not MaxSize: of an image that
+	// is kept and not used as a disk the file alone takes room.
+	MaxDisk int64
 	// Local says which addresses of this host are allowed.
 	Local Local
 	// Stall is how long a server may send nothing; 0 is DefaultStall.
@@ -309,11 +313,15 @@ func (f *fetch) image(ctx context.Context, path string, own bool) (Result, strin
 	if err != nil {
 		return Result{}, "", err
 	}
+	// Where the disk in it may be larger, nothing else bounds a file that is not packed.
+	if limit := f.o.maxSize(); f.o.MaxDisk > 0 && info.Size() > limit {
+		return Result{}, "", fmt.Errorf("%w: it has %s, and %s are as much as is taken", ErrTooLarge, quantity(info.Size()), quantity(limit))
+	}
 	format, size, err := imageinspect.ProbeImported(file, info.Size())
 	if err != nil {
 		return Result{}, "", err
 	}
-	if limit := f.o.maxSize(); size > limit {
+	if limit := cmp.Or(f.o.MaxDisk, f.o.maxSize()); size > limit {
 		return Result{}, "", fmt.Errorf("%w: its disk has %s, and %s are as much as is taken", ErrTooLarge, quantity(size), quantity(limit))
 	}
 	switch {

@@ -9,21 +9,23 @@ const (
 	Group = "vmoperator.jdrupes.org"
 	// Version is the only version of the group.
 	Version = "v1"
-	// KindVirtualMachine, KindVMPool, KindOperation, KindClass, KindDisk and
+	// KindVirtualMachine, KindVMPool, KindOperation, KindClass, KindDisk, KindImage and
 	// KindAttachment are its kinds, ResourceVirtualMachines, ResourceVMPools,
-	// ResourceOperations, ResourceClasses, ResourceDisks and ResourceAttachments their
-	// plural names in URLs.
+	// ResourceOperations, ResourceClasses, ResourceDisks, ResourceImages and
+	// ResourceAttachments their plural names in URLs.
 	KindVirtualMachine      = "VirtualMachine"
 	KindVMPool              = "VmPool"
 	KindOperation           = "VirtualMachineOperation"
 	KindClass               = "VirtualMachineClass"
 	KindDisk                = "VirtualDisk"
+	KindImage               = "VirtualImage"
 	KindAttachment          = "VirtualMachineBlockDeviceAttachment"
 	ResourceVirtualMachines = "vms"
 	ResourceVMPools         = "vmpools"
 	ResourceOperations      = "virtualmachineoperations"
 	ResourceClasses         = "virtualmachineclasses"
 	ResourceDisks           = "virtualdisks"
+	ResourceImages          = "virtualimages"
 	ResourceAttachments     = "virtualmachineblockdeviceattachments"
 )
 
@@ -186,6 +188,8 @@ const (
 	// FinalizerDisk keeps a disk that is being deleted visible, and with it its volume
 	// claim, while a machine uses it.
 	FinalizerDisk = GroupPrefix + "disk-protection"
+	// FinalizerImage does the same for an image, which pods may be copying, too.
+	FinalizerImage = GroupPrefix + "image-protection"
 	// FinalizerAttachment keeps an attachment that is being deleted visible until its
 	// machine has released the disk.
 	FinalizerAttachment = GroupPrefix + "vmbda-cleanup"
@@ -199,12 +203,20 @@ const (
 	// LabelDisk on the pod that fills a disk, and on the disk's volume claim, is the
 	// name of the disk.
 	LabelDisk = GroupPrefix + "virtual-disk"
+	// LabelImage is LabelDisk for an image: a claim that has it is written to by nobody
+	// but the pod that fills it.
+	LabelImage = GroupPrefix + "virtual-image"
 	// AnnotationFilled on a disk's volume claim is the UID of the disk, once the disk
-	// is in the claim. Nothing is written to such a claim any more but by machines.
+	// is in the claim. Nothing is written to such a claim any more but by machines. On
+	// that of an image it is the UID of the image.
 	AnnotationFilled = GroupPrefix + "filled"
 	// AnnotationDiskFormat on such a claim is the format of the disk's file: raw or
-	// qcow2.
+	// qcow2, or iso for an image that is a CD.
 	AnnotationDiskFormat = GroupPrefix + "disk-format"
+	// AnnotationImageSize on an image's claim is how large a disk it is for a guest, and
+	// AnnotationStoredSize what it takes of the volume, both in bytes.
+	AnnotationImageSize  = GroupPrefix + "image-size"
+	AnnotationStoredSize = GroupPrefix + "image-stored-size"
 	// AnnotationResetCounter on the ConfigMap is its resetCounter.
 	AnnotationResetCounter = GroupPrefix + "reset-counter"
 	// AnnotationGeneration on the ConfigMap is the generation of the machine

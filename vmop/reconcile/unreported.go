@@ -41,6 +41,8 @@ func noun(t Target) string {
 		return "operation"
 	case names.KindDisk:
 		return "disk"
+	case names.KindImage:
+		return "image"
 	case names.KindAttachment:
 		return "attachment"
 	}

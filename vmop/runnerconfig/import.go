@@ -10,6 +10,10 @@ import (
 // [Import] as JSON.
 const ImportEnv = "VMOP_IMPORT"
 
+// FormatISO is what an image of a CD is called that is kept, see [Import]. For QEMU it is
+// a raw image.
+const FormatISO = "iso"
+
 // Import is a disk that is to be made in an empty volume.
 type Import struct {
 	// Disk names what it is made for, so that another attempt knows what is its own:
@@ -19,6 +23,9 @@ type Import struct {
 	File string `json:"file"`
 	// Size is that of the disk in bytes; an image that is larger is refused.
 	Size int64 `json:"size"`
+	// Keep has an image kept as it is, to make disks of: Size is what its file may have,
+	// it is not enlarged, and that of a CD is called so.
+	Keep bool `json:"keep,omitempty"`
 	// Image is what the disk is a copy of; nil for an empty one.
 	Image *DriveImage `json:"image,omitempty"`
 	// Copy is another disk that it is a copy of.
@@ -84,6 +91,8 @@ type ImportCopy struct {
 	File string `json:"file"`
 	// Format is raw or qcow2.
 	Format string `json:"format"`
+	// CD says that the copy is of the image of a CD, which is raw.
+	CD bool `json:"cd,omitempty"`
 }
 
 // Encode is the import as JSON without dollar signs, which Kubernetes would look at in
@@ -102,6 +111,9 @@ func ParseImport(text string) (Import, error) {
 	if i.Disk == "" || i.File == "" || i.Size <= 0 {
 		return i, fmt.Errorf("%s: want disk, file and size", ImportEnv)
 	}
+	if i.Keep && i.Image == nil && i.Copy == nil {
+		return i, fmt.Errorf("%s: want what is to be kept, an image or a copy", ImportEnv)
+	}
 	if c := i.Copy; c != nil && (i.Image != nil || c.File == "" || c.Format != "raw" && c.Format != "qcow2") {
 		return i, fmt.Errorf("%s: want of copy a file and its format, raw or qcow2, and no image beside it", ImportEnv)
 	}
@@ -110,10 +122,12 @@ func ParseImport(text string) (Import, error) {
 
 // Imported is what a container says at its end that has made a disk, or has not.
 type Imported struct {
-	// Format is that of the image, raw or qcow2, and Size what a guest sees of it, in
-	// bytes.
+	// Format is that of the image, raw or qcow2, or iso for one that is kept and that of
+	// a CD, and Size what a guest sees of it, in bytes.
 	Format string `json:"format,omitempty"`
 	Size   int64  `json:"size,omitempty"`
+	// Stored is what an image that is kept takes of its volume, in bytes.
+	Stored int64 `json:"stored,omitempty"`
 	// Error is why there is no disk; Final says that another attempt would end
 	// likewise.
 	Error string `json:"error,omitempty"`
@@ -139,7 +153,7 @@ func ParseImported(text string) Imported {
 	if json.Unmarshal([]byte(text), &i) != nil || i == (Imported{}) {
 		return Imported{Error: "it ended without a word"}
 	}
-	if i.Error == "" && i.Format != "raw" && i.Format != "qcow2" {
+	if i.Error == "" && i.Format != "raw" && i.Format != "qcow2" && i.Format != FormatISO {
 		return Imported{Error: "it said nothing of the format"}
 	}
 	if len(i.Error) > maxImportError {

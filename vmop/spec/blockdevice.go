@@ -117,13 +117,16 @@ func validateDiskReference(kind, name string, at spot) field.ErrorList {
 	default:
 		errs = append(errs, oneOf(at.Child("kind"), kind, names.KindDisk)...)
 	}
+	return append(errs, validateDiskName(name, at.Child("name"))...)
+}
+
+// validateDiskName checks the name of a disk or image.
+func validateDiskName(name string, at spot) field.ErrorList {
 	switch {
 	case name == "":
-		errs = append(errs, requiredAt(at.Child("name"), "the name of the disk"))
+		return field.ErrorList{requiredAt(at, "the name of the disk or image")}
 	case len(name) > MaxDiskName:
-		errs = append(errs, tooLongAt(at.Child("name"), name, MaxDiskName))
-	default:
-		errs = append(errs, invalid(at.Child("name"), name, validation.IsDNS1123Subdomain)...)
+		return field.ErrorList{tooLongAt(at, name, MaxDiskName)}
 	}
-	return errs
+	return invalid(at, name, validation.IsDNS1123Subdomain)
 }

@@ -45,7 +45,7 @@ type Kind struct {
 // Kinds returns the kinds of the group. A new one is another line, and a function
 // beside its types.
 func Kinds() []Kind {
-	return []Kind{machineKind(), poolKind(), operationKind(), classKind(), diskKind(), attachmentKind()}
+	return []Kind{machineKind(), poolKind(), operationKind(), classKind(), diskKind(), imageKind(), attachmentKind()}
 }
 
 // functions are those of a kind whose objects are of a type; written and object may

@@ -149,6 +149,8 @@ const (
 	ReasonBlockDevicesNotReady = conditions.ReasonBlockDevicesNotReady
 	// ReasonClaimNotFound: a claim that a disk or a shared folder refers to is missing.
 	ReasonClaimNotFound = conditions.ReasonClaimNotFound
+	// ReasonClaimOfImage: a claim is that of a VirtualImage, which no machine writes to.
+	ReasonClaimOfImage = conditions.ReasonClaimOfImage
 	// ReasonClaimOfOtherMachine: a claim of the needed name is another
 	// machine's.
 	ReasonClaimOfOtherMachine = conditions.ReasonClaimOfOtherMachine

@@ -24,6 +24,8 @@ const (
 	KindClass = names.KindClass
 	// KindDisk is the kind of a [VirtualDisk].
 	KindDisk = names.KindDisk
+	// KindImage is the kind of a [VirtualImage].
+	KindImage = names.KindImage
 	// KindAttachment is the kind of a [VirtualMachineBlockDeviceAttachment].
 	KindAttachment = names.KindAttachment
 	// ResourceVirtualMachines is the plural name of [VirtualMachine] in URLs.
@@ -36,6 +38,8 @@ const (
 	ResourceClasses = names.ResourceClasses
 	// ResourceDisks is the plural name of [VirtualDisk] in URLs.
 	ResourceDisks = names.ResourceDisks
+	// ResourceImages is the plural name of [VirtualImage] in URLs.
+	ResourceImages = names.ResourceImages
 	// ResourceAttachments is the plural name of [VirtualMachineBlockDeviceAttachment] in
 	// URLs.
 	ResourceAttachments = names.ResourceAttachments

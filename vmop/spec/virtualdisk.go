@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vmop/sdk/vmop/limits"
@@ -100,14 +99,7 @@ func ValidateDisk(d *VirtualDisk) field.ErrorList {
 	}
 	var errs field.ErrorList
 	meta, path := paths(true).at("metadata"), paths(true).at("spec")
-	switch {
-	case d.Name == "":
-		errs = append(errs, requiredAt(meta.Child("name"), "a disk needs a name"))
-	case len(d.Name) > MaxDiskName:
-		errs = append(errs, tooLongAt(meta.Child("name"), d.Name, MaxDiskName))
-	default:
-		errs = append(errs, invalid(meta.Child("name"), d.Name, validation.IsDNS1123Subdomain)...)
-	}
+	errs = append(errs, validateDiskName(d.Name, meta.Child("name"))...)
 	errs = append(errs, validateNamespace(&d.ObjectMeta, true)...)
 	c, at := &d.Spec.PersistentVolumeClaim, path.Child("persistentVolumeClaim")
 	size := &c.Size
@@ -123,11 +115,17 @@ func ValidateDisk(d *VirtualDisk) field.ErrorList {
 			errs = append(errs, forbiddenAt(at.Child("volumeMode"), "a disk with a source is a file: Block is for an empty one"))
 		}
 		errs = append(errs, validateDiskSource(s, path.Child("dataSource"))...)
-		if r := s.ObjectRef; r != nil && r.Kind == KindDisk && r.Name == d.Name {
-			errs = append(errs, invalidAt(path.Child("dataSource", "objectRef", "name"), r.Name, "is this disk itself"))
-		}
+		errs = append(errs, notItself(s, KindDisk, d.Name, "this disk", path.Child("dataSource"))...)
 	}
 	return errs
+}
+
+// notItself refuses what is to be a copy of itself.
+func notItself(s *VirtualDiskSource, kind, name, this string, at spot) field.ErrorList {
+	if r := s.ObjectRef; r != nil && r.Kind == kind && r.Name == name {
+		return field.ErrorList{invalidAt(at.Child("objectRef", "name"), r.Name, "is "+this+" itself")}
+	}
+	return nil
 }
 
 func validateDiskSource(s *VirtualDiskSource, at spot) field.ErrorList {
@@ -182,7 +180,11 @@ func validateDiskSource(s *VirtualDiskSource, at spot) field.ErrorList {
 	}
 	if r := s.ObjectRef; r != nil {
 		at := at.Child("objectRef")
-		errs = append(errs, validateDiskReference(r.Kind, r.Name, at)...)
+		if r.Kind == KindImage {
+			errs = append(errs, validateDiskName(r.Name, at.Child("name"))...)
+		} else {
+			errs = append(errs, validateDiskReference(r.Kind, r.Name, at)...)
+		}
 	}
 	return errs
 }

@@ -111,7 +111,7 @@ const (
 	// DiskSourceContainerImage is a container image that has the disk in its directory
 	// /disk.
 	DiskSourceContainerImage VirtualDiskSourceType = "ContainerImage"
-	// DiskSourceObjectRef is another disk of the cluster.
+	// DiskSourceObjectRef is another disk of the cluster, or an image.
 	DiskSourceObjectRef VirtualDiskSourceType = "ObjectRef"
 )
 
@@ -139,18 +139,18 @@ type VirtualDiskSource struct {
 
 	// +optional
 
-	// objectRef is another disk, which no pod may use while it is copied.
+	// objectRef is another disk, which no pod may use while it is copied, or an image.
 	ObjectRef *VirtualDiskObjectRef `json:"objectRef,omitempty"`
 }
 
-// +kubebuilder:validation:XValidation:rule="self.kind == 'VirtualDisk'",message="the kind must be VirtualDisk: an image (VirtualImage, ClusterVirtualImage) is not there yet"
+// +kubebuilder:validation:XValidation:rule="self.kind in ['VirtualDisk', 'VirtualImage']",message="the kind must be VirtualDisk or VirtualImage: a ClusterVirtualImage is not there yet"
 
 // VirtualDiskObjectRef is what a disk is a copy of, in its namespace.
 type VirtualDiskObjectRef struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Required
 
-	// kind is what it is: VirtualDisk.
+	// kind is what it is: VirtualDisk or VirtualImage.
 	Kind string `json:"kind"`
 
 	// +kubebuilder:validation:MinLength=1

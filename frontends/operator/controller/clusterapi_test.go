@@ -134,6 +134,8 @@ func kindOf(o runtime.Object) string {
 		return spec.KindOperation
 	case *storedClass, *storedClassList:
 		return spec.KindClass
+	case *storedImage, *storedImageList:
+		return spec.KindImage
 	case *storedDisk, *storedDiskList:
 		return spec.KindDisk
 	case *storedAttachment, *storedAttachmentList:

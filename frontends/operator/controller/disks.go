@@ -19,24 +19,62 @@ import (
 )
 
 type (
-	storedDisk     = kept[spec.VirtualDisk]
-	storedDiskList = keptList[spec.VirtualDisk]
+	storedDisk      = kept[spec.VirtualDisk]
+	storedDiskList  = keptList[spec.VirtualDisk]
+	storedImage     = kept[spec.VirtualImage]
+	storedImageList = keptList[spec.VirtualImage]
 )
 
 func diskRegistration() registration {
 	return keptRegistration[spec.VirtualDisk](spec.KindDisk, spec.ResourceDisks, addDisks)
 }
 
+func imageRegistration() registration {
+	return keptRegistration[spec.VirtualImage](spec.KindImage, spec.ResourceImages, addImages)
+}
+
 // addDisks adds the controller of disks.
 func addDisks(s *setup) error {
-	k := &disks{settings: s.options.Settings, progress: newImportProgress(s.reader.now)}
+	return addFilled(s, filledKind{
+		controller: "disks", label: names.LabelDisk, ofClaim: spec.DiskOfClaim, claim: objects.ClaimOfDisk, object: &storedDisk{},
+		observe: (&disks{settings: s.options.Settings, progress: newImportProgress(s.reader.now)}).observe,
+	})
+}
+
+// addImages adds the controller of images, which is that of disks.
+func addImages(s *setup) error {
+	return addFilled(s, filledKind{
+		controller: "images", label: names.LabelImage, ofClaim: spec.ImageOfClaim, claim: objects.ClaimOfImage, object: &storedImage{},
+		observe: (&disks{settings: s.options.Settings, progress: newImportProgress(s.reader.now)}).observeImage,
+	})
+}
+
+// filledKind is a kind whose objects have a claim that is filled: disks and images.
+type filledKind struct {
+	controller string
+	// label is on the pod that fills one, with its name.
+	label string
+	// ofClaim is the name of the one that a claim would be that of, and claim that of
+	// the claim of one.
+	ofClaim, claim func(string) string
+	object         client.Object
+	observe        func(*look) *sight[diskkind.Snapshot]
+}
+
+func addFilled(s *setup, k filledKind) error {
 	ofClaims := func(claims func(client.Object) []string) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []ctrl.Request {
-			return requests(o.GetNamespace(), disksOf(claims(o)))
+			var all []string
+			for _, c := range claims(o) {
+				if name := k.ofClaim(c); name != "" {
+					all = append(all, name)
+				}
+			}
+			return requests(o.GetNamespace(), all)
 		})
 	}
-	return addKind(s, "disks", k.kind(), controller.Options{MaxConcurrentReconciles: 2}, func(b *builder.Builder) *builder.Builder {
-		return b.For(&storedDisk{}).
+	return addKind(s, k.controller, kind[diskkind.Snapshot]{observe: k.observe, decide: diskkind.Decide}, controller.Options{MaxConcurrentReconciles: 2}, func(b *builder.Builder) *builder.Builder {
+		return b.For(k.object).
 			Watches(&corev1.PersistentVolumeClaim{}, ofClaims(func(o client.Object) []string { return []string{o.GetName()} })).
 			Watches(&corev1.Pod{}, ofClaims(func(o client.Object) []string {
 				pod, is := o.(*corev1.Pod)
@@ -44,8 +82,8 @@ func addDisks(s *setup) error {
 					return nil
 				}
 				claims := objects.PodClaims(pod)
-				if disk := pod.Labels[names.LabelDisk]; disk != "" {
-					claims = append(claims, objects.ClaimOfDisk(disk))
+				if name := pod.Labels[k.label]; name != "" {
+					claims = append(claims, k.claim(name))
 				}
 				return claims
 			})).
@@ -59,25 +97,10 @@ func addDisks(s *setup) error {
 	})
 }
 
-// disksOf are the names of the disks that claims would be those of.
-func disksOf(claims []string) []string {
-	var out []string
-	for _, c := range claims {
-		if d := spec.DiskOfClaim(c); d != "" {
-			out = append(out, d)
-		}
-	}
-	return out
-}
-
-// disks is what an engine has to know of disks.
+// disks is what an engine has to know of disks and images.
 type disks struct {
 	settings objects.Settings
 	progress *importProgress
-}
-
-func (k *disks) kind() kind[diskkind.Snapshot] {
-	return kind[diskkind.Snapshot]{observe: k.observe, decide: diskkind.Decide}
 }
 
 // observe looks at a disk and all that it depends on.
@@ -86,36 +109,60 @@ func (k *disks) observe(w *look) *sight[diskkind.Snapshot] {
 	if stored == nil {
 		return nil
 	}
+	return k.around(w, stored, diskkind.Snapshot{Disk: d, Unreadable: unreadable}, objects.ClaimOfDisk(w.name), objects.ImportPod(w.name), d.Spec.DataSource)
+}
+
+// observeImage is [disks.observe] for an image.
+func (k *disks) observeImage(w *look) *sight[diskkind.Snapshot] {
+	stored, i, unreadable := keptSubject[spec.VirtualImage](w, spec.KindImage)
+	if stored == nil {
+		return nil
+	}
+	return k.around(w, stored, diskkind.Snapshot{Image: i, Unreadable: unreadable}, objects.ClaimOfImage(w.name), objects.ImageImportPod(w.name), &i.Spec.DataSource)
+}
+
+// around looks at what a disk or image depends on.
+func (k *disks) around(w *look, stored client.Object, s diskkind.Snapshot, claim, pod string, source *spec.VirtualDiskSource) *sight[diskkind.Snapshot] {
 	out := &sight[diskkind.Snapshot]{object: stored, now: w.now()}
-	s := &out.snapshot
-	*s = diskkind.Snapshot{Disk: d, Unreadable: unreadable, Settings: k.settings, Now: out.now}
-	claim := objects.ClaimOfDisk(w.name)
+	s.Settings, s.Now = k.settings, out.now
 	s.Claim = one(w, kindClaim, claim, &corev1.PersistentVolumeClaim{})
-	s.Pod = one(w, kindPod, objects.ImportPod(w.name), &corev1.Pod{})
-	if s.Pod != nil && s.Pod.Annotations[names.AnnotationMadeFor] == string(d.UID) {
+	s.Pod = one(w, kindPod, pod, &corev1.Pod{})
+	if s.Pod != nil && s.Pod.Annotations[names.AnnotationMadeFor] == string(stored.GetUID()) {
 		s.Progress = k.progress.of(s.Pod)
 	}
 	s.Machines = machineLook{w}.having(claim)
-	s.Guests = machineLook{w}.guests(s.Machines, claim)
-	s.Users = machineLook{w}.podsWith(claim, objects.ImportPod(w.name))
-	if source := d.Spec.DataSource; source != nil && source.ObjectRef != nil {
-		k.source(w, source.ObjectRef.Name, s)
+	if s.Disk != nil {
+		s.Guests = machineLook{w}.guests(s.Machines, claim)
+	}
+	s.Users = machineLook{w}.podsWith(claim, pod)
+	if source != nil && source.ObjectRef != nil {
+		k.source(w, source.ObjectRef, pod, &s)
 	}
 	s.Failures = w.refusals(s.Now)
+	out.snapshot = s
 	return out
 }
 
-// source looks at the disk that another one is a copy of. One that cannot be understood
-// is as good as none.
-func (k *disks) source(w *look, name string, s *diskkind.Snapshot) {
-	if stored := one(w, spec.KindDisk, name, &storedDisk{}); stored != nil {
+// source looks at the disk or image that another one is a copy of, which the pod makes.
+// One that cannot be understood is as good as none.
+func (k *disks) source(w *look, ref *spec.VirtualDiskObjectRef, pod string, s *diskkind.Snapshot) {
+	if ref.Kind == spec.KindImage {
+		if stored := one(w, spec.KindImage, ref.Name, &storedImage{}); stored != nil {
+			if from, err := stored.decode(); err == nil {
+				s.SourceImage = from
+			}
+		}
+		s.SourceClaim = one(w, kindClaim, objects.ClaimOfImage(ref.Name), &corev1.PersistentVolumeClaim{})
+		return
+	}
+	if stored := one(w, spec.KindDisk, ref.Name, &storedDisk{}); stored != nil {
 		if from, err := stored.decode(); err == nil {
 			s.Source = from
 		}
 	}
-	claim := objects.ClaimOfDisk(name)
+	claim := objects.ClaimOfDisk(ref.Name)
 	s.SourceClaim = one(w, kindClaim, claim, &corev1.PersistentVolumeClaim{})
-	s.SourceUsers = machineLook{w}.podsWith(claim, objects.ImportPod(w.name))
+	s.SourceUsers = machineLook{w}.podsWith(claim, pod)
 }
 
 // having are the machines that have a claim in their manifest, or may have it: one that

@@ -343,6 +343,8 @@ func (d *decision) device() *refusal {
 		return wait("there is no claim %s", d.claim())
 	case c.DeletionTimestamp != nil:
 		return wait("claim %s is being deleted", c.Name)
+	case c.Labels[names.LabelImage] != "" && c.Annotations[names.AnnotationMadeFor] != "":
+		return no(spec.AttachmentFailed, conditions.ReasonAttachmentConflict, "claim %s is that of VirtualImage %s, which no machine writes to: make a VirtualDisk of it, and attach that", c.Name, c.Labels[names.LabelImage])
 	case c.Status.Phase == corev1.ClaimLost:
 		return wait("claim %s has lost its volume", c.Name)
 	}

@@ -71,6 +71,10 @@ func TestWhatIsRefused(t *testing.T) {
 		{"no disk", func(s *attachment.Snapshot) { s.Disk, s.Machine = nil, nil }, spec.AttachmentPending, conditions.ReasonNotAttached, "there is no disk data"},
 		{"a disk that is made", func(s *attachment.Snapshot) { s.Disk.Status.Phase = spec.DiskProvisioning }, spec.AttachmentPending, conditions.ReasonNotAttached, "disk data is Provisioning"},
 		{"a disk without a volume yet", func(s *attachment.Snapshot) { s.Disk.Status.Phase = spec.DiskWaitForFirstConsumer }, spec.AttachmentPending, conditions.ReasonNotAttached, "about to be attached"},
+		{"the claim of an image", func(s *attachment.Snapshot) {
+			s.Claim.Labels = map[string]string{names.LabelImage: "golden"}
+			s.Claim.Annotations = map[string]string{names.AnnotationMadeFor: "u"}
+		}, spec.AttachmentFailed, conditions.ReasonAttachmentConflict, "VirtualImage golden"},
 		{"no claim", func(s *attachment.Snapshot) { s.Claim = nil }, spec.AttachmentPending, conditions.ReasonNotAttached, "there is no claim data-vd"},
 		{"no machine", func(s *attachment.Snapshot) { s.Machine = nil }, spec.AttachmentPending, conditions.ReasonNotAttached, "there is no machine web"},
 		{"a machine that is stopped", func(s *attachment.Snapshot) { s.Pod, s.Machine.Status.Phase = nil, spec.PhaseStopped }, spec.AttachmentPending, conditions.ReasonNotAttached, "machine web is Stopped"},

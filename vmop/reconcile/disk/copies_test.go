@@ -163,6 +163,83 @@ func TestCopiesOfDisks(t *testing.T) {
 	}
 }
 
+// An image is copied whoever else reads it, when it is there; what a guest sees of it is
+// what the disk has at least. Nobody writes to it, so that no copy is torn.
+func TestCopiesOfImages(t *testing.T) {
+	source := spec.VirtualDiskSource{Type: spec.DiskSourceHTTP, HTTP: &spec.VirtualDiskHTTP{URL: "http://images.test/a"}}
+	for name, tt := range map[string]struct {
+		change func(*disk.Snapshot)
+		says   string // empty: the copy is begun
+	}{
+		"ready": {func(*disk.Snapshot) {}, ""},
+		"read by others": {func(s *disk.Snapshot) {
+			s.SourceUsers = []corev1.Pod{{Status: corev1.PodStatus{Phase: corev1.PodRunning}}}
+		}, ""},
+		"no image": {func(s *disk.Snapshot) { s.SourceImage, s.SourceClaim = nil, nil }, "VirtualImage golden, which it is a copy of, does not exist"},
+		"a disk of its name": {func(s *disk.Snapshot) {
+			s.SourceImage, s.Source = nil, spec.NewDisk("lab", "golden", resource.MustParse("1Gi"))
+		}, "does not exist"},
+		"provisioning":        {func(s *disk.Snapshot) { s.SourceImage.Status.Phase = spec.ImageProvisioning }, "kubectl describe vi golden"},
+		"not filled":          {func(s *disk.Snapshot) { delete(s.SourceClaim.Annotations, names.AnnotationFilled) }, "is not ready"},
+		"somebody's claim":    {func(s *disk.Snapshot) { s.SourceClaim.Annotations[names.AnnotationMadeFor] = "u9" }, "is not ready"},
+		"a former one":        {func(s *disk.Snapshot) { s.SourceClaim.Annotations[names.AnnotationFilled] = "u9" }, "is not ready"},
+		"being deleted":       {func(s *disk.Snapshot) { s.SourceImage.DeletionTimestamp = &metav1.Time{Time: noon} }, "is being deleted"},
+		"larger for a guest":  {func(s *disk.Snapshot) { s.SourceClaim.Annotations[names.AnnotationImageSize] = "1073741825" }, "no disk is made smaller"},
+		"of nobody knows how": {func(s *disk.Snapshot) { delete(s.SourceClaim.Annotations, names.AnnotationImageSize) }, ""}, // the pod looks
+	} {
+		t.Run(name, func(t *testing.T) {
+			golden := spec.NewImage("lab", "golden", resource.MustParse("5Gi"), source)
+			golden.UID, golden.Status.Phase = "u2", spec.ImageReady
+			c := objects.VirtualImageClaim(golden)
+			c.UID, c.Status.Phase = "c2", corev1.ClaimBound
+			c.Annotations[names.AnnotationFilled], c.Annotations[names.AnnotationDiskFormat], c.Annotations[names.AnnotationImageSize] = "u2", "qcow2", "1073741824"
+			d := spec.NewDisk("lab", "copy", resource.MustParse("1Gi"))
+			d.UID, d.Finalizers = "u1", []string{names.FinalizerDisk}
+			d.Spec.DataSource = &spec.VirtualDiskSource{Type: spec.DiskSourceObjectRef, ObjectRef: &spec.VirtualDiskObjectRef{Kind: spec.KindImage, Name: "golden"}}
+			mine := objects.VirtualDiskClaim(d)
+			mine.UID, mine.Status.Phase = "c1", corev1.ClaimBound
+			d.Status.Target = &spec.VirtualDiskTarget{PersistentVolumeClaim: mine.Name, PersistentVolumeClaimUID: mine.UID}
+			s := disk.Snapshot{Disk: d, Claim: mine, SourceImage: golden, SourceClaim: c, Now: noon, Settings: objects.Settings{RunnerImage: "registry.test/runner"}}
+			tt.change(&s)
+			plan := disk.Decide(s)
+			var made *corev1.Pod
+			for _, a := range plan.Actions {
+				if c, is := a.(reconcile.Create); is {
+					made, _ = c.Object.(*corev1.Pod)
+				}
+			}
+			if (made != nil) != (tt.says == "") || tt.says != "" && !strings.Contains(fmt.Sprint(plan.Statuses), tt.says) {
+				t.Errorf("%+v", plan)
+			}
+			if made != nil && (!slices.Equal(objects.PodClaims(made), []string{"copy-vd", "golden-vi"}) || !made.Spec.Containers[0].VolumeMounts[2].ReadOnly) {
+				t.Errorf("%+v", made.Spec)
+			}
+		})
+	}
+}
+
+// An image is kept as it is: its pod is told so, and the disk in it may be larger than
+// its volume. A copy of a CD is one.
+func TestImageImportJob(t *testing.T) {
+	i := spec.NewImage("lab", "copy", resource.MustParse("1Gi"), spec.VirtualDiskSource{Type: spec.DiskSourceObjectRef, ObjectRef: &spec.VirtualDiskObjectRef{Kind: spec.KindImage, Name: "golden"}})
+	i.Spec.PersistentVolumeClaim.AccessMode = corev1.ReadWriteMany
+	golden := objects.VirtualImageClaim(spec.NewImage("lab", "golden", resource.MustParse("1Gi"), spec.VirtualDiskSource{}))
+	golden.Annotations[names.AnnotationDiskFormat] = "iso"
+	job := objects.ImageImportJob(i, objects.Settings{}, golden).Spec.Containers[0].Env[0].Value
+	if !strings.Contains(job, `"keep":true`) || !strings.Contains(job, `"format":"raw","cd":true`) {
+		t.Error(job)
+	}
+	d := spec.NewDisk("lab", "copy", resource.MustParse("1Gi"))
+	d.Spec.DataSource = &i.Spec.DataSource
+	job = objects.ImportJob(d, objects.Settings{}, golden).Spec.Containers[0].Env[0].Value
+	if strings.Contains(job, "keep") || strings.Contains(job, "cd") || !strings.Contains(job, `"format":"raw"`) {
+		t.Error(job)
+	}
+	if c := objects.VirtualImageClaim(i); !slices.Equal(c.Spec.AccessModes, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}) || c.Name != "copy-vi" || c.OwnerReferences[0].Kind != spec.KindImage {
+		t.Errorf("%+v", c)
+	}
+}
+
 // A block device is copied as such and a file as the image that it is; neither is mounted
 // to be written. Credentials are a file, of the one key.
 func TestImportJobOfACopy(t *testing.T) {

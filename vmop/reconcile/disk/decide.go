@@ -16,7 +16,6 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -24,14 +23,17 @@ import (
 // Snapshot is all that a decision about one disk depends on. A pointer that is nil means
 // known to be absent. Nothing in it is changed.
 type Snapshot struct {
-	// Disk is the disk as it is stored.
+	// Disk is the disk as it is stored, nil if it is an image.
 	Disk *spec.VirtualDisk
-	// Unreadable says why Disk has nothing but its metadata; empty if it has all.
+	// Image is the image as it is stored, nil if it is a disk.
+	Image *spec.VirtualImage
+	// Unreadable says why that has nothing but its metadata; empty if it has all.
 	Unreadable string
 	// Settings are the operator's.
 	Settings objects.Settings
 	// Claim is the claim that has the name [objects.ClaimOfDisk], and Pod the pod that
-	// has the name [objects.ImportPod], whoever made them.
+	// has the name [objects.ImportPod], whoever made them; of an image those of
+	// [objects.ClaimOfImage] and [objects.ImageImportPod].
 	Claim *corev1.PersistentVolumeClaim
 	Pod   *corev1.Pod
 	// Machines are the names of the machines that have the disk, or its claim, in their
@@ -42,10 +44,12 @@ type Snapshot struct {
 	Guests []Guest
 	// Users are further pods that have the claim and have not ended.
 	Users []corev1.Pod
-	// Source is the disk that this one is a copy of, and SourceClaim the claim of its
-	// name; nil if there is none, or it is no copy of one. SourceUsers are pods that
-	// have that claim and have not ended, but for Pod.
+	// Source is the disk that this one is a copy of, or SourceImage the image, and
+	// SourceClaim the claim of its name; nil if there is none, or it is no copy of one.
+	// SourceUsers are pods that have that claim and have not ended, but for Pod; of an
+	// image nobody asks.
 	Source      *spec.VirtualDisk
+	SourceImage *spec.VirtualImage
 	SourceClaim *corev1.PersistentVolumeClaim
 	SourceUsers []corev1.Pod
 	// Progress is how far Pod is, as it said a moment ago; nil if nobody knows.
@@ -81,10 +85,11 @@ const (
 // Decide is total and deterministic: equal snapshots give equal plans, and the snapshot
 // is not changed. Without a disk there is nothing to do.
 func Decide(s Snapshot) reconcile.Plan {
-	if s.Disk == nil {
+	subject := subjectOf(&s)
+	if subject.object == nil {
 		return reconcile.Plan{}
 	}
-	d := &decision{s: &s, disk: s.Disk, next: *s.Disk.Status.DeepCopy()}
+	d := &decision{s: &s, subject: subject, next: *subject.disk.Status.DeepCopy()}
 	d.next.ObservedGeneration = d.disk.Generation
 	d.attachments()
 	if d.disk.DeletionTimestamp != nil {
@@ -92,16 +97,16 @@ func Decide(s Snapshot) reconcile.Plan {
 	} else {
 		d.alive()
 	}
-	if !equality.Semantic.DeepEqual(d.next, d.disk.Status) && !d.gone {
-		d.plan.Statuses = []reconcile.StatusApply{reconcile.StatusOf(names.KindDisk, d.disk, names.OperatorStatusManager, d.next)}
+	if next, changed := d.status(); changed && !d.gone {
+		d.plan.Statuses = []reconcile.StatusApply{reconcile.StatusOf(d.kind, d.object, names.OperatorStatusManager, next)}
 	}
 	return d.plan
 }
 
 // decision is the state of one call of Decide.
 type decision struct {
-	s    *Snapshot
-	disk *spec.VirtualDisk
+	s *Snapshot
+	subject
 	// next is the status that the disk gets.
 	next spec.VirtualDiskStatus
 	plan reconcile.Plan
@@ -120,7 +125,7 @@ func (d *decision) do(a reconcile.Action) bool {
 	if f.NamespaceGoes {
 		phase = d.next.Phase
 	}
-	reason, text := f.Told("disk", d.disk.Namespace)
+	reason, text := f.Told(d.noun, d.disk.Namespace)
 	d.say(phase, metav1.ConditionFalse, reason, "%s", text)
 	return false
 }
@@ -164,14 +169,14 @@ func (d *decision) attachments() {
 		}
 	}
 	if all := d.users(); len(all) > len(copies) {
-		d.condition(conditions.DiskInUse, metav1.ConditionTrue, conditions.ReasonDiskAttached, "it is a disk of %s", few(all))
+		d.condition(conditions.DiskInUse, metav1.ConditionTrue, conditions.ReasonDiskAttached, d.usedText, few(all))
 		return
 	}
 	if len(copies) > 0 {
-		d.condition(conditions.DiskInUse, metav1.ConditionTrue, conditions.ReasonDiskCopied, "it is being copied by pod %s, and machines that have it wait", few(copies))
+		d.condition(conditions.DiskInUse, metav1.ConditionTrue, conditions.ReasonDiskCopied, "it is being copied by pod %s%s", few(copies), d.copyText)
 		return
 	}
-	d.condition(conditions.DiskInUse, metav1.ConditionFalse, conditions.ReasonDiskNotInUse, "no machine has it")
+	d.condition(conditions.DiskInUse, metav1.ConditionFalse, conditions.ReasonDiskNotInUse, "%s", d.unusedText)
 }
 
 // users are the machines that have the disk, and the pods of others that do.
@@ -201,7 +206,7 @@ func unfinished(pods []corev1.Pod) []string {
 func (d *decision) copies() []string {
 	var out []string
 	for i := range d.s.Users {
-		if p := &d.s.Users[i]; !finished(p) && p.Labels[names.LabelDisk] != "" && !slices.Contains(d.s.Machines, p.Name) {
+		if p := &d.s.Users[i]; !finished(p) && (p.Labels[names.LabelDisk] != "" || p.Labels[names.LabelImage] != "") && !slices.Contains(d.s.Machines, p.Name) {
 			out = append(out, p.Name)
 		}
 	}
@@ -221,7 +226,7 @@ func finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-func (d *decision) held() bool { return slices.Contains(d.disk.Finalizers, names.FinalizerDisk) }
+func (d *decision) held() bool { return slices.Contains(d.disk.Finalizers, d.finalizer) }
 
 // mine reports whether an object was made for this very disk: nothing but the making of
 // one says so.
@@ -248,7 +253,7 @@ func (d *decision) deleted() {
 	}
 	if all := d.users(); len(all) > 0 {
 		d.say(spec.DiskTerminating, metav1.ConditionFalse, conditions.ReasonDiskAttached,
-			"it is being deleted, and kept while it is a disk of %s: remove it there, or delete that machine", few(all))
+			"it is being deleted, and kept while "+d.heldText, few(all))
 		return
 	}
 	if p := d.s.Pod; p != nil && d.mine(p) {
@@ -257,8 +262,8 @@ func (d *decision) deleted() {
 		return
 	}
 	if d.do(reconcile.SetFinalizers{
-		Kind: names.KindDisk, Name: d.disk.Name, UID: d.disk.UID, ResourceVersion: d.disk.ResourceVersion,
-		Finalizers: slices.DeleteFunc(slices.Clone(d.disk.Finalizers), func(f string) bool { return f == names.FinalizerDisk }), Releases: true,
+		Kind: d.kind, Name: d.disk.Name, UID: d.disk.UID, ResourceVersion: d.disk.ResourceVersion,
+		Finalizers: slices.DeleteFunc(slices.Clone(d.disk.Finalizers), func(f string) bool { return f == d.finalizer }), Releases: true,
 	}) {
 		d.gone = true
 	}
@@ -277,15 +282,15 @@ func (d *decision) alive() {
 		d.fail(conditions.ReasonInvalidSpecification, "%s; correct it", d.s.Unreadable)
 		return
 	}
-	if errs := spec.ValidateDisk(d.disk); len(errs) > 0 {
+	if errs := d.validate(); len(errs) > 0 {
 		d.fail(conditions.ReasonInvalidSpecification, "%v", errs.ToAggregate())
 		return
 	}
 	if !d.held() {
-		d.wait(conditions.ReasonDiskProvisioning, "claim %s is about to be made", objects.ClaimOfDisk(d.disk.Name))
+		d.wait(conditions.ReasonDiskProvisioning, "claim %s is about to be made", d.claimName)
 		d.do(reconcile.SetFinalizers{
-			Kind: names.KindDisk, Name: d.disk.Name, UID: d.disk.UID, ResourceVersion: d.disk.ResourceVersion,
-			Finalizers: append(slices.Clone(d.disk.Finalizers), names.FinalizerDisk),
+			Kind: d.kind, Name: d.disk.Name, UID: d.disk.UID, ResourceVersion: d.disk.ResourceVersion,
+			Finalizers: append(slices.Clone(d.disk.Finalizers), d.finalizer),
 		})
 		return
 	}
@@ -297,32 +302,32 @@ func (d *decision) alive() {
 
 // claim makes the claim. It reports whether there is one that is the disk's.
 func (d *decision) claim() bool {
-	c, name := d.s.Claim, objects.ClaimOfDisk(d.disk.Name)
+	c, name := d.s.Claim, d.claimName
 	known := ""
 	if t := d.disk.Status.Target; t != nil {
 		known = string(t.PersistentVolumeClaimUID)
 	}
 	switch {
 	case c == nil && known != "":
-		d.fail(conditions.ReasonClaimGone, "claim %s is gone, and with it what was on the disk: no empty disk takes its place. Delete this disk, and make another one", name)
+		d.fail(conditions.ReasonClaimGone, "claim %s is gone, and with it what was on the %s: no empty one takes its place. Delete this %[2]s, and make another one", name, d.noun)
 		return false
 	case c == nil:
-		if d.do(reconcile.Create{Object: objects.VirtualDiskClaim(d.disk)}) {
+		if d.do(reconcile.Create{Object: d.makeClaim()}) {
 			d.wait(conditions.ReasonDiskProvisioning, "claim %s is being made", name)
 		}
 		return false
 	case !d.mine(c):
 		d.fail(conditions.ReasonDiskClaimInTheWay,
-			"there is a claim %s already that was not made for this disk, and is left alone: name the disk otherwise, or use the claim by persistentVolumeClaim of a machine's disk, or delete it if nobody needs what is in it", name)
+			"there is a claim %s already that was not made for this %s, and is left alone: name the %[2]s otherwise, or use the claim by persistentVolumeClaim of a machine's disk, or delete it if nobody needs what is in it", name, d.noun)
 		return false
 	case known != "" && known != string(c.UID):
-		d.fail(conditions.ReasonClaimGone, "claim %s is not the one that the disk was in, which is gone; it is left alone. Delete this disk, and make another one", name)
+		d.fail(conditions.ReasonClaimGone, "claim %s is not the one that the %s was in, which is gone; it is left alone. Delete this %[2]s, and make another one", name, d.noun)
 		return false
 	case c.DeletionTimestamp != nil:
-		d.fail(conditions.ReasonClaimTerminating, "claim %s is being deleted, with what is on the disk as soon as no pod uses it: this cannot be taken back. Copy what you need, delete this disk, and make another one", name)
+		d.fail(conditions.ReasonClaimTerminating, "claim %s is being deleted, with what is on the %s as soon as no pod uses it: this cannot be taken back. Copy what you need, delete this %[2]s, and make another one", name, d.noun)
 		return false
 	case c.Status.Phase == corev1.ClaimLost:
-		d.fail(conditions.ReasonClaimLost, "claim %s has lost its volume: restore the volume, or delete this disk and make another one", name)
+		d.fail(conditions.ReasonClaimLost, "claim %s has lost its volume: restore the volume, or delete this %s and make another one", name, d.noun)
 		return false
 	}
 	d.next.Target = &spec.VirtualDiskTarget{PersistentVolumeClaim: name, PersistentVolumeClaimUID: c.UID}
@@ -366,13 +371,13 @@ func (d *decision) content() bool {
 		d.say(spec.DiskPending, metav1.ConditionFalse, conditions.ReasonDiskProvisioning, "the operator has no image of a runner of ours, but %s: the administrator names one by its option runnerImage", image)
 		return false
 	case im != nil && im.Final:
-		d.fail(conditions.ReasonDiskImportFailed, "%s; another attempt would end likewise: correct the source in another disk, and delete this one", im.Message)
+		d.fail(conditions.ReasonDiskImportFailed, "%s; another attempt would end likewise: correct the source in another %s, and delete this one", im.Message, d.noun)
 		return false
 	case d.s.Pod != nil:
-		d.say(spec.DiskPending, metav1.ConditionFalse, conditions.ReasonDiskPodInTheWay, "there is a pod %s that is not this disk's: delete it, or name the disk otherwise", d.s.Pod.Name)
+		d.say(spec.DiskPending, metav1.ConditionFalse, conditions.ReasonDiskPodInTheWay, "there is a pod %s that is not this %s's: delete it, or name the %[2]s otherwise", d.s.Pod.Name, d.noun)
 		return false
 	case len(d.pods()) > 0:
-		d.wait(conditions.ReasonDisksInUse, "claim %s is used by pod %s already, before the disk is in it: delete that first", d.s.Claim.Name, few(d.pods()))
+		d.wait(conditions.ReasonDisksInUse, "claim %s is used by pod %s already, before the %s is in it: delete that first", d.s.Claim.Name, few(d.pods()), d.noun)
 		return false
 	}
 	if !d.source() {
@@ -386,38 +391,47 @@ func (d *decision) content() bool {
 			return false
 		}
 	}
-	if d.do(reconcile.Create{Object: objects.ImportJob(d.disk, d.s.Settings, d.s.SourceClaim)}) {
-		d.wait(conditions.ReasonDiskProvisioning, "pod %s is being made, which puts the disk into claim %s", objects.ImportPod(d.disk.Name), d.s.Claim.Name)
+	if d.do(reconcile.Create{Object: d.makePod()}) {
+		d.wait(conditions.ReasonDiskProvisioning, "pod %s is being made, which puts the %s into claim %s", d.podName, d.noun, d.s.Claim.Name)
 	}
 	return false
 }
 
 // source reports whether what the disk is a copy of can be read, if that is another
-// disk: it is there, and nobody writes to it. A disk that is copied keeps the machines
-// waiting that have it, as any other pod that has their claim.
+// disk or an image: it is there, and nobody writes to it. A disk that is copied keeps the
+// machines waiting that have it, as any other pod that has their claim; to an image
+// nobody writes.
 func (d *decision) source() bool {
 	if d.disk.Spec.DataSource == nil || d.disk.Spec.DataSource.ObjectRef == nil {
 		return true
 	}
-	name := d.disk.Spec.DataSource.ObjectRef.Name
+	ref := d.disk.Spec.DataSource.ObjectRef
 	wait := func(reason, format string, args ...any) bool {
 		d.plan.WakeAt(d.s.Now.Add(sourceDelay)) // of what becomes of others nobody tells
-		d.say(spec.DiskPending, metav1.ConditionFalse, reason, format, args...)
+		d.say(spec.DiskPending, metav1.ConditionFalse, reason, "%s %s, which it is a copy of, "+format, append([]any{ref.Kind, ref.Name}, args...)...)
 		return false
 	}
-	from, c := d.s.Source, d.s.SourceClaim
+	from, c := subjectOf(&Snapshot{Disk: d.s.Source, Image: d.s.SourceImage}), d.s.SourceClaim
 	switch {
-	case from == nil:
-		return wait(conditions.ReasonDiskSourceNotReady, "VirtualDisk %s, which it is a copy of, does not exist: create it, or correct the name in another disk", name)
-	case from.DeletionTimestamp != nil:
-		return wait(conditions.ReasonDiskSourceNotReady, "VirtualDisk %s, which it is a copy of, is being deleted", name)
-	case from.UID == "" || c == nil || c.Annotations[names.AnnotationMadeFor] != string(from.UID) || c.DeletionTimestamp != nil || from.Status.Phase != spec.DiskReady && from.Status.Phase != spec.DiskResizing ||
-		c.Status.Phase != corev1.ClaimBound || needsFilling(from) && c.Annotations[names.AnnotationFilled] != string(from.UID):
-		return wait(conditions.ReasonDiskSourceNotReady, "VirtualDisk %s, which it is a copy of, is not ready; see kubectl describe vd %s", name, name)
-	case len(unfinished(d.s.SourceUsers)) > 0:
-		return wait(conditions.ReasonDisksInUse, "VirtualDisk %s, which it is a copy of, is used by pod %s: stop that machine until the copy is there", name, few(unfinished(d.s.SourceUsers)))
-	case spec.CompareQuantities(d.disk.Spec.PersistentVolumeClaim.Size, from.Spec.PersistentVolumeClaim.Size) < 0:
-		d.fail(conditions.ReasonDiskImportFailed, "VirtualDisk %s, which it is a copy of, has %s, and no disk is made smaller: ask for as much", name, from.Spec.PersistentVolumeClaim.Size.String())
+	case from.object == nil || from.kind != ref.Kind:
+		return wait(conditions.ReasonDiskSourceNotReady, "does not exist: create it, or correct the name in another %s", d.noun)
+	case from.disk.DeletionTimestamp != nil:
+		return wait(conditions.ReasonDiskSourceNotReady, "is being deleted")
+	case from.disk.UID == "" || c == nil || c.Annotations[names.AnnotationMadeFor] != string(from.disk.UID) || c.DeletionTimestamp != nil ||
+		from.disk.Status.Phase != spec.DiskReady && from.disk.Status.Phase != spec.DiskResizing ||
+		c.Status.Phase != corev1.ClaimBound || needsFilling(from.disk) && c.Annotations[names.AnnotationFilled] != string(from.disk.UID):
+		return wait(conditions.ReasonDiskSourceNotReady, "is not ready; see kubectl describe %s %s", from.short, from.disk.Name)
+	case from.image == nil && len(unfinished(d.s.SourceUsers)) > 0:
+		return wait(conditions.ReasonDisksInUse, "is used by pod %s: stop that machine until the copy is there", few(unfinished(d.s.SourceUsers)))
+	case d.image != nil:
+		return true // what it takes of the volume the pod knows
+	}
+	has := from.disk.Spec.PersistentVolumeClaim.Size
+	if from.image != nil {
+		has = marked(c, names.AnnotationImageSize)
+	}
+	if spec.CompareQuantities(d.disk.Spec.PersistentVolumeClaim.Size, has) < 0 {
+		d.fail(conditions.ReasonDiskImportFailed, "%s %s, which it is a copy of, has %s, and no disk is made smaller: ask for as much", ref.Kind, ref.Name, has.String())
 		return false
 	}
 	return true
@@ -427,7 +441,8 @@ func (d *decision) source() bool {
 // looks first: it keeps a copy from being believed whose pod and a machine's were made at
 // one moment.
 func (d *decision) torn() bool {
-	return d.disk.Spec.DataSource != nil && d.disk.Spec.DataSource.ObjectRef != nil && len(unfinished(d.s.SourceUsers)) > 0
+	return d.disk.Spec.DataSource != nil && d.disk.Spec.DataSource.ObjectRef != nil && d.disk.Spec.DataSource.ObjectRef.Kind != spec.KindImage &&
+		len(unfinished(d.s.SourceUsers)) > 0
 }
 
 // attempt looks after a pod that fills the disk.
@@ -447,23 +462,23 @@ func (d *decision) attempt(p *corev1.Pod) {
 	case p.Status.Phase == corev1.PodSucceeded && said(p).Error == "":
 		got := said(p)
 		d.next.Format = got.Format
-		d.wait(conditions.ReasonDiskProvisioning, "the disk is in claim %s", d.s.Claim.Name)
+		d.wait(conditions.ReasonDiskProvisioning, "the %s is in claim %s", d.noun, d.s.Claim.Name)
 		d.do(reconcile.UpdateClaim{
 			Name: d.s.Claim.Name, UID: d.s.Claim.UID, ResourceVersion: d.s.Claim.ResourceVersion,
-			Annotations: map[string]string{names.AnnotationFilled: string(d.disk.UID), names.AnnotationDiskFormat: got.Format},
+			Annotations: d.marks(got),
 		})
 	case finished(p):
 		d.failed(p)
 	default:
 		if why := machine.WaitsFor(p); why != "" {
-			d.wait(conditions.ReasonPodNotStarted, "pod %s, which puts the disk into claim %s, has not started: %s; see kubectl describe pod %s", p.Name, d.s.Claim.Name, why, p.Name)
+			d.wait(conditions.ReasonPodNotStarted, "pod %s, which puts the %s into claim %s, has not started: %s; see kubectl describe pod %[1]s", p.Name, d.noun, d.s.Claim.Name, why)
 			return
 		}
 		what := "makes an empty disk"
 		if source := d.disk.Spec.DataSource; source != nil && source.ObjectRef != nil {
-			what = "makes the disk of VirtualDisk " + source.ObjectRef.Name
+			what = "makes the " + d.noun + " of " + source.ObjectRef.Kind + " " + source.ObjectRef.Name
 		} else if source != nil {
-			what = "makes the disk of " + withoutQuery(source.Location())
+			what = "makes the " + d.noun + " of " + withoutQuery(source.Location())
 		}
 		d.wait(conditions.ReasonDiskProvisioning, "pod %s %s; see kubectl logs %s", p.Name, what, p.Name)
 		d.progress()
@@ -558,14 +573,18 @@ func (d *decision) ready() {
 		d.next.Format = format
 	}
 	if c.Status.Phase != corev1.ClaimBound {
+		if d.image != nil { // what has filled it has seen more than the caches
+			d.wait(conditions.ReasonDiskProvisioning, "claim %s has no volume yet; see kubectl describe pvc %[1]s", c.Name)
+			return
+		}
 		d.say(spec.DiskWaitForFirstConsumer, metav1.ConditionFalse, conditions.ReasonDiskWaitForFirstConsumer,
 			"claim %s has no volume yet: it gets one from its storage class, with some when the first machine uses the disk; see kubectl describe pvc %s", c.Name, c.Name)
 		return
 	}
 	was := d.disk.Status.Phase
-	d.say(spec.DiskReady, metav1.ConditionTrue, conditions.ReasonDiskReady, "machines can use it")
+	d.say(spec.DiskReady, metav1.ConditionTrue, d.readyReason, "%s", d.readyText)
 	if was != spec.DiskReady && was != spec.DiskResizing {
-		d.plan.Events = append(d.plan.Events, reconcile.Event{Type: corev1.EventTypeNormal, Reason: conditions.ReasonDiskReady, Action: "Provision", Note: "machines can use the disk, which is in claim " + c.Name})
+		d.plan.Events = append(d.plan.Events, reconcile.Event{Type: corev1.EventTypeNormal, Reason: d.readyReason, Action: "Provision", Note: d.readyText + "; the " + d.noun + " is in claim " + c.Name})
 	}
 }
 
@@ -593,7 +612,7 @@ func also(message string) string {
 // size lets the claim grow, and says what it has.
 func (d *decision) size() {
 	c := d.s.Claim
-	if c == nil || d.next.Target == nil || c.UID != d.next.Target.PersistentVolumeClaimUID || !d.mine(c) {
+	if d.image != nil || c == nil || d.next.Target == nil || c.UID != d.next.Target.PersistentVolumeClaimUID || !d.mine(c) {
 		return
 	}
 	has, there := c.Status.Capacity[corev1.ResourceStorage]

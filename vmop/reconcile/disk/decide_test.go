@@ -21,17 +21,22 @@ import (
 // Whatever disks, machines, pods and caches do, and wherever an operator dies: nothing is
 // lost, nothing is written twice, and it comes to rest. See world_test.go.
 func TestDisks(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { holds(t, false) })
+	rapid.Check(t, func(t *rapid.T) { holds(t, false, false) })
+}
+
+// Images are made as disks are, and nothing is ever done to one that is there.
+func TestImages(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { holds(t, false, true) })
 }
 
 // Caches that are older than what the operator itself has written are no reason for less.
 func TestDisksWithOldCaches(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { holds(t, true) })
+	rapid.Check(t, func(t *rapid.T) { holds(t, true, rapid.Bool().Draw(t, "image")) })
 }
 
-func holds(t *rapid.T, stale bool) {
+func holds(t *rapid.T, stale, image bool) {
 	w := newWorld()
-	w.stale = stale
+	w.stale, w.image = stale, image
 	w.Hold(t, w.life)
 }
 
@@ -51,6 +56,7 @@ func (w *world) life() *promises.Violation {
 // step is something that happens.
 func (w *world) step() {
 	d, c := w.truth.disk, w.truth.claim
+	claim, pod := w.names()
 	changeDisk := func(change func(*spec.VirtualDisk)) {
 		d = d.DeepCopy()
 		change(d)
@@ -86,7 +92,7 @@ func (w *world) step() {
 		})
 	case what == 30 && c != nil && c.Status.Phase == corev1.ClaimBound:
 		changeClaim(func(c *corev1.PersistentVolumeClaim) { c.Status.Capacity = c.Spec.Resources.Requests.DeepCopy() })
-	case what == 31 && d != nil:
+	case what == 31 && d != nil && !w.image: // whose specification cannot be changed
 		changeDisk(func(d *spec.VirtualDisk) {
 			d.Spec.PersistentVolumeClaim.Size = resource.MustParse(choose(w, "size", "1Gi", "2Gi", "4Gi"))
 			d.Generation++
@@ -109,7 +115,7 @@ func (w *world) step() {
 		}
 	case what == 35 && c == nil && w.Draw("somebody", 2) == 0:
 		// Somebody has a claim of the name.
-		other := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "data-vd", UID: w.UID(), ResourceVersion: w.Version()}}
+		other := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: claim, UID: w.UID(), ResourceVersion: w.Version()}}
 		other.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 		w.held[other.UID] = "somebody"
 		w.truth.claim = other
@@ -117,7 +123,7 @@ func (w *world) step() {
 		w.truth.claim = nil
 	case what == 37:
 		if w.truth.pod = nil; w.Draw("somebody", 3) == 0 {
-			w.truth.pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "data-vd-import", UID: w.UID(), ResourceVersion: w.Version()}}
+			w.truth.pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: pod, UID: w.UID(), ResourceVersion: w.Version()}}
 		}
 	case what == 38 && d == nil:
 		w.makeDisk()

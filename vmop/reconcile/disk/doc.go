@@ -1,11 +1,15 @@
-// Package disk decides about disks that exist by themselves ([spec.VirtualDisk]): [Decide]
-// turns what was observed of one into the writes, the status and the events that it
-// calls for.
+// Package disk decides about disks that exist by themselves ([spec.VirtualDisk]) and
+// images that they are made of ([spec.VirtualImage]): [Decide] turns what was observed of
+// one into the writes, the status and the events that it calls for.
 //
 // A disk is a volume claim that is made for it, named after it ([objects.ClaimOfDisk]),
 // and owned by it. An empty block device needs no more than that. Anything else is put
 // into the claim by a pod ([objects.ImportJob]), once: when it has said that the disk is
 // there, the claim is marked (names.AnnotationFilled), and no such pod is made again.
+//
+// An image is such a claim, too: what fills it is the same, and has the same promises.
+// Its claim stays as it was made when it is filled, no machine has it, and copying it
+// takes nobody's turn.
 //
 // # What is promised
 //

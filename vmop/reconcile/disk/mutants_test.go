@@ -20,7 +20,7 @@ type mutant = promises.Mutant[disk.Snapshot]
 
 // own has objects that a mutant may change.
 func own(s disk.Snapshot) disk.Snapshot {
-	s.Disk, s.Claim, s.Pod = s.Disk.DeepCopy(), s.Claim.DeepCopy(), s.Pod.DeepCopy()
+	s.Disk, s.Image, s.Claim, s.Pod = s.Disk.DeepCopy(), s.Image.DeepCopy(), s.Claim.DeepCopy(), s.Pod.DeepCopy()
 	return s
 }
 
@@ -208,22 +208,65 @@ func mutants() []mutant {
 	}
 }
 
-func kind() *promises.Kind[disk.Snapshot] {
+// imageMutants are about images.
+func imageMutants() []mutant {
+	return []mutant{
+		{
+			Fault: "pods that have the image do not count", Promise: "a disk that a pod has is kept",
+			Before: func(s *disk.Snapshot) { s.Users = nil },
+		},
+		{
+			Fault: "an image is a disk", Promise: "an image is written as one",
+			After: func(_ *disk.Snapshot, p *reconcile.Plan) {
+				for i, a := range p.Actions {
+					if f, is := a.(reconcile.SetFinalizers); is {
+						f.Kind = names.KindDisk
+						p.Actions[i] = f
+					}
+				}
+			},
+		},
+		{
+			Fault: "what is in an image is put there again", Promise: "the claim of an image stays as it was made",
+			After: promises.Adds(func(s *disk.Snapshot) reconcile.Action {
+				if s.Claim == nil || s.Claim.Annotations[names.AnnotationFilled] == "" {
+					return nil
+				}
+				return reconcile.UpdateClaim{Name: s.Claim.Name, UID: s.Claim.UID, ResourceVersion: s.Claim.ResourceVersion, Annotations: map[string]string{names.AnnotationDiskFormat: "qcow2"}}
+			}),
+		},
+		{
+			Fault: "an image is filled as often as it is looked at", Promise: "a disk is filled once",
+			Before: func(s *disk.Snapshot) {
+				if s.Claim != nil {
+					delete(s.Claim.Annotations, names.AnnotationFilled)
+				}
+			},
+		},
+	}
+}
+
+// kind is what mutants are tried with, in worlds of disks or of images.
+func kind(image bool, all ...mutant) *promises.Kind[disk.Snapshot] {
 	return &promises.Kind[disk.Snapshot]{
-		Decide: disk.Decide, Own: own, Mutants: mutants(),
+		Decide: disk.Decide, Own: own, Mutants: all,
 		Live: func(_ *testing.T, draw func(string, int) int, decide func(disk.Snapshot) reconcile.Plan) *promises.Violation {
 			w := newWorld()
-			w.Draw, w.Decide = draw, decide
+			w.Draw, w.Decide, w.image = draw, decide, image
 			return w.life()
 		},
 	}
 }
 
-// TestMutants shows that the promises would be noticed to be broken.
-func TestMutants(t *testing.T) { kind().Break(t) }
+// TestMutants and TestMutantsOfImages show that the promises would be noticed to be broken.
+func TestMutants(t *testing.T) { kind(false, mutants()...).Break(t) }
+
+func TestMutantsOfImages(t *testing.T) { kind(true, imageMutants()...).Break(t) }
 
 // TestEveryPromiseHasAMutant finds the promises in the source of the world.
-func TestEveryPromiseHasAMutant(t *testing.T) { kind().Registered(t) }
+func TestEveryPromiseHasAMutant(t *testing.T) {
+	kind(false, append(mutants(), imageMutants()...)...).Registered(t)
+}
 
 // A quantity that means the same is no reason to write.
 func TestQuantitiesMeanTheSame(t *testing.T) {

@@ -41,6 +41,8 @@ type world struct {
 	promises.World[disk.Snapshot]
 	truth, cache state
 	settings     objects.Settings
+	// image: the disk is an image, which the API server has as one.
+	image bool
 	// stale: caches may lack what the operator has written itself.
 	stale bool
 	// dirty: the caches of this operator must be brought up to date first.
@@ -62,7 +64,11 @@ func choose[T any](w *world, label string, from ...T) T { return from[w.Draw(lab
 func (w *world) makeDisk() {
 	d := spec.NewDisk("lab", "data", resource.MustParse(choose(w, "size", "1Gi", "2Gi")))
 	d.UID, d.Generation, d.ResourceVersion = w.UID(), 1, w.Version()
-	switch w.Draw("source", 4) {
+	what := w.Draw("source", 4)
+	if w.image {
+		what = 0
+	}
+	switch what {
 	case 0, 1:
 		d.Spec.DataSource = &spec.VirtualDiskSource{Type: spec.DiskSourceHTTP, HTTP: &spec.VirtualDiskHTTP{URL: choose(w, "url", "http://images.test/a", "http://images.test/a", "http://127.0.0.1/a")}}
 	case 2:
@@ -90,7 +96,12 @@ func (w *world) see(which int) {
 }
 
 func (w *world) snapshot() disk.Snapshot {
-	s := disk.Snapshot{Disk: w.cache.disk, Settings: w.settings, Claim: w.cache.claim, Pod: w.cache.pod, Machines: w.cache.machines, Now: w.Now}
+	s := disk.Snapshot{Settings: w.settings, Claim: w.cache.claim, Pod: w.cache.pod, Machines: w.cache.machines, Now: w.Now}
+	if w.image {
+		s.Image = imageOf(w.cache.disk)
+	} else {
+		s.Disk = w.cache.disk
+	}
 	if w.cache.user != nil {
 		s.Users = []corev1.Pod{*w.cache.user}
 	}
@@ -101,6 +112,26 @@ func (w *world) snapshot() disk.Snapshot {
 		s.Guests = []disk.Guest{{Machine: "web", Size: *w.cache.guest}}
 	}
 	return s
+}
+
+// imageOf is the image that a disk of the world stands for.
+func imageOf(d *spec.VirtualDisk) *spec.VirtualImage {
+	i := spec.NewImage(d.Namespace, d.Name, d.Spec.PersistentVolumeClaim.Size, *d.Spec.DataSource)
+	i.ObjectMeta = *d.ObjectMeta.DeepCopy()
+	s := d.Status.DeepCopy()
+	i.Status = spec.VirtualImageStatus{
+		Phase: spec.ImagePhase(s.Phase), ObservedGeneration: s.ObservedGeneration, Format: s.Format, Target: s.Target, Import: s.Import, Progress: s.Progress, Conditions: s.Conditions,
+		Size: s.Capacity, StoredSize: s.Capacity, // which images have none of
+	}
+	return i
+}
+
+// names are those of the disk's claim and its pod.
+func (w *world) names() (claim, pod string) {
+	if w.image {
+		return "data-vi", "data-vi-import"
+	}
+	return "data-vd", "data-vd-import"
 }
 
 // reconcile decides and makes the first writes of the plan: all, and the status, if
@@ -146,6 +177,9 @@ func (w *world) checkPlan(plan reconcile.Plan) {
 			w.Violated("no claim is deleted, and nothing is written over", "%s", a.Target())
 		case reconcile.UpdateClaim:
 			has := w.cache.claim.Spec.Resources.Requests[corev1.ResourceStorage]
+			if w.image && a.Storage != nil {
+				w.Violated("the claim of an image stays as it was made", "%s is to have %s", a.Name, a.Storage.String())
+			}
 			if a.Storage != nil && a.Storage.Cmp(has) <= 0 {
 				w.Violated("no claim shrinks", "%s has %s and is to have %s", a.Name, has.String(), a.Storage.String())
 			}
@@ -218,6 +252,13 @@ func (w *world) status(st reconcile.StatusApply) {
 	if err := json.Unmarshal(data, &next.Status); err != nil {
 		panic(err)
 	}
+	if w.image {
+		var i spec.VirtualImageStatus
+		if err := json.Unmarshal(data, &i); err != nil {
+			panic(err)
+		}
+		next.Status.Capacity = i.Size
+	}
 	next.ResourceVersion = w.Version()
 	w.truth.disk, w.dirty = next, true
 	w.Note("status: %s", data)
@@ -236,8 +277,14 @@ func (w *world) execute(a reconcile.Action) bool {
 		if d.UID != a.UID || d.ResourceVersion != a.ResourceVersion {
 			return false
 		}
+		if want := map[bool]string{false: names.KindDisk, true: names.KindImage}[w.image]; a.Kind != want {
+			w.Violated("an image is written as one", "finalizers of a %s, which is a %s", a.Kind, want)
+		}
 		if len(a.Finalizers) == 0 && len(w.cache.machines) > 0 {
 			w.Violated("a disk that a machine has is kept", "it is let go")
+		}
+		if u := w.cache.user; len(a.Finalizers) == 0 && u != nil && u.Status.Phase != corev1.PodSucceeded {
+			w.Violated("a disk that a pod has is kept", "it is let go, and pod %s has it", u.Name)
 		}
 		if d = d.DeepCopy(); len(a.Finalizers) == 0 {
 			if p := w.truth.pod; p != nil && !w.stale && p.Annotations[names.AnnotationMadeFor] == string(d.UID) {
@@ -275,6 +322,9 @@ func (w *world) execute(a reconcile.Action) bool {
 			}
 			p := o.DeepCopy()
 			p.UID, p.ResourceVersion = w.UID(), w.Version()
+			if _, name := w.names(); p.Name != name {
+				w.Violated("nothing is put into a claim of somebody else", "pod %s", p.Name)
+			}
 			w.mayFill(p)
 			w.truth.pod = p
 			return true
@@ -298,6 +348,9 @@ func (w *world) execute(a reconcile.Action) bool {
 		c := w.truth.claim
 		if c == nil || c.UID != a.UID || c.ResourceVersion != a.ResourceVersion {
 			return false
+		}
+		if w.image && c.Annotations[names.AnnotationFilled] != "" {
+			w.Violated("the claim of an image stays as it was made", "%s gets %v", a.Name, a.Annotations)
 		}
 		if a.Annotations[names.AnnotationFilled] != "" && w.held[c.UID] != string(w.cache.disk.UID) {
 			w.Violated("what is not filled is not called so", "claim %s has %q", c.UID, w.held[c.UID])
@@ -377,7 +430,7 @@ func (w *world) fills() {
 		p.Status.Phase = corev1.PodFailed
 	default:
 		w.fill(c, p)
-		ends(corev1.PodSucceeded, runnerconfig.Imported{Format: "raw", Size: 1})
+		ends(corev1.PodSucceeded, runnerconfig.Imported{Format: "raw", Size: 1, Stored: 1})
 	}
 	w.truth.pod = p
 	w.Note("the pod: %s, %+v", p.Status.Phase, p.Status.ContainerStatuses)

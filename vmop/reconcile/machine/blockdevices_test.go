@@ -90,3 +90,36 @@ func TestBlockDeviceIsNotThere(t *testing.T) {
 		})
 	}
 }
+
+// The claim of an image is no disk of a machine, nor a folder: it would be written to.
+func TestClaimOfAnImage(t *testing.T) {
+	for name, have := range map[string]func(*spec.VirtualMachine){
+		"a disk": func(vm *spec.VirtualMachine) {
+			vm.Spec.VM.Disks = append(vm.Spec.VM.Disks, spec.Disk{PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: "golden-vi"}})
+		},
+		"a folder": func(vm *spec.VirtualMachine) {
+			vm.Spec.VM.Shares = append(vm.Spec.VM.Shares, spec.Share{Tag: "golden", PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: "golden-vi"}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := running(t, func(vm *spec.VirtualMachine) { vm.Spec.VM.State = spec.StateStopped })
+			vm := get[*spec.VirtualMachine](w, theVM)
+			i := spec.NewImage(vm.Namespace, "golden", quantity("1Gi"), spec.VirtualDiskSource{})
+			i.UID = "u1"
+			c := objects.VirtualImageClaim(i)
+			c.UID, c.Status.Phase, c.Annotations[names.AnnotationFilled] = "u2", corev1.ClaimBound, "u1"
+			w.put("claim/"+c.Name, machine.CondenseClaim(c))
+			vm.Spec.VM.State, vm.Generation = spec.StateRunning, vm.Generation+1
+			have(vm)
+			w.put(theVM, vm)
+			for range 10 {
+				w.observeAll()
+				w.work()
+			}
+			got := spec.FindCondition(get[*spec.VirtualMachine](w, theVM).Status.Conditions, spec.ConditionBlockDevicesReady)
+			if get[*corev1.Pod](w, thePod) != nil || got.Reason != spec.ReasonClaimOfImage || !strings.Contains(got.Message, "VirtualImage golden") {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}

@@ -141,6 +141,10 @@ func (d *decision) judge(c *neededClaim) {
 	case pvc == nil && c.referenced():
 		d.unmade = true
 		d.devices.problem(spec.ReasonClaimNotFound, named(names.KindClaim, c.name), "claim %s of %s does not exist; create it or correct the name", c.name, c.field())
+	case pvc != nil && c.referenced() && ofImage(pvc):
+		d.unmade = true
+		image := pvc.Labels[names.LabelImage]
+		d.devices.problem(spec.ReasonClaimOfImage, named(names.KindClaim, c.name), "claim %s of %s is that of VirtualImage %s, which no machine writes to; make a VirtualDisk of it (dataSource.objectRef), and name that", c.name, c.field(), image)
 	case c.gone():
 		d.unmade = true
 		d.devices.problem(spec.ReasonClaimGone, named(names.KindClaim, c.former.ClaimName), "%s", d.goneText())
@@ -180,6 +184,11 @@ func beingFilled(pvc *corev1.PersistentVolumeClaim) bool {
 	block := pvc.Spec.VolumeMode != nil && *pvc.Spec.VolumeMode == corev1.PersistentVolumeBlock
 	return pvc.Labels[names.LabelDisk] != "" && pvc.Annotations[names.AnnotationMadeFor] != "" && !block &&
 		pvc.Annotations[names.AnnotationFilled] == ""
+}
+
+// ofImage reports whether a claim is that of a VirtualImage.
+func ofImage(pvc *corev1.PersistentVolumeClaim) bool {
+	return pvc.Labels[names.LabelImage] != "" && pvc.Annotations[names.AnnotationMadeFor] != ""
 }
 
 // virtualDiskSize is how large the VirtualDisk is to be that is in a claim: as the disk

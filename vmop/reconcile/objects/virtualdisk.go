@@ -27,19 +27,54 @@ func ClaimOfDisk(name string) string { return spec.VirtualDiskClaimName(name) }
 // ImportPod is the name of the pod that fills a VirtualDisk. There is one at a time.
 func ImportPod(name string) string { return spec.VirtualDiskClaimName(name) + "-import" }
 
-// diskLabels are those of what belongs to a VirtualDisk. Its pod is watched, and bounded
-// by policies, as the pods of machines are, and has no machine's name.
-func diskLabels(disk string) map[string]string {
-	return map[string]string{names.LabelName: names.AppName, names.LabelManagedBy: names.ManagedBy, names.LabelDisk: disk}
+// ClaimOfImage is the name of the volume claim of a VirtualImage.
+func ClaimOfImage(name string) string { return spec.VirtualImageClaimName(name) }
+
+// ImageImportPod is the name of the pod that fills a VirtualImage. There is one at a
+// time.
+func ImageImportPod(name string) string { return spec.VirtualImageClaimName(name) + "-import" }
+
+// filled is what has a volume claim that is made for it and filled once: a disk or an
+// image.
+type filled struct {
+	kind, label, claim, pod string
+	meta                    *metav1.ObjectMeta
+	size                    resource.Quantity
+	class                   *string
+	mode                    corev1.PersistentVolumeMode
+	access                  corev1.PersistentVolumeAccessMode
+	source                  *spec.VirtualDiskSource
+	// keep: it is an image, which is kept as it is.
+	keep bool
 }
 
-// diskMeta is the metadata of an object that goes with its disk.
-func diskMeta(d *spec.VirtualDisk, name string, controller bool) metav1.ObjectMeta {
+func filledDisk(d *spec.VirtualDisk) filled {
+	c := &d.Spec.PersistentVolumeClaim
+	return filled{
+		kind: spec.KindDisk, label: names.LabelDisk, claim: ClaimOfDisk(d.Name), pod: ImportPod(d.Name), meta: &d.ObjectMeta,
+		size: c.Size, class: c.StorageClassName, mode: d.Spec.VolumeMode(), access: corev1.ReadWriteOnce, source: d.Spec.DataSource,
+	}
+}
+
+func filledImage(i *spec.VirtualImage) filled {
+	c := &i.Spec.PersistentVolumeClaim
+	return filled{
+		kind: spec.KindImage, label: names.LabelImage, claim: ClaimOfImage(i.Name), pod: ImageImportPod(i.Name), meta: &i.ObjectMeta,
+		size: c.Size, class: c.StorageClassName, mode: corev1.PersistentVolumeFilesystem, access: cmp.Or(c.AccessMode, corev1.ReadWriteOnce),
+		source: &i.Spec.DataSource, keep: true,
+	}
+}
+
+// object is the metadata of an object that goes with the disk or image. Its labels are
+// those by which its pod is watched, and bounded by policies, as the pods of machines
+// are; it has no machine's name.
+func (f *filled) object(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Name: name, Namespace: d.Namespace, Labels: diskLabels(d.Name),
-		Annotations: map[string]string{names.AnnotationMadeFor: string(d.UID)},
+		Name: name, Namespace: f.meta.Namespace,
+		Labels:      map[string]string{names.LabelName: names.AppName, names.LabelManagedBy: names.ManagedBy, f.label: f.meta.Name},
+		Annotations: map[string]string{names.AnnotationMadeFor: string(f.meta.UID)},
 		OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: spec.GroupVersion().String(), Kind: spec.KindDisk, Name: d.Name, UID: d.UID, Controller: &controller,
+			APIVersion: spec.GroupVersion().String(), Kind: f.kind, Name: f.meta.Name, UID: f.meta.UID, Controller: new(true),
 		}},
 	}
 }
@@ -47,20 +82,28 @@ func diskMeta(d *spec.VirtualDisk, name string, controller bool) metav1.ObjectMe
 // VirtualDiskClaim is the volume claim of a disk. The disk owns it: it is deleted with
 // the disk, unless that is deleted with --cascade=orphan.
 func VirtualDiskClaim(d *spec.VirtualDisk) *corev1.PersistentVolumeClaim {
-	mode := d.Spec.VolumeMode()
-	c := &d.Spec.PersistentVolumeClaim
+	f := filledDisk(d)
+	return f.volumeClaim()
+}
+
+// VirtualImageClaim is [VirtualDiskClaim] for an image.
+func VirtualImageClaim(i *spec.VirtualImage) *corev1.PersistentVolumeClaim {
+	f := filledImage(i)
+	return f.volumeClaim()
+}
+
+func (f *filled) volumeClaim() *corev1.PersistentVolumeClaim {
 	pvc := &corev1.PersistentVolumeClaim{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: names.KindClaim},
-		ObjectMeta: diskMeta(d, ClaimOfDisk(d.Name), true),
+		ObjectMeta: f.object(f.claim),
 		Spec: corev1.PersistentVolumeClaimSpec{
-			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: c.Size.DeepCopy()}},
-			VolumeMode:  &mode,
+			AccessModes: []corev1.PersistentVolumeAccessMode{f.access},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: f.size.DeepCopy()}},
+			VolumeMode:  new(f.mode),
 		},
 	}
-	if c.StorageClassName != nil {
-		class := *c.StorageClassName
-		pvc.Spec.StorageClassName = &class
+	if f.class != nil {
+		pvc.Spec.StorageClassName = new(*f.class)
 	}
 	return pvc
 }
@@ -72,13 +115,24 @@ func ImporterImage(s *Settings) string {
 
 // ImportJob is the pod that fills a disk, which must be valid: one with the rights of an
 // ordinary program, no token, and the disk's volume alone. The claim is that of the
-// disk that it is a copy of, which it only reads; nil if it is none.
+// disk or image that it is a copy of, which it only reads; nil if it is none.
 func ImportJob(d *spec.VirtualDisk, s Settings, source *corev1.PersistentVolumeClaim) *corev1.Pod {
+	f := filledDisk(d)
+	return f.importJob(s, source)
+}
+
+// ImageImportJob is [ImportJob] for an image, which is kept as what it is.
+func ImageImportJob(i *spec.VirtualImage, s Settings, source *corev1.PersistentVolumeClaim) *corev1.Pod {
+	f := filledImage(i)
+	return f.importJob(s, source)
+}
+
+func (f *filled) importJob(s Settings, source *corev1.PersistentVolumeClaim) *corev1.Pod {
 	yes, no := true, false
 	user, policy, seconds := int64(RunnerUser), corev1.FSGroupChangeOnRootMismatch, int64(importSeconds)
 	dir := path.Join(machineconfig.DiskMountDir, importVolume)
-	job := runnerconfig.Import{Disk: string(d.UID), File: path.Join(dir, machineconfig.DiskFile), Size: spec.Bytes(d.Spec.PersistentVolumeClaim.Size), ProgressPort: runnerconfig.ImportProgressPort}
-	from := d.Spec.DataSource
+	job := runnerconfig.Import{Disk: string(f.meta.UID), File: path.Join(dir, machineconfig.DiskFile), Size: spec.Bytes(f.size), Keep: f.keep, ProgressPort: runnerconfig.ImportProgressPort}
+	from := f.source
 	switch {
 	case from == nil:
 	case from.ObjectRef != nil:
@@ -86,6 +140,9 @@ func ImportJob(d *spec.VirtualDisk, s Settings, source *corev1.PersistentVolumeC
 		if source != nil && !isBlock(source) {
 			job.Copy.File = path.Join(machineconfig.DiskMountDir, sourceVolume, machineconfig.DiskFile)
 			job.Copy.Format = cmp.Or(source.Annotations[names.AnnotationDiskFormat], "raw")
+			if job.Copy.Format == runnerconfig.FormatISO { // for all others a raw image
+				job.Copy.Format, job.Copy.CD = "raw", f.keep
+			}
 		}
 	default:
 		job.Image = &runnerconfig.DriveImage{Source: from.Location(), Checksum: from.Sum()}
@@ -98,7 +155,7 @@ func ImportJob(d *spec.VirtualDisk, s Settings, source *corev1.PersistentVolumeC
 	}
 	text, _ := job.Encode() // texts and numbers
 	limit := resource.MustParse("64Mi")
-	meta := diskMeta(d, ImportPod(d.Name), true)
+	meta := f.object(f.pod)
 	meta.Labels[names.LabelComponent] = names.ComponentRunner
 	pod := &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: names.KindPod},
@@ -117,7 +174,7 @@ func ImportJob(d *spec.VirtualDisk, s Settings, source *corev1.PersistentVolumeC
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			},
 			Volumes: []corev1.Volume{
-				claimVolume(importVolume, ClaimOfDisk(d.Name)),
+				claimVolume(importVolume, f.claim),
 				{Name: volumeRuntime, VolumeSource: corev1.VolumeSource{
 					EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: &limit},
 				}},

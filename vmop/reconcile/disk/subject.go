@@ -1,0 +1,138 @@
+package disk
+
+import (
+	"strconv"
+
+	"github.com/vmop/sdk/vmop/conditions"
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// subject is what is decided about: a disk, or an image. An image is a disk with a
+// source that has a size and never changes, as far as making it goes.
+type subject struct {
+	// kind and short are its names for kubectl, noun that in a sentence.
+	kind, short, noun string
+	// finalizer holds it; claimName and podName are the names of what is made for it.
+	finalizer, claimName, podName string
+	// readyReason and readyText say that it is there.
+	readyReason, readyText string
+	// unusedText says that nobody has it, usedText and heldText that several do, of whom
+	// they have the names, and copyText what follows from its being copied.
+	unusedText, usedText, heldText, copyText string
+	// object is what is stored; nil if there is nothing.
+	object metav1.Object
+	// disk is the disk, or the image as one; image is nil for a disk.
+	disk  *spec.VirtualDisk
+	image *spec.VirtualImage
+}
+
+func subjectOf(s *Snapshot) subject {
+	switch {
+	case s.Disk != nil:
+		return subject{
+			kind: names.KindDisk, short: "vd", noun: "disk", finalizer: names.FinalizerDisk,
+			claimName: objects.ClaimOfDisk(s.Disk.Name), podName: objects.ImportPod(s.Disk.Name),
+			readyReason: conditions.ReasonDiskReady, readyText: "machines can use it",
+			unusedText: "no machine has it", usedText: "it is a disk of %s", heldText: "it is a disk of %s: remove it there, or delete that machine",
+			copyText: ", and machines that have it wait", object: s.Disk, disk: s.Disk,
+		}
+	case s.Image != nil:
+		return subject{
+			kind: names.KindImage, short: "vi", noun: "image", finalizer: names.FinalizerImage,
+			claimName: objects.ClaimOfImage(s.Image.Name), podName: objects.ImageImportPod(s.Image.Name),
+			readyReason: conditions.ReasonImageReady, readyText: "disks can be made of it",
+			unusedText: "nobody uses it", usedText: "it is used by %s", heldText: "it is used by %s: remove it there, or delete that machine", object: s.Image, disk: asDisk(s.Image), image: s.Image,
+		}
+	}
+	return subject{}
+}
+
+// asDisk is an image as the disk that it is as far as making it goes.
+func asDisk(i *spec.VirtualImage) *spec.VirtualDisk {
+	mode := corev1.PersistentVolumeFilesystem
+	c, s := &i.Spec.PersistentVolumeClaim, &i.Status
+	return &spec.VirtualDisk{
+		ObjectMeta: i.ObjectMeta,
+		Spec: spec.VirtualDiskSpec{
+			PersistentVolumeClaim: spec.VirtualDiskClaim{StorageClassName: c.StorageClassName, Size: c.Size, VolumeMode: &mode},
+			DataSource:            &i.Spec.DataSource,
+		},
+		Status: spec.VirtualDiskStatus{
+			Phase: spec.DiskPhase(s.Phase), ObservedGeneration: s.ObservedGeneration, Format: s.Format, Target: s.Target, Import: s.Import, Progress: s.Progress, Conditions: s.Conditions,
+		},
+	}
+}
+
+// status is the status that the subject gets, and whether that is another one than it
+// has.
+func (d *decision) status() (next any, changed bool) {
+	if d.image == nil {
+		return d.next, !equality.Semantic.DeepEqual(d.next, d.disk.Status)
+	}
+	out := *d.image.Status.DeepCopy()
+	out.Phase, out.ObservedGeneration, out.Format = spec.ImagePhase(d.next.Phase), d.next.ObservedGeneration, d.next.Format
+	out.Target, out.Import, out.Progress, out.Conditions = d.next.Target, d.next.Import, d.next.Progress, d.next.Conditions
+	if d.next.Phase == spec.DiskReady {
+		for _, q := range []struct {
+			of  **resource.Quantity
+			key string
+		}{{&out.Size, names.AnnotationImageSize}, {&out.StoredSize, names.AnnotationStoredSize}} {
+			// One that means the same is no reason to write.
+			if is := marked(d.s.Claim, q.key); !is.IsZero() && (*q.of == nil || (*q.of).Cmp(is) != 0) {
+				*q.of = &is
+			}
+		}
+	}
+	return out, !equality.Semantic.DeepEqual(out, d.image.Status)
+}
+
+// validate is [spec.Validate] of the subject.
+func (d *decision) validate() field.ErrorList {
+	if d.image != nil {
+		return spec.ValidateImage(d.image)
+	}
+	return spec.ValidateDisk(d.disk)
+}
+
+// makeClaim and makePod make what is made for the subject.
+func (d *decision) makeClaim() *corev1.PersistentVolumeClaim {
+	if d.image != nil {
+		return objects.VirtualImageClaim(d.image)
+	}
+	return objects.VirtualDiskClaim(d.disk)
+}
+
+func (d *decision) makePod() *corev1.Pod {
+	if d.image != nil {
+		return objects.ImageImportJob(d.image, d.s.Settings, d.s.SourceClaim)
+	}
+	return objects.ImportJob(d.disk, d.s.Settings, d.s.SourceClaim)
+}
+
+// marks are the annotations of a claim that is filled.
+func (d *decision) marks(got runnerconfig.Imported) map[string]string {
+	out := map[string]string{names.AnnotationFilled: string(d.disk.UID), names.AnnotationDiskFormat: got.Format}
+	if d.image != nil {
+		out[names.AnnotationImageSize] = strconv.FormatInt(max(got.Size, 0), 10)
+		out[names.AnnotationStoredSize] = strconv.FormatInt(max(got.Stored, 0), 10)
+	}
+	return out
+}
+
+// marked is the number of bytes that an annotation of an image's claim says, 0 if it says
+// none.
+func marked(c *corev1.PersistentVolumeClaim, key string) resource.Quantity {
+	n, err := strconv.ParseInt(c.Annotations[key], 10, 64)
+	if err != nil || n < 0 {
+		n = 0
+	}
+	return *resource.NewQuantity(n, resource.BinarySI)
+}

@@ -1,0 +1,70 @@
+package spec
+
+import (
+	"reflect"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// VirtualImageClaimName returns the name of the volume claim of a [VirtualImage]. No
+// claim that is made for a machine or a disk ends so.
+func VirtualImageClaimName(image string) string { return image + claimOfImage }
+
+// ImageOfClaim is the name of the [VirtualImage] that a volume claim would be the one of
+// by its own name; empty if it is none.
+func ImageOfClaim(claim string) string {
+	if image, is := strings.CutSuffix(claim, claimOfImage); is {
+		return image
+	}
+	return ""
+}
+
+const claimOfImage = "-vi"
+
+func imageKind() Kind {
+	return typed(Kind{
+		Name: KindImage, Plural: ResourceImages, noun: "image",
+		NewList:   func() runtime.Object { return &VirtualImageList{} },
+		defaulted: func(reflect.Type) []string { return nil },
+	}, functions[*VirtualImage]{
+		setDefaults: func(*VirtualImage) {}, // it has none
+		validate:    ValidateImage,
+		written:     func(i *VirtualImage) { i.Status = VirtualImageStatus{} },
+	})
+}
+
+// NewImage is [NewVirtualMachine] for an image.
+func NewImage(namespace, name string, size resource.Quantity, source VirtualDiskSource) *VirtualImage {
+	i := &VirtualImage{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       VirtualImageSpec{PersistentVolumeClaim: VirtualImageClaim{Size: size}, DataSource: source},
+	}
+	i.SetGroupVersionKind(GroupVersion().WithKind(KindImage))
+	return i
+}
+
+// ValidateImage is [Validate] for an image.
+func ValidateImage(i *VirtualImage) field.ErrorList {
+	if i == nil {
+		return missing(KindImage)
+	}
+	meta, path := paths(true).at("metadata"), paths(true).at("spec")
+	errs := validateDiskName(i.Name, meta.Child("name"))
+	errs = append(errs, validateNamespace(&i.ObjectMeta, true)...)
+	c, at := &i.Spec.PersistentVolumeClaim, path.Child("persistentVolumeClaim")
+	size := &c.Size
+	if size.IsZero() {
+		errs, size = append(errs, requiredAt(at.Child("size"), "the size of the volume that the image is kept on, such as 5Gi")), nil
+	}
+	errs = append(errs, validateMade(size, c.StorageClassName, at)...)
+	if c.AccessMode != "" {
+		errs = append(errs, oneOf(at.Child("accessMode"), c.AccessMode, corev1.ReadWriteOnce, corev1.ReadWriteMany)...)
+	}
+	errs = append(errs, validateDiskSource(&i.Spec.DataSource, path.Child("dataSource"))...)
+	return append(errs, notItself(&i.Spec.DataSource, KindImage, i.Name, "this image", path.Child("dataSource"))...)
+}
