@@ -30,6 +30,12 @@ func (d *decider) media() {
 			problems = append(problems, problem{ReasonChangesWait, id + ": the drive will be there after the next start"})
 			continue
 		}
+		if w.ReadOnly {
+			if name, _, _ := imageName(w.File); !same(o.Medium, name) {
+				problems = append(problems, problem{ReasonChangesWait, id + ": the image will be in the drive after the next start"})
+			}
+			continue
+		}
 		if reason, message := d.medium(o, w.File); reason != "" {
 			problems = append(problems, problem{reason, id + ": " + message})
 		}

@@ -852,6 +852,27 @@ func TestMedia(t *testing.T) {
 	}
 }
 
+// An image that a drive keeps is for the next start, as the disks are: its file may not
+// be there before.
+func TestMediaThatStay(t *testing.T) {
+	started, c := config(1, 0, 0, "/a.iso"), config(1, 0, 0, "/b.iso")
+	for _, image := range []*runnerconfig.Config{started, c} {
+		image.Runner.VM.Drives[0].ReadOnly = true
+	}
+	if got := live.RestartPaths(started, c); !slices.Equal(got, []string{"vm.drives[0].file"}) {
+		t.Errorf("the change needs %v", got)
+	}
+	for of, want := range map[*runnerconfig.Config]string{started: live.ReasonAsConfigured, c: live.ReasonChangesWait} {
+		d := live.Decide(live.Input{
+			Config: of, Machine: live.Machine{Started: started, RAM: ram}, Memory: live.Start(started),
+			Observed: live.Observed{RunState: "running", Drives: []live.Drive{{ID: "cd0", Medium: "/a.iso"}}},
+		})
+		if len(d.Steps) > 0 || d.Conditions[2].Reason != want {
+			t.Errorf("%+v, %+v", d.Steps, d.Conditions[2])
+		}
+	}
+}
+
 func TestDisplay(t *testing.T) {
 	c := config(1, 0, 0)
 	for _, tt := range []struct {

@@ -82,7 +82,7 @@ func withoutLive(r runnerconfig.Runner) runnerconfig.Runner {
 	}
 	r.VM.Drives = slices.Clone(r.VM.Drives)
 	for i := range r.VM.Drives {
-		if r.VM.Drives[i].Type == runnerconfig.DriveCD {
+		if r.VM.Drives[i].Type == runnerconfig.DriveCD && !r.VM.Drives[i].ReadOnly {
 			r.VM.Drives[i].File = ""
 		}
 		if im := r.VM.Drives[i].Image; im != nil && !im.Ephemeral {

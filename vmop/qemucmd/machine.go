@@ -264,9 +264,12 @@ type Disk struct {
 	// Device is a block device of the host.
 	Device string `json:"device,omitempty"`
 	// FD is the descriptor of File or Device in the QEMU process, opened for reading
-	// and writing, if the caller hands it over: what it has looked at is then what
-	// QEMU uses. 0 lets QEMU open the file or device.
+	// and writing, or for reading if it is ReadOnly, if the caller hands it over: what it
+	// has looked at is then what QEMU uses. 0 lets QEMU open the file or device.
 	FD int `json:"fd,omitempty"`
+	// ReadOnly has QEMU open it for reading only, which several may do at a time, and
+	// the guest see a disk that cannot be written.
+	ReadOnly bool `json:"readOnly,omitempty"`
 	// Format is raw if empty. QEMU never probes it: a guest could write another
 	// format's header into its raw disk.
 	Format DiskFormat `json:"format,omitempty"`

@@ -69,7 +69,7 @@ func (b *builder) bootable(props []Prop, index *int) []Prop {
 	return append(props, Prop{"bootindex", Int(n)})
 }
 
-// disks makes the writable disks.
+// disks makes the disks.
 func (b *builder) disks() {
 	first, slots := b.diskSlots()
 	if n := len(b.m.Disks); n > slots*functions {
@@ -83,17 +83,24 @@ func (b *builder) disks() {
 		switch {
 		case d.File != "" && d.Device == "":
 			b.text(field+".file", d.File)
+			name := Prop{"filename", Str(b.open(File{Purpose: FileDisk, Path: d.File, Writable: !d.ReadOnly}, d.FD, i))}
+			if d.ReadOnly {
+				b.blockdev(field+".file", "file", resource, "the disk's file, locked against one that would write to it",
+					name, Prop{"locking", Str("on")}, Prop{"read-only", Bool(true)})
+				break
+			}
 			b.blockdev(field+".file", "file", resource,
 				"the disk's file, locked against a second QEMU; space that the guest discards is given back",
-				Prop{"filename", Str(b.open(File{Purpose: FileDisk, Path: d.File, Writable: true}, d.FD, i))},
-				Prop{"locking", Str("on")}, Prop{"discard", Str("unmap")})
+				name, Prop{"locking", Str("on")}, Prop{"discard", Str("unmap")})
 		case d.Device != "" && d.File == "":
 			b.text(field+".device", d.Device)
-			b.blockdev(field+".device", "host_device", resource,
-				"the disk's block device, past the host's page cache; space that the guest discards is given back",
-				Prop{"filename", Str(b.open(File{Purpose: FileDisk, Path: d.Device, Writable: true}, d.FD, i))}, Prop{"aio", Str("native")},
-				Prop{"cache", Object{{"direct", Bool(true)}, {"no-flush", Bool(false)}}},
-				Prop{"discard", Str("unmap")})
+			last, why := Prop{"discard", Str("unmap")}, "the disk's block device, past the host's page cache; space that the guest discards is given back"
+			if d.ReadOnly {
+				last, why = Prop{"read-only", Bool(true)}, "the disk's block device, past the host's page cache"
+			}
+			b.blockdev(field+".device", "host_device", resource, why,
+				Prop{"filename", Str(b.open(File{Purpose: FileDisk, Path: d.Device, Writable: !d.ReadOnly}, d.FD, i))}, Prop{"aio", Str("native")},
+				Prop{"cache", Object{{"direct", Bool(true)}, {"no-flush", Bool(false)}}}, last)
 		default:
 			b.errorf(field, "exactly one of file and device must be given")
 		}
@@ -107,6 +114,9 @@ func (b *builder) disks() {
 			continue
 		}
 		content := []Prop{{"file", Ref(resource)}, {"discard", Str("unmap")}}
+		if d.ReadOnly {
+			content[1] = Prop{"read-only", Bool(true)}
+		}
 		if format == DiskFormatQCOW2 {
 			// Whatever the image says: it is looked at before, and has none.
 			content = append(content, Prop{"backing", Null{}})

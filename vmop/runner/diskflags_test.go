@@ -22,7 +22,10 @@ func TestDisksAreOpenedAsQEMUUsesThem(t *testing.T) {
 		"raw":    {Format: qemucmd.DiskFormatRaw, FD: 9},
 		"qcow2":  {Format: qemucmd.DiskFormatQCOW2, FD: 9},
 	} {
-		flags := diskFlags(facts)
+		if flags := diskFlags(facts, true); flags != diskFlags(facts, false)&^unix.O_ACCMODE|os.O_RDONLY {
+			t.Errorf("%s: opened for reading by %#x", name, flags)
+		}
+		flags := diskFlags(facts, false)
 		if flags&unix.O_ACCMODE != os.O_RDWR || flags&(os.O_CREATE|os.O_TRUNC|os.O_EXCL) != 0 {
 			t.Errorf("%s: opened by %#x", name, flags)
 		}

@@ -75,7 +75,7 @@ func (e *Engine) prepareDisk(ctx context.Context, d runnerconfig.Drive, known ma
 		if err := checkDevice(path, info); err != nil {
 			return facts, fmt.Errorf("%s: %w", path, err)
 		}
-		device, err := reopen(f, diskFlags(facts))
+		device, err := reopen(f, diskFlags(facts, d.ReadOnly))
 		if err != nil {
 			return facts, fmt.Errorf("block device %s: %w", path, err)
 		}
@@ -92,7 +92,9 @@ func (e *Engine) prepareDisk(ctx context.Context, d runnerconfig.Drive, known ma
 		return facts, fmt.Errorf("disk image %s: %w", path, err)
 	}
 	before, recorded := known[path]
-	if d.Ephemeral() {
+	// What no guest has written to is what its header says, as often as it is looked at.
+	kept := !d.Ephemeral() && !d.ReadOnly
+	if !kept {
 		before, recorded = diskRecord{}, false
 	}
 	rec, note, err := before.next(now, recorded)
@@ -106,7 +108,7 @@ func (e *Engine) prepareDisk(ctx context.Context, d runnerconfig.Drive, known ma
 	if im := d.Image; im != nil && rec.Image != "" && rec.Image != im.Source {
 		e.message(LevelWarning, "the disk %s stays the copy of %s that it is: no disk is overwritten", d.Name, rec.Image)
 	}
-	if !d.Ephemeral() {
+	if kept {
 		known[path] = rec
 	}
 	facts.Format = rec.Format
@@ -118,7 +120,7 @@ func (e *Engine) prepareDisk(ctx context.Context, d runnerconfig.Drive, known ma
 		e.growDisk(f, info.Size(), wanted)
 	}
 	// QEMU gets the very file that was looked at, whatever has its path by then.
-	image, err := reopen(f, diskFlags(facts))
+	image, err := reopen(f, diskFlags(facts, d.ReadOnly))
 	if err != nil {
 		return facts, fmt.Errorf("disk image %s: %w", path, err)
 	}
@@ -129,11 +131,15 @@ func (e *Engine) prepareDisk(ctx context.Context, d runnerconfig.Drive, known ma
 // diskFlags are the flags that a disk is opened with. They agree with the cache that
 // package qemucmd asks QEMU for: devices are used without the host's, and QEMU (from
 // 9.1 on) takes no descriptor that was opened otherwise.
-func diskFlags(f runnerconfig.DriveFacts) int {
-	if f.Device {
-		return os.O_RDWR | unix.O_DIRECT
+func diskFlags(f runnerconfig.DriveFacts, readOnly bool) int {
+	flags := os.O_RDWR
+	if readOnly {
+		flags = os.O_RDONLY
 	}
-	return os.O_RDWR
+	if f.Device {
+		flags |= unix.O_DIRECT
+	}
+	return flags
 }
 
 // createDisk makes the image of a disk, unless it is there. One that was there

@@ -229,7 +229,7 @@ func (x *exporter) open() (*os.File, runnerconfig.DriveFacts, error) {
 		if err := checkDevice(path, info); err != nil {
 			return nil, facts, err
 		}
-		f, err := reopen(found, diskFlags(facts)|unix.O_EXCL)
+		f, err := reopen(found, diskFlags(facts, false)|unix.O_EXCL)
 		if errors.Is(err, unix.EBUSY) {
 			err = errors.New("it is mounted, or exported by somebody else")
 		}
@@ -256,7 +256,7 @@ func (x *exporter) open() (*os.File, runnerconfig.DriveFacts, error) {
 		return nil, facts, err
 	}
 	facts.Format = rec.Format
-	f, err := reopen(found, diskFlags(facts))
+	f, err := reopen(found, diskFlags(facts, false))
 	if err != nil {
 		return nil, facts, err
 	}

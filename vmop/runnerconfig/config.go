@@ -258,6 +258,10 @@ type Drive struct {
 	// Image is what File is made of if there is none, in place of an empty image of
 	// Size. VM-Operator has no such key.
 	Image *DriveImage `json:"image,omitempty"`
+	// ReadOnly says that nobody writes to the disk, neither its guest nor who opens it: it
+	// may be that of several machines. On a CD drive it says that the medium is not
+	// changed while the machine runs. VM-Operator has no such key.
+	ReadOnly bool `json:"readOnly,omitempty"`
 	// BootIndex orders boot devices, lowest first.
 	BootIndex *int `json:"bootindex,omitempty"`
 }

@@ -96,7 +96,7 @@ type DriveFacts struct {
 	// Format is the format of an image file; raw if empty.
 	Format qemucmd.DiskFormat
 	// FD is the descriptor of an image or block device in the QEMU process, opened
-	// for reading and writing, or for reading if it is a CD; 0 lets QEMU open it.
+	// for reading and writing, or for reading if it is a CD or read-only; 0 lets QEMU open it.
 	FD int
 }
 
@@ -235,7 +235,7 @@ func drives(list []Drive, facts []DriveFacts, ordered bool) (cds []qemucmd.CDDri
 			cds = append(cds, qemucmd.CDDrive{Image: d.File, FD: facts[i].FD, BootIndex: boot})
 			continue
 		}
-		q := qemucmd.Disk{Serial: serial(d, serials), Format: facts[i].Format, FD: facts[i].FD, BootIndex: boot}
+		q := qemucmd.Disk{Serial: serial(d, serials), Format: facts[i].Format, FD: facts[i].FD, BootIndex: boot, ReadOnly: d.ReadOnly}
 		if d.Device != "" || d.Resource != "" && facts[i].Device {
 			q.Device = d.Where()
 		} else {

@@ -206,6 +206,9 @@ func (v *validator) drives(drives []Drive) {
 				used[where] = i
 			}
 		}
+		if d.ReadOnly && (d.Image != nil || d.Size > 0 || d.GrowTo > 0 || d.NewImage) {
+			v.add(path+".readOnly", "is for a disk that is there, and neither made nor enlarged")
+		}
 		if d.Image != nil {
 			v.image(path+".image", &d)
 		}

@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -14,8 +13,17 @@ import (
 // MaxBlockDevices is how many disks a machine may refer to, as Deckhouse has it.
 const MaxBlockDevices = 16
 
-// Claim is the name of the volume claim that the disk is in.
-func (r *BlockDeviceRef) Claim() string { return VirtualDiskClaimName(r.Name) }
+// Claim is the name of the volume claim that the disk or image is in.
+func (r *BlockDeviceRef) Claim() string {
+	if r.IsImage() {
+		return VirtualImageClaimName(r.Name)
+	}
+	return VirtualDiskClaimName(r.Name)
+}
+
+// IsImage reports whether it is an image, which is only read: several machines may have
+// it at a time.
+func (r *BlockDeviceRef) IsImage() bool { return r.Kind == KindImage }
 
 // BlockDeviceBootIndexes are the boot indexes of a machine's references, one for each: of
 // those with a bootOrder that, counted from 0; of all others the numbers behind those
@@ -111,11 +119,11 @@ func validateDiskReference(kind, name string, at spot) field.ErrorList {
 	var errs field.ErrorList
 	switch {
 	case kind == "":
-		errs = append(errs, requiredAt(at.Child("kind"), names.KindDisk))
-	case slices.Contains([]string{"VirtualImage", "ClusterVirtualImage"}, kind):
+		errs = append(errs, requiredAt(at.Child("kind"), names.KindDisk+" or "+names.KindImage))
+	case kind == "ClusterVirtualImage":
 		errs = append(errs, invalidAt(at.Child("kind"), kind, "is not there yet; make a VirtualDisk of the image, and name that"))
 	default:
-		errs = append(errs, oneOf(at.Child("kind"), kind, names.KindDisk)...)
+		errs = append(errs, oneOf(at.Child("kind"), kind, names.KindDisk, names.KindImage)...)
 	}
 	return append(errs, validateDiskName(name, at.Child("name"))...)
 }

@@ -2,14 +2,15 @@ package spec
 
 import "k8s.io/apimachinery/pkg/api/resource"
 
-// +kubebuilder:validation:XValidation:rule="self.kind == 'VirtualDisk'",message="the kind must be VirtualDisk: an image (VirtualImage, ClusterVirtualImage) is not there yet; make a VirtualDisk of it"
+// +kubebuilder:validation:XValidation:rule="self.kind in ['VirtualDisk', 'VirtualImage']",message="the kind must be VirtualDisk or VirtualImage: a ClusterVirtualImage is not there yet; make a VirtualDisk of it"
 
-// BlockDeviceRef is a disk of a machine that exists by itself. (Added by vmop.)
+// BlockDeviceRef is a disk of a machine that exists by itself, or an image, which is
+// only read: one of a CD is in a drive of its own, others are disks. (Added by vmop.)
 type BlockDeviceRef struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Required
 
-	// kind is what the disk is: VirtualDisk.
+	// kind is what the disk is: VirtualDisk or VirtualImage.
 	Kind string `json:"kind"`
 
 	// +kubebuilder:validation:MinLength=1
@@ -59,7 +60,8 @@ type BlockDeviceStatus struct {
 	// +optional
 
 	// target is where a guest with Linux finds the disk, by its serial number:
-	// /dev/disk/by-id/virtio-SERIAL. Names such as vda depend on what else there is.
+	// /dev/disk/by-id/virtio-SERIAL. Names such as vda depend on what else there is. It is
+	// empty for a CD.
 	Target string `json:"target,omitempty"`
 
 	// +optional

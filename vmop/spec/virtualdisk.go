@@ -180,11 +180,7 @@ func validateDiskSource(s *VirtualDiskSource, at spot) field.ErrorList {
 	}
 	if r := s.ObjectRef; r != nil {
 		at := at.Child("objectRef")
-		if r.Kind == KindImage {
-			errs = append(errs, validateDiskName(r.Name, at.Child("name"))...)
-		} else {
-			errs = append(errs, validateDiskReference(r.Kind, r.Name, at)...)
-		}
+		errs = append(errs, validateDiskReference(r.Kind, r.Name, at)...)
 	}
 	return errs
 }

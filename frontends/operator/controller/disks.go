@@ -176,6 +176,13 @@ func (w machineLook) having(claim string) []string {
 			out = append(out, l.Items[i].Name)
 		}
 	}
+	if spec.ImageOfClaim(claim) != "" {
+		var l machineList
+		w.list(&l, byShare, claim)
+		for i := range l.Items {
+			out = append(out, l.Items[i].Name)
+		}
+	}
 	for _, name := range objects.ClaimMachines(claim) {
 		m := one(w.look, spec.KindVirtualMachine, name, &machine{})
 		if m != nil && slices.Contains(m.disks, claim) {

@@ -173,6 +173,11 @@ func (m *machine) UnmarshalJSON(data []byte) error {
 	}
 	m.foreign = foreignClaims(m.Name, claims)
 	m.shared = objects.SharedClaims(vm)
+	for _, c := range m.shared {
+		if spec.ImageOfClaim(c) != "" {
+			m.disks = append(m.disks, c)
+		}
+	}
 	if !whole {
 		m.foreign = append(m.foreign, anyClaim)
 	}

@@ -13,9 +13,18 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
+// refer has the machine refer to a disk or image of its cluster.
+func (m *machine) refer(ref *tree.Node, kind, name string) {
+	r := spec.BlockDeviceRef{Kind: kind, Name: name}
+	if order, ok := ref.Get("bootOrder").Int(); ok {
+		r.BootOrder = &order
+	}
+	m.vm.Spec.BlockDeviceRefs = append(m.vm.Spec.BlockDeviceRefs, r)
+}
+
 // blockDevices translates disks and images, whose order is the boot order here
-// and there. A disk that is not among the objects is its cluster's, and the machine
-// refers to it.
+// and there. A disk or image that is not among the objects is its cluster's, and the
+// machine refers to it.
 func (m *machine) blockDevices() error {
 	var disks []*spec.Disk // in the order of the list; nil for a reference
 	for _, ref := range m.root.Get("spec", "blockDeviceRefs").List() {
@@ -28,15 +37,17 @@ func (m *machine) blockDevices() error {
 		switch kind {
 		case kindDisk:
 			if of == nil {
-				r := spec.BlockDeviceRef{Kind: spec.KindDisk, Name: name}
-				if order, ok := ref.Get("bootOrder").Int(); ok {
-					r.BootOrder = &order
-				}
-				m.vm.Spec.BlockDeviceRefs, disks = append(m.vm.Spec.BlockDeviceRefs, r), append(disks, nil)
+				m.refer(ref, spec.KindDisk, name)
+				disks = append(disks, nil)
 				continue
 			}
 			disk = m.disk(ref, of, name)
 		case kindImage, kindClusterImage:
+			if of == nil && kind == kindImage {
+				m.refer(ref, spec.KindImage, name)
+				disks = append(disks, nil)
+				continue
+			}
 			disk = m.image(ref, of, kind, name)
 		default:
 			ref.Note("a %s has no counterpart; the disk is left out", kind)

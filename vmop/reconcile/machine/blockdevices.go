@@ -2,6 +2,7 @@ package machine
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
@@ -21,10 +22,10 @@ func (d *decision) blockDevices() []spec.BlockDeviceStatus {
 			continue
 		}
 		s := spec.BlockDeviceStatus{Kind: disk.Ref.Kind, Name: disk.Ref.Name, BootOrder: disk.Ref.BootOrder}
-		if i < len(d.serials) {
+		if i < len(d.serials) && d.serials[i] != "" {
 			s.Target = "/dev/disk/by-id/virtio-" + d.serials[i]
 		}
-		if c := d.claim(disk.Claim); c != nil && ofDisk(c, disk.Ref.Name) {
+		if c := d.claim(disk.Claim); c != nil && ofReferred(c, disk.Ref) {
 			s.Size = diskSize(c)
 			s.Attached = runs && slices.Contains(objects.PodClaims(d.pod.pod), c.Name)
 			if has := d.guestSize(disk.Name); s.Attached && has != nil {
@@ -57,6 +58,12 @@ func (d *decision) guestSize(disk string) *resource.Quantity {
 // block device is as its volume, a file as the disk says, as far as there is room; nil if
 // nobody knows yet.
 func diskSize(c *corev1.PersistentVolumeClaim) *resource.Quantity {
+	if ofImage(c) {
+		if n, err := strconv.ParseInt(c.Annotations[names.AnnotationImageSize], 10, 64); err == nil && n > 0 {
+			return resource.NewQuantity(n, resource.BinarySI)
+		}
+		return nil
+	}
 	has, there := c.Status.Capacity[corev1.ResourceStorage]
 	if !there {
 		return nil
@@ -66,6 +73,14 @@ func diskSize(c *corev1.PersistentVolumeClaim) *resource.Quantity {
 		has = want
 	}
 	return new(has.DeepCopy())
+}
+
+// ofReferred reports whether a claim is that of what is referred to.
+func ofReferred(c *corev1.PersistentVolumeClaim, ref *spec.BlockDeviceRef) bool {
+	if ref.IsImage() {
+		return ofImage(c) && c.Labels[names.LabelImage] == ref.Name
+	}
+	return ofDisk(c, ref.Name)
 }
 
 // ofDisk reports whether a claim is that of the VirtualDisk of a name, whose label and

@@ -10,6 +10,7 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // referring is a stopped machine that refers to the disk "data", whose claim is what the
@@ -86,6 +87,70 @@ func TestBlockDeviceIsNotThere(t *testing.T) {
 			got := spec.FindCondition(get[*spec.VirtualMachine](w, theVM).Status.Conditions, spec.ConditionBlockDevicesReady)
 			if got.Reason != spec.ReasonClaimNotFound || !strings.Contains(got.Message, tt.says) {
 				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+// An image is mounted to be read, and others may have it at the same time; the machine
+// waits until it is there.
+func TestImageOfAMachine(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change  func(*corev1.PersistentVolumeClaim)
+		says    string // empty: the machine runs
+		config  string
+		without string
+	}{
+		"a disk":          {change: func(*corev1.PersistentVolumeClaim) {}, config: "type: raw", without: "type: ide-cd"},
+		"a CD":            {change: func(c *corev1.PersistentVolumeClaim) { c.Annotations[names.AnnotationDiskFormat] = "iso" }, config: "type: ide-cd"},
+		"not filled":      {change: func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, names.AnnotationFilled) }, says: "VirtualImage golden, which is not in it yet"},
+		"no image":        {change: func(c *corev1.PersistentVolumeClaim) { c.Name = "" }, says: "VirtualImage golden does not exist"},
+		"of another one":  {change: func(c *corev1.PersistentVolumeClaim) { c.Labels[names.LabelImage] = "other" }, says: "none of VirtualImage golden"},
+		"somebody's own":  {change: func(c *corev1.PersistentVolumeClaim) { c.Annotations = nil }, says: "none of VirtualImage golden"},
+		"a disk's really": {change: func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{names.LabelDisk: "golden"} }, says: "none of VirtualImage golden"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := running(t, func(vm *spec.VirtualMachine) { vm.Spec.VM.State = spec.StateStopped })
+			vm := get[*spec.VirtualMachine](w, theVM)
+			i := spec.NewImage(vm.Namespace, "golden", quantity("1Gi"), spec.VirtualDiskSource{})
+			i.UID = "u1"
+			c := objects.VirtualImageClaim(i)
+			c.UID, c.Status.Phase = "u2", corev1.ClaimBound
+			c.Annotations[names.AnnotationFilled], c.Annotations[names.AnnotationDiskFormat], c.Annotations[names.AnnotationImageSize] = "u1", "qcow2", "3221225472"
+			tt.change(c)
+			if c.Name != "" {
+				w.put("claim/"+c.Name, machine.CondenseClaim(c))
+			}
+			vm.Spec.VM.State, vm.Generation = spec.StateRunning, vm.Generation+1
+			vm.Spec.BlockDeviceRefs = []spec.BlockDeviceRef{{Kind: spec.KindImage, Name: "golden"}}
+			w.put(theVM, vm)
+			for range 10 {
+				w.observeAll()
+				w.work()
+			}
+			status := get[*spec.VirtualMachine](w, theVM).Status
+			pod := get[*corev1.Pod](w, thePod)
+			if tt.says != "" {
+				got := spec.FindCondition(status.Conditions, spec.ConditionBlockDevicesReady)
+				if pod != nil || !strings.Contains(got.Message, tt.says) {
+					t.Errorf("%+v", got)
+				}
+				return
+			}
+			if pod == nil {
+				t.Fatalf("there is no pod: %+v", status.Conditions)
+			}
+			config := get[*corev1.ConfigMap](w, theConfig).Data[names.ConfigKey]
+			if !strings.Contains(config, tt.config) || !strings.Contains(config, "readOnly: true") || tt.without != "" && strings.Contains(config, tt.without) {
+				t.Errorf("%s", config)
+			}
+			if b := status.BlockDeviceRefs; len(b) != 1 || !b[0].Attached || b[0].Size == nil || b[0].Size.String() != "3Gi" || (b[0].Target == "") != (name == "a CD") {
+				t.Errorf("%+v", b)
+			}
+			another := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
+			another.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "golden-vi"}}}}
+			if machine.SharesDisks(get[*spec.VirtualMachine](w, theVM), another) {
+				t.Error("another machine that has the image is in the way")
 			}
 		})
 	}

@@ -55,6 +55,9 @@ func (d *decision) findClaims() {
 			continue
 		case disk.Entry.PersistentVolumeClaim != nil:
 			c := neededClaim{name: disk.Claim, disk: disk, found: d.claim(disk.Claim)}
+			if disk.IsImage() && c.found != nil {
+				disk.Format = c.found.Annotations[names.AnnotationDiskFormat]
+			}
 			if c.found != nil && c.found.Spec.VolumeMode != nil {
 				if d.modes == nil {
 					d.modes = map[string]corev1.PersistentVolumeMode{}
@@ -126,22 +129,28 @@ func (c *neededClaim) referenced() bool {
 // ofRef reports whether the claim is that of an entry of spec.blockDeviceRefs.
 func (c *neededClaim) ofRef() bool { return c.disk != nil && c.disk.Ref != nil }
 
+// ofImage reports whether it is that of an image, which others may have at the same time.
+func (c *neededClaim) ofImage() bool { return c.disk != nil && c.disk.IsImage() }
+
 // judge says what is wrong with a claim. A claim that is merely not bound yet
 // keeps no pod from being made: its volume may be made for the pod's node.
 func (d *decision) judge(c *neededClaim) {
 	switch pvc := c.found; {
 	case pvc == nil && c.ofRef():
 		d.unmade = true
-		name := c.disk.Ref.Name
-		d.devices.problem(spec.ReasonClaimNotFound, named(names.KindClaim, c.name), "claim %s of %s is not there: VirtualDisk %s does not exist, or has no claim yet; see kubectl describe vd %s, and create it or correct the name", c.name, c.field(), name, name)
-	case c.ofRef() && !ofDisk(pvc, c.disk.Ref.Name):
+		ref, short := c.disk.Ref, "vd"
+		if ref.IsImage() {
+			short = "vi"
+		}
+		d.devices.problem(spec.ReasonClaimNotFound, named(names.KindClaim, c.name), "claim %s of %s is not there: %s %s does not exist, or has no claim yet; see kubectl describe %s %[4]s, and create it or correct the name", c.name, c.field(), ref.Kind, ref.Name, short)
+	case c.ofRef() && !ofReferred(pvc, c.disk.Ref):
 		d.unmade = true
-		d.devices.problem(spec.ReasonClaimNotFound, named(names.KindClaim, c.name), "claim %s is there, and none of VirtualDisk %s of %s; name another disk, or use the claim by persistentVolumeClaim of an entry of spec.vm.disks",
-			c.name, c.disk.Ref.Name, c.field())
+		d.devices.problem(spec.ReasonClaimNotFound, named(names.KindClaim, c.name), "claim %s is there, and none of %s %s of %s; name another disk, or use the claim by persistentVolumeClaim of an entry of spec.vm.disks",
+			c.name, c.disk.Ref.Kind, c.disk.Ref.Name, c.field())
 	case pvc == nil && c.referenced():
 		d.unmade = true
 		d.devices.problem(spec.ReasonClaimNotFound, named(names.KindClaim, c.name), "claim %s of %s does not exist; create it or correct the name", c.name, c.field())
-	case pvc != nil && c.referenced() && ofImage(pvc):
+	case pvc != nil && c.referenced() && ofImage(pvc) && !c.ofImage():
 		d.unmade = true
 		image := pvc.Labels[names.LabelImage]
 		d.devices.problem(spec.ReasonClaimOfImage, named(names.KindClaim, c.name), "claim %s of %s is that of VirtualImage %s, which no machine writes to; make a VirtualDisk of it (dataSource.objectRef), and name that", c.name, c.field(), image)
@@ -166,6 +175,10 @@ func (d *decision) judge(c *neededClaim) {
 		d.unmade = true
 		d.devices.problem(spec.ReasonClaimLost, named(names.KindClaim, c.name), "claim %s of %s has lost volume %s; restore the volume or delete the claim",
 			c.name, c.field(), pvc.Spec.VolumeName)
+	case c.ofImage() && pvc.Annotations[names.AnnotationFilled] == "":
+		d.unmade = true
+		image := c.disk.Ref.Name
+		d.devices.wait(spec.ReasonBlockDevicesNotReady, named(names.KindClaim, c.name), "claim %s of %s is that of VirtualImage %s, which is not in it yet; see kubectl describe vi %[3]s", c.name, c.field(), image)
 	case c.referenced() && beingFilled(pvc):
 		d.unmade = true
 		disk := pvc.Labels[names.LabelDisk]

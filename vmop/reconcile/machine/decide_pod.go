@@ -262,7 +262,7 @@ func (d *decision) usedBy(pod *corev1.Pod) string {
 			continue
 		}
 		for j := range d.claims {
-			if d.claims[j].name == v.ClaimName {
+			if c := &d.claims[j]; c.name == v.ClaimName && !c.ofImage() {
 				return v.ClaimName
 			}
 		}

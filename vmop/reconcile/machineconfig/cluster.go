@@ -126,6 +126,12 @@ func ForDefaulted(vm *spec.VirtualMachine, disks []Disk, o Options) (runnerconfi
 func clusterDrive(d *Disk, o *Options, p *problems) runnerconfig.Drive {
 	drive := runnerconfig.Drive{Type: runnerconfig.DriveRaw, BootIndex: intPointer(d.Entry.Bootindex)}
 	switch {
+	case d.IsImage():
+		// The volume is mounted to be read, and so is its file opened.
+		drive.Name, drive.File, drive.ReadOnly = d.Name, path.Join(DiskMountDir, d.Name, DiskFile), true
+		if d.Format == runnerconfig.FormatISO {
+			drive.Type = runnerconfig.DriveCD
+		}
 	case d.IsCD():
 		return cdDrive(d, ImageRepositoryDir, p)
 	case d.VolumeMode(o.VolumeModes) == corev1.PersistentVolumeFilesystem:

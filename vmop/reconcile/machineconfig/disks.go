@@ -30,12 +30,18 @@ type Disk struct {
 	// that is made anew at each start. A plan that
 	// finds a claim under a former name puts that here.
 	Claim string
+	// Format is what an image is: raw, qcow2 or iso. The manifest does not say it: a plan
+	// puts here what the image's claim says.
+	Format string
 	// Entry is the entry itself, shared with the manifest; that of a Ref is one that
 	// refers to its claim.
 	Entry *spec.Disk
 }
 
-// IsCD reports a CD drive.
+// IsImage reports an image that exists by itself, which is only read.
+func (d *Disk) IsImage() bool { return d.Ref != nil && d.Ref.IsImage() }
+
+// IsCD reports a CD drive of spec.vm.disks.
 func (d *Disk) IsCD() bool { return d.Entry != nil && d.Entry.Cdrom != nil }
 
 // Field is the JSON path of the entry.

@@ -152,6 +152,7 @@ func localVNC(s *runnerconfig.VNC, l Host, socket bool) {
 // than failing.
 func localDrive(d *Disk, override string, l *Host, p *problems) runnerconfig.Drive {
 	drive := runnerconfig.Drive{Type: runnerconfig.DriveRaw, Name: d.Name, BootIndex: intPointer(d.Entry.Bootindex)}
+	drive.ReadOnly = d.IsImage()
 	if override != "" {
 		drive.Resource = override
 		return drive

@@ -26,7 +26,7 @@ func ClaimNames(vm *spec.VirtualMachine) []string {
 	out := []string{spec.RunnerDataClaim(vm.Name), FormerClaim(vm.Name, RunnerDataDisk)}
 	for _, d := range machineconfig.Disks(vm) {
 		switch {
-		case d.Claim == "":
+		case d.Claim == "", d.IsImage():
 		case d.Entry.PersistentVolumeClaim != nil:
 			out = append(out, d.Claim)
 		default:
@@ -36,13 +36,18 @@ func ClaimNames(vm *spec.VirtualMachine) []string {
 	return out
 }
 
-// SharedClaims are the claims that a machine has as folders, which others may have
-// too: they are none of [ClaimNames].
+// SharedClaims are the claims that a machine has as folders or as images, which others
+// may have too: they are none of [ClaimNames].
 func SharedClaims(vm *spec.VirtualMachine) []string {
 	var out []string
 	for i := range vm.Spec.VM.Shares {
 		if c := vm.Spec.VM.Shares[i].PersistentVolumeClaim; c != nil {
 			out = append(out, c.ClaimName)
+		}
+	}
+	for i := range vm.Spec.BlockDeviceRefs {
+		if r := &vm.Spec.BlockDeviceRefs[i]; r.IsImage() {
+			out = append(out, r.Claim())
 		}
 	}
 	return out

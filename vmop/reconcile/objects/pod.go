@@ -211,6 +211,9 @@ func addVolumes(vm *spec.VirtualMachine, pod *corev1.Pod, in *PodInput) {
 	for i := range in.Disks {
 		d := &in.Disks[i]
 		switch {
+		case d.IsImage():
+			// The volume itself is as all its users have it, some of which fill it.
+			mount(claimVolume(d.Name, d.Claim), path.Join(machineconfig.DiskMountDir, d.Name), true)
 		case d.IsCD():
 		case d.Entry.Ephemeral():
 			mount(ephemeralVolume(d), path.Join(machineconfig.DiskMountDir, d.Name), false)

@@ -28,6 +28,7 @@ func addTakeOver(pod *corev1.Pod) {
 	var mounts []corev1.VolumeMount
 	for _, m := range c.VolumeMounts {
 		switch {
+		case m.ReadOnly: // what others may have, too
 		case m.MountPath == machineconfig.DataDir:
 			mounts = append(mounts, m)
 		case strings.HasPrefix(m.MountPath, machineconfig.DiskMountDir+"/"):

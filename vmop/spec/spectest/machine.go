@@ -219,7 +219,7 @@ func drawBlockDevices(t *rapid.T, s *spec.VirtualMachineSpec) {
 		return
 	}
 	for i := range rapid.IntRange(1, 3).Draw(t, "references") {
-		r := spec.BlockDeviceRef{Kind: spec.KindDisk, Name: fmt.Sprintf("ref%d%s", i, Label().Draw(t, "reference"))}
+		r := spec.BlockDeviceRef{Kind: rapid.SampledFrom([]string{spec.KindDisk, spec.KindImage}).Draw(t, "kind"), Name: fmt.Sprintf("ref%d%s", i, Label().Draw(t, "reference"))}
 		r.Name = strings.TrimRight(r.Name[:min(len(r.Name), spec.MaxDiskName)], "-")
 		if maybe(t, "bootOrder") {
 			r.BootOrder = new(int32(100 + i)) // those of the disks are lower
