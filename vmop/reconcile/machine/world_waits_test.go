@@ -113,7 +113,8 @@ func (w *world) told(e reconcile.Event, latest bool) {
 		switch {
 		case len(about) == 1 && len(wait.notes) > 0 && latest:
 			w.violated("an event is told once", "%s after %v", e, wait.notes)
-		case brief && w.now.Sub(wait.since) < lasting && latest:
+		// A status has whole seconds.
+		case brief && w.now.Sub(wait.since.Truncate(time.Second)) < lasting && latest:
 			w.violated("what may pass is told when it lasts", "%s after %v", e, w.now.Sub(wait.since))
 		}
 		wait.notes[e.Note] = true
