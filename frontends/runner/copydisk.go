@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,11 +9,12 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/vmop/sdk/internal/filecopy"
 	"github.com/vmop/sdk/vmop/imageinspect"
 	"github.com/vmop/sdk/vmop/imagesource"
 	"github.com/vmop/sdk/vmop/runnerconfig"
-	"golang.org/x/sys/unix"
 )
 
 // errOtherFormat is why a disk is refused that a guest has made to look like an image of
@@ -50,7 +50,7 @@ func copyDisk(ctx context.Context, job runnerconfig.Import, to string, progress 
 	if job.Keep {
 		disk = size // of a file that is kept, what it takes counts
 	}
-	if disk > aligned(job.Size) {
+	if disk > filecopy.Aligned(job.Size) {
 		return fmt.Errorf("the disk has %d bytes, more than the %d asked for: %w", disk, job.Size, errSmaller)
 	}
 	var done int64
@@ -97,30 +97,20 @@ func probeAs(image io.ReaderAt, size int64, format string) (int64, error) {
 
 // copyDevice copies a block device to a new file, without what is zero.
 func copyDevice(ctx context.Context, dst *os.File, src io.ReaderAt, size int64, done func(int64)) error {
-	if err := dst.Truncate(size); err != nil {
-		return err
-	}
-	const block = 64 << 10
-	buf, zeros := make([]byte, 1<<20), make([]byte, block)
-	for at := int64(0); at < size; {
+	out := &filecopy.Sparse{File: dst}
+	buf := make([]byte, 1<<20)
+	for out.At < size {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		n := min(int64(len(buf)), size-at)
-		if _, err := io.ReadFull(io.NewSectionReader(src, at, n), buf[:n]); err != nil {
+		part := buf[:min(int64(len(buf)), size-out.At)]
+		if _, err := io.ReadFull(io.NewSectionReader(src, out.At, int64(len(part))), part); err != nil {
 			return err
 		}
-		for b := int64(0); b < n; b += block {
-			part := buf[b:min(b+block, n)]
-			if bytes.Equal(part, zeros[:len(part)]) {
-				continue
-			}
-			if _, err := dst.WriteAt(part, at+b); err != nil {
-				return err
-			}
+		if _, err := out.Write(part); err != nil {
+			return err
 		}
-		at += n
-		done(n)
+		done(int64(len(part)))
 	}
-	return nil
+	return out.Flush()
 }

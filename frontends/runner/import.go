@@ -12,13 +12,14 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/vmop/sdk/internal/atomicfile"
 	"github.com/vmop/sdk/internal/filecopy"
 	"github.com/vmop/sdk/vmop/imageinspect"
 	"github.com/vmop/sdk/vmop/imagesource"
 	"github.com/vmop/sdk/vmop/runner"
 	"github.com/vmop/sdk/vmop/runnerconfig"
-	"golang.org/x/sys/unix"
 )
 
 // importDisk makes a disk in a pod that does nothing else, and says in its last words
@@ -77,7 +78,7 @@ func makeDisk(ctx context.Context, job runnerconfig.Import, progress func(string
 	case job.Copy != nil:
 		err = copyDisk(ctx, job, making, progress, watch)
 	case job.Image == nil:
-		_, err = atomicfile.Create(making, func(f *os.File) error { return f.Truncate(aligned(job.Size)) })
+		_, err = atomicfile.Create(making, func(f *os.File) error { return f.Truncate(filecopy.Aligned(job.Size)) })
 	default:
 		err = fetchImage(ctx, runnerconfig.Drive{File: making, Size: runnerconfig.Bytes(job.Size), Image: job.Image}, job.Keep, progress, watch)
 	}
@@ -168,22 +169,12 @@ func probe(path string, job runnerconfig.Import) (format string, size int64, err
 	return "raw", size, err
 }
 
-const diskAlign = 4096
-
-// aligned is a size that today's disks can have.
-func aligned(size int64) int64 { return (size + diskAlign - 1) / diskAlign * diskAlign }
-
 // enlarge makes a raw image as large as its disk. One of qcow2 is enlarged by QEMU when
 // a machine has it.
 func enlarge(path string, job runnerconfig.Import) error {
 	format, has, err := probe(path, job)
-	size := job.Size
-	if err != nil || format != "raw" || has >= size {
+	if err != nil || format != "raw" || has >= job.Size {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Truncate(aligned(size)), f.Sync(), f.Close())
+	return filecopy.GrowFile(path, job.Size)
 }

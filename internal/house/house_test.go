@@ -37,7 +37,7 @@ var arrows = map[string][]string{
 	"vmop/live":          {"vmop/conditions", "vmop/qemucmd", "vmop/runnerconfig"},
 	"vmop/names":         {},
 	"vmop/reconcile":     {"vmop/conditions", "vmop/names"},
-	"vmop/runner":        {"internal/answercd", "internal/atomicfile", "vmop/conditions", "vmop/limits", "vmop/qemucmd", "vmop/qmp", "vmop/qga", "vmop/vmopagent", "vmop/cloudinit", "vmop/imageinspect", "vmop/runnerconfig", "vmop/live", "vmop/runner/tap", "vmop/runner/tunnel"},
+	"vmop/runner":        {"internal/answercd", "internal/atomicfile", "internal/filecopy", "vmop/conditions", "vmop/limits", "vmop/qemucmd", "vmop/qmp", "vmop/qga", "vmop/vmopagent", "vmop/cloudinit", "vmop/imageinspect", "vmop/runnerconfig", "vmop/live", "vmop/runner/tap", "vmop/runner/tunnel"},
 	"vmop/runner/tap":    {},
 	"vmop/runner/tunnel": {},
 	"vmop/imagesource":   {"internal/atomicfile", "internal/filecopy", "vmop/imageinspect"},

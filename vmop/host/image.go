@@ -190,7 +190,7 @@ func prepareImage(ctx context.Context, path string, size int64) error {
 	case format == imageinspect.FormatQcow2:
 		return growQCOW2(ctx, path, size)
 	}
-	return errors.Join(f.Truncate(size), f.Sync())
+	return filecopy.Grow(f, size)
 }
 
 // growQCOW2 has QEMU's tool enlarge an image, of which it reads no other file:

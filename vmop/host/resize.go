@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/vmop/sdk/internal/filecopy"
 	"github.com/vmop/sdk/vmop/imageinspect"
 	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qemucmd"
@@ -214,11 +215,7 @@ func (m *Machine) growFile(ctx context.Context, d heldDisk, size int64) error {
 	if format == qemucmd.DiskFormatQCOW2 {
 		return growQCOW2(ctx, d.path, size)
 	}
-	f, err := os.OpenFile(d.path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Truncate(size), f.Sync(), f.Close())
+	return filecopy.GrowFile(d.path, size)
 }
 
 // growLive has the QEMU of a machine that runs enlarge an image.

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/vmop/sdk/internal/atomicfile"
+	"github.com/vmop/sdk/internal/filecopy"
 )
 
 const (
@@ -335,7 +336,7 @@ func checkRoom(path string, missing int64) error {
 
 // take writes an answer's content to the file.
 func (d *download) take(body io.Reader, from int64, stalled *time.Timer, why func(error) error) error {
-	out := &sparse{f: d.f, at: from}
+	out := &filecopy.Sparse{File: d.f, At: from}
 	buf := make([]byte, bufferSize)
 	var end error
 	for end == nil {
@@ -345,26 +346,26 @@ func (d *download) take(body io.Reader, from int64, stalled *time.Timer, why fun
 			continue
 		}
 		stalled.Reset(d.stall)
-		if out.at+int64(n) > d.max {
+		if out.At+int64(n) > d.max {
 			return errors.Join(d.tooLarge(), d.restart())
 		}
 		if _, err := out.Write(buf[:n]); err != nil {
 			return errors.Join(err, d.keep(d.know.Synced))
 		}
-		d.report(out.at, max(d.know.Total, d.size))
-		if out.at-d.know.Synced >= syncStep {
-			if err := d.keep(out.at); err != nil {
+		d.report(out.At, max(d.know.Total, d.size))
+		if out.At-d.know.Synced >= syncStep {
+			if err := d.keep(out.At); err != nil {
 				return err
 			}
 		}
 	}
-	if err := d.keep(out.at); err != nil {
+	if err := d.keep(out.At); err != nil {
 		return err
 	}
 	if !errors.Is(end, io.EOF) {
-		return cut{fmt.Errorf("after %s: %w", quantity(out.at), why(end))}
+		return cut{fmt.Errorf("after %s: %w", quantity(out.At), why(end))}
 	}
-	return d.complete(out.at)
+	return d.complete(out.At)
 }
 
 // complete judges whether n bytes are all.

@@ -14,6 +14,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/ulikunitz/xz"
 	"golang.org/x/sys/unix"
+
+	"github.com/vmop/sdk/internal/filecopy"
 )
 
 // maxWindow is how far back a packed file may refer, in bytes, and so what unpacking
@@ -146,13 +148,13 @@ func writeImage(path string, r io.Reader, limit int64) error {
 	if err != nil {
 		return err
 	}
-	out := &sparse{f: file}
+	out := &filecopy.Sparse{File: file}
 	n, err := io.CopyBuffer(struct{ io.Writer }{out}, struct{ io.Reader }{io.LimitReader(r, limit+1)}, make([]byte, bufferSize))
 	if err == nil && n > limit {
 		err = errLimit
 	}
 	if err == nil {
-		err = out.flush()
+		err = out.Flush()
 	}
 	return errors.Join(err, file.Close())
 }

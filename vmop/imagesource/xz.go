@@ -27,7 +27,7 @@ func checkXZ(file io.ReaderAt, size int64) (uint64, error) {
 		if _, err := file.ReadAt(word, end-4); err != nil {
 			return 0, err
 		}
-		if bytes.Equal(word, zeros[:4]) && end < size+1 {
+		if bytes.Equal(word, make([]byte, 4)) && end < size+1 {
 			if end -= 4; end == 0 || size-end > maxXZPadding {
 				return 0, errXZ("its end is missing")
 			}

@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/vmop/sdk/internal/filecopy"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
 	"github.com/vmop/sdk/vmop/runnerconfig"
@@ -216,7 +217,7 @@ func TestImagesGrow(t *testing.T) {
 	if err := os.WriteFile(path, []byte("the guest's"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, step := range []struct{ asked, size int64 }{{1 << 20, 1 << 20}, {1<<20 + 1, 1<<20 + imageAlign}, {5, 1<<20 + imageAlign}} {
+	for _, step := range []struct{ asked, size int64 }{{1 << 20, 1 << 20}, {1<<20 + 1, 1<<20 + filecopy.Align}, {5, 1<<20 + filecopy.Align}} {
 		f, err := os.Open(path)
 		if err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/vmop/sdk/internal/atomicfile"
+	"github.com/vmop/sdk/internal/filecopy"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
@@ -25,17 +26,13 @@ func copyFile(from, to string) (bool, error) {
 	return created, errors.Join(err, src.Close())
 }
 
-// imageAlign is the unit to which the size of a new image is rounded up, in
-// bytes: the page and the sector of today's disks.
-const imageAlign = 4096
-
 // createImage makes a sparse raw image of size bytes where there is none.
 func createImage(path string, size int64) (bool, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return false, err
 	}
 	created, err := atomicfile.Create(path, func(f *os.File) error {
-		return f.Truncate((size + imageAlign - 1) / imageAlign * imageAlign)
+		return f.Truncate(filecopy.Aligned(size))
 	})
 	if err != nil {
 		return false, fmt.Errorf("create disk image: %w", err)
@@ -54,17 +51,8 @@ func (e *Engine) growDisk(found *os.File, has int64, wanted runnerconfig.Bytes) 
 	e.message(LevelInfo, "the disk image %s has grown from %s to %s; the guest may enlarge its partitions", path, runnerconfig.Bytes(has), wanted)
 }
 
-// growImage makes a raw image larger. What it has stays where it is, and what is
-// new reads as zeros; an image that is larger already is left alone.
+// growImage makes a raw image larger: the very file that was found, whatever has its path
+// by now.
 func growImage(found *os.File, size int64) error {
-	// This opens the very file that was found, whatever has its path by now.
-	f, err := os.OpenFile("/proc/self/fd/"+strconv.Itoa(int(found.Fd())), os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	info, err := f.Stat()
-	if err == nil && info.Size() < size {
-		err = f.Truncate((size + imageAlign - 1) / imageAlign * imageAlign)
-	}
-	return errors.Join(err, f.Close())
+	return filecopy.GrowFile("/proc/self/fd/"+strconv.Itoa(int(found.Fd())), size)
 }

@@ -1,0 +1,50 @@
+package filecopy
+
+import (
+	"bytes"
+	"os"
+)
+
+// hole is the unit in which zeros are left out, in bytes: a page, and a block of most
+// file systems.
+const hole = 4096
+
+var zeros [hole]byte
+
+// Sparse writes a file one after the other, and leaves out blocks of zeros: the file must
+// have none but zeros from there on.
+type Sparse struct {
+	File *os.File
+	// At is where the next byte goes.
+	At int64
+}
+
+// Write implements [io.Writer].
+func (s *Sparse) Write(p []byte) (int, error) {
+	done := 0
+	for done < len(p) {
+		// Runs of blocks that are all alike.
+		end, zero := done, false
+		for end < len(p) {
+			n := min(hole-int((s.At+int64(end-done))%hole), len(p)-end)
+			z := bytes.Equal(p[end:end+n], zeros[:n])
+			if end == done {
+				zero = z
+			} else if z != zero {
+				break
+			}
+			end += n
+		}
+		if !zero {
+			if _, err := s.File.WriteAt(p[done:end], s.At); err != nil {
+				return done, err
+			}
+		}
+		s.At += int64(end - done)
+		done = end
+	}
+	return done, nil
+}
+
+// Flush makes the file as long as what was written.
+func (s *Sparse) Flush() error { return s.File.Truncate(s.At) }
