@@ -56,9 +56,9 @@ func executable(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// FindBridgeHelper returns the path of qemu-bridge-helper, which is never in
+// findBridgeHelper returns the path of qemu-bridge-helper, which is never in
 // PATH, or "" if there is none.
-func FindBridgeHelper() string {
+func findBridgeHelper() string {
 	for _, p := range []string{
 		"/usr/lib/qemu/qemu-bridge-helper", // Debian, Arch, Alpine
 		"/usr/libexec/qemu-bridge-helper",  // Fedora, RHEL

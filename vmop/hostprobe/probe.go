@@ -70,7 +70,7 @@ func Probe(ctx context.Context, o Options) (Result, error) {
 	r.Host.KVM, r.KVM = kvm.Works, kvm
 	r.Host.Firmware = findFirmware("/")
 	r.Host.SWTPM = findExecutable("swtpm", "/usr/bin/swtpm", "/usr/local/bin/swtpm")
-	r.Host.BridgeHelper = FindBridgeHelper()
+	r.Host.BridgeHelper = findBridgeHelper()
 	r.Host.VirtioFSD = findVirtioFSD(ctx)
 	r.Notes = append(missing(r.Host, kvm), r.Notes...)
 	return r, nil

@@ -117,7 +117,7 @@ var errNoMachine = errors.New("there is no machine: the pointer is nil")
 // Machine looks into a machine of this host: what is known of it, and what its QEMU says
 // if it runs.
 func Machine(ctx context.Context, m *host.Machine) (Report, error) {
-	r, err := Stored(m, time.Now())
+	r, err := stored(m, time.Now())
 	if err != nil || !m.Running() {
 		return r, err
 	}
@@ -128,9 +128,9 @@ func Machine(ctx context.Context, m *host.Machine) (Report, error) {
 	return r, nil
 }
 
-// Stored is what is known of a machine without asking its QEMU, at a time: its
+// stored is what is known of a machine without asking its QEMU, at a time: its
 // conditions have an age then. [Report.Query] adds what the QEMU of one that runs says.
-func Stored(m *host.Machine, now time.Time) (Report, error) {
+func stored(m *host.Machine, now time.Time) (Report, error) {
 	if m == nil {
 		return Report{}, errNoMachine
 	}

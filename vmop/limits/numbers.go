@@ -24,8 +24,8 @@ const (
 	MaxInlineUserData = 2048
 	// MaxCDs are the ports of q35's SATA controller.
 	MaxCDs = 6
-	// MaxOutputs is VIRTIO_GPU_MAX_SCANOUTS.
-	MaxOutputs = 16
+	// maxOutputs is VIRTIO_GPU_MAX_SCANOUTS.
+	maxOutputs = 16
 	// MaxUSBRedirects are the ports of the USB controller that the tablet leaves.
 	MaxUSBRedirects = 14
 	// MaxUSBDevices is what Deckhouse lets a machine have of its host.
@@ -78,7 +78,7 @@ func VNCServerPort(n int64) error { return between(n, MinVNCPort, 65535) }
 func BootIndex(n int64) error { return between(n, 0, MaxBootIndex) }
 
 // Outputs checks a number of monitors.
-func Outputs(n int64) error { return between(n, 1, MaxOutputs) }
+func Outputs(n int64) error { return between(n, 1, maxOutputs) }
 
 // USBRedirects checks a number of USB redirection channels.
 func USBRedirects(n int64) error { return between(n, 0, MaxUSBRedirects) }

@@ -88,8 +88,8 @@ const (
 	// HotPlugPorts is the number of ports for devices of any kind that are plugged
 	// into a running machine, from PortID(0) on.
 	HotPlugPorts = 6
-	// FileSystemPort is for a file system that is shared with the host.
-	FileSystemPort = 6
+	// fileSystemPort is for a file system that is shared with the host.
+	fileSystemPort = 6
 	// SCSIPort is for the controller of disks that are plugged. It is plugged with
 	// the first of them, and there from the next start on.
 	SCSIPort = 7

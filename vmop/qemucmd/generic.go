@@ -31,7 +31,7 @@ func GenericHost() Host {
 			{Secure: true, FourMiB: true, Code: ovmf + "OVMF_CODE_4M.ms.fd", Vars: ovmf + "OVMF_VARS_4M.ms.fd"},
 			{Secure: true, Code: ovmf + "OVMF_CODE.ms.fd", Vars: ovmf + "OVMF_VARS.ms.fd"},
 		},
-		Devices:      KnownDevices(),
+		Devices:      knownDevices(),
 		BlockDrivers: []string{"file", "host_device", "http", "https", "qcow2", "raw"},
 		SPICE:        true,
 		VNC:          true,
@@ -42,9 +42,9 @@ func GenericHost() Host {
 	}
 }
 
-// KnownDevices returns the names of all device models that a command of this
+// knownDevices returns the names of all device models that a command of this
 // package can contain, sorted. A host needs those that its machines use.
-func KnownDevices() []string {
+func knownDevices() []string {
 	devices := append([]string{
 		"hda-duplex", "ich9-intel-hda", "ide-cd", "intel-iommu", "isa-serial", "pcie-root-port", "qemu-xhci", "tpm-tis", "usb-host", "usb-redir",
 		"usb-tablet", "vhost-user-fs-pci", "virtio-9p-pci", "virtio-balloon-pci", "virtio-blk-pci", "virtio-rng-pci", "virtio-scsi-pci", "virtio-serial-pci", "virtio-vga",

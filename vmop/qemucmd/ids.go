@@ -132,11 +132,8 @@ func AttachedSocketName(port int) string { return "attached-" + strconv.Itoa(por
 // Deleting it after a change of the medium closes the file.
 func MediumNode(cdID string) string { return cdID + "-backend" }
 
-// ShareID is the id of the i-th of [Machine.Shares].
-func ShareID(i int) string { return sharePrefix + strconv.Itoa(i) }
-
-// IsShare reports whether an id has the form of [ShareID].
-func IsShare(id string) bool { return isNumbered(id, sharePrefix) }
+// shareID is the id of the i-th of [Machine.Shares].
+func shareID(i int) string { return sharePrefix + strconv.Itoa(i) }
 
 // USBDeviceID is the id of one of [Machine.USBDevices], which says what it is: it is the
 // same wherever the device is in the list, and whether it was plugged or there at the

@@ -194,14 +194,3 @@ func (p DisplayProtocol) PasswordBytes() int {
 	}
 	return 0
 }
-
-// DisplayProtocols lists all protocols.
-func DisplayProtocols() []DisplayProtocol {
-	var out []DisplayProtocol
-	for _, k := range kinds {
-		if k.display != "" {
-			out = append(out, k.display)
-		}
-	}
-	return out
-}

@@ -65,7 +65,7 @@ func behindSharePort(i int, props ...Prop) []Prop {
 	if i > 0 {
 		addr += ".0x" + strconv.Itoa(i)
 	}
-	p := []Prop{{"bus", Bus(PortID(FileSystemPort))}, {"addr", Str(addr)}}
+	p := []Prop{{"bus", Bus(PortID(fileSystemPort))}, {"addr", Str(addr)}}
 	if i == 0 {
 		p = append(p, Prop{"multifunction", Bool(true)})
 	}
@@ -73,7 +73,7 @@ func behindSharePort(i int, props ...Prop) []Prop {
 }
 
 func (b *builder) virtioFS(field string, i int, s Share) {
-	id := ShareID(i)
+	id := shareID(i)
 	b.chardev("socket", id+"-server", "virtiofsd listens here", Prop{"path", Str(s.Socket)})
 	b.device(field, "vhost-user-fs-pci", id, "a folder of the host, served by a process of its own that reads and writes the guest's memory",
 		behindSharePort(i, Prop{"chardev", Ref(id + "-server")}, Prop{"tag", Str(s.Tag)})...)
@@ -133,7 +133,7 @@ func (b *builder) shareServer(field string, s Share) {
 // nineP has QEMU itself serve a folder. It follows no symbolic link of the host's:
 // links are the guest's to follow, in its own file tree.
 func (b *builder) nineP(field string, i int, s Share) {
-	id := ShareID(i)
+	id := shareID(i)
 	props := []Prop{{"path", Str(s.Dir)}, {"security_model", Str("none")}, {"multidevs", Str("remap")}}
 	if s.ReadOnly {
 		props = append(props, Prop{"readonly", Bool(true)})

@@ -144,7 +144,7 @@ func clusterDrive(d *Disk, o *Options, p *problems) runnerconfig.Drive {
 		drive.NewImage = slices.Contains(o.NewDisks, d.Name)
 		drive.Image = d.image("", false, p)
 		if drive.Ephemeral() {
-			drive.File = path.Join(DiskMountDir, d.Name, EphemeralDiskFile)
+			drive.File = path.Join(DiskMountDir, d.Name, ephemeralDiskFile)
 		}
 	default:
 		drive.Resource = path.Join(DiskDeviceDir, d.Name)

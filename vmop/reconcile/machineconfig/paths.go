@@ -14,8 +14,8 @@ const (
 	DiskMountDir = "/var/local/vmop-disks"
 	// DiskFile is the name of the image in such a directory.
 	DiskFile = "disk.img"
-	// EphemeralDiskFile is that of a disk that is made anew at each start.
-	EphemeralDiskFile = "disk.ephemeral.img"
+	// ephemeralDiskFile is that of a disk that is made anew at each start.
+	ephemeralDiskFile = "disk.ephemeral.img"
 	// DiskDeviceDir has the block devices of all other disks.
 	DiskDeviceDir = "/dev"
 	// ConfigDir is where the runner's configuration and the display password

@@ -63,7 +63,7 @@ func NewRequests(vm *spec.VirtualMachine, s *Settings, in *PodInput) Requests {
 	return Requests{
 		CoreFraction:  int64(fraction),
 		CPUOvercommit: factor(s.CPUOvercommit, DefaultCPUOvercommit), RAMOvercommit: factor(s.RAMOvercommit, DefaultRAMOvercommit),
-		Overhead: Overhead(vm, s, in),
+		Overhead: overhead(vm, s, in),
 		Maximum:  Amounts{CPUs: int64(vm.Spec.VM.MaxCPUs()), RAM: spec.Bytes(*vm.Spec.VM.MaximumRAM)},
 		Limited:  in.Limited,
 	}
@@ -130,11 +130,11 @@ func (r Requests) Covered(list corev1.ResourceList) Amounts {
 	}
 }
 
-// Overhead is what the machine needs of the host's memory beside its guest's RAM,
+// overhead is what the machine needs of the host's memory beside its guest's RAM,
 // in bytes, whole MiB. Whether its node has KVM is not known before it is there: a pod that
 // gets a device for it is taken to. Disks are taken for raw images; what is in a
 // volume is not known either.
-func Overhead(vm *spec.VirtualMachine, s *Settings, in *PodInput) int64 {
+func overhead(vm *spec.VirtualMachine, s *Settings, in *PodInput) int64 {
 	plain := *vm
 	if plain.Spec.CloudInit != nil {
 		plain.Spec.CloudInit = &spec.CloudInit{} // the content takes no memory
