@@ -64,7 +64,9 @@
 //     and [github.com/vmop/sdk/vmop/serial] shows its console at a terminal,
 //   - [github.com/vmop/sdk/vmop/runner] runs a machine inside of your program, with
 //     [github.com/vmop/sdk/vmop/runner/tap] for its interfaces and
-//     [github.com/vmop/sdk/vmop/runner/tunnel] for disks of another host,
+//     [github.com/vmop/sdk/vmop/runner/tunnel] for disks of another host, and
+//     [github.com/vmop/sdk/vmop/runner/vmstatus] for what it says in a status,
+//   - [github.com/vmop/sdk/vmop/output] decodes what vmop-cli prints with -o json,
 //   - [github.com/vmop/sdk/vmop/live] decides what of a new configuration reaches a
 //     machine that runs,
 //   - [github.com/vmop/sdk/vmop/hostprobe] tells what the QEMU of this host can

@@ -15,6 +15,7 @@ import (
 	"github.com/vmop/sdk/frontends/cli/cluster"
 	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/host"
+	"github.com/vmop/sdk/vmop/output"
 	"github.com/vmop/sdk/vmop/reconcile/changes"
 	"github.com/vmop/sdk/vmop/spec"
 )
@@ -86,7 +87,7 @@ func (p *program) changes(c *cli.Context) error {
 	if here {
 		found = host.Changes(before.VirtualMachine, after.VirtualMachine)
 	}
-	return p.printChanges(found, format, "No changes.")
+	return p.printChanges(namespaceOr(before.Namespace), before.Name, found, format, "No changes.")
 }
 
 // oldManifest is that of OLD: a file's, or if there is none of the name that of a machine
@@ -146,9 +147,9 @@ func (p *program) awaiting(c *cli.Context, format string) error {
 			return err
 		}
 		if m.Running() {
-			return p.printChanges(found, format, nothing)
+			return p.printChanges(m.Namespace, m.Name, found, format, nothing)
 		}
-		return p.printChanges(found, format, m.FullName()+" does not run: all changes take effect with its next start.")
+		return p.printChanges(m.Namespace, m.Name, found, format, m.FullName()+" does not run: all changes take effect with its next start.")
 	}
 	return p.withMachine(c, func(_ context.Context, _ *cluster.Client, vm *spec.VirtualMachine) error {
 		if vm.Status.ObservedGeneration < vm.Generation {
@@ -169,14 +170,14 @@ func (p *program) awaiting(c *cli.Context, format string) error {
 		if w := spec.FindCondition(vm.Status.Conditions, spec.ConditionAwaitingRestart); w != nil && w.Status == metav1.ConditionTrue {
 			p.note("%s", w.Message)
 		}
-		return p.printChanges(found, format, nothing)
+		return p.printChanges(vm.Namespace, vm.Name, found, format, nothing)
 	})
 }
 
 // waiting is a change that a machine of this host gets at its next start only.
 type waiting struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
+	Namespace string
+	Name      string
 	changes.Change
 }
 
@@ -190,18 +191,21 @@ func (p *program) allAwaiting(c *cli.Context, format string) error {
 	if err != nil {
 		return err
 	}
-	all := []waiting{}
+	all, listed := []waiting{}, []output.Changes{}
 	for _, m := range machines {
 		found, err := m.Awaiting()
 		if err != nil { // the others are told in any case
 			p.note("%v", err)
+		}
+		if len(found) > 0 {
+			listed = append(listed, printedChanges(m.Namespace, m.Name, found))
 		}
 		for _, f := range found {
 			all = append(all, waiting{Namespace: m.Namespace, Name: m.Name, Change: f})
 		}
 	}
 	if format == formatJSON {
-		return textout.WriteJSON(p.stdout, all)
+		return printList(p, format, listed)
 	}
 	if len(all) == 0 {
 		p.note("No changes wait for a restart of a machine of this host.")
@@ -214,13 +218,10 @@ func (p *program) allAwaiting(c *cli.Context, format string) error {
 	return textout.Table(p.stdout, []string{"NAMESPACE", "NAME", "PATH", "OPERATION", "OLD", "NEW", "REASON"}, rows)
 }
 
-// printChanges prints changes, or that there are none.
-func (p *program) printChanges(found []changes.Change, format, nothing string) error {
+// printChanges prints changes of a machine, or that there are none.
+func (p *program) printChanges(namespace, name string, found []changes.Change, format, nothing string) error {
 	if format == formatJSON {
-		if found == nil {
-			found = []changes.Change{}
-		}
-		return textout.WriteJSON(p.stdout, found)
+		return printList(p, format, []output.Changes{printedChanges(namespace, name, found)})
 	}
 	if len(found) == 0 {
 		p.note("%s", nothing)

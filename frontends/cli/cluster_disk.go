@@ -19,6 +19,7 @@ import (
 	"github.com/vmop/sdk/frontends/cli/cluster"
 	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/conditions"
+	"github.com/vmop/sdk/vmop/output"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -53,35 +54,35 @@ func onlyInClusters(c *cli.Context) error {
 
 // clusterDisk is a disk of a cluster as JSON has it.
 type clusterDisk struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	Phase     string `json:"phase"`
+	Namespace string
+	Name      string
+	Phase     string
 	// Progress is how much of it is made, in percent.
-	Progress string `json:"progress,omitempty"`
+	Progress string
 	// Size is what is asked for, and Capacity what its volume has, in bytes.
-	Size     int64    `json:"size"`
-	Capacity int64    `json:"capacity,omitempty"`
-	Machines []string `json:"machines,omitempty"`
-	Claim    string   `json:"claim,omitempty"`
+	Size     int64
+	Capacity int64
+	Machines []string
+	Claim    string
 	// Reason and Message are those of the condition Ready.
-	Reason  string    `json:"reason,omitempty"`
-	Message string    `json:"message,omitempty"`
-	Created time.Time `json:"created"`
+	Reason  string
+	Message string
+	Created time.Time
 }
 
 // diskDone is what became of what was asked for of a disk of a cluster.
 type diskDone struct {
-	Namespace string `json:"namespace"`
-	Disk      string `json:"disk"`
+	Namespace string
+	Disk      string
 	// Action is create, resize, delete, attach or detach.
-	Action string `json:"action"`
+	Action string
 	// Machine is that of attach and detach.
-	Machine string `json:"machine,omitempty"`
+	Machine string
 	// Phase is that of the disk, or of its attachment; Deleted if it is gone, or DryRun.
-	Phase   string `json:"phase"`
-	Message string `json:"message,omitempty"`
+	Phase   string
+	Message string
 	// Done says that it is as it was asked for.
-	Done bool `json:"done"`
+	Done bool
 }
 
 // phaseDeleted is there instead of a phase.
@@ -182,10 +183,13 @@ func (w *diskWork) list(names []string) error {
 	if found == nil && failed != nil {
 		return failed
 	}
-	out := []clusterDisk{}
+	out, printed := []clusterDisk{}, []output.VirtualDisk{}
 	for _, d := range found {
 		if len(names) == 0 || slices.Contains(names, d.Name) {
 			out = append(out, listDisk(d))
+			full := d.DeepCopy()
+			full.ManagedFields = nil
+			printed = append(printed, *full)
 		}
 	}
 	for _, n := range names {
@@ -194,7 +198,7 @@ func (w *diskWork) list(names []string) error {
 		}
 	}
 	if w.c.String("output") == formatJSON {
-		return errors.Join(textout.WriteJSON(w.stdout, out), failed)
+		return errors.Join(printList(w.program, formatJSON, printed), failed)
 	}
 	if len(out) == 0 {
 		if failed == nil {
@@ -512,7 +516,7 @@ func (w *diskWork) finish(out *diskDone, reserve time.Duration, wait func(ctx co
 		if failed != nil {
 			out.Message = failed.Error()
 		}
-		return errors.Join(textout.WriteJSON(w.stdout, out), failed)
+		return errors.Join(w.printOne(formatJSON, printedResult(out)), failed)
 	}
 	what := fmt.Sprintf("Disk %s", fullName(out.Namespace, out.Disk))
 	done := map[string]string{

@@ -17,6 +17,7 @@ import (
 	"github.com/vmop/sdk/frontends/cli/cluster"
 	"github.com/vmop/sdk/internal/atomicfile"
 	"github.com/vmop/sdk/internal/textout"
+	"github.com/vmop/sdk/vmop/output"
 	"github.com/vmop/sdk/vmop/reconcile/console"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
@@ -129,7 +130,7 @@ func (d *clusterDisplay) print() error {
 	}
 	at.URI = at.Protocol + "://" + net.JoinHostPort(at.Host, strconv.Itoa(at.Port))
 	if d.c.String("output") == formatJSON {
-		return textout.WriteJSON(d.stdout, at)
+		return d.printOne(formatJSON, printedConnection(at))
 	}
 	_, err := fmt.Fprintln(d.stdout, textout.Cell(at.URI))
 	if d.tunnels() {
@@ -146,10 +147,10 @@ func (d *clusterDisplay) proxy(ctx context.Context) error {
 	if d.open() {
 		fmt.Fprintln(d.stderr, "The display has no password: every user of this host can open it while this runs.")
 	}
-	r := proxyReport{Host: d.place.Host, Port: d.place.Port}
+	r := &output.DisplayProxy{Host: d.place.Host, Port: d.place.Port}
 	var err error
 	if d.c.String("output") == formatJSON {
-		err = textout.WriteJSON(d.stdout, r)
+		err = d.printOne(formatJSON, r)
 	} else {
 		_, err = fmt.Fprintln(d.stdout, net.JoinHostPort(r.Host, strconv.Itoa(r.Port)))
 	}

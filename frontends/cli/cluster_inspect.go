@@ -15,26 +15,26 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// clusterReport is a machine of a cluster as JSON has it.
+// clusterReport is a machine of a cluster, for its tables.
 type clusterReport struct {
 	clusterListed
-	UUID          string                `json:"uuid,omitempty"`
-	WantedState   spec.MachineState     `json:"wantedState"`
-	RunnerVersion string                `json:"runnerVersion,omitempty"`
-	Pod           *podReport            `json:"pod,omitempty"`
-	Conditions    []spec.Condition      `json:"conditions,omitempty"`
-	Awaiting      []spec.AwaitingChange `json:"restartAwaitingChanges,omitempty"`
-	LastEnd       *spec.MachineEnd      `json:"lastEnd,omitempty"`
-	Console       string                `json:"consoleClient,omitempty"`
-	User          string                `json:"loggedInUser,omitempty"`
+	UUID          string
+	WantedState   spec.MachineState
+	RunnerVersion string
+	Pod           *podReport
+	Conditions    []spec.Condition
+	Awaiting      []spec.AwaitingChange
+	LastEnd       *spec.MachineEnd
+	Console       string
+	User          string
 }
 
 type podReport struct {
-	Phase  corev1.PodPhase `json:"phase"`
-	Node   string          `json:"node,omitempty"`
-	IP     string          `json:"ip,omitempty"`
-	Image  string          `json:"image,omitempty"`
-	Claims []string        `json:"claims,omitempty"`
+	Phase  corev1.PodPhase
+	Node   string
+	IP     string
+	Image  string
+	Claims []string
 }
 
 func (p *program) clusterInspect(c *cli.Context, format string) error {
@@ -45,7 +45,8 @@ func (p *program) clusterInspect(c *cli.Context, format string) error {
 		}
 		r := reportMachine(vm, pod)
 		if format != formatTable {
-			return write(p.stdout, format, r)
+			printed := printedFromCluster(vm, r.Pod)
+			return p.printOne(format, &printed)
 		}
 		return p.writeClusterReport(&r)
 	})

@@ -7,25 +7,26 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/vmop/sdk/internal/textout"
+	"github.com/vmop/sdk/vmop/output"
 	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// clusterListed is a machine of a cluster as JSON has it.
+// clusterListed is a machine of a cluster, for its tables.
 type clusterListed struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	Status    string `json:"status"`
+	Namespace string
+	Name      string
+	Status    string
 	// Ready is the status of the condition Ready.
-	Ready   string    `json:"ready,omitempty"`
-	Node    string    `json:"node,omitempty"`
-	Address string    `json:"address,omitempty"`
-	CPUs    int32     `json:"cpus,omitempty"`
-	RAM     int64     `json:"ram,omitempty"`
-	Created time.Time `json:"created"`
+	Ready   string
+	Node    string
+	Address string
+	CPUs    int32
+	RAM     int64
+	Created time.Time
 	// NeedRestart says that changes wait for the machine's next start.
-	NeedRestart bool   `json:"needRestart,omitempty"`
-	Message     string `json:"message,omitempty"`
+	NeedRestart bool
+	Message     string
 }
 
 // clusterList lists what can be listed: one broken machine hides no others.
@@ -44,15 +45,19 @@ func (p *program) clusterList(c *cli.Context, format string) error {
 	if machines == nil && failed != nil {
 		return failed
 	}
-	out := make([]clusterListed, len(machines))
-	for i, vm := range machines {
-		out[i] = listMachine(vm)
-	}
 	if format == formatJSON {
-		if err := textout.WriteJSON(p.stdout, out); err != nil {
+		printed := make([]output.Machine, len(machines))
+		for i, vm := range machines {
+			printed[i] = printedFromCluster(vm, nil)
+		}
+		if err := printList(p, format, printed); err != nil {
 			return err
 		}
 		return failed
+	}
+	out := make([]clusterListed, len(machines))
+	for i, vm := range machines {
+		out[i] = listMachine(vm)
 	}
 	if len(out) == 0 {
 		p.note("No machines found.")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/vmop/sdk/internal/atomicfile"
 	"github.com/vmop/sdk/vmop/host"
+	"github.com/vmop/sdk/vmop/output"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qga"
 	"github.com/vmop/sdk/vmop/qga/qgatest"
@@ -329,9 +330,13 @@ sit0        <none>              <none>
 	if err := p.guestInfo(t.Context(), agent, formatJSON); err != nil {
 		t.Fatal(err)
 	}
-	var r guestReport
-	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil || r.Agent != "7.2.22" || r.OS != nil || fmt.Sprint(r.Interfaces[0].Addresses) != "[192.0.2.7/24 2001:db8::7/64]" {
-		t.Errorf("%+v, %v", r, err)
+	var all output.Output
+	if err := json.Unmarshal(stdout.Bytes(), &all); err != nil {
+		t.Fatalf("%v\n%s", err, &stdout)
+	}
+	r, is := all.Items[0].(*output.GuestInfo)
+	if !is || r.AgentVersion != "7.2.22" || r.OSInfo != nil || fmt.Sprint(r.Interfaces[0].IPAddresses) != "[192.0.2.7/24 2001:db8::7/64]" {
+		t.Errorf("%+v", all.Items[0])
 	}
 }
 

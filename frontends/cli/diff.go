@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/vmop/sdk/internal/textout"
+	"github.com/vmop/sdk/vmop/output"
 	"github.com/vmop/sdk/vmop/reconcile/changes"
 	"github.com/vmop/sdk/vmop/spec"
 )
@@ -40,13 +41,13 @@ const exitDiffError = 3
 
 // difference is what would become of a machine.
 type difference struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
+	Namespace string
+	Name      string
 	// New says that there is no such machine yet.
-	New bool `json:"new,omitempty"`
+	New bool
 	// Running says that the machine runs now.
-	Running bool             `json:"running,omitempty"`
-	Changes []changes.Change `json:"changes"`
+	Running bool
+	Changes []changes.Change
 }
 
 func (p *program) diff(c *cli.Context) error {
@@ -122,7 +123,12 @@ func asWritten(o *spec.Object, namespace, demanded string) (*unstructured.Unstru
 
 func (p *program) writeDifferences(format string, found []difference) error {
 	if format == formatJSON {
-		return textout.WriteJSON(p.stdout, found)
+		out := make([]output.Changes, len(found))
+		for i, d := range found {
+			out[i] = printedChanges(d.Namespace, d.Name, d.Changes)
+			out[i].New, out[i].Running = d.New, d.Running
+		}
+		return printList(p, format, out)
 	}
 	var rows [][]string
 	for _, d := range found {

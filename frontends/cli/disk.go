@@ -119,7 +119,7 @@ func (p *program) disk(c *cli.Context) error {
 			return err
 		}
 		if format == formatJSON {
-			return textout.WriteJSON(p.stdout, disks)
+			return printList(p, format, printedDisks(&m, disks))
 		}
 		var rows [][]string
 		for _, d := range disks {

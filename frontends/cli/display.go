@@ -23,14 +23,14 @@ const formatText = "text"
 
 // displayConnection is how a viewer gets to a display.
 type displayConnection struct {
-	Protocol string `json:"protocol"`
-	URI      string `json:"uri"`
+	Protocol string
+	URI      string
 	// Socket is the path of a UNIX socket; Host and Port are for TCP.
-	Socket string `json:"socket,omitempty"`
-	Host   string `json:"host,omitempty"`
-	Port   int    `json:"port,omitempty"`
+	Socket string
+	Host   string
+	Port   int
 	// Auth is "none", or "spice" or "vnc" for a password.
-	Auth string `json:"auth"`
+	Auth string
 }
 
 // reachable is an address under which this host reaches what listens on host.
@@ -94,7 +94,7 @@ func (p *program) showDisplay(ctx context.Context, c *cli.Context, d displayConn
 	case c.Bool("proxy-only"):
 		return p.proxyDisplay(ctx, c, d)
 	case c.Bool("print") && c.String("output") == formatJSON:
-		return textout.WriteJSON(p.stdout, d)
+		return p.printOne(formatJSON, printedConnection(d))
 	case c.Bool("print"):
 		fmt.Fprintln(p.stdout, textout.Cell(d.URI))
 		return nil

@@ -12,7 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/vmop/sdk/internal/textout"
+	"github.com/vmop/sdk/vmop/output"
 )
 
 // displayFlags are the flags of the commands that open a display.
@@ -53,12 +53,6 @@ func checkDisplayFlags(c *cli.Context) error {
 	return nil
 }
 
-// proxyReport is what --proxy-only prints.
-type proxyReport struct {
-	Host string `json:"host"`
-	Port int    `json:"port"`
-}
-
 // proxyDisplay lets viewers in by a port of the loopback interface until ctx ends.
 // That is open to all users of this host, so it says so where the display has no
 // password.
@@ -70,9 +64,9 @@ func (p *program) proxyDisplay(ctx context.Context, c *cli.Context, d displayCon
 	if d.Auth == "none" && d.Socket != "" {
 		fmt.Fprintln(p.stderr, "The display has no password: every user of this host can open it while this runs.")
 	}
-	r := proxyReport{Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port}
+	r := &output.DisplayProxy{Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port}
 	if c.String("output") == formatJSON {
-		err = textout.WriteJSON(p.stdout, r)
+		err = p.printOne(formatJSON, r)
 	} else {
 		_, err = fmt.Fprintln(p.stdout, net.JoinHostPort(r.Host, strconv.Itoa(r.Port)))
 	}

@@ -43,7 +43,7 @@ func (p *program) doctor(c *cli.Context) error {
 		return err
 	}
 	if format == formatJSON {
-		err = textout.WriteJSON(p.stdout, findings)
+		err = printList(p, format, printedFindings(findings))
 	} else {
 		var rows [][]string
 		for _, f := range findings {

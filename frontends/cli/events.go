@@ -52,7 +52,7 @@ func (p *program) events(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		return p.writeEvents(format, found)
+		return p.writeEvents(format, vm.Namespace, found)
 	})
 }
 
@@ -81,16 +81,13 @@ func (p *program) eventsHere(c *cli.Context, format string) error {
 		}
 		found = append(found, cluster.Happening{First: line.time, Last: line.time, Count: 1, Type: kind, Object: "VirtualMachine/" + m.Name, Message: text})
 	}
-	return errors.Join(p.writeEvents(format, found), f.Close())
+	return errors.Join(p.writeEvents(format, m.Namespace, found), f.Close())
 }
 
 // writeEvents writes what happened, the oldest first.
-func (p *program) writeEvents(format string, found []cluster.Happening) error {
+func (p *program) writeEvents(format, namespace string, found []cluster.Happening) error {
 	if format == formatJSON {
-		if found == nil {
-			found = []cluster.Happening{}
-		}
-		return textout.WriteJSON(p.stdout, found)
+		return printList(p, format, printedEvents(namespace, found))
 	}
 	if len(found) == 0 {
 		p.note("No events found.")

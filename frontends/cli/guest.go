@@ -210,18 +210,18 @@ func (p *program) guestExec(ctx context.Context, a *qga.Client, command []string
 // guestReport is what a guest agent says. What an agent does not know, or may not
 // tell, is left out.
 type guestReport struct {
-	Agent      string              `json:"agent"` // its version
-	HostName   string              `json:"hostName,omitempty"`
-	OS         *osReport           `json:"os,omitempty"`
-	Interfaces []inspect.Interface `json:"interfaces,omitempty"`
+	Agent      string // its version
+	HostName   string
+	OS         *osReport
+	Interfaces []inspect.Interface
 }
 
 type osReport struct {
-	ID            string `json:"id,omitempty"`
-	Name          string `json:"name,omitempty"`
-	Version       string `json:"version,omitempty"`
-	KernelRelease string `json:"kernelRelease,omitempty"`
-	Machine       string `json:"machine,omitempty"`
+	ID            string
+	Name          string
+	Version       string
+	KernelRelease string
+	Machine       string
 }
 
 func (p *program) guestInfo(ctx context.Context, a *qga.Client, format string) error {
@@ -230,7 +230,7 @@ func (p *program) guestInfo(ctx context.Context, a *qga.Client, format string) e
 		return err
 	}
 	if format != formatTable {
-		return write(p.stdout, format, r)
+		return p.printOne(format, printedGuest(&r))
 	}
 	rows := [][]string{{"Guest agent", textout.OrNone(r.Agent)}}
 	add := func(name, value string) {

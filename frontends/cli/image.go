@@ -166,7 +166,7 @@ func (p *program) listImages(c *cli.Context, h *host.Host, format string) error 
 		return err
 	}
 	if format == formatJSON {
-		return textout.WriteJSON(p.stdout, all)
+		return printList(p, format, printedImages(all))
 	}
 	if len(all) == 0 {
 		p.note("There are no images. Fetch one with: %s", p.hint(c, "image", "pull", "IMAGE"))

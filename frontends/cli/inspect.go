@@ -17,6 +17,7 @@ import (
 	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/imageinspect"
 	"github.com/vmop/sdk/vmop/inspect"
+	"github.com/vmop/sdk/vmop/output"
 )
 
 func (p *program) inspectCommand() *cli.Command {
@@ -63,7 +64,7 @@ func (p *program) inspect(c *cli.Context) error {
 		if err := p.askMonitor(ctx, socket, report.Query); err != nil {
 			return err
 		}
-		return p.writeReport(format, &report)
+		return p.writeReport(format, &report, output.Machine{})
 	}
 	if c.NArg() != 1 {
 		return usagef(c, "want one NAME or FILE, and found %s", arguments(c.NArg()))
@@ -101,7 +102,16 @@ func (p *program) inspect(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.writeReport(format, &report)
+	base := output.Machine{}
+	if format != formatTable {
+		h, err := p.host(c)
+		if err != nil {
+			return err
+		}
+		m.Status = report.Status // QEMU was asked after the files
+		base = p.printedMachine(&m, len(h.Enabled(m.Namespace, m.Name)) > 0)
+	}
+	return p.writeReport(format, &report, base)
 }
 
 func (p *program) inspectImage(ctx context.Context, format, path string) error {
@@ -112,14 +122,16 @@ func (p *program) inspectImage(ctx context.Context, format, path string) error {
 		return err
 	}
 	if format != formatTable {
-		return write(p.stdout, format, report)
+		return p.printOne(format, printedImage(&report))
 	}
 	return inspect.WriteImage(p.stdout, &report)
 }
 
-func (p *program) writeReport(format string, r *inspect.Report) error {
+// writeReport writes a report, which is about base if that has a name.
+func (p *program) writeReport(format string, r *inspect.Report, base output.Machine) error {
 	if format != formatTable {
-		return write(p.stdout, format, r)
+		printed := printedReport(r, base)
+		return p.printOne(format, &printed)
 	}
 	return r.WriteText(p.stdout)
 }

@@ -35,16 +35,16 @@ func (p *program) leftoversCommand() *cli.Command {
 	}
 }
 
-// leftover is what is left as JSON has it.
+// leftover is what is left.
 type leftover struct {
-	Namespace string    `json:"namespace"`
-	Kind      string    `json:"kind"`
-	Name      string    `json:"name"`
-	Machine   string    `json:"machine"`
-	Size      int64     `json:"size,omitempty"`
-	Created   time.Time `json:"created"`
+	Namespace string
+	Kind      string
+	Name      string
+	Machine   string
+	Size      int64
+	Created   time.Time
 	// Delete is the command that would delete it.
-	Delete string `json:"delete"`
+	Delete string
 }
 
 func (p *program) leftovers(c *cli.Context) error {
@@ -84,7 +84,7 @@ func (p *program) leftovers(c *cli.Context) error {
 		}
 	}
 	if format == formatJSON {
-		if err := textout.WriteJSON(p.stdout, out); err != nil {
+		if err := printList(p, format, printedLeftovers(out)); err != nil {
 			return err
 		}
 		return failed

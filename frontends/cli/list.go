@@ -8,7 +8,7 @@ import (
 
 	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/host"
-	"github.com/vmop/sdk/vmop/inspect"
+	"github.com/vmop/sdk/vmop/output"
 )
 
 func (p *program) listCommand() *cli.Command {
@@ -37,26 +37,16 @@ func (p *program) listCommand() *cli.Command {
 	}
 }
 
-// listed is a machine as JSON has it.
+// listed is a machine, for the table.
 type listed struct {
-	Namespace string      `json:"namespace"`
-	Name      string      `json:"name"`
-	Status    host.Status `json:"status"`
+	Namespace, Name string
+	Status          host.Status
 	// Ready says whether the guest executes: True, False or Unknown.
-	Ready      string    `json:"ready"`
-	Since      time.Time `json:"since"`
-	Message    string    `json:"message,omitempty"`
-	CPUs       int       `json:"cpus,omitempty"`
-	RAM        int64     `json:"ram,omitempty"`
-	RunnerPID  int       `json:"runnerPid,omitempty"`
-	QEMUPID    int       `json:"qemuPid,omitempty"`
-	UUID       string    `json:"uuid,omitempty"`
-	DataDir    string    `json:"dataDir"`
-	RuntimeDir string    `json:"runtimeDir,omitempty"`
-	// Enabled says that systemd starts the machine with this host.
-	Enabled bool `json:"enabled,omitempty"`
-	// Conditions are those that inspect has.
-	Conditions []inspect.Condition `json:"conditions,omitempty"`
+	Ready   string
+	Since   time.Time
+	Message string
+	CPUs    int
+	RAM     int64
 }
 
 func (p *program) list(c *cli.Context) error {
@@ -81,14 +71,16 @@ func (p *program) list(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if format == formatJSON {
+		printed := []output.Machine{}
+		for _, m := range machines {
+			printed = append(printed, p.printedMachine(&m, len(h.Enabled(m.Namespace, m.Name)) > 0))
+		}
+		return printList(p, format, printed)
+	}
 	out := []listed{}
 	for _, m := range machines {
-		l := listedOf(&m)
-		l.Enabled = len(h.Enabled(m.Namespace, m.Name)) > 0
-		out = append(out, l)
-	}
-	if format == formatJSON {
-		return textout.WriteJSON(p.stdout, out)
+		out = append(out, listedOf(&m))
 	}
 	if len(out) == 0 {
 		p.note("No machines found.")
@@ -115,13 +107,9 @@ func (p *program) listWidth(format string) int {
 }
 
 func listedOf(m *host.Machine) listed {
-	l := listed{
-		Namespace: m.Namespace, Name: m.Name, Status: m.Status, Ready: string(m.Ready()), Since: m.State.Since, Message: m.Message(),
-		RunnerPID: m.Runner, QEMUPID: m.QEMU, UUID: m.State.UUID, DataDir: m.Data,
-	}
+	l := listed{Namespace: m.Namespace, Name: m.Name, Status: m.Status, Ready: string(m.Ready()), Since: m.State.Since, Message: m.Message()}
 	if m.Running() {
-		l.Conditions = inspect.Conditions(m)
-		l.CPUs, l.RAM, l.RuntimeDir = m.State.CPUs, m.State.RAM, m.State.RuntimeDir
+		l.CPUs, l.RAM = m.State.CPUs, m.State.RAM
 	}
 	return l
 }

@@ -48,20 +48,22 @@ func notHere(c *cli.Context) error {
 // operated is what became of what was asked for of one machine.
 type operated struct {
 	// Machine and Namespace name the machine.
-	Machine   string `json:"machine"`
-	Namespace string `json:"namespace"`
+	Machine   string
+	Namespace string
 	// Operation is the name of the operation; it is missing if there is none.
-	Operation string `json:"operation,omitempty"`
-	Type      string `json:"type"`
-	Force     bool   `json:"force,omitempty"`
+	Operation string
+	Type      string
+	Force     bool
 	// Phase is that of the operation, NotNeeded if the machine is as it should be, or
 	// DryRun.
-	Phase string `json:"phase"`
+	Phase string
 	// Reason and Message say why.
-	Reason  string `json:"reason,omitempty"`
-	Message string `json:"message,omitempty"`
+	Reason  string
+	Message string
 
 	failed bool
+	// made is the operation as it was seen last; nil if there is none.
+	made *spec.VirtualMachineOperation
 }
 
 // What there is instead of a phase.
@@ -453,6 +455,7 @@ func (p *program) confirmMany(c *cli.Context, kind spec.OperationType, vms []*sp
 
 // reported is what an operation says of itself.
 func reported(out operated, o *spec.VirtualMachineOperation) operated {
+	out.made = o
 	out.Operation, out.Phase = o.Name, string(o.Status.Phase)
 	if out.Phase == "" {
 		out.Phase = string(spec.OperationPending)
@@ -502,7 +505,7 @@ func (p *program) printOperated(results []operated, asJSON bool) error {
 		}
 	}
 	if asJSON {
-		if err := textout.WriteJSON(p.stdout, results); err != nil {
+		if err := printList(p, formatJSON, printedOperations(results)); err != nil {
 			return err
 		}
 	}

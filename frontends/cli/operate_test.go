@@ -29,7 +29,7 @@ func TestAFailedOperationIsAnError(t *testing.T) {
 	if err == nil || err.Error() != "1 of 2 failed" || !strings.Contains(errs.String(), "shop/web: start: Failed: because") || out.String() != "shop/db: start: Completed: the machine runs\n" {
 		t.Errorf("%v\n%s%s", err, &out, &errs)
 	}
-	if err := p.printOperated([]operated{good}, true); err != nil || !strings.Contains(out.String(), `"phase": "Completed"`) {
+	if err := p.printOperated([]operated{good}, true); err != nil || !strings.Contains(out.String(), `"result": "Completed"`) {
 		t.Errorf("%v\n%s", err, &out)
 	}
 }

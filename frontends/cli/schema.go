@@ -12,54 +12,54 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/vmop/sdk/frontends/cli/cluster"
 	"github.com/vmop/sdk/internal/textout"
-	"github.com/vmop/sdk/vmop/host"
-	"github.com/vmop/sdk/vmop/imageinspect"
-	"github.com/vmop/sdk/vmop/inspect"
-	"github.com/vmop/sdk/vmop/reconcile/changes"
-	"github.com/vmop/sdk/vmop/runnerconfig"
-	"github.com/vmop/sdk/vmop/takeover"
+	"github.com/vmop/sdk/vmop/output"
+	"github.com/vmop/sdk/vmop/spec"
 )
 
 //go:generate sh -c "go run . __schema >../../docs/vmop-cli.schema.json"
 
-// output is what a command prints with -o json, in one of the ways that it has.
-type output struct {
+// described is what a command prints with -o json, in one of the ways that it has.
+type described struct {
 	name, command, about string
-	of                   any
+	// list says that it prints a List of such.
+	list bool
+	of   any
 }
+
+// The two forms of what is printed.
+const (
+	many = true
+	one  = false
+)
 
 // outputs are all of them, but for those of render: manifests, configurations and
 // command lines have their own definitions.
-func outputs() []output {
-	return []output{
-		{"changes", "changes", "what a change of a manifest needs", []changes.Change{}},
-		{"changes-all", "changes", "what waits for a restart of the machines of this host", []waiting{}},
-		{"diff", "diff", "what applying manifests would change in a cluster", []difference{}},
-		{"disk-list", "disk", "the disks of a machine of this host", []host.Disk{}},
-		{"disk-done", "disk", "what became of what was asked for of a disk of a cluster", diskDone{}},
-		{"disk-list-cluster", "disk", "the disks of a cluster", []clusterDisk{}},
-		{"doctor", "doctor", "what this host has for machines", []host.Finding{}},
-		{"events", "events", "what happened to a machine", []cluster.Happening{}},
-		{"guest-info", "guest", "what the guest agent says", guestReport{}},
-		{"image-list", "image", "the images that were fetched to this host", []host.CachedImage{}},
-		{"inspect", "inspect", "a machine of this host", inspect.Report{}},
-		{"inspect-cluster", "inspect", "a machine of a cluster", clusterReport{}},
-		{"inspect-image", "inspect", "an image", imageinspect.Report{}},
-		{"leftovers", "leftovers", "what deleted machines have left in a cluster", []leftover{}},
-		{"list", "list", "the machines of this host", []listed{}},
-		{"list-cluster", "list", "the machines of a cluster", []clusterListed{}},
-		{"restart", "restart", "what became of machines of a cluster that were restarted", []operated{}},
-		{"snapshot-list", "snapshot", "the snapshots of a machine of this host", []host.Snapshot{}},
-		{"spice", "spice", "the connection of --print", displayConnection{}},
-		{"spice-proxy", "spice", "the port of --proxy-only", proxyReport{}},
-		{"start", "start", "what became of machines of a cluster that were started", []operated{}},
-		{"stop", "stop", "what became of machines of a cluster that were stopped", []operated{}},
-		{"takeover", "takeover", "what becomes of a cluster of VM-Operator", []takeover.Finding{}},
-		{"top", "top", "what machines of this host use", []used{}},
-		{"vnc", "vnc", "the connection of --print", displayConnection{}},
-		{"vnc-proxy", "vnc", "the port of --proxy-only", proxyReport{}},
+func outputs() []described {
+	return []described{
+		{"changes", "changes", "what a change of a manifest needs, or what waits for a restart", many, output.Changes{}},
+		{"diff", "diff", "what applying manifests would change in a cluster", many, output.Changes{}},
+		{"disk-list", "disk", "the disks of a machine of this host", many, output.Disk{}},
+		{"disk-done", "disk", "what became of what was asked for of a disk of a cluster", one, output.DiskResult{}},
+		{"disk-list-cluster", "disk", "the disks of a cluster", many, output.VirtualDisk{}},
+		{"doctor", "doctor", "what this host has for machines", many, output.HostFinding{}},
+		{"events", "events", "what happened to a machine", many, output.Event{}},
+		{"guest-info", "guest", "what the guest agent says", one, output.GuestInfo{}},
+		{"image-list", "image", "the images that were fetched to this host", many, output.CachedImage{}},
+		{"inspect", "inspect", "a machine of this host or of a cluster", one, output.Machine{}},
+		{"inspect-image", "inspect", "an image", one, output.DiskImage{}},
+		{"leftovers", "leftovers", "what deleted machines have left in a cluster", many, output.Leftover{}},
+		{"list", "list", "the machines of this host or of a cluster", many, output.Machine{}},
+		{"restart", "restart", "what became of machines of a cluster that were restarted", many, output.Operation{}},
+		{"snapshot-list", "snapshot", "the snapshots of a machine of this host", many, output.Snapshot{}},
+		{"spice", "spice", "the connection of --print", one, output.DisplayConnection{}},
+		{"spice-proxy", "spice", "the port of --proxy-only", one, output.DisplayProxy{}},
+		{"start", "start", "what became of machines of a cluster that were started", many, output.Operation{}},
+		{"stop", "stop", "what became of machines of a cluster that were stopped", many, output.Operation{}},
+		{"takeover", "takeover", "what becomes of a cluster of VM-Operator", many, output.TakeoverFinding{}},
+		{"top", "top", "what machines of this host use", many, output.Metrics{}},
+		{"vnc", "vnc", "the connection of --print", one, output.DisplayConnection{}},
+		{"vnc-proxy", "vnc", "the port of --proxy-only", one, output.DisplayProxy{}},
 	}
 }
 
@@ -95,7 +95,7 @@ const defs = "#/$defs/"
 
 // schemaOf describes outputs: $defs has one for each by its name, and the Go types that
 // they consist of. Fields may be added to what is described.
-func schemaOf(all []output) *schema {
+func schemaOf(all []described) *schema {
 	s := &schema{
 		Schema: "https://json-schema.org/draft/2020-12/schema", Title: "vmop-cli",
 		Description: "What vmop-cli prints with -o json: $defs has a schema for each command. Fields may be added.",
@@ -103,6 +103,15 @@ func schemaOf(all []output) *schema {
 	}
 	for _, o := range all {
 		d := *s.of(reflect.TypeOf(o.of))
+		if o.list {
+			d = schema{
+				Type: []string{"object"}, Required: []string{"apiVersion", "kind", "metadata", "items"},
+				Properties: map[string]*schema{
+					"apiVersion": {Type: []string{"string"}}, "kind": {Type: []string{"string"}}, "metadata": {Type: []string{"object"}, More: &schema{}},
+					"items": {Type: []string{"array"}, Items: s.of(reflect.TypeOf(o.of))},
+				},
+			}
+		}
 		d.Description = "vmop-cli " + o.command + ": " + o.about
 		s.Defs[o.name] = &d
 	}
@@ -121,10 +130,11 @@ func (s *schema) of(t reflect.Type) *schema {
 		return &schema{Type: []string{"string"}, Format: "date-time"}
 	case reflect.TypeFor[metav1.Time]():
 		return &schema{Type: []string{"string", "null"}, Format: "date-time"}
+	case reflect.TypeFor[spec.VirtualMachineSpec]():
+		// What a manifest may have is in deploy/crds.
+		return &schema{Type: []string{"object"}, More: &schema{}}
 	case reflect.TypeFor[resource.Quantity]():
 		return &schema{Type: []string{"string"}}
-	case reflect.TypeFor[runnerconfig.Bytes]():
-		return &schema{Type: []string{"integer", "string"}}
 	}
 	switch {
 	case t.Kind() == reflect.Pointer:
@@ -167,7 +177,7 @@ func orNull(s *schema) *schema {
 // object refers to the schema of a struct, which is made once.
 func (s *schema) object(t reflect.Type) *schema {
 	name := path.Base(t.PkgPath()) + "." + t.Name()
-	if t.PkgPath() == reflect.TypeFor[output]().PkgPath() { // in tests, that is not main
+	if t.PkgPath() == reflect.TypeFor[described]().PkgPath() { // in tests, that is not main
 		name = "cli." + t.Name()
 	}
 	if t.Name() == "" {

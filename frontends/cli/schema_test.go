@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/internal/textout"
+	"github.com/vmop/sdk/vmop/output"
 )
 
 // schemaFile is for users, and made by make generate.
@@ -82,6 +83,10 @@ func checked(args []string, printed []byte) string {
 	if err := json.Unmarshal(printed, &value); err != nil {
 		return err.Error()
 	}
+	// One type reads all of it, and knows every field.
+	if err := json.Unmarshal(printed, new(output.Output)); err != nil {
+		return err.Error()
+	}
 	all := outputs()
 	s := schemaOf(all)
 	problems := ""
@@ -108,7 +113,11 @@ func TestSchemaFitsItsTypes(t *testing.T) {
 			if full {
 				fill(v, 0)
 			}
-			data, err := json.Marshal(v.Interface())
+			object, is := v.Addr().Interface().(output.Object)
+			if !is {
+				t.Fatalf("%s: %T is no object", o.name, o.of)
+			}
+			data, err := json.Marshal(output.Output{List: o.list, Items: []output.Object{object}})
 			if err != nil {
 				t.Fatalf("%s: %v", o.name, err)
 			}
@@ -126,7 +135,7 @@ func TestSchemaFitsItsTypes(t *testing.T) {
 		Since time.Time `json:"since"`
 		CPUs  int       `json:"cpus,omitempty"`
 	}
-	s = schemaOf([]output{{name: "parts", of: []part{}}})
+	s = schemaOf([]described{{name: "parts", of: []part{}}})
 	for text, want := range map[string]string{
 		`{}`: "parts is object, want array or null", `[{"name":"a"}]`: "parts[0].since is missing",
 		`[{"name":"b","since":"now"}]`:                             "cannot parse",

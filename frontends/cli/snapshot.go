@@ -151,7 +151,7 @@ func (p *program) listSnapshots(m *host.Machine, format string) error {
 		return err
 	}
 	if format == formatJSON {
-		return textout.WriteJSON(p.stdout, all)
+		return printList(p, format, printedSnapshots(m, all))
 	}
 	if len(all) == 0 {
 		p.note("%s has no snapshots.", m.FullName())

@@ -63,7 +63,7 @@ func (p *program) takeover(c *cli.Context) error {
 	}
 	found := takeover.Check(in)
 	if format == formatJSON {
-		err = textout.WriteJSON(p.stdout, found)
+		err = printList(p, format, printedTakeover(found))
 	} else {
 		err = p.writeFindings(found)
 	}

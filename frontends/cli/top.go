@@ -13,6 +13,7 @@ import (
 
 	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/host"
+	"github.com/vmop/sdk/vmop/output"
 )
 
 func (p *program) topCommand() *cli.Command {
@@ -35,26 +36,29 @@ func (p *program) topCommand() *cli.Command {
 	}
 }
 
-// used is what a machine uses as JSON has it: bytes, seconds, and bytes per second.
+// used is what a machine uses: bytes, seconds, and bytes per second.
 type used struct {
-	Namespace            string  `json:"namespace"`
-	Name                 string  `json:"name"`
-	CPU                  float64 `json:"cpu"` // processors of this host
-	CPUSeconds           float64 `json:"cpuSeconds"`
-	Memory               int64   `json:"memory"`
-	DiskReadPerSecond    float64 `json:"diskReadPerSecond"`
-	DiskWrittenPerSecond float64 `json:"diskWrittenPerSecond"`
-	DiskRead             int64   `json:"diskRead"`
-	DiskWritten          int64   `json:"diskWritten"`
-	// Net is missing where nothing of the network is counted.
-	Net *usedNet `json:"net,omitempty"`
+	Namespace            string
+	Name                 string
+	CPU                  float64 // processors of this host
+	CPUSeconds           float64
+	Memory               int64
+	DiskReadPerSecond    float64
+	DiskWrittenPerSecond float64
+	DiskRead             int64
+	DiskWritten          int64
+	// at is the end of the time in which it was measured, window its length.
+	at     time.Time
+	window time.Duration
+	// Net is nil where nothing of the network is counted.
+	Net *usedNet
 }
 
 type usedNet struct {
-	ReceivedPerSecond float64 `json:"receivedPerSecond"`
-	SentPerSecond     float64 `json:"sentPerSecond"`
-	Received          int64   `json:"received"`
-	Sent              int64   `json:"sent"`
+	ReceivedPerSecond float64
+	SentPerSecond     float64
+	Received          int64
+	Sent              int64
 }
 
 func (p *program) top(c *cli.Context) error {
@@ -136,6 +140,7 @@ func (p *program) topMachines(c *cli.Context) ([]host.Machine, error) {
 func usedOf(m *host.Machine, before, after host.Usage) used {
 	l := after.Since(before)
 	u := used{
+		at: after.At, window: after.At.Sub(before.At),
 		Namespace: m.Namespace, Name: m.Name, CPU: l.CPU, CPUSeconds: after.CPU.Seconds(), Memory: after.Memory,
 		DiskReadPerSecond: l.DiskRead, DiskWrittenPerSecond: l.DiskWritten, DiskRead: after.DiskRead, DiskWritten: after.DiskWritten,
 	}
@@ -147,7 +152,11 @@ func usedOf(m *host.Machine, before, after host.Usage) used {
 
 func (p *program) showTop(format string, out []used) error {
 	if format == formatJSON {
-		return textout.WriteJSON(p.stdout, out)
+		all := make([]output.Metrics, len(out))
+		for i := range out {
+			all[i] = printedMetrics(&out[i])
+		}
+		return printList(p, format, all)
 	}
 	if len(out) == 0 {
 		p.note("No machine runs.")

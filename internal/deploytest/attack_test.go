@@ -26,6 +26,7 @@ import (
 	"github.com/vmop/sdk/frontends/runner/kubernetes"
 	"github.com/vmop/sdk/vmop/names"
 	vmrunner "github.com/vmop/sdk/vmop/runner"
+	"github.com/vmop/sdk/vmop/runner/vmstatus"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -112,7 +113,7 @@ func TestAStolenRunnerTokenReachesItsOwnReportOnly(t *testing.T) {
 	if m, err = runner.Machine(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	last, _ := kubernetes.Status(&vmrunner.State{Phase: vmrunner.PhaseStopped, Outcome: &vmrunner.Outcome{
+	last, _ := vmstatus.Of(&vmrunner.State{Phase: vmrunner.PhaseStopped, Outcome: &vmrunner.Outcome{
 		Cause: vmrunner.CauseGuestShutdown, Message: "the guest has powered itself off", QEMUStatus: "exit status 0",
 	}}, nil, time.Now())
 	if err := runner.ApplyStatus(t.Context(), m, last); err != nil {

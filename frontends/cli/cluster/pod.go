@@ -92,16 +92,18 @@ func (c *Client) copyLog(ctx context.Context, namespace, name string, o LogOptio
 
 // Happening is a Kubernetes event about a machine or an object of it.
 type Happening struct {
+	// Name is that of the event, if it is an object.
+	Name string
 	// First and Last are when it happened, Count how often.
-	First time.Time `json:"first"`
-	Last  time.Time `json:"last"`
-	Count int       `json:"count"`
+	First time.Time
+	Last  time.Time
+	Count int
 	// Type is Normal or Warning.
-	Type string `json:"type"`
+	Type string
 	// Object is what it is about, as in Pod/web.
-	Object  string `json:"object"`
-	Reason  string `json:"reason"`
-	Message string `json:"message"`
+	Object  string
+	Reason  string
+	Message string
 }
 
 // Happenings lists the events about a machine, its pod and the named claims, the
@@ -134,6 +136,7 @@ func (c *Client) Happenings(ctx context.Context, namespace, name string, claims 
 // old and a new style.
 func happening(e *corev1.Event) Happening {
 	h := Happening{
+		Name:  e.Name,
 		First: e.FirstTimestamp.Time, Last: e.LastTimestamp.Time, Count: max(int(e.Count), 1),
 		Type: e.Type, Object: e.InvolvedObject.Kind + "/" + e.InvolvedObject.Name, Reason: e.Reason, Message: e.Message,
 	}

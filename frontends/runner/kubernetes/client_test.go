@@ -16,6 +16,7 @@ import (
 	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/runner"
+	"github.com/vmop/sdk/vmop/runner/vmstatus"
 )
 
 // cluster is a real API server with the definitions, a machine,
@@ -129,7 +130,7 @@ func TestReportOnARealAPI(t *testing.T) {
 	}
 	// The same again is no write.
 	version := kubectl("get", "vm", "web", "-o", "jsonpath={.metadata.resourceVersion}")
-	part, _ := Status(&state, newTransitions(m.Conditions), now.Add(time.Hour))
+	part, _ := vmstatus.Of(&state, vmstatus.NewTransitions(m.Conditions), now.Add(time.Hour))
 	if err := client.ApplyStatus(ctx, Machine{UID: m.UID}, part); err != nil {
 		t.Error(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/vmop/runner"
+	"github.com/vmop/sdk/vmop/runner/vmstatus"
 )
 
 // API is what a reporter needs of the Kubernetes API. [Client] is one.
@@ -32,7 +33,7 @@ type Machine struct {
 	UID string
 	// ResourceVersion is that of the machine when it was read.
 	ResourceVersion string
-	Conditions      []Condition
+	Conditions      []vmstatus.Condition
 	// PowerdownTimeout is what its guest has to shut down, in seconds; negative
 	// means that this is not known.
 	PowerdownTimeout int64
@@ -195,7 +196,7 @@ type sender struct {
 	r       *Reporter
 	uid     string
 	named   string // the machine that the configuration has named last
-	since   transitions
+	since   vmstatus.Transitions
 	written map[string]any
 	failing bool
 	pauses  pauses
@@ -409,10 +410,10 @@ func (s *sender) send(ctx context.Context, state *runner.State, events []Event) 
 		if s.named != "" && m.UID != s.named {
 			return false, fmt.Errorf("%w, and there is another one of its name", ErrGone)
 		}
-		s.uid, s.since, s.forced = m.UID, newTransitions(m.Conditions), m.ForceStop
+		s.uid, s.since, s.forced = m.UID, vmstatus.NewTransitions(m.Conditions), m.ForceStop
 	}
 	if state != nil {
-		status, since := Status(state, s.since, time.Now())
+		status, since := vmstatus.Of(state, s.since, time.Now())
 		if !reflect.DeepEqual(status, s.written) {
 			if err := s.apply(ctx, state, status); err != nil {
 				return false, err

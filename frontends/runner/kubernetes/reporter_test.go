@@ -15,6 +15,7 @@ import (
 
 	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/runner"
+	"github.com/vmop/sdk/vmop/runner/vmstatus"
 )
 
 // fakeAPI stands for an API server that is slow, away, or without the machine:
@@ -255,7 +256,7 @@ func TestAMachineThatIsGoneIsNotReported(t *testing.T) {
 func TestTimesOfConditions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		begin := time.Unix(1e9, 0).UTC()
-		known := transitions{}
+		known := vmstatus.Transitions{}
 		status := map[string]live.Status{}
 		changed := map[string]time.Time{}
 		for n := range rapid.IntRange(1, 20).Draw(t, "reports") {
@@ -268,7 +269,7 @@ func TestTimesOfConditions(t *testing.T) {
 				}
 				s.Conditions = append(s.Conditions, live.Condition{Type: kind, Status: v})
 			}
-			part, next := Status(&s, known, now)
+			part, next := vmstatus.Of(&s, known, now)
 			for _, c := range part["conditions"].([]any) {
 				c := c.(map[string]any)
 				kind := c["type"].(string)
@@ -276,7 +277,7 @@ func TestTimesOfConditions(t *testing.T) {
 					t.Fatalf("%s since %v, want %s", kind, c["lastTransitionTime"], want)
 				}
 			}
-			if again, _ := Status(&s, next, now.Add(time.Hour)); !slices.EqualFunc(again["conditions"].([]any), part["conditions"].([]any), func(a, b any) bool {
+			if again, _ := vmstatus.Of(&s, next, now.Add(time.Hour)); !slices.EqualFunc(again["conditions"].([]any), part["conditions"].([]any), func(a, b any) bool {
 				return a.(map[string]any)["lastTransitionTime"] == b.(map[string]any)["lastTransitionTime"]
 			}) {
 				t.Fatal("the same state has other times")

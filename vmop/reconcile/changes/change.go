@@ -5,6 +5,10 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/vmop/sdk/vmop/spec"
 )
 
 // Change is one difference between two manifests of one machine, and what
@@ -16,13 +20,26 @@ type Change struct {
 	// a list are counted from 0; a key of a map stands in brackets too, as in
 	// metadata.labels[app.kubernetes.io/part-of].
 	Path string `json:"path"`
-	// OldValue and NewValue are the values as JSON; nil where there is none.
-	OldValue json.RawMessage `json:"oldValue,omitempty"`
-	NewValue json.RawMessage `json:"newValue,omitempty"`
+	// OldValue and NewValue are the values as JSON; nil where there is none. Their names
+	// in JSON are those of [spec.AwaitingChange].
+	OldValue json.RawMessage `json:"currentValue,omitempty"`
+	NewValue json.RawMessage `json:"desiredValue,omitempty"`
 	// Applied says when the change takes effect.
 	Applied Applied `json:"applied"`
 	// Reason explains what Applied alone does not say; often empty.
-	Reason string `json:"reason,omitempty"`
+	Reason string `json:"message,omitempty"`
+}
+
+// Awaiting is the change as the status of a machine has it that waits for a restart with
+// it.
+func (c *Change) Awaiting() spec.AwaitingChange {
+	value := func(raw json.RawMessage) *runtime.RawExtension {
+		if raw == nil {
+			return nil
+		}
+		return &runtime.RawExtension{Raw: raw}
+	}
+	return spec.AwaitingChange{Operation: c.Operation, Path: c.Path, CurrentValue: value(c.OldValue), DesiredValue: value(c.NewValue), Message: c.Reason}
 }
 
 // Applied says when a change takes effect on a machine that runs.

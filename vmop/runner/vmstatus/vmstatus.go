@@ -1,4 +1,7 @@
-package kubernetes
+// Package vmstatus is what a runner has to say in the status of a VirtualMachine. The
+// runner of a pod writes it to the cluster, and package host tells it of a machine that
+// no cluster knows: both say the same things by the same names.
+package vmstatus
 
 import (
 	"encoding/json"
@@ -17,22 +20,26 @@ import (
 // Condition is a condition of the machine's status.
 type Condition = live.StatusCondition
 
-// transitions knows since when each condition has its status, by its type. A
+// Transitions knows since when each condition has its status, by its type. A
 // runner that starts takes up where the one before left off.
-type transitions map[string]Condition
+type Transitions map[string]Condition
 
-func newTransitions(stored []Condition) transitions {
-	t := transitions{}
+// NewTransitions takes up what a status has had so far.
+func NewTransitions(stored []Condition) Transitions {
+	t := Transitions{}
 	for _, c := range stored {
 		t[c.Type] = c
 	}
 	return t
 }
 
-// Status is the runner's part of the status of a VirtualMachine, as JSON values,
+// Of is the runner's part of the status of a VirtualMachine, as JSON values,
 // and the conditions in it. Of conditions that have the status that they had
 // before, the times stay; those that have no time of their own get now.
-func Status(s *runner.State, before transitions, now time.Time) (map[string]any, transitions) {
+func Of(s *runner.State, before Transitions, now time.Time) (map[string]any, Transitions) {
+	if s == nil { // of a machine that nobody has told of
+		s = &runner.State{Phase: runner.PhaseStopped}
+	}
 	stopped := s.Phase == runner.PhaseStopped
 	part := map[string]any{"cpus": int64(s.CPUs), "ram": resource.NewQuantity(s.RAM, resource.BinarySI).String()}
 	if len(s.DeviceGroups) > 0 { // the next pod is in them, also after the end
@@ -100,6 +107,9 @@ func Status(s *runner.State, before transitions, now time.Time) (map[string]any,
 		}
 	}
 	after := maps.Clone(before)
+	if after == nil {
+		after = Transitions{}
+	}
 	list := make([]any, len(conditions))
 	for i, c := range conditions {
 		// The definition dates the conditions of a new machine 1970.

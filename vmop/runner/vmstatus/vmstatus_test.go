@@ -1,4 +1,4 @@
-package kubernetes
+package vmstatus
 
 import (
 	"encoding/json"
@@ -15,7 +15,7 @@ func TestStatusOfAttachments(t *testing.T) {
 	s := &runner.State{Phase: runner.PhaseBooting, AttachmentKey: "0a", Attachments: []live.Attachment{
 		{UID: "1", Name: "data", Phase: live.AttachmentPending, Message: "nobody exports it yet"}, {UID: "2", Name: "logs", Phase: live.AttachmentAttached},
 	}}
-	part, _ := Status(s, nil, time.Unix(0, 0))
+	part, _ := Of(s, nil, time.Unix(0, 0))
 	got, err := json.Marshal(map[string]any{"attachments": part["attachments"], "key": part["attachmentKey"]})
 	if err != nil {
 		t.Fatal(err)
@@ -27,11 +27,11 @@ func TestStatusOfAttachments(t *testing.T) {
 	for range 100 {
 		s.Attachments = append(s.Attachments, s.Attachments[0])
 	}
-	if part, _ = Status(s, nil, time.Unix(0, 0)); len(part["attachments"].([]any)) != maxAttachments {
+	if part, _ = Of(s, nil, time.Unix(0, 0)); len(part["attachments"].([]any)) != maxAttachments {
 		t.Errorf("%d are told", len(part["attachments"].([]any)))
 	}
 	s.Phase = runner.PhaseStopped
-	if part, _ = Status(s, nil, time.Unix(0, 0)); part["attachments"] != nil || part["attachmentKey"] != nil {
+	if part, _ = Of(s, nil, time.Unix(0, 0)); part["attachments"] != nil || part["attachmentKey"] != nil {
 		t.Errorf("of a machine that has ended %v is told", part)
 	}
 }

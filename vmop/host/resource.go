@@ -1,0 +1,175 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/vmop/sdk/vmop/conditions"
+	"github.com/vmop/sdk/vmop/live"
+	"github.com/vmop/sdk/vmop/reconcile/changes"
+	"github.com/vmop/sdk/vmop/runner"
+	"github.com/vmop/sdk/vmop/runner/vmstatus"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// CauseRunnerDied is the cause in status.runnerEnd of a machine whose runner and QEMU
+// were killed, so that no runner could say why it ended.
+const CauseRunnerDied = "runner-died"
+
+// Resource is the machine in the shape that it would have in a cluster: its metadata and
+// specification are those of its manifest, and its status says what a status in a
+// cluster says, at the same places.
+//
+// The phases are those of package spec. What a host has beside them is the reason of the
+// condition Ready: Failed and RunnerDied of a machine in phase Stopped, whose
+// status.runnerEnd says more, and Orphaned of one in phase Unknown.
+// metadata.creationTimestamp is when the machine's directory was made, where the file
+// system knows. Times that nobody knows of conditions are 1970, as in a cluster.
+//
+// The machine is returned also together with an error, which says what of it could not
+// be read: its specification is empty if that is the manifest.
+func (m *Machine) Resource() (*spec.VirtualMachine, error) {
+	if m == nil {
+		return nil, errNoMachine
+	}
+	vm := &spec.VirtualMachine{}
+	o, err := m.Object()
+	switch {
+	case err == nil:
+		o.VirtualMachine.DeepCopyInto(vm)
+	case errors.Is(err, ErrNoManifest): // of one that is being made, or that an earlier version has run
+		err = nil
+	}
+	vm.SetGroupVersionKind(spec.GroupVersion().WithKind(spec.KindVirtualMachine))
+	vm.Namespace, vm.Name = m.Namespace, m.Name
+	if vm.CreationTimestamp.IsZero() {
+		vm.CreationTimestamp = m.made()
+	}
+	status, serr := m.statusOf()
+	if m.Running() {
+		waiting, werr := m.Awaiting()
+		if werr == nil {
+			status.RestartAwaitingChanges = awaited(waiting)
+		}
+		// That an earlier version has started it is no error of the machine.
+	}
+	vm.Status = status
+	return vm, errors.Join(err, serr)
+}
+
+// made is when the machine's directory was.
+func (m *Machine) made() metav1.Time {
+	var s unix.Statx_t
+	if err := unix.Statx(unix.AT_FDCWD, m.Data, 0, unix.STATX_BTIME, &s); err != nil || s.Mask&unix.STATX_BTIME == 0 {
+		return metav1.Time{}
+	}
+	return metav1.NewTime(time.Unix(s.Btime.Sec, 0).UTC())
+}
+
+// phaseOf is the phase that a cluster has for a status.
+func phaseOf(s Status) string {
+	switch s {
+	case StatusRunning:
+		return spec.PhaseRunning
+	case StatusPaused:
+		return spec.PhasePaused
+	case StatusStopped, StatusFailed, StatusDied:
+		return spec.PhaseStopped
+	case Status(runner.PhaseTerminating):
+		return spec.PhaseStopping
+	case Status(runner.PhaseInitializing), Status(runner.PhaseStarting):
+		return spec.PhaseStarting
+	}
+	return spec.PhaseUnknown
+}
+
+// Reason is the status as a condition has a reason: one word.
+func (s Status) Reason() string {
+	if s == StatusDied {
+		return "RunnerDied"
+	}
+	if s == "" { // the state cannot be read
+		return "Unknown"
+	}
+	return string(s)
+}
+
+// statusOf is the status of the resource, but for what only the manifest says.
+func (m *Machine) statusOf() (spec.VirtualMachineStatus, error) {
+	s := m.State
+	died := m.Status == StatusDied
+	if !m.Running() { // also of one that was killed: what it said of itself is no longer so
+		s.Phase = runner.PhaseStopped
+	}
+	if died {
+		s.StatusConditions, s.Conditions = nil, nil
+	}
+	unknown := time.Unix(0, 0).UTC()
+	part, _ := vmstatus.Of(&s, nil, unknown)
+	var out spec.VirtualMachineStatus
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(part, &out); err != nil {
+		return out, fmt.Errorf("the state of %s: %w", m.FullName(), err)
+	}
+	out.Phase, out.Ready = phaseOf(m.Status), m.Ready() == live.True
+	out.ObservedGeneration = s.Generation
+	if died {
+		out.RunnerEnd = &spec.RunnerEnd{Cause: CauseRunnerDied, Message: m.Message()}
+	}
+	ready := spec.Condition{
+		Type: conditions.Ready, Status: metav1.ConditionStatus(m.Ready()), Reason: m.Status.Reason(), Message: m.whyReady(),
+		LastTransitionTime: metav1.NewTime(unknown),
+	}
+	out.Conditions = append([]spec.Condition{ready}, out.Conditions...)
+	for _, c := range s.Conditions {
+		if c.Type == live.RestartRequired { // what an operator says of it has other names
+			reason := conditions.ReasonNoRestartRequired
+			if c.Status == live.True {
+				reason = conditions.ReasonChangesPendingRestart
+			}
+			out.Conditions = append(out.Conditions, spec.Condition{
+				Type: conditions.AwaitingRestart, Status: metav1.ConditionStatus(c.Status), Reason: reason, Message: c.Message,
+				LastTransitionTime: metav1.NewTime(unknown), ObservedGeneration: s.Generation,
+			})
+		}
+	}
+	var stats spec.Stats
+	// The runner does not count a pause as a phase, and nobody knows when it was killed.
+	if !s.Since.IsZero() && m.Status != StatusPaused && m.Status != StatusOrphaned && !died {
+		stats.PhasesTransitions = []spec.PhaseTransition{{Phase: out.Phase, Time: metav1.NewTime(s.Since.UTC().Truncate(time.Second))}}
+	}
+	if s.Started != nil {
+		t := metav1.NewTime(s.Started.UTC().Truncate(time.Second))
+		stats.LastStartTime = &t
+	}
+	if stats.PhasesTransitions != nil || stats.LastStartTime != nil {
+		out.Stats = &stats
+	}
+	return out, nil
+}
+
+// whyReady says why the machine is ready, or is not.
+func (m *Machine) whyReady() string {
+	switch {
+	case m.Ready() == live.True:
+		return "the guest executes"
+	case m.Message() != "":
+		return m.Message()
+	case m.Status == StatusPaused:
+		return "the guest is paused"
+	}
+	return ""
+}
+
+// awaited are changes as the status of a machine has them.
+func awaited(found []changes.Change) []spec.AwaitingChange {
+	out := make([]spec.AwaitingChange, len(found))
+	for i, c := range found {
+		out[i] = c.Awaiting()
+	}
+	return out
+}

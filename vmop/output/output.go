@@ -1,0 +1,216 @@
+package output
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// APIVersion is that of the kinds that no API has.
+const APIVersion = "cli." + names.Group + "/v1"
+
+// Interface is a network interface as the guest sees it.
+type Interface = spec.Interface
+
+// Object is something that vmop-cli prints: a pointer to one of the types here.
+type Object interface {
+	GetObjectKind() schema.ObjectKind
+}
+
+// Kind is a kind of object that vmop-cli prints.
+type Kind struct {
+	APIVersion, Kind string
+	// Type is the Go type of its objects.
+	Type reflect.Type
+}
+
+// Kinds are all of them but List, sorted by their names.
+func Kinds() []Kind {
+	machines := spec.GroupVersion().String()
+	return []Kind{
+		{APIVersion, "CachedImage", reflect.TypeFor[CachedImage]()},
+		{APIVersion, "Changes", reflect.TypeFor[Changes]()},
+		{APIVersion, "Disk", reflect.TypeFor[Disk]()},
+		{APIVersion, "DiskImage", reflect.TypeFor[DiskImage]()},
+		{APIVersion, "DiskResult", reflect.TypeFor[DiskResult]()},
+		{APIVersion, "DisplayConnection", reflect.TypeFor[DisplayConnection]()},
+		{APIVersion, "DisplayProxy", reflect.TypeFor[DisplayProxy]()},
+		{"v1", "Event", reflect.TypeFor[corev1.Event]()},
+		{APIVersion, "GuestInfo", reflect.TypeFor[GuestInfo]()},
+		{APIVersion, "HostFinding", reflect.TypeFor[HostFinding]()},
+		{APIVersion, "Leftover", reflect.TypeFor[Leftover]()},
+		{APIVersion, "Metrics", reflect.TypeFor[Metrics]()},
+		{APIVersion, "Snapshot", reflect.TypeFor[Snapshot]()},
+		{APIVersion, "TakeoverFinding", reflect.TypeFor[TakeoverFinding]()},
+		{machines, names.KindDisk, reflect.TypeFor[VirtualDisk]()},
+		{machines, names.KindVirtualMachine, reflect.TypeFor[Machine]()},
+		{machines, names.KindOperation, reflect.TypeFor[Operation]()},
+	}
+}
+
+// Output is what one command has printed. It decodes the JSON of every command, strictly:
+// an unknown kind or field is an error. Programs that are to outlive a version decode
+// what they need by types of their own.
+type Output struct {
+	// List says that it is a List, whose items are any number.
+	List bool
+	// Items are those of a List, or the one object.
+	Items []Object
+}
+
+// list is Kubernetes' List.
+type list struct {
+	metav1.TypeMeta `json:",inline"`
+	// ListMeta is there because kubectl's List has it; it says nothing.
+	metav1.ListMeta `json:"metadata"`
+	Items           []json.RawMessage `json:"items"`
+}
+
+// kindList is the kind of a List, of apiVersion v1.
+const kindList = "List"
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (o *Output) UnmarshalJSON(data []byte) error {
+	var meta metav1.TypeMeta
+	if err := json.Unmarshal(data, &meta); err != nil {
+		return fmt.Errorf("output of vmop-cli: %w", err)
+	}
+	out := Output{}
+	if meta == (metav1.TypeMeta{Kind: kindList, APIVersion: "v1"}) {
+		var l list
+		if err := strictly(data, &l); err != nil {
+			return fmt.Errorf("output of vmop-cli: %w", err)
+		}
+		if l.Items == nil {
+			return errors.New("output of vmop-cli: the List has no items")
+		}
+		out.List = true
+		for i, item := range l.Items {
+			object, err := decode(item)
+			if err != nil {
+				return fmt.Errorf("output of vmop-cli: items[%d]: %w", i, err)
+			}
+			out.Items = append(out.Items, object)
+		}
+	} else {
+		object, err := decode(data)
+		if err != nil {
+			return fmt.Errorf("output of vmop-cli: %w", err)
+		}
+		out.Items = []Object{object}
+	}
+	*o = out
+	return nil
+}
+
+// MarshalJSON implements [json.Marshaler]. The objects get their apiVersion and kind,
+// whatever they had.
+func (o Output) MarshalJSON() ([]byte, error) {
+	items := []json.RawMessage{}
+	for i, object := range o.Items {
+		if err := name(object); err != nil {
+			return nil, fmt.Errorf("output of vmop-cli: items[%d]: %w", i, err)
+		}
+		data, err := plain(object)
+		if err != nil {
+			return nil, fmt.Errorf("output of vmop-cli: items[%d]: %w", i, err)
+		}
+		items = append(items, data)
+	}
+	if !o.List {
+		if len(items) != 1 {
+			return nil, fmt.Errorf("output of vmop-cli: %d objects and no List", len(items))
+		}
+		return items[0], nil
+	}
+	return plain(list{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: kindList}, Items: items})
+}
+
+// plain is JSON in which <, > and & stand as they are: whoever encodes the whole decides
+// about that.
+func plain(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSpace(b.Bytes()), err
+}
+
+// name sets the apiVersion and kind of an object by its type.
+func name(object Object) error {
+	v := reflect.ValueOf(object)
+	if v.Kind() != reflect.Pointer || v.IsNil() {
+		return fmt.Errorf("%T is no object", object)
+	}
+	for _, k := range Kinds() {
+		if k.Type == v.Type().Elem() {
+			object.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(k.APIVersion, k.Kind))
+			return nil
+		}
+	}
+	return fmt.Errorf("%T is not of a kind that is printed", object)
+}
+
+// decode reads one object.
+func decode(data []byte) (Object, error) {
+	var meta metav1.TypeMeta
+	if err := json.Unmarshal(data, &meta); err != nil {
+		return nil, err
+	}
+	for _, k := range Kinds() {
+		if k.Kind != meta.Kind || k.APIVersion != meta.APIVersion {
+			continue
+		}
+		object, is := reflect.New(k.Type).Interface().(Object)
+		if !is {
+			return nil, fmt.Errorf("%s is of type %v, which is no object", k.Kind, k.Type)
+		}
+		if err := strictly(data, object); err != nil {
+			return nil, fmt.Errorf("%s: %w", k.Kind, err)
+		}
+		return object, nil
+	}
+	return nil, fmt.Errorf("apiVersion %q, kind %q: not of a kind that is printed", meta.APIVersion, meta.Kind)
+}
+
+// strictly decodes JSON whose fields are all known.
+func strictly(data []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("there is more behind the object")
+	}
+	return nil
+}
+
+// Bytes is a number of bytes as it is printed.
+func Bytes(n int64) *resource.Quantity { return resource.NewQuantity(n, resource.BinarySI) }
+
+// ListOf is the output of a command about any number of objects.
+func ListOf[T any, P interface {
+	*T
+	Object
+}](items []T) Output {
+	out := Output{List: true}
+	for i := range items {
+		out.Items = append(out.Items, P(&items[i]))
+	}
+	return out
+}
+
+// One is the output of a command about one object.
+func One(object Object) Output { return Output{Items: []Object{object}} }
