@@ -25,14 +25,15 @@ type (
 )
 
 // Load returns the virtual machines of a stream of YAML documents or JSON
-// values, with their defaults. Other objects are left out. The name is used in
-// messages only.
+// values, with their defaults. Other objects are left out; a document that has neither
+// apiVersion nor kind is a virtual machine, which is what yaml.Marshal makes of one that
+// a program wrote as a literal. The name is used in messages only.
 //
 // If anything is wrong, nothing is returned but a [*spec.LoadError], which has
 // every problem with its place in the file. Programs that need the place of a
 // field that is right, or the pools, use [spec.Load].
 func Load(name string, data []byte) ([]*VirtualMachine, error) {
-	objects, err := spec.Load(name, data, spec.Options{Default: true, Validate: true})
+	objects, err := spec.Load(name, data, spec.Options{Kind: spec.KindVirtualMachine, Default: true, Validate: true})
 	if err != nil {
 		return nil, err
 	}

@@ -16,8 +16,11 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/spec"
 	"github.com/vmop/sdk/vmop/spec/spectest"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
 )
 
 var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
@@ -238,4 +241,18 @@ func BenchmarkChanges(b *testing.B) {
 			}
 		}
 	})
+}
+
+// What a program wrote as a literal, without a kind, is a manifest when it was marshalled.
+func TestLoadOfALiteral(t *testing.T) {
+	ram, cpus := resource.MustParse("1Gi"), int32(2)
+	vm := vmop.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: spec.VirtualMachineSpec{VM: spec.Machine{MaximumRAM: &ram, MaximumCPUs: &cpus}}}
+	data, err := yaml.Marshal(vm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	vms, err := vmop.Load("web.yaml", data)
+	if err != nil || len(vms) != 1 || vms[0].Name != "web" || vms[0].Kind != spec.KindVirtualMachine {
+		t.Errorf("%+v, %v\n%s", vms, err, data)
+	}
 }

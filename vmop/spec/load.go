@@ -20,6 +20,11 @@ type Options struct {
 	// Lenient turns unknown fields into warnings of the object. They are
 	// dropped, as the API server drops them.
 	Lenient bool
+	// Kind is the kind, of this group, of documents that have neither apiVersion nor
+	// kind, such as [KindVirtualMachine]: what a program wrote of an object that it made
+	// as a literal, whose TypeMeta is empty. Without it such a document is a problem, as
+	// it is for the API server.
+	Kind string
 	// Default applies the defaults of the kind, such as [Default].
 	Default bool
 	// Validate applies the validation of the kind, such as [Validate], and adds
@@ -164,7 +169,11 @@ func (l *loader) document(doc document) {
 	}
 	if doc.root != nil && !doc.expanded {
 		l.faults = doc.faults
-		l.object(doc.root, doc.raw)
+		root := doc.root
+		if l.opts.Kind != "" && root.kind == mapNode && root.get("apiVersion") == nil && root.get("kind") == nil {
+			root = root.withHeader(GroupVersion().String(), l.opts.Kind)
+		}
+		l.object(root, doc.raw)
 	}
 	if len(doc.faults) > 0 {
 		l.objects = l.objects[:before]

@@ -75,3 +75,40 @@ func sameValue(asYAML, asJSON []byte) bool {
 	var got, want any
 	return json.Unmarshal(back, &got) == nil && json.Unmarshal(asJSON, &want) == nil && reflect.DeepEqual(got, want)
 }
+
+// MarshalYAML is for the encoders of YAML that know nothing of the names in JSON
+// (gopkg.in/yaml.v3, go.yaml.in/yaml and others with its interface): the machine by these
+// names, with its kind. JSON, and what is made of it (sigs.k8s.io/yaml, clients), has no
+// such method on purpose: it would be promoted to every type that embeds a machine, and
+// hide the fields of that. There a literal has the kind that it was given, and [Load]
+// takes one without, see [Options].Kind; [Marshal] adds it.
+func (vm VirtualMachine) MarshalYAML() (any, error) { return asYAML(&vm) }
+
+// MarshalYAML is that of [VirtualMachine.MarshalYAML].
+func (p VmPool) MarshalYAML() (any, error) { return asYAML(&p) }
+
+// MarshalYAML is that of [VirtualMachine.MarshalYAML].
+func (o VirtualMachineOperation) MarshalYAML() (any, error) { return asYAML(&o) }
+
+// MarshalYAML is that of [VirtualMachine.MarshalYAML].
+func (c VirtualMachineClass) MarshalYAML() (any, error) { return asYAML(&c) }
+
+// MarshalYAML is that of [VirtualMachine.MarshalYAML].
+func (d VirtualDisk) MarshalYAML() (any, error) { return asYAML(&d) }
+
+// MarshalYAML is that of [VirtualMachine.MarshalYAML].
+func (a VirtualMachineBlockDeviceAttachment) MarshalYAML() (any, error) { return asYAML(&a) }
+
+// asYAML is an object as maps, lists and values, by its names in JSON, with its kind.
+func asYAML(object TypedObject) (any, error) {
+	kind, known := kindOf(object)
+	if !known {
+		return nil, fmt.Errorf("marshal a manifest: %T is of no known kind", object)
+	}
+	object.GetObjectKind().SetGroupVersionKind(GroupVersion().WithKind(kind.Name))
+	values, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, fmt.Errorf("marshal a %s: %w", kind.noun, err)
+	}
+	return values, nil
+}
