@@ -28,8 +28,8 @@ func (p *program) createCommand() *cli.Command {
 			"checked, copied and enlarged, and cloud-init makes a user with your SSH key.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli create vm.yaml\n" +
-			"  vmop-cli create vm.yaml --disk system=/srv/debian.qcow2\n" +
-			"  vmop-cli create --image debian-13-genericcloud-amd64.qcow2 --name web --port 8080:80",
+			"  vmop-cli create vm.yaml --disk system=debian.qcow2\n" +
+			"  vmop-cli create --image debian-13-genericcloud-amd64.qcow2 --name shop --port 8080:80",
 		Flags: append(selectFlags(), append(imageFlags(), localFlags()...)...),
 		Action: func(c *cli.Context) error {
 			o, err := p.manifestOrImage(c)
@@ -80,7 +80,7 @@ func (p *program) applyCommand() *cli.Command {
 			"for its next start is told. For a cluster, use kubectl apply.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli apply vm.yaml\n" +
-			"  vmop-cli apply vm.yaml --disk data=/srv/data.qcow2",
+			"  vmop-cli apply vm.yaml --disk data=data.qcow2",
 		Flags:  append(selectFlags(), localFlags()...),
 		Action: p.apply,
 	}

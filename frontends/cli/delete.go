@@ -26,7 +26,7 @@ func (p *program) deleteCommand() *cli.Command {
 			"Images and devices that run was given by --disk are never touched.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli delete hello\n" +
-			"  vmop-cli delete hello --disks",
+			"  vmop-cli delete web --disks --yes",
 		Flags: machineFlags(
 			&cli.BoolFlag{Name: "disks", Usage: "remove the disks as well; this cannot be undone", DisableDefaultText: true},
 			&cli.BoolFlag{Name: "yes", Usage: "do not ask", DisableDefaultText: true},

@@ -45,7 +45,7 @@ func (p *program) diskCommand() *cli.Command {
 			"  vmop-cli disk resize --cluster -n shop system 40Gi\n" +
 			"  vmop-cli disk attach --cluster -n shop web data\n" +
 			"  vmop-cli disk detach --cluster -n shop web data\n" +
-			"  vmop-cli disk delete --cluster -n shop data",
+			"  vmop-cli disk delete --cluster -n shop data --yes",
 		Flags: eitherFlags(machineFlags(append([]cli.Flag{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT` of list, and in a cluster of all else: table or json"},
 		}, clusterDiskFlags()...)...)...),

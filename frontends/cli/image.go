@@ -35,9 +35,9 @@ func (p *program) imageCommand() *cli.Command {
 			"delete wants the DIGEST that list shows, or where the image came from. prune deletes what\n" +
 			"was not used for --unused-for.\n\n" +
 			"Examples:\n" +
-			"  vmop-cli image pull https://example.com/debian.qcow2.xz --checksum sha256:…\n" +
+			"  vmop-cli image pull https://example.com/debian.qcow2\n" +
 			"  vmop-cli image list\n" +
-			"  vmop-cli image delete 3f2a91\n" +
+			"  vmop-cli image delete https://example.com/debian.qcow2\n" +
 			"  vmop-cli image prune --unused-for 24h",
 		Flags: append([]cli.Flag{
 			dataDirFlag(),

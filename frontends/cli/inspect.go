@@ -32,7 +32,7 @@ func (p *program) inspectCommand() *cli.Command {
 			"names, machines come first.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli inspect hello\n" +
-			"  vmop-cli inspect --socket /run/vm/qmp.sock -o json\n" +
+			"  vmop-cli inspect --socket qmp.sock -o json\n" +
 			"  vmop-cli inspect ./debian.qcow2\n" +
 			"  vmop-cli inspect --context lab -n shop web",
 		Flags: eitherFlags(machineFlags(

@@ -42,8 +42,8 @@ func (p *program) runCommand() *cli.Command {
 			"Examples:\n" +
 			"  vmop-cli run vm.yaml\n" +
 			"  vmop-cli run vm.yaml --detach\n" +
-			"  vmop-cli run --image debian-13-genericcloud-amd64.qcow2 --name web --port 8080:80 --detach\n" +
-			"  vmop-cli run vm.yaml --disk data=/srv/data.qcow2 --image-repository ~/images",
+			"  vmop-cli run --image debian-13-genericcloud-amd64.qcow2 --name shop --cpus 2 --memory 2Gi --detach\n" +
+			"  vmop-cli run vm.yaml --disk data=data.qcow2 --image-repository ~/images",
 		Flags: append(append(selectFlags(),
 			&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "return when the guest runs; see list, console and stop", DisableDefaultText: true},
 			verboseFlag(),

@@ -21,7 +21,7 @@ func (p *program) validateCommand() *cli.Command {
 			"Objects of other kinds are left alone. The exit code is 1 if there is any problem.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli validate vm.yaml pool.yaml\n" +
-			"  kustomize build . | vmop-cli validate -",
+			"  kubectl kustomize . | vmop-cli validate -",
 		Flags: append(selectFlags(),
 			&cli.BoolFlag{Name: "lenient", Usage: "unknown fields are warnings, as they are dropped by the API server", DisableDefaultText: true},
 		),

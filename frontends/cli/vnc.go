@@ -24,7 +24,7 @@ func (p *program) vncCommand() *cli.Command {
 			clusterDisplayHelp +
 			"Examples:\n" +
 			"  vmop-cli vnc hello\n" +
-			"  vmop-cli vnc hello --proxy-only --port 5999",
+			"  vmop-cli vnc hello --proxy-only",
 		Flags:  displayFlags(),
 		Action: p.vnc,
 	}
