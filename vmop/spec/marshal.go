@@ -99,6 +99,9 @@ func (d VirtualDisk) MarshalYAML() (any, error) { return asYAML(&d) }
 // MarshalYAML is that of [VirtualMachine.MarshalYAML].
 func (a VirtualMachineBlockDeviceAttachment) MarshalYAML() (any, error) { return asYAML(&a) }
 
+// MarshalYAML is that of [VirtualMachine.MarshalYAML].
+func (i VirtualImage) MarshalYAML() (any, error) { return asYAML(&i) }
+
 // asYAML is an object as maps, lists and values, by its names in JSON, with its kind.
 func asYAML(object TypedObject) (any, error) {
 	kind, known := kindOf(object)
