@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/vmop/sdk/internal/node"
+	"github.com/vmop/sdk/internal/testbin"
 	"github.com/vmop/sdk/internal/tinyguest"
 	"github.com/vmop/sdk/vmop"
 	"github.com/vmop/sdk/vmop/names"
@@ -96,19 +98,31 @@ func TestObjectsRunAMachine(t *testing.T) {
 func TestOptionsInAPod(t *testing.T) {
 	explainOnFailure(t)
 	prepare(t)
-	// Somebody has put a CD into the image repository.
-	var volume string
-	eventually(t, "the image repository has a volume", func() (err error) {
-		volume, err = theNode.Kubectl(t.Context(), "get", "pvc", "-n", namespace, "vmop-image-repository", "-o", "jsonpath={.spec.volumeName}")
-		if err == nil && volume == "" {
-			err = errors.New("none yet")
-		}
-		return err
-	})
-	repository := kubectl(t, "get", "pv", volume, "-o", "jsonpath={.spec.local.path}")
+	// Somebody has put a CD into the image repository, and a file into the folder.
+	repository := folderOf(t, "vmop-image-repository")
+	apply(t, `
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {namespace: machines, name: folder}
+spec:
+  accessModes: [ReadWriteMany]
+  resources: {requests: {storage: 1Mi}}
+`)
+	folder := folderOf(t, "folder")
+	if err := os.WriteFile(filepath.Join(folder, "hello"), []byte("of the cluster"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	cd := make([]byte, 1<<20)
 	copy(cd[32<<10:], "\x01CD001\x01") // where an ISO 9660 file system says so
 	if err := os.WriteFile(filepath.Join(repository, "tools.iso"), cd, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	// The kernel of clouds, which the other machines have, has no driver for 9p.
+	disk := filepath.Join(scratch, "generic.img")
+	if err := testbin.GenericTinyGuest(t).WriteDisk(withPatience(t), disk); err != nil {
+		t.Fatal(err)
+	}
+	if err := theNode.AddStorageClass(withPatience(t), node.StorageClass{Name: "generic-guest", Image: disk}); err != nil {
 		t.Fatal(err)
 	}
 	applyObjects(t, machine(t, "options.yaml", nil), nil)
@@ -123,7 +137,35 @@ func TestOptionsInAPod(t *testing.T) {
 	if got := say(t, c, "tpm"); !strings.Contains(got, "2") {
 		t.Errorf("the guest's TPM: %s", got)
 	}
+	// Both sides see what the other has written into the volume.
+	for _, tag := range []string{"src", "docs"} {
+		say(t, c, "share 9p "+tag+" /"+tag+" trans=virtio,version=9p2000.L,msize=262144")
+		if got := say(t, c, "cat /"+tag+"/hello"); !strings.Contains(got, "of the cluster") {
+			t.Errorf("the guest reads %q in the share %s", got, tag)
+		}
+	}
+	say(t, c, "store /src/answer "+hex.EncodeToString([]byte("of the guest")))
+	if got, err := os.ReadFile(filepath.Join(folder, "answer")); err != nil || string(got) != "of the guest" {
+		t.Errorf("the guest wrote %q, %v", got, err)
+	}
+	if got, err := c.Command(withPatience(t), "store /docs/answer 00"); err == nil {
+		t.Errorf("the guest writes to a share for reading only: %s", got)
+	}
 	kubectl(t, "delete", "pod", "-n", namespace, "tiny", "--wait=true")
+}
+
+// folderOf is the folder of the node that a claim has.
+func folderOf(t *testing.T, claim string) string {
+	t.Helper()
+	var volume string
+	eventually(t, "the claim "+claim+" has a volume", func() (err error) {
+		volume, err = theNode.Kubectl(t.Context(), "get", "pvc", "-n", namespace, claim, "-o", "jsonpath={.spec.volumeName}")
+		if err == nil && volume == "" {
+			err = errors.New("none yet")
+		}
+		return err
+	})
+	return kubectl(t, "get", "pv", volume, "-o", "jsonpath={.spec.local.path}")
 }
 
 // A node that leaves devices to root is not a riddle: the pod says what to set.
