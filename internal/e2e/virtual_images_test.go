@@ -81,6 +81,7 @@ spec:
 		t.Fatal(err)
 	}
 	head, _, _ := strings.Cut(string(manifest), "    disks:\n")
+	head = strings.Replace(head, "maximumRam: 256Mi", "maximumRam: 512Mi", 1) // for the kernel that reads CDs
 	head = strings.Replace(head, "  vm:\n", "  blockDeviceRefs:\n  - {kind: VirtualDisk, name: files}\n  - {kind: VirtualImage, name: golden}\n  - {kind: VirtualImage, name: setup}\n  vm:\n", 1)
 	apply(t, head+fmt.Sprintf("    disks:\n    - containerDisk: {name: system, image: %q, size: 64Mi}\n", image))
 	awaitLog(t, tinyguest.Ready)
