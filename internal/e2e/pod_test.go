@@ -18,6 +18,7 @@ import (
 	"github.com/vmop/sdk/vmop"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -117,14 +118,7 @@ spec:
 	if err := os.WriteFile(filepath.Join(repository, "tools.iso"), cd, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	// The kernel of clouds, which the other machines have, has no driver for 9p.
-	disk := filepath.Join(scratch, "generic.img")
-	if err := testbin.GenericTinyGuest(t).WriteDisk(withPatience(t), disk); err != nil {
-		t.Fatal(err)
-	}
-	if err := theNode.AddStorageClass(withPatience(t), node.StorageClass{Name: "generic-guest", Image: disk}); err != nil {
-		t.Fatal(err)
-	}
+	addGenericGuest(t)
 	applyObjects(t, machine(t, "options.yaml", nil), nil)
 	awaitLog(t, tinyguest.Ready)
 	c := console(t, "tiny")
@@ -152,6 +146,69 @@ spec:
 		t.Errorf("the guest writes to a share for reading only: %s", got)
 	}
 	kubectl(t, "delete", "pod", "-n", namespace, "tiny", "--wait=true")
+}
+
+// A virtiofsd that needs no root serves a folder in a pod, as the pod's user and beside
+// the runner: the image of the newer distribution has one.
+func TestVirtioFSInAPod(t *testing.T) {
+	explainOnFailure(t)
+	prepare(t)
+	if err := theNode.ImportArchive(withPatience(t), archive(newRunnerImage)); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, `
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {namespace: machines, name: folder}
+spec:
+  accessModes: [ReadWriteMany]
+  resources: {requests: {storage: 1Mi}}
+`)
+	folder := folderOf(t, "folder")
+	if err := os.WriteFile(filepath.Join(folder, "hello"), []byte("of the cluster"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	addGenericGuest(t)
+	applyObjects(t, machine(t, "options.yaml", func(vm *vmop.VirtualMachine) {
+		vm.Spec.Image.Source = newRunnerImage
+		vm.Spec.VM.Shares = []spec.Share{
+			{Tag: "src", PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: "folder"}},
+			{Tag: "docs", PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: "folder"}, ReadOnly: true},
+		}
+		vm.Spec.VM.Disks = vm.Spec.VM.Disks[:1]
+	}), nil)
+	awaitLog(t, tinyguest.Ready)
+	c := console(t, "tiny")
+	for _, tag := range []string{"src", "docs"} {
+		say(t, c, "share virtiofs "+tag+" /"+tag+" rw")
+		if got := say(t, c, "cat /"+tag+"/hello"); !strings.Contains(got, "of the cluster") {
+			t.Errorf("the guest reads %q in the share %s", got, tag)
+		}
+	}
+	say(t, c, "store /src/virtiofs "+hex.EncodeToString([]byte("of the guest")))
+	if got, err := os.ReadFile(filepath.Join(folder, "virtiofs")); err != nil || string(got) != "of the guest" {
+		t.Errorf("the guest wrote %q, %v", got, err)
+	}
+	if got, err := c.Command(withPatience(t), "store /docs/virtiofs 00"); err == nil {
+		t.Errorf("the guest writes to a share for reading only: %s", got)
+	}
+	kubectl(t, "delete", "pod", "-n", namespace, "tiny", "--wait=true")
+}
+
+// addGenericGuest adds the storage class of a guest with the kernel that has drivers for
+// folders; that of clouds, which the other machines have, has none.
+func addGenericGuest(t *testing.T) {
+	t.Helper()
+	disk := filepath.Join(scratch, "generic.img")
+	if _, err := os.Stat(disk); err == nil {
+		return // another test has
+	}
+	if err := testbin.GenericTinyGuest(t).WriteDisk(withPatience(t), disk); err != nil {
+		t.Fatal(err)
+	}
+	if err := theNode.AddStorageClass(withPatience(t), node.StorageClass{Name: "generic-guest", Image: disk}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // folderOf is the folder of the node that a claim has.

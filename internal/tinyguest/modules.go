@@ -27,7 +27,7 @@ var wantedModules = []string{
 	// File systems of disks, of cloud-init's seed, of firmware variables.
 	"ext4", "isofs", "vfat", "nls_cp437", "nls_ascii", "nls_iso8859_1", "nls_utf8", "efivarfs",
 	// Folders of the host.
-	"9p", "9pnet_virtio",
+	"9p", "9pnet_virtio", "virtiofs",
 	// Checksums that ext4 and the initialization of drivers ask for by algorithm.
 	"crc32c_generic", "crc16",
 }
