@@ -35,17 +35,19 @@ func imageRegistration() registration {
 
 // addDisks adds the controller of disks.
 func addDisks(s *setup) error {
-	return addFilled(s, filledKind{
+	progress := newImportProgress(s.reader.now)
+	return addFilled(s, progress, filledKind{
 		controller: "disks", label: names.LabelDisk, ofClaim: spec.DiskOfClaim, claim: objects.ClaimOfDisk, object: &storedDisk{},
-		observe: (&disks{settings: s.options.Settings, progress: newImportProgress(s.reader.now)}).observe,
+		observe: (&disks{settings: s.options.Settings, progress: progress}).observe,
 	})
 }
 
 // addImages adds the controller of images, which is that of disks.
 func addImages(s *setup) error {
-	return addFilled(s, filledKind{
+	progress := newImportProgress(s.reader.now)
+	return addFilled(s, progress, filledKind{
 		controller: "images", label: names.LabelImage, ofClaim: spec.ImageOfClaim, claim: objects.ClaimOfImage, object: &storedImage{},
-		observe: (&disks{settings: s.options.Settings, progress: newImportProgress(s.reader.now)}).observeImage,
+		observe: (&disks{settings: s.options.Settings, progress: progress}).observeImage,
 	})
 }
 
@@ -61,7 +63,10 @@ type filledKind struct {
 	observe        func(*look) *sight[diskkind.Snapshot]
 }
 
-func addFilled(s *setup, k filledKind) error {
+func addFilled(s *setup, progress *importProgress, k filledKind) error {
+	if err := s.manager.Add(progress); err != nil {
+		return err
+	}
 	ofClaims := func(claims func(client.Object) []string) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []ctrl.Request {
 			var all []string

@@ -25,6 +25,10 @@ type importProgress struct {
 
 	mu    sync.Mutex
 	known map[types.UID]*knownProgress
+	// asks are the questions that wait for an answer, until life ends.
+	asks sync.WaitGroup
+	life context.Context
+	end  context.CancelFunc
 }
 
 // knownProgress is what one pod has said.
@@ -46,7 +50,19 @@ const (
 )
 
 func newImportProgress(now func() time.Time) *importProgress {
-	return &importProgress{ask: askProgress(), now: now, known: map[types.UID]*knownProgress{}}
+	life, end := context.WithCancel(context.Background())
+	return &importProgress{ask: askProgress(), now: now, known: map[types.UID]*knownProgress{}, life: life, end: end}
+}
+
+// Start implements controller-runtime's Runnable: when the operator ends, nobody is asked
+// any more, and no question is left behind.
+func (a *importProgress) Start(ctx context.Context) error {
+	<-ctx.Done()
+	a.mu.Lock()
+	a.end()
+	a.mu.Unlock()
+	a.asks.Wait()
+	return nil
 }
 
 // of is how far a pod is, as far as it is known, nil if it is not; and the pod is asked.
@@ -69,16 +85,17 @@ func (a *importProgress) of(pod *corev1.Pod) *runnerconfig.ImportProgress {
 			delete(a.known, uid)
 		}
 	}
-	if !k.asking && now.Sub(k.at) >= progressPause && asked < maxAsked {
+	if !k.asking && now.Sub(k.at) >= progressPause && asked < maxAsked && a.life.Err() == nil {
 		k.at, k.asking, a.known[pod.UID] = now, true, k
-		go a.learn(k, net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(runnerconfig.ImportProgressPort)))
+		address := net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(runnerconfig.ImportProgressPort))
+		a.asks.Go(func() { a.learn(k, address) })
 	}
 	return k.said
 }
 
-// learn asks one pod. It ends by itself.
+// learn asks one pod.
 func (a *importProgress) learn(k *knownProgress, address string) {
-	ctx, cancel := context.WithTimeout(context.Background(), progressPatience)
+	ctx, cancel := context.WithTimeout(a.life, progressPatience)
 	defer cancel()
 	said, err := a.ask(ctx, address)
 	a.mu.Lock()

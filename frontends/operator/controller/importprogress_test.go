@@ -149,3 +149,30 @@ func TestNobodyWaitsForProgress(t *testing.T) {
 		t.Error("a pod is remembered for ever")
 	}
 }
+
+// When the operator ends, what is being asked ends, and nobody is asked any more.
+func TestQuestionsAboutProgressEnd(t *testing.T) {
+	asked := make(chan struct{}, 2)
+	a := newImportProgress(time.Now)
+	a.ask = func(ctx context.Context, _ string) (runnerconfig.ImportProgress, error) {
+		asked <- struct{}{}
+		<-ctx.Done()
+		return runnerconfig.ImportProgress{}, ctx.Err()
+	}
+	pod := func(uid types.UID) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid}, Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "192.0.2.1"}}
+	}
+	a.of(pod("a"))
+	<-asked
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := a.Start(ctx); err != nil {
+		t.Error(err)
+	}
+	if a.known["a"].asking {
+		t.Error("a question is left behind")
+	}
+	if a.of(pod("b")); len(asked) > 0 || a.known["b"] != nil {
+		t.Error("a pod is asked after the end")
+	}
+}
