@@ -101,18 +101,7 @@ func TestOptionsInAPod(t *testing.T) {
 	prepare(t)
 	// Somebody has put a CD into the image repository, and a file into the folder.
 	repository := folderOf(t, "vmop-image-repository")
-	apply(t, `
-apiVersion: v1
-kind: PersistentVolumeClaim
-metadata: {namespace: machines, name: folder}
-spec:
-  accessModes: [ReadWriteMany]
-  resources: {requests: {storage: 1Mi}}
-`)
-	folder := folderOf(t, "folder")
-	if err := os.WriteFile(filepath.Join(folder, "hello"), []byte("of the cluster"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	folder := sharedFolder(t)
 	cd := make([]byte, 1<<20)
 	copy(cd[32<<10:], "\x01CD001\x01") // where an ISO 9660 file system says so
 	if err := os.WriteFile(filepath.Join(repository, "tools.iso"), cd, 0o644); err != nil {
@@ -131,20 +120,7 @@ spec:
 	if got := say(t, c, "tpm"); !strings.Contains(got, "2") {
 		t.Errorf("the guest's TPM: %s", got)
 	}
-	// Both sides see what the other has written into the volume.
-	for _, tag := range []string{"src", "docs"} {
-		say(t, c, "share 9p "+tag+" /"+tag+" trans=virtio,version=9p2000.L,msize=262144")
-		if got := say(t, c, "cat /"+tag+"/hello"); !strings.Contains(got, "of the cluster") {
-			t.Errorf("the guest reads %q in the share %s", got, tag)
-		}
-	}
-	say(t, c, "store /src/answer "+hex.EncodeToString([]byte("of the guest")))
-	if got, err := os.ReadFile(filepath.Join(folder, "answer")); err != nil || string(got) != "of the guest" {
-		t.Errorf("the guest wrote %q, %v", got, err)
-	}
-	if got, err := c.Command(withPatience(t), "store /docs/answer 00"); err == nil {
-		t.Errorf("the guest writes to a share for reading only: %s", got)
-	}
+	checkShares(t, c, folder, "9p", "trans=virtio,version=9p2000.L,msize=262144")
 	kubectl(t, "delete", "pod", "-n", namespace, "tiny", "--wait=true")
 }
 
@@ -156,6 +132,25 @@ func TestVirtioFSInAPod(t *testing.T) {
 	if err := theNode.ImportArchive(withPatience(t), archive(newRunnerImage)); err != nil {
 		t.Fatal(err)
 	}
+	folder := sharedFolder(t)
+	addGenericGuest(t)
+	applyObjects(t, machine(t, "options.yaml", func(vm *vmop.VirtualMachine) {
+		vm.Spec.Image.Source = newRunnerImage
+		vm.Spec.VM.Shares = []spec.Share{
+			{Tag: "src", PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: "folder"}},
+			{Tag: "docs", PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: "folder"}, ReadOnly: true},
+		}
+		vm.Spec.VM.Disks = vm.Spec.VM.Disks[:1]
+	}), nil)
+	awaitLog(t, tinyguest.Ready)
+	c := console(t, "tiny")
+	checkShares(t, c, folder, "virtiofs", "rw")
+	kubectl(t, "delete", "pod", "-n", namespace, "tiny", "--wait=true")
+}
+
+// sharedFolder is the folder of a claim of that name, in which there is a file.
+func sharedFolder(t *testing.T) string {
+	t.Helper()
 	apply(t, `
 apiVersion: v1
 kind: PersistentVolumeClaim
@@ -168,31 +163,26 @@ spec:
 	if err := os.WriteFile(filepath.Join(folder, "hello"), []byte("of the cluster"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	addGenericGuest(t)
-	applyObjects(t, machine(t, "options.yaml", func(vm *vmop.VirtualMachine) {
-		vm.Spec.Image.Source = newRunnerImage
-		vm.Spec.VM.Shares = []spec.Share{
-			{Tag: "src", PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: "folder"}},
-			{Tag: "docs", PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: "folder"}, ReadOnly: true},
-		}
-		vm.Spec.VM.Disks = vm.Spec.VM.Disks[:1]
-	}), nil)
-	awaitLog(t, tinyguest.Ready)
-	c := console(t, "tiny")
+	return folder
+}
+
+// checkShares has the guest mount the folder twice: both sides see what the other has
+// written into it, and by docs it is only read.
+func checkShares(t *testing.T, c *tinyguest.Console, folder, fileSystem, options string) {
+	t.Helper()
 	for _, tag := range []string{"src", "docs"} {
-		say(t, c, "share virtiofs "+tag+" /"+tag+" rw")
+		say(t, c, "share "+fileSystem+" "+tag+" /"+tag+" "+options)
 		if got := say(t, c, "cat /"+tag+"/hello"); !strings.Contains(got, "of the cluster") {
 			t.Errorf("the guest reads %q in the share %s", got, tag)
 		}
 	}
-	say(t, c, "store /src/virtiofs "+hex.EncodeToString([]byte("of the guest")))
-	if got, err := os.ReadFile(filepath.Join(folder, "virtiofs")); err != nil || string(got) != "of the guest" {
+	say(t, c, "store /src/"+fileSystem+" "+hex.EncodeToString([]byte("of the guest")))
+	if got, err := os.ReadFile(filepath.Join(folder, fileSystem)); err != nil || string(got) != "of the guest" {
 		t.Errorf("the guest wrote %q, %v", got, err)
 	}
-	if got, err := c.Command(withPatience(t), "store /docs/virtiofs 00"); err == nil {
+	if got, err := c.Command(withPatience(t), "store /docs/"+fileSystem+" 00"); err == nil {
 		t.Errorf("the guest writes to a share for reading only: %s", got)
 	}
-	kubectl(t, "delete", "pod", "-n", namespace, "tiny", "--wait=true")
 }
 
 // addGenericGuest adds the storage class of a guest with the kernel that has drivers for
