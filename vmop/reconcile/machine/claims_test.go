@@ -59,7 +59,11 @@ func referenced(vm *spec.VirtualMachine) []string {
 func ofReference(claim *corev1.PersistentVolumeClaim, vm *spec.VirtualMachine) {
 	for _, r := range vm.Spec.BlockDeviceRefs {
 		if r.Claim() == claim.Name {
-			metav1.SetMetaDataLabel(&claim.ObjectMeta, names.LabelDisk, r.Name)
+			label := names.LabelDisk
+			if r.IsImage() {
+				label = names.LabelImage
+			}
+			metav1.SetMetaDataLabel(&claim.ObjectMeta, label, r.Name)
 			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, names.AnnotationMadeFor, "uid-of-a-disk")
 			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, names.AnnotationFilled, "uid-of-a-disk")
 		}

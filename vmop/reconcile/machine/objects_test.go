@@ -569,8 +569,8 @@ func TestAnEmptyMachineIsNoPanic(t *testing.T) {
 	if got := changes.Between(empty, empty, changes.Options{}); len(got) > 0 {
 		t.Errorf("%v", got)
 	}
-	if _, err := machine.Objects(empty, objects.Settings{}); err != nil {
-		t.Error(err)
+	if _, err := machine.Objects(empty, objects.Settings{}); err == nil || !strings.Contains(err.Error(), "metadata.name") {
+		t.Errorf("objects of a machine without a name: %v", err)
 	}
 	if _, err := machineconfig.ForHost(empty, machineconfig.Host{}); err == nil {
 		t.Error("a machine without directories has a configuration")
