@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/vmop/sdk/internal/textout"
+	"github.com/vmop/sdk/vmop/host"
 )
 
 // maxDisk, in bytes, is more than any file system has, and leaves room to calculate.
@@ -71,22 +72,8 @@ func (p *program) disk(c *cli.Context) error {
 		return usagef(c, "want list, resize, attach or detach, and the NAME of a machine, and found %s", arguments(len(args)))
 	}
 	action, args := args[0], args[1:]
-	format := c.String("output")
-	switch {
-	case action != "list" && action != "resize" && action != "attach" && action != "detach":
-		return usagef(c, "%q: want list, resize, attach or detach", action)
-	case c.IsSet("output") && action != "list":
-		return usagef(c, "--output is for list")
-	case format != formatTable && format != formatJSON:
-		return usagef(c, "--output %q: want table or json", format)
-	case action == "list" && len(args) != 1:
-		return usagef(c, "list: found %q, which is too much", args[len(args)-1])
-	case action == "resize" && len(args) != 3:
-		return usagef(c, "resize: want the NAME of a machine, the name of its DISK and its new SIZE; see %s", p.hint(c, "disk", "list", args[0]))
-	case action == "attach" && len(args) != 3:
-		return usagef(c, "attach: want the NAME of a machine, a name for its new DISK, and the FILE with the image")
-	case action == "detach" && len(args) != 2:
-		return usagef(c, "detach: want the NAME of a machine, and the name of its DISK; see %s", p.hint(c, "disk", "list", args[0]))
+	if err := p.checkDiskUse(c, action, args); err != nil {
+		return err
 	}
 	h, err := p.host(c)
 	if err != nil {
@@ -118,30 +105,64 @@ func (p *program) disk(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		if format == formatJSON {
-			return printList(p, format, printedDisks(&m, disks))
-		}
-		var rows [][]string
-		for _, d := range disks {
-			what := "image"
-			if !d.Own {
-				what = "given"
-			}
-			rows = append(rows, []string{d.Name, textout.Size(d.Size), textout.Size(d.Allocated), textout.OrNone(string(d.Format)), what, textout.Cell(d.Path)})
-			if d.Problem != "" {
-				p.note("disk %s: %s", d.Name, d.Problem)
-			}
-		}
-		return textout.Table(p.stdout, []string{"DISK", "SIZE", "ALLOCATED", "FORMAT", "KIND", "PATH"}, rows)
+		return p.writeDisks(&m, disks, c.String("output"))
 	}
 	want, err := resource.ParseQuantity(args[2])
 	if err != nil || want.Sign() <= 0 || want.Value() > maxDisk {
 		return usagef(c, "resize: %q: want a size such as 20Gi", args[2])
 	}
 	r, err := h.ResizeDisk(ctx, m, args[1], want.Value())
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	return p.tellResized(&m, r)
+}
+
+// checkDiskUse reports what is wrong with the command line of an action on the disks of a
+// machine of this host.
+func (p *program) checkDiskUse(c *cli.Context, action string, args []string) error {
+	format := c.String("output")
+	switch {
+	case action != "list" && action != "resize" && action != "attach" && action != "detach":
+		return usagef(c, "%q: want list, resize, attach or detach", action)
+	case c.IsSet("output") && action != "list":
+		return usagef(c, "--output is for list")
+	case format != formatTable && format != formatJSON:
+		return usagef(c, "--output %q: want table or json", format)
+	case action == "list" && len(args) != 1:
+		return usagef(c, "list: found %q, which is too much", args[len(args)-1])
+	case action == "resize" && len(args) != 3:
+		return usagef(c, "resize: want the NAME of a machine, the name of its DISK and its new SIZE; see %s", p.hint(c, "disk", "list", args[0]))
+	case action == "attach" && len(args) != 3:
+		return usagef(c, "attach: want the NAME of a machine, a name for its new DISK, and the FILE with the image")
+	case action == "detach" && len(args) != 2:
+		return usagef(c, "detach: want the NAME of a machine, and the name of its DISK; see %s", p.hint(c, "disk", "list", args[0]))
+	}
+	return nil
+}
+
+// writeDisks writes a list of the disks of a machine.
+func (p *program) writeDisks(m *host.Machine, disks []host.Disk, format string) error {
+	if format == formatJSON {
+		return printList(p, format, printedDisks(m, disks))
+	}
+	var rows [][]string
+	for _, d := range disks {
+		what := "image"
+		if !d.Own {
+			what = "given"
+		}
+		rows = append(rows, []string{d.Name, textout.Size(d.Size), textout.Size(d.Allocated), textout.OrNone(string(d.Format)), what, textout.Cell(d.Path)})
+		if d.Problem != "" {
+			p.note("disk %s: %s", d.Name, d.Problem)
+		}
+	}
+	return textout.Table(p.stdout, []string{"DISK", "SIZE", "ALLOCATED", "FORMAT", "KIND", "PATH"}, rows)
+}
+
+// tellResized says what has become of a disk that was to grow.
+func (p *program) tellResized(m *host.Machine, r host.ResizedDisk) error {
+	switch {
 	case r.Waiting != "":
 		fmt.Fprintf(p.stdout, "Disk %s of %s grows with the next start.\n", r.Name, m.FullName())
 		return errors.New(r.Waiting)
