@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/vmop/sdk/frontends/runner/kubernetes"
+	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/names"
 	vmrunner "github.com/vmop/sdk/vmop/runner"
 	"github.com/vmop/sdk/vmop/runner/vmstatus"
@@ -104,10 +105,13 @@ func TestAStolenRunnerTokenReachesItsOwnReportOnly(t *testing.T) {
 	if err != nil || m.UID == "" || m.ResourceVersion == "" || len(m.Conditions) < 5 {
 		t.Fatalf("%+v, %v", m, err)
 	}
-	report := map[string]any{"cpus": int64(1), "ram": "1Gi", "changedDocuments": []any{map[string]any{"name": "userData", "missing": false}}, "attachmentKey": strings.Repeat("0a", 32), "attachments": []any{map[string]any{"uid": "u", "name": "data", "phase": "Pending", "message": "nobody exports it yet"}}, "disks": []any{map[string]any{"name": "data-vd-claim", "size": "1Gi", "message": "it does not grow"}}, "conditions": []any{map[string]any{
-		"type": "Running", "status": "True", "reason": "VmStarted", "message": "", "lastTransitionTime": time.Now().UTC().Format(time.RFC3339), "observedGeneration": int64(1),
-	}}}
-	if err := runner.ApplyStatus(t.Context(), m, report); err != nil {
+	report := vmstatus.Status{
+		CPUs: 1, RAM: "1Gi", ChangedDocuments: []vmstatus.ChangedDocument{{Name: "userData"}}, AttachmentKey: strings.Repeat("0a", 32),
+		Attachments: []vmstatus.Attachment{{UID: "u", Name: "data", Phase: string(live.AttachmentPending), Message: "nobody exports it yet"}},
+		Disks:       []vmstatus.Disk{{Name: "data-vd-claim", Size: "1Gi", Message: "it does not grow"}},
+		Conditions:  []vmstatus.Condition{{Type: "Running", Status: live.True, Reason: "VmStarted", LastTransitionTime: time.Now().UTC().Truncate(time.Second), ObservedGeneration: 1}},
+	}
+	if err := runner.ApplyStatus(t.Context(), m, &report); err != nil {
 		t.Error(err)
 	}
 	if m, err = runner.Machine(t.Context()); err != nil {
@@ -116,7 +120,7 @@ func TestAStolenRunnerTokenReachesItsOwnReportOnly(t *testing.T) {
 	last, _ := vmstatus.Of(&vmrunner.State{Phase: vmrunner.PhaseStopped, Outcome: &vmrunner.Outcome{
 		Cause: vmrunner.CauseGuestShutdown, Message: "the guest has powered itself off", QEMUStatus: "exit status 0",
 	}}, nil, time.Now())
-	if err := runner.ApplyStatus(t.Context(), m, last); err != nil {
+	if err := runner.ApplyStatus(t.Context(), m, &last); err != nil {
 		t.Error("the last report: ", err)
 	}
 	if _, err := c.Resource(events).Namespace("default").Create(t.Context(), forgedEvent("mine", names.RunnerController, nil), metav1.CreateOptions{}); err != nil {

@@ -1,13 +1,13 @@
 package host
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/live"
@@ -112,7 +112,11 @@ func (m *Machine) statusOf() (spec.VirtualMachineStatus, error) {
 	unknown := time.Unix(0, 0).UTC()
 	part, _ := vmstatus.Of(&s, nil, unknown)
 	var out spec.VirtualMachineStatus
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(part, &out); err != nil {
+	data, err := json.Marshal(part)
+	if err == nil {
+		err = json.Unmarshal(data, &out)
+	}
+	if err != nil {
 		return out, fmt.Errorf("the state of %s: %w", m.FullName(), err)
 	}
 	out.Phase, out.Ready = phaseOf(m.Status), m.Ready() == live.True

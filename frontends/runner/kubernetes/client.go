@@ -4,17 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"github.com/vmop/sdk/internal/applytext"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/vmop/sdk/internal/applytext"
 	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/runner/vmstatus"
 )
 
 // readManager owns nothing: it makes no difference to what is stored.
@@ -82,15 +84,19 @@ func (c *Client) Machine(ctx context.Context) (Machine, error) {
 }
 
 // ApplyStatus implements [API].
-func (c *Client) ApplyStatus(ctx context.Context, m Machine, status map[string]any) error {
+func (c *Client) ApplyStatus(ctx context.Context, m Machine, status *vmstatus.Status) error {
+	part, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
+	if err != nil {
+		return fmt.Errorf("write the status of %s/%s: %w", c.namespace, c.name, err)
+	}
 	metadata := map[string]any{"namespace": c.namespace, "name": c.name}
 	if m.ResourceVersion != "" {
 		metadata["resourceVersion"] = m.ResourceVersion
 	}
 	o := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": names.Group + "/" + names.Version, "kind": names.KindVirtualMachine, "metadata": metadata, "status": status,
+		"apiVersion": names.Group + "/" + names.Version, "kind": names.KindVirtualMachine, "metadata": metadata, "status": part,
 	}}
-	o, err := c.dynamic.Resource(machines).Namespace(c.namespace).ApplyStatus(ctx, c.name, o,
+	o, err = c.dynamic.Resource(machines).Namespace(c.namespace).ApplyStatus(ctx, c.name, o,
 		metav1.ApplyOptions{FieldManager: names.RunnerStatusManager, Force: true})
 	switch {
 	case apierrors.IsConflict(err):

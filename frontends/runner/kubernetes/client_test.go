@@ -131,17 +131,17 @@ func TestReportOnARealAPI(t *testing.T) {
 	// The same again is no write.
 	version := kubectl("get", "vm", "web", "-o", "jsonpath={.metadata.resourceVersion}")
 	part, _ := vmstatus.Of(&state, vmstatus.NewTransitions(m.Conditions), now.Add(time.Hour))
-	if err := client.ApplyStatus(ctx, Machine{UID: m.UID}, part); err != nil {
+	if err := client.ApplyStatus(ctx, Machine{UID: m.UID}, &part); err != nil {
 		t.Error(err)
 	}
 	if v := kubectl("get", "vm", "web", "-o", "jsonpath={.metadata.resourceVersion}"); v != version {
 		t.Errorf("the same status made version %s of %s", v, version)
 	}
 
-	if err := client.ApplyStatus(ctx, Machine{UID: "00000000-0000-0000-0000-000000000001"}, part); !errors.Is(err, ErrGone) {
+	if err := client.ApplyStatus(ctx, Machine{UID: "00000000-0000-0000-0000-000000000001"}, &part); !errors.Is(err, ErrGone) {
 		t.Errorf("another machine of the name: error %v", err)
 	}
-	if err := client.ApplyStatus(ctx, Machine{UID: m.UID, ResourceVersion: "1"}, part); !errors.Is(err, ErrConflict) {
+	if err := client.ApplyStatus(ctx, Machine{UID: m.UID, ResourceVersion: "1"}, &part); !errors.Is(err, ErrConflict) {
 		t.Errorf("an old version: error %v", err)
 	}
 	other, err := NewClient(config, "default", "nobody")
@@ -151,7 +151,7 @@ func TestReportOnARealAPI(t *testing.T) {
 	if _, err := other.Machine(ctx); !errors.Is(err, ErrGone) {
 		t.Errorf("no machine: error %v", err)
 	}
-	if err := other.ApplyStatus(ctx, Machine{UID: "1"}, part); !errors.Is(err, ErrGone) {
+	if err := other.ApplyStatus(ctx, Machine{UID: "1"}, &part); !errors.Is(err, ErrGone) {
 		t.Errorf("no machine: error %v", err)
 	}
 }

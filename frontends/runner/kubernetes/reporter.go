@@ -20,7 +20,7 @@ type API interface {
 	// ApplyStatus writes the runner's part of the status of the machine. If m has
 	// a resource version and the machine another one by now, the error is
 	// [ErrConflict].
-	ApplyStatus(ctx context.Context, m Machine, status map[string]any) error
+	ApplyStatus(ctx context.Context, m Machine, status *vmstatus.Status) error
 	// CreateEvent stores an event about the machine with that UID. An event that
 	// is there already is no error.
 	CreateEvent(ctx context.Context, uid string, e Event) error
@@ -197,7 +197,7 @@ type sender struct {
 	uid     string
 	named   string // the machine that the configuration has named last
 	since   vmstatus.Transitions
-	written map[string]any
+	written *vmstatus.Status
 	failing bool
 	pauses  pauses
 	// forced is the request to force the machine that was there at first.
@@ -414,11 +414,11 @@ func (s *sender) send(ctx context.Context, state *runner.State, events []Event) 
 	}
 	if state != nil {
 		status, since := vmstatus.Of(state, s.since, time.Now())
-		if !reflect.DeepEqual(status, s.written) {
-			if err := s.apply(ctx, state, status); err != nil {
+		if s.written == nil || !reflect.DeepEqual(status, *s.written) {
+			if err := s.apply(ctx, state, &status); err != nil {
 				return false, err
 			}
-			s.written, s.since, wrote = status, since, true
+			s.written, s.since, wrote = &status, since, true
 		}
 	}
 	for _, e := range events {
@@ -440,7 +440,7 @@ func (s *sender) send(ctx context.Context, state *runner.State, events []Event) 
 // deleted, and there may be another one of its name by then, whose status is not
 // this runner's to write. The API server does not check the UID when a status is
 // applied; it checks the version.
-func (s *sender) apply(ctx context.Context, state *runner.State, status map[string]any) error {
+func (s *sender) apply(ctx context.Context, state *runner.State, status *vmstatus.Status) error {
 	to := Machine{UID: s.uid}
 	ending := state.Phase == runner.PhaseTerminating || state.Phase == runner.PhaseStopped
 	const attempts = 5

@@ -8,18 +8,19 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/vmop/runner"
+	"github.com/vmop/sdk/vmop/runner/vmstatus"
 )
 
 // counter is an API that counts what it is told.
 type counter struct {
 	statuses, events int
-	cpus             any
+	cpus             int
 }
 
 func (*counter) Machine(context.Context) (Machine, error) { return Machine{UID: "u"}, nil }
-func (c *counter) ApplyStatus(_ context.Context, _ Machine, status map[string]any) error {
+func (c *counter) ApplyStatus(_ context.Context, _ Machine, status *vmstatus.Status) error {
 	c.statuses++
-	c.cpus = status["cpus"]
+	c.cpus = status.CPUs
 	return nil
 }
 func (c *counter) CreateEvent(context.Context, string, Event) error { c.events++; return nil }
@@ -46,7 +47,7 @@ func TestGuestCausesFewWrites(t *testing.T) {
 		r.State(s)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if api.cpus != int64(2) {
+		if api.cpus != 2 {
 			t.Errorf("the status has %v CPUs", api.cpus)
 		}
 		time.Sleep(5 * time.Minute)

@@ -24,7 +24,7 @@ type fakeAPI struct {
 	mu       sync.Mutex
 	err      error // of every request
 	uid      string
-	statuses []map[string]any
+	statuses []*vmstatus.Status
 	events   []string
 	calls    int
 	// conflicts is how often somebody else comes first.
@@ -54,7 +54,7 @@ func (f *fakeAPI) Machine(context.Context) (Machine, error) {
 	return Machine{UID: f.uid + "x", ResourceVersion: "2", PowerdownTimeout: f.timeout, ForceStop: f.force}, err
 }
 
-func (f *fakeAPI) ApplyStatus(_ context.Context, m Machine, status map[string]any) error {
+func (f *fakeAPI) ApplyStatus(_ context.Context, m Machine, status *vmstatus.Status) error {
 	if err := f.begin(); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func TestWhatHappensAtOnceIsOneWrite(t *testing.T) {
 		if err := r.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if len(api.statuses) != 2 || api.statuses[1]["cpus"] != int64(9) {
+		if len(api.statuses) != 2 || api.statuses[1].CPUs != 9 {
 			t.Errorf("wrote %v", api.statuses)
 		}
 		if api.calls != 3 || log.count() != 0 {
@@ -154,7 +154,7 @@ func TestAnAPIThatIsAwayIsToldLater(t *testing.T) {
 		if err := r.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if n := len(api.statuses); n != 1 || api.statuses[0]["cpus"] != int64(maxEvents+3) {
+		if n := len(api.statuses); n != 1 || api.statuses[0].CPUs != maxEvents+3 {
 			t.Errorf("wrote %v", api.statuses)
 		}
 		if len(api.events) != maxEvents {
@@ -175,7 +175,7 @@ func TestTheEndIsTold(t *testing.T) {
 		if err := r.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if n := len(api.statuses); n != 2 || api.statuses[1]["cpus"] != int64(0) || !slices.Equal(api.events, []string{"VmStopped"}) {
+		if n := len(api.statuses); n != 2 || api.statuses[1].CPUs != 0 || !slices.Equal(api.events, []string{"VmStopped"}) {
 			t.Errorf("wrote %v and %v", api.statuses, api.events)
 		}
 	})
@@ -270,15 +270,13 @@ func TestTimesOfConditions(t *testing.T) {
 				s.Conditions = append(s.Conditions, live.Condition{Type: kind, Status: v})
 			}
 			part, next := vmstatus.Of(&s, known, now)
-			for _, c := range part["conditions"].([]any) {
-				c := c.(map[string]any)
-				kind := c["type"].(string)
-				if want := changed[kind].Format(time.RFC3339); c["lastTransitionTime"] != want {
-					t.Fatalf("%s since %v, want %s", kind, c["lastTransitionTime"], want)
+			for _, c := range part.Conditions {
+				if want := changed[c.Type]; !c.LastTransitionTime.Equal(want) {
+					t.Fatalf("%s since %v, want %s", c.Type, c.LastTransitionTime, want)
 				}
 			}
-			if again, _ := vmstatus.Of(&s, next, now.Add(time.Hour)); !slices.EqualFunc(again["conditions"].([]any), part["conditions"].([]any), func(a, b any) bool {
-				return a.(map[string]any)["lastTransitionTime"] == b.(map[string]any)["lastTransitionTime"]
+			if again, _ := vmstatus.Of(&s, next, now.Add(time.Hour)); !slices.EqualFunc(again.Conditions, part.Conditions, func(a, b vmstatus.Condition) bool {
+				return a.LastTransitionTime.Equal(b.LastTransitionTime)
 			}) {
 				t.Fatal("the same state has other times")
 			}

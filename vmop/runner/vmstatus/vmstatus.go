@@ -33,73 +33,97 @@ func NewTransitions(stored []Condition) Transitions {
 	return t
 }
 
-// Of is the runner's part of the status of a VirtualMachine, as JSON values,
-// and the conditions in it. Of conditions that have the status that they had
-// before, the times stay; those that have no time of their own get now.
-func Of(s *runner.State, before Transitions, now time.Time) (map[string]any, Transitions) {
+// Status is the runner's part of the status of a VirtualMachine: its fields are those
+// of spec.VirtualMachineStatus, by the same names. The runner is not built with package
+// spec, whose types of Kubernetes cost memory with each machine.
+type Status struct {
+	CPUs int `json:"cpus"`
+	// RAM is a quantity of bytes.
+	RAM                   string            `json:"ram"`
+	DeviceGroups          []int             `json:"deviceGroups,omitempty"`
+	RunnerEnd             *RunnerEnd        `json:"runnerEnd,omitempty"`
+	RunnerVersion         string            `json:"runnerVersion,omitempty"`
+	MachineType           string            `json:"machineType,omitempty"`
+	Accelerator           string            `json:"accelerator,omitempty"`
+	Emulation             *Emulation        `json:"emulation,omitempty"`
+	ConsoleClient         string            `json:"consoleClient,omitempty"`
+	LoggedInUser          string            `json:"loggedInUser,omitempty"`
+	HostName              string            `json:"hostName,omitempty"`
+	Versions              *Versions         `json:"versions,omitempty"`
+	OSInfo                map[string]string `json:"osinfo,omitempty"`
+	Interfaces            []Interface       `json:"interfaces,omitempty"`
+	ChangedDocuments      []ChangedDocument `json:"changedDocuments,omitempty"`
+	Attachments           []Attachment      `json:"attachments,omitempty"`
+	AttachmentKey         string            `json:"attachmentKey,omitempty"`
+	Disks                 []Disk            `json:"disks,omitempty"`
+	DisplayPasswordSerial int64             `json:"displayPasswordSerial,omitempty"`
+	Conditions            []Condition       `json:"conditions"`
+}
+
+// RunnerEnd is how a machine ended, for an operator that finds no pod that tells it.
+type RunnerEnd struct {
+	Cause      string `json:"cause"`
+	Message    string `json:"message"`
+	QEMUStatus string `json:"qemuStatus,omitempty"`
+}
+
+// Emulation is why a machine runs without KVM.
+type Emulation struct {
+	Reason  string `json:"reason"`
+	Message string `json:"message,omitempty"`
+}
+
+// Versions are those of the programs that run the machine.
+type Versions struct {
+	QEMU string `json:"qemu"`
+}
+
+// Interface is a network interface of the guest.
+type Interface struct {
+	Name        string   `json:"name"`
+	MAC         string   `json:"mac,omitempty"`
+	IPAddresses []string `json:"ipAddresses,omitempty"`
+}
+
+// ChangedDocument is a document that is another one than that which the guest was
+// started with.
+type ChangedDocument struct {
+	Name    string `json:"name"`
+	Missing bool   `json:"missing"`
+}
+
+// Attachment is a disk that is attached to the running machine, or is to be.
+type Attachment struct {
+	UID     string `json:"uid"`
+	Name    string `json:"name"`
+	Phase   string `json:"phase"`
+	Message string `json:"message,omitempty"`
+}
+
+// Disk is a disk with its size in the guest, a quantity of bytes.
+type Disk struct {
+	Name    string `json:"name"`
+	Size    string `json:"size"`
+	Message string `json:"message,omitempty"`
+}
+
+// Of is the runner's part of the status of a VirtualMachine, and the conditions in
+// it. Of conditions that have the status that they had before, the times stay; those
+// that have no time of their own get now.
+func Of(s *runner.State, before Transitions, now time.Time) (Status, Transitions) {
 	if s == nil { // of a machine that nobody has told of
 		s = &runner.State{Phase: runner.PhaseStopped}
 	}
-	stopped := s.Phase == runner.PhaseStopped
-	part := map[string]any{"cpus": int64(s.CPUs), "ram": resource.NewQuantity(s.RAM, resource.BinarySI).String()}
-	if len(s.DeviceGroups) > 0 { // the next pod is in them, also after the end
-		groups := make([]any, len(s.DeviceGroups))
-		for i, g := range s.DeviceGroups {
-			groups[i] = int64(g)
-		}
-		part["deviceGroups"] = groups
-	}
-	conditions := slices.Clone(s.StatusConditions)
-	if stopped {
-		part["cpus"], part["ram"] = int64(0), "0"
-		if o := s.Outcome; o != nil {
-			part["runnerEnd"] = ending(o)
-		}
+	part := Status{RAM: "0", DeviceGroups: slices.Clone(s.DeviceGroups)} // the next pod is in the groups, also after the end
+	all := slices.Clone(s.StatusConditions)
+	if s.Phase == runner.PhaseStopped {
+		part.RunnerEnd = runnerEnd(s.Outcome)
 	} else {
-		text := func(key, value string) {
-			if value != "" {
-				part[key] = value
-			}
-		}
-		text("runnerVersion", s.RunnerVersion)
-		text("machineType", s.MachineType)
-		text("accelerator", string(s.Accelerator))
-		if s.Emulation.Reason != "" {
-			part["emulation"] = emulation(s.Emulation)
-		}
-		text("consoleClient", s.ConsoleClient)
-		text("loggedInUser", s.Login.User)
-		text("hostName", s.Guest.HostName)
-		if s.QEMUVersion != "" {
-			part["versions"] = map[string]any{"qemu": s.QEMUVersion}
-		}
-		if info := osInfo(s.Guest.OSInfo); info != nil {
-			part["osinfo"] = info
-		}
-		if interfaces := interfaces(s.Guest.Interfaces); interfaces != nil {
-			part["interfaces"] = interfaces
-		}
-		if len(s.ChangedDocuments) > 0 {
-			documents := make([]any, len(s.ChangedDocuments))
-			for i, d := range s.ChangedDocuments {
-				documents[i] = map[string]any{"name": d.Name, "missing": d.Missing}
-			}
-			part["changedDocuments"] = documents
-		}
-		if len(s.Attachments) > 0 {
-			part["attachments"] = attachments(s.Attachments)
-		}
-		text("attachmentKey", s.AttachmentKey)
-		if len(s.Disks) > 0 {
-			part["disks"] = diskSizes(s.Disks)
-		}
-		if s.DisplayPasswordSerial != 0 {
-			part["displayPasswordSerial"] = s.DisplayPasswordSerial
-		}
+		part.describe(s)
 		for _, c := range s.Conditions {
 			// What waits for a restart is the operator's to say.
 			if c.Type != live.RestartRequired {
-				conditions = append(conditions, Condition{
+				all = append(all, Condition{
 					Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message,
 					ObservedGeneration: s.Generation, LastTransitionTime: now.UTC().Truncate(time.Second),
 				})
@@ -110,70 +134,65 @@ func Of(s *runner.State, before Transitions, now time.Time) (map[string]any, Tra
 	if after == nil {
 		after = Transitions{}
 	}
-	list := make([]any, len(conditions))
-	for i, c := range conditions {
+	part.Conditions = make([]Condition, len(all))
+	for i, c := range all {
 		// The definition dates the conditions of a new machine 1970.
 		if old, ok := before[c.Type]; ok && old.Status == c.Status && old.LastTransitionTime.Unix() > 0 {
 			c.LastTransitionTime = old.LastTransitionTime
 		}
 		after[c.Type] = c
-		list[i] = conditionJSON(c)
+		c.Message, c.LastTransitionTime = conditions.Bounded(c.Message), c.LastTransitionTime.UTC().Truncate(time.Second)
+		part.Conditions[i] = c
 	}
-	part["conditions"] = list
 	return part, after
 }
 
-// ending is how a machine ended, for an operator that finds no pod that tells it.
-func ending(o *runner.Outcome) map[string]any {
-	m := map[string]any{"cause": string(o.Cause), "message": conditions.Bounded(o.Message)}
-	if o.QEMUStatus != "" && len(o.QEMUStatus) <= maxQEMUStatus {
-		m["qemuStatus"] = o.QEMUStatus
+// describe tells of a machine that has not ended.
+func (p *Status) describe(s *runner.State) {
+	p.CPUs, p.RAM = s.CPUs, quantity(s.RAM)
+	p.RunnerVersion, p.MachineType, p.Accelerator = s.RunnerVersion, s.MachineType, string(s.Accelerator)
+	if s.Emulation.Reason != "" {
+		p.Emulation = &Emulation{Reason: s.Emulation.Reason, Message: conditions.Bounded(s.Emulation.Message)}
 	}
-	return m
+	p.ConsoleClient, p.LoggedInUser, p.HostName = s.ConsoleClient, s.Login.User, s.Guest.HostName
+	if s.QEMUVersion != "" {
+		p.Versions = &Versions{QEMU: s.QEMUVersion}
+	}
+	p.OSInfo, p.Interfaces = osInfo(s.Guest.OSInfo), interfaces(s.Guest.Interfaces)
+	for _, d := range s.ChangedDocuments {
+		p.ChangedDocuments = append(p.ChangedDocuments, ChangedDocument{Name: d.Name, Missing: d.Missing})
+	}
+	for _, a := range s.Attachments[:min(len(s.Attachments), maxAttachments)] {
+		p.Attachments = append(p.Attachments, Attachment{UID: a.UID, Name: a.Name, Phase: string(a.Phase), Message: conditions.Bounded(a.Message)})
+	}
+	p.AttachmentKey = s.AttachmentKey
+	for _, d := range s.Disks[:min(len(s.Disks), maxDisks)] {
+		p.Disks = append(p.Disks, Disk{Name: d.Name, Size: quantity(d.Size), Message: conditions.Bounded(d.Message)})
+	}
+	p.DisplayPasswordSerial = s.DisplayPasswordSerial
 }
 
-// maxAttachments is how many the definition takes.
-const maxAttachments = 64
+// quantity of bytes.
+func quantity(n int64) string { return resource.NewQuantity(n, resource.BinarySI).String() }
 
-func attachments(all []live.Attachment) []any {
-	out := make([]any, min(len(all), maxAttachments))
-	for i := range out {
-		a := &all[i]
-		m := map[string]any{"uid": a.UID, "name": a.Name, "phase": string(a.Phase)}
-		if a.Message != "" {
-			m["message"] = conditions.Bounded(a.Message)
-		}
-		out[i] = m
+func runnerEnd(o *runner.Outcome) *RunnerEnd {
+	if o == nil {
+		return nil
 	}
-	return out
+	end := &RunnerEnd{Cause: string(o.Cause), Message: conditions.Bounded(o.Message)}
+	if len(o.QEMUStatus) <= maxQEMUStatus {
+		end.QEMUStatus = o.QEMUStatus
+	}
+	return end
 }
 
-// maxDisks is how many the definition takes.
-const maxDisks = 64
-
-func diskSizes(all []live.DiskSize) []any {
-	out := make([]any, min(len(all), maxDisks))
-	for i := range out {
-		d := &all[i]
-		m := map[string]any{"name": d.Name, "size": resource.NewQuantity(d.Size, resource.BinarySI).String()}
-		if d.Message != "" {
-			m["message"] = conditions.Bounded(d.Message)
-		}
-		out[i] = m
-	}
-	return out
-}
-
-// maxQEMUStatus is the longest exit status that the definition takes, in bytes.
-const maxQEMUStatus = 64
-
-func emulation(e runner.Emulation) map[string]any {
-	m := map[string]any{"reason": e.Reason}
-	if e.Message != "" {
-		m["message"] = conditions.Bounded(e.Message)
-	}
-	return m
-}
+const (
+	// maxAttachments and maxDisks are how many the definition takes.
+	maxAttachments = 64
+	maxDisks       = 64
+	// maxQEMUStatus is the longest exit status that it takes, in bytes.
+	maxQEMUStatus = 64
+)
 
 // osInfoKeys are the members of a guest agent's GuestOSInfo, all of them strings
 // (qga/qapi-schema.json). A guest can answer with any others; they are not passed
@@ -188,12 +207,12 @@ var osInfoKeys = []string{
 const maxOSInfo = 256
 
 // osInfo is what a guest says about its system, nil if that is nothing.
-func osInfo(answer json.RawMessage) map[string]any {
+func osInfo(answer json.RawMessage) map[string]string {
 	var said map[string]any
 	if json.Unmarshal(answer, &said) != nil || said == nil {
 		return nil
 	}
-	out := map[string]any{}
+	out := map[string]string{}
 	for _, key := range osInfoKeys {
 		if text, ok := said[key].(string); ok {
 			out[key] = strings.ToValidUTF8(text[:min(len(text), maxOSInfo)], "")
@@ -202,36 +221,13 @@ func osInfo(answer json.RawMessage) map[string]any {
 	return out
 }
 
-func conditionJSON(c Condition) map[string]any {
-	m := map[string]any{
-		"type": c.Type, "status": string(c.Status), "reason": c.Reason, "message": conditions.Bounded(c.Message),
-		"lastTransitionTime": c.LastTransitionTime.UTC().Format(time.RFC3339),
-	}
-	if c.ObservedGeneration != 0 {
-		m["observedGeneration"] = c.ObservedGeneration
-	}
-	return m
-}
-
 // interfaces leaves out the loopback, which says nothing.
-func interfaces(found []runner.GuestInterface) []any {
-	var out []any
+func interfaces(found []runner.GuestInterface) []Interface {
+	var out []Interface
 	for _, i := range found {
-		if i.Name == "lo" {
-			continue
+		if i.Name != "lo" {
+			out = append(out, Interface{Name: i.Name, MAC: i.MAC, IPAddresses: i.Addresses})
 		}
-		m := map[string]any{"name": i.Name}
-		if i.MAC != "" {
-			m["mac"] = i.MAC
-		}
-		if len(i.Addresses) > 0 {
-			addresses := make([]any, len(i.Addresses))
-			for n, a := range i.Addresses {
-				addresses[n] = a
-			}
-			m["ipAddresses"] = addresses
-		}
-		out = append(out, m)
 	}
 	return out
 }
