@@ -114,7 +114,7 @@ func (k *disks) observe(w *look) *sight[diskkind.Snapshot] {
 	if stored == nil {
 		return nil
 	}
-	return k.around(w, stored, diskkind.Snapshot{Disk: d, Unreadable: unreadable}, objects.ClaimOfDisk(w.name), objects.ImportPod(w.name), d.Spec.DataSource)
+	return k.around(w, stored, diskkind.Snapshot{Disk: d, Unreadable: unreadable}, objects.ClaimOfDisk(w.name), d.Spec.DataSource)
 }
 
 // observeImage is [disks.observe] for an image.
@@ -123,12 +123,13 @@ func (k *disks) observeImage(w *look) *sight[diskkind.Snapshot] {
 	if stored == nil {
 		return nil
 	}
-	return k.around(w, stored, diskkind.Snapshot{Image: i, Unreadable: unreadable}, objects.ClaimOfImage(w.name), objects.ImageImportPod(w.name), &i.Spec.DataSource)
+	return k.around(w, stored, diskkind.Snapshot{Image: i, Unreadable: unreadable}, objects.ClaimOfImage(w.name), &i.Spec.DataSource)
 }
 
 // around looks at what a disk or image depends on.
-func (k *disks) around(w *look, stored client.Object, s diskkind.Snapshot, claim, pod string, source *spec.VirtualDiskSource) *sight[diskkind.Snapshot] {
+func (k *disks) around(w *look, stored client.Object, s diskkind.Snapshot, claim string, source *spec.VirtualDiskSource) *sight[diskkind.Snapshot] {
 	out := &sight[diskkind.Snapshot]{object: stored, now: w.now()}
+	pod := objects.ImportPod(claim)
 	s.Settings, s.Now = k.settings, out.now
 	s.Claim = one(w, kindClaim, claim, &corev1.PersistentVolumeClaim{})
 	s.Pod = one(w, kindPod, pod, &corev1.Pod{})

@@ -30,7 +30,7 @@ func copying(yield func(name string, s disk.Snapshot, can, torn bool)) {
 					d := spec.NewDisk("lab", "copy", resource.MustParse("1Gi"))
 					d.UID, d.Finalizers = "u1", []string{names.FinalizerDisk}
 					d.Spec.DataSource = &spec.VirtualDiskSource{Type: spec.DiskSourceObjectRef, ObjectRef: &spec.VirtualDiskObjectRef{Kind: spec.KindDisk, Name: "golden"}}
-					mine := objects.VirtualDiskClaim(d)
+					mine := objects.FilledDisk(d).VolumeClaim()
 					mine.UID, mine.Status.Phase = "c1", corev1.ClaimBound
 					d.Status.Target = &spec.VirtualDiskTarget{PersistentVolumeClaim: mine.Name, PersistentVolumeClaimUID: mine.UID}
 					s := disk.Snapshot{Disk: d, Claim: mine, Now: noon, Settings: objects.Settings{RunnerImage: "registry.test/runner"}}
@@ -50,7 +50,7 @@ func copying(yield func(name string, s disk.Snapshot, can, torn bool)) {
 					if claim == "file" || claim == "not filled" {
 						golden.Spec.PersistentVolumeClaim.VolumeMode = &file
 					}
-					c := objects.VirtualDiskClaim(golden)
+					c := objects.FilledDisk(golden).VolumeClaim()
 					c.UID, c.Status.Phase = "c2", corev1.ClaimBound
 					switch claim {
 					case "file":
@@ -75,7 +75,7 @@ func copying(yield func(name string, s disk.Snapshot, can, torn bool)) {
 						s.SourceUsers = []corev1.Pod{pod("web", corev1.PodSucceeded)}
 					}
 					if own != "no pod" {
-						s.Pod = objects.ImportJob(d, s.Settings, s.SourceClaim)
+						s.Pod = objects.FilledDisk(d).ImportJob(s.Settings, s.SourceClaim)
 						s.Pod.UID, s.Pod.Status.Phase = "p1", corev1.PodRunning
 						if own == "pod that has the disk" {
 							s.Pod.Status.Phase = corev1.PodSucceeded
@@ -190,13 +190,13 @@ func TestCopiesOfImages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			golden := spec.NewImage("lab", "golden", resource.MustParse("5Gi"), source)
 			golden.UID, golden.Status.Phase = "u2", spec.ImageReady
-			c := objects.VirtualImageClaim(golden)
+			c := objects.FilledImage(golden).VolumeClaim()
 			c.UID, c.Status.Phase = "c2", corev1.ClaimBound
 			c.Annotations[names.AnnotationFilled], c.Annotations[names.AnnotationDiskFormat], c.Annotations[names.AnnotationImageSize] = "u2", "qcow2", "1073741824"
 			d := spec.NewDisk("lab", "copy", resource.MustParse("1Gi"))
 			d.UID, d.Finalizers = "u1", []string{names.FinalizerDisk}
 			d.Spec.DataSource = &spec.VirtualDiskSource{Type: spec.DiskSourceObjectRef, ObjectRef: &spec.VirtualDiskObjectRef{Kind: spec.KindImage, Name: "golden"}}
-			mine := objects.VirtualDiskClaim(d)
+			mine := objects.FilledDisk(d).VolumeClaim()
 			mine.UID, mine.Status.Phase = "c1", corev1.ClaimBound
 			d.Status.Target = &spec.VirtualDiskTarget{PersistentVolumeClaim: mine.Name, PersistentVolumeClaimUID: mine.UID}
 			s := disk.Snapshot{Disk: d, Claim: mine, SourceImage: golden, SourceClaim: c, Now: noon, Settings: objects.Settings{RunnerImage: "registry.test/runner"}}
@@ -223,19 +223,19 @@ func TestCopiesOfImages(t *testing.T) {
 func TestImageImportJob(t *testing.T) {
 	i := spec.NewImage("lab", "copy", resource.MustParse("1Gi"), spec.VirtualDiskSource{Type: spec.DiskSourceObjectRef, ObjectRef: &spec.VirtualDiskObjectRef{Kind: spec.KindImage, Name: "golden"}})
 	i.Spec.PersistentVolumeClaim.AccessMode = corev1.ReadWriteMany
-	golden := objects.VirtualImageClaim(spec.NewImage("lab", "golden", resource.MustParse("1Gi"), spec.VirtualDiskSource{}))
+	golden := objects.FilledImage(spec.NewImage("lab", "golden", resource.MustParse("1Gi"), spec.VirtualDiskSource{})).VolumeClaim()
 	golden.Annotations[names.AnnotationDiskFormat] = "iso"
-	job := objects.ImageImportJob(i, objects.Settings{}, golden).Spec.Containers[0].Env[0].Value
+	job := objects.FilledImage(i).ImportJob(objects.Settings{}, golden).Spec.Containers[0].Env[0].Value
 	if !strings.Contains(job, `"keep":true`) || !strings.Contains(job, `"format":"raw","cd":true`) {
 		t.Error(job)
 	}
 	d := spec.NewDisk("lab", "copy", resource.MustParse("1Gi"))
 	d.Spec.DataSource = &i.Spec.DataSource
-	job = objects.ImportJob(d, objects.Settings{}, golden).Spec.Containers[0].Env[0].Value
+	job = objects.FilledDisk(d).ImportJob(objects.Settings{}, golden).Spec.Containers[0].Env[0].Value
 	if strings.Contains(job, "keep") || strings.Contains(job, "cd") || !strings.Contains(job, `"format":"raw"`) {
 		t.Error(job)
 	}
-	if c := objects.VirtualImageClaim(i); !slices.Equal(c.Spec.AccessModes, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}) || c.Name != "copy-vi" || c.OwnerReferences[0].Kind != spec.KindImage {
+	if c := objects.FilledImage(i).VolumeClaim(); !slices.Equal(c.Spec.AccessModes, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}) || c.Name != "copy-vi" || c.OwnerReferences[0].Kind != spec.KindImage {
 		t.Errorf("%+v", c)
 	}
 }
@@ -245,22 +245,22 @@ func TestImageImportJob(t *testing.T) {
 func TestImportJobOfACopy(t *testing.T) {
 	d := spec.NewDisk("lab", "copy", resource.MustParse("1Gi"))
 	d.Spec.DataSource = &spec.VirtualDiskSource{Type: spec.DiskSourceObjectRef, ObjectRef: &spec.VirtualDiskObjectRef{Kind: spec.KindDisk, Name: "golden"}}
-	golden := objects.VirtualDiskClaim(spec.NewDisk("lab", "golden", resource.MustParse("1Gi")))
-	p := objects.ImportJob(d, objects.Settings{}, golden)
+	golden := objects.FilledDisk(spec.NewDisk("lab", "golden", resource.MustParse("1Gi"))).VolumeClaim()
+	p := objects.FilledDisk(d).ImportJob(objects.Settings{}, golden)
 	c := &p.Spec.Containers[0]
 	if len(c.VolumeDevices) != 1 || !strings.Contains(c.Env[0].Value, `"copy":{"file":"`+c.VolumeDevices[0].DevicePath+`","format":"raw"}`) || len(p.Spec.SecurityContext.SupplementalGroups) != 1 {
 		t.Errorf("%+v", p.Spec)
 	}
 	file := corev1.PersistentVolumeFilesystem
 	golden.Spec.VolumeMode, golden.Annotations[names.AnnotationDiskFormat] = &file, "qcow2"
-	p = objects.ImportJob(d, objects.Settings{}, golden)
+	p = objects.FilledDisk(d).ImportJob(objects.Settings{}, golden)
 	c = &p.Spec.Containers[0]
 	last := c.VolumeMounts[len(c.VolumeMounts)-1]
 	if len(c.VolumeDevices) != 0 || !last.ReadOnly || !strings.Contains(c.Env[0].Value, `"copy":{"file":"`+last.MountPath+`/disk.img","format":"qcow2"}`) {
 		t.Errorf("%+v", c)
 	}
 	d.Spec.DataSource = &spec.VirtualDiskSource{Type: spec.DiskSourceContainerImage, ContainerImage: &spec.VirtualDiskContainerImage{Image: "images.test/a", ImagePullSecret: &spec.VirtualDiskPullSecret{Name: "pull"}}}
-	p = objects.ImportJob(d, objects.Settings{}, nil)
+	p = objects.FilledDisk(d).ImportJob(objects.Settings{}, nil)
 	c = &p.Spec.Containers[0]
 	v := p.Spec.Volumes[len(p.Spec.Volumes)-1]
 	if v.Secret == nil || v.Secret.SecretName != "pull" || len(v.Secret.Items) != 1 || v.Secret.Items[0].Key != ".dockerconfigjson" || v.Secret.Items[0].Path != "config.json" ||
@@ -279,7 +279,7 @@ func TestDiskThatIsCopied(t *testing.T) {
 	d := spec.NewDisk("lab", "golden", resource.MustParse("1Gi"))
 	d.UID, d.Finalizers, d.DeletionTimestamp = "u1", []string{names.FinalizerDisk}, &metav1.Time{Time: noon}
 	other := spec.NewDisk("lab", "copy", resource.MustParse("1Gi"))
-	s := disk.Snapshot{Disk: d, Now: noon, Users: []corev1.Pod{*objects.ImportJob(other, objects.Settings{}, nil)}}
+	s := disk.Snapshot{Disk: d, Now: noon, Users: []corev1.Pod{*objects.FilledDisk(other).ImportJob(objects.Settings{}, nil)}}
 	for machines, attached := range map[string]int{"": 0, "web": 1} {
 		if s.Machines = nil; machines != "" {
 			s.Machines = []string{machines}

@@ -31,9 +31,9 @@ type Snapshot struct {
 	Unreadable string
 	// Settings are the operator's.
 	Settings objects.Settings
-	// Claim is the claim that has the name [objects.ClaimOfDisk], and Pod the pod that
-	// has the name [objects.ImportPod], whoever made them; of an image those of
-	// [objects.ClaimOfImage] and [objects.ImageImportPod].
+	// Claim is the claim that has the name [objects.ClaimOfDisk], or of an image
+	// [objects.ClaimOfImage], and Pod the pod that has the name [objects.ImportPod],
+	// whoever made them.
 	Claim *corev1.PersistentVolumeClaim
 	Pod   *corev1.Pod
 	// Machines are the names of the machines that have the disk, or its claim, in their
@@ -234,8 +234,8 @@ func (d *decision) mine(o metav1.Object) bool {
 	return d.disk.UID != "" && o.GetAnnotations()[names.AnnotationMadeFor] == string(d.disk.UID)
 }
 
-// filled reports whether the disk is in its claim.
-func (d *decision) filled() bool {
+// isFilled reports whether the disk is in its claim.
+func (d *decision) isFilled() bool {
 	return d.s.Claim != nil && d.s.Claim.Annotations[names.AnnotationFilled] == string(d.disk.UID)
 }
 
@@ -312,7 +312,7 @@ func (d *decision) claim() bool {
 		d.fail(conditions.ReasonClaimGone, "claim %s is gone, and with it what was on the %s: no empty one takes its place. Delete this %[2]s, and make another one", name, d.noun)
 		return false
 	case c == nil:
-		if d.do(reconcile.Create{Object: d.makeClaim()}) {
+		if d.do(reconcile.Create{Object: d.filled.VolumeClaim()}) {
 			d.wait(conditions.ReasonDiskProvisioning, "claim %s is being made", name)
 		}
 		return false
@@ -345,12 +345,12 @@ func (d *decision) content() bool {
 	if p != nil && !d.mine(p) {
 		p = nil
 	}
-	if d.filled() || !needsFilling(d.disk) {
+	if d.isFilled() || !needsFilling(d.disk) {
 		if p != nil {
 			d.end(p)
 		}
 		d.next.Import = nil
-		if d.next.Progress = ""; d.filled() {
+		if d.next.Progress = ""; d.isFilled() {
 			d.next.Progress = "100%"
 		}
 		return true
@@ -391,7 +391,7 @@ func (d *decision) content() bool {
 			return false
 		}
 	}
-	if d.do(reconcile.Create{Object: d.makePod()}) {
+	if d.do(reconcile.Create{Object: d.filled.ImportJob(d.s.Settings, d.s.SourceClaim)}) {
 		d.wait(conditions.ReasonDiskProvisioning, "pod %s is being made, which puts the %s into claim %s", d.podName, d.noun, d.s.Claim.Name)
 	}
 	return false
@@ -569,7 +569,7 @@ func withoutQuery(location string) string {
 // ready says how a disk is that has all that it needs.
 func (d *decision) ready() {
 	c := d.s.Claim
-	if format := c.Annotations[names.AnnotationDiskFormat]; d.filled() && format != "" {
+	if format := c.Annotations[names.AnnotationDiskFormat]; d.isFilled() && format != "" {
 		d.next.Format = format
 	}
 	if c.Status.Phase != corev1.ClaimBound {

@@ -176,7 +176,7 @@ func TestImportJob(t *testing.T) {
 	d := spec.NewDisk("lab", "data", resource.MustParse("1Gi"))
 	d.UID = "u1"
 	d.Spec.DataSource = &spec.VirtualDiskSource{Type: spec.DiskSourceHTTP, HTTP: &spec.VirtualDiskHTTP{URL: "http://images.test/$(HOME)"}}
-	p := objects.ImportJob(d, objects.Settings{RunnerImage: "runner", Privileged: true, KVMResource: "kvm"}, nil)
+	p := objects.FilledDisk(d).ImportJob(objects.Settings{RunnerImage: "runner", Privileged: true, KVMResource: "kvm"}, nil)
 	c := &p.Spec.Containers[0]
 	for name, ok := range map[string]bool{
 		"no token":                   !*p.Spec.AutomountServiceAccountToken,

@@ -30,7 +30,7 @@ func fillsAnyhow(when func(*disk.Snapshot) bool) func(*disk.Snapshot, *reconcile
 		if s.Pod != nil || !when(s) {
 			return nil
 		}
-		return reconcile.Create{Object: objects.ImportJob(s.Disk, s.Settings, s.SourceClaim)}
+		return reconcile.Create{Object: objects.FilledDisk(s.Disk).ImportJob(s.Settings, s.SourceClaim)}
 	})
 }
 
@@ -273,7 +273,7 @@ func TestQuantitiesMeanTheSame(t *testing.T) {
 	a, b := resource.MustParse("1Gi"), resource.MustParse("1024Mi")
 	d := spec.NewDisk("lab", "data", a)
 	d.UID, d.Finalizers = "u1", []string{names.FinalizerDisk}
-	c := objects.VirtualDiskClaim(d)
+	c := objects.FilledDisk(d).VolumeClaim()
 	c.UID, c.Status.Phase, c.Status.Capacity = "u2", corev1.ClaimBound, corev1.ResourceList{corev1.ResourceStorage: b}
 	s := disk.Snapshot{Disk: d, Claim: c, Now: noon}
 	for range 3 {

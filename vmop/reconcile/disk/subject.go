@@ -22,6 +22,9 @@ type subject struct {
 	kind, short, noun string
 	// finalizer holds it; claimName and podName are the names of what is made for it.
 	finalizer, claimName, podName string
+	// filled is it as what these are made for, and validate is [spec.Validate] of it.
+	filled   objects.Filled
+	validate func() field.ErrorList
 	// readyReason and readyText say that it is there.
 	readyReason, readyText string
 	// unusedText says that nobody has it, usedText and heldText that several do, of whom
@@ -29,9 +32,10 @@ type subject struct {
 	unusedText, usedText, heldText, copyText string
 	// object is what is stored; nil if there is nothing.
 	object metav1.Object
-	// disk is the disk, or the image as one; image is nil for a disk.
+	// disk is the disk, or the image as one; image is the status of an image, nil for a
+	// disk.
 	disk  *spec.VirtualDisk
-	image *spec.VirtualImage
+	image *spec.VirtualImageStatus
 }
 
 func subjectOf(s *Snapshot) subject {
@@ -39,31 +43,39 @@ func subjectOf(s *Snapshot) subject {
 	case s.Disk != nil:
 		return subject{
 			kind: names.KindDisk, short: "vd", noun: "disk", finalizer: names.FinalizerDisk,
-			claimName: objects.ClaimOfDisk(s.Disk.Name), podName: objects.ImportPod(s.Disk.Name),
+			validate:    func() field.ErrorList { return spec.ValidateDisk(s.Disk) },
 			readyReason: conditions.ReasonDiskReady, readyText: "machines can use it",
 			unusedText: "no machine has it", usedText: "it is a disk of %s", heldText: "it is a disk of %s: remove it there, or delete that machine",
 			copyText: ", and machines that have it wait", object: s.Disk, disk: s.Disk,
-		}
+		}.of(objects.FilledDisk(s.Disk))
 	case s.Image != nil:
+		i := s.Image
 		return subject{
 			kind: names.KindImage, short: "vi", noun: "image", finalizer: names.FinalizerImage,
-			claimName: objects.ClaimOfImage(s.Image.Name), podName: objects.ImageImportPod(s.Image.Name),
+			validate:    func() field.ErrorList { return spec.ValidateImage(i) },
 			readyReason: conditions.ReasonImageReady, readyText: "disks can be made of it",
-			unusedText: "nobody uses it", usedText: "it is used by %s", heldText: "it is used by %s: remove it there, or delete that machine", object: s.Image, disk: asDisk(s.Image), image: s.Image,
-		}
+			unusedText: "nobody uses it", usedText: "it is used by %s", heldText: "it is used by %s: remove it there, or delete that machine",
+			object: i, disk: asDisk(&i.ObjectMeta, &i.Spec, &i.Status), image: &i.Status,
+		}.of(objects.FilledImage(i))
 	}
 	return subject{}
 }
 
+// of adds what is made for the subject.
+func (s subject) of(f objects.Filled) subject {
+	s.filled, s.claimName, s.podName = f, f.ClaimName(), f.PodName()
+	return s
+}
+
 // asDisk is an image as the disk that it is as far as making it goes.
-func asDisk(i *spec.VirtualImage) *spec.VirtualDisk {
+func asDisk(meta *metav1.ObjectMeta, i *spec.VirtualImageSpec, s *spec.VirtualImageStatus) *spec.VirtualDisk {
 	mode := corev1.PersistentVolumeFilesystem
-	c, s := &i.Spec.PersistentVolumeClaim, &i.Status
+	c := &i.PersistentVolumeClaim
 	return &spec.VirtualDisk{
-		ObjectMeta: i.ObjectMeta,
+		ObjectMeta: *meta,
 		Spec: spec.VirtualDiskSpec{
 			PersistentVolumeClaim: spec.VirtualDiskClaim{StorageClassName: c.StorageClassName, Size: c.Size, VolumeMode: &mode},
-			DataSource:            &i.Spec.DataSource,
+			DataSource:            &i.DataSource,
 		},
 		Status: spec.VirtualDiskStatus{
 			Phase: spec.DiskPhase(s.Phase), ObservedGeneration: s.ObservedGeneration, Format: s.Format, Target: s.Target, Import: s.Import, Progress: s.Progress, Conditions: s.Conditions,
@@ -77,7 +89,7 @@ func (d *decision) status() (next any, changed bool) {
 	if d.image == nil {
 		return d.next, !equality.Semantic.DeepEqual(d.next, d.disk.Status)
 	}
-	out := *d.image.Status.DeepCopy()
+	out := *d.image.DeepCopy()
 	out.Phase, out.ObservedGeneration, out.Format = spec.ImagePhase(d.next.Phase), d.next.ObservedGeneration, d.next.Format
 	out.Target, out.Import, out.Progress, out.Conditions = d.next.Target, d.next.Import, d.next.Progress, d.next.Conditions
 	if d.next.Phase == spec.DiskReady {
@@ -91,30 +103,7 @@ func (d *decision) status() (next any, changed bool) {
 			}
 		}
 	}
-	return out, !equality.Semantic.DeepEqual(out, d.image.Status)
-}
-
-// validate is [spec.Validate] of the subject.
-func (d *decision) validate() field.ErrorList {
-	if d.image != nil {
-		return spec.ValidateImage(d.image)
-	}
-	return spec.ValidateDisk(d.disk)
-}
-
-// makeClaim and makePod make what is made for the subject.
-func (d *decision) makeClaim() *corev1.PersistentVolumeClaim {
-	if d.image != nil {
-		return objects.VirtualImageClaim(d.image)
-	}
-	return objects.VirtualDiskClaim(d.disk)
-}
-
-func (d *decision) makePod() *corev1.Pod {
-	if d.image != nil {
-		return objects.ImageImportJob(d.image, d.s.Settings, d.s.SourceClaim)
-	}
-	return objects.ImportJob(d.disk, d.s.Settings, d.s.SourceClaim)
+	return out, !equality.Semantic.DeepEqual(out, *d.image)
 }
 
 // marks are the annotations of a claim that is filled.

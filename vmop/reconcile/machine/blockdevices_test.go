@@ -20,7 +20,7 @@ func referring(t *testing.T, change func(*corev1.PersistentVolumeClaim)) *world 
 	vm := get[*spec.VirtualMachine](w, theVM)
 	d := spec.NewDisk(vm.Namespace, "data", quantity("1Gi"))
 	d.UID = "u1"
-	c := objects.VirtualDiskClaim(d)
+	c := objects.FilledDisk(d).VolumeClaim()
 	c.UID, c.Namespace, c.Status.Phase = "u2", vm.Namespace, corev1.ClaimBound
 	c.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: quantity("2Gi")}
 	change(c)
@@ -114,7 +114,7 @@ func TestImageOfAMachine(t *testing.T) {
 			vm := get[*spec.VirtualMachine](w, theVM)
 			i := spec.NewImage(vm.Namespace, "golden", quantity("1Gi"), spec.VirtualDiskSource{})
 			i.UID = "u1"
-			c := objects.VirtualImageClaim(i)
+			c := objects.FilledImage(i).VolumeClaim()
 			c.UID, c.Status.Phase = "u2", corev1.ClaimBound
 			c.Annotations[names.AnnotationFilled], c.Annotations[names.AnnotationDiskFormat], c.Annotations[names.AnnotationImageSize] = "u1", "qcow2", "3221225472"
 			tt.change(c)
@@ -171,7 +171,7 @@ func TestClaimOfAnImage(t *testing.T) {
 			vm := get[*spec.VirtualMachine](w, theVM)
 			i := spec.NewImage(vm.Namespace, "golden", quantity("1Gi"), spec.VirtualDiskSource{})
 			i.UID = "u1"
-			c := objects.VirtualImageClaim(i)
+			c := objects.FilledImage(i).VolumeClaim()
 			c.UID, c.Status.Phase, c.Annotations[names.AnnotationFilled] = "u2", corev1.ClaimBound, "u1"
 			w.put("claim/"+c.Name, machine.CondenseClaim(c))
 			vm.Spec.VM.State, vm.Generation = spec.StateRunning, vm.Generation+1

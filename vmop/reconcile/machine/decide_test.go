@@ -195,7 +195,7 @@ func TestWaitsForVirtualDisk(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			d := spec.NewDisk("apps", "data", quantity("1Gi"))
 			d.UID = "u1"
-			c := objects.VirtualDiskClaim(d)
+			c := objects.FilledDisk(d).VolumeClaim()
 			c.UID, c.Status.Phase, c.Spec.VolumeMode = "u2", corev1.ClaimBound, tt.mode
 			c.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: quantity("2Gi")}
 			if tt.filled != "" {

@@ -24,51 +24,60 @@ const (
 // ClaimOfDisk is the name of the volume claim of a VirtualDisk.
 func ClaimOfDisk(name string) string { return spec.VirtualDiskClaimName(name) }
 
-// ImportPod is the name of the pod that fills a VirtualDisk. There is one at a time.
-func ImportPod(name string) string { return spec.VirtualDiskClaimName(name) + "-import" }
-
 // ClaimOfImage is the name of the volume claim of a VirtualImage.
 func ClaimOfImage(name string) string { return spec.VirtualImageClaimName(name) }
 
-// ImageImportPod is the name of the pod that fills a VirtualImage. There is one at a
-// time.
-func ImageImportPod(name string) string { return spec.VirtualImageClaimName(name) + "-import" }
+// ImportPod is the name of the pod that fills the volume claim of a disk or image. There
+// is one at a time.
+func ImportPod(claim string) string { return claim + "-import" }
 
-// filled is what has a volume claim that is made for it and filled once: a disk or an
-// image.
-type filled struct {
-	kind, label, claim, pod string
-	meta                    *metav1.ObjectMeta
-	size                    resource.Quantity
-	class                   *string
-	mode                    corev1.PersistentVolumeMode
-	access                  corev1.PersistentVolumeAccessMode
-	source                  *spec.VirtualDiskSource
+// Filled is what has a volume claim that is made for it and filled once: a disk or an
+// image. The kinds differ in what is said here.
+type Filled struct {
+	kind, label, claim string
+	meta               *metav1.ObjectMeta
+	size               resource.Quantity
+	class              *string
+	mode               corev1.PersistentVolumeMode
+	access             corev1.PersistentVolumeAccessMode
+	source             *spec.VirtualDiskSource
 	// keep: it is an image, which is kept as it is.
 	keep bool
 }
 
-func filledDisk(d *spec.VirtualDisk) filled {
+// FilledDisk is a disk as what is filled. The disk must be valid.
+func FilledDisk(d *spec.VirtualDisk) Filled {
 	c := &d.Spec.PersistentVolumeClaim
-	return filled{
-		kind: spec.KindDisk, label: names.LabelDisk, claim: ClaimOfDisk(d.Name), pod: ImportPod(d.Name), meta: &d.ObjectMeta,
+	return Filled{
+		kind: spec.KindDisk, label: names.LabelDisk, claim: ClaimOfDisk(d.Name), meta: &d.ObjectMeta,
 		size: c.Size, class: c.StorageClassName, mode: d.Spec.VolumeMode(), access: corev1.ReadWriteOnce, source: d.Spec.DataSource,
 	}
 }
 
-func filledImage(i *spec.VirtualImage) filled {
-	c := &i.Spec.PersistentVolumeClaim
-	return filled{
-		kind: spec.KindImage, label: names.LabelImage, claim: ClaimOfImage(i.Name), pod: ImageImportPod(i.Name), meta: &i.ObjectMeta,
+// FilledImage is [FilledDisk] for an image, which is kept as what it is.
+func FilledImage(i *spec.VirtualImage) Filled {
+	return filledImage(spec.KindImage, names.LabelImage, ClaimOfImage(i.Name), &i.ObjectMeta, &i.Spec)
+}
+
+func filledImage(kind, label, claim string, meta *metav1.ObjectMeta, s *spec.VirtualImageSpec) Filled {
+	c := &s.PersistentVolumeClaim
+	return Filled{
+		kind: kind, label: label, claim: claim, meta: meta,
 		size: c.Size, class: c.StorageClassName, mode: corev1.PersistentVolumeFilesystem, access: cmp.Or(c.AccessMode, corev1.ReadWriteOnce),
-		source: &i.Spec.DataSource, keep: true,
+		source: &s.DataSource, keep: true,
 	}
 }
+
+// ClaimName is the name of the claim.
+func (f Filled) ClaimName() string { return f.claim }
+
+// PodName is the name of the pod that fills the claim.
+func (f Filled) PodName() string { return ImportPod(f.claim) }
 
 // object is the metadata of an object that goes with the disk or image. Its labels are
 // those by which its pod is watched, and bounded by policies, as the pods of machines
 // are; it has no machine's name.
-func (f *filled) object(name string) metav1.ObjectMeta {
+func (f Filled) object(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: name, Namespace: f.meta.Namespace,
 		Labels:      map[string]string{names.LabelName: names.AppName, names.LabelManagedBy: names.ManagedBy, f.label: f.meta.Name},
@@ -79,20 +88,9 @@ func (f *filled) object(name string) metav1.ObjectMeta {
 	}
 }
 
-// VirtualDiskClaim is the volume claim of a disk. The disk owns it: it is deleted with
-// the disk, unless that is deleted with --cascade=orphan.
-func VirtualDiskClaim(d *spec.VirtualDisk) *corev1.PersistentVolumeClaim {
-	f := filledDisk(d)
-	return f.volumeClaim()
-}
-
-// VirtualImageClaim is [VirtualDiskClaim] for an image.
-func VirtualImageClaim(i *spec.VirtualImage) *corev1.PersistentVolumeClaim {
-	f := filledImage(i)
-	return f.volumeClaim()
-}
-
-func (f *filled) volumeClaim() *corev1.PersistentVolumeClaim {
+// VolumeClaim is the claim. The disk or image owns it: it is deleted with that, unless
+// that is deleted with --cascade=orphan.
+func (f Filled) VolumeClaim() *corev1.PersistentVolumeClaim {
 	pvc := &corev1.PersistentVolumeClaim{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: names.KindClaim},
 		ObjectMeta: f.object(f.claim),
@@ -113,21 +111,10 @@ func ImporterImage(s *Settings) string {
 	return RunnerImage(&spec.VirtualMachine{Spec: spec.VirtualMachineSpec{Image: &spec.RunnerImage{Source: DefaultImage()}}}, s)
 }
 
-// ImportJob is the pod that fills a disk, which must be valid: one with the rights of an
-// ordinary program, no token, and the disk's volume alone. The claim is that of the
-// disk or image that it is a copy of, which it only reads; nil if it is none.
-func ImportJob(d *spec.VirtualDisk, s Settings, source *corev1.PersistentVolumeClaim) *corev1.Pod {
-	f := filledDisk(d)
-	return f.importJob(s, source)
-}
-
-// ImageImportJob is [ImportJob] for an image, which is kept as what it is.
-func ImageImportJob(i *spec.VirtualImage, s Settings, source *corev1.PersistentVolumeClaim) *corev1.Pod {
-	f := filledImage(i)
-	return f.importJob(s, source)
-}
-
-func (f *filled) importJob(s Settings, source *corev1.PersistentVolumeClaim) *corev1.Pod {
+// ImportJob is the pod that fills the claim: one with the rights of an ordinary program,
+// no token, and the claim alone. The source is the claim of the disk or image that is
+// copied, which it only reads; nil if it is no copy of one.
+func (f Filled) ImportJob(s Settings, source *corev1.PersistentVolumeClaim) *corev1.Pod {
 	yes, no := true, false
 	user, policy, seconds := int64(RunnerUser), corev1.FSGroupChangeOnRootMismatch, int64(importSeconds)
 	dir := path.Join(machineconfig.DiskMountDir, importVolume)
@@ -155,7 +142,7 @@ func (f *filled) importJob(s Settings, source *corev1.PersistentVolumeClaim) *co
 	}
 	text, _ := job.Encode() // texts and numbers
 	limit := resource.MustParse("64Mi")
-	meta := f.object(f.pod)
+	meta := f.object(f.PodName())
 	meta.Labels[names.LabelComponent] = names.ComponentRunner
 	pod := &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: names.KindPod},
