@@ -131,8 +131,9 @@ type decision struct {
 
 	// grant is what the runner is told that the guest may use.
 	grant objects.Amounts
-	// recorded is read once; see resizable.
+	// recorded and noted are read once; see resizable and granted.
 	recorded *recordedRequests
+	noted    *notedGrant
 	// remark ends the message of a configuration that is applied.
 	remark string
 	// unsuitable: no pod is made with the image that the machine has.

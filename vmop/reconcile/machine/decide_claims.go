@@ -233,16 +233,20 @@ func (d *decision) mine(pvc *corev1.PersistentVolumeClaim) bool {
 	return !labelled || instance == d.vm.Name
 }
 
-// wantedClaim is the claim as the operator would make it; nil for one that it
-// does not make.
+// wantedClaim is the claim as the operator makes it.
 func (d *decision) wantedClaim(c *neededClaim) *corev1.PersistentVolumeClaim {
-	switch {
-	case c.legacy || c.referenced():
-		return nil
-	case c.disk == nil:
+	if c.disk == nil {
 		return objects.RunnerDataClaim(d.vm, d.s.Settings)
 	}
 	return objects.DiskClaim(d.vm, *c.disk)
+}
+
+// wantedForm is what of a claim is kept as the operator would make it.
+func (d *decision) wantedForm(c *neededClaim) objects.ClaimForm {
+	if c.disk == nil {
+		return objects.RunnerDataForm(d.vm)
+	}
+	return objects.DiskForm(d.vm, c.disk)
 }
 
 // makeClaims makes the claims that do not exist.
@@ -270,19 +274,16 @@ func (d *decision) makeClaims() {
 func (d *decision) updateClaims() {
 	for i := range d.claims {
 		c := &d.claims[i]
-		if c.found == nil || c.found.DeletionTimestamp != nil || !d.mine(c.found) {
+		if c.found == nil || c.found.DeletionTimestamp != nil || !d.mine(c.found) || c.legacy || c.referenced() {
 			continue
 		}
-		wanted := d.wantedClaim(c)
-		if wanted == nil {
-			continue
-		}
+		wanted := d.wantedForm(c)
 		u := reconcile.UpdateClaim{
 			Name: c.name, UID: c.found.UID, ResourceVersion: c.found.ResourceVersion,
 			Labels:      missing(c.found.Labels, wanted.Labels),
 			Annotations: missing(c.found.Annotations, reconcile.Readable(wanted.Annotations)),
 		}
-		have, want := c.found.Spec.Resources.Requests[corev1.ResourceStorage], wanted.Spec.Resources.Requests[corev1.ResourceStorage]
+		have, want := c.found.Spec.Resources.Requests[corev1.ResourceStorage], wanted.Storage
 		switch order := spec.CompareQuantities(want, have); {
 		case order > 0:
 			// Kubernetes lets a claim grow once it is bound.

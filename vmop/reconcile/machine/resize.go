@@ -74,8 +74,18 @@ func (d *decision) granted() (a objects.Amounts, known bool) {
 	if cm == nil || !d.ours(cm) {
 		return a, false
 	}
-	known = json.Unmarshal([]byte(cm.Annotations[names.AnnotationGranted]), &a) == nil && a.CPUs > 0 && a.RAM > 0
-	return a, known
+	if d.noted == nil {
+		d.noted = &notedGrant{}
+		g := &d.noted.amounts
+		d.noted.known = json.Unmarshal([]byte(cm.Annotations[names.AnnotationGranted]), g) == nil && g.CPUs > 0 && g.RAM > 0
+	}
+	return d.noted.amounts, d.noted.known
+}
+
+// notedGrant is what [decision.granted] has read.
+type notedGrant struct {
+	amounts objects.Amounts
+	known   bool
 }
 
 // rigid says why the pod cannot be resized in place; empty if it can, as far as is
