@@ -37,14 +37,14 @@ var arrows = map[string][]string{
 	"vmop/live":            {"vmop/conditions", "vmop/qemucmd", "vmop/runnerconfig"},
 	"vmop/names":           {},
 	"vmop/reconcile":       {"vmop/conditions", "vmop/names"},
-	"vmop/runner":          {"internal/answercd", "internal/atomicfile", "internal/filecopy", "vmop/conditions", "vmop/limits", "vmop/qemucmd", "vmop/qmp", "vmop/qga", "vmop/vmopagent", "vmop/cloudinit", "vmop/imageinspect", "vmop/runnerconfig", "vmop/live", "vmop/runner/tap", "vmop/runner/tunnel"},
+	"vmop/runner":          {"internal/answercd", "internal/atomicfile", "internal/filecopy", "internal/overlay", "vmop/conditions", "vmop/limits", "vmop/qemucmd", "vmop/qmp", "vmop/qga", "vmop/vmopagent", "vmop/cloudinit", "vmop/imageinspect", "vmop/runnerconfig", "vmop/live", "vmop/runner/tap", "vmop/runner/tunnel"},
 	"vmop/runner/tap":      {},
 	"vmop/runner/vmstatus": {"vmop/conditions", "vmop/live", "vmop/runner"},
 	"vmop/output":          {"vmop/names", "vmop/spec"},
 	"vmop/runner/tunnel":   {},
 	"vmop/imagesource":     {"internal/atomicfile", "internal/filecopy", "vmop/imageinspect"},
 	"vmop/host": {
-		"vmop/imagesource", "internal/atomicfile", "internal/filecopy", "internal/yamljson", "vmop/names", "vmop/spec", "vmop/qemucmd", "vmop/qmp", "vmop/hostprobe", "vmop/runnerconfig", "vmop/live", "vmop/reconcile/changes",
+		"vmop/imagesource", "internal/atomicfile", "internal/filecopy", "internal/overlay", "internal/yamljson", "vmop/names", "vmop/spec", "vmop/qemucmd", "vmop/qmp", "vmop/hostprobe", "vmop/runnerconfig", "vmop/live", "vmop/reconcile/changes",
 		"vmop/reconcile/machineconfig", "vmop/runner", "vmop/runner/vmstatus", "vmop/conditions", "vmop/imageinspect", "vmop/qga",
 	},
 	"vmop/inspect": {

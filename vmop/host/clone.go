@@ -160,11 +160,11 @@ func (m *Machine) copyMachine(ctx context.Context, dir string, disks []heldDisk,
 
 // hold keeps a machine that does not run from being started. One that runs has
 // somebody who does so.
-func (m *Machine) hold() (release func() error, err error) {
+func (m *Machine) hold(ctx context.Context) (release func() error, err error) {
 	if m.Running() {
 		return func() error { return nil }, nil
 	}
-	lock, err := m.lockStopped()
+	lock, err := m.lockStopped(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func (h *Host) Clone(ctx context.Context, m Machine, namespace, name string, opt
 	if err != nil {
 		return fail(err)
 	}
-	release, err := m.hold()
+	release, err := m.hold(ctx)
 	if err != nil {
 		return fail(err)
 	}
@@ -328,7 +328,7 @@ func (h *Host) Rename(m Machine, namespace, name string) (Machine, error) {
 	if units := h.Enabled(m.Namespace, m.Name); len(units) > 0 {
 		return fail(fmt.Errorf("%s starts it by its name: disable it first", units[0]))
 	}
-	lock, err := m.lockStopped()
+	lock, err := m.lockStopped(context.Background()) // what takes long is rare, and should be done
 	if err != nil {
 		return fail(err)
 	}

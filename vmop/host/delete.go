@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/vmop/sdk/internal/overlay"
 	"github.com/vmop/sdk/vmop/runner"
 )
 
@@ -28,6 +30,9 @@ const (
 	FileDisk
 	// FileSnapshots is the directory with the machine's snapshots.
 	FileSnapshots
+	// FileOverlays is the directory with what the guest writes while its disks are
+	// copied, and that is not in their images yet.
+	FileOverlays
 )
 
 // File is an entry of a machine's directory.
@@ -50,6 +55,8 @@ func classify(name string, mode fs.FileMode) (kind FileKind, holds string) {
 	switch {
 	case mode.IsDir() && name == snapshotsDir:
 		return FileSnapshots, "snapshots"
+	case mode.IsDir() && name == overlay.Dir:
+		return FileOverlays, "what its guest wrote during a copy that was interrupted"
 	case mode.IsDir() && is(stagingName, pendingPrefix+"*"): // of a change that never was made
 		return FileOwn, ""
 	case !mode.IsRegular():
@@ -73,7 +80,7 @@ func (f File) removedBy(o DeleteOptions) bool {
 	switch f.Kind {
 	case FileOwn:
 		return true
-	case FileIdentity, FileDisk, FileSnapshots:
+	case FileIdentity, FileDisk, FileSnapshots, FileOverlays:
 		return o.Disks
 	}
 	return false
@@ -146,6 +153,9 @@ func (m *Machine) Delete(o DeleteOptions) (kept []File, err error) {
 	if err := settle(m.Directories, m.Namespace, m.Name); err != nil {
 		return nil, fmt.Errorf("delete %s: %w", full, err)
 	}
+	if err := m.mergeKept(o); err != nil {
+		return nil, fmt.Errorf("delete %s: %w", full, err)
+	}
 	files, err := m.Files()
 	if err != nil {
 		return nil, err
@@ -185,7 +195,7 @@ func (m *Machine) Delete(o DeleteOptions) (kept []File, err error) {
 			break
 		}
 		remove := os.Remove
-		if f.Kind == FileSnapshots || f.Kind == FileOwn {
+		if f.Kind == FileSnapshots || f.Kind == FileOverlays || f.Kind == FileOwn {
 			remove = os.RemoveAll // they may be directories
 		}
 		if err := remove(filepath.Join(m.Data, f.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -199,6 +209,20 @@ func (m *Machine) Delete(o DeleteOptions) (kept []File, err error) {
 		return nil, removeEmpty(m.Data)
 	}
 	return kept, nil
+}
+
+// mergeKept merges what a copy has left, unless all images that it belongs to go with
+// the machine.
+func (m *Machine) mergeKept(o DeleteOptions) error {
+	j, err := overlay.Read(m.Data)
+	if err != nil {
+		return err
+	}
+	elsewhere := func(d overlay.Disk) bool { return filepath.IsAbs(d.Image) }
+	if o.Disks && (j == nil || !slices.ContainsFunc(j.Disks, elsewhere)) {
+		return nil
+	}
+	return m.mergeStopped(context.Background())
 }
 
 // removeEmpty removes a machine's directory, and its namespace's if that was the

@@ -122,7 +122,7 @@ func (m *Machine) Snapshot(name string) (Snapshot, error) {
 // that. The error is [ErrSnapshotExists] if there is one of that name. What is
 // interrupted leaves no snapshot.
 func (h *Host) CreateSnapshot(ctx context.Context, m Machine, name string, options CopyOptions) (Snapshot, error) {
-	release, err := m.hold()
+	release, err := m.hold(ctx)
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("snapshot: %w", err)
 	}
@@ -268,7 +268,7 @@ func (h *Host) RestoreSnapshot(ctx context.Context, m Machine, name string, opti
 	if err != nil {
 		return err
 	}
-	lock, err := m.lockStopped()
+	lock, err := m.lockStopped(ctx)
 	if err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -148,8 +149,9 @@ func moveNew(from, to string) error {
 	return errors.Join(atomicfile.SyncDir(filepath.Dir(to)), atomicfile.SyncDir(filepath.Dir(from)))
 }
 
-// lockStopped locks a machine that does not run, so that nobody starts it.
-func (m *Machine) lockStopped() (*os.File, error) {
+// lockStopped locks a machine that does not run, so that nobody starts it, and
+// completes what was interrupted.
+func (m *Machine) lockStopped(ctx context.Context) (*os.File, error) {
 	if m.Running() {
 		return nil, fmt.Errorf("%s runs (%s): stop it first", m.FullName(), m.Status)
 	}
@@ -163,7 +165,19 @@ func (m *Machine) lockStopped() (*os.File, error) {
 	if err := settle(m.Directories, m.Namespace, m.Name); err != nil {
 		return nil, errors.Join(fmt.Errorf("complete the last change of %s: %w", m.FullName(), err), lock.Close())
 	}
+	if err := m.mergeStopped(ctx); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
 	return lock, nil
+}
+
+// mergeStopped merges what a copy has left of a machine that does not run, and that is
+// locked.
+func (m *Machine) mergeStopped(ctx context.Context) error {
+	if _, err := runner.MergeOverlays(ctx, m.Data); err != nil {
+		return fmt.Errorf("complete the copy of %s that was interrupted: %w", m.FullName(), err)
+	}
+	return nil
 }
 
 // identityNames are the files with what the guest depends on beside its disks, but

@@ -15,6 +15,9 @@ import (
 // prepare makes everything that QEMU needs and decides its command line.
 func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 	var none qemucmd.Command
+	if err := e.mergeOverlays(ctx); err != nil {
+		return none, err
+	}
 	rec, err := e.readRecord()
 	if err != nil {
 		return none, err
