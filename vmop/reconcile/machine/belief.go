@@ -129,16 +129,11 @@ func conditionType(key string) string {
 	return named.Type
 }
 
-// operatorFields are the fields of a status that only the operator writes.
-func operatorFields() []string {
-	return []string{"phase", "created", "ready", "nodeName", "ipAddress", "observedGeneration", "restartAwaitingChanges", "lastEnd", "power", "waits", "claims", "blockDeviceRefs", "stats"}
-}
-
 // isAuthor reports whether a part of the status is somebody's to write.
 func isAuthor(part, manager string) bool {
 	t, isCondition := strings.CutPrefix(part, "conditions/")
 	switch {
-	case isCondition && slices.Contains(spec.OperatorConditionTypes(), t), slices.Contains(operatorFields(), part):
+	case isCondition && slices.Contains(spec.OperatorConditionTypes(), t), slices.Contains(operatorFields, part):
 		return manager == names.OperatorStatusManager
 	case isCondition:
 		// The operator reports in the place of a runner that cannot.

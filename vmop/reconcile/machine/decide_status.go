@@ -2,7 +2,6 @@ package machine
 
 import (
 	"cmp"
-	"encoding/json"
 	"net/netip"
 	"slices"
 	"strings"
@@ -279,33 +278,13 @@ func (d *decision) reportOperator(conditions []spec.Condition) {
 		return
 	}
 	mine, version := d.inRunnersName(next.Conditions)
-	part := map[string]any{
-		"phase": next.Phase, "created": next.Created, "ready": next.Ready,
-		"observedGeneration": next.ObservedGeneration,
-		"conditions":         conditionList(next.Conditions, append(spec.OperatorConditionTypes(), mine...)),
-	}
-	setText(part, "nodeName", d.shown.NodeName, next.NodeName)
-	setText(part, "ipAddress", d.shown.IPAddress, next.IPAddress)
-	if len(d.shown.RestartAwaitingChanges) > 0 || len(next.RestartAwaitingChanges) > 0 {
-		part["restartAwaitingChanges"] = list(next.RestartAwaitingChanges)
-	}
-	if len(next.Waits) > 0 {
-		part["waits"] = list(next.Waits)
-	}
-	if len(next.Claims) > 0 {
-		part["claims"] = list(next.Claims)
-	}
-	if len(next.BlockDeviceRefs) > 0 {
-		part["blockDeviceRefs"] = list(next.BlockDeviceRefs)
-	}
-	if stats := d.stats(next.Phase); stats != nil {
-		part["stats"] = jsonValue(stats)
-	}
-	if next.Power != nil {
-		part["power"] = jsonValue(next.Power)
-	}
-	if next.LastEnd != nil {
-		part["lastEnd"] = jsonValue(next.LastEnd)
+	part := operatorStatus{
+		Phase: next.Phase, Created: next.Created, Ready: next.Ready,
+		NodeName: overwriting(d.shown.NodeName, next.NodeName), IPAddress: overwriting(d.shown.IPAddress, next.IPAddress),
+		ObservedGeneration:     next.ObservedGeneration,
+		RestartAwaitingChanges: overwritingAll(d.shown.RestartAwaitingChanges, next.RestartAwaitingChanges),
+		LastEnd:                next.LastEnd, Power: next.Power, Waits: next.Waits, Claims: next.Claims, BlockDeviceRefs: next.BlockDeviceRefs, Stats: d.stats(next.Phase),
+		Conditions: reportedConditions(next.Conditions, append(spec.OperatorConditionTypes(), mine...)),
 	}
 	d.plan.Statuses = append(d.plan.Statuses, d.statusOf(names.OperatorStatusManager, version, part))
 }
@@ -382,14 +361,6 @@ func guestAddress(interfaces []spec.Interface) string {
 		}
 	}
 	return other
-}
-
-// setText adds a field. An empty one is left out, unless it must overwrite what
-// somebody else has written: leaving it out removes only what is one's own.
-func setText(part map[string]any, key, old, next string) {
-	if old != "" || next != "" {
-		part[key] = next
-	}
 }
 
 // phase sums up.
@@ -486,25 +457,19 @@ func (d *decision) reportStopped(now metav1.Time) {
 			ObservedGeneration: d.s.VM.Generation, LastTransitionTime: now,
 		})
 	}
-	part := map[string]any{"cpus": int64(0), "ram": "0", "conditions": conditionList(conditions, spec.ConditionTypes())}
-	if len(d.stored.DeviceGroups) > 0 { // they are for the next pod
-		part["deviceGroups"] = list(d.stored.DeviceGroups)
+	part := stoppedStatus{
+		DeviceGroups: d.stored.DeviceGroups, RunnerEnd: d.stored.RunnerEnd,
+		RunnerVersion: overwriting(d.shown.RunnerVersion, ""), ConsoleClient: overwriting(d.shown.ConsoleClient, ""), LoggedInUser: overwriting(d.shown.LoggedInUser, ""),
+		Conditions: reportedConditions(conditions, spec.ConditionTypes()),
 	}
-	if e := d.stored.RunnerEnd; e != nil { // the operator may not have read it yet
-		part["runnerEnd"] = jsonValue(e)
-	}
-	setText(part, "loggedInUser", d.shown.LoggedInUser, "")
-	setText(part, "consoleClient", d.shown.ConsoleClient, "")
-	setText(part, "runnerVersion", d.shown.RunnerVersion, "")
 	d.plan.Statuses = append(d.plan.Statuses, d.statusOf(names.RunnerStatusManager, d.s.VM.ResourceVersion, part))
 }
 
 // statusOf is a writer's part of the machine's status.
-func (d *decision) statusOf(manager, version string, part map[string]any) reconcile.StatusApply {
-	return reconcile.StatusApply{
-		Kind: names.KindVirtualMachine, Name: d.s.VM.Name, UID: d.s.VM.UID,
-		Manager: manager, ResourceVersion: version, Status: part,
-	}
+func (d *decision) statusOf(manager, version string, part any) reconcile.StatusApply {
+	out := reconcile.StatusOf(names.KindVirtualMachine, d.s.VM, manager, part)
+	out.ResourceVersion = version
+	return out
 }
 
 // unsure reports whether the pod may be there and not have been observed yet: the
@@ -559,45 +524,6 @@ func withoutCondition(conditions []spec.Condition, conditionType string) []spec.
 		return conditions
 	}
 	return slices.DeleteFunc(slices.Clone(conditions), func(c spec.Condition) bool { return c.Type == conditionType })
-}
-
-// conditionList is the part of the conditions that has the given types.
-func conditionList(conditions []spec.Condition, types []string) []any {
-	out := make([]any, 0, len(types))
-	for _, t := range types {
-		c := spec.FindCondition(conditions, t)
-		if c == nil {
-			continue // of a class, of a machine that has none
-		}
-		out = append(out, map[string]any{
-			"type": c.Type, "status": string(c.Status), "observedGeneration": c.ObservedGeneration,
-			"lastTransitionTime": c.LastTransitionTime.UTC().Format(time.RFC3339),
-			"reason":             c.Reason, "message": c.Message,
-		})
-	}
-	return out
-}
-
-// list is a list as it looks in JSON.
-func list[T any](of []T) []any {
-	out := make([]any, 0, len(of))
-	for i := range of {
-		out = append(out, jsonValue(&of[i]))
-	}
-	return out
-}
-
-// jsonValue is a value as it looks in JSON.
-func jsonValue(v any) any {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return nil
-	}
-	var out any
-	if json.Unmarshal(data, &out) != nil {
-		return nil
-	}
-	return out
 }
 
 // camel makes a word a reason of a condition and of an event: CamelCase,

@@ -276,7 +276,7 @@ func TestFailuresInARow(t *testing.T) {
 			}}
 		})
 		end, _ := p.Statuses[len(p.Statuses)-1].Status["lastEnd"].(map[string]any)
-		if got, _ := end["failures"].(float64); int32(got) != tt.want || end["podUID"] == "former" {
+		if got, _ := end["failures"].(int64); int32(got) != tt.want || end["podUID"] == "former" {
 			t.Errorf("%s: %v, want %d failures", tt.name, end, tt.want)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 func Unreadable(vm metav1.Object, status map[string]any, err error, now time.Time) reconcile.Plan {
 	message := err.Error() + "; nothing is changed until this is corrected"
 	part := map[string]any{}
-	for _, field := range []string{"phase", "created", "ready", "nodeName", "ipAddress", "observedGeneration", "restartAwaitingChanges", "lastEnd", "power", "waits", "claims", "stats"} {
+	for _, field := range operatorFields {
 		if v, ok := status[field]; ok {
 			part[field] = v
 		}

@@ -19,7 +19,7 @@ import (
 func TestUnreadableIsToldOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		stored := map[string]any{}
-		for _, field := range []string{"phase", "nodeName", "cpus"} {
+		for _, field := range []string{"phase", "nodeName", "blockDeviceRefs", "stats", "cpus"} {
 			if rapid.Bool().Draw(t, field) {
 				stored[field] = field
 			}
@@ -48,8 +48,13 @@ func TestUnreadableIsToldOnce(t *testing.T) {
 			t.Fatalf("%+v", p)
 		}
 		part := p.Statuses[0].Status
-		if part["phase"] != stored["phase"] || part["nodeName"] != stored["nodeName"] || part["cpus"] != nil {
-			t.Errorf("%v of %v", part, stored)
+		for _, field := range []string{"phase", "nodeName", "blockDeviceRefs", "stats"} {
+			if part[field] != stored[field] {
+				t.Errorf("%s: %v of %v", field, part, stored)
+			}
+		}
+		if part["cpus"] != nil {
+			t.Errorf("what is the runner's: %v of %v", part, stored)
 		}
 		kept := map[string]any{}
 		for _, c := range part["conditions"].([]any) {

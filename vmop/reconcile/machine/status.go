@@ -1,0 +1,106 @@
+package machine
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/vmop/sdk/vmop/spec"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// operatorStatus is the operator's part of the status of a machine. Its fields are those
+// of [spec.VirtualMachineStatus], by the same names: that type leaves out what is false or
+// zero, which a writer of its own part must not, because what it leaves out is no more its
+// own and stays as another has written it.
+type operatorStatus struct {
+	Phase   string `json:"phase"`
+	Created bool   `json:"created"`
+	Ready   bool   `json:"ready"`
+	// NodeName and IPAddress are nil if they are empty and were; see [overwriting].
+	NodeName           *string `json:"nodeName,omitempty"`
+	IPAddress          *string `json:"ipAddress,omitempty"`
+	ObservedGeneration int64   `json:"observedGeneration"`
+	// RestartAwaitingChanges is nil if there are none and were none.
+	RestartAwaitingChanges []spec.AwaitingChange    `json:"restartAwaitingChanges,omitzero"`
+	LastEnd                *spec.MachineEnd         `json:"lastEnd,omitempty"`
+	Power                  *spec.Power              `json:"power,omitempty"`
+	Waits                  []spec.Wait              `json:"waits,omitempty"`
+	Claims                 []spec.MachineClaim      `json:"claims,omitempty"`
+	BlockDeviceRefs        []spec.BlockDeviceStatus `json:"blockDeviceRefs,omitempty"`
+	Stats                  *spec.Stats              `json:"stats,omitempty"`
+	Conditions             []reportedCondition      `json:"conditions"`
+}
+
+// stoppedStatus is what the operator says in the runner's name of a machine that does not
+// run: the runner's part, as package vmstatus has it, without what only a running machine
+// has.
+type stoppedStatus struct {
+	CPUs int32             `json:"cpus"`
+	RAM  resource.Quantity `json:"ram"`
+	// DeviceGroups are for the next pod.
+	DeviceGroups []int64 `json:"deviceGroups,omitempty"`
+	// RunnerEnd the operator may not have read yet.
+	RunnerEnd *spec.RunnerEnd `json:"runnerEnd,omitempty"`
+	// The others are nil, or empty if something must be overwritten; see [overwriting].
+	RunnerVersion *string             `json:"runnerVersion,omitempty"`
+	ConsoleClient *string             `json:"consoleClient,omitempty"`
+	LoggedInUser  *string             `json:"loggedInUser,omitempty"`
+	Conditions    []reportedCondition `json:"conditions"`
+}
+
+// reportedCondition is a [spec.Condition] of which nothing is left out.
+type reportedCondition struct {
+	Type               string                 `json:"type"`
+	Status             metav1.ConditionStatus `json:"status"`
+	ObservedGeneration int64                  `json:"observedGeneration"`
+	LastTransitionTime metav1.Time            `json:"lastTransitionTime"`
+	Reason             string                 `json:"reason"`
+	Message            string                 `json:"message"`
+}
+
+// reportedConditions is the part of the conditions that has the given types.
+func reportedConditions(conditions []spec.Condition, types []string) []reportedCondition {
+	out := make([]reportedCondition, 0, len(types))
+	for _, t := range types {
+		// One of a class is not there for a machine that has none.
+		if c := spec.FindCondition(conditions, t); c != nil {
+			out = append(out, reportedCondition(*c))
+		}
+	}
+	return out
+}
+
+// overwriting is a text of a status. An empty one is left out, unless it must overwrite
+// what somebody else has written: leaving it out removes only what is one's own.
+func overwriting(old, next string) *string {
+	if old == "" && next == "" {
+		return nil
+	}
+	return &next
+}
+
+// overwritingAll is [overwriting] for a list.
+func overwritingAll[T any](old, next []T) []T {
+	switch {
+	case len(next) > 0:
+		return next
+	case len(old) > 0:
+		return []T{}
+	}
+	return nil
+}
+
+// operatorFields are the names of the fields of a status that only the operator writes,
+// but for the conditions, which have an author each.
+var operatorFields = slices.DeleteFunc(fieldNames(reflect.TypeFor[operatorStatus]()), func(name string) bool { return name == "conditions" })
+
+// fieldNames are the names that the fields of a structure have in JSON.
+func fieldNames(of reflect.Type) []string {
+	out := make([]string, of.NumField())
+	for i := range out {
+		out[i], _, _ = strings.Cut(of.Field(i).Tag.Get("json"), ",")
+	}
+	return out
+}
