@@ -93,6 +93,9 @@ func readOptions(c *cli.Context, log logr.Logger) (controller.Options, error) {
 			return o, usageError{fmt.Errorf("namespace %q: %s", n, errs[0])}
 		}
 	}
+	if o.Settings.ImageNamespace == "" {
+		o.Settings.ImageNamespace = leaseNamespace("")
+	}
 	if c.IsSet(flagConcurrency) {
 		if o.Concurrency = c.Int(flagConcurrency); o.Concurrency < 1 {
 			return o, usageError{fmt.Errorf("--%s: found %d, want at least 1", flagConcurrency, o.Concurrency)}

@@ -36,6 +36,7 @@ var (
 		spec.KindOperation:      spec.GroupVersion().WithResource(spec.ResourceOperations),
 		spec.KindClass:          spec.GroupVersion().WithResource(spec.ResourceClasses),
 		spec.KindImage:          spec.GroupVersion().WithResource(spec.ResourceImages),
+		spec.KindClusterImage:   spec.GroupVersion().WithResource(spec.ResourceClusterImages),
 		spec.KindDisk:           spec.GroupVersion().WithResource(spec.ResourceDisks),
 		spec.KindAttachment:     spec.GroupVersion().WithResource(spec.ResourceAttachments),
 		"Secret":                {Version: "v1", Resource: "secrets"},

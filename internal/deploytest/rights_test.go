@@ -60,6 +60,7 @@ func TestWhatAccountsMayDo(t *testing.T) {
 		{spec.GroupName, "virtualmachineoperations"}, {spec.GroupName, "virtualmachineoperations/status"},
 		{spec.GroupName, "virtualmachineclasses"}, {spec.GroupName, "virtualdisks"}, {spec.GroupName, "virtualdisks/status"},
 		{spec.GroupName, "virtualimages"}, {spec.GroupName, "virtualimages/status"},
+		{spec.GroupName, "clustervirtualimages"}, {spec.GroupName, "clustervirtualimages/status"},
 		{spec.GroupName, "virtualmachineblockdeviceattachments"}, {spec.GroupName, "virtualmachineblockdeviceattachments/status"},
 		{"", "pods"}, {"", "pods/exec"}, {"", "pods/log"}, {"", "services"}, {"", "configmaps"}, {"", "secrets"},
 		{"", "persistentvolumeclaims"}, {"", "persistentvolumes"}, {"", "events"}, {"events.k8s.io", "events"},
@@ -204,8 +205,8 @@ func TestTheOperatorMayCarryOutPlans(t *testing.T) {
 			}
 		}
 		for _, kind := range spec.Kinds() {
-			if kind.Name == spec.KindClass {
-				continue // nobody reports about it
+			if kind.Name == spec.KindClass || kind.ClusterScoped && namespace == namespaceOfOne {
+				continue // nobody reports about it, or not that operator
 			}
 			if !may(t, account, "patch", namespace, spec.GroupName, kind.Plural, "status") {
 				t.Errorf("%s may not report the status of a %s", account, kind.Name)

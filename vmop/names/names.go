@@ -9,16 +9,18 @@ const (
 	Group = "vmoperator.jdrupes.org"
 	// Version is the only version of the group.
 	Version = "v1"
-	// KindVirtualMachine, KindVMPool, KindOperation, KindClass, KindDisk, KindImage and
-	// KindAttachment are its kinds, ResourceVirtualMachines, ResourceVMPools,
-	// ResourceOperations, ResourceClasses, ResourceDisks, ResourceImages and
-	// ResourceAttachments their plural names in URLs.
+	// KindVirtualMachine, KindVMPool, KindOperation, KindClass, KindDisk, KindImage,
+	// KindClusterImage and KindAttachment are its kinds, ResourceVirtualMachines,
+	// ResourceVMPools, ResourceOperations, ResourceClasses, ResourceDisks,
+	// ResourceImages, ResourceClusterImages and ResourceAttachments their plural names in
+	// URLs.
 	KindVirtualMachine      = "VirtualMachine"
 	KindVMPool              = "VmPool"
 	KindOperation           = "VirtualMachineOperation"
 	KindClass               = "VirtualMachineClass"
 	KindDisk                = "VirtualDisk"
 	KindImage               = "VirtualImage"
+	KindClusterImage        = "ClusterVirtualImage"
 	KindAttachment          = "VirtualMachineBlockDeviceAttachment"
 	ResourceVirtualMachines = "vms"
 	ResourceVMPools         = "vmpools"
@@ -26,6 +28,7 @@ const (
 	ResourceClasses         = "virtualmachineclasses"
 	ResourceDisks           = "virtualdisks"
 	ResourceImages          = "virtualimages"
+	ResourceClusterImages   = "clustervirtualimages"
 	ResourceAttachments     = "virtualmachineblockdeviceattachments"
 )
 
@@ -188,7 +191,8 @@ const (
 	// FinalizerDisk keeps a disk that is being deleted visible, and with it its volume
 	// claim, while a machine uses it.
 	FinalizerDisk = GroupPrefix + "disk-protection"
-	// FinalizerImage does the same for an image, which pods may be copying, too.
+	// FinalizerImage does the same for an image, of a namespace or of the cluster, which
+	// pods may be copying, too.
 	FinalizerImage = GroupPrefix + "image-protection"
 	// FinalizerAttachment keeps an attachment that is being deleted visible until its
 	// machine has released the disk.
@@ -206,6 +210,8 @@ const (
 	// LabelImage is LabelDisk for an image: a claim that has it is written to by nobody
 	// but the pod that fills it.
 	LabelImage = GroupPrefix + "virtual-image"
+	// LabelClusterImage is LabelImage for an image of the cluster.
+	LabelClusterImage = GroupPrefix + "cluster-virtual-image"
 	// AnnotationFilled on a disk's volume claim is the UID of the disk, once the disk
 	// is in the claim. Nothing is written to such a claim any more but by machines. On
 	// that of an image it is the UID of the image.

@@ -104,6 +104,11 @@ var options = map[string]map[string]option{
 			}
 			p.config.Settings.RunnerImages = images
 		},
+		"imageNamespace": func(p *parser, v value) {
+			if s, ok := p.text(v); ok && p.valid(v, s, "the name of a namespace", len(validation.IsDNS1123Label(s)) == 0) {
+				p.config.Settings.ImageNamespace = s
+			}
+		},
 		"trustAuthors": func(p *parser, v value) {
 			p.flag(v, &p.config.Settings.Allowed.Everything)
 		},

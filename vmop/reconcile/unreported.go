@@ -41,7 +41,7 @@ func noun(t Target) string {
 		return "operation"
 	case names.KindDisk:
 		return "disk"
-	case names.KindImage:
+	case names.KindImage, names.KindClusterImage:
 		return "image"
 	case names.KindAttachment:
 		return "attachment"

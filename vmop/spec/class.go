@@ -21,7 +21,7 @@ import (
 
 func classKind() Kind {
 	return typed(Kind{
-		Name: KindClass, Plural: ResourceClasses, noun: "class", ClusterScoped: true,
+		Name: KindClass, Plural: ResourceClasses, noun: "class",
 		NewList:   func() runtime.Object { return &VirtualMachineClassList{} },
 		defaulted: func(reflect.Type) []string { return nil },
 	}, functions[*VirtualMachineClass]{

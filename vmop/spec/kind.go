@@ -45,8 +45,11 @@ type Kind struct {
 // Kinds returns the kinds of the group. A new one is another line, and a function
 // beside its types.
 func Kinds() []Kind {
-	return []Kind{machineKind(), poolKind(), operationKind(), classKind(), diskKind(), imageKind(), attachmentKind()}
+	return []Kind{machineKind(), poolKind(), operationKind(), classKind(), diskKind(), imageKind(), clusterImageKind(), attachmentKind()}
 }
+
+// ClusterScoped reports whether the objects of a kind of the group are in no namespace.
+func ClusterScoped(kind string) bool { return kind == KindClass || kind == KindClusterImage }
 
 // functions are those of a kind whose objects are of a type; written and object may
 // be nil.
@@ -64,6 +67,7 @@ func typed[T any, P interface {
 	*T
 	TypedObject
 }](k Kind, f functions[P]) Kind {
+	k.ClusterScoped = ClusterScoped(k.Name)
 	k.New = func() TypedObject { return P(new(T)) }
 	k.Default = func(r TypedObject) {
 		if p, is := r.(P); is {

@@ -102,6 +102,9 @@ func (a VirtualMachineBlockDeviceAttachment) MarshalYAML() (any, error) { return
 // MarshalYAML is that of [VirtualMachine.MarshalYAML].
 func (i VirtualImage) MarshalYAML() (any, error) { return asYAML(&i) }
 
+// MarshalYAML is that of [VirtualMachine.MarshalYAML].
+func (i ClusterVirtualImage) MarshalYAML() (any, error) { return asYAML(&i) }
+
 // asYAML is an object as maps, lists and values, by its names in JSON, with its kind.
 func asYAML(object TypedObject) (any, error) {
 	kind, known := kindOf(object)

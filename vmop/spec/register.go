@@ -26,6 +26,8 @@ const (
 	KindDisk = names.KindDisk
 	// KindImage is the kind of a [VirtualImage].
 	KindImage = names.KindImage
+	// KindClusterImage is the kind of a [ClusterVirtualImage].
+	KindClusterImage = names.KindClusterImage
 	// KindAttachment is the kind of a [VirtualMachineBlockDeviceAttachment].
 	KindAttachment = names.KindAttachment
 	// ResourceVirtualMachines is the plural name of [VirtualMachine] in URLs.
@@ -40,6 +42,8 @@ const (
 	ResourceDisks = names.ResourceDisks
 	// ResourceImages is the plural name of [VirtualImage] in URLs.
 	ResourceImages = names.ResourceImages
+	// ResourceClusterImages is the plural name of [ClusterVirtualImage] in URLs.
+	ResourceClusterImages = names.ResourceClusterImages
 	// ResourceAttachments is the plural name of [VirtualMachineBlockDeviceAttachment] in
 	// URLs.
 	ResourceAttachments = names.ResourceAttachments

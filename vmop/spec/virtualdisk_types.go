@@ -340,6 +340,13 @@ type VirtualDiskTarget struct {
 	// persistentVolumeClaim is the name of its volume claim.
 	PersistentVolumeClaim string `json:"persistentVolumeClaim,omitempty"`
 
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+
+	// namespace is that of the claim, for an image of the cluster: all others have it in
+	// their own.
+	Namespace string `json:"namespace,omitempty"`
+
 	// +optional
 
 	// persistentVolumeClaimUID is that claim, and no other of its name.

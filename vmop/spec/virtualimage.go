@@ -56,7 +56,14 @@ func ValidateImage(i *VirtualImage) field.ErrorList {
 	meta, path := paths(true).at("metadata"), paths(true).at("spec")
 	errs := validateDiskName(i.Name, meta.Child("name"))
 	errs = append(errs, validateNamespace(&i.ObjectMeta, true)...)
-	c, at := &i.Spec.PersistentVolumeClaim, path.Child("persistentVolumeClaim")
+	errs = append(errs, validateImageSpec(&i.Spec, path)...)
+	return append(errs, notItself(&i.Spec.DataSource, KindImage, i.Name, "this image", path.Child("dataSource"))...)
+}
+
+// validateImageSpec checks what an image is, of a namespace or of the cluster.
+func validateImageSpec(s *VirtualImageSpec, path spot) field.ErrorList {
+	var errs field.ErrorList
+	c, at := &s.PersistentVolumeClaim, path.Child("persistentVolumeClaim")
 	size := &c.Size
 	if size.IsZero() {
 		errs, size = append(errs, requiredAt(at.Child("size"), "the size of the volume that the image is kept on, such as 5Gi")), nil
@@ -65,6 +72,5 @@ func ValidateImage(i *VirtualImage) field.ErrorList {
 	if c.AccessMode != "" {
 		errs = append(errs, oneOf(at.Child("accessMode"), c.AccessMode, corev1.ReadWriteOnce, corev1.ReadWriteMany)...)
 	}
-	errs = append(errs, validateDiskSource(&i.Spec.DataSource, path.Child("dataSource"))...)
-	return append(errs, notItself(&i.Spec.DataSource, KindImage, i.Name, "this image", path.Child("dataSource"))...)
+	return append(errs, validateDiskSource(&s.DataSource, path.Child("dataSource"))...)
 }

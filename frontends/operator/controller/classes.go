@@ -70,11 +70,11 @@ func classRegistration() registration {
 	}
 }
 
-// withoutClasses are kinds without that of classes.
-func withoutClasses(kinds []registration) []registration {
+// without are kinds without one.
+func without(kinds []registration, kind string) []registration {
 	var out []registration
 	for _, r := range kinds {
-		if r.kind != spec.KindClass {
+		if r.kind != kind {
 			out = append(out, r)
 		}
 	}

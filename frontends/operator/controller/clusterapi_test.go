@@ -136,6 +136,8 @@ func kindOf(o runtime.Object) string {
 		return spec.KindClass
 	case *storedImage, *storedImageList:
 		return spec.KindImage
+	case *storedClusterImage, *storedClusterImageList:
+		return spec.KindClusterImage
 	case *storedDisk, *storedDiskList:
 		return spec.KindDisk
 	case *storedAttachment, *storedAttachmentList:

@@ -23,6 +23,9 @@ type (
 	storedDiskList  = keptList[spec.VirtualDisk]
 	storedImage     = kept[spec.VirtualImage]
 	storedImageList = keptList[spec.VirtualImage]
+
+	storedClusterImage     = kept[spec.ClusterVirtualImage]
+	storedClusterImageList = keptList[spec.ClusterVirtualImage]
 )
 
 func diskRegistration() registration {
@@ -31,6 +34,10 @@ func diskRegistration() registration {
 
 func imageRegistration() registration {
 	return keptRegistration[spec.VirtualImage](spec.KindImage, spec.ResourceImages, addImages)
+}
+
+func clusterImageRegistration() registration {
+	return keptRegistration[spec.ClusterVirtualImage](spec.KindClusterImage, spec.ResourceClusterImages, addClusterImages)
 }
 
 // addDisks adds the controller of disks.
@@ -51,6 +58,17 @@ func addImages(s *setup) error {
 	})
 }
 
+// addClusterImages adds the controller of images of the cluster, which is that of disks
+// in one namespace.
+func addClusterImages(s *setup) error {
+	progress := newImportProgress(s.reader.now)
+	return addFilled(s, progress, filledKind{
+		controller: "clusterimages", label: names.LabelClusterImage, ofClaim: spec.ClusterImageOfClaim, claim: objects.ClaimOfClusterImage, object: &storedClusterImage{},
+		namespace: s.options.Settings.ImageNamespace,
+		observe:   (&disks{settings: s.options.Settings, progress: progress}).observeClusterImage,
+	})
+}
+
 // filledKind is a kind whose objects have a claim that is filled: disks and images.
 type filledKind struct {
 	controller string
@@ -60,7 +78,9 @@ type filledKind struct {
 	// the claim of one.
 	ofClaim, claim func(string) string
 	object         client.Object
-	observe        func(*look) *sight[diskkind.Snapshot]
+	// namespace is that of the claims of a kind that is in none.
+	namespace string
+	observe   func(*look) *sight[diskkind.Snapshot]
 }
 
 func addFilled(s *setup, progress *importProgress, k filledKind) error {
@@ -69,16 +89,23 @@ func addFilled(s *setup, progress *importProgress, k filledKind) error {
 	}
 	ofClaims := func(claims func(client.Object) []string) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []ctrl.Request {
+			in := o.GetNamespace()
+			if k.namespace != "" {
+				if in != k.namespace {
+					return nil
+				}
+				in = ""
+			}
 			var all []string
 			for _, c := range claims(o) {
 				if name := k.ofClaim(c); name != "" {
 					all = append(all, name)
 				}
 			}
-			return requests(o.GetNamespace(), all)
+			return requests(in, all)
 		})
 	}
-	return addKind(s, k.controller, kind[diskkind.Snapshot]{observe: k.observe, decide: diskkind.Decide}, controller.Options{MaxConcurrentReconciles: 2}, func(b *builder.Builder) *builder.Builder {
+	return addKind(s, k.controller, kind[diskkind.Snapshot]{namespace: k.namespace, observe: k.observe, decide: diskkind.Decide}, controller.Options{MaxConcurrentReconciles: 2}, func(b *builder.Builder) *builder.Builder {
 		return b.For(k.object).
 			Watches(&corev1.PersistentVolumeClaim{}, ofClaims(func(o client.Object) []string { return []string{o.GetName()} })).
 			Watches(&corev1.Pod{}, ofClaims(func(o client.Object) []string {
@@ -124,6 +151,15 @@ func (k *disks) observeImage(w *look) *sight[diskkind.Snapshot] {
 		return nil
 	}
 	return k.around(w, stored, diskkind.Snapshot{Image: i, Unreadable: unreadable}, objects.ClaimOfImage(w.name), &i.Spec.DataSource)
+}
+
+// observeClusterImage is [disks.observe] for an image of the cluster.
+func (k *disks) observeClusterImage(w *look) *sight[diskkind.Snapshot] {
+	stored, i, unreadable := keptSubject[spec.ClusterVirtualImage](w, spec.KindClusterImage)
+	if stored == nil {
+		return nil
+	}
+	return k.around(w, stored, diskkind.Snapshot{ClusterImage: i, Unreadable: unreadable}, objects.ClaimOfClusterImage(w.name), &i.Spec.DataSource)
 }
 
 // around looks at what a disk or image depends on.

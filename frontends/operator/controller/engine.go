@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -32,6 +33,8 @@ type engine[S any] struct {
 
 // kind is what an engine has to know of a kind. All but observe and decide may be nil.
 type kind[S any] struct {
+	// namespace is that of what is made for subjects that are in none.
+	namespace string
 	// observe makes the observation of a subject. It is nil if nothing is to be
 	// decided: there is no such subject any more, or the look says why.
 	observe func(w *look) *sight[S]
@@ -76,7 +79,8 @@ type prepared struct {
 func (e *engine[S]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	memory := e.memories.get(req.NamespacedName)
 	memory.looked = e.now()
-	w := &look{reader: e.reader, ctx: ctx, namespace: req.Namespace, name: req.Name, memory: memory}
+	namespace := cmp.Or(req.Namespace, e.namespace)
+	w := &look{reader: e.reader, ctx: ctx, namespace: namespace, name: req.Name, memory: memory}
 	o := e.observe(w)
 	switch {
 	case w.err != nil:
@@ -91,9 +95,9 @@ func (e *engine[S]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	}
 	defer e.memories.looked(req.NamespacedName, memory)
 	if o.instead != nil {
-		return e.tellOf(ctx, req.Namespace, o, *o.instead, memory)
+		return e.tellOf(ctx, namespace, o, *o.instead, memory)
 	}
-	p, action, err := e.carryOut(ctx, req.Namespace, o, memory)
+	p, action, err := e.carryOut(ctx, namespace, o, memory)
 	switch {
 	case err != nil && action != nil:
 		return e.failed(ctx, action, err, memory)
@@ -112,7 +116,7 @@ func (e *engine[S]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 		}
 	}
 	memory.held = time.Time{}
-	return e.tellOf(ctx, req.Namespace, o, p.plan, memory)
+	return e.tellOf(ctx, namespace, o, p.plan, memory)
 }
 
 // carryOut decides and executes. It returns the plan, and the action that failed

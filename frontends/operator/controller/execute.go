@@ -194,7 +194,9 @@ func (e *executor) send(ctx context.Context, namespace string, a reconcile.Actio
 func ownKind(namespace, kind, name string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(spec.GroupVersion().WithKind(kind))
-	o.SetNamespace(namespace)
+	if !spec.ClusterScoped(kind) {
+		o.SetNamespace(namespace)
+	}
 	o.SetName(name)
 	return o
 }

@@ -39,7 +39,7 @@ func keptRegistration[T any](kind, resource string, add func(*setup) error) regi
 // registrations are all kinds that it looks after, which are those of
 // [spec.Kinds]. A new one is another line.
 func registrations() []registration {
-	return []registration{machineRegistration(), poolRegistration(), operationRegistration(), classRegistration(), diskRegistration(), imageRegistration(), attachmentRegistration()}
+	return []registration{machineRegistration(), poolRegistration(), operationRegistration(), classRegistration(), diskRegistration(), imageRegistration(), clusterImageRegistration(), attachmentRegistration()}
 }
 
 // setup is what controllers are made with.
@@ -77,6 +77,9 @@ func addKind[S any](s *setup, name string, k kind[S], o controller.Options, watc
 	b := watch(ctrl.NewControllerManagedBy(s.manager).Named(name)).WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 		s.reader.prepared.then(func(namespace string) int {
 			waiting := requests(namespace, e.memories.waitingIn(namespace))
+			if namespace == k.namespace {
+				waiting = append(waiting, requests("", e.memories.waitingIn(""))...)
+			}
 			for _, r := range waiting {
 				queue.Add(r)
 			}
@@ -103,16 +106,18 @@ type cachedKind struct {
 	object func() client.Object
 	// ours: the caches keep all of its objects, whatever labels they have.
 	ours bool
+	// cluster: they are in no namespace.
+	cluster bool
 }
 
 // kindsOf are the kinds that the caches keep, by their names.
 func kindsOf(kinds []registration) map[string]cachedKind {
 	out := map[string]cachedKind{}
 	for name, object := range stockKinds() {
-		out[name] = cachedKind{object, false}
+		out[name] = cachedKind{object: object}
 	}
 	for _, r := range kinds {
-		out[r.kind] = cachedKind{r.object, true}
+		out[r.kind] = cachedKind{object: r.object, ours: true, cluster: spec.ClusterScoped(r.kind)}
 	}
 	return out
 }

@@ -41,10 +41,19 @@ type look struct {
 	*reader
 	ctx             context.Context
 	namespace, name string
-	memory          *subjectMemory
+	// The namespace is that of all objects but those that are in none.
+	memory *subjectMemory
 	// behind: the caches do not show yet what was written because of an earlier look.
 	behind bool
 	err    error
+}
+
+// key is where an object is that the look reads.
+func (w *look) key(kind, name string) types.NamespacedName {
+	if w.kinds[kind].cluster {
+		return types.NamespacedName{Name: name}
+	}
+	return types.NamespacedName{Namespace: w.namespace, Name: name}
 }
 
 // subject reads the object that the look is about, into the first of two that are
@@ -52,7 +61,7 @@ type look struct {
 // object, and if nothing is to be decided yet: what was written is still to be shown.
 func subject[T cached](w *look, kind string, into, fresh T) T {
 	var none T
-	found, err := get(w.ctx, w.cache, types.NamespacedName{Namespace: w.namespace, Name: w.name}, into)
+	found, err := get(w.ctx, w.cache, w.key(kind, w.name), into)
 	if w.err = err; !found {
 		return none
 	}
@@ -98,7 +107,7 @@ func (w *look) awaits() bool {
 			continue
 		}
 		into := kind.object()
-		found, err := get(w.ctx, w.cache, types.NamespacedName{Namespace: w.namespace, Name: name.name}, into)
+		found, err := get(w.ctx, w.cache, w.key(name.kind, name.name), into)
 		if err != nil {
 			w.err = err
 			return true
@@ -160,7 +169,7 @@ func (w *look) see(name object, cached, fresh client.Object) client.Object {
 		delete(w.memory.doubts, name)
 		return cached
 	}
-	found, err := get(w.ctx, w.live, types.NamespacedName{Namespace: w.namespace, Name: name.name}, fresh)
+	found, err := get(w.ctx, w.live, w.key(name.kind, name.name), fresh)
 	switch {
 	case err != nil:
 		w.err = err
@@ -181,7 +190,7 @@ func one[T cached](w *look, kind, name string, into T) T {
 	if w.err != nil {
 		return none
 	}
-	found, err := get(w.ctx, w.cache, types.NamespacedName{Namespace: w.namespace, Name: name}, into)
+	found, err := get(w.ctx, w.cache, w.key(kind, name), into)
 	if err != nil {
 		w.err = err
 		return none

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -233,13 +234,18 @@ func (o *Operator) build(ctx context.Context) (manager.Manager, error) {
 	}
 	kinds := o.kinds
 	if len(o.options.Namespaces) > 0 {
+		// They are one operator's, who sees all namespaces.
+		kinds = without(kinds, spec.KindClusterImage)
 		switch may, err := o.mayReadClasses(ctx); {
 		case err != nil:
 			return nil, err
 		case !may:
 			o.options.Log.Info("machines have no classes, because " + classesUnreadable)
-			kinds = withoutClasses(kinds)
+			kinds = without(kinds, spec.KindClass)
 		}
+	}
+	if in := o.options.Settings.ImageNamespace; in == "" || slices.Contains(o.options.Without, in) {
+		kinds = without(kinds, spec.KindClusterImage)
 	}
 	addStored(scheme, kinds)
 	m, err := ctrl.NewManager(o.config, o.managerOptions(ctx, scheme, kinds))

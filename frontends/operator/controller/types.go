@@ -167,7 +167,7 @@ func (m *machine) UnmarshalJSON(data []byte) error {
 	vm.Spec.BlockDeviceRefs = s.Spec.BlockDeviceRefs
 	claims := objects.ClaimNames(vm)
 	for _, c := range claims {
-		if spec.DiskOfClaim(c) != "" || spec.ImageOfClaim(c) != "" {
+		if spec.DiskOfClaim(c) != "" || spec.ImageOfClaim(c) != "" || spec.ClusterImageOfClaim(c) != "" {
 			m.disks = append(m.disks, c)
 		}
 	}

@@ -338,13 +338,14 @@ func (d *decision) device() *refusal {
 			return wait("disk %s is %s (kubectl describe vd %[1]s)", ref.Name, cmp.Or(disk.Status.Phase, spec.DiskPending))
 		}
 	}
-	switch {
-	case c == nil:
+	if c == nil {
 		return wait("there is no claim %s", d.claim())
+	}
+	switch imageKind, image := objects.ImageOf(c); {
 	case c.DeletionTimestamp != nil:
 		return wait("claim %s is being deleted", c.Name)
-	case c.Labels[names.LabelImage] != "" && c.Annotations[names.AnnotationMadeFor] != "":
-		return no(spec.AttachmentFailed, conditions.ReasonAttachmentConflict, "claim %s is that of VirtualImage %s, which no machine writes to: make a VirtualDisk of it, and attach that", c.Name, c.Labels[names.LabelImage])
+	case imageKind != "":
+		return no(spec.AttachmentFailed, conditions.ReasonAttachmentConflict, "claim %s is that of %s %s, which no machine writes to: make a VirtualDisk of it, and attach that", c.Name, imageKind, image)
 	case c.Status.Phase == corev1.ClaimLost:
 		return wait("claim %s has lost its volume", c.Name)
 	}

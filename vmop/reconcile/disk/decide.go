@@ -27,6 +27,9 @@ type Snapshot struct {
 	Disk *spec.VirtualDisk
 	// Image is the image as it is stored, nil if it is a disk.
 	Image *spec.VirtualImage
+	// ClusterImage is the image of the cluster as it is stored, nil if it is none. Its
+	// claim and its pods are in the namespace that the settings say.
+	ClusterImage *spec.ClusterVirtualImage
 	// Unreadable says why that has nothing but its metadata; empty if it has all.
 	Unreadable string
 	// Settings are the operator's.
@@ -125,7 +128,7 @@ func (d *decision) do(a reconcile.Action) bool {
 	if f.NamespaceGoes {
 		phase = d.next.Phase
 	}
-	reason, text := f.Told(d.noun, d.disk.Namespace)
+	reason, text := f.Told(d.noun, cmp.Or(d.disk.Namespace, d.s.Settings.ImageNamespace))
 	d.say(phase, metav1.ConditionFalse, reason, "%s", text)
 	return false
 }
@@ -330,7 +333,7 @@ func (d *decision) claim() bool {
 		d.fail(conditions.ReasonClaimLost, "claim %s has lost its volume: restore the volume, or delete this %s and make another one", name, d.noun)
 		return false
 	}
-	d.next.Target = &spec.VirtualDiskTarget{PersistentVolumeClaim: name, PersistentVolumeClaimUID: c.UID}
+	d.next.Target = &spec.VirtualDiskTarget{PersistentVolumeClaim: name, PersistentVolumeClaimUID: c.UID, Namespace: d.namespace()}
 	// Nothing is put into a claim before it is noted which one that is.
 	if known == "" {
 		d.wait(conditions.ReasonDiskProvisioning, "claim %s is there", name)
@@ -471,7 +474,7 @@ func (d *decision) attempt(p *corev1.Pod) {
 		d.failed(p)
 	default:
 		if why := machine.WaitsFor(p); why != "" {
-			d.wait(conditions.ReasonPodNotStarted, "pod %s, which puts the %s into claim %s, has not started: %s; see kubectl describe pod %[1]s", p.Name, d.noun, d.s.Claim.Name, why)
+			d.wait(conditions.ReasonPodNotStarted, "pod %s, which puts the %s into claim %s, has not started: %s; see kubectl describe pod %[1]s%[5]s", p.Name, d.noun, d.s.Claim.Name, why, d.in)
 			return
 		}
 		what := "makes an empty disk"
@@ -480,7 +483,7 @@ func (d *decision) attempt(p *corev1.Pod) {
 		} else if source != nil {
 			what = "makes the " + d.noun + " of " + withoutQuery(source.Location())
 		}
-		d.wait(conditions.ReasonDiskProvisioning, "pod %s %s; see kubectl logs %s", p.Name, what, p.Name)
+		d.wait(conditions.ReasonDiskProvisioning, "pod %s %s; see kubectl logs %s%s", p.Name, what, p.Name, d.in)
 		d.progress()
 	}
 }
@@ -574,7 +577,7 @@ func (d *decision) ready() {
 	}
 	if c.Status.Phase != corev1.ClaimBound {
 		if d.image != nil { // what has filled it has seen more than the caches
-			d.wait(conditions.ReasonDiskProvisioning, "claim %s has no volume yet; see kubectl describe pvc %[1]s", c.Name)
+			d.wait(conditions.ReasonDiskProvisioning, "claim %s has no volume yet; see kubectl describe pvc %[1]s%[2]s", c.Name, d.in)
 			return
 		}
 		d.say(spec.DiskWaitForFirstConsumer, metav1.ConditionFalse, conditions.ReasonDiskWaitForFirstConsumer,

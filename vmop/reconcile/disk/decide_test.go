@@ -21,22 +21,30 @@ import (
 // Whatever disks, machines, pods and caches do, and wherever an operator dies: nothing is
 // lost, nothing is written twice, and it comes to rest. See world_test.go.
 func TestDisks(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { holds(t, false, false) })
+	rapid.Check(t, func(t *rapid.T) { holds(t, false, false, false) })
 }
 
 // Images are made as disks are, and nothing is ever done to one that is there.
 func TestImages(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { holds(t, false, true) })
+	rapid.Check(t, func(t *rapid.T) { holds(t, false, true, false) })
+}
+
+// Images of the cluster are made as those of a namespace are, in theirs.
+func TestClusterImages(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { holds(t, false, true, true) })
 }
 
 // Caches that are older than what the operator itself has written are no reason for less.
 func TestDisksWithOldCaches(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { holds(t, true, rapid.Bool().Draw(t, "image")) })
+	rapid.Check(t, func(t *rapid.T) {
+		image := rapid.Bool().Draw(t, "image")
+		holds(t, true, image, image && rapid.Bool().Draw(t, "cluster"))
+	})
 }
 
-func holds(t *rapid.T, stale, image bool) {
+func holds(t *rapid.T, stale, image, cluster bool) {
 	w := newWorld()
-	w.stale, w.image = stale, image
+	w.stale, w.image, w.cluster = stale, image, cluster
 	w.Hold(t, w.life)
 }
 
@@ -115,7 +123,7 @@ func (w *world) step() {
 		}
 	case what == 35 && c == nil && w.Draw("somebody", 2) == 0:
 		// Somebody has a claim of the name.
-		other := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: claim, UID: w.UID(), ResourceVersion: w.Version()}}
+		other := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: w.home(), Name: claim, UID: w.UID(), ResourceVersion: w.Version()}}
 		other.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 		w.held[other.UID] = "somebody"
 		w.truth.claim = other
@@ -123,7 +131,7 @@ func (w *world) step() {
 		w.truth.claim = nil
 	case what == 37:
 		if w.truth.pod = nil; w.Draw("somebody", 3) == 0 {
-			w.truth.pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: pod, UID: w.UID(), ResourceVersion: w.Version()}}
+			w.truth.pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.home(), Name: pod, UID: w.UID(), ResourceVersion: w.Version()}}
 		}
 	case what == 38 && d == nil:
 		w.makeDisk()

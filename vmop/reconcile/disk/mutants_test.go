@@ -20,7 +20,7 @@ type mutant = promises.Mutant[disk.Snapshot]
 
 // own has objects that a mutant may change.
 func own(s disk.Snapshot) disk.Snapshot {
-	s.Disk, s.Image, s.Claim, s.Pod = s.Disk.DeepCopy(), s.Image.DeepCopy(), s.Claim.DeepCopy(), s.Pod.DeepCopy()
+	s.Disk, s.Image, s.ClusterImage, s.Claim, s.Pod = s.Disk.DeepCopy(), s.Image.DeepCopy(), s.ClusterImage.DeepCopy(), s.Claim.DeepCopy(), s.Pod.DeepCopy()
 	return s
 }
 
@@ -246,26 +246,37 @@ func imageMutants() []mutant {
 	}
 }
 
-// kind is what mutants are tried with, in worlds of disks or of images.
-func kind(image bool, all ...mutant) *promises.Kind[disk.Snapshot] {
+// clusterImageMutants are about images of the cluster.
+func clusterImageMutants() []mutant {
+	return []mutant{{
+		Fault: "an image of the cluster is made where the first one was asked for", Promise: "what is made for it is where it belongs",
+		Before: func(s *disk.Snapshot) { s.Settings.ImageNamespace = "lab" },
+	}}
+}
+
+// kind is what mutants are tried with, in worlds of disks, of images, or of those of the
+// cluster.
+func kind(image, cluster bool, all ...mutant) *promises.Kind[disk.Snapshot] {
 	return &promises.Kind[disk.Snapshot]{
 		Decide: disk.Decide, Own: own, Mutants: all,
 		Live: func(_ *testing.T, draw func(string, int) int, decide func(disk.Snapshot) reconcile.Plan) *promises.Violation {
 			w := newWorld()
-			w.Draw, w.Decide, w.image = draw, decide, image
+			w.Draw, w.Decide, w.image, w.cluster = draw, decide, image, cluster
 			return w.life()
 		},
 	}
 }
 
-// TestMutants and TestMutantsOfImages show that the promises would be noticed to be broken.
-func TestMutants(t *testing.T) { kind(false, mutants()...).Break(t) }
+// TestMutants and those of images show that the promises would be noticed to be broken.
+func TestMutants(t *testing.T) { kind(false, false, mutants()...).Break(t) }
 
-func TestMutantsOfImages(t *testing.T) { kind(true, imageMutants()...).Break(t) }
+func TestMutantsOfImages(t *testing.T) { kind(true, false, imageMutants()...).Break(t) }
+
+func TestMutantsOfClusterImages(t *testing.T) { kind(true, true, clusterImageMutants()...).Break(t) }
 
 // TestEveryPromiseHasAMutant finds the promises in the source of the world.
 func TestEveryPromiseHasAMutant(t *testing.T) {
-	kind(false, append(mutants(), imageMutants()...)...).Registered(t)
+	kind(false, false, slices.Concat(mutants(), imageMutants(), clusterImageMutants())...).Registered(t)
 }
 
 // A quantity that means the same is no reason to write.

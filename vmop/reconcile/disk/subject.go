@@ -20,6 +20,9 @@ import (
 type subject struct {
 	// kind and short are its names for kubectl, noun that in a sentence.
 	kind, short, noun string
+	// in is the namespace of what is made for it, as kubectl wants to be told of another
+	// one than its own.
+	in string
 	// finalizer holds it; claimName and podName are the names of what is made for it.
 	finalizer, claimName, podName string
 	// filled is it as what these are made for, and validate is [spec.Validate] of it.
@@ -57,8 +60,25 @@ func subjectOf(s *Snapshot) subject {
 			unusedText: "nobody uses it", usedText: "it is used by %s", heldText: "it is used by %s: remove it there, or delete that machine",
 			object: i, disk: asDisk(&i.ObjectMeta, &i.Spec, &i.Status), image: &i.Status,
 		}.of(objects.FilledImage(i))
+	case s.ClusterImage != nil:
+		i := s.ClusterImage
+		return subject{
+			kind: names.KindClusterImage, short: "cvi", noun: "image", finalizer: names.FinalizerImage, in: " -n " + s.Settings.ImageNamespace,
+			validate:    func() field.ErrorList { return spec.ValidateClusterImage(i) },
+			readyReason: conditions.ReasonImageReady, readyText: "disks can be made of it in all namespaces",
+			unusedText: "nobody uses it", usedText: "it is used by %s", heldText: "it is used by %s: remove it there, or delete that machine",
+			object: i, disk: asDisk(&i.ObjectMeta, &i.Spec, &i.Status), image: &i.Status,
+		}.of(objects.FilledClusterImage(i, s.Settings.ImageNamespace))
 	}
 	return subject{}
+}
+
+// namespace is that of the claim of an image of the cluster, empty for others.
+func (d *decision) namespace() string {
+	if d.s.ClusterImage == nil {
+		return ""
+	}
+	return d.s.Settings.ImageNamespace
 }
 
 // of adds what is made for the subject.

@@ -41,8 +41,9 @@ type world struct {
 	promises.World[disk.Snapshot]
 	truth, cache state
 	settings     objects.Settings
-	// image: the disk is an image, which the API server has as one.
-	image bool
+	// image: the disk is an image, which the API server has as one; cluster: as one of
+	// the cluster.
+	image, cluster bool
 	// stale: caches may lack what the operator has written itself.
 	stale bool
 	// dirty: the caches of this operator must be brought up to date first.
@@ -55,7 +56,7 @@ type world struct {
 }
 
 func newWorld() *world {
-	return &world{World: promises.World[disk.Snapshot]{Decide: disk.Decide, Now: noon}, held: map[types.UID]string{}, settings: objects.Settings{RunnerImage: "registry.test/runner"}}
+	return &world{World: promises.World[disk.Snapshot]{Decide: disk.Decide, Now: noon}, held: map[types.UID]string{}, settings: objects.Settings{RunnerImage: "registry.test/runner", ImageNamespace: "golden"}}
 }
 
 // choose draws one of several.
@@ -64,6 +65,9 @@ func choose[T any](w *world, label string, from ...T) T { return from[w.Draw(lab
 func (w *world) makeDisk() {
 	d := spec.NewDisk("lab", "data", resource.MustParse(choose(w, "size", "1Gi", "2Gi")))
 	d.UID, d.Generation, d.ResourceVersion = w.UID(), 1, w.Version()
+	if w.cluster {
+		d.Namespace = ""
+	}
 	what := w.Draw("source", 4)
 	if w.image {
 		what = 0
@@ -97,9 +101,13 @@ func (w *world) see(which int) {
 
 func (w *world) snapshot() disk.Snapshot {
 	s := disk.Snapshot{Settings: w.settings, Claim: w.cache.claim, Pod: w.cache.pod, Machines: w.cache.machines, Now: w.Now}
-	if w.image {
+	switch {
+	case w.cluster:
+		i := imageOf(w.cache.disk)
+		s.ClusterImage = &spec.ClusterVirtualImage{ObjectMeta: i.ObjectMeta, Spec: i.Spec, Status: i.Status}
+	case w.image:
 		s.Image = imageOf(w.cache.disk)
-	} else {
+	default:
 		s.Disk = w.cache.disk
 	}
 	if w.cache.user != nil {
@@ -128,10 +136,27 @@ func imageOf(d *spec.VirtualDisk) *spec.VirtualImage {
 
 // names are those of the disk's claim and its pod.
 func (w *world) names() (claim, pod string) {
-	if w.image {
-		return "data-vi", "data-vi-import"
+	claim = "data-" + map[string]string{names.KindDisk: "vd", names.KindImage: "vi", names.KindClusterImage: "cvi"}[w.kind()]
+	return claim, claim + "-import"
+}
+
+// kind is what the API server has.
+func (w *world) kind() string {
+	switch {
+	case w.cluster:
+		return names.KindClusterImage
+	case w.image:
+		return names.KindImage
 	}
-	return "data-vd", "data-vd-import"
+	return names.KindDisk
+}
+
+// home is where what is made for it is.
+func (w *world) home() string {
+	if w.cluster {
+		return w.settings.ImageNamespace
+	}
+	return "lab"
 }
 
 // reconcile decides and makes the first writes of the plan: all, and the status, if
@@ -277,7 +302,7 @@ func (w *world) execute(a reconcile.Action) bool {
 		if d.UID != a.UID || d.ResourceVersion != a.ResourceVersion {
 			return false
 		}
-		if want := map[bool]string{false: names.KindDisk, true: names.KindImage}[w.image]; a.Kind != want {
+		if want := w.kind(); a.Kind != want {
 			w.Violated("an image is written as one", "finalizers of a %s, which is a %s", a.Kind, want)
 		}
 		if len(a.Finalizers) == 0 && len(w.cache.machines) > 0 {
@@ -304,6 +329,9 @@ func (w *world) execute(a reconcile.Action) bool {
 		}
 		return true
 	case reconcile.Create:
+		if in := a.Object.GetNamespace(); in != w.home() {
+			w.Violated("what is made for it is where it belongs", "%s in namespace %s", a.Target(), in)
+		}
 		switch o := a.Object.(type) {
 		case *corev1.PersistentVolumeClaim:
 			if w.truth.claim != nil {

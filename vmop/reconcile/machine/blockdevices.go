@@ -78,7 +78,8 @@ func diskSize(c *corev1.PersistentVolumeClaim) *resource.Quantity {
 // ofReferred reports whether a claim is that of what is referred to.
 func ofReferred(c *corev1.PersistentVolumeClaim, ref *spec.BlockDeviceRef) bool {
 	if ref.IsImage() {
-		return ofImage(c) && c.Labels[names.LabelImage] == ref.Name
+		kind, name := objects.ImageOf(c)
+		return kind == ref.Kind && name == ref.Name
 	}
 	return ofDisk(c, ref.Name)
 }

@@ -152,8 +152,8 @@ func (d *decision) judge(c *neededClaim) {
 		d.devices.problem(spec.ReasonClaimNotFound, named(names.KindClaim, c.name), "claim %s of %s does not exist; create it or correct the name", c.name, c.field())
 	case pvc != nil && c.referenced() && ofImage(pvc) && !c.ofImage():
 		d.unmade = true
-		image := pvc.Labels[names.LabelImage]
-		d.devices.problem(spec.ReasonClaimOfImage, named(names.KindClaim, c.name), "claim %s of %s is that of VirtualImage %s, which no machine writes to; make a VirtualDisk of it (dataSource.objectRef), and name that", c.name, c.field(), image)
+		kind, image := objects.ImageOf(pvc)
+		d.devices.problem(spec.ReasonClaimOfImage, named(names.KindClaim, c.name), "claim %s of %s is that of %s %s, which no machine writes to; make a VirtualDisk of it (dataSource.objectRef), and name that", c.name, c.field(), kind, image)
 	case c.gone():
 		d.unmade = true
 		d.devices.problem(spec.ReasonClaimGone, named(names.KindClaim, c.former.ClaimName), "%s", d.goneText())
@@ -199,9 +199,10 @@ func beingFilled(pvc *corev1.PersistentVolumeClaim) bool {
 		pvc.Annotations[names.AnnotationFilled] == ""
 }
 
-// ofImage reports whether a claim is that of a VirtualImage.
+// ofImage reports whether a claim is that of an image.
 func ofImage(pvc *corev1.PersistentVolumeClaim) bool {
-	return pvc.Labels[names.LabelImage] != "" && pvc.Annotations[names.AnnotationMadeFor] != ""
+	kind, _ := objects.ImageOf(pvc)
+	return kind != ""
 }
 
 // virtualDiskSize is how large the VirtualDisk is to be that is in a claim: as the disk

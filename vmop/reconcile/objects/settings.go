@@ -62,6 +62,9 @@ type Settings struct {
 	// [TakeOverContainer]. Kubernetes does so itself on volumes that know an
 	// fsGroup: not on hostPath and NFS.
 	TakeOverData bool
+	// ImageNamespace is where the images of the cluster (ClusterVirtualImage) are kept.
+	// Empty: there are none.
+	ImageNamespace string
 	// Allowed is what manifests may ask for.
 	Allowed Allowed
 }

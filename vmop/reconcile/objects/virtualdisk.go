@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 const (
@@ -27,6 +28,23 @@ func ClaimOfDisk(name string) string { return spec.VirtualDiskClaimName(name) }
 // ClaimOfImage is the name of the volume claim of a VirtualImage.
 func ClaimOfImage(name string) string { return spec.VirtualImageClaimName(name) }
 
+// ClaimOfClusterImage is the name of the volume claim of a ClusterVirtualImage.
+func ClaimOfClusterImage(name string) string { return spec.ClusterVirtualImageClaimName(name) }
+
+// ImageOf is the image that a claim was made for, which nobody writes to but the pod that
+// fills it: its kind and name, which are empty if it is none.
+func ImageOf(claim *corev1.PersistentVolumeClaim) (kind, name string) {
+	if claim.Annotations[names.AnnotationMadeFor] == "" {
+		return "", ""
+	}
+	for _, of := range []struct{ kind, label string }{{spec.KindImage, names.LabelImage}, {spec.KindClusterImage, names.LabelClusterImage}} {
+		if name := claim.Labels[of.label]; name != "" {
+			return of.kind, name
+		}
+	}
+	return "", ""
+}
+
 // ImportPod is the name of the pod that fills the volume claim of a disk or image. There
 // is one at a time.
 func ImportPod(claim string) string { return claim + "-import" }
@@ -35,12 +53,14 @@ func ImportPod(claim string) string { return claim + "-import" }
 // image. The kinds differ in what is said here.
 type Filled struct {
 	kind, label, claim string
-	meta               *metav1.ObjectMeta
-	size               resource.Quantity
-	class              *string
-	mode               corev1.PersistentVolumeMode
-	access             corev1.PersistentVolumeAccessMode
-	source             *spec.VirtualDiskSource
+	// name and uid are its own; namespace is where what is made for it is.
+	name, namespace string
+	uid             types.UID
+	size            resource.Quantity
+	class           *string
+	mode            corev1.PersistentVolumeMode
+	access          corev1.PersistentVolumeAccessMode
+	source          *spec.VirtualDiskSource
 	// keep: it is an image, which is kept as it is.
 	keep bool
 }
@@ -49,20 +69,26 @@ type Filled struct {
 func FilledDisk(d *spec.VirtualDisk) Filled {
 	c := &d.Spec.PersistentVolumeClaim
 	return Filled{
-		kind: spec.KindDisk, label: names.LabelDisk, claim: ClaimOfDisk(d.Name), meta: &d.ObjectMeta,
+		kind: spec.KindDisk, label: names.LabelDisk, claim: ClaimOfDisk(d.Name), name: d.Name, namespace: d.Namespace, uid: d.UID,
 		size: c.Size, class: c.StorageClassName, mode: d.Spec.VolumeMode(), access: corev1.ReadWriteOnce, source: d.Spec.DataSource,
 	}
 }
 
 // FilledImage is [FilledDisk] for an image, which is kept as what it is.
 func FilledImage(i *spec.VirtualImage) Filled {
-	return filledImage(spec.KindImage, names.LabelImage, ClaimOfImage(i.Name), &i.ObjectMeta, &i.Spec)
+	return filledImage(spec.KindImage, names.LabelImage, ClaimOfImage(i.Name), i.Namespace, &i.ObjectMeta, &i.Spec)
 }
 
-func filledImage(kind, label, claim string, meta *metav1.ObjectMeta, s *spec.VirtualImageSpec) Filled {
+// FilledClusterImage is [FilledImage] for an image of the cluster, which is kept in a
+// namespace.
+func FilledClusterImage(i *spec.ClusterVirtualImage, namespace string) Filled {
+	return filledImage(spec.KindClusterImage, names.LabelClusterImage, ClaimOfClusterImage(i.Name), namespace, &i.ObjectMeta, &i.Spec)
+}
+
+func filledImage(kind, label, claim, namespace string, meta *metav1.ObjectMeta, s *spec.VirtualImageSpec) Filled {
 	c := &s.PersistentVolumeClaim
 	return Filled{
-		kind: kind, label: label, claim: claim, meta: meta,
+		kind: kind, label: label, claim: claim, name: meta.Name, namespace: namespace, uid: meta.UID,
 		size: c.Size, class: c.StorageClassName, mode: corev1.PersistentVolumeFilesystem, access: cmp.Or(c.AccessMode, corev1.ReadWriteOnce),
 		source: &s.DataSource, keep: true,
 	}
@@ -79,11 +105,11 @@ func (f Filled) PodName() string { return ImportPod(f.claim) }
 // are; it has no machine's name.
 func (f Filled) object(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Name: name, Namespace: f.meta.Namespace,
-		Labels:      map[string]string{names.LabelName: names.AppName, names.LabelManagedBy: names.ManagedBy, f.label: f.meta.Name},
-		Annotations: map[string]string{names.AnnotationMadeFor: string(f.meta.UID)},
+		Name: name, Namespace: f.namespace,
+		Labels:      map[string]string{names.LabelName: names.AppName, names.LabelManagedBy: names.ManagedBy, f.label: f.name},
+		Annotations: map[string]string{names.AnnotationMadeFor: string(f.uid)},
 		OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: spec.GroupVersion().String(), Kind: f.kind, Name: f.meta.Name, UID: f.meta.UID, Controller: new(true),
+			APIVersion: spec.GroupVersion().String(), Kind: f.kind, Name: f.name, UID: f.uid, Controller: new(true),
 		}},
 	}
 }
@@ -118,7 +144,7 @@ func (f Filled) ImportJob(s Settings, source *corev1.PersistentVolumeClaim) *cor
 	yes, no := true, false
 	user, policy, seconds := int64(RunnerUser), corev1.FSGroupChangeOnRootMismatch, int64(importSeconds)
 	dir := path.Join(machineconfig.DiskMountDir, importVolume)
-	job := runnerconfig.Import{Disk: string(f.meta.UID), File: path.Join(dir, machineconfig.DiskFile), Size: spec.Bytes(f.size), Keep: f.keep, ProgressPort: runnerconfig.ImportProgressPort}
+	job := runnerconfig.Import{Disk: string(f.uid), File: path.Join(dir, machineconfig.DiskFile), Size: spec.Bytes(f.size), Keep: f.keep, ProgressPort: runnerconfig.ImportProgressPort}
 	from := f.source
 	switch {
 	case from == nil:
