@@ -16,7 +16,7 @@ FROM alpine:${ALPINE}
 # desktops too. Alpine's bridge helper and its configuration are for root and a
 # group only, hence the permissions.
 RUN apk add --no-cache \
-    qemu-system-x86_64 qemu-block-curl qemu-bridge-helper \
+    qemu-system-x86_64 qemu-img qemu-block-curl qemu-bridge-helper \
     qemu-ui-spice-core qemu-ui-opengl qemu-chardev-spice qemu-audio-spice \
     qemu-hw-display-virtio-vga qemu-hw-display-virtio-gpu qemu-hw-display-virtio-gpu-pci \
     qemu-hw-usb-host qemu-hw-usb-redirect \

@@ -32,7 +32,7 @@ RUN test -z "$SNAPSHOT" || { rm -rf /etc/apt/sources.list /etc/apt/sources.list.
  && apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get upgrade -y --no-install-recommends \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
-    qemu-system-x86 qemu-block-extra ovmf swtpm ca-certificates libcap2-bin \
+    qemu-system-x86 qemu-utils qemu-block-extra ovmf swtpm ca-certificates libcap2-bin \
     $(apt-cache pkgnames qemu-system-modules-spice) $(apt-cache pkgnames virtiofsd) \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/cache/debconf/*-old /var/cache/ldconfig/aux-cache \
     /var/lib/dpkg/*-old /var/log/apt /var/log/*.log /etc/group- /etc/gshadow- /etc/passwd- /etc/shadow- \

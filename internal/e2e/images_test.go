@@ -152,7 +152,7 @@ func TestTheRunnersImagesHaveAllOfQEMU(t *testing.T) {
 
 func hasAllOfQEMU(t *testing.T, image string) {
 	c, want := container(t, image), qemucmd.GenericHost()
-	files := []string{want.QEMU, want.SWTPM, want.BridgeHelper, "/etc/qemu/bridge.conf", "/opt/vmrunner/templates", "/etc/ssl/certs/ca-certificates.crt"}
+	files := []string{want.QEMU, want.SWTPM, want.BridgeHelper, "/usr/bin/qemu-img", "/etc/qemu/bridge.conf", "/opt/vmrunner/templates", "/etc/ssl/certs/ca-certificates.crt"}
 	for _, f := range want.Firmware {
 		files = append(files, f.Code, f.Vars)
 	}

@@ -37,13 +37,15 @@ func TestVirtualImages(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if out, err := exec.CommandContext(withPatience(t), "qemu-img", "convert", "-f", "raw", "-O", "qcow2", data, packed).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s\nqemu-img is installed by \"make deps-e2e\"", err, out)
+	for format, to := range map[string]string{"qcow2": packed, "vmdk": filepath.Join(dir, "data.vmdk"), "vdi": filepath.Join(dir, "data.vdi")} {
+		if out, err := exec.CommandContext(withPatience(t), "qemu-img", "convert", "-f", "raw", "-O", format, data, to).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s\nqemu-img is installed by \"make deps-e2e\"", err, out)
+		}
 	}
 	address := serveImages(t, dir)
 	image := address + "/disks/tiny:1"
 	pushDisk(t, image, system)
-	for name, file := range map[string]string{"golden": "data.qcow2", "setup": "setup"} {
+	for name, file := range map[string]string{"golden": "data.qcow2", "setup": "setup", "foreign": "data.vmdk"} {
 		apply(t, fmt.Sprintf(`
 apiVersion: vmoperator.jdrupes.org/v1
 kind: VirtualImage
@@ -53,7 +55,7 @@ spec:
   dataSource: {type: HTTP, http: {url: "http://%s/%s"}}
 `, name, namespace, address, file))
 	}
-	for name, want := range map[string]string{"golden": "Ready qcow2 16Mi", "setup": "Ready iso 2Mi"} {
+	for name, want := range map[string]string{"golden": "Ready qcow2 16Mi", "setup": "Ready iso 2Mi", "foreign": "Ready qcow2 16Mi"} {
 		eventually(t, "image "+name+" is there", func() error {
 			if got := kubectl(t, "get", "vi", "-n", namespace, name, "-o", "jsonpath={.status.phase} {.status.format} {.status.size}"); got != want {
 				return errors.New(got)
@@ -75,23 +77,30 @@ metadata: {name: files, namespace: %s}
 spec:
   persistentVolumeClaim: {size: 32Mi, storageClassName: local}
   dataSource: {type: ObjectRef, objectRef: {kind: VirtualImage, name: golden}}
-`, namespace))
+---
+apiVersion: vmoperator.jdrupes.org/v1
+kind: VirtualDisk
+metadata: {name: foreign, namespace: %[1]s}
+spec:
+  persistentVolumeClaim: {size: 16Mi, storageClassName: local}
+  dataSource: {type: HTTP, http: {url: "http://%[2]s/data.vdi"}}
+`, namespace, address))
 	manifest, err := os.ReadFile("machine.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	head, _, _ := strings.Cut(string(manifest), "    disks:\n")
 	head = strings.Replace(head, "maximumRam: 256Mi", "maximumRam: 512Mi", 1) // for the kernel that reads CDs
-	head = strings.Replace(head, "  vm:\n", "  blockDeviceRefs:\n  - {kind: VirtualDisk, name: files}\n  - {kind: VirtualImage, name: golden}\n  - {kind: VirtualImage, name: setup}\n  vm:\n", 1)
+	head = strings.Replace(head, "  vm:\n", "  blockDeviceRefs:\n  - {kind: VirtualDisk, name: files}\n  - {kind: VirtualImage, name: golden}\n  - {kind: VirtualImage, name: setup}\n  - {kind: VirtualImage, name: foreign}\n  - {kind: VirtualDisk, name: foreign}\n  vm:\n", 1)
 	apply(t, head+fmt.Sprintf("    disks:\n    - containerDisk: {name: system, image: %q, size: 64Mi}\n", image))
 	awaitLog(t, tinyguest.Ready)
 	c := console(t, "tiny")
 	t.Log(say(t, c, "disks"))
-	for dev, want := range map[string]string{"vdb": "of the image", "vdc": "of the image", "sr0": "of the disc"} {
+	for dev, want := range map[string]string{"vdb": "of the image", "vdc": "of the image", "sr0": "of the disc", "vdd": "of the image", "vde": "of the image"} {
 		if got := say(t, c, fmt.Sprintf("read %s %d 12", dev, dataOffset)); !strings.Contains(got, want) {
 			t.Errorf("%s: %s", dev, got)
 		}
-		if dev == "vdb" {
+		if dev == "vdb" || dev == "vde" {
 			continue
 		}
 		if got, err := c.Command(withPatience(t), fmt.Sprintf("write %s %d x", dev, dataOffset)); err == nil {
@@ -102,22 +111,22 @@ spec:
 	if got := say(t, c, fmt.Sprintf("read vdc %d 12", dataOffset)); !strings.Contains(got, "of the image") {
 		t.Errorf("the image has what was written to the disk: %s", got)
 	}
-	if got := kubectl(t, "get", "vm", "-n", namespace, "tiny", "-o", "jsonpath={range .status.blockDeviceRefs[*]}{.kind}/{.name} {.size} {.attached};{end}"); got != "VirtualDisk/files 32Mi true;VirtualImage/golden 16Mi true;VirtualImage/setup 2Mi true;" {
+	if got := kubectl(t, "get", "vm", "-n", namespace, "tiny", "-o", "jsonpath={range .status.blockDeviceRefs[*]}{.kind}/{.name} {.size} {.attached};{end}"); got != "VirtualDisk/files 32Mi true;VirtualImage/golden 16Mi true;VirtualImage/setup 2Mi true;VirtualImage/foreign 16Mi true;VirtualDisk/foreign 16Mi true;" {
 		t.Errorf("the machine has %q", got)
 	}
-	kubectl(t, "delete", "vi", "-n", namespace, "golden", "setup", "--wait=false")
+	kubectl(t, "delete", "vi", "-n", namespace, "golden", "setup", "foreign", "--wait=false")
 	eventually(t, "the images of a machine are kept", func() error {
-		if got := kubectl(t, "get", "vi", "-n", namespace, "-o", "jsonpath={.items[*].status.phase}"); got != "Terminating Terminating" {
+		if got := kubectl(t, "get", "vi", "-n", namespace, "-o", "jsonpath={.items[*].status.phase}"); got != "Terminating Terminating Terminating" {
 			return errors.New(got)
 		}
 		return nil
 	})
 	kubectl(t, "delete", "vm", "-n", namespace, "tiny", "--wait=true")
 	gone(t, "pod/tiny")
-	for _, name := range []string{"golden", "setup"} {
+	for _, name := range []string{"golden", "setup", "foreign"} {
 		gone(t, "vi/"+name)
 		gone(t, "pvc/"+name+"-vi")
 	}
-	kubectl(t, "delete", "vd", "-n", namespace, "files", "--wait=false")
+	kubectl(t, "delete", "vd", "-n", namespace, "files", "foreign", "--wait=false")
 	gone(t, "pvc/files-vd")
 }

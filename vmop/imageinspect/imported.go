@@ -90,6 +90,9 @@ func probeVMDK(header []byte, image io.ReaderAt, size int64) (int64, error) {
 	case at > uint64(size)/vmdkSector || length > uint64(size)/vmdkSector:
 		return 0, fmt.Errorf("%w: the vmdk's descriptor is beyond its end", ErrInvalidHeader)
 	}
+	if err := checkVMDKFooter(header, image, size); err != nil {
+		return 0, err
+	}
 	for _, part := range []struct{ at, length int64 }{{vmdkDescriptor, vmdkDescriptorSize}, {int64(at) * vmdkSector, min(int64(length)*vmdkSector, 4*vmdkDescriptorSize)}} {
 		text := make([]byte, max(0, min(part.length, size-part.at)))
 		if _, err := image.ReadAt(text, part.at); err != nil && !errors.Is(err, io.EOF) {
@@ -100,6 +103,29 @@ func probeVMDK(header []byte, image io.ReaderAt, size int64) (int64, error) {
 		}
 	}
 	return int64(capacity) * vmdkSector, nil
+}
+
+// checkVMDKFooter compares a header with the one at the end of the image, which QEMU goes
+// by where the first one says that it is there ("Stream-Optimized Compressed Sparse
+// Extents"): of two sizes the disk would have the one that nobody has looked at.
+func checkVMDKFooter(header []byte, image io.ReaderAt, size int64) error {
+	const atEnd, directory = 1<<64 - 1, 56 // gdOffset
+	if binary.LittleEndian.Uint64(header[directory:]) != atEnd {
+		return nil
+	}
+	// The footer is followed by a marker of the end.
+	footer := make([]byte, vmdkSector)
+	if size < 4*vmdkSector {
+		return fmt.Errorf("%w: the vmdk's footer is missing", ErrInvalidHeader)
+	}
+	if _, err := image.ReadAt(footer, size-2*vmdkSector); err != nil {
+		return err
+	}
+	// Magic, version, flags, capacity, grains and descriptor.
+	if !bytes.Equal(footer[:44], header[:44]) {
+		return fmt.Errorf("%w: the vmdk's footer is missing, or says something else than its header", ErrInvalidHeader)
+	}
+	return nil
 }
 
 func checkVMDKDescriptor(text []byte) error {

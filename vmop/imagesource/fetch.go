@@ -330,8 +330,12 @@ func (f *fetch) image(ctx context.Context, path string, own bool) (Result, strin
 			return Result{}, "", err
 		}
 		image = f.converted()
+		said := size
 		if format, size, err = probeFile(image); err != nil {
 			return Result{}, "", err
+		}
+		if size > filecopy.Aligned(said) {
+			return Result{}, "", fmt.Errorf("%w: its disk has %s, and its header says %s", ErrTooLarge, quantity(size), quantity(said))
 		}
 	case !own:
 		report := f.o.meter(Copying)
