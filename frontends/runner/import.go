@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -62,6 +63,11 @@ func recordOf(job runnerconfig.Import) string { return job.File + ".import.json"
 // job's own if the record says so, and somebody else's if not. With an error, Final says
 // whether another attempt would end likewise.
 func makeDisk(ctx context.Context, job runnerconfig.Import, progress func(string), watch func(runnerconfig.ImportProgress)) (out runnerconfig.Imported, err error) {
+	if job.Device {
+		out, err = makeOnDevice(ctx, job, progress, watch)
+		out.Final = err != nil && final(err)
+		return out, err
+	}
 	if _, err := os.Lstat(job.File); err == nil {
 		if !ownDisk(job) {
 			return runnerconfig.Imported{Final: true}, fmt.Errorf("there is a file %s already that this disk was not made by: it is left alone", filepath.Base(job.File))
@@ -83,7 +89,7 @@ func makeDisk(ctx context.Context, job runnerconfig.Import, progress func(string
 		err = fetchImage(ctx, runnerconfig.Drive{File: making, Size: runnerconfig.Bytes(job.Size), Image: job.Image}, job.Keep, progress, watch)
 	}
 	if err != nil {
-		out.Final = errors.Is(err, imagesource.ErrChecksum) || errors.Is(err, imagesource.ErrTooLarge) || errors.Is(err, errSmaller) || errors.Is(err, errOtherFormat)
+		out.Final = final(err)
 		return out, err
 	}
 	if !job.Keep {
@@ -102,6 +108,11 @@ func makeDisk(ctx context.Context, job runnerconfig.Import, progress func(string
 		return out, err
 	}
 	return probeDisk(job)
+}
+
+// final reports whether another attempt would end likewise.
+func final(err error) bool {
+	return slices.ContainsFunc([]error{imagesource.ErrChecksum, imagesource.ErrTooLarge, errSmaller, errOtherFormat, errOccupied}, func(e error) bool { return errors.Is(err, e) })
 }
 
 // renameNew gives a file another name, and never that of a file that is there.

@@ -33,15 +33,21 @@ import (
 // of the node reach: that of the API server.
 func serveImages(t *testing.T, dir string) (address string) {
 	t.Helper()
+	mux := http.NewServeMux()
+	mux.Handle("/", http.FileServer(http.Dir(dir)))
+	mux.Handle("/v2/", registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	return serve(t, mux)
+}
+
+// serve serves at an address that pods of the node reach.
+func serve(t *testing.T, handler http.Handler) (address string) {
+	t.Helper()
 	host := kubectl(t, "get", "endpointslice", "-n", "default", "kubernetes", "-o", "jsonpath={.endpoints[0].addresses[0]}")
 	l, err := net.Listen("tcp4", net.JoinHostPort(host, "0"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	mux := http.NewServeMux()
-	mux.Handle("/", http.FileServer(http.Dir(dir)))
-	mux.Handle("/v2/", registry.New(registry.Logger(log.New(io.Discard, "", 0))))
-	s := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
+	s := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
 	t.Cleanup(func() {

@@ -1,9 +1,6 @@
 package filecopy
 
-import (
-	"bytes"
-	"os"
-)
+import "os"
 
 // hole is the unit in which zeros are left out, in bytes: a page, and a block of most
 // file systems.
@@ -23,18 +20,8 @@ type Sparse struct {
 func (s *Sparse) Write(p []byte) (int, error) {
 	done := 0
 	for done < len(p) {
-		// Runs of blocks that are all alike.
-		end, zero := done, false
-		for end < len(p) {
-			n := min(hole-int((s.At+int64(end-done))%hole), len(p)-end)
-			z := bytes.Equal(p[end:end+n], zeros[:n])
-			if end == done {
-				zero = z
-			} else if z != zero {
-				break
-			}
-			end += n
-		}
+		n, zero := run(p[done:], s.At)
+		end := done + n
 		if !zero {
 			if _, err := s.File.WriteAt(p[done:end], s.At); err != nil {
 				return done, err

@@ -44,6 +44,9 @@ func ProbeImported(image io.ReaderAt, size int64) (Format, int64, error) {
 		return FormatVDI, disk, err
 	}
 	format, disk, err := ProbeFormat(header, size)
+	if err == nil && disk == 0 {
+		return format, 0, fmt.Errorf("%w: its disk is empty", ErrInvalidHeader)
+	}
 	if err != nil || format != FormatRaw {
 		return format, disk, err
 	}

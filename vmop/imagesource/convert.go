@@ -1,14 +1,16 @@
 package imagesource
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -29,35 +31,90 @@ const (
 // convert makes a qcow2 image of one of another format, with a disk of size bytes.
 // QEMU's tool gets the format, opens no other file, and is limited.
 func (f *fetch) convert(ctx context.Context, from string, format imageinspect.Format, size int64) error {
-	f.o.meter(Converting)(0, 0)
+	source, err := node(from, format, 0, 0)
+	if err != nil {
+		return err
+	}
+	to, err := filepath.Abs(f.converted()) // a name with a colon would be a protocol's
+	if err != nil {
+		return err
+	}
+	// A qcow2 image has at most some per cent beside its data.
+	file := uint64(size) + uint64(size)/8 + 64<<20
+	return qemuImg(ctx, format, file, size, f.o.meter(Converting), "-O", "qcow2", source, to)
+}
+
+// WriteOver writes what a guest sees of an image, from a position to an end, over the same
+// part of a file or block device, which is large enough and may have anything there: what
+// is zero becomes so. The image is a qcow2 one that [imageinspect.ProbeFormat] lets
+// through, and as large. The storage has it when the file was synced. report, unless it
+// is nil, is told how much of it is done.
+func WriteOver(ctx context.Context, image string, at, end int64, to *os.File, report func(done, total int64)) error {
+	if at >= end {
+		return nil
+	}
+	size := end - at
+	source, err := node(image, imageinspect.FormatQcow2, at, size)
+	if err != nil {
+		return err
+	}
+	info, err := to.Stat()
+	if err != nil {
+		return err
+	}
+	driver := "file"
+	if info.Mode()&fs.ModeDevice != 0 {
+		driver = "host_device"
+	}
+	path, err := filepath.Abs(to.Name())
+	if err != nil {
+		return err
+	}
+	target, err := json.Marshal(map[string]any{"driver": "raw", "offset": at, "size": size, "file": map[string]any{"driver": driver, "filename": path}})
+	if err != nil {
+		return err
+	}
+	if report == nil {
+		report = func(int64, int64) {}
+	}
+	return qemuImg(ctx, imageinspect.FormatQcow2, uint64(end), size, report, "-n", "-O", "raw", source, "json:"+string(target))
+}
+
+// node describes an image for QEMU, or so many bytes of its disk from a position on: its
+// format is the one that is given, and it continues no other image.
+func node(path string, format imageinspect.Format, at, size int64) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	n := map[string]any{"driver": string(format), "backing": nil, "file": map[string]any{"driver": "file", "filename": path}}
+	if size > 0 {
+		n = map[string]any{"driver": "raw", "offset": at, "size": size, "file": n}
+	}
+	data, err := json.Marshal(n)
+	return "json:" + string(data), err
+}
+
+// qemuImg has QEMU's tool convert an image of a format, with a disk of size bytes. It
+// writes no file of more than file bytes.
+func qemuImg(ctx context.Context, format imageinspect.Format, file uint64, size int64, report func(done, total int64), args ...string) error {
+	report(0, size)
 	tool, err := exec.LookPath("qemu-img")
 	if err != nil {
 		return fmt.Errorf("a %s image is converted by qemu-img, which is not installed (Debian: package qemu-utils): %w", format, err)
 	}
-	var paths [2]string
-	for i, p := range []string{from, f.converted()} {
-		if paths[i], err = filepath.Abs(p); err != nil { // a name with a colon would be a protocol's
-			return err
-		}
-	}
-	source, err := json.Marshal(map[string]any{"driver": string(format), "backing": nil, "file": map[string]any{"driver": "file", "filename": paths[0]}})
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeoutCause(ctx, convertTime, fmt.Errorf("qemu-img took longer than %v", convertTime))
 	defer cancel()
-	cmd := exec.CommandContext(ctx, tool, "convert", "-q", "-O", "qcow2", "json:"+string(source), paths[1])
+	cmd := exec.CommandContext(ctx, tool, append([]string{"convert", "-p"}, args...)...)
 	cmd.Env = []string{"LC_ALL=C"}
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
+	var said beginning
+	cmd.Stdout, cmd.Stderr = &percents{size: size, report: report}, &said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	runtime.LockOSThread() // with whose end the kernel would kill it
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	// A qcow2 image has at most some per cent beside its data.
-	file := uint64(size) + uint64(size)/8 + 64<<20
 	limits := map[int]uint64{unix.RLIMIT_AS: convertMemory, unix.RLIMIT_FSIZE: file, unix.RLIMIT_CORE: 0}
 	var lerr error
 	for what, n := range limits {
@@ -75,8 +132,40 @@ func (f *fetch) convert(ctx context.Context, from string, format imageinspect.Fo
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		text := strings.TrimSpace(said.String())
-		return fmt.Errorf("convert it from %s: %w: %s", format, err, text[:min(len(text), convertSays)])
+		return fmt.Errorf("convert it from %s: %w: %s", format, err, strings.TrimSpace(string(said)))
 	}
 	return nil
+}
+
+// beginning keeps the beginning of what is written.
+type beginning []byte
+
+// Write implements [io.Writer].
+func (b *beginning) Write(text []byte) (int, error) {
+	*b = append(*b, text[:min(len(text), convertSays-len(*b))]...)
+	return len(text), nil
+}
+
+// percents understands how far qemu-img says that it is: "    (48.39/100%)\r".
+type percents struct {
+	size   int64
+	report func(done, total int64)
+	line   []byte
+}
+
+// Write implements [io.Writer].
+func (p *percents) Write(text []byte) (int, error) {
+	for _, c := range text {
+		switch {
+		case c == '\r' || c == '\n':
+			number, _, _ := strings.Cut(strings.TrimLeft(string(p.line), " ("), "/")
+			if done, err := strconv.ParseFloat(number, 64); err == nil && done >= 0 && done <= 100 {
+				p.report(int64(done/100*float64(p.size)), p.size)
+			}
+			p.line = p.line[:0]
+		case len(p.line) < 64: // it is nothing that is understood otherwise
+			p.line = append(p.line, c)
+		}
+	}
+	return len(text), nil
 }

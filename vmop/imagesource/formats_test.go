@@ -57,7 +57,7 @@ func pack(t fataler, kind compression, content []byte) []byte {
 }
 
 // qemuImg runs QEMU's tool.
-func qemuImg(t *testing.T, args ...string) {
+func qemuImgTool(t *testing.T, args ...string) {
 	t.Helper()
 	out, err := exec.Command("qemu-img", args...).CombinedOutput()
 	if err != nil {
@@ -92,7 +92,7 @@ func TestFormats(t *testing.T) {
 			if format == imageinspect.FormatVMDK {
 				args = append(args, "-o", "subformat=streamOptimized")
 			}
-			qemuImg(t, append(args, raw, path)...)
+			qemuImgTool(t, append(args, raw, path)...)
 			var err error
 			if content, err = os.ReadFile(path); err != nil {
 				t.Fatal(err)
@@ -114,7 +114,7 @@ func TestFormats(t *testing.T) {
 			}
 			if gives == imageinspect.FormatQcow2 && format != imageinspect.FormatQcow2 {
 				back := filepath.Join(dir, "raw")
-				qemuImg(t, "convert", "-f", "qcow2", "-O", "raw", to, back)
+				qemuImgTool(t, "convert", "-f", "qcow2", "-O", "raw", to, back)
 				to = back
 			} else if format == imageinspect.FormatQcow2 {
 				expect = content
@@ -150,7 +150,7 @@ func TestRefusedImages(t *testing.T) {
 	dir := t.TempDir()
 	make := func(name string, args ...string) []byte {
 		path := filepath.Join(dir, name)
-		qemuImg(t, append(append([]string{"create", "-q"}, args[:len(args)-1]...), path, args[len(args)-1])...)
+		qemuImgTool(t, append(append([]string{"create", "-q"}, args[:len(args)-1]...), path, args[len(args)-1])...)
 		content, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

@@ -216,6 +216,10 @@ const (
 	// is in the claim. Nothing is written to such a claim any more but by machines. On
 	// that of an image it is the UID of the image.
 	AnnotationFilled = GroupPrefix + "filled"
+	// AnnotationToBeFilled on a disk's volume claim that is a block device says that the
+	// disk is still to be put into it, until AnnotationFilled is there: of a file the lack
+	// of that says so. It is the UID of the disk.
+	AnnotationToBeFilled = GroupPrefix + "to-be-filled"
 	// AnnotationDiskFormat on such a claim is the format of the disk's file: raw or
 	// qcow2, or iso for an image that is a CD.
 	AnnotationDiskFormat = GroupPrefix + "disk-format"

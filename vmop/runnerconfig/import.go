@@ -14,13 +14,18 @@ const ImportEnv = "VMOP_IMPORT"
 // a raw image.
 const FormatISO = "iso"
 
-// Import is a disk that is to be made in an empty volume.
+// Import is a disk that is to be made in an empty volume, or on an empty block device.
 type Import struct {
 	// Disk names what it is made for, so that another attempt knows what is its own:
 	// the UID of an object.
 	Disk string `json:"disk"`
-	// File is the path of the image that the disk becomes.
+	// File is the path of the image that the disk becomes, or that of the block device.
 	File string `json:"file"`
+	// Device says that it is a block device, which the disk is written over as a raw one,
+	// and zeros behind it. Scratch is the directory for what is downloaded, and is not
+	// needed for a copy.
+	Device  bool   `json:"device,omitempty"`
+	Scratch string `json:"scratch,omitempty"`
 	// Size is that of the disk in bytes; an image that is larger is refused.
 	Size int64 `json:"size"`
 	// Keep has an image kept as it is, to make disks of: Size is what its file may have,
@@ -113,6 +118,9 @@ func ParseImport(text string) (Import, error) {
 	}
 	if i.Keep && i.Image == nil && i.Copy == nil {
 		return i, fmt.Errorf("%s: want what is to be kept, an image or a copy", ImportEnv)
+	}
+	if i.Device && (i.Keep || i.Image == nil && i.Copy == nil || i.Image != nil && i.Scratch == "") {
+		return i, fmt.Errorf("%s: want for a block device a copy, or an image and a directory for it, and none that is kept", ImportEnv)
 	}
 	if c := i.Copy; c != nil && (i.Image != nil || c.File == "" || c.Format != "raw" && c.Format != "qcow2") {
 		return i, fmt.Errorf("%s: want of copy a file and its format, raw or qcow2, and no image beside it", ImportEnv)

@@ -111,9 +111,6 @@ func ValidateDisk(d *VirtualDisk) field.ErrorList {
 		errs = append(errs, oneOf(at.Child("volumeMode"), *c.VolumeMode, corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem)...)
 	}
 	if s := d.Spec.DataSource; s != nil {
-		if d.Spec.VolumeMode() == corev1.PersistentVolumeBlock {
-			errs = append(errs, forbiddenAt(at.Child("volumeMode"), "a disk with a source is a file: Block is for an empty one"))
-		}
 		errs = append(errs, validateDiskSource(s, path.Child("dataSource"))...)
 		errs = append(errs, notItself(s, KindDisk, d.Name, "this disk", path.Child("dataSource"))...)
 	}

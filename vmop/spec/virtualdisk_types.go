@@ -54,8 +54,6 @@ type VirtualDiskList struct {
 	Items []VirtualDisk `json:"items"`
 }
 
-// +kubebuilder:validation:XValidation:rule="!has(self.dataSource) || !has(self.persistentVolumeClaim.volumeMode) || self.persistentVolumeClaim.volumeMode == 'Filesystem'",message="a disk with a source is a file: volumeMode Block is for an empty one"
-
 // VirtualDiskSpec is what a disk is.
 type VirtualDiskSpec struct {
 	// +kubebuilder:validation:Required
@@ -119,8 +117,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="(self.type == 'ContainerImage') == has(self.containerImage)",message="containerImage is for type ContainerImage, which needs it"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'ObjectRef') == has(self.objectRef)",message="objectRef is for type ObjectRef, which needs it"
 
-// VirtualDiskSource is what a disk is a copy of. What it is decides what is in it: raw
-// or qcow2, also packed by gzip, xz or zstd.
+// VirtualDiskSource is what a disk is a copy of. What is in it decides what it is: raw,
+// qcow2, vmdk or vdi, also packed by gzip, xz or zstd.
 type VirtualDiskSource struct {
 	// +kubebuilder:validation:Required
 

@@ -10,6 +10,7 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/disk"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -271,6 +272,40 @@ func TestImportJobOfACopy(t *testing.T) {
 		if strings.Contains(text, "pull") {
 			t.Errorf("the secret is in %q", text)
 		}
+	}
+}
+
+// A block device that is filled is a device of its pod, too, beside a volume for what is
+// downloaded, which a copy does not need; its claim says that it is still to be filled.
+func TestImportJobOfABlockDevice(t *testing.T) {
+	block := corev1.PersistentVolumeBlock
+	d := spec.NewDisk("lab", "data", resource.MustParse("1Gi"))
+	d.UID = "u1"
+	d.Spec.PersistentVolumeClaim.VolumeMode, d.Spec.PersistentVolumeClaim.StorageClassName = &block, new("fast")
+	if c := objects.FilledDisk(d).VolumeClaim(); c.Annotations[names.AnnotationToBeFilled] != "" {
+		t.Errorf("an empty one is to be filled: %+v", c)
+	}
+	d.Spec.DataSource = &spec.VirtualDiskSource{Type: spec.DiskSourceHTTP, HTTP: &spec.VirtualDiskHTTP{URL: "http://images.test/a"}}
+	if c := objects.FilledDisk(d).VolumeClaim(); c.Annotations[names.AnnotationToBeFilled] != "u1" || *c.Spec.VolumeMode != block {
+		t.Errorf("%+v", c)
+	}
+	p := objects.FilledDisk(d).ImportJob(objects.Settings{}, nil)
+	c, v := &p.Spec.Containers[0], p.Spec.Volumes[len(p.Spec.Volumes)-1]
+	job, err := runnerconfig.ParseImport(c.Env[0].Value)
+	if err != nil || !job.Device || job.File != c.VolumeDevices[0].DevicePath || job.Scratch != c.VolumeMounts[len(c.VolumeMounts)-1].MountPath || len(p.Spec.SecurityContext.SupplementalGroups) != 1 {
+		t.Errorf("%+v, %v\n%+v", job, err, c)
+	}
+	if claim := v.Ephemeral; claim == nil || *claim.VolumeClaimTemplate.Spec.StorageClassName != "fast" || *claim.VolumeClaimTemplate.Spec.VolumeMode != corev1.PersistentVolumeFilesystem ||
+		claim.VolumeClaimTemplate.Spec.Resources.Requests.Storage().String() != "1536Mi" {
+		t.Errorf("%+v", v)
+	}
+	d.Spec.DataSource = &spec.VirtualDiskSource{Type: spec.DiskSourceObjectRef, ObjectRef: &spec.VirtualDiskObjectRef{Kind: spec.KindImage, Name: "golden"}}
+	golden := objects.FilledImage(spec.NewImage("lab", "golden", resource.MustParse("1Gi"), spec.VirtualDiskSource{})).VolumeClaim()
+	golden.Annotations[names.AnnotationDiskFormat] = "qcow2"
+	p = objects.FilledDisk(d).ImportJob(objects.Settings{}, golden)
+	job, err = runnerconfig.ParseImport(p.Spec.Containers[0].Env[0].Value)
+	if err != nil || !job.Device || job.Scratch != "" || job.Copy.Format != "qcow2" || len(p.Spec.Containers[0].VolumeDevices) != 1 || slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Ephemeral != nil }) {
+		t.Errorf("%+v, %v\n%+v", job, err, p.Spec)
 	}
 }
 

@@ -464,7 +464,9 @@ func (d *decision) attempt(p *corev1.Pod) {
 		d.end(p)
 	case p.Status.Phase == corev1.PodSucceeded && said(p).Error == "":
 		got := said(p)
-		d.next.Format = got.Format
+		if d.disk.Spec.VolumeMode() != corev1.PersistentVolumeBlock {
+			d.next.Format = got.Format
+		}
 		d.wait(conditions.ReasonDiskProvisioning, "the %s is in claim %s", d.noun, d.s.Claim.Name)
 		d.do(reconcile.UpdateClaim{
 			Name: d.s.Claim.Name, UID: d.s.Claim.UID, ResourceVersion: d.s.Claim.ResourceVersion,

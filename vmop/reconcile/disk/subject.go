@@ -128,7 +128,10 @@ func (d *decision) status() (next any, changed bool) {
 
 // marks are the annotations of a claim that is filled.
 func (d *decision) marks(got runnerconfig.Imported) map[string]string {
-	out := map[string]string{names.AnnotationFilled: string(d.disk.UID), names.AnnotationDiskFormat: got.Format}
+	out := map[string]string{names.AnnotationFilled: string(d.disk.UID)}
+	if d.disk.Spec.VolumeMode() != corev1.PersistentVolumeBlock {
+		out[names.AnnotationDiskFormat] = got.Format
+	}
 	if d.image != nil {
 		out[names.AnnotationImageSize] = strconv.FormatInt(max(got.Size, 0), 10)
 		out[names.AnnotationStoredSize] = strconv.FormatInt(max(got.Stored, 0), 10)

@@ -75,6 +75,10 @@ func (w *world) makeDisk() {
 	switch what {
 	case 0, 1:
 		d.Spec.DataSource = &spec.VirtualDiskSource{Type: spec.DiskSourceHTTP, HTTP: &spec.VirtualDiskHTTP{URL: choose(w, "url", "http://images.test/a", "http://images.test/a", "http://127.0.0.1/a")}}
+		if !w.image && w.Draw("block", 3) == 0 {
+			mode := corev1.PersistentVolumeBlock
+			d.Spec.PersistentVolumeClaim.VolumeMode = &mode
+		}
 	case 2:
 		mode := corev1.PersistentVolumeFilesystem
 		d.Spec.PersistentVolumeClaim.VolumeMode = &mode
@@ -263,7 +267,7 @@ func (w *world) usable() bool {
 	if c == nil || c.Status.Phase != corev1.ClaimBound || c.DeletionTimestamp != nil || c.Annotations[names.AnnotationMadeFor] != string(d.UID) {
 		return false
 	}
-	return d.Spec.VolumeMode() == corev1.PersistentVolumeBlock || w.held[c.UID] == string(d.UID)
+	return d.Spec.VolumeMode() == corev1.PersistentVolumeBlock && d.Spec.DataSource == nil || w.held[c.UID] == string(d.UID)
 }
 
 func (w *world) status(st reconcile.StatusApply) {

@@ -192,11 +192,10 @@ func (d *decision) judge(c *neededClaim) {
 }
 
 // beingFilled reports whether a claim is that of a VirtualDisk, and the disk is still to
-// be put into it: a file, which is there when the claim is marked.
+// be put into it: it is there when the claim is marked. An empty block device never is.
 func beingFilled(pvc *corev1.PersistentVolumeClaim) bool {
-	block := pvc.Spec.VolumeMode != nil && *pvc.Spec.VolumeMode == corev1.PersistentVolumeBlock
-	return pvc.Labels[names.LabelDisk] != "" && pvc.Annotations[names.AnnotationMadeFor] != "" && !block &&
-		pvc.Annotations[names.AnnotationFilled] == ""
+	return pvc.Labels[names.LabelDisk] != "" && pvc.Annotations[names.AnnotationMadeFor] != "" &&
+		(!isBlock(pvc) || pvc.Annotations[names.AnnotationToBeFilled] != "") && pvc.Annotations[names.AnnotationFilled] == ""
 }
 
 // ofImage reports whether a claim is that of an image.
@@ -211,7 +210,7 @@ func virtualDiskSize(pvc *corev1.PersistentVolumeClaim) int64 {
 	if pvc == nil || pvc.Labels[names.LabelDisk] == "" || pvc.Annotations[names.AnnotationMadeFor] == "" {
 		return 0
 	}
-	if pvc.Annotations[names.AnnotationFilled] == "" && !isBlock(pvc) {
+	if beingFilled(pvc) {
 		return 0
 	}
 	want, has := pvc.Spec.Resources.Requests[corev1.ResourceStorage], pvc.Status.Capacity[corev1.ResourceStorage]

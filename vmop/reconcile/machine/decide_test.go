@@ -186,7 +186,9 @@ func TestWaitsForVirtualDisk(t *testing.T) {
 		filled  string
 		starts  bool
 		byClaim bool
+		source  bool
 	}{
+		{name: "a block device with a source", mode: &block, source: true}, {name: "one with it", mode: &block, source: true, filled: "u1", starts: true},
 		{name: "a file that is not there", mode: &file}, {name: "the same, of a claim without a mode"},
 		{name: "a file", mode: &file, filled: "u1", starts: true}, {name: "a block device", mode: &block, starts: true},
 		{name: "a file that is not there, by its claim", mode: &file, byClaim: true},
@@ -195,6 +197,9 @@ func TestWaitsForVirtualDisk(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			d := spec.NewDisk("apps", "data", quantity("1Gi"))
 			d.UID = "u1"
+			if tt.source {
+				d.Spec.PersistentVolumeClaim.VolumeMode, d.Spec.DataSource = tt.mode, &spec.VirtualDiskSource{Type: spec.DiskSourceHTTP, HTTP: &spec.VirtualDiskHTTP{URL: "http://images.test/a"}}
+			}
 			c := objects.FilledDisk(d).VolumeClaim()
 			c.UID, c.Status.Phase, c.Spec.VolumeMode = "u2", corev1.ClaimBound, tt.mode
 			c.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: quantity("2Gi")}

@@ -100,6 +100,9 @@ func (f Filled) ClaimName() string { return f.claim }
 // PodName is the name of the pod that fills the claim.
 func (f Filled) PodName() string { return ImportPod(f.claim) }
 
+// block reports whether it is a block device, and no file.
+func (f Filled) block() bool { return f.mode == corev1.PersistentVolumeBlock }
+
 // object is the metadata of an object that goes with the disk or image. Its labels are
 // those by which its pod is watched, and bounded by policies, as the pods of machines
 // are; it has no machine's name.
@@ -129,6 +132,9 @@ func (f Filled) VolumeClaim() *corev1.PersistentVolumeClaim {
 	if f.class != nil {
 		pvc.Spec.StorageClassName = new(*f.class)
 	}
+	if f.block() && f.source != nil {
+		pvc.Annotations[names.AnnotationToBeFilled] = string(f.uid)
+	}
 	return pvc
 }
 
@@ -143,29 +149,7 @@ func ImporterImage(s *Settings) string {
 func (f Filled) ImportJob(s Settings, source *corev1.PersistentVolumeClaim) *corev1.Pod {
 	yes, no := true, false
 	user, policy, seconds := int64(RunnerUser), corev1.FSGroupChangeOnRootMismatch, int64(importSeconds)
-	dir := path.Join(machineconfig.DiskMountDir, importVolume)
-	job := runnerconfig.Import{Disk: string(f.uid), File: path.Join(dir, machineconfig.DiskFile), Size: spec.Bytes(f.size), Keep: f.keep, ProgressPort: runnerconfig.ImportProgressPort}
-	from := f.source
-	switch {
-	case from == nil:
-	case from.ObjectRef != nil:
-		job.Copy = &runnerconfig.ImportCopy{File: path.Join(machineconfig.DiskDeviceDir, sourceVolume), Format: "raw"}
-		if source != nil && !isBlock(source) {
-			job.Copy.File = path.Join(machineconfig.DiskMountDir, sourceVolume, machineconfig.DiskFile)
-			job.Copy.Format = cmp.Or(source.Annotations[names.AnnotationDiskFormat], "raw")
-			if job.Copy.Format == runnerconfig.FormatISO { // for all others a raw image
-				job.Copy.Format, job.Copy.CD = "raw", f.keep
-			}
-		}
-	default:
-		job.Image = &runnerconfig.DriveImage{Source: from.Location(), Checksum: from.Sum()}
-		if h := from.HTTP; h != nil {
-			job.Image.CABundle = h.CABundle
-		}
-		if c := from.ContainerImage; c != nil {
-			job.Image.Path, job.Image.CABundle = c.Path, c.CABundle
-		}
-	}
+	job := f.job(source)
 	text, _ := job.Encode() // texts and numbers
 	limit := resource.MustParse("64Mi")
 	meta := f.object(f.PodName())
@@ -194,11 +178,9 @@ func (f Filled) ImportJob(s Settings, source *corev1.PersistentVolumeClaim) *cor
 			},
 			Containers: []corev1.Container{{
 				Name: "import", Image: ImporterImage(&s), ImagePullPolicy: s.RunnerPullPolicy,
-				Args: []string{"-import"},
-				Env:  []corev1.EnvVar{{Name: runnerconfig.ImportEnv, Value: text}, {Name: "TMPDIR", Value: machineconfig.RuntimeBase}},
-				VolumeMounts: []corev1.VolumeMount{
-					{Name: importVolume, MountPath: dir}, {Name: volumeRuntime, MountPath: machineconfig.RuntimeBase},
-				},
+				Args:         []string{"-import"},
+				Env:          []corev1.EnvVar{{Name: runnerconfig.ImportEnv, Value: text}, {Name: "TMPDIR", Value: machineconfig.RuntimeBase}},
+				VolumeMounts: []corev1.VolumeMount{{Name: volumeRuntime, MountPath: machineconfig.RuntimeBase}},
 				// What unpacks an image takes some; what a quota of the namespace
 				// counts is there.
 				Resources: corev1.ResourceRequirements{
@@ -213,14 +195,91 @@ func (f Filled) ImportJob(s Settings, source *corev1.PersistentVolumeClaim) *cor
 			}},
 		},
 	}
+	if f.block() {
+		addDevice(pod, importVolume)
+		if job.Scratch != "" {
+			f.addScratch(pod)
+		}
+	} else {
+		c := &pod.Spec.Containers[0]
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: importVolume, MountPath: path.Dir(job.File)})
+	}
 	if source != nil && job.Copy != nil {
 		addSource(pod, source)
 	}
-	if from != nil && from.ContainerImage != nil && from.ContainerImage.ImagePullSecret != nil {
+	if from := f.source; from != nil && from.ContainerImage != nil && from.ContainerImage.ImagePullSecret != nil {
 		addPullSecret(pod, from.ContainerImage.ImagePullSecret.Name)
 	}
 	return pod
 }
+
+// job is what the pod is told to do.
+func (f Filled) job(source *corev1.PersistentVolumeClaim) runnerconfig.Import {
+	job := runnerconfig.Import{
+		Disk: string(f.uid), File: path.Join(machineconfig.DiskMountDir, importVolume, machineconfig.DiskFile), Size: spec.Bytes(f.size), Keep: f.keep,
+		ProgressPort: runnerconfig.ImportProgressPort,
+	}
+	if f.block() {
+		job.File, job.Device = path.Join(machineconfig.DiskDeviceDir, importVolume), true
+	}
+	from := f.source
+	switch {
+	case from == nil:
+	case from.ObjectRef != nil:
+		job.Copy = &runnerconfig.ImportCopy{File: path.Join(machineconfig.DiskDeviceDir, sourceVolume), Format: "raw"}
+		if source != nil && !isBlock(source) {
+			job.Copy.File = path.Join(machineconfig.DiskMountDir, sourceVolume, machineconfig.DiskFile)
+			job.Copy.Format = cmp.Or(source.Annotations[names.AnnotationDiskFormat], "raw")
+			if job.Copy.Format == runnerconfig.FormatISO { // for all others a raw image
+				job.Copy.Format, job.Copy.CD = "raw", f.keep
+			}
+		}
+	default:
+		job.Image = &runnerconfig.DriveImage{Source: from.Location(), Checksum: from.Sum()}
+		if h := from.HTTP; h != nil {
+			job.Image.CABundle = h.CABundle
+		}
+		if c := from.ContainerImage; c != nil {
+			job.Image.Path, job.Image.CABundle = c.Path, c.CABundle
+		}
+		if job.Device {
+			job.Scratch = path.Join(machineconfig.DiskMountDir, scratchVolume)
+		}
+	}
+	return job
+}
+
+// addDevice gives a pod a block device, as a member of the group that such have.
+func addDevice(pod *corev1.Pod, volume string) {
+	c := &pod.Spec.Containers[0]
+	c.VolumeDevices = append(c.VolumeDevices, corev1.VolumeDevice{Name: volume, DevicePath: path.Join(machineconfig.DiskDeviceDir, volume)})
+	pod.Spec.SecurityContext.SupplementalGroups = []int64{diskGroup}
+}
+
+// scratchVolume is the volume for what is downloaded, where the disk is no file.
+const scratchVolume = "scratch"
+
+// addScratch gives a pod a volume of the disk's storage class for what is downloaded: a
+// claim that Kubernetes makes for the pod, and deletes with it. What is packed is there
+// beside what it is unpacked to, and a qcow2 image has some per cent beside its data.
+func (f Filled) addScratch(pod *corev1.Pod) {
+	room := resource.NewQuantity(spec.Bytes(f.size)+spec.Bytes(f.size)/4+scratchRoom, resource.BinarySI)
+	claim := corev1.PersistentVolumeClaimSpec{
+		AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: *room}},
+		VolumeMode:       new(corev1.PersistentVolumeFilesystem),
+		StorageClassName: f.class,
+	}
+	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: scratchVolume, VolumeSource: corev1.VolumeSource{
+		Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: claim}},
+	}})
+	c := &pod.Spec.Containers[0]
+	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: scratchVolume, MountPath: path.Join(machineconfig.DiskMountDir, scratchVolume)})
+}
+
+// scratchRoom is what such a volume has at least beside the image, in bytes: what a file
+// system takes of it.
+const scratchRoom = 256 << 20
 
 // sourceVolume is the volume with the disk that another one is a copy of, and pullVolume
 // that with the credentials for a registry.
@@ -240,8 +299,7 @@ func addSource(pod *corev1.Pod, source *corev1.PersistentVolumeClaim) {
 	v := claimVolume(sourceVolume, source.Name)
 	if isBlock(source) {
 		// A device that is read only is one that some kinds of storage do not have.
-		c.VolumeDevices = append(c.VolumeDevices, corev1.VolumeDevice{Name: sourceVolume, DevicePath: path.Join(machineconfig.DiskDeviceDir, sourceVolume)})
-		pod.Spec.SecurityContext.SupplementalGroups = []int64{diskGroup}
+		addDevice(pod, sourceVolume)
 	} else {
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: sourceVolume, MountPath: path.Join(machineconfig.DiskMountDir, sourceVolume), ReadOnly: true})
 	}
