@@ -31,12 +31,15 @@ type Attachment struct {
 	UID   string `json:"uid"`
 	Name  string `json:"name"`
 	Phase Phase  `json:"phase"`
+	// Place is at which of the machine's places for what is plugged the guest has it,
+	// counted from 1; 0 while it has it not.
+	Place int `json:"place,omitempty"`
 	// Message says what is waited for, or what went wrong.
 	Message string `json:"message,omitempty"`
 }
 
-// attachments gives the guest the disks that other pods export for it, and takes from it
-// those that it shall not have any more. A guest must agree to that: it is asked a few
+// attachments gives the guest the disks that come and go, and takes from it those that it
+// shall not have any more. A guest must agree to that: it is asked a few
 // times, again after a reset, and nothing is taken from it by force.
 func (d *decider) attachments() {
 	wanted := map[string]bool{}
@@ -57,12 +60,12 @@ func (d *decider) attachments() {
 			closing = "what the guest has written is brought to the storage"
 			// It ends with the connection at the latest, which is bounded.
 			if exhausted, problem := d.attempt(d.goal("closed"), CloseDisk{Port: o.Port}); problem != "" || exhausted {
-				closing = "the connection with the exporter does not end" + because(problem)
+				closing = "it cannot be closed" + because(problem)
 			}
 		case wanted[o.UID]:
-			phases[o.UID] = Attachment{Phase: AttachmentAttached}
+			phases[o.UID] = Attachment{Phase: AttachmentAttached, Place: o.Port + 1}
 		default:
-			a := Attachment{Phase: AttachmentDetaching, Message: "the guest was asked to release it"}
+			a := Attachment{Phase: AttachmentDetaching, Place: o.Port + 1, Message: "the guest was asked to release it"}
 			exhausted, problem := d.attempt(d.goal([]any{"released after reset", d.in.Observed.Resets}), UnplugDisk{UID: o.UID})
 			if exhausted {
 				a.Message = "the guest does not release it: it may be in use there; it is asked again after a reset" + because(problem)
@@ -84,10 +87,7 @@ func (d *decider) attachments() {
 
 // missing sees to an attachment of which the guest has no device.
 func (d *decider) missing(a runnerconfig.Attachment, taken map[int]bool, closing string) Attachment {
-	free := 0
-	for taken[free] {
-		free++
-	}
+	free := d.place(a, taken)
 	switch {
 	case a.Detach && closing != "":
 		return Attachment{Phase: AttachmentDetaching, Message: closing}
@@ -95,15 +95,15 @@ func (d *decider) missing(a runnerconfig.Attachment, taken map[int]bool, closing
 		return Attachment{Phase: AttachmentDetached}
 	case d.in.Machine.Ports == 0:
 		return Attachment{Phase: AttachmentFailed, Message: "the machine was made before machines had places for disks that are plugged"}
-	case a.Address == "":
+	case a.Path == "" && a.Address == "":
 		return Attachment{Phase: AttachmentPending, Message: "nobody exports it yet"}
-	case d.in.Observed.RunState == statePrelaunch:
+	case a.Path == "" && d.in.Observed.RunState == statePrelaunch:
 		return Attachment{Phase: AttachmentPending, Message: "the guest does not execute yet"}
 	case free >= d.in.Machine.Ports:
 		return Attachment{Phase: AttachmentPending, Message: "all places for disks that are plugged are taken: detach another one"}
 	}
-	step := PlugDisk{UID: a.UID, Serial: d.in.Config.Runner.VM.AttachmentSerial(a.UID), Port: free}
-	exhausted, problem := d.attempt(d.goal([]any{a.Address, a.Fingerprint}), step)
+	step := PlugDisk{UID: a.UID, Serial: d.in.Config.Runner.VM.AttachmentSerial(a.UID), Port: free, Path: a.Path}
+	exhausted, problem := d.attempt(d.goal([]any{a.Path, a.Address, a.Fingerprint}), step)
 	taken[free] = !exhausted // one that cannot be plugged keeps no other from its place
 	switch {
 	case exhausted:
@@ -112,4 +112,33 @@ func (d *decider) missing(a runnerconfig.Attachment, taken map[int]bool, closing
 		return Attachment{Phase: AttachmentAttaching, Message: "it is tried again" + because(problem)}
 	}
 	return Attachment{Phase: AttachmentAttaching}
+}
+
+// place is the port for an attachment: the one that it has had before, if that is free, or
+// else the first one that is nobody's, be it taken or had before by another one. It is
+// beyond the last port if all are taken.
+func (d *decider) place(a runnerconfig.Attachment, taken map[int]bool) int {
+	if had := a.Place - 1; had >= 0 && had < d.in.Machine.Ports && !taken[had] {
+		return had
+	}
+	others := map[int]bool{}
+	for _, o := range d.in.Config.Runner.VM.Attachments {
+		others[o.Place-1] = others[o.Place-1] || !o.Detach && o.UID != a.UID
+	}
+	free := -1
+	for port := range d.in.Machine.Ports {
+		if taken[port] {
+			continue
+		}
+		if !others[port] {
+			return port
+		}
+		if free < 0 {
+			free = port // rather than none
+		}
+	}
+	if free < 0 {
+		return d.in.Machine.Ports
+	}
+	return free
 }

@@ -2,6 +2,7 @@ package live_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -41,9 +42,14 @@ func TestAttachmentsFollow(t *testing.T) {
 					continue
 				}
 				a := runnerconfig.Attachment{UID: uid(i), Name: fmt.Sprint("disk-", i), Detach: rapid.IntRange(0, 2).Draw(t, "detach") == 0}
-				if rapid.IntRange(0, 3).Draw(t, "exported") > 0 {
+				switch rapid.IntRange(0, 4).Draw(t, "exported") {
+				case 0:
+				case 1:
+					a.Path = "/disk"
+				default:
 					a.Address, a.Fingerprint = "10.0.0.1:10809", "f"
 				}
+				a.Place = rapid.IntRange(0, 6).Draw(t, "place")
 				wanted.Runner.VM.Attachments = append(wanted.Runner.VM.Attachments, a)
 			}
 			in.Config, in.Generation = wanted, round
@@ -61,6 +67,11 @@ func TestAttachmentsFollow(t *testing.T) {
 						asked = true
 						if at(s.UID) >= 0 || s.Port >= in.Machine.Ports || s.Serial == "" || slices.ContainsFunc(has, func(a live.Attached) bool { return a.Port == s.Port }) {
 							t.Fatalf("%+v, there are %+v", s, has)
+						}
+						i := slices.IndexFunc(wanted.Runner.VM.Attachments, func(a runnerconfig.Attachment) bool { return a.UID == s.UID })
+						if w := wanted.Runner.VM.Attachments[i]; w.Path != s.Path ||
+							w.Place > 0 && w.Place <= in.Machine.Ports && s.Port != w.Place-1 && !moves(wanted, has, w, d.Steps) {
+							t.Fatalf("%+v for %+v, there are %+v", s, w, has)
 						}
 						if refuses[s.UID] {
 							problem = "refused by the model"
@@ -111,8 +122,11 @@ func TestAttachmentsFollow(t *testing.T) {
 				right := map[live.Phase]bool{
 					live.AttachmentAttached: there && !a.Detach, live.AttachmentDetaching: there && a.Detach && keeps[a.UID],
 					live.AttachmentDetached: !there && a.Detach,
-					live.AttachmentPending:  !there && !a.Detach && (a.Address == "" || len(has) == in.Machine.Ports),
+					live.AttachmentPending:  !there && !a.Detach && (a.Path == "" && a.Address == "" || len(has) == in.Machine.Ports),
 					live.AttachmentFailed:   !there && !a.Detach && (in.Machine.Ports == 0 || refuses[a.UID]),
+				}
+				if (is.Place > 0) != there || there && has[at(a.UID)].Port != is.Place-1 {
+					t.Fatalf("it is told to be at place %d, there are %+v", is.Place, has)
 				}
 				if !right[is.Phase] {
 					t.Fatalf("%+v of %+v; there are %+v", is, a, has)
@@ -128,6 +142,46 @@ func TestAttachmentsFollow(t *testing.T) {
 			}
 		}
 	})
+}
+
+// moves reports whether an attachment may be at another place than it was before: another
+// one is there, or comes there by an earlier step.
+func moves(wanted *runnerconfig.Config, has []live.Attached, a runnerconfig.Attachment, steps []live.Step) bool {
+	port := a.Place - 1
+	return slices.ContainsFunc(has, func(h live.Attached) bool { return h.Port == port }) ||
+		slices.ContainsFunc(steps, func(s live.Step) bool {
+			p, plug := s.(live.PlugDisk)
+			return plug && p.Port == port && p.UID != a.UID
+		})
+}
+
+// Disks have the places that they had before, whatever comes first in the configuration,
+// and one that has had none takes none of theirs.
+func TestAttachmentsKeepTheirPlaces(t *testing.T) {
+	c := config(1, 0, 7)
+	c.Runner.VM.Attachments = []runnerconfig.Attachment{
+		{UID: "new", Name: "new", Path: "/new"}, {UID: "third", Name: "third", Path: "/third", Place: 3}, {UID: "first", Name: "first", Address: "h:1", Fingerprint: "f", Place: 1},
+	}
+	got := map[string]int{}
+	for _, state := range []string{"prelaunch", "running"} {
+		d := live.Decide(live.Input{
+			Config: c, Machine: live.Machine{Started: c, RAM: ram, Ports: 6}, Memory: live.Start(c),
+			Observed: live.Observed{RunState: state}, Now: time.Unix(1_800_000_000, 0),
+		})
+		clear(got)
+		for _, s := range d.Steps {
+			if p, plug := s.(live.PlugDisk); plug {
+				got[p.UID] = p.Port
+			}
+		}
+		want := map[string]int{"new": 1, "third": 2, "first": 0}
+		if state == "prelaunch" {
+			delete(want, "first") // the guest would wait for its exporter
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", state, got, want)
+		}
+	}
 }
 
 // A guest that has not begun to execute does not wait for anybody's disk.

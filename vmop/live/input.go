@@ -80,7 +80,7 @@ type Observed struct {
 	NoBalloonDriver bool
 	Drives          []Drive
 	Disks           []Disk
-	// Attached are the disks of other pods that the machine has.
+	// Attached are the disks of attachments that the machine has.
 	Attached []Attached
 	// USBDevices are the ids of the host's USB devices that the machine has, whether they
 	// are plugged into the host or not.
@@ -123,10 +123,10 @@ type Disk struct {
 	Size int64
 }
 
-// Attached is a disk that another pod exports.
+// Attached is a disk of an attachment.
 type Attached struct {
 	// UID is that of the attachment; empty if the device is gone, or was never there, and
-	// only the way to its exporter is open.
+	// only the image, or the way to its exporter, is open.
 	UID string
 	// Port is the root port, qemucmd.PortID, that it is at.
 	Port int

@@ -56,19 +56,21 @@ type GrowDisk struct {
 	Bytes int64
 }
 
-// PlugDisk gives the guest a disk that another pod exports.
+// PlugDisk gives the guest a disk that another pod exports, or that is at a path.
 type PlugDisk struct {
 	// UID is that of its attachment, and Serial what the guest sees.
 	UID, Serial string
 	// Port is the root port for it, qemucmd.PortID.
 	Port int
+	// Path is that of the image or the block device; empty for one that is exported.
+	Path string
 }
 
 // UnplugDisk asks the guest to release such a disk.
 type UnplugDisk struct{ UID string }
 
-// CloseDisk ends the connection with the exporter of a disk that the guest has not any
-// more, after what it has written is on the storage.
+// CloseDisk closes a disk that the guest has not any more, or ends the connection with its
+// exporter, after what it has written is on the storage.
 type CloseDisk struct{ Port int }
 
 // PlugUSBDevice gives the guest a USB device of the host, or makes QEMU wait for it.

@@ -102,22 +102,26 @@ func PluggedNode(port int) string { return pluggedPrefix + strconv.Itoa(port) + 
 // PluggedFileNode is the node below it, of the file.
 func PluggedFileNode(port int) string { return pluggedPrefix + strconv.Itoa(port) + "-file" }
 
-// attachedPrefix begins the ids of disks that another pod exports.
+// attachedPrefix begins the ids of disks of attachments.
 const attachedPrefix = "attached-"
 
-// AttachedID is the id of a disk that another pod exports, by the UID of its attachment.
+// AttachedID is the id of the disk of an attachment, by the UID of that.
 func AttachedID(uid string) string { return attachedPrefix + uid }
 
 // AttachedDisk is the UID of the attachment whose [AttachedID] an id is.
 func AttachedDisk(id string) (uid string, ok bool) { return strings.CutPrefix(id, attachedPrefix) }
 
-// AttachedNode is the block node of the exported disk at a root port, [PortID].
+// AttachedNode is the block node of the attached disk at a root port, [PortID].
 func AttachedNode(port int) string { return attachedPrefix + strconv.Itoa(port) }
 
-// AttachedPort is the root port whose [AttachedNode] a node is.
+// AttachedFileNode is the node below it of one that is not exported: of the file or the
+// block device.
+func AttachedFileNode(port int) string { return attachedPrefix + strconv.Itoa(port) + "-file" }
+
+// AttachedPort is the root port whose [AttachedNode] or [AttachedFileNode] a node is.
 func AttachedPort(node string) (port int, ok bool) {
 	for port := range HotPlugPorts {
-		if node == AttachedNode(port) {
+		if node == AttachedNode(port) || node == AttachedFileNode(port) {
 			return port, true
 		}
 	}

@@ -23,13 +23,15 @@ import (
 // QEMU waits for it in the midst of a reset of the guest, too.
 const reconnectDelay = 60
 
-// attachments are the ways to the exporters of disks.
+// attachments are the ways to the exporters of disks, and the images that the machine has
+// itself.
 type attachments struct {
 	e *Engine
 
 	mu       sync.Mutex
 	identity *tunnel.Identity // nil until it is needed
 	ports    map[int]*forwarder
+	images   map[int]*openedDisk
 }
 
 // forwarder is what QEMU connects with for the disk at one port.
@@ -148,16 +150,34 @@ func (a *attachments) close(port int) {
 func (a *attachments) closeAll() {
 	for port := range qemucmd.HotPlugPorts {
 		a.close(port)
+		a.noteImage(port)
 	}
 }
 
-// plugDisk has QEMU connect with the exporter of a disk, and plugs it.
-func (f *follower) plugDisk(ctx context.Context, s live.PlugDisk) (err error) {
-	socket, err := f.e.attachments.open(ctx, s.Port, s.UID)
-	if err != nil {
-		return err
+// keepImage remembers the image that QEMU has at a port.
+func (a *attachments) keepImage(port int, d *openedDisk) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.images == nil {
+		a.images = map[int]*openedDisk{}
 	}
-	node := qemucmd.AttachedNode(s.Port)
+	a.images[port] = d
+}
+
+// noteImage records what the image at a port looks like, which QEMU has no more.
+func (a *attachments) noteImage(port int) {
+	a.mu.Lock()
+	d := a.images[port]
+	delete(a.images, port)
+	a.mu.Unlock()
+	if d != nil {
+		d.note()
+	}
+}
+
+// plugDisk has QEMU open the disk of an attachment, or connect with its exporter, and
+// plugs it.
+func (f *follower) plugDisk(ctx context.Context, s live.PlugDisk) (err error) {
 	defer func() {
 		if err == nil {
 			f.e.message(LevelInfo, "plugged the disk %s, attachment %s", s.Serial, s.UID)
@@ -167,12 +187,14 @@ func (f *follower) plugDisk(ctx context.Context, s live.PlugDisk) (err error) {
 			f.e.message(LevelWarning, "attachment %s: %v", s.UID, cerr) // it is closed later
 		}
 	}()
-	err = do(ctx, f.client, qmp.BlockdevAdd{Driver: "nbd", NodeName: node, Options: map[string]any{
-		"server": map[string]any{"type": "unix", "path": socket}, "export": exportName,
-		"reconnect-delay": cmp.Or(f.e.o.holds, reconnectDelay), "discard": "unmap",
-	}})
+	node := qemucmd.AttachedNode(s.Port)
+	if s.Path != "" {
+		err = f.openAttached(ctx, s)
+	} else {
+		err = f.connectAttached(ctx, s)
+	}
 	if err != nil {
-		return fmt.Errorf("connect with its exporter: %w", err)
+		return err
 	}
 	return do(ctx, f.client, qmp.DeviceAdd{
 		Driver: "virtio-blk-pci", ID: qemucmd.AttachedID(s.UID), Bus: qemucmd.PortID(s.Port),
@@ -180,14 +202,63 @@ func (f *follower) plugDisk(ctx context.Context, s live.PlugDisk) (err error) {
 	})
 }
 
-// closeDisk ends the connection of a disk that the guest has not, or not any more. QEMU
-// writes back what it has before.
-func (f *follower) closeDisk(ctx context.Context, port int) error {
-	err := do(ctx, f.client, qmp.BlockdevDel{NodeName: qemucmd.AttachedNode(port)})
-	if err != nil && !strings.Contains(err.Error(), "Failed to find") {
+// connectAttached has QEMU connect with the exporter of a disk.
+func (f *follower) connectAttached(ctx context.Context, s live.PlugDisk) error {
+	socket, err := f.e.attachments.open(ctx, s.Port, s.UID)
+	if err != nil {
 		return err
 	}
+	err = do(ctx, f.client, qmp.BlockdevAdd{Driver: "nbd", NodeName: qemucmd.AttachedNode(s.Port), Options: map[string]any{
+		"server": map[string]any{"type": "unix", "path": socket}, "export": exportName,
+		"reconnect-delay": cmp.Or(f.e.o.holds, reconnectDelay), "discard": "unmap",
+	}})
+	if err != nil {
+		return fmt.Errorf("connect with its exporter: %w", err)
+	}
+	return nil
+}
+
+// attachedSets is below the numbers of the sets of descriptors of attached disks: one for
+// each port.
+const attachedSets = 2000
+
+// openAttached has QEMU open the image of a disk, or the block device, which is opened
+// here: as an exporter does it, with its lock and its record, so that both have the same
+// disk, and not at the same time.
+func (f *follower) openAttached(ctx context.Context, s live.PlugDisk) error {
+	d := &openedDisk{path: s.Path, volumes: f.e.o.Volumes, message: f.e.message}
+	image, facts, err := d.open()
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.Path, err)
+	}
+	defer image.Close()
+	set := attachedSets + s.Port
+	if _, err := answer(ctx, f.client, qmp.AddFD{FDSetID: &set, Opaque: s.Path}, qmp.WithFile(image)); err != nil {
+		return err
+	}
+	name := qemucmd.FDSetName(set)
+	f.e.opened.Store(name, s.Path)
+	f.e.attachments.keepImage(s.Port, d)
+	for _, add := range diskNodes(name, qemucmd.AttachedFileNode(s.Port), qemucmd.AttachedNode(s.Port), facts) {
+		if err := do(ctx, f.client, add); err != nil {
+			return f.e.readable(err)
+		}
+	}
+	return nil
+}
+
+// closeDisk closes a disk that the guest has not, or not any more, and ends the connection
+// with its exporter. QEMU writes back what it has before.
+func (f *follower) closeDisk(ctx context.Context, port int) error {
+	for _, node := range []string{qemucmd.AttachedNode(port), qemucmd.AttachedFileNode(port)} {
+		err := do(ctx, f.client, qmp.BlockdevDel{NodeName: node})
+		if err != nil && !strings.Contains(err.Error(), "Failed to find") {
+			return err
+		}
+	}
+	f.forget(ctx, attachedSets+port)
 	f.e.attachments.close(port)
+	f.e.attachments.noteImage(port)
 	return nil
 }
 
@@ -200,7 +271,7 @@ func (f *follower) unplugDisk(ctx context.Context, uid string) error {
 	return err
 }
 
-// attached finds the disks of other pods that the machine has. Who has never had any is
+// attached finds the disks of attachments that the machine has. Who has never had any is
 // not asked.
 func (f *follower) attached(ctx context.Context, in wish, blocks []qmp.BlockInfo) ([]live.Attached, error) {
 	f.hasAttached = f.hasAttached || len(in.config.Runner.VM.Attachments) > 0
@@ -225,6 +296,7 @@ func (f *follower) attached(ctx context.Context, in wish, blocks []qmp.BlockInfo
 	}
 	for _, n := range nodes {
 		if port, ok := qemucmd.AttachedPort(n.NodeName); ok && !known[port] {
+			known[port] = true
 			out = append(out, live.Attached{Port: port})
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"math/big"
 	"net"
@@ -23,6 +24,8 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/vmop/live"
+	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/qmp"
 	"github.com/vmop/sdk/vmop/runner/tunnel"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
@@ -258,6 +261,145 @@ func TestAttachedDisk(t *testing.T) {
 	nothingLeft(t, dirs)
 }
 
+// functionOf is the PCI address at which a guest has the disk of an attachment: the bus is
+// that of its root port.
+func functionOf(t *testing.T, r *running, uid string) string {
+	t.Helper()
+	type device struct {
+		Bus    int    `json:"bus"`
+		Slot   int    `json:"slot"`
+		QDevID string `json:"qdev_id"`
+		Bridge *struct {
+			Devices []json.RawMessage `json:"devices"`
+		} `json:"pci_bridge"`
+	}
+	var buses []struct {
+		Devices []json.RawMessage `json:"devices"`
+	}
+	c, err := qmp.Dial(withPatience(t), r.State().Sockets[string(qemucmd.SocketToolMonitor)], qmp.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	raw, err := c.Execute(withPatience(t), "query-pci", nil)
+	if err == nil {
+		err = json.Unmarshal(raw, &buses)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := ""
+	var look func(all []json.RawMessage)
+	look = func(all []json.RawMessage) {
+		for _, one := range all {
+			var d device
+			if err := json.Unmarshal(one, &d); err != nil {
+				t.Fatal(err)
+			}
+			if d.QDevID == qemucmd.AttachedID(uid) {
+				found = fmt.Sprintf("%02x:%02x", d.Bus, d.Slot)
+			}
+			if d.Bridge != nil {
+				look(d.Bridge.Devices)
+			}
+		}
+	}
+	for _, b := range buses {
+		look(b.Devices)
+	}
+	return found
+}
+
+// A disk that was exported to a machine is the same for its guest when the machine's next
+// run has it itself: it is there when the guest boots, at the same address and with the
+// same serial number, and has what was written. While QEMU has it, nobody exports it; when
+// the guest has released it, somebody else can.
+func TestDirectlyAttachedDisk(t *testing.T) {
+	b := newExportBench(t)
+	dirs := testDirs(t)
+	c := testConfig(t)
+	give := func(r *running, a ...runnerconfig.Attachment) {
+		t.Helper()
+		r.log.forget()
+		next := c
+		next.Runner.VM.Attachments = a
+		if err := r.Reconfigure(next); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := start(t, c, dirs)
+	con := r.console(t)
+	a := runnerconfig.Attachment{UID: "0b9f-1", Name: "data", Place: 2}
+	give(r, a)
+	b.p.Client = r.attachment(t, a.UID, live.AttachmentPending).AttachmentKey
+	exporter := b.exporter()
+	b.listens()
+	exported := a
+	exported.Address, exported.Fingerprint = b.p.Listen, b.fingerprint
+	give(r, exported)
+	s := r.attachment(t, a.UID, live.AttachmentAttached)
+	if s.Attachments[0].Place != 2 {
+		t.Errorf("it is at place %d", s.Attachments[0].Place)
+	}
+	if _, err := con.Expect(withPatience(t), "vmop-guest: disk vda"); err != nil {
+		t.Fatal(err)
+	}
+	before, at := command(t, con, "disks"), functionOf(t, r, a.UID)
+	command(t, con, "write vda 4096 first words")
+	r.Stop()
+	if o, err := r.wait(t); err != nil || !o.Orderly {
+		t.Fatalf("%+v, %v", o, err)
+	}
+	b.ends(t, exporter)
+
+	direct := a
+	direct.Path = b.p.Path
+	c.Runner.VM.Attachments = []runnerconfig.Attachment{direct}
+	r = start(t, c, dirs)
+	con = r.console(t)
+	r.attachment(t, a.UID, live.AttachmentAttached)
+	if out := command(t, con, "disks"); out != before || !strings.Contains(out, "serial data") {
+		t.Errorf("the guest has the disks %s, and had %s", out, before)
+	}
+	if got := functionOf(t, r, a.UID); got != at || at == "" {
+		t.Errorf("the disk is at %q, and was at %q", got, at)
+	}
+	if out := command(t, con, "read vda 4096 11"); !strings.Contains(out, "first words") {
+		t.Errorf("it reads %s", out)
+	}
+	command(t, con, "write vda 8192 second words")
+	refused := b.exporter()
+	if err := refused.Wait(); err == nil {
+		t.Error("it is exported, too")
+	}
+
+	direct.Detach = true
+	give(r, direct)
+	r.attachment(t, a.UID, live.AttachmentDetached)
+	if out := command(t, con, "disks"); strings.Contains(out, "vda") {
+		t.Errorf("the guest still has the disks %s", out)
+	}
+	exporter = b.exporter()
+	b.listens()
+	b.ends(t, exporter)
+
+	// It comes back to the same guest.
+	direct.Detach = false
+	give(r, direct)
+	r.attachment(t, a.UID, live.AttachmentAttached)
+	if _, err := con.Expect(withPatience(t), "vmop-guest: disk vda"); err != nil {
+		t.Fatal(err)
+	}
+	if out := command(t, con, "read vda 8192 12"); !strings.Contains(out, "second words") {
+		t.Errorf("it reads %s", out)
+	}
+	r.Stop()
+	if o, err := r.wait(t); err != nil || !o.Orderly {
+		t.Errorf("%+v, %v", o, err)
+	}
+	nothingLeft(t, dirs)
+}
+
 // client is a socket by which tools of QEMU reach an export, as QEMU itself does.
 func (b *exportBench) client(t testing.TB, own tunnel.Identity) string {
 	t.Helper()
@@ -372,7 +514,7 @@ func TestExportedFormats(t *testing.T) {
 	if err := os.Remove(b.p.Path); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(filepath.Dir(raw), exportRecord)); err != nil {
+	if err := os.Remove(filepath.Join(filepath.Dir(raw), attachedRecord)); err != nil {
 		t.Fatal(err)
 	}
 

@@ -105,16 +105,22 @@ func (f *follower) changeMedium(ctx context.Context, id, image string) error {
 	if err == nil {
 		return f.release(ctx, id, set)
 	}
-	var refused *qmp.Error
-	if errors.As(err, &refused) {
-		if set != 0 {
-			f.forget(ctx, set)
-		}
-		readable := *refused
-		readable.Desc = f.e.namedImages(refused.Desc)
-		return &readable
+	if set != 0 && refusal(err) {
+		f.forget(ctx, set)
 	}
-	return err
+	return f.e.readable(err)
+}
+
+// readable is an error of QEMU's that names images instead of the sets of descriptors that
+// QEMU has them by.
+func (e *Engine) readable(err error) error {
+	var refused *qmp.Error
+	if !errors.As(err, &refused) {
+		return err
+	}
+	readable := *refused
+	readable.Desc = e.namedImages(refused.Desc)
+	return &readable
 }
 
 // mediaSets is below the numbers of the sets of descriptors of images that are put

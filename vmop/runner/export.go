@@ -2,20 +2,15 @@ package runner
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/vmop/sdk/internal/atomicfile"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
 	"github.com/vmop/sdk/vmop/runner/tunnel"
@@ -25,9 +20,6 @@ import (
 const (
 	// exportName is that of a disk in the protocol (NBD): there is one only.
 	exportName = "disk"
-	// exportRecord is the file beside an image in which it is recorded what it was when
-	// it was first exported, as machine.json does for the disks of a machine.
-	exportRecord = ".vmop-export.json"
 	// exportSocket and exportMonitor are the sockets of the QEMU that exports.
 	exportSocket  = "nbd.sock"
 	exportMonitor = "export.sock"
@@ -107,11 +99,12 @@ func (x *exporter) message(level Level, format string, args ...any) {
 }
 
 func (x *exporter) run(ctx context.Context, l net.Listener) error {
-	image, facts, err := x.open()
+	disk := &openedDisk{path: x.o.Path, size: x.o.Size, volumes: x.o.Volumes, message: x.message}
+	image, facts, err := disk.open()
 	if err != nil {
 		return err
 	}
-	defer x.note()
+	defer disk.note()
 	begin, cancel := context.WithTimeout(ctx, startDeadline)
 	defer cancel()
 	err = x.start(begin, image, facts)
@@ -201,151 +194,6 @@ func (x *exporter) occupied(is bool) {
 	}
 }
 
-// finder finds files as an engine does.
-func (x *exporter) finder() *Engine { return &Engine{o: Options{Volumes: x.o.Volumes}} }
-
-// open opens the disk, and makes it where it has never been.
-func (x *exporter) open() (*os.File, runnerconfig.DriveFacts, error) {
-	var facts runnerconfig.DriveFacts
-	path := x.o.Path
-	found, err := x.finder().find(path)
-	if errors.Is(err, fs.ErrNotExist) && x.o.Size > 0 {
-		if found, err = x.create(); err != nil {
-			return nil, facts, err
-		}
-	}
-	if err != nil {
-		return nil, facts, err
-	}
-	defer found.Close()
-	info, err := found.Stat()
-	if err != nil {
-		return nil, facts, err
-	}
-	switch mode := info.Mode(); {
-	case mode.IsRegular():
-	case mode&os.ModeDevice != 0 && mode&os.ModeCharDevice == 0:
-		facts.Device = true
-		if err := checkDevice(path, info); err != nil {
-			return nil, facts, err
-		}
-		f, err := reopen(found, diskFlags(facts, false)|unix.O_EXCL)
-		if errors.Is(err, unix.EBUSY) {
-			err = errors.New("it is mounted, or exported by somebody else")
-		}
-		return f, facts, err
-	default:
-		return nil, facts, fmt.Errorf("it is neither a file nor a block device: %s", mode.Type())
-	}
-	now, err := lookAt(found)
-	if err != nil {
-		return nil, facts, err
-	}
-	before, recorded, err := x.record()
-	if err != nil {
-		return nil, facts, err
-	}
-	rec, note, err := before.next(now, recorded)
-	if err != nil {
-		return nil, facts, errors.New(strings.ReplaceAll(err.Error(), entryRemedy, "if that is right, remove "+exportRecord+" beside it"))
-	}
-	if note != "" {
-		x.message(LevelWarning, "the disk image %s %s", path, note)
-	}
-	if err := x.keep(rec); err != nil {
-		return nil, facts, err
-	}
-	facts.Format = rec.Format
-	f, err := reopen(found, diskFlags(facts, false))
-	if err != nil {
-		return nil, facts, err
-	}
-	// QEMU's own lock is there only while somebody is served. This one is held by QEMU as
-	// well, which inherits the file.
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			err = errors.New("somebody else exports it and has the lock")
-		}
-		return nil, facts, errors.Join(err, f.Close())
-	}
-	return f, facts, nil
-}
-
-// create makes an image that has never been there.
-func (x *exporter) create() (*os.File, error) {
-	if _, was, err := x.record(); err != nil {
-		return nil, err
-	} else if was {
-		return nil, fmt.Errorf("it was there and is missing: put it back; if a new, empty disk is wanted, remove %s beside it", exportRecord)
-	}
-	if _, err := createImage(x.o.Path, x.o.Size); err != nil {
-		return nil, err
-	}
-	x.message(LevelInfo, "created the disk image %s of %s", x.o.Path, runnerconfig.Bytes(x.o.Size))
-	return x.finder().find(x.o.Path)
-}
-
-func (x *exporter) recordPath() string { return filepath.Join(filepath.Dir(x.o.Path), exportRecord) }
-
-// record reads what is recorded of the image.
-func (x *exporter) record() (rec diskRecord, recorded bool, err error) {
-	f, err := x.finder().find(x.recordPath())
-	if errors.Is(err, fs.ErrNotExist) {
-		return rec, false, nil
-	}
-	if err != nil {
-		return rec, false, err
-	}
-	defer f.Close()
-	if err := mustBeFile(f); err != nil {
-		return rec, false, fmt.Errorf("%s: %w", x.recordPath(), err)
-	}
-	r, err := reopen(f, os.O_RDONLY)
-	if err != nil {
-		return rec, false, fmt.Errorf("%s: %w", x.recordPath(), err)
-	}
-	defer r.Close()
-	if err := json.NewDecoder(r).Decode(&rec); err != nil {
-		return rec, false, fmt.Errorf("%s: %w", x.recordPath(), err)
-	}
-	return rec, true, nil
-}
-
-func (x *exporter) keep(rec diskRecord) error {
-	data, err := json.Marshal(rec)
-	if err == nil {
-		err = atomicfile.Replace(x.recordPath(), append(data, '\n'))
-	}
-	if err == nil {
-		err = atomicfile.SyncDir(filepath.Dir(x.recordPath()))
-	}
-	if err != nil {
-		return fmt.Errorf("record what the image is: %w", err)
-	}
-	return nil
-}
-
-// note records what a raw image looks like when nobody writes it any more.
-func (x *exporter) note() {
-	rec, recorded, err := x.record()
-	if err != nil || !recorded || rec.Format != qemucmd.DiskFormatRaw {
-		return
-	}
-	f, err := x.finder().find(x.o.Path)
-	if err != nil {
-		return
-	}
-	now, err := lookAt(f)
-	_ = f.Close() // it was only read
-	if err == nil && rec.same(now) && rec.Header != now.header {
-		rec.Header = now.header
-		err = x.keep(rec)
-	}
-	if err != nil {
-		x.message(LevelWarning, "%v", err)
-	}
-}
-
 // start starts a QEMU without a machine and has it open the disk.
 func (x *exporter) start(ctx context.Context, image *os.File, facts runnerconfig.DriveFacts) error {
 	for _, name := range []string{exportSocket, exportMonitor} {
@@ -371,21 +219,7 @@ func (x *exporter) start(ctx context.Context, image *os.File, facts runnerconfig
 	if x.client, err = qmp.Dial(ctx, path, qmp.Options{}); err != nil {
 		return err
 	}
-	const file = "image"
-	below := qmp.BlockdevAdd{Driver: "file", NodeName: file, Options: map[string]any{
-		"filename": qemucmd.FDSetName(exportSet), "locking": "on", "discard": "unmap",
-	}}
-	if facts.Device {
-		below.Driver = "host_device"
-		below.Options["cache"] = map[string]any{"direct": true}
-		delete(below.Options, "locking")
-	}
-	above := qmp.BlockdevAdd{Driver: "raw", NodeName: exportName, Options: map[string]any{"file": file, "discard": "unmap"}}
-	if facts.Format == qemucmd.DiskFormatQCOW2 {
-		above.Driver = string(facts.Format)
-		above.Options["backing"] = nil // it was looked at, and has none
-	}
-	for _, add := range []qmp.BlockdevAdd{below, above} {
+	for _, add := range diskNodes(qemucmd.FDSetName(exportSet), "image", exportName, facts) {
 		if err := do(ctx, x.client, add); err != nil {
 			return err
 		}

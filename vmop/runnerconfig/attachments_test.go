@@ -11,14 +11,19 @@ func TestAttachments(t *testing.T) {
 		change func(*Attachment)
 		want   string
 	}{
-		"good":                 {func(*Attachment) {}, ""},
-		"not exported yet":     {func(a *Attachment) { a.Address, a.Fingerprint = "", "" }, ""},
-		"no UID":               {func(a *Attachment) { a.UID = "" }, `vm.attachments[0].uid: "": want 1 to 64`},
-		"a UID with a comma":   {func(a *Attachment) { a.UID = "a,id=b" }, "vm.attachments[0].uid"},
-		"a name with a space":  {func(a *Attachment) { a.Name = "a b" }, "vm.attachments[0].name"},
-		"an address alone":     {func(a *Attachment) { a.Address = "10.0.0.7" }, "want HOST:PORT"},
-		"no fingerprint":       {func(a *Attachment) { a.Fingerprint = "" }, "want 64 hexadecimal digits"},
-		"a colon in an adress": {func(a *Attachment) { a.Address = "::1:10809" }, "want HOST:PORT"},
+		"good":                  {func(*Attachment) {}, ""},
+		"not exported yet":      {func(a *Attachment) { a.Address, a.Fingerprint = "", "" }, ""},
+		"at a path":             {func(a *Attachment) { a.Address, a.Fingerprint, a.Path, a.Place = "", "", "/dev/disk", 6 }, ""},
+		"a path and an address": {func(a *Attachment) { a.Path = "/dev/disk" }, "has a path or an address"},
+		"a relative path":       {func(a *Attachment) { a.Address, a.Path = "", "disk" }, "must be an absolute path"},
+		"a path with a line":    {func(a *Attachment) { a.Address, a.Path = "", "/a\nb" }, "vm.attachments[0].path"},
+		"a place beyond":        {func(a *Attachment) { a.Place = 7 }, "want 1 to 6, or 0 for any"},
+		"no UID":                {func(a *Attachment) { a.UID = "" }, `vm.attachments[0].uid: "": want 1 to 64`},
+		"a UID with a comma":    {func(a *Attachment) { a.UID = "a,id=b" }, "vm.attachments[0].uid"},
+		"a name with a space":   {func(a *Attachment) { a.Name = "a b" }, "vm.attachments[0].name"},
+		"an address alone":      {func(a *Attachment) { a.Address = "10.0.0.7" }, "want HOST:PORT"},
+		"no fingerprint":        {func(a *Attachment) { a.Fingerprint = "" }, "want 64 hexadecimal digits"},
+		"a colon in an adress":  {func(a *Attachment) { a.Address = "::1:10809" }, "want HOST:PORT"},
 	} {
 		a := good
 		c.change(&a)

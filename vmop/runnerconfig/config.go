@@ -165,8 +165,9 @@ type VM struct {
 	Drives  []Drive   `json:"drives"`
 	// Shares are folders for the guest; VM-Operator has no such key.
 	Shares []Share `json:"shares,omitempty"`
-	// Attachments are disks that other pods export. They are never there at the start, and
-	// come and go while the machine runs; VM-Operator has no such key.
+	// Attachments are disks that come and go while the machine runs: those that other
+	// pods export, which are never there at the start, and those at a path, which the
+	// guest finds when it boots; VM-Operator has no such key.
 	Attachments []Attachment `json:"attachments,omitempty"`
 	// USBDevices are devices of the host; VM-Operator has no such key.
 	USBDevices []USBDevice `json:"usbDevices,omitempty"`
@@ -293,12 +294,17 @@ type Share struct {
 	Protocol string `json:"protocol,omitempty"`
 }
 
-// Attachment is a disk that another pod exports.
+// Attachment is a disk that comes and goes while the machine runs.
 type Attachment struct {
 	// UID is that of the attachment; the machine's device is known by it.
 	UID string `json:"uid"`
 	// Name is what the guest sees as the disk's serial number.
 	Name string `json:"name"`
+	// Place is at which of the machine's places for what is plugged the guest has had it
+	// before, counted from 1: it gets it there again. 0 takes any that is free.
+	Place int `json:"place,omitempty"`
+	// Path is that of the image, or of the block device, of one that no other pod exports.
+	Path string `json:"path,omitempty"`
 	// Address is where the exporter listens, HOST:PORT; empty while there is none.
 	Address string `json:"address,omitempty"`
 	// Fingerprint is that of the exporter's key, in hexadecimal digits.

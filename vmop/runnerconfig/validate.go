@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/vmop/sdk/vmop/limits"
+	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
 // Error is one problem of a configuration.
@@ -281,6 +282,18 @@ func (v *validator) attachments(list []Attachment) {
 		seen[a.UID] = i
 		if a.Name == "" || len(a.Name) > 253 || strings.ContainsFunc(a.Name, func(r rune) bool { return r <= ' ' || r > '~' }) {
 			v.add(at+".name", "%q: want 1 to 253 printable characters of ASCII without spaces", a.Name)
+		}
+		if a.Place < 0 || a.Place > qemucmd.HotPlugPorts {
+			v.add(at+".place", "%d: want 1 to %d, or 0 for any", a.Place, qemucmd.HotPlugPorts)
+		}
+		switch err := limits.Text(a.Path); {
+		case a.Path == "":
+		case a.Address != "":
+			v.add(at+".path", "an attachment has a path or an address")
+		case !path.IsAbs(a.Path):
+			v.add(at+".path", "%q must be an absolute path", a.Path)
+		case err != nil:
+			v.limit(at+".path", a.Path, err)
 		}
 		if a.Address == "" {
 			continue

@@ -97,6 +97,7 @@ type Attachment struct {
 	UID     string `json:"uid"`
 	Name    string `json:"name"`
 	Phase   string `json:"phase"`
+	Place   int    `json:"place,omitempty"`
 	Message string `json:"message,omitempty"`
 }
 
@@ -163,7 +164,7 @@ func (p *Status) describe(s *runner.State) {
 		p.ChangedDocuments = append(p.ChangedDocuments, ChangedDocument{Name: d.Name, Missing: d.Missing})
 	}
 	for _, a := range s.Attachments[:min(len(s.Attachments), maxAttachments)] {
-		p.Attachments = append(p.Attachments, Attachment{UID: a.UID, Name: a.Name, Phase: string(a.Phase), Message: conditions.Bounded(a.Message)})
+		p.Attachments = append(p.Attachments, Attachment{UID: a.UID, Name: a.Name, Phase: string(a.Phase), Place: a.Place, Message: conditions.Bounded(a.Message)})
 	}
 	p.AttachmentKey = s.AttachmentKey
 	for _, d := range s.Disks[:min(len(s.Disks), maxDisks)] {

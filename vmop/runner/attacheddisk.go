@@ -1,0 +1,196 @@
+package runner
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/vmop/sdk/internal/atomicfile"
+	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/qmp"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+// attachedRecord is the file beside an image in which it is recorded what it was when it
+// was first attached, as machine.json does for the disks of a machine. It goes with the
+// disk from one machine to the next.
+const attachedRecord = ".vmop-export.json"
+
+// openedDisk is the disk of an attachment: an image or a block device that is opened for
+// one QEMU alone, be it that of an exporter or that of the machine itself.
+type openedDisk struct {
+	path string
+	// size in bytes has an image that has never been there made; 0 makes none.
+	size int64
+	// volumes are as in [Options.Volumes].
+	volumes []string
+	message func(level Level, format string, args ...any)
+}
+
+// finder finds files as an engine does.
+func (d *openedDisk) finder() *Engine { return &Engine{o: Options{Volumes: d.volumes}} }
+
+// open opens the disk, and makes it where it has never been.
+func (d *openedDisk) open() (*os.File, runnerconfig.DriveFacts, error) {
+	var facts runnerconfig.DriveFacts
+	path := d.path
+	found, err := d.finder().find(path)
+	if errors.Is(err, fs.ErrNotExist) && d.size > 0 {
+		if found, err = d.create(); err != nil {
+			return nil, facts, err
+		}
+	}
+	if err != nil {
+		return nil, facts, err
+	}
+	defer found.Close()
+	info, err := found.Stat()
+	if err != nil {
+		return nil, facts, err
+	}
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+	case mode&os.ModeDevice != 0 && mode&os.ModeCharDevice == 0:
+		facts.Device = true
+		if err := checkDevice(path, info); err != nil {
+			return nil, facts, err
+		}
+		f, err := reopen(found, diskFlags(facts, false)|unix.O_EXCL)
+		if errors.Is(err, unix.EBUSY) {
+			err = errors.New("it is mounted, or somebody else has it")
+		}
+		return f, facts, err
+	default:
+		return nil, facts, fmt.Errorf("it is neither a file nor a block device: %s", mode.Type())
+	}
+	now, err := lookAt(found)
+	if err != nil {
+		return nil, facts, err
+	}
+	before, recorded, err := d.record()
+	if err != nil {
+		return nil, facts, err
+	}
+	rec, note, err := before.next(now, recorded)
+	if err != nil {
+		return nil, facts, errors.New(strings.ReplaceAll(err.Error(), entryRemedy, "if that is right, remove "+attachedRecord+" beside it"))
+	}
+	if note != "" {
+		d.message(LevelWarning, "the disk image %s %s", path, note)
+	}
+	if err := d.keep(rec); err != nil {
+		return nil, facts, err
+	}
+	facts.Format = rec.Format
+	f, err := reopen(found, diskFlags(facts, false))
+	if err != nil {
+		return nil, facts, err
+	}
+	// QEMU's own lock is there only while somebody is served. This one is held by QEMU as
+	// well, which inherits the file.
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			err = errors.New("somebody else has it, and its lock")
+		}
+		return nil, facts, errors.Join(err, f.Close())
+	}
+	return f, facts, nil
+}
+
+// create makes an image that has never been there.
+func (d *openedDisk) create() (*os.File, error) {
+	if _, was, err := d.record(); err != nil {
+		return nil, err
+	} else if was {
+		return nil, fmt.Errorf("it was there and is missing: put it back; if a new, empty disk is wanted, remove %s beside it", attachedRecord)
+	}
+	if _, err := createImage(d.path, d.size); err != nil {
+		return nil, err
+	}
+	d.message(LevelInfo, "created the disk image %s of %s", d.path, runnerconfig.Bytes(d.size))
+	return d.finder().find(d.path)
+}
+
+func (d *openedDisk) recordPath() string { return filepath.Join(filepath.Dir(d.path), attachedRecord) }
+
+// record reads what is recorded of the image.
+func (d *openedDisk) record() (rec diskRecord, recorded bool, err error) {
+	f, err := d.finder().find(d.recordPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return rec, false, nil
+	}
+	if err != nil {
+		return rec, false, err
+	}
+	defer f.Close()
+	if err := mustBeFile(f); err != nil {
+		return rec, false, fmt.Errorf("%s: %w", d.recordPath(), err)
+	}
+	r, err := reopen(f, os.O_RDONLY)
+	if err != nil {
+		return rec, false, fmt.Errorf("%s: %w", d.recordPath(), err)
+	}
+	defer r.Close()
+	if err := json.NewDecoder(r).Decode(&rec); err != nil {
+		return rec, false, fmt.Errorf("%s: %w", d.recordPath(), err)
+	}
+	return rec, true, nil
+}
+
+func (d *openedDisk) keep(rec diskRecord) error {
+	data, err := json.Marshal(rec)
+	if err == nil {
+		err = atomicfile.Replace(d.recordPath(), append(data, '\n'))
+	}
+	if err == nil {
+		err = atomicfile.SyncDir(filepath.Dir(d.recordPath()))
+	}
+	if err != nil {
+		return fmt.Errorf("record what the image is: %w", err)
+	}
+	return nil
+}
+
+// note records what a raw image looks like when nobody writes it any more.
+func (d *openedDisk) note() {
+	rec, recorded, err := d.record()
+	if err != nil || !recorded || rec.Format != qemucmd.DiskFormatRaw {
+		return
+	}
+	f, err := d.finder().find(d.path)
+	if err != nil {
+		return
+	}
+	now, err := lookAt(f)
+	_ = f.Close() // it was only read
+	if err == nil && rec.same(now) && rec.Header != now.header {
+		rec.Header = now.header
+		err = d.keep(rec)
+	}
+	if err != nil {
+		d.message(LevelWarning, "%v", err)
+	}
+}
+
+// diskNodes are the block nodes of such a disk, in their order: below for the file or the
+// block device that a set of descriptors has, and node for what is in it.
+func diskNodes(set, below, node string, facts runnerconfig.DriveFacts) []qmp.BlockdevAdd {
+	file := qmp.BlockdevAdd{Driver: "file", NodeName: below, Options: map[string]any{"filename": set, "locking": "on", "discard": "unmap"}}
+	if facts.Device {
+		file.Driver = "host_device"
+		file.Options["cache"] = map[string]any{"direct": true}
+		delete(file.Options, "locking")
+	}
+	content := qmp.BlockdevAdd{Driver: "raw", NodeName: node, Options: map[string]any{"file": below, "discard": "unmap"}}
+	if facts.Format == qemucmd.DiskFormatQCOW2 {
+		content.Driver = string(facts.Format)
+		content.Options["backing"] = nil // it was looked at, and has none
+	}
+	return []qmp.BlockdevAdd{file, content}
+}
