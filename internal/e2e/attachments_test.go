@@ -46,8 +46,20 @@ func awaitDisks(t *testing.T, c *tinyguest.Console, disk string, there bool) {
 	})
 }
 
+// attachedDisk is what a guest says of vdb.
+func attachedDisk(t *testing.T, c *tinyguest.Console) string {
+	t.Helper()
+	for line := range strings.Lines(say(t, c, "disks")) {
+		if strings.HasPrefix(line, "vdb ") {
+			return strings.TrimSpace(line)
+		}
+	}
+	return ""
+}
+
 // A disk that machines have while they run: one has it, its exporter is killed, and what
-// was written is there for the machine that gets it next, which is restarted with it.
+// was written is there for the machine that gets it next, whose next pod has the volume
+// itself; and for a third one, when that pod has ended.
 func TestAttachments(t *testing.T) {
 	explainOnFailure(t)
 	install(t)
@@ -128,28 +140,68 @@ spec:
 	}
 	kubectl(t, "delete", "vm", "-n", namespace, "tiny", "--wait=true")
 
-	// A new pod of the machine gets it again, by another exporter.
+	// The machine's next pod has the volume itself: the guest finds the same disk when it
+	// boots, and there is no exporter.
+	was := attachedDisk(t, other)
 	before := kubectl(t, "get", "vmbda", "-n", namespace, "second", "-o", "jsonpath={.status.connection.podUID}")
 	kubectl(t, "delete", "pod", "-n", namespace, "other", "--wait=true")
-	eventually(t, "the disk is attached to the next pod", func() error {
-		got := kubectl(t, "get", "vmbda", "-n", namespace, "second", "-o", "jsonpath={.status.phase} {.status.connection.podUID}")
-		if phase, pod, _ := strings.Cut(got, " "); phase != "Attached" || pod == before {
+	eventually(t, "the next pod has the volume", func() error {
+		got := kubectl(t, "get", "vmbda", "-n", namespace, "second", "-o", "jsonpath={.status.phase} {.status.connection.direct} {.status.connection.podUID}")
+		if pod, is := strings.CutPrefix(got, "Attached true "); !is || pod == before {
 			return errors.New(got)
 		}
 		return nil
 	})
+	gone(t, "pod/second-vmbda")
 	runs(t, "other")
 	other = console(t, "other")
-	awaitDisks(t, other, "vdb 33554432 bytes", true)
-	if got := say(t, other, fmt.Sprintf("read vdb %d 7", dataOffset)); !strings.Contains(got, "of tiny") {
-		t.Errorf("after its restart the other machine reads %s", got)
+	if got := attachedDisk(t, other); got != was || !strings.Contains(got, "serial second") {
+		t.Errorf("the guest has %q, and had %q", got, was)
 	}
+	for offset, want := range map[int]string{dataOffset: "of tiny", dataOffset + 512: "and more"} {
+		if got := say(t, other, fmt.Sprintf("read vdb %d 8", offset)); !strings.Contains(got, want) {
+			t.Errorf("after its restart the other machine reads %s, want %q", got, want)
+		}
+	}
+	say(t, other, fmt.Sprintf("write vdb %d directly", dataOffset+1024))
+	t.Logf("$ kubectl get vmbda\n%s", kubectl(t, "get", "vmbda", "-n", namespace, "-o", "wide"))
+
+	// It is taken from the guest while its pod has the volume, which nobody else gets before
+	// that has ended; the machine itself has it again at once.
+	kubectl(t, "delete", "vmbda", "-n", namespace, "second", "--wait=true", "--timeout="+patience.String())
+	awaitDisks(t, other, "vdb", false)
+	apply(t, strings.Replace(string(manifest), "name: tiny\n", "name: third\n", 1))
+	runs(t, "third")
+	attachment(t, "third", "third")
+	awaitAttachment(t, "third", "Failed")
+	if got := kubectl(t, "get", "vmbda", "-n", namespace, "third", "-o", `jsonpath={.status.conditions[?(@.type=="Attached")].message}`); !strings.Contains(got, "restart machine other to free it") {
+		t.Errorf("the third machine is told: %s", got)
+	}
+	kubectl(t, "delete", "vmbda", "-n", namespace, "third", "--wait=true", "--timeout="+patience.String())
+	attachment(t, "second", "other")
+	awaitAttachment(t, "second", "Attached")
+	awaitDisks(t, other, "vdb 33554432 bytes", true)
+	if got := say(t, other, fmt.Sprintf("read vdb %d 8", dataOffset+1024)); !strings.Contains(got, "directly") {
+		t.Errorf("it reads %s", got)
+	}
+	kubectl(t, "delete", "vmbda", "-n", namespace, "second", "--wait=true", "--timeout="+patience.String())
+
+	// Its next pod has nothing of the volume, and the third machine gets it.
+	attachment(t, "third", "third")
+	kubectl(t, "delete", "pod", "-n", namespace, "other", "--wait=true")
+	awaitAttachment(t, "third", "Attached")
+	third := console(t, "third")
+	awaitDisks(t, third, "vdb 33554432 bytes", true)
+	if got := say(t, third, fmt.Sprintf("read vdb %d 8", dataOffset+1024)); !strings.Contains(got, "directly") {
+		t.Errorf("the third machine reads %s", got)
+	}
+	kubectl(t, "delete", "vm", "-n", namespace, "other", "--wait=true")
 
 	// A machine that is deleted leaves nothing behind but the disk.
-	kubectl(t, "delete", "vm", "-n", namespace, "other", "--wait=true")
-	gone(t, "pod/second-vmbda")
-	awaitAttachment(t, "second", "Pending")
-	kubectl(t, "delete", "vmbda", "-n", namespace, "second", "--wait=true", "--timeout="+patience.String())
-	gone(t, "secret/second-vmbda")
+	kubectl(t, "delete", "vm", "-n", namespace, "third", "--wait=true")
+	gone(t, "pod/third-vmbda")
+	awaitAttachment(t, "third", "Pending")
+	kubectl(t, "delete", "vmbda", "-n", namespace, "third", "--wait=true", "--timeout="+patience.String())
+	gone(t, "secret/third-vmbda")
 	kubectl(t, "delete", "vd", "-n", namespace, "files", "--wait=true", "--timeout="+patience.String())
 }

@@ -72,7 +72,7 @@ var arrows = map[string][]string{
 	"vmop/reconcile/changes":       {"vmop/spec", "vmop/reconcile/internal/manifest"},
 	"vmop/reconcile/machine": {
 		"vmop/names", "vmop/spec", "vmop/runnerconfig", "vmop/reconcile", "vmop/reconcile/machineconfig",
-		"vmop/reconcile/objects", "vmop/reconcile/changes", "vmop/reconcile/pool", "vmop/reconcile/internal/manifest",
+		"vmop/reconcile/objects", "vmop/reconcile/changes", "vmop/reconcile/attachment", "vmop/reconcile/pool", "vmop/reconcile/internal/manifest",
 	},
 	"vmop/reconcile/pool":        {"vmop/conditions", "vmop/names", "vmop/spec", "vmop/reconcile"},
 	"vmop/reconcile/operation":   {"vmop/conditions", "vmop/names", "vmop/spec", "vmop/reconcile", "vmop/reconcile/machine", "vmop/reconcile/objects"},

@@ -204,6 +204,9 @@ const (
 	// the UID of its pod, and the fingerprint of the key of the runner in it, with spaces
 	// between them.
 	AnnotationExportsTo = GroupPrefix + "exports-to"
+	// AnnotationAttached on the pod of a machine is which volumes it has for attachments, in
+	// JSON: the claim, whether that is a block device, and the UID of the attachment.
+	AnnotationAttached = GroupPrefix + "attached"
 	// LabelDisk on the pod that fills a disk, and on the disk's volume claim, is the
 	// name of the disk.
 	LabelDisk = GroupPrefix + "virtual-disk"

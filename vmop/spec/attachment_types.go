@@ -130,6 +130,14 @@ type VirtualMachineBlockDeviceAttachmentStatus struct {
 	// virtualMachineName is the machine whose guest has the disk.
 	VirtualMachineName string `json:"virtualMachineName,omitempty"`
 
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=6
+	// +optional
+
+	// place is at which of the machine's places for such disks its guest has had it, from
+	// 1 on: it gets it there again.
+	Place int32 `json:"place,omitempty"`
+
 	// +optional
 
 	// connection is what the machine's runner is told. It is missing while the machine
@@ -170,6 +178,12 @@ type AttachmentConnection struct {
 
 	// fingerprint is that of the key of that pod.
 	Fingerprint string `json:"fingerprint,omitempty"`
+
+	// +optional
+
+	// direct says that the machine's pod itself has the volume, since it was made, and
+	// until it ends.
+	Direct bool `json:"direct,omitempty"`
 
 	// +optional
 

@@ -204,6 +204,12 @@ type MachineAttachment struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Required
 	Phase string `json:"phase"`
+	// place is at which of the machine's places for such disks the guest has it, from 1
+	// on.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=6
+	// +optional
+	Place int32 `json:"place,omitempty"`
 	// message says what is waited for.
 	// +kubebuilder:validation:MaxLength=32768
 	// +optional

@@ -63,7 +63,7 @@ func (k *machines) prepare(ctx context.Context, o *observed, plan reconcile.Plan
 		ctx, cancel = context.WithTimeout(ctx, startTimeout)
 		defer cancel()
 		p.until, _ = ctx.Deadline()
-		if t, err = k.starts.begin(ctx, s.VM, memory.asked); t == nil {
+		if t, err = k.starts.begin(ctx, s.VM, s.Attachments, memory.asked); t == nil {
 			p.waits = err == nil
 			return p, err
 		}

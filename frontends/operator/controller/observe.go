@@ -53,6 +53,7 @@ func (k *machines) observe(l *look) *observed {
 	s.Pod = one(l, kindPod, w.name, &corev1.Pod{})
 	s.ConfigMap = one(l, kindConfigMap, w.name, &corev1.ConfigMap{})
 	s.Service = one(l, kindService, w.name, &corev1.Service{})
+	s.Attachments = w.attachments()
 	w.pods(s)
 	w.portPods(s)
 	w.claims(s)
@@ -80,7 +81,6 @@ func (k *machines) observe(l *look) *observed {
 	}
 	s.Pool = w.pool(vm)
 	s.Classes, s.ClassProblem = w.classes(vm.Spec.VirtualMachineClassName)
-	s.Attachments = w.attachments()
 	s.Failures = w.refusals(s.Now)
 	return out
 }
@@ -174,7 +174,7 @@ func (w machineLook) pods(s *machinekind.Snapshot) {
 		}
 	}
 	list(byInstance, s.VM.Name)
-	for _, claim := range objects.ClaimNames(s.VM) {
+	for _, claim := range machinekind.UsedClaims(s.VM, s.Attachments) {
 		list(byClaim, claim)
 		for _, name := range objects.ClaimMachines(claim) {
 			if p := w.pod(name); p != nil && slices.Contains(objects.PodClaims(p), claim) {
@@ -246,7 +246,7 @@ func (k *machines) refresh(ctx context.Context, o *observed) error {
 }
 
 func (w machineLook) claims(s *machinekind.Snapshot) {
-	names := append(objects.ClaimNames(s.VM), objects.SharedClaims(s.VM)...)
+	names := append(machinekind.UsedClaims(s.VM, s.Attachments), objects.SharedClaims(s.VM)...)
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		if c := one(w.look, kindClaim, name, &corev1.PersistentVolumeClaim{}); c != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/vmop/reconcile"
+	attachmentkind "github.com/vmop/sdk/vmop/reconcile/attachment"
 	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/reconcile/observation"
@@ -66,8 +67,11 @@ type turn struct {
 
 // begin asks for a machine's turn, which ends with the call of end. It is nil if
 // the machine has to come again.
-func (s *starts) begin(ctx context.Context, vm *spec.VirtualMachine, asked time.Time) (*turn, error) {
-	start := observation.Start{Machine: vm.Name, Claims: objects.ClaimNames(vm), Asked: asked, Refers: len(vm.Spec.BlockDeviceRefs) > 0}
+func (s *starts) begin(ctx context.Context, vm *spec.VirtualMachine, attachments []spec.VirtualMachineBlockDeviceAttachment, asked time.Time) (*turn, error) {
+	start := observation.Start{
+		Machine: vm.Name, Claims: machinekind.UsedClaims(vm, attachments), Asked: asked,
+		Refers: len(vm.Spec.BlockDeviceRefs) > 0 || slices.ContainsFunc(attachments, func(a spec.VirtualMachineBlockDeviceAttachment) bool { return attachmentkind.MayMount(&a) }),
+	}
 	for i := range vm.Spec.VM.Disks {
 		start.Refers = start.Refers || vm.Spec.VM.Disks[i].PersistentVolumeClaim != nil
 	}
@@ -243,7 +247,7 @@ func (t *turn) end() {
 // show now, and those that the turn knows of beside them.
 func (t *turn) otherPods(ctx context.Context, r *reader, s *machinekind.Snapshot) ([]corev1.Pod, error) {
 	w := machineLook{&look{reader: r, ctx: ctx, namespace: t.namespace}}
-	shown := machinekind.Snapshot{VM: s.VM}
+	shown := machinekind.Snapshot{VM: s.VM, Attachments: s.Attachments}
 	if w.pods(&shown); w.err != nil {
 		return nil, w.err
 	}
@@ -252,7 +256,7 @@ func (t *turn) otherPods(ctx context.Context, r *reader, s *machinekind.Snapshot
 		seen[out[i].UID] = true
 	}
 	for _, pod := range t.others {
-		if !seen[pod.UID] && machinekind.SharesDisks(s.VM, pod) {
+		if !seen[pod.UID] && machinekind.SharesDisks(s.VM, s.Attachments, pod) {
 			seen[pod.UID] = true
 			t.unshown = t.unshown || labels.SelectorFromSet(podLabels()).Matches(labels.Set(pod.Labels))
 			out = append(out, *pod)

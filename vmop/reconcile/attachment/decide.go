@@ -140,6 +140,27 @@ func (d *decision) exporter() *corev1.Pod {
 	return nil
 }
 
+// mounted is what the machine's pod has of the disk's volume, since it was made; nil if it
+// has it not, or has it as one of the manifest's.
+func (d *decision) mounted() *objects.Attached {
+	p := d.s.Pod
+	if p == nil || finished(p) {
+		return nil
+	}
+	for _, m := range objects.AttachedBy(p) {
+		if m.Claim == d.claim() {
+			return &m
+		}
+	}
+	return nil
+}
+
+// direct reports whether the present run of the machine has the disk from its own pod.
+func (d *decision) direct() bool {
+	c := d.a.Status.Connection
+	return d.runs() && c.Direct
+}
+
 // runs reports whether the run of the machine that the disk was attached to may go on.
 func (d *decision) runs() bool {
 	p, c := d.s.Pod, d.a.Status.Connection
@@ -150,7 +171,12 @@ func (d *decision) runs() bool {
 // for; nil if it says nothing.
 func (d *decision) report() *spec.MachineAttachment {
 	c, vm := d.a.Status.Connection, d.s.Machine
-	if c == nil || vm == nil || c.Key == "" || vm.Status.AttachmentKey != c.Key {
+	switch {
+	case c == nil || vm == nil:
+		return nil
+	case c.Direct && !d.runs(), !c.Direct && (c.Key == "" || vm.Status.AttachmentKey != c.Key):
+		// Of a pod that has the volume nobody needs a key: the pod before it had ended, and
+		// what its runner had reported was taken back, when it was made.
 		return nil
 	}
 	for i := range vm.Status.Attachments {
@@ -174,7 +200,15 @@ func (d *decision) deleted() {
 		d.gone = true
 		return
 	}
-	if waits := d.detach(); waits != "" {
+	waits := ""
+	if m := d.mounted(); m != nil && m.For == d.a.UID && !d.runs() {
+		// The pod was made with it: its runner has it, or is about to.
+		d.next.Connection = &spec.AttachmentConnection{PodUID: d.s.Pod.UID, Direct: true, Detach: true}
+		waits = "machine " + d.a.Spec.VirtualMachineName + " is told to release the disk"
+	} else {
+		waits = d.detach()
+	}
+	if waits != "" {
 		d.next.Phase = spec.AttachmentTerminating
 		d.condition(conditions.AttachmentTerminating, metav1.ConditionTrue, conditions.ReasonDetachPending, "%s", waits)
 		return
@@ -191,6 +225,9 @@ func (d *decision) deleted() {
 // for, which is nothing when neither of them has anything of the disk any more.
 func (d *decision) detach() string {
 	c := d.a.Status.Connection
+	if d.direct() {
+		return d.release()
+	}
 	if d.runs() && c.Key != "" {
 		if !c.Detach {
 			next := *c
@@ -214,6 +251,24 @@ func (d *decision) detach() string {
 	if c != nil {
 		d.next.Connection = nil
 		return "it is detached"
+	}
+	return ""
+}
+
+// release has the guest release a disk whose volume its pod has. It is released when the
+// runner has nothing of it open; the volume stays with the pod until that ends.
+func (d *decision) release() string {
+	c, r := d.a.Status.Connection, d.report()
+	if !c.Detach {
+		next := *c
+		next.Detach = true
+		d.next.Connection = &next
+	}
+	switch {
+	case r == nil:
+		return "machine " + d.a.Spec.VirtualMachineName + " is told to release the disk"
+	case !c.Detach || r.Phase != reportDetached:
+		return "machine " + d.a.Spec.VirtualMachineName + " has the disk yet" + because(r.Message)
 	}
 	return ""
 }
@@ -264,12 +319,35 @@ func (d *decision) alive() {
 	case c == nil && r != nil:
 		d.not(r.phase, r.reason, "%s", r.message)
 		return
+	case d.direct() && (c.Detach || d.yields() != nil):
+		d.regain(r)
+		return
 	case c != nil && (!d.runs() || c.Detach || d.yields() != nil):
 		// What is to become of it is decided when nothing is left of that run.
 		d.not(spec.AttachmentPending, conditions.ReasonNotAttached, "%s", cmp.Or(d.detach(), "it is detached"))
 		return
 	}
 	d.attach()
+}
+
+// regain is for a disk that was taken from a guest whose pod has its volume, and may be given
+// to it again.
+func (d *decision) regain(r *refusal) {
+	waits := d.release()
+	switch {
+	case waits != "":
+		d.not(spec.AttachmentPending, conditions.ReasonNotAttached, "%s", waits)
+	case r != nil:
+		d.not(r.phase, r.reason, "%s", r.message)
+	default:
+		d.connect()
+	}
+}
+
+// connect has the machine attach a disk whose volume its pod has.
+func (d *decision) connect() {
+	d.next.Connection = &spec.AttachmentConnection{PodUID: d.s.Pod.UID, Direct: true}
+	d.not(spec.AttachmentInProgress, conditions.ReasonAttachmentRequestSent, "machine %s is told: its pod has the volume", d.a.Spec.VirtualMachineName)
 }
 
 // refused says why the disk is not to be attached, in the order in which that is looked
@@ -302,15 +380,21 @@ func (d *decision) refused() *refusal {
 func (d *decision) claim() string { return d.a.Spec.BlockDeviceRef.ClaimName() }
 
 // yields is about other attachments of the same disk: the one that is attached has it, or
-// else the oldest.
+// else one whose machine's pod has the volume, or else the oldest.
 func (d *decision) yields() *refusal {
 	for i := range d.s.Others {
 		o := &d.s.Others[i]
 		if o.UID == d.a.UID || o.Spec.BlockDeviceRef.ClaimName() != d.claim() || o.DeletionTimestamp != nil && o.Status.Connection == nil {
 			continue
 		}
-		mine, theirs := d.a.Status.Connection != nil, o.Status.Connection != nil
-		if theirs && !mine || theirs == mine && older(o, d.a) {
+		mine, theirs := rank(d.a), rank(o)
+		if d.mounted() != nil {
+			mine = max(mine, rankMounted)
+			if o.Spec.VirtualMachineName == d.a.Spec.VirtualMachineName {
+				theirs = max(theirs, rankMounted)
+			}
+		}
+		if theirs > mine || theirs == mine && older(o, d.a) {
 			return no(spec.AttachmentFailed, conditions.ReasonAttachmentConflict,
 				"attachment %s has the disk, for machine %s; delete one of them", o.Name, o.Spec.VirtualMachineName)
 		}
@@ -404,7 +488,15 @@ func (d *decision) capacity() *refusal {
 func (d *decision) inUse() *refusal {
 	var all []string
 	for i := range d.s.Users {
-		if p := &d.s.Users[i]; !finished(p) {
+		p := &d.s.Users[i]
+		switch c := d.a.Status.Connection; {
+		case finished(p):
+		case d.mounted() != nil && p.UID == d.s.Pod.UID && (c == nil || c.Direct):
+			// It has it for this.
+		case slices.ContainsFunc(objects.AttachedBy(p), func(m objects.Attached) bool { return m.Claim == d.claim() }):
+			return no(spec.AttachmentFailed, conditions.ReasonAttachmentConflict,
+				"pod %s was made with claim %s, which was attached to its machine then, and has it until it ends: restart machine %[1]s to free it", p.Name, d.claim())
+		default:
 			all = append(all, p.Name)
 		}
 	}
@@ -431,6 +523,12 @@ func (d *decision) attach() {
 			Kind: names.KindAttachment, Name: d.a.Name, UID: d.a.UID, ResourceVersion: d.a.ResourceVersion,
 			Finalizers: append(slices.Clone(d.a.Finalizers), names.FinalizerAttachment),
 		})
+		return
+	case d.direct():
+		d.directly()
+		return
+	case c == nil && d.mounted() != nil:
+		d.connect()
 		return
 	case objects.IsFormerRunner(objects.ImporterImage(&d.s.Settings)):
 		d.not(spec.AttachmentPending, conditions.ReasonNotAttached, "the operator has no image of a runner of ours: the administrator names one by its option runnerImage")
@@ -466,6 +564,21 @@ func (d *decision) attach() {
 		return
 	}
 	d.export(c, fingerprint)
+}
+
+// directly is for a disk whose volume the machine's pod has.
+func (d *decision) directly() {
+	r, machine := d.report(), d.a.Spec.VirtualMachineName
+	switch {
+	case r == nil:
+		d.not(spec.AttachmentInProgress, conditions.ReasonAttachmentRequestSent, "machine %s is told: its pod has the volume", machine)
+	case r.Phase == reportAttached:
+		d.attached("")
+	case r.Phase == reportFailed:
+		d.cannot(r)
+	default:
+		d.not(spec.AttachmentInProgress, conditions.ReasonAttachmentRequestSent, "machine %s attaches it%s", machine, because(r.Message))
+	}
 }
 
 // isKey reports whether a text may be the fingerprint of a key.
@@ -554,8 +667,15 @@ func (d *decision) attached(but string) {
 		})
 	}
 	d.next.Phase, d.next.VirtualMachineName = spec.AttachmentAttached, d.a.Spec.VirtualMachineName
+	if r := d.report(); r != nil && r.Place >= 1 && r.Place <= MaxAttached {
+		d.next.Place = r.Place
+	}
 	if but != "" {
 		d.condition(conditions.Attached, metav1.ConditionTrue, conditions.ReasonAttached, "the guest has the disk, and waits for it: %s", but)
+		return
+	}
+	if d.direct() {
+		d.condition(conditions.Attached, metav1.ConditionTrue, conditions.ReasonAttached, "the guest has the disk, from the volume of its own pod")
 		return
 	}
 	d.condition(conditions.Attached, metav1.ConditionTrue, conditions.ReasonAttached, "the guest has the disk")
@@ -564,17 +684,22 @@ func (d *decision) attached(but string) {
 // failed is for a disk that the runner could not plug. It does not try again by itself:
 // it is given another exporter.
 func (d *decision) failed(p *corev1.Pod, r *spec.MachineAttachment) {
+	d.cannot(r)
+	if at := p.CreationTimestamp.Add(again); d.s.Now.Before(at) {
+		d.plan.WakeAt(at)
+		return
+	}
+	d.end(p)
+}
+
+// cannot says that the runner could not plug it.
+func (d *decision) cannot(r *spec.MachineAttachment) {
 	if d.a.Status.Phase != spec.AttachmentFailed {
 		d.plan.Events = append(d.plan.Events, reconcile.Event{
 			Type: corev1.EventTypeWarning, Reason: conditions.ReasonAttachmentFailed, Action: "Attach", Note: "machine " + d.a.Spec.VirtualMachineName + " cannot attach the disk" + because(r.Message),
 		})
 	}
 	d.not(spec.AttachmentFailed, conditions.ReasonAttachmentFailed, "machine %s cannot attach it%s", d.a.Spec.VirtualMachineName, because(r.Message))
-	if at := p.CreationTimestamp.Add(again); d.s.Now.Before(at) {
-		d.plan.WakeAt(at)
-		return
-	}
-	d.end(p)
 }
 
 // waitsFor says why a pod does not export anything; empty if it does. where says that this

@@ -1,6 +1,9 @@
 package attachment_test
 
 import (
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -10,7 +13,9 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/attachment"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 type mutant = promises.Mutant[attachment.Snapshot]
@@ -93,6 +98,38 @@ func mutants() []mutant {
 			},
 		},
 		{
+			Fault: "exporters are never asked to end", Promise: "a machine starts without what does not end",
+			After: promises.Without[attachment.Snapshot](func(a reconcile.Action) bool {
+				_, is := a.(reconcile.DeletePod)
+				return is
+			}),
+		},
+		{
+			Fault: "where a guest has had it is forgotten", Promise: "the next pod has what is attached",
+			Before: func(s *attachment.Snapshot) {
+				for i := range s.Machine.Status.Attachments {
+					s.Machine.Status.Attachments[i].Place = 0
+				}
+			},
+		},
+		{
+			Fault: "what a pod was made with is free when its attachment goes", Promise: "nothing is left of an attachment",
+			Before: func(s *attachment.Snapshot) {
+				if s.Attachment.DeletionTimestamp != nil && s.Pod != nil {
+					s.Pod.Annotations = nil
+					if c := s.Attachment.Status.Connection; c != nil && c.Direct {
+						s.Attachment.Status.Connection = nil
+					}
+				}
+			},
+		},
+		{
+			Fault: "the pod of a machine is not looked at", Promise: "there is one writer",
+			Before: func(s *attachment.Snapshot) {
+				s.Users = slices.DeleteFunc(slices.Clone(s.Users), func(p corev1.Pod) bool { return len(objects.AttachedBy(&p)) > 0 })
+			},
+		},
+		{
 			Fault: "any pod of the name is the exporter", Promise: "a pod of somebody else is left alone",
 			Before: func(s *attachment.Snapshot) {
 				if s.Exporter != nil {
@@ -149,6 +186,108 @@ func kind() *promises.Kind[attachment.Snapshot] {
 
 // TestMutants shows that the promises would be noticed to be broken.
 func TestMutants(t *testing.T) { kind().Break(t) }
+
+// TestMountsAreChecked shows that the world has machines whose pods have the volumes of
+// attachments, and notices what would be wrong about that.
+func TestMountsAreChecked(t *testing.T) {
+	const lives = 300
+	for fault, c := range map[string]struct {
+		promise string
+		mounts  func(attachment.Start) ([]objects.Attached, string, time.Time)
+	}{
+		"none": {"", attachment.Mounts},
+		"nobody else's pod is looked at": {"there is one writer", func(s attachment.Start) ([]objects.Attached, string, time.Time) {
+			s.Pods = nil
+			return attachment.Mounts(s)
+		}},
+		"an exporter is not waited for": {"there is one writer", func(s attachment.Start) ([]objects.Attached, string, time.Time) {
+			all, _, _ := attachment.Mounts(s)
+			return all, "", time.Time{}
+		}},
+	} {
+		t.Run(fault, func(t *testing.T) {
+			noticed, mounted := false, 0
+			for n := range uint64(lives) {
+				w, r := newWorld(), rand.New(rand.NewPCG(n, 1))
+				w.Draw, w.mounts = func(_ string, n int) int { return r.IntN(n) }, c.mounts
+				v := w.life()
+				if c.promise == "" && v != nil {
+					t.Fatalf("%v\n%s", v, strings.Join(w.Log, "\n"))
+				}
+				noticed, mounted = noticed || v != nil && v.Promise == c.promise, mounted+w.mounted
+			}
+			if c.promise != "" && !noticed {
+				t.Errorf("nobody notices; want %q", c.promise)
+			}
+			if c.promise == "" && mounted < lives/10 {
+				t.Errorf("pods had %d volumes in %d lives", mounted, lives)
+			}
+		})
+	}
+}
+
+// A machine waits for the exporter of what its next pod has itself, and not for one that
+// should have ended; it has nothing that is anybody else's, or its own by its manifest.
+func TestMounts(t *testing.T) {
+	vm := spec.NewVirtualMachine("lab", "web")
+	a := spec.NewAttachment("lab", "data", "web", spec.AttachedBlockDevice{Kind: spec.AttachedClaim, Name: claimName})
+	a.UID, a.Finalizers, a.Status.Place = "a", []string{names.FinalizerAttachment}, 3
+	exporter := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "data-vmbda", Annotations: map[string]string{names.AnnotationMadeFor: "a"}}}
+	exporter.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claimName}}}}
+	ending := *exporter.DeepCopy()
+	ending.DeletionTimestamp = &metav1.Time{Time: noon}
+	for name, c := range map[string]struct {
+		change  func(*attachment.Start, *spec.VirtualMachineBlockDeviceAttachment)
+		mounts  bool
+		awaited string
+		until   time.Time
+	}{
+		"free": {func(*attachment.Start, *spec.VirtualMachineBlockDeviceAttachment) {}, true, "", time.Time{}},
+		"exported": {func(s *attachment.Start, _ *spec.VirtualMachineBlockDeviceAttachment) {
+			s.Pods = []corev1.Pod{exporter}
+		}, true, "data-vmbda", time.Time{}},
+		"ending": {func(s *attachment.Start, _ *spec.VirtualMachineBlockDeviceAttachment) { s.Pods = []corev1.Pod{ending} }, true, "data-vmbda", noon.Add(30 * time.Second)},
+		"overdue": {func(s *attachment.Start, _ *spec.VirtualMachineBlockDeviceAttachment) {
+			s.Pods, s.Now = []corev1.Pod{ending}, noon.Add(30*time.Second)
+		}, false, "", time.Time{}},
+		"somebody else's": {func(s *attachment.Start, _ *spec.VirtualMachineBlockDeviceAttachment) {
+			other := *exporter.DeepCopy()
+			other.Annotations = nil
+			s.Pods = []corev1.Pod{other}
+		}, false, "", time.Time{}},
+		"of another machine": {func(_ *attachment.Start, a *spec.VirtualMachineBlockDeviceAttachment) {
+			a.Spec.VirtualMachineName = "db"
+		}, false, "", time.Time{}},
+		"never attached": {func(_ *attachment.Start, a *spec.VirtualMachineBlockDeviceAttachment) { a.Status.Place = 0 }, false, "", time.Time{}},
+		"not held":       {func(_ *attachment.Start, a *spec.VirtualMachineBlockDeviceAttachment) { a.Finalizers = nil }, false, "", time.Time{}},
+		"going": {func(_ *attachment.Start, a *spec.VirtualMachineBlockDeviceAttachment) {
+			a.DeletionTimestamp = &metav1.Time{Time: noon}
+		}, false, "", time.Time{}},
+		"its own disk": {func(s *attachment.Start, a *spec.VirtualMachineBlockDeviceAttachment) {
+			own := spec.RunnerDataClaim("web")
+			a.Spec.BlockDeviceRef.Name, s.Claims[0].Name = own, own
+		}, false, "", time.Time{}},
+		"an image's": {func(s *attachment.Start, _ *spec.VirtualMachineBlockDeviceAttachment) {
+			s.Claims[0].Labels, s.Claims[0].Annotations = map[string]string{names.LabelImage: "i"}, map[string]string{names.AnnotationMadeFor: "i"}
+		}, false, "", time.Time{}},
+		"no volume": {func(s *attachment.Start, _ *spec.VirtualMachineBlockDeviceAttachment) {
+			s.Claims[0].Status.Phase = corev1.ClaimPending
+		}, false, "", time.Time{}},
+		"claim going": {func(s *attachment.Start, _ *spec.VirtualMachineBlockDeviceAttachment) {
+			s.Claims[0].DeletionTimestamp = &metav1.Time{Time: noon}
+		}, false, "", time.Time{}},
+		"no claim": {func(s *attachment.Start, _ *spec.VirtualMachineBlockDeviceAttachment) { s.Claims = nil }, false, "", time.Time{}},
+	} {
+		mine := *a.DeepCopy()
+		s := attachment.Start{Machine: vm, Claims: []corev1.PersistentVolumeClaim{*claim()}, Now: noon}
+		c.change(&s, &mine)
+		s.Attachments = []spec.VirtualMachineBlockDeviceAttachment{mine}
+		all, awaited, until := attachment.Mounts(s)
+		if (len(all) == 1) != c.mounts || awaited != c.awaited || !until.Equal(c.until) {
+			t.Errorf("%s: %+v, %q until %v", name, all, awaited, until)
+		}
+	}
+}
 
 // TestEveryPromiseHasAMutant finds the promises in the source of the world.
 func TestEveryPromiseHasAMutant(t *testing.T) { kind().Registered(t) }

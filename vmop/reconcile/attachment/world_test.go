@@ -55,8 +55,13 @@ type world struct {
 	dirty map[string]bool
 	// runners are those of the machines' pods, by the UIDs of the pods.
 	runners map[types.UID]*runner
-	// plugged are the attachments that a guest has had in a run: UID and key.
+	// plugged are the attachments that a guest has had in a run: UID and key, or UID and
+	// that of the pod that had the volume itself.
 	plugged map[string]bool
+	// mounts decides what a machine's next pod has of attachments.
+	mounts func(attachment.Start) ([]objects.Attached, string, time.Time)
+	// mounted counts the pods that had something.
+	mounted int
 }
 
 // runner is that of one pod.
@@ -85,6 +90,7 @@ const claimName = "data"
 func newWorld() *world {
 	w := &world{
 		World: promises.World[attachment.Snapshot]{Decide: attachment.Decide, Now: noon}, dirty: map[string]bool{}, runners: map[types.UID]*runner{}, plugged: map[string]bool{},
+		mounts: attachment.Mounts,
 	}
 	w.truth = state{
 		map[string]*spec.VirtualMachineBlockDeviceAttachment{}, map[string]*spec.VirtualMachine{}, map[string]*corev1.Pod{}, map[string]*corev1.Secret{},
@@ -108,17 +114,52 @@ func (w *world) attach(name, machine string) {
 	w.Note("attachment %s (%s) for %s", name, a.UID, machine)
 }
 
-// start gives a machine a pod that runs.
-func (w *world) start(name string) {
+// start gives a machine a pod that runs, as the operator of machines does: with what it
+// decides that the pod has of attachments, when it has seen which pods have the claim, and
+// when the report of the run before is taken back. It reports whether there is a pod.
+func (w *world) start(name string) bool {
 	if p := w.truth.pods[name]; p != nil {
-		return
+		return true
 	}
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: w.UID(), ResourceVersion: w.Version()}, Spec: corev1.PodSpec{NodeName: "node"}}
+	// The cache of attachments may be behind; what uses the claim is known exactly.
+	start := attachment.Start{Machine: w.truth.machines[name], Claims: []corev1.PersistentVolumeClaim{*claim()}, Pods: users(w.truth.pods, name), Now: w.Now}
+	for _, n := range sortedKeys(w.cache.attachments) {
+		if a := w.cache.attachments[n]; a.Spec.VirtualMachineName == name {
+			start.Attachments = append(start.Attachments, *a)
+		}
+	}
+	mounts, exporter, until := w.mounts(start)
+	if exporter != "" {
+		e := w.truth.pods[exporter]
+		if e == nil || !until.IsZero() && !until.After(w.Now) {
+			w.Violated("a machine starts without what does not end", "%s waits for %s until %v", name, exporter, until)
+		}
+		w.Note("%s waits for %s", name, exporter)
+		return false
+	}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: w.UID(), ResourceVersion: w.Version()}, Spec: corev1.PodSpec{NodeName: "node", Containers: []corev1.Container{{Name: name}}}}
+	objects.AddAttached(p, mounts)
+	for _, p := range users(w.truth.pods, "") {
+		if len(mounts) > 0 && p.Status.Phase != corev1.PodFailed {
+			w.Violated("there is one writer", "pod %s has the claim, and %s is started with it", p.Name, name)
+		}
+	}
+	if len(mounts) > 1 {
+		w.Violated("there is one writer", "%s is started with %+v", name, mounts)
+	}
 	p.Status.Phase = corev1.PodRunning
 	w.truth.pods[name] = p
 	w.runners[p.UID] = &runner{key: fmt.Sprintf("%064x", w.Serial), has: map[types.UID]types.UID{}}
-	w.status(name, func(s *spec.VirtualMachineStatus) { s.Phase = spec.PhaseRunning })
-	w.Note("%s starts in %s", name, p.UID)
+	w.status(name, func(s *spec.VirtualMachineStatus) { *s = spec.VirtualMachineStatus{Phase: spec.PhaseRunning} })
+	w.mounted += len(mounts)
+	w.Note("%s starts in %s with %+v", name, p.UID, mounts)
+	return true
+}
+
+func claim() *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: claimName}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
+	}
 }
 
 // status changes that of a machine.
@@ -152,8 +193,15 @@ func (w *world) reports(name string) {
 	for _, n := range sortedKeys(w.truth.attachments) {
 		a := w.truth.attachments[n]
 		c := a.Status.Connection
-		if a.Spec.VirtualMachineName != name || c == nil || c.PodUID != p.UID {
+		if a.Spec.VirtualMachineName != name {
 			continue
+		}
+		if c == nil || c.PodUID != p.UID {
+			// What the pod was made with is in the configuration from then on.
+			if m := objects.AttachedBy(p); len(m) == 0 || m[0].For != a.UID || w.connectedTo(p) {
+				continue
+			}
+			c = &spec.AttachmentConnection{PodUID: p.UID, Direct: true}
 		}
 		wanted[a.UID] = !c.Detach
 		say := spec.MachineAttachment{UID: string(a.UID), Name: n, Phase: "Pending"}
@@ -165,13 +213,21 @@ func (w *world) reports(name string) {
 			delete(r.has, a.UID)
 			say.Phase = "Detached"
 		case has:
-			say.Phase = "Attached"
+			say.Phase, say.Place = "Attached", 1
+		case c.Direct:
+			say.Phase = "Attaching"
+			if len(r.has) == 0 && len(objects.AttachedBy(p)) == 1 {
+				r.has[a.UID] = p.UID
+				w.plugged[string(a.UID)+" "+string(p.UID)] = true
+				say.Phase, say.Place = "Attached", 1
+				w.Note("%s has %s itself", name, n)
+			}
 		case c.Address != "":
 			say.Phase = "Attaching"
 			if e := w.serving(a, r); e != nil {
 				r.has[a.UID] = e.UID
 				w.plugged[string(a.UID)+" "+r.key] = true
-				say.Phase = "Attached"
+				say.Phase, say.Place = "Attached", 1
 				w.Note("%s has %s", name, n)
 			}
 		}
@@ -186,6 +242,16 @@ func (w *world) reports(name string) {
 	if key := r.key; len(all) > 0 && (!reflect.DeepEqual(all, s.Attachments) || s.AttachmentKey != key) || len(all) == 0 && len(s.Attachments) > 0 {
 		w.status(name, func(s *spec.VirtualMachineStatus) { s.Attachments, s.AttachmentKey = all, key })
 	}
+}
+
+// connectedTo reports whether an attachment has what a pod was made with by its connection.
+func (w *world) connectedTo(p *corev1.Pod) bool {
+	for _, a := range w.truth.attachments {
+		if c := a.Status.Connection; c != nil && c.PodUID == p.UID && c.Direct && !c.Detach {
+			return true
+		}
+	}
+	return false
 }
 
 // serving is the exporter that lets a runner in.
@@ -206,7 +272,9 @@ func (w *world) kubelet() {
 		}
 		switch {
 		case p.DeletionTimestamp != nil:
-			delete(w.truth.pods, n)
+			if w.Draw("its node is slow", 4) > 0 {
+				delete(w.truth.pods, n)
+			}
 		case p.Status.Phase == "":
 			p = p.DeepCopy()
 			p.Status.Phase, p.Status.PodIP, p.ResourceVersion = corev1.PodRunning, "192.0.2."+strconv.Itoa(1+w.Serial%250), w.Version()
@@ -240,7 +308,7 @@ func (w *world) snapshot(name string) attachment.Snapshot {
 	s := attachment.Snapshot{
 		Attachment: a, Settings: objects.Settings{RunnerImage: "registry.test/runner"}, Now: w.Now,
 		Machine: w.cache.machines[a.Spec.VirtualMachineName], Pod: w.cache.pods[a.Spec.VirtualMachineName],
-		Claim: &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: claimName}},
+		Claim: claim(),
 		Key:   w.cache.secrets[objects.ExportPod(name)], Exporter: w.cache.pods[objects.ExportPod(name)],
 		Users: users(w.cache.pods, objects.ExportPod(name)),
 	}
@@ -306,7 +374,7 @@ func (w *world) checkPlan(s *attachment.Snapshot, plan reconcile.Plan) {
 		if c := spec.FindCondition(next.Conditions, about); next.Phase == "" || c == nil || c.Reason == "" || c.Message == "" {
 			w.Violated("what is awaited is told", "the status is %v", st.Status)
 		}
-		if c := s.Attachment.Status.Connection; next.Phase == spec.AttachmentAttached && (c == nil || !w.plugged[string(st.UID)+" "+c.Key]) {
+		if c := s.Attachment.Status.Connection; next.Phase == spec.AttachmentAttached && (c == nil || !w.plugged[string(st.UID)+" "+c.Key] && !(c.Direct && w.plugged[string(st.UID)+" "+string(c.PodUID)])) {
 			w.Violated("what is attached is there", "%s is told to be attached, by %+v", st.Name, c)
 		}
 		if c := next.Connection; c != nil && !reflect.DeepEqual(c, s.Attachment.Status.Connection) && (s.Pod == nil || c.PodUID != s.Pod.UID) {
@@ -351,6 +419,11 @@ func (w *world) execute(s *attachment.Snapshot, a reconcile.Action) bool {
 		if len(a.Finalizers) == 0 {
 			if e := w.truth.pods[objects.ExportPod(name)]; e != nil && e.Annotations[names.AnnotationMadeFor] == string(o.UID) {
 				w.Violated("nothing is left of an attachment", "its exporter is there")
+			}
+			for _, r := range w.runners {
+				if _, has := r.has[o.UID]; has {
+					w.Violated("nothing is left of an attachment", "a guest has it")
+				}
 			}
 		}
 		o = o.DeepCopy()
@@ -448,7 +521,7 @@ func choose[T any](w *world, label string, from ...T) T { return from[w.Draw(lab
 // step is something that happens.
 func (w *world) step() {
 	name, machine := choose(w, "attachment", "a", "b"), choose(w, "machine", "web", "db")
-	switch what := w.Draw("what", 40); {
+	switch what := w.Draw("what", 41); {
 	case what < 12:
 		w.reconcile(name, -1)
 	case what < 14:
@@ -469,13 +542,22 @@ func (w *world) step() {
 		w.start(machine)
 	case what == 31:
 		w.stop(machine)
-	case what < 34 && w.truth.attachments[name] == nil:
+	case what == 32:
+		w.Note("%s is restarted", machine)
+		w.stop(machine)
+		w.reports(machine)
+		for range 6 {
+			w.Now = w.Now.Add(time.Second)
+			w.start(machine)
+			w.work()
+		}
+	case what < 35 && w.truth.attachments[name] == nil:
 		w.attach(name, machine)
-	case what == 34:
-		w.remove(name)
 	case what == 35:
-		w.Now = w.Now.Add(choose(w, "time", time.Second, time.Minute, 10*time.Minute))
+		w.remove(name)
 	case what == 36:
+		w.Now = w.Now.Add(choose(w, "time", time.Second, time.Minute, 10*time.Minute))
+	case what == 37:
 		// Somebody else has the claim, if nobody has it.
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: choose(w, "pod", "foreign", "a-vmbda"), UID: w.UID(), ResourceVersion: w.Version()}}
 		p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claimName}}}}
@@ -483,9 +565,9 @@ func (w *world) step() {
 			w.truth.pods[p.Name] = p
 			w.Note("somebody's pod %s", p.Name)
 		}
-	case what == 37:
-		w.othersGo()
 	case what == 38:
+		w.othersGo()
+	case what == 39:
 		// Somebody deletes the exporter, or a node evicts it.
 		if p := w.truth.pods[objects.ExportPod(name)]; p != nil && p.Annotations[names.AnnotationExportsTo] != "" {
 			w.Note("the exporter of %s is evicted", name)
@@ -498,7 +580,7 @@ func (w *world) step() {
 
 func (w *world) othersGo() {
 	for _, n := range sortedKeys(w.truth.pods) {
-		if p := w.truth.pods[n]; p.Annotations[names.AnnotationExportsTo] == "" && len(objects.PodClaims(p)) > 0 {
+		if p := w.truth.pods[n]; w.truth.machines[n] == nil && p.Annotations[names.AnnotationExportsTo] == "" && len(objects.PodClaims(p)) > 0 {
 			delete(w.truth.pods, n)
 		}
 	}
@@ -516,26 +598,56 @@ func (w *world) work() {
 	w.reports("db")
 }
 
-// settle lets everybody do his work with nothing new happening, and sees what becomes of
-// it: the oldest attachment of a machine that runs is attached, and what is deleted goes.
-func (w *world) settle() {
-	w.Note("nothing happens any more")
-	w.othersGo()
-	w.start("web")
+// rest lets everybody do his work until nobody has any.
+func (w *world) rest() {
 	rest := 0
 	for range 80 {
 		before := w.Serial
 		w.Now = w.Now.Add(2 * time.Minute)
+		w.start("web")
 		w.work()
 		if rest++; w.Serial != before {
 			rest = 0
 		}
 		if rest == 10 {
-			break
+			return
 		}
 	}
-	if rest < 10 {
-		w.Violated("the world comes to rest", "it does not")
+	w.Violated("the world comes to rest", "it does not")
+}
+
+// settle lets everybody do his work with nothing new happening, and sees what becomes of
+// it: the oldest attachment of a machine that runs is attached, and what is deleted goes.
+func (w *world) settle() {
+	w.Note("nothing happens any more")
+	w.othersGo()
+	w.rest()
+	var has *spec.VirtualMachineBlockDeviceAttachment
+	for _, a := range w.truth.attachments {
+		if a.Status.Phase == spec.AttachmentAttached && a.Spec.VirtualMachineName == "web" {
+			has = a
+		}
+	}
+	if w.Draw("web is restarted", 2) == 0 {
+		w.stop("web")
+		w.reports("web")
+		for range 20 { // its exporter is given the time that it needs
+			w.Now = w.Now.Add(time.Second)
+			w.start("web")
+			w.work()
+		}
+		w.rest()
+		if p := w.truth.pods["web"]; has != nil && p != nil && len(objects.AttachedBy(p)) == 0 {
+			w.Violated("the next pod has what is attached", "%s was attached, and pod %s has nothing", has.Name, p.UID)
+		}
+	}
+	if p := w.truth.pods["db"]; p != nil && len(objects.AttachedBy(p)) > 0 {
+		// It has the volume until it ends, as the others are told.
+		w.stop("db")
+		w.rest()
+	}
+	if w.truth.pods["web"] == nil {
+		w.Violated("a machine starts without what does not end", "it waits still")
 	}
 	attached := 0
 	for _, n := range sortedKeys(w.truth.attachments) {

@@ -6,34 +6,105 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile/attachment"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
+	"k8s.io/apimachinery/pkg/types"
 )
 
-// attachments are the disks that the runner of the present pod is to plug. What their
-// status says of another pod is about a run that is over: the next one has another key,
-// and nobody exports anything to it yet.
+// UsedClaims are the names of all claims that a machine uses or may come to use, with those
+// of attachments that name it which its next pod may have.
+func UsedClaims(vm *spec.VirtualMachine, attachments []spec.VirtualMachineBlockDeviceAttachment) []string {
+	out := objects.ClaimNames(vm)
+	for i := range attachments {
+		if a := &attachments[i]; attachment.MayMount(a) {
+			out = append(out, a.Spec.BlockDeviceRef.ClaimName())
+		}
+	}
+	return out
+}
+
+// findMounts finds which volumes of attachments the next pod has, if there is none.
+func (d *decision) findMounts() {
+	if d.pod.state != podAbsent || !d.wanted() || len(d.s.Attachments) == 0 {
+		return
+	}
+	d.mounts, d.exporter, d.exporterUntil = attachment.Mounts(attachment.Start{
+		Machine: d.vm, Attachments: d.s.Attachments, Claims: d.s.Claims, Pods: d.s.OtherPods, Now: d.s.Now,
+	})
+}
+
+// exporting reports whether the exporter of a disk that the next pod has itself has not
+// ended yet.
+func (d *decision) exporting() bool {
+	if d.exporter == "" {
+		return false
+	}
+	if !d.exporterUntil.IsZero() {
+		d.wakeAt(d.exporterUntil)
+	}
+	d.running.wait(spec.ReasonDisksInUse, named(names.KindPod, d.exporter), "pod %s, which has exported an attached disk, is ending; the machine is started with the disk then", d.exporter)
+	return true
+}
+
+// attachments are the disks that the runner is to plug. What their status says of another
+// pod is about a run that is over: the next one has another key, and nobody exports
+// anything to it yet. What the pod itself has, or is to have, the guest has from the
+// beginning.
 func (d *decision) attachments() []runnerconfig.Attachment {
-	if d.s.Pod == nil || d.s.Pod.UID == "" {
-		return nil
+	mounts, exists := d.mounts, d.s.Pod != nil && d.s.Pod.UID != ""
+	if exists {
+		mounts = objects.AttachedBy(d.s.Pod)
 	}
 	var all []*spec.VirtualMachineBlockDeviceAttachment
 	for i := range d.s.Attachments {
-		a := &d.s.Attachments[i]
-		if c := a.Status.Connection; c != nil && c.PodUID == d.s.Pod.UID && a.Spec.VirtualMachineName == d.s.VM.Name && a.UID != "" {
+		if a := &d.s.Attachments[i]; a.Spec.VirtualMachineName == d.s.VM.Name && a.UID != "" {
 			all = append(all, a)
 		}
 	}
 	slices.SortFunc(all, func(a, b *spec.VirtualMachineBlockDeviceAttachment) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
+	connection := func(a *spec.VirtualMachineBlockDeviceAttachment) *spec.AttachmentConnection {
+		if c := a.Status.Connection; c != nil && exists && c.PodUID == d.s.Pod.UID {
+			return c
+		}
+		return nil
+	}
+	// holders are those that have what the pod has: by their connections, or else from its
+	// making on.
+	holders := map[string]types.UID{}
+	for _, m := range mounts {
+		holders[m.Claim] = m.For
+		for _, a := range all {
+			if c := connection(a); c != nil && c.Direct && !c.Detach && a.Spec.BlockDeviceRef.ClaimName() == m.Claim {
+				holders[m.Claim] = a.UID
+				break
+			}
+		}
+	}
 	var out []runnerconfig.Attachment
 	for _, a := range all {
-		c := a.Status.Connection
-		entry := runnerconfig.Attachment{UID: string(a.UID), Name: a.Name, Detach: c.Detach}
-		// The machine has a configuration, whatever somebody has written there.
-		if _, err := netip.ParseAddrPort(c.Address); err == nil && len(c.Fingerprint) == 64 && strings.Trim(c.Fingerprint, "0123456789abcdef") == "" {
-			entry.Address, entry.Fingerprint = c.Address, c.Fingerprint
+		c, entry := connection(a), runnerconfig.Attachment{UID: string(a.UID), Name: a.Name}
+		if p := a.Status.Place; p >= 1 && p <= attachment.MaxAttached {
+			entry.Place = int(p)
+		}
+		i := slices.IndexFunc(mounts, func(m objects.Attached) bool { return m.Claim == a.Spec.BlockDeviceRef.ClaimName() })
+		switch {
+		case c != nil && !c.Direct:
+			entry.Detach = c.Detach // until then the exporter is there for the last writes
+			// The machine has a configuration, whatever somebody has written there.
+			if _, err := netip.ParseAddrPort(c.Address); err == nil && len(c.Fingerprint) == 64 && strings.Trim(c.Fingerprint, "0123456789abcdef") == "" {
+				entry.Address, entry.Fingerprint = c.Address, c.Fingerprint
+			}
+		case c != nil && c.Detach:
+			entry.Detach = true
+		case i >= 0 && holders[mounts[i].Claim] == a.UID:
+			entry.Path = mounts[i].Path()
+		default:
+			continue
 		}
 		out = append(out, entry)
 	}

@@ -2,6 +2,7 @@ package machine_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
@@ -60,5 +62,93 @@ func TestAttachmentsAreTold(t *testing.T) {
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// A machine that was stopped has the volume of what was attached to it in its next pod, and
+// its runner has the path from the beginning; it waits for the exporter that is ending, and
+// detaches when it is told so. The digest of the pod does not know of it.
+func TestAttachmentsOfTheNextPod(t *testing.T) {
+	block := corev1.PersistentVolumeBlock
+	for name, c := range map[string]struct {
+		mode *corev1.PersistentVolumeMode
+		path string
+	}{"a file": {nil, "/var/local/vmop-disks/"}, "a device": {&block, "/dev/"}} {
+		t.Run(name, func(t *testing.T) { nextPodHas(t, c.mode, c.path) })
+	}
+}
+
+func nextPodHas(t *testing.T, mode *corev1.PersistentVolumeMode, under string) {
+	t.Helper()
+	a := spec.NewAttachment("default", "data", "web", spec.AttachedBlockDevice{Kind: spec.AttachedClaim, Name: "data"})
+	a.UID, a.Finalizers, a.Status.Place = "uid-data", []string{names.FinalizerAttachment}, 3
+	claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}}
+	claim.Spec.VolumeMode, claim.Status.Phase = mode, corev1.ClaimBound
+	exporter := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "data-vmbda", UID: "exporter", Annotations: map[string]string{names.AnnotationMadeFor: "uid-data"}}}
+	exporter.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+	exporting := true
+	w := newWorld(func(string, int) int { return 0 }, func(s machine.Snapshot) reconcile.Plan {
+		s.Attachments, s.Claims = []spec.VirtualMachineBlockDeviceAttachment{*a}, append(slices.Clone(s.Claims), claim)
+		if exporting {
+			s.OtherPods = append(slices.Clone(s.OtherPods), exporter)
+		}
+		return machine.Decide(s)
+	})
+	w.put("claim/data", claim.DeepCopy())
+	work := func() {
+		for range 10 {
+			w.work()
+			w.pass(time.Second)
+		}
+		w.observeAll()
+	}
+	work()
+	if pod := get[*corev1.Pod](w, "pod/web"); pod != nil {
+		t.Fatalf("there is a pod while %s exports the disk", exporter.Name)
+	}
+	c := spec.FindCondition(get[*spec.VirtualMachine](w, theVM).Status.Conditions, spec.ConditionPodReady)
+	if c == nil || c.Reason != spec.ReasonDisksInUse || !strings.Contains(c.Message, exporter.Name) {
+		t.Errorf("it is told %+v", c)
+	}
+	exporting = false
+	work()
+	pod := get[*corev1.Pod](w, "pod/web")
+	if pod == nil {
+		t.Fatal("there is no pod")
+	}
+	path := ""
+	for _, m := range pod.Spec.Containers[0].VolumeMounts {
+		if strings.HasPrefix(m.Name, "attached-") {
+			path = m.MountPath + "/disk.img"
+		}
+	}
+	for _, d := range pod.Spec.Containers[0].VolumeDevices {
+		if strings.HasPrefix(d.Name, "attached-") {
+			path = d.DevicePath
+		}
+	}
+	if !slices.Contains(objects.PodClaims(pod), "data") || !strings.HasPrefix(path, under) {
+		t.Fatalf("the pod has the disk at %q", path)
+	}
+	wants := func(want ...runnerconfig.Attachment) {
+		t.Helper()
+		got, _, err := runnerconfig.Parse([]byte(get[*corev1.ConfigMap](w, "configmap/web").Data[names.ConfigKey]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fmt.Sprint(got.Runner.VM.Attachments) != fmt.Sprint(want) {
+			t.Errorf("the runner has %+v, want %+v", got.Runner.VM.Attachments, want)
+		}
+	}
+	entry := runnerconfig.Attachment{UID: "uid-data", Name: "data", Place: 3, Path: path}
+	wants(entry)
+	a.Status.Connection = &spec.AttachmentConnection{PodUID: pod.UID, Direct: true}
+	work()
+	wants(entry)
+	a.Status.Connection.Detach = true
+	work()
+	wants(runnerconfig.Attachment{UID: "uid-data", Name: "data", Place: 3, Detach: true})
+	if now := get[*corev1.Pod](w, "pod/web"); now == nil || now.UID != pod.UID {
+		t.Error("the pod was replaced")
 	}
 }

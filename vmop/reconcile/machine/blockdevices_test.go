@@ -149,7 +149,7 @@ func TestImageOfAMachine(t *testing.T) {
 			}
 			another := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
 			another.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "golden-vi"}}}}
-			if machine.SharesDisks(get[*spec.VirtualMachine](w, theVM), another) {
+			if machine.SharesDisks(get[*spec.VirtualMachine](w, theVM), nil, another) {
 				t.Error("another machine that has the image is in the way")
 			}
 		})

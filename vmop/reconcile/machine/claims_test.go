@@ -167,7 +167,7 @@ func TestNoStartBesideAPodWithTheSameDisks(t *testing.T) {
 			other.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{
 				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
 			}}}
-			if !machine.SharesDisks(vm, &other) {
+			if !machine.SharesDisks(vm, nil, &other) {
 				t.Errorf("nobody looks for pods with claim %s", claim)
 			}
 			beside := s
@@ -176,7 +176,7 @@ func TestNoStartBesideAPodWithTheSameDisks(t *testing.T) {
 				t.Errorf("the machine starts beside a pod with claim %s", claim)
 			}
 			other.Status.Phase = corev1.PodSucceeded
-			if machine.SharesDisks(vm, &other) {
+			if machine.SharesDisks(vm, nil, &other) {
 				t.Errorf("a pod that has ended is looked for")
 			}
 		}

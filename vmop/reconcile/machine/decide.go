@@ -53,6 +53,7 @@ func Decide(s Snapshot) reconcile.Plan {
 		d.findRestart()
 		d.judgeImage()
 		d.findClaims()
+		d.findMounts()
 		d.findRepository()
 		d.makeSecret()
 		d.makeUserData()
@@ -114,6 +115,11 @@ type decision struct {
 	// serials are the serial numbers of the disks, one for each, if the configuration
 	// could be made.
 	serials []string
+	// mounts are the volumes of attachments that the next pod has, if there is none, exporter
+	// is the pod that it waits for because of them, and exporterUntil until when.
+	mounts        []objects.Attached
+	exporter      string
+	exporterUntil time.Time
 	// secret is the display secret, nil if there is none.
 	secret *corev1.Secret
 	// certificate is the name of the Secret with the certificate of the display, if

@@ -92,7 +92,7 @@ func (d *decision) absent() {
 		d.running.follow(d.configuration)
 	case d.unmade:
 		d.running.wait(spec.ReasonPodNotFound, named(names.KindPod, d.vm.Name), "pod %s waits for the objects that it needs, which are being made; it follows when they are there", d.vm.Name)
-	case d.disksInUse(), d.delayed(), d.unreported():
+	case d.disksInUse(), d.delayed(), d.unreported(), d.exporting():
 	case unnoted:
 		// With another pod there would be nothing left to tell it by: it is written
 		// first, and acted upon when it is seen there.
@@ -111,6 +111,8 @@ func (d *decision) absent() {
 func (d *decision) newPod() *corev1.Pod {
 	pod := d.plainPod()
 	reconcile.Stamp(pod)
+	// Neither is in the digest: disks come and go while the pod is there.
+	objects.AddAttached(pod, d.mounts)
 	// Not in the digest: it is brought up to date where the pod is.
 	objects.PassOn(d.s.VM, &d.s.Settings.Allowed).AddTo(pod)
 	if uid := d.s.VM.UID; uid != "" {
@@ -608,7 +610,17 @@ func (d *decision) outdated() bool {
 	}
 	now := d.plainPod()
 	reconcile.Stamp(now)
-	return now.Annotations[names.AnnotationApplied] != digest || len(d.awaiting) > 0 || d.restartAsked()
+	return now.Annotations[names.AnnotationApplied] != digest || len(d.awaiting) > 0 || d.restartAsked() || d.mountsTooMuch()
+}
+
+// mountsTooMuch reports whether a pod has a volume for an attachment that is gone, or going:
+// it may be what keeps the pod from starting.
+func (d *decision) mountsTooMuch() bool {
+	return slices.ContainsFunc(objects.AttachedBy(d.pod.pod), func(m objects.Attached) bool {
+		return !slices.ContainsFunc(d.s.Attachments, func(a spec.VirtualMachineBlockDeviceAttachment) bool {
+			return a.UID == m.For && a.DeletionTimestamp == nil
+		})
+	})
 }
 
 // runs is for a pod whose runner was started.

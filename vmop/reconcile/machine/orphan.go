@@ -88,11 +88,11 @@ func (d *decision) disagrees() string {
 			wanted++
 		}
 	}
-	mine, shared := objects.ClaimNames(d.vm), objects.SharedClaims(d.vm)
+	mine, shared, attached := objects.ClaimNames(d.vm), objects.SharedClaims(d.vm), objects.AttachedBy(pod)
 	has := 0
 	for _, claim := range objects.PodClaims(pod) {
 		switch {
-		case claim == names.ImageRepositoryClaim:
+		case claim == names.ImageRepositoryClaim, slices.ContainsFunc(attached, func(a objects.Attached) bool { return a.Claim == claim }):
 		case slices.Contains(mine, claim):
 			has++
 		case !slices.Contains(shared, claim):

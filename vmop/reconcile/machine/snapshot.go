@@ -30,7 +30,7 @@ type Snapshot struct {
 	// Pod is the pod that has the machine's name, whoever made it.
 	Pod *corev1.Pod
 	// OtherPods are further pods of the namespace that carry the machine's
-	// labels or share a disk with it, see [SharesDisks].
+	// labels or share a disk with it or its Attachments, see [SharesDisks].
 	OtherPods []corev1.Pod
 	// PortPods are pods, of any namespace, that take a port of a node which the pod
 	// waits for, see [ContendedPorts].
@@ -62,7 +62,7 @@ type Snapshot struct {
 	// names, if they are needed to start the machine, see [NeededSecrets]. Nobody
 	// watches them, and nobody reads what is in them. One that is not here is missing.
 	Secrets map[string]SecretState
-	// Claims are those of the machine's [objects.ClaimNames] that there are.
+	// Claims are those of the [UsedClaims] of the machine and its Attachments that there are.
 	Claims []corev1.PersistentVolumeClaim
 	// Mentioned are those of [MadeClaims] that another machine of the namespace
 	// mentions in its manifest, or may do: one that cannot be understood counts. Only
@@ -90,12 +90,12 @@ type Snapshot struct {
 }
 
 // SharesDisks reports whether a pod, other than that of the machine's name, may
-// write to a claim that the machine uses or may come to use. It belongs to the
-// OtherPods of a [Snapshot] of the machine.
-func SharesDisks(vm *spec.VirtualMachine, pod *corev1.Pod) bool {
+// write to a claim that the machine uses or may come to use, see [UsedClaims]. It belongs
+// to the OtherPods of a [Snapshot] of the machine.
+func SharesDisks(vm *spec.VirtualMachine, attachments []spec.VirtualMachineBlockDeviceAttachment, pod *corev1.Pod) bool {
 	if pod.Name == vm.Name || finished(pod) {
 		return false
 	}
-	names := objects.ClaimNames(vm)
+	names := UsedClaims(vm, attachments)
 	return slices.ContainsFunc(objects.PodClaims(pod), func(c string) bool { return slices.Contains(names, c) })
 }

@@ -3,8 +3,10 @@ package objects
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 const (
@@ -46,6 +49,72 @@ func ExportsTo(a *spec.VirtualMachineBlockDeviceAttachment) string {
 func ExportsFor(pod *corev1.Pod) string {
 	machine, _, _ := strings.Cut(pod.Annotations[names.AnnotationExportsTo], " ")
 	return machine
+}
+
+// Attached is a volume that the pod of a machine has for an attachment: from its making to
+// its end, whatever becomes of the attachment meanwhile.
+type Attached struct {
+	// Claim is its volume claim, and Block says that this is a block device.
+	Claim string `json:"claim"`
+	Block bool   `json:"block,omitempty"`
+	// For is the UID of the attachment.
+	For types.UID `json:"for"`
+}
+
+// volume is the name of the volume in the pod: names of claims may be longer.
+func (a *Attached) volume() string {
+	sum := sha256.Sum256([]byte(a.Claim))
+	return "attached-" + hex.EncodeToString(sum[:10])
+}
+
+// Path is where the pod has the disk.
+func (a *Attached) Path() string {
+	if a.Block {
+		return path.Join(machineconfig.DiskDeviceDir, a.volume())
+	}
+	return path.Join(machineconfig.DiskMountDir, a.volume(), machineconfig.DiskFile)
+}
+
+// AddAttached gives the volumes of attachments to the pod of a machine that is to be made.
+// It is no part of what the machine is: a pod is not replaced for one.
+func AddAttached(pod *corev1.Pod, all []Attached) {
+	if len(all) == 0 {
+		return
+	}
+	c := &pod.Spec.Containers[0]
+	for i := range all {
+		a := &all[i]
+		name := a.volume()
+		pod.Spec.Volumes = append(pod.Spec.Volumes, claimVolume(name, a.Claim))
+		if !a.Block {
+			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: path.Dir(a.Path())})
+			continue
+		}
+		c.VolumeDevices = append(c.VolumeDevices, corev1.VolumeDevice{Name: name, DevicePath: a.Path()})
+		if s := pod.Spec.SecurityContext; !slices.Contains(s.SupplementalGroups, diskGroup) {
+			s.SupplementalGroups = append(s.SupplementalGroups, diskGroup)
+		}
+	}
+	data, _ := json.Marshal(all) // texts are always encoded
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations[names.AnnotationAttached] = string(data)
+}
+
+// AttachedBy are the volumes that a pod has for attachments. What it says of claims that
+// it has not is not believed.
+func AttachedBy(pod *corev1.Pod) []Attached {
+	text := pod.Annotations[names.AnnotationAttached]
+	if text == "" {
+		return nil
+	}
+	var all []Attached
+	if json.Unmarshal([]byte(text), &all) != nil {
+		return nil
+	}
+	has := PodClaims(pod)
+	return slices.DeleteFunc(all, func(a Attached) bool { return !slices.Contains(has, a.Claim) })
 }
 
 func attachmentMeta(a *spec.VirtualMachineBlockDeviceAttachment) metav1.ObjectMeta {
