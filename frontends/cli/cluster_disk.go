@@ -451,7 +451,7 @@ func (w *diskWork) attach(namespace, machine, disk string) error {
 		return w.client.AwaitAttachment(ctx, made, func(a *spec.VirtualMachineBlockDeviceAttachment) (bool, error) {
 			tell(seeAttachment(&out, a))
 			if a.Status.Phase == spec.AttachmentFailed {
-				return false, fmt.Errorf("%s; it is tried again when that is over: kubectl delete vmbda -n %s %s takes it back", out.Message, namespace, a.Name)
+				return false, fmt.Errorf("%s; it is tried again when that is over: %s takes it back", out.Message, w.kubectl(w.c, "delete", "vmbda", "-n", namespace, a.Name))
 			}
 			return a.Status.Phase == spec.AttachmentAttached, nil
 		})
@@ -484,7 +484,7 @@ func (w *diskWork) detach(namespace, machine, disk string) error {
 		return a.Spec.BlockDeviceRef.Kind == spec.AttachedDisk && a.Spec.BlockDeviceRef.Name == disk
 	})
 	if i < 0 {
-		return fmt.Errorf("disk %s is not attached to machine %s: see kubectl get vmbda -n %s", disk, fullName(namespace, machine), namespace)
+		return fmt.Errorf("disk %s is not attached to machine %s: see %s", disk, fullName(namespace, machine), w.kubectl(w.c, "get", "vmbda", "-n", namespace))
 	}
 	a := all[i]
 	if err := w.client.Detach(ctx, a, w.c.Bool("dry-run")); err != nil {

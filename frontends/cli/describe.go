@@ -51,7 +51,10 @@ func (p *program) describe(c *cli.Context) error {
 		return textout.Properties(p.stdout, hostPage(&m, wanted, func(verb string) string { return p.hint(c, verb, m.FullName()) }))
 	}
 	return p.withMachine(c, func(_ context.Context, _ *cluster.Client, vm *spec.VirtualMachine) error {
-		return textout.Properties(p.stdout, clusterPage(vm, time.Now(), func(words ...string) string { return p.hint(c, words...) }))
+		return textout.Properties(p.stdout, clusterPage(vm, time.Now(), nextSteps{
+			hint:    func(words ...string) string { return p.hint(c, words...) },
+			kubectl: func(words ...string) string { return p.kubectl(c, words...) },
+		}))
 	})
 }
 
@@ -70,10 +73,15 @@ func amount(cpus int, ram int64) string {
 	return textout.Counted(cpus, "CPU") + ", " + textout.Size(ram)
 }
 
-// clusterPage describes a machine of a cluster; hint makes a command line of words.
-func clusterPage(vm *spec.VirtualMachine, now time.Time, hint func(words ...string) string) page {
+// nextSteps make command lines of words: of this program, and of kubectl.
+type nextSteps struct {
+	hint, kubectl func(words ...string) string
+}
+
+// clusterPage describes a machine of a cluster.
+func clusterPage(vm *spec.VirtualMachine, now time.Time, next nextSteps) page {
 	var out page
-	command := func(words ...string) string { return hint(append(words, "-n", vm.Namespace, vm.Name)...) }
+	command := func(words ...string) string { return next.hint(append(words, "-n", vm.Namespace, vm.Name)...) }
 	s := &vm.Status
 	out.add("Machine", fullName(vm.Namespace, vm.Name))
 	is := textout.OrNone(s.Phase)
@@ -110,7 +118,7 @@ func clusterPage(vm *spec.VirtualMachine, now time.Time, hint func(words ...stri
 	}
 	switch policy := vm.Spec.RunPolicy; {
 	case s.Phase == "":
-		out.add("Next", "see that the operator runs: kubectl get deployment -n vmop-system vmop-operator")
+		out.add("Next", "see that the operator runs: "+next.kubectl("get", "deployment", "-n", "vmop-system", "vmop-operator"))
 	case vm.DeletionTimestamp != nil:
 		out.add("Next", "it goes when its guest has ended; "+command("stop", "--force")+" does not wait for that")
 	case policy == spec.RunPolicyAlwaysOff:

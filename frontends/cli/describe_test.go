@@ -41,7 +41,7 @@ func TestNextStep(t *testing.T) {
 			vm.Status.Conditions = []spec.Condition{{Type: spec.ConditionAwaitingRestart, Status: metav1.ConditionTrue}}
 		}), "vmop-cli restart -n shop web --cluster applies it"},
 	} {
-		page := clusterPage(x.vm, time.Now(), clusterHint)
+		page := clusterPage(x.vm, time.Now(), clusterSteps)
 		if last := page[len(page)-1]; last[0] != "Next" || !strings.Contains(last[1], x.want) {
 			t.Errorf("%v, want %s", page, x.want)
 		}
@@ -69,7 +69,7 @@ func TestLastStart(t *testing.T) {
 	vm.Status.Conditions = []spec.Condition{{Type: spec.ConditionBooted, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(began.Add(20 * time.Second))}}
 	want := "60m ago: 2m10s until a node took it, 4s until the guest executed, 20s until the guest agent answered"
 	last := func() string {
-		for _, line := range clusterPage(vm, now, clusterHint) {
+		for _, line := range clusterPage(vm, now, clusterSteps) {
 			if line[0] == "Last start" {
 				return line[1]
 			}
@@ -111,6 +111,7 @@ func TestExposure(t *testing.T) {
 	}
 }
 
-func clusterHint(words ...string) string {
-	return "vmop-cli " + strings.Join(words, " ") + " --cluster"
+var clusterSteps = nextSteps{
+	hint:    func(words ...string) string { return "vmop-cli " + strings.Join(words, " ") + " --cluster" },
+	kubectl: func(words ...string) string { return "kubectl " + strings.Join(words, " ") },
 }

@@ -62,7 +62,7 @@ func (p *program) edit(c *cli.Context) error {
 		return os.RemoveAll(dir)
 	}
 	if err := p.applyEdited(c, m, file); err != nil {
-		p.note("What you wrote is in %s; apply it with %s.", file, p.hint(c, "apply", shellWord(file)))
+		p.note("What you wrote is in %s; apply it with %s.", file, p.hint(c, "apply", file))
 		return err
 	}
 	return os.RemoveAll(dir)

@@ -1,36 +1,46 @@
 package main
 
 import (
-	"strings"
-
 	"github.com/urfave/cli/v2"
+
+	"github.com/vmop/sdk/internal/shellwords"
 )
 
-// hint is the command line of a next step, with the flags that this command was given and
-// the next one needs, too: those that say where the machines are. It is the only place that
-// makes one (TestHints).
+// hint is the command line of a next step, as a shell takes it, with the flags that this
+// command was given and the next one needs, too: those that say where the machines are. It is
+// the only place that makes one (TestHints).
 func (p *program) hint(c *cli.Context, words ...string) string {
-	return strings.Join(append(append([]string{"vmop-cli"}, words...), p.where(c)...), " ")
+	return shellwords.Join(append(append([]string{"vmop-cli"}, words...), p.where(c)...)...)
+}
+
+// kubectl is the command line of a next step that kubectl does, for the cluster that this
+// command was about.
+func (p *program) kubectl(c *cli.Context, words ...string) string {
+	return shellwords.Join(append(append([]string{"kubectl"}, whichCluster(c)...), words...)...)
 }
 
 // where are the flags that say where machines are, as this command was given them.
 func (p *program) where(c *cli.Context) []string {
-	var out []string
-	add := func(flag, value string) { out = append(out, flag, shellWord(value)) }
 	if inCluster(c) {
-		if c.IsSet("kubeconfig") {
-			add("--kubeconfig", c.String("kubeconfig"))
+		if flags := whichCluster(c); len(flags) > 0 {
+			return flags
 		}
-		if c.IsSet("context") {
-			add("--context", c.String("context"))
-		}
-		if len(out) == 0 {
-			out = append(out, "--cluster")
-		}
-		return out
+		return []string{"--cluster"}
 	}
 	if dir := c.String("data-dir"); dir != "" && dir != p.getenv("VMOP_DATA_DIR") {
-		add("--data-dir", dir)
+		return []string{"--data-dir", dir}
+	}
+	return nil
+}
+
+// whichCluster are the flags that say which cluster is meant, as this command was given them.
+// kubectl has the same.
+func whichCluster(c *cli.Context) []string {
+	var out []string
+	for _, name := range []string{"kubeconfig", "context"} {
+		if c.IsSet(name) {
+			out = append(out, "--"+name, c.String(name))
+		}
 	}
 	return out
 }

@@ -88,6 +88,7 @@ func TestHintsRepeatFlags(t *testing.T) {
 		{[]string{"--data-dir", "/srv/a"}, "/srv/a", "vmop-cli start web"},
 		{[]string{"--cluster"}, "", "vmop-cli start web --cluster"},
 		{[]string{"--context", "lab", "--kubeconfig", "k"}, "", "vmop-cli start web --kubeconfig k --context lab"},
+		{[]string{"--kubeconfig", "my k"}, "", "vmop-cli start web --kubeconfig 'my k'"},
 	} {
 		p := &program{getenv: func(name string) string { return map[string]string{"VMOP_DATA_DIR": c.env}[name] }}
 		got := ""
@@ -101,5 +102,27 @@ func TestHintsRepeatFlags(t *testing.T) {
 		if err := app.Run(append([]string{"vmop-cli", "probe"}, c.args...)); err != nil || got != c.want {
 			t.Errorf("%q: %q, %v, want %q", c.args, got, err, c.want)
 		}
+	}
+}
+
+// What people name as they like is quoted, in commands of this program and of kubectl.
+func TestHintsAreQuoted(t *testing.T) {
+	var hint, kubectl string
+	app := &cli.App{Commands: []*cli.Command{{
+		Name: "probe", Flags: clusterFlags(),
+		Action: func(c *cli.Context) error {
+			p := &program{getenv: func(string) string { return "" }}
+			hint, kubectl = p.hint(c, "apply", "/tmp/ann's web.yaml"), p.kubectl(c, "get", "vm")
+			return nil
+		},
+	}}}
+	if err := app.Run([]string{"vmop-cli", "probe", "--kubeconfig", "my clusters", "--context", "lab"}); err != nil {
+		t.Fatal(err)
+	}
+	if want := `vmop-cli apply '/tmp/ann'\''s web.yaml' --kubeconfig 'my clusters' --context lab`; hint != want {
+		t.Errorf("%s, want %s", hint, want)
+	}
+	if want := `kubectl --kubeconfig 'my clusters' --context lab get vm`; kubectl != want {
+		t.Errorf("%s, want %s", kubectl, want)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/internal/shellwords"
 	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/hostprobe"
@@ -67,9 +68,9 @@ func wayOut(err error) error {
 		return err
 	}
 	if empty.Known == empty.Path {
-		return fmt.Errorf("%w: put it back, name another one with --disk %s=PATH, or say --new-disk %s", err, empty.Disk, empty.Disk)
+		return fmt.Errorf("%w: put it back, name another one with --disk %s, or say --new-disk %s", err, shellwords.Quote(empty.Disk+"=PATH"), empty.Disk)
 	}
-	return fmt.Errorf("%w: name it with --disk %s=%s, or say --new-disk %s for %s", err, empty.Disk, empty.Known, empty.Disk, map[bool]string{true: "an empty one", false: "a new copy"}[empty.Image == ""])
+	return fmt.Errorf("%w: name it with --disk %s, or say --new-disk %s for %s", err, shellwords.Quote(empty.Disk+"="+empty.Known), empty.Disk, map[bool]string{true: "an empty one", false: "a new copy"}[empty.Image == ""])
 }
 
 // tellDisks tells which disks are new, and which are used because they were given

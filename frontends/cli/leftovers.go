@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -72,12 +71,11 @@ func (p *program) leftovers(c *cli.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	kubectl := "kubectl" + kubectlFlags(c)
 	out := make([]leftover, len(found))
 	for i, r := range found {
 		out[i] = leftover{
 			Namespace: r.Namespace, Kind: r.Kind, Name: r.Name, Machine: r.Machine, Created: r.Created.Time,
-			Delete: fmt.Sprintf("%s delete -n %s %s", kubectl, r.Namespace, resourceName(r)),
+			Delete: p.kubectl(c, "delete", "-n", r.Namespace, resourceName(r)),
 		}
 		if r.Size != nil {
 			out[i].Size = spec.Bytes(*r.Size)
@@ -109,12 +107,12 @@ func (p *program) leftovers(c *cli.Context) error {
 	}
 	fmt.Fprintln(p.stdout, "\nTo delete what a machine has left, with its data:")
 	for i := 0; i < len(found); {
-		first, command := &found[i], strings.Builder{}
-		fmt.Fprintf(&command, "  %s delete -n %s", kubectl, first.Namespace)
+		first := &found[i]
+		command := []string{"delete", "-n", first.Namespace}
 		for ; i < len(found) && found[i].Namespace == first.Namespace && found[i].Machine == first.Machine; i++ {
-			command.WriteString(" " + resourceName(found[i]))
+			command = append(command, resourceName(found[i]))
 		}
-		fmt.Fprintln(p.stdout, textout.Printable(command.String()))
+		fmt.Fprintln(p.stdout, textout.Printable("  "+p.kubectl(c, command...)))
 	}
 	return failed
 }
@@ -124,15 +122,4 @@ func resourceName(r cluster.Remainder) string {
 		return "secret/" + r.Name
 	}
 	return "pvc/" + r.Name
-}
-
-// kubectlFlags are the flags that choose the cluster as they were given.
-func kubectlFlags(c *cli.Context) string {
-	var out string
-	for _, f := range []string{"kubeconfig", "context"} {
-		if v := c.String(f); v != "" {
-			out += " --" + f + " '" + strings.ReplaceAll(v, "'", `'\''`) + "'"
-		}
-	}
-	return out
 }

@@ -223,7 +223,7 @@ func (w *operating) once(vm *spec.VirtualMachine, force bool, slots chan struct{
 	}
 	goesOn := "the machine goes on with it"
 	if out.Operation != "" {
-		goesOn = fmt.Sprintf("operation %s goes on; see kubectl get vmop -n %s %[1]s", out.Operation, vm.Namespace)
+		goesOn = fmt.Sprintf("operation %s goes on; see %s", out.Operation, w.kubectl(w.c, "get", "vmop", "-n", vm.Namespace, out.Operation))
 	}
 	out.failed = true
 	switch {

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/vmop/sdk/internal/shellwords"
 	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/imagesource"
 	"github.com/vmop/sdk/vmop/spec"
@@ -145,7 +146,7 @@ func (p *program) complete(c *cli.Context, vm *spec.VirtualMachine, image host.I
 		}
 	}
 	if c.Bool("in-place") {
-		p.note("A manifest cannot say that an image is used in place: give it with --disk %s=%s", host.SystemDisk, shellWord(image.Source))
+		p.note("A manifest cannot say that an image is used in place: give it with --disk %s", shellwords.Quote(host.SystemDisk+"="+image.Source))
 	} else {
 		vm.Spec.VM.Disks[0] = spec.Disk{Image: &spec.DiskImage{
 			Name:   vm.Spec.VM.Disks[0].VolumeClaimTemplate.Metadata.Name,

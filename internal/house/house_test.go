@@ -23,7 +23,7 @@ var arrows = map[string][]string{
 	"vmop/limits":          {},
 	"vmop/spec":            {"vmop/names", "vmop/conditions", "vmop/limits", "internal/userdata", "internal/yamljson"},
 	"vmop/conditions":      {},
-	"vmop/qemucmd":         {"vmop/limits"},
+	"vmop/qemucmd":         {"internal/shellwords", "vmop/limits"},
 	"vmop/qmp":             {},
 	"vmop/qmp/goqemu":      {"vmop/qmp"},
 	"vmop/qmp/qmptest":     {},
@@ -37,14 +37,14 @@ var arrows = map[string][]string{
 	"vmop/live":            {"vmop/conditions", "vmop/qemucmd", "vmop/runnerconfig"},
 	"vmop/names":           {},
 	"vmop/reconcile":       {"vmop/conditions", "vmop/names"},
-	"vmop/runner":          {"internal/answercd", "internal/atomicfile", "internal/filecopy", "internal/overlay", "vmop/conditions", "vmop/limits", "vmop/qemucmd", "vmop/qmp", "vmop/qga", "vmop/vmopagent", "vmop/cloudinit", "vmop/imageinspect", "vmop/runnerconfig", "vmop/live", "vmop/runner/tap", "vmop/runner/tunnel"},
+	"vmop/runner":          {"internal/answercd", "internal/atomicfile", "internal/filecopy", "internal/overlay", "internal/shellwords", "vmop/conditions", "vmop/limits", "vmop/qemucmd", "vmop/qmp", "vmop/qga", "vmop/vmopagent", "vmop/cloudinit", "vmop/imageinspect", "vmop/runnerconfig", "vmop/live", "vmop/runner/tap", "vmop/runner/tunnel"},
 	"vmop/runner/tap":      {},
 	"vmop/runner/vmstatus": {"vmop/conditions", "vmop/live", "vmop/runner"},
 	"vmop/output":          {"vmop/names", "vmop/spec"},
 	"vmop/runner/tunnel":   {},
 	"vmop/imagesource":     {"internal/atomicfile", "internal/filecopy", "vmop/imageinspect"},
 	"vmop/host": {
-		"vmop/imagesource", "internal/atomicfile", "internal/filecopy", "internal/overlay", "internal/yamljson", "vmop/names", "vmop/spec", "vmop/qemucmd", "vmop/qmp", "vmop/hostprobe", "vmop/runnerconfig", "vmop/live", "vmop/reconcile/changes",
+		"vmop/imagesource", "internal/atomicfile", "internal/filecopy", "internal/overlay", "internal/shellwords", "internal/yamljson", "vmop/names", "vmop/spec", "vmop/qemucmd", "vmop/qmp", "vmop/hostprobe", "vmop/runnerconfig", "vmop/live", "vmop/reconcile/changes",
 		"vmop/reconcile/machineconfig", "vmop/runner", "vmop/runner/vmstatus", "vmop/conditions", "vmop/imageinspect", "vmop/qga",
 	},
 	"vmop/inspect": {
@@ -83,7 +83,7 @@ var arrows = map[string][]string{
 
 	"vmop/operatorconfig": {"vmop/spec", "vmop/reconcile/objects", "vmop/reconcile/operation", "vmop/reconcile/console"},
 	"vmop/takeover": {
-		"vmop/names", "vmop/spec", "vmop/qemucmd", "vmop/reconcile", "vmop/reconcile/machineconfig",
+		"internal/shellwords", "vmop/names", "vmop/spec", "vmop/qemucmd", "vmop/reconcile", "vmop/reconcile/machineconfig",
 		"vmop/reconcile/objects", "vmop/reconcile/machine", "vmop/operatorconfig",
 	},
 }
@@ -93,7 +93,7 @@ var standardOnly = []string{"vmop/limits", "vmop/names", "vmop/conditions", "vmo
 
 // pure are the packages whose functions depend on their arguments alone.
 var pure = []string{
-	"vmop/limits", "vmop", "vmop/spec", "vmop/names", "vmop/conditions", "vmop/qemucmd", "vmop/runnerconfig", "vmop/live", "vmop/operatorconfig", "vmop/output", "vmop/takeover", "internal/userdata", "internal/yamljson",
+	"vmop/limits", "vmop", "vmop/spec", "vmop/names", "vmop/conditions", "vmop/qemucmd", "vmop/runnerconfig", "vmop/live", "vmop/operatorconfig", "vmop/output", "vmop/takeover", "internal/shellwords", "internal/userdata", "internal/yamljson",
 	"vmop/reconcile", "vmop/reconcile/machineconfig", "vmop/reconcile/objects", "vmop/reconcile/changes",
 	"vmop/reconcile/machine", "vmop/reconcile/operation", "vmop/reconcile/disk", "vmop/reconcile/attachment", "vmop/reconcile/pool", "vmop/reconcile/console", "vmop/reconcile/observation",
 	"vmop/reconcile/internal/manifest",

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/vmop/sdk/internal/shellwords"
 	"github.com/vmop/sdk/vmop/hostprobe"
 	"github.com/vmop/sdk/vmop/qemucmd"
 )
@@ -216,7 +217,7 @@ func diagnoseBridges(s *surroundings, say func(status FindingStatus, subject, do
 	case !s.mayBridge && s.probed.Host.BridgeHelper == "":
 		say(FindingLimited, "bridges", "install qemu-bridge-helper (Debian: package qemu-system-common, Fedora: qemu-common)", "%s; nothing may attach tap interfaces for you", strings.Join(s.bridges, ", "))
 	case !s.mayBridge:
-		say(FindingLimited, "bridges", fmt.Sprintf("an administrator allows it with: chmod u+s %s, and a line \"allow %s\" in /etc/qemu/bridge.conf", s.probed.Host.BridgeHelper, s.bridges[0]),
+		say(FindingLimited, "bridges", fmt.Sprintf("an administrator allows it with: %s, and a line \"allow %s\" in /etc/qemu/bridge.conf", shellwords.Join("chmod", "u+s", s.probed.Host.BridgeHelper), s.bridges[0]),
 			"%s; you may not attach tap interfaces", strings.Join(s.bridges, ", "))
 	default:
 		say(FindingOK, "bridges", "", "%s", strings.Join(s.bridges, ", "))

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/vmop/sdk/internal/shellwords"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/runner"
 )
@@ -250,11 +251,11 @@ func whatHelps(err error) string {
 	empty := (*EmptyDiskError)(nil)
 	switch {
 	case errors.As(err, &empty):
-		return fmt.Sprintf("put the image back, or name another one at the next start with --disk %s=PATH; --new-disk %s is for an empty disk in its place", empty.Disk, empty.Disk)
+		return fmt.Sprintf("put the image back, or name another one at the next start with --disk %s; --new-disk %s is for an empty disk in its place", shellwords.Quote(empty.Disk+"=PATH"), empty.Disk)
 	case errors.As(err, &given) && errors.Is(err, fs.ErrPermission):
 		return "have the rights given to you, as is said there, or use a copy of your own"
 	case errors.As(err, &given) && given.Disk != "":
-		return fmt.Sprintf("put the image there, or name another one at the next start with --disk %s=PATH", given.Disk)
+		return fmt.Sprintf("put the image there, or name another one at the next start with --disk %s", shellwords.Quote(given.Disk+"=PATH"))
 	case errors.As(err, &given):
 		return "put the file there, or correct the manifest with vmop-cli edit"
 	}

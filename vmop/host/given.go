@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/vmop/sdk/internal/shellwords"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
@@ -83,8 +84,8 @@ func cannotBe(file string, mode uint32, err error) string {
 	if !ok {
 		return text
 	}
-	return fmt.Sprintf("%s for %s: %s belongs to %s and group %d with mode %04o, and a machine has your rights; its owner or root gives you what it takes: setfacl -m u:%d:%s %s",
-		text, whoIs(os.Geteuid()), denied, whoIs(int(owner.Uid)), owner.Gid, info.Mode().Perm(), os.Geteuid(), give, denied)
+	return fmt.Sprintf("%s for %s: %s belongs to %s and group %d with mode %04o, and a machine has your rights; its owner or root gives you what it takes: %s",
+		text, whoIs(os.Geteuid()), denied, whoIs(int(owner.Uid)), owner.Gid, info.Mode().Perm(), shellwords.Join("setfacl", "-m", fmt.Sprintf("u:%d:%s", os.Geteuid(), give), denied))
 }
 
 // closedDirectory is the first directory on the way to a file that this user may not pass,

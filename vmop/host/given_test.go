@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/vmop/sdk/internal/shellwords"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
@@ -44,7 +45,7 @@ func TestFilesOfSomebodyElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	object := wishedObject(t, "1Gi")
-	image, closed := filepath.Join(top, "system.img"), filepath.Join(top, "closed")
+	image, closed := filepath.Join(top, "ann's system.img"), filepath.Join(top, "closed off")
 	hidden := filepath.Join(closed, "system.img")
 	if err := os.Mkdir(closed, 0o755); err != nil {
 		t.Fatal(err)
@@ -88,7 +89,7 @@ func TestFilesOfSomebodyElse(t *testing.T) {
 			asNobody(t, func() {
 				user := whoIs(os.Geteuid())
 				want := fmt.Sprintf("%s%s cannot be %s: permission denied for %s: %s belongs to %s and group %d with mode %s, and a machine has your rights; its owner or root gives you what it takes: setfacl -m u:%d:%s %s",
-					field, c.file, c.what, user, c.denied, owner, os.Getegid(), c.perm, os.Geteuid(), c.give, c.denied)
+					field, c.file, c.what, user, c.denied, owner, os.Getegid(), c.perm, os.Geteuid(), c.give, shellwords.Quote(c.denied))
 				if err := checkGiven(&vm, &config, top+"/images"); err == nil || err.Error() != want {
 					text = fmt.Sprintf("%v\nwant %s", err, want)
 				}

@@ -3,6 +3,8 @@ package qemucmd
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/vmop/sdk/internal/shellwords"
 )
 
 // Args returns the arguments of QEMU, without the executable.
@@ -51,31 +53,16 @@ func (c Command) Shell() string {
 		// A first word with an equals sign would be an assignment.
 		b.WriteString("command ")
 	}
-	quote(&b, c.Executable)
+	b.WriteString(shellwords.Join(c.Executable))
 	for _, g := range c.Groups {
 		for _, o := range g.Options {
 			b.WriteString(" \\\n ")
 			for _, a := range o.Args() {
 				b.WriteByte(' ')
-				quote(&b, a)
+				b.WriteString(shellwords.Quote(a))
 			}
 		}
 	}
 	b.WriteByte('\n')
 	return b.String()
 }
-
-// quote writes s so that a POSIX shell reads it as one word.
-func quote(b *strings.Builder, s string) {
-	if s != "" && strings.Trim(s, shellSafe) == "" {
-		b.WriteString(s)
-		return
-	}
-	b.WriteByte('\'')
-	b.WriteString(strings.ReplaceAll(s, "'", `'\''`))
-	b.WriteByte('\'')
-}
-
-// shellSafe are the characters that no POSIX shell treats specially inside a
-// word. The tilde and the braces are not among them.
-const shellSafe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-"

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/vmop/sdk/internal/shellwords"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
@@ -210,7 +211,7 @@ func chownCommand(user int, mountInfo string, paths []string) string {
 			on = append(on, system)
 		}
 	}
-	line := strings.Join(words, " ")
+	line := shellwords.Join(words...)
 	if len(on) > 0 {
 		line += " (in the file system of " + strings.Join(on, " and ") + ")"
 	}

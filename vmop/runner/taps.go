@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/vmop/sdk/internal/shellwords"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runner/tap"
 	"github.com/vmop/sdk/vmop/runnerconfig"
@@ -111,7 +112,7 @@ func (e *Engine) newTap(ctx context.Context, bridge string, queues int) (*tap.De
 	}
 	d, herr := tap.Helper(ctx, helper, bridge)
 	if herr != nil {
-		return nil, fmt.Errorf("%w; an administrator allows users this with: chmod u+s %s, and a line \"allow %s\" in /etc/qemu/bridge.conf (%v)", herr, helper, bridge, tap.ErrNotPermitted)
+		return nil, fmt.Errorf("%w; an administrator allows users this with: %s, and a line \"allow %s\" in /etc/qemu/bridge.conf (%v)", herr, shellwords.Join("chmod", "u+s", helper), bridge, tap.ErrNotPermitted)
 	}
 	return d, nil
 }

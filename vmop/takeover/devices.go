@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/vmop/sdk/internal/shellwords"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	vmobjects "github.com/vmop/sdk/vmop/reconcile/objects"
@@ -108,19 +109,23 @@ func (m *machine) imageRepository() {
 
 // place is where the files of a volume are.
 type place struct {
-	// directory is a path there, or describes it.
-	directory string
+	// directory is a path there; where none is known, described says which it is.
+	directory, described string
 	// host is a node or a server; empty if it is not known which.
 	host string
 }
 
 // chown is what gives a directory to the runner's user.
 func chown(p place) string {
-	words := fmt.Sprintf("chown -R %d:%[1]d %s", vmobjects.RunnerUser, p.directory)
-	if p.host != "" {
-		words += " (on " + p.host + ")"
+	words := []string{"chown", "-R", fmt.Sprintf("%d:%[1]d", vmobjects.RunnerUser)}
+	line := shellwords.Join(append(words, p.directory)...)
+	if p.directory == "" {
+		line = shellwords.Join(words...) + " " + p.described
 	}
-	return words
+	if p.host != "" {
+		line += " (on " + p.host + ")"
+	}
+	return line
 }
 
 // keepsOwner says why the files on a claim's volume stay root's when a pod with
@@ -136,9 +141,9 @@ func (c *check) keepsOwner(pvc *corev1.PersistentVolumeClaim) (why string, where
 	}
 	switch s := &pv.Spec.PersistentVolumeSource; {
 	case s.HostPath != nil:
-		return "volume " + pv.Name + " is a hostPath", place{s.HostPath.Path, nodeOf(pv)}
+		return "volume " + pv.Name + " is a hostPath", place{directory: s.HostPath.Path, host: nodeOf(pv)}
 	case s.NFS != nil:
-		return "volume " + pv.Name + " is on NFS", place{s.NFS.Path, "server " + s.NFS.Server}
+		return "volume " + pv.Name + " is on NFS", place{directory: s.NFS.Path, host: "server " + s.NFS.Server}
 	case s.CSI != nil:
 		driver, ok := get[storagev1.CSIDriver](c.objects, kindCSIDriver, "", s.CSI.Driver)
 		if !ok || driver.Spec.FSGroupPolicy == nil {
@@ -146,7 +151,7 @@ func (c *check) keepsOwner(pvc *corev1.PersistentVolumeClaim) (why string, where
 		}
 		switch policy := *driver.Spec.FSGroupPolicy; {
 		case policy == storagev1.NoneFSGroupPolicy, policy == storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy && (s.CSI.FSType == "" || !onlyOnce(pv)):
-			return fmt.Sprintf("driver %s with fsGroupPolicy %s", s.CSI.Driver, policy), place{directory: "the directory of volume " + pv.Name}
+			return fmt.Sprintf("driver %s with fsGroupPolicy %s", s.CSI.Driver, policy), place{described: "the directory of volume " + pv.Name}
 		}
 	}
 	return "", place{}
