@@ -23,6 +23,10 @@ const (
 	exitUsage = 2
 )
 
+// exitSignal is added to the number of the signal that ended a program whose exit code is
+// passed on, as shells do.
+const exitSignal = 128
+
 // program is what the commands work with instead of globals.
 type program struct {
 	stdin          io.Reader

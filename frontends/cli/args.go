@@ -9,7 +9,8 @@ import (
 
 // reorder moves a command's flags before its other arguments: the flag package
 // stops at the first argument that is no flag, and people write
-// "render vm.yaml --show all". What follows -- is no flag.
+// "render vm.yaml --show all". What follows -- is no flag, nor is what follows the
+// command that ssh shall execute.
 func reorder(app *cli.App, args []string) []string {
 	i := 1
 	for i < len(args) && strings.HasPrefix(args[i], "-") {
@@ -33,6 +34,10 @@ func reorder(app *cli.App, args []string) []string {
 		}
 		if len(a) < 2 || a[0] != '-' {
 			rest = append(rest, a)
+			if command.Name == sshName && len(rest) == 2 { // NAME and COMMAND
+				rest = append(rest, tail...)
+				break
+			}
 			continue
 		}
 		if a == "-h" || a == "-help" || a == "--help" {

@@ -197,7 +197,7 @@ func (p *program) guestExec(ctx context.Context, a *qga.Client, command []string
 	}
 	switch code := status.ExitCode; {
 	case status.Signal > 0:
-		return &exitStatus{code: min(128+status.Signal, 255)}
+		return &exitStatus{code: min(exitSignal+status.Signal, 255)}
 	case code < 0 || code > 255: // Windows has such, and this host's exit codes are bytes
 		p.note("The command's exit code is %d.", code)
 		return &exitStatus{code: 255}

@@ -11,19 +11,27 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/internal/shellwords"
 	"github.com/vmop/sdk/vmop/host"
 )
 
+// sshName is the command whose arguments may be those of a command in the guest.
+const sshName = "ssh"
+
 func (p *program) sshCommand() *cli.Command {
 	return &cli.Command{
-		Name:      "ssh",
+		Name:      sshName,
 		Usage:     "log in to the guest of a machine of this host",
-		ArgsUsage: "NAME [-- COMMAND [ARGUMENT...]]",
+		ArgsUsage: "NAME [COMMAND [ARGUMENT...]]",
 		Description: "Runs this system's ssh for the port of this host that leads to the guest's port 22. The\n" +
-			"guest's host keys are in a file of the machine's own. The exit code is that of ssh.\n\n" +
+			"guest's host keys are in a file of the machine's own. A COMMAND with ARGUMENTs gets them as\n" +
+			"they are given here, blanks, quotes and asterisks included: they are quoted for the shell of\n" +
+			"the guest's user, which is one of POSIX (sh, bash, zsh). A COMMAND alone is a line for that\n" +
+			"shell, as with ssh.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli ssh web\n" +
-			"  vmop-cli ssh web -- uname -a",
+			"  vmop-cli ssh web ls -l \"my files\"\n" +
+			"  vmop-cli ssh web \"cd /var/log && ls *.log\"",
 		Flags: machineFlags(sshUserFlag()),
 		Action: func(c *cli.Context) error {
 			if c.NArg() == 0 {
@@ -34,9 +42,19 @@ func (p *program) sshCommand() *cli.Command {
 				return err
 			}
 			args := append(host.SSHArguments(options), "--", host1(options))
-			return p.execute(c, "ssh", append(args, c.Args().Tail()...))
+			return p.execute(c, sshName, append(args, remoteCommand(c.Args().Tail())...))
 		},
 	}
+}
+
+// remoteCommand is what ssh is given to have a command executed with its arguments: ssh joins
+// its words by blanks, and the shell of the guest's user divides them again. One word alone
+// is a line for that shell, which is the way to have it do something.
+func remoteCommand(words []string) []string {
+	if len(words) < 2 {
+		return words
+	}
+	return []string{shellwords.Join(words...)}
 }
 
 func sshUserFlag() cli.Flag {
@@ -159,7 +177,11 @@ func (p *program) execute(c *cli.Context, name string, args []string) error {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.stdin, p.stdout, p.stderr
 	err = cmd.Run()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-		return &exitStatus{code: max(exit.ExitCode(), exitError)}
+		status, _ := exit.Sys().(syscall.WaitStatus)
+		if status.Signaled() {
+			return &exitStatus{code: exitSignal + int(status.Signal())}
+		}
+		return &exitStatus{code: exit.ExitCode()}
 	}
 	return err
 }
