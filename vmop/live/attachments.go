@@ -102,7 +102,7 @@ func (d *decider) missing(a runnerconfig.Attachment, taken map[int]bool, closing
 	case free >= d.in.Machine.Ports:
 		return Attachment{Phase: AttachmentPending, Message: "all places for disks that are plugged are taken: detach another one"}
 	}
-	step := PlugDisk{UID: a.UID, Serial: d.in.Config.Runner.VM.AttachmentSerial(a.UID), Port: free, Path: a.Path}
+	step := PlugDisk{UID: a.UID, Serial: d.in.Config.Runner.VM.AttachmentSerial(a.UID), Port: free, Path: a.Path, GrowTo: int64(a.GrowTo)}
 	exhausted, problem := d.attempt(d.goal([]any{a.Path, a.Address, a.Fingerprint}), step)
 	taken[free] = !exhausted // one that cannot be plugged keeps no other from its place
 	switch {

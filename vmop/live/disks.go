@@ -14,6 +14,9 @@ import (
 // multiple.
 const sector = 512
 
+// WholeSectors is a size of a disk in bytes, rounded up to what QEMU counts in.
+func WholeSectors(bytes int64) int64 { return (bytes + sector - 1) / sector * sector }
+
 // DiskSize is what the guest has of a disk that exists by itself.
 type DiskSize struct {
 	// Name is the disk's within its machine.
@@ -59,7 +62,7 @@ func (d *decider) disks() {
 		case o.Size >= wanted:
 			d.grown = append(d.grown, i)
 		default:
-			bytes := (wanted + sector - 1) / sector * sector
+			bytes := WholeSectors(wanted)
 			_, problem = d.attempt(d.goal(fmt.Sprint(o.ID, " of ", bytes)), GrowDisk{ID: o.ID, Node: o.Node, Bytes: bytes})
 			if problem != "" && d.refusedGrowth == "" {
 				d.refusedGrowth = "; the disk " + cmp.Or(w.Name, o.ID) + " does not grow now" + because(problem)

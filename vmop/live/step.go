@@ -64,6 +64,8 @@ type PlugDisk struct {
 	Port int
 	// Path is that of the image or the block device; empty for one that is exported.
 	Path string
+	// GrowTo is the size in bytes to which an image at Path is enlarged that is smaller.
+	GrowTo int64
 }
 
 // UnplugDisk asks the guest to release such a disk.

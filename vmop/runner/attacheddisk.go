@@ -30,6 +30,8 @@ type openedDisk struct {
 	size int64
 	// volumes are as in [Options.Volumes].
 	volumes []string
+	// has is how large the disk in an image was when that was opened, in bytes.
+	has     int64
 	message func(level Level, format string, args ...any)
 }
 
@@ -87,7 +89,10 @@ func (d *openedDisk) open() (*os.File, runnerconfig.DriveFacts, error) {
 	if err := d.keep(rec); err != nil {
 		return nil, facts, err
 	}
-	facts.Format = rec.Format
+	facts.Format, d.has = rec.Format, now.size
+	if rec.Format == qemucmd.DiskFormatRaw {
+		d.has = info.Size() // whatever its header says
+	}
 	f, err := reopen(found, diskFlags(facts, false))
 	if err != nil {
 		return nil, facts, err

@@ -16,6 +16,7 @@ import (
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
 	"github.com/vmop/sdk/vmop/runner/tunnel"
+	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
 // reconnectDelay is how long the requests of a guest are held when the exporter of a
@@ -242,6 +243,14 @@ func (f *follower) openAttached(ctx context.Context, s live.PlugDisk) error {
 	for _, add := range diskNodes(name, qemucmd.AttachedFileNode(s.Port), qemucmd.AttachedNode(s.Port), facts) {
 		if err := do(ctx, f.client, add); err != nil {
 			return f.e.readable(err)
+		}
+	}
+	if s.GrowTo > d.has && !facts.Device {
+		// A disk that stays as it was is better than none.
+		if err := do(ctx, f.client, qmp.BlockResize{NodeName: qemucmd.AttachedNode(s.Port), Size: live.WholeSectors(s.GrowTo)}); err != nil {
+			f.e.message(LevelWarning, "the disk %s does not grow: %v", s.Serial, f.e.readable(err))
+		} else {
+			f.e.message(LevelInfo, "the disk %s has grown to %s; the guest may enlarge its partitions", s.Serial, runnerconfig.Bytes(s.GrowTo))
 		}
 	}
 	return nil

@@ -353,11 +353,12 @@ func TestDirectlyAttachedDisk(t *testing.T) {
 	b.ends(t, exporter)
 
 	direct := a
-	direct.Path = b.p.Path
+	direct.Path, direct.GrowTo = b.p.Path, 12<<20
 	c.Runner.VM.Attachments = []runnerconfig.Attachment{direct}
 	r = start(t, c, dirs)
 	con = r.console(t)
 	r.attachment(t, a.UID, live.AttachmentAttached)
+	before = strings.Replace(before, "8388608 bytes", "12582912 bytes", 1) // it has grown
 	if out := command(t, con, "disks"); out != before || !strings.Contains(out, "serial data") {
 		t.Errorf("the guest has the disks %s, and had %s", out, before)
 	}

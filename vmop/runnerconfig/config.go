@@ -305,6 +305,9 @@ type Attachment struct {
 	Place int `json:"place,omitempty"`
 	// Path is that of the image, or of the block device, of one that no other pod exports.
 	Path string `json:"path,omitempty"`
+	// GrowTo is the size in bytes to which a smaller image at Path is enlarged when it is
+	// plugged; nothing is made smaller.
+	GrowTo Bytes `json:"growTo,omitempty"`
 	// Address is where the exporter listens, HOST:PORT; empty while there is none.
 	Address string `json:"address,omitempty"`
 	// Fingerprint is that of the exporter's key, in hexadecimal digits.

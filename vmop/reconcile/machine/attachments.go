@@ -103,6 +103,7 @@ func (d *decision) attachments() []runnerconfig.Attachment {
 			entry.Detach = true
 		case i >= 0 && holders[mounts[i].Claim] == a.UID:
 			entry.Path = mounts[i].Path()
+			entry.GrowTo = runnerconfig.Bytes(virtualDiskSize(d.claim(mounts[i].Claim)))
 		default:
 			continue
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -83,7 +84,11 @@ func nextPodHas(t *testing.T, mode *corev1.PersistentVolumeMode, under string) {
 	a := spec.NewAttachment("default", "data", "web", spec.AttachedBlockDevice{Kind: spec.AttachedClaim, Name: "data"})
 	a.UID, a.Finalizers, a.Status.Place = "uid-data", []string{names.FinalizerAttachment}, 3
 	claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}}
+	claim.Labels = map[string]string{names.LabelDisk: "data"}
+	claim.Annotations = map[string]string{names.AnnotationMadeFor: "disk", names.AnnotationFilled: "disk"}
 	claim.Spec.VolumeMode, claim.Status.Phase = mode, corev1.ClaimBound
+	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
+	claim.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("3Gi")}
 	exporter := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "data-vmbda", UID: "exporter", Annotations: map[string]string{names.AnnotationMadeFor: "uid-data"}}}
 	exporter.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
 	exporting := true
@@ -140,7 +145,7 @@ func nextPodHas(t *testing.T, mode *corev1.PersistentVolumeMode, under string) {
 			t.Errorf("the runner has %+v, want %+v", got.Runner.VM.Attachments, want)
 		}
 	}
-	entry := runnerconfig.Attachment{UID: "uid-data", Name: "data", Place: 3, Path: path}
+	entry := runnerconfig.Attachment{UID: "uid-data", Name: "data", Place: 3, Path: path, GrowTo: 2 << 30}
 	wants(entry)
 	a.Status.Connection = &spec.AttachmentConnection{PodUID: pod.UID, Direct: true}
 	work()
