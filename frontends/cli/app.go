@@ -11,21 +11,28 @@ import (
 
 	"github.com/vmop/sdk/internal/textout"
 	buildversion "github.com/vmop/sdk/internal/version"
+	"github.com/vmop/sdk/vmop/runner"
 
 	"github.com/urfave/cli/v2"
 )
 
-// The exit codes of every command but run, whose codes are those of the
-// machine's outcome.
+// The exit codes of this program; see exitCodes. Those of a machine's outcome are the
+// runner's.
 const (
-	exitOK    = 0
-	exitError = 1
-	exitUsage = 2
+	exitOK      = runner.ExitOK
+	exitError   = 1
+	exitUsage   = runner.ExitUsage
+	exitForced  = runner.ExitForced
+	exitFailure = runner.ExitFailure
+	// exitNoProgram is for a program that the guest does not have, as that of shells.
+	exitNoProgram = 127
+	// exitSignal is added to the number of the signal that ended a program whose exit code
+	// is passed on, as shells do.
+	exitSignal = 128
+	// exitNoByte is that of a command whose code is none that a program of this host can
+	// have, and of ssh without a connection.
+	exitNoByte = 255
 )
-
-// exitSignal is added to the number of the signal that ended a program whose exit code is
-// passed on, as shells do.
-const exitSignal = 128
 
 // program is what the commands work with instead of globals.
 type program struct {
@@ -132,7 +139,6 @@ func (p *program) app() *cli.App {
 			"FILE may be - for the standard input. Flags may stand before and behind FILE.\n\n" +
 			"Machines are those of this host. With --cluster, --context or --kubeconfig they are those of\n" +
 			"a cluster, for the commands that have these flags.\n\n" +
-			"Exit codes: 0 success, 1 failure, 2 wrong usage. Those of run: see vmop-cli run --help.\n\n" +
 			"Examples:\n  vmop-cli run vm.yaml --detach\n  vmop-cli list\n  vmop-cli stop web",
 		Version:                   version(),
 		DisableSliceFlagSeparator: true, // paths contain commas
@@ -163,7 +169,9 @@ func (p *program) app() *cli.App {
 		}
 		return usagef(c, "there is no command %q", name)
 	}
+	app.Description = withExitCodes("", app.Description)
 	for _, c := range app.Commands {
+		c.Description = withExitCodes(c.Name, c.Description)
 		c.Category = categories[c.Name]
 		c.HideHelpCommand = true
 		c.OnUsageError = onUsageError

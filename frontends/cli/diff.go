@@ -23,7 +23,6 @@ func (p *program) diffCommand() *cli.Command {
 			"its next start (restart), or not at all because it contradicts what exists (never).\n" +
 			"A machine that is not there yet is one change. Fields that the files do not have stay\n" +
 			"as they are, unless an earlier kubectl apply set them.\n\n" +
-			"Exit codes: 0 nothing would change, 1 something would, 2 wrong usage, 3 an error.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli diff web.yaml\n" +
 			"  vmop-cli diff --context lab *.yaml -o json",

@@ -17,8 +17,6 @@ func (p *program) doctorCommand() *cli.Command {
 		Description: "QEMU, KVM, firmware, TPM, displays, bridges, directories, space, the disks of the machines,\n" +
 			"the images that disks are made of, and memory are looked at; nothing is changed. OK\n" +
 			"needs nothing, Limited is in the way of some machines, Broken of all of them.\n\n" +
-			"Exit codes: 0 machines can run, though not all of them where something is Limited; 1 none\n" +
-			"can, or it could not be found out; 2 wrong usage.\n\n" +
 			"Example:\n  vmop-cli doctor",
 		ArgsUsage: " ",
 		Flags:     []cli.Flag{dataDirFlag(), &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT`: table or json"}},

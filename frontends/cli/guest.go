@@ -26,8 +26,7 @@ func (p *program) guestCommand() *cli.Command {
 		ArgsUsage: "NAME ping | info | exec -- COMMAND [ARGUMENT...]",
 		Description: "ping asks for a sign of life, info for the operating system, the host name and the\n" +
 			"addresses. exec runs a command in the guest, without a shell and as the agent's user\n" +
-			"(root), and shows its output when it has ended. Its exit code is the command's, or 128\n" +
-			"and the number of the signal that ended it, or 127 if there is no such program. The command reads nothing, or with\n" +
+			"(root), and shows its output when it has ended. The command reads nothing, or with\n" +
 			"--stdin what this program reads, up to its end. Ctrl-C and --timeout end the waiting,\n" +
 			"not the command.\n" +
 			"The guest needs the agent: the package qemu-guest-agent of Linux distributions.\n\n" +
@@ -151,10 +150,6 @@ var errNoAgent = errors.New("no guest agent is connected: in the guest, qemu-gue
 // of it is one message to the agent.
 const maxGuestInput = 4 << 20
 
-// exitNoProgram is the exit code for a program that the guest does not have, as that
-// of shells.
-const exitNoProgram = 127
-
 // missingProgram is what GLib, with which the agent starts programs, says of one that
 // is not there (g_spawn_async, ENOENT).
 const missingProgram = "(No such file or directory)"
@@ -197,10 +192,10 @@ func (p *program) guestExec(ctx context.Context, a *qga.Client, command []string
 	}
 	switch code := status.ExitCode; {
 	case status.Signal > 0:
-		return &exitStatus{code: min(exitSignal+status.Signal, 255)}
-	case code < 0 || code > 255: // Windows has such, and this host's exit codes are bytes
+		return &exitStatus{code: min(exitSignal+status.Signal, exitNoByte)}
+	case code < 0 || code > exitNoByte: // Windows has such, and this host's exit codes are bytes
 		p.note("The command's exit code is %d.", code)
-		return &exitStatus{code: 255}
+		return &exitStatus{code: exitNoByte}
 	case code > 0:
 		return &exitStatus{code: code}
 	}

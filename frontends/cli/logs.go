@@ -27,8 +27,6 @@ func (p *program) logsCommand() *cli.Command {
 		Description: "Prints the log of a machine that runs in the background, or of the machine's pod in a\n" +
 			"cluster. That ends with the pod: what an earlier one said is gone, but why it ended is\n" +
 			"in vmop-cli inspect and events.\n\n" +
-			"Exit codes: 0 all was printed; with --follow the machine has ended, however it did, or\n" +
-			"somebody has seen enough (Ctrl-C). 1 failure.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli logs hello -f\n" +
 			"  vmop-cli logs --cluster web --tail 20",

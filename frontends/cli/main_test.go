@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"vmop-cli": func() {
 			if !slices.Contains(os.Args, "json") && !slices.ContainsFunc(os.Args, func(a string) bool { return strings.HasSuffix(a, "=json") }) {
-				os.Exit(Main(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr))
+				os.Exit(checkedExit(Main(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr)))
 			}
 			// What is printed as JSON is as the schema says.
 			var printed bytes.Buffer
@@ -34,7 +34,16 @@ func TestMain(m *testing.M) {
 				fmt.Fprintf(os.Stderr, "the output does not fit the schema: %s\n", problem)
 				code = 98
 			}
-			os.Exit(code)
+			os.Exit(checkedExit(code))
 		},
 	})
+}
+
+// checkedExit is an exit code, or another one if the table of exit codes does not have it.
+func checkedExit(code int) int {
+	if args := os.Args[1:]; (len(args) == 0 || args[0] != superviseName) && code != 98 && !documentedExit(args, code) {
+		fmt.Fprintf(os.Stderr, "no documentation has the exit code %d of %q\n", code, args)
+		return 97
+	}
+	return code
 }

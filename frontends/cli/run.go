@@ -37,8 +37,6 @@ func (p *program) runCommand() *cli.Command {
 			"          killed. (In the view of vmop-cli console, Ctrl-C is typed for the guest.)\n" +
 			"  Ctrl-]  ends the view; the machine goes on\n\n" +
 			"Elsewhere, the console is copied to the standard output. TERM and INT are as Ctrl-C.\n\n" +
-			"Exit codes: 0 the guest shut down, 1 the machine could not be started, 2 wrong usage,\n" +
-			"3 stopped without the guest's consent, 4 failed while running.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli run vm.yaml\n" +
 			"  vmop-cli run vm.yaml --detach\n" +

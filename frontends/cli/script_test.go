@@ -80,6 +80,11 @@ func TestGuestScripts(t *testing.T) {
 					}
 					images := filepath.Join(e.WorkDir, "images")
 					e.Setenv("IMAGES", images)
+					port, err := freePort()
+					if err != nil {
+						return err
+					}
+					e.Setenv("PORT", port)
 					return exportGuest(guest, images)
 				},
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){

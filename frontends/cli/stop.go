@@ -92,7 +92,7 @@ func (p *program) stopHere(c *cli.Context, m host.Machine) error {
 		return nil
 	}
 	if state, err := runner.ReadState(m.StateFile()); err == nil && state.Outcome != nil && !state.Outcome.Orderly {
-		return &exitStatus{code: runner.ExitForced, err: fmt.Errorf("%s: %s; its disks are as after a power cut", full, state.Outcome.Message)}
+		return &exitStatus{code: exitForced, err: fmt.Errorf("%s: %s; its disks are as after a power cut", full, state.Outcome.Message)}
 	}
 	return nil
 }

@@ -30,7 +30,6 @@ func (p *program) takeoverCommand() *cli.Command {
 			"read. docs/from-vm-operator.md is the walk-through.\n\n" +
 			"With --install it also says where what is going to be installed meets something that is\n" +
 			"there and is not vmop's, or that Kubernetes does not let be changed.\n\n" +
-			"Exit codes: 0 nothing has to be done before, 1 something has, 2 wrong usage, 3 an error.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli takeover --check -n qemu-vms\n" +
 			"  kubectl kustomize my-vmop | vmop-cli takeover --check -n qemu-vms --install -\n" +

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// exitCode is a row of the table of exit codes.
+type exitCode struct {
+	// code is what helps and documents call it, from and to are the codes that it is.
+	code     string
+	from, to int
+	// of are the commands, with the words of a command line for which it holds; all
+	// commands if there are none.
+	of      []string
+	meaning string
+}
+
+// oneExit is a row with one code.
+func oneExit(code int, meaning string, of ...string) exitCode {
+	return exitCode{code: fmt.Sprint(code), from: code, to: code, of: of, meaning: meaning}
+}
+
+// exitCodes are the codes that this program ends with, and the only place that says so: helps
+// and docs/one-host.md have them from here (TestExitCodes).
+func exitCodes() []exitCode {
+	return []exitCode{
+		oneExit(exitOK, "done"),
+		oneExit(exitOK, "the machine has ended, however it did, or somebody has seen enough (Ctrl-C)", "logs --follow"),
+		oneExit(exitError, "failed"),
+		oneExit(exitError, "something would change", "diff"),
+		oneExit(exitError, "something has to be done before", "takeover"),
+		oneExit(exitError, "no machine can run on this host, or that could not be found out", "doctor"),
+		oneExit(exitUsage, "wrong usage"),
+		oneExit(exitForced, "stopped without the guest's consent; its disks are as after a power cut", "run", "start", "stop", "restart"),
+		oneExit(exitDiffError, "an error", "diff"),
+		oneExit(exitTakeoverError, "an error", "takeover"),
+		oneExit(exitFailure, "failed while running", "run", "start"),
+		{"the CODE of `--stopped-exit`", 1, exitNoByte, []string{"start --foreground --stopped-exit"}, "asked to stop, and has"},
+		{"that of the command", 1, exitNoByte, []string{"ssh", "guest exec"}, "the command in the guest has ended so; 255 if its code is larger"},
+		oneExit(exitNoProgram, "the guest has no such program", "guest exec"),
+		{"128 + N", exitSignal + 1, exitNoByte - 1, []string{"guest exec", "ssh", "scp"}, "the signal N has ended it"},
+		{"that of scp", 1, exitNoByte - 1, []string{"scp"}, "scp has failed so"},
+		oneExit(exitNoByte, "no connection", "ssh", "scp"),
+	}
+}
+
+// holds reports whether a row is about a command line without the program's name.
+func (e exitCode) holds(args []string) bool {
+	return len(e.of) == 0 || slices.ContainsFunc(e.of, func(of string) bool { return isOf(of, args) })
+}
+
+// isOf reports whether a command line is one of those that a row names: it has the command
+// first, and the other words somewhere.
+func isOf(of string, args []string) bool {
+	words := strings.Fields(of)
+	if len(args) == 0 || args[0] != words[0] {
+		return false
+	}
+	for _, word := range words[1:] {
+		if !slices.ContainsFunc(args[1:], func(a string) bool {
+			return a == word || strings.HasPrefix(a, word+"=") || word == "--follow" && a == "-f"
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// documentedExit reports whether a command line may end with a code.
+func documentedExit(args []string, code int) bool {
+	return slices.ContainsFunc(exitCodes(), func(e exitCode) bool { return e.from <= code && code <= e.to && e.holds(args) })
+}
+
+// exitCodesOf are the lines of a command's help about codes that it has beside those of all
+// commands, "" if there are none. The help of the program itself has all.
+func exitCodesOf(command string) string {
+	type line struct{ code, meaning string }
+	var lines []line
+	own := false
+	for _, e := range exitCodes() {
+		meaning, about := e.meaning, len(e.of) == 0
+		for _, of := range e.of {
+			name, rest, _ := strings.Cut(of, " ")
+			if name == command {
+				about, own = true, true
+				if rest != "" {
+					meaning += " (" + rest + ")"
+				}
+			}
+		}
+		if command == "" && len(e.of) > 0 {
+			about, own = true, true
+			meaning = strings.Join(e.of, ", ") + ": " + meaning
+		}
+		if about {
+			lines = append(lines, line{strings.ReplaceAll(e.code, "`", ""), meaning})
+		}
+	}
+	if !own {
+		return ""
+	}
+	width := 0
+	for _, l := range lines {
+		width = max(width, len(l.code))
+	}
+	out := "Exit codes:\n"
+	for _, l := range lines {
+		out += fmt.Sprintf("  %-*s  %s\n", width, l.code, l.meaning)
+	}
+	return out
+}
+
+// withExitCodes is a help with its exit codes, before the examples.
+func withExitCodes(command, description string) string {
+	codes := exitCodesOf(command)
+	if codes == "" {
+		return description
+	}
+	text, examples, found := strings.Cut(description, "\n\nExample")
+	text = strings.TrimRight(text, "\n") + "\n\n" + strings.TrimRight(codes, "\n")
+	if found {
+		text += "\n\nExample" + examples
+	}
+	return text
+}
