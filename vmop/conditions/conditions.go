@@ -248,15 +248,14 @@ const (
 )
 
 // The types of condition by which the runner says how far a part of the machine
-// is as configured. Each is True if all is well, except for
-// [RestartRequired].
+// is as configured. Each is True if all is well, except for [AwaitingRestart], which the
+// runner of one host has among them.
 const (
 	CPUsAdjusted       = "CPUsAdjusted"
 	MemoryAdjusted     = "MemoryAdjusted"
 	MediaChanged       = "MediaChanged"
 	DisplayPasswordSet = "DisplayPasswordSet"
 	ResetDone          = "ResetDone"
-	RestartRequired    = "RestartRequired"
 	// USBDevicesAttached is there for machines with USB devices of their host.
 	USBDevicesAttached = "USBDevicesAttached"
 	// SharesServed is there for machines with shared folders.
@@ -286,9 +285,9 @@ const (
 	ReasonWaitingForTray = "WaitingForTray"
 	// ReasonCurlMissing means that QEMU cannot read images over http.
 	ReasonCurlMissing = "CurlMissing"
-	// ReasonChangesWait means that changes take effect with the next start.
+	// ReasonChangesWait means that a part of the machine is as configured with the next start.
 	ReasonChangesWait = "ChangesWait"
-	// ReasonUpToDate is the absence of such changes.
+	// ReasonUpToDate: the machine has the image that its next start would have.
 	ReasonUpToDate = "UpToDate"
 	// ReasonServerEnded means that the process which served a shared folder has
 	// ended: the guest's accesses wait until the machine is started again.

@@ -130,13 +130,9 @@ func (m *Machine) statusOf() (spec.VirtualMachineStatus, error) {
 	}
 	out.Conditions = append([]spec.Condition{ready}, out.Conditions...)
 	for _, c := range s.Conditions {
-		if c.Type == live.RestartRequired { // what an operator says of it has other names
-			reason := conditions.ReasonNoRestartRequired
-			if c.Status == live.True {
-				reason = conditions.ReasonChangesPendingRestart
-			}
+		if c.Type == live.RestartRequired { // in a cluster it is the operator's
 			out.Conditions = append(out.Conditions, spec.Condition{
-				Type: conditions.AwaitingRestart, Status: metav1.ConditionStatus(c.Status), Reason: reason, Message: c.Message,
+				Type: c.Type, Status: metav1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message,
 				LastTransitionTime: metav1.NewTime(unknown), ObservedGeneration: s.Generation,
 			})
 		}

@@ -16,16 +16,16 @@ import (
 // Display is a server by which the display of a machine is reached.
 type Display struct {
 	// Protocol is spice or vnc.
-	Protocol string `json:"protocol"`
+	Protocol string
 	// Address is host and port, or the path of a socket.
-	Address string `json:"address"`
+	Address string
 	// Websocket is host and port for viewers in browsers; VNC only.
-	Websocket string `json:"websocket,omitempty"`
+	Websocket string
 	// Auth is QEMU's word: none, or spice or vnc for a password.
-	Auth string `json:"auth"`
+	Auth string
 	// Clients is the number of viewers. QEMU counts those of VNC from their
 	// connection on, before they have given a password.
-	Clients int `json:"clients"`
+	Clients int
 }
 
 // String is the display as a line of the table has it.

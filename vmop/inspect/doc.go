@@ -1,6 +1,7 @@
 // Package inspect looks into machines: what there is of one, by what its host has kept and
 // by what its QEMU says, beside what its manifest wants. It is what vmop-cli inspect
-// prints, as a value, as JSON, and as text for people.
+// prints, as a value and as text for people. What it prints as JSON has the types of package
+// output: a report has no names in JSON.
 //
 //	m, err := h.Machine("lab", "web")       // package host
 //	report, err := inspect.Machine(ctx, &m) // asks QEMU, too

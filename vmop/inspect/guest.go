@@ -15,23 +15,23 @@ import (
 
 // Guest is what the agents in the guest have told the runner.
 type Guest struct {
-	Booted          bool        `json:"booted"`
-	HostName        string      `json:"hostName,omitempty"`
-	OperatingSystem string      `json:"operatingSystem,omitempty"`
-	Interfaces      []Interface `json:"interfaces,omitempty"`
+	Booted          bool
+	HostName        string
+	OperatingSystem string
+	Interfaces      []Interface
 	// LoggedInUser was confirmed by the VMOP agent, WantedUser is to be.
-	LoggedInUser string `json:"loggedInUser,omitempty"`
-	WantedUser   string `json:"wantedUser,omitempty"`
+	LoggedInUser string
+	WantedUser   string
 	// Problems are what the agents could not answer or do.
-	Problems []string `json:"problems,omitempty"`
+	Problems []string
 }
 
 // Interface is a network interface as the guest sees it.
 type Interface struct {
-	Name string `json:"name"`
-	MAC  string `json:"mac,omitempty"`
+	Name string
+	MAC  string
 	// Addresses with the lengths of their networks' prefixes.
-	Addresses []string `json:"addresses,omitempty"`
+	Addresses []string
 }
 
 // inside is what a runner's state says about the guest.
@@ -105,12 +105,12 @@ func conditionRows(conditions []Condition, now time.Time) [][]string {
 // Condition is a condition of a machine. Of those that say how far it is as
 // its manifest says, nobody knows since when.
 type Condition struct {
-	Type               string      `json:"type"`
-	Status             live.Status `json:"status"`
-	ObservedGeneration int64       `json:"observedGeneration,omitempty"`
-	LastTransitionTime time.Time   `json:"lastTransitionTime,omitzero"`
-	Reason             string      `json:"reason"`
-	Message            string      `json:"message"`
+	Type               string
+	Status             live.Status
+	ObservedGeneration int64
+	LastTransitionTime time.Time
+	Reason             string
+	Message            string
 }
 
 // notReady says why a machine that runs is not ready.

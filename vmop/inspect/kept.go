@@ -7,10 +7,10 @@ import (
 
 // KeptFile is a file that keeps what the guest depends on, beside its disks.
 type KeptFile struct {
-	File string `json:"file"`
+	File string
 	// Holds says what is in it, for people.
-	Holds string `json:"holds"`
-	Size  int64  `json:"size"`
+	Holds string
+	Size  int64
 }
 
 // kept lists the files with a machine's identity.

@@ -17,99 +17,99 @@ import (
 // Report is what there is of a machine, and what its manifest wants beside it. Sizes are
 // in bytes.
 type Report struct {
-	Namespace string      `json:"namespace,omitempty"`
-	Name      string      `json:"name"`
-	UUID      string      `json:"uuid,omitempty"`
-	Status    host.Status `json:"status"`
-	Message   string      `json:"message,omitempty"`
+	Namespace string
+	Name      string
+	UUID      string
+	Status    host.Status
+	Message   string
 	// RunState is QEMU's word for what the guest does.
-	RunState qmp.RunState `json:"runState,omitempty"`
-	Started  *time.Time   `json:"started,omitempty"`
+	RunState qmp.RunState
+	Started  *time.Time
 	// UptimeSeconds is the time since the guest began to execute.
-	UptimeSeconds int64     `json:"uptimeSeconds,omitempty"`
-	Versions      Versions  `json:"versions"`
-	CPUs          *CPUs     `json:"cpus,omitempty"`
-	Memory        *Memory   `json:"memory,omitempty"`
-	Disks         []Disk    `json:"disks,omitempty"`
-	Networks      []Network `json:"networks,omitempty"`
+	UptimeSeconds int64
+	Versions      Versions
+	CPUs          *CPUs
+	Memory        *Memory
+	Disks         []Disk
+	Networks      []Network
 	// Shares are the folders that the machine had at its last start.
-	Shares   []Share   `json:"shares,omitempty"`
-	Displays []Display `json:"displays,omitempty"`
-	Agents   []Agent   `json:"agents,omitempty"`
+	Shares   []Share
+	Displays []Display
+	Agents   []Agent
 	// Guest is what the agents in the guest have told; nil where no runner asks.
-	Guest *Guest `json:"guest,omitempty"`
+	Guest *Guest
 	// Conditions are those that a cluster would have in the machine's status.
-	Conditions []Condition `json:"conditions,omitempty"`
+	Conditions []Condition
 	// Kept are the files with what else the guest depends on.
-	Kept []KeptFile `json:"kept,omitempty"`
+	Kept []KeptFile
 	// Wanted is what the manifest says; nil where there is none.
-	Wanted *Wanted `json:"wanted,omitempty"`
+	Wanted *Wanted
 	// ManifestError says why there is a manifest and it cannot be used.
-	ManifestError error `json:"-"`
+	ManifestError error
 
 	now time.Time // when it was made
 }
 
 // Versions are those of the programs that a machine runs with, and of its hardware.
 type Versions struct {
-	QEMU        string `json:"qemu,omitempty"`
-	Runner      string `json:"runner,omitempty"`
-	MachineType string `json:"machineType,omitempty"`
-	Accelerator string `json:"accelerator,omitempty"`
+	QEMU        string
+	Runner      string
+	MachineType string
+	Accelerator string
 }
 
 // CPUs are the processors that a machine has, and those that it has room for.
 type CPUs struct {
-	Plugged  int `json:"plugged"`
-	Possible int `json:"possible"`
+	Plugged  int
+	Possible int
 }
 
 // Memory of a machine, in bytes.
 type Memory struct {
 	// Actual is what the balloon leaves to the guest, Maximum the machine's RAM.
-	Actual  int64 `json:"actual"`
-	Maximum int64 `json:"maximum"`
+	Actual  int64
+	Maximum int64
 }
 
 // Disk is a disk or a CD drive.
 type Disk struct {
 	// Device is the id of the guest's device.
-	Device      string `json:"device"`
-	Node        string `json:"node,omitempty"`
-	Medium      bool   `json:"medium"`
-	File        string `json:"file,omitempty"`
-	Format      string `json:"format,omitempty"`
-	VirtualSize int64  `json:"virtualSize,omitempty"`
-	ActualSize  int64  `json:"actualSize,omitempty"`
-	ReadOnly    bool   `json:"readOnly,omitempty"`
-	Removable   bool   `json:"removable,omitempty"`
-	IOStatus    string `json:"ioStatus,omitempty"`
+	Device      string
+	Node        string
+	Medium      bool
+	File        string
+	Format      string
+	VirtualSize int64
+	ActualSize  int64
+	ReadOnly    bool
+	Removable   bool
+	IOStatus    string
 	// Problem says why the file of a machine that does not run cannot be used.
-	Problem string `json:"problem,omitempty"`
+	Problem string
 }
 
 // Network is a network card.
 type Network struct {
-	Device string `json:"device"`
-	Model  string `json:"model"`
-	MAC    string `json:"mac"`
+	Device string
+	Model  string
+	MAC    string
 	// Backend is the id of QEMU's network backend.
-	Backend string `json:"backend,omitempty"`
+	Backend string
 }
 
 // Share is a folder of the host that the guest can mount.
 type Share struct {
-	Tag      string `json:"tag"`
-	Dir      string `json:"dir"`
-	ReadOnly bool   `json:"readOnly,omitempty"`
-	Protocol string `json:"protocol"`
+	Tag      string
+	Dir      string
+	ReadOnly bool
+	Protocol string
 }
 
 // Agent is the channel of an agent in the guest.
 type Agent struct {
-	Name string `json:"name"`
+	Name string
 	// Connected says that the guest has the agent's channel open.
-	Connected bool `json:"connected"`
+	Connected bool
 }
 
 var errNoMachine = errors.New("there is no machine: the pointer is nil")

@@ -18,36 +18,36 @@ import (
 
 // Wanted is what a manifest wants of what a [Report] has.
 type Wanted struct {
-	CPUs        CPUs             `json:"cpus"`
-	Memory      Memory           `json:"memory"`
-	MachineType string           `json:"machineType,omitempty"`
-	Accelerator spec.Accelerator `json:"accelerator"`
-	Disks       []WantedDisk     `json:"disks,omitempty"`
-	Networks    []WantedNetwork  `json:"networks,omitempty"`
+	CPUs        CPUs
+	Memory      Memory
+	MachineType string
+	Accelerator spec.Accelerator
+	Disks       []WantedDisk
+	Networks    []WantedNetwork
 	// Displays are the protocols by which the display is to be reached.
-	Displays []string `json:"displays,omitempty"`
+	Displays []string
 }
 
 // WantedDisk is a disk or a CD drive of a manifest.
 type WantedDisk struct {
 	// Device is the id that the guest's device has.
-	Device string `json:"device"`
-	Name   string `json:"name,omitempty"`
+	Device string
+	Name   string
 	// Size is the requested size; 0 if none is.
-	Size int64 `json:"size,omitempty"`
+	Size int64
 	// Image is that of a CD drive, or cloud-init for its seed.
-	Image string `json:"image,omitempty"`
+	Image string
 }
 
 // WantedNetwork is a network of a manifest.
 type WantedNetwork struct {
 	// Device is the id that the guest's device has.
-	Device string `json:"device"`
+	Device string
 	// Type is tap or user.
-	Type string `json:"type"`
-	MAC  string `json:"mac,omitempty"`
+	Type string
+	MAC  string
 	// HostForwards are ports of this host that lead to the guest.
-	HostForwards []spec.HostForward `json:"hostForwards,omitempty"`
+	HostForwards []spec.HostForward
 }
 
 // Forwards are the ports of a network, as other programs list them.

@@ -26,7 +26,7 @@ const (
 	USBDevicesAttached = conditions.USBDevicesAttached
 	ResetDone          = conditions.ResetDone
 	GuestExecuting     = conditions.GuestExecuting
-	RestartRequired    = conditions.RestartRequired
+	RestartRequired    = conditions.AwaitingRestart
 )
 
 // The reasons of conditions.
@@ -52,10 +52,11 @@ const (
 	ReasonWaitingForTray = conditions.ReasonWaitingForTray
 	// ReasonCurlMissing means that QEMU cannot read images over http.
 	ReasonCurlMissing = conditions.ReasonCurlMissing
-	// ReasonChangesWait means that changes take effect with the next start.
+	// ReasonChangesWait means that a part of the machine is as configured with the next start.
 	ReasonChangesWait = conditions.ReasonChangesWait
-	// ReasonUpToDate is the absence of such changes.
-	ReasonUpToDate = conditions.ReasonUpToDate
+	// ReasonChangesPendingRestart and ReasonNoRestartRequired are those of [RestartRequired].
+	ReasonChangesPendingRestart = conditions.ReasonChangesPendingRestart
+	ReasonNoRestartRequired     = conditions.ReasonNoRestartRequired
 	// ReasonNoPassword means that the display has none.
 	ReasonNoPassword = conditions.ReasonNoPassword
 	// ReasonRunning, ReasonNotStarted, ReasonPaused and those below are QEMU's

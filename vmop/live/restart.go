@@ -23,11 +23,11 @@ func (d *decider) restart() {
 	more += d.refusedGrowth
 	switch {
 	case len(paths) > 0:
-		d.condition(RestartRequired, True, ReasonChangesWait, "these changes take effect with the next start: %s%s", strings.Join(paths, ", "), more)
+		d.condition(RestartRequired, True, ReasonChangesPendingRestart, "these changes take effect with the next start: %s%s", strings.Join(paths, ", "), more)
 	case ends:
-		d.condition(RestartRequired, True, ReasonChangesWait, "changes of what is around the machine take effect with the next start%s", more)
+		d.condition(RestartRequired, True, ReasonChangesPendingRestart, "changes of what is around the machine take effect with the next start%s", more)
 	default:
-		d.condition(RestartRequired, False, ReasonUpToDate, "")
+		d.condition(RestartRequired, False, ReasonNoRestartRequired, "")
 	}
 }
 

@@ -108,7 +108,7 @@ func TestLiveChanges(t *testing.T) {
 		return condition(s, live.RestartRequired).Status == live.True && strings.Contains(condition(s, live.RestartRequired).Message, "vm.maximumRam")
 	})
 	r.reconfigure(t, &c, func(r *runnerconfig.Runner) { r.VM.MaximumRAM = 128 << 20 })
-	r.now(t, "no restart is needed", reason(live.RestartRequired, live.ReasonUpToDate))
+	r.now(t, "no restart is needed", reason(live.RestartRequired, live.ReasonNoRestartRequired))
 
 	bad := c
 	bad.Runner.VM.Firmware = "none"

@@ -44,9 +44,9 @@ func TestGuestReboots(t *testing.T) {
 				r.VM.MaximumRAM = 256 << 20
 			}
 		})
-		told, require := "a reset of the machine is one again", live.ReasonUpToDate
+		told, require := "a reset of the machine is one again", live.ReasonNoRestartRequired
 		if wait {
-			told, require = "a reset by the guest ends the machine from now on", live.ReasonChangesWait
+			told, require = "a reset by the guest ends the machine from now on", live.ReasonChangesPendingRestart
 		}
 		r.now(t, require, reason(live.RestartRequired, require))
 		r.told(t, told)

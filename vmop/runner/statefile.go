@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/internal/atomicfile"
+	"github.com/vmop/sdk/vmop/live"
 )
 
 // StateFile keeps the last [State] in a file, for other programs to read. The
@@ -77,6 +78,14 @@ func ReadState(path string) (State, error) {
 	}
 	if err := json.Unmarshal(data, &s); err != nil {
 		return s, fmt.Errorf("read machine state %s: %w", path, err)
+	}
+	for i := range s.Conditions {
+		if c := &s.Conditions[i]; c.Type == "RestartRequired" { // by a runner of 0.3 and before
+			c.Type, c.Reason = live.RestartRequired, live.ReasonNoRestartRequired
+			if c.Status == live.True {
+				c.Reason = live.ReasonChangesPendingRestart
+			}
+		}
 	}
 	return s, nil
 }
