@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/vmop/sdk/internal/asnobody"
 	"github.com/vmop/sdk/vmop/hostprobe"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runner"
@@ -234,7 +235,7 @@ spec:
 	if err := os.Chmod(other, 0o444); err != nil {
 		t.Fatal(err)
 	}
-	asNobody(t, func() { _, err = look() })
+	asnobody.Do(t, func() { _, err = look() })
 	if err == nil || !strings.Contains(err.Error(), "spec.vm.disks[1]: disk \"other-claim\": "+other+" cannot be written: permission denied for ") || !strings.Contains(whatHelps(err), "have the rights given to you") {
 		t.Errorf("%v", err)
 	}

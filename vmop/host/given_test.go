@@ -4,38 +4,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 
+	"github.com/vmop/sdk/internal/asnobody"
 	"github.com/vmop/sdk/internal/shellwords"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
-
-// asNobody runs f as a user with no rights, if the test is root's.
-func asNobody(t *testing.T, f func()) {
-	t.Helper()
-	done := make(chan error)
-	go func() {
-		// The user is changed for this thread alone, which ends with the goroutine.
-		runtime.LockOSThread()
-		var errno syscall.Errno
-		if os.Geteuid() == 0 {
-			const nobody, keep = 65534, ^uintptr(0)
-			_, _, errno = syscall.RawSyscall(syscall.SYS_SETRESUID, keep, nobody, keep)
-		}
-		if errno != 0 {
-			done <- errno
-			return
-		}
-		f()
-		done <- nil
-	}()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-}
 
 // A file that permissions keep somebody from is told with the manifest's field, with what
 // cannot be done with it, for whom, whose it is, and with the command that helps.
@@ -86,7 +61,7 @@ func TestFilesOfSomebodyElse(t *testing.T) {
 				config.Runner.VM.Drives, config.Runner.VM.KernelBoot = nil, &runnerconfig.KernelBoot{Kernel: c.file}
 			}
 			var text string
-			asNobody(t, func() {
+			asnobody.Do(t, func() {
 				user := whoIs(os.Geteuid())
 				want := fmt.Sprintf("%s%s cannot be %s: permission denied for %s: %s belongs to %s and group %d with mode %s, and a machine has your rights; its owner or root gives you what it takes: setfacl -m u:%d:%s %s",
 					field, c.file, c.what, user, c.denied, owner, os.Getegid(), c.perm, os.Geteuid(), c.give, shellwords.Quote(c.denied))

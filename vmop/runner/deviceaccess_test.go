@@ -5,35 +5,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"syscall"
 	"testing"
-)
 
-// asNobody runs f as a user with no rights.
-func asNobody(t *testing.T, f func()) {
-	t.Helper()
-	done := make(chan error)
-	go func() {
-		// The user is changed for this thread alone, which ends with the goroutine.
-		runtime.LockOSThread()
-		var errno syscall.Errno
-		if os.Geteuid() == 0 {
-			const nobody, keep = 65534, ^uintptr(0)
-			_, _, errno = syscall.RawSyscall(syscall.SYS_SETRESUID, keep, nobody, keep)
-		}
-		if errno != 0 {
-			done <- errno
-			return
-		}
-		f()
-		done <- nil
-	}()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-}
+	"github.com/vmop/sdk/internal/asnobody"
+)
 
 // A device that belongs to somebody else is explained; one that can be used, and
 // one that is missing, are not.
@@ -55,7 +31,7 @@ func TestCheckDevice(t *testing.T) {
 	if err := os.Chmod(path, 0); err != nil {
 		t.Fatal(err)
 	}
-	asNobody(t, func() { err = checkDevice(path, info) })
+	asnobody.Do(t, func() { err = checkDevice(path, info) })
 	if !errors.Is(err, fs.ErrPermission) {
 		t.Fatalf("a device of somebody else: %v", err)
 	}

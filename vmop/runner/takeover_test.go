@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
+	"github.com/vmop/sdk/internal/asnobody"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
@@ -84,7 +85,7 @@ func TestTakeOverData(t *testing.T) {
 	e.o.Directories.Data, e.o.Volumes = data, []string{data}
 	e.o.Config.Runner.VM = runnerconfig.VM{Firmware: "uefi", Drives: []runnerconfig.Drive{{Type: "raw", File: image}}}
 	var err error
-	asNobody(t, func() { err = e.checkWritable() })
+	asnobody.Do(t, func() { err = e.checkWritable() })
 	if err == nil || !strings.Contains(err.Error(), data+"/fw-vars.fd (user 0, group 0, mode 0644)") || !strings.Contains(err.Error(), "VMOP_TAKE_OVER_DATA=true") {
 		t.Fatalf("a user who may write nothing is told: %v", err)
 	}
@@ -116,7 +117,7 @@ func TestTakeOverData(t *testing.T) {
 			t.Errorf("%s is user %d's", path, got)
 		}
 	}
-	asNobody(t, func() { err = e.checkWritable() })
+	asnobody.Do(t, func() { err = e.checkWritable() })
 	if err != nil {
 		t.Errorf("the user has them: %v", err)
 	}
