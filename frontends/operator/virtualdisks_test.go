@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -398,5 +399,87 @@ func TestADiskGrowsUnderItsMachine(tt *testing.T) {
 	resized("empty", spec.DiskReady, "the volume has what the disk asks for")
 	if code := first.stop(); code != 0 {
 		t.Errorf("exit code %d\n%s", code, first.log)
+	}
+}
+
+// A disk that is made of another one of the same storage class gets a clone of its claim
+// where the provisioner clones. What the pod found decides whether it was one; and a
+// claim that was refused, and is gone, is followed by one that asks for no clone.
+func TestClonesOfVirtualDisks(tt *testing.T) {
+	tt.Parallel()
+	t := newTest(tt)
+	d := t.virtualDisks()
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(config, []byte("/Operator: {runnerImage: \"registry.test/runner:1\", cloningProvisioners: [storage.test]}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.start(cluster.Kubeconfig(), "--config="+config)
+	claims := t.kube.CoreV1().PersistentVolumeClaims(t.namespace)
+	annotate := func(claim, annotation, value string) {
+		t.Helper()
+		body := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, annotation, value)
+		if _, err := claims.Patch(t.Context(), claim, types.MergePatchType, []byte(body), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.make("image", "{persistentVolumeClaim: {size: 2Gi, storageClassName: fast}, dataSource: {type: HTTP, http: {url: 'http://images.test/a.qcow2'}}}")
+	d.ends("image-vd-import", `{"format":"qcow2","size":1048576}`, corev1.PodSucceeded)
+	d.volume("image-vd", "2Gi")
+	image := d.becomes("image", spec.DiskReady, conditions.ReasonDiskReady)
+	annotate("image-vd", "volume.kubernetes.io/storage-provisioner", "storage.test")
+	cloneOf := func(name string) *corev1.PersistentVolumeClaim {
+		t.Helper()
+		var c *corev1.PersistentVolumeClaim
+		t.eventually("the claim of "+name+" is made", func() (err error) {
+			c, err = claims.Get(t.Context(), name+"-vd", metav1.GetOptions{})
+			return err
+		})
+		if s := c.Spec.DataSource; s == nil || s.Kind != names.KindClaim || s.Name != "image-vd" || c.Annotations[names.AnnotationCloneOf] != string(image.UID) {
+			t.Fatalf("%s: %+v", name, c)
+		}
+		return c
+	}
+	// One provisioner makes a clone, and one an empty volume: the pod copies then.
+	for name, cloned := range map[string]bool{"cloned": true, "forgotten": false} {
+		d.make(name, "{persistentVolumeClaim: {size: 3Gi, storageClassName: fast}, dataSource: {type: ObjectRef, objectRef: {kind: VirtualDisk, name: image}}}")
+		cloneOf(name)
+		p := d.ends(name+"-vd-import", fmt.Sprintf(`{"format":"qcow2","size":1048576,"cloned":%v}`, cloned), corev1.PodSucceeded)
+		if got := p.Spec.Containers[0].Env[0].Value; !strings.Contains(got, fmt.Sprintf(`"cloneOf":%q,"whole":true`, image.UID)) {
+			t.Errorf("%s: %s", name, got)
+		}
+		d.volume(name+"-vd", "3Gi")
+		d.becomes(name, spec.DiskReady, conditions.ReasonDiskReady)
+		if c := cloneOf(name); c.Annotations[names.AnnotationCloned] != strconv.FormatBool(cloned) || c.Annotations[names.AnnotationFilled] == "" {
+			t.Errorf("%s: %+v", name, c.Annotations)
+		}
+	}
+	// One fails for ever, which is noted after a while.
+	d.make("refused", "{persistentVolumeClaim: {size: 3Gi, storageClassName: fast}, dataSource: {type: ObjectRef, objectRef: {kind: VirtualDisk, name: image}}}")
+	refused := cloneOf("refused")
+	d.becomes("refused", spec.DiskProvisioning, conditions.ReasonPodNotStarted)
+	if _, err := d.all.Patch(t.Context(), "refused", types.MergePatchType, fmt.Appendf(nil, `{"status":{"import":{"cloneRefused":%q}}}`, refused.UID), metav1.PatchOptions{}, "status"); err != nil {
+		t.Fatal(err)
+	}
+	if err := t.kube.CoreV1().Pods(t.namespace).Delete(t.Context(), "refused-vd-import", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := claims.Delete(t.Context(), refused.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := claims.Patch(t.Context(), refused.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+	t.eventually("a claim that is no clone takes its place", func() error {
+		c, err := claims.Get(t.Context(), refused.Name, metav1.GetOptions{})
+		if err == nil && (c.UID == refused.UID || c.Spec.DataSource != nil) {
+			err = fmt.Errorf("%+v", c)
+		}
+		return err
+	})
+	p := d.ends("refused-vd-import", `{"format":"qcow2","size":1048576}`, corev1.PodSucceeded)
+	d.volume("refused-vd", "3Gi")
+	d.becomes("refused", spec.DiskReady, conditions.ReasonDiskReady)
+	if got := p.Spec.Containers[0].Env[0].Value; strings.Contains(got, "cloneOf") {
+		t.Errorf("the copy: %s", got)
 	}
 }

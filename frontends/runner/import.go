@@ -68,6 +68,17 @@ func makeDisk(ctx context.Context, job runnerconfig.Import, progress func(string
 		out.Final = err != nil && final(err)
 		return out, err
 	}
+	if job.Copy != nil && job.Copy.CloneOf != "" {
+		adopted, err := adoptClone(ctx, job, watch)
+		if err != nil {
+			return runnerconfig.Imported{Final: final(err)}, err
+		}
+		if adopted {
+			out, err = probeDisk(job)
+			out.Cloned = true
+			return out, err
+		}
+	}
 	if _, err := os.Lstat(job.File); err == nil {
 		if !ownDisk(job) {
 			return runnerconfig.Imported{Final: true}, fmt.Errorf("there is a file %s already that this disk was not made by: it is left alone", filepath.Base(job.File))
@@ -97,11 +108,7 @@ func makeDisk(ctx context.Context, job runnerconfig.Import, progress func(string
 			return out, err
 		}
 	}
-	record, err := json.Marshal(importRecord{Disk: job.Disk})
-	if err != nil {
-		return out, err
-	}
-	if err := atomicfile.Replace(recordOf(job), record); err != nil {
+	if err := writeRecord(job); err != nil {
 		return out, err
 	}
 	if err := errors.Join(renameNew(making, job.File), atomicfile.SyncDir(filepath.Dir(job.File))); err != nil {
@@ -128,10 +135,16 @@ func renameNew(from, to string) error {
 }
 
 // ownDisk reports whether the disk that is there was made by this job.
-func ownDisk(job runnerconfig.Import) bool {
+func ownDisk(job runnerconfig.Import) bool { return recorded(job) == job.Disk }
+
+// recorded is whose disk is there by its record, empty if there is none.
+func recorded(job runnerconfig.Import) string {
 	var r importRecord
 	data, err := os.ReadFile(recordOf(job))
-	return err == nil && json.Unmarshal(data, &r) == nil && r.Disk == job.Disk
+	if err != nil || json.Unmarshal(data, &r) != nil {
+		return ""
+	}
+	return r.Disk
 }
 
 // probeDisk says what a disk is that was just made, or was made by an attempt before. No

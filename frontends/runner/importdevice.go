@@ -50,6 +50,11 @@ func makeOnDevice(ctx context.Context, job runnerconfig.Import, progress func(st
 		return out, err
 	}
 	free := bytes.Equal(head, make([]byte, len(head))) || bytes.Equal(head, headOf(job)[:len(head)])
+	if job.Copy != nil && job.Copy.CloneOf != "" {
+		if out, err := adoptDevice(ctx, job, dev, size, watch); err != nil || out.Cloned {
+			return out, err
+		}
+	}
 	img, err := imageForDevice(ctx, job, progress, watch)
 	if err != nil {
 		return out, err

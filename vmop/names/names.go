@@ -223,6 +223,11 @@ const (
 	// disk is still to be put into it, until AnnotationFilled is there: of a file the lack
 	// of that says so. It is the UID of the disk.
 	AnnotationToBeFilled = GroupPrefix + "to-be-filled"
+	// AnnotationCloneOf on a disk's or image's volume claim is the UID of the disk or
+	// image of whose claim its volume is to be a clone, and AnnotationCloned whether it
+	// turned out to be one, or its content was copied: true or false.
+	AnnotationCloneOf = GroupPrefix + "clone-of"
+	AnnotationCloned  = GroupPrefix + "cloned"
 	// AnnotationDiskFormat on such a claim is the format of the disk's file: raw or
 	// qcow2, or iso for an image that is a CD.
 	AnnotationDiskFormat = GroupPrefix + "disk-format"
@@ -281,3 +286,7 @@ const (
 	KindService   = "Service"
 	KindNode      = "Node"
 )
+
+// AnnotationsProvisioner are the annotations by which Kubernetes notes on a volume claim
+// who makes its volume, the newer one first.
+var AnnotationsProvisioner = []string{"volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner"}

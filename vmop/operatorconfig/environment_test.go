@@ -37,6 +37,7 @@ var samples = map[string]struct{ file, variable string }{
 	"VMOP_ALLOW_NODE_NAME":                   {"yes", "yes"},
 	"VMOP_ALLOW_HOST_FORWARDS":               {"on", "on"},
 	"VMOP_ALLOW_OPEN_DISPLAYS":               {"true", "true"},
+	"VMOP_CLONING_PROVISIONERS":              {`["*.example.com"]`, "*.example.com"},
 	"VMOP_IMAGE_NAMESPACE":                   {"golden", "golden"},
 	"VMOP_ALLOWED_IMAGE_HOSTS":               {"[localhost]", "localhost"},
 	"VMOP_ALLOWED_IMAGE_PATHS":               {"[/srv]", "/srv"},

@@ -126,7 +126,8 @@ var options = map[string]map[string]option{
 		"allowedLoadBalancerAnnotations": func(p *parser, v value) {
 			p.patterns(v, &p.config.Settings.Allowed.LoadBalancerAnnotations)
 		},
-		"displayHostPorts": func(p *parser, v value) { p.ports(v, &p.config.Settings.DisplayHostPorts) },
+		"cloningProvisioners": func(p *parser, v value) { p.patterns(v, &p.config.Settings.CloningProvisioners) },
+		"displayHostPorts":    func(p *parser, v value) { p.ports(v, &p.config.Settings.DisplayHostPorts) },
 		"kvmResource": func(p *parser, v value) {
 			if s, ok := p.text(v); ok && p.valid(v, s, "a resource of nodes such as devices.kubevirt.io/kvm", isNodeResource(s)) {
 				p.config.Settings.KVMResource = corev1.ResourceName(s)

@@ -80,7 +80,8 @@ type (
 
 	// DeleteClaim deletes a volume claim, and the data with it, if it still has the
 	// UID and the resource version: it was made for a machine that is being deleted,
-	// whose manifest asks for this. NotFound is success.
+	// whose manifest asks for this, or for a disk as a clone, and never had a volume.
+	// NotFound is success.
 	DeleteClaim struct {
 		Name string
 		UID  types.UID

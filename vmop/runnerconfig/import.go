@@ -98,6 +98,12 @@ type ImportCopy struct {
 	Format string `json:"format"`
 	// CD says that the copy is of the image of a CD, which is raw.
 	CD bool `json:"cd,omitempty"`
+	// CloneOf says that the volume may be a clone of the other disk's, which was made for
+	// the one with this UID: it is compared, and copied where it is none.
+	CloneOf string `json:"cloneOf,omitempty"`
+	// Whole has all of it compared, and not only enough to tell a clone from an empty
+	// volume: somebody may have written to the other one after it was cloned.
+	Whole bool `json:"whole,omitempty"`
 }
 
 // Encode is the import as JSON without dollar signs, which Kubernetes would look at in
@@ -136,6 +142,8 @@ type Imported struct {
 	Size   int64  `json:"size,omitempty"`
 	// Stored is what an image that is kept takes of its volume, in bytes.
 	Stored int64 `json:"stored,omitempty"`
+	// Cloned says that the volume was a clone, and nothing had to be copied.
+	Cloned bool `json:"cloned,omitempty"`
 	// Error is why there is no disk; Final says that another attempt would end
 	// likewise.
 	Error string `json:"error,omitempty"`

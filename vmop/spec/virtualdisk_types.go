@@ -379,6 +379,12 @@ type VirtualDiskImport struct {
 	// final says that another attempt would end likewise.
 	Final bool `json:"final,omitempty"`
 
+	// +optional
+
+	// cloneRefused is the UID of a volume claim that was to be a clone, and got no volume
+	// in time: what is made in its place is a copy.
+	CloneRefused types.UID `json:"cloneRefused,omitempty"`
+
 	// +kubebuilder:validation:MaxLength=16
 	// +optional
 

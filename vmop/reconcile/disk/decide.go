@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Snapshot is all that a decision about one disk depends on. A pointer that is nil means
@@ -311,19 +312,17 @@ func (d *decision) claim() bool {
 		known = string(t.PersistentVolumeClaimUID)
 	}
 	switch {
-	case c == nil && known != "":
+	case c == nil && known != "" && known != d.cloneRefused():
 		d.fail(conditions.ReasonClaimGone, "claim %s is gone, and with it what was on the %s: no empty one takes its place. Delete this %[2]s, and make another one", name, d.noun)
 		return false
 	case c == nil:
-		if d.do(reconcile.Create{Object: d.filled.VolumeClaim()}) {
-			d.wait(conditions.ReasonDiskProvisioning, "claim %s is being made", name)
-		}
+		d.newClaim()
 		return false
 	case !d.mine(c):
 		d.fail(conditions.ReasonDiskClaimInTheWay,
 			"there is a claim %s already that was not made for this %s, and is left alone: name the %[2]s otherwise, or use the claim by persistentVolumeClaim of a machine's disk, or delete it if nobody needs what is in it", name, d.noun)
 		return false
-	case known != "" && known != string(c.UID):
+	case known != "" && known != string(c.UID) && known != d.cloneRefused():
 		d.fail(conditions.ReasonClaimGone, "claim %s is not the one that the %s was in, which is gone; it is left alone. Delete this %[2]s, and make another one", name, d.noun)
 		return false
 	case c.DeletionTimestamp != nil:
@@ -335,11 +334,11 @@ func (d *decision) claim() bool {
 	}
 	d.next.Target = &spec.VirtualDiskTarget{PersistentVolumeClaim: name, PersistentVolumeClaimUID: c.UID, Namespace: d.namespace()}
 	// Nothing is put into a claim before it is noted which one that is.
-	if known == "" {
+	if known != string(c.UID) {
 		d.wait(conditions.ReasonDiskProvisioning, "claim %s is there", name)
 		return false
 	}
-	return true
+	return !d.lateClone()
 }
 
 // content fills the claim. It reports whether the disk is in it.
@@ -394,7 +393,11 @@ func (d *decision) content() bool {
 			return false
 		}
 	}
-	if d.do(reconcile.Create{Object: d.filled.ImportJob(d.s.Settings, d.s.SourceClaim)}) {
+	job := d.filled.ImportJob(d.s.Settings, d.s.SourceClaim)
+	if d.s.Claim.Annotations[names.AnnotationCloneOf] != "" {
+		job = d.filled.CloneJob(d.s.Settings, d.s.Claim, d.s.SourceClaim)
+	}
+	if d.do(reconcile.Create{Object: job}) {
 		d.wait(conditions.ReasonDiskProvisioning, "pod %s is being made, which puts the %s into claim %s", d.podName, d.noun, d.s.Claim.Name)
 	}
 	return false
@@ -531,7 +534,7 @@ func (d *decision) failed(p *corev1.Pod) {
 
 // count counts an attempt, with what there is to say of it.
 func (d *decision) count(p *corev1.Pod, got runnerconfig.Imported) {
-	next := spec.VirtualDiskImport{Attempts: 1, PodUID: p.UID, Message: spec.BoundedMessage(got.Error), Final: got.Final}
+	next := spec.VirtualDiskImport{Attempts: 1, PodUID: p.UID, Message: spec.BoundedMessage(got.Error), Final: got.Final, CloneRefused: types.UID(d.cloneRefused())}
 	if len(next.Message) > maxImportMessage {
 		next.Message = strings.ToValidUTF8(next.Message[:maxImportMessage], "")
 	}

@@ -15,10 +15,14 @@
 //
 // Nothing is put into a claim that was not made for this very disk, that has been
 // filled, that the status does not name by its UID yet, or that another pod uses; nor by
-// two pods, which have one name. No plan deletes or shrinks a claim. A disk that a
-// machine has in its manifest is not let go. A claim that is gone is not made anew: an
-// empty disk in its place would look like lost data. The pod itself writes to no file
-// that it has not made, whatever it is told.
+// two pods, which have one name. No plan shrinks a claim, or deletes one, but for one that
+// was to be a clone and never had a volume. A disk that a machine has in its manifest is
+// not let go. A claim that is gone is not made anew, with the same exception: an empty
+// disk in its place would look like lost data. The pod itself writes to no file that it
+// has not made, whatever it is told.
+//
+// A claim may be a clone of that of its source. Nobody is believed that it is: the pod
+// compares the two, and copies what is none.
 //
 // What a pod says at its end nobody else vouches for: it decides when the disk is
 // shown as ready, what is written about a failure, and nothing else.

@@ -132,6 +132,9 @@ func (d *decision) marks(got runnerconfig.Imported) map[string]string {
 	if d.disk.Spec.VolumeMode() != corev1.PersistentVolumeBlock {
 		out[names.AnnotationDiskFormat] = got.Format
 	}
+	if d.s.Claim.Annotations[names.AnnotationCloneOf] != "" {
+		out[names.AnnotationCloned] = strconv.FormatBool(got.Cloned)
+	}
 	if d.image != nil {
 		out[names.AnnotationImageSize] = strconv.FormatInt(max(got.Size, 0), 10)
 		out[names.AnnotationStoredSize] = strconv.FormatInt(max(got.Stored, 0), 10)

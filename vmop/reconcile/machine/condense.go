@@ -166,6 +166,13 @@ const labelManagedBy = "app.kubernetes.io/managed-by"
 func CondenseClaim(pvc *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	c := &corev1.PersistentVolumeClaim{ObjectMeta: condensedMeta(pvc)}
 	c.Labels, c.Annotations = kept(pvc.Labels), kept(pvc.Annotations)
+	if pvc.Annotations[names.AnnotationFilled] != "" { // who would clone it
+		for _, key := range names.AnnotationsProvisioner {
+			if p := pvc.Annotations[key]; p != "" {
+				c.Annotations[known(key)] = known(p)
+			}
+		}
+	}
 	c.Spec.VolumeMode = pvc.Spec.VolumeMode
 	if pvc.Status.Phase == corev1.ClaimLost {
 		c.Spec.VolumeName = pvc.Spec.VolumeName

@@ -65,6 +65,10 @@ type Settings struct {
 	// ImageNamespace is where the images of the cluster (ClusterVirtualImage) are kept.
 	// Empty: there are none.
 	ImageNamespace string
+	// CloningProvisioners are patterns of the provisioners of volumes that clone a
+	// volume for a claim whose dataSource is another claim, in place of those that are
+	// known to do so; nil is those.
+	CloningProvisioners []string
 	// Allowed is what manifests may ask for.
 	Allowed Allowed
 }

@@ -147,9 +147,19 @@ func ImporterImage(s *Settings) string {
 // no token, and the claim alone. The source is the claim of the disk or image that is
 // copied, which it only reads; nil if it is no copy of one.
 func (f Filled) ImportJob(s Settings, source *corev1.PersistentVolumeClaim) *corev1.Pod {
+	return f.importJob(s, source, "")
+}
+
+// CloneJob is [Filled.ImportJob] for a claim that is to be a clone of that of its source,
+// see [Filled.Clone]: the pod looks whether it is one, and copies if not.
+func (f Filled) CloneJob(s Settings, claim, source *corev1.PersistentVolumeClaim) *corev1.Pod {
+	return f.importJob(s, source, claim.Annotations[names.AnnotationCloneOf])
+}
+
+func (f Filled) importJob(s Settings, source *corev1.PersistentVolumeClaim, cloneOf string) *corev1.Pod {
 	yes, no := true, false
 	user, policy, seconds := int64(RunnerUser), corev1.FSGroupChangeOnRootMismatch, int64(importSeconds)
-	job := f.job(source)
+	job := f.job(source, cloneOf)
 	text, _ := job.Encode() // texts and numbers
 	limit := resource.MustParse("64Mi")
 	meta := f.object(f.PodName())
@@ -213,8 +223,8 @@ func (f Filled) ImportJob(s Settings, source *corev1.PersistentVolumeClaim) *cor
 	return pod
 }
 
-// job is what the pod is told to do.
-func (f Filled) job(source *corev1.PersistentVolumeClaim) runnerconfig.Import {
+// job is what the pod is told to do; cloneOf is whose volume is to have been cloned.
+func (f Filled) job(source *corev1.PersistentVolumeClaim, cloneOf string) runnerconfig.Import {
 	job := runnerconfig.Import{
 		Disk: string(f.uid), File: path.Join(machineconfig.DiskMountDir, importVolume, machineconfig.DiskFile), Size: spec.Bytes(f.size), Keep: f.keep,
 		ProgressPort: runnerconfig.ImportProgressPort,
@@ -234,6 +244,7 @@ func (f Filled) job(source *corev1.PersistentVolumeClaim) runnerconfig.Import {
 				job.Copy.Format, job.Copy.CD = "raw", f.keep
 			}
 		}
+		job.Copy.CloneOf, job.Copy.Whole = cloneOf, cloneOf != "" && f.ofDisk()
 	default:
 		job.Image = &runnerconfig.DriveImage{Source: from.Location(), Checksum: from.Sum()}
 		if h := from.HTTP; h != nil {

@@ -1,0 +1,86 @@
+package disk
+
+import (
+	"time"
+
+	"github.com/vmop/sdk/vmop/conditions"
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// cloneDeadline is how long a claim that is to be a clone may be without a volume: nobody
+// tells that a driver cannot clone, but in events that are nobody's to trust.
+const cloneDeadline = 10 * time.Minute
+
+// cloneRefused is the claim that was to be a clone and got no volume in time; empty if
+// there was none.
+func (d *decision) cloneRefused() string {
+	if im := d.disk.Status.Import; im != nil {
+		return string(im.CloneRefused)
+	}
+	return ""
+}
+
+// newClaim makes the claim: a clone of that of the source where there may be one.
+func (d *decision) newClaim() {
+	c := d.filled.VolumeClaim()
+	if s := d.disk.Spec.DataSource; s != nil && s.ObjectRef != nil && d.cloneRefused() == "" {
+		// Whether it can be cloned is seen when it is there.
+		if !d.source() {
+			return
+		}
+		if d.filled.CanClone(&d.s.Settings, d.s.SourceClaim, d.sourceClass()) {
+			c = d.filled.Clone(d.s.SourceClaim)
+		}
+	}
+	if d.do(reconcile.Create{Object: c}) {
+		d.wait(conditions.ReasonDiskProvisioning, "claim %s is being made", d.claimName)
+	}
+}
+
+// sourceClass is the storage class that the source asks for; nil is the default one.
+func (d *decision) sourceClass() *string {
+	return subjectOf(&Snapshot{Disk: d.s.Source, Image: d.s.SourceImage}).disk.Spec.PersistentVolumeClaim.StorageClassName
+}
+
+// lateClone gives up a clone that has no volume in time: its claim holds nothing, and a
+// copy takes its place. It reports whether that is so. What is to become of it is written
+// before the claim is deleted, which is bound to the version that had no volume.
+func (d *decision) lateClone() bool {
+	c := d.s.Claim
+	if c.Annotations[names.AnnotationCloneOf] == "" || d.isFilled() || c.Status.Phase != "" && c.Status.Phase != corev1.ClaimPending {
+		return false
+	}
+	late := c.CreationTimestamp.Add(cloneDeadline)
+	if d.s.Now.Before(late) {
+		d.plan.WakeAt(late)
+		return false
+	}
+	const text = "claim %s was to be a clone of that of %s %s, and has got no volume for it within %v (see kubectl describe pvc %[1]s); "
+	ref := d.disk.Spec.DataSource.ObjectRef
+	say := func(what string) {
+		d.wait(conditions.ReasonDiskProvisioning, text+what, c.Name, ref.Kind, ref.Name, cloneDeadline)
+	}
+	say("a copy takes its place")
+	switch p := d.s.Pod; {
+	case d.cloneRefused() != string(c.UID):
+		im := spec.VirtualDiskImport{}
+		if d.disk.Status.Import != nil {
+			im = *d.disk.Status.Import
+		}
+		im.CloneRefused = c.UID
+		d.next.Import = &im
+		d.plan.WakeAt(d.s.Now.Add(time.Second))
+	case p != nil && d.mine(p):
+		d.end(p)
+	case len(d.pods()) > 0:
+		say("a copy takes its place when pod " + few(d.pods()) + " is gone, which uses it")
+	default:
+		if !d.do(reconcile.DeleteClaim{Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion}) {
+			say("the operator may not delete it. It holds nothing: with kubectl delete pvc %[1]s a copy takes its place")
+		}
+	}
+	return true
+}

@@ -1,0 +1,55 @@
+package objects
+
+import (
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// cloning are provisioners of volumes that clone one for a claim whose dataSource is
+// another claim, as their makers say, and as containerized-data-importer has them. No API
+// tells it: a driver without CLONE_VOLUME fails, and one that knows nothing of
+// dataSource makes an empty volume.
+var cloning = []string{
+	"rbd.csi.ceph.com", "*.rbd.csi.ceph.com", "cephfs.csi.ceph.com", "*.cephfs.csi.ceph.com",
+	"csi-vxflexos.dellemc.com", "csi-isilon.dellemc.com", "csi-powermax.dellemc.com",
+	"hspc.csi.hitachi.com", "csi.hpe.com", "spectrumscale.csi.ibm.com", "block.csi.ibm.com",
+	"pxd.portworx.com", "infinibox-csi-driver", "kubesan.gitlab.io", "hostpath.csi.k8s.io",
+}
+
+// Clones reports whether volumes of a claim's provisioner are cloned, rather than copied.
+// Kubernetes notes on a claim who that is.
+func (s *Settings) Clones(claim *corev1.PersistentVolumeClaim) bool {
+	patterns := cloning
+	if s.CloningProvisioners != nil {
+		patterns = s.CloningProvisioners
+	}
+	for _, key := range names.AnnotationsProvisioner {
+		if p := claim.Annotations[key]; p != "" {
+			return matches(patterns, p)
+		}
+	}
+	return false
+}
+
+// Clone is [Filled.VolumeClaim] that is to be a clone of the claim of a disk or image, of
+// which that has the UID.
+func (f Filled) Clone(source *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
+	pvc := f.VolumeClaim()
+	pvc.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: names.KindClaim, Name: source.Name}
+	pvc.Annotations[names.AnnotationCloneOf] = source.Annotations[names.AnnotationMadeFor]
+	return pvc
+}
+
+// CanClone reports whether what is filled may be a clone of the claim of its source, which
+// is of a storage class: one of the same namespace, class and mode, whose provisioner
+// clones.
+func (f Filled) CanClone(s *Settings, source *corev1.PersistentVolumeClaim, class *string) bool {
+	same := f.class == nil && class == nil || f.class != nil && class != nil && *f.class == *class
+	return same && source.Namespace == f.namespace && isBlock(source) == f.block() && s.Clones(source)
+}
+
+// ofDisk reports whether it is made of a disk, to which guests write.
+func (f Filled) ofDisk() bool {
+	return f.source != nil && f.source.ObjectRef != nil && f.source.ObjectRef.Kind == spec.KindDisk
+}
