@@ -19,10 +19,10 @@ func (p *program) snapshotCommand() *cli.Command {
 		Usage:     "keep a machine of this host as it is, and go back to that",
 		ArgsUsage: "create|list|restore|delete NAME [SNAPSHOT]",
 		Description: "A snapshot has a machine's disks, UEFI variables, TPM state and manifest, as copies: a\n" +
-			"file system that shares blocks (Btrfs, XFS) needs no room for those of a machine that\n" +
-			"does not run. One that runs goes on while QEMU copies its disks, and is paused for the\n" +
-			"moment in which all copies are complete. If it has the guest agent, its file systems are\n" +
-			"frozen then; otherwise they are in the snapshot as after a power cut. Its memory is not\n" +
+			"file system that shares blocks (Btrfs, XFS) needs no room for those. A machine that\n" +
+			"runs goes on, is paused for the moment that is kept, and writes to overlays until its\n" +
+			"disks are copied. If it has the guest agent, its file systems are frozen for that\n" +
+			"moment; otherwise they are in the snapshot as after a power cut. Its memory is not\n" +
 			"kept. create calls the snapshot by the time if no name is given.\n\n" +
 			"restore makes a machine that does not run what it was. What it is now is kept as another snapshot\n" +
 			"first, unless --discard says that it may be lost. A disk that was given by --disk gets\n" +

@@ -70,6 +70,16 @@ func Exists(data string) bool {
 	return err == nil
 }
 
+// Left reports whether a machine has overlays that nobody works on.
+func Left(data string) bool {
+	f, err := os.Open(filepath.Join(data, Dir, lockFile))
+	if err != nil {
+		return false // there are none, or somebody is about to make some
+	}
+	defer f.Close()
+	return unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil
+}
+
 // Read is the journal of a machine, whoever works on the overlays; nil if there is none.
 func Read(data string) (*Journal, error) {
 	path := filepath.Join(data, Dir, journalFile)
@@ -134,12 +144,12 @@ func (h *Held) empty() error {
 
 // Begin writes the journal of overlays that are to be made, in [Making]. There must be
 // no overlays.
-func Begin(data string, disks []Disk) (*Held, error) {
+func Begin(ctx context.Context, data string, disks []Disk) (*Held, error) {
 	dir := filepath.Join(data, Dir)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
-	lock, err := tryLock(dir)
+	lock, err := lockDir(ctx, dir)
 	if err != nil {
 		return nil, err
 	}

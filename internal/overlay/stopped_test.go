@@ -66,7 +66,7 @@ func (b *bench) begin(format string, phase Phase) *Held {
 	for i, path := range []string{filepath.Join(b.data, "system.img"), b.elsewhere} {
 		disks = append(disks, Disk{Name: filepath.Base(path), Image: ImageIn(b.data, path), Format: format, Overlay: string(rune('0'+i)) + ".qcow2"})
 	}
-	h, err := Begin(b.data, disks)
+	h, err := Begin(b.Context(), b.data, disks)
 	b.ok(err)
 	for _, d := range disks {
 		b.ok(h.Make(b.Context(), d, 8<<20))
@@ -105,6 +105,9 @@ func TestSettle(t *testing.T) {
 					t.Errorf("QEMU's tools do not find the image:\n%s", info)
 				}
 				b.ok(h.Close()) // its command was killed
+				if !Left(b.data) {
+					t.Error("nothing is left")
+				}
 				// The machine may get another name before it is started.
 				renamed := filepath.Join(filepath.Dir(b.data), "kept")
 				b.ok(os.Rename(b.data, renamed))
@@ -216,13 +219,16 @@ func TestOneHolds(t *testing.T) {
 	b := newBench(t, "raw")
 	h := b.begin("raw", Attached)
 	b.guest(h)
-	if _, err := Begin(b.data, nil); err == nil {
+	if _, err := Begin(b.Context(), b.data, nil); err == nil {
 		t.Error("there are overlays, and others were begun")
 	}
 	soon, cancel := context.WithTimeout(t.Context(), 3*busyLook)
 	defer cancel()
 	if _, err := Settle(soon, b.data, note); err == nil {
 		t.Error("what somebody holds was settled")
+	}
+	if Left(b.data) {
+		t.Error("what somebody holds was left")
 	}
 	done := make(chan error, 1)
 	go func() {

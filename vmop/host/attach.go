@@ -276,15 +276,7 @@ func (h *Host) detachDisk(ctx context.Context, m Machine, name string) (string, 
 // unplug has the guest of a machine that runs release a disk.
 func (m *Machine) unplug(ctx context.Context, disk heldDisk) error {
 	return m.monitor(ctx, func(c *qmp.Client) error {
-		nodes, err := qmp.Do(ctx, c, qmp.QueryNamedBlockNodes{Flat: true})
-		if err != nil {
-			return err
-		}
-		sets, err := qmp.Do(ctx, c, qmp.QueryFDSets{})
-		if err != nil {
-			return err
-		}
-		found, err := findDisks([]heldDisk{disk}, nodes, sets)
+		found, err := findIn(ctx, c, []heldDisk{disk})
 		switch {
 		case errors.Is(err, errStartedWithout):
 			return nil // it has gone, or waits for the next start

@@ -45,6 +45,13 @@ func (h *Host) disks(o *spec.Object, running bool) ([]heldDisk, error) {
 	if err != nil {
 		return nil, err
 	}
+	d, err := h.Directories(o.Namespace, o.Name)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.checkMerged(d, &c); err != nil {
+		return nil, err
+	}
 	template := map[string]bool{}
 	for _, d := range machineconfig.Disks(o.VirtualMachine) {
 		template[d.Name] = d.Entry.Template() != nil
@@ -159,10 +166,11 @@ func (m *Machine) copyMachine(ctx context.Context, dir string, disks []heldDisk,
 }
 
 // hold keeps a machine that does not run from being started. One that runs has
-// somebody who does so.
+// somebody who does so. Neither has overlays of a copy that was interrupted.
 func (m *Machine) hold(ctx context.Context) (release func() error, err error) {
 	if m.Running() {
-		return func() error { return nil }, nil
+		_, err := m.finishCopy(ctx)
+		return func() error { return nil }, err
 	}
 	lock, err := m.lockStopped(ctx)
 	if err != nil {

@@ -29,9 +29,16 @@ func (m *Machine) Pause(ctx context.Context) (changed bool, err error) {
 
 // Resume lets a guest go on that was paused, that waits because of an error of its disk,
 // or that has suspended itself. It reports whether the guest did not execute before; one
-// that did, and may be suspended to idle, has the Shift key pressed. File systems that a
-// copy has left frozen are thawed by [Machine.Thaw].
+// that did, and may be suspended to idle, has the Shift key pressed. What a copy has left
+// that was interrupted is completed first. File systems that a copy has left frozen are
+// thawed by [Machine.Thaw].
 func (m *Machine) Resume(ctx context.Context) (changed bool, err error) {
+	if changed, err = m.finishCopy(ctx); changed || err != nil {
+		if err != nil {
+			err = fmt.Errorf("resume %s: %w", m.FullName(), err)
+		}
+		return changed, err
+	}
 	err = m.control(ctx, "resume", func(c *qmp.Client) (err error) {
 		changed, err = ResumeGuest(ctx, c)
 		return err
@@ -45,6 +52,9 @@ func (m *Machine) Resume(ctx context.Context) (changed bool, err error) {
 // Reset presses the reset button of a machine that runs: the guest is not asked, and
 // boots in the same QEMU. A machine that is paused goes on.
 func (m *Machine) Reset(ctx context.Context) error {
+	if _, err := m.finishCopy(ctx); err != nil {
+		return fmt.Errorf("reset %s: %w", m.FullName(), err)
+	}
 	return m.control(ctx, "reset", func(c *qmp.Client) error { return ResetGuest(ctx, c) })
 }
 

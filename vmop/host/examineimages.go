@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/vmop/sdk/internal/overlay"
 	"github.com/vmop/sdk/internal/shellwords"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/runner"
@@ -50,6 +51,9 @@ type examinedImages struct {
 	// left are directories of copies that were interrupted, and leftSize what they take.
 	left     []string
 	leftSize int64
+	// unmerged are machines that have what their guests wrote during a copy that was
+	// interrupted beside their images.
+	unmerged []string
 	// problem is why the cache cannot be looked at, unknown why nothing can.
 	problem, unknown string
 }
@@ -65,6 +69,9 @@ func (h *Host) examineImages(ctx context.Context) (out examinedImages) {
 	for i := range machines {
 		m := &machines[i]
 		found := examinedMachine{name: m.FullName()}
+		if overlay.Left(m.Data) {
+			out.unmerged = append(out.unmerged, m.FullName())
+		}
 		disks, err := h.examineDisks(m)
 		for _, p := range unjoin(err) {
 			found.problems = append(found.problems, imageProblem{found: p.Error(), do: whatHelps(p)})
@@ -303,6 +310,9 @@ func diagnoseImages(s *examinedImages, say func(status FindingStatus, subject, d
 	}
 	if len(s.left) > 0 {
 		say(FindingOK, "interrupted copies", "the next snapshot or clone in their place removes them: "+strings.Join(s.left, ", "), "%d of %s", len(s.left), mebibytes(uint64(s.leftSize)))
+	}
+	if len(s.unmerged) > 0 {
+		say(FindingOK, "unfinished copies", "their next snapshot, clone, resume or start completes them; until then the images alone are not what the guests have written", "of %s", strings.Join(s.unmerged, ", "))
 	}
 	if s.problem != "" {
 		say(FindingLimited, "image cache", "remove what is broken there; machines do not depend on it", "%s", s.problem)

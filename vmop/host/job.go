@@ -227,6 +227,9 @@ func (h *Host) configuration(o *spec.Object, g Given) (runnerconfig.Config, secr
 	if err != nil {
 		return c, nil, err
 	}
+	if err := h.checkMerged(d, &c); err != nil {
+		return c, nil, err
+	}
 	before, err := d.Definition()
 	if err != nil {
 		return c, nil, err

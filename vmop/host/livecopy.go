@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/vmop/sdk/internal/overlay"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qga"
 	"github.com/vmop/sdk/vmop/qmp"
@@ -20,22 +18,16 @@ import (
 )
 
 const (
-	// copyCalm is how long the disks of a machine may take, once all of them were
-	// copied, until a moment comes in which the guest has written nothing that is not
-	// copied. Then it is paused until that is so.
-	copyCalm = 15 * time.Second
 	// freezeLimit bounds how long a guest stands still for a copy.
 	freezeLimit = time.Minute
-	// copyLook is how often the progress of copies is looked at.
+	// copyLook is how often jobs are looked at that say nothing.
 	copyLook = 500 * time.Millisecond
-	// copyCleanup bounds what is undone when a copy is given up.
+	// copyCleanup bounds what is undone when something is given up.
 	copyCleanup = 30 * time.Second
+	// mergeLimit bounds the merging after a copy that was given up. What is not merged
+	// then the next command merges, or the next start.
+	mergeLimit = 10 * time.Minute
 )
-
-// copyPrefix begins the names of the jobs and block nodes of copies in QEMU. The
-// monitor serves one client at a time: those that are there are of one that was
-// killed.
-const copyPrefix = "vmop-copy-"
 
 // consistency says how the disks of a copy fit together.
 type consistency struct {
@@ -47,31 +39,24 @@ type consistency struct {
 	unfrozen string
 }
 
-// liveDisk is a disk that a QEMU copies.
+// liveDisk is a disk that a QEMU has.
 type liveDisk struct {
 	name string
 	// node is that of the disk, format and size (in bytes) are what is in it.
 	node, format string
 	size         int64
-	// to is the copy's file, job that of the copy.
-	to, job string
+	// readOnly says that the guest writes nothing to it.
+	readOnly bool
 }
 
-func (d liveDisk) copyNode() string { return d.job + "-node" }
-func (d liveDisk) fileNode() string { return d.job + "-file" }
-
-// liveCopy is a copy of the disks of a machine that runs. QEMU copies each of them to
-// a file of the same format and goes on with what the guest writes (a mirror); when
-// all have everything, the guest is paused for the moment that it takes to end the
-// copies. Its own disks are its disks all the time: nothing has to be merged later,
-// a copy that fails fails alone, and what is left of one that was interrupted is
-// garbage.
+// liveCopy is a copy of the disks of a machine that runs. They stand still while they are
+// copied: at one moment the guest begins to write to overlays, which QEMU merges
+// afterwards (see package overlay, and merger).
 type liveCopy struct {
-	m        *Machine
-	c        *qmp.Client
-	events   *qmp.Subscription
-	disks    []liveDisk
-	progress func(done, total int64)
+	merger
+	disks   []heldDisk
+	found   []liveDisk
+	options CopyOptions
 }
 
 // copyRunning copies the disks of a machine that runs, as they are at one moment, to
@@ -82,6 +67,9 @@ func (m *Machine) copyRunning(ctx context.Context, dir string, disks []heldDisk,
 	case Status(runner.PhaseInitializing), Status(runner.PhaseStarting), Status(runner.PhaseTerminating):
 		return how, fmt.Errorf("it is just being started or stopped (%s)", m.Status)
 	}
+	if _, err := overlay.Tool(); err != nil {
+		return how, err
+	}
 	var files []string
 	for _, d := range disks {
 		files = append(files, d.path)
@@ -89,74 +77,132 @@ func (m *Machine) copyRunning(ctx context.Context, dir string, disks []heldDisk,
 	if err := checkRoom(dir, files); err != nil {
 		return how, err
 	}
-	c, err := qmp.Dial(ctx, m.Socket(qemucmd.SocketToolMonitor), qmp.Options{Handshake: monitorGreeting})
-	if errors.Is(err, qmp.ErrNoGreeting) {
-		err = fmt.Errorf("another program has QEMU's monitor, which serves one at a time; another copy may be under way: %w", err)
+	err = m.merging(ctx, func(g *merger) (err error) {
+		l := &liveCopy{merger: *g, disks: disks, options: options}
+		defer func() { *g = l.merger }()
+		nodes, sets, err := blockNodes(ctx, l.c)
+		if err != nil {
+			return err
+		}
+		if l.found, err = findDisks(disks, nodes, sets); err != nil {
+			return err
+		}
+		if how, err = l.begin(ctx, still); err != nil {
+			return err
+		}
+		if err := l.copy(ctx, dir, fileOf); err != nil {
+			for _, d := range disks { // the merging may need their room
+				err = errors.Join(err, discard(filepath.Join(dir, fileOf(d))))
+			}
+			return err
+		}
+		return nil
+	})
+	return how, err
+}
+
+// begin has the disks stand still.
+func (l *liveCopy) begin(ctx context.Context, still func() error) (how consistency, err error) {
+	var disks []overlay.Disk
+	var sizes []int64
+	for i, d := range l.found {
+		if d.readOnly {
+			continue
+		}
+		disks = append(disks, overlay.Disk{
+			Name: d.name, Image: overlay.ImageIn(l.m.Data, l.disks[i].path), Format: d.format, Node: d.node,
+			Overlay: strconv.Itoa(len(disks)) + ".qcow2",
+		})
+		sizes = append(sizes, d.size)
 	}
-	if err != nil {
-		return how, err
-	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	l := &liveCopy{m: m, c: c, events: c.Subscribe(64, qmp.JobStatusChangeEvent{}.QMPEvent()), progress: options.Progress}
-	defer l.events.Close()
-	if err := l.sweep(ctx); err != nil {
-		return how, err
-	}
-	found, err := l.find(ctx, disks)
-	if err != nil {
+	if l.held, err = overlay.Begin(ctx, l.m.Data, disks); err != nil {
 		return how, err
 	}
 	for i, d := range disks {
-		found[i].to = filepath.Join(dir, fileOf(d))
+		if err := l.held.Make(ctx, d, sizes[i]); err != nil {
+			return how, err
+		}
 	}
-	defer func() {
-		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), copyCleanup)
-		defer cancel()
-		if serr := l.sweep(after); serr != nil && c.Err() == nil {
-			err = errors.Join(err, fmt.Errorf("end the copies in QEMU: %w", serr))
-		}
-		if err == nil {
-			err = l.sync()
-		}
-		if err != nil && c.Err() != nil {
-			err = fmt.Errorf("the machine has ended meanwhile: %w", err)
-		}
-	}()
-	for _, d := range found {
-		if err := l.start(ctx, d); err != nil {
-			return how, fmt.Errorf("disk %q: %w", d.name, err)
-		}
-		l.disks = append(l.disks, d)
-	}
-	if err := l.awaitCopied(ctx); err != nil {
+	status, err := qmp.Do(ctx, l.c, qmp.QueryStatus{})
+	if err != nil {
 		return how, err
 	}
-	return l.end(ctx, still)
-}
-
-// do asks QEMU something that has no answer.
-func (l *liveCopy) do(ctx context.Context, cmd qmp.Command[qmp.None]) error {
-	_, err := qmp.Do(ctx, l.c, cmd)
-	return err
-}
-
-// find finds a machine's disks in its QEMU, in their order.
-func (l *liveCopy) find(ctx context.Context, disks []heldDisk) ([]liveDisk, error) {
-	nodes, err := qmp.Do(ctx, l.c, qmp.QueryNamedBlockNodes{Flat: true})
-	if err != nil {
-		return nil, err
+	l.held.Paused = status.Running
+	if err := l.held.Write(overlay.Attaching); err != nil {
+		return how, err
 	}
-	sets, err := qmp.Do(ctx, l.c, qmp.QueryFDSets{})
+	for i, d := range disks {
+		if err := l.open(ctx, i, l.held.Overlay(d)); err != nil {
+			return how, fmt.Errorf("disk %q: %w", d.Name, err)
+		}
+	}
+	if how, err = l.atOneMoment(ctx, status.Running, still); err != nil {
+		return how, err
+	}
+	if err := l.held.Still(); err != nil {
+		return how, err
+	}
+	l.held.Paused = false
+	return how, l.held.Write(overlay.Attached)
+}
+
+// open has QEMU open an overlay, without its image.
+func (l *liveCopy) open(ctx context.Context, i int, path string) error {
+	// With discard, what is empty takes no room.
+	err := l.do(ctx, qmp.BlockdevAdd{Driver: "file", NodeName: qemucmd.OverlayFileNode(i), Options: map[string]any{"filename": path, "locking": "on", "discard": "unmap"}})
+	if err != nil {
+		return err
+	}
+	return l.do(ctx, qmp.BlockdevAdd{Driver: string(qemucmd.DiskFormatQCOW2), NodeName: qemucmd.OverlayNode(i), Options: map[string]any{
+		"file": qemucmd.OverlayFileNode(i), "backing": nil, "discard": "unmap",
+	}})
+}
+
+// copy copies the images, which stand still. It is given up when QEMU ends: whoever starts
+// the machine then merges what its guest has written.
+func (l *liveCopy) copy(ctx context.Context, dir string, fileOf func(heldDisk) string) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() { // ends with this function
+		select {
+		case <-ctx.Done():
+		case <-l.c.Done():
+			cancel(errors.New("QEMU has ended"))
+		}
+	}()
+	if err := (&copying{options: l.options}).copyDisks(ctx, dir, l.disks, fileOf); err != nil {
+		return err
+	}
+	// One that was copied at once has looked at nothing on its way.
+	if err := l.c.Err(); err != nil {
+		return err
+	}
+	return l.held.Unchanged()
+}
+
+// findIn finds a machine's disks in its QEMU, in their order.
+func findIn(ctx context.Context, c *qmp.Client, disks []heldDisk) ([]liveDisk, error) {
+	nodes, sets, err := blockNodes(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	return findDisks(disks, nodes, sets)
 }
 
+// blockNodes are what QEMU has of disks, and of files that it was given open.
+func blockNodes(ctx context.Context, c *qmp.Client) ([]qmp.BlockDeviceInfo, []qmp.FDSet, error) {
+	nodes, err := qmp.Do(ctx, c, qmp.QueryNamedBlockNodes{Flat: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	sets, err := qmp.Do(ctx, c, qmp.QueryFDSets{})
+	return nodes, sets, err
+}
+
 // errStartedWithout says that a QEMU has no such disk.
 var errStartedWithout = errors.New("the machine was started without")
 
-// findDisks is find with what QEMU said. The error is [errStartedWithout] if it has
+// findDisks is findIn with what QEMU said. The error is [errStartedWithout] if it has
 // not one of them.
 func findDisks(disks []heldDisk, nodes []qmp.BlockDeviceInfo, sets []qmp.FDSet) ([]liveDisk, error) {
 	opened := map[string]string{}
@@ -181,7 +227,7 @@ func findDisks(disks []heldDisk, nodes []qmp.BlockDeviceInfo, sets []qmp.FDSet) 
 		byPath[path] = n
 	}
 	var out []liveDisk
-	for i, d := range disks {
+	for _, d := range disks {
 		n, ok := byPath[d.path]
 		switch {
 		case !ok:
@@ -189,167 +235,17 @@ func findDisks(disks []heldDisk, nodes []qmp.BlockDeviceInfo, sets []qmp.FDSet) 
 		case n.Driver != string(qemucmd.DiskFormatRaw) && n.Driver != string(qemucmd.DiskFormatQCOW2):
 			return nil, fmt.Errorf("disk %q: %s is used as %q, and only with raw and qcow2 images something is done while a machine runs: stop it first", d.name, d.path, n.Driver)
 		}
-		out = append(out, liveDisk{name: d.name, node: n.NodeName, format: n.Driver, size: n.Image.VirtualSize, job: copyPrefix + strconv.Itoa(i)})
+		out = append(out, liveDisk{name: d.name, node: n.NodeName, format: n.Driver, size: n.Image.VirtualSize, readOnly: n.ReadOnly})
 	}
 	return out, nil
 }
 
-// start starts the copy of a disk.
-func (l *liveCopy) start(ctx context.Context, d liveDisk) error {
-	f, err := os.OpenFile(d.to, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return err
-	}
-	if d.format == string(qemucmd.DiskFormatRaw) {
-		err = f.Truncate(d.size)
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	// With discard, what is empty takes no room.
-	err = l.do(ctx, qmp.BlockdevAdd{Driver: "file", NodeName: d.fileNode(), Options: map[string]any{"filename": d.to, "locking": "on", "discard": "unmap"}})
-	if err != nil {
-		return err
-	}
-	options := map[string]any{"file": d.fileNode(), "discard": "unmap"}
-	if d.format == string(qemucmd.DiskFormatQCOW2) {
-		options["backing"] = nil
-		if err := l.format(ctx, d); err != nil {
-			return err
-		}
-	}
-	if err := l.do(ctx, qmp.BlockdevAdd{Driver: d.format, NodeName: d.copyNode(), Options: options}); err != nil {
-		return err
-	}
-	return l.do(ctx, qmp.BlockdevMirror{JobID: d.job, Device: d.node, Target: d.copyNode(), Sync: "full"})
-}
-
-// format makes an empty qcow2 image of a disk's size.
-func (l *liveCopy) format(ctx context.Context, d liveDisk) error {
-	err := l.do(ctx, qmp.BlockdevCreate{JobID: d.job, Options: map[string]any{"driver": d.format, "file": d.fileNode(), "size": d.size}})
-	if err != nil {
-		return err
-	}
-	if err := l.await(ctx, []string{d.job}, concluded); err != nil {
-		return err
-	}
-	return l.do(ctx, qmp.JobDismiss{ID: d.job})
-}
-
-func (l *liveCopy) jobs() []string {
-	var out []string
-	for _, d := range l.disks {
-		out = append(out, d.job)
-	}
-	return out
-}
-
-// awaitCopied waits until the copies have everything, or have had it once and the
-// guest writes too much for a moment without anything to copy.
-func (l *liveCopy) awaitCopied(ctx context.Context) error {
-	all := map[string]int64{} // what a disk had at the beginning
-	var once time.Time
-	return l.await(ctx, l.jobs(), func(jobs []qmp.Job) (bool, error) {
-		if done, err := ready(jobs); done || err != nil {
-			return done, err
-		}
-		if !copiedOnce(jobs, all) {
-			return false, nil
-		}
-		if once.IsZero() {
-			once = time.Now()
-		}
-		return time.Since(once) > copyCalm, nil
-	})
-}
-
-// copiedOnce reports whether each job has copied as much as it had to at first, which
-// all remembers. A job that has not started has nothing to copy yet.
-func copiedOnce(jobs []qmp.Job, all map[string]int64) bool {
-	once := true
-	for _, j := range jobs {
-		if all[j.ID] == 0 {
-			all[j.ID] = j.Total
-		}
-		once = once && (j.Status == qmp.JobReady || all[j.ID] > 0 && j.Progress >= all[j.ID])
-	}
-	return once
-}
-
-// ready reports whether the copies have everything.
-func ready(jobs []qmp.Job) (bool, error) {
-	all := true
-	for _, j := range jobs {
-		if j.Status == qmp.JobConcluded {
-			return false, failure(j)
-		}
-		all = all && j.Status == qmp.JobReady
-	}
-	return all, nil
-}
-
-// concluded reports whether the jobs have ended; one that failed is an error.
-func concluded(jobs []qmp.Job) (bool, error) {
-	all := true
-	for _, j := range jobs {
-		if j.Status == qmp.JobConcluded && j.Error != "" {
-			return false, failure(j)
-		}
-		all = all && j.Status == qmp.JobConcluded
-	}
-	return all, nil
-}
-
-func failure(j qmp.Job) error {
-	if j.Error == "" {
-		return errors.New("QEMU has ended the copy")
-	}
-	return fmt.Errorf("QEMU: %s", j.Error)
-}
-
-// await waits for jobs that all must be there.
-func (l *liveCopy) await(ctx context.Context, ids []string, done func([]qmp.Job) (bool, error)) error {
-	for {
-		all, err := qmp.Do(ctx, l.c, qmp.QueryJobs{})
-		if err != nil {
-			return err
-		}
-		var ours []qmp.Job
-		var copied, total int64
-		for _, j := range all {
-			if slices.Contains(ids, j.ID) {
-				ours = append(ours, j)
-				copied, total = copied+j.Progress, total+j.Total
-			}
-		}
-		if len(ours) < len(ids) {
-			return errors.New("somebody else has ended the copies in QEMU")
-		}
-		if l.progress != nil && total > 0 {
-			l.progress(copied, total)
-		}
-		if ok, err := done(ours); ok || err != nil {
-			return err
-		}
-		look, cancel := context.WithTimeout(ctx, copyLook)
-		_, err = l.events.Next(look)
-		cancel()
-		if err != nil && (ctx.Err() != nil || l.c.Err() != nil) {
-			return errors.Join(context.Cause(ctx), l.c.Err())
-		}
-	}
-}
-
-// end ends the copies at one moment, in which the guest has written what it had in its
-// memory, if its agent can have it do so.
-func (l *liveCopy) end(ctx context.Context, still func() error) (how consistency, err error) {
+// atOneMoment has the guest write to the overlays from a moment on, before which it has
+// written what it had in its memory, if its agent can have it do so.
+func (l *liveCopy) atOneMoment(ctx context.Context, running bool, still func() error) (how consistency, err error) {
 	how.running = true
-	status, err := qmp.Do(ctx, l.c, qmp.QueryStatus{})
-	if err != nil {
-		return how, err
-	}
-	moment := func(ctx context.Context) error { return l.moment(ctx, status.Running, still) }
-	if !status.Running {
+	moment := func(ctx context.Context) error { return l.moment(ctx, running, still) }
+	if !running {
 		how.unfrozen = "it was paused"
 		return how, moment(ctx)
 	}
@@ -379,90 +275,22 @@ func firstLine(err error) string {
 	return line
 }
 
-// moment ends the copies while the guest is paused.
+// moment is that moment, in which the guest is paused. QEMU flushes the images.
 func (l *liveCopy) moment(ctx context.Context, running bool, still func() error) (err error) {
 	if running {
-		defer func() {
-			after, cancel := context.WithTimeout(context.WithoutCancel(ctx), copyCleanup)
-			defer cancel()
-			if cerr := l.do(after, qmp.Cont{}); cerr != nil {
-				err = errors.Join(err, fmt.Errorf("let the guest go on: %w", cerr))
-			}
-		}()
-		if err := l.do(ctx, qmp.Stop{}); err != nil {
+		defer func() { err = errors.Join(err, l.goOn(ctx)) }()
+		if err := l.pause(ctx); err != nil {
 			return err
 		}
 	}
-	if err := l.await(ctx, l.jobs(), ready); err != nil {
-		return err
+	var actions []qmp.TransactionAction
+	for i, d := range l.held.Disks {
+		actions = append(actions, qmp.BlockdevSnapshot(d.Node, qemucmd.OverlayNode(i)))
 	}
-	for _, job := range l.jobs() {
-		if err := l.do(ctx, qmp.BlockJobCancel{Device: job}); err != nil {
+	if len(actions) > 0 {
+		if err := l.do(ctx, qmp.Transaction{Actions: actions}); err != nil {
 			return err
 		}
-	}
-	if err := l.await(ctx, l.jobs(), concluded); err != nil {
-		return err
 	}
 	return still()
-}
-
-// sweep removes from QEMU what copies have there.
-func (l *liveCopy) sweep(ctx context.Context) error {
-	jobs, err := qmp.Do(ctx, l.c, qmp.QueryJobs{})
-	if err != nil {
-		return err
-	}
-	for _, j := range jobs {
-		if !strings.HasPrefix(j.ID, copyPrefix) {
-			continue
-		}
-		if j.Status != qmp.JobConcluded {
-			// One that has ended meanwhile refuses.
-			if err := l.do(ctx, qmp.BlockJobCancel{Device: j.ID, Force: true}); err != nil && !errors.As(err, new(*qmp.Error)) {
-				return err
-			}
-			ended := func(jobs []qmp.Job) (bool, error) { return jobs[0].Status == qmp.JobConcluded, nil }
-			if err := l.await(ctx, []string{j.ID}, ended); err != nil {
-				return err
-			}
-		}
-		if err := l.do(ctx, qmp.JobDismiss{ID: j.ID}); err != nil {
-			return err
-		}
-	}
-	nodes, err := qmp.Do(ctx, l.c, qmp.QueryNamedBlockNodes{Flat: true})
-	if err != nil {
-		return err
-	}
-	var names []string
-	for _, n := range nodes {
-		if strings.HasPrefix(n.NodeName, copyPrefix) {
-			names = append(names, n.NodeName)
-		}
-	}
-	// The content's nodes are above those of the files.
-	slices.SortStableFunc(names, func(a, b string) int {
-		return strings.Compare(b[strings.LastIndex(b, "-"):], a[strings.LastIndex(a, "-"):])
-	})
-	for _, name := range names {
-		if err := l.do(ctx, qmp.BlockdevDel{NodeName: name}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// sync waits until the copies are on the storage.
-func (l *liveCopy) sync() error {
-	for _, d := range l.disks {
-		f, err := os.Open(d.to)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(f.Sync(), f.Close()); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -1,7 +1,8 @@
 package host
 
 import (
-	"errors"
+	"cmp"
+	"fmt"
 	"maps"
 	"net"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/vmop/sdk/internal/overlay"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qga"
 	"github.com/vmop/sdk/vmop/qga/qgatest"
@@ -18,13 +20,13 @@ import (
 	"github.com/vmop/sdk/vmop/qmp/qmptest"
 )
 
-// copyingQEMU is a QEMU that copies disks, and what it was asked.
+// copyingQEMU is a QEMU whose disks can have overlays, and what it was asked.
 type copyingQEMU struct {
 	mu      sync.Mutex
 	t       *testing.T
 	paths   map[string]string // of disks, by their nodes
-	files   map[string]string // of copies, by their nodes
 	nodes   []string
+	active  map[string]string // the overlays of disks, by their nodes
 	jobs    map[string]*qmp.Job
 	running bool
 	agent   bool
@@ -46,6 +48,25 @@ func (q *copyingQEMU) sync(do func()) {
 	do()
 }
 
+// phase is what the journal says at this moment.
+func (q *copyingQEMU) phase() overlay.Phase {
+	j, err := overlay.Read(filepath.Dir(q.paths[qemucmd.DiskNode(0)]))
+	if err != nil {
+		q.t.Error(err)
+	}
+	if j == nil {
+		return ""
+	}
+	return j.Phase
+}
+
+// must has a test fail where something is asked in a phase in which it must not be.
+func (q *copyingQEMU) must(c *qmptest.Call, phases ...overlay.Phase) {
+	if now := q.phase(); !slices.Contains(phases, now) {
+		q.t.Errorf("QEMU was asked %s in %q", c.Name(), now)
+	}
+}
+
 func (q *copyingQEMU) handle(c *qmptest.Call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -57,7 +78,11 @@ func (q *copyingQEMU) handle(c *qmptest.Call) {
 	text := func(key string) string { s, _ := args[key].(string); return s }
 	switch c.Name() {
 	case "query-status":
-		c.Return(qmp.Status{Running: q.running})
+		state := qmp.RunStatePaused
+		if q.running {
+			state = "running"
+		}
+		c.Return(qmp.Status{Running: q.running, Status: state})
 		return
 	case "query-chardev":
 		c.Return([]qmp.ChardevInfo{{Label: qemucmd.GuestAgentChardev, FrontendOpen: q.agent}})
@@ -68,12 +93,20 @@ func (q *copyingQEMU) handle(c *qmptest.Call) {
 	case "query-named-block-nodes":
 		nodes := []qmp.BlockDeviceInfo{
 			{NodeName: qemucmd.DiskNode(0), Driver: "raw", File: "/dev/fdset/0", Image: qmp.ImageInfo{VirtualSize: 64 << 20}},
-			{NodeName: qemucmd.DiskNode(1), Driver: "qcow2", File: q.paths[qemucmd.DiskNode(1)], Image: qmp.ImageInfo{VirtualSize: 512}},
+			{NodeName: qemucmd.DiskNode(1), Driver: "raw", File: q.paths[qemucmd.DiskNode(1)], Image: qmp.ImageInfo{VirtualSize: 512}},
 		}
 		for _, n := range q.nodes {
 			nodes = append(nodes, qmp.BlockDeviceInfo{NodeName: n})
 		}
 		c.Return(nodes)
+		return
+	case "query-block":
+		out := []qmp.BlockInfo{{}}
+		for i := range 2 {
+			node := cmp.Or(q.active[qemucmd.DiskNode(i)], qemucmd.DiskNode(i))
+			out = append(out, qmp.BlockInfo{QDev: qemucmd.DiskID(i), Inserted: &qmp.BlockDeviceInfo{NodeName: node}})
+		}
+		c.Return(out)
 		return
 	case "query-jobs":
 		out := []qmp.Job{}
@@ -83,38 +116,44 @@ func (q *copyingQEMU) handle(c *qmptest.Call) {
 		c.Return(out)
 		return
 	case "blockdev-add":
+		q.must(c, overlay.Attaching)
 		q.nodes = append(q.nodes, text("node-name"))
-		if name := text("filename"); name != "" {
-			q.files[text("node-name")] = name
-		} else {
-			q.files[text("node-name")] = q.files[text("file")]
-		}
 	case "blockdev-del":
+		q.must(c, overlay.Making, overlay.Merged)
 		i := slices.Index(q.nodes, text("node-name"))
-		for _, other := range q.nodes { // the file's node is used by the content's
-			stem, file := strings.CutSuffix(text("node-name"), "-file")
-			if i < 0 || file && (other == stem+"-node" || other == stem+"-backend") {
-				c.Fail("GenericError", "Node "+text("node-name")+" is in use")
-				return
-			}
+		if stem, file := strings.CutSuffix(text("node-name"), "-file"); i < 0 || file && slices.Contains(q.nodes, stem) || slices.Contains(slices.Collect(maps.Values(q.active)), text("node-name")) {
+			c.Fail("GenericError", "Node "+text("node-name")+" is in use")
+			return
 		}
 		q.nodes = slices.Delete(q.nodes, i, i+1)
-	case "blockdev-create":
-		q.jobs[text("job-id")] = &qmp.Job{ID: text("job-id"), Status: qmp.JobConcluded}
-	case "blockdev-mirror":
-		data, err := os.ReadFile(q.paths[text("device")])
-		if err == nil {
-			err = os.WriteFile(q.files[text("target")], data[:min(len(data), 64)], 0o600)
+	case "transaction":
+		q.must(c, overlay.Attaching)
+		actions, _ := args["actions"].([]any)
+		for _, a := range actions {
+			data, _ := a.(map[string]any)["data"].(map[string]any)
+			q.active[data["node"].(string)] = data["overlay"].(string)
 		}
-		if err != nil {
-			q.t.Error(err)
-		}
+		q.log = append(q.log, fmt.Sprintf("moment of %d", len(actions)))
+	case "block-commit":
+		q.must(c, overlay.Merging)
 		q.jobs[text("job-id")] = &qmp.Job{ID: text("job-id"), Status: qmp.JobReady, Progress: 7, Total: 7}
-	case "block-job-cancel":
-		q.jobs[text("device")].Status = qmp.JobConcluded
-		if q.running && args["force"] == nil {
-			q.log = append(q.log, "a copy ended while the guest wrote")
+	case "job-complete":
+		q.must(c, overlay.Merging)
+		if q.running {
+			q.t.Error("the guest executes, and a job completes")
 		}
+		q.jobs[text("id")].Status = qmp.JobPending
+	case "job-finalize":
+		q.must(c, overlay.Merged)
+		if q.running {
+			q.t.Error("the guest executes, and a job is finalized")
+		}
+		q.jobs[text("id")].Status = qmp.JobConcluded
+		over := "vmop-overlay-" + strings.TrimPrefix(text("id"), "vmop-merge-")
+		maps.DeleteFunc(q.active, func(_, active string) bool { return active == over })
+	case "job-cancel":
+		q.must(c, overlay.Merging)
+		q.jobs[text("id")].Status = qmp.JobConcluded
 	case "job-dismiss":
 		delete(q.jobs, text("id"))
 	case "stop", "cont":
@@ -133,7 +172,7 @@ func (b *bench) run(agent map[string]qgatest.Handler) *copyingQEMU {
 	b.ok(err)
 	b.Cleanup(func() { _ = os.RemoveAll(dir) })
 	q := &copyingQEMU{
-		t: b.T, running: true, agent: agent != nil, files: map[string]string{}, jobs: map[string]*qmp.Job{},
+		t: b.T, running: true, agent: agent != nil, active: map[string]string{}, jobs: map[string]*qmp.Job{},
 		paths: map[string]string{qemucmd.DiskNode(0): filepath.Join(b.m.Data, "system-disk.img"), qemucmd.DiskNode(1): b.external},
 	}
 	b.m.Runner, b.m.QEMU, b.m.Status, b.m.State.RuntimeDir = os.Getpid(), os.Getpid(), StatusRunning, dir
@@ -178,26 +217,22 @@ func TestCopyOfRunningMachine(t *testing.T) {
 		frozen   bool
 		unfrozen string
 	}{
-		{"without an agent", nil, false, []string{"stop", "cont"}, false, "it has no guest agent"},
-		{"that is paused", nil, true, nil, false, "it was paused"},
+		{"without an agent", nil, false, []string{"stop", "moment of 2", "cont", "stop", "cont"}, false, "it has no guest agent"},
+		{"that is paused", nil, true, []string{"moment of 2"}, false, "it was paused"},
 		{
 			"with an agent", map[string]qgatest.Handler{"guest-fsfreeze-freeze": freezes, "guest-fsfreeze-thaw": freezes}, false,
-			[]string{"guest-fsfreeze-freeze", "stop", "cont", "guest-fsfreeze-thaw"}, true, "",
+			[]string{"guest-fsfreeze-freeze", "stop", "moment of 2", "cont", "guest-fsfreeze-thaw", "stop", "cont"}, true, "",
 		},
-		{"whose agent does not freeze", map[string]qgatest.Handler{}, false, []string{"stop", "cont"}, false, "its agent cannot freeze file systems"},
+		{"whose agent does not freeze", map[string]qgatest.Handler{}, false, []string{"stop", "moment of 2", "cont", "stop", "cont"}, false, "its agent cannot freeze file systems"},
 		{
 			"whose agent cannot freeze now", map[string]qgatest.Handler{"guest-fsfreeze-freeze": refuses, "guest-fsfreeze-thaw": freezes}, false,
-			[]string{"guest-fsfreeze-freeze", "guest-fsfreeze-thaw", "stop", "cont"}, false, "no VSS",
+			[]string{"guest-fsfreeze-freeze", "guest-fsfreeze-thaw", "stop", "moment of 2", "cont", "stop", "cont"}, false, "no VSS",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t)
 			q := b.run(c.agent)
-			q.sync(func() {
-				q.running = !c.paused
-				q.jobs["vmop-copy-0"] = &qmp.Job{ID: "vmop-copy-0", Status: qmp.JobReady} // of one that was killed
-				q.nodes = []string{"vmop-copy-0-file", "vmop-copy-0-node"}
-			})
+			q.sync(func() { q.running = !c.paused })
 			b.abandon(filepath.Join(b.m.Data, snapshotsDir, newSnapshotPrefix+"1"))
 			var done int64
 			s, err := b.h.CreateSnapshot(t.Context(), b.m, "live", CopyOptions{Progress: func(n, _ int64) { done = n }})
@@ -207,7 +242,7 @@ func TestCopyOfRunningMachine(t *testing.T) {
 			if !slices.Equal(q.log, c.log) || !s.Running || s.Frozen != c.frozen || !strings.Contains(s.Unfrozen, c.unfrozen) || c.unfrozen == "" && s.Unfrozen != "" {
 				t.Errorf("%q, %+v", q.log, s)
 			}
-			if len(q.jobs) != 0 || len(q.nodes) != 0 || q.running == c.paused || done == 0 {
+			if len(q.jobs)+len(q.nodes)+len(q.active) != 0 || q.running == c.paused || done == 0 || exists(filepath.Join(b.m.Data, overlay.Dir)) {
 				t.Errorf("jobs %v and nodes %q are left, running: %v, %d copied", q.jobs, q.nodes, q.running, done)
 			}
 			dir := filepath.Join(b.m.Data, snapshotsDir, "live")
@@ -223,6 +258,53 @@ func TestCopyOfRunningMachine(t *testing.T) {
 			b.ok(err)
 			if !strings.Contains(string(record), `"header": "qcow2"`) {
 				t.Errorf("%s", record)
+			}
+		})
+	}
+}
+
+// Whatever is done next completes a copy whose command was killed in its moment: the
+// guest goes on, and is thawed. One that somebody else has paused stays so.
+func TestKilledMoment(t *testing.T) {
+	frozen := func(qgatest.Request) (any, error) { return qga.FSFrozen, nil }
+	for _, c := range []struct {
+		name   string
+		paused bool // by the copy
+		active bool
+		log    []string
+	}{
+		{"before it", true, false, []string{"cont", "guest-fsfreeze-status", "guest-fsfreeze-thaw"}},
+		{"after it", true, true, []string{"cont", "guest-fsfreeze-status", "guest-fsfreeze-thaw"}},
+		{"of a guest that was paused", false, true, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t)
+			q := b.run(map[string]qgatest.Handler{"guest-fsfreeze-status": frozen, "guest-fsfreeze-thaw": freezes})
+			d := overlay.Disk{Name: "system-disk", Image: "system-disk.img", Format: "raw", Node: qemucmd.DiskNode(0), Overlay: "0.qcow2"}
+			h, err := overlay.Begin(t.Context(), b.m.Data, []overlay.Disk{d})
+			b.ok(err)
+			b.ok(h.Make(t.Context(), d, 64<<20))
+			h.Paused = c.paused
+			b.ok(h.Write(overlay.Attaching))
+			b.ok(h.Close())
+			q.sync(func() {
+				q.running, q.nodes = false, []string{qemucmd.OverlayFileNode(0), qemucmd.OverlayNode(0)}
+				if c.active {
+					q.active[qemucmd.DiskNode(0)] = qemucmd.OverlayNode(0)
+				}
+			})
+			if m := b.machine("web"); !m.Unmerged || !strings.Contains(m.Message(), "a copy of its disks was interrupted") {
+				t.Errorf("nobody is told of it: %q", m.Message())
+			}
+			continued, err := b.m.finishCopy(t.Context())
+			b.ok(err)
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			if continued != c.paused || q.running != c.paused || !slices.Equal(q.log, c.log) || len(q.jobs)+len(q.nodes)+len(q.active) != 0 || exists(filepath.Join(b.m.Data, overlay.Dir)) {
+				t.Errorf("continued %v, %q, %v, %q, %v", continued, q.log, q.jobs, q.nodes, q.active)
+			}
+			if m := b.machine("web"); m.Unmerged {
+				t.Error("it is told of afterwards")
 			}
 		})
 	}
@@ -266,39 +348,49 @@ func TestFailedCopyOfRunningMachine(t *testing.T) {
 		want  string
 		log   []string
 	}{
-		{"no room for a copy", func(q *copyingQEMU) func(*qmptest.Call) bool {
+		{"the moment", func(q *copyingQEMU) func(*qmptest.Call) bool {
 			return func(c *qmptest.Call) bool {
-				if c.Name() != "query-jobs" || len(q.jobs) < 2 {
-					return false
-				}
-				q.jobs["vmop-copy-1"].Status, q.jobs["vmop-copy-1"].Error = qmp.JobConcluded, "No space left on device"
-				return false
-			}
-		}, "No space left on device", nil},
-		{"in the last moment", func(q *copyingQEMU) func(*qmptest.Call) bool {
-			return func(c *qmptest.Call) bool {
-				if c.Name() == "stop" {
-					q.jobs["vmop-copy-0"].Status, q.jobs["vmop-copy-0"].Error = qmp.JobConcluded, "Input/output error"
-				}
-				return false
-			}
-		}, "Input/output error", []string{"stop", "cont"}},
-		{"QEMU ends", func(*copyingQEMU) func(*qmptest.Call) bool {
-			return func(c *qmptest.Call) bool {
-				if c.Name() == "blockdev-mirror" {
-					c.Server.Hangup()
-				}
-				return c.Name() == "blockdev-mirror"
-			}
-		}, "the machine has ended meanwhile", nil},
-		{"QEMU cannot", func(*copyingQEMU) func(*qmptest.Call) bool {
-			return func(c *qmptest.Call) bool {
-				if c.Name() == "blockdev-mirror" {
+				if c.Name() == "transaction" {
 					c.Fail("GenericError", "Node is busy")
 				}
-				return c.Name() == "blockdev-mirror"
+				return c.Name() == "transaction"
 			}
-		}, `disk "system-disk": qmp: blockdev-mirror: Node is busy`, nil},
+		}, "Node is busy", []string{"stop", "cont"}},
+		{"no room for the merging", func(q *copyingQEMU) func(*qmptest.Call) bool {
+			failed := false
+			return func(c *qmptest.Call) bool {
+				if j := q.jobs["vmop-merge-1"]; c.Name() == "query-jobs" && j != nil && !failed {
+					failed = true
+					j.Status, j.Error = qmp.JobConcluded, "No space left on device"
+				}
+				return false
+			}
+		}, "which the next copy or the next start does: disk \"data-claim\": QEMU: No space left on device", []string{"stop", "moment of 2", "cont"}},
+		{"in the last moment", func(q *copyingQEMU) func(*qmptest.Call) bool {
+			return func(c *qmptest.Call) bool {
+				if c.Name() == "job-finalize" {
+					c.Fail("GenericError", "Input/output error")
+					return true
+				}
+				return false
+			}
+		}, "Input/output error", []string{"stop", "moment of 2", "cont", "stop", "cont"}},
+		{"QEMU ends", func(*copyingQEMU) func(*qmptest.Call) bool {
+			return func(c *qmptest.Call) bool {
+				if c.Name() == "block-commit" {
+					c.Server.Hangup()
+				}
+				return c.Name() == "block-commit"
+			}
+		}, "the machine has ended meanwhile", []string{"stop", "moment of 2", "cont"}},
+		{"QEMU cannot", func(*copyingQEMU) func(*qmptest.Call) bool {
+			return func(c *qmptest.Call) bool {
+				if c.Name() == "blockdev-add" {
+					c.Fail("GenericError", "Failed to open it")
+				}
+				return c.Name() == "blockdev-add"
+			}
+		}, `disk "system-disk": qmp: blockdev-add: Failed to open it`, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t)
@@ -313,8 +405,13 @@ func TestFailedCopyOfRunningMachine(t *testing.T) {
 			if !slices.Equal(q.log, c.log) || !q.running {
 				t.Errorf("%q, running: %v", q.log, q.running)
 			}
-			if c.name != "QEMU ends" && (len(q.jobs) != 0 || len(q.nodes) != 0) {
-				t.Errorf("%v, %q", q.jobs, q.nodes)
+			// What could not be merged counts, and is what the guest writes to.
+			want := overlay.Phase("")
+			if len(q.active) > 0 {
+				want = overlay.Merging
+			}
+			if len(q.jobs) != 0 || q.phase() != want || len(q.active) == 0 && len(q.nodes) != 0 {
+				t.Errorf("%v, %q, %q in %q", q.jobs, q.nodes, q.active, q.phase())
 			}
 			if exists(filepath.Join(b.m.Data, snapshotsDir)) {
 				t.Error("something is left of the snapshot")
@@ -332,7 +429,7 @@ func TestCloneOfRunningMachine(t *testing.T) {
 	disks, _ := b.starts(clone)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if b.begins(disks["system-disk"]) != "system" || b.begins(disks["data-claim"]) != "data" || !slices.Equal(q.log, []string{"stop", "cont"}) {
+	if b.begins(disks["system-disk"]) != "system" || b.begins(disks["data-claim"]) != "data" || !slices.Equal(q.log, []string{"stop", "moment of 2", "cont", "stop", "cont"}) {
 		t.Errorf("%v, %q", disks, q.log)
 	}
 }
@@ -345,22 +442,5 @@ func TestDisksThatQEMUHasNot(t *testing.T) {
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", path, err)
 		}
-	}
-	all := map[string]int64{}
-	for _, c := range []struct {
-		job  qmp.Job
-		want bool
-	}{
-		{qmp.Job{Status: qmp.JobRunning}, false}, // it has not counted yet
-		{qmp.Job{Status: qmp.JobRunning, Progress: 3, Total: 10}, false},
-		{qmp.Job{Status: qmp.JobRunning, Progress: 10, Total: 14}, true},
-		{qmp.Job{Status: qmp.JobReady}, true},
-	} {
-		if got := copiedOnce([]qmp.Job{c.job}, all); got != c.want {
-			t.Errorf("%+v: %v", c.job, got)
-		}
-	}
-	if _, err := ready([]qmp.Job{{Status: qmp.JobConcluded}}); err == nil || errors.Unwrap(err) != nil {
-		t.Error(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/vmop/sdk/internal/overlay"
 	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runner"
@@ -23,6 +24,9 @@ type Machine struct {
 	// Runner and QEMU are the processes that have it; 0 if there is none.
 	Runner, QEMU int
 	Status       Status
+	// Unmerged says that a copy of its disks was interrupted: what the guest wrote since is
+	// beside the images, until the next copy, resume or start merges it.
+	Unmerged bool
 }
 
 // Status says what a machine is doing, from the user's point of view. Beside the
@@ -78,6 +82,17 @@ func (m *Machine) runtimeDir() string {
 
 // Message says in words what there is to say about the status; empty if nothing.
 func (m *Machine) Message() string {
+	text := m.message()
+	if m.Unmerged {
+		text = strings.TrimPrefix(text+"; "+unmergedText, "; ")
+	}
+	return text
+}
+
+// unmergedText is what there is to say about [Machine.Unmerged].
+const unmergedText = "a copy of its disks was interrupted: the next snapshot, clone, resume or start merges what the guest has written since"
+
+func (m *Machine) message() string {
 	switch {
 	case m.Runner != 0 && m.State.RunnerPID != m.Runner && m.State.Phase != "":
 		return "" // the state is that of the run before
@@ -238,6 +253,7 @@ func (h *Host) Machine(namespace, name string) (Machine, error) {
 		m.State = runner.State{Message: err.Error()}
 	}
 	m.Status, m.Runner, m.QEMU = judge(m.State, holders)
+	m.Unmerged = overlay.Left(m.Data)
 	// What the runner says now is in its runtime directory, also when there is no room
 	// in the data directory.
 	if now, err := runner.ReadState(filepath.Join(m.runtimeDir(), runner.RuntimeStateFile)); err == nil && m.Runner != 0 && now.RunnerPID == m.Runner {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/vmop/sdk/internal/overlay"
@@ -19,7 +20,7 @@ func (b *bench) interruptedCopy(phase overlay.Phase) {
 		{Name: "system-disk", Image: "system-disk.img", Format: "raw", Overlay: "0.qcow2"},
 		{Name: "data-claim", Image: b.external, Format: "raw", Overlay: "1.qcow2"},
 	}
-	h, err := overlay.Begin(b.m.Data, disks)
+	h, err := overlay.Begin(b.Context(), b.m.Data, disks)
 	b.ok(err)
 	text := filepath.Join(b.TempDir(), "text")
 	b.ok(os.WriteFile(text, append([]byte("written"), make([]byte, 505)...), 0o600))
@@ -78,6 +79,23 @@ func TestInterruptedCopyIsCompleted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Another machine does not get an image to which something is still to be merged.
+func TestImageOfAnotherMachineIsMergedFirst(t *testing.T) {
+	b := newBench(t)
+	o, err := b.m.Object()
+	b.ok(err)
+	other, err := namedManifest(&o, "lab", "other", true)
+	b.ok(err)
+	b.interruptedCopy(overlay.Merging)
+	given := Given{Disks: map[string]string{"data": b.external}, Accelerator: "tcg"}
+	if _, err := b.h.Create(&other, given); err == nil || !strings.Contains(err.Error(), "is a disk of lab/web, a copy of which was interrupted") {
+		t.Error(err)
+	}
+	b.ok(b.m.mergeStopped(t.Context()))
+	_, err = b.h.Create(&other, given)
+	b.ok(err)
 }
 
 // What cannot be completed keeps a machine from being changed, and says so.

@@ -156,7 +156,7 @@ func (h *Host) imageOf(o *spec.Object, disk string) (d heldDisk, own bool, err e
 func (m *Machine) sizeOf(ctx context.Context, d heldDisk) (size int64, err error) {
 	if m.Running() {
 		err := m.monitor(ctx, func(c *qmp.Client) error {
-			found, err := (&liveCopy{c: c}).find(ctx, []heldDisk{d})
+			found, err := findIn(ctx, c, []heldDisk{d})
 			if err == nil {
 				size = found[0].size
 			}
@@ -221,7 +221,7 @@ func (m *Machine) growFile(ctx context.Context, d heldDisk, size int64) error {
 // growLive has the QEMU of a machine that runs enlarge an image.
 func (m *Machine) growLive(ctx context.Context, d heldDisk, size int64) error {
 	return m.monitor(ctx, func(c *qmp.Client) error {
-		found, err := (&liveCopy{c: c}).find(ctx, []heldDisk{d})
+		found, err := findIn(ctx, c, []heldDisk{d})
 		if err != nil || found[0].size >= size {
 			return err
 		}

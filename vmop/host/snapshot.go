@@ -116,10 +116,10 @@ func (m *Machine) Snapshot(name string) (Snapshot, error) {
 }
 
 // CreateSnapshot keeps a machine as it is now. One that does not run is copied by this
-// program, at no cost in room where the file system shares blocks (Btrfs, XFS). One
-// that runs goes on: its QEMU copies its disks, and pauses the guest for the moment
-// in which all copies are complete, with its file systems frozen if its agent can do
-// that. The error is [ErrSnapshotExists] if there is one of that name. What is
+// program, at no cost in room where the file system shares blocks (Btrfs, XFS). So is
+// one that runs, and goes on: its guest is paused for the moment from which on it writes
+// to overlays, with its file systems frozen if its agent can do that, and for the one in
+// which its QEMU has merged them. The error is [ErrSnapshotExists] if there is one of that name. What is
 // interrupted leaves no snapshot.
 func (h *Host) CreateSnapshot(ctx context.Context, m Machine, name string, options CopyOptions) (Snapshot, error) {
 	release, err := m.hold(ctx)

@@ -43,25 +43,29 @@ func (m *Machine) agent(ctx context.Context, c *qmp.Client) (*qga.Client, string
 // agent has none.
 func (m *Machine) Thaw(ctx context.Context) (thawed bool, err error) {
 	err = m.monitor(ctx, func(c *qmp.Client) (err error) {
-		agent, _, err := m.agent(ctx, c)
-		if agent == nil || err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, agent.Close()) }()
-		answer, cancel := context.WithTimeout(ctx, agentGreeting)
-		defer cancel()
-		status, err := agent.FSFreezeStatus(answer)
-		if errors.Is(err, qga.ErrCommandNotFound) || err == nil && status != qga.FSFrozen {
-			return nil
-		}
-		if err == nil {
-			_, err = agent.FSThaw(ctx)
-		}
-		thawed = err == nil
+		thawed, err = m.thaw(ctx, c)
 		return err
 	})
 	if err != nil {
 		return false, fmt.Errorf("thaw the file systems of %s: %w", m.FullName(), err)
 	}
 	return thawed, nil
+}
+
+func (m *Machine) thaw(ctx context.Context, c *qmp.Client) (thawed bool, err error) {
+	agent, _, err := m.agent(ctx, c)
+	if agent == nil || err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, agent.Close()) }()
+	answer, cancel := context.WithTimeout(ctx, agentGreeting)
+	defer cancel()
+	status, err := agent.FSFreezeStatus(answer)
+	if errors.Is(err, qga.ErrCommandNotFound) || err == nil && status != qga.FSFrozen {
+		return false, nil
+	}
+	if err == nil {
+		_, err = agent.FSThaw(ctx)
+	}
+	return err == nil, err
 }

@@ -61,6 +61,9 @@ func (d *decider) disks() {
 		case wanted <= d.wantedSize(&started[i]) || !there:
 		case o.Size >= wanted:
 			d.grown = append(d.grown, i)
+		case qemucmd.IsOverlay(o.Node):
+			problem = "it is just being copied, and grows after that"
+			d.refusedGrowth = cmp.Or(d.refusedGrowth, "; the disk "+cmp.Or(w.Name, o.ID)+" does not grow now"+because(problem))
 		default:
 			bytes := WholeSectors(wanted)
 			_, problem = d.attempt(d.goal(fmt.Sprint(o.ID, " of ", bytes)), GrowDisk{ID: o.ID, Node: o.Node, Bytes: bytes})

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/vmop/sdk/vmop/live"
+	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
@@ -135,4 +136,32 @@ func TestDisksGrow(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A disk that is being copied grows when that is done, and the guest is told once.
+func TestDiskThatIsCopiedGrowsLater(t *testing.T) {
+	sized := func(size runnerconfig.Bytes) *runnerconfig.Config {
+		c := config(1, 0, 7)
+		c.Runner.VM.Drives = []runnerconfig.Drive{{Type: runnerconfig.DriveRaw, Name: "disk0", File: "/disk0", Size: size}}
+		return c
+	}
+	started, wanted := sized(1<<20), sized(2<<20)
+	steps := func(node string) (n int, said string) {
+		d := live.Decide(live.Input{
+			Config: wanted, Machine: live.Machine{Started: started, RAM: 7, GrowsDisks: true}, Memory: live.Start(started), Now: time.Now(),
+			Observed: live.Observed{RunState: "running", Disks: []live.Disk{{ID: "disk0", Node: node, Size: 1 << 20}}},
+		})
+		for _, s := range d.Steps {
+			if _, is := s.(live.GrowDisk); is {
+				n++
+			}
+		}
+		return n, fmt.Sprint(d.Conditions)
+	}
+	if n, said := steps(qemucmd.OverlayNode(0)); n != 0 || !strings.Contains(said, "it is just being copied, and grows after that") {
+		t.Errorf("%d times: %s", n, said)
+	}
+	if n, said := steps(qemucmd.DiskNode(0)); n != 1 {
+		t.Errorf("%d times: %s", n, said)
+	}
 }

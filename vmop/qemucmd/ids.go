@@ -50,6 +50,8 @@ const (
 	pluggedPrefix = "plugged-"
 
 	usbDevicePrefix = "usbdev-"
+
+	overlayPrefix = "vmop-overlay-"
 )
 
 // PortID is the id of the i-th PCI Express root port, and so of the bus behind it.
@@ -87,6 +89,16 @@ func DiskNode(i int) string { return "drive-" + strconv.Itoa(i) + "-backend" }
 
 // diskFileNode is the node below it, of the file or block device.
 func diskFileNode(i int) string { return "drive-" + strconv.Itoa(i) + "-host-resource" }
+
+// OverlayNode is the block node that a guest writes to while one of its disks is copied,
+// counting those that are.
+func OverlayNode(i int) string { return overlayPrefix + strconv.Itoa(i) }
+
+// OverlayFileNode is the node below it, of the file.
+func OverlayFileNode(i int) string { return OverlayNode(i) + "-file" }
+
+// IsOverlay reports whether a node is an [OverlayNode].
+func IsOverlay(node string) bool { return isNumbered(node, overlayPrefix) }
 
 // PluggedID is the id of a disk that was plugged into a running machine, by the name of
 // the disk.

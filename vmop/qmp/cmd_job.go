@@ -1,39 +1,64 @@
 package qmp
 
-// BlockdevCreate starts a job that formats an image, such as one of qcow2 on a node
-// that was added. It must be dismissed ([JobDismiss]).
-type BlockdevCreate struct {
-	JobID   string         `json:"job-id"`
-	Options map[string]any `json:"options"` // with the key driver
-}
-
-// QMP implements Command.
-func (BlockdevCreate) QMP() (string, None) { return "blockdev-create", None{} }
-
-// BlockdevMirror starts a job that copies a node to another one of the same size and
-// goes on to copy what the guest writes. Once it is ready, [BlockJobCancel] ends it
-// with a copy of that moment.
-type BlockdevMirror struct {
+// BlockCommit starts a job that merges a node that a device writes to into its backing
+// image, and goes on to do so with what is written. Once it is ready, [JobComplete] has
+// the device write to that image.
+type BlockCommit struct {
 	JobID  string `json:"job-id"`
-	Device string `json:"device"` // the node, or the guest's device
-	Target string `json:"target"` // the node that is written
-	Sync   string `json:"sync"`   // "full": everything
-	// AutoDismiss false keeps a job that has ended, with its error, until JobDismiss.
-	AutoDismiss bool `json:"auto-dismiss"`
+	Device string `json:"device"` // the node
+	// AutoFinalize false keeps a job that has completed from changing the graph until
+	// [JobFinalize]: it is [JobPending] then, and its node drained. AutoDismiss false
+	// keeps one that has ended, with its error, until [JobDismiss].
+	AutoFinalize bool `json:"auto-finalize"`
+	AutoDismiss  bool `json:"auto-dismiss"`
 }
 
 // QMP implements Command.
-func (BlockdevMirror) QMP() (string, None) { return "blockdev-mirror", None{} }
+func (BlockCommit) QMP() (string, None) { return "block-commit", None{} }
 
-// BlockJobCancel ends a block job. A mirror that is ready completes what it has to
-// copy first, unless it is forced.
-type BlockJobCancel struct {
-	Device string `json:"device"` // the job's id
-	Force  bool   `json:"force,omitempty"`
+// Transaction does several things at one moment, or none of them.
+type Transaction struct {
+	Actions []TransactionAction `json:"actions"`
 }
 
 // QMP implements Command.
-func (BlockJobCancel) QMP() (string, None) { return "block-job-cancel", None{} }
+func (Transaction) QMP() (string, None) { return "transaction", None{} }
+
+// TransactionAction is a part of a transaction: a command and its arguments.
+type TransactionAction struct {
+	Type string         `json:"type"`
+	Data map[string]any `json:"data"`
+}
+
+// BlockdevSnapshot is the action that has whoever writes to a node write to another
+// one, an image that was added without its backing image, of which the node becomes that.
+func BlockdevSnapshot(node, overlay string) TransactionAction {
+	return TransactionAction{Type: "blockdev-snapshot", Data: map[string]any{"node": node, "overlay": overlay}}
+}
+
+// JobComplete ends a job that is ready.
+type JobComplete struct {
+	ID string `json:"id"`
+}
+
+// QMP implements Command.
+func (JobComplete) QMP() (string, None) { return "job-complete", None{} }
+
+// JobFinalize ends a job that is pending.
+type JobFinalize struct {
+	ID string `json:"id"`
+}
+
+// QMP implements Command.
+func (JobFinalize) QMP() (string, None) { return "job-finalize", None{} }
+
+// JobCancel ends a job without what it is for.
+type JobCancel struct {
+	ID string `json:"id"`
+}
+
+// QMP implements Command.
+func (JobCancel) QMP() (string, None) { return "job-cancel", None{} }
 
 // JobDismiss forgets a job that has ended.
 type JobDismiss struct {
@@ -55,8 +80,15 @@ type JobStatus string
 // The statuses that matter to most users.
 const (
 	JobRunning JobStatus = "running"
-	// JobReady is that of a mirror that has copied all there was.
+	// JobReady is that of one that has copied all there was, and goes on to copy what is
+	// written.
 	JobReady JobStatus = "ready"
+	// JobStandby is that of one that is ready and paused.
+	JobStandby JobStatus = "standby"
+	// JobPending is that of one that has completed and is to be finalized.
+	JobPending JobStatus = "pending"
+	// JobNull is that of one that is forgotten.
+	JobNull JobStatus = "null"
 	// JobConcluded is that of a job that has ended, well or not.
 	JobConcluded JobStatus = "concluded"
 )
@@ -65,7 +97,7 @@ const (
 // for those that copy.
 type Job struct {
 	ID       string    `json:"id"`
-	Type     string    `json:"type"` // such as "mirror"
+	Type     string    `json:"type"` // such as "commit"
 	Status   JobStatus `json:"status"`
 	Progress int64     `json:"current-progress"`
 	Total    int64     `json:"total-progress"` // it may grow

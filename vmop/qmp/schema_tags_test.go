@@ -20,7 +20,7 @@ import (
 
 // commands are all command types of the package.
 var commands = []any{
-	qmp.AddFD{}, qmp.QueryFDSets{}, qmp.Balloon{}, qmp.BlockJobCancel{}, qmp.BlockResize{}, qmp.BlockdevCreate{}, qmp.BlockdevMirror{}, qmp.JobDismiss{}, qmp.QueryJobs{}, qmp.BlockdevAdd{Driver: "d", NodeName: "n"},
+	qmp.AddFD{}, qmp.QueryFDSets{}, qmp.Balloon{}, qmp.BlockResize{}, qmp.BlockCommit{}, qmp.JobCancel{}, qmp.JobComplete{}, qmp.JobDismiss{}, qmp.JobFinalize{}, qmp.Transaction{}, qmp.QueryJobs{}, qmp.BlockdevAdd{Driver: "d", NodeName: "n"},
 	qmp.BlockdevChangeMedium{}, qmp.BlockdevCloseTray{}, qmp.BlockdevDel{}, qmp.BlockdevInsertMedium{},
 	qmp.BlockdevOpenTray{}, qmp.BlockdevRemoveMedium{}, qmp.CloseFD{}, qmp.Cont{},
 	qmp.DeviceAdd{Driver: "d", ID: "i", Bus: "b"}, qmp.DeviceDel{}, qmp.DeviceListProperties{},

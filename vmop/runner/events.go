@@ -120,6 +120,14 @@ func (e *Engine) happened(ev qmp.Event) error {
 	case "RESUME":
 		e.goesOn()
 		e.look()
+	case "JOB_STATUS_CHANGE":
+		data, err := qmp.DecodeEvent[qmp.JobStatusChangeEvent](ev)
+		if err != nil {
+			return err
+		}
+		if data.Status == qmp.JobNull { // a disk that was copied is itself again
+			e.look()
+		}
 	case "DEVICE_DELETED", "BALLOON_CHANGE", "DEVICE_TRAY_MOVED", "STOP":
 		e.look()
 	case "VNC_INITIALIZED":

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"path/filepath"
 	"regexp"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -140,7 +141,7 @@ func (e *Engine) ioError(blocks []qmp.BlockInfo, reason string) *live.IOError {
 		if b.IOStatus != "failed" && b.IOStatus != "nospace" || b.Inserted == nil {
 			continue
 		}
-		out := &live.IOError{Device: e.diskName(qemucmd.DeviceID(b.QDev)), File: e.imagePath(b.Inserted.File), Reason: reason, NoSpace: b.IOStatus == "nospace"}
+		out := &live.IOError{Device: e.diskName(qemucmd.DeviceID(b.QDev)), File: e.imagePath(fileName(b.Inserted.File)), Reason: reason, NoSpace: b.IOStatus == "nospace"}
 		var fs unix.Statfs_t
 		if err := unix.Statfs(filepath.Dir(out.File), &fs); err != nil {
 			out.NoSpace = false // nothing can tell when there is space
@@ -149,6 +150,21 @@ func (e *Engine) ioError(blocks []qmp.BlockInfo, reason string) *live.IOError {
 		return out
 	}
 	return nil
+}
+
+// fileName is the file of a node by QEMU's name of it, which describes all of one that is
+// not opened as its file says, such as an overlay.
+func fileName(name string) string {
+	description, is := strings.CutPrefix(name, "json:")
+	var node struct {
+		File struct {
+			Filename string `json:"filename"`
+		} `json:"file"`
+	}
+	if is && json.Unmarshal([]byte(description), &node) == nil && node.File.Filename != "" {
+		return node.File.Filename
+	}
+	return name
 }
 
 // imagePath is the path of an image by the name that QEMU has for it.

@@ -24,7 +24,7 @@ func TestMergedHeader(t *testing.T) {
 	check(os.WriteFile(path, make([]byte, 1<<20), 0o600))
 	check(NoteImage(dir, path, "data", qemucmd.DiskFormatRaw))
 	d := overlay.Disk{Name: "data", Image: "data.img", Format: "raw", Overlay: "0.qcow2"}
-	h, err := overlay.Begin(dir, []overlay.Disk{d})
+	h, err := overlay.Begin(t.Context(), dir, []overlay.Disk{d})
 	check(err)
 	check(h.Make(t.Context(), d, 1<<20))
 	header := filepath.Join(t.TempDir(), "header")
