@@ -1,11 +1,13 @@
 package spec
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -138,7 +140,9 @@ func CheckQuantities(machine []byte) error {
 	_ = json.Unmarshal(machine, &m)
 	var errs []error
 	check := func(path string, raw json.RawMessage) {
-		if err := checkQuantityText(strings.Trim(string(raw), `"`)); err != nil {
+		text := string(raw) // of a number
+		_ = json.Unmarshal(raw, &text)
+		if err := checkQuantityText(text); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %s %w", path, abbreviate(string(raw)), err))
 		}
 	}
@@ -167,13 +171,19 @@ func CheckQuantities(machine []byte) error {
 	return errors.Join(errs...)
 }
 
+// markup are the characters that encoding/json escapes so that HTML may have them.
+var markup = []string{`\u003c`, `\u003e`, `\u0026`}
+
 // suspicious reports whether there may be a number with a long exponent, or a
-// long number, somewhere in a text. Hardly any machine has one.
+// long number, somewhere in JSON: at the beginning of a string, where a quantity is, or
+// of a word in one. Hardly any machine has one, though their identifiers are full of
+// digits with an e between them.
 func suspicious(text []byte) bool {
 	digits, exponent := 0, -1 // how many there are before, and behind an e
-	for _, c := range text {
+	begins := true            // a number may begin here
+	for i, c := range text {
 		switch {
-		case c >= '0' && c <= '9':
+		case c >= '0' && c <= '9' && (begins || digits > 0):
 			digits++
 			if exponent >= 0 {
 				exponent++
@@ -181,15 +191,23 @@ func suspicious(text []byte) bool {
 			if exponent > 2 || digits > maxQuantityText {
 				return true
 			}
-		case c == '.':
+		case c == '.' && (begins || digits > 0):
 			digits++
 			exponent = -1
 		case (c == 'e' || c == 'E') && digits > 0:
 			exponent = 0
-		case (c == '+' || c == '-') && exponent == 0:
+		case (c == '+' || c == '-') && (exponent == 0 || begins):
+		case c == '\\' && bytes.HasPrefix(text[i:], []byte(`\u00`)):
+			// It may be any character of a number, but for those of markup, which are
+			// the only ones that are written like this for no reason.
+			if !slices.Contains(markup, string(text[i:min(i+len(markup[0]), len(text))])) {
+				return true
+			}
+			digits, exponent = 0, -1
 		default:
 			digits, exponent = 0, -1
 		}
+		begins = c == '"' || c == ':' || c == ',' || c == '[' || c == '{' || c == ' ' || c == '\n' || c == '\t' || c == '\r' || begins && (c == '+' || c == '-')
 	}
 	return false
 }
