@@ -56,7 +56,7 @@ func (d *decision) lost() bool {
 // inRunnersPlace is what the conditions are that the runner should have reported
 // and could not. The definition dates those of a machine that has never run 1970,
 // and on a node that does not report nobody says that the machine may not run any
-// more.
+// more. A runner that was stopped because of a new specification did not know that.
 func (d *decision) inRunnersPlace(now metav1.Time) []spec.Condition {
 	conditions := d.stored.Conditions
 	for i := range d.stored.Conditions {
@@ -68,6 +68,15 @@ func (d *decision) inRunnersPlace(now metav1.Time) []spec.Condition {
 			}
 			c.LastTransitionTime = since
 			conditions = spec.WithCondition(conditions, c)
+		}
+	}
+	if d.reportedLate() && d.lastWords() {
+		for _, t := range spec.ConditionTypes() {
+			if c := spec.FindCondition(conditions, t); c != nil && c.ObservedGeneration < d.s.VM.Generation {
+				next := *c
+				next.ObservedGeneration = d.s.VM.Generation
+				conditions = spec.WithCondition(conditions, next)
+			}
 		}
 	}
 	c := spec.FindCondition(conditions, spec.ConditionRunning)
@@ -102,7 +111,7 @@ func (d *decision) inRunnersName(conditions []spec.Condition) (types []string, v
 			continue
 		}
 		switch c.Reason {
-		case spec.ReasonNodeLost, spec.ReasonNodeReturned, spec.ReasonCreation:
+		case spec.ReasonNodeLost, spec.ReasonNodeReturned, spec.ReasonCreation, spec.ReasonVMStopped:
 			types, version = append(types, t), d.s.VM.ResourceVersion
 		}
 	}

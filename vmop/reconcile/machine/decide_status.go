@@ -439,7 +439,7 @@ func sameConditions(a, b []spec.Condition) bool {
 // status says otherwise and no runner is there to correct it.
 func (d *decision) reportStopped(now metav1.Time) {
 	// What others say in the runner's place is put right, too.
-	if d.pod.state != podAbsent && d.pod.state != podFinished || reportsStopped(d.shown) && !d.reportedLate() {
+	if d.pod.state != podAbsent && d.pod.state != podFinished || reportsStopped(d.shown) && (!d.reportedLate() || d.lastWords()) {
 		return
 	}
 	if d.unsure() {
@@ -497,6 +497,16 @@ func (d *decision) reportedLate() bool {
 		}
 	}
 	return false
+}
+
+// lastWords reports whether a runner has said of everything that it has stopped. If it
+// did not know the specification that it was stopped for, that is told in the
+// operator's report, see inRunnersPlace: most stops end like this, and it saves a write.
+func (d *decision) lastWords() bool {
+	return reportsStopped(d.shown) && !slices.ContainsFunc(spec.ConditionTypes(), func(t string) bool {
+		c := spec.FindCondition(d.stored.Conditions, t)
+		return c == nil || c.Reason != spec.ReasonVMStopped
+	})
 }
 
 // reportedStopped reports whether the runner's part of the status is that of a

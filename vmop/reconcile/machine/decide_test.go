@@ -94,6 +94,57 @@ func TestFewWrites(t *testing.T) {
 	}
 }
 
+// A machine that stops at once, and whose runner has said so, is stopped by a deletion
+// and a status, which is about the specification that it was stopped for. It is kept up
+// when the machine starts again, until the next runner reports.
+func TestFewWritesToStop(t *testing.T) {
+	w := running(t, nil)
+	wants := func(state spec.MachineState) {
+		vm := get[*spec.VirtualMachine](w, theVM)
+		vm.Spec.VM.State = state
+		vm.Generation++
+		w.put(theVM, vm)
+		w.observeAll()
+	}
+	wants(spec.StateStopped)
+	p := w.reconcile(false)
+	writes := len(p.Actions) + len(p.Statuses)
+	vm := get[*spec.VirtualMachine](w, theVM)
+	var last []any
+	for _, c := range spec.ConditionTypes() {
+		last = append(last, map[string]any{"type": c, "status": "False", "reason": spec.ReasonVMStopped, "message": "it was asked to", "observedGeneration": vm.Generation - 1, "lastTransitionTime": w.now.UTC().Format(time.RFC3339)})
+	}
+	w.applyStatus(vm, names.RunnerStatusManager, map[string]any{"cpus": 0, "ram": "0", "conditions": last})
+	w.put(theVM, vm)
+	w.tend(get[*corev1.Pod](w, thePod), 0)
+	for range 5 {
+		w.observeAll()
+		p := w.reconcile(false)
+		writes += len(p.Actions) + len(p.Statuses)
+	}
+	lasting := func(when string) {
+		t.Helper()
+		vm := get[*spec.VirtualMachine](w, theVM)
+		for _, name := range spec.ConditionTypes() {
+			if c := spec.FindCondition(vm.Status.Conditions, name); c == nil || c.Message != "it was asked to" || c.ObservedGeneration < 2 {
+				t.Errorf("%s: %s is %+v", when, name, c)
+			}
+		}
+	}
+	if phase := get[*spec.VirtualMachine](w, theVM).Status.Phase; phase != spec.PhaseStopped || writes != 2 {
+		t.Errorf("%d writes, phase %s", writes, phase)
+	}
+	lasting("stopped")
+	wants(spec.StateRunning)
+	w.reconcile(false)
+	w.pass(15 * time.Second) // so that what it waits for is told
+	w.observeAll()
+	if p := w.reconcile(false); len(p.Statuses) != 1 || p.Statuses[0].ResourceVersion == "" {
+		t.Errorf("the operator does not report, or might undo what a runner reports: %+v", p.Statuses)
+	}
+	lasting("starting")
+}
+
 // What is observed of a pod may be behind what is observed of its machine.
 func TestStoppedReportWaitsForPod(t *testing.T) {
 	w := running(t, nil)
