@@ -308,7 +308,7 @@ func (l *load) outage(ctx context.Context, n int, away time.Duration) error {
 	if err := l.plane.StartAPIServer(ctx); err != nil {
 		return err
 	}
-	up, sent := time.Now(), l.operator.requests()
+	up, sent := time.Now(), l.operator.counts().requests
 	had := l.pods(ctx, "out-")
 	for l.pods(ctx, "out-") <= had && ctx.Err() == nil {
 		time.Sleep(100 * time.Millisecond)

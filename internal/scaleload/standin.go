@@ -193,10 +193,18 @@ func (s *standIn) report(ctx context.Context, k key, running bool) error {
 		delete(s.runs, k)
 		s.mu.Unlock()
 	}
-	status["conditions"] = []any{map[string]any{
-		"type": spec.ConditionRunning, "status": string(state), "reason": reason, "message": "", "observedGeneration": 1,
-		"lastTransitionTime": metav1.Now().UTC().Format(time.RFC3339),
-	}}
+	var conditions []any
+	for _, t := range spec.ConditionTypes() {
+		of := metav1.ConditionFalse
+		if t == spec.ConditionRunning {
+			of = state
+		}
+		conditions = append(conditions, map[string]any{
+			"type": t, "status": string(of), "reason": reason, "message": "", "observedGeneration": 1, // that of its configuration
+			"lastTransitionTime": metav1.Now().UTC().Format(time.RFC3339),
+		})
+	}
+	status["conditions"] = conditions
 	data, err := json.Marshal(map[string]any{
 		"apiVersion": spec.GroupVersion().String(), "kind": spec.KindVirtualMachine,
 		"metadata": map[string]any{"name": k.name, "namespace": k.namespace}, "status": status,
