@@ -328,7 +328,7 @@ func authored(machine bool, status map[string]any) map[string]map[string]any {
 				}
 				list[fmt.Sprintf(`k:{"type":%q}`, t)] = fieldsOf(c)
 			}
-		case "phase", "created", "ready", "nodeName", "ipAddress", "observedGeneration", "claims":
+		case "phase", "created", "ready", "nodeName", "ipAddress", "observedGeneration", "claims", "stats":
 			operators["f:"+name] = fieldsOf(value)
 		default:
 			runners["f:"+name] = fieldsOf(value)

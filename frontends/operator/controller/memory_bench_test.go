@@ -46,6 +46,9 @@ type footprint struct {
 	// Resident is what the operating system counts, Heap what is in use after a
 	// garbage collection.
 	Resident, Heap float64
+	// Quiet is what the operating system counts when the process has given back what it
+	// does not need.
+	Quiet float64
 	// Seconds is how long it took.
 	Seconds float64
 }
@@ -67,6 +70,7 @@ func BenchmarkMemory(b *testing.B) {
 			for b.Loop() {
 				idle, full := measure(b, what, none, 0), measure(b, what, all, n)
 				b.ReportMetric((full.Resident-idle.Resident)/float64(n)/1024, "KiB-resident/machine")
+				b.ReportMetric((full.Quiet-idle.Quiet)/float64(n)/1024, "KiB-quiet/machine")
 				b.ReportMetric((full.Heap-idle.Heap)/float64(n)/1024, "KiB-heap/machine")
 				b.ReportMetric(full.Seconds, "s-to-observe-all")
 			}
@@ -143,6 +147,10 @@ func measured(what, url, machines string) error {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	f.Heap = float64(stats.HeapAlloc)
+	debug.FreeOSMemory()
+	if f.Quiet, err = resident(); err != nil {
+		return err
+	}
 	runtime.KeepAlive(keep)
 	return json.NewEncoder(os.Stdout).Encode(f)
 }
