@@ -181,6 +181,9 @@ func (t *test) fewLines(o *process) {
 	if n := strings.Count(log, "cannot be reached"); n != 1 {
 		t.Errorf("%d lines tell of the outage", n)
 	}
+	if n := strings.Count(log, "lease"); n > 0 {
+		t.Errorf("%d lines tell of a lease that was lost because of the outage:\n%s", n, tail(log))
+	}
 	if n := strings.Count(log, "level=ERROR"); n > 5 {
 		t.Errorf("%d errors:\n%s", n, tail(log))
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
 )
 
 // errNotLeading ends a reconciliation whose operator does not lead any more.
@@ -174,24 +176,42 @@ func newElection(config *rest.Config, o LeaderElection, l *leading, s *apiServer
 
 // run runs for the lease until the context ends. Then it gives it back, so that the
 // next operator need not wait; nothing may be under way by then.
+//
+// client-go tells of each candidacy and each election. Of those after the first one
+// nothing is told but what an outage of the API server, which the log has, does not
+// explain.
 func (e *election) run(ctx context.Context) error {
+	var told atomic.Bool // that the lease was lost
+	candidacy := ctx
 	for e.server.reachable(ctx) == nil {
+		again := candidacy != ctx
 		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 			Lock: e.lock, Name: e.options.Name,
 			LeaseDuration: e.options.LeaseDuration, RenewDeadline: e.options.RenewDeadline, RetryPeriod: e.options.RetryPeriod,
 			Callbacks: leaderelection.LeaderCallbacks{
 				OnStartedLeading: func(context.Context) {
 					e.leading.set(func() { e.leading.elected = true })
+					if told.Swap(false) {
+						e.log.Info("this operator leads again", "lease", e.lock.Describe())
+					}
 				},
 				OnStoppedLeading: func() {},
+				OnNewLeader: func(identity string) {
+					if again && identity != e.lock.Identity() {
+						told.Store(true)
+						e.log.Info("another operator leads", "lease", e.lock.Describe(), "holder", identity)
+					}
+				},
 			},
 		})
 		if err != nil {
 			return fmt.Errorf("leader election: %w", err)
 		}
-		elector.Run(ctx)
+		elector.Run(candidacy)
+		candidacy = klog.NewContext(ctx, errorsOnly(klog.FromContext(ctx)))
 		e.leading.set(func() { e.leading.elected = false })
 		if ctx.Err() == nil && !e.server.isAway() {
+			told.Store(true)
 			e.log.Info("this operator does not lead any more, and runs for the lease again", "lease", e.lock.Describe())
 		}
 	}

@@ -369,3 +369,27 @@ func (q *quietSink) WithValues(kv ...any) logr.LogSink {
 func (q *quietSink) WithName(name string) logr.LogSink {
 	return &quietSink{q.LogSink.WithName(name), q.server, q.client}
 }
+
+// errorsOnly is a logger that tells of nothing but errors.
+func errorsOnly(log logr.Logger) logr.Logger {
+	if log.GetSink() == nil {
+		return log
+	}
+	return log.WithSink(&errorSink{log.GetSink()})
+}
+
+type errorSink struct{ logr.LogSink }
+
+// Init implements [logr.LogSink]: the sink beneath was made ready before.
+func (*errorSink) Init(logr.RuntimeInfo) {}
+
+// Info implements [logr.LogSink].
+func (*errorSink) Info(int, string, ...any) {}
+
+// WithValues implements [logr.LogSink].
+func (e *errorSink) WithValues(kv ...any) logr.LogSink {
+	return &errorSink{e.LogSink.WithValues(kv...)}
+}
+
+// WithName implements [logr.LogSink].
+func (e *errorSink) WithName(name string) logr.LogSink { return &errorSink{e.LogSink.WithName(name)} }
