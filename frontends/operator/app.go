@@ -128,6 +128,7 @@ func run(c *cli.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	options.Quiet = debug.FreeOSMemory
 	o, err := controller.New(config, options)
 	if err != nil {
 		return err

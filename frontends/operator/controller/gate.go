@@ -22,6 +22,10 @@ const (
 	hanging = reconcileTimeout + time.Minute
 	// slow is when a reconciliation took so long that it is counted.
 	slow = time.Second
+	// muchWork is after how many reconciliations the operator is said to be quiet, when
+	// there was none for quietAfter.
+	muchWork   = 1000
+	quietAfter = 10 * time.Second
 )
 
 // gate is before every reconciliation: each waits until the operator leads and the
@@ -36,6 +40,11 @@ type gate struct {
 	mu sync.Mutex
 	// running are the reconciliations that are under way.
 	running map[*passing]bool
+	// quiet, if not nil, is called when nothing is left to do of much; done is how many
+	// reconciliations there were since, and rest is when it is time.
+	quiet func()
+	done  int
+	rest  *time.Timer
 }
 
 type passing struct {
@@ -63,9 +72,7 @@ func (g *gate) before(controller string, r reconcile.Reconciler) reconcile.Recon
 		g.running[p] = true
 		g.mu.Unlock()
 		defer func() {
-			g.mu.Lock()
-			delete(g.running, p)
-			g.mu.Unlock()
+			g.ended(p)
 			if g.now().Sub(p.since) > slow {
 				counted.Inc()
 			}
@@ -80,6 +87,34 @@ func (g *gate) before(controller string, r reconcile.Reconciler) reconcile.Recon
 		}
 		return result, err
 	})
+}
+
+// ended notes the end of a reconciliation.
+func (g *gate) ended(p *passing) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.running, p)
+	switch g.done++; {
+	case g.quiet == nil || g.done < muchWork:
+	case g.rest == nil:
+		g.rest = time.AfterFunc(quietAfter, g.rests)
+	default:
+		g.rest.Reset(quietAfter)
+	}
+}
+
+// rests tells that the operator is quiet, if it is; whatever is under way asks again
+// when it ends.
+func (g *gate) rests() {
+	g.mu.Lock()
+	quiet := g.done >= muchWork && len(g.running) == 0
+	if quiet {
+		g.done = 0
+	}
+	g.mu.Unlock()
+	if quiet {
+		g.quiet()
+	}
 }
 
 // open waits for a term in which something may be done.

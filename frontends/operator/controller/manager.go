@@ -42,6 +42,10 @@ type Options struct {
 	LeaderElection *LeaderElection
 	// Log is where the operator tells what it does.
 	Log logr.Logger
+	// Quiet, if not nil, is called when the operator has nothing to do any more after it
+	// had much, such as to look at all machines for the first time. A program can give
+	// memory back then that it needed for that.
+	Quiet func()
 	// WrapTransport, if not nil, is around all requests, for tests and traces.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 }

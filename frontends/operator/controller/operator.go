@@ -89,6 +89,7 @@ func New(config *rest.Config, o Options) (*Operator, error) {
 		}
 	})
 	out.gate = newGate(out.leading, s, slow)
+	out.gate.quiet = o.Quiet
 	return out, nil
 }
 

@@ -329,6 +329,48 @@ func TestHangingReconciliations(t *testing.T) {
 	})
 }
 
+// When nothing is left to do of much, that is told once; a little work is not worth it.
+func TestQuietAfterMuchWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newTestServer(t.Context(), &bytes.Buffer{})
+		g := newGate(newLeading(true, nil), s, prometheus.NewCounterVec(prometheus.CounterOpts{}, []string{"controller"}))
+		told, long := 0, time.Duration(0)
+		g.quiet = func() { told++ }
+		r := g.before("machines", reconcileFunc(func(context.Context) (ctrl.Result, error) {
+			time.Sleep(long)
+			return ctrl.Result{}, nil
+		}))
+		work := func(n int) {
+			for range n {
+				if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		after := func(d time.Duration, want int, when string) {
+			t.Helper()
+			time.Sleep(d)
+			synctest.Wait()
+			if told != want {
+				t.Errorf("%s: told %d times, want %d", when, told, want)
+			}
+		}
+		work(muchWork - 1)
+		after(time.Hour, 0, "after a little work")
+		work(1)
+		after(quietAfter-time.Second, 0, "just after it")
+		long = 2 * quietAfter
+		go work(1)
+		after(quietAfter+time.Second, 0, "while there is more")
+		after(3*quietAfter, 1, "at the end")
+		long = 0
+		work(10)
+		after(time.Hour, 1, "after a little more")
+		work(muchWork)
+		after(time.Hour, 2, "after much more")
+	})
+}
+
 // What a lost lease interrupts is tried again, and is no error.
 func TestInterruptedReconciliations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
