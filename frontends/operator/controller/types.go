@@ -1,9 +1,9 @@
 package controller
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -107,34 +107,29 @@ func (l *keptList[T]) DeepCopyObject() runtime.Object {
 // UnmarshalJSON implements [json.Unmarshaler]. It takes any object that has
 // metadata.
 func (s *stored) UnmarshalJSON(data []byte) error {
-	var fields, metadata map[string]json.RawMessage
+	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {
 		return err
 	}
 	var m metav1.ObjectMeta
+	var managed []metav1.ManagedFieldsEntry
 	if raw, ok := fields["metadata"]; ok {
 		if err := json.Unmarshal(raw, &m); err != nil {
 			return err
 		}
-		if err := json.Unmarshal(raw, &metadata); err != nil {
+		managed, m.ManagedFields = m.ManagedFields, nil
+		delete(m.Annotations, corev1.LastAppliedConfigAnnotation)
+		short, err := json.Marshal(&m)
+		if err != nil {
 			return err
 		}
-		delete(metadata, "managedFields")
-		if _, long := m.Annotations[corev1.LastAppliedConfigAnnotation]; long {
-			delete(m.Annotations, corev1.LastAppliedConfigAnnotation)
-			if err := put(metadata, "annotations", m.Annotations); err != nil {
-				return err
-			}
-		}
-		if err := put(fields, "metadata", metadata); err != nil {
-			return err
-		}
+		fields["metadata"] = short
 	}
-	short, err := json.Marshal(fields)
+	short, err := joined(fields)
 	if err != nil {
 		return err
 	}
-	*s = stored{data: bytes.Clone(short), authors: machinekind.AuthorsOf(m.ManagedFields), ObjectMeta: metav1.ObjectMeta{
+	*s = stored{data: short, authors: machinekind.AuthorsOf(managed), ObjectMeta: metav1.ObjectMeta{
 		Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion,
 		Generation: m.Generation, CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp,
 	}}
@@ -145,10 +140,25 @@ func (s *stored) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-func put(into map[string]json.RawMessage, key string, value any) error {
-	data, err := json.Marshal(value)
-	into[key] = data
-	return err
+// joined is an object of values that are JSON already, which takes much less than to
+// encode them again.
+func joined(fields map[string]json.RawMessage) ([]byte, error) {
+	size := len("{}")
+	for key, value := range fields {
+		size += len(`"":,`) + len(key) + len(value)
+	}
+	out := append(make([]byte, 0, size), '{')
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		name, err := json.Marshal(key)
+		if err != nil {
+			return nil, err
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, name...), ':'), fields[key]...)
+	}
+	return append(out, '}'), nil
 }
 
 // UnmarshalJSON implements [json.Unmarshaler].

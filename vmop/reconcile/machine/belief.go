@@ -34,25 +34,25 @@ func AuthorsOf(managed []metav1.ManagedFieldsEntry) Authors {
 			continue
 		}
 		var fields struct {
-			Status map[string]any `json:"f:status"`
+			Status map[string]json.RawMessage `json:"f:status"`
 		}
 		if json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
 			continue // whoever this is owns nothing
 		}
-		parts := map[string]map[string]any{}
+		parts := map[string]json.RawMessage{}
 		for key, value := range fields.Status {
 			name, isField := strings.CutPrefix(key, "f:")
-			inner, _ := value.(map[string]any)
 			switch {
 			case isField && name == "conditions":
-				for key, value := range inner {
-					inner, _ := value.(map[string]any)
+				var each map[string]json.RawMessage
+				_ = json.Unmarshal(value, &each) // what is no set of fields has none
+				for key, value := range each {
 					if t := conditionType(key); t != "" {
-						parts[conditionPart(t)] = inner
+						parts[conditionPart(t)] = value
 					}
 				}
 			case isField:
-				parts[name] = inner
+				parts[name] = value
 			}
 		}
 		all = append(all, author{m.Manager, parts})
@@ -81,19 +81,29 @@ func AuthorsOf(managed []metav1.ManagedFieldsEntry) Authors {
 // maxStrangers is how many of those are named who wrote parts that are not theirs.
 const maxStrangers = 4
 
-// author is one writer of a status, and what of each part is his.
+// author is one writer of a status, and what of each part is his: sets of fields as the
+// API server has them, which are read only where somebody else has written, too.
 type author struct {
 	name  string
-	parts map[string]map[string]any
+	parts map[string]json.RawMessage
 }
 
 // covered reports whether the authors of a part have all of it that somebody else has,
 // too.
-func covered(all []author, part string, owns map[string]any) bool {
+func covered(all []author, part string, owns json.RawMessage) bool {
 	return slices.ContainsFunc(all, func(a author) bool {
 		has, there := a.parts[part]
-		return there && isAuthor(part, a.name) && within(owns, has)
+		return there && isAuthor(part, a.name) && within(fieldSet(owns), fieldSet(has))
 	})
+}
+
+// fieldSet reads a set of fields; what is none has none.
+func fieldSet(raw json.RawMessage) map[string]any {
+	var out map[string]any
+	if json.Unmarshal(raw, &out) != nil {
+		return nil
+	}
+	return out
 }
 
 // within reports whether a set of fields is part of another one.
