@@ -20,6 +20,9 @@ var cloning = []string{
 // Clones reports whether volumes of a claim's provisioner are cloned, rather than copied.
 // Kubernetes notes on a claim who that is.
 func (s *Settings) Clones(claim *corev1.PersistentVolumeClaim) bool {
+	if s == nil || claim == nil {
+		return false
+	}
 	patterns := cloning
 	if s.CloningProvisioners != nil {
 		patterns = s.CloningProvisioners
@@ -36,6 +39,9 @@ func (s *Settings) Clones(claim *corev1.PersistentVolumeClaim) bool {
 // which that has the UID.
 func (f Filled) Clone(source *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	pvc := f.VolumeClaim()
+	if source == nil {
+		return pvc
+	}
 	pvc.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: names.KindClaim, Name: source.Name}
 	pvc.Annotations[names.AnnotationCloneOf] = source.Annotations[names.AnnotationMadeFor]
 	return pvc
@@ -45,6 +51,9 @@ func (f Filled) Clone(source *corev1.PersistentVolumeClaim) *corev1.PersistentVo
 // is of a storage class: one of the same namespace, class and mode, whose provisioner
 // clones.
 func (f Filled) CanClone(s *Settings, source *corev1.PersistentVolumeClaim, class *string) bool {
+	if source == nil {
+		return false
+	}
 	same := f.class == nil && class == nil || f.class != nil && class != nil && *f.class == *class
 	return same && source.Namespace == f.namespace && isBlock(source) == f.block() && s.Clones(source)
 }

@@ -153,6 +153,9 @@ func (f Filled) ImportJob(s Settings, source *corev1.PersistentVolumeClaim) *cor
 // CloneJob is [Filled.ImportJob] for a claim that is to be a clone of that of its source,
 // see [Filled.Clone]: the pod looks whether it is one, and copies if not.
 func (f Filled) CloneJob(s Settings, claim, source *corev1.PersistentVolumeClaim) *corev1.Pod {
+	if claim == nil {
+		return f.importJob(s, source, "")
+	}
 	return f.importJob(s, source, claim.Annotations[names.AnnotationCloneOf])
 }
 
