@@ -460,10 +460,12 @@ func TestClonesOfVirtualDisks(tt *testing.T) {
 	if _, err := d.all.Patch(t.Context(), "refused", types.MergePatchType, fmt.Appendf(nil, `{"status":{"import":{"cloneRefused":%q}}}`, refused.UID), metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatal(err)
 	}
-	if err := t.kube.CoreV1().Pods(t.namespace).Delete(t.Context(), "refused-vd-import", metav1.DeleteOptions{}); err != nil {
+	// The claim first: without a pod another one would be made for it.
+	if err := claims.Delete(t.Context(), refused.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := claims.Delete(t.Context(), refused.Name, metav1.DeleteOptions{}); err != nil {
+	d.becomes("refused", spec.DiskFailed, conditions.ReasonClaimTerminating)
+	if err := t.kube.CoreV1().Pods(t.namespace).Delete(t.Context(), "refused-vd-import", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := claims.Patch(t.Context(), refused.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil && !apierrors.IsNotFound(err) {

@@ -77,6 +77,13 @@ func (k *killer) now(command string, before bool) bool {
 	return true
 }
 
+// was is the command that it has happened at, empty if it has not.
+func (k *killer) was() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.at
+}
+
 // relay passes commands and answers on, one after the other.
 func (k *killer) relay(client net.Conn, monitor string) {
 	defer client.Close()
@@ -340,7 +347,7 @@ func TestKilledCopies(t *testing.T) {
 		for _, before := range []bool{true, false} {
 			w.kills.arm(n, before, nil)
 			_, err := w.h.CreateSnapshot(ctx, w.m, "killed", CopyOptions{})
-			at := w.kills.at
+			at := w.kills.was()
 			w.kills.arm(0, false, nil)
 			if at == "" {
 				w.ok(err)
@@ -380,7 +387,7 @@ func TestKilledCopies(t *testing.T) {
 	} {
 		w.kills.arm(c.n, c.before, func() { _ = w.qemu.Process.Kill() })
 		_, err := w.h.CreateSnapshot(ctx, w.m, "killed", CopyOptions{})
-		at := w.kills.at
+		at := w.kills.was()
 		w.kills.arm(0, false, nil)
 		if at != c.want {
 			t.Fatalf("the command %d is %q, and %q was to be it: %v", c.n, at, c.want, err)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -334,8 +335,9 @@ func TestQuietAfterMuchWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newTestServer(t.Context(), &bytes.Buffer{})
 		g := newGate(newLeading(true, nil), s, prometheus.NewCounterVec(prometheus.CounterOpts{}, []string{"controller"}))
-		told, long := 0, time.Duration(0)
-		g.quiet = func() { told++ }
+		var told atomic.Int64
+		long := time.Duration(0)
+		g.quiet = func() { told.Add(1) }
 		r := g.before("machines", reconcileFunc(func(context.Context) (ctrl.Result, error) {
 			time.Sleep(long)
 			return ctrl.Result{}, nil
@@ -347,12 +349,12 @@ func TestQuietAfterMuchWork(t *testing.T) {
 				}
 			}
 		}
-		after := func(d time.Duration, want int, when string) {
+		after := func(d time.Duration, want int64, when string) {
 			t.Helper()
 			time.Sleep(d)
 			synctest.Wait()
-			if told != want {
-				t.Errorf("%s: told %d times, want %d", when, told, want)
+			if told.Load() != want {
+				t.Errorf("%s: told %d times, want %d", when, told.Load(), want)
 			}
 		}
 		work(muchWork - 1)

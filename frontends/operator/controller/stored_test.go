@@ -204,7 +204,7 @@ func BenchmarkReadMachine(b *testing.B) {
 // at.
 func TestToReadAMachineTakesLittle(t *testing.T) {
 	data := grownMachine(t)
-	if n := testing.AllocsPerRun(10, func() { _ = json.Unmarshal(data, &machine{}) }); n > 540 {
+	if n := testing.AllocsPerRun(10, func() { _ = json.Unmarshal(data, &machine{}) }); n > 560 { // 517 without the race detector
 		t.Errorf("%v allocations", n)
 	}
 }
