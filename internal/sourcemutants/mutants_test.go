@@ -34,7 +34,7 @@ const (
 var mutants = []mutant{
 	{
 		fault: "nobody looks whether another pod uses the disks",
-		file:  machines + "/decide_pod.go", old: "case d.disksInUse(), d.delayed(), d.unreported():", new: "case d.delayed(), d.unreported():",
+		file:  machines + "/decide_pod.go", old: "case d.disksInUse(), d.delayed(), d.unreported(), d.exporting():", new: "case d.delayed(), d.unreported(), d.exporting():",
 		pkg: machines, run: "^TestPromises$", says: "a disk has one machine",
 	},
 	{
