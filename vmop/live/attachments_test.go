@@ -70,7 +70,7 @@ func TestAttachmentsFollow(t *testing.T) {
 						}
 						i := slices.IndexFunc(wanted.Runner.VM.Attachments, func(a runnerconfig.Attachment) bool { return a.UID == s.UID })
 						if w := wanted.Runner.VM.Attachments[i]; w.Path != s.Path ||
-							w.Place > 0 && w.Place <= in.Machine.Ports && s.Port != w.Place-1 && !moves(wanted, has, w, d.Steps) {
+							w.Place > 0 && w.Place <= in.Machine.Ports && s.Port != w.Place-1 && !moves(wanted, has, w, d.Steps, refuses) {
 							t.Fatalf("%+v for %+v, there are %+v", s, w, has)
 						}
 						if refuses[s.UID] {
@@ -145,9 +145,15 @@ func TestAttachmentsFollow(t *testing.T) {
 }
 
 // moves reports whether an attachment may be at another place than it was before: another
-// one is there, or comes there by an earlier step.
-func moves(wanted *runnerconfig.Config, has []live.Attached, a runnerconfig.Attachment, steps []live.Step) bool {
+// one is there, or comes there by an earlier step, or may be kept the place for until it is
+// tried again.
+func moves(wanted *runnerconfig.Config, has []live.Attached, a runnerconfig.Attachment, steps []live.Step, refuses map[string]bool) bool {
 	port := a.Place - 1
+	if slices.ContainsFunc(wanted.Runner.VM.Attachments, func(o runnerconfig.Attachment) bool {
+		return o.UID != a.UID && !o.Detach && refuses[o.UID]
+	}) {
+		return true
+	}
 	return slices.ContainsFunc(has, func(h live.Attached) bool { return h.Port == port }) ||
 		slices.ContainsFunc(steps, func(s live.Step) bool {
 			p, plug := s.(live.PlugDisk)
