@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/vmop/sdk/internal/overlay"
@@ -162,14 +163,16 @@ func (l *liveCopy) open(ctx context.Context, i int, path string) error {
 // the machine then merges what its guest has written.
 func (l *liveCopy) copy(ctx context.Context, dir string, fileOf func(heldDisk) string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
+	var watch sync.WaitGroup
+	defer watch.Wait()
 	defer cancel(nil)
-	go func() { // ends with this function
+	watch.Go(func() {
 		select {
 		case <-ctx.Done():
 		case <-l.c.Done():
 			cancel(errors.New("QEMU has ended"))
 		}
-	}()
+	})
 	if err := (&copying{options: l.options}).copyDisks(ctx, dir, l.disks, fileOf); err != nil {
 		return err
 	}

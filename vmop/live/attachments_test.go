@@ -70,7 +70,7 @@ func TestAttachmentsFollow(t *testing.T) {
 						}
 						i := slices.IndexFunc(wanted.Runner.VM.Attachments, func(a runnerconfig.Attachment) bool { return a.UID == s.UID })
 						if w := wanted.Runner.VM.Attachments[i]; w.Path != s.Path ||
-							w.Place > 0 && w.Place <= in.Machine.Ports && s.Port != w.Place-1 && !moves(wanted, has, w, d.Steps, refuses) {
+							w.Place > 0 && w.Place <= in.Machine.Ports && s.Port != w.Place-1 && !moves(d, has, w, wanted) {
 							t.Fatalf("%+v for %+v, there are %+v", s, w, has)
 						}
 						if refuses[s.UID] {
@@ -145,19 +145,21 @@ func TestAttachmentsFollow(t *testing.T) {
 }
 
 // moves reports whether an attachment may be at another place than it was before: another
-// one is there, or comes there by an earlier step, or may be kept the place for until it is
-// tried again.
-func moves(wanted *runnerconfig.Config, has []live.Attached, a runnerconfig.Attachment, steps []live.Step, refuses map[string]bool) bool {
+// one is there, or comes there by an earlier step, or is tried again before it, which keeps
+// a place for that one.
+func moves(d live.Decision, has []live.Attached, a runnerconfig.Attachment, wanted *runnerconfig.Config) bool {
 	port := a.Place - 1
-	if slices.ContainsFunc(wanted.Runner.VM.Attachments, func(o runnerconfig.Attachment) bool {
-		return o.UID != a.UID && !o.Detach && refuses[o.UID]
-	}) {
-		return true
+	own := slices.IndexFunc(wanted.Runner.VM.Attachments, func(o runnerconfig.Attachment) bool { return o.UID == a.UID })
+	plugged := func(uid string) bool {
+		return slices.ContainsFunc(d.Steps, func(s live.Step) bool { p, plug := s.(live.PlugDisk); return plug && p.UID == uid })
 	}
 	return slices.ContainsFunc(has, func(h live.Attached) bool { return h.Port == port }) ||
-		slices.ContainsFunc(steps, func(s live.Step) bool {
+		slices.ContainsFunc(d.Steps, func(s live.Step) bool {
 			p, plug := s.(live.PlugDisk)
 			return plug && p.Port == port && p.UID != a.UID
+		}) ||
+		slices.ContainsFunc(d.Attachments[:own], func(o live.Attachment) bool {
+			return o.Phase == live.AttachmentAttaching && !plugged(o.UID)
 		})
 }
 
