@@ -235,7 +235,12 @@ func TestFromACloneToACopy(t *testing.T) {
 	if plan := disk.Decide(s); !strings.Contains(fmt.Sprint(plan.Statuses), "kubectl delete pvc copy-vd") {
 		t.Fatalf("%+v", plan)
 	}
-	s.Failures, s.Claim = nil, nil
+	s.Failures = nil
+	s.Claim.DeletionTimestamp = &metav1.Time{Time: s.Now}
+	if plan := disk.Decide(s); len(plan.Actions) > 0 || !strings.Contains(fmt.Sprint(plan.Statuses), "holds nothing, is being deleted") {
+		t.Fatalf("%+v", plan)
+	}
+	s.Claim = nil
 	c = created[*corev1.PersistentVolumeClaim](disk.Decide(s))
 	if c == nil || c.Spec.DataSource != nil {
 		t.Fatalf("%+v", c)

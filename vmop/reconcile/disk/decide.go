@@ -325,6 +325,9 @@ func (d *decision) claim() bool {
 	case known != "" && known != string(c.UID) && known != d.cloneRefused():
 		d.fail(conditions.ReasonClaimGone, "claim %s is not the one that the %s was in, which is gone; it is left alone. Delete this %[2]s, and make another one", name, d.noun)
 		return false
+	case c.DeletionTimestamp != nil && d.cloneRefused() == string(c.UID) && !d.isFilled():
+		d.wait(conditions.ReasonDiskProvisioning, "claim %s, which was to be a clone and holds nothing, is being deleted; a copy takes its place", name)
+		return false
 	case c.DeletionTimestamp != nil:
 		d.fail(conditions.ReasonClaimTerminating, "claim %s is being deleted, with what is on the %s as soon as no pod uses it: this cannot be taken back. Copy what you need, delete this %[2]s, and make another one", name, d.noun)
 		return false
