@@ -140,27 +140,6 @@ func (d *decision) exporter() *corev1.Pod {
 	return nil
 }
 
-// mounted is what the machine's pod has of the disk's volume, since it was made; nil if it
-// has it not, or has it as one of the manifest's.
-func (d *decision) mounted() *objects.Attached {
-	p := d.s.Pod
-	if p == nil || finished(p) {
-		return nil
-	}
-	for _, m := range objects.AttachedBy(p) {
-		if m.Claim == d.claim() {
-			return &m
-		}
-	}
-	return nil
-}
-
-// direct reports whether the present run of the machine has the disk from its own pod.
-func (d *decision) direct() bool {
-	c := d.a.Status.Connection
-	return d.runs() && c.Direct
-}
-
 // runs reports whether the run of the machine that the disk was attached to may go on.
 func (d *decision) runs() bool {
 	p, c := d.s.Pod, d.a.Status.Connection
@@ -255,24 +234,6 @@ func (d *decision) detach() string {
 	return ""
 }
 
-// release has the guest release a disk whose volume its pod has. It is released when the
-// runner has nothing of it open; the volume stays with the pod until that ends.
-func (d *decision) release() string {
-	c, r := d.a.Status.Connection, d.report()
-	if !c.Detach {
-		next := *c
-		next.Detach = true
-		d.next.Connection = &next
-	}
-	switch {
-	case r == nil:
-		return "machine " + d.a.Spec.VirtualMachineName + " is told to release the disk"
-	case !c.Detach || r.Phase != reportDetached:
-		return "machine " + d.a.Spec.VirtualMachineName + " has the disk yet" + because(r.Message)
-	}
-	return ""
-}
-
 func because(message string) string {
 	if message = strings.TrimSpace(message); message != "" {
 		return ": " + message
@@ -328,26 +289,6 @@ func (d *decision) alive() {
 		return
 	}
 	d.attach()
-}
-
-// regain is for a disk that was taken from a guest whose pod has its volume, and may be given
-// to it again.
-func (d *decision) regain(r *refusal) {
-	waits := d.release()
-	switch {
-	case waits != "":
-		d.not(spec.AttachmentPending, conditions.ReasonNotAttached, "%s", waits)
-	case r != nil:
-		d.not(r.phase, r.reason, "%s", r.message)
-	default:
-		d.connect()
-	}
-}
-
-// connect has the machine attach a disk whose volume its pod has.
-func (d *decision) connect() {
-	d.next.Connection = &spec.AttachmentConnection{PodUID: d.s.Pod.UID, Direct: true}
-	d.not(spec.AttachmentInProgress, conditions.ReasonAttachmentRequestSent, "machine %s is told: its pod has the volume", d.a.Spec.VirtualMachineName)
 }
 
 // refused says why the disk is not to be attached, in the order in which that is looked
@@ -564,21 +505,6 @@ func (d *decision) attach() {
 		return
 	}
 	d.export(c, fingerprint)
-}
-
-// directly is for a disk whose volume the machine's pod has.
-func (d *decision) directly() {
-	r, machine := d.report(), d.a.Spec.VirtualMachineName
-	switch {
-	case r == nil:
-		d.not(spec.AttachmentInProgress, conditions.ReasonAttachmentRequestSent, "machine %s is told: its pod has the volume", machine)
-	case r.Phase == reportAttached:
-		d.attached("")
-	case r.Phase == reportFailed:
-		d.cannot(r)
-	default:
-		d.not(spec.AttachmentInProgress, conditions.ReasonAttachmentRequestSent, "machine %s attaches it%s", machine, because(r.Message))
-	}
 }
 
 // isKey reports whether a text may be the fingerprint of a key.
