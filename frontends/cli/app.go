@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/vmop/sdk/internal/textout"
-	buildversion "github.com/vmop/sdk/internal/version"
 	"github.com/vmop/sdk/vmop/runner"
 
 	"github.com/urfave/cli/v2"
@@ -153,16 +152,13 @@ func (p *program) app() *cli.App {
 			p.screenshotCommand(), p.spiceCommand(), p.vncCommand(), p.guestCommand(),
 			p.inspectCommand(), p.describeCommand(), p.exposeCommand(), p.superviseCommand(),
 			p.createCommand(), p.startCommand(), p.restartCommand(), p.applyCommand(), p.editCommand(), p.waitCommand(), p.renameCommand(), p.cloneCommand(), p.snapshotCommand(), p.diskCommand(), p.imageCommand(), p.topCommand(), p.enableCommand(), p.disableCommand(), p.sshCommand(), p.scpCommand(), p.sshConfigCommand(), p.consolePasswordCommand(), p.logsCommand(), p.eventsCommand(), p.diffCommand(), p.leftoversCommand(), p.takeoverCommand(),
-			p.doctorCommand(), p.completionCommand(), p.completeCommand(), p.schemaCommand(), p.manCommand(),
+			p.doctorCommand(), p.versionCommand(), p.completionCommand(), p.completeCommand(), p.schemaCommand(), p.manCommand(),
 		},
 	}
 	app.Action = func(c *cli.Context) error {
 		name := c.Args().First()
 		if name == "" {
 			return usagef(c, "a command is missing")
-		}
-		if name == "version" && c.NArg() == 1 { // as other programs have it
-			return p.showVersion(c.Context)
 		}
 		if near := nearest(name, commandNames(app)); near != "" {
 			return usagef(c, "there is no command %q. Did you mean %q?", name, near)
@@ -198,20 +194,3 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 	}
 	return usagef(c, "%s", message)
 }
-
-// showVersion tells the program's version, and that of the QEMU that it found.
-func (p *program) showVersion(ctx context.Context) error {
-	if _, err := fmt.Fprintln(p.stdout, "vmop-cli", version()); err != nil {
-		return err
-	}
-	found, err := p.probe(ctx)
-	if err != nil {
-		p.note("QEMU: %v", err)
-		return nil
-	}
-	v := found.Host.Version
-	_, err = fmt.Fprintf(p.stdout, "QEMU %d.%d.%d, %s\n", v.Major, v.Minor, v.Micro, found.Host.QEMU)
-	return err
-}
-
-func version() string { return buildversion.String() }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/vmop/sdk/vmop/output"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -24,7 +25,7 @@ func (p *program) withoutClass(o *spec.Object) {
 	if !foreign(o) || o.VirtualMachine.Spec.VirtualMachineClassName == "" {
 		return
 	}
-	p.note("%v", o.Problem("spec.virtualMachineClassName", "note: is not there, and counts for nothing"))
+	p.report(asFindings(output.SeverityNote, o.Problem("spec.virtualMachineClassName", "is not there, and counts for nothing")))
 	o.VirtualMachine.Spec.VirtualMachineClassName = ""
 	if text, err := spec.Marshal(o.VirtualMachine); err == nil { // it was marshaled before
 		o.Raw = text
@@ -35,8 +36,8 @@ func (p *program) withoutClass(o *spec.Object) {
 // too: what the class says stands in the machine then, which has no class any more.
 // So nothing else need know of classes, and what is kept of the machine is whole. The
 // problems are sizes that a class does not allow.
-func (p *program) inline(objects []spec.Object, classes []spec.VirtualMachineClass) []spec.Problem {
-	var problems []spec.Problem
+func inline(objects []spec.Object, classes []spec.VirtualMachineClass) []finding {
+	var said []finding
 	for i := range objects {
 		o := &objects[i]
 		vm := o.VirtualMachine
@@ -54,12 +55,12 @@ func (p *program) inline(objects []spec.Object, classes []spec.VirtualMachineCla
 		if errs := class.Spec.CheckSize(&own.Spec); len(errs) > 0 {
 			for _, found := range o.Problems(errs) {
 				found.Message += " (VirtualMachineClass " + class.Name + ")"
-				problems = append(problems, found)
+				said = append(said, finding{found, output.SeverityError})
 			}
 		}
-		message := "note: is " + class.Name + ", which is applied"
+		message := "is " + class.Name + ", which is applied"
 		if vm.Spec.VirtualMachineClassName == "" {
-			message = "note: is " + class.Name + ", the default, which is applied"
+			message = "is " + class.Name + ", the default, which is applied"
 		}
 		if len(others) > 0 {
 			message += fmt.Sprintf("; %s marked as the default, too: a cluster takes the newest, here it is the first by name", strings.Join(others, ", "))
@@ -67,14 +68,14 @@ func (p *program) inline(objects []spec.Object, classes []spec.VirtualMachineCla
 		for _, text := range overruled {
 			message += "; " + text
 		}
-		p.note("%v", o.Problem(field, message))
+		said = append(said, finding{o.Problem(field, message), output.SeverityNote})
 		own.Spec.VirtualMachineClassName, own.Status = "", vm.Status
 		if text, err := spec.Marshal(own); err != nil {
-			problems = append(problems, o.Problem("", err.Error()))
+			said = append(said, finding{o.Problem("", err.Error()), output.SeverityError})
 		} else {
 			o.Raw = text
 		}
 		o.Typed, o.VirtualMachine = own, own
 	}
-	return problems
+	return said
 }

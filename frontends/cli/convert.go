@@ -30,8 +30,8 @@ func (p *program) convert(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	objects, problems, err := p.load(files, selected(c), spec.Options{})
-	p.report(problems)
+	objects, said, err := p.load(files, selected(c), spec.Options{})
+	p.report(said)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (p *program) convert(c *cli.Context) error {
 		}
 	}
 	switch {
-	case len(problems) > 0:
+	case wrong(said):
 		return errSilent
 	case n == 0:
 		return noMachine(files, selected(c), objects)

@@ -26,21 +26,36 @@ func (p *program) describeCommand() *cli.Command {
 		Name:      "describe",
 		Usage:     "say on one page what a machine is, what it waits for and what to do next",
 		ArgsUsage: "NAME",
-		Description: "The machine is one of this host, or of a cluster with --cluster. For programs, there\n" +
-			"is vmop-cli inspect -o json.\n\n" +
+		Description: "The machine is one of this host, or of a cluster with --cluster. With -o json or yaml\n" +
+			"it is printed as by list, with the next step in observed.nextStep; inspect asks its QEMU, too.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli describe hello\n" +
+			"  vmop-cli describe hello -o json\n" +
 			"  vmop-cli describe --cluster -n shop web",
-		Flags:  eitherFlags(machineFlags()...),
+		Flags:  eitherFlags(machineFlags(outputFlag("", formatText))...),
 		Action: p.describe,
 	}
 }
 
 func (p *program) describe(c *cli.Context) error {
+	format, err := outputFormat(c, formatText)
+	if err != nil {
+		return err
+	}
 	if !inCluster(c) {
 		m, err := p.findOne(c)
 		if err != nil {
 			return err
+		}
+		command := func(verb string) string { return p.hint(c, verb, m.FullName()) }
+		if forPrograms(format) {
+			h, err := p.host(c)
+			if err != nil {
+				return err
+			}
+			out := p.printedHere(h, &m)
+			out.Observed.NextStep = hostNext(&m, command)
+			return p.printOne(format, &out)
 		}
 		var wanted *inspect.Wanted
 		if o, err := m.Object(); err == nil {
@@ -48,13 +63,19 @@ func (p *program) describe(c *cli.Context) error {
 		} else if !errors.Is(err, host.ErrNoManifest) {
 			p.note("%v", err)
 		}
-		return textout.Properties(p.stdout, hostPage(&m, wanted, func(verb string) string { return p.hint(c, verb, m.FullName()) }))
+		return textout.Properties(p.stdout, hostPage(&m, wanted, command))
 	}
 	return p.withMachine(c, func(_ context.Context, _ *cluster.Client, vm *spec.VirtualMachine) error {
-		return textout.Properties(p.stdout, clusterPage(vm, time.Now(), nextSteps{
+		next := nextSteps{
 			hint:    func(words ...string) string { return p.hint(c, words...) },
 			kubectl: func(words ...string) string { return p.kubectl(c, words...) },
-		}))
+		}
+		if forPrograms(format) {
+			out := printedFromCluster(vm, nil)
+			out.Observed.NextStep = clusterNext(vm, next)
+			return p.printOne(format, &out)
+		}
+		return textout.Properties(p.stdout, clusterPage(vm, time.Now(), next))
 	})
 }
 
@@ -81,7 +102,6 @@ type nextSteps struct {
 // clusterPage describes a machine of a cluster.
 func clusterPage(vm *spec.VirtualMachine, now time.Time, next nextSteps) page {
 	var out page
-	command := func(words ...string) string { return next.hint(append(words, "-n", vm.Namespace, vm.Name)...) }
 	s := &vm.Status
 	out.add("Machine", fullName(vm.Namespace, vm.Name))
 	is := textout.OrNone(s.Phase)
@@ -116,23 +136,28 @@ func clusterPage(vm *spec.VirtualMachine, now time.Time, next nextSteps) page {
 	if n := len(s.RestartAwaitingChanges); n > 0 {
 		out.add("Restart", fmt.Sprintf("%d of its changes wait for one", n))
 	}
-	switch policy := vm.Spec.RunPolicy; {
-	case s.Phase == "":
-		out.add("Next", "see that the operator runs: "+next.kubectl("get", "deployment", "-n", "vmop-system", "vmop-operator"))
-	case vm.DeletionTimestamp != nil:
-		out.add("Next", "it goes when its guest has ended; "+command("stop", "--force")+" does not wait for that")
-	case policy == spec.RunPolicyAlwaysOff:
-		out.add("Next", "spec.runPolicy AlwaysOff keeps it stopped; another one lets it start")
-	case s.Phase == spec.PhaseStopped && !vm.ShouldRun():
-		out.add("Next", command("start"))
-	case progress.Waiting != "":
-		out.add("Next", command("events")+" says what happened")
-	case spec.ConditionIsTrue(s.Conditions, spec.ConditionAwaitingRestart):
-		out.add("Next", command("changes")+" lists what waits; "+command("restart")+" applies it")
-	default:
-		out.add("Next", "nothing needs to be done")
-	}
+	out.add("Next", clusterNext(vm, next))
 	return out
+}
+
+// clusterNext is what to do next about a machine of a cluster.
+func clusterNext(vm *spec.VirtualMachine, next nextSteps) string {
+	command := func(words ...string) string { return next.hint(append(words, "-n", vm.Namespace, vm.Name)...) }
+	switch s := &vm.Status; {
+	case s.Phase == "":
+		return "see that the operator runs: " + next.kubectl("get", "deployment", "-n", "vmop-system", "vmop-operator")
+	case vm.DeletionTimestamp != nil:
+		return "it goes when its guest has ended; " + command("stop", "--force") + " does not wait for that"
+	case vm.Spec.RunPolicy == spec.RunPolicyAlwaysOff:
+		return "spec.runPolicy AlwaysOff keeps it stopped; another one lets it start"
+	case s.Phase == spec.PhaseStopped && !vm.ShouldRun():
+		return command("start")
+	case machinekind.ProgressOf(vm).Waiting != "":
+		return command("events") + " says what happened"
+	case len(s.RestartAwaitingChanges) > 0, spec.ConditionIsTrue(s.Conditions, spec.ConditionAwaitingRestart):
+		return command("changes") + " lists what waits; " + command("restart") + " applies it"
+	}
+	return "nothing needs to be done"
 }
 
 // launchText says how long the steps of a start took; empty if nobody knows.
@@ -199,23 +224,26 @@ func hostPage(m *host.Machine, wanted *inspect.Wanted, command func(verb string)
 			}
 		}
 	}
+	out.add("Next", hostNext(m, command))
+	return out
+}
+
+// hostNext is what to do next about a machine of this host; command is one for it.
+func hostNext(m *host.Machine, command func(verb string) string) string {
 	switch m.Status {
 	case host.StatusStopped:
-		out.add("Next", command("start"))
+		return command("start")
 	case host.StatusFailed, host.StatusDied:
-		out.add("Next", command("logs")+" says why; "+command("start"))
+		return command("logs") + " says why; " + command("start")
 	case host.StatusOrphaned:
-		out.add("Next", command("stop")+", and "+command("start")+": nobody looks after its guest")
+		return command("stop") + ", and " + command("start") + ": nobody looks after its guest"
 	case host.StatusPaused:
-		out.add("Next", command("resume"))
+		return command("resume")
 	case host.StatusRunning:
-		next := "nothing needs to be done; " + command("console")
 		if slices.ContainsFunc(m.State.Conditions, func(c live.Condition) bool { return c.Type == live.RestartRequired && c.Status == live.True }) {
-			next = command("changes") + " lists what waits; " + command("restart") + " applies it"
+			return command("changes") + " lists what waits; " + command("restart") + " applies it"
 		}
-		out.add("Next", next)
-	default:
-		out.add("Next", command("wait")+" waits until it runs")
+		return "nothing needs to be done; " + command("console")
 	}
-	return out
+	return command("wait") + " waits until it runs"
 }

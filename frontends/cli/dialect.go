@@ -6,28 +6,28 @@ import (
 	"strings"
 
 	"github.com/vmop/sdk/vmop/dialect"
+	"github.com/vmop/sdk/vmop/output"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
 // translated adds to the objects of files what machines of other systems among
 // them, their classes and operations on them are in our terms, with what is wrong with those. Each thing
 // that means something else here, or nothing, is told of what is selected.
-func (p *program) translated(objects []spec.Object, s selection, opts spec.Options) ([]spec.Object, []spec.Problem) {
+func translated(objects []spec.Object, s selection, opts spec.Options) ([]spec.Object, []finding) {
 	t, err := dialect.Translate(objects)
-	var problems []spec.Problem
+	var said []finding
+	problems := func(found ...spec.Problem) { said = append(said, asFindings(output.SeverityError, found...)...) }
 	var bad *spec.LoadError
 	if errors.As(err, &bad) {
-		problems = bad.Problems
+		problems(bad.Problems...)
 	}
 	add := func(o spec.Object, typed spec.TypedObject, notes []spec.Problem) *spec.Object {
 		if s.matches(o.Namespace, o.Name) {
-			for _, note := range notes {
-				p.note("%v", noted(note))
-			}
+			said = append(said, asFindings(output.SeverityNote, notes...)...)
 		}
 		// What is kept of a machine, so that its name is enough later, is in our terms.
 		if text, err := spec.Marshal(typed); err != nil {
-			problems = append(problems, o.Problem("", err.Error()))
+			problems(o.Problem("", err.Error()))
 		} else {
 			o.Raw = text
 		}
@@ -39,7 +39,7 @@ func (p *program) translated(objects []spec.Object, s selection, opts spec.Optio
 		o := add(m.Object, m.VirtualMachine, m.Notes)
 		o.VirtualMachine = m.VirtualMachine
 		if opts.Validate {
-			problems = append(problems, o.Problems(spec.Validate(m.VirtualMachine))...)
+			problems(o.Problems(spec.Validate(m.VirtualMachine))...)
 		}
 		if opts.Default {
 			spec.Default(m.VirtualMachine)
@@ -48,31 +48,26 @@ func (p *program) translated(objects []spec.Object, s selection, opts spec.Optio
 	for _, c := range t.Classes {
 		o := add(c.Object, c.VirtualMachineClass, c.Notes)
 		if opts.Validate {
-			problems = append(problems, o.Problems(spec.ValidateClass(c.VirtualMachineClass))...)
+			problems(o.Problems(spec.ValidateClass(c.VirtualMachineClass))...)
 		}
 	}
 	for _, op := range t.Operations {
 		o := add(op.Object, op.VirtualMachineOperation, op.Notes)
 		if opts.Validate {
-			problems = append(problems, o.Problems(spec.ValidateOperation(op.VirtualMachineOperation))...)
+			problems(o.Problems(spec.ValidateOperation(op.VirtualMachineOperation))...)
 		}
 	}
 	for _, note := range t.LeftOut {
 		if s.matches(note.Namespace, note.Name) {
-			p.note("%v", noted(note))
+			said = append(said, asFindings(output.SeverityNote, note)...)
 		}
 	}
-	return objects, problems
+	return objects, said
 }
 
 // foreign reports whether an object was translated.
 func foreign(o *spec.Object) bool {
 	return o.Typed != nil && o.APIVersion != spec.GroupVersion().String()
-}
-
-func noted(n spec.Problem) spec.Problem {
-	n.Message = "note: " + n.Message
-	return n
 }
 
 // understood says which kinds can be read, by their groups: those of this system, those

@@ -19,7 +19,6 @@ import (
 )
 
 // formatText is the format of a single value.
-const formatText = "text"
 
 // displayConnection is how a viewer gets to a display.
 type displayConnection struct {

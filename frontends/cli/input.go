@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/vmop/sdk/internal/textout"
+	"github.com/vmop/sdk/vmop/output"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -91,11 +92,12 @@ func (p *program) read(file string) (name string, data []byte, err error) {
 	return name, data, nil
 }
 
-// load reads the objects of all files that are selected, with everything that is
-// wrong with them. The error is about a file that cannot be read.
-func (p *program) load(files []string, s selection, opts spec.Options) ([]spec.Object, []spec.Problem, error) {
+// load reads the objects of all files that are selected, with everything that there is to
+// say of them. The error is about a file that cannot be read.
+func (p *program) load(files []string, s selection, opts spec.Options) ([]spec.Object, []finding, error) {
 	var objects []spec.Object
-	var problems []spec.Problem
+	var said []finding
+	problems := func(found ...spec.Problem) { said = append(said, asFindings(output.SeverityError, found...)...) }
 	var errs []error
 	seen := map[string]bool{}
 	for _, file := range files {
@@ -111,29 +113,27 @@ func (p *program) load(files []string, s selection, opts spec.Options) ([]spec.O
 		found, err := spec.Load(name, data, opts)
 		var bad *spec.LoadError
 		if errors.As(err, &bad) {
-			problems = append(problems, bad.Problems...)
-			for _, w := range bad.Warnings {
-				problems = append(problems, warned(w))
-			}
+			problems(bad.Problems...)
+			said = append(said, asFindings(output.SeverityWarning, bad.Warnings...)...)
 		} else if err != nil {
 			errs = append(errs, err)
 		}
 		objects = append(objects, found...)
 	}
 	unselected := func(o spec.Object) bool { return !s.matches(o.Namespace, o.Name) }
-	problems = append(problems, duplicates(slices.DeleteFunc(slices.Clone(objects), unselected))...)
+	problems(duplicates(slices.DeleteFunc(slices.Clone(objects), unselected))...)
 	// What a machine refers to counts, and its class, whatever is selected.
-	objects, wrong := p.translated(objects, s, opts)
-	problems = append(problems, wrong...)
+	objects, found := translated(objects, s, opts)
+	said = append(said, found...)
 	classes := classesAmong(objects)
 	objects = slices.DeleteFunc(objects, unselected)
 	if opts.Default && !s.plain {
-		problems = append(problems, p.inline(objects, classes)...)
+		said = append(said, inline(objects, classes)...)
 	}
-	problems = slices.DeleteFunc(problems, func(f spec.Problem) bool {
+	said = slices.DeleteFunc(said, func(f finding) bool {
 		return f.Name != "" && f.Kind != spec.KindClass && !s.matches(f.Namespace, f.Name) // one without a name may be anybody's
 	})
-	return objects, problems, errors.Join(errs...)
+	return objects, said, errors.Join(errs...)
 }
 
 // duplicates finds objects that stand in the files twice: a cluster would have
@@ -173,12 +173,12 @@ func (p *program) machinesAmong(files []string, s selection) ([]spec.Object, err
 
 // machinesAndOthers are the machines that are selected, and what else is.
 func (p *program) machinesAndOthers(files []string, s selection) (machines, others []spec.Object, err error) {
-	objects, problems, err := p.load(files, s, spec.Options{Default: true, Validate: true})
-	p.report(problems)
+	objects, said, err := p.load(files, s, spec.Options{Default: true, Validate: true})
+	p.report(said)
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(problems) > 0 {
+	if wrong(said) {
 		return nil, nil, errSilent
 	}
 	for _, o := range objects {
@@ -209,13 +209,6 @@ func (p *program) machine(c *cli.Context, files []string) (spec.Object, error) {
 }
 
 func fullName(namespace, name string) string { return namespaceOr(namespace) + "/" + name }
-
-// report tells problems, one per line.
-func (p *program) report(problems []spec.Problem) {
-	for _, f := range problems {
-		fmt.Fprintln(p.stderr, f)
-	}
-}
 
 // needFiles refuses a command line without FILE.
 func needFiles(c *cli.Context) ([]string, error) {

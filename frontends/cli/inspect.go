@@ -109,7 +109,7 @@ func (p *program) inspect(c *cli.Context) error {
 			return err
 		}
 		m.Status = report.Status // QEMU was asked after the files
-		base = p.printedMachine(&m, len(h.Enabled(m.Namespace, m.Name)) > 0)
+		base = p.printedHere(h, &m)
 	}
 	return p.writeReport(format, &report, base)
 }

@@ -74,7 +74,7 @@ func (p *program) list(c *cli.Context) error {
 	if format == formatJSON {
 		printed := []output.Machine{}
 		for _, m := range machines {
-			printed = append(printed, p.printedMachine(&m, len(h.Enabled(m.Namespace, m.Name)) > 0))
+			printed = append(printed, p.printedHere(h, &m))
 		}
 		return printList(p, format, printed)
 	}

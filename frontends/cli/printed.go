@@ -70,6 +70,11 @@ func (p *program) printedMachine(m *host.Machine, enabled bool) output.Machine {
 	return out
 }
 
+// printedHere is printedMachine with whether systemd starts the machine.
+func (p *program) printedHere(h *host.Host, m *host.Machine) output.Machine {
+	return p.printedMachine(m, len(h.Enabled(m.Namespace, m.Name)) > 0)
+}
+
 // printedReport is a machine of this host with what was found out about it; base is
 // what is known of it otherwise, empty for a QEMU that is not of a machine of this host.
 func printedReport(r *inspect.Report, base output.Machine) output.Machine {

@@ -14,6 +14,7 @@ import (
 	"github.com/vmop/sdk/vmop"
 	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/operatorconfig"
+	"github.com/vmop/sdk/vmop/output"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/rendering"
@@ -27,10 +28,6 @@ const showHost = "host"
 const (
 	formatShell = string(rendering.Shell)
 	formatArgv  = string(rendering.Argv)
-	formatJSON  = "json"
-	formatYAML  = "yaml"
-	formatTable = "table"
-	formatWide  = "wide" // a table with all of its text, however wide the terminal is
 )
 
 func (p *program) renderCommand() *cli.Command {
@@ -165,7 +162,7 @@ func (p *program) renderAll(c *cli.Context, objects []spec.Object, options vmop.
 		o, options := &objects[i], options
 		p.withoutClass(o)
 		if name := o.VirtualMachine.Spec.VirtualMachineClassName; name != "" && !c.Bool("local") {
-			p.report([]spec.Problem{o.Problem("spec.virtualMachineClassName", "names the class "+name+", which is not among the files: name the file with VirtualMachineClass "+name+", too")})
+			p.report(asFindings(output.SeverityError, o.Problem("spec.virtualMachineClassName", "names the class "+name+", which is not among the files: name the file with VirtualMachineClass "+name+", too")))
 			failed = true
 			continue
 		}
@@ -176,7 +173,7 @@ func (p *program) renderAll(c *cli.Context, objects []spec.Object, options vmop.
 		}
 		r, err := vmop.Render(o.VirtualMachine, options)
 		if err != nil {
-			p.report(problemsOf(o, err))
+			p.report(asFindings(output.SeverityError, problemsOf(o, err)...))
 			failed = true
 			continue
 		}

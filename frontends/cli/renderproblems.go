@@ -7,6 +7,7 @@ import (
 
 	"github.com/vmop/sdk/vmop"
 	"github.com/vmop/sdk/vmop/host"
+	"github.com/vmop/sdk/vmop/output"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/runnerconfig"
@@ -56,7 +57,7 @@ func (p *program) told(o *spec.Object, err error) error {
 	if !errors.As(err, new(*machineconfig.Error)) && !errors.As(err, new(*host.GivenError)) {
 		return err
 	}
-	p.report(problemsOf(o, err))
+	p.report(asFindings(output.SeverityError, problemsOf(o, err)...))
 	return errSilent
 }
 

@@ -39,6 +39,7 @@ func outputs() []described {
 	return []described{
 		{"changes", "changes", "what a change of a manifest needs, or what waits for a restart", many, output.Changes{}},
 		{"diff", "diff", "what applying manifests would change in a cluster", many, output.Changes{}},
+		{"describe", "describe", "a machine of this host or of a cluster, and what to do next", one, output.Machine{}},
 		{"disk-list", "disk", "the disks of a machine of this host", many, output.Disk{}},
 		{"disk-done", "disk", "what became of what was asked for of a disk of a cluster", one, output.DiskResult{}},
 		{"disk-list-cluster", "disk", "the disks of a cluster", many, output.VirtualDisk{}},
@@ -58,8 +59,11 @@ func outputs() []described {
 		{"stop", "stop", "what became of machines of a cluster that were stopped", many, output.Operation{}},
 		{"takeover", "takeover", "what becomes of a cluster of VM-Operator", many, output.TakeoverFinding{}},
 		{"top", "top", "what machines of this host use", many, output.Metrics{}},
+		{"validate", "validate", "what there is to say of manifests", many, output.ManifestFinding{}},
+		{"version", "version", "this program, and the QEMU that it finds", one, output.Version{}},
 		{"vnc", "vnc", "the connection of --print", one, output.DisplayConnection{}},
 		{"vnc-proxy", "vnc", "the port of --proxy-only", one, output.DisplayProxy{}},
+		{"wait", "wait", "the machine of this host that was waited for", one, output.Machine{}},
 	}
 }
 

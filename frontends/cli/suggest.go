@@ -30,7 +30,7 @@ var categories = map[string]string{
 
 	"console-password": clusterCommands, "expose": clusterCommands, "diff": clusterCommands, "leftovers": clusterCommands, "takeover": clusterCommands,
 
-	"doctor": otherCommands, "completion": otherCommands,
+	"doctor": otherCommands, "version": otherCommands, "completion": otherCommands,
 }
 
 // destructive are commands that nobody should come to by a slip of the finger.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/vmop/output"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -17,12 +18,15 @@ func (p *program) validateCommand() *cli.Command {
 		Description: "Checks everything that the API server would check, and what a runner needs beyond it.\n" +
 			"Each problem is one line on the standard error:\n\n" +
 			"  FILE:LINE: KIND NAMESPACE/NAME: FIELD: what is wrong\n\n" +
+			"or with -o json or yaml an item of a list on the standard output, as warnings and notes are;\n" +
+			"the list is empty if there is nothing to say.\n" +
 			"Machines are looked at with their class (VirtualMachineClass) if that is among the files.\n" +
 			"Objects of other kinds are left alone. The exit code is 1 if there is any problem.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli validate vm.yaml pool.yaml\n" +
-			"  kubectl kustomize . | vmop-cli validate -",
-		Flags: append(selectFlags(),
+			"  kubectl kustomize . | vmop-cli validate -\n" +
+			"  vmop-cli validate vm.yaml -o json",
+		Flags: append(selectFlags(), outputFlag("", formatText),
 			&cli.BoolFlag{Name: "lenient", Usage: "unknown fields are warnings, as they are dropped by the API server", DisableDefaultText: true},
 		),
 		Action: p.validate,
@@ -30,25 +34,31 @@ func (p *program) validateCommand() *cli.Command {
 }
 
 func (p *program) validate(c *cli.Context) error {
+	format, err := outputFormat(c, formatText)
+	if err != nil {
+		return err
+	}
 	files, err := needFiles(c)
 	if err != nil {
 		return err
 	}
-	objects, problems, err := p.load(files, selected(c), spec.Options{Default: true, Validate: true, Lenient: c.Bool("lenient")})
+	objects, said, err := p.load(files, selected(c), spec.Options{Default: true, Validate: true, Lenient: c.Bool("lenient")})
 	for i := range objects {
-		for _, w := range objects[i].Warnings {
-			fmt.Fprintln(p.stderr, warned(w))
-		}
+		said = append(said, asFindings(output.SeverityWarning, objects[i].Warnings...)...)
 		if vm := objects[i].VirtualMachine; vm != nil && vm.Spec.VirtualMachineClassName != "" && !foreign(&objects[i]) { // of which the translation tells
-			p.note("%v", objects[i].Problem("spec.virtualMachineClassName", "note: the class "+vm.Spec.VirtualMachineClassName+" is not among the files, and was not looked at"))
+			said = append(said, asFindings(output.SeverityNote, objects[i].Problem("spec.virtualMachineClassName", "the class "+vm.Spec.VirtualMachineClassName+" is not among the files, and was not looked at"))...)
 		}
-		problems = append(problems, runnable(&objects[i])...)
+		said = append(said, asFindings(output.SeverityError, runnable(&objects[i])...)...)
 	}
-	p.report(problems)
+	if forPrograms(format) {
+		err = errors.Join(printList(p, format, printedManifestFindings(said)), err)
+	} else {
+		p.report(said)
+	}
 	if err != nil {
 		return err
 	}
-	if len(problems) > 0 {
+	if wrong(said) {
 		return errSilent
 	}
 	n := 0
@@ -60,11 +70,8 @@ func (p *program) validate(c *cli.Context) error {
 	if n == 0 {
 		return errors.New("nothing to validate: " + noMachine(files, selected(c), objects).Error())
 	}
-	fmt.Fprintf(p.stdout, "%d valid\n", n)
+	if !forPrograms(format) {
+		fmt.Fprintf(p.stdout, "%d valid\n", n)
+	}
 	return nil
-}
-
-func warned(w spec.Problem) spec.Problem {
-	w.Message = "warning: " + w.Message
-	return w
 }

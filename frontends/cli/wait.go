@@ -22,19 +22,25 @@ func (p *program) waitCommand() *cli.Command {
 		ArgsUsage: "NAME",
 		Description: "running is when the guest executes, ready when its guest agent has answered, which\n" +
 			"needs the agent in the guest, and stopped when no process has the machine. For a\n" +
-			"cluster, use kubectl wait.\n\n" +
+			"cluster, use kubectl wait. With -o json or yaml it prints the machine as it is then.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli wait hello --for=running\n" +
-			"  vmop-cli wait hello --for=stopped --timeout 5m",
+			"  vmop-cli wait hello --for=stopped --timeout 5m\n" +
+			"  vmop-cli wait hello --for=stopped -o json",
 		Flags: machineFlags(
 			&cli.StringFlag{Name: "for", Value: "running", Usage: "`WHAT`: running, ready or stopped"},
 			&cli.DurationFlag{Name: "timeout", Usage: "wait at most this `DURATION`, as in 5m; without it, as long as it takes", DefaultText: "none"},
+			outputFlag("", formatText),
 		),
 		Action: p.wait,
 	}
 }
 
 func (p *program) wait(c *cli.Context) error {
+	format, err := outputFormat(c, formatText)
+	if err != nil {
+		return err
+	}
 	condition, ok := waitConditions[c.String("for")]
 	if !ok {
 		return usagef(c, "--for %q: want running, ready or stopped", c.String("for"))
@@ -61,6 +67,10 @@ func (p *program) wait(c *cli.Context) error {
 			err = fmt.Errorf("%w (%s: %s)", err, now.Status, now.Message())
 		}
 		return fmt.Errorf("wait for %s: %w", m.FullName(), err)
+	}
+	if forPrograms(format) {
+		out := p.printedHere(h, &now)
+		return p.printOne(format, &out)
 	}
 	fmt.Fprintf(p.stdout, "%s is %s (after %v).\n", m.FullName(), c.String("for"), time.Since(started).Round(100*time.Millisecond))
 	return nil

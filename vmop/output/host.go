@@ -139,6 +139,55 @@ type NoCloud struct {
 	NetworkConfig *string `json:"networkConfig,omitempty"`
 }
 
+// Version is what vmop-cli is, and the QEMU that it finds: version.
+type Version struct {
+	metav1.TypeMeta `json:",inline"`
+	ClientVersion   ClientVersion `json:"clientVersion"`
+	QEMU            FoundQEMU     `json:"qemu"`
+}
+
+// ClientVersion is what vmop-cli is, by the names of kubectl version.
+type ClientVersion struct {
+	GitVersion string `json:"gitVersion"`
+	GoVersion  string `json:"goVersion"`
+	// Platform is the operating system and the architecture, such as linux/amd64.
+	Platform string `json:"platform"`
+}
+
+// FoundQEMU is the QEMU in which machines of this host run.
+type FoundQEMU struct {
+	Version string `json:"version,omitempty"`
+	Path    string `json:"path,omitempty"`
+	// Problem says why there is none that can be used.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Severity is what a finding in a manifest means for whoever uses it.
+type Severity string
+
+// With an error nothing is done with a manifest; a warning says what is not as it was
+// probably meant, and a note what somebody should know.
+const (
+	SeverityError   Severity = "error"
+	SeverityWarning Severity = "warning"
+	SeverityNote    Severity = "note"
+)
+
+// ManifestFinding is what there is to say of a manifest: validate.
+type ManifestFinding struct {
+	metav1.TypeMeta `json:",inline"`
+	// InvolvedObject is what it is about, if the file could be read so far, and its
+	// FieldPath the field, such as spec.vm.disks[2].cdrom.image.
+	InvolvedObject *corev1.ObjectReference `json:"involvedObject,omitempty"`
+	// Path is the file as it was named, <stdin> for the standard input, and Line the line
+	// in it, counted from 1; it is missing where nobody knows it.
+	Path     string   `json:"path"`
+	Line     int      `json:"line,omitempty"`
+	Severity Severity `json:"severity"`
+	// Message says what was found and what would be right.
+	Message string `json:"message"`
+}
+
 // HostFinding is one thing that this host has for machines, or lacks: doctor.
 type HostFinding struct {
 	metav1.TypeMeta `json:",inline"`

@@ -8,7 +8,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// Machine is a machine of one host or of a cluster: list, inspect.
+// Machine is a machine of one host or of a cluster: list, inspect, describe, wait.
 type Machine struct {
 	spec.VirtualMachine `json:",inline"`
 	// Observed is what the API has no field for.
@@ -20,6 +20,8 @@ type Machine struct {
 type Observed struct {
 	// Message says in words what the machine waits for, or what is wrong with it.
 	Message string `json:"message,omitempty"`
+	// NextStep says in words what to do next, with the commands for it: describe.
+	NextStep string `json:"nextStep,omitempty"`
 	// UUID is the identity that the guest sees, as far as it is known.
 	UUID string `json:"uuid,omitempty"`
 	// Host is where a machine of one host is, Pod that of a machine of a cluster.
