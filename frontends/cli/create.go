@@ -190,7 +190,10 @@ func (p *program) restartCommand() *cli.Command {
 		Usage:     "stop a machine and start it again, on this host or in a cluster",
 		ArgsUsage: "NAME...",
 		Description: "Does what stop and start do: what waits for a restart takes effect. A machine of\n" +
-			"this host that does not run is started. In a cluster, an operation restarts it (kubectl get\n" +
+			"this host that does not run is started. One that could not be started again, because an\n" +
+			"image is gone for instance, is not stopped. A guest that does not shut down in time is\n" +
+			"stopped without its consent, and started again: the exit code is 3. One that still runs\n" +
+			"after --timeout, without --force, is not. In a cluster, an operation restarts it (kubectl get\n" +
 			"vmop): the machine gets a new pod when its guest has shut down, unless that could not start.\n" +
 			"With --force the guest is not waited for. The exit code is 1 if it fails, and a wait that is\n" +
 			"ended, as by Ctrl-C, ends nothing else.\n\n" +
@@ -209,22 +212,53 @@ func (p *program) restartCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			if m.Running() {
-				if err := p.stopHere(c, m); err != nil {
-					return err
-				}
-			}
-			return p.startHere(c, m)
+			return p.restartHere(c, m)
 		},
 	}
 }
 
-// startHere starts a machine of this host by what is kept of it.
-func (p *program) startHere(c *cli.Context, m host.Machine) error {
+// restartHere stops a machine of this host, if it runs, and starts it again.
+func (p *program) restartHere(c *cli.Context, m host.Machine) error {
+	if !m.Running() {
+		return p.startHere(c, m)
+	}
+	// Whatever stands in the way of its start is told while it still runs. The job is made
+	// again after the stop, which may take minutes: the manifest may be another one then.
+	o, err := p.keptManifest(c, m)
+	if err != nil {
+		return err
+	}
+	if _, _, err := p.makeJob(c.Context, c, &o); err != nil {
+		p.note("%s is not stopped: it could not be started again.", m.FullName())
+		return err
+	}
+	stopped := p.stopHere(c, m)
+	var status *exitStatus
+	forced := errors.As(stopped, &status) && status.code == exitForced
+	if stopped != nil && !forced {
+		return stopped
+	}
+	if forced {
+		p.errorf("%v", stopped)
+	}
+	if err := p.startHere(c, m); err != nil || !forced {
+		return err
+	}
+	return &exitStatus{code: exitForced}
+}
+
+// keptManifest is what is kept of a machine of this host.
+func (p *program) keptManifest(c *cli.Context, m host.Machine) (spec.Object, error) {
 	o, err := m.Object()
 	if errors.Is(err, host.ErrNoManifest) {
-		return fmt.Errorf("%w: run it once with %s", err, p.hint(c, "run", "FILE"))
+		return o, fmt.Errorf("%w: run it once with %s", err, p.hint(c, "run", "FILE"))
 	}
+	return o, err
+}
+
+// startHere starts a machine of this host by what is kept of it.
+func (p *program) startHere(c *cli.Context, m host.Machine) error {
+	o, err := p.keptManifest(c, m)
 	if err != nil {
 		return err
 	}

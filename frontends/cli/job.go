@@ -20,32 +20,11 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// prepare makes the job of a manifest.
+// prepare makes the job of a manifest, and tells what is to be known before it starts.
 func (p *program) prepare(ctx context.Context, c *cli.Context, o *spec.Object) (*host.Job, error) {
-	h, err := p.host(c)
+	j, given, err := p.makeJob(ctx, c, o)
 	if err != nil {
 		return nil, err
-	}
-	given, err := p.givenTo(c, h, o)
-	if err != nil {
-		return nil, err
-	}
-	g := p.begin("asking QEMU what this host offers")
-	j, err := h.Prepare(ctx, o, host.JobOptions{Given: given, FreshDisks: c.StringSlice("new-disk"), Probe: p.probeOptions(), Version: version(),
-		Image: func(source string) host.ImageOptions {
-			g.set("looking for " + source)
-			return host.ImageOptions{
-				Progress: func(at imagesource.Progress) { g.set(imageProgress(source, at)) },
-				Waiting:  func(who string) { g.set(fmt.Sprintf("waiting for %s, which fetches %s", who, source)) },
-			}
-		},
-	})
-	g.end()
-	if err != nil && ctx.Err() != nil {
-		return nil, fmt.Errorf("%s: the start was interrupted", fullName(o.Namespace, o.Name))
-	}
-	if err != nil {
-		return nil, p.told(o, wayOut(err))
 	}
 	p.tellDisks(j, given)
 	for _, note := range slices.Concat(host.MemoryNotes(o.VirtualMachine), host.USBNotes(o.VirtualMachine), j.DisplayNotes()) {
@@ -59,6 +38,36 @@ func (p *program) prepare(ctx context.Context, c *cli.Context, o *spec.Object) (
 		}
 	}
 	return j, nil
+}
+
+// makeJob makes the job of a manifest and what was given with it, and tells nothing.
+func (p *program) makeJob(ctx context.Context, c *cli.Context, o *spec.Object) (*host.Job, host.Given, error) {
+	h, err := p.host(c)
+	if err != nil {
+		return nil, host.Given{}, err
+	}
+	given, err := p.givenTo(c, h, o)
+	if err != nil {
+		return nil, given, err
+	}
+	g := p.begin("asking QEMU what this host offers")
+	j, err := h.Prepare(ctx, o, host.JobOptions{Given: given, FreshDisks: c.StringSlice("new-disk"), Probe: p.probeOptions(), Version: version(),
+		Image: func(source string) host.ImageOptions {
+			g.set("looking for " + source)
+			return host.ImageOptions{
+				Progress: func(at imagesource.Progress) { g.set(imageProgress(source, at)) },
+				Waiting:  func(who string) { g.set(fmt.Sprintf("waiting for %s, which fetches %s", who, source)) },
+			}
+		},
+	})
+	g.end()
+	if err != nil && ctx.Err() != nil {
+		return nil, given, fmt.Errorf("%s: the start was interrupted", fullName(o.Namespace, o.Name))
+	}
+	if err != nil {
+		return nil, given, p.told(o, wayOut(err))
+	}
+	return j, given, nil
 }
 
 // wayOut adds to a refusal what can be done.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -78,8 +79,11 @@ func (p *program) stopHere(c *cli.Context, m host.Machine) error {
 	_, err = h.Stop(ctx, m, host.StopOptions{Now: c.Bool("now"), Timeout: c.Duration("timeout"), Force: c.Bool("force")})
 	g.end()
 	if err != nil {
-		if !c.Bool("now") {
-			err = fmt.Errorf("%w; to end it without the guest's consent: %s", err, p.hint(c, "stop", "--now", full))
+		if restart := c.Command.Name == "restart"; !c.Bool("now") {
+			if restart && errors.Is(err, host.ErrStillRuns) {
+				err = fmt.Errorf("%w, and is not started again when it has shut down", err)
+			}
+			err = fmt.Errorf("%w; to end it without the guest's consent: %s", err, p.hint(c, c.Command.Name, "--now", full))
 		}
 		return fmt.Errorf("stop %s: %w", full, err)
 	}
