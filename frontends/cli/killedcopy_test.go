@@ -18,6 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/vmop/sdk/internal/filecopy"
+	"github.com/vmop/sdk/internal/overlay"
 	"github.com/vmop/sdk/vmop/host"
 )
 
@@ -190,6 +191,27 @@ func (k *copyKiller) round(name, victim string, clone bool, when int64) {
 	} else if there {
 		k.Check(k.Exec("vmop-cli", "snapshot", "delete", "keeper", name))
 	}
+}
+
+// interruptedCopyCommand leaves a machine that does not run as a copy of its disk does that
+// was killed while the guest wrote to an overlay: interrupted-copy NAMESPACE/NAME IMAGE.
+func interruptedCopyCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: interrupted-copy NAMESPACE/NAME IMAGE")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	data := filepath.Join(ts.Getenv("VMOP_DATA_DIR"), "machines", filepath.FromSlash(args[0]))
+	image := ts.MkAbs(args[1])
+	info, err := os.Stat(image)
+	ts.Check(err)
+	d := overlay.Disk{Name: "disk", Image: overlay.ImageIn(data, image), Format: "raw", Overlay: "0.qcow2"}
+	h, err := overlay.Begin(ctx, data, []overlay.Disk{d})
+	ts.Check(err)
+	ts.Check(h.Make(ctx, d, info.Size()))
+	ts.Check(h.Still())
+	ts.Check(h.Write(overlay.Attached))
+	ts.Check(h.Close())
 }
 
 // agedCommand makes what was interrupted as old as it must be to be taken for abandoned:

@@ -37,7 +37,7 @@ const patience = 3 * time.Minute
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", UpdateScripts: *update, Setup: setup,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"page": pageCommand, "push-disk": pushDiskCommand, "serve-images": serveImagesCommand},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"interrupted-copy": interruptedCopyCommand, "page": pageCommand, "push-disk": pushDiskCommand, "serve-images": serveImagesCommand},
 	})
 }
 

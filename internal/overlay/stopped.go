@@ -116,6 +116,21 @@ func settle(ctx context.Context, data string, note func([]string) error, interru
 	}
 }
 
+// Check tells why what is left of overlays of a machine cannot be merged; nil if it can,
+// or if there is nothing. It changes nothing.
+func Check(data string) error {
+	j, err := Read(data)
+	if err != nil {
+		return err
+	}
+	h := &Held{data: data}
+	if j == nil {
+		return h.empty()
+	}
+	h.Journal = *j
+	return h.checkAll()
+}
+
 // checkAll checks all images before the first of them is written.
 func (h *Held) checkAll() error {
 	if !h.Phase.Counts() {

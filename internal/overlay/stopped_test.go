@@ -242,3 +242,27 @@ func TestOneHolds(t *testing.T) {
 		t.Error("overlays that count were removed")
 	}
 }
+
+// Whether overlays can be merged is said without merging them, and without changing
+// anything.
+func TestCheck(t *testing.T) {
+	b := newBench(t, "raw")
+	b.ok(Check(b.data)) // there are none
+	h := b.begin("raw", Attached)
+	b.ok(h.Close())
+	b.ok(Check(b.data))
+	for name, path := range map[string]string{"an overlay": h.Overlay(h.Disks[0]), "the journal": h.path(journalFile), "an image": b.elsewhere} {
+		b.ok(os.Rename(path, path+"-away"))
+		if err := Check(b.data); err == nil || !strings.Contains(err.Error(), filepath.Base(path)) || !strings.Contains(err.Error(), "put it back") {
+			t.Errorf("without %s: %v", name, err)
+		}
+		b.ok(os.Rename(path+"-away", path))
+	}
+	b.ok(os.Chtimes(b.elsewhere, time.Time{}, time.Now()))
+	if err := Check(b.data); !errors.Is(err, ErrChanged) {
+		t.Error(err)
+	}
+	if j, err := Read(b.data); err != nil || j.Phase != Attached {
+		t.Errorf("%+v, %v", j, err)
+	}
+}

@@ -70,7 +70,11 @@ func (h *Host) examineImages(ctx context.Context) (out examinedImages) {
 		m := &machines[i]
 		found := examinedMachine{name: m.FullName()}
 		if overlay.Left(m.Data) {
-			out.unmerged = append(out.unmerged, m.FullName())
+			if err := overlay.Check(m.Data); err != nil {
+				found.problems = append(found.problems, imageProblem{found: "a copy of its disks was interrupted and cannot be completed: " + err.Error(), do: "see to what is said there; nothing is written to its disks before"})
+			} else {
+				out.unmerged = append(out.unmerged, m.FullName())
+			}
 		}
 		disks, err := h.examineDisks(m)
 		for _, p := range unjoin(err) {
