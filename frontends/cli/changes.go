@@ -72,7 +72,7 @@ func (p *program) changes(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	after, err := p.machine(c, c.Args().Slice()[1:])
+	after, err := p.machine(c, c.Args().Slice()[1:], p.onHost(c))
 	if err != nil {
 		return err
 	}
@@ -107,28 +107,36 @@ func (p *program) oldManifest(c *cli.Context) (spec.Object, error) {
 			return spec.Object{}, err
 		}
 	}
-	return p.machine(c, []string{old})
+	return p.machine(c, []string{old}, p.onHost(c))
 }
 
-// isHere reports whether a machine is one of this host, as for all commands: unless a
-// cluster is asked for. One that neither this host has nor --local says to be here may be
-// a cluster's.
+// onHost reports of a machine whether it is one of this host, as for all commands: unless
+// a cluster is asked for. One that neither this host has nor --local says to be here may
+// be a cluster's.
+func (p *program) onHost(c *cli.Context) func(*spec.Object) (bool, error) {
+	return func(o *spec.Object) (bool, error) {
+		if inCluster(c) || c.Bool("local") {
+			return c.Bool("local"), nil
+		}
+		h, err := p.host(c)
+		if err != nil {
+			return false, err
+		}
+		_, err = h.Machine(o.Namespace, o.Name)
+		if errors.Is(err, host.ErrNotFound) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+}
+
+// isHere is onHost of a machine, and tells what it has found out.
 func (p *program) isHere(c *cli.Context, o *spec.Object) (bool, error) {
-	if inCluster(c) || c.Bool("local") {
-		return c.Bool("local"), nil
-	}
-	h, err := p.host(c)
-	if err != nil {
-		return false, err
-	}
-	_, err = h.Machine(o.Namespace, o.Name)
-	if errors.Is(err, host.ErrNotFound) {
-		return false, nil
-	}
-	if err == nil {
+	here, err := p.onHost(c)(o)
+	if here && !c.Bool("local") {
 		p.note("%s is a machine of this host, for which this is; --cluster compares for a cluster.", fullName(o.Namespace, o.Name))
 	}
-	return true, err
+	return here, err
 }
 
 // awaiting tells what waits for a restart of a machine.

@@ -91,7 +91,7 @@ func (p *program) apply(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	o, err := p.machine(c, files)
+	o, err := p.machine(c, files, always)
 	if err != nil {
 		return err
 	}

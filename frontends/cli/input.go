@@ -36,6 +36,9 @@ type selection struct {
 	namespace, name string
 	// plain: machines stay as they are for a cluster, which has classes of its own.
 	plain bool
+	// here says which machines are for this host: they have disks of their own instead
+	// of those of a cluster. Without it none is.
+	here func(*spec.Object) (bool, error)
 }
 
 func selected(c *cli.Context) selection {
@@ -125,10 +128,14 @@ func (p *program) load(files []string, s selection, opts spec.Options) ([]spec.O
 	// What a machine refers to counts, and its class, whatever is selected.
 	objects, found := translated(objects, s, opts)
 	said = append(said, found...)
-	classes := classesAmong(objects)
+	classes, beside := classesAmong(objects), besideAmong(objects)
 	objects = slices.DeleteFunc(objects, unselected)
 	if opts.Default && !s.plain {
 		said = append(said, inline(objects, classes)...)
+	}
+	if opts.Default && s.here != nil {
+		found, err := ownDisks(objects, beside, s.here)
+		said, errs = append(said, found...), append(errs, err)
 	}
 	said = slices.DeleteFunc(said, func(f finding) bool {
 		return f.Name != "" && f.Kind != spec.KindClass && !s.matches(f.Namespace, f.Name) // one without a name may be anybody's
@@ -157,12 +164,8 @@ func duplicates(objects []spec.Object) []spec.Problem {
 	return out
 }
 
-// machines are the virtual machines among the objects, defaulted and valid. All
+// machinesAmong are the virtual machines among the objects, defaulted and valid. All
 // problems are told, and an error that says so is returned.
-func (p *program) machines(c *cli.Context, files []string) ([]spec.Object, error) {
-	return p.machinesAmong(files, selected(c))
-}
-
 func (p *program) machinesAmong(files []string, s selection) ([]spec.Object, error) {
 	machines, others, err := p.machinesAndOthers(files, s)
 	if err == nil && len(machines) == 0 {
@@ -191,9 +194,12 @@ func (p *program) machinesAndOthers(files []string, s selection) (machines, othe
 	return machines, others, nil
 }
 
-// machine is machines for a command that works with one.
-func (p *program) machine(c *cli.Context, files []string) (spec.Object, error) {
-	objects, err := p.machines(c, files)
+// machine is the machine of files for a command that works with one; here is that of a
+// [selection].
+func (p *program) machine(c *cli.Context, files []string, here func(*spec.Object) (bool, error)) (spec.Object, error) {
+	s := selected(c)
+	s.here = here
+	objects, err := p.machinesAmong(files, s)
 	if err != nil {
 		return spec.Object{}, err
 	}

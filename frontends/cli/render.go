@@ -112,12 +112,16 @@ func (p *program) render(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	objects, others, err := p.machinesAndOthers(files, selected(c))
+	want := selected(c)
+	if c.Bool("local") {
+		want.here = always
+	}
+	objects, others, err := p.machinesAndOthers(files, want)
 	if err != nil {
 		return err
 	}
 	if len(objects) == 0 && !slices.ContainsFunc(others, func(o spec.Object) bool { return o.VmPool != nil }) {
-		return noMachine(files, selected(c), others)
+		return noMachine(files, want, others)
 	}
 	if len(objects) == 0 {
 		p.note("Nothing to render: there are pools only, of which nothing is made.")

@@ -64,7 +64,7 @@ func (p *program) manifestOrImage(c *cli.Context) (made, error) {
 	if err != nil {
 		return made{}, err
 	}
-	o, err := p.machine(c, files)
+	o, err := p.machine(c, files, always)
 	if err == nil {
 		p.withoutClass(&o)
 	}
