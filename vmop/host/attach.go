@@ -32,6 +32,12 @@ const (
 // errOccupied is what QEMU says of a root port that has a device.
 const errOccupied = "in use by"
 
+// noPlaceError says why a machine that runs cannot be given a disk that its next start
+// gives it.
+type noPlaceError struct{ why string }
+
+func (e *noPlaceError) Error() string { return e.why }
+
 // ErrNotReleased says that a guest has not let a disk go.
 var ErrNotReleased = errors.New("the guest has not released the disk")
 
@@ -132,7 +138,7 @@ func (m *Machine) plug(ctx context.Context, disk, path, serial string) (err erro
 				return err
 			}
 		}
-		return fmt.Errorf("all of its %d places for what is plugged are taken: detach another disk, or attach it to the machine when it is stopped", qemucmd.HotPlugPorts)
+		return &noPlaceError{fmt.Sprintf("all of its %d places for what is plugged are taken: detach another disk, or attach it to the machine when it is stopped", qemucmd.HotPlugPorts)}
 	})
 }
 
@@ -179,7 +185,7 @@ func plugAt(ctx context.Context, c *qmp.Client, port int, disk, path string, for
 		Properties: map[string]any{"drive": node, "serial": serial},
 	})
 	if refused := (*qmp.Error)(nil); errors.As(err, &refused) && strings.Contains(refused.Error(), "Bus '"+qemucmd.PortID(port)+"' not found") {
-		return errors.New("it was made before machines had places for disks that are plugged: stop it, and attach the disk then")
+		return &noPlaceError{"it was made before machines had places for disks that are plugged: stop it, and attach the disk then"}
 	}
 	return err
 }
@@ -283,7 +289,7 @@ func (m *Machine) unplug(ctx context.Context, disk heldDisk) error {
 		case err != nil:
 			return err
 		}
-		port := slices.IndexFunc(slices.Collect(ports), func(n string) bool { return n == found[0].node })
+		port := portOf(found[0].node)
 		if port < 0 {
 			return errors.New("it was there when the machine was started, and only what was attached since can be taken out while it runs: stop it first")
 		}
@@ -302,6 +308,9 @@ func ports(yield func(string) bool) {
 		}
 	}
 }
+
+// portOf is the root port that a disk is at by its node; -1 if it is at none.
+func portOf(node string) int { return slices.Index(slices.Collect(ports), node) }
 
 // releaseDevice asks a guest to release a device, and waits until it has.
 func releaseDevice(ctx context.Context, c *qmp.Client, id string) error {

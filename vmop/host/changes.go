@@ -12,25 +12,31 @@ import (
 // Changes are the differences between two manifests of a machine of one host, where
 // a disk is an image and no volume claim. Names and namespaces are no differences: of the
 // manifests of two machines it says how one would have to change to be like the other.
-// Nil stands for a machine of which nothing is written down.
-func Changes(before, after *spec.VirtualMachine) []changes.Change {
-	found := changes.Between(before, after, changes.Options{})
-	for i := range found {
-		c := &found[i]
-		if !strings.HasPrefix(c.Path, "spec.vm.disks[") || !strings.Contains(c.Path, ".volumeClaimTemplate.spec.") {
-			continue
-		}
-		size := strings.HasSuffix(c.Path, ".resources.requests[storage]")
-		switch {
-		case size && c.Applied == changes.AppliedNever:
-			c.Reason = "a disk image does not shrink; make a new disk and copy the data"
-		case size:
-			c.Applied, c.Reason = changes.AppliedLive, "the image in the machine's directory grows, also while the machine runs; one that --disk names keeps its size"
-		default:
-			c.Applied, c.Reason = changes.AppliedNever, "it is for volume claims of a cluster, and means nothing on one host"
-		}
+// Nil stands for a machine of which nothing is written down. A disk that was there at
+// the start of a machine goes with its next start only; of one that came while it runs,
+// [Host.Apply] knows.
+func Changes(before, after *spec.VirtualMachine) []changes.Change { return between(before, after, nil) }
+
+// between is [Changes] for a machine that runs with disks, by their claims, that were
+// plugged into it.
+func between(before, after *spec.VirtualMachine, plugged []string) []changes.Change {
+	return changes.Between(before, after, changes.Options{PlugsDisks: true, Plugged: plugged, Judge: judgeImage})
+}
+
+// judgeImage says what becomes of a change of a disk that is an image.
+func judgeImage(c *changes.Change) {
+	if !strings.HasPrefix(c.Path, "spec.vm.disks[") || !strings.Contains(c.Path, ".volumeClaimTemplate.spec.") {
+		return
 	}
-	return found
+	size := strings.HasSuffix(c.Path, ".resources.requests[storage]")
+	switch {
+	case size && c.Applied == changes.AppliedNever:
+		c.Reason = "a disk image does not shrink; make a new disk and copy the data"
+	case size:
+		c.Applied, c.Reason = changes.AppliedLive, "the image in the machine's directory grows, also while the machine runs; one that --disk names keeps its size"
+	default:
+		c.Applied, c.Reason = changes.AppliedNever, "it is for volume claims of a cluster, and means nothing on one host"
+	}
 }
 
 // keepSizes says of the disks that were given, by their names, that a larger size in the

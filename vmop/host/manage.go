@@ -135,15 +135,7 @@ func (m *Machine) Awaiting() ([]changes.Change, error) {
 	if !m.Running() {
 		return nil, nil
 	}
-	file := filepath.Join(m.runtimeDir(), runner.StartedFile)
-	data, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: what it was started with is not known: an earlier version has started it, or it is about to end", m.FullName())
-	}
-	if err != nil {
-		return nil, err
-	}
-	started, err := m.objectOf(file, data)
+	started, err := m.started()
 	if err != nil {
 		return nil, err
 	}
@@ -152,6 +144,11 @@ func (m *Machine) Awaiting() ([]changes.Change, error) {
 		return nil, err
 	}
 	all := Changes(started.VirtualMachine, now.VirtualMachine)
+	for i := range all {
+		if isPlugging(all[i]) { // it was not possible, or nobody could write down that it was done
+			all[i].Applied, all[i].Reason = changes.AppliedRestart, ""
+		}
+	}
 	return slices.DeleteFunc(all, func(c changes.Change) bool { return c.Applied != changes.AppliedRestart }), nil
 }
 
@@ -199,6 +196,13 @@ func (h *Host) Apply(ctx context.Context, m Machine, o *spec.Object, g Given) (A
 	c, _, err := h.configuration(o, g)
 	if err != nil {
 		return out, err
+	}
+	if m.Runner != 0 {
+		devices, err := h.changeDevices(ctx, &m, o, g, &c)
+		if err != nil {
+			return out, err
+		}
+		devices.tell(out.Changes)
 	}
 	if err := m.keep(o, g); err != nil {
 		return out, err

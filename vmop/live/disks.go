@@ -47,7 +47,7 @@ func (d *decider) disks() {
 	}
 	started := d.in.Machine.Started.Runner.VM.Drives
 	n := 0
-	for i, w := range d.in.Config.Runner.VM.Drives {
+	for i, w := range d.unplugged() {
 		if i >= len(started) || started[i].Type != w.Type || started[i].Name != w.Name || started[i].Where() != w.Where() {
 			break // from here on the disks of the running machine are others
 		}
@@ -77,11 +77,20 @@ func (d *decider) disks() {
 	}
 }
 
+// unplugged are the drives of the wanted configuration without those that were plugged
+// since the machine was started, wherever in the list they are.
+func (d *decider) unplugged() []runnerconfig.Drive {
+	return slices.DeleteFunc(slices.Clone(d.in.Config.Runner.VM.Drives), func(w runnerconfig.Drive) bool {
+		return w.Type != runnerconfig.DriveCD && w.Name != "" &&
+			slices.ContainsFunc(d.in.Observed.Disks, func(o Disk) bool { return o.ID == qemucmd.PluggedID(w.Name) })
+	})
+}
+
 // withoutGrown is the wanted configuration with the disks that have grown as they
 // were at the start, and without those that were plugged since.
 func (d *decider) withoutGrown() *runnerconfig.Config {
 	c := *d.in.Config
-	c.Runner.VM.Drives = slices.Clone(c.Runner.VM.Drives)
+	c.Runner.VM.Drives = d.unplugged()
 	for _, i := range d.grown {
 		was := &d.in.Machine.Started.Runner.VM.Drives[i]
 		if d.in.Machine.GrowsDisks {
@@ -89,14 +98,5 @@ func (d *decider) withoutGrown() *runnerconfig.Config {
 		}
 		c.Runner.VM.Drives[i].GrowTo = was.GrowTo
 	}
-	drives := c.Runner.VM.Drives
-	for n := len(d.in.Machine.Started.Runner.VM.Drives); n < len(drives); {
-		if slices.ContainsFunc(d.in.Observed.Disks, func(o Disk) bool { return o.ID == qemucmd.PluggedID(drives[n].Name) }) {
-			drives = slices.Delete(drives, n, n+1)
-		} else {
-			n++
-		}
-	}
-	c.Runner.VM.Drives = drives
 	return &c
 }

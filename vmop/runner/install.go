@@ -26,6 +26,10 @@ func copyFile(from, to string) (bool, error) {
 	return created, errors.Join(err, src.Close())
 }
 
+// CreateImage makes the empty image of a disk, as a start does, where there is no file:
+// created says that there was none. It is for disks that come while a machine runs.
+func CreateImage(path string, size int64) (created bool, err error) { return createImage(path, size) }
+
 // createImage makes a sparse raw image of size bytes where there is none.
 func createImage(path string, size int64) (bool, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

@@ -42,6 +42,17 @@ func (c *Change) Awaiting() spec.AwaitingChange {
 	return spec.AwaitingChange{Operation: c.Operation, Path: c.Path, CurrentValue: value(c.OldValue), DesiredValue: value(c.NewValue), Message: c.Reason}
 }
 
+// IsDisk reports whether a disk as a whole comes, goes or is replaced: an entry of
+// spec.vm.disks or of spec.blockDeviceRefs.
+func (c *Change) IsDisk() bool {
+	for _, list := range []string{"spec.vm.disks[", "spec.blockDeviceRefs["} {
+		if rest, ok := strings.CutPrefix(c.Path, list); ok {
+			return strings.Index(rest, "]") == len(rest)-1
+		}
+	}
+	return false
+}
+
 // Applied says when a change takes effect on a machine that runs.
 type Applied string
 

@@ -17,12 +17,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ChangeOptions says what the cluster can do to a running machine. The zero
-// value is a cluster without special abilities, or a single host.
+// Options say what can be done to a running machine. The zero value is a cluster
+// without special abilities.
 type Options struct {
 	// InPlaceResize says that the cluster changes the CPU and memory requests
 	// of a running pod (Kubernetes' in-place pod resize).
 	InPlaceResize bool
+	// PlugsDisks says that disks which come are plugged into a running machine, where
+	// nothing else of the change waits for a restart.
+	PlugsDisks bool
+	// Plugged are the disks, by their claims, that came while the machine ran and are
+	// at its places for what is plugged. They have no part in the order of the others,
+	// and can go again. Changes of a list that has some are not to be applied one after
+	// the other.
+	Plugged []string
+	// Judge has the last word on what becomes of a change, if it is not nil: what waits
+	// for a restart then keeps disks from being plugged.
+	Judge func(*Change)
 }
 
 // Changes lists the differences between two manifests of one machine: its
@@ -54,6 +65,7 @@ func Between(old, new *spec.VirtualMachine, o Options) []Change {
 	d.values(&location{parent: meta, name: "labels"}, reflect.ValueOf(old.Labels), reflect.ValueOf(new.Labels))
 	d.values(&location{parent: meta, name: "annotations"}, reflect.ValueOf(old.Annotations), reflect.ValueOf(new.Annotations))
 	d.structs(&location{name: "spec"}, reflect.ValueOf(&old.Spec).Elem(), reflect.ValueOf(&new.Spec).Elem())
+	d.settleDevices()
 	return d.changes
 }
 
@@ -62,6 +74,9 @@ type differ struct {
 	old, new *spec.VirtualMachine
 	options  Options
 	changes  []Change
+	// devices are the positions in changes of disks that come or go while the machine
+	// runs, if nothing else waits for a restart.
+	devices []int
 }
 
 // location is a place in both manifests. It becomes text only where there is a
@@ -70,7 +85,8 @@ type location struct {
 	parent *location
 	kind   locationKind
 	name   string // of a field, or a key of a map
-	index  int    // in a list
+	index  int    // in a list: the new one, unless it is not there
+	was    int    // in the old list
 }
 
 type locationKind int
@@ -200,41 +216,60 @@ func (d *differ) slices(at *location, old, new reflect.Value) {
 	}
 }
 
-// entries compares two lists by position.
+// entries compares two lists by position. Disks that are plugged are found by what they
+// are: they have no position.
 func (d *differ) entries(at *location, old, new reflect.Value) {
-	both := min(old.Len(), new.Len())
+	was, hot := d.divide(d.old, old)
+	is, wanted := d.divide(d.new, new)
+	both := min(len(was), len(is))
 	for i := range both {
-		entry := &location{parent: at, kind: inList, index: i}
-		if d.sameThing(old, new, i) {
-			d.structs(entry, old.Index(i), new.Index(i))
-		} else {
-			d.leaf(entry, old.Index(i), new.Index(i), true, true, func() bool { return false })
-		}
+		d.entry(&location{parent: at, kind: inList, index: is[i], was: was[i]}, old.Index(was[i]), new.Index(is[i]), d.sameThing(old, new, was[i], is[i]))
 	}
-	for i := old.Len() - 1; i >= both; i-- {
+	for _, i := range slices.Backward(was[both:]) {
 		d.leaf(&location{parent: at, kind: inList, index: i}, old.Index(i), old.Index(i), true, false, nil)
 	}
-	for i := both; i < new.Len(); i++ {
+	for _, i := range is[both:] {
 		d.leaf(&location{parent: at, kind: inList, index: i}, new.Index(i), new.Index(i), false, true, nil)
+	}
+	for _, claim := range d.options.Plugged {
+		from, had := hot[claim]
+		to, has := wanted[claim]
+		switch {
+		case had && has:
+			d.entry(&location{parent: at, kind: inList, index: to, was: from}, old.Index(from), new.Index(to), d.sameThing(old, new, from, to))
+		case had:
+			d.leaf(&location{parent: at, kind: inList, index: from}, old.Index(from), old.Index(from), true, false, nil)
+		case has:
+			d.leaf(&location{parent: at, kind: inList, index: to}, new.Index(to), new.Index(to), false, true, nil)
+		}
 	}
 }
 
-// sameThing reports whether the entry at a position is still what it was, so that
-// a difference is one of its properties.
-func (d *differ) sameThing(old, new reflect.Value, i int) bool {
+// entry compares two entries of lists.
+func (d *differ) entry(at *location, old, new reflect.Value, same bool) {
+	if same {
+		d.structs(at, old, new)
+	} else {
+		d.leaf(at, old, new, true, true, func() bool { return false })
+	}
+}
+
+// sameThing reports whether the entry at a position is still what it was at another, so
+// that a difference is one of its properties.
+func (d *differ) sameThing(old, new reflect.Value, i, j int) bool {
 	switch a := old.Index(i).Addr().Interface().(type) {
 	case *spec.Network:
-		b := new.Index(i).Addr().Interface().(*spec.Network)
+		b := new.Index(j).Addr().Interface().(*spec.Network)
 		return (a.Tap == nil) == (b.Tap == nil) && (a.User == nil) == (b.User == nil)
 	case *spec.Disk:
-		b := new.Index(i).Addr().Interface().(*spec.Disk)
+		b := new.Index(j).Addr().Interface().(*spec.Disk)
 		return (a.VolumeClaimTemplate == nil) == (b.VolumeClaimTemplate == nil) &&
 			(a.PersistentVolumeClaim == nil) == (b.PersistentVolumeClaim == nil) &&
 			(a.Image == nil) == (b.Image == nil) && (a.ContainerDisk == nil) == (b.ContainerDisk == nil) &&
 			(a.Cdrom == nil) == (b.Cdrom == nil) &&
-			spec.DiskName(d.old.Spec.VM.Disks, i) == spec.DiskName(d.new.Spec.VM.Disks, i)
+			spec.DiskName(d.old.Spec.VM.Disks, i) == spec.DiskName(d.new.Spec.VM.Disks, j)
 	case *spec.BlockDeviceRef:
-		b := new.Index(i).Addr().Interface().(*spec.BlockDeviceRef)
+		b := new.Index(j).Addr().Interface().(*spec.BlockDeviceRef)
 		return a.Kind == b.Kind && a.Name == b.Name
 	}
 	return true
@@ -258,6 +293,15 @@ func (d *differ) leaf(at *location, old, new reflect.Value, hadOld, hasNew bool,
 		c.Operation = spec.OperationRemove
 	}
 	c.Applied, c.Reason = d.effect(at)
+	if d.options.Judge != nil {
+		d.options.Judge(&c)
+	}
+	switch d.device(at, hadOld, hasNew) {
+	case deviceMay:
+		d.devices = append(d.devices, len(d.changes))
+	case deviceIs:
+		c.Applied, c.Reason = AppliedLive, deviceComes
+	}
 	d.changes = append(d.changes, c)
 }
 

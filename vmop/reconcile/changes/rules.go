@@ -240,11 +240,13 @@ func (d *differ) effect(at *location) (Applied, string) {
 	case pattern == "spec.vm.disks[].image.size" || pattern == containerDisk+".size":
 		return d.imageSize(at)
 	case isOrContains(containerDisk, pattern) && r.applied == AppliedRestart && at.name != "name" && at.name != "persistent":
-		if i := at.entryIndex(); was.Disks[i].Template() != nil && is.Disks[i].Template() != nil {
+		if i, j := at.entryIndex(); was.Disks[i].Template() != nil && is.Disks[j].Template() != nil {
 			return AppliedNever, diskKept
 		}
 	case pattern == "spec.vm.disks[]":
-		return r.applied, d.renamed(at.index)
+		if at.was == at.index { // a replacement
+			return r.applied, d.renamed(at.index)
+		}
 	case at.name == string(corev1.ResourceStorage) && pattern == template+".spec.resources.requests[]":
 		return d.storage(at)
 	}
@@ -304,9 +306,9 @@ func isComputeResource(name corev1.ResourceName) bool {
 // storage tells what a change of a disk's requested size does. Kubernetes
 // enlarges a claim that is bound and never shrinks one.
 func (d *differ) storage(at *location) (Applied, string) {
-	i := at.entryIndex()
+	i, j := at.entryIndex()
 	was := d.old.Spec.VM.Disks[i].VolumeClaimTemplate.Spec
-	is := d.new.Spec.VM.Disks[i].VolumeClaimTemplate.Spec
+	is := d.new.Spec.VM.Disks[j].VolumeClaimTemplate.Spec
 	had, hadSize := was.Resources.Requests[corev1.ResourceStorage]
 	want, hasSize := is.Resources.Requests[corev1.ResourceStorage]
 	switch {
@@ -322,8 +324,8 @@ func (d *differ) storage(at *location) (Applied, string) {
 
 // imageSize tells what a change of the size of a disk that is made of an image does.
 func (d *differ) imageSize(at *location) (Applied, string) {
-	i := at.entryIndex()
-	was, is := d.old.Spec.VM.Disks[i].Template(), d.new.Spec.VM.Disks[i].Template()
+	i, j := at.entryIndex()
+	was, is := d.old.Spec.VM.Disks[i].Template(), d.new.Spec.VM.Disks[j].Template()
 	if was == nil || is == nil {
 		return AppliedRestart, ""
 	}
@@ -338,10 +340,11 @@ func (d *differ) imageSize(at *location) (Applied, string) {
 	return AppliedRestart, "the volume grows at once; the disk image on it, and what the guest sees, with the next start"
 }
 
-// entryIndex is the position of the list entry that the place is in.
-func (l *location) entryIndex() int {
+// entryIndex is the position of the list entry that the place is in, in the old and in the
+// new list.
+func (l *location) entryIndex() (was, is int) {
 	for l.kind != inList {
 		l = l.parent
 	}
-	return l.index
+	return l.was, l.index
 }

@@ -1,0 +1,145 @@
+package changes
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// Reasons of disks that come and go.
+const (
+	deviceWaits = "while the machine runs disks come and go only where nothing else waits for its restart"
+	deviceGoes  = "the guest is asked to release it"
+	deviceComes = "it is plugged; the guest sees it by its serial number"
+)
+
+// divide are the positions of a list's entries that have a place in an order, and the
+// others by their claims.
+func (d *differ) divide(vm *spec.VirtualMachine, list reflect.Value) (ordered []int, plugged map[string]int) {
+	ordered = make([]int, 0, list.Len())
+	for i := range list.Len() {
+		claim := ""
+		if len(d.options.Plugged) > 0 {
+			claim = claimOf(vm, list, i)
+		}
+		if claim == "" || !slices.Contains(d.options.Plugged, claim) {
+			ordered = append(ordered, i)
+			continue
+		}
+		if plugged == nil {
+			plugged = map[string]int{}
+		}
+		plugged[claim] = i
+	}
+	return ordered, plugged
+}
+
+// claimOf is the claim of an entry of a list; empty for what has none.
+func claimOf(vm *spec.VirtualMachine, list reflect.Value, i int) string {
+	switch e := list.Index(i).Addr().Interface().(type) {
+	case *spec.Disk:
+		switch {
+		case e.PersistentVolumeClaim != nil:
+			return e.PersistentVolumeClaim.ClaimName
+		case e.VolumeClaimTemplate != nil:
+			return spec.DiskClaim(vm.Name, spec.DiskName(vm.Spec.VM.Disks, i))
+		}
+	case *spec.BlockDeviceRef:
+		return e.Claim()
+	}
+	return ""
+}
+
+// deviceChange is what a change is to the places for disks that are plugged.
+type deviceChange int
+
+const (
+	// deviceNone has nothing to do with them.
+	deviceNone deviceChange = iota
+	// deviceMay is a disk that can come, or go, while the machine runs.
+	deviceMay
+	// deviceIs is one that has come already.
+	deviceIs
+)
+
+// device says what a change is that has an old value, or a new one.
+func (d *differ) device(at *location, had, has bool) deviceChange {
+	if !d.options.PlugsDisks || had == has || at.kind != inList {
+		return deviceNone
+	}
+	vm := d.new
+	if had {
+		vm = d.old
+	}
+	var claim string
+	switch at.pattern() {
+	case "spec.vm.disks[]":
+		claim = claimOf(vm, reflect.ValueOf(vm.Spec.VM.Disks), at.index)
+	case "spec.blockDeviceRefs[]":
+		claim = claimOf(vm, reflect.ValueOf(vm.Spec.BlockDeviceRefs), at.index)
+	}
+	plugged := claim != "" && slices.Contains(d.options.Plugged, claim)
+	switch {
+	case plugged && has:
+		return deviceIs
+	case plugged, has && Pluggable(vm, claim):
+		return deviceMay
+	}
+	return deviceNone
+}
+
+// Pluggable reports whether a disk of a machine, by its claim, is one that can come while
+// the machine runs: a volume of its own at no place in the boot order, behind another
+// disk. Where nobody says an order, that of the lists is the boot order, in which the
+// disks of spec.blockDeviceRefs follow those of spec.vm.disks: one that comes between
+// them is not plugged.
+func Pluggable(vm *spec.VirtualMachine, claim string) bool {
+	if vm == nil || claim == "" {
+		return false
+	}
+	disks, refs := vm.Spec.VM.Disks, vm.Spec.BlockDeviceRefs
+	list := reflect.ValueOf(disks)
+	ordered, before := true, 0
+	for i := range disks {
+		ordered = ordered && disks[i].Bootindex == nil
+	}
+	for i := range refs {
+		ordered = ordered && refs[i].BootOrder == nil
+	}
+	for i := range disks {
+		if claimOf(vm, list, i) == claim {
+			return disks[i].Bootindex == nil && before > 0 && (!ordered || len(refs) == 0)
+		}
+		if disks[i].Cdrom == nil {
+			before++
+		}
+	}
+	for i := range refs {
+		if refs[i].Claim() == claim {
+			return refs[i].BootOrder == nil && !refs[i].IsImage() && before > 0
+		}
+		before++
+	}
+	return false
+}
+
+// settleDevices says of the disks that come and go what becomes of them, now that all
+// other changes are known.
+func (d *differ) settleDevices() {
+	waits := false
+	for i := range d.changes {
+		waits = waits || d.changes[i].Applied == AppliedRestart && !slices.Contains(d.devices, i)
+	}
+	for _, i := range d.devices {
+		c := &d.changes[i]
+		switch {
+		case waits:
+			c.Applied, c.Reason = AppliedRestart, deviceWaits
+		case c.Operation == spec.OperationRemove:
+			c.Applied, c.Reason = AppliedLive, deviceGoes
+		default:
+			c.Applied, c.Reason = AppliedLive, deviceComes
+		}
+	}
+}
