@@ -12,12 +12,13 @@ import (
 func (p *program) convertCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "convert",
-		Usage:     "print the machines of KubeVirt and Deckhouse Virtualization, their classes and operations, as manifests of this system",
+		Usage:     "print the machines of KubeVirt and Deckhouse Virtualization, with their disks, images, classes and operations, as manifests of this system",
 		ArgsUsage: "FILE...",
 		Description: "Each thing that means something else here, or nothing, is a note on the standard error:\n\n" +
 			"  FILE:LINE: KIND NAMESPACE/NAME: FIELD: note: what becomes of it\n\n" +
-			"Instance types, data volumes, virtual disks and images are looked up among the files. Machines,\n" +
-			"classes and operations of this system are printed as they are understood. validate, render, run, changes and diff take such files, too.\n\n" +
+			"Instance types and data volumes are looked up among the files. What is of this system\n" +
+			"is printed as it is understood. validate, render, run, changes and diff take such\n" +
+			"files, too; on one host a machine has disks of its own instead of those beside it.\n\n" +
 			"Example:\n" +
 			"  vmop-cli convert kubevirt-vm.yaml > vm.yaml",
 		Flags:  selectFlags(),
@@ -38,9 +39,7 @@ func (p *program) convert(c *cli.Context) error {
 	n := 0
 	for i := range objects {
 		o := &objects[i]
-		switch o.Typed.(type) {
-		case *spec.VirtualMachine, *spec.VirtualMachineClass, *spec.VirtualMachineOperation:
-		default:
+		if o.Typed == nil {
 			continue
 		}
 		text, err := spec.Marshal(o.Typed)

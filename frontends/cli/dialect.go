@@ -35,26 +35,16 @@ func translated(objects []spec.Object, s selection, opts spec.Options) ([]spec.O
 		objects = append(objects, o)
 		return &objects[len(objects)-1]
 	}
-	for _, m := range t.Machines {
-		o := add(m.Object, m.VirtualMachine, m.Notes)
-		o.VirtualMachine = m.VirtualMachine
-		if opts.Validate {
-			problems(o.Problems(spec.Validate(m.VirtualMachine))...)
-		}
-		if opts.Default {
-			spec.Default(m.VirtualMachine)
-		}
-	}
-	for _, c := range t.Classes {
-		o := add(c.Object, c.VirtualMachineClass, c.Notes)
-		if opts.Validate {
-			problems(o.Problems(spec.ValidateClass(c.VirtualMachineClass))...)
-		}
-	}
-	for _, op := range t.Operations {
-		o := add(op.Object, op.VirtualMachineOperation, op.Notes)
-		if opts.Validate {
-			problems(o.Problems(spec.ValidateOperation(op.VirtualMachineOperation))...)
+	for _, made := range t.All() {
+		o := add(made.Object, made.Typed, made.Notes)
+		o.VirtualMachine, _ = made.Typed.(*spec.VirtualMachine)
+		for _, k := range spec.Kinds() { // those of other types they leave alone
+			if opts.Validate {
+				problems(o.Problems(k.Validate(made.Typed))...)
+			}
+			if opts.Default {
+				k.Default(made.Typed)
+			}
 		}
 	}
 	for _, note := range t.LeftOut {

@@ -264,59 +264,41 @@ func (w *tale) deckhouseSize(t *rapid.T, from *spec.VirtualMachine) {
 	})
 }
 
-// deckhouseDisks draws disks and images.
+// deckhouseDisks draws disks and images. Those of the cluster, to which nothing refers here,
+// are drives.
 func (w *tale) deckhouseDisks(t *rapid.T) {
 	refs := []object{}
-	// Those of the cluster come behind the others, and then the boot order says where
-	// each was in the list; without them a bootindex is what a bootOrder was.
+	// References come behind the others, and then the boot order says where each was in
+	// the list; without them a bootindex is what a bootOrder was.
 	var list []spec.Disk
-	cluster, moved, given := map[int]bool{}, false, map[int]bool{}
+	cluster, moved, given := map[int]string{}, false, map[int]bool{}
 	for i := range rapid.IntRange(0, 4).Draw(t, "disks") {
-		name, size := fmt.Sprintf("disk-%d", i), spectest.Bytes(1<<20, 1<<40).Draw(t, "size")
-		class, path := "fast", fmt.Sprintf("spec.blockDeviceRefs[%d]", i)
-		kind, of := "VirtualDisk", object{"persistentVolumeClaim": object{"size": size, "storageClassName": class}}
-		const url, sum = "https://images.example/debian.qcow2", "sha256:ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"
+		name := fmt.Sprintf("disk-%d", i)
+		kind := rapid.SampledFrom([]string{"VirtualDisk", "VirtualImage", "ClusterVirtualImage"}).Draw(t, "kind")
+		beside := rapid.Bool().Draw(t, "is among the files")
 		var disk spec.Disk
-		switch rapid.SampledFrom([]string{"claim", "template", "image", "container", "image of an image", "cd", "cd of the cluster", "cd of the cluster's"}).Draw(t, "disk") {
-		case "claim":
-			cluster[i], of = true, nil
-		case "template":
-			disk.VolumeClaimTemplate = claimTemplate(name, size, class)
-		case "image":
-			disk.Image = &spec.DiskImage{Name: name, Source: url, Checksum: sum, Size: &size, StorageClassName: &class}
-			from := object{"url": url, "checksum": object{"sha256": strings.TrimPrefix(sum, "sha256:")}}
-			if rapid.Bool().Draw(t, "authority") {
-				disk.Image.CABundle = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
-				from["caBundle"] = base64.StdEncoding.EncodeToString([]byte(disk.Image.CABundle))
+		size := spectest.Bytes(1<<20, 1<<40).Draw(t, "size")
+		of := w.deckhouseSource(t)
+		switch {
+		case kind != "ClusterVirtualImage":
+			cluster[i] = kind
+			if kind == "VirtualDisk" {
+				of["persistentVolumeClaim"] = object{"size": size}
 			}
-			of["dataSource"] = object{"type": "HTTP", "http": from}
-		case "container":
-			disk.Image = &spec.DiskImage{Name: name, Source: "oci://quay.example/debian:13", Size: &size, StorageClassName: &class}
-			of["dataSource"] = object{"type": "ContainerImage", "containerImage": object{"image": "quay.example/debian:13"}}
-		case "image of an image":
-			disk.Image = &spec.DiskImage{Name: name, Source: url, Size: &size, StorageClassName: &class}
-			from := rapid.SampledFrom([]string{"VirtualImage", "ClusterVirtualImage"}).Draw(t, "of")
-			of["dataSource"] = object{"type": "ObjectRef", "objectRef": object{"kind": from, "name": "golden-" + name}}
-			w.deckhouseBeside(from, "golden-"+name, object{"dataSource": object{"type": "HTTP", "http": object{"url": url}}})
-		case "cd":
-			disk.Cdrom, kind = &spec.Cdrom{Image: url}, "VirtualImage"
-			of = object{"storage": "ContainerRegistry", "dataSource": object{"type": "HTTP", "http": object{"url": url}}}
-			w.noted = append(w.noted, path)
-		case "cd of the cluster":
-			disk.Cdrom, kind = &spec.Cdrom{Image: url}, "ClusterVirtualImage"
-			of = object{"dataSource": object{"type": "HTTP", "http": object{"url": url}}}
-			w.noted = append(w.noted, path)
-		case "cd of the cluster's": // which is not among the files
-			disk.Cdrom, kind, of = &spec.Cdrom{}, "ClusterVirtualImage", nil
-			w.noted = append(w.noted, path)
+		case beside && of["dataSource"].(object)["http"] != nil:
+			disk.Cdrom = &spec.Cdrom{Image: imageURL}
+			w.noted = append(w.noted, fmt.Sprintf("spec.blockDeviceRefs[%d]", i))
+		default:
+			disk.Cdrom = &spec.Cdrom{}
+			w.noted = append(w.noted, fmt.Sprintf("spec.blockDeviceRefs[%d]", i))
 		}
 		ref := object{"kind": kind, "name": name}
 		if rapid.Bool().Draw(t, "in an order") {
 			given[i] = true
 			ref["bootOrder"] = i + 1
 		}
-		moved = moved || !cluster[i] && len(cluster) > 0
-		if of != nil {
+		moved = moved || cluster[i] == "" && len(cluster) > 0
+		if beside {
 			w.deckhouseBeside(kind, name, of)
 		}
 		list, refs = append(list, disk), append(refs, ref)
@@ -324,8 +306,8 @@ func (w *tale) deckhouseDisks(t *rapid.T) {
 	for i, disk := range list {
 		says := given[i] || len(given) == 0 && moved
 		order := int32(i + 1)
-		if cluster[i] {
-			r := spec.BlockDeviceRef{Kind: spec.KindDisk, Name: fmt.Sprintf("disk-%d", i)}
+		if cluster[i] != "" {
+			r := spec.BlockDeviceRef{Kind: cluster[i], Name: fmt.Sprintf("disk-%d", i)}
 			if says {
 				r.BootOrder = &order
 			}
@@ -343,6 +325,16 @@ func (w *tale) deckhouseDisks(t *rapid.T) {
 	if len(refs) > 0 {
 		w.theirs["blockDeviceRefs"] = refs
 	}
+}
+
+const imageURL = "https://images.example/debian.qcow2"
+
+// deckhouseSource draws the specification of a disk or image with its source.
+func (w *tale) deckhouseSource(t *rapid.T) object {
+	if rapid.Bool().Draw(t, "of a registry") {
+		return object{"dataSource": object{"type": "ContainerImage", "containerImage": object{"image": "quay.example/debian:13"}}}
+	}
+	return object{"dataSource": object{"type": "HTTP", "http": object{"url": imageURL}}}
 }
 
 // deckhouseBeside adds an object beside the machine.

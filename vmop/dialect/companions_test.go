@@ -60,8 +60,10 @@ spec:
 				t.Fatalf("%+v, %v", got, err)
 			}
 			var notes []string
-			for _, n := range got.Machines[0].Notes {
-				notes = append(notes, n.String())
+			for _, made := range got.All() {
+				for _, n := range made.Notes {
+					notes = append(notes, n.String())
+				}
 			}
 			for _, want := range c.want {
 				if n := strings.Count(strings.Join(notes, "\n"), want); n != 1 {

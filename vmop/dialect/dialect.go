@@ -42,6 +42,56 @@ type Operation struct {
 	Notes []spec.Problem
 }
 
+// Disk is a disk that another system's manifest describes.
+type Disk struct {
+	// VirtualDisk is the disk in our terms.
+	VirtualDisk *spec.VirtualDisk
+	// Object is where it was written, in the other system's terms.
+	Object spec.Object
+	// Notes are as those of a [Machine].
+	Notes []spec.Problem
+}
+
+// Image is an image that another system's manifest describes.
+type Image struct {
+	// VirtualImage is the image in our terms.
+	VirtualImage *spec.VirtualImage
+	// Object is where it was written, in the other system's terms.
+	Object spec.Object
+	// Notes are as those of a [Machine].
+	Notes []spec.Problem
+}
+
+// ClusterImage is an image of the cluster that another system's manifest describes.
+type ClusterImage struct {
+	// ClusterVirtualImage is the image in our terms.
+	ClusterVirtualImage *spec.ClusterVirtualImage
+	// Object is where it was written, in the other system's terms.
+	Object spec.Object
+	// Notes are as those of a [Machine].
+	Notes []spec.Problem
+}
+
+// Attachment is what another system's manifest has attached to a machine while it runs.
+type Attachment struct {
+	// VirtualMachineBlockDeviceAttachment is the attachment in our terms.
+	VirtualMachineBlockDeviceAttachment *spec.VirtualMachineBlockDeviceAttachment
+	// Object is where it was written, in the other system's terms.
+	Object spec.Object
+	// Notes are as those of a [Machine].
+	Notes []spec.Problem
+}
+
+// Translated is an object of any kind in our terms.
+type Translated struct {
+	// Typed is the object in our terms.
+	Typed spec.TypedObject
+	// Object is where it was written, in the other system's terms.
+	Object spec.Object
+	// Notes are as those of a [Machine].
+	Notes []spec.Problem
+}
+
 // Translation is what the objects of files are in our terms.
 type Translation struct {
 	// Machines are the machines, in the order of the objects.
@@ -50,14 +100,49 @@ type Translation struct {
 	Classes []Class
 	// Operations are the operations on machines, in the order of the objects.
 	Operations []Operation
+	// Disks, Images and ClusterImages are disks and images that exist by themselves, in
+	// the order of the objects.
+	Disks         []Disk
+	Images        []Image
+	ClusterImages []ClusterImage
+	// Attachments are what is attached to machines, in the order of the objects.
+	Attachments []Attachment
 	// LeftOut names the other objects of these systems: those that describe no
-	// machine, and that no machine refers to, and operations that have no counterpart.
+	// machine, and that no machine refers to, and those that have no counterpart.
 	LeftOut []spec.Problem
 }
 
-// Translate translates every machine of another system, every class of machines and every
-// operation on one among the objects of one or several files. Objects that machines refer to, such as instance types and
-// virtual disks, are looked up among the same objects. Machines of this system
+// All returns everything that was translated, kind by kind, machines first.
+func (t *Translation) All() []Translated {
+	var all []Translated
+	for _, m := range t.Machines {
+		all = append(all, Translated{m.VirtualMachine, m.Object, m.Notes})
+	}
+	for _, c := range t.Classes {
+		all = append(all, Translated{c.VirtualMachineClass, c.Object, c.Notes})
+	}
+	for _, i := range t.ClusterImages {
+		all = append(all, Translated{i.ClusterVirtualImage, i.Object, i.Notes})
+	}
+	for _, i := range t.Images {
+		all = append(all, Translated{i.VirtualImage, i.Object, i.Notes})
+	}
+	for _, d := range t.Disks {
+		all = append(all, Translated{d.VirtualDisk, d.Object, d.Notes})
+	}
+	for _, a := range t.Attachments {
+		all = append(all, Translated{a.VirtualMachineBlockDeviceAttachment, a.Object, a.Notes})
+	}
+	for _, o := range t.Operations {
+		all = append(all, Translated{o.VirtualMachineOperation, o.Object, o.Notes})
+	}
+	return all
+}
+
+// Translate translates every machine of another system, every class of machines, disk,
+// image and attachment and every operation on a machine among the objects of one or
+// several files. Objects that machines refer to, such as instance types and data volumes,
+// are looked up among the same objects. Machines of this system
 // and objects of groups that belong to neither are not looked at.
 //
 // The error is a [*spec.LoadError] with everything that keeps a machine from
@@ -98,7 +183,7 @@ func Kinds() []string {
 // Companions lists the kinds, each followed by its group, that say something about
 // machines, and are looked at for that alone.
 func Companions() []string {
-	return slices.Concat(kubevirt.Companions(), deckhouse.Companions())
+	return kubevirt.Companions()
 }
 
 // translation adds to what was translated what an object is in our terms.
@@ -118,7 +203,23 @@ func rows() []row {
 	for _, kind := range deckhouse.Kinds() {
 		all = append(all, row{kind, machines(deckhouse.Translate)})
 	}
-	return append(all, row{deckhouse.ClassKind, class}, row{deckhouse.OperationKind, operation})
+	return append(all, row{deckhouse.ClassKind, class},
+		single(deckhouse.DiskKind, deckhouse.TranslateDisk, func(out *Translation, d *spec.VirtualDisk, o spec.Object, notes []spec.Problem) {
+			out.Disks = append(out.Disks, Disk{d, o, notes})
+		}),
+		single(deckhouse.ImageKind, deckhouse.TranslateImage, func(out *Translation, i *spec.VirtualImage, o spec.Object, notes []spec.Problem) {
+			out.Images = append(out.Images, Image{i, o, notes})
+		}),
+		single(deckhouse.ClusterImageKind, deckhouse.TranslateClusterImage, func(out *Translation, i *spec.ClusterVirtualImage, o spec.Object, notes []spec.Problem) {
+			out.ClusterImages = append(out.ClusterImages, ClusterImage{i, o, notes})
+		}),
+		single(deckhouse.AttachmentKind, deckhouse.TranslateAttachment, func(out *Translation, a *spec.VirtualMachineBlockDeviceAttachment, o spec.Object, notes []spec.Problem) {
+			out.Attachments = append(out.Attachments, Attachment{a, o, notes})
+		}),
+		single(deckhouse.OperationKind, operation, func(out *Translation, op *spec.VirtualMachineOperation, o spec.Object, notes []spec.Problem) {
+			out.Operations = append(out.Operations, Operation{op, o, notes})
+		}),
+	)
 }
 
 // translator returns how an object is translated. It is nil for a kind of
@@ -154,17 +255,25 @@ func class(out *Translation, o *spec.Object, _ []spec.Object) error {
 	return err
 }
 
-func operation(out *Translation, o *spec.Object, _ []spec.Object) error {
-	op, notes, err := deckhouse.TranslateOperation(o)
-	switch {
-	case err != nil:
-		return err
-	case op == nil:
-		out.LeftOut = append(out.LeftOut, notes...)
-	default:
-		out.Operations = append(out.Operations, Operation{VirtualMachineOperation: op, Object: *o, Notes: notes})
-	}
-	return nil
+// single is the row of a kind of which some objects have no counterpart: then there is
+// none, and the notes say why.
+func single[T any](kind string, translate func(*spec.Object, []spec.Object) (*T, []spec.Problem, error), add func(*Translation, *T, spec.Object, []spec.Problem)) row {
+	return row{kind, func(out *Translation, o *spec.Object, all []spec.Object) error {
+		made, notes, err := translate(o, all)
+		switch {
+		case err != nil:
+			return err
+		case made == nil:
+			out.LeftOut = append(out.LeftOut, notes...)
+		default:
+			add(out, made, *o, notes)
+		}
+		return nil
+	}}
+}
+
+func operation(o *spec.Object, _ []spec.Object) (*spec.VirtualMachineOperation, []spec.Problem, error) {
+	return deckhouse.TranslateOperation(o)
 }
 
 func problem(o *spec.Object, err error) spec.Problem {

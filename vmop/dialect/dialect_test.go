@@ -70,44 +70,27 @@ func golden(t *testing.T, data []byte) []txtar.File {
 	}
 	translated, err := dialect.Translate(load(t, data))
 	var notes, problems strings.Builder
-	for i, m := range translated.Machines {
-		text, err := sigsyaml.Marshal(m.VirtualMachine)
+	n := map[string]int{}
+	for _, made := range translated.All() {
+		text, err := sigsyaml.Marshal(made.Typed)
 		if err != nil {
 			t.Fatal(err)
 		}
-		add(fmt.Sprintf("out-%d.yaml", i), string(text))
-		for _, n := range m.Notes {
+		kind := made.Typed.GetObjectKind().GroupVersionKind().Kind
+		short := map[string]string{
+			spec.KindVirtualMachine: "out", spec.KindClass: "class", spec.KindOperation: "operation", spec.KindDisk: "disk",
+			spec.KindImage: "image", spec.KindClusterImage: "clusterimage", spec.KindAttachment: "attachment",
+		}[kind]
+		add(fmt.Sprintf("%s-%d.yaml", short, n[kind]), string(text))
+		n[kind]++
+		for _, n := range made.Notes {
 			fmt.Fprintln(&notes, n)
 		}
-		spec.Default(m.VirtualMachine)
-		for _, e := range spec.Validate(m.VirtualMachine) {
-			fmt.Fprintf(&problems, "%s: %v\n", m.VirtualMachine.Name, e)
-		}
-	}
-	for i, c := range translated.Classes {
-		text, err := sigsyaml.Marshal(c.VirtualMachineClass)
-		if err != nil {
-			t.Fatal(err)
-		}
-		add(fmt.Sprintf("class-%d.yaml", i), string(text))
-		for _, n := range c.Notes {
-			fmt.Fprintln(&notes, n)
-		}
-		for _, e := range spec.ValidateClass(c.VirtualMachineClass) {
-			fmt.Fprintf(&problems, "%s: %v\n", c.VirtualMachineClass.Name, e)
-		}
-	}
-	for i, o := range translated.Operations {
-		text, err := sigsyaml.Marshal(o.VirtualMachineOperation)
-		if err != nil {
-			t.Fatal(err)
-		}
-		add(fmt.Sprintf("operation-%d.yaml", i), string(text))
-		for _, n := range o.Notes {
-			fmt.Fprintln(&notes, n)
-		}
-		for _, e := range spec.ValidateOperation(o.VirtualMachineOperation) {
-			fmt.Fprintf(&problems, "%s: %v\n", o.VirtualMachineOperation.Name, e)
+		for _, k := range spec.Kinds() {
+			k.Default(made.Typed)
+			for _, e := range k.Validate(made.Typed) {
+				fmt.Fprintf(&problems, "%s: %v\n", made.Typed.GetName(), e)
+			}
 		}
 	}
 	for _, n := range translated.LeftOut {
@@ -165,20 +148,14 @@ func TestNothingIsLost(t *testing.T) {
 		}
 		objects := load(t, data)
 		translated, err := dialect.Translate(objects)
-		if err != nil || len(translated.Machines)+len(translated.Classes)+len(translated.Operations) == 0 {
+		if err != nil || len(translated.All()) == 0 {
 			return // nothing is made of it, which is told
 		}
 		var of spec.Object
 		var notes []spec.Problem
 		var made any
-		for _, m := range translated.Machines {
-			of, notes, made = m.Object, m.Notes, m.VirtualMachine
-		}
-		for _, c := range translated.Classes {
-			of, notes, made = c.Object, c.Notes, c.VirtualMachineClass
-		}
-		for _, o := range translated.Operations {
-			of, notes, made = o.Object, o.Notes, o.VirtualMachineOperation
+		for _, m := range translated.All() {
+			of, notes, made = m.Object, m.Notes, m.Typed
 		}
 		path := place(t, &of, doc)
 		if strings.HasPrefix(path, "status.") {
@@ -265,26 +242,8 @@ func FuzzTranslate(f *testing.F) {
 			return
 		}
 		translated, _ := dialect.Translate(objects)
-		for _, m := range translated.Machines {
-			text, err := sigsyaml.Marshal(m.VirtualMachine)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := spec.Load("out.yaml", text, spec.Options{}); err != nil {
-				t.Fatalf("%v\n%s", err, text)
-			}
-		}
-		for _, o := range translated.Operations {
-			text, err := sigsyaml.Marshal(o.VirtualMachineOperation)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := spec.Load("out.yaml", text, spec.Options{}); err != nil {
-				t.Fatalf("%v\n%s", err, text)
-			}
-		}
-		for _, c := range translated.Classes {
-			text, err := sigsyaml.Marshal(c.VirtualMachineClass)
+		for _, made := range translated.All() {
+			text, err := sigsyaml.Marshal(made.Typed)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,7 +1,8 @@
 // Package dialect understands the machines of other systems: KubeVirt's
 // VirtualMachine and VirtualMachineInstance and Deckhouse Virtualization's
-// VirtualMachine, VirtualMachineClass and VirtualMachineOperation become ours. The translation is pure, and says what it could not
-// carry over:
+// VirtualMachine, VirtualMachineClass, VirtualMachineOperation, VirtualDisk, VirtualImage,
+// ClusterVirtualImage and VirtualMachineBlockDeviceAttachment become ours. The
+// translation is pure, and says what it could not carry over:
 //
 //	objects, err := spec.Load("vm.yaml", data, spec.Options{})
 //	t, err := dialect.Translate(objects)

@@ -2,7 +2,6 @@ package deckhouse
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,34 +29,16 @@ const (
 // Kinds lists the kinds that [Translate] takes, each followed by its group.
 func Kinds() []string { return []string{kindMachine + "." + Group} }
 
-// Companions lists the kinds, each followed by its group, that say something about
-// machines, and are looked at for that alone.
-func Companions() []string {
-	var all []string
-	for _, kind := range []string{kindDisk, kindImage, kindClusterImage} {
-		all = append(all, kind+"."+Group)
-	}
-	return all
-}
-
-// Companion reports whether objects of a kind say something about machines, those of
-// [Companions] and classes.
-func Companion(kind string) bool {
-	return kind == kindClass || slices.Contains(Companions(), kind+"."+Group)
-}
-
 // machine is a translation under way.
 type machine struct {
 	root *tree.Node
 	all  []spec.Object
 	vm   *spec.VirtualMachine
-	// companions are the objects that it refers to.
-	companions []*tree.Node
 }
 
 // Translate returns a machine in our terms, without defaults, and notes on what
-// of it has no counterpart or another meaning. The disks and images that it names
-// are looked up in all.
+// of it has no counterpart or another meaning. The class and the images of the cluster
+// that it names are looked up in all.
 func Translate(o *spec.Object, all []spec.Object) (*spec.VirtualMachine, []spec.Problem, error) {
 	root, err := tree.New(o)
 	if err != nil {
@@ -89,11 +70,7 @@ func Translate(o *spec.Object, all []spec.Object) (*spec.VirtualMachine, []spec.
 	if err := m.blockDevices(); err != nil {
 		return nil, nil, err
 	}
-	notes := root.Notes(unread)
-	for _, n := range m.companions {
-		notes = append(notes, n.Notes(unread)...)
-	}
-	return m.vm, notes, nil
+	return m.vm, root.Notes(unread), nil
 }
 
 // power translates the run policy, which is the same here. The state is what a
