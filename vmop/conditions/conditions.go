@@ -1,7 +1,6 @@
-// Package conditions has the types and reasons of a machine's conditions, which
-// people and their tools match on. Each is written here and nowhere else: the
-// API's types, the operator and the runner, which knows no Kubernetes types, use
-// them from here.
+// Package conditions has the types and reasons of a machine's conditions, which people and their
+// tools match on. This is their only definition: the API's types, the operator and the runner,
+// which does not import Kubernetes types, take them from here.
 package conditions
 
 // The types of condition that every machine has, in the order of the defaults.
@@ -36,9 +35,9 @@ const (
 	ReasonVmopAgentStarted = "VmopAgentStarted"
 	// ReasonVmopAgentDisconnected means that the agent is not there.
 	ReasonVmopAgentDisconnected = "VmopAgentDisconnected"
-	// ReasonNotRequested means that nobody is to be logged in.
+	// ReasonNotRequested means that no user is to be logged in.
 	ReasonNotRequested = "NotRequested"
-	// ReasonProcessing means that the login was asked for.
+	// ReasonProcessing means that the login was requested.
 	ReasonProcessing = "Processing"
 	// ReasonLoggedIn means that the login was confirmed.
 	ReasonLoggedIn = "LoggedIn"
@@ -48,49 +47,46 @@ const (
 	ReasonDisconnected = "Disconnected"
 )
 
-// The types of condition that the operator adds. They are present as soon as
-// it has looked at the machine. Their names are Deckhouse's where it has them.
+// The types of condition that the operator adds. They are present once it has processed the
+// machine. Their names are Deckhouse's where it has them.
 const (
-	// ConfigurationApplied is True while the specification is valid
-	// and the objects of the machine are as it says.
+	// ConfigurationApplied is True while the specification is valid and the machine's objects match
+	// it.
 	ConfigurationApplied = "ConfigurationApplied"
-	// BlockDevicesReady is True while the volume claims of all disks
-	// are there and bound.
+	// BlockDevicesReady is True while the volume claims of all disks exist and are bound.
 	BlockDevicesReady = "BlockDevicesReady"
-	// PodReady is True while the machine's pod runs. Its reason says
-	// what the machine waits for.
+	// PodReady is True while the machine's pod runs. Its reason is what the machine waits for.
 	PodReady = "PodReady"
-	// Accelerated is True while the guest executes on the processors of its node,
-	// False while it is emulated in software, and Unknown while it does not run.
+	// Accelerated is True while the guest executes on the processors of its node, False while it is
+	// emulated in software, and Unknown while it does not run.
 	Accelerated = "Accelerated"
 	// AwaitingRestart is True while changes wait for the next start.
 	AwaitingRestart = "AwaitingRestartToApplyConfiguration"
-	// Ready is True while the guest executes and its runner and its node report;
-	// Unknown while the node does not. Its reason sums up the other conditions.
+	// Ready is True while the guest executes and its runner and its node report; Unknown while the
+	// node does not. Its reason sums up the other conditions.
 	Ready = "Ready"
-	// RunnerUpToDate is False while the machine runs with another image of the
-	// runner, and so with other programs, than its next start would have.
+	// RunnerUpToDate is False while the machine runs with another image of the runner, and so with
+	// other programs, than its next start would have.
 	RunnerUpToDate = "RunnerUpToDate"
-	// SoleOperator is False while two operators feel responsible for the machine.
+	// SoleOperator is False while two operators manage the machine.
 	SoleOperator = "SoleOperator"
-	// ProvisioningReady is True while what the guest is provisioned by is there, and
-	// Unknown while nobody looks, because the machine does not start.
+	// ProvisioningReady is True while what provisions the guest exists, and Unknown while that is
+	// not checked, because the machine does not start.
 	ProvisioningReady = "ProvisioningReady"
-	// VirtualMachineClassReady is True while the class of the machine is there and
-	// valid. Only a machine that has a class has it.
+	// VirtualMachineClassReady is True while the class of the machine exists and is valid. Only a
+	// machine that has a class has it.
 	VirtualMachineClassReady = "VirtualMachineClassReady"
-	// SizingPolicyMatched is True while the class of the machine allows its size. Only
-	// a machine that has a class has it.
+	// SizingPolicyMatched is True while the class of the machine allows its size. Only a machine
+	// that has a class has it.
 	SizingPolicyMatched = "SizingPolicyMatched"
-	// GuestExecuting is the runner's; False while the guest of a
-	// running machine is paused.
+	// GuestExecuting is the runner's; False while the guest of a running machine is paused.
 	GuestExecuting = "GuestExecuting"
 )
 
-// Reasons of the operator's conditions. Those of PodReady that begin with a
-// cause of an end or come from the kubelet are not listed.
+// Reasons of the operator's conditions. Those of PodReady that begin with a cause of an end or come
+// from the kubelet are not listed.
 const (
-	// ReasonConfigurationApplied: the objects are as the specification says.
+	// ReasonConfigurationApplied: the objects match the specification.
 	ReasonConfigurationApplied = "ConfigurationApplied"
 	// ReasonConfigurationNotApplied: an object is yet to be written.
 	ReasonConfigurationNotApplied = "ConfigurationNotApplied"
@@ -98,35 +94,31 @@ const (
 	ReasonInvalidSpecification = "InvalidSpecification"
 	// ReasonRunnerUnsuitable: the image cannot run in the machine's pod.
 	ReasonRunnerUnsuitable = "RunnerUnsuitable"
-	// ReasonNotAllowed: the specification asks for what the administrator does not
-	// allow; the message names the setting.
+	// ReasonNotAllowed: the specification asks for what the administrator does not allow; the
+	// message names the setting.
 	ReasonNotAllowed = "NotAllowed"
-	// ReasonTLSSecretMissing: the Secret with the certificate of the display is not
-	// there or lacks a key; the message names them.
+	// ReasonTLSSecretMissing: the Secret with the certificate of the display is missing or lacks a
+	// key; the message names them.
 	ReasonTLSSecretMissing = "TLSSecretMissing"
-	// ReasonProvisioningReady: the Secrets that the guest is provisioned from are
-	// there.
+	// ReasonProvisioningReady: the Secrets that the guest is provisioned from exist.
 	ReasonProvisioningReady = "ProvisioningReady"
-	// ReasonProvisioningNotReady: a Secret is missing or has another type; the
-	// message names it.
+	// ReasonProvisioningNotReady: a Secret is missing or has another type; the message names it.
 	ReasonProvisioningNotReady = "ProvisioningNotReady"
-	// ReasonProvisioningReadyWithWarnings: cloud-init will make nothing of the user
-	// data.
+	// ReasonProvisioningReadyWithWarnings: cloud-init will ignore the user data.
 	ReasonProvisioningReadyWithWarnings = "ProvisioningReadyWithWarnings"
 	// ReasonPodAdopted: the pod of the former machine of the name is taken over.
 	ReasonPodAdopted = "PodAdopted"
-	// ReasonPodNotAdopted: the pod of the former machine of the name runs on, and is
-	// another machine by its UUID or its disks.
+	// ReasonPodNotAdopted: the pod of the former machine of the name runs on, and is another
+	// machine by its UUID or its disks.
 	ReasonPodNotAdopted = "PodNotAdopted"
-	// ReasonNameTaken: an object of the needed name belongs to somebody else.
+	// ReasonNameTaken: an object of the needed name exists and is not the machine's.
 	ReasonNameTaken = "NameTaken"
 	// ReasonWriteRefused: the API server refused a write.
 	ReasonWriteRefused = "WriteRefused"
-	// ReasonShrinkRefused: the specification asks for less storage than a
-	// volume has.
+	// ReasonShrinkRefused: the specification asks for less storage than a volume has.
 	ReasonShrinkRefused = "ShrinkRefused"
 
-	// ReasonBlockDevicesReady: all claims are there and bound.
+	// ReasonBlockDevicesReady: all claims exist and are bound.
 	ReasonBlockDevicesReady = "BlockDevicesReady"
 	// ReasonBlockDevicesNotReady: a claim is yet to be made or bound.
 	ReasonBlockDevicesNotReady = "BlockDevicesNotReady"
@@ -134,15 +126,14 @@ const (
 	ReasonClaimNotFound = "ClaimNotFound"
 	// ReasonClaimOfImage: a claim is that of a VirtualImage, which no machine writes to.
 	ReasonClaimOfImage = "ClaimOfImage"
-	// ReasonClaimOfOtherMachine: a claim of the needed name is another
-	// machine's.
+	// ReasonClaimOfOtherMachine: a claim of the needed name is another machine's.
 	ReasonClaimOfOtherMachine = "ClaimOfOtherMachine"
 	// ReasonClaimTerminating: a claim is being deleted.
 	ReasonClaimTerminating = "ClaimTerminating"
 	// ReasonClaimLost: a claim's volume is gone.
 	ReasonClaimLost = "ClaimLost"
-	// ReasonClaimGone: a claim that the machine has run with is gone, and nobody has
-	// said that a new disk is wanted.
+	// ReasonClaimGone: a claim that the machine has run with is gone, and the user has not allowed
+	// a new disk to be made.
 	ReasonClaimGone = "ClaimGone"
 
 	// ReasonPodRunning: the pod runs.
@@ -163,38 +154,36 @@ const (
 	ReasonDisksInUse = "DisksInUse"
 	// ReasonQuotaExceeded: a quota does not allow the pod.
 	ReasonQuotaExceeded = "QuotaExceeded"
-	// ReasonConfigurationPending: the runner does not know of a change yet.
+	// ReasonConfigurationPending: the runner has not received a change yet.
 	ReasonConfigurationPending = "ConfigurationPending"
 	// ReasonResizing: the pod is being resized for a guest that grows.
 	ReasonResizing = "Resizing"
 	// ReasonResizeDeferred: the pod's node has no room for a guest that grows now.
 	ReasonResizeDeferred = "ResizeDeferred"
-	// ReasonResizeInfeasible: the pod's node can never have it.
+	// ReasonResizeInfeasible: the pod's node can never have room for it.
 	ReasonResizeInfeasible = "ResizeInfeasible"
-	// ReasonMemoryLimitTooLow: the pod's limit of memory is below what the
-	// machine needs, and its QEMU may be killed for it.
+	// ReasonMemoryLimitTooLow: the pod's limit of memory is below what the machine needs, and its
+	// QEMU may be killed for it.
 	ReasonMemoryLimitTooLow = "MemoryLimitTooLow"
 	// ReasonMachineStopped: the machine should not run.
 	ReasonMachineStopped = "MachineStopped"
 	// ReasonMachineDeleted: the machine is being deleted.
 	ReasonMachineDeleted = "MachineDeleted"
 
-	// ReasonStarting: the pod runs, and its runner has not said yet that the guest
-	// executes.
+	// ReasonStarting: the pod runs, and its runner has not reported yet that the guest executes.
 	ReasonStarting = "Starting"
-	// ReasonRunnerNotReporting: the runner of a pod that runs has not said anything.
+	// ReasonRunnerNotReporting: the runner of a running pod has not reported anything.
 	ReasonRunnerNotReporting = "RunnerNotReporting"
-	// ReasonNamespaceNotPrepared: the namespace lacks what machines need; the
-	// message has the command that makes it.
+	// ReasonNamespaceNotPrepared: the namespace lacks what machines need; the message has the
+	// command that makes it.
 	ReasonNamespaceNotPrepared = "NamespaceNotPrepared"
-	// ReasonNamespaceTerminating: the namespace is being deleted, and the machine with
-	// it.
+	// ReasonNamespaceTerminating: the namespace is being deleted, and the machine with it.
 	ReasonNamespaceTerminating = "NamespaceTerminating"
-	// ReasonImageRepositoryNotFound: the namespace has no image repository, in which
-	// the machine looks for a file.
+	// ReasonImageRepositoryNotFound: the namespace has no image repository, in which the machine
+	// looks for a file.
 	ReasonImageRepositoryNotFound = "ImageRepositoryNotFound"
-	// ReasonOtherImage: the machine runs with another image of the runner than its
-	// next start would have.
+	// ReasonOtherImage: the machine runs with another image of the runner than its next start would
+	// have.
 	ReasonOtherImage = "OtherImage"
 	// ReasonVirtualMachineClassReady: the class is there.
 	ReasonVirtualMachineClassReady = "VirtualMachineClassReady"
@@ -207,15 +196,15 @@ const (
 	// ReasonSizingPolicyNotMatched: the class does not allow it.
 	ReasonSizingPolicyNotMatched = "SizingPolicyNotMatched"
 
-	// ReasonSoleOperator: no other operator feels responsible.
+	// ReasonSoleOperator: no other operator manages the machine.
 	ReasonSoleOperator = "SoleOperator"
-	// ReasonTwoOperators: another operator feels responsible; the message names it.
+	// ReasonTwoOperators: another operator manages the machine; the message names it.
 	ReasonTwoOperators = "TwoOperators"
-	// ReasonNodeReturned: the node reports again about a machine that ran before,
-	// whose runner has had no reason yet to report anew.
+	// ReasonNodeReturned: the node reports again, the machine ran before, and its runner has had no
+	// reason to report anew yet.
 	ReasonNodeReturned = "NodeReturned"
-	// ReasonStatusOfOthers: somebody has written what is not theirs into the status;
-	// the message names them by their field managers.
+	// ReasonStatusOfOthers: another writer has written fields of the status that belong to the
+	// operator or the runner; the message names the writers by their field managers.
 	ReasonStatusOfOthers = "StatusOfOthers"
 
 	// ReasonKVM: the guest has the processors of its node.
@@ -226,15 +215,14 @@ const (
 	ReasonNoKVMDevice = "NoKVMDevice"
 	// ReasonKVMNotPermitted: /dev/kvm is there, and the runner may not open it.
 	ReasonKVMNotPermitted = "KVMNotPermitted"
-	// ReasonNoVirtualization: the processor has no virtualization, or its
-	// firmware hides it.
+	// ReasonNoVirtualization: the processor has no virtualization, or its firmware hides it.
 	ReasonNoVirtualization = "NoVirtualization"
 	// ReasonKVMFails: KVM is there, and no guest executes under it.
 	ReasonKVMFails = "KVMFails"
-	// ReasonEmulated: the guest is emulated, and its runner does not say why.
+	// ReasonEmulated: the guest is emulated, and its runner does not report why.
 	ReasonEmulated = "Emulated"
-	// ReasonNotReported: a guest executes, and its runner, which is VM-Operator's,
-	// does not say on what.
+	// ReasonNotReported: a guest executes, and its runner, which is VM-Operator's, does not report
+	// with which accelerator.
 	ReasonNotReported = "NotReported"
 	// ReasonNotRunning: no guest executes.
 	ReasonNotRunning = "NotRunning"
@@ -243,13 +231,13 @@ const (
 	ReasonChangesPendingRestart = "ChangesPendingRestart"
 	// ReasonNoRestartRequired: the running machine is as specified.
 	ReasonNoRestartRequired = "NoRestartRequired"
-	// ReasonUnexpectedState: it is not known with what the machine was started.
+	// ReasonUnexpectedState: the configuration that the machine was started with is unknown.
 	ReasonUnexpectedState = "UnexpectedState"
 )
 
-// The types of condition by which the runner says how far a part of the machine
-// is as configured. Each is True if all is well, except for [AwaitingRestart], which the
-// runner of one host has among them.
+// The types of condition by which the runner reports how far a part of the machine is as
+// configured. Each is True if all is well, except for [AwaitingRestart], which the runner of one
+// host has among them.
 const (
 	CPUsAdjusted       = "CPUsAdjusted"
 	MemoryAdjusted     = "MemoryAdjusted"
@@ -268,20 +256,18 @@ const (
 	ReasonAsConfigured = "AsConfigured"
 	// ReasonMakingDisks: the guest waits for disks that are made of images.
 	ReasonMakingDisks = "MakingDisks"
-	// ReasonAdjusting means that something is under way; there is a time to look
-	// again.
+	// ReasonAdjusting means that a change is under way, and is checked again after a time.
 	ReasonAdjusting = "Adjusting"
-	// ReasonAboveMaximum means that the wish is more than the machine was started
-	// with, and was reached as far as possible.
+	// ReasonAboveMaximum means that the configured value exceeds what the machine was started with,
+	// and was reached as far as possible.
 	ReasonAboveMaximum = "AboveMaximum"
-	// ReasonGuestDoesNotFollow means that the guest was asked in vain.
+	// ReasonGuestDoesNotFollow means that the guest did not do what it was asked to.
 	ReasonGuestDoesNotFollow = "GuestDoesNotFollow"
 	// ReasonRefused means that QEMU refused, or that the value makes no sense.
 	ReasonRefused = "Refused"
 	// ReasonNotSupported means that the machine lacks the device for it.
 	ReasonNotSupported = "NotSupported"
-	// ReasonWaitingForTray means that the guest has locked a CD tray. It ends
-	// with an event.
+	// ReasonWaitingForTray means that the guest has locked a CD tray. It ends with an event.
 	ReasonWaitingForTray = "WaitingForTray"
 	// ReasonCurlMissing means that QEMU cannot read images over http.
 	ReasonCurlMissing = "CurlMissing"
@@ -289,13 +275,12 @@ const (
 	ReasonChangesWait = "ChangesWait"
 	// ReasonUpToDate: the machine has the image that its next start would have.
 	ReasonUpToDate = "UpToDate"
-	// ReasonServerEnded means that the process which served a shared folder has
-	// ended: the guest's accesses wait until the machine is started again.
+	// ReasonServerEnded means that the process which served a shared folder has ended: the guest's
+	// accesses wait until the machine is started again.
 	ReasonServerEnded = "ServerEnded"
 	// ReasonNoPassword means that the display has none.
 	ReasonNoPassword = "NoPassword"
-	// ReasonRunning, ReasonNotStarted, ReasonPaused and those below are QEMU's
-	// run states.
+	// ReasonRunning, ReasonNotStarted, ReasonPaused and those below are QEMU's run states.
 	ReasonRunning    = "Running"
 	ReasonNotStarted = "NotStarted"
 	ReasonPaused     = "Paused"
@@ -310,27 +295,27 @@ const (
 	ReasonStopped = "Stopped"
 )
 
-// The types of condition of operations. Their names, and those of most of their
-// reasons, are Deckhouse's.
+// The types of condition of operations. Their names, and those of most of their reasons, are
+// Deckhouse's.
 const (
-	// Completed is True when the operation was carried out or another has taken its
-	// place; its reason says where the operation is, or why it has failed.
+	// Completed is True when the operation was carried out or another has taken its place; its
+	// reason is the operation's progress, or why it has failed.
 	Completed = "Completed"
-	// SignalSent is True when the machine was told.
+	// SignalSent is True when the request was written to the machine.
 	SignalSent = "SignalSent"
 )
 
 // Reasons of these conditions.
 const (
-	// ReasonVirtualMachineNotFound: there is no such machine, or not the one any more
-	// that the operation was begun for.
+	// ReasonVirtualMachineNotFound: the machine does not exist, or is not the one that the
+	// operation was begun for.
 	ReasonVirtualMachineNotFound = "VirtualMachineNotFound"
 	// ReasonNotApplicableForRunPolicy: the run policy of the machine refuses it.
 	ReasonNotApplicableForRunPolicy = "NotApplicableForVirtualMachineRunPolicy"
 	// ReasonNotApplicableForPhase: the machine is not in a phase for it.
 	ReasonNotApplicableForPhase = "NotApplicableForVirtualMachinePhase"
-	// ReasonNotReadyToBeExecuted: another operation of the machine is in progress, or
-	// too little is known of the machine.
+	// ReasonNotReadyToBeExecuted: another operation of the machine is in progress, or too little is
+	// known of the machine.
 	ReasonNotReadyToBeExecuted = "NotReadyToBeExecuted"
 	// ReasonTypeNotSupported: the operator has no such operation.
 	ReasonTypeNotSupported = "TypeNotSupported"
@@ -340,17 +325,17 @@ const (
 	ReasonStartInProgress   = "StartInProgress"
 	ReasonStopInProgress    = "StopInProgress"
 	ReasonRestartInProgress = "RestartInProgress"
-	// ReasonAborted: somebody, or the guest, has decided otherwise meanwhile.
+	// ReasonAborted: the user, another program or the guest has decided otherwise meanwhile.
 	ReasonAborted = "Aborted"
 	// ReasonOperationFailed: it was not carried out in its time.
 	ReasonOperationFailed = "OperationFailed"
 	// ReasonOperationCompleted: it was carried out.
 	ReasonOperationCompleted = "OperationCompleted"
-	// ReasonSignalSent: the machine was told.
+	// ReasonSignalSent: the request was written to the machine.
 	ReasonSignalSent = "SignalSentSuccess"
-	// ReasonSignalError: the API server refuses to let the machine be told.
+	// ReasonSignalError: the API server refuses to write the request to the machine.
 	ReasonSignalError = "SignalSentError"
-	// ReasonSignalPending: the machine is about to be told.
+	// ReasonSignalPending: the request is about to be written to the machine.
 	ReasonSignalPending = "SignalPending"
 )
 
@@ -372,16 +357,13 @@ const (
 	ReasonDiskProvisioning = "Provisioning"
 	// ReasonDiskWaitForFirstConsumer means that it has no volume yet.
 	ReasonDiskWaitForFirstConsumer = "WaitForFirstConsumer"
-	// ReasonDiskSourceNotAllowed means that the administrator does not let it be made
-	// of its source.
+	// ReasonDiskSourceNotAllowed means that the administrator does not allow its source.
 	ReasonDiskSourceNotAllowed = "DataSourceNotAllowed"
-	// ReasonDiskSourceNotReady means that the disk that it is a copy of is not there or
-	// not ready.
+	// ReasonDiskSourceNotReady means that the disk it is a copy of is missing or not ready.
 	ReasonDiskSourceNotReady = "DataSourceNotReady"
 	// ReasonDiskImportFailed means that the last attempt to fill it has failed.
 	ReasonDiskImportFailed = "ImportFailed"
-	// ReasonDiskClaimInTheWay means that there is a claim of its name that was not made
-	// for it.
+	// ReasonDiskClaimInTheWay means that there is a claim of its name that was not made for it.
 	ReasonDiskClaimInTheWay = "ClaimInTheWay"
 	// ReasonDiskPodInTheWay means the same of the pod that would fill it.
 	ReasonDiskPodInTheWay = "PodInTheWay"
@@ -431,14 +413,14 @@ const (
 	ReasonAttached = "Attached"
 	// ReasonNotAttached means that it has not, and that something is waited for.
 	ReasonNotAttached = "NotAttached"
-	// ReasonAttachmentRequestSent means that the machine was told.
+	// ReasonAttachmentRequestSent means that the request was sent to the machine's runner.
 	ReasonAttachmentRequestSent = "AttachmentRequestSent"
-	// ReasonAttachmentConflict means that somebody else has the disk.
+	// ReasonAttachmentConflict means that the disk is in use elsewhere.
 	ReasonAttachmentConflict = "Conflict"
 	// ReasonAttachmentFailed means that the machine's runner cannot attach it.
 	ReasonAttachmentFailed = "AttachmentFailed"
-	// ReasonDeviceNotAvailableOnNode means that the volume cannot be used on the node of
-	// the machine.
+	// ReasonDeviceNotAvailableOnNode means that the volume cannot be used on the node of the
+	// machine.
 	ReasonDeviceNotAvailableOnNode = "DeviceNotAvailableOnNode"
 	// ReasonDetachPending means that the guest was asked to release the disk.
 	ReasonDetachPending = "DetachPending"

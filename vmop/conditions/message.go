@@ -6,10 +6,9 @@ import "fmt"
 // definitions of the resources allow, as Kubernetes does for its own conditions.
 const MaxMessage = 32 << 10
 
-// Bounded is a message that fits: of one that is longer the beginning is kept, and how
-// much is missing is said.
+// Bounded returns message, or of one that is too long its beginning and how many bytes are missing.
 func Bounded(message string) string {
-	const room = 64 // for what is said
+	const room = 64 // for the count of missing bytes
 	if len(message) <= MaxMessage {
 		return message
 	}

@@ -114,8 +114,7 @@ func (c *Client) replyChannel() chan reply {
 	}
 }
 
-// keepReplyChannel takes back a channel that is empty and that nobody will send
-// to.
+// keepReplyChannel takes back a channel that is empty and that no sender uses any more.
 func (c *Client) keepReplyChannel(ch chan reply) {
 	select {
 	case c.idle <- ch:
@@ -137,8 +136,8 @@ func (c *Client) callable(ctx context.Context, o CallOption) error {
 	return nil
 }
 
-// send waits for the call's turn, registers it and writes it. When it returns
-// an error, the call's reply channel is empty and nobody will send to it.
+// send waits for the call's turn, registers it and writes it. When it returns an error, the call's
+// reply channel is empty and stays so.
 func (c *Client) send(ctx context.Context, req *request, call pendingCall, file *os.File) (number uint64, err error) {
 	if c.slots != nil && !call.oob {
 		if err := c.acquire(ctx, c.slots); err != nil {

@@ -26,10 +26,9 @@ const maxIdle = 4
 
 // Options configure a connection. The zero value is right for most uses.
 type Options struct {
-	// OOB negotiates out-of-band execution if the greeting offers it. It costs a
-	// limit of seven unanswered in-band commands, which the client enforces by
-	// letting further calls wait for their turn. Whether it was granted is told
-	// by Client.OOB.
+	// OOB negotiates out-of-band execution if the greeting offers it. It costs a limit of seven
+	// unanswered in-band commands, which the client enforces by making further calls wait for their
+	// turn. Client.OOB reports whether it was granted.
 	OOB bool
 
 	// Handshake bounds the wait for the greeting and the capability
@@ -59,7 +58,7 @@ type Client struct {
 	subs    []*Subscription
 	cause   error         // why the connection is ending; nothing is sent any more
 	err     error         // why it is gone; set once, equal to cause
-	done    chan struct{} // closed after all who wait were told err
+	done    chan struct{} // closed after all waiting calls and subscriptions received err
 
 	greeted chan Greeting // receives the greeting, once
 	reader  chan struct{} // closed when the reader goroutine has ended
@@ -141,14 +140,14 @@ func (c *Client) handshake(ctx context.Context, oob bool) error {
 // made reports whether there is, or was, a connection.
 func (c *Client) made() bool { return c != nil && c.done != nil }
 
-// Greeting returns what QEMU said about itself when the connection was made.
+// Greeting returns QEMU's greeting, received when the connection was made.
 func (c *Client) Greeting() Greeting { return c.greeting.clone() }
 
 // OOB reports whether out-of-band execution was requested and is available.
 func (c *Client) OOB() bool { return c.oob }
 
-// Done returns a channel that is closed when the connection is gone, for
-// whatever reason. Err then tells the reason.
+// Done returns a channel that is closed when the connection is gone, for whatever reason. Err then
+// returns the reason.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
 // Err returns nil while the connection is up, and afterwards why it is gone:
@@ -160,10 +159,9 @@ func (c *Client) Err() error {
 	return c.err
 }
 
-// Close ends the connection. Calls in progress and subscriptions end with
-// ErrClosed. It may be called more than once and at any time, always returns,
-// and does not wait for consumers of events; when it returns, the client's
-// goroutine has ended.
+// Close ends the connection. Calls in progress and subscriptions end with ErrClosed. It may be
+// called more than once and at any time, always returns, and does not wait for consumers of events.
+// When it returns, the client's goroutine has ended.
 func (c *Client) Close() error {
 	_ = c.setCause(ErrClosed)
 	err := c.conn.Close()
@@ -240,7 +238,7 @@ func (c *Client) readMessages(lines *lineReader) error {
 	}
 }
 
-// end tells everybody who waits that the connection is gone.
+// end fails all waiting calls and ends all subscriptions with err.
 func (c *Client) end(err error) {
 	c.mu.Lock()
 	if c.cause == nil {
@@ -273,8 +271,8 @@ func (g Greeting) clone() Greeting {
 	return g
 }
 
-// Version is QEMU's version. It is for people and reports; what QEMU can do is
-// told by Client.Schema.
+// Version is QEMU's version, for display and reports. Use Client.Schema to find out what QEMU can
+// do.
 type Version struct {
 	QEMU struct {
 		Major int `json:"major"`

@@ -130,7 +130,7 @@ func (b BlockdevAdd) MarshalJSON() ([]byte, error) {
 	return flat(b.Options, option{"driver", b.Driver}, option{"node-name", b.NodeName})
 }
 
-// BlockdevDel removes a node that nobody uses.
+// BlockdevDel removes a node that is not in use.
 type BlockdevDel struct {
 	NodeName string `json:"node-name"`
 }

@@ -1,9 +1,8 @@
 package qmp
 
-// CPUProps tell where in the machine a CPU is, as QEMU's property names and
-// values: "socket-id", "die-id", "core-id", "thread-id", "node-id" and what
-// newer versions add. All of them belong, unchanged, into the DeviceAdd that
-// plugs the CPU.
+// CPUProps are a CPU's location in the machine, as QEMU's property names and values: "socket-id",
+// "die-id", "core-id", "thread-id", "node-id" and any that newer versions add. All of them must be
+// passed, unchanged, in the DeviceAdd that plugs the CPU.
 type CPUProps map[string]int64
 
 // QueryCPUsFast asks for the virtual CPUs that are plugged.

@@ -23,9 +23,9 @@ func (d DeviceAdd) MarshalJSON() ([]byte, error) {
 	return flat(d.Properties, option{"driver", d.Driver}, option{"id", d.ID}, option{"bus", d.Bus})
 }
 
-// DeviceDel asks to unplug a device. Where the guest has a say, the reply only
-// tells that it was asked; a DEVICE_DELETED or DEVICE_UNPLUG_GUEST_ERROR event
-// tells the outcome. It is ErrDeviceNotFound if there is no such device.
+// DeviceDel asks to unplug a device. Where the guest may refuse, the reply only confirms the
+// request; a DEVICE_DELETED or DEVICE_UNPLUG_GUEST_ERROR event reports the outcome. The error is
+// ErrDeviceNotFound if there is no such device.
 type DeviceDel struct {
 	ID string `json:"id"` // id or QOM path
 }

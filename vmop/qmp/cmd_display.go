@@ -20,8 +20,8 @@ func (s SetPassword) String() string {
 // GoString is as String.
 func (s SetPassword) GoString() string { return s.String() }
 
-// ExpirePassword tells when the password of a remote display stops to be
-// accepted. Setting a password does not change that.
+// ExpirePassword sets when the password of a remote display expires. Setting a password does not
+// change that.
 type ExpirePassword struct {
 	Protocol string `json:"protocol"` // "vnc" or "spice"
 	// Time is "now", "never", "+SECONDS" from now, or seconds since the epoch.

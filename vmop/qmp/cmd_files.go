@@ -22,7 +22,7 @@ func (CloseFD) QMP() (string, None) { return "closefd", None{} }
 // files with different access modes.
 type AddFD struct {
 	FDSetID *int   `json:"fdset-id,omitempty"` // nil for a new set
-	Opaque  string `json:"opaque,omitempty"`   // a note for the one who lists the sets
+	Opaque  string `json:"opaque,omitempty"`   // a note that query-fdsets returns
 }
 
 // QMP implements Command.

@@ -30,8 +30,8 @@ type TransactionAction struct {
 	Data map[string]any `json:"data"`
 }
 
-// BlockdevSnapshot is the action that has whoever writes to a node write to another
-// one, an image that was added without its backing image, of which the node becomes that.
+// BlockdevSnapshot is the action that redirects the writes of a node's users to overlay, an image
+// that was added without its backing image and whose backing image the node becomes.
 func BlockdevSnapshot(node, overlay string) TransactionAction {
 	return TransactionAction{Type: "blockdev-snapshot", Data: map[string]any{"node": node, "overlay": overlay}}
 }
@@ -104,7 +104,7 @@ type Job struct {
 	Error    string    `json:"error"`          // of one that has failed
 }
 
-// JobStatusChangeEvent says that a job has another status.
+// JobStatusChangeEvent is emitted when the status of a job changes.
 type JobStatusChangeEvent struct {
 	ID     string    `json:"id"`
 	Status JobStatus `json:"status"`

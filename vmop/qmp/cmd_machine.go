@@ -112,8 +112,7 @@ type CurrentMachine struct {
 	WakeupSuspendSupport bool `json:"wakeup-suspend-support"` // system_wakeup can end a suspension
 }
 
-// QueryCommands asks for the names of all commands. Client.Schema tells more,
-// and costs more.
+// QueryCommands asks for the names of all commands. Client.Schema returns more, and costs more.
 type QueryCommands struct{}
 
 // QMP implements Command.

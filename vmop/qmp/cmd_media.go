@@ -1,8 +1,8 @@
 package qmp
 
-// BlockdevOpenTray opens the tray of a removable drive. If the guest has locked
-// the tray, the command succeeds without opening it: the guest is merely asked.
-// A DEVICE_TRAY_MOVED event tells that it opened.
+// BlockdevOpenTray opens the tray of a removable drive. If the guest has locked the tray, the
+// command succeeds without opening it: the guest is merely asked. A DEVICE_TRAY_MOVED event reports
+// that it opened.
 type BlockdevOpenTray struct {
 	ID    string `json:"id"`              // of the guest's device
 	Force bool   `json:"force,omitempty"` // open it although it is locked

@@ -1,10 +1,10 @@
 package qmp
 
-// Balloon asks the guest to shrink or grow to a size. The reply only tells that
-// it was asked; BALLOON_CHANGE events and QueryBalloon tell what it did. It is
-// ErrDeviceNotActive on a machine without a balloon device.
+// Balloon asks the guest to shrink or grow to a size. The reply only confirms the request;
+// BALLOON_CHANGE events and QueryBalloon report the result. The error is ErrDeviceNotActive on a
+// machine without a balloon device.
 type Balloon struct {
-	Value int64 `json:"value"` // bytes that the guest shall have
+	Value int64 `json:"value"` // target size in bytes
 }
 
 // QMP implements Command.

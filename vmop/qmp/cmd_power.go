@@ -20,9 +20,9 @@ const (
 	RebootShutdown RebootAction = "shutdown"
 )
 
-// SetAction says what QEMU does from now on when the machine is reset, by the
-// guest or by SystemReset: a reset that was asked for before is still what it
-// was then. Nothing tells which action is set. QEMU has the command since 6.0.
+// SetAction sets what QEMU does from now on when the machine is reset, by the guest or by
+// SystemReset; a reset requested earlier keeps the action of that time. The current action cannot
+// be queried. QEMU has the command since 6.0.
 type SetAction struct {
 	Reboot RebootAction `json:"reboot,omitempty"`
 }
@@ -30,9 +30,8 @@ type SetAction struct {
 // QMP implements Command.
 func (SetAction) QMP() (string, None) { return "set-action", None{} }
 
-// SystemPowerdown asks the guest to power off, as its power button would. The
-// guest may ignore it: only a SHUTDOWN event tells that it did not, so the wait
-// for that must be bounded.
+// SystemPowerdown asks the guest to power off, as its power button would. The guest may ignore it:
+// only a SHUTDOWN event confirms it, so bound the wait for that event.
 type SystemPowerdown struct{}
 
 // QMP implements Command.
@@ -59,7 +58,7 @@ type KeyValue struct {
 	Data string `json:"data"`
 }
 
-// KeyQCode says that a [KeyValue] has a name.
+// KeyQCode is the type of a [KeyValue] that is a key name.
 const KeyQCode = "qcode"
 
 // Stop pauses the virtual CPUs.

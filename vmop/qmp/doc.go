@@ -1,34 +1,30 @@
-// Package qmp is a client for the QEMU Machine Protocol: the JSON messages by
-// which a running QEMU is asked and told things, and by which it reports events.
+// Package qmp is a client for the QEMU Machine Protocol: the JSON messages by which a running QEMU
+// is asked and told things, and by which it reports events.
 //
-// A [Client] is one connection to one monitor socket. Commands run by [Do], which
-// takes one of the command types of this package or of yours, and returns its
-// result type, or by [Client.Execute] in raw form. Any number of goroutines may
-// have commands in flight; each gets the reply to its own, found by the message
-// id (a command that is alone in flight needs none, and is executed sooner). Contexts bound everything that waits, and nothing else does: only the
-// caller knows how long a command may take. A call that ends early leaves the
-// connection as it was.
+// A [Client] is one connection to one monitor socket. [Do] runs a command type of this package or
+// of yours and returns its result type; [Client.Execute] runs one in raw form. Any number of
+// goroutines may have commands in flight; each gets the reply to its own, matched by the message
+// id. (A command that is alone in flight carries none, and is executed sooner.) Every wait is
+// bounded by a context and by nothing else: only the caller knows how long a command may take. A
+// call that ends early leaves the connection usable.
 //
-// Events are received by a [Subscription], as many as are wanted. A subscription
-// holds a limited number of events, and forgets and counts the oldest when they
-// are not fetched: a slow consumer harms nobody else, and knows what it lost.
-// Three rules follow for users: subscribe before sending the command that
-// causes the event; after an event, ask QEMU for the state instead of adding up
-// events; and bound each wait, because guests may ignore what they are asked.
+// A [Subscription] receives events. It holds a limited number of them, and drops and counts the
+// oldest when they are not fetched: a slow consumer delays no other, and can see what it lost.
+// Three rules follow for users: subscribe before sending the command that causes the event; after
+// an event, ask QEMU for the state instead of adding up events; and bound each wait, because guests
+// may ignore requests.
 //
-// A connection ends when [Client.Close] is called, when QEMU exits, or when what
-// arrives is not QMP. All that wait are then told the same reason, which
-// [Client.Err] keeps. Connecting again is a decision for the caller, who knows
-// whether QEMU is still there: wait for [Client.Done] and [Dial] anew.
+// A connection ends when [Client.Close] is called, when QEMU exits, or when what arrives is not
+// QMP. All waiting calls then fail with the same reason, which [Client.Err] keeps. Reconnecting is
+// the caller's decision, who knows whether QEMU is still there: wait for [Client.Done] and [Dial]
+// anew.
 //
-// One monitor serves one client. Give each its own -mon option; a second
-// connection to the same monitor gets no greeting until the first is gone.
-// Monitors with pretty=on are not supported: a message is one line.
+// One monitor serves one client. Give each its own -mon option; a second connection to the same
+// monitor gets no greeting until the first is gone. Monitors with pretty=on are not supported: a
+// message is one line.
 //
-// An idle client costs one goroutine that is blocked in a read, and a few
-// kilobytes.
+// An idle client costs one goroutine that is blocked in a read, and a few kilobytes.
 //
-// The package imports the standard library only. The packages goqemu and
-// qmptest below it adapt the client to go-qemu's Monitor interface, and serve a
-// scripted fake monitor for tests.
+// The package imports the standard library only. The packages goqemu and qmptest below it adapt the
+// client to go-qemu's Monitor interface, and serve a scripted fake monitor for tests.
 package qmp

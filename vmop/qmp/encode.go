@@ -9,12 +9,10 @@ import (
 	"sync"
 )
 
-// request is a command that is being encoded. Requests are reused, as most of
-// the cost of encoding a small one is memory.
-//
-// Requests are kept as short as the protocol allows, because QEMU (7.2 is
-// measured) reads its monitor byte by byte, and each byte costs a turn of its
-// main loop, about 4 µs.
+// request is a command that is being encoded. Requests are reused because memory is most of the
+// cost of encoding a small one, and kept as short as the protocol allows because QEMU (measured
+// with 7.2) reads its monitor byte by byte, and each byte costs a turn of its main loop, about 4
+// µs.
 type request struct {
 	line    bytes.Buffer
 	encoder *json.Encoder // writes to line

@@ -10,43 +10,42 @@ import (
 // subscription on it. They are found with errors.Is in the error of a call, in
 // Client.Err and in the error of Subscription.Next.
 var (
-	// ErrClosed says that Client.Close was called.
+	// ErrClosed means that Client.Close was called.
 	ErrClosed = errors.New("monitor connection closed")
 
-	// ErrDisconnected says that the other side went away, as QEMU does when it
-	// exits. The error also wraps what the socket said, io.EOF for an orderly end.
+	// ErrDisconnected means that the other side closed the connection, as QEMU does when it exits.
+	// The error also wraps the socket's, io.EOF for an orderly end.
 	ErrDisconnected = errors.New("monitor connection lost")
 
-	// ErrProtocol says that the other side sent something that is not QMP, so
-	// that nothing that follows can be attributed any more.
+	// ErrProtocol means that the other side sent something that is not QMP, so that later messages
+	// can no longer be attributed.
 	ErrProtocol = errors.New("not the QMP protocol")
 
-	// ErrTooLarge says that a message exceeded Options.MaxMessage.
+	// ErrTooLarge means that a message exceeded Options.MaxMessage.
 	ErrTooLarge = errors.New("message exceeds the size limit")
 
-	// ErrPartialWrite says that a command was cut off in the middle because its
-	// context ended while the other side did not read. What follows would be
-	// read as the rest of that command, so the connection is given up.
+	// ErrPartialWrite means that a command was cut off because its context ended while the other
+	// side did not read. QEMU would take the next command for the rest of that one, so the
+	// connection is closed.
 	ErrPartialWrite = errors.New("command written only in part")
 )
 
 // Reasons for which a single call or subscription cannot be served. The
 // connection stays usable.
 var (
-	// ErrNotConnected says that there is no connection: the client is nil, or was not
+	// ErrNotConnected means that there is no connection: the client is nil, or was not
 	// made by Dial or NewClient.
 	ErrNotConnected = errors.New("there is no connection to QEMU")
 
-	// ErrNoGreeting says that the monitor accepted the connection and then kept
-	// silent. QEMU does that while another client holds the monitor, because one
-	// monitor serves one client at a time.
+	// ErrNoGreeting means that the monitor accepted the connection and then kept silent. QEMU does
+	// that while another client holds the monitor.
 	ErrNoGreeting = errors.New("no greeting from the monitor, another client may hold it")
 
-	// ErrNoOutOfBand says that out-of-band execution was requested on a
+	// ErrNoOutOfBand means that out-of-band execution was requested on a
 	// connection that has not negotiated it, see Options.OOB.
 	ErrNoOutOfBand = errors.New("out-of-band execution is not enabled on this connection")
 
-	// ErrNoFiles says that a file was to be passed over a connection that is not
+	// ErrNoFiles means that a file was to be passed over a connection that is not
 	// a Unix socket.
 	ErrNoFiles = errors.New("this connection cannot pass files")
 
@@ -55,16 +54,15 @@ var (
 	ErrSubscriptionClosed = errors.New("subscription closed")
 )
 
-// Error is QEMU's refusal of a command: its error class and its description,
-// which is meant for people and changes between versions.
+// Error is QEMU's refusal of a command: its error class, and its description, which is meant to be
+// read and changes between versions.
 //
-// Classes are open: QEMU may introduce new ones. errors.Is matches the fields
-// that are set in the target, so errors.Is(err, &qmp.Error{Class: "X"}) works
-// for classes that have no variable here.
+// QEMU may introduce new classes. errors.Is matches the fields that are set in the target, so
+// errors.Is(err, &qmp.Error{Class: "X"}) works for classes that have no variable here.
 type Error struct {
 	Command string // name of the refused command
 	Class   string // QapiErrorClass, such as "GenericError"
-	Desc    string // description for people
+	Desc    string // human-readable description
 }
 
 // The error classes of QEMU's QAPI schema (qapi/error.json) that callers act

@@ -13,8 +13,8 @@ type Event struct {
 	// Data are the event's parameters, nil if it has none. DecodeEvent turns
 	// them into a typed payload.
 	Data json.RawMessage
-	// Timestamp is when QEMU emitted the event, by the host's clock; zero if
-	// QEMU could not tell.
+	// Timestamp is when QEMU emitted the event, by the host's clock; zero if the host's clock could
+	// not be read.
 	Timestamp time.Time
 	// Missed is the number of events that this subscription lost directly before
 	// this one, because they were not fetched in time.

@@ -1,6 +1,6 @@
 package qmp
 
-// DeviceTrayMovedEvent says that the tray of a removable drive was opened or
+// DeviceTrayMovedEvent is emitted when the tray of a removable drive was opened or
 // closed, by the guest or by a command.
 type DeviceTrayMovedEvent struct {
 	Device   string `json:"device"` // name of a -drive; empty with -blockdev
@@ -11,7 +11,7 @@ type DeviceTrayMovedEvent struct {
 // QMPEvent implements EventData.
 func (DeviceTrayMovedEvent) QMPEvent() string { return "DEVICE_TRAY_MOVED" }
 
-// BalloonChangeEvent says that the balloon has changed. QEMU sends at most one
+// BalloonChangeEvent is emitted when the balloon has changed. QEMU sends at most one
 // per second, the last state among them.
 type BalloonChangeEvent struct {
 	Actual int64 `json:"actual"` // bytes left to the guest
@@ -20,7 +20,7 @@ type BalloonChangeEvent struct {
 // QMPEvent implements EventData.
 func (BalloonChangeEvent) QMPEvent() string { return "BALLOON_CHANGE" }
 
-// VSerPortChangeEvent says that the guest has opened or closed a virtio-serial
+// VSerPortChangeEvent is emitted when the guest has opened or closed a virtio-serial
 // port, such as an agent that starts or ends.
 type VSerPortChangeEvent struct {
 	ID   string `json:"id"` // of the port's device
@@ -30,7 +30,7 @@ type VSerPortChangeEvent struct {
 // QMPEvent implements EventData.
 func (VSerPortChangeEvent) QMPEvent() string { return "VSERPORT_CHANGE" }
 
-// DeviceDeletedEvent says that a device is unplugged and gone. It comes for
+// DeviceDeletedEvent is emitted when a device is unplugged and gone. It comes for
 // each device in a tree that goes away.
 type DeviceDeletedEvent struct {
 	Device string `json:"device"` // id, empty if it had none
@@ -40,7 +40,7 @@ type DeviceDeletedEvent struct {
 // QMPEvent implements EventData.
 func (DeviceDeletedEvent) QMPEvent() string { return "DEVICE_DELETED" }
 
-// DeviceUnplugGuestErrorEvent says that the guest refused to let a device go.
+// DeviceUnplugGuestErrorEvent is emitted when the guest refused to let a device go.
 type DeviceUnplugGuestErrorEvent struct {
 	Device string `json:"device"` // id, empty if it has none
 	Path   string `json:"path"`   // QOM path
@@ -49,7 +49,7 @@ type DeviceUnplugGuestErrorEvent struct {
 // QMPEvent implements EventData.
 func (DeviceUnplugGuestErrorEvent) QMPEvent() string { return "DEVICE_UNPLUG_GUEST_ERROR" }
 
-// MemUnplugErrorEvent says that a DIMM could not be unplugged. From version 6.2 on
+// MemUnplugErrorEvent is emitted when a DIMM could not be unplugged. From version 6.2 on
 // QEMU sends DEVICE_UNPLUG_GUEST_ERROR too, and from 9.1 on that alone.
 type MemUnplugErrorEvent struct {
 	Device string `json:"device"`
@@ -59,7 +59,7 @@ type MemUnplugErrorEvent struct {
 // QMPEvent implements EventData.
 func (MemUnplugErrorEvent) QMPEvent() string { return "MEM_UNPLUG_ERROR" }
 
-// MemoryDeviceSizeChangeEvent says that the guest has grown or shrunk a
+// MemoryDeviceSizeChangeEvent is emitted when the guest has grown or shrunk a
 // virtio-mem device. QEMU sends at most one per second and device.
 type MemoryDeviceSizeChangeEvent struct {
 	ID      string `json:"id"`   // empty if it has none
@@ -89,14 +89,14 @@ type ACPIOSTInfo struct {
 	Status   int64  `json:"status"`    // 0 is success
 }
 
-// BlockIOErrorEvent says that an I/O request of the guest failed.
+// BlockIOErrorEvent is emitted when an I/O request of the guest failed.
 type BlockIOErrorEvent struct {
 	Device    string `json:"device"` // name of a -drive; empty with -blockdev
 	NodeName  string `json:"node-name"`
 	Operation string `json:"operation"` // "read" or "write"
 	Action    string `json:"action"`    // "ignore", "report" or "stop"
 	NoSpace   bool   `json:"nospace"`   // the host's storage is full
-	Reason    string `json:"reason"`    // for people
+	Reason    string `json:"reason"`    // human-readable
 }
 
 // QMPEvent implements EventData.

@@ -1,6 +1,6 @@
 package qmp
 
-// SpiceConnectedEvent says that a channel of a SPICE client has connected.
+// SpiceConnectedEvent is emitted when a channel of a SPICE client has connected.
 type SpiceConnectedEvent struct {
 	Server SpiceAddress `json:"server"`
 	Client SpiceAddress `json:"client"`
@@ -9,7 +9,7 @@ type SpiceConnectedEvent struct {
 // QMPEvent implements EventData.
 func (SpiceConnectedEvent) QMPEvent() string { return "SPICE_CONNECTED" }
 
-// SpiceInitializedEvent says that a channel of a SPICE client has
+// SpiceInitializedEvent is emitted when a channel of a SPICE client has
 // authenticated.
 type SpiceInitializedEvent struct {
 	Server SpiceServerAddress `json:"server"`
@@ -19,7 +19,7 @@ type SpiceInitializedEvent struct {
 // QMPEvent implements EventData.
 func (SpiceInitializedEvent) QMPEvent() string { return "SPICE_INITIALIZED" }
 
-// SpiceDisconnectedEvent says that a channel of a SPICE client has gone.
+// SpiceDisconnectedEvent is emitted when a channel of a SPICE client has closed.
 type SpiceDisconnectedEvent struct {
 	Server SpiceAddress `json:"server"`
 	Client SpiceAddress `json:"client"`
@@ -43,7 +43,7 @@ type SpiceServerAddress struct {
 	Auth   string `json:"auth"` // "none" or "spice"
 }
 
-// VNCConnectedEvent says that a VNC client has connected.
+// VNCConnectedEvent is emitted when a VNC client has connected.
 type VNCConnectedEvent struct {
 	Server VNCListen  `json:"server"`
 	Client VNCAddress `json:"client"`
@@ -52,7 +52,7 @@ type VNCConnectedEvent struct {
 // QMPEvent implements EventData.
 func (VNCConnectedEvent) QMPEvent() string { return "VNC_CONNECTED" }
 
-// VNCInitializedEvent says that a VNC client has authenticated and is in use.
+// VNCInitializedEvent is emitted when a VNC client has authenticated and is in use.
 type VNCInitializedEvent struct {
 	Server VNCListen `json:"server"`
 	Client VNCClient `json:"client"`
@@ -61,7 +61,7 @@ type VNCInitializedEvent struct {
 // QMPEvent implements EventData.
 func (VNCInitializedEvent) QMPEvent() string { return "VNC_INITIALIZED" }
 
-// VNCDisconnectedEvent says that a VNC client has gone.
+// VNCDisconnectedEvent is emitted when a VNC client has disconnected.
 type VNCDisconnectedEvent struct {
 	Server VNCListen `json:"server"`
 	Client VNCClient `json:"client"`

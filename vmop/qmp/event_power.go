@@ -1,10 +1,10 @@
 package qmp
 
-// ShutdownCause tells why a machine shuts down or resets (ShutdownCause in
-// qapi/run-state.json). New versions may add some.
+// ShutdownCause is why a machine shuts down or resets (ShutdownCause in qapi/run-state.json). New
+// versions may add some.
 type ShutdownCause string
 
-// The causes that QEMU 7.2 knows.
+// The causes of QEMU 7.2.
 const (
 	CauseNone            ShutdownCause = "none"
 	CauseHostError       ShutdownCause = "host-error"
@@ -19,7 +19,7 @@ const (
 	CauseSnapshotLoading ShutdownCause = "snapshot-load"
 )
 
-// ShutdownEvent says that the machine is being shut down. QEMU exits then,
+// ShutdownEvent is emitted when the machine is being shut down. QEMU exits then,
 // unless it runs with -no-shutdown.
 type ShutdownEvent struct {
 	Guest  bool          `json:"guest"` // caused by the guest
@@ -29,7 +29,7 @@ type ShutdownEvent struct {
 // QMPEvent implements EventData.
 func (ShutdownEvent) QMPEvent() string { return "SHUTDOWN" }
 
-// ResetEvent says that the machine was reset.
+// ResetEvent is emitted when the machine was reset.
 type ResetEvent struct {
 	Guest  bool          `json:"guest"` // caused by the guest
 	Reason ShutdownCause `json:"reason"`
@@ -38,37 +38,37 @@ type ResetEvent struct {
 // QMPEvent implements EventData.
 func (ResetEvent) QMPEvent() string { return "RESET" }
 
-// PowerdownEvent says that the guest was asked to power off.
+// PowerdownEvent is emitted when the guest was asked to power off.
 type PowerdownEvent struct{}
 
 // QMPEvent implements EventData.
 func (PowerdownEvent) QMPEvent() string { return "POWERDOWN" }
 
-// StopEvent says that the virtual CPUs were paused.
+// StopEvent is emitted when the virtual CPUs were paused.
 type StopEvent struct{}
 
 // QMPEvent implements EventData.
 func (StopEvent) QMPEvent() string { return "STOP" }
 
-// ResumeEvent says that the virtual CPUs run again.
+// ResumeEvent is emitted when the virtual CPUs run again.
 type ResumeEvent struct{}
 
 // QMPEvent implements EventData.
 func (ResumeEvent) QMPEvent() string { return "RESUME" }
 
-// SuspendEvent says that the guest has suspended itself.
+// SuspendEvent is emitted when the guest has suspended itself.
 type SuspendEvent struct{}
 
 // QMPEvent implements EventData.
 func (SuspendEvent) QMPEvent() string { return "SUSPEND" }
 
-// WakeupEvent says that a suspended guest runs again.
+// WakeupEvent is emitted when a suspended guest runs again.
 type WakeupEvent struct{}
 
 // QMPEvent implements EventData.
 func (WakeupEvent) QMPEvent() string { return "WAKEUP" }
 
-// GuestPanickedEvent says that the guest's kernel has reported a panic.
+// GuestPanickedEvent is emitted when the guest's kernel has reported a panic.
 type GuestPanickedEvent struct {
 	Action string      `json:"action"` // "pause", "poweroff" or "run"
 	Info   *GuestPanic `json:"info"`   // nil if the guest gave none
@@ -77,8 +77,8 @@ type GuestPanickedEvent struct {
 // QMPEvent implements EventData.
 func (GuestPanickedEvent) QMPEvent() string { return "GUEST_PANICKED" }
 
-// GuestPanic is what a guest tells about its panic. The arguments are those of
-// a Hyper-V crash (a Windows stop code and its parameters).
+// GuestPanic is what a guest reports about its panic. The arguments are those of a Hyper-V crash (a
+// Windows stop code and its parameters).
 type GuestPanic struct {
 	Type string `json:"type"` // "hyper-v" or "s390"
 	Arg1 uint64 `json:"arg1"`
@@ -88,7 +88,7 @@ type GuestPanic struct {
 	Arg5 uint64 `json:"arg5"`
 }
 
-// WatchdogEvent says that the guest has not served its watchdog in time.
+// WatchdogEvent is emitted when the guest has not served its watchdog in time.
 type WatchdogEvent struct {
 	Action string `json:"action"` // what was done: "reset", "shutdown", "poweroff", "pause", "debug", "none", "inject-nmi"
 }

@@ -79,7 +79,7 @@ func (r *lineReader) makeRoom() {
 		r.end = copy(r.buf, r.buf[r.start:r.end])
 		r.start = 0
 	default:
-		// One byte more than a message may have tells that it has too many.
+		// One byte more than the maximum, to detect a message that is too long.
 		grown := make([]byte, max(len(r.buf)+1, min(2*len(r.buf), r.limit+lineEnd+1)))
 		r.end = copy(grown, r.buf[:r.end])
 		r.buf = grown

@@ -21,8 +21,8 @@ type message struct {
 	timestamp []byte
 }
 
-// parseMessage takes a line apart. It is called for whatever QEMU sends, so it
-// neither allocates nor decodes what may be of no interest to anybody.
+// parseMessage splits a line into its members. It is called for every message, so it neither
+// allocates nor decodes what may not be needed.
 func parseMessage(line []byte) (message, error) {
 	var m message
 	if !json.Valid(line) || line[0] != '{' {
@@ -154,7 +154,7 @@ func (m *message) eventHead() (Event, error) {
 	if err := json.Unmarshal(m.event, &e.Name); err != nil {
 		return e, fmt.Errorf("%w: event: %w", ErrProtocol, err)
 	}
-	// Both are -1 when the host could not tell the time (QMP specification).
+	// Both are -1 when the host's clock could not be read (QMP specification).
 	at := struct {
 		Seconds      int64 `json:"seconds"`
 		Microseconds int64 `json:"microseconds"`

@@ -5,13 +5,12 @@ import (
 	"fmt"
 )
 
-// pendingCalls are the commands whose replies have not arrived. The commands
-// are numbered in the order in which they are written.
+// pendingCalls are the commands whose replies have not arrived. The commands are numbered in the
+// order in which they are written.
 //
-// A command that is written while no other waits for its reply carries no id:
-// its reply is then the only one without, so it is as unmistakable as a number,
-// and the shorter command is executed sooner, see request. All others carry
-// their number.
+// A command written while no other waits for its reply carries no id: its reply is then the only
+// one without, so it cannot be confused, and the shorter command is executed sooner, see request.
+// All others carry their number.
 type pendingCalls struct {
 	calls  map[uint64]pendingCall
 	last   uint64 // number of the last command
@@ -21,7 +20,7 @@ type pendingCalls struct {
 // pendingCall is a command whose reply has not arrived.
 type pendingCall struct {
 	name  string
-	reply chan reply // has one free place; nil once nobody waits for it any more
+	reply chan reply // has one free place; nil once the caller has stopped waiting
 	oob   bool
 	slot  bool // holds a token of Client.slots
 	file  bool // holds the token of Client.file
@@ -56,9 +55,8 @@ func (p *pendingCalls) remove(number uint64) (call pendingCall, ok bool) {
 	return call, ok
 }
 
-// abandon keeps a call in the list although nobody waits for it any more: it
-// holds its tokens until QEMU has answered, and tells the late reply from one
-// that belongs to nobody.
+// abandon keeps a call in the list after its caller has stopped waiting: it holds its tokens until
+// QEMU has answered, and lets the late reply be told from one that matches no command.
 func (p *pendingCalls) abandon(number uint64) (ok bool) {
 	call, ok := p.calls[number]
 	if ok {
@@ -80,9 +78,8 @@ func (p *pendingCalls) answered(m *message) (pendingCall, error) {
 	case !hasID && p.silent != 0:
 		number = p.silent
 	case !hasID && m.refusal != nil:
-		// QEMU cannot tell the id of a command that its parser refuses, for
-		// example because an argument is given twice. It reports that when the
-		// command's turn has come.
+		// QEMU cannot name the id of a command that its parser refuses, for example because an
+		// argument is given twice. It reports that when the command's turn has come.
 		number = p.oldest()
 	}
 	call, ok := p.remove(number)
@@ -103,7 +100,7 @@ func (p *pendingCalls) oldest() uint64 {
 	return oldest
 }
 
-// end removes all calls and tells those who wait why.
+// end removes all calls and fails each with err.
 func (p *pendingCalls) end(err error) {
 	for _, call := range p.calls {
 		if call.reply != nil {

@@ -137,10 +137,9 @@ func (s *Schema) HasEvent(name string) bool {
 	return e != nil && e.MetaType == "event"
 }
 
-// Accepts reports whether the arguments of the command, or the data of the
-// event, may have what path leads to: member names, at each of which arrays,
-// alternates and all variants of an object are searched. The last element may
-// be a value of an enumeration. For example
+// Accepts reports whether the arguments of the command, or the data of the event, may have the
+// member at path. Path elements are member names; arrays, alternates and all variants of an object
+// are searched at each. The last element may be a value of an enumeration. For example
 //
 //	s.Accepts("blockdev-add", "driver", "nvme-io_uring")
 //	s.Accepts("screendump", "format", "png")

@@ -9,10 +9,9 @@ import (
 	"sync"
 )
 
-// Subscription receives the events of some names. It buffers a fixed number of
-// events; when these are not fetched, it loses the oldest of them, counts that,
-// and delays nobody. Whoever acts on an event should therefore ask QEMU for the
-// state rather than rely on having seen each event.
+// Subscription receives the events of some names. It buffers a fixed number of events; when these
+// are not fetched, it drops the oldest and counts them, and never blocks the reader. After an
+// event, ask QEMU for the state rather than rely on having seen each event.
 type Subscription struct {
 	client *Client
 	names  []string
@@ -27,12 +26,12 @@ type Subscription struct {
 	ready   chan struct{} // holds a token when there may be events
 }
 
-// Subscribe starts to collect the events of the given names, of all names if
-// there are none. It holds up to buf events, at least one. Subscribe before
-// sending the command whose events are of interest.
+// Subscribe starts to collect the events of the given names, of all names if there are none. It
+// holds up to buf events, at least one. Subscribe before sending the command whose events are of
+// interest.
 //
-// A subscription ends with the connection or with its Close. One that is made
-// after the connection has ended is at its end from the start.
+// A subscription ends with the connection or by its Close. One that is made after the connection
+// has ended has ended too.
 func (c *Client) Subscribe(buf int, names ...string) *Subscription {
 	s := &Subscription{
 		client: c,
@@ -75,8 +74,8 @@ func (s *Subscription) Next(ctx context.Context) (Event, error) {
 	}
 }
 
-// All returns the events as they come, until ctx, the subscription or the
-// connection ends. Which of these it was is told by ctx.Err and Err.
+// All returns the events as they come, until ctx, the subscription or the connection ends; ctx.Err
+// and Err report which of these it was.
 func (s *Subscription) All(ctx context.Context) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		for {
@@ -129,7 +128,7 @@ func (s *Subscription) take() (e Event, ok bool, err error) {
 	return e, true, nil
 }
 
-// put stores an event, at the cost of the oldest one if need be.
+// put stores an event and drops the oldest one if the buffer is full.
 func (s *Subscription) put(e Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,8 +168,7 @@ func (s *Subscription) end(err error) {
 	}
 }
 
-// publish gives an event to all subscriptions that want it, each with its own
-// copy of the data.
+// publish gives an event to all matching subscriptions, each with its own copy of the data.
 func (c *Client) publish(m *message) error {
 	e, err := m.eventHead()
 	if err != nil {

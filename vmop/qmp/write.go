@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// errFile says that the file to be passed is unusable; nothing was written.
+// errFile means that the file to be passed is unusable; nothing was written.
 var errFile = errors.New("pass file")
 
 // passesFiles reports whether descriptors can be sent over conn.

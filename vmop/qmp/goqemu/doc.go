@@ -1,9 +1,9 @@
 // Package goqemu puts a client of package qmp behind the Monitor interface of
-// github.com/digitalocean/go-qemu/qmp, so that go-qemu's typed commands in its
-// package raw, its domain type, and whatever else was written for that interface
-// run over this project's transport: replies of any size, any number of
-// commands in flight, event bursts, and an end that is told to all who wait.
+// github.com/digitalocean/go-qemu/qmp, so that go-qemu's typed commands in its package raw, its
+// domain type, and whatever else was written for that interface run over this project's transport:
+// replies of any size, any number of commands in flight, event bursts, and an end that is told to
+// all who wait.
 //
-// The interface knows no contexts but for Events. A [Monitor] therefore takes
-// one when it is made, which bounds all that it does.
+// The interface takes a context only in Events. A [Monitor] therefore takes one when it is made,
+// which bounds all that it does.
 package goqemu

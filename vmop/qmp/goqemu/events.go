@@ -12,10 +12,9 @@ import (
 // eventBuffer is how far a consumer of Events may fall behind.
 const eventBuffer = 256
 
-// Events returns a new stream of all events. It is closed when ctx ends, by
-// Disconnect, and when the connection is lost. Events that are not received in
-// time are lost, the oldest first; that delays neither commands nor other
-// streams.
+// Events returns a new stream of all events. It is closed when ctx ends, by Disconnect, and when
+// the connection is lost. Events that are not received in time are dropped, the oldest first; that
+// delays neither commands nor other streams.
 func (m *Monitor) Events(ctx context.Context) (<-chan goqemu.Event, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,13 +1,11 @@
-// Package qmptest provides a fake QMP monitor for tests: for faults that a real
-// QEMU will not produce on request, and for tests that shall run without one.
+// Package qmptest provides a fake QMP monitor for tests: for faults that a real QEMU will not
+// produce on request, and for tests that shall run without one.
 //
-// A [Server] speaks the real protocol on one side of a connection: greeting,
-// capability negotiation, replies with ids, refusals, events, out-of-band
-// execution, received files. What a command does is decided by a [Handler]. A
-// handler may answer, answer later or never, answer in another order, send
-// events or bytes that are no messages at all, or close the connection.
+// A [Server] speaks the real protocol on one side of a connection: greeting, capability
+// negotiation, replies with ids, refusals, events, out-of-band execution, received files. A
+// [Handler] decides what a command does. It may answer, answer later or never, answer in another
+// order, send events or bytes that are no messages at all, or close the connection.
 //
-// The connection may be any: net.Pipe for tests in a testing/synctest bubble,
-// [SocketPair] where files are passed, an accepted connection where the code
-// under test dials.
+// The connection may be any: net.Pipe for tests in a testing/synctest bubble, [SocketPair] where
+// files are passed, an accepted connection where the code under test dials.
 package qmptest

@@ -11,16 +11,14 @@ import (
 	"time"
 )
 
-// Handler decides what a command does. Handlers run one after the other in the
-// order of the commands; while one runs, the server reads nothing, as a QEMU
-// that hangs. A handler may keep the call and answer it later, from any
-// goroutine.
+// Handler decides what a command does. Handlers run one after the other in the order of the
+// commands; while one runs, the server reads nothing, like a QEMU that hangs. A handler may keep
+// the call and answer it later, from any goroutine.
 type Handler func(*Call)
 
-// Options describe the monitor. The zero value is a monitor that knows only
-// qmp_capabilities.
+// Options describe the monitor. The zero value has no command but qmp_capabilities.
 type Options struct {
-	// Version is what the greeting tells; zero means 7.2.0.
+	// Version is that of the greeting; zero means 7.2.0.
 	Version [3]int
 	// Capabilities are those on offer, such as "oob".
 	Capabilities []string

@@ -17,8 +17,8 @@ import (
 // binary is the emulator that `make deps` installs.
 const binary = "qemu-system-x86_64"
 
-// exitPatience bounds the wait for a QEMU that was told to end. It usually takes
-// a few milliseconds.
+// exitPatience bounds the wait for a QEMU that was asked to exit. It usually takes a few
+// milliseconds.
 const exitPatience = 30 * time.Second
 
 // Machine is a running QEMU.
@@ -52,7 +52,7 @@ func Start(t testing.TB, monitors int, args ...string) *Machine {
 		socket := filepath.Join(dir, fmt.Sprintf("qmp%d", i))
 		m.Sockets = append(m.Sockets, socket)
 		m.cmd.ExtraFiles = append(m.cmd.ExtraFiles, listen(t, socket))
-		// The socket listens before QEMU starts, so nobody can be too early.
+		// The socket listens before QEMU starts, so no client can connect too early.
 		m.cmd.Args = append(m.cmd.Args,
 			"-chardev", fmt.Sprintf("socket,id=qmp%d,fd=%d,server=on,wait=off", i, 3+i),
 			"-mon", fmt.Sprintf("chardev=qmp%d,mode=control", i))
