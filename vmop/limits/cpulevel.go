@@ -19,10 +19,10 @@ type cpuLevel struct {
 	features []string
 }
 
-// cpuLevels are the features that each level has beyond the former one, by QEMU's
-// names, from table 3.1 of the psABI; OSXSAVE is the guest's to switch on. XSAVEOPT is
-// not of level 3, but all processors with that have it, and Linux 6.1 hangs in its
-// first moments on software emulation with XSAVE alone (seen with QEMU 7.2.22).
+// cpuLevels are the features that each level adds to the one before, by QEMU's names, from table
+// 3.1 of the psABI; OSXSAVE is the guest's to switch on. XSAVEOPT is not of level 3, but all
+// processors of that level have it, and Linux 6.1 hangs early in its boot on software emulation
+// with XSAVE alone (seen with QEMU 7.2.22).
 var cpuLevels = []cpuLevel{
 	{CPULevel2, []string{"cx16", "lahf-lm", "popcnt", "pni", "sse4.1", "sse4.2", "ssse3"}},
 	{CPULevel3, []string{"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave", "xsaveopt"}},

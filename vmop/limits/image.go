@@ -13,8 +13,8 @@ import (
 // MaxCABundle is the length of the certificates beside a source, in bytes.
 const MaxCABundle = 65536
 
-// DefaultContainerDisk is what a container disk of a pod may have if its manifest does
-// not say its size, in bytes.
+// DefaultContainerDisk is the maximum size of a container disk of a pod whose manifest sets none,
+// in bytes.
 const DefaultContainerDisk = 20 << 30
 
 // The beginnings of sources that are files of this host.

@@ -13,8 +13,8 @@ const (
 	// MaxForwards is the number of forwarded ports of one network. QEMU has no
 	// limit; each is a socket.
 	MaxForwards = 256
-	// MaxDisks are the PCI addresses for disks of machines with the original map
-	// of addresses; those with root ports have 96, and package qemucmd says so.
+	// MaxDisks are the PCI addresses for disks of machines with the original map of addresses;
+	// those with root ports have 96, see package qemucmd.
 	MaxDisks = 112
 	// MaxShares are the functions behind the one root port that is for shared
 	// file systems.
@@ -51,8 +51,8 @@ const (
 	MaxKernelArgs = 2047
 	// MaxPowerdownTimeout is in seconds; as milliseconds it fits 31 bits.
 	MaxPowerdownTimeout = 2147483
-	// MinRAM, in bytes, is less than any firmware needs, and more than what
-	// somebody writes who forgot the suffix.
+	// MinRAM, in bytes, is less than any firmware needs, and more than a size whose suffix was
+	// forgotten.
 	MinRAM = 4 << 20
 	// MaxRAM, in bytes, is the largest number of whole MiB in an int64.
 	MaxRAM = (1<<43 - 1) << 20

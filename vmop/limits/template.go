@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// IsStandardTemplate reports whether a template's name stands for the built-in
-// machine: the empty name, and the FreeMarker templates that VM-Operator ships, with
-// or without a directory. They all describe the standard machine, of one or the
-// other version.
+// IsStandardTemplate reports whether a template's name stands for the built-in machine: the empty
+// name, and the FreeMarker templates that VM-Operator ships, with or without a directory, which all
+// describe a version of the standard machine.
 func IsStandardTemplate(name string) bool {
 	base := path.Base(name)
 	return name == "" || strings.HasPrefix(base, "Standard-VM-") && strings.HasSuffix(base, ".ftl.yaml")

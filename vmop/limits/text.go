@@ -56,8 +56,8 @@ func CPUModel(s string) error {
 	return nil
 }
 
-// MachineType checks the name of a QEMU machine type. Which there are, only the
-// QEMU knows that runs it.
+// MachineType checks the syntax of the name of a QEMU machine type. Whether the type exists depends
+// on the QEMU that runs it.
 func MachineType(s string) error {
 	if !typePattern.MatchString(s) {
 		return errors.New("must be the name of a QEMU machine type such as pc-q35-7.2")

@@ -100,10 +100,9 @@ const (
 	// namespace.
 	ImageRepositoryClaim = "vmop-image-repository"
 
-	// FormerImage is what VM-Operator's definition stores in a manifest that names
-	// no image. Stored machines have it, and notes about what they were started
-	// with: it stays what a manifest is taken to say that names none, so that nothing
-	// changes for a machine with or without it.
+	// FormerImage is what VM-Operator's definition stores in a manifest that names no image. Stored
+	// machines have it, as have the records of what they were started with. A manifest without an
+	// image is still taken to have it, so that nothing changes for a machine with or without it.
 	FormerImage = "ghcr.io/mnlipp/org.jdrupes.vmoperator.runner.qemu-arch:latest"
 
 	// ConfigKey and LoggingKey are the keys of the ConfigMap.
@@ -126,9 +125,9 @@ const (
 )
 
 const (
-	// FieldManager owns the fields of the objects that are applied. It is the
-	// name under which VM-Operator wrote them, so that a field that is no longer
-	// wanted goes away after a takeover.
+	// FieldManager owns the fields of the objects that are applied. It is the name under which
+	// VM-Operator wrote them, so that a field that is no longer applied is removed after a
+	// takeover.
 	FieldManager = "kubernetes-java-kubectl-apply"
 	// OperatorStatusManager owns the operator's fields of the status.
 	OperatorStatusManager = "vmop-operator"
@@ -150,20 +149,18 @@ const (
 	// new value, such as the time, is one reset. On the ConfigMap it is the
 	// last value that was counted.
 	AnnotationResetRequest = GroupPrefix + "reset-request"
-	// AnnotationForceStop on a machine cuts short how its guest is asked to shut
-	// down, while the machine is being stopped or deleted: QEMU is told to quit at
-	// once. Each new value, such as the time, is a request, and is about the pod
-	// that there is then; it stops nothing by itself. On a pod it is the value that
-	// was there when the pod was made, which is not a request for it.
+	// AnnotationForceStop on a machine that is being stopped or deleted skips the rest of the
+	// guest's orderly shutdown: QEMU is made to quit at once. Each new value, such as the time, is
+	// a request, for the pod of that moment only; it stops nothing by itself. On a pod it is the
+	// value that was there when the pod was made, which is not a request for it.
 	AnnotationForceStop = GroupPrefix + "force-stop"
 	// AnnotationDefaultClass, which is "true", marks a class as that of the machines
 	// that name none.
 	AnnotationDefaultClass = GroupPrefix + "is-default-class"
-	// AnnotationNewDisk on a machine says that an empty disk is wanted in place of one
-	// whose claim is gone: the name of the disk, a colon and the first eight
-	// characters of the UID of the claim that is gone (status.claims has both), or
-	// several of these, separated by commas. So it is about one loss only, and says
-	// nothing about the next one.
+	// AnnotationNewDisk on a machine requests an empty disk in place of one whose claim is gone:
+	// the name of the disk, a colon and the first eight characters of the UID of the claim that is
+	// gone (status.claims has both), or several of these, separated by commas. It is thus valid for
+	// one loss only.
 	AnnotationNewDisk = GroupPrefix + "new-disk"
 	// AnnotationPowerRequest on a machine asks for it to be started, stopped or
 	// restarted: one of these words (start, stop, restart), then a space and what
@@ -172,15 +169,15 @@ const (
 	// spec.vm.state. On a pod it is the value that was there when the pod was made:
 	// a restart asks for the end of a pod that has another one.
 	AnnotationPowerRequest = GroupPrefix + "power-request"
-	// AnnotationOrphaned on a pod says that its machine was deleted without it
-	// (--cascade=orphan): the UID of the machine, a space, and the pod's own UID, which
-	// no copy of the pod has. A new machine of the name may take over such a pod.
+	// AnnotationOrphaned on a pod means that its machine was deleted without it (--cascade=orphan):
+	// the UID of the machine, a space, and the pod's own UID, which no copy of the pod has. A new
+	// machine of the name may take over such a pod.
 	AnnotationOrphaned = GroupPrefix + "orphaned"
 	// AnnotationAdopted on a pod is the UID of the machine that has taken it over, a
 	// space, and since when.
 	AnnotationAdopted = GroupPrefix + "adopted"
-	// AnnotationPassedOn on a pod says which labels and annotations of its machine it
-	// was given, as JSON.
+	// AnnotationPassedOn on a pod lists the labels and annotations that it was given from its
+	// machine, as JSON.
 	AnnotationPassedOn = GroupPrefix + "passed-on"
 	// FinalizerMachine keeps a machine that is being deleted visible until its pod
 	// has ended.
@@ -210,8 +207,8 @@ const (
 	// LabelDisk on the pod that fills a disk, and on the disk's volume claim, is the
 	// name of the disk.
 	LabelDisk = GroupPrefix + "virtual-disk"
-	// LabelImage is LabelDisk for an image: a claim that has it is written to by nobody
-	// but the pod that fills it.
+	// LabelImage is LabelDisk for an image: only the pod that fills a claim with this label writes
+	// to it.
 	LabelImage = GroupPrefix + "virtual-image"
 	// LabelClusterImage is LabelImage for an image of the cluster.
 	LabelClusterImage = GroupPrefix + "cluster-virtual-image"
@@ -219,9 +216,9 @@ const (
 	// is in the claim. Nothing is written to such a claim any more but by machines. On
 	// that of an image it is the UID of the image.
 	AnnotationFilled = GroupPrefix + "filled"
-	// AnnotationToBeFilled on a disk's volume claim that is a block device says that the
-	// disk is still to be put into it, until AnnotationFilled is there: of a file the lack
-	// of that says so. It is the UID of the disk.
+	// AnnotationToBeFilled on a disk's volume claim that is a block device means that the disk is
+	// still to be written to it, until AnnotationFilled is there. (For a file, the lack of that
+	// annotation means it.) It is the UID of the disk.
 	AnnotationToBeFilled = GroupPrefix + "to-be-filled"
 	// AnnotationCloneOf on a disk's or image's volume claim is the UID of the disk or
 	// image of whose claim its volume is to be a clone, and AnnotationCloned whether it
@@ -245,8 +242,8 @@ const (
 	AnnotationGuestResetEnds = GroupPrefix + "guest-reset-ends"
 	// AnnotationInstanceID on the ConfigMap is the last instance-id in it.
 	AnnotationInstanceID = GroupPrefix + "instance-id"
-	// AnnotationOrigin on the claim with the runner's data says who made the
-	// machine: vmop or vm-operator. It is written once.
+	// AnnotationOrigin on the claim with the runner's data is the program that made the machine:
+	// vmop or vm-operator. It is written once.
 	AnnotationOrigin = GroupPrefix + "origin"
 	// AnnotationMadeFor on a claim, a display secret or a pod is the UID of the machine
 	// that it was made for. Nothing but the making of one writes it, or the taking over
@@ -257,10 +254,10 @@ const (
 	// is the user to whom a pod has given them. VM-Operator, should it come back,
 	// writes the ConfigMap without it.
 	AnnotationDataOwner = GroupPrefix + "data-owner"
-	// AnnotationOperator on the ConfigMap names the operator that looks after the
-	// machine. AnnotationOperatorClaim is another one that feels responsible, and the
-	// time at which it asked whether the first is still there;
-	// AnnotationOperatorAnswer repeats the claim to which that one has answered.
+	// AnnotationOperator on the ConfigMap names the operator that manages the machine.
+	// AnnotationOperatorClaim is another one that manages it too, and the time at which it asked
+	// whether the first is still there; AnnotationOperatorAnswer repeats the claim to which that
+	// one has answered.
 	AnnotationOperator       = GroupPrefix + "operator"
 	AnnotationOperatorClaim  = GroupPrefix + "operator-claim"
 	AnnotationOperatorAnswer = GroupPrefix + "operator-answer"
@@ -268,8 +265,8 @@ const (
 	// that it was started with and cannot follow, as JSON with the generation.
 	// The documents for cloud-init are in it as digests only.
 	AnnotationStarted = GroupPrefix + "started"
-	// AnnotationRequests on a pod says how its requests follow from what its guest
-	// may use, as JSON.
+	// AnnotationRequests on a pod describes how its requests follow from what its guest may use, as
+	// JSON.
 	AnnotationRequests = GroupPrefix + "requests"
 	// AnnotationGranted on the ConfigMap is what the guest may use by the
 	// configuration in it, as JSON. It stays behind the manifest until the pod has
@@ -287,6 +284,6 @@ const (
 	KindNode      = "Node"
 )
 
-// AnnotationsProvisioner are the annotations by which Kubernetes notes on a volume claim
-// who makes its volume, the newer one first.
+// AnnotationsProvisioner are the annotations in which Kubernetes records the provisioner of a
+// volume claim, the newer one first.
 var AnnotationsProvisioner = []string{"volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner"}

@@ -16,8 +16,8 @@ import (
 // DefaultTimeout bounds a call whose context has no deadline.
 const DefaultTimeout = 10 * time.Second
 
-// maxUnansweredSyncs is how many synchronization requests may be on their way.
-// Each is about 70 bytes in a socket that nobody may be reading.
+// maxUnansweredSyncs is how many synchronization requests may be unanswered. Each is about 70 bytes
+// in a socket that no agent may be reading.
 const maxUnansweredSyncs = 8
 
 // aLongTimeAgo as a deadline ends what waits now.
@@ -126,7 +126,7 @@ func (c *Client) executeSilent(ctx context.Context, command string, arguments an
 	}
 	sent := false
 	err = c.exclusively(ctx, command, func() error {
-		// Always anew: a reply from before says nothing about now.
+		// Always synchronize: an earlier reply does not show that the agent still answers.
 		if err := c.synchronize(); err != nil {
 			return err
 		}
@@ -231,7 +231,7 @@ func (c *Client) isClosed() bool {
 	}
 }
 
-// prepare synchronizes if it is not known that the next reply is ours.
+// prepare synchronizes unless the next reply is known to be this client's.
 func (c *Client) prepare() error {
 	if c.ready && !c.in.unread() {
 		return nil

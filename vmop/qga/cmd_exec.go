@@ -52,8 +52,8 @@ func (c *Client) Exec(ctx context.Context, p Program) (pid int, err error) {
 	return r.PID, err
 }
 
-// ExecStatus asks for a program that Exec has started (guest-exec-status). The
-// agent forgets a program that has exited once this was told.
+// ExecStatus queries a program that Exec has started (guest-exec-status). The agent forgets a
+// program that has exited once it has reported that.
 func (c *Client) ExecStatus(ctx context.Context, pid int) (ExecStatus, error) {
 	return call[ExecStatus](ctx, c, "guest-exec-status", struct {
 		PID int `json:"pid"`

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// FreezeStatus says whether the guest's file systems are frozen.
+// FreezeStatus is whether the guest's file systems are frozen.
 type FreezeStatus string
 
 // The states of guest-fsfreeze-status. Others may come.
@@ -16,12 +16,11 @@ const (
 	FSFrozen FreezeStatus = "frozen"
 )
 
-// FSFreeze flushes and freezes the file systems at the mount points, or all
-// that can be frozen, and returns how many are frozen (guest-fsfreeze-freeze,
-// guest-fsfreeze-freeze-list). Programs that write wait until [Client.FSThaw]:
-// call that in any case, also after an error, and with a context that is not
-// this call's. While frozen, the agent refuses most other commands. Freezing may
-// take as long as the guest needs for flushing.
+// FSFreeze flushes and freezes the file systems at the mount points, or all that can be frozen, and
+// returns how many are frozen (guest-fsfreeze-freeze, guest-fsfreeze-freeze-list). Programs that
+// write block until [Client.FSThaw]: call that in any case, also after an error, and with a context
+// that is not this call's. While frozen, the agent refuses most other commands. Freezing may take
+// as long as the guest needs for flushing.
 func (c *Client) FSFreeze(ctx context.Context, mountpoints ...string) (int, error) {
 	if len(mountpoints) == 0 {
 		return call[int](ctx, c, "guest-fsfreeze-freeze", nil)
@@ -46,17 +45,16 @@ func (c *Client) FSFreezeStatus(ctx context.Context) (FreezeStatus, error) {
 // freezes thaws when it is done with that.
 const thawTimeout = time.Minute
 
-// ErrStillFrozen tells that file systems could not be thawed: programs in the
-// guest that write wait until somebody does it.
+// ErrStillFrozen means that file systems could not be thawed: programs in the guest that write
+// block until they are.
 var ErrStillFrozen = errors.New("the guest's file systems may still be frozen")
 
-// Frozen freezes as FSFreeze does, calls do with the number of frozen file
-// systems, and thaws: also if freezing has failed halfway, if do fails or panics,
-// and if ctx has ended. The context of do ends after limit, so that a guest does
-// not stand still for longer than its programs bear; limit must be positive.
+// Frozen freezes as FSFreeze does, calls do with the number of frozen file systems, and thaws: also
+// if freezing has failed halfway, if do fails or panics, and if ctx has ended. The context of do
+// ends after limit, which bounds how long the guest's programs block; limit must be positive.
 //
-// Nothing thaws a guest whose host program was killed meanwhile: agents have no
-// timeout of their own for it. A later client can ask by FSFreezeStatus and thaw.
+// If the host program is killed meanwhile, the guest stays frozen: agents have no timeout for it. A
+// later client can check with FSFreezeStatus and thaw.
 func (c *Client) Frozen(ctx context.Context, limit time.Duration, do func(ctx context.Context, frozen int) error, mountpoints ...string) (err error) {
 	if limit <= 0 {
 		return fmt.Errorf("qga: frozen for %v: want a positive limit", limit)

@@ -14,20 +14,20 @@ func (c *Client) Ping(ctx context.Context) error {
 	return err
 }
 
-// Info is what an agent says about itself.
+// Info describes an agent.
 type Info struct {
 	Version  string        `json:"version"` // of the agent, such as "7.2.22"
 	Commands []CommandInfo `json:"supported_commands"`
 }
 
-// CommandInfo is a command that an agent knows.
+// CommandInfo is a command of an agent.
 type CommandInfo struct {
 	Name    string `json:"name"`
 	Enabled bool   `json:"enabled"` // false: its owner has switched it off
 	Answers bool   `json:"success-response"`
 }
 
-// Supports reports whether the agent knows the command and has it enabled.
+// Supports reports whether the agent has the command and has it enabled.
 func (i Info) Supports(command string) bool {
 	for _, c := range i.Commands {
 		if c.Name == command {
@@ -56,8 +56,7 @@ type OSInfo struct {
 	Variant       string `json:"variant"`
 	VariantID     string `json:"variant-id"`
 
-	// Raw is the agent's answer as it came, for those who pass it on: a
-	// VirtualMachine's status.osinfo is this object.
+	// Raw is the agent's answer, undecoded. A VirtualMachine's status.osinfo is this object.
 	Raw json.RawMessage `json:"-"`
 }
 

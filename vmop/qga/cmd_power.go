@@ -15,10 +15,10 @@ const (
 	Halt      ShutdownMode = "halt" // stops the guest; the machine stays on
 )
 
-// Shutdown asks the guest to shut down (guest-shutdown). The agent answers only
-// if it cannot, which is an *Error; nil means that the agent has taken the order,
-// or that the machine is gone already. What the guest makes of it is told by
-// QEMU's events. ErrNoAnswer means that nobody took it for certain.
+// Shutdown asks the guest to shut down (guest-shutdown). The agent answers only if it cannot, which
+// is an *Error; nil means that the agent has accepted the command, or that the machine is gone
+// already. QEMU's events report whether the guest does it. ErrNoAnswer means that the command was
+// not certainly accepted.
 func (c *Client) Shutdown(ctx context.Context, mode ShutdownMode) error {
 	return c.executeSilent(ctx, "guest-shutdown", struct {
 		Mode ShutdownMode `json:"mode"`
@@ -29,8 +29,8 @@ func (c *Client) Shutdown(ctx context.Context, mode ShutdownMode) error {
 type VCPU struct {
 	LogicalID int  `json:"logical-id"`
 	Online    bool `json:"online"`
-	// CanOffline reports whether Online may be set to false. It is told by the
-	// guest and ignored by it.
+	// CanOffline reports whether Online may be set to false. The guest reports it, and ignores it
+	// when it is set.
 	CanOffline bool `json:"can-offline,omitempty"`
 }
 

@@ -1,11 +1,9 @@
-// Package qga speaks with the QEMU guest agent, the program that runs inside a
-// guest and tells the host what only the guest knows: its operating system, its
-// host name, its addresses. It also freezes file systems for a backup, runs
-// programs and shuts the guest down. The protocol is QEMU's
+// Package qga speaks with the QEMU guest agent, the program that runs inside a guest and tells the
+// host what only the guest knows: its operating system, its host name, its addresses. It also
+// freezes file systems for a backup, runs programs and shuts the guest down. The protocol is QEMU's
 // (docs/interop/qemu-ga-ref).
 //
-// Most users dial the host's end of the agent's virtio-serial port and call the
-// typed commands:
+// Most users dial the host's end of the agent's virtio-serial port and call the typed commands:
 //
 //	client, err := qga.Dial(ctx, socket)
 //	defer client.Close()
@@ -13,35 +11,34 @@
 //
 // # Contract
 //
-//  1. The client synchronizes before its first command, and again after every
-//     call that did not end with its own reply. What a predecessor on the socket
-//     left behind, half a command or replies that nobody read, is skipped.
-//  2. Every call ends when its context does, and a context without a deadline
-//     gets one of [DefaultTimeout]. Such a call fails with [ErrNoAnswer]; the
-//     client stays usable, and the agent may have run the command nevertheless.
-//  3. Calls may be made from several goroutines; the protocol has no numbers, so
-//     they run one after the other.
-//  4. The client has no goroutine. [Client.Close] may be called at any time, more
-//     than once, and ends the call in progress.
+//  1. The client synchronizes before its first command, and again after every call that did not end
+//     with its own reply. Half a command or unread replies that an earlier client left on the
+//     socket are skipped.
+//  2. Every call ends when its context does, and a context without a deadline gets one of
+//     [DefaultTimeout]. Such a call fails with [ErrNoAnswer]; the client stays usable, and the
+//     agent may have run the command nevertheless.
+//  3. Calls may be made from several goroutines; the protocol has no numbers, so they run one after
+//     the other.
+//  4. The client has no goroutine. [Client.Close] may be called at any time, more than once, and
+//     ends the call in progress.
 //  5. A guest is not trusted: a reply longer than [MaxReply], or [MaxAnswer], is refused, and what
 //     is not a reply is an error that matches [ErrProtocol].
 //
 // # A guest without an agent
 //
-// An absent agent looks like a silent one. As long as nothing in the guest has
-// opened the port, QEMU does not read from the socket either, and requests queue
-// there until an agent starts. Ask QEMU first if that matters: the chardev's
-// frontend-open in QMP's query-chardev says whether the guest has the port open,
-// and the event VSERPORT_CHANGE tells when that changes. The client sends no more
-// than a few synchronization requests into the silence and then only waits, so
-// that the queue stays small.
+// An absent agent looks like a silent one. As long as no program in the guest has opened the port,
+// QEMU does not read from the socket either, and requests queue there until an agent starts. Ask
+// QEMU first if that matters: the chardev's frontend-open in QMP's query-chardev is true while the
+// guest has the port open, and the event VSERPORT_CHANGE reports changes. The client sends no more
+// than a few synchronization requests without an answer and then only waits, so that the queue
+// stays small.
 //
-// QEMU serves one client of such a socket at a time. The next one waits, without
-// an error, until the first one has closed its connection.
+// QEMU serves one client of such a socket at a time. The next one waits, without an error, until
+// the first one has closed its connection.
 //
 // # Compatibility
 //
-// Commands that an agent does not know, or that its owner has disabled, fail with
-// an *[Error]. Use errors.Is with [ErrCommandNotFound] for the former;
-// [Client.Info] lists what there is.
+// Commands that an agent does not have, or that are disabled in its configuration, fail with an
+// *[Error]. Use errors.Is with [ErrCommandNotFound] for the former; [Client.Info] lists the
+// commands.
 package qga

@@ -7,16 +7,16 @@ import (
 
 // Errors that callers act on. They are wrapped; use errors.Is.
 var (
-	// ErrNoAnswer tells that the context ended before the agent answered: there is
+	// ErrNoAnswer means that the context ended before the agent answered: there is
 	// no agent, or it is busy. The context's error is wrapped too.
 	ErrNoAnswer = errors.New("the guest agent does not answer")
-	// ErrDisconnected tells that the connection has ended. A new one is needed.
+	// ErrDisconnected means that the connection has ended. A new one is needed.
 	ErrDisconnected = errors.New("connection to the guest agent lost")
-	// ErrClosed tells that Close was called.
+	// ErrClosed means that Close was called.
 	ErrClosed = errors.New("guest agent client closed")
-	// ErrProtocol tells that the agent sent something that is no proper reply.
+	// ErrProtocol means that the agent sent something that is no proper reply.
 	ErrProtocol = errors.New("guest agent: unexpected reply")
-	// ErrTooLarge tells that a reply was longer than MaxReply or MaxAnswer.
+	// ErrTooLarge means that a reply was longer than MaxReply or MaxAnswer.
 	ErrTooLarge = errors.New("guest agent: reply too large")
 	// ErrCommandNotFound matches an *Error of the class ClassCommandNotFound.
 	ErrCommandNotFound = errors.New("guest agent: command not found")
@@ -32,7 +32,7 @@ const (
 type Error struct {
 	Command string `json:"-"`     // the command, such as "guest-fsfreeze-freeze"
 	Class   string `json:"class"` // such as ClassGeneric
-	Desc    string `json:"desc"`  // for people, as the guest wrote it
+	Desc    string `json:"desc"`  // for display, as the guest wrote it
 }
 
 func (e *Error) Error() string {

@@ -19,11 +19,10 @@ const (
 	MaxAnswer = 64 << 10
 )
 
-// maxSkipped is how much is read of what answers no question, in bytes, before the
-// agent is given up: more than the answer to a question that was not waited for.
-// maxSkippedOutput is the same where a program's output was asked for, of which
-// agents keep 16 MiB: on this connection, or on one before it whose end left the
-// rest of the answer in the port.
+// maxSkipped is how many bytes that belong to no request are read before the agent is given up:
+// more than the answer to a request that was not waited for. maxSkippedOutput is the same where a
+// program's output was asked for, of which agents keep 16 MiB: on this connection, or on an earlier
+// one whose end left the rest of the answer in the port.
 const (
 	maxSkipped       = MaxAnswer
 	maxSkippedOutput = 32 << 20
@@ -42,7 +41,7 @@ type replyReader struct {
 	r     *bufio.Reader
 	limit int
 	skip  int // the most that is skipped in search of an answer
-	// output says that a program's output was asked for.
+	// output is true if a program's output was asked for.
 	output bool
 }
 
@@ -50,7 +49,7 @@ func newReplyReader(r io.Reader, limit int) *replyReader {
 	return &replyReader{r: bufio.NewReader(r), limit: limit, skip: maxSkippedOutput}
 }
 
-// unread reports whether something has arrived that nobody asked for.
+// unread reports whether something has arrived that is the reply to no request.
 func (r *replyReader) unread() bool { return r.r.Buffered() > 0 }
 
 // line returns the next line that is not empty, without white space around it.
@@ -129,7 +128,7 @@ func (r *replyReader) synchronize(id int64, refused func([]byte)) error {
 // skipToSentinel reads to the next sentinel, at most so many bytes, and returns how
 // many those were.
 func (r *replyReader) skipToSentinel(most int, refused func([]byte)) (n int, err error) {
-	var line []byte // what the whole lines before a sentinel are told of
+	var line []byte // refused is called with the whole lines before a sentinel
 	for n <= most {
 		if _, err := r.r.Peek(1); err != nil {
 			return n, err

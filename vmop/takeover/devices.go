@@ -49,7 +49,7 @@ func (m *machine) privileges() []string {
 	return privileges(m.pod)
 }
 
-// bootOrder tells of a machine that left the order to its firmware.
+// bootOrder reports a machine that left the order to its firmware.
 func (m *machine) bootOrder() {
 	disks := m.vm.Spec.VM.Disks
 	for i := range disks {
@@ -91,7 +91,7 @@ func (m *machine) disks() {
 	}
 }
 
-// imageRepository tells of the claim that pods mount.
+// imageRepository reports the claim that pods mount.
 func (m *machine) imageRepository() {
 	const name = names.ImageRepositoryClaim
 	if m.pod == nil || !slices.Contains(vmobjects.PodClaims(m.pod), name) {
@@ -109,7 +109,7 @@ func (m *machine) imageRepository() {
 
 // place is where the files of a volume are.
 type place struct {
-	// directory is a path there; where none is known, described says which it is.
+	// directory is a path on the host; where that is unknown, described says which directory it is.
 	directory, described string
 	// host is a node or a server; empty if it is not known which.
 	host string
@@ -128,9 +128,9 @@ func chown(p place) string {
 	return line
 }
 
-// keepsOwner says why the files on a claim's volume stay root's when a pod with
-// an fsGroup mounts it, and where they are; empty if they do not, if there are no
-// files, or if it is not known.
+// keepsOwner returns why the files on a claim's volume stay root's when a pod with an fsGroup
+// mounts it, and where they are; empty if they do not, if there are no files, or if it is not
+// known.
 func (c *check) keepsOwner(pvc *corev1.PersistentVolumeClaim) (why string, where place) {
 	if pvc.Spec.VolumeMode != nil && *pvc.Spec.VolumeMode == corev1.PersistentVolumeBlock {
 		return "", place{}
@@ -182,7 +182,7 @@ func onlyOnce(pv *corev1.PersistentVolume) bool {
 	return true
 }
 
-// display tells where the display is to be found.
+// display reports where the display is to be found.
 func (m *machine) display() {
 	d := m.vm.Spec.VM.Display
 	if d == nil || d.Spice == nil || m.pod == nil {

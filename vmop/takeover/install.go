@@ -206,7 +206,7 @@ func (c *check) settings() {
 		}
 		say(Note, "", "vmop reads this configuration where it is, if it is installed in this namespace (deploy/takeover); elsewhere its options go into the operator's config.yaml", "")
 		if c.configs[o.GetNamespace()], err = c.in.Operator.over(read); err != nil {
-			c.configs[o.GetNamespace()] = read // which [check.own] tells
+			c.configs[o.GetNamespace()] = read // which [check.own] reports
 		}
 	}
 }
@@ -227,8 +227,7 @@ func (c *check) settingsOf(namespace string) vmobjects.Settings {
 	return c.config.Settings
 }
 
-// Namespaced reports whether objects of a kind are in a namespace. It knows the
-// kinds that a check looks at.
+// Namespaced reports whether objects of a kind are in a namespace, for the kinds that a check uses.
 func Namespaced(kind string) bool {
 	switch kind {
 	case kindNamespace, kindNode, kindVolume, kindCSIDriver, kindDefinition, "ClusterRole", "ClusterRoleBinding":

@@ -39,7 +39,7 @@ func (c *check) machine(o *unstructured.Unstructured) {
 	refused := c.refused(o)
 	vm, ok := as[spec.VirtualMachine](o)
 	if !ok {
-		return // which was said
+		return // reported by refused
 	}
 	m := machine{check: c, vm: vm, settings: c.settingsOf(o.GetNamespace())}
 	m.present, _ = get[corev1.Pod](c.objects, kindPod, vm.Namespace, vm.Name)
@@ -74,8 +74,8 @@ func (m *machine) say(u Urgency, t Topic, field, what, do string) {
 	m.check.say(spec.KindVirtualMachine, m.vm.Namespace, m.vm.Name, u, t, field, what, do)
 }
 
-// refused tells of what VM-Operator stored and vmop's definition does not take, and
-// reports whether nothing is done with it. Metadata and status are the API server's.
+// refused adds findings about stored fields that vmop's definition does not accept, and reports
+// whether vmop does nothing with the object for that. Metadata and status are the API server's.
 func (c *check) refused(o *unstructured.Unstructured) bool {
 	bare := map[string]any{
 		"apiVersion": o.GetAPIVersion(), "kind": o.GetKind(), "spec": o.Object["spec"],
@@ -112,7 +112,7 @@ func (c *check) refused(o *unstructured.Unstructured) bool {
 	refused := false
 	for _, e := range wrong {
 		if e.Field == templateField {
-			refused = true // what there is to do is said with the template
+			refused = true // what to do is in the finding about the template
 			continue
 		}
 		stored(Before, e.Field, "and vmop does nothing with it: "+e.ErrorBody(), "correct it")
@@ -124,7 +124,7 @@ func (c *check) refused(o *unstructured.Unstructured) bool {
 	return refused
 }
 
-// life tells what becomes of a machine that runs.
+// life reports what becomes of a machine that runs.
 func (m *machine) life() {
 	switch p := m.present; {
 	case p == nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed:
@@ -136,7 +136,7 @@ func (m *machine) life() {
 	}
 }
 
-// image tells of a runner that cannot run in vmop's pod.
+// image reports a runner that cannot run in vmop's pod.
 func (m *machine) image() {
 	if m.pod == nil {
 		return
@@ -168,7 +168,7 @@ func (m *machine) template() {
 	}
 }
 
-// rights tells what the machine's pod needs of its namespace.
+// rights reports what the machine's pod needs of its namespace.
 func (m *machine) rights() {
 	if m.pod == nil {
 		return
@@ -239,7 +239,7 @@ func privileges(pod *corev1.Pod) []string {
 	return out
 }
 
-// cloudInit tells of a guest that would take itself for a new one.
+// cloudInit reports a guest that would take itself for a new one.
 func (m *machine) cloudInit() {
 	ci := m.vm.Spec.CloudInit
 	if ci == nil || ci.MetaData["instance-id"] != "" {
@@ -280,7 +280,7 @@ func (c *check) offered(name corev1.ResourceName) bool {
 	return false
 }
 
-// ignored tells of what vmop reads and does not act upon.
+// ignored reports fields that vmop reads and does not act upon.
 func (m *machine) ignored() {
 	if m.vm.Spec.LoggingProperties != "" {
 		m.say(Note, TopicSettings, "spec.loggingProperties", "only VM-Operator's runner, a Java program, reads it", "")

@@ -12,19 +12,19 @@ import (
 
 // Input is what a check depends on.
 type Input struct {
-	// Objects are what there is: machines and pools, and of their namespaces the
-	// pods, ConfigMaps, volume claims, Deployments and StatefulSets; the
-	// namespaces, volumes, nodes, CSI drivers and definitions. Others are not
-	// looked at, but where something of their name is to be installed.
+	// Objects are the objects of the cluster: machines and pools, and of their namespaces the pods,
+	// ConfigMaps, volume claims, Deployments and StatefulSets; the namespaces, volumes, nodes, CSI
+	// drivers and definitions. Others are ignored, unless an object of their name is to be
+	// installed.
 	Objects []unstructured.Unstructured
-	// Install are the objects that are going to be installed, with their
-	// namespaces. Where it is empty, nothing is said about them.
+	// Install are the objects that are going to be installed, with their namespaces. If it is
+	// empty, there are no findings about them.
 	Install []unstructured.Unstructured
 	// Operator is how the operator is configured, which wins over VM-Operator's
 	// own configuration.
 	Operator Configuration
-	// Unseen says of kinds that could not be read why. What follows from them is
-	// not found.
+	// Unseen maps kinds that could not be read to the reason. Findings that depend on them are
+	// missing.
 	Unseen map[string]string
 }
 
@@ -63,16 +63,16 @@ func (c *Configuration) over(base operatorconfig.Config) (operatorconfig.Config,
 type Urgency string
 
 const (
-	// Before means that something has to be done before the switch: without it
-	// something does not start, or somebody's objects are lost.
+	// Before means that something has to be done before the switch: without it something does not
+	// start, or objects of other programs are lost.
 	Before Urgency = "before"
 	// Differs means that something will be otherwise than it was.
 	Differs Urgency = "differs"
-	// Note is about what stays as it was, or does not concern the machine.
+	// Note means that something stays as it was, or is not about the machine.
 	Note Urgency = "note"
 )
 
-// urgencies in the order in which they are told.
+// urgencies in the order in which they are reported.
 var urgencies = []Urgency{Before, Differs, Note}
 
 // Topic is what a finding is about.
@@ -108,9 +108,9 @@ type Finding struct {
 
 	Urgency Urgency `json:"urgency"`
 	Topic   Topic   `json:"topic"`
-	// What says what is found and what it leads to.
+	// What is what was found and what it leads to.
 	What string `json:"what"`
-	// Do says what to do about it; empty if nothing needs to be done.
+	// Do is what to do about it; empty if nothing needs to be done.
 	Do string `json:"do,omitempty"`
 }
 
@@ -187,7 +187,7 @@ func (c *check) say(kind, namespace, name string, u Urgency, t Topic, field, wha
 	c.found = append(c.found, Finding{Kind: kind, Namespace: namespace, Name: name, Field: field, Urgency: u, Topic: t, What: what, Do: do})
 }
 
-// unseen says what could not be looked at.
+// unseen adds findings about what could not be read.
 func (c *check) unseen() {
 	for kind, why := range c.in.Unseen {
 		c.say("", "", "", Note, TopicInstall, "", kind+" objects could not be read ("+why+"): what follows from them is not in this list", "")

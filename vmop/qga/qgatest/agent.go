@@ -67,8 +67,7 @@ func (a *Agent) Serve(conn io.ReadWriteCloser) {
 	a.over = false
 	a.mu.Unlock()
 	written := make(chan struct{})
-	// Like a socket's buffer: who does not read does not keep the agent from
-	// reading.
+	// Like a socket's buffer: a client that does not read does not keep the agent from reading.
 	go func() {
 		defer close(written)
 		a.write(conn)
