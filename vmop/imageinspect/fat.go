@@ -24,8 +24,8 @@ type fatVolume struct {
 	dataStart   int64
 }
 
-// openFAT checks the boot sector as strictly as Linux does: there is no magic
-// number that would tell FAT from any other boot sector.
+// openFAT checks the boot sector as strictly as Linux does: no magic number distinguishes FAT from
+// any other boot sector.
 func openFAT(volume *io.SectionReader) (*fatVolume, bool) {
 	b, ok := read(volume, 0, 512)
 	if !ok || b[510] != 0x55 || b[511] != 0xaa {

@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// identifyFileSystem looks for the superblocks that it knows, nil if there is
-// none. The order matters where two can be present: an encrypted or LVM volume
-// may still have the superblock of what was there before, which formatting does
-// not always overwrite.
+// identifyFileSystem looks for known superblocks, nil if there is none. The order matters where two
+// can be present: an encrypted or LVM volume may still have the superblock of an earlier file
+// system, which formatting does not always overwrite.
 func identifyFileSystem(volume *io.SectionReader) *FileSystem {
 	for _, identify := range []func(*io.SectionReader) *FileSystem{
 		identifyLUKS, identifyLVM, identifyISO9660, identifyExt, identifyXFS, identifyBtrfs,
@@ -59,8 +58,8 @@ func identifyExt(volume *io.SectionReader) *FileSystem {
 	}
 	const (
 		hasJournal = 0x4
-		// extents, 64bit, mmp, flex_bg, inline data and what came later: all that
-		// ext3 does not know.
+		// extents, 64bit, mmp, flex_bg, inline data and later features: all that ext3 does not
+		// have.
 		ext4Incompatible = ^uint32(0x2 | 0x4 | 0x10)
 		// huge files, checksums, large directories ...
 		ext4ReadOnly = ^uint32(0x1 | 0x2 | 0x4)
@@ -99,7 +98,7 @@ func identifySquashFS(volume *io.SectionReader) *FileSystem {
 	return &FileSystem{Type: "squashfs"}
 }
 
-// identifySwap knows the page size of x86 and most others, 4 KiB.
+// identifySwap recognizes swap with the page size of x86 and most others, 4 KiB.
 func identifySwap(volume *io.SectionReader) *FileSystem {
 	b, ok := read(volume, 0, 4096)
 	if !ok || string(b[4086:]) != "SWAPSPACE2" {

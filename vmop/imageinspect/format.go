@@ -11,7 +11,7 @@ import (
 // iso9660 for the image of an optical disc (for QEMU that is a raw image).
 type Format string
 
-// The formats that are told apart. Only raw and qcow2 can be used for disks.
+// The formats that are distinguished. Only raw and qcow2 can be used for disks.
 const (
 	FormatRaw       Format = "raw"
 	FormatQcow2     Format = "qcow2"
@@ -25,8 +25,8 @@ const (
 	FormatParallels Format = "parallels"
 )
 
-// HeaderSize is how many bytes from the start of an image [ProbeFormat] wants to
-// see. A shorter image is given whole.
+// HeaderSize is how many bytes from the start of an image [ProbeFormat] needs. A shorter image is
+// given whole.
 const HeaderSize = 512
 
 // The reasons for which [ProbeFormat] refuses an image, for errors.Is.
@@ -39,33 +39,30 @@ var (
 	ErrDataFile = errors.New("qcow2 image has an external data file")
 	// ErrEncrypted: the qcow2 image is encrypted.
 	ErrEncrypted = errors.New("qcow2 image is encrypted")
-	// ErrIncompatibleFeatures: the qcow2 image is marked as corrupt or needs a
-	// feature that this package does not know to be harmless.
+	// ErrIncompatibleFeatures: the qcow2 image is marked as corrupt or needs a feature that this
+	// package does not know to be harmless.
 	ErrIncompatibleFeatures = errors.New("qcow2 image has unsupported incompatible features")
 	// ErrInvalidHeader: the header contradicts itself, the file's size or the
 	// format's description.
 	ErrInvalidHeader = errors.New("invalid image header")
 )
 
-// ProbeFormat decides with which format an image of fileSize bytes that starts
-// with header may be opened, raw or qcow2, and returns the size in bytes of the
-// disk that a guest will see. It is for images whose format nobody has declared,
-// like disk.img in a volume.
+// ProbeFormat decides with which format an image of fileSize bytes that starts with header may be
+// opened, raw or qcow2, and returns the size in bytes of the disk that a guest will see. It is for
+// images of undeclared format, like disk.img in a volume.
 //
-// The header belongs to whoever wrote the image, which after the first start is
-// the guest. A guest can write a qcow2 header with a backing file into its raw
-// disk; opened as qcow2, the disk would then show it any file that QEMU can
-// read. Two rules prevent that:
-//   - The caller asks once, before the image's first use, records the answer
-//     and passes it to QEMU explicitly ever after. A raw image that later looks
-//     like qcow2 keeps being raw.
-//   - An image that refers to other files or needs keys is refused even at
-//     first use, as it may have been uploaded by a stranger: [ErrBackingFile],
-//     [ErrDataFile], [ErrEncrypted], [ErrIncompatibleFeatures].
+// The header is not trusted: after the first start the guest may have written it. A guest can write
+// a qcow2 header with a backing file into its raw disk; opened as qcow2, the disk would then show
+// it any file that QEMU can read. Two rules prevent that:
+//   - The caller asks once, before the image's first use, records the answer and passes it to QEMU
+//     explicitly ever after. A raw image that later looks like qcow2 stays raw.
+//   - An image that refers to other files or needs keys is refused even at first use, as it may
+//     have been uploaded by a stranger: [ErrBackingFile], [ErrDataFile], [ErrEncrypted],
+//     [ErrIncompatibleFeatures].
 //
-// Other image formats are refused with [ErrUnsupportedFormat] rather than
-// passed on as raw, because a guest could only see garbage; everything else is
-// raw. On error the format says what the image is, and the size is 0.
+// Other image formats are refused with [ErrUnsupportedFormat] rather than passed on as raw, because
+// a guest could only see garbage; everything else is raw. On error the format is that of the image,
+// and the size is 0.
 func ProbeFormat(header []byte, fileSize int64) (format Format, virtualSize int64, err error) {
 	if fileSize < 0 {
 		return FormatRaw, 0, fmt.Errorf("%w: negative file size", ErrInvalidHeader)

@@ -19,11 +19,11 @@ var (
 	ErrExtents = errors.New("the image consists of several files")
 )
 
-// ProbeImported decides what an image is that somebody has uploaded and no guest has
-// used yet, by what is in it and not by its name: raw, qcow2 or iso9660, which are used
-// as they are, or vmdk or vdi, which are converted first; and how large the disk in
-// it is, in bytes. What refers to other files, needs keys, is packed or is text is
-// refused, as is every other format. It reads a few kilobytes of the image's size bytes.
+// ProbeImported detects the format of an uploaded image that no guest has used yet, by its content
+// and not by its name: raw, qcow2 or iso9660, which are used as they are, or vmdk or vdi, which are
+// converted first; and the size of its disk, in bytes. An image that refers to other files, needs
+// keys, is packed or is text is refused, as is every other format. It reads a few kilobytes of the
+// image's size bytes.
 func ProbeImported(image io.ReaderAt, size int64) (Format, int64, error) {
 	if size <= 0 {
 		return FormatRaw, 0, fmt.Errorf("%w: it is empty", ErrInvalidHeader)
@@ -60,9 +60,8 @@ func ProbeImported(image io.ReaderAt, size int64) (Format, int64, error) {
 
 const (
 	vmdkSector = 512
-	// vmdkDescriptor is where QEMU looks for the descriptor in an image that has its
-	// data itself, whatever the header says, and vmdkDescriptorSize how much it reads
-	// (block/vmdk.c).
+	// vmdkDescriptor is where QEMU looks for the descriptor in an image that has its data itself,
+	// whatever its header, and vmdkDescriptorSize how much it reads (block/vmdk.c).
 	vmdkDescriptor     = 1 * vmdkSector
 	vmdkDescriptorSize = 20 * vmdkSector
 )
@@ -108,9 +107,9 @@ func probeVMDK(header []byte, image io.ReaderAt, size int64) (int64, error) {
 	return int64(capacity) * vmdkSector, nil
 }
 
-// checkVMDKFooter compares a header with the one at the end of the image, which QEMU goes
-// by where the first one says that it is there ("Stream-Optimized Compressed Sparse
-// Extents"): of two sizes the disk would have the one that nobody has looked at.
+// checkVMDKFooter compares a header with the one at the end of the image, which QEMU uses where the
+// first one announces it ("Stream-Optimized Compressed Sparse Extents"): of two sizes the disk
+// would have the one that was not checked.
 func checkVMDKFooter(header []byte, image io.ReaderAt, size int64) error {
 	const atEnd, directory = 1<<64 - 1, 56 // gdOffset
 	if binary.LittleEndian.Uint64(header[directory:]) != atEnd {

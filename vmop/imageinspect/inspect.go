@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Inspect reads the image or block device at path, read-only and without locks:
-// what it says of an image that a machine is writing to is a snapshot at best.
+// Inspect reads the image or block device at path, read-only and without locks: its report about an
+// image that a machine is writing to is a snapshot at best.
 //
-// The error is about the file: it cannot be opened or read, or is neither a
-// regular file nor a block device, or ctx has ended. An image that makes no
-// sense is not an error; the report's notes say what is wrong with it.
+// The error is about the file: it cannot be opened or read, or is neither a regular file nor a
+// block device, or ctx has ended. A malformed image is not an error; the report's notes describe
+// what is wrong with it.
 func Inspect(ctx context.Context, path string) (Report, error) {
 	// Opening a pipe without O_NONBLOCK would wait for its other end.
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)

@@ -17,8 +17,8 @@ const (
 	qcow2Compression = 1 << 3
 	qcow2ExtendedL2  = 1 << 4
 
-	// qcow2Harmless are the bits that say something about the image itself only:
-	// reference counts to be rebuilt, the way of compression, finer allocation.
+	// qcow2Harmless are the bits that are about the image itself only: reference counts to be
+	// rebuilt, the way of compression, finer allocation.
 	qcow2Harmless = qcow2Dirty | qcow2Compression | qcow2ExtendedL2
 )
 
@@ -30,7 +30,7 @@ const (
 	maxBackingName = 1023
 )
 
-// qcow2Header is what a qcow2 header says. Sizes and offsets are in bytes.
+// qcow2Header is the header of a qcow2 image. Sizes and offsets are in bytes.
 type qcow2Header struct {
 	version       uint32
 	backingOffset uint64

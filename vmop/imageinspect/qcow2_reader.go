@@ -10,20 +10,19 @@ import (
 	"slices"
 )
 
-// errNotExamined says why the contents of a qcow2 image are not shown.
+// errNotExamined means that the contents of a qcow2 image were not read.
 var errNotExamined = errors.New("contents not examined")
 
-// qcow2Reader gives the disk inside a qcow2 image. It keeps no tables: entries
-// are read when they are needed, because inspection looks at a few places only,
-// and what is not kept cannot be made large by a header.
+// qcow2Reader reads the disk inside a qcow2 image. It keeps no tables but reads entries when
+// needed: inspection reads few places only, and so no header can make it use much memory.
 type qcow2Reader struct {
 	file     io.ReaderAt
 	fileSize int64
 	header   qcow2Header
 
-	// The compressed clusters that were unpacked last, the latest at the end, and
-	// how many bytes may still be unpacked: a few bytes of an image can unpack to
-	// a cluster of 2 MiB, and again whenever it is wanted.
+	// The compressed clusters that were unpacked last, the latest at the end, and how many bytes
+	// may still be unpacked: a few bytes of an image can unpack to a cluster of 2 MiB, at every
+	// read of it.
 	unpacked []unpackedCluster
 	left     int64
 }

@@ -14,8 +14,8 @@ type Report struct {
 	// AllocatedSize is the space that the file takes on its file system: less
 	// than FileSize if it has holes. It is 0 for block devices.
 	AllocatedSize int64 `json:"allocatedSize"`
-	// Refused says why the image cannot be a machine's disk, in the words of
-	// [ProbeFormat]. Empty means that it can.
+	// Refused is why the image cannot be a machine's disk, in the words of [ProbeFormat]. Empty
+	// means that it can.
 	Refused string `json:"refused,omitempty"`
 
 	// Qcow2 describes a qcow2 image.
@@ -28,12 +28,11 @@ type Report struct {
 	// NoCloud holds the documents of a cloud-init seed, if a volume is one.
 	NoCloud *NoCloud `json:"noCloud,omitempty"`
 
-	// Notes say what could not be examined, and why, in the order in which it
-	// came up.
+	// Notes are what could not be examined, and why, in the order in which it came up.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Qcow2 is what the header of a qcow2 image says.
+// Qcow2 is the content of a qcow2 image's header.
 type Qcow2 struct {
 	// Version is 2 or 3 (compat=0.10 and compat=1.1 for qemu-img).
 	Version int `json:"version"`
@@ -44,9 +43,9 @@ type Qcow2 struct {
 	BackingFile string `json:"backingFile,omitempty"`
 	// Encryption is "aes" or "luks"; empty means not encrypted.
 	Encryption string `json:"encryption,omitempty"`
-	// IncompatibleFeatures are the features that a reader must know, by name:
-	// "dirty", "corrupt", "external data file", "compression type", "extended L2
-	// entries", or "unknown bit" and its number.
+	// IncompatibleFeatures are the features that a reader must support, by name: "dirty",
+	// "corrupt", "external data file", "compression type", "extended L2 entries", or "unknown bit"
+	// and its number.
 	IncompatibleFeatures []string `json:"incompatibleFeatures,omitempty"`
 }
 

@@ -17,7 +17,7 @@ var (
 	ErrText = errors.New("it is text")
 )
 
-// packed are the files that people download in place of the image within.
+// packed are formats of archives and compression, which users upload in place of the image within.
 var packed = []struct {
 	at          int
 	magic, name string
@@ -33,11 +33,9 @@ var packed = []struct {
 	{257, "ustar", "tar", "take the image out of it first, with tar -x (an .ova has a .vmdk: convert that to qcow2 with qemu-img)"},
 }
 
-// CheckUpload says why a file that begins with header, and that somebody names as a
-// disk for the first time, is none: it is packed, or it is text, such as the page
-// of a server that wants a login. It is not for a disk that a guest has used, which
-// may begin with anything. header is the first [HeaderSize] bytes, or the whole
-// file.
+// CheckUpload returns why a newly uploaded file that begins with header is not a disk: it is
+// packed, or it is text, such as the login page of a server. It is not for a disk that a guest has
+// used, which may begin with anything. header is the first [HeaderSize] bytes, or the whole file.
 func CheckUpload(header []byte) error {
 	for _, p := range packed {
 		if len(header) >= p.at && bytes.HasPrefix(header[p.at:], []byte(p.magic)) {

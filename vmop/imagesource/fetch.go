@@ -23,7 +23,7 @@ import (
 // DefaultMaxSize is what an image may have if nobody says otherwise, in bytes.
 const DefaultMaxSize = 256 << 30
 
-// ErrTooLarge says that an image, or what it is unpacked from, is larger than allowed.
+// ErrTooLarge means that an image, or what it is unpacked from, is larger than allowed.
 var ErrTooLarge = errors.New("it is too large")
 
 // Step is what [Fetch] is doing.
@@ -383,7 +383,7 @@ func (s sums) compare(d *digest) error {
 	return nil
 }
 
-// ErrChecksum says that something has another checksum than it must have.
+// ErrChecksum means that something has another checksum than it must have.
 var ErrChecksum = errors.New("it is another image, or damaged")
 
 // digestsOf reads a file from its start.

@@ -46,7 +46,7 @@ func compressionOf(header []byte) compression {
 	return unpackedAlready
 }
 
-// errPacked says that what a packed file says of itself is wrong.
+// errPacked means that what a packed file says of itself is wrong.
 var errPacked = errors.New("it cannot be unpacked")
 
 // unpacker unpacks what r has, of a file with a header that is not looked at again.

@@ -11,7 +11,7 @@ import (
 // printable, has at most a KiB, and says nothing but whether there is another one.
 type Version string
 
-// ErrUnchanged says that a source still has the version that the caller has.
+// ErrUnchanged means that a source still has the version that the caller has.
 var ErrUnchanged = errors.New("it has not changed")
 
 // What versions begin with.

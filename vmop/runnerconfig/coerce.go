@@ -13,11 +13,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// coercion makes the scalars of a document what the types of the configuration
-// take, as far as VM-Operator's runner does: it reads YAML 1.1 (SnakeYAML) and
-// lets Jackson convert numbers and truth values from texts and back. Where the two
-// go on with a value that was hardly meant (2 for true, 10.5 for 10), or make one
-// text of another (010 becomes "8"), it is an error instead.
+// coercion converts the scalars of a document to the types of the configuration, as far as
+// VM-Operator's runner does: it reads YAML 1.1 (SnakeYAML) and lets Jackson convert numbers and
+// truth values from texts and back. Where the two accept a value that was hardly meant (2 for true,
+// 10.5 for 10), or change a text (010 becomes "8"), it is an error instead.
 type coercion struct {
 	errs []error
 	// seen keeps what aliases repeat from being walked through more than once.
@@ -37,7 +36,7 @@ func coerce(doc *yaml.Node, t reflect.Type) error {
 	return errors.Join(c.errs...)
 }
 
-// maxCoercionErrors is how many mistakes are told of one document.
+// maxCoercionErrors is how many mistakes are reported of one document.
 const maxCoercionErrors = 20
 
 func (c *coercion) wrong(n *yaml.Node, path string, want string) {
@@ -200,10 +199,10 @@ func emptied(n *yaml.Node) bool {
 	return true
 }
 
-// plain is a number in the only way that everybody writes it.
+// plain is a number in the only spelling that all readers of YAML agree on.
 var plain = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 
-// plainText makes a number or truth value a text, if that is what anybody reads.
+// plainText makes a number or truth value a text, if its spelling is unambiguous.
 func plainText(n *yaml.Node) bool {
 	if n.Kind != yaml.ScalarNode {
 		return false

@@ -18,9 +18,9 @@ type Runner struct {
 	// made from: the runner reports what it has done for which generation. 0 is
 	// none; VM-Operator has no such key.
 	Generation int64 `json:"generation,omitempty"`
-	// MachineUID is the metadata.uid of the VirtualMachine, for a runner that reports
-	// to another one than before: its machine was deleted without it, and there is a new
-	// one of the name. Empty says nothing; VM-Operator has no such key.
+	// MachineUID is the metadata.uid of the VirtualMachine, for a runner that reports to another
+	// one than before: its machine was deleted without it, and there is a new one of the name. If
+	// it is empty, the runner keeps its machine. VM-Operator has no such key.
 	MachineUID string `json:"machineUid,omitempty"`
 	// Namespace of the VirtualMachine, for a runner outside of a pod.
 	Namespace string `json:"namespace,omitempty"`
@@ -35,11 +35,10 @@ type Runner struct {
 	UpdateTemplate bool `json:"updateTemplate,omitempty"`
 	// GuestShutdownStops makes a power-off by the guest final.
 	GuestShutdownStops bool `json:"guestShutdownStops"`
-	// GuestResetEnds has a reset by the guest end the machine: changes wait for
-	// its next start, and whoever wrote the file starts it again. VM-Operator has
-	// no such key.
+	// GuestResetEnds has a reset by the guest end the machine: changes wait for its next start, and
+	// the writer of the file starts it again. VM-Operator has no such key.
 	GuestResetEnds bool `json:"guestResetEnds,omitempty"`
-	// ResetCounter resets the machine when it grows. nil means that nobody counts.
+	// ResetCounter resets the machine when it grows. nil means that resets are not counted.
 	ResetCounter *int64     `json:"resetCounter,omitempty"`
 	CloudInit    *CloudInit `json:"cloudInit,omitempty"`
 	// Sysprep gives the guest a CD with the answers of Windows' setup. VM-Operator has
@@ -48,10 +47,9 @@ type Runner struct {
 	VM      VM       `json:"vm"`
 }
 
-// CloudInit holds the NoCloud documents. User data and network configuration
-// are JSON whose key order and number spelling are those of the source. What is
-// secret is not among them: the sources say where it is (VM-Operator has no such
-// keys). The meta-data of a source is put over MetaData.
+// CloudInit holds the NoCloud documents. User data and network configuration are JSON whose key
+// order and number spelling are those of the source. Secrets are not among them: the sources name
+// them (VM-Operator has no such keys). The meta-data of a source is merged over MetaData.
 type CloudInit struct {
 	MetaData map[string]string `json:"metaData,omitempty"`
 	// MetaDataValues are the values of the meta-data that are lists and mappings, as
@@ -68,11 +66,11 @@ type CloudInit struct {
 
 // CloudInitSource is where a runner finds a document that is a key of a Secret.
 type CloudInitSource struct {
-	// Secret and Key say what it is.
+	// Secret and Key name it.
 	Secret string `json:"secret"`
 	Key    string `json:"key"`
-	// File has the content. Empty means that whoever runs the machine hands it
-	// to the runner.
+	// File has the content. If it is empty, the program that runs the machine passes the content to
+	// the runner.
 	File string `json:"file,omitempty"`
 	// OtherKey is the key that has the document if there is no Key, and OtherFile the
 	// file with its content.
@@ -151,11 +149,11 @@ type VM struct {
 	MachineType string `json:"machineType,omitempty"`
 	RTCBase     string `json:"rtcBase,omitempty"`
 	RTCClock    string `json:"rtcClock,omitempty"`
-	// BootOrder says what the guest boots from where no drive has a boot index:
-	// [BootOrderList] (also if empty) or [BootOrderFirmware].
+	// BootOrder is what the guest boots from where no drive has a boot index: [BootOrderList] (also
+	// if empty) or [BootOrderFirmware].
 	BootOrder string `json:"bootOrder,omitempty"`
-	// CPUOrder says which slots CPUs that are plugged take: [CPUOrderLowest] (also if
-	// empty) or [CPUOrderHighest].
+	// CPUOrder is which slots CPUs that are plugged take: [CPUOrderLowest] (also if empty) or
+	// [CPUOrderHighest].
 	CPUOrder   string      `json:"cpuOrder,omitempty"`
 	KernelBoot *KernelBoot `json:"kernelBoot,omitempty"`
 	// Serial connects the first serial port; nil and true do.
@@ -239,29 +237,29 @@ const (
 type Drive struct {
 	// Type is raw (also if empty) or ide-cd.
 	Type string `json:"type"`
-	// Name identifies the disk for people; VM-Operator has none.
+	// Name identifies the disk for users; VM-Operator has none.
 	Name string `json:"name,omitempty"`
-	// Resource is a path that is a disk image if it is a regular file and a
-	// block device otherwise; File and Device say which.
+	// Resource is a path that is a disk image if it is a regular file and a block device otherwise;
+	// File and Device are for a path of known kind.
 	Resource string `json:"resource,omitempty"`
 	File     string `json:"file,omitempty"`
 	Device   string `json:"device,omitempty"`
 	// Size is the size in bytes of the image that is created at File if there
 	// is none. An existing image is never changed. 0 creates nothing.
 	Size Bytes `json:"size,omitempty"`
-	// GrowTo is the size in bytes to which an image at File is enlarged that is smaller,
-	// at the start and while the machine runs, and to which the guest is told that a
-	// block device has grown. It creates nothing. VM-Operator has no such key.
+	// GrowTo is the size in bytes to which a smaller image at File is enlarged, at the start and
+	// while the machine runs; of a block device that has grown to it, the guest is notified. It
+	// creates nothing. VM-Operator has no such key.
 	GrowTo Bytes `json:"growTo,omitempty"`
-	// NewImage says that an image may be created although the machine has had
-	// another one under this name. VM-Operator has no such key.
+	// NewImage allows an image to be created although the machine has had another one under this
+	// name. VM-Operator has no such key.
 	NewImage bool `json:"newImage,omitempty"`
 	// Image is what File is made of if there is none, in place of an empty image of
 	// Size. VM-Operator has no such key.
 	Image *DriveImage `json:"image,omitempty"`
-	// ReadOnly says that nobody writes to the disk, neither its guest nor who opens it: it
-	// may be that of several machines. On a CD drive it says that the medium is not
-	// changed while the machine runs. VM-Operator has no such key.
+	// ReadOnly means that neither the guest nor QEMU writes to the disk: it may be that of several
+	// machines. On a CD drive it means that the medium is not changed while the machine runs.
+	// VM-Operator has no such key.
 	ReadOnly bool `json:"readOnly,omitempty"`
 	// BootIndex orders boot devices, lowest first.
 	BootIndex *int `json:"bootindex,omitempty"`
@@ -329,7 +327,7 @@ type Display struct {
 	// LoggedInUser is the user that the VMOP agent logs in.
 	LoggedInUser string `json:"loggedInUser,omitempty"`
 	SPICE        *SPICE `json:"spice,omitempty"`
-	// VNC is a key that VM-Operator's runner does not know, and ignores.
+	// VNC is a key that VM-Operator's runner ignores.
 	VNC *VNC `json:"vnc,omitempty"`
 	// TLS encrypts what goes over TCP ports, if it is not nil.
 	TLS *DisplayTLS `json:"tls,omitempty"`
@@ -363,8 +361,7 @@ type SPICE struct {
 	// Address is the address to listen on. Empty means all with a display
 	// password or with Open, and the loopback interface without.
 	Address string `json:"address,omitempty"`
-	// Open lets everybody in where there is no display password, as VM-Operator's
-	// runner does.
+	// Open admits any client where there is no display password, as VM-Operator's runner does.
 	Open bool `json:"open,omitempty"`
 	// Socket replaces the port by a UNIX socket.
 	Socket string `json:"socket,omitempty"`

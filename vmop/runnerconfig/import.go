@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// ImportEnv is the environment variable that tells vmop-runner -import what to do, an
-// [Import] as JSON.
+// ImportEnv is the environment variable with the task of vmop-runner -import, an [Import] as JSON.
 const ImportEnv = "VMOP_IMPORT"
 
 // FormatISO is what an image of a CD is called that is kept, see [Import]. For QEMU it is
@@ -16,14 +15,13 @@ const FormatISO = "iso"
 
 // Import is a disk that is to be made in an empty volume, or on an empty block device.
 type Import struct {
-	// Disk names what it is made for, so that another attempt knows what is its own:
-	// the UID of an object.
+	// Disk is the UID of the object that the disk is made for, so that another attempt recognizes
+	// what an earlier one left.
 	Disk string `json:"disk"`
 	// File is the path of the image that the disk becomes, or that of the block device.
 	File string `json:"file"`
-	// Device says that it is a block device, which the disk is written over as a raw one,
-	// and zeros behind it. Scratch is the directory for what is downloaded, and is not
-	// needed for a copy.
+	// Device is true if it is a block device, to which the disk is written as a raw one, and zeros
+	// behind it. Scratch is the directory for downloads, and is not needed for a copy.
 	Device  bool   `json:"device,omitempty"`
 	Scratch string `json:"scratch,omitempty"`
 	// Size is that of the disk in bytes; an image that is larger is refused.
@@ -35,7 +33,7 @@ type Import struct {
 	Image *DriveImage `json:"image,omitempty"`
 	// Copy is another disk that it is a copy of.
 	Copy *ImportCopy `json:"copy,omitempty"`
-	// ProgressPort is where everybody who reaches the pod is told how far it is, see
+	// ProgressPort is where any client that reaches the pod can read the progress, see
 	// [ImportProgress]; 0 is nowhere.
 	ProgressPort int `json:"progressPort,omitempty"`
 }
@@ -51,7 +49,7 @@ const (
 type ImportProgress struct {
 	// Step is what is done: downloading, verifying, unpacking, copying or converting.
 	Step string `json:"step"`
-	// Done and Total are bytes of what the step reads; Total is 0 if nobody knows.
+	// Done and Total are bytes of what the step reads; Total is 0 if it is not known.
 	Done  int64 `json:"done"`
 	Total int64 `json:"total,omitempty"`
 }
@@ -64,7 +62,7 @@ var progressSteps = map[string][2]int64{
 	"downloading": {0, 70}, "verifying": {70, 75}, "unpacking": {75, 90}, "copying": {0, 95}, "converting": {90, 99},
 }
 
-// ParseImportProgress understands what somebody said who may be anybody.
+// ParseImportProgress parses progress from an untrusted sender.
 func ParseImportProgress(data []byte) (ImportProgress, error) {
 	var p ImportProgress
 	if len(data) > MaxImportProgress {
@@ -79,8 +77,8 @@ func ParseImportProgress(data []byte) (ImportProgress, error) {
 	return p, nil
 }
 
-// Percent is how much of the whole is done; at most 99, since the disk is there when
-// nothing is left to be told. What has no length counts as begun.
+// Percent is how much of the whole is done; at most 99, since the disk is there when there is no
+// progress to report any more. A step of unknown length counts as begun.
 func (p ImportProgress) Percent() int {
 	r := progressSteps[p.Step]
 	if p.Total <= 0 || p.Done < 0 {
@@ -90,24 +88,24 @@ func (p ImportProgress) Percent() int {
 	return min(int(r[0]+int64(done*float64(r[1]-r[0]))), 99)
 }
 
-// ImportCopy is a disk that guests have used: what is in it does not say what it is.
+// ImportCopy is a disk that guests have used: its format must not be guessed from its content.
 type ImportCopy struct {
 	// File is the path of the image, or of a block device.
 	File string `json:"file"`
 	// Format is raw or qcow2.
 	Format string `json:"format"`
-	// CD says that the copy is of the image of a CD, which is raw.
+	// CD is true if the copy is of the image of a CD, which is raw.
 	CD bool `json:"cd,omitempty"`
-	// CloneOf says that the volume may be a clone of the other disk's, which was made for
-	// the one with this UID: it is compared, and copied where it is none.
+	// CloneOf is set if the volume may be a clone of the other disk's, which was made for the disk
+	// with this UID: the volume is compared, and copied where it is not a clone.
 	CloneOf string `json:"cloneOf,omitempty"`
-	// Whole has all of it compared, and not only enough to tell a clone from an empty
-	// volume: somebody may have written to the other one after it was cloned.
+	// Whole has all of it compared, and not only enough to tell a clone from an empty volume: the
+	// other one may have been written to after it was cloned.
 	Whole bool `json:"whole,omitempty"`
 }
 
-// Encode is the import as JSON without dollar signs, which Kubernetes would look at in
-// the value of an environment variable.
+// Encode returns the import as JSON without dollar signs, which Kubernetes would expand in the
+// value of an environment variable.
 func (i Import) Encode() (string, error) {
 	data, err := json.Marshal(i)
 	return strings.ReplaceAll(string(data), "$", `\u0024`), err
@@ -134,7 +132,7 @@ func ParseImport(text string) (Import, error) {
 	return i, nil
 }
 
-// Imported is what a container says at its end that has made a disk, or has not.
+// Imported is the result that a container reports at its end, with or without a disk.
 type Imported struct {
 	// Format is that of the image, raw or qcow2, or iso for one that is kept and that of
 	// a CD, and Size what a guest sees of it, in bytes.
@@ -142,15 +140,14 @@ type Imported struct {
 	Size   int64  `json:"size,omitempty"`
 	// Stored is what an image that is kept takes of its volume, in bytes.
 	Stored int64 `json:"stored,omitempty"`
-	// Cloned says that the volume was a clone, and nothing had to be copied.
+	// Cloned is true if the volume was a clone, and nothing had to be copied.
 	Cloned bool `json:"cloned,omitempty"`
-	// Error is why there is no disk; Final says that another attempt would end
-	// likewise.
+	// Error is why there is no disk; Final is true if another attempt would fail likewise.
 	Error string `json:"error,omitempty"`
 	Final bool   `json:"final,omitempty"`
 }
 
-// maxImportError is how much of an error is told, in bytes.
+// maxImportError is how much of an error is reported, in bytes.
 const maxImportError = 1000
 
 // Encode is it as a container's last words.
@@ -162,8 +159,8 @@ func (i Imported) Encode() []byte {
 	return data
 }
 
-// ParseImported understands what [Imported.Encode] makes. What is none of it is an
-// error that is not final: the container ended before it could say anything.
+// ParseImported parses what [Imported.Encode] returns. Any other text is an error that is not
+// final: the container ended before it could report.
 func ParseImported(text string) Imported {
 	var i Imported
 	if json.Unmarshal([]byte(text), &i) != nil || i == (Imported{}) {

@@ -14,7 +14,7 @@ import (
 // FirmwareVars is the name of the machine's UEFI variables in the data directory.
 const FirmwareVars = "fw-vars.fd"
 
-// Facts are what [Machine] must know about the world around a configuration.
+// Facts are what [Machine] must know beside a configuration.
 type Facts struct {
 	// UUID is the machine's UUID, used where the configuration has none.
 	UUID string
@@ -40,8 +40,8 @@ type Facts struct {
 	RuntimeDir string
 	// Drives has an entry for each drive of the configuration.
 	Drives []DriveFacts
-	// DisplayPassword says that there is a display password. QEMU decides at
-	// the start whether its display needs one.
+	// DisplayPassword is true if there is a display password. QEMU decides at the start whether its
+	// display needs one.
 	DisplayPassword bool
 	// MonitorFD is the descriptor of the monitor's listening socket in the QEMU
 	// process; 0 lets QEMU make the socket.
@@ -52,7 +52,7 @@ type Facts struct {
 	// ShareFD is the descriptor of the listening socket in the process that serves a
 	// share; 0 lets it make the socket.
 	ShareFD int
-	// Contained says that the machine is in a container of its own.
+	// Contained is true if the machine is in a container of its own.
 	Contained bool
 	// TLSDir has the certificates of the display in place of the configuration's
 	// directory, where that has none of an authority; empty otherwise. See
@@ -91,7 +91,7 @@ func (vm *VM) TapQueues(network int) int {
 
 // DriveFacts describe what stands behind a drive of the configuration.
 type DriveFacts struct {
-	// Device says that a resource is a block device rather than a file.
+	// Device is true if a resource is a block device rather than a file.
 	Device bool
 	// Format is the format of an image file; raw if empty.
 	Format qemucmd.DiskFormat
@@ -297,10 +297,11 @@ func serial(d Drive, taken map[string]bool) string {
 	return s
 }
 
-// loopbackOnly is where a server listens that lets everybody in.
+// loopbackOnly is the address of a server without authentication.
 const loopbackOnly = "127.0.0.1"
 
-// spice lets everybody in on the loopback interface only, or where it was told to.
+// spice admits clients without a password on the loopback interface only, or at the configured
+// address.
 func spice(s *SPICE, password bool) *qemucmd.SPICE {
 	out := &qemucmd.SPICE{Address: s.Address, Socket: s.Socket, Ticketing: password, StreamingVideo: s.StreamingVideo}
 	if out.Address == "" && out.Socket == "" && !password && !s.Open {
@@ -315,8 +316,7 @@ func spice(s *SPICE, password bool) *qemucmd.SPICE {
 	return out
 }
 
-// vnc never lets everybody in: a server without a password that listens
-// somewhere does so on the loopback interface.
+// vnc without a password listens on the loopback interface, unless an address is configured.
 func vnc(s *VNC, password bool) *qemucmd.VNC {
 	out := &qemucmd.VNC{Address: s.Address, Socket: s.Socket, Password: password}
 	if s.Socket == "" && s.Port != nil {
@@ -331,9 +331,9 @@ func vnc(s *VNC, password bool) *qemucmd.VNC {
 	return out
 }
 
-// MemoryOverhead is what the machine of a configuration, defaulted and valid,
-// needs of the host's memory beside its guest's RAM; see [qemucmd.MemoryOverhead].
-// Images are taken for raw ones where nobody has looked at them.
+// MemoryOverhead is what the machine of a configuration, defaulted and valid, needs of the host's
+// memory beside its guest's RAM; see [qemucmd.MemoryOverhead]. Images whose format is not known are
+// taken for raw ones.
 func MemoryOverhead(c *Config, h qemucmd.Host) (qemucmd.Overhead, error) {
 	if c == nil {
 		return qemucmd.Overhead{}, errNoConfig

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Cause says why a machine ended.
+// Cause is why a machine ended.
 type Cause string
 
 // The causes that an [Outcome] can have.
@@ -20,8 +20,7 @@ const (
 	// CauseForced: it was asked to shut down, did not do so in time, and was
 	// ended. Its disks are in the state of a power cut.
 	CauseForced Cause = "host-forced"
-	// CauseHostQuit: somebody else told QEMU to quit or killed it with a signal
-	// that it handles.
+	// CauseHostQuit: another process told QEMU to quit or killed it with a signal that it handles.
 	CauseHostQuit Cause = "host-quit"
 	// CauseGuestPanic: the guest crashed and QEMU ended for it.
 	CauseGuestPanic Cause = "guest-panic"
@@ -44,16 +43,16 @@ func (c Cause) Failure() bool {
 	return true
 }
 
-// Outcome is how a machine ended. It is what the runner leaves to whoever
-// started it: in a pod as the termination message of its container.
+// Outcome is how a machine ended. The runner leaves it to the program that started it: in a pod as
+// the termination message of its container.
 type Outcome struct {
 	Cause Cause `json:"cause"`
-	// Message is one sentence for people.
+	// Message is one sentence for the user.
 	Message string `json:"message"`
-	// Orderly says that the guest shut its file systems down.
+	// Orderly is true if the guest shut its file systems down.
 	Orderly bool `json:"orderly"`
-	// QEMUStatus is QEMU's exit status as the operating system tells it, such
-	// as "exit status 0"; "" if QEMU was not started.
+	// QEMUStatus is QEMU's exit status as the operating system reports it, such as "exit status 0";
+	// "" if QEMU was not started.
 	QEMUStatus string `json:"qemuStatus,omitempty"`
 }
 
@@ -103,9 +102,8 @@ func (o Outcome) TerminationMessage() []byte {
 	}
 }
 
-// ParseOutcome reads a termination message. It says no to what no runner of
-// this project wrote: VM-Operator's leaves none, and a container that never ran
-// has that of its runtime.
+// ParseOutcome reads a termination message. It returns false for one that no runner of this project
+// wrote: VM-Operator's leaves none, and a container that never ran has that of its runtime.
 func ParseOutcome(message string) (Outcome, bool) {
 	var o Outcome
 	if len(message) > maxTerminationMessage || !strings.HasPrefix(message, "{") || json.Unmarshal([]byte(message), &o) != nil {

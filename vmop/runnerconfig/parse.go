@@ -12,7 +12,7 @@ import (
 	"github.com/vmop/sdk/internal/yamljson"
 )
 
-// ErrNoRunner says that a file has no "/Runner" key.
+// ErrNoRunner means that a file has no "/Runner" key.
 var ErrNoRunner = errors.New(`the key "/Runner" is missing`)
 
 const (
@@ -23,13 +23,12 @@ const (
 	maxWarnings = 50
 )
 
-// Parse reads config.yaml as it is written: nothing is defaulted but what a
-// missing key means in VM-Operator's format (no "network" at all is one tap
-// interface, while null is none). Where a scalar is of another type than the key's,
-// it is read as VM-Operator's runner does ("60" and 60.0 are 60, yes is true, and 5
-// is "5" where a text belongs), unless that would be a guess, and YAML's merge keys
-// (<<) are resolved. Keys that it does not know are returned as warnings, because a
-// newer operator may write them; everything else that is wrong is an error.
+// Parse reads config.yaml. It applies no defaults but the meaning of a missing key in VM-Operator's
+// format (no "network" at all is one tap interface, while null is none). A scalar of another type
+// than the key's is converted as VM-Operator's runner does ("60" and 60.0 are 60, yes is true, and
+// 5 is "5" where a text belongs), unless that would be a guess, and YAML's merge keys (<<) are
+// resolved. Unknown keys are returned as warnings, because a newer operator may write them;
+// everything else that is wrong is an error.
 func Parse(data []byte) (Config, []string, error) {
 	var c Config
 	if len(data) > maxFile {

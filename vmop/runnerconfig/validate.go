@@ -18,7 +18,7 @@ import (
 type Error struct {
 	// Path is the key, as in "vm.drives[1].file", below "/Runner".
 	Path string
-	// Reason says what was found and what would be right.
+	// Reason is what was found and what would be right.
 	Reason string
 }
 
@@ -26,9 +26,8 @@ func (e *Error) Error() string { return e.Path + ": " + e.Reason }
 
 var errNoConfig = errors.New("there is no configuration: the pointer is nil")
 
-// Validate lists every problem of a configuration to which [Default] was
-// applied, joined by errors.Join; each is an [*Error]. It does not look at
-// files.
+// Validate returns every problem of a configuration to which [Default] was applied, joined by
+// errors.Join; each is an [*Error]. It reads no files.
 func Validate(c *Config) error {
 	if c == nil {
 		return errNoConfig
@@ -95,7 +94,7 @@ func (v *validator) oneOf(path, s string, allowed ...string) {
 	}
 }
 
-// limit adds what package limits says about a value.
+// limit adds the error of a check of package limits about a value.
 func (v *validator) limit(path string, value any, problem error) bool {
 	if problem == nil {
 		return true
