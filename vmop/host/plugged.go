@@ -71,9 +71,12 @@ type deviceChanges struct {
 // waits for a restart. What the machine has no place for waits for its next start. A guest
 // that does not release a disk has the error [ErrNotReleased].
 func (h *Host) changeDevices(ctx context.Context, m *Machine, o *spec.Object, g Given, c *runnerconfig.Config) (*deviceChanges, error) {
+	if m.Status != StatusRunning && m.Status != StatusPaused {
+		return nil, nil // it starts, or ends: all waits for the next start
+	}
 	had, err := m.started()
 	if errors.Is(err, errNoStarted) {
-		return nil, nil // as before: all waits for the next start
+		return nil, nil
 	}
 	if err != nil {
 		return nil, err
@@ -252,6 +255,9 @@ func (d *deviceChanges) add(ctx context.Context, path string) (name string, err 
 func (d *deviceChanges) plug(ctx context.Context, disk *machineconfig.Disk, drive *runnerconfig.Drive, serial string) (err error) {
 	path := drive.Where()
 	if _, serr := os.Stat(path); errors.Is(serr, fs.ErrNotExist) && drive.File != "" && drive.Size > 0 {
+		if drive.Image != nil {
+			return &noPlaceError{"it is a copy of an image, which a start makes"}
+		}
 		made, merr := d.makeImage(drive)
 		if merr != nil {
 			return merr
@@ -391,7 +397,7 @@ func (d *deviceChanges) tell(found []changes.Change) {
 		case d != nil:
 			c.Applied = changes.AppliedLive
 		case c.Applied == changes.AppliedLive:
-			c.Applied, c.Reason = changes.AppliedRestart, errNoStarted.Error()
+			c.Applied, c.Reason = changes.AppliedRestart, "the machine is starting or ending, or an earlier version has started it"
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 	"github.com/vmop/sdk/vmop/qmp/qmptest"
 	"github.com/vmop/sdk/vmop/reconcile/changes"
+	"github.com/vmop/sdk/vmop/runner"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -109,6 +110,14 @@ func (b *plugBench) apply(entries string, given map[string]string, change func(s
 		b.ok(b.m.keep(&o, g))
 	}
 	return d, found, err
+}
+
+func benchVM(t *testing.T) *spec.VirtualMachine {
+	o, err := only(spec.Load("web.yaml", []byte(benchManifest), spec.Options{Default: true, Validate: true}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o.VirtualMachine
 }
 
 // awaits are the paths of what waits for the next start.
@@ -221,6 +230,12 @@ func TestDisksThatAreNotPlugged(t *testing.T) {
 	if data, err := os.ReadFile(b.m.ManifestFile()); err != nil || strings.Contains(string(data), "more") {
 		t.Errorf("%v: %s", err, data)
 	}
+	b.m.Status = Status(runner.PhaseStarting)
+	if d, found, err := b.apply(plugNew, nil, nil); err != nil || d != nil || found[0].Applied != changes.AppliedRestart || len(b.opened) > 0 {
+		t.Errorf("a machine that starts: %v, %v", found, err)
+	}
+	b.m.Status = StatusRunning
+	b.ok(b.m.keep(&spec.Object{VirtualMachine: benchVM(t), Raw: []byte(benchManifest)}, Given{}))
 	b.ok(os.Remove(b.m.startedFile()))
 	d, found, err := b.apply(plugNew, nil, nil)
 	b.ok(err)
