@@ -113,8 +113,8 @@ func blobURL(ref name.Reference, digest v1.Hash) string {
 	return u.String()
 }
 
-// judged is a transport on which the client of the registry's library follows
-// redirections only as the guard allows them: it has no way to say so itself.
+// judged is a transport that makes the HTTP client of the registry's library follow redirections
+// only as the guard allows them: the library has no option for it.
 type judged struct {
 	http.RoundTripper
 	g *guard
@@ -231,8 +231,8 @@ func (f *fetch) disk(ctx context.Context, m *v1.Manifest, open func(v1.Descripto
 	return fmt.Errorf("the container image has no disk: there is no file %s", "/"+strings.TrimSuffix(want, "/")+map[bool]string{true: "/*"}[strings.HasSuffix(want, "/")])
 }
 
-// extract writes the one file that is wanted of a layer to f.packed. A layer's
-// whiteouts are added to hidden, for the layers below.
+// extract writes the one file that is needed of a layer to f.packed. A layer's whiteouts are added
+// to hidden, for the layers below.
 func (f *fetch) extract(ctx context.Context, file *os.File, want string, hidden map[string]bool) (bool, error) {
 	info, err := file.Stat()
 	if err != nil {

@@ -44,11 +44,10 @@ func (f *fetch) convert(ctx context.Context, from string, format imageinspect.Fo
 	return qemuImg(ctx, format, file, size, f.o.meter(Converting), "-O", "qcow2", source, to)
 }
 
-// WriteOver writes what a guest sees of an image, from a position to an end, over the same
-// part of a file or block device, which is large enough and may have anything there: what
-// is zero becomes so. The image is a qcow2 one that [imageinspect.ProbeFormat] lets
-// through, and as large. The storage has it when the file was synced. report, unless it
-// is nil, is told how much of it is done.
+// WriteOver writes what a guest sees of an image, from a position to an end, over the same part of
+// a file or block device, which is large enough and may have any content: zeros are written too.
+// The image is a qcow2 one that [imageinspect.ProbeFormat] accepts, of the same size. The data is
+// on the storage once the file was synced. report, unless it is nil, is called with the progress.
 func WriteOver(ctx context.Context, image string, at, end int64, to *os.File, report func(done, total int64)) error {
 	if at >= end {
 		return nil
@@ -146,7 +145,7 @@ func (b *beginning) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// percents understands how far qemu-img says that it is: "    (48.39/100%)\r".
+// percents parses the progress of qemu-img: "    (48.39/100%)\r".
 type percents struct {
 	size   int64
 	report func(done, total int64)

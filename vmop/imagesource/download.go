@@ -34,7 +34,7 @@ const (
 // transferred is what is known of a download that is not complete. It stands beside
 // its file.
 type transferred struct {
-	// Of tells downloads apart: a digest of the URL and the checksum.
+	// Of identifies the download: a digest of the URL and the checksum.
 	Of string `json:"of"`
 	// Validator is what the server calls this version of the content, a strong ETag.
 	Validator string `json:"validator,omitempty"`
@@ -55,7 +55,7 @@ type download struct {
 	stall     time.Duration
 	// pause waits before a transfer goes on that was cut off.
 	pause func(ctx context.Context, failures int) error
-	// report and verifying are told how far it is.
+	// report and verifying are called with the progress.
 	report, verifying func(done, total int64)
 
 	// have is a version that need not be sent again, version what came.
@@ -64,7 +64,7 @@ type download struct {
 	part string
 	f    *os.File
 	know transferred
-	// resumed says that something of an earlier transfer is used.
+	// resumed is true if data of an earlier transfer is used.
 	resumed bool
 }
 
@@ -192,7 +192,7 @@ func (d *download) transfer(ctx context.Context) error {
 	}
 }
 
-// wait is the pause between attempts of everybody but tests.
+// wait is the pause between attempts, which tests replace.
 func wait(ctx context.Context, failures int) error {
 	t := time.NewTimer(time.Second << min(failures-1, 4))
 	defer t.Stop()
@@ -210,7 +210,7 @@ func (d *download) once(ctx context.Context) error {
 	defer cancel(nil)
 	stalled := time.AfterFunc(d.stall, func() { cancel(fmt.Errorf("the server sent nothing for %v", d.stall)) })
 	defer stalled.Stop()
-	// Who has ended the request says why.
+	// The cause of the context's end is the reason, if it has ended.
 	why := func(err error) error {
 		if cause := context.Cause(ctx); cause != nil {
 			return cause
@@ -228,7 +228,7 @@ func (d *download) once(ctx context.Context) error {
 			if from >= total {
 				return d.complete(from)
 			}
-			last = strconv.FormatInt(total-1, 10) // some servers want it
+			last = strconv.FormatInt(total-1, 10) // some servers need it
 		}
 		request.Header.Set("Range", fmt.Sprintf("bytes=%d-%s", from, last))
 		if d.know.Validator != "" {

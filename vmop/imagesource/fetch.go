@@ -20,7 +20,7 @@ import (
 	"github.com/vmop/sdk/vmop/imageinspect"
 )
 
-// DefaultMaxSize is what an image may have if nobody says otherwise, in bytes.
+// DefaultMaxSize is the maximum size of an image if Options.MaxSize is not set, in bytes.
 const DefaultMaxSize = 256 << 30
 
 // ErrTooLarge means that an image, or what it is unpacked from, is larger than allowed.
@@ -38,7 +38,7 @@ const (
 	Converting  Step = "converting"
 )
 
-// Progress says how far [Fetch] is.
+// Progress is how far [Fetch] is.
 type Progress struct {
 	Step Step
 	// Done and Total are bytes of what is read in this step; Total is 0 if it is
@@ -56,17 +56,17 @@ type Options struct {
 	// MaxDisk is what the disk in it may have, if that is not MaxSize: of an image that
 	// is kept and not used as a disk the file alone takes room.
 	MaxDisk int64
-	// Local says which addresses of this host are allowed.
+	// Local is which addresses of this host are allowed.
 	Local Local
 	// Stall is how long a server may send nothing; 0 is DefaultStall.
 	Stall time.Duration
-	// Progress is told how far it is, often; nil if nobody wants to know.
+	// Progress is called often, with how far Fetch is; nil for none.
 	Progress func(Progress)
-	// Have is the version of the source that the caller has already: if it is still that
-	// one, Fetch makes nothing, and its error is ErrUnchanged. Files are always fetched.
+	// Have is the version of the source that the caller has already: if it is current, Fetch makes
+	// nothing, and its error is ErrUnchanged. Files are always fetched.
 	Have Version
 
-	// pause is the wait before a download goes on; nil is that of everybody but tests.
+	// pause is the wait before a download goes on; nil except in tests.
 	pause func(ctx context.Context, failures int) error
 }
 
@@ -116,12 +116,12 @@ type Result struct {
 	Version Version
 }
 
-// Fetch makes a file of a source: an image that depends on nothing, readable by its
-// owner only, and on the storage when Fetch returns. There must be none at the path.
+// Fetch makes a file of a source: an image that refers to no other file, readable by its owner
+// only, and on the storage when Fetch returns. The path must not exist.
 //
-// One at a time may fetch to a path. What is interrupted, in whatever way, leaves
-// files beside the path, with which the next Fetch of the same source goes on, and
-// which [Leftovers] names. An error is about the source, without its location.
+// Only one call at a time may fetch to a path. An interrupted one leaves files beside the path,
+// with which the next Fetch of the same source goes on, and which [Leftovers] names. An error is
+// about the source, without its location.
 func Fetch(ctx context.Context, s Source, to string, o Options) (Result, error) {
 	if err := s.Check(); err != nil {
 		return Result{}, err
@@ -383,11 +383,10 @@ func (s sums) compare(d *digest) error {
 	return nil
 }
 
-// ErrChecksum means that something has another checksum than it must have.
+// ErrChecksum means that the content has another checksum than it must have.
 var ErrChecksum = errors.New("it is another image, or damaged")
 
-// digestsOf reads a file from its start.
-// SHA-512 is the slower one, and only made for who wants it.
+// digestsOf reads a file from its start. SHA-512 is slower, and computed only if it is wanted.
 func digestsOf(ctx context.Context, file *os.File, want *digest, report func(done, total int64)) (sums, error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -409,7 +408,7 @@ func digestsOf(ctx context.Context, file *os.File, want *digest, report func(don
 	return out, nil
 }
 
-// reader ends with its context, and tells how far it is.
+// reader ends with its context, and reports its progress.
 type reader struct {
 	ctx    context.Context
 	r      io.Reader
@@ -427,7 +426,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// quantity is a number of bytes for people.
+// quantity formats a number of bytes for display.
 func quantity(n int64) string {
 	for _, u := range []struct {
 		shift uint

@@ -16,15 +16,15 @@ import (
 	"time"
 )
 
-// Local says which connections to addresses that only this host, or its link, reaches
-// are allowed: those of the loopback interface, of link-local ones, where clouds
-// have what they tell their machines, and of multicast.
+// Local is which connections are allowed to addresses that only this host, or its link, reaches:
+// those of the loopback interface, of link-local ones, where clouds serve metadata to their
+// machines, and of multicast.
 type Local int
 
 // The values of Local.
 const (
-	// LocalRefused allows none. It is for who does not act for the person who named the
-	// source, such as a pod.
+	// LocalRefused allows none. It is for programs, such as a pod, that do not act for the person
+	// who named the source.
 	LocalRefused Local = iota
 	// LocalNamed allows those that the source itself names, by their address or as
 	// localhost. No redirection and no name leads there.
@@ -69,7 +69,7 @@ type guard struct {
 	named string
 
 	mu      sync.Mutex
-	proxies map[string]bool // of the environment: whoever set them has allowed them
+	proxies map[string]bool // of the environment: its author has allowed them
 }
 
 func newGuard(local Local, source string) *guard {

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// Source says where an image is.
+// Source is where an image is.
 type Source struct {
 	// Location is one of
 	//   - FILE, a path of this host,
@@ -34,7 +34,7 @@ type Source struct {
 	CA []byte
 }
 
-// Kind says what kind of location a source has.
+// Kind is the kind of a source's location.
 type Kind string
 
 // The kinds of locations.
@@ -53,7 +53,7 @@ const (
 	layoutPrefix   = "oci-layout:"
 )
 
-// Kind is the kind of the source's location; an error says what is wrong with it.
+// Kind returns the kind of the source's location, or what is wrong with it.
 func (s Source) Kind() (Kind, error) {
 	l := s.Location
 	scheme, _, hasScheme := strings.Cut(l, "://")
@@ -110,7 +110,7 @@ func (s Source) reference() (name.Reference, error) {
 	return ref, nil
 }
 
-// Check says what is wrong with a source that no look at the world is needed for.
+// Check returns what is wrong with a source, as far as that can be seen without any access.
 func (s Source) Check() error {
 	kind, err := s.Kind()
 	if err != nil {

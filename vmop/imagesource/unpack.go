@@ -46,7 +46,7 @@ func compressionOf(header []byte) compression {
 	return unpackedAlready
 }
 
-// errPacked means that what a packed file says of itself is wrong.
+// errPacked means that a packed file is malformed.
 var errPacked = errors.New("it cannot be unpacked")
 
 // unpacker unpacks what r has, of a file with a header that is not looked at again.
@@ -94,8 +94,8 @@ func (f *fetch) unpack(ctx context.Context, file *os.File) (bool, error) {
 		}
 		total = int64(size)
 	}
-	// How far it is in what is unpacked says more, where that is known: of zeros, much
-	// is packed in little.
+	// Progress in unpacked bytes is more exact, where their number is known: zeros are packed in
+	// little space.
 	report := f.o.meter(Unpacking)
 	ofPacked, ofImage := func(n int64) { report(n, info.Size()) }, func(int64) {}
 	if total > 0 {
@@ -116,7 +116,7 @@ func tooLargeUnpacked(kind compression, limit int64) error {
 	return fmt.Errorf("%w: unpacked (%s) it has more than %s, which is as much as is taken", ErrTooLarge, kind, quantity(limit))
 }
 
-// explainUnpacking tells the storage's errors and interruptions from those of what is
+// explainUnpacking distinguishes errors of the storage and interruptions from errors in what is
 // unpacked.
 func explainUnpacking(ctx context.Context, kind compression, limit int64, err error) error {
 	switch {

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// Version is what a source calls one content of it: what a server says about that for
-// later requests (RFC 9110, 8.8), or the digest of a container image's manifest. It is
-// printable, has at most a KiB, and says nothing but whether there is another one.
+// Version identifies the content of a source: an HTTP validator (RFC 9110, 8.8), or the digest of a
+// container image's manifest. It is printable, has at most a KiB, and is only good for comparison.
 type Version string
 
 // ErrUnchanged means that a source still has the version that the caller has.
@@ -24,8 +23,8 @@ const (
 // maxVersion is how long one may be, in bytes: servers choose them.
 const maxVersion = 1 << 10
 
-// versionOf is the version that an answer's header tells; empty if it tells none. An
-// entity tag is more exact than a time.
+// versionOf is the version in an answer's header; empty if there is none. An entity tag is more
+// exact than a time.
 func versionOf(h http.Header) Version {
 	for _, from := range []struct{ prefix, header string }{{tagVersion, "ETag"}, {timeVersion, "Last-Modified"}} {
 		value := strings.TrimSpace(h.Get(from.header))

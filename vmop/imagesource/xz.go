@@ -10,11 +10,10 @@ import (
 	"io"
 )
 
-// checkXZ reads what an xz file says of itself, from its end: the indices of its
-// streams, and the headers of all their blocks. It returns how long it says that it is
-// unpacked. What unpacks it believes the blocks' word for how much memory they need,
-// up to 4 GiB, and therefore must not see what this refuses. See "The .xz File Format"
-// 1.2.0, of which the sections are named here.
+// checkXZ reads the metadata of an xz file, from its end: the indices of its streams, and the
+// headers of all their blocks. It returns the unpacked length that they declare. The unpacker
+// allocates as much memory as blocks declare, up to 4 GiB, and therefore must not see what this
+// refuses. See "The .xz File Format" 1.2.0, of which the sections are named here.
 func checkXZ(file io.ReaderAt, size int64) (uint64, error) {
 	var total, wanted uint64
 	end := size
@@ -52,17 +51,16 @@ func checkXZ(file io.ReaderAt, size int64) (uint64, error) {
 // maxXZPadding bounds zeros behind the last stream that are read word by word.
 const maxXZPadding = 1 << 20
 
-// maxMemoryPerByte is what blocks may want of the memory for each byte in them: eight
-// mebibytes for a block of a quarter of one, where xz takes three times as much for a
-// block as it has memory.
+// maxMemoryPerByte is how much memory blocks may require for each byte in them: eight mebibytes for
+// a block of a quarter of one, where xz takes three times as much for a block as it has memory.
 const maxMemoryPerByte = 32
 
 func errXZ(what string) error { return errors.New(what) }
 
 const xzHeaderSize = 12
 
-// checkXZStream checks the stream that ends at a position, and returns its start, its
-// unpacked length and what its blocks want of the memory, in bytes.
+// checkXZStream checks the stream that ends at a position, and returns its start, its unpacked
+// length and the memory that its blocks require, in bytes.
 func checkXZStream(file io.ReaderAt, end int64) (start int64, length, memory uint64, err error) {
 	// 2.1.2: the footer.
 	footer := make([]byte, xzHeaderSize)
@@ -80,8 +78,8 @@ func checkXZStream(file io.ReaderAt, end int64) (start int64, length, memory uin
 	if indexAt < xzHeaderSize {
 		return 0, 0, 0, errXZ("its index is longer than itself")
 	}
-	// 4: the index, of which the records' sum says where the first block is. It is read
-	// twice rather than kept.
+	// 4: the index, whose records add up to the position of the first block. It is read twice
+	// rather than kept.
 	var blocks int64
 	err = xzIndex(file, indexAt, indexSize, func(unpadded, uncompressed uint64) error {
 		padded := (unpadded + 3) &^ 3
@@ -142,7 +140,7 @@ func xzIndex(file io.ReaderAt, at, size int64, do func(unpadded, uncompressed ui
 	return nil
 }
 
-// checkXZBlock returns what a block's header (3.1) wants of the memory.
+// checkXZBlock returns the memory that a block's header (3.1) requires.
 func checkXZBlock(file io.ReaderAt, at int64) (memory uint64, err error) {
 	header := make([]byte, 1024)
 	n, err := file.ReadAt(header, at)

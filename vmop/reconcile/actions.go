@@ -19,11 +19,10 @@ type Object interface {
 	metav1.Object
 }
 
-// Action is one write. The set of actions is closed, and shared by all kinds:
-// there is none that shrinks a volume claim or changes a secret, one each that deletes
-// a claim, a secret and an operation, and what destroys or overwrites something
-// carries the UID or the resource version that it was decided on. A kind that needs
-// another write adds it here.
+// Action is one write. The set of actions is closed, and shared by all kinds: none shrinks a volume
+// claim or changes a secret, one each deletes a claim, a secret and an operation, and those that
+// destroy or overwrite something carry the UID or the resource version that the decision was made
+// on. A kind that needs another write adds it here.
 type Action interface {
 	isAction()
 	// Target is what the action does to which object, in words that a
@@ -59,8 +58,8 @@ type (
 	// the plan.
 	Create struct {
 		Object Object
-		// Certificate, if not nil, is what to make at random for the Secret that the
-		// object is: whoever executes the plan fills its data.
+		// Certificate, if not nil, is what to generate for the Secret that the object is: the
+		// executor of the plan fills its data.
 		Certificate *Certificate
 	}
 
@@ -139,10 +138,9 @@ type (
 		Annotations     map[string]string
 	}
 
-	// ResizePod asks for other requests of a container of a pod that runs, by the
-	// pod's subresource resize, if it still has the UID and the resource version.
-	// NotFound means that the pod is gone, or as a [Failure] that the API server
-	// does not know the subresource.
+	// ResizePod asks for other requests of a container of a running pod, by the pod's subresource
+	// resize, if it still has the UID and the resource version. NotFound means that the pod is
+	// gone, or as a [Failure] that the API server does not have the subresource.
 	ResizePod struct {
 		Name            string
 		UID             types.UID
@@ -187,9 +185,9 @@ type (
 		Releases bool
 	}
 
-	// Patch writes fields of an object of this API group by a JSON merge patch, if
-	// it still has the UID and the resource version: of two who have seen the same
-	// object one gets a conflict. See [Patch.Body].
+	// Patch writes fields of an object of this API group by a JSON merge patch, if it still has the
+	// UID and the resource version: of two writers who saw the same object one gets a conflict. See
+	// [Patch.Body].
 	Patch struct {
 		// Kind and Name are the object's; Subresource is empty or "status".
 		Kind, Name, Subresource string
@@ -330,5 +328,5 @@ func (a Patch) Body() map[string]any {
 
 func kindOf(o Object) string { return o.GetObjectKind().GroupVersionKind().Kind }
 
-// String is the event in one line for people.
+// String is the event in one line, for display.
 func (e Event) String() string { return fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Note) }

@@ -37,9 +37,9 @@ func Stamp(o Object, more ...[]byte) {
 	o.SetAnnotations(a)
 }
 
-// Applied reports whether a stored object was made from a wanted one that has its
-// [Stamp], and has the labels, annotations and owners of that still. What others
-// have added is theirs. What somebody has changed of the rest is not looked at.
+// Applied reports whether a stored object was made from a wanted one that has its [Stamp], and has
+// the labels, annotations and owners of that still. Additions by others are allowed. Changes to the
+// rest of the object are not detected.
 func Applied(wanted, stored metav1.Object) bool {
 	if !contains(stored.GetAnnotations(), wanted.GetAnnotations(), notCompared) || !contains(stored.GetLabels(), wanted.GetLabels(), nil) {
 		return false
@@ -66,13 +66,13 @@ func contains(all, some map[string]string, skip func(key string) bool) bool {
 	return true
 }
 
-// notCompared reports whether an annotation says nothing of how an object should be.
+// notCompared reports whether an annotation is not part of an object's desired state.
 func notCompared(key string) bool {
 	return key == names.AnnotationVersion || slices.Contains(unread, key)
 }
 
-// unread are annotations that others write into objects and that nobody looks
-// at. They are not kept up to date either, should a manifest ask for them.
+// unread are annotations that other programs write into objects and that no decision reads. They
+// are not kept up to date either, should a manifest ask for them.
 var unread = []string{
 	corev1.LastAppliedConfigAnnotation,
 	"pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller",
@@ -80,8 +80,8 @@ var unread = []string{
 	"volume.kubernetes.io/selected-node",
 }
 
-// Readable is a map of annotations without what nobody looks at: the map itself if
-// there is nothing of it.
+// Readable is a map of annotations without those that no decision reads: the map itself if it has
+// none of them.
 func Readable(m map[string]string) map[string]string {
 	copied := false
 	for _, k := range unread {

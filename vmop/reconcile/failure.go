@@ -16,17 +16,16 @@ type Failure struct {
 	Target Target
 	// Reason is the API server's, as in Forbidden; Message is its explanation.
 	Reason, Message string
-	// NamespaceGoes says that the namespace is being deleted, in which nothing can
-	// be made any more.
+	// NamespaceGoes is true if the namespace is being deleted, in which nothing can be made any
+	// more.
 	NamespaceGoes bool
 	// Count is how often in a row, Last when.
 	Count int
 	Last  time.Time
 }
 
-// The least and the greatest delay before a write is tried again that was refused,
-// and the greatest for a quota and a limit: nobody watches them, and when they have
-// grown somebody waits for the machine.
+// The least and the greatest delay before a refused write is tried again, and the greatest for a
+// quota and a limit: they are not watched, and when they have grown a user waits for the machine.
 const (
 	writeDelay    = time.Second
 	maxDelay      = 5 * time.Minute
@@ -44,8 +43,8 @@ func (f *Failure) RetryAt() time.Time {
 	return f.Last.Add(delay)
 }
 
-// Quota reports whether a quota of the namespace is the cause: there is too little
-// left of something, or it wants the object to name something that it does not
+// Quota reports whether a quota of the namespace is the cause: there is too little left of
+// something, or it requires the object to name something that it does not
 // (k8s.io/apiserver/pkg/admission/plugin/resourcequota, controller.go).
 func (f *Failure) Quota() bool {
 	return f.Reason == string(metav1.StatusReasonForbidden) &&
@@ -73,9 +72,8 @@ func (f *Failure) LimitBelow() string {
 	return ""
 }
 
-// Refused returns the failure because of which a write is not to be tried yet; nil
-// if it may be. Whoever makes a plan leaves such an action out of it, says why, and
-// looks again at [Failure.RetryAt].
+// Refused returns the failure because of which a write is not to be tried yet; nil if it may be.
+// The caller leaves such an action out of its plan, reports why, and wakes at [Failure.RetryAt].
 func Refused(failures []Failure, t Target, now time.Time) *Failure {
 	for i := range failures {
 		if f := &failures[i]; f.Target == t && now.Before(f.RetryAt()) {
@@ -101,12 +99,12 @@ func (p *Plan) Add(failures []Failure, now time.Time, actions ...Action) (refuse
 	return refused
 }
 
-// WakeAt asks for another look at a time, unless there is to be an earlier one.
+// WakeAt asks for a decision at a time, unless there is to be an earlier one.
 func (p *Plan) WakeAt(t time.Time) { p.Wake = Earlier(p.Wake, t) }
 
-// Told is how an object of a namespace tells that a write for it was refused: the
-// reason of a condition, and what happened and what comes of it. The object is called
-// by a noun, as in disk.
+// Told returns how an object of a namespace reports that a write for it was refused: the reason of
+// a condition, and a text with what happened and what comes of it. The object is called by a noun,
+// as in disk.
 func (f *Failure) Told(noun, namespace string) (reason, text string) {
 	reason, next := conditions.ReasonWriteRefused, "it is tried again"
 	switch {

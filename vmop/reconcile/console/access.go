@@ -7,7 +7,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// Reason says in one word why a console cannot be opened.
+// Reason is, in one word, why a console cannot be opened.
 type Reason string
 
 // The reasons.
@@ -17,24 +17,24 @@ const (
 	NotPermitted Reason = "NotPermitted"
 	// NotRunning means that the machine does not run.
 	NotRunning Reason = "NotRunning"
-	// InUse means that somebody else is connected.
+	// InUse means that another viewer is connected.
 	InUse Reason = "InUse"
-	// OtherUser means that somebody else is logged in, or is to be, or that the
-	// machine has not told yet.
+	// OtherUser means that another user is logged in, or is to be, or that the machine has not
+	// reported that yet.
 	OtherUser Reason = "OtherUser"
 )
 
 // Access is whether a user may open a console, and why not.
 type Access struct {
-	// Allowed says that the user may. Then the other fields are empty.
+	// Allowed is true if the user may. Then the other fields are empty.
 	Allowed bool
 	Reason  Reason
 	Message string
 }
 
-// MayOpen decides whether the user may open the machine's console. The machine
-// has to run. With takeConsole that is all. With accessConsole nobody else may
-// be connected, and nobody else be logged in by the agent in the guest.
+// MayOpen decides whether the user may open the machine's console. The machine has to run. With
+// takeConsole that is all. With accessConsole no other viewer may be connected, and no other user
+// be logged in by the agent in the guest.
 func MayOpen(vm *spec.VirtualMachine, may pool.Actions, user string) Access {
 	if vm == nil {
 		return deny(NotPermitted, "there is no machine")

@@ -13,12 +13,11 @@ import (
 	"github.com/vmop/sdk/vmop/names"
 )
 
-// Certificate is what a viewer must know of a display with TLS, of the Secret with
-// its certificate: the certificates of authorities to trust, and the subject to
-// expect, for a [ViewerFile]. The authorities are empty if the Secret has none, as with
-// cert-manager's ACME issuers: those that the viewer's system trusts count then. The
-// subject is empty if it has no common name, or parts
-// that viewers do not know; they compare the host then.
+// Certificate returns what a viewer must know of a display with TLS, from the Secret with its
+// certificate: the certificates of authorities to trust, and the subject to expect, for a
+// [ViewerFile]. The authorities are empty if the Secret has none, as with cert-manager's ACME
+// issuers: the viewer's system then has to trust the issuer. The subject is empty if it has no
+// common name, or parts that viewers do not know; they compare the host then.
 func Certificate(secret *corev1.Secret) (authorities, subject string, err error) {
 	if secret == nil {
 		return "", "", errors.New("there is no Secret: the pointer is nil")

@@ -25,9 +25,9 @@ type Place struct {
 	Port int
 	// Proxy is the URL of a proxy that viewers go through; empty without one.
 	Proxy string
-	// Tunnel says that Host is an address of the pod, which is reached inside of
-	// the cluster, or from within the pod only. A viewer elsewhere goes through
-	// Proxy if there is one, and needs a tunnel to PodPort if not.
+	// Tunnel is true if Host is an address of the pod, which is reached inside of the cluster, or
+	// from within the pod only. A viewer elsewhere goes through Proxy if there is one, and needs a
+	// tunnel to PodPort if not.
 	Tunnel bool
 	// PodPort is the port in the pod.
 	PodPort int
@@ -36,15 +36,15 @@ type Place struct {
 	TLSSecret string
 }
 
-// Locate says where a display of a machine is, whose pod runs:
+// Locate returns where a display of a machine is, whose pod runs:
 //
 //   - at the server that the manifest names (spec.vm.display.spice.server),
 //   - or at the node, if the port of the display is one of the node's,
-//   - or at the pod, as [Place.Tunnel] says.
+//   - or at the pod, see [Place.Tunnel].
 //
-// Of several addresses of a node or pod the first of the preferred family is
-// taken, [IPv4] if it is empty, else the first. These are VM-Operator's rules, whose
-// pods are all in the network of their nodes.
+// Of several addresses of a node or pod the first of the preferred family is taken, [IPv4] if it is
+// empty, else the first. These are VM-Operator's rules, whose pods are all in the network of their
+// nodes.
 func Locate(vm *spec.VirtualMachine, pod *corev1.Pod, protocol Protocol, prefer Family) (Place, error) {
 	vm = manifest.Defaulted(vm)
 	name, server := names.SPICEPortName, ""
@@ -82,7 +82,7 @@ func Locate(vm *spec.VirtualMachine, pod *corev1.Pod, protocol Protocol, prefer 
 		if port.HostPort != 0 {
 			p.Port = int(port.HostPort)
 		}
-	case port == nil: // it lets everybody in, and listens for its own pod only
+	case port == nil: // it admits any client, and listens for its own pod only
 		p.Host, p.Tunnel = "127.0.0.1", true
 		if pod.Spec.HostNetwork {
 			p.PodPort = int(objects.ListeningPort(vm, &objects.Settings{}, spec.DisplayPort{Name: name, Port: int32(p.PodPort)}))
@@ -116,8 +116,8 @@ func podIPs(pod *corev1.Pod) []string {
 	return out
 }
 
-// hostIPs are the addresses of a pod's node. An older kubelet tells one, and the
-// others of a pod in the node's network are the pod's.
+// hostIPs are the addresses of a pod's node. An older kubelet reports one, and the others of a pod
+// in the node's network are the pod's.
 func hostIPs(pod *corev1.Pod) []string {
 	out := []string{pod.Status.HostIP}
 	for _, ip := range pod.Status.HostIPs {

@@ -16,8 +16,7 @@ import (
 const (
 	// StatusManager is the field manager that owns status.consoleUser.
 	StatusManager = "vmop-console"
-	// DefaultValidity is how long a password is valid if nobody says otherwise.
-	// (VM-Operator: passwordValidity.)
+	// DefaultValidity is how long a password is valid by default. (VM-Operator: passwordValidity.)
 	DefaultValidity = 10 * time.Second
 	// PasswordWait is how long a machine gets to take over a new password. The
 	// file has to reach its pod, which the kubelet may take longer for; after
@@ -28,7 +27,7 @@ const (
 // ErrNotRunning is the error of [Open] for a machine that does not run.
 var ErrNotRunning = errors.New("the machine does not run")
 
-// Request is the wish of a user, who may open it, to see a console.
+// Request is a request to open a console for a user, who may open it.
 type Request struct {
 	// VM is the machine as it is stored.
 	VM *spec.VirtualMachine

@@ -26,14 +26,14 @@ const (
 
 // ViewerFile is what remote-viewer is to connect to.
 type ViewerFile struct {
-	// Protocol, Host and Port say where the display is. All are required. An
-	// IPv6 address is written without brackets.
+	// Protocol, Host and Port are where the display is. All are required. An IPv6 address is
+	// written without brackets.
 	Protocol Protocol
 	Host     string
 	Port     int
-	// TLS says that the display takes nothing else. Viewers of SPICE then trust
-	// Authorities, certificates in PEM's form, and expect Subject of the display if it
-	// is not empty, else Host; those of VNC trust what the viewer's user has set up.
+	// TLS means that the display accepts nothing else. Viewers of SPICE then trust Authorities,
+	// certificates in PEM's form, and expect Subject of the display if it is not empty, else Host;
+	// those of VNC trust what the viewer's user has set up.
 	TLS         bool
 	Authorities string
 	Subject     string
