@@ -17,20 +17,20 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// attachedRecord is the file beside an image in which it is recorded what it was when it
-// was first attached, as machine.json does for the disks of a machine. It goes with the
-// disk from one machine to the next.
+// attachedRecord is the file beside an image that records what the image was when it was first
+// attached, as machine.json does for the disks of a machine. It moves with the disk from one
+// machine to the next.
 const attachedRecord = ".vmop-export.json"
 
-// openedDisk is the disk of an attachment: an image or a block device that is opened for
-// one QEMU alone, be it that of an exporter or that of the machine itself.
+// openedDisk is the disk of an attachment: an image or a block device that is opened for one QEMU
+// alone, an exporter's or the machine's own.
 type openedDisk struct {
 	path string
-	// size in bytes has an image that has never been there made; 0 makes none.
+	// size is that of the image to create if there has never been one, in bytes; 0 creates none.
 	size int64
 	// volumes are as in [Options.Volumes].
 	volumes []string
-	// has is how large the disk in an image was when that was opened, in bytes.
+	// has is the size of the disk in an image when the image was opened, in bytes.
 	has     int64
 	message func(level Level, format string, args ...any)
 }
@@ -38,7 +38,7 @@ type openedDisk struct {
 // finder finds files as an engine does.
 func (d *openedDisk) finder() *Engine { return &Engine{o: Options{Volumes: d.volumes}} }
 
-// open opens the disk, and makes it where it has never been.
+// open opens the disk, and creates it if it has never existed.
 func (d *openedDisk) open() (*os.File, runnerconfig.DriveFacts, error) {
 	var facts runnerconfig.DriveFacts
 	path := d.path
@@ -97,8 +97,8 @@ func (d *openedDisk) open() (*os.File, runnerconfig.DriveFacts, error) {
 	if err != nil {
 		return nil, facts, err
 	}
-	// QEMU's own lock is there only while somebody is served. This one is held by QEMU as
-	// well, which inherits the file.
+	// QEMU holds its own lock only while it serves a client. This one is held by QEMU as well,
+	// which inherits the file.
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			err = errors.New("somebody else has it, and its lock")
@@ -108,7 +108,7 @@ func (d *openedDisk) open() (*os.File, runnerconfig.DriveFacts, error) {
 	return f, facts, nil
 }
 
-// create makes an image that has never been there.
+// create creates an image that has never existed.
 func (d *openedDisk) create() (*os.File, error) {
 	if _, was, err := d.record(); err != nil {
 		return nil, err
@@ -124,7 +124,6 @@ func (d *openedDisk) create() (*os.File, error) {
 
 func (d *openedDisk) recordPath() string { return filepath.Join(filepath.Dir(d.path), attachedRecord) }
 
-// record reads what is recorded of the image.
 func (d *openedDisk) record() (rec diskRecord, recorded bool, err error) {
 	f, err := d.finder().find(d.recordPath())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -162,7 +161,7 @@ func (d *openedDisk) keep(rec diskRecord) error {
 	return nil
 }
 
-// note records what a raw image looks like when nobody writes it any more.
+// note records what a raw image looks like once its last writer has closed it.
 func (d *openedDisk) note() {
 	rec, recorded, err := d.record()
 	if err != nil || !recorded || rec.Format != qemucmd.DiskFormatRaw {
@@ -183,8 +182,8 @@ func (d *openedDisk) note() {
 	}
 }
 
-// diskNodes are the block nodes of such a disk, in their order: below for the file or the
-// block device that a set of descriptors has, and node for what is in it.
+// diskNodes returns the block nodes of such a disk, in order: below is the file or block device of
+// a set of descriptors, and node its content.
 func diskNodes(set, below, node string, facts runnerconfig.DriveFacts) []qmp.BlockdevAdd {
 	file := qmp.BlockdevAdd{Driver: "file", NodeName: below, Options: map[string]any{"filename": set, "locking": "on", "discard": "unmap"}}
 	if facts.Device {
@@ -195,7 +194,7 @@ func diskNodes(set, below, node string, facts runnerconfig.DriveFacts) []qmp.Blo
 	content := qmp.BlockdevAdd{Driver: "raw", NodeName: node, Options: map[string]any{"file": below, "discard": "unmap"}}
 	if facts.Format == qemucmd.DiskFormatQCOW2 {
 		content.Driver = string(facts.Format)
-		content.Options["backing"] = nil // it was looked at, and has none
+		content.Options["backing"] = nil // the image was inspected, and has none
 	}
 	return []qmp.BlockdevAdd{file, content}
 }

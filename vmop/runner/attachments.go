@@ -19,12 +19,12 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// reconnectDelay is how long the requests of a guest are held when the exporter of a
-// disk is gone, in seconds. After that they fail, until it is back. It is bounded, because
-// QEMU waits for it in the midst of a reset of the guest, too.
+// reconnectDelay is how long the guest's requests are held when the exporter of a disk is gone, in
+// seconds. After that they fail, until it is back. It is bounded because QEMU also waits for it in
+// the middle of a guest reset.
 const reconnectDelay = 60
 
-// attachments are the ways to the exporters of disks, and the images that the machine has
+// attachments holds the tunnels to the exporters of disks, and the images that the machine has
 // itself.
 type attachments struct {
 	e *Engine
@@ -35,14 +35,14 @@ type attachments struct {
 	images   map[int]*openedDisk
 }
 
-// forwarder is what QEMU connects with for the disk at one port.
+// forwarder is what QEMU connects to for the disk at one port.
 type forwarder struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// own is the key of this run of the machine, which is made when it is needed first and
-// never leaves the process.
+// own returns the key of this run of the machine, which is made on first use and never leaves the
+// process.
 func (a *attachments) own() (tunnel.Identity, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -56,7 +56,7 @@ func (a *attachments) own() (tunnel.Identity, error) {
 	return *a.identity, nil
 }
 
-// fingerprint is that of the key; empty if none was needed yet.
+// fingerprint returns that of the key; empty if none was needed yet.
 func (a *attachments) fingerprint() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -66,7 +66,7 @@ func (a *attachments) fingerprint() string {
 	return a.identity.Fingerprint()
 }
 
-// target is the exporter of an attachment, as the configuration has it now.
+// target returns the exporter of an attachment in the current configuration.
 func (a *attachments) target(uid string) tunnel.Target {
 	a.e.mu.Lock()
 	defer a.e.mu.Unlock()
@@ -78,9 +78,8 @@ func (a *attachments) target(uid string) tunnel.Target {
 	return tunnel.Target{}
 }
 
-// open makes the way to an exporter, and returns the socket that QEMU connects with. It
-// is looked first whether somebody is there: QEMU, and its guest with it, would wait for
-// that.
+// open opens the tunnel to an exporter, and returns the socket that QEMU connects to. It first
+// checks that the exporter answers: QEMU, and its guest with it, would block on that.
 func (a *attachments) open(ctx context.Context, port int, uid string) (socket string, err error) {
 	own, err := a.own()
 	if err != nil {
@@ -100,7 +99,7 @@ func (a *attachments) open(ctx context.Context, port int, uid string) (socket st
 	}
 	run, cancel := context.WithCancel(context.Background())
 	f := &forwarder{cancel: cancel, done: make(chan struct{})}
-	last := "" // what was told is not told again while it is tried again
+	last := "" // the last problem, which retries do not report again
 	go func() {
 		defer close(f.done)
 		tunnel.Forward(run, l, own, func() tunnel.Target { return a.target(uid) }, func(err error) {
@@ -119,8 +118,8 @@ func (a *attachments) open(ctx context.Context, port int, uid string) (socket st
 	return socket, nil
 }
 
-// greetNBD hears whether an NBD server begins to speak, and takes its leave (the protocol's
-// newstyle negotiation, NBD_OPT_ABORT): a server that is left without a word complains.
+// greetNBD waits for the greeting of an NBD server, and ends the negotiation properly (the
+// protocol's newstyle, NBD_OPT_ABORT): a server whose client just disconnects logs a complaint.
 func greetNBD(c io.ReadWriter) error {
 	const begin, option = "NBDMAGIC", "IHAVEOPT"
 	greeting := make([]byte, len(begin)+len(option)+2)
@@ -135,7 +134,7 @@ func greetNBD(c io.ReadWriter) error {
 	return err
 }
 
-// close ends the way to the exporter at a port, if there is one.
+// close closes the tunnel to the exporter at a port, if there is one.
 func (a *attachments) close(port int) {
 	a.mu.Lock()
 	f := a.ports[port]
@@ -147,7 +146,7 @@ func (a *attachments) close(port int) {
 	}
 }
 
-// closeAll ends all of them, of a machine that has ended.
+// closeAll closes all tunnels of a machine that has ended.
 func (a *attachments) closeAll() {
 	for port := range qemucmd.HotPlugPorts {
 		a.close(port)
@@ -155,7 +154,6 @@ func (a *attachments) closeAll() {
 	}
 }
 
-// keepImage remembers the image that QEMU has at a port.
 func (a *attachments) keepImage(port int, d *openedDisk) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -165,7 +163,7 @@ func (a *attachments) keepImage(port int, d *openedDisk) {
 	a.images[port] = d
 }
 
-// noteImage records what the image at a port looks like, which QEMU has no more.
+// noteImage records what the image at a port looks like, which QEMU has closed.
 func (a *attachments) noteImage(port int) {
 	a.mu.Lock()
 	d := a.images[port]
@@ -176,8 +174,7 @@ func (a *attachments) noteImage(port int) {
 	}
 }
 
-// plugDisk has QEMU open the disk of an attachment, or connect with its exporter, and
-// plugs it.
+// plugDisk has QEMU open the disk of an attachment, or connect to its exporter, and plugs it.
 func (f *follower) plugDisk(ctx context.Context, s live.PlugDisk) (err error) {
 	defer func() {
 		if err == nil {
@@ -203,7 +200,7 @@ func (f *follower) plugDisk(ctx context.Context, s live.PlugDisk) (err error) {
 	})
 }
 
-// connectAttached has QEMU connect with the exporter of a disk.
+// connectAttached has QEMU connect to the exporter of a disk.
 func (f *follower) connectAttached(ctx context.Context, s live.PlugDisk) error {
 	socket, err := f.e.attachments.open(ctx, s.Port, s.UID)
 	if err != nil {
@@ -223,9 +220,9 @@ func (f *follower) connectAttached(ctx context.Context, s live.PlugDisk) error {
 // each port.
 const attachedSets = 2000
 
-// openAttached has QEMU open the image of a disk, or the block device, which is opened
-// here: as an exporter does it, with its lock and its record, so that both have the same
-// disk, and not at the same time.
+// openAttached has QEMU open the image of a disk, or the block device. It is opened here as an
+// exporter opens it, with its lock and its record, so that both see the same disk, but never at the
+// same time.
 func (f *follower) openAttached(ctx context.Context, s live.PlugDisk) error {
 	d := &openedDisk{path: s.Path, volumes: f.e.o.Volumes, message: f.e.message}
 	image, facts, err := d.open()
@@ -246,7 +243,7 @@ func (f *follower) openAttached(ctx context.Context, s live.PlugDisk) error {
 		}
 	}
 	if s.GrowTo > d.has && !facts.Device {
-		// A disk that stays as it was is better than none.
+		// A disk of the old size is better than none.
 		if err := do(ctx, f.client, qmp.BlockResize{NodeName: qemucmd.AttachedNode(s.Port), Size: live.WholeSectors(s.GrowTo)}); err != nil {
 			f.e.message(LevelWarning, "the disk %s does not grow: %v", s.Serial, f.e.readable(err))
 		} else {
@@ -256,8 +253,8 @@ func (f *follower) openAttached(ctx context.Context, s live.PlugDisk) error {
 	return nil
 }
 
-// closeDisk closes a disk that the guest has not, or not any more, and ends the connection
-// with its exporter. QEMU writes back what it has before.
+// closeDisk closes a disk that the guest does not have, or no longer, and ends the connection to
+// its exporter. QEMU writes back its caches before.
 func (f *follower) closeDisk(ctx context.Context, port int) error {
 	for _, node := range []string{qemucmd.AttachedNode(port), qemucmd.AttachedFileNode(port)} {
 		err := do(ctx, f.client, qmp.BlockdevDel{NodeName: node})
@@ -280,8 +277,7 @@ func (f *follower) unplugDisk(ctx context.Context, uid string) error {
 	return err
 }
 
-// attached finds the disks of attachments that the machine has. Who has never had any is
-// not asked.
+// attached finds the attached disks of the machine. A machine that never had any is not queried.
 func (f *follower) attached(ctx context.Context, in wish, blocks []qmp.BlockInfo) ([]live.Attached, error) {
 	f.hasAttached = f.hasAttached || len(in.config.Runner.VM.Attachments) > 0
 	if !f.hasAttached {
@@ -312,8 +308,8 @@ func (f *follower) attached(ctx context.Context, in wish, blocks []qmp.BlockInfo
 	return out, nil
 }
 
-// attachmentKey is the fingerprint by which exporters know this machine; it is made when
-// there is an attachment for the first time.
+// attachmentKey returns the fingerprint by which exporters know this machine; the key is made with
+// the first attachment.
 func (f *follower) attachmentKey(in wish) string {
 	if len(in.config.Runner.VM.Attachments) > 0 {
 		if _, err := f.e.attachments.own(); err != nil {

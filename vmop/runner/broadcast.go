@@ -2,7 +2,7 @@ package runner
 
 import "sync"
 
-// broadcast tells any number of goroutines that something happened.
+// broadcast notifies any number of goroutines that something happened.
 type broadcast struct {
 	mu sync.Mutex
 	c  chan struct{}

@@ -10,21 +10,21 @@ import (
 	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
-// CarriedDisk is a disk image whose file is another one now, or has another name.
+// CarriedDisk is a disk image whose file was replaced or renamed.
 type CarriedDisk struct {
-	// Path is how the machine names it from now on.
+	// Path is the machine's new path of it.
 	Path string
 	// File is where it is at present, to be moved to Path without a copy.
 	File string
-	// Left says that the file was copied from a guest that ran: what a raw disk looks
-	// like in it is what that guest has written.
+	// Left is whether the file was copied while its guest ran: what a raw disk looks like in it is
+	// what that guest has written.
 	Left bool
 }
 
-// CarriedRecord is what machine.json of a data directory becomes when its disks,
-// which it has by their paths, are other files with the same content: what was
-// decided about them holds on. Other disks stay as they are unless others is false.
-// The content is nil if there is no record.
+// CarriedRecord returns the new content of a data directory's machine.json after its disks, given
+// by their recorded paths, became other files with the same content: what was decided about them
+// remains valid. The entries of other disks are kept unless others is false. The content is nil if
+// there is no record.
 func CarriedRecord(dataDir string, disks map[string]CarriedDisk, others bool) ([]byte, error) {
 	r, err := readRecord(dataDir)
 	if err != nil || r.empty() {
@@ -61,8 +61,8 @@ func CarriedRecord(dataDir string, disks map[string]CarriedDisk, others bool) ([
 	return append(data, '\n'), err
 }
 
-// NoteImage records an image that becomes a machine's disk of a name while it runs, as
-// a start does: what was decided about its format holds on.
+// NoteImage records an image that becomes a machine's disk of a name while it runs, as a start
+// does: what was decided about its format remains valid.
 func NoteImage(dataDir, path, name string, format qemucmd.DiskFormat) error {
 	r, err := readRecord(dataDir)
 	if err != nil {
@@ -84,8 +84,8 @@ func (r *record) empty() bool {
 	return r.MachineType == "" && r.AddressMap == 0 && len(r.Firmware) == 0 && len(r.Disks) == 0
 }
 
-// RecordFile is the name of the file in a data directory with what the machine's
-// first start has decided, UUIDFile that of the one with its UUID.
+// RecordFile is the file in a data directory with what the machine's first start decided, UUIDFile
+// the one with its UUID.
 const (
 	RecordFile = recordName
 	UUIDFile   = uuidName

@@ -2,9 +2,8 @@ package runner
 
 import "time"
 
-// clock tells the follower the time. Its zero value is the real one. A guest gets
-// minutes to follow a wish before it is given up: tests let them pass faster, and
-// see from a real guest how that ends.
+// clock gives the follower the time. Its zero value is the real clock. A guest gets minutes to
+// follow a request before that is given up: tests let the minutes pass faster, with real guests.
 type clock struct {
 	begin time.Time
 	speed int // how many seconds pass in one; only with begin

@@ -6,7 +6,7 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// do runs a command whose answer says nothing, within its deadline.
+// do runs a command whose answer is irrelevant, within its deadline.
 func do[R any](ctx context.Context, c *qmp.Client, cmd qmp.Command[R]) error {
 	_, err := answer(ctx, c, cmd)
 	return err

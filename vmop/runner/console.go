@@ -13,19 +13,18 @@ import (
 )
 
 const (
-	// scrollback is how much of the past a new client sees, in bytes.
+	// scrollback is how much of the earlier output a new client gets, in bytes.
 	scrollback = 64 << 10
 	// viewerBacklog is how many reads of the console a client may lag behind
 	// before it loses some.
 	viewerBacklog = 256
-	// acceptRetry is the pause after a client could not be taken.
+	// acceptRetry is the pause after a failed accept.
 	acceptRetry = 100 * time.Millisecond
 )
 
-// console reads the serial port for as long as it is open, whether somebody
-// looks or not: an unread port stops the guest. What comes is kept for clients
-// that come later and copied to those that are there; a slow one loses output
-// and delays nobody.
+// console reads the serial port for as long as it is open, with or without clients: an unread port
+// stops the guest. Output is kept for later clients and copied to connected ones; a slow client
+// loses output and delays no other.
 type console struct {
 	listener net.Listener
 	wg       sync.WaitGroup
@@ -42,8 +41,7 @@ type viewer struct {
 	out  chan []byte
 }
 
-// listenConsole serves the console socket; it takes clients before there is a
-// serial port to show.
+// listenConsole serves the console socket; it accepts clients before the serial port is there.
 func listenConsole(runtimeDir string) (*console, error) {
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(runtimeDir, qemucmd.SocketConsole.FileName()), Net: "unix"})
 	if err != nil {
@@ -120,7 +118,6 @@ func (c *console) accept() {
 	}
 }
 
-// serve takes a client.
 func (c *console) serve(conn net.Conn) {
 	v := &viewer{conn: conn, out: make(chan []byte, viewerBacklog)}
 	c.mu.Lock()
@@ -154,7 +151,6 @@ func (c *console) show(v *viewer) {
 	_ = v.conn.Close()
 }
 
-// input passes on what a client types.
 func (c *console) input(v *viewer) {
 	defer c.wg.Done()
 	defer c.drop(v)
@@ -186,8 +182,8 @@ func (c *console) drop(v *viewer) {
 	}
 }
 
-// close ends the console once QEMU is gone: clients get what is still queued
-// for them, as far as they take it, and then the end of the stream.
+// close ends the console once QEMU is gone: clients that still read get what is queued for them,
+// and then the end of the stream.
 func (c *console) close() error {
 	c.mu.Lock()
 	c.closed = true

@@ -10,12 +10,12 @@ import (
 // sourceConsole is the source of messages that the guest printed.
 const sourceConsole = "console"
 
-// controlSequence is what firmware and boot loaders paint with (ECMA-48, CSI and
-// two-character sequences).
+// controlSequence matches what firmware and boot loaders paint with (ECMA-48, CSI and two-character
+// sequences).
 var controlSequence = regexp.MustCompile(`\x1b(\[[0-?]*[ -/]*[@-~]|[ -Z\\-~])`)
 
-// log hands on what the guest prints, line by line. It is a client like others:
-// where line is slow, some is lost and nobody waits.
+// log passes on what the guest prints, line by line. It is a client like any other: if line is
+// slow, output is lost and nothing blocks.
 func (c *console) log(line func(text string)) {
 	near, far := net.Pipe()
 	c.serve(near)
@@ -33,8 +33,8 @@ func (c *console) log(line func(text string)) {
 	}()
 }
 
-// plain is a line of the console as text: without what moves and colours, and
-// of a line that was written over what is there in the end.
+// plain returns a line of the console as text: without control sequences, and as it looks after all
+// overwriting.
 func plain(line string) string {
 	// What is left when one is taken out can be another.
 	for without := ""; ; line = without {

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkDevice says why a block device cannot be used, where QEMU would only say
-// "Permission denied". The device is not opened: opening and closing it for
-// writing would be news for the host's udev.
+// checkDevice returns an error that says why a block device cannot be used, where QEMU would only
+// print "Permission denied". The device is not opened: closing it after an open for writing makes
+// the host's udev probe it.
 func checkDevice(path string, info os.FileInfo) error {
 	err := unix.Faccessat(unix.AT_FDCWD, path, unix.R_OK|unix.W_OK, unix.AT_EACCESS)
 	if !errors.Is(err, unix.EACCES) {

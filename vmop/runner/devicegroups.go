@@ -9,16 +9,16 @@ import (
 	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
-// kvmDevice is how a guest gets at the host's processors.
+// kvmDevice gives a guest the host's processors.
 const kvmDevice = "/dev/kvm"
 
 // maxDeviceGroups is more than a machine's devices have on any node.
 const maxDeviceGroups = 16
 
-// deviceGroups are the groups that may use the machine's devices, block devices and
-// /dev/kvm, of those that not everybody may use. Each distribution has other numbers,
-// and a device node keeps the numbers of its node in a container: whoever makes the
-// machine's next pod can put it into them.
+// deviceGroups returns the groups that may use those of the machine's devices, block devices and
+// /dev/kvm, that are not open to all users. The numbers differ between distributions, and in a
+// container a device node keeps those of its node: the operator can put the machine's next pod into
+// these groups.
 func (e *Engine) deviceGroups() []int {
 	vm := &e.o.Config.Runner.VM
 	var paths []string
@@ -43,9 +43,8 @@ func (e *Engine) deviceGroups() []int {
 	return groups
 }
 
-// groupFor is the group whose members may read and write a device that others may
-// not; 0 if there is none. Root's group is none either: being in it opens more than
-// devices.
+// groupFor returns the group whose members may read and write a device that others may not; 0 if
+// there is none. Root's group does not count: membership in it gives access to more than devices.
 func groupFor(s *unix.Stat_t) int {
 	const group, others = 0o060, 0o006
 	device := s.Mode&syscall.S_IFMT == syscall.S_IFBLK || s.Mode&syscall.S_IFMT == syscall.S_IFCHR

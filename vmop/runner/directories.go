@@ -27,8 +27,8 @@ type Surroundings struct {
 	Getenv func(string) string
 	// UserName is the user's name, Home the home directory.
 	UserName, Home string
-	// Creatable says whether a directory exists and is writable, or could be made so;
-	// nil is [Creatable].
+	// Creatable reports whether a directory exists and is writable, or could be made so; nil is
+	// [Creatable].
 	Creatable func(dir string) bool
 }
 
@@ -69,14 +69,14 @@ func DefaultDirectories(c *runnerconfig.Config, s Surroundings) Directories {
 	return d
 }
 
-// Creatable makes a directory private to its user and says whether that worked.
-// It is the usual [Surroundings.Creatable].
+// Creatable creates a directory private to its user and reports whether that worked. It is the
+// usual [Surroundings.Creatable].
 func Creatable(dir string) bool {
 	return os.MkdirAll(dir, 0o700) == nil && syscall.Access(dir, 2 /* W_OK */) == nil
 }
 
-// makeDataDir makes the data directory, which may also be a volume that belongs
-// to somebody else: only writing must be possible.
+// makeDataDir creates the data directory, which may also be a volume of another owner: it only has
+// to be writable.
 func makeDataDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("data directory: %w", err)
@@ -91,8 +91,8 @@ func makeDataDir(dir string) error {
 	return nil
 }
 
-// makeRuntimeDir makes the runtime directory, in which sockets give power over
-// the machine: it must belong to this user and be closed to everybody else.
+// makeRuntimeDir creates the runtime directory, whose sockets give control of the machine: it must
+// belong to this user and be closed to all others.
 func makeRuntimeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("runtime directory: %w", err)
@@ -116,8 +116,8 @@ func makeRuntimeDir(dir string) error {
 	return nil
 }
 
-// overflowUser is whom the kernel names for an owner that the user namespace does not
-// have (/proc/sys/kernel/overflowuid): nothing is known of that one.
+// overflowUser is the owner that the kernel reports for one outside of the user namespace
+// (/proc/sys/kernel/overflowuid): nothing is known about that owner.
 const overflowUser = 65534
 
 func ownerOf(dir string) (int, error) {
@@ -132,9 +132,9 @@ func ownerOf(dir string) (int, error) {
 	return int(st.Uid), nil
 }
 
-// checkParents refuses a runtime directory in a directory of another user, such as a
-// /tmp/NAME that somebody else made first: its owner can put another directory in the
-// place of this one, and sockets are found by their paths.
+// checkParents refuses a runtime directory in a directory of another user, such as a /tmp/NAME that
+// another user created first: its owner can replace this directory, and sockets are found by their
+// paths.
 func checkParents(dir string, owner func(string) (int, error)) error {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -154,22 +154,21 @@ func checkParents(dir string, owner func(string) (int, error)) error {
 	}
 }
 
-// ConfigFile is a file of the runtime directory in which whoever runs the engine may
-// tell it what to follow; see [ConfigFollower]. It is removed with the directory.
+// ConfigFile is a file of the runtime directory in which the program that runs the engine may give
+// it a new configuration; see [ConfigFollower]. It is removed with the directory.
 const ConfigFile = "config.json"
 
-// StartedFile is a file of the runtime directory in which whoever runs the engine may
-// keep the manifest that the machine was started with: what is different in a later one
-// may wait for its next start. It is removed with the directory.
+// StartedFile is a file of the runtime directory in which the program that runs the engine may keep
+// the manifest that the machine was started with: changes in a later one may wait for the next
+// start. It is removed with the directory.
 const StartedFile = "started.yaml"
 
-// RuntimeStateFile is a file of the runtime directory in which whoever runs the
-// engine may keep its state: the file system of the data directory may be full.
+// RuntimeStateFile is a file of the runtime directory in which the program that runs the engine may
+// keep its state: the file system of the data directory may be full.
 const RuntimeStateFile = "state.json"
 
-// runtimeFiles are the files that a runtime directory may hold. Only these are
-// ever removed: the directory may have been chosen by a person, with other
-// things in it.
+// runtimeFiles are the files that a runtime directory may hold. Only these are ever removed: a user
+// may have chosen a directory with other files in it.
 func runtimeFiles() []string {
 	names := append(qemucmd.RuntimeFiles(),
 		ConfigFile, StartedFile, RuntimeStateFile, "runner.pid", "qemu.pid",
@@ -219,7 +218,6 @@ func writePID(dir, name string, pid int) error {
 	return nil
 }
 
-// cleanUp removes the runtime directory, if it is this engine's.
 func (e *Engine) cleanUp() error {
 	if len(e.locks) < 2 {
 		return nil

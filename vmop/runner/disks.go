@@ -19,15 +19,15 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// madeDisks are what an engine makes of its machine's disks.
+// madeDisks records which of the machine's disks an engine has made or has to change.
 type madeDisks struct {
-	// images are those that were not there before, ephemeral those for one run alone.
+	// images are those that did not exist before, ephemeral those for this run alone.
 	images, ephemeral []string
 	// toGrow are the sizes of disks that QEMU has to enlarge, by their names.
 	toGrow map[string]int64
 }
 
-// prepareDrives makes missing images and finds out what is behind each drive.
+// prepareDrives creates missing images and inspects what is behind each drive.
 func (e *Engine) prepareDrives(ctx context.Context, drives []runnerconfig.Drive, known map[string]diskRecord) ([]runnerconfig.DriveFacts, error) {
 	out := make([]runnerconfig.DriveFacts, len(drives))
 	var errs []error
@@ -92,7 +92,7 @@ func (e *Engine) prepareDisk(ctx context.Context, d runnerconfig.Drive, known ma
 		return facts, fmt.Errorf("disk image %s: %w", path, err)
 	}
 	before, recorded := known[path]
-	// What no guest has written to is what its header says, as often as it is looked at.
+	// A file that no guest has written to can be trusted to be what its header says.
 	kept := !d.Ephemeral() && !d.ReadOnly
 	if !kept {
 		before, recorded = diskRecord{}, false
@@ -119,7 +119,7 @@ func (e *Engine) prepareDisk(ctx context.Context, d runnerconfig.Drive, known ma
 	if facts.Format == qemucmd.DiskFormatRaw && wanted > 0 && info.Size() < int64(wanted) {
 		e.growDisk(f, info.Size(), wanted)
 	}
-	// QEMU gets the very file that was looked at, whatever has its path by then.
+	// QEMU gets the very file that was inspected, even if its path now leads to another.
 	image, err := reopen(f, diskFlags(facts, d.ReadOnly))
 	if err != nil {
 		return facts, fmt.Errorf("disk image %s: %w", path, err)
@@ -128,9 +128,9 @@ func (e *Engine) prepareDisk(ctx context.Context, d runnerconfig.Drive, known ma
 	return facts, nil
 }
 
-// diskFlags are the flags that a disk is opened with. They agree with the cache that
-// package qemucmd asks QEMU for: devices are used without the host's, and QEMU (from
-// 9.1 on) takes no descriptor that was opened otherwise.
+// diskFlags are the flags that a disk is opened with. They agree with the cache mode that package
+// qemucmd sets: devices bypass the host's cache, and QEMU (from 9.1 on) refuses a descriptor that
+// was opened otherwise.
 func diskFlags(f runnerconfig.DriveFacts, readOnly bool) int {
 	flags := os.O_RDWR
 	if readOnly {
@@ -142,11 +142,11 @@ func diskFlags(f runnerconfig.DriveFacts, readOnly bool) int {
 	return flags
 }
 
-// createDisk makes the image of a disk, unless it is there. One that was there
-// before and is missing is not made anew: an empty disk in its place would look to
-// everybody like lost data, and to an installer like an invitation.
+// createDisk creates the image of a disk, unless it exists. One that existed before and is missing
+// is not created again: an empty disk in its place would look like lost data, and an installer
+// might install to it.
 //
-// It returns the source of the image that the disk was made of now, if it was.
+// It returns the source of the image that the disk was made from now, if it was.
 func (e *Engine) createDisk(ctx context.Context, d runnerconfig.Drive, known map[string]diskRecord) (made string, err error) {
 	path := d.Where()
 	if d.Ephemeral() {
@@ -180,13 +180,12 @@ func (e *Engine) createDisk(ctx context.Context, d runnerconfig.Drive, known map
 	return "", err
 }
 
-// ImageMaker makes the file of a drive, where there is none, of the drive's Image: one
-// of raw or qcow2 with at least its Size, which gets its name once it is whole and on
-// the storage. Progress is told in words how far it is. The error is about the
-// image, and names it.
+// ImageMaker makes the missing file of a drive from the drive's Image: raw or qcow2, with at least
+// its Size. The file gets its name once it is complete and on stable storage. progress is called
+// with a description of how far it is. The error names the image.
 type ImageMaker func(ctx context.Context, d runnerconfig.Drive, progress func(string)) error
 
-// makeImage makes a disk of its image.
+// makeImage makes a disk from its image.
 func (e *Engine) makeImage(ctx context.Context, d runnerconfig.Drive) error {
 	if e.o.MakeImage == nil {
 		return fmt.Errorf("disk %s: nobody here makes it of its image", d.Name)
@@ -209,8 +208,8 @@ func (e *Engine) makeImage(ctx context.Context, d runnerconfig.Drive) error {
 	return nil
 }
 
-// growMade has QEMU enlarge the disks of qcow2 that are smaller than they shall be, of
-// a guest that does not execute yet. A guest that cannot have the rest has its disk.
+// growMade has QEMU enlarge the qcow2 disks that are smaller than configured, before the guest
+// executes. If that fails, the guest starts with the disk as it is.
 func (e *Engine) growMade(ctx context.Context, c *qmp.Client) {
 	n := 0
 	for _, d := range e.o.Config.Runner.VM.Drives {
@@ -230,11 +229,11 @@ func (e *Engine) growMade(ctx context.Context, c *qmp.Client) {
 	}
 }
 
-// sector is what QEMU's block layer counts in, in bytes.
+// sector is the unit of QEMU's block layer, in bytes.
 const sector = 512
 
-// makeEphemeral makes a disk anew, in place of what an earlier run has left of it. A
-// file that was another disk is nobody's to remove.
+// makeEphemeral creates a disk, replacing what an earlier run left of it. A file that was another
+// disk must not be removed.
 func (e *Engine) makeEphemeral(ctx context.Context, d runnerconfig.Drive, known map[string]diskRecord) error {
 	path := d.Where()
 	if _, kept := known[path]; kept {
@@ -284,6 +283,6 @@ func (e *Engine) noteImages() error {
 	return rec.write(dir)
 }
 
-// MadeImages are the images of disks that were not there before this engine has made them,
-// without those that go with its machine. It is asked once [Engine.Run] has returned.
+// MadeImages returns the images of disks that this engine has created, without the ephemeral ones.
+// Call it after [Engine.Run] has returned.
 func (e *Engine) MadeImages() []string { return slices.Clone(e.made.images) }

@@ -1,9 +1,8 @@
 // Package runner starts, supervises and ends one QEMU process.
 //
-// An [Engine] runs one machine from a runner configuration: it prepares the
-// machine's directories, firmware variables, disks, NoCloud image and TPM,
-// starts QEMU paused, connects to its monitor, applies the configuration, lets
-// the machine go, and follows it until it ends.
+// An [Engine] runs one machine from a runner configuration: it prepares the machine's directories,
+// firmware variables, disks, NoCloud image and TPM, starts QEMU paused, connects to its monitor,
+// applies the configuration, resumes the machine, and follows it until it ends.
 //
 //	e, err := runner.New(runner.Options{Config: cfg, Host: host, ...})
 //	...
@@ -11,9 +10,8 @@
 //	go func() { state, err := e.Wait(ctx, runner.PhaseBooting); ... }()
 //	outcome, err := e.Run(ctx)
 //
-// The configuration is what machineconfig.ForHost makes of a manifest for one host, or
-// what a ConfigMap has ([ReadConfig]), with the directories in it. Package hostprobe
-// finds out about the host.
+// The configuration is what machineconfig.ForHost makes of a manifest for one host, or comes from a
+// ConfigMap ([ReadConfig]), with the directories in it. Package hostprobe probes the host.
 //
 // The contract, in the order in which things happen:
 //
@@ -36,14 +34,13 @@
 // what is missing; the engine executes it over QMP and reports in the conditions
 // of its [State] what could not be reached, and why.
 //
-// While the machine runs, the engine speaks with the agents in the guest: it has
-// the VMOP agent log the wanted user in, and asks the QEMU guest agent what the
-// guest is. It holds the guest agent's socket, which serves one client at a time,
-// for the moments of such a question only, and asks when something happens (see
-// live.Inquiry), never for the sake of asking.
+// While the machine runs, the engine speaks with the agents in the guest: it has the VMOP agent log
+// the wanted user in, and asks the QEMU guest agent what the guest is. It holds the guest agent's
+// socket, which serves one client at a time, only while it asks, and asks when something has
+// happened (see live.Inquiry); it does not poll.
 //
 // The state has VM-Operator's conditions, made in one place by live.Report, and
 // its events come as messages with [Message.Event].
 //
-// Everything that happens is told to a [Reporter]. The engine does not poll.
+// Everything that happens is reported to a [Reporter]. The engine does not poll.
 package runner

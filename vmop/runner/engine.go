@@ -15,18 +15,18 @@ import (
 
 // Engine runs one machine, once.
 //
-// [Engine.Run] is its life. What it does is in other files: it prepares the machine
-// (prepare.go, disks.go), starts it (start.go), follows it (supervise.go, events.go,
-// follow.go), ends it (powerdown.go), and tells what it knows (state.go, report.go).
+// [Engine.Run] prepares the machine (prepare.go, disks.go), starts it (start.go), follows it
+// (supervise.go, events.go, follow.go), ends it (powerdown.go), and reports its state (state.go,
+// report.go).
 type Engine struct {
 	o Options
 
-	// Each Stop ends the next of these.
+	// Each Stop cancels the next of these.
 	stops [3]context.Context
 	stop  [3]context.CancelFunc
 
 	locks []*os.File
-	// certificate is a digest of what the display identifies itself by since the start.
+	// certificate is the digest of the display's certificate and key at the start.
 	certificate string
 	made        madeDisks
 	// inherited are the files that QEMU inherits behind its monitor, which this
@@ -41,22 +41,22 @@ type Engine struct {
 	locked   bool // all of locks are there
 	requests int
 	end      endFacts
-	// ending is done once QEMU has told that it ends.
+	// ending is done once QEMU has announced that it ends.
 	ending    context.Context
 	announced context.CancelFunc
-	// wished is what the machine shall be now.
+	// wished is the machine's desired state.
 	wished wish
-	// ticketing says that the display was started with a password.
+	// ticketing is whether the display was started with a password.
 	ticketing bool
 
 	memory memoryEvents // as they were before QEMU
-	// lostShares are the tags of shares that nobody serves any more.
+	// lostShares are the tags of shares whose server has ended.
 	lostShares []string
-	// attachments are the ways to disks that other pods export.
+	// attachments holds the tunnels to disks that other pods export.
 	attachments attachments
 	poke        chan struct{} // wakes the follower
 	login       *login        // nil before QEMU runs, or without the VMOP agent's port
-	timeout     broadcast     // tells that the power-down timeout was changed
+	timeout     broadcast     // the power-down timeout was changed
 	progress    progress
 }
 
@@ -68,7 +68,7 @@ const (
 	stopCount = iota
 )
 
-// New checks the options and makes an engine. It starts nothing.
+// New checks the options and returns an engine. It starts nothing.
 func New(o Options) (*Engine, error) {
 	o.Config = runnerconfig.Defaulted(o.Config)
 	if err := check(&o.Config); err != nil {
@@ -109,9 +109,9 @@ func New(o Options) (*Engine, error) {
 	return e, nil
 }
 
-// Stop asks for the machine's end: the guest is asked to shut down within the
-// power-down timeout. A second Stop tells QEMU to quit without waiting for the
-// guest, a third kills it. Stop returns at once and may be called at any time.
+// Stop asks for the machine's end: the guest is asked to shut down within the power-down timeout. A
+// second Stop makes QEMU quit without waiting for the guest, a third kills it. Stop returns at once
+// and may be called at any time.
 func (e *Engine) Stop() {
 	e.mu.Lock()
 	i := min(e.requests, stopCount-1)
@@ -120,10 +120,9 @@ func (e *Engine) Stop() {
 	e.stop[i]()
 }
 
-// Run runs the machine until it ends. The error is nil if the machine ran and
-// the guest shut down, by itself or on request, and if it was asked to stop before
-// the machine ran, which is in order, too; the outcome says which it was. When ctx
-// ends, the machine is stopped without asking the guest.
+// Run runs the machine until it ends. The error is nil if the machine ran and the guest shut down,
+// by itself or on request, and if it was asked to stop before the machine ran; the outcome tells
+// these apart. When ctx ends, the machine is stopped without asking the guest.
 func (e *Engine) Run(ctx context.Context) (outcome Outcome, err error) {
 	defer func() { e.progress.ends(err) }()
 	defer context.AfterFunc(ctx, func() {
@@ -139,7 +138,7 @@ func (e *Engine) Run(ctx context.Context) (outcome Outcome, err error) {
 		outcome.Message = err.Error()
 	}
 	if errors.Is(err, ErrRunning) {
-		// The state is another engine's to tell.
+		// Another engine reports the machine's state.
 		e.message(LevelError, "%v", err)
 		return outcome, errors.Join(err, e.unlock())
 	}
@@ -155,7 +154,7 @@ func (e *Engine) Run(ctx context.Context) (outcome Outcome, err error) {
 		s.Guest, s.Login = Guest{}, Login{}
 		s.Attachments, s.AttachmentKey, s.Disks = nil, "", nil
 	})
-	// The last state is told before somebody else can have the machine.
+	// The last state is reported before another engine can take over the machine.
 	if cerr := e.unlock(); cerr != nil {
 		e.message(LevelWarning, "unlock: %v", cerr)
 	}
@@ -163,7 +162,7 @@ func (e *Engine) Run(ctx context.Context) (outcome Outcome, err error) {
 }
 
 func (e *Engine) run() (Outcome, error) {
-	// Until the guest runs, every stop may be at once.
+	// Until the guest runs, any stop may be immediate.
 	start := e.stops[stopAsk]
 	startFailed := func(err error) (Outcome, error) {
 		if start.Err() != nil {
@@ -181,7 +180,7 @@ func (e *Engine) run() (Outcome, error) {
 	if err := e.lockAll(start); err != nil {
 		return startFailed(err)
 	}
-	mapped, _ := os.ReadFile("/proc/self/uid_map") // without it root is taken for root
+	mapped, _ := os.ReadFile("/proc/self/uid_map") // without the map root is taken for the host's root
 	if warning := rootWarning(os.Geteuid(), string(mapped), len(e.o.Volumes) > 0); warning != "" {
 		e.message(LevelWarning, "%s", warning)
 	}

@@ -13,13 +13,12 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// rareEvents are those of which none may be lost: QEMU cannot be asked for what
-// they tell. They have a buffer of their own, because a guest can cause any number
-// of the others.
+// rareEvents are those of which none may be lost: no query returns what they contain. They have a
+// buffer of their own, because a guest can cause any number of the others.
 var rareEvents = []string{"SHUTDOWN", "RESET", "GUEST_PANICKED"}
 
-// watchAll follows QEMU's events until the connection ends. Events say that there
-// is something to look at; what it is, QEMU is asked for.
+// watchAll follows QEMU's events until the connection ends. Events only trigger queries; the facts
+// come from their answers.
 func (e *Engine) watchAll(m *machine) {
 	var rare sync.WaitGroup
 	rare.Go(func() {
@@ -33,8 +32,8 @@ func (e *Engine) watchAll(m *machine) {
 	rare.Wait()
 }
 
-// watch follows all events but for the rare ones. The agents in the guest see
-// those too, because they must see a reset in its place among the others.
+// watch follows all events except the rare ones. The agents' code gets those too, because it must
+// see a reset in order with the others.
 func (e *Engine) watch(m *machine) {
 	for ev := range m.events.All(context.Background()) {
 		err := m.happened(ev)
@@ -53,7 +52,7 @@ func (e *Engine) watch(m *machine) {
 	}
 }
 
-// happened takes notice of one event.
+// happened handles one event.
 func (e *Engine) happened(ev qmp.Event) error {
 	switch ev.Name {
 	case "SHUTDOWN":
@@ -90,7 +89,7 @@ func (e *Engine) happened(ev qmp.Event) error {
 			return err
 		}
 		e.mu.Lock()
-		e.end.panicked = false // it goes on: a later end has another cause
+		e.end.panicked = false // the guest goes on: a later end has another cause
 		e.mu.Unlock()
 		e.goesOn()
 		e.message(LevelInfo, "the machine was reset (%s)", data.Reason)
@@ -172,7 +171,7 @@ func (e *Engine) guestPanicked(text string) {
 // panicPoweroff is the action of a GUEST_PANICKED with which QEMU ends.
 const panicPoweroff = "poweroff"
 
-// panicCode is what Windows tells of a panic.
+// panicCode returns what Windows reports about a panic.
 func panicCode(p *qmp.GuestPanic) string {
 	if p == nil || p.Type != "hyper-v" {
 		return ""

@@ -12,7 +12,6 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// execute does one step.
 func (f *follower) execute(ctx context.Context, step live.Step) error {
 	c := f.client
 	switch s := step.(type) {
@@ -83,8 +82,8 @@ func (f *follower) execute(ctx context.Context, step live.Step) error {
 	return fmt.Errorf("step %T is unknown", step)
 }
 
-// changeMedium puts another image into a drive. A file is opened here, and QEMU gets
-// the descriptor.
+// changeMedium puts another image into a drive. Files are opened here, and passed to QEMU as
+// descriptors.
 func (f *follower) changeMedium(ctx context.Context, id, image string) error {
 	name, set := image, 0
 	if !isURL(image) {
@@ -111,8 +110,7 @@ func (f *follower) changeMedium(ctx context.Context, id, image string) error {
 	return f.e.readable(err)
 }
 
-// readable is an error of QEMU's that names images instead of the sets of descriptors that
-// QEMU has them by.
+// readable returns an error of QEMU's with the names of images in place of their descriptor sets.
 func (e *Engine) readable(err error) error {
 	var refused *qmp.Error
 	if !errors.As(err, &refused) {
@@ -140,9 +138,9 @@ func (f *follower) release(ctx context.Context, id string, set int) error {
 	return nil
 }
 
-// forget has QEMU close a set of descriptors, if it has it. While the guest is
-// paused QEMU (7.2: monitor_fdset_cleanup) only takes note of that: it is asked until
-// it knows the set no more. What goes wrong costs no more than an open file.
+// forget has QEMU close a set of descriptors, if it has it. While the guest is paused QEMU (7.2:
+// monitor_fdset_cleanup) only marks the set for removal: the command is repeated until QEMU no
+// longer knows the set. A failure costs no more than an open file.
 func (f *follower) forget(ctx context.Context, set int) {
 	if _, there := f.e.opened.LoadAndDelete(qemucmd.FDSetName(set)); there {
 		f.closing = append(f.closing, set)

@@ -25,8 +25,8 @@ const (
 	exportMonitor = "export.sock"
 	// exportSet is the set of descriptors with the image.
 	exportSet = 1
-	// exportDeadline bounds the wait for the end of an export whose client has gone: its
-	// last writes come to their end first.
+	// exportDeadline bounds the wait for the end of an export whose client has gone: its last
+	// writes complete first.
 	exportDeadline = 5 * time.Minute
 )
 
@@ -37,22 +37,21 @@ type ExportOptions struct {
 	QEMU string
 	// Path is an image, raw or qcow2, or a block device.
 	Path string
-	// Size in bytes has an image that has never been there made, empty and raw; 0 makes
-	// none.
+	// Size is that of the raw, empty image to create if there has never been one, in bytes; 0
+	// creates none.
 	Size int64
-	// Runtime is a directory of this export's alone, for sockets. It must be there.
+	// Runtime is a directory for the sockets of this export alone. It must exist.
 	Runtime string
 	// Volumes are directories whose content others may have written; see
 	// [Options.Volumes].
 	Volumes []string
-	// Own is the key that the export is known by, and Client the fingerprint of the only
-	// one who may use it.
+	// Own is the export's key, and Client the fingerprint of the only client that may use it.
 	Own    tunnel.Identity
 	Client string
-	// Linger is how long a client that is there is served on after the end was asked for:
-	// its guest may be shutting down.
+	// Linger is how long a connected client is still served after the end was asked for: its guest
+	// may be shutting down.
 	Linger time.Duration
-	// Reporter is told what happens; nil tells nobody.
+	// Reporter receives what happens; it may be nil.
 	Reporter Reporter
 }
 
@@ -60,10 +59,10 @@ type ExportOptions struct {
 // until ctx ends and the client has gone, or [ExportOptions.Linger] has passed. The error
 // says why it could not begin, or did not end well.
 //
-// Nobody else writes the disk meanwhile: QEMU locks an image, and a block device is
-// opened for this process alone, which also refuses one with a file system that is
-// mounted. What a client has not been told to be written may be lost; a flush that it was
-// answered is on the storage. Its writes have ended before a later connection is served.
+// No other process writes the disk meanwhile: QEMU locks an image, and a block device is opened
+// exclusively, which also refuses one with a mounted file system. Writes that were not acknowledged
+// may be lost; those before an acknowledged flush are on stable storage. A client's writes have
+// completed before a later connection is served.
 func Export(ctx context.Context, l net.Listener, o ExportOptions) error {
 	x := &exporter{o: o}
 	if o.Reporter == nil {
@@ -89,7 +88,7 @@ type exporter struct {
 
 	mu   sync.Mutex
 	busy int
-	idle chan struct{} // closed while nobody is served
+	idle chan struct{} // closed while no client is served
 }
 
 func (x *exporter) message(level Level, format string, args ...any) {
@@ -112,7 +111,7 @@ func (x *exporter) run(ctx context.Context, l net.Listener) error {
 		err = cerr
 	}
 	if err != nil && ctx.Err() != nil {
-		return x.end() // nobody was served yet
+		return x.end() // no client was served yet
 	}
 	if err != nil {
 		return errors.Join(x.explained(err), x.end())
@@ -159,7 +158,7 @@ func (x *exporter) explained(err error) error {
 	return err
 }
 
-// linger waits until nobody is served any more.
+// linger waits until no client is served any more.
 func (x *exporter) linger() {
 	x.mu.Lock()
 	idle := x.idle
@@ -227,9 +226,9 @@ func (x *exporter) start(ctx context.Context, image *os.File, facts runnerconfig
 	return do(ctx, x.client, nbdServerStart{Addr: unixAddress(filepath.Join(x.o.Runtime, exportSocket))})
 }
 
-// connect exports the disk for one connection. Each has an export of its own: only when
-// that is gone have the writes of an earlier one ended, of which a client that has come
-// back believes that they never were.
+// connect exports the disk for one connection. Each has an export of its own: only once that is
+// gone have the writes of an earlier connection completed, which a reconnected client believes were
+// lost.
 func (x *exporter) connect(ctx context.Context) (net.Conn, func(), error) {
 	deleted := x.client.Subscribe(16, "BLOCK_EXPORT_DELETED")
 	err := do(ctx, x.client, blockExportAdd{Type: "nbd", ID: exportName, NodeName: exportName, Name: exportName, Writable: true})
@@ -247,7 +246,7 @@ func (x *exporter) connect(ctx context.Context) (net.Conn, func(), error) {
 		}
 		if err != nil && !x.qemu.ended() {
 			x.message(LevelError, "the disk may still be written to for an earlier connection: %v", err)
-			x.qemu.signal(sigKILL) // nobody may be served beside that
+			x.qemu.signal(sigKILL) // no other client may be served beside that one
 		}
 	}
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(x.o.Runtime, exportSocket))
@@ -258,7 +257,7 @@ func (x *exporter) connect(ctx context.Context) (net.Conn, func(), error) {
 	return conn, closed, nil
 }
 
-// end ends QEMU, which writes back what it has.
+// end ends QEMU, which writes back its caches.
 func (x *exporter) end() error {
 	if x.qemu == nil {
 		return nil
@@ -290,7 +289,7 @@ func (x *exporter) end() error {
 	return errors.Join(errs...)
 }
 
-// The commands of QEMU's own export of disks; no other part of the program has one.
+// The commands of QEMU's own export of disks; nothing else in the program uses them.
 type (
 	nbdServerStart struct {
 		Addr map[string]any `json:"addr"`

@@ -11,8 +11,8 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// KnownImages are the image files that the machine of a data directory has had as
-// disks, by their paths, with the formats that were decided when they were first seen.
+// KnownImages returns the paths of the image files that the machine of a data directory has had as
+// disks, with the formats that were decided when they were first seen.
 func KnownImages(dataDir string) (map[string]qemucmd.DiskFormat, error) {
 	r, err := readRecord(dataDir)
 	out := map[string]qemucmd.DiskFormat{}
@@ -22,10 +22,10 @@ func KnownImages(dataDir string) (map[string]qemucmd.DiskFormat, error) {
 	return out, err
 }
 
-// CheckImages looks at images that the machine of a data directory is to have as disks,
-// and says of each, by its path, why the machine would not start with it: it has become
-// another one than the recorded one, or cannot be used at all. Of a machine that runs it
-// has nothing to say: what its guest writes is recorded when it ends.
+// CheckImages inspects images that the machine of a data directory is to have as disks, and returns
+// by path why the machine would not start with one: it is not the recorded one any more, or cannot
+// be used at all. It returns nothing for a running machine: what its guest writes is recorded when
+// it ends.
 func CheckImages(dataDir string, paths []string) (map[string]error, error) {
 	r, err := readRecord(dataDir)
 	if err != nil {
@@ -55,9 +55,9 @@ func (r record) check(path string) (err error) {
 	return err
 }
 
-// IdentityFile reports whether a file of that name in a data directory is one in
-// which the runner keeps what the content of the machine's disks may depend on,
-// and what it holds, in words for people; empty for a lock of the TPM's state.
+// IdentityFile reports whether a file of that name in a data directory is one in which the runner
+// keeps what the content of the machine's disks may depend on, and describes its content; empty for
+// a lock of the TPM's state.
 func IdentityFile(name string) (holds string, ok bool) {
 	own, _ := filepath.Match("fw-vars.*.fd", name)
 	switch {

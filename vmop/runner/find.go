@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reopen opens the very file that was found, whatever has its path by then.
+// reopen opens the very file that was found, even if its path now leads to another.
 func reopen(found *os.File, flag int) (*os.File, error) {
 	f, err := os.OpenFile("/proc/self/fd/"+strconv.Itoa(int(found.Fd())), flag, 0)
 	if err != nil {
@@ -60,9 +60,9 @@ func mustBeFile(f *os.File) error {
 	return err
 }
 
-// find finds a file without opening it, which other programs would notice of a
-// device. Below the directories whose content others may have written, the path has
-// no symbolic link: that could lead anywhere.
+// find finds a file without opening it: opening a device is visible to other programs. Below the
+// directories whose content others may have written, the path has no symbolic link: that could lead
+// anywhere.
 func (e *Engine) find(path string) (*os.File, error) {
 	for _, volume := range e.o.Volumes {
 		if below, err := filepath.Rel(volume, path); err == nil && filepath.IsLocal(below) {
@@ -82,8 +82,8 @@ func (e *Engine) checkImage(path string) error {
 }
 
 // findImage finds an image that is only read, without opening it. Below the directories of such
-// images a link may lead from one to another: who may put images there could have the
-// guest read any file of the pod otherwise, the token of its account among them.
+// images a link may only lead from one to another: otherwise a user who may put images there could
+// have the guest read any file of the pod, including its service account token.
 func (e *Engine) findImage(path string) (*os.File, error) {
 	for _, dir := range e.o.Images {
 		below, err := filepath.Rel(dir, path)

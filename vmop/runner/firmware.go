@@ -26,35 +26,34 @@ func needsFourMiB(k qemucmd.FirmwareKind) bool {
 type firmwareFacts struct {
 	kind     qemucmd.FirmwareKind
 	recorded map[qemucmd.FirmwareKind]firmwareRecord
-	// files are the machine's files of variables that exist, by name.
+	// files are the machine's existing files of variables, by name.
 	files map[string]varsFile
-	// codes are the flash layouts of the recorded code that exists: whether it
-	// is the 4 MiB one.
+	// codes has for each recorded code that exists whether its flash layout is the 4 MiB one.
 	codes map[string]bool
 	// images are the host's, best first.
 	images []qemucmd.FirmwareImage
 }
 
-// varsFile is what is known of a file of variables; err says why it is not one.
+// varsFile is what is known about a file of variables; err is why it is not one.
 type varsFile struct {
 	uefiVars
 	err error
 }
 
-// firmwareChoice says which code and variables a machine has.
+// firmwareChoice is the code and variables of a machine.
 type firmwareChoice struct {
 	vars string // name in the data directory
-	code string // "" lets the host's first choice decide, for variables that are to be made
+	code string // "" is the host's first choice, for variables that are yet to be made
 	// warning is for people.
 	warning string
 }
 
-// ownVars is the name of a kind's variables where [runnerconfig.FirmwareVars] is
-// taken by those of another.
+// ownVars returns the file name of a kind's variables where those of another kind have
+// [runnerconfig.FirmwareVars].
 func ownVars(k qemucmd.FirmwareKind) string { return "fw-vars." + string(k) + ".fd" }
 
-// decideFirmware finds the machine's variables of a kind of firmware, and code
-// with their flash layout. Variables that exist are never given up for others:
+// decideFirmware finds the machine's variables for a kind of firmware, and code with their flash
+// layout. Existing variables are never abandoned for others:
 //
 //   - what was recorded for the kind stays;
 //   - kinds that differ in the layout that they demand share variables that have
@@ -63,8 +62,8 @@ func ownVars(k qemucmd.FirmwareKind) string { return "fw-vars." + string(k) + ".
 //     came;
 //   - all else gets a file of its own, beside those that are there.
 //
-// A file that holds no variables is an error: the firmware would make it empty,
-// and would then enforce no Secure Boot.
+// A file without variables is an error: the firmware would initialize it, and would then not
+// enforce Secure Boot.
 func decideFirmware(f firmwareFacts) (firmwareChoice, error) {
 	c := firmwareChoice{vars: f.varsName()}
 	file, exists := f.files[c.vars]
@@ -102,7 +101,6 @@ func decideFirmware(f firmwareFacts) (firmwareChoice, error) {
 	return c, fmt.Errorf("the UEFI variables %s have the %s flash layout, and this host has no %s firmware with that: run the machine with an image of the runner, or on a host, that has it; they stay as they are (Debian's package ovmf has the 2 MiB layout until Debian 12, and the runner's recipe for Debian brings that along)", c.vars, layout, f.kind)
 }
 
-// varsName finds the name of the variables' file.
 func (f firmwareFacts) varsName() string {
 	if r, recorded := f.recorded[f.kind]; recorded {
 		return r.Vars

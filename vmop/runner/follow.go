@@ -14,7 +14,7 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// observeAgain is when to look again at a QEMU that did not answer a question.
+// observeAgain is the delay before QEMU is queried again after a query failed.
 const observeAgain = 30 * time.Second
 
 // follower keeps a machine as its configuration says: it observes, has package
@@ -28,26 +28,26 @@ type follower struct {
 	secret  displaySecret
 	ramSaid time.Time       // the last report of the balloon
 	viewers map[string]bool // VNC clients that were let in
-	// inDrive are the sets of descriptors of the media in drives, by the drives' ids;
-	// media is how many were put in, and closing those that QEMU was told to close.
+	// inDrive are the sets of descriptors of the media in drives, by the drives' ids; media is how
+	// many were put in, and closing those that QEMU was asked to close.
 	inDrive map[string]int
 	media   int
 	closing []int
-	// hasUSB says that the machine has, or has had, USB devices of the host.
+	// hasUSB is whether the machine has, or has had, USB devices of the host.
 	hasUSB bool
-	// hasAttached says that the machine has, or has had, disks that other pods export.
+	// hasAttached is whether the machine has, or has had, disks that other pods export.
 	hasAttached bool
 }
 
-// newFollower follows a machine that was started and is paused.
+// newFollower returns a follower of a machine that was started and is paused.
 func (e *Engine) newFollower(ctx context.Context, c *qmp.Client) (*follower, error) {
 	size, err := answer(ctx, c, qmp.QueryMemorySizeSummary{})
 	if err != nil {
 		return nil, fmt.Errorf("ask for the size of the memory: %w", err)
 	}
-	// A custom machine type chooses its accelerator itself: QEMU knows.
+	// A custom machine type chooses its accelerator itself: ask QEMU.
 	kvm, err := answer(ctx, c, qmp.QueryKVM{})
-	if err != nil && !refusal(err) { // who does not know the question has none
+	if err != nil && !refusal(err) { // a QEMU without the command has no KVM
 
 		return nil, fmt.Errorf("ask for the accelerator: %w", err)
 	}
@@ -78,8 +78,8 @@ func (e *Engine) newFollower(ctx context.Context, c *qmp.Client) (*follower, err
 	}, nil
 }
 
-// begin brings the paused machine to its configuration and lets the guest go.
-// What cannot be reached is reported and does not keep the machine from running.
+// begin applies the configuration to the paused machine and resumes the guest. What cannot be
+// applied is reported and does not keep the machine from running.
 func (f *follower) begin(ctx context.Context) error {
 	if _, err := f.adjust(ctx); err != nil {
 		return err
@@ -122,8 +122,8 @@ func (f *follower) follow(ctx context.Context) {
 	}
 }
 
-// adjust executes what is missing, until nothing more can be done now. It returns
-// when to look again.
+// adjust executes what is missing, until nothing more can be done now. It returns when to observe
+// again.
 func (f *follower) adjust(ctx context.Context) (wake time.Time, err error) {
 	late := false // QEMU did not answer a command in time
 	for {
@@ -142,7 +142,7 @@ func (f *follower) adjust(ctx context.Context) (wake time.Time, err error) {
 			Power: in.power, Observed: observed, Memory: f.memory, Now: f.e.o.clock.now(),
 		})
 		f.memory = d.Memory
-		if late { // it may not answer the next one either: what is known is told before
+		if late { // it may not answer the next one either: report before
 			f.report(in, d, observed)
 		}
 		late = false
@@ -169,14 +169,14 @@ func (f *follower) adjust(ctx context.Context) (wake time.Time, err error) {
 	}
 }
 
-// refused passes on what guests refused after QEMU had agreed.
+// refused records what guests refused after QEMU had accepted it.
 func (f *follower) refused(devices map[string]string) {
 	for _, id := range slices.Sorted(maps.Keys(devices)) {
 		f.memory = f.memory.Result(live.UnplugCPU{ID: id}, devices[id])
 	}
 }
 
-// report puts what is known into the engine's state, if it is news.
+// report updates the engine's state if anything changed.
 func (f *follower) report(in wish, d live.Decision, observed live.Observed) time.Time {
 	wake := d.Wake
 	now := f.e.o.clock.now()
@@ -223,13 +223,12 @@ func (f *follower) report(in wish, d live.Decision, observed live.Observed) time
 	return wake
 }
 
-// equal says whether two states of one machine have the same of what a follower
-// reports.
+// equal reports whether two states of one machine agree in what a follower reports.
 func (s State) equal(o State) bool {
 	return slices.Equal(s.Conditions, o.Conditions) && slices.Equal(s.Attachments, o.Attachments) && slices.Equal(s.Disks, o.Disks) && s.AttachmentKey == o.AttachmentKey && s.ConfigGeneration == o.ConfigGeneration && s.Generation == o.Generation && s.MachineUID == o.MachineUID && s.Paused == o.Paused && s.CPUs == o.CPUs && s.RAM == o.RAM
 }
 
-// announce tells of conditions that have become others.
+// announce reports conditions that have changed.
 func (e *Engine) announce(before, after []live.Condition) {
 	old := map[string]live.Condition{}
 	for _, c := range before {

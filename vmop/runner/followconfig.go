@@ -14,30 +14,29 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// calm is how long nothing must have happened to the files before they are read:
-// a writer that is at work is let finish.
+// calm is how long the files must be unchanged before they are read: a writer may not have
+// finished.
 const calm = 100 * time.Millisecond
 
-// ConfigFollower watches a configuration file and the display secret beside it,
-// and passes on what they become. It notices files that are written or replaced,
-// and the way in which a Kubernetes volume changes: there the files are links
-// into a directory which is itself a link, "..data", that is replaced.
+// ConfigFollower watches a configuration file and the display secret beside it, and passes on their
+// new content. It notices files that are written or replaced, and how a Kubernetes volume changes:
+// there the files are links into a directory which is itself a link, "..data", that is replaced.
 type ConfigFollower struct {
 	// Path of the configuration file.
 	Path string
 	// Content is what the file contained when the machine was started with it;
 	// only something else is news.
 	Content []byte
-	// Config is given each new configuration: defaulted and valid, with warnings. Like
-	// the functions below, it may be nil.
+	// Config is called with each new configuration, defaulted and valid, and its warnings. Like the
+	// functions below, it may be nil.
 	Config func(c runnerconfig.Config, warnings []string)
-	// Refused is told why a new content is no configuration, once for each.
+	// Refused is called with the reason why a new content is no configuration, once for each.
 	Refused func(error)
-	// Changed is called when one of the files has changed, before Config. The
-	// display secret may be new then.
+	// Changed is called when one of the files has changed, before Config. The display secret may be
+	// new.
 	Changed func()
-	// Slow is told, if it is not nil, why the files cannot be watched and are looked
-	// at every ten seconds instead.
+	// Slow, if not nil, is called with the reason why the files cannot be watched and are polled
+	// every ten seconds instead.
 	Slow func(error)
 
 	watcher func() (*fsnotify.Watcher, error) // nil: fsnotify's
@@ -45,12 +44,13 @@ type ConfigFollower struct {
 	emptied bool                              // it was empty at the last look
 }
 
-// slowPause is the time between two looks at files that cannot be watched: the user's
-// inotify instances, which all pods of a node share, are used up.
+// slowPause is the interval of polling files that cannot be watched, because the user's inotify
+// instances, which all pods of a node share, are used up.
 const slowPause = 10 * time.Second
 
-// Follow watches until ctx ends, and then returns nil; the error says that there is no
-// directory of the file's. What changed before is noticed too. It causes no work while nothing changes, unless the files cannot be watched.
+// Follow watches until ctx ends, and then returns nil; it fails if the file's directory does not
+// exist. Earlier changes are noticed too. It does no work while nothing changes, unless the files
+// cannot be watched.
 func (f *ConfigFollower) Follow(ctx context.Context) error {
 	if f.Path == "" {
 		return errors.New("follow a configuration: there is no path of its file")
@@ -70,7 +70,7 @@ func (f *ConfigFollower) Follow(ctx context.Context) error {
 	}
 	err = fmt.Errorf("follow %s: %w", f.Path, err)
 	if errors.Is(err, os.ErrNotExist) {
-		return err // nothing is going to be there
+		return err // the file cannot appear
 	}
 	if f.Slow != nil {
 		f.Slow(err)
@@ -78,7 +78,7 @@ func (f *ConfigFollower) Follow(ctx context.Context) error {
 	return f.poll(ctx)
 }
 
-// nobody takes the place of those who are not told.
+// nobody sets the callbacks that are nil to functions that do nothing.
 func (f *ConfigFollower) nobody() {
 	if f.Config == nil {
 		f.Config = func(runnerconfig.Config, []string) {}
@@ -91,7 +91,7 @@ func (f *ConfigFollower) nobody() {
 	}
 }
 
-// poll looks at the files again and again.
+// poll reads the files at intervals.
 func (f *ConfigFollower) poll(ctx context.Context) error {
 	pause := f.pause
 	if pause == 0 {
@@ -146,8 +146,8 @@ func (f *ConfigFollower) follow(ctx context.Context, w *fsnotify.Watcher) error 
 	}
 }
 
-// concerns says whether a file is one of those that are followed. Others in the
-// same directory may be written all the time.
+// concerns reports whether a file is one of those that are followed. Others in the same directory
+// may be written all the time.
 func (f *ConfigFollower) concerns(name, elsewhere string) bool {
 	switch filepath.Base(name) {
 	case filepath.Base(f.Path), displayPasswordFile, passwordExpiryFile, "..data":
@@ -156,8 +156,8 @@ func (f *ConfigFollower) concerns(name, elsewhere string) bool {
 	return elsewhere != "" && filepath.Dir(name) == elsewhere
 }
 
-// watchTarget watches the directory of the file that a link leads to, if that is
-// somewhere else: it may be written there.
+// watchTarget watches the directory of a link's target, if it is another one: the file may be
+// written there.
 func (f *ConfigFollower) watchTarget(w *fsnotify.Watcher, dir, before string) string {
 	real, err := filepath.EvalSymlinks(f.Path)
 	if err != nil {
@@ -179,12 +179,12 @@ func (f *ConfigFollower) watchTarget(w *fsnotify.Watcher, dir, before string) st
 	return target
 }
 
-// read reads the file and passes on what is new. It asks for another look at a file
-// that has just been emptied: whoever writes in place does that first.
+// read reads the file and passes on what is new. It reports whether to read again soon: a file that
+// has just been emptied is probably being written in place.
 func (f *ConfigFollower) read() (again bool) {
 	data, err := os.ReadFile(f.Path)
 	if errors.Is(err, os.ErrNotExist) {
-		return false // between two links; it comes back with an event
+		return false // between two links; an event follows
 	}
 	if err != nil {
 		f.Refused(fmt.Errorf("read the configuration: %w", err))

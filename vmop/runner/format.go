@@ -14,18 +14,17 @@ import (
 	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
-// diskRecord is what was decided when an image was first seen: later its content
-// is the guest's, which could write another format's header into it.
+// diskRecord is what was decided when an image was first seen: later the guest controls its
+// content, and could write another format's header into it.
 type diskRecord struct {
 	Format qemucmd.DiskFormat `json:"format"`
-	// Inode tells the file from another one that is put in its place. Numbers come
-	// back; Birth, in nanoseconds, does not, and is 0 where the file system has no
-	// such time.
+	// Inode distinguishes the file from one that replaced it. Inode numbers are reused; Birth, in
+	// nanoseconds, is not, and is 0 where the file system has no birth times.
 	Inode uint64 `json:"inode"`
 	Birth int64  `json:"birth,omitempty"`
 	// Name is that of the drive.
 	Name string `json:"name,omitempty"`
-	// Image is the source of the image that the disk was made of, if it was.
+	// Image is the source of the image that the disk was made from, if any.
 	Image string `json:"image,omitempty"`
 	// Header is the format that a raw image looked like when its guest had ended;
 	// empty is raw.
@@ -41,13 +40,13 @@ type image struct {
 	birth  int64
 	size   int64 // of the disk in it, in bytes
 	header qemucmd.DiskFormat
-	// unusable says why an image that looks like another format cannot be used.
+	// unusable is why an image that looks like another format cannot be used.
 	unusable error
 }
 
-// lookAt looks at an image that was found.
+// lookAt inspects an image that was found.
 func lookAt(found *os.File) (image, error) {
-	// This opens the very file that was found, whatever has its path by now.
+	// This opens the very file that was found, even if its path now leads to another.
 	f, err := os.Open("/proc/self/fd/" + strconv.Itoa(int(found.Fd())))
 	if err != nil {
 		return image{}, &os.PathError{Op: "open", Path: found.Name(), Err: errors.Unwrap(err)}
@@ -89,17 +88,17 @@ func (r diskRecord) same(now image) bool {
 // entryRemedy is what to do about an image that was replaced on purpose.
 const entryRemedy = "if that is right, remove its entry from \"disks\" in " + recordName + " in the machine's data directory"
 
-// next decides how an image is used now, and what is recorded of it. What was
-// decided once holds for the same file, with two exceptions:
+// next decides how an image is used now, and what is recorded about it. An earlier decision holds
+// for the same file, with two exceptions:
 //
-//   - a qcow2 image refers to other files only if somebody outside of the guest has
-//     replaced its content, and is looked at at each start;
+//   - a qcow2 image refers to other files only if a program outside of the guest has
+//     replaced its content, and is inspected at each start;
 //   - a raw image that looks like qcow2 was replaced, unless its guest left it so:
 //     opened as raw, what was put there would be written over.
 //
-// Another file at the same path that looks like another format is refused:
-// somebody converted the image, or put back a copy that a guest wrote into, and
-// only they can know. note is what people should hear of.
+// Another file at the same path that looks like another format is refused: an administrator
+// converted the image, or restored a copy that a guest wrote to, and only they know which. note is
+// for the log.
 func (r diskRecord) next(now image, recorded bool) (_ diskRecord, note string, err error) {
 	looks := now.header
 	switch {

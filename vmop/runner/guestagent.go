@@ -9,11 +9,11 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// errNoAgent says that no guest agent has its end of the channel open.
+// errNoAgent is the error when no guest agent has its end of the channel open.
 var errNoAgent = errors.New("no guest agent is connected")
 
-// agentShutdown asks the guest agent to power the guest down. An error means
-// that the agent did not take the order.
+// agentShutdown asks the guest agent to power the guest down. An error means that the agent did not
+// accept that.
 func agentShutdown(ctx context.Context, c *qmp.Client, socket string) error {
 	ctx, cancel := context.WithTimeout(ctx, agentDeadline)
 	defer cancel()
@@ -31,8 +31,8 @@ func agentShutdown(ctx context.Context, c *qmp.Client, socket string) error {
 	return errors.Join(agent.Shutdown(ctx, qga.Powerdown), agent.Close())
 }
 
-// channelOpen says whether the guest has its end of a channel open. Without
-// that, what is written to it waits in the socket for ever.
+// channelOpen reports whether the guest has its end of a channel open. Otherwise what is written to
+// it stays in the socket for ever.
 func channelOpen(ctx context.Context, c *qmp.Client, label string) (bool, error) {
 	chardevs, err := qmp.Do(ctx, c, qmp.QueryChardev{})
 	if err != nil {

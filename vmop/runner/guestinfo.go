@@ -17,8 +17,8 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// Bounds of what is kept of a guest's answers. They end up in the status of an
-// object in a cluster, and a guest is not trusted.
+// Bounds of what is kept of a guest's answers, which end up in the status of an object in a
+// cluster: a guest is not trusted.
 const (
 	maxInterfaces = 32
 	maxAddresses  = 32  // of one interface
@@ -26,15 +26,14 @@ const (
 	maxProblem    = 512 // bytes of one refusal
 )
 
-// guestInfo asks the guest agent what it knows. The agent's socket serves one
-// client at a time, and others use it too (vmop-cli guest, the shutdown): it is
-// held for one short conversation, and where somebody else holds it, the question
-// is put again later.
+// guestInfo queries the guest agent. The agent's socket serves one client at a time, and others use
+// it too (vmop-cli guest, the shutdown): it is held for one short conversation, and if another
+// client holds it, the query is repeated later.
 type guestInfo struct {
 	e      *Engine
 	client *qmp.Client
 	socket string
-	poke   chan struct{} // there is something to look at
+	poke   chan struct{} // wakes follow
 
 	mu      sync.Mutex
 	inquiry live.Inquiry
@@ -45,7 +44,7 @@ func newGuestInfo(e *Engine, client *qmp.Client, socket string) *guestInfo {
 	return &guestInfo{e: e, client: client, socket: socket, poke: make(chan struct{}, 1)}
 }
 
-// change takes notice of something that happened.
+// change handles something that happened.
 func (g *guestInfo) change(void bool, next func(live.Inquiry) live.Inquiry) {
 	g.mu.Lock()
 	g.inquiry = next(g.inquiry)
@@ -69,8 +68,8 @@ func (g *guestInfo) port(open bool) {
 	g.e.updateGuest(func(s *Guest) { s.AgentConnected = open })
 }
 
-// reset tells that the machine was reset: what was known is of a system that does
-// not run any more.
+// reset notes that the machine was reset: what was known is about a system that does not run any
+// more.
 func (g *guestInfo) reset() {
 	g.change(true, live.Inquiry.Closed)
 	g.e.updateGuest(func(s *Guest) { *s = Guest{} })
@@ -88,7 +87,7 @@ func (g *guestInfo) stirred() {
 	g.change(false, func(q live.Inquiry) live.Inquiry { return q.Stirred(time.Now()) })
 }
 
-// updateGuest changes what is known of the guest, and reports it if it is news.
+// updateGuest changes what is known about the guest, and reports it if it changed.
 func (e *Engine) updateGuest(change func(*Guest)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -137,10 +136,9 @@ func (g *guestInfo) follow(ctx context.Context) {
 	}
 }
 
-// ask asks once and reports the answers. complete says that there is nothing more
-// to learn now.
+// ask asks once and reports the answers. complete is whether there is nothing more to learn now.
 func (g *guestInfo) ask(ctx context.Context, epoch int) (complete bool) {
-	// Otherwise QEMU does not tell of the next change.
+	// Otherwise QEMU does not announce the next change.
 	_, _ = answer(ctx, g.client, queryRXFilter{}) // refused without such a card
 	ctx, cancel := context.WithTimeout(ctx, guestDeadline)
 	defer cancel()
@@ -163,18 +161,18 @@ func (g *guestInfo) ask(ctx context.Context, epoch int) (complete bool) {
 	return err == nil && answers.complete()
 }
 
-// answers are what an agent has said; nil is no answer.
+// answers are those of an agent; nil is no answer.
 type answers struct {
 	booted     bool
 	os         *qga.OSInfo
 	hostName   *string
 	interfaces []qga.Interface
 	refused    []string // and why
-	noNetwork  bool     // it does not tell of its interfaces
+	noNetwork  bool     // it does not report its interfaces
 }
 
-// askAgent asks for everything. Only an answer to the synchronization proves that
-// there is an agent; what it may not tell is left out.
+// askAgent asks for everything. Only an answer to the synchronization proves that there is an
+// agent; what it is not permitted to answer is left out.
 func askAgent(ctx context.Context, agent *qga.Client) (answers, error) {
 	var a answers
 	if err := agent.Sync(ctx); err != nil {
@@ -212,7 +210,7 @@ func askAgent(ctx context.Context, agent *qga.Client) (answers, error) {
 	return a, nil
 }
 
-// complete says whether the guest has an address to be reached at, or cannot say.
+// complete reports whether the guest has an address to be reached at, or cannot answer that.
 func (a *answers) complete() bool {
 	if a.noNetwork {
 		return true
@@ -227,12 +225,12 @@ func (a *answers) complete() bool {
 	return false
 }
 
-// reachable leaves out addresses that lead nowhere from outside.
+// reachable reports whether an address can be reached from outside of the guest.
 func reachable(a netip.Addr) bool {
 	return !a.IsLoopback() && !a.IsLinkLocalUnicast() && !a.IsMulticast() && !a.IsUnspecified()
 }
 
-// into takes the answers over. What was known and was not answered this time stays.
+// into stores the answers. What was known and was not answered this time stays.
 func (a *answers) into(g *Guest, err error) {
 	g.Booted = g.Booted || a.booted
 	problems := slices.Clip(a.refused)
@@ -269,8 +267,8 @@ var osInfoKeys = []string{
 	"pretty-name", "variant", "variant-id", "version", "version-id",
 }
 
-// osInfo is what there is of these in an answer, of which a guest may make anything;
-// nil if there is none.
+// osInfo returns those members of an answer, which a guest may fill with anything; nil if there are
+// none.
 func osInfo(answer json.RawMessage) json.RawMessage {
 	var said map[string]json.RawMessage
 	if json.Unmarshal(answer, &said) != nil {
@@ -293,7 +291,7 @@ func osInfo(answer json.RawMessage) json.RawMessage {
 	return out
 }
 
-// problemText is an error that may quote what the guest has said.
+// problemText returns the text of an error that may quote the guest.
 func problemText(err error) string {
 	text := printable(err.Error())
 	if len(text) > maxProblem {
@@ -302,7 +300,7 @@ func problemText(err error) string {
 	return text
 }
 
-// guestText makes a name that a guest chose fit for a status.
+// guestText makes a name that a guest chose safe for a status.
 func guestText(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
@@ -318,8 +316,8 @@ func guestText(s string) string {
 	return s
 }
 
-// queryRXFilter asks for the filters of the network cards. QEMU tells of changes
-// (NIC_RX_FILTER_CHANGED) only after it was asked since the last one.
+// queryRXFilter asks for the filters of the network cards. QEMU announces a change
+// (NIC_RX_FILTER_CHANGED) only if it was queried since the last one.
 type queryRXFilter struct{}
 
 // QMP implements qmp.Command.
