@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -250,7 +249,7 @@ func changed(path string, v json.RawMessage) string {
 	switch {
 	case v == nil:
 		return textout.None
-	case strings.HasPrefix(path, "spec.cloudInit"), strings.HasPrefix(path, "spec.provisioning"):
+	case changes.Confidential(path):
 		return "(not shown)"
 	}
 	s := []rune(string(v))

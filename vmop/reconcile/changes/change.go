@@ -80,7 +80,7 @@ func (c Change) String() string {
 	var b strings.Builder
 	b.WriteString(c.Operation + " " + printable(c.Path))
 	switch {
-	case strings.HasPrefix(c.Path, "spec.cloudInit"):
+	case Confidential(c.Path):
 		b.WriteString(": (not shown)")
 	case c.OldValue != nil && c.NewValue != nil:
 		b.WriteString(": " + shown(c.OldValue) + " -> " + shown(c.NewValue))
@@ -94,6 +94,12 @@ func (c Change) String() string {
 		b.WriteString(": " + c.Reason)
 	}
 	return b.String() + ")"
+}
+
+// Confidential reports whether the value of a field is not to be shown unasked: the
+// documents for cloud-init and the like often hold passwords.
+func Confidential(path string) bool {
+	return strings.HasPrefix(path, "spec.cloudInit") || strings.HasPrefix(path, "spec.provisioning")
 }
 
 func shown(v json.RawMessage) string {

@@ -366,6 +366,9 @@ spec:
 			vm.Spec.VM.Networks = append(vm.Spec.VM.Networks, spec.Network{Tap: &spec.TapNetwork{}})
 		}},
 		{"cloud-init", func(vm *spec.VirtualMachine) { vm.Spec.CloudInit.UserData.Raw = []byte(`{"password":"other"}`) }},
+		{"provisioning", func(vm *spec.VirtualMachine) {
+			vm.Spec.CloudInit, vm.Spec.Provisioning = nil, &spec.Provisioning{Type: spec.ProvisioningUserData, UserData: "secret"}
+		}},
 		{"no cloud-init", func(vm *spec.VirtualMachine) { vm.Spec.CloudInit = nil }},
 		{"pod", func(vm *spec.VirtualMachine) {
 			vm.Spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}

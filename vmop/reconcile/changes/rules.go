@@ -243,6 +243,10 @@ func (d *differ) effect(at *location) (Applied, string) {
 		if i, j := at.entryIndex(); was.Disks[i].Template() != nil && is.Disks[j].Template() != nil {
 			return AppliedNever, diskKept
 		}
+	case strings.HasPrefix(pattern, "spec.cloudInit") || strings.HasPrefix(pattern, "spec.provisioning"):
+		if r.applied == AppliedRestart {
+			return r.applied, d.seed(at, pattern)
+		}
 	case pattern == "spec.vm.disks[]":
 		if at.was == at.index { // a replacement
 			return r.applied, d.renamed(at.index)

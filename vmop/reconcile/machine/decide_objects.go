@@ -12,6 +12,7 @@ import (
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/reconcile/pool"
@@ -21,9 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// instanceIDKey is cloud-init's, in the meta-data.
-const instanceIDKey = "instance-id"
 
 // makeSecret sees to the display secret. Any that has the labels is one; it is
 // somebody's password and never changed.
@@ -103,7 +101,7 @@ func (d *decision) makeConfigMap() error {
 	}
 	memory.generation, memory.resetEnds = config.Runner.Generation, config.Runner.GuestResetEnds
 	if err == nil && config.Runner.CloudInit != nil {
-		memory.instanceID = config.Runner.CloudInit.MetaData[instanceIDKey]
+		memory.instanceID = config.Runner.CloudInit.MetaData[manifest.InstanceIDKey]
 	}
 	if err != nil {
 		d.refuse(err)
@@ -234,7 +232,7 @@ func fromVMOperator(old *corev1.ConfigMap, request string) configMemory {
 		m.resets = *n
 	}
 	if c.Runner.CloudInit != nil {
-		m.instanceID = c.Runner.CloudInit.MetaData[instanceIDKey]
+		m.instanceID = c.Runner.CloudInit.MetaData[manifest.InstanceIDKey]
 	}
 	return m
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/changes"
 	"github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
@@ -63,12 +64,13 @@ func TestNewContentOfASecret(t *testing.T) {
 	w.newContent(get[*spec.VirtualMachine](w, theVM))
 	w.comesToRest()
 	vm := get[*spec.VirtualMachine](w, theVM)
+	message := "the content of the Secret web-init has changed; " + changes.OfKnownInstance(vm, "spec.cloudInit.userDataFrom")
 	if all := vm.Status.RestartAwaitingChanges; len(all) != 1 || all[0].Path != "spec.cloudInit.userDataFrom" || all[0].Operation != spec.OperationReplace ||
-		all[0].Message != "the content of the Secret web-init has changed" || all[0].CurrentValue != nil || all[0].DesiredValue != nil {
+		all[0].Message != message || !strings.Contains(message, "bootcmd") || all[0].CurrentValue != nil || all[0].DesiredValue != nil {
 		t.Fatalf("%+v\n%s", all, strings.Join(w.log, "\n"))
 	}
 	c := spec.FindCondition(vm.Status.Conditions, spec.ConditionAwaitingRestart)
-	if c.Status != "True" || c.Message != "the change of spec.cloudInit.userDataFrom waits for the next start of the machine: the content of the Secret web-init has changed" {
+	if c.Status != "True" || c.Message != "the change of spec.cloudInit.userDataFrom waits for the next start of the machine: "+message {
 		t.Errorf("%+v", c)
 	}
 	if cm := get[*corev1.ConfigMap](w, theConfig); !strings.Contains(cm.Data[names.ConfigKey], "guestResetEnds: true") {

@@ -168,9 +168,11 @@ func (d *decision) newDocuments() {
 			// Viewers alone see a certificate, and issuers renew it as they see fit:
 			// that stops no guest by itself.
 			d.renewed = d.renewed || c.Name != spec.DocumentDisplayCertificate
-			d.awaiting = append(d.awaiting, spec.AwaitingChange{
-				Operation: spec.OperationReplace, Path: path, Message: what + " the Secret " + secret + " has changed",
-			})
+			message := what + " the Secret " + secret + " has changed"
+			if known := changes.OfKnownInstance(d.vm, path); known != "" {
+				message += "; " + known
+			}
+			d.awaiting = append(d.awaiting, spec.AwaitingChange{Operation: spec.OperationReplace, Path: path, Message: message})
 		}
 	}
 }

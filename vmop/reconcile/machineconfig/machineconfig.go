@@ -12,7 +12,6 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -83,22 +82,14 @@ func clone[T any](p *T) *T {
 	return &v
 }
 
-// instanceID is the default of cloud-init's instance-id; see [ForCluster]. It
-// is a directory name in the guest, so it has no slash.
-func instanceID(vm *spec.VirtualMachine) string {
-	return cmp.Or(vm.Namespace, corev1.NamespaceDefault) + "." + vm.Name
-}
-
 // cloudInit is what there is for cloud-init; secrets is the directory of what is not
 // in the manifest.
 func cloudInit(vm *spec.VirtualMachine, instance, secrets string, p *problems) *runnerconfig.CloudInit {
 	if !vm.Spec.HasSeed() {
 		return nil
 	}
-	if instance == "" {
-		instance = instanceID(vm)
-	}
-	meta := map[string]string{"instance-id": instance, "local-hostname": vm.Name}
+	// What the meta-data say counts; see [ForCluster].
+	meta := map[string]string{manifest.InstanceIDKey: cmp.Or(instance, manifest.InstanceID(vm)), "local-hostname": vm.Name}
 	out := &runnerconfig.CloudInit{MetaData: meta}
 	if ci := vm.Spec.CloudInit; ci != nil {
 		maps.Copy(meta, ci.MetaData)

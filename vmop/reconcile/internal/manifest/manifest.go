@@ -2,11 +2,13 @@
 package manifest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -33,6 +35,19 @@ func ForgetFormerImage(vm *spec.VirtualMachine) {
 		vm.Spec.Image = nil
 	}
 }
+
+// InstanceID is what cloud-init knows the guest of a machine by: what its meta-data say, or
+// else <namespace>.<name>, which is a directory's name in the guest and so has no slash. A
+// machine that was called otherwise once may have kept another one.
+func InstanceID(vm *spec.VirtualMachine) string {
+	if c := vm.Spec.CloudInit; c != nil && c.MetaData[InstanceIDKey] != "" {
+		return c.MetaData[InstanceIDKey]
+	}
+	return cmp.Or(vm.Namespace, corev1.NamespaceDefault) + "." + vm.Name
+}
+
+// InstanceIDKey is the key of meta-data that has it.
+const InstanceIDKey = "instance-id"
 
 // RawJSON is the JSON that a RawExtension stands for, whether it was decoded or
 // made in Go.

@@ -1,0 +1,60 @@
+package changes
+
+import (
+	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// metaData is where a manifest says what cloud-init knows its guest by.
+const metaData = "spec.cloudInit.metaData"
+
+// seedDocuments are what cloud-init reads once for each instance-id, and what it does with
+// another one of a guest that it has set up already.
+var seedDocuments = []struct{ field, does string }{
+	{"spec.cloudInit.userData", ofUserData},
+	{"spec.cloudInit.userDataFrom", ofUserData},
+	{"spec.provisioning.userData", ofUserData},
+	{"spec.provisioning.userDataRef", ofUserData},
+	{"spec.cloudInit.networkConfig", ofNetwork},
+	{"spec.cloudInit.networkConfigFrom", ofNetwork},
+}
+
+const (
+	ofUserData = "acts on bootcmd only"
+	ofNetwork  = "keeps the network that it has set up"
+	anew       = "everything anew, with other SSH host keys"
+)
+
+// OfKnownInstance says what another document of a machine's seed, at the path of its
+// field, means for a guest that cloud-init has set up under the machine's instance-id: next
+// to nothing, and what would apply it. It is empty for what is no such document.
+func OfKnownInstance(vm *spec.VirtualMachine, path string) string {
+	if vm == nil || !vm.Spec.HasSeed() {
+		return ""
+	}
+	for _, document := range seedDocuments {
+		if !isOrContains(document.field, path) && !isOrContains(path, document.field) {
+			continue
+		}
+		apply := "cloud-init clean in the guest "
+		if vm.Spec.CloudInit != nil { // spec.provisioning has no meta-data
+			apply = "another instance-id in the meta-data, or cloud-init clean in the guest, "
+		}
+		return "cloud-init in a guest that has seen the instance-id " + document.does + "; " + apply + "has it set up " + anew
+	}
+	return ""
+}
+
+// seed tells what a change of what cloud-init reads does, beside that it waits for a
+// restart.
+func (d *differ) seed(at *location, pattern string) string {
+	switch {
+	case !d.old.Spec.HasSeed() || !d.new.Spec.HasSeed():
+		return "" // the guest sees its first, or its last
+	case manifest.InstanceID(d.old) == manifest.InstanceID(d.new):
+		return OfKnownInstance(d.new, pattern)
+	case pattern == metaData, pattern == metaData+"[]" && at.name == manifest.InstanceIDKey:
+		return "cloud-init sets up " + anew
+	}
+	return ""
+}
