@@ -41,16 +41,16 @@ func (p *program) changesCommand() *cli.Command {
 			"  kubectl get vm web -o yaml | vmop-cli changes - web.yaml -o json",
 		Flags: eitherFlags(append(selectFlags(), dataDirFlag(),
 			&cli.BoolFlag{Name: "local", Usage: "for this host, where a disk is an image and no volume claim, also of a machine that it does not have", DisableDefaultText: true},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT`: table or json"},
+			outputFlag("", formatTable),
 		)...),
 		Action: p.changes,
 	}
 }
 
 func (p *program) changes(c *cli.Context) error {
-	format := c.String("output")
-	if format != formatTable && format != formatJSON {
-		return usagef(c, "--output %q: want table or json", format)
+	format, err := outputFormat(c, formatTable)
+	if err != nil {
+		return err
 	}
 	switch {
 	case c.NArg() == 1 && c.Args().First() != "-":
@@ -211,7 +211,7 @@ func (p *program) allAwaiting(c *cli.Context, format string) error {
 			all = append(all, waiting{Namespace: m.Namespace, Name: m.Name, Change: f})
 		}
 	}
-	if format == formatJSON {
+	if forPrograms(format) {
 		return printList(p, format, listed)
 	}
 	if len(all) == 0 {
@@ -227,7 +227,7 @@ func (p *program) allAwaiting(c *cli.Context, format string) error {
 
 // printChanges prints changes of a machine, or that there are none.
 func (p *program) printChanges(namespace, name string, found []changes.Change, format, nothing string) error {
-	if format == formatJSON {
+	if forPrograms(format) {
 		return printList(p, format, []output.Changes{printedChanges(namespace, name, found)})
 	}
 	if len(found) == 0 {

@@ -115,7 +115,9 @@ func (p *program) clusterDisks(c *cli.Context) error {
 		"create": {"a name for the DISK and its SIZE", 2}, "resize": {"the DISK and its new SIZE", 2}, "delete": {"the DISK", 1},
 		"attach": {"the NAME of a machine and the DISK", 2}, "detach": {"the NAME of a machine and the DISK", 2},
 	}
-	format := c.String("output")
+	if _, err := outputFormat(c, formatTable); err != nil {
+		return err
+	}
 	o, known := operands[w.action]
 	switch {
 	case w.action == "list":
@@ -125,8 +127,6 @@ func (p *program) clusterDisks(c *cli.Context) error {
 		return usagef(c, "%s: want %s, and found %s", w.action, o.want, arguments(len(args)))
 	}
 	switch {
-	case format != formatTable && format != formatJSON:
-		return usagef(c, "--output %q: want table or json", format)
 	case c.Bool("wait") && c.Bool("no-wait"):
 		return usagef(c, "want --wait or --no-wait, not both")
 	case c.Duration("timeout") < 0:
@@ -197,8 +197,8 @@ func (w *diskWork) list(names []string) error {
 			failed = errors.Join(failed, fmt.Errorf("%s/%s: %w", w.client.Namespace, n, cluster.ErrNoDisk))
 		}
 	}
-	if w.c.String("output") == formatJSON {
-		return errors.Join(printList(w.program, formatJSON, printed), failed)
+	if format := w.c.String("output"); forPrograms(format) {
+		return errors.Join(printList(w.program, format, printed), failed)
 	}
 	if len(out) == 0 {
 		if failed == nil {
@@ -512,11 +512,11 @@ func (w *diskWork) finish(out *diskDone, reserve time.Duration, wait func(ctx co
 		failed = w.await(out, reserve, wait)
 		out.Done = failed == nil
 	}
-	if w.c.String("output") == formatJSON {
+	if format := w.c.String("output"); forPrograms(format) {
 		if failed != nil {
 			out.Message = failed.Error()
 		}
-		return errors.Join(w.printOne(formatJSON, printedResult(out)), failed)
+		return errors.Join(w.printOne(format, printedResult(out)), failed)
 	}
 	what := fmt.Sprintf("Disk %s", fullName(out.Namespace, out.Disk))
 	done := map[string]string{
@@ -550,7 +550,7 @@ func (w *diskWork) await(out *diskDone, reserve time.Duration, wait func(ctx con
 	defer cancel()
 	what := fullName(out.Namespace, out.Disk) + ": " + out.Action
 	tell := func(string) {}
-	if w.c.String("output") != formatJSON {
+	if !forPrograms(w.c.String("output")) {
 		g := w.begin(what)
 		defer g.end()
 		tell = func(text string) { g.set(what + ": " + text) }

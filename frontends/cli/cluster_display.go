@@ -129,8 +129,8 @@ func (d *clusterDisplay) print() error {
 		at.Auth = "none"
 	}
 	at.URI = at.Protocol + "://" + net.JoinHostPort(at.Host, strconv.Itoa(at.Port))
-	if d.c.String("output") == formatJSON {
-		return d.printOne(formatJSON, printedConnection(at))
+	if format := d.c.String("output"); forPrograms(format) {
+		return d.printOne(format, printedConnection(at))
 	}
 	_, err := fmt.Fprintln(d.stdout, textout.Cell(at.URI))
 	if d.tunnels() {
@@ -149,8 +149,8 @@ func (d *clusterDisplay) proxy(ctx context.Context) error {
 	}
 	r := &output.DisplayProxy{Host: d.place.Host, Port: d.place.Port}
 	var err error
-	if d.c.String("output") == formatJSON {
-		err = d.printOne(formatJSON, r)
+	if format := d.c.String("output"); forPrograms(format) {
+		err = d.printOne(format, r)
 	} else {
 		_, err = fmt.Fprintln(d.stdout, net.JoinHostPort(r.Host, strconv.Itoa(r.Port)))
 	}

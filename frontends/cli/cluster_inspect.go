@@ -44,7 +44,7 @@ func (p *program) clusterInspect(c *cli.Context, format string) error {
 			return err
 		}
 		r := reportMachine(vm, pod)
-		if format != formatTable {
+		if forPrograms(format) {
 			printed := printedFromCluster(vm, r.Pod)
 			return p.printOne(format, &printed)
 		}

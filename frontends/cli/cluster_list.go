@@ -45,7 +45,7 @@ func (p *program) clusterList(c *cli.Context, format string) error {
 	if machines == nil && failed != nil {
 		return failed
 	}
-	if format == formatJSON {
+	if forPrograms(format) {
 		printed := make([]output.Machine, len(machines))
 		for i, vm := range machines {
 			printed[i] = printedFromCluster(vm, nil)

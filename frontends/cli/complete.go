@@ -298,12 +298,17 @@ func flagValues(command *cli.Command, flag string) completions {
 
 var (
 	enumeration = regexp.MustCompile("^`[A-Z]+`[^:,(]*: ([^:]*)$")
+	onlyValue   = regexp.MustCompile("^`[A-Z]+` ([a-z]+): ")
 	remark      = regexp.MustCompile(` *\([^)]*\)`)
 	value       = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 )
 
-// enumerated are the values that a flag's help lists: "`FORMAT`: table or json".
+// enumerated are the values that a flag's help lists: "`FORMAT`: table or json", or the one
+// that it has: "`FORMAT` yaml: print the manifest".
 func enumerated(usage string) []string {
+	if m := onlyValue.FindStringSubmatch(usage); m != nil && m[1] != "of" {
+		return m[1:]
+	}
 	m := enumeration.FindStringSubmatch(remark.ReplaceAllString(usage, ""))
 	if m == nil {
 		return nil

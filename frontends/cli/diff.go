@@ -28,7 +28,7 @@ func (p *program) diffCommand() *cli.Command {
 			"  vmop-cli diff --context lab *.yaml -o json",
 		Flags: append(clusterFlags(),
 			&cli.StringFlag{Name: "name", Usage: "only objects of this `NAME`"},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT`: table or json"},
+			outputFlag("", formatTable),
 		),
 		Action: p.diff,
 	}
@@ -50,9 +50,9 @@ type difference struct {
 }
 
 func (p *program) diff(c *cli.Context) error {
-	format := c.String("output")
-	if format != formatTable && format != formatJSON {
-		return usagef(c, "--output %q: want table or json", format)
+	format, err := outputFormat(c, formatTable)
+	if err != nil {
+		return err
 	}
 	files, err := needFiles(c)
 	if err != nil {
@@ -121,7 +121,7 @@ func asWritten(o *spec.Object, namespace, demanded string) (*unstructured.Unstru
 }
 
 func (p *program) writeDifferences(format string, found []difference) error {
-	if format == formatJSON {
+	if forPrograms(format) {
 		out := make([]output.Changes, len(found))
 		for i, d := range found {
 			out[i] = printedChanges(d.Namespace, d.Name, d.Changes)

@@ -48,7 +48,7 @@ func (p *program) diskCommand() *cli.Command {
 			"  vmop-cli disk detach --cluster -n shop web data\n" +
 			"  vmop-cli disk delete --cluster -n shop data --yes",
 		Flags: eitherFlags(machineFlags(append([]cli.Flag{
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT` of list, and in a cluster of all else: table or json"},
+			outputFlag("list and of everything in a cluster", formatTable),
 		}, clusterDiskFlags()...)...)...),
 		Action: p.disk,
 	}
@@ -121,14 +121,14 @@ func (p *program) disk(c *cli.Context) error {
 // checkDiskUse reports what is wrong with the command line of an action on the disks of a
 // machine of this host.
 func (p *program) checkDiskUse(c *cli.Context, action string, args []string) error {
-	format := c.String("output")
+	if _, err := outputFormat(c, formatTable); err != nil {
+		return err
+	}
 	switch {
 	case action != "list" && action != "resize" && action != "attach" && action != "detach":
 		return usagef(c, "%q: want list, resize, attach or detach", action)
 	case c.IsSet("output") && action != "list":
 		return usagef(c, "--output is for list")
-	case format != formatTable && format != formatJSON:
-		return usagef(c, "--output %q: want table or json", format)
 	case action == "list" && len(args) != 1:
 		return usagef(c, "list: found %q, which is too much", args[len(args)-1])
 	case action == "resize" && len(args) != 3:
@@ -143,7 +143,7 @@ func (p *program) checkDiskUse(c *cli.Context, action string, args []string) err
 
 // writeDisks writes a list of the disks of a machine.
 func (p *program) writeDisks(m *host.Machine, disks []host.Disk, format string) error {
-	if format == formatJSON {
+	if forPrograms(format) {
 		return printList(p, format, printedDisks(m, disks))
 	}
 	var rows [][]string

@@ -92,8 +92,8 @@ func (p *program) showDisplay(ctx context.Context, c *cli.Context, d displayConn
 	switch {
 	case c.Bool("proxy-only"):
 		return p.proxyDisplay(ctx, c, d)
-	case c.Bool("print") && c.String("output") == formatJSON:
-		return p.printOne(formatJSON, printedConnection(d))
+	case c.Bool("print") && forPrograms(c.String("output")):
+		return p.printOne(c.String("output"), printedConnection(d))
 	case c.Bool("print"):
 		fmt.Fprintln(p.stdout, textout.Cell(d.URI))
 		return nil

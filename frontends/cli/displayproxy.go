@@ -21,7 +21,7 @@ func displayFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "print", Usage: "print the connection, and start no viewer", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "proxy-only", Usage: "listen on a port of 127.0.0.1 for any viewer, until Ctrl-C", DisableDefaultText: true},
 		&cli.IntFlag{Name: "port", Usage: "the `PORT` of --proxy-only", DefaultText: "any that is free"},
-		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatText, Usage: "`FORMAT` of --print and --proxy-only: text or json"},
+		outputFlag("--print and --proxy-only", formatText),
 		&cli.StringFlag{Name: "file", Usage: "in a cluster: write a `FILE` for remote-viewer, with the password; - is standard output"},
 		&cli.BoolFlag{Name: "forward", Usage: "in a cluster: go through the API server to the pod, also where there is another way", DisableDefaultText: true},
 		&cli.DurationFlag{Name: "validity", Usage: "in a cluster: a new password is valid for this `DURATION`", DefaultText: "VM-Operator's passwordValidity, or 10s"},
@@ -31,10 +31,10 @@ func displayFlags() []cli.Flag {
 
 // checkDisplayFlags finds flags that do not go together.
 func checkDisplayFlags(c *cli.Context) error {
-	format := c.String("output")
+	if _, err := outputFormat(c, formatText); err != nil {
+		return err
+	}
 	switch {
-	case format != formatText && format != formatJSON:
-		return usagef(c, "--output %q: want text or json", format)
 	case c.Bool("print") && c.Bool("proxy-only"):
 		return usagef(c, "want --print or --proxy-only, not both")
 	case !inCluster(c) && (c.IsSet("file") || c.IsSet("forward") || c.IsSet("validity") || c.IsSet("user")):
@@ -65,8 +65,8 @@ func (p *program) proxyDisplay(ctx context.Context, c *cli.Context, d displayCon
 		fmt.Fprintln(p.stderr, "The display has no password: every user of this host can open it while this runs.")
 	}
 	r := &output.DisplayProxy{Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port}
-	if c.String("output") == formatJSON {
-		err = p.printOne(formatJSON, r)
+	if format := c.String("output"); forPrograms(format) {
+		err = p.printOne(format, r)
 	} else {
 		_, err = fmt.Fprintln(p.stdout, net.JoinHostPort(r.Host, strconv.Itoa(r.Port)))
 	}

@@ -19,15 +19,15 @@ func (p *program) doctorCommand() *cli.Command {
 			"needs nothing, Limited is in the way of some machines, Broken of all of them.\n\n" +
 			"Example:\n  vmop-cli doctor",
 		ArgsUsage: " ",
-		Flags:     []cli.Flag{dataDirFlag(), &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT`: table or json"}},
+		Flags:     []cli.Flag{dataDirFlag(), outputFlag("", formatTable)},
 		Action:    p.doctor,
 	}
 }
 
 func (p *program) doctor(c *cli.Context) error {
-	format := c.String("output")
-	if format != formatTable && format != formatJSON {
-		return usagef(c, "--output %q: want table or json", format)
+	format, err := outputFormat(c, formatTable)
+	if err != nil {
+		return err
 	}
 	if c.NArg() > 0 {
 		return usagef(c, "doctor takes no arguments, and found %q", c.Args().First())
@@ -40,7 +40,7 @@ func (p *program) doctor(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if format == formatJSON {
+	if forPrograms(format) {
 		err = printList(p, format, printedFindings(findings))
 	} else {
 		var rows [][]string

@@ -27,16 +27,16 @@ func (p *program) eventsCommand() *cli.Command {
 			"  vmop-cli events hello\n" +
 			"  vmop-cli events --cluster web -o json",
 		Flags: eitherFlags(machineFlags(
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT`: table or json"},
+			outputFlag("", formatTable),
 		)...),
 		Action: p.events,
 	}
 }
 
 func (p *program) events(c *cli.Context) error {
-	format := c.String("output")
-	if format != formatTable && format != formatJSON {
-		return usagef(c, "--output %q: want table or json", format)
+	format, err := outputFormat(c, formatTable)
+	if err != nil {
+		return err
 	}
 	if !inCluster(c) {
 		return p.eventsHere(c, format)
@@ -86,7 +86,7 @@ func (p *program) eventsHere(c *cli.Context, format string) error {
 
 // writeEvents writes what happened, the oldest first.
 func (p *program) writeEvents(format, namespace string, found []cluster.Happening) error {
-	if format == formatJSON {
+	if forPrograms(format) {
 		return printList(p, format, printedEvents(namespace, found))
 	}
 	if len(found) == 0 {

@@ -19,6 +19,8 @@ const (
 	oneHost    = "../../docs/one-host.md"
 	exitsBegin = "<!-- the exit codes, by go test ./frontends/cli -run TestExitCodes -update -->\n"
 	exitsEnd   = "<!-- end of the exit codes -->\n"
+	kindsBegin = "<!-- what is printed, by go test ./frontends/cli -run TestTableOfOutputs -update -->\n"
+	kindsEnd   = "<!-- end of what is printed -->\n"
 )
 
 // Documents and helps have the table of exit codes; and each row of it, for each command that
@@ -26,7 +28,7 @@ const (
 // code is asked after each command of all scripts (TestMain).
 func TestExitCodes(t *testing.T) {
 	var table strings.Builder
-	table.WriteString(exitsBegin + "| code | of | meaning |\n|---|---|---|\n")
+	table.WriteString("| code | of | meaning |\n|---|---|---|\n")
 	for _, e := range exitCodes() {
 		of := "all"
 		if len(e.of) > 0 {
@@ -34,23 +36,7 @@ func TestExitCodes(t *testing.T) {
 		}
 		table.WriteString("| " + e.code + " | " + of + " | " + e.meaning + " |\n")
 	}
-	table.WriteString(exitsEnd)
-	data, err := os.ReadFile(oneHost)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, found := strings.Cut(string(data), exitsBegin)
-	_, after, ended := strings.Cut(rest, exitsEnd)
-	switch want := before + table.String() + after; {
-	case !found || !ended:
-		t.Errorf("%s has no table of exit codes", oneHost)
-	case *update:
-		if err := os.WriteFile(oneHost, []byte(want), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	case want != string(data):
-		t.Errorf("%s has another table of exit codes; run: go test ./frontends/cli -run TestExitCodes -update", oneHost)
-	}
+	documentHas(t, oneHost, exitsBegin, table.String(), exitsEnd)
 
 	tried := triedExits(t)
 	app := (&program{getenv: func(string) string { return "" }}).app()
@@ -70,6 +56,27 @@ func TestExitCodes(t *testing.T) {
 				t.Errorf("no script has vmop-cli %s end with %s: %s", of, e.code, e.meaning)
 			}
 		}
+	}
+}
+
+// documentHas compares what stands in a document between two lines, or writes it there.
+func documentHas(t *testing.T, file, begin, table, end string) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(data), begin)
+	_, after, ended := strings.Cut(rest, end)
+	switch want := before + begin + table + end + after; {
+	case !found || !ended:
+		t.Errorf("%s has no line %s", file, begin)
+	case *update:
+		if err := os.WriteFile(file, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	case want != string(data):
+		t.Errorf("%s has another table; run: go test ./frontends/cli -run %s -update", file, t.Name())
 	}
 }
 

@@ -35,7 +35,7 @@ func (p *program) guestCommand() *cli.Command {
 			"  vmop-cli guest hello exec -- systemctl is-system-running\n" +
 			"  vmop-cli guest --stdin hello exec -- tee /etc/motd < motd",
 		Flags: machineFlags(
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT` of info: table, json or yaml"},
+			outputFlag("info", formatTable),
 			&cli.BoolFlag{Name: "stdin", Aliases: []string{"i"}, Usage: "let the command of exec read the standard input", DisableDefaultText: true},
 			&cli.DurationFlag{Name: "timeout", Usage: "wait for `DURATION`, such as 30s, and no longer", DefaultText: "for ever"},
 		),
@@ -49,7 +49,10 @@ func (p *program) guest(c *cli.Context) error {
 		return usagef(c, "want the NAME of a machine and what to do, and found %s", arguments(len(args)))
 	}
 	name, what, args := args[0], args[1], args[2:]
-	format := c.String("output")
+	format, err := outputFormat(c, formatTable)
+	if err != nil {
+		return err
+	}
 	var ask func(context.Context, *qga.Client) error
 	switch what {
 	case "ping":
@@ -79,8 +82,6 @@ func (p *program) guest(c *cli.Context) error {
 		return usagef(c, "--stdin is for exec")
 	case c.Duration("timeout") < 0:
 		return usagef(c, "--timeout %v: want 0 or more", c.Duration("timeout"))
-	case format != formatTable && format != formatJSON && format != formatYAML:
-		return usagef(c, "--output %q: want table, json or yaml", format)
 	}
 	m, err := p.active(c, name)
 	if err != nil {
@@ -224,7 +225,7 @@ func (p *program) guestInfo(ctx context.Context, a *qga.Client, format string) e
 	if err != nil {
 		return err
 	}
-	if format != formatTable {
+	if forPrograms(format) {
 		return p.printOne(format, printedGuest(&r))
 	}
 	rows := [][]string{{"Guest agent", textout.OrNone(r.Agent)}}

@@ -43,7 +43,7 @@ func (p *program) imageCommand() *cli.Command {
 			dataDirFlag(),
 			&cli.StringFlag{Name: "checksum", Usage: "pull: that of the image, `SUM`: sha256:HEX or sha512:HEX"},
 			&cli.DurationFlag{Name: "unused-for", Value: host.PruneAfter, Usage: "prune: the `DURATION`, such as 24h; 0 for all that are not in use"},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT` of list: table or json"},
+			outputFlag("list", formatTable),
 		}, sourceFlags()...),
 		Action: p.image,
 	}
@@ -83,14 +83,15 @@ func (p *program) image(c *cli.Context) error {
 		return usagef(c, "want list, pull, delete or prune")
 	}
 	action, args := args[0], args[1:]
-	format := c.String("output")
+	format, err := outputFormat(c, formatTable)
+	if err != nil {
+		return err
+	}
 	switch {
 	case action != "list" && action != "pull" && action != "delete" && action != "prune":
 		return usagef(c, "%q: want list, pull, delete or prune", action)
 	case c.IsSet("output") && action != "list":
 		return usagef(c, "--output is for list")
-	case format != formatTable && format != formatJSON:
-		return usagef(c, "--output %q: want table or json", format)
 	case c.IsSet("unused-for") && action != "prune":
 		return usagef(c, "--unused-for is for prune")
 	case (c.IsSet("checksum") || c.IsSet("image-path") || c.IsSet("image-ca")) && action != "pull":
@@ -165,7 +166,7 @@ func (p *program) listImages(c *cli.Context, h *host.Host, format string) error 
 	if err != nil {
 		return err
 	}
-	if format == formatJSON {
+	if forPrograms(format) {
 		return printList(p, format, printedImages(all))
 	}
 	if len(all) == 0 {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -37,16 +36,16 @@ func (p *program) inspectCommand() *cli.Command {
 			"  vmop-cli inspect --context lab -n shop web",
 		Flags: eitherFlags(machineFlags(
 			&cli.StringFlag{Name: "socket", Usage: "`PATH` of a QMP socket"},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT`: table, json or yaml"},
+			outputFlag("", formatTable),
 		)...),
 		Action: p.inspect,
 	}
 }
 
 func (p *program) inspect(c *cli.Context) error {
-	format := c.String("output")
-	if !slices.Contains([]string{formatTable, formatJSON, formatYAML}, format) {
-		return usagef(c, "--output %q: want table, json or yaml", format)
+	format, err := outputFormat(c, formatTable)
+	if err != nil {
+		return err
 	}
 	if inCluster(c) {
 		if c.String("socket") != "" {
@@ -103,7 +102,7 @@ func (p *program) inspect(c *cli.Context) error {
 		return err
 	}
 	base := output.Machine{}
-	if format != formatTable {
+	if forPrograms(format) {
 		h, err := p.host(c)
 		if err != nil {
 			return err
@@ -121,7 +120,7 @@ func (p *program) inspectImage(ctx context.Context, format, path string) error {
 	if err != nil {
 		return err
 	}
-	if format != formatTable {
+	if forPrograms(format) {
 		return p.printOne(format, printedImage(&report))
 	}
 	return inspect.WriteImage(p.stdout, &report)
@@ -129,7 +128,7 @@ func (p *program) inspectImage(ctx context.Context, format, path string) error {
 
 // writeReport writes a report, which is about base if that has a name.
 func (p *program) writeReport(format string, r *inspect.Report, base output.Machine) error {
-	if format != formatTable {
+	if forPrograms(format) {
 		printed := printedReport(r, base)
 		return p.printOne(format, &printed)
 	}

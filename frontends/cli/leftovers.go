@@ -27,7 +27,7 @@ func (p *program) leftoversCommand() *cli.Command {
 			"  vmop-cli leftovers -n shop\n" +
 			"  vmop-cli leftovers -A -o json",
 		Flags: clusterFlags(
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT`: table or json"},
+			outputFlag("", formatTable),
 			&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "in all namespaces", DisableDefaultText: true},
 		),
 		Action: p.leftovers,
@@ -47,9 +47,9 @@ type leftover struct {
 }
 
 func (p *program) leftovers(c *cli.Context) error {
-	format := c.String("output")
-	if format != formatTable && format != formatJSON {
-		return usagef(c, "--output %q: want table or json", format)
+	format, err := outputFormat(c, formatTable)
+	if err != nil {
+		return err
 	}
 	if c.NArg() > 0 {
 		return usagef(c, "leftovers takes no arguments, and found %q", c.Args().First())
@@ -81,7 +81,7 @@ func (p *program) leftovers(c *cli.Context) error {
 			out[i].Size = spec.Bytes(*r.Size)
 		}
 	}
-	if format == formatJSON {
+	if forPrograms(format) {
 		if err := printList(p, format, printedLeftovers(out)); err != nil {
 			return err
 		}

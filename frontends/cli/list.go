@@ -30,7 +30,7 @@ func (p *program) listCommand() *cli.Command {
 		Flags: eitherFlags(
 			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "only machines of this `NAMESPACE`; in a cluster the context's unless told otherwise"},
 			dataDirFlag(),
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT`: table, wide or json"},
+			outputFlag("", formatTable, formatWide),
 			&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "in a cluster: the machines of all namespaces", DisableDefaultText: true},
 		),
 		Action: p.list,
@@ -50,9 +50,9 @@ type listed struct {
 }
 
 func (p *program) list(c *cli.Context) error {
-	format := c.String("output")
-	if format != formatTable && format != formatWide && format != formatJSON {
-		return usagef(c, "--output %q: want table, wide or json", format)
+	format, err := outputFormat(c, formatTable, formatWide)
+	if err != nil {
+		return err
 	}
 	if c.NArg() > 0 {
 		return usagef(c, "list takes no arguments, and found %q", c.Args().First())
@@ -71,7 +71,7 @@ func (p *program) list(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if format == formatJSON {
+	if forPrograms(format) {
 		printed := []output.Machine{}
 		for _, m := range machines {
 			printed = append(printed, p.printedHere(h, &m))

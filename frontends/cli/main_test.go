@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -24,10 +23,10 @@ func TestMain(m *testing.M) {
 	}
 	testscript.Main(m, map[string]func(){
 		"vmop-cli": func() {
-			if !slices.Contains(os.Args, "json") && !slices.ContainsFunc(os.Args, func(a string) bool { return strings.HasSuffix(a, "=json") }) {
+			if !forProgramsAsked(os.Args[1:]) {
 				os.Exit(checkedExit(Main(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr)))
 			}
-			// What is printed as JSON is as the schema says.
+			// What is printed for programs is as the schema says.
 			var printed bytes.Buffer
 			code := Main(context.Background(), os.Args, os.Stdin, io.MultiWriter(os.Stdout, &printed), os.Stderr)
 			if problem := checked(os.Args[1:], printed.Bytes()); problem != "" && !slices.Contains(os.Args, "render") {

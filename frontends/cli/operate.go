@@ -29,7 +29,7 @@ func operateFlags() []cli.Flag {
 		&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "the machines of the namespace that the label `SELECTOR` chooses; in a cluster only"},
 		&cli.BoolFlag{Name: "dry-run", Usage: "say what would be asked for, of which machines; in a cluster only", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask whether all of them are meant", DisableDefaultText: true},
-		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT` of the result, text or json; json in a cluster only"},
+		outputFlag("the result in a cluster", formatText),
 		&cli.BoolFlag{Name: "wait", Aliases: []string{"w"}, Usage: "wait until it is done, which is the default; in a cluster only", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "no-wait", Usage: "only ask for it; in a cluster only", DisableDefaultText: true},
 	}
@@ -93,8 +93,9 @@ type operating struct {
 // operate does the same to some machines of a cluster, by operations, and waits until
 // all have ended. If one has failed, so has the command.
 func (p *program) operate(c *cli.Context, kind spec.OperationType) error {
-	if o := c.String("output"); o != "" && o != "text" && o != "json" {
-		return usagef(c, "--output %s: want text or json", o)
+	format, err := outputFormat(c, formatText)
+	if err != nil {
+		return err
 	}
 	if c.Bool("wait") && c.Bool("no-wait") {
 		return usagef(c, "want --wait or --no-wait, not both")
@@ -130,7 +131,7 @@ func (p *program) operate(c *cli.Context, kind spec.OperationType) error {
 			return err
 		}
 	}
-	alone := c.NArg() == 1 && c.String("output") != "json" && !c.Bool("dry-run")
+	alone := c.NArg() == 1 && !forPrograms(format) && !c.Bool("dry-run")
 	what := string(w.verb()) + " of several machines"
 	if alone {
 		what = fullName(vms[0].Namespace, vms[0].Name) + ": " + string(w.verb())
@@ -150,7 +151,7 @@ func (p *program) operate(c *cli.Context, kind spec.OperationType) error {
 	if alone {
 		return w.tellOne(results[0])
 	}
-	err = p.printOperated(results, c.String("output") == "json")
+	err = p.printOperated(results, format)
 	if signals.Err() != nil {
 		return errors.New("the wait has ended; what was asked for goes on")
 	}
@@ -486,7 +487,7 @@ func (w *operating) tellOne(r operated) error {
 }
 
 // printOperated prints results. One that has failed is an error.
-func (p *program) printOperated(results []operated, asJSON bool) error {
+func (p *program) printOperated(results []operated, format string) error {
 	failed := 0
 	for _, r := range results {
 		if r.failed {
@@ -497,15 +498,15 @@ func (p *program) printOperated(results []operated, asJSON bool) error {
 			line += ": " + r.Message
 		}
 		switch {
-		case asJSON:
+		case forPrograms(format):
 		case r.failed:
 			p.note("%s", line)
 		default:
 			fmt.Fprintln(p.stdout, textout.Cell(line))
 		}
 	}
-	if asJSON {
-		if err := printList(p, formatJSON, printedOperations(results)); err != nil {
+	if forPrograms(format) {
+		if err := printList(p, format, printedOperations(results)); err != nil {
 			return err
 		}
 	}

@@ -25,11 +25,11 @@ func TestAFailedOperationIsAnError(t *testing.T) {
 	good := operated{Machine: "db", Namespace: "shop", Type: "Start", Phase: string(spec.OperationCompleted), Message: "the machine runs"}
 	var out, errs bytes.Buffer
 	p := &program{stdout: &out, stderr: &errs}
-	err := p.printOperated([]operated{bad, good}, false)
+	err := p.printOperated([]operated{bad, good}, formatText)
 	if err == nil || err.Error() != "1 of 2 failed" || !strings.Contains(errs.String(), "shop/web: start: Failed: because") || out.String() != "shop/db: start: Completed: the machine runs\n" {
 		t.Errorf("%v\n%s%s", err, &out, &errs)
 	}
-	if err := p.printOperated([]operated{good}, true); err != nil || !strings.Contains(out.String(), `"result": "Completed"`) {
+	if err := p.printOperated([]operated{good}, formatJSON); err != nil || !strings.Contains(out.String(), `"result": "Completed"`) {
 		t.Errorf("%v\n%s", err, &out)
 	}
 }

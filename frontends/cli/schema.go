@@ -19,12 +19,20 @@ import (
 
 //go:generate sh -c "go run . __schema >../../docs/vmop-cli.schema.json"
 
-// described is what a command prints with -o json, in one of the ways that it has.
+// described is what a command prints with -o json or yaml, in one of the ways that it has.
 type described struct {
-	name, command, about string
+	// name is that of its schema. Call is how the command is called for it, and about what
+	// it is.
+	name, call, about string
 	// list says that it prints a List of such.
 	list bool
 	of   any
+}
+
+// command is the command's name.
+func (d *described) command() string {
+	name, _, _ := strings.Cut(d.call, " ")
+	return name
 }
 
 // The two forms of what is printed.
@@ -34,35 +42,35 @@ const (
 )
 
 // outputs are all of them, but for those of render: manifests, configurations and
-// command lines have their own definitions.
+// command lines have their own definitions. The documents have the table from here.
 func outputs() []described {
 	return []described{
 		{"changes", "changes", "what a change of a manifest needs, or what waits for a restart", many, output.Changes{}},
-		{"diff", "diff", "what applying manifests would change in a cluster", many, output.Changes{}},
 		{"describe", "describe", "a machine of this host or of a cluster, and what to do next", one, output.Machine{}},
-		{"disk-list", "disk", "the disks of a machine of this host", many, output.Disk{}},
-		{"disk-done", "disk", "what became of what was asked for of a disk of a cluster", one, output.DiskResult{}},
-		{"disk-list-cluster", "disk", "the disks of a cluster", many, output.VirtualDisk{}},
+		{"diff", "diff", "what applying manifests would change in a cluster", many, output.Changes{}},
+		{"disk-list", "disk list", "the disks of a machine of this host", many, output.Disk{}},
+		{"disk-done", "disk create|resize|delete|attach|detach --cluster", "what became of what was asked for of a disk of a cluster", one, output.DiskResult{}},
+		{"disk-list-cluster", "disk list --cluster", "the disks of a cluster", many, output.VirtualDisk{}},
 		{"doctor", "doctor", "what this host has for machines", many, output.HostFinding{}},
-		{"events", "events", "what happened to a machine", many, output.Event{}},
-		{"guest-info", "guest", "what the guest agent says", one, output.GuestInfo{}},
-		{"image-list", "image", "the images that were fetched to this host", many, output.CachedImage{}},
-		{"inspect", "inspect", "a machine of this host or of a cluster", one, output.Machine{}},
-		{"inspect-image", "inspect", "an image", one, output.DiskImage{}},
+		{"events", "events", "what happened to a machine, the oldest first", many, output.Event{}},
+		{"guest-info", "guest info", "what the guest agent says", one, output.GuestInfo{}},
+		{"image-list", "image list", "the images that were fetched to this host, the latest first", many, output.CachedImage{}},
+		{"inspect", "inspect NAME", "a machine of this host or of a cluster, and what its QEMU or its pod says", one, output.Machine{}},
+		{"inspect-image", "inspect FILE", "an image", one, output.DiskImage{}},
 		{"leftovers", "leftovers", "what deleted machines have left in a cluster", many, output.Leftover{}},
 		{"list", "list", "the machines of this host or of a cluster", many, output.Machine{}},
-		{"restart", "restart", "what became of machines of a cluster that were restarted", many, output.Operation{}},
-		{"snapshot-list", "snapshot", "the snapshots of a machine of this host", many, output.Snapshot{}},
-		{"spice", "spice", "the connection of --print", one, output.DisplayConnection{}},
-		{"spice-proxy", "spice", "the port of --proxy-only", one, output.DisplayProxy{}},
-		{"start", "start", "what became of machines of a cluster that were started", many, output.Operation{}},
-		{"stop", "stop", "what became of machines of a cluster that were stopped", many, output.Operation{}},
+		{"restart", "restart --cluster", "what became of machines of a cluster that were restarted", many, output.Operation{}},
+		{"snapshot-list", "snapshot list", "the snapshots of a machine of this host, the oldest first", many, output.Snapshot{}},
+		{"spice", "spice --print", "the connection to a display", one, output.DisplayConnection{}},
+		{"spice-proxy", "spice --proxy-only", "the port that leads to a display", one, output.DisplayProxy{}},
+		{"start", "start --cluster", "what became of machines of a cluster that were started", many, output.Operation{}},
+		{"stop", "stop --cluster", "what became of machines of a cluster that were stopped", many, output.Operation{}},
 		{"takeover", "takeover", "what becomes of a cluster of VM-Operator", many, output.TakeoverFinding{}},
 		{"top", "top", "what machines of this host use", many, output.Metrics{}},
-		{"validate", "validate", "what there is to say of manifests", many, output.ManifestFinding{}},
+		{"validate", "validate", "what there is to say of manifests, what is wrong at the end", many, output.ManifestFinding{}},
 		{"version", "version", "this program, and the QEMU that it finds", one, output.Version{}},
-		{"vnc", "vnc", "the connection of --print", one, output.DisplayConnection{}},
-		{"vnc-proxy", "vnc", "the port of --proxy-only", one, output.DisplayProxy{}},
+		{"vnc", "vnc --print", "the connection to a display", one, output.DisplayConnection{}},
+		{"vnc-proxy", "vnc --proxy-only", "the port that leads to a display", one, output.DisplayProxy{}},
 		{"wait", "wait", "the machine of this host that was waited for", one, output.Machine{}},
 	}
 }
@@ -116,7 +124,7 @@ func schemaOf(all []described) *schema {
 				},
 			}
 		}
-		d.Description = "vmop-cli " + o.command + ": " + o.about
+		d.Description = "vmop-cli " + o.call + ": " + o.about
 		s.Defs[o.name] = &d
 	}
 	return s

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/output"
 )
@@ -54,9 +56,9 @@ func TestSchemaHasAllCommands(t *testing.T) {
 	}
 	described := []string{"render"} // what it prints is defined elsewhere
 	for _, o := range outputs() {
-		described = append(described, o.command)
-		if !regexp.MustCompile(`vmop-cli ` + o.command + ` [^\n]*-o json`).MatchString(scripts) {
-			t.Errorf("no script has vmop-cli %s -o json", o.command)
+		described = append(described, o.command())
+		if !regexp.MustCompile(`vmop-cli ` + o.command() + ` [^\n]*-o json`).MatchString(scripts) {
+			t.Errorf("no script has vmop-cli %s -o json", o.command())
 		}
 	}
 	p := &program{}
@@ -69,15 +71,16 @@ func TestSchemaHasAllCommands(t *testing.T) {
 	}
 }
 
-// checked is what is wrong with the JSON that a command has printed; "" if nothing is,
-// or if it was none.
+// checked is what is wrong with the JSON or YAML that a command has printed; "" if nothing
+// is, or if it was none.
 func checked(args []string, printed []byte) string {
-	asJSON := slices.ContainsFunc(args, func(a string) bool { return a == "-o=json" || a == "--output=json" })
-	for i := range args[:max(len(args)-1, 0)] {
-		asJSON = asJSON || (args[i] == "-o" || args[i] == "--output") && args[i+1] == "json"
-	}
-	if !asJSON || len(bytes.TrimSpace(printed)) == 0 {
+	all := outputs()
+	if !forProgramsAsked(args) || len(bytes.TrimSpace(printed)) == 0 || !slices.ContainsFunc(all, func(o described) bool { return slices.Contains(args, o.command()) }) {
 		return ""
+	}
+	printed, err := yaml.YAMLToJSON(printed) // which JSON is, too
+	if err != nil {
+		return err.Error()
 	}
 	var value any
 	if err := json.Unmarshal(printed, &value); err != nil {
@@ -87,11 +90,10 @@ func checked(args []string, printed []byte) string {
 	if err := json.Unmarshal(printed, new(output.Output)); err != nil {
 		return err.Error()
 	}
-	all := outputs()
 	s := schemaOf(all)
 	problems := ""
 	for _, o := range all {
-		if !slices.Contains(args, o.command) {
+		if !slices.Contains(args, o.command()) {
 			continue
 		}
 		err := s.check(o.name, s.Defs[o.name], value)
@@ -101,6 +103,23 @@ func checked(args []string, printed []byte) string {
 		problems += err.Error() + "\n"
 	}
 	return problems
+}
+
+// forProgramsAsked reports whether a command line asks for what programs read.
+func forProgramsAsked(args []string) bool {
+	for i, a := range args {
+		value, given := strings.CutPrefix(a, "-o=")
+		if !given {
+			value, given = strings.CutPrefix(a, "--output=")
+		}
+		if !given && (a == "-o" || a == "--output") && i+1 < len(args) {
+			value = args[i+1]
+		}
+		if forPrograms(value) {
+			return true
+		}
+	}
+	return false
 }
 
 // The schema fits what Go's JSON has of its types, whatever is in them.

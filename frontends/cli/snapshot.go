@@ -34,7 +34,7 @@ func (p *program) snapshotCommand() *cli.Command {
 			"  vmop-cli snapshot delete web before-upgrade",
 		Flags: machineFlags(
 			&cli.BoolFlag{Name: "discard", Usage: "restore: do not keep the machine as it is now; that is lost", DisableDefaultText: true},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT` of list: table or json"},
+			outputFlag("list", formatTable),
 		),
 		Action: p.snapshot,
 	}
@@ -46,7 +46,10 @@ func (p *program) snapshot(c *cli.Context) error {
 		return usagef(c, "want create, list, restore or delete, and the NAME of a machine, and found %s", arguments(len(args)))
 	}
 	action, args := args[0], args[1:]
-	format := c.String("output")
+	format, err := outputFormat(c, formatTable)
+	if err != nil {
+		return err
+	}
 	switch {
 	case action != "create" && action != "list" && action != "restore" && action != "delete":
 		return usagef(c, "%q: want create, list, restore or delete", action)
@@ -54,8 +57,6 @@ func (p *program) snapshot(c *cli.Context) error {
 		return usagef(c, "--discard is for restore")
 	case c.IsSet("output") && action != "list":
 		return usagef(c, "--output is for list")
-	case format != formatTable && format != formatJSON:
-		return usagef(c, "--output %q: want table or json", format)
 	case len(args) > 2 || len(args) == 2 && action == "list":
 		return usagef(c, "%s: found %q, which is too much", action, args[len(args)-1])
 	case len(args) < 2 && (action == "restore" || action == "delete"):
@@ -150,7 +151,7 @@ func (p *program) listSnapshots(m *host.Machine, format string) error {
 	if err != nil {
 		return err
 	}
-	if format == formatJSON {
+	if forPrograms(format) {
 		return printList(p, format, printedSnapshots(m, all))
 	}
 	if len(all) == 0 {

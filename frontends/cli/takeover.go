@@ -40,28 +40,29 @@ func (p *program) takeoverCommand() *cli.Command {
 			&cli.StringSliceFlag{Name: "from", Usage: "look at the objects in `DIR` or FILE instead of a cluster"},
 			&cli.StringSliceFlag{Name: "install", Usage: "`DIR` or FILE with the objects that are going to be installed, as kubectl kustomize writes them; - is the standard input"},
 			&cli.StringFlag{Name: "operator-config", Usage: "`FILE` with the operator's configuration (default: that of --install, which has the settings in any case)"},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT`: table or json"},
+			outputFlag("", formatTable),
 		),
 		Action: p.takeover,
 	}
 }
 
 func (p *program) takeover(c *cli.Context) error {
-	format := c.String("output")
+	format, err := outputFormat(c, formatTable)
+	if err != nil {
+		return err
+	}
 	switch {
 	case !c.Bool("check"):
 		return usagef(c, "--check is missing: it is the only thing that this command does; docs/from-vm-operator.md has the rest")
 	case c.NArg() > 0:
 		return usagef(c, "unexpected argument %q: files are named by --from and --install", c.Args().First())
-	case format != formatTable && format != formatJSON:
-		return usagef(c, "--output %q: want table or json", format)
 	}
 	in, err := p.takeoverInput(c)
 	if err != nil {
 		return &exitStatus{code: exitTakeoverError, err: err}
 	}
 	found := takeover.Check(in)
-	if format == formatJSON {
+	if forPrograms(format) {
 		err = printList(p, format, printedTakeover(found))
 	} else {
 		err = p.writeFindings(found)

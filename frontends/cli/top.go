@@ -30,7 +30,7 @@ func (p *program) topCommand() *cli.Command {
 			"  vmop-cli top web --interval 5s -o json",
 		Flags: machineFlags(
 			&cli.DurationFlag{Name: "interval", Value: time.Second, Usage: "the `DURATION` between the two looks"},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "`FORMAT`: table or json"},
+			outputFlag("", formatTable),
 		),
 		Action: p.top,
 	}
@@ -62,11 +62,12 @@ type usedNet struct {
 }
 
 func (p *program) top(c *cli.Context) error {
-	format := c.String("output")
+	format, err := outputFormat(c, formatTable)
+	if err != nil {
+		return err
+	}
 	interval := c.Duration("interval")
 	switch {
-	case format != formatTable && format != formatJSON:
-		return usagef(c, "--output %q: want table or json", format)
 	case interval <= 0:
 		return usagef(c, "--interval %v: want more than 0", interval)
 	case c.NArg() > 1:
@@ -151,7 +152,7 @@ func usedOf(m *host.Machine, before, after host.Usage) used {
 }
 
 func (p *program) showTop(format string, out []used) error {
-	if format == formatJSON {
+	if forPrograms(format) {
 		all := make([]output.Metrics, len(out))
 		for i := range out {
 			all[i] = printedMetrics(&out[i])

@@ -20,7 +20,7 @@ var seedDocuments = []struct{ field, does string }{
 }
 
 const (
-	ofUserData = "acts on bootcmd only"
+	ofUserData = "acts only on what is for each boot, such as bootcmd"
 	ofNetwork  = "keeps the network that it has set up"
 	anew       = "everything anew, with other SSH host keys"
 )
