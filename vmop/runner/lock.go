@@ -20,7 +20,7 @@ import (
 // LockFile is the lock file in a machine's data and runtime directories.
 const LockFile = "lock"
 
-// ErrLocked says that another process has the lock of a directory.
+// ErrLocked is the error when another process has the lock of a directory.
 var ErrLocked = errors.New("the directory is locked")
 
 // Holder is a process that holds a machine's lock.
@@ -116,12 +116,12 @@ func holds(pid int, want os.FileInfo) bool {
 	return false
 }
 
-// IsQEMU says whether the process is a QEMU system emulator.
+// IsQEMU reports whether the process is a QEMU system emulator.
 func (h Holder) IsQEMU() bool {
 	return strings.HasPrefix(h.Executable, "qemu-system-") || h.Executable == "qemu-kvm"
 }
 
-// isHelper says whether the process serves a QEMU.
+// isHelper reports whether the process serves a QEMU.
 func (h Holder) isHelper() bool { return slices.Contains(qemucmd.HelperNames(), h.Executable) }
 
 // what names the process in a message.
@@ -185,10 +185,9 @@ func (e *Engine) unlock() error {
 	return errors.Join(errs...)
 }
 
-// endOrphan ends a QEMU whose runner is gone, with its helpers, and says whether
-// there was one. It fails with [ErrRunning] if a runner lives. The QEMU in a
-// runtime directory that is not in the data directory is another machine's, and
-// is left alone.
+// endOrphan ends a QEMU whose runner is gone, with its helpers, and reports whether there was one.
+// It fails with [ErrRunning] if a runner lives. The QEMU in a runtime directory that is not in the
+// data directory is another machine's, and is left alone.
 func (e *Engine) endOrphan(ctx context.Context, dir string) (ended bool, err error) {
 	holders, err := allHolders(dir)
 	if err != nil {

@@ -10,9 +10,8 @@ import (
 	"github.com/vmop/sdk/vmop/vmopagent"
 )
 
-// loginRetry is the pause before the connection to the VMOP agent's port is made
-// again; it doubles up to loginRetryMax. QEMU closes the connection only when it
-// ends, or when somebody tells it to.
+// loginRetry is the pause before the connection to the VMOP agent's port is made again; it doubles
+// up to loginRetryMax. QEMU closes the connection only when it ends, or on a command.
 const (
 	loginRetry    = time.Second
 	loginRetryMax = time.Minute
@@ -58,8 +57,8 @@ func (l *login) close() {
 	}
 }
 
-// want tells who is to be logged in; telling the same again changes nothing. The
-// caller holds e.mu, so that the last one told is the last one wanted.
+// want sets the user to be logged in. The caller holds e.mu, so that the last call has the last
+// wanted user.
 func (l *login) want(user string) { replace(l.users, user) }
 
 // port reports whether the guest has the agent's port open. It is for the goroutine

@@ -83,7 +83,7 @@ func (l *LogReporter) Message(m Message) {
 	l.write(logLine{Time: m.Time.Format(logTime), Level: m.Level, Source: m.Source, Message: m.Text})
 }
 
-// tell says how many lines of a source were suppressed, if any.
+// tell logs how many lines of a source were suppressed, if any.
 func (l *LogReporter) tell(source string, suppressed int, at time.Time) {
 	if suppressed > 0 {
 		l.write(logLine{Time: at.Format(logTime), Level: LevelWarning, Source: source, Message: suppressedLines(suppressed)})

@@ -73,9 +73,8 @@ func (f *follower) observe(ctx context.Context, in wish) (live.Observed, error) 
 	return o, nil
 }
 
-// noBalloonDriver says whether no driver has sent the balloon's statistics since
-// QEMU's start: each does so first of all. Where that cannot be asked, nothing is
-// known.
+// noBalloonDriver reports whether no driver has sent the balloon's statistics since QEMU's start:
+// each does so first of all. Where that cannot be asked, nothing is known.
 func (f *follower) noBalloonDriver(ctx context.Context) (bool, error) {
 	raw, err := answer(ctx, f.client, qmp.QOMGet{Path: qemucmd.DevicePath(qemucmd.BalloonID), Property: "guest-stats"})
 	if err != nil {
@@ -90,14 +89,14 @@ func (f *follower) noBalloonDriver(ctx context.Context) (bool, error) {
 	return json.Unmarshal(raw, &stats) == nil && stats.LastUpdate != nil && *stats.LastUpdate == 0, nil
 }
 
-// refusal says whether QEMU answered, but with an error.
+// refusal reports whether QEMU answered, but with an error.
 func refusal(err error) bool {
 	var e *qmp.Error
 	return errors.As(err, &e)
 }
 
-// usbDevices finds the USB devices of the host that the machine has. Who has never had
-// any is not asked.
+// usbDevices finds the USB devices of the host that the machine has. A machine that never had any
+// is not queried.
 func (f *follower) usbDevices(ctx context.Context, in wish) ([]string, error) {
 	f.hasUSB = f.hasUSB || len(in.config.Runner.VM.USBDevices)+len(f.machine.Started.Runner.VM.USBDevices) > 0
 	if !f.hasUSB {

@@ -24,10 +24,10 @@ type Options struct {
 	// Secrets are the contents of Secrets by their names and keys: documents for
 	// cloud-init of which the configuration names no file.
 	Secrets map[string]map[string][]byte
-	// Reporter is told what happens; nil tells nobody.
+	// Reporter receives what happens; it may be nil.
 	Reporter Reporter
-	// ConsoleLog tells the reporter each line that the guest prints on its serial
-	// console, with the source "console".
+	// ConsoleLog passes to the reporter each line that the guest prints on its serial console, with
+	// the source "console".
 	ConsoleLog bool
 	// Volumes are directories whose content others may have written, such as those
 	// in which a pod's volumes are mounted: no symbolic link below them is followed
@@ -46,7 +46,7 @@ type Options struct {
 	// network; see [OpenTaps]. The engine hands them to QEMU and closes them, once
 	// [Engine.Run] was called. It opens those that are missing.
 	Taps map[int]*tap.Device
-	// Emulation says why Host has no KVM.
+	// Emulation is why Host has no KVM.
 	Emulation Emulation
 	// Field is what whoever has written the machine down calls a field of its
 	// configuration, such as "vm.drives[0]", and Machine the machine of a data directory;

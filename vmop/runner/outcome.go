@@ -7,7 +7,7 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// Cause says why a machine ended.
+// Cause is why a machine ended.
 type Cause = runnerconfig.Cause
 
 // The causes that an [Outcome] can have.
@@ -35,7 +35,7 @@ const (
 	ExitFailure = runnerconfig.ExitFailure
 )
 
-// ErrRunning says that another runner runs the machine.
+// ErrRunning is the error when another runner runs the machine.
 var ErrRunning = errors.New("the machine is already running")
 
 // stoppedBefore is the message of a start that was given up because a stop was
@@ -53,7 +53,7 @@ type machineEnd struct {
 	resetEnds bool   // this engine had told QEMU to end at a reset
 	asked     bool   // this engine had asked the machine to end
 	forced    bool   // and went on to quit or kill
-	hurried   bool   // because somebody asked not to wait for the guest
+	hurried   bool   // because of a request not to wait for the guest
 	memory    string // what the kernel has to say of a QEMU that it killed, "" if nothing
 	helper    string // what happened to a helper, "" if nothing did
 }

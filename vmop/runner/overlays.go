@@ -10,10 +10,10 @@ import (
 	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
-// MergeOverlays completes a copy of the disks of a machine that ran, by its data
-// directory: what the guest wrote meanwhile is merged into the images, which are
-// returned. The machine must not run, and whoever calls has the directory's lock. It
-// may be interrupted and repeated. Where there was no such copy, it does nothing.
+// MergeOverlays completes a copy of the disks of a machine that ran, by its data directory: what
+// the guest wrote meanwhile is merged into the images, which are returned. The machine must not
+// run, and the caller holds the directory's lock. It may be interrupted and repeated. Where there
+// was no such copy, it does nothing.
 func MergeOverlays(ctx context.Context, dataDir string) (images []string, err error) {
 	return overlay.Settle(ctx, dataDir, func(images []string) error { return noteMerged(dataDir, images) })
 }

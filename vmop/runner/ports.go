@@ -62,7 +62,7 @@ func (m *machine) rereadPorts() error {
 	return nil
 }
 
-// wantedUser is the user whom the VMOP agent shall log in; empty is nobody.
+// wantedUser is the user whom the VMOP agent is to log in; empty is none.
 func wantedUser(c *runnerconfig.Config) string {
 	if d := c.Runner.VM.Display; d != nil {
 		return d.LoggedInUser

@@ -12,7 +12,7 @@ import (
 type schedule struct {
 	// Agent is when a guest whose agent was asked is also asked by ACPI.
 	Agent time.Duration
-	// Quit is when QEMU is told to quit.
+	// Quit is when QEMU gets the command to quit.
 	Quit time.Duration
 	// Kill is when it is killed: the whole timeout.
 	Kill time.Duration
@@ -30,9 +30,9 @@ func powerDownSchedule(timeout time.Duration) schedule {
 // first time; it doubles then. A guest that still boots overlooks the first.
 const pressInterval = 5 * time.Second
 
-// powerDown ends the machine: by the guest's agent, by ACPI, by QEMU's quit, by
-// TERM, by KILL. It returns once QEMU has ended and says whether it went beyond asking
-// the guest. ask ends the asking early; hurry also ends the waiting for quit.
+// powerDown ends the machine: by the guest's agent, by ACPI, by QEMU's quit, by TERM, by KILL. It
+// returns once QEMU has ended and reports whether it went beyond asking the guest. ask ends the
+// asking early; hurry also ends the waiting for quit.
 func (e *Engine) powerDown(ask, hurry context.Context, m *machine) (forced bool, err error) {
 	begin := time.Now()
 	// The timeout may be changed meanwhile.
@@ -113,7 +113,7 @@ func (e *Engine) askAgent(ctx context.Context, m *machine, until func() time.Tim
 	return m.qemu.wait(ctx) == nil
 }
 
-// tellAgent asks the guest agent once and says whether it was there.
+// tellAgent asks the guest agent once and reports whether it was there.
 func (e *Engine) tellAgent(ctx context.Context, m *machine) bool {
 	if err := agentShutdown(ctx, m.client, m.agentSocket); err != nil {
 		if !errors.Is(err, errNoAgent) && !m.qemu.ended() {
@@ -158,8 +158,8 @@ func (e *Engine) askACPI(ctx context.Context, m *machine) bool {
 	}
 }
 
-// boundEnd kills a QEMU that has told that it ends and is stuck in that. It returns
-// once QEMU has ended, or will by the hands of others.
+// boundEnd kills a QEMU that has announced its end and is stuck. It returns once QEMU has ended, or
+// will by the hands of others.
 func (e *Engine) boundEnd(m *machine) {
 	if e.stuckAtEnd(m) {
 		e.message(LevelError, "QEMU does not end although it has told so: killing it")
@@ -174,10 +174,9 @@ func (e *Engine) goesOn() {
 	e.end.revived = e.end.revived || e.ending.Err() != nil
 }
 
-// stuckAtEnd waits for QEMU to end and says whether it never will. It gets the
-// power-down timeout, because it may have much to write back. A QEMU that answers
-// then is not stuck: a custom machine type can keep it (-no-shutdown). One whose
-// machine went on is nobody's to kill.
+// stuckAtEnd waits for QEMU to end and reports whether it never will. It gets the power-down
+// timeout, because it may have much to write back. A QEMU that answers then is not stuck: a custom
+// machine type can keep it (-no-shutdown). One whose machine went on is nobody's to kill.
 func (e *Engine) stuckAtEnd(m *machine) bool {
 	select {
 	case <-m.qemu.done:

@@ -67,7 +67,7 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 		s.Accelerator, s.Emulation = cmd.Accelerator, e.emulation(cmd.Accelerator)
 		s.MaximumCPUs = m.CPU.Maximum
 		s.MaximumRAM = m.Memory.Size
-		s.Shares = e.o.Config.Runner.VM.Shares // which nobody changes
+		s.Shares = e.o.Config.Runner.VM.Shares // which never change
 		// What the machine begins with, as VM-Operator's runner reports it.
 		s.CPUs, s.RAM = 1, m.Memory.Size
 	})
@@ -211,7 +211,7 @@ func (e *Engine) build(m qemucmd.Machine) (qemucmd.Command, error) {
 	return cmd, e.inConfiguration(err)
 }
 
-// checkGiven looks for the files that only somebody else can provide.
+// checkGiven looks for the files that the runner cannot make.
 func (e *Engine) checkGiven(vm *runnerconfig.VM) error {
 	var errs []error
 	check := func(path, what string) {

@@ -73,7 +73,7 @@ func startChild(name, executable string, args []string, files []*os.File, line f
 	return c, nil
 }
 
-// ended says whether the process has ended.
+// ended reports whether the process has ended.
 func (c *child) ended() bool {
 	select {
 	case <-c.done:

@@ -56,7 +56,7 @@ func (e *Engine) RefuseConfig(reason error) {
 	e.change(func(w *wish) { w.problem = reason.Error() })
 }
 
-// Note tells the reporter of something that happened around the engine.
+// Note reports something that happened around the engine.
 func (e *Engine) Note(level Level, text string) { e.message(level, "%s", text) }
 
 // RereadDisplaySecret has the files of the display secret read again.
@@ -100,10 +100,10 @@ func (e *Engine) tellDocuments() {
 // paused once it is. The condition GuestExecuting tells what has become of it.
 func (e *Engine) Pause() { e.change(func(w *wish) { w.power.Number++; w.power.Pause = true }) }
 
-// Resume lets a paused guest go on, whoever or whatever has paused it.
+// Resume lets a paused guest go on, whatever has paused it.
 func (e *Engine) Resume() { e.change(func(w *wish) { w.power.Number++; w.power.Pause = false }) }
 
-// check says what is wrong with a configuration.
+// check returns what is wrong with a configuration.
 func check(c *runnerconfig.Config) error {
 	if err := runnerconfig.Validate(c); err != nil {
 		return fmt.Errorf("runner configuration of %q: %w", c.Runner.VM.Name, err)
@@ -118,11 +118,10 @@ func (e *Engine) powerdownTimeout() time.Duration {
 	return time.Duration(*e.wished.config.Runner.VM.PowerdownTimeout) * time.Second
 }
 
-// Hurry is for a machine that is being stopped: its guest has at most that many
-// seconds to shut down, counted from when it was asked; with force it is not waited
-// for any more, and QEMU is told to quit, as after a second [Engine.Stop]. A time
-// that is not less than what the guest has already changes nothing: whoever runs the
-// engine may not have more.
+// Hurry is for a machine that is being stopped: its guest has at most that many seconds to shut
+// down, counted from when it was asked; with force it is not waited for any more, and QEMU is told
+// to quit, as after a second [Engine.Stop]. A time that is not less than what the guest has already
+// changes nothing: the caller may not have more.
 func (e *Engine) Hurry(seconds int64, force bool) {
 	e.mu.Lock()
 	less := seconds >= 0 && seconds < *e.wished.config.Runner.VM.PowerdownTimeout

@@ -59,8 +59,8 @@ func (e *Engine) terminating(message string) {
 	e.update(func(s *State) { s.Message = message })
 }
 
-// consoleClients tells who is connected to the display by a protocol: all of its
-// clients, each with its protocol, as they were found after an event.
+// consoleClients reports who is connected to the display by a protocol: all of its clients, each
+// with its protocol, as they were found after an event.
 func (e *Engine) consoleClients(protocol string, clients []live.Client) {
 	e.mu.Lock()
 	var before []live.Client

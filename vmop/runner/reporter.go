@@ -6,7 +6,7 @@ import (
 	"github.com/vmop/sdk/vmop/live"
 )
 
-// Level says how much a message matters.
+// Level is how much a message matters.
 type Level string
 
 // The levels of a [Message].
@@ -29,13 +29,13 @@ type Message struct {
 	Event *live.Event
 }
 
-// Reporter is told what happens to a machine. The engine calls it from several
-// goroutines, one call at a time, and waits for the call: an implementation
-// that talks to something slow must buffer.
+// Reporter receives what happens to a machine. The engine calls it from several goroutines, one
+// call at a time, and waits for the call: an implementation that talks to something slow must
+// buffer.
 type Reporter interface {
-	// State tells the whole state after each change.
+	// State reports the whole state after each change.
 	State(State)
-	// Message tells of a single happening.
+	// Message reports a single event.
 	Message(Message)
 }
 

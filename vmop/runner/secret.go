@@ -18,8 +18,8 @@ const (
 	passwordExpiryFile  = "password-expiry"
 )
 
-// hasDisplayPassword says whether the secret's directory has a password. An
-// empty directory name means that there is no secret.
+// hasDisplayPassword reports whether the secret's directory has a password. An empty directory name
+// means that there is no secret.
 func hasDisplayPassword(dir string) (bool, error) {
 	_, found, err := readSecret(dir, displayPasswordFile)
 	return found, err

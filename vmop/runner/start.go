@@ -101,8 +101,7 @@ func (e *Engine) startHelper(m *machine, h qemucmd.Helper) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", h.Name, err)
 	}
-	// It inherits the data directory's lock: nobody else writes its state while
-	// it lives.
+	// It inherits the data directory's lock: no other process writes its state while it lives.
 	c, err := startChild(h.Name, h.Executable, h.Args, []*os.File{file, e.locks[0]}, e.childLine)
 	err = errors.Join(err, file.Close())
 	if c != nil {

@@ -38,8 +38,8 @@ type State struct {
 	// RunnerPID and QEMUPID are process ids; 0 where there is no process.
 	RunnerPID int `json:"runnerPid,omitempty"`
 	QEMUPID   int `json:"qemuPid,omitempty"`
-	// QuitSignal says that the runner stops the machine without waiting for the guest
-	// when it gets QUIT, see [Engine.TakeQuitSignal].
+	// QuitSignal is whether the runner stops the machine without waiting for the guest when it gets
+	// QUIT, see [Engine.TakeQuitSignal].
 	QuitSignal bool `json:"quitSignal,omitempty"`
 	// RunnerVersion and QEMUVersion are for people.
 	RunnerVersion string `json:"runnerVersion,omitempty"`
@@ -48,10 +48,10 @@ type State struct {
 	// AddressMap is the machine's map of PCI addresses; see qemucmd.Machine.
 	AddressMap  int                 `json:"addressMap,omitempty"`
 	Accelerator qemucmd.Accelerator `json:"accelerator,omitempty"`
-	// Emulation says why the machine runs in software emulation; empty under KVM.
+	// Emulation is why the machine runs in software emulation; empty under KVM.
 	Emulation Emulation `json:"emulation,omitzero"`
-	// DeviceGroups are the groups that may use the machine's devices, /dev/kvm
-	// and block devices, where not everybody may.
+	// DeviceGroups are the groups that may use the machine's devices, /dev/kvm and block devices,
+	// where not all users may.
 	DeviceGroups []int `json:"deviceGroups,omitempty"`
 	// CPUs is the number of CPUs plugged, MaximumCPUs of the slots.
 	CPUs        int `json:"cpus,omitempty"`
@@ -66,9 +66,8 @@ type State struct {
 	// Sockets by purpose. The console is served by the runner and takes any
 	// number of clients.
 	Sockets map[string]string `json:"sockets,omitempty"`
-	// Paused says that the guest does not execute although the machine is there:
-	// it was paused, or stopped because of an error. The condition GuestExecuting
-	// says why.
+	// Paused is whether the guest does not execute although the machine is there: it was paused, or
+	// stopped because of an error. The condition GuestExecuting says why.
 	Paused bool `json:"paused,omitempty"`
 	// ConfigGeneration counts the configurations that the running machine was
 	// given; the conditions are about the last one of that number.
@@ -80,12 +79,12 @@ type State struct {
 	Unlocked bool `json:"-"`
 	// Conditions say how far the running machine is as its configuration says.
 	Conditions []live.Condition `json:"conditions,omitempty"`
-	// Generation of the manifest that the configuration was made from which the
-	// machine follows; 0 if nobody counts.
+	// Generation of the manifest that the configuration was made from which the machine follows; 0
+	// if generations are not counted.
 	Generation int64 `json:"generation,omitempty"`
 	// StatusConditions are VM-Operator's five conditions, in their order.
 	StatusConditions []live.StatusCondition `json:"statusConditions,omitempty"`
-	// Guest is what the guest agent has told, and Login what the VMOP agent has.
+	// Guest is what the guest agent has reported, and Login what the VMOP agent has.
 	Guest Guest `json:"guest,omitzero"`
 	Login Login `json:"login,omitzero"`
 	// ConsoleClient has the hosts of the display's clients, "unix" for one on a
@@ -118,11 +117,11 @@ type Emulation struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Guest is what the QEMU guest agent has told. What it has not is empty.
+// Guest is what the QEMU guest agent has reported. What it has not is empty.
 type Guest struct {
-	// AgentConnected says that the guest has the agent's port open.
+	// AgentConnected is whether the guest has the agent's port open.
 	AgentConnected bool `json:"agentConnected,omitempty"`
-	// Booted says that the agent has answered since the last reset.
+	// Booted is whether the agent has answered since the last reset.
 	Booted bool `json:"booted,omitempty"`
 	// OSInfo has what is known of the members of the answer to guest-get-osinfo, a
 	// JSON object of printable strings.
@@ -143,7 +142,7 @@ type GuestInterface struct {
 	Addresses []string `json:"addresses,omitempty"`
 }
 
-// Login is what the VMOP agent in the guest has told.
+// Login is what the VMOP agent in the guest has reported.
 type Login struct {
 	AgentConnected bool `json:"agentConnected,omitempty"`
 	// Wanted is the user to be logged in, User the one whom the agent has

@@ -15,7 +15,7 @@ import (
 // endFacts are what the end of a machine is judged by, as far as events and requests
 // tell it.
 type endFacts struct {
-	asked    bool // the machine was told to end by this engine
+	asked    bool // this engine asked the machine to end
 	shutdown *qmp.ShutdownEvent
 	panicked bool
 	// panics are how often the guest has panicked, panicTold when an event told.

@@ -42,8 +42,8 @@ func (e *Engine) withoutAuthority() (string, error) {
 	return dir, nil
 }
 
-// certificateDigest is a digest of what the display identifies itself by; empty if it
-// does not, or if the certificate or its key is missing. It is told nowhere.
+// certificateDigest is a digest of what the display identifies itself by; empty if it does not, or
+// if the certificate or its key is missing. It is never reported.
 func (e *Engine) certificateDigest() string {
 	d := e.o.Config.Runner.VM.Display
 	if d == nil || d.TLS == nil {

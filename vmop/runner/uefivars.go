@@ -11,10 +11,10 @@ import (
 
 // uefiVars is what matters here of a file with UEFI variables.
 type uefiVars struct {
-	// fourMiB tells the flash layout that the variables belong to.
+	// fourMiB is whether the variables belong to the 4 MiB flash layout.
 	fourMiB bool
-	// enrolled says that a platform key is there: the firmware enforces Secure
-	// Boot, and only then.
+	// enrolled is whether a platform key is there: the firmware enforces Secure Boot, and only
+	// then.
 	enrolled bool
 }
 

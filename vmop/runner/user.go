@@ -94,14 +94,14 @@ type listener struct {
 	inode   string
 }
 
-// meets reports whether nobody else can listen on a port of an address beside it.
+// meets reports whether no other process can listen on a port of an address beside it.
 func (l listener) meets(address string, port int) bool {
 	a, err := netip.ParseAddr(address)
 	return int(l.address.Port()) == port && (err != nil || a.IsUnspecified() || l.address.Addr().IsUnspecified() || l.address.Addr() == a)
 }
 
-// listeners reads such a table: of TCP the sockets that listen, of UDP those that are
-// connected to nobody.
+// listeners reads such a table: of TCP the sockets that listen, of UDP those that are not
+// connected.
 func listeners(text string, udp bool) []listener {
 	state := "0A"
 	if udp {

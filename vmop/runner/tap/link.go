@@ -40,8 +40,8 @@ func linkFlags(name string) (flags uint16, err error) {
 	return flags, err
 }
 
-// carrier reports whether somebody has a tap interface open. IFF_RUNNING follows
-// up to a second later.
+// carrier reports whether a process has a tap interface open. IFF_RUNNING follows up to a second
+// later.
 func carrier(name string) (on bool, err error) {
 	type value struct{ command, data uint32 }
 	type request struct {

@@ -18,7 +18,7 @@ const MaxQueues = 256
 // tunDevice is what interfaces are made with.
 const tunDevice = "/dev/net/tun"
 
-// ErrNotPermitted says that this process may not make an interface.
+// ErrNotPermitted is the error when this process may not make an interface.
 var ErrNotPermitted = errors.New("making a tap interface needs CAP_NET_ADMIN")
 
 // Device is an open interface.
@@ -141,7 +141,7 @@ func Prepare(name, bridge string, queues, user int) (err error) {
 	return nil
 }
 
-// removePrepared removes an interface that nobody has open.
+// removePrepared removes an interface that no process has open.
 func removePrepared(name string) error {
 	open, err := carrier(name)
 	if errors.Is(err, unix.ENODEV) {

@@ -97,5 +97,5 @@ func (i Identity) config(other string) *tls.Config {
 	}
 }
 
-// ErrStranger says that the other end has not the key that it is known by.
+// ErrStranger is the error when the other end does not have the key that it is known by.
 var ErrStranger = errors.New("the other end has another key than it should")

@@ -61,9 +61,9 @@ func Dial(ctx context.Context, t Target, own Identity) (net.Conn, error) {
 	return s, nil
 }
 
-// Forward takes connections of a listener, one after the other, and carries each to the
-// target of that moment, until ctx ends; it closes the listener then. problem is told
-// why one could not be carried. What cannot be carried is closed at once.
+// Forward takes connections of a listener, one after the other, and carries each to the target of
+// that moment, until ctx ends; it closes the listener then. problem is called with the reason why
+// one could not be carried. What cannot be carried is closed at once.
 //
 // The target speaks first; a connection for which it does not do so in time is closed.
 func Forward(ctx context.Context, l net.Listener, own Identity, target func() Target, problem func(error)) {
@@ -115,8 +115,8 @@ func forward(ctx context.Context, conn net.Conn, own Identity, t Target) error {
 	return nil
 }
 
-// Probe reports whether the target would serve somebody with this key now: it has the
-// other key, takes ours, and answers what is said to it. All of that has a time.
+// Probe reports whether the target would serve a client with this key now: it has the other key,
+// takes ours, and answers what is said to it. All of that has a time.
 func Probe(ctx context.Context, t Target, own Identity, say func(io.ReadWriter) error) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -140,9 +140,9 @@ type Server struct {
 	// Open opens what a connection is carried to. The function that it returns is
 	// called when that connection has ended, before another one is opened.
 	Open func(context.Context) (net.Conn, func(), error)
-	// Problem is told why somebody was not served; nil is nobody.
+	// Problem is called with the reason why a client was not served; it may be nil.
 	Problem func(error)
-	// Busy is told when a connection begins and ends; nil is nobody.
+	// Busy is called when a connection begins and ends; it may be nil.
 	Busy func(bool)
 }
 
@@ -185,7 +185,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) {
 			cancel()
 			<-places
 			if errors.Is(err, io.EOF) {
-				return // it only looked whether somebody is there
+				return // it only checked that the server answers
 			}
 			if err != nil {
 				s.problem(fmt.Errorf("%s was not served: %w", conn.RemoteAddr(), err))
