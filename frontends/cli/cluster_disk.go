@@ -104,7 +104,7 @@ const createReserve = 24 * time.Hour
 func (p *program) clusterDisks(c *cli.Context) error {
 	args := c.Args().Slice()
 	if len(args) == 0 {
-		return usagef(c, "want list, create, resize, delete, attach or detach")
+		return usagef(c, "want list, describe, create, resize, delete, attach or detach")
 	}
 	w := &diskWork{program: p, c: c, action: args[0]}
 	args = args[1:]
@@ -113,7 +113,7 @@ func (p *program) clusterDisks(c *cli.Context) error {
 		n    int
 	}{
 		"create": {"a name for the DISK and its SIZE", 2}, "resize": {"the DISK and its new SIZE", 2}, "delete": {"the DISK", 1},
-		"attach": {"the NAME of a machine and the DISK", 2}, "detach": {"the NAME of a machine and the DISK", 2},
+		"describe": {"the DISK", 1}, "attach": {"the NAME of a machine and the DISK", 2}, "detach": {"the NAME of a machine and the DISK", 2},
 	}
 	if _, err := outputFormat(c, formatTable); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (p *program) clusterDisks(c *cli.Context) error {
 	switch {
 	case w.action == "list":
 	case !known:
-		return usagef(c, "%q: want list, create, resize, delete, attach or detach", w.action)
+		return usagef(c, "%q: want list, describe, create, resize, delete, attach or detach", w.action)
 	case len(args) != o.n:
 		return usagef(c, "%s: want %s, and found %s", w.action, o.want, arguments(len(args)))
 	}
@@ -153,6 +153,8 @@ func (p *program) clusterDisks(c *cli.Context) error {
 		return usagef(c, "--namespace %s and %s: want one namespace", n, args[0])
 	}
 	switch w.action {
+	case "describe":
+		return w.describe(namespace, name)
 	case "create":
 		return w.create(namespace, name, args[1])
 	case "resize":

@@ -11,6 +11,7 @@ import (
 
 	"github.com/vmop/sdk/frontends/cli/cluster"
 	"github.com/vmop/sdk/vmop/host"
+	"github.com/vmop/sdk/vmop/spec"
 )
 
 // completeName is the hidden command that the shells' scripts ask for completions.
@@ -25,7 +26,7 @@ func (p *program) completeCommand() *cli.Command {
 		Hidden:          true,
 		SkipFlagParsing: true,
 		Action: func(c *cli.Context) error {
-			done := completer{app: c.App, machines: func(command *cli.Command, words []string) []string { return p.namesFor(c, command, words) }, images: func() []completion { return p.imageNames(c) }}.complete(c.Args().Slice())
+			done := completer{app: c.App, machines: func(command *cli.Command, words []string) []string { return p.namesFor(c, command, words) }, disks: func(command *cli.Command, words []string) []string { return p.disksFor(c, command, words) }, images: func() []completion { return p.imageNames(c) }}.complete(c.Args().Slice())
 			for _, w := range done.words {
 				fmt.Fprintln(p.stdout, strings.TrimRight(w.word+"\t"+w.about, "\t"))
 			}
@@ -89,6 +90,61 @@ func (p *program) namesFor(c *cli.Context, command *cli.Command, words []string)
 	machines, _ := client.Machines(ctx, client.Namespace)
 	for _, vm := range machines {
 		out = append(out, vm.Name)
+	}
+	return out
+}
+
+// disksFor are the names of disks for a command with these words that names a machine
+// already: those that a machine of this host has, in a cluster those that can be attached
+// to it, or that are. Nobody is told of an error while typing.
+func (p *program) disksFor(c *cli.Context, command *cli.Command, words []string) []string {
+	args := operandsOf(command, words)
+	if command.Name != "disk" || len(args) != 2 {
+		return nil
+	}
+	action, machine := args[0], args[1]
+	ctx, cancel := bounded(c, completionTimeout, "the answer takes too long")
+	defer cancel()
+	var out []string
+	o := chosenCluster(command, words)
+	if o == nil {
+		if action != "resize" && action != "detach" {
+			return nil // the others take a new name, or none
+		}
+		h, err := p.host(c)
+		if err != nil {
+			return nil
+		}
+		m, err := h.Find(machine, "")
+		if err != nil {
+			return nil
+		}
+		disks, _ := h.Disks(ctx, m)
+		for _, d := range disks {
+			out = append(out, d.Name)
+		}
+		return out
+	}
+	client, err := cluster.Connect(*o)
+	if err != nil || action != "attach" && action != "detach" {
+		return nil
+	}
+	namespace, name, given := strings.Cut(machine, "/")
+	if !given {
+		namespace, name = client.Namespace, machine
+	}
+	if action == "detach" {
+		attached, _ := client.Attachments(ctx, namespace, name)
+		for _, a := range attached {
+			if a.Spec.BlockDeviceRef.Kind == spec.AttachedDisk {
+				out = append(out, a.Spec.BlockDeviceRef.Name)
+			}
+		}
+		return out
+	}
+	disks, _ := client.Disks(ctx, namespace)
+	for _, d := range disks {
+		out = append(out, d.Name)
 	}
 	return out
 }
@@ -159,7 +215,9 @@ type completer struct {
 	app *cli.App
 	// machines are the names of machines for a command with these words.
 	machines func(command *cli.Command, words []string) []string
-	images   func() []completion
+	// disks are the names of disks for a command with these words, which name a machine.
+	disks  func(command *cli.Command, words []string) []string
+	images func() []completion
 }
 
 // complete completes the last of the words behind the program's name.
@@ -229,6 +287,12 @@ func (r completer) argument(command *cli.Command, words []string) completions {
 			all.words = append(all.words, completion{word: name})
 		}
 		return all
+	case operands == named+1 && slices.Contains(usage, "[DISK]"):
+		var all completions
+		for _, name := range r.disks(command, words) {
+			all.words = append(all.words, completion{word: name})
+		}
+		return all
 	case operands == named && slices.Contains(usage, "[IMAGE]"):
 		return completions{words: r.images()}
 	case operands < len(usage) && !slices.Contains(usage, "NAME"), strings.HasSuffix(usage[len(usage)-1], "..."):
@@ -240,17 +304,20 @@ func (r completer) argument(command *cli.Command, words []string) completions {
 }
 
 // operands counts the arguments that are neither flags nor their values.
-func operands(command *cli.Command, words []string) int {
-	n := 0
+func operands(command *cli.Command, words []string) int { return len(operandsOf(command, words)) }
+
+// operandsOf are the arguments that are neither flags nor their values.
+func operandsOf(command *cli.Command, words []string) []string {
+	var out []string
 	for i := 0; i < len(words); i++ {
 		switch {
 		case !strings.HasPrefix(words[i], "-") || words[i] == "-":
-			n++
+			out = append(out, words[i])
 		case takesValue(command, words[i]):
 			i++
 		}
 	}
-	return n
+	return out
 }
 
 // with keeps what begins with a prefix.

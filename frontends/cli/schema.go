@@ -48,6 +48,7 @@ func outputs() []described {
 		{"changes", "changes", "what a change of a manifest needs, or what waits for a restart", many, output.Changes{}},
 		{"describe", "describe", "a machine of this host or of a cluster, and what to do next", one, output.Machine{}},
 		{"diff", "diff", "what applying manifests would change in a cluster", many, output.Changes{}},
+		{"disk-describe", "disk describe --cluster", "a disk of a cluster", one, output.VirtualDisk{}},
 		{"disk-list", "disk list", "the disks of a machine of this host", many, output.Disk{}},
 		{"disk-done", "disk create|resize|delete|attach|detach --cluster", "what became of what was asked for of a disk of a cluster", one, output.DiskResult{}},
 		{"disk-list-cluster", "disk list --cluster", "the disks of a cluster", many, output.VirtualDisk{}},

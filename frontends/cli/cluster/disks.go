@@ -86,6 +86,14 @@ func (c *Client) Attachments(ctx context.Context, namespace, machine string) ([]
 	return slices.DeleteFunc(all, func(a *spec.VirtualMachineBlockDeviceAttachment) bool { return a.Spec.VirtualMachineName != machine }), err
 }
 
+// AttachmentsOf lists the attachments of a disk, in the order of their names.
+func (c *Client) AttachmentsOf(ctx context.Context, namespace, disk string) ([]*spec.VirtualMachineBlockDeviceAttachment, error) {
+	all, err := listOf[spec.VirtualMachineBlockDeviceAttachment](ctx, c.dynamic.Resource(attachments).Namespace(namespace), "attachment")
+	return slices.DeleteFunc(all, func(a *spec.VirtualMachineBlockDeviceAttachment) bool {
+		return a.Spec.BlockDeviceRef != (spec.AttachedBlockDevice{Kind: spec.AttachedDisk, Name: disk})
+	}), err
+}
+
 // Attach makes an attachment, or only has the API server check it.
 func (c *Client) Attach(ctx context.Context, a *spec.VirtualMachineBlockDeviceAttachment, dryRun bool) (*spec.VirtualMachineBlockDeviceAttachment, error) {
 	return created(ctx, c.dynamic.Resource(attachments).Namespace(a.Namespace), a, "attachment", dryRun)

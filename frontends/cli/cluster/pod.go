@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/spec"
 )
 
 // ErrNoPod says that a machine has no pod now.
@@ -109,10 +111,24 @@ type Happening struct {
 // Happenings lists the events about a machine, its pod and the named claims, the
 // oldest first.
 func (c *Client) Happenings(ctx context.Context, namespace, name string, claims []string) ([]Happening, error) {
-	about := [][2]string{{"VirtualMachine", name}, {"Pod", name}}
+	about := [][2]string{{spec.KindVirtualMachine, name}, {"Pod", name}}
 	for _, claim := range claims {
 		about = append(about, [2]string{"PersistentVolumeClaim", claim})
 	}
+	return c.happenings(ctx, namespace, name, about)
+}
+
+// DiskHappenings lists the events about a disk, its claim and the pod that fills it, the
+// oldest first.
+func (c *Client) DiskHappenings(ctx context.Context, namespace, name string) ([]Happening, error) {
+	claim := spec.VirtualDiskClaimName(name)
+	return c.happenings(ctx, namespace, name, [][2]string{
+		{spec.KindDisk, name}, {"PersistentVolumeClaim", claim}, {"Pod", objects.ImportPod(claim)},
+	})
+}
+
+// happenings lists the events about objects, each a kind and a name, the oldest first.
+func (c *Client) happenings(ctx context.Context, namespace, name string, about [][2]string) ([]Happening, error) {
 	var out []Happening
 	for _, a := range about {
 		selector := fields.Set{"involvedObject.kind": a[0], "involvedObject.name": a[1]}.AsSelector().String()
