@@ -2,11 +2,14 @@ package host
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
@@ -229,6 +232,14 @@ func TestDisksThatAreNotPlugged(t *testing.T) {
 	}
 	if data, err := os.ReadFile(b.m.ManifestFile()); err != nil || strings.Contains(string(data), "more") {
 		t.Errorf("%v: %s", err, data)
+	}
+	used, err := os.OpenFile(filepath.Join(filepath.Dir(b.external), "used.img"), os.O_RDWR|os.O_CREATE, 0o600)
+	b.ok(err)
+	defer used.Close()
+	b.ok(used.Truncate(4096))
+	b.ok(unix.FcntlFlock(used.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_RDLCK, Whence: io.SeekStart, Start: 100, Len: 1}))
+	if _, _, err := b.apply(plugMore, map[string]string{"more": used.Name()}, nil); !errors.Is(err, errInUse) || len(b.opened) > 0 {
+		t.Errorf("an image that another QEMU has: %v, %q", err, b.opened)
 	}
 	b.m.Status = Status(runner.PhaseStarting)
 	if d, found, err := b.apply(plugNew, nil, nil); err != nil || d != nil || found[0].Applied != changes.AppliedRestart || len(b.opened) > 0 {

@@ -165,3 +165,36 @@ func TestDiskThatIsCopiedGrowsLater(t *testing.T) {
 		t.Errorf("%d times: %s", n, said)
 	}
 }
+
+// What was plugged since the start is no change that waits, wherever it is in the list,
+// and the disks behind it are those that they were.
+func TestPluggedDisksWaitForNothing(t *testing.T) {
+	disks := func(names ...string) *runnerconfig.Config {
+		c := config(1, 0, 7)
+		for _, n := range names {
+			c.Runner.VM.Drives = append(c.Runner.VM.Drives, runnerconfig.Drive{Type: runnerconfig.DriveRaw, Name: n, File: "/" + n, Size: 1 << 20})
+		}
+		return c
+	}
+	started := disks("a", "b")
+	for _, c := range []struct {
+		wanted *runnerconfig.Config
+		waits  bool
+	}{
+		{disks("a", "b", "new"), false}, {disks("a", "new", "b"), false}, {disks("a", "b"), false}, {disks("a", "b", "other"), true}, {disks("a", "new"), true},
+	} {
+		c.wanted.Runner.VM.Drives[1].Size = 2 << 20
+		d := live.Decide(live.Input{
+			Config: c.wanted, Machine: live.Machine{Started: started, RAM: 7, GrowsDisks: true}, Memory: live.Start(started), Now: time.Now(),
+			Observed: live.Observed{RunState: "running", Disks: []live.Disk{
+				{ID: "disk0", Node: qemucmd.DiskNode(0), Size: 1 << 20}, {ID: "disk1", Node: qemucmd.DiskNode(1), Size: 2 << 20},
+				{ID: qemucmd.PluggedID("new"), Node: qemucmd.PluggedNode(0), Size: 1 << 20},
+			}},
+		})
+		for _, said := range d.Conditions {
+			if said.Type == live.RestartRequired && (said.Status == live.True) != c.waits {
+				t.Errorf("%v: %s", c.wanted.Runner.VM.Drives, said.Message)
+			}
+		}
+	}
+}
