@@ -9,12 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Plan is what is to be done now. Its actions are executed in their order, up to
-// the first that fails. If all succeed, the statuses are written, and the events
-// told: they describe what then is. What was executed shows in the next
-// snapshot, and what was refused does as a [Failure], so that its plan leaves
-// the refused action out for a while and explains it in the status. A plan for
-// a snapshot in which all is as it should be has no actions, no statuses and no
+// Plan is what is to be done now. Its actions are executed in their order, up to the first that
+// fails. If all succeed, the statuses are written and the events sent, both of which describe the
+// state after the actions. The next snapshot shows what was executed, and a [Failure] for what was
+// refused, so that its plan leaves the refused action out for a while and explains it in the
+// status. A plan for a snapshot in which all is as it should be has no actions, no statuses and no
 // events.
 type Plan struct {
 	Actions []Action
@@ -26,10 +25,9 @@ type Plan struct {
 	Wake time.Time
 }
 
-// StartsPod reports whether the plan creates the machine's pod. Whoever executes
-// such a plan makes sure first that the snapshot's OtherPods are all that there
-// are, also those that no watch shows, and that no other machine gets a pod at
-// the same time; and decides anew with them.
+// StartsPod reports whether the plan creates the machine's pod. The executor of such a plan makes
+// sure first that the snapshot's OtherPods are all that there are, also those that no watch shows,
+// and that no other machine gets a pod at the same time; and decides anew with them.
 func (p Plan) StartsPod() bool {
 	for _, a := range p.Actions {
 		if t := a.Target(); t.Verb == "create" && t.Kind == names.KindPod {
@@ -39,10 +37,10 @@ func (p Plan) StartsPod() bool {
 	return false
 }
 
-// Releases reports whether the plan lets an object go that is being deleted, or
-// deletes claims or a secret of it, or what a pod may need ([Plan.DeletesConfigMaps]).
-// Whoever executes such a plan makes sure first, at the API server, that there is no pod
-// of it which no watch has shown yet; and decides anew with one that there is.
+// Releases reports whether the plan releases an object that is being deleted, or deletes claims or
+// a secret of it, or what a pod may need ([Plan.DeletesConfigMaps]). The executor of such a plan
+// makes sure first, at the API server, that there is no pod of it which no watch has shown yet; and
+// decides anew with one that there is.
 func (p Plan) Releases() bool {
 	return p.DeletesClaims() || p.DeletesConfigMaps() || slices.ContainsFunc(p.Actions, func(a Action) bool {
 		f, is := a.(SetFinalizers)
@@ -56,9 +54,9 @@ func (p Plan) DeletesConfigMaps() bool {
 	return slices.ContainsFunc(p.Actions, func(a Action) bool { _, is := a.(DeleteConfigMap); return is })
 }
 
-// DeletesClaims reports whether the plan destroys data. Whoever executes such a plan
-// makes sure first, at the API server, that the object still asks for it, besides
-// what [Plan.Releases] asks for; and decides anew.
+// DeletesClaims reports whether the plan destroys data. The executor of such a plan makes sure
+// first, at the API server, that the object still asks for it, besides what [Plan.Releases] asks
+// for; and decides anew.
 func (p Plan) DeletesClaims() bool {
 	return slices.ContainsFunc(p.Actions, func(a Action) bool {
 		switch a.(type) {

@@ -9,14 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Unreported decides about a plan whose status the API server has refused, as it
-// does where something that is stored breaks a rule of the definition that it
-// cannot overlook. What the status would have said, and why it does not, is told
-// by events: once, and again if the refusal is another one. The status is tried
-// again after pauses that grow.
+// Unreported decides about a plan whose status the API server has refused, as it does where a
+// stored value breaks a rule of the definition that it cannot overlook. Events report what the
+// status would have said and why it does not: once, and again if the refusal is another one. The
+// status is tried again after growing pauses.
 //
-// The failure is the refusal, before is the one before it since the status was
-// written last, nil if there was none.
+// The failure is the refusal, before is the one before it since the status was written last, nil if
+// there was none.
 func Unreported(plan Plan, before *Failure, f Failure) Plan {
 	out := Plan{Wake: Earlier(plan.Wake, f.RetryAt())}
 	if before == nil || before.Message != f.Message {

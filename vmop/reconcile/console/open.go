@@ -54,9 +54,9 @@ type Plan struct {
 	// NewPassword is to be written to the secret; nil if no password is needed
 	// or the stored one can be used.
 	NewPassword *PasswordUpdate
-	// Serial is the value that status.displayPasswordSerial has, or exceeds, as
-	// soon as the machine knows the new password; Wait is how long to wait for
-	// it. Both are 0 if there is nothing to wait for.
+	// Serial is the value that status.displayPasswordSerial has, or exceeds, once the machine has
+	// the new password; Wait is how long to wait for it. Both are 0 if there is nothing to wait
+	// for.
 	Serial int64
 	Wait   time.Duration
 	// Password is the password for the viewer; empty if the display has none.
@@ -170,9 +170,8 @@ func Open(r Request) (Plan, error) {
 	return p, nil
 }
 
-// lasts reports whether the secret's password can be used after the given time.
-// Expiries are what QEMU takes: now, never, +<seconds>, or a Unix time. Of one
-// that is relative nobody knows when it began.
+// lasts reports whether the secret's password can be used after the given time. Expiries are what
+// QEMU takes: now, never, +<seconds>, or a Unix time. The start of a relative one is not known.
 func lasts(secret *corev1.Secret, until time.Time) bool {
 	expiry, given := secret.Data[names.PasswordExpiryKey]
 	if !given || string(expiry) == "never" {

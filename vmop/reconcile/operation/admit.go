@@ -16,9 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// admit decides about the operations that have not begun: one begins if none is in
-// progress, the others are refused. Whether one is applicable at all comes first, so
-// that what cannot be done takes nobody's place.
+// admit decides about the operations that have not begun: one begins if none is in progress, the
+// others are refused. Whether one is applicable at all comes first, so that an inapplicable one
+// takes no other's place.
 func (d *decision) admit(active *spec.VirtualMachineOperation, ends bool) {
 	begun := ends
 	for _, o := range d.all {
@@ -30,7 +30,7 @@ func (d *decision) admit(active *spec.VirtualMachineOperation, ends bool) {
 				fmt.Sprintf("operation %s (%s) is in progress on machine %s; create another one when it has ended", active.Name, text(active), o.Spec.VirtualMachineName))
 		}
 		if o.Status.Phase == spec.OperationInProgress {
-			other() // somebody else has written its status
+			other() // another writer has written its status
 			continue
 		}
 		r := d.refusal(o)
@@ -61,8 +61,8 @@ type refusal struct {
 	reason, message string
 }
 
-// refusal says why an operation is not to begin, whatever else is in progress; it is
-// empty for one that may.
+// refusal returns why an operation is not to begin, whatever else is in progress; it is empty for
+// one that may.
 func (d *decision) refusal(o *spec.VirtualMachineOperation) refusal {
 	no := func(reason, format string, args ...any) refusal {
 		return refusal{reason: reason, message: fmt.Sprintf(format, args...)}
@@ -128,7 +128,7 @@ func (d *decision) refusal(o *spec.VirtualMachineOperation) refusal {
 	return refusal{}
 }
 
-// pending says what an operation waits for.
+// pending reports what an operation waits for.
 func (d *decision) pending(o *spec.VirtualMachineOperation, r refusal) {
 	d.plan.WakeAt(reconcile.Earlier(d.s.Now.Add(settleAgain), o.CreationTimestamp.Add(settling)))
 	st := *o.Status.DeepCopy()
@@ -203,7 +203,7 @@ func doneText(o *spec.VirtualMachineOperation) string {
 	return "the machine runs in a new pod"
 }
 
-// lateText says what an operation has waited for in vain, and what goes on.
+// lateText is what an operation has not achieved in its time, and what goes on.
 func (d *decision) lateText(o *spec.VirtualMachineOperation) string {
 	what := "it was not carried out in its time"
 	if o.Status.Deadline != nil && o.Status.StartTime != nil {

@@ -52,8 +52,8 @@ type decision struct {
 	busy bool
 }
 
-// active is the operation that has begun and is not finished; nil if there is none.
-// One that somebody has deleted is, until it has taken back its request.
+// active is the operation that has begun and is not finished; nil if there is none. One that is
+// being deleted is active until it has taken back its request.
 func (d *decision) active() *spec.VirtualMachineOperation {
 	for _, o := range d.all {
 		if o.Status.Phase == spec.OperationInProgress || o.DeletionTimestamp != nil && held(o) && !o.Status.Phase.Finished() {
@@ -104,8 +104,8 @@ const (
 	eventSuperseded = "OperationSuperseded"
 )
 
-// TellsEnd is the phase in which an event says that an operation has ended; empty for
-// any other. The event's action is the type of the operation.
+// TellsEnd is the phase in which an event reports that an operation has ended; empty for any other.
+// The event's action is the type of the operation.
 func TellsEnd(e *reconcile.Event) spec.OperationPhase {
 	if e == nil {
 		return ""
@@ -138,8 +138,8 @@ func action(t spec.OperationType) string {
 	return string(t)
 }
 
-// finish ends an operation, after what takes back its request. Where the API server does
-// not let that be, it ends as well, and says so: see [decision.takeBackLeft].
+// finish ends an operation, after taking back its request. Where the API server refuses that, the
+// operation ends as well, and reports it: see [decision.takeBackLeft].
 func (d *decision) finish(o *spec.VirtualMachineOperation, phase spec.OperationPhase, reason, message string) {
 	st := *o.Status.DeepCopy()
 	st.Phase, st.CompletionTime = phase, d.now()
@@ -198,9 +198,8 @@ func (d *decision) takeBackLeft() bool {
 	return false
 }
 
-// deleted is for an operation that somebody has deleted. What was begun takes back its
-// request and is let go then, or when its time is over, if the API server does not let
-// that be.
+// deleted is for an operation that is being deleted. One that has begun takes back its request and
+// is released then, or when its time is over, if the API server refuses that.
 func (d *decision) deleted(o *spec.VirtualMachineOperation) {
 	if !held(o) {
 		return
@@ -273,8 +272,8 @@ func changed(o *spec.VirtualMachineOperation) bool {
 	return o.Generation > 1 && o.DeletionTimestamp == nil
 }
 
-// late reports whether the time of an operation is over. One that has none in its
-// status, which only somebody else can have written, has none left.
+// late reports whether the time of an operation is over. One that has none in its status, which
+// only another writer can have written, is late.
 func (d *decision) late(o *spec.VirtualMachineOperation) bool {
 	return o.Status.Deadline == nil || !d.s.Now.Before(o.Status.Deadline.Time)
 }
@@ -285,7 +284,7 @@ func (d *decision) received(o *spec.VirtualMachineOperation) bool {
 	return request != "" && (vm.Annotations[names.AnnotationPowerRequest] == request || vm.Status.Power != nil && vm.Status.Power.Request == request)
 }
 
-// answered reports whether the operator has acted on what the machine was told last.
+// answered reports whether the operator has acted on the machine's last request.
 func answered(vm *spec.VirtualMachine) bool {
 	return machine.Answered(vm) && vm.Status.ObservedGeneration >= vm.Generation
 }
@@ -309,8 +308,8 @@ func (d *decision) otherwise(o *spec.VirtualMachineOperation) bool {
 	return answered(vm) && vm.ShouldRun() == (o.Spec.Type == spec.OperationStop)
 }
 
-// send tells the machine. The status is written before, though nothing in it may be
-// new: the API server takes that only while the operation is as it was seen.
+// send writes the request to the machine. The status is written before, even if nothing in it is
+// new: the API server accepts that only while the operation is as it was seen.
 func (d *decision) send(o *spec.VirtualMachineOperation, st spec.VirtualMachineOperationStatus) bool {
 	vm := d.s.Machine
 	verb, _, _ := strings.Cut(st.Request, " ")
@@ -347,8 +346,8 @@ func stateFor(v machine.Verb) spec.MachineState {
 	return ""
 }
 
-// begin lets an operation begin. It is held first, so that nobody makes it disappear
-// with its request.
+// begin lets an operation begin. It gets its finalizer first, so that it cannot disappear with its
+// request.
 func (d *decision) begin(o *spec.VirtualMachineOperation) {
 	if !held(o) {
 		d.finalizers(o, append(slices.Clone(o.Finalizers), names.FinalizerOperation))

@@ -17,16 +17,16 @@ type Snapshot struct {
 	// Machine is the machine that the operations name, with a status that is to be
 	// believed.
 	Machine *spec.VirtualMachine
-	// Unreadable says why there is no Machine although one is stored.
+	// Unreadable is why there is no Machine although one is stored.
 	Unreadable string
-	// Fresh says that the machine was read at the API server after the pod was seen;
-	// see [NeedsFresh].
+	// Fresh is true if the machine was read at the API server after the pod was seen; see
+	// [NeedsFresh].
 	Fresh bool
 	// Pod is the pod that has the machine's name.
 	Pod *corev1.Pod
 	// Operations are all that name the machine.
 	Operations []spec.VirtualMachineOperation
-	// Cleanup says when finished ones are deleted.
+	// Cleanup is when finished ones are deleted.
 	Cleanup Cleanup
 	// Failures are writes that the API server refused.
 	Failures []reconcile.Failure
@@ -34,7 +34,7 @@ type Snapshot struct {
 	Now time.Time
 }
 
-// Cleanup says which finished operations of a machine are kept.
+// Cleanup is which finished operations of a machine are kept.
 type Cleanup struct {
 	// Keep is how many of them at most; 0 means DefaultKeep.
 	Keep int
@@ -42,8 +42,7 @@ type Cleanup struct {
 	For time.Duration
 }
 
-// How many finished operations of a machine are kept, and how long, unless somebody
-// says otherwise: as Deckhouse has it.
+// How many finished operations of a machine are kept, and how long, by default: Deckhouse's values.
 const (
 	DefaultKeep = 10
 	DefaultFor  = 24 * time.Hour
@@ -95,10 +94,9 @@ func timeFor(o *spec.VirtualMachineOperation, vm *spec.VirtualMachine) time.Dura
 	return stop + startTime
 }
 
-// NeedsFresh reports whether a decision depends on whether the machine executes in the
-// pod of the snapshot, which two caches together do not tell. Whoever makes the
-// snapshot then reads the machine once more, at the API server, and sets Fresh: a
-// status says of no new pod what was true of the former one.
+// NeedsFresh reports whether a decision depends on whether the machine executes in the pod of the
+// snapshot, which two caches together cannot show: a status may still be about the former pod. The
+// maker of the snapshot then reads the machine once more, at the API server, and sets Fresh.
 func NeedsFresh(s Snapshot) bool {
 	if s.Machine == nil || s.Pod == nil || s.Machine.Status.Phase != spec.PhaseRunning {
 		return false
@@ -120,10 +118,10 @@ func renewed(o *spec.VirtualMachineOperation, vm *spec.VirtualMachine, pod *core
 		(pod.Annotations[names.AnnotationPowerRequest] == request || vm.Annotations[names.AnnotationPowerRequest] != request)
 }
 
-// requestOf is how the machine is told of an operation.
+// requestOf is the request to the machine for an operation.
 func requestOf(o *spec.VirtualMachineOperation, verb machine.Verb) string {
 	return machine.Request(verb, mark(o))
 }
 
-// mark is what names an operation in what the machine is told.
+// mark names an operation in a request to the machine.
 func mark(o *spec.VirtualMachineOperation) string { return "operation/" + string(o.UID) }

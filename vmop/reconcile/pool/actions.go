@@ -6,10 +6,9 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// User is somebody who asks for something, as an authentication proved.
+// User is an authenticated user.
 type User struct {
-	// Name is the user's name. Nobody has an empty one: such a user may do
-	// nothing but what roles grant.
+	// Name is the user's name. A user with an empty one may do nothing but what roles grant.
 	Name string
 	// Roles are the names of the roles that the user has.
 	Roles []string
@@ -86,9 +85,8 @@ func MachineActions(permissions []spec.Permission, u User) Actions {
 	return NewActions(may...)
 }
 
-// PoolActions is what the user may do with a machine that is got through the
-// pool. Permissions that do not say what is granted grant accessConsole. Unlike
-// in VM-Operator, "*" is expanded here too.
+// PoolActions are the permissions of the user for a machine assigned from the pool. Permissions
+// that do not list any grant accessConsole. Unlike in VM-Operator, "*" is expanded here too.
 func PoolActions(permissions []spec.PoolPermission, u User) Actions {
 	var may []spec.Action
 	for _, p := range permissions {

@@ -9,11 +9,11 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// Request is somebody's wish for a machine of a pool.
+// Request is a user's request for a machine of a pool.
 type Request struct {
 	// Namespace and Pool are the pool's.
 	Namespace, Pool string
-	// User is who wants the machine.
+	// User is the user who gets the machine.
 	User User
 	// Pools are all pools and Machines all machines of the namespace, as they
 	// are stored. Those of other namespaces are not looked at. Neither list is
@@ -24,8 +24,8 @@ type Request struct {
 	Now time.Time
 }
 
-// Reason says in one word why a [Decision] has no machine, or why its machine is
-// not started. It is empty if all is well.
+// Reason is, in one word, why a [Decision] has no machine, or why its machine is not started. It is
+// empty if all is well.
 type Reason string
 
 // The reasons.
@@ -56,11 +56,11 @@ type Decision struct {
 	// Update is the assignment to write before the machine is used; nil if what
 	// is stored is right.
 	Update *Update
-	// Start says that the machine does not run and is to be started, by
-	// [StartPatch] with the resource version that the machine has then: the one
-	// that writing Update returned, or else that of the view.
+	// Start is true if the machine does not run and is to be started, by [StartPatch] with the
+	// resource version that the machine has then: the one that writing Update returned, or else
+	// that of the view.
 	Start bool
-	// Reason and Message say why there is no machine or why it is not started.
+	// Reason and Message are why there is no machine or why it is not started.
 	Reason  Reason
 	Message string
 	// Wake is when a machine may become free though nothing changes; zero if
@@ -282,8 +282,8 @@ func findPool(all []spec.VmPool, namespace, name string) *spec.VmPool {
 	return nil
 }
 
-// lastUsed is the time of the last use; the beginning of Unix time if there is
-// none or nobody can read it.
+// lastUsed is the time of the last use; the beginning of Unix time if there is none or it cannot be
+// parsed.
 func lastUsed(a *spec.Assignment) time.Time {
 	if a == nil {
 		return time.Unix(0, 0)
@@ -291,8 +291,7 @@ func lastUsed(a *spec.Assignment) time.Time {
 	return parseTime(a.LastUsed)
 }
 
-// parseTime reads a time of an assignment: ours have whole seconds, those of
-// VM-Operator have fractions.
+// parseTime reads a time of an assignment: vmop writes whole seconds, VM-Operator fractions.
 func parseTime(s string) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // Snapshot is all that a decision about the assignments of one namespace depends
 // on. Nothing in it is changed.
 type Snapshot struct {
-	// Machines are all of the namespace that are assigned to somebody.
+	// Machines are all of the namespace that are assigned to a user.
 	Machines []spec.VirtualMachine
 	// Pools are all of the namespace that can be understood.
 	Pools []spec.VmPool
@@ -34,18 +34,17 @@ type Snapshot struct {
 // pools are not held up.
 type Unreadable struct {
 	Pool metav1.ObjectMeta
-	// Err says what cannot be understood.
+	// Err is why the pool cannot be read.
 	Err error
-	// Told says that an event has told of this version of the pool. A pool has no
-	// status that could.
+	// Told is true if an event has reported this version of the pool. A pool's status has no place
+	// for it.
 	Told bool
 }
 
-// Decide keeps up the assignments of a namespace, as [Upkeep] has it: each that
-// changes is one [reconcile.Patch] of a machine's status. And it counts the machines
-// of pools, in their statuses: see [Sizes]. It is total and
-// deterministic. A machine without a resource version is none that is stored, and
-// passed over.
+// Decide maintains the assignments of a namespace, see [Upkeep]: each that changes is one
+// [reconcile.Patch] of a machine's status. It also counts the machines of pools, in their statuses:
+// see [Sizes]. It is total and deterministic. A machine without a resource version is not stored,
+// and ignored.
 func Decide(s Snapshot) reconcile.Plan {
 	known := s.Pools[:len(s.Pools):len(s.Pools)]
 	var plan reconcile.Plan

@@ -16,9 +16,9 @@ const sizesAgain = 5 * time.Second
 type Member struct {
 	// Pools are those that the machine names.
 	Pools []string
-	// Assigned is the pool from which somebody has it, empty if nobody does.
+	// Assigned is the pool from which the machine is assigned, empty if it is not.
 	Assigned string
-	// Connected: somebody is at its console. Goes: it is being deleted.
+	// Connected: a viewer is at its console. Goes: it is being deleted.
 	Connected, Goes bool
 }
 

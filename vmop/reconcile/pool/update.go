@@ -24,7 +24,7 @@ type Update struct {
 	ResourceVersion string
 	// Assignment is the new assignment; nil removes it.
 	Assignment *spec.Assignment
-	// Cause says why, for a log or an event.
+	// Cause is the reason, for a log or an event.
 	Cause Cause
 }
 

@@ -8,31 +8,27 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// poolGrace is how long after its last use an assignment is taken for one from a
-// pool that exists, though the pool is not in view. Who watches machines and
-// pools sees each at its own pace; without it, the first users of a new pool
-// would lose their machines.
+// poolGrace is how long after its last use an assignment is not removed because its pool is
+// unknown. A watcher sees machines and pools at different times; without it, the first users of a
+// new pool would lose their machines.
 const poolGrace = time.Minute
 
-// Upkeep is what has to be written about assignments though nobody asked for a
-// machine, in the order of the machines' names, and when to look again though
-// nothing changed; zero means never:
+// Upkeep returns the changes of assignments that no request calls for, in the order of the
+// machines' names, and when to call it again though nothing changed; zero means never:
 //
-//   - assignments from a pool that is not among the pools are removed, a minute
-//     after their last use at the earliest,
-//   - assignments that have expired are removed, unless the console is connected:
-//     the machine is free, and its agent logs the user out. (In VM-Operator they
-//     stay until somebody else asks for the machine.)
-//   - the last use of an assignment follows the assigned user to the console and
-//     away from it. (VM-Operator has this test inverted: it follows everybody
-//     else.)
-//   - of several machines that one user has from one pool only the one stays
-//     that is in use or was used last. One whose console is connected is not
-//     taken back.
+//   - assignments from a pool that is not among the pools are removed, a minute after their last
+//     use at the earliest,
+//   - assignments that have expired are removed, unless the console is connected: the machine is
+//     free, and its agent logs the user out. (In VM-Operator they stay until another user asks for
+//     the machine.)
+//   - the last use of an assignment follows the assigned user to the console and away from it.
+//     (VM-Operator has this test inverted: it follows all other users.)
+//   - of several machines that one user has from one pool only the one stays that is in use or was
+//     used last. One whose console is connected is not taken back.
 //
-// The pools are all of the namespaces of the machines. The machines are all too,
-// or a part of them in which none is missing that is assigned to the same user
-// from the same pool as one that is there. Both are unchanged.
+// The pools are all of the namespaces of the machines. The machines are all too, or a part of them
+// that has either all or none of the machines assigned to one user from one pool. Both are
+// unchanged.
 func Upkeep(machines []spec.VirtualMachine, all []spec.VmPool, now time.Time) ([]Update, time.Time) {
 	kept := map[holder]*spec.VirtualMachine{}
 	for i := range machines {
@@ -91,8 +87,8 @@ func holderOf(vm *spec.VirtualMachine) holder {
 	return holder{vm.Namespace, vm.Status.Assignment.Pool, vm.Status.Assignment.User}
 }
 
-// usedSince returns when the assigned user connected to the console or left it,
-// if that is later than what the assignment knows; else it is empty.
+// usedSince returns when the assigned user connected to the console or left it, if that is later
+// than the assignment's last use; else it is empty.
 func usedSince(vm *spec.VirtualMachine) string {
 	a := vm.Status.Assignment
 	c := spec.FindCondition(vm.Status.Conditions, spec.ConditionConsoleConnected)
