@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -22,7 +24,8 @@ func (p *program) listCommand() *cli.Command {
 			"guest runs on; run ends that guest and starts it anew, stop stops it. It is Paused if\n" +
 			"its processors stand still: see resume. READY is True while the guest executes, and\n" +
 			"Unknown while nobody is there who would know. At a terminal, a MESSAGE ends with the\n" +
-			"line: -o wide has all of it, and so has describe.\n\n" +
+			"line: -o wide has all of it, and so has describe. With --leftovers, deleted machines whose\n" +
+			"disks or identity were kept are listed, too; create makes a machine that has them again.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli list\n" +
 			"  vmop-cli list -o json\n" +
@@ -31,6 +34,7 @@ func (p *program) listCommand() *cli.Command {
 			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "only machines of this `NAMESPACE`; in a cluster the context's unless told otherwise"},
 			dataDirFlag(),
 			outputFlag("", formatTable, formatWide),
+			&cli.BoolFlag{Name: "leftovers", Usage: "on this host: deleted machines, too, of which something is left", DisableDefaultText: true},
 			&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "in a cluster: the machines of all namespaces", DisableDefaultText: true},
 		),
 		Action: p.list,
@@ -58,6 +62,9 @@ func (p *program) list(c *cli.Context) error {
 		return usagef(c, "list takes no arguments, and found %q", c.Args().First())
 	}
 	if inCluster(c) {
+		if c.Bool("leftovers") {
+			return usagef(c, "--leftovers is for this host; for a cluster see vmop-cli leftovers")
+		}
 		return p.clusterList(c, format)
 	}
 	if c.Bool("all-namespaces") {
@@ -67,7 +74,7 @@ func (p *program) list(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	machines, err := h.List(host.ListOptions{Namespace: c.String("namespace")})
+	machines, err := h.List(host.ListOptions{Namespace: c.String("namespace"), Leftovers: c.Bool("leftovers")})
 	if err != nil {
 		return err
 	}
@@ -80,7 +87,11 @@ func (p *program) list(c *cli.Context) error {
 	}
 	out := []listed{}
 	for _, m := range machines {
-		out = append(out, listedOf(&m))
+		l := listedOf(&m)
+		if m.Status == host.StatusDeleted {
+			l.Message = p.leftText(c, &m)
+		}
+		out = append(out, l)
 	}
 	if len(out) == 0 {
 		p.note("No machines found.")
@@ -96,6 +107,25 @@ func (p *program) list(c *cli.Context) error {
 		rows[i] = []string{m.Namespace, m.Name, string(m.Status), m.Ready, cpus, ram, textout.Age(now, m.Since), textout.OneLine(m.Message)}
 	}
 	return textout.TableWithin(p.stdout, p.listWidth(format), []string{"NAMESPACE", "NAME", "STATUS", "READY", "CPUS", "MEMORY", "AGE", "MESSAGE"}, rows)
+}
+
+// leftText says what is left of a deleted machine, and how that is deleted, too. Files that
+// nobody here made stay.
+func (p *program) leftText(c *cli.Context, m *host.Machine) string {
+	files, err := m.Files()
+	if err != nil {
+		return err.Error()
+	}
+	var left []string
+	for _, f := range files {
+		if f.Kind != host.FileForeign {
+			left = append(left, fmt.Sprintf("%s (%s)", f.Name, textout.Size(f.Size)))
+		}
+	}
+	if len(left) == 0 {
+		return "files of somebody else in " + m.Data
+	}
+	return strings.Join(left, ", ") + "; " + p.hint(c, "delete", "--disks", m.FullName()) + " deletes it"
 }
 
 // listWidth is how wide a list may be: as the terminal, unless all is wanted.

@@ -36,7 +36,8 @@ func (p *program) runCommand() *cli.Command {
 			"  Ctrl-C  shuts the guest down properly; again: QEMU is told to quit, again: it is\n" +
 			"          killed. (In the view of vmop-cli console, Ctrl-C is typed for the guest.)\n" +
 			"  Ctrl-]  ends the view; the machine goes on\n\n" +
-			"Elsewhere, the console is copied to the standard output. TERM and INT are as Ctrl-C.\n\n" +
+			"Elsewhere, the console is copied to the standard output, and the standard input is not\n" +
+			"read, which vmop-cli console does. TERM and INT are as Ctrl-C.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli run vm.yaml\n" +
 			"  vmop-cli run vm.yaml --detach\n" +

@@ -19,13 +19,13 @@ const (
 var categories = map[string]string{
 	"validate": manifestCommands, "render": manifestCommands, "changes": manifestCommands, "convert": manifestCommands,
 
-	"run": hostCommands, "create": hostCommands, "apply": hostCommands, "edit": hostCommands, "restart": hostCommands,
-	"rename": hostCommands, "clone": hostCommands, "snapshot": hostCommands, "disk": hostCommands, "image": hostCommands, "enable": hostCommands, "disable": hostCommands, "top": hostCommands,
+	"run": hostCommands, "create": hostCommands, "apply": hostCommands, "edit": hostCommands,
+	"rename": hostCommands, "clone": hostCommands, "snapshot": hostCommands, "image": hostCommands, "enable": hostCommands, "disable": hostCommands, "top": hostCommands,
 	"ssh": hostCommands, "scp": hostCommands, "ssh-config": hostCommands,
 	"delete": hostCommands, "wait": hostCommands, "console": hostCommands, "pause": hostCommands, "resume": hostCommands,
 	"nmi": hostCommands, "screenshot": hostCommands, "guest": hostCommands,
 
-	"list": eitherCommands, "describe": eitherCommands, "inspect": eitherCommands, "start": eitherCommands, "stop": eitherCommands,
+	"list": eitherCommands, "describe": eitherCommands, "inspect": eitherCommands, "start": eitherCommands, "stop": eitherCommands, "restart": eitherCommands, "disk": eitherCommands,
 	"reset": eitherCommands, "spice": eitherCommands, "vnc": eitherCommands, "logs": eitherCommands, "events": eitherCommands,
 
 	"console-password": clusterCommands, "expose": clusterCommands, "diff": clusterCommands, "leftovers": clusterCommands, "takeover": clusterCommands,

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"slices"
 	"testing"
+
+	"github.com/urfave/cli/v2"
 )
 
 func TestNearestIsNearOrTheBeginning(t *testing.T) {
@@ -30,6 +33,22 @@ func TestNothingDestructiveIsSuggested(t *testing.T) {
 					t.Errorf("%s --%s: --%s is suggested", c.Name, word, near)
 				}
 			}
+		}
+	}
+}
+
+// A command that takes --cluster, or an action of which does, is not listed among those for
+// machines of this host.
+func TestCommandsAreWhereTheirFlagsAre(t *testing.T) {
+	clustered := func(c *cli.Command) bool {
+		return slices.ContainsFunc(c.Flags, func(f cli.Flag) bool {
+			v, ok := f.(cli.VisibleFlag)
+			return ok && v.IsVisible() && slices.Contains(f.Names(), "cluster")
+		})
+	}
+	for _, c := range (&program{getenv: func(string) string { return "" }}).app().Commands {
+		if c.Category == hostCommands && (clustered(c) || slices.ContainsFunc(c.Subcommands, clustered)) {
+			t.Errorf("%s is among %q, and takes --cluster", c.Name, c.Category)
 		}
 	}
 }

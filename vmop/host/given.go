@@ -84,6 +84,10 @@ func cannotBe(file string, mode uint32, err error) string {
 	if !ok {
 		return text
 	}
+	if int(owner.Uid) == os.Geteuid() { // whom lists of rights say nothing about
+		return fmt.Sprintf("%s: %s is yours, with mode %04o; give yourself what it takes: %s",
+			text, denied, info.Mode().Perm(), shellwords.Join("chmod", "u+"+give, denied))
+	}
 	return fmt.Sprintf("%s for %s: %s belongs to %s and group %d with mode %04o, and a machine has your rights; its owner or root gives you what it takes: %s",
 		text, whoIs(os.Geteuid()), denied, whoIs(int(owner.Uid)), owner.Gid, info.Mode().Perm(), shellwords.Join("setfacl", "-m", fmt.Sprintf("u:%d:%s", os.Geteuid(), give), denied))
 }

@@ -2,10 +2,13 @@ package host
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/vmop/sdk/internal/asnobody"
 	"github.com/vmop/sdk/internal/shellwords"
@@ -65,6 +68,10 @@ func TestFilesOfSomebodyElse(t *testing.T) {
 				user := whoIs(os.Geteuid())
 				want := fmt.Sprintf("%s%s cannot be %s: permission denied for %s: %s belongs to %s and group %d with mode %s, and a machine has your rights; its owner or root gives you what it takes: setfacl -m u:%d:%s %s",
 					field, c.file, c.what, user, c.denied, owner, os.Getegid(), c.perm, os.Geteuid(), c.give, shellwords.Quote(c.denied))
+				if user == owner { // the test is not root's
+					want = fmt.Sprintf("%s%s cannot be %s: permission denied: %s is yours, with mode %s; give yourself what it takes: chmod u+%s %s",
+						field, c.file, c.what, c.denied, c.perm, c.give, shellwords.Quote(c.denied))
+				}
 				if err := checkGiven(&vm, &config, top+"/images"); err == nil || err.Error() != want {
 					text = fmt.Sprintf("%v\nwant %s", err, want)
 				}
@@ -73,5 +80,32 @@ func TestFilesOfSomebodyElse(t *testing.T) {
 				t.Error(strings.TrimSpace(text))
 			}
 		})
+	}
+}
+
+// Whose file it is himself is not helped by rights that are given to users by name: the
+// owner's own count for him.
+func TestOwnFilesWithoutRights(t *testing.T) {
+	top := t.TempDir()
+	if err := os.Chmod(top, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Dir(top), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var text string
+	asnobody.Do(t, func() {
+		image := filepath.Join(top, "my image")
+		if err := os.WriteFile(image, nil, 0o400); err != nil {
+			text = err.Error()
+			return
+		}
+		want := fmt.Sprintf("written: permission denied: %s is yours, with mode 0400; give yourself what it takes: chmod u+rw '%s'", image, image)
+		if got := cannotBe(image, unix.R_OK|unix.W_OK, fs.ErrPermission); got != want {
+			text = fmt.Sprintf("got %s\nwant %s", got, want)
+		}
+	})
+	if text != "" {
+		t.Error(text)
 	}
 }

@@ -46,6 +46,9 @@ const (
 	StatusDied Status = "Stopped (runner died)"
 	// StatusOrphaned: the guest runs without its runner.
 	StatusOrphaned Status = "Orphaned"
+	// StatusDeleted: there is no such machine any more, but its disks or their identity
+	// are left, see [ListOptions.Leftovers].
+	StatusDeleted Status = "Deleted"
 )
 
 // FullName is the machine's NAMESPACE/NAME.
@@ -190,12 +193,15 @@ func (h *Host) List(o ListOptions) ([]Machine, error) {
 		for _, name := range names {
 			m, err := h.Machine(namespace, name)
 			switch {
-			case errors.Is(err, ErrNotFound) && !o.Leftovers:
-			case err != nil && !errors.Is(err, ErrNotFound):
+			case errors.Is(err, ErrNotFound):
+				if left, err := m.Files(); !o.Leftovers || errors.Is(err, fs.ErrNotExist) || err == nil && len(left) == 0 {
+					continue
+				}
+				m.Status = StatusDeleted
+			case err != nil:
 				return nil, err
-			default:
-				out = append(out, m)
 			}
+			out = append(out, m)
 		}
 	}
 	return out, nil
