@@ -9,11 +9,10 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// Problems are what an error of this package, of spec, machineconfig, runnerconfig or
-// qemucmd has to say, one by one, in the one form that programs read: file, line, kind,
-// namespace, name, path and message, also as JSON. File and line are there if the error
-// is of [Load], the path if a field of the manifest is meant. An error of something else
-// is one problem that has a message. Nil has none.
+// Problems returns the problems in an error of this package, of spec, machineconfig, runnerconfig
+// or qemucmd, one by one, in the one form for programs: file, line, kind, namespace, name, path and
+// message, also as JSON. File and line are there if the error is of [Load], the path if a field of
+// the manifest is meant. Any other error is one problem that has a message. Nil has none.
 func Problems(err error) []spec.Problem {
 	switch e := err.(type) {
 	case nil:

@@ -28,7 +28,7 @@ func askQEMU(ctx context.Context, qemu string) (h qemucmd.Host, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 
-	// A connected pair of sockets: no path, and no time at which nobody listens.
+	// A connected pair of sockets needs no path, and always has a listener.
 	conn, theirs, err := socketPair()
 	if err != nil {
 		return h, err
@@ -42,7 +42,7 @@ func askQEMU(ctx context.Context, qemu string) (h qemucmd.Host, err error) {
 	}
 	defer func() {
 		if runErr := run.end(quitTimeout); err != nil {
-			err = errors.Join(err, runErr) // what QEMU said before it ended
+			err = errors.Join(err, runErr) // QEMU's messages before it ended
 		}
 	}()
 

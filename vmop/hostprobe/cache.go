@@ -19,7 +19,7 @@ import (
 // cacheFormat changes when the meaning of what is cached does.
 const cacheFormat = 3
 
-// fileIdentity tells a file or directory from a later one at the same path.
+// fileIdentity distinguishes a file or directory from a later one at the same path.
 type fileIdentity struct {
 	Path     string    `json:"path"`
 	Size     int64     `json:"size"`
@@ -132,10 +132,10 @@ func bootID() string {
 	return strings.TrimSpace(string(id))
 }
 
-// errNotCached says that QEMU must be asked.
+// errNotCached means that QEMU must be asked.
 var errNotCached = errors.New("not cached")
 
-// facts returns what QEMU said.
+// facts returns the cached answers of QEMU.
 func (c cache) facts() (qemucmd.Host, error) {
 	if len(c.old.Host.MachineTypes) == 0 {
 		return qemucmd.Host{}, errNotCached

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// NotFoundError says that there is no QEMU for x86_64.
+// NotFoundError means that there is no QEMU for x86_64.
 type NotFoundError struct {
 	// Searched are the places where it was looked for.
 	Searched []string

@@ -19,11 +19,11 @@ import (
 // ever, using a whole CPU.
 const kvmTimeout = time.Second
 
-// KVM says whether KVM works.
+// KVM is whether KVM works.
 type KVM struct {
 	Works bool
-	// Reason says why it does not, as a reason of the condition
-	// [conditions.Accelerated]; Message is for people.
+	// Reason is why it does not, as a reason of the condition [conditions.Accelerated]; Message is
+	// for display.
 	Reason, Message string
 }
 

@@ -24,10 +24,10 @@ type Options struct {
 // Result is what was found out.
 type Result struct {
 	Host qemucmd.Host
-	// KVM says why Host.KVM is what it is.
+	// KVM is why Host.KVM has its value.
 	KVM KVM
-	// Notes say why something is missing that one might expect, "KVM: …" first.
-	// They are for people.
+	// Notes are why something is missing that one might expect, "KVM: …" first. They are for
+	// display.
 	Notes []string
 }
 

@@ -64,7 +64,7 @@ type output struct {
 	seen chan struct{}
 }
 
-// proof is what the throwaway guest says.
+// proof is the output of the throwaway guest.
 const proof = "vmop"
 
 func newOutput() *output { return &output{seen: make(chan struct{})} }

@@ -17,8 +17,8 @@ import (
 type USBDevice struct {
 	// Vendor and Product are four hexadecimal digits each, in small letters.
 	Vendor, Product string
-	// Node is what a program opens to use the device, such as /dev/bus/usb/001/004;
-	// Denied says why this process may not, "" if it may.
+	// Node is what a program opens to use the device, such as /dev/bus/usb/001/004; Denied is why
+	// this process may not, "" if it may.
 	Node, Denied string
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/vmop/sdk/vmop/runner"
 )
 
-// Guest is what the agents in the guest have told the runner.
+// Guest is what the agents in the guest have reported to the runner.
 type Guest struct {
 	Booted          bool
 	HostName        string
@@ -34,7 +34,7 @@ type Interface struct {
 	Addresses []string
 }
 
-// inside is what a runner's state says about the guest.
+// inside returns what a runner's state has about the guest.
 func inside(s *runner.State) *Guest {
 	r := &Guest{
 		Booted: s.Guest.Booted, HostName: s.Guest.HostName,
@@ -102,8 +102,8 @@ func conditionRows(conditions []Condition, now time.Time) [][]string {
 	return rows
 }
 
-// Condition is a condition of a machine. Of those that say how far it is as
-// its manifest says, nobody knows since when.
+// Condition is a condition of a machine. Those about how far it is as configured have no known
+// time.
 type Condition struct {
 	Type               string
 	Status             live.Status
@@ -113,7 +113,7 @@ type Condition struct {
 	Message            string
 }
 
-// notReady says why a machine that runs is not ready.
+// notReady returns why a machine that runs is not ready.
 func notReady(m *host.Machine) string {
 	switch {
 	case m.Ready() == live.True:

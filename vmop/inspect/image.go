@@ -11,7 +11,7 @@ import (
 	"github.com/vmop/sdk/vmop/imageinspect"
 )
 
-// WriteImage writes the report on an image for people.
+// WriteImage writes the report on an image as text.
 func WriteImage(w io.Writer, r *imageinspect.Report) error {
 	if r == nil {
 		return errors.New("there is no report: the pointer is nil")

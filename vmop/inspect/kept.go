@@ -8,7 +8,7 @@ import (
 // KeptFile is a file that keeps what the guest depends on, beside its disks.
 type KeptFile struct {
 	File string
-	// Holds says what is in it, for people.
+	// Holds describes its content.
 	Holds string
 	Size  int64
 }

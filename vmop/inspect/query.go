@@ -15,7 +15,7 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// Query asks the QEMU behind a monitor, which need not be ours: what it lacks is left out.
+// Query asks the QEMU behind a monitor, which may be any: what it lacks is left out.
 func (r *Report) Query(ctx context.Context, c *qmp.Client) error {
 	status, err := qmp.Do(ctx, c, qmp.QueryStatus{})
 	if err != nil {
@@ -24,7 +24,7 @@ func (r *Report) Query(ctx context.Context, c *qmp.Client) error {
 	r.Versions.QEMU = c.Greeting().Version.String()
 	r.RunState = status.Status
 	if r.Status == host.StatusRunning || r.Status == host.StatusPaused {
-		r.Status = host.StatusRunning // the runner may be about to tell otherwise
+		r.Status = host.StatusRunning // the runner may be about to report another status
 		if status.Status == qmp.RunStatePaused || status.Status == qmp.RunStateIOError {
 			r.Status = host.StatusPaused
 		}
@@ -32,7 +32,7 @@ func (r *Report) Query(ctx context.Context, c *qmp.Client) error {
 	for _, ask := range []func(context.Context, *qmp.Client) error{
 		r.queryIdentity, r.queryCPUs, r.queryMemory, r.queryDisks, r.queryNetworks, r.querySPICE, r.queryVNC, r.queryAgents,
 	} {
-		// A QEMU that is not ours may lack devices or commands.
+		// A QEMU that this project did not start may lack devices or commands.
 		if err := ask(ctx, c); err != nil && !errors.As(err, new(*qmp.Error)) {
 			return err
 		}

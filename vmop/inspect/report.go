@@ -36,15 +36,15 @@ type Report struct {
 	Shares   []Share
 	Displays []Display
 	Agents   []Agent
-	// Guest is what the agents in the guest have told; nil where no runner asks.
+	// Guest is what the agents in the guest have reported; nil where no runner asks.
 	Guest *Guest
 	// Conditions are those that a cluster would have in the machine's status.
 	Conditions []Condition
 	// Kept are the files with what else the guest depends on.
 	Kept []KeptFile
-	// Wanted is what the manifest says; nil where there is none.
+	// Wanted is from the manifest; nil where there is none.
 	Wanted *Wanted
-	// ManifestError says why there is a manifest and it cannot be used.
+	// ManifestError is why there is a manifest and it cannot be used.
 	ManifestError error
 
 	now time.Time // when it was made
@@ -84,7 +84,7 @@ type Disk struct {
 	ReadOnly    bool
 	Removable   bool
 	IOStatus    string
-	// Problem says why the file of a machine that does not run cannot be used.
+	// Problem is why the file of a machine that does not run cannot be used.
 	Problem string
 }
 
@@ -108,7 +108,7 @@ type Share struct {
 // Agent is the channel of an agent in the guest.
 type Agent struct {
 	Name string
-	// Connected says that the guest has the agent's channel open.
+	// Connected is true if the guest has the agent's channel open.
 	Connected bool
 }
 

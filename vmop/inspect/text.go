@@ -123,7 +123,7 @@ func (r *Report) diskRows() [][]string {
 		row := []string{d.Device, "<no medium>", textout.None, textout.None, textout.None, textout.None, r.wantedDisk(d.Device)}
 		if d.Medium {
 			row = []string{d.Device, d.File, d.Format, textout.Size(d.VirtualSize), textout.Size(d.ActualSize), access, r.wantedDisk(d.Device)}
-			if d.Node == "" { // nobody has opened it
+			if d.Node == "" { // the image is not open
 				row[2], row[3], row[5] = textout.None, textout.None, textout.None
 			}
 			if d.Problem != "" {

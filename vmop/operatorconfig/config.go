@@ -10,9 +10,8 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// Config is what a configuration file says. The zero value, which is that of an
-// empty file, is VM-Operator's default, with all namespaces instead of the
-// operator's own.
+// Config is the content of a configuration file. The zero value, which is that of an empty file, is
+// VM-Operator's default, with all namespaces instead of the operator's own.
 type Config struct {
 	// Settings are what concerns machines. The version is the caller's to add.
 	Settings objects.Settings
@@ -21,14 +20,14 @@ type Config struct {
 	// Concurrency is how many machines are reconciled at the same time; 0 leaves
 	// it to the operator.
 	Concurrency int
-	// Operations says which finished operations of a machine are kept; its zero value
-	// leaves it to the operator.
+	// Operations is which finished operations of a machine are kept; its zero value leaves it to
+	// the operator.
 	Operations operation.Cleanup
-	// Console is for whoever opens consoles.
+	// Console is for programs that open consoles.
 	Console Console
 }
 
-// Console is what the file says about opening consoles.
+// Console is the file's settings for opening consoles.
 type Console struct {
 	// PasswordValidity is how long a display password can be used; 0 means
 	// [console.DefaultValidity].
@@ -41,13 +40,12 @@ type Console struct {
 	KeepFile bool
 }
 
-// Remarks are what a file that can be used says in vain, in the order of its
-// lines.
+// Remarks are about options without effect in a file that can be used, in the order of its lines.
 type Remarks struct {
-	// Warnings are about what nobody knows, such as a misspelt option.
+	// Warnings are about unknown options, such as a misspelt one.
 	Warnings []spec.Problem
-	// Notes are about options of VM-Operator that concern what this operator
-	// does not have, such as a web interface.
+	// Notes are about options of VM-Operator for what this operator does not have, such as a web
+	// interface.
 	Notes []spec.Problem
 }
 
@@ -55,7 +53,7 @@ type Remarks struct {
 type Error struct {
 	// Problems is never empty.
 	Problems []spec.Problem
-	// Remarks are what else there is to say about the file.
+	// Remarks are what else there is to report about the file.
 	Remarks Remarks
 }
 

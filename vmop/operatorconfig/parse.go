@@ -65,7 +65,7 @@ type parser struct {
 	remarks  Remarks
 	// environment: values are texts of environment variables.
 	environment bool
-	// nodes counts what was gone through, full says that it was too much.
+	// nodes counts the visited nodes; full is true if they were too many.
 	nodes int
 	full  bool
 	// noted are the parts of the web interface that there is a note about.

@@ -112,8 +112,8 @@ func classCPU(n, discovered *tree.Node) *spec.ClassCPU {
 	return cpu
 }
 
-// discovery translates a model that has what nodes have in common. Nobody here looks at
-// nodes: what was found there counts, or the baseline.
+// discovery translates a model that has what nodes have in common. Nodes are not inspected here:
+// what Deckhouse found there counts, or the baseline.
 func discovery(n *tree.Node, found []string) *spec.ClassCPU {
 	const unseen = "what nodes have in common is not found out here"
 	if len(found) == 0 {
@@ -143,7 +143,7 @@ var everyones = []string{
 	"clflush", "mmx", "fxsr", "sse", "sse2", "pni", "cx16", "syscall", "nx", "lm",
 }
 
-// features are a list of features without those that it says twice.
+// features are a list of features without duplicates.
 func features(n *tree.Node) []string {
 	var all []string
 	for _, f := range n.List() {
@@ -187,8 +187,8 @@ func sizingPolicy(n *tree.Node) spec.SizingPolicy {
 	return p
 }
 
-// defaultCoreFraction is what a class says of machines with a number of CPUs that do not
-// say which part of these they have.
+// defaultCoreFraction is the class's value for machines with a number of CPUs that do not set their
+// core fraction.
 func defaultCoreFraction(class *tree.Node, cores int32) string {
 	for _, n := range class.Get("spec", "sizingPolicies").List() {
 		if p := sizingPolicy(n); p.Cores.Min <= cores && cores <= p.Cores.Max {

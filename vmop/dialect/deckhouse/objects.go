@@ -28,18 +28,18 @@ const (
 	kindAttachment = "VirtualMachineBlockDeviceAttachment"
 )
 
-// usualSize is how large a disk or the volume of an image is of which nobody says it.
+// usualSize is the size of a disk or of an image's volume that is not given.
 const usualSize = 10 << 30
 
 // single is the translation of an object other than a machine, under way.
 type single struct {
 	root *tree.Node
 	all  []spec.Object
-	// without says why there is none in our terms.
+	// without is why there is no counterpart.
 	without []spec.Problem
 }
 
-// leaveOut says why the object has no counterpart, which counts once.
+// leaveOut records why the object has no counterpart; only the first reason counts.
 func (s *single) leaveOut(n *tree.Node, format string, args ...any) {
 	if len(s.without) == 0 {
 		o := s.root.Object()
@@ -188,7 +188,7 @@ func (s *single) imageSpec(out *spec.VirtualImageSpec) {
 	out.DataSource = *s.source(of.Get("dataSource"))
 }
 
-// size is what the status says of a size that the specification does not say.
+// size is the status's value of a size that the specification does not set.
 func (s *single) size(what string, status resource.Quantity) resource.Quantity {
 	of := s.root.Get("spec")
 	if status.Sign() > 0 {

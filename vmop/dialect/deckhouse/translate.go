@@ -73,8 +73,8 @@ func Translate(o *spec.Object, all []spec.Object) (*spec.VirtualMachine, []spec.
 	return m.vm, root.Notes(unread), nil
 }
 
-// power translates the run policy, which is the same here. The state is what a
-// host goes by, where nobody has a policy.
+// power translates the run policy, which is the same here. A host without run policies uses the
+// state.
 func (m *machine) power() {
 	m.vm.Spec.VM.State = spec.StateRunning
 	policy := m.root.Get("spec", "runPolicy")
@@ -209,7 +209,7 @@ func (m *machine) class() error {
 	case of == nil:
 		class.Note("the class %s is not among the files: convert its manifest, too, or write a VirtualMachineClass of this name", class.String())
 	case m.vm.Spec.CoreFraction == "" && !m.root.Get("spec", "cpu", "coreFraction").Is() && defaultCoreFraction(of, *m.vm.Spec.VM.CurrentCPUs) == "":
-		m.vm.Spec.CoreFraction = "100%" // what a machine has there for which nobody says anything
+		m.vm.Spec.CoreFraction = "100%" // Deckhouse's default
 	}
 	return nil
 }
@@ -275,9 +275,9 @@ func (m *machine) provisioning() error {
 	return m.longUserData(data, text)
 }
 
-// longUserData translates user data that spec.provisioning does not take. What
-// spec.cloudInit does not take either is for a Secret, and an error: a guest without it
-// is none that anybody could log in to.
+// longUserData translates user data that is too long for spec.provisioning. What is too long for
+// spec.cloudInit as well needs a Secret, and is an error: no user could log in to a guest without
+// it.
 func (m *machine) longUserData(data *tree.Node, text string) error {
 	m.vm.Spec.CloudInit = &spec.CloudInit{}
 	size := fmt.Sprintf("has %d bytes, and spec.provisioning takes %d", len(text), limits.MaxInlineUserData)

@@ -35,8 +35,8 @@ func (m *machine) size() error {
 	return nil
 }
 
-// resources tells of requests and limits that are others than what the operator computes
-// of the machine's CPUs and memory.
+// resources reports requests and limits that differ from what the operator computes from the
+// machine's CPUs and memory.
 func (m *machine) resources(n *tree.Node) {
 	has := map[string]*resource.Quantity{
 		"cpu": resource.NewQuantity(int64(*m.vm.Spec.VM.CurrentCPUs), resource.DecimalSI), "memory": m.vm.Spec.VM.CurrentRAM,

@@ -109,8 +109,8 @@ func (m *machine) translate() error {
 	return nil
 }
 
-// version tells of versions that KubeVirt itself takes no more. What they had otherwise
-// is understood as it was: registryDisk, and volumes that disks name by volumeName.
+// version reports versions that KubeVirt itself does not accept any more. Their former fields keep
+// their meaning: registryDisk, and volumes that disks name by volumeName.
 func (m *machine) version() {
 	version := m.root.Get("apiVersion")
 	switch version.String() {
@@ -176,7 +176,7 @@ func (m *machine) silent() {
 	}
 }
 
-// unread says what becomes of a field that nothing here reads.
+// unread is what becomes of a field that no translation reads.
 func unread(path string) string {
 	for suffix, message := range hints {
 		if strings.HasSuffix(path, suffix) {
@@ -186,7 +186,7 @@ func unread(path string) string {
 	return "has no counterpart and is left out"
 }
 
-// hints are what people can do about some of the fields without counterpart.
+// hints are what users can do about some of the fields without counterpart.
 var hints = map[string]string{
 	".livenessProbe":         "has no counterpart: nothing inside of a guest decides here whether it is restarted; a watchdog device of a custom template can",
 	".readinessProbe":        "has no counterpart: a machine is ready when its guest executes",

@@ -24,7 +24,7 @@ type Change struct {
 	// in JSON are those of [spec.AwaitingChange].
 	OldValue json.RawMessage `json:"currentValue,omitempty"`
 	NewValue json.RawMessage `json:"desiredValue,omitempty"`
-	// Applied says when the change takes effect.
+	// Applied is when the change takes effect.
 	Applied Applied `json:"applied"`
 	// Reason explains what Applied alone does not say; often empty.
 	Reason string `json:"message,omitempty"`
@@ -53,7 +53,7 @@ func (c *Change) IsDisk() bool {
 	return false
 }
 
-// Applied says when a change takes effect on a machine that runs.
+// Applied is when a change takes effect on a machine that runs.
 type Applied string
 
 // When changes take effect. On a machine that is stopped, all but

@@ -17,14 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Options say what can be done to a running machine. The zero value is a cluster
-// without special abilities.
+// Options are what can be done to a running machine. The zero value is a cluster without special
+// abilities.
 type Options struct {
-	// InPlaceResize says that the cluster changes the CPU and memory requests
-	// of a running pod (Kubernetes' in-place pod resize).
+	// InPlaceResize is true if the cluster changes the CPU and memory requests of a running pod
+	// (Kubernetes' in-place pod resize).
 	InPlaceResize bool
-	// PlugsDisks says that disks which come are plugged into a running machine, where
-	// nothing else of the change waits for a restart.
+	// PlugsDisks is true if disks that come are plugged into a running machine, where nothing else
+	// of the change waits for a restart.
 	PlugsDisks bool
 	// Plugged are the disks, by their claims, that came while the machine ran and are
 	// at its places for what is plugged. They have no part in the order of the others,
@@ -175,7 +175,7 @@ func (d *differ) values(at *location, old, new reflect.Value) {
 	}
 }
 
-// The types whose fields are nobody's business.
+// The types whose values are compared as a whole.
 var (
 	quantity     = reflect.TypeFor[*resource.Quantity]()
 	rawExtension = reflect.TypeFor[*runtime.RawExtension]()

@@ -89,11 +89,10 @@ func (d *differ) device(at *location, had, has bool) deviceChange {
 	return deviceNone
 }
 
-// Pluggable reports whether a disk of a machine, by its claim, is one that can come while
-// the machine runs: a volume of its own at no place in the boot order, behind another
-// disk. Where nobody says an order, that of the lists is the boot order, in which the
-// disks of spec.blockDeviceRefs follow those of spec.vm.disks: one that comes between
-// them is not plugged.
+// Pluggable reports whether a disk of a machine, by its claim, is one that can come while the
+// machine runs: a volume of its own at no place in the boot order, behind another disk. Where the
+// manifest has no boot order, that of the lists is it, in which the disks of spec.blockDeviceRefs
+// follow those of spec.vm.disks: one that comes between them is not plugged.
 func Pluggable(vm *spec.VirtualMachine, claim string) bool {
 	if vm == nil || claim == "" {
 		return false

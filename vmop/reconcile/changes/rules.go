@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// rule says when a change of a field takes effect.
+// rule is when a change of a field takes effect.
 type rule struct {
 	// pattern is the field's JSON path with [] for any position. A rule holds
 	// for everything below it that has no rule of its own.
@@ -172,7 +172,7 @@ type Field struct {
 	// Path is the field's JSON path with [] for any position in a list. The entry
 	// holds for everything below it that has none of its own.
 	Path string
-	// Applied says when a change takes effect; Reason why, where that is not plain.
+	// Applied is when a change takes effect; Reason is why, where that is not plain.
 	Applied Applied
 	Reason  string
 }
@@ -307,8 +307,8 @@ func isComputeResource(name corev1.ResourceName) bool {
 	return name == corev1.ResourceCPU || name == corev1.ResourceMemory
 }
 
-// storage tells what a change of a disk's requested size does. Kubernetes
-// enlarges a claim that is bound and never shrinks one.
+// storage returns what a change of a disk's requested size does. Kubernetes enlarges a claim that
+// is bound and never shrinks one.
 func (d *differ) storage(at *location) (Applied, string) {
 	i, j := at.entryIndex()
 	was := d.old.Spec.VM.Disks[i].VolumeClaimTemplate.Spec
@@ -326,7 +326,7 @@ func (d *differ) storage(at *location) (Applied, string) {
 	return AppliedRestart, "the volume grows at once; the guest sees the new size after a restart"
 }
 
-// imageSize tells what a change of the size of a disk that is made of an image does.
+// imageSize returns what a change of the size of a disk that is made of an image does.
 func (d *differ) imageSize(at *location) (Applied, string) {
 	i, j := at.entryIndex()
 	was, is := d.old.Spec.VM.Disks[i].Template(), d.new.Spec.VM.Disks[j].Template()

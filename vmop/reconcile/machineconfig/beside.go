@@ -24,11 +24,11 @@ type Beside struct {
 	Attachments   []*spec.VirtualMachineBlockDeviceAttachment
 }
 
-// Note is something that a person should know of a field of a machine.
+// Note is something that the user should know of a field of a machine.
 type Note struct {
 	// Field is its JSON path, such as spec.blockDeviceRefs[0].
 	Field string
-	// Message says what becomes of it.
+	// Message is what becomes of it.
 	Message string
 }
 
@@ -164,7 +164,7 @@ func (w *owning) disk(field string, ref *spec.BlockDeviceRef) *spec.Disk {
 	}
 	of := w.virtualDisk(ref.Name)
 	if of == nil {
-		return nil // which is told where it is missed
+		return nil // reported where it is missed
 	}
 	name := strings.ReplaceAll(of.Name, ".", "-")
 	switch {

@@ -20,20 +20,20 @@ type Options struct {
 	// ResetCounter is the number of resets that were asked for; the runner
 	// resets its machine when it grows. nil leaves it out.
 	ResetCounter *int64
-	// GuestResetEnds says that changes wait for the machine's next start, which a
-	// reset by the guest then is.
+	// GuestResetEnds is true if changes wait for the machine's next start, which a reset by the
+	// guest then is.
 	GuestResetEnds bool
 	// LoginUser is the user whom the guest's agent logs in, of an assignment
 	// from a pool. Empty leaves it to spec.vm.display.loggedInUser.
 	LoginUser string
-	// OpenDisplay lets everybody in who reaches the port of a SPICE server without
-	// a password. Without it such a server is for its own pod only.
+	// OpenDisplay admits any client that reaches the port of a SPICE server without a password.
+	// Without it such a server is for its own pod only.
 	OpenDisplay bool
 	// InstanceID is the instance-id that the machine's configuration already
 	// has in the cluster, if the manifest gives none. Empty means that there is
 	// no configuration yet; see [ForCluster].
 	InstanceID string
-	// Origin is who made the machine; empty means [OriginVMOP].
+	// Origin is the program that made the machine; empty means [OriginVMOP].
 	Origin Origin
 	// VolumeModes are the modes of the claims that the disks refer to by name.
 	// A claim that is not in it is taken for a block device.
@@ -94,7 +94,7 @@ func ForDefaulted(vm *spec.VirtualMachine, disks []Disk, o Options) (runnerconfi
 	}
 	for _, n := range c.Runner.VM.Network {
 		for i := range n.HostForwards {
-			// Whoever uses a forward is outside of the pod.
+			// Users of a forward are outside of the pod.
 			setString(&n.HostForwards[i].HostAddress, "0.0.0.0")
 		}
 	}
@@ -121,8 +121,8 @@ func ForDefaulted(vm *spec.VirtualMachine, disks []Disk, o Options) (runnerconfi
 	return c, nil
 }
 
-// clusterDrive says where the pod has the disk. A disk that VM-Operator can have
-// too is written as it does, without a name; its path ends in the name anyway.
+// clusterDrive is a drive by its path in the pod. A disk that VM-Operator can have too is written
+// as it does, without a name; its path ends in the name anyway.
 func clusterDrive(d *Disk, o *Options, p *problems) runnerconfig.Drive {
 	drive := runnerconfig.Drive{Type: runnerconfig.DriveRaw, BootIndex: intPointer(d.Entry.Bootindex)}
 	switch {

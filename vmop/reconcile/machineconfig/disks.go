@@ -30,8 +30,8 @@ type Disk struct {
 	// that is made anew at each start. A plan that
 	// finds a claim under a former name puts that here.
 	Claim string
-	// Format is what an image is: raw, qcow2 or iso. The manifest does not say it: a plan
-	// puts here what the image's claim says.
+	// Format is an image's: raw, qcow2 or iso. It is not in the manifest: a plan takes it from the
+	// image's claim.
 	Format string
 	// Entry is the entry itself, shared with the manifest; that of a Ref is one that
 	// refers to its claim.

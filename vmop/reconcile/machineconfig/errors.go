@@ -11,8 +11,8 @@ var errNoMachine = errors.New("no virtual machine is given")
 // errNoDefaults is what becomes of a machine that should have its defaults.
 var errNoDefaults = errors.New("the virtual machine has no defaults: see spec.Default")
 
-// Error says what is wrong with one field of a manifest or of a local setting.
-// Functions of this package join all that they find with errors.Join.
+// Error is what is wrong with one field of a manifest or of a local setting. Functions of this
+// package join all that they find with errors.Join.
 type Error struct {
 	// Field is the JSON path, as in spec.vm.disks[1].cdrom.image.
 	Field string
