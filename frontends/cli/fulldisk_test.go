@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -14,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/vmop/sdk/internal/testbin"
+	"github.com/vmop/sdk/internal/tinyguest"
 	"github.com/vmop/sdk/vmop/host"
 )
 
@@ -42,8 +45,20 @@ func TestFullDisk(t *testing.T) {
 		}
 		return
 	}
+	files, err := filepath.Glob("testdata/fulldisk/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files { // an emulated guest wants a processor for itself
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { fullDiskScript(t, guest, file) })
+	}
+}
+
+// fullDiskScript runs a script that has a small file system for machines.
+func fullDiskScript(t *testing.T, guest tinyguest.Guest, file string) {
+	var copies heldCopy
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/fulldisk",
+		Files: []string{file},
 		Setup: func(e *testscript.Env) error {
 			if err := setup(e); err != nil {
 				return err
@@ -52,15 +67,16 @@ func TestFullDisk(t *testing.T) {
 			if err := os.Mkdir(data, 0o700); err != nil {
 				return err
 			}
-			// A machine goes on when there are 64 MiB.
-			if err := unix.Mount("none", data, "tmpfs", 0, "size=96m,mode=0700"); err != nil {
+			// A machine goes on when there are 64 MiB. And there are copies of disks.
+			if err := unix.Mount("none", data, "tmpfs", 0, "size=128m,mode=0700"); err != nil {
 				return err
 			}
 			e.Defer(func() { _ = unix.Unmount(data, unix.MNT_DETACH) })
 			return exportGuest(guest, filepath.Join(e.WorkDir, "images"))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"expect": expectCommand, "fill": fillCommand, "guest": guestCommand, "send": sendCommand, "status": statusCommand,
+			"copied": copies.copiedCommand, "expect": expectCommand, "fill": fillCommand, "guest": guestCommand, "held-copy": copies.heldCopyCommand,
+			"send": sendCommand, "status": statusCommand,
 		},
 	})
 }
@@ -113,5 +129,65 @@ func statusCommand(ts *testscript.TestScript, neg bool, args []string) {
 	m, err = h.Wait(ctx, m, func(m *host.Machine) (bool, error) { return m.Status == host.Status(args[1]), nil })
 	if err != nil {
 		ts.Fatalf("%s is %s: %v", args[0], m.Status, err)
+	}
+}
+
+// heldCopy is the snapshot that a script is making.
+type heldCopy struct {
+	goOn func() // has it go on
+	done chan error
+}
+
+// heldCopyCommand begins a snapshot of a machine that runs, and returns in the middle of
+// it, while the guest writes to overlays: held-copy NAMESPACE/NAME SNAPSHOT.
+func (c *heldCopy) heldCopyCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: held-copy NAMESPACE/NAME SNAPSHOT")
+	}
+	h, err := host.Open(host.Options{DataDir: ts.Getenv("VMOP_DATA_DIR"), Getenv: ts.Getenv})
+	ts.Check(err)
+	m, err := h.Find(args[0], "")
+	ts.Check(err)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	held, released := make(chan struct{}), make(chan struct{})
+	hold := sync.OnceFunc(func() {
+		close(held)
+		<-released
+	})
+	c.goOn, c.done = sync.OnceFunc(func() { close(released) }), make(chan error, 1)
+	go func() {
+		_, err := h.CreateSnapshot(ctx, m, args[1], host.CopyOptions{Progress: func(int64, int64) { hold() }})
+		c.done <- err
+		close(c.done)
+	}()
+	ts.Defer(func() { // also of a script that has failed
+		cancel()
+		c.goOn()
+		for range c.done {
+		}
+	})
+	select {
+	case <-held:
+	case err := <-c.done:
+		ts.Fatalf("the snapshot has ended: %v", err)
+	case <-ctx.Done():
+		ts.Fatalf("nothing is copied")
+	}
+}
+
+// copiedCommand has the snapshot go on, waits for its end and prints its error, if there
+// is one: [!] copied.
+func (c *heldCopy) copiedCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) > 0 || c.goOn == nil {
+		ts.Fatalf("usage: [!] copied, after held-copy")
+	}
+	c.goOn()
+	err := <-c.done
+	if err != nil {
+		_, werr := fmt.Fprintln(ts.Stderr(), err)
+		ts.Check(werr)
+	}
+	if (err != nil) != neg {
+		ts.Fatalf("unexpected end of the snapshot: %v", err)
 	}
 }
