@@ -19,15 +19,15 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// ErrTemplate says that a machine has a template of its own, whose text
-// [Render] needs and was not given.
+// ErrTemplate means that a machine has a template of its own, whose text [Render] needs and was not
+// given.
 var ErrTemplate = errors.New("the machine has a template of its own: its text is needed to render it")
 
 // Template builds the command line of a machine; see [qemucmd.Template].
 type Template = func(qemucmd.Machine, qemucmd.Host) (qemucmd.Command, error)
 
-// RenderOptions is what [Render] may be told besides the manifest. The zero
-// value renders a machine as a cluster would run it that has never seen it.
+// RenderOptions are optional inputs of [Render]. The zero value renders a machine as a cluster
+// would run it that has never seen it.
 type RenderOptions struct {
 	// Host is the QEMU that the command line is for; nil means
 	// [qemucmd.GenericHost]. Package hostprobe finds out about a real one.
@@ -49,9 +49,9 @@ type RenderOptions struct {
 	// from [qemucmd.Template]. It is not made of a text here, because programs that
 	// reach text/template are megabytes larger.
 	Template Template
-	// Drives says what stands behind the drives of the configuration, in their
-	// order. nil guesses by the paths: what is below /dev is a block device,
-	// what ends in .qcow2 is an image in that format, all else is a raw image.
+	// Drives are the facts about the files behind the drives of the configuration, in their order.
+	// nil guesses by the paths: what is below /dev is a block device, what ends in .qcow2 is an
+	// image in that format, all else is a raw image.
 	Drives []runnerconfig.DriveFacts
 }
 
@@ -154,8 +154,7 @@ func fromSecret(s *runnerconfig.CloudInitSource) []byte {
 	return fmt.Appendf(nil, "# The key %s of the Secret %s, which only the runner reads.\n{}\n", s.Key, s.Secret)
 }
 
-// clusterParts are the configuration and the objects of a machine that nobody
-// has started yet.
+// clusterParts are the configuration and the objects of a machine that was never started.
 func clusterParts(vm *VirtualMachine, s Settings) (runnerconfig.Config, []reconcile.Object, error) {
 	var resets int64
 	defaulted := vm.DeepCopy()

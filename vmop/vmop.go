@@ -16,11 +16,10 @@ type (
 	VirtualMachine = spec.VirtualMachine
 	// Change is a difference between two manifests of a machine.
 	Change = changes.Change
-	// Local says where a machine on one host has its things.
+	// Local is where a machine on one host has its files.
 	Local = machineconfig.Host
-	// Settings are what an operator's configuration says about all machines. The zero
-	// value is VM-Operator's default, whose pods have VM-Operator's runner: for vmop's,
-	// set RunnerImage.
+	// Settings are the operator's configuration for all machines. The zero value is VM-Operator's
+	// default, whose pods have VM-Operator's runner: for vmop's, set RunnerImage.
 	Settings = objects.Settings
 )
 

@@ -14,12 +14,12 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// Host says where a machine that runs on one host, without a cluster, has its
-// things. Nothing of it can be reached from other hosts unless the manifest says
-// so: port forwards without a hostAddress are on the loopback interface.
+// Host is where a machine that runs on one host, without a cluster, has its files. Nothing of it
+// can be reached from other hosts unless the manifest asks for it: port forwards without a
+// hostAddress are on the loopback interface.
 //
-// All paths should be absolute: nothing is looked up here, and what a
-// relative path means is decided by whoever uses the result.
+// All paths should be absolute: nothing is looked up here, and the user of the result decides what
+// a relative path means.
 type Host struct {
 	// DataDir keeps what must survive: disks, firmware variables, TPM state.
 	DataDir string
@@ -38,16 +38,15 @@ type Host struct {
 	ShareBase string
 	// Shares are folders beside those of the manifest, and those of its claims.
 	Shares []LocalShare
-	// ExplicitSPICEPort says that the manifest itself names
-	// display.spice.port, which the default hides; [spec.Object.Written] knows.
-	// Without it the SPICE server is on a socket in RuntimeDir that nobody else
-	// can open.
+	// ExplicitSPICEPort is true if the manifest itself names display.spice.port, which the default
+	// hides; see [spec.Object.Written]. Without it the SPICE server is on a socket in RuntimeDir
+	// that no other user can open.
 	ExplicitSPICEPort bool
-	// ExplicitVNCPort says the same of display.vnc.port, and counts for nothing
-	// with display.vnc.unixSocket. A WebSocket port is always explicit.
+	// ExplicitVNCPort is the same for display.vnc.port, and has no effect with
+	// display.vnc.unixSocket. A WebSocket port is always explicit.
 	ExplicitVNCPort bool
-	// DisplayPassword says that the display has a password. Without one, an
-	// explicit port is served on the loopback interface only.
+	// DisplayPassword is true if the display has a password. Without one, an explicit port is
+	// served on the loopback interface only.
 	DisplayPassword bool
 	// Accelerator overrides that of the manifest, if not empty.
 	Accelerator spec.Accelerator
@@ -126,8 +125,8 @@ func withoutTLS(d *runnerconfig.Display) {
 	}
 }
 
-// localSPICE chooses the server's place. The manifest's default port 5900 is
-// one of a pod; on a host it would be anybody's.
+// localSPICE chooses the server's place. The manifest's default port 5900 is one of a pod; on a
+// host other programs may use it.
 func localSPICE(s *runnerconfig.SPICE, l Host) {
 	switch {
 	case !l.ExplicitSPICEPort:

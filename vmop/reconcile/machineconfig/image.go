@@ -51,9 +51,9 @@ func InRepository(location string) bool {
 	return location == ImageRepositoryDir || strings.HasPrefix(location, ImageRepositoryDir+"/")
 }
 
-// MayUseRepository reports whether a machine may come to name a file of the image
-// repository while it runs: another CD comes without a restart, and what a template
-// of the runner's image names nobody knows here.
+// MayUseRepository reports whether a machine may come to name a file of the image repository while
+// it runs: another CD comes without a restart, and the files that a template of the runner's image
+// names are not known here.
 func MayUseRepository(vm *spec.VirtualMachine) bool {
 	if vm == nil {
 		return false
@@ -114,7 +114,7 @@ func imageLocation(name, repository string, urls bool) (string, error) {
 	return path.Join(repository, file), nil
 }
 
-// fileFault says why a path is refused; "" if it is not.
+// fileFault returns why a path is refused; "" if it is not.
 func fileFault(file string) string {
 	switch {
 	case strings.ContainsFunc(file, unicode.IsControl):

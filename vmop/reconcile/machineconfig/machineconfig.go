@@ -108,8 +108,8 @@ func cloudInit(vm *spec.VirtualMachine, instance, secrets string, p *problems) *
 	return out
 }
 
-// cloudInitSources says where the runner has the documents that are not in the
-// manifest: in files of dir, if that is not empty.
+// cloudInitSources are where the runner has the documents that are not in the manifest: files of
+// dir, if that is not empty.
 func cloudInitSources(vm *spec.VirtualMachine, dir string) (meta, user, network *runnerconfig.CloudInitSource) {
 	if c := vm.Spec.CloudInit; c != nil {
 		source := func(s *spec.CloudInitSource, key, file string) *runnerconfig.CloudInitSource {

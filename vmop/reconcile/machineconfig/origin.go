@@ -7,8 +7,8 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// Origin is who made a machine. What its guest has seen of it from the first
-// start on follows from that and never changes.
+// Origin is the program that made a machine. It determines parts of what its guest sees, from the
+// first start on, and never changes.
 type Origin string
 
 const (

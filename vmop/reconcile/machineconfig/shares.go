@@ -36,7 +36,7 @@ func clusterShares(shares []spec.Share, p *problems) []runnerconfig.Share {
 	return out
 }
 
-// LocalShare is a folder that somebody gives a machine of one host.
+// LocalShare is a folder that the user gives a machine of one host.
 type LocalShare struct {
 	// Tag is that of a share of the manifest, whose folder it then is, or of one more.
 	Tag string `json:"tag"`

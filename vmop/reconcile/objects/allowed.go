@@ -18,8 +18,8 @@ import (
 // a machine in a pod without privileges. The zero value allows nothing of it. A
 // pattern has an asterisk for any text.
 type Allowed struct {
-	// Everything is what VM-Operator allows: all of the following, and any image
-	// where pods are privileged. Who may create machines then has the nodes.
+	// Everything is what VM-Operator allows: all of the following, and any image where pods are
+	// privileged. A user who may create machines then has root on the nodes.
 	Everything bool
 	// Images are patterns of images beside [Settings.RunnerImage].
 	Images []string
@@ -41,9 +41,9 @@ type Allowed struct {
 	// HostForwards allows ports of the node: those of a machine with a user network
 	// beside a tap interface.
 	HostForwards bool
-	// OpenDisplays allows SPICE without a password on the pod's address: whoever
-	// reaches it has the machine's screen and keyboard. Without it such a server is
-	// for its own pod, as VNC always is.
+	// OpenDisplays allows SPICE without a password on the pod's address: any client that reaches it
+	// has the machine's screen and keyboard. Without it such a server is for its own pod, as VNC
+	// always is.
 	OpenDisplays bool
 	// ImageHosts are patterns of servers of images, of CDs and disks, with addresses of the pod or
 	// of its link, such as 127.0.0.1.
@@ -59,7 +59,7 @@ type Allowed struct {
 	LoadBalancerAnnotations []string
 }
 
-// OpenDisplay reports whether displays without a password are for everybody.
+// OpenDisplay reports whether displays without a password admit any client.
 func (a *Allowed) OpenDisplay() bool { return a.Everything || a.OpenDisplays }
 
 // Refusal is something in a manifest that the administrator does not allow.
@@ -166,7 +166,7 @@ func images(vm *spec.VirtualMachine, a *Allowed, refuse func(field, setting, why
 			refuse(field, "allowedImageHosts", "the server %s is the pod's own or its link's", host)
 		}
 	}
-	// Where a server leads to, the runner looks at; see imagesource.LocalNamed.
+	// The runner checks the address that a server's name leads to; see imagesource.LocalNamed.
 	source := func(field, location string) {
 		if why, setting := RefuseSource(location, a); why != "" {
 			refuse(field, setting, "%s", why)
@@ -190,9 +190,9 @@ func images(vm *spec.VirtualMachine, a *Allowed, refuse func(field, setting, why
 	}
 }
 
-// RefuseSource says why a pod may not fetch an image from where it is, see
-// [limits.ImageSource]; empty if it may. The setting is the option of the operator by
-// which the administrator allows it.
+// RefuseSource returns why a pod may not fetch an image from its location, see
+// [limits.ImageSource]; empty if it may. The setting is the option of the operator by which the
+// administrator allows it.
 func RefuseSource(location string, a *Allowed) (why, setting string) {
 	if image, ok := strings.CutPrefix(location, "oci://"); ok {
 		location = registryOf(image)
@@ -230,10 +230,9 @@ func hostOf(location string) string {
 	return strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 }
 
-// local reports whether a host is reached from the pod, or from its node, alone. A
-// number that is no address in its usual form is one for the C library all the
-// same: 127.1, 0x7f000001, 2130706433. Where a name leads nobody knows here; that
-// is for network policies to bound.
+// local reports whether a host is reached from the pod, or from its node, alone. The C library also
+// accepts numbers that are no address in its usual form: 127.1, 0x7f000001, 2130706433. Where a
+// name leads is not known here; network policies have to bound that.
 func local(host string) bool {
 	address, err := netip.ParseAddr(host)
 	if err != nil {
@@ -251,7 +250,7 @@ var (
 	sixToFour = netip.MustParsePrefix("2002::/16")
 )
 
-// matches reports whether a text is as one of the patterns says.
+// matches reports whether a text matches one of the patterns.
 func matches(patterns []string, text string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return glob(pattern, text) })
 }

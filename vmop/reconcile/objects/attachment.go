@@ -38,8 +38,8 @@ func ExportPort() string { return strconv.Itoa(exportPort) }
 // Secret with its key. There is one at a time.
 func ExportPod(attachment string) string { return attachment + "-vmbda" }
 
-// ExportsTo is what says for whom the pod of an attachment exports a disk, which has a
-// connection in its status: for a machine, the run of it in a pod, and the key of that.
+// ExportsTo identifies the client of an attachment's pod, for an attachment that has a connection
+// in its status: a machine, its run in a pod, and the key of that run.
 func ExportsTo(a *spec.VirtualMachineBlockDeviceAttachment) string {
 	c := a.Status.Connection
 	return a.Spec.VirtualMachineName + " " + string(c.PodUID) + " " + c.Key
@@ -54,7 +54,7 @@ func ExportsFor(pod *corev1.Pod) string {
 // Attached is a volume that the pod of a machine has for an attachment: from its making to
 // its end, whatever becomes of the attachment meanwhile.
 type Attached struct {
-	// Claim is its volume claim, and Block says that this is a block device.
+	// Claim is its volume claim; Block is true if that is a block device.
 	Claim string `json:"claim"`
 	Block bool   `json:"block,omitempty"`
 	// For is the UID of the attachment.
@@ -102,8 +102,8 @@ func AddAttached(pod *corev1.Pod, all []Attached) {
 	pod.Annotations[names.AnnotationAttached] = string(data)
 }
 
-// AttachedBy are the volumes that a pod has for attachments. What it says of claims that
-// it has not is not believed.
+// AttachedBy are the volumes that a pod has for attachments. Entries about claims that the pod does
+// not have are ignored.
 func AttachedBy(pod *corev1.Pod) []Attached {
 	text := pod.Annotations[names.AnnotationAttached]
 	if text == "" {
@@ -140,9 +140,8 @@ func ExportKey(a *spec.VirtualMachineBlockDeviceAttachment, now time.Time) (*cor
 	return s, Certificate{CommonName: "vmop-export", Hosts: []string{"localhost"}, NotBefore: from, NotAfter: from.Add(exportTime)}
 }
 
-// ExportFingerprint is by what a machine knows the pod with the key of a Secret: the
-// SHA-256 digest of its public key, in hexadecimal digits. It is empty for a Secret
-// without a certificate.
+// ExportFingerprint identifies to a machine the pod with the key of a Secret: the SHA-256 digest of
+// its public key, in hexadecimal digits. It is empty for a Secret without a certificate.
 func ExportFingerprint(s *corev1.Secret) string {
 	c := parsed(s.Data[corev1.TLSCertKey])
 	if c == nil {

@@ -23,8 +23,8 @@ const (
 	certificateTime = 365 * 24 * time.Hour
 	// clockSkew is how far the clocks of viewers may be behind.
 	clockSkew = time.Hour
-	// maxCertificates bounds how many there are of a machine at a time: who changes
-	// them again and again does not fill the cluster. Each is good for a year.
+	// maxCertificates bounds how many there are of a machine at a time, so that repeated changes do
+	// not fill the cluster. Each is good for a year.
 	maxCertificates = 8
 	// maxCertificate is the longest certificate that is looked at, in bytes.
 	maxCertificate = 16 << 10
@@ -155,8 +155,8 @@ func firstBlock(data []byte) *pem.Block {
 	return block
 }
 
-// CondenseCertificate is what [PickCertificate] looks at of the content of a Secret:
-// the server's certificate, which every viewer gets to see, and no key.
+// CondenseCertificate is the content of a Secret that [PickCertificate] needs: the server's
+// certificate, which every viewer gets to see, and no key.
 func CondenseCertificate(data map[string][]byte) map[string][]byte {
 	if block := firstBlock(data[corev1.TLSCertKey]); block != nil {
 		return map[string][]byte{corev1.TLSCertKey: pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes})}

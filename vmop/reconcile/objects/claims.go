@@ -73,7 +73,7 @@ func RunnerDataForm(vm *spec.VirtualMachine) ClaimForm {
 func DiskForm(vm *spec.VirtualMachine, d *machineconfig.Disk) ClaimForm {
 	t := d.Entry.Template()
 	form := ClaimForm{Labels: InstanceLabels(vm.Name), Annotations: maps.Clone(t.Metadata.Annotations), Storage: t.Spec.Resources.Requests[corev1.ResourceStorage]}
-	delete(form.Annotations, names.AnnotationMadeFor) // which nobody says but who makes it
+	delete(form.Annotations, names.AnnotationMadeFor) // which only the maker of a claim sets
 	for k, v := range t.Metadata.Labels {
 		if _, ours := form.Labels[k]; !ours {
 			form.Labels[k] = v

@@ -6,10 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// cloning are provisioners of volumes that clone one for a claim whose dataSource is
-// another claim, as their makers say, and as containerized-data-importer has them. No API
-// tells it: a driver without CLONE_VOLUME fails, and one that knows nothing of
-// dataSource makes an empty volume.
+// cloning are provisioners that clone a volume for a claim whose dataSource is another claim, by
+// their makers' documentation, and as containerized-data-importer lists them. No API reports it: a
+// driver without CLONE_VOLUME fails, and one that ignores dataSource makes an empty volume.
 var cloning = []string{
 	"rbd.csi.ceph.com", "*.rbd.csi.ceph.com", "cephfs.csi.ceph.com", "*.cephfs.csi.ceph.com",
 	"csi-vxflexos.dellemc.com", "csi-isilon.dellemc.com", "csi-powermax.dellemc.com",
@@ -18,7 +17,7 @@ var cloning = []string{
 }
 
 // Clones reports whether volumes of a claim's provisioner are cloned, rather than copied.
-// Kubernetes notes on a claim who that is.
+// Kubernetes records the provisioner on a claim.
 func (s *Settings) Clones(claim *corev1.PersistentVolumeClaim) bool {
 	if s == nil || claim == nil {
 		return false

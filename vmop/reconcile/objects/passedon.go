@@ -76,7 +76,7 @@ func ReservedLabel(key string) bool {
 	}
 	prefix, _, _ := strings.Cut(key, "/")
 	if prefix == "app.kubernetes.io" {
-		return false // version, part-of and created-by say what something is
+		return false // version, part-of and created-by only describe an object
 	}
 	// These have a pod changed when it is made: with other containers, or another
 	// identity in a cloud.
@@ -159,10 +159,10 @@ func (p PassedOn) AddTo(pod *corev1.Pod) {
 	pod.Annotations[names.AnnotationPassedOn] = record
 }
 
-// Missing are the labels and annotations that a pod must be given, or with nil be
-// deprived of, so that it has what its machine passes on now; both are nil if it was
-// given that. It goes by what the pod notes: what somebody else has written on a pod is
-// theirs, and a program that insists on something else is not answered for ever.
+// Missing are the labels and annotations that a pod must be given, or with nil be deprived of, so
+// that it has what its machine passes on now; both are nil if it was given that. It compares with
+// the pod's own record: what other writers have set on a pod is left alone, and a program that
+// insists on another value is not answered for ever.
 func (p PassedOn) Missing(pod *corev1.Pod) (labels, annotations map[string]*string) {
 	has, wanted := pod.Annotations[names.AnnotationPassedOn], p.record()
 	if has == wanted {
@@ -175,7 +175,7 @@ func (p PassedOn) Missing(pod *corev1.Pod) (labels, annotations map[string]*stri
 	change := func(keys []string, now map[string]string, reserved func(string) bool) map[string]*string {
 		out := map[string]*string{}
 		for _, k := range keys {
-			// Whoever may write pods may write records: they take nothing of ours.
+			// Users who may write pods may write records: no reserved key is removed for one.
 			if !reserved(k) {
 				out[k] = nil
 			}

@@ -21,17 +21,17 @@ import (
 )
 
 const (
-	// RunnerUser is the user and the group of the runner and of QEMU in a pod.
-	// It is nobody's on a node; volumes are made accessible to the group.
+	// RunnerUser is the user and the group of the runner and of QEMU in a pod. No user of a node
+	// should have this number; volumes are made accessible to the group.
 	RunnerUser = 65532
 	// diskGroup owns block devices on the nodes of the common distributions
 	// (its number is fixed in Debian's and Red Hat's). Device nodes keep their
 	// owner in a container, so this is what lets a user other than root open
 	// the devices of its volumes; others are not there to be opened.
 	diskGroup = 6
-	// TerminationReserve is what a pod gets beyond the machine's
-	// powerdownTimeout, in seconds: for telling QEMU to quit, for writing what
-	// it has cached, and for the report. VM-Operator's 5 did not suffice.
+	// TerminationReserve is what a pod gets beyond the machine's powerdownTimeout, in seconds: for
+	// making QEMU quit, for writing its caches, and for the report. VM-Operator's 5 did not
+	// suffice.
 	TerminationReserve = 30
 )
 
@@ -78,7 +78,7 @@ type PodInput struct {
 	// ImageRepository gives the image repository to a machine that names no file in
 	// it, too; see [machineconfig.MayUseRepository].
 	ImageRepository bool
-	// Limited gives the pod limits: a quota of its namespace wants some.
+	// Limited gives the pod limits, which a quota of its namespace requires.
 	Limited bool
 }
 
@@ -107,7 +107,7 @@ func Pod(vm *spec.VirtualMachine, s Settings, in PodInput) *corev1.Pod {
 	}
 	yes, no := true, false
 	for i := range meta.OwnerReferences {
-		// Without a controller nobody may drain its node: it would not come back.
+		// Without a controller a drain of its node fails: the pod would not come back.
 		meta.OwnerReferences[i].Controller, meta.OwnerReferences[i].BlockOwnerDeletion = &yes, &yes
 	}
 	grace := vm.Spec.ShutdownSeconds() + TerminationReserve
@@ -169,10 +169,10 @@ func Pod(vm *spec.VirtualMachine, s Settings, in PodInput) *corev1.Pod {
 	return pod
 }
 
-// displayPorts are the ports on which the display is served to other hosts,
-// SPICE's first. A server without a password listens on the loopback interface of
-// the pod, where no port leads; see package runnerconfig. SPICE is for everybody
-// then if the administrator allows it, as VM-Operator does.
+// displayPorts are the ports on which the display is served to other hosts, SPICE's first. A server
+// without a password listens on the loopback interface of the pod, where no port leads; see package
+// runnerconfig. SPICE then admits any client only if the administrator allows it, as VM-Operator
+// does.
 func displayPorts(vm *spec.VirtualMachine, s *Settings, password bool) []spec.DisplayPort {
 	var out []spec.DisplayPort
 	for _, server := range vm.Spec.VM.Display.Servers() {
@@ -249,9 +249,9 @@ func addVolumes(vm *spec.VirtualMachine, pod *corev1.Pod, in *PodInput) {
 	}
 }
 
-// configVolume shows configuration and password as one directory, as the runner
-// expects them. The keys are named: of sources with a key in common the last wins,
-// and who may write secrets must not write configurations.
+// configVolume shows configuration and password as one directory, as the runner expects them. The
+// keys are named: of sources with a key in common the last wins, and users who may write secrets
+// must not write configurations.
 func configVolume(vm *spec.VirtualMachine, in *PodInput) corev1.Volume {
 	mode, yes := int32(0o440), true // the runner's group, which FSGroup is
 	key := func(name string) []corev1.KeyToPath { return []corev1.KeyToPath{{Key: name, Path: name}} }
@@ -263,7 +263,7 @@ func configVolume(vm *spec.VirtualMachine, in *PodInput) corev1.Volume {
 	}}
 	if in.DisplaySecret != "" {
 		of := corev1.LocalObjectReference{Name: in.DisplaySecret}
-		// A display without its password would be open to everybody.
+		// A display without its password would admit any client.
 		sources = append(sources,
 			corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: of, Items: key(names.PasswordKey)}},
 			corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: of, Items: key(names.PasswordExpiryKey), Optional: &yes}})
@@ -275,10 +275,9 @@ func configVolume(vm *spec.VirtualMachine, in *PodInput) corev1.Volume {
 	}}
 }
 
-// provisioningSecrets are the keys of Secrets that the guest gets. They are optional: of
-// one that is missing the runner says what it is, while a pod would wait for it
-// without a word in the machine's status. made is the Secret with the user data of the
-// manifest, if that is not the first.
+// provisioningSecrets are the keys of Secrets that the guest gets. They are optional: the runner
+// reports a missing one, while a pod would wait for it without a trace in the machine's status.
+// made is the Secret with the user data of the manifest, if that is not the first.
 func provisioningSecrets(vm *spec.VirtualMachine, made string) []corev1.VolumeProjection {
 	yes := true
 	var out []corev1.VolumeProjection
@@ -349,8 +348,8 @@ func tokenVolume() corev1.Volume {
 	}}}
 }
 
-// shareVolume is the name of a share's volume, a DNS label. Tags tell capitals from
-// small letters and may have underscores, so it is a digest of the tag.
+// shareVolume is the name of a share's volume, a DNS label. Tags are case-sensitive and may have
+// underscores, so it is a digest of the tag.
 func shareVolume(tag string) string {
 	sum := sha256.Sum256([]byte(tag))
 	return "share-" + hex.EncodeToString(sum[:16])

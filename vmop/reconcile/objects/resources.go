@@ -46,11 +46,10 @@ type Requests struct {
 	Overhead int64 `json:"overhead"`
 	// Maximum is what the machine was made with; a guest never has more.
 	Maximum Amounts `json:"maximum"`
-	// Limited says that the pod has limits, because a quota of its namespace
-	// wants some.
+	// Limited is true if the pod has limits, because a quota of its namespace requires some.
 	Limited bool `json:"limited,omitempty"`
-	// CoreFraction is the part of each CPU that the pod requests, in percent; 0 says
-	// that CPUOvercommit decides. The pod has a limit of CPUs then, too.
+	// CoreFraction is the part of each CPU that the pod requests, in percent; with 0 CPUOvercommit
+	// decides. The pod has a limit of CPUs then, too.
 	CoreFraction int64 `json:"coreFraction,omitempty"`
 }
 

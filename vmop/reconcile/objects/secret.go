@@ -16,12 +16,11 @@ func WantsDisplaySecret(vm *spec.VirtualMachine) bool {
 	return slices.ContainsFunc(vm.Spec.VM.Display.Servers(), func(s spec.DisplayServer) bool { return s.GenerateSecret })
 }
 
-// DisplaySecret holds the password of the machine's display. Nobody can use it
-// until it is given another expiry: it is made before anybody asks for it.
+// DisplaySecret holds the password of the machine's display. It is made before a console is
+// requested, and cannot be used until it is given another expiry.
 //
-// Like a claim it has no owner: it outlives the machine, and one that exists
-// is never overwritten. Without a password the secret has none, which is what
-// somebody may look at, or apply beside an operator.
+// Like a claim it has no owner: it outlives the machine, and one that exists is never overwritten.
+// Without a password the secret has none, for display, or to apply beside an operator.
 func DisplaySecret(vm *spec.VirtualMachine, password string) *corev1.Secret {
 	data := map[string]string{names.PasswordExpiryKey: "now"}
 	if password != "" {
@@ -57,9 +56,9 @@ func UsedDisplaySecret(vm *spec.VirtualMachine, secrets []corev1.Secret) string 
 	return ""
 }
 
-// OpensDisplay reports whether the runner of a machine, which must have its
-// defaults, is to let everybody in who reaches its display: nobody has a password
-// for it, and the administrator allows that.
+// OpensDisplay reports whether the runner of a machine, which must have its defaults, is to admit
+// any client that reaches its display: there is no password for it, and the administrator allows
+// that.
 func OpensDisplay(vm *spec.VirtualMachine, s *Settings, secrets []corev1.Secret) bool {
 	return s.Allowed.OpenDisplay() && UsedDisplaySecret(vm, secrets) == ""
 }

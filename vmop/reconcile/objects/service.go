@@ -22,8 +22,7 @@ import (
 func Service(vm *spec.VirtualMachine, s Settings, displaySecret string) *corev1.Service {
 	lb := vm.Spec.LoadBalancerService
 	var served []spec.DisplayPort
-	// What asks nobody for a password is not for everybody outside of the cluster,
-	// even if it is for everybody in it.
+	// A display without a password is not offered outside of the cluster, even if it is inside.
 	if displaySecret != "" || s.Allowed.Everything {
 		served = displayPorts(vm, &s, displaySecret != "")
 	}

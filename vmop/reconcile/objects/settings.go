@@ -20,8 +20,8 @@ type Settings struct {
 	// runner of a certain version. A key that ends in an asterisk stands for all
 	// images that begin with the rest; the longest counts.
 	RunnerImages map[string]string
-	// RunnerPullPolicy says when nodes pull the image of machines whose manifest
-	// does not say. Empty leaves it to Kubernetes, which goes by the tag.
+	// RunnerPullPolicy is when nodes pull the image of machines whose manifest has no policy. Empty
+	// leaves it to Kubernetes, which decides by the tag.
 	RunnerPullPolicy corev1.PullPolicy
 	// RunnerDataStorageClass is the storage class of the volume with the
 	// runner's own data; empty means the cluster's default class. (VM-Operator:
@@ -46,10 +46,9 @@ type Settings struct {
 	// the node, as VM-Operator does to all: KVM without a device plugin, at the
 	// price of the isolation.
 	Privileged bool
-	// DeviceGroups are further groups of pods whose machines use KVM or block
-	// devices of the node: the numbers of the groups that own /dev/kvm and disks
-	// there, which device nodes keep in a container. A runner that is refused
-	// tells the number.
+	// DeviceGroups are further groups of pods whose machines use KVM or block devices of the node:
+	// the numbers of the groups that own /dev/kvm and disks there, which device nodes keep in a
+	// container. A runner that is refused reports the number.
 	DeviceGroups []int64
 	// DisplayHostPorts are ports of displays that are ports of the machine's node as
 	// well, where viewers reach them from outside of the cluster: as hostPort, by
@@ -92,6 +91,6 @@ const (
 	DefaultRAMOvercommit = 1.25
 )
 
-// DefaultLoggingProperties is the logging.properties of a machine for which
-// nobody has another. Only VM-Operator's runner reads it.
+// DefaultLoggingProperties is the logging.properties of a machine without its own. Only
+// VM-Operator's runner reads it.
 const DefaultLoggingProperties = "handlers=java.util.logging.ConsoleHandler\n.level=INFO\n"

@@ -115,7 +115,7 @@ func UserDataSecret(vm *spec.VirtualMachine, s Settings, holder *corev1.ConfigMa
 	return o
 }
 
-// CondenseUserData is what [PickUserData] looks at of the content of a Secret.
+// CondenseUserData is the content of a Secret that [PickUserData] needs.
 func CondenseUserData(data map[string][]byte) map[string][]byte {
 	if text := data[spec.UserDataKey]; len(text) > 0 && len(text) <= limits.MaxInlineUserData {
 		return map[string][]byte{spec.UserDataKey: text}

@@ -31,8 +31,8 @@ func ClaimOfImage(name string) string { return spec.VirtualImageClaimName(name) 
 // ClaimOfClusterImage is the name of the volume claim of a ClusterVirtualImage.
 func ClaimOfClusterImage(name string) string { return spec.ClusterVirtualImageClaimName(name) }
 
-// ImageOf is the image that a claim was made for, which nobody writes to but the pod that
-// fills it: its kind and name, which are empty if it is none.
+// ImageOf is the image that a claim was made for, to which only the pod that fills it writes: its
+// kind and name, which are empty if it is none.
 func ImageOf(claim *corev1.PersistentVolumeClaim) (kind, name string) {
 	if claim.Annotations[names.AnnotationMadeFor] == "" {
 		return "", ""
@@ -49,8 +49,8 @@ func ImageOf(claim *corev1.PersistentVolumeClaim) (kind, name string) {
 // is one at a time.
 func ImportPod(claim string) string { return claim + "-import" }
 
-// Filled is what has a volume claim that is made for it and filled once: a disk or an
-// image. The kinds differ in what is said here.
+// Filled has a volume claim that is made for it and filled once: a disk or an image. Its fields are
+// the differences of the kinds.
 type Filled struct {
 	kind, label, claim string
 	// name and uid are its own; namespace is where what is made for it is.
