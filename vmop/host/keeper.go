@@ -78,7 +78,7 @@ func (k *keeper) keep(s runner.State) {
 }
 
 // configField is a field of the runner's configuration in a text that lists some.
-var configField = regexp.MustCompile(`\bvm\.[][A-Za-z0-9.-]*[]A-Za-z0-9]`)
+var configField = regexp.MustCompile(`\b(?:vm|cloudInit)\.[][A-Za-z0-9.-]*[]A-Za-z0-9]`)
 
 // inManifest has the fields of the manifest where a state lists those that wait.
 func inManifest(s runner.State) runner.State {

@@ -58,3 +58,18 @@ func TestOverwriteAState(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
+
+// What waits for a restart is named by the manifest's fields, whatever part they are of.
+func TestWhatWaitsIsInTheManifestsWords(t *testing.T) {
+	s := runner.State{Conditions: []live.Condition{
+		{Type: live.RestartRequired, Message: "these changes take effect with the next start: cloudInit.userData, vm.drives[0].size, vm.maximumRam"},
+		{Type: live.Running, Message: "vm.maximumRam"},
+	}}
+	out := inManifest(s)
+	if got, want := out.Conditions[0].Message, "these changes take effect with the next start: spec.cloudInit.userData, spec.vm.disks[0].size, spec.vm.maximumRam"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if out.Conditions[1].Message != "vm.maximumRam" || s.Conditions[0].Message == out.Conditions[0].Message {
+		t.Errorf("%+v of %+v", out, s)
+	}
+}

@@ -17,7 +17,12 @@ func TestManifestField(t *testing.T) {
 		"vm.maximumRam":                          "spec.vm.maximumRam",
 		"vm.uuid":                                "spec.vm.machineUuid",
 		"vm.display.spice.port":                  "spec.vm.display.spice.port",
-		"cloudInit.userData":                     "cloudInit.userData",
+		"cloudInit.userData":                     "spec.cloudInit.userData",
+		"cloudInit.metaData":                     "spec.cloudInit.metaData",
+		"cloudInit.networkConfigFrom.key":        "spec.cloudInit.networkConfigFrom.key",
+		"cloudInit.userDataText":                 "spec.provisioning.userData",
+		"cloudInit.userDataFrom.key":             "cloudInit.userDataFrom.key", // of spec.cloudInit or spec.provisioning
+		"loggingProperties":                      "loggingProperties",
 	} {
 		if got := machineconfig.ManifestField(config); got != want {
 			t.Errorf("%s: %s, want %s", config, got, want)
