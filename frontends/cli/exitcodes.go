@@ -32,6 +32,8 @@ func exitCodes() []exitCode {
 		oneExit(exitError, "something would change", "diff"),
 		oneExit(exitError, "something has to be done before", "takeover"),
 		oneExit(exitError, "no machine can run on this host, or that could not be found out", "doctor"),
+		oneExit(exitError, "something is wrong with a manifest, or there is none", "validate"),
+		oneExit(exitError, "it has not come about in time, or cannot any more", "wait"),
 		oneExit(exitUsage, "wrong usage"),
 		oneExit(exitForced, "stopped without the guest's consent; its disks are as after a power cut", "run", "start", "stop", "restart"),
 		oneExit(exitDiffError, "an error", "diff"),

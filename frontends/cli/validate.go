@@ -21,7 +21,7 @@ func (p *program) validateCommand() *cli.Command {
 			"or with -o json or yaml an item of a list on the standard output, as warnings and notes are;\n" +
 			"the list is empty if there is nothing to say.\n" +
 			"Machines are looked at with their class (VirtualMachineClass) if that is among the files.\n" +
-			"Objects of other kinds are left alone. The exit code is 1 if there is any problem.\n\n" +
+			"Objects of other kinds are left alone.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli validate vm.yaml pool.yaml\n" +
 			"  kubectl kustomize . | vmop-cli validate -\n" +
