@@ -55,7 +55,7 @@ func reorder(app *cli.App, args []string) []string {
 	return slices.Concat(head, flags, []string{"--"}, rest)
 }
 
-// takesValue says whether the argument behind a flag is its value.
+// takesValue reports whether the argument behind a flag is its value.
 func takesValue(command *cli.Command, arg string) bool {
 	name := strings.TrimLeft(arg, "-")
 	if strings.Contains(name, "=") {

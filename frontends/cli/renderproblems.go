@@ -104,7 +104,7 @@ func leaves(err error) []error {
 	return []error{err}
 }
 
-// typed says whether an error names its field itself.
+// typed reports whether an error names its field itself.
 func typed(err error) bool {
 	switch err.(type) {
 	case *machineconfig.Error, *host.GivenError, *runnerconfig.Error, *qemucmd.Error:

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/term"
 )
 
-// isTerminal says whether a stream is a terminal.
+// isTerminal reports whether a stream is a terminal.
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
@@ -26,5 +26,5 @@ func terminalWidth(stream any) int {
 	return width
 }
 
-// interactive says whether a person is at both ends.
+// interactive reports whether a person is at both ends.
 func (p *program) interactive() bool { return isTerminal(p.stdin) && isTerminal(p.stdout) }

@@ -104,7 +104,7 @@ func ensure(ctx context.Context, o BuildOptions, key string, build func(ctx cont
 	}
 	defer held.Close()
 	if exists(p.Dir) {
-		return p, nil // built by somebody else while we waited
+		return p, nil // built by another process while we waited
 	}
 	// The folder appears with everything in it or not at all.
 	tmp, err := os.MkdirTemp(cache, ".build-*")

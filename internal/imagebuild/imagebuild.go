@@ -257,9 +257,9 @@ func (b *Builder) path(elements ...string) string {
 	return filepath.Join(append([]string{b.cache}, elements...)...)
 }
 
-// takeFolder makes the builder's folder, and removes those that nobody uses.
+// takeFolder makes the builder's folder, and removes unused ones.
 func (b *Builder) takeFolder(ctx context.Context) (err error) {
-	// A folder without its lock would be taken for one that nobody uses.
+	// A folder without its lock would be taken for an unused one.
 	turn, err := buildcache.Lock(ctx, b.path("lock"))
 	if err != nil {
 		return err

@@ -65,7 +65,7 @@ const (
 	Complete
 	Finalize
 	Dismiss
-	// Close has QEMU close an overlay that nobody uses.
+	// Close has QEMU close an unused overlay.
 	Close
 	// Remove removes the overlays, and the journal after them.
 	Remove

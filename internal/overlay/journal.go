@@ -58,7 +58,7 @@ type Held struct {
 
 // Errors of journals, for errors.Is.
 var (
-	// ErrBusy says that somebody works on the overlays of a machine.
+	// ErrBusy is the error when another process works on the overlays of a machine.
 	ErrBusy = errors.New("its disks are just being copied, or merged after a copy")
 	// ErrChanged says that an image is not what its overlay was made for.
 	ErrChanged = errors.New("the image was changed since")
@@ -70,11 +70,11 @@ func Exists(data string) bool {
 	return err == nil
 }
 
-// Left reports whether a machine has overlays that nobody works on.
+// Left reports whether a machine has overlays that no process works on.
 func Left(data string) bool {
 	f, err := os.Open(filepath.Join(data, Dir, lockFile))
 	if err != nil {
-		return false // there are none, or somebody is about to make some
+		return false // there are none, or another process is about to make some
 	}
 	defer f.Close()
 	return unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil

@@ -129,7 +129,7 @@ func Ensure(ctx context.Context, o Options) (Guest, error) {
 	}
 	defer held.Close()
 	if exists(guestDir) {
-		return guestIn(guestDir), nil // built by somebody else while we waited
+		return guestIn(guestDir), nil // built by another process while we waited
 	}
 	if !exists(kernelDir) {
 		err = build(kernelDir, func(dir string) error { return buildKernel(ctx, dir, source, o.Progress) })

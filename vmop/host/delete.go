@@ -74,7 +74,7 @@ func classify(name string, mode fs.FileMode) (kind FileKind, holds string) {
 	return FileForeign, ""
 }
 
-// removedBy says whether an entry goes. The identity goes with the disks only: a
+// removedBy reports whether an entry goes. The identity goes with the disks only: a
 // disk, wherever it is, may be unreadable without its TPM.
 func (f File) removedBy(o DeleteOptions) bool {
 	switch f.Kind {

@@ -23,7 +23,7 @@ type DiskSize struct {
 	Name string `json:"name"`
 	// Size is in bytes.
 	Size int64 `json:"size"`
-	// Message says why that is less than it shall be, if QEMU has refused.
+	// Message is why that is less than configured, if QEMU has refused.
 	Message string `json:"message,omitempty"`
 }
 

@@ -59,8 +59,8 @@ type DisplaySecret struct {
 	Problem string
 }
 
-// Power is the last request to pause or resume the machine. The zero value is
-// none: a machine that somebody else paused is left alone.
+// Power is the last request to pause or resume the machine. The zero value is none: a machine that
+// was paused by another client is left alone.
 type Power struct {
 	// Number counts the requests.
 	Number int

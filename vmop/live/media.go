@@ -120,7 +120,7 @@ func imageName(image string) (name string, isURL bool, problem string) {
 	return "./" + path.Clean(image), false, ""
 }
 
-// same says whether two names are of one image. What QEMU reports may be what it
+// same reports whether two names are of one image. What QEMU reports may be what it
 // was started with.
 func same(observed, name string) bool {
 	other, _, _ := imageName(observed)

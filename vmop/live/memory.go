@@ -28,8 +28,8 @@ type Memory struct {
 	// use it, whichever way he comes.
 	Password       string
 	PasswordSerial int64
-	// Balloon is what the guest was asked to have last, in bytes; 0 is nothing. A
-	// guest that has what it shall have may be on its way to it.
+	// Balloon is what the guest was asked to have last, in bytes; 0 is nothing. A guest that has
+	// its target may still be changing.
 	Balloon int64
 	// Power is the number of the last request that was fulfilled.
 	Power int

@@ -10,8 +10,8 @@ import (
 // balloonPage is the granularity of a virtio balloon (virtio 1.2, §5.5), bytes.
 const balloonPage = 4096
 
-// BalloonTarget is the memory in bytes that the guest shall have: the wish as
-// far as the machine has it.
+// BalloonTarget is the memory that the guest should have, in bytes: what is asked for, as far as
+// the machine has it.
 func BalloonTarget(c *runnerconfig.Config, ram int64) int64 {
 	if c == nil {
 		return ram
@@ -22,7 +22,7 @@ func BalloonTarget(c *runnerconfig.Config, ram int64) int64 {
 	return ram
 }
 
-// BalloonReached says whether the guest has what it shall have.
+// BalloonReached reports whether the guest has its target.
 func BalloonReached(actual, target int64) bool {
 	return actual-target < balloonPage && target-actual < balloonPage
 }
@@ -31,7 +31,7 @@ func BalloonReached(actual, target int64) bool {
 // VM-Operator has it.
 const ramInterval = 15 * time.Second
 
-// ReportRAM says whether to report the memory that the guest has, in bytes: at
+// ReportRAM reports whether to report the memory that the guest has, in bytes: at
 // most every 15 seconds while it changes, and at once when it has reached its
 // target. said is what was reported last and at when. Where a report must wait,
 // wake is when to look again.

@@ -21,8 +21,8 @@ const (
 	stateInternalError = "internal-error"
 )
 
-// resetCounter is the counter of a configuration. Where nobody has counted yet,
-// the first count is a reset.
+// resetCounter is the counter of a configuration. Where it has not been set yet, the first count is
+// a reset.
 func resetCounter(c *runnerconfig.Config) int64 {
 	if c != nil && c.Runner.ResetCounter != nil {
 		return *c.Runner.ResetCounter
@@ -59,7 +59,7 @@ func (d *decider) reset() {
 	d.attempt(d.goal(ends), SetResetAction{Ends: ends})
 }
 
-// resetAsked sees to a reset that is asked for, and tells whether none is under
+// resetAsked sees to a reset that is asked for, and reports whether none is under
 // way.
 func (d *decider) resetAsked() bool {
 	counter, done := resetCounter(d.in.Config), d.in.Memory.ResetCounter

@@ -56,7 +56,7 @@ type Stage string
 const (
 	// StageStarting lasts until the guest executes.
 	StageStarting Stage = "Starting"
-	// StageRunning lasts until somebody asks for the end.
+	// StageRunning lasts until the end is asked for.
 	StageRunning     Stage = "Running"
 	StageTerminating Stage = "Terminating"
 	StageStopped     Stage = "Stopped"
@@ -76,7 +76,7 @@ type Client struct {
 type Login struct {
 	// Connected says that the agent is there.
 	Connected bool
-	// Wanted is the user to be logged in; empty is nobody.
+	// Wanted is the user to be logged in; empty is none.
 	Wanted string
 	// Confirmed says that the agent has confirmed the wanted user.
 	Confirmed bool
@@ -98,8 +98,8 @@ type Facts struct {
 	Login  Login
 	// Clients of the display, in any order.
 	Clients []Client
-	// Generation of the manifest that the machine's configuration was made from;
-	// 0 where nobody counts.
+	// Generation of the manifest that the machine's configuration was made from; 0 where
+	// generations are not counted.
 	Generation int64
 }
 

@@ -51,7 +51,7 @@ func RestartPaths(started, wanted *runnerconfig.Config) []string {
 	return paths
 }
 
-// GenerationAlone says whether two configurations differ in the generation of the
+// GenerationAlone reports whether two configurations differ in the generation of the
 // manifest that they were made from, in whether a reset by the guest ends the
 // machine, or in whom is reported to, and in nothing else of the machine. Such a
 // change is about something that the machine does not have, and no cause to try

@@ -8,9 +8,8 @@ import (
 	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
-// usbDevices gives the machine the USB devices that it shall have, and takes the others
-// of the host's away. What a viewer has redirected, and what somebody has plugged by
-// hand under another id, is left alone.
+// usbDevices plugs the configured USB devices of the host, and unplugs its other ones. What a
+// viewer has redirected, and what was plugged by hand under another id, is left alone.
 func (d *decider) usbDevices() {
 	wanted := map[string]bool{}
 	var problems []string

@@ -22,7 +22,7 @@ func cacheOptions(namespaces, without []string, kinds []registration) cache.Opti
 	shared := true
 	o := cache.Options{
 		DefaultUnsafeDisableDeepCopy: &shared,
-		// What nobody has made a watch for must not be watched by accident.
+		// What has no registered watch must not be watched by accident.
 		ReaderFailOnMissingInformer: true,
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}:                   {Label: labels.SelectorFromSet(podLabels()), Transform: condensed(machinekind.CondensePod)},

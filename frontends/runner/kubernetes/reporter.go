@@ -49,7 +49,7 @@ var (
 	ErrGone = errors.New("the machine was deleted")
 	// ErrRefused means that the API does not take an event, today or tomorrow.
 	ErrRefused = errors.New("refused")
-	// ErrConflict means that somebody else has written the machine.
+	// ErrConflict means that another client has written the machine.
 	ErrConflict = errors.New("the machine has changed")
 )
 
@@ -254,7 +254,7 @@ func (p *pauses) after(now time.Time) time.Duration {
 	return p.next
 }
 
-// urgent reports whether somebody other than the guest has changed the machine.
+// urgent reports whether a change of the machine was not caused by the guest.
 func urgent(before, now *runner.State) bool {
 	return before.Phase != now.Phase || before.Generation != now.Generation || before.ConfigGeneration != now.ConfigGeneration ||
 		before.CPUs != now.CPUs || before.DisplayPasswordSerial != now.DisplayPasswordSerial

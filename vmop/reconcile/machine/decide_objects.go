@@ -158,8 +158,8 @@ func (d *decision) grantedVM() *spec.VirtualMachine {
 	return &vm
 }
 
-// content is a digest of a ConfigMap's content. It tells whether somebody has
-// changed it, without writing the YAML again to compare.
+// content returns a digest of a ConfigMap's content. It shows whether another writer has changed
+// it, without writing the YAML again to compare.
 func content(data map[string]string) string {
 	if digest, ok := data[condensedContent]; ok {
 		return digest

@@ -272,8 +272,8 @@ func (d *decision) usedBy(pod *corev1.Pod) string {
 	return ""
 }
 
-// delayed reports whether it is too early to start the machine after a failure. It is
-// not if somebody has asked for a start since.
+// delayed reports whether it is too early to start the machine after a failure. It is not if a user
+// has asked for a start since.
 func (d *decision) delayed() bool {
 	e := d.end
 	if e == nil || e.Failures == 0 || e.ObservedGeneration != d.s.VM.Generation {
@@ -402,7 +402,7 @@ func (d *decision) grace() int64 {
 	return d.vm.Spec.ShutdownSeconds() + objects.TerminationReserve
 }
 
-// forced reports whether somebody does not want to wait for the guest of the pod.
+// forced reports whether a request asks not to wait for the guest of the pod.
 func (d *decision) forced() bool {
 	request := d.s.VM.Annotations[names.AnnotationForceStop]
 	return request != "" && d.pod.pod != nil && d.pod.pod.Annotations[names.AnnotationForceStop] != request
@@ -495,8 +495,8 @@ func (d *decision) countFailure(former *spec.MachineEnd, ran time.Duration) {
 	}
 }
 
-// stops reports whether an end means that the machine should not run any more.
-// The generation says whether somebody has decided anew since.
+// stops reports whether an end means that the machine should not run any more. The generation shows
+// whether the specification was changed since.
 func (d *decision) stops(e *spec.MachineEnd) bool {
 	return d.vm.Spec.RunPolicy == "" && e != nil && e.Cause == string(runnerconfig.CauseGuestShutdown) && d.vm.Spec.GuestShutdownStops &&
 		e.ObservedGeneration == d.s.VM.Generation

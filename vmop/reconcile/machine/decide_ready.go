@@ -37,7 +37,8 @@ func (d *decision) readiness() finding {
 	return because(metav1.ConditionFalse, d.running)
 }
 
-// runnerUnbelieved reports whether somebody else has said whether the guest executes.
+// runnerUnbelieved reports whether another writer than the runner has said whether the guest
+// executes.
 func (d *decision) runnerUnbelieved() bool {
 	for _, t := range []string{spec.ConditionRunning, spec.ConditionGuestExecuting} {
 		if spec.FindCondition(d.shown.Conditions, t) != nil && spec.FindCondition(d.stored.Conditions, t) == nil {

@@ -76,7 +76,7 @@ type powerFacts struct {
 	request string
 	// cause is why the machine has ended, if that was not taken into account yet.
 	cause runnerconfig.Cause
-	// deleted: somebody else deletes, or has deleted, the pod in which the guest
+	// deleted: another client deletes, or has deleted, the pod in which the guest
 	// executed.
 	deleted bool
 }
@@ -248,7 +248,7 @@ func (d *decision) lostEnd() bool {
 	}
 	switch runnerconfig.Cause(e.Cause) {
 	case runnerconfig.CauseRequested, runnerconfig.CauseForced:
-		return false // somebody has deleted the pod
+		return false // another client has deleted the pod
 	}
 	return d.pod.state == podAbsent || d.pod.state == podForeign || d.pod.state == podOrphaned || d.pod.state == podTerminating && d.pod.pod.UID == uid
 }

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// restartAsked reports whether somebody has asked for the end of the pod that there
-// is: the request is another one than when it was made.
+// restartAsked reports whether a user has asked for the end of the existing pod: the request
+// differs from that when the pod was made.
 func (d *decision) restartAsked() bool {
 	request := d.s.VM.Annotations[names.AnnotationPowerRequest]
 	return verbOf(request) == VerbRestart && d.pod.exists() && d.pod.pod.Annotations[names.AnnotationPowerRequest] != request

@@ -144,10 +144,9 @@ func (d *decision) findRestart() {
 	}
 }
 
-// newDocuments finds documents of Secrets that only the next start gives to the guest.
-// The operator cannot read them; the runner sees what it was given, and says whether it
-// is otherwise now. One that is gone is nothing to restart for: the machine would not
-// start.
+// newDocuments finds documents of Secrets that only the next start gives to the guest. The operator
+// cannot read them; the runner sees what it was given, and says whether it is otherwise now. One
+// that is gone is nothing to restart for: the machine would not start.
 func (d *decision) newDocuments() {
 	if !d.executing() {
 		return // they are those of a runner that has ended
