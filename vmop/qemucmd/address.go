@@ -106,8 +106,7 @@ func PortsOf(addressMap int) int {
 	return HotPlugPorts
 }
 
-// checkAddressMap refuses a map that this version does not know: another one would
-// be other hardware for the guest.
+// checkAddressMap refuses an unknown map: another one would be other hardware for the guest.
 func (b *builder) checkAddressMap() {
 	if m := b.m.AddressMap; m < 0 || m > NewestAddressMap {
 		b.errorf("addressMap", "%d is unknown: this version has maps up to %d", m, NewestAddressMap)

@@ -140,7 +140,7 @@ func (b *builder) device(field, driver, id, why string, props ...Prop) {
 	})
 }
 
-// moduleHint says what is often missing: distributions split QEMU into modules.
+// moduleHint names what is often missing: distributions split QEMU into modules.
 func moduleHint(driver string) string {
 	switch {
 	case strings.HasPrefix(driver, "virtio-vga"):

@@ -104,8 +104,8 @@ func (b *builder) listeners() (all []struct {
 	return all
 }
 
-// checkSockets checks each socket, and that no two have the same path: the
-// second would replace the first and nobody would reach it.
+// checkSockets checks each socket, and that no two have the same path: the second would replace the
+// first, which no client could reach any more.
 func (b *builder) checkSockets() {
 	first := map[string]string{}
 	for _, l := range b.listeners() {

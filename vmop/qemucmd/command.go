@@ -18,7 +18,7 @@ type Command struct {
 	MachineType string `json:"machineType"`
 	// Accelerator is the one chosen, never auto.
 	Accelerator Accelerator `json:"accelerator"`
-	// Warnings are for people: what works today and will not for ever.
+	// Warnings are for display: what works today and will not for ever.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
@@ -29,7 +29,7 @@ type Group struct {
 	Options []Option
 }
 
-// FilePurpose says what a file of a command is.
+// FilePurpose is what a file of a command is.
 type FilePurpose string
 
 // The purposes of the files in a [Command].
@@ -59,7 +59,7 @@ type File struct {
 	OpenedAs string `json:"openedAs,omitempty"`
 }
 
-// SocketPurpose says what is spoken on a socket.
+// SocketPurpose is the protocol or use of a socket.
 type SocketPurpose string
 
 // The purposes of the sockets in a [Command].

@@ -5,14 +5,13 @@ import (
 	"strconv"
 )
 
-// Error says what is wrong with one field of a [Machine], or which part of the
-// [Host] a field needs and does not find. [Build] returns all of them, joined;
-// [Problems] takes them apart.
+// Error is what is wrong with one field of a [Machine], or which part of the [Host] a field needs
+// and does not find. [Build] returns all of them, joined; [Problems] takes them apart.
 type Error struct {
 	// Field is the path of the field by its JSON names, "disks[1].serial". Fields
 	// of the host start with "host.".
 	Field string
-	// Message says what is wrong and what would be right.
+	// Message is what is wrong and what would be right.
 	Message string
 }
 

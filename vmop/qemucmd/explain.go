@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// about says which groups of an expression have what a message is about; 0 is none.
+// about is which groups of an expression have what a message is about; 0 is none.
 type about struct {
 	image                   int
 	inUse                   bool
@@ -13,9 +13,9 @@ type about struct {
 	protocol, address, port int
 }
 
-// explanations are what QEMU says when it gives up a start, in the words of its
-// source (error texts of QEMU 7.2 to 10.1), and what that means to whoever wrote the
-// manifest. $1 and so on are what the expression found.
+// explanations are QEMU's messages when it gives up a start, in the words of its source (error
+// texts of QEMU 7.2 to 10.1), and what they mean to the author of the manifest. $1 and so on are
+// what the expression found.
 var explanations = []struct {
 	said  *regexp.Regexp
 	means string
@@ -55,15 +55,15 @@ var explanations = []struct {
 type Explanation struct {
 	// Message is in the words of a manifest.
 	Message string
-	// Image is the disk image that it is about; empty if it is about none. ImageInUse says
-	// that another process has it.
+	// Image is the disk image that it is about; empty if it is about none. ImageInUse is true if
+	// another process has it open.
 	Image      string
 	ImageInUse bool
 	// Field is the key of the runner's configuration that it is about, such as
 	// "vm.cpuModel"; empty if there are several such, as of images and of forwards.
 	Field string
-	// Port is the port of the host that cannot be had, on Address, as far as QEMU tells
-	// them, and Protocol that of a forward: tcp or udp. A port of 0 is none.
+	// Port is the port of the host that cannot be had, on Address, as far as QEMU reports them, and
+	// Protocol that of a forward: tcp or udp. A port of 0 is none.
 	Protocol, Address string
 	Port              int
 }
@@ -91,8 +91,8 @@ func Understand(output string) (Explanation, bool) {
 	return Explanation{}, false
 }
 
-// Explain says what the output of a QEMU that did not start means in the words of
-// a manifest, "" if it is not known. What QEMU said has more details.
+// Explain returns what the output of a QEMU that did not start means in the words of a manifest, ""
+// if it is not known. QEMU's output has more details.
 func Explain(output string) string {
 	x, _ := Understand(output)
 	return x.Message

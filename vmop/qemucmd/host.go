@@ -9,8 +9,8 @@ type Host struct {
 	Version Version `json:"version"`
 	// MachineTypes lists the q35 and pc types that QEMU offers.
 	MachineTypes []MachineType `json:"machineTypes"`
-	// KVM says that a KVM guest was seen to execute on this host. A /dev/kvm
-	// that opens is no proof.
+	// KVM is true if a KVM guest was seen to execute on this host. A /dev/kvm that opens is no
+	// proof.
 	KVM bool `json:"kvm"`
 	// Firmware lists the UEFI images found, best first.
 	Firmware []FirmwareImage `json:"firmware,omitempty"`
@@ -21,12 +21,12 @@ type Host struct {
 	// qcow2, raw. Http and https are missing where the curl module is not
 	// installed.
 	BlockDrivers []string `json:"blockDrivers"`
-	// SPICE says that QEMU was built with SPICE, or has its module installed.
+	// SPICE is true if QEMU was built with SPICE, or has its module installed.
 	SPICE bool `json:"spice"`
-	// VNC says that QEMU was built with VNC.
+	// VNC is true if QEMU was built with VNC.
 	VNC bool `json:"vnc"`
-	// JSONDevice says that -device takes JSON whose devices can be unplugged
-	// (the feature json-cli-hotplug of device_add).
+	// JSONDevice is true if -device takes JSON whose devices can be unplugged (the feature
+	// json-cli-hotplug of device_add).
 	JSONDevice bool `json:"jsonDevice"`
 	// SWTPM is the path of the TPM emulator, "" if there is none.
 	SWTPM string `json:"swtpm,omitempty"`
@@ -40,15 +40,14 @@ type Host struct {
 type VirtioFSD struct {
 	// Path is that of the program, "" if there is none.
 	Path string `json:"path,omitempty"`
-	// Former is the one that came with QEMU up to 7.2. It can only be run by root,
-	// and knows no read-only shares.
+	// Former is the one that came with QEMU up to 7.2. It can only be run by root, and has no
+	// read-only shares.
 	Former bool `json:"former,omitempty"`
-	// ReadOnly says that it can refuse all writes (from its version 1.13 on).
+	// ReadOnly is true if it can refuse all writes (from its version 1.13 on).
 	ReadOnly bool `json:"readOnly,omitempty"`
-	// Root says that it is run by root.
+	// Root is true if it is run by root.
 	Root bool `json:"root,omitempty"`
-	// Namespaces says that it can make the namespaces in which it sees nothing but
-	// the folder.
+	// Namespaces is true if it can make the namespaces in which it sees nothing but the folder.
 	Namespaces bool `json:"namespaces,omitempty"`
 }
 

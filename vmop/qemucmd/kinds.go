@@ -113,8 +113,8 @@ func (p SocketPurpose) row() socketRow {
 // [ShareSocketName].
 func (p SocketPurpose) FileName() string { return p.row().name }
 
-// Shared reports whether the machine's user and their tools connect to sockets
-// of this purpose; the others belong to who runs QEMU.
+// Shared reports whether the machine's user and their tools connect to sockets of this purpose; the
+// others belong to the process that runs QEMU.
 func (p SocketPurpose) Shared() bool { return p.row().shared }
 
 // SocketPurposes lists all purposes.
@@ -161,7 +161,7 @@ func HelperNames() []string {
 
 // Agent is a program in the guest that the host speaks to.
 type Agent struct {
-	// Name is for people.
+	// Name is for display.
 	Name string
 	// Channel is the id of its port in the guest, and Chardev the label of the
 	// character device behind it.

@@ -73,8 +73,8 @@ type Machine struct {
 	Serial *Socket `json:"serial,omitempty"`
 	// Monitor is the QMP control socket, on which QEMU listens.
 	Monitor Socket `json:"monitor"`
-	// ToolMonitor is a second QMP socket, for people and their tools: a monitor
-	// serves one client at a time, and the first belongs to the supervisor.
+	// ToolMonitor is a second QMP socket, for users and their tools: a monitor serves one client at
+	// a time, and the first belongs to the supervisor.
 	ToolMonitor *Socket `json:"toolMonitor,omitempty"`
 	// GuestAgent and VMOPAgent are the virtio-serial channels
 	// org.qemu.guest_agent.0 and org.jdrupes.vmop_agent.0.
@@ -86,8 +86,8 @@ type Machine struct {
 type Accelerator string
 
 const (
-	// AcceleratorAuto uses KVM where [Host.KVM] says that a guest really
-	// executes, software emulation otherwise. The empty string means the same.
+	// AcceleratorAuto uses KVM where [Host.KVM] is true, software emulation otherwise. The empty
+	// string means the same.
 	AcceleratorAuto Accelerator = "auto"
 	// AcceleratorKVM demands hardware virtualization.
 	AcceleratorKVM Accelerator = "kvm"
@@ -306,9 +306,8 @@ type Share struct {
 	// process of a socket that the caller made there; 0 lets virtiofsd make it.
 	Socket   string `json:"socket,omitempty"`
 	SocketFD int    `json:"socketFD,omitempty"`
-	// Contained says that the machine is in a container of its own, whose files are
-	// all that virtiofsd could get at: it may then run where it can make no
-	// namespaces.
+	// Contained is true if the machine is in a container of its own, whose files are all that
+	// virtiofsd could get at: it may then run where it can make no namespaces.
 	Contained bool `json:"contained,omitempty"`
 }
 
@@ -336,9 +335,8 @@ type Display struct {
 	// TLSDir is a directory with server-cert.pem, server-key.pem and ca-cert.pem,
 	// by which the TCP ports are encrypted and take nothing else; "" for none.
 	TLSDir string `json:"tlsDir,omitempty"`
-	// TLSWithoutAuthority says that nobody gave ca-cert.pem, and that the file has
-	// certificates which are no authority's: QEMU needs some to start, and looks at
-	// them only if it asks its clients for theirs.
+	// TLSWithoutAuthority is true if ca-cert.pem was not provided and has certificates which are no
+	// authority's: QEMU needs some to start, and uses them only if it asks its clients for theirs.
 	TLSWithoutAuthority bool `json:"tlsWithoutAuthority,omitempty"`
 }
 
@@ -353,8 +351,8 @@ type VNC struct {
 	Port      int    `json:"port,omitempty"`
 	Socket    string `json:"socket,omitempty"`
 	Websocket int    `json:"websocket,omitempty"`
-	// Password demands the password that is set over QMP, and lets nobody in
-	// before. It cannot be changed while QEMU runs.
+	// Password demands the password that is set over QMP, and admits no client before. It cannot be
+	// changed while QEMU runs.
 	Password bool `json:"password,omitempty"`
 }
 

@@ -57,7 +57,7 @@ func ChooseMachineType(wished, recorded string, offered []MachineType) (MachineT
 
 func quoted(s string) string { return strconv.Quote(s) }
 
-// namesVersion reports whether a wish pins a machine type.
+// namesVersion reports whether a requested type pins a machine type.
 func namesVersion(wished string) bool { return wished != "" && wished != "q35" }
 
 // q35 reports whether a machine type is of the family that this package builds.

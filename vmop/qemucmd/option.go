@@ -25,7 +25,7 @@ type Option struct {
 	// Verbatim are the arguments of an option of a custom machine type, flag
 	// included, taken as they are; see [BuildTemplate]. It stands alone.
 	Verbatim []string
-	// Why is the reason for the option, for people who read a command line.
+	// Why is the reason for the option, for readers of a command line.
 	Why string
 }
 

@@ -71,14 +71,12 @@ const (
 	bitmapShare, bitmaps = 4096 * 8, 3
 )
 
-// MemoryOverhead returns what the machine m needs of the host's memory beside
-// its guest's RAM, on a host like h, of which only KVM counts. It is meant for
-// who reserves memory: a machine stays below it in ordinary use, with all of its
-// RAM touched and a viewer at every display. It is no limit that a guest cannot
-// exceed: a graphics adapter may take [Machine.Outputs] times 256 MiB.
+// MemoryOverhead returns what the machine m needs of the host's memory beside its guest's RAM, on a
+// host like h, of which only KVM counts. It is meant for reserving memory: a machine stays below it
+// in ordinary use, with all of its RAM touched and a viewer at every display. It is no limit that a
+// guest cannot exceed: a graphics adapter may take [Machine.Outputs] times 256 MiB.
 //
-// Where the kernel backs the RAM by huge pages, PageTables is more than is
-// needed.
+// Where the kernel backs the RAM by huge pages, PageTables is more than is needed.
 func MemoryOverhead(m Machine, h Host) Overhead {
 	emulated := m.Accelerator == AcceleratorTCG || m.Accelerator != AcceleratorKVM && !h.KVM
 	o := Overhead{Emulator: overheadQEMU + overheadRunner}

@@ -267,7 +267,7 @@ func (b *builder) processors() {
 // guests run as fast with 128 MiB and take half the memory of the host.
 const defaultTranslationCache = 128
 
-// maxTranslationCache is as much as QEMU uses, whatever tb-size says.
+// maxTranslationCache is QEMU's maximum, whatever tb-size is.
 const maxTranslationCache = 2048
 
 func (b *builder) accelerator() {

@@ -115,7 +115,7 @@ func (b *builder) shareServer(field string, s Share) {
 				break
 			}
 		}
-		// Nobody needs device nodes and file capabilities of a guest on the host.
+		// Device nodes and file capabilities of a guest are not needed on the host.
 		args = []string{"-f", listen, "-o", "source=" + s.Dir, "-o", "sandbox=namespace", "-o", "modcaps=-mknod:-setfcap", "-o", "log_level=warn"}
 	} else {
 		sandbox := "namespace"

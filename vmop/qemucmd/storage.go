@@ -118,7 +118,7 @@ func (b *builder) disks() {
 			content[1] = Prop{"read-only", Bool(true)}
 		}
 		if format == DiskFormatQCOW2 {
-			// Whatever the image says: it is looked at before, and has none.
+			// Whatever the image's header: the image was checked before, and has no backing file.
 			content = append(content, Prop{"backing", Null{}})
 		}
 		b.blockdev(field+".format", string(format), backend, "the disk's content", content...)

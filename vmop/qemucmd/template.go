@@ -94,7 +94,7 @@ func BuildTemplate(m Machine, h Host, source string) (Command, error) {
 	return cmd, nil
 }
 
-// Template is [BuildTemplate] of one template, for those who hand it on.
+// Template is [BuildTemplate] of one template, as a function value.
 func Template(source string) func(Machine, Host) (Command, error) {
 	return func(m Machine, h Host) (Command, error) { return BuildTemplate(m, h, source) }
 }
@@ -140,8 +140,8 @@ func devices(args []string) []string {
 
 func isText(device string) bool { return !strings.HasPrefix(device, "{") }
 
-// devicesAsText has the standard devices written as text, and says whether that
-// changes anything.
+// devicesAsText has the standard devices written as text, and reports whether that changes
+// anything.
 func (t *templating) devicesAsText() bool {
 	changed := false
 	for _, g := range t.b.groups {

@@ -10,7 +10,8 @@ import (
 // A loop over all disks within one over all networks has some ten thousand.
 const maxTemplateSteps = 1 << 20
 
-// stepFunction is the name under which templates count. Who writes it counts once more.
+// stepFunction is the name under which templates count steps. A template that calls it counts one
+// more.
 const stepFunction = "_step"
 
 // steps counts while one template is executed. Text/template has no bound of its

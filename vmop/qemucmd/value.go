@@ -31,7 +31,7 @@ type (
 	// FD is a file descriptor in the QEMU process. QEMU's schema has it as text,
 	// because it may also be the name of a descriptor sent over QMP.
 	FD int
-	// Null says that there is none of something; it has a JSON form only.
+	// Null means that there is none of something; it has a JSON form only.
 	Null struct{}
 	// List is a list; it has a JSON form only.
 	List []Value

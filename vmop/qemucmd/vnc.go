@@ -61,7 +61,7 @@ func (b *builder) vncAddress(v VNC) string {
 	return vncHost(v.Address) + ":" + strconv.Itoa(v.Port-limits.MinVNCPort)
 }
 
-// vncHost is an address as QEMU tells it from the port behind it.
+// vncHost is an address as QEMU reports it from the port behind it.
 func vncHost(address string) string {
 	if strings.Contains(address, ":") {
 		return "[" + address + "]"
@@ -69,7 +69,7 @@ func vncHost(address string) string {
 	return address
 }
 
-// loopback says whether only this host reaches an address.
+// loopback reports whether an address is reached by this host only.
 func loopback(address string) bool {
 	if address == "localhost" {
 		return true

@@ -13,7 +13,7 @@ import (
 type Amendment struct {
 	// Field is the path of the field, such as spec.vm.maximumCpus.
 	Field string
-	// Message says what is stored, what it is taken for and why.
+	// Message is what is stored, what it is taken for and why.
 	Message string
 }
 

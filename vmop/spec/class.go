@@ -173,8 +173,8 @@ func (s *VirtualMachineClassSpec) policy(cores int32) *SizingPolicy {
 	return nil
 }
 
-// CheckSize says in what a machine of the class, to which that was applied, does not
-// have a size that the class allows. There is nothing if it has.
+// CheckSize returns how the size of a machine, to which the class was applied, differs from the
+// sizes that the class allows; nothing if it is one of them.
 func (s *VirtualMachineClassSpec) CheckSize(vm *VirtualMachineSpec) field.ErrorList {
 	if len(s.SizingPolicies) == 0 {
 		return nil

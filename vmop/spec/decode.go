@@ -154,7 +154,7 @@ func (d *decoder) unknown(e entry, path string, fields []jsonField) (meant strin
 	}
 	if d.lenient {
 		d.warnings.add(fault{line: e.line, path: path, message: message})
-		return "" // it is dropped: the missing one is to be told
+		return "" // it is dropped: the missing one is to be reported
 	}
 	d.faults.add(fault{line: e.line, path: path, message: message, unknown: true, meant: meant})
 	return meant
@@ -277,7 +277,7 @@ func (d *decoder) quantity(n *node, v reflect.Value, path string) {
 	v.Set(reflect.ValueOf(q))
 }
 
-// quantityHint recognizes what people write who come from QEMU or libvirt.
+// quantityHint recognizes the notations of QEMU and libvirt.
 func quantityHint(s string) string {
 	compact := strings.ReplaceAll(s, " ", "")
 	for _, suffix := range []string{"iB", "B"} {

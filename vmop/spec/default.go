@@ -139,8 +139,8 @@ func ConditionTypes() []string {
 	}
 }
 
-// initialConditions are the conditions of a machine that nobody has looked at
-// yet. VM-Operator's users rely on all five being there from the start.
+// initialConditions are the conditions of a machine before the operator has processed it.
+// VM-Operator's users rely on all five being there from the start.
 func initialConditions() []Condition {
 	types := ConditionTypes()
 	out := make([]Condition, 0, len(types))

@@ -11,8 +11,8 @@ type DisplayServer struct {
 	Protocol string
 	// Ports are the TCP ports that it listens on; none if it is on a UNIX socket.
 	Ports []DisplayPort
-	// Openable servers may let everybody in where there is no password, if the
-	// administrator says so. All others then listen for their own pod or host only.
+	// Openable servers may admit any client where there is no password, if the administrator allows
+	// it. All others then listen for their own pod or host only.
 	Openable bool
 	// GenerateSecret asks for a display password.
 	GenerateSecret bool

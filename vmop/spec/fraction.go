@@ -22,8 +22,8 @@ func ParseCoreFraction(s string) (int, error) {
 	return n, nil
 }
 
-// NamesCompute reports whether the specification says itself how much CPU or memory
-// the pod asks for.
+// NamesCompute reports whether the specification itself has how much CPU or memory the pod
+// requests.
 func (s *VirtualMachineSpec) NamesCompute() bool {
 	if s.Resources == nil {
 		return false

@@ -23,7 +23,7 @@ type TypedObject interface {
 type Kind struct {
 	// Name is the kind, Plural its name in URLs.
 	Name, Plural string
-	// ClusterScoped says that its objects are in no namespace.
+	// ClusterScoped is true if its objects are in no namespace.
 	ClusterScoped bool
 	// New makes an object with nothing in it, NewList a list.
 	New     func() TypedObject
@@ -34,7 +34,7 @@ type Kind struct {
 
 	// noun is what an object is called in a sentence.
 	noun string
-	// written takes from an object what is not for a manifest to say.
+	// written removes from an object what a manifest must not have.
 	written func(TypedObject)
 	// defaulted names the fields of a type of the kind's own that have a default.
 	defaulted func(reflect.Type) []string

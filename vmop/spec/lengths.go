@@ -88,7 +88,7 @@ var lengths = map[string]int{
 	"spec.vm.display.tls.secretName":                            253,
 }
 
-// bound is what [lengths] says of a value and of those below it.
+// bound is the limit in [lengths] of a value and of those below it.
 type bound struct {
 	most   int // -1 if it has no bound of its own
 	fields []*bound

@@ -158,9 +158,8 @@ func (l *loader) parse(data []byte) []document {
 	return docs
 }
 
-// document goes through one document. If something is wrong with it that has
-// to do with YAML, such as a duplicate key, its fields are still looked at, to
-// report all problems at once, but nobody knows what was meant.
+// document goes through one document. If its YAML is wrong in a way that leaves its meaning open,
+// such as by a duplicate key, its fields are still checked, to report all problems at once.
 func (l *loader) document(doc document) {
 	before := len(l.objects)
 	if len(doc.faults) > 0 {
@@ -360,7 +359,7 @@ func explains(f fault, finding *field.Error, written bool) bool {
 			return true
 		}
 		if strings.HasSuffix(parent, "]") {
-			return false // what is said of the whole list is hardly about this item
+			return false // a finding about the whole list is hardly about this item
 		}
 		parent, name = parentOf(parent)
 	}

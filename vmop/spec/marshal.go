@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// NewVirtualMachine returns a machine of that name with nothing but its kind. An
-// empty namespace is left to whoever applies or runs it.
+// NewVirtualMachine returns a machine of that name with nothing but its kind. An empty namespace is
+// left to the program that applies or runs it.
 func NewVirtualMachine(namespace, name string) *VirtualMachine {
 	vm := &VirtualMachine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	vm.SetGroupVersionKind(GroupVersion().WithKind(KindVirtualMachine))
@@ -66,7 +66,7 @@ func Marshal(object runtime.Object) ([]byte, error) {
 	return append(asJSON, '\n'), nil
 }
 
-// sameValue reports whether YAML says what JSON says.
+// sameValue reports whether YAML and JSON have the same value.
 func sameValue(asYAML, asJSON []byte) bool {
 	back, err := yaml.YAMLToJSON(asYAML)
 	if err != nil {

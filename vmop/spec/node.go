@@ -35,7 +35,7 @@ type node struct {
 	// text is the value of a scalar: the string itself, or the JSON form of
 	// anything else.
 	text string
-	// source is what the file says at that place, for messages.
+	// source is the text of the file at that place, for messages.
 	source  string
 	entries []entry
 	items   []*node

@@ -19,9 +19,9 @@ type document struct {
 	raw  []byte
 	line int   // of the first line of raw
 	root *node // nil if the document is empty or no YAML at all
-	// faults are what is wrong with it before anybody looks at its fields.
+	// faults are what is wrong with it before its fields are checked.
 	faults []fault
-	// expanded says that aliases make it too big to be gone through.
+	// expanded is true if aliases make it too big to be gone through.
 	expanded bool
 }
 
@@ -44,8 +44,8 @@ const (
 	maxMergedKeys    = 100_000
 )
 
-// maxFaults is how many problems of one object are told apart. Who has more of
-// them corrects these first; an attacker gets no report of many megabytes.
+// maxFaults is how many problems of one object are reported apart. The author of more of them
+// corrects these first; an attacker gets no report of many megabytes.
 const maxFaults = 500
 
 // +kubebuilder:object:generate=false

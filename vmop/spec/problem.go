@@ -24,7 +24,7 @@ type Problem struct {
 	// Path is the field, such as spec.vm.disks[2].cdrom.image. It is empty if
 	// the problem is not one of a field.
 	Path string `json:"path,omitempty"`
-	// Message says what was found and what would be right.
+	// Message is what was found and what would be right.
 	Message string `json:"message"`
 }
 

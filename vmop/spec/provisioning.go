@@ -65,9 +65,8 @@ func (t ProvisioningType) SecretTypes() []string {
 	return nil
 }
 
-// ProvisioningWarning says what is wrong with user data that is in a manifest and
-// that cloud-init would make nothing of; empty if nothing is. It is no error: the
-// machine starts with it. Nothing of the data is told.
+// ProvisioningWarning returns why cloud-init would ignore the user data of a manifest; empty if it
+// would not. It is no error: the machine starts with it. The text has nothing of the data.
 func ProvisioningWarning(s *VirtualMachineSpec) string {
 	if s == nil || s.Provisioning == nil || s.Provisioning.UserData == "" {
 		return ""

@@ -13,8 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// maxQuantityText is how long the text of a quantity may be. The definition of
-// the resource says the same.
+// maxQuantityText is how long the text of a quantity may be, in the definition of the resource too.
 const maxQuantityText = 32
 
 // checkQuantityText refuses what [resource.ParseQuantity] must not see: its time
@@ -26,7 +25,7 @@ func checkQuantityText(s string) error {
 		return errors.New("is longer than any amount, 32 characters")
 	}
 	if i := strings.LastIndexAny(s, "eE"); i > 0 {
-		// "1E" and "1Ei" are a suffix; leading zeros say nothing.
+		// "1E" and "1Ei" are a suffix; leading zeros have no meaning.
 		if digits := strings.TrimLeft(s[i+1:], "+-0"); len(digits) > 2 && strings.Trim(digits, "0123456789") == "" {
 			return errors.New("has an exponent of more than two digits; no amount is as large or as small")
 		}
@@ -41,7 +40,7 @@ func checkQuantityText(s string) error {
 func Bytes(q resource.Quantity) int64 {
 	sign := q.Sign()
 	if sign == 0 {
-		return 0 // AsInt64 multiplies it as often as the exponent says
+		return 0 // AsInt64 would multiply in a loop, as often as the exponent says
 	}
 	if n, ok := q.AsInt64(); ok { // as nearly all are, at no cost
 		return n
@@ -57,10 +56,9 @@ func Bytes(q resource.Quantity) int64 {
 	return q.Value()
 }
 
-// CompareQuantities compares two quantities as [resource.Quantity.Cmp] does, at
-// a cost that depends on the length of their texts only. Cmp computes with as
-// many digits as the exponents differ by, so that "1e200000000" keeps it busy
-// for minutes; use it for nothing that somebody else has written.
+// CompareQuantities compares two quantities as [resource.Quantity.Cmp] does, at a cost that depends
+// on the length of their texts only. Cmp computes with as many digits as the exponents differ by,
+// so that "1e200000000" keeps it busy for minutes; never use it for untrusted quantities.
 func CompareQuantities(a, b resource.Quantity) int {
 	if a.Sign() != b.Sign() {
 		return cmp.Compare(a.Sign(), b.Sign())

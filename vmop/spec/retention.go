@@ -25,8 +25,8 @@ type Retention struct {
 	Time time.Duration
 }
 
-// Longest parts of a duration. They keep every sum within what time.Time can
-// hold and print (the year 9999 and a bit); nobody needs longer ones.
+// Longest parts of a duration. They keep every sum within what time.Time can hold and print (the
+// year 9999 and a bit); longer ones are not needed.
 const (
 	maxRetentionMonths = 9999 * 12
 	maxRetentionDays   = 9999 * 366
@@ -94,8 +94,8 @@ type factor struct {
 	unit   int64
 }
 
-// sumOf adds up numbers times their units. It says no above the limit, without
-// ever overflowing.
+// sumOf adds up numbers times their units. It returns false above the limit, without ever
+// overflowing.
 func sumOf(limit int64, factors ...factor) (int64, bool) {
 	var sum int64
 	for _, f := range factors {

@@ -4,11 +4,11 @@ import "k8s.io/apimachinery/pkg/util/validation/field"
 
 // +kubebuilder:object:generate=false
 
-// spot is where in an object a value is. One of no paths is nowhere, and costs
-// nothing: a validation first finds out whether there is anything to tell.
+// spot is where in an object a value is. One of no paths is nowhere, and costs nothing: a
+// validation first finds out whether there is anything to report.
 type spot struct{ path *field.Path }
 
-// paths says whether places are known.
+// paths is whether places are known.
 type paths bool
 
 func (p paths) at(name string, more ...string) spot {

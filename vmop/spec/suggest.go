@@ -27,7 +27,7 @@ func nearest(name string, candidates []string) string {
 // neighbours that turn one string into the other.
 func distance(a, b string) int {
 	if len(a) > 64 || len(b) > 64 {
-		return len(a) + len(b) // nobody misspells those; keep it cheap
+		return len(a) + len(b) // too long to be a misspelling; keep it cheap
 	}
 	before, prev, cur := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range prev {

@@ -18,12 +18,12 @@ import (
 	"github.com/vmop/sdk/vmop/limits"
 )
 
-// Validate reports everything that is wrong with a machine's name and
-// specification, or nothing. Fields without a value are judged by their
-// default; the machine itself is not changed. The status is not looked at.
+// Validate returns everything that is wrong with a machine's name and specification, or nothing.
+// Fields without a value are judged by their default; the machine itself is not changed. The status
+// is not checked.
 //
-// A machine without findings has a pod that Kubernetes takes and, as far as
-// that can be told without files and devices, a command line that QEMU takes.
+// A machine without findings has a pod that Kubernetes accepts and, as far as that can be decided
+// without files and devices, a command line that QEMU accepts.
 func Validate(vm *VirtualMachine) field.ErrorList {
 	if vm == nil {
 		return missing(KindVirtualMachine)
