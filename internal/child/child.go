@@ -46,7 +46,7 @@ func Start(c Command) (*Process, error) {
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{
 		Pdeathsig:  syscall.SIGKILL,
-		Setpgid:    true, // Ctrl-C is for whoever started us
+		Setpgid:    true, // Ctrl-C is for the parent process
 		Cloneflags: c.Namespaces,
 	}
 	started := make(chan error)

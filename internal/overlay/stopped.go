@@ -66,10 +66,10 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// Settle merges what is left of overlays of a machine that has no QEMU and that nobody
-// else can start meanwhile, and returns the images that were merged. It may be
-// interrupted and repeated at any moment. An image that another QEMU uses is locked, and
-// not written. note is told of the images that are merged before that is noted.
+// Settle merges what is left of overlays of a machine that has no QEMU and that no other process
+// can start meanwhile, and returns the images that were merged. It may be interrupted and repeated
+// at any moment. An image that another QEMU uses is locked, and not written. note is told of the
+// images that are merged before that is noted.
 func Settle(ctx context.Context, data string, note func(images []string) error) (merged []string, err error) {
 	return settle(ctx, data, note, func() error { return nil })
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// ErrRefused says that the server did not accept the password, or lets nobody in.
+// ErrRefused is the error when the server does not accept the password, or refuses all clients.
 var ErrRefused = errors.New("the VNC server refused the client")
 
 // Screen is what a server tells about its display.

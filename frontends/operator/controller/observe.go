@@ -93,7 +93,7 @@ func (w machineLook) attachments() []spec.VirtualMachineBlockDeviceAttachment {
 	return attachmentsBy(w.look, byMachine, w.name)
 }
 
-// readService reads a service that may be anybody's.
+// readService reads a service that may belong to any owner.
 func (w machineLook) readService(name string) *corev1.Service {
 	s := &corev1.Service{}
 	found, err := get(w.ctx, w.live, types.NamespacedName{Namespace: w.namespace, Name: name}, s)

@@ -42,7 +42,7 @@ func addPools(s *setup) error {
 	return addKind(s, "assignments", k.kind(), controller.Options{MaxConcurrentReconciles: 1}, func(b *builder.Builder) *builder.Builder {
 		return b.Watches(&machine{}, namespace, builder.WithPredicates(assignmentChanged())).
 			Watches(&machine{}, sizesChanged()).
-			// Nobody but this operator writes the status of a pool.
+			// Only this operator writes the status of a pool.
 			Watches(&pool{}, namespace, builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	})
 }

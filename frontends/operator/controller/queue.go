@@ -165,7 +165,7 @@ type turnOrder struct {
 	// share is how many requests of a namespace are served at a time.
 	share  int
 	active map[string]int
-	// level is that of each request that waits, or that nobody has added yet.
+	// level is that of each request that waits, or that has not been added yet.
 	level map[ctrl.Request]int
 	// queued are those of them that wait.
 	queued map[ctrl.Request]bool

@@ -151,7 +151,7 @@ func CondenseSecret(s *corev1.Secret) *corev1.Secret {
 	return c
 }
 
-// CondenseForeign keeps of an object of somebody else what says whose it is.
+// CondenseForeign keeps of another owner's object what says whose it is.
 func CondenseForeign(o metav1.Object) *metav1.ObjectMeta {
 	return &metav1.ObjectMeta{
 		Name: o.GetName(), OwnerReferences: o.GetOwnerReferences(),

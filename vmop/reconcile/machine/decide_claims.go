@@ -27,7 +27,7 @@ type neededClaim struct {
 	// former is what the status says of the claim that the machine has run with, nil
 	// if it has with none.
 	former *spec.MachineClaim
-	// renewed: somebody wants a new disk in place of the former claim.
+	// renewed: the owner wants a new disk in place of the former claim.
 	renewed bool
 }
 

@@ -40,7 +40,7 @@ func (d *decision) findOrigin(c *neededClaim) (origin machineconfig.Origin, reco
 	case o == machineconfig.OriginVMOP, o == machineconfig.OriginVMOperator:
 		return o, true
 	case !d.ours(c.found):
-		return machineconfig.OriginVMOP, false // somebody prepared it
+		return machineconfig.OriginVMOP, false // an administrator prepared it
 	case c.legacy, d.s.ConfigMap == nil, !d.ours(d.s.ConfigMap):
 		return machineconfig.OriginVMOperator, false
 	case d.s.ConfigMap.Annotations[names.AnnotationApplied] != "":

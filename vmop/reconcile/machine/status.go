@@ -72,8 +72,8 @@ func reportedConditions(conditions []spec.Condition, types []string) []reportedC
 	return out
 }
 
-// overwriting is a text of a status. An empty one is left out, unless it must overwrite
-// what somebody else has written: leaving it out removes only what is one's own.
+// overwriting is a text of a status. An empty one is left out, unless it must overwrite what
+// another writer has written: leaving it out removes only what is one's own.
 func overwriting(old, next string) *string {
 	if old == "" && next == "" {
 		return nil
