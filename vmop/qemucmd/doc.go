@@ -1,6 +1,6 @@
 // Package qemucmd turns the description of a virtual machine into QEMU's command
 // line. It is pure: it reads no file, no environment and no clock, and starts
-// nothing. A [Machine] says what the guest shall see, a [Host] what the QEMU at
+// nothing. A [Machine] is what the guest is to see, a [Host] what the QEMU at
 // hand can do, and [Build] makes a [Command] of them:
 //
 //	cmd, err := qemucmd.Build(machine, host)
@@ -28,7 +28,7 @@
 //
 // The machine is the one that VM-Operator's standard template makes, as far as a
 // guest can see it: q35 with virtio devices. Where that template had faults they
-// are repaired, which a guest may notice: no devices that nobody asked for, an
+// are repaired, which a guest may notice: no devices without being asked for, an
 // address for each network card, a complete CPU topology, disks that pass
 // discards on. Other machines are made by a custom template, see
 // [BuildTemplate].

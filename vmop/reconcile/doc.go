@@ -23,6 +23,6 @@
 // A nil pointer to an object that may be missing, as a snapshot says of each, stands for
 // one that is not there. Functions of the packages machine and objects that take an
 // object which must be there, the machine above all, do not look whether it is: they
-// are called by whoever has observed it. Everything else in this module answers nil and
+// are called by the observer. Everything else in this module answers nil and
 // zero values with an error, or with nothing.
 package reconcile

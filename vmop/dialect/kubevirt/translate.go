@@ -54,7 +54,7 @@ const (
 type machine struct {
 	root     *tree.Node // the object
 	instance *tree.Node // the VirtualMachineInstance's specification in it
-	alone    bool       // the object is an instance, and nobody makes another one of it
+	alone    bool       // the object is an instance, which no controller makes again
 	all      []spec.Object
 	vm       *spec.VirtualMachine
 	// companions are the objects that it refers to.

@@ -30,7 +30,7 @@ const (
 
 // rules is the table of what reaches a running machine. Every field of the
 // specification that is not a structure of its own package has an entry, and a
-// test fails for one that has not: whoever adds a field decides here.
+// test fails for one that has not: the author of a field decides here.
 //
 // Beyond the machine itself, what nothing of the running machine uses is live
 // (the viewer's host and proxy), and what QEMU or the pod is started with is

@@ -125,7 +125,7 @@ func cloudInitSources(vm *spec.VirtualMachine, dir string) (meta, user, network 
 		user = secretSource(ref.Name, "userData", "userdata", dir, cloudInitDir, "user-data")
 		user.AnyForm = true
 	} else if dir != "" && vm.Spec.InlineUserData() != "" {
-		// Whoever may read ConfigMaps need not read it.
+		// A user who may read ConfigMaps need not have the right to read it.
 		user = secretSource(spec.UserDataSecret(vm.Name), spec.UserDataKey, "", dir, cloudInitDir, "user-data")
 		user.AnyForm = true
 	}

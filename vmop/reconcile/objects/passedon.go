@@ -29,7 +29,7 @@ const maxPassedOn = 64 << 10
 // Kubernetes' convention such programs use keys with a prefix, and keys without one are
 // private to users; runtimes use keys with dots (io.kubernetes.cri-o.Devices). So those
 // with neither are passed on, and others if the administrator allows them; see
-// [ReservedAnnotation] for what nobody can allow.
+// [ReservedAnnotation] for what no setting can allow.
 type PassedOn struct {
 	Labels, Annotations map[string]string
 }

@@ -226,7 +226,7 @@ func (f Filled) importJob(s Settings, source *corev1.PersistentVolumeClaim, clon
 	return pod
 }
 
-// job is what the pod is told to do; cloneOf is whose volume is to have been cloned.
+// job is the task of the pod; cloneOf is whose volume is to have been cloned.
 func (f Filled) job(source *corev1.PersistentVolumeClaim, cloneOf string) runnerconfig.Import {
 	job := runnerconfig.Import{
 		Disk: string(f.uid), File: path.Join(machineconfig.DiskMountDir, importVolume, machineconfig.DiskFile), Size: spec.Bytes(f.size), Keep: f.keep,
