@@ -7,6 +7,7 @@ import (
 
 	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -74,7 +75,7 @@ func TestClusterVirtualImages(tt *testing.T) {
 	images.becomes("inside", spec.ImagePending, conditions.ReasonDiskSourceNotAllowed)
 	images.becomes("golden", spec.ImageProvisioning, conditions.ReasonPodNotStarted)
 	d.volume("golden-cvi", "1Gi")
-	d.ends("golden-cvi-import", `{"format":"qcow2","size":3221225472,"stored":346030080}`, corev1.PodSucceeded)
+	d.ends("golden-cvi-import", fmt.Sprintf(`{"format":"qcow2","size":3221225472,"stored":346030080,"sha256":%q,"length":346030080}`, strings.Repeat("a", 64)), corev1.PodSucceeded)
 	golden := images.becomes("golden", spec.ImageReady, conditions.ReasonImageReady)
 	if s := golden.Status; s.Format != "qcow2" || s.Size == nil || s.Size.String() != "3Gi" || s.Target == nil || s.Target.PersistentVolumeClaim != "golden-cvi" || s.Target.Namespace != t.namespace {
 		t.Errorf("%+v", s)
@@ -102,9 +103,49 @@ func TestClusterVirtualImages(tt *testing.T) {
 	if err := t.vms.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
+
+	// A disk of another namespace gets it from a pod beside it, which goes when it is
+	// there.
+	there := newTestOn(tt, own)
+	disks := &virtualDisks{there, all.Resource(spec.GroupVersion().WithResource(spec.ResourceDisks)).Namespace(there.namespace)}
+	disks.make("copy", "{persistentVolumeClaim: {size: 5Gi}, dataSource: {type: ObjectRef, objectRef: {kind: ClusterVirtualImage, name: golden}}}")
+	disks.make("small", "{persistentVolumeClaim: {size: 1Gi}, dataSource: {type: ObjectRef, objectRef: {kind: ClusterVirtualImage, name: golden}}}")
+	disks.make("lost", "{persistentVolumeClaim: {size: 1Gi}, dataSource: {type: ObjectRef, objectRef: {kind: ClusterVirtualImage, name: nowhere}}}")
+	disks.becomes("lost", spec.DiskPending, conditions.ReasonDiskSourceNotReady)
+	disks.becomes("small", spec.DiskFailed, conditions.ReasonDiskImportFailed)
+	copied := disks.becomes("copy", spec.DiskPending, conditions.ReasonDiskProvisioning)
+	server := objects.ServerPod("golden", copied.UID)
+	pods := t.kube.CoreV1().Pods(t.namespace)
+	t.eventually("the image is served", func() error {
+		p, err := pods.Get(t.Context(), server, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if to := objects.ServedBy(p); to.UID != copied.UID || to.Namespace != there.namespace || to.Key == "" {
+			return fmt.Errorf("it is served to %s", to)
+		}
+		p.Status.Phase, p.Status.PodIP, p.Status.PodIPs = corev1.PodRunning, "10.1.2.3", []corev1.PodIP{{IP: "10.1.2.3"}}
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		_, err = pods.UpdateStatus(t.Context(), p, metav1.UpdateOptions{})
+		return err
+	})
+	disks.becomes("copy", spec.DiskProvisioning, conditions.ReasonPodNotStarted)
 	if err := images.all.Delete(t.Context(), "golden", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	images.becomes("golden", spec.ImageTerminating, conditions.ReasonDiskAttached)
+	disks.volume("copy-vd", "5Gi")
+	job := disks.ends("copy-vd-import", `{"format":"qcow2","size":5368709120}`, corev1.PodSucceeded).Spec
+	if env := job.Containers[0].Env[0].Value; !strings.Contains(env, "10.1.2.3:10812") || !strings.Contains(env, strings.Repeat("a", 64)) || len(job.Volumes) != 3 {
+		t.Errorf("%+v", job)
+	}
+	disks.becomes("copy", spec.DiskReady, conditions.ReasonDiskReady)
+	t.eventually("the image is served no more", func() error {
+		if p, err := pods.Get(t.Context(), server, metav1.GetOptions{}); !apierrors.IsNotFound(err) && (err != nil || p.DeletionTimestamp == nil) {
+			return fmt.Errorf("there is pod %s: %v", server, err)
+		}
+		return nil
+	})
 	t.eventually("the image goes", func() error {
 		if _, err := images.all.Get(t.Context(), "golden", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("it is there: %v", err)

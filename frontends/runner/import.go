@@ -74,7 +74,7 @@ func makeDisk(ctx context.Context, job runnerconfig.Import, progress func(string
 			return runnerconfig.Imported{Final: final(err)}, err
 		}
 		if adopted {
-			out, err = probeDisk(job)
+			out, err = probeDisk(ctx, job, watch)
 			out.Cloned = true
 			return out, err
 		}
@@ -83,7 +83,7 @@ func makeDisk(ctx context.Context, job runnerconfig.Import, progress func(string
 		if !ownDisk(job) {
 			return runnerconfig.Imported{Final: true}, fmt.Errorf("there is a file %s already that this disk was not made by: it is left alone", filepath.Base(job.File))
 		}
-		return probeDisk(job)
+		return probeDisk(ctx, job, watch)
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return out, err
 	}
@@ -94,6 +94,8 @@ func makeDisk(ctx context.Context, job runnerconfig.Import, progress func(string
 	switch {
 	case job.Copy != nil:
 		err = copyDisk(ctx, job, making, progress, watch)
+	case job.Served != nil:
+		err = fetchServed(ctx, job, making, progress, watch)
 	case job.Image == nil:
 		_, err = atomicfile.Create(making, func(f *os.File) error { return f.Truncate(filecopy.Aligned(job.Size)) })
 	default:
@@ -114,7 +116,7 @@ func makeDisk(ctx context.Context, job runnerconfig.Import, progress func(string
 	if err := errors.Join(renameNew(making, job.File), atomicfile.SyncDir(filepath.Dir(job.File))); err != nil {
 		return out, err
 	}
-	return probeDisk(job)
+	return probeDisk(ctx, job, watch)
 }
 
 // final reports whether another attempt would end likewise.
@@ -149,9 +151,12 @@ func recorded(job runnerconfig.Import) string {
 
 // probeDisk says what a disk is that was just made, or was made by an attempt before. No
 // guest has written to it.
-func probeDisk(job runnerconfig.Import) (out runnerconfig.Imported, err error) {
+func probeDisk(ctx context.Context, job runnerconfig.Import, watch func(runnerconfig.ImportProgress)) (out runnerconfig.Imported, err error) {
 	format, size, err := probe(job.File, job)
 	out = runnerconfig.Imported{Format: format, Size: size}
+	if err == nil && job.Digest {
+		out.SHA256, out.Length, err = digestOf(ctx, job.File, watch)
+	}
 	if err != nil || !job.Keep {
 		return out, err
 	}
@@ -176,12 +181,12 @@ func probe(path string, job runnerconfig.Import) (format string, size int64, err
 	if err != nil {
 		return "", 0, err
 	}
-	if job.Copy != nil {
-		size, err = probeAs(f, info.Size(), job.Copy.Format)
-		if err == nil && job.Keep && job.Copy.CD {
+	if format, cd, known := job.Known(); known {
+		size, err = probeAs(f, info.Size(), format)
+		if err == nil && job.Keep && cd {
 			return runnerconfig.FormatISO, size, nil
 		}
-		return job.Copy.Format, size, err
+		return format, size, err
 	}
 	found, size, err := imageinspect.ProbeImported(f, info.Size())
 	switch {

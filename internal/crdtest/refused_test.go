@@ -37,7 +37,7 @@ func TestOneMistakeIsRefused(t *testing.T) {
 		"disk with another size":      {spec: "{vm: {maximumCpus: 1, disks: [{volumeClaimTemplate: {spec: {resources: {requests: {cpu: 1}}}}}]}}", field: "spec.vm.disks", says: "each volumeClaimTemplate needs a size"},
 		"two disks of one name":       {spec: "{vm: {maximumCpus: 1, disks: [{volumeClaimTemplate: {metadata: {name: a}, spec: {resources: {requests: {storage: 1Gi}}}}}, {cdrom: {image: a}}, {volumeClaimTemplate: {metadata: {name: a}, spec: {resources: {requests: {storage: 2Gi}}}}}]}}", field: "spec.vm.disks", says: "volumeClaimTemplates must have different metadata.names"},
 		"a claim twice":               {spec: "{vm: {maximumCpus: 1, disks: [{persistentVolumeClaim: {claimName: a}}, {persistentVolumeClaim: {claimName: a}}]}}", field: "spec.vm.disks", says: "a persistentVolumeClaim can be one disk of a machine only"},
-		"an image for a disk":         {spec: "{blockDeviceRefs: [{kind: ClusterVirtualImage, name: a}], vm: " + vm + "}", field: "spec.blockDeviceRefs[0]", says: "is not there yet"},
+		"an image for a disk":         {spec: "{blockDeviceRefs: [{kind: ClusterVirtualImage, name: a}], vm: " + vm + "}", field: "spec.blockDeviceRefs[0]", says: "of a ClusterVirtualImage make"},
 		"a reference twice":           {spec: "{blockDeviceRefs: [{kind: VirtualDisk, name: a}, {kind: VirtualDisk, name: b}, {kind: VirtualDisk, name: a}], vm: " + vm + "}", field: "spec.blockDeviceRefs", says: "the same disk"},
 		"a reference to no disk":      {spec: "{blockDeviceRefs: [{kind: VirtualDisk}], vm: " + vm + "}", field: "spec.blockDeviceRefs[0].name", says: "Required value"},
 		"a disk before the first":     {spec: "{blockDeviceRefs: [{kind: VirtualDisk, name: a, bootOrder: 0}], vm: " + vm + "}", field: "spec.blockDeviceRefs[0].bootOrder", says: "greater than or equal to 1"},
@@ -116,7 +116,7 @@ func TestOneMistakeIsRefused(t *testing.T) {
 func TestOneMistakeInADiskIsRefused(t *testing.T) {
 	const claim = "persistentVolumeClaim: {size: 1Gi}, "
 	for what, c := range map[string]struct{ spec, field, says string }{
-		"copy of an image":    {spec: "{" + claim + "dataSource: {type: ObjectRef, objectRef: {kind: ClusterVirtualImage, name: a}}}", field: "spec.dataSource.objectRef", says: "is not there yet"},
+		"copy of an image":    {spec: "{" + claim + "dataSource: {type: ObjectRef, objectRef: {kind: VirtualDiskSnapshot, name: a}}}", field: "spec.dataSource.objectRef", says: "the kind must be"},
 		"copy of what":        {spec: "{" + claim + "dataSource: {type: ObjectRef, containerImage: {image: a}}}", field: "spec.dataSource", says: "is for type"},
 		"copy without a name": {spec: "{" + claim + "dataSource: {type: ObjectRef, objectRef: {kind: VirtualDisk}}}", field: "spec.dataSource.objectRef.name", says: "Required value"},
 		"secret of no name":   {spec: "{" + claim + "dataSource: {type: ContainerImage, containerImage: {image: a, imagePullSecret: {}}}}", field: "spec.dataSource.containerImage.imagePullSecret.name", says: "Required value"},
@@ -135,7 +135,7 @@ func TestOneMistakeInAnImageIsRefused(t *testing.T) {
 		"a size of none":   {spec: "{persistentVolumeClaim: {size: 0}, " + source + "}", field: "spec.persistentVolumeClaim.size", says: ""},
 		"writable for one": {spec: "{persistentVolumeClaim: {size: 1Gi, accessMode: ReadOnlyMany}, " + source + "}", field: "spec.persistentVolumeClaim.accessMode", says: `supported values: "ReadWrite`},
 		"of what":          {spec: "{" + claim + "dataSource: {type: HTTP}}", field: "spec.dataSource", says: ""},
-		"of which kind":    {spec: "{" + claim + "dataSource: {type: ObjectRef, objectRef: {kind: ClusterVirtualImage, name: a}}}", field: "spec.dataSource.objectRef", says: "is not there yet"},
+		"of which kind":    {spec: "{" + claim + "dataSource: {type: ObjectRef, objectRef: {kind: VirtualDiskSnapshot, name: a}}}", field: "spec.dataSource.objectRef", says: "the kind must be"},
 		"of no name":       {spec: "{" + claim + "dataSource: {type: ObjectRef, objectRef: {kind: VirtualImage}}}", field: "spec.dataSource.objectRef.name", says: "Required value"},
 		"a long name":      {name: strings.Repeat("a", 61), spec: "{" + claim + source + "}", says: "60"},
 	} {

@@ -73,6 +73,10 @@ const (
 	// disks.
 	ComponentAttachment = "block-device-attachment"
 
+	// ComponentImageKey is the same on the Secrets with the keys of pods that serve an
+	// image of the cluster, and of those that copy it.
+	ComponentImageKey = "image-key"
+
 	// AnnotationVersion names the version of the operator that wrote an object.
 	AnnotationVersion = GroupPrefix + "version"
 	// AnnotationConfigVersion is the resource version of the ConfigMap on a
@@ -232,6 +236,16 @@ const (
 	// AnnotationStoredSize what it takes of the volume, both in bytes.
 	AnnotationImageSize  = GroupPrefix + "image-size"
 	AnnotationStoredSize = GroupPrefix + "image-stored-size"
+	// AnnotationImageDigest is the SHA-256 digest of the file of an image of the cluster,
+	// in hexadecimal digits, and AnnotationImageLength its length in bytes.
+	AnnotationImageDigest = GroupPrefix + "image-sha256"
+	AnnotationImageLength = GroupPrefix + "image-length"
+	// LabelImageServer on a pod that serves an image of the cluster is the name of that,
+	// and AnnotationServesTo for whom it does: kind, namespace and name, and UID of a disk
+	// or image, and the fingerprint of the key of the pod that fills that, with spaces
+	// between them.
+	LabelImageServer   = GroupPrefix + "image-server"
+	AnnotationServesTo = GroupPrefix + "serves-to"
 	// AnnotationResetCounter on the ConfigMap is its resetCounter.
 	AnnotationResetCounter = GroupPrefix + "reset-counter"
 	// AnnotationGeneration on the ConfigMap is the generation of the machine

@@ -33,6 +33,11 @@ type Import struct {
 	Image *DriveImage `json:"image,omitempty"`
 	// Copy is another disk that it is a copy of.
 	Copy *ImportCopy `json:"copy,omitempty"`
+	// Served is an image that another pod serves, which it is a copy of.
+	Served *ImportServed `json:"served,omitempty"`
+	// Digest has the digest and the length of what was made told, for those who are
+	// served it.
+	Digest bool `json:"digest,omitempty"`
 	// ProgressPort is where any client that reaches the pod can read the progress, see
 	// [ImportProgress]; 0 is nowhere.
 	ProgressPort int `json:"progressPort,omitempty"`
@@ -104,6 +109,34 @@ type ImportCopy struct {
 	Whole bool `json:"whole,omitempty"`
 }
 
+// ImportServed is an image of which another pod serves the file. That pod is known by its
+// key, and what it serves by its digest.
+type ImportServed struct {
+	// Address is HOST:PORT, and Fingerprint that of the key of whom is there.
+	Address     string `json:"address"`
+	Fingerprint string `json:"fingerprint"`
+	// Certificates is a directory with tls.crt and tls.key, by which the copier is known.
+	Certificates string `json:"certificates"`
+	// Format is raw or qcow2, whatever is in it; CD says that it is the image of one.
+	Format string `json:"format"`
+	CD     bool   `json:"cd,omitempty"`
+	// Length is that of the file in bytes, and SHA256 its digest in hexadecimal digits.
+	Length int64  `json:"length"`
+	SHA256 string `json:"sha256"`
+}
+
+// Known is the format of what is copied, raw or qcow2, and whether it is the image of a
+// CD. Of other sources nobody knows: what is in them decides.
+func (i *Import) Known() (format string, cd, known bool) {
+	switch {
+	case i.Copy != nil:
+		return i.Copy.Format, i.Copy.CD, true
+	case i.Served != nil:
+		return i.Served.Format, i.Served.CD, true
+	}
+	return "", false, false
+}
+
 // Encode returns the import as JSON without dollar signs, which Kubernetes would expand in the
 // value of an environment variable.
 func (i Import) Encode() (string, error) {
@@ -120,7 +153,7 @@ func ParseImport(text string) (Import, error) {
 	if i.Disk == "" || i.File == "" || i.Size <= 0 {
 		return i, fmt.Errorf("%s: want disk, file and size", ImportEnv)
 	}
-	if i.Keep && i.Image == nil && i.Copy == nil {
+	if i.Keep && i.Image == nil && i.Copy == nil && i.Served == nil {
 		return i, fmt.Errorf("%s: want what is to be kept, an image or a copy", ImportEnv)
 	}
 	if i.Device && (i.Keep || i.Image == nil && i.Copy == nil || i.Image != nil && i.Scratch == "") {
@@ -128,6 +161,10 @@ func ParseImport(text string) (Import, error) {
 	}
 	if c := i.Copy; c != nil && (i.Image != nil || c.File == "" || c.Format != "raw" && c.Format != "qcow2") {
 		return i, fmt.Errorf("%s: want of copy a file and its format, raw or qcow2, and no image beside it", ImportEnv)
+	}
+	if s := i.Served; s != nil && (i.Image != nil || i.Copy != nil || s.Address == "" || s.Fingerprint == "" || s.Certificates == "" ||
+		s.Format != "raw" && s.Format != "qcow2" || s.Length <= 0 || len(s.SHA256) != 64) {
+		return i, fmt.Errorf("%s: want of what is served an address, keys, a format, a length and a digest, and no other source", ImportEnv)
 	}
 	return i, nil
 }
@@ -142,6 +179,10 @@ type Imported struct {
 	Stored int64 `json:"stored,omitempty"`
 	// Cloned is true if the volume was a clone, and nothing had to be copied.
 	Cloned bool `json:"cloned,omitempty"`
+	// SHA256 is the digest of the file in hexadecimal digits and Length its length in
+	// bytes, where they were asked for.
+	SHA256 string `json:"sha256,omitempty"`
+	Length int64  `json:"length,omitempty"`
 	// Error is why there is no disk; Final is true if another attempt would fail likewise.
 	Error string `json:"error,omitempty"`
 	Final bool   `json:"final,omitempty"`

@@ -120,11 +120,20 @@ func validateDiskReference(kind, name string, at spot) field.ErrorList {
 	switch {
 	case kind == "":
 		errs = append(errs, requiredAt(at.Child("kind"), names.KindDisk+" or "+names.KindImage))
-	case kind == "ClusterVirtualImage":
-		errs = append(errs, invalidAt(at.Child("kind"), kind, "is not there yet; make a VirtualDisk of the image, and name that"))
+	case kind == names.KindClusterImage:
+		errs = append(errs, invalidAt(at.Child("kind"), kind, "is of no namespace: make a VirtualImage of it, or a VirtualDisk (dataSource.objectRef), and name that"))
 	default:
 		errs = append(errs, oneOf(at.Child("kind"), kind, names.KindDisk, names.KindImage)...)
 	}
+	return append(errs, validateDiskName(name, at.Child("name"))...)
+}
+
+// validateSourceReference checks kind and name of what a disk or image is a copy of.
+func validateSourceReference(kind, name string, at spot) field.ErrorList {
+	if kind == "" {
+		return append(field.ErrorList{requiredAt(at.Child("kind"), names.KindDisk+", "+names.KindImage+" or "+names.KindClusterImage)}, validateDiskName(name, at.Child("name"))...)
+	}
+	errs := oneOf(at.Child("kind"), kind, names.KindDisk, names.KindImage, names.KindClusterImage)
 	return append(errs, validateDiskName(name, at.Child("name"))...)
 }
 

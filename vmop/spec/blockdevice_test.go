@@ -35,14 +35,14 @@ func TestBlockDevicesAreValidated(t *testing.T) {
 	for says, vm := range map[string]*spec.VirtualMachine{
 		"":                                   referring(many[:16]...),
 		"spec.blockDeviceRefs: Too many: 17": referring(many...),
-		"spec.blockDeviceRefs[1].name: Invalid value: \"a\": is the same disk as that of":                         referring(disk("a"), disk("a")),
-		"spec.blockDeviceRefs[0].kind: Invalid value: \"ClusterVirtualImage\": is not there yet":                  referring(spec.BlockDeviceRef{Kind: "ClusterVirtualImage", Name: "a"}),
-		"spec.blockDeviceRefs[2].name: Invalid value: \"a\": is the same disk as that of spec.blockDeviceRefs[1]": referring(disk("a"), spec.BlockDeviceRef{Kind: "VirtualImage", Name: "a"}, spec.BlockDeviceRef{Kind: "VirtualImage", Name: "a"}),
-		"spec.blockDeviceRefs[0].kind: Unsupported value: \"Disk\"":                                               referring(spec.BlockDeviceRef{Kind: "Disk", Name: "a"}),
-		"spec.blockDeviceRefs[0].name: Required value":                                                            referring(disk("")),
-		"spec.blockDeviceRefs[0].name: Invalid value: \"A\"":                                                      referring(disk("A")),
-		"spec.blockDeviceRefs[1].bootOrder: Invalid value: 2: is also that of spec.blockDeviceRefs[0]":            referring(disk("a", 2), disk("b", 2)),
-		"spec.blockDeviceRefs[0].bootOrder: Invalid value: 0: must be at least 1":                                 referring(disk("a", 0)),
+		"spec.blockDeviceRefs[1].name: Invalid value: \"a\": is the same disk as that of":                               referring(disk("a"), disk("a")),
+		"spec.blockDeviceRefs[0].kind: Invalid value: \"ClusterVirtualImage\": is of no namespace: make a VirtualImage": referring(spec.BlockDeviceRef{Kind: "ClusterVirtualImage", Name: "a"}),
+		"spec.blockDeviceRefs[2].name: Invalid value: \"a\": is the same disk as that of spec.blockDeviceRefs[1]":       referring(disk("a"), spec.BlockDeviceRef{Kind: "VirtualImage", Name: "a"}, spec.BlockDeviceRef{Kind: "VirtualImage", Name: "a"}),
+		"spec.blockDeviceRefs[0].kind: Unsupported value: \"Disk\"":                                                     referring(spec.BlockDeviceRef{Kind: "Disk", Name: "a"}),
+		"spec.blockDeviceRefs[0].name: Required value":                                                                  referring(disk("")),
+		"spec.blockDeviceRefs[0].name: Invalid value: \"A\"":                                                            referring(disk("A")),
+		"spec.blockDeviceRefs[1].bootOrder: Invalid value: 2: is also that of spec.blockDeviceRefs[0]":                  referring(disk("a", 2), disk("b", 2)),
+		"spec.blockDeviceRefs[0].bootOrder: Invalid value: 0: must be at least 1":                                       referring(disk("a", 0)),
 	} {
 		errs := spec.Validate(vm)
 		if got := errs.ToAggregate(); says == "" && got != nil || says != "" && (got == nil || !strings.Contains(got.Error(), says)) {

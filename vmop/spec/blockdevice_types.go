@@ -2,7 +2,7 @@ package spec
 
 import "k8s.io/apimachinery/pkg/api/resource"
 
-// +kubebuilder:validation:XValidation:rule="self.kind in ['VirtualDisk', 'VirtualImage']",message="the kind must be VirtualDisk or VirtualImage: a ClusterVirtualImage is not there yet; make a VirtualDisk of it"
+// +kubebuilder:validation:XValidation:rule="self.kind in ['VirtualDisk', 'VirtualImage']",message="the kind must be VirtualDisk or VirtualImage: of a ClusterVirtualImage make a VirtualImage or a VirtualDisk, and name that"
 
 // BlockDeviceRef is a disk of a machine that exists by itself, or an image, which is
 // only read: one of a CD is in a drive of its own, others are disks. (Added by vmop.)

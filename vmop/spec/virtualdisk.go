@@ -112,6 +112,9 @@ func ValidateDisk(d *VirtualDisk) field.ErrorList {
 	}
 	if s := d.Spec.DataSource; s != nil {
 		errs = append(errs, validateDiskSource(s, path.Child("dataSource"))...)
+		if s.ObjectRef != nil && s.ObjectRef.Kind == KindClusterImage && d.Spec.VolumeMode() == corev1.PersistentVolumeBlock {
+			errs = append(errs, forbiddenAt(at.Child("volumeMode"), "a disk that is made of an image of the cluster is a file: make a VirtualImage of that, and a block device of the VirtualImage"))
+		}
 		errs = append(errs, notItself(s, KindDisk, d.Name, "this disk", path.Child("dataSource"))...)
 	}
 	return errs
@@ -177,7 +180,7 @@ func validateDiskSource(s *VirtualDiskSource, at spot) field.ErrorList {
 	}
 	if r := s.ObjectRef; r != nil {
 		at := at.Child("objectRef")
-		errs = append(errs, validateDiskReference(r.Kind, r.Name, at)...)
+		errs = append(errs, validateSourceReference(r.Kind, r.Name, at)...)
 	}
 	return errs
 }

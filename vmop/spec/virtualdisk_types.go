@@ -141,14 +141,14 @@ type VirtualDiskSource struct {
 	ObjectRef *VirtualDiskObjectRef `json:"objectRef,omitempty"`
 }
 
-// +kubebuilder:validation:XValidation:rule="self.kind in ['VirtualDisk', 'VirtualImage']",message="the kind must be VirtualDisk or VirtualImage: a ClusterVirtualImage is not there yet"
+// +kubebuilder:validation:XValidation:rule="self.kind in ['VirtualDisk', 'VirtualImage', 'ClusterVirtualImage']",message="the kind must be VirtualDisk, VirtualImage or ClusterVirtualImage"
 
-// VirtualDiskObjectRef is what a disk is a copy of, in its namespace.
+// VirtualDiskObjectRef is what a disk is a copy of, in its namespace or of the cluster.
 type VirtualDiskObjectRef struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Required
 
-	// kind is what it is: VirtualDisk or VirtualImage.
+	// kind is what it is: VirtualDisk, VirtualImage or ClusterVirtualImage.
 	Kind string `json:"kind"`
 
 	// +kubebuilder:validation:MinLength=1

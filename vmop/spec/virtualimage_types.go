@@ -141,6 +141,13 @@ type VirtualImageStatus struct {
 	// storedSize is what it takes of the volume, as a quantity of bytes.
 	StoredSize *resource.Quantity `json:"storedSize,omitempty"`
 
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+
+	// sha256 is the digest of the file, in hexadecimal digits, of an image of the cluster:
+	// what is made of it elsewhere is compared with that.
+	SHA256 string `json:"sha256,omitempty"`
+
 	// +optional
 
 	// target is where the image is.

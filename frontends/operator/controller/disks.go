@@ -44,7 +44,7 @@ func clusterImageRegistration() registration {
 func addDisks(s *setup) error {
 	progress := newImportProgress(s.reader.now)
 	return addFilled(s, progress, filledKind{
-		controller: "disks", label: names.LabelDisk, ofClaim: spec.DiskOfClaim, claim: objects.ClaimOfDisk, object: &storedDisk{},
+		controller: "disks", name: spec.KindDisk, label: names.LabelDisk, ofClaim: spec.DiskOfClaim, claim: objects.ClaimOfDisk, object: &storedDisk{},
 		observe: (&disks{settings: s.options.Settings, progress: progress}).observe,
 	})
 }
@@ -53,7 +53,7 @@ func addDisks(s *setup) error {
 func addImages(s *setup) error {
 	progress := newImportProgress(s.reader.now)
 	return addFilled(s, progress, filledKind{
-		controller: "images", label: names.LabelImage, ofClaim: spec.ImageOfClaim, claim: objects.ClaimOfImage, object: &storedImage{},
+		controller: "images", name: spec.KindImage, label: names.LabelImage, ofClaim: spec.ImageOfClaim, claim: objects.ClaimOfImage, object: &storedImage{},
 		observe: (&disks{settings: s.options.Settings, progress: progress}).observeImage,
 	})
 }
@@ -63,7 +63,7 @@ func addImages(s *setup) error {
 func addClusterImages(s *setup) error {
 	progress := newImportProgress(s.reader.now)
 	return addFilled(s, progress, filledKind{
-		controller: "clusterimages", label: names.LabelClusterImage, ofClaim: spec.ClusterImageOfClaim, claim: objects.ClaimOfClusterImage, object: &storedClusterImage{},
+		controller: "clusterimages", name: spec.KindClusterImage, label: names.LabelClusterImage, ofClaim: spec.ClusterImageOfClaim, claim: objects.ClaimOfClusterImage, object: &storedClusterImage{},
 		namespace: s.options.Settings.ImageNamespace,
 		observe:   (&disks{settings: s.options.Settings, progress: progress}).observeClusterImage,
 	})
@@ -72,6 +72,8 @@ func addClusterImages(s *setup) error {
 // filledKind is a kind whose objects have a claim that is filled: disks and images.
 type filledKind struct {
 	controller string
+	// name is that of the kind.
+	name string
 	// label is on the pod that fills one, with its name.
 	label string
 	// ofClaim is the name of the one that a claim would be that of, and claim that of
@@ -105,7 +107,17 @@ func addFilled(s *setup, progress *importProgress, k filledKind) error {
 			return requests(in, all)
 		})
 	}
+	_, withClusterImages := s.reader.kinds[spec.KindClusterImage]
 	return addKind(s, k.controller, kind[diskkind.Snapshot]{namespace: k.namespace, observe: k.observe, decide: diskkind.Decide}, controller.Options{MaxConcurrentReconciles: 2}, func(b *builder.Builder) *builder.Builder {
+		switch {
+		case !withClusterImages:
+		case k.namespace != "":
+			b.Watches(&storedDisk{}, handler.EnqueueRequestsFromMapFunc(clusterImages(madeOf))).
+				Watches(&storedImage{}, handler.EnqueueRequestsFromMapFunc(clusterImages(madeOf))).
+				Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(clusterImages(func(o client.Object) []string { return labelled(o, names.LabelClusterImage) })))
+		default:
+			b.Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(servedOf(k.name)))
+		}
 		return b.For(k.object).
 			Watches(&corev1.PersistentVolumeClaim{}, ofClaims(func(o client.Object) []string { return []string{o.GetName()} })).
 			Watches(&corev1.Pod{}, ofClaims(func(o client.Object) []string {
@@ -180,6 +192,9 @@ func (k *disks) around(w *look, stored client.Object, s diskkind.Snapshot, claim
 	if source != nil && source.ObjectRef != nil {
 		k.source(w, source.ObjectRef, pod, &s)
 	}
+	if s.ClusterImage != nil {
+		k.copiers(w, claim, &s)
+	}
 	s.Failures = w.refusals(s.Now)
 	out.snapshot = s
 	return out
@@ -188,6 +203,10 @@ func (k *disks) around(w *look, stored client.Object, s diskkind.Snapshot, claim
 // source looks at the disk or image that another one is a copy of, which the pod makes.
 // One that cannot be understood is as good as none.
 func (k *disks) source(w *look, ref *spec.VirtualDiskObjectRef, pod string, s *diskkind.Snapshot) {
+	if ref.Kind == spec.KindClusterImage {
+		k.clusterSource(w, ref.Name, s)
+		return
+	}
 	if ref.Kind == spec.KindImage {
 		if stored := one(w, spec.KindImage, ref.Name, &storedImage{}); stored != nil {
 			if from, err := stored.decode(); err == nil {

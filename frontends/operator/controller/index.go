@@ -37,6 +37,8 @@ const (
 	// byMachine finds the operations and the attachments of a machine. The latter are
 	// under byClaim, too.
 	byMachine = "vmop.machine"
+	// byClusterImage finds the disks and images that are made of an image of the cluster.
+	byClusterImage = "vmop.clusterImage"
 )
 
 func addIndexes(ctx context.Context, to client.FieldIndexer) error {
@@ -55,6 +57,8 @@ func addIndexes(ctx context.Context, to client.FieldIndexer) error {
 		{&machine{}, byPool, poolOf},
 		{&machine{}, byClass, classNamed},
 		{&storedOperation{}, byMachine, operatedOn},
+		{&storedDisk{}, byClusterImage, madeOf},
+		{&storedImage{}, byClusterImage, madeOf},
 		{&storedAttachment{}, byMachine, attachedTo},
 		{&storedAttachment{}, byClaim, attachedClaim},
 	} {

@@ -31,7 +31,8 @@ func (d *decision) newClaim() {
 		if !d.source() {
 			return
 		}
-		if d.filled.CanClone(&d.s.Settings, d.s.SourceClaim, d.sourceClass()) {
+		// That of an image of the cluster is in another namespace.
+		if ClusterImageOf(s) == "" && d.filled.CanClone(&d.s.Settings, d.s.SourceClaim, d.sourceClass()) {
 			c = d.filled.Clone(d.s.SourceClaim)
 		}
 	}

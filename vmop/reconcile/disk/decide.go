@@ -56,6 +56,19 @@ type Snapshot struct {
 	SourceImage *spec.VirtualImage
 	SourceClaim *corev1.PersistentVolumeClaim
 	SourceUsers []corev1.Pod
+	// SourceClusterImage is the image of the cluster that it is a copy of, whose claim
+	// SourceClaim is then; NoClusterImages says that the operator looks after none. Server
+	// is the pod that serves it to this disk, and ServerKey the Secret with the key of
+	// that, without the key itself; Key is the same of the disk's own.
+	SourceClusterImage *spec.ClusterVirtualImage
+	NoClusterImages    bool
+	Server             *corev1.Pod
+	ServerKey          *corev1.Secret
+	Key                *corev1.Secret
+	// Copiers are those who want to be served, if it is an image of the cluster, and
+	// Servers the pods that serve it.
+	Copiers []objects.Copier
+	Servers []corev1.Pod
 	// Progress is how far Pod is, as it said a moment ago; nil if nobody knows.
 	Progress *runnerconfig.ImportProgress
 	// Failures are writes that the API server refused.
@@ -101,6 +114,7 @@ func Decide(s Snapshot) reconcile.Plan {
 	} else {
 		d.alive()
 	}
+	d.serve()
 	if next, changed := d.status(); changed && !d.gone {
 		d.plan.Statuses = []reconcile.StatusApply{reconcile.StatusOf(d.kind, d.object, names.OperatorStatusManager, next)}
 	}
@@ -210,7 +224,7 @@ func unfinished(pods []corev1.Pod) []string {
 func (d *decision) copies() []string {
 	var out []string
 	for i := range d.s.Users {
-		if p := &d.s.Users[i]; !finished(p) && (p.Labels[names.LabelDisk] != "" || p.Labels[names.LabelImage] != "") && !slices.Contains(d.s.Machines, p.Name) {
+		if p := &d.s.Users[i]; !finished(p) && (p.Labels[names.LabelDisk] != "" || p.Labels[names.LabelImage] != "" || p.Labels[names.LabelImageServer] != "") && !slices.Contains(d.s.Machines, p.Name) {
 			out = append(out, p.Name)
 		}
 	}
@@ -396,11 +410,7 @@ func (d *decision) content() bool {
 			return false
 		}
 	}
-	job := d.filled.ImportJob(d.s.Settings, d.s.SourceClaim)
-	if d.s.Claim.Annotations[names.AnnotationCloneOf] != "" {
-		job = d.filled.CloneJob(d.s.Settings, d.s.Claim, d.s.SourceClaim)
-	}
-	if d.do(reconcile.Create{Object: job}) {
+	if d.do(reconcile.Create{Object: d.importJob()}) {
 		d.wait(conditions.ReasonDiskProvisioning, "pod %s is being made, which puts the %s into claim %s", d.podName, d.noun, d.s.Claim.Name)
 	}
 	return false
@@ -420,8 +430,10 @@ func (d *decision) source() bool {
 		d.say(spec.DiskPending, metav1.ConditionFalse, reason, "%s %s, which it is a copy of, "+format, append([]any{ref.Kind, ref.Name}, args...)...)
 		return false
 	}
-	from, c := subjectOf(&Snapshot{Disk: d.s.Source, Image: d.s.SourceImage}), d.s.SourceClaim
+	from, c := subjectOf(&Snapshot{Disk: d.s.Source, Image: d.s.SourceImage, ClusterImage: d.s.SourceClusterImage}), d.s.SourceClaim
 	switch {
+	case ref.Kind == spec.KindClusterImage && d.s.NoClusterImages:
+		return wait(conditions.ReasonDiskSourceNotReady, "is none of this operator's, which looks after single namespaces")
 	case from.object == nil || from.kind != ref.Kind:
 		return wait(conditions.ReasonDiskSourceNotReady, "does not exist: create it, or correct the name in another %s", d.noun)
 	case from.disk.DeletionTimestamp != nil:
@@ -432,25 +444,25 @@ func (d *decision) source() bool {
 		return wait(conditions.ReasonDiskSourceNotReady, "is not ready; see kubectl describe %s %s", from.short, from.disk.Name)
 	case from.image == nil && len(unfinished(d.s.SourceUsers)) > 0:
 		return wait(conditions.ReasonDisksInUse, "is used by pod %s: stop that machine until the copy is there", few(unfinished(d.s.SourceUsers)))
-	case d.image != nil:
+	case d.image != nil && ref.Kind != spec.KindClusterImage:
 		return true // what it takes of the volume the pod knows
 	}
 	has := from.disk.Spec.PersistentVolumeClaim.Size
 	if from.image != nil {
 		has = marked(c, names.AnnotationImageSize)
 	}
-	if spec.CompareQuantities(d.disk.Spec.PersistentVolumeClaim.Size, has) < 0 {
+	if d.image == nil && spec.CompareQuantities(d.disk.Spec.PersistentVolumeClaim.Size, has) < 0 {
 		d.fail(conditions.ReasonDiskImportFailed, "%s %s, which it is a copy of, has %s, and no disk is made smaller: ask for as much", ref.Kind, ref.Name, has.String())
 		return false
 	}
-	return true
+	return ref.Kind != spec.KindClusterImage || d.server(ref.Name, c, wait)
 }
 
 // torn reports whether somebody may have written to what a pod copies. That is nobody who
 // looks first: it keeps a copy from being believed whose pod and a machine's were made at
 // one moment.
 func (d *decision) torn() bool {
-	return d.disk.Spec.DataSource != nil && d.disk.Spec.DataSource.ObjectRef != nil && d.disk.Spec.DataSource.ObjectRef.Kind != spec.KindImage &&
+	return d.disk.Spec.DataSource != nil && d.disk.Spec.DataSource.ObjectRef != nil && d.disk.Spec.DataSource.ObjectRef.Kind == spec.KindDisk &&
 		len(unfinished(d.s.SourceUsers)) > 0
 }
 
@@ -468,6 +480,8 @@ func (d *decision) attempt(p *corev1.Pod) {
 			d.wait(conditions.ReasonDiskImportFailed, "%s; pod %s is ending, and another one is made when it is gone", im.Message, p.Name)
 		}
 		d.end(p)
+	case p.Status.Phase == corev1.PodSucceeded && said(p).Error == "" && d.s.ClusterImage != nil && (len(said(p).SHA256) != 64 || said(p).Length <= 0):
+		d.count(p, runnerconfig.Imported{Error: "the pod did not say which digest the image has: the runner's image is one of an earlier version"})
 	case p.Status.Phase == corev1.PodSucceeded && said(p).Error == "":
 		got := said(p)
 		if d.disk.Spec.VolumeMode() != corev1.PersistentVolumeBlock {

@@ -113,6 +113,7 @@ func (d *decision) status() (next any, changed bool) {
 	out.Phase, out.ObservedGeneration, out.Format = spec.ImagePhase(d.next.Phase), d.next.ObservedGeneration, d.next.Format
 	out.Target, out.Import, out.Progress, out.Conditions = d.next.Target, d.next.Import, d.next.Progress, d.next.Conditions
 	if d.next.Phase == spec.DiskReady {
+		out.SHA256 = d.s.Claim.Annotations[names.AnnotationImageDigest]
 		for _, q := range []struct {
 			of  **resource.Quantity
 			key string
@@ -138,6 +139,9 @@ func (d *decision) marks(got runnerconfig.Imported) map[string]string {
 	if d.image != nil {
 		out[names.AnnotationImageSize] = strconv.FormatInt(max(got.Size, 0), 10)
 		out[names.AnnotationStoredSize] = strconv.FormatInt(max(got.Stored, 0), 10)
+	}
+	if d.s.ClusterImage != nil {
+		out[names.AnnotationImageDigest], out[names.AnnotationImageLength] = got.SHA256, strconv.FormatInt(got.Length, 10)
 	}
 	return out
 }

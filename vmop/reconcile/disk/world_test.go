@@ -59,6 +59,9 @@ func newWorld() *world {
 	return &world{World: promises.World[disk.Snapshot]{Decide: disk.Decide, Now: noon}, held: map[types.UID]string{}, settings: objects.Settings{RunnerImage: "registry.test/runner", ImageNamespace: "golden"}}
 }
 
+// theDigest is that of all images.
+const theDigest = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+
 // choose draws one of several.
 func choose[T any](w *world, label string, from ...T) T { return from[w.Draw(label, len(from))] }
 
@@ -108,6 +111,9 @@ func (w *world) snapshot() disk.Snapshot {
 	switch {
 	case w.cluster:
 		i := imageOf(w.cache.disk)
+		if i.Status.Size != nil { // which is told with it
+			i.Status.SHA256 = theDigest
+		}
 		s.ClusterImage = &spec.ClusterVirtualImage{ObjectMeta: i.ObjectMeta, Spec: i.Spec, Status: i.Status}
 	case w.image:
 		s.Image = imageOf(w.cache.disk)
@@ -255,9 +261,10 @@ func percent(progress string) int {
 	return n
 }
 
-// outgrown reports whether the disk has outgrown what the running guest has of it.
+// outgrown reports whether the disk has outgrown what the running guest has of it, which
+// an image never does.
 func (w *world) outgrown() bool {
-	return w.cache.user != nil && w.cache.user.Name == "web" && w.cache.guest != nil && w.cache.guest.Cmp(w.cache.disk.Spec.PersistentVolumeClaim.Size) < 0
+	return !w.image && w.cache.user != nil && w.cache.user.Name == "web" && w.cache.guest != nil && w.cache.guest.Cmp(w.cache.disk.Spec.PersistentVolumeClaim.Size) < 0
 }
 
 // usable reports whether a machine could use the disk as it is.
@@ -462,7 +469,7 @@ func (w *world) fills() {
 		p.Status.Phase = corev1.PodFailed
 	default:
 		w.fill(c, p)
-		ends(corev1.PodSucceeded, runnerconfig.Imported{Format: "raw", Size: 1, Stored: 1})
+		ends(corev1.PodSucceeded, runnerconfig.Imported{Format: "raw", Size: 1, Stored: 1, SHA256: theDigest, Length: 1})
 	}
 	w.truth.pod = p
 	w.Note("the pod: %s, %+v", p.Status.Phase, p.Status.ContainerStatuses)

@@ -19,8 +19,8 @@ import (
 func CondensePod(pod *corev1.Pod) *corev1.Pod {
 	c := &corev1.Pod{ObjectMeta: condensedMeta(pod)}
 	c.Generation = pod.Generation
-	c.Labels = picked(pod.Labels, names.LabelName, names.LabelInstance, names.LabelManagedBy, names.LabelComponent, names.LabelDisk, names.LabelImage, names.LabelClusterImage, names.LabelAttachment)
-	c.Annotations = picked(pod.Annotations, names.AnnotationApplied, names.AnnotationStarted, names.AnnotationConfigVersion, names.AnnotationDisplayVersion, names.AnnotationRequests, names.AnnotationDataOwner, names.AnnotationForceStop, names.AnnotationPowerRequest, names.AnnotationPassedOn, names.AnnotationMadeFor, names.AnnotationOrphaned, names.AnnotationAdopted, names.AnnotationCertificate, names.AnnotationUserData, names.AnnotationExportsTo, names.AnnotationAttached)
+	c.Labels = picked(pod.Labels, names.LabelName, names.LabelInstance, names.LabelManagedBy, names.LabelComponent, names.LabelDisk, names.LabelImage, names.LabelClusterImage, names.LabelImageServer, names.LabelAttachment)
+	c.Annotations = picked(pod.Annotations, names.AnnotationApplied, names.AnnotationStarted, names.AnnotationConfigVersion, names.AnnotationDisplayVersion, names.AnnotationRequests, names.AnnotationDataOwner, names.AnnotationForceStop, names.AnnotationPowerRequest, names.AnnotationPassedOn, names.AnnotationMadeFor, names.AnnotationOrphaned, names.AnnotationAdopted, names.AnnotationCertificate, names.AnnotationUserData, names.AnnotationExportsTo, names.AnnotationAttached, names.AnnotationServesTo)
 	c.DeletionGracePeriodSeconds = pod.DeletionGracePeriodSeconds
 	c.Spec.NodeName = pod.Spec.NodeName
 	for _, claim := range objects.PodClaims(pod) {
@@ -131,7 +131,7 @@ func CondenseService(s *corev1.Service) *corev1.Service {
 
 // CondenseSecret keeps no secret: that there is one, its version, and for which machine
 // it was made if there is nothing in it but a password. Of a certificate that the
-// operator has made, and of one that exports a disk, it keeps that, and of one with user data of a manifest all: the
+// operator has made, of one that exports a disk or serves or copies an image, it keeps that, and of one with user data of a manifest all: the
 // manifest has it, too.
 func CondenseSecret(s *corev1.Secret) *corev1.Secret {
 	c := &corev1.Secret{ObjectMeta: condensedMeta(s)}
@@ -142,6 +142,10 @@ func CondenseSecret(s *corev1.Secret) *corev1.Secret {
 	case s.Labels[names.LabelComponent] == names.ComponentAttachment:
 		c.Data = objects.CondenseCertificate(s.Data)
 		c.Labels[names.LabelAttachment] = s.Labels[names.LabelAttachment]
+		c.Annotations = picked(s.Annotations, names.AnnotationMadeFor)
+	case s.Labels[names.LabelComponent] == names.ComponentImageKey:
+		c.Data = objects.CondenseCertificate(s.Data)
+		c.Labels[names.LabelClusterImage] = s.Labels[names.LabelClusterImage]
 		c.Annotations = picked(s.Annotations, names.AnnotationMadeFor)
 	case s.Labels[names.LabelComponent] == names.ComponentUserData:
 		c.Immutable, c.Data = s.Immutable, objects.CondenseUserData(s.Data)

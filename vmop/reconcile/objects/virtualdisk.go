@@ -63,6 +63,8 @@ type Filled struct {
 	source          *spec.VirtualDiskSource
 	// keep: it is an image, which is kept as it is.
 	keep bool
+	// server serves the image of the cluster that it is a copy of.
+	server *Server
 }
 
 // FilledDisk is a disk as what is filled. The disk must be valid.
@@ -230,7 +232,7 @@ func (f Filled) importJob(s Settings, source *corev1.PersistentVolumeClaim, clon
 func (f Filled) job(source *corev1.PersistentVolumeClaim, cloneOf string) runnerconfig.Import {
 	job := runnerconfig.Import{
 		Disk: string(f.uid), File: path.Join(machineconfig.DiskMountDir, importVolume, machineconfig.DiskFile), Size: spec.Bytes(f.size), Keep: f.keep,
-		ProgressPort: runnerconfig.ImportProgressPort,
+		Digest: f.kind == spec.KindClusterImage, ProgressPort: runnerconfig.ImportProgressPort,
 	}
 	if f.block() {
 		job.File, job.Device = path.Join(machineconfig.DiskDeviceDir, importVolume), true
@@ -238,6 +240,8 @@ func (f Filled) job(source *corev1.PersistentVolumeClaim, cloneOf string) runner
 	from := f.source
 	switch {
 	case from == nil:
+	case f.server != nil:
+		job.Served = f.server.served()
 	case from.ObjectRef != nil:
 		job.Copy = &runnerconfig.ImportCopy{File: path.Join(machineconfig.DiskDeviceDir, sourceVolume), Format: "raw"}
 		if source != nil && !isBlock(source) {
