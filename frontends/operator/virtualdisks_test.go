@@ -464,7 +464,7 @@ func TestClonesOfVirtualDisks(tt *testing.T) {
 	if err := claims.Delete(t.Context(), refused.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	d.becomes("refused", spec.DiskFailed, conditions.ReasonClaimTerminating)
+	d.becomes("refused", spec.DiskProvisioning, conditions.ReasonDiskProvisioning)
 	if err := t.kube.CoreV1().Pods(t.namespace).Delete(t.Context(), "refused-vd-import", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
