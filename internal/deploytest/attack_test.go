@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -357,5 +358,46 @@ func TestRolesOfUsersReachEveryKind(t *testing.T) {
 				t.Errorf("%s may write the status of %s", user, crd.Spec.Names.Plural)
 			}
 		}
+	}
+}
+
+// Who administers one namespace has no right to images of the cluster, nor to what serves
+// them and to the keys of other namespaces' copies. Even a role for all namespaces writes
+// no image of the cluster.
+func TestImagesOfTheClusterAreNobodyElses(t *testing.T) {
+	for _, role := range []string{"edit", "admin"} {
+		kubectl(t, "create", "rolebinding", "mallory-"+role, "-n", "default", "--clusterrole="+role, "--user=mallory")
+		defer kubectl(t, "delete", "rolebinding", "-n", "default", "mallory-"+role)
+		kubectl(t, "create", "clusterrolebinding", "everywhere-"+role, "--clusterrole="+role, "--user=everywhere")
+		defer kubectl(t, "delete", "clusterrolebinding", "everywhere-"+role)
+	}
+	if !userMay(t, "mallory", "get", "default", "", "secrets", "") || !userMay(t, "mallory", "create", "default", spec.GroupName, spec.ResourceDisks, "") {
+		t.Fatal("nothing was tried: mallory has no rights in her own namespace")
+	}
+	for _, verb := range []string{"create", "update", "patch", "delete", "deletecollection"} {
+		for _, user := range []string{"mallory", "everywhere"} {
+			for _, part := range []string{"", "status"} {
+				if userMay(t, user, verb, "", spec.GroupName, spec.ResourceClusterImages, part) {
+					t.Errorf("%s may %s images of the cluster, %q", user, verb, part)
+				}
+			}
+		}
+	}
+	for _, namespace := range []string{"vmop-system", "elsewhere"} {
+		for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete"} {
+			for _, thing := range []string{"secrets", "pods", "persistentvolumeclaims"} {
+				if userMay(t, "mallory", verb, namespace, "", thing, "") {
+					t.Errorf("mallory may %s %s in %s", verb, thing, namespace)
+				}
+			}
+		}
+	}
+	const image = `{"apiVersion":"vmoperator.jdrupes.org/v1","kind":"ClusterVirtualImage","metadata":{"name":"theirs"},"spec":{"persistentVolumeClaim":{"size":"1Gi"},"dataSource":{"type":"HTTP","http":{"url":"http://images.test/a"}}}}`
+	file := filepath.Join(t.TempDir(), "image.json")
+	if err := os.WriteFile(file, []byte(image), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := cluster.Kubectl(t.Context(), "create", "--as=mallory", "-f", file); err == nil || !strings.Contains(fmt.Sprint(out, err), "Forbidden") {
+		t.Errorf("mallory makes an image of the cluster: %v: %s", err, out)
 	}
 }
