@@ -63,7 +63,7 @@ func (p *program) list(c *cli.Context) error {
 	}
 	if inCluster(c) {
 		if c.Bool("leftovers") {
-			return usagef(c, "--leftovers is for this host; for a cluster see vmop-cli leftovers")
+			return usagef(c, "--leftovers is for this host; for a cluster there is the command leftovers")
 		}
 		return p.clusterList(c, format)
 	}
