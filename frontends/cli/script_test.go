@@ -315,6 +315,9 @@ func answersCommand(ts *testscript.TestScript, neg bool, args []string) {
 		if strings.Contains(answer, args[1]) {
 			return
 		}
+		if ctx.Err() != nil {
+			ts.Fatalf("%s: %q has no %q", args[0], answer, args[1])
+		}
 		time.Sleep(50 * time.Millisecond)
 	}
 }
