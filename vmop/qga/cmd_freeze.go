@@ -42,8 +42,12 @@ func (c *Client) FSFreezeStatus(ctx context.Context) (FreezeStatus, error) {
 }
 
 // thawTimeout bounds the thawing at the end of Frozen. An agent that still
-// freezes thaws when it is done with that.
-const thawTimeout = time.Minute
+// freezes thaws when it is done with that. An agent that ends and is started again has lost
+// what it was asked for, so that it is asked again after thawRetry.
+const (
+	thawTimeout = time.Minute
+	thawRetry   = 15 * time.Second
+)
 
 // ErrStillFrozen means that file systems could not be thawed: programs in the guest that write
 // block until they are.
@@ -64,7 +68,7 @@ func (c *Client) Frozen(ctx context.Context, limit time.Duration, do func(ctx co
 	defer func() {
 		thaw, cancel := context.WithTimeout(context.WithoutCancel(ctx), thawTimeout)
 		defer cancel()
-		if _, terr := c.FSThaw(thaw); terr != nil {
+		if terr := c.thaw(thaw); terr != nil {
 			err = errors.Join(err, fmt.Errorf("%w: %w", ErrStillFrozen, terr))
 		}
 	}()
@@ -73,4 +77,16 @@ func (c *Client) Frozen(ctx context.Context, limit time.Duration, do func(ctx co
 		return err
 	}
 	return do(ctx, frozen)
+}
+
+// thaw thaws, and asks again while there is no answer and ctx lasts.
+func (c *Client) thaw(ctx context.Context) error {
+	for {
+		try, cancel := context.WithTimeout(ctx, thawRetry)
+		_, err := c.FSThaw(try)
+		cancel()
+		if !errors.Is(err, ErrNoAnswer) || ctx.Err() != nil {
+			return err
+		}
+	}
 }

@@ -16,6 +16,7 @@ import (
 type freezeFaults struct {
 	refuse, stuck bool // the freezing fails halfway; it is never answered
 	deaf          bool // the thawing is never answered
+	restarts      bool // the first request to thaw is lost
 }
 
 // freezer is an agent that can freeze.
@@ -45,7 +46,8 @@ func (f *freezer) agent() *qgatest.Agent {
 			return f.frozen, nil
 		}),
 		"guest-fsfreeze-thaw": locked(func() (any, error) {
-			if f.deaf {
+			if f.deaf || f.restarts {
+				f.restarts = false
 				return nil, qgatest.ErrSilent
 			}
 			n := f.frozen
@@ -71,6 +73,7 @@ func TestFrozen(t *testing.T) {
 		{"too long", freezeFaults{}, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, context.DeadlineExceeded, 0, 1},
 		{"refused halfway", freezeFaults{refuse: true}, nil, new(qga.Error), 0, 0},
 		{"never frozen", freezeFaults{stuck: true}, nil, qga.ErrNoAnswer, 0, 0},
+		{"an agent that was started again", freezeFaults{restarts: true}, func(context.Context) error { return nil }, nil, 0, 1},
 		{"never thawed", freezeFaults{deaf: true}, func(context.Context) error { return nil }, qga.ErrStillFrozen, 2, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
