@@ -32,6 +32,9 @@ const (
 // errOccupied is what QEMU says of a root port that has a device.
 const errOccupied = "in use by"
 
+// errLocked is what QEMU says of an image that another QEMU has.
+const errLocked = `Failed to get "write" lock`
+
 // noPlaceError says why a machine that runs cannot be given a disk that its next start
 // gives it.
 type noPlaceError struct{ why string }
@@ -171,6 +174,9 @@ func plugAt(ctx context.Context, c *qmp.Client, port int, disk, path string, for
 	if _, err := qmp.Do(ctx, c, qmp.BlockdevAdd{Driver: "file", NodeName: file, Options: map[string]any{
 		"filename": qemucmd.FDSetPrefix + strconv.Itoa(set), "locking": "on", "discard": "unmap",
 	}}); err != nil {
+		if refused := (*qmp.Error)(nil); errors.As(err, &refused) && strings.Contains(refused.Error(), errLocked) {
+			return fmt.Errorf("%s: %w", path, errInUse) // since it was looked at
+		}
 		return err
 	}
 	content := map[string]any{"file": file, "discard": "unmap"}

@@ -26,6 +26,8 @@ type plugBench struct {
 	opened  map[string]string
 	refuses string
 	keeps   bool
+	// locked: another QEMU has each image.
+	locked bool
 }
 
 func newPlugBench(t *testing.T) *plugBench {
@@ -48,6 +50,11 @@ func newPlugBench(t *testing.T) *plugBench {
 				c.Return(qmp.AddedFD{})
 			case "remove-fd":
 				c.Return(nil)
+			case "blockdev-add":
+				if b.locked {
+					c.Fail("GenericError", `Failed to get "write" lock`)
+				}
+				return b.locked
 			case "device_add":
 				if b.refuses != "" {
 					c.Fail("GenericError", b.refuses)
@@ -241,6 +248,13 @@ func TestDisksThatAreNotPlugged(t *testing.T) {
 	if _, _, err := b.apply(plugMore, map[string]string{"more": used.Name()}, nil); !errors.Is(err, errInUse) || len(b.opened) > 0 {
 		t.Errorf("an image that another QEMU has: %v, %q", err, b.opened)
 	}
+	// Another QEMU has opened it since that was looked at.
+	b.ok(os.WriteFile(filepath.Join(filepath.Dir(b.external), "free.img"), make([]byte, 4096), 0o600))
+	b.locked = true
+	if _, _, err := b.apply(plugMore, map[string]string{"more": filepath.Join(filepath.Dir(b.external), "free.img")}, nil); !errors.Is(err, errInUse) || len(b.opened) > 0 {
+		t.Errorf("an image that another QEMU opens meanwhile: %v, %q", err, b.opened)
+	}
+	b.locked = false
 	b.m.Status = Status(runner.PhaseStarting)
 	if d, found, err := b.apply(plugNew, nil, nil); err != nil || d != nil || found[0].Applied != changes.AppliedRestart || len(b.opened) > 0 {
 		t.Errorf("a machine that starts: %v, %v", found, err)

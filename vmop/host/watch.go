@@ -61,7 +61,8 @@ func (h *Host) Wait(ctx context.Context, m Machine, condition Condition) (Machin
 
 // Watch calls a function for the machine as it is, and again whenever that may have
 // changed, until it returns true or an error, or ctx ends. The machine need not
-// exist, but its directory must.
+// exist, but its directory must. One that is deleted meanwhile is seen once more, and is
+// [ErrNotFound] then.
 func (h *Host) Watch(ctx context.Context, m Machine, seen func(*Machine) (done bool, err error)) error {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -83,14 +84,19 @@ func (h *Host) watch(ctx context.Context, w *fsnotify.Watcher, m Machine, seen f
 	defer cancel()
 	var watched int // the process whose end is told
 	var ended chan struct{}
+	existed := false
 	for {
-		now, err := h.Machine(m.Namespace, m.Name)
-		if err != nil && !errors.Is(err, ErrNotFound) {
-			return err
+		now, lost := h.Machine(m.Namespace, m.Name)
+		if lost != nil && !errors.Is(lost, ErrNotFound) {
+			return lost
 		}
 		if done, err := seen(&now); done || err != nil {
 			return err
 		}
+		if lost != nil && existed {
+			return fmt.Errorf("it was deleted meanwhile: %w", lost)
+		}
+		existed = existed || lost == nil
 		// The end of a process that was killed changes no file.
 		pid := now.Runner // it outlives its QEMU
 		if pid == 0 {

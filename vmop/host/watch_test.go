@@ -108,6 +108,42 @@ func TestWait(t *testing.T) {
 	}
 }
 
+// Who waits for a machine to run is told when it is deleted; it has stopped then.
+func TestWaitForADeletedMachine(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		until Condition
+		want  error
+	}{{"running", ForRunning, ErrNotFound}, {"stopped", func(m *Machine) (bool, error) {
+		if !exists(m.ManifestFile()) {
+			return ForStopped(m)
+		}
+		return false, nil
+	}, nil}} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			b := newBench(t)
+			seen := make(chan struct{}, 100)
+			waited := make(chan error, 1)
+			go func() {
+				_, err := b.h.Wait(ctx, b.m, func(m *Machine) (bool, error) {
+					seen <- struct{}{}
+					return c.until(m)
+				})
+				waited <- err
+			}()
+			<-seen
+			if _, err := b.m.Delete(DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-waited; !errors.Is(err, c.want) {
+				t.Errorf("%v, want %v", err, c.want)
+			}
+		})
+	}
+}
+
 // A runner that does not stop in time goes on, unless it is to be forced.
 func TestStopIsBounded(t *testing.T) {
 	h := testHost(t)

@@ -3,9 +3,12 @@ package runner
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/vmop/sdk/internal/atomicfile"
 	"github.com/vmop/sdk/vmop/live"
@@ -72,7 +75,7 @@ func (f *StateFile) Err() error {
 // is fs.ErrNotExist.
 func ReadState(path string) (State, error) {
 	var s State
-	data, err := os.ReadFile(path)
+	data, err := readRegular(path)
 	if err != nil {
 		return s, fmt.Errorf("read machine state: %w", err)
 	}
@@ -88,4 +91,22 @@ func ReadState(path string) (State, error) {
 		}
 	}
 	return s, nil
+}
+
+// readRegular reads a file, and fails for anything else: a read of a FIFO would wait for a
+// process that writes to it.
+func readRegular(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no regular file", path)
+	}
+	return io.ReadAll(f)
 }

@@ -3,7 +3,10 @@ package runner
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/live"
@@ -25,6 +28,19 @@ func TestStateOfAFormerRunner(t *testing.T) {
 		}
 		if s, err := ReadState(file); err != nil || len(s.Conditions) != 1 || s.Conditions[0] != want {
 			t.Errorf("%s: %+v, %v", text, s.Conditions, err)
+		}
+	}
+}
+
+// What is no file is refused, and not waited for.
+func TestStateThatIsNoFile(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "state.json")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{fifo, t.TempDir()} {
+		if _, err := ReadState(path); err == nil || !strings.Contains(err.Error(), "no regular file") {
+			t.Errorf("%s: %v", path, err)
 		}
 	}
 }

@@ -3,6 +3,8 @@ package runner
 import (
 	"errors"
 	"fmt"
+	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -110,8 +112,13 @@ func (e *Engine) means(said string) string {
 				}
 			}
 		}
-		if who := e.nameUser(portUser(x.Protocol, x.Address, x.Port)); who != "" {
+		who := e.nameUser(portUser(x.Protocol, x.Address, x.Port))
+		switch addresses, err := net.InterfaceAddrs(); {
+		case who != "":
 			message = strings.Replace(message, "taken or not this user's", "taken by "+who, 1)
+		case err == nil && !isOwn(x.Address, addresses):
+			field = strings.TrimSuffix(field, ".hostPort") + ".hostAddress"
+			message = "no network interface of this host has the address " + x.Address + ": choose another hostAddress"
 		}
 	}
 	if field == "" {
@@ -134,4 +141,17 @@ func (e *Engine) vncTaken(v *runnerconfig.VNC, field, message string) (string, s
 		}
 	}
 	return field, message
+}
+
+// isOwn reports whether a program of a host whose interfaces have these addresses can
+// listen at an address; it can at what is no address of IP, as far as is known.
+func isOwn(address string, interfaces []net.Addr) bool {
+	ip := net.ParseIP(address)
+	if ip == nil || ip.IsUnspecified() || ip.IsLoopback() || ip.IsMulticast() {
+		return true
+	}
+	return slices.ContainsFunc(interfaces, func(a net.Addr) bool {
+		n, ok := a.(*net.IPNet)
+		return ok && n.IP.Equal(ip)
+	})
 }
