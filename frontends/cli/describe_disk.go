@@ -21,7 +21,7 @@ func (w *diskWork) describe(namespace, name string) error {
 	if err != nil {
 		return err
 	}
-	if format := w.c.String("output"); format == formatJSON {
+	if format := w.c.String("output"); forPrograms(format) {
 		printed := output.VirtualDisk(*d)
 		printed.ManagedFields = nil
 		return w.printOne(format, &printed)

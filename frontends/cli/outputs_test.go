@@ -27,6 +27,7 @@ var wordsOnly = map[string]string{
 	"disk attach":      "does it on this host, and says so; disk list has the disk",
 	"disk create":      "is for a cluster",
 	"disk delete":      "is for a cluster",
+	"disk describe":    "is for a cluster",
 	"disk detach":      "does it on this host, and says so",
 	"disk resize":      "does it on this host, and says so; disk list has the size",
 	"edit":             "is for an editor; changes has what waits",

@@ -33,6 +33,8 @@ type kubelet struct {
 	ends map[string]string
 	// silent machines have no runner that reports.
 	silent map[string]bool
+	// unreported are pods whose runner could not report yet that the guest executes.
+	unreported map[types.UID]bool
 	// changed machines have a runner that finds another content of a Secret than it
 	// has given to the guest.
 	changed map[string]bool
@@ -60,7 +62,7 @@ func (t *test) startKubeletThat(resizes bool) *kubelet {
 	t.Helper()
 	factory := informers.NewSharedInformerFactoryWithOptions(t.kube, 0, informers.WithNamespace(t.namespace))
 	k := &kubelet{
-		test: t, ends: map[string]string{}, silent: map[string]bool{}, changed: map[string]bool{}, stubborn: map[string]bool{}, says: map[string]map[string]any{}, resizes: resizes,
+		test: t, ends: map[string]string{}, silent: map[string]bool{}, unreported: map[types.UID]bool{}, changed: map[string]bool{}, stubborn: map[string]bool{}, says: map[string]map[string]any{}, resizes: resizes,
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[item](20*time.Millisecond, time.Second)),
 	}
 	add := func(pod bool, o any) {
@@ -213,7 +215,13 @@ func (k *kubelet) syncPod(ctx context.Context, pod *corev1.Pod) error {
 			_, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 			return err
 		}
-		return nil
+		k.mu.Lock()
+		unreported := k.unreported[pod.UID]
+		k.mu.Unlock()
+		if !unreported {
+			return nil
+		}
+		return k.started(ctx, pod)
 	default:
 		pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, "10.0.0.1"
 		pod.Status.PodIPs = []corev1.PodIP{{IP: "10.0.0.1"}}
@@ -235,7 +243,17 @@ func (k *kubelet) syncPod(ctx context.Context, pod *corev1.Pod) error {
 	if ends {
 		return nil
 	}
-	return k.report(ctx, pod.Name, true)
+	return k.started(ctx, pod)
+}
+
+// started reports that the guest of a pod executes. What the API server does not answer in
+// time is reported again.
+func (k *kubelet) started(ctx context.Context, pod *corev1.Pod) error {
+	err := k.report(ctx, pod.Name, true)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.unreported[pod.UID] = err != nil
+	return err
 }
 
 // say has the runner of a machine report something beside what all do.

@@ -150,17 +150,21 @@ func TestAMissingSecretKeepsAMachineRunning(t *testing.T) {
 // So it is with what sets a guest up by Deckhouse's field.
 func TestNewContentOfProvisioning(t *testing.T) {
 	ref := &spec.ProvisioningSecret{Kind: "Secret", Name: "set-up"}
-	for document, provisioning := range map[string]*spec.Provisioning{
-		spec.DocumentUserData: {Type: spec.ProvisioningUserDataRef, UserDataRef: ref},
-		spec.DocumentSysprep:  {Type: spec.ProvisioningSysprepRef, SysprepRef: ref},
+	const changed = "the content of the Secret set-up has changed"
+	for document, c := range map[string]struct {
+		provisioning *spec.Provisioning
+		ends         string
+	}{
+		spec.DocumentUserData: {&spec.Provisioning{Type: spec.ProvisioningUserDataRef, UserDataRef: ref}, "; cloud-init clean in the guest has it set up everything anew, with other SSH host keys"},
+		spec.DocumentSysprep:  {&spec.Provisioning{Type: spec.ProvisioningSysprepRef, SysprepRef: ref}, changed},
 	} {
 		w := running(t, nil)
 		p := w.decided(func(s *machine.Snapshot) {
-			s.VM.Spec.Provisioning = provisioning
+			s.VM.Spec.Provisioning = c.provisioning
 			s.VM.Status.ChangedDocuments = []spec.ChangedDocument{{Name: document}}
 		})
 		_, text := said(p, spec.ConditionAwaitingRestart)
-		if !strings.Contains(text, "the change of spec.provisioning.") || !strings.HasSuffix(text, "the content of the Secret set-up has changed") {
+		if !strings.Contains(text, "the change of spec.provisioning.") || !strings.Contains(text, changed) || !strings.HasSuffix(text, c.ends) {
 			t.Errorf("%s: %q", document, text)
 		}
 	}
