@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"os"
+	"os/signal"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -58,9 +60,19 @@ func TestQuitSignal(t *testing.T) {
 	if !e.State().QuitSignal {
 		t.Error("the state does not say that QUIT is taken")
 	}
+	// A signal that arrives after its handler has gone would end the process with Go's
+	// trace of all goroutines, and kill returns before another thread has taken it.
+	arrived := make(chan os.Signal, 1)
+	signal.Notify(arrived, syscall.SIGQUIT)
+	defer signal.Stop(arrived)
 	for range 5 {
 		if err := syscall.Kill(syscall.Getpid(), syscall.SIGQUIT); err != nil {
 			t.Fatal(err)
+		}
+		select {
+		case <-arrived:
+		case <-time.After(time.Minute):
+			t.Fatal("QUIT does not arrive")
 		}
 		select {
 		case <-e.stops[stopQuit].Done():
