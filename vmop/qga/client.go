@@ -16,8 +16,10 @@ import (
 // DefaultTimeout bounds a call whose context has no deadline.
 const DefaultTimeout = 10 * time.Second
 
-// maxUnansweredSyncs is how many synchronization requests may be unanswered. Each is about 70 bytes
-// in a socket that no agent may be reading.
+// maxUnansweredSyncs is how many calls in a row each send a request for synchronization while none
+// is answered. After that, one call of as many does: each request is about 70 bytes in a socket that
+// no agent may be reading. The agent may also have lost all of them, as one does that is restarted,
+// so that calls never cease to send.
 const maxUnansweredSyncs = 8
 
 // aLongTimeAgo as a deadline ends what waits now.
@@ -31,6 +33,7 @@ type Client struct {
 	in    *replyReader
 	ready bool  // what comes next answers what is sent next
 	syncs int   // requests for synchronization that were not answered
+	quiet int   // calls in a row that sent none, because many were not answered
 	last  int64 // the number of the latest one
 	gone  error // why nothing works any more
 
@@ -140,18 +143,18 @@ func (c *Client) executeSilent(ctx context.Context, command string, arguments an
 		}
 		sent = true
 		var refusal *Error
-		err := c.in.synchronize(id, func(line []byte) {
+		err := c.in.synchronize(syncReply{id: id, sent: c.syncs, refused: func(line []byte) {
 			if r, err := parseReply(line); err == nil && r.Error != nil && refusal == nil {
 				refusal = r.Error
 			}
-		})
+		}})
 		if refusal != nil {
-			c.ready, c.syncs = err == nil, 0
+			c.ready, c.syncs, c.quiet = err == nil, 0, 0
 			refusal.Command = command
 			return refusal
 		}
 		if err == nil {
-			c.ready, c.syncs = true, 0
+			c.ready, c.syncs, c.quiet = true, 0, 0
 		}
 		return err
 	})
@@ -243,18 +246,33 @@ func (c *Client) prepare() error {
 // already, and skips everything up to the answer to the latest.
 func (c *Client) synchronize() error {
 	c.ready = false
-	if c.syncs < maxUnansweredSyncs {
-		id, request := newSync()
-		c.last, c.syncs = id, c.syncs+1
-		if _, err := c.conn.Write(request); err != nil {
+	want := syncReply{}
+	if c.syncs < maxUnansweredSyncs || c.quiet+1 >= maxUnansweredSyncs {
+		if err := c.sendSync(); err != nil {
 			return err
 		}
+	} else {
+		c.quiet++
+		// An answer to an earlier request shows that an agent reads now. It may have
+		// lost the latest one.
+		want.other = func() (int64, error) {
+			err := c.sendSync()
+			return c.last, err
+		}
 	}
-	if err := c.in.synchronize(c.last, nil); err != nil {
+	want.id, want.sent = c.last, c.syncs
+	if err := c.in.synchronize(want); err != nil {
 		return err
 	}
-	c.ready, c.syncs = true, 0
+	c.ready, c.syncs, c.quiet = true, 0, 0
 	return nil
+}
+
+func (c *Client) sendSync() error {
+	id, request := newSync()
+	c.last, c.syncs, c.quiet = id, c.syncs+1, 0
+	_, err := c.conn.Write(request)
+	return err
 }
 
 // newSync returns a request for synchronization with a random number. It begins

@@ -87,12 +87,25 @@ func (r *replyReader) answer(command string) ([]byte, error) {
 	return r.line()
 }
 
-// synchronize skips everything up to and including the answer to the
-// guest-sync-delimited with the given number. What is skipped is not kept.
-// If refused is not nil, it is called with each whole line before a sentinel.
-func (r *replyReader) synchronize(id int64, refused func([]byte)) error {
-	for left := r.skip; ; {
-		n, err := r.skipToSentinel(left, refused)
+// syncReply is the answer to a guest-sync-delimited that a reader looks for.
+type syncReply struct {
+	id   int64 // the number that was sent
+	sent int   // how many were sent whose answers may come first
+	// refused, if not nil, is called with each whole line before a sentinel.
+	refused func(line []byte)
+	// other, if not nil, is called once, when an answer with another number has come. It
+	// returns the number to look for from then on.
+	other func() (int64, error)
+}
+
+// maxSyncReply is how long the answer to a guest-sync-delimited is at most, in bytes.
+const maxSyncReply = 64
+
+// synchronize skips everything up to and including the answer that is wanted.
+// What is skipped is not kept.
+func (r *replyReader) synchronize(want syncReply) error {
+	for left := r.skip + want.sent*maxSyncReply; ; {
+		n, err := r.skipToSentinel(left, want.refused)
 		if err != nil {
 			return err
 		}
@@ -116,11 +129,20 @@ func (r *replyReader) synchronize(id int64, refused func([]byte)) error {
 			continue
 		}
 		var got int64
-		if json.Unmarshal(reply.Return, &got) == nil && got == id {
+		if json.Unmarshal(reply.Return, &got) != nil {
+			continue
+		}
+		if got == want.id {
 			if !r.output {
 				r.skip = maxSkipped // nothing is left from before
 			}
 			return nil
+		}
+		if want.other != nil {
+			if want.id, err = want.other(); err != nil {
+				return err
+			}
+			want.other = nil
 		}
 	}
 }
