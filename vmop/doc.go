@@ -71,6 +71,8 @@
 //     machine that runs,
 //   - [github.com/vmop/sdk/vmop/hostprobe] tells what the QEMU of this host can
 //     do, for [RenderOptions],
+//   - [github.com/vmop/sdk/vmop/transfer] carries the content of a disk between a
+//     person's program and a pod,
 //   - [github.com/vmop/sdk/vmop/imagesource] gets disk images from where they are, and
 //     [github.com/vmop/sdk/vmop/imageinspect] looks into them.
 //

@@ -96,6 +96,8 @@ func makeDisk(ctx context.Context, job runnerconfig.Import, progress func(string
 		err = copyDisk(ctx, job, making, progress, watch)
 	case job.Served != nil:
 		err = fetchServed(ctx, job, making, progress, watch)
+	case job.Upload != nil:
+		err = uploadImage(ctx, job, making, progress, watch)
 	case job.Image == nil:
 		_, err = atomicfile.Create(making, func(f *os.File) error { return f.Truncate(filecopy.Aligned(job.Size)) })
 	default:

@@ -40,25 +40,36 @@ const maxKeptDisk = 64 << 40
 // drive's size bounds the file and not the disk in it.
 func fetchImage(ctx context.Context, d runnerconfig.Drive, keep bool, progress func(string), watch func(runnerconfig.ImportProgress)) error {
 	s := imagesource.Source{Location: d.Image.Source, Path: d.Image.Path, Checksum: d.Image.Checksum, CA: []byte(d.Image.CABundle)}
-	o := imagesource.Options{MaxSize: limits.DefaultContainerDisk, Local: imagesource.LocalNamed, Progress: imageProgress(s.String(), progress, watch)}
-	size := int64(d.Size)
+	o := taking(int64(d.Size), keep)
+	o.Progress = imageProgress(s.String(), progress, watch)
+	return fetchTo(ctx, s, d.Where(), "image "+s.String(), int64(d.Size), keep, o)
+}
+
+// taking are the bounds of what becomes a disk of a size, or of an image of at most that
+// if it is kept; 0 is that of a disk without one.
+func taking(size int64, keep bool) imagesource.Options {
+	o := imagesource.Options{MaxSize: limits.DefaultContainerDisk, Local: imagesource.LocalNamed}
 	switch {
 	case keep:
-		o.MaxSize, o.MaxDisk, size = size, maxKeptDisk, 0
+		o.MaxSize, o.MaxDisk = size, maxKeptDisk
 	case size > 0: // with what qcow2 has beside the disk
 		o.MaxSize = size + size/8 + 64<<20
 	}
-	to := d.Where()
+	return o
+}
+
+// fetchTo makes an image of a source, which is called so in errors.
+func fetchTo(ctx context.Context, s imagesource.Source, to, name string, size int64, keep bool, o imagesource.Options) error {
 	tmp := to + ".making"
 	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) { // whole, and then interrupted
 		return err
 	}
 	got, err := imagesource.Fetch(ctx, s, tmp, o)
-	if err == nil && size > 0 && got.VirtualSize > size {
+	if err == nil && !keep && size > 0 && got.VirtualSize > size {
 		err = errors.Join(fmt.Errorf("its disk has %d bytes, more than the %d asked for: %w", got.VirtualSize, size, errSmaller), os.Remove(tmp))
 	}
 	if err != nil {
-		return fmt.Errorf("image %s: %w", s, err)
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	return errors.Join(os.Rename(tmp, to), atomicfile.SyncDir(filepath.Dir(to)))
 }

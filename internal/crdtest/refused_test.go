@@ -119,6 +119,9 @@ func TestOneMistakeInADiskIsRefused(t *testing.T) {
 		"copy of an image":    {spec: "{" + claim + "dataSource: {type: ObjectRef, objectRef: {kind: VirtualDiskSnapshot, name: a}}}", field: "spec.dataSource.objectRef", says: "the kind must be"},
 		"copy of what":        {spec: "{" + claim + "dataSource: {type: ObjectRef, containerImage: {image: a}}}", field: "spec.dataSource", says: "is for type"},
 		"copy without a name": {spec: "{" + claim + "dataSource: {type: ObjectRef, objectRef: {kind: VirtualDisk}}}", field: "spec.dataSource.objectRef.name", says: "Required value"},
+		"upload of a server":  {spec: "{" + claim + "dataSource: {type: HTTP, http: {url: 'http://a.test/a'}, upload: {}}}", field: "spec.dataSource", says: "upload is for type Upload"},
+		"checksum of two":     {spec: "{" + claim + "dataSource: {type: Upload, upload: {checksum: {}}}}", field: "spec.dataSource.upload.checksum", says: "give one of sha256 and sha512"},
+		"block of an upload":  {spec: "{persistentVolumeClaim: {size: 1Gi, volumeMode: Block}, dataSource: {type: Upload}}", field: "spec", says: "what is uploaded is a file"},
 		"secret of no name":   {spec: "{" + claim + "dataSource: {type: ContainerImage, containerImage: {image: a, imagePullSecret: {}}}}", field: "spec.dataSource.containerImage.imagePullSecret.name", says: "Required value"},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -42,6 +42,7 @@ var arrows = map[string][]string{
 	"vmop/runner/vmstatus": {"vmop/conditions", "vmop/live", "vmop/runner"},
 	"vmop/output":          {"vmop/names", "vmop/spec"},
 	"vmop/runner/tunnel":   {},
+	"vmop/transfer":        {"internal/filecopy", "vmop/runner/tunnel"},
 	"vmop/imagesource":     {"internal/atomicfile", "internal/filecopy", "vmop/imageinspect"},
 	"vmop/host": {
 		"vmop/imagesource", "internal/atomicfile", "internal/filecopy", "internal/overlay", "internal/shellwords", "internal/yamljson", "vmop/names", "vmop/spec", "vmop/qemucmd", "vmop/qmp", "vmop/hostprobe", "vmop/runnerconfig", "vmop/live", "vmop/reconcile/changes",

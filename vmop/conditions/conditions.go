@@ -363,6 +363,13 @@ const (
 	ReasonDiskSourceNotReady = "DataSourceNotReady"
 	// ReasonDiskImportFailed means that the last attempt to fill it has failed.
 	ReasonDiskImportFailed = "ImportFailed"
+	// ReasonDiskUploadNeeded means that somebody has to upload what the disk is to be.
+	ReasonDiskUploadNeeded = "UploadNeeded"
+	// ReasonDiskUploadAwaited means that a pod waits for the upload now.
+	ReasonDiskUploadAwaited = "UploadAwaited"
+	// ReasonDiskSecretInTheWay means that there is a Secret of the name of the one with
+	// the key of its uploads and downloads that was not made for it.
+	ReasonDiskSecretInTheWay = "SecretInTheWay"
 	// ReasonDiskClaimInTheWay means that there is a claim of its name that was not made for it.
 	ReasonDiskClaimInTheWay = "ClaimInTheWay"
 	// ReasonDiskPodInTheWay means the same of the pod that would fill it.

@@ -62,6 +62,9 @@ type Options struct {
 	Stall time.Duration
 	// Progress is called often, with how far Fetch is; nil for none.
 	Progress func(Progress)
+	// Take has a file of this host become the image, if it is one as it stands, rather
+	// than a copy: it is the caller's, who has made it for this.
+	Take bool
 	// Have is the version of the source that the caller has already: if it is current, Fetch makes
 	// nothing, and its error is ErrUnchanged. Files are always fetched.
 	Have Version
@@ -181,7 +184,7 @@ func (f *fetch) run(ctx context.Context) (_ Result, err error) {
 		return Result{}, err
 	}
 	own := path != f.Location
-	r, image, err := f.image(ctx, path, own)
+	r, image, err := f.image(ctx, path, own || f.o.Take)
 	if err != nil {
 		if own { // it is what it is, and the next attempt would fail likewise
 			if ctx.Err() == nil {

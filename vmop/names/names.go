@@ -76,6 +76,8 @@ const (
 	// ComponentImageKey is the same on the Secrets with the keys of pods that serve an
 	// image of the cluster, and of those that copy it.
 	ComponentImageKey = "image-key"
+	// ComponentTransfer is the same on the Secrets with the keys of uploads and downloads.
+	ComponentTransfer = "disk-transfer"
 
 	// AnnotationVersion names the version of the operator that wrote an object.
 	AnnotationVersion = GroupPrefix + "version"
@@ -246,6 +248,11 @@ const (
 	// between them.
 	LabelImageServer   = GroupPrefix + "image-server"
 	AnnotationServesTo = GroupPrefix + "serves-to"
+	// AnnotationUploadRequest on a disk or an image whose source is an upload is a value
+	// that was not used before: somebody wants to upload now. Each is answered once, by a
+	// pod, which has it too. AnnotationDownloadRequest is the same for a download.
+	AnnotationUploadRequest   = GroupPrefix + "upload-request"
+	AnnotationDownloadRequest = GroupPrefix + "download-request"
 	// AnnotationResetCounter on the ConfigMap is its resetCounter.
 	AnnotationResetCounter = GroupPrefix + "reset-counter"
 	// AnnotationGeneration on the ConfigMap is the generation of the machine

@@ -38,6 +38,8 @@ type Import struct {
 	// Digest has the digest and the length of what was made told, for those who are
 	// served it.
 	Digest bool `json:"digest,omitempty"`
+	// Upload is how somebody uploads what it is to be.
+	Upload *ImportUpload `json:"upload,omitempty"`
 	// ProgressPort is where any client that reaches the pod can read the progress, see
 	// [ImportProgress]; 0 is nowhere.
 	ProgressPort int `json:"progressPort,omitempty"`
@@ -50,9 +52,26 @@ const (
 	ImportProgressPath = "/progress"
 )
 
+// ImportUpload is how somebody uploads a disk.
+type ImportUpload struct {
+	// Port is that of the loopback interface where the upload is awaited, and Keys the
+	// directory with the key of both its ends, tls.crt and tls.key.
+	Port int    `json:"port"`
+	Keys string `json:"keys"`
+	// Checksum is sha256:HEX or sha512:HEX of what must be uploaded; empty is anything.
+	Checksum string `json:"checksum,omitempty"`
+	// WaitSeconds is how long the upload may take to begin, and to go on when it was cut
+	// off.
+	WaitSeconds int `json:"waitSeconds"`
+}
+
+// TransferPort is the usual port of a pod for uploads and downloads, on its loopback
+// interface.
+const TransferPort = 10812
+
 // ImportProgress is how far a disk is that is being made.
 type ImportProgress struct {
-	// Step is what is done: downloading, verifying, unpacking, copying or converting.
+	// Step is what is done: downloading, uploading, verifying, unpacking, copying or converting.
 	Step string `json:"step"`
 	// Done and Total are bytes of what the step reads; Total is 0 if it is not known.
 	Done  int64 `json:"done"`
@@ -64,7 +83,7 @@ const MaxImportProgress = 1024
 
 // progressSteps are from where to where a step counts, in percent of the whole.
 var progressSteps = map[string][2]int64{
-	"downloading": {0, 70}, "verifying": {70, 75}, "unpacking": {75, 90}, "copying": {0, 95}, "converting": {90, 99},
+	"downloading": {0, 70}, "uploading": {0, 70}, "verifying": {70, 75}, "unpacking": {75, 90}, "copying": {0, 95}, "converting": {90, 99},
 }
 
 // ParseImportProgress parses progress from an untrusted sender.
@@ -153,8 +172,11 @@ func ParseImport(text string) (Import, error) {
 	if i.Disk == "" || i.File == "" || i.Size <= 0 {
 		return i, fmt.Errorf("%s: want disk, file and size", ImportEnv)
 	}
-	if i.Keep && i.Image == nil && i.Copy == nil && i.Served == nil {
-		return i, fmt.Errorf("%s: want what is to be kept, an image or a copy", ImportEnv)
+	if i.Keep && i.Image == nil && i.Copy == nil && i.Served == nil && i.Upload == nil {
+		return i, fmt.Errorf("%s: want what is to be kept, an image, a copy or an upload", ImportEnv)
+	}
+	if u := i.Upload; u != nil && (i.Image != nil || i.Copy != nil || i.Served != nil || u.Keys == "" || u.Port <= 0 || u.WaitSeconds <= 0) {
+		return i, fmt.Errorf("%s: want of upload keys, port and waitSeconds, and neither image nor copy beside it", ImportEnv)
 	}
 	if i.Device && (i.Keep || i.Image == nil && i.Copy == nil || i.Image != nil && i.Scratch == "") {
 		return i, fmt.Errorf("%s: want for a block device a copy, or an image and a directory for it, and none that is kept", ImportEnv)

@@ -69,5 +69,8 @@ func ValidateClusterImage(i *ClusterVirtualImage) field.ErrorList {
 	if i.Spec.DataSource.ObjectRef != nil {
 		errs = append(errs, forbiddenAt(path.Child("dataSource", "objectRef"), "an image of the cluster is one of a server or of a container image"))
 	}
+	if i.Spec.DataSource.Type == DiskSourceUpload {
+		errs = append(errs, forbiddenAt(path.Child("dataSource", "type"), "an image of the cluster is one of a server or of a container image: nobody uploads it"))
+	}
 	return errs
 }

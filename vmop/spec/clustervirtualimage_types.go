@@ -30,6 +30,7 @@ type ClusterVirtualImage struct {
 
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="an image cannot be changed; make another one"
 	// +kubebuilder:validation:XValidation:rule="!has(self.dataSource.objectRef)",message="an image of the cluster is one of a server or of a container image: it is a copy of no disk or image of a namespace"
+	// +kubebuilder:validation:XValidation:rule="self.dataSource.type != 'Upload'",message="an image of the cluster is one of a server or of a container image: nobody uploads it"
 	// +kubebuilder:validation:Required
 
 	// spec says what the image is. It cannot be changed. Claim and Secrets are those of

@@ -81,13 +81,20 @@ func (s *VirtualDiskSource) Location() string {
 // Sum is the checksum as limits has it, sha256:HEX or sha512:HEX; empty if there is
 // none.
 func (s *VirtualDiskSource) Sum() string {
+	var c *VirtualDiskChecksum
 	switch {
-	case s.HTTP == nil || s.HTTP.Checksum == nil:
+	case s.HTTP != nil:
+		c = s.HTTP.Checksum
+	case s.Upload != nil:
+		c = s.Upload.Checksum
+	}
+	switch {
+	case c == nil:
 		return ""
-	case s.HTTP.Checksum.SHA512 != "":
-		return "sha512:" + s.HTTP.Checksum.SHA512
-	case s.HTTP.Checksum.SHA256 != "":
-		return "sha256:" + s.HTTP.Checksum.SHA256
+	case c.SHA512 != "":
+		return "sha512:" + c.SHA512
+	case c.SHA256 != "":
+		return "sha256:" + c.SHA256
 	}
 	return ""
 }
@@ -111,6 +118,9 @@ func ValidateDisk(d *VirtualDisk) field.ErrorList {
 		errs = append(errs, oneOf(at.Child("volumeMode"), *c.VolumeMode, corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem)...)
 	}
 	if s := d.Spec.DataSource; s != nil {
+		if s.Type == DiskSourceUpload && d.Spec.VolumeMode() == corev1.PersistentVolumeBlock {
+			errs = append(errs, forbiddenAt(at.Child("volumeMode"), "what is uploaded is a file: Block is for other disks"))
+		}
 		errs = append(errs, validateDiskSource(s, path.Child("dataSource"))...)
 		if s.ObjectRef != nil && s.ObjectRef.Kind == KindClusterImage && d.Spec.VolumeMode() == corev1.PersistentVolumeBlock {
 			errs = append(errs, forbiddenAt(at.Child("volumeMode"), "a disk that is made of an image of the cluster is a file: make a VirtualImage of that, and a block device of the VirtualImage"))
@@ -129,16 +139,16 @@ func notItself(s *VirtualDiskSource, kind, name, this string, at spot) field.Err
 }
 
 func validateDiskSource(s *VirtualDiskSource, at spot) field.ErrorList {
-	errs := oneOf(at.Child("type"), s.Type, DiskSourceHTTP, DiskSourceContainerImage, DiskSourceObjectRef)
+	errs := oneOf(at.Child("type"), s.Type, DiskSourceHTTP, DiskSourceContainerImage, DiskSourceObjectRef, DiskSourceUpload)
 	for _, c := range []struct {
 		field string
 		given bool
 		of    VirtualDiskSourceType
-	}{{"http", s.HTTP != nil, DiskSourceHTTP}, {"containerImage", s.ContainerImage != nil, DiskSourceContainerImage}, {"objectRef", s.ObjectRef != nil, DiskSourceObjectRef}} {
+	}{{"http", s.HTTP != nil, DiskSourceHTTP}, {"containerImage", s.ContainerImage != nil, DiskSourceContainerImage}, {"objectRef", s.ObjectRef != nil, DiskSourceObjectRef}, {"upload", s.Upload != nil, DiskSourceUpload}} {
 		switch {
 		case c.given && s.Type != c.of:
 			errs = append(errs, forbiddenAt(at.Child(c.field), "is for type "+string(c.of)))
-		case !c.given && s.Type == c.of:
+		case !c.given && s.Type == c.of && s.Type != DiskSourceUpload: // which needs nothing
 			errs = append(errs, requiredAt(at.Child(c.field), "what the disk is a copy of"))
 		}
 	}
@@ -146,6 +156,18 @@ func validateDiskSource(s *VirtualDiskSource, at spot) field.ErrorList {
 		if bundle != "" && !strings.Contains(bundle, "-----BEGIN CERTIFICATE-----") {
 			errs = append(errs, requiredAt(at.Child("caBundle"), "certificates in the form of PEM, with lines -----BEGIN CERTIFICATE-----"))
 		}
+	}
+	checksum := func(c *VirtualDiskChecksum, at spot) {
+		switch at := at.Child("checksum"); {
+		case c == nil:
+		case (c.SHA256 == "") == (c.SHA512 == ""):
+			errs = append(errs, requiredAt(at, "give one of sha256 and sha512"))
+		default:
+			errs = append(errs, limited(at, s.Sum(), limits.ImageChecksum(s.Sum(), false))...)
+		}
+	}
+	if u := s.Upload; u != nil {
+		checksum(u.Checksum, at.Child("upload"))
 	}
 	if h := s.HTTP; h != nil {
 		at := at.Child("http")
@@ -155,14 +177,7 @@ func validateDiskSource(s *VirtualDiskSource, at spot) field.ErrorList {
 		default:
 			errs = append(errs, limited(at.Child("url"), h.URL, limits.ImageSource(h.URL))...)
 		}
-		if c := h.Checksum; c != nil {
-			switch at := at.Child("checksum"); {
-			case (c.SHA256 == "") == (c.SHA512 == ""):
-				errs = append(errs, requiredAt(at, "give one of sha256 and sha512"))
-			default:
-				errs = append(errs, limited(at, s.Sum(), limits.ImageChecksum(s.Sum(), false))...)
-			}
-		}
+		checksum(h.Checksum, at)
 		ca(h.CABundle, at)
 	}
 	if c := s.ContainerImage; c != nil {

@@ -54,6 +54,8 @@ type VirtualDiskList struct {
 	Items []VirtualDisk `json:"items"`
 }
 
+// +kubebuilder:validation:XValidation:rule="!has(self.dataSource) || self.dataSource.type != 'Upload' || !has(self.persistentVolumeClaim.volumeMode) || self.persistentVolumeClaim.volumeMode == 'Filesystem'",message="what is uploaded is a file: volumeMode Block is for other disks"
+
 // VirtualDiskSpec is what a disk is.
 type VirtualDiskSpec struct {
 	// +kubebuilder:validation:Required
@@ -97,7 +99,7 @@ type VirtualDiskClaim struct {
 	VolumeMode *corev1.PersistentVolumeMode `json:"volumeMode,omitempty"`
 }
 
-// +kubebuilder:validation:Enum=HTTP;ContainerImage;ObjectRef
+// +kubebuilder:validation:Enum=HTTP;ContainerImage;ObjectRef;Upload
 
 // VirtualDiskSourceType says where what a disk is a copy of is.
 type VirtualDiskSourceType string
@@ -111,18 +113,21 @@ const (
 	DiskSourceContainerImage VirtualDiskSourceType = "ContainerImage"
 	// DiskSourceObjectRef is another disk of the cluster, or an image.
 	DiskSourceObjectRef VirtualDiskSourceType = "ObjectRef"
+	// DiskSourceUpload is what somebody uploads.
+	DiskSourceUpload VirtualDiskSourceType = "Upload"
 )
 
 // +kubebuilder:validation:XValidation:rule="(self.type == 'HTTP') == has(self.http)",message="http is for type HTTP, which needs it"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'ContainerImage') == has(self.containerImage)",message="containerImage is for type ContainerImage, which needs it"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'ObjectRef') == has(self.objectRef)",message="objectRef is for type ObjectRef, which needs it"
+// +kubebuilder:validation:XValidation:rule="self.type == 'Upload' || !has(self.upload)",message="upload is for type Upload"
 
 // VirtualDiskSource is what a disk is a copy of. What is in it decides what it is: raw,
 // qcow2, vmdk or vdi, also packed by gzip, xz or zstd.
 type VirtualDiskSource struct {
 	// +kubebuilder:validation:Required
 
-	// type is HTTP, ContainerImage or ObjectRef.
+	// type is HTTP, ContainerImage, ObjectRef or Upload.
 	Type VirtualDiskSourceType `json:"type"`
 
 	// +optional
@@ -139,6 +144,21 @@ type VirtualDiskSource struct {
 
 	// objectRef is another disk, which no pod may use while it is copied, or an image.
 	ObjectRef *VirtualDiskObjectRef `json:"objectRef,omitempty"`
+
+	// +optional
+
+	// upload says what must be uploaded, with vmop-cli disk upload; nothing is needed
+	// here.
+	Upload *VirtualDiskUpload `json:"upload,omitempty"`
+}
+
+// VirtualDiskUpload is what must be uploaded.
+type VirtualDiskUpload struct {
+	// +optional
+
+	// checksum is that of the file, before it is unpacked. Without it whoever may upload
+	// is trusted.
+	Checksum *VirtualDiskChecksum `json:"checksum,omitempty"`
 }
 
 // +kubebuilder:validation:XValidation:rule="self.kind in ['VirtualDisk', 'VirtualImage', 'ClusterVirtualImage']",message="the kind must be VirtualDisk, VirtualImage or ClusterVirtualImage"
@@ -241,7 +261,7 @@ type VirtualDiskPullSecret struct {
 	Name string `json:"name"`
 }
 
-// +kubebuilder:validation:Enum=Pending;Provisioning;WaitForFirstConsumer;Ready;Resizing;Failed;Terminating
+// +kubebuilder:validation:Enum=Pending;Provisioning;WaitForFirstConsumer;WaitForUserUpload;Ready;Resizing;Failed;Terminating
 
 // DiskPhase sums up what has become of a disk.
 type DiskPhase string
@@ -255,6 +275,8 @@ const (
 	// DiskWaitForFirstConsumer: it has no volume yet, and may get one when the first
 	// machine uses it.
 	DiskWaitForFirstConsumer DiskPhase = "WaitForFirstConsumer"
+	// DiskWaitForUserUpload: somebody has to upload what it is to be.
+	DiskWaitForUserUpload DiskPhase = "WaitForUserUpload"
 	// DiskReady: machines can use it.
 	DiskReady DiskPhase = "Ready"
 	// DiskResizing: machines can use it, and it grows.
@@ -368,6 +390,12 @@ type VirtualDiskImport struct {
 	// failedAt is when that was.
 	FailedAt *metav1.Time `json:"failedAt,omitempty"`
 
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+
+	// request is the one for an upload that was answered last.
+	Request string `json:"request,omitempty"`
+
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 
@@ -388,8 +416,8 @@ type VirtualDiskImport struct {
 	// +kubebuilder:validation:MaxLength=16
 	// +optional
 
-	// step is what the attempt that runs does: downloading, verifying, unpacking, copying
-	// or converting.
+	// step is what the attempt that runs does: downloading, uploading, verifying, unpacking,
+	// copying or converting.
 	Step string `json:"step,omitempty"`
 
 	// +optional

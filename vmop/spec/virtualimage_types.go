@@ -92,7 +92,7 @@ type VirtualImageClaim struct {
 	AccessMode corev1.PersistentVolumeAccessMode `json:"accessMode,omitempty"`
 }
 
-// +kubebuilder:validation:Enum=Pending;Provisioning;Ready;Failed;Terminating
+// +kubebuilder:validation:Enum=Pending;Provisioning;WaitForUserUpload;Ready;Failed;Terminating
 
 // ImagePhase sums up what has become of an image.
 type ImagePhase string
@@ -104,6 +104,8 @@ const (
 	ImagePending ImagePhase = "Pending"
 	// ImageProvisioning: it is being made.
 	ImageProvisioning ImagePhase = "Provisioning"
+	// ImageWaitForUserUpload: somebody has to upload it.
+	ImageWaitForUserUpload ImagePhase = "WaitForUserUpload"
 	// ImageReady: disks can be made of it.
 	ImageReady ImagePhase = "Ready"
 	// ImageFailed: nothing will come of it without somebody's help.

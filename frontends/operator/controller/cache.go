@@ -66,11 +66,11 @@ func secretLabels() labels.Set {
 }
 
 // watchedSecrets selects the display secrets, and the certificates, the user data and the
-// keys of exporters and of images that the operator has put into Secrets.
+// keys of exporters, of images and of uploads that the operator has put into Secrets.
 func watchedSecrets() labels.Selector {
 	out := labels.SelectorFromSet(labels.Set{names.LabelName: names.AppName})
 	// The values are labels, or else nothing could be selected by them.
-	if r, err := labels.NewRequirement(names.LabelComponent, selection.In, []string{names.ComponentDisplaySecret, names.ComponentDisplayCertificate, names.ComponentUserData, names.ComponentAttachment, names.ComponentImageKey}); err == nil {
+	if r, err := labels.NewRequirement(names.LabelComponent, selection.In, []string{names.ComponentDisplaySecret, names.ComponentDisplayCertificate, names.ComponentUserData, names.ComponentAttachment, names.ComponentImageKey, names.ComponentTransfer}); err == nil {
 		out = out.Add(*r)
 	}
 	return out

@@ -131,6 +131,13 @@ func addFilled(s *setup, progress *importProgress, k filledKind) error {
 				}
 				return claims
 			})).
+			Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []ctrl.Request {
+				// Those of images of the cluster, of no namespace, are watched above.
+				if name := o.GetLabels()[k.label]; name != "" && k.namespace == "" {
+					return requests(o.GetNamespace(), []string{name})
+				}
+				return nil
+			})).
 			Watches(&machine{}, ofClaims(func(o client.Object) []string {
 				m, is := o.(*machine)
 				if !is {
@@ -181,6 +188,9 @@ func (k *disks) around(w *look, stored client.Object, s diskkind.Snapshot, claim
 	s.Settings, s.Now = k.settings, out.now
 	s.Claim = one(w, kindClaim, claim, &corev1.PersistentVolumeClaim{})
 	s.Pod = one(w, kindPod, pod, &corev1.Pod{})
+	if source != nil && source.Type == spec.DiskSourceUpload {
+		s.TransferKey = one(w, kindSecret, objects.TransferKey(claim), &corev1.Secret{})
+	}
 	if s.Pod != nil && s.Pod.Annotations[names.AnnotationMadeFor] == string(stored.GetUID()) {
 		s.Progress = k.progress.of(s.Pod)
 	}

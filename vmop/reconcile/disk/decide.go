@@ -69,6 +69,8 @@ type Snapshot struct {
 	// Servers the pods that serve it.
 	Copiers []objects.Copier
 	Servers []corev1.Pod
+	// TransferKey is the Secret that has the name [objects.TransferKey], whoever made it.
+	TransferKey *corev1.Secret
 	// Progress is how far Pod is, as it said a moment ago; nil if nobody knows.
 	Progress *runnerconfig.ImportProgress
 	// Failures are writes that the API server refused.
@@ -379,7 +381,7 @@ func (d *decision) content() bool {
 		return false
 	}
 	im := d.disk.Status.Import
-	if source := d.disk.Spec.DataSource; source != nil && source.ObjectRef == nil {
+	if source := d.disk.Spec.DataSource; source != nil && source.ObjectRef == nil && !d.uploaded() {
 		if why, setting := objects.RefuseSource(source.Location(), &d.s.Settings.Allowed); why != "" {
 			d.say(spec.DiskPending, metav1.ConditionFalse, conditions.ReasonDiskSourceNotAllowed, "%s; the administrator can allow it by the option %s of the operator", why, setting)
 			return false
@@ -400,6 +402,10 @@ func (d *decision) content() bool {
 		return false
 	}
 	if !d.source() {
+		return false
+	}
+	if d.uploaded() {
+		d.takeUpload(im)
 		return false
 	}
 	if im != nil && im.FailedAt != nil {
@@ -476,7 +482,10 @@ func (d *decision) attempt(p *corev1.Pod) {
 			d.disk.Spec.DataSource.ObjectRef.Name, few(unfinished(d.s.SourceUsers)))})
 	case counted || p.DeletionTimestamp != nil && !finished(p):
 		d.wait(conditions.ReasonDiskProvisioning, "pod %s is ending; another one is made when it is gone", p.Name)
-		if im != nil && im.Message != "" {
+		switch {
+		case d.uploaded():
+			d.needUpload(im)
+		case im != nil && im.Message != "":
 			d.wait(conditions.ReasonDiskImportFailed, "%s; pod %s is ending, and another one is made when it is gone", im.Message, p.Name)
 		}
 		d.end(p)
@@ -494,6 +503,8 @@ func (d *decision) attempt(p *corev1.Pod) {
 		})
 	case finished(p):
 		d.failed(p)
+	case d.uploaded():
+		d.uploads(p)
 	default:
 		if why := machine.WaitsFor(p); why != "" {
 			d.wait(conditions.ReasonPodNotStarted, "pod %s, which puts the %s into claim %s, has not started: %s; see kubectl describe pod %[1]s%[5]s", p.Name, d.noun, d.s.Claim.Name, why, d.in)
@@ -562,7 +573,13 @@ func (d *decision) count(p *corev1.Pod, got runnerconfig.Imported) {
 	next.FailedAt = &now
 	d.next.Progress = ""
 	d.next.Import = &next
-	d.wait(conditions.ReasonDiskImportFailed, "%s; this was attempt %d", next.Message, next.Attempts)
+	if d.uploaded() {
+		// Another upload may be better: whoever makes it asks for it.
+		next.Request, next.Final = objects.UploadRequest(p), false
+		d.needUpload(&next)
+	} else {
+		d.wait(conditions.ReasonDiskImportFailed, "%s; this was attempt %d", next.Message, next.Attempts)
+	}
 	d.plan.Events = append(d.plan.Events, reconcile.Event{
 		Type: corev1.EventTypeWarning, Reason: conditions.ReasonDiskImportFailed, Action: "Import", Note: next.Message,
 	})

@@ -80,7 +80,7 @@ func (w *world) step() {
 		w.see(4)
 		w.reconcile(-1)
 	}
-	switch what := w.Draw("what", 40); {
+	switch what := w.Draw("what", 46); {
 	case what < 12:
 		w.reconcile(-1)
 	case what < 14:
@@ -137,6 +137,17 @@ func (w *world) step() {
 		w.makeDisk()
 	case what == 39 && c != nil && d != nil && w.Draw("orphan", 3) == 0:
 		changeClaim(func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = nil })
+	case what >= 40 && what < 43 && d != nil:
+		changeDisk(func(d *spec.VirtualDisk) {
+			d.Annotations = map[string]string{names.AnnotationUploadRequest: choose(w, "request", "r1", "r2", strings.Repeat("r", 100))}
+		})
+	case what == 43 && w.Draw("a Secret", 2) == 0:
+		if w.truth.key = nil; w.Draw("of somebody", 2) == 0 {
+			w.truth.key = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: claim + "-transfer", UID: w.UID(), ResourceVersion: w.Version()}, Data: aKey()}
+		}
+	case what >= 44 && w.truth.pod != nil && w.truth.pod.Status.Phase == corev1.PodSucceeded:
+		w.Note("somebody deletes a pod that has ended")
+		w.truth.pod = nil
 	default:
 		return
 	}

@@ -21,6 +21,7 @@ type mutant = promises.Mutant[disk.Snapshot]
 // own has objects that a mutant may change.
 func own(s disk.Snapshot) disk.Snapshot {
 	s.Disk, s.Image, s.ClusterImage, s.Claim, s.Pod = s.Disk.DeepCopy(), s.Image.DeepCopy(), s.ClusterImage.DeepCopy(), s.Claim.DeepCopy(), s.Pod.DeepCopy()
+	s.TransferKey = s.TransferKey.DeepCopy()
 	return s
 }
 
@@ -174,6 +175,22 @@ func mutants() []mutant {
 		{
 			Fault: "attempts follow at once", Promise: "attempts have pauses",
 			Before: func(s *disk.Snapshot) { s.Now = s.Now.Add(time.Hour) },
+		},
+		{
+			Fault: "requests for uploads are not remembered", Promise: "an upload is awaited once for who asks for it",
+			Before: func(s *disk.Snapshot) {
+				if s.Disk.Status.Import != nil {
+					s.Disk.Status.Import.Request = ""
+				}
+			},
+		},
+		{
+			Fault: "any Secret of the name has the key", Promise: "an upload has a key of its own",
+			Before: func(s *disk.Snapshot) {
+				if s.TransferKey != nil {
+					s.TransferKey.Annotations = map[string]string{names.AnnotationMadeFor: string(s.Disk.UID)}
+				}
+			},
 		},
 		{
 			Fault: "a finalizer is written without need", Promise: "the world comes to rest",

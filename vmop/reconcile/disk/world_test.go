@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/vmop/sdk/internal/displaycert"
 	"github.com/vmop/sdk/internal/promises"
 	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/names"
@@ -32,6 +34,8 @@ type state struct {
 	pod      *corev1.Pod
 	machines []string
 	user     *corev1.Pod
+	// key is the Secret of its uploads.
+	key *corev1.Secret
 	// guest is what the runner of machine web tells of the disk; nil if nothing.
 	guest *resource.Quantity
 }
@@ -71,9 +75,12 @@ func (w *world) makeDisk() {
 	if w.cluster {
 		d.Namespace = ""
 	}
-	what := w.Draw("source", 4)
-	if w.image {
+	what := w.Draw("source", 6)
+	switch {
+	case w.cluster:
 		what = 0
+	case w.image:
+		what = what / 3 * 4 // a server, or an upload
 	}
 	switch what {
 	case 0, 1:
@@ -85,10 +92,24 @@ func (w *world) makeDisk() {
 	case 2:
 		mode := corev1.PersistentVolumeFilesystem
 		d.Spec.PersistentVolumeClaim.VolumeMode = &mode
+	case 4, 5:
+		d.Spec.DataSource = &spec.VirtualDiskSource{Type: spec.DiskSourceUpload}
+		if w.Draw("asked for", 2) == 0 {
+			d.Annotations = map[string]string{names.AnnotationUploadRequest: "r0"}
+		}
 	}
 	w.truth.disk = d
 	w.Note("disk %s: %s, source %v", d.UID, d.Spec.PersistentVolumeClaim.Size.String(), d.Spec.DataSource)
 }
+
+// aKey is the data of a Secret with a key.
+var aKey = sync.OnceValue(func() map[string][]byte {
+	data, err := displaycert.Make(&reconcile.Certificate{CommonName: "a", NotBefore: noon, NotAfter: noon.Add(time.Hour)})
+	if err != nil {
+		panic(err)
+	}
+	return data
+})
 
 // see brings one of the caches up to date, or all.
 func (w *world) see(which int) {
@@ -98,7 +119,7 @@ func (w *world) see(which int) {
 	case 1:
 		w.cache.claim = w.truth.claim
 	case 2:
-		w.cache.pod = w.truth.pod
+		w.cache.pod, w.cache.key = w.truth.pod, w.truth.key
 	case 3:
 		w.cache.machines, w.cache.user, w.cache.guest = w.truth.machines, w.truth.user, w.truth.guest
 	default:
@@ -107,7 +128,7 @@ func (w *world) see(which int) {
 }
 
 func (w *world) snapshot() disk.Snapshot {
-	s := disk.Snapshot{Settings: w.settings, Claim: w.cache.claim, Pod: w.cache.pod, Machines: w.cache.machines, Now: w.Now}
+	s := disk.Snapshot{Settings: w.settings, Claim: w.cache.claim, Pod: w.cache.pod, Machines: w.cache.machines, TransferKey: w.cache.key, Now: w.Now}
 	switch {
 	case w.cluster:
 		i := imageOf(w.cache.disk)
@@ -337,6 +358,9 @@ func (w *world) execute(a reconcile.Action) bool {
 			if p := w.truth.pod; p != nil && len(p.OwnerReferences) > 0 && p.OwnerReferences[0].UID == d.UID {
 				w.truth.pod = nil
 			}
+			if k := w.truth.key; k != nil && len(k.OwnerReferences) > 0 && k.OwnerReferences[0].UID == d.UID {
+				w.truth.key = nil
+			}
 		}
 		return true
 	case reconcile.Create:
@@ -355,12 +379,20 @@ func (w *world) execute(a reconcile.Action) bool {
 			c.UID, c.ResourceVersion = w.UID(), w.Version()
 			w.truth.claim = c
 			return true
+		case *corev1.Secret:
+			if w.truth.key != nil {
+				return false
+			}
+			k := o.DeepCopy()
+			k.UID, k.ResourceVersion, k.Data = w.UID(), w.Version(), aKey()
+			w.truth.key = k
+			return true
 		case *corev1.Pod:
 			if w.truth.pod != nil {
 				return false
 			}
 			p := o.DeepCopy()
-			p.UID, p.ResourceVersion = w.UID(), w.Version()
+			p.UID, p.ResourceVersion, p.CreationTimestamp = w.UID(), w.Version(), metav1.Time{Time: w.Now}
 			if _, name := w.names(); p.Name != name {
 				w.Violated("nothing is put into a claim of somebody else", "pod %s", p.Name)
 			}
@@ -412,7 +444,13 @@ func (w *world) execute(a reconcile.Action) bool {
 // mayFill checks what may be known when a pod is made that fills a disk.
 func (w *world) mayFill(p *corev1.Pod) {
 	d, c := w.cache.disk, w.cache.claim
+	upload := d.Spec.DataSource != nil && d.Spec.DataSource.Type == spec.DiskSourceUpload
+	request := d.Annotations[names.AnnotationUploadRequest]
 	switch {
+	case upload && (request == "" || objects.UploadRequest(p) != objects.UploadRequest(d) || d.Status.Import != nil && d.Status.Import.Request == objects.UploadRequest(d)):
+		w.Violated("an upload is awaited once for who asks for it", "the request is %q: %+v", request, d.Status.Import)
+	case upload && (w.cache.key == nil || w.cache.key.Annotations[names.AnnotationMadeFor] != string(d.UID)):
+		w.Violated("an upload has a key of its own", "%+v", w.cache.key)
 	case c == nil || c.Annotations[names.AnnotationMadeFor] != string(d.UID):
 		w.Violated("nothing is put into a claim of somebody else", "claim %+v", c)
 	case d.Status.Target == nil || d.Status.Target.PersistentVolumeClaimUID != c.UID:
@@ -427,7 +465,7 @@ func (w *world) mayFill(p *corev1.Pod) {
 		w.Violated("nothing is left of a disk", "a pod is made for one that is being deleted")
 	case d.Status.Import != nil && d.Status.Import.Final:
 		w.Violated("what fails for good is not tried again", "%+v", d.Status.Import)
-	case d.Status.Import != nil && d.Status.Import.FailedAt != nil && w.Now.Before(d.Status.Import.FailedAt.Add(time.Duration(min(d.Status.Import.Attempts, 5))*10*time.Second)):
+	case !upload && d.Status.Import != nil && d.Status.Import.FailedAt != nil && w.Now.Before(d.Status.Import.FailedAt.Add(time.Duration(min(d.Status.Import.Attempts, 5))*10*time.Second)):
 		w.Violated("attempts have pauses", "%v after %d", w.Now.Sub(d.Status.Import.FailedAt.Time), d.Status.Import.Attempts)
 	case slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
 		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName != c.Name

@@ -20,7 +20,7 @@ func CondensePod(pod *corev1.Pod) *corev1.Pod {
 	c := &corev1.Pod{ObjectMeta: condensedMeta(pod)}
 	c.Generation = pod.Generation
 	c.Labels = picked(pod.Labels, names.LabelName, names.LabelInstance, names.LabelManagedBy, names.LabelComponent, names.LabelDisk, names.LabelImage, names.LabelClusterImage, names.LabelImageServer, names.LabelAttachment)
-	c.Annotations = picked(pod.Annotations, names.AnnotationApplied, names.AnnotationStarted, names.AnnotationConfigVersion, names.AnnotationDisplayVersion, names.AnnotationRequests, names.AnnotationDataOwner, names.AnnotationForceStop, names.AnnotationPowerRequest, names.AnnotationPassedOn, names.AnnotationMadeFor, names.AnnotationOrphaned, names.AnnotationAdopted, names.AnnotationCertificate, names.AnnotationUserData, names.AnnotationExportsTo, names.AnnotationAttached, names.AnnotationServesTo)
+	c.Annotations = picked(pod.Annotations, names.AnnotationApplied, names.AnnotationStarted, names.AnnotationConfigVersion, names.AnnotationDisplayVersion, names.AnnotationRequests, names.AnnotationDataOwner, names.AnnotationForceStop, names.AnnotationPowerRequest, names.AnnotationPassedOn, names.AnnotationMadeFor, names.AnnotationOrphaned, names.AnnotationAdopted, names.AnnotationCertificate, names.AnnotationUserData, names.AnnotationExportsTo, names.AnnotationAttached, names.AnnotationServesTo, names.AnnotationUploadRequest, names.AnnotationDownloadRequest)
 	c.DeletionGracePeriodSeconds = pod.DeletionGracePeriodSeconds
 	c.Spec.NodeName = pod.Spec.NodeName
 	for _, claim := range objects.PodClaims(pod) {
@@ -146,6 +146,14 @@ func CondenseSecret(s *corev1.Secret) *corev1.Secret {
 	case s.Labels[names.LabelComponent] == names.ComponentImageKey:
 		c.Data = objects.CondenseCertificate(s.Data)
 		c.Labels[names.LabelClusterImage] = s.Labels[names.LabelClusterImage]
+		c.Annotations = picked(s.Annotations, names.AnnotationMadeFor)
+	case s.Labels[names.LabelComponent] == names.ComponentTransfer:
+		c.Data = objects.CondenseCertificate(s.Data)
+		for _, label := range []string{names.LabelDisk, names.LabelImage} {
+			if name := s.Labels[label]; name != "" {
+				c.Labels[label] = name
+			}
+		}
 		c.Annotations = picked(s.Annotations, names.AnnotationMadeFor)
 	case s.Labels[names.LabelComponent] == names.ComponentUserData:
 		c.Immutable, c.Data = s.Immutable, objects.CondenseUserData(s.Data)

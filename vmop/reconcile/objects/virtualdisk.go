@@ -61,6 +61,8 @@ type Filled struct {
 	mode            corev1.PersistentVolumeMode
 	access          corev1.PersistentVolumeAccessMode
 	source          *spec.VirtualDiskSource
+	// request is the last one for an upload.
+	request string
 	// keep: it is an image, which is kept as it is.
 	keep bool
 	// server serves the image of the cluster that it is a copy of.
@@ -71,7 +73,7 @@ type Filled struct {
 func FilledDisk(d *spec.VirtualDisk) Filled {
 	c := &d.Spec.PersistentVolumeClaim
 	return Filled{
-		kind: spec.KindDisk, label: names.LabelDisk, claim: ClaimOfDisk(d.Name), name: d.Name, namespace: d.Namespace, uid: d.UID,
+		kind: spec.KindDisk, label: names.LabelDisk, claim: ClaimOfDisk(d.Name), name: d.Name, namespace: d.Namespace, uid: d.UID, request: UploadRequest(d),
 		size: c.Size, class: c.StorageClassName, mode: d.Spec.VolumeMode(), access: corev1.ReadWriteOnce, source: d.Spec.DataSource,
 	}
 }
@@ -90,7 +92,7 @@ func FilledClusterImage(i *spec.ClusterVirtualImage, namespace string) Filled {
 func filledImage(kind, label, claim, namespace string, meta *metav1.ObjectMeta, s *spec.VirtualImageSpec) Filled {
 	c := &s.PersistentVolumeClaim
 	return Filled{
-		kind: kind, label: label, claim: claim, name: meta.Name, namespace: namespace, uid: meta.UID,
+		kind: kind, label: label, claim: claim, name: meta.Name, namespace: namespace, uid: meta.UID, request: UploadRequest(meta),
 		size: c.Size, class: c.StorageClassName, mode: corev1.PersistentVolumeFilesystem, access: cmp.Or(c.AccessMode, corev1.ReadWriteOnce),
 		source: &s.DataSource, keep: true,
 	}
@@ -210,6 +212,10 @@ func (f Filled) importJob(s Settings, source *corev1.PersistentVolumeClaim, clon
 			}},
 		},
 	}
+	if job.Upload != nil {
+		pod.Annotations[names.AnnotationUploadRequest] = f.request
+		f.addTransferKey(pod)
+	}
 	if f.block() {
 		addDevice(pod, importVolume)
 		if job.Scratch != "" {
@@ -252,6 +258,8 @@ func (f Filled) job(source *corev1.PersistentVolumeClaim, cloneOf string) runner
 			}
 		}
 		job.Copy.CloneOf, job.Copy.Whole = cloneOf, cloneOf != "" && f.ofDisk()
+	case from.Type == spec.DiskSourceUpload:
+		job.Upload = f.upload()
 	default:
 		job.Image = &runnerconfig.DriveImage{Source: from.Location(), Checksum: from.Sum()}
 		if h := from.HTTP; h != nil {

@@ -50,6 +50,15 @@ func LoadIdentity(certificate, key string) (Identity, error) {
 	return newIdentity(pair)
 }
 
+// ParseIdentity understands a certificate and its key, both of PEM's form.
+func ParseIdentity(certificate, key []byte) (Identity, error) {
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return Identity{}, fmt.Errorf("read a certificate and its key: %w", err)
+	}
+	return newIdentity(pair)
+}
+
 func newIdentity(pair tls.Certificate) (Identity, error) {
 	leaf, err := x509.ParseCertificate(pair.Certificate[0])
 	if err != nil {
@@ -80,8 +89,9 @@ func fingerprint(c *x509.Certificate) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// config is for a connection with somebody of this fingerprint.
-func (i Identity) config(other string) *tls.Config {
+// TLS is for either end of a connection with somebody of this fingerprint, and nobody
+// else: a handshake with another one fails with [ErrStranger].
+func (i Identity) TLS(other string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{i.certificate},
 		ClientAuth: tls.RequireAnyClientCert,

@@ -53,7 +53,7 @@ func Dial(ctx context.Context, t Target, own Identity) (net.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect with the exporter at %s: %w", t.Address, err)
 	}
-	s := overTLS(conn, own.config(t.Fingerprint), tls.Client)
+	s := overTLS(conn, own.TLS(t.Fingerprint), tls.Client)
 	if err := s.HandshakeContext(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("connect with the exporter at %s: %w", t.Address, err), conn.Close())
 	}
@@ -179,7 +179,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) {
 		}
 		all.Go(func() {
 			defer conn.Close()
-			secure := overTLS(conn, s.Own.config(s.Client), tls.Server)
+			secure := overTLS(conn, s.Own.TLS(s.Client), tls.Server)
 			hand, cancel := context.WithTimeout(ctx, connectTimeout)
 			err := secure.HandshakeContext(hand)
 			cancel()

@@ -1,0 +1,93 @@
+package disk
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/vmop/sdk/vmop/conditions"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// uploaded reports whether somebody uploads what the disk is to be.
+func (d *decision) uploaded() bool {
+	s := d.disk.Spec.DataSource
+	return s != nil && s.Type == spec.DiskSourceUpload
+}
+
+// command is what somebody types who uploads.
+func (d *decision) command() string {
+	flag := ""
+	if d.image != nil {
+		flag = " --image"
+	}
+	return fmt.Sprintf("vmop-cli disk upload --cluster -n %s %s FILE%s", d.disk.Namespace, d.disk.Name, flag)
+}
+
+// needUpload says what somebody has to do.
+func (d *decision) needUpload(im *spec.VirtualDiskImport) {
+	const reason = conditions.ReasonDiskUploadNeeded
+	if im != nil && im.Message != "" {
+		d.say(spec.DiskWaitForUserUpload, metav1.ConditionFalse, reason, "nothing was uploaded: %s. Upload it: %s", im.Message, d.command())
+		return
+	}
+	d.say(spec.DiskWaitForUserUpload, metav1.ConditionFalse, reason, "upload what the %s is to be: %s", d.noun, d.command())
+}
+
+// takeUpload makes the pod that takes an upload, once for each request: while nobody
+// wants to upload, nothing runs.
+func (d *decision) takeUpload(im *spec.VirtualDiskImport) {
+	request := objects.UploadRequest(d.object)
+	if request == "" || im != nil && im.Request == request {
+		d.needUpload(im)
+		return
+	}
+	if d.key() && d.do(reconcile.Create{Object: d.filled.ImportJob(d.s.Settings, d.s.SourceClaim)}) {
+		d.say(spec.DiskWaitForUserUpload, metav1.ConditionFalse, conditions.ReasonPodNotStarted, "pod %s is being made, which waits for the upload", d.podName)
+	}
+}
+
+// key makes the Secret with the key of uploads and downloads. It reports whether it is
+// there.
+func (d *decision) key() bool {
+	k := d.s.TransferKey
+	switch {
+	case k == nil:
+		secret, certificate := d.filled.TransferKey(d.s.Now)
+		if d.do(reconcile.Create{Object: secret, Certificate: &reconcile.Certificate{
+			CommonName: certificate.CommonName, Hosts: certificate.Hosts, NotBefore: certificate.NotBefore, NotAfter: certificate.NotAfter,
+		}}) {
+			d.say(d.next.Phase, metav1.ConditionFalse, conditions.ReasonPodNotStarted, "Secret %s is being made, with the key of the upload", secret.Name)
+		}
+		return false
+	case !d.mine(k) || objects.ExportFingerprint(k) == "":
+		d.say(spec.DiskPending, metav1.ConditionFalse, conditions.ReasonDiskSecretInTheWay,
+			"there is a Secret %s that was not made for this %s, or has no key: delete it, or name the %[2]s otherwise", k.Name, d.noun)
+		return false
+	}
+	return true
+}
+
+// uploads looks after a pod that takes an upload, and has not ended.
+func (d *decision) uploads(p *corev1.Pod) {
+	until := p.CreationTimestamp.Add(objects.TransferWait)
+	switch why := machine.WaitsFor(p); {
+	case why != "" && !d.s.Now.Before(until):
+		// The request is over: whoever made it does not wait any more.
+		d.count(p, runnerconfig.Imported{Error: fmt.Sprintf("pod %s has not started within %v: %s", p.Name, objects.TransferWait, why)})
+	case why != "":
+		d.plan.WakeAt(until)
+		d.say(spec.DiskWaitForUserUpload, metav1.ConditionFalse, conditions.ReasonPodNotStarted, "pod %s, which waits for the upload, has not started: %s; see kubectl describe pod %[1]s", p.Name, why)
+	case d.s.Progress != nil:
+		d.wait(conditions.ReasonDiskProvisioning, "pod %s makes the %s of what is uploaded; an upload that is cut off can be gone on with within %v; see kubectl logs %[1]s", p.Name, d.noun, objects.TransferWait)
+		d.progress()
+	default:
+		d.say(spec.DiskWaitForUserUpload, metav1.ConditionFalse, conditions.ReasonDiskUploadAwaited, "pod %s waits for the upload until %s: %s", p.Name, until.UTC().Format(time.RFC3339), d.command())
+		d.progress()
+	}
+}
