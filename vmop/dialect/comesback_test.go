@@ -264,63 +264,30 @@ func (w *tale) deckhouseSize(t *rapid.T, from *spec.VirtualMachine) {
 	})
 }
 
-// deckhouseDisks draws disks and images. Those of the cluster, to which nothing refers here,
-// are drives.
+// deckhouseDisks draws disks and images. In place of one of all namespaces the machine
+// refers to one of its own that is made of it.
 func (w *tale) deckhouseDisks(t *rapid.T) {
 	refs := []object{}
-	// References come behind the others, and then the boot order says where each was in
-	// the list; without them a bootindex is what a bootOrder was.
-	var list []spec.Disk
-	cluster, moved, given := map[int]string{}, false, map[int]bool{}
 	for i := range rapid.IntRange(0, 4).Draw(t, "disks") {
-		name := fmt.Sprintf("disk-%d", i)
-		kind := rapid.SampledFrom([]string{"VirtualDisk", "VirtualImage", "ClusterVirtualImage"}).Draw(t, "kind")
-		beside := rapid.Bool().Draw(t, "is among the files")
-		var disk spec.Disk
-		size := spectest.Bytes(1<<20, 1<<40).Draw(t, "size")
-		of := w.deckhouseSource(t)
-		switch {
-		case kind != "ClusterVirtualImage":
-			cluster[i] = kind
-			if kind == "VirtualDisk" {
-				of["persistentVolumeClaim"] = object{"size": size}
-			}
-		case beside && of["dataSource"].(object)["http"] != nil:
-			disk.Cdrom = &spec.Cdrom{Image: imageURL}
-			w.noted = append(w.noted, fmt.Sprintf("spec.blockDeviceRefs[%d]", i))
-		default:
-			disk.Cdrom = &spec.Cdrom{}
-			w.noted = append(w.noted, fmt.Sprintf("spec.blockDeviceRefs[%d]", i))
-		}
-		ref := object{"kind": kind, "name": name}
+		r := spec.BlockDeviceRef{Name: fmt.Sprintf("disk-%d", i), Kind: rapid.SampledFrom([]string{"VirtualDisk", "VirtualImage", "ClusterVirtualImage"}).Draw(t, "kind")}
+		ref := object{"kind": r.Kind, "name": r.Name}
 		if rapid.Bool().Draw(t, "in an order") {
-			given[i] = true
+			r.BootOrder = new(int32(i + 1))
 			ref["bootOrder"] = i + 1
 		}
-		moved = moved || cluster[i] == "" && len(cluster) > 0
-		if beside {
-			w.deckhouseBeside(kind, name, of)
-		}
-		list, refs = append(list, disk), append(refs, ref)
-	}
-	for i, disk := range list {
-		says := given[i] || len(given) == 0 && moved
-		order := int32(i + 1)
-		if cluster[i] != "" {
-			r := spec.BlockDeviceRef{Kind: cluster[i], Name: fmt.Sprintf("disk-%d", i)}
-			if says {
-				r.BootOrder = &order
+		if rapid.Bool().Draw(t, "is among the files") {
+			of := w.deckhouseSource(t)
+			if r.Kind == "VirtualDisk" {
+				of["persistentVolumeClaim"] = object{"size": spectest.Bytes(1<<20, 1<<40).Draw(t, "size")}
 			}
-			w.ours.Spec.BlockDeviceRefs = append(w.ours.Spec.BlockDeviceRefs, r)
-			continue
+			w.deckhouseBeside(r.Kind, r.Name, of)
 		}
-		if says {
-			disk.Bootindex = &order
-			if len(cluster) > 0 {
-				disk.Bootindex = new(order - 1)
-			}
+		if r.Kind == "ClusterVirtualImage" {
+			r.Kind, r.Name = "VirtualImage", r.Name+"-cvi"
+			w.noted = append(w.noted, fmt.Sprintf("spec.blockDeviceRefs[%d]", i))
 		}
-		w.ours.Spec.VM.Disks = append(w.ours.Spec.VM.Disks, disk)
+		w.ours.Spec.BlockDeviceRefs = append(w.ours.Spec.BlockDeviceRefs, r)
+		refs = append(refs, ref)
 	}
 	if len(refs) > 0 {
 		w.theirs["blockDeviceRefs"] = refs

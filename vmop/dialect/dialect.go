@@ -101,7 +101,8 @@ type Translation struct {
 	// Operations are the operations on machines, in the order of the objects.
 	Operations []Operation
 	// Disks, Images and ClusterImages are disks and images that exist by themselves, in
-	// the order of the objects.
+	// the order of the objects. An image of a namespace may be one that a machine refers
+	// to in place of one of the cluster; its Object is that machine.
 	Disks         []Disk
 	Images        []Image
 	ClusterImages []ClusterImage
@@ -201,7 +202,7 @@ func rows() []row {
 		all = append(all, row{kind, machines(kubevirt.Translate)})
 	}
 	for _, kind := range deckhouse.Kinds() {
-		all = append(all, row{kind, machines(deckhouse.Translate)})
+		all = append(all, row{kind, withImages(machines(deckhouse.Translate))})
 	}
 	return append(all, row{deckhouse.ClassKind, class},
 		single(deckhouse.DiskKind, deckhouse.TranslateDisk, func(out *Translation, d *spec.VirtualDisk, o spec.Object, notes []spec.Problem) {
@@ -244,6 +245,28 @@ func machines(translate func(*spec.Object, []spec.Object) (*spec.VirtualMachine,
 			out.Machines = append(out.Machines, Machine{VirtualMachine: vm, Object: *o, Notes: notes})
 		}
 		return err
+	}
+}
+
+// withImages adds the images that are made for a machine of Deckhouse, which other
+// machines of its namespace may refer to as well.
+func withImages(add translation) translation {
+	return func(out *Translation, o *spec.Object, all []spec.Object) error {
+		images, err := deckhouse.TranslateClusterImageCopies(o, all)
+		if err != nil {
+			return err
+		}
+		if err := add(out, o, all); err != nil {
+			return err
+		}
+		for _, i := range images {
+			if !slices.ContainsFunc(out.Images, func(other Image) bool {
+				return other.VirtualImage.Namespace == i.Namespace && other.VirtualImage.Name == i.Name
+			}) {
+				out.Images = append(out.Images, Image{VirtualImage: i, Object: *o})
+			}
+		}
+		return nil
 	}
 }
 

@@ -151,13 +151,12 @@ func TestNothingIsLost(t *testing.T) {
 		if err != nil || len(translated.All()) == 0 {
 			return // nothing is made of it, which is told
 		}
-		var of spec.Object
 		var notes []spec.Problem
-		var made any
+		var made []any // a machine, and images that it refers to
 		for _, m := range translated.All() {
-			of, notes, made = m.Object, m.Notes, m.Typed
+			notes, made = append(notes, m.Notes...), append(made, m.Typed)
 		}
-		path := place(t, &of, doc)
+		path := place(t, &translated.All()[0].Object, doc)
 		if strings.HasPrefix(path, "status.") {
 			return // says nothing that anybody wants
 		}

@@ -181,7 +181,7 @@ func (w *diskTale) source(t *rapid.T, namespaced bool) spec.VirtualDiskSource {
 	}
 	kinds := []string{"HTTP", "ContainerImage", "of an image of the cluster"}
 	if namespaced {
-		kinds = append(kinds, "ObjectRef")
+		kinds[2] = "ObjectRef"
 	}
 	switch kind := rapid.SampledFrom(kinds).Draw(t, "source"); kind {
 	case "HTTP":
@@ -220,10 +220,7 @@ func (w *diskTale) source(t *rapid.T, namespaced bool) spec.VirtualDiskSource {
 		w.theirs["dataSource"] = object{"type": "ContainerImage", "containerImage": from}
 		return spec.VirtualDiskSource{Type: spec.DiskSourceContainerImage, ContainerImage: c}
 	case "ObjectRef":
-		r := &spec.VirtualDiskObjectRef{Kind: spec.KindImage, Name: "golden"}
-		if w.kind == spec.KindImage {
-			r.Kind = rapid.SampledFrom([]string{spec.KindImage, spec.KindDisk}).Draw(t, "of")
-		}
+		r := &spec.VirtualDiskObjectRef{Kind: rapid.SampledFrom([]string{spec.KindImage, spec.KindDisk, spec.KindClusterImage}).Draw(t, "of"), Name: "golden"}
 		w.theirs["dataSource"] = object{"type": "ObjectRef", "objectRef": object{"kind": r.Kind, "name": r.Name}}
 		if w.meta.Name == r.Name {
 			r.Name = "other"
@@ -232,7 +229,7 @@ func (w *diskTale) source(t *rapid.T, namespaced bool) spec.VirtualDiskSource {
 		return spec.VirtualDiskSource{Type: spec.DiskSourceObjectRef, ObjectRef: r}
 	default: // what the image is a copy of
 		ref, meta := object{"kind": "ClusterVirtualImage", "name": "of-the-cluster"}, object{"name": "of-the-cluster"}
-		if !namespaced && rapid.Bool().Draw(t, "of a namespace") {
+		if rapid.Bool().Draw(t, "of a namespace") {
 			ref, meta = object{"kind": "VirtualImage", "name": "of-the-cluster", "namespace": "lab"}, object{"name": "of-the-cluster", "namespace": "lab"}
 		}
 		w.others = append(w.others, object{

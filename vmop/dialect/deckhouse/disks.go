@@ -1,89 +1,92 @@
 package deckhouse
 
 import (
+	"fmt"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/vmop/sdk/vmop/dialect/internal/tree"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// refer has the machine refer to a disk or image of its cluster.
-func (m *machine) refer(ref *tree.Node, kind, name string) {
-	r := spec.BlockDeviceRef{Kind: kind, Name: name}
-	if order, ok := ref.Get("bootOrder").Int(); ok {
-		r.BootOrder = &order
-	}
-	m.vm.Spec.BlockDeviceRefs = append(m.vm.Spec.BlockDeviceRefs, r)
-}
+// copySuffix ends the name of an image of a namespace that is made of one of the cluster.
+const copySuffix = "-cvi"
 
-// blockDevices translates disks and images, whose order is the boot order here
-// and there. They are those of the cluster, which a host has its own of; an image of the
-// cluster is none that a machine refers to here.
+// blockDevices translates references to disks and images of the cluster, whose order is
+// the boot order here and there. In place of an image of all namespaces a machine refers
+// to the one that [TranslateClusterImageCopies] makes of it.
 func (m *machine) blockDevices() error {
-	var disks []*spec.Disk // in the order of the list; nil for a reference
 	for _, ref := range m.root.Get("spec", "blockDeviceRefs").List() {
-		kind, name := ref.Get("kind").String(), ref.Get("name").String()
-		switch kind {
+		r := spec.BlockDeviceRef{Kind: ref.Get("kind").String(), Name: ref.Get("name").String()}
+		switch r.Kind {
 		case kindDisk, kindImage:
-			m.refer(ref, kind, name)
-			disks = append(disks, nil)
 		case kindClusterImage:
-			of, err := m.companion(kind, name)
+			image, err := copyOfClusterImage(m.all, m.vm.Namespace, r.Name)
 			if err != nil {
 				return err
 			}
-			disk := m.image(ref, of, kind, name)
-			if order, ok := ref.Get("bootOrder").Int(); ok {
-				disk.Bootindex = &order
-			}
-			disks = append(disks, &disk)
+			ref.Remark("refers to the VirtualImage %s, which is made of the ClusterVirtualImage %s, and has %s", image.Name, r.Name, image.Spec.PersistentVolumeClaim.Size.String())
+			r.Kind, r.Name = kindImage, image.Name
 		default:
-			ref.Note("a %s has no counterpart; the disk is left out", kind)
+			ref.Note("a %s has no counterpart; the disk is left out", r.Kind)
+			continue
 		}
+		if order, ok := ref.Get("bootOrder").Int(); ok {
+			r.BootOrder = &order
+		}
+		m.vm.Spec.BlockDeviceRefs = append(m.vm.Spec.BlockDeviceRefs, r)
 	}
-	m.placeBlockDevices(disks)
 	return nil
 }
 
-// placeBlockDevices adds the disks to those of the machine. References come behind them,
-// so that where a list has them otherwise, each says its place in the boot order. What
-// is nil is a reference.
-func (m *machine) placeBlockDevices(disks []*spec.Disk) {
-	refs := m.vm.Spec.BlockDeviceRefs
-	given := slices.ContainsFunc(disks, func(d *spec.Disk) bool { return d != nil && d.Bootindex != nil }) ||
-		slices.ContainsFunc(refs, func(r spec.BlockDeviceRef) bool { return r.BootOrder != nil })
-	first := slices.Index(disks, nil)
-	place := !given && first >= 0 && slices.ContainsFunc(disks[first:], func(d *spec.Disk) bool { return d != nil })
-	n := 0
-	for i, d := range disks {
-		switch {
-		case d == nil && place:
-			refs[n].BootOrder = new(int32(i + 1))
-		case d != nil && place:
-			d.Bootindex = new(int32(i))
-		case d != nil && d.Bootindex != nil && len(refs) > 0:
-			d.Bootindex = new(*d.Bootindex - 1) // counted from 0, beside a bootOrder
-		}
-		if d == nil {
-			n++
+// TranslateClusterImageCopies returns the images of its namespace that a machine refers to
+// in our terms where it refers to images of all namespaces in Deckhouse's: a volume is used
+// in its own namespace only. Each is once among them.
+func TranslateClusterImageCopies(o *spec.Object, all []spec.Object) ([]*spec.VirtualImage, error) {
+	root, err := tree.New(o)
+	if err != nil {
+		return nil, err
+	}
+	namespace := root.Get("metadata", "namespace").String()
+	var images []*spec.VirtualImage
+	for i, ref := range root.Get("spec", "blockDeviceRefs").List() {
+		if ref.Get("kind").String() != kindClusterImage {
 			continue
 		}
-		m.vm.Spec.VM.Disks = append(m.vm.Spec.VM.Disks, *d)
+		image, err := copyOfClusterImage(all, namespace, ref.Get("name").String())
+		if err != nil {
+			return nil, err
+		}
+		at := fmt.Sprintf("spec.blockDeviceRefs[%d].name", i)
+		if wrong := spec.ValidateImage(image); len(wrong) > 0 {
+			return nil, &tree.FieldError{Path: at, Message: fmt.Sprintf("no VirtualImage %s can be made of it: %s: %s", image.Name, wrong[0].Field, wrong[0].ErrorBody())}
+		}
+		if other, err := lookUp(all, kindImage, namespace, image.Name); err != nil || other != nil {
+			return nil, &tree.FieldError{Path: at, Message: fmt.Sprintf("becomes the VirtualImage %s, and another one has that name; rename that", image.Name)}
+		}
+		if !slices.ContainsFunc(images, func(i *spec.VirtualImage) bool { return i.Name == image.Name }) {
+			images = append(images, image)
+		}
 	}
+	return images, nil
 }
 
-// image translates an image, which is read only: a CD.
-func (m *machine) image(ref, of *tree.Node, kind, name string) spec.Disk {
-	url := of.Get("spec", "dataSource", "http", "url").String()
-	switch {
-	case of == nil:
-		ref.Note("%s %s is not among the files; the drive is empty", kind, name)
-	case url == "":
-		ref.Note("%s %s is not from a web server; the drive is empty", kind, name)
-	default:
-		ref.Note("%s %s is a CD that is read from its web server while the machine runs", kind, name)
+// copyOfClusterImage is an image of a namespace that is made of one of the cluster. It has
+// the room that the status of that says, where it is among all.
+func copyOfClusterImage(all []spec.Object, namespace, name string) (*spec.VirtualImage, error) {
+	of, err := lookUp(all, kindClusterImage, "", name)
+	if err != nil {
+		return nil, err
 	}
-	return spec.Disk{Cdrom: &spec.Cdrom{Image: url}}
+	size := *resource.NewQuantity(usualSize, resource.BinarySI)
+	if stored, ok := of.Get("status", "size", "unpackedBytes").Quantity(); ok && stored.Sign() > 0 {
+		size = roomFor(stored)
+	}
+	return spec.NewImage(namespace, name+copySuffix, size, spec.VirtualDiskSource{
+		Type:      spec.DiskSourceObjectRef,
+		ObjectRef: &spec.VirtualDiskObjectRef{Kind: spec.KindClusterImage, Name: name},
+	}), nil
 }
 
 // companion returns the object that a machine refers to, if it was given. It is translated

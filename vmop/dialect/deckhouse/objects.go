@@ -78,8 +78,7 @@ func (s *single) end(wrong field.ErrorList) (notes []spec.Problem, made bool, er
 }
 
 // TranslateDisk returns a disk in our terms, and notes on what of it has no counterpart.
-// There is none for one of a source that is not there, of which the notes tell. Images of
-// the cluster are looked up in all.
+// There is none for one of a source that has no counterpart, of which the notes tell.
 func TranslateDisk(o *spec.Object, all []spec.Object) (*spec.VirtualDisk, []spec.Problem, error) {
 	out := spec.NewDisk("", "", resource.Quantity{})
 	s, err := begin(o, all, &out.ObjectMeta)
@@ -97,9 +96,6 @@ func TranslateDisk(o *spec.Object, all []spec.Object) (*spec.VirtualDisk, []spec
 	}
 	if source := s.root.Get("spec", "dataSource"); source.Is() {
 		out.Spec.DataSource = s.source(source)
-		if r := out.Spec.DataSource.ObjectRef; r != nil && r.Kind == kindClusterImage {
-			out.Spec.DataSource = s.ofClusterImage(source.Get("objectRef"), r.Name)
-		}
 	}
 	notes, made, err := s.end(spec.ValidateDisk(out))
 	if !made {
@@ -116,9 +112,6 @@ func TranslateImage(o *spec.Object, all []spec.Object) (*spec.VirtualImage, []sp
 		return nil, nil, err
 	}
 	s.imageSpec(&out.Spec)
-	if r := out.Spec.DataSource.ObjectRef; r != nil && r.Kind == kindClusterImage {
-		out.Spec.DataSource = *s.ofClusterImage(s.root.Get("spec", "dataSource", "objectRef"), r.Name)
-	}
 	notes, made, err := s.end(spec.ValidateImage(out))
 	if !made {
 		return nil, notes, err
@@ -257,11 +250,6 @@ func (s *single) source(n *tree.Node) *spec.VirtualDiskSource {
 		}
 	}
 	return out
-}
-
-// ofClusterImage is what a disk is a copy of that is one of an image of the cluster.
-func (s *single) ofClusterImage(ref *tree.Node, name string) *spec.VirtualDiskSource {
-	return s.ofImage(ref, kindClusterImage, "", name)
 }
 
 // ofImage is what an image among all is a copy of, for what cannot refer to it. Without
