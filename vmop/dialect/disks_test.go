@@ -181,7 +181,7 @@ func (w *diskTale) source(t *rapid.T, namespaced bool) spec.VirtualDiskSource {
 	}
 	kinds := []string{"HTTP", "ContainerImage", "of an image of the cluster"}
 	if namespaced {
-		kinds[2] = "ObjectRef"
+		kinds = append(kinds[:2], "ObjectRef", "Upload")
 	}
 	switch kind := rapid.SampledFrom(kinds).Draw(t, "source"); kind {
 	case "HTTP":
@@ -227,6 +227,9 @@ func (w *diskTale) source(t *rapid.T, namespaced bool) spec.VirtualDiskSource {
 			w.theirs["dataSource"].(object)["objectRef"].(object)["name"] = "other"
 		}
 		return spec.VirtualDiskSource{Type: spec.DiskSourceObjectRef, ObjectRef: r}
+	case "Upload":
+		w.theirs["dataSource"] = object{"type": "Upload"}
+		return spec.VirtualDiskSource{Type: spec.DiskSourceUpload}
 	default: // what the image is a copy of
 		ref, meta := object{"kind": "ClusterVirtualImage", "name": "of-the-cluster"}, object{"name": "of-the-cluster"}
 		if rapid.Bool().Draw(t, "of a namespace") {

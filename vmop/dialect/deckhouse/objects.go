@@ -213,8 +213,8 @@ func (s *single) source(n *tree.Node) *spec.VirtualDiskSource {
 	n.Read()
 	kind := n.Get("type")
 	out := &spec.VirtualDiskSource{Type: spec.VirtualDiskSourceType(kind.String())}
-	if kind.String() == "Upload" {
-		s.leaveOut(kind, "nothing is uploaded here; have a server of http or https, or a registry, offer the image, or on one host name its file with --disk")
+	if out.Type == spec.DiskSourceUpload && s.root.Object().Kind == kindClusterImage {
+		s.leaveOut(kind, "nobody uploads an image of the cluster here; have a server of http or https, or a registry, offer it, or upload it as a VirtualImage")
 		return out
 	}
 	if h := n.Get("http"); h.Is() {
@@ -272,6 +272,10 @@ func (s *single) ofImage(ref *tree.Node, kind, namespace, name string) *spec.Vir
 		source := other.source(of.Get("spec", "dataSource"))
 		if len(other.without) > 0 {
 			s.leaveOut(ref.Get("name"), "%s is left out, too", from)
+			return none
+		}
+		if source.Type == spec.DiskSourceUpload {
+			s.leaveOut(ref.Get("name"), "%s is what somebody uploads, and nothing of another namespace is made of that", from)
 			return none
 		}
 		if source.ObjectRef == nil {
