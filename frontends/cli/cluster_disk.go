@@ -27,7 +27,9 @@ import (
 func clusterDiskFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "from", Usage: "in a cluster: create a disk of this `SOURCE`: http://…, https://…, oci://REGISTRY/IMAGE:TAG, or disk:NAME, another disk"},
-		&cli.StringFlag{Name: "checksum", Usage: "sha256:HEX or sha512:HEX of what `SUM` the server's file has"},
+		&cli.StringFlag{Name: "checksum", Usage: "sha256:HEX or sha512:HEX of what `SUM` the server's file has, or what is uploaded must have"},
+		&cli.BoolFlag{Name: "image", Usage: "upload: to an image (VirtualImage), of which disks are made", DisableDefaultText: true},
+		&cli.StringFlag{Name: "size", Usage: "upload: the `SIZE` of a disk or image that is not there yet (default: what the file needs)"},
 		&cli.StringFlag{Name: "path", Usage: "the `PATH` of the disk in a container image, where it is not the only file in /disk"},
 		&cli.StringFlag{Name: "ca", Usage: "`FILE` with certificates that the server may be trusted by, too"},
 		&cli.StringFlag{Name: "pull-secret", Usage: "the Secret `NAME` with the credentials for the registry"},
@@ -74,7 +76,7 @@ type clusterDisk struct {
 type diskDone struct {
 	Namespace string
 	Disk      string
-	// Action is create, resize, delete, attach or detach.
+	// Action is create, upload, resize, delete, attach or detach.
 	Action string
 	// Machine is that of attach and detach.
 	Machine string
@@ -100,11 +102,14 @@ type diskWork struct {
 // otherwise: as long as one attempt may.
 const createReserve = 24 * time.Hour
 
+// clusterDiskActions are what can be done with disks of a cluster.
+const clusterDiskActions = "list, describe, create, upload, resize, delete, attach or detach"
+
 // clusterDisks does something with disks of a cluster.
 func (p *program) clusterDisks(c *cli.Context) error {
 	args := c.Args().Slice()
 	if len(args) == 0 {
-		return usagef(c, "want list, describe, create, resize, delete, attach or detach")
+		return usagef(c, "want %s", clusterDiskActions)
 	}
 	w := &diskWork{program: p, c: c, action: args[0]}
 	args = args[1:]
@@ -112,7 +117,7 @@ func (p *program) clusterDisks(c *cli.Context) error {
 		want string
 		n    int
 	}{
-		"create": {"a name for the DISK and its SIZE", 2}, "resize": {"the DISK and its new SIZE", 2}, "delete": {"the DISK", 1},
+		"create": {"a name for the DISK and its SIZE", 2}, "upload": {"the DISK and the FILE", 2}, "resize": {"the DISK and its new SIZE", 2}, "delete": {"the DISK", 1},
 		"describe": {"the DISK", 1}, "attach": {"the NAME of a machine and the DISK", 2}, "detach": {"the NAME of a machine and the DISK", 2},
 	}
 	if _, err := outputFormat(c, formatTable); err != nil {
@@ -122,7 +127,7 @@ func (p *program) clusterDisks(c *cli.Context) error {
 	switch {
 	case w.action == "list":
 	case !known:
-		return usagef(c, "%q: want list, describe, create, resize, delete, attach or detach", w.action)
+		return usagef(c, "%q: want %s", w.action, clusterDiskActions)
 	case len(args) != o.n:
 		return usagef(c, "%s: want %s, and found %s", w.action, o.want, arguments(len(args)))
 	}
@@ -131,12 +136,19 @@ func (p *program) clusterDisks(c *cli.Context) error {
 		return usagef(c, "want --wait or --no-wait, not both")
 	case c.Duration("timeout") < 0:
 		return usagef(c, "--timeout %v: want 0 or more", c.Duration("timeout"))
+	case c.Bool("no-wait") && w.action == "upload":
+		return usagef(c, "--no-wait: an upload is over when the file is there")
 	case c.Bool("all-namespaces") && w.action != "list":
 		return usagef(c, "--all-namespaces is for list")
 	}
 	for _, f := range []string{"from", "checksum", "path", "ca", "pull-secret", "storage-class", "volume-mode"} {
-		if c.IsSet(f) && w.action != "create" {
+		if c.IsSet(f) && w.action != "create" && (w.action != "upload" || f != "checksum" && f != "storage-class") {
 			return usagef(c, "--%s is for create", f)
+		}
+	}
+	for _, f := range []string{"image", "size"} {
+		if c.IsSet(f) && w.action != "upload" {
+			return usagef(c, "--%s is for upload", f)
 		}
 	}
 	var err error
@@ -157,6 +169,8 @@ func (p *program) clusterDisks(c *cli.Context) error {
 		return w.describe(namespace, name)
 	case "create":
 		return w.create(namespace, name, args[1])
+	case "upload":
+		return w.upload(namespace, name, args[1])
 	case "resize":
 		return w.resize(namespace, name, args[1])
 	case "delete":
@@ -521,8 +535,11 @@ func (w *diskWork) finish(out *diskDone, reserve time.Duration, wait func(ctx co
 		return errors.Join(w.printOne(format, printedResult(out)), failed)
 	}
 	what := fmt.Sprintf("Disk %s", fullName(out.Namespace, out.Disk))
+	if w.c.Bool("image") {
+		what = fmt.Sprintf("Image %s", fullName(out.Namespace, out.Disk))
+	}
 	done := map[string]string{
-		"create": "is there", "resize": "has the size", "delete": "is deleted",
+		"create": "is there", "upload": "is there", "resize": "has the size", "delete": "is deleted",
 		"attach": "is attached to " + out.Machine, "detach": "is detached from " + out.Machine,
 	}
 	switch {

@@ -104,6 +104,8 @@ func madeOf(s *spec.VirtualDiskSource) string {
 		return "nothing: it was empty"
 	case s.ObjectRef != nil:
 		return s.ObjectRef.Kind + " " + s.ObjectRef.Name
+	case s.Type == spec.DiskSourceUpload:
+		return "what somebody uploads"
 	}
 	return s.Location()
 }
@@ -120,6 +122,8 @@ func diskNext(d *spec.VirtualDisk, attached bool, next nextSteps) string {
 		return "see that the operator runs: " + next.kubectl("get", "deployment", "-n", "vmop-system", "vmop-operator")
 	case s.Phase == spec.DiskFailed:
 		return "Ready says why; delete it, and make another one: " + next.hint("disk", "delete", "-n", d.Namespace, d.Name)
+	case s.Phase == spec.DiskWaitForUserUpload:
+		return next.hint("disk", "upload", "-n", d.Namespace, d.Name, "FILE")
 	case s.Phase == spec.DiskWaitForFirstConsumer:
 		return "its volume is made for the first machine that uses it: " + use
 	case !s.Phase.Usable():

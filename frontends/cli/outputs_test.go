@@ -30,6 +30,7 @@ var wordsOnly = map[string]string{
 	"disk describe":    "is for a cluster",
 	"disk detach":      "does it on this host, and says so",
 	"disk resize":      "does it on this host, and says so; disk list has the size",
+	"disk upload":      "is for a cluster",
 	"edit":             "is for an editor; changes has what waits",
 	"enable":           "does it, and says so; --print prints a unit",
 	"expose":           "does it, and says so; kubectl has the Service",

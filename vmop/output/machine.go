@@ -165,11 +165,11 @@ type Operation struct {
 type VirtualDisk = spec.VirtualDisk
 
 // DiskResult is what became of what was asked for of a disk of a cluster: disk create,
-// resize, delete, attach and detach. The metadata are those of the disk.
+// upload, resize, delete, attach and detach. The metadata are those of the disk.
 type DiskResult struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
-	// Action is create, resize, delete, attach or detach, and VirtualMachineName the
+	// Action is create, upload, resize, delete, attach or detach, and VirtualMachineName the
 	// machine of the last two.
 	Action             string `json:"action"`
 	VirtualMachineName string `json:"virtualMachineName,omitempty"`

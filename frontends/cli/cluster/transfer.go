@@ -1,0 +1,49 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+var images = spec.GroupVersion().WithResource(spec.ResourceImages)
+
+// Image reads one image.
+func (c *Client) Image(ctx context.Context, namespace, name string) (*spec.VirtualImage, error) {
+	o, err := c.dynamic.Resource(images).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, diskError("read image", namespace, name, err)
+	}
+	return decoded[spec.VirtualImage](o, "image")
+}
+
+// CreateImage makes an image, or only has the API server check it.
+func (c *Client) CreateImage(ctx context.Context, i *spec.VirtualImage, dryRun bool) (*spec.VirtualImage, error) {
+	return created(ctx, c.dynamic.Resource(images).Namespace(i.Namespace), i, "image", dryRun)
+}
+
+// AwaitImage is [Client.AwaitDisk] for an image.
+func (c *Client) AwaitImage(ctx context.Context, i *spec.VirtualImage, look func(*spec.VirtualImage) (bool, error)) error {
+	return await(ctx, c.dynamic.Resource(images).Namespace(i.Namespace), i, "image", look)
+}
+
+// AskToUpload asks for a pod that takes an upload to a disk or an image that is still the
+// one that was read; the request is a value that was not used before.
+func (c *Client) AskToUpload(ctx context.Context, o metav1.Object, request string) error {
+	resource, what := disks, "disk"
+	if _, is := o.(*spec.VirtualImage); is {
+		resource, what = images, "image"
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": o.GetUID(), "annotations": map[string]string{names.AnnotationUploadRequest: request}}})
+	if err != nil {
+		return err
+	}
+	_, err = c.dynamic.Resource(resource).Namespace(o.GetNamespace()).Patch(ctx, o.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
+	return diskError(fmt.Sprintf("ask to upload to %s", what), o.GetNamespace(), o.GetName(), err)
+}
