@@ -26,7 +26,7 @@ type Plan struct {
 }
 
 // StartsPod reports whether the plan creates the machine's pod. The executor of such a plan makes
-// sure first that the snapshot's OtherPods are all that there are, also those that no watch shows,
+// sure first that the snapshot's Pods are all that there are, also those that no watch shows,
 // and that no other machine gets a pod at the same time; and decides anew with them.
 func (p Plan) StartsPod() bool {
 	for _, a := range p.Actions {

@@ -107,7 +107,10 @@ func (g *grown) sort(t testing.TB) {
 }
 
 func (g *grown) snapshot() machinekind.Snapshot {
-	s := machinekind.Snapshot{VM: g.vm, Now: g.now, Password: "password-" + g.vm.Name, Pod: g.pod, ConfigMap: g.config, Claims: g.claims}
+	s := machinekind.Snapshot{VM: g.vm, Now: g.now, Password: "password-" + g.vm.Name, ConfigMap: g.config, Claims: g.claims}
+	if g.pod != nil {
+		s.Pods = []corev1.Pod{*g.pod}
+	}
 	if g.secret != nil {
 		s.DisplaySecrets = []corev1.Secret{*g.secret}
 	}

@@ -2,12 +2,14 @@ package controller
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/vmop/sdk/vmop/reconcile"
 	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // machines is what an engine has to know of machines.
@@ -69,7 +71,7 @@ func (k *machines) prepare(ctx context.Context, o *observed, plan reconcile.Plan
 		}
 		p.answered = t.answered
 		memory.asked, memory.turns = time.Time{}, 0
-		if s.OtherPods, err = t.otherPods(ctx, k.reader, s); err != nil {
+		if s.Pods, err = t.pods(ctx, k.reader, s); err != nil {
 			return p, err
 		}
 		p.plan = machinekind.Decide(*s)
@@ -77,17 +79,24 @@ func (k *machines) prepare(ctx context.Context, o *observed, plan reconcile.Plan
 			p.plan.Wake = again
 		}
 	}
-	if p.plan.Releases() && (s.Pod == nil || p.plan.DeletesConfigMaps()) {
+	if has := s.Pod(); p.plan.Releases() && (has == nil || p.plan.DeletesConfigMaps()) {
 		// The operator before may have made one that the cache does not show.
-		now, err := k.livePod(ctx, s.VM.Namespace, s.VM.Name)
+		name := objects.PodName(s.VM.Name)
+		if has != nil {
+			name = has.Name
+		}
+		now, err := k.livePod(ctx, s.VM.Namespace, name)
 		if err != nil {
 			return p, err
 		}
-		if s.Pod != nil && (now == nil || now.UID != s.Pod.UID) {
+		if has != nil && (now == nil || now.UID != has.UID) {
 			p.waits = true // for the cache: no start is decided about without a turn
 			return p, nil
 		}
-		s.Pod = now
+		s.Pods = slices.DeleteFunc(slices.Clone(s.Pods), func(p corev1.Pod) bool { return p.Name == name })
+		if now != nil {
+			s.Pods = append(s.Pods, *now)
+		}
 		p.plan = machinekind.Decide(*s)
 	}
 	if p.plan.DeletesClaims() {

@@ -50,12 +50,12 @@ func (k *machines) observe(l *look) *observed {
 	}
 	s := &out.snapshot
 	*s = machinekind.Snapshot{VM: vm, Bare: bare, Authors: stored.authors, Settings: k.settings, Now: out.now, Password: objects.Password(random)}
-	s.Pod = one(l, kindPod, w.name, &corev1.Pod{})
 	s.ConfigMap = one(l, kindConfigMap, w.name, &corev1.ConfigMap{})
 	s.Service = one(l, kindService, w.name, &corev1.Service{})
 	s.Attachments = w.attachments()
-	w.pods(s)
-	w.portPods(s)
+	s.Pods = w.pods(vm, s.Attachments)
+	pod := s.Pod()
+	s.PortPods = w.portPods(pod)
 	w.claims(s)
 	if vm.DeletionTimestamp != nil && machinekind.DeletesDisks(vm) {
 		s.Mentioned = w.mentioned(vm)
@@ -65,10 +65,10 @@ func (k *machines) observe(l *look) *observed {
 	}
 	w.secrets(s)
 	w.userData(s)
-	if name := machinekind.NamedCertificate(vm, s.Pod); name != "" {
+	if name := machinekind.NamedCertificate(vm, pod); name != "" {
 		s.Certificate = w.certificate(name)
 	}
-	for _, n := range machinekind.NeededSecrets(vm, s.Pod) {
+	for _, n := range machinekind.NeededSecrets(vm, pod) {
 		if s.Secrets == nil {
 			s.Secrets = map[string]machinekind.SecretState{}
 		}
@@ -157,13 +157,42 @@ func (w machineLook) hasSecret(selector fields.Selector) (there, asked bool) {
 	return len(l.Items) > 0, true
 }
 
-// pods finds further pods that matter to the machine's disks.
-func (w machineLook) pods(s *machinekind.Snapshot) {
-	seen := map[types.UID]bool{}
+// pods are those that matter to the machine: with the name of its next one, with its
+// labels, or with one of the claims of it and its attachments.
+func (w machineLook) pods(vm *spec.VirtualMachine, attachments []spec.VirtualMachineBlockDeviceAttachment) []corev1.Pod {
+	next := objects.PodName(vm.Name)
+	pod := one(w.look, kindPod, next, &corev1.Pod{})
+	out := w.podsBeside(vm, attachments, next)
+	if pod != nil {
+		out = append(out, *pod)
+		slices.SortFunc(out, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	return out
+}
+
+// ownPod is the pod that the next steps of a machine are about, of those with the name of
+// its next one or its labels; nil if there is none.
+func (w machineLook) ownPod(vm *spec.VirtualMachine) *corev1.Pod {
+	if vm == nil {
+		return nil
+	}
+	var l corev1.PodList
+	w.list(&l, byInstance, vm.Name)
+	if pod := one(w.look, kindPod, objects.PodName(vm.Name), &corev1.Pod{}); pod != nil {
+		l.Items = append(l.Items, *pod)
+	}
+	s := machinekind.Snapshot{VM: vm, Pods: l.Items}
+	return s.Pod()
+}
+
+// podsBeside are those but for the one with a name.
+func (w machineLook) podsBeside(vm *spec.VirtualMachine, attachments []spec.VirtualMachineBlockDeviceAttachment, name string) []corev1.Pod {
+	var out []corev1.Pod
+	seen := map[string]bool{name: true}
 	add := func(p *corev1.Pod) {
-		if p.Name != s.VM.Name && !seen[p.UID] {
-			seen[p.UID] = true
-			s.OtherPods = append(s.OtherPods, *p)
+		if !seen[p.Name] {
+			seen[p.Name] = true
+			out = append(out, *p)
 		}
 	}
 	list := func(index, value string) {
@@ -173,33 +202,36 @@ func (w machineLook) pods(s *machinekind.Snapshot) {
 			add(&l.Items[i])
 		}
 	}
-	list(byInstance, s.VM.Name)
-	for _, claim := range machinekind.UsedClaims(s.VM, s.Attachments) {
+	list(byInstance, vm.Name)
+	for _, claim := range machinekind.UsedClaims(vm, attachments) {
 		list(byClaim, claim)
 		for _, name := range objects.ClaimMachines(claim) {
-			if p := w.pod(name); p != nil && slices.Contains(objects.PodClaims(p), claim) {
+			if p := w.pod(objects.PodName(name)); p != nil && slices.Contains(objects.PodClaims(p), claim) {
 				add(p)
 			}
 		}
 	}
-	slices.SortFunc(s.OtherPods, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	return out
 }
 
 // portPods finds who has the ports of a node that a pod waits for.
-func (w machineLook) portPods(s *machinekind.Snapshot) {
-	for _, port := range machinekind.ContendedPorts(s.Pod) {
+func (w machineLook) portPods(pod *corev1.Pod) []corev1.Pod {
+	var out []corev1.Pod
+	for _, port := range machinekind.ContendedPorts(pod) {
 		if w.err != nil {
-			return
+			return nil
 		}
 		var l corev1.PodList
 		if err := w.cache.List(w.ctx, &l, client.MatchingFields{byHostPort: port}); err != nil {
 			w.err = fmt.Errorf("list pods by host port: %w", err)
 		}
-		s.PortPods = append(s.PortPods, l.Items...)
+		out = append(out, l.Items...)
 	}
-	slices.SortFunc(s.PortPods, func(a, b corev1.Pod) int {
+	slices.SortFunc(out, func(a, b corev1.Pod) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
+	return out
 }
 
 // pod is a pod of the cache, nil if there is none.

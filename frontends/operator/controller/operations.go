@@ -97,7 +97,6 @@ func (k *operations) observe(w *look) *sight[operationkind.Snapshot] {
 			s.Operations = append(s.Operations, *o)
 		}
 	}
-	s.Pod = one(w, kindPod, w.name, &corev1.Pod{})
 	key := types.NamespacedName{Namespace: w.namespace, Name: w.name}
 	stored := &machine{}
 	if w.err == nil {
@@ -106,6 +105,7 @@ func (k *operations) observe(w *look) *sight[operationkind.Snapshot] {
 			s.Machine, s.Unreadable = operated(stored)
 		}
 	}
+	s.Pod = machineLook{w}.ownPod(s.Machine)
 	if w.err == nil && operationkind.NeedsFresh(*s) {
 		fresh, found := &machine{}, false
 		s.Machine, s.Fresh = nil, true

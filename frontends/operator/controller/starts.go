@@ -243,15 +243,22 @@ func (t *turn) end() {
 	}
 }
 
-// otherPods are the pods that share disks with a machine: those that the caches
-// show now, and those that the turn knows of beside them.
-func (t *turn) otherPods(ctx context.Context, r *reader, s *machinekind.Snapshot) ([]corev1.Pod, error) {
+// pods are those that matter to a machine: with the name of its next one as observed,
+// others that the caches show now, and those that share disks with it of which the turn
+// knows beside them.
+func (t *turn) pods(ctx context.Context, r *reader, s *machinekind.Snapshot) ([]corev1.Pod, error) {
 	w := machineLook{&look{reader: r, ctx: ctx, namespace: t.namespace}}
-	shown := machinekind.Snapshot{VM: s.VM, Attachments: s.Attachments}
-	if w.pods(&shown); w.err != nil {
+	next := objects.PodName(s.VM.Name)
+	out := w.podsBeside(s.VM, s.Attachments, next)
+	if w.err != nil {
 		return nil, w.err
 	}
-	out, seen := shown.OtherPods, map[types.UID]bool{}
+	for i := range s.Pods {
+		if s.Pods[i].Name == next {
+			out = append(out, s.Pods[i])
+		}
+	}
+	seen := map[types.UID]bool{}
 	for i := range out {
 		seen[out[i].UID] = true
 	}

@@ -59,7 +59,7 @@ func TestAccelerated(t *testing.T) {
 		s.Settings.Privileged = rapid.Bool().Draw(t, "privileged")
 		there := rapid.Bool().Draw(t, "there is a pod")
 		if !there {
-			s.Pod = nil
+			setPod(&s, nil)
 			s.VM.Spec.VM.State = spec.StateStopped
 		}
 		want := "Unknown"

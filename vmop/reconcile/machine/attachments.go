@@ -32,7 +32,7 @@ func (d *decision) findMounts() {
 		return
 	}
 	d.mounts, d.exporter, d.exporterUntil = attachment.Mounts(attachment.Start{
-		Machine: d.vm, Attachments: d.s.Attachments, Claims: d.s.Claims, Pods: d.s.OtherPods, Now: d.s.Now,
+		Machine: d.vm, Attachments: d.s.Attachments, Claims: d.s.Claims, Pods: d.s.Pods, Now: d.s.Now,
 	})
 }
 
@@ -54,9 +54,9 @@ func (d *decision) exporting() bool {
 // anything to it yet. What the pod itself has, or is to have, the guest has from the
 // beginning.
 func (d *decision) attachments() []runnerconfig.Attachment {
-	mounts, exists := d.mounts, d.s.Pod != nil && d.s.Pod.UID != ""
+	mounts, exists := d.mounts, d.pod.pod != nil && d.pod.pod.UID != ""
 	if exists {
-		mounts = objects.AttachedBy(d.s.Pod)
+		mounts = objects.AttachedBy(d.pod.pod)
 	}
 	var all []*spec.VirtualMachineBlockDeviceAttachment
 	for i := range d.s.Attachments {
@@ -68,7 +68,7 @@ func (d *decision) attachments() []runnerconfig.Attachment {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	connection := func(a *spec.VirtualMachineBlockDeviceAttachment) *spec.AttachmentConnection {
-		if c := a.Status.Connection; c != nil && exists && c.PodUID == d.s.Pod.UID {
+		if c := a.Status.Connection; c != nil && exists && c.PodUID == d.pod.pod.UID {
 			return c
 		}
 		return nil

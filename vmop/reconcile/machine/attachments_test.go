@@ -30,7 +30,7 @@ func TestAttachmentsAreTold(t *testing.T) {
 		return *a
 	}
 	plan := w.decided(func(s *machine.Snapshot) {
-		pod := s.Pod.UID
+		pod := s.Pod().UID
 		s.Attachments = []spec.VirtualMachineBlockDeviceAttachment{
 			make("young", s.VM.Name, time.Minute, &spec.AttachmentConnection{PodUID: pod}),
 			make("old", s.VM.Name, time.Hour, &spec.AttachmentConnection{PodUID: pod, Address: "[fd00::1]:10809", Fingerprint: fingerprint, Detach: true}),
@@ -95,7 +95,7 @@ func nextPodHas(t *testing.T, mode *corev1.PersistentVolumeMode, under string) {
 	w := newWorld(func(string, int) int { return 0 }, func(s machine.Snapshot) reconcile.Plan {
 		s.Attachments, s.Claims = []spec.VirtualMachineBlockDeviceAttachment{*a}, append(slices.Clone(s.Claims), claim)
 		if exporting {
-			s.OtherPods = append(slices.Clone(s.OtherPods), exporter)
+			s.Pods = append(slices.Clone(s.Pods), exporter)
 		}
 		return machine.Decide(s)
 	})

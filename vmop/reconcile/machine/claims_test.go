@@ -171,7 +171,7 @@ func TestNoStartBesideAPodWithTheSameDisks(t *testing.T) {
 				t.Errorf("nobody looks for pods with claim %s", claim)
 			}
 			beside := s
-			beside.OtherPods = []corev1.Pod{other}
+			beside.Pods = []corev1.Pod{other}
 			if machine.Decide(beside).StartsPod() {
 				t.Errorf("the machine starts beside a pod with claim %s", claim)
 			}

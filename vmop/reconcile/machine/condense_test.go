@@ -18,19 +18,16 @@ import (
 
 // condensed is a snapshot as one has it who keeps little of each object.
 func condensed(s machine.Snapshot) machine.Snapshot {
-	if s.Pod != nil {
-		s.Pod = machine.CondensePod(s.Pod)
-	}
 	if s.ConfigMap != nil {
 		s.ConfigMap = machine.CondenseConfigMap(s.ConfigMap)
 	}
 	if s.Service != nil {
 		s.Service = machine.CondenseService(s.Service)
 	}
-	pods, secrets, claims := s.OtherPods, s.DisplaySecrets, s.Claims
-	s.OtherPods, s.DisplaySecrets, s.Claims = nil, nil, nil
+	pods, secrets, claims := s.Pods, s.DisplaySecrets, s.Claims
+	s.Pods, s.DisplaySecrets, s.Claims = nil, nil, nil
 	for i := range pods {
-		s.OtherPods = append(s.OtherPods, *machine.CondensePod(&pods[i]))
+		s.Pods = append(s.Pods, *machine.CondensePod(&pods[i]))
 	}
 	for i := range secrets {
 		s.DisplaySecrets = append(s.DisplaySecrets, *machine.CondenseSecret(&secrets[i]))
@@ -127,9 +124,9 @@ func disturb(t *rapid.T, s *machine.Snapshot) {
 			s.ConfigMap.Annotations[names.AnnotationResetCounter] = rapid.SampledFrom([]string{"", "x", "3"}).Draw(t, "value")
 		}
 	}
-	if s.Pod != nil && rapid.IntRange(0, 4).Draw(t, "pod") > 0 {
-		s.Pod.Status = somePodStatus(t, s.Pod.Name)
-		s.Pod.Spec.Containers[0].Image = "registry.example.org/runner"
+	if s.Pod() != nil && rapid.IntRange(0, 4).Draw(t, "pod") > 0 {
+		s.Pod().Status = somePodStatus(t, s.Pod().Name)
+		s.Pod().Spec.Containers[0].Image = "registry.example.org/runner"
 	}
 	for i := range s.Claims {
 		s.Claims[i].Status.Phase = rapid.SampledFrom([]corev1.PersistentVolumeClaimPhase{
@@ -141,8 +138,8 @@ func disturb(t *rapid.T, s *machine.Snapshot) {
 // objectsOf are the objects of a snapshot but the machine.
 func objectsOf(s *machine.Snapshot) []metav1.Object {
 	var out []metav1.Object
-	if s.Pod != nil {
-		out = append(out, s.Pod)
+	for i := range s.Pods {
+		out = append(out, &s.Pods[i])
 	}
 	if s.ConfigMap != nil {
 		out = append(out, s.ConfigMap)

@@ -22,7 +22,7 @@ const (
 
 // NamedCertificate is the name of the Secret that [Snapshot.Certificate] is to hold,
 // of a machine that is to start, or that changes are about to restart, and whose display
-// identifies itself; empty if none need be read. pod is the one of the machine's name.
+// identifies itself; empty if none need be read. pod is [Snapshot.Pod].
 func NamedCertificate(vm *spec.VirtualMachine, pod *corev1.Pod) string {
 	if pod != nil && !looksAhead(vm) || staysStopped(vm) || vm.DeletionTimestamp != nil || vm.Spec.VM.Display == nil || vm.Spec.VM.Display.TLS == nil || !encrypts(manifest.Defaulted(vm)) {
 		return ""

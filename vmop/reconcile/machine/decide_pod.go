@@ -91,21 +91,24 @@ func (d *decision) absent() {
 	case d.unmade && !d.configuration.ok():
 		d.running.follow(d.configuration)
 	case d.unmade:
-		d.running.wait(spec.ReasonPodNotFound, named(names.KindPod, d.vm.Name), "pod %s waits for the objects that it needs, which are being made; it follows when they are there", d.vm.Name)
+		d.running.wait(spec.ReasonPodNotFound, named(names.KindPod, d.nextPod()), "pod %s waits for the objects that it needs, which are being made; it follows when they are there", d.nextPod())
 	case d.disksInUse(), d.delayed(), d.unreported(), d.exporting():
 	case unnoted:
 		// With another pod there would be nothing left to tell it by: it is written
 		// first, and acted upon when it is seen there.
 		d.endIsNoted()
 	case d.unanswered():
-		d.running.wait(spec.ReasonPodNotFound, named(names.KindPod, d.vm.Name), "that the machine is to run is being noted; it is started then")
+		d.running.wait(spec.ReasonPodNotFound, named(names.KindPod, d.nextPod()), "that the machine is to run is being noted; it is started then")
 	default:
 		if d.do(reconcile.Create{Object: d.newPod()}, &d.running) {
 			d.creates = true
-			d.running.wait(spec.ReasonPodNotStarted, named(names.KindPod, d.vm.Name), waitsForNode, d.vm.Name)
+			d.running.wait(spec.ReasonPodNotStarted, named(names.KindPod, d.nextPod()), waitsForNode, d.nextPod())
 		}
 	}
 }
+
+// nextPod is the name of the pod that the machine gets next.
+func (d *decision) nextPod() string { return objects.PodName(d.vm.Name) }
 
 // newPod is the pod, with what must be known about it later.
 func (d *decision) newPod() *corev1.Pod {
@@ -157,7 +160,7 @@ func (d *decision) limited() bool {
 		r, _ := objects.RecordedRequests(d.pod.pod)
 		return r.Limited
 	}
-	create := reconcile.Target{Verb: "create", Kind: names.KindPod, Name: d.vm.Name}
+	create := reconcile.Target{Verb: "create", Kind: names.KindPod, Name: d.nextPod()}
 	return slices.ContainsFunc(d.s.Failures, func(f reconcile.Failure) bool { return f.Target == create && f.WantsLimits() })
 }
 
@@ -225,13 +228,10 @@ func bytesText(n int64) string { return resource.NewQuantity(n, resource.BinaryS
 // pod that is being deleted may until it is gone: its node may be alive though
 // nobody hears of it.
 func (d *decision) disksInUse() bool {
-	for i := range d.s.OtherPods {
-		pod := &d.s.OtherPods[i]
-		if finished(pod) || pod.Name == d.vm.Name {
-			continue
-		}
+	for i, role := range d.s.roles() {
+		pod := &d.s.Pods[i]
 		name := d.usedBy(pod)
-		if name == "" {
+		if role != roleSharing || name == "" {
 			continue
 		}
 		if !watched(pod) {
@@ -312,10 +312,10 @@ func (d *decision) unreported() bool {
 // endIsNoted is what a machine waits for whose pod is gone, and whose status does not
 // say so yet.
 func (d *decision) endIsNoted() {
-	d.running.wait(spec.ReasonPodNotFound, named(names.KindPod, d.vm.Name), "the end of the former pod %s is being noted; the machine is started again then", d.vm.Name)
+	d.running.wait(spec.ReasonPodNotFound, named(names.KindPod, d.nextPod()), "the end of the former pod %s is being noted; the machine is started again then", d.nextPod())
 }
 
-// foreign is for a pod that has the machine's name and is not the machine's.
+// foreign is for a pod that has the name of the machine's next one and is not the machine's.
 func (d *decision) foreign() {
 	pod := d.pod.pod
 	former := false
@@ -328,7 +328,7 @@ func (d *decision) foreign() {
 	case former && pod.DeletionTimestamp != nil:
 		until, object := d.untilGone(pod)
 		d.running.problem(spec.ReasonDisksInUse, object, "pod %s of the former machine of this name is being deleted%s", pod.Name, until)
-	case isOrphan(pod) && pod.DeletionTimestamp != nil:
+	case isOrphan(pod, d.vm.Name) && pod.DeletionTimestamp != nil:
 		until, object := d.untilGone(pod)
 		d.running.problem(spec.ReasonDisksInUse, object, "pod %s, which the former machine of this name has left, is being deleted%s", pod.Name, until)
 	case former:

@@ -36,7 +36,7 @@ const (
 
 // NeededSecrets are the Secrets whose states [Snapshot.Secrets] is to have, of a
 // machine that is to start, or that changes are about to restart; none if none need be
-// looked for. pod is the one of the machine's name.
+// looked for. pod is [Snapshot.Pod].
 func NeededSecrets(vm *spec.VirtualMachine, pod *corev1.Pod) []NeededSecret {
 	if pod != nil && !looksAhead(vm) || staysStopped(vm) || vm.DeletionTimestamp != nil {
 		return nil

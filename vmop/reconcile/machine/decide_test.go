@@ -148,7 +148,7 @@ func TestFewWritesToStop(t *testing.T) {
 // What is observed of a pod may be behind what is observed of its machine.
 func TestStoppedReportWaitsForPod(t *testing.T) {
 	w := running(t, nil)
-	gone := func(s *machine.Snapshot) { s.Pod = nil }
+	gone := func(s *machine.Snapshot) { setPod(s, nil) }
 	at := spec.FindCondition(get[*spec.VirtualMachine](w, theVM).Status.Conditions, spec.ConditionRunning).LastTransitionTime.Time
 	w.now = at.Add(10 * time.Second)
 	p := w.decided(gone)
@@ -326,8 +326,8 @@ func TestFailuresInARow(t *testing.T) {
 		p := w.decided(func(s *machine.Snapshot) {
 			s.VM.Generation = tt.generation
 			s.VM.Status.LastEnd = &spec.MachineEnd{PodUID: "former", Failures: 3, ObservedGeneration: 1}
-			s.Pod.Status.Phase = corev1.PodFailed
-			s.Pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+			s.Pod().Status.Phase = corev1.PodFailed
+			s.Pod().Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 				Message: outcome(tt.cause), StartedAt: metav1.NewTime(now.Add(-tt.ran)), FinishedAt: metav1.NewTime(now),
 			}}
 		})
@@ -385,7 +385,7 @@ func TestResetRequests(t *testing.T) {
 func TestStartedManifestUnreadable(t *testing.T) {
 	for _, text := range []string{"", "{", `{"generation":9}`, "null"} {
 		w := running(t, nil)
-		p := w.decided(func(s *machine.Snapshot) { s.Pod.Annotations[names.AnnotationStarted] = text })
+		p := w.decided(func(s *machine.Snapshot) { s.Pod().Annotations[names.AnnotationStarted] = text })
 		if reason, _ := said(p, spec.ConditionAwaitingRestart); reason != spec.ReasonUnexpectedState {
 			t.Errorf("%q: %s", text, reason)
 		}
@@ -479,7 +479,7 @@ func TestNameTaken(t *testing.T) {
 		p := w.decided(func(s *machine.Snapshot) {
 			s.ConfigMap = nil
 			if other != "pod" {
-				s.Pod = nil
+				setPod(s, nil)
 			} else {
 				s.Service = nil
 			}
@@ -561,7 +561,7 @@ func TestPodOfOthersUsesADisk(t *testing.T) {
 		wake time.Time
 	}{{user, w.now.Add(10 * time.Second)}, {runner, time.Time{}}} {
 		p := w.decided(func(s *machine.Snapshot) {
-			s.Pod, s.OtherPods = nil, []corev1.Pod{test.pod}
+			s.Pods = []corev1.Pod{test.pod}
 			s.VM = s.VM.DeepCopy()
 			s.VM.Status = spec.VirtualMachineStatus{}
 		})
@@ -611,7 +611,7 @@ func TestPodProblems(t *testing.T) {
 	for _, tt := range tests {
 		w := running(t, nil)
 		p := w.decided(func(s *machine.Snapshot) {
-			s.Pod.Status = tt.status
+			s.Pod().Status = tt.status
 		})
 		reason, message := said(p, spec.ConditionPodReady)
 		if reason != tt.reason || !strings.Contains(message, tt.message) {
@@ -629,8 +629,8 @@ func TestPodProblems(t *testing.T) {
 func TestNodeLost(t *testing.T) {
 	w := running(t, nil)
 	p := w.decided(func(s *machine.Snapshot) {
-		s.Pod.Status.ContainerStatuses[0].Ready = true
-		s.Pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+		s.Pod().Status.ContainerStatuses[0].Ready = true
+		s.Pod().Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
 	})
 	if reason, message := said(p, spec.ConditionPodReady); reason != spec.ReasonNodeLost || len(p.Actions) > 0 {
 		t.Errorf("%s: %s, %v", reason, message, targets(p))
@@ -715,7 +715,7 @@ func TestTheEndOfAContainerIsNoWarning(t *testing.T) {
 	w := running(t, nil)
 	ended := func(at time.Time) func(*machine.Snapshot) {
 		return func(s *machine.Snapshot) {
-			s.Pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(at)}}
+			s.Pod().Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(at)}}
 		}
 	}
 	if p := w.decided(ended(w.now)); len(p.Events)+len(p.Statuses)+len(p.Actions) > 0 || p.Wake.IsZero() {
@@ -1098,7 +1098,7 @@ func TestRefusedByTheAdministrator(t *testing.T) {
 	if len(p.Actions) > 0 || len(p.Events) != 1 || p.Events[0].Type != corev1.EventTypeWarning {
 		t.Errorf("%v, %v", targets(p), p.Events)
 	}
-	if p := w.decided(func(s *machine.Snapshot) { s.Pod = nil; closed(s) }); p.StartsPod() {
+	if p := w.decided(func(s *machine.Snapshot) { setPod(s, nil); closed(s) }); p.StartsPod() {
 		t.Error("the machine is started")
 	}
 	p = w.decided(func(s *machine.Snapshot) { s.Settings.Allowed = objects.Allowed{NodeName: true} })
@@ -1180,15 +1180,15 @@ func TestDeletion(t *testing.T) {
 		actions []string
 	}{
 		"its pod runs":               {func(*machine.Snapshot) {}, []string{"delete Pod web"}},
-		"its pod has ended":          {func(s *machine.Snapshot) { s.Pod.Status.Phase = corev1.PodFailed }, []string{"patch VirtualMachine web"}},
-		"it has no pod":              {func(s *machine.Snapshot) { s.Pod = nil }, []string{"patch VirtualMachine web"}},
-		"the pod is somebody else's": {func(s *machine.Snapshot) { s.Pod.OwnerReferences[0].UID = "other" }, []string{"patch VirtualMachine web"}},
-		"its pod was left already":   {func(s *machine.Snapshot) { s.Pod.OwnerReferences = nil }, []string{"patch Pod web", "patch VirtualMachine web"}},
+		"its pod has ended":          {func(s *machine.Snapshot) { s.Pod().Status.Phase = corev1.PodFailed }, []string{"patch VirtualMachine web"}},
+		"it has no pod":              {func(s *machine.Snapshot) { setPod(s, nil) }, []string{"patch VirtualMachine web"}},
+		"the pod is somebody else's": {func(s *machine.Snapshot) { s.Pod().OwnerReferences[0].UID = "other" }, []string{"patch VirtualMachine web"}},
+		"its pod was left already":   {func(s *machine.Snapshot) { s.Pod().OwnerReferences = nil }, []string{"patch Pod web", "patch VirtualMachine web"}},
 		"the pod is a copy": {func(s *machine.Snapshot) {
-			s.Pod.OwnerReferences, s.Pod.Annotations[names.AnnotationMadeFor] = nil, "other"
+			s.Pod().OwnerReferences, s.Pod().Annotations[names.AnnotationMadeFor] = nil, "other"
 		}, []string{"patch VirtualMachine web"}},
-		"its node is lost":         {func(s *machine.Snapshot) { s.Pod.Status.Phase = corev1.PodUnknown }, []string{"delete Pod web"}},
-		"its pod is being deleted": {func(s *machine.Snapshot) { s.Pod.DeletionTimestamp = &metav1.Time{Time: s.Now} }, nil},
+		"its node is lost":         {func(s *machine.Snapshot) { s.Pod().Status.Phase = corev1.PodUnknown }, []string{"delete Pod web"}},
+		"its pod is being deleted": {func(s *machine.Snapshot) { s.Pod().DeletionTimestamp = &metav1.Time{Time: s.Now} }, nil},
 		"nothing of it is understood": {func(s *machine.Snapshot) {
 			s.Bare, s.VM.Spec, s.VM.Status = true, spec.VirtualMachineSpec{}, spec.VirtualMachineStatus{}
 		}, []string{"delete Pod web"}},
@@ -1197,7 +1197,8 @@ func TestDeletion(t *testing.T) {
 			s.VM.Finalizers = append(s.VM.Finalizers, metav1.FinalizerOrphanDependents)
 		}, []string{"patch Pod web", "patch VirtualMachine web"}},
 		"somebody else keeps it": {func(s *machine.Snapshot) {
-			s.Pod, s.VM.Finalizers = nil, append(s.VM.Finalizers, "example.org/audit")
+			setPod(s, nil)
+			s.VM.Finalizers = append(s.VM.Finalizers, "example.org/audit")
 		}, []string{"patch VirtualMachine web"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -43,13 +43,15 @@ func (d *decision) dropUserData() {
 	if u := objects.PickUserData(d.vm, d.s.UserData, d.s.UserDataHolders); u.Holder != nil {
 		kept = u.Holder.Name
 	}
-	used := ""
-	if pod := d.s.Pod; pod != nil && !finished(pod) {
-		used = pod.Annotations[names.AnnotationUserData]
+	used := map[string]bool{}
+	for i := range d.s.Pods {
+		if pod := &d.s.Pods[i]; !finished(pod) {
+			used[pod.Annotations[names.AnnotationUserData]] = true
+		}
 	}
 	for i := range d.s.UserDataHolders {
 		h := &d.s.UserDataHolders[i]
-		if h.DeletionTimestamp != nil || h.Name == kept || h.Name == used || !objects.IsUserDataHolder(d.vm.Name, h) ||
+		if h.DeletionTimestamp != nil || h.Name == kept || used[h.Name] || !objects.IsUserDataHolder(d.vm.Name, h) ||
 			len(h.OwnerReferences) > 0 && !d.owned(h) {
 			continue
 		}

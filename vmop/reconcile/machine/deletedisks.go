@@ -101,8 +101,8 @@ func (d *decision) keeps(pvc *corev1.PersistentVolumeClaim) string {
 	if slices.Contains(d.s.Mentioned, pvc.Name) {
 		return "another machine mentions it"
 	}
-	for i := range d.s.OtherPods {
-		if pod := &d.s.OtherPods[i]; !finished(pod) && slices.Contains(objects.PodClaims(pod), pvc.Name) {
+	for i := range d.s.Pods {
+		if pod := &d.s.Pods[i]; !finished(pod) && slices.Contains(objects.PodClaims(pod), pvc.Name) {
 			return "pod " + pod.Name + " uses it"
 		}
 	}

@@ -78,7 +78,7 @@ func TestDisksGoWithTheirMachine(t *testing.T) {
 			case 3:
 				pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "backup"}}
 				pod.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c.Name}}}}
-				s.OtherPods = append(s.OtherPods, pod)
+				s.Pods = append(s.Pods, pod)
 			default:
 				want = append(want, c.Name)
 			}
@@ -123,14 +123,14 @@ func TestDisksGoWithTheirMachine(t *testing.T) {
 func TestDisksWait(t *testing.T) {
 	vm := &spec.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "apps", UID: "u"}}
 	s := goingWith(vm, spec.DeletionDelete)
-	s.Pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+	s.Pods = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{
 		Name: "web", UID: "p", DeletionTimestamp: s.VM.DeletionTimestamp, OwnerReferences: []metav1.OwnerReference{{UID: "u"}},
-	}}
-	s.Pod.Status.Phase = corev1.PodRunning
+	}}}
+	s.Pod().Status.Phase = corev1.PodRunning
 	if p := machine.Decide(s); len(deletedClaims(p)) > 0 || len(deletedSecrets(p)) > 0 || p.Releases() {
 		t.Errorf("while the guest shuts down: %+v", p.Actions)
 	}
-	s.Pod = nil
+	s.Pods = nil
 	if got := deletedClaims(machine.Decide(s)); !slices.Equal(got, []string{"web-runner-data"}) {
 		t.Errorf("deleted: %v", got)
 	}

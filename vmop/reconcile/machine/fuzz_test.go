@@ -21,10 +21,10 @@ func FuzzAnnotations(f *testing.F) {
 		w.work()
 	}
 	stopped, _ := w.snapshot()
-	stopped.Pod = nil
+	stopped.Pods = nil
 	running, _ := w.snapshot()
 	f.Add("restart:1", "system=0a1b2c3d", "1", "now", "")
-	f.Add("start", "", "x", "", running.Pod.Annotations[names.AnnotationStarted])
+	f.Add("start", "", "x", "", running.Pod().Annotations[names.AnnotationStarted])
 	f.Add("stop:", "system=,system=a,,=", "-1", "\x7f", `{"generation":1,"spec":{"vm":{"disks":[{}]}}}`)
 	f.Fuzz(func(t *testing.T, power, disk, reset, force, pod string) {
 		size := 0
@@ -39,12 +39,12 @@ func FuzzAnnotations(f *testing.F) {
 			s.VM.Annotations = map[string]string{
 				names.AnnotationPowerRequest: power, names.AnnotationNewDisk: disk, names.AnnotationResetRequest: reset, names.AnnotationForceStop: force,
 			}
-			if s.Pod != nil {
-				s.Pod = s.Pod.DeepCopy()
-				for k := range s.Pod.Annotations {
-					s.Pod.Annotations[k] = pod
+			if s.Pod() != nil {
+				setPod(&s, s.Pod().DeepCopy())
+				for k := range s.Pod().Annotations {
+					s.Pod().Annotations[k] = pod
 				}
-				s.Pod.Annotations[names.AnnotationCertificate] = pod
+				s.Pod().Annotations[names.AnnotationCertificate] = pod
 			}
 			s.ConfigMap = s.ConfigMap.DeepCopy()
 			s.ConfigMap.Annotations[names.AnnotationGranted], s.ConfigMap.Annotations[names.AnnotationResetCounter] = pod, reset

@@ -48,8 +48,8 @@ func anyStatus(t *rapid.T, s *machine.Snapshot) spec.VirtualMachineStatus {
 		return metav1.NewTime(s.Now.Add(time.Duration(rapid.IntRange(-90000, 90000).Draw(t, what)) * time.Second))
 	}
 	uids := []types.UID{"", "another"}
-	if s.Pod != nil {
-		uids = append(uids, s.Pod.UID)
+	if s.Pod() != nil {
+		uids = append(uids, s.Pod().UID)
 	}
 	generation := func(what string) int64 { return s.VM.Generation + int64(rapid.IntRange(-1, 1).Draw(t, what)) }
 	out := spec.VirtualMachineStatus{
@@ -119,8 +119,8 @@ func TestNothingInAStatusBecomesAWriteToASpec(t *testing.T) {
 		if !there || s.VM == nil {
 			return
 		}
-		if s.Pod != nil && rapid.Bool().Draw(t, "the pod is gone") {
-			s.Pod = nil
+		if s.Pod() != nil && rapid.Bool().Draw(t, "the pod is gone") {
+			setPod(&s, nil)
 		}
 		vm := s.VM.DeepCopy()
 		vm.Status = anyStatus(t, &s)
@@ -132,7 +132,7 @@ func TestNothingInAStatusBecomesAWriteToASpec(t *testing.T) {
 		if want := map[string]any{"spec": map[string]any{"vm": map[string]any{"state": "Stopped"}}}; len(writes) > 1 || !reflect.DeepEqual(writes[0].(reconcile.Patch).Fields, want) {
 			t.Fatalf("%+v", writes)
 		}
-		if !saysPoweredOff(s.Pod, vm) || !vm.Spec.GuestShutdownStops || vm.Spec.VM.State != spec.StateRunning {
+		if !saysPoweredOff(s.Pod(), vm) || !vm.Spec.GuestShutdownStops || vm.Spec.VM.State != spec.StateRunning {
 			data, _ := json.Marshal(vm.Status)
 			t.Fatalf("%+v because of the status %s", writes, data)
 		}
@@ -169,15 +169,15 @@ func TestForgedEndStopsNoMachine(t *testing.T) {
 		w.observeAll()
 	}
 	s, _ := w.snapshot()
-	if s.Pod == nil {
+	if s.Pod() == nil {
 		t.Fatal("no pod")
 	}
-	s.VM.Status.LastEnd = &spec.MachineEnd{PodUID: s.Pod.UID, Cause: string(runnerconfig.CauseGuestShutdown), Time: metav1.NewTime(s.Now), ObservedGeneration: s.VM.Generation}
-	failed := s.Pod.DeepCopy()
+	s.VM.Status.LastEnd = &spec.MachineEnd{PodUID: s.Pod().UID, Cause: string(runnerconfig.CauseGuestShutdown), Time: metav1.NewTime(s.Now), ObservedGeneration: s.VM.Generation}
+	failed := s.Pod().DeepCopy()
 	failed.Status.Phase = corev1.PodFailed
 	failed.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "web", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: outcome(runnerconfig.CauseQEMUFailure)}}}}
-	for name, pod := range map[string]*corev1.Pod{"runs": s.Pod, "has failed": failed, "is gone": nil} {
-		s.Pod = pod
+	for name, pod := range map[string]*corev1.Pod{"runs": s.Pod().DeepCopy(), "has failed": failed, "is gone": nil} {
+		setPod(&s, pod)
 		if writes := specWrites(machine.Decide(s)); len(writes) > 0 {
 			t.Errorf("the pod %s: %+v", name, writes)
 		}
@@ -196,13 +196,13 @@ func TestShutdownStopsUnlessSomebodyDecidedSince(t *testing.T) {
 		w.observeAll()
 	}
 	s, _ := w.snapshot()
-	s.Pod = s.Pod.DeepCopy()
-	s.Pod.Status.Phase = corev1.PodSucceeded
-	s.Pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "web", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: outcome(runnerconfig.CauseGuestShutdown)}}}}
+	setPod(&s, s.Pod().DeepCopy())
+	s.Pod().Status.Phase = corev1.PodSucceeded
+	s.Pod().Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "web", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: outcome(runnerconfig.CauseGuestShutdown)}}}}
 	if writes := specWrites(machine.Decide(s)); len(writes) > 0 {
 		t.Errorf("before it is noted: %+v", writes)
 	}
-	s.VM.Status.LastEnd = &spec.MachineEnd{PodUID: s.Pod.UID, Cause: string(runnerconfig.CauseGuestShutdown), Time: metav1.NewTime(s.Now), ObservedGeneration: s.VM.Generation}
+	s.VM.Status.LastEnd = &spec.MachineEnd{PodUID: s.Pod().UID, Cause: string(runnerconfig.CauseGuestShutdown), Time: metav1.NewTime(s.Now), ObservedGeneration: s.VM.Generation}
 	if writes := specWrites(machine.Decide(s)); len(writes) != 1 {
 		t.Errorf("when it is noted: %+v", writes)
 	}
@@ -301,7 +301,7 @@ func TestOnlyWhatItsAuthorWroteIsBelieved(t *testing.T) {
 		if !there || s.VM == nil || s.VM.DeletionTimestamp != nil {
 			return
 		}
-		if s.Pod != nil && s.Pod.Annotations[names.AnnotationApplied] == "" {
+		if s.Pod() != nil && s.Pod().Annotations[names.AnnotationApplied] == "" {
 			return // VM-Operator's
 		}
 		vm := s.VM.DeepCopy()

@@ -110,8 +110,8 @@ func TestTakenHostPortsAreNamed(t *testing.T) {
 	}}}
 	w := running(t, nil)
 	_, got := said(w.decided(func(s *machine.Snapshot) {
-		s.Pod.Spec.NodeName, s.Pod.Spec.Containers, s.Pod.Status = "", mine.Spec.Containers, mine.Status
-		s.PortPods = []corev1.Pod{*s.Pod, pod(s.Pod.Namespace, "desk", "n1"), pod("secret", "project-x", "n2"), done}
+		s.Pod().Spec.NodeName, s.Pod().Spec.Containers, s.Pod().Status = "", mine.Spec.Containers, mine.Status
+		s.PortPods = []corev1.Pod{*s.Pod(), pod(s.Pod().Namespace, "desk", "n1"), pod("secret", "project-x", "n2"), done}
 	}), spec.ConditionPodReady)
 	want := "no node takes pod web: 0/2 nodes are available: 2 node(s) didn't have free ports for the requested pod ports. preemption: not eligible; " +
 		"port 5910 of spec.vm.display.spice.port is a port of the node and taken by a machine of another namespace on node n2, spec.vm.display.spice.port of machine desk on node n1; " +

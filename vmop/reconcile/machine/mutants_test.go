@@ -105,23 +105,42 @@ func pretendConfig(s *machine.Snapshot) {
 	}
 }
 
+// setPod makes a pod the one that the steps of a snapshot's machine are about; nil takes
+// that away.
+func setPod(s *machine.Snapshot, pod *corev1.Pod) {
+	if has := s.Pod(); has != nil {
+		uid := has.UID
+		s.Pods = slices.DeleteFunc(slices.Clone(s.Pods), func(p corev1.Pod) bool { return p.UID == uid })
+	}
+	if pod != nil {
+		s.Pods = append(s.Pods, *pod)
+	}
+}
+
+// noOthers takes away all other pods.
+func noOthers(s *machine.Snapshot) {
+	own := s.Pod()
+	s.Pods = slices.DeleteFunc(slices.Clone(s.Pods), func(p corev1.Pod) bool { return own == nil || p.UID != own.UID })
+}
+
 func machineMutants() []mutant {
 	return []mutant{
 		{
 			fault: "the pods of others are not looked at", promise: "a disk has one machine",
-			before: func(s *machine.Snapshot) { s.OtherPods = nil },
+			before: noOthers,
 		},
 		{
 			fault: "a pod that is being deleted counts as gone from the disks", promise: "a disk has one machine",
 			before: func(s *machine.Snapshot) {
-				s.OtherPods = slices.DeleteFunc(s.OtherPods, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
+				own := s.Pod()
+				s.Pods = slices.DeleteFunc(s.Pods, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil && (own == nil || p.UID != own.UID) })
 			},
 		},
 		{
-			fault: "the pod has a name of its own each time", promise: "a disk has one machine", or: "what is wanted is reached",
+			fault: "the pod has a name of its own each time", promise: "at most one guest of a machine executes", or: "what is wanted is reached",
 			before: func(s *machine.Snapshot) {
-				if s.Pod != nil && s.Pod.DeletionTimestamp != nil {
-					s.Pod = nil
+				if s.Pod() != nil && s.Pod().DeletionTimestamp != nil {
+					setPod(s, nil)
 				}
 			},
 			after: each(func(s *machine.Snapshot, a reconcile.Create) reconcile.Action {
@@ -134,16 +153,16 @@ func machineMutants() []mutant {
 		{
 			fault: "a pod in deletion is deleted again", promise: "a pod is deleted again only to hurry",
 			before: func(s *machine.Snapshot) {
-				if s.Pod != nil {
-					s.Pod.DeletionTimestamp = nil
+				if s.Pod() != nil {
+					s.Pod().DeletionTimestamp = nil
 				}
 			},
 		},
 		{
 			fault: "a machine is let go while its guest shuts down", promise: "a machine is seen until its guest has ended",
 			before: func(s *machine.Snapshot) {
-				if s.Pod != nil && s.VM.DeletionTimestamp != nil && s.Pod.DeletionTimestamp != nil {
-					s.Pod = nil
+				if s.Pod() != nil && s.VM.DeletionTimestamp != nil && s.Pod().DeletionTimestamp != nil {
+					setPod(s, nil)
 				}
 			},
 		},
@@ -174,8 +193,8 @@ func machineMutants() []mutant {
 		{
 			fault: "the pod of a former machine is taken for this one's", promise: "pods of others are left alone",
 			before: func(s *machine.Snapshot) {
-				if s.Pod != nil {
-					s.Pod.OwnerReferences[0].UID = s.VM.UID
+				if s.Pod() != nil {
+					s.Pod().OwnerReferences[0].UID = s.VM.UID
 				}
 			},
 		},
@@ -198,8 +217,8 @@ func machineMutants() []mutant {
 		{
 			fault: "a running machine is stopped for a change", promise: "a pod that runs as it should is left alone",
 			after: func(s *machine.Snapshot, p *reconcile.Plan) {
-				if s.Pod != nil && len(p.Actions) > 0 && s.Pod.DeletionTimestamp == nil && s.Pod.Status.Phase == corev1.PodRunning {
-					p.Actions = append(p.Actions, reconcile.DeletePod{Name: "web", UID: s.Pod.UID, GraceSeconds: int64(*s.VM.Spec.VM.PowerdownTimeout) + 30})
+				if s.Pod() != nil && len(p.Actions) > 0 && s.Pod().DeletionTimestamp == nil && s.Pod().Status.Phase == corev1.PodRunning {
+					p.Actions = append(p.Actions, reconcile.DeletePod{Name: "web", UID: s.Pod().UID, GraceSeconds: int64(*s.VM.Spec.VM.PowerdownTimeout) + 30})
 				}
 			},
 		},
@@ -236,8 +255,8 @@ func machineMutants() []mutant {
 		{
 			fault: "what was given away is forgotten", promise: "what was given away is remembered",
 			before: func(s *machine.Snapshot) {
-				if s.Pod != nil {
-					delete(s.Pod.Annotations, names.AnnotationDataOwner)
+				if s.Pod() != nil {
+					delete(s.Pod().Annotations, names.AnnotationDataOwner)
 				}
 			},
 		},
@@ -314,8 +333,8 @@ func machineMutants() []mutant {
 		{
 			fault: "nobody looks what waits for a restart", promise: "a reset by the guest applies what waits",
 			before: func(s *machine.Snapshot) {
-				if s.Pod != nil {
-					delete(s.Pod.Annotations, names.AnnotationStarted)
+				if s.Pod() != nil {
+					delete(s.Pod().Annotations, names.AnnotationStarted)
 				}
 			},
 		},
@@ -435,7 +454,7 @@ func machineMutants() []mutant {
 		{
 			fault: "a guest that powered off is stopped whatever was decided since", promise: "a decision is respected", or: "an event is told once",
 			before: func(s *machine.Snapshot) {
-				if e := s.VM.Status.LastEnd; e != nil && s.Pod != nil && e.PodUID == s.Pod.UID {
+				if e := s.VM.Status.LastEnd; e != nil && s.Pod() != nil && e.PodUID == s.Pod().UID {
 					s.VM.Status.LastEnd = nil
 				}
 			},
@@ -462,8 +481,8 @@ func machineMutants() []mutant {
 		{
 			fault: "a pod that goes is told of changes", promise: "a pod that goes is left alone",
 			after: func(s *machine.Snapshot, p *reconcile.Plan) {
-				if s.Pod != nil && s.Pod.DeletionTimestamp != nil && s.VM.DeletionTimestamp == nil {
-					p.Actions = append(p.Actions, reconcile.AnnotatePod{Name: s.Pod.Name, UID: s.Pod.UID})
+				if s.Pod() != nil && s.Pod().DeletionTimestamp != nil && s.VM.DeletionTimestamp == nil {
+					p.Actions = append(p.Actions, reconcile.AnnotatePod{Name: s.Pod().Name, UID: s.Pod().UID})
 				}
 			},
 		},
@@ -593,8 +612,8 @@ func machineMutants() []mutant {
 		{
 			fault: "pods are resized where no node does that", promise: "a node that does not resize pods is not asked to",
 			after: func(s *machine.Snapshot, p *reconcile.Plan) {
-				if s.Pod != nil && s.VM.DeletionTimestamp == nil {
-					p.Actions = append(p.Actions, reconcile.ResizePod{Name: s.Pod.Name, UID: s.Pod.UID, ResourceVersion: s.Pod.ResourceVersion})
+				if s.Pod() != nil && s.VM.DeletionTimestamp == nil {
+					p.Actions = append(p.Actions, reconcile.ResizePod{Name: s.Pod().Name, UID: s.Pod().UID, ResourceVersion: s.Pod().ResourceVersion})
 				}
 			},
 		},
@@ -632,7 +651,7 @@ func policyMutants() []mutant {
 		{
 			fault: "an automatic restart trusts that Secrets are there", promise: "a pod that runs as it should is left alone", or: "a pod that has started is not replaced",
 			before: func(s *machine.Snapshot) {
-				if s.Pod == nil {
+				if s.Pod() == nil {
 					return
 				}
 				s.Secrets = map[string]machine.SecretState{"web-init": machine.SecretThere}
@@ -650,7 +669,7 @@ func policyMutants() []mutant {
 			fault: "a machine is started before the request is noted", promise: "a start is noted before there is a pod",
 			after: func(s *machine.Snapshot, p *reconcile.Plan) {
 				request, power := s.VM.Annotations[names.AnnotationPowerRequest], s.VM.Status.Power
-				if s.Pod != nil || power == nil || power.Request == request || !strings.HasPrefix(request, string(machine.VerbStart)) {
+				if s.Pod() != nil || power == nil || power.Request == request || !strings.HasPrefix(request, string(machine.VerbStart)) {
 					return
 				}
 				aware := *s
@@ -663,7 +682,7 @@ func policyMutants() []mutant {
 			fault: "the end of a pod that is gone is noted beside the next one", promise: "an end is noted before there is another pod",
 			after: func(s *machine.Snapshot, p *reconcile.Plan) {
 				for _, st := range p.Statuses {
-					if _, notes := st.Status["lastEnd"]; !notes || s.VM.Status.RunnerEnd == nil || s.Pod != nil {
+					if _, notes := st.Status["lastEnd"]; !notes || s.VM.Status.RunnerEnd == nil || s.Pod() != nil {
 						continue
 					}
 					unaware := *s
@@ -681,9 +700,11 @@ func policyMutants() []mutant {
 func (m *mutant) decide(s machine.Snapshot) reconcile.Plan {
 	mine := s
 	if m.before != nil {
-		mine.VM, mine.Pod = s.VM.DeepCopy(), s.Pod.DeepCopy()
-		mine.ConfigMap = s.ConfigMap.DeepCopy()
-		mine.OtherPods = slices.Clone(s.OtherPods)
+		mine.VM, mine.ConfigMap = s.VM.DeepCopy(), s.ConfigMap.DeepCopy()
+		mine.Pods = make([]corev1.Pod, len(s.Pods))
+		for i := range s.Pods {
+			s.Pods[i].DeepCopyInto(&mine.Pods[i])
+		}
 		m.before(&mine)
 	}
 	p := machine.Decide(mine)

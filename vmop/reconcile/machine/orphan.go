@@ -29,12 +29,12 @@ import (
 // orphanRecord is the annotation of a pod whose machine is let go.
 func orphanRecord(vm, pod types.UID) string { return string(vm) + " " + string(pod) }
 
-// isOrphan reports whether an operator has let a machine of the pod's name go without
-// the pod, which nobody has taken since.
-func isOrphan(pod *corev1.Pod) bool {
+// isOrphan reports whether an operator has let a machine of a name go without the pod,
+// which nobody has taken since.
+func isOrphan(pod *corev1.Pod, vm string) bool {
 	_, of, ok := strings.Cut(pod.Annotations[names.AnnotationOrphaned], " ")
 	l := pod.Labels
-	return ok && of == string(pod.UID) && len(pod.OwnerReferences) == 0 && watched(pod) && l[names.LabelInstance] == pod.Name
+	return ok && of == string(pod.UID) && len(pod.OwnerReferences) == 0 && watched(pod) && l[names.LabelInstance] == vm
 }
 
 // leaves reports whether the pod of a machine that is being deleted is to run on: the

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -11,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// podState is what a pod of the machine's name is to the machine.
+// podState is how the machine's foremost pod is, see [Snapshot.Pod].
 type podState int
 
 const (
@@ -41,15 +42,15 @@ type podView struct {
 }
 
 func lookAtPod(s *Snapshot, vm *spec.VirtualMachine) podView {
-	pod := s.Pod
+	pod, role := s.foremost()
 	if pod == nil {
 		return podView{}
 	}
 	v := podView{pod: pod, container: runnerOf(pod, vm.Name)}
 	switch {
-	case !ownedBy(pod, s.VM) && s.VM.DeletionTimestamp == nil && s.VM.UID != "" && pod.DeletionTimestamp == nil && isOrphan(pod):
+	case role == roleOrphaned:
 		v.state = podOrphaned
-	case !ownedBy(pod, s.VM):
+	case role != roleActive:
 		v.state = podForeign
 	case pod.DeletionTimestamp != nil:
 		v.state = podTerminating
@@ -87,6 +88,9 @@ func runnerContainer(pod *corev1.Pod, name string) *corev1.Container {
 	return found
 }
 
+// machineOf is the name of the machine that a pod is of.
+func machineOf(pod *corev1.Pod) string { return cmp.Or(pod.Labels[names.LabelInstance], pod.Name) }
+
 // hinderingInit is what a pod says of a container before the runner that has not
 // ended well, because of which the runner has not started; nil if there is none.
 func hinderingInit(pod *corev1.Pod) *corev1.ContainerStatus {
@@ -101,7 +105,7 @@ func hinderingInit(pod *corev1.Pod) *corev1.ContainerStatus {
 // WaitsFor is why nothing of a machine's pod has run yet; empty if something has,
 // or if it never will.
 func WaitsFor(pod *corev1.Pod) string {
-	v := podView{pod: pod, container: runnerOf(pod, pod.Name)}
+	v := podView{pod: pod, container: runnerOf(pod, machineOf(pod))}
 	if finished(pod) || v.hasStarted() {
 		return ""
 	}
@@ -233,7 +237,7 @@ func (v *podView) hindrance(others []corev1.Pod) (f finding) {
 		switch w.Reason {
 		case "", "ContainerCreating", "PodInitializing":
 		case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable", "ImageInspectError":
-			image := runnerContainer(pod, pod.Name).Image
+			image := runnerContainer(pod, machineOf(pod)).Image
 			f.problem(w.Reason, "image "+image, "image %s of the runner cannot be pulled: %s; correct spec.image, or make the image available to node %s",
 				image, w.Message, pod.Spec.NodeName)
 			return f

@@ -93,7 +93,7 @@ type notedGrant struct {
 // (status.containerStatuses[].resources), and an API server that does not know the
 // subresource says that it finds nothing.
 func (d *decision) rigid() string {
-	t := reconcile.ResizePod{Name: d.vm.Name}.Target()
+	t := reconcile.ResizePod{Name: d.pod.pod.Name}.Target()
 	for i := range d.s.Failures {
 		if f := &d.s.Failures[i]; f.Target == t && f.Reason == string(metav1.StatusReasonNotFound) {
 			return "the API server does not resize pods in place"

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"slices"
 	"time"
 
 	"github.com/vmop/sdk/vmop/reconcile"
@@ -27,11 +26,10 @@ type Snapshot struct {
 	Settings objects.Settings
 	// Now is the time of the observation.
 	Now time.Time
-	// Pod is the pod that has the machine's name, whoever made it.
-	Pod *corev1.Pod
-	// OtherPods are further pods of the namespace that carry the machine's
-	// labels or share a disk with it or its Attachments, see [SharesDisks].
-	OtherPods []corev1.Pod
+	// Pods are the pods of the namespace that carry the machine's labels, have the name
+	// of its next one ([objects.PodName]) or share a disk with it or its Attachments
+	// ([SharesDisks]), whoever made them. What each is to the machine follows from it.
+	Pods []corev1.Pod
 	// PortPods are pods, of any namespace, that take a port of a node which the pod
 	// waits for, see [ContendedPorts].
 	PortPods []corev1.Pod
@@ -87,15 +85,4 @@ type Snapshot struct {
 	// Password is a random password that becomes that of the display if the
 	// machine needs one.
 	Password string
-}
-
-// SharesDisks reports whether a pod, other than that of the machine's name, may
-// write to a claim that the machine uses or may come to use, see [UsedClaims]. It belongs
-// to the OtherPods of a [Snapshot] of the machine.
-func SharesDisks(vm *spec.VirtualMachine, attachments []spec.VirtualMachineBlockDeviceAttachment, pod *corev1.Pod) bool {
-	if pod.Name == vm.Name || finished(pod) {
-		return false
-	}
-	names := UsedClaims(vm, attachments)
-	return slices.ContainsFunc(objects.PodClaims(pod), func(c string) bool { return slices.Contains(names, c) })
 }

@@ -18,10 +18,12 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // check is what must hold after every step.
 func (w *world) check() {
+	w.checkOneGuest()
 	users := map[string]string{}
 	for uid, g := range w.guests {
 		for _, c := range g.claims {
@@ -32,6 +34,22 @@ func (w *world) check() {
 		}
 	}
 	w.checkRoom()
+}
+
+// checkOneGuest: whatever the pods of a machine are called, in one of them at most a
+// guest executes.
+func (w *world) checkOneGuest() {
+	in := map[string]types.UID{}
+	for uid, g := range w.guests {
+		of := g.pod.Labels[names.LabelInstance]
+		if of == "" {
+			continue
+		}
+		if other, executes := in[of]; executes {
+			w.violated("at most one guest of a machine executes", "guests of %s execute in pods %s and %s", of, min(uid, other), max(uid, other))
+		}
+		in[of] = uid
+	}
 }
 
 // checkPlan is what must hold for every plan.
@@ -85,7 +103,7 @@ func (w *world) checkAction(s *machine.Snapshot, a reconcile.Action) {
 		}
 	}
 	grace := int64(*s.VM.Spec.VM.PowerdownTimeout) + objects.TerminationReserve
-	if request := s.VM.Annotations[names.AnnotationForceStop]; request != "" && s.Pod != nil && s.Pod.Annotations[names.AnnotationForceStop] != request {
+	if request := s.VM.Annotations[names.AnnotationForceStop]; request != "" && s.Pod() != nil && s.Pod().Annotations[names.AnnotationForceStop] != request {
 		grace = objects.TerminationReserve
 	}
 	for _, f := range s.Failures {
@@ -102,19 +120,19 @@ func (w *world) checkAction(s *machine.Snapshot, a reconcile.Action) {
 		switch {
 		case slices.Contains(s.VM.Finalizers, metav1.FinalizerOrphanDependents):
 			w.violated("a pod that is left runs on", "%+v", a)
-		case s.Pod == nil || a.UID != s.Pod.UID:
+		case s.Pod() == nil || a.UID != s.Pod().UID:
 			w.violated("a pod is deleted by its UID", "%+v", a)
-		case s.Pod.DeletionTimestamp != nil && s.Pod.DeletionGracePeriodSeconds != nil && *s.Pod.DeletionGracePeriodSeconds <= a.GraceSeconds:
+		case s.Pod().DeletionTimestamp != nil && s.Pod().DeletionGracePeriodSeconds != nil && *s.Pod().DeletionGracePeriodSeconds <= a.GraceSeconds:
 			w.violated("a pod is deleted again only to hurry", "%+v", a)
-		case len(s.Pod.OwnerReferences) == 0 || s.Pod.OwnerReferences[0].UID != s.VM.UID:
+		case len(s.Pod().OwnerReferences) == 0 || s.Pod().OwnerReferences[0].UID != s.VM.UID:
 			w.violated("pods of others are left alone", "%+v", a)
-		case w.keepsPod(s.VM, s.Pod) && s.Pod.Status.Phase == corev1.PodRunning && s.Pod.DeletionTimestamp == nil && s.VM.DeletionTimestamp == nil:
+		case w.keepsPod(s.VM, s.Pod()) && s.Pod().Status.Phase == corev1.PodRunning && s.Pod().DeletionTimestamp == nil && s.VM.DeletionTimestamp == nil:
 			w.violated("a pod that runs as it should is left alone", "%+v", a)
 		case a.GraceSeconds != grace:
 			w.violated("the guest has the time that it was given", "%+v", a)
 		}
 	case reconcile.AnnotatePod:
-		if s.Pod == nil || a.UID != s.Pod.UID || s.Pod.DeletionTimestamp != nil {
+		if s.Pod() == nil || a.UID != s.Pod().UID || s.Pod().DeletionTimestamp != nil {
 			w.violated("a pod that goes is left alone", "%+v", a)
 		}
 	}
@@ -433,7 +451,7 @@ func (w *world) startable() bool {
 
 // checkSettled is what must hold when nothing happens any more.
 func (w *world) checkSettled() {
-	vm, pod := get[*spec.VirtualMachine](w, theVM), get[*corev1.Pod](w, thePod)
+	vm, pod := get[*spec.VirtualMachine](w, theVM), w.machinesPod()
 	cm := get[*corev1.ConfigMap](w, theConfig)
 	s := &vm.Status
 	if w.classes {

@@ -184,7 +184,7 @@ func (w *world) checkClass(s *machine.Snapshot, p *reconcile.Plan) {
 				w.violated("a machine is started as its class says", "%v", pod.Spec.NodeSelector)
 			}
 		case reconcile.DeletePod:
-			if s.Pod == nil || s.Pod.UID != a.UID || s.Pod.Status.Phase != corev1.PodRunning || s.VM.DeletionTimestamp != nil || !s.VM.ShouldRun() {
+			if s.Pod() == nil || s.Pod().UID != a.UID || s.Pod().Status.Phase != corev1.PodRunning || s.VM.DeletionTimestamp != nil || !s.VM.ShouldRun() {
 				continue
 			}
 			// The only reason is a change of the machine that may restart it.
@@ -193,7 +193,7 @@ func (w *world) checkClass(s *machine.Snapshot, p *reconcile.Plan) {
 					VirtualMachineClassName string `json:"virtualMachineClassName"`
 				} `json:"spec"`
 			}
-			_ = json.Unmarshal([]byte(s.Pod.Annotations[names.AnnotationStarted]), &then)
+			_ = json.Unmarshal([]byte(s.Pod().Annotations[names.AnnotationStarted]), &then)
 			if !s.VM.Spec.RestartsAutomatically() || then.Spec.VirtualMachineClassName == s.VM.Spec.VirtualMachineClassName {
 				w.violated("no machine stops for its class", "it was started with %q, and names %q, of %+v", then.Spec.VirtualMachineClassName, s.VM.Spec.VirtualMachineClassName, s.Classes)
 			}
@@ -258,8 +258,8 @@ func classMutants() []mutant {
 		{
 			fault: "a pod is replaced when its class changes", promise: "no machine stops for its class",
 			after: func(s *machine.Snapshot, p *reconcile.Plan) {
-				if class, _ := classFor(s.VM, s.Classes); class != nil && s.Pod != nil && s.Pod.DeletionTimestamp == nil && class.Generation > 1 {
-					p.Actions = append(p.Actions, reconcile.DeletePod{Name: s.Pod.Name, UID: s.Pod.UID, ResourceVersion: s.Pod.ResourceVersion, GraceSeconds: 930})
+				if class, _ := classFor(s.VM, s.Classes); class != nil && s.Pod() != nil && s.Pod().DeletionTimestamp == nil && class.Generation > 1 {
+					p.Actions = append(p.Actions, reconcile.DeletePod{Name: s.Pod().Name, UID: s.Pod().UID, ResourceVersion: s.Pod().ResourceVersion, GraceSeconds: 930})
 				}
 			},
 		},
@@ -268,8 +268,8 @@ func classMutants() []mutant {
 			before: func(s *machine.Snapshot) {
 				s.Classes = slices.Clone(s.Classes)
 				for i := range s.Classes {
-					if s.Pod != nil {
-						s.Classes[i].Spec.NodeSelector = &spec.ClassNodeSelector{MatchLabels: s.Pod.Spec.NodeSelector}
+					if s.Pod() != nil {
+						s.Classes[i].Spec.NodeSelector = &spec.ClassNodeSelector{MatchLabels: s.Pod().Spec.NodeSelector}
 					}
 				}
 			},

@@ -146,13 +146,13 @@ func deletionMutants() []mutant {
 		},
 		{
 			fault: "other pods are not looked at", promise: promise, or: "a disk has one machine",
-			before: func(s *machine.Snapshot) { s.OtherPods = nil },
+			before: noOthers,
 		},
 		{
 			fault: "the guest is not waited for", promise: promise, or: "a machine is seen until its guest has ended",
 			before: func(s *machine.Snapshot) {
 				if s.VM.DeletionTimestamp != nil {
-					s.Pod = nil
+					setPod(s, nil)
 				}
 			},
 		},

@@ -24,8 +24,8 @@ type worldKind struct {
 // The kinds of worlds: whatever may happen to a machine, the same where people use run
 // policies, machines that grow and shrink, claims that anybody deletes, machines
 // that are deleted with what they have, machines that people label, and
-// machines that are deleted without their pods, and machines whose manifests have user
-// data.
+// machines that are deleted without their pods, machines whose manifests have user data, and
+// machines whose pods have other names.
 func machinesWorld() worldKind {
 	return worldKind{newWorld, (*world).live, 100, 250, machineMutants(), 400}
 }
@@ -54,6 +54,10 @@ func orphansWorld() worldKind {
 	return worldKind{newWorld, (*world).leaves, 20, 60, orphanMutants(), 600}
 }
 
+func namesWorld() worldKind {
+	return worldKind{newNamesWorld, (*world).live, 50, 150, nameMutants(), 400}
+}
+
 func userDataWorld() worldKind {
 	return worldKind{newUserDataWorld, (*world).provisioned, 20, 60, userDataMutants(), 400}
 }
@@ -62,7 +66,7 @@ func worldKinds() map[string]worldKind {
 	return map[string]worldKind{
 		"machines": machinesWorld(), "policies": policiesWorld(), "resizing": resizingWorld(),
 		"claims": claimsWorld(), "deletion": deletionWorld(), "labels": labelsWorld(), "orphans": orphansWorld(), "classes": classesWorld(),
-		"user data": userDataWorld(),
+		"user data": userDataWorld(), "names": namesWorld(),
 	}
 }
 
@@ -126,6 +130,10 @@ func TestPromisesOfDeletion(t *testing.T) { deletionWorld().hold(t) }
 // Whatever becomes of classes, no machine that runs stops for that, none is started
 // without its class, and what waits or is wrong is told.
 func TestPromisesOfClasses(t *testing.T) { classesWorld().hold(t) }
+
+// Whatever the pods of a machine are called, and however many there are: never more than
+// one guest of it executes, and all else is as if its pod had the machine's name.
+func TestPromisesOfNames(t *testing.T) { namesWorld().hold(t) }
 
 // Whoever changes the user data in a manifest, and whatever becomes of the Secrets with
 // it: it is nowhere else, a guest is given that of its manifest, and what nobody needs

@@ -40,6 +40,9 @@ func (w *world) step() {
 			clear(w.failures)
 		},
 	}
+	if w.named {
+		events = append(events, w.makeSecondPod)
+	}
 	events[w.choose("event", len(events))]()
 	w.check()
 }
@@ -108,6 +111,8 @@ func (w *world) tend(pod *corev1.Pod, how int) {
 		w.note("pod %s is gone", pod.UID)
 		return
 	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		return
+	case g == nil && w.seconds[pod.UID] && len(w.guests) > 0:
 		return
 	case g == nil:
 		pod.Status.Phase = corev1.PodPending
@@ -408,7 +413,7 @@ func (w *world) drift() {
 // StatefulSet would. It starts when nothing else does, and is seen at once:
 // what others do at the same moment no operator can prevent.
 func (w *world) intruder() {
-	if len(w.guests) > 0 || get[*corev1.Pod](w, thePod) != nil || get[*corev1.Pod](w, "pod/intruder") != nil {
+	if len(w.guests) > 0 || w.machinesPod() != nil || get[*corev1.Pod](w, "pod/intruder") != nil {
 		return
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "intruder", UID: w.uid()}}

@@ -173,16 +173,16 @@ func orphanMutants() []mutant {
 		{
 			fault: "labels suffice to take over a pod", promise: "only what was left is taken over",
 			before: func(s *machine.Snapshot) {
-				if s.Pod != nil && len(s.Pod.OwnerReferences) == 0 {
-					s.Pod.Annotations[names.AnnotationOrphaned] = "somebody " + string(s.Pod.UID)
+				if s.Pod() != nil && len(s.Pod().OwnerReferences) == 0 {
+					s.Pod().Annotations[names.AnnotationOrphaned] = "somebody " + string(s.Pod().UID)
 				}
 			},
 		},
 		{
 			fault: "a pod is left and another started", promise: "a pod that is left runs on",
 			after: func(s *machine.Snapshot, p *reconcile.Plan) {
-				if s.Pod != nil && slices.Contains(s.VM.Finalizers, metav1.FinalizerOrphanDependents) {
-					p.Actions = slices.Insert(p.Actions, 0, reconcile.Action(reconcile.DeletePod{Name: s.Pod.Name, UID: s.Pod.UID, GraceSeconds: 30}))
+				if s.Pod() != nil && slices.Contains(s.VM.Finalizers, metav1.FinalizerOrphanDependents) {
+					p.Actions = slices.Insert(p.Actions, 0, reconcile.Action(reconcile.DeletePod{Name: s.Pod().Name, UID: s.Pod().UID, GraceSeconds: 30}))
 				}
 			},
 		},
@@ -386,8 +386,8 @@ func TestTheRecordOfAnOrphanIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, _ := w.snapshot()
-		s.Pod = pod.DeepCopy()
-		s.Pod.Annotations[names.AnnotationStarted] = string(text)
+		setPod(&s, pod.DeepCopy())
+		s.Pod().Annotations[names.AnnotationStarted] = string(text)
 		for _, a := range machine.Decide(s).Actions {
 			adopt, is := a.(reconcile.AdoptPod)
 			if !is {

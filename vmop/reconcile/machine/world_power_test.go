@@ -57,7 +57,7 @@ func (w *world) askFor(vm *spec.VirtualMachine, verb machine.Verb) {
 // endsByPolicy remembers an end of the machine, which its runner may have reported.
 func (w *world) endsByPolicy(pod *corev1.Pod, cause runnerconfig.Cause) {
 	vm := get[*spec.VirtualMachine](w, theVM)
-	if vm == nil || len(pod.OwnerReferences) == 0 || pod.OwnerReferences[0].UID != vm.UID || pod.Name != vm.Name {
+	if vm == nil || len(pod.OwnerReferences) == 0 || pod.OwnerReferences[0].UID != vm.UID || pod.Labels[names.LabelInstance] != vm.Name {
 		return
 	}
 	w.upsets++

@@ -305,19 +305,19 @@ func resizingMutants() []mutant {
 		{
 			fault: "the kubelet's word that there is no room is not heard", promise: "a guest that cannot grow says so", or: "a guest uses what its pod has",
 			before: func(s *machine.Snapshot) {
-				if s.Pod != nil {
-					s.Pod.Status.Conditions = nil
+				if s.Pod() != nil {
+					s.Pod().Status.Conditions = nil
 				}
 			},
 		},
 		{
 			fault: "a pod that is not resized yet counts as resized", promise: "a guest uses what its pod has",
 			before: func(s *machine.Snapshot) {
-				if s.Pod == nil || s.Pod.Status.ContainerStatuses == nil || s.Pod.Status.ContainerStatuses[0].Resources == nil {
+				if s.Pod() == nil || s.Pod().Status.ContainerStatuses == nil || s.Pod().Status.ContainerStatuses[0].Resources == nil {
 					return
 				}
-				s.Pod.Status.ContainerStatuses[0].Resources.Requests = s.Pod.Spec.Containers[0].Resources.Requests
-				s.Pod.Status.Conditions, s.Pod.Status.ObservedGeneration = nil, s.Pod.Generation
+				s.Pod().Status.ContainerStatuses[0].Resources.Requests = s.Pod().Spec.Containers[0].Resources.Requests
+				s.Pod().Status.Conditions, s.Pod().Status.ObservedGeneration = nil, s.Pod().Generation
 			},
 		},
 		{
@@ -357,7 +357,7 @@ func resizingMutants() []mutant {
 			after: func(s *machine.Snapshot, p *reconcile.Plan) {
 				p.Actions = slices.DeleteFunc(p.Actions, func(a reconcile.Action) bool {
 					r, is := a.(reconcile.ResizePod)
-					return is && s.Pod != nil && fits(r.Requests, s.Pod.Spec.Containers[0].Resources.Requests)
+					return is && s.Pod() != nil && fits(r.Requests, s.Pod().Spec.Containers[0].Resources.Requests)
 				})
 			},
 		},

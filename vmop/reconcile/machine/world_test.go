@@ -53,6 +53,8 @@ type world struct {
 	off        asked               // the last end that a run policy keeps the machine stopped for
 	waits      map[string]*waiting // what the status waits for, by its condition
 	waited     map[waitingSince]*waiting
+	named      bool                 // pods may have any names
+	seconds    map[types.UID]bool   // pods that somebody has made beside those of the machine
 	classes    bool                 // there are classes
 	inline     bool                 // user data is in the manifest
 	given      map[types.UID]string // that of the machine when the pods were made
@@ -254,12 +256,12 @@ func (w *world) pass(d time.Duration) {
 func (w *world) snapshot() (machine.Snapshot, bool) {
 	s := machine.Snapshot{
 		VM: cached[*spec.VirtualMachine](w, theVM), Settings: w.settings, Now: w.now,
-		Pod: cached[*corev1.Pod](w, thePod), ConfigMap: cached[*corev1.ConfigMap](w, theConfig),
-		Service: cached[*corev1.Service](w, theLB), Password: "password-" + strconv.Itoa(w.serial), Mentioned: w.mentioned,
+		ConfigMap: cached[*corev1.ConfigMap](w, theConfig),
+		Service:   cached[*corev1.Service](w, theLB), Password: "password-" + strconv.Itoa(w.serial), Mentioned: w.mentioned,
 	}
 	for _, k := range w.keys("pod/") {
-		if pod := cached[*corev1.Pod](w, k); k != thePod && pod != nil {
-			s.OtherPods = append(s.OtherPods, *pod)
+		if pod := cached[*corev1.Pod](w, k); pod != nil {
+			s.Pods = append(s.Pods, *pod)
 		}
 	}
 	for _, k := range w.keys("secret/") {
@@ -278,8 +280,8 @@ func (w *world) snapshot() (machine.Snapshot, bool) {
 	}
 	if s.VM != nil {
 		// Nobody watches it: it is read when it is needed.
-		s.Certificate = get[*corev1.Secret](w, "certificate/"+machine.NamedCertificate(s.VM, s.Pod))
-		s.Secrets = w.statesOf(machine.NeededSecrets(s.VM, s.Pod))
+		s.Certificate = get[*corev1.Secret](w, "certificate/"+machine.NamedCertificate(s.VM, s.Pod()))
+		s.Secrets = w.statesOf(machine.NeededSecrets(s.VM, s.Pod()))
 	}
 	for _, k := range w.keys("claim/") {
 		if o := cached[*corev1.PersistentVolumeClaim](w, k); o != nil {
@@ -366,10 +368,8 @@ func (w *world) reconcile(faults bool) reconcile.Plan {
 			w.checkPlan(&s, &p)
 		}
 	}
-	if p.Releases() {
-		h := w.objects[thePod]
-		if h != nil && h.seen < len(h.versions)-1 { // the API server is asked
-			h.seen = len(h.versions) - 1
+	if p.Releases() || w.named && p.StartsPod() {
+		if w.observePods() { // the API server is asked
 			s, _ = w.snapshot()
 			p = w.decide(s)
 			w.checkPlan(&s, &p)
@@ -443,6 +443,7 @@ func (w *world) act(a reconcile.Action) result {
 	switch a := a.(type) {
 	case reconcile.Create:
 		o := a.Object.DeepCopyObject().(reconcile.Object)
+		w.rename(o)
 		if a.Certificate != nil {
 			data, err := displaycert.Make(a.Certificate)
 			if err != nil {
@@ -598,7 +599,7 @@ func (w *world) create(o reconcile.Object) result {
 	o.SetCreationTimestamp(metav1.NewTime(w.now))
 	w.put(key, o)
 	w.leftBehind(o)
-	if vm := cached[*spec.VirtualMachine](w, theVM); key == thePod && vm != nil {
+	if vm := cached[*spec.VirtualMachine](w, theVM); isRunners(o) && vm != nil {
 		w.made[o.GetUID()] = madeFor(vm)
 		w.madeAt[o.GetUID()] = vm.Generation
 		if w.inline {

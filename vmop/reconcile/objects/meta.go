@@ -22,6 +22,11 @@ func InstanceLabels(vmName string) map[string]string {
 	return map[string]string{names.LabelName: names.AppName, names.LabelInstance: vmName, names.LabelManagedBy: names.ManagedBy}
 }
 
+// PodName is the name of the pod that a machine gets. Pods are known by what they are and
+// by their UIDs, not by this: whoever has a pod asks it for its name. That it is the same
+// for each start lets the API server refuse a second one.
+func PodName(vmName string) string { return vmName }
+
 // objectMeta is the metadata that ConfigMap, pod and service share.
 func objectMeta(vm *spec.VirtualMachine, s *Settings) metav1.ObjectMeta {
 	version := s.Version

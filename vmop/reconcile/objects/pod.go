@@ -101,6 +101,7 @@ type PodInput struct {
 // the operator to decide, which replaces the pod.
 func Pod(vm *spec.VirtualMachine, s Settings, in PodInput) *corev1.Pod {
 	meta := objectMeta(vm, &s)
+	meta.Name = PodName(vm.Name)
 	meta.Labels[names.LabelComponent] = names.ComponentRunner
 	if in.ConfigVersion != "" {
 		meta.Annotations[names.AnnotationConfigVersion] = in.ConfigVersion

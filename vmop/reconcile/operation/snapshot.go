@@ -22,7 +22,8 @@ type Snapshot struct {
 	// Fresh is true if the machine was read at the API server after the pod was seen; see
 	// [NeedsFresh].
 	Fresh bool
-	// Pod is the pod that has the machine's name.
+	// Pod is the pod that the next steps of the machine are about, see
+	// [machine.Snapshot.Pod].
 	Pod *corev1.Pod
 	// Operations are all that name the machine.
 	Operations []spec.VirtualMachineOperation
