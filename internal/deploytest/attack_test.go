@@ -240,7 +240,7 @@ func awaitPolicies(t *testing.T, as *rest.Config) {
 // are those that it reports.
 func TestThePolicyKnowsEveryFieldOfTheStatus(t *testing.T) {
 	operators := []string{
-		"phase", "created", "ready", "nodeName", "ipAddress", "observedGeneration", "restartAwaitingChanges", "lastEnd", "claims", "power", "waits", "stats", "blockDeviceRefs",
+		"phase", "created", "ready", "nodeName", "ipAddress", "observedGeneration", "restartAwaitingChanges", "lastEnd", "claims", "power", "waits", "stats", "blockDeviceRefs", "virtualMachinePods",
 		"consoleUser", "assignment",
 	}
 	data, err := os.ReadFile(deploy + "/definitions/policies/runner.yaml")

@@ -76,6 +76,13 @@ type VirtualMachineStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	BlockDeviceRefs []BlockDeviceStatus `json:"blockDeviceRefs,omitempty"`
+	// virtualMachinePods are the pods of the machine, whatever they are called: the one
+	// in which its guest executes, or will, is active. They are written together with
+	// what else changes. (Added by vmop.)
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	VirtualMachinePods []VirtualMachinePod `json:"virtualMachinePods,omitempty"`
 	// stats say when the machine was in which phase, and how long its start took.
 	// They are written together with what else changes, and never for their own
 	// sake. (Added by vmop.)
@@ -343,6 +350,23 @@ type MachineClaim struct {
 	// uid is the claim's, which one that is made anew does not have.
 	// +kubebuilder:validation:Required
 	UID types.UID `json:"uid"`
+}
+
+// MaxVirtualMachinePods is how many pods a status has at most.
+const MaxVirtualMachinePods = 16
+
+// VirtualMachinePod is a pod of a machine. The names are Deckhouse's, which has no uid.
+type VirtualMachinePod struct {
+	// name is the name of the pod.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// uid is the pod's, which the next one of its name does not have. (Added by vmop.)
+	// +kubebuilder:validation:Required
+	UID types.UID `json:"uid"`
+	// active says that the guest executes in the pod, or will.
+	// +kubebuilder:validation:Required
+	Active bool `json:"active"`
 }
 
 // Assignment says whom a machine of a pool is assigned to.

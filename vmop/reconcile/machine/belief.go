@@ -206,6 +206,7 @@ func (a Authors) Believed(status *spec.VirtualMachineStatus, former bool) *spec.
 	drop("runnerEnd", true, func() { out.RunnerEnd = none.RunnerEnd })
 	drop("waits", false, func() { out.Waits = none.Waits })
 	drop("blockDeviceRefs", false, func() { out.BlockDeviceRefs = none.BlockDeviceRefs })
+	drop("virtualMachinePods", false, func() { out.VirtualMachinePods = none.VirtualMachinePods })
 	drop("stats", false, func() { out.Stats = none.Stats })
 	// What it says of claims stays, whoever wrote it: the worst that it does is to keep
 	// a lost disk from being made anew.

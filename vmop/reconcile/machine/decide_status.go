@@ -260,7 +260,8 @@ func (d *decision) related(object string) *corev1.ObjectReference {
 func (d *decision) reportOperator(conditions []spec.Condition) {
 	old, next := d.stored, spec.VirtualMachineStatus{
 		Phase: d.phase(), ObservedGeneration: d.s.VM.Generation,
-		RestartAwaitingChanges: d.awaiting, LastEnd: d.end, Power: d.powered, Waits: d.waits, Claims: d.ranWith, BlockDeviceRefs: d.blockDevices(), Conditions: conditions,
+		RestartAwaitingChanges: d.awaiting, LastEnd: d.end, Power: d.powered, Waits: d.waits, Claims: d.ranWith, BlockDeviceRefs: d.blockDevices(),
+		VirtualMachinePods: d.ownPods(), Conditions: conditions,
 	}
 	if d.pod.exists() {
 		pod := d.pod.pod
@@ -274,6 +275,7 @@ func (d *decision) reportOperator(conditions []spec.Condition) {
 		old.ObservedGeneration == next.ObservedGeneration &&
 		sameEnd(old.LastEnd, next.LastEnd) && samePower(old.Power, next.Power) && sameConditions(old.Conditions, next.Conditions) &&
 		equality.Semantic.DeepEqual(old.Waits, next.Waits) && slices.Equal(old.Claims, next.Claims) && equality.Semantic.DeepEqual(old.BlockDeviceRefs, next.BlockDeviceRefs) &&
+		(slices.Equal(old.VirtualMachinePods, next.VirtualMachinePods) || d.underWay()) &&
 		slices.EqualFunc(old.RestartAwaitingChanges, next.RestartAwaitingChanges, sameAwaiting) {
 		return
 	}
@@ -283,10 +285,30 @@ func (d *decision) reportOperator(conditions []spec.Condition) {
 		NodeName: overwriting(d.shown.NodeName, next.NodeName), IPAddress: overwriting(d.shown.IPAddress, next.IPAddress),
 		ObservedGeneration:     next.ObservedGeneration,
 		RestartAwaitingChanges: overwritingAll(d.shown.RestartAwaitingChanges, next.RestartAwaitingChanges),
-		LastEnd:                next.LastEnd, Power: next.Power, Waits: next.Waits, Claims: next.Claims, BlockDeviceRefs: next.BlockDeviceRefs, Stats: d.stats(next.Phase),
+		LastEnd:                next.LastEnd, Power: next.Power, Waits: next.Waits, Claims: next.Claims, BlockDeviceRefs: next.BlockDeviceRefs,
+		VirtualMachinePods: next.VirtualMachinePods, Stats: d.stats(next.Phase),
 		Conditions: reportedConditions(next.Conditions, append(spec.OperatorConditionTypes(), mine...)),
 	}
 	d.plan.Statuses = append(d.plan.Statuses, d.statusOf(names.OperatorStatusManager, version, part))
+}
+
+// ownPods are the machine's pods, for its status.
+func (d *decision) ownPods() []spec.VirtualMachinePod {
+	var out []spec.VirtualMachinePod
+	for i, role := range d.s.roles() {
+		pod := &d.s.Pods[i]
+		switch role {
+		case roleActive, roleTarget, roleLeftover:
+			out = append(out, spec.VirtualMachinePod{Name: pod.Name, UID: pod.UID, Active: role == roleActive && !finished(pod)})
+		}
+	}
+	return out[:min(len(out), spec.MaxVirtualMachinePods)]
+}
+
+// underWay reports whether the machine is about to be in another phase, with which its
+// pods are reported, too: they are not worth a write of their own.
+func (d *decision) underWay() bool {
+	return d.creates || d.pod.state == podFinished || d.pod.exists() && !d.executing() && !d.paused()
 }
 
 // pretended reports whether the status has something in the operator's place that is
@@ -294,7 +316,8 @@ func (d *decision) reportOperator(conditions []spec.Condition) {
 func (d *decision) pretended() bool {
 	was, is := *d.shown, *d.stored
 	if was.Phase != is.Phase || was.Created != is.Created || was.Ready != is.Ready || was.NodeName != is.NodeName || was.IPAddress != is.IPAddress ||
-		was.ObservedGeneration != is.ObservedGeneration || len(was.RestartAwaitingChanges) != len(is.RestartAwaitingChanges) || len(was.BlockDeviceRefs) != len(is.BlockDeviceRefs) || d.pretendedRecords() {
+		was.ObservedGeneration != is.ObservedGeneration || len(was.RestartAwaitingChanges) != len(is.RestartAwaitingChanges) || len(was.BlockDeviceRefs) != len(is.BlockDeviceRefs) ||
+		len(was.VirtualMachinePods) != len(is.VirtualMachinePods) || d.pretendedRecords() {
 		return true
 	}
 	return slices.ContainsFunc(spec.OperatorConditionTypes(), func(t string) bool {

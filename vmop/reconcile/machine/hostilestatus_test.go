@@ -78,6 +78,9 @@ func anyStatus(t *rapid.T, s *machine.Snapshot) spec.VirtualMachineStatus {
 			Message: "it says so", Time: at("end"), ObservedGeneration: generation("end of"), Failures: int32(rapid.IntRange(0, 9).Draw(t, "failures")),
 		}
 	}
+	if rapid.Bool().Draw(t, "has pods") {
+		out.VirtualMachinePods = []spec.VirtualMachinePod{{Name: one("name of a pod", "web", "web-1"), UID: rapid.SampledFrom(uids).Draw(t, "pod of it"), Active: rapid.Bool().Draw(t, "active")}}
+	}
 	if rapid.Bool().Draw(t, "is assigned") {
 		out.Assignment = &spec.Assignment{Pool: "desks", User: "ann", LastUsed: "2026-01-01T00:00:00Z"}
 	}
@@ -284,7 +287,7 @@ func rightful(part string) string {
 		return names.AssignmentManager
 	case part == "consoleUser":
 		return "console"
-	case slices.Contains([]string{"phase", "created", "ready", "nodeName", "ipAddress", "observedGeneration", "restartAwaitingChanges", "lastEnd", "power", "waits", "claims", "stats"}, part),
+	case slices.Contains([]string{"phase", "created", "ready", "nodeName", "ipAddress", "observedGeneration", "restartAwaitingChanges", "lastEnd", "power", "waits", "claims", "blockDeviceRefs", "virtualMachinePods", "stats"}, part),
 		slices.ContainsFunc(spec.OperatorConditionTypes(), func(c string) bool { return part == "conditions/"+c }):
 		return names.OperatorStatusManager
 	}

@@ -29,6 +29,7 @@ type operatorStatus struct {
 	Waits                  []spec.Wait              `json:"waits,omitempty"`
 	Claims                 []spec.MachineClaim      `json:"claims,omitempty"`
 	BlockDeviceRefs        []spec.BlockDeviceStatus `json:"blockDeviceRefs,omitempty"`
+	VirtualMachinePods     []spec.VirtualMachinePod `json:"virtualMachinePods,omitempty"`
 	Stats                  *spec.Stats              `json:"stats,omitempty"`
 	Conditions             []reportedCondition      `json:"conditions"`
 }

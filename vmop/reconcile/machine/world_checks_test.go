@@ -52,6 +52,20 @@ func (w *world) checkOneGuest() {
 	}
 }
 
+// checkPods: when nothing happens any more, the status has the machine's pods, and the one
+// with the guest is active.
+func (w *world) checkPods(vm *spec.VirtualMachine) {
+	var want []spec.VirtualMachinePod
+	for _, k := range w.keys("pod/") {
+		if pod := get[*corev1.Pod](w, k); pod != nil && len(pod.OwnerReferences) > 0 && pod.OwnerReferences[0].UID == vm.UID {
+			want = append(want, spec.VirtualMachinePod{Name: pod.Name, UID: pod.UID, Active: w.guests[pod.UID] != nil})
+		}
+	}
+	if got := vm.Status.VirtualMachinePods; !slices.Equal(got, want) {
+		w.violated("the status has the pods of the machine", "%v, and there are %v", got, want)
+	}
+}
+
 // checkPlan is what must hold for every plan.
 func (w *world) checkPlan(s *machine.Snapshot, p *reconcile.Plan) {
 	if fresh, _ := w.snapshot(); !reflect.DeepEqual(fresh, *s) {
@@ -469,6 +483,7 @@ func (w *world) checkSettled() {
 		if pod.Annotations[names.AnnotationConfigVersion] != cm.ResourceVersion {
 			w.violated("the kubelet is told of changes", "%v", pod.Annotations)
 		}
+		w.checkPods(vm)
 		w.checkNoted(vm, pod)
 		w.checkPassedOn(vm, pod)
 		if owner := pod.Annotations[names.AnnotationDataOwner]; owner != "" && cm.Annotations[names.AnnotationDataOwner] != owner {

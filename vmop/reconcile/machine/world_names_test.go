@@ -40,7 +40,7 @@ func (w *world) machinesPod() *corev1.Pod {
 	var found *corev1.Pod
 	for _, k := range w.keys("pod/") {
 		pod := get[*corev1.Pod](w, k)
-		if pod != nil && pod.Labels[names.LabelInstance] == "web" && (found == nil || w.guests[pod.UID] != nil) {
+		if pod != nil && (k == thePod || pod.Labels[names.LabelInstance] == "web") && (found == nil || w.guests[pod.UID] != nil) {
 			found = pod
 		}
 	}
@@ -85,6 +85,10 @@ func nameMutants() []mutant {
 			before: func(s *machine.Snapshot) {
 				s.Pods = slices.DeleteFunc(s.Pods, func(p corev1.Pod) bool { return isRunners(&p) && p.Name != s.VM.Name })
 			},
+		},
+		{
+			fault: "only the active pod is looked at", promise: "the status has the pods of the machine", or: "a disk has one machine; at most one guest of a machine executes",
+			before: noOthers,
 		},
 		{
 			fault: "a pod that has not started is deleted for the guest beside it", promise: "a pod is deleted by its UID",
