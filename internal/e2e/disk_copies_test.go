@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/registry"
 
+	"github.com/vmop/sdk/internal/node"
 	"github.com/vmop/sdk/internal/testbin"
 	"github.com/vmop/sdk/internal/tinyguest"
 )
@@ -56,10 +57,16 @@ func TestCopiesOfDisks(t *testing.T) {
 	pushDisk(t, address+"/disks/data:1", data)
 
 	credentials := fmt.Sprintf(`{"auths":{%q:{"auth":%q}}}`, private, base64.StdEncoding.EncodeToString([]byte("puller:secret")))
-	disk := func(name, size, claim, source string) string {
-		return fmt.Sprintf("---\napiVersion: vmoperator.jdrupes.org/v1\nkind: VirtualDisk\nmetadata: {name: %s, namespace: %s}\nspec: {persistentVolumeClaim: {size: %s, storageClassName: local%s}, dataSource: %s}\n", name, namespace, size, claim, source)
+	if err := theNode.AddStorageClass(withPatience(t), node.StorageClass{Name: "forgetful", Forgets: true}); err != nil {
+		t.Fatal(err)
 	}
-	block := ", volumeMode: Block"
+	disk := func(name, size, claim, source string) string {
+		if !strings.Contains(claim, "storageClassName") {
+			claim += ", storageClassName: local"
+		}
+		return fmt.Sprintf("---\napiVersion: vmoperator.jdrupes.org/v1\nkind: VirtualDisk\nmetadata: {name: %s, namespace: %s}\nspec: {persistentVolumeClaim: {size: %s%s}, dataSource: %s}\n", name, namespace, size, claim, source)
+	}
+	block, forgetful := ", volumeMode: Block", ", storageClassName: forgetful"
 	of := func(name string) string {
 		return fmt.Sprintf("{type: ObjectRef, objectRef: {kind: VirtualDisk, name: %s}}", name)
 	}
@@ -68,8 +75,11 @@ func TestCopiesOfDisks(t *testing.T) {
 		disk("device", "32Mi", block, fmt.Sprintf(`{type: HTTP, http: {url: "http://%s/data.qcow2"}}`, address))+
 		disk("device-of-device", "32Mi", block, of("device"))+
 		disk("file-of-device", "32Mi", "", of("device"))+
-		disk("device-of-file", "40Mi", block, of("pulled")))
-	all := []string{"pulled", "device", "device-of-device", "file-of-device", "device-of-file"}
+		disk("device-of-file", "40Mi", block, of("pulled"))+
+		disk("file-of-file", "24Mi", "", of("pulled"))+
+		disk("kept", "16Mi", forgetful, fmt.Sprintf(`{type: HTTP, http: {url: "http://%s/data.qcow2"}}`, address))+
+		disk("forgotten", "16Mi", forgetful, of("kept")))
+	all := []string{"pulled", "device", "device-of-device", "file-of-device", "device-of-file", "file-of-file", "kept", "forgotten"}
 	for _, name := range all {
 		eventually(t, "disk "+name+" is there", func() error {
 			if got := kubectl(t, "get", "vd", "-n", namespace, name, "-o", "jsonpath={.status.phase}"); got != "Ready" {
@@ -79,6 +89,12 @@ func TestCopiesOfDisks(t *testing.T) {
 		})
 	}
 	t.Log(kubectl(t, "get", "vd", "-n", namespace, "-o", "wide"))
+	// Those of the same class and mode are clones, and no clone is believed that is none.
+	for name, want := range map[string]string{"pulled": "", "device-of-device": "device-vd true", "file-of-device": "", "device-of-file": "", "file-of-file": "pulled-vd true", "forgotten": "kept-vd false"} {
+		if got := kubectl(t, "get", "pvc", "-n", namespace, name+"-vd", "-o", `jsonpath={.spec.dataSource.name} {.metadata.annotations.vmoperator\.jdrupes\.org/cloned}`); strings.TrimSpace(got) != want {
+			t.Errorf("the claim of %s is a clone of %q, want %q", name, got, want)
+		}
+	}
 	if got := kubectl(t, "get", "pvc", "-n", namespace, "-o", `jsonpath={range .items[*]}{.metadata.name} {.spec.volumeMode};{end}`); !strings.Contains(got, "device-of-file-vd Block;") || strings.Contains(got, "scratch") {
 		t.Errorf("the claims are %s", got)
 	}

@@ -22,8 +22,10 @@ const (
 	// parameterImage of a storage class names the file with which block volumes
 	// begin.
 	parameterImage = "image"
-	provisionedBy  = "pv.kubernetes.io/provisioned-by"
-	defaultClass   = "storageclass.kubernetes.io/is-default-class"
+	// parameterForgets of a storage class has no volume be a clone.
+	parameterForgets = "forgets"
+	provisionedBy    = "pv.kubernetes.io/provisioned-by"
+	defaultClass     = "storageclass.kubernetes.io/is-default-class"
 )
 
 // StorageClass is a kind of volumes.
@@ -34,6 +36,9 @@ type StorageClass struct {
 	Image string
 	// Default makes it the class of claims that name none.
 	Default bool
+	// Forgets makes empty volumes for claims that are to be clones of other claims, as
+	// provisioners do that know nothing of a dataSource.
+	Forgets bool
 }
 
 // AddStorageClass makes a storage class. Its volumes are bound as soon as they
@@ -51,6 +56,9 @@ func (n *Node) AddStorageClass(ctx context.Context, c StorageClass) error {
 	}
 	if c.Image != "" {
 		class.Parameters[parameterImage] = c.Image
+	}
+	if c.Forgets {
+		class.Parameters[parameterForgets] = "true"
 	}
 	if c.Default {
 		class.Annotations = map[string]string{defaultClass: "true"}
@@ -137,9 +145,22 @@ func (n *Node) provide(ctx context.Context, claim *corev1.PersistentVolumeClaim)
 		mode = *claim.Spec.VolumeMode
 	}
 	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	path, err := n.makeVolume(ctx, name, mode, size.Value(), class.Parameters[parameterImage])
+	image := class.Parameters[parameterImage]
+	source, err := n.cloned(ctx, claim, class)
 	if err != nil {
 		return err
+	}
+	if source != "" && mode == corev1.PersistentVolumeBlock {
+		image = source
+	}
+	path, err := n.makeVolume(ctx, name, mode, size.Value(), image)
+	if err != nil {
+		return err
+	}
+	if source != "" && mode == corev1.PersistentVolumeFilesystem {
+		if _, err := run(ctx, "cp", "-a", "--sparse=always", source+"/.", path); err != nil {
+			return err
+		}
 	}
 	volume := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{provisionedBy: provisioner}},
@@ -160,6 +181,20 @@ func (n *Node) provide(ctx context.Context, claim *corev1.PersistentVolumeClaim)
 	}
 	_, err = n.Client.CoreV1().PersistentVolumes().Create(ctx, volume, metav1.CreateOptions{})
 	return err
+}
+
+// cloned is what is behind the volume of which the one of a claim is a clone; empty if it
+// is none.
+func (n *Node) cloned(ctx context.Context, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) (string, error) {
+	from := claim.Spec.DataSource
+	if from == nil || from.Kind != "PersistentVolumeClaim" || class.Parameters[parameterForgets] != "" {
+		return "", nil
+	}
+	source, err := n.Client.CoreV1().PersistentVolumeClaims(claim.Namespace).Get(ctx, from.Name, metav1.GetOptions{})
+	if err != nil || source.Spec.VolumeName == "" {
+		return "", err
+	}
+	return n.path("volumes", source.Spec.VolumeName), nil
 }
 
 // grow gives a volume of this provisioner what its bound claim asks for beyond what it
