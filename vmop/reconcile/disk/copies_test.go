@@ -9,6 +9,7 @@ import (
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/disk"
+	"github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
@@ -26,7 +27,7 @@ func copying(yield func(name string, s disk.Snapshot, can, torn bool)) {
 	}
 	for _, from := range []string{"no source", "ready", "growing", "provisioning", "being deleted", "larger"} {
 		for _, claim := range []string{"no claim", "block device", "file", "somebody else's", "unbound", "not filled", "being deleted"} {
-			for _, users := range []string{"nobody", "a machine", "one that has ended"} {
+			for _, users := range []string{"nobody", "a machine", "one that has ended", "another copy of it", "what fills it"} {
 				for _, own := range []string{"no pod", "pod that runs", "pod that has the disk"} {
 					d := spec.NewDisk("lab", "copy", resource.MustParse("1Gi"))
 					d.UID, d.Finalizers = "u1", []string{names.FinalizerDisk}
@@ -72,8 +73,21 @@ func copying(yield func(name string, s disk.Snapshot, can, torn bool)) {
 					switch users {
 					case "a machine":
 						s.SourceUsers = []corev1.Pod{pod("web", corev1.PodRunning)}
+					case "another copy of it":
+						other := spec.NewDisk("lab", "other", resource.MustParse("1Gi"))
+						other.UID, other.Spec.DataSource = "u3", d.Spec.DataSource
+						p := objects.FilledDisk(other).ImportJob(s.Settings, c)
+						p.Status.Phase = corev1.PodRunning
+						s.SourceUsers = []corev1.Pod{*p}
+					case "what fills it":
+						p := objects.FilledDisk(golden).ImportJob(s.Settings, nil)
+						p.Status.Phase = corev1.PodRunning
+						s.SourceUsers = []corev1.Pod{*p}
 					case "one that has ended":
 						s.SourceUsers = []corev1.Pod{pod("web", corev1.PodSucceeded)}
+					}
+					for i := range s.SourceUsers { // as the operator keeps them
+						s.SourceUsers[i] = *machine.CondensePod(&s.SourceUsers[i])
 					}
 					if own != "no pod" {
 						s.Pod = objects.FilledDisk(d).ImportJob(s.Settings, s.SourceClaim)
@@ -84,8 +98,8 @@ func copying(yield func(name string, s disk.Snapshot, can, torn bool)) {
 						}
 					}
 					yield(strings.Join([]string{from, claim, users, own}, ", "), s,
-						own == "no pod" && (from == "ready" || from == "growing") && (claim == "block device" || claim == "file") && users != "a machine",
-						own == "pod that has the disk" && users == "a machine")
+						own == "no pod" && (from == "ready" || from == "growing") && (claim == "block device" || claim == "file") && users != "a machine" && users != "what fills it",
+						own == "pod that has the disk" && (users == "a machine" || users == "what fills it"))
 				}
 			}
 		}
@@ -118,6 +132,9 @@ func brokenCopies(decide func(disk.Snapshot) reconcile.Plan) []string {
 		}
 		if filled && torn {
 			broken("what may be torn is no disk")
+		}
+		if has := strings.HasSuffix(name, "pod that has the disk"); has && !torn && !filled {
+			broken("what nobody wrote to is one")
 		}
 		if made == nil && s.Pod == nil && (len(plan.Statuses) == 0 || !strings.Contains(fmt.Sprint(plan.Statuses[0].Status["conditions"]), "golden")) {
 			broken("what is awaited is told")

@@ -448,8 +448,8 @@ func (d *decision) source() bool {
 		from.disk.Status.Phase != spec.DiskReady && from.disk.Status.Phase != spec.DiskResizing ||
 		c.Status.Phase != corev1.ClaimBound || needsFilling(from.disk) && c.Annotations[names.AnnotationFilled] != string(from.disk.UID):
 		return wait(conditions.ReasonDiskSourceNotReady, "is not ready; see kubectl describe %s %s", from.short, from.disk.Name)
-	case from.image == nil && len(unfinished(d.s.SourceUsers)) > 0:
-		return wait(conditions.ReasonDisksInUse, "is used by pod %s: stop that machine until the copy is there", few(unfinished(d.s.SourceUsers)))
+	case from.image == nil && len(d.sourceWriters()) > 0:
+		return wait(conditions.ReasonDisksInUse, "is used by pod %s: stop that machine until the copy is there", few(d.sourceWriters()))
 	case d.image != nil && ref.Kind != spec.KindClusterImage:
 		return true // what it takes of the volume the pod knows
 	}
@@ -469,7 +469,15 @@ func (d *decision) source() bool {
 // one moment.
 func (d *decision) torn() bool {
 	return d.disk.Spec.DataSource != nil && d.disk.Spec.DataSource.ObjectRef != nil && d.disk.Spec.DataSource.ObjectRef.Kind == spec.KindDisk &&
-		len(unfinished(d.s.SourceUsers)) > 0
+		len(d.sourceWriters()) > 0
+}
+
+// sourceWriters are the pods that may write to what the disk is a copy of: all that have
+// not ended, but for those that copy it, too.
+func (d *decision) sourceWriters() []string {
+	return unfinished(slices.DeleteFunc(slices.Clone(d.s.SourceUsers), func(p corev1.Pod) bool {
+		return objects.OnlyCopies(&p, objects.ClaimOfDisk(d.disk.Spec.DataSource.ObjectRef.Name))
+	}))
 }
 
 // attempt looks after a pod that fills the disk.
@@ -479,7 +487,7 @@ func (d *decision) attempt(p *corev1.Pod) {
 	switch {
 	case !counted && p.Status.Phase == corev1.PodSucceeded && d.torn():
 		d.count(p, runnerconfig.Imported{Final: true, Error: fmt.Sprintf("VirtualDisk %s was used by pod %s while it was copied, so that the copy may be torn",
-			d.disk.Spec.DataSource.ObjectRef.Name, few(unfinished(d.s.SourceUsers)))})
+			d.disk.Spec.DataSource.ObjectRef.Name, few(d.sourceWriters()))})
 	case counted || p.DeletionTimestamp != nil && !finished(p):
 		d.wait(conditions.ReasonDiskProvisioning, "pod %s is ending; another one is made when it is gone", p.Name)
 		switch {

@@ -23,10 +23,18 @@ func CondensePod(pod *corev1.Pod) *corev1.Pod {
 	c.Annotations = picked(pod.Annotations, names.AnnotationApplied, names.AnnotationStarted, names.AnnotationConfigVersion, names.AnnotationDisplayVersion, names.AnnotationRequests, names.AnnotationDataOwner, names.AnnotationForceStop, names.AnnotationPowerRequest, names.AnnotationPassedOn, names.AnnotationMadeFor, names.AnnotationOrphaned, names.AnnotationAdopted, names.AnnotationCertificate, names.AnnotationUserData, names.AnnotationExportsTo, names.AnnotationAttached, names.AnnotationServesTo, names.AnnotationUploadRequest, names.AnnotationDownloadRequest)
 	c.DeletionGracePeriodSeconds = pod.DeletionGracePeriodSeconds
 	c.Spec.NodeName = pod.Spec.NodeName
-	for _, claim := range objects.PodClaims(pod) {
-		c.Spec.Volumes = append(c.Spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
-		}})
+	for i := range pod.Spec.Volumes {
+		claim := pod.Spec.Volumes[i].PersistentVolumeClaim
+		if claim == nil {
+			continue
+		}
+		kept := corev1.Volume{VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.ClaimName},
+		}}
+		if objects.OnlyCopies(pod, claim.ClaimName) {
+			kept.Name = known(pod.Spec.Volumes[i].Name)
+		}
+		c.Spec.Volumes = append(c.Spec.Volumes, kept)
 	}
 	s := &pod.Status
 	c.Status = corev1.PodStatus{Phase: corev1.PodPhase(known(string(s.Phase))), Reason: s.Reason, Message: s.Message, PodIP: s.PodIP, ObservedGeneration: s.ObservedGeneration}

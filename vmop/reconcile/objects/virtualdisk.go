@@ -332,6 +332,24 @@ func addSource(pod *corev1.Pod, source *corev1.PersistentVolumeClaim) {
 	pod.Spec.Volumes = append(pod.Spec.Volumes, v)
 }
 
+// OnlyCopies reports whether a pod uses a claim as nothing but what it copies into the
+// claim of another disk or image: it reads it.
+func OnlyCopies(pod *corev1.Pod, claim string) bool {
+	if pod == nil || pod.Labels[names.LabelDisk] == "" && pod.Labels[names.LabelImage] == "" {
+		return false
+	}
+	reads := false
+	for _, v := range pod.Spec.Volumes {
+		if c := v.PersistentVolumeClaim; c != nil && c.ClaimName == claim {
+			if v.Name != sourceVolume {
+				return false
+			}
+			reads = true
+		}
+	}
+	return reads
+}
+
 // addPullSecret gives a pod the credentials of a Secret as a file where the client of
 // registries looks for them: they are in no argument, variable or log.
 func addPullSecret(pod *corev1.Pod, secret string) {
