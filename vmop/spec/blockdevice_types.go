@@ -31,12 +31,14 @@ type BlockDeviceRef struct {
 	BootOrder *int32 `json:"bootOrder,omitempty"`
 }
 
-// BlockDeviceStatus is what became of a [BlockDeviceRef].
+// BlockDeviceStatus is what became of a [BlockDeviceRef], or of a disk that is attached to the
+// machine while it runs.
 type BlockDeviceStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Required
 
-	// kind is that of the reference.
+	// kind is that of the reference, or of what is attached: VirtualDisk or
+	// PersistentVolumeClaim.
 	Kind string `json:"kind"`
 
 	// +kubebuilder:validation:MaxLength=253
@@ -68,4 +70,16 @@ type BlockDeviceStatus struct {
 
 	// attached says that the machine runs and has the disk.
 	Attached bool `json:"attached,omitempty"`
+
+	// +optional
+
+	// hotplugged says that the disk came while the machine ran, by an attachment; it is
+	// there from the next start on, too, for as long as the attachment is.
+	Hotplugged bool `json:"hotplugged,omitempty"`
+
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+
+	// virtualMachineBlockDeviceAttachmentName is the attachment that the disk has come by.
+	VirtualMachineBlockDeviceAttachmentName string `json:"virtualMachineBlockDeviceAttachmentName,omitempty"`
 }

@@ -71,7 +71,8 @@ type VirtualMachineStatus struct {
 	// +optional
 	Claims []MachineClaim `json:"claims,omitempty"`
 	// blockDeviceRefs are what became of the references of the specification, in their
-	// order. (Added by vmop.)
+	// order, and behind them the disks that are attached to the machine that runs. (Added
+	// by vmop.)
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +optional

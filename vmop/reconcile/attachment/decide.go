@@ -173,6 +173,12 @@ const (
 	reportFailed   = "Failed"
 )
 
+// GuestHas reports whether a guest has a disk, by what its runner reports: it has one that
+// it was asked to release until it has done so, and has it at one of its places.
+func GuestHas(r *spec.MachineAttachment) bool {
+	return r != nil && (r.Phase == reportAttached || r.Place > 0)
+}
+
 // deleted has the guest release the disk, and lets the attachment go then.
 func (d *decision) deleted() {
 	if !d.held() {

@@ -49,15 +49,8 @@ func (d *decision) exporting() bool {
 	return true
 }
 
-// attachments are the disks that the runner is to plug. What their status says of another
-// pod is about a run that is over: the next one has another key, and nobody exports
-// anything to it yet. What the pod itself has, or is to have, the guest has from the
-// beginning.
-func (d *decision) attachments() []runnerconfig.Attachment {
-	mounts, exists := d.mounts, d.pod.pod != nil && d.pod.pod.UID != ""
-	if exists {
-		mounts = objects.AttachedBy(d.pod.pod)
-	}
+// ownAttachments are those that name the machine, the oldest first.
+func (d *decision) ownAttachments() []*spec.VirtualMachineBlockDeviceAttachment {
 	var all []*spec.VirtualMachineBlockDeviceAttachment
 	for i := range d.s.Attachments {
 		if a := &d.s.Attachments[i]; a.Spec.VirtualMachineName == d.s.VM.Name && a.UID != "" {
@@ -67,6 +60,19 @@ func (d *decision) attachments() []runnerconfig.Attachment {
 	slices.SortFunc(all, func(a, b *spec.VirtualMachineBlockDeviceAttachment) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
+	return all
+}
+
+// attachments are the disks that the runner is to plug. What their status says of another
+// pod is about a run that is over: the next one has another key, and nobody exports
+// anything to it yet. What the pod itself has, or is to have, the guest has from the
+// beginning.
+func (d *decision) attachments() []runnerconfig.Attachment {
+	mounts, exists := d.mounts, d.pod.pod != nil && d.pod.pod.UID != ""
+	if exists {
+		mounts = objects.AttachedBy(d.pod.pod)
+	}
+	all := d.ownAttachments()
 	connection := func(a *spec.VirtualMachineBlockDeviceAttachment) *spec.AttachmentConnection {
 		if c := a.Status.Connection; c != nil && exists && c.PodUID == d.pod.pod.UID {
 			return c

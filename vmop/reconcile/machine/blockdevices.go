@@ -5,14 +5,16 @@ import (
 	"strconv"
 
 	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile/attachment"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// blockDevices is what the status says of spec.blockDeviceRefs. What this decision did
-// not come to look at is as it was said last.
+// blockDevices is what the status says of spec.blockDeviceRefs, and of the disks that are
+// attached to the machine that runs. What this decision did not come to look at is as it
+// was said last.
 func (d *decision) blockDevices() []spec.BlockDeviceStatus {
 	var out []spec.BlockDeviceStatus
 	runs := d.pod.state == podRunning && d.reportedRunning()
@@ -23,7 +25,7 @@ func (d *decision) blockDevices() []spec.BlockDeviceStatus {
 		}
 		s := spec.BlockDeviceStatus{Kind: disk.Ref.Kind, Name: disk.Ref.Name, BootOrder: disk.Ref.BootOrder}
 		if i < len(d.serials) && d.serials[i] != "" {
-			s.Target = "/dev/disk/by-id/virtio-" + d.serials[i]
+			s.Target = serialTarget(d.serials[i])
 		}
 		if c := d.claim(disk.Claim); c != nil && ofReferred(c, disk.Ref) {
 			s.Size = diskSize(c)
@@ -35,13 +37,48 @@ func (d *decision) blockDevices() []spec.BlockDeviceStatus {
 		out = append(out, s)
 	}
 	if d.disks == nil && len(d.vm.Spec.BlockDeviceRefs) > 0 {
-		out = slices.Clone(d.stored.BlockDeviceRefs)
-		for i := range out {
-			out[i].Attached = out[i].Attached && runs
+		for _, s := range d.stored.BlockDeviceRefs {
+			if !s.Hotplugged {
+				s.Attached = s.Attached && runs
+				out = append(out, s)
+			}
 		}
+	}
+	if runs {
+		out = append(out, d.hotplugged()...)
 	}
 	return out
 }
+
+// hotplugged are the disks that the guest has by attachments, as its runner tells.
+func (d *decision) hotplugged() []spec.BlockDeviceStatus {
+	var out []spec.BlockDeviceStatus
+	for _, a := range d.ownAttachments() {
+		i := slices.IndexFunc(d.stored.Attachments, func(r spec.MachineAttachment) bool { return r.UID == string(a.UID) })
+		if i < 0 || !attachment.GuestHas(&d.stored.Attachments[i]) || len(out) == attachment.MaxAttached {
+			continue
+		}
+		s := spec.BlockDeviceStatus{
+			Kind: string(a.Spec.BlockDeviceRef.Kind), Name: a.Spec.BlockDeviceRef.Name,
+			Attached: true, Hotplugged: true, VirtualMachineBlockDeviceAttachmentName: a.Name,
+		}
+		if serial := d.attachedSerials[a.UID]; serial != "" {
+			s.Target = serialTarget(serial)
+		} else if i := slices.IndexFunc(d.stored.BlockDeviceRefs, func(b spec.BlockDeviceStatus) bool {
+			return b.VirtualMachineBlockDeviceAttachmentName == a.Name
+		}); i >= 0 {
+			s.Target = d.stored.BlockDeviceRefs[i].Target
+		}
+		if c := d.claim(a.Spec.BlockDeviceRef.ClaimName()); c != nil {
+			s.Size = diskSize(c)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// serialTarget is where Linux has a disk in the guest.
+func serialTarget(serial string) string { return "/dev/disk/by-id/virtio-" + serial }
 
 // guestSize is how large a disk is for the guest that runs, as its runner tells; nil if
 // it does not.

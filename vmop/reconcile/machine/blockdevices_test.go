@@ -1,6 +1,8 @@
 package machine_test
 
 import (
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,6 +66,80 @@ func TestStatusOfBlockDevices(t *testing.T) {
 	}
 	if got := get[*spec.VirtualMachine](w, theVM).Status.BlockDeviceRefs; len(got) > 0 {
 		t.Errorf("the reference is gone, and the status has %+v", got)
+	}
+}
+
+// What a guest has by an attachment stands behind the references, with the attachment's
+// name, until the guest has released it; what a runner says of a machine that has ended,
+// or of another attachment, does not.
+func TestStatusOfAttachedDisks(t *testing.T) {
+	of := func(change func(*machine.Snapshot, *spec.VirtualMachineBlockDeviceAttachment)) []spec.BlockDeviceStatus {
+		t.Helper()
+		w := referring(t, func(*corev1.PersistentVolumeClaim) {})
+		plan := w.decided(func(s *machine.Snapshot) {
+			vm := s.VM.DeepCopy()
+			a := spec.NewAttachment(vm.Namespace, "scratch", vm.Name, spec.AttachedBlockDevice{Kind: spec.AttachedClaim, Name: "scratch-claim"})
+			a.UID, a.Status.Connection = "uid-scratch", &spec.AttachmentConnection{PodUID: s.Pod().UID}
+			vm.Status.Attachments = []spec.MachineAttachment{{UID: "uid-scratch", Name: "scratch", Phase: "Attached", Place: 1}}
+			claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "scratch-claim"}}
+			claim.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: quantity("3Gi")}
+			s.VM, s.Claims = vm, append(slices.Clone(s.Claims), claim)
+			change(s, a)
+			s.Attachments = append(s.Attachments, *a)
+		})
+		for _, status := range plan.Statuses {
+			if status.Manager != names.OperatorStatusManager {
+				continue
+			}
+			data, err := json.Marshal(status.Status)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got spec.VirtualMachineStatus
+			if err := json.Unmarshal(data, &got); err != nil {
+				t.Fatal(err)
+			}
+			return got.BlockDeviceRefs[min(1, len(got.BlockDeviceRefs)):]
+		}
+		return nil // it is as it was: without
+	}
+	same := func(*machine.Snapshot, *spec.VirtualMachineBlockDeviceAttachment) {}
+	want := []spec.BlockDeviceStatus{{
+		Kind: string(spec.AttachedClaim), Name: "scratch-claim", Size: new(quantity("3Gi")), Target: "/dev/disk/by-id/virtio-scratch",
+		Attached: true, Hotplugged: true, VirtualMachineBlockDeviceAttachmentName: "scratch",
+	}}
+	if diff := cmp.Diff(want, of(same)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for name, tt := range map[string]struct {
+		change func(*machine.Snapshot, *spec.VirtualMachineBlockDeviceAttachment)
+		there  bool
+	}{
+		"it is asked to release it": {func(s *machine.Snapshot, a *spec.VirtualMachineBlockDeviceAttachment) {
+			a.Status.Connection.Detach, s.VM.Status.Attachments[0].Phase = true, "Detaching"
+		}, true},
+		"it has released it": {func(s *machine.Snapshot, a *spec.VirtualMachineBlockDeviceAttachment) {
+			a.Status.Connection.Detach, s.VM.Status.Attachments[0].Phase, s.VM.Status.Attachments[0].Place = true, "Detached", 0
+		}, false},
+		"it has not come": {func(s *machine.Snapshot, _ *spec.VirtualMachineBlockDeviceAttachment) {
+			s.VM.Status.Attachments[0].Phase, s.VM.Status.Attachments[0].Place = "Pending", 0
+		}, false},
+		"it is another's": {func(_ *machine.Snapshot, a *spec.VirtualMachineBlockDeviceAttachment) {
+			a.Spec.VirtualMachineName = "other"
+		}, false},
+		"it is another one": {func(_ *machine.Snapshot, a *spec.VirtualMachineBlockDeviceAttachment) {
+			a.UID = "uid-later"
+		}, false},
+		"the machine has ended": {func(s *machine.Snapshot, _ *spec.VirtualMachineBlockDeviceAttachment) {
+			s.Pods = slices.Clone(s.Pods)
+			for i := range s.Pods {
+				s.Pods[i].Status.Phase = corev1.PodSucceeded
+			}
+		}, false},
+	} {
+		if got := of(tt.change); (len(got) == 1) != tt.there {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Decide is total and deterministic: equal snapshots give equal plans, and the
@@ -115,6 +116,8 @@ type decision struct {
 	// serials are the serial numbers of the disks, one for each, if the configuration
 	// could be made.
 	serials []string
+	// attachedSerials are those of the disks that are attached, by the attachments.
+	attachedSerials map[types.UID]string
 	// mounts are the volumes of attachments that the next pod has, if there is none, exporter
 	// is the pod that it waits for because of them, and exporterUntil until when.
 	mounts        []objects.Attached

@@ -21,6 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // makeSecret sees to the display secret. Any that has the labels is one; it is
@@ -92,6 +93,12 @@ func (d *decision) makeConfigMap() error {
 	}
 	objects.PlaceDisplay(&config, d.vm, &d.s.Settings)
 	config.Runner.VM.Attachments = d.attachments()
+	for _, a := range config.Runner.VM.Attachments {
+		if d.attachedSerials == nil {
+			d.attachedSerials = map[types.UID]string{}
+		}
+		d.attachedSerials[types.UID(a.UID)] = config.Runner.VM.AttachmentSerial(a.UID)
+	}
 	if !d.adopted().IsZero() {
 		config.Runner.MachineUID = string(d.s.VM.UID)
 	}
