@@ -81,7 +81,7 @@ type Rendered struct {
 // from the machine's name, and says so among the assumptions.
 func Render(vm *VirtualMachine, o RenderOptions) (Rendered, error) {
 	if vm == nil {
-		return Rendered{}, errNoMachine
+		return Rendered{}, errNilMachine
 	}
 	var out Rendered
 	facts := runnerconfig.Facts{UUID: o.UUID, MachineType: o.MachineType, AddressMap: o.AddressMap, Drives: o.Drives}

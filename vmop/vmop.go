@@ -3,6 +3,8 @@ package vmop
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/vmop/sdk/vmop/reconcile/changes"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
@@ -23,36 +25,52 @@ type (
 	Settings = objects.Settings
 )
 
+// ErrNoMachine says that nothing of what was loaded is a virtual machine.
+var ErrNoMachine = errors.New("no VirtualMachine")
+
 // Load returns the virtual machines of a stream of YAML documents or JSON
 // values, with their defaults. Other objects are left out; a document that has neither
 // apiVersion nor kind is a virtual machine, which is what yaml.Marshal makes of one that
 // a program wrote as a literal. The name is used in messages only.
 //
 // If anything is wrong, nothing is returned but a [*spec.LoadError], which has
-// every problem with its place in the file. Programs that need the place of a
-// field that is right, or the pools, use [spec.Load].
+// every problem with its place in the file, or, if no object is a machine, an error that is
+// [ErrNoMachine] and says what there is. Machines of other systems are translated by
+// package dialect. Programs that need the place of a field that is right, or the other
+// kinds, use [spec.Load].
 func Load(name string, data []byte) ([]*VirtualMachine, error) {
 	objects, err := spec.Load(name, data, spec.Options{Kind: spec.KindVirtualMachine, Default: true, Validate: true})
 	if err != nil {
 		return nil, err
 	}
 	var vms []*VirtualMachine
+	var others []string
 	for _, o := range objects {
 		if o.VirtualMachine != nil {
 			vms = append(vms, o.VirtualMachine)
+			continue
+		}
+		if other := fmt.Sprintf("%s of %s", o.Kind, o.APIVersion); !slices.Contains(others, other) {
+			others = append(others, other)
 		}
 	}
-	return vms, nil
+	switch {
+	case len(vms) > 0:
+		return vms, nil
+	case len(others) > 0:
+		return nil, fmt.Errorf("%s: %w, but %s; want apiVersion %s and kind %s", name, ErrNoMachine, strings.Join(others, ", "), spec.GroupVersion(), spec.KindVirtualMachine)
+	}
+	return nil, fmt.Errorf("%s: %w: it has no document", name, ErrNoMachine)
 }
 
-var errNoMachine = errors.New("there is no virtual machine: the pointer is nil")
+var errNilMachine = errors.New("there is no virtual machine: the pointer is nil")
 
 // Validate reports everything that is wrong with a machine that was made in Go;
 // those from [Load] are valid. The problems are joined by errors.Join, each is
 // a field.Error of apimachinery.
 func Validate(vm *VirtualMachine) error {
 	if vm == nil {
-		return errNoMachine
+		return errNilMachine
 	}
 	var errs []error
 	for _, e := range spec.Validate(vm) {
@@ -66,7 +84,8 @@ func Validate(vm *VirtualMachine) error {
 
 // Changes lists what differs between two manifests of one machine, and whether
 // it reaches the machine while it runs. It is [changes.Between] for a cluster
-// that does not resize pods in place.
+// that does not resize pods in place. Names and namespaces are not compared: what two
+// machines differ in is what one would have to change to be like the other.
 func Changes(old, new *VirtualMachine) []Change {
 	return changes.Between(old, new, changes.Options{})
 }

@@ -167,9 +167,15 @@ spec:
 	if !errors.As(err, &le) || len(le.Problems) < 2 || vms != nil {
 		t.Errorf("%v %v", vms, err)
 	}
-	vms, err = vmop.Load("empty.yaml", []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"))
-	if len(vms) != 0 || err != nil {
-		t.Errorf("a file without machines: %v %v", vms, err)
+	const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n"
+	for text, want := range map[string]string{
+		"":                    "vm.yaml: no VirtualMachine: it has no document",
+		"# nothing\n---\n":    "vm.yaml: no VirtualMachine: it has no document",
+		configMap + configMap: "vm.yaml: no VirtualMachine, but ConfigMap of v1; want apiVersion vmoperator.jdrupes.org/v1 and kind VirtualMachine",
+	} {
+		if vms, err = vmop.Load("vm.yaml", []byte(text)); len(vms) != 0 || !errors.Is(err, vmop.ErrNoMachine) || err.Error() != want {
+			t.Errorf("%q: %v, %v; want %s", text, vms, err, want)
+		}
 	}
 }
 

@@ -55,7 +55,9 @@ type Options struct {
 // number of CPUs or an amount of memory beyond the running machine's maximum
 // is given to it as far as it goes.
 //
-// nil stands for a machine of which nothing is written down.
+// nil stands for a machine of which nothing is written down. Names and namespaces are no
+// differences: of the manifests of two machines it says how one would have to change to be
+// like the other. Whether they are of one machine the caller knows.
 func Between(old, new *spec.VirtualMachine, o Options) []Change {
 	old, new = manifest.Defaulted(old), manifest.Defaulted(new)
 	manifest.ForgetFormerImage(old)
