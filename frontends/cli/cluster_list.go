@@ -27,6 +27,8 @@ type clusterListed struct {
 	// NeedRestart says that changes wait for the machine's next start.
 	NeedRestart bool
 	Message     string
+	// Ports are those of the address that lead to the guest; for the wide table.
+	Ports string
 }
 
 // clusterList lists what can be listed: one broken machine hides no others.
@@ -74,9 +76,17 @@ func (p *program) clusterList(c *cli.Context, format string) error {
 		if message == "" && m.NeedRestart {
 			message = "changes wait for a restart"
 		}
-		rows[i] = []string{m.Namespace, m.Name, textout.OrNone(m.Status), textout.OrNone(m.Ready), textout.OrNone(m.Node), textout.OrNone(m.Address), cpus, ram, textout.Age(now, m.Created), message}
+		rows[i] = []string{m.Namespace, m.Name, textout.OrNone(m.Status), textout.OrNone(m.Ready), textout.OrNone(m.Node), textout.OrNone(m.Address), cpus, ram, textout.Age(now, m.Created)}
+		if format == formatWide {
+			rows[i] = append(rows[i], textout.OrNone(m.Ports))
+		}
+		rows[i] = append(rows[i], message)
 	}
-	if err := textout.TableWithin(p.stdout, p.listWidth(format), []string{"NAMESPACE", "NAME", "STATUS", "READY", "NODE", "ADDRESS", "CPUS", "MEMORY", "AGE", "MESSAGE"}, rows); err != nil {
+	head := []string{"NAMESPACE", "NAME", "STATUS", "READY", "NODE", "ADDRESS", "CPUS", "MEMORY", "AGE"}
+	if format == formatWide {
+		head = append(head, "PORTS")
+	}
+	if err := textout.TableWithin(p.stdout, p.listWidth(format), append(head, "MESSAGE"), rows); err != nil {
 		return err
 	}
 	return failed
@@ -87,7 +97,7 @@ func listMachine(vm *spec.VirtualMachine) clusterListed {
 	m := clusterListed{
 		Namespace: vm.Namespace, Name: vm.Name, Status: s.Phase, Node: s.NodeName, Address: s.IPAddress,
 		CPUs: s.CPUs, Created: vm.CreationTimestamp.Time, NeedRestart: len(s.RestartAwaitingChanges) > 0,
-		Message: machinekind.ProgressOf(vm).Waiting,
+		Message: machinekind.ProgressOf(vm).Waiting, Ports: ports(vm, ""),
 	}
 	if c := spec.FindCondition(s.Conditions, spec.ConditionReady); c != nil {
 		m.Ready = string(c.Status)

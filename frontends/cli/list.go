@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -10,7 +11,10 @@ import (
 
 	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/host"
+	"github.com/vmop/sdk/vmop/inspect"
 	"github.com/vmop/sdk/vmop/output"
+	"github.com/vmop/sdk/vmop/runner"
+	"github.com/vmop/sdk/vmop/spec"
 )
 
 func (p *program) listCommand() *cli.Command {
@@ -24,7 +28,8 @@ func (p *program) listCommand() *cli.Command {
 			"guest runs on; run ends that guest and starts it anew, stop stops it. It is Paused if\n" +
 			"its processors stand still: see resume. READY is True while the guest executes, and\n" +
 			"Unknown while nobody is there who would know. At a terminal, a MESSAGE ends with the\n" +
-			"line: -o wide has all of it, and so has describe. With --leftovers, deleted machines whose\n" +
+			"line: -o wide has all of it, and so has describe; it has the addresses that the guest's\n" +
+			"agent knows and the ports that lead to the guest, too. With --leftovers, deleted machines whose\n" +
 			"disks or identity were kept are listed, too; create makes a machine that has them again.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli list\n" +
@@ -51,6 +56,8 @@ type listed struct {
 	Message string
 	CPUs    int
 	RAM     int64
+	// Addresses and Ports are how the guest is reached; for the wide table.
+	Addresses, Ports string
 }
 
 func (p *program) list(c *cli.Context) error {
@@ -88,6 +95,12 @@ func (p *program) list(c *cli.Context) error {
 	out := []listed{}
 	for _, m := range machines {
 		l := listedOf(&m)
+		if format == formatWide && m.Running() {
+			l.Addresses = guestAddresses(&m.State.Guest)
+			if o, err := m.Object(); err == nil { // one that cannot be read has no ports that are known
+				l.Ports = ports(o.VirtualMachine, "127.0.0.1")
+			}
+		}
 		if m.Status == host.StatusDeleted {
 			l.Message = p.leftText(c, &m)
 		}
@@ -104,9 +117,42 @@ func (p *program) list(c *cli.Context) error {
 		if m.CPUs > 0 {
 			cpus, ram = strconv.Itoa(m.CPUs), textout.Size(m.RAM)
 		}
-		rows[i] = []string{m.Namespace, m.Name, string(m.Status), m.Ready, cpus, ram, textout.Age(now, m.Since), textout.OneLine(m.Message)}
+		rows[i] = []string{m.Namespace, m.Name, string(m.Status), m.Ready, cpus, ram, textout.Age(now, m.Since)}
+		if format == formatWide {
+			rows[i] = append(rows[i], textout.OrNone(m.Addresses), textout.OrNone(m.Ports))
+		}
+		rows[i] = append(rows[i], textout.OneLine(m.Message))
 	}
-	return textout.TableWithin(p.stdout, p.listWidth(format), []string{"NAMESPACE", "NAME", "STATUS", "READY", "CPUS", "MEMORY", "AGE", "MESSAGE"}, rows)
+	head := []string{"NAMESPACE", "NAME", "STATUS", "READY", "CPUS", "MEMORY", "AGE"}
+	if format == formatWide {
+		head = append(head, "ADDRESS", "PORTS")
+	}
+	return textout.TableWithin(p.stdout, p.listWidth(format), append(head, "MESSAGE"), rows)
+}
+
+// guestAddresses are those that reach beyond the guest's link.
+func guestAddresses(g *runner.Guest) string {
+	var out []string
+	for _, i := range g.Interfaces {
+		for _, a := range i.Addresses {
+			if p, err := netip.ParsePrefix(a); err == nil && p.Addr().IsGlobalUnicast() {
+				out = append(out, p.Addr().String())
+			}
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// ports are those that lead to the guest of a machine, by its manifest; anywhere is the
+// address of one that says none.
+func ports(vm *spec.VirtualMachine, anywhere string) string {
+	var out []string
+	for _, n := range vm.Spec.VM.Networks {
+		if n.User != nil && len(n.User.HostForwards) > 0 {
+			out = append(out, inspect.Forwards(n.User.HostForwards, anywhere))
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 // leftText says what is left of a deleted machine, and how that is deleted, too. Files that

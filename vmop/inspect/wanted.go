@@ -51,10 +51,14 @@ type WantedNetwork struct {
 }
 
 // Forwards are the ports of a network, as other programs list them.
-func (n *WantedNetwork) Forwards() string {
+func (n *WantedNetwork) Forwards() string { return Forwards(n.HostForwards, "127.0.0.1") }
+
+// Forwards are ports as other programs list them; anywhere is the address of one that
+// says none.
+func Forwards(all []spec.HostForward, anywhere string) string {
 	var out []string
-	for _, f := range n.HostForwards {
-		text := fmt.Sprintf("%s:%d->%d", cmp.Or(f.HostAddress, "127.0.0.1"), f.HostPort, f.GuestPort)
+	for _, f := range all {
+		text := fmt.Sprintf("%s:%d->%d", cmp.Or(f.HostAddress, anywhere), f.HostPort, f.GuestPort)
 		if f.Protocol == spec.ForwardUDP {
 			text += "/udp"
 		}
