@@ -24,6 +24,7 @@ type modelFile struct {
 	now    content
 	maybe  [modelBlocks][]int
 	writes int // counts them, as the time of a file does
+	size   int
 }
 
 func newFile(c content) *modelFile {
@@ -84,7 +85,11 @@ type world struct {
 	// recovered are the disks that a start has merged; nil if none is under way.
 	recovered []bool
 	snapshots int
-	next      func(Phase, []Found, bool) Step
+	// grown counts the resizes of disks, and narrow those that were at the moment of a copy.
+	grown, narrow int
+	// misfits has no overlay grow with its image.
+	misfits bool
+	next    func(Phase, []Found, bool) Step
 }
 
 // modelCommand copies the disks.
@@ -95,6 +100,8 @@ type modelCommand struct {
 	// moment is what the disks were when they stood still, copied what was read.
 	moment, copied [modelDisks]content
 	at             int
+	// sizes are those that the overlays are made with.
+	sizes [modelDisks]int
 }
 
 func newWorld() *world {
@@ -116,6 +123,39 @@ func (w *world) seen(disk int) content {
 		}
 	}
 	return c
+}
+
+// size is how large a disk is for its guest.
+func (w *world) size(disk int) int {
+	if w.qemu != nil && w.qemu.disks[disk].Active {
+		return w.overlays[disk].size
+	}
+	return w.base[disk].size
+}
+
+// resize has a disk grow: at any moment at which QEMU does that, or while the machine
+// has neither QEMU nor overlays. QEMU was seen to refuse it of an image that has an overlay in
+// use, and of both while there is a job; the overlay itself grows with its image only.
+func (w *world) resize() {
+	disk := w.draw(modelDisks)
+	if q := w.qemu; q == nil && w.journal != nil || q != nil && (q.disks[disk].Active || q.disks[disk].Job != NoJob) {
+		return
+	}
+	w.base[disk].size++
+	w.want[disk].size++
+	w.grown++
+	if c := w.command; c != nil && c.qemu == w.qemu && w.overlays[disk] != nil && w.base[disk].size > w.overlays[disk].size && c.step < 8 {
+		w.narrow++
+	}
+}
+
+// fit has the overlays grow that are smaller than their images.
+func (w *world) fit() {
+	for i, o := range w.overlays {
+		if !w.misfits {
+			o.size = max(o.size, w.base[i].size)
+		}
+	}
 }
 
 func (w *world) guestWrites() {
@@ -212,10 +252,14 @@ func (w *world) work() {
 	c.step++
 	switch c.step {
 	case 1:
+		for i := range modelDisks {
+			c.sizes[i] = w.base[i].size
+		}
 		w.write(Making)
 	case 2:
 		for i := range modelDisks {
 			w.overlays[i] = newFile(content{})
+			w.overlays[i].size = c.sizes[i]
 		}
 	case 3:
 		w.write(Attaching)
@@ -227,7 +271,9 @@ func (w *world) work() {
 	case 5:
 		c.paused = w.qemu.running
 		w.qemu.running = false
-	case 6:
+	case 6, 8:
+		w.fit()
+	case 7:
 		for i := range modelDisks {
 			w.base[i].sync()
 			w.qemu.disks[i].Active = true
@@ -236,17 +282,17 @@ func (w *world) work() {
 				w.fatalf("at the moment disk %d is %v, and the guest has written %v", i, c.moment[i], w.want[i].now)
 			}
 		}
-	case 7:
+	case 9:
 		if c.paused {
 			w.qemu.running, c.paused = true, false
 		}
-	case 8:
+	case 10:
 		for i := range modelDisks {
 			w.journal.times[i] = w.base[i].writes
 		}
 		w.write(Attached)
 		w.journal.paused = false
-	case 9:
+	case 11:
 		if c.at < modelDisks*modelBlocks {
 			disk, block := c.at%modelDisks, c.at/modelDisks
 			c.copied[disk][block] = w.base[disk].now[block]
@@ -273,6 +319,7 @@ func (w *world) merge(c *modelCommand) {
 		w.write(step.Phase)
 	case Commit:
 		d.Job, q.dirty[step.Disk] = Copying, map[int]bool{}
+		w.base[step.Disk].size = max(w.base[step.Disk].size, w.overlays[step.Disk].size)
 		for i, v := range w.overlays[step.Disk].now {
 			if v != 0 {
 				q.dirty[step.Disk][i] = true
@@ -338,7 +385,9 @@ func (w *world) powerCut() {
 				w.fatalf("after a power cut in %v disk %d has version %d of block %d, and could have %v", w.phase(), i, v, block, w.want[i].maybe[block])
 			}
 		}
+		size := w.want[i].size
 		w.want[i] = newFile(w.seen(i))
+		w.want[i].size = size
 	}
 }
 
@@ -382,6 +431,7 @@ func (w *world) start() {
 				return
 			}
 		}
+		w.base[step.Disk].size = max(w.base[step.Disk].size, w.overlays[step.Disk].size)
 		w.base[step.Disk].sync()
 		w.recovered[step.Disk] = true
 	case Remove:
@@ -398,13 +448,20 @@ func (w *world) check(when string) {
 		if got := w.seen(i); got != w.want[i].now {
 			w.fatalf("%s (%s): disk %d has %v, and the guest has written %v", when, w.phase(), i, got, w.want[i].now)
 		}
+		if w.base[i].size != w.want[i].size {
+			w.fatalf("%s (%s): the image of disk %d has the size %d, and has grown to %d", when, w.phase(), i, w.base[i].size, w.want[i].size)
+		}
+		// Of a command that was killed in the moment, the next one has the guest paused.
+		if c := w.command; c != nil && c.qemu == w.qemu && c.step > 8 && c.step < 100 && w.size(i) != w.want[i].size {
+			w.fatalf("%s (%s): disk %d has the size %d for its guest, and has grown to %d", when, w.phase(), i, w.size(i), w.want[i].size)
+		}
 	}
 }
 
 // simulate has the world go on by some steps, and then to its end.
 func (w *world) simulate(steps, calm int) {
 	actions := []func(){
-		w.work, w.work, w.work, w.work, w.jobWorks, w.jobWorks, w.guestWrites, w.guestWrites, w.guestFlushes, w.start, w.start,
+		w.work, w.work, w.work, w.work, w.jobWorks, w.jobWorks, w.guestWrites, w.guestWrites, w.guestFlushes, w.start, w.start, w.resize,
 		w.cancelJob, w.person, w.killCommand, w.killQEMU, w.powerCut,
 	}
 	const disturbing = 5 // the last ones
@@ -435,16 +492,16 @@ func (w *world) simulate(steps, calm int) {
 // Whoever is killed at whatever moment, the guest has what it has written, and a
 // snapshot is that of one moment.
 func TestNothingIsLost(t *testing.T) {
-	snapshots := 0
+	snapshots, grown, narrow := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
 		w.next, w.fatalf = Next, t.Fatalf
 		w.draw = rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)).IntN
 		w.simulate(rapid.IntRange(1, 200).Draw(t, "steps"), rapid.IntRange(0, 40).Draw(t, "calm"))
-		snapshots += w.snapshots
+		snapshots, grown, narrow = snapshots+w.snapshots, grown+w.grown, narrow+w.narrow
 	})
-	if snapshots == 0 {
-		t.Error("no snapshot was ever made")
+	if snapshots == 0 || grown == 0 || narrow == 0 {
+		t.Errorf("%d snapshots were made, disks grew %d times, %d of them with an overlay that is not in use yet", snapshots, grown, narrow)
 	}
 }
 
@@ -502,17 +559,26 @@ func TestTheModelFindsFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			found := ""
 			for seed := uint64(0); seed < 3000 && found == ""; seed++ {
-				found = faulty(next, seed)
+				found = faulty(next, false, seed)
 			}
 			if t.Logf("%s", found); (found == "") != (next == nil) {
 				t.Error("the model should find faults, and only those")
 			}
 		})
 	}
+	t.Run("overlays are smaller than images that have grown", func(t *testing.T) {
+		found := ""
+		for seed := uint64(0); seed < 3000 && found == ""; seed++ {
+			found = faulty(nil, true, seed)
+		}
+		if t.Logf("%s", found); found == "" {
+			t.Error("the model should find that")
+		}
+	})
 }
 
 // faulty is what is wrong after a run that is drawn by a seed.
-func faulty(next func(Phase, []Found, bool) Step, seed uint64) (fault string) {
+func faulty(next func(Phase, []Found, bool) Step, misfits bool, seed uint64) (fault string) {
 	type stop struct{}
 	defer func() {
 		if r := recover(); r != nil && r != (stop{}) {
@@ -520,6 +586,7 @@ func faulty(next func(Phase, []Found, bool) Step, seed uint64) (fault string) {
 		}
 	}()
 	w := newWorld()
+	w.misfits = misfits
 	w.next, w.draw = next, rand.New(rand.NewPCG(seed, 0)).IntN
 	if next == nil {
 		w.next = Next

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ import (
 	"github.com/vmop/sdk/internal/testbin"
 	"github.com/vmop/sdk/internal/tinyguest"
 	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/qmp"
 )
 
 // killedPatience bounds every wait for a guest.
@@ -52,6 +54,8 @@ type killer struct {
 	before bool
 	kill   func() // QEMU; nil cuts the connection only
 	at     string // what it was, once it has happened
+	// each, if not nil, is called before and after each command.
+	each func(command string, before bool)
 }
 
 func (k *killer) arm(n int, before bool, kill func()) {
@@ -64,7 +68,13 @@ func (k *killer) arm(n int, before bool, kill func()) {
 func (k *killer) now(command string, before bool) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.n == 0 || strings.HasPrefix(command, "query-") || command == "qmp_capabilities" || before != k.before {
+	if strings.HasPrefix(command, "query-") || command == "qmp_capabilities" {
+		return false
+	}
+	if k.each != nil {
+		k.each(command, before)
+	}
+	if k.n == 0 || before != k.before {
 		return false
 	}
 	if k.n--; k.n > 0 {
@@ -181,6 +191,7 @@ func (w *writingGuest) boot() {
 		"-kernel", w.guest.Kernel, "-initrd", w.guest.Initrd, "-append", tinyguest.CommandLine,
 		"-chardev", "socket,id=console,server=on,wait=on,path=" + filepath.Join(w.dir, "console"), "-serial", "chardev:console",
 		"-qmp", "unix:" + filepath.Join(w.dir, "monitor") + ",server=on,wait=off",
+		"-qmp", "unix:" + filepath.Join(w.dir, "other") + ",server=on,wait=off",
 		"-add-fd", "fd=3,set=0,opaque=" + filepath.Join(w.m.Data, "system-disk.img"),
 	}
 	for i, name := range []string{qemucmd.FDSetName(0), w.external} {
@@ -402,6 +413,80 @@ func TestKilledCopies(t *testing.T) {
 		w.consistent(fmt.Sprintf("QEMU was killed at %s (before: %v) in %s", at, c.before, phase))
 		w.boot()
 	}
+}
+
+// Whoever has a disk grow at whatever moment of a copy either has a larger disk or an error:
+// the guest never has less than it had while it executes, and nothing is lost.
+func TestDisksGrowWhileTheyAreCopied(t *testing.T) {
+	w := newWritingGuest(t)
+	ctx := t.Context()
+	w.writesOn()
+	other, err := qmp.Dial(ctx, filepath.Join(w.dir, "other"), qmp.Options{})
+	w.ok(err)
+	defer other.Close()
+	sizes := [2]int64{16 << 20, 16 << 20}
+	var grew, refused []string
+	each := func(command string, before bool) {
+		when := fmt.Sprintf("%s (before: %v)", command, before)
+		for i := range sizes {
+			_, err := qmp.Do(ctx, other, qmp.BlockResize{NodeName: qemucmd.DiskNode(i), Size: sizes[i] + 1<<16})
+			switch {
+			case err == nil:
+				sizes[i] += 1 << 16
+				grew = append(grew, when)
+			case errors.As(err, new(*qmp.Error)):
+				refused = append(refused, when)
+			default:
+				t.Error(err)
+			}
+		}
+		status, err := qmp.Do(ctx, other, qmp.QueryStatus{})
+		if err != nil {
+			t.Error(err)
+		}
+		if !status.Running {
+			return // it sees nothing now
+		}
+		blocks, err := qmp.Do(ctx, other, qmp.QueryBlock{})
+		if err != nil {
+			t.Error(err)
+		}
+		for i := range sizes {
+			for _, b := range blocks {
+				if strings.Contains(b.QDev, qemucmd.DiskID(i)) && b.Inserted.Image.VirtualSize != sizes[i] {
+					t.Errorf("%s: the guest has %d bytes of disk %d, which has grown to %d", when, b.Inserted.Image.VirtualSize, i, sizes[i])
+				}
+			}
+		}
+	}
+	w.kills.mu.Lock()
+	w.kills.each = each
+	w.kills.mu.Unlock()
+	since := w.written()
+	if _, err := w.h.CreateSnapshot(ctx, w.m, "grown", CopyOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.kills.mu.Lock()
+	w.kills.each = nil
+	w.kills.mu.Unlock()
+	w.snapshot("grown", since)
+	w.writesOn()
+	t.Logf("grew at %q, refused at %q", grew, refused)
+	if !slices.Contains(grew, "transaction (before: true)") || !slices.Contains(refused, "block-commit (before: true)") {
+		t.Error("disks grow until the moment of a copy, and not while they have overlays")
+	}
+	nodes, err := qmp.Do(ctx, other, qmp.QueryNamedBlockNodes{Flat: true})
+	w.ok(err)
+	for _, n := range nodes {
+		for i := range sizes {
+			if n.NodeName == qemucmd.DiskNode(i) && n.Image.VirtualSize != sizes[i] {
+				t.Errorf("disk %d has %d bytes, and has grown to %d", i, n.Image.VirtualSize, sizes[i])
+			}
+		}
+	}
+	w.halt()
+	w.m.Runner, w.m.QEMU, w.m.Status = 0, 0, StatusDied
+	w.consistent("after it")
 }
 
 func journalOf(data string) string {

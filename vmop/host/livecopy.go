@@ -291,7 +291,15 @@ func (l *liveCopy) moment(ctx context.Context, running bool, still func() error)
 		actions = append(actions, qmp.BlockdevSnapshot(d.Node, qemucmd.OverlayNode(i)))
 	}
 	if len(actions) > 0 {
+		// An image may have grown since its overlay was made. Nobody can have it grow any more
+		// once it has one; what has grown at the last moment does not shrink for the guest.
+		if err := l.fit(ctx); err != nil {
+			return err
+		}
 		if err := l.do(ctx, qmp.Transaction{Actions: actions}); err != nil {
+			return err
+		}
+		if err := l.fit(ctx); err != nil {
 			return err
 		}
 	}

@@ -28,6 +28,7 @@ type copyingQEMU struct {
 	nodes   []string
 	active  map[string]string // the overlays of disks, by their nodes
 	jobs    map[string]*qmp.Job
+	sizes   map[string]int64 // of nodes, in bytes
 	running bool
 	agent   bool
 	log     []string // what was done to the guest
@@ -99,11 +100,11 @@ func (q *copyingQEMU) handle(c *qmptest.Call) {
 		return
 	case "query-named-block-nodes":
 		nodes := []qmp.BlockDeviceInfo{
-			{NodeName: qemucmd.DiskNode(0), Driver: "raw", File: "/dev/fdset/0", Image: qmp.ImageInfo{VirtualSize: 64 << 20}},
-			{NodeName: qemucmd.DiskNode(1), Driver: "raw", File: q.paths[qemucmd.DiskNode(1)], Image: qmp.ImageInfo{VirtualSize: 512}},
+			{NodeName: qemucmd.DiskNode(0), Driver: "raw", File: "/dev/fdset/0", Image: qmp.ImageInfo{VirtualSize: q.sizes[qemucmd.DiskNode(0)]}},
+			{NodeName: qemucmd.DiskNode(1), Driver: "raw", File: q.paths[qemucmd.DiskNode(1)], Image: qmp.ImageInfo{VirtualSize: q.sizes[qemucmd.DiskNode(1)]}},
 		}
 		for _, n := range q.nodes {
-			nodes = append(nodes, qmp.BlockDeviceInfo{NodeName: n})
+			nodes = append(nodes, qmp.BlockDeviceInfo{NodeName: n, Image: qmp.ImageInfo{VirtualSize: q.sizes[n]}})
 		}
 		c.Return(nodes)
 		return
@@ -125,6 +126,13 @@ func (q *copyingQEMU) handle(c *qmptest.Call) {
 	case "blockdev-add":
 		q.must(c, overlay.Attaching)
 		q.nodes = append(q.nodes, text("node-name"))
+		if file, overlays := text("file"), strings.TrimSuffix(qemucmd.OverlayNode(0), "0"); strings.HasPrefix(file, overlays) {
+			q.sizes[text("node-name")] = madeSizes[strings.TrimPrefix(text("node-name"), overlays)]
+		}
+	case "block_resize":
+		q.must(c, overlay.Attaching)
+		q.sizes[text("node-name")] = int64(args["size"].(float64))
+		q.log = append(q.log, fmt.Sprintf("%s has %d", text("node-name"), q.sizes[text("node-name")]))
 	case "blockdev-del":
 		q.must(c, overlay.Making, overlay.Merged)
 		i := slices.Index(q.nodes, text("node-name"))
@@ -165,12 +173,20 @@ func (q *copyingQEMU) handle(c *qmptest.Call) {
 		delete(q.jobs, text("id"))
 	case "stop", "cont":
 		q.running = c.Name() == "cont"
+		for disk, over := range q.active {
+			if q.running && q.sizes[over] < q.sizes[disk] {
+				q.t.Errorf("the guest goes on with %d of the %d bytes of %s", q.sizes[over], q.sizes[disk], disk)
+			}
+		}
 		q.log = append(q.log, c.Name())
 	default:
 		q.t.Errorf("QEMU was asked %s", c.Name())
 	}
 	c.Return(nil)
 }
+
+// madeSizes are the sizes of the bench's disks, and so of the overlays that are made.
+var madeSizes = map[string]int64{"0": 64 << 20, "1": 512}
 
 // run has the bench's machine run in a QEMU that copies.
 func (b *bench) run(agent map[string]qgatest.Handler) *copyingQEMU {
@@ -180,6 +196,7 @@ func (b *bench) run(agent map[string]qgatest.Handler) *copyingQEMU {
 	b.Cleanup(func() { _ = os.RemoveAll(dir) })
 	q := &copyingQEMU{
 		t: b.T, running: true, agent: agent != nil, active: map[string]string{}, jobs: map[string]*qmp.Job{},
+		sizes: map[string]int64{qemucmd.DiskNode(0): madeSizes["0"], qemucmd.DiskNode(1): madeSizes["1"]},
 		paths: map[string]string{qemucmd.DiskNode(0): filepath.Join(b.m.Data, "system-disk.img"), qemucmd.DiskNode(1): b.external},
 	}
 	b.m.Runner, b.m.QEMU, b.m.Status, b.m.State.RuntimeDir = os.Getpid(), os.Getpid(), StatusRunning, dir
@@ -265,6 +282,36 @@ func TestCopyOfRunningMachine(t *testing.T) {
 			b.ok(err)
 			if !strings.Contains(string(record), `"header": "qcow2"`) {
 				t.Errorf("%s", record)
+			}
+		})
+	}
+}
+
+// An image that grows when its overlay has been made already is not smaller for its guest
+// while it is copied.
+func TestImageGrowsBeforeTheMoment(t *testing.T) {
+	for _, at := range []string{"blockdev-add", "stop", "transaction"} {
+		t.Run(at, func(t *testing.T) {
+			b := newBench(t)
+			q := b.run(nil)
+			q.sync(func() {
+				q.fails = func(c *qmptest.Call) bool {
+					if c.Name() == at {
+						q.sizes[qemucmd.DiskNode(0)] = 96 << 20
+					}
+					return false
+				}
+			})
+			_, err := b.h.CreateSnapshot(t.Context(), b.m, "live", CopyOptions{})
+			b.ok(err)
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			want := []string{"stop", "vmop-overlay-0 has 100663296", "moment of 2", "cont", "stop", "cont"}
+			if at == "transaction" {
+				want[1], want[2] = want[2], want[1]
+			}
+			if !slices.Equal(q.log, want) {
+				t.Errorf("%q, want %q", q.log, want)
 			}
 		})
 	}

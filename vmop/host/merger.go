@@ -109,6 +109,29 @@ func (g *merger) settle(ctx context.Context) (err error) {
 	return err
 }
 
+// fit has the overlays be no smaller than their images: a guest that has one instead of its
+// image would have a smaller disk.
+func (g *merger) fit(ctx context.Context) error {
+	nodes, err := qmp.Do(ctx, g.c, qmp.QueryNamedBlockNodes{Flat: true})
+	if err != nil {
+		return err
+	}
+	sizes := map[string]int64{}
+	for _, n := range nodes {
+		sizes[n.NodeName] = n.Image.VirtualSize
+	}
+	for i, d := range g.held.Disks {
+		has, made := sizes[qemucmd.OverlayNode(i)]
+		if !made || has >= sizes[d.Node] {
+			continue
+		}
+		if err := g.do(ctx, qmp.BlockResize{NodeName: qemucmd.OverlayNode(i), Size: sizes[d.Node]}); err != nil {
+			return fmt.Errorf("disk %q: have its overlay grow as its image did: %w", d.Name, err)
+		}
+	}
+	return nil
+}
+
 // merge merges the overlays, step by step.
 func (g *merger) merge(ctx context.Context) error {
 	for {
