@@ -160,7 +160,11 @@ func (p *program) writeDisks(m *host.Machine, disks []host.Disk, format string) 
 		if !d.Own {
 			what = "given"
 		}
-		rows = append(rows, []string{d.Name, textout.Size(d.Size), textout.Size(d.Allocated), textout.OrNone(string(d.Format)), what, textout.Cell(d.Path)})
+		size := textout.Size(d.Size)
+		if d.Size == 0 {
+			size = textout.None
+		}
+		rows = append(rows, []string{d.Name, size, textout.Size(d.Allocated), textout.OrNone(string(d.Format)), what, textout.Cell(d.Path)})
 		if d.Problem != "" {
 			p.note("disk %s: %s", d.Name, d.Problem)
 		}

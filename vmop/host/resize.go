@@ -113,6 +113,11 @@ func (h *Host) resizeDisk(ctx context.Context, m Machine, disk string, size int6
 	return r, err
 }
 
+var (
+	errNoImage   = errors.New("it has no image yet: start the machine once, or say its size in the manifest")
+	errEphemeral = errors.New("it is a new copy at each start: say its size in the manifest")
+)
+
 // imageOf is a disk's image by the name of the disk; own says that it is one that the
 // machine makes.
 func (h *Host) imageOf(o *spec.Object, disk string) (d heldDisk, own bool, err error) {
@@ -136,20 +141,20 @@ func (h *Host) imageOf(o *spec.Object, disk string) (d heldDisk, own bool, err e
 	}
 	i := slices.IndexFunc(c.Runner.VM.Drives, func(d runnerconfig.Drive) bool { return d.Name == name })
 	drive := c.Runner.VM.Drives[i]
+	d, own = heldDisk{name: name, path: drive.Where(), size: int64(drive.Size)}, drive.File != ""
 	if drive.Ephemeral() {
-		return d, false, fmt.Errorf("it is a new copy at each start: say its size in the manifest")
+		return d, own, errEphemeral
 	}
-	d = heldDisk{name: name, path: drive.Where()}
 	info, err := os.Stat(d.path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return d, false, fmt.Errorf("it has no image yet: start the machine once, or say its size in the manifest")
+		return d, own, errNoImage
 	case err != nil:
-		return d, false, err
+		return d, own, err
 	case !info.Mode().IsRegular():
-		return d, false, fmt.Errorf("%s is no file: enlarge it where it comes from", d.path)
+		return d, own, fmt.Errorf("%s is no file: enlarge it where it comes from", d.path)
 	}
-	return d, drive.File != "", nil
+	return d, own, nil
 }
 
 // sizeOf is what a guest has of a disk, in bytes.
@@ -303,7 +308,8 @@ type Disk struct {
 	// Format is that of an image, raw or qcow2, as far as it is known.
 	Format qemucmd.DiskFormat `json:"format,omitempty"`
 	// Size is what a guest has of it and Allocated what it has of the storage, in
-	// bytes. They are missing for block devices, and before there is an image.
+	// bytes. They are missing for block devices. Before there is an image, Size is what
+	// the manifest says.
 	Size      int64 `json:"size,omitempty"`
 	Allocated int64 `json:"allocated,omitempty"`
 	// Problem says why there is nothing to say about the image.
@@ -329,10 +335,18 @@ func (h *Host) Disks(ctx context.Context, m Machine) ([]Disk, error) {
 		if err == nil {
 			disk.Allocated, err = allocated(at.path)
 		}
+		seen := false
 		if known, kerr := runner.KnownImages(m.Data); kerr == nil {
-			disk.Format = known[at.path]
+			disk.Format, seen = known[at.path]
 		}
-		if err != nil {
+		switch {
+		case errors.Is(err, errNoImage) && own && !seen:
+			disk.Size, disk.Problem = at.size, "it has no image yet: the first start makes it"
+		case errors.Is(err, errNoImage):
+			disk.Problem = fmt.Sprintf("its image is missing: there is no %s", at.path)
+		case errors.Is(err, errEphemeral):
+			disk.Size, disk.Problem = at.size, "it is a new copy at each start"
+		case err != nil:
 			disk.Problem = err.Error()
 		}
 		out = append(out, disk)
