@@ -89,6 +89,9 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == serveCommand {
 		return serveImage(args[1:], stdout, stderr)
 	}
+	if len(args) > 0 && args[0] == downloadCommand {
+		return giveDownload(args[1:], stdout, stderr)
+	}
 	s, err := parse(args, stdout)
 	if errors.Is(err, flag.ErrHelp) {
 		return runner.ExitOK

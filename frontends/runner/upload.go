@@ -20,8 +20,9 @@ import (
 // uploading is the step while an upload comes, beside those of [imagesource].
 const uploading imagesource.Step = "uploading"
 
-// uploadStall is how long somebody who uploads may send nothing.
-const uploadStall = time.Minute
+// transferStall is how long somebody who uploads may send nothing, and somebody who
+// downloads take nothing.
+const transferStall = time.Minute
 
 // uploadImage makes a disk of what somebody uploads. It is taken to beside the disk, and
 // judged there as every image is that is fetched. Of an upload that a former pod took a
@@ -46,7 +47,7 @@ func uploadImage(ctx context.Context, job runnerconfig.Import, to string, progre
 	o := taking(job.Size, job.Keep)
 	r := transfer.Receiver{
 		// What is packed may be a little larger than what is in it.
-		Path: part, Max: o.MaxSize + o.MaxSize/8 + 1<<20, Own: own, Wait: time.Duration(job.Upload.WaitSeconds) * time.Second, Stall: uploadStall,
+		Path: part, Max: o.MaxSize + o.MaxSize/8 + 1<<20, Own: own, Wait: time.Duration(job.Upload.WaitSeconds) * time.Second, Stall: transferStall,
 		Report: func(done, total int64) { tell(imagesource.Progress{Step: uploading, Done: done, Total: total}) },
 	}
 	got, err := r.Receive(ctx, few(l))

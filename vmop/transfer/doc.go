@@ -12,10 +12,16 @@
 //	GET /upload   what there is: {"received": N, "total": T, "sha256": HEX of those}
 //	PUT /upload   the whole, or with Content-Range: bytes A-B/T the part behind what
 //	              there is (RFC 9110, 14.5); Repr-Digest (RFC 9530) is compared
-//	GET /disk     a download, by zstd if it is accepted, its Repr-Digest in the trailer
+//
+// A download is resources, too:
+//
+//	GET /disk     what there is: {"format": F, "size": T, "part": N}
+//	GET /disk/I   the part from byte I*N on, by zstd if it is accepted; its ETag is its
+//	              SHA-256, so that If-None-Match spares what somebody has already
 //	POST /done    the download is whole, and no other one follows
 //
 // What was sent in part stays for as long as the receiver waits, and goes on behind
 // what there is. Only what is as long as was said becomes a file with a name, and only
-// if its digest is the one that was said.
+// if its digest is the one that was said. A download needs no such memory: each part of
+// what a file has is compared with what the pod has.
 package transfer

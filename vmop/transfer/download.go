@@ -5,85 +5,255 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"net/http"
+	"os"
+	"slices"
+	"strconv"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/vmop/sdk/internal/filecopy"
 )
 
 // Downloaded is what was downloaded.
 type Downloaded struct {
-	// Format is raw, qcow2, or iso for the image of a CD; Size is in bytes, and SHA256
-	// in hexadecimal digits.
-	Format string
-	Size   int64
+	Offer
+	// SHA256 is the digest of the whole, in hexadecimal digits.
 	SHA256 string
+	// Kept is how much of it was there already, in bytes.
+	Kept int64
 }
 
 // ErrDamaged says that something else came than was sent.
 var ErrDamaged = errors.New("it was damaged on the way")
 
-// maxWindow is what is looked back by at most when a download is unpacked, in bytes.
-const maxWindow = 8 << 20
+const (
+	// maxWindow is what is looked back by at most when a download is unpacked, in bytes.
+	maxWindow = 8 << 20
+	// maxPart is the largest part that is taken, in bytes.
+	maxPart = 64 << 20
+)
 
-// Download writes the content of a disk to content, and the same packed by zstd to
-// packed; either may be nil. Without an error all has come, as it was sent. report is told
-// how far it is, often.
-func (c *Client) Download(ctx context.Context, content, packed io.Writer, report func(done, total int64)) (Downloaded, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+c.Address+diskPath, http.NoBody)
+// Offer asks what there is to download.
+func (c *Client) Offer(ctx context.Context) (Offer, error) {
+	o, err := c.offer(ctx)
+	return o, plain(err)
+}
+
+func (c *Client) offer(ctx context.Context) (Offer, error) {
+	got, err := c.get(ctx, diskPath, nil)
 	if err != nil {
-		return Downloaded{}, err
-	}
-	request.Header.Set("Accept-Encoding", zstdCoding)
-	got, err := c.client().Do(request)
-	if err != nil {
-		return Downloaded{}, plain(broken(ctx, err))
+		return Offer{}, err
 	}
 	defer got.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(got.Body, maxSaid))
+	if err != nil {
+		return Offer{}, broken(ctx, err)
+	}
 	if got.StatusCode != http.StatusOK {
+		return Offer{}, refused(got, data)
+	}
+	var o Offer
+	if err := json.Unmarshal(data, &o); err != nil || o.Size <= 0 || o.Part <= 0 || o.Part > maxPart || !slices.Contains([]string{"raw", "qcow2", "iso"}, o.Format) {
+		return Offer{}, errors.New("the pod answers what cannot be understood")
+	}
+	return o, nil
+}
+
+func (c *Client) get(ctx context.Context, path string, head map[string]string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+c.Address+path, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	for k, v := range head {
+		request.Header.Set(k, v)
+	}
+	got, err := c.client().Do(request)
+	if err != nil {
+		return nil, broken(ctx, err)
+	}
+	return got, nil
+}
+
+// Download makes the content of a file, which is open for reading and writing, that of a
+// disk. What the file has already is compared by its digest, part by part, and is not
+// sent again where it is the same: so a download that was cut off goes on, whatever was
+// written of it, and whatever has become of the disk since. What is zero becomes a hole.
+// Without an error the file has the content and nothing else, and is on the storage.
+// report is told how far it is, often.
+func (c *Client) Download(ctx context.Context, file *os.File, report func(done, total int64)) (Downloaded, error) {
+	var d *downloading
+	failures := 0
+	for {
+		before := int64(0)
+		if d != nil {
+			before = d.at
+		}
+		err := func() error {
+			if d == nil {
+				o, err := c.offer(ctx)
+				if err != nil {
+					return err
+				}
+				info, err := file.Stat()
+				if err != nil {
+					return err
+				}
+				d = &downloading{Client: c, Downloaded: Downloaded{Offer: o}, file: file, has: info.Size(), hash: sha256.New(), report: report}
+			}
+			return d.run(ctx)
+		}()
+		var next again
+		switch {
+		case err == nil:
+			return d.Downloaded, nil
+		case ctx.Err() != nil:
+			return Downloaded{}, context.Cause(ctx)
+		case !errors.As(err, &next):
+			return Downloaded{}, err
+		}
+		if failures++; d != nil && d.at > before {
+			failures = 1
+		}
+		if failures >= maxFailures {
+			return Downloaded{}, fmt.Errorf("%w (%d attempts)", next.error, failures)
+		}
+		if err := c.pause(ctx, failures); err != nil {
+			return Downloaded{}, err
+		}
+	}
+}
+
+// downloading is one call of Download. The first at bytes of the file are those of the
+// disk, and the hash has them; it has more, up to has, of a former attempt.
+type downloading struct {
+	*Client
+	Downloaded
+	file    *os.File
+	at, has int64
+	hash    hash.Hash
+	report  func(done, total int64)
+}
+
+// run goes on until something is cut off.
+func (d *downloading) run(ctx context.Context) error {
+	for d.at < d.Size {
+		if err := d.part(ctx); err != nil {
+			return err
+		}
+		d.report(d.at, d.Size)
+	}
+	if d.SHA256 != "" {
+		return nil
+	}
+	if err := errors.Join(d.file.Truncate(d.Size), d.file.Sync()); err != nil {
+		return err
+	}
+	d.SHA256 = hex.EncodeToString(d.hash.Sum(nil))
+	return nil
+}
+
+// part gets the next part, if the file does not have it.
+func (d *downloading) part(ctx context.Context) error {
+	n := min(d.Part, d.Size-d.at)
+	head := map[string]string{"Accept-Encoding": zstdCoding}
+	var own []byte
+	if d.at+n <= d.has {
+		own = make([]byte, n)
+		if _, err := d.file.ReadAt(own, d.at); err != nil {
+			return err
+		}
+		sum := sha256.Sum256(own)
+		head["If-None-Match"] = entityTag(sum[:])
+	}
+	got, err := d.get(ctx, diskPath+"/"+strconv.FormatInt(d.at/d.Part, 10), head)
+	if err != nil {
+		return err
+	}
+	defer got.Body.Close()
+	switch {
+	case got.StatusCode == http.StatusNotModified && own != nil:
+		d.Kept += n
+	case got.StatusCode == http.StatusOK:
+		if own, err = unpacked(ctx, got, n); err != nil {
+			return err
+		}
+		if err := d.write(ctx, own); err != nil {
+			return err
+		}
+	default:
 		data, err := io.ReadAll(io.LimitReader(got.Body, maxSaid))
-		return Downloaded{}, errors.Join(refused(got, data), err)
+		return errors.Join(refused(got, data), err)
 	}
-	out := Downloaded{Format: got.Header.Get(formatHeader)}
-	var isSize bool
-	out.Size, isSize = number(got.Header.Get(sizeHeader))
-	if !isSize || got.Header.Get("Content-Encoding") != zstdCoding || out.Format != "raw" && out.Format != "qcow2" && out.Format != "iso" {
-		return Downloaded{}, errors.New("the pod answers what cannot be understood")
+	d.hash.Write(own)
+	d.at += n
+	return nil
+}
+
+// write puts the next part into the file, over whatever is there.
+func (d *downloading) write(ctx context.Context, data []byte) error {
+	end := d.at + int64(len(data))
+	if old := min(end, d.has); old > d.at {
+		if err := filecopy.Zero(ctx, d.file, d.at, old); err != nil {
+			return err
+		}
 	}
-	body := io.Reader(got.Body)
-	if packed != nil {
-		body = io.TeeReader(body, packed)
+	out := &filecopy.Sparse{File: d.file, At: d.at}
+	if _, err := out.Write(data); err != nil {
+		return err
 	}
+	if end <= d.has {
+		return nil
+	}
+	d.has = end
+	return out.Flush() // zeros at the end are a hole, which has to be there
+}
+
+// unpacked is the part of n bytes that came.
+func unpacked(ctx context.Context, got *http.Response, n int64) ([]byte, error) {
+	want, err := parseDigest(got.Header.Get(digestHeader))
+	if err != nil || want == nil || got.Header.Get("Content-Encoding") != zstdCoding {
+		return nil, errors.New("the pod answers what cannot be understood")
+	}
+	body := &remembering{Reader: got.Body}
 	z, err := zstd.NewReader(body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true))
 	if err != nil {
-		return Downloaded{}, err
+		return nil, err
 	}
 	defer z.Close()
-	sum := sha256.New()
-	to := io.Writer(sum)
-	if content != nil {
-		to = io.MultiWriter(sum, content)
-	}
-	r := &counted{ctx: ctx, Reader: io.LimitReader(z, out.Size+1), told: func(done int64) { report(done, out.Size) }}
-	n, err := io.CopyBuffer(struct{ io.Writer }{to}, r, make([]byte, bufferSize))
-	if err == nil {
-		// The end of what is packed need not be the end of the answer.
-		_, err = io.Copy(io.Discard, body)
-	}
-	switch want, derr := parseDigest(got.Trailer.Get(digestHeader)); {
+	data := make([]byte, n)
+	k, err := io.ReadFull(z, data)
+	switch {
 	case ctx.Err() != nil:
-		return Downloaded{}, context.Cause(ctx)
+		return nil, context.Cause(ctx)
+	case body.err != nil: // the connection, whatever the unpacker makes of it
+		return nil, broken(ctx, body.err)
 	case err != nil:
-		return Downloaded{}, fmt.Errorf("after %d bytes of %d: %w", n, out.Size, err)
-	case n != out.Size:
-		return Downloaded{}, fmt.Errorf("%w: it has %d bytes or more, and not the %d that were announced", ErrDamaged, n, out.Size)
-	case derr != nil || !bytes.Equal(want, sum.Sum(nil)):
-		return Downloaded{}, fmt.Errorf("%w: its SHA-256 is %x, and not the %x that was sent", ErrDamaged, sum.Sum(nil), want)
+		return nil, fmt.Errorf("%w: a part has %d bytes and not %d: %w", ErrDamaged, k, n, err)
 	}
-	out.SHA256 = hex.EncodeToString(sum.Sum(nil))
-	return out, nil
+	if sum := sha256.Sum256(data); !bytes.Equal(want, sum[:]) {
+		return nil, fmt.Errorf("%w: a part has the SHA-256 %x, and not the %x that was sent", ErrDamaged, sum, want)
+	}
+	return data, nil
+}
+
+// remembering keeps the error that a reader ended with, but for its end.
+type remembering struct {
+	io.Reader
+	err error
+}
+
+func (r *remembering) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = err
+	}
+	return n, err
 }
 
 // Done tells the pod that it is not needed any more.

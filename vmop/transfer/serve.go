@@ -1,9 +1,10 @@
 package transfer
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
-	"errors"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"net"
@@ -17,14 +18,24 @@ import (
 	"github.com/vmop/sdk/vmop/runner/tunnel"
 )
 
-// What the head of a download says of the content.
 const (
-	formatHeader = "Vmop-Format"
-	sizeHeader   = "Vmop-Size"
-	zstdCoding   = "zstd"
+	zstdCoding = "zstd"
 	// window is what zstd looks back by, in bytes: memory at both ends.
 	window = 1 << 20
+	// partSize is how much of the content one part of a download has, in bytes: what is
+	// held of it in memory, and what is sent again at most.
+	partSize = 16 << 20
 )
+
+// Offer is what can be downloaded.
+type Offer struct {
+	// Format is raw, qcow2, or iso for the image of a CD.
+	Format string `json:"format"`
+	// Size is that of the content, and Part that of each part of it but for the last, in
+	// bytes.
+	Size int64 `json:"size"`
+	Part int64 `json:"part"`
+}
 
 // Server gives one download.
 type Server struct {
@@ -34,7 +45,7 @@ type Server struct {
 	Format  string
 	// Own is the key of both ends.
 	Own tunnel.Identity
-	// Wait is how long the download may take to begin, and to be begun again after it
+	// Wait is how long the download may take to begin, and to be gone on with after it
 	// was cut off; Stall is how long somebody who downloads may take nothing.
 	Wait, Stall time.Duration
 	// Report is told how far it is, often. Nil is nobody.
@@ -44,15 +55,18 @@ type Server struct {
 // serving is one call of Serve.
 type serving struct {
 	*Server
+	// busy is held by who is given a part: only one is in memory.
 	busy chan struct{}
-	tick chan struct{}
-	done chan struct{}
+	// tick is told that somebody was there, done that no more is needed, and failed why
+	// the content cannot be read.
+	tick, done chan struct{}
+	failed     chan error
 }
 
 // Serve waits on a listener for somebody who downloads, and closes that. It returns nil
 // when the other end says that it has the whole.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	g := &serving{Server: s, busy: make(chan struct{}, 1), tick: make(chan struct{}, 1), done: make(chan struct{}, 1)}
+	g := &serving{Server: s, busy: make(chan struct{}, 1), tick: make(chan struct{}, 1), done: make(chan struct{}, 1), failed: make(chan error, 1)}
 	end := serve(l, s.Own, g)
 	err := g.wait(ctx)
 	end()
@@ -68,13 +82,15 @@ func (g *serving) wait(ctx context.Context) error {
 			return context.Cause(ctx)
 		case <-g.done:
 			return nil
+		case err := <-g.failed:
+			return err
 		case <-g.tick:
 			patience.Reset(g.Wait)
 		case <-patience.C:
 			select {
 			case g.busy <- struct{}{}:
 				return fmt.Errorf("%w within %v who has taken all of it", ErrNobody, g.Wait)
-			default: // somebody takes it, and is bounded by Stall
+			default: // somebody takes a part, and is bounded by Stall
 				patience.Reset(g.Wait)
 			}
 		}
@@ -83,6 +99,7 @@ func (g *serving) wait(ctx context.Context) error {
 
 // ServeHTTP implements [http.Handler].
 func (g *serving) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	number, isPart := strings.CutPrefix(r.URL.Path, diskPath+"/")
 	switch {
 	case r.URL.Path == donePath && r.Method == http.MethodPost:
 		w.WriteHeader(http.StatusNoContent)
@@ -91,65 +108,94 @@ func (g *serving) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		default:
 		}
 	case r.URL.Path == diskPath && r.Method == http.MethodGet:
-		select {
-		case g.busy <- struct{}{}:
-			defer func() { <-g.busy }()
-		default:
-			refuse(w, http.StatusConflict, "somebody else downloads now")
-			return
-		}
-		g.give(w, r)
-		select {
-		case g.tick <- struct{}{}:
-		default:
-		}
+		g.seen()
+		answer(w, http.StatusOK, Offer{Format: g.Format, Size: g.Size, Part: partSize})
+	case isPart && r.Method == http.MethodGet:
+		g.part(w, r, number)
 	default:
 		http.NotFound(w, r)
 	}
 }
 
-// give sends the content. An answer that is cut off has no digest in its trailer, and no
-// end either.
-func (g *serving) give(w http.ResponseWriter, r *http.Request) {
-	packed := strings.Contains(r.Header.Get("Accept-Encoding"), zstdCoding)
+func (g *serving) seen() {
+	select {
+	case g.tick <- struct{}{}:
+	default:
+	}
+}
+
+// part gives a part, unless who asks has it.
+func (g *serving) part(w http.ResponseWriter, r *http.Request, text string) {
+	n, isNumber := number(text)
+	if !isNumber || n >= parts(g.Size, partSize) {
+		http.NotFound(w, r)
+		return
+	}
+	select {
+	case g.busy <- struct{}{}:
+		defer func() { <-g.busy }()
+	case <-r.Context().Done():
+		return
+	}
+	defer g.seen()
+	at := n * partSize
+	data := make([]byte, min(partSize, g.Size-at))
+	if k, err := g.Content.ReadAt(data, at); k < len(data) {
+		err = fmt.Errorf("read the disk at %d: %w", at, err)
+		refuse(w, http.StatusInternalServerError, "%v", err)
+		select {
+		case g.failed <- err:
+		default:
+		}
+		return
+	}
+	sum := sha256.Sum256(data)
 	h := w.Header()
+	tag := entityTag(sum[:])
+	h.Set("ETag", tag)
+	h.Set("Vary", "Accept-Encoding")
+	if r.Header.Get("If-None-Match") == tag {
+		w.WriteHeader(http.StatusNotModified)
+		g.told(at + int64(len(data)))
+		return
+	}
 	h.Set("Content-Type", "application/octet-stream")
-	h.Set(formatHeader, g.Format)
-	h.Set(sizeHeader, strconv.FormatInt(g.Size, 10))
-	h.Set("Trailer", digestHeader)
-	if packed {
+	h.Set(digestHeader, formatDigest(sum[:]))
+	if strings.Contains(r.Header.Get("Accept-Encoding"), zstdCoding) {
+		packed, err := pack(data)
+		if err != nil {
+			refuse(w, http.StatusInternalServerError, "%v", err)
+			return
+		}
 		h.Set("Content-Encoding", zstdCoding)
+		data = packed
 	}
-	out := io.Writer(&patient{w, http.NewResponseController(w), g.Stall})
-	sum := sha256.New()
-	err := func() error {
-		to := out
-		var z *zstd.Encoder
-		if packed {
-			var err error
-			if z, err = zstd.NewWriter(out, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(window), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithLowerEncoderMem(true)); err != nil {
-				return err
-			}
-			to = z
-		}
-		content := &counted{ctx: r.Context(), Reader: io.NewSectionReader(g.Content, 0, g.Size), told: func(done int64) {
-			if g.Report != nil {
-				g.Report(done, g.Size)
-			}
-		}}
-		n, err := io.CopyBuffer(io.MultiWriter(sum, to), content, make([]byte, bufferSize))
-		if err == nil && n < g.Size {
-			err = io.ErrUnexpectedEOF
-		}
-		if z != nil {
-			err = errors.Join(err, z.Close())
-		}
-		return err
-	}()
+	h.Set("Content-Length", strconv.Itoa(len(data)))
+	out := &patient{w, http.NewResponseController(w), g.Stall}
+	// In pieces, each of which is to be taken in time.
+	if _, err := io.CopyBuffer(out, struct{ io.Reader }{bytes.NewReader(data)}, make([]byte, bufferSize)); err == nil {
+		g.told(min(at+partSize, g.Size))
+	}
+}
+
+func (g *serving) told(done int64) {
+	if g.Report != nil {
+		g.Report(done, g.Size)
+	}
+}
+
+// parts is of how many parts a content is.
+func parts(size, part int64) int64 { return (size + part - 1) / part }
+
+// entityTag is the name of a part by its digest.
+func entityTag(sum []byte) string { return `"` + hex.EncodeToString(sum) + `"` }
+
+func pack(data []byte) ([]byte, error) {
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(window), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithLowerEncoderMem(true))
 	if err != nil {
-		panic(http.ErrAbortHandler) // the only way to let the other end see that this is not all
+		return nil, err
 	}
-	h.Set(digestHeader, formatDigest(sum.Sum(nil)))
+	return z.EncodeAll(data, nil), z.Close()
 }
 
 // patient writes to somebody who takes it in time.

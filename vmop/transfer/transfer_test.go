@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -397,59 +398,246 @@ func give(t *testing.T, data io.ReaderAt, size int64, change func(*Server)) (*Cl
 	return c, ended
 }
 
-// What is downloaded is what is there, packed or not.
-func TestDownload(t *testing.T) {
-	data := content(t, 5<<20+1)
-	c, ended := give(t, bytes.NewReader(data), int64(len(data)), nil)
-	var got, packed bytes.Buffer
-	d, err := c.Download(t.Context(), &got, &packed, func(int64, int64) {})
-	if err != nil || d.Format != "raw" || d.Size != int64(len(data)) || len(d.SHA256) != 64 || !bytes.Equal(got.Bytes(), data) || packed.Len() == 0 || packed.Len() > 1<<20 {
-		t.Errorf("%+v, %v; %d bytes packed", d, err, packed.Len())
-	}
-	if err := c.Done(t.Context()); err != nil {
+// target is a file that a download is made of, with what there is of it.
+func target(t *testing.T, has []byte) *os.File {
+	t.Helper()
+	f, err := os.OpenFile(filepath.Join(t.TempDir(), "got"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := <-ended; err != nil {
-		t.Error(err)
+	t.Cleanup(func() { _ = f.Close() })
+	if _, err := f.Write(has); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// is fails if the file has another content.
+func is(t *testing.T, f *os.File, want []byte) {
+	t.Helper()
+	got, err := os.ReadFile(f.Name())
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("the file has %d bytes, want %d: %v", len(got), len(want), err)
 	}
 }
 
-// broken has a part that cannot be read.
+// blocks is what a file takes of its storage, in bytes.
+func blocks(t *testing.T, f *os.File) int64 {
+	t.Helper()
+	info, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Sys().(*syscall.Stat_t).Blocks * 512
+}
+
+// large is a content of two parts and a bit, mostly zeros, each part another one.
+func large(t *testing.T) []byte {
+	t.Helper()
+	data := content(t, 2*partSize+1001)
+	copy(data[partSize+4096:], data[:5000])
+	data[len(data)-1] = 1
+	return data
+}
+
+// What is downloaded is what is there, with its holes as holes, whatever a former attempt
+// has left of it, which is not sent again.
+func TestDownload(t *testing.T) {
+	data := large(t)
+	other := bytes.Clone(data)
+	other[partSize+partSize/2] = 7
+	for name, c := range map[string]struct {
+		has  []byte
+		kept int64
+	}{
+		"anew":                     {nil, 0},
+		"a part and a bit":         {data[:partSize+100], partSize},
+		"all of it":                {data, int64(len(data))},
+		"another disk of the size": {bytes.Repeat([]byte{9}, len(data)), 0},
+		"one part has changed":     {other, partSize + 1001},
+		"a longer file":            {append(bytes.Clone(data), data...), int64(len(data))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, ended := give(t, bytes.NewReader(data), int64(len(data)), nil)
+			f := target(t, c.has)
+			var last atomic.Int64
+			d, err := client.Download(t.Context(), f, func(n, _ int64) { last.Store(n) })
+			if err != nil || d.Format != "raw" || d.Size != int64(len(data)) || d.Kept != c.kept || last.Load() != d.Size || d.SHA256 != fmt.Sprintf("%x", sha256.Sum256(data)) {
+				t.Errorf("%+v, %v, told %d; want %d kept", d, err, last.Load(), c.kept)
+			}
+			is(t, f, data)
+			if n := blocks(t, f); c.has == nil && n > 1<<20 {
+				t.Errorf("it takes %d bytes", n)
+			}
+			if err := client.Done(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// The whole of it and its parts are resources that any client of HTTP can read.
+func TestPartsOfADownload(t *testing.T) {
+	data := large(t)
+	c, _ := give(t, bytes.NewReader(data), int64(len(data)), nil)
+	sum := fmt.Sprintf("%q", fmt.Sprintf("%x", sha256.Sum256(data[2*partSize:])))
+	for _, q := range []struct {
+		path, match string
+		code        int
+		says        string
+	}{
+		{"/disk", "", 200, fmt.Sprintf(`{"format":"raw","size":%d,"part":%d}`+"\n", len(data), partSize)},
+		{"/disk/2", "", 200, string(data[2*partSize:])},
+		{"/disk/2", sum, 304, ""},
+		{"/disk/2", `"another"`, 200, string(data[2*partSize:])},
+		{"/disk/3", "", 404, "404 page not found\n"},
+		{"/disk/-1", "", 404, "404 page not found\n"},
+		{"/disk/99999999999999999999", "", 404, "404 page not found\n"},
+		{"/disk/9223372036854775807", "", 404, "404 page not found\n"},
+		{"/disk/", "", 404, "404 page not found\n"},
+		{"/upload", "", 404, "404 page not found\n"},
+	} {
+		got, err := c.get(t.Context(), q.path, map[string]string{"If-None-Match": q.match})
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(got.Body)
+		if got.StatusCode != q.code || string(body) != q.says || err != nil {
+			t.Errorf("%s %s: %d, %d bytes, %v", q.path, q.match, got.StatusCode, len(body), err)
+		}
+		_ = got.Body.Close()
+	}
+}
+
+// damaged has a part that cannot be read.
 type damaged struct{ *bytes.Reader }
 
 func (d damaged) ReadAt(p []byte, at int64) (int, error) {
-	if at >= 1<<20 {
+	if at >= partSize {
 		return 0, syscall.EIO
 	}
 	return d.Reader.ReadAt(p, at)
 }
 
-// What is cut off is no download, and nobody who takes it ends it.
-func TestDownloadThatIsCutOff(t *testing.T) {
-	data := content(t, 5<<20)
-	for name, from := range map[string]struct {
+// What cannot be read is no download, and is told at both ends.
+func TestDownloadOfADamagedDisk(t *testing.T) {
+	data := large(t)
+	for name, c := range map[string]struct {
 		io.ReaderAt
-		size int64
-	}{"an error": {damaged{bytes.NewReader(data)}, 5 << 20}, "it is shorter": {bytes.NewReader(data[:1<<20]), 5 << 20}} {
+		why error
+	}{"an error": {damaged{bytes.NewReader(data)}, syscall.EIO}, "it is shorter": {bytes.NewReader(data[:partSize]), io.EOF}} {
 		t.Run(name, func(t *testing.T) {
-			c, ended := give(t, from, from.size, func(s *Server) { s.Wait = 200 * time.Millisecond })
-			if d, err := c.Download(t.Context(), io.Discard, nil, func(int64, int64) {}); err == nil {
-				t.Errorf("%+v", d)
+			client, ended := give(t, c, int64(len(data)), nil)
+			if d, err := client.Download(t.Context(), target(t, nil), func(int64, int64) {}); err == nil || !strings.Contains(err.Error(), "500") {
+				t.Errorf("%+v, %v", d, err)
+			}
+			if err := <-ended; !errors.Is(err, c.why) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A download that is cut off goes on, as often as something has come; one that is cut off
+// for good is an error, and so is one that nobody goes on with.
+func TestDownloadThatIsCutOff(t *testing.T) {
+	data := large(t)
+	// Which cannot be packed, so that each part is cut off.
+	if _, err := rand.Read(data); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		after int64
+		good  bool
+	}{"after a part": {partSize + partSize/2, true}, "at once": {20000, false}} {
+		t.Run(name, func(t *testing.T) {
+			client, ended := give(t, bytes.NewReader(data), int64(len(data)), func(s *Server) {
+				if !c.good {
+					s.Wait = time.Second
+				}
+			})
+			client.Address, client.Pause = breakingBack(t, client.Address, c.after), atOnce
+			f := target(t, nil)
+			d, err := client.Download(t.Context(), f, func(int64, int64) {})
+			if (err == nil) != c.good {
+				t.Errorf("%+v, %v", d, err)
+			}
+			if c.good {
+				is(t, f, data)
+				return
 			}
 			if err := <-ended; !errors.Is(err, ErrNobody) {
 				t.Error(err)
 			}
 		})
 	}
-	c, _ := give(t, bytes.NewReader(data), 5<<20, nil)
-	c.Address = breakingBack(t, c.Address)
-	if d, err := c.Download(t.Context(), io.Discard, nil, func(int64, int64) {}); err == nil {
-		t.Errorf("%+v", d)
+}
+
+// A server that sends something else than it says is not believed.
+func TestHostileDownloads(t *testing.T) {
+	good := Offer{Format: "raw", Size: 100, Part: 60}
+	packed := func(data []byte) []byte {
+		out, err := pack(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	sum := func(data []byte) string { d := sha256.Sum256(data); return formatDigest(d[:]) }
+	for name, c := range map[string]struct {
+		offer Offer
+		body  []byte
+		of    string
+		code  int
+		says  string
+	}{
+		"no size":           {offer: Offer{Format: "raw", Part: 60}, says: "cannot be understood"},
+		"a negative size":   {offer: Offer{Format: "raw", Size: -1, Part: 60}, says: "cannot be understood"},
+		"no parts":          {offer: Offer{Format: "raw", Size: 100}, says: "cannot be understood"},
+		"a part too large":  {offer: Offer{Format: "raw", Size: 100, Part: maxPart + 1}, says: "cannot be understood"},
+		"an unknown format": {offer: Offer{Format: "vmdk", Size: 100, Part: 60}, says: "cannot be understood"},
+		"a bomb":            {offer: good, body: packed(make([]byte, 32<<20)), of: sum(make([]byte, 60)), code: 200, says: "damaged"}, // the second part is, and nothing behind the first one is looked at
+		"too little":        {offer: good, body: packed(make([]byte, 59)), of: sum(make([]byte, 59)), code: 200, says: "damaged"},
+		"another part":      {offer: good, body: packed(bytes.Repeat([]byte{1}, 60)), of: sum(make([]byte, 60)), code: 200, says: "damaged"},
+		"no zstd":           {offer: good, body: make([]byte, 60), of: sum(make([]byte, 60)), code: 200, says: "damaged"},
+		"no digest":         {offer: good, body: packed(make([]byte, 60)), code: 200, says: "cannot be understood"},
+		"has it already":    {offer: good, code: 304, says: "304"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			own := identity(t)
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(serve(l, own, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == diskPath {
+					answer(w, http.StatusOK, c.offer)
+					return
+				}
+				w.Header().Set(digestHeader, c.of)
+				w.Header().Set("Content-Encoding", zstdCoding)
+				w.WriteHeader(c.code)
+				_, _ = w.Write(c.body)
+			})))
+			client := &Client{Address: l.Addr().String(), Own: own, Pause: atOnce}
+			t.Cleanup(client.Close)
+			f := target(t, nil)
+			d, err := client.Download(t.Context(), f, func(int64, int64) {})
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%+v, %v, want %q", d, err, c.says)
+			}
+			if n := blocks(t, f); n > 1<<20 {
+				t.Errorf("%d bytes are written", n)
+			}
+		})
 	}
 }
 
-// breakingBack is a proxy that cuts the way back off.
-func breakingBack(t *testing.T, to string) string {
+// breakingBack is a proxy that cuts each way back off after some bytes.
+func breakingBack(t *testing.T, to string, after int64) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -457,18 +645,22 @@ func breakingBack(t *testing.T, to string) string {
 	}
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
-		c, err := l.Accept()
-		if err != nil {
-			return
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				other, err := net.Dial("tcp", to)
+				if err != nil {
+					return
+				}
+				defer other.Close()
+				go func() { _, _ = io.Copy(other, c) }()
+				_, _ = io.CopyN(c, other, after)
+			}()
 		}
-		defer c.Close()
-		other, err := net.Dial("tcp", to)
-		if err != nil {
-			return
-		}
-		defer other.Close()
-		go func() { _, _ = io.Copy(other, c) }()
-		_, _ = io.CopyN(c, other, 20000)
 	}()
 	return l.Addr().String()
 }
