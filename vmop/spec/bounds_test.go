@@ -21,7 +21,7 @@ func TestEverythingHasABound(t *testing.T) {
 		"spec.cloudInit.metaData{}",
 		"spec.cloudInit.userData", "spec.cloudInit.networkConfig", "status.osinfo",
 		// UIDs, which the API server has made, and only the operator notes.
-		"status.claims[].uid", "status.virtualMachinePods[].uid", "status.lastEnd.podUID", "status.power.podUID", "status.podUID", "status.virtualMachineUID", "status.import.podUID", "status.import.cloneRefused", "status.target.persistentVolumeClaimUID", "status.connection.podUID",
+		"status.claims[].uid", "status.virtualMachinePods[].uid", "status.lastEnd.podUID", "status.power.podUID", "status.podUID", "status.virtualMachineUID", "status.import.podUID", "status.download.podUID", "status.import.cloneRefused", "status.target.persistentVolumeClaimUID", "status.connection.podUID",
 	}
 	for _, k := range Kinds() {
 		var walk func(schema map[string]any, path string)

@@ -334,6 +334,11 @@ type VirtualDiskStatus struct {
 	// while nobody knows.
 	Progress string `json:"progress,omitempty"`
 
+	// +optional
+
+	// download is what has become of the last request for a download.
+	Download *VirtualDiskDownload `json:"download,omitempty"`
+
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
@@ -350,6 +355,51 @@ type VirtualDiskStatus struct {
 
 	// conditions are Ready, Resized and InUse.
 	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// +kubebuilder:validation:Enum=Pending;Ready;Refused;Ended
+
+// DownloadPhase sums up what has become of a request for a download.
+type DownloadPhase string
+
+// The phases. Refused and Ended are the last ones: nothing comes of that request any more.
+const (
+	// DownloadPending: a pod is being made that gives it.
+	DownloadPending DownloadPhase = "Pending"
+	// DownloadReady: the pod waits for who downloads.
+	DownloadReady DownloadPhase = "Ready"
+	// DownloadRefused: nobody is given it now.
+	DownloadRefused DownloadPhase = "Refused"
+	// DownloadEnded: the pod has ended.
+	DownloadEnded DownloadPhase = "Ended"
+)
+
+// Final reports whether nothing comes of the request any more.
+func (p DownloadPhase) Final() bool { return p == DownloadRefused || p == DownloadEnded }
+
+// VirtualDiskDownload is what has become of a request for a download.
+type VirtualDiskDownload struct {
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+
+	// request is the one that it is about.
+	Request string `json:"request,omitempty"`
+
+	// +optional
+
+	// phase is Pending, Ready, Refused or Ended.
+	Phase DownloadPhase `json:"phase,omitempty"`
+
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+
+	// message says why, and what to do next.
+	Message string `json:"message,omitempty"`
+
+	// +optional
+
+	// podUID is that of the pod that gives it, or gave it.
+	PodUID types.UID `json:"podUID,omitempty"`
 }
 
 // VirtualDiskTarget is where a disk is.

@@ -167,6 +167,12 @@ type VirtualImageStatus struct {
 	// while nobody knows.
 	Progress string `json:"progress,omitempty"`
 
+	// +optional
+
+	// download is what has become of the last request for a download. Images of the cluster
+	// have none.
+	Download *VirtualDiskDownload `json:"download,omitempty"`
+
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16

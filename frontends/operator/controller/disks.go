@@ -191,6 +191,10 @@ func (k *disks) around(w *look, stored client.Object, s diskkind.Snapshot, claim
 	if source != nil && source.Type == spec.DiskSourceUpload {
 		s.TransferKey = one(w, kindSecret, objects.TransferKey(claim), &corev1.Secret{})
 	}
+	if s.ClusterImage == nil {
+		s.DownloadPod = one(w, kindPod, objects.DownloadName(claim), &corev1.Pod{})
+		s.DownloadKey = one(w, kindSecret, objects.DownloadName(claim), &corev1.Secret{})
+	}
 	if s.Pod != nil && s.Pod.Annotations[names.AnnotationMadeFor] == string(stored.GetUID()) {
 		s.Progress = k.progress.of(s.Pod)
 	}

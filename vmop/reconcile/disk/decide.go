@@ -71,6 +71,10 @@ type Snapshot struct {
 	Servers []corev1.Pod
 	// TransferKey is the Secret that has the name [objects.TransferKey], whoever made it.
 	TransferKey *corev1.Secret
+	// DownloadPod and DownloadKey are the pod and the Secret that have the name
+	// [objects.DownloadName], whoever made them.
+	DownloadPod *corev1.Pod
+	DownloadKey *corev1.Secret
 	// Progress is how far Pod is, as it said a moment ago; nil if nobody knows.
 	Progress *runnerconfig.ImportProgress
 	// Failures are writes that the API server refused.
@@ -115,6 +119,7 @@ func Decide(s Snapshot) reconcile.Plan {
 		d.deleted()
 	} else {
 		d.alive()
+		d.download()
 	}
 	d.serve()
 	if next, changed := d.status(); changed && !d.gone {
@@ -271,6 +276,9 @@ func (d *decision) deleted() {
 		d.gone = true
 		return
 	}
+	if p := d.s.DownloadPod; p != nil && d.mine(p) {
+		d.end(p) // it is one of the users
+	}
 	if all := d.users(); len(all) > 0 {
 		d.say(spec.DiskTerminating, metav1.ConditionFalse, conditions.ReasonDiskAttached,
 			"it is being deleted, and kept while "+d.heldText, few(all))
@@ -326,6 +334,9 @@ func (d *decision) claim() bool {
 	known := ""
 	if t := d.disk.Status.Target; t != nil {
 		known = string(t.PersistentVolumeClaimUID)
+	}
+	if (c == nil || !d.mine(c)) && percentOf(d.next.Progress) == 100 {
+		d.next.Progress = "" // of what is gone nothing is there
 	}
 	switch {
 	case c == nil && known != "" && known != d.cloneRefused():
@@ -473,7 +484,7 @@ func (d *decision) torn() bool {
 }
 
 // sourceWriters are the pods that may write to what the disk is a copy of: all that have
-// not ended, but for those that copy it, too.
+// not ended, but for those that copy it, or give it to who downloads it.
 func (d *decision) sourceWriters() []string {
 	return unfinished(slices.DeleteFunc(slices.Clone(d.s.SourceUsers), func(p corev1.Pod) bool {
 		return objects.OnlyCopies(&p, objects.ClaimOfDisk(d.disk.Spec.DataSource.ObjectRef.Name))
@@ -659,10 +670,21 @@ func also(message string) string {
 	return ": " + spec.BoundedMessage(message)
 }
 
+// notResized takes back that a disk has grown which is not there any more.
+func (d *decision) notResized() {
+	if spec.ConditionIsTrue(d.next.Conditions, conditions.DiskResized) {
+		d.condition(conditions.DiskResized, metav1.ConditionFalse, conditions.ReasonDiskResizing, "the disk is not there: its condition Ready says why")
+	}
+}
+
 // size lets the claim grow, and says what it has.
 func (d *decision) size() {
 	c := d.s.Claim
-	if d.image != nil || c == nil || d.next.Target == nil || c.UID != d.next.Target.PersistentVolumeClaimUID || !d.mine(c) {
+	if d.image != nil {
+		return
+	}
+	if c == nil || d.next.Target == nil || c.UID != d.next.Target.PersistentVolumeClaimUID || !d.mine(c) {
+		d.notResized()
 		return
 	}
 	has, there := c.Status.Capacity[corev1.ResourceStorage]
@@ -674,6 +696,7 @@ func (d *decision) size() {
 		}
 	}
 	if c.DeletionTimestamp != nil || !d.next.Phase.Usable() {
+		d.notResized()
 		return
 	}
 	want, asked := d.disk.Spec.PersistentVolumeClaim.Size, c.Spec.Resources.Requests[corev1.ResourceStorage]

@@ -80,6 +80,14 @@ func (w *world) step() {
 		w.see(4)
 		w.reconcile(-1)
 	}
+	often := 12
+	if c != nil && c.Annotations[names.AnnotationFilled] != "" {
+		often = 2
+	}
+	if !w.cluster && w.Draw("downloads", often) == 0 {
+		w.downloads()
+		return
+	}
 	switch what := w.Draw("what", 46); {
 	case what < 12:
 		w.reconcile(-1)
@@ -139,7 +147,7 @@ func (w *world) step() {
 		changeClaim(func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = nil })
 	case what >= 40 && what < 43 && d != nil:
 		changeDisk(func(d *spec.VirtualDisk) {
-			d.Annotations = map[string]string{names.AnnotationUploadRequest: choose(w, "request", "r1", "r2", strings.Repeat("r", 100))}
+			d.Annotations = map[string]string{names.AnnotationDownloadRequest: d.Annotations[names.AnnotationDownloadRequest], names.AnnotationUploadRequest: choose(w, "request", "r1", "r2", strings.Repeat("r", 100))}
 		})
 	case what == 43 && w.Draw("a Secret", 2) == 0:
 		if w.truth.key = nil; w.Draw("of somebody", 2) == 0 {
@@ -165,17 +173,24 @@ func (w *world) settle() {
 				break
 			}
 			w.fills()
+			w.gives()
 		}
 		if !quiet {
 			w.Violated("the world comes to rest", "there is no end of writes")
 		}
 		w.fills()
+		w.gives()
 		w.Now = w.Now.Add(10 * time.Minute)
+	}
+	for range 4 { // what has just happened is seen, too
+		w.see(4)
+		w.reconcile(-1)
 	}
 	d := w.truth.disk
 	if d == nil {
 		return
 	}
+	w.settled(d)
 	if d.DeletionTimestamp != nil && len(w.truth.machines) == 0 && w.truth.user == nil {
 		w.Violated("a disk that nobody has can be deleted", "it is %s: %+v", d.Status.Phase, d.Status.Conditions)
 	}

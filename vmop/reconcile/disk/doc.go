@@ -24,6 +24,11 @@
 // A claim may be a clone of that of its source. Nobody is believed that it is: the pod
 // compares the two, and copies what is none.
 //
+// Who asks to download a disk or an image is answered once: by a pod that only reads, or
+// by why there is none. Nobody reads a disk beside somebody who has it. The pod gets its
+// key, without which it does not start, only after the status names it by its UID and
+// nobody else was seen to have the disk; the key goes with it.
+//
 // What a pod says at its end nobody else vouches for: it decides when the disk is
 // shown as ready, what is written about a failure, and nothing else.
 package disk

@@ -21,7 +21,7 @@ type mutant = promises.Mutant[disk.Snapshot]
 // own has objects that a mutant may change.
 func own(s disk.Snapshot) disk.Snapshot {
 	s.Disk, s.Image, s.ClusterImage, s.Claim, s.Pod = s.Disk.DeepCopy(), s.Image.DeepCopy(), s.ClusterImage.DeepCopy(), s.Claim.DeepCopy(), s.Pod.DeepCopy()
-	s.TransferKey = s.TransferKey.DeepCopy()
+	s.TransferKey, s.DownloadPod, s.DownloadKey = s.TransferKey.DeepCopy(), s.DownloadPod.DeepCopy(), s.DownloadKey.DeepCopy()
 	return s
 }
 
@@ -281,7 +281,9 @@ func kind(image, cluster bool, all ...mutant) *promises.Kind[disk.Snapshot] {
 }
 
 // TestMutants and those of images show that the promises would be noticed to be broken.
-func TestMutants(t *testing.T) { kind(false, false, mutants()...).Break(t) }
+func TestMutants(t *testing.T) {
+	kind(false, false, append(mutants(), downloadMutants()...)...).Break(t)
+}
 
 func TestMutantsOfImages(t *testing.T) { kind(true, false, imageMutants()...).Break(t) }
 
@@ -289,7 +291,7 @@ func TestMutantsOfClusterImages(t *testing.T) { kind(true, true, clusterImageMut
 
 // TestEveryPromiseHasAMutant finds the promises in the source of the world.
 func TestEveryPromiseHasAMutant(t *testing.T) {
-	kind(false, false, slices.Concat(mutants(), imageMutants(), clusterImageMutants())...).Registered(t)
+	kind(false, false, slices.Concat(mutants(), downloadMutants(), imageMutants(), clusterImageMutants())...).Registered(t)
 }
 
 // A quantity that means the same is no reason to write.

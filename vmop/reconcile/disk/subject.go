@@ -98,7 +98,7 @@ func asDisk(meta *metav1.ObjectMeta, i *spec.VirtualImageSpec, s *spec.VirtualIm
 			DataSource:            &i.DataSource,
 		},
 		Status: spec.VirtualDiskStatus{
-			Phase: spec.DiskPhase(s.Phase), ObservedGeneration: s.ObservedGeneration, Format: s.Format, Target: s.Target, Import: s.Import, Progress: s.Progress, Conditions: s.Conditions,
+			Phase: spec.DiskPhase(s.Phase), ObservedGeneration: s.ObservedGeneration, Format: s.Format, Target: s.Target, Import: s.Import, Progress: s.Progress, Download: s.Download, Conditions: s.Conditions,
 		},
 	}
 }
@@ -111,7 +111,7 @@ func (d *decision) status() (next any, changed bool) {
 	}
 	out := *d.image.DeepCopy()
 	out.Phase, out.ObservedGeneration, out.Format = spec.ImagePhase(d.next.Phase), d.next.ObservedGeneration, d.next.Format
-	out.Target, out.Import, out.Progress, out.Conditions = d.next.Target, d.next.Import, d.next.Progress, d.next.Conditions
+	out.Target, out.Import, out.Progress, out.Download, out.Conditions = d.next.Target, d.next.Import, d.next.Progress, d.next.Download, d.next.Conditions
 	if d.next.Phase == spec.DiskReady {
 		out.SHA256 = d.s.Claim.Annotations[names.AnnotationImageDigest]
 		for _, q := range []struct {

@@ -36,6 +36,9 @@ type state struct {
 	user     *corev1.Pod
 	// key is the Secret of its uploads.
 	key *corev1.Secret
+	// giver is the pod that gives a download, and giverKey the Secret with its key.
+	giver    *corev1.Pod
+	giverKey *corev1.Secret
 	// guest is what the runner of machine web tells of the disk; nil if nothing.
 	guest *resource.Quantity
 }
@@ -120,6 +123,7 @@ func (w *world) see(which int) {
 		w.cache.claim = w.truth.claim
 	case 2:
 		w.cache.pod, w.cache.key = w.truth.pod, w.truth.key
+		w.cache.giver, w.cache.giverKey = w.truth.giver, w.truth.giverKey
 	case 3:
 		w.cache.machines, w.cache.user, w.cache.guest = w.truth.machines, w.truth.user, w.truth.guest
 	default:
@@ -128,7 +132,7 @@ func (w *world) see(which int) {
 }
 
 func (w *world) snapshot() disk.Snapshot {
-	s := disk.Snapshot{Settings: w.settings, Claim: w.cache.claim, Pod: w.cache.pod, Machines: w.cache.machines, TransferKey: w.cache.key, Now: w.Now}
+	s := disk.Snapshot{Settings: w.settings, Claim: w.cache.claim, Pod: w.cache.pod, Machines: w.cache.machines, TransferKey: w.cache.key, DownloadPod: w.cache.giver, DownloadKey: w.cache.giverKey, Now: w.Now}
 	switch {
 	case w.cluster:
 		i := imageOf(w.cache.disk)
@@ -143,6 +147,9 @@ func (w *world) snapshot() disk.Snapshot {
 	}
 	if w.cache.user != nil {
 		s.Users = []corev1.Pod{*w.cache.user}
+	}
+	if g := w.cache.giver; g != nil && g.Status.Phase != corev1.PodSucceeded && g.Status.Phase != corev1.PodFailed {
+		s.Users = append(s.Users, *g)
 	}
 	if p := w.cache.pod; p != nil && p.Status.Phase == corev1.PodRunning {
 		s.Progress = w.said
@@ -159,7 +166,7 @@ func imageOf(d *spec.VirtualDisk) *spec.VirtualImage {
 	i.ObjectMeta = *d.ObjectMeta.DeepCopy()
 	s := d.Status.DeepCopy()
 	i.Status = spec.VirtualImageStatus{
-		Phase: spec.ImagePhase(s.Phase), ObservedGeneration: s.ObservedGeneration, Format: s.Format, Target: s.Target, Import: s.Import, Progress: s.Progress, Conditions: s.Conditions,
+		Phase: spec.ImagePhase(s.Phase), ObservedGeneration: s.ObservedGeneration, Format: s.Format, Target: s.Target, Import: s.Import, Progress: s.Progress, Download: s.Download, Conditions: s.Conditions,
 		Size: s.Capacity, StoredSize: s.Capacity, // which images have none of
 	}
 	return i
@@ -169,6 +176,11 @@ func imageOf(d *spec.VirtualDisk) *spec.VirtualImage {
 func (w *world) names() (claim, pod string) {
 	claim = "data-" + map[string]string{names.KindDisk: "vd", names.KindImage: "vi", names.KindClusterImage: "cvi"}[w.kind()]
 	return claim, claim + "-import"
+}
+
+func (w *world) claimName() string {
+	claim, _ := w.names()
+	return claim
 }
 
 // kind is what the API server has.
@@ -241,6 +253,7 @@ func (w *world) checkPlan(plan reconcile.Plan) {
 			}
 		}
 	}
+	w.told(plan)
 	for _, st := range plan.Statuses {
 		all, _ := st.Status["conditions"].([]any)
 		var ready map[string]any
@@ -267,7 +280,7 @@ func (w *world) checkPlan(plan reconcile.Plan) {
 		case !is:
 		case now == "100%" && (w.cache.claim == nil || w.cache.claim.Annotations[names.AnnotationFilled] != string(w.cache.disk.UID)):
 			w.Violated("what is not there is not told to be whole", "the status is %v", st.Status)
-		case percent(now) < before && w.cache.pod != nil && w.cache.pod.Status.Phase == corev1.PodRunning:
+		case percent(now) < before && before < 100 && w.cache.pod != nil && w.cache.pod.Status.Phase == corev1.PodRunning:
 			w.Violated("progress does not go back", "from %s to %s", was, now)
 		}
 	}
@@ -347,6 +360,9 @@ func (w *world) execute(a reconcile.Action) bool {
 			if p := w.truth.pod; p != nil && !w.stale && p.Annotations[names.AnnotationMadeFor] == string(d.UID) {
 				w.Violated("nothing is left of a disk", "its pod is there")
 			}
+			if p := w.truth.giver; p != nil && !w.stale && p.Annotations[names.AnnotationMadeFor] == string(d.UID) {
+				w.Violated("nothing is left of a disk", "pod %s is there", p.Name)
+			}
 		}
 		d.Finalizers, d.ResourceVersion = a.Finalizers, w.Version()
 		if w.truth.disk = d; d.DeletionTimestamp != nil && len(d.Finalizers) == 0 {
@@ -360,6 +376,9 @@ func (w *world) execute(a reconcile.Action) bool {
 			}
 			if k := w.truth.key; k != nil && len(k.OwnerReferences) > 0 && k.OwnerReferences[0].UID == d.UID {
 				w.truth.key = nil
+			}
+			if p := w.truth.giver; p != nil && p.Annotations[names.AnnotationMadeFor] == string(d.UID) {
+				w.truth.giver, w.truth.giverKey = nil, nil
 			}
 		}
 		return true
@@ -380,6 +399,16 @@ func (w *world) execute(a reconcile.Action) bool {
 			w.truth.claim = c
 			return true
 		case *corev1.Secret:
+			if o.Name == objects.DownloadName(w.claimName()) {
+				if w.truth.giverKey != nil {
+					return false
+				}
+				w.mayUnlock(o)
+				k := o.DeepCopy()
+				k.UID, k.ResourceVersion, k.Data = w.UID(), w.Version(), aKey()
+				w.truth.giverKey = k
+				return true
+			}
 			if w.truth.key != nil {
 				return false
 			}
@@ -388,6 +417,16 @@ func (w *world) execute(a reconcile.Action) bool {
 			w.truth.key = k
 			return true
 		case *corev1.Pod:
+			if o.Name == objects.DownloadName(w.claimName()) {
+				if w.truth.giver != nil {
+					return false
+				}
+				w.mayGive(o)
+				p := o.DeepCopy()
+				p.UID, p.ResourceVersion, p.CreationTimestamp = w.UID(), w.Version(), metav1.Time{Time: w.Now}
+				w.truth.giver = p
+				return true
+			}
 			if w.truth.pod != nil {
 				return false
 			}
@@ -401,6 +440,12 @@ func (w *world) execute(a reconcile.Action) bool {
 			return true
 		}
 	case reconcile.DeletePod:
+		if g := w.truth.giver; a.Name == objects.DownloadName(w.claimName()) {
+			if g != nil && g.UID == a.UID {
+				w.truth.giver = nil
+			}
+			return true
+		}
 		p := w.truth.pod
 		if p == nil || p.UID != a.UID {
 			return true

@@ -54,7 +54,7 @@ func (f Filled) CanClone(s *Settings, source *corev1.PersistentVolumeClaim, clas
 		return false
 	}
 	same := f.class == nil && class == nil || f.class != nil && class != nil && *f.class == *class
-	return same && source.Namespace == f.namespace && isBlock(source) == f.block() && s.Clones(source)
+	return same && source.Namespace == f.namespace && isBlock(source) == f.Block() && s.Clones(source)
 }
 
 // ofDisk reports whether it is made of a disk, to which guests write.

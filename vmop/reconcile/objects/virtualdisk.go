@@ -61,8 +61,8 @@ type Filled struct {
 	mode            corev1.PersistentVolumeMode
 	access          corev1.PersistentVolumeAccessMode
 	source          *spec.VirtualDiskSource
-	// request is the last one for an upload.
-	request string
+	// request is the last one for an upload, and download the last one for a download.
+	request, download string
 	// keep: it is an image, which is kept as it is.
 	keep bool
 	// server serves the image of the cluster that it is a copy of.
@@ -73,7 +73,7 @@ type Filled struct {
 func FilledDisk(d *spec.VirtualDisk) Filled {
 	c := &d.Spec.PersistentVolumeClaim
 	return Filled{
-		kind: spec.KindDisk, label: names.LabelDisk, claim: ClaimOfDisk(d.Name), name: d.Name, namespace: d.Namespace, uid: d.UID, request: UploadRequest(d),
+		kind: spec.KindDisk, label: names.LabelDisk, claim: ClaimOfDisk(d.Name), name: d.Name, namespace: d.Namespace, uid: d.UID, request: UploadRequest(d), download: DownloadRequest(d),
 		size: c.Size, class: c.StorageClassName, mode: d.Spec.VolumeMode(), access: corev1.ReadWriteOnce, source: d.Spec.DataSource,
 	}
 }
@@ -92,7 +92,7 @@ func FilledClusterImage(i *spec.ClusterVirtualImage, namespace string) Filled {
 func filledImage(kind, label, claim, namespace string, meta *metav1.ObjectMeta, s *spec.VirtualImageSpec) Filled {
 	c := &s.PersistentVolumeClaim
 	return Filled{
-		kind: kind, label: label, claim: claim, name: meta.Name, namespace: namespace, uid: meta.UID, request: UploadRequest(meta),
+		kind: kind, label: label, claim: claim, name: meta.Name, namespace: namespace, uid: meta.UID, request: UploadRequest(meta), download: DownloadRequest(meta),
 		size: c.Size, class: c.StorageClassName, mode: corev1.PersistentVolumeFilesystem, access: cmp.Or(c.AccessMode, corev1.ReadWriteOnce),
 		source: &s.DataSource, keep: true,
 	}
@@ -104,8 +104,8 @@ func (f Filled) ClaimName() string { return f.claim }
 // PodName is the name of the pod that fills the claim.
 func (f Filled) PodName() string { return ImportPod(f.claim) }
 
-// block reports whether it is a block device, and no file.
-func (f Filled) block() bool { return f.mode == corev1.PersistentVolumeBlock }
+// Block reports whether it is a block device, and no file.
+func (f Filled) Block() bool { return f.mode == corev1.PersistentVolumeBlock }
 
 // object is the metadata of an object that goes with the disk or image. Its labels are
 // those by which its pod is watched, and bounded by policies, as the pods of machines
@@ -136,7 +136,7 @@ func (f Filled) VolumeClaim() *corev1.PersistentVolumeClaim {
 	if f.class != nil {
 		pvc.Spec.StorageClassName = new(*f.class)
 	}
-	if f.block() && f.source != nil {
+	if f.Block() && f.source != nil {
 		pvc.Annotations[names.AnnotationToBeFilled] = string(f.uid)
 	}
 	return pvc
@@ -164,59 +164,31 @@ func (f Filled) CloneJob(s Settings, claim, source *corev1.PersistentVolumeClaim
 }
 
 func (f Filled) importJob(s Settings, source *corev1.PersistentVolumeClaim, cloneOf string) *corev1.Pod {
-	yes, no := true, false
-	user, policy, seconds := int64(RunnerUser), corev1.FSGroupChangeOnRootMismatch, int64(importSeconds)
 	job := f.job(source, cloneOf)
 	text, _ := job.Encode() // texts and numbers
 	limit := resource.MustParse("64Mi")
-	meta := f.object(f.PodName())
-	meta.Labels[names.LabelComponent] = names.ComponentRunner
-	pod := &corev1.Pod{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: names.KindPod},
-		ObjectMeta: meta,
-		Spec: corev1.PodSpec{
-			// The account has what the nodes pull the image with. Nothing in the pod
-			// has a token of it.
-			ServiceAccountName:           names.ServiceAccount,
-			AutomountServiceAccountToken: &no,
-			EnableServiceLinks:           &no,
-			RestartPolicy:                corev1.RestartPolicyNever,
-			ActiveDeadlineSeconds:        &seconds,
-			SecurityContext: &corev1.PodSecurityContext{
-				RunAsNonRoot: &yes, RunAsUser: &user, RunAsGroup: &user,
-				FSGroup: &user, FSGroupChangePolicy: &policy,
-				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-			},
-			Volumes: []corev1.Volume{
-				claimVolume(importVolume, f.claim),
-				{Name: volumeRuntime, VolumeSource: corev1.VolumeSource{
-					EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: &limit},
-				}},
-			},
-			Containers: []corev1.Container{{
-				Name: "import", Image: ImporterImage(&s), ImagePullPolicy: s.RunnerPullPolicy,
-				Args:         []string{"-import"},
-				Env:          []corev1.EnvVar{{Name: runnerconfig.ImportEnv, Value: text}, {Name: "TMPDIR", Value: machineconfig.RuntimeBase}},
-				VolumeMounts: []corev1.VolumeMount{{Name: volumeRuntime, MountPath: machineconfig.RuntimeBase}},
-				// What unpacks an image takes some; what a quota of the namespace
-				// counts is there.
-				Resources: corev1.ResourceRequirements{
-					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")},
-					Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("1Gi")},
-				},
-				SecurityContext: &corev1.SecurityContext{
-					AllowPrivilegeEscalation: &no,
-					ReadOnlyRootFilesystem:   &yes,
-					Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-				},
-			}},
+	pod := f.program(&s, f.PodName(), corev1.Container{
+		Name:         "import",
+		Args:         []string{"-import"},
+		Env:          []corev1.EnvVar{{Name: runnerconfig.ImportEnv, Value: text}, {Name: "TMPDIR", Value: machineconfig.RuntimeBase}},
+		VolumeMounts: []corev1.VolumeMount{{Name: volumeRuntime, MountPath: machineconfig.RuntimeBase}},
+		// What unpacks an image takes some; what a quota of the namespace counts is there.
+		Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")},
+			Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("1Gi")},
 		},
+	})
+	pod.Spec.Volumes = []corev1.Volume{
+		claimVolume(importVolume, f.claim),
+		{Name: volumeRuntime, VolumeSource: corev1.VolumeSource{
+			EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: &limit},
+		}},
 	}
 	if job.Upload != nil {
 		pod.Annotations[names.AnnotationUploadRequest] = f.request
-		f.addTransferKey(pod)
+		addTransferKey(pod, TransferKey(f.claim))
 	}
-	if f.block() {
+	if f.Block() {
 		addDevice(pod, importVolume)
 		if job.Scratch != "" {
 			f.addScratch(pod)
@@ -234,13 +206,47 @@ func (f Filled) importJob(s Settings, source *corev1.PersistentVolumeClaim, clon
 	return pod
 }
 
+// program is a pod that does one thing with the claim, once: with the rights of an ordinary
+// program, and no token.
+func (f Filled) program(s *Settings, name string, container corev1.Container) *corev1.Pod {
+	yes, no := true, false
+	user, policy, seconds := int64(RunnerUser), corev1.FSGroupChangeOnRootMismatch, int64(importSeconds)
+	meta := f.object(name)
+	meta.Labels[names.LabelComponent] = names.ComponentRunner
+	container.Image, container.ImagePullPolicy = ImporterImage(s), s.RunnerPullPolicy
+	container.SecurityContext = &corev1.SecurityContext{
+		AllowPrivilegeEscalation: &no,
+		ReadOnlyRootFilesystem:   &yes,
+		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+	}
+	return &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: names.KindPod},
+		ObjectMeta: meta,
+		Spec: corev1.PodSpec{
+			// The account has what the nodes pull the image with. Nothing in the pod
+			// has a token of it.
+			ServiceAccountName:           names.ServiceAccount,
+			AutomountServiceAccountToken: &no,
+			EnableServiceLinks:           &no,
+			RestartPolicy:                corev1.RestartPolicyNever,
+			ActiveDeadlineSeconds:        &seconds,
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot: &yes, RunAsUser: &user, RunAsGroup: &user,
+				FSGroup: &user, FSGroupChangePolicy: &policy,
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+			Containers: []corev1.Container{container},
+		},
+	}
+}
+
 // job is the task of the pod; cloneOf is whose volume is to have been cloned.
 func (f Filled) job(source *corev1.PersistentVolumeClaim, cloneOf string) runnerconfig.Import {
 	job := runnerconfig.Import{
 		Disk: string(f.uid), File: path.Join(machineconfig.DiskMountDir, importVolume, machineconfig.DiskFile), Size: spec.Bytes(f.size), Keep: f.keep,
 		Digest: f.kind == spec.KindClusterImage, ProgressPort: runnerconfig.ImportProgressPort,
 	}
-	if f.block() {
+	if f.Block() {
 		job.File, job.Device = path.Join(machineconfig.DiskDeviceDir, importVolume), true
 	}
 	from := f.source
@@ -307,8 +313,8 @@ func (f Filled) addScratch(pod *corev1.Pod) {
 // system takes of it.
 const scratchRoom = 256 << 20
 
-// sourceVolume is the volume with the disk that another one is a copy of, and pullVolume
-// that with the credentials for a registry.
+// sourceVolume is the volume with what is only read, such as the disk that another one is
+// a copy of, and pullVolume that with the credentials for a registry.
 const (
 	sourceVolume = "source"
 	pullVolume   = "registry"
@@ -333,7 +339,7 @@ func addSource(pod *corev1.Pod, source *corev1.PersistentVolumeClaim) {
 }
 
 // OnlyCopies reports whether a pod uses a claim as nothing but what it copies into the
-// claim of another disk or image: it reads it.
+// claim of another disk or image, or gives to who downloads it: it reads it.
 func OnlyCopies(pod *corev1.Pod, claim string) bool {
 	if pod == nil || pod.Labels[names.LabelDisk] == "" && pod.Labels[names.LabelImage] == "" {
 		return false
