@@ -240,6 +240,9 @@ func (w *world) work() {
 			if w.journal != nil {
 				w.command.step = 100 // it merges what another one has left
 				w.command.paused = w.journal.paused && !w.qemu.running
+				if w.journal.phase == Attaching {
+					w.fit()
+				}
 			}
 		}
 		return
@@ -451,8 +454,8 @@ func (w *world) check(when string) {
 		if w.base[i].size != w.want[i].size {
 			w.fatalf("%s (%s): the image of disk %d has the size %d, and has grown to %d", when, w.phase(), i, w.base[i].size, w.want[i].size)
 		}
-		// Of a command that was killed in the moment, the next one has the guest paused.
-		if c := w.command; c != nil && c.qemu == w.qemu && c.step > 8 && c.step < 100 && w.size(i) != w.want[i].size {
+		// Who is killed in the moment leaves the guest paused.
+		if c := w.command; c != nil && c.qemu == w.qemu && c.step > 8 && w.size(i) != w.want[i].size {
 			w.fatalf("%s (%s): disk %d has the size %d for its guest, and has grown to %d", when, w.phase(), i, w.size(i), w.want[i].size)
 		}
 	}

@@ -325,11 +325,13 @@ func TestKilledMoment(t *testing.T) {
 		name   string
 		paused bool // by the copy
 		active bool
+		size   int64 // of the image
 		log    []string
 	}{
-		{"before it", true, false, []string{"cont", "guest-fsfreeze-status", "guest-fsfreeze-thaw"}},
-		{"after it", true, true, []string{"cont", "guest-fsfreeze-status", "guest-fsfreeze-thaw"}},
-		{"of a guest that was paused", false, true, nil},
+		{"before it", true, false, 64 << 20, []string{"cont", "guest-fsfreeze-status", "guest-fsfreeze-thaw"}},
+		{"after it", true, true, 64 << 20, []string{"cont", "guest-fsfreeze-status", "guest-fsfreeze-thaw"}},
+		{"after it, and the image had grown before", true, true, 96 << 20, []string{"vmop-overlay-0 has 100663296", "cont", "guest-fsfreeze-status", "guest-fsfreeze-thaw"}},
+		{"of a guest that was paused", false, true, 64 << 20, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t)
@@ -343,6 +345,7 @@ func TestKilledMoment(t *testing.T) {
 			b.ok(h.Close())
 			q.sync(func() {
 				q.running, q.nodes = false, []string{qemucmd.OverlayFileNode(0), qemucmd.OverlayNode(0)}
+				q.sizes[qemucmd.OverlayNode(0)], q.sizes[qemucmd.DiskNode(0)] = 64<<20, c.size
 				if c.active {
 					q.active[qemucmd.DiskNode(0)] = qemucmd.OverlayNode(0)
 				}

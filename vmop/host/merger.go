@@ -96,7 +96,13 @@ func (g *merger) settle(ctx context.Context) (err error) {
 	// Who has paused it is gone, and may have left it frozen.
 	left := theirs && g.held.Paused && status.Status == qmp.RunStatePaused
 	g.paused = g.paused || left
-	if err := g.merge(ctx); err != nil {
+	if theirs && g.held.Phase == overlay.Attaching { // killed in the moment, perhaps before that
+		err = g.fit(ctx)
+	}
+	if err == nil {
+		err = g.merge(ctx)
+	}
+	if err != nil {
 		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), copyCleanup)
 		defer cancel()
 		return errors.Join(err, g.retreat(after))
