@@ -238,6 +238,9 @@ func hostNext(m *host.Machine, command func(verb string) string) string {
 	case host.StatusOrphaned:
 		return command("stop") + ", and " + command("start") + ": nobody looks after its guest"
 	case host.StatusPaused:
+		if slices.ContainsFunc(m.State.Conditions, func(c live.Condition) bool { return c.Type == live.GuestExecuting && c.Reason == live.ReasonDiskFull }) {
+			return "make room where its disk is, and it goes on by itself; " + command("resume") + " says whether there is enough"
+		}
 		return command("resume")
 	case host.StatusRunning:
 		if slices.ContainsFunc(m.State.Conditions, func(c live.Condition) bool { return c.Type == live.RestartRequired && c.Status == live.True }) {
