@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
@@ -31,9 +32,10 @@ func TestFullDisk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+		// Its scripts end, and their machines with them, before it has to be killed.
+		ctx, cancel := context.WithTimeout(t.Context(), 2*patience+time.Minute)
 		defer cancel()
-		cmd := exec.CommandContext(ctx, self, "-test.run=^"+t.Name()+"$", "-test.v")
+		cmd := exec.CommandContext(ctx, self, "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout="+(2*patience).String())
 		cmd.Env = append(os.Environ(), inside+"=yes")
 		cmd.SysProcAttr = &syscall.SysProcAttr{
 			Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
@@ -60,6 +62,13 @@ func fullDiskScript(t *testing.T, guest tinyguest.Guest, file string) {
 	testscript.Run(t, testscript.Params{
 		Files: []string{file},
 		Setup: func(e *testscript.Env) error {
+			// What setup defers, to end the machines, comes before this: it finds them there.
+			var mounted string
+			e.Defer(func() {
+				if mounted != "" {
+					_ = unix.Unmount(mounted, unix.MNT_DETACH)
+				}
+			})
 			if err := setup(e); err != nil {
 				return err
 			}
@@ -71,7 +80,7 @@ func fullDiskScript(t *testing.T, guest tinyguest.Guest, file string) {
 			if err := unix.Mount("none", data, "tmpfs", 0, "size=128m,mode=0700"); err != nil {
 				return err
 			}
-			e.Defer(func() { _ = unix.Unmount(data, unix.MNT_DETACH) })
+			mounted = data
 			return exportGuest(guest, filepath.Join(e.WorkDir, "images"))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
