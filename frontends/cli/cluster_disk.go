@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -28,8 +29,10 @@ func clusterDiskFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "from", Usage: "in a cluster: create a disk of this `SOURCE`: http://…, https://…, oci://REGISTRY/IMAGE:TAG, or disk:NAME, another disk"},
 		&cli.StringFlag{Name: "checksum", Usage: "sha256:HEX or sha512:HEX of what `SUM` the server's file has, or what is uploaded must have"},
-		&cli.BoolFlag{Name: "image", Usage: "upload: to an image (VirtualImage), of which disks are made", DisableDefaultText: true},
+		&cli.BoolFlag{Name: "image", Usage: "upload, download: an image (VirtualImage), of which disks are made", DisableDefaultText: true},
 		&cli.StringFlag{Name: "size", Usage: "upload: the `SIZE` of a disk or image that is not there yet (default: what the file needs)"},
+		&cli.StringFlag{Name: "format", Usage: "download: as a file of this `FORMAT`, raw or qcow2 (default: as it is there)"},
+		&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Usage: "download: replace FILE if it exists", DisableDefaultText: true},
 		&cli.StringFlag{Name: "path", Usage: "the `PATH` of the disk in a container image, where it is not the only file in /disk"},
 		&cli.StringFlag{Name: "ca", Usage: "`FILE` with certificates that the server may be trusted by, too"},
 		&cli.StringFlag{Name: "pull-secret", Usage: "the Secret `NAME` with the credentials for the registry"},
@@ -76,10 +79,12 @@ type clusterDisk struct {
 type diskDone struct {
 	Namespace string
 	Disk      string
-	// Action is create, upload, resize, delete, attach or detach.
+	// Action is create, upload, download, resize, delete, attach or detach.
 	Action string
 	// Machine is that of attach and detach.
 	Machine string
+	// File is what was downloaded.
+	File *output.DownloadedFile
 	// Phase is that of the disk, or of its attachment; Deleted if it is gone, or DryRun.
 	Phase   string
 	Message string
@@ -103,7 +108,7 @@ type diskWork struct {
 const createReserve = 24 * time.Hour
 
 // clusterDiskActions are what can be done with disks of a cluster.
-const clusterDiskActions = "list, describe, create, upload, resize, delete, attach or detach"
+const clusterDiskActions = "list, describe, create, upload, download, resize, delete, attach or detach"
 
 // clusterDisks does something with disks of a cluster.
 func (p *program) clusterDisks(c *cli.Context) error {
@@ -117,7 +122,7 @@ func (p *program) clusterDisks(c *cli.Context) error {
 		want string
 		n    int
 	}{
-		"create": {"a name for the DISK and its SIZE", 2}, "upload": {"the DISK and the FILE", 2}, "resize": {"the DISK and its new SIZE", 2}, "delete": {"the DISK", 1},
+		"create": {"a name for the DISK and its SIZE", 2}, "upload": {"the DISK and the FILE", 2}, "download": {"the DISK and the FILE", 2}, "resize": {"the DISK and its new SIZE", 2}, "delete": {"the DISK", 1},
 		"describe": {"the DISK", 1}, "attach": {"the NAME of a machine and the DISK", 2}, "detach": {"the NAME of a machine and the DISK", 2},
 	}
 	if _, err := outputFormat(c, formatTable); err != nil {
@@ -131,25 +136,8 @@ func (p *program) clusterDisks(c *cli.Context) error {
 	case len(args) != o.n:
 		return usagef(c, "%s: want %s, and found %s", w.action, o.want, arguments(len(args)))
 	}
-	switch {
-	case c.Bool("wait") && c.Bool("no-wait"):
-		return usagef(c, "want --wait or --no-wait, not both")
-	case c.Duration("timeout") < 0:
-		return usagef(c, "--timeout %v: want 0 or more", c.Duration("timeout"))
-	case c.Bool("no-wait") && w.action == "upload":
-		return usagef(c, "--no-wait: an upload is over when the file is there")
-	case c.Bool("all-namespaces") && w.action != "list":
-		return usagef(c, "--all-namespaces is for list")
-	}
-	for _, f := range []string{"from", "checksum", "path", "ca", "pull-secret", "storage-class", "volume-mode"} {
-		if c.IsSet(f) && w.action != "create" && (w.action != "upload" || f != "checksum" && f != "storage-class") {
-			return usagef(c, "--%s is for create", f)
-		}
-	}
-	for _, f := range []string{"image", "size"} {
-		if c.IsSet(f) && w.action != "upload" {
-			return usagef(c, "--%s is for upload", f)
-		}
+	if err := w.checkFlags(); err != nil {
+		return err
 	}
 	var err error
 	if w.client, err = p.connect(c); err != nil {
@@ -171,6 +159,8 @@ func (p *program) clusterDisks(c *cli.Context) error {
 		return w.create(namespace, name, args[1])
 	case "upload":
 		return w.upload(namespace, name, args[1])
+	case "download":
+		return w.download(namespace, name, args[1])
 	case "resize":
 		return w.resize(namespace, name, args[1])
 	case "delete":
@@ -180,6 +170,39 @@ func (p *program) clusterDisks(c *cli.Context) error {
 	default:
 		return w.detach(namespace, name, args[1])
 	}
+}
+
+// flagsOf are the flags that are for some actions alone.
+func flagsOf() map[string][]string {
+	return map[string][]string{
+		"from": {"create"}, "path": {"create"}, "ca": {"create"}, "pull-secret": {"create"}, "volume-mode": {"create"},
+		"checksum": {"create", "upload"}, "storage-class": {"create", "upload"}, "size": {"upload"},
+		"image": {"upload", "download"}, "format": {"download"}, "force": {"download"}, "all-namespaces": {"list"},
+	}
+}
+
+// checkFlags refuses flags that say nothing about what is done.
+func (w *diskWork) checkFlags() error {
+	c := w.c
+	switch {
+	case c.Bool("wait") && c.Bool("no-wait"):
+		return usagef(c, "want --wait or --no-wait, not both")
+	case c.Duration("timeout") < 0:
+		return usagef(c, "--timeout %v: want 0 or more", c.Duration("timeout"))
+	case c.Bool("no-wait") && w.action == "upload":
+		return usagef(c, "--no-wait: an upload is over when the file is there")
+	case c.Bool("no-wait") && w.action == "download":
+		return usagef(c, "--no-wait: a download is over when the file is there")
+	case c.Bool("dry-run") && w.action == "download":
+		return usagef(c, "--dry-run: a download changes nothing")
+	}
+	of := flagsOf()
+	for _, f := range slices.Sorted(maps.Keys(of)) {
+		if c.IsSet(f) && !slices.Contains(of[f], w.action) {
+			return usagef(c, "--%s is for %s", f, strings.Join(of[f], " and "))
+		}
+	}
+	return nil
 }
 
 // request bounds one question to the API server.
@@ -538,9 +561,15 @@ func (w *diskWork) finish(out *diskDone, reserve time.Duration, wait func(ctx co
 	if w.c.Bool("image") {
 		what = fmt.Sprintf("Image %s", fullName(out.Namespace, out.Disk))
 	}
+	if f := out.File; f != nil {
+		what += fmt.Sprintf(" is in %s: %s, %s, SHA-256", textout.Cell(f.Path), f.Format, textout.Size(f.Size.Value()))
+	}
 	done := map[string]string{
 		"create": "is there", "upload": "is there", "resize": "has the size", "delete": "is deleted",
 		"attach": "is attached to " + out.Machine, "detach": "is detached from " + out.Machine,
+	}
+	if out.File != nil {
+		done[out.Action] = out.File.SHA256
 	}
 	switch {
 	case failed != nil:
@@ -578,6 +607,8 @@ func (w *diskWork) await(out *diskDone, reserve time.Duration, wait func(ctx con
 	switch {
 	case err == nil:
 		return nil
+	case out.Action == "download" && (errors.Is(err, errTimeout) || signals.Err() != nil):
+		return fmt.Errorf("it was ended, and the same command goes on with what has come: %s", orUnknown(out.Message))
 	case errors.Is(err, errTimeout):
 		return fmt.Errorf("it takes longer than %v, and goes on: %s", timeout, orUnknown(out.Message))
 	case signals.Err() != nil:

@@ -18,8 +18,8 @@ const maxDisk = 1 << 60
 func (p *program) diskCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "disk",
-		Usage:     "list, describe, make, upload, enlarge, attach and detach disks, on this host or in a cluster",
-		ArgsUsage: "list|describe|create|upload|resize|delete|attach|detach NAME [DISK] [SIZE|FILE]",
+		Usage:     "list, describe, make, upload, download, enlarge, attach and detach disks, on this host or in a cluster",
+		ArgsUsage: "list|describe|create|upload|download|resize|delete|attach|detach NAME [DISK] [SIZE|FILE]",
 		Description: "On this host list shows a machine's disks, with the names that other commands know them by.\n\n" +
 			"resize makes one larger, also while the machine runs: the guest sees the new size at\n" +
 			"once, and has to enlarge its partitions itself (growpart, resize2fs). The manifest says\n" +
@@ -33,7 +33,8 @@ func (p *program) diskCommand() *cli.Command {
 			"one, empty or of the source of --from; list [DISK...] shows those of the namespace, and\n" +
 			"describe DISK says of one what it waits for, who has it and what to do next; upload\n" +
 			"DISK FILE makes one of a file (raw, qcow2, vmdk or vdi, also packed by gzip, xz or zstd),\n" +
-			"or with --image an image that disks are made of, and goes on with what was cut off; resize\n" +
+			"or with --image an image that disks are made of, and goes on with what was cut off; download\n" +
+			"DISK FILE is the other way round, while no machine has the disk; resize\n" +
 			"DISK SIZE enlarges one, also for the guest of a machine that runs; delete DISK deletes one\n" +
 			"that no machine has, with what is on it. attach NAME DISK gives one to a machine that runs\n" +
 			"(kubectl get vmbda), as long as detach NAME DISK does not take it back. The commands wait\n" +
@@ -46,6 +47,7 @@ func (p *program) diskCommand() *cli.Command {
 			"  vmop-cli disk detach web archive\n" +
 			"  vmop-cli disk create --cluster -n shop system 20Gi --from https://images.example.org/debian.qcow2\n" +
 			"  vmop-cli disk upload --cluster -n shop archive archive.qcow2\n" +
+			"  vmop-cli disk download --cluster -n shop archive archive-copy.qcow2\n" +
 			"  vmop-cli disk list --cluster -n shop\n" +
 			"  vmop-cli disk describe --cluster -n shop system\n" +
 			"  vmop-cli disk resize --cluster -n shop system 40Gi\n" +
@@ -70,8 +72,8 @@ func (p *program) disk(c *cli.Context) error {
 		return err
 	}
 	args := c.Args().Slice()
-	if len(args) > 0 && args[0] == "upload" {
-		return usagef(c, "upload is for a cluster (--cluster, --context or --kubeconfig): on this host attach gives a machine a FILE as a disk")
+	if len(args) > 0 && (args[0] == "upload" || args[0] == "download") {
+		return usagef(c, "%s is for a cluster (--cluster, --context or --kubeconfig): on this host disks are files, and attach gives a machine a FILE as a disk", args[0])
 	}
 	if len(args) > 0 && (args[0] == "create" || args[0] == "delete" || args[0] == "describe") {
 		return usagef(c, "%s is for a cluster (--cluster, --context or --kubeconfig): on this host disks come and go with their machines", args[0])

@@ -29,6 +29,7 @@ var wordsOnly = map[string]string{
 	"disk delete":      "is for a cluster",
 	"disk describe":    "is for a cluster",
 	"disk detach":      "does it on this host, and says so",
+	"disk download":    "is for a cluster",
 	"disk resize":      "does it on this host, and says so; disk list has the size",
 	"disk upload":      "is for a cluster",
 	"edit":             "is for an editor; changes has what waits",

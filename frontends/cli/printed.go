@@ -298,7 +298,7 @@ func printedOperations(results []operated) []output.Operation {
 // printedResult is what became of what was asked for of a disk of a cluster.
 func printedResult(d *diskDone) *output.DiskResult {
 	return &output.DiskResult{
-		ObjectMeta: named(d.Namespace, d.Disk), Action: d.Action, VirtualMachineName: d.Machine, Done: d.Done,
+		ObjectMeta: named(d.Namespace, d.Disk), Action: d.Action, VirtualMachineName: d.Machine, File: d.File, Done: d.Done,
 		Observed: output.Result{Result: d.Phase, Message: d.Message},
 	}
 }

@@ -50,7 +50,7 @@ func outputs() []described {
 		{"diff", "diff", "what applying manifests would change in a cluster", many, output.Changes{}},
 		{"disk-describe", "disk describe --cluster", "a disk of a cluster", one, output.VirtualDisk{}},
 		{"disk-list", "disk list", "the disks of a machine of this host", many, output.Disk{}},
-		{"disk-done", "disk create|upload|resize|delete|attach|detach --cluster", "what became of what was asked for of a disk of a cluster", one, output.DiskResult{}},
+		{"disk-done", "disk create|upload|download|resize|delete|attach|detach --cluster", "what became of what was asked for of a disk of a cluster", one, output.DiskResult{}},
 		{"disk-list-cluster", "disk list --cluster", "the disks of a cluster", many, output.VirtualDisk{}},
 		{"doctor", "doctor", "what this host has for machines", many, output.HostFinding{}},
 		{"events", "events", "what happened to a machine, the oldest first", many, output.Event{}},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -77,6 +78,58 @@ func WriteOver(ctx context.Context, image string, at, end int64, to *os.File, re
 		report = func(int64, int64) {}
 	}
 	return qemuImg(ctx, imageinspect.FormatQcow2, uint64(end), size, report, "-n", "-O", "raw", source, "json:"+string(target))
+}
+
+// Convert makes an image of the format want of one of another format, raw or qcow2 both, at a path
+// where there is none, with a file that has nothing but the disk's data in it. A qcow2 image is one
+// that [imageinspect.ProbeFormat] accepts, or it is refused; a raw one is raw, whatever it looks
+// like. With an error nothing is left. report is called with the progress.
+func Convert(ctx context.Context, from string, format imageinspect.Format, to string, want imageinspect.Format, report func(done, total int64)) error {
+	size, err := diskIn(from, format)
+	if err != nil {
+		return err
+	}
+	source, err := node(from, format, 0, 0)
+	if err != nil {
+		return err
+	}
+	if to, err = filepath.Abs(to); err != nil { // a name with a colon would be a protocol's
+		return err
+	}
+	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(&fs.PathError{Op: "convert", Path: to, Err: fs.ErrExist}, err)
+	}
+	// A qcow2 image has at most some per cent beside its data.
+	file := uint64(size) + uint64(size)/8 + 64<<20
+	if err := qemuImg(ctx, format, file, size, report, "-O", string(want), source, to); err != nil {
+		if rerr := os.Remove(to); !errors.Is(rerr, fs.ErrNotExist) {
+			err = errors.Join(err, rerr)
+		}
+		return err
+	}
+	return nil
+}
+
+// diskIn is what a guest sees of an image of a format, in bytes.
+func diskIn(path string, format imageinspect.Format) (int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || format == imageinspect.FormatRaw {
+		return max(info.Size(), 0), err
+	}
+	header := make([]byte, min(info.Size(), imageinspect.HeaderSize))
+	if _, err := f.ReadAt(header, 0); err != nil && !errors.Is(err, io.EOF) {
+		return 0, err
+	}
+	found, size, err := imageinspect.ProbeFormat(header, info.Size())
+	if err == nil && found != format {
+		err = fmt.Errorf("it is %s, and not %s", found, format)
+	}
+	return size, err
 }
 
 // node describes an image for QEMU, or so many bytes of its disk from a position on: its

@@ -165,17 +165,29 @@ type Operation struct {
 type VirtualDisk = spec.VirtualDisk
 
 // DiskResult is what became of what was asked for of a disk of a cluster: disk create,
-// upload, resize, delete, attach and detach. The metadata are those of the disk.
+// upload, download, resize, delete, attach and detach. The metadata are those of the disk.
 type DiskResult struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
-	// Action is create, upload, resize, delete, attach or detach, and VirtualMachineName the
-	// machine of the last two.
+	// Action is create, upload, download, resize, delete, attach or detach, and
+	// VirtualMachineName the machine of the last two.
 	Action             string `json:"action"`
 	VirtualMachineName string `json:"virtualMachineName,omitempty"`
+	// File is what was downloaded.
+	File *DownloadedFile `json:"file,omitempty"`
 	// Done says that it is as it was asked for.
 	Done     bool   `json:"done"`
 	Observed Result `json:"observed"`
+}
+
+// DownloadedFile is a disk or an image that was downloaded.
+type DownloadedFile struct {
+	Path string `json:"path"`
+	// Format is raw, qcow2, or iso for the image of a CD; Size is that of the file, in bytes,
+	// and SHA256 its digest in hexadecimal digits.
+	Format string            `json:"format"`
+	Size   resource.Quantity `json:"size"`
+	SHA256 string            `json:"sha256"`
 }
 
 // Result is what became of what was asked for.

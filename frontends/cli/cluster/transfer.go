@@ -33,17 +33,27 @@ func (c *Client) AwaitImage(ctx context.Context, i *spec.VirtualImage, look func
 	return await(ctx, c.dynamic.Resource(images).Namespace(i.Namespace), i, "image", look)
 }
 
+// AskToDownload asks for a pod that gives a disk or an image that is still the one that was
+// read; the request is a value that was not used before.
+func (c *Client) AskToDownload(ctx context.Context, o metav1.Object, request string) error {
+	return c.ask(ctx, o, "download", names.AnnotationDownloadRequest, request)
+}
+
 // AskToUpload asks for a pod that takes an upload to a disk or an image that is still the
 // one that was read; the request is a value that was not used before.
 func (c *Client) AskToUpload(ctx context.Context, o metav1.Object, request string) error {
+	return c.ask(ctx, o, "upload to", names.AnnotationUploadRequest, request)
+}
+
+func (c *Client) ask(ctx context.Context, o metav1.Object, verb, annotation, request string) error {
 	resource, what := disks, "disk"
 	if _, is := o.(*spec.VirtualImage); is {
 		resource, what = images, "image"
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": o.GetUID(), "annotations": map[string]string{names.AnnotationUploadRequest: request}}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": o.GetUID(), "annotations": map[string]string{annotation: request}}})
 	if err != nil {
 		return err
 	}
 	_, err = c.dynamic.Resource(resource).Namespace(o.GetNamespace()).Patch(ctx, o.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
-	return diskError(fmt.Sprintf("ask to upload to %s", what), o.GetNamespace(), o.GetName(), err)
+	return diskError(fmt.Sprintf("ask to %s %s", verb, what), o.GetNamespace(), o.GetName(), err)
 }
