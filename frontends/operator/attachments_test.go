@@ -189,3 +189,77 @@ func TestAttachments(tt *testing.T) {
 		t.Errorf("exit code %d\n%s", code, first.log)
 	}
 }
+
+// The manifest of a machine that runs gains a disk: the operator attaches it, and the
+// machine goes on. When the disk leaves the manifest, the guest is asked to release it,
+// and the attachment goes.
+func TestDisksOfARunningMachine(tt *testing.T) {
+	tt.Parallel()
+	t := newTest(tt)
+	a := t.attachments()
+	k := t.startKubelet()
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(config, []byte("/Operator: {runnerImage: \"registry.test/runner:1\"}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	operator := t.start(cluster.Kubeconfig(), "--config="+config)
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}}
+	if _, err := t.kube.CoreV1().PersistentVolumeClaims(t.namespace).Create(t.Context(), claim, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.create(machine("web", "Running"))
+	t.phase("web", spec.PhaseRunning)
+	pod, err := t.kube.CoreV1().Pods(t.namespace).Get(t.Context(), "web", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	disks := func(operation string) {
+		t.Helper()
+		if _, err := t.vms.Patch(t.Context(), "web", types.JSONPatchType, []byte(operation), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	disks(`[{"op":"add","path":"/spec/vm/disks/-","value":{"persistentVolumeClaim":{"claimName":"data"}}}]`)
+	uid := ""
+	a.told("web", func(all []runnerconfig.Attachment) bool {
+		if len(all) != 1 {
+			return false
+		}
+		uid = all[0].UID
+		return all[0].Name == "data-claim" && all[0].Address == "" && !all[0].Detach
+	})
+	reports := func(phase string) {
+		k.say("web", map[string]any{"attachmentKey": strings.Repeat("0a", 32), "attachments": []any{map[string]any{"uid": uid, "name": "data-claim", "phase": phase}}})
+	}
+	reports("Pending")
+	a.told("web", func(all []runnerconfig.Attachment) bool { return len(all) == 1 && all[0].Address != "" })
+	reports("Attached")
+	list, err := a.all.List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(list.Items) != 1 {
+		t.Fatalf("%v, %v", list, err)
+	}
+	name := list.Items[0].GetName()
+	if got := a.becomes(name, spec.AttachmentAttached, conditions.Attached, "the guest has the disk"); got.OwnerReferences[0].Name != "web" || got.Status.VirtualMachineName != "web" {
+		t.Errorf("%+v", got)
+	}
+
+	disks(`[{"op":"test","path":"/spec/vm/disks/1/persistentVolumeClaim/claimName","value":"data"},{"op":"remove","path":"/spec/vm/disks/1"}]`)
+	a.told("web", func(all []runnerconfig.Attachment) bool { return len(all) == 1 && all[0].Detach })
+	reports("Detached")
+	t.eventually("the attachment goes", func() error {
+		if _, err := a.all.Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is there: %v", err)
+		}
+		return nil
+	})
+	a.told("web", func(all []runnerconfig.Attachment) bool { return len(all) == 0 })
+	if now, err := t.kube.CoreV1().Pods(t.namespace).Get(t.Context(), "web", metav1.GetOptions{}); err != nil || now.UID != pod.UID || now.DeletionTimestamp != nil {
+		t.Errorf("the pod was replaced: %v, %v", now, err)
+	}
+	if code := operator.stop(); code != 0 {
+		t.Errorf("exit code %d\n%s", code, operator.log)
+	}
+}

@@ -165,7 +165,7 @@ func TestTheOperatorMayCarryOutPlans(t *testing.T) {
 	resources := map[string]string{
 		"Pod": "pods", "PersistentVolumeClaim": "persistentvolumeclaims", "ConfigMap": "configmaps",
 		"Secret": "secrets", "Service": "services", spec.KindVirtualMachine: spec.ResourceVirtualMachines,
-		spec.KindOperation: spec.ResourceOperations,
+		spec.KindOperation: spec.ResourceOperations, spec.KindAttachment: spec.ResourceAttachments,
 	}
 	object := func(kind string) reconcile.Object {
 		meta := metav1.TypeMeta{APIVersion: "v1", Kind: kind}
@@ -186,6 +186,7 @@ func TestTheOperatorMayCarryOutPlans(t *testing.T) {
 		reconcile.Create{Object: object("Secret")}, reconcile.Create{Object: object("Pod")}, reconcile.Create{Object: object("PersistentVolumeClaim")},
 		reconcile.UpdateClaim{}, reconcile.AnnotatePod{}, reconcile.AdoptPod{}, reconcile.DeletePod{}, reconcile.DeleteService{}, reconcile.SetFinalizers{Kind: spec.KindVirtualMachine}, reconcile.Patch{Kind: spec.KindVirtualMachine},
 		reconcile.SetFinalizers{Kind: spec.KindOperation}, reconcile.DeleteOperation{}, reconcile.DeleteConfigMap{},
+		reconcile.DeleteAttachment{}, reconcile.Create{Object: spec.NewAttachment("", "", "", spec.AttachedBlockDevice{})},
 	}
 	for account, namespace := range map[string]string{"vmop-system:vmop-operator": "default", namespaceOfOne + ":vmop-operator": namespaceOfOne} {
 		for _, a := range actions {
@@ -195,7 +196,7 @@ func TestTheOperatorMayCarryOutPlans(t *testing.T) {
 				verbs = append(verbs, "create") // if it is not there
 			}
 			group := ""
-			if target.Kind == spec.KindVirtualMachine || target.Kind == spec.KindOperation {
+			if target.Kind == spec.KindVirtualMachine || target.Kind == spec.KindOperation || target.Kind == spec.KindAttachment {
 				group = spec.GroupName
 			}
 			for _, verb := range verbs {

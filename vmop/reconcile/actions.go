@@ -170,6 +170,15 @@ type (
 		UID  types.UID
 	}
 
+	// DeleteAttachment deletes an attachment that a machine owns, if it still has the UID
+	// and the resource version: somebody may have made it his own. NotFound is success.
+	DeleteAttachment struct {
+		Name string
+		UID  types.UID
+		// ResourceVersion is never empty.
+		ResourceVersion string
+	}
+
 	// SetFinalizers writes the finalizers of an object of this API group, if it
 	// still has the UID and the resource version. NotFound is success: there is
 	// nothing to keep, or to let go, any more.
@@ -223,6 +232,7 @@ func (AnnotatePod) isAction()       {}
 func (AdoptPod) isAction()          {}
 func (DeletePod) isAction()         {}
 func (DeleteService) isAction()     {}
+func (DeleteAttachment) isAction()  {}
 func (SetFinalizers) isAction()     {}
 func (Patch) isAction()             {}
 func (AnnotateConfigMap) isAction() {}
@@ -290,6 +300,9 @@ func (a DeleteService) Target() Target { return Target{"delete", names.KindServi
 
 // Target implements [Action].
 func (a DeleteOperation) Target() Target { return Target{"delete", names.KindOperation, a.Name} }
+
+// Target implements [Action].
+func (a DeleteAttachment) Target() Target { return Target{"delete", names.KindAttachment, a.Name} }
 
 // Target implements [Action].
 func (a SetFinalizers) Target() Target { return Target{"patch", a.Kind, a.Name} }

@@ -67,6 +67,8 @@ func (e *executor) execute(ctx context.Context, namespace string, a reconcile.Ac
 		w.uid = a.UID
 	case reconcile.DeleteOperation:
 		w.uid = a.UID
+	case reconcile.DeleteAttachment:
+		w.uid = a.UID
 	default:
 		w.uid, w.version = answer.GetUID(), answer.GetResourceVersion()
 	}
@@ -78,7 +80,7 @@ func (e *executor) execute(ctx context.Context, namespace string, a reconcile.Ac
 // mayBeGone reports whether NotFound is success.
 func mayBeGone(a reconcile.Action) bool {
 	switch a.(type) {
-	case reconcile.DeletePod, reconcile.DeleteService, reconcile.DeleteClaim, reconcile.DeleteSecret, reconcile.DeleteConfigMap, reconcile.DeleteOperation, reconcile.AnnotatePod, reconcile.AdoptPod, reconcile.SetFinalizers, reconcile.ResizePod:
+	case reconcile.DeletePod, reconcile.DeleteService, reconcile.DeleteClaim, reconcile.DeleteSecret, reconcile.DeleteConfigMap, reconcile.DeleteOperation, reconcile.DeleteAttachment, reconcile.AnnotatePod, reconcile.AdoptPod, reconcile.SetFinalizers, reconcile.ResizePod:
 		return true
 	}
 	return false
@@ -111,6 +113,14 @@ func (e *executor) send(ctx context.Context, namespace string, a reconcile.Actio
 		err = e.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), manager, client.ForceOwnership)
 		return u, err
 	case reconcile.Create:
+		if a.Object.GetObjectKind().GroupVersionKind().Group == spec.GroupName {
+			// The scheme has no types for them: they are stored as somebody wrote them.
+			u, err := applied(a.Object)
+			if err != nil {
+				return nil, err
+			}
+			return u, e.client.Create(ctx, u, manager)
+		}
 		o, ok := a.Object.DeepCopyObject().(client.Object)
 		if !ok {
 			return nil, fmt.Errorf("%T cannot be created", a.Object)
@@ -180,6 +190,11 @@ func (e *executor) send(ctx context.Context, namespace string, a reconcile.Actio
 			return nil, fmt.Errorf("%s: metadata.uid and metadata.resourceVersion are needed", a.Target())
 		}
 		return nil, e.client.Delete(ctx, ownKind(namespace, names.KindOperation, a.Name), client.Preconditions{UID: &a.UID, ResourceVersion: &a.ResourceVersion})
+	case reconcile.DeleteAttachment:
+		if a.UID == "" || a.ResourceVersion == "" {
+			return nil, fmt.Errorf("%s: metadata.uid and metadata.resourceVersion are needed", a.Target())
+		}
+		return nil, e.client.Delete(ctx, ownKind(namespace, names.KindAttachment, a.Name), client.Preconditions{UID: &a.UID, ResourceVersion: &a.ResourceVersion})
 	case reconcile.SetFinalizers:
 		o := ownKind(namespace, a.Kind, a.Name)
 		return o, e.mergeVersion(ctx, o, a, "", a.ResourceVersion, a.Body(), names.OperatorStatusManager)

@@ -408,8 +408,8 @@ func (d *decision) machine() *refusal {
 
 // mentioned is about a disk that the machine has in its manifest.
 func (d *decision) mentioned() *refusal {
-	if d.s.Machine == nil {
-		return nil
+	if d.s.Machine == nil || objects.OwnsAttachment(d.s.Machine, d.a) {
+		return nil // of the latter it has it by this until its next start
 	}
 	if slices.Contains(objects.ClaimNames(d.s.Machine), d.claim()) || slices.Contains(objects.SharedClaims(d.s.Machine), d.claim()) {
 		return no(spec.AttachmentFailed, conditions.ReasonAttachmentConflict, "claim %s is one of machine %s by its manifest already", d.claim(), d.s.Machine.Name)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/attachment"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
@@ -31,8 +32,12 @@ func (d *decision) findMounts() {
 	if d.pod.state != podAbsent || !d.wanted() || len(d.s.Attachments) == 0 {
 		return
 	}
+	// What is the machine's own is the manifest's in the next pod, or is going.
+	others := slices.DeleteFunc(slices.Clone(d.s.Attachments), func(a spec.VirtualMachineBlockDeviceAttachment) bool {
+		return objects.OwnsAttachment(d.s.VM, &a)
+	})
 	d.mounts, d.exporter, d.exporterUntil = attachment.Mounts(attachment.Start{
-		Machine: d.vm, Attachments: d.s.Attachments, Claims: d.s.Claims, Pods: d.s.Pods, Now: d.s.Now,
+		Machine: d.vm, Attachments: others, Claims: d.s.Claims, Pods: d.s.Pods, Now: d.s.Now,
 	})
 }
 
@@ -94,6 +99,10 @@ func (d *decision) attachments() []runnerconfig.Attachment {
 	var out []runnerconfig.Attachment
 	for _, a := range all {
 		c, entry := connection(a), runnerconfig.Attachment{UID: string(a.UID), Name: a.Name}
+		if objects.OwnsAttachment(d.s.VM, a) {
+			// The guest sees the disk as it sees it from the next start on.
+			entry.Name = machineconfig.ClaimDiskName(a.Spec.BlockDeviceRef.ClaimName())
+		}
 		if p := a.Status.Place; p >= 1 && p <= attachment.MaxAttached {
 			entry.Place = int(p)
 		}

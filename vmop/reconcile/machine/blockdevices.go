@@ -36,9 +36,12 @@ func (d *decision) blockDevices() []spec.BlockDeviceStatus {
 		}
 		out = append(out, s)
 	}
+	if d.disks != nil {
+		out = d.withHot(out, runs)
+	}
 	if d.disks == nil && len(d.vm.Spec.BlockDeviceRefs) > 0 {
 		for _, s := range d.stored.BlockDeviceRefs {
-			if !s.Hotplugged {
+			if !s.Hotplugged || d.refersTo(s.Kind, s.Name) {
 				s.Attached = s.Attached && runs
 				out = append(out, s)
 			}
@@ -54,27 +57,71 @@ func (d *decision) blockDevices() []spec.BlockDeviceStatus {
 func (d *decision) hotplugged() []spec.BlockDeviceStatus {
 	var out []spec.BlockDeviceStatus
 	for _, a := range d.ownAttachments() {
-		i := slices.IndexFunc(d.stored.Attachments, func(r spec.MachineAttachment) bool { return r.UID == string(a.UID) })
-		if i < 0 || !attachment.GuestHas(&d.stored.Attachments[i]) || len(out) == attachment.MaxAttached {
+		if !d.guestHas(a) || len(out) == attachment.MaxAttached || d.isHot(a.Spec.BlockDeviceRef.ClaimName()) && d.refersTo(string(a.Spec.BlockDeviceRef.Kind), a.Spec.BlockDeviceRef.Name) {
 			continue
 		}
-		s := spec.BlockDeviceStatus{
-			Kind: string(a.Spec.BlockDeviceRef.Kind), Name: a.Spec.BlockDeviceRef.Name,
-			Attached: true, Hotplugged: true, VirtualMachineBlockDeviceAttachmentName: a.Name,
+		out = append(out, d.attachedBy(a))
+	}
+	return out
+}
+
+// withHot puts the references to disks that have come while the machine runs, or are to
+// come, where they are among the others.
+func (d *decision) withHot(others []spec.BlockDeviceStatus, runs bool) []spec.BlockDeviceStatus {
+	if len(d.hot) == 0 {
+		return others
+	}
+	var out []spec.BlockDeviceStatus
+	for i := range d.vm.Spec.BlockDeviceRefs {
+		ref := &d.vm.Spec.BlockDeviceRefs[i]
+		if len(out) == spec.MaxBlockDevices {
+			break
 		}
-		if serial := d.attachedSerials[a.UID]; serial != "" {
-			s.Target = serialTarget(serial)
-		} else if i := slices.IndexFunc(d.stored.BlockDeviceRefs, func(b spec.BlockDeviceStatus) bool {
-			return b.VirtualMachineBlockDeviceAttachmentName == a.Name
-		}); i >= 0 {
-			s.Target = d.stored.BlockDeviceRefs[i].Target
+		if !d.isHot(ref.Claim()) {
+			if len(others) > 0 {
+				out, others = append(out, others[0]), others[1:]
+			}
+			continue
 		}
-		if c := d.claim(a.Spec.BlockDeviceRef.ClaimName()); c != nil {
+		s := spec.BlockDeviceStatus{Kind: ref.Kind, Name: ref.Name}
+		if a := d.hotBy(ref.Claim()); a != nil && runs && d.guestHas(a) {
+			s = d.attachedBy(a)
+		} else if c := d.claim(ref.Claim()); c != nil && ofReferred(c, ref) {
 			s.Size = diskSize(c)
 		}
 		out = append(out, s)
 	}
 	return out
+}
+
+// refersTo reports whether the manifest refers to a disk.
+func (d *decision) refersTo(kind, name string) bool {
+	return slices.ContainsFunc(d.vm.Spec.BlockDeviceRefs, func(r spec.BlockDeviceRef) bool { return r.Kind == kind && r.Name == name })
+}
+
+// guestHas reports whether the guest has a disk by an attachment, as its runner tells.
+func (d *decision) guestHas(a *spec.VirtualMachineBlockDeviceAttachment) bool {
+	i := slices.IndexFunc(d.stored.Attachments, func(r spec.MachineAttachment) bool { return r.UID == string(a.UID) })
+	return i >= 0 && attachment.GuestHas(&d.stored.Attachments[i])
+}
+
+// attachedBy is what the status says of a disk that the guest has by an attachment.
+func (d *decision) attachedBy(a *spec.VirtualMachineBlockDeviceAttachment) spec.BlockDeviceStatus {
+	s := spec.BlockDeviceStatus{
+		Kind: string(a.Spec.BlockDeviceRef.Kind), Name: a.Spec.BlockDeviceRef.Name,
+		Attached: true, Hotplugged: true, VirtualMachineBlockDeviceAttachmentName: a.Name,
+	}
+	if serial := d.attachedSerials[a.UID]; serial != "" {
+		s.Target = serialTarget(serial)
+	} else if i := slices.IndexFunc(d.stored.BlockDeviceRefs, func(b spec.BlockDeviceStatus) bool {
+		return b.VirtualMachineBlockDeviceAttachmentName == a.Name
+	}); i >= 0 {
+		s.Target = d.stored.BlockDeviceRefs[i].Target
+	}
+	if c := d.claim(a.Spec.BlockDeviceRef.ClaimName()); c != nil {
+		s.Size = diskSize(c)
+	}
+	return s
 }
 
 // serialTarget is where Linux has a disk in the guest.

@@ -69,6 +69,7 @@ func Decide(s Snapshot) reconcile.Plan {
 			// What a running machine does not wait for comes last, so that a
 			// refusal keeps no machine from running.
 			d.annotatePod()
+			d.attachDisks()
 			d.resize()
 			d.judgeLimit()
 			d.judgeRunner()
@@ -105,10 +106,17 @@ type decision struct {
 	powered  *spec.Power
 	restarts bool
 
-	pod    podView
-	disks  []machineconfig.Disk
-	claims []neededClaim
-	origin machineconfig.Origin
+	pod   podView
+	disks []machineconfig.Disk
+	// hot are the disks of the manifest that the machine that runs has, or gets, by
+	// attachments of its own: disks has them not. startKnown: it is known which they are.
+	// unplugged is how many of the changes that are waited for are such disks, which could
+	// not be attached.
+	hot        []machineconfig.Disk
+	startKnown bool
+	unplugged  int
+	claims     []neededClaim
+	origin     machineconfig.Origin
 	// modes are those of the claims that disks refer to.
 	modes map[string]corev1.PersistentVolumeMode
 	// growTo is how large those are to be that are VirtualDisks, in bytes.

@@ -45,11 +45,11 @@ func (c *neededClaim) field() string {
 // findClaims finds the claims that the machine needs, under whatever names, and
 // judges them.
 func (d *decision) findClaims() {
-	d.disks = machineconfig.Disks(d.vm)
-	d.claims = make([]neededClaim, 1, len(d.disks)+1)
+	all := machineconfig.Disks(d.vm)
+	d.claims = make([]neededClaim, 1, len(all)+1)
 	d.claims[0] = d.claimNamed(spec.RunnerDataClaim(d.vm.Name), objects.RunnerDataDisk)
-	for i := range d.disks {
-		disk := &d.disks[i]
+	for i := range all {
+		disk := &all[i]
 		switch {
 		case disk.IsCD(), disk.Entry.Ephemeral():
 			continue
@@ -76,6 +76,11 @@ func (d *decision) findClaims() {
 			c.disk, disk.Claim = disk, c.name
 			d.claims = append(d.claims, c)
 		}
+	}
+	d.disks = all
+	if len(d.hot) > 0 {
+		// The claims refer to the entries of the one list; the other is made of them.
+		d.disks = slices.DeleteFunc(slices.Clone(all), func(disk machineconfig.Disk) bool { return d.isHot(disk.Claim) })
 	}
 	d.recallClaims()
 	for i := range d.claims {

@@ -66,7 +66,7 @@ func (d *decision) lackingFor() string {
 // once: the next pod is made for the present specification. Those of a class alone
 // do not.
 func (d *decision) renewsItself() bool {
-	if !d.vm.Spec.RestartsAutomatically() || len(d.awaiting) == 0 {
+	if !d.vm.Spec.RestartsAutomatically() || len(d.awaiting) <= d.unplugged {
 		return false
 	}
 	if d.renewed {

@@ -123,9 +123,11 @@ func (d *decision) findRestart() {
 			message: "annotation " + names.AnnotationStarted + " of the pod cannot be read; what waits is known after the next start"}
 		return
 	}
+	d.startKnown = true
 	if !same {
 		d.compare(then.Spec)
 	}
+	d.tellHot()
 	d.keptCPUs()
 	d.unreachableCD()
 	d.formerCertificate()
@@ -210,13 +212,17 @@ func (d *decision) compare(then *spec.VirtualMachineSpec) {
 	now := concealed(&d.vm.Spec)
 	old, new := &spec.VirtualMachine{Spec: *then}, &spec.VirtualMachine{Spec: *now}
 	old.Name, new.Name = d.vm.Name, d.vm.Name
-	for _, c := range changes.Between(old, new, changes.Options{}) {
+	for _, c := range d.between(old, new) {
 		if c.Applied != changes.AppliedRestart {
 			continue
 		}
-		d.awaiting = append(d.awaiting, spec.AwaitingChange{
+		waits := spec.AwaitingChange{
 			Operation: c.Operation, Path: c.Path, CurrentValue: extension(c.OldValue), DesiredValue: extension(c.NewValue),
-		})
+		}
+		if c.IsDisk() {
+			waits.Message = c.Reason
+		}
+		d.awaiting = append(d.awaiting, waits)
 	}
 	d.shorterGrace(then)
 }

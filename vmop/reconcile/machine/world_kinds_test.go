@@ -62,11 +62,15 @@ func userDataWorld() worldKind {
 	return worldKind{newUserDataWorld, (*world).provisioned, 20, 60, userDataMutants(), 400}
 }
 
+func hotWorld() worldKind {
+	return worldKind{newHotWorld, (*world).plugs, 20, 60, hotMutants(), 400}
+}
+
 func worldKinds() map[string]worldKind {
 	return map[string]worldKind{
 		"machines": machinesWorld(), "policies": policiesWorld(), "resizing": resizingWorld(),
 		"claims": claimsWorld(), "deletion": deletionWorld(), "labels": labelsWorld(), "orphans": orphansWorld(), "classes": classesWorld(),
-		"user data": userDataWorld(), "names": namesWorld(),
+		"user data": userDataWorld(), "names": namesWorld(), "hot": hotWorld(),
 	}
 }
 
@@ -130,6 +134,11 @@ func TestPromisesOfDeletion(t *testing.T) { deletionWorld().hold(t) }
 // Whatever becomes of classes, no machine that runs stops for that, none is started
 // without its class, and what waits or is wrong is told.
 func TestPromisesOfClasses(t *testing.T) { classesWorld().hold(t) }
+
+// Whoever adds disks to the manifest of a machine that runs, or takes them from it again,
+// and whenever the machine is stopped meanwhile: a disk has one writer, the machine goes on,
+// and in the end it has what its manifest has.
+func TestPromisesOfDisksThatComeAndGo(t *testing.T) { hotWorld().hold(t) }
 
 // Whatever the pods of a machine are called, and however many there are: never more than
 // one guest of it executes, and all else is as if its pod had the machine's name.

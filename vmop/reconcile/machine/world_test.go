@@ -56,6 +56,7 @@ type world struct {
 	named      bool                 // pods may have any names
 	seconds    map[types.UID]bool   // pods that somebody has made beside those of the machine
 	classes    bool                 // there are classes
+	exports    bool                 // disks come and go
 	inline     bool                 // user data is in the manifest
 	given      map[types.UID]string // that of the machine when the pods were made
 	taken      map[string]bool      // objects with user data that somebody has deleted
@@ -262,6 +263,16 @@ func (w *world) snapshot() (machine.Snapshot, bool) {
 	for _, k := range w.keys("pod/") {
 		if pod := cached[*corev1.Pod](w, k); pod != nil {
 			s.Pods = append(s.Pods, *pod)
+		}
+	}
+	for _, k := range w.keys("exporter/") {
+		if pod := cached[*corev1.Pod](w, k); pod != nil {
+			s.Pods = append(s.Pods, *pod)
+		}
+	}
+	for _, k := range w.keys("attachment/") {
+		if a := cached[*spec.VirtualMachineBlockDeviceAttachment](w, k); a != nil {
+			s.Attachments = append(s.Attachments, *a)
 		}
 	}
 	for _, k := range w.keys("secret/") {
@@ -498,6 +509,8 @@ func (w *world) act(a reconcile.Action) result {
 		return w.deleteOwn("secret/"+a.Name, a.UID, a.ResourceVersion)
 	case reconcile.DeleteConfigMap:
 		return w.deleteHolder(a)
+	case reconcile.DeleteAttachment:
+		return w.deleteAttachment(a)
 	case reconcile.DeleteService:
 		if svc := get[*corev1.Service](w, theLB); svc != nil && svc.UID != a.UID {
 			return stale
@@ -580,6 +593,8 @@ func keyOf(o reconcile.Object) string {
 		return "claim/" + o.GetName()
 	case *corev1.Pod:
 		return "pod/" + o.GetName()
+	case *spec.VirtualMachineBlockDeviceAttachment:
+		return "attachment/" + o.GetName()
 	}
 	return ""
 }

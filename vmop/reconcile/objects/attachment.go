@@ -117,6 +117,47 @@ func AttachedBy(pod *corev1.Pod) []Attached {
 	return slices.DeleteFunc(all, func(a Attached) bool { return !slices.Contains(has, a.Claim) })
 }
 
+// ownAttachmentPrefix is how much of a machine's name is in that of its own attachments.
+const ownAttachmentPrefix = 39
+
+// ownAttachmentName is the name of the attachment by which a machine has a disk of its
+// manifest that came while it ran. The machine's UID is in it, so that it is nobody else's
+// by chance.
+func ownAttachmentName(vm *spec.VirtualMachine, claim string) string {
+	sum := sha256.Sum256([]byte(string(vm.UID) + "\x00" + claim))
+	return strings.TrimRight(vm.Name[:min(len(vm.Name), ownAttachmentPrefix)], "-.") + "-" + hex.EncodeToString(sum[:10])
+}
+
+// OwnAttachment is the attachment by which a machine of a cluster has a disk of its
+// manifest that came while it runs. It goes with the machine, and is deleted when the disk
+// leaves the manifest, or the machine ends. It is nil without a machine or a disk.
+func OwnAttachment(vm *spec.VirtualMachine, disk *machineconfig.Disk) *spec.VirtualMachineBlockDeviceAttachment {
+	if vm == nil || disk == nil {
+		return nil
+	}
+	device := spec.AttachedBlockDevice{Kind: spec.AttachedClaim, Name: disk.Claim}
+	if disk.Ref != nil {
+		device = spec.AttachedBlockDevice{Kind: spec.AttachedDisk, Name: disk.Ref.Name}
+	}
+	a := spec.NewAttachment(vm.Namespace, ownAttachmentName(vm, disk.Claim), vm.Name, device)
+	controller := true
+	a.Labels = InstanceLabels(vm.Name)
+	a.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: spec.GroupVersion().String(), Kind: spec.KindVirtualMachine, Name: vm.Name, UID: vm.UID, Controller: &controller,
+	}}
+	return a
+}
+
+// OwnsAttachment reports whether an attachment is one that was made for a machine by
+// [OwnAttachment]: one of a person, whatever it is called or says, is not.
+func OwnsAttachment(vm *spec.VirtualMachine, a *spec.VirtualMachineBlockDeviceAttachment) bool {
+	if vm == nil || a == nil || vm.UID == "" || a.Spec.VirtualMachineName != vm.Name || a.Name != ownAttachmentName(vm, a.Spec.BlockDeviceRef.ClaimName()) {
+		return false
+	}
+	owner := metav1.GetControllerOfNoCopy(a)
+	return owner != nil && owner.UID == vm.UID
+}
+
 func attachmentMeta(a *spec.VirtualMachineBlockDeviceAttachment) metav1.ObjectMeta {
 	controller := true
 	return metav1.ObjectMeta{
