@@ -12,9 +12,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -133,11 +135,56 @@ func (d *download) await(ctx context.Context, look func(spec.DiskPhase, *spec.Vi
 	return d.client.AwaitDisk(ctx, disk, func(disk *spec.VirtualDisk) (bool, error) { return see(disk.Status.Phase, disk.Status.Download) })
 }
 
+// errNotGiven says that the pod that is said to give a download cannot be reached.
+var errNotGiven = errors.New("the pod that gives it does not answer")
+
+// What a status says is a little older than what is: a pod that has just ended is said to
+// give its download still. So one that cannot be reached is asked again, or the next one
+// is, as often and after such a time.
+const (
+	giverAttempts = 20
+	giverPause    = time.Second
+)
+
 // run asks for a pod that gives the download, unless there is one, and downloads.
 func (d *download) run(ctx context.Context, part *os.File, tell func(string)) error {
+	var got transfer.Downloaded
+	for attempt := 1; ; attempt++ {
+		from, err := d.giver(ctx, tell)
+		if err != nil {
+			return err
+		}
+		got, err = d.fetch(ctx, part, from, tell)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, errNotGiven) || attempt == giverAttempts {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(giverPause):
+		}
+		if _, err := d.read(ctx); err != nil {
+			return err
+		}
+	}
+	d.out.File = &output.DownloadedFile{Path: d.path, Format: got.Format, Size: *resource.NewQuantity(got.Size, resource.BinarySI), SHA256: got.SHA256}
+	whole, err := d.convert(ctx, part.Name(), tell)
+	if err != nil {
+		return err
+	}
+	if err := d.name(whole); err != nil || whole == part.Name() {
+		return err
+	}
+	return os.Remove(part.Name())
+}
+
+// giver asks for a pod that gives the download, unless there is one.
+func (d *download) giver(ctx context.Context, tell func(string)) (from spec.VirtualDiskDownload, err error) {
 	request := ""
-	var from spec.VirtualDiskDownload
-	err := d.await(ctx, func(_ spec.DiskPhase, is *spec.VirtualDiskDownload) (bool, error) {
+	err = d.await(ctx, func(_ spec.DiskPhase, is *spec.VirtualDiskDownload) (bool, error) {
 		tell(d.out.Message)
 		switch {
 		case is != nil && is.Phase == spec.DownloadReady:
@@ -151,22 +198,7 @@ func (d *download) run(ctx context.Context, part *os.File, tell func(string)) er
 		}
 		return false, nil
 	})
-	if err != nil {
-		return err
-	}
-	got, err := d.fetch(ctx, part, from, tell)
-	if err != nil {
-		return err
-	}
-	d.out.File = &output.DownloadedFile{Path: d.path, Format: got.Format, Size: *resource.NewQuantity(got.Size, resource.BinarySI), SHA256: got.SHA256}
-	whole, err := d.convert(ctx, part.Name(), tell)
-	if err != nil {
-		return err
-	}
-	if err := d.name(whole); err != nil || whole == part.Name() {
-		return err
-	}
-	return os.Remove(part.Name())
+	return from, err
 }
 
 // fetch fills the file with what a pod gives, and tells the pod then that it may go.
@@ -174,6 +206,9 @@ func (d *download) fetch(ctx context.Context, part *os.File, from spec.VirtualDi
 	var got transfer.Downloaded
 	namespace, name := d.object.GetNamespace(), objects.DownloadName(d.claim)
 	secret, err := d.client.Secret(ctx, namespace, name)
+	if apierrors.IsNotFound(err) {
+		return got, fmt.Errorf("%w: %w", errNotGiven, err)
+	}
 	if err != nil {
 		return got, err
 	}
@@ -185,7 +220,7 @@ func (d *download) fetch(ctx context.Context, part *os.File, from spec.VirtualDi
 	forwarding, err := d.client.Forward(forwarded, namespace, name, 0, runnerconfig.TransferPort, io.Discard)
 	if err != nil {
 		end()
-		return got, err
+		return got, fmt.Errorf("%w: %w", errNotGiven, err)
 	}
 	defer func() { _ = forwarding.Wait() }() // whatever broke it shows in the download
 	defer end()
@@ -193,7 +228,7 @@ func (d *download) fetch(ctx context.Context, part *os.File, from spec.VirtualDi
 	defer client.Close()
 	offer, err := client.Offer(ctx)
 	if err != nil {
-		return got, err
+		return got, fmt.Errorf("%w: %w", errNotGiven, err)
 	}
 	if err := d.mayConvert(offer.Format); err != nil {
 		return got, err
