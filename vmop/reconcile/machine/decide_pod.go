@@ -443,7 +443,7 @@ func (d *decision) finished() {
 		d.note()
 	}
 	if !d.wanted() && (noted || d.vm.Spec.RunPolicy == "") {
-		d.deletePod()
+		d.deleteEnded()
 		d.running.rest(spec.ReasonMachineStopped, "%s", d.stoppedBecause())
 		return
 	}
@@ -458,7 +458,7 @@ func (d *decision) finished() {
 	case d.delayed():
 		// Until then the pod keeps its log.
 	default:
-		d.deletePod()
+		d.deleteEnded()
 		d.running.rest(spec.ReasonPodFinished, "pod %s has ended: %s: %s", pod.Name, d.end.Cause, d.end.Message)
 	}
 }
@@ -560,6 +560,22 @@ func (d *decision) stop() {
 }
 
 func (d *decision) deletePod() bool { return d.deleteVersion("") }
+
+// deleteEnded deletes the pod of the last run, which has ended, after those that have ended
+// before it: with it gone, one of them would be taken for the last, and its end be told,
+// counted and followed once more.
+func (d *decision) deleteEnded() {
+	for i, role := range d.s.roles() {
+		pod := &d.s.Pods[i]
+		if role != roleLeftover || pod.DeletionTimestamp != nil {
+			continue
+		}
+		if !d.do(reconcile.DeletePod{Name: pod.Name, UID: pod.UID, GraceSeconds: d.grace()}, &d.running) {
+			return
+		}
+	}
+	d.deletePod()
+}
 
 // deleteVersion deletes the pod if it still has a resource version; any if that is
 // empty.

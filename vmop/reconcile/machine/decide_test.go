@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 )
 
@@ -1214,6 +1215,41 @@ func TestDeletion(t *testing.T) {
 				if f, is := a.(reconcile.SetFinalizers); is && (!f.Releases || slices.Contains(f.Finalizers, names.FinalizerMachine)) {
 					t.Errorf("%+v", f)
 				}
+			}
+		})
+	}
+}
+
+// Pods that have ended before the machine's last one go before it: left alone, one of them
+// would be taken for the last when that is gone, and its end be told and counted again.
+func TestEndedPodsGoBeforeTheLastOne(t *testing.T) {
+	for name, stopped := range map[string]bool{"it is started again": false, "it is to be stopped": true} {
+		t.Run(name, func(t *testing.T) {
+			w := running(t, nil)
+			pod := get[*corev1.Pod](w, thePod)
+			pod.Status.Phase = corev1.PodFailed
+			w.put(thePod, pod)
+			for range 2 {
+				w.observeAll()
+				w.reconcile(false)
+			}
+			w.pass(time.Minute)
+			p := w.decided(func(s *machine.Snapshot) {
+				if stopped {
+					s.VM.Spec.VM.State = spec.StateStopped
+				}
+				former := func(name string) *corev1.Pod {
+					pod := s.Pods[0].DeepCopy()
+					pod.Name, pod.UID = name, types.UID(name)
+					pod.CreationTimestamp = metav1.NewTime(pod.CreationTimestamp.Add(-time.Hour))
+					return pod
+				}
+				goes, foreign := former("goes"), former("foreign")
+				goes.DeletionTimestamp, foreign.OwnerReferences = &metav1.Time{Time: s.Now}, nil
+				s.Pods = append(s.Pods, *former("former"), *goes, *foreign)
+			})
+			if got, want := targets(p), []string{"delete Pod former", "delete Pod web"}; !slices.Equal(got, want) || len(p.Events) > 0 {
+				t.Errorf("%q, %v; want %q", got, p.Events, want)
 			}
 		})
 	}

@@ -132,6 +132,12 @@ func (w *world) checkAction(s *machine.Snapshot, a reconcile.Action) {
 			w.checkNewClaim(s.VM, pvc)
 		}
 	case reconcile.DeletePod:
+		if i := slices.IndexFunc(s.Pods, func(p corev1.Pod) bool { return p.UID == a.UID }); i >= 0 && hasEnded(s.Pod()) && a.UID != s.Pod().UID {
+			if pod := &s.Pods[i]; !hasEnded(pod) || pod.DeletionTimestamp != nil || len(pod.OwnerReferences) == 0 || pod.OwnerReferences[0].UID != s.VM.UID {
+				w.violated("only pods that have ended go with the last one", "%+v", a)
+			}
+			return
+		}
 		switch {
 		case slices.Contains(s.VM.Finalizers, metav1.FinalizerOrphanDependents):
 			w.violated("a pod that is left runs on", "%+v", a)
@@ -151,6 +157,11 @@ func (w *world) checkAction(s *machine.Snapshot, a reconcile.Action) {
 			w.violated("a pod that goes is left alone", "%+v", a)
 		}
 	}
+}
+
+// hasEnded reports whether nothing runs in a pod any more.
+func hasEnded(pod *corev1.Pod) bool {
+	return pod != nil && (pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed)
 }
 
 // checkNewPod holds whenever a pod is created.

@@ -91,6 +91,23 @@ func nameMutants() []mutant {
 			before: noOthers,
 		},
 		{
+			fault: "all pods of a machine go with the last one", promise: "only pods that have ended go with the last one", or: "a pod is deleted by its UID",
+			after: func(s *machine.Snapshot, p *reconcile.Plan) {
+				last := s.Pod()
+				if last == nil || !slices.ContainsFunc(p.Actions, func(a reconcile.Action) bool {
+					d, is := a.(reconcile.DeletePod)
+					return is && d.UID == last.UID
+				}) {
+					return
+				}
+				for i := range s.Pods {
+					if pod := &s.Pods[i]; pod.UID != last.UID {
+						p.Actions = append(p.Actions, reconcile.DeletePod{Name: pod.Name, UID: pod.UID})
+					}
+				}
+			},
+		},
+		{
 			fault: "a pod that has not started is deleted for the guest beside it", promise: "a pod is deleted by its UID",
 			after: func(s *machine.Snapshot, p *reconcile.Plan) {
 				for i := range s.Pods {
