@@ -449,6 +449,16 @@ func (w *world) reconcile(faults bool) reconcile.Plan {
 	return p
 }
 
+// besideEnded reports whether another pod of the machine has ended, too, and is not being
+// deleted.
+func (w *world) besideEnded(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(w.keys("pod/"), func(key string) bool {
+		o := get[*corev1.Pod](w, key)
+		return o != nil && o.UID != pod.UID && hasEnded(o) && o.DeletionTimestamp == nil && len(o.OwnerReferences) > 0 && len(pod.OwnerReferences) > 0 &&
+			o.OwnerReferences[0].UID == pod.OwnerReferences[0].UID
+	})
+}
+
 // act executes one action on the truth.
 func (w *world) act(a reconcile.Action) result {
 	switch a := a.(type) {
@@ -501,6 +511,9 @@ func (w *world) act(a reconcile.Action) result {
 		if seen := cached[*corev1.Pod](w, thePod); seen == nil || seen.Status.Phase != corev1.PodFailed {
 			// It was to go before it failed.
 			delete(w.lastEnds, pod.UID)
+		}
+		if w.besideEnded(pod) {
+			delete(w.lastEnds, pod.UID) // it was not the last run
 		}
 		w.deletePod(pod, a.GraceSeconds)
 	case reconcile.DeleteClaim:
