@@ -1,6 +1,7 @@
-// Package spec holds the API of vmop: the Go types of the resources
-// VirtualMachine and VmPool, their defaults, their validation and a strict
-// loader that knows file and line.
+// Package spec holds the API of vmop: the Go types of all its resources, from
+// VirtualMachine and VmPool to disks, images, attachments, operations and
+// classes, with their defaults, their validation and a strict loader that knows
+// file and line. [Kinds] lists them.
 //
 // The group is vmoperator.jdrupes.org, the version v1. Every field, default
 // and constraint of VM-Operator's resource definitions is kept, so that its
@@ -14,8 +15,8 @@
 //   - after both, every field whose comment names a default is set and the
 //     pointers among them can be followed without looking.
 //
-// [Load] does all of it at once if its options say so. [Kinds] has these steps for
-// programs that work on any kind.
+// [Load] does all of it at once if its options say so. Each of [Kinds] has these
+// steps for programs that work on any kind.
 //
 // # Units
 //
