@@ -85,13 +85,16 @@ func (p *program) clone(c *cli.Context) error {
 		return err
 	}
 	var made host.Machine
+	var how host.Consistency
 	err = p.copying(c, "copying the disks of "+m.FullName(), func(ctx context.Context, o host.CopyOptions) (err error) {
+		o.Copied = func(is host.Consistency) { how = is }
 		made, err = h.Clone(ctx, m, namespace, name, o)
 		return err
 	})
 	if err != nil {
 		return err
 	}
+	p.noteConsistency("clone", how)
 	if o, err := made.Object(); err == nil {
 		for _, n := range o.VirtualMachine.Spec.VM.Networks {
 			if n.User != nil && len(n.User.HostForwards) > 0 {

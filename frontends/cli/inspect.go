@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/internal/shellwords"
+	"github.com/vmop/sdk/internal/yamljson"
 	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/imageinspect"
 	"github.com/vmop/sdk/vmop/inspect"
@@ -114,6 +117,9 @@ func (p *program) inspect(c *cli.Context) error {
 }
 
 func (p *program) inspectImage(ctx context.Context, format, path string) error {
+	if isYAML(path) {
+		return fmt.Errorf("%s is a text in YAML or JSON, and no image: want the NAME of a machine or an image. What a manifest makes of a machine is shown by: %s", path, shellwords.Join("vmop-cli", "render", path))
+	}
 	g := p.begin("reading " + path)
 	report, err := imageinspect.Inspect(ctx, path)
 	g.end()
@@ -124,6 +130,25 @@ func (p *program) inspectImage(ctx context.Context, format, path string) error {
 		return p.printOne(format, printedImage(&report))
 	}
 	return inspect.WriteImage(p.stdout, &report)
+}
+
+// maxYAML is how large a file may be, in bytes, that is looked at for YAML.
+const maxYAML = 1 << 20
+
+// isYAML reports whether a file is a text with the fields of something, as manifests and
+// cloud-init's documents are. Any file can be taken for a raw image otherwise.
+func isYAML(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxYAML {
+		return false
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return false
+	}
+	first, _, _ := bytes.Cut(bytes.TrimPrefix(data, []byte("---\n")), []byte("\n---"))
+	tree, err := yamljson.ToJSON(first)
+	return err == nil && bytes.HasPrefix(tree, []byte("{"))
 }
 
 // writeReport writes a report, which is about base if that has a name.

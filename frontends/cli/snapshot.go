@@ -102,13 +102,18 @@ func (p *program) createSnapshot(c *cli.Context, h *host.Host, m host.Machine, n
 		return err
 	}
 	fmt.Fprintf(p.stdout, "Snapshot %s of %s is made, and takes %s.\n", s.Name, m.FullName(), textout.InWords(s.Allocated))
-	switch {
-	case s.Frozen:
-		p.note("The machine ran on; its file systems were frozen at the snapshot's moment.")
-	case s.Running:
-		p.note("The machine ran on; its disks are in the snapshot as after a power cut, because %s.", s.Unfrozen)
-	}
+	p.noteConsistency("snapshot", host.Consistency{Running: s.Running, Frozen: s.Frozen, Unfrozen: s.Unfrozen})
 	return nil
+}
+
+// noteConsistency says how the disks of a copy of a machine that ran fit together.
+func (p *program) noteConsistency(copied string, how host.Consistency) {
+	switch {
+	case how.Frozen:
+		p.note("The machine ran on; its file systems were frozen at the %s's moment.", copied)
+	case how.Running:
+		p.note("The machine ran on; its disks are in the %s as after a power cut, because %s.", copied, how.Unfrozen)
+	}
 }
 
 func (p *program) restoreSnapshot(c *cli.Context, h *host.Host, m host.Machine, name string) error {

@@ -23,6 +23,18 @@ import (
 type CopyOptions struct {
 	// Progress is told how many bytes of how many are copied; nil tells nobody.
 	Progress func(done, total int64)
+	// Copied is told how the disks of a copy fit together; nil tells nobody.
+	Copied func(Consistency)
+}
+
+// Consistency says how the disks of a copy fit together.
+type Consistency struct {
+	// Running says that the machine ran meanwhile.
+	Running bool
+	// Frozen says that the guest agent had frozen the file systems at the moment of the
+	// copy, and Unfrozen why not, for people. Neither is set for a machine that did not run.
+	Frozen   bool
+	Unfrozen string
 }
 
 // heldDisk is a disk image that a machine has.
@@ -145,7 +157,7 @@ func (h *Host) free(namespace, name string) (Directories, error) {
 // copyMachine copies the disks of a machine, as they are at one moment, to files in a
 // directory. still is called at that moment, in which nothing in the machine changes.
 // One that does not run is locked.
-func (m *Machine) copyMachine(ctx context.Context, dir string, disks []heldDisk, fileOf func(heldDisk) string, options CopyOptions, still func() error) (how consistency, total int64, err error) {
+func (m *Machine) copyMachine(ctx context.Context, dir string, disks []heldDisk, fileOf func(heldDisk) string, options CopyOptions, still func() error) (how Consistency, total int64, err error) {
 	copied := &copying{options: options}
 	if m.Running() {
 		how, err = m.copyRunning(ctx, dir, disks, fileOf, options, still)
@@ -256,6 +268,9 @@ func (h *Host) fillClone(ctx context.Context, m *Machine, tmp string, to Directo
 	if err != nil {
 		return err
 	}
+	if options.Copied != nil {
+		options.Copied(how)
+	}
 	carried := map[string]runner.CarriedDisk{}
 	def.Disks, def.Used = map[string]string{}, map[string]string{}
 	for _, d := range disks {
@@ -264,7 +279,7 @@ func (h *Host) fillClone(ctx context.Context, m *Machine, tmp string, to Directo
 		if !d.template {
 			def.Disks[d.name] = path
 		}
-		carried[d.path] = runner.CarriedDisk{Path: path, File: filepath.Join(tmp, fileOf(d)), Left: how.running}
+		carried[d.path] = runner.CarriedDisk{Path: path, File: filepath.Join(tmp, fileOf(d)), Left: how.Running}
 	}
 	def.InstanceID = newInstanceID(named.Namespace, named.Name)
 	if err := writeParts(m.Data, tmp, named, def, carried, false); err != nil {

@@ -30,16 +30,6 @@ const (
 	mergeLimit = 10 * time.Minute
 )
 
-// consistency says how the disks of a copy fit together.
-type consistency struct {
-	// running says that the machine ran meanwhile.
-	running bool
-	// frozen says that the guest agent had frozen the file systems.
-	frozen bool
-	// unfrozen is why not, for people.
-	unfrozen string
-}
-
 // liveDisk is a disk that a QEMU has.
 type liveDisk struct {
 	name string
@@ -63,7 +53,7 @@ type liveCopy struct {
 // copyRunning copies the disks of a machine that runs, as they are at one moment, to
 // files in a directory. still is called at that moment, while nothing in the machine
 // changes.
-func (m *Machine) copyRunning(ctx context.Context, dir string, disks []heldDisk, fileOf func(heldDisk) string, options CopyOptions, still func() error) (how consistency, err error) {
+func (m *Machine) copyRunning(ctx context.Context, dir string, disks []heldDisk, fileOf func(heldDisk) string, options CopyOptions, still func() error) (how Consistency, err error) {
 	switch m.Status {
 	case Status(runner.PhaseInitializing), Status(runner.PhaseStarting), Status(runner.PhaseTerminating):
 		return how, fmt.Errorf("it is just being started or stopped (%s)", m.Status)
@@ -103,7 +93,7 @@ func (m *Machine) copyRunning(ctx context.Context, dir string, disks []heldDisk,
 }
 
 // begin has the disks stand still.
-func (l *liveCopy) begin(ctx context.Context, still func() error) (how consistency, err error) {
+func (l *liveCopy) begin(ctx context.Context, still func() error) (how Consistency, err error) {
 	var disks []overlay.Disk
 	var sizes []int64
 	for i, d := range l.found {
@@ -245,11 +235,11 @@ func findDisks(disks []heldDisk, nodes []qmp.BlockDeviceInfo, sets []qmp.FDSet) 
 
 // atOneMoment has the guest write to the overlays from a moment on, before which it has
 // written what it had in its memory, if its agent can have it do so.
-func (l *liveCopy) atOneMoment(ctx context.Context, running bool, still func() error) (how consistency, err error) {
-	how.running = true
+func (l *liveCopy) atOneMoment(ctx context.Context, running bool, still func() error) (how Consistency, err error) {
+	how.Running = true
 	moment := func(ctx context.Context) error { return l.moment(ctx, running, still) }
 	if !running {
-		how.unfrozen = "it was paused"
+		how.Unfrozen = "it was paused"
 		return how, moment(ctx)
 	}
 	agent, why, err := l.m.agent(ctx, l.c)
@@ -257,17 +247,17 @@ func (l *liveCopy) atOneMoment(ctx context.Context, running bool, still func() e
 		return how, err
 	}
 	if agent == nil {
-		how.unfrozen = why
+		how.Unfrozen = why
 		return how, moment(ctx)
 	}
 	defer func() { err = errors.Join(err, agent.Close()) }()
 	err = agent.Frozen(ctx, freezeLimit, func(ctx context.Context, _ int) error {
-		how.frozen = true
+		how.Frozen = true
 		return moment(ctx)
 	})
 	// An agent that does not know how to freeze has not.
-	if !how.frozen && err != nil && (errors.Is(err, qga.ErrCommandNotFound) || !errors.Is(err, qga.ErrStillFrozen)) && ctx.Err() == nil {
-		how.unfrozen = "its agent cannot freeze file systems: " + firstLine(err)
+	if !how.Frozen && err != nil && (errors.Is(err, qga.ErrCommandNotFound) || !errors.Is(err, qga.ErrStillFrozen)) && ctx.Err() == nil {
+		how.Unfrozen = "its agent cannot freeze file systems: " + firstLine(err)
 		return how, moment(ctx)
 	}
 	return how, err

@@ -481,8 +481,12 @@ func TestFailedCopyOfRunningMachine(t *testing.T) {
 func TestCloneOfRunningMachine(t *testing.T) {
 	b := newBench(t)
 	q := b.run(nil)
-	clone, err := b.h.Clone(t.Context(), b.m, "lab", "copy", CopyOptions{})
+	var how Consistency
+	clone, err := b.h.Clone(t.Context(), b.m, "lab", "copy", CopyOptions{Copied: func(is Consistency) { how = is }})
 	b.ok(err)
+	if !how.Running || how.Frozen || how.Unfrozen == "" {
+		t.Errorf("%+v", how)
+	}
 	disks, _ := b.starts(clone)
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -208,7 +208,7 @@ func (m *Machine) fillSnapshot(ctx context.Context, dir, name string, disks []he
 	if err != nil {
 		return s, err
 	}
-	s.Allocated, s.Running, s.Frozen, s.Unfrozen = total, how.running, how.frozen, how.unfrozen
+	s.Allocated, s.Running, s.Frozen, s.Unfrozen = total, how.Running, how.Frozen, how.Unfrozen
 	for _, d := range disks {
 		info, err := os.Stat(filepath.Join(dir, fileOf(d)))
 		if err != nil {
