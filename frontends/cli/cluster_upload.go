@@ -8,10 +8,12 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vmop/sdk/frontends/cli/cluster"
 	"github.com/vmop/sdk/internal/textout"
@@ -226,30 +228,61 @@ func (u *upload) run(ctx context.Context, tell func(string)) error {
 	if err != nil {
 		return err
 	}
-	failed := u.send(ctx, pod, tell)
-	// What the pod says in its last words tells more than a connection that has ended.
-	err = u.await(ctx, tell, func(s uploadState, _ *spec.Condition) (bool, error) {
-		switch {
-		case s.made != nil && s.made.PodUID == pod.UID:
-			return false, errors.New(s.made.Message)
-		case failed != nil:
-			return false, failed
-		}
-		return s.phase.Usable(), nil
-	})
-	return err
-}
-
-// send sends the file to a pod that waits for it.
-func (u *upload) send(ctx context.Context, pod *corev1.Pod, tell func(string)) error {
-	secret, err := u.client.Secret(ctx, pod.Namespace, objects.TransferKey(u.claim))
+	own, err := u.key(ctx, pod.Namespace)
 	if err != nil {
 		return err
 	}
+	return u.verdict(ctx, pod.UID, u.send(ctx, pod, own, tell), verdictWait, tell)
+}
+
+// verdictWait is how long a pod to which the connection was cut off has until it is known
+// what it makes of what was sent. Before that the upload itself has been tried again for
+// half a minute, and what a status says of a pod's progress is renewed every ten seconds.
+const verdictWait = time.Minute
+
+// verdict waits for what becomes of what was sent to a pod. What the pod says in its last
+// words tells more than a connection that was cut off, and a disk that is there more than
+// an answer that was lost. If neither comes, the upload has failed.
+func (u *upload) verdict(ctx context.Context, pod types.UID, failed error, wait time.Duration, tell func(string)) error {
+	var patience *time.Timer
+	if failed != nil {
+		cut, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		patience = time.AfterFunc(wait, func() { cancel(failed) })
+		defer patience.Stop()
+		ctx = cut
+	}
+	return u.await(ctx, tell, func(s uploadState, _ *spec.Condition) (bool, error) {
+		switch {
+		case s.phase.Usable() && (failed == nil || errors.Is(failed, transfer.ErrUnanswered)):
+			return true, nil
+		case s.phase.Usable():
+			return false, fmt.Errorf("%w; somebody else has uploaded it", failed)
+		case s.made == nil:
+		case s.made.PodUID == pod:
+			return false, errors.New(s.made.Message)
+		case failed != nil && s.made.Step != "" && s.made.Step != runnerconfig.StepUploading:
+			patience.Reset(objects.TransferWait) // it has all of it, and works
+		}
+		return false, nil
+	})
+}
+
+// key is the one that a pod and who uploads to it show.
+func (u *upload) key(ctx context.Context, namespace string) (tunnel.Identity, error) {
+	secret, err := u.client.Secret(ctx, namespace, objects.TransferKey(u.claim))
+	if err != nil {
+		return tunnel.Identity{}, err
+	}
 	own, err := tunnel.ParseIdentity(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
-		return fmt.Errorf("secret %s: %w", secret.Name, err)
+		return tunnel.Identity{}, fmt.Errorf("secret %s: %w", secret.Name, err)
 	}
+	return own, nil
+}
+
+// send sends the file to a pod that waits for it.
+func (u *upload) send(ctx context.Context, pod *corev1.Pod, own tunnel.Identity, tell func(string)) error {
 	ctx, end := context.WithCancel(ctx)
 	forwarding, err := u.client.Forward(ctx, pod.Namespace, pod.Name, 0, runnerconfig.TransferPort, io.Discard)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 )
 
 // uploading is the step while an upload comes, beside those of [imagesource].
-const uploading imagesource.Step = "uploading"
+const uploading imagesource.Step = runnerconfig.StepUploading
 
 // transferStall is how long somebody who uploads may send nothing, and somebody who
 // downloads take nothing.

@@ -71,7 +71,7 @@ const TransferPort = 10812
 
 // ImportProgress is how far a disk is that is being made.
 type ImportProgress struct {
-	// Step is what is done: downloading, uploading, verifying, unpacking, copying or converting.
+	// Step is what is done: downloading, [StepUploading], verifying, unpacking, copying or converting.
 	Step string `json:"step"`
 	// Done and Total are bytes of what the step reads; Total is 0 if it is not known.
 	Done  int64 `json:"done"`
@@ -81,9 +81,12 @@ type ImportProgress struct {
 // MaxImportProgress is how long one may be as JSON, in bytes.
 const MaxImportProgress = 1024
 
+// StepUploading is the step while an upload comes. The others behind it have all of it.
+const StepUploading = "uploading"
+
 // progressSteps are from where to where a step counts, in percent of the whole.
 var progressSteps = map[string][2]int64{
-	"downloading": {0, 70}, "uploading": {0, 70}, "verifying": {70, 75}, "unpacking": {75, 90}, "copying": {0, 95}, "converting": {90, 99},
+	"downloading": {0, 70}, StepUploading: {0, 70}, "verifying": {70, 75}, "unpacking": {75, 90}, "copying": {0, 95}, "converting": {90, 99},
 }
 
 // ParseImportProgress parses progress from an untrusted sender.

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/vmop/sdk/vmop/runner/tunnel"
@@ -31,6 +32,10 @@ const (
 
 // ErrBusy says that somebody else uploads now.
 var ErrBusy = errors.New("somebody else uploads now")
+
+// ErrUnanswered says that all of an upload was sent, and that nobody knows whether the pod
+// has it: the connection was cut off before its answer came.
+var ErrUnanswered = errors.New("all of it was sent, and the answer is lost")
 
 // Client is who uploads or downloads.
 type Client struct {
@@ -68,8 +73,12 @@ func (c *Client) Close() {
 	}
 }
 
-// again is an error after which something may be tried again.
-type again struct{ error }
+// again is an error after which something may be tried again. One that is silent is that of
+// a connection, on which no answer came.
+type again struct {
+	error
+	silent bool
+}
 
 func (a again) Unwrap() error { return a.error }
 
@@ -107,11 +116,11 @@ func (c *Client) ask(ctx context.Context, method string, body io.Reader, length 
 			return State{}, errors.New("the pod answers what cannot be understood")
 		}
 		if got.StatusCode == http.StatusConflict {
-			return s, again{errConflict}
+			return s, again{error: errConflict}
 		}
 		return s, nil
 	case http.StatusBadRequest: // the connection to it was cut off
-		return State{}, again{refused(got, data)}
+		return State{}, again{error: refused(got, data)}
 	}
 	return State{}, refused(got, data)
 }
@@ -142,12 +151,13 @@ func broken(ctx context.Context, err error) error {
 	case errors.Is(err, tunnel.ErrStranger):
 		return err
 	}
-	return again{err}
+	return again{error: err, silent: true}
 }
 
 // Upload sends a content of size bytes, and goes on with what is there of it. When it
 // returns without an error, the pod has all of it, with this digest; what it makes of it
-// shows later. report is told how far it is, often.
+// shows later, and alone tells what became of an upload with the error [ErrUnanswered].
+// report is told how far it is, often.
 func (c *Client) Upload(ctx context.Context, content io.ReaderAt, size int64, report func(done int64)) error {
 	if size <= 0 {
 		return errors.New("there is nothing to upload: it is empty")
@@ -170,7 +180,11 @@ func (c *Client) Upload(ctx context.Context, content io.ReaderAt, size int64, re
 			failures = 1
 		}
 		if failures >= maxFailures {
-			return fmt.Errorf("%w (%d attempts)", next.error, failures)
+			err := fmt.Errorf("%w (%d attempts)", next.error, failures)
+			if u.sent && next.silent {
+				return fmt.Errorf("%w: %w", ErrUnanswered, err)
+			}
+			return err
 		}
 		if err := c.pause(ctx, failures); err != nil {
 			return err
@@ -192,13 +206,15 @@ func (c *Client) pause(ctx context.Context, failures int) error {
 	}
 }
 
-// uploading is one call of Upload. The hash has the first at bytes of the content.
+// uploading is one call of Upload. The hash has the first at bytes of the content. What
+// was sent to its end is taken for that until the pod tells that it is not there.
 type uploading struct {
 	*Client
 	content  io.ReaderAt
 	size, at int64
 	report   func(int64)
 	hash     hash.Hash
+	sent     bool
 }
 
 // run goes on until something is cut off.
@@ -207,9 +223,10 @@ func (u *uploading) run(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case has.Busy:
-		return again{ErrBusy}
+	case has.Busy: // with what was sent before, for all that is known
+		return again{error: ErrBusy}
 	}
+	u.sent = false
 	if err := u.resume(ctx, has); err != nil || has.Whole {
 		return err
 	}
@@ -262,13 +279,19 @@ func (u *uploading) send(ctx context.Context) error {
 	if u.at+n == u.size {
 		head[digestHeader] = formatDigest(u.hash.Sum(nil))
 	}
-	body := &counted{ctx: ctx, Reader: io.NewSectionReader(u.content, u.at, n), told: func(done int64) { u.report(u.at + done) }}
+	var gone atomic.Int64 // the body is read beside this
+	body := &counted{ctx: ctx, Reader: io.NewSectionReader(u.content, u.at, n), told: func(done int64) {
+		gone.Store(done)
+		u.report(u.at + done)
+	}}
 	s, err := u.ask(ctx, http.MethodPut, io.NopCloser(body), n, head)
 	if err != nil {
+		var next again
+		u.sent = u.at+n == u.size && gone.Load() == n && errors.As(err, &next) && next.silent
 		return err
 	}
 	if s.Received != u.at+n {
-		return again{errConflict}
+		return again{error: errConflict}
 	}
 	u.at = s.Received
 	return nil

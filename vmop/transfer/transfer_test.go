@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -679,4 +680,59 @@ func FuzzHead(f *testing.F) {
 			t.Errorf("%q: %x", sum, d)
 		}
 	})
+}
+
+// Of an upload that was sent to its end, and not answered, nobody knows whether the pod has
+// it; of one that was cut off before, it has not, and one that it refuses is no riddle.
+func TestUploadThatIsNotAnswered(t *testing.T) {
+	data := content(t, 3<<20)
+	for name, c := range map[string]struct {
+		// reads is how much of an upload the pod reads before the connection is cut off,
+		// and later of a second one.
+		reads, later int64
+		// again is what it says of itself then, nil if it does not listen any more.
+		again *State
+		want  bool
+	}{
+		"behind its end": {reads: 3 << 20, want: true}, "in the middle": {reads: 1 << 20},
+		"and the pod has nothing of it": {reads: 3 << 20, later: 1 << 20, again: &State{}}, "and somebody else uploads": {reads: 3 << 20, again: &State{Busy: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			own, sent := identity(t), false
+			var mu sync.Mutex // of sent
+			end := serve(l, own, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case r.Method == http.MethodPut:
+					n := c.reads
+					if sent {
+						n = c.later
+					}
+					sent = true
+					if _, err := io.CopyN(io.Discard, r.Body, n); err != nil {
+						t.Error(err)
+					}
+					panic(http.ErrAbortHandler)
+				case !sent:
+					answer(w, http.StatusOK, State{})
+				case c.again == nil:
+					panic(http.ErrAbortHandler)
+				default:
+					answer(w, http.StatusOK, c.again)
+				}
+			}))
+			t.Cleanup(end)
+			client := &Client{Address: l.Addr().String(), Own: own, Pause: atOnce}
+			t.Cleanup(client.Close)
+			err = client.Upload(t.Context(), bytes.NewReader(data), int64(len(data)), func(int64) {})
+			if err == nil || errors.Is(err, ErrUnanswered) != c.want {
+				t.Errorf("%v", err)
+			}
+		})
+	}
 }

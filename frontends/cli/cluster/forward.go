@@ -7,9 +7,12 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"sync"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
+	"k8s.io/klog/v2"
 	"k8s.io/streaming/pkg/httpstream"
 )
 
@@ -47,7 +50,9 @@ func (c *Client) Forward(ctx context.Context, namespace, name string, local, por
 	dialer := portforward.NewFallbackDialerForStreaming(sockets, spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, at),
 		func(err error) bool { return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err) })
 	ready := make(chan struct{})
-	forwarder, err := portforward.NewOnAddressesForStreamingWithContext(ctx, dialer, []string{"127.0.0.1"},
+	// Its logger would write to the standard error, over what a command shows there.
+	logged := klog.NewContext(ctx, logr.New(&troubles{to: problems}))
+	forwarder, err := portforward.NewOnAddressesForStreamingWithContext(logged, dialer, []string{"127.0.0.1"},
 		[]string{strconv.Itoa(local) + ":" + strconv.Itoa(port)}, ready, io.Discard, problems)
 	if err != nil {
 		return nil, wrap(err)
@@ -82,3 +87,32 @@ func (c *Client) Forward(ctx context.Context, namespace, name string, local, por
 	f.Port = int(ports[0].Local)
 	return f, nil
 }
+
+// troubles is a logger of errors, each in a line. Connections write to it beside each
+// other.
+type troubles struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+// Init implements [logr.LogSink].
+func (t *troubles) Init(logr.RuntimeInfo) {}
+
+// Enabled implements [logr.LogSink]: nothing but errors is told.
+func (t *troubles) Enabled(int) bool { return false }
+
+// Info implements [logr.LogSink].
+func (t *troubles) Info(int, string, ...any) {}
+
+// Error implements [logr.LogSink].
+func (t *troubles) Error(err error, what string, _ ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fmt.Fprintf(t.to, "%s: %v\n", what, err)
+}
+
+// WithValues implements [logr.LogSink].
+func (t *troubles) WithValues(...any) logr.LogSink { return t }
+
+// WithName implements [logr.LogSink].
+func (t *troubles) WithName(string) logr.LogSink { return t }
