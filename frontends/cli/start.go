@@ -5,6 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -83,6 +84,9 @@ func (p *program) start(c *cli.Context) error {
 	if m.Runner != 0 {
 		fmt.Fprintf(p.stdout, "%s runs already.\n", m.FullName())
 		return nil
+	}
+	if m.Busy != nil {
+		return fmt.Errorf("start %s: %w: %w", m.FullName(), host.ErrBusy, m.Busy)
 	}
 	return p.startHere(c, m)
 }

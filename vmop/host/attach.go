@@ -59,7 +59,7 @@ func (h *Host) AttachDisk(ctx context.Context, m Machine, name, path string) (di
 }
 
 func (h *Host) attachDisk(ctx context.Context, m Machine, name, path string) (string, error) {
-	release, err := m.hold(ctx)
+	release, err := m.hold(ctx, "changed")
 	if err != nil {
 		return "", err
 	}
@@ -228,7 +228,7 @@ func (h *Host) DetachDisk(ctx context.Context, m Machine, name string) (path str
 }
 
 func (h *Host) detachDisk(ctx context.Context, m Machine, name string) (string, error) {
-	release, err := m.hold(ctx)
+	release, err := m.hold(ctx, "changed")
 	if err != nil {
 		return "", err
 	}

@@ -178,13 +178,14 @@ func (m *Machine) copyMachine(ctx context.Context, dir string, disks []heldDisk,
 }
 
 // hold keeps a machine that does not run from being started. One that runs has
-// somebody who does so. Neither has overlays of a copy that was interrupted.
-func (m *Machine) hold(ctx context.Context) (release func() error, err error) {
+// somebody who does so. Neither has overlays of a copy that was interrupted. What is
+// done with it meanwhile others are told, see [Machine.Busy].
+func (m *Machine) hold(ctx context.Context, doing string) (release func() error, err error) {
 	if m.Running() {
 		_, err := m.finishCopy(ctx)
 		return func() error { return nil }, err
 	}
-	lock, err := m.lockStopped(ctx)
+	lock, err := m.lockStopped(ctx, doing)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +206,7 @@ func (h *Host) Clone(ctx context.Context, m Machine, namespace, name string, opt
 	if err != nil {
 		return fail(err)
 	}
-	release, err := m.hold(ctx)
+	release, err := m.hold(ctx, "cloned")
 	if err != nil {
 		return fail(err)
 	}
@@ -351,7 +352,7 @@ func (h *Host) Rename(m Machine, namespace, name string) (Machine, error) {
 	if units := h.Enabled(m.Namespace, m.Name); len(units) > 0 {
 		return fail(fmt.Errorf("%s starts it by its name: disable it first", units[0]))
 	}
-	lock, err := m.lockStopped(context.Background()) // what takes long is rare, and should be done
+	lock, err := m.lockStopped(context.Background(), "renamed") // what takes long is rare, and should be done
 	if err != nil {
 		return fail(err)
 	}

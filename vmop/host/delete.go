@@ -118,9 +118,9 @@ func (m *Machine) Files() ([]File, error) {
 	return out, nil
 }
 
-// ErrBusy says that somebody else starts, changes or deletes the machine at this
-// moment.
-var ErrBusy = errors.New("it is being started, changed or deleted by another command at this moment")
+// ErrBusy says that somebody else starts, copies, changes or deletes the machine at this
+// moment. The error has a [*runner.BusyError] where it is known what is done, and by whom.
+var ErrBusy = errors.New("another command is at work on it")
 
 // DeleteOptions say what goes with a machine.
 type DeleteOptions struct {
@@ -140,12 +140,12 @@ func (m *Machine) Delete(o DeleteOptions) (kept []File, err error) {
 	if m.Running() {
 		return nil, fmt.Errorf("%s runs (%s): stop it first", full, m.Status)
 	}
-	lock, err := runner.Lock(m.Data)
+	lock, err := runner.LockFor(m.Data, "deleted")
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // deleted since it was found
 		return nil, fmt.Errorf("%s: %w", full, ErrNotFound)
 	case errors.Is(err, runner.ErrLocked):
-		return nil, fmt.Errorf("delete %s: %w", full, ErrBusy)
+		return nil, fmt.Errorf("delete %s: %w", full, m.errBusy())
 	case err != nil:
 		return nil, fmt.Errorf("delete %s: %w", full, err)
 	}

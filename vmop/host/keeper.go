@@ -124,7 +124,7 @@ func (k *keeper) booted() bool {
 func (k *keeper) ended(s runner.State, err error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !k.ours && !errors.Is(err, runner.ErrRunning) {
+	if !k.ours && !errors.Is(err, runner.ErrRunning) && !errors.Is(err, runner.ErrLocked) {
 		// One that was stopped early enough does not know about another runner.
 		if holders, err := runner.Holders(filepath.Dir(k.file.Path)); err == nil && len(holders) == 0 {
 			k.keep(s)

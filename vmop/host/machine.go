@@ -24,6 +24,9 @@ type Machine struct {
 	// Runner and QEMU are the processes that have it; 0 if there is none.
 	Runner, QEMU int
 	Status       Status
+	// Busy is what another process does with a machine that does not run, such as
+	// cloning it; nil if there is none.
+	Busy *runner.BusyError
 	// Unmerged says that a copy of its disks was interrupted: what the guest wrote since is
 	// beside the images, until the next copy, resume or start merges it.
 	Unmerged bool
@@ -86,6 +89,9 @@ func (m *Machine) runtimeDir() string {
 // Message says in words what there is to say about the status; empty if nothing.
 func (m *Machine) Message() string {
 	text := m.message()
+	if m.Busy != nil {
+		text = m.Busy.Error()
+	}
 	if m.Unmerged {
 		text = strings.TrimPrefix(text+"; "+unmergedText, "; ")
 	}
@@ -137,9 +143,10 @@ func whyPaused(s *runner.State) string {
 // whether it runs, the state file only how it is called.
 func judge(s runner.State, holders []runner.Holder) (st Status, runnerPID, qemuPID int) {
 	for _, h := range holders {
-		if h.IsQEMU() {
+		switch {
+		case h.IsQEMU():
 			qemuPID = h.PID
-		} else {
+		case h.Doing == "":
 			runnerPID = h.PID
 		}
 	}
@@ -162,6 +169,33 @@ func judge(s runner.State, holders []runner.Holder) (st Status, runnerPID, qemuP
 		st = StatusStopped
 	}
 	return st, runnerPID, qemuPID
+}
+
+// busyOf is what one of the processes that have a machine does with it beside running it.
+func busyOf(holders []runner.Holder) *runner.BusyError {
+	for _, h := range holders {
+		if h.Doing != "" {
+			return &runner.BusyError{PID: h.PID, Doing: h.Doing}
+		}
+	}
+	return nil
+}
+
+// busy is what another process does with the machine, nil if that is not known.
+func (d Directories) busy() *runner.BusyError {
+	holders, err := runner.Holders(d.Data)
+	if err != nil {
+		return nil
+	}
+	return busyOf(holders)
+}
+
+// errBusy is the error of a machine that somebody else has locked.
+func (d Directories) errBusy() error {
+	if busy := d.busy(); busy != nil {
+		return fmt.Errorf("%w: %w", ErrBusy, busy)
+	}
+	return ErrBusy
 }
 
 // ErrNotFound says that this host has no machine of a name.
@@ -240,9 +274,10 @@ func (h *Host) Machine(namespace, name string) (Machine, error) {
 	if err != nil {
 		return m, err
 	}
+	m.Busy = busyOf(holders)
 	m.State, err = runner.ReadState(m.StateFile())
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && len(holders) == 0:
+	case errors.Is(err, fs.ErrNotExist) && (len(holders) == 0 || m.Busy != nil):
 		info, err := os.Stat(m.ManifestFile())
 		if errors.Is(err, fs.ErrNotExist) {
 			return m, fmt.Errorf("%s: %w", m.FullName(), ErrNotFound)

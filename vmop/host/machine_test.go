@@ -30,6 +30,7 @@ func TestJudge(t *testing.T) {
 		{"there is no state at all", runner.State{}, []runner.Holder{vmopRunner}, "Initializing"},
 		{"its runner was killed", runner.State{Phase: runner.PhaseBooting, RunnerPID: 5}, []runner.Holder{qemu}, StatusOrphaned},
 		{"both were killed", runner.State{Phase: runner.PhaseBooting, RunnerPID: 5}, nil, StatusDied},
+		{"it was stopped, and is being cloned", ended(runner.CauseRequested), []runner.Holder{{PID: 5, Executable: "vmop-cli", Doing: "cloned"}}, StatusStopped},
 		{"it was stopped", ended(runner.CauseRequested), nil, StatusStopped},
 		{"it was stopped by force", ended(runner.CauseForced), nil, StatusStopped},
 		{"it could not be started", ended(runner.CauseStartFailure), nil, StatusFailed},

@@ -84,7 +84,7 @@ func (m *Machine) makeLocked() (lock *os.File, err error) {
 		if err = makePrivate(m.Data); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("directory of the machine: %w", err)
 		}
-		if lock, err = runner.Lock(m.Data); !errors.Is(err, fs.ErrNotExist) {
+		if lock, err = runner.LockFor(m.Data, "made"); !errors.Is(err, fs.ErrNotExist) {
 			return lock, err
 		}
 	}

@@ -95,7 +95,7 @@ func (h *Host) changeDevices(ctx context.Context, m *Machine, o *spec.Object, g 
 	if !slices.ContainsFunc(all, isPlugging) {
 		return d, nil
 	}
-	release, err := m.hold(ctx) // completes a copy that was interrupted
+	release, err := m.hold(ctx, "changed") // completes a copy that was interrupted
 	if err != nil {
 		return nil, err
 	}

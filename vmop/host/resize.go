@@ -57,7 +57,7 @@ func (h *Host) ResizeDisk(ctx context.Context, m Machine, disk string, size int6
 
 func (h *Host) resizeDisk(ctx context.Context, m Machine, disk string, size int64) (ResizedDisk, error) {
 	var r ResizedDisk
-	release, err := m.hold(ctx)
+	release, err := m.hold(ctx, "resized")
 	if err != nil {
 		return r, err
 	}

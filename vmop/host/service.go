@@ -257,8 +257,11 @@ func (j *Job) keep() (err error) {
 	if err != nil {
 		return err
 	}
-	lock, err := runner.Lock(d.Data)
+	lock, err := runner.LockFor(d.Data, "started")
 	if errors.Is(err, runner.ErrLocked) {
+		if busy := d.busy(); busy != nil {
+			return fmt.Errorf("%s: %w: %w", j.FullName(), ErrBusy, busy)
+		}
 		return fmt.Errorf("%s: %w", j.FullName(), runner.ErrRunning)
 	}
 	if err != nil {

@@ -122,7 +122,7 @@ func (m *Machine) Snapshot(name string) (Snapshot, error) {
 // which its QEMU has merged them. The error is [ErrSnapshotExists] if there is one of that name. What is
 // interrupted leaves no snapshot.
 func (h *Host) CreateSnapshot(ctx context.Context, m Machine, name string, options CopyOptions) (Snapshot, error) {
-	release, err := m.hold(ctx)
+	release, err := m.hold(ctx, "copied")
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("snapshot: %w", err)
 	}
@@ -228,9 +228,12 @@ func (m *Machine) DeleteSnapshot(name string) (err error) {
 	if _, err := m.Snapshot(name); err != nil {
 		return err
 	}
-	lock, err := runner.Lock(m.Data)
+	lock, err := runner.LockFor(m.Data, "changed")
 	if errors.Is(err, runner.ErrLocked) && m.Running() {
 		lock, err = nil, nil // a machine that runs needs none of its snapshots
+	}
+	if errors.Is(err, runner.ErrLocked) {
+		err = m.errBusy()
 	}
 	if err != nil {
 		return fmt.Errorf("delete snapshot %q of %s: %w", name, m.FullName(), err)
@@ -268,7 +271,7 @@ func (h *Host) RestoreSnapshot(ctx context.Context, m Machine, name string, opti
 	if err != nil {
 		return err
 	}
-	lock, err := m.lockStopped(ctx)
+	lock, err := m.lockStopped(ctx, "restored")
 	if err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}

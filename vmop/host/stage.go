@@ -120,7 +120,7 @@ func settleIdle(d Directories, namespace, name string) error {
 	if _, err := os.Lstat(pendingDir(d.Data, namespace, name)); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	lock, err := runner.Lock(d.Data)
+	lock, err := runner.LockFor(d.Data, "changed")
 	if errors.Is(err, runner.ErrLocked) {
 		return nil
 	}
@@ -149,15 +149,15 @@ func moveNew(from, to string) error {
 	return errors.Join(atomicfile.SyncDir(filepath.Dir(to)), atomicfile.SyncDir(filepath.Dir(from)))
 }
 
-// lockStopped locks a machine that does not run, so that nobody starts it, and
-// completes what was interrupted.
-func (m *Machine) lockStopped(ctx context.Context) (*os.File, error) {
+// lockStopped locks a machine that does not run for what is done with it, so that nobody
+// starts it, and completes what was interrupted.
+func (m *Machine) lockStopped(ctx context.Context, doing string) (*os.File, error) {
 	if m.Running() {
 		return nil, fmt.Errorf("%s runs (%s): stop it first", m.FullName(), m.Status)
 	}
-	lock, err := runner.Lock(m.Data)
+	lock, err := runner.LockFor(m.Data, doing)
 	if errors.Is(err, runner.ErrLocked) {
-		err = errors.New("it is just being started or copied")
+		err = m.errBusy()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.FullName(), err)

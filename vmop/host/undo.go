@@ -58,7 +58,7 @@ func (j *Job) undo(made []string, last runner.State) (err error) {
 	if u == nil {
 		return nil
 	}
-	lock, err := runner.Lock(d.Data)
+	lock, err := runner.LockFor(d.Data, "changed")
 	if errors.Is(err, runner.ErrLocked) || errors.Is(err, fs.ErrNotExist) {
 		return nil // it is another's, or is gone
 	}
@@ -114,12 +114,12 @@ func (j *Job) forgetStart() (err error) {
 	if j.Untouched == nil || !slices.Contains(j.Untouched.Files, manifestFile) || j.service != "" {
 		return nil // also of one that nobody had created
 	}
-	lock, err := runner.Lock(d.Data)
+	lock, err := runner.LockFor(d.Data, "changed")
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case errors.Is(err, runner.ErrLocked):
-		return fmt.Errorf("%s: %w", j.FullName(), ErrBusy)
+		return fmt.Errorf("%s: %w", j.FullName(), d.errBusy())
 	case err != nil:
 		return err
 	}

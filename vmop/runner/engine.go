@@ -137,7 +137,7 @@ func (e *Engine) Run(ctx context.Context) (outcome Outcome, err error) {
 	if err != nil {
 		outcome.Message = err.Error()
 	}
-	if errors.Is(err, ErrRunning) {
+	if errors.Is(err, ErrRunning) || errors.Is(err, ErrLocked) {
 		// Another engine reports the machine's state.
 		e.message(LevelError, "%v", err)
 		return outcome, errors.Join(err, e.unlock())

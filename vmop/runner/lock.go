@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,7 +29,23 @@ type Holder struct {
 	PID int
 	// Executable is the base name of what the process runs.
 	Executable string
+	// Doing is what the process does with a machine that does not run, as a participle
+	// such as "cloned"; empty of a runner and of QEMU. See [LockFor].
+	Doing string
 }
+
+// BusyError says that another process does something with a machine that does not run.
+// It is [ErrLocked].
+type BusyError struct {
+	PID int
+	// Doing is as in [Holder].
+	Doing string
+}
+
+func (e *BusyError) Error() string { return fmt.Sprintf("it is being %s (process %d)", e.Doing, e.PID) }
+
+// Is reports whether target is [ErrLocked].
+func (e *BusyError) Is(target error) bool { return target == ErrLocked }
 
 // Lock locks a directory as a runner does, or fails with [ErrLocked]. The lock
 // belongs to the open file and so to every process that inherits it: QEMU holds it
@@ -51,6 +68,13 @@ func Lock(dir string) (*os.File, error) {
 		// may not be there any more.
 		if mine, err := f.Stat(); err == nil {
 			if now, err := os.Stat(path); err == nil && os.SameFile(mine, now) {
+				if mine.Size() == 0 {
+					return f, nil
+				}
+				// What the holder before has said is not true of this one.
+				if err := f.Truncate(0); err != nil {
+					return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), f.Close())
+				}
 				return f, nil
 			}
 		}
@@ -60,10 +84,43 @@ func Lock(dir string) (*os.File, error) {
 	}
 }
 
-// Holders lists the processes that run a machine, by the lock file of its data
-// directory that they have open: the runner and its QEMU, or an orphaned QEMU
-// alone. This process is not among them. Processes of other users are seen only
-// by root.
+// LockFor is [Lock] for something else than running the machine: others learn from
+// [Holders] what is done with it, a participle of lower-case letters such as "cloned".
+func LockFor(dir, doing string) (*os.File, error) {
+	f, err := Lock(dir)
+	if err != nil {
+		return nil, err
+	}
+	// A file system that is full keeps nobody from removing what fills it.
+	_, _ = f.WriteAt(fmt.Appendf(nil, "%d %s", os.Getpid(), doing), 0)
+	return f, nil
+}
+
+// lockedFor is what the holder of a lock has said that it does; 0 if it has said nothing.
+func lockedFor(dir string) (pid int, doing string) {
+	// Whatever has come to be in place of the file is not waited for.
+	f, err := os.OpenFile(filepath.Join(dir, LockFile), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return 0, ""
+	}
+	defer f.Close()
+	var text [64]byte
+	n, err := f.ReadAt(text[:], 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0, ""
+	}
+	number, doing, _ := strings.Cut(string(text[:n]), " ")
+	pid, err = strconv.Atoi(number)
+	if err != nil || doing == "" || strings.Trim(doing, "abcdefghijklmnopqrstuvwxyz ") != "" {
+		return 0, ""
+	}
+	return pid, doing
+}
+
+// Holders lists the processes that have a machine, by the lock file of its data
+// directory that they have open: the runner and its QEMU, an orphaned QEMU alone, or
+// one that does something with a machine that does not run. This process is not among
+// them. Processes of other users are seen only by root.
 func Holders(dataDir string) ([]Holder, error) {
 	holders, err := allHolders(dataDir)
 	return slices.DeleteFunc(holders, func(h Holder) bool { return h.isHelper() || h.PID == os.Getpid() }), err
@@ -97,6 +154,12 @@ func allHolders(dataDir string) ([]Holder, error) {
 			continue // it ended meanwhile
 		}
 		out = append(out, Holder{PID: pid, Executable: filepath.Base(strings.TrimSuffix(exe, " (deleted)"))})
+	}
+	worker, doing := lockedFor(dataDir)
+	for i := range out {
+		if out[i].PID == worker {
+			out[i].Doing = doing
+		}
 	}
 	return out, nil
 }
@@ -186,14 +249,18 @@ func (e *Engine) unlock() error {
 }
 
 // endOrphan ends a QEMU whose runner is gone, with its helpers, and reports whether there was one.
-// It fails with [ErrRunning] if a runner lives. The QEMU in a runtime directory that is not in the
-// data directory is another machine's, and is left alone.
+// It fails with [ErrRunning] if a runner lives, and with a [*BusyError] if something is done with the
+// machine. The QEMU in a runtime directory that is not in the data directory is another machine's, and
+// is left alone.
 func (e *Engine) endOrphan(ctx context.Context, dir string) (ended bool, err error) {
 	holders, err := allHolders(dir)
 	if err != nil {
 		return false, err
 	}
 	for _, h := range holders {
+		if h.Doing != "" {
+			return false, &BusyError{PID: h.PID, Doing: h.Doing}
+		}
 		if !h.IsQEMU() && !h.isHelper() {
 			return false, fmt.Errorf("%s: %w (process %d, %s)", dir, ErrRunning, h.PID, h.Executable)
 		}

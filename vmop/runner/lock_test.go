@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -39,4 +41,41 @@ func TestLockOfARemovedFile(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// Others learn what is done with a machine, until it is locked for something else.
+func TestLockFor(t *testing.T) {
+	dir := t.TempDir()
+	doing := func(want string) {
+		t.Helper()
+		holders, err := allHolders(dir)
+		if err != nil || len(holders) != 1 || holders[0].Doing != want {
+			t.Errorf("%+v %v, want %q", holders, err, want)
+		}
+	}
+	lock, err := LockFor(dir, "cloned")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doing("cloned")
+	if _, err := (&Engine{o: Options{Directories: Directories{Data: dir}}}).endOrphan(t.Context(), dir); !errors.Is(err, ErrLocked) || errors.Is(err, ErrRunning) {
+		t.Error(err)
+	}
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if lock, err = Lock(dir); err != nil {
+		t.Fatal(err)
+	}
+	doing("")
+	for _, text := range []string{"cloned", "%d", "%d ", "%d a\nb", "%d \x1b[2J", "1 cloned", "-1 cloned", strings.Repeat("9", 100)} {
+		text = strings.ReplaceAll(text, "%d", strconv.Itoa(os.Getpid()))
+		if err := os.WriteFile(filepath.Join(dir, LockFile), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		doing("")
+	}
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
 }

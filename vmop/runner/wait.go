@@ -43,7 +43,7 @@ func (p *progress) look(phase Phase) (reached, over bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if phase == PhaseStopped {
-		return p.over && !errors.Is(p.err, ErrRunning), p.over, p.err
+		return p.over && !errors.Is(p.err, ErrRunning) && !errors.Is(p.err, ErrLocked), p.over, p.err
 	}
 	return p.furthest > slices.Index(phases, phase), p.over, p.err
 }
