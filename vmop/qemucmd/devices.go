@@ -39,7 +39,7 @@ func (b *builder) channels() {
 
 // channel adds a port to the virtio-serial device.
 func (b *builder) channel(field, id string, nr int, name, chardev, why string) {
-	b.device(field, "virtserialport", id, why,
+	b.device(field, agentPort, id, why,
 		Prop{"bus", Bus("virtio-serial0.0")}, Prop{"nr", Int(nr)}, Prop{"name", Str(name)}, Prop{"chardev", Ref(chardev)})
 }
 

@@ -1,11 +1,5 @@
 package qemucmd
 
-import (
-	"slices"
-
-	"github.com/vmop/sdk/vmop/limits"
-)
-
 // GenericHost returns the host that stands for "no particular host", for
 // rendering a machine where it will not run: Debian 12 with QEMU 7.2 and all of
 // its modules, KVM, the ovmf and swtpm packages, and Debian 13's virtiofsd. Every call returns a new value,
@@ -31,7 +25,7 @@ func GenericHost() Host {
 			{Secure: true, FourMiB: true, Code: ovmf + "OVMF_CODE_4M.ms.fd", Vars: ovmf + "OVMF_VARS_4M.ms.fd"},
 			{Secure: true, Code: ovmf + "OVMF_CODE.ms.fd", Vars: ovmf + "OVMF_VARS.ms.fd"},
 		},
-		Devices:      knownDevices(),
+		Devices:      knownModels(),
 		BlockDrivers: []string{"file", "host_device", "http", "https", "qcow2", "raw"},
 		SPICE:        true,
 		VNC:          true,
@@ -40,16 +34,4 @@ func GenericHost() Host {
 		VirtioFSD:    VirtioFSD{Path: "/usr/libexec/virtiofsd", ReadOnly: true, Namespaces: true},
 		BridgeHelper: "/usr/lib/qemu/qemu-bridge-helper",
 	}
-}
-
-// knownDevices returns the names of all device models that a command of this
-// package can contain, sorted. A host needs those that its machines use.
-func knownDevices() []string {
-	devices := append([]string{
-		"hda-duplex", "ich9-intel-hda", "ide-cd", "intel-iommu", "isa-serial", "pcie-root-port", "qemu-xhci", "tpm-tis", "usb-host", "usb-redir",
-		"usb-tablet", "vhost-user-fs-pci", "virtio-9p-pci", "virtio-balloon-pci", "virtio-blk-pci", "virtio-rng-pci", "virtio-scsi-pci", "virtio-serial-pci", "virtio-vga",
-		"virtserialport", "vmgenid",
-	}, limits.NICModels()...)
-	slices.Sort(devices)
-	return devices
 }

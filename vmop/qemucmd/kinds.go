@@ -1,6 +1,10 @@
 package qemucmd
 
-import "github.com/vmop/sdk/vmop/limits"
+import (
+	"slices"
+
+	"github.com/vmop/sdk/vmop/limits"
+)
 
 // kind is a row of the table of what a machine is made of. What other packages
 // must know about all kinds (which files to remove, which processes serve QEMU,
@@ -10,6 +14,9 @@ type kind struct {
 	// name is that of its group of options.
 	name  string
 	build func(*builder)
+	// models are QEMU's devices that it may consist of. A host needs those that its
+	// machines use.
+	models []string
 	// sockets are those that it may have.
 	sockets []socketRow
 	// files are the names of others that are made for it in the runtime directory.
@@ -48,45 +55,48 @@ var kinds = []kind{
 	{name: "firmware", build: (*builder).pflash},
 	{name: "boot", build: (*builder).boot},
 	{name: "memory", build: (*builder).memory},
-	{name: "balloon", build: (*builder).balloon},
+	{name: "balloon", build: (*builder).balloon, models: []string{"virtio-balloon-pci"}},
 	{
-		name: "tpm", build: (*builder).tpm, helper: swtpm,
+		name: "tpm", build: (*builder).tpm, models: []string{"tpm-tis"}, helper: swtpm,
 		sockets: []socketRow{{SocketTPM, "swtpm-sock", false}},
 	},
 	{name: "cpu", build: (*builder).processors},
 	{name: "accelerator", build: (*builder).accelerator},
-	{name: "iommu", build: (*builder).iommu},
+	{name: "iommu", build: (*builder).iommu, models: []string{"intel-iommu"}},
 	{name: "rtc", build: (*builder).rtc},
 	{
-		name: "serial", build: (*builder).serial,
+		name: "serial", build: (*builder).serial, models: []string{"isa-serial"},
 		sockets: []socketRow{{SocketSerial, "serial.sock", false}, {SocketConsole, "console.sock", true}},
 	},
 	{
-		name: "channels", build: (*builder).channels,
+		name: "channels", build: (*builder).channels, models: []string{"virtio-serial-pci", agentPort},
 		sockets: []socketRow{{SocketGuestAgent, "org.qemu.guest_agent.0", true}, {SocketVMOPAgent, "org.jdrupes.vmop_agent.0", true}},
 		agents: []Agent{
 			{"QEMU guest agent", GuestAgentChannel, GuestAgentChardev},
 			{"VM-Operator agent", VMOPAgentChannel, VMOPAgentChardev},
 		},
 	},
-	{name: "ports", build: (*builder).ports},
-	{name: "generation", build: (*builder).generation},
-	{name: "usb", build: (*builder).usb},
-	{name: "rng", build: (*builder).rng},
-	{name: "video", build: (*builder).video},
-	{name: "sound", build: (*builder).sound},
-	{name: "network", build: (*builder).networks},
-	{name: "cd", build: (*builder).cdDrives},
-	{name: "disk", build: (*builder).disks},
-	{name: "shares", build: (*builder).shares, helper: virtiofsd, sockets: []socketRow{{SocketShare, shareSocket, false}}},
-	{name: "usb-devices", build: (*builder).usbDevices},
-	{name: "seed", build: (*builder).seed, files: []string{SeedFileName}},
-	{name: "answers", build: (*builder).answerCD, files: []string{AnswerCDFileName}},
+	{name: "ports", build: (*builder).ports, models: []string{"pcie-root-port"}},
+	{name: "generation", build: (*builder).generation, models: []string{"vmgenid"}},
+	{name: "usb", build: (*builder).usb, models: []string{"qemu-xhci", "usb-tablet"}},
+	{name: "rng", build: (*builder).rng, models: []string{"virtio-rng-pci"}},
+	{name: "video", build: (*builder).video, models: []string{"virtio-vga"}},
+	{name: "sound", build: (*builder).sound, models: []string{"ich9-intel-hda"}},
+	{name: "network", build: (*builder).networks, models: limits.NICModels()},
+	{name: "cd", build: (*builder).cdDrives, models: []string{cdDrive}},
+	{name: "disk", build: (*builder).disks, models: []string{virtioDisk, "virtio-scsi-pci"}},
+	{
+		name: "shares", build: (*builder).shares, models: []string{"vhost-user-fs-pci", "virtio-9p-pci"}, helper: virtiofsd,
+		sockets: []socketRow{{SocketShare, shareSocket, false}},
+	},
+	{name: "usb-devices", build: (*builder).usbDevices, models: []string{USBHostDriver}},
+	{name: "seed", build: (*builder).seed, models: []string{virtioDisk}, files: []string{SeedFileName}},
+	{name: "answers", build: (*builder).answerCD, models: []string{cdDrive}, files: []string{AnswerCDFileName}},
 	{name: "kernel", build: (*builder).kernel},
 	{name: "display", build: (*builder).display},
 	{name: "certificates", build: (*builder).certificates},
 	{
-		name: "spice", build: (*builder).spice, display: SPICEProtocol,
+		name: "spice", build: (*builder).spice, models: []string{agentPort, "hda-duplex", "usb-redir"}, display: SPICEProtocol,
 		sockets: []socketRow{{SocketSPICE, "spice.sock", true}},
 		agents:  []Agent{{"SPICE agent", SPICEAgentChannel, SPICEAgentChardev}},
 	},
@@ -94,6 +104,23 @@ var kinds = []kind{
 		name: "vnc", build: (*builder).vnc, display: VNCProtocol,
 		sockets: []socketRow{{SocketVNC, "vnc.sock", true}},
 	},
+}
+
+// The devices that more than one kind has.
+const (
+	agentPort  = "virtserialport"
+	cdDrive    = "ide-cd"
+	virtioDisk = "virtio-blk-pci"
+)
+
+// knownModels lists all devices that a command of this package can contain, sorted.
+func knownModels() []string {
+	var out []string
+	for _, k := range kinds {
+		out = append(out, k.models...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // row returns the row of a socket.

@@ -24,7 +24,7 @@ func (b *builder) cdDrives() {
 			b.errorf(field+".fd", "there is no file that it could be of")
 		}
 		b.bootIndex(field+".bootIndex", c.BootIndex)
-		b.device(field, "ide-cd", id, "a CD-ROM drive, whose medium can be changed", b.bootable(props, c.BootIndex)...)
+		b.device(field, cdDrive, id, "a CD-ROM drive, whose medium can be changed", b.bootable(props, c.BootIndex)...)
 	}
 }
 
@@ -128,7 +128,7 @@ func (b *builder) disks() {
 			props = append(props, Prop{"serial", Str(d.Serial)})
 		}
 		b.bootIndex(field+".bootIndex", d.BootIndex)
-		b.device(field, "virtio-blk-pci", DiskID(i), "the disk as the guest sees it",
+		b.device(field, virtioDisk, DiskID(i), "the disk as the guest sees it",
 			spread(first, slots, i, b.bootable(props, d.BootIndex)...)...)
 	}
 }
@@ -190,7 +190,7 @@ func (b *builder) seed() {
 		Prop{"filename", Str(s.File)}, Prop{"read-only", Bool(true)})
 	b.blockdev("seed", "raw", "seed-backend", "the content of the cloud-init image",
 		Prop{"read-only", Bool(true)}, Prop{"file", Ref("seed-host-resource")})
-	b.device("seed", "virtio-blk-pci", SeedID, "cloud-init finds it by its label; it has an address of its own, behind all disks",
+	b.device("seed", virtioDisk, SeedID, "cloud-init finds it by its label; it has an address of its own, behind all disks",
 		at(slotSeed, 0, Prop{"drive", Ref("seed-backend")})...)
 	b.file(File{Purpose: FileSeed, Path: s.File})
 }
@@ -212,7 +212,7 @@ func (b *builder) answerCD() {
 		Prop{"file", Object{
 			{"driver", Str("file")}, {"node-name", Str(AnswerCDID + "-file")}, {"filename", Str(c.File)}, {"read-only", Bool(true)},
 		}})
-	b.device("answerCD", "ide-cd", AnswerCDID, "a CD on which Windows' setup looks for its answers",
+	b.device("answerCD", cdDrive, AnswerCDID, "a CD on which Windows' setup looks for its answers",
 		Prop{"bus", Bus("ide." + strconv.Itoa(limits.MaxCDs-1))}, Prop{"drive", Ref(MediumNode(AnswerCDID))})
 	b.file(File{Purpose: FileAnswerCD, Path: c.File})
 }
