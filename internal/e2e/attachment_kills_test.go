@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -14,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,12 +25,56 @@ import (
 // written are texts that a guest has been told are written, one for each sector.
 type written struct{ n int }
 
-// more has the guest write some, and returns when it says that they are written.
+// next has the guest write one more, which counts when the guest says that it is written.
+func (w *written) next(ctx context.Context, c *tinyguest.Console) error {
+	_, err := c.Command(ctx, fmt.Sprintf("write vdb %d text %04d", dataOffset+512*w.n, w.n))
+	if err == nil {
+		w.n++
+	}
+	return err
+}
+
+// more has the guest write some.
 func (w *written) more(t *testing.T, c *tinyguest.Console) {
 	t.Helper()
 	for range 8 {
-		say(t, c, fmt.Sprintf("write vdb %d text %04d", dataOffset+512*w.n, w.n))
-		w.n++
+		if err := w.next(withPatience(t), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// during has the guest write while somebody is killed, and for a second afterwards. A guest
+// that does not outlive that is told apart from one that waits for its disk.
+func (w *written) during(t *testing.T, c *tinyguest.Console, outlives bool, kill func()) {
+	t.Helper()
+	ctx, stop := withPatience(t), make(chan struct{})
+	ended := make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				ended <- nil
+				return
+			case <-time.After(20 * time.Millisecond):
+				if err := w.next(ctx, c); err != nil {
+					ended <- err
+					return
+				}
+			}
+		}
+	}()
+	var once sync.Once
+	end := func() { once.Do(func() { close(stop) }) }
+	defer end() // should kill end the test
+	time.Sleep(200 * time.Millisecond)
+	kill()
+	if outlives {
+		time.Sleep(time.Second)
+		end()
+	}
+	if err := <-ended; outlives != (err == nil) {
+		t.Fatalf("the guest outlives it: %v, want %v: %v", err == nil, outlives, err)
 	}
 }
 
@@ -58,15 +104,51 @@ func killOperator(t *testing.T) {
 	onNode(t, "kill", "-KILL", process(t, "^[^ ]*vm-operato[r]( |$)"))
 }
 
-// killExporter kills the exporter of an attachment.
+// renewOperator replaces the operator's pod: the kubelet starts a container at once that
+// was killed for the first time, and later after pauses that grow.
+func renewOperator(t *testing.T) {
+	t.Helper()
+	kubectl(t, "delete", "pod", "-n", "vmop-system", "-l", "app.kubernetes.io/name=vmop-operator", "--wait=true", "--timeout="+patience.String())
+	kubectl(t, "rollout", "status", "-n", "vmop-system", "deployment/vmop-operator", "--timeout="+patience.String())
+}
+
+// keyOf waits for the key of an attachment's exporter, which is known before there is an
+// exporter. It is empty if the attachment is gone.
+func keyOf(t *testing.T, name string) (key string) {
+	t.Helper()
+	eventually(t, "there is a connection", func() error {
+		key = kubectl(t, "get", "vmbda", "-n", namespace, name, "--ignore-not-found", "-o", "jsonpath={.status.connection.key}")
+		if len(key) != 64 && exists(t, "vmbda/"+name) {
+			return fmt.Errorf("key %q", key)
+		}
+		return nil
+	})
+	return key
+}
+
+// exists reports whether there is an object.
+func exists(t *testing.T, object string) bool {
+	t.Helper()
+	return kubectl(t, "get", "-n", namespace, object, "--ignore-not-found", "-o", "name") != ""
+}
+
+// killExporter kills the exporter of an attachment, once it is there. One that has ended,
+// because its disk is detached, is not waited for.
 func killExporter(t *testing.T, name string) {
 	t.Helper()
-	key := kubectl(t, "get", "vmbda", "-n", namespace, name, "-o", "jsonpath={.status.connection.key}")
-	if len(key) != 64 {
-		t.Fatalf("key %q", key)
+	key := keyOf(t, name)
+	if key == "" {
+		return
 	}
 	// The pattern is not in the command line of who looks for it.
-	onNode(t, "kill", "-KILL", process(t, "^[^ ]*vmop-runner export .*client="+key[:1]+"["+key[1:2]+"]"+key[2:]))
+	pattern := "^[^ ]*vmop-runner export .*client=" + key[:1] + "[" + key[1:2] + "]" + key[2:]
+	eventually(t, "the exporter is killed", func() error {
+		_, err := theNode.Run(withPatience(t), "pkill", "-KILL", "-f", pattern)
+		if err != nil && !exists(t, "vmbda/"+name) {
+			return nil
+		}
+		return err
+	})
 }
 
 // stranger makes a key that nobody knows, and returns the file with it and its certificate.
@@ -120,9 +202,17 @@ func refused(t *testing.T, address string) {
 	}
 }
 
-// Whoever is killed while a machine has an attached disk, the operator, the exporter, both,
-// or the runner with its guest: nothing is lost that the guest was told is written, the
-// disk comes back, and it can be detached. Who has not the machine's key gets nothing.
+// killRunner kills the runner of the machine tiny, with which its guest ends.
+func killRunner(t *testing.T) {
+	t.Helper()
+	qemu := process(t, "qemu-system.* guest=tin[y],")
+	onNode(t, "kill", "-KILL", strings.TrimSpace(onNode(t, "ps", "-o", "ppid=", "-p", qemu)))
+}
+
+// Whoever is killed, the operator, the exporter of a disk, both, or the runner with its
+// guest, and whenever: while the disk is attached, while the guest writes to it, and while
+// it is detached. Nothing is lost that the guest was told is written, each attachment comes
+// to its end, and the machine gets the disk again. Who has not its key gets nothing.
 func TestAttachmentsOutliveKills(t *testing.T) {
 	explainOnFailure(t)
 	install(t)
@@ -148,52 +238,80 @@ spec:
 	tiny := console(t, "tiny")
 	var texts written
 
-	// The operator, when it has just been asked.
-	attachment(t, "first", "tiny")
-	killOperator(t)
-	awaitAttachment(t, "first", "Attached")
-	awaitDisks(t, tiny, "vdb 33554432 bytes", true)
-	texts.more(t, tiny)
+	podUID := func() string {
+		return kubectl(t, "get", "pod", "-n", namespace, "tiny", "--ignore-not-found", "-o", "jsonpath={.metadata.uid}")
+	}
+	// next waits for the machine's next pod, and speaks with its guest.
+	next := func(before string) {
+		t.Helper()
+		eventually(t, "another pod runs", func() error {
+			got := kubectl(t, "get", "vm", "-n", namespace, "tiny", "-o", "jsonpath={.status.phase} {.status.virtualMachinePods[?(@.active==true)].uid}")
+			if pod, is := strings.CutPrefix(got, "Running "); !is || pod == before || pod != podUID() {
+				return errors.New(got)
+			}
+			return nil
+		})
+		tiny = console(t, "tiny")
+	}
+	attached := func(name, when string) {
+		t.Helper()
+		awaitAttachment(t, name, "Attached")
+		awaitDisks(t, tiny, "vdb 33554432 bytes", true)
+		texts.verify(t, tiny, when)
+		texts.more(t, tiny)
+	}
 
-	address := kubectl(t, "get", "vmbda", "-n", namespace, "first", "-o", "jsonpath={.status.connection.address}")
-	refused(t, address)
-	texts.verify(t, tiny, "after strangers have tried")
-
-	// The exporter, alone and with the operator: the guest waits.
-	killExporter(t, "first")
-	texts.more(t, tiny)
-	texts.verify(t, tiny, "after the exporter was killed")
-	killOperator(t)
-	killExporter(t, "first")
-	texts.more(t, tiny)
-	texts.verify(t, tiny, "after exporter and operator were killed")
-
-	// The runner, and with it the guest: the next one has the disk.
-	before := kubectl(t, "get", "vmbda", "-n", namespace, "first", "-o", "jsonpath={.status.connection.podUID}")
-	qemu := process(t, "qemu-system.* guest=tin[y],")
-	onNode(t, "kill", "-KILL", strings.TrimSpace(onNode(t, "ps", "-o", "ppid=", "-p", qemu)))
-	eventually(t, "another pod has the disk", func() error {
-		got := kubectl(t, "get", "vmbda", "-n", namespace, "first", "-o", "jsonpath={.status.phase} {.status.connection.podUID}")
-		if pod, is := strings.CutPrefix(got, "Attached "); !is || pod == before || pod == "" {
-			return errors.New(got)
+	for _, killed := range []struct {
+		name     string
+		outlives bool // the guest
+		kill     func(attachment string)
+		renew    func() // for the next one
+	}{
+		{"operator", true, func(string) { killOperator(t) }, func() { renewOperator(t) }},
+		{"exporter", true, func(name string) { killExporter(t, name) }, func() {}},
+		{"both", true, func(name string) { killOperator(t); killExporter(t, name) }, func() { renewOperator(t) }},
+		{"runner", false, func(string) { killRunner(t) }, func() {}},
+	} {
+		// While it is attached.
+		name := killed.name
+		before := podUID()
+		attachment(t, name, "tiny")
+		keyOf(t, name)
+		t.Logf("%s is killed: %s", name, kubectl(t, "get", "vmbda", "-n", namespace, name, "--no-headers"))
+		killed.kill(name)
+		if !killed.outlives {
+			next(before)
 		}
-		return nil
-	})
-	runs(t, "tiny")
-	tiny = console(t, "tiny")
-	awaitDisks(t, tiny, "vdb 33554432 bytes", true)
-	texts.verify(t, tiny, "after the runner was killed")
-	texts.more(t, tiny)
+		attached(name, name+" was killed while the disk was attached")
+		if name == "operator" {
+			refused(t, kubectl(t, "get", "vmbda", "-n", namespace, name, "-o", "jsonpath={.status.connection.address}"))
+			texts.verify(t, tiny, "after strangers have tried")
+		}
+		killed.renew()
 
-	// The operator, when it has just been asked to detach, and to attach again.
-	kubectl(t, "delete", "vmbda", "-n", namespace, "first", "--wait=false")
-	killOperator(t)
-	gone(t, "vmbda/first")
-	awaitDisks(t, tiny, "vdb", false)
+		// While the guest writes.
+		before = podUID()
+		texts.during(t, tiny, killed.outlives, func() { killed.kill(name) })
+		if !killed.outlives {
+			next(before)
+		}
+		attached(name, name+" was killed while the guest wrote")
+		killed.renew()
+
+		// While it is detached.
+		before = podUID()
+		kubectl(t, "delete", "vmbda", "-n", namespace, name, "--wait=false")
+		t.Logf("%s is killed: %s", name, kubectl(t, "get", "vmbda", "-n", namespace, name, "--no-headers", "--ignore-not-found"))
+		killed.kill(name)
+		if !killed.outlives {
+			next(before)
+		}
+		gone(t, "vmbda/"+name)
+		awaitDisks(t, tiny, "vdb", false)
+		killed.renew()
+	}
 	attachment(t, "again", "tiny")
-	awaitAttachment(t, "again", "Attached")
-	awaitDisks(t, tiny, "vdb 33554432 bytes", true)
-	texts.verify(t, tiny, "after it was detached and attached")
+	attached("again", "after all that")
 	t.Logf("%d texts; $ kubectl get vmbda\n%s", texts.n, kubectl(t, "get", "vmbda", "-n", namespace))
 
 	kubectl(t, "delete", "vm", "-n", namespace, "tiny", "--wait=true")
