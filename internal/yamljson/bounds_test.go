@@ -3,16 +3,14 @@ package yamljson
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 	"strings"
 	"testing"
 	"time"
 
-	"go.yaml.in/yaml/v3"
 	"pgregory.net/rapid"
 
 	"github.com/vmop/sdk/internal/costtest"
+	"github.com/vmop/sdk/internal/yamltest"
 )
 
 // price is what a conversion may cost. The parser makes a node of some 250 bytes of
@@ -69,11 +67,11 @@ func TestLongKeysCostOnce(t *testing.T) {
 	key := strings.Repeat("k", 200<<10)
 	in := []byte(`{"` + key + `": [` + strings.Repeat("1,", 100_000) + `1]}`)
 	bounded(t, in, func(in []byte) {
-		if _, err := JSONToNode(in); err != nil {
+		if _, err := FromJSON(in); err != nil {
 			t.Fatal(err)
 		}
 	})
-	_, err := JSONToNode([]byte(`{"a": {"b": [1, 1e999]}}`))
+	_, err := FromJSON([]byte(`{"a": {"b": [1, 1e999]}}`))
 	if err == nil || err.Error() != "a.b[1]: number 1e999 is out of range" {
 		t.Fatalf("error %v", err)
 	}
@@ -96,32 +94,41 @@ func FuzzToJSON(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) { bounded(t, in, toJSON(t)) })
 }
 
-// FuzzJSONToNode holds the way back to JSON's own reading of the input.
-func FuzzJSONToNode(f *testing.F) {
+// FuzzFromJSON holds what is written to what the YAML library makes of the same value, which
+// its parser has to get back, and the canonical spelling to the way through the library.
+func FuzzFromJSON(f *testing.F) {
 	f.Add([]byte(`{"a": [1, 1.50, "x\u007fy", null, {"": true}]}`))
 	f.Add([]byte(`{"a": 1e5, "a": 2}`))
+	f.Add([]byte(`[[{"a\nb": [{}, []], "c": "d \n e\n"}], "\ufeffx", "\ud83d\ude00\udc00", "a\u0085\u2028"]`))
+	f.Add([]byte(`{"` + strings.Repeat("k", 129) + `": {"a": "b\nc"}}`))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		bounded(t, in, func(in []byte) {
-			node, err := JSONToNode(in)
+			text, err := FromJSON(in)
+			node, wantErr := yamltest.Node(in)
+			if (err == nil) != (wantErr == nil) || Check(in) == nil != (err == nil) {
+				t.Fatalf("%q: %v, and the library says %v", in, err, wantErr)
+			}
 			if err != nil {
+				// What is no JSON is told in other words.
+				if json.Valid(in) && err.Error() != wantErr.Error() {
+					t.Fatalf("%q: %v, want %v", in, err, wantErr)
+				}
 				return
 			}
-			text, err := Encode(node)
-			if err != nil {
-				t.Fatalf("%q: %v", in, err)
+			want, err := yamltest.Encode(node)
+			if err != nil || !bytes.Equal(text, want) {
+				t.Fatalf("%q became\n%q, want\n%q (%v)", in, text, want, err)
 			}
-			// The parser has to get back what was put in.
-			var again yaml.Node
-			if err := yaml.NewDecoder(bytes.NewReader(text)).Decode(&again); err != nil && !errors.Is(err, io.EOF) {
+			again, err := ToJSON(text)
+			if err != nil {
 				t.Fatalf("%q became %q: %v", in, text, err)
 			}
-			want, err := NodeToJSON(node)
-			if err != nil {
-				t.Fatal(err)
+			canonical, err := Canonical(in)
+			if err != nil || !bytes.Equal(again, canonical) {
+				t.Fatalf("%q became %q, which is %s, and by itself %s (%v)", in, text, again, canonical, err)
 			}
-			got, err := NodeToJSON(&again)
-			if err != nil || !bytes.Equal(want, got) {
-				t.Fatalf("%q became %q, which is %s, not %s (%v)", in, text, got, want, err)
+			if want, err := NodeToJSON(node); err != nil || !bytes.Equal(want, canonical) {
+				t.Fatalf("%q is %s in its one spelling, want %s (%v)", in, canonical, want, err)
 			}
 		})
 	})

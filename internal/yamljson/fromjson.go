@@ -1,219 +1,215 @@
 package yamljson
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"maps"
-	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"go.yaml.in/yaml/v3"
 )
-
-// MaxDepth is how deeply objects and arrays may be nested in what is written. It
-// is far beyond what anybody has a use for and keeps within the recursion limits
-// of the parsers that read it.
-const MaxDepth = 100
 
 // FromJSON writes a JSON value as block-style YAML. Keys keep their order,
 // numbers their digits, and strings that any YAML parser would take for
-// something else are quoted.
+// something else are quoted. Duplicate keys, floats out of range and invalid
+// UTF-8 are errors.
+//
+// It writes what the YAML library made of the same value, byte for byte: what stands in
+// files and ConfigMaps is not to change because it is written faster.
 func FromJSON(raw json.RawMessage) ([]byte, error) {
-	node, err := JSONToNode(raw)
+	tokens, err := parse(raw)
 	if err != nil {
 		return nil, err
 	}
-	return Encode(node)
+	e := emitter{tokens: tokens, out: make([]byte, 0, 2*len(raw)+16)}
+	e.root()
+	return e.out, nil
 }
 
-// Encode writes a node with the indentation that people use by hand.
-func Encode(node *yaml.Node) ([]byte, error) {
-	var out bytes.Buffer
-	enc := yaml.NewEncoder(&out)
-	enc.SetIndent(2)
-	if err := enc.Encode(node); err != nil {
-		return nil, err
-	}
-	if err := enc.Close(); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
-}
-
-// StringsNode is a mapping of strings, ordered by key: a map has no order.
-func StringsNode(m map[string]string) *yaml.Node {
-	node := &yaml.Node{Kind: yaml.MappingNode}
-	for _, key := range slices.Sorted(maps.Keys(m)) {
-		node.Content = append(node.Content, keyNode(key), stringNode(m[key]))
-	}
-	return node
-}
-
-// JSONToNode reads exactly one JSON value as a YAML node. Duplicate keys, floats
-// out of range and invalid UTF-8 are errors.
-func JSONToNode(raw json.RawMessage) (*yaml.Node, error) {
-	if !utf8.Valid(raw) {
-		// The decoder would silently replace the bytes.
-		return nil, errors.New("is not valid UTF-8")
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	node, err := valueNode(dec, 0)
+// AppendMember appends a member of an object to the YAML of those before it. An object
+// without any is {}.
+func AppendMember(out []byte, key string, value json.RawMessage) ([]byte, error) {
+	tokens, err := parse(value)
 	if err != nil {
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
-		return nil, err
+		return out, err
 	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("has data after the JSON value")
-	}
-	return node, nil
+	e := emitter{tokens: tokens, out: out}
+	e.member(key, 0)
+	return e.out, nil
 }
 
-// valueNode reads the next value of dec.
-func valueNode(dec *json.Decoder, depth int) (*yaml.Node, error) {
-	token, err := dec.Token()
-	if err != nil {
-		return nil, err
-	}
-	switch token := token.(type) {
-	case json.Delim:
-		if depth == MaxDepth {
-			return nil, fmt.Errorf("nested deeper than %d levels", MaxDepth)
-		}
-		if token == '{' {
-			return objectNode(dec, depth)
-		}
-		return arrayNode(dec, depth)
-	case string:
-		return stringNode(token), nil
-	case json.Number:
-		return numberNode(string(token))
-	case bool:
-		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: strconv.FormatBool(token)}, nil
-	default:
-		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil
+// AppendText is AppendMember for a string.
+func AppendText(out []byte, key, value string) []byte {
+	e := emitter{tokens: []token{{kind: text, text: value}}, out: out}
+	e.member(key, 0)
+	return e.out
+}
+
+// emitter writes tokens. Each level is two columns further in than the one that it is in.
+type emitter struct {
+	tokens []token // those that are still to be written
+	out    []byte
+}
+
+func (e *emitter) next() token {
+	t := e.tokens[0]
+	e.tokens = e.tokens[1:]
+	return t
+}
+
+// root writes the outermost value.
+func (e *emitter) root() {
+	if t := e.next(); t.size > 0 {
+		e.block(t, 0, true)
+	} else {
+		e.scalar(t, 0)
 	}
 }
 
-func objectNode(dec *json.Decoder, depth int) (*yaml.Node, error) {
-	node := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
-	seen := map[string]bool{}
-	for dec.More() {
-		token, err := dec.Token()
-		if err != nil {
-			return nil, err
+// block writes what is in an object or array that is not empty, in lines of which the first is
+// begun already or not.
+func (e *emitter) block(t token, indent int, begun bool) {
+	for range t.size {
+		if !begun {
+			e.spaces(indent)
 		}
-		key, ok := token.(string)
-		if !ok {
-			return nil, fmt.Errorf("unexpected %v instead of a key", token)
+		begun = false
+		if t.kind == object {
+			e.member(e.next().text, indent)
+			continue
 		}
-		if seen[key] {
-			return nil, fmt.Errorf("key %q appears twice", shorten(key))
-		}
-		seen[key] = true
-		value, err := valueNode(dec, depth+1)
-		if err != nil {
-			return nil, at("."+shorten(key), err)
-		}
-		node.Content = append(node.Content, keyNode(key), value)
+		e.out = append(e.out, '-')
+		e.inLine(indent)
 	}
-	_, err := dec.Token() // the closing brace
-	return node, err
 }
 
-func arrayNode(dec *json.Decoder, depth int) (*yaml.Node, error) {
-	node := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
-	for dec.More() {
-		value, err := valueNode(dec, depth+1)
-		if err != nil {
-			return nil, at("["+strconv.Itoa(len(node.Content))+"]", err)
-		}
-		node.Content = append(node.Content, value)
+// longKey is the length of a key, in bytes, up to which it stands before a mere colon.
+const longKey = 128
+
+// member writes a key, for which the line is begun, and its value.
+func (e *emitter) member(key string, indent int) {
+	if len(key) > longKey || breaks(key) {
+		e.out = append(e.out, "? "...)
+		e.key(key)
+		e.out = append(e.out, '\n')
+		e.spaces(indent)
+		e.out = append(e.out, ':')
+		e.inLine(indent)
+		return
 	}
-	_, err := dec.Token() // the closing bracket
-	return node, err
+	e.key(key)
+	e.out = append(e.out, ':')
+	if t := e.tokens[0]; t.size > 0 {
+		e.out = append(e.out, '\n')
+		e.block(e.next(), indent+2, false)
+		return
+	}
+	e.inLine(indent)
 }
 
-// placed is an error and where in the value it is. The path is put together on
-// the way out: to carry it along on the way in costs its length for each value,
-// which the author of a long key chooses.
-type placed struct {
-	path string
-	err  error
+// inLine writes a value that begins in the present line.
+func (e *emitter) inLine(indent int) {
+	e.out = append(e.out, ' ')
+	if t := e.next(); t.size > 0 {
+		e.block(t, indent+2, true)
+	} else {
+		e.scalar(t, indent)
+	}
 }
 
-func (p *placed) Error() string { return strings.TrimPrefix(p.path, ".") + ": " + p.err.Error() }
-func (p *placed) Unwrap() error { return p.err }
-
-// at puts the next outer part in front of an error's path.
-func at(part string, err error) error {
-	if p, ok := err.(*placed); ok {
-		p.path = part + p.path
-		return p
-	}
-	return &placed{path: part, err: err}
-}
-
-// shorten keeps keys in messages readable.
-func shorten(key string) string {
-	const most = 64
-	if len(key) <= most {
-		return key
-	}
-	return strings.ToValidUTF8(key[:most], "") + "…"
-}
-
-// numberNode keeps the digits of a JSON number. A floating-point number must
-// have a point and a signed exponent, or YAML 1.1 takes it for a string.
-func numberNode(literal string) (*yaml.Node, error) {
-	mantissa, exponent, scientific := strings.Cut(strings.ToLower(literal), "e")
-	if !scientific && !strings.Contains(mantissa, ".") {
-		return &yaml.Node{Kind: yaml.ScalarNode, Value: literal}, nil
-	}
-	if _, err := strconv.ParseFloat(literal, 64); err != nil {
-		return nil, fmt.Errorf("number %s is out of range", literal)
-	}
-	if !strings.Contains(mantissa, ".") {
-		mantissa += ".0"
-	}
-	if scientific {
-		if !strings.HasPrefix(exponent, "+") && !strings.HasPrefix(exponent, "-") {
-			exponent = "+" + exponent
-		}
-		mantissa += "e" + exponent
-	}
-	return &yaml.Node{Kind: yaml.ScalarNode, Value: mantissa}, nil
-}
-
-// keyNode is a string that stays on one line: a block scalar cannot be a key.
-func keyNode(s string) *yaml.Node {
-	node := stringNode(s)
-	if node.Style == yaml.LiteralStyle {
-		node.Style = yaml.DoubleQuotedStyle
-	}
-	return node
-}
-
-// stringNode chooses how a string is written: plain only where no YAML parser
-// can take it for anything else, as a literal block where it has several lines
-// that a block gives back unchanged, in double quotes otherwise.
-func stringNode(s string) *yaml.Node {
-	node := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s, Style: yaml.DoubleQuotedStyle}
+// scalar writes all that is no block, and ends its line.
+func (e *emitter) scalar(t token, indent int) {
 	switch {
-	case plainSafe(s):
-		node.Style = 0
-	case literalSafe(s):
-		node.Style = yaml.LiteralStyle
+	case t.kind == object:
+		e.out = append(e.out, "{}"...)
+	case t.kind == array:
+		e.out = append(e.out, "[]"...)
+	case t.kind == literal || plainSafe(t.text):
+		e.out = append(e.out, t.text...)
+	case literalSafe(t.text):
+		e.lines(t.text, indent+2)
+		return
+	default:
+		e.quoted(t.text)
 	}
-	return node
+	e.out = append(e.out, '\n')
 }
+
+// key writes a string that stays on one line: a block scalar cannot be a key.
+func (e *emitter) key(s string) {
+	if plainSafe(s) {
+		e.out = append(e.out, s...)
+		return
+	}
+	e.quoted(s)
+}
+
+// lines writes a literal block.
+func (e *emitter) lines(s string, indent int) {
+	e.out = append(e.out, '|')
+	if !strings.HasSuffix(s, "\n") {
+		e.out = append(e.out, '-')
+	}
+	e.out = append(e.out, '\n')
+	for line := range strings.SplitSeq(strings.TrimSuffix(s, "\n"), "\n") {
+		if line != "" {
+			e.spaces(indent)
+		}
+		e.out = append(e.out, line...)
+		e.out = append(e.out, '\n')
+	}
+}
+
+const manySpaces = "                                                                "
+
+func (e *emitter) spaces(n int) {
+	for ; n > len(manySpaces); n -= len(manySpaces) {
+		e.out = append(e.out, manySpaces...)
+	}
+	e.out = append(e.out, manySpaces[:n]...)
+}
+
+// escapes are the characters that have an escape of their own in double quotes.
+var escapes = map[rune]byte{
+	0: '0', 7: 'a', 8: 'b', 9: 't', 10: 'n', 11: 'v', 12: 'f', 13: 'r', 27: 'e', '"': '"', '\\': '\\',
+	0x85: 'N', 0xa0: '_', 0x2028: 'L', 0x2029: 'P',
+}
+
+const byteOrderMark = '\ufeff'
+
+// quoted writes a string in double quotes, with escapes for all that YAML 1.1 does not take
+// for printable. Of one that begins with a byte order mark the library escapes everything.
+func (e *emitter) quoted(s string) {
+	e.out = append(e.out, '"')
+	first, _ := utf8.DecodeRuneInString(s)
+	done := 0
+	for i, r := range s {
+		if r >= ' ' && r <= '~' && r != '"' && r != '\\' && first != byteOrderMark {
+			continue
+		}
+		if first != byteOrderMark && (r >= 0xa0 && r < byteOrderMark && r != 0x2028 && r != 0x2029 || r > byteOrderMark && r <= 0xfffd) {
+			continue
+		}
+		e.out = append(append(e.out, s[done:i]...), '\\')
+		done = i + utf8.RuneLen(r)
+		if c, ok := escapes[r]; ok {
+			e.out = append(e.out, c)
+			continue
+		}
+		letter, digits := byte('x'), 2
+		switch {
+		case r > 0xffff:
+			letter, digits = 'U', 8
+		case r > 0xff:
+			letter, digits = 'u', 4
+		}
+		e.out = append(e.out, letter)
+		for digits--; digits >= 0; digits-- {
+			e.out = append(e.out, "0123456789ABCDEF"[r>>(4*digits)&15])
+		}
+	}
+	e.out = append(append(e.out, s[done:]...), '"')
+}
+
+// breaks reports whether a string has what YAML 1.1 takes for a line break.
+func breaks(s string) bool { return strings.ContainsAny(s, "\r\n\u0085\u2028\u2029") }
 
 // reserved are the words to which YAML 1.1 or 1.2 gives a meaning, in lower case.
 var reserved = map[string]bool{
@@ -222,12 +218,13 @@ var reserved = map[string]bool{
 	"null": true,
 }
 
-// plainSafe is stricter than YAML: it admits names, paths, addresses and
+// plainSafe reports whether no YAML parser can take a string for anything else. It is
+// stricter than YAML: it admits names, paths, addresses and
 // sentences of plain words, and leaves everything doubtful to the quotes.
 // Numbers, times, the merge key and all indicators are excluded by what the
 // first character may be.
 func plainSafe(s string) bool {
-	if s == "" || reserved[strings.ToLower(s)] {
+	if s == "" || len(s) <= len("false") && reserved[strings.ToLower(s)] {
 		return false
 	}
 	if c := s[0]; !isLetter(c) && c != '/' && c != '_' {
@@ -254,22 +251,25 @@ func isLetter(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// literalSafe reports whether a literal block gives s back byte for byte. A
+// literalSafe reports whether a literal block gives s, of several lines, back byte for byte. A
 // block knows no escapes, finds its indentation in its first line, and parsers
-// differ about line breaks other than \n and about lines of spaces at the ends.
+// differ about line breaks other than \n and about spaces and lines of spaces at the ends.
 func literalSafe(s string) bool {
 	body := strings.TrimSuffix(s, "\n")
 	if !strings.Contains(s, "\n") || body == "" || strings.IndexByte(" \t\n", body[0]) >= 0 || body[len(body)-1] == '\n' {
 		return false
 	}
+	if strings.Contains(s, " \n") || strings.HasSuffix(s, " ") {
+		return false
+	}
 	for _, r := range s {
 		switch {
-		case r == 0x2028, r == 0x2029, r == 0xfeff:
+		case r == 0x2028, r == 0x2029, r == byteOrderMark:
 			return false
 		case r == '\n', r == '\t', r >= ' ' && r <= '~', r >= 0xa0 && r <= 0xfffd:
 		default:
-			// Control characters, and those beyond the basic plane, which the
-			// YAML library only writes as escapes.
+			// Control characters, and those beyond the basic plane, which are
+			// only written as escapes.
 			return false
 		}
 	}

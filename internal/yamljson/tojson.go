@@ -63,6 +63,51 @@ func NodeToJSON(n *yaml.Node) (json.RawMessage, error) {
 	return w.buf.Bytes(), nil
 }
 
+// Canonical writes a JSON value in its one spelling: order and numbers as they are,
+// strings escaped no more than needed.
+func Canonical(raw json.RawMessage) (json.RawMessage, error) {
+	tokens, err := parse(raw)
+	if err != nil {
+		return nil, err
+	}
+	w := writer{}
+	w.buf.Grow(len(raw))
+	w.tokens(tokens)
+	return w.buf.Bytes(), nil
+}
+
+// tokens writes the first value of some, and returns what follows it.
+func (w *writer) tokens(all []token) []token {
+	t, rest := all[0], all[1:]
+	switch t.kind {
+	case text:
+		w.string(t.text)
+	case literal:
+		w.buf.WriteString(t.text)
+	case array:
+		w.buf.WriteByte('[')
+		for i := range t.size {
+			if i > 0 {
+				w.buf.WriteByte(',')
+			}
+			rest = w.tokens(rest)
+		}
+		w.buf.WriteByte(']')
+	case object:
+		w.buf.WriteByte('{')
+		for i := range t.size {
+			if i > 0 {
+				w.buf.WriteByte(',')
+			}
+			w.string(rest[0].text)
+			w.buf.WriteByte(':')
+			rest = w.tokens(rest[1:])
+		}
+		w.buf.WriteByte('}')
+	}
+	return rest
+}
+
 type writer struct {
 	buf bytes.Buffer
 	// aliases is how many aliases the present node is inside of. What the
@@ -170,10 +215,26 @@ func (w *writer) mapping(n *yaml.Node, depth int) error {
 }
 
 func (w *writer) string(s string) {
+	if simple(s) {
+		w.buf.WriteByte('"')
+		w.buf.WriteString(s)
+		w.buf.WriteByte('"')
+		return
+	}
 	enc := json.NewEncoder(&w.buf)
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(s) // a string always encodes
 	w.buf.Truncate(w.buf.Len() - 1)
+}
+
+// simple reports whether JSON has a string between quotes as it is.
+func simple(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 func (w *writer) scalar(n *yaml.Node) error {

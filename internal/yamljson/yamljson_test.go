@@ -3,10 +3,13 @@ package yamljson
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/vmop/sdk/internal/yamltest"
 )
 
 // value draws any JSON value with ordered keys, as JSON text.
@@ -14,7 +17,8 @@ func value(depth int) *rapid.Generator[string] {
 	str := rapid.Custom(func(t *rapid.T) string {
 		s := rapid.OneOf(
 			rapid.String(),
-			rapid.SampledFrom([]string{"yes", "NO", "on", "0123", "0x1F", "1_000", "1:30", "12e3", "~", "", " a", "a ", "a\nb", "a\nb\n", "\n", "a\n\n", " x\ny", "#c", "a: b", "- a", "<<", "=", "2026-01-01", "\t", "é\u2028", "null", "a #b", "'", "\"", "{", "%", "@x", "|", ">", "? a", "!x", "&x", "*x", "---", "...", "a\r\nb"}),
+			rapid.SampledFrom([]string{"yes", "NO", "on", "0123", "0x1F", "1_000", "1:30", "12e3", "~", "", " a", "a ", "a\nb", "a\nb\n", "\n", "a\n\n", " x\ny", "#c", "a: b", "- a", "<<", "=", "2026-01-01", "\t", "é\u2028", "null", "a #b", "'", "\"", "{", "%", "@x", "|", ">", "? a", "!x", "&x", "*x", "---", "...", "a\r\nb",
+				"a \nb", "a\nb ", "\ufeffa b", "a\ufeff\u00a0\ufffd\n b", "\u0085", "\U0001f600\nx", "y", "No", "aye: b", "a\n\n  b\n", strings.Repeat("k", 128), strings.Repeat("k ", 65) + "k"}),
 		).Draw(t, "s")
 		b, err := json.Marshal(strings.ToValidUTF8(s, ""))
 		if err != nil {
@@ -78,13 +82,82 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
+// What is written is what the YAML library writes of the same value.
+func TestFromJSONIsWhatTheLibraryWrites(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := json.RawMessage(value(4).Draw(t, "value"))
+		got, err := FromJSON(in)
+		want, wantErr := yamltest.FromJSON(in)
+		if err != nil || wantErr != nil || !bytes.Equal(got, want) {
+			t.Fatalf("%s became\n%s (%v), want\n%s (%v)", in, got, err, want, wantErr)
+		}
+	})
+}
+
+// An object is what its members are, one after the other.
+func TestAppendMember(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		type member struct{ key, value string }
+		members := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) member {
+			return member{rapid.StringN(0, 200, 400).Draw(t, "key"), value(2).Draw(t, "value")}
+		}), 1, 5, func(m member) string { return m.key }).Draw(t, "members")
+		var got []byte
+		var whole []string
+		for _, m := range members {
+			var err error
+			if s, plain := strings.CutPrefix(m.value, `"`); plain {
+				var text string
+				if err := json.Unmarshal([]byte(`"`+s), &text); err != nil {
+					t.Fatal(err)
+				}
+				got = AppendText(got, m.key, text)
+			} else if got, err = AppendMember(got, m.key, json.RawMessage(m.value)); err != nil {
+				t.Fatal(err)
+			}
+			key, err := json.Marshal(m.key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole = append(whole, string(key)+":"+m.value)
+		}
+		want, err := yamltest.FromJSON(json.RawMessage("{" + strings.Join(whole, ",") + "}"))
+		if err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("%q, want %q (%v)", got, want, err)
+		}
+	})
+}
+
+func TestWhatIsNoJSON(t *testing.T) {
+	for in, want := range map[string]string{
+		``: "unexpected EOF", `{`: "unexpected EOF", `{"a":{"b":[1,`: "a.b[1]: unexpected EOF", `["a`: "[0]: unexpected EOF", `{"a"`: "unexpected EOF",
+		`{"a":}`: "a: invalid character '}', want a value", `{"a":[1 2]}`: "a: invalid character '2', want a comma or ]",
+		`{"a":1,}`: "invalid character '}', want a key", `{"a":1 "b":2}`: `invalid character '"', want a comma or }`, `{"a" 1}`: "invalid character '1', want a colon",
+		`[1,]`: "[1]: invalid character ']', want a value", `[01]`: "invalid character '1', want a comma or ]", `[-]`: "[0]: invalid character ']', want a digit", `[1.]`: "[0]: invalid character ']', want a digit",
+		`[1e]`: "[0]: invalid character ']', want a digit", `nul`: "invalid character 'n', want a value", "[\"\n\"]": "[0]: invalid character '\\n', want none below U+0020 in a string",
+		`["\x"]`: "[0]: invalid character 'x' in string escape code", `1 2`: "has data after the JSON value", "[\"\xff\"]": "is not valid UTF-8", `{"a":1,"a":2}`: `key "a" appears twice`,
+		strings.Repeat("[", 101) + strings.Repeat("]", 101): "nested deeper than 100 levels",
+		"{\"k0\":0," + manyKeys(40) + ",\"k39\":1}":         `key "k0" appears twice`,
+		"{" + manyKeys(40) + ",\"k39\":1}":                  `key "k39" appears twice`,
+	} {
+		_, err := FromJSON(json.RawMessage(in))
+		if err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", in, err, want)
+		}
+	}
+}
+
+// manyKeys are members k0 and on.
+func manyKeys(n int) string {
+	var out []string
+	for i := range n {
+		out = append(out, fmt.Sprintf(`"k%d":{}`, i))
+	}
+	return strings.Join(out, ",")
+}
+
 // reencode gives strings and floats one spelling and leaves everything else alone.
 func reencode(t *rapid.T, s string) string {
-	n, err := JSONToNode(json.RawMessage(s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := NodeToJSON(n)
+	out, err := Canonical(json.RawMessage(s))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,6 @@ import (
 	"maps"
 	"slices"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/vmop/sdk/internal/userdata"
 	"github.com/vmop/sdk/internal/yamljson"
 )
@@ -109,21 +107,28 @@ func Render(in Input) (Documents, error) {
 	return docs, nil
 }
 
+// noMembers is the YAML of an empty object.
+const noMembers = "{}\n"
+
 // metaData writes the texts, then all else.
 func metaData(in *Input) ([]byte, error) {
-	node := yamljson.StringsNode(in.MetaData)
+	var out []byte
+	for _, key := range slices.Sorted(maps.Keys(in.MetaData)) {
+		out = yamljson.AppendText(out, key, in.MetaData[key])
+	}
 	for _, key := range slices.Sorted(maps.Keys(in.MetaDataValues)) {
 		if _, given := in.MetaData[key]; given {
 			continue
 		}
-		value, err := yamljson.JSONToNode(in.MetaDataValues[key])
-		if err != nil {
+		var err error
+		if out, err = yamljson.AppendMember(out, key, in.MetaDataValues[key]); err != nil {
 			return nil, fmt.Errorf("%.100q: %w", key, err)
 		}
-		name := yamljson.StringsNode(map[string]string{key: ""}).Content[0]
-		node.Content = append(node.Content, name, value)
 	}
-	return yamljson.Encode(node)
+	if out == nil {
+		return []byte(noMembers), nil
+	}
+	return out, nil
 }
 
 func userData(in *Input) ([]byte, error) {
@@ -135,7 +140,7 @@ func userData(in *Input) ([]byte, error) {
 	}
 	user, err := renderObject(in.UserData)
 	if user == nil {
-		user = []byte("{}\n")
+		user = []byte(noMembers)
 	}
 	return append([]byte(userDataHeader), user...), err
 }
@@ -184,17 +189,15 @@ func ParseMetaData(text []byte) (map[string]string, error) {
 
 // renderObject returns nil when raw is absent or null.
 func renderObject(raw json.RawMessage) ([]byte, error) {
-	if len(bytes.TrimSpace(raw)) == 0 {
+	value := bytes.TrimSpace(raw)
+	if len(value) == 0 {
 		return nil, nil
 	}
-	node, err := yamljson.JSONToNode(raw)
-	if err != nil {
-		return nil, err
-	}
+	document, err := yamljson.FromJSON(raw)
 	switch {
-	case node.Kind == yaml.MappingNode:
-		return yamljson.Encode(node)
-	case node.Tag == "!!null":
+	case err != nil || value[0] == '{':
+		return document, err
+	case value[0] == 'n':
 		return nil, nil
 	default:
 		return nil, ErrNotAnObject

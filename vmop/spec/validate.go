@@ -269,7 +269,7 @@ func validateRawObject(raw *runtime.RawExtension, path spot) field.ErrorList {
 	if data := bytes.TrimSpace(raw.Raw); len(data) == 0 || data[0] != '{' || !json.Valid(data) {
 		return field.ErrorList{typeInvalidAt(path, "(not shown)", "must be a mapping; for a script use the key runcmd or write_files")}
 	}
-	if _, err := yamljson.JSONToNode(raw.Raw); err != nil {
+	if err := yamljson.Check(raw.Raw); err != nil {
 		return field.ErrorList{invalidAt(path, "(not shown)", err.Error())}
 	}
 	return nil

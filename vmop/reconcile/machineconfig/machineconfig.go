@@ -194,11 +194,7 @@ func document(field string, r *runtime.RawExtension, p *problems) json.RawMessag
 		p.add(field, "must be an object")
 		return nil
 	}
-	node, err := yamljson.JSONToNode(raw)
-	if err == nil {
-		raw, err = yamljson.NodeToJSON(node)
-	}
-	if err != nil {
+	if raw, err = yamljson.Canonical(raw); err != nil {
 		p.add(field, "%v", err)
 		return nil
 	}
