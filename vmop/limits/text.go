@@ -33,9 +33,6 @@ func Text(s string) error {
 
 var (
 	uuidPattern = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
-	// cpuPattern is a model and its features; a comma begins the next feature,
-	// and nothing in it can begin another option.
-	cpuPattern  = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*(,[+-]?[A-Za-z0-9_][A-Za-z0-9_.-]*(=[A-Za-z0-9_.:+-]+)?)*$`)
 	typePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 )
 
@@ -50,10 +47,43 @@ func UUID(s string) error {
 // CPUModel checks QEMU's name of a CPU model with its features: the one option
 // that is QEMU's syntax by intention.
 func CPUModel(s string) error {
-	if len(s) > 1024 || !cpuPattern.MatchString(s) {
+	if len(s) > 1024 || !isCPU(s) {
 		return errors.New("must be the name of a QEMU CPU model, possibly with features, such as host or max,-avx2")
 	}
 	return nil
+}
+
+// isCPU reports whether a text is a model and its features; a comma begins the next feature,
+// and nothing in it can begin another option.
+func isCPU(s string) bool {
+	const inName, inValue = "_.-", "_.-:+"
+	model, features, more := strings.Cut(s, ",")
+	if !isWord(model, inName) || model[0] == '.' || model[0] == '-' {
+		return false
+	}
+	for more {
+		var feature string
+		feature, features, more = strings.Cut(features, ",")
+		if feature != "" && (feature[0] == '+' || feature[0] == '-') {
+			feature = feature[1:]
+		}
+		name, value, set := strings.Cut(feature, "=")
+		if !isWord(name, inName) || name[0] == '.' || name[0] == '-' || set && !isWord(value, inValue) {
+			return false
+		}
+	}
+	return true
+}
+
+// isWord reports whether a text has something, and only letters and digits of ASCII and others.
+func isWord(s, others string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte(others, c) >= 0) {
+			return false
+		}
+	}
+	return s != ""
 }
 
 // MachineType checks the syntax of the name of a QEMU machine type. Whether the type exists depends
@@ -101,13 +131,16 @@ func oneOf(s string, allowed []string) error {
 	return nil
 }
 
-var schemePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*$`)
+// isScheme reports whether a text is the scheme of a URI (RFC 3986 §3.1).
+func isScheme(s string) bool {
+	return isWord(s, "+.-") && (s[0] >= 'a' && s[0] <= 'z' || s[0] >= 'A' && s[0] <= 'Z')
+}
 
 // URLScheme returns the scheme of a name that is meant as a URL, in small
 // letters. A colon alone does not make one, because file names may contain it.
 func URLScheme(name string) (string, bool) {
 	scheme, rest, ok := strings.Cut(name, ":")
-	if !ok || !schemePattern.MatchString(scheme) {
+	if !ok || !isScheme(scheme) {
 		return "", false
 	}
 	scheme = strings.ToLower(scheme)

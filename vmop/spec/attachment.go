@@ -5,7 +5,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -62,7 +61,7 @@ func ValidateAttachment(a *VirtualMachineBlockDeviceAttachment) field.ErrorList 
 	case len(a.Name) > MaxAttachmentName:
 		errs = append(errs, tooLongAt(meta.Child("name"), a.Name, MaxAttachmentName))
 	default:
-		errs = append(errs, invalid(meta.Child("name"), a.Name, validation.IsDNS1123Subdomain)...)
+		errs = append(errs, invalid(meta.Child("name"), a.Name, isSubdomain)...)
 	}
 	errs = append(errs, validateNamespace(&a.ObjectMeta, true)...)
 	named := func(at spot, name, what string) {
@@ -70,7 +69,7 @@ func ValidateAttachment(a *VirtualMachineBlockDeviceAttachment) field.ErrorList 
 			errs = append(errs, requiredAt(at, what))
 			return
 		}
-		errs = append(errs, invalid(at, name, validation.IsDNS1123Subdomain)...)
+		errs = append(errs, invalid(at, name, isSubdomain)...)
 	}
 	named(path.Child("virtualMachineName"), a.Spec.VirtualMachineName, "the machine that gets the disk")
 	ref := path.Child("blockDeviceRef")

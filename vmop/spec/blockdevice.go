@@ -3,7 +3,6 @@ package spec
 import (
 	"strconv"
 
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vmop/sdk/vmop/limits"
@@ -62,6 +61,9 @@ func BlockDeviceBootIndexes(s *VirtualMachineSpec) []*int32 {
 }
 
 func validateBlockDevices(s *VirtualMachineSpec, path spot) field.ErrorList {
+	if len(s.BlockDeviceRefs) == 0 {
+		return nil
+	}
 	var errs field.ErrorList
 	disks, cds := 0, 0
 	claims, boot := map[string]string{}, map[int32]string{}
@@ -85,7 +87,7 @@ func validateBlockDevices(s *VirtualMachineSpec, path spot) field.ErrorList {
 	disks = len(s.VM.Disks) - cds + len(s.BlockDeviceRefs)
 	if n := len(s.BlockDeviceRefs); n > MaxBlockDevices {
 		errs = append(errs, tooManyAt(path, n, MaxBlockDevices))
-	} else if n > 0 && disks > limits.MaxDisks {
+	} else if disks > limits.MaxDisks {
 		errs = append(errs, tooManyAt(path, disks, limits.MaxDisks))
 	}
 	for i := range s.BlockDeviceRefs {
@@ -145,5 +147,5 @@ func validateDiskName(name string, at spot) field.ErrorList {
 	case len(name) > MaxDiskName:
 		return field.ErrorList{tooLongAt(at, name, MaxDiskName)}
 	}
-	return invalid(at, name, validation.IsDNS1123Subdomain)
+	return invalid(at, name, isSubdomain)
 }

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vmop/sdk/vmop/limits"
@@ -277,7 +276,7 @@ func ValidateClass(c *VirtualMachineClass) field.ErrorList {
 	if c.Name == "" {
 		errs = append(errs, requiredAt(meta.Child("name"), "a class needs a name"))
 	} else {
-		errs = append(errs, invalid(meta.Child("name"), c.Name, validation.IsDNS1123Subdomain)...)
+		errs = append(errs, invalid(meta.Child("name"), c.Name, isSubdomain)...)
 	}
 	if c.Namespace != "" {
 		errs = append(errs, forbiddenAt(meta.Child("namespace"), "a class is the cluster's, and in no namespace"))
@@ -369,7 +368,7 @@ func validateClassCPU(s *VirtualMachineClassSpec, path spot) field.ErrorList {
 }
 
 func validateNodeRequirement(r *corev1.NodeSelectorRequirement, path spot) field.ErrorList {
-	errs := invalid(path.Child("key"), r.Key, validation.IsQualifiedName)
+	errs := invalid(path.Child("key"), r.Key, isQualifiedName)
 	errs = append(errs, oneOf(path.Child("operator"), r.Operator, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn,
 		corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist, corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt)...)
 	at := path.Child("values")
@@ -388,7 +387,7 @@ func validateNodeRequirement(r *corev1.NodeSelectorRequirement, path spot) field
 		}
 	}
 	for i, v := range r.Values {
-		errs = append(errs, invalid(at.Index(i), v, validation.IsValidLabelValue)...)
+		errs = append(errs, invalid(at.Index(i), v, isLabelValue)...)
 	}
 	return errs
 }

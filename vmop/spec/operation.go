@@ -5,7 +5,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -42,7 +41,7 @@ func ValidateOperation(o *VirtualMachineOperation) field.ErrorList {
 	meta, path := paths(true).at("metadata"), paths(true).at("spec")
 	switch {
 	case o.Name != "":
-		errs = append(errs, invalid(meta.Child("name"), o.Name, validation.IsDNS1123Subdomain)...)
+		errs = append(errs, invalid(meta.Child("name"), o.Name, isSubdomain)...)
 	case o.GenerateName == "":
 		errs = append(errs, requiredAt(meta.Child("name"), "an operation needs a name, or metadata.generateName"))
 	}
@@ -52,7 +51,7 @@ func ValidateOperation(o *VirtualMachineOperation) field.ErrorList {
 	if o.Spec.VirtualMachineName == "" {
 		errs = append(errs, requiredAt(path.Child("virtualMachineName"), "an operation is about a machine"))
 	} else {
-		errs = append(errs, invalid(path.Child("virtualMachineName"), o.Spec.VirtualMachineName, validation.IsDNS1123Subdomain)...)
+		errs = append(errs, invalid(path.Child("virtualMachineName"), o.Spec.VirtualMachineName, isSubdomain)...)
 	}
 	if o.Spec.Type == OperationStart && o.Spec.Force {
 		errs = append(errs, forbiddenAt(path.Child("force"), "a start cannot be forced"))

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vmop/sdk/internal/userdata"
@@ -141,7 +140,7 @@ func validateSecretName(name string, path spot) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{requiredAt(path, "name the Secret, which is in the machine's namespace")}
 	}
-	return invalid(path, name, validation.IsDNS1123Subdomain)
+	return invalid(path, name, isSubdomain)
 }
 
 func countCDs(disks []Disk) int {

@@ -58,7 +58,7 @@ func ValidateAmended(vm *VirtualMachine) field.ErrorList {
 		vm = vm.DeepCopy()
 		Default(vm)
 	}
-	return validate(vm, validation.IsDNS1123Label)
+	return validate(vm, isLabel)
 }
 
 // missing is what is wrong with an object that is nil.
@@ -102,7 +102,7 @@ func validateNamespace(meta *metav1.ObjectMeta, p paths) field.ErrorList {
 	if meta.Namespace == "" {
 		return nil
 	}
-	return invalid(p.at("metadata", "namespace"), meta.Namespace, validation.IsDNS1123Label)
+	return invalid(p.at("metadata", "namespace"), meta.Namespace, isLabel)
 }
 
 func validateSpec(s *VirtualMachineSpec, name string, path spot) field.ErrorList {
@@ -117,7 +117,7 @@ func validateSpec(s *VirtualMachineSpec, name string, path spot) field.ErrorList
 		errs = append(errs, validateResources(s.Resources, path.Child("resources"))...)
 	}
 	if s.VirtualMachineClassName != "" {
-		errs = append(errs, invalid(path.Child("virtualMachineClassName"), s.VirtualMachineClassName, validation.IsDNS1123Subdomain)...)
+		errs = append(errs, invalid(path.Child("virtualMachineClassName"), s.VirtualMachineClassName, isSubdomain)...)
 	}
 	if s.CoreFraction != "" {
 		at := path.Child("coreFraction")
@@ -160,7 +160,7 @@ func validateSpec(s *VirtualMachineSpec, name string, path spot) field.ErrorList
 		}
 	}
 	for i, pool := range s.Pools {
-		errs = append(errs, invalid(path.Child("pools").Index(i), pool, validation.IsDNS1123Subdomain)...)
+		errs = append(errs, invalid(path.Child("pools").Index(i), pool, isSubdomain)...)
 	}
 	if strings.ContainsRune(s.LoggingProperties, 0) {
 		errs = append(errs, invalidAt(path.Child("loggingProperties"), s.LoggingProperties, "must not contain NUL bytes"))
@@ -204,7 +204,7 @@ func validateResources(r *corev1.ResourceRequirements, path spot) field.ErrorLis
 		for _, key := range sortedKeys(part.list) {
 			at := path.Child(part.name).Key(string(key))
 			q := part.list[key]
-			errs = append(errs, invalid(at, string(key), validation.IsQualifiedName)...)
+			errs = append(errs, invalid(at, string(key), isQualifiedName)...)
 			errs = append(errs, validateAmount(q, at)...)
 		}
 	}
@@ -291,8 +291,8 @@ func validateSubject(user, role string, path spot) field.ErrorList {
 func validateLabels(labels map[string]string, path spot) field.ErrorList {
 	var errs field.ErrorList
 	for _, key := range sortedKeys(labels) {
-		errs = append(errs, invalid(path.Key(key), key, validation.IsQualifiedName)...)
-		errs = append(errs, invalid(path.Key(key), labels[key], validation.IsValidLabelValue)...)
+		errs = append(errs, invalid(path.Key(key), key, isQualifiedName)...)
+		errs = append(errs, invalid(path.Key(key), labels[key], isLabelValue)...)
 	}
 	return errs
 }
@@ -303,7 +303,7 @@ func validateKeys[V any](m map[string]V, path spot) field.ErrorList {
 	var errs field.ErrorList
 	for _, key := range sortedKeys(m) {
 		errs = append(errs, invalid(path.Key(key), key, func(s string) []string {
-			return validation.IsQualifiedName(strings.ToLower(s))
+			return isQualifiedName(strings.ToLower(s))
 		})...)
 	}
 	return errs

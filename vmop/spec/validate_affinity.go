@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -95,10 +94,10 @@ func validateNodeTerm(t *corev1.NodeSelectorTerm, strict bool, path spot) field.
 			errs = append(errs, oneOf(at.Child("operator"), r.Operator, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn,
 				corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist, corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt)...)
 		}
-		errs = append(errs, invalid(at.Child("key"), r.Key, validation.IsQualifiedName)...)
+		errs = append(errs, invalid(at.Child("key"), r.Key, isQualifiedName)...)
 		for j, v := range r.Values {
 			if strict {
-				errs = append(errs, invalid(at.Child("values").Index(j), v, validation.IsValidLabelValue)...)
+				errs = append(errs, invalid(at.Child("values").Index(j), v, isLabelValue)...)
 			}
 		}
 	}
@@ -116,7 +115,7 @@ func validateNodeTerm(t *corev1.NodeSelectorTerm, strict bool, path spot) field.
 			errs = append(errs, oneOf(at.Child("operator"), r.Operator, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn)...)
 		}
 		for j, v := range r.Values {
-			errs = append(errs, invalid(at.Child("values").Index(j), v, validation.IsDNS1123Subdomain)...)
+			errs = append(errs, invalid(at.Child("values").Index(j), v, isSubdomain)...)
 		}
 	}
 	return errs
@@ -140,7 +139,7 @@ func validatePodTerm(t *corev1.PodAffinityTerm, path spot) field.ErrorList {
 	errs = append(errs, metav1validation.ValidateLabelSelector(t.LabelSelector, metav1validation.LabelSelectorValidationOptions{}, path.Child("labelSelector").path)...)
 	errs = append(errs, metav1validation.ValidateLabelSelector(t.NamespaceSelector, metav1validation.LabelSelectorValidationOptions{}, path.Child("namespaceSelector").path)...)
 	for i, n := range t.Namespaces {
-		errs = append(errs, invalid(path.Child("namespaces").Index(i), n, validation.IsDNS1123Label)...)
+		errs = append(errs, invalid(path.Child("namespaces").Index(i), n, isLabel)...)
 	}
 	for _, l := range []struct {
 		name string
@@ -152,7 +151,7 @@ func validatePodTerm(t *corev1.PodAffinityTerm, path spot) field.ErrorList {
 			continue
 		}
 		for i, key := range l.keys {
-			errs = append(errs, invalid(at.Index(i), key, validation.IsQualifiedName)...)
+			errs = append(errs, invalid(at.Index(i), key, isQualifiedName)...)
 		}
 	}
 	for i, key := range t.MatchLabelKeys {
@@ -166,7 +165,7 @@ func validatePodTerm(t *corev1.PodAffinityTerm, path spot) field.ErrorList {
 	if t.TopologyKey == "" {
 		errs = append(errs, requiredAt(path.Child("topologyKey"), "the label of nodes, such as kubernetes.io/hostname, whose value says what counts as one place"))
 	} else {
-		errs = append(errs, invalid(path.Child("topologyKey"), t.TopologyKey, validation.IsQualifiedName)...)
+		errs = append(errs, invalid(path.Child("topologyKey"), t.TopologyKey, isQualifiedName)...)
 	}
 	return errs
 }

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,7 +50,7 @@ func DiskName(disks []Disk, index int) string {
 			n++
 		}
 	}
-	return fmt.Sprintf("disk-%d", n)
+	return "disk-" + strconv.Itoa(n)
 }
 
 func validateDisks(disks []Disk, vmName string, path spot) field.ErrorList {
@@ -83,7 +84,7 @@ func validateDisks(disks []Disk, vmName string, path spot) field.ErrorList {
 			case c.ClaimName == RunnerDataClaim(vmName):
 				errs = append(errs, invalidAt(at, c.ClaimName, "is reserved for the machine's own data"))
 			default:
-				errs = append(errs, invalid(at, c.ClaimName, validation.IsDNS1123Subdomain)...)
+				errs = append(errs, invalid(at, c.ClaimName, isSubdomain)...)
 				once(c.ClaimName, at, c.ClaimName)
 			}
 		}
@@ -156,7 +157,7 @@ func validateDiskStem(name, vmName string, at spot) field.ErrorList {
 	case len(name) > maxDiskStem:
 		return field.ErrorList{tooLongAt(at, name, maxDiskStem)}
 	}
-	return invalid(at, name, validation.IsDNS1123Label)
+	return invalid(at, name, isLabel)
 }
 
 func validateDiskImage(im *DiskImage, vmName string, at spot) field.ErrorList {
@@ -213,7 +214,7 @@ func validateMade(size *resource.Quantity, class *string, at spot) field.ErrorLi
 		errs = append(errs, validateBytes(*size, at.Child("size"))...)
 	}
 	if class != nil && *class != "" {
-		errs = append(errs, invalid(at.Child("storageClassName"), *class, validation.IsDNS1123Subdomain)...)
+		errs = append(errs, invalid(at.Child("storageClassName"), *class, isSubdomain)...)
 	}
 	return errs
 }
@@ -227,10 +228,10 @@ func validateClaim(c *VolumeClaimSpec, path spot) field.ErrorList {
 	errs = append(errs, oneOf(path.Child("volumeMode"), *c.VolumeMode,
 		corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem)...)
 	if s := c.StorageClassName; s != nil && *s != "" {
-		errs = append(errs, invalid(path.Child("storageClassName"), *s, validation.IsDNS1123Subdomain)...)
+		errs = append(errs, invalid(path.Child("storageClassName"), *s, isSubdomain)...)
 	}
 	if c.VolumeName != "" {
-		errs = append(errs, invalid(path.Child("volumeName"), c.VolumeName, validation.IsDNS1123Subdomain)...)
+		errs = append(errs, invalid(path.Child("volumeName"), c.VolumeName, isSubdomain)...)
 	}
 	if c.Selector != nil {
 		errs = append(errs, metav1validation.ValidateLabelSelector(c.Selector,

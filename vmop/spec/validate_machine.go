@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vmop/sdk/vmop/limits"
@@ -170,7 +169,7 @@ func validateDisplay(d *Display, path spot) field.ErrorList {
 		case d.TLS.SecretName != "" && d.TLS.GenerateSecret:
 			errs = append(errs, invalidAt(at, d.TLS.SecretName, "must not be given with generateSecret: true, which makes another one"))
 		case !d.TLS.GenerateSecret:
-			errs = append(errs, invalid(at, d.TLS.SecretName, validation.IsDNS1123Subdomain)...)
+			errs = append(errs, invalid(at, d.TLS.SecretName, isSubdomain)...)
 		}
 	}
 	s := d.Spice

@@ -4,7 +4,6 @@ import (
 	"github.com/vmop/sdk/vmop/limits"
 	corev1 "k8s.io/api/core/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -13,7 +12,7 @@ import (
 func validatePlacement(s *VirtualMachineSpec, path spot) field.ErrorList {
 	var errs field.ErrorList
 	if s.NodeName != "" {
-		errs = append(errs, invalid(path.Child("nodeName"), s.NodeName, validation.IsDNS1123Subdomain)...)
+		errs = append(errs, invalid(path.Child("nodeName"), s.NodeName, isSubdomain)...)
 	}
 	errs = append(errs, validateLabels(s.NodeSelector, path.Child("nodeSelector"))...)
 	if s.Affinity != nil {
@@ -40,7 +39,7 @@ func validatePlacement(s *VirtualMachineSpec, path spot) field.ErrorList {
 		errs = append(errs, inRange(path.Child("terminationGracePeriodSeconds"), int64(*t), 0, limits.MaxPowerdownTimeout)...)
 	}
 	if s.PriorityClassName != "" {
-		errs = append(errs, invalid(path.Child("priorityClassName"), s.PriorityClassName, validation.IsDNS1123Subdomain)...)
+		errs = append(errs, invalid(path.Child("priorityClassName"), s.PriorityClassName, isSubdomain)...)
 	}
 	return errs
 }
@@ -48,13 +47,13 @@ func validatePlacement(s *VirtualMachineSpec, path spot) field.ErrorList {
 func validateToleration(t *corev1.Toleration, path spot) field.ErrorList {
 	var errs field.ErrorList
 	if t.Key != "" {
-		errs = append(errs, invalid(path.Child("key"), t.Key, validation.IsQualifiedName)...)
+		errs = append(errs, invalid(path.Child("key"), t.Key, isQualifiedName)...)
 	} else if t.Operator != corev1.TolerationOpExists {
 		errs = append(errs, invalidAt(path.Child("operator"), t.Operator, "must be Exists where there is no key, which means all taints"))
 	}
 	switch t.Operator {
 	case "", corev1.TolerationOpEqual, corev1.TolerationOpLt, corev1.TolerationOpGt:
-		errs = append(errs, invalid(path.Child("value"), t.Value, validation.IsValidLabelValue)...)
+		errs = append(errs, invalid(path.Child("value"), t.Value, isLabelValue)...)
 	case corev1.TolerationOpExists:
 		if t.Value != "" {
 			errs = append(errs, invalidAt(path.Child("value"), t.Value, "must be empty where operator is Exists, which is about any value"))
@@ -80,7 +79,7 @@ func validateSpread(c *corev1.TopologySpreadConstraint, path spot) field.ErrorLi
 	if c.TopologyKey == "" {
 		errs = append(errs, requiredAt(path.Child("topologyKey"), "the label of nodes, such as kubernetes.io/hostname, whose values they are spread over"))
 	} else {
-		errs = append(errs, invalid(path.Child("topologyKey"), c.TopologyKey, validation.IsQualifiedName)...)
+		errs = append(errs, invalid(path.Child("topologyKey"), c.TopologyKey, isQualifiedName)...)
 	}
 	errs = append(errs, oneOf(path.Child("whenUnsatisfiable"), c.WhenUnsatisfiable, corev1.DoNotSchedule, corev1.ScheduleAnyway)...)
 	if m := c.MinDomains; m != nil {
@@ -101,7 +100,7 @@ func validateSpread(c *corev1.TopologySpreadConstraint, path spot) field.ErrorLi
 	}
 	errs = append(errs, metav1validation.ValidateLabelSelector(c.LabelSelector, metav1validation.LabelSelectorValidationOptions{}, path.Child("labelSelector").path)...)
 	for i, key := range c.MatchLabelKeys {
-		errs = append(errs, invalid(path.Child("matchLabelKeys").Index(i), key, validation.IsQualifiedName)...)
+		errs = append(errs, invalid(path.Child("matchLabelKeys").Index(i), key, isQualifiedName)...)
 	}
 	if len(c.MatchLabelKeys) > 0 && c.LabelSelector == nil {
 		errs = append(errs, forbiddenAt(path.Child("matchLabelKeys"), "must not be given where there is no labelSelector"))

@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vmop/sdk/vmop/limits"
@@ -9,6 +8,9 @@ import (
 
 func validateShares(m *Machine, vmName string, machine spot) field.ErrorList {
 	path := machine.Child("shares")
+	if len(m.Shares) == 0 {
+		return nil
+	}
 	var errs field.ErrorList
 	if n := len(m.Shares); n > limits.MaxShares {
 		errs = append(errs, tooManyAt(path, n, limits.MaxShares))
@@ -65,7 +67,7 @@ func validateShares(m *Machine, vmName string, machine spot) field.ErrorList {
 			case isDisk:
 				errs = append(errs, invalidAt(at, c.ClaimName, "is the same volume claim as that of "+other.String()))
 			default:
-				errs = append(errs, invalid(at, c.ClaimName, validation.IsDNS1123Subdomain)...)
+				errs = append(errs, invalid(at, c.ClaimName, isSubdomain)...)
 			}
 		}
 	}

@@ -2,7 +2,6 @@ package spec
 
 import (
 	"cmp"
-	"maps"
 	"net/url"
 	"path"
 	"slices"
@@ -35,13 +34,18 @@ func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
 	if len(m) == 0 {
 		return nil
 	}
-	return slices.Sorted(maps.Keys(m))
+	keys := make([]K, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 func isBlankOrControl(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 
 // limited turns what package limits says about a value into a finding.
-func limited(path spot, value any, problem error) field.ErrorList {
+func limited[T any](path spot, value T, problem error) field.ErrorList {
 	if problem == nil {
 		return nil
 	}
@@ -65,7 +69,7 @@ func validateFile(name, directory string, at spot) field.ErrorList {
 	switch {
 	case strings.HasSuffix(name, "/") || path.Clean(name) == ".":
 		return field.ErrorList{invalidAt(at, name, "is a directory; name a file")}
-	case !path.IsAbs(name) && slices.Contains(strings.Split(name, "/"), ".."):
+	case !path.IsAbs(name) && strings.Contains(name, "..") && slices.Contains(strings.Split(name, "/"), ".."):
 		return field.ErrorList{invalidAt(at, name, `a relative path must not have ".." in it, because it is looked up in `+directory+"; give an absolute path")}
 	}
 	return nil

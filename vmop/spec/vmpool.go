@@ -5,7 +5,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -62,7 +61,7 @@ func ValidatePool(pool *VmPool) field.ErrorList {
 	if pool.Name == "" {
 		errs = append(errs, requiredAt(meta.Child("name"), "a pool needs a name"))
 	} else {
-		errs = append(errs, invalid(meta.Child("name"), pool.Name, validation.IsDNS1123Subdomain)...)
+		errs = append(errs, invalid(meta.Child("name"), pool.Name, isSubdomain)...)
 	}
 	errs = append(errs, validateNamespace(&pool.ObjectMeta, true)...)
 

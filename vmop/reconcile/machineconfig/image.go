@@ -4,19 +4,16 @@ import (
 	"fmt"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/spec"
 )
-
-// scheme is the beginning of a URI (RFC 3986 §3.1), with the slashes of one that
-// names a host.
-var scheme = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*):(//)?`)
 
 // ImageLocation is where a pod has a CD image or a kernel that a manifest names: an
 // absolute path, or the URL itself.
@@ -29,21 +26,26 @@ func RepositoryFiles(vm *spec.VirtualMachine) []string {
 		return nil
 	}
 	var out []string
-	look := func(field, name string, urls bool) {
-		if location, err := imageLocation(name, ImageRepositoryDir, urls); err == nil && InRepository(location) {
-			out = append(out, field)
+	if k := vm.Spec.VM.KernelBoot; k != nil {
+		if ofRepository(k.Kernel, false) {
+			out = append(out, "spec.vm.kernelBoot.kernel")
+		}
+		if ofRepository(k.Initrd, false) {
+			out = append(out, "spec.vm.kernelBoot.initrd")
 		}
 	}
-	if k := vm.Spec.VM.KernelBoot; k != nil {
-		look("spec.vm.kernelBoot.kernel", k.Kernel, false)
-		look("spec.vm.kernelBoot.initrd", k.Initrd, false)
-	}
 	for i := range vm.Spec.VM.Disks {
-		if cd := vm.Spec.VM.Disks[i].Cdrom; cd != nil {
-			look(fmt.Sprintf("spec.vm.disks[%d].cdrom.image", i), cd.Image, true)
+		if cd := vm.Spec.VM.Disks[i].Cdrom; cd != nil && ofRepository(cd.Image, true) {
+			out = append(out, "spec.vm.disks["+strconv.Itoa(i)+"].cdrom.image")
 		}
 	}
 	return out
+}
+
+// ofRepository reports whether a file that a manifest names is in the image repository.
+func ofRepository(name string, urls bool) bool {
+	location, err := imageLocation(name, ImageRepositoryDir, urls)
+	return err == nil && InRepository(location)
 }
 
 // InRepository reports whether a location is the image repository's.
@@ -61,8 +63,8 @@ func MayUseRepository(vm *spec.VirtualMachine) bool {
 	if t := vm.Spec.RunnerTemplate; t != nil && !qemucmd.IsStandardTemplate(t.Source) {
 		return true
 	}
-	return len(RepositoryFiles(vm)) > 0 ||
-		slices.ContainsFunc(vm.Spec.VM.Disks, func(d spec.Disk) bool { return d.Cdrom != nil })
+	return slices.ContainsFunc(vm.Spec.VM.Disks, func(d spec.Disk) bool { return d.Cdrom != nil }) ||
+		len(RepositoryFiles(vm)) > 0
 }
 
 // imageLocation turns what a manifest calls a CD image or a kernel into what
@@ -84,18 +86,18 @@ func imageLocation(name, repository string, urls bool) (string, error) {
 		return "", nil
 	}
 	file := name
-	if m := scheme.FindStringSubmatch(name); m != nil {
-		switch s := strings.ToLower(m[1]); {
-		case s == "http" || s == "https":
+	if scheme, isURL := limits.URLScheme(name); isURL {
+		switch scheme {
+		case "http", "https":
 			return httpLocation(name, urls)
-		case s == "file":
+		case "file":
 			u, err := url.Parse(name)
 			if err != nil || u.Host != "" && u.Host != "localhost" || !path.IsAbs(u.Path) {
 				return "", fmt.Errorf("%q is not a file URL such as file:///images/cd.iso", name)
 			}
 			file = u.EscapedPath()
-		case m[2] != "":
-			return "", fmt.Errorf("%q has the unsupported scheme %s: want http, https or file", name, m[1])
+		default:
+			return "", fmt.Errorf("%q has the unsupported scheme %s: want http, https or file", name, name[:len(scheme)])
 		}
 	}
 	if fault := fileFault(file); fault != "" {
