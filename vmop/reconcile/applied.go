@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/vmop/sdk/internal/jsonwriter"
 	"github.com/vmop/sdk/vmop/names"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,9 +25,8 @@ func Stamp(o Object, more ...[]byte) {
 	version, has := a[names.AnnotationVersion]
 	delete(a, names.AnnotationVersion)
 	o.SetAnnotations(a)
-	// A hash accepts whatever is written. Nothing of an API type fails to be
-	// encoded; were it otherwise, the object would be taken for unchanged.
-	_ = json.NewEncoder(h).Encode(o)
+	h.Write(encoded(o))
+	h.Write([]byte{'\n'}) // digests were made by a json.Encoder once
 	for _, m := range more {
 		h.Write(m)
 	}
@@ -35,6 +35,78 @@ func Stamp(o Object, more ...[]byte) {
 	}
 	a[names.AnnotationApplied] = hex.EncodeToString(h.Sum(nil)[:16])
 	o.SetAnnotations(a)
+}
+
+// encoded is an object as JSON. A ConfigMap that has its metadata alone, as nearly every decision
+// about a machine makes one, is written without reflection.
+func encoded(o Object) []byte {
+	if cm, ok := o.(*corev1.ConfigMap); ok && cm.Data == nil && cm.BinaryData == nil && cm.Immutable == nil && onlyNamed(&cm.ObjectMeta) {
+		w := jsonwriter.New(1024)
+		w.Open('{')
+		w.Text("kind", cm.Kind)
+		w.Text("apiVersion", cm.APIVersion)
+		w.Key("metadata")
+		writeMeta(w, &cm.ObjectMeta)
+		w.Close('}')
+		out, _ := w.Result() // it has no raw values
+		return out
+	}
+	// Nothing of an API type fails to be encoded; were it otherwise, the object would be
+	// taken for unchanged.
+	out, _ := json.Marshal(o)
+	return out
+}
+
+// onlyNamed reports whether metadata have nothing but what [writeMeta] writes.
+func onlyNamed(m *metav1.ObjectMeta) bool {
+	return m.GenerateName == "" && m.GetSelfLink() == "" && m.UID == "" && m.ResourceVersion == "" && m.Generation == 0 &&
+		m.CreationTimestamp.IsZero() && m.DeletionTimestamp == nil && m.DeletionGracePeriodSeconds == nil &&
+		len(m.Finalizers) == 0 && len(m.ManagedFields) == 0
+}
+
+func writeMeta(w *jsonwriter.Writer, m *metav1.ObjectMeta) {
+	w.Open('{')
+	w.Text("name", m.Name)
+	w.Text("namespace", m.Namespace)
+	for _, part := range [...]struct {
+		key     string
+		entries map[string]string
+	}{{"labels", m.Labels}, {"annotations", m.Annotations}} {
+		if len(part.entries) > 0 {
+			w.Key(part.key)
+			w.Strings(part.entries)
+		}
+	}
+	if len(m.OwnerReferences) > 0 {
+		w.Key("ownerReferences")
+		w.Open('[')
+		for i := range m.OwnerReferences {
+			writeOwner(w, &m.OwnerReferences[i])
+		}
+		w.Close(']')
+	}
+	w.Close('}')
+}
+
+func writeOwner(w *jsonwriter.Writer, r *metav1.OwnerReference) {
+	w.Open('{')
+	w.Key("apiVersion")
+	w.String(r.APIVersion)
+	w.Key("kind")
+	w.String(r.Kind)
+	w.Key("name")
+	w.String(r.Name)
+	w.Key("uid")
+	w.String(string(r.UID))
+	if r.Controller != nil {
+		w.Key("controller")
+		w.Bool(*r.Controller)
+	}
+	if r.BlockOwnerDeletion != nil {
+		w.Key("blockOwnerDeletion")
+		w.Bool(*r.BlockOwnerDeletion)
+	}
+	w.Close('}')
 }
 
 // Applied reports whether a stored object was made from a wanted one that has its [Stamp], and has

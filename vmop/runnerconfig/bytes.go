@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/big"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -31,11 +32,11 @@ func (b Bytes) String() string {
 	if b > 0 {
 		for _, u := range byteUnits {
 			if int64(b)%u.size == 0 {
-				return fmt.Sprintf("%d %s", int64(b)/u.size, u.name)
+				return strconv.FormatInt(int64(b)/u.size, 10) + " " + u.name
 			}
 		}
 	}
-	return fmt.Sprintf("%d", int64(b))
+	return strconv.FormatInt(int64(b), 10)
 }
 
 var bytesPattern = regexp.MustCompile(`^\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*$`)

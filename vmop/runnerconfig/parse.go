@@ -107,7 +107,7 @@ func runnerKey(doc *yaml.Node) error {
 
 // Marshal writes config.yaml so that VM-Operator's runner reads it too.
 func Marshal(c Config) ([]byte, error) {
-	doc, err := json.Marshal(c)
+	doc, err := c.JSON()
 	if err != nil {
 		return nil, fmt.Errorf("runner configuration: %w", err)
 	}
