@@ -48,7 +48,7 @@ func BenchmarkDecide(b *testing.B) {
 
 // A look at a machine of which nothing has changed is what an operator does most.
 func TestDecideAllocatesLittle(t *testing.T) {
-	for name, most := range map[string]float64{"hello": 140, "basic-vm.yaml": 250} {
+	for name, most := range map[string]float64{"hello": 110, "basic-vm.yaml": 150} {
 		s := converged(t, name)
 		if n := testing.AllocsPerRun(10, func() { machine.Decide(s) }); n > most {
 			t.Errorf("%s: %v allocations, want at most %v", name, n, most)

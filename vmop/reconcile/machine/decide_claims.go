@@ -246,14 +246,6 @@ func (d *decision) wantedClaim(c *neededClaim) *corev1.PersistentVolumeClaim {
 	return objects.DiskClaim(d.vm, *c.disk)
 }
 
-// wantedForm is what of a claim is kept as the operator would make it.
-func (d *decision) wantedForm(c *neededClaim) objects.ClaimForm {
-	if c.disk == nil {
-		return objects.RunnerDataForm(d.vm)
-	}
-	return objects.DiskForm(d.vm, c.disk)
-}
-
 // makeClaims makes the claims that do not exist.
 func (d *decision) makeClaims() {
 	for i := range d.claims {
@@ -282,25 +274,26 @@ func (d *decision) updateClaims() {
 		if c.found == nil || c.found.DeletionTimestamp != nil || !d.mine(c.found) || c.legacy || c.referenced() {
 			continue
 		}
-		wanted := d.wantedForm(c)
-		u := reconcile.UpdateClaim{
-			Name: c.name, UID: c.found.UID, ResourceVersion: c.found.ResourceVersion,
-			Labels:      missing(c.found.Labels, wanted.Labels),
-			Annotations: missing(c.found.Annotations, reconcile.Readable(wanted.Annotations)),
-		}
-		have, want := c.found.Spec.Resources.Requests[corev1.ResourceStorage], wanted.Storage
+		labels, annotations := objects.ClaimLacks(d.vm, c.disk, &c.found.ObjectMeta)
+		annotations = reconcile.Readable(annotations)
+		have, want := c.found.Spec.Resources.Requests[corev1.ResourceStorage], objects.ClaimSize(c.disk)
+		grows := false
 		switch order := spec.CompareQuantities(want, have); {
 		case order > 0:
 			// Kubernetes lets a claim grow once it is bound.
-			if c.found.Status.Phase == corev1.ClaimBound {
-				u.Storage = &want
-			}
+			grows = c.found.Status.Phase == corev1.ClaimBound
 		case order < 0 && c.disk != nil && !want.IsZero():
 			d.configuration.problem(spec.ReasonShrinkRefused, named(names.KindClaim, c.name), "%s asks for %s, but claim %s has %s already, and volumes do not shrink; ask for %[4]s again",
 				c.field(), want.String(), c.name, have.String())
 		}
-		if u.Labels != nil || u.Annotations != nil || u.Storage != nil {
-			d.do(u, &d.devices)
+		if len(labels) == 0 && len(annotations) == 0 && !grows {
+			continue
 		}
+		u := reconcile.UpdateClaim{Name: c.name, UID: c.found.UID, ResourceVersion: c.found.ResourceVersion, Labels: labels, Annotations: annotations}
+		if grows {
+			size := want // not want itself, which most decisions have no pointer to
+			u.Storage = &size
+		}
+		d.do(u, &d.devices)
 	}
 }

@@ -1,15 +1,13 @@
 package machine
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"strconv"
 
+	"github.com/vmop/sdk/internal/jsonwriter"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
@@ -119,10 +117,7 @@ func (d *decision) makeConfigMap() error {
 	// Numbers are always encoded.
 	granted, _ := json.Marshal(d.grant)
 	wanted.Annotations[names.AnnotationGranted] = string(granted)
-	source, err := json.Marshal(struct {
-		Config  *runnerconfig.Config
-		Logging string
-	}{&config, objects.LoggingProperties(d.vm, &d.s.Settings)})
+	source, err := configSource(&config, objects.LoggingProperties(d.vm, &d.s.Settings))
 	if err != nil {
 		d.refuse(err)
 		return err
@@ -148,6 +143,22 @@ func (d *decision) makeConfigMap() error {
 	return nil
 }
 
+// configSource is all that the content of a ConfigMap is made from, for its digest.
+func configSource(config *runnerconfig.Config, logging string) ([]byte, error) {
+	data, err := config.JSON()
+	if err != nil {
+		return nil, err
+	}
+	w := jsonwriter.New(len(data) + len(logging) + 64)
+	w.Open('{')
+	w.Key("Config")
+	w.Written(data)
+	w.Key("Logging")
+	w.String(logging)
+	w.Close('}')
+	return w.Result()
+}
+
 // grantedVM is the machine as the runner is told of it.
 func (d *decision) grantedVM() *spec.VirtualMachine {
 	all := objects.GuestAmounts(d.vm)
@@ -171,12 +182,11 @@ func content(data map[string]string) string {
 	if digest, ok := data[condensedContent]; ok {
 		return digest
 	}
-	h := sha256.New()
-	for _, k := range []string{names.ConfigKey, names.LoggingKey} {
-		io.WriteString(h, data[k])
-		h.Write([]byte{0})
-	}
-	return hex.EncodeToString(h.Sum(nil)[:16])
+	config, logging := data[names.ConfigKey], data[names.LoggingKey]
+	all := make([]byte, 0, len(config)+len(logging)+2)
+	all = append(append(all, config...), 0)
+	all = append(append(all, logging...), 0)
+	return digest(all)
 }
 
 // configMemory is what is kept in the ConfigMap and nowhere else.
@@ -298,19 +308,4 @@ func serviceApplied(wanted, stored *corev1.ServiceSpec) bool {
 		}
 	}
 	return true
-}
-
-// missing returns the entries of a map that another lacks or has otherwise; nil
-// if there are none.
-func missing(all, some map[string]string) map[string]string {
-	var out map[string]string
-	for k, v := range some {
-		if got, ok := all[k]; !ok || got != v {
-			if out == nil {
-				out = map[string]string{}
-			}
-			out[k] = v
-		}
-	}
-	return out
 }

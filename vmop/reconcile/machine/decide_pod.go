@@ -681,15 +681,19 @@ func (d *decision) annotatePod() {
 	}
 	labels, annotations := objects.PassOn(d.s.VM, &d.s.Settings.Allowed).Missing(d.pod.pod)
 	if d.configured {
-		versions := map[string]string{names.AnnotationConfigVersion: d.s.ConfigMap.ResourceVersion}
-		if d.secret != nil {
-			versions[names.AnnotationDisplayVersion] = d.secret.ResourceVersion
-		}
-		for k, v := range missing(d.pod.pod.Annotations, versions) {
+		note := func(key, version string) {
+			if has, ok := d.pod.pod.Annotations[key]; ok && has == version {
+				return
+			}
 			if annotations == nil {
 				annotations = map[string]*string{}
 			}
-			annotations[k] = &v
+			noted := version
+			annotations[key] = &noted
+		}
+		note(names.AnnotationConfigVersion, d.s.ConfigMap.ResourceVersion)
+		if d.secret != nil {
+			note(names.AnnotationDisplayVersion, d.secret.ResourceVersion)
 		}
 	}
 	if annotations != nil {

@@ -117,8 +117,11 @@ func (d *decision) unprepared(why string, about *finding) bool {
 
 // findRepository judges the image repository of a machine that names a file in it.
 func (d *decision) findRepository() {
+	if !d.wanted() || d.s.ImageRepository != nil {
+		return
+	}
 	field := d.repositoryField()
-	if field == "" || !d.wanted() || d.s.ImageRepository != nil {
+	if field == "" {
 		return
 	}
 	if d.pod.state != podPending && d.pod.state != podRunning {

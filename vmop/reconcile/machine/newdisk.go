@@ -39,7 +39,10 @@ func (c *neededClaim) gone() bool {
 // recallClaims finds the claims that the machine has run with, and those in whose
 // place somebody wants a new disk.
 func (d *decision) recallClaims() {
-	wanted := strings.Split(d.s.VM.Annotations[names.AnnotationNewDisk], ",")
+	var wanted []string
+	if text := d.s.VM.Annotations[names.AnnotationNewDisk]; text != "" {
+		wanted = strings.Split(text, ",")
+	}
 	for i := range d.claims {
 		c := &d.claims[i]
 		if c.referenced() {
@@ -74,7 +77,7 @@ func (d *decision) noteClaims() {
 // stopped: what such a machine has when it is first looked at counts.
 func (d *decision) hasRunWith(c *neededClaim) bool {
 	if d.pod.state != podAbsent && d.pod.state != podForeign && d.pod.state != podOrphaned {
-		return d.pod.hasStarted() && slices.Contains(objects.PodClaims(d.pod.pod), c.name)
+		return d.pod.hasStarted() && objects.PodHasClaim(d.pod.pod, c.name)
 	}
 	if len(d.stored.Claims) > 0 {
 		return false

@@ -165,9 +165,12 @@ func (d *decision) adopted() time.Time {
 	if d.pod.pod == nil {
 		return time.Time{}
 	}
-	by, at, _ := strings.Cut(d.pod.pod.Annotations[names.AnnotationAdopted], " ")
+	by, at, noted := strings.Cut(d.pod.pod.Annotations[names.AnnotationAdopted], " ")
+	if !noted || by != string(d.s.VM.UID) {
+		return time.Time{}
+	}
 	t, err := time.Parse(time.RFC3339, at)
-	if err != nil || by != string(d.s.VM.UID) {
+	if err != nil {
 		return time.Time{}
 	}
 	return t

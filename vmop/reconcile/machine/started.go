@@ -38,6 +38,15 @@ func started(vm *spec.VirtualMachine, class *startedClass) string {
 	return string(data)
 }
 
+// startedWith reads the annotation of a pod; nil if that cannot be read.
+func startedWith(text string) *startedManifest {
+	var then startedManifest
+	if json.Unmarshal([]byte(text), &then) != nil || then.Spec == nil {
+		return nil
+	}
+	return &then
+}
+
 // startedAnew is what a pod remembers if another machine takes it over: generations
 // count anew, so that the specification is compared with what it was started with. The
 // rest stays as it is, whatever a later version has written there. What cannot be read
@@ -109,16 +118,18 @@ func (d *decision) findRestart() {
 		return
 	}
 	text, known := d.pod.pod.Annotations[names.AnnotationStarted]
-	var then startedManifest
 	// This is what an unchanged machine has, without reading what is long.
 	same := d.asStarted(text)
-	switch {
-	case !known:
+	if !known {
 		d.restart = finding{status: metav1.ConditionUnknown, reason: spec.ReasonUnexpectedState,
 			message: "the machine was started by VM-Operator, which does not note with what; this is known after the next start"}
 		return
-	case same:
-	case json.Unmarshal([]byte(text), &then) != nil || then.Spec == nil:
+	}
+	var then *startedManifest
+	if !same {
+		then = startedWith(text)
+	}
+	if !same && then == nil {
 		d.restart = finding{status: metav1.ConditionUnknown, reason: spec.ReasonUnexpectedState,
 			message: "annotation " + names.AnnotationStarted + " of the pod cannot be read; what waits is known after the next start"}
 		return
@@ -271,9 +282,11 @@ func (d *decision) repositoryField() string {
 // unreachableCD finds a file of the image repository that only the next pod can
 // have: this one was made when nothing named any.
 func (d *decision) unreachableCD() {
+	if objects.PodHasClaim(d.pod.pod, names.ImageRepositoryClaim) {
+		return
+	}
 	field := d.repositoryField()
-	if field == "" || slices.Contains(objects.PodClaims(d.pod.pod), names.ImageRepositoryClaim) ||
-		slices.ContainsFunc(d.awaiting, func(c spec.AwaitingChange) bool { return c.Path == field }) {
+	if field == "" || slices.ContainsFunc(d.awaiting, func(c spec.AwaitingChange) bool { return c.Path == field }) {
 		return
 	}
 	d.awaiting = append(d.awaiting, spec.AwaitingChange{Operation: spec.OperationReplace, Path: field})

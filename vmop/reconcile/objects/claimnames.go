@@ -84,3 +84,10 @@ func PodClaims(pod *corev1.Pod) []string {
 	}
 	return out
 }
+
+// PodHasClaim reports whether a pod uses a claim.
+func PodHasClaim(pod *corev1.Pod, claim string) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim
+	})
+}

@@ -1,7 +1,7 @@
 package objects
 
 import (
-	"maps"
+	"slices"
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
@@ -15,11 +15,10 @@ import (
 // the machine's UUID, its firmware variables and the state of its TPM. It has
 // no owner and outlives the machine unless its manifest says otherwise.
 func RunnerDataClaim(vm *spec.VirtualMachine, s Settings) *corev1.PersistentVolumeClaim {
-	form := RunnerDataForm(vm)
-	pvc := claim(vm, spec.RunnerDataClaim(vm.Name), &form)
+	pvc := claim(vm, spec.RunnerDataClaim(vm.Name), nil)
 	pvc.Spec = corev1.PersistentVolumeClaimSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: form.Storage}},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: ClaimSize(nil)}},
 	}
 	if s.RunnerDataStorageClass != "" {
 		pvc.Spec.StorageClassName = &s.RunnerDataStorageClass
@@ -31,8 +30,8 @@ func RunnerDataClaim(vm *spec.VirtualMachine, s Settings) *corev1.PersistentVolu
 // The labels by which machines' claims are found win over the template's. It
 // has no owner and outlives the machine unless its manifest says otherwise.
 func DiskClaim(vm *spec.VirtualMachine, d machineconfig.Disk) *corev1.PersistentVolumeClaim {
-	t, form := d.Entry.Template().DeepCopy(), DiskForm(vm, &d)
-	pvc := claim(vm, d.Claim, &form)
+	t := d.Entry.Template().DeepCopy()
+	pvc := claim(vm, d.Claim, &d)
 	pvc.Spec = corev1.PersistentVolumeClaimSpec{
 		AccessModes:      t.Spec.AccessModes,
 		Selector:         t.Spec.Selector,
@@ -46,38 +45,48 @@ func DiskClaim(vm *spec.VirtualMachine, d machineconfig.Disk) *corev1.Persistent
 	return pvc
 }
 
-func claim(vm *spec.VirtualMachine, name string, form *ClaimForm) *corev1.PersistentVolumeClaim {
+// claim is the claim of a disk, or with nil that of the runner's own data, without its
+// specification.
+func claim(vm *spec.VirtualMachine, name string, d *machineconfig.Disk) *corev1.PersistentVolumeClaim {
+	labels, annotations := ClaimLacks(vm, d, &metav1.ObjectMeta{})
 	return &corev1.PersistentVolumeClaim{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: vm.Namespace, Labels: form.Labels, Annotations: form.Annotations},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: vm.Namespace, Labels: labels, Annotations: annotations},
 	}
 }
 
-// ClaimForm is what of a claim follows its machine's manifest as long as there is one;
-// nothing else of a claim can be changed. To have it alone takes a fraction of what it
-// takes to make the claim.
-type ClaimForm struct {
-	Labels, Annotations map[string]string
-	// Storage is the size that is asked for.
-	Storage resource.Quantity
-}
-
-// RunnerDataForm is that of [RunnerDataClaim].
-func RunnerDataForm(vm *spec.VirtualMachine) ClaimForm {
-	// VM-Operator's size. It is what existing claims have, and the least that any
-	// provisioner makes is more.
-	return ClaimForm{Labels: InstanceLabels(vm.Name), Storage: *resource.NewQuantity(1<<20, resource.BinarySI)}
-}
-
-// DiskForm is that of [DiskClaim].
-func DiskForm(vm *spec.VirtualMachine, d *machineconfig.Disk) ClaimForm {
+// ClaimLacks are the labels and annotations that the claim of a disk, or with nil that of the
+// runner's own data, has not as its machine wants them; nil if there are none. They and
+// [ClaimSize] follow the manifest as long as there is the claim; nothing else of it can be changed.
+func ClaimLacks(vm *spec.VirtualMachine, d *machineconfig.Disk, has *metav1.ObjectMeta) (labels, annotations map[string]string) {
+	own := instanceLabels(vm.Name)
+	labels = lacking(has.Labels, own)
+	if d == nil {
+		return labels, nil
+	}
 	t := d.Entry.Template()
-	form := ClaimForm{Labels: InstanceLabels(vm.Name), Annotations: maps.Clone(t.Metadata.Annotations), Storage: t.Spec.Resources.Requests[corev1.ResourceStorage]}
-	delete(form.Annotations, names.AnnotationMadeFor) // which only the maker of a claim sets
 	for k, v := range t.Metadata.Labels {
-		if _, ours := form.Labels[k]; !ours {
-			form.Labels[k] = v
+		if !slices.ContainsFunc(own, func(l label) bool { return l.key == k }) {
+			labels = lack(labels, has.Labels, k, v)
 		}
 	}
-	return form
+	for k, v := range t.Metadata.Annotations {
+		if k != names.AnnotationMadeFor { // which only the maker of a claim sets
+			annotations = lack(annotations, has.Annotations, k, v)
+		}
+	}
+	return labels, annotations
+}
+
+// runnerDataSize is VM-Operator's. It is what existing claims have, and the least that any
+// provisioner makes is more.
+var runnerDataSize = *resource.NewQuantity(1<<20, resource.BinarySI)
+
+// ClaimSize is the size that the claim of a disk, or with nil that of the runner's own data, asks
+// for.
+func ClaimSize(d *machineconfig.Disk) resource.Quantity {
+	if d == nil {
+		return runnerDataSize
+	}
+	return d.Entry.Template().Spec.Resources.Requests[corev1.ResourceStorage]
 }

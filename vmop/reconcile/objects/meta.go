@@ -19,7 +19,35 @@ func DisplayCertificateName(vmName string) string { return vmName + "-display-tl
 // InstanceLabels are the labels of all objects of a machine except its display
 // secret.
 func InstanceLabels(vmName string) map[string]string {
-	return map[string]string{names.LabelName: names.AppName, names.LabelInstance: vmName, names.LabelManagedBy: names.ManagedBy}
+	return lacking(nil, instanceLabels(vmName))
+}
+
+// instanceLabels has what [InstanceLabels] has.
+func instanceLabels(vmName string) []label {
+	return []label{{names.LabelName, names.AppName}, {names.LabelInstance, vmName}, {names.LabelManagedBy, names.ManagedBy}}
+}
+
+type label struct{ key, value string }
+
+// lacking are the labels that a map has not, or has otherwise; nil if there are none.
+func lacking(has map[string]string, labels []label) map[string]string {
+	var out map[string]string
+	for _, l := range labels {
+		out = lack(out, has, l.key, l.value)
+	}
+	return out
+}
+
+// lack adds an entry to those that a map lacks, if it does.
+func lack(out, has map[string]string, key, value string) map[string]string {
+	if got, ok := has[key]; ok && got == value {
+		return out
+	}
+	if out == nil {
+		out = map[string]string{}
+	}
+	out[key] = value
+	return out
 }
 
 // PodName is the name of the pod that a machine gets. Pods are known by what they are and

@@ -188,8 +188,8 @@ func (p PassedOn) Missing(pod *corev1.Pod) (labels, annotations map[string]*stri
 	labels = change(before.Labels, p.Labels, ReservedLabel)
 	annotations = change(before.Annotations, p.Annotations, ReservedAnnotation)
 	annotations[names.AnnotationPassedOn] = nil
-	if wanted != "" {
-		annotations[names.AnnotationPassedOn] = &wanted
+	if record := wanted; record != "" {
+		annotations[names.AnnotationPassedOn] = &record
 	}
 	return labels, annotations
 }

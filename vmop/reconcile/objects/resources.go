@@ -72,9 +72,12 @@ func NewRequests(vm *spec.VirtualMachine, s *Settings, in *PodInput) Requests {
 // manifest says what it asks for, or if it was made by VM-Operator or by a version
 // of vmop that did not record them.
 func RecordedRequests(pod *corev1.Pod) (Requests, bool) {
-	var r Requests
 	text, ok := pod.Annotations[names.AnnotationRequests]
-	if !ok || json.Unmarshal([]byte(text), &r) != nil || !(r.CPUOvercommit > 0) || !(r.RAMOvercommit > 0) || r.Overhead < 0 || r.CoreFraction < 0 || r.CoreFraction > 100 {
+	if !ok {
+		return Requests{}, false
+	}
+	var r Requests
+	if json.Unmarshal([]byte(text), &r) != nil || !(r.CPUOvercommit > 0) || !(r.RAMOvercommit > 0) || r.Overhead < 0 || r.CoreFraction < 0 || r.CoreFraction > 100 {
 		return Requests{}, false
 	}
 	return r, true
