@@ -157,9 +157,10 @@ func fromSecret(s *runnerconfig.CloudInitSource) []byte {
 // clusterParts are the configuration and the objects of a machine that was never started.
 func clusterParts(vm *VirtualMachine, s Settings) (runnerconfig.Config, []reconcile.Object, error) {
 	var resets int64
-	defaulted := vm.DeepCopy()
-	spec.Default(defaulted)
-	config, err := machineconfig.ForCluster(vm, machineconfig.Options{ResetCounter: &resets, OpenDisplay: objects.OpensDisplay(defaulted, &s, nil)})
+	defaulted := &VirtualMachine{TypeMeta: vm.TypeMeta, ObjectMeta: vm.ObjectMeta}
+	vm.Spec.DeepCopyInto(&defaulted.Spec)
+	spec.DefaultSpec(&defaulted.Spec)
+	config, err := machineconfig.ForDefaulted(defaulted, machineconfig.Disks(defaulted), machineconfig.Options{ResetCounter: &resets, OpenDisplay: objects.OpensDisplay(defaulted, &s, nil)})
 	if err != nil {
 		return runnerconfig.Config{}, nil, err
 	}

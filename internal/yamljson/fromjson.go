@@ -85,16 +85,23 @@ const longKey = 128
 
 // member writes a key, for which the line is begun, and its value.
 func (e *emitter) member(key string, indent int) {
-	if len(key) > longKey || breaks(key) {
+	plain := plainSafe(key)
+	long := len(key) > longKey || !plain && breaks(key)
+	if long {
 		e.out = append(e.out, "? "...)
-		e.key(key)
+	}
+	if plain {
+		e.out = append(e.out, key...)
+	} else {
+		e.quoted(key) // a block scalar cannot be a key
+	}
+	if long {
 		e.out = append(e.out, '\n')
 		e.spaces(indent)
 		e.out = append(e.out, ':')
 		e.inLine(indent)
 		return
 	}
-	e.key(key)
 	e.out = append(e.out, ':')
 	if t := e.tokens[0]; t.size > 0 {
 		e.out = append(e.out, '\n')
@@ -130,15 +137,6 @@ func (e *emitter) scalar(t token, indent int) {
 		e.quoted(t.text)
 	}
 	e.out = append(e.out, '\n')
-}
-
-// key writes a string that stays on one line: a block scalar cannot be a key.
-func (e *emitter) key(s string) {
-	if plainSafe(s) {
-		e.out = append(e.out, s...)
-		return
-	}
-	e.quoted(s)
 }
 
 // lines writes a literal block.
