@@ -139,7 +139,7 @@ var mutants = []mutant{
 	},
 	{
 		fault: "a comma in a text begins an option",
-		file:  "vmop/qemucmd/value.go", old: "if s[i] == ',' {", new: "if false {",
+		file:  "vmop/qemucmd/value.go", old: "i := strings.IndexByte(s, ',')", new: "i := strings.IndexByte(s, 0)",
 		pkg: "vmop/qemucmd", run: "^Test(TextIsLiteral|RenderedOptionsReadBack)$", says: "",
 	},
 	{

@@ -225,8 +225,8 @@ func (b *builder) checkFiles() {
 // every argument fits. Only the last can fail because of the machine; the first
 // two guard this package.
 func (b *builder) checkOptions() {
-	ids := map[string]bool{}
-	var argument []byte
+	ids := make(map[string]bool, 64) // more than most machines have
+	argument := make([]byte, 0, 1024)
 	for _, g := range b.groups {
 		for _, o := range g.Options {
 			if o.ID != "" {

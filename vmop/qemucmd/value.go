@@ -2,6 +2,7 @@ package qemucmd
 
 import (
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -48,13 +49,14 @@ type Prop struct {
 // appendEscaped doubles the commas: QEMU ends a value at the first comma that
 // is alone, and takes everything else in it literally.
 func appendEscaped(b []byte, s string) []byte {
-	for i := range len(s) {
-		if s[i] == ',' {
-			b = append(b, ',')
+	for {
+		i := strings.IndexByte(s, ',')
+		if i < 0 {
+			return append(b, s...)
 		}
-		b = append(b, s[i])
+		b = append(append(b, s[:i+1]...), ',')
+		s = s[i+1:]
 	}
-	return b
 }
 
 const hexDigits = "0123456789abcdef"
@@ -63,8 +65,14 @@ const hexDigits = "0123456789abcdef"
 // "<", ">" and "&" alone: the result is read by QEMU and by people.
 func appendJSONString(b []byte, s string) []byte {
 	b = append(b, '"')
+	done := 0 // what is plain is copied at once
 	for i := 0; i < len(s); {
 		c := s[i]
+		if c >= 0x20 && c < utf8.RuneSelf && c != '"' && c != '\\' {
+			i++
+			continue
+		}
+		b = append(b, s[done:i]...)
 		switch {
 		case c == '"' || c == '\\':
 			b = append(b, '\\', c)
@@ -72,17 +80,15 @@ func appendJSONString(b []byte, s string) []byte {
 		case c < 0x20:
 			b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
 			i++
-		case c < utf8.RuneSelf:
-			b = append(b, c)
-			i++
 		default:
 			// Bytes that are no UTF-8 become U+FFFD; Build refuses such text.
 			r, n := utf8.DecodeRuneInString(s[i:])
 			b = utf8.AppendRune(b, r)
 			i += n
 		}
+		done = i
 	}
-	return append(b, '"')
+	return append(append(b, s[done:]...), '"')
 }
 
 func (v Str) appendText(b []byte) []byte { return appendEscaped(b, string(v)) }

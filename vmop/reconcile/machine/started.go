@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -68,23 +69,29 @@ func startedAnew(text string) string {
 	return string(data)
 }
 
-// concealed is a copy of a specification without what may be secret and what
+// concealed is a specification without what may be secret and what
 // never waits for a restart. Documents are replaced by digests, so that a change
-// still shows.
+// still shows. It shares all else with the original, and is only to be read.
 func concealed(s *spec.VirtualMachineSpec) *spec.VirtualMachineSpec {
-	c := s.DeepCopy()
+	shown := *s
+	c := &shown
 	c.Permissions, c.Pools, c.LoadBalancerService = nil, nil, nil
 	if c.LoggingProperties != "" {
 		c.LoggingProperties = digest([]byte(c.LoggingProperties))
 	}
-	if i := c.CloudInit; i != nil {
+	if s.CloudInit != nil {
+		i := *s.CloudInit
+		i.MetaData = maps.Clone(i.MetaData)
 		for k, v := range i.MetaData {
 			i.MetaData[k] = digest([]byte(v))
 		}
 		i.UserData, i.NetworkConfig = digested(i.UserData), digested(i.NetworkConfig)
+		c.CloudInit = &i
 	}
-	if p := c.Provisioning; p != nil && p.UserData != "" {
+	if s.Provisioning != nil && s.Provisioning.UserData != "" {
+		p := *s.Provisioning
 		p.UserData = digest([]byte(p.UserData))
+		c.Provisioning = &p
 	}
 	return c
 }
