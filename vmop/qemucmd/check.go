@@ -226,7 +226,7 @@ func (b *builder) checkFiles() {
 // two guard this package.
 func (b *builder) checkOptions() {
 	ids := make(map[string]bool, 64) // more than most machines have
-	argument := make([]byte, 0, 1024)
+	var argument []byte
 	for _, g := range b.groups {
 		for _, o := range g.Options {
 			if o.ID != "" {
@@ -234,6 +234,9 @@ func (b *builder) checkOptions() {
 					b.errorf(g.Name, "the ID %q is used twice", o.ID)
 				}
 				ids[o.ID] = true
+			}
+			if o.bound() <= limits.MaxArgument {
+				continue // which nearly every one is, and is not written for that
 			}
 			argument = o.appendArgument(argument[:0])
 			if n := len(argument); n > limits.MaxArgument {

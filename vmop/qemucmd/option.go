@@ -94,6 +94,15 @@ func (o Option) appendArgument(b []byte) []byte {
 	return b
 }
 
+// bound is a length that the argument does not exceed.
+func (o *Option) bound() int {
+	n := textBound(o.HeadKey) + textBound(o.Head) + textBound("node-name") + textBound(o.ID) + 8
+	for i := range o.Props {
+		n += propBound(&o.Props[i])
+	}
+	return n
+}
+
 // appendJSON appends the option as QEMU's JSON has it: the head, the ID, the properties.
 func (o Option) appendJSON(b []byte) []byte {
 	begin := len(b)

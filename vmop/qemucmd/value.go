@@ -91,6 +91,37 @@ func appendJSONString(b []byte, s string) []byte {
 	return append(append(b, s[done:]...), '"')
 }
 
+// textBound is a length that a text does not exceed in either form: a control character takes
+// six bytes in JSON, and what is no UTF-8 three.
+func textBound(s string) int { return 6*len(s) + 2 }
+
+func propBound(p *Prop) int { return textBound(p.Key) + 2 + valueBound(p.Value) }
+
+// valueBound is the same for a value.
+func valueBound(v Value) int {
+	switch v := v.(type) {
+	case Str:
+		return textBound(string(v))
+	case Ref:
+		return textBound(string(v))
+	case Bus:
+		return textBound(string(v))
+	case List:
+		n := 2
+		for i := range v {
+			n += valueBound(v[i]) + 1
+		}
+		return 2 * n // text doubles the commas
+	case Object:
+		n := 2
+		for i := range v {
+			n += propBound(&v[i])
+		}
+		return 2 * n // text doubles the commas
+	}
+	return 32 // a number or a word
+}
+
 func (v Str) appendText(b []byte) []byte { return appendEscaped(b, string(v)) }
 func (v Str) appendJSON(b []byte) []byte { return appendJSONString(b, string(v)) }
 
