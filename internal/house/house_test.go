@@ -33,10 +33,10 @@ var arrows = map[string][]string{
 	"vmop/cloudinit":       {"internal/userdata", "internal/yamljson"},
 	"vmop/imageinspect":    {},
 	"vmop/hostprobe":       {"vmop/conditions", "vmop/qemucmd", "vmop/qmp"},
-	"vmop/runnerconfig":    {"vmop/qemucmd", "internal/yamljson", "vmop/limits"},
+	"vmop/runnerconfig":    {"vmop/qemucmd", "internal/jsonwriter", "internal/yamljson", "vmop/limits"},
 	"vmop/live":            {"vmop/conditions", "vmop/qemucmd", "vmop/runnerconfig"},
 	"vmop/names":           {},
-	"vmop/reconcile":       {"vmop/conditions", "vmop/names"},
+	"vmop/reconcile":       {"internal/jsonwriter", "vmop/conditions", "vmop/names"},
 	"vmop/runner":          {"internal/answercd", "internal/atomicfile", "internal/filecopy", "internal/overlay", "internal/shellwords", "vmop/conditions", "vmop/limits", "vmop/qemucmd", "vmop/qmp", "vmop/qga", "vmop/vmopagent", "vmop/cloudinit", "vmop/imageinspect", "vmop/runnerconfig", "vmop/live", "vmop/runner/tap", "vmop/runner/tunnel"},
 	"vmop/runner/tap":      {},
 	"vmop/runner/vmstatus": {"vmop/conditions", "vmop/live", "vmop/runner"},
@@ -72,7 +72,7 @@ var arrows = map[string][]string{
 	"vmop/reconcile/objects":       {"vmop/limits", "vmop/names", "vmop/spec", "vmop/qemucmd", "vmop/runnerconfig", "vmop/reconcile/machineconfig"},
 	"vmop/reconcile/changes":       {"vmop/spec", "vmop/reconcile/internal/manifest"},
 	"vmop/reconcile/machine": {
-		"vmop/names", "vmop/spec", "vmop/runnerconfig", "vmop/reconcile", "vmop/reconcile/machineconfig",
+		"internal/jsonwriter", "vmop/names", "vmop/spec", "vmop/runnerconfig", "vmop/reconcile", "vmop/reconcile/machineconfig",
 		"vmop/reconcile/objects", "vmop/reconcile/changes", "vmop/reconcile/attachment", "vmop/reconcile/pool", "vmop/reconcile/internal/manifest",
 	},
 	"vmop/reconcile/pool":        {"vmop/conditions", "vmop/names", "vmop/spec", "vmop/reconcile"},
@@ -94,7 +94,7 @@ var standardOnly = []string{"vmop/limits", "vmop/names", "vmop/conditions", "vmo
 
 // pure are the packages whose functions depend on their arguments alone.
 var pure = []string{
-	"vmop/limits", "vmop", "vmop/spec", "vmop/names", "vmop/conditions", "vmop/qemucmd", "vmop/runnerconfig", "vmop/live", "vmop/operatorconfig", "vmop/output", "vmop/takeover", "internal/shellwords", "internal/userdata", "internal/yamljson",
+	"vmop/limits", "vmop", "vmop/spec", "vmop/names", "vmop/conditions", "vmop/qemucmd", "vmop/runnerconfig", "vmop/live", "vmop/operatorconfig", "vmop/output", "vmop/takeover", "internal/jsonwriter", "internal/shellwords", "internal/userdata", "internal/yamljson",
 	"vmop/reconcile", "vmop/reconcile/machineconfig", "vmop/reconcile/objects", "vmop/reconcile/changes",
 	"vmop/reconcile/machine", "vmop/reconcile/operation", "vmop/reconcile/disk", "vmop/reconcile/attachment", "vmop/reconcile/pool", "vmop/reconcile/console", "vmop/reconcile/observation",
 	"vmop/reconcile/internal/manifest",
