@@ -70,7 +70,7 @@ var arrows = map[string][]string{
 
 	"vmop/reconcile/machineconfig": {"vmop/limits", "vmop/spec", "vmop/qemucmd", "vmop/runnerconfig", "internal/yamljson", "vmop/reconcile/internal/manifest"},
 	"vmop/reconcile/objects":       {"vmop/limits", "vmop/names", "vmop/spec", "vmop/qemucmd", "vmop/runnerconfig", "vmop/reconcile/machineconfig"},
-	"vmop/reconcile/changes":       {"vmop/spec", "vmop/reconcile/internal/manifest"},
+	"vmop/reconcile/changes":       {"vmop/limits", "vmop/spec", "vmop/reconcile/internal/manifest"},
 	"vmop/reconcile/machine": {
 		"internal/jsonwriter", "vmop/names", "vmop/spec", "vmop/runnerconfig", "vmop/reconcile", "vmop/reconcile/machineconfig",
 		"vmop/reconcile/objects", "vmop/reconcile/changes", "vmop/reconcile/attachment", "vmop/reconcile/pool", "vmop/reconcile/internal/manifest",
@@ -78,7 +78,7 @@ var arrows = map[string][]string{
 	"vmop/reconcile/pool":        {"vmop/conditions", "vmop/names", "vmop/spec", "vmop/reconcile"},
 	"vmop/reconcile/operation":   {"vmop/conditions", "vmop/names", "vmop/spec", "vmop/reconcile", "vmop/reconcile/machine", "vmop/reconcile/objects"},
 	"vmop/reconcile/disk":        {"vmop/conditions", "vmop/names", "vmop/runnerconfig", "vmop/spec", "vmop/reconcile", "vmop/reconcile/machine", "vmop/reconcile/objects"},
-	"vmop/reconcile/attachment":  {"vmop/conditions", "vmop/names", "vmop/spec", "vmop/reconcile", "vmop/reconcile/objects"},
+	"vmop/reconcile/attachment":  {"vmop/conditions", "vmop/limits", "vmop/names", "vmop/spec", "vmop/reconcile", "vmop/reconcile/objects"},
 	"vmop/reconcile/observation": {},
 	"vmop/reconcile/console":     {"vmop/names", "vmop/spec", "vmop/reconcile/objects", "vmop/reconcile/pool", "vmop/reconcile/internal/manifest"},
 

@@ -19,6 +19,9 @@ const (
 	// MaxShares are the functions behind the one root port that is for shared
 	// file systems.
 	MaxShares = 8
+	// MaxAttached is how many disks can be attached to a machine that runs: as many as it
+	// has places for what is plugged.
+	MaxAttached = 6
 	// MaxInlineUserData is the size of user data that is in a manifest's provisioning,
 	// in bytes; Deckhouse has it.
 	MaxInlineUserData = 2048

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/vmop/conditions"
+	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
@@ -53,7 +54,7 @@ type Snapshot struct {
 
 // MaxAttached is how many disks can be attached to a running machine: as many as it has
 // places for what is plugged.
-const MaxAttached = 6
+const MaxAttached = limits.MaxAttached
 
 // again is how old an exporter is at least that gives way to another one because the
 // runner could not plug what it exports.

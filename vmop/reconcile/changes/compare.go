@@ -31,6 +31,11 @@ type Options struct {
 	// and can go again. Changes of a list that has some are not to be applied one after
 	// the other.
 	Plugged []string
+	// Pod is the pod of a machine that runs in a cluster, where disks are plugged by
+	// attachments: it takes the place of PlugsDisks and Plugged. Nil is for a machine that
+	// gets none, or runs on a host. [StartedWith] is that of a machine which runs, and of
+	// which nothing but its manifest is known.
+	Pod *Pod
 	// Judge has the last word on what becomes of a change, if it is not nil: what waits
 	// for a restart then keeps disks from being plugged.
 	Judge func(*Change)
@@ -60,15 +65,23 @@ type Options struct {
 // like the other. Whether they are of one machine the caller knows.
 func Between(old, new *spec.VirtualMachine, o Options) []Change {
 	old, new = manifest.Defaulted(old), manifest.Defaulted(new)
+	return compare(old, new, o).changes
+}
+
+// compare compares two manifests that have their defaults.
+func compare(old, new *spec.VirtualMachine, o Options) *differ {
 	manifest.ForgetFormerImage(old)
 	manifest.ForgetFormerImage(new)
+	if o.Pod != nil {
+		o.PlugsDisks, o.Plugged = true, o.Pod.plugged()
+	}
 	d := &differ{old: old, new: new, options: o}
 	meta := &location{name: "metadata"}
 	d.values(&location{parent: meta, name: "labels"}, reflect.ValueOf(old.Labels), reflect.ValueOf(new.Labels))
 	d.values(&location{parent: meta, name: "annotations"}, reflect.ValueOf(old.Annotations), reflect.ValueOf(new.Annotations))
 	d.structs(&location{name: "spec"}, reflect.ValueOf(&old.Spec).Elem(), reflect.ValueOf(&new.Spec).Elem())
 	d.settleDevices()
-	return d.changes
+	return d
 }
 
 // differ walks two specifications side by side.
@@ -79,6 +92,11 @@ type differ struct {
 	// devices are the positions in changes of disks that come or go while the machine
 	// runs, if nothing else waits for a restart.
 	devices []int
+	// coming are the disks that are plugged, or may be.
+	coming []coming
+	// places are, of entries that are removed, the paths that they would have if no disk
+	// was plugged, by their positions in changes.
+	places map[int]string
 }
 
 // location is a place in both manifests. It becomes text only where there is a
@@ -227,7 +245,13 @@ func (d *differ) entries(at *location, old, new reflect.Value) {
 	for i := range both {
 		d.entry(&location{parent: at, kind: inList, index: is[i], was: was[i]}, old.Index(was[i]), new.Index(is[i]), d.sameThing(old, new, was[i], is[i]))
 	}
-	for _, i := range slices.Backward(was[both:]) {
+	for n, i := range slices.Backward(was[both:]) {
+		if place := both + n; place != i {
+			if d.places == nil {
+				d.places = map[int]string{}
+			}
+			d.places[len(d.changes)] = (&location{parent: at, kind: inList, index: place}).path()
+		}
 		d.leaf(&location{parent: at, kind: inList, index: i}, old.Index(i), old.Index(i), true, false, nil)
 	}
 	for _, i := range is[both:] {
@@ -303,6 +327,9 @@ func (d *differ) leaf(at *location, old, new reflect.Value, hadOld, hasNew bool,
 		d.devices = append(d.devices, len(d.changes))
 	case deviceIs:
 		c.Applied, c.Reason = AppliedLive, deviceComes
+		if hadOld {
+			c.Reason = deviceGoes
+		}
 	}
 	d.changes = append(d.changes, c)
 }

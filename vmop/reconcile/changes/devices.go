@@ -12,6 +12,7 @@ const (
 	deviceWaits = "while the machine runs disks come and go only where nothing else waits for its restart"
 	deviceGoes  = "the guest is asked to release it"
 	deviceComes = "it is plugged; the guest sees it by its serial number"
+	hasAlready  = "the machine that runs has it so"
 )
 
 // divide are the positions of a list's entries that have a place in an order, and the
@@ -72,21 +73,29 @@ func (d *differ) device(at *location, had, has bool) deviceChange {
 	if had {
 		vm = d.old
 	}
-	var claim string
+	disk := coming{at: len(d.changes)}
 	switch at.pattern() {
 	case "spec.vm.disks[]":
-		claim = claimOf(vm, reflect.ValueOf(vm.Spec.VM.Disks), at.index)
+		disk.claim = claimOf(vm, reflect.ValueOf(vm.Spec.VM.Disks), at.index)
+		disk.made = vm.Spec.VM.Disks[at.index].PersistentVolumeClaim == nil
 	case "spec.blockDeviceRefs[]":
-		claim = claimOf(vm, reflect.ValueOf(vm.Spec.BlockDeviceRefs), at.index)
+		disk.ref = &vm.Spec.BlockDeviceRefs[at.index]
+		disk.claim = disk.ref.Claim()
 	}
-	plugged := claim != "" && slices.Contains(d.options.Plugged, claim)
+	kind := deviceNone
+	plugged := disk.claim != "" && slices.Contains(d.options.Plugged, disk.claim)
 	switch {
-	case plugged && has:
-		return deviceIs
-	case plugged, has && Pluggable(vm, claim):
-		return deviceMay
+	// One of a cluster that leaves the manifest has an attachment that goes with it, whatever
+	// else waits.
+	case plugged && (has || d.options.Pod != nil):
+		kind = deviceIs
+	case plugged, has && Pluggable(vm, disk.claim):
+		kind = deviceMay
 	}
-	return deviceNone
+	if has && kind != deviceNone {
+		d.coming = append(d.coming, disk)
+	}
+	return kind
 }
 
 // Pluggable reports whether a disk of a machine, by its claim, is one that can come while the
@@ -139,6 +148,35 @@ func (d *differ) settleDevices() {
 			c.Applied, c.Reason = AppliedLive, deviceGoes
 		default:
 			c.Applied, c.Reason = AppliedLive, deviceComes
+		}
+	}
+	if d.options.Pod != nil {
+		d.judgePlaces()
+	}
+}
+
+// judgePlaces says which of the disks that could come to a machine in a cluster wait
+// nevertheless. What has a place keeps it.
+func (d *differ) judgePlaces() {
+	pod := d.options.Pod
+	places := 0
+	for i := range pod.Attachments {
+		if !pod.Attachments[i].Own {
+			places++
+		}
+	}
+	for _, had := range []bool{true, false} {
+		for i := range d.coming {
+			disk := &d.coming[i]
+			c := &d.changes[disk.at]
+			if c.Applied != AppliedLive || had != slices.Contains(d.options.Plugged, disk.claim) {
+				continue
+			}
+			if why := pod.keepsOut(disk, places); why != "" {
+				c.Applied, c.Reason = AppliedRestart, why
+				continue
+			}
+			places++
 		}
 	}
 }

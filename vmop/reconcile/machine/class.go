@@ -9,6 +9,7 @@ import (
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/changes"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -186,7 +187,14 @@ func (d *decision) changedItself(then *startedManifest) bool {
 	}
 	old := &spec.VirtualMachine{Spec: *then.Spec}
 	old.Name, own.Spec = own.Name, *concealed(&own.Spec)
-	return slices.ContainsFunc(changes.Between(old, &own, changes.Options{}), func(c changes.Change) bool { return c.Applied == changes.AppliedRestart })
+	if slices.ContainsFunc(d.hot, func(disk machineconfig.Disk) bool { return bootField(&disk) != "" }) {
+		return true
+	}
+	return slices.ContainsFunc(changes.Between(old, &own, changes.Options{Pod: d.inPod()}), func(c changes.Change) bool {
+		// A disk that could come, if it was not for the class, waits as its author's change.
+		return c.Applied == changes.AppliedRestart ||
+			c.IsDisk() && c.Operation == spec.OperationAdd && !slices.ContainsFunc(d.hot, func(disk machineconfig.Disk) bool { return disk.Field() == c.Path })
+	})
 }
 
 // wantedAmounts are what the guest is to have. One whose size its class does not allow

@@ -27,13 +27,7 @@ func Decide(s Snapshot) reconcile.Plan {
 	if s.VM == nil || s.Bare && s.VM.DeletionTimestamp == nil {
 		return reconcile.Plan{} // there is nothing to decide about
 	}
-	d := &decision{s: &s, vm: manifest.Defaulted(s.VM), shown: &s.VM.Status}
-	d.amendments = spec.Amend(&d.vm.Spec)
-	d.pod = lookAtPod(&s, d.vm)
-	d.findClass()
-	believed := *s.VM
-	believed.Status = *s.Authors.Believed(d.shown, d.pod.former())
-	s.VM, d.stored = &believed, &believed.Status
+	d := begin(&s)
 	d.end, d.ranWith = d.stored.LastEnd, d.stored.Claims
 	d.findPower()
 	if !d.responsible() {
@@ -81,6 +75,18 @@ func Decide(s Snapshot) reconcile.Plan {
 	d.executesIn()
 	d.report()
 	return d.plan
+}
+
+// begin finds what a decision is about: the machine with its class, and its pod.
+func begin(s *Snapshot) *decision {
+	d := &decision{s: s, vm: manifest.Defaulted(s.VM), shown: &s.VM.Status}
+	d.amendments = spec.Amend(&d.vm.Spec)
+	d.pod = lookAtPod(s, d.vm)
+	d.findClass()
+	believed := *s.VM
+	believed.Status = *s.Authors.Believed(d.shown, d.pod.former())
+	s.VM, d.stored = &believed, &believed.Status
+	return d
 }
 
 // decision is the state of one call of Decide.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
-	"github.com/vmop/sdk/vmop/reconcile/attachment"
 	"github.com/vmop/sdk/vmop/reconcile/changes"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
@@ -40,75 +40,47 @@ func (d *decision) isHot(claim string) bool {
 	return claim != "" && slices.ContainsFunc(d.hot, func(disk machineconfig.Disk) bool { return disk.Claim == claim })
 }
 
+// inPod is what decides which disks come while the machine runs; nil if it does not run.
+func (d *decision) inPod() *changes.Pod {
+	if d.pod.state != podRunning && d.pod.state != podTerminating {
+		return nil
+	}
+	p := &changes.Pod{Claims: objects.PodClaims(d.pod.pod), Contents: map[string]changes.Content{}}
+	for _, a := range d.ownAttachments() {
+		p.Attachments = append(p.Attachments, changes.Attachment{
+			Name: a.Name, Claim: a.Spec.BlockDeviceRef.ClaimName(), Own: objects.OwnsAttachment(d.s.VM, a),
+		})
+	}
+	for i := range d.s.Claims {
+		c := &d.s.Claims[i]
+		content := changes.Content{Image: ofImage(c)}
+		if disk := c.Labels[names.LabelDisk]; ofDisk(c, disk) {
+			content.Disk = disk
+		}
+		p.Contents[c.Name] = content
+	}
+	return p
+}
+
 // between compares the manifest with that of the pod's start, and finds the disks that
 // come while the machine runs.
 func (d *decision) between(old, new *spec.VirtualMachine) []changes.Change {
-	var o changes.Options
-	if d.pod.state == podRunning || d.pod.state == podTerminating {
-		o.PlugsDisks = true
-		for _, a := range d.mineAttached() {
-			o.Plugged = append(o.Plugged, a.Spec.BlockDeviceRef.ClaimName())
-		}
-	}
-	all := changes.Between(old, new, o)
-	if !o.PlugsDisks {
+	pod := d.inPod()
+	all := changes.Between(old, new, changes.Options{Pod: pod})
+	if pod == nil {
 		return all
 	}
 	disks := machineconfig.Disks(d.vm)
-	places := d.placesTaken()
-	for _, had := range []bool{true, false} { // what has a place keeps it
-		for i := range all {
-			c := &all[i]
-			if c.Applied != changes.AppliedLive || c.Operation != spec.OperationAdd || !c.IsDisk() {
-				continue
-			}
-			at := slices.IndexFunc(disks, func(disk machineconfig.Disk) bool { return disk.Field() == c.Path })
-			if at < 0 || had != slices.Contains(o.Plugged, disks[at].Claim) {
-				continue
-			}
-			if why := d.notHot(&disks[at], places); why != "" {
-				c.Applied, c.Reason = changes.AppliedRestart, why
-				continue
-			}
-			places++
+	for i := range all {
+		c := &all[i]
+		if c.Applied != changes.AppliedLive || c.Operation != spec.OperationAdd || !c.IsDisk() {
+			continue
+		}
+		if at := slices.IndexFunc(disks, func(disk machineconfig.Disk) bool { return disk.Field() == c.Path }); at >= 0 {
 			d.hot = append(d.hot, disks[at])
 		}
 	}
 	return all
-}
-
-// placesTaken are the places for disks that are plugged which others have, or may come to
-// have.
-func (d *decision) placesTaken() int {
-	n := 0
-	for _, a := range d.ownAttachments() {
-		if !objects.OwnsAttachment(d.s.VM, a) {
-			n++
-		}
-	}
-	return n
-}
-
-// notHot says why a disk waits for the next start although it could be plugged.
-func (d *decision) notHot(disk *machineconfig.Disk, places int) string {
-	switch c := d.claim(disk.Claim); {
-	case disk.Entry == nil || disk.Entry.PersistentVolumeClaim == nil:
-		return "its claim is made for the next start"
-	case slices.Contains(objects.PodClaims(d.pod.pod), disk.Claim):
-		return "the machine's pod has its claim already"
-	case c != nil && (ofImage(c) || disk.Ref != nil && !ofReferred(c, disk.Ref)):
-		return "its claim is not that of a disk"
-	case d.hotBy(disk.Claim) != nil:
-		return ""
-	case places >= attachment.MaxAttached:
-		return fmt.Sprintf("the machine has no more than %d places for disks that come while it runs", attachment.MaxAttached)
-	}
-	for _, a := range d.ownAttachments() {
-		if a.Spec.BlockDeviceRef.ClaimName() == disk.Claim {
-			return "it is attached by " + a.Name
-		}
-	}
-	return ""
 }
 
 // knowsHot reports whether it is known which disks come to the machine that runs.
@@ -142,6 +114,9 @@ func (d *decision) attachDisks() {
 func (d *decision) tellHot() {
 	for i := range d.hot {
 		disk := &d.hot[i]
+		if field := bootField(disk); field != "" {
+			d.awaiting = append(d.awaiting, spec.AwaitingChange{Operation: spec.OperationAdd, Path: field, Message: "a disk that has come while the machine runs has no place in the boot order"})
+		}
 		a := d.hotBy(disk.Claim)
 		switch {
 		case a == nil:
@@ -158,4 +133,16 @@ func (d *decision) tellHot() {
 			d.remark += fmt.Sprintf("; %s is being attached, see kubectl describe vmbda %s", disk.Field(), a.Name)
 		}
 	}
+}
+
+// bootField is where the manifest gives a disk a place in the boot order; empty if it has
+// none of its own.
+func bootField(disk *machineconfig.Disk) string {
+	switch {
+	case disk.Ref != nil && disk.Ref.BootOrder != nil:
+		return disk.Field() + ".bootOrder"
+	case disk.Ref == nil && disk.Entry.Bootindex != nil:
+		return disk.Field() + ".bootindex"
+	}
+	return ""
 }

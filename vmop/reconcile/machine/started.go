@@ -142,12 +142,7 @@ func (d *decision) findRestart() {
 		return
 	}
 	d.startKnown = true
-	if !same {
-		d.compare(then.Spec)
-	}
-	d.tellHot()
-	d.keptCPUs()
-	d.unreachableCD()
+	d.findChanges(then.Spec)
 	d.formerCertificate()
 	d.newDocuments()
 	if len(d.awaiting) == 0 {
@@ -162,6 +157,17 @@ func (d *decision) findRestart() {
 			d.restart.message += ": " + m
 		}
 	}
+}
+
+// findChanges finds the changes of the manifest that wait; then is nil if it is that which
+// the pod was made for.
+func (d *decision) findChanges(then *spec.VirtualMachineSpec) {
+	if then != nil {
+		d.compare(then)
+	}
+	d.tellHot()
+	d.keptCPUs()
+	d.unreachableCD()
 }
 
 // newDocuments finds documents of Secrets that only the next start gives to the guest. The operator

@@ -1,0 +1,33 @@
+package machine
+
+import (
+	"encoding/json"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile/changes"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// Foresee are the differences between a machine of a cluster and one that somebody
+// proposes in its place, and what becomes of each while the machine runs: what [Decide]
+// would say of the proposed one waits for a restart, all else comes to the machine. Of the
+// snapshot it needs the machine, its pods, claims, classes and attachments; the claims are
+// those of both manifests. Of a machine that does not run, or of which nobody knows what it
+// was started with, it is what a cluster without special abilities does.
+func Foresee(s Snapshot, proposed *spec.VirtualMachine) []changes.Change {
+	plainly := func() []changes.Change { return changes.Between(s.VM, proposed, changes.Options{}) }
+	if s.VM == nil || proposed == nil || s.VM.DeletionTimestamp != nil {
+		return plainly()
+	}
+	before, after := s.VM, *proposed
+	after.Namespace, after.Name, after.UID, after.Status = before.Namespace, before.Name, before.UID, before.Status
+	s.VM = &after
+	d := begin(&s)
+	var then startedManifest
+	if !d.pod.exists() || d.pod.state == podOrphaned || len(spec.ValidateAmended(d.manifest)) > 0 ||
+		json.Unmarshal([]byte(d.pod.pod.Annotations[names.AnnotationStarted]), &then) != nil || then.Spec == nil {
+		return plainly()
+	}
+	d.findChanges(then.Spec)
+	return changes.Proposed(before, proposed, d.awaiting, changes.Options{Pod: d.inPod()})
+}
