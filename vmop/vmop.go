@@ -83,9 +83,10 @@ func Validate(vm *VirtualMachine) error {
 }
 
 // Changes lists what differs between two manifests of one machine, and whether
-// it reaches the machine while it runs. It is [changes.Between] for a cluster
-// that does not resize pods in place. Names and namespaces are not compared: what two
-// machines differ in is what one would have to change to be like the other.
+// it reaches a machine that was started with the old one while it runs. It is
+// [changes.Between] for a cluster that does not resize pods in place. Names and namespaces
+// are not compared: what two machines differ in is what one would have to change to be like
+// the other.
 func Changes(old, new *VirtualMachine) []Change {
-	return changes.Between(old, new, changes.Options{})
+	return changes.Between(old, new, changes.Options{Pod: changes.StartedWith(old)})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/vmop/sdk/frontends/cli/cluster"
 	"github.com/vmop/sdk/internal/textout"
+	"github.com/vmop/sdk/vmop"
 	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/output"
 	"github.com/vmop/sdk/vmop/reconcile/changes"
@@ -82,7 +83,7 @@ func (p *program) changes(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	found := changes.Between(before.VirtualMachine, after.VirtualMachine, changes.Options{})
+	found := vmop.Changes(before.VirtualMachine, after.VirtualMachine)
 	if here {
 		found = host.Changes(before.VirtualMachine, after.VirtualMachine)
 	}

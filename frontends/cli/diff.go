@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/vmop/sdk/frontends/cli/cluster"
 	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/output"
 	"github.com/vmop/sdk/vmop/reconcile/changes"
@@ -88,20 +89,35 @@ func (p *program) differences(c *cli.Context, files []string) ([]difference, err
 		if err != nil {
 			return nil, err
 		}
-		ctx, cancel := bounded(c, requestTimeout, "the API server did not answer")
-		proposal, err := client.Propose(ctx, manifest)
-		cancel()
-		if err != nil {
+		if out[i], err = p.difference(c, client, manifest); err != nil {
 			return nil, err
 		}
-		d := difference{Namespace: manifest.GetNamespace(), Name: manifest.GetName(), New: proposal.Before == nil, Changes: []changes.Change{}}
-		if !d.New {
-			d.Running = proposal.Before.Status.Created
-			d.Changes = append(d.Changes, changes.Between(proposal.Before, proposal.After, changes.Options{})...)
-		}
-		out[i] = d
 	}
 	return out, nil
+}
+
+// difference is what would become of one machine.
+func (p *program) difference(c *cli.Context, client *cluster.Client, manifest *unstructured.Unstructured) (difference, error) {
+	ctx, cancel := bounded(c, requestTimeout, "the API server did not answer")
+	defer cancel()
+	proposal, err := client.Propose(ctx, manifest)
+	if err != nil {
+		return difference{}, err
+	}
+	d := difference{Namespace: manifest.GetNamespace(), Name: manifest.GetName(), New: proposal.Before == nil, Changes: []changes.Change{}}
+	if d.New {
+		return d, nil
+	}
+	d.Running = proposal.Before.Status.Created
+	found, err := client.Foresee(ctx, proposal)
+	d.Changes = append(d.Changes, found...)
+	if err != nil && ctx.Err() != nil {
+		return difference{}, err
+	}
+	if err != nil {
+		p.note("%s runs with what cannot be read; its manifests are compared alone: %v", fullName(d.Namespace, d.Name), err)
+	}
+	return d, nil
 }
 
 // asWritten is the manifest without the defaults that the library adds: the API

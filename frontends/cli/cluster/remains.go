@@ -38,8 +38,7 @@ func (c *Client) Remains(ctx context.Context, namespace string) ([]Remainder, er
 		}
 		return in[namespace]
 	}
-	claims := schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
-	if err := each(ctx, c, claims, namespace, ours, func(claim *corev1.PersistentVolumeClaim) {
+	if err := each(ctx, c, volumeClaims, namespace, ours, func(claim *corev1.PersistentVolumeClaim) {
 		n := of(claim.Namespace)
 		n.Claims = append(n.Claims, *claim)
 	}); err != nil {

@@ -15,11 +15,12 @@ import (
 // those of both manifests. Of a machine that does not run, or of which nobody knows what it
 // was started with, it is what a cluster without special abilities does.
 func Foresee(s Snapshot, proposed *spec.VirtualMachine) []changes.Change {
-	plainly := func() []changes.Change { return changes.Between(s.VM, proposed, changes.Options{}) }
-	if s.VM == nil || proposed == nil || s.VM.DeletionTimestamp != nil {
+	before := s.VM
+	plainly := func() []changes.Change { return changes.Between(before, proposed, changes.Options{}) }
+	if before == nil || proposed == nil || before.DeletionTimestamp != nil {
 		return plainly()
 	}
-	before, after := s.VM, *proposed
+	after := *proposed
 	after.Namespace, after.Name, after.UID, after.Status = before.Namespace, before.Name, before.UID, before.Status
 	s.VM = &after
 	d := begin(&s)

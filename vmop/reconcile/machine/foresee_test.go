@@ -185,7 +185,9 @@ func TestForeseenIsWhatHappens(t *testing.T) {
 			waiting := slices.ContainsFunc(waits, func(w spec.AwaitingChange) bool {
 				return overlap(w.Path, c.Path) || c.Operation == spec.OperationRemove && w.Operation == spec.OperationRemove && listOf(w.Path) == listOf(c.Path)
 			})
-			same := slices.ContainsFunc(waits, func(w spec.AwaitingChange) bool { return w.Path == c.Path && w.Operation == c.Operation && c.Operation != spec.OperationRemove })
+			same := slices.ContainsFunc(waits, func(w spec.AwaitingChange) bool {
+				return w.Path == c.Path && w.Operation == c.Operation && c.Operation != spec.OperationRemove
+			})
 			switch {
 			case c.Applied == changes.AppliedRestart && !waiting:
 				t.Errorf("nothing waits for a restart as %v does: %+v", c, waits)
@@ -307,4 +309,30 @@ func settledConfig(s machine.Snapshot) reconcile.Plan {
 		}
 	}
 	return p
+}
+
+// Of a machine without a pod, or one that nobody knows of what it runs with, the manifests
+// say what becomes of their differences.
+func TestForeseenWithoutAPod(t *testing.T) {
+	ran := runningMachine()
+	rapid.Check(t, func(t *rapid.T) {
+		s := ran
+		s.Pods = slices.Clone(s.Pods)
+		pod := s.Pod()
+		switch rapid.IntRange(0, 3).Draw(t, "pod") {
+		case 0:
+			s.Pods = nil
+		case 1:
+			pod.Status.Phase = corev1.PodFailed
+		case 2:
+			pod.Annotations = nil
+		case 3:
+			pod.OwnerReferences = nil
+		}
+		after := disksAnew(t, s.VM)
+		want, got := changes.Between(s.VM, after, changes.Options{}), machine.Foresee(s, after)
+		if fmt.Sprint(want) != fmt.Sprint(got) {
+			t.Errorf("%v, want %v", got, want)
+		}
+	})
 }

@@ -1,0 +1,80 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile/changes"
+	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+var (
+	volumeClaims = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	classes      = spec.GroupVersion().WithResource(spec.ResourceClasses)
+)
+
+// Foresee says what becomes of a proposal for a machine that there is, see
+// [machinekind.Foresee]. With an error, for one who may not read what the machine runs
+// with, it is what the manifests alone say.
+func (c *Client) Foresee(ctx context.Context, p Proposal) ([]changes.Change, error) {
+	s := machinekind.Snapshot{VM: p.Before}
+	if p.Before.Status.Created {
+		if err := c.observe(ctx, &s, p.After); err != nil {
+			return changes.Between(p.Before, p.After, changes.Options{}), err
+		}
+	}
+	return machinekind.Foresee(s, p.After), nil
+}
+
+// observe finds what a machine runs with.
+func (c *Client) observe(ctx context.Context, s *machinekind.Snapshot, after *spec.VirtualMachine) error {
+	vm := s.VM
+	o := metav1.ListOptions{LabelSelector: names.LabelInstance + "=" + vm.Name}
+	if err := each(ctx, c, pods, vm.Namespace, o, func(pod *corev1.Pod) { s.Pods = append(s.Pods, *pod) }); err != nil {
+		return fmt.Errorf("list the pods of %s/%s: %w", vm.Namespace, vm.Name, err)
+	}
+	pod := s.Pod()
+	if pod == nil {
+		return nil
+	}
+	attached, err := c.Attachments(ctx, vm.Namespace, vm.Name)
+	if err != nil && !missingKind(err) {
+		return err
+	}
+	for _, a := range attached {
+		s.Attachments = append(s.Attachments, *a)
+	}
+	err = each(ctx, c, classes, "", metav1.ListOptions{}, func(class *spec.VirtualMachineClass) { s.Classes = append(s.Classes, *class) })
+	if err != nil && !missingKind(err) {
+		return fmt.Errorf("list the classes: %w", err)
+	}
+	// What the pod has, it has whatever is in it.
+	had := objects.PodClaims(pod)
+	for _, name := range objects.ClaimNames(after) {
+		if slices.Contains(had, name) {
+			continue
+		}
+		u, err := c.dynamic.Resource(volumeClaims).Namespace(vm.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read claim %s/%s: %w", vm.Namespace, name, err)
+		}
+		claim, err := decoded[corev1.PersistentVolumeClaim](u, "claim")
+		if err != nil {
+			return err
+		}
+		s.Claims = append(s.Claims, *claim)
+	}
+	return nil
+}
