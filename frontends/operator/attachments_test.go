@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/names"
+	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/runner/tunnel"
 	"github.com/vmop/sdk/vmop/runnerconfig"
@@ -222,6 +224,31 @@ func TestDisksOfARunningMachine(tt *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// What is foreseen of a manifest, with what the API server has, is what happens.
+	foresees := func(change func(*spec.VirtualMachine), want ...string) {
+		t.Helper()
+		vm, err := t.status("web")
+		if err != nil {
+			t.Fatal(err)
+		}
+		after := vm.DeepCopy()
+		change(after)
+		var got []string
+		for _, c := range machinekind.Foresee(t.runsWith(vm), after) {
+			got = append(got, c.Operation+" "+c.Path+" "+string(c.Applied))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("foreseen: %q, want %q", got, want)
+		}
+	}
+	withData := func(vm *spec.VirtualMachine) {
+		vm.Spec.VM.Disks = append(vm.Spec.VM.Disks, spec.Disk{PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: "data"}})
+	}
+	foresees(withData, "add spec.vm.disks[1] live")
+	foresees(func(vm *spec.VirtualMachine) {
+		withData(vm)
+		vm.Spec.VM.BootMenu = !vm.Spec.VM.BootMenu
+	}, "replace spec.vm.bootMenu restart", "add spec.vm.disks[1] restart")
 	disks(`[{"op":"add","path":"/spec/vm/disks/-","value":{"persistentVolumeClaim":{"claimName":"data"}}}]`)
 	uid := ""
 	a.told("web", func(all []runnerconfig.Attachment) bool {
@@ -246,6 +273,11 @@ func TestDisksOfARunningMachine(tt *testing.T) {
 		t.Errorf("%+v", got)
 	}
 
+	foresees(func(vm *spec.VirtualMachine) {
+		vm.Spec.VM.Disks = vm.Spec.VM.Disks[:1]
+		vm.Spec.VM.BootMenu = !vm.Spec.VM.BootMenu
+	}, "replace spec.vm.bootMenu restart", "remove spec.vm.disks[1] live")
+	foresees(func(vm *spec.VirtualMachine) { vm.Spec.VM.Disks = vm.Spec.VM.Disks[1:] }, "remove spec.vm.disks[0] restart")
 	disks(`[{"op":"test","path":"/spec/vm/disks/1/persistentVolumeClaim/claimName","value":"data"},{"op":"remove","path":"/spec/vm/disks/1"}]`)
 	a.told("web", func(all []runnerconfig.Attachment) bool { return len(all) == 1 && all[0].Detach })
 	reports("Detached")
@@ -262,4 +294,31 @@ func TestDisksOfARunningMachine(tt *testing.T) {
 	if code := operator.stop(); code != 0 {
 		t.Errorf("exit code %d\n%s", code, operator.log)
 	}
+}
+
+// runsWith is what a machine runs with, as far as that says what becomes of its disks.
+func (t *test) runsWith(vm *spec.VirtualMachine) machinekind.Snapshot {
+	t.Helper()
+	s := machinekind.Snapshot{VM: vm}
+	pods, err := t.kube.CoreV1().Pods(t.namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims, err := t.kube.CoreV1().PersistentVolumeClaims(t.namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Pods, s.Claims = pods.Items, claims.Items
+	list, err := t.attachments().all.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range list.Items {
+		var a spec.VirtualMachineBlockDeviceAttachment
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &a); err != nil {
+			t.Fatal(err)
+		}
+		s.Attachments = append(s.Attachments, a)
+	}
+	return s
 }

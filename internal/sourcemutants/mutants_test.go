@@ -118,6 +118,21 @@ var mutants = []mutant{
 		pkg: operator, run: "^TestPromisesOfAnOperator$", says: "changes that nobody need approve do not wait",
 	},
 	{
+		fault: "what waits already is not asked what becomes of a proposal",
+		file:  machines + "/foresee.go", old: "changes.Proposed(before, proposed, d.awaiting,", new: "changes.Between(before, proposed,",
+		pkg: machines, run: "^TestForeseenIsWhatHappens$", says: "TestForeseenIsWhatHappens",
+	},
+	{
+		fault: "a change of a class restarts a machine that has a plugged disk",
+		file:  machines + "/class.go", old: "changes.Between(old, &own, changes.Options{Pod: d.inPod()})", new: "changes.Between(old, &own, changes.Options{})",
+		pkg: machines, run: "^TestAPluggedDiskIsNoReasonToRestart$", says: "it is restarted",
+	},
+	{
+		fault: "more disks come than a machine has places for",
+		file:  "vmop/reconcile/changes/pod.go", old: "case places >= limits.MaxAttached:", new: "case false:",
+		pkg: machines, run: "^TestDisksThatWait$", says: "all_places_are_taken",
+	},
+	{
 		fault: "a pool gives away machines whose console is in use",
 		file:  "vmop/reconcile/pool/assign.go", old: "if spec.ConditionIsTrue(vm.Status.Conditions, spec.ConditionConsoleConnected) {", new: "if false {",
 		pkg: "vmop/reconcile/pool", run: "^Test", says: "",
