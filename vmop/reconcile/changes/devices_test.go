@@ -118,3 +118,35 @@ func TestPluggable(t *testing.T) {
 		}
 	}
 }
+
+// Where the old manifest is what the machine runs with, and nothing else waits, a proposal
+// is a difference like any other.
+func TestProposedOfWhatRuns(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		old, new := twoManifests(t)
+		pod := changes.StartedWith(old)
+		for _, c := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a-vd", "b-vd", "c-vd"}), 0, 2, rapid.ID).Draw(t, "attached") {
+			pod.Attachments = append(pod.Attachments, changes.Attachment{Name: "of-" + c, Claim: c, Own: rapid.Bool().Draw(t, "own")})
+		}
+		o := changes.Options{Pod: pod}
+		want := changes.Between(old, new, o)
+		var waits []spec.AwaitingChange
+		for i := range want {
+			if want[i].Applied == changes.AppliedRestart {
+				waits = append(waits, want[i].Awaiting())
+			}
+		}
+		got := changes.Proposed(old, new, waits, o)
+		for i := range want {
+			if len(got) != len(want) || got[i].String() != want[i].String() {
+				t.Fatalf("%v, want %v", got, want)
+			}
+		}
+		// And back again nothing waits.
+		for _, c := range changes.Proposed(new, old, nil, o) {
+			if c.Applied == changes.AppliedRestart {
+				t.Errorf("%v waits for what runs", c)
+			}
+		}
+	})
+}

@@ -115,7 +115,8 @@ func Proposed(old, new *spec.VirtualMachine, waits []spec.AwaitingChange, o Opti
 			path = place
 		}
 		at := slices.IndexFunc(waits, func(w spec.AwaitingChange) bool {
-			return isOrContains(w.Path, path) || isOrContains(path, w.Path)
+			// Disks that are removed are counted in one list, all others in another.
+			return removesDisk(w.Operation, w.Path) == removesDisk(c.Operation, path) && (isOrContains(w.Path, path) || isOrContains(path, w.Path))
 		})
 		switch {
 		case at >= 0:
@@ -133,6 +134,10 @@ func Proposed(old, new *spec.VirtualMachine, waits []spec.AwaitingChange, o Opti
 		}
 	}
 	return d.changes
+}
+
+func removesDisk(operation, path string) bool {
+	return operation == spec.OperationRemove && (&Change{Path: path}).IsDisk()
 }
 
 // comes reports whether a change is a disk that the machine was not started with.
