@@ -10,6 +10,7 @@ import (
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -115,6 +116,9 @@ const (
 // itself: it is told when it lasts. This is what keeps the number of writes for
 // a new machine small.
 func (d *decision) passing() bool {
+	if !d.mayReport() {
+		return false
+	}
 	if !d.wanted() {
 		return d.stopping()
 	}
@@ -275,7 +279,7 @@ func (d *decision) reportOperator(conditions []spec.Condition) {
 		old.ObservedGeneration == next.ObservedGeneration &&
 		sameEnd(old.LastEnd, next.LastEnd) && samePower(old.Power, next.Power) && sameConditions(old.Conditions, next.Conditions) &&
 		equality.Semantic.DeepEqual(old.Waits, next.Waits) && slices.Equal(old.Claims, next.Claims) && equality.Semantic.DeepEqual(old.BlockDeviceRefs, next.BlockDeviceRefs) &&
-		(slices.Equal(old.VirtualMachinePods, next.VirtualMachinePods) || d.underWay()) &&
+		(slices.Equal(old.VirtualMachinePods, next.VirtualMachinePods) || d.underWay() && d.mayReport()) &&
 		slices.EqualFunc(old.RestartAwaitingChanges, next.RestartAwaitingChanges, sameAwaiting) {
 		return
 	}
@@ -285,8 +289,9 @@ func (d *decision) reportOperator(conditions []spec.Condition) {
 		NodeName: overwriting(d.shown.NodeName, next.NodeName), IPAddress: overwriting(d.shown.IPAddress, next.IPAddress),
 		ObservedGeneration:     next.ObservedGeneration,
 		RestartAwaitingChanges: overwritingAll(d.shown.RestartAwaitingChanges, next.RestartAwaitingChanges),
-		LastEnd:                next.LastEnd, Power: next.Power, Waits: next.Waits, Claims: next.Claims, BlockDeviceRefs: next.BlockDeviceRefs,
-		VirtualMachinePods: next.VirtualMachinePods, Stats: d.stats(next.Phase),
+		LastEnd:                next.LastEnd, Power: next.Power, Waits: next.Waits, Claims: next.Claims,
+		BlockDeviceRefs:    overwritingAll(d.shown.BlockDeviceRefs, next.BlockDeviceRefs),
+		VirtualMachinePods: overwritingAll(d.shown.VirtualMachinePods, next.VirtualMachinePods), Stats: d.stats(next.Phase),
 		Conditions: reportedConditions(next.Conditions, append(spec.OperatorConditionTypes(), mine...)),
 	}
 	d.plan.Statuses = append(d.plan.Statuses, d.statusOf(names.OperatorStatusManager, version, part))
@@ -302,7 +307,22 @@ func (d *decision) ownPods() []spec.VirtualMachinePod {
 			out = append(out, spec.VirtualMachinePod{Name: pod.Name, UID: pod.UID, Active: role == roleActive && !finished(pod)})
 		}
 	}
-	return out[:min(len(out), spec.MaxVirtualMachinePods)]
+	if last := spec.MaxVirtualMachinePods - 1; len(out) > last {
+		// The active one is among them whatever it is called: else its runner may not report.
+		if i := slices.IndexFunc(out, func(p spec.VirtualMachinePod) bool { return p.Active }); i > last {
+			out[last] = out[i]
+		}
+		out = out[:last+1]
+	}
+	return out
+}
+
+// mayReport reports whether the runner of the active pod may report by the status as it
+// is stored. What it says is what the operator waits for, who must not leave it to a
+// later write then who the active one is.
+func (d *decision) mayReport() bool {
+	pod, role := d.s.foremost()
+	return role != roleActive || finished(pod) || objects.MayReport(d.s.VM, pod.Name, pod.UID)
 }
 
 // underWay reports whether the machine is about to be in another phase, with which its

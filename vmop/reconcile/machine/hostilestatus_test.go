@@ -394,3 +394,38 @@ func TestWhatOthersWroteIsReplaced(t *testing.T) {
 		t.Errorf("%+v", p.Events)
 	}
 }
+
+// Lists of the operator's that it has nothing for are emptied: left out, they would stay
+// with who wrote them, and be replaced again at each look.
+func TestListsOfOthersAreEmptied(t *testing.T) {
+	w := newWorld(func(string, int) int { return 0 }, machine.Decide)
+	vm := get[*spec.VirtualMachine](w, theVM)
+	vm.Spec.VM.State = spec.StateStopped
+	w.put(theVM, vm)
+	for range 6 {
+		w.work()
+		w.observeAll()
+	}
+	s, _ := w.snapshot()
+	s.VM.Status.VirtualMachinePods = []spec.VirtualMachinePod{{Name: "web-9", UID: "of nobody", Active: true}}
+	s.VM.Status.BlockDeviceRefs = []spec.BlockDeviceStatus{{Kind: spec.KindDisk, Name: "data"}}
+	for name, authors := range map[string]machine.Authors{
+		"believed": "",
+		"forged": machine.AuthorsOf([]metav1.ManagedFieldsEntry{
+			{Manager: "kubectl-edit", Subresource: "status", FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:virtualMachinePods":{},"f:blockDeviceRefs":{}}}`)},
+		}),
+	} {
+		s.Authors = authors
+		p := machine.Decide(s)
+		at := slices.IndexFunc(p.Statuses, func(st reconcile.StatusApply) bool { return st.Manager == names.OperatorStatusManager })
+		if at < 0 {
+			t.Errorf("%s: %+v", name, p)
+			continue
+		}
+		for _, list := range []string{"virtualMachinePods", "blockDeviceRefs"} {
+			if got, there := p.Statuses[at].Status[list].([]any); !there || len(got) > 0 {
+				t.Errorf("%s: %s is %v, want an empty list", name, list, p.Statuses[at].Status[list])
+			}
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -104,4 +105,36 @@ func TestRolesOfPods(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A status has no room for any number of pods, and always for the active one.
+func TestTheActivePodIsInTheStatus(t *testing.T) {
+	vm := &spec.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "apps", UID: "u", Generation: 1, Finalizers: []string{names.FinalizerMachine}}}
+	vm.Spec.VM.State = spec.StateRunning
+	spec.Default(vm)
+	s := Snapshot{VM: vm, Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Settings: objects.Settings{Version: "1", Allowed: objects.Allowed{Everything: true}}}
+	for i := range spec.MaxVirtualMachinePods + 4 {
+		pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprintf("web-%02d", i), Namespace: "apps", UID: types.UID(fmt.Sprint("uid-", i)), CreationTimestamp: metav1.NewTime(s.Now.Add(-time.Minute)),
+			OwnerReferences: []metav1.OwnerReference{{Kind: spec.KindVirtualMachine, Name: "web", UID: "u"}},
+		}, Status: corev1.PodStatus{Phase: corev1.PodFailed}}
+		s.Pods = append(s.Pods, pod)
+	}
+	active := &s.Pods[len(s.Pods)-2]
+	active.Status.Phase = corev1.PodRunning
+	for _, st := range Decide(s).Statuses {
+		all, _ := st.Status["virtualMachinePods"].([]any)
+		if st.Manager != names.OperatorStatusManager {
+			continue
+		}
+		if len(all) != spec.MaxVirtualMachinePods {
+			t.Errorf("%d pods, want %d", len(all), spec.MaxVirtualMachinePods)
+		}
+		for _, p := range all {
+			if p := p.(map[string]any); p["uid"] == string(active.UID) && p["active"] == true {
+				return
+			}
+		}
+	}
+	t.Error("the active pod is in no status")
 }

@@ -22,14 +22,15 @@ type operatorStatus struct {
 	NodeName           *string `json:"nodeName,omitempty"`
 	IPAddress          *string `json:"ipAddress,omitempty"`
 	ObservedGeneration int64   `json:"observedGeneration"`
-	// RestartAwaitingChanges is nil if there are none and were none.
+	// RestartAwaitingChanges, BlockDeviceRefs and VirtualMachinePods are nil if there are
+	// none and were none.
 	RestartAwaitingChanges []spec.AwaitingChange    `json:"restartAwaitingChanges,omitzero"`
 	LastEnd                *spec.MachineEnd         `json:"lastEnd,omitempty"`
 	Power                  *spec.Power              `json:"power,omitempty"`
 	Waits                  []spec.Wait              `json:"waits,omitempty"`
 	Claims                 []spec.MachineClaim      `json:"claims,omitempty"`
-	BlockDeviceRefs        []spec.BlockDeviceStatus `json:"blockDeviceRefs,omitempty"`
-	VirtualMachinePods     []spec.VirtualMachinePod `json:"virtualMachinePods,omitempty"`
+	BlockDeviceRefs        []spec.BlockDeviceStatus `json:"blockDeviceRefs,omitzero"`
+	VirtualMachinePods     []spec.VirtualMachinePod `json:"virtualMachinePods,omitzero"`
 	Stats                  *spec.Stats              `json:"stats,omitempty"`
 	Conditions             []reportedCondition      `json:"conditions"`
 }

@@ -24,6 +24,7 @@ import (
 // check is what must hold after every step.
 func (w *world) check() {
 	w.checkOneGuest()
+	w.checkReporter()
 	users := map[string]string{}
 	for uid, g := range w.guests {
 		for _, c := range g.claims {
@@ -50,6 +51,56 @@ func (w *world) checkOneGuest() {
 		}
 		in[of] = uid
 	}
+}
+
+// checkReporter: while a guest executes, no runner that may start may report. The
+// admission policy sees to it, by what the operator has said in the status.
+func (w *world) checkReporter() {
+	vm := get[*spec.VirtualMachine](w, theVM)
+	if vm == nil {
+		return
+	}
+	active := 0
+	for i := range vm.Status.VirtualMachinePods {
+		if vm.Status.VirtualMachinePods[i].Active {
+			active++
+		}
+	}
+	if active > 1 {
+		w.violated("one pod of a machine is active", "%v", vm.Status.VirtualMachinePods)
+	}
+	executes := false
+	for uid, g := range w.guests {
+		pod := get[*corev1.Pod](w, "pod/"+g.pod.Name)
+		executes = executes || pod != nil && pod.UID == uid && isOf(pod, vm)
+	}
+	for _, k := range w.keys("pod/") {
+		if pod := get[*corev1.Pod](w, k); executes && pod != nil && isOf(pod, vm) && pod.Status.Phase != corev1.PodRunning && !hasEnded(pod) && objects.MayReport(vm, pod.Name, pod.UID) {
+			w.violated("only the runner with the guest reports", "that of pod %s may, by %v", pod.UID, vm.Status.VirtualMachinePods)
+		}
+	}
+}
+
+// checkMayReport: when all that a plan says is written, the active pod's runner may report.
+// What it reports is what the operator waits for.
+func (w *world) checkMayReport(s *machine.Snapshot, p *reconcile.Plan) {
+	pod, after := s.Pod(), s.VM.DeepCopy()
+	if pod == nil || !isOf(pod, s.VM) || hasEnded(pod) || len(p.Actions) > 0 {
+		return
+	}
+	for _, st := range p.Statuses {
+		if st.Manager == names.OperatorStatusManager {
+			after.Status.VirtualMachinePods = w.statusOf(st.Status).VirtualMachinePods
+		}
+	}
+	if !objects.MayReport(after, pod.Name, pod.UID) {
+		w.violated("the runner of the active pod may report", "that of pod %s %s may not, by %v", pod.Name, pod.UID, after.Status.VirtualMachinePods)
+	}
+}
+
+// isOf reports whether a pod is the machine's.
+func isOf(pod *corev1.Pod, vm *spec.VirtualMachine) bool {
+	return len(pod.OwnerReferences) > 0 && pod.OwnerReferences[0].UID == vm.UID
 }
 
 // checkPods: when nothing happens any more, the status has the machine's pods, and the one
@@ -82,6 +133,7 @@ func (w *world) checkPlan(s *machine.Snapshot, p *reconcile.Plan) {
 			w.checkTakeOver(s, c.Object)
 		}
 	}
+	w.checkMayReport(s, p)
 	w.checkClass(s, p)
 	w.checkHot(s, p)
 	w.checkTold(s, p)

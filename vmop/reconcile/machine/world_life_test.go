@@ -41,7 +41,7 @@ func (w *world) step() {
 		},
 	}
 	if w.named {
-		events = append(events, w.makeSecondPod)
+		events = append(events, w.makeSecondPod, w.restorePods)
 	}
 	events[w.choose("event", len(events))]()
 	w.check()
@@ -202,6 +202,10 @@ func (w *world) runnerReports(g *guest) {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	if vm == nil || g.stage == 3 || g.pod.OwnerReferences == nil || g.pod.OwnerReferences[0].UID != vm.UID {
 		return
+	}
+	if !objects.MayReport(vm, g.pod.Name, g.pod.UID) {
+		w.note("the runner of pod %s may not report", g.pod.UID)
+		return // it tries again
 	}
 	g.stage++
 	g.told = false

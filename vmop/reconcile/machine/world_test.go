@@ -705,16 +705,22 @@ func (w *world) deletePod(pod *corev1.Pod, grace int64) {
 	}
 }
 
-// applyStatus is server-side apply of a part of the status.
-func (w *world) applyStatus(vm *spec.VirtualMachine, manager string, part map[string]any) {
+// statusOf reads a part of a status.
+func (w *world) statusOf(part map[string]any) spec.VirtualMachineStatus {
 	data, err := json.Marshal(part)
 	if err != nil {
 		w.violated("a status is JSON", "%v", err)
 	}
-	var next spec.VirtualMachineStatus
-	if err := json.Unmarshal(data, &next); err != nil {
+	var out spec.VirtualMachineStatus
+	if err := json.Unmarshal(data, &out); err != nil {
 		w.violated("a status fits the type", "%v: %s", err, data)
 	}
+	return out
+}
+
+// applyStatus is server-side apply of a part of the status.
+func (w *world) applyStatus(vm *spec.VirtualMachine, manager string, part map[string]any) {
+	next := w.statusOf(part)
 	before := w.owned[manager]
 	now := map[string]bool{}
 	to, from := reflect.ValueOf(&vm.Status).Elem(), reflect.ValueOf(&next).Elem()
