@@ -91,7 +91,7 @@ func TestAStolenRunnerTokenReachesItsOwnReportOnly(t *testing.T) {
 	defer removeMachine(t, "mine")
 	defer removeMachine(t, "victim")
 	as := stolen(t, "mine")
-	awaitPolicies(t, as)
+	awaitPolicies(t, as, "mine")
 	c, err := dynamic.NewForConfig(as)
 	if err != nil {
 		t.Fatal(err)
@@ -219,12 +219,12 @@ func TestAStolenRunnerTokenReachesItsOwnReportOnly(t *testing.T) {
 
 // awaitPolicies waits until the API server knows the policies, which it reads
 // some time after they were made.
-func awaitPolicies(t *testing.T, as *rest.Config) {
+func awaitPolicies(t *testing.T, as *rest.Config, machine string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for {
-		err := patchStatus(t, as, "mine", `{"phase":"Running"}`, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		err := patchStatus(t, as, machine, `{"phase":"Running"}`, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 		if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
 			return
 		}
