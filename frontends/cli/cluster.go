@@ -132,7 +132,7 @@ func (w *operating) follow(ctx context.Context, vm *spec.VirtualMachine, tell *t
 		if !progress.Reached || w.kind != spec.OperationRestart {
 			return progress.Reached, nil
 		}
-		pod, err := w.client.Pod(ctx, vm.Namespace, vm.Name)
+		pod, err := w.client.MachinePod(ctx, vm)
 		if errors.Is(err, cluster.ErrNoPod) {
 			return false, nil
 		}

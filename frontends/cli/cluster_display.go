@@ -37,6 +37,7 @@ type clusterDisplay struct {
 	client          *cluster.Client
 	namespace, name string
 	vm              *spec.VirtualMachine
+	pod             string
 	options         displayOptions
 	place           console.Place
 	// forwarding is set where place is the near end of a tunnel.
@@ -91,11 +92,12 @@ func (d *clusterDisplay) find(ctx context.Context, protocol console.Protocol) er
 	if d.vm, err = d.client.Machine(ctx, d.namespace, d.name); err != nil {
 		return err
 	}
-	pod, err := d.client.Pod(ctx, d.namespace, d.name)
+	pod, err := d.client.MachinePod(ctx, d.vm)
 	if err != nil {
 		return err
 	}
 	config := d.client.Console(ctx, d.namespace)
+	d.pod = pod.Name
 	d.options = displayOptions{validity: config.PasswordValidity, keepFile: config.KeepFile, family: config.PreferredFamily}
 	if d.c.IsSet("validity") {
 		d.options.validity = d.c.Duration("validity")
@@ -111,7 +113,7 @@ func (d *clusterDisplay) tunnels() bool {
 
 // tunnel leads a port of this host to the display.
 func (d *clusterDisplay) tunnel(ctx context.Context) (err error) {
-	d.forwarding, err = d.client.Forward(ctx, d.namespace, d.name, d.c.Int("port"), d.place.PodPort, d.stderr)
+	d.forwarding, err = d.client.Forward(ctx, d.namespace, d.pod, d.c.Int("port"), d.place.PodPort, d.stderr)
 	if err != nil {
 		return err
 	}

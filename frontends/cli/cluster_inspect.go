@@ -39,7 +39,7 @@ type podReport struct {
 
 func (p *program) clusterInspect(c *cli.Context, format string) error {
 	return p.withMachine(c, func(ctx context.Context, client *cluster.Client, vm *spec.VirtualMachine) error {
-		pod, err := client.Pod(ctx, vm.Namespace, vm.Name)
+		pod, err := client.MachinePod(ctx, vm)
 		if err != nil && !errors.Is(err, cluster.ErrNoPod) {
 			return err
 		}

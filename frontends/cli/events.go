@@ -48,7 +48,7 @@ func (p *program) events(c *cli.Context) error {
 				claims = append(claims, d.Claim)
 			}
 		}
-		found, err := client.Happenings(ctx, vm.Namespace, vm.Name, claims)
+		found, err := client.Happenings(ctx, vm, claims)
 		if err != nil {
 			return err
 		}

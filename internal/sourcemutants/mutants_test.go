@@ -27,8 +27,9 @@ type mutant struct {
 }
 
 const (
-	machines = "vmop/reconcile/machine"
-	operator = "frontends/operator/controller"
+	machines   = "vmop/reconcile/machine"
+	reconciled = "vmop/reconcile/objects"
+	operator   = "frontends/operator/controller"
 )
 
 var mutants = []mutant{
@@ -36,6 +37,41 @@ var mutants = []mutant{
 		fault: "nobody looks whether another pod uses the disks",
 		file:  machines + "/decide_pod.go", old: "case d.disksInUse(), d.delayed(), d.unreported(), d.exporting():", new: "case d.delayed(), d.unreported(), d.exporting():",
 		pkg: machines, run: "^TestPromises$", says: "a disk has one machine",
+	},
+	{
+		fault: "who may report is told with what else changes",
+		file:  machines + "/decide_status.go", old: "	if !d.mayReport() {\n		return false\n	}\n", new: "",
+		pkg: machines, run: "^TestPromisesOfNames$", says: "the runner of the active pod may report",
+	},
+	{
+		fault: "a start that is under way does not tell who may report",
+		file:  machines + "/decide_status.go", old: "d.underWay() && d.mayReport()", new: "d.underWay()",
+		pkg: machines, run: "^TestPromisesOfNames$", says: "the runner of the active pod may report",
+	},
+	{
+		fault: "the active pod is left out where there are many",
+		file:  machines + "/decide_status.go", old: "out[last] = out[i]", new: "_ = out[i]",
+		pkg: machines, run: "^TestTheActivePodIsInTheStatus$", says: "the active pod is in no status",
+	},
+	{
+		fault: "pods that there are not stay in the status",
+		file:  machines + "/decide_status.go", old: "overwritingAll(d.shown.VirtualMachinePods, next.VirtualMachinePods)", new: "next.VirtualMachinePods",
+		pkg: machines, run: "^TestPromisesOfNames$", says: "the world comes to rest",
+	},
+	{
+		fault: "the runner of a pod that is not active reports",
+		file:  reconciled + "/podroles.go", old: "return p.Active\n", new: "return true\n",
+		pkg: reconciled, run: "^TestOneRunnerMayReport$", says: "is in the status, and may report: true",
+	},
+	{
+		fault: "the runner of the machine's name reports beside the active one",
+		file:  reconciled + "/podroles.go", old: "return pod == vm.Name && !other", new: "return pod == vm.Name",
+		pkg: reconciled, run: "^TestOneRunnerMayReport$", says: "may report",
+	},
+	{
+		fault: "a disk is taken from the guest of a pod that is not the active one",
+		file:  machines + "/pods.go", old: "uid != \"\" && pod.UID == uid && !finished(pod)", new: "false",
+		pkg: machines, run: "^TestThePodSomethingWasBegunWith$", says: "it goes on beside the active one",
 	},
 	{
 		fault: "a failed machine is started again at once",

@@ -35,7 +35,7 @@ func (f *Forwarding) Wait() error { return <-f.done }
 // written to problems. Whoever forwards waits for the end.
 func (c *Client) Forward(ctx context.Context, namespace, name string, local, port int, problems io.Writer) (*Forwarding, error) {
 	wrap := func(err error) error {
-		return fmt.Errorf("forward port %d of the pod of %s/%s: %w", port, namespace, name, err)
+		return fmt.Errorf("forward port %d of pod %s/%s: %w", port, namespace, name, err)
 	}
 	at := c.rest.Post().Namespace(namespace).Resource("pods").Name(name).SubResource("portforward").URL()
 	transport, upgrader, err := spdy.RoundTripperFor(c.config)

@@ -102,7 +102,7 @@ func TestForwardIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f, err := c.Forward(t.Context(), "lab", "web", 0, 5901, io.Discard); err == nil || !strings.Contains(err.Error(), "forward port 5901 of the pod of lab/web: ") {
+	if f, err := c.Forward(t.Context(), "lab", "web", 0, 5901, io.Discard); err == nil || !strings.Contains(err.Error(), "forward port 5901 of pod lab/web: ") {
 		t.Errorf("%v, %v", f, err)
 	}
 }

@@ -23,7 +23,26 @@ import (
 // ErrNoPod says that a machine has no pod now.
 var ErrNoPod = errors.New("it has no pod now")
 
-// Pod is the pod in which a machine runs.
+// MachinePod is the pod in which a machine runs, or will.
+func (c *Client) MachinePod(ctx context.Context, vm *spec.VirtualMachine) (*corev1.Pod, error) {
+	pod, err := c.Pod(ctx, vm.Namespace, objects.PodOf(vm))
+	if errors.Is(err, ErrNoPod) {
+		return nil, fmt.Errorf("%s/%s: %w", vm.Namespace, vm.Name, ErrNoPod)
+	}
+	return pod, err
+}
+
+// podOf is the name of the pod in which a machine runs, or will. Who may not read the
+// machine, or whose machine is gone, is led to the pod that it has unless it has moved.
+func (c *Client) podOf(ctx context.Context, namespace, name string) string {
+	vm, err := c.Machine(ctx, namespace, name)
+	if err != nil {
+		return objects.PodName(name)
+	}
+	return objects.PodOf(vm)
+}
+
+// Pod is a pod by its name; that of a machine is [Client.MachinePod].
 func (c *Client) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 	o, err := c.dynamic.Resource(pods).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -53,13 +72,17 @@ type LogOptions struct {
 // that says what it waits for: the API server has an empty log of one that no node
 // has taken, and those of nodes tell less.
 func (c *Client) Log(ctx context.Context, namespace, name string, o LogOptions, w io.Writer) error {
-	n, err := c.copyLog(ctx, namespace, name, o, w)
+	of := c.podOf(ctx, namespace, name)
+	n, err := c.copyLog(ctx, namespace, of, o, w)
 	if n > 0 || ctx.Err() != nil {
 		return err
 	}
 	// That something is not found need not be the pod: it may be its node.
-	pod, perr := c.Pod(ctx, namespace, name)
-	if errors.Is(perr, ErrNoPod) || err == nil && perr != nil {
+	pod, perr := c.Pod(ctx, namespace, of)
+	switch {
+	case errors.Is(perr, ErrNoPod):
+		return fmt.Errorf("%s/%s: %w", namespace, name, ErrNoPod)
+	case err == nil && perr != nil:
 		return perr
 	}
 	if perr != nil {
@@ -71,8 +94,8 @@ func (c *Client) Log(ctx context.Context, namespace, name string, o LogOptions, 
 	return err
 }
 
-func (c *Client) copyLog(ctx context.Context, namespace, name string, o LogOptions, w io.Writer) (int64, error) {
-	r := c.rest.Get().Namespace(namespace).Resource("pods").Name(name).SubResource("log").
+func (c *Client) copyLog(ctx context.Context, namespace, pod string, o LogOptions, w io.Writer) (int64, error) {
+	r := c.rest.Get().Namespace(namespace).Resource("pods").Name(pod).SubResource("log").
 		Param("follow", strconv.FormatBool(o.Follow))
 	if o.Tail >= 0 {
 		r = r.Param("tailLines", strconv.Itoa(o.Tail))
@@ -82,12 +105,12 @@ func (c *Client) copyLog(ctx context.Context, namespace, name string, o LogOptio
 	}
 	stream, err := r.Stream(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("read the log of %s/%s: %w", namespace, name, err)
+		return 0, fmt.Errorf("read the log of %s/%s: %w", namespace, pod, err)
 	}
 	defer stream.Close()
 	n, err := io.Copy(w, stream)
 	if err != nil {
-		return n, fmt.Errorf("read the log of %s/%s: %w", namespace, name, err)
+		return n, fmt.Errorf("read the log of %s/%s: %w", namespace, pod, err)
 	}
 	return n, nil
 }
@@ -108,14 +131,17 @@ type Happening struct {
 	Message string
 }
 
-// Happenings lists the events about a machine, its pod and the named claims, the
+// Happenings lists the events about a machine, its pods and the named claims, the
 // oldest first.
-func (c *Client) Happenings(ctx context.Context, namespace, name string, claims []string) ([]Happening, error) {
-	about := [][2]string{{spec.KindVirtualMachine, name}, {"Pod", name}}
+func (c *Client) Happenings(ctx context.Context, vm *spec.VirtualMachine, claims []string) ([]Happening, error) {
+	about := [][2]string{{spec.KindVirtualMachine, vm.Name}}
+	for _, pod := range objects.PodsOf(vm) {
+		about = append(about, [2]string{"Pod", pod})
+	}
 	for _, claim := range claims {
 		about = append(about, [2]string{"PersistentVolumeClaim", claim})
 	}
-	return c.happenings(ctx, namespace, name, about)
+	return c.happenings(ctx, vm.Namespace, vm.Name, about)
 }
 
 // DiskHappenings lists the events about a disk, its claim and the pod that fills it, the

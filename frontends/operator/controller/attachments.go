@@ -95,18 +95,18 @@ func addAttachments(s *setup) error {
 		}
 		return nil
 	})
-	itself := func(o client.Object) []string { return []string{o.GetName()} }
+	named := func(o client.Object) []string { return []string{o.GetName()} }
 	return addKind(s, "attachments", k.kind(), controller.Options{MaxConcurrentReconciles: 2}, func(b *builder.Builder) *builder.Builder {
 		return b.For(&storedAttachment{}).
 			// Those of the same disk, and of the same machine, wait for one another.
 			Watches(&storedAttachment{}, of(byClaim, attachedClaim)).
 			Watches(&storedAttachment{}, of(byMachine, attachedTo)).
-			Watches(&machine{}, of(byMachine, itself)).
+			Watches(&machine{}, of(byMachine, named)).
 			Watches(&storedDisk{}, of(byClaim, func(o client.Object) []string { return []string{objects.ClaimOfDisk(o.GetName())} })).
-			Watches(&corev1.PersistentVolumeClaim{}, of(byClaim, itself)).
+			Watches(&corev1.PersistentVolumeClaim{}, of(byClaim, named)).
 			Watches(&corev1.Secret{}, own).
 			Watches(&corev1.Pod{}, own).
-			Watches(&corev1.Pod{}, of(byMachine, itself)).
+			Watches(&corev1.Pod{}, of(byMachine, podMachines)).
 			Watches(&corev1.Pod{}, of(byClaim, func(o client.Object) []string {
 				if pod, is := o.(*corev1.Pod); is {
 					return objects.PodClaims(pod)
@@ -127,6 +127,14 @@ func (k *attachments) kind() kind[attachmentkind.Snapshot] {
 	return kind[attachmentkind.Snapshot]{observe: k.observe, decide: attachmentkind.Decide, prepare: k.prepare}
 }
 
+// connectedTo is the UID of the pod that an attachment has a connection with, if any.
+func connectedTo(a *spec.VirtualMachineBlockDeviceAttachment) types.UID {
+	if c := a.Status.Connection; c != nil {
+		return c.PodUID
+	}
+	return ""
+}
+
 // observe looks at an attachment and all that it depends on.
 func (k *attachments) observe(w *look) *sight[attachmentkind.Snapshot] {
 	stored, a, unreadable := keptSubject[spec.VirtualMachineBlockDeviceAttachment](w, spec.KindAttachment)
@@ -141,7 +149,7 @@ func (k *attachments) observe(w *look) *sight[attachmentkind.Snapshot] {
 		if m := one(w, spec.KindVirtualMachine, vm, &machine{}); m != nil {
 			s.Machine, s.MachineUnreadable = operated(m)
 		}
-		s.Pod = one(w, kindPod, vm, &corev1.Pod{})
+		s.Pod = machinekind.PodWith(connectedTo(a), vm, s.Machine, machineLook{w}.ownPods(vm))
 		s.Others = attachmentsBy(w, byMachine, vm)
 	}
 	if claim := a.Spec.BlockDeviceRef.ClaimName(); claim != "" {
@@ -169,18 +177,21 @@ func (k *attachments) observe(w *look) *sight[attachmentkind.Snapshot] {
 }
 
 // prepare sees to it that no other pod has the claim when one is made that exports it, as
-// it is for machines; and that no exporter is taken from a machine whose pod no cache
-// shows.
+// it is for machines; and that no exporter is taken from a machine whose pod, the
+// one that the connection is with, no cache shows.
 func (k *attachments) prepare(ctx context.Context, o *sight[attachmentkind.Snapshot], plan reconcile.Plan, memory *subjectMemory) (p *prepared, err error) {
 	s := &o.snapshot
 	p = &prepared{plan: plan}
-	if s.Pod == nil && s.Attachment.Status.Connection != nil && s.Attachment.Spec.VirtualMachineName != "" {
-		pod := &corev1.Pod{}
-		found, err := get(ctx, k.live, types.NamespacedName{Namespace: s.Attachment.Namespace, Name: s.Attachment.Spec.VirtualMachineName}, pod)
+	if uid, vm := connectedTo(s.Attachment), s.Attachment.Spec.VirtualMachineName; uid != "" && vm != "" && (s.Pod == nil || s.Pod.UID != uid) {
+		name, pod := objects.PodName(vm), &corev1.Pod{}
+		if s.Machine != nil {
+			name = objects.PodWithUID(s.Machine, uid)
+		}
+		found, err := get(ctx, k.live, types.NamespacedName{Namespace: s.Attachment.Namespace, Name: name}, pod)
 		if err != nil {
 			return p, err
 		}
-		if found {
+		if found && (s.Pod == nil || pod.UID == uid) {
 			s.Pod = machinekind.CondensePod(pod)
 			p.plan = attachmentkind.Decide(*s)
 		}

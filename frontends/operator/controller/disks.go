@@ -302,7 +302,7 @@ func (w machineLook) podsWith(claim, but string) []corev1.Pod {
 		}
 	}
 	for _, name := range objects.ClaimMachines(claim) {
-		if p := w.pod(name); p != nil && slices.Contains(objects.PodClaims(p), claim) && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+		if p := w.pod(objects.PodName(name)); p != nil && slices.Contains(objects.PodClaims(p), claim) && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
 			out = append(out, *p)
 		}
 	}

@@ -47,9 +47,9 @@ func addIndexes(ctx context.Context, to client.FieldIndexer) error {
 		name   string
 		values client.IndexerFunc
 	}{
-		{&corev1.Pod{}, byInstance, otherThan(func(instance string) string { return instance })},
+		{&corev1.Pod{}, byInstance, otherThan(objects.PodName)},
 		{&corev1.Secret{}, byInstance, otherThan(objects.DisplaySecretName)},
-		{&corev1.ConfigMap{}, byInstance, otherThan(func(instance string) string { return instance })},
+		{&corev1.ConfigMap{}, byInstance, otherThan(itself)},
 		{&corev1.Pod{}, byClaim, foreignOf},
 		{&corev1.Pod{}, byHostPort, hostPortsOf},
 		{&machine{}, byClaim, foreignOf},
@@ -77,6 +77,11 @@ func otherThan(name func(instance string) string) client.IndexerFunc {
 	}
 }
 
+// podMachines are the machines that a pod may be of: by its label, and by its name.
+func podMachines(o client.Object) []string {
+	return slices.Compact(append(instanceOf(o), o.GetName()))
+}
+
 func instanceOf(o client.Object) []string {
 	if name := o.GetLabels()[names.LabelInstance]; name != "" {
 		return []string{name}
@@ -87,20 +92,24 @@ func instanceOf(o client.Object) []string {
 // foreignOf are those of an object's claims that its name does not lead to.
 func foreignOf(o client.Object) []string {
 	switch o := o.(type) {
-	case *corev1.Pod: // a machine's pod has its name
-		return foreignClaims(o.Name, objects.PodClaims(o))
+	case *corev1.Pod:
+		return foreignClaims(o.Name, objects.PodName, objects.PodClaims(o))
 	case *machine:
 		return o.foreign
 	}
 	return nil
 }
 
-// foreignClaims are those of the claims whose names do not lead to a machine's.
-func foreignClaims(name string, claims []string) []string {
+// foreignClaims are those of the claims whose names do not lead to an object's, by the name
+// that the object of a machine has.
+func foreignClaims(name string, of func(machine string) string, claims []string) []string {
 	return slices.DeleteFunc(claims, func(claim string) bool {
-		return slices.Contains(objects.ClaimMachines(claim), name)
+		return slices.ContainsFunc(objects.ClaimMachines(claim), func(machine string) bool { return of(machine) == name })
 	})
 }
+
+// itself is the name of what has that of its machine.
+func itself(machine string) string { return machine }
 
 func sharedBy(o client.Object) []string {
 	if m, ok := o.(*machine); ok {

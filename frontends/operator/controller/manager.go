@@ -142,7 +142,7 @@ func (f finder) machine(_ context.Context, o client.Object) []ctrl.Request {
 }
 
 func (f finder) machinesOfPod(ctx context.Context, o client.Object) []ctrl.Request {
-	names := append(instanceOf(o), o.GetName())
+	names := podMachines(o)
 	pod, is := o.(*corev1.Pod)
 	if !is {
 		return nil

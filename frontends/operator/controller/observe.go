@@ -176,13 +176,18 @@ func (w machineLook) ownPod(vm *spec.VirtualMachine) *corev1.Pod {
 	if vm == nil {
 		return nil
 	}
+	s := machinekind.Snapshot{VM: vm, Pods: w.ownPods(vm.Name)}
+	return s.Pod()
+}
+
+// ownPods are the pods with the name of a machine's next one or its labels.
+func (w machineLook) ownPods(name string) []corev1.Pod {
 	var l corev1.PodList
-	w.list(&l, byInstance, vm.Name)
-	if pod := one(w.look, kindPod, objects.PodName(vm.Name), &corev1.Pod{}); pod != nil {
+	w.list(&l, byInstance, name)
+	if pod := one(w.look, kindPod, objects.PodName(name), &corev1.Pod{}); pod != nil {
 		l.Items = append(l.Items, *pod)
 	}
-	s := machinekind.Snapshot{VM: vm, Pods: l.Items}
-	return s.Pod()
+	return l.Items
 }
 
 // podsBeside are those but for the one with a name.

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/vmop/sdk/vmop/reconcile"
@@ -41,11 +42,14 @@ func addOperations(s *setup) error {
 	})
 	// Most machines have no operation, and most looks at one are about something else.
 	ofMachine := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []ctrl.Request {
-		var l storedOperationList
-		if s.reader.cache.List(ctx, &l, client.InNamespace(o.GetNamespace()), client.MatchingFields{byMachine: o.GetName()}) != nil || len(l.Items) == 0 {
-			return nil
+		of := []string{o.GetName()}
+		if _, is := o.(*corev1.Pod); is {
+			of = podMachines(o)
 		}
-		return requests(o.GetNamespace(), []string{o.GetName()})
+		return requests(o.GetNamespace(), slices.DeleteFunc(of, func(machine string) bool {
+			var l storedOperationList
+			return s.reader.cache.List(ctx, &l, client.InNamespace(o.GetNamespace()), client.MatchingFields{byMachine: machine}) != nil || len(l.Items) == 0
+		}))
 	})
 	return addKind(s, "operations", k.kind(), controller.Options{MaxConcurrentReconciles: 2}, func(b *builder.Builder) *builder.Builder {
 		return b.Watches(&storedOperation{}, machineOf).Watches(&machine{}, ofMachine).Watches(&corev1.Pod{}, ofMachine)

@@ -181,7 +181,7 @@ func (m *machine) UnmarshalJSON(data []byte) error {
 			m.disks = append(m.disks, c)
 		}
 	}
-	m.foreign = foreignClaims(m.Name, claims)
+	m.foreign = foreignClaims(m.Name, itself, claims)
 	m.shared = objects.SharedClaims(vm)
 	for _, c := range m.shared {
 		if spec.ImageOfClaim(c) != "" {

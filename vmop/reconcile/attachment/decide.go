@@ -30,8 +30,9 @@ type Snapshot struct {
 	// Settings are the operator's.
 	Settings objects.Settings
 	// Machine is the machine that it names, with a status that is to be believed, and
-	// MachineUnreadable why there is none although one is stored. Pod is the pod that has
-	// the machine's name, whoever made it.
+	// MachineUnreadable why there is none although one is stored. Pod is the machine's pod:
+	// while there is a connection with one that has not ended that one, whichever is the
+	// active one by now (package machine has PodWith).
 	Machine           *spec.VirtualMachine
 	MachineUnreadable string
 	Pod               *corev1.Pod

@@ -46,7 +46,8 @@ type Place struct {
 // empty, else the first. These are VM-Operator's rules, whose pods are all in the network of their
 // nodes.
 func Locate(vm *spec.VirtualMachine, pod *corev1.Pod, protocol Protocol, prefer Family) (Place, error) {
-	vm = manifest.Defaulted(vm)
+	stored := vm
+	vm = manifest.Defaulted(vm) // without a status
 	name, server := names.SPICEPortName, ""
 	p := Place{Protocol: protocol}
 	display := vm.Spec.VM.Display
@@ -54,7 +55,7 @@ func Locate(vm *spec.VirtualMachine, pod *corev1.Pod, protocol Protocol, prefer 
 	case protocol == SPICE && display.Spice != nil:
 		server, p.Proxy, p.PodPort = display.Spice.Server, display.Spice.ProxyURL, int(*display.Spice.Port)
 	case protocol == VNC && display.VNC != nil && display.VNC.UnixSocket:
-		return Place{}, fmt.Errorf("machine %s/%s: %w: its VNC server is on a UNIX socket, to which kubectl exec -i -n %[1]s %[2]s -- vmop-runner -vnc leads", vm.Namespace, vm.Name, ErrNoDisplay)
+		return Place{}, fmt.Errorf("machine %s/%s: %w: its VNC server is on a UNIX socket, to which kubectl exec -i -n %[1]s %[4]s -- vmop-runner -vnc leads", vm.Namespace, vm.Name, ErrNoDisplay, objects.PodOf(stored))
 	case protocol == VNC && display.VNC != nil:
 		name, p.PodPort = names.VNCPortName, int(*display.VNC.Port)
 	default:

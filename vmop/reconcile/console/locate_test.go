@@ -79,14 +79,19 @@ func TestLocate(t *testing.T) {
 			t.Errorf("%s: %+v, %v\nwant %+v", c.name, got, err, c.want)
 		}
 	}
+	moved := func(vm *spec.VirtualMachine) *spec.VirtualMachine {
+		vm.Status.VirtualMachinePods = []spec.VirtualMachinePod{{Name: "desk", UID: "1"}, {Name: "desk-7", UID: "2", Active: true}}
+		return vm
+	}
 	for want, c := range map[string]struct {
 		vm       *spec.VirtualMachine
 		pod      *corev1.Pod
 		protocol console.Protocol
 	}{
-		"its manifest has no spec.vm.display.vnc":               {display(func(d *spec.Display) { d.VNC = nil }), pod(nil), console.VNC},
-		"kubectl exec -i -n lab desk -- vmop-runner -vnc leads": {display(func(d *spec.Display) { d.VNC.UnixSocket = true }), pod(nil), console.VNC},
-		"its pod has no address yet":                            {display(nil), pod(func(p *corev1.Pod) { p.Status = corev1.PodStatus{} }), console.SPICE},
+		"its manifest has no spec.vm.display.vnc":                 {display(func(d *spec.Display) { d.VNC = nil }), pod(nil), console.VNC},
+		"kubectl exec -i -n lab desk -- vmop-runner -vnc leads":   {display(func(d *spec.Display) { d.VNC.UnixSocket = true }), pod(nil), console.VNC},
+		"kubectl exec -i -n lab desk-7 -- vmop-runner -vnc leads": {moved(display(func(d *spec.Display) { d.VNC.UnixSocket = true })), pod(nil), console.VNC},
+		"its pod has no address yet":                              {display(nil), pod(func(p *corev1.Pod) { p.Status = corev1.PodStatus{} }), console.SPICE},
 	} {
 		if _, err := console.Locate(c.vm, c.pod, c.protocol, ""); err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, console.ErrNoDisplay) == strings.Contains(want, "address") {
 			t.Errorf("%s: %v", want, err)

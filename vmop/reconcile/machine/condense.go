@@ -62,7 +62,7 @@ func CondensePod(pod *corev1.Pod) *corev1.Pod {
 	if p := hinderingInit(pod); p != nil {
 		c.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: p.Name, State: p.State}}
 	}
-	if p := runnerContainer(pod, machineOf(pod)); p != nil && !finished(pod) {
+	if p := runnerContainer(pod, objects.MachineOf(pod)); p != nil && !finished(pod) {
 		// Most machines have the same image.
 		c.Spec.Containers = []corev1.Container{{Name: known(p.Name), Image: unique.Make(p.Image).Value(), Resources: computed(p.Resources)}}
 	}

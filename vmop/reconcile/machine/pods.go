@@ -8,6 +8,7 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // The pods of a machine are a set. What each of them is to the machine, its role, is said
@@ -108,6 +109,28 @@ func (s *Snapshot) roleOfOther(pod *corev1.Pod) podRole {
 func (s *Snapshot) Pod() *corev1.Pod {
 	pod, _ := s.foremost()
 	return pod
+}
+
+// PodWith is the pod of a machine that somebody has begun something with, known by its
+// UID, as long as that pod has not ended; and else what [Snapshot.Pod] says of the pods, or
+// the one with the name of the machine's next pod if the machine itself is not there. So
+// nothing is taken from a guest because another pod has become the active one.
+func PodWith(uid types.UID, name string, vm *spec.VirtualMachine, pods []corev1.Pod) *corev1.Pod {
+	for i := range pods {
+		if pod := &pods[i]; uid != "" && pod.UID == uid && !finished(pod) {
+			return pod
+		}
+	}
+	if vm != nil {
+		s := Snapshot{VM: vm, Pods: pods}
+		return s.Pod()
+	}
+	for i := range pods {
+		if pod := &pods[i]; pod.Name == objects.PodName(name) {
+			return pod
+		}
+	}
+	return nil
 }
 
 // foremost is [Snapshot.Pod] with its role.

@@ -138,3 +138,41 @@ func TestTheActivePodIsInTheStatus(t *testing.T) {
 	}
 	t.Error("the active pod is in no status")
 }
+
+// What was begun with a pod stays with it until it has ended, whichever pod is the active
+// one and whatever has the machine's name.
+func TestThePodSomethingWasBegunWith(t *testing.T) {
+	vm := &spec.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "u"}}
+	pod := func(name string, owner types.UID, phase corev1.PodPhase) corev1.Pod {
+		return corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid of " + name), OwnerReferences: []metav1.OwnerReference{{Kind: spec.KindVirtualMachine, Name: "web", UID: owner}}},
+			Status:     corev1.PodStatus{Phase: phase},
+		}
+	}
+	for name, test := range map[string]struct {
+		uid  types.UID
+		vm   *spec.VirtualMachine
+		pods []corev1.Pod
+		want string
+	}{
+		"nothing was begun":                  {"", vm, []corev1.Pod{pod("web-7", "u", corev1.PodRunning)}, "web-7"},
+		"it goes on in a pod of any name":    {"uid of web-7", vm, []corev1.Pod{pod("web", "x", corev1.PodRunning), pod("web-7", "u", corev1.PodRunning)}, "web-7"},
+		"it goes on beside the active one":   {"uid of web-7", vm, []corev1.Pod{pod("web", "u", corev1.PodRunning), pod("web-7", "u", corev1.PodRunning)}, "web-7"},
+		"its pod has ended, there is one":    {"uid of web-7", vm, []corev1.Pod{pod("web", "u", corev1.PodRunning), pod("web-7", "u", corev1.PodFailed)}, "web"},
+		"its pod has ended":                  {"uid of web", vm, []corev1.Pod{pod("web", "u", corev1.PodFailed)}, "web"},
+		"its pod is gone":                    {"uid of web-7", vm, []corev1.Pod{pod("web", "u", corev1.PodRunning)}, "web"},
+		"it goes on after the machine":       {"uid of web-7", nil, []corev1.Pod{pod("web-7", "u", corev1.PodRunning)}, "web-7"},
+		"the machine's name, without it":     {"uid of web-7", nil, []corev1.Pod{pod("web", "x", corev1.PodRunning)}, "web"},
+		"neither":                            {"uid of web-7", nil, []corev1.Pod{pod("db", "x", corev1.PodRunning)}, ""},
+		"somebody else's of another name":    {"", vm, []corev1.Pod{pod("web-7", "x", corev1.PodRunning)}, ""},
+		"somebody else's of the name itself": {"", vm, []corev1.Pod{pod("web", "x", corev1.PodRunning)}, "web"},
+	} {
+		got := ""
+		if p := PodWith(test.uid, "web", test.vm, test.pods); p != nil {
+			got = p.Name
+		}
+		if got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}

@@ -1,12 +1,12 @@
 package machine
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
@@ -88,9 +88,6 @@ func runnerContainer(pod *corev1.Pod, name string) *corev1.Container {
 	return found
 }
 
-// machineOf is the name of the machine that a pod is of.
-func machineOf(pod *corev1.Pod) string { return cmp.Or(pod.Labels[names.LabelInstance], pod.Name) }
-
 // hinderingInit is what a pod says of a container before the runner that has not
 // ended well, because of which the runner has not started; nil if there is none.
 func hinderingInit(pod *corev1.Pod) *corev1.ContainerStatus {
@@ -105,7 +102,7 @@ func hinderingInit(pod *corev1.Pod) *corev1.ContainerStatus {
 // WaitsFor is why nothing of a machine's pod has run yet; empty if something has,
 // or if it never will.
 func WaitsFor(pod *corev1.Pod) string {
-	v := podView{pod: pod, container: runnerOf(pod, machineOf(pod))}
+	v := podView{pod: pod, container: runnerOf(pod, objects.MachineOf(pod))}
 	if finished(pod) || v.hasStarted() {
 		return ""
 	}
@@ -237,7 +234,7 @@ func (v *podView) hindrance(others []corev1.Pod) (f finding) {
 		switch w.Reason {
 		case "", "ContainerCreating", "PodInitializing":
 		case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable", "ImageInspectError":
-			image := runnerContainer(pod, machineOf(pod)).Image
+			image := runnerContainer(pod, objects.MachineOf(pod)).Image
 			f.problem(w.Reason, "image "+image, "image %s of the runner cannot be pulled: %s; correct spec.image, or make the image available to node %s",
 				image, w.Message, pod.Spec.NodeName)
 			return f

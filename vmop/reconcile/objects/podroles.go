@@ -34,6 +34,17 @@ func PodsOf(vm *spec.VirtualMachine) []string {
 	return out
 }
 
+// PodWithUID is the name of the pod that has a UID by a machine's status, else what [PodOf]
+// says: it is where to look for that pod.
+func PodWithUID(vm *spec.VirtualMachine, uid types.UID) string {
+	for i := range vm.Status.VirtualMachinePods {
+		if p := &vm.Status.VirtualMachinePods[i]; p.UID == uid {
+			return p.Name
+		}
+	}
+	return PodOf(vm)
+}
+
 // MachineOf is the name of the machine that a pod says it is of: by its label, and without
 // one by its own name. Whether it really is one of that machine its owner says.
 func MachineOf(pod *corev1.Pod) string { return cmp.Or(pod.Labels[names.LabelInstance], pod.Name) }

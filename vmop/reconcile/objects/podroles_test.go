@@ -59,7 +59,13 @@ func TestOneRunnerMayReport(t *testing.T) {
 		if of[0] != PodOf(vm) || len(slices.Compact(slices.Sorted(slices.Values(of)))) != len(of) {
 			t.Errorf("pods %v, of which the first is to be %s", of, PodOf(vm))
 		}
+		if got := PodWithUID(vm, "of none"); got != PodOf(vm) {
+			t.Errorf("a pod that is in no status is looked for as %s", got)
+		}
 		for _, p := range listed {
+			if got := PodWithUID(vm, p.uid); got != p.name {
+				t.Errorf("the pod with UID %s is looked for as %s", p.uid, got)
+			}
 			if !slices.Contains(of, p.name) {
 				t.Errorf("%v lack %s", of, p.name)
 			}
