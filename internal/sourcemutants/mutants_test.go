@@ -65,7 +65,7 @@ var mutants = []mutant{
 	},
 	{
 		fault: "the runner of the machine's name reports beside the active one",
-		file:  reconciled + "/podroles.go", old: "return pod == vm.Name && !other", new: "return pod == vm.Name",
+		file:  reconciled + "/podroles.go", old: "case p.Active && p.Name != pod:", new: "case false:",
 		pkg: reconciled, run: "^TestOneRunnerMayReport$", says: "may report",
 	},
 	{

@@ -321,8 +321,7 @@ func (d *decision) ownPods() []spec.VirtualMachinePod {
 // is stored. What it says is what the operator waits for, who must not leave it to a
 // later write then who the active one is.
 func (d *decision) mayReport() bool {
-	pod, role := d.s.foremost()
-	return role != roleActive || finished(pod) || objects.MayReport(d.s.VM, pod.Name, pod.UID)
+	return !d.pod.exists() || finished(d.pod.pod) || objects.MayReport(d.s.VM, d.pod.pod.Name, d.pod.pod.UID)
 }
 
 // underWay reports whether the machine is about to be in another phase, with which its

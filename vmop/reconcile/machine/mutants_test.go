@@ -137,7 +137,7 @@ func machineMutants() []mutant {
 			},
 		},
 		{
-			fault: "the pod has a name of its own each time", promise: "at most one guest of a machine executes", or: "what is wanted is reached; what was refused is not repeated at once",
+			fault: "the pod has a name of its own each time", promise: "at most one guest of a machine executes", or: "what is wanted is reached; what was refused is not repeated at once; the runner of the active pod may report",
 			before: func(s *machine.Snapshot) {
 				if s.Pod() != nil && s.Pod().DeletionTimestamp != nil {
 					setPod(s, nil)
