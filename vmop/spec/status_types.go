@@ -78,8 +78,9 @@ type VirtualMachineStatus struct {
 	// +optional
 	BlockDeviceRefs []BlockDeviceStatus `json:"blockDeviceRefs,omitempty"`
 	// virtualMachinePods are the pods of the machine, whatever they are called: the one
-	// in which its guest executes, or will, is active. They are written together with
-	// what else changes. (Added by vmop.)
+	// in which its guest executes, or will, is active, and its runner reports. They are
+	// written together with what else changes, or when it could not report without.
+	// (Added by vmop.)
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
