@@ -1,6 +1,8 @@
 package spec
 
 import (
+	"slices"
+
 	"github.com/vmop/sdk/vmop/conditions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -29,23 +31,34 @@ func ConditionIsTrue(conditions []Condition, conditionType string) bool {
 // list already has, the result is the list itself. The argument is not changed. A
 // message that is too long for the definition is cut.
 func WithCondition(conditions []Condition, c Condition) []Condition {
-	c.Message = BoundedMessage(c.Message)
-	for i := range conditions {
-		old := &conditions[i]
-		if old.Type != c.Type {
-			continue
+	return WithConditions(conditions, c)
+}
+
+// WithConditions is [WithCondition] for one after the other, and copies the list once.
+func WithConditions(conditions []Condition, all ...Condition) []Condition {
+	out, copied := conditions, false
+	for _, c := range all {
+		c.Message = BoundedMessage(c.Message)
+		i := slices.IndexFunc(out, func(old Condition) bool { return old.Type == c.Type })
+		if i >= 0 {
+			old := &out[i]
+			if old.Status == c.Status && old.LastTransitionTime.Unix() > 0 {
+				c.LastTransitionTime = old.LastTransitionTime
+			}
+			if *old == c {
+				continue
+			}
 		}
-		if old.Status == c.Status && old.LastTransitionTime.Unix() > 0 {
-			c.LastTransitionTime = old.LastTransitionTime
+		if !copied {
+			out, copied = append(make([]Condition, 0, len(conditions)+len(all)), conditions...), true
 		}
-		if *old == c {
-			return conditions
+		if i >= 0 {
+			out[i] = c
+		} else {
+			out = append(out, c)
 		}
-		out := append([]Condition(nil), conditions...)
-		out[i] = c
-		return out
 	}
-	return append(append([]Condition(nil), conditions...), c)
+	return out
 }
 
 // BoundedMessage is a message that the definition takes; see [conditions.Bounded].

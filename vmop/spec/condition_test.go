@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
 
 	"github.com/vmop/sdk/vmop/spec"
 )
@@ -36,4 +37,31 @@ func TestWithConditionKeepsTheTransitionTimeUntilTheStatusFlips(t *testing.T) {
 	}
 	// The two types are convertible, so that helpers for the other one serve.
 	_ = metav1.Condition(before[0])
+}
+
+func TestSeveralConditionsAreOneAfterTheOther(t *testing.T) {
+	condition := rapid.Custom(func(t *rapid.T) spec.Condition {
+		return spec.Condition{
+			Type: rapid.SampledFrom([]string{"Running", "Booted", "Ready"}).Draw(t, "type"), Status: rapid.SampledFrom([]metav1.ConditionStatus{"True", "False"}).Draw(t, "status"),
+			Reason: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "reason"), LastTransitionTime: metav1.Unix(rapid.Int64Range(0, 2).Draw(t, "time"), 0),
+		}
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		before := rapid.SliceOfNDistinct(condition, 0, 3, func(c spec.Condition) string { return c.Type }).Draw(t, "before")
+		all := rapid.SliceOfN(condition, 0, 5).Draw(t, "all")
+		kept, want := append([]spec.Condition(nil), before...), before
+		for _, c := range all {
+			want = spec.WithCondition(want, c)
+		}
+		got := spec.WithConditions(before, all...)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("(-one after the other +together)\n%s", diff)
+		}
+		if diff := cmp.Diff(kept, append([]spec.Condition(nil), before...)); diff != "" {
+			t.Fatalf("the argument was changed\n%s", diff)
+		}
+		if changed := !cmp.Equal(kept, append([]spec.Condition(nil), got...)); len(got) > 0 && !changed && len(all) < 2 && &got[0] != &before[0] {
+			t.Fatal("what is as it was is not the list itself")
+		}
+	})
 }

@@ -44,7 +44,7 @@ func (d *decision) report() {
 	now := metav1.NewTime(d.s.Now.UTC().Truncate(time.Second))
 	conditions := d.inRunnersPlace(now)
 	d.ready, d.upToDate = d.readiness(), d.runnerImage()
-	for _, c := range []struct {
+	findings := [...]struct {
 		name string
 		*finding
 	}{
@@ -59,18 +59,21 @@ func (d *decision) report() {
 		{spec.ConditionProvisioningReady, &d.provisioning},
 		{spec.ConditionVirtualMachineClassReady, &d.class},
 		{spec.ConditionSizingPolicyMatched, &d.size},
-	} {
+	}
+	found := make([]spec.Condition, 0, len(findings))
+	for _, c := range findings {
 		if c.status == "" {
 			// It has no class.
 			conditions = withoutCondition(conditions, c.name)
 			continue
 		}
 		d.waitFor(c.name, c.finding, now)
-		conditions = spec.WithCondition(conditions, spec.Condition{
+		found = append(found, spec.Condition{
 			Type: c.name, Status: c.status, Reason: camel(c.reason), Message: c.message,
 			ObservedGeneration: d.s.VM.Generation, LastTransitionTime: now,
 		})
 	}
+	conditions = spec.WithConditions(conditions, found...)
 	// The report in the runner's name must be about the version that was
 	// observed, so it comes first.
 	d.reportStopped(now)
