@@ -88,6 +88,14 @@ func (m *subjectMemory) wrote(o object, w written) {
 	m.written[o] = w
 }
 
+// seen notes that a write is not waited for any more. Most machines wait for none, and
+// a map that had something keeps its room.
+func (m *subjectMemory) seen(o object) {
+	if delete(m.written, o); len(m.written) == 0 {
+		m.written = nil
+	}
+}
+
 // doubt asks for a look at the object itself.
 func (m *subjectMemory) doubt(o object) {
 	if m.doubts == nil {

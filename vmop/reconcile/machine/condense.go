@@ -23,6 +23,9 @@ func CondensePod(pod *corev1.Pod) *corev1.Pod {
 	c.Annotations = picked(pod.Annotations, names.AnnotationApplied, names.AnnotationStarted, names.AnnotationConfigVersion, names.AnnotationDisplayVersion, names.AnnotationRequests, names.AnnotationDataOwner, names.AnnotationForceStop, names.AnnotationPowerRequest, names.AnnotationPassedOn, names.AnnotationMadeFor, names.AnnotationOrphaned, names.AnnotationAdopted, names.AnnotationCertificate, names.AnnotationUserData, names.AnnotationExportsTo, names.AnnotationAttached, names.AnnotationServesTo, names.AnnotationUploadRequest, names.AnnotationDownloadRequest)
 	c.DeletionGracePeriodSeconds = pod.DeletionGracePeriodSeconds
 	c.Spec.NodeName = pod.Spec.NodeName
+	if n := len(objects.PodClaims(pod)); n > 0 {
+		c.Spec.Volumes = make([]corev1.Volume, 0, n)
+	}
 	for i := range pod.Spec.Volumes {
 		claim := pod.Spec.Volumes[i].PersistentVolumeClaim
 		if claim == nil {
@@ -237,12 +240,18 @@ func kept(m map[string]string) map[string]string {
 
 // picked are the entries of some keys.
 func picked(m map[string]string, keys ...string) map[string]string {
-	var out map[string]string
+	n := 0
+	for _, k := range keys {
+		if _, ok := m[k]; ok {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	out := make(map[string]string, n) // of the keys most objects have few
 	for _, k := range keys {
 		if v, ok := m[k]; ok {
-			if out == nil {
-				out = make(map[string]string, len(keys))
-			}
 			out[k] = known(v)
 		}
 	}
