@@ -154,6 +154,8 @@ func kindOf(o runtime.Object) string {
 		return kindService
 	case *metav1.PartialObjectMetadataList:
 		return strings.TrimSuffix(o.Kind, "List")
+	case *metav1.PartialObjectMetadata:
+		return o.Kind
 	case *unstructured.Unstructured:
 		return o.GetKind()
 	}
@@ -580,6 +582,9 @@ type modelSubresource struct {
 func (s *modelSubresource) Patch(_ context.Context, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
 	var p client.SubResourcePatchOptions
 	p.ApplyOptions(options)
+	if patch.Type() == types.ApplyYAMLPatchType {
+		return s.apply(o, patch, p.FieldManager)
+	}
 	k := keyOf(o)
 	if old := s.c.api.top(k); old != nil && s.name == "status" {
 		s.c.api.own((&unstructured.Unstructured{Object: old}).GetUID(), p.FieldManager, map[string]bool{"assignment": true})
@@ -594,11 +599,16 @@ func (a *modelAPI) own(uid types.UID, manager string, parts map[string]bool) {
 	a.owners[uid][manager] = parts
 }
 
-// Apply implements [client.SubResourceWriter].
-func (s *modelSubresource) Apply(_ context.Context, what runtime.ApplyConfiguration, options ...client.SubResourceApplyOption) error {
-	var o client.SubResourceApplyOptions
-	o.ApplyOpts(options)
-	u := applyContent(what)
+// apply is a patch that applies a part of a status.
+func (s *modelSubresource) apply(o client.Object, patch client.Patch, manager string) error {
+	data, err := patch.Data(o)
+	u := &unstructured.Unstructured{}
+	if err == nil {
+		err = u.UnmarshalJSON(data)
+	}
+	if err != nil {
+		return err
+	}
 	k := keyOf(u)
 	return s.c.write("apply", k, func() error {
 		old := s.c.api.top(k)
@@ -609,7 +619,7 @@ func (s *modelSubresource) Apply(_ context.Context, what runtime.ApplyConfigurat
 			return conflict(k)
 		}
 		part, _ := u.Object["status"].(map[string]any)
-		answered(what.(client.Object), s.c.api.report(k, o.FieldManager, part))
+		answered(o, s.c.api.report(k, manager, part))
 		return nil
 	})
 }

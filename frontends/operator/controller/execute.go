@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -196,10 +195,10 @@ func (e *executor) send(ctx context.Context, namespace string, a reconcile.Actio
 		}
 		return nil, e.client.Delete(ctx, ownKind(namespace, names.KindAttachment, a.Name), client.Preconditions{UID: &a.UID, ResourceVersion: &a.ResourceVersion})
 	case reconcile.SetFinalizers:
-		o := ownKind(namespace, a.Kind, a.Name)
+		o := ownMetadata(namespace, a.Kind, a.Name)
 		return o, e.mergeVersion(ctx, o, a, "", a.ResourceVersion, a.Body(), names.OperatorStatusManager)
 	case reconcile.Patch:
-		o := ownKind(namespace, a.Kind, a.Name)
+		o := ownMetadata(namespace, a.Kind, a.Name)
 		return o, e.mergeVersion(ctx, o, a, a.Subresource, a.ResourceVersion, a.Body(), a.Manager)
 	}
 	return nil, fmt.Errorf("unknown action %T", a)
@@ -213,6 +212,18 @@ func ownKind(namespace, kind, name string) *unstructured.Unstructured {
 		o.SetNamespace(namespace)
 	}
 	o.SetName(name)
+	return o
+}
+
+// ownMetadata is an object of this API group of which nothing but the metadata is wanted
+// as an answer, for its version: the whole is larger than what is sent, and takes both
+// ends longer.
+func ownMetadata(namespace, kind, name string) *metav1.PartialObjectMetadata {
+	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	o.SetGroupVersionKind(spec.GroupVersion().WithKind(kind))
+	if !spec.ClusterScoped(kind) {
+		o.Namespace = namespace
+	}
 	return o
 }
 
@@ -274,16 +285,21 @@ func (e *executor) report(ctx context.Context, namespace string, s reconcile.Sta
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	t, u := s.Target(), ownKind(namespace, s.Kind, s.Name)
-	u.SetUID(s.UID)
-	u.SetResourceVersion(s.ResourceVersion)
-	u.Object["status"] = maps.Clone(s.Status)
-	err := e.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(s.Manager), client.ForceOwnership)
+	t, o := s.Target(), ownMetadata(namespace, s.Kind, s.Name)
+	body := ownKind(namespace, s.Kind, s.Name)
+	body.SetUID(s.UID)
+	body.SetResourceVersion(s.ResourceVersion)
+	body.Object["status"] = s.Status
+	data, err := json.Marshal(body.Object)
+	if err != nil {
+		return fmt.Errorf("status of %s/%s for %s: %w", namespace, s.Name, s.Manager, err)
+	}
+	err = e.client.Status().Patch(ctx, o, client.RawPatch(types.ApplyYAMLPatchType, data), client.FieldOwner(s.Manager), client.ForceOwnership)
 	e.writes.count(t.Verb, t.Kind, err)
 	if err != nil {
 		return fmt.Errorf("status of %s/%s for %s: %w", namespace, s.Name, s.Manager, err)
 	}
 	delete(memory.failures, t)
-	memory.wrote(object{s.Kind, s.Name}, written{u.GetUID(), u.GetResourceVersion(), e.now()})
+	memory.wrote(object{s.Kind, s.Name}, written{o.GetUID(), o.GetResourceVersion(), e.now()})
 	return nil
 }
