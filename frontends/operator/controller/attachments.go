@@ -75,7 +75,7 @@ func addAttachments(s *setup) error {
 		var out []string
 		for _, v := range values {
 			var l storedAttachmentList
-			if s.reader.cache.List(ctx, &l, client.InNamespace(namespace), client.MatchingFields{index: v}) != nil {
+			if list(ctx, s.reader.cache, &l, index, namespace, v) != nil {
 				continue
 			}
 			for i := range l.Items {

@@ -41,12 +41,15 @@ const (
 	byClusterImage = "vmop.clusterImage"
 )
 
-func addIndexes(ctx context.Context, to client.FieldIndexer) error {
-	for _, i := range []struct {
-		object client.Object
-		name   string
-		values client.IndexerFunc
-	}{
+// fieldIndex is an index of the objects of a type.
+type fieldIndex struct {
+	object client.Object
+	name   string
+	values client.IndexerFunc
+}
+
+func indexes() []fieldIndex {
+	return []fieldIndex{
 		{&corev1.Pod{}, byInstance, otherThan(objects.PodName)},
 		{&corev1.Secret{}, byInstance, otherThan(objects.DisplaySecretName)},
 		{&corev1.ConfigMap{}, byInstance, otherThan(itself)},
@@ -61,7 +64,11 @@ func addIndexes(ctx context.Context, to client.FieldIndexer) error {
 		{&storedImage{}, byClusterImage, madeOf},
 		{&storedAttachment{}, byMachine, attachedTo},
 		{&storedAttachment{}, byClaim, attachedClaim},
-	} {
+	}
+}
+
+func addIndexes(ctx context.Context, to client.FieldIndexer) error {
+	for _, i := range indexes() {
 		if err := to.IndexField(ctx, i.object, i.name, i.values); err != nil {
 			return fmt.Errorf("index %s of %T: %w", i.name, i.object, err)
 		}

@@ -56,9 +56,9 @@ type setup struct {
 	forget []func()
 }
 
-func newSetup(m manager.Manager, o Options, g *gate, writes *writeCounter, p *preparations, kinds []registration) *setup {
+func newSetup(m manager.Manager, from *stores, o Options, g *gate, writes *writeCounter, p *preparations, kinds []registration) *setup {
 	r := &reader{
-		cache: m.GetCache(), live: m.GetAPIReader(), now: time.Now, steady: g.server.steady, kinds: kindsOf(kinds), prepared: p,
+		cache: &storesReader{m.GetCache(), from}, live: m.GetAPIReader(), now: time.Now, steady: g.server.steady, kinds: kindsOf(kinds), prepared: p,
 	}
 	s := &setup{manager: m, options: o, gate: g, writes: writes, reader: r, starts: newStarts(r.live, r.cache, r.now)}
 	s.forget = append(s.forget, s.starts.doubt)

@@ -3,12 +3,10 @@ package controller
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/vmop/sdk/vmop/reconcile"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -56,10 +54,10 @@ func (w *look) key(kind, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: w.namespace, Name: name}
 }
 
-// subject reads the object that the look is about, into the first of two that are
-// empty, or into the second from the API server. It is none if there is no such
+// subject reads the object that the look is about, into one that is empty, or from the
+// API server. It is none if there is no such
 // object, and if nothing is to be decided yet: what was written is still to be shown.
-func subject[T cached](w *look, kind string, into, fresh T) T {
+func subject[T cached](w *look, kind string, into T) T {
 	var none T
 	found, err := get(w.ctx, w.cache, w.key(kind, w.name), into)
 	if w.err = err; !found {
@@ -70,7 +68,7 @@ func subject[T cached](w *look, kind string, into, fresh T) T {
 		w.behind = true
 		return none
 	}
-	seen, _ := w.see(object{kind, w.name}, into, fresh).(T)
+	seen, _ := w.see(object{kind, w.name}, into, w.kinds[kind].object).(T)
 	return seen
 }
 
@@ -78,7 +76,7 @@ func subject[T cached](w *look, kind string, into, fresh T) T {
 // of one that cannot be understood its metadata, and why, because it must be possible to
 // delete it.
 func keptSubject[T any](w *look, kind string) (stored *kept[T], object *T, unreadable string) {
-	stored = subject(w, kind, &kept[T]{}, &kept[T]{})
+	stored = subject(w, kind, &kept[T]{})
 	if stored == nil || w.err != nil {
 		return nil, nil, ""
 	}
@@ -118,7 +116,7 @@ func (w *look) awaits() bool {
 		if !wrote.shown(into) {
 			return true
 		}
-		delete(w.memory.written, name)
+		w.memory.seen(name)
 	}
 	return false
 }
@@ -134,31 +132,19 @@ func (w *look) mayCome(at time.Time) bool {
 	return now.Sub(at) < cacheLag
 }
 
-// get reads an object; absent is no error.
-func get(ctx context.Context, from client.Reader, key types.NamespacedName, into client.Object) (bool, error) {
-	err := from.Get(ctx, key, into)
-	switch {
-	case err == nil:
-		return true, nil
-	case apierrors.IsNotFound(err):
-		return false, nil
-	}
-	return false, fmt.Errorf("read %T %s: %w", into, key, err)
-}
-
 // see judges what the cache has of an object, nil for nothing. It returns the
-// object, from the API server into fresh if the cache is not to be believed.
-func (w *look) see(name object, cached, fresh client.Object) client.Object {
+// object, from the API server into what fresh makes if the cache is not to be believed.
+func (w *look) see(name object, cached client.Object, fresh func() client.Object) client.Object {
 	if wrote, ok := w.memory.written[name]; ok {
 		switch {
 		case wrote.shown(cached):
-			delete(w.memory.written, name)
+			w.memory.seen(name)
 		case w.mayCome(wrote.at):
 			w.behind = true
 			return cached
 		default:
 			// It may have been deleted before it was to be seen.
-			delete(w.memory.written, name)
+			w.memory.seen(name)
 			w.memory.doubt(name)
 		}
 	}
@@ -169,7 +155,8 @@ func (w *look) see(name object, cached, fresh client.Object) client.Object {
 		delete(w.memory.doubts, name)
 		return cached
 	}
-	found, err := get(w.ctx, w.live, w.key(name.kind, name.name), fresh)
+	live := fresh()
+	found, err := get(w.ctx, w.live, w.key(name.kind, name.name), live)
 	switch {
 	case err != nil:
 		w.err = err
@@ -181,7 +168,7 @@ func (w *look) see(name object, cached, fresh client.Object) client.Object {
 		delete(w.memory.doubts, name)
 	}
 	// An object without our labels stays in doubt: no cache will show it.
-	return fresh
+	return live
 }
 
 // one reads an object by its name.
@@ -199,10 +186,7 @@ func one[T cached](w *look, kind, name string, into T) T {
 	if found {
 		cached = into
 	}
-	fresh, ok := into.DeepCopyObject().(T)
-	if !ok {
-		return none
-	}
+	fresh := w.kinds[kind].object
 	if seen, ok := w.see(object{kind, name}, cached, fresh).(T); ok {
 		return seen
 	}
@@ -214,9 +198,7 @@ func (w *look) list(into client.ObjectList, index, value string) {
 	if w.err != nil {
 		return
 	}
-	if err := w.cache.List(w.ctx, into, client.InNamespace(w.namespace), client.MatchingFields{index: value}); err != nil {
-		w.err = fmt.Errorf("list %T by %s: %w", into, index, err)
-	}
+	w.err = list(w.ctx, w.cache, into, index, w.namespace, value)
 }
 
 // refusals are the writes that the API server refused, in an order of their own. It

@@ -71,10 +71,13 @@ func (k *machines) prepare(ctx context.Context, o *observed, plan reconcile.Plan
 		}
 		p.answered = t.answered
 		memory.asked, memory.turns = time.Time{}, 0
+		seen := s.Pods
 		if s.Pods, err = t.pods(ctx, k.reader, s); err != nil {
 			return p, err
 		}
-		p.plan = machinekind.Decide(*s)
+		if !slices.EqualFunc(seen, s.Pods, samePod) {
+			p.plan = machinekind.Decide(*s)
+		}
 		if again := o.now.Add(recheck); t.unshown && !p.plan.StartsPod() && (p.plan.Wake.IsZero() || again.Before(p.plan.Wake)) {
 			p.plan.Wake = again
 		}
@@ -107,4 +110,9 @@ func (k *machines) prepare(ctx context.Context, o *observed, plan reconcile.Plan
 		p.plan = machinekind.Decide(*s)
 	}
 	return p, nil
+}
+
+// samePod reports whether two pods are the same version of one.
+func samePod(a, b corev1.Pod) bool {
+	return a.Namespace == b.Namespace && a.Name == b.Name && a.UID == b.UID && a.ResourceVersion == b.ResourceVersion
 }

@@ -169,9 +169,9 @@ func (f finder) machinesOfPool(ctx context.Context, o client.Object) []ctrl.Requ
 // name for it really does is not looked at: that takes more than another look at
 // the few of them that do not.
 func (f finder) ofClaim(ctx context.Context, namespace, claim string) []string {
-	names := f.names(ctx, namespace, byClaim, claim)
+	names, into := f.names(ctx, namespace, byClaim, claim), &machine{}
 	for _, name := range objects.ClaimMachines(claim) {
-		if f.cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &machine{}) == nil {
+		if found, err := get(ctx, f.cache, types.NamespacedName{Namespace: namespace, Name: name}, into); found && err == nil {
 			names = append(names, name)
 		}
 	}
@@ -182,7 +182,7 @@ func (f finder) ofClaim(ctx context.Context, namespace, claim string) []string {
 // read is one that stops.
 func (f finder) names(ctx context.Context, namespace, index, value string) []string {
 	var l machineList
-	if f.cache.List(ctx, &l, client.InNamespace(namespace), client.MatchingFields{index: value}) != nil {
+	if list(ctx, f.cache, &l, index, namespace, value) != nil {
 		return nil
 	}
 	var out []string

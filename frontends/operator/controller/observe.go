@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/vmop/sdk/vmop/names"
@@ -27,7 +28,7 @@ type machineLook struct{ *look }
 // such machine.
 func (k *machines) observe(l *look) *observed {
 	w := machineLook{l}
-	stored := subject(l, spec.KindVirtualMachine, &machine{}, &machine{})
+	stored := subject(l, spec.KindVirtualMachine, &machine{})
 	if stored == nil || w.err != nil {
 		return nil
 	}
@@ -211,7 +212,11 @@ func (w machineLook) podsBeside(vm *spec.VirtualMachine, attachments []spec.Virt
 	for _, claim := range machinekind.UsedClaims(vm, attachments) {
 		list(byClaim, claim)
 		for _, name := range objects.ClaimMachines(claim) {
-			if p := w.pod(objects.PodName(name)); p != nil && slices.Contains(objects.PodClaims(p), claim) {
+			name = objects.PodName(name)
+			if seen[name] {
+				continue
+			}
+			if p := w.pod(name); p != nil && slices.Contains(objects.PodClaims(p), claim) {
 				add(p)
 			}
 		}
@@ -244,8 +249,12 @@ func (w machineLook) pod(name string) *corev1.Pod {
 	if w.err != nil {
 		return nil
 	}
+	key := types.NamespacedName{Namespace: w.namespace, Name: name}
+	if lacks(w.cache, reflect.TypeFor[*corev1.Pod](), key) {
+		return nil
+	}
 	p := &corev1.Pod{}
-	found, err := get(w.ctx, w.cache, types.NamespacedName{Namespace: w.namespace, Name: name}, p)
+	found, err := get(w.ctx, w.cache, key, p)
 	if w.err = err; !found {
 		return nil
 	}

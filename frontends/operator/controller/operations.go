@@ -48,7 +48,7 @@ func addOperations(s *setup) error {
 		}
 		return requests(o.GetNamespace(), slices.DeleteFunc(of, func(machine string) bool {
 			var l storedOperationList
-			return s.reader.cache.List(ctx, &l, client.InNamespace(o.GetNamespace()), client.MatchingFields{byMachine: machine}) != nil || len(l.Items) == 0
+			return list(ctx, s.reader.cache, &l, byMachine, o.GetNamespace(), machine) != nil || len(l.Items) == 0
 		}))
 	})
 	return addKind(s, "operations", k.kind(), controller.Options{MaxConcurrentReconciles: 2}, func(b *builder.Builder) *builder.Builder {

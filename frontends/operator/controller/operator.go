@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/flowcontrol"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -249,7 +250,8 @@ func (o *Operator) build(ctx context.Context) (manager.Manager, error) {
 		kinds = without(kinds, spec.KindClusterImage)
 	}
 	addStored(scheme, kinds)
-	m, err := ctrl.NewManager(o.config, o.managerOptions(ctx, scheme, kinds))
+	from := newStores(kinds)
+	m, err := ctrl.NewManager(o.config, o.managerOptions(ctx, scheme, kinds, from))
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
@@ -273,7 +275,7 @@ func (o *Operator) build(ctx context.Context) (manager.Manager, error) {
 	if err := m.Add(p); err != nil {
 		return nil, fmt.Errorf("what namespaces need: %w", err)
 	}
-	s := newSetup(m, o.options, o.gate, writes, p, kinds)
+	s := newSetup(m, from, o.options, o.gate, writes, p, kinds)
 	for _, r := range kinds {
 		if err := r.add(s); err != nil {
 			return nil, fmt.Errorf("controller of the kind %s: %w", r.kind, err)
@@ -292,11 +294,15 @@ func (o *Operator) build(ctx context.Context) (manager.Manager, error) {
 	return m, nil
 }
 
-func (o *Operator) managerOptions(ctx context.Context, scheme *runtime.Scheme, kinds []registration) manager.Options {
+func (o *Operator) managerOptions(ctx context.Context, scheme *runtime.Scheme, kinds []registration, from *stores) manager.Options {
 	stop := stopTimeout
 	controllers, _ := o.Logs()
 	options := cacheOptions(o.options.Namespaces, o.options.Without, kinds)
-	options.NewInformer = o.server.newInformer
+	options.NewInformer = func(lw toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+		i := o.server.newInformer(lw, object, resync, indexers)
+		from.add(object, i)
+		return i
+	}
 	out := manager.Options{
 		Scheme: scheme, Cache: options, Logger: controllers,
 		Metrics:                 server.Options{BindAddress: orNone(o.options.MetricsAddress)},

@@ -22,7 +22,7 @@ func greetingRegistration() registration {
 }
 
 func observeGreeting(w *look) *sight[greetingSnapshot] {
-	stored := subject(w, kindGreeting, &kept[Greeting]{}, &kept[Greeting]{})
+	stored := subject(w, kindGreeting, &kept[Greeting]{})
 	if stored == nil {
 		return nil
 	}

@@ -1,0 +1,127 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// stores are what the caches are read from, for the questions whose answer mostly is
+// that there is nothing. controller-runtime makes an object for each of them, or an
+// error, which was a third of what the creation of a machine allocated.
+type stores struct {
+	// items are the types of objects by those of their lists.
+	items map[reflect.Type]reflect.Type
+
+	mu sync.RWMutex
+	of map[reflect.Type][]toolscache.SharedIndexInformer
+}
+
+func newStores(kinds []registration) *stores {
+	s := &stores{of: map[reflect.Type][]toolscache.SharedIndexInformer{}, items: map[reflect.Type]reflect.Type{
+		reflect.TypeFor[*corev1.PodList]():       reflect.TypeFor[*corev1.Pod](),
+		reflect.TypeFor[*corev1.SecretList]():    reflect.TypeFor[*corev1.Secret](),
+		reflect.TypeFor[*corev1.ConfigMapList](): reflect.TypeFor[*corev1.ConfigMap](),
+	}}
+	for _, r := range kinds {
+		s.items[reflect.TypeOf(r.list())] = reflect.TypeOf(r.object())
+	}
+	return s
+}
+
+// add notes the informer of a type.
+func (s *stores) add(o runtime.Object, i toolscache.SharedIndexInformer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := reflect.TypeOf(o)
+	s.of[t] = append(s.of[t], i)
+}
+
+// filled is where all objects of a type are, nil if there is no such place: there is one
+// for each of several namespaces, or it is not filled yet, which controller-runtime waits
+// for.
+func (s *stores) filled(t reflect.Type) toolscache.Indexer {
+	s.mu.RLock()
+	of := s.of[t]
+	s.mu.RUnlock()
+	if len(of) != 1 || !of[0].HasSynced() {
+		return nil
+	}
+	return of[0].GetIndexer()
+}
+
+// lacks reports whether it is certain that there is no object of that type and name.
+func (s *stores) lacks(t reflect.Type, key types.NamespacedName) bool {
+	from := s.filled(t)
+	if from == nil {
+		return false
+	}
+	name := key.Name
+	if key.Namespace != "" {
+		name = key.String()
+	}
+	_, found, err := from.GetByKey(name)
+	return err == nil && !found
+}
+
+// lacksIndexed reports whether it is certain that an index has nothing under a value in a
+// namespace. The names are those that controller-runtime gives; an index of another name
+// is none that is known here.
+func (s *stores) lacksIndexed(list client.ObjectList, index, namespace, value string) bool {
+	item := s.items[reflect.TypeOf(list)]
+	if item == nil || namespace == "" {
+		return false
+	}
+	from := s.filled(item)
+	if from == nil {
+		return false
+	}
+	keys, err := from.IndexKeys("field:"+index, namespace+"/"+value)
+	return err == nil && len(keys) == 0
+}
+
+// storesReader reads caches whose stores are known.
+type storesReader struct {
+	client.Reader
+	stores *stores
+}
+
+// lacks reports whether it is certain that a reader would find nothing.
+func lacks(from client.Reader, t reflect.Type, key types.NamespacedName) bool {
+	r, ok := from.(*storesReader)
+	return ok && r.stores.lacks(t, key)
+}
+
+// get reads an object; absent is no error.
+func get(ctx context.Context, from client.Reader, key types.NamespacedName, into client.Object) (bool, error) {
+	if lacks(from, reflect.TypeOf(into), key) {
+		return false, nil
+	}
+	err := from.Get(ctx, key, into)
+	switch {
+	case err == nil:
+		return true, nil
+	case apierrors.IsNotFound(err):
+		return false, nil
+	}
+	return false, fmt.Errorf("read %T %s: %w", into, key, err)
+}
+
+// list reads the objects of a namespace that an index has.
+func list(ctx context.Context, from client.Reader, into client.ObjectList, index, namespace, value string) error {
+	if r, ok := from.(*storesReader); ok && r.stores.lacksIndexed(into, index, namespace, value) {
+		return nil
+	}
+	if err := from.List(ctx, into, client.InNamespace(namespace), client.MatchingFields{index: value}); err != nil {
+		return fmt.Errorf("list %T by %s: %w", into, index, err)
+	}
+	return nil
+}
