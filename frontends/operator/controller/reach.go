@@ -31,6 +31,9 @@ const (
 	// off, and watchPatience when the reflector is told of it, and backs off.
 	watchPause    = 500 * time.Millisecond
 	watchPatience = time.Minute
+	// tellAfter is how long an outage lasts before it is told; a shorter one is told at
+	// its end, in one line. Who reads the log by kubectl needs the API server, too.
+	tellAfter = 2 * time.Minute
 )
 
 // apiServer knows whether the API server can be reached: every request tells, and
@@ -57,6 +60,8 @@ type apiServer struct {
 	ctx    context.Context
 	probes sync.WaitGroup
 
+	// answered: the API server has been reached before.
+	answered atomic.Bool
 	// suppressed counts the lines that were kept from the log.
 	suppressed atomic.Int64
 }
@@ -109,7 +114,10 @@ func (s *apiServer) notify() {
 func (s *apiServer) observing(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		resp, err := next.RoundTrip(r)
-		if err != nil && !errors.Is(r.Context().Err(), context.Canceled) {
+		switch {
+		case err == nil:
+			s.answered.Store(true)
+		case !errors.Is(r.Context().Err(), context.Canceled):
 			s.failed(err)
 		}
 		return resp, err
@@ -134,6 +142,7 @@ func (s *apiServer) failed(err error) {
 
 // look probes until there is an answer.
 func (s *apiServer) look(ctx context.Context, cause error) {
+	outage := false
 	for {
 		try, cancel := context.WithTimeout(ctx, probeTimeout)
 		err := s.probe(try)
@@ -141,26 +150,30 @@ func (s *apiServer) look(ctx context.Context, cause error) {
 		if err == nil {
 			break
 		}
+		outage = outage || ctx.Err() == nil
+		s.mu.Lock()
+		if tell := outage && !s.told && (ctx.Err() != nil || !s.answered.Load() || s.now().Sub(s.away) >= tellAfter); tell {
+			s.told = true
+			s.log.Info("the API server cannot be reached; everything waits until it answers", "reason", cause.Error(), "since", s.away.UTC().Format(time.RFC3339))
+		}
+		s.mu.Unlock()
 		if ctx.Err() != nil {
 			return
 		}
-		s.mu.Lock()
-		first := !s.told
-		s.told = true
-		s.mu.Unlock()
-		if first {
-			s.log.Info("the API server cannot be reached; everything waits until it answers", "reason", cause.Error())
-		}
 		select {
 		case <-ctx.Done():
-			return
 		case <-time.After(probePause):
 		}
 	}
+	s.answered.Store(true)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.told {
-		s.log.Info("the API server can be reached again", "after", s.now().Sub(s.away).Round(time.Second).String(), "suppressedLines", s.suppressed.Swap(0))
+	if outage {
+		message, values := "the API server can be reached again", []any{"after", s.now().Sub(s.away).Round(time.Second).String(), "suppressedLines", s.suppressed.Swap(0)}
+		if !s.told {
+			message, values = "the API server could not be reached; everything waited until it answered", append(values, "reason", cause.Error())
+		}
+		s.log.Info(message, values...)
 	}
 	s.away, s.back, s.told = time.Time{}, s.now(), false
 	s.notify()
