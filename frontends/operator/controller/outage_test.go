@@ -102,31 +102,33 @@ func TestAnOutageThatLastsIsToldMeanwhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var lines bytes.Buffer
-				ctx, end := context.WithCancel(t.Context())
+				ctx, stop := context.WithCancel(t.Context())
 				s, real := newTestServer(ctx, &lines)
 				s.answered.Store(test.answered)
 				real.set(true)
 				s.failed(errors.New("connection refused"))
+				told := func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.told }
 				if test.told > 0 {
 					time.Sleep(test.told - time.Second)
 					synctest.Wait()
-					if lines.Len() > 0 {
-						t.Errorf("told too early: %s", &lines)
+					if told() {
+						t.Error("told too early")
 					}
 				}
 				time.Sleep(2 * time.Second)
 				synctest.Wait()
-				if text := lines.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "cannot be reached") || !strings.Contains(text, "connection refused") {
-					t.Errorf("the log meanwhile:\n%s", text)
+				if !told() {
+					t.Error("not told while it lasts")
 				}
 				time.Sleep(time.Hour)
 				real.set(false)
 				time.Sleep(2 * time.Second)
 				synctest.Wait()
-				if text := lines.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "again") || !s.answered.Load() {
-					t.Errorf("the log:\n%s", text)
+				meanwhile, end, _ := strings.Cut(lines.String(), "\n")
+				if !strings.Contains(meanwhile, "cannot be reached") || !strings.Contains(meanwhile, "connection refused") || strings.Count(end, "\n") != 1 || !strings.Contains(end, "again") || !s.answered.Load() {
+					t.Errorf("the log:\n%s", &lines)
 				}
-				end()
+				stop()
 				s.wait()
 			})
 		})
@@ -239,6 +241,49 @@ func TestWatchesAndReconciliationsWait(t *testing.T) {
 			t.Error("one watch holds up everything")
 		}
 	})
+}
+
+// A watch that would go on after an outage is told during it that it cannot, and reads
+// everything anew when it ends; after a short one it goes on.
+func TestWatchesDoNotGoOnAfterALongOutage(t *testing.T) {
+	for name, test := range map[string]struct {
+		away    time.Duration
+		expired bool
+	}{"short": {resumable - time.Second, false}, "long": {time.Minute, true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, real := newTestServer(t.Context(), &bytes.Buffer{})
+				w, other := &patientWatch{of: &countingWatch{}, server: s}, &patientWatch{of: &countingWatch{}, server: s}
+				if _, err := w.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "7"}); err != nil {
+					t.Fatal(err)
+				}
+				real.set(true)
+				s.failed(errors.New("connection refused"))
+				begin := time.Now()
+				var after, anew time.Duration
+				var err error
+				go func() {
+					_, err = w.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "7"})
+					after = time.Since(begin)
+				}()
+				go func() {
+					initial := true
+					_, _ = other.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "7", SendInitialEvents: &initial})
+					anew = time.Since(begin)
+				}()
+				time.Sleep(test.away)
+				real.set(false)
+				time.Sleep(probePause)
+				synctest.Wait()
+				if apierrors.IsResourceExpired(err) != test.expired || test.expired && after != resumable || !test.expired && after < test.away {
+					t.Errorf("%v after %v", err, after)
+				}
+				if anew < test.away || anew > test.away+probePause {
+					t.Errorf("everything is read anew after %v", anew)
+				}
+			})
+		})
+	}
 }
 
 // An API server that has just started puts watches off; they are there as soon as it

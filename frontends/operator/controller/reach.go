@@ -22,7 +22,7 @@ import (
 const (
 	// probePause is the time between two attempts to reach an API server that is
 	// away, and probeTimeout how long each may take.
-	probePause   = time.Second
+	probePause   = 250 * time.Millisecond
 	probeTimeout = 5 * time.Second
 	// watchGrace is how long reconciliations wait for the watches to be there again
 	// after an outage.
@@ -31,6 +31,9 @@ const (
 	// off, and watchPatience when the reflector is told of it, and backs off.
 	watchPause    = 500 * time.Millisecond
 	watchPatience = time.Minute
+	// resumable is how long the API server may be away before a watch does not go on from
+	// where it was. One that has started anew does not know that any more.
+	resumable = 10 * time.Second
 	// tellAfter is how long an outage lasts before it is told; a shorter one is told at
 	// its end, in one line. Who reads the log by kubectl needs the API server, too.
 	tellAfter = 2 * time.Minute
@@ -203,6 +206,25 @@ func (s *apiServer) reachable(ctx context.Context) error {
 	}
 }
 
+// lasts waits until the API server can be reached, and reports whether it was away for
+// some time before that.
+func (s *apiServer) lasts(ctx context.Context, some time.Duration) bool {
+	for ctx.Err() == nil {
+		s.mu.Lock()
+		away, changed, left := !s.away.IsZero(), s.changed, s.away.Add(some).Sub(s.now())
+		s.mu.Unlock()
+		if !away || left <= 0 {
+			return away
+		}
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case <-time.After(left):
+		}
+	}
+	return false
+}
+
 // settled reports whether what the caches show follows what happens: after an
 // outage that is not so before the watches are there again. One that does not come
 // back holds up nobody for ever. Otherwise it returns what to wait for.
@@ -261,8 +283,14 @@ func (w *patientWatch) ListWithContext(ctx context.Context, o metav1.ListOptions
 	return list, err
 }
 
-// WatchWithContext implements [toolscache.WatcherWithContext].
+// WatchWithContext implements [toolscache.WatcherWithContext]. After a long outage a watch
+// that goes on would be refused because what it asks for is too old, and the reflector
+// would pause before it reads everything anew. It is told so during the outage, and its
+// pause is over when that ends.
 func (w *patientWatch) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	if o.ResourceVersion != "" && o.SendInitialEvents == nil && w.server.lasts(ctx, resumable) {
+		return nil, apierrors.NewResourceExpired("the API server was away, and may have started anew")
+	}
 	var made watch.Interface
 	err := w.patiently(ctx, func() (err error) {
 		made, err = w.of.WatchWithContext(ctx, o)
