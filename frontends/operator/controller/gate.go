@@ -23,8 +23,10 @@ const (
 	// slow is when a reconciliation took so long that it is counted.
 	slow = time.Second
 	// muchWork is after how many reconciliations the operator is said to be quiet, when
-	// there was none for quietAfter.
+	// there were no more than littleWork in a time of quietAfter: of many machines there
+	// is always one about which something is to be done.
 	muchWork   = 1000
+	littleWork = 50
 	quietAfter = 10 * time.Second
 )
 
@@ -40,11 +42,12 @@ type gate struct {
 	mu sync.Mutex
 	// running are the reconciliations that are under way.
 	running map[*passing]bool
-	// quiet, if not nil, is called when nothing is left to do of much; done is how many
-	// reconciliations there were since, and rest is when it is time.
-	quiet func()
-	done  int
-	rest  *time.Timer
+	// quiet, if not nil, is called when hardly anything is left to do of much; done is how
+	// many reconciliations there were since, and counted how many there were when rest was
+	// set, which is when to look; it is nil if that is not waited for.
+	quiet         func()
+	done, counted int
+	rest          *time.Timer
 }
 
 type passing struct {
@@ -94,22 +97,19 @@ func (g *gate) ended(p *passing) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.running, p)
-	switch g.done++; {
-	case g.quiet == nil || g.done < muchWork:
-	case g.rest == nil:
-		g.rest = time.AfterFunc(quietAfter, g.rests)
-	default:
-		g.rest.Reset(quietAfter)
+	if g.done++; g.quiet != nil && g.done >= muchWork && g.rest == nil {
+		g.counted, g.rest = g.done, time.AfterFunc(quietAfter, g.rests)
 	}
 }
 
-// rests tells that the operator is quiet, if it is; whatever is under way asks again
-// when it ends.
+// rests tells that the operator is quiet, if it is, or looks again later.
 func (g *gate) rests() {
 	g.mu.Lock()
-	quiet := g.done >= muchWork && len(g.running) == 0
+	quiet := g.done-g.counted <= littleWork && len(g.running) == 0
 	if quiet {
-		g.done = 0
+		g.done, g.rest = 0, nil
+	} else {
+		g.counted, g.rest = g.done, time.AfterFunc(quietAfter, g.rests)
 	}
 	g.mu.Unlock()
 	if quiet {

@@ -475,6 +475,19 @@ func TestQuietAfterMuchWork(t *testing.T) {
 		after(time.Hour, 1, "after a little more")
 		work(muchWork)
 		after(time.Hour, 2, "after much more")
+		// There is always somebody about whom something is to be done.
+		work(muchWork)
+		for range 3 * quietAfter / time.Second {
+			work(littleWork / int(quietAfter/time.Second))
+			time.Sleep(time.Second)
+		}
+		after(0, 3, "while a little goes on")
+		work(muchWork)
+		for range 3 * quietAfter / time.Second {
+			work(littleWork)
+			time.Sleep(time.Second)
+		}
+		after(0, 3, "while much goes on")
 	})
 }
 
