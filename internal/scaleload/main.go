@@ -108,6 +108,7 @@ func run(ctx context.Context, program string, n int, outage time.Duration, wante
 		{"create", func() error { return l.create(ctx, "create", keys) }},
 		{"idle", func() error { return l.idle(ctx) }},
 		{"restart", func() error { return l.restart(ctx) }},
+		{"stand-in", func() error { return l.again(ctx, keys) }},
 		{"label", func() error { return l.change(ctx, "label", keys, `{"metadata":{"labels":{"team":"x"}}}`, nil) }},
 		{"stop", func() error {
 			return l.change(ctx, "stop", keys, `{"spec":{"vm":{"state":"Stopped"}}}`, func() bool { return len(l.standIn.pods.ListKeys()) == 0 })
@@ -268,6 +269,22 @@ func (l *load) restart(ctx context.Context) error {
 	}
 	b := l.now()
 	l.row("restart", 1, moment{server: b.server}, b, ready, 0, at.Sub(before), "given: ready")
+	return nil
+}
+
+// again has the stand-in ask once more for what it asks for when a machine is created, so
+// that its part in that can be told from the operator's.
+func (l *load) again(ctx context.Context, keys []key) error {
+	a := l.now()
+	if err := each(ctx, keys, 8, l.standIn.again); err != nil {
+		return err
+	}
+	given := time.Since(a.at)
+	at, err := l.quiet(ctx, func() bool { return true })
+	if err != nil {
+		return err
+	}
+	l.row("stand-in", len(keys), a, l.now(), given, 0, at.Sub(a.at), "its requests of a creation once more, with an update of the pod for its binding")
 	return nil
 }
 

@@ -183,6 +183,38 @@ func (s *standIn) doPod(ctx context.Context, k key, pod *corev1.Pod) error {
 	return err
 }
 
+// again writes what was written for the creation of a machine, with something that nobody
+// acts upon in place of what is there already.
+func (s *standIn) again(ctx context.Context, k key) error {
+	o, found, err := s.pods.GetByKey(k.namespace + "/" + k.name)
+	if err != nil || !found {
+		return err
+	}
+	pod := o.(*corev1.Pod).DeepCopy()
+	for i := range pod.Spec.Volumes {
+		of := pod.Spec.Volumes[i].PersistentVolumeClaim
+		if of == nil {
+			continue
+		}
+		o, found, err := s.claims.GetByKey(k.namespace + "/" + of.ClaimName)
+		if err != nil || !found {
+			return err
+		}
+		claim := o.(*corev1.PersistentVolumeClaim).DeepCopy()
+		claim.Status.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany}
+		if _, err := s.kube.CoreV1().PersistentVolumeClaims(k.namespace).UpdateStatus(ctx, claim, metav1.UpdateOptions{}); err != nil {
+			return err
+		}
+	}
+	for i := range 2 {
+		pod.Status.NominatedNodeName = fmt.Sprint("node-", i+1)
+		if pod, err = s.kube.CoreV1().Pods(k.namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
+			return err
+		}
+	}
+	return s.report(ctx, k, true)
+}
+
 // report is what a machine's runner says.
 func (s *standIn) report(ctx context.Context, k key, running bool) error {
 	status, state, reason := map[string]any{"cpus": 0, "ram": "0"}, metav1.ConditionFalse, spec.ReasonVMStopped
