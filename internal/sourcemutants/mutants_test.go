@@ -74,6 +74,16 @@ var mutants = []mutant{
 		pkg: machines, run: "^TestThePodSomethingWasBegunWith$", says: "it goes on beside the active one",
 	},
 	{
+		fault: "the caches are said to lack what they have",
+		file:  operator + "/stores.go", old: "return err == nil && !found", new: "return err == nil && (found || !found)",
+		pkg: operator, run: "^TestNothingIsLackingThatThereIs$", says: "is said to be lacking",
+	},
+	{
+		fault: "an index is said to lack what it has",
+		file:  operator + "/stores.go", old: "return err == nil && len(keys) == 0", new: "return err == nil && len(keys) >= 0",
+		pkg: operator, run: "^TestNothingIsLackingThatThereIs$", says: "is said to be lacking",
+	},
+	{
 		fault: "a failed machine is started again at once",
 		file:  machines + "/decide_pod.go", old: "if e == nil || e.Failures == 0 ||", new: "if e == nil || e.Failures >= 0 ||",
 		pkg: machines, run: "^TestPromises$", says: "a failed machine is started again after a delay",

@@ -42,7 +42,7 @@ type Options struct {
 	LeaderElection *LeaderElection
 	// Log is where the operator tells what it does.
 	Log logr.Logger
-	// Quiet, if not nil, is called when the operator has nothing to do any more after it
+	// Quiet, if not nil, is called when the operator has hardly anything to do after it
 	// had much, such as to look at all machines for the first time. A program can give
 	// memory back then that it needed for that.
 	Quiet func()
