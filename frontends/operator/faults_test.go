@@ -178,7 +178,7 @@ func (t *test) goesOn(name string) {
 func (t *test) fewLines(o *process) {
 	t.Helper()
 	log := o.log.String()
-	if n := strings.Count(log, "cannot be reached"); n != 1 {
+	if n := strings.Count(log, "not be reached"); n != 1 {
 		t.Errorf("%d lines tell of the outage", n)
 	}
 	if n := strings.Count(log, "lease"); n > 0 {
