@@ -16,7 +16,7 @@ import (
 
 // stores are what the caches are read from, for the questions whose answer mostly is
 // that there is nothing. controller-runtime makes an object for each of them, or an
-// error, which was a third of what the creation of a machine allocated.
+// error, which was more than a quarter of what the creation of a machine allocated.
 type stores struct {
 	// items are the types of objects by those of their lists.
 	items map[reflect.Type]reflect.Type
