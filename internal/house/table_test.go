@@ -12,18 +12,18 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the table of ARCHITECTURE.md instead of comparing it")
+var update = flag.Bool("update", false, "write the table of docs/packages.md instead of comparing it")
 
-// The table is between these lines of ARCHITECTURE.md.
+// The table is between these lines of docs/packages.md.
 const (
 	tableBegin = "<!-- the packages, by go test ./internal/house -update -->\n"
 	tableEnd   = "<!-- end of the packages -->\n"
 )
 
-// TestTableOfPackages holds the table in ARCHITECTURE.md to [arrows] and to what the
+// TestTableOfPackages holds the table in docs/packages.md to [arrows] and to what the
 // packages say of themselves.
 func TestTableOfPackages(t *testing.T) {
-	file := filepath.Join("..", "..", "ARCHITECTURE.md")
+	file := filepath.Join("..", "..", "docs", "packages.md")
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
