@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/vmop/sdk/internal/shellwords"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runner/tap"
@@ -103,7 +105,10 @@ func bridgeName(name string) string {
 func (e *Engine) newTap(ctx context.Context, bridge string, queues int) (*tap.Device, error) {
 	bridge = bridgeName(bridge)
 	d, err := tap.New(bridge, queues)
-	if !errors.Is(err, tap.ErrNotPermitted) {
+	switch {
+	case errors.Is(err, unix.ENODEV):
+		return nil, fmt.Errorf("%w: name a bridge that is there (tap.bridge), make this one, or take a user network, which needs none", err)
+	case !errors.Is(err, tap.ErrNotPermitted):
 		return d, err
 	}
 	helper := e.o.Host.BridgeHelper

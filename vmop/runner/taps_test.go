@@ -102,7 +102,7 @@ func TestTapNetworkThatCannotBe(t *testing.T) {
 	c := testConfig(t)
 	c.Runner.VM.Network = []runnerconfig.Network{{Type: "tap", Bridge: "br9"}}
 	r := start(t, c, testDirs(t))
-	if _, err := r.wait(t); err == nil || !strings.Contains(err.Error(), "vm.network[0]: bridge: interface br9: no such device") {
+	if _, err := r.wait(t); err == nil || !strings.Contains(err.Error(), "vm.network[0]: bridge: interface br9: no such device: name a bridge that is there") {
 		t.Error(err)
 	}
 	missing := filepath.Join(t.TempDir(), "helper")
