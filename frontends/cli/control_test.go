@@ -232,7 +232,9 @@ func TestCreateFile(t *testing.T) {
 	if err := createFile(path, []byte("second")); !errors.Is(err, os.ErrExist) {
 		t.Errorf("a file that exists: %v", err)
 	}
-	if err := createFile(filepath.Join(dir, "no", "a.png"), nil); !errors.Is(err, os.ErrNotExist) {
+	// The file is told by the name that it was asked for by, not a temporary one.
+	missing := filepath.Join(dir, "no", "a.png")
+	if err := createFile(missing, nil); !errors.Is(err, os.ErrNotExist) || err.Error() != "create "+missing+": no such file or directory" {
 		t.Errorf("no directory: %v", err)
 	}
 	if data, err := os.ReadFile(path); string(data) != "first" {
