@@ -14,6 +14,10 @@ import (
 // exampleLine is a command line in a help or in a document.
 var exampleLine = regexp.MustCompile("(?m)^(?:\\$ |  )?(vmop-cli [^\n]*)$|`(vmop-cli [a-z][^`\n]*)`")
 
+// shownVersion is what vmop-cli version says behind the name: a tag, or where a clone has
+// none a commit.
+var shownVersion = regexp.MustCompile(`^(v[0-9]+\.|[0-9a-f]{7,40}(-dirty)?$)`)
+
 // The command lines in helps, README and docs have commands and flags that there are:
 // nobody is told to type something that is refused.
 func TestExamplesAreCommandLines(t *testing.T) {
@@ -64,7 +68,7 @@ func problemOf(app *cli.App, line string) string {
 		line, _, _ = strings.Cut(line, end)
 	}
 	words := strings.Fields(line)[1:]
-	if len(words) == 0 || strings.HasPrefix(words[0], "-") || words[0] == "version" || strings.HasPrefix(words[0], "v0") {
+	if len(words) == 0 || strings.HasPrefix(words[0], "-") || words[0] == "version" || shownVersion.MatchString(words[0]) {
 		return ""
 	}
 	i := slices.IndexFunc(app.Commands, func(c *cli.Command) bool { return slices.Contains(c.Names(), words[0]) })
