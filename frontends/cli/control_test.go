@@ -29,8 +29,7 @@ import (
 // it is told by effects; a command that is not there changes nothing.
 func fakeMonitor(t *testing.T, state qmp.RunState, effects map[string]qmp.RunState) (*qmp.Client, *qmptest.Server) {
 	t.Helper()
-	near, far := net.Pipe()
-	s := qmptest.Start(far, qmptest.Options{Default: func(c *qmptest.Call) {
+	near, s := qmptest.Pipe(qmptest.Options{Default: func(c *qmptest.Call) {
 		if c.Name() == "query-status" {
 			c.Return(qmp.Status{Running: state == qmp.RunStateRunning, Status: state})
 			return
@@ -356,8 +355,7 @@ func TestAgentReady(t *testing.T) {
 		{"the guest stands still", "paused", []qmp.ChardevInfo{{Label: qemucmd.GuestAgentChardev, FrontendOpen: true}}, "the guest does not execute: QEMU's run state is paused"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			near, far := net.Pipe()
-			s := qmptest.Start(far, qmptest.Options{Handlers: map[string]qmptest.Handler{
+			near, s := qmptest.Pipe(qmptest.Options{Handlers: map[string]qmptest.Handler{
 				"query-status": func(q *qmptest.Call) {
 					q.Return(qmp.Status{Running: c.state == qmp.RunStateRunning, Status: c.state})
 				},

@@ -3,7 +3,6 @@ package qmp
 import (
 	"context"
 	"errors"
-	"net"
 	"testing"
 	"time"
 
@@ -33,8 +32,7 @@ func FuzzClient(f *testing.F) {
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		near, far := net.Pipe()
-		s := qmptest.Start(far, qmptest.Options{Default: func(c *qmptest.Call) {
+		near, s := qmptest.Pipe(qmptest.Options{Default: func(c *qmptest.Call) {
 			_, _ = c.Server.Write(answer)
 			c.Server.Hangup()
 		}})

@@ -24,8 +24,7 @@ import (
 // returned function.
 func connect(t testing.TB, so qmptest.Options, co qmp.Options) (*qmp.Client, *qmptest.Server, func()) {
 	t.Helper()
-	near, far := net.Pipe()
-	s := qmptest.Start(far, so)
+	near, s := qmptest.Pipe(so)
 	c, err := qmp.NewClient(context.Background(), near, co)
 	if err != nil {
 		s.Close()
@@ -309,8 +308,7 @@ func (s stingy) SetWriteDeadline(d time.Time) error {
 
 func TestPartialWriteEndsTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := net.Pipe()
-		s := qmptest.Start(far, qmptest.Options{})
+		near, s := qmptest.Pipe(qmptest.Options{})
 		defer s.Close()
 		conn := stingy{near, make(chan int, 2), make(chan struct{}), new(sync.Once)}
 		conn.takes <- 1000

@@ -5,6 +5,15 @@ package qmp
 // passed, unchanged, in the DeviceAdd that plugs the CPU.
 type CPUProps map[string]int64
 
+// Properties returns them as [DeviceAdd] takes them.
+func (p CPUProps) Properties() map[string]any {
+	out := make(map[string]any, len(p))
+	for name, value := range p {
+		out[name] = value
+	}
+	return out
+}
+
 // QueryCPUsFast asks for the virtual CPUs that are plugged.
 type QueryCPUsFast struct{}
 

@@ -14,8 +14,7 @@ import (
 
 // monitor stands for QEMU, so that the examples run anywhere.
 func monitor() net.Conn {
-	near, far := net.Pipe()
-	qmptest.Start(far, qmptest.Options{Handlers: map[string]qmptest.Handler{
+	near, _ := qmptest.Pipe(qmptest.Options{Handlers: map[string]qmptest.Handler{
 		"query-status": func(c *qmptest.Call) { c.Return(map[string]any{"running": true, "status": "running"}) },
 		"device_del":   func(c *qmptest.Call) { c.Fail("DeviceNotFound", "Device 'net7' not found") },
 		"system_powerdown": func(c *qmptest.Call) {

@@ -118,11 +118,7 @@ func plugCPU(t *testing.T, ctx context.Context, c *qmp.Client) {
 		if place.QOMPath != "" {
 			continue
 		}
-		properties := make(map[string]any)
-		for name, value := range place.Props {
-			properties[name] = value
-		}
-		do(t, ctx, c, qmp.DeviceAdd{Driver: place.Type, ID: "cpu1", Properties: properties})
+		do(t, ctx, c, qmp.DeviceAdd{Driver: place.Type, ID: "cpu1", Properties: place.Props.Properties()})
 	}
 	cpus := do(t, ctx, c, qmp.QueryCPUsFast{})
 	if len(cpus) != 2 || cpus[1].QOMPath != "/machine/peripheral/cpu1" || cpus[1].ThreadID == 0 {

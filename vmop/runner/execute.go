@@ -16,11 +16,7 @@ func (f *follower) execute(ctx context.Context, step live.Step) error {
 	c := f.client
 	switch s := step.(type) {
 	case live.PlugCPU:
-		props := make(map[string]any, len(s.Props))
-		for k, v := range s.Props {
-			props[k] = v
-		}
-		return do(ctx, c, qmp.DeviceAdd{Driver: s.Driver, ID: s.ID, Properties: props})
+		return do(ctx, c, qmp.DeviceAdd{Driver: s.Driver, ID: s.ID, Properties: qmp.CPUProps(s.Props).Properties()})
 	case live.UnplugCPU:
 		return do(ctx, c, qmp.DeviceDel{ID: s.ID})
 	case live.SetBalloon:

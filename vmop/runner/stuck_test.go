@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"net"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
@@ -38,8 +37,7 @@ func TestStuckAtEnd(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				near, far := net.Pipe()
-				fake := qmptest.Start(far, qmptest.Options{Handlers: map[string]qmptest.Handler{
+				near, fake := qmptest.Pipe(qmptest.Options{Handlers: map[string]qmptest.Handler{
 					"query-status": func(c *qmptest.Call) {
 						if tt.answers {
 							c.Return(map[string]any{"status": "shutdown", "running": false})

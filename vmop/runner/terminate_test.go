@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"net"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -30,8 +29,7 @@ func TestTermBeforeKill(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			near, far := net.Pipe()
-			fake := qmptest.Start(far, qmptest.Options{Handlers: map[string]qmptest.Handler{
+			near, fake := qmptest.Pipe(qmptest.Options{Handlers: map[string]qmptest.Handler{
 				"quit": func(c *qmptest.Call) { c.Fail("GenericError", "not now") },
 			}})
 			defer fake.Close()

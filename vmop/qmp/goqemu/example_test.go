@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"net"
 
 	"github.com/digitalocean/go-qemu/qmp/raw"
 
@@ -16,8 +15,7 @@ import (
 func Example() {
 	// With a real QEMU: goqemu.Dial(ctx, "/run/vm/qmp.sock", qmp.Options{}).
 	ctx := context.Background()
-	near, far := net.Pipe()
-	qmptest.Start(far, qmptest.Options{Handlers: map[string]qmptest.Handler{
+	near, _ := qmptest.Pipe(qmptest.Options{Handlers: map[string]qmptest.Handler{
 		"query-name": func(c *qmptest.Call) { c.Return(map[string]any{"name": "example"}) },
 	}})
 	client, err := qmp.NewClient(ctx, near, qmp.Options{})

@@ -6,6 +6,6 @@
 // [Handler] decides what a command does. It may answer, answer later or never, answer in another
 // order, send events or bytes that are no messages at all, or close the connection.
 //
-// The connection may be any: net.Pipe for tests in a testing/synctest bubble, [SocketPair] where
+// The connection may be any: [Pipe] for tests, also in a testing/synctest bubble, [SocketPair] where
 // files are passed, an accepted connection where the code under test dials.
 package qmptest

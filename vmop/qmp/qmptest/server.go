@@ -58,6 +58,13 @@ func Start(conn net.Conn, o Options) *Server {
 	return s
 }
 
+// Pipe starts a fake monitor on one end of a pipe and returns the other, for a client. Both
+// fit into a testing/synctest bubble.
+func Pipe(o Options) (net.Conn, *Server) {
+	near, far := net.Pipe()
+	return near, Start(far, o)
+}
+
 // Close closes the connection and waits for the server to end, and thus for a
 // handler that runs. Files that no handler has taken are closed. It must not be
 // called by a handler, see Hangup.

@@ -38,8 +38,7 @@ func talk(t *testing.T, conn net.Conn, commands ...string) []map[string]any {
 // The server refuses what QEMU 7.2 refuses, in the same words.
 func TestServerSpeaksTheProtocol(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := net.Pipe()
-		s := qmptest.Start(far, qmptest.Options{Capabilities: []string{"oob"}, Handlers: map[string]qmptest.Handler{
+		near, s := qmptest.Pipe(qmptest.Options{Capabilities: []string{"oob"}, Handlers: map[string]qmptest.Handler{
 			"echo": func(c *qmptest.Call) {
 				var args map[string]any
 				if err := c.Arguments(&args); err != nil {
@@ -86,8 +85,7 @@ func TestServerSpeaksTheProtocol(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := net.Pipe()
-		s := qmptest.Start(far, qmptest.Options{Silent: true})
+		near, s := qmptest.Pipe(qmptest.Options{Silent: true})
 		go func() {
 			_, _ = s.Write([]byte("half a"))
 			s.Hangup()
@@ -106,8 +104,7 @@ func TestFaults(t *testing.T) {
 
 func TestGarbageIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := net.Pipe()
-		s := qmptest.Start(far, qmptest.Options{})
+		near, s := qmptest.Pipe(qmptest.Options{})
 		defer s.Close()
 		got := talk(t, near, `{"execute":]`)
 		if text := fmt.Sprint(got[1]); !strings.Contains(text, "JSON parse error") {
