@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -37,8 +39,13 @@ func newStores(kinds []registration) *stores {
 	return s
 }
 
-// add notes the informer of a type.
+// add notes the informer of a type. Types that are those of several kinds are left out:
+// what one of them has not, another one may.
 func (s *stores) add(o runtime.Object, i toolscache.SharedIndexInformer) {
+	switch o.(type) {
+	case *metav1.PartialObjectMetadata, *unstructured.Unstructured:
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := reflect.TypeOf(o)

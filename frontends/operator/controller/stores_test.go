@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -102,6 +103,11 @@ func TestNothingIsLackingThatThereIs(t *testing.T) {
 	}
 	if values < 2 {
 		t.Errorf("the indexes have %d values, want those of the pod backup", values)
+	}
+	// Of kinds that have one type in common none is asked for another.
+	r.stores.add(&metav1.PartialObjectMetadata{}, r.stores.of[pod][0])
+	if r.stores.lacks(reflect.TypeFor[*metav1.PartialObjectMetadata](), types.NamespacedName{Namespace: p.Namespace, Name: "missing"}) {
+		t.Error("metadata of whatever kind are said to be lacking")
 	}
 	// Where there is one for each of several namespaces, controller-runtime is asked.
 	r.stores.add(&corev1.Pod{}, r.stores.of[pod][0])
