@@ -1,8 +1,6 @@
 package machine
 
 import (
-	"encoding/json"
-
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/changes"
 	"github.com/vmop/sdk/vmop/spec"
@@ -24,9 +22,11 @@ func Foresee(s Snapshot, proposed *spec.VirtualMachine) []changes.Change {
 	after.Namespace, after.Name, after.UID, after.Status = before.Namespace, before.Name, before.UID, before.Status
 	s.VM = &after
 	d := begin(&s)
-	var then startedManifest
-	if !d.pod.exists() || d.pod.state == podOrphaned || len(spec.ValidateAmended(d.manifest)) > 0 ||
-		json.Unmarshal([]byte(d.pod.pod.Annotations[names.AnnotationStarted]), &then) != nil || then.Spec == nil {
+	if !d.pod.exists() || d.pod.state == podOrphaned || len(spec.ValidateAmended(d.manifest)) > 0 {
+		return plainly()
+	}
+	then := startedWith(d.pod.pod.Annotations[names.AnnotationStarted])
+	if then == nil {
 		return plainly()
 	}
 	d.findChanges(then.Spec)

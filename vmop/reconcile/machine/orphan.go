@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -72,8 +71,8 @@ func (d *decision) orphan() {
 // it does. It is the same guest if its UUID and its disks are those of the manifest.
 func (d *decision) disagrees() string {
 	pod := d.pod.pod
-	var then startedManifest
-	if json.Unmarshal([]byte(pod.Annotations[names.AnnotationStarted]), &then) != nil || then.Spec == nil {
+	then := startedWith(pod.Annotations[names.AnnotationStarted])
+	if then == nil {
 		return "it does not say what it was started with"
 	}
 	if was, is := then.Spec.VM.MachineUUID, d.vm.Spec.VM.MachineUUID; is != "" && !strings.EqualFold(was, is) {

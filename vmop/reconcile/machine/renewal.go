@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/vmop/sdk/vmop/names"
@@ -72,9 +71,8 @@ func (d *decision) renewsItself() bool {
 	if d.renewed {
 		return true // the next pod has the new content, of which its runner says nothing any more
 	}
-	var then startedManifest
-	return json.Unmarshal([]byte(d.pod.pod.Annotations[names.AnnotationStarted]), &then) == nil &&
-		then.Generation > 0 && then.Generation < d.s.VM.Generation && then.Spec != nil && d.changedItself(&then)
+	then := startedWith(d.pod.pod.Annotations[names.AnnotationStarted])
+	return then != nil && then.Generation > 0 && then.Generation < d.s.VM.Generation && d.changedItself(then)
 }
 
 // startsAgain reports whether the Secrets are there that a next pod needs, for which

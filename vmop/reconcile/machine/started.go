@@ -132,17 +132,18 @@ func (d *decision) findRestart() {
 			message: "the machine was started by VM-Operator, which does not note with what; this is known after the next start"}
 		return
 	}
-	var then *startedManifest
+	var before *spec.VirtualMachineSpec
 	if !same {
-		then = startedWith(text)
-	}
-	if !same && then == nil {
-		d.restart = finding{status: metav1.ConditionUnknown, reason: spec.ReasonUnexpectedState,
-			message: "annotation " + names.AnnotationStarted + " of the pod cannot be read; what waits is known after the next start"}
-		return
+		then := startedWith(text)
+		if then == nil {
+			d.restart = finding{status: metav1.ConditionUnknown, reason: spec.ReasonUnexpectedState,
+				message: "annotation " + names.AnnotationStarted + " of the pod cannot be read; what waits is known after the next start"}
+			return
+		}
+		before = then.Spec
 	}
 	d.startKnown = true
-	d.findChanges(then.Spec)
+	d.findChanges(before)
 	d.formerCertificate()
 	d.newDocuments()
 	if len(d.awaiting) == 0 {
