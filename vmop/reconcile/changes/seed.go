@@ -20,7 +20,9 @@ var seedDocuments = []struct{ field, does string }{
 }
 
 const (
-	ofUserData = "acts only on what is for each boot, such as bootcmd"
+	// A module of cloud-init that had nothing to do has not run, and may with the next
+	// boot: seen of write_files with 22.4.
+	ofUserData = "acts only on what is for each boot, such as bootcmd, and perhaps on sections that are new"
 	ofNetwork  = "keeps the network that it has set up"
 	anew       = "everything anew, with other SSH host keys"
 )

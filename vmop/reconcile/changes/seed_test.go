@@ -11,7 +11,7 @@ import (
 // What cloud-init does not do with another document is said, and what would have it done;
 // not where the guest has seen none, or is to be set up anew in any case.
 func TestKnownInstance(t *testing.T) {
-	const ignored, network, clean = "acts only on what is for each boot, such as bootcmd; ", "keeps the network", "cloud-init clean in the guest has it set up everything anew"
+	const ignored, network, clean = "acts only on what is for each boot, such as bootcmd, and perhaps on sections that are new; ", "keeps the network", "cloud-init clean in the guest has it set up everything anew"
 	for _, x := range []struct{ name, old, new, path, want string }{
 		{"user data", "cloudInit: {userData: {a: 1}}", "cloudInit: {userData: {a: 2}}", "spec.cloudInit.userData", ignored},
 		{"what applies them", "cloudInit: {userData: {a: 1}}", "cloudInit: {userData: {a: 2}}", "spec.cloudInit.userData", "; another instance-id in the meta-data, or cloud-init clean in the guest, has it set up everything anew"},
