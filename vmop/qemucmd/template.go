@@ -62,7 +62,9 @@ type TemplateData struct {
 // QEMU makes the devices that are written as JSON after all others, wherever they
 // stand. Where a template writes a -device as key=value text, the standard devices
 // are therefore text too, or those of the template would take the PCI addresses
-// that the standard ones have.
+// that the standard ones have. Options that bring a device of their own, such as -virtfs
+// and -drive with if=virtio, take the first slot that is free and collide with the balloon:
+// write -fsdev or -blockdev, and a -device.
 //
 // The result must still have -S and the group "monitor": without them the
 // machine could not be controlled. Files, sockets and helpers are those of the
