@@ -685,7 +685,8 @@ func FuzzHead(f *testing.F) {
 // Of an upload that was sent to its end, and not answered, nobody knows whether the pod has
 // it; of one that was cut off before, it has not, and one that it refuses is no riddle.
 func TestUploadThatIsNotAnswered(t *testing.T) {
-	data := content(t, 3<<20)
+	const all = 64 << 20 // more than the sockets of both ends hold
+	data := content(t, all)
 	for name, c := range map[string]struct {
 		// reads is how much of an upload the pod reads before the connection is cut off,
 		// and later of a second one.
@@ -694,8 +695,8 @@ func TestUploadThatIsNotAnswered(t *testing.T) {
 		again *State
 		want  bool
 	}{
-		"behind its end": {reads: 3 << 20, want: true}, "in the middle": {reads: 1 << 20},
-		"and the pod has nothing of it": {reads: 3 << 20, later: 1 << 20, again: &State{}}, "and somebody else uploads": {reads: 3 << 20, again: &State{Busy: true}},
+		"behind its end": {reads: all, want: true}, "in the middle": {reads: 1 << 20},
+		"and the pod has nothing of it": {reads: all, later: 1 << 20, again: &State{}}, "and somebody else uploads": {reads: all, again: &State{Busy: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -61,7 +61,9 @@ spec: {vm: {maximumCpus: 2}}
 func asPod(name string) rest.ImpersonationConfig {
 	return rest.ImpersonationConfig{
 		UserName: "system:serviceaccount:default:" + names.ServiceAccount,
-		Extra:    map[string][]string{"authentication.kubernetes.io/pod-name": {name}},
+		Extra: map[string][]string{
+			"authentication.kubernetes.io/pod-name": {name}, "authentication.kubernetes.io/pod-uid": {"uid-of-" + name},
+		},
 	}
 }
 
