@@ -19,6 +19,8 @@ import (
 const (
 	// provisioner is the name of this package's maker of volumes.
 	provisioner = "vmop.test/local"
+	// askedBy is the annotation in which Kubernetes names the provisioner that it asks.
+	askedBy = "volume.kubernetes.io/storage-provisioner"
 	// parameterImage of a storage class names the file with which block volumes
 	// begin.
 	parameterImage = "image"
@@ -126,6 +128,10 @@ func (n *Node) provide(ctx context.Context, claim *corev1.PersistentVolumeClaim)
 	case claim.Spec.VolumeName != "":
 		return n.grow(ctx, claim)
 	case claim.Spec.StorageClassName == nil:
+		return nil
+	case claim.Annotations[askedBy] != provisioner:
+		// Kubernetes asks for a volume by this. One that is there before that is bound
+		// without it, and nobody knows then who has made it.
 		return nil
 	}
 	class, err := n.Client.StorageV1().StorageClasses().Get(ctx, *claim.Spec.StorageClassName, metav1.GetOptions{})
