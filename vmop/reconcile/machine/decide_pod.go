@@ -98,7 +98,7 @@ func (d *decision) absent() {
 		// first, and acted upon when it is seen there.
 		d.endIsNoted()
 	case d.unanswered():
-		d.running.wait(spec.ReasonPodNotFound, named(names.KindPod, d.nextPod()), "that the machine is to run is being noted; it is started then")
+		d.running.wait(spec.ReasonPodNotFound, named(names.KindPod, d.nextPod()), "that the machine is to run is being noted; pod %s is made then", d.nextPod())
 	default:
 		if d.do(reconcile.Create{Object: d.newPod()}, &d.running) {
 			d.creates = true

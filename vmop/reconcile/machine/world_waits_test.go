@@ -46,6 +46,7 @@ func (w *world) noteWaits(vm, seen *spec.VirtualMachine) {
 	reasons := map[string]bool{}
 	for _, of := range vm.Status.Waits {
 		reasons[of.Reason] = true
+		w.namesWhatItWaitsFor(vm, of)
 		since := sinceOf(of)
 		defer func() { w.waited[since] = w.waits[of.Condition] }()
 		if old := before[of.Condition]; old != nil && old.wait.Reason == of.Reason && old.wait.Object == of.Object {
@@ -77,6 +78,25 @@ func (w *world) noteWaits(vm, seen *spec.VirtualMachine) {
 	}
 }
 
+// namesWhatItWaitsFor holds for the message of each wait, whether or not it lasts until
+// an event tells it.
+func (w *world) namesWhatItWaitsFor(vm *spec.VirtualMachine, of spec.Wait) {
+	c := spec.FindCondition(vm.Status.Conditions, of.Condition)
+	if c == nil || c.Reason != of.Reason {
+		w.violated("every wait is explained", "%+v by %+v", of, c)
+		return
+	}
+	if kind, name := waitsFor(of); kind != spec.KindVirtualMachine && !namesObject(c.Message, name) {
+		w.violated("an event has an object and a next step", "%+v, which waits for %s %s", c, kind, name)
+	}
+}
+
+// waitsFor is the kind and the name of what is waited for.
+func waitsFor(w spec.Wait) (kind, name string) {
+	kind, _, _ = strings.Cut(w.Object, " ")
+	return kind, w.Object[strings.LastIndex(w.Object, " ")+1:]
+}
+
 // told holds for every event that is told. Only an operator that sees the latest
 // status can know what was told, and since when something is waited for.
 func (w *world) told(e reconcile.Event, latest bool) {
@@ -95,8 +115,7 @@ func (w *world) told(e reconcile.Event, latest bool) {
 			continue
 		}
 		known = true
-		kind, _, _ := strings.Cut(wait.wait.Object, " ")
-		name := wait.wait.Object[strings.LastIndex(wait.wait.Object, " ")+1:]
+		kind, name := waitsFor(wait.wait)
 		// What is wrong with the machine itself need not name it.
 		if kind == spec.KindVirtualMachine || namesObject(e.Note, name) {
 			about = append(about, wait)
