@@ -41,7 +41,7 @@ func (p *program) console(c *cli.Context) error {
 		return fmt.Errorf("%s: its runner was killed, and with it the console", full)
 	case m.Runner == 0:
 		return fmt.Errorf("%s is not running (%s)", full, m.Status)
-	case (m.Status == host.StatusRunning || m.Status == host.StatusPaused) && m.State.Sockets[string(qemucmd.SocketConsole)] == "":
+	case (m.Status == host.StatusRunning || m.Status == host.StatusPaused) && m.State.Socket(qemucmd.SocketConsole) == "":
 		return fmt.Errorf("%s has no serial console: spec.vm.serial.enabled is false", full)
 	}
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)

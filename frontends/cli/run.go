@@ -218,7 +218,7 @@ func (f *foreground) State(s runner.State) {
 	}
 	if s.Phase == runner.PhaseBooting && !f.sent {
 		f.sent = true
-		f.booted <- s.Sockets[string(qemucmd.SocketConsole)]
+		f.booted <- s.Socket(qemucmd.SocketConsole)
 	}
 }
 

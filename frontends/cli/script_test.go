@@ -268,7 +268,7 @@ func machineState(ts *testscript.TestScript, name string) (runner.State, error) 
 func guestConsole(ts *testscript.TestScript, machine string) *tinyguest.Console {
 	s, err := machineState(ts, machine)
 	ts.Check(err)
-	conn, err := net.Dial("unix", s.Sockets[string(qemucmd.SocketConsole)])
+	conn, err := net.Dial("unix", s.Socket(qemucmd.SocketConsole))
 	ts.Check(err)
 	return tinyguest.NewConsole(conn)
 }

@@ -276,7 +276,7 @@ func functionOf(t *testing.T, r *running, uid string) string {
 	var buses []struct {
 		Devices []json.RawMessage `json:"devices"`
 	}
-	c, err := qmp.Dial(withPatience(t), r.State().Sockets[string(qemucmd.SocketToolMonitor)], qmp.Options{})
+	c, err := qmp.Dial(withPatience(t), r.State().Socket(qemucmd.SocketToolMonitor), qmp.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -134,7 +134,7 @@ func TestStateFile(t *testing.T) {
 	want := State{Name: "a", Phase: PhaseBooting, Sockets: map[string]string{"console": "/x"}}
 	f.State(want)
 	got, err := ReadState(f.Path)
-	if err != nil || f.Err() != nil || got.Name != "a" || got.Sockets[string(qemucmd.SocketConsole)] != "/x" {
+	if err != nil || f.Err() != nil || got.Name != "a" || got.Socket(qemucmd.SocketConsole) != "/x" {
 		t.Errorf("%+v, %v, %v", got, err, f.Err())
 	}
 	if info, err := os.Stat(f.Path); err != nil || info.Mode().Perm() != 0o600 {

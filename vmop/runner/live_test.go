@@ -336,7 +336,7 @@ func TestCDDrives(t *testing.T) {
 // changed waits until QEMU reports a medium, asking by the monitor for tools.
 func (r *running) changed(t *testing.T, what, id, file string) {
 	t.Helper()
-	client, err := qmp.Dial(t.Context(), r.State().Sockets[string(qemucmd.SocketToolMonitor)], qmp.Options{})
+	client, err := qmp.Dial(t.Context(), r.State().Socket(qemucmd.SocketToolMonitor), qmp.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -412,7 +412,7 @@ func TestDiskFull(t *testing.T) {
 	c.Runner.VM.Drives = []runnerconfig.Drive{{Type: "raw", Name: "data", File: filepath.Join(d.Data, "disk.img"), Size: 4 << 20}}
 	r := start(t, c, d)
 	console := r.console(t)
-	client, err := qmp.Dial(t.Context(), r.State().Sockets[string(qemucmd.SocketToolMonitor)], qmp.Options{})
+	client, err := qmp.Dial(t.Context(), r.State().Socket(qemucmd.SocketToolMonitor), qmp.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -508,7 +508,7 @@ func TestDisplayPassword(t *testing.T) {
 		t.Errorf("serial %d", s.DisplayPasswordSerial)
 	}
 
-	socket := s.Sockets[string(qemucmd.SocketSPICE)]
+	socket := s.Socket(qemucmd.SocketSPICE)
 	if conn, err := spice.Open(withPatience(t), spiceAt(socket), "first"); !errors.Is(err, spice.ErrRefused) {
 		if err == nil {
 			_ = conn.Close()

@@ -77,7 +77,7 @@ func discIn(t *testing.T, c *tinyguest.Console, drive string, want []byte) {
 // tools connects to the monitor that others than the runner use.
 func (r *running) tools(t *testing.T) *qmp.Client {
 	t.Helper()
-	client, err := qmp.Dial(t.Context(), r.State().Sockets[string(qemucmd.SocketToolMonitor)], qmp.Options{})
+	client, err := qmp.Dial(t.Context(), r.State().Socket(qemucmd.SocketToolMonitor), qmp.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

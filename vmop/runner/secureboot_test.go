@@ -121,7 +121,7 @@ func TestSecureBootIsEnforced(t *testing.T) {
 			vm.Drives = []runnerconfig.Drive{{Type: "raw", Name: "system", File: image}}
 			r := start(t, c, d)
 			s := r.until(t, "the machine executes", func(s State) bool { return s.Phase == PhaseBooting })
-			conn, err := net.Dial("unix", s.Sockets[string(qemucmd.SocketConsole)])
+			conn, err := net.Dial("unix", s.Socket(qemucmd.SocketConsole))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -113,7 +113,7 @@ func TestSPICETakeover(t *testing.T) {
 	if err := first.Detach(spice.Channel{Type: spice.Display}); err != nil {
 		t.Fatal(err)
 	}
-	tool, err := qmp.Dial(withPatience(t), r.State().Sockets[string(qemucmd.SocketToolMonitor)], qmp.Options{})
+	tool, err := qmp.Dial(withPatience(t), r.State().Socket(qemucmd.SocketToolMonitor), qmp.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

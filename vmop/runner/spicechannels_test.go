@@ -43,7 +43,7 @@ func TestSPICEChannels(t *testing.T) {
 			runnerconfig.Default(&config)
 			r := start(t, config, d)
 			s := r.until(t, "the guest executes", func(s State) bool { return s.Phase == PhaseBooting })
-			tool, err := qmp.Dial(withPatience(t), s.Sockets[string(qemucmd.SocketToolMonitor)], qmp.Options{})
+			tool, err := qmp.Dial(withPatience(t), s.Socket(qemucmd.SocketToolMonitor), qmp.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -63,8 +63,8 @@ type State struct {
 	RuntimeDir string `json:"runtimeDir,omitempty"`
 	// Shares are the folders that the guest can mount.
 	Shares []runnerconfig.Share `json:"shares,omitempty"`
-	// Sockets by purpose. The console is served by the runner and takes any
-	// number of clients.
+	// Sockets by purpose, see [State.Socket]. The console is served by the runner and
+	// takes any number of clients.
 	Sockets map[string]string `json:"sockets,omitempty"`
 	// Paused is whether the guest does not execute although the machine is there: it was paused, or
 	// stopped because of an error. The condition GuestExecuting says why.
@@ -154,6 +154,9 @@ type Login struct {
 	// Message says what went wrong; empty if nothing did.
 	Message string `json:"message,omitempty"`
 }
+
+// Socket returns the path of the socket for a purpose, "" if there is none.
+func (s State) Socket(purpose qemucmd.SocketPurpose) string { return s.Sockets[string(purpose)] }
 
 func (s State) clone() State {
 	sockets := make(map[string]string, len(s.Sockets))

@@ -215,7 +215,7 @@ func (r *running) until(t *testing.T, what string, is func(State) bool) State {
 func (r *running) console(t *testing.T) *tinyguest.Console {
 	t.Helper()
 	s := r.until(t, "the guest executes", func(s State) bool { return s.Phase == PhaseBooting })
-	conn, err := net.Dial("unix", s.Sockets[string(qemucmd.SocketConsole)])
+	conn, err := net.Dial("unix", s.Socket(qemucmd.SocketConsole))
 	if err != nil {
 		t.Fatal(err)
 	}

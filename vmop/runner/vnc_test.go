@@ -120,7 +120,7 @@ func TestVNCPassword(t *testing.T) {
 	if err := conn.Close(); err != nil {
 		t.Error(err)
 	}
-	viewer, err := spice.Open(withPatience(t), spiceAt(s.Sockets[string(qemucmd.SocketSPICE)]), "second")
+	viewer, err := spice.Open(withPatience(t), spiceAt(s.Socket(qemucmd.SocketSPICE)), "second")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestVNCSocket(t *testing.T) {
 	if s.DisplayPasswordSerial != -1 {
 		t.Errorf("serial %d", s.DisplayPasswordSerial)
 	}
-	socket := s.Sockets[string(qemucmd.SocketVNC)]
+	socket := s.Socket(qemucmd.SocketVNC)
 	screen := r.view(t, socket, "")
 	if screen.Width <= 0 || screen.Height <= 0 || screen.Password {
 		t.Errorf("screen %+v", screen)
@@ -220,7 +220,7 @@ func TestVNCSocketWithPassword(t *testing.T) {
 	write("first")
 	r := start(t, c, d, func(o *Options) { o.DisplaySecretDir = secret })
 	s := r.until(t, "the guest executes", func(s State) bool { return s.Phase == PhaseBooting })
-	socket := s.Sockets[string(qemucmd.SocketVNC)]
+	socket := s.Socket(qemucmd.SocketVNC)
 	stranger, err := net.Dial("unix", socket)
 	if err != nil {
 		t.Fatal(err)
