@@ -109,7 +109,7 @@ func TestAgents(t *testing.T) {
 	}
 
 	// Others have their turn at the guest agent's port.
-	agent, err := qga.Dial(t.Context(), r.State().Sockets["guest-agent"])
+	agent, err := qga.Dial(t.Context(), r.State().Socket(qemucmd.SocketGuestAgent))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/vmop/sdk/internal/debianguest"
 	"github.com/vmop/sdk/vmop/live"
+	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qga"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
@@ -65,7 +66,7 @@ func TestDebianGuest(t *testing.T) {
 		t.Errorf("%+v, %+v", s.Guest, s.StatusConditions)
 	}
 
-	agent, err := qga.Dial(t.Context(), s.Sockets["guest-agent"])
+	agent, err := qga.Dial(t.Context(), s.Socket(qemucmd.SocketGuestAgent))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func TestDebianGuest(t *testing.T) {
 		t.Error(err)
 	}
 	r.now(t, "the guest has its address", address("10.0.2."))
-	if agent, err = qga.Dial(t.Context(), s.Sockets["guest-agent"]); err != nil {
+	if agent, err = qga.Dial(t.Context(), s.Socket(qemucmd.SocketGuestAgent)); err != nil {
 		t.Fatal(err)
 	}
 	defer agent.Close()

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/vmop/sdk/vmop/hostprobe"
+	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/runner"
 	"github.com/vmop/sdk/vmop/spec"
@@ -33,7 +34,7 @@ func ExampleEngine() {
 	}
 	go func() { // ends with the machine, if not before
 		if s, err := e.Wait(ctx, runner.PhaseBooting); err == nil {
-			log.Printf("QEMU %s runs as process %d; its console is %s", s.QEMUVersion, s.QEMUPID, s.Sockets["console"])
+			log.Printf("QEMU %s runs as process %d; its console is %s", s.QEMUVersion, s.QEMUPID, s.Socket(qemucmd.SocketConsole))
 		}
 	}()
 	outcome, err := e.Run(ctx)

@@ -18,13 +18,13 @@ import (
 // name is also that of a volume of the pod.
 const maxDiskStem = validation.DNS1123LabelMaxLength - len("-disk")
 
-// RunnerDataClaim returns the name of the volume claim that keeps the runner's
+// RunnerDataClaimName returns the name of the volume claim that keeps the runner's
 // data of a machine. No disk may have it.
-func RunnerDataClaim(vmName string) string { return vmName + "-runner-data" }
+func RunnerDataClaimName(vmName string) string { return vmName + "-runner-data" }
 
-// DiskClaim returns the name of the volume claim that is made for a disk of a
+// DiskClaimName returns the name of the volume claim that is made for a disk of a
 // machine from the disk's name, see [DiskName].
-func DiskClaim(vmName, diskName string) string { return vmName + "-" + diskName }
+func DiskClaimName(vmName, diskName string) string { return vmName + "-" + diskName }
 
 // DiskName returns the name of a disk that the machine makes for itself, from a
 // template, an image or a container image: its own name with "-disk", or "disk-" and
@@ -74,14 +74,14 @@ func validateDisks(disks []Disk, vmName string, path spot) field.ErrorList {
 		if t := d.VolumeClaimTemplate; t != nil {
 			at := at.Child("volumeClaimTemplate")
 			errs = append(errs, validateTemplate(t, vmName, at)...)
-			once(DiskClaim(vmName, DiskName(disks, i)), at.Child("metadata", "name"), t.Metadata.Name)
+			once(DiskClaimName(vmName, DiskName(disks, i)), at.Child("metadata", "name"), t.Metadata.Name)
 		}
 		if c := d.PersistentVolumeClaim; c != nil {
 			at := at.Child("persistentVolumeClaim", "claimName")
 			switch {
 			case c.ClaimName == "":
 				errs = append(errs, requiredAt(at, "name an existing volume claim"))
-			case c.ClaimName == RunnerDataClaim(vmName):
+			case c.ClaimName == RunnerDataClaimName(vmName):
 				errs = append(errs, invalidAt(at, c.ClaimName, "is reserved for the machine's own data"))
 			default:
 				errs = append(errs, invalid(at, c.ClaimName, isSubdomain)...)
@@ -91,12 +91,12 @@ func validateDisks(disks []Disk, vmName string, path spot) field.ErrorList {
 		if im := d.Image; im != nil {
 			at := at.Child("image")
 			errs = append(errs, validateDiskImage(im, vmName, at)...)
-			once(DiskClaim(vmName, DiskName(disks, i)), at.Child("name"), im.Name)
+			once(DiskClaimName(vmName, DiskName(disks, i)), at.Child("name"), im.Name)
 		}
 		if c := d.ContainerDisk; c != nil {
 			at := at.Child("containerDisk")
 			errs = append(errs, validateContainerDisk(c, vmName, at)...)
-			once(DiskClaim(vmName, DiskName(disks, i)), at.Child("name"), c.Name)
+			once(DiskClaimName(vmName, DiskName(disks, i)), at.Child("name"), c.Name)
 		}
 		if c := d.Cdrom; c != nil {
 			if cds++; cds == limits.MaxCDs+1 {
@@ -152,7 +152,7 @@ func validateDiskStem(name, vmName string, at spot) field.ErrorList {
 	switch {
 	case name == "":
 		return field.ErrorList{requiredAt(at, "what the disk is called, such as system")}
-	case name == RunnerDataClaim(vmName):
+	case name == RunnerDataClaimName(vmName):
 		return field.ErrorList{invalidAt(at, name, "is reserved for the machine's own data")}
 	case len(name) > maxDiskStem:
 		return field.ErrorList{tooLongAt(at, name, maxDiskStem)}

@@ -19,7 +19,7 @@ func validateShares(m *Machine, vmName string, machine spot) field.ErrorList {
 	for i := range m.Disks {
 		at := machine.Child("disks").Index(i)
 		if m.Disks[i].Template() != nil {
-			disks[DiskClaim(vmName, DiskName(m.Disks, i))] = at
+			disks[DiskClaimName(vmName, DiskName(m.Disks, i))] = at
 		}
 		if c := m.Disks[i].PersistentVolumeClaim; c != nil {
 			disks[c.ClaimName] = at
@@ -62,7 +62,7 @@ func validateShares(m *Machine, vmName string, machine spot) field.ErrorList {
 			switch other, isDisk := disks[c.ClaimName]; {
 			case c.ClaimName == "":
 				errs = append(errs, requiredAt(at, "name an existing volume claim"))
-			case c.ClaimName == RunnerDataClaim(vmName):
+			case c.ClaimName == RunnerDataClaimName(vmName):
 				errs = append(errs, invalidAt(at, c.ClaimName, "is reserved for the machine's own data"))
 			case isDisk:
 				errs = append(errs, invalidAt(at, c.ClaimName, "is the same volume claim as that of "+other.String()))

@@ -196,7 +196,7 @@ func (m *machine) rights() {
 
 // former reports whether the claim with the runner's data is VM-Operator's.
 func (m *machine) former() bool {
-	for _, name := range []string{spec.RunnerDataClaim(m.vm.Name), vmobjects.FormerClaim(m.vm.Name, vmobjects.RunnerDataDisk)} {
+	for _, name := range []string{spec.RunnerDataClaimName(m.vm.Name), vmobjects.FormerClaim(m.vm.Name, vmobjects.RunnerDataDisk)} {
 		pvc, ok := get[corev1.PersistentVolumeClaim](m.objects, kindClaim, m.vm.Namespace, name)
 		if !ok || pvc.Annotations[names.AnnotationOrigin] == string(machineconfig.OriginVMOP) {
 			continue

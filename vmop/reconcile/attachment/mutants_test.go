@@ -264,7 +264,7 @@ func TestMounts(t *testing.T) {
 			a.DeletionTimestamp = &metav1.Time{Time: noon}
 		}, false, "", time.Time{}},
 		"its own disk": {func(s *attachment.Start, a *spec.VirtualMachineBlockDeviceAttachment) {
-			own := spec.RunnerDataClaim("web")
+			own := spec.RunnerDataClaimName("web")
 			a.Spec.BlockDeviceRef.Name, s.Claims[0].Name = own, own
 		}, false, "", time.Time{}},
 		"an image's": {func(s *attachment.Start, _ *spec.VirtualMachineBlockDeviceAttachment) {

@@ -44,7 +44,7 @@ func claimOf(vm *spec.VirtualMachine, list reflect.Value, i int) string {
 		case e.PersistentVolumeClaim != nil:
 			return e.PersistentVolumeClaim.ClaimName
 		case e.VolumeClaimTemplate != nil:
-			return spec.DiskClaim(vm.Name, spec.DiskName(vm.Spec.VM.Disks, i))
+			return spec.DiskClaimName(vm.Name, spec.DiskName(vm.Spec.VM.Disks, i))
 		}
 	case *spec.BlockDeviceRef:
 		return e.Claim()

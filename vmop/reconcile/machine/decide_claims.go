@@ -47,7 +47,7 @@ func (c *neededClaim) field() string {
 func (d *decision) findClaims() {
 	all := machineconfig.Disks(d.vm)
 	d.claims = make([]neededClaim, 1, len(all)+1)
-	d.claims[0] = d.claimNamed(spec.RunnerDataClaim(d.vm.Name), objects.RunnerDataDisk)
+	d.claims[0] = d.claimNamed(spec.RunnerDataClaimName(d.vm.Name), objects.RunnerDataDisk)
 	for i := range all {
 		disk := &all[i]
 		switch {

@@ -23,7 +23,7 @@ func DeletesDisks(vm *spec.VirtualMachine) bool {
 // MadeClaims are the names of the claims that the operator makes for a machine: those
 // of its templates and the one with the runner's data.
 func MadeClaims(vm *spec.VirtualMachine) []string {
-	out := []string{spec.RunnerDataClaim(vm.Name)}
+	out := []string{spec.RunnerDataClaimName(vm.Name)}
 	for _, d := range machineconfig.Disks(vm) {
 		if d.Entry.Template() != nil {
 			out = append(out, d.Claim)

@@ -110,10 +110,10 @@ func abandoned(o metav1.Object, machines, pods map[string]bool) bool {
 // a machine: that of a disk ends in -disk, or in -disk- and a number if the disk has
 // none. VM-Operator's before version 3.4 had the machine's name behind the disk's.
 func claimOf(vm, claim string) bool {
-	if claim == spec.RunnerDataClaim(vm) || claim == objects.FormerClaim(vm, objects.RunnerDataDisk) {
+	if claim == spec.RunnerDataClaimName(vm) || claim == objects.FormerClaim(vm, objects.RunnerDataDisk) {
 		return true
 	}
-	disk, ok := strings.CutPrefix(claim, spec.DiskClaim(vm, ""))
+	disk, ok := strings.CutPrefix(claim, spec.DiskClaimName(vm, ""))
 	if !ok {
 		disk, ok = strings.CutSuffix(claim, objects.FormerClaim(vm, ""))
 	}

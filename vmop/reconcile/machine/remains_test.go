@@ -94,7 +94,7 @@ func TestNoRemains(t *testing.T) {
 			c.Name, s.Name = "backup-of-web", "password-of-web"
 		},
 		"names of another machine": func(c *corev1.PersistentVolumeClaim, s *corev1.Secret) {
-			c.Name, s.Name = spec.RunnerDataClaim("db"), objects.DisplaySecretName("db")
+			c.Name, s.Name = spec.RunnerDataClaimName("db"), objects.DisplaySecretName("db")
 		},
 		"no labels": func(c *corev1.PersistentVolumeClaim, s *corev1.Secret) { c.Labels, s.Labels = nil, nil },
 		"no instance": func(c *corev1.PersistentVolumeClaim, s *corev1.Secret) {

@@ -110,7 +110,7 @@ func Disks(vm *spec.VirtualMachine) []Disk {
 		switch {
 		case e.Template() != nil:
 			d.Name = spec.DiskName(vm.Spec.VM.Disks, i)
-			d.Claim = spec.DiskClaim(vm.Name, d.Name)
+			d.Claim = spec.DiskClaimName(vm.Name, d.Name)
 		case e.Ephemeral():
 			d.Name = spec.DiskName(vm.Spec.VM.Disks, i)
 		case e.PersistentVolumeClaim != nil:

@@ -23,7 +23,7 @@ const RunnerDataDisk = "runner-data"
 // use: those that its disks refer to, those that the operator makes, and those
 // that VM-Operator once made for the same disks.
 func ClaimNames(vm *spec.VirtualMachine) []string {
-	out := []string{spec.RunnerDataClaim(vm.Name), FormerClaim(vm.Name, RunnerDataDisk)}
+	out := []string{spec.RunnerDataClaimName(vm.Name), FormerClaim(vm.Name, RunnerDataDisk)}
 	for _, d := range machineconfig.Disks(vm) {
 		switch {
 		case d.Claim == "", d.IsImage():

@@ -15,7 +15,7 @@ import (
 // the machine's UUID, its firmware variables and the state of its TPM. It has
 // no owner and outlives the machine unless its manifest says otherwise.
 func RunnerDataClaim(vm *spec.VirtualMachine, s Settings) *corev1.PersistentVolumeClaim {
-	pvc := claim(vm, spec.RunnerDataClaim(vm.Name), nil)
+	pvc := claim(vm, spec.RunnerDataClaimName(vm.Name), nil)
 	pvc.Spec = corev1.PersistentVolumeClaimSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: ClaimSize(nil)}},

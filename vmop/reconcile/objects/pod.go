@@ -201,7 +201,7 @@ func addVolumes(vm *spec.VirtualMachine, pod *corev1.Pod, in *PodInput) {
 	}
 	data := in.RunnerDataClaim
 	if data == "" {
-		data = spec.RunnerDataClaim(vm.Name)
+		data = spec.RunnerDataClaimName(vm.Name)
 	}
 	mount(claimVolume(volumeData, data), machineconfig.DataDir, false)
 	limit := resource.MustParse("64Mi")
