@@ -85,7 +85,7 @@ var mutants = []mutant{
 	},
 	{
 		fault: "a failed machine is started again at once",
-		file:  machines + "/decide_pod.go", old: "if e == nil || e.Failures == 0 ||", new: "if e == nil || e.Failures >= 0 ||",
+		file:  machines + "/decide_end.go", old: "if e == nil || e.Failures == 0 ||", new: "if e == nil || e.Failures >= 0 ||",
 		pkg: machines, run: "^TestPromises$", says: "a failed machine is started again after a delay",
 	},
 	{

@@ -1,0 +1,127 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// podGoes is what there is to say of a pod from its deletion to its end: one
+// text, one write.
+const podGoes = "pod %s is being deleted; its guest has the grace period of the pod to shut down, which vmop-cli stop --force cuts short"
+
+// terminating is for a pod that is being deleted. Nothing is done to it: only
+// its kubelet knows that the guest does not run any more.
+func (d *decision) terminating() {
+	pod := d.pod.pod
+	d.hurry()
+	d.noteLost()
+	d.noteDisruption()
+	stuck, object := d.stuck(pod)
+	if stuck != "" {
+		d.running.problem(spec.ReasonPodTerminating, object, "pod %s is being deleted%s", pod.Name, stuck)
+		return
+	}
+	if !d.wanted() || d.s.VM.DeletionTimestamp != nil {
+		// Whoever wants the machine to end need not be told that it does: the
+		// runner tells that it has begun to.
+		object = ""
+	}
+	if finished(pod) {
+		d.running.wait(spec.ReasonPodTerminating, object, "pod %s has ended and is being deleted; there is a new one when it is gone", pod.Name)
+		return
+	}
+	d.running.wait(spec.ReasonPodTerminating, object, podGoes, pod.Name)
+}
+
+// hurry shortens the grace period of a pod that is being deleted, if the machine's
+// has become less or nobody wants to wait for its guest. The runner asks what is
+// wanted while it waits for the guest, and is told to end by its kubelet if it does
+// not, as that of an earlier version.
+func (d *decision) hurry() {
+	pod := d.pod.pod
+	if has := pod.DeletionGracePeriodSeconds; has != nil && *has > d.grace() && !finished(pod) {
+		d.deletePod()
+	}
+}
+
+// grace is what the guest has to shut down and the runner to end QEMU, in seconds.
+func (d *decision) grace() int64 {
+	if d.forced() {
+		return objects.TerminationReserve
+	}
+	return d.vm.Spec.ShutdownSeconds() + objects.TerminationReserve
+}
+
+// forced reports whether a request asks not to wait for the guest of the pod.
+func (d *decision) forced() bool {
+	request := d.s.VM.Annotations[names.AnnotationForceStop]
+	return request != "" && d.pod.pod != nil && d.pod.pod.Annotations[names.AnnotationForceStop] != request
+}
+
+// stuck explains a pod that is being deleted and should be gone; it is empty for
+// any other. The object is what is waited for: the pod, or the node that keeps
+// it.
+func (d *decision) stuck(pod *corev1.Pod) (text, object string) {
+	object = named(names.KindPod, pod.Name)
+	if late := pod.DeletionTimestamp.Add(stuckAfter); d.s.Now.Before(late) {
+		d.wakeAt(late)
+		return "", object
+	}
+	if pod.Spec.NodeName == "" {
+		return " and should be gone since " + pod.DeletionTimestamp.UTC().Format(time.RFC3339) + "; see kubectl describe pod " + pod.Name + " for what keeps it", object
+	}
+	return " and should be gone since " + pod.DeletionTimestamp.UTC().Format(time.RFC3339) +
+		"; if node " + pod.Spec.NodeName + " is switched off for certain, run kubectl delete pod " + pod.Name +
+		" --force: the guest must not run twice", named(names.KindNode, pod.Spec.NodeName)
+}
+
+// untilGone is what follows for a machine that waits for the end of a pod that is
+// being deleted, and the object that it waits for.
+func (d *decision) untilGone(pod *corev1.Pod) (text, object string) {
+	if text, object = d.stuck(pod); text == "" {
+		text = "; the machine is started when it is gone"
+	}
+	return text, object
+}
+
+// stop writes the only field of a specification that is the operator's to write. It
+// is for a pod that has ended and says itself that its guest wanted it. A status,
+// whoever wrote it, is no reason for it alone: where the pod was removed in between,
+// the machine starts again.
+func (d *decision) stop() {
+	d.do(reconcile.Patch{
+		Kind: names.KindVirtualMachine, Name: d.vm.Name, UID: d.s.VM.UID, ResourceVersion: d.s.VM.ResourceVersion,
+		Manager: names.OperatorStatusManager,
+		Fields:  map[string]any{"spec": map[string]any{"vm": map[string]any{"state": string(spec.StateStopped)}}},
+	}, &d.running)
+	d.running.rest(spec.ReasonPodFinished, "the guest powered itself off; spec.vm.state becomes Stopped, as spec.guestShutdownStops asks")
+}
+
+func (d *decision) deletePod() bool { return d.deleteVersion("") }
+
+// deleteEnded deletes the pod of the last run, which has ended, after those that have ended
+// before it: with it gone, one of them would be taken for the last, and its end be told,
+// counted and followed once more.
+func (d *decision) deleteEnded() {
+	for i, role := range d.s.roles() {
+		pod := &d.s.Pods[i]
+		if role != roleLeftover || pod.DeletionTimestamp != nil {
+			continue
+		}
+		if !d.do(reconcile.DeletePod{Name: pod.Name, UID: pod.UID, GraceSeconds: d.grace()}, &d.running) {
+			return
+		}
+	}
+	d.deletePod()
+}
+
+// deleteVersion deletes the pod if it still has a resource version; any if that is
+// empty.
+func (d *decision) deleteVersion(version string) bool {
+	return d.do(reconcile.DeletePod{Name: d.pod.pod.Name, UID: d.pod.pod.UID, ResourceVersion: version, GraceSeconds: d.grace()}, &d.running)
+}
