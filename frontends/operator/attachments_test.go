@@ -192,6 +192,86 @@ func TestAttachments(tt *testing.T) {
 	}
 }
 
+// A machine whose pod has another name than it, as pods of later versions may, gets a disk
+// and releases it: the exporter is for that pod, and no second one is made.
+func TestAttachmentToAPodOfAnotherName(tt *testing.T) {
+	tt.Parallel()
+	t := newTest(tt)
+	a := t.attachments()
+	k := t.startKubelet()
+	config := t.file("/Operator: {runnerImage: \"registry.test/runner:1\"}\n")
+	first := t.start(cluster.Kubeconfig(), "--config="+config)
+	t.createClaim("data")
+	t.create(machine("web", "Running"))
+	t.phase("web", spec.PhaseRunning)
+	if code := first.stop(); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, first.log)
+	}
+	pods := t.kube.CoreV1().Pods(t.namespace)
+	former, err := pods.Get(t.Context(), "web", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pods.Delete(t.Context(), "web", metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil {
+		t.Fatal(err)
+	}
+	other := former.DeepCopy()
+	other.ObjectMeta = metav1.ObjectMeta{Name: "web-2", Labels: former.Labels, Annotations: former.Annotations, OwnerReferences: former.OwnerReferences, Finalizers: former.Finalizers}
+	other.Spec.NodeName, other.Status = "", corev1.PodStatus{}
+	if other, err = pods.Create(t.Context(), other, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.eventually("pod web-2 runs", func() error {
+		pod, err := pods.Get(t.Context(), "web-2", metav1.GetOptions{})
+		if err != nil || pod.Status.Phase != corev1.PodRunning {
+			return fmt.Errorf("%v, %v", pod.Status.Phase, err)
+		}
+		return nil
+	})
+
+	second := t.start(cluster.Kubeconfig(), "--config="+config)
+	a.attach("first", "web")
+	uid := ""
+	a.told("web", func(all []runnerconfig.Attachment) bool {
+		if len(all) == 1 {
+			uid = all[0].UID
+		}
+		return len(all) == 1
+	})
+	reports := func(phase string) {
+		k.say("web", map[string]any{"attachmentKey": strings.Repeat("0a", 32), "attachments": []any{map[string]any{"uid": uid, "name": "first", "phase": phase}}})
+	}
+	reports("Pending")
+	a.told("web", func(all []runnerconfig.Attachment) bool { return len(all) == 1 && all[0].Address == "10.0.0.1:10809" })
+	exporter, err := pods.Get(t.Context(), "first-vmbda", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if objects.ExportsFor(exporter) != "web" {
+		t.Errorf("%+v", exporter.ObjectMeta)
+	}
+	reports("Attached")
+	a.becomes("first", spec.AttachmentAttached, conditions.Attached, "the guest has the disk")
+	if err := a.all.Delete(t.Context(), "first", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	a.told("web", func(all []runnerconfig.Attachment) bool { return len(all) == 1 && all[0].Detach })
+	reports("Detached")
+	t.eventually("the attachment goes", func() error {
+		if _, err := a.all.Get(t.Context(), "first", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is there: %v", err)
+		}
+		return nil
+	})
+	t.phase("web", spec.PhaseRunning)
+	if now := t.podUID("web-2"); now != string(other.UID) || t.podUID("web") != "" {
+		t.Errorf("pod web-2 is %q instead of %q, pod web %q", now, other.UID, t.podUID("web"))
+	}
+	if code := second.stop(); code != 0 {
+		t.Errorf("exit code %d\n%s", code, second.log)
+	}
+}
+
 // The manifest of a machine that runs gains a disk: the operator attaches it, and the
 // machine goes on. When the disk leaves the manifest, the guest is asked to release it,
 // and the attachment goes.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -141,6 +142,9 @@ func (k *kubelet) check() {
 	}
 }
 
+// machineOf is the machine that a pod reports about; of pods without one it is nobody's.
+func machineOf(pod *corev1.Pod) string { return cmp.Or(pod.Labels[names.LabelInstance], pod.Name) }
+
 // end lets the runner of a machine end with a termination message.
 func (k *kubelet) end(name, message string) {
 	k.mu.Lock()
@@ -178,7 +182,7 @@ func (k *kubelet) syncPod(ctx context.Context, pod *corev1.Pod) error {
 		return nil
 	case pod.DeletionTimestamp != nil:
 		if !ended {
-			if err := k.report(ctx, pod.Name, false); err != nil {
+			if err := k.report(ctx, machineOf(pod), false); err != nil {
 				return err
 			}
 		}
@@ -197,7 +201,7 @@ func (k *kubelet) syncPod(ctx context.Context, pod *corev1.Pod) error {
 	message, ends := k.ends[pod.Name]
 	delete(k.ends, pod.Name)
 	k.mu.Unlock()
-	status := corev1.ContainerStatus{Name: pod.Name, Ready: true}
+	status := corev1.ContainerStatus{Name: pod.Spec.Containers[0].Name, Ready: true}
 	now := metav1.Now()
 	switch {
 	case ends:
@@ -249,7 +253,7 @@ func (k *kubelet) syncPod(ctx context.Context, pod *corev1.Pod) error {
 // started reports that the guest of a pod executes. What the API server does not answer in
 // time is reported again.
 func (k *kubelet) started(ctx context.Context, pod *corev1.Pod) error {
-	err := k.report(ctx, pod.Name, true)
+	err := k.report(ctx, machineOf(pod), true)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.unreported[pod.UID] = err != nil
@@ -272,7 +276,7 @@ func (k *kubelet) say(name string, says map[string]any) {
 func (k *kubelet) ignores(pod *corev1.Pod) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.stubborn[pod.Name] && *pod.DeletionGracePeriodSeconds > objects.TerminationReserve
+	return k.stubborn[machineOf(pod)] && *pod.DeletionGracePeriodSeconds > objects.TerminationReserve
 }
 
 // report is what a runner says about its machine.
