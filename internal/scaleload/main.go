@@ -51,9 +51,11 @@ type load struct {
 	standIn  *standIn
 	rest     func() // ends the stand-in
 	operator *operator
-	program  string
-	log      string
-	template map[string]any
+	// kubeconfig is the file that operators have.
+	kubeconfig string
+	program    string
+	log        string
+	template   map[string]any
 
 	mu   sync.Mutex
 	made map[key]time.Time
@@ -73,10 +75,17 @@ func run(ctx context.Context, program string, n int, outage time.Duration, wante
 	if err := yaml.Unmarshal([]byte(manifest), &l.template); err != nil {
 		return err
 	}
-	if l.kube, err = kubernetes.NewForConfig(plane.Config()); err != nil {
+	config, err := account(ctx, plane.Config())
+	if err != nil {
 		return err
 	}
-	all, err := dynamic.NewForConfig(plane.Config())
+	if l.kubeconfig, err = writeKubeconfig(dir, config); err != nil {
+		return err
+	}
+	if l.kube, err = kubernetes.NewForConfig(config); err != nil {
+		return err
+	}
+	all, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return err
 	}
@@ -93,7 +102,7 @@ func run(ctx context.Context, program string, n int, outage time.Duration, wante
 		return err
 	}
 	defer func() { l.rest() }()
-	if l.operator, err = startOperator(ctx, program, plane.Kubeconfig(), l.log); err != nil {
+	if l.operator, err = startOperator(ctx, program, l.kubeconfig, l.log); err != nil {
 		return err
 	}
 	defer func() { l.operator.stop() }()
@@ -259,7 +268,7 @@ func (l *load) restart(ctx context.Context) error {
 	l.operator.stop()
 	before := time.Now()
 	var err error
-	if l.operator, err = startOperator(ctx, l.program, l.plane.Kubeconfig(), l.log); err != nil {
+	if l.operator, err = startOperator(ctx, l.program, l.kubeconfig, l.log); err != nil {
 		return err
 	}
 	ready := time.Since(before)
