@@ -52,7 +52,7 @@ func (c *storedClass) UnmarshalJSON(data []byte) error {
 	var marked struct {
 		Metadata struct{ Annotations map[string]string }
 	}
-	if err := json.Unmarshal(c.data, &marked); err != nil {
+	if err := json.Unmarshal(c.data.text(), &marked); err != nil {
 		return err
 	}
 	c.isDefault = (&spec.VirtualMachineClass{ObjectMeta: metav1.ObjectMeta{Annotations: marked.Metadata.Annotations}}).IsDefault()

@@ -143,6 +143,7 @@ func measured(what, url, machines string) error {
 	if f.Resident, err = resident(); err != nil {
 		return err
 	}
+	runtime.GC() // what pools keep goes with the second one
 	runtime.GC()
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)

@@ -77,10 +77,10 @@ func TestStoredMachineIsTheMachine(t *testing.T) {
 		if status, _ := u.Object["status"].(map[string]any); !reflect.DeepEqual(m.status(), status) {
 			t.Errorf("status %v, want %v", m.status(), status)
 		}
-		if bytes.Contains(m.data, []byte("managedFields")) || bytes.Contains(m.data, []byte(corev1.LastAppliedConfigAnnotation)) {
-			t.Errorf("kept: %s", m.data)
+		if bytes.Contains(m.data.text(), []byte("managedFields")) || bytes.Contains(m.data.text(), []byte(corev1.LastAppliedConfigAnnotation)) {
+			t.Errorf("kept: %s", m.data.text())
 		}
-		err = json.Unmarshal(m.data, &again)
+		err = json.Unmarshal(m.data.text(), &again)
 		again.authors = m.authors // what is kept does not say who wrote it
 		if err != nil || !reflect.DeepEqual(m, again) {
 			t.Errorf("%v: kept once %+v, twice %+v", err, m, again)
