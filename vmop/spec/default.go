@@ -6,8 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/vmop/sdk/vmop/limits"
 )
 
 // Default fills in exactly what the defaults of the resource definition would
@@ -98,21 +96,6 @@ func defaultClaim(c *VolumeClaimSpec) {
 		c.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 	}
 	setPointer(&c.VolumeMode, corev1.PersistentVolumeBlock)
-}
-
-func defaultDisplay(d *Display) {
-	setPointer(&d.Outputs, 1)
-	if s := d.Spice; s != nil {
-		setPointer(&s.Port, limits.SPICEPort)
-		setPointer(&s.GenerateSecret, true)
-		setPointer(&s.UsbRedirects, 2)
-	}
-	if v := d.VNC; v != nil {
-		if !v.UnixSocket {
-			setPointer(&v.Port, limits.VNCPort) // beside SPICE's
-		}
-		setPointer(&v.GenerateSecret, true)
-	}
 }
 
 func defaultStatus(s *VirtualMachineStatus) {

@@ -1,16 +1,47 @@
 package spec
 
-import "github.com/vmop/sdk/vmop/names"
+import (
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vmop/sdk/vmop/limits"
+)
+
+// +kubebuilder:object:generate=false
+
+// displayServer is what the part of a manifest that is about one protocol tells those
+// who ask about all of them. What is known without a manifest is in the table of
+// package limits.
+type displayServer interface {
+	// protocol is the name in that table.
+	protocol() string
+	// ports are the fields of the ports, in the order of the table.
+	ports() []**int32
+	// onSocket reports whether the server is on a UNIX socket instead of ports.
+	onSocket() bool
+	// makesPassword is the field that asks for a secret, which is true by default.
+	makesPassword() **bool
+	// admitsWithoutPassword is DisplayServer.Openable.
+	admitsWithoutPassword() bool
+	// defaulted are the fields whose default the definition has.
+	defaulted() []string
+	// setDefaults sets those that only this protocol has, and validate checks them.
+	setDefaults()
+	validate(path spot) field.ErrorList
+}
 
 // +kubebuilder:object:generate=false
 
 // DisplayServer is one of the ways to a machine's display. All that is the same
 // for every protocol goes over the list of them ([Display.Servers]).
 type DisplayServer struct {
-	// Protocol is QEMU's name of it.
+	// Protocol is QEMU's name of it; see [limits.DisplayProtocol].
 	Protocol string
 	// Ports are the TCP ports that it listens on; none if it is on a UNIX socket.
 	Ports []DisplayPort
+	// OnSocket is true if the manifest wants it on a UNIX socket.
+	OnSocket bool
 	// Openable servers may admit any client where there is no password, if the administrator allows
 	// it. All others then listen for their own pod or host only.
 	Openable bool
@@ -33,41 +64,103 @@ type DisplayPort struct {
 // DisplayPortField is the path of the field that a port of pods and services comes
 // from, by the port's name; empty if it is none of a display.
 func DisplayPortField(name string) string {
-	switch name {
-	case names.SPICEPortName:
-		return "spec.vm.display.spice.port"
-	case names.VNCPortName:
-		return "spec.vm.display.vnc.port"
-	case names.WebsocketPortName:
-		return "spec.vm.display.vnc.websocket"
+	for _, protocol := range limits.DisplayProtocols() {
+		for _, p := range protocol.Ports {
+			if p.Name == name {
+				return displayPath + protocol.Name + "." + p.Field
+			}
+		}
 	}
 	return ""
 }
 
-// Servers lists the ways to the display of a machine with its defaults, SPICE
-// first; none for nil.
+const displayPath = "spec.vm.display."
+
+// Servers lists the ways to the display of a machine with its defaults, in the order of
+// [limits.DisplayProtocols]; none for nil.
 func (d *Display) Servers() []DisplayServer {
-	if d == nil {
-		return nil
-	}
 	var out []DisplayServer
-	if s := d.Spice; s != nil {
-		out = append(out, DisplayServer{
-			Protocol: "spice", Openable: true, GenerateSecret: s.GenerateSecret != nil && *s.GenerateSecret,
-			Ports: displayPorts(names.SPICEPortName, s.Port),
-		})
-	}
-	if v := d.VNC; v != nil {
-		ports := displayPorts(names.VNCPortName, v.Port)
-		ports = append(ports, displayPorts(names.WebsocketPortName, v.Websocket)...)
-		out = append(out, DisplayServer{Protocol: "vnc", Ports: ports, GenerateSecret: v.GenerateSecret != nil && *v.GenerateSecret})
+	for _, s := range d.servers() {
+		made := *s.makesPassword()
+		server := DisplayServer{
+			Protocol: s.protocol(), OnSocket: s.onSocket(), Openable: s.admitsWithoutPassword(),
+			GenerateSecret: made != nil && *made,
+		}
+		ports := s.ports()
+		for i, p := range limits.Display(s.protocol()).Ports {
+			if number := *ports[i]; number != nil && !s.onSocket() {
+				server.Ports = append(server.Ports, DisplayPort{Name: p.Name, Field: displayPath + s.protocol() + "." + p.Field, Port: *number})
+			}
+		}
+		out = append(out, server)
 	}
 	return out
 }
 
-func displayPorts(name string, port *int32) []DisplayPort {
-	if port == nil {
+func defaultDisplay(d *Display) {
+	setPointer(&d.Outputs, 1)
+	for _, s := range d.servers() {
+		ports := s.ports()
+		for i, p := range limits.Display(s.protocol()).Ports {
+			if p.Default != 0 && !s.onSocket() {
+				setPointer(ports[i], p.Default)
+			}
+		}
+		setPointer(s.makesPassword(), true)
+		s.setDefaults()
+	}
+}
+
+// displayDefaults are the fields of a type with a default in the definition, if it is
+// that of a protocol.
+func displayDefaults(t reflect.Type) []string {
+	pointer := reflect.PointerTo(t)
+	if !pointer.Implements(reflect.TypeFor[displayServer]()) {
 		return nil
 	}
-	return []DisplayPort{{Name: name, Field: DisplayPortField(name), Port: *port}}
+	return reflect.Zero(pointer).Interface().(displayServer).defaulted()
+}
+
+func validateDisplay(d *Display, path spot) field.ErrorList {
+	errs := limited(path.Child("outputs"), *d.Outputs, limits.Outputs(int64(*d.Outputs)))
+	errs = append(errs, validateUser(d.LoggedInUser, path.Child("loggedInUser"))...)
+	if d.TLS != nil {
+		at := path.Child("tls", "secretName")
+		switch {
+		case d.TLS.SecretName == "" && !d.TLS.GenerateSecret:
+			errs = append(errs, requiredAt(at, "name a Secret with tls.crt and tls.key, or have one made by generateSecret: true"))
+		case d.TLS.SecretName != "" && d.TLS.GenerateSecret:
+			errs = append(errs, invalidAt(at, d.TLS.SecretName, "must not be given with generateSecret: true, which makes another one"))
+		case !d.TLS.GenerateSecret:
+			errs = append(errs, invalid(at, d.TLS.SecretName, isSubdomain)...)
+		}
+	}
+	taken := map[int32]string{}
+	for _, s := range d.servers() {
+		at := path.Child(s.protocol())
+		errs = append(errs, validateDisplayPorts(s, at, taken)...)
+		errs = append(errs, s.validate(at)...)
+	}
+	return errs
+}
+
+// validateDisplayPorts checks the ports of a server, which none before it may have taken.
+func validateDisplayPorts(s displayServer, path spot, taken map[int32]string) (errs field.ErrorList) {
+	ports := s.ports()
+	for i, p := range limits.Display(s.protocol()).Ports {
+		number, at := *ports[i], path.Child(p.Field)
+		switch {
+		case number == nil:
+		case s.onSocket():
+			errs = append(errs, forbiddenAt(at, "a server on a UNIX socket has none; remove it or unixSocket"))
+		default:
+			errs = append(errs, limited(at, *number, p.Check(int64(*number)))...)
+			if by := taken[*number]; by != "" {
+				errs = append(errs, invalidAt(at, *number, "is already taken by "+by))
+				continue
+			}
+			taken[*number] = displayPath + s.protocol() + "." + p.Field
+		}
+	}
+	return errs
 }

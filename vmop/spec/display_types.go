@@ -38,6 +38,21 @@ type Display struct {
 	TLS *DisplayTLS `json:"tls,omitempty"`
 }
 
+// servers lists the servers of a display: none for nil. A protocol is a field above,
+// its lines here, and a type with the methods of [displayServer].
+func (d *Display) servers() (out []displayServer) {
+	if d == nil {
+		return nil
+	}
+	if d.Spice != nil {
+		out = append(out, d.Spice)
+	}
+	if d.VNC != nil {
+		out = append(out, d.VNC)
+	}
+	return out
+}
+
 // +kubebuilder:validation:XValidation:rule="has(self.secretName) != self.generateSecret",message="either secretName or generateSecret must be given"
 
 // DisplayTLS says with which certificate a display identifies itself: that of a Secret,
@@ -62,97 +77,4 @@ type DisplayTLS struct {
 	// machine's names in the cluster, spice.server, and localhost for tunnels, and
 	// replaced for the next start when a third of that is left.
 	GenerateSecret bool `json:"generateSecret,omitempty"`
-}
-
-// Spice configures the SPICE server of the machine.
-type Spice struct {
-	// +kubebuilder:default=5900
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=65535
-	// +optional
-
-	// port is the port of the SPICE server.
-	Port *int32 `json:"port,omitempty"`
-
-	// +kubebuilder:validation:MaxLength=1024
-	// +optional
-
-	// server is the host name or address that viewers connect to, if it is
-	// not the pod's.
-	Server string `json:"server,omitempty"`
-
-	// +kubebuilder:default=true
-	// +optional
-
-	// generateSecret makes the operator create a secret with a display
-	// password if there is none.
-	GenerateSecret *bool `json:"generateSecret,omitempty"`
-
-	// +kubebuilder:validation:MaxLength=4096
-	// +optional
-
-	// proxyUrl is the URL of a proxy that viewers go through.
-	ProxyURL string `json:"proxyUrl,omitempty"`
-
-	// +kubebuilder:validation:MaxLength=64
-	// +optional
-
-	// streamingVideo says when the server streams parts of the screen as
-	// video: off, filter or all.
-	StreamingVideo string `json:"streamingVideo,omitempty"`
-
-	// +kubebuilder:default=2
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=14
-	// +optional
-
-	// usbRedirects is the number of USB devices that a viewer can hand over.
-	UsbRedirects *int32 `json:"usbRedirects,omitempty"`
-}
-
-// +kubebuilder:validation:XValidation:rule="!has(self.websocket) || self.websocket != (has(self.port) ? self.port : 5901)",message="port and websocket must not be the same"
-// +kubebuilder:validation:XValidation:rule="!self.unixSocket || (!has(self.port) && !has(self.websocket))",message="a server on a UNIX socket has neither port nor websocket"
-
-// VNC configures the VNC server of the machine. It has the password of the
-// display secret, as SPICE has, of which the VNC protocol compares only the
-// first eight bytes (RFC 6143, section 7.2.2). Without a password it is reached
-// on the loopback interface of its pod or host only.
-type VNC struct {
-	// +kubebuilder:validation:Minimum=5900
-	// +kubebuilder:validation:Maximum=65535
-	// +optional
-
-	// port is the port of the VNC server. QEMU counts VNC's displays from port
-	// 5900 on and takes none below it. It is 5901 by default, unless unixSocket
-	// is true.
-	Port *int32 `json:"port,omitempty"`
-
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=65535
-	// +optional
-
-	// websocket is a second port, for viewers that run in a browser. Without it
-	// there is none.
-	Websocket *int32 `json:"websocket,omitempty"`
-
-	// +kubebuilder:default=false
-	// +optional
-
-	// unixSocket puts the server on a UNIX socket in the runner's runtime
-	// directory, in place of a port: in a cluster only who may execute programs
-	// in the machine's pod gets there, by "kubectl exec -i POD -- vmop-runner
-	// -vnc". It excludes port and websocket; QEMU serves WebSockets on ports only.
-	// On one host without a cluster, a server without port is on such a socket
-	// anyway.
-	UnixSocket bool `json:"unixSocket,omitempty"`
-
-	// +kubebuilder:default=true
-	// +optional
-
-	// generateSecret makes the operator create a secret with a display
-	// password if there is none. There is one secret for SPICE and VNC, which
-	// is made if either asks for it. Without any the server listens on the
-	// loopback interface of the pod, and neither the pod nor the load balancer
-	// has a port for it. A secret that is made later counts from the next start.
-	GenerateSecret *bool `json:"generateSecret,omitempty"`
 }

@@ -2,7 +2,6 @@ package spec
 
 import (
 	"fmt"
-	"net/url"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -155,78 +154,6 @@ func inUnitsOf(q resource.Quantity) string {
 func validateClock(m *Machine, path spot) field.ErrorList {
 	errs := oneOf(path.Child("rtcClock"), m.RTCClock, RTCClockHost, RTCClockRT, RTCClockVM)
 	return append(errs, limited(path.Child("rtcBase"), m.RTCBase, limits.RTCBase(m.RTCBase))...)
-}
-
-func validateDisplay(d *Display, path spot) field.ErrorList {
-	errs := limited(path.Child("outputs"), *d.Outputs, limits.Outputs(int64(*d.Outputs)))
-	errs = append(errs, validateUser(d.LoggedInUser, path.Child("loggedInUser"))...)
-	errs = append(errs, validateVNC(d, path.Child("vnc"))...)
-	if d.TLS != nil {
-		at := path.Child("tls", "secretName")
-		switch {
-		case d.TLS.SecretName == "" && !d.TLS.GenerateSecret:
-			errs = append(errs, requiredAt(at, "name a Secret with tls.crt and tls.key, or have one made by generateSecret: true"))
-		case d.TLS.SecretName != "" && d.TLS.GenerateSecret:
-			errs = append(errs, invalidAt(at, d.TLS.SecretName, "must not be given with generateSecret: true, which makes another one"))
-		case !d.TLS.GenerateSecret:
-			errs = append(errs, invalid(at, d.TLS.SecretName, isSubdomain)...)
-		}
-	}
-	s := d.Spice
-	if s == nil {
-		return errs
-	}
-	at := path.Child("spice")
-	errs = append(errs, validatePort(*s.Port, at.Child("port"))...)
-	errs = append(errs, limited(at.Child("usbRedirects"), *s.UsbRedirects, limits.USBRedirects(int64(*s.UsbRedirects)))...)
-	if strings.ContainsFunc(s.Server, isBlankOrControl) {
-		errs = append(errs, invalidAt(at.Child("server"), s.Server, "must be a host name or an address"))
-	}
-	if s.ProxyURL != "" {
-		u, err := url.Parse(s.ProxyURL)
-		if err != nil || u.Scheme == "" || u.Host == "" || strings.ContainsFunc(s.ProxyURL, isBlankOrControl) {
-			errs = append(errs, invalidAt(at.Child("proxyUrl"), s.ProxyURL, "must be a URL such as http://proxy.example.org:3128"))
-		}
-	}
-	if s.StreamingVideo != "" {
-		errs = append(errs, oneOf(at.Child("streamingVideo"), s.StreamingVideo, "off", "filter", "all")...)
-	}
-	return errs
-}
-
-func validateVNC(d *Display, path spot) field.ErrorList {
-	v := d.VNC
-	if v == nil {
-		return nil
-	}
-	var errs field.ErrorList
-	if v.UnixSocket {
-		const none = "a server on a UNIX socket has none; remove it or unixSocket"
-		if v.Port != nil {
-			errs = append(errs, forbiddenAt(path.Child("port"), none))
-		}
-		if v.Websocket != nil {
-			errs = append(errs, forbiddenAt(path.Child("websocket"), none))
-		}
-		return errs
-	}
-	errs = limited(path.Child("port"), *v.Port, limits.VNCServerPort(int64(*v.Port)))
-	taken := map[int32]string{}
-	if d.Spice != nil {
-		taken[*d.Spice.Port] = "spec.vm.display.spice.port"
-	}
-	if by := taken[*v.Port]; by != "" {
-		errs = append(errs, invalidAt(path.Child("port"), *v.Port, "is already taken by "+by))
-	} else {
-		taken[*v.Port] = path.Child("port").String()
-	}
-	if w := v.Websocket; w != nil {
-		errs = append(errs, validatePort(*w, path.Child("websocket"))...)
-		if by := taken[*w]; by != "" {
-			errs = append(errs, invalidAt(path.Child("websocket"), *w, "is already taken by "+by))
-		}
-	}
-	return errs
 }
 
 // validateUser checks a user name that is sent to the agent in the guest in a

@@ -15,14 +15,12 @@ func validateNetworks(m *Machine, path spot) field.ErrorList {
 	var errs field.ErrorList
 	macs := map[string]spot{}
 	taken := listeners{}
-	if s := m.Display.Spice; s != nil && len(m.Networks) > 0 {
-		// The SPICE server listens on all addresses of the same host or pod.
-		taken.take(HostForward{Protocol: ForwardTCP, HostPort: *s.Port}, "spec.vm.display.spice.port")
-	}
-	if v := m.Display.VNC; v != nil && !v.UnixSocket {
-		taken.take(HostForward{Protocol: ForwardTCP, HostPort: *v.Port}, "spec.vm.display.vnc.port")
-		if w := v.Websocket; w != nil {
-			taken.take(HostForward{Protocol: ForwardTCP, HostPort: *w}, "spec.vm.display.vnc.websocket")
+	if len(m.Networks) > 0 {
+		// The servers of the display listen in the same host or pod.
+		for _, server := range m.Display.Servers() {
+			for _, p := range server.Ports {
+				taken.take(HostForward{Protocol: ForwardTCP, HostPort: p.Port}, p.Field)
+			}
 		}
 	}
 	if n := len(m.Networks); n > limits.MaxNetworks {

@@ -57,16 +57,12 @@ func machineDefaults(t reflect.Type) []string {
 		return []string{"accessModes", "volumeMode"}
 	case reflect.TypeFor[Display]():
 		return []string{"outputs"}
-	case reflect.TypeFor[Spice]():
-		return []string{"port", "generateSecret", "usbRedirects"}
 	case reflect.TypeFor[DisplayTLS]():
 		return []string{"generateSecret"}
-	case reflect.TypeFor[VNC]():
-		return []string{"unixSocket", "generateSecret"}
 	case reflect.TypeFor[VirtualMachineStatus]():
 		return []string{"cpus", "ram", "consoleClient", "consoleUser", "displayPasswordSerial", "assignment", "conditions"}
 	case reflect.TypeFor[Condition]():
 		return []string{"status", "message"}
 	}
-	return nil
+	return displayDefaults(t)
 }
