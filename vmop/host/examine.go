@@ -205,8 +205,10 @@ func diagnoseQEMU(h *qemucmd.Host, notes []string, say func(status FindingStatus
 	default:
 		say(FindingOK, "shared folders", "", "%s", v.Path)
 	}
-	has(h.SPICE, "SPICE", "QEMU has its server", "QEMU has no SPICE server", "install its module (Debian: package qemu-system-modules-spice, Fedora: qemu-ui-spice-core), or use display.vnc")
-	has(h.VNC, "VNC", "QEMU has its server", "QEMU has no VNC server", "use display.spice")
+	for _, n := range qemucmd.ServerNeeds() {
+		title := n.Protocol.Row().Title
+		has(h.Serves(n.Protocol), title, "QEMU has its server", "QEMU has no "+title+" server", n.Remedy)
+	}
 	has(slices.Contains(h.BlockDrivers, "https"), "images from servers", "QEMU reads them over http and https", "QEMU cannot read CD images over http and https", "install its module (Debian: package qemu-block-extra, Fedora: qemu-block-curl)")
 }
 

@@ -97,7 +97,6 @@ func query(ctx context.Context, c *qmp.Client) (qemucmd.Host, error) {
 		{"query-version", nil, &version},
 		{"query-machines", nil, &machines},
 		{"qom-list-types", concrete("device"), &devices},
-		// Only this shows whether the module is there; query-spice always answers.
 		{"qom-list-types", concrete("chardev"), &chardevs},
 		{"query-qmp-schema", nil, &schema},
 	} {
@@ -126,11 +125,17 @@ func query(ctx context.Context, c *qmp.Client) (qemucmd.Host, error) {
 	}
 	slices.Sort(h.Devices)
 	h.BlockDrivers = drivers
-	for _, d := range chardevs {
-		h.SPICE = h.SPICE || d.Name == "chardev-spicevmc"
+	for _, n := range qemucmd.ServerNeeds() {
+		found := false
+		for _, d := range chardevs {
+			found = found || n.Type != "" && d.Name == n.Type
+		}
+		for _, e := range schema {
+			found = found || n.Command != "" && e.Name == n.Command
+		}
+		h.SetServes(n.Protocol, found)
 	}
 	for _, e := range schema {
-		h.VNC = h.VNC || e.Name == "query-vnc-servers" // which only a QEMU with VNC has
 		if e.Name == "device_add" {
 			h.JSONDevice = slices.Contains(e.Features, "json-cli-hotplug")
 		}

@@ -82,11 +82,10 @@ func missing(h qemucmd.Host, kvm KVM) []string {
 	if !kvm.Works {
 		notes = append(notes, "KVM: "+kvm.Message)
 	}
-	if !h.VNC {
-		notes = append(notes, "VNC: QEMU was built without it")
-	}
-	if !h.SPICE {
-		notes = append(notes, "SPICE: QEMU has no SPICE server, or its module is not installed")
+	for _, n := range qemucmd.ServerNeeds() {
+		if !h.Serves(n.Protocol) {
+			notes = append(notes, n.Protocol.Row().Title+": "+n.Lacks)
+		}
 	}
 	if len(h.Firmware) == 0 {
 		notes = append(notes, "UEFI: no firmware images found (package ovmf or edk2-ovmf)")

@@ -95,11 +95,10 @@ func (b *builder) listeners() (all []struct {
 			add(indexed("shares", i, "socket"), &Socket{Path: s.Socket})
 		}
 	}
-	if b.m.Display != nil && b.m.Display.SPICE != nil && b.m.Display.SPICE.Socket != "" {
-		add("display.spice.socket", &Socket{Path: b.m.Display.SPICE.Socket})
-	}
-	if b.m.Display != nil && b.m.Display.VNC != nil && b.m.Display.VNC.Socket != "" {
-		add("display.vnc.socket", &Socket{Path: b.m.Display.VNC.Socket})
+	for _, server := range b.m.Display.servers() {
+		if at := server.socket(); at != "" {
+			add("display."+string(server.protocol())+".socket", &Socket{Path: at})
+		}
 	}
 	return all
 }

@@ -2,10 +2,46 @@ package qemucmd
 
 import (
 	"path"
-	"strconv"
-
-	"github.com/vmop/sdk/vmop/limits"
+	"slices"
 )
+
+// Display is how the graphics output is reached.
+type Display struct {
+	SPICE *SPICE `json:"spice,omitempty"`
+	VNC   *VNC   `json:"vnc,omitempty"`
+	// TLSDir is a directory with server-cert.pem, server-key.pem and ca-cert.pem,
+	// by which the TCP ports are encrypted and take nothing else; "" for none.
+	TLSDir string `json:"tlsDir,omitempty"`
+	// TLSWithoutAuthority is true if ca-cert.pem was not provided and has certificates which are no
+	// authority's: QEMU needs some to start, and uses them only if it asks its clients for theirs.
+	TLSWithoutAuthority bool `json:"tlsWithoutAuthority,omitempty"`
+}
+
+// servers lists the servers of a display: none for nil. A protocol is a field above,
+// its lines here, a type with the methods of [displayServer], and a row of [kinds].
+func (d *Display) servers() (out []displayServer) {
+	if d == nil {
+		return nil
+	}
+	if d.SPICE != nil {
+		out = append(out, d.SPICE)
+	}
+	if d.VNC != nil {
+		out = append(out, d.VNC)
+	}
+	return out
+}
+
+// displayServer is what the server of one protocol tells those who ask about all.
+type displayServer interface {
+	protocol() DisplayProtocol
+	// socket is the path of its UNIX socket; "" if it is on a port instead.
+	socket() string
+	// needsCertificate reports whether QEMU is given the certificate as an object.
+	needsCertificate() bool
+	// overhead is the memory that it needs beside what every server needs.
+	overhead() int64
+}
 
 // display keeps QEMU from opening a window.
 func (b *builder) display() {
@@ -27,79 +63,19 @@ func (b *builder) certificates() {
 	if d == nil || d.TLSDir == "" {
 		return
 	}
-	spice, vnc := d.SPICE != nil && d.SPICE.Socket == "", d.VNC != nil && d.VNC.Socket == ""
-	if !spice && !vnc {
+	encrypted := slices.DeleteFunc(d.servers(), func(s displayServer) bool { return s.socket() != "" })
+	if len(encrypted) == 0 {
 		return
 	}
 	b.path("display.tlsDir", d.TLSDir)
 	for _, name := range []string{TLSCertFile, TLSKeyFile, TLSCAFile} {
 		b.file(File{Purpose: FileDisplayTLS, Path: path.Join(d.TLSDir, name)})
 	}
-	if vnc {
+	if slices.ContainsFunc(encrypted, displayServer.needsCertificate) {
 		props := []Prop{{"dir", Str(d.TLSDir)}, {"endpoint", Str("server")}, {"verify-peer", Bool(false)}}
 		if d.TLSWithoutAuthority {
 			props = append(props, Prop{"sanity-check", Bool(false)})
 		}
 		b.object("tls-creds-x509", displayTLS, "the certificate of the VNC server; its clients need none", props...)
 	}
-}
-
-func (b *builder) spice() {
-	if b.m.Display == nil || b.m.Display.SPICE == nil {
-		return
-	}
-	s := *b.m.Display.SPICE
-	if !b.h.SPICE {
-		b.errorf("display.spice", "%s has no SPICE (Fedora: package qemu-ui-spice-core, Alpine: qemu-ui-spice-core, Arch: qemu-ui-spice-core)", b.h.QEMU)
-	}
-	b.add(Option{
-		Flag: "-spice", Props: append(b.spiceAddress(s), b.spiceOptions(s)...),
-		Why: "the display, sound and USB of the machine over the network",
-	})
-	b.chardev("spicevmc", SPICEAgentChardev, "clipboard and window size", Prop{"name", Str("vdagent")})
-	b.channel("display.spice", SPICEAgentChannel, portVDAgent, "com.redhat.spice.0", SPICEAgentChardev, "the SPICE agent in the guest")
-	b.add(Option{
-		Flag: "-audiodev", HeadKey: "driver", Head: "spice", ID: "audio1", JSON: true,
-		Why: "sound goes to the viewer",
-	})
-	b.device("display.spice", "hda-duplex", "codec0", "loudspeaker and microphone",
-		Prop{"bus", Bus("sound0.0")}, Prop{"audiodev", Ref("audio1")})
-	if !b.invalid("display.spice.usbRedirects", s.USBRedirects, limits.USBRedirects(int64(s.USBRedirects))) {
-		return
-	}
-	for i := range s.USBRedirects {
-		n := strconv.Itoa(i)
-		b.chardev("spicevmc", "charredir"+n, "a channel for a USB device at the viewer", Prop{"name", Str("usbredir")})
-		b.device("display.spice.usbRedirects", "usb-redir", "redir"+n, "a USB device at the viewer, plugged in here",
-			append(usbPort(usbPortRedirect+i), Prop{"chardev", Ref("charredir" + n)})...)
-	}
-}
-
-func (b *builder) spiceAddress(s SPICE) []Prop {
-	if s.Socket != "" {
-		if s.Address != "" || s.Port != 0 {
-			b.errorf("display.spice.socket", "either a socket or an address and a port can be given")
-		}
-		b.socket(SocketSPICE, Socket{Path: s.Socket})
-		return []Prop{{"unix", Bool(true)}, {"addr", Str(s.Socket)}}
-	}
-	b.invalid("display.spice.port", s.Port, limits.Port(int64(s.Port)))
-	props := []Prop{{"port", Int(s.Port)}}
-	if dir := b.m.Display.TLSDir; dir != "" {
-		props = []Prop{{"tls-port", Int(s.Port)}, {"x509-dir", Str(dir)}}
-	}
-	if s.Address != "" {
-		b.text("display.spice.address", s.Address)
-		props = append(props, Prop{"addr", Str(s.Address)})
-	}
-	return props
-}
-
-func (b *builder) spiceOptions(s SPICE) []Prop {
-	props := []Prop{{"disable-ticketing", Bool(!s.Ticketing)}}
-	if s.StreamingVideo != "" {
-		b.invalid("display.spice.streamingVideo", s.StreamingVideo, limits.StreamingVideo(s.StreamingVideo))
-		props = append(props, Prop{"streaming-video", Str(s.StreamingVideo)})
-	}
-	return append(props, Prop{"seamless-migration", Bool(true)})
 }

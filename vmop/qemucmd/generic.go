@@ -6,7 +6,7 @@ package qemucmd
 // the caller may modify it.
 func GenericHost() Host {
 	const ovmf = "/usr/share/OVMF/"
-	return Host{
+	h := Host{
 		QEMU:    "/usr/bin/qemu-system-x86_64",
 		Version: Version{Major: 7, Minor: 2},
 		MachineTypes: []MachineType{
@@ -27,11 +27,13 @@ func GenericHost() Host {
 		},
 		Devices:      knownModels(),
 		BlockDrivers: []string{"file", "host_device", "http", "https", "qcow2", "raw"},
-		SPICE:        true,
-		VNC:          true,
 		JSONDevice:   true,
 		SWTPM:        "/usr/bin/swtpm",
 		VirtioFSD:    VirtioFSD{Path: "/usr/libexec/virtiofsd", ReadOnly: true, Namespaces: true},
 		BridgeHelper: "/usr/lib/qemu/qemu-bridge-helper",
 	}
+	for _, n := range ServerNeeds() {
+		h.SetServes(n.Protocol, true)
+	}
+	return h
 }

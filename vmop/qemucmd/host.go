@@ -36,6 +36,27 @@ type Host struct {
 	BridgeHelper string `json:"bridgeHelper,omitempty"`
 }
 
+// displays are the fields of the servers of displays that a QEMU may lack.
+func (h *Host) displays() map[DisplayProtocol]*bool {
+	if h == nil {
+		return nil
+	}
+	return map[DisplayProtocol]*bool{SPICEProtocol: &h.SPICE, VNCProtocol: &h.VNC}
+}
+
+// Serves reports whether QEMU has the server of a protocol.
+func (h *Host) Serves(p DisplayProtocol) bool {
+	has := h.displays()[p]
+	return has == nil || *has
+}
+
+// SetServes says whether QEMU has the server of a protocol, where it may lack it.
+func (h *Host) SetServes(p DisplayProtocol, has bool) {
+	if field := h.displays()[p]; field != nil {
+		*field = has
+	}
+}
+
 // VirtioFSD is a program that serves folders to guests, and what it can do here.
 type VirtioFSD struct {
 	// Path is that of the program, "" if there is none.

@@ -27,6 +27,8 @@ type kind struct {
 	agents []Agent
 	// display is set where it leads to the machine's graphics output.
 	display DisplayProtocol
+	// server is how to find out whether QEMU has what it needs, where it may lack it.
+	server ServerNeed
 }
 
 // socketRow is a socket that a kind may have.
@@ -97,13 +99,41 @@ var kinds = []kind{
 	{name: "certificates", build: (*builder).certificates},
 	{
 		name: "spice", build: (*builder).spice, models: []string{agentPort, "hda-duplex", "usb-redir"}, display: SPICEProtocol,
+		server: ServerNeed{
+			// Only this shows whether the module is there; query-spice always answers.
+			Type: "chardev-spicevmc", Lacks: "QEMU has no SPICE server, or its module is not installed",
+			Remedy: "install its module (Debian: package qemu-system-modules-spice, Fedora: qemu-ui-spice-core), or use display.vnc",
+		},
 		sockets: []socketRow{{SocketSPICE, "spice.sock", true}},
 		agents:  []Agent{{"SPICE agent", SPICEAgentChannel, SPICEAgentChardev}},
 	},
 	{
 		name: "vnc", build: (*builder).vnc, display: VNCProtocol,
+		server:  ServerNeed{Command: "query-vnc-servers", Lacks: "QEMU was built without it", Remedy: "use display.spice"},
 		sockets: []socketRow{{SocketVNC, "vnc.sock", true}},
 	},
+}
+
+// ServerNeed is how to find out whether a QEMU has the server of a display.
+type ServerNeed struct {
+	Protocol DisplayProtocol
+	// Type is a type of QEMU's object model, a character device, and Command a command
+	// of its monitor, that only a QEMU with the server has; one of them is empty.
+	Type, Command string
+	// Lacks is for people, and Remedy what they can do.
+	Lacks, Remedy string
+}
+
+// ServerNeeds lists the servers of displays that a QEMU may lack.
+func ServerNeeds() []ServerNeed {
+	var out []ServerNeed
+	for _, k := range kinds {
+		if n := k.server; n != (ServerNeed{}) {
+			n.Protocol = k.display
+			out = append(out, n)
+		}
+	}
+	return out
 }
 
 // The devices that more than one kind has.
@@ -214,10 +244,12 @@ const (
 	VNCProtocol   DisplayProtocol = "vnc"
 )
 
+// Row is what is known of a protocol before there is a machine; the zero value of an
+// unknown one.
+func (p DisplayProtocol) Row() limits.DisplayProtocol { return limits.Display(string(p)) }
+
 // PasswordBytes is how much of a password the protocol compares; 0 is all.
-func (p DisplayProtocol) PasswordBytes() int {
-	if p == VNCProtocol {
-		return 8 // RFC 6143, section 7.2.2
-	}
-	return 0
-}
+func (p DisplayProtocol) PasswordBytes() int { return p.Row().PasswordBytes }
+
+// Socket is the purpose of the UNIX socket of its server.
+func (p DisplayProtocol) Socket() SocketPurpose { return SocketPurpose(p) }

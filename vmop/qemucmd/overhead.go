@@ -131,14 +131,8 @@ func MemoryOverhead(m Machine, h Host) Overhead {
 func displayOverhead(m Machine) int64 {
 	pictures := int64(max(m.Outputs, 1)) * overheadOutput
 	sum := overheadAdapter + pictures
-	if m.Display == nil {
-		return sum
-	}
-	if s := m.Display.SPICE; s != nil {
-		sum += overheadServer + pictures + int64(s.USBRedirects)*overheadRedirect
-	}
-	if m.Display.VNC != nil {
-		sum += overheadServer + pictures
+	for _, s := range m.Display.servers() {
+		sum += overheadServer + pictures + s.overhead()
 	}
 	return sum
 }
