@@ -27,13 +27,8 @@ func Defaulted(c Config) Config {
 	vm.Network, vm.Drives, vm.Shares = slices.Clone(vm.Network), slices.Clone(vm.Drives), slices.Clone(vm.Shares)
 	if vm.Display != nil {
 		display := *vm.Display
-		if display.SPICE != nil {
-			spice := *display.SPICE
-			display.SPICE = &spice
-		}
-		if display.VNC != nil {
-			vnc := *display.VNC
-			display.VNC = &vnc
+		for _, s := range display.servers() {
+			s.copyInto(&display)
 		}
 		vm.Display = &display
 	}
@@ -70,14 +65,8 @@ func Default(c *Config) {
 	}
 	if d := vm.Display; d != nil {
 		setDefault(&d.Outputs, 1)
-		if s := d.SPICE; s != nil {
-			setDefaultPointer(&s.USBRedirects, DefaultUSBRedirects)
-			if s.Socket == "" {
-				setDefaultPointer(&s.Port, DefaultSPICEPort)
-			}
-		}
-		if s := d.VNC; s != nil && s.Socket == "" {
-			setDefaultPointer(&s.Port, DefaultVNCPort)
+		for _, s := range d.servers() {
+			defaultServer(s)
 		}
 	}
 }

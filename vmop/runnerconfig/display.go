@@ -1,6 +1,77 @@
 package runnerconfig
 
-import "github.com/vmop/sdk/vmop/qemucmd"
+import (
+	"path"
+	"slices"
+
+	"github.com/vmop/sdk/internal/jsonwriter"
+	"github.com/vmop/sdk/vmop/limits"
+	"github.com/vmop/sdk/vmop/qemucmd"
+)
+
+// Display is how the graphics output is reached.
+type Display struct {
+	// Outputs is the number of monitors; 0 means 1.
+	Outputs int `json:"outputs,omitempty"`
+	// LoggedInUser is the user that the VMOP agent logs in.
+	LoggedInUser string `json:"loggedInUser,omitempty"`
+	SPICE        *SPICE `json:"spice,omitempty"`
+	// VNC is a key that VM-Operator's runner ignores.
+	VNC *VNC `json:"vnc,omitempty"`
+	// TLS encrypts what goes over TCP ports, if it is not nil.
+	TLS *DisplayTLS `json:"tls,omitempty"`
+}
+
+// servers lists the servers of a display: none for nil. A protocol is a field above,
+// its lines here, and a type with the methods of [displayServer].
+func (d *Display) servers() (out []displayServer) {
+	if d == nil {
+		return nil
+	}
+	if d.SPICE != nil {
+		out = append(out, d.SPICE)
+	}
+	if d.VNC != nil {
+		out = append(out, d.VNC)
+	}
+	return out
+}
+
+// DisplayTLS is the certificate of the display.
+type DisplayTLS struct {
+	// Dir is a directory with the files server-cert.pem and server-key.pem, and
+	// ca-cert.pem if the authority is known.
+	Dir string `json:"dir"`
+}
+
+// displayServer is what the part of a configuration that is about one protocol tells
+// those who ask about all of them. What is known without a configuration is in the
+// table of package limits.
+type displayServer interface {
+	write(w *jsonwriter.Writer)
+	protocol() qemucmd.DisplayProtocol
+	// ports are the fields of the ports, in the order of the table: first the one that
+	// a socket replaces.
+	ports() []**int
+	// place is what it listens on besides.
+	place() (address, socket *string)
+	// open is the field that admits any client where there is no password; nil if the
+	// protocol has none.
+	open() *bool
+	// copyInto gives a display a copy of the server in its place.
+	copyInto(d *Display)
+	// setDefaults sets those that only this protocol has, and validate checks them.
+	setDefaults()
+	validate(v *validator)
+	// machine gives a machine the server, which listens at a place.
+	machine(d *qemucmd.Display, at listening, password bool)
+}
+
+// listening is where a server listens: at a port, or on a socket.
+type listening struct {
+	address, socket string
+	port            int
+}
 
 // DisplayServer is one of the ways to a machine's display. All that is the same
 // for every protocol goes over the list of them ([Display.Servers]).
@@ -10,34 +81,192 @@ type DisplayServer struct {
 	Ports []DisplayPort
 	// Socket is the path of its UNIX socket; "" if it has none.
 	Socket string
+	// Address is that of Ports; "" where it follows from the password.
+	Address string
+
+	server displayServer
 }
 
 // DisplayPort is a port of a [DisplayServer].
 type DisplayPort struct {
+	// Name is that of the port of pods and services.
+	Name string
 	// Field is the path of the field that has it, such as "vm.display.vnc.port".
 	Field string
 	Port  int
+
+	field **int
+	// first is true of the port that a socket replaces.
+	first bool
 }
 
-// Servers lists the ways to the display, SPICE first; none for nil.
+const displayPath = "vm.display."
+
+// Servers lists the ways to the display, in the order of [limits.DisplayProtocols]; none
+// for nil. Their methods change the configuration, and not what was listed; those of a
+// server that is not from a list do nothing.
 func (d *Display) Servers() []DisplayServer {
-	if d == nil {
-		return nil
-	}
 	var out []DisplayServer
-	if s := d.SPICE; s != nil {
-		out = append(out, DisplayServer{qemucmd.SPICEProtocol, displayPorts("vm.display.spice.port", s.Port), s.Socket})
-	}
-	if v := d.VNC; v != nil {
-		ports := append(displayPorts("vm.display.vnc.port", v.Port), displayPorts("vm.display.vnc.websocket", v.Websocket)...)
-		out = append(out, DisplayServer{qemucmd.VNCProtocol, ports, v.Socket})
+	for _, s := range d.servers() {
+		address, socket := s.place()
+		server := DisplayServer{Protocol: s.protocol(), Socket: *socket, Address: *address, server: s}
+		ports := s.ports()
+		for i, p := range s.protocol().Row().Ports {
+			if number := *ports[i]; number != nil {
+				server.Ports = append(server.Ports, DisplayPort{p.Name, displayPath + string(s.protocol()) + "." + p.Field, *number, ports[i], i == 0})
+			}
+		}
+		out = append(out, server)
 	}
 	return out
 }
 
-func displayPorts(field string, port *int) []DisplayPort {
-	if port == nil {
+// MoveToSocket puts a server on a UNIX socket in place of its first port.
+func (s DisplayServer) MoveToSocket(path string) {
+	if s.server == nil {
+		return
+	}
+	_, socket := s.server.place()
+	*socket = path
+	if ports := s.server.ports(); len(ports) > 0 {
+		*ports[0] = nil
+	}
+}
+
+// ListenOn has the ports of a server on one address only.
+func (s DisplayServer) ListenOn(address string) {
+	if s.server == nil {
+		return
+	}
+	at, _ := s.server.place()
+	*at = address
+}
+
+// AdmitAnyone says whether clients are admitted where there is no password. It has no
+// effect on protocols that never do.
+func (s DisplayServer) AdmitAnyone(yes bool) {
+	if s.server == nil {
+		return
+	}
+	if open := s.server.open(); open != nil {
+		*open = yes
+	}
+}
+
+// HasSocket reports whether a server can have a UNIX socket in place of the port.
+func (p DisplayPort) HasSocket() bool { return p.first }
+
+// Move gives a port another number.
+func (p DisplayPort) Move(port int) {
+	if p.field != nil {
+		*p.field = &port
+	}
+}
+
+func defaultServer(s displayServer) {
+	_, socket := s.place()
+	ports := s.ports()
+	for i, p := range s.protocol().Row().Ports {
+		if p.Default != 0 && *socket == "" {
+			setDefaultPointer(ports[i], int(p.Default))
+		}
+	}
+	s.setDefaults()
+}
+
+// loopbackOnly is the address of a server without authentication.
+const loopbackOnly = "127.0.0.1"
+
+// listens says where a server listens: without a password on the loopback interface
+// only, unless an address is configured or it admits any client.
+func listens(s displayServer, password bool) listening {
+	address, socket := s.place()
+	at, ports := listening{address: *address, socket: *socket}, s.ports()
+	if port := firstPort(ports); at.socket == "" && port != nil {
+		at.port = *port
+	}
+	open := s.open() != nil && *s.open()
+	if at.address == "" && !password && !open && (at.socket == "" || hasOtherPort(ports)) {
+		at.address = loopbackOnly
+	}
+	return at
+}
+
+// firstPort is the port that a socket replaces, nil if there is none; hasOtherPort
+// reports whether a server has one beside it.
+func firstPort(ports []**int) *int {
+	if len(ports) == 0 {
 		return nil
 	}
-	return []DisplayPort{{field, *port}}
+	return *ports[0]
+}
+
+func hasOtherPort(ports []**int) bool {
+	return slices.ContainsFunc(ports[min(1, len(ports)):], func(p **int) bool { return *p != nil })
+}
+
+func (v *validator) display(d *Display) {
+	if d == nil {
+		return
+	}
+	v.limit("vm.display.outputs", d.Outputs, limits.Outputs(int64(d.Outputs)))
+	for _, s := range d.servers() {
+		v.displayServer(s)
+		s.validate(v)
+	}
+	v.displayPorts(d)
+	if t := d.TLS; t != nil {
+		switch err := limits.Text(t.Dir); {
+		case !path.IsAbs(t.Dir):
+			v.add("vm.display.tls.dir", "%q must be an absolute path", t.Dir)
+		case err != nil:
+			v.limit("vm.display.tls.dir", t.Dir, err)
+		}
+	}
+}
+
+func (v *validator) displayServer(s displayServer) {
+	at := displayPath + string(s.protocol())
+	address, socket := s.place()
+	ports := s.ports()
+	if *socket != "" && (firstPort(ports) != nil || *address != "" && !hasOtherPort(ports)) {
+		v.add(at, "has a socket and a port or address: want one of them")
+	}
+	for i, p := range s.protocol().Row().Ports {
+		if number := *ports[i]; number != nil && (i > 0 || *socket == "") {
+			v.limit(at+"."+p.Field, *number, p.Check(int64(*number)))
+		}
+	}
+}
+
+// displayPorts refuses a port that two servers would listen on.
+func (v *validator) displayPorts(d *Display) {
+	taken := map[int]string{}
+	for _, s := range d.Servers() {
+		for _, p := range s.Ports {
+			if by := taken[p.Port]; by != "" {
+				v.add(p.Field, "%d is already the port of %s", p.Port, by)
+			}
+			taken[p.Port] = p.Field
+		}
+	}
+}
+
+func (d *Display) write(w *jsonwriter.Writer) {
+	w.Open('{')
+	w.Number("outputs", int64(d.Outputs))
+	w.Text("loggedInUser", d.LoggedInUser)
+	for _, s := range d.servers() {
+		w.Key(string(s.protocol()))
+		s.write(w)
+	}
+	member(w, "tls", d.TLS)
+	w.Close('}')
+}
+
+func (t *DisplayTLS) write(w *jsonwriter.Writer) {
+	w.Open('{')
+	w.Key("dir")
+	w.String(t.Dir)
+	w.Close('}')
 }

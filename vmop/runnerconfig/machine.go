@@ -182,11 +182,8 @@ func Machine(c *Config, f Facts) (qemucmd.Machine, error) {
 		if d.TLS != nil {
 			m.Display.TLSDir, m.Display.TLSWithoutAuthority = first(f.TLSDir, d.TLS.Dir), f.TLSDir != ""
 		}
-		if s := d.SPICE; s != nil {
-			m.Display.SPICE = spice(s, f.DisplayPassword)
-		}
-		if s := d.VNC; s != nil {
-			m.Display.VNC = vnc(s, f.DisplayPassword)
+		for _, s := range d.servers() {
+			s.machine(m.Display, listens(s, f.DisplayPassword), f.DisplayPassword)
 		}
 	}
 	return m, errors.Join(errs...)
@@ -295,40 +292,6 @@ func serial(d Drive, taken map[string]bool) string {
 	}
 	taken[s] = true
 	return s
-}
-
-// loopbackOnly is the address of a server without authentication.
-const loopbackOnly = "127.0.0.1"
-
-// spice admits clients without a password on the loopback interface only, or at the configured
-// address.
-func spice(s *SPICE, password bool) *qemucmd.SPICE {
-	out := &qemucmd.SPICE{Address: s.Address, Socket: s.Socket, Ticketing: password, StreamingVideo: s.StreamingVideo}
-	if out.Address == "" && out.Socket == "" && !password && !s.Open {
-		out.Address = loopbackOnly
-	}
-	if s.Socket == "" && s.Port != nil {
-		out.Port = *s.Port
-	}
-	if s.USBRedirects != nil {
-		out.USBRedirects = *s.USBRedirects
-	}
-	return out
-}
-
-// vnc without a password listens on the loopback interface, unless an address is configured.
-func vnc(s *VNC, password bool) *qemucmd.VNC {
-	out := &qemucmd.VNC{Address: s.Address, Socket: s.Socket, Password: password}
-	if s.Socket == "" && s.Port != nil {
-		out.Port = *s.Port
-	}
-	if s.Websocket != nil {
-		out.Websocket = *s.Websocket
-	}
-	if out.Address == "" && !password && (out.Socket == "" || out.Websocket != 0) {
-		out.Address = loopbackOnly
-	}
-	return out
 }
 
 // MemoryOverhead is what the machine of a configuration, defaulted and valid, needs of the host's

@@ -1,0 +1,61 @@
+package runnerconfig
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vmop/sdk/vmop/limits"
+	"github.com/vmop/sdk/vmop/qemucmd"
+)
+
+// Each protocol of the table is a field of displays, in the list of their servers, has
+// the fields of its ports, is copied, and becomes a server of QEMU.
+func TestDisplayServersAreTheTable(t *testing.T) {
+	var d Display
+	var keys, table, listed []string
+	for i, v := 0, reflect.ValueOf(&d).Elem(); i < v.NumField(); i++ {
+		if f := v.Field(i); f.Type().Implements(reflect.TypeFor[displayServer]()) {
+			f.Set(reflect.New(f.Type().Elem()))
+			keys = append(keys, key(v.Type().Field(i)))
+		}
+	}
+	for _, p := range limits.DisplayProtocols() {
+		table = append(table, p.Name)
+	}
+	for _, s := range d.servers() {
+		listed = append(listed, string(s.protocol()))
+		row, ports := s.protocol().Row(), s.ports()
+		if len(ports) != len(row.Ports) {
+			t.Fatalf("%s has %d ports, and %d in the table", row.Name, len(ports), len(row.Ports))
+		}
+		of := reflect.ValueOf(s).Elem()
+		for i, p := range row.Ports {
+			number := i + 1
+			*ports[i] = &number
+			at := slices.IndexFunc(reflect.VisibleFields(of.Type()), func(f reflect.StructField) bool { return key(f) == p.Field })
+			if at < 0 || of.Field(at).Interface().(*int) != &number {
+				t.Errorf("port %d of %s is not its field %s", i, row.Name, p.Field)
+			}
+		}
+		var other Display
+		s.copyInto(&other)
+		if copied := other.servers(); len(copied) != 1 || copied[0] == s || !reflect.DeepEqual(copied[0], s) {
+			t.Errorf("%s is copied as %+v", row.Name, copied)
+		}
+		var m qemucmd.Display
+		s.machine(&m, listening{}, false)
+		if reflect.DeepEqual(m, qemucmd.Display{}) {
+			t.Errorf("QEMU gets no server of %s", row.Name)
+		}
+	}
+	if !slices.Equal(keys, table) || !slices.Equal(listed, table) {
+		t.Errorf("the table has %v, displays %v, and the list of their servers %v", table, keys, listed)
+	}
+}
+
+func key(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}

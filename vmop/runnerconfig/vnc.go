@@ -1,0 +1,48 @@
+package runnerconfig
+
+import (
+	"github.com/vmop/sdk/internal/jsonwriter"
+	"github.com/vmop/sdk/vmop/qemucmd"
+)
+
+// VNC configures the VNC server.
+type VNC struct {
+	// Port is a TCP port from 5900 on; nil means 5901 unless Socket is set.
+	Port *int `json:"port,omitempty"`
+	// Address is the address to listen on. Empty means all with a display
+	// password, and the loopback interface without.
+	Address string `json:"address,omitempty"`
+	// Socket replaces the port by a UNIX socket.
+	Socket string `json:"socket,omitempty"`
+	// Websocket is the TCP port for viewers in browsers; nil means none. QEMU
+	// has no UNIX socket for them.
+	Websocket *int `json:"websocket,omitempty"`
+}
+
+func (v *VNC) write(w *jsonwriter.Writer) {
+	w.Open('{')
+	number(w, "port", v.Port)
+	w.Text("address", v.Address)
+	w.Text("socket", v.Socket)
+	number(w, "websocket", v.Websocket)
+	w.Close('}')
+}
+
+func (*VNC) protocol() qemucmd.DisplayProtocol  { return qemucmd.VNCProtocol }
+func (v *VNC) ports() []**int                   { return []**int{&v.Port, &v.Websocket} }
+func (v *VNC) place() (address, socket *string) { return &v.Address, &v.Socket }
+func (*VNC) open() *bool                        { return nil }
+func (*VNC) setDefaults()                       {}
+func (*VNC) validate(*validator)                {}
+
+func (v *VNC) copyInto(d *Display) {
+	c := *v
+	d.VNC = &c
+}
+
+func (v *VNC) machine(d *qemucmd.Display, at listening, password bool) {
+	d.VNC = &qemucmd.VNC{Address: at.address, Socket: at.socket, Port: at.port, Password: password}
+	if v.Websocket != nil {
+		d.VNC.Websocket = *v.Websocket
+	}
+}
