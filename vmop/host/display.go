@@ -11,25 +11,15 @@ import (
 func (j *Job) DisplayNotes() []string { return displayNotes(&j.Config) }
 
 func displayNotes(c *runnerconfig.Config) []string {
-	d := c.Runner.VM.Display
-	if d == nil {
-		return nil
-	}
 	var out []string
-	note := func(field string, port *int, address, instead string) {
-		if port != nil {
-			out = append(out, fmt.Sprintf("spec.vm.display.%s: without a password every user of this host can see and use the machine, at %s port %d%s", field, address, *port, instead))
+	for _, s := range c.Runner.VM.Display.Servers() {
+		for _, p := range s.Ports {
+			instead := ""
+			if p.HasSocket() {
+				instead = "; without a port the display is on a socket that only you can open"
+			}
+			out = append(out, fmt.Sprintf("spec.%s: without a password every user of this host can see and use the machine, at %s port %d%s", p.Field, s.Address, p.Port, instead))
 		}
-	}
-	const socket = "; without a port the display is on a socket that only you can open"
-	if s := d.SPICE; s != nil && s.Socket == "" {
-		note("spice.port", s.Port, s.Address, socket)
-	}
-	if v := d.VNC; v != nil {
-		if v.Socket == "" {
-			note("vnc.port", v.Port, v.Address, socket)
-		}
-		note("vnc.websocket", v.Websocket, v.Address, "")
 	}
 	return out
 }

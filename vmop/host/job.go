@@ -65,13 +65,12 @@ func (h *Host) Local(o *spec.Object, g Given) (machineconfig.Host, error) {
 	})
 	l := machineconfig.Host{
 		DataDir: d.Data, RuntimeDir: d.Runtime,
-		ImageRepository:   g.ImageRepository,
-		Disks:             g.Disks,
-		ShareBase:         g.ManifestDir,
-		Shares:            g.Shares,
-		ExplicitSPICEPort: o.Written("spec.vm.display.spice.port"),
-		ExplicitVNCPort:   o.Written("spec.vm.display.vnc.port"),
-		Accelerator:       g.Accelerator,
+		ImageRepository: g.ImageRepository,
+		Disks:           g.Disks,
+		ShareBase:       g.ManifestDir,
+		Shares:          g.Shares,
+		ExplicitPorts:   machineconfig.ExplicitPorts(o),
+		Accelerator:     g.Accelerator,
 	}
 	if l.ImageRepository == "" {
 		l.ImageRepository = h.ImagesDir()

@@ -120,7 +120,7 @@ func TestVNCOnASocketHasNoPort(t *testing.T) {
 		}
 		l := machineconfig.Host{
 			DataDir: "/srv/vm", RuntimeDir: "/run/vm", ImageRepository: "/srv/images", Disks: map[string]string{},
-			ExplicitVNCPort: rapid.Bool().Draw(t, "explicit"), DisplayPassword: rapid.Bool().Draw(t, "local password"),
+			ExplicitPorts: rapid.SliceOfN(rapid.Just("vnc"), 0, 1).Draw(t, "explicit"), DisplayPassword: rapid.Bool().Draw(t, "local password"),
 		}
 		for _, d := range machineconfig.Disks(vm) {
 			if !d.IsCD() {

@@ -6,7 +6,6 @@ import (
 	"path"
 	"slices"
 
-	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
@@ -98,15 +97,7 @@ func ForDefaulted(vm *spec.VirtualMachine, disks []Disk, o Options) (runnerconfi
 			setString(&n.HostForwards[i].HostAddress, "0.0.0.0")
 		}
 	}
-	if s := c.Runner.VM.Display.SPICE; s != nil {
-		s.Open = o.OpenDisplay
-	}
-	if vm.Spec.VM.Display.TLS != nil {
-		c.Runner.VM.Display.TLS = &runnerconfig.DisplayTLS{Dir: DisplayTLSDir}
-	}
-	if v := vm.Spec.VM.Display.VNC; v != nil && v.UnixSocket {
-		c.Runner.VM.Display.VNC.Socket = path.Join(RuntimeDir(vm.Name), qemucmd.SocketVNC.FileName())
-	}
+	clusterDisplay(&c, vm, o.OpenDisplay)
 	c.Runner.VM.Shares = clusterShares(vm.Spec.VM.Shares, &p)
 	for i := range vm.Spec.VM.USBDevices {
 		p.add(fmt.Sprintf("spec.vm.usbDevices[%d]", i), "is for machines of one host: pods get no USB devices of their nodes, and there is no setting that gives them any")

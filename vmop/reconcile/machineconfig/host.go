@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
@@ -38,13 +37,10 @@ type Host struct {
 	ShareBase string
 	// Shares are folders beside those of the manifest, and those of its claims.
 	Shares []LocalShare
-	// ExplicitSPICEPort is true if the manifest itself names display.spice.port, which the default
-	// hides; see [spec.Object.Written]. Without it the SPICE server is on a socket in RuntimeDir
-	// that no other user can open.
-	ExplicitSPICEPort bool
-	// ExplicitVNCPort is the same for display.vnc.port, and has no effect with
-	// display.vnc.unixSocket. A WebSocket port is always explicit.
-	ExplicitVNCPort bool
+	// ExplicitPorts are the protocols of displays whose port the manifest itself names,
+	// which the defaults hide; see [ExplicitPorts]. The server of any other is on a socket
+	// in RuntimeDir that no other user can open. A port of WebSockets is always explicit.
+	ExplicitPorts []string
 	// DisplayPassword is true if the display has a password. Without one, an explicit port is
 	// served on the loopback interface only.
 	DisplayPassword bool
@@ -99,51 +95,11 @@ func ForHost(vm *spec.VirtualMachine, l Host) (runnerconfig.Config, error) {
 		}
 		c.Runner.VM.Drives = append(c.Runner.VM.Drives, localDrive(d, paths[i], &l, &p))
 	}
-	if s := c.Runner.VM.Display.SPICE; s != nil {
-		localSPICE(s, l)
-	}
-	if s := c.Runner.VM.Display.VNC; s != nil {
-		localVNC(s, l, vm.Spec.VM.Display.VNC.UnixSocket)
-	}
-	if vm.Spec.VM.Display.TLS != nil {
-		withoutTLS(c.Runner.VM.Display)
-	}
+	hostDisplay(&c, vm, &l)
 	if err := errors.Join(p...); err != nil {
 		return runnerconfig.Config{}, fmt.Errorf("%s: %w", vm.Title(), err)
 	}
 	return c, nil
-}
-
-// withoutTLS keeps a display inside of its host that was to be encrypted: here are
-// no Secrets with certificates.
-func withoutTLS(d *runnerconfig.Display) {
-	if s := d.SPICE; s != nil && s.Socket == "" {
-		s.Address = "127.0.0.1"
-	}
-	if v := d.VNC; v != nil && (v.Socket == "" || v.Websocket != nil) {
-		v.Address = "127.0.0.1"
-	}
-}
-
-// localSPICE chooses the server's place. The manifest's default port 5900 is one of a pod; on a
-// host other programs may use it.
-func localSPICE(s *runnerconfig.SPICE, l Host) {
-	switch {
-	case !l.ExplicitSPICEPort:
-		s.Port, s.Socket = nil, path.Join(l.RuntimeDir, qemucmd.SocketSPICE.FileName())
-	case !l.DisplayPassword:
-		s.Address = "127.0.0.1"
-	}
-}
-
-// localVNC does the same for VNC, whose WebSockets are always on a port.
-func localVNC(s *runnerconfig.VNC, l Host, socket bool) {
-	if socket || !l.ExplicitVNCPort {
-		s.Port, s.Socket = nil, path.Join(l.RuntimeDir, qemucmd.SocketVNC.FileName())
-	}
-	if !l.DisplayPassword && (s.Socket == "" || s.Websocket != nil) {
-		s.Address = "127.0.0.1"
-	}
 }
 
 // localDrive is the drive of a disk that is no CD drive. An override is used as

@@ -1,6 +1,7 @@
 package machineconfig_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,10 +18,9 @@ func TestForHostOfEveryValidMachine(t *testing.T) {
 		vm := spectest.VirtualMachine().Draw(t, "vm")
 		l := machineconfig.Host{
 			DataDir: "/srv/vm", RuntimeDir: "/run/vm", ImageRepository: "/srv/images", Disks: map[string]string{},
-			ExplicitSPICEPort: rapid.Bool().Draw(t, "port"),
-			ExplicitVNCPort:   rapid.Bool().Draw(t, "vncPort"),
-			DisplayPassword:   rapid.Bool().Draw(t, "password"),
-			Accelerator:       rapid.SampledFrom([]spec.Accelerator{"", spec.AcceleratorTCG}).Draw(t, "accelerator"),
+			ExplicitPorts:   rapid.SliceOfDistinct(rapid.SampledFrom([]string{"spice", "vnc"}), rapid.ID).Draw(t, "ports"),
+			DisplayPassword: rapid.Bool().Draw(t, "password"),
+			Accelerator:     rapid.SampledFrom([]spec.Accelerator{"", spec.AcceleratorTCG}).Draw(t, "accelerator"),
 		}
 		for _, d := range machineconfig.Disks(vm) {
 			needs := d.Entry.PersistentVolumeClaim != nil ||
@@ -45,13 +45,13 @@ func TestForHostOfEveryValidMachine(t *testing.T) {
 		encrypted := vm.Spec.VM.Display != nil && vm.Spec.VM.Display.TLS != nil
 		if s := c.Runner.VM.Display.SPICE; s != nil {
 			open := s.Socket == "" && s.Address != "127.0.0.1"
-			if open && (!l.ExplicitSPICEPort || !l.DisplayPassword || encrypted) {
+			if open && (!slices.Contains(l.ExplicitPorts, "spice") || !l.DisplayPassword || encrypted) {
 				t.Errorf("the display is open to all: %+v", s)
 			}
 		}
 		if s := c.Runner.VM.Display.VNC; s != nil {
-			if onSocket := !l.ExplicitVNCPort || vm.Spec.VM.Display.VNC.UnixSocket; onSocket != (s.Socket != "") {
-				t.Errorf("explicit %v: %+v", l.ExplicitVNCPort, s)
+			if onSocket := !slices.Contains(l.ExplicitPorts, "vnc") || vm.Spec.VM.Display.VNC.UnixSocket; onSocket != (s.Socket != "") {
+				t.Errorf("explicit %v: %+v", l.ExplicitPorts, s)
 			}
 			open := (s.Socket == "" || s.Websocket != nil) && s.Address != "127.0.0.1"
 			if open && (!l.DisplayPassword || encrypted) {

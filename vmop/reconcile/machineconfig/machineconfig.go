@@ -241,21 +241,3 @@ func networkConfig(networks []spec.Network, p *problems) []runnerconfig.Network 
 	}
 	return out
 }
-
-func displayConfig(d *spec.Display, login string) *runnerconfig.Display {
-	out := &runnerconfig.Display{Outputs: int(*d.Outputs), LoggedInUser: d.LoggedInUser}
-	if login != "" {
-		out.LoggedInUser = login
-	}
-	if s := d.Spice; s != nil {
-		out.SPICE = &runnerconfig.SPICE{
-			Port:           intPointer(s.Port),
-			StreamingVideo: s.StreamingVideo,
-			USBRedirects:   intPointer(s.UsbRedirects),
-		}
-	}
-	if v := d.VNC; v != nil {
-		out.VNC = &runnerconfig.VNC{Port: intPointer(v.Port), Websocket: intPointer(v.Websocket)}
-	}
-	return out
-}
