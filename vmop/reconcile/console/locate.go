@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -48,18 +49,21 @@ type Place struct {
 func Locate(vm *spec.VirtualMachine, pod *corev1.Pod, protocol Protocol, prefer Family) (Place, error) {
 	stored := vm
 	vm = manifest.Defaulted(vm) // without a status
-	name, server := names.SPICEPortName, ""
 	p := Place{Protocol: protocol}
 	display := vm.Spec.VM.Display
+	servers := display.Servers()
+	n := slices.IndexFunc(servers, func(s spec.DisplayServer) bool { return s.Protocol == string(protocol) })
 	switch {
-	case protocol == SPICE && display.Spice != nil:
-		server, p.Proxy, p.PodPort = display.Spice.Server, display.Spice.ProxyURL, int(*display.Spice.Port)
-	case protocol == VNC && display.VNC != nil && display.VNC.UnixSocket:
-		return Place{}, fmt.Errorf("machine %s/%s: %w: its VNC server is on a UNIX socket, to which kubectl exec -i -n %[1]s %[4]s -- vmop-runner -vnc leads", vm.Namespace, vm.Name, ErrNoDisplay, objects.PodOf(stored))
-	case protocol == VNC && display.VNC != nil:
-		name, p.PodPort = names.VNCPortName, int(*display.VNC.Port)
-	default:
+	case n < 0:
 		return Place{}, fmt.Errorf("machine %s/%s: %w: its manifest has no spec.vm.display.%s", vm.Namespace, vm.Name, ErrNoDisplay, protocol)
+	case len(servers[n].Ports) == 0:
+		return Place{}, fmt.Errorf("machine %s/%s: %w: its %s server is on a UNIX socket, to which kubectl exec -i -n %[1]s %[6]s -- vmop-runner -%[5]s leads",
+			vm.Namespace, vm.Name, ErrNoDisplay, strings.ToUpper(string(protocol)), protocol, objects.PodOf(stored))
+	}
+	name, server := servers[n].Ports[0].Name, ""
+	p.PodPort = int(servers[n].Ports[0].Port)
+	if protocol == SPICE {
+		server, p.Proxy = display.Spice.Server, display.Spice.ProxyURL
 	}
 	if display.TLS != nil {
 		p.TLSSecret = display.TLS.SecretName

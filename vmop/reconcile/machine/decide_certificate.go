@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,7 +35,7 @@ func NamedCertificate(vm *spec.VirtualMachine, pod *corev1.Pod) string {
 // that needs a certificate: that of a UNIX socket does not.
 func encrypts(vm *spec.VirtualMachine) bool {
 	d := vm.Spec.VM.Display
-	return d.TLS != nil && (d.Spice != nil || d.VNC != nil && !d.VNC.UnixSocket)
+	return d.TLS != nil && slices.ContainsFunc(d.Servers(), func(s spec.DisplayServer) bool { return !s.OnSocket })
 }
 
 // MakesCertificate reports whether the operator makes the certificate of a machine's

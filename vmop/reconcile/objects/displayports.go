@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
 )
@@ -24,21 +24,26 @@ const (
 // default, it has a port that follows from its name, unless the administrator lets it
 // have the default ([Settings.DisplayHostPorts]). Services keep the manifest's.
 func ListeningPort(vm *spec.VirtualMachine, s *Settings, p spec.DisplayPort) int32 {
-	byDefault := p.Name == names.SPICEPortName && p.Port == runnerconfig.DefaultSPICEPort || p.Name == names.VNCPortName && p.Port == runnerconfig.DefaultVNCPort
+	place, byDefault := 0, false
+	for i, protocol := range limits.DisplayProtocols() {
+		for _, of := range protocol.Ports {
+			if of.Name == p.Name {
+				place, byDefault = i, of.Default != 0 && of.Default == p.Port
+			}
+		}
+	}
 	tap := slices.ContainsFunc(vm.Spec.VM.Networks, func(n spec.Network) bool { return n.Tap != nil })
 	if !byDefault || !tap || s.DisplayHostPorts.Has(p.Port) {
 		return p.Port
 	}
 	sum := sha256.Sum256([]byte(vm.Namespace + "/" + vm.Name))
-	// Those of SPICE are even, those of VNC odd.
-	at := int32(binary.BigEndian.Uint32(sum[:4])%(ownPorts/2)) * 2
-	if p.Name == names.VNCPortName {
-		at++
-	}
-	for taken(vm, firstOwnPort+at) {
+	// Those of SPICE are even, those of VNC odd; two more protocols have a range of their own.
+	first := int32(firstOwnPort - ownPorts*(place/2))
+	at := int32(binary.BigEndian.Uint32(sum[:4])%(ownPorts/2))*2 + int32(place%2)
+	for taken(vm, first+at) {
 		at = (at + 2) % ownPorts
 	}
-	return firstOwnPort + at
+	return first + at
 }
 
 // taken reports whether a machine has another use for a port.
@@ -60,14 +65,16 @@ func PlaceDisplay(c *runnerconfig.Config, vm *spec.VirtualMachine, s *Settings) 
 	if d == nil {
 		return
 	}
+	manifest := map[string]spec.DisplayPort{}
 	for _, server := range vm.Spec.VM.Display.Servers() {
 		for _, p := range server.Ports {
-			port := int(ListeningPort(vm, s, p))
-			switch {
-			case p.Name == names.SPICEPortName && d.SPICE != nil && d.SPICE.Port != nil:
-				d.SPICE.Port = &port
-			case p.Name == names.VNCPortName && d.VNC != nil && d.VNC.Port != nil:
-				d.VNC.Port = &port
+			manifest[p.Name] = p
+		}
+	}
+	for _, server := range d.Servers() {
+		for _, p := range server.Ports {
+			if of, has := manifest[p.Name]; has {
+				p.Move(int(ListeningPort(vm, s, of)))
 			}
 		}
 	}
