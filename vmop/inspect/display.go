@@ -37,6 +37,11 @@ func (d Display) String() string {
 	return fmt.Sprintf("%s %s, authentication %s, clients %d", d.Protocol, where, d.Auth, d.Clients)
 }
 
+// displayQueries are how QEMU is asked for its displays, a function for each protocol.
+func (r *Report) displayQueries() []func(context.Context, *qmp.Client) error {
+	return []func(context.Context, *qmp.Client) error{r.querySPICE, r.queryVNC}
+}
+
 func (r *Report) querySPICE(ctx context.Context, c *qmp.Client) error {
 	s, err := qmp.Do(ctx, c, qmp.QuerySpice{})
 	if err != nil || !s.Enabled {

@@ -29,9 +29,9 @@ func (r *Report) Query(ctx context.Context, c *qmp.Client) error {
 			r.Status = host.StatusPaused
 		}
 	}
-	for _, ask := range []func(context.Context, *qmp.Client) error{
-		r.queryIdentity, r.queryCPUs, r.queryMemory, r.queryDisks, r.queryNetworks, r.querySPICE, r.queryVNC, r.queryAgents,
-	} {
+	questions := []func(context.Context, *qmp.Client) error{r.queryIdentity, r.queryCPUs, r.queryMemory, r.queryDisks, r.queryNetworks}
+	questions = append(questions, r.displayQueries()...)
+	for _, ask := range append(questions, r.queryAgents) {
 		// A QEMU that this project did not start may lack devices or commands.
 		if err := ask(ctx, c); err != nil && !errors.As(err, new(*qmp.Error)) {
 			return err

@@ -27,7 +27,7 @@ func DisplayProtocols(c *runnerconfig.Config) []string {
 }
 
 // VNCPasswordBytes is how much of a password the VNC protocol compares
-// (RFC 6143, section 7.2.2).
+// (RFC 6143, section 7.2.2), less than any other.
 const VNCPasswordBytes = 8
 
 func (d *decider) display() {
@@ -81,11 +81,23 @@ func (d *decider) display() {
 	switch {
 	case reason != "":
 		d.condition(DisplayPasswordSet, False, reason, "%s", message)
-	case s.Long && protocols[len(protocols)-1] == VNC:
-		d.condition(DisplayPasswordSet, True, ReasonAsConfigured, "the password is longer than the %d bytes that VNC compares", VNCPasswordBytes)
+	case s.Long && shortens(protocols) != "":
+		p := shortens(protocols)
+		d.condition(DisplayPasswordSet, True, ReasonAsConfigured, "the password is longer than the %d bytes that %s compares", p.PasswordBytes(), p.Row().Title)
 	default:
 		d.asConfigured(DisplayPasswordSet)
 	}
+}
+
+// shortens is the first of the protocols that does not compare all of a password; "" if
+// all do.
+func shortens(protocols []string) qemucmd.DisplayProtocol {
+	for _, p := range protocols {
+		if p := qemucmd.DisplayProtocol(p); p.PasswordBytes() > 0 {
+			return p
+		}
+	}
+	return ""
 }
 
 // expiryKey names an expiry that was set. A time from now on counts anew for each

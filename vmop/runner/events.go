@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -129,18 +128,8 @@ func (e *Engine) happened(ev qmp.Event) error {
 		}
 	case "DEVICE_DELETED", "BALLOON_CHANGE", "DEVICE_TRAY_MOVED", "STOP":
 		e.look()
-	case "VNC_INITIALIZED":
-		data, err := qmp.DecodeEvent[qmp.VNCInitializedEvent](ev)
-		if err != nil {
-			return err
-		}
-		e.change(func(w *wish) { w.console, w.viewers = true, append(w.viewers, vncClient(data.Client)) })
-	case "VNC_DISCONNECTED":
-		e.change(func(w *wish) { w.console = true })
 	default:
-		if strings.HasPrefix(ev.Name, "SPICE_") {
-			e.change(func(w *wish) { w.console = true })
-		}
+		return e.viewerEvent(ev)
 	}
 	return nil
 }

@@ -64,8 +64,8 @@ func (f *follower) observe(ctx context.Context, in wish) (live.Observed, error) 
 		o.IOError = f.e.ioError(blocks, in.ioReason)
 	}
 	if in.console {
-		for _, observe := range viewerQueries() {
-			if err := observe(f, ctx, in); err != nil {
+		for _, p := range viewerProtocols() {
+			if err := p.observe(f, ctx, in); err != nil {
 				return o, err
 			}
 		}
@@ -179,38 +179,4 @@ var openedImage = regexp.MustCompile(regexp.QuoteMeta(qemucmd.FDSetPrefix) + "[0
 // namedImages has the paths of images in place of the names that QEMU has for them.
 func (e *Engine) namedImages(text string) string {
 	return openedImage.ReplaceAllStringFunc(text, e.imagePath)
-}
-
-// mainChannel is the type of the channel that each SPICE client has once.
-const mainChannel = 1
-
-// viewerQueries are the ways to find out who is connected to the display, one for each
-// protocol.
-func viewerQueries() []func(f *follower, ctx context.Context, in wish) error {
-	return []func(*follower, context.Context, wish) error{(*follower).observeSPICE, (*follower).observeVNC}
-}
-
-// observeSPICE finds out who is connected to the display by SPICE. The events are not
-// added up: a client has many channels, and one on a UNIX socket no address.
-func (f *follower) observeSPICE(ctx context.Context, _ wish) error {
-	info, err := answer(ctx, f.client, qmp.QuerySpice{})
-	if err != nil {
-		if refusal(err) {
-			return nil
-		}
-		return err
-	}
-	var clients []live.Client
-	for _, c := range info.Channels {
-		if c.ChannelType != mainChannel {
-			continue
-		}
-		client := live.Client{Protocol: live.SPICE, Host: c.Host, Port: c.Port}
-		if c.Family == "unix" {
-			client.Host, client.Port = "unix", ""
-		}
-		clients = append(clients, client)
-	}
-	f.e.consoleClients(live.SPICE, clients)
-	return nil
 }

@@ -29,8 +29,8 @@ func (m *machine) happened(ev qmp.Event) error {
 		if m.guest != nil {
 			m.guest.networkChanged()
 		}
-	case "RTC_CHANGE", "SPICE_INITIALIZED", "VNC_INITIALIZED":
-		if m.guest != nil {
+	default:
+		if m.guest != nil && (ev.Name == "RTC_CHANGE" || letIn(ev.Name)) {
 			m.guest.stirred()
 		}
 	}

@@ -42,3 +42,17 @@ func (f *follower) observeVNC(ctx context.Context, in wish) error {
 }
 
 func vncClient(c qmp.VNCClient) string { return net.JoinHostPort(c.Host, c.Service) }
+
+func vncEvent(ev qmp.Event) (func(*wish), error) {
+	switch ev.Name {
+	case "VNC_INITIALIZED":
+		data, err := qmp.DecodeEvent[qmp.VNCInitializedEvent](ev)
+		if err != nil {
+			return nil, err
+		}
+		return func(w *wish) { w.console, w.viewers = true, append(w.viewers, vncClient(data.Client)) }, nil
+	case "VNC_DISCONNECTED":
+		return viewersChanged, nil
+	}
+	return nil, nil // it connected, and was not let in yet
+}

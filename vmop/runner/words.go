@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
@@ -46,7 +47,7 @@ func (e *Engine) diskName(id string) string {
 // configured are the fields of qemucmd's machine that the configuration calls otherwise.
 var configured = map[string]string{
 	"type": "vm.machineType", "accelerator": "vm.accelerator", "cpu.model": "vm.cpuModel", "memory.size": "vm.maximumRam",
-	"firmware": "vm.firmware", "firmware.kind": "vm.firmware", "tpm": "vm.useTpm", "display.spice": "vm.display.spice", "display.vnc": "vm.display.vnc",
+	"firmware": "vm.firmware", "firmware.kind": "vm.firmware", "tpm": "vm.useTpm",
 }
 
 // inConfiguration names fields of qemucmd's machine as its author does, if he is known:
@@ -58,6 +59,9 @@ func (e *Engine) inConfiguration(err error) error {
 	var errs []error
 	for _, p := range qemucmd.Problems(err) {
 		field, found := configured[p.Field]
+		if name, of := strings.CutPrefix(p.Field, "display."); of && limits.Display(name).Name != "" {
+			field, found = "vm."+p.Field, true
+		}
 		if rest, of := strings.CutPrefix(p.Field, "networks["); of {
 			field, found = "vm.network["+rest, true
 		}
@@ -98,8 +102,10 @@ func (e *Engine) means(said string) string {
 		}
 	case x.Field != "":
 		field = e.field(x.Field)
-		if v := vm.Display; v != nil && v.VNC != nil && strings.HasSuffix(x.Field, ".vnc") {
-			field, message = e.vncTaken(v.VNC, field, message)
+		for _, s := range vm.Display.Servers() {
+			if x.Field == "vm.display."+string(s.Protocol) {
+				field, message = e.portTaken(s, field, message)
+			}
 		}
 		if who := e.nameUser(portUser("tcp", x.Address, x.Port)); x.Port > 0 && who != "" {
 			message = strings.Replace(message, "taken or not this user's", "taken by "+who, 1)
@@ -127,17 +133,11 @@ func (e *Engine) means(said string) string {
 	return field + ": " + message
 }
 
-// vncTaken finds out which port of a VNC server somebody else has: QEMU does not say.
-func (e *Engine) vncTaken(v *runnerconfig.VNC, field, message string) (string, string) {
-	for _, p := range []struct {
-		name string
-		port *int
-	}{{"port", v.Port}, {"websocket", v.Websocket}} {
-		if p.port == nil {
-			continue
-		}
-		if who := e.nameUser(portUser("tcp", v.Address, *p.port)); who != "" {
-			return field + "." + p.name, "port " + strconv.Itoa(*p.port) + " is taken by " + who + ": choose another one"
+// portTaken finds out which port of a display somebody else has, where QEMU does not say.
+func (e *Engine) portTaken(s runnerconfig.DisplayServer, field, message string) (string, string) {
+	for _, p := range s.Ports {
+		if who := e.nameUser(portUser("tcp", s.Address, p.Port)); who != "" {
+			return field + strings.TrimPrefix(p.Field, "vm.display."+string(s.Protocol)), "port " + strconv.Itoa(p.Port) + " is taken by " + who + ": choose another one"
 		}
 	}
 	return field, message
