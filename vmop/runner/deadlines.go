@@ -30,6 +30,9 @@ const (
 	// lockInterval is the pause between looks at a lock whose holder is ending:
 	// no event tells of its release.
 	lockInterval = 20 * time.Millisecond
+	// startInterval is the pause between looks at a lock that a process has open which is
+	// about to execute its program.
+	startInterval = time.Millisecond
 	// agentDeadline bounds the guest agent's answer to a synchronization.
 	agentDeadline = 5 * time.Second
 	// guestDeadline bounds a conversation with the guest agent, which blocks other clients: it is

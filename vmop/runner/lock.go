@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -52,17 +53,24 @@ func (e *BusyError) Is(target error) bool { return target == ErrLocked }
 // on when its runner is killed.
 func Lock(dir string) (*os.File, error) {
 	path := filepath.Join(dir, LockFile)
-	for {
+	for again := false; ; {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 		if err != nil {
 			return nil, fmt.Errorf("lock %s: %w", dir, err)
 		}
 		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 			err = errors.Join(err, f.Close())
-			if errors.Is(err, unix.EWOULDBLOCK) {
+			if !errors.Is(err, unix.EWOULDBLOCK) {
+				return nil, fmt.Errorf("lock %s: %w", dir, err)
+			}
+			// One that is being started lets it go in a moment, or has done so by now.
+			holders, starting, err := lookForHolders(dir)
+			if err != nil || len(holders) > 0 || again && !starting {
 				return nil, ErrLocked
 			}
-			return nil, fmt.Errorf("lock %s: %w", dir, err)
+			again = true
+			time.Sleep(startInterval)
+			continue
 		}
 		// A runner that ends removes its runtime directory: what was locked
 		// may not be there any more.
@@ -129,24 +137,34 @@ func Holders(dataDir string) ([]Holder, error) {
 // allHolders lists the helpers too, and this process where another engine in it
 // runs the machine.
 func allHolders(dataDir string) ([]Holder, error) {
+	holders, _, err := lookForHolders(dataDir)
+	return holders, err
+}
+
+// lookForHolders is allHolders, and reports whether a process is being started that
+// has the lock open.
+func lookForHolders(dataDir string) (out []Holder, starting bool, err error) {
 	want, err := os.Stat(filepath.Join(dataDir, LockFile))
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {
-			return nil, nil
+			return nil, false, nil
 		}
-		return nil, fmt.Errorf("find the holder of the lock: %w", err)
+		return nil, false, fmt.Errorf("find the holder of the lock: %w", err)
 	}
 	procs, err := os.ReadDir("/proc")
 	if err != nil {
-		return nil, fmt.Errorf("find the holder of the lock: %w", err)
+		return nil, false, fmt.Errorf("find the holder of the lock: %w", err)
 	}
-	var out []Holder
 	for _, p := range procs {
 		pid, err := strconv.Atoi(p.Name())
 		if err != nil {
 			continue
 		}
 		if !holds(pid, want) {
+			continue
+		}
+		if beingStarted(pid) {
+			starting = true
 			continue
 		}
 		exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
@@ -161,7 +179,7 @@ func allHolders(dataDir string) ([]Holder, error) {
 			out[i].Doing = doing
 		}
 	}
-	return out, nil
+	return out, starting, nil
 }
 
 func holds(pid int, want os.FileInfo) bool {
@@ -177,6 +195,31 @@ func holds(pid int, want os.FileInfo) bool {
 		}
 	}
 	return false
+}
+
+// beingStarted reports whether the process is one that this one is about to start: until it
+// executes its own program, it has open whatever this one has, also the lock of a machine
+// that is none of its business.
+func beingStarted(pid int) bool {
+	if pid == os.Getpid() {
+		return false
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return errors.Is(err, os.ErrNotExist)
+	}
+	// The name, in parentheses, may have any letters; behind it are the state and the parent.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 2 || fields[1] != strconv.Itoa(os.Getpid()) {
+		return false
+	}
+	// Same memory, same arguments. A program that starts itself says with them as what.
+	mine, err := os.ReadFile("/proc/self/cmdline")
+	if err != nil {
+		return false
+	}
+	its, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return err == nil && bytes.Equal(mine, its)
 }
 
 // IsQEMU reports whether the process is a QEMU system emulator.

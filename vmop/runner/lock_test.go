@@ -3,6 +3,7 @@ package runner
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -41,6 +42,47 @@ func TestLockOfARemovedFile(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// A machine that has ended is started again while its program starts others: a process that
+// is about to execute QEMU has the lock open for a moment, and is no runner.
+func TestLockWhileOthersAreStarted(t *testing.T) {
+	dir := t.TempDir()
+	stop := make(chan struct{})
+	var starters sync.WaitGroup
+	for range 4 {
+		starters.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if err := exec.Command("true").Run(); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for n := range 1000 {
+		f, err := Lock(dir)
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+		if n%20 > 0 {
+			continue // it looks at all processes
+		}
+		if holders, err := Holders(dir); err != nil || len(holders) > 0 {
+			t.Errorf("holders %v, %v", holders, err)
+		}
+	}
+	close(stop)
+	starters.Wait()
 }
 
 // Others learn what is done with a machine, until it is locked for something else.
