@@ -22,6 +22,7 @@ import (
 // Scripts that work with a real API server. There is no operator: the scripts
 // write with kubectl what it would.
 func TestClusterScripts(t *testing.T) {
+	t.Parallel()
 	cluster, err := controlplane.Start(t.Context(), controlplane.Options{Progress: os.Stderr})
 	if err != nil {
 		t.Fatal(err)

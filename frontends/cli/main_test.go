@@ -11,12 +11,15 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/vmop/sdk/internal/together"
 )
 
 var update = flag.Bool("update", false, "write golden files instead of comparing them")
 
 // The program under test is the test's own binary under another name.
 func TestMain(m *testing.M) {
+	together.Tests()
 	// Under the race detector, each process would sleep for a second at its end.
 	if os.Getenv("GORACE") == "" {
 		os.Setenv("GORACE", "atexit_sleep_ms=0")

@@ -21,9 +21,13 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/urfave/cli/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/vmop/sdk/internal/controlplane"
 	"github.com/vmop/sdk/internal/testbin"
+	"github.com/vmop/sdk/vmop/spec"
 )
 
 // exampleDirs have the scripts that run the examples as they stand, by the command
@@ -123,6 +127,7 @@ var notRun = map[string][]string{
 
 // What help and README show is what somebody types: each example is run as it stands.
 func TestEveryExampleIsRun(t *testing.T) {
+	t.Parallel()
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -288,6 +293,7 @@ func exampleSetup(e *testscript.Env) error {
 
 // Examples that need no guest.
 func TestHostExamples(t *testing.T) {
+	t.Parallel()
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		testbin.Find(t, shell)
 	}
@@ -300,6 +306,7 @@ func TestHostExamples(t *testing.T) {
 
 // Examples that are about machines that run.
 func TestGuestExamples(t *testing.T) {
+	t.Parallel()
 	guest := testbin.TinyGuest(t)
 	testbin.Find(t, testbin.QEMU)
 	testscript.Run(t, testscript.Params{
@@ -316,6 +323,7 @@ func TestGuestExamples(t *testing.T) {
 
 // Examples that are about a cluster: an API server, where nothing but the script acts.
 func TestClusterExamples(t *testing.T) {
+	t.Parallel()
 	cluster, err := controlplane.Start(t.Context(), controlplane.Options{Progress: os.Stderr})
 	if err != nil {
 		t.Fatal(err)
@@ -326,9 +334,13 @@ func TestClusterExamples(t *testing.T) {
 		}
 	})
 	// An operator that completes whatever is asked for.
+	objects, err := dynamic.NewForConfig(cluster.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var operator sync.WaitGroup
-	operator.Go(func() { completeOperations(ctx, cluster) })
+	operator.Go(func() { completeOperations(ctx, objects) })
 	t.Cleanup(func() {
 		cancel()
 		operator.Wait()
@@ -349,28 +361,27 @@ func TestClusterExamples(t *testing.T) {
 
 // completeOperations is an operator that has always done already what it is asked for: it
 // completes operations, has made disks of any size, and attached them, until ctx ends.
-func completeOperations(ctx context.Context, cluster *controlplane.ControlPlane) {
-	condition := func(kind, generation string) string {
-		return `{"type":"` + kind + `","status":"True","reason":"Done","message":"","observedGeneration":` + generation + `,"lastTransitionTime":"2026-01-01T00:00:00Z"}`
+func completeOperations(ctx context.Context, objects dynamic.Interface) {
+	condition := func(kind string, generation int64) string {
+		return fmt.Sprintf(`{"type":%q,"status":"True","reason":"Done","message":"","observedGeneration":%d,"lastTransitionTime":"2026-01-01T00:00:00Z"}`, kind, generation)
 	}
-	kinds := map[string]func(generation string) string{
-		"vmop":  func(string) string { return `{"status":{"phase":"Completed"}}` },
-		"vmbda": func(string) string { return `{"status":{"phase":"Attached"}}` },
-		"vd": func(g string) string {
+	kinds := map[string]func(generation int64) string{
+		spec.ResourceOperations:  func(int64) string { return `{"status":{"phase":"Completed"}}` },
+		spec.ResourceAttachments: func(int64) string { return `{"status":{"phase":"Attached"}}` },
+		spec.ResourceDisks: func(g int64) string {
 			return `{"status":{"phase":"Ready","conditions":[` + condition("Ready", g) + "," + condition("Resized", g) + `]}}`
 		},
 	}
 	for ctx.Err() == nil {
-		for kind, status := range kinds {
+		for resource, status := range kinds {
+			all := objects.Resource(spec.GroupVersion().WithResource(resource))
 			// Before there is the definition, there is nothing to do.
-			out, err := cluster.Kubectl(ctx, "get", kind, "-A", "-o", `jsonpath={range .items[*]}{.metadata.namespace} {.metadata.name} {.metadata.generation}{"\n"}{end}`)
+			list, err := all.List(ctx, metav1.ListOptions{})
 			if err != nil {
 				continue
 			}
-			for line := range strings.Lines(out) {
-				if f := strings.Fields(line); len(f) == 3 {
-					_, _ = cluster.Kubectl(ctx, "patch", kind, "-n", f[0], f[1], "--subresource=status", "--type=merge", "-p", status(f[2]))
-				}
+			for _, o := range list.Items {
+				_, _ = all.Namespace(o.GetNamespace()).Patch(ctx, o.GetName(), types.MergePatchType, []byte(status(o.GetGeneration())), metav1.PatchOptions{}, "status")
 			}
 		}
 		select {
@@ -383,6 +394,7 @@ func completeOperations(ctx context.Context, cluster *controlplane.ControlPlane)
 // The program in README.md is whole: it compiles, and prints a command line of the
 // manifest that it names.
 func TestProgramsOfREADME(t *testing.T) {
+	t.Parallel()
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)

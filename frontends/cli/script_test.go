@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"image/png"
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -35,6 +36,7 @@ import (
 const patience = 3 * time.Minute
 
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", UpdateScripts: *update, Setup: setup,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"interrupted-copy": interruptedCopyCommand, "page": pageCommand, "push-disk": pushDiskCommand, "serve-images": serveImagesCommand},
@@ -43,6 +45,7 @@ func TestScripts(t *testing.T) {
 
 // The completions are executed by the shells that they are for.
 func TestShells(t *testing.T) {
+	t.Parallel()
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		t.Run(shell, func(t *testing.T) {
 			testbin.Find(t, shell)
@@ -61,43 +64,36 @@ func pageCommand(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), archive.Files[0].Data, 0o600))
 }
 
-// Scripts that start guests run one after the other: an emulated guest wants a
-// processor for itself.
+// Scripts that start guests wait for these most of the time: they run beside each other.
 func TestGuestScripts(t *testing.T) {
+	t.Parallel()
 	guest := testbin.TinyGuest(t)
 	testbin.Find(t, testbin.QEMU)
-	files, err := filepath.Glob("testdata/guest/*.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			testscript.Run(t, testscript.Params{
-				Files: []string{file}, UpdateScripts: *update,
-				Setup: func(e *testscript.Env) error {
-					if err := setup(e); err != nil {
-						return err
-					}
-					images := filepath.Join(e.WorkDir, "images")
-					e.Setenv("IMAGES", images)
-					port, err := freePort()
-					if err != nil {
-						return err
-					}
-					e.Setenv("PORT", port)
-					return exportGuest(guest, images)
-				},
-				Cmds: map[string]func(*testscript.TestScript, bool, []string){
-					"aged": agedCommand, "answers": answersCommand, "boot-sector": bootSectorCommand, "expect": expectCommand, "guest": guestCommand, "guest-disk": diskOfGuest(guest), "hold-monitor": holdMonitorCommand,
-					"kill-copies": killCopiesCommand, "kill-runner": killRunnerCommand, "random-disk": randomDiskCommand, "picture": pictureCommand, "push-disk": pushDiskCommand, "serve-images": serveImagesCommand, "until": untilCommand, "waits": waitsCommand,
-				},
-			})
-		})
-	}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/guest", UpdateScripts: *update,
+		Setup: func(e *testscript.Env) error {
+			if err := setup(e); err != nil {
+				return err
+			}
+			images := filepath.Join(e.WorkDir, "images")
+			e.Setenv("IMAGES", images)
+			port, err := freePort()
+			if err != nil {
+				return err
+			}
+			e.Setenv("PORT", port)
+			return exportGuest(guest, images)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"aged": agedCommand, "answers": answersCommand, "boot-sector": bootSectorCommand, "expect": expectCommand, "guest": guestCommand, "guest-disk": diskOfGuest(guest), "hold-monitor": holdMonitorCommand,
+			"kill-copies": killCopiesCommand, "kill-runner": killRunnerCommand, "random-disk": randomDiskCommand, "picture": pictureCommand, "push-disk": pushDiskCommand, "serve-images": serveImagesCommand, "until": untilCommand, "waits": waitsCommand,
+		},
+	})
 }
 
 // A guest with the real agent takes half a minute to boot: it has a test of its own.
-func TestDebianScripts(t *testing.T) {
+func TestDebianGuestScripts(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // the first run on a machine builds it
 	t.Cleanup(cancel)                                               // scripts run after this function
 	guest, err := debianguest.Ensure(ctx, debianguest.Options{})
@@ -165,14 +161,19 @@ func cloudImageOf(guest debianguest.Image) func(*testscript.TestScript, bool, []
 	}
 }
 
-// freePort is a port of the loopback interface that nobody listens on.
+// freePort is a port of the loopback interface that nobody listens on. It is above those
+// that Linux gives to whoever asks for any, and so stays free until a guest has it.
 func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+	var errs []error
+	for range 100 {
+		port := strconv.Itoa(61100 + rand.IntN(4000))
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
+		if err == nil {
+			return port, l.Close()
+		}
+		errs = append(errs, err)
 	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	return port, errors.Join(err, l.Close())
+	return "", fmt.Errorf("find a free port: %w", errors.Join(errs...))
 }
 
 // killServerCommand kills the process that serves a machine's shared folder:

@@ -24,6 +24,7 @@ import (
 // A person at a terminal: Ctrl-] ends a view, Ctrl-C shuts the guest down, and
 // the terminal is afterwards what it was.
 func TestTerminal(t *testing.T) {
+	t.Parallel()
 	guest := testbin.TinyGuest(t)
 	testbin.Find(t, testbin.QEMU)
 	dir := t.TempDir()

@@ -2,16 +2,14 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
-	"runtime"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/vmop/sdk/internal/controlplane"
+	"github.com/vmop/sdk/internal/together"
 )
 
 // asOperator lets the test program be the operator: a process that can be
@@ -45,23 +43,8 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asOperator) != "" {
 		main()
 	}
-	flag.Parse()
-	together()
+	together.Tests()
 	os.Exit(runTests(m))
-}
-
-// together lets more tests run at once than there are processors, unless somebody
-// says how many: they wait for timers and for each other's servers most of the time.
-func together() {
-	const name = "test.parallel"
-	said := false
-	flag.Visit(func(f *flag.Flag) { said = said || f.Name == name })
-	if said {
-		return
-	}
-	if err := flag.Set(name, strconv.Itoa(max(4, runtime.GOMAXPROCS(0)))); err != nil {
-		panic(err)
-	}
 }
 
 func runTests(m *testing.M) (code int) {
