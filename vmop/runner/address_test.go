@@ -12,6 +12,7 @@ import (
 // next sign of life, such as the guest's writing its clock, which Linux does every
 // eleven minutes where NTP sets the time.
 func TestAddressChangesSilently(t *testing.T) {
+	t.Parallel()
 	guest := guestWith(t, "netguest", "../../internal/netguest")
 	d := testDirs(t)
 	c := testConfig(t)

@@ -49,6 +49,7 @@ func received(c *tinyguest.Console) []string {
 // starts and whenever another one is wanted, and no other change of the
 // configuration sends anything. A reset begins anew.
 func TestAgents(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	c := testConfig(t, tinyguest.WordAgent, tinyguest.WordGuestAgent)
 	vm := &c.Runner.VM
@@ -152,6 +153,7 @@ func TestAgents(t *testing.T) {
 
 // The agent of the examples, which is killed and started again.
 func TestAgentRestarts(t *testing.T) {
+	t.Parallel()
 	guest := guestWith(t, "vmop-agent", "../../examples/vmop-agent")
 	d := testDirs(t)
 	c := testConfig(t)

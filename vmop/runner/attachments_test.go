@@ -174,6 +174,7 @@ func (r *running) attachment(t *testing.T, uid string, phase live.Phase) State {
 // when the exporter is killed, the guest waits and goes on with the next one; it goes
 // again, what was written is there, and another run of the machine reads it.
 func TestAttachedDisk(t *testing.T) {
+	t.Parallel()
 	b := newExportBench(t)
 	dirs := testDirs(t)
 	c := testConfig(t)
@@ -315,6 +316,7 @@ func functionOf(t *testing.T, r *running, uid string) string {
 // same serial number, and has what was written. While QEMU has it, nobody exports it; when
 // the guest has released it, somebody else can.
 func TestDirectlyAttachedDisk(t *testing.T) {
+	t.Parallel()
 	b := newExportBench(t)
 	dirs := testDirs(t)
 	c := testConfig(t)

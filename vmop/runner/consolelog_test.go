@@ -26,6 +26,7 @@ func TestPlain(t *testing.T) {
 // What the guest prints is reported if that is wanted, and to the clients of the
 // console in any case.
 func TestConsoleLog(t *testing.T) {
+	t.Parallel()
 	for _, wanted := range []bool{true, false} {
 		d := testDirs(t)
 		r := start(t, testConfig(t), d, func(o *Options) { o.ConsoleLog = wanted })

@@ -22,6 +22,7 @@ import (
 // it wrote is on the disk. The runner has a file system of its own for that, in
 // namespaces that need no privileges.
 func TestFullFileSystem(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	small := filepath.Join(filepath.Dir(d.Data), "small")
 	if err := os.Mkdir(small, 0o700); err != nil {

@@ -21,6 +21,7 @@ import (
 // The whole life of a machine with all that a configuration can ask for at the
 // start, seen from inside the guest; and the same disk at the second start.
 func TestLife(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	c := testConfig(t)
 	vm := &c.Runner.VM
@@ -81,6 +82,7 @@ func TestLife(t *testing.T) {
 }
 
 func TestGuestAgentIsAskedFirst(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	r := start(t, testConfig(t, tinyguest.WordGuestAgent, tinyguest.WordIgnorePowerButton), d)
 	r.console(t)
@@ -98,6 +100,7 @@ func TestGuestAgentIsAskedFirst(t *testing.T) {
 
 // A guest that does not listen is stopped within the timeout.
 func TestDeafGuest(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	c := testConfig(t, tinyguest.WordIgnorePowerButton)
 	*c.Runner.VM.PowerdownTimeout = 2
@@ -115,6 +118,7 @@ func TestDeafGuest(t *testing.T) {
 }
 
 func TestSecondStopShortens(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	c := testConfig(t, tinyguest.WordIgnorePowerButton)
 	*c.Runner.VM.PowerdownTimeout = 3600
@@ -130,6 +134,7 @@ func TestSecondStopShortens(t *testing.T) {
 }
 
 func TestCancelledContextStopsAtOnce(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	c := testConfig(t)
 	*c.Runner.VM.PowerdownTimeout = 3600
@@ -143,6 +148,7 @@ func TestCancelledContextStopsAtOnce(t *testing.T) {
 }
 
 func TestQEMUDies(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	r := start(t, testConfig(t), d)
 	s := r.until(t, "the guest executes", func(s State) bool { return s.Phase == PhaseBooting })
@@ -157,6 +163,7 @@ func TestQEMUDies(t *testing.T) {
 }
 
 func TestSWTPMDies(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	c := testConfig(t)
 	c.Runner.VM.UseTPM = true
@@ -188,6 +195,7 @@ func TestSWTPMDies(t *testing.T) {
 }
 
 func TestStartFailures(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name   string
 		change func(*runnerconfig.Config, *Options)
@@ -228,6 +236,7 @@ func TestStartFailures(t *testing.T) {
 }
 
 func TestStopBeforeTheGuestRuns(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	r := start(t, testConfig(t), d)
 	r.Stop()
@@ -240,6 +249,7 @@ func TestStopBeforeTheGuestRuns(t *testing.T) {
 
 // A second runner does not touch the machine of the first.
 func TestSecondRunner(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	c := testConfig(t)
 	first := startProcess(t, c, d)
@@ -268,6 +278,7 @@ func TestSecondRunner(t *testing.T) {
 // kill -9 at five moments: nothing of the disk is lost, the next start works,
 // and it never runs beside the QEMU of the killed runner.
 func TestKilledRunner(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	c := testConfig(t, tinyguest.WordIgnorePowerButton)
 	disk := filepath.Join(d.Data, "disk.img")
@@ -342,6 +353,7 @@ func TestKilledRunner(t *testing.T) {
 
 // A QEMU that survived its runner is ended before a new one starts.
 func TestOrphanedQEMU(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	if err := makeDataDir(d.Data); err != nil {
 		t.Fatal(err)

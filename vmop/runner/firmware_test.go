@@ -11,6 +11,7 @@ import (
 // A machine has UEFI variables of its own for each firmware. The guest is seen to
 // boot with them by [TestSecureBootIsEnforced] and [TestGuestFindsItsMachineAgain].
 func TestFirmware(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	for _, tt := range []struct {
 		kind qemucmd.FirmwareKind
@@ -39,6 +40,7 @@ func TestFirmware(t *testing.T) {
 
 // Variables that exist, from whatever system, are used as they are.
 func TestVariablesAreKept(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	if err := os.MkdirAll(d.Data, 0o700); err != nil {
 		t.Fatal(err)

@@ -60,6 +60,7 @@ func TestBalloonSeenFromInside(t *testing.T) {
 // A guest without a driver for the balloon keeps its memory, and so does one that
 // does not execute; that is said, and holds nothing else back.
 func TestGuestWithoutBalloonDriver(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	c := testConfig(t, "module_blacklist=virtio_balloon")
 	c.Runner.VM.MaximumCPUs, c.Runner.VM.CurrentRAM = 2, 96<<20
@@ -86,6 +87,7 @@ func TestGuestWithoutBalloonDriver(t *testing.T) {
 // A guest without ACPI hears nothing of CPUs that come and go. It is asked a few
 // times to release one; meanwhile, and afterwards, the rest is changed.
 func TestGuestThatReleasesNoCPU(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	c := testConfig(t, "acpi=off")
 	c.Runner.VM.MaximumCPUs, c.Runner.VM.CurrentCPUs = 3, 3

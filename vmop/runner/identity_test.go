@@ -15,6 +15,7 @@ import (
 // A machine keeps its type over an upgrade of QEMU; only the field moves it, and
 // what it moved to is kept when the field is gone.
 func TestMachineTypeIsKept(t *testing.T) {
+	t.Parallel()
 	newer := func(h *qemucmd.Host) {
 		h.Version = qemucmd.Version{Major: 10, Minor: 1}
 		for i := range h.MachineTypes {
@@ -75,6 +76,7 @@ func TestMachineTypeIsKept(t *testing.T) {
 
 // A machine of VM-Operator keeps its UUID and, where QEMU has it, its type.
 func TestTakenOverIdentity(t *testing.T) {
+	t.Parallel()
 	const uuid = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
 	for _, tt := range []struct{ template, want string }{
 		{"qemu:\n  arguments:\n  - [ \"-machine\", \"pc-q35-7.0,usb=off\" ]\n", "pc-q35-7.0"},

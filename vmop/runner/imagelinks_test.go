@@ -13,6 +13,7 @@ import (
 // pod, be it from the start or while the machine runs; links from one image to another
 // are followed.
 func TestLinksOutOfTheImageRepository(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	repository, token := filepath.Join(dir, "repository"), filepath.Join(dir, "token")
 	if err := os.Mkdir(repository, 0o700); err != nil {

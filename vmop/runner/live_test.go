@@ -75,6 +75,7 @@ func expect(t *testing.T, c *tinyguest.Console, text string) {
 
 // A running machine follows its configuration, seen from inside the guest.
 func TestLiveChanges(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	c := testConfig(t)
 	vm := &c.Runner.VM
@@ -192,6 +193,7 @@ func (r *running) asWithKVM(t *testing.T, client *qmp.Client, c runnerconfig.Con
 // start, and that is said. With KVM they leave the guest. This one does nothing
 // more then, because the next change of its memory map would end it.
 func TestCPUsRemoved(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	c := testConfig(t)
 	c.Runner.VM.MaximumCPUs, c.Runner.VM.CurrentCPUs = 3, 3
@@ -228,6 +230,7 @@ func TestCPUsRemoved(t *testing.T) {
 
 // The power-down timeout can be changed while it runs.
 func TestTimeoutChangedWhileWaiting(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	c := testConfig(t, tinyguest.WordIgnorePowerButton)
 	*c.Runner.VM.PowerdownTimeout = 3600
@@ -245,6 +248,7 @@ func TestTimeoutChangedWhileWaiting(t *testing.T) {
 
 // CD drives: change, the guest's eject, a locked tray, an empty drive.
 func TestCDDrives(t *testing.T) {
+	t.Parallel()
 	g, err := tinyguest.Ensure(t.Context(), tinyguest.Options{CacheDir: os.Getenv("VMOP_CACHE"), Flavor: tinyguest.FlavorGeneric})
 	if err != nil {
 		t.Fatalf("%v: install what is missing with: make deps", err)
@@ -364,6 +368,7 @@ func (r *running) changed(t *testing.T, what, id, file string) {
 
 // A machine whose configuration is a file in a volume follows the volume.
 func TestFollowedMachine(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	c := testConfig(t)
 	c.Runner.VM.MaximumCPUs = 2
@@ -407,6 +412,7 @@ func TestFollowedMachine(t *testing.T) {
 // the machine is resumed, the guest has noticed nothing. Another error of a disk is
 // the guest's to handle, and is told of.
 func TestDiskFull(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	c := testConfig(t)
 	c.Runner.VM.Drives = []runnerconfig.Drive{{Type: "raw", Name: "data", File: filepath.Join(d.Data, "disk.img"), Size: 4 << 20}}
@@ -477,6 +483,7 @@ func TestIOError(t *testing.T) {
 
 // The display's password and its client.
 func TestDisplayPassword(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	c := testConfig(t)
 	secret := t.TempDir()
@@ -542,6 +549,7 @@ func TestDisplayPassword(t *testing.T) {
 // The disks of a pod grow when its volumes have, as the configuration says, and the guest
 // sees it: raw and qcow2, a file in a volume of others. What they have is told.
 func TestDisksOfPodsGrow(t *testing.T) {
+	t.Parallel()
 	d, c, volume := testDirs(t), testConfig(t), t.TempDir()
 	image, err := os.OpenFile(filepath.Join(volume, "raw.img"), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err == nil {

@@ -111,6 +111,7 @@ func (r *running) held(t *testing.T, client *qmp.Client) (nodes, files []string)
 // However often the media are changed, QEMU keeps open what is in the drives and
 // nothing else.
 func TestMediumChangesKeepNothingOpen(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	dir := t.TempDir()
 	var images []string
@@ -155,6 +156,7 @@ func TestMediumChangesKeepNothingOpen(t *testing.T) {
 // the CD with the answers of Windows' setup, of which nothing is left afterwards. Its
 // kernel is the one that has 9p, too.
 func TestMediumBehindLinks(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	v := &volume{dir: t.TempDir()}
 	v.write(t, map[string]string{"a.iso": string(disc("a")), "b.iso": string(disc("b"))})
@@ -220,6 +222,7 @@ func serve(t *testing.T, listen func(http.Handler) *httptest.Server, discs map[s
 // CDs that an http server has: from the start, and while the machine runs. One
 // that cannot be had holds nothing else back.
 func TestMediaFromServers(t *testing.T) {
+	t.Parallel()
 	discs := map[string][]byte{"/a.iso": disc("a"), "/b.iso": disc("b")}
 	plain := serve(t, httptest.NewServer, discs)
 	secure := serve(t, httptest.NewTLSServer, discs)
@@ -283,6 +286,7 @@ func TestMediaFromServers(t *testing.T) {
 
 // A machine whose CD cannot be had does not start, and says why.
 func TestStartWithoutItsServer(t *testing.T) {
+	t.Parallel()
 	secure := serve(t, httptest.NewTLSServer, map[string][]byte{"/a.iso": disc("a")})
 	none := serve(t, httptest.NewServer, nil)
 	host := curlHost(t)
@@ -316,6 +320,7 @@ func TestStartWithoutItsServer(t *testing.T) {
 
 // Without QEMU's curl driver a running machine keeps its medium.
 func TestMediaFromServersWithoutDriver(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	c := testConfig(t)
 	c.Runner.VM.Drives = []runnerconfig.Drive{{Type: runnerconfig.DriveCD}}

@@ -32,6 +32,7 @@ func (s *swapper) State(st State) {
 // QEMU uses the files that were looked at, whatever has their paths by then, and a
 // qcow2 image has no backing file, whatever it says by then.
 func TestImagesThatAreReplacedAfterTheyWereLookedAt(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	dir := t.TempDir()
 	victim := filepath.Join(dir, "victim")
@@ -105,6 +106,7 @@ func linkInstead(t *testing.T, path, to string) {
 
 // So it is with the UEFI variables, which the firmware writes.
 func TestVariablesThatAreReplacedAfterTheyWereLookedAt(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	victim, vars := filepath.Join(t.TempDir(), "victim"), filepath.Join(d.Data, runnerconfig.FirmwareVars)
 	c := testConfig(t)

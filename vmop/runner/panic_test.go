@@ -49,6 +49,7 @@ func stoppedFor(reason string) func(State) bool {
 // A guest whose kernel really panics is paused and said to be, until it is resumed
 // or reset, and where QEMU is to end then, the outcome has the cause.
 func TestGuestPanics(t *testing.T) {
+	t.Parallel()
 	r, c, d := watched(t, testGuest(t))
 	console := r.console(t)
 	crash := func() {
@@ -98,6 +99,7 @@ func TestGuestPanics(t *testing.T) {
 // A guest that has stopped to serve a real watchdog is reset, or paused where QEMU
 // is told so, and goes on when it is resumed.
 func TestGuestForgetsWatchdog(t *testing.T) {
+	t.Parallel()
 	r, _, d := watched(t, testbin.GenericTinyGuest(t)) // the other kernel has no driver
 	console := r.console(t)
 	forget := func() { // the guest may be gone before it has answered

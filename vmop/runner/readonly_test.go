@@ -14,6 +14,7 @@ import (
 // An image that is only read is a disk of two machines at a time, whatever its format,
 // and neither its guests nor its runners can write to it; that of a CD is in a drive.
 func TestDisksThatAreOnlyRead(t *testing.T) {
+	t.Parallel()
 	dir := testDirs(t).Data
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)

@@ -22,6 +22,7 @@ func reboot(t *testing.T, c *tinyguest.Console) {
 // changes wait: then the machine ends, for whoever starts it with them. A reset
 // that somebody asks for is one in any case.
 func TestGuestReboots(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	c := testConfig(t)
 	counter := int64(0)

@@ -93,6 +93,7 @@ func viewers(want ...live.Client) func(State) bool {
 // channel. Without the password nobody gets in or disturbs the others. As SPICE
 // has it, a new viewer takes the display over.
 func TestSPICETakeover(t *testing.T) {
+	t.Parallel()
 	r, port := spiceMachine(t, "geheimnis")
 	refused := func() {
 		t.Helper()

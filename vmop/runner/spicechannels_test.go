@@ -19,6 +19,7 @@ import (
 // QEMU has and was told. VM-Operator's controller writes streamingVideo and its
 // runner reads streaming-video, which took no effect that way.
 func TestSPICEChannels(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		spice     string
 		redirects int

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/vmop/sdk/internal/tinyguest"
+	"github.com/vmop/sdk/internal/together"
 	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runnerconfig"
@@ -39,6 +40,7 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv(exportEnv); path != "" {
 		os.Exit(runAsExporter(path))
 	}
+	together.Tests()
 	os.Exit(m.Run())
 }
 

@@ -13,6 +13,7 @@ const pressed = "the power button was pressed"
 
 // A timeout that is changed while the machine runs counts when it ends.
 func TestTimeoutChangedWhileRunning(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	c := testConfig(t, tinyguest.WordIgnorePowerButton)
 	*c.Runner.VM.PowerdownTimeout = 3600
@@ -33,6 +34,7 @@ func TestTimeoutChangedWhileRunning(t *testing.T) {
 // A guest that needs longer gets it, also when that is said while it is waited
 // for. All other changes come too late then.
 func TestTimeoutLengthenedWhileWaiting(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	c := testConfig(t, tinyguest.WordIgnorePowerButton)
 	c.Runner.VM.MaximumCPUs = 2
@@ -66,6 +68,7 @@ func TestTimeoutLengthenedWhileWaiting(t *testing.T) {
 // Whoever does not want to wait for a guest any more need not, however much time it
 // was given, and however often that is said; a longer time comes too late.
 func TestHurry(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	c := testConfig(t, tinyguest.WordIgnorePowerButton)
 	*c.Runner.VM.PowerdownTimeout = 3600

@@ -19,6 +19,7 @@ import (
 
 // What a guest keeps in its TPM survives a killed runner.
 func TestTPMSurvivesAKilledRunner(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	c := testConfig(t)
 	c.Runner.VM.UseTPM = true
@@ -109,6 +110,7 @@ func TestOrphanedSWTPM(t *testing.T) {
 // The state of one TPM is not given to two machines, nor is the first one ended,
 // in one process either.
 func TestTPMStateIsOneMachines(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	c := testConfig(t)
 	c.Runner.VM.UseTPM = true

@@ -194,6 +194,7 @@ func TestFirmwareDecision(t *testing.T) {
 
 // Files that hold no variables are refused and stay as they are.
 func TestBrokenVarsAreRefused(t *testing.T) {
+	t.Parallel()
 	good := template(t, "OVMF_VARS_4M.fd")
 	for name, content := range map[string][]byte{"empty": {}, "cut short": good[:1000], "zeros": make([]byte, len(good))} {
 		t.Run(name, func(t *testing.T) {
@@ -221,6 +222,7 @@ func TestBrokenVarsAreRefused(t *testing.T) {
 
 // Secure Boot with variables that have no keys starts, and says what it is worth.
 func TestUnenrolledVars(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	if err := os.MkdirAll(d.Data, 0o700); err != nil {
 		t.Fatal(err)

@@ -42,6 +42,7 @@ func freeDisplayPort(t *testing.T) int {
 // The display by VNC on TCP, beside SPICE: its one password, the expiry, its
 // clients, and WebSockets.
 func TestVNCPassword(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	c := testConfig(t)
 	secret := t.TempDir()
@@ -185,6 +186,7 @@ func upgrade(t *testing.T, port int) {
 
 // Without a password there is a UNIX socket that only the machine's owner opens.
 func TestVNCSocket(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	c := testConfig(t)
 	c.Runner.VM.Display = &runnerconfig.Display{VNC: &runnerconfig.VNC{Socket: filepath.Join(d.Runtime, qemucmd.SocketVNC.FileName())}}
@@ -206,6 +208,7 @@ func TestVNCSocket(t *testing.T) {
 
 // With a password, who opens the socket without it is no client of the console.
 func TestVNCSocketWithPassword(t *testing.T) {
+	t.Parallel()
 	d := testDirs(t)
 	c := testConfig(t)
 	c.Runner.VM.Display = &runnerconfig.Display{VNC: &runnerconfig.VNC{Socket: filepath.Join(d.Runtime, qemucmd.SocketVNC.FileName())}}
