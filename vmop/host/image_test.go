@@ -52,6 +52,7 @@ func imageHost(t *testing.T) *Host {
 // What is made of an image has a copy of it, enlarged; what is refused leaves
 // nothing behind.
 func TestCreateFromImage(t *testing.T) {
+	t.Parallel()
 	content := append([]byte("\x00boot sector"), bytes.Repeat([]byte{1}, 1<<20)...)
 	sum := fmt.Sprintf("sha256:%x", sha256.Sum256(content))
 	file := filepath.Join(t.TempDir(), "debian.raw")

@@ -340,6 +340,7 @@ func (w *writingGuest) consistent(when string) {
 // Whoever is killed at whatever moment of a copy, the guest has what it has written, and
 // the next copy is made.
 func TestKilledCopies(t *testing.T) {
+	t.Parallel()
 	w := newWritingGuest(t)
 	ctx := t.Context()
 	w.writesOn()
@@ -418,6 +419,7 @@ func TestKilledCopies(t *testing.T) {
 // Whoever has a disk grow at whatever moment of a copy either has a larger disk or an error:
 // the guest never has less than it had while it executes, and nothing is lost.
 func TestDisksGrowWhileTheyAreCopied(t *testing.T) {
+	t.Parallel()
 	w := newWritingGuest(t)
 	ctx := t.Context()
 	w.writesOn()
