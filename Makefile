@@ -13,9 +13,13 @@ RACE := /vmop/(runner|host|qmp|qga|vmopagent)(/|$$)|/frontends/operator/controll
 
 # The packages whose tests take longest, the longest first: what is left at the end is
 # short. go test keeps the order.
-LONG := ./vmop/runner ./frontends/operator ./frontends/cli ./vmop/cloudinit ./examples/vmop-agent \
-	./vmop/reconcile/machine ./internal/tinyguest ./vmop/qemucmd ./internal/deploytest ./frontends/runner \
-	./vmop/qga ./internal/controlplane ./internal/crdtest
+LONG := ./vmop/runner ./frontends/operator ./frontends/cli ./vmop/reconcile/machine ./vmop/qemucmd \
+	./internal/deploytest ./internal/tinyguest ./frontends/runner ./vmop/host ./frontends/operator/controller \
+	./frontends/runner/kubernetes ./internal/crdtest ./internal/controlplane
+
+# $(call TESTED,-E,NAME) are the packages with tests of that name under the race detector,
+# and with -vE the others.
+TESTED = $$($(GO) list $$(git grep -lE '^func $(2)' -- '*_test.go' | xargs -n 1 dirname | sort -u | sed 's,^,./,') | grep $(1) '$(RACE)')
 
 # A check of the promises of machines takes some hundred and fifty steps.
 LONG_CHECKS ?= 6500
@@ -84,18 +88,38 @@ kubeall: ## build the Kubernetes programs that tests run (minutes, once)
 control-plane: ## run etcd and kube-apiserver until Ctrl-C
 	$(GO) run ./internal/controlplane/cmd/control-plane
 
+# What make test leaves to make test-slow, by the names of tests: a Debian takes minutes
+# to boot in an emulator, and so does the compression of a package.
+SLOW := DebianGuest|DebianPackage
+
+# The worlds of the promises are drawn this often by make test, 500 times by CI, and without
+# end by make long.
+PROMISES := 25
+
 .PHONY: test
-test: ## run every test, under the race detector where goroutines meet
+test: ## run the tests, under the race detector where goroutines meet
 	@scripts/deps test
 	@$(MAKE) --no-print-directory kubeall
-	@$(MAKE) --no-print-directory -j 2 test-plain test-race
+	@$(MAKE) --no-print-directory -j 2 test-race test-plain test-promised
 
 # Two processors have something to do while guests and timers are waited for.
-.PHONY: test-plain test-race
+.PHONY: test-plain test-race test-promised
 test-plain:
-	$(GO) test -p 2 -timeout 45m $$($(GO) list $(LONG) ./... | grep -vE '$(RACE)')
+	$(GO) test -p 2 -timeout 45m -skip '$(SLOW)|^TestPromises' $$($(GO) list $(LONG) ./... | grep -vE '$(RACE)')
+test-promised:
+	RAPID_CHECKS=$(PROMISES) $(GO) test -timeout 45m -run '^TestPromises' $(call TESTED,-vE,TestPromises)
 test-race:
-	$(GO) test -p 1 -timeout 45m -race $$($(GO) list $(LONG) ./... | grep -E '$(RACE)')
+	$(GO) test -p 1 -timeout 45m -race -skip '$(SLOW)' $$($(GO) list $(LONG) ./... | grep -E '$(RACE)')
+
+.PHONY: test-slow
+test-slow: ## run the tests that take minutes, which make test leaves out: Debian guests, the package
+	@scripts/deps test
+	$(GO) test -p 1 -timeout 60m -run '$(SLOW)' $(call TESTED,-vE,Test[A-Za-z0-9]*($(SLOW)))
+	$(GO) test -p 1 -timeout 60m -race -run '$(SLOW)' $(call TESTED,-E,Test[A-Za-z0-9]*($(SLOW)))
+
+.PHONY: test-promises
+test-promises: ## run the promises of the decisions in CHECKS drawn worlds each (500)
+	RAPID_CHECKS=$${CHECKS:-500} $(GO) test -run '^TestPromises' -count=1 -timeout 60m $(call TESTED,-vE,TestPromises)
 
 .PHONY: test-e2e
 test-e2e: ## build the images, run machines in the pods of a real node and under systemd (needs root)

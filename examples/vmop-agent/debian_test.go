@@ -21,10 +21,10 @@ import (
 
 const debianPatience = 10 * time.Minute
 
-// TestInstalledInDebian installs both agents with their units and rules as the
+// TestInstalledInDebianGuest installs both agents with their units and rules as the
 // README says: udev has to find the port and systemd to start the agents. Debian
 // boots once; the first run on a machine builds the guest.
-func TestInstalledInDebian(t *testing.T) {
+func TestInstalledInDebianGuest(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), debianPatience)
 	defer cancel()
 	guest, err := debianguest.Ensure(ctx, debianguest.Options{})

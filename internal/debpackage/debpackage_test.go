@@ -42,9 +42,9 @@ var needs = map[string][]string{
 // alternative on older releases, which the others need anyway, and a viewer for people.
 var onlyHere = []string{"qemu-system-common", "virt-viewer"}
 
-// TestPackage makes the package of programs that are built already, as scripts/deb does
+// TestDebianPackage makes the package of programs that are built already, as scripts/deb does
 // with those of make build.
-func TestPackage(t *testing.T) {
+func TestDebianPackage(t *testing.T) {
 	for _, program := range []string{"dpkg", "dpkg-deb", "make"} {
 		testbin.Find(t, program)
 	}
