@@ -26,7 +26,7 @@ func TestCleanKeepsMachines(t *testing.T) {
 	}
 }
 
-// What make test leaves to make test-guests has a name by which it is left out, so that
+// What make test leaves to make test-slow has a name by which it is left out, so that
 // nobody waits for a Debian by a new test. The others there are named by themselves.
 func TestWhatBootsADebianIsNamedSo(t *testing.T) {
 	var files []string
@@ -56,7 +56,7 @@ func TestWhatBootsADebianIsNamedSo(t *testing.T) {
 					if x, ok := sel.X.(*ast.Ident); ok && x.Name == "debianguest" {
 						found++
 						if !strings.Contains(f.Name.Name, "DebianGuest") {
-							t.Errorf("%s: %s boots a Debian: have DebianGuest in its name, and make test-guests runs it", fset.Position(f.Pos()), f.Name.Name)
+							t.Errorf("%s: %s boots a Debian: have DebianGuest in its name, and make test-slow runs it", fset.Position(f.Pos()), f.Name.Name)
 						}
 					}
 				}

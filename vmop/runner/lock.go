@@ -197,6 +197,10 @@ func holds(pid int, want os.FileInfo) bool {
 	return false
 }
 
+// startLimit is how long a process may have been there that is only just being started. What
+// stays as its parent is longer than that is a holder as any other.
+const startLimit = 10 * time.Second
+
 // beingStarted reports whether the process is one that this one is about to start: until it
 // executes its own program, it has open whatever this one has, also the lock of a machine
 // that is none of its business.
@@ -208,9 +212,8 @@ func beingStarted(pid int) bool {
 	if err != nil {
 		return errors.Is(err, os.ErrNotExist)
 	}
-	// The name, in parentheses, may have any letters; behind it are the state and the parent.
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if len(fields) < 2 || fields[1] != strconv.Itoa(os.Getpid()) {
+	parent, age, err := parentAndAge(stat)
+	if err != nil || parent != os.Getpid() || age > startLimit {
 		return false
 	}
 	// Same memory, same arguments. A program that starts itself says with them as what.
@@ -220,6 +223,32 @@ func beingStarted(pid int) bool {
 	}
 	its, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	return err == nil && bytes.Equal(mine, its)
+}
+
+// parentAndAge reads the parent and the age of a process from its /proc/PID/stat, see
+// proc_pid_stat(5).
+func parentAndAge(stat []byte) (parent int, age time.Duration, err error) {
+	const (
+		parentField, startField = 4 - 3, 22 - 3 // behind the second, the first is the third
+		ticks                   = 100           // USER_HZ is the same everywhere
+	)
+	// The name, in parentheses, may have any letters.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) <= startField {
+		return 0, 0, fmt.Errorf("%d fields in %q", len(fields), stat)
+	}
+	if parent, err = strconv.Atoi(fields[parentField]); err != nil {
+		return 0, 0, err
+	}
+	began, err := strconv.ParseInt(fields[startField], 10, 64)
+	if err != nil {
+		return 0, 0, err
+	}
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		return 0, 0, err
+	}
+	return parent, time.Duration(now.Nano()) - time.Duration(began)*(time.Second/ticks), nil
 }
 
 // IsQEMU reports whether the process is a QEMU system emulator.

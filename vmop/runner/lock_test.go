@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Who has a machine's lock has the file that is there: another delete may remove
@@ -119,5 +120,26 @@ func TestLockFor(t *testing.T) {
 	}
 	if err := lock.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What a process is called does not decide what is read of it.
+func TestParentAndAge(t *testing.T) {
+	stat, err := os.ReadFile("/proc/self/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent, age, err := parentAndAge(stat)
+	if err != nil || parent != os.Getppid() || age < 0 || age > time.Hour {
+		t.Errorf("%q is %d, %v, %v", stat, parent, age, err)
+	}
+	_, fields, _ := strings.Cut(string(stat), ") ")
+	if named, _, err := parentAndAge([]byte("1 (a) S 9 (b) " + fields)); err != nil || named != parent {
+		t.Errorf("parent %d, %v", named, err)
+	}
+	for _, bad := range []string{"", "1 (a) S 9", "1 (a) " + strings.Repeat("x ", 30)} {
+		if _, _, err := parentAndAge([]byte(bad)); err == nil {
+			t.Errorf("%q is understood", bad)
+		}
 	}
 }
