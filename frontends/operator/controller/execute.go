@@ -53,22 +53,9 @@ func (e *executor) execute(ctx context.Context, namespace string, a reconcile.Ac
 	}
 	delete(memory.failures, t)
 	w := written{at: e.now()}
-	switch a := a.(type) {
-	case reconcile.DeletePod:
-		w.uid = a.UID
-	case reconcile.DeleteService:
-		w.uid = a.UID
-	case reconcile.DeleteClaim:
-		w.uid = a.UID
-	case reconcile.DeleteSecret:
-		w.uid = a.UID
-	case reconcile.DeleteConfigMap:
-		w.uid = a.UID
-	case reconcile.DeleteOperation:
-		w.uid = a.UID
-	case reconcile.DeleteAttachment:
-		w.uid = a.UID
-	default:
+	if d := deletionOf(namespace, a); d != nil {
+		w.uid = d.uid
+	} else {
 		w.uid, w.version = answer.GetUID(), answer.GetResourceVersion()
 	}
 	kind, _, _ := strings.Cut(t.Kind, "/") // without the subresource
@@ -79,10 +66,73 @@ func (e *executor) execute(ctx context.Context, namespace string, a reconcile.Ac
 // mayBeGone reports whether NotFound is success.
 func mayBeGone(a reconcile.Action) bool {
 	switch a.(type) {
-	case reconcile.DeletePod, reconcile.DeleteService, reconcile.DeleteClaim, reconcile.DeleteSecret, reconcile.DeleteConfigMap, reconcile.DeleteOperation, reconcile.DeleteAttachment, reconcile.AnnotatePod, reconcile.AdoptPod, reconcile.SetFinalizers, reconcile.ResizePod:
+	case reconcile.AnnotatePod, reconcile.AdoptPod, reconcile.SetFinalizers, reconcile.ResizePod:
 		return true
 	}
-	return false
+	return deletionOf("", a) != nil
+}
+
+// deletion is a request to delete an object that has a UID.
+type deletion struct {
+	object client.Object
+	uid    types.UID
+	// version is what the object must have. It may only be empty with anyVersion.
+	version    string
+	anyVersion bool
+	options    []client.DeleteOption
+}
+
+// deletionOf returns what an action deletes; nil if it deletes nothing.
+func deletionOf(namespace string, a reconcile.Action) *deletion {
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: a.Target().Name}
+	switch a := a.(type) {
+	case reconcile.DeletePod:
+		grace := client.GracePeriodSeconds(a.GraceSeconds)
+		return &deletion{object: &corev1.Pod{ObjectMeta: meta}, uid: a.UID, version: a.ResourceVersion, anyVersion: true, options: []client.DeleteOption{grace}}
+	case reconcile.DeleteService:
+		return &deletion{object: &corev1.Service{ObjectMeta: meta}, uid: a.UID, anyVersion: true}
+	case reconcile.DeleteClaim:
+		return &deletion{object: &corev1.PersistentVolumeClaim{ObjectMeta: meta}, uid: a.UID, version: a.ResourceVersion}
+	case reconcile.DeleteSecret:
+		return &deletion{object: &corev1.Secret{ObjectMeta: meta}, uid: a.UID, version: a.ResourceVersion}
+	case reconcile.DeleteConfigMap:
+		return &deletion{object: &corev1.ConfigMap{ObjectMeta: meta}, uid: a.UID, version: a.ResourceVersion}
+	case reconcile.DeleteOperation:
+		return &deletion{object: ownKind(namespace, names.KindOperation, a.Name), uid: a.UID, version: a.ResourceVersion}
+	case reconcile.DeleteAttachment:
+		return &deletion{object: ownKind(namespace, names.KindAttachment, a.Name), uid: a.UID, version: a.ResourceVersion}
+	}
+	return nil
+}
+
+// delete makes the request.
+func (e *executor) delete(ctx context.Context, t reconcile.Target, d *deletion) error {
+	only, decidedOn := client.Preconditions{UID: &d.uid}, map[string]any{"uid": d.uid}
+	if d.version != "" || !d.anyVersion {
+		only.ResourceVersion, decidedOn["resourceVersion"] = &d.version, d.version
+	}
+	if err := bound(t, decidedOn); err != nil {
+		return err
+	}
+	return e.client.Delete(ctx, d.object, append(d.options, only)...)
+}
+
+// bound refuses a write whose metadata leaves the object open that it was decided about: the API
+// server takes an empty UID or version of a patch for none, and any object of the name would do.
+func bound(t reconcile.Target, metadata map[string]any) error {
+	uid, named := metadata["uid"]
+	version, versioned := metadata["resourceVersion"]
+	var empty []string
+	if uid == types.UID("") || !named && !versioned {
+		empty = append(empty, "metadata.uid")
+	}
+	if version == "" {
+		empty = append(empty, "metadata.resourceVersion")
+	}
+	if len(empty) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: %s must be that of the object that was decided about, and is empty", t, strings.Join(empty, " and "))
 }
 
 // unknownResource reports whether the API server does not know what was asked for,
@@ -103,6 +153,9 @@ func unknownResource(err error) bool {
 func (e *executor) send(ctx context.Context, namespace string, a reconcile.Action) (client.Object, error) {
 	manager := client.FieldOwner(names.FieldManager)
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: a.Target().Name}
+	if d := deletionOf(namespace, a); d != nil {
+		return nil, e.delete(ctx, a.Target(), d)
+	}
 	switch a := a.(type) {
 	case reconcile.Apply:
 		u, err := applied(a.Object)
@@ -134,72 +187,32 @@ func (e *executor) send(ctx context.Context, namespace string, a reconcile.Actio
 		return o, e.client.Create(ctx, o, manager)
 	case reconcile.UpdateClaim:
 		o := &corev1.PersistentVolumeClaim{ObjectMeta: meta}
-		return o, e.merge(ctx, o, claimPatch(a), manager)
+		return o, e.merge(ctx, a, o, claimPatch(a))
 	case reconcile.AnnotatePod:
 		o := &corev1.Pod{ObjectMeta: meta}
-		return o, e.merge(ctx, o, a.Body(), manager)
+		return o, e.merge(ctx, a, o, a.Body())
 	case reconcile.AdoptPod:
-		if a.UID == "" || a.ResourceVersion == "" {
-			return nil, fmt.Errorf("%s: metadata.uid and metadata.resourceVersion are needed", a.Target())
-		}
 		o := &corev1.Pod{ObjectMeta: meta}
-		return o, e.merge(ctx, o, a.Body(), manager)
+		return o, e.merge(ctx, a, o, a.Body())
 	case reconcile.AnnotateConfigMap:
 		o := &corev1.ConfigMap{ObjectMeta: meta}
-		return o, e.merge(ctx, o, map[string]any{
+		return o, e.merge(ctx, a, o, map[string]any{
 			"metadata": map[string]any{"uid": a.UID, "resourceVersion": a.ResourceVersion, "annotations": a.Annotations},
-		}, manager)
+		})
 	case reconcile.ResizePod:
 		o := &corev1.Pod{ObjectMeta: meta}
-		data, err := json.Marshal(map[string]any{
+		return o, e.patch(ctx, patch{action: a, object: o, subresource: "resize", strategic: true, owner: names.FieldManager}, map[string]any{
 			"metadata": map[string]any{"uid": a.UID, "resourceVersion": a.ResourceVersion},
 			"spec": map[string]any{"containers": []any{map[string]any{
 				"name": a.Container, "resources": map[string]any{"requests": a.Requests},
 			}}},
 		})
-		if err != nil {
-			return nil, err
-		}
-		return o, e.client.SubResource("resize").Patch(ctx, o, client.RawPatch(types.StrategicMergePatchType, data), manager)
-	case reconcile.DeletePod:
-		only := client.Preconditions{UID: &a.UID}
-		if a.ResourceVersion != "" {
-			only.ResourceVersion = &a.ResourceVersion
-		}
-		return nil, e.client.Delete(ctx, &corev1.Pod{ObjectMeta: meta}, only, client.GracePeriodSeconds(a.GraceSeconds))
-	case reconcile.DeleteService:
-		return nil, e.client.Delete(ctx, &corev1.Service{ObjectMeta: meta}, client.Preconditions{UID: &a.UID})
-	case reconcile.DeleteClaim:
-		if a.UID == "" || a.ResourceVersion == "" {
-			return nil, fmt.Errorf("%s: metadata.uid and metadata.resourceVersion are needed", a.Target())
-		}
-		return nil, e.client.Delete(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: meta}, client.Preconditions{UID: &a.UID, ResourceVersion: &a.ResourceVersion})
-	case reconcile.DeleteSecret:
-		if a.UID == "" || a.ResourceVersion == "" {
-			return nil, fmt.Errorf("%s: metadata.uid and metadata.resourceVersion are needed", a.Target())
-		}
-		return nil, e.client.Delete(ctx, &corev1.Secret{ObjectMeta: meta}, client.Preconditions{UID: &a.UID, ResourceVersion: &a.ResourceVersion})
-	case reconcile.DeleteConfigMap:
-		if a.UID == "" || a.ResourceVersion == "" {
-			return nil, fmt.Errorf("%s: metadata.uid and metadata.resourceVersion are needed", a.Target())
-		}
-		return nil, e.client.Delete(ctx, &corev1.ConfigMap{ObjectMeta: meta}, client.Preconditions{UID: &a.UID, ResourceVersion: &a.ResourceVersion})
-	case reconcile.DeleteOperation:
-		if a.UID == "" || a.ResourceVersion == "" {
-			return nil, fmt.Errorf("%s: metadata.uid and metadata.resourceVersion are needed", a.Target())
-		}
-		return nil, e.client.Delete(ctx, ownKind(namespace, names.KindOperation, a.Name), client.Preconditions{UID: &a.UID, ResourceVersion: &a.ResourceVersion})
-	case reconcile.DeleteAttachment:
-		if a.UID == "" || a.ResourceVersion == "" {
-			return nil, fmt.Errorf("%s: metadata.uid and metadata.resourceVersion are needed", a.Target())
-		}
-		return nil, e.client.Delete(ctx, ownKind(namespace, names.KindAttachment, a.Name), client.Preconditions{UID: &a.UID, ResourceVersion: &a.ResourceVersion})
 	case reconcile.SetFinalizers:
 		o := ownMetadata(namespace, a.Kind, a.Name)
-		return o, e.mergeVersion(ctx, o, a, "", a.ResourceVersion, a.Body(), names.OperatorStatusManager)
+		return o, e.patch(ctx, patch{action: a, object: o, owner: names.OperatorStatusManager}, a.Body())
 	case reconcile.Patch:
 		o := ownMetadata(namespace, a.Kind, a.Name)
-		return o, e.mergeVersion(ctx, o, a, a.Subresource, a.ResourceVersion, a.Body(), a.Manager)
+		return o, e.patch(ctx, patch{action: a, object: o, subresource: a.Subresource, owner: a.Manager}, a.Body())
 	}
 	return nil, fmt.Errorf("unknown action %T", a)
 }
@@ -227,28 +240,41 @@ func ownMetadata(namespace, kind, name string) *metav1.PartialObjectMetadata {
 	return o
 }
 
-// mergeVersion sends a merge patch that is about one version of an object.
-func (e *executor) mergeVersion(ctx context.Context, o client.Object, a reconcile.Action, subresource, version string, body map[string]any, manager string) error {
-	if version == "" {
-		return fmt.Errorf("%s: metadata.resourceVersion is missing", a.Target())
-	}
-	data, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
-	patch, owner := client.RawPatch(types.MergePatchType, data), client.FieldOwner(manager)
-	if subresource != "" {
-		return e.client.SubResource(subresource).Patch(ctx, o, patch, owner)
-	}
-	return e.client.Patch(ctx, o, patch, owner)
+// patch is a request to change fields of an object.
+type patch struct {
+	action reconcile.Action
+	object client.Object
+	// subresource is empty for the object itself.
+	subresource string
+	// strategic: lists have items with names, rather than being replaced.
+	strategic bool
+	owner     string
 }
 
-func (e *executor) merge(ctx context.Context, o client.Object, fields map[string]any, manager client.FieldOwner) error {
+// patch sends the fields, whose metadata say which object is meant.
+func (e *executor) patch(ctx context.Context, p patch, fields map[string]any) error {
+	metadata, _ := fields["metadata"].(map[string]any)
+	if err := bound(p.action.Target(), metadata); err != nil {
+		return err
+	}
 	data, err := json.Marshal(fields)
 	if err != nil {
 		return err
 	}
-	return e.client.Patch(ctx, o, client.RawPatch(types.MergePatchType, data), manager)
+	t := types.MergePatchType
+	if p.strategic {
+		t = types.StrategicMergePatchType
+	}
+	raw, owner := client.RawPatch(t, data), client.FieldOwner(p.owner)
+	if p.subresource != "" {
+		return e.client.SubResource(p.subresource).Patch(ctx, p.object, raw, owner)
+	}
+	return e.client.Patch(ctx, p.object, raw, owner)
+}
+
+// merge sends a merge patch of an object of others as the operator.
+func (e *executor) merge(ctx context.Context, a reconcile.Action, o client.Object, fields map[string]any) error {
+	return e.patch(ctx, patch{action: a, object: o, owner: names.FieldManager}, fields)
 }
 
 func claimPatch(a reconcile.UpdateClaim) map[string]any {
