@@ -36,6 +36,18 @@
 // a node. The same arguments give the same result, byte for byte, and no
 // argument is changed.
 //
+// # What stays as it is
+//
+// What is stored or sent outlives a program, and is kept: the fields and defaults of the
+// resources (spec), the runner's configuration (runnerconfig), labels, annotations,
+// condition types and reasons (names, conditions), and what a guest sees of its machine.
+//
+// The Go interface of the packages below vmop is compared with that of the last release
+// (make apidiff). Until there is a version 1.0 a release may break some of it: each break
+// is in scripts/apidiff.allowed with its reason. The packages below reconcile are those by
+// which the operator decides, and change with it. Nothing is promised of frontends,
+// internal, examples, fuzz and tools.
+//
 // # Where to go from here
 //
 // What a manifest means, purely:
@@ -78,8 +90,8 @@
 //
 // Machines of a cluster, decided purely:
 //
-//   - [github.com/vmop/sdk/vmop/reconcile] is what all decisions share, and has the
-//     loop that acts on them; [github.com/vmop/sdk/vmop/reconcile/machine],
+//   - [github.com/vmop/sdk/vmop/reconcile] is what all decisions share, and says what
+//     a program does that acts on them; [github.com/vmop/sdk/vmop/reconcile/machine],
 //     [github.com/vmop/sdk/vmop/reconcile/pool],
 //     [github.com/vmop/sdk/vmop/reconcile/operation],
 //     [github.com/vmop/sdk/vmop/reconcile/disk] and

@@ -4,4 +4,7 @@
 //
 //   - [Starts] says when a machine may be given its pod, so that of several that
 //     share a disk only one gets one.
+//   - [Refused], [Stale], [Answered] and [Unreachable] say what the error of a request
+//     to the API server means: whether it is meant, whether the observation was old,
+//     whether it is certain that nothing was done, and whether nobody is there.
 package observation
