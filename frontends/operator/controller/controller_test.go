@@ -38,7 +38,7 @@ func TestWhatTheCacheShowsOfAWrite(t *testing.T) {
 		{"it is gone", written{uid: "a"}, nil, true},
 		{"it was replaced", written{uid: "a"}, pod("b", "12", false), true},
 	} {
-		if got := test.w.shown(test.cached); got != test.want {
+		if got := test.w.confirmedBy(test.cached); got != test.want {
 			t.Errorf("%s: got %v", test.name, got)
 		}
 	}

@@ -107,7 +107,7 @@ func (e *engine[S]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 		memory.turns++
 		return begun(min(turnDelay<<min(memory.turns, 10), maxTurnDelay)), nil
 	}
-	if makes(p.plan.Actions) {
+	if createsObjects(p.plan.Actions) {
 		if memory.held.IsZero() {
 			memory.held = o.now
 		}
@@ -159,7 +159,7 @@ func (e *engine[S]) tellOf(ctx context.Context, namespace string, o *sight[S], p
 	case err == nil:
 		memory.stale = 0
 	case observation.Stale(err):
-		return again(memory), nil
+		return retryLater(memory), nil
 	case observation.Refused(err):
 		plan = e.unreported(ctx, namespace, o, plan, t, err, memory)
 	default:
@@ -199,9 +199,9 @@ func begun(after time.Duration) ctrl.Result {
 	return ctrl.Result{RequeueAfter: after, Priority: &priority}
 }
 
-// makes reports whether the actions bring about what the next observation will
+// createsObjects reports whether the actions bring about what the next observation will
 // show at once, and nothing that the status has to say before.
-func makes(actions []reconcile.Action) bool {
+func createsObjects(actions []reconcile.Action) bool {
 	for _, a := range actions {
 		switch a.(type) {
 		case reconcile.Create, reconcile.Apply, reconcile.UpdateClaim, reconcile.AnnotatePod, reconcile.SetFinalizers, reconcile.ResizePod:
@@ -272,7 +272,7 @@ func (e *engine[S]) failed(ctx context.Context, a reconcile.Action, err error, m
 	switch {
 	case observation.Stale(err) && !doubted && !unknownResource(err):
 		log.FromContext(ctx).V(1).Info("the observation was old", "action", t.String(), "reason", string(apierrors.ReasonForError(err)))
-		return again(memory), nil
+		return retryLater(memory), nil
 	case !observation.Refused(err) && !doubted && !unknownResource(err):
 		return ctrl.Result{}, err
 	}
@@ -292,8 +292,8 @@ func (e *engine[S]) refused(ctx context.Context, t reconcile.Target, err error, 
 	memory.failed(f)
 }
 
-// again asks for another look after a growing delay.
-func again(memory *subjectMemory) ctrl.Result {
+// retryLater asks for another look after a growing delay.
+func retryLater(memory *subjectMemory) ctrl.Result {
 	delay := min(50*time.Millisecond<<min(memory.stale, 10), maxRetry)
 	memory.stale++
 	return ctrl.Result{RequeueAfter: delay}

@@ -68,7 +68,7 @@ func subject[T cached](w *look, kind string, into T) T {
 		w.behind = true
 		return none
 	}
-	seen, _ := w.see(object{kind, w.name}, into, w.kinds[kind].object).(T)
+	seen, _ := w.believed(object{kind, w.name}, into, w.kinds[kind].object).(T)
 	return seen
 }
 
@@ -113,7 +113,7 @@ func (w *look) awaits() bool {
 		if !found {
 			into = nil
 		}
-		if !wrote.shown(into) {
+		if !wrote.confirmedBy(into) {
 			return true
 		}
 		w.memory.seen(name)
@@ -132,12 +132,12 @@ func (w *look) mayCome(at time.Time) bool {
 	return now.Sub(at) < cacheLag
 }
 
-// see judges what the cache has of an object, nil for nothing. It returns the
+// believed judges what the cache has of an object, nil for nothing. It returns the
 // object, from the API server into what fresh makes if the cache is not to be believed.
-func (w *look) see(name object, cached client.Object, fresh func() client.Object) client.Object {
+func (w *look) believed(name object, cached client.Object, fresh func() client.Object) client.Object {
 	if wrote, ok := w.memory.written[name]; ok {
 		switch {
-		case wrote.shown(cached):
+		case wrote.confirmedBy(cached):
 			w.memory.seen(name)
 		case w.mayCome(wrote.at):
 			w.behind = true
@@ -187,7 +187,7 @@ func one[T cached](w *look, kind, name string, into T) T {
 		cached = into
 	}
 	fresh := w.kinds[kind].object
-	if seen, ok := w.see(object{kind, name}, cached, fresh).(T); ok {
+	if seen, ok := w.believed(object{kind, name}, cached, fresh).(T); ok {
 		return seen
 	}
 	return none

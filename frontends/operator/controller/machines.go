@@ -53,7 +53,7 @@ func (k *machines) prepare(ctx context.Context, o *observed, plan reconcile.Plan
 		case !executed:
 		case makesClaims(p.plan.Actions):
 			memory.asked = k.now()
-		case !makes(p.plan.Actions):
+		case !createsObjects(p.plan.Actions):
 			memory.asked = time.Time{}
 		}
 	}

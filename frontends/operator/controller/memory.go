@@ -42,9 +42,9 @@ type written struct {
 	at      time.Time
 }
 
-// shown reports whether what a cache has is the object as it was written, or
+// confirmedBy reports whether what a cache has is the object as it was written, or
 // newer.
-func (w *written) shown(o client.Object) bool {
+func (w *written) confirmedBy(o client.Object) bool {
 	switch {
 	case w.version == "":
 		return o == nil || o.GetUID() != w.uid || o.GetDeletionTimestamp() != nil
