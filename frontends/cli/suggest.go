@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+	"github.com/vmop/sdk/internal/editdistance"
 )
 
 // The groups of commands in the help, which lists them in this order.
@@ -80,7 +81,7 @@ func nearest(word string, known []string) string {
 	}
 	best, found := limit+1, ""
 	for _, k := range known {
-		switch d := distance(word, k); {
+		switch d := editdistance.Between(word, k); {
 		case d < best:
 			best, found = d, k
 		case d == best:
@@ -109,30 +110,4 @@ func onlyLonger(word string, known []string) string {
 		}
 	}
 	return found
-}
-
-// distance is the number of letters that are missing, too many, wrong or swapped
-// with their neighbour.
-func distance(a, b string) int {
-	rows := make([][]int, len(a)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(b)+1)
-		rows[i][0] = i
-	}
-	for j := range rows[0] {
-		rows[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		for j := 1; j <= len(b); j++ {
-			wrong := 1
-			if a[i-1] == b[j-1] {
-				wrong = 0
-			}
-			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+wrong)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
-			}
-		}
-	}
-	return rows[len(a)][len(b)]
 }

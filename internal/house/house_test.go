@@ -21,7 +21,7 @@ const module = "github.com/vmop/sdk/"
 // may import. A package that is not listed is an error: decide where it stands.
 var arrows = map[string][]string{
 	"vmop/limits":          {},
-	"vmop/spec":            {"vmop/names", "vmop/conditions", "vmop/limits", "internal/userdata", "internal/yamljson"},
+	"vmop/spec":            {"vmop/names", "vmop/conditions", "vmop/limits", "internal/editdistance", "internal/userdata", "internal/yamljson"},
 	"vmop/conditions":      {},
 	"vmop/qemucmd":         {"internal/shellwords", "vmop/limits"},
 	"vmop/qmp":             {},
@@ -94,7 +94,7 @@ var standardOnly = []string{"vmop/limits", "vmop/names", "vmop/conditions", "vmo
 
 // pure are the packages whose functions depend on their arguments alone.
 var pure = []string{
-	"vmop/limits", "vmop", "vmop/spec", "vmop/names", "vmop/conditions", "vmop/qemucmd", "vmop/runnerconfig", "vmop/live", "vmop/operatorconfig", "vmop/output", "vmop/takeover", "internal/jsonwriter", "internal/shellwords", "internal/userdata", "internal/yamljson",
+	"vmop/limits", "vmop", "vmop/spec", "vmop/names", "vmop/conditions", "vmop/qemucmd", "vmop/runnerconfig", "vmop/live", "vmop/operatorconfig", "vmop/output", "vmop/takeover", "internal/editdistance", "internal/jsonwriter", "internal/shellwords", "internal/userdata", "internal/yamljson",
 	"vmop/reconcile", "vmop/reconcile/machineconfig", "vmop/reconcile/objects", "vmop/reconcile/changes",
 	"vmop/reconcile/machine", "vmop/reconcile/operation", "vmop/reconcile/disk", "vmop/reconcile/attachment", "vmop/reconcile/pool", "vmop/reconcile/console", "vmop/reconcile/observation",
 	"vmop/reconcile/internal/manifest",
@@ -111,7 +111,7 @@ var (
 )
 
 // specImports is what API types may import beside the standard library.
-var specImports = []string{module + "vmop/limits", module + "internal/userdata", module + "internal/yamljson", module + "vmop/names", module + "vmop/conditions", "k8s.io/apimachinery/", "k8s.io/api/", "go.yaml.in/yaml/v3", "sigs.k8s.io/yaml"}
+var specImports = []string{module + "vmop/limits", module + "internal/editdistance", module + "internal/userdata", module + "internal/yamljson", module + "vmop/names", module + "vmop/conditions", "k8s.io/apimachinery/", "k8s.io/api/", "go.yaml.in/yaml/v3", "sigs.k8s.io/yaml"}
 
 type pkg struct {
 	ImportPath string
