@@ -45,7 +45,7 @@ var arrows = map[string][]string{
 	"vmop/transfer":        {"internal/filecopy", "vmop/runner/tunnel"},
 	"vmop/imagesource":     {"internal/atomicfile", "internal/filecopy", "vmop/imageinspect"},
 	"vmop/host": {
-		"vmop/imagesource", "internal/atomicfile", "internal/filecopy", "internal/overlay", "internal/shellwords", "internal/yamljson", "vmop/names", "vmop/spec", "vmop/qemucmd", "vmop/qmp", "vmop/hostprobe", "vmop/runnerconfig", "vmop/live", "vmop/reconcile/changes",
+		"vmop/imagesource", "internal/atomicfile", "internal/filecopy", "internal/overlay", "internal/shellwords", "internal/yamljson", "vmop/limits", "vmop/names", "vmop/spec", "vmop/qemucmd", "vmop/qmp", "vmop/hostprobe", "vmop/runnerconfig", "vmop/live", "vmop/reconcile/changes",
 		"vmop/reconcile/machineconfig", "vmop/runner", "vmop/runner/vmstatus", "vmop/conditions", "vmop/imageinspect", "vmop/qga",
 	},
 	"vmop/inspect": {

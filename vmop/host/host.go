@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
@@ -148,17 +149,14 @@ func runtimeBase(getenv func(string) string, uid int) string {
 	return filepath.Join(os.TempDir(), "vmop-"+strconv.Itoa(uid))
 }
 
-// maxSocketPath is the longest path of a UNIX socket on Linux (unix(7)), in bytes.
-const maxSocketPath = 107
-
 // maxSocketDir is the longest runtime directory whose sockets have paths that
-// Linux takes: 107 bytes (unix(7)) with the longest socket's name.
+// Linux takes, with the longest socket's name.
 func maxSocketDir() int {
 	longest := 0
 	for _, s := range qemucmd.SocketPurposes() {
 		longest = max(longest, len(s.FileName()))
 	}
-	return maxSocketPath - len("/") - longest
+	return limits.MaxSocketPath - len("/") - longest
 }
 
 // tooLong says in one line why no machine's sockets can be below a directory of runtime
@@ -173,7 +171,7 @@ func tooLong(base string, getenv func(string) string) string {
 		variable = "XDG_RUNTIME_DIR"
 	}
 	return fmt.Sprintf("%s has %d bytes, and the paths of the machines' sockets below it would be longer than the %d bytes that Linux takes: set %s to a directory of your own whose path has at most %d bytes, such as /run/user/%d",
-		filepath.Dir(base), len(filepath.Dir(base)), maxSocketPath, variable, most-len(base)+len(filepath.Dir(base)), os.Geteuid())
+		filepath.Dir(base), len(filepath.Dir(base)), limits.MaxSocketPath, variable, most-len(base)+len(filepath.Dir(base)), os.Geteuid())
 }
 
 // shortDir is the length of the name that a runtime directory has whose own would be too
