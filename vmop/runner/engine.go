@@ -35,7 +35,11 @@ type Engine struct {
 	// opened has the paths of files by the names that QEMU has for their descriptors.
 	opened sync.Map
 
-	mu       sync.Mutex // also serializes the calls of the reporter
+	// reporting serializes the calls of the reporter. It is not taken with mu held.
+	reporting sync.Mutex
+
+	mu       sync.Mutex // never held while the reporter is called
+	queued   []report   // what is to be reported, in its order
 	state    State
 	reported live.Reported
 	locked   bool // all of locks are there

@@ -140,21 +140,21 @@ const panicPause = time.Minute
 
 // guestPanicked notes a panic of the guest, and records it with the machine.
 func (e *Engine) guestPanicked(text string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	now := time.Now()
-	e.end.panicked = true
-	e.end.panics++
-	m := Message{Time: now, Level: LevelError, Source: "runner", Text: text}
-	if e.end.panicTold.IsZero() || now.Sub(e.end.panicTold) >= panicPause {
-		e.end.panicTold = now
-		note := text
-		if e.end.panics > 1 {
-			note += fmt.Sprintf("; it is the panic number %d since the machine was started", e.end.panics)
+	e.reports(func() {
+		now := time.Now()
+		e.end.panicked = true
+		e.end.panics++
+		m := Message{Time: now, Level: LevelError, Source: "runner", Text: text}
+		if e.end.panicTold.IsZero() || now.Sub(e.end.panicTold) >= panicPause {
+			e.end.panicTold = now
+			note := text
+			if e.end.panics > 1 {
+				note += fmt.Sprintf("; it is the panic number %d since the machine was started", e.end.panics)
+			}
+			m.Event = &live.Event{Action: live.ActionGuest, Reason: live.ReasonGuestPanicked, Note: note, Warning: true}
 		}
-		m.Event = &live.Event{Action: live.ActionGuest, Reason: live.ReasonGuestPanicked, Note: note, Warning: true}
-	}
-	e.o.Reporter.Message(m)
+		e.queueMessage(m)
+	})
 }
 
 // panicPoweroff is the action of a GUEST_PANICKED with which QEMU ends.

@@ -89,14 +89,14 @@ func (g *guestInfo) stirred() {
 
 // updateGuest changes what is known about the guest, and reports it if it changed.
 func (e *Engine) updateGuest(change func(*Guest)) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	after := e.state.Guest.clone()
-	change(&after)
-	if !reflect.DeepEqual(after, e.state.Guest) {
-		e.state.Guest = after
-		e.report()
-	}
+	e.reports(func() {
+		after := e.state.Guest.clone()
+		change(&after)
+		if !reflect.DeepEqual(after, e.state.Guest) {
+			e.state.Guest = after
+			e.queueState()
+		}
+	})
 }
 
 // follow works until ctx ends or the machine does.

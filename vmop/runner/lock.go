@@ -309,14 +309,13 @@ func (e *Engine) lock(ctx context.Context, dir string) (*os.File, error) {
 }
 
 func (e *Engine) unlock() error {
+	// Nothing that is still to be reported of the directories comes after another engine has them.
+	e.reports(func() { e.locked = false })
 	var errs []error
 	for _, f := range e.locks {
 		errs = append(errs, f.Close())
 	}
 	e.locks = nil
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.locked = false
 	return errors.Join(errs...)
 }
 

@@ -84,16 +84,16 @@ func (e *Engine) RereadSecrets() {
 // tellDocuments reports which documents of Secrets are otherwise than at the start.
 func (e *Engine) tellDocuments() {
 	certificate := e.certificateDigest()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	changed := live.ChangedDocuments(&e.o.Config, &e.wished.config)
-	if e.certificate != "" && e.certificate != certificate { // QEMU has read it when it started
-		changed = append(changed, live.Document{Name: live.DisplayCertificate, Missing: certificate == ""})
-	}
-	if !slices.Equal(changed, e.state.ChangedDocuments) {
-		e.state.ChangedDocuments = changed
-		e.report()
-	}
+	e.reports(func() {
+		changed := live.ChangedDocuments(&e.o.Config, &e.wished.config)
+		if e.certificate != "" && e.certificate != certificate { // QEMU has read it when it started
+			changed = append(changed, live.Document{Name: live.DisplayCertificate, Missing: certificate == ""})
+		}
+		if !slices.Equal(changed, e.state.ChangedDocuments) {
+			e.state.ChangedDocuments = changed
+			e.queueState()
+		}
+	})
 }
 
 // Pause stops the guest until [Engine.Resume]; a guest that is not running yet is

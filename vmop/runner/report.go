@@ -18,37 +18,78 @@ func (e *Engine) State() State {
 	return e.state.clone()
 }
 
-// update changes the state and reports it.
-func (e *Engine) update(change func(*State)) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	before := e.state.Phase
-	change(&e.state)
-	if e.state.Phase != before {
-		e.state.Since = time.Now()
-		e.progress.enters(e.state.Phase)
-	}
-	e.report()
+// report is a call of the reporter: of a state, or else of a message.
+type report struct {
+	state   *State
+	message Message
 }
 
-// report tells the state, with VM-Operator's conditions of it, and then the events
-// of what has changed. The caller holds e.mu.
-func (e *Engine) report() {
+// reports changes what mu protects and then reports what the change has queued. Whoever only
+// looks at the engine does not wait for a slow reporter.
+func (e *Engine) reports(change func()) {
+	e.mu.Lock()
+	func() {
+		defer e.mu.Unlock()
+		change()
+	}()
+	e.reporting.Lock()
+	defer e.reporting.Unlock()
+	for {
+		e.mu.Lock()
+		queued := e.queued
+		e.queued = nil
+		e.mu.Unlock()
+		if len(queued) == 0 {
+			return // another goroutine may have reported it
+		}
+		for i := range queued {
+			if r := &queued[i]; r.state != nil {
+				e.o.Reporter.State(*r.state)
+			} else {
+				e.o.Reporter.Message(r.message)
+			}
+		}
+	}
+}
+
+// update changes the state and reports it.
+func (e *Engine) update(change func(*State)) {
+	var entered Phase
+	e.reports(func() {
+		before := e.state.Phase
+		change(&e.state)
+		if e.state.Phase != before {
+			e.state.Since = time.Now()
+			entered = e.state.Phase
+		}
+		e.queueState()
+	})
+	if entered != "" { // who waits for it finds it reported
+		e.progress.enters(entered)
+	}
+}
+
+// queueState queues the state, with VM-Operator's conditions of it, and then the events of what
+// has changed. The caller holds e.mu.
+func (e *Engine) queueState() {
 	now := time.Now()
 	var events []live.Event
 	e.reported, events = live.Report(e.reported, e.state.facts(), now)
 	e.state.StatusConditions = e.reported.Conditions
 	s := e.state.clone()
 	s.Unlocked = !e.locked
-	e.o.Reporter.State(s)
+	e.queued = append(e.queued, report{state: &s})
 	for _, ev := range events {
 		text := ev.Reason
 		if ev.Note != "" {
 			text += ": " + ev.Note
 		}
-		e.o.Reporter.Message(Message{Time: now, Level: LevelInfo, Source: "runner", Text: text, Event: &ev})
+		e.queueMessage(Message{Time: now, Level: LevelInfo, Source: "runner", Text: text, Event: &ev})
 	}
 }
+
+// queueMessage needs e.mu.
+func (e *Engine) queueMessage(m Message) { e.queued = append(e.queued, report{message: m}) }
 
 func (e *Engine) enter(p Phase, format string, args ...any) {
 	e.update(func(s *State) { s.Phase, s.Message = p, fmt.Sprintf(format, args...) })
@@ -85,9 +126,7 @@ func (e *Engine) message(level Level, format string, args ...any) {
 }
 
 func (e *Engine) output(level Level, source, text string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.o.Reporter.Message(Message{Time: time.Now(), Level: level, Source: source, Text: text})
+	e.reports(func() { e.queueMessage(Message{Time: time.Now(), Level: level, Source: source, Text: text}) })
 }
 
 func (e *Engine) childLine(source, text string) { e.output(LevelInfo, source, text) }

@@ -29,9 +29,10 @@ type Message struct {
 	Event *live.Event
 }
 
-// Reporter receives what happens to a machine. The engine calls it from several goroutines, one
-// call at a time, and waits for the call: an implementation that talks to something slow must
-// buffer.
+// Reporter receives what happens to a machine, in its order. The engine calls it from several
+// goroutines, one call at a time, and goes on after the call: an implementation that talks to
+// something slow must buffer. It may look at the engine and stop it ([Engine.State],
+// [Engine.Stop]), but not change it, which is reported and would wait for the call.
 type Reporter interface {
 	// State reports the whole state after each change.
 	State(State)
