@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -36,12 +37,7 @@ func TestMain(m *testing.M) {
 
 func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(exe, args...)
-	cmd.Env = append(os.Environ(), asRunner+"=1")
+	cmd := testbin.Self(context.Background(), t, asRunner+"=1", args...)
 	t.Cleanup(func() {
 		if cmd.Process != nil && cmd.ProcessState == nil { // the test has failed
 			_ = cmd.Process.Kill()

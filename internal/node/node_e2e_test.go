@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/internal/controlplane"
+	"github.com/vmop/sdk/internal/testbin"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -194,12 +194,7 @@ func TestNode(t *testing.T) {
 // A test binary that is killed stops nothing. Its node's programs go with it, and
 // the next holder of its slot removes the rest.
 func TestKilledTestLeavesNoNode(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), self)
-	cmd.Env = append(os.Environ(), asChild+"=1")
+	cmd := testbin.Self(t.Context(), t, asChild+"=1")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -2,14 +2,15 @@ package host
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
+	"github.com/vmop/sdk/internal/testbin"
 	"github.com/vmop/sdk/vmop/runner"
 )
 
@@ -36,8 +37,7 @@ func TestHoldsAMachine(t *testing.T) {
 // release is called, which fails if that process was ended by somebody.
 func holdElsewhere(t *testing.T, dir, doing string) (pid int, release func()) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestHoldsAMachine$")
-	cmd.Env = append(os.Environ(), "VMOP_TEST_HOLDS="+dir+"|"+doing)
+	cmd := testbin.Self(context.Background(), t, "VMOP_TEST_HOLDS="+dir+"|"+doing, "-test.run=^TestHoldsAMachine$")
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -14,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/vmop/sdk/internal/testbin"
 )
 
 // fetchEnv makes the test's binary a program that fetches what it says.
@@ -58,12 +59,7 @@ func TestKilled(t *testing.T) {
 	}))
 	dir := t.TempDir()
 	to := filepath.Join(dir, "image")
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), fetchEnv+"="+url+"\n"+to)
+	cmd := testbin.Self(context.Background(), t, fetchEnv+"="+url+"\n"+to)
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {

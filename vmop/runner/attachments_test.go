@@ -23,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vmop/sdk/internal/testbin"
 	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
@@ -145,12 +146,7 @@ func (b *exportBench) exporter() *exec.Cmd {
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		b.t.Fatal(err)
 	}
-	exe, err := os.Executable()
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	cmd := exec.Command(exe, "-test.run=^$")
-	cmd.Env = append(os.Environ(), exportEnv+"="+path)
+	cmd := testbin.Self(context.Background(), b.t, exportEnv+"="+path)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	if err := cmd.Start(); err != nil {
 		b.t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/vmop/sdk/internal/testbin"
 	"github.com/vmop/sdk/internal/tinyguest"
 	"github.com/vmop/sdk/internal/together"
 	"github.com/vmop/sdk/vmop/live"
@@ -398,11 +399,8 @@ func startProcess(t *testing.T, c runnerconfig.Config, d Directories, change ...
 	t.Helper()
 	dir := filepath.Dir(d.Data)
 	p := process{Config: c, Host: testHost(t), Data: d.Data, Runtime: d.Runtime, StateFile: filepath.Join(dir, "state.json")}
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(exe, "-test.run=^$")
+	path := filepath.Join(dir, "process.json")
+	cmd := testbin.Self(context.Background(), t, runEnv+"="+path)
 	for _, f := range change {
 		f(&p, cmd)
 	}
@@ -410,11 +408,9 @@ func startProcess(t *testing.T, c runnerconfig.Config, d Directories, change ...
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(dir, "process.json")
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd.Env = append(os.Environ(), runEnv+"="+path)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

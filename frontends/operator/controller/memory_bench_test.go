@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/vmop/sdk/internal/testbin"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -85,12 +85,7 @@ func BenchmarkMemory(b *testing.B) {
 // measure runs a program against an API server until it has seen everything.
 func measure(b *testing.B, what string, api *fakeAPI, n int) footprint {
 	b.Helper()
-	program, err := os.Executable()
-	if err != nil {
-		b.Fatal(err)
-	}
-	cmd := exec.CommandContext(b.Context(), program, api.URL, strconv.Itoa(n))
-	cmd.Env = append(os.Environ(), measuredProgram+"="+what)
+	cmd := testbin.Self(b.Context(), b, measuredProgram+"="+what, api.URL, strconv.Itoa(n))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {

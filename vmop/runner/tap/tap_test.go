@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/vmop/sdk/internal/testbin"
 	"github.com/vmop/sdk/internal/testnet"
 )
 
@@ -117,8 +118,8 @@ func TestNew(t *testing.T) {
 
 // unprivileged is a process of this binary in a role, without any capability.
 func unprivileged(t *testing.T, role string) *exec.Cmd {
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
-	cmd.Env = append(os.Environ(), roleEnv+"="+role)
+	t.Helper()
+	cmd := testbin.Self(t.Context(), t, roleEnv+"="+role)
 	cmd.Stderr = os.Stderr
 	return cmd
 }
