@@ -30,6 +30,25 @@ type VSerPortChangeEvent struct {
 // QMPEvent implements EventData.
 func (VSerPortChangeEvent) QMPEvent() string { return "VSERPORT_CHANGE" }
 
+// NICRxFilterChangedEvent is emitted when the guest has changed which frames a network
+// card receives, as it does for a new address of IPv6. QEMU sends no other one for the card
+// before somebody asks it for the filter (query-rx-filter).
+type NICRxFilterChangedEvent struct {
+	Name string `json:"name"` // the card's id, empty if it has none
+	Path string `json:"path"` // QOM path
+}
+
+// QMPEvent implements EventData.
+func (NICRxFilterChangedEvent) QMPEvent() string { return "NIC_RX_FILTER_CHANGED" }
+
+// RTCChangeEvent is emitted when the guest has set its clock.
+type RTCChangeEvent struct {
+	Offset int64 `json:"offset"` // seconds between the clock and that of -rtc base
+}
+
+// QMPEvent implements EventData.
+func (RTCChangeEvent) QMPEvent() string { return "RTC_CHANGE" }
+
 // DeviceDeletedEvent is emitted when a device is unplugged and gone. It comes for
 // each device in a tree that goes away.
 type DeviceDeletedEvent struct {
