@@ -48,7 +48,7 @@ func TestTwoOperators(t *testing.T) {
 				look(who())
 				w.controllers()
 				if pod := get[*corev1.Pod](w, thePod); pod != nil && w.guests[pod.UID] == nil {
-					w.tend(pod, 0)
+					w.tend(pod, goodWay)
 				} else if pod != nil {
 					w.guests[pod.UID].stage = min(w.guests[pod.UID].stage, 2)
 					if w.guests[pod.UID].stage < 2 || !w.guests[pod.UID].told {
@@ -120,7 +120,7 @@ func TestFormerOperatorActs(t *testing.T) {
 				w.controllers()
 				if pod := get[*corev1.Pod](w, thePod); pod != nil {
 					if w.guests[pod.UID] == nil {
-						w.tend(pod, 0)
+						w.tend(pod, goodWay)
 					}
 				}
 				w.pass(step)

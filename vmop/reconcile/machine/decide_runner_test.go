@@ -27,7 +27,7 @@ func TestOtherRunnerImage(t *testing.T) {
 			writes += len(p.Actions) + len(p.Statuses)
 			w.controllers()
 			if pod := get[*corev1.Pod](w, thePod); pod != nil {
-				w.tend(pod, 0)
+				w.tend(pod, goodWay)
 			}
 		}
 		return writes
@@ -71,7 +71,7 @@ func TestRunnerThatDoesNotReport(t *testing.T) {
 		w.reconcile(false)
 		w.controllers()
 		if pod := get[*corev1.Pod](w, thePod); pod != nil && w.guests[pod.UID] == nil {
-			w.tend(pod, 0)
+			w.tend(pod, goodWay)
 		}
 	}
 	started := get[*corev1.Pod](w, thePod).Status.ContainerStatuses[0].State.Running.StartedAt.Time

@@ -87,7 +87,7 @@ func TestFewWrites(t *testing.T) {
 		writes += len(p.Actions) + len(p.Statuses)
 		w.controllers()
 		if pod := get[*corev1.Pod](w, thePod); pod != nil {
-			w.tend(pod, 0)
+			w.tend(pod, goodWay)
 		}
 	}
 	if s := get[*spec.VirtualMachine](w, theVM).Status; s.Phase != spec.PhaseRunning || writes != 7 {
@@ -117,7 +117,7 @@ func TestFewWritesToStop(t *testing.T) {
 	}
 	w.applyStatus(vm, names.RunnerStatusManager, map[string]any{"cpus": 0, "ram": "0", "conditions": last})
 	w.put(theVM, vm)
-	w.tend(get[*corev1.Pod](w, thePod), 0)
+	w.tend(get[*corev1.Pod](w, thePod), goodWay)
 	for range 5 {
 		w.observeAll()
 		p := w.reconcile(false)
@@ -986,7 +986,7 @@ func TestAnyMachine(t *testing.T) {
 				if asks := beyond(vm, pod, w.settings); asks != "" && !w.settings.Allowed.Everything {
 					t.Fatalf("nothing is allowed, and the pod has %s", asks)
 				}
-				w.tend(pod, 0)
+				w.tend(pod, goodWay)
 			}
 			w.pass(time.Second)
 		}

@@ -99,7 +99,7 @@ func TestRunnerIsToldOfANewDisk(t *testing.T) {
 	w.put(theVM, vm)
 	run := func() {
 		for range 2 {
-			w.tend(get[*corev1.Pod](w, thePod), 0)
+			w.tend(get[*corev1.Pod](w, thePod), goodWay)
 		}
 		for range 3 {
 			w.runnerReports(w.guests[get[*corev1.Pod](w, thePod).UID])

@@ -29,7 +29,7 @@ func (w *world) comesToRest() {
 				continue
 			}
 			g := w.guests[pod.UID]
-			if w.tend(pod, 0); g != nil && (g.stage < 2 || !g.told) {
+			if w.tend(pod, goodWay); g != nil && (g.stage < 2 || !g.told) {
 				g.stage = 2
 				w.runnerReports(g)
 			}

@@ -89,11 +89,11 @@ func launched(t *testing.T) (w *world, p reconcile.Plan) {
 	look()
 	w.pass(40 * time.Second)
 	look()
-	w.tend(get[*corev1.Pod](w, thePod), 0) // a node takes it
+	w.tend(get[*corev1.Pod](w, thePod), goodWay) // a node takes it
 	w.pass(12 * time.Second)
 	look()
 	for range 4 {
-		w.tend(get[*corev1.Pod](w, thePod), 0)
+		w.tend(get[*corev1.Pod](w, thePod), goodWay)
 		w.pass(time.Second)
 	}
 	look()

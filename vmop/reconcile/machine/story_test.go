@@ -189,7 +189,9 @@ var happenings = map[string]func(*world, []string){
 		w.pass(d)
 	},
 	"kubelet": func(w *world, args []string) {
-		words := map[string]int{"schedule": 0, "start": 0, "removes": 0, "ends-it": 0, "unschedulable": 1, "pull-error": 1, "evict": 2}
+		words := map[string]way{
+			"schedule": goodWay, "start": goodWay, "removes": goodWay, "ends-it": goodWay, "unschedulable": firstBad, "pull-error": firstBad, "evict": secondBad,
+		}
 		for _, a := range args {
 			how, known := words[a]
 			if !known {

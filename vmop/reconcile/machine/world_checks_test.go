@@ -453,7 +453,7 @@ func (w *world) settle() {
 		for _, k := range w.keys("pod/") {
 			if pod := get[*corev1.Pod](w, k); pod != nil {
 				g := w.guests[pod.UID]
-				w.tend(pod, 0)
+				w.tend(pod, goodWay)
 				if w.nodes != nil && g != nil {
 					w.follow(pod, g)
 				}
@@ -494,7 +494,7 @@ func (w *world) settleDeletion() {
 		w.controllers()
 		for _, k := range w.keys("pod/") {
 			if pod := get[*corev1.Pod](w, k); pod != nil {
-				w.tend(pod, 0)
+				w.tend(pod, goodWay)
 			}
 		}
 		// What was refused is tried again.

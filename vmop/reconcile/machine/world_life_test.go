@@ -55,7 +55,7 @@ func (w *world) work() {
 		w.controllers()
 		for _, k := range w.keys("pod/") {
 			if pod := get[*corev1.Pod](w, k); pod != nil && !w.dead[pod.Spec.NodeName] {
-				w.tend(pod, 0)
+				w.tend(pod, goodWay)
 			}
 		}
 		w.check()
@@ -71,18 +71,32 @@ func (w *world) kubelet() {
 	key := keys[w.choose("pod", len(keys))]
 	for range 1 + w.choose("kubelet steps", 4) {
 		if pod := get[*corev1.Pod](w, key); pod != nil && !w.dead[pod.Spec.NodeName] {
-			w.tend(pod, w.choose("kubelet", 8))
+			w.tend(pod, way(w.choose("kubelet", 8)))
 		}
 	}
 }
 
-// tend moves a pod on. What is chosen are hindrances and ends; 0 is the good
-// way.
-func (w *world) tend(pod *corev1.Pod, how int) {
+// way is how the kubelet and the guest of a pod go on. What it comes to depends on how far
+// the pod is.
+type way int
+
+const (
+	// goodWay is what everybody wants.
+	goodWay way = iota
+	// firstBad: no node has room, the image is not to be had, or the guest shuts down.
+	firstBad
+	// secondBad: the node evicts the pod, or QEMU fails.
+	secondBad
+	// guestResets is a reset by the guest.
+	guestResets
+)
+
+// tend moves a pod on.
+func (w *world) tend(pod *corev1.Pod, how way) {
 	key, g := "pod/"+pod.Name, w.guests[pod.UID]
 	switch {
 	case pod.Spec.NodeName == "":
-		if how == 1 {
+		if how == firstBad {
 			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/2 nodes are available"}}
 			break
 		}
@@ -102,7 +116,7 @@ func (w *world) tend(pod *corev1.Pod, how int) {
 			return
 		}
 	case pod.DeletionTimestamp != nil:
-		if g != nil && how == 1 {
+		if g != nil && how == firstBad {
 			w.finish(pod, runnerconfig.CauseRequested)
 			return
 		}
@@ -116,11 +130,11 @@ func (w *world) tend(pod *corev1.Pod, how int) {
 		return
 	case g == nil:
 		pod.Status.Phase = corev1.PodPending
-		if how == 1 {
+		if how == firstBad {
 			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Name, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"}}}}
 			break
 		}
-		if how == 2 {
+		if how == secondBad {
 			pod.Status.Phase, pod.Status.Reason, pod.Status.Message = corev1.PodFailed, "Evicted", "the node was low on memory"
 			w.endsByPolicy(pod, "Evicted")
 			w.ended(pod, true)
@@ -130,14 +144,14 @@ func (w *world) tend(pod *corev1.Pod, how int) {
 		return
 	default:
 		switch how {
-		case 1:
+		case firstBad:
 			w.finish(pod, runnerconfig.CauseGuestShutdown)
-		case 2:
+		case secondBad:
 			w.finish(pod, runnerconfig.CauseQEMUFailure)
-		case 3:
+		case guestResets:
 			w.finish(pod, runnerconfig.CauseGuestReset)
 		default:
-			if w.nodes != nil && w.adjust(pod, g, how) {
+			if w.nodes != nil && w.adjust(pod, g, int(how)) {
 				return
 			}
 			w.runnerReports(g)
@@ -275,6 +289,36 @@ func (w *world) controllers() {
 	w.collectUserData()
 }
 
+// What a person does.
+const (
+	startsOrStops        = "starts the machine, or stops it"
+	setsCPUs             = "sets maximumCpus"
+	togglesShutdownStops = "changes guestShutdownStops"
+	setsModel            = "sets the CPU model, to a bad one perhaps"
+	sizesDisk            = "sets the size of a disk"
+	deletesPod           = "deletes a pod"
+	editsConfiguration   = "edits the ConfigMap"
+	togglesLoadBalancer  = "changes whether there are load balancers"
+	deletesMachine       = "deletes the machine, perhaps"
+	intrudes             = "makes another pod with its disk"
+	emptiesService       = "takes the ports from the service"
+	forcesStop           = "forces a stop"
+	setsTimeout          = "sets powerdownTimeout"
+	asksForPower         = "asks for a start, a stop or a restart"
+	setsPolicy           = "sets the run policy"
+	approvesRestarts     = "says whether restarts need approval"
+	changesContent       = "changes the content of a Secret"
+	togglesSecret        = "deletes the Secret with the user data, or makes it again"
+)
+
+// deeds are what is drawn from, the more often the likelier; those from asksForPower on are for
+// worlds with run policies.
+var deeds = []string{
+	startsOrStops, startsOrStops, setsCPUs, togglesShutdownStops, setsModel, sizesDisk, deletesPod, editsConfiguration, togglesLoadBalancer,
+	deletesMachine, intrudes, emptiesService, forcesStop, setsTimeout,
+	asksForPower, asksForPower, asksForPower, asksForPower, setsPolicy, setsPolicy, approvesRestarts, approvesRestarts, changesContent, togglesSecret,
+}
+
 // person is somebody with kubectl.
 func (w *world) person() {
 	vm := get[*spec.VirtualMachine](w, theVM)
@@ -284,35 +328,35 @@ func (w *world) person() {
 		w.decisions++
 		return
 	}
-	things := 14
-	if w.policies {
-		things = 24
+	n := len(deeds)
+	if !w.policies {
+		n = slices.Index(deeds, asksForPower)
 	}
-	what := w.choose("person", things)
-	w.note("a person does %d", what)
+	what := deeds[w.choose("person", n)]
+	w.note("a person %s", what)
 	switch what {
-	case 0, 1:
+	case startsOrStops:
 		w.decisions++
 		if vm.Spec.VM.State == spec.StateRunning {
 			vm.Spec.VM.State = spec.StateStopped
 		} else {
 			vm.Spec.VM.State = spec.StateRunning
 		}
-	case 14, 15, 16, 17:
+	case asksForPower:
 		w.ask(vm)
 		return
-	case 18, 19:
+	case setsPolicy:
 		vm.Spec.RunPolicy = append(runPolicies, "")[w.choose("policy", len(runPolicies)+1)]
 		w.decisions++
 		w.upsets++
-	case 20, 21:
+	case approvesRestarts:
 		if vm.Spec.Disruptions = nil; w.choose("approves", 2) == 1 {
 			vm.Spec.Disruptions = &spec.Disruptions{RestartApprovalMode: spec.RestartAutomatic}
 		}
-	case 22:
+	case changesContent:
 		w.newContent(vm)
 		return
-	case 23: // somebody deletes the Secret with the user data, or makes it again
+	case togglesSecret:
 		const key = "provisioning/web-init"
 		if get[*corev1.Secret](w, key) != nil {
 			w.put(key, nil)
@@ -321,21 +365,21 @@ func (w *world) person() {
 			w.provide(vm)
 		}
 		return
-	case 2:
+	case setsCPUs:
 		vm.Spec.VM.MaximumCPUs = new(int32(1 + w.choose("cpus", 8)))
-	case 3:
+	case togglesShutdownStops:
 		vm.Spec.GuestShutdownStops = !vm.Spec.GuestShutdownStops
-	case 4:
+	case setsModel:
 		if vm.Spec.VM.CPUModel = "host"; w.choose("valid", 2) == 0 {
 			vm.Spec.VM.CPUModel = "host,pmu=off\n"
 		}
-	case 5:
+	case sizesDisk:
 		if t := vm.Spec.VM.Disks[0].VolumeClaimTemplate; w.choose("grow", 3) > 0 {
 			t.Spec.Resources.Requests[corev1.ResourceStorage] = quantity("2Gi")
 		} else {
 			t.Spec.Resources.Requests[corev1.ResourceStorage] = quantity("1Gi")
 		}
-	case 6:
+	case deletesPod:
 		keys := append(w.keys("pod/"), thePod)
 		if pod := get[*corev1.Pod](w, keys[w.choose("pod", len(keys))]); pod != nil {
 			delete(w.lastEnds, pod.UID)
@@ -343,13 +387,13 @@ func (w *world) person() {
 			w.deletePod(pod, 30)
 		}
 		return
-	case 7:
+	case editsConfiguration:
 		w.drift()
 		return
-	case 8:
+	case togglesLoadBalancer:
 		w.settings.LoadBalancer = map[bool]*objects.LoadBalancer{true: {}}[w.settings.LoadBalancer == nil]
 		return
-	case 9:
+	case deletesMachine:
 		if w.choose("really", 2) > 0 {
 			return
 		}
@@ -366,10 +410,10 @@ func (w *world) person() {
 		}
 		at := metav1.NewTime(w.now)
 		vm.DeletionTimestamp = &at
-	case 10:
+	case intrudes:
 		w.intruder()
 		return
-	case 12:
+	case forcesStop:
 		w.serial++
 		if vm.Annotations == nil {
 			vm.Annotations = map[string]string{}
@@ -377,13 +421,13 @@ func (w *world) person() {
 		vm.Annotations[names.AnnotationForceStop] = fmt.Sprint("force ", w.serial)
 		w.put(theVM, vm)
 		return
-	case 11:
+	case emptiesService:
 		if svc := get[*corev1.Service](w, theLB); svc != nil {
 			svc.Spec.Ports = nil
 			w.put(theLB, svc)
 		}
 		return
-	default:
+	case setsTimeout:
 		vm.Spec.VM.PowerdownTimeout = new(int32(10 * w.choose("timeout", 5)))
 	}
 	vm.Generation++

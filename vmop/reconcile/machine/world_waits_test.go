@@ -175,15 +175,15 @@ func (w *world) linger() {
 			switch {
 			case pod == nil || w.dead[pod.Spec.NodeName]:
 			case pod.DeletionTimestamp != nil || w.guests[pod.UID] != nil || hindrance == nothing:
-				w.tend(pod, 0)
+				w.tend(pod, goodWay)
 			case pod.Spec.NodeName == "" && (hindrance == noNode || hindrance == noVolume):
 				if len(pod.Status.Conditions) == 0 {
-					w.tend(pod, 1)
+					w.tend(pod, firstBad)
 				}
 			case pod.Spec.NodeName == "" && hindrance != nobodySchedules:
-				w.tend(pod, 0)
+				w.tend(pod, goodWay)
 			case pod.Spec.NodeName != "" && hindrance == noImage && len(pod.Status.ContainerStatuses) == 0:
-				w.tend(pod, 1)
+				w.tend(pod, firstBad)
 			}
 		}
 		w.check()
@@ -215,7 +215,7 @@ func TestWaitThatWasToldGoesOn(t *testing.T) {
 	}
 	settle()
 	for range 5 { // until the runner reports
-		w.tend(get[*corev1.Pod](w, thePod), 0)
+		w.tend(get[*corev1.Pod](w, thePod), goodWay)
 	}
 	settle()
 	personDoes(w, []string{"grows"})
