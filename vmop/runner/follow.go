@@ -225,7 +225,10 @@ func (f *follower) report(in wish, d live.Decision, observed live.Observed) time
 
 // equal reports whether two states of one machine agree in what a follower reports.
 func (s State) equal(o State) bool {
-	return slices.Equal(s.Conditions, o.Conditions) && slices.Equal(s.Attachments, o.Attachments) && slices.Equal(s.Disks, o.Disks) && s.AttachmentKey == o.AttachmentKey && s.ConfigGeneration == o.ConfigGeneration && s.Generation == o.Generation && s.MachineUID == o.MachineUID && s.Paused == o.Paused && s.CPUs == o.CPUs && s.RAM == o.RAM
+	return slices.Equal(s.Conditions, o.Conditions) &&
+		slices.Equal(s.Attachments, o.Attachments) && s.AttachmentKey == o.AttachmentKey && slices.Equal(s.Disks, o.Disks) &&
+		s.ConfigGeneration == o.ConfigGeneration && s.Generation == o.Generation && s.MachineUID == o.MachineUID &&
+		s.Paused == o.Paused && s.CPUs == o.CPUs && s.RAM == o.RAM
 }
 
 // announce reports conditions that have changed.

@@ -161,7 +161,10 @@ func CheckQuantities(machine []byte) error {
 		check(fmt.Sprintf("spec.vm.disks[%d].containerDisk.size", i), m.Spec.VM.Disks[i].ContainerDisk.Size)
 	}
 	for i, p := range m.Spec.SizingPolicies {
-		for name, raw := range map[string]json.RawMessage{"min": p.Memory.Min, "max": p.Memory.Max, "step": p.Memory.Step, "perCore.min": p.Memory.PerCore.Min, "perCore.max": p.Memory.PerCore.Max} {
+		for name, raw := range map[string]json.RawMessage{
+			"min": p.Memory.Min, "max": p.Memory.Max, "step": p.Memory.Step,
+			"perCore.min": p.Memory.PerCore.Min, "perCore.max": p.Memory.PerCore.Max,
+		} {
 			check(fmt.Sprintf("spec.sizingPolicies[%d].memory.%s", i, name), raw)
 		}
 	}

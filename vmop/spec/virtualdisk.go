@@ -144,7 +144,10 @@ func validateDiskSource(s *VirtualDiskSource, at spot) field.ErrorList {
 		field string
 		given bool
 		of    VirtualDiskSourceType
-	}{{"http", s.HTTP != nil, DiskSourceHTTP}, {"containerImage", s.ContainerImage != nil, DiskSourceContainerImage}, {"objectRef", s.ObjectRef != nil, DiskSourceObjectRef}, {"upload", s.Upload != nil, DiskSourceUpload}} {
+	}{
+		{"http", s.HTTP != nil, DiskSourceHTTP}, {"containerImage", s.ContainerImage != nil, DiskSourceContainerImage},
+		{"objectRef", s.ObjectRef != nil, DiskSourceObjectRef}, {"upload", s.Upload != nil, DiskSourceUpload},
+	} {
 		switch {
 		case c.given && s.Type != c.of:
 			errs = append(errs, forbiddenAt(at.Child(c.field), "is for type "+string(c.of)))

@@ -70,7 +70,11 @@ func secretLabels() labels.Set {
 func watchedSecrets() labels.Selector {
 	out := labels.SelectorFromSet(labels.Set{names.LabelName: names.AppName})
 	// The values are labels, or else nothing could be selected by them.
-	if r, err := labels.NewRequirement(names.LabelComponent, selection.In, []string{names.ComponentDisplaySecret, names.ComponentDisplayCertificate, names.ComponentUserData, names.ComponentAttachment, names.ComponentImageKey, names.ComponentTransfer}); err == nil {
+	r, err := labels.NewRequirement(names.LabelComponent, selection.In, []string{
+		names.ComponentDisplaySecret, names.ComponentDisplayCertificate, names.ComponentUserData,
+		names.ComponentAttachment, names.ComponentImageKey, names.ComponentTransfer,
+	})
+	if err == nil {
 		out = out.Add(*r)
 	}
 	return out

@@ -39,7 +39,10 @@ func keptRegistration[T any](kind, resource string, add func(*setup) error) regi
 // registrations are all kinds that it looks after, which are those of
 // [spec.Kinds]. A new one is another line.
 func registrations() []registration {
-	return []registration{machineRegistration(), poolRegistration(), operationRegistration(), classRegistration(), diskRegistration(), imageRegistration(), clusterImageRegistration(), attachmentRegistration()}
+	return []registration{
+		machineRegistration(), poolRegistration(), operationRegistration(), classRegistration(),
+		diskRegistration(), imageRegistration(), clusterImageRegistration(), attachmentRegistration(),
+	}
 }
 
 // setup is what controllers are made with.

@@ -285,7 +285,10 @@ func (o *Operator) build(ctx context.Context) (manager.Manager, error) {
 	if err := m.Add(c); err != nil {
 		return nil, fmt.Errorf("clean-up: %w", err)
 	}
-	if err := m.Add(&withdrawer{client: m.GetClient(), cache: m.GetCache(), live: m.GetAPIReader(), operator: o.options.Settings.Operator, leads: o.leading.is, writes: writes, log: o.options.Log}); err != nil {
+	if err := m.Add(&withdrawer{
+		client: m.GetClient(), cache: m.GetCache(), live: m.GetAPIReader(),
+		operator: o.options.Settings.Operator, leads: o.leading.is, writes: writes, log: o.options.Log,
+	}); err != nil {
 		return nil, fmt.Errorf("end: %w", err)
 	}
 	o.mu.Lock()

@@ -19,8 +19,18 @@ import (
 func CondensePod(pod *corev1.Pod) *corev1.Pod {
 	c := &corev1.Pod{ObjectMeta: condensedMeta(pod)}
 	c.Generation = pod.Generation
-	c.Labels = picked(pod.Labels, names.LabelName, names.LabelInstance, names.LabelManagedBy, names.LabelComponent, names.LabelDisk, names.LabelImage, names.LabelClusterImage, names.LabelImageServer, names.LabelAttachment)
-	c.Annotations = picked(pod.Annotations, names.AnnotationApplied, names.AnnotationStarted, names.AnnotationConfigVersion, names.AnnotationDisplayVersion, names.AnnotationRequests, names.AnnotationDataOwner, names.AnnotationForceStop, names.AnnotationPowerRequest, names.AnnotationPassedOn, names.AnnotationMadeFor, names.AnnotationOrphaned, names.AnnotationAdopted, names.AnnotationCertificate, names.AnnotationUserData, names.AnnotationExportsTo, names.AnnotationAttached, names.AnnotationServesTo, names.AnnotationUploadRequest, names.AnnotationDownloadRequest)
+	c.Labels = picked(pod.Labels,
+		names.LabelName, names.LabelInstance, names.LabelManagedBy, names.LabelComponent, names.LabelDisk,
+		names.LabelImage, names.LabelClusterImage, names.LabelImageServer, names.LabelAttachment,
+	)
+	c.Annotations = picked(pod.Annotations,
+		names.AnnotationApplied, names.AnnotationStarted, names.AnnotationConfigVersion,
+		names.AnnotationDisplayVersion, names.AnnotationRequests, names.AnnotationDataOwner,
+		names.AnnotationForceStop, names.AnnotationPowerRequest, names.AnnotationPassedOn, names.AnnotationMadeFor,
+		names.AnnotationOrphaned, names.AnnotationAdopted, names.AnnotationCertificate, names.AnnotationUserData,
+		names.AnnotationExportsTo, names.AnnotationAttached, names.AnnotationServesTo, names.AnnotationUploadRequest,
+		names.AnnotationDownloadRequest,
+	)
 	c.DeletionGracePeriodSeconds = pod.DeletionGracePeriodSeconds
 	c.Spec.NodeName = pod.Spec.NodeName
 	if n := len(objects.PodClaims(pod)); n > 0 {

@@ -83,7 +83,8 @@ func (d *decision) makeConfigMap() error {
 	}
 	memory := d.remembered()
 	config, err := machineconfig.ForDefaulted(d.grantedVM(), d.disks, machineconfig.Options{
-		ResetCounter: &memory.resets, GuestResetEnds: d.renews(), LoginUser: pool.LoginUser(d.s.VM, d.s.Pool), InstanceID: memory.instanceID, Origin: d.origin, VolumeModes: d.modes, GrowTo: d.growTo, NewDisks: d.newDisks(),
+		ResetCounter: &memory.resets, GuestResetEnds: d.renews(), LoginUser: pool.LoginUser(d.s.VM, d.s.Pool),
+		InstanceID: memory.instanceID, Origin: d.origin, VolumeModes: d.modes, GrowTo: d.growTo, NewDisks: d.newDisks(),
 		OpenDisplay: objects.OpensDisplay(d.vm, &d.s.Settings, d.s.DisplaySecrets),
 	})
 	if len(d.vm.Spec.BlockDeviceRefs) > 0 {
