@@ -119,7 +119,6 @@ func items[T any](all []owned[T], keep func(owned[T]) bool) []T {
 	return out
 }
 
-// add appends options to the current group.
 func (b *builder) add(options ...Option) {
 	if n := len(b.groups); n > 0 && b.groups[n-1].Name == b.group {
 		b.groups[n-1].Options = append(b.groups[n-1].Options, options...)
@@ -153,7 +152,6 @@ func moduleHint(driver string) string {
 	return ""
 }
 
-// blockdev adds a -blockdev option.
 func (b *builder) blockdev(field, driver, node, why string, props ...Prop) {
 	b.needBlockDriver(field, driver)
 	b.add(Option{
@@ -173,7 +171,6 @@ func (b *builder) needBlockDriver(field, driver string) {
 	b.errorf(field, "%s does not offer the block driver %q%s", b.h.QEMU, driver, hint)
 }
 
-// object adds an -object option.
 func (b *builder) object(qomType, id, why string, props ...Prop) {
 	b.add(Option{
 		Flag: "-object", HeadKey: "qom-type", Head: qomType, ID: id, Props: props,

@@ -32,7 +32,6 @@ func (b *builder) chooseAccelerator() Accelerator {
 // usesUEFI reports whether the machine has flash devices.
 func (b *builder) usesUEFI() bool { return b.m.Firmware.Kind != FirmwareBIOS }
 
-// secureBoot reports whether Secure Boot is demanded.
 func (b *builder) secureBoot() bool {
 	return b.m.Firmware.Kind == FirmwareSecure || b.m.Firmware.Kind == FirmwareSecure4M
 }
@@ -79,7 +78,6 @@ func (b *builder) chooseFirmware() FirmwareImage {
 	return FirmwareImage{}
 }
 
-// describe names a firmware image in an error.
 func describe(f FirmwareImage) string {
 	kind := "uefi"
 	if f.Secure {
@@ -91,7 +89,6 @@ func describe(f FirmwareImage) string {
 	return kind + " " + f.Code
 }
 
-// list joins names for a message.
 func list(names []string) string {
 	if len(names) == 0 {
 		return "none"

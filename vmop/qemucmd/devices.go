@@ -2,7 +2,6 @@ package qemucmd
 
 import "github.com/vmop/sdk/vmop/limits"
 
-// serial connects the first serial port.
 func (b *builder) serial() {
 	if b.m.Serial == nil {
 		b.chardev("null", "charserial0", "nobody listens to the serial port")

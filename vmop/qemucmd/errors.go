@@ -36,7 +36,6 @@ func Problems(err error) []*Error {
 	return nil
 }
 
-// errorf records a problem.
 func (b *builder) errorf(field, format string, args ...any) {
 	b.errs = append(b.errs, &Error{Field: field, Message: fmt.Sprintf(format, args...)})
 }

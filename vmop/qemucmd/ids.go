@@ -148,7 +148,6 @@ func AttachedSocketName(port int) string { return "attached-" + strconv.Itoa(por
 // Deleting it after a change of the medium closes the file.
 func MediumNode(cdID string) string { return cdID + "-backend" }
 
-// shareID is the id of the i-th of [Machine.Shares].
 func shareID(i int) string { return sharePrefix + strconv.Itoa(i) }
 
 // USBDeviceID is the id of one of [Machine.USBDevices], which says what it is: it is the

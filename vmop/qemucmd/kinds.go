@@ -153,7 +153,6 @@ func knownModels() []string {
 	return slices.Compact(out)
 }
 
-// row returns the row of a socket.
 func (p SocketPurpose) row() socketRow {
 	for _, k := range kinds {
 		for _, s := range k.sockets {

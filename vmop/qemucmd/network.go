@@ -58,7 +58,6 @@ func (b *builder) mac(field, s string) (string, bool) {
 	return mac, err == nil
 }
 
-// netdev adds a -netdev option.
 func (b *builder) netdev(kind, id, why string, props ...Prop) {
 	b.add(Option{
 		Flag: "-netdev", HeadKey: "type", Head: kind, ID: id, Props: props,

@@ -67,7 +67,6 @@ func (o Option) Argument() string {
 	return string(o.appendArgument(make([]byte, 0, 96)))
 }
 
-// appendArgument appends the argument.
 func (o Option) appendArgument(b []byte) []byte {
 	if literal(o.Flag) {
 		return append(b, o.Head...)

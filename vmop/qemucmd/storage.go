@@ -69,7 +69,6 @@ func (b *builder) bootable(props []Prop, index *int) []Prop {
 	return append(props, Prop{"bootindex", Int(n)})
 }
 
-// disks makes the disks.
 func (b *builder) disks() {
 	first, slots := b.diskSlots()
 	if n := len(b.m.Disks); n > slots*functions {
@@ -166,7 +165,6 @@ func FDSetName(set int) string { return FDSetPrefix + strconv.Itoa(set) }
 // ([CDDrive.FD]); the drive has the position i among them.
 func CDSet(i int) int { return cdSets + i }
 
-// serialNumber checks a disk's serial.
 func (b *builder) serialNumber(field, serial string, seen map[string]string) {
 	b.text(field, serial)
 	if n := len(serial); n > limits.MaxSerial {
@@ -179,7 +177,6 @@ func (b *builder) serialNumber(field, serial string, seen map[string]string) {
 	seen[serial] = strings.TrimSuffix(field, ".serial")
 }
 
-// seed attaches the NoCloud image.
 func (b *builder) seed() {
 	s := b.m.Seed
 	if s == nil {

@@ -129,7 +129,6 @@ func (t *templating) execute(source string) ([]string, error) {
 	return parseLines(out.String())
 }
 
-// devices are the arguments of -device.
 func devices(args []string) []string {
 	var out []string
 	for i, arg := range args {
@@ -256,7 +255,6 @@ func plainLine(s string) bool {
 // lineSpace is the white space that is removed around lines.
 const lineSpace = " \t\r\n"
 
-// parseLines reads a template's output.
 func parseLines(out string) ([]string, error) {
 	var args []string
 	var errs []error

@@ -45,7 +45,6 @@ func (p *pendingCalls) add(call pendingCall, mayOvertake bool) (number, id uint6
 	return p.last, id
 }
 
-// remove takes a call out of the list.
 func (p *pendingCalls) remove(number uint64) (call pendingCall, ok bool) {
 	call, ok = p.calls[number]
 	delete(p.calls, number)

@@ -146,7 +146,6 @@ func (a *attachments) close(port int) {
 	}
 }
 
-// closeAll closes all tunnels of a machine that has ended.
 func (a *attachments) closeAll() {
 	for port := range qemucmd.HotPlugPorts {
 		a.close(port)
@@ -200,7 +199,6 @@ func (f *follower) plugDisk(ctx context.Context, s live.PlugDisk) (err error) {
 	})
 }
 
-// connectAttached has QEMU connect to the exporter of a disk.
 func (f *follower) connectAttached(ctx context.Context, s live.PlugDisk) error {
 	socket, err := f.e.attachments.open(ctx, s.Port, s.UID)
 	if err != nil {
@@ -268,7 +266,6 @@ func (f *follower) closeDisk(ctx context.Context, port int) error {
 	return nil
 }
 
-// unplugDisk asks the guest to release a disk.
 func (f *follower) unplugDisk(ctx context.Context, uid string) error {
 	err := do(ctx, f.client, qmp.DeviceDel{ID: qemucmd.AttachedID(uid)})
 	if err == nil || errors.Is(err, qmp.ErrDeviceNotFound) || strings.Contains(err.Error(), "already in the process of unplug") {

@@ -184,7 +184,6 @@ func runtimeFiles() []string {
 	return names
 }
 
-// cleanRuntimeDir removes what a runner left in the runtime directory.
 func cleanRuntimeDir(dir string) error {
 	var errs []error
 	// A runner that was killed may have left it.

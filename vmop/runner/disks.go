@@ -185,7 +185,6 @@ func (e *Engine) createDisk(ctx context.Context, d runnerconfig.Drive, known map
 // with a description of how far it is. The error names the image.
 type ImageMaker func(ctx context.Context, d runnerconfig.Drive, progress func(string)) error
 
-// makeImage makes a disk from its image.
 func (e *Engine) makeImage(ctx context.Context, d runnerconfig.Drive) error {
 	if e.o.MakeImage == nil {
 		return fmt.Errorf("disk %s: nobody here makes it of its image", d.Name)

@@ -20,7 +20,6 @@ func reopen(found *os.File, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// isURL reports whether an image is not a file.
 func isURL(image string) bool { return strings.Contains(image, "://") }
 
 // openGiven opens an image that is only read, if it is a file, for QEMU to inherit.

@@ -80,7 +80,6 @@ func look(f *os.File) (image, error) {
 	return i, nil
 }
 
-// same reports whether the file is the recorded one.
 func (r diskRecord) same(now image) bool {
 	return r.Inode == now.inode && (r.Birth == 0 || now.birth == 0 || r.Birth == now.birth)
 }

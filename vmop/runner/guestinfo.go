@@ -44,7 +44,6 @@ func newGuestInfo(e *Engine, client *qmp.Client, socket string) *guestInfo {
 	return &guestInfo{e: e, client: client, socket: socket, poke: make(chan struct{}, 1)}
 }
 
-// change handles something that happened.
 func (g *guestInfo) change(void bool, next func(live.Inquiry) live.Inquiry) {
 	g.mu.Lock()
 	g.inquiry = next(g.inquiry)

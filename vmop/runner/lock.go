@@ -259,7 +259,6 @@ func (h Holder) IsQEMU() bool {
 // isHelper reports whether the process serves a QEMU.
 func (h Holder) isHelper() bool { return slices.Contains(qemucmd.HelperNames(), h.Executable) }
 
-// what names the process in a message.
 func (h Holder) what() string {
 	if h.IsQEMU() {
 		return "QEMU"
@@ -267,7 +266,6 @@ func (h Holder) what() string {
 	return h.Executable
 }
 
-// lockAll locks the machine's directories.
 func (e *Engine) lockAll(ctx context.Context) error {
 	for _, dir := range []string{e.o.Directories.Data, e.o.Directories.Runtime} {
 		f, err := e.lock(ctx, dir)

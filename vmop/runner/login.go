@@ -114,7 +114,6 @@ func sleep(ctx context.Context, d time.Duration) {
 	<-ctx.Done()
 }
 
-// report takes over what the agent's machine says.
 func (l *login) report(s vmopagent.State) {
 	now := Login{
 		AgentConnected: s.Connected, Wanted: s.Wanted, User: s.LoggedInUser,

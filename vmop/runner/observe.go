@@ -15,7 +15,6 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// observe asks QEMU for everything that decisions need.
 func (f *follower) observe(ctx context.Context, in wish) (live.Observed, error) {
 	o := live.Observed{Resets: in.resets}
 	status, err := answer(ctx, f.client, qmp.QueryStatus{})

@@ -66,7 +66,6 @@ func (m machineEnd) reset() bool {
 	return m.resetEnds && (m.reason == qmp.CauseGuestReset || m.reason == qmp.CauseHostReset)
 }
 
-// outcome judges an end.
 func (m machineEnd) outcome() Outcome {
 	o := Outcome{QEMUStatus: m.status, Orderly: m.guest && m.reason == qmp.CauseGuestShutdown}
 	switch {

@@ -73,7 +73,6 @@ func startChild(name, executable string, args []string, files []*os.File, line f
 	return c, nil
 }
 
-// ended reports whether the process has ended.
 func (c *child) ended() bool {
 	select {
 	case <-c.done:

@@ -103,7 +103,6 @@ func (e *Engine) Pause() { e.change(func(w *wish) { w.power.Number++; w.power.Pa
 // Resume lets a paused guest go on, whatever has paused it.
 func (e *Engine) Resume() { e.change(func(w *wish) { w.power.Number++; w.power.Pause = false }) }
 
-// check returns what is wrong with a configuration.
 func check(c *runnerconfig.Config) error {
 	if err := runnerconfig.Validate(c); err != nil {
 		return fmt.Errorf("runner configuration of %q: %w", c.Runner.VM.Name, err)

@@ -140,7 +140,6 @@ func (e *Engine) keepUUID(wished string) (string, error) {
 	return uuid, nil
 }
 
-// readUUID reads a file with a UUID in its first line.
 func readUUID(path string) (string, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -52,7 +52,6 @@ func (e *Engine) reports(change func()) {
 	}
 }
 
-// update changes the state and reports it.
 func (e *Engine) update(change func(*State)) {
 	var entered Phase
 	e.reports(func() {

@@ -45,7 +45,6 @@ type displaySecret struct {
 	seen     live.DisplaySecret
 }
 
-// readDisplaySecret reads the files of the display secret.
 func (e *Engine) readDisplaySecret() displaySecret {
 	var s displaySecret
 	password, found, err := readSecret(e.o.DisplaySecretDir, displayPasswordFile)

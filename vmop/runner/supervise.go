@@ -28,7 +28,6 @@ type endFacts struct {
 	revived bool
 }
 
-// supervise follows a running machine to its end.
 func (e *Engine) supervise(m *machine) (Outcome, error) {
 	var watching sync.WaitGroup
 	watching.Add(2)
@@ -132,7 +131,6 @@ func endHelpers(helpers []*child) error {
 	return errors.Join(errs...)
 }
 
-// judge says how the machine ended.
 func (e *Engine) judge(m *machine, forced bool, failed *child) (Outcome, error) {
 	e.mu.Lock()
 	known := e.end

@@ -242,7 +242,6 @@ func behindMount(mountInfo, path string) (where, system string) {
 	return where, system
 }
 
-// unescape decodes a field of a mount table.
 func unescape(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }

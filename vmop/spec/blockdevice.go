@@ -139,7 +139,6 @@ func validateSourceReference(kind, name string, at spot) field.ErrorList {
 	return append(errs, validateDiskName(name, at.Child("name"))...)
 }
 
-// validateDiskName checks the name of a disk or image.
 func validateDiskName(name string, at spot) field.ErrorList {
 	switch {
 	case name == "":

@@ -94,7 +94,6 @@ func typed[T any, P interface {
 	return k
 }
 
-// kindNamed is a kind by its name.
 func kindNamed(name string) (Kind, bool) {
 	for _, k := range Kinds() {
 		if k.Name == name {

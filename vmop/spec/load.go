@@ -279,7 +279,6 @@ func (l *loader) list(o *Object, kind string) {
 	}
 }
 
-// withHeader returns the object with apiVersion and kind filled in.
 func (n *node) withHeader(apiVersion, kind string) *node {
 	out := *n
 	out.entries = slices.Clone(n.entries)

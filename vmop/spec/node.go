@@ -53,7 +53,6 @@ type entry struct {
 	merged bool
 }
 
-// get returns the value of a key, or nil.
 func (n *node) get(key string) *node {
 	if e := n.entry(key); e != nil {
 		return e.value
@@ -113,7 +112,6 @@ func (n *node) json(b *bytes.Buffer) {
 	}
 }
 
-// bytes returns the JSON form of the node.
 func (n *node) bytes() []byte {
 	var b bytes.Buffer
 	n.json(&b)

@@ -103,7 +103,6 @@ func (p *place) path() string {
 	return path
 }
 
-// parseYAML parses one YAML document.
 func parseYAML(doc document) document {
 	y, err := decodeYAML(doc.raw)
 	if err != nil {
@@ -304,7 +303,6 @@ func isMerge(k *yaml.Node) bool {
 		k.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) == 0
 }
 
-// key returns the text of a key.
 func (b *builder) key(k *yaml.Node) (string, error) {
 	if k.Kind == yaml.AliasNode {
 		k = k.Alias
@@ -426,7 +424,6 @@ type jsonParser struct {
 	faults faults
 }
 
-// token returns the next token and its line.
 func (p *jsonParser) token() (json.Token, int, error) {
 	t, err := p.dec.Token()
 	if err != nil {

@@ -101,7 +101,6 @@ func (e *LoadError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// loadError makes an error of problems, or nil of none.
 func loadError(problems, warnings []Problem) error {
 	if len(problems) == 0 {
 		return nil

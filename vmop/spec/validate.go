@@ -61,7 +61,6 @@ func ValidateAmended(vm *VirtualMachine) field.ErrorList {
 	return validate(vm, isLabel)
 }
 
-// missing is what is wrong with an object that is nil.
 func missing(kind string) field.ErrorList {
 	return field.ErrorList{field.Required(field.NewPath(kind), "there is no object: the pointer is nil")}
 }
@@ -332,7 +331,6 @@ func validateAmount(q resource.Quantity, path spot) field.ErrorList {
 	return nil
 }
 
-// validateBytes checks an amount of memory or storage.
 func validateBytes(q resource.Quantity, path spot) field.ErrorList {
 	if q.Sign() <= 0 {
 		return field.ErrorList{invalidAt(path, q.String(), "must be greater than zero")}
