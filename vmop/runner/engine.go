@@ -58,7 +58,7 @@ type Engine struct {
 	lostShares []string
 	// attachments holds the tunnels to disks that other pods export.
 	attachments attachments
-	poke        chan struct{} // wakes the follower
+	wake        chan struct{} // of the follower
 	login       *login        // nil before QEMU runs, or without the VMOP agent's port
 	timeout     broadcast     // the power-down timeout was changed
 	progress    progress
@@ -103,7 +103,7 @@ func New(o Options) (*Engine, error) {
 		Generation:       r.Generation,
 		Login:            Login{Wanted: wantedUser(&o.Config)},
 		Sockets:          map[string]string{},
-	}, wished: wish{config: o.Config, secret: true}, poke: make(chan struct{}, 1)}
+	}, wished: wish{config: o.Config, secret: true}, wake: make(chan struct{}, 1)}
 	e.attachments.e = e
 	e.certificate = e.certificateDigest()
 	for i := range stopCount {

@@ -14,7 +14,46 @@ import (
 
 // rareEvents are those of which none may be lost: no query returns what they contain. They have a
 // buffer of their own, because a guest can cause any number of the others.
-var rareEvents = []string{"SHUTDOWN", "RESET", "GUEST_PANICKED"}
+var rareEvents = []string{qmp.ShutdownEvent{}.QMPEvent(), qmp.ResetEvent{}.QMPEvent(), qmp.GuestPanickedEvent{}.QMPEvent()}
+
+// handlers say what a receiver does about events, by their names.
+type handlers[R any] map[string]func(R, qmp.Event) error
+
+// with adds what is done with the content of an event.
+func with[E qmp.EventData, R any](h handlers[R], do func(R, E)) {
+	var zero E
+	h[zero.QMPEvent()] = func(r R, ev qmp.Event) error {
+		data, err := qmp.DecodeEvent[E](ev)
+		if err != nil {
+			return err
+		}
+		do(r, data)
+		return nil
+	}
+}
+
+// at adds what is done about events whatever they contain.
+func (h handlers[R]) at(do func(R), events ...qmp.EventData) {
+	for _, e := range events {
+		h[e.QMPEvent()] = func(r R, _ qmp.Event) error { do(r); return nil }
+	}
+}
+
+// engineEvents are those that concern the machine, but for those about viewers.
+var engineEvents = func() handlers[*Engine] {
+	h := handlers[*Engine]{}
+	with(h, (*Engine).shutsDown)
+	with(h, (*Engine).panics)
+	with(h, (*Engine).watchdogExpired)
+	with(h, (*Engine).wasReset)
+	with(h, (*Engine).diskFailed)
+	with(h, (*Engine).ejectAnswered)
+	with(h, (*Engine).unplugRefused)
+	with(h, (*Engine).jobChanged)
+	h.at(func(e *Engine) { e.goesOn(); e.wakeFollower() }, qmp.ResumeEvent{})
+	h.at((*Engine).wakeFollower, qmp.DeviceDeletedEvent{}, qmp.BalloonChangeEvent{}, qmp.DeviceTrayMovedEvent{}, qmp.StopEvent{})
+	return h
+}()
 
 // watchAll follows QEMU's events until the connection ends. Events only trigger queries; the facts
 // come from their answers.
@@ -53,85 +92,63 @@ func (e *Engine) watch(m *machine) {
 
 // happened handles one event.
 func (e *Engine) happened(ev qmp.Event) error {
-	switch ev.Name {
-	case "SHUTDOWN":
-		data, err := qmp.DecodeEvent[qmp.ShutdownEvent](ev)
-		if err != nil {
-			return err
-		}
-		e.mu.Lock()
-		e.end.shutdown = &data
-		e.mu.Unlock()
-		e.announced()
-	case "GUEST_PANICKED":
-		data, err := qmp.DecodeEvent[qmp.GuestPanickedEvent](ev)
-		if err != nil {
-			return err
-		}
-		e.guestPanicked(fmt.Sprintf("the guest panicked, action %s%s", data.Action, panicCode(data.Info)))
-		if data.Action == panicPoweroff {
-			// QEMU ends now, and 7.2 hangs for ever if it is asked something meanwhile.
-			e.announced()
-			break
-		}
-		e.look()
-	case "WATCHDOG":
-		data, err := qmp.DecodeEvent[qmp.WatchdogEvent](ev)
-		if err != nil {
-			return err
-		}
-		e.message(LevelWarning, "the guest has not served its watchdog, action %s", data.Action)
-		e.look()
-	case "RESET":
-		data, err := qmp.DecodeEvent[qmp.ResetEvent](ev)
-		if err != nil {
-			return err
-		}
-		e.mu.Lock()
-		e.end.panicked = false // the guest goes on: a later end has another cause
-		e.mu.Unlock()
-		e.goesOn()
-		e.message(LevelInfo, "the machine was reset (%s)", data.Reason)
-		e.change(func(w *wish) { w.resets++ })
-	case "BLOCK_IO_ERROR":
-		data, err := qmp.DecodeEvent[qmp.BlockIOErrorEvent](ev)
-		if err != nil {
-			return err
-		}
-		e.message(LevelError, "disk error: %s of %s: %s, action %s", data.Operation, e.diskName(data.NodeName), data.Reason, data.Action)
-		e.change(func(w *wish) { w.ioReason = data.Reason })
-	case "ACPI_DEVICE_OST":
-		data, err := qmp.DecodeEvent[qmp.ACPIDeviceOSTEvent](ev)
-		if err != nil {
-			return err
-		}
-		if problem := unplugProblem(data.Info); problem != "" {
-			e.refuse(data.Info.Device, problem)
-		}
-		e.look()
-	case "DEVICE_UNPLUG_GUEST_ERROR":
-		data, err := qmp.DecodeEvent[qmp.DeviceUnplugGuestErrorEvent](ev)
-		if err != nil {
-			return err
-		}
-		e.refuse(data.Device, "the guest refused")
-	case "RESUME":
-		e.goesOn()
-		e.look()
-	case "JOB_STATUS_CHANGE":
-		data, err := qmp.DecodeEvent[qmp.JobStatusChangeEvent](ev)
-		if err != nil {
-			return err
-		}
-		if data.Status == qmp.JobNull { // a disk that was copied is itself again
-			e.look()
-		}
-	case "DEVICE_DELETED", "BALLOON_CHANGE", "DEVICE_TRAY_MOVED", "STOP":
-		e.look()
-	default:
-		return e.viewerEvent(ev)
+	if do, is := engineEvents[ev.Name]; is {
+		return do(e, ev)
 	}
-	return nil
+	return e.viewerEvent(ev)
+}
+
+func (e *Engine) shutsDown(data qmp.ShutdownEvent) {
+	e.mu.Lock()
+	e.end.shutdown = &data
+	e.mu.Unlock()
+	e.announced()
+}
+
+func (e *Engine) panics(data qmp.GuestPanickedEvent) {
+	e.guestPanicked(fmt.Sprintf("the guest panicked, action %s%s", data.Action, panicCode(data.Info)))
+	if data.Action == panicPoweroff {
+		// QEMU ends now, and 7.2 hangs for ever if it is asked something meanwhile.
+		e.announced()
+		return
+	}
+	e.wakeFollower()
+}
+
+func (e *Engine) watchdogExpired(data qmp.WatchdogEvent) {
+	e.message(LevelWarning, "the guest has not served its watchdog, action %s", data.Action)
+	e.wakeFollower()
+}
+
+func (e *Engine) wasReset(data qmp.ResetEvent) {
+	e.mu.Lock()
+	e.end.panicked = false // the guest goes on: a later end has another cause
+	e.mu.Unlock()
+	e.goesOn()
+	e.message(LevelInfo, "the machine was reset (%s)", data.Reason)
+	e.change(func(w *wish) { w.resets++ })
+}
+
+func (e *Engine) diskFailed(data qmp.BlockIOErrorEvent) {
+	e.message(LevelError, "disk error: %s of %s: %s, action %s", data.Operation, e.diskName(data.NodeName), data.Reason, data.Action)
+	e.change(func(w *wish) { w.ioReason = data.Reason })
+}
+
+func (e *Engine) ejectAnswered(data qmp.ACPIDeviceOSTEvent) {
+	if problem := unplugProblem(data.Info); problem != "" {
+		e.refuse(data.Info.Device, problem)
+	}
+	e.wakeFollower()
+}
+
+func (e *Engine) unplugRefused(data qmp.DeviceUnplugGuestErrorEvent) {
+	e.refuse(data.Device, "the guest refused")
+}
+
+func (e *Engine) jobChanged(data qmp.JobStatusChangeEvent) {
+	if data.Status == qmp.JobNull { // a disk that was copied is itself again
+		e.wakeFollower()
+	}
 }
 
 // panicPause is the least time between two events of panics: a guest can panic as

@@ -38,8 +38,8 @@ func TestEventsAreTold(t *testing.T) {
 		if len(log.messages) != 1 || !strings.Contains(log.messages[0], tt.want) {
 			t.Errorf("%s %s: %q", tt.name, tt.data, log.messages)
 		}
-		if e.end.panicked != tt.panicked || len(e.poke) != tt.looked {
-			t.Errorf("%s: panicked %v, looked at %d times", tt.name, e.end.panicked, len(e.poke))
+		if e.end.panicked != tt.panicked || len(e.wake) != tt.looked {
+			t.Errorf("%s: panicked %v, looked at %d times", tt.name, e.end.panicked, len(e.wake))
 		}
 		if err := e.happened(qmp.Event{Name: tt.name, Data: json.RawMessage(`[]`)}); err == nil {
 			t.Errorf("%s without data is no error", tt.name)

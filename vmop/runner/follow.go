@@ -104,7 +104,7 @@ func (f *follower) follow(ctx context.Context) {
 			return
 		case <-f.client.Done():
 			return
-		case <-f.e.poke:
+		case <-f.e.wake:
 		case <-timer.C:
 		}
 		wake, err := f.adjust(ctx)
@@ -127,14 +127,14 @@ func (f *follower) follow(ctx context.Context) {
 func (f *follower) adjust(ctx context.Context) (wake time.Time, err error) {
 	late := false // QEMU did not answer a command in time
 	for {
-		in := f.e.wish()
+		in := f.e.takeWish()
 		f.refused(in.refused)
 		if in.secret {
 			f.secret = f.e.readDisplaySecret()
 		}
 		observed, err := f.observe(ctx, in)
 		if err != nil {
-			f.e.again(in)
+			f.e.putBack(in)
 			return time.Time{}, err
 		}
 		d := live.Decide(live.Input{

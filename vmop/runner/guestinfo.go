@@ -33,7 +33,7 @@ type guestInfo struct {
 	e      *Engine
 	client *qmp.Client
 	socket string
-	poke   chan struct{} // wakes follow
+	wake   chan struct{} // of follow
 
 	mu      sync.Mutex
 	inquiry live.Inquiry
@@ -41,7 +41,7 @@ type guestInfo struct {
 }
 
 func newGuestInfo(e *Engine, client *qmp.Client, socket string) *guestInfo {
-	return &guestInfo{e: e, client: client, socket: socket, poke: make(chan struct{}, 1)}
+	return &guestInfo{e: e, client: client, socket: socket, wake: make(chan struct{}, 1)}
 }
 
 func (g *guestInfo) change(void bool, next func(live.Inquiry) live.Inquiry) {
@@ -52,7 +52,7 @@ func (g *guestInfo) change(void bool, next func(live.Inquiry) live.Inquiry) {
 	}
 	g.mu.Unlock()
 	select {
-	case g.poke <- struct{}{}:
+	case g.wake <- struct{}{}:
 	default: // it will look anyway
 	}
 }
@@ -82,7 +82,7 @@ func (g *guestInfo) networkChanged() {
 	g.change(false, func(q live.Inquiry) live.Inquiry { return q.NetworkChanged(time.Now()) })
 }
 
-func (g *guestInfo) stirred() {
+func (g *guestInfo) signOfLife() {
 	g.change(false, func(q live.Inquiry) live.Inquiry { return q.Stirred(time.Now()) })
 }
 
@@ -108,7 +108,7 @@ func (g *guestInfo) follow(ctx context.Context) {
 			return
 		case <-g.client.Done():
 			return
-		case <-g.poke:
+		case <-g.wake:
 		case <-timer.C:
 		}
 		timer.Stop()

@@ -8,31 +8,31 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
+// agentEvents are those that concern the agents in the guest.
+var agentEvents = func() handlers[*machine] {
+	h := handlers[*machine]{}
+	with(h, func(m *machine, data qmp.VSerPortChangeEvent) { m.port(data.ID, data.Open) })
+	guest := func(do func(*guestInfo), events ...qmp.EventData) {
+		h.at(func(m *machine) {
+			if m.guest != nil {
+				do(m.guest)
+			}
+		}, events...)
+	}
+	guest((*guestInfo).reset, qmp.ResetEvent{})
+	guest((*guestInfo).resumed, qmp.ResumeEvent{})
+	guest((*guestInfo).networkChanged, qmp.NICRxFilterChangedEvent{})
+	guest((*guestInfo).signOfLife, qmp.RTCChangeEvent{})
+	return h
+}()
+
 // happened passes on what concerns the agents in the guest.
 func (m *machine) happened(ev qmp.Event) error {
-	switch ev.Name {
-	case "VSERPORT_CHANGE":
-		data, err := qmp.DecodeEvent[qmp.VSerPortChangeEvent](ev)
-		if err != nil {
-			return err
-		}
-		m.port(data.ID, data.Open)
-	case "RESET":
-		if m.guest != nil {
-			m.guest.reset()
-		}
-	case "RESUME":
-		if m.guest != nil {
-			m.guest.resumed()
-		}
-	case "NIC_RX_FILTER_CHANGED":
-		if m.guest != nil {
-			m.guest.networkChanged()
-		}
-	default:
-		if m.guest != nil && (ev.Name == "RTC_CHANGE" || letIn(ev.Name)) {
-			m.guest.stirred()
-		}
+	if do, is := agentEvents[ev.Name]; is {
+		return do(m, ev)
+	}
+	if m.guest != nil && letIn(ev.Name) {
+		m.guest.signOfLife()
 	}
 	return nil
 }

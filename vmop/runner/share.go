@@ -35,7 +35,7 @@ func (e *Engine) servesShare(m *machine, h *child) {
 	e.lostShares = append(e.lostShares, h.serves)
 	e.mu.Unlock()
 	e.message(LevelError, "%s", h.describe())
-	e.look()
+	e.wakeFollower()
 }
 
 // shareConditions say whether the guest's folders are served; a machine without any

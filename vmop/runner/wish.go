@@ -5,7 +5,8 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// wish is what the machine shall be, and what happened to it.
+// wish is the machine's desired state, with what the follower has to be told once: signals that
+// came since it looked last.
 type wish struct {
 	config     runnerconfig.Config
 	generation int // counts the configurations given
@@ -32,8 +33,8 @@ func (w wish) conditions() []live.Condition {
 	return []live.Condition{{Type: ConfigurationAccepted, Status: live.True, Reason: "Valid"}}
 }
 
-// wish returns what is wished now, and forgets what it tells only once.
-func (e *Engine) wish() wish {
+// takeWish returns the desired state and clears its one-shot signals.
+func (e *Engine) takeWish() wish {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	w := e.wished
@@ -42,8 +43,9 @@ func (e *Engine) wish() wish {
 	return w
 }
 
-// again puts back what a wish told only once.
-func (e *Engine) again(w wish) {
+// putBack sets the signals of a wish again that came to nothing. The secret is read, and refusals
+// are told, by whoever has taken them.
+func (e *Engine) putBack(w wish) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.wished.console = e.wished.console || w.console
@@ -51,18 +53,18 @@ func (e *Engine) again(w wish) {
 	e.wished.lost = e.wished.lost || w.lost
 }
 
-// change changes what is wished and lets the follower look at it.
+// change changes the desired state and wakes the follower.
 func (e *Engine) change(do func(*wish)) {
 	e.mu.Lock()
 	do(&e.wished)
 	e.mu.Unlock()
-	e.look()
+	e.wakeFollower()
 }
 
-// look lets the follower look at the machine.
-func (e *Engine) look() {
+// wakeFollower has the follower look at the machine.
+func (e *Engine) wakeFollower() {
 	select {
-	case e.poke <- struct{}{}:
+	case e.wake <- struct{}{}:
 	default: // it will look anyway
 	}
 }
