@@ -95,7 +95,7 @@ func (b *builder) listeners() (all []struct {
 			add(indexed("shares", i, "socket"), &Socket{Path: s.Socket})
 		}
 	}
-	for _, server := range b.m.Display.servers() {
+	for server := range b.m.Display.servers {
 		if at := server.socket(); at != "" {
 			add("display."+string(server.protocol())+".socket", &Socket{Path: at})
 		}

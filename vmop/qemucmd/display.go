@@ -17,19 +17,14 @@ type Display struct {
 	TLSWithoutAuthority bool `json:"tlsWithoutAuthority,omitempty"`
 }
 
-// servers lists the servers of a display: none for nil. A protocol is a field above,
-// its lines here, a type with the methods of [displayServer], and a row of [kinds].
-func (d *Display) servers() (out []displayServer) {
+// servers goes over the servers of a display: none for nil. A protocol is a field above,
+// its line here, a type with the methods of [displayServer], and a row of [kinds].
+func (d *Display) servers(yield func(displayServer) bool) {
 	if d == nil {
-		return nil
+		return
 	}
-	if d.SPICE != nil {
-		out = append(out, d.SPICE)
-	}
-	if d.VNC != nil {
-		out = append(out, d.VNC)
-	}
-	return out
+	_ = (d.SPICE == nil || yield(d.SPICE)) &&
+		(d.VNC == nil || yield(d.VNC))
 }
 
 // displayServer is what the server of one protocol tells those who ask about all.
@@ -63,7 +58,12 @@ func (b *builder) certificates() {
 	if d == nil || d.TLSDir == "" {
 		return
 	}
-	encrypted := slices.DeleteFunc(d.servers(), func(s displayServer) bool { return s.socket() != "" })
+	var encrypted []displayServer
+	for s := range d.servers {
+		if s.socket() == "" {
+			encrypted = append(encrypted, s)
+		}
+	}
 	if len(encrypted) == 0 {
 		return
 	}

@@ -23,7 +23,7 @@ func TestDisplayServersAreTheTable(t *testing.T) {
 	for _, p := range limits.DisplayProtocols() {
 		table = append(table, DisplayProtocol(p.Name))
 	}
-	for _, s := range d.servers() {
+	for s := range d.servers {
 		listed = append(listed, s.protocol())
 	}
 	for _, k := range kinds {

@@ -131,7 +131,7 @@ func MemoryOverhead(m Machine, h Host) Overhead {
 func displayOverhead(m Machine) int64 {
 	pictures := int64(max(m.Outputs, 1)) * overheadOutput
 	sum := overheadAdapter + pictures
-	for _, s := range m.Display.servers() {
+	for s := range m.Display.servers {
 		sum += overheadServer + pictures + s.overhead()
 	}
 	return sum

@@ -27,7 +27,7 @@ func Defaulted(c Config) Config {
 	vm.Network, vm.Drives, vm.Shares = slices.Clone(vm.Network), slices.Clone(vm.Drives), slices.Clone(vm.Shares)
 	if vm.Display != nil {
 		display := *vm.Display
-		for _, s := range display.servers() {
+		for s := range display.servers {
 			s.copyInto(&display)
 		}
 		vm.Display = &display
@@ -65,7 +65,7 @@ func Default(c *Config) {
 	}
 	if d := vm.Display; d != nil {
 		setDefault(&d.Outputs, 1)
-		for _, s := range d.servers() {
+		for s := range d.servers {
 			defaultServer(s)
 		}
 	}

@@ -2,7 +2,6 @@ package runnerconfig
 
 import (
 	"path"
-	"slices"
 
 	"github.com/vmop/sdk/internal/jsonwriter"
 	"github.com/vmop/sdk/vmop/limits"
@@ -22,19 +21,14 @@ type Display struct {
 	TLS *DisplayTLS `json:"tls,omitempty"`
 }
 
-// servers lists the servers of a display: none for nil. A protocol is a field above,
-// its lines here, and a type with the methods of [displayServer].
-func (d *Display) servers() (out []displayServer) {
+// servers goes over the servers of a display: none for nil. A protocol is a field above,
+// its line here, and a type with the methods of [displayServer].
+func (d *Display) servers(yield func(displayServer) bool) {
 	if d == nil {
-		return nil
+		return
 	}
-	if d.SPICE != nil {
-		out = append(out, d.SPICE)
-	}
-	if d.VNC != nil {
-		out = append(out, d.VNC)
-	}
-	return out
+	_ = (d.SPICE == nil || yield(d.SPICE)) &&
+		(d.VNC == nil || yield(d.VNC))
 }
 
 // DisplayTLS is the certificate of the display.
@@ -50,9 +44,9 @@ type DisplayTLS struct {
 type displayServer interface {
 	write(w *jsonwriter.Writer)
 	protocol() qemucmd.DisplayProtocol
-	// ports are the fields of the ports, in the order of the table: first the one that
-	// a socket replaces.
-	ports() []**int
+	// port is the field of a port, by its place in the table: first the one that a socket
+	// replaces.
+	port(i int) **int
 	// place is what it listens on besides.
 	place() (address, socket *string)
 	// open is the field that admits any client where there is no password; nil if the
@@ -100,20 +94,31 @@ type DisplayPort struct {
 	first bool
 }
 
-const displayPath = "vm.display."
+// displayFields are the paths of the fields of ports by the names of the ports.
+var displayFields = func() map[string]string {
+	fields := map[string]string{}
+	for _, protocol := range limits.DisplayProtocols() {
+		for _, p := range protocol.Ports {
+			fields[p.Name] = "vm.display." + protocol.Name + "." + p.Field
+		}
+	}
+	return fields
+}()
 
 // Servers lists the ways to the display, in the order of [limits.DisplayProtocols]; none
 // for nil. Their methods change the configuration, and not what was listed; those of a
 // server that is not from a list do nothing.
 func (d *Display) Servers() []DisplayServer {
-	var out []DisplayServer
-	for _, s := range d.servers() {
+	if d == nil {
+		return nil
+	}
+	out := make([]DisplayServer, 0, len(limits.DisplayProtocols()))
+	for s := range d.servers {
 		address, socket := s.place()
 		server := DisplayServer{Protocol: s.protocol(), Socket: *socket, Address: *address, server: s}
-		ports := s.ports()
 		for i, p := range s.protocol().Row().Ports {
-			if number := *ports[i]; number != nil {
-				server.Ports = append(server.Ports, DisplayPort{p.Name, displayPath + string(s.protocol()) + "." + p.Field, *number, ports[i], i == 0})
+			if field := s.port(i); *field != nil {
+				server.Ports = append(server.Ports, DisplayPort{p.Name, displayFields[p.Name], **field, field, i == 0})
 			}
 		}
 		out = append(out, server)
@@ -128,8 +133,8 @@ func (s DisplayServer) MoveToSocket(path string) {
 	}
 	_, socket := s.server.place()
 	*socket = path
-	if ports := s.server.ports(); len(ports) > 0 {
-		*ports[0] = nil
+	if len(s.Protocol.Row().Ports) > 0 {
+		*s.server.port(0) = nil
 	}
 }
 
@@ -165,10 +170,9 @@ func (p DisplayPort) Move(port int) {
 
 func defaultServer(s displayServer) {
 	_, socket := s.place()
-	ports := s.ports()
 	for i, p := range s.protocol().Row().Ports {
 		if p.Default != 0 && *socket == "" {
-			setDefaultPointer(ports[i], int(p.Default))
+			setDefaultPointer(s.port(i), int(p.Default))
 		}
 	}
 	s.setDefaults()
@@ -181,28 +185,30 @@ const loopbackOnly = "127.0.0.1"
 // only, unless an address is configured or it admits any client.
 func listens(s displayServer, password bool) listening {
 	address, socket := s.place()
-	at, ports := listening{address: *address, socket: *socket}, s.ports()
-	if port := firstPort(ports); at.socket == "" && port != nil {
-		at.port = *port
+	at := listening{address: *address, socket: *socket}
+	first, more := configuredPorts(s)
+	if at.socket == "" && first != nil {
+		at.port = *first
 	}
 	open := s.open() != nil && *s.open()
-	if at.address == "" && !password && !open && (at.socket == "" || hasOtherPort(ports)) {
+	if at.address == "" && !password && !open && (at.socket == "" || more) {
 		at.address = loopbackOnly
 	}
 	return at
 }
 
-// firstPort is the port that a socket replaces, nil if there is none; hasOtherPort
-// reports whether a server has one beside it.
-func firstPort(ports []**int) *int {
-	if len(ports) == 0 {
-		return nil
+// configuredPorts are the port that a socket replaces, nil if there is none, and whether
+// a server has one beside it.
+func configuredPorts(s displayServer) (first *int, more bool) {
+	for i := range s.protocol().Row().Ports {
+		switch port := *s.port(i); {
+		case i == 0:
+			first = port
+		case port != nil:
+			more = true
+		}
 	}
-	return *ports[0]
-}
-
-func hasOtherPort(ports []**int) bool {
-	return slices.ContainsFunc(ports[min(1, len(ports)):], func(p **int) bool { return *p != nil })
+	return first, more
 }
 
 func (v *validator) display(d *Display) {
@@ -210,7 +216,7 @@ func (v *validator) display(d *Display) {
 		return
 	}
 	v.limit("vm.display.outputs", d.Outputs, limits.Outputs(int64(d.Outputs)))
-	for _, s := range d.servers() {
+	for s := range d.servers {
 		v.displayServer(s)
 		s.validate(v)
 	}
@@ -226,15 +232,14 @@ func (v *validator) display(d *Display) {
 }
 
 func (v *validator) displayServer(s displayServer) {
-	at := displayPath + string(s.protocol())
 	address, socket := s.place()
-	ports := s.ports()
-	if *socket != "" && (firstPort(ports) != nil || *address != "" && !hasOtherPort(ports)) {
-		v.add(at, "has a socket and a port or address: want one of them")
+	first, more := configuredPorts(s)
+	if *socket != "" && (first != nil || *address != "" && !more) {
+		v.add("vm.display."+string(s.protocol()), "has a socket and a port or address: want one of them")
 	}
 	for i, p := range s.protocol().Row().Ports {
-		if number := *ports[i]; number != nil && (i > 0 || *socket == "") {
-			v.limit(at+"."+p.Field, *number, p.Check(int64(*number)))
+		if number := *s.port(i); number != nil && (i > 0 || *socket == "") {
+			v.limit(displayFields[p.Name], *number, p.Check(int64(*number)))
 		}
 	}
 }
@@ -256,7 +261,7 @@ func (d *Display) write(w *jsonwriter.Writer) {
 	w.Open('{')
 	w.Number("outputs", int64(d.Outputs))
 	w.Text("loggedInUser", d.LoggedInUser)
-	for _, s := range d.servers() {
+	for s := range d.servers {
 		w.Key(string(s.protocol()))
 		s.write(w)
 	}

@@ -182,7 +182,7 @@ func Machine(c *Config, f Facts) (qemucmd.Machine, error) {
 		if d.TLS != nil {
 			m.Display.TLSDir, m.Display.TLSWithoutAuthority = first(f.TLSDir, d.TLS.Dir), f.TLSDir != ""
 		}
-		for _, s := range d.servers() {
+		for s := range d.servers {
 			s.machine(m.Display, listens(s, f.DisplayPassword), f.DisplayPassword)
 		}
 	}

@@ -38,7 +38,7 @@ func (s *SPICE) write(w *jsonwriter.Writer) {
 }
 
 func (*SPICE) protocol() qemucmd.DisplayProtocol  { return qemucmd.SPICEProtocol }
-func (s *SPICE) ports() []**int                   { return []**int{&s.Port} }
+func (s *SPICE) port(int) **int                   { return &s.Port }
 func (s *SPICE) place() (address, socket *string) { return &s.Address, &s.Socket }
 func (s *SPICE) open() *bool                      { return &s.Open }
 func (s *SPICE) setDefaults()                     { setDefaultPointer(&s.USBRedirects, DefaultUSBRedirects) }

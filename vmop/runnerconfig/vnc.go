@@ -29,7 +29,7 @@ func (v *VNC) write(w *jsonwriter.Writer) {
 }
 
 func (*VNC) protocol() qemucmd.DisplayProtocol  { return qemucmd.VNCProtocol }
-func (v *VNC) ports() []**int                   { return []**int{&v.Port, &v.Websocket} }
+func (v *VNC) port(i int) **int                 { return [...]**int{&v.Port, &v.Websocket}[i] }
 func (v *VNC) place() (address, socket *string) { return &v.Address, &v.Socket }
 func (*VNC) open() *bool                        { return nil }
 func (*VNC) setDefaults()                       {}

@@ -16,8 +16,8 @@ import (
 type displayServer interface {
 	// protocol is the name in that table.
 	protocol() string
-	// ports are the fields of the ports, in the order of the table.
-	ports() []**int32
+	// port is the field of a port, by its place in the table.
+	port(i int) **int32
 	// onSocket reports whether the server is on a UNIX socket instead of ports.
 	onSocket() bool
 	// makesPassword is the field that asks for a secret, which is true by default.
@@ -63,33 +63,35 @@ type DisplayPort struct {
 
 // DisplayPortField is the path of the field that a port of pods and services comes
 // from, by the port's name; empty if it is none of a display.
-func DisplayPortField(name string) string {
+func DisplayPortField(name string) string { return displayFields[name] }
+
+// displayFields are the paths of the fields of ports by the names of the ports.
+var displayFields = func() map[string]string {
+	fields := map[string]string{}
 	for _, protocol := range limits.DisplayProtocols() {
 		for _, p := range protocol.Ports {
-			if p.Name == name {
-				return displayPath + protocol.Name + "." + p.Field
-			}
+			fields[p.Name] = "spec.vm.display." + protocol.Name + "." + p.Field
 		}
 	}
-	return ""
-}
-
-const displayPath = "spec.vm.display."
+	return fields
+}()
 
 // Servers lists the ways to the display of a machine with its defaults, in the order of
 // [limits.DisplayProtocols]; none for nil.
 func (d *Display) Servers() []DisplayServer {
-	var out []DisplayServer
-	for _, s := range d.servers() {
+	if d == nil {
+		return nil
+	}
+	out := make([]DisplayServer, 0, len(limits.DisplayProtocols()))
+	for s := range d.servers {
 		made := *s.makesPassword()
 		server := DisplayServer{
 			Protocol: s.protocol(), OnSocket: s.onSocket(), Openable: s.admitsWithoutPassword(),
 			GenerateSecret: made != nil && *made,
 		}
-		ports := s.ports()
 		for i, p := range limits.Display(s.protocol()).Ports {
-			if number := *ports[i]; number != nil && !s.onSocket() {
-				server.Ports = append(server.Ports, DisplayPort{Name: p.Name, Field: displayPath + s.protocol() + "." + p.Field, Port: *number})
+			if number := *s.port(i); number != nil && !s.onSocket() {
+				server.Ports = append(server.Ports, DisplayPort{Name: p.Name, Field: displayFields[p.Name], Port: *number})
 			}
 		}
 		out = append(out, server)
@@ -99,11 +101,10 @@ func (d *Display) Servers() []DisplayServer {
 
 func defaultDisplay(d *Display) {
 	setPointer(&d.Outputs, 1)
-	for _, s := range d.servers() {
-		ports := s.ports()
+	for s := range d.servers {
 		for i, p := range limits.Display(s.protocol()).Ports {
 			if p.Default != 0 && !s.onSocket() {
-				setPointer(ports[i], p.Default)
+				setPointer(s.port(i), p.Default)
 			}
 		}
 		setPointer(s.makesPassword(), true)
@@ -136,7 +137,7 @@ func validateDisplay(d *Display, path spot) field.ErrorList {
 		}
 	}
 	taken := map[int32]string{}
-	for _, s := range d.servers() {
+	for s := range d.servers {
 		at := path.Child(s.protocol())
 		errs = append(errs, validateDisplayPorts(s, at, taken)...)
 		errs = append(errs, s.validate(at)...)
@@ -146,9 +147,8 @@ func validateDisplay(d *Display, path spot) field.ErrorList {
 
 // validateDisplayPorts checks the ports of a server, which none before it may have taken.
 func validateDisplayPorts(s displayServer, path spot, taken map[int32]string) (errs field.ErrorList) {
-	ports := s.ports()
 	for i, p := range limits.Display(s.protocol()).Ports {
-		number, at := *ports[i], path.Child(p.Field)
+		number, at := *s.port(i), path.Child(p.Field)
 		switch {
 		case number == nil:
 		case s.onSocket():
@@ -159,7 +159,7 @@ func validateDisplayPorts(s displayServer, path spot, taken map[int32]string) (e
 				errs = append(errs, invalidAt(at, *number, "is already taken by "+by))
 				continue
 			}
-			taken[*number] = displayPath + s.protocol() + "." + p.Field
+			taken[*number] = displayFields[p.Name]
 		}
 	}
 	return errs

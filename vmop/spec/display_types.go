@@ -38,19 +38,14 @@ type Display struct {
 	TLS *DisplayTLS `json:"tls,omitempty"`
 }
 
-// servers lists the servers of a display: none for nil. A protocol is a field above,
-// its lines here, and a type with the methods of [displayServer].
-func (d *Display) servers() (out []displayServer) {
+// servers goes over the servers of a display: none for nil. A protocol is a field above,
+// its line here, and a type with the methods of [displayServer].
+func (d *Display) servers(yield func(displayServer) bool) {
 	if d == nil {
-		return nil
+		return
 	}
-	if d.Spice != nil {
-		out = append(out, d.Spice)
-	}
-	if d.VNC != nil {
-		out = append(out, d.VNC)
-	}
-	return out
+	_ = (d.Spice == nil || yield(d.Spice)) &&
+		(d.VNC == nil || yield(d.VNC))
 }
 
 // +kubebuilder:validation:XValidation:rule="has(self.secretName) != self.generateSecret",message="either secretName or generateSecret must be given"

@@ -56,7 +56,7 @@ type Spice struct {
 }
 
 func (*Spice) protocol() string            { return "spice" }
-func (s *Spice) ports() []**int32          { return []**int32{&s.Port} }
+func (s *Spice) port(int) **int32          { return &s.Port }
 func (*Spice) onSocket() bool              { return false }
 func (s *Spice) makesPassword() **bool     { return &s.GenerateSecret }
 func (*Spice) defaulted() []string         { return []string{"port", "generateSecret", "usbRedirects"} }

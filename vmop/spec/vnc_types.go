@@ -50,7 +50,7 @@ type VNC struct {
 }
 
 func (*VNC) protocol() string            { return "vnc" }
-func (v *VNC) ports() []**int32          { return []**int32{&v.Port, &v.Websocket} }
+func (v *VNC) port(i int) **int32        { return [...]**int32{&v.Port, &v.Websocket}[i] }
 func (v *VNC) onSocket() bool            { return v.UnixSocket }
 func (v *VNC) makesPassword() **bool     { return &v.GenerateSecret }
 func (*VNC) defaulted() []string         { return []string{"unixSocket", "generateSecret"} }

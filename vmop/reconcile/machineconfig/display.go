@@ -29,29 +29,27 @@ func displayConfig(d *spec.Display, login string) *runnerconfig.Display {
 	return out
 }
 
-// onSockets moves the servers to sockets in a directory that want to be there.
-func onSockets(d *runnerconfig.Display, dir string, wants func(qemucmd.DisplayProtocol) bool) {
-	for _, s := range d.Servers() {
-		if wants(s.Protocol) {
-			s.MoveToSocket(path.Join(dir, s.Protocol.Socket().FileName()))
-		}
-	}
+// socketIn is the path of the socket of a protocol.
+func socketIn(dir string, p qemucmd.DisplayProtocol) string {
+	return path.Join(dir, p.Socket().FileName())
 }
 
-// saysSocket reports whether the manifest wants the server of a protocol on a socket.
-func saysSocket(d *spec.Display, p qemucmd.DisplayProtocol) bool {
-	return slices.ContainsFunc(d.Servers(), func(s spec.DisplayServer) bool { return s.Protocol == string(p) && s.OnSocket })
+// wantsSocket reports whether a server, as the manifest has it, is to be on a socket: it has
+// no port that a socket could replace.
+func wantsSocket(s runnerconfig.DisplayServer) bool {
+	return !slices.ContainsFunc(s.Ports, runnerconfig.DisplayPort.HasSocket)
 }
 
 // clusterDisplay gives the display of a pod its place.
 func clusterDisplay(c *runnerconfig.Config, vm *spec.VirtualMachine, open bool) {
-	d := c.Runner.VM.Display
-	for _, s := range d.Servers() {
+	for _, s := range c.Runner.VM.Display.Servers() {
 		s.AdmitAnyone(open)
+		if wantsSocket(s) {
+			s.MoveToSocket(socketIn(RuntimeDir(vm.Name), s.Protocol))
+		}
 	}
-	onSockets(d, RuntimeDir(vm.Name), func(p qemucmd.DisplayProtocol) bool { return saysSocket(vm.Spec.VM.Display, p) })
 	if vm.Spec.VM.Display.TLS != nil {
-		d.TLS = &runnerconfig.DisplayTLS{Dir: DisplayTLSDir}
+		c.Runner.VM.Display.TLS = &runnerconfig.DisplayTLS{Dir: DisplayTLSDir}
 	}
 }
 
@@ -73,10 +71,12 @@ func ExplicitPorts(o *spec.Object) []string {
 // manifests are those of pods; on a host other programs may use them.
 func hostDisplay(c *runnerconfig.Config, vm *spec.VirtualMachine, l *Host) {
 	d := c.Runner.VM.Display
-	onSockets(d, l.RuntimeDir, func(p qemucmd.DisplayProtocol) bool {
-		return !slices.Contains(l.ExplicitPorts, string(p)) || saysSocket(vm.Spec.VM.Display, p)
-	})
 	for _, s := range d.Servers() {
+		if !slices.Contains(l.ExplicitPorts, string(s.Protocol)) || wantsSocket(s) {
+			s.MoveToSocket(socketIn(l.RuntimeDir, s.Protocol))
+		}
+	}
+	for _, s := range d.Servers() { // with the ports that are left
 		// What was to be encrypted stays on the host: here are no Secrets with certificates.
 		if len(s.Ports) > 0 && (!l.DisplayPassword || vm.Spec.VM.Display.TLS != nil) {
 			s.ListenOn("127.0.0.1")

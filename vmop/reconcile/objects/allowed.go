@@ -135,7 +135,7 @@ func placement(vm *spec.VirtualMachine, a *Allowed, refuse func(field, setting, 
 }
 
 func networks(vm *spec.VirtualMachine, a *Allowed, refuse func(field, setting, why string, args ...any)) {
-	tap := slices.ContainsFunc(vm.Spec.VM.Networks, func(n spec.Network) bool { return n.Tap != nil })
+	tap := inNodeNetwork(vm)
 	for i, n := range vm.Spec.VM.Networks {
 		at := fmt.Sprintf("spec.vm.networks[%d]", i)
 		if n.Tap != nil && !matches(a.Bridges, n.Tap.Bridge) {

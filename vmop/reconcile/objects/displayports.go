@@ -32,8 +32,7 @@ func ListeningPort(vm *spec.VirtualMachine, s *Settings, p spec.DisplayPort) int
 			}
 		}
 	}
-	tap := slices.ContainsFunc(vm.Spec.VM.Networks, func(n spec.Network) bool { return n.Tap != nil })
-	if !byDefault || !tap || s.DisplayHostPorts.Has(p.Port) {
+	if !byDefault || !inNodeNetwork(vm) || s.DisplayHostPorts.Has(p.Port) {
 		return p.Port
 	}
 	sum := sha256.Sum256([]byte(vm.Namespace + "/" + vm.Name))
@@ -44,6 +43,11 @@ func ListeningPort(vm *spec.VirtualMachine, s *Settings, p spec.DisplayPort) int
 		at = (at + 2) % ownPorts
 	}
 	return first + at
+}
+
+// inNodeNetwork reports whether a machine is in the network of its node.
+func inNodeNetwork(vm *spec.VirtualMachine) bool {
+	return slices.ContainsFunc(vm.Spec.VM.Networks, func(n spec.Network) bool { return n.Tap != nil })
 }
 
 // taken reports whether a machine has another use for a port.
@@ -62,20 +66,28 @@ func taken(vm *spec.VirtualMachine, port int32) bool {
 // [ListeningPort].
 func PlaceDisplay(c *runnerconfig.Config, vm *spec.VirtualMachine, s *Settings) {
 	d := c.Runner.VM.Display
-	if d == nil {
+	if d == nil || !inNodeNetwork(vm) { // elsewhere it listens where the manifest says
 		return
 	}
-	manifest := map[string]spec.DisplayPort{}
-	for _, server := range vm.Spec.VM.Display.Servers() {
-		for _, p := range server.Ports {
-			manifest[p.Name] = p
-		}
-	}
+	wanted := vm.Spec.VM.Display.Servers()
 	for _, server := range d.Servers() {
 		for _, p := range server.Ports {
-			if of, has := manifest[p.Name]; has {
-				p.Move(int(ListeningPort(vm, s, of)))
+			if of, has := portNamed(wanted, p.Name); has {
+				if port := int(ListeningPort(vm, s, of)); port != p.Port {
+					p.Move(port)
+				}
 			}
 		}
 	}
+}
+
+func portNamed(servers []spec.DisplayServer, name string) (spec.DisplayPort, bool) {
+	for _, s := range servers {
+		for _, p := range s.Ports {
+			if p.Name == name {
+				return p, true
+			}
+		}
+	}
+	return spec.DisplayPort{}, false
 }
