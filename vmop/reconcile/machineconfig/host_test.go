@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/reconcile/internal/fixture"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/runnerconfig"
@@ -16,9 +17,13 @@ import (
 func TestForHostOfEveryValidMachine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		vm := spectest.VirtualMachine().Draw(t, "vm")
+		var protocols []string
+		for _, p := range limits.DisplayProtocols() {
+			protocols = append(protocols, p.Name)
+		}
 		l := machineconfig.Host{
 			DataDir: "/srv/vm", RuntimeDir: "/run/vm", ImageRepository: "/srv/images", Disks: map[string]string{},
-			ExplicitPorts:   rapid.SliceOfDistinct(rapid.SampledFrom([]string{"spice", "vnc"}), rapid.ID).Draw(t, "ports"),
+			ExplicitPorts:   rapid.SliceOfDistinct(rapid.SampledFrom(protocols), rapid.ID).Draw(t, "ports"),
 			DisplayPassword: rapid.Bool().Draw(t, "password"),
 			Accelerator:     rapid.SampledFrom([]spec.Accelerator{"", spec.AcceleratorTCG}).Draw(t, "accelerator"),
 		}
@@ -43,17 +48,16 @@ func TestForHostOfEveryValidMachine(t *testing.T) {
 			t.Errorf("accelerator %q", c.Runner.VM.Accelerator)
 		}
 		encrypted := vm.Spec.VM.Display != nil && vm.Spec.VM.Display.TLS != nil
-		if s := c.Runner.VM.Display.SPICE; s != nil {
-			open := s.Socket == "" && s.Address != "127.0.0.1"
-			if open && (!slices.Contains(l.ExplicitPorts, "spice") || !l.DisplayPassword || encrypted) {
-				t.Errorf("the display is open to all: %+v", s)
-			}
+		onSocket := map[string]bool{}
+		for _, s := range vm.Spec.VM.Display.Servers() {
+			onSocket[s.Protocol] = s.OnSocket
 		}
-		if s := c.Runner.VM.Display.VNC; s != nil {
-			if onSocket := !slices.Contains(l.ExplicitPorts, "vnc") || vm.Spec.VM.Display.VNC.UnixSocket; onSocket != (s.Socket != "") {
+		for _, s := range c.Runner.VM.Display.Servers() {
+			explicit := slices.Contains(l.ExplicitPorts, string(s.Protocol))
+			if want := !explicit || onSocket[string(s.Protocol)]; want != (s.Socket != "") {
 				t.Errorf("explicit %v: %+v", l.ExplicitPorts, s)
 			}
-			open := (s.Socket == "" || s.Websocket != nil) && s.Address != "127.0.0.1"
+			open := len(s.Ports) > 0 && s.Address != "127.0.0.1"
 			if open && (!l.DisplayPassword || encrypted) {
 				t.Errorf("the display is open to all: %+v", s)
 			}
@@ -74,7 +78,8 @@ func TestForHostOfEveryValidMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, v := range []*runnerconfig.VM{&c.Runner.VM, &cluster.Runner.VM} {
-			v.Drives, v.Display.SPICE, v.Display.VNC, v.Display.TLS, v.KernelBoot, v.Accelerator = nil, nil, nil, nil, nil, ""
+			v.Drives, v.KernelBoot, v.Accelerator = nil, nil, ""
+			v.Display = &runnerconfig.Display{Outputs: v.Display.Outputs, LoggedInUser: v.Display.LoggedInUser}
 			for _, n := range v.Network {
 				for i := range n.HostForwards {
 					n.HostForwards[i].HostAddress = ""
