@@ -88,9 +88,10 @@ kubeall: ## build the Kubernetes programs that tests run (minutes, once)
 control-plane: ## run etcd and kube-apiserver until Ctrl-C
 	$(GO) run ./internal/controlplane/cmd/control-plane
 
-# What make test leaves to make test-slow, by the names of tests: a Debian takes minutes
-# to boot in an emulator, and so does the compression of a package.
-SLOW := DebianGuest|DebianPackage
+# What make test leaves to make test-slow, by the names of tests: in an emulator a Debian
+# takes minutes to boot, and so do the machines whose firmware checks signatures; and a
+# package takes as long to compress.
+SLOW := DebianGuest|DebianPackage|SecureBootIsEnforced|GuestFindsItsMachineAgain
 
 # The worlds of the promises are drawn this often by make test, 500 times by CI, and without
 # end by make long.
@@ -112,7 +113,7 @@ test-race:
 	$(GO) test -p 1 -timeout 45m -race -skip '$(SLOW)' $$($(GO) list $(LONG) ./... | grep -E '$(RACE)')
 
 .PHONY: test-slow
-test-slow: ## run the tests that take minutes, which make test leaves out: Debian guests, the package
+test-slow: ## run the tests that take minutes, which make test leaves out: Debian and Secure Boot, the package
 	@scripts/deps test
 	$(GO) test -p 1 -timeout 60m -run '$(SLOW)' $(call TESTED,-vE,Test[A-Za-z0-9]*($(SLOW)))
 	$(GO) test -p 1 -timeout 60m -race -run '$(SLOW)' $(call TESTED,-E,Test[A-Za-z0-9]*($(SLOW)))

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/vmop/sdk/internal/debianguest"
 	"github.com/vmop/sdk/vmop/live"
@@ -15,9 +14,6 @@ import (
 	"github.com/vmop/sdk/vmop/qga"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
-
-// debianPatience is what a Debian gets to boot: twenty seconds on a quiet machine.
-const debianPatience = 10 * time.Minute
 
 // The real guest agent of a Debian: what it tells is in the state, also the
 // address that comes after it, and one that is added later; and others have their
@@ -46,7 +42,6 @@ func TestDebianGuest(t *testing.T) {
 	}
 	runnerconfig.Default(&c)
 	r := start(t, c, d)
-	r.patience = debianPatience
 	address := func(a string) func(State) bool {
 		return func(s State) bool {
 			return slices.ContainsFunc(s.Guest.Interfaces, func(i GuestInterface) bool {

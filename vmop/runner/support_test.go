@@ -27,8 +27,9 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// patience bounds every wait for a guest: many times what an idle machine needs.
-const patience = 3 * time.Minute
+// patience bounds every wait for a guest: many times what an idle machine needs, also for
+// firmware that checks signatures beside three other guests.
+const patience = 10 * time.Minute
 
 // runEnv makes the test binary a runner of the options that the variable's file
 // holds, so that a test can kill it.
@@ -156,8 +157,6 @@ type running struct {
 	err     error
 	cancel  context.CancelFunc
 	given   int // configurations, beside the first
-	// patience is what until waits, if that is more than the constant.
-	patience time.Duration
 }
 
 func start(t *testing.T, c runnerconfig.Config, d Directories, change ...func(*Options)) *running {
@@ -208,7 +207,7 @@ func (r *running) until(t *testing.T, what string, is func(State) bool) State {
 		default:
 		}
 		t.Fatalf("the engine ended (%+v, %v) before %s", r.outcome, r.err, what)
-	case <-time.After(max(r.patience, patience)):
+	case <-time.After(patience):
 		t.Fatalf("waited in vain for %s; state %+v", what, r.State())
 	}
 	panic("unreachable")
