@@ -1,0 +1,154 @@
+package disk
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vmop/sdk/vmop/conditions"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// attempt looks after a pod that fills the disk.
+func (d *decision) attempt(p *corev1.Pod) {
+	im := d.disk.Status.Import
+	counted := im != nil && im.PodUID == p.UID
+	switch {
+	case !counted && p.Status.Phase == corev1.PodSucceeded && d.torn():
+		d.count(p, runnerconfig.Imported{Final: true, Error: fmt.Sprintf("VirtualDisk %s was used by pod %s while it was copied, so that the copy may be torn",
+			d.disk.Spec.DataSource.ObjectRef.Name, few(d.sourceWriters()))})
+	case counted || p.DeletionTimestamp != nil && !finished(p):
+		d.wait(conditions.ReasonDiskProvisioning, "pod %s is ending; another one is made when it is gone", p.Name)
+		switch {
+		case d.uploaded():
+			d.needUpload(im)
+		case im != nil && im.Message != "":
+			d.wait(conditions.ReasonDiskImportFailed, "%s; pod %s is ending, and another one is made when it is gone", im.Message, p.Name)
+		}
+		d.end(p)
+	case p.Status.Phase == corev1.PodSucceeded && said(p).Error == "" && d.s.ClusterImage != nil && (len(said(p).SHA256) != 64 || said(p).Length <= 0):
+		d.count(p, runnerconfig.Imported{Error: "the pod did not say which digest the image has: the runner's image is one of an earlier version"})
+	case p.Status.Phase == corev1.PodSucceeded && said(p).Error == "":
+		got := said(p)
+		if d.disk.Spec.VolumeMode() != corev1.PersistentVolumeBlock {
+			d.next.Format = got.Format
+		}
+		d.wait(conditions.ReasonDiskProvisioning, "the %s is in claim %s", d.noun, d.s.Claim.Name)
+		d.do(reconcile.UpdateClaim{
+			Name: d.s.Claim.Name, UID: d.s.Claim.UID, ResourceVersion: d.s.Claim.ResourceVersion,
+			Annotations: d.marks(got),
+		})
+	case finished(p):
+		d.failed(p)
+	case d.uploaded():
+		d.uploads(p)
+	default:
+		if why := machine.WaitsFor(p); why != "" {
+			d.wait(conditions.ReasonPodNotStarted, "pod %s, which puts the %s into claim %s, has not started: %s; see kubectl describe pod %[1]s%[5]s", p.Name, d.noun, d.s.Claim.Name, why, d.in)
+			return
+		}
+		what := "makes an empty disk"
+		if source := d.disk.Spec.DataSource; source != nil && source.ObjectRef != nil {
+			what = "makes the " + d.noun + " of " + source.ObjectRef.Kind + " " + source.ObjectRef.Name
+		} else if source != nil {
+			what = "makes the " + d.noun + " of " + withoutQuery(source.Location())
+		}
+		d.wait(conditions.ReasonDiskProvisioning, "pod %s %s; see kubectl logs %s%s", p.Name, what, p.Name, d.in)
+		d.progress()
+	}
+}
+
+// progress tells how far the attempt is, which never goes back.
+func (d *decision) progress() {
+	d.plan.WakeAt(d.s.Now.Add(progressDelay)) // nobody tells
+	got := d.s.Progress
+	if got == nil {
+		return
+	}
+	im := spec.VirtualDiskImport{}
+	if d.disk.Status.Import != nil {
+		im = *d.disk.Status.Import
+	}
+	im.Step, im.DoneBytes, im.TotalBytes = got.Step, got.Done, got.Total
+	d.next.Import = &im
+	if percent := got.Percent(); percent >= percentOf(d.disk.Status.Progress) {
+		d.next.Progress = fmt.Sprintf("%d%%", percent)
+	}
+}
+
+// percentOf is what a progress says; 0 if that is nothing.
+func percentOf(progress string) int {
+	n, err := strconv.Atoi(strings.TrimSuffix(progress, "%"))
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// failed counts an attempt that has failed. The pod is deleted when that is written.
+func (d *decision) failed(p *corev1.Pod) {
+	got := said(p)
+	if got.Error == "" {
+		got.Error = "it ended without a disk"
+	}
+	if p.Status.Message != "" || p.Status.Reason != "" {
+		got.Error = strings.TrimPrefix(strings.Join([]string{got.Error, p.Status.Reason, p.Status.Message}, "; "), "; ")
+	}
+	d.count(p, got)
+}
+
+// count counts an attempt, with what there is to say of it.
+func (d *decision) count(p *corev1.Pod, got runnerconfig.Imported) {
+	next := spec.VirtualDiskImport{Attempts: 1, PodUID: p.UID, Message: spec.BoundedMessage(got.Error), Final: got.Final, CloneRefused: types.UID(d.cloneRefused())}
+	if len(next.Message) > maxImportMessage {
+		next.Message = strings.ToValidUTF8(next.Message[:maxImportMessage], "")
+	}
+	if im := d.disk.Status.Import; im != nil {
+		next.Attempts = min(im.Attempts, maxAttempts) + 1
+	}
+	now := metav1.NewTime(d.s.Now.UTC().Truncate(time.Second))
+	next.FailedAt = &now
+	d.next.Progress = ""
+	d.next.Import = &next
+	if d.uploaded() {
+		// Another upload may be better: whoever makes it asks for it.
+		next.Request, next.Final = objects.UploadRequest(p), false
+		d.needUpload(&next)
+	} else {
+		d.wait(conditions.ReasonDiskImportFailed, "%s; this was attempt %d", next.Message, next.Attempts)
+	}
+	d.plan.Events = append(d.plan.Events, reconcile.Event{
+		Type: corev1.EventTypeWarning, Reason: conditions.ReasonDiskImportFailed, Action: "Import", Note: next.Message,
+	})
+}
+
+// The greatest number of attempts that is counted, and of the bytes of what one says.
+const (
+	maxAttempts      = 1 << 20
+	maxImportMessage = 2000
+)
+
+// said are the last words of a pod that fills a disk. Nobody but the pod vouches for them.
+func said(p *corev1.Pod) runnerconfig.Imported {
+	for i := range p.Status.ContainerStatuses {
+		if t := p.Status.ContainerStatuses[i].State.Terminated; t != nil {
+			return runnerconfig.ParseImported(t.Message)
+		}
+	}
+	return runnerconfig.ParseImported("")
+}
+
+// withoutQuery is a URL without what may be a secret in it.
+func withoutQuery(location string) string {
+	location, _, _ = strings.Cut(location, "?")
+	location, _, _ = strings.Cut(location, "#")
+	return location
+}
