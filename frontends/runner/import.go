@@ -123,7 +123,7 @@ func makeDisk(ctx context.Context, job runnerconfig.Import, progress func(string
 
 // final reports whether another attempt would end likewise.
 func final(err error) bool {
-	return slices.ContainsFunc([]error{imagesource.ErrChecksum, imagesource.ErrTooLarge, errSmaller, errOtherFormat, errOccupied}, func(e error) bool { return errors.Is(err, e) })
+	return slices.ContainsFunc([]error{imagesource.ErrChecksum, imagesource.ErrTooLarge, imagesource.ErrRedirect, errSmaller, errOtherFormat, errOccupied}, func(e error) bool { return errors.Is(err, e) })
 }
 
 // renameNew gives a file another name, and never that of a file that is there.

@@ -49,6 +49,10 @@ const (
 // errRefused is within the errors of connections and redirections that are not allowed.
 var errRefused = errors.New("not allowed")
 
+// ErrRedirect means that the server leads to where nothing is fetched from. It is no fault of the
+// network: the next request would be led there, too.
+var ErrRedirect = fmt.Errorf("%w", errRefused)
+
 // reachesOutside reports whether an address is one that other hosts have, too.
 func reachesOutside(a netip.Addr) bool {
 	a = a.Unmap()
@@ -126,15 +130,15 @@ func (g *guard) redirect(next *http.Request, before []*http.Request) error {
 	to := redact(next.URL.String())
 	switch last := before[len(before)-1].URL; {
 	case len(before) >= maxRedirects:
-		return fmt.Errorf("%w: the server leads from one address to the next, %d times", errRefused, len(before))
+		return fmt.Errorf("%w: the server leads from one address to the next, %d times", ErrRedirect, len(before))
 	case next.URL.Scheme != "http" && next.URL.Scheme != "https":
-		return fmt.Errorf("%w: the server leads to %s, which is neither http nor https", errRefused, to)
+		return fmt.Errorf("%w: the server leads to %s, which is neither http nor https", ErrRedirect, to)
 	case last.Scheme == "https" && next.URL.Scheme == "http":
-		return fmt.Errorf("%w: the server leads from https to %s", errRefused, to)
+		return fmt.Errorf("%w: the server leads from https to %s", ErrRedirect, to)
 	}
 	// A proxy would connect to it in our place.
 	if a, err := netip.ParseAddr(next.URL.Hostname()); err == nil && g.local != LocalAllowed && !reachesOutside(a) && hostPort(next.URL) != g.named {
-		return fmt.Errorf("%w: the server leads to %s, an address of this host or its link", errRefused, to)
+		return fmt.Errorf("%w: the server leads to %s, an address of this host or its link", ErrRedirect, to)
 	}
 	return nil
 }
