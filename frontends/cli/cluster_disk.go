@@ -27,11 +27,11 @@ import (
 // clusterDiskFlags are those of disks of a cluster.
 func clusterDiskFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "from", Usage: "in a cluster: create a disk of this `SOURCE`: http://…, https://…, oci://REGISTRY/IMAGE:TAG, or disk:NAME, another disk"},
+		&cli.StringFlag{Name: "from", Usage: "in a cluster: create a disk of this `SOURCE`: http://…, https://…, oci://REGISTRY/IMAGE:TAG, disk:NAME, another disk, or snapshot:NAME, a VolumeSnapshot of one's volume"},
 		&cli.StringFlag{Name: "checksum", Usage: "sha256:HEX or sha512:HEX of what `SUM` the server's file has, or what is uploaded must have"},
 		&cli.BoolFlag{Name: "image", Usage: "upload, download: an image (VirtualImage), of which disks are made", DisableDefaultText: true},
 		&cli.StringFlag{Name: "size", Usage: "upload: the `SIZE` of a disk or image that is not there yet (default: what the file needs)"},
-		&cli.StringFlag{Name: "format", Usage: "download: as a file of this `FORMAT`, raw or qcow2 (default: as it is there)"},
+		&cli.StringFlag{Name: "format", Usage: "download: as a file of this `FORMAT`, raw or qcow2 (default: as it is there); create: what the file in a snapshot is (default: raw)"},
 		&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Usage: "download: replace FILE if it exists", DisableDefaultText: true},
 		&cli.StringFlag{Name: "path", Usage: "the `PATH` of the disk in a container image, where it is not the only file in /disk"},
 		&cli.StringFlag{Name: "ca", Usage: "`FILE` with certificates that the server may be trusted by, too"},
@@ -177,7 +177,7 @@ func flagsOf() map[string][]string {
 	return map[string][]string{
 		"from": {"create"}, "path": {"create"}, "ca": {"create"}, "pull-secret": {"create"}, "volume-mode": {"create"},
 		"checksum": {"create", "upload"}, "storage-class": {"create", "upload"}, "size": {"upload"},
-		"image": {"upload", "download"}, "format": {"download"}, "force": {"download"}, "all-namespaces": {"list"},
+		"image": {"upload", "download"}, "format": {"create", "download"}, "force": {"download"}, "all-namespaces": {"list"},
 	}
 }
 
@@ -311,8 +311,10 @@ func (w *diskWork) wanted(namespace, name string, size resource.Quantity) (*spec
 	from := c.String("from")
 	image, isImage := strings.CutPrefix(from, "oci://")
 	other, isDisk := strings.CutPrefix(from, "disk:")
-	needs := map[string]bool{"checksum": !isImage && !isDisk && from != "", "path": isImage, "pull-secret": isImage, "ca": from != "" && !isDisk}
-	for _, flag := range []string{"checksum", "path", "pull-secret", "ca"} {
+	snapshot, isSnapshot := strings.CutPrefix(from, "snapshot:")
+	isObject := isDisk || isSnapshot
+	needs := map[string]bool{"checksum": !isImage && !isObject && from != "", "path": isImage, "pull-secret": isImage, "ca": from != "" && !isObject, "format": isSnapshot}
+	for _, flag := range []string{"checksum", "path", "pull-secret", "ca", "format"} {
 		if c.IsSet(flag) && !needs[flag] {
 			return nil, usagef(c, "--%s does not go with --from %q", flag, from)
 		}
@@ -321,6 +323,10 @@ func (w *diskWork) wanted(namespace, name string, size resource.Quantity) (*spec
 	case from == "":
 	case isDisk:
 		d.Spec.DataSource = &spec.VirtualDiskSource{Type: spec.DiskSourceObjectRef, ObjectRef: &spec.VirtualDiskObjectRef{Kind: spec.KindDisk, Name: other}}
+	case isSnapshot:
+		d.Spec.DataSource = &spec.VirtualDiskSource{Type: spec.DiskSourceObjectRef, ObjectRef: &spec.VirtualDiskObjectRef{
+			Kind: spec.KindVolumeSnapshot, Name: snapshot, Format: c.String("format"),
+		}}
 	case isImage:
 		source := &spec.VirtualDiskContainerImage{Image: image, Path: c.String("path"), CABundle: ca}
 		if s := c.String("pull-secret"); s != "" {
@@ -340,7 +346,7 @@ func (w *diskWork) wanted(namespace, name string, size resource.Quantity) (*spec
 		}
 		d.Spec.DataSource = &spec.VirtualDiskSource{Type: spec.DiskSourceHTTP, HTTP: source}
 	default:
-		return nil, usagef(c, "--from %q: want http://…, https://…, oci://REGISTRY/IMAGE:TAG or disk:NAME", from)
+		return nil, usagef(c, "--from %q: want http://…, https://…, oci://REGISTRY/IMAGE:TAG, disk:NAME or snapshot:NAME", from)
 	}
 	if errs := spec.ValidateDisk(d); len(errs) > 0 {
 		return nil, errs.ToAggregate()

@@ -63,6 +63,11 @@ func recordOf(job runnerconfig.Import) string { return job.File + ".import.json"
 // job's own if the record says so, and somebody else's if not. With an error, Final says
 // whether another attempt would end likewise.
 func makeDisk(ctx context.Context, job runnerconfig.Import, progress func(string), watch func(runnerconfig.ImportProgress)) (out runnerconfig.Imported, err error) {
+	if job.Restored != nil {
+		out, err = adoptRestored(ctx, job, watch)
+		out.Final = err != nil && final(err)
+		return out, err
+	}
 	if job.Device {
 		out, err = makeOnDevice(ctx, job, progress, watch)
 		out.Final = err != nil && final(err)
@@ -123,7 +128,7 @@ func makeDisk(ctx context.Context, job runnerconfig.Import, progress func(string
 
 // final reports whether another attempt would end likewise.
 func final(err error) bool {
-	return slices.ContainsFunc([]error{imagesource.ErrChecksum, imagesource.ErrTooLarge, imagesource.ErrRedirect, errSmaller, errOtherFormat, errOccupied}, func(e error) bool { return errors.Is(err, e) })
+	return slices.ContainsFunc([]error{imagesource.ErrChecksum, imagesource.ErrTooLarge, imagesource.ErrRedirect, errSmaller, errOtherFormat, errOccupied, errNotRestored, errRefusedDisk, errHalfMade}, func(e error) bool { return errors.Is(err, e) })
 }
 
 // renameNew gives a file another name, and never that of a file that is there.

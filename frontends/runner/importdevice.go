@@ -25,10 +25,13 @@ var errOccupied = errors.New("there is something on the block device already tha
 // was cut short knows its own.
 const deviceHead = 4096
 
+// deviceMark is what the beginning of a device says while a disk is made on it, before whose.
+const deviceMark = "vmop-runner: disk "
+
 // headOf is what is at the beginning of a device while a disk is made on it.
 func headOf(job runnerconfig.Import) []byte {
 	head := make([]byte, deviceHead)
-	copy(head, fmt.Sprintf("vmop-runner: disk %s is being made here\n", job.Disk))
+	copy(head, fmt.Sprintf(deviceMark+"%s is being made here\n", job.Disk))
 	return head
 }
 

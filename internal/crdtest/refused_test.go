@@ -119,6 +119,10 @@ func TestOneMistakeInADiskIsRefused(t *testing.T) {
 		"copy of an image":    {spec: "{" + claim + "dataSource: {type: ObjectRef, objectRef: {kind: VirtualDiskSnapshot, name: a}}}", field: "spec.dataSource.objectRef", says: "the kind must be"},
 		"copy of what":        {spec: "{" + claim + "dataSource: {type: ObjectRef, containerImage: {image: a}}}", field: "spec.dataSource", says: "is for type"},
 		"copy without a name": {spec: "{" + claim + "dataSource: {type: ObjectRef, objectRef: {kind: VirtualDisk}}}", field: "spec.dataSource.objectRef.name", says: "Required value"},
+		"long name of a disk": {spec: "{" + claim + "dataSource: {type: ObjectRef, objectRef: {kind: VirtualDisk, name: " + strings.Repeat("a", 61) + "}}}", field: "spec.dataSource.objectRef", says: "60"},
+		"format of a disk":    {spec: "{" + claim + "dataSource: {type: ObjectRef, objectRef: {kind: VirtualDisk, name: a, format: raw}}}", field: "spec.dataSource.objectRef", says: "for kind VolumeSnapshot"},
+		"format of nobody":    {spec: "{" + claim + "dataSource: {type: ObjectRef, objectRef: {kind: VolumeSnapshot, name: a, format: vmdk}}}", field: "spec.dataSource.objectRef.format", says: `"qcow2"`},
+		"block of qcow2":      {spec: "{persistentVolumeClaim: {size: 1Gi, volumeMode: Block}, dataSource: {type: ObjectRef, objectRef: {kind: VolumeSnapshot, name: a, format: qcow2}}}", field: "spec", says: "a block device is raw"},
 		"upload of a server":  {spec: "{" + claim + "dataSource: {type: HTTP, http: {url: 'http://a.test/a'}, upload: {}}}", field: "spec.dataSource", says: "upload is for type Upload"},
 		"checksum of two":     {spec: "{" + claim + "dataSource: {type: Upload, upload: {checksum: {}}}}", field: "spec.dataSource.upload.checksum", says: "give one of sha256 and sha512"},
 		"block of an upload":  {spec: "{persistentVolumeClaim: {size: 1Gi, volumeMode: Block}, dataSource: {type: Upload}}", field: "spec", says: "what is uploaded is a file"},
@@ -139,6 +143,7 @@ func TestOneMistakeInAnImageIsRefused(t *testing.T) {
 		"writable for one": {spec: "{persistentVolumeClaim: {size: 1Gi, accessMode: ReadOnlyMany}, " + source + "}", field: "spec.persistentVolumeClaim.accessMode", says: `supported values: "ReadWrite`},
 		"of what":          {spec: "{" + claim + "dataSource: {type: HTTP}}", field: "spec.dataSource", says: ""},
 		"of which kind":    {spec: "{" + claim + "dataSource: {type: ObjectRef, objectRef: {kind: VirtualDiskSnapshot, name: a}}}", field: "spec.dataSource.objectRef", says: "the kind must be"},
+		"of a snapshot":    {spec: "{" + claim + "dataSource: {type: ObjectRef, objectRef: {kind: VolumeSnapshot, name: a}}}", field: "spec", says: "no image is made of a VolumeSnapshot"},
 		"of no name":       {spec: "{" + claim + "dataSource: {type: ObjectRef, objectRef: {kind: VirtualImage}}}", field: "spec.dataSource.objectRef.name", says: "Required value"},
 		"a long name":      {name: strings.Repeat("a", 61), spec: "{" + claim + source + "}", says: "60"},
 	} {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/spec"
 )
@@ -62,6 +63,7 @@ func TestWhatAccountsMayDo(t *testing.T) {
 		{spec.GroupName, "virtualimages"}, {spec.GroupName, "virtualimages/status"},
 		{spec.GroupName, "clustervirtualimages"}, {spec.GroupName, "clustervirtualimages/status"},
 		{spec.GroupName, "virtualmachineblockdeviceattachments"}, {spec.GroupName, "virtualmachineblockdeviceattachments/status"},
+		{names.SnapshotGroup, "volumesnapshots"}, {names.SnapshotGroup, "volumesnapshotcontents"},
 		{"", "pods"}, {"", "pods/exec"}, {"", "pods/log"}, {"", "services"}, {"", "configmaps"}, {"", "secrets"},
 		{"", "persistentvolumeclaims"}, {"", "persistentvolumes"}, {"", "events"}, {"events.k8s.io", "events"},
 		{"", "nodes"}, {"", "namespaces"}, {"", "serviceaccounts"}, {"", "serviceaccounts/token"},

@@ -361,6 +361,9 @@ const (
 	ReasonDiskSourceNotAllowed = "DataSourceNotAllowed"
 	// ReasonDiskSourceNotReady means that the disk it is a copy of is missing or not ready.
 	ReasonDiskSourceNotReady = "DataSourceNotReady"
+	// ReasonDiskSnapshotRefused means that the disk cannot be made of its snapshot: that is
+	// larger, of another mode, or of a driver that the storage class does not ask.
+	ReasonDiskSnapshotRefused = "SnapshotRefused"
 	// ReasonDiskImportFailed means that the last attempt to fill it has failed.
 	ReasonDiskImportFailed = "ImportFailed"
 	// ReasonDiskUploadNeeded means that somebody has to upload what the disk is to be.

@@ -32,6 +32,16 @@ const (
 	ResourceAttachments     = "virtualmachineblockdeviceattachments"
 )
 
+// The snapshots of volumes, which are no part of Kubernetes itself: their group and
+// version, and its kinds. A VolumeSnapshot is what people have in a namespace, a
+// VolumeSnapshotContent what a driver has made for it.
+const (
+	SnapshotGroup             = "snapshot.storage.k8s.io"
+	SnapshotVersion           = "v1"
+	KindVolumeSnapshot        = "VolumeSnapshot"
+	KindVolumeSnapshotContent = "VolumeSnapshotContent"
+)
+
 // The types of Secrets that guests are provisioned from. A machine of Deckhouse's
 // brings along those of its group.
 const (
@@ -231,6 +241,11 @@ const (
 	// turned out to be one, or its content was copied: true or false.
 	AnnotationCloneOf = GroupPrefix + "clone-of"
 	AnnotationCloned  = GroupPrefix + "cloned"
+	// AnnotationRestoreOf on a disk's volume claim is the UID of the VolumeSnapshot that its
+	// volume is to be restored from, and AnnotationSnapshotDriver the driver that has made
+	// the snapshot: nobody else can restore it.
+	AnnotationRestoreOf      = GroupPrefix + "restore-of"
+	AnnotationSnapshotDriver = GroupPrefix + "snapshot-driver"
 	// AnnotationDiskFormat on such a claim is the format of the disk's file: raw or
 	// qcow2, or iso for an image that is a CD.
 	AnnotationDiskFormat = GroupPrefix + "disk-format"

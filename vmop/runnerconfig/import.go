@@ -33,6 +33,9 @@ type Import struct {
 	Image *DriveImage `json:"image,omitempty"`
 	// Copy is another disk that it is a copy of.
 	Copy *ImportCopy `json:"copy,omitempty"`
+	// Restored says that the volume was restored from a snapshot: the disk is in it, and
+	// only looked at.
+	Restored *ImportRestored `json:"restored,omitempty"`
 	// Served is an image that another pod serves, which it is a copy of.
 	Served *ImportServed `json:"served,omitempty"`
 	// Digest has the digest and the length of what was made told, for those who are
@@ -131,6 +134,13 @@ type ImportCopy struct {
 	Whole bool `json:"whole,omitempty"`
 }
 
+// ImportRestored is a disk that a volume was restored with. Guests have used it: its format
+// must not be guessed from its content.
+type ImportRestored struct {
+	// Format is raw or qcow2; a block device is raw.
+	Format string `json:"format"`
+}
+
 // ImportServed is an image of which another pod serves the file. That pod is known by its
 // key, and what it serves by its digest.
 type ImportServed struct {
@@ -153,6 +163,8 @@ func (i *Import) Known() (format string, cd, known bool) {
 	switch {
 	case i.Copy != nil:
 		return i.Copy.Format, i.Copy.CD, true
+	case i.Restored != nil:
+		return i.Restored.Format, false, true
 	case i.Served != nil:
 		return i.Served.Format, i.Served.CD, true
 	}
@@ -181,8 +193,12 @@ func ParseImport(text string) (Import, error) {
 	if u := i.Upload; u != nil && (i.Image != nil || i.Copy != nil || i.Served != nil || u.Keys == "" || u.Port <= 0 || u.WaitSeconds <= 0) {
 		return i, fmt.Errorf("%s: want of upload keys, port and waitSeconds, and neither image nor copy beside it", ImportEnv)
 	}
-	if i.Device && (i.Keep || i.Image == nil && i.Copy == nil || i.Image != nil && i.Scratch == "") {
-		return i, fmt.Errorf("%s: want for a block device a copy, or an image and a directory for it, and none that is kept", ImportEnv)
+	if r := i.Restored; r != nil && (i.Keep || i.Image != nil || i.Copy != nil || i.Served != nil || i.Upload != nil ||
+		r.Format != "raw" && (r.Format != "qcow2" || i.Device)) {
+		return i, fmt.Errorf("%s: want of what is restored a format, raw or qcow2, raw for a block device, and no other source", ImportEnv)
+	}
+	if i.Device && (i.Keep || i.Image == nil && i.Copy == nil && i.Restored == nil || i.Image != nil && i.Scratch == "") {
+		return i, fmt.Errorf("%s: want for a block device a copy, what is restored, or an image and a directory for it, and none that is kept", ImportEnv)
 	}
 	if c := i.Copy; c != nil && (i.Image != nil || c.File == "" || c.Format != "raw" && c.Format != "qcow2") {
 		return i, fmt.Errorf("%s: want of copy a file and its format, raw or qcow2, and no image beside it", ImportEnv)

@@ -132,10 +132,16 @@ func validateDiskReference(kind, name string, at spot) field.ErrorList {
 
 // validateSourceReference checks kind and name of what a disk or image is a copy of.
 func validateSourceReference(kind, name string, at spot) field.ErrorList {
-	if kind == "" {
-		return append(field.ErrorList{requiredAt(at.Child("kind"), names.KindDisk+", "+names.KindImage+" or "+names.KindClusterImage)}, validateDiskName(name, at.Child("name"))...)
+	switch kind {
+	case "":
+		return append(field.ErrorList{requiredAt(at.Child("kind"), names.KindDisk+", "+names.KindImage+", "+names.KindClusterImage+" or "+names.KindVolumeSnapshot)}, validateDiskName(name, at.Child("name"))...)
+	case names.KindVolumeSnapshot: // which others name as they like
+		if name == "" {
+			return field.ErrorList{requiredAt(at.Child("name"), "the name of the "+kind)}
+		}
+		return invalid(at.Child("name"), name, isSubdomain)
 	}
-	errs := oneOf(at.Child("kind"), kind, names.KindDisk, names.KindImage, names.KindClusterImage)
+	errs := oneOf(at.Child("kind"), kind, names.KindDisk, names.KindImage, names.KindClusterImage, names.KindVolumeSnapshot)
 	return append(errs, validateDiskName(name, at.Child("name"))...)
 }
 

@@ -28,6 +28,8 @@ const (
 	KindImage = names.KindImage
 	// KindClusterImage is the kind of a [ClusterVirtualImage].
 	KindClusterImage = names.KindClusterImage
+	// KindVolumeSnapshot is the kind of a snapshot of a volume, which is none of this group.
+	KindVolumeSnapshot = names.KindVolumeSnapshot
 	// KindAttachment is the kind of a [VirtualMachineBlockDeviceAttachment].
 	KindAttachment = names.KindAttachment
 	// ResourceVirtualMachines is the plural name of [VirtualMachine] in URLs.

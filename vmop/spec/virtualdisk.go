@@ -125,6 +125,9 @@ func ValidateDisk(d *VirtualDisk) field.ErrorList {
 		if s.ObjectRef != nil && s.ObjectRef.Kind == KindClusterImage && d.Spec.VolumeMode() == corev1.PersistentVolumeBlock {
 			errs = append(errs, forbiddenAt(at.Child("volumeMode"), "a disk that is made of an image of the cluster is a file: make a VirtualImage of that, and a block device of the VirtualImage"))
 		}
+		if r := s.ObjectRef; r != nil && r.Kind == KindVolumeSnapshot && r.Format == formatQcow2 && d.Spec.VolumeMode() == corev1.PersistentVolumeBlock {
+			errs = append(errs, invalidAt(path.Child("dataSource", "objectRef", "format"), r.Format, "is for files: a block device is raw; remove the field, or volumeMode Block"))
+		}
 		errs = append(errs, notItself(s, KindDisk, d.Name, "this disk", path.Child("dataSource"))...)
 	}
 	return errs
@@ -199,6 +202,19 @@ func validateDiskSource(s *VirtualDiskSource, at spot) field.ErrorList {
 	if r := s.ObjectRef; r != nil {
 		at := at.Child("objectRef")
 		errs = append(errs, validateSourceReference(r.Kind, r.Name, at)...)
+		switch {
+		case r.Format == "":
+		case r.Kind != KindVolumeSnapshot:
+			errs = append(errs, forbiddenAt(at.Child("format"), "is for kind "+KindVolumeSnapshot+": of other objects it is known"))
+		default:
+			errs = append(errs, oneOf(at.Child("format"), r.Format, formatRaw, formatQcow2)...)
+		}
 	}
 	return errs
 }
+
+// The formats of the file in a snapshot of a volume.
+const (
+	formatRaw   = "raw"
+	formatQcow2 = "qcow2"
+)

@@ -55,6 +55,7 @@ type VirtualDiskList struct {
 }
 
 // +kubebuilder:validation:XValidation:rule="!has(self.dataSource) || self.dataSource.type != 'Upload' || !has(self.persistentVolumeClaim.volumeMode) || self.persistentVolumeClaim.volumeMode == 'Filesystem'",message="what is uploaded is a file: volumeMode Block is for other disks"
+// +kubebuilder:validation:XValidation:rule="!has(self.persistentVolumeClaim.volumeMode) || self.persistentVolumeClaim.volumeMode != 'Block' || !has(self.dataSource) || !has(self.dataSource.objectRef) || !has(self.dataSource.objectRef.format) || self.dataSource.objectRef.format == 'raw'",message="a block device is raw: format qcow2 is for volumeMode Filesystem"
 
 // VirtualDiskSpec is what a disk is.
 type VirtualDiskSpec struct {
@@ -111,7 +112,8 @@ const (
 	// DiskSourceContainerImage is a container image that has the disk in its directory
 	// /disk.
 	DiskSourceContainerImage VirtualDiskSourceType = "ContainerImage"
-	// DiskSourceObjectRef is another disk of the cluster, or an image.
+	// DiskSourceObjectRef is another disk of the cluster, an image, or a snapshot of a
+	// volume.
 	DiskSourceObjectRef VirtualDiskSourceType = "ObjectRef"
 	// DiskSourceUpload is what somebody uploads.
 	DiskSourceUpload VirtualDiskSourceType = "Upload"
@@ -142,7 +144,8 @@ type VirtualDiskSource struct {
 
 	// +optional
 
-	// objectRef is another disk, which no pod may use while it is copied, or an image.
+	// objectRef is another disk, which no pod may use while it is copied, an image, or a
+	// snapshot of a disk's volume.
 	ObjectRef *VirtualDiskObjectRef `json:"objectRef,omitempty"`
 
 	// +optional
@@ -161,22 +164,33 @@ type VirtualDiskUpload struct {
 	Checksum *VirtualDiskChecksum `json:"checksum,omitempty"`
 }
 
-// +kubebuilder:validation:XValidation:rule="self.kind in ['VirtualDisk', 'VirtualImage', 'ClusterVirtualImage']",message="the kind must be VirtualDisk, VirtualImage or ClusterVirtualImage"
+// +kubebuilder:validation:XValidation:rule="self.kind in ['VirtualDisk', 'VirtualImage', 'ClusterVirtualImage', 'VolumeSnapshot']",message="the kind must be VirtualDisk, VirtualImage, ClusterVirtualImage or VolumeSnapshot"
+// +kubebuilder:validation:XValidation:rule="self.kind == 'VolumeSnapshot' || self.name.size() <= 60",message="the name of a disk or image has at most 60 characters"
+// +kubebuilder:validation:XValidation:rule="self.kind == 'VolumeSnapshot' || !has(self.format)",message="format is for kind VolumeSnapshot"
 
 // VirtualDiskObjectRef is what a disk is a copy of, in its namespace or of the cluster.
 type VirtualDiskObjectRef struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Required
 
-	// kind is what it is: VirtualDisk, VirtualImage or ClusterVirtualImage.
+	// kind is what it is: VirtualDisk, VirtualImage, ClusterVirtualImage or
+	// VolumeSnapshot, which is a snapshot of a disk's volume (snapshot.storage.k8s.io).
 	Kind string `json:"kind"`
 
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=60
+	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Required
 
 	// name is its name.
 	Name string `json:"name"`
+
+	// +kubebuilder:validation:Enum=raw;qcow2
+	// +optional
+
+	// format is what the file in a VolumeSnapshot is, raw (which is the default) or qcow2:
+	// what status.format of the disk said of which that was made. A guest can write
+	// anything to its disk, so that nobody looks into the file for it.
+	Format string `json:"format,omitempty"`
 }
 
 // VirtualDiskHTTP is a file of a server.

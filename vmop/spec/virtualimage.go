@@ -72,5 +72,8 @@ func validateImageSpec(s *VirtualImageSpec, path spot) field.ErrorList {
 	if c.AccessMode != "" {
 		errs = append(errs, oneOf(at.Child("accessMode"), c.AccessMode, corev1.ReadWriteOnce, corev1.ReadWriteMany)...)
 	}
+	if r := s.DataSource.ObjectRef; r != nil && r.Kind == KindVolumeSnapshot {
+		errs = append(errs, forbiddenAt(path.Child("dataSource", "objectRef", "kind"), "no image is made of a "+KindVolumeSnapshot+": make a VirtualDisk of it, and the image of that"))
+	}
 	return append(errs, validateDiskSource(&s.DataSource, path.Child("dataSource"))...)
 }

@@ -53,6 +53,8 @@ type VirtualImageList struct {
 	Items []VirtualImage `json:"items"`
 }
 
+// +kubebuilder:validation:XValidation:rule="!has(self.dataSource.objectRef) || self.dataSource.objectRef.kind != 'VolumeSnapshot'",message="no image is made of a VolumeSnapshot: make a VirtualDisk of it, and the image of that"
+
 // VirtualImageSpec is what an image is.
 type VirtualImageSpec struct {
 	// +kubebuilder:validation:Required

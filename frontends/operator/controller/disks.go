@@ -217,8 +217,14 @@ func (k *disks) around(w *look, stored client.Object, s diskkind.Snapshot, claim
 // source looks at the disk or image that another one is a copy of, which the pod makes.
 // One that cannot be understood is as good as none.
 func (k *disks) source(w *look, ref *spec.VirtualDiskObjectRef, pod string, s *diskkind.Snapshot) {
-	if ref.Kind == spec.KindClusterImage {
+	switch ref.Kind {
+	case spec.KindClusterImage:
 		k.clusterSource(w, ref.Name, s)
+		return
+	case spec.KindVolumeSnapshot:
+		if s.Claim == nil { // else nobody needs it any more
+			s.VolumeSnapshot, s.SnapshotAccess = w.volumeSnapshot(ref.Name)
+		}
 		return
 	}
 	if ref.Kind == spec.KindImage {

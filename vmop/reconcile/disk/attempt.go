@@ -36,6 +36,7 @@ func (d *decision) attempt(p *corev1.Pod) {
 		d.end(p)
 	case p.Status.Phase == corev1.PodSucceeded && said(p).Error == "" && d.s.ClusterImage != nil && (len(said(p).SHA256) != 64 || said(p).Length <= 0):
 		d.count(p, runnerconfig.Imported{Error: "the pod did not say which digest the image has: the runner's image is one of an earlier version"})
+	case p.Status.Phase == corev1.PodSucceeded && said(p).Error == "" && d.unasked():
 	case p.Status.Phase == corev1.PodSucceeded && said(p).Error == "":
 		got := said(p)
 		if d.disk.Spec.VolumeMode() != corev1.PersistentVolumeBlock {
@@ -52,11 +53,20 @@ func (d *decision) attempt(p *corev1.Pod) {
 		d.uploads(p)
 	default:
 		if why := machine.WaitsFor(p); why != "" {
-			d.wait(conditions.ReasonPodNotStarted, "pod %s, which puts the %s into claim %s, has not started: %s; see kubectl describe pod %[1]s%[5]s", p.Name, d.noun, d.s.Claim.Name, why, d.in)
+			does, also := "puts the "+d.noun+" into", ""
+			if d.restored() {
+				does = "looks at what was restored to"
+				if d.s.Claim.Status.Phase != corev1.ClaimBound {
+					also = ", and kubectl describe pvc " + d.s.Claim.Name
+				}
+			}
+			d.wait(conditions.ReasonPodNotStarted, "pod %s, which %s claim %s, has not started: %s; see kubectl describe pod %[1]s%[5]s%s", p.Name, does, d.s.Claim.Name, why, d.in, also)
 			return
 		}
 		what := "makes an empty disk"
-		if source := d.disk.Spec.DataSource; source != nil && source.ObjectRef != nil {
+		if name := SnapshotOf(d.disk.Spec.DataSource); name != "" {
+			what = "looks at what was restored from VolumeSnapshot " + name
+		} else if source := d.disk.Spec.DataSource; source != nil && source.ObjectRef != nil {
 			what = "makes the " + d.noun + " of " + source.ObjectRef.Kind + " " + source.ObjectRef.Name
 		} else if source != nil {
 			what = "makes the " + d.noun + " of " + withoutQuery(source.Location())

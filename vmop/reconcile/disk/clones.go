@@ -23,7 +23,8 @@ func (d *decision) cloneRefused() string {
 	return ""
 }
 
-// newClaim makes the claim: a clone of that of the source where there may be one.
+// newClaim makes the claim: a clone of that of the source where there may be one, and what
+// is to be restored from a snapshot of one.
 func (d *decision) newClaim() {
 	c := d.filled.VolumeClaim()
 	if s := d.disk.Spec.DataSource; s != nil && s.ObjectRef != nil && d.cloneRefused() == "" {
@@ -31,8 +32,11 @@ func (d *decision) newClaim() {
 		if !d.source() {
 			return
 		}
+		if name := SnapshotOf(s); name != "" {
+			c = d.filled.Restored(name, d.s.VolumeSnapshot.UID, d.s.VolumeSnapshot.Driver)
+		}
 		// That of an image of the cluster is in another namespace.
-		if ClusterImageOf(s) == "" && d.filled.CanClone(&d.s.Settings, d.s.SourceClaim, d.sourceClass()) {
+		if ClusterImageOf(s) == "" && !d.restored() && d.filled.CanClone(&d.s.Settings, d.s.SourceClaim, d.sourceClass()) {
 			c = d.filled.Clone(d.s.SourceClaim)
 		}
 	}

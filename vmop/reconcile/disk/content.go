@@ -26,6 +26,12 @@ func (d *decision) content() bool {
 		}
 		return true
 	}
+	if d.restored() && !d.restores() {
+		if p != nil {
+			d.end(p)
+		}
+		return false
+	}
 	if p != nil {
 		d.attempt(p)
 		return false
@@ -51,7 +57,8 @@ func (d *decision) content() bool {
 		d.wait(conditions.ReasonDisksInUse, "claim %s is used by pod %s already, before the %s is in it: delete that first", d.s.Claim.Name, few(d.pods()), d.noun)
 		return false
 	}
-	if !d.source() {
+	// What has a claim of a snapshot does not need that any more.
+	if !d.restored() && !d.source() {
 		return false
 	}
 	if d.uploaded() {

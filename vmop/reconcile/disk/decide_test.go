@@ -88,6 +88,10 @@ func (w *world) step() {
 		w.downloads()
 		return
 	}
+	if w.restores && w.Draw("snapshots", 6) == 0 {
+		w.snapshots()
+		return
+	}
 	switch what := w.Draw("what", 46); {
 	case what < 12:
 		w.reconcile(-1)
@@ -105,6 +109,7 @@ func (w *world) step() {
 	case what == 29 && c != nil && c.Status.Phase == "":
 		changeClaim(func(c *corev1.PersistentVolumeClaim) {
 			c.Status.Phase, c.Status.Capacity = corev1.ClaimBound, c.Spec.Resources.Requests.DeepCopy()
+			w.provisions(c)
 		})
 	case what == 30 && c != nil && c.Status.Phase == corev1.ClaimBound:
 		changeClaim(func(c *corev1.PersistentVolumeClaim) { c.Status.Capacity = c.Spec.Resources.Requests.DeepCopy() })

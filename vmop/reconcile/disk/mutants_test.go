@@ -21,6 +21,10 @@ type mutant = promises.Mutant[disk.Snapshot]
 // own has objects that a mutant may change.
 func own(s disk.Snapshot) disk.Snapshot {
 	s.Disk, s.Image, s.ClusterImage, s.Claim, s.Pod = s.Disk.DeepCopy(), s.Image.DeepCopy(), s.ClusterImage.DeepCopy(), s.Claim.DeepCopy(), s.Pod.DeepCopy()
+	if s.VolumeSnapshot != nil {
+		snapshot := *s.VolumeSnapshot
+		s.VolumeSnapshot = &snapshot
+	}
 	s.TransferKey, s.DownloadPod, s.DownloadKey = s.TransferKey.DeepCopy(), s.DownloadPod.DeepCopy(), s.DownloadKey.DeepCopy()
 	return s
 }
@@ -280,6 +284,36 @@ func kind(image, cluster bool, all ...mutant) *promises.Kind[disk.Snapshot] {
 	}
 }
 
+// snapshotMutants are about disks that are made of snapshots.
+func snapshotMutants() []mutant {
+	return []mutant{
+		{
+			Fault: "a snapshot is ready when it is there", Promise: "a claim is made of a snapshot that it can be restored from",
+			Before: func(s *disk.Snapshot) {
+				if s.VolumeSnapshot != nil {
+					s.VolumeSnapshot.Ready = true
+				}
+			},
+		},
+		{
+			Fault: "the size of a snapshot is not looked at", Promise: "a claim is made of a snapshot that it can be restored from",
+			Before: func(s *disk.Snapshot) {
+				if s.VolumeSnapshot != nil {
+					s.VolumeSnapshot.Size = nil
+				}
+			},
+		},
+		{
+			Fault: "whoever made the volume has restored it", Promise: "what no driver has restored is no disk",
+			Before: func(s *disk.Snapshot) {
+				if s.Claim != nil && s.Claim.Annotations[names.AnnotationSnapshotDriver] != "" {
+					s.Claim.Annotations[names.AnnotationsProvisioner[0]] = s.Claim.Annotations[names.AnnotationSnapshotDriver]
+				}
+			},
+		},
+	}
+}
+
 // TestMutants and those of images show that the promises would be noticed to be broken.
 func TestMutants(t *testing.T) {
 	kind(false, false, append(mutants(), downloadMutants()...)...).Break(t)
@@ -287,11 +321,22 @@ func TestMutants(t *testing.T) {
 
 func TestMutantsOfImages(t *testing.T) { kind(true, false, imageMutants()...).Break(t) }
 
+// TestMutantsOfSnapshots does so in worlds of disks that are made of snapshots.
+func TestMutantsOfSnapshots(t *testing.T) {
+	k := kind(false, false, snapshotMutants()...)
+	k.Live = func(_ *testing.T, draw func(string, int) int, decide func(disk.Snapshot) reconcile.Plan) *promises.Violation {
+		w := newWorld()
+		w.Draw, w.Decide, w.restores = draw, decide, true
+		return w.life()
+	}
+	k.Break(t)
+}
+
 func TestMutantsOfClusterImages(t *testing.T) { kind(true, true, clusterImageMutants()...).Break(t) }
 
 // TestEveryPromiseHasAMutant finds the promises in the source of the world.
 func TestEveryPromiseHasAMutant(t *testing.T) {
-	kind(false, false, slices.Concat(mutants(), downloadMutants(), imageMutants(), clusterImageMutants())...).Registered(t)
+	kind(false, false, slices.Concat(mutants(), downloadMutants(), imageMutants(), clusterImageMutants(), snapshotMutants())...).Registered(t)
 }
 
 // A quantity that means the same is no reason to write.

@@ -55,6 +55,10 @@ type Snapshot struct {
 	Server             *corev1.Pod
 	ServerKey          *corev1.Secret
 	Key                *corev1.Secret
+	// VolumeSnapshot is the snapshot of a volume that it is a copy of, nil if there is
+	// none, or it has its claim; SnapshotAccess is why nobody knows.
+	VolumeSnapshot *VolumeSnapshot
+	SnapshotAccess SnapshotAccess
 	// Copiers are those who want to be served, if it is an image of the cluster, and
 	// Servers the pods that serve it.
 	Copiers []objects.Copier

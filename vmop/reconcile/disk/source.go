@@ -25,6 +25,9 @@ func (d *decision) source() bool {
 		d.say(spec.DiskPending, metav1.ConditionFalse, reason, "%s %s, which it is a copy of, "+format, append([]any{ref.Kind, ref.Name}, args...)...)
 		return false
 	}
+	if d.restored() {
+		return d.snapshot(wait)
+	}
 	from, c := subjectOf(&Snapshot{Disk: d.s.Source, Image: d.s.SourceImage, ClusterImage: d.s.SourceClusterImage}), d.s.SourceClaim
 	switch {
 	case ref.Kind == spec.KindClusterImage && d.s.NoClusterImages:

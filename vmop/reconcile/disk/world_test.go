@@ -39,6 +39,9 @@ type state struct {
 	// giver is the pod that gives a download, and giverKey the Secret with its key.
 	giver    *corev1.Pod
 	giverKey *corev1.Secret
+	// snapshot is the snapshot of a volume that it is made of, and access why nobody knows.
+	snapshot *disk.VolumeSnapshot
+	access   disk.SnapshotAccess
 	// guest is what the runner of machine web tells of the disk; nil if nothing.
 	guest *resource.Quantity
 }
@@ -51,6 +54,12 @@ type world struct {
 	// image: the disk is an image, which the API server has as one; cluster: as one of
 	// the cluster.
 	image, cluster bool
+	// restores: the disk is made of a snapshot, by whom the storage class asks: nobody has a
+	// volume that was there before. wellRestored are the claims, by their UIDs, the volumes
+	// of which have what the snapshot has.
+	restores     bool
+	provisioner  string
+	wellRestored map[types.UID]bool
 	// stale: caches may lack what the operator has written itself.
 	stale bool
 	// dirty: the caches of this operator must be brought up to date first.
@@ -63,7 +72,7 @@ type world struct {
 }
 
 func newWorld() *world {
-	return &world{World: promises.World[disk.Snapshot]{Decide: disk.Decide, Now: noon}, held: map[types.UID]string{}, settings: objects.Settings{RunnerImage: "registry.test/runner", ImageNamespace: "golden"}}
+	return &world{World: promises.World[disk.Snapshot]{Decide: disk.Decide, Now: noon}, held: map[types.UID]string{}, wellRestored: map[types.UID]bool{}, settings: objects.Settings{RunnerImage: "registry.test/runner", ImageNamespace: "golden"}}
 }
 
 // theDigest is that of all images.
@@ -80,6 +89,8 @@ func (w *world) makeDisk() {
 	}
 	what := w.Draw("source", 6)
 	switch {
+	case w.restores:
+		what = 6
 	case w.cluster:
 		what = 0
 	case w.image:
@@ -100,6 +111,9 @@ func (w *world) makeDisk() {
 		if w.Draw("asked for", 2) == 0 {
 			d.Annotations = map[string]string{names.AnnotationUploadRequest: "r0"}
 		}
+	}
+	if what == 6 {
+		w.madeOfSnapshot(d)
 	}
 	w.truth.disk = d
 	w.Note("disk %s: %s, source %v", d.UID, d.Spec.PersistentVolumeClaim.Size.String(), d.Spec.DataSource)
@@ -153,6 +167,9 @@ func (w *world) snapshot() disk.Snapshot {
 	}
 	if p := w.cache.pod; p != nil && p.Status.Phase == corev1.PodRunning {
 		s.Progress = w.said
+	}
+	if w.restores && w.cache.claim == nil { // it is read when it is needed
+		s.VolumeSnapshot, s.SnapshotAccess = w.truth.snapshot, w.truth.access
 	}
 	if w.cache.guest != nil {
 		s.Guests = []disk.Guest{{Machine: "web", Size: *w.cache.guest}}
@@ -394,6 +411,9 @@ func (w *world) execute(a reconcile.Action) bool {
 			if t := w.cache.disk.Status.Target; t != nil && t.PersistentVolumeClaimUID != "" {
 				w.Violated("a claim that is gone is not made anew", "claim %s was there", t.PersistentVolumeClaimUID)
 			}
+			if w.restores {
+				w.mayRestore(o)
+			}
 			c := o.DeepCopy()
 			c.UID, c.ResourceVersion = w.UID(), w.Version()
 			w.truth.claim = c
@@ -468,6 +488,9 @@ func (w *world) execute(a reconcile.Action) bool {
 		if w.image && c.Annotations[names.AnnotationFilled] != "" {
 			w.Violated("the claim of an image stays as it was made", "%s gets %v", a.Name, a.Annotations)
 		}
+		if a.Annotations[names.AnnotationFilled] != "" && w.restores && !w.wellRestored[c.UID] {
+			w.Violated("what no driver has restored is no disk", "claim %s: %v", c.UID, c.Annotations)
+		}
 		if a.Annotations[names.AnnotationFilled] != "" && w.held[c.UID] != string(w.cache.disk.UID) {
 			w.Violated("what is not filled is not called so", "claim %s has %q", c.UID, w.held[c.UID])
 		}
@@ -541,7 +564,13 @@ func (w *world) fills() {
 		c = c.DeepCopy()
 		c.Status.Phase, c.ResourceVersion = corev1.ClaimBound, w.Version()
 		c.Status.Capacity = c.Spec.Resources.Requests.DeepCopy()
+		w.provisions(c)
 		w.truth.claim = c
+	case w.restores && c != nil && !w.wellRestored[c.UID] && what > 2:
+		// It sees that there is nothing, or takes for the disk what was there before.
+		if ends(corev1.PodFailed, runnerconfig.Imported{Error: "there is no file", Final: true}); w.Draw("old content", 2) == 0 {
+			ends(corev1.PodSucceeded, runnerconfig.Imported{Format: "raw", Size: 1})
+		}
 	case c == nil || what == 0:
 		ends(corev1.PodFailed, runnerconfig.Imported{Error: "it is not there", Final: w.Draw("for good", 3) == 0})
 	case what == 1:
@@ -561,6 +590,9 @@ func (w *world) fills() {
 // fill puts the disk into the claim, as the program does: not over what is there.
 func (w *world) fill(c *corev1.PersistentVolumeClaim, p *corev1.Pod) {
 	uid := p.Annotations[names.AnnotationMadeFor]
+	if w.restores && !w.wellRestored[c.UID] {
+		return
+	}
 	if w.held[c.UID] == "" {
 		w.held[c.UID] = uid
 	}

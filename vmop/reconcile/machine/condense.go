@@ -199,7 +199,7 @@ const labelManagedBy = "app.kubernetes.io/managed-by"
 func CondenseClaim(pvc *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	c := &corev1.PersistentVolumeClaim{ObjectMeta: condensedMeta(pvc)}
 	c.Labels, c.Annotations = kept(pvc.Labels), kept(pvc.Annotations)
-	if pvc.Annotations[names.AnnotationFilled] != "" { // who would clone it
+	if pvc.Annotations[names.AnnotationFilled] != "" || pvc.Annotations[names.AnnotationRestoreOf] != "" { // who would clone it, or has to restore it
 		for _, key := range names.AnnotationsProvisioner {
 			if p := pvc.Annotations[key]; p != "" {
 				c.Annotations[known(key)] = known(p)

@@ -254,6 +254,9 @@ func (w *owning) source(field string, s *spec.VirtualDiskSource) (found *spec.Vi
 			s = of.Spec.DataSource
 			continue
 		}
+		if kind == spec.KindVolumeSnapshot {
+			return nil, fmt.Sprintf("%s %s is one of a cluster", kind, name)
+		}
 		if s = w.dataSource(kind, name); s == nil {
 			return nil, fmt.Sprintf("%s %s is not among the files", kind, name)
 		}

@@ -26,12 +26,8 @@ func (s *Settings) Clones(claim *corev1.PersistentVolumeClaim) bool {
 	if s.CloningProvisioners != nil {
 		patterns = s.CloningProvisioners
 	}
-	for _, key := range names.AnnotationsProvisioner {
-		if p := claim.Annotations[key]; p != "" {
-			return matches(patterns, p)
-		}
-	}
-	return false
+	p := Provisioner(claim)
+	return p != "" && matches(patterns, p)
 }
 
 // Clone is [Filled.VolumeClaim] that is to be a clone of the claim of a disk or image, of

@@ -254,6 +254,8 @@ func (f Filled) job(source *corev1.PersistentVolumeClaim, cloneOf string) runner
 	case from == nil:
 	case f.server != nil:
 		job.Served = f.server.served()
+	case from.ObjectRef != nil && from.ObjectRef.Kind == spec.KindVolumeSnapshot:
+		job.Restored = &runnerconfig.ImportRestored{Format: cmp.Or(from.ObjectRef.Format, "raw")}
 	case from.ObjectRef != nil:
 		job.Copy = &runnerconfig.ImportCopy{File: path.Join(machineconfig.DiskDeviceDir, sourceVolume), Format: "raw"}
 		if source != nil && !isBlock(source) {

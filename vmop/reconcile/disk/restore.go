@@ -1,0 +1,119 @@
+package disk
+
+import (
+	"time"
+
+	"github.com/vmop/sdk/vmop/conditions"
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A disk that is made of a snapshot of a volume has a claim whose dataSource is that
+// snapshot. Whether that is obeyed no API says: a provisioner that knows nothing of it
+// makes a volume that is empty, or has what was on it before. So the driver of the
+// snapshot is noted on the claim, and compared with who was asked for the volume; and the
+// pod looks at what is there.
+
+// VolumeSnapshot is what is known of the snapshot of a volume that a disk is to be made
+// of.
+type VolumeSnapshot struct {
+	UID types.UID
+	// Deleted says that it is being deleted, and Ready that its driver is done with it.
+	Deleted, Ready bool
+	// Error is what its driver says of why it is not.
+	Error string
+	// Driver is that of the VolumeSnapshotContent which is bound to it; empty if there is
+	// none.
+	Driver string
+	// Size is what a volume needs that is restored from it, nil if nobody knows, and Mode
+	// how the volume was used that it is one of; empty if nobody knows.
+	Size *resource.Quantity
+	Mode corev1.PersistentVolumeMode
+}
+
+// SnapshotAccess is why nothing is known of a snapshot.
+type SnapshotAccess string
+
+// The reasons. Without one, the snapshot is known, or known to be absent.
+const (
+	// SnapshotsUndefined: the cluster has no definitions of them.
+	SnapshotsUndefined SnapshotAccess = "Undefined"
+	// SnapshotsForbidden: the operator may not read them.
+	SnapshotsForbidden SnapshotAccess = "Forbidden"
+)
+
+// SnapshotOf is the snapshot of a volume that a source names; empty if it names none.
+func SnapshotOf(source *spec.VirtualDiskSource) string {
+	if source == nil || source.ObjectRef == nil || source.ObjectRef.Kind != spec.KindVolumeSnapshot {
+		return ""
+	}
+	return source.ObjectRef.Name
+}
+
+// restored reports whether the disk is made of a snapshot.
+func (d *decision) restored() bool { return SnapshotOf(d.disk.Spec.DataSource) != "" }
+
+// snapshot reports whether a claim may be made of the snapshot now.
+func (d *decision) snapshot(wait func(reason, format string, args ...any) bool) bool {
+	s, name := d.s.VolumeSnapshot, SnapshotOf(d.disk.Spec.DataSource)
+	refuse := func(format string, args ...any) bool {
+		d.plan.WakeAt(d.s.Now.Add(sourceDelay)) // another snapshot may take its name
+		d.fail(conditions.ReasonDiskSnapshotRefused, "VolumeSnapshot %s, which it is a copy of, "+format, append([]any{name}, args...)...)
+		return false
+	}
+	const notReady = conditions.ReasonDiskSourceNotReady
+	switch {
+	case d.s.SnapshotAccess == SnapshotsUndefined:
+		return wait(notReady, "cannot be there: the cluster has no definitions of snapshots (%s/%s). Its administrator installs them, with the snapshot controller and a driver that makes snapshots", names.SnapshotGroup, names.SnapshotVersion)
+	case d.s.SnapshotAccess != "":
+		return wait(notReady, "may not be read by the operator, which needs the role vmop-operator-snapshots: its administrator applies deploy/definitions and deploy, or deploy/components/read-snapshots for an operator of one namespace")
+	case s == nil:
+		return wait(notReady, "does not exist: create it, or correct the name in another %s", d.noun)
+	case s.Deleted:
+		return wait(notReady, "is being deleted")
+	case !s.Ready && s.Error != "":
+		return wait(notReady, "is not ready: %s; see kubectl describe volumesnapshot %s", spec.BoundedMessage(s.Error), name)
+	case !s.Ready || s.Driver == "" || s.UID == "":
+		return wait(notReady, "is not ready; see kubectl describe volumesnapshot %s", name)
+	case s.Mode != "" && s.Mode != d.disk.Spec.VolumeMode():
+		return refuse("is one of a volume with volumeMode %s: make another %s with that", s.Mode, d.noun)
+	case s.Size != nil && spec.CompareQuantities(d.disk.Spec.PersistentVolumeClaim.Size, *s.Size) < 0:
+		return refuse("needs a volume of %s, and this %s asks for %s: ask for as much", s.Size.String(), d.noun, d.disk.Spec.PersistentVolumeClaim.Size.String())
+	}
+	return true
+}
+
+// restores reports whether the claim is one that the driver of the snapshot is asked
+// for, or nobody yet. What somebody else makes holds nothing of the snapshot.
+func (d *decision) restores() bool {
+	c, name := d.s.Claim, SnapshotOf(d.disk.Spec.DataSource)
+	driver, asked := c.Annotations[names.AnnotationSnapshotDriver], objects.Provisioner(c)
+	switch {
+	case driver == "" || c.Annotations[names.AnnotationRestoreOf] == "":
+		d.fail(conditions.ReasonDiskSnapshotRefused, "claim %s does not say which driver made VolumeSnapshot %s, which it is a copy of: make another %s, and delete this one", c.Name, name, d.noun)
+	case asked != "" && asked != driver:
+		d.fail(conditions.ReasonDiskSnapshotRefused,
+			"VolumeSnapshot %s, which it is a copy of, is one of driver %s, and the storage class of claim %s asks %s, which cannot restore it: make another %s with a storageClassName of %[2]s (see kubectl get storageclass), and delete this one",
+			name, driver, c.Name, asked, d.noun)
+	default:
+		return true
+	}
+	return false
+}
+
+// unasked reports whether nobody is known to have been asked for the volume: a volume that
+// was there before is none that was restored.
+func (d *decision) unasked() bool {
+	if !d.restored() || objects.Provisioner(d.s.Claim) != "" {
+		return false
+	}
+	d.plan.WakeAt(d.s.Now.Add(10 * time.Second)) // a cache may show it later
+	d.wait(conditions.ReasonDiskProvisioning,
+		"claim %s does not say who has made its volume, which only a driver can restore from a snapshot: if that stays so, its volume was there before. Make another %s with a storageClassName of %s, and delete this one",
+		d.s.Claim.Name, d.noun, d.s.Claim.Annotations[names.AnnotationSnapshotDriver])
+	return true
+}
