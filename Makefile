@@ -84,6 +84,10 @@ run: ## boot a tiny Linux machine from examples/hello/vm.yaml
 kubeall: ## build the Kubernetes programs that tests run (minutes, once)
 	@$(GO) run ./internal/controlplane/cmd/control-plane --build
 
+.PHONY: csi
+csi: ## build the programs of CSI that tests on a node run (minutes, once)
+	@$(GO) run ./internal/node/cmd/csi >/dev/null
+
 .PHONY: control-plane
 control-plane: ## run etcd and kube-apiserver until Ctrl-C
 	$(GO) run ./internal/controlplane/cmd/control-plane
@@ -125,7 +129,7 @@ test-promises: ## run the promises of the decisions in CHECKS drawn worlds each 
 .PHONY: test-e2e
 test-e2e: ## build the images, run machines in the pods of a real node and under systemd (needs root)
 	@scripts/deps e2e
-	@$(MAKE) --no-print-directory kubeall
+	@$(MAKE) --no-print-directory kubeall csi
 	$(GO) test -tags e2e -p 1 -count=1 -timeout 60m ./internal/systemdhost ./internal/node ./internal/e2e
 
 .PHONY: fuzz
@@ -164,6 +168,7 @@ lint: $(TOOLS)/staticcheck $(TOOLS)/apilint ## check the format, vet, staticchec
 	cd tools/dev && $(GO) mod tidy -diff
 	cd tools/apilint && $(GO) mod tidy -diff
 	cd tools && $(GO) mod tidy -diff
+	cd tools/csi && $(GO) mod tidy -diff
 	@scripts/verify-generated
 
 .PHONY: generate

@@ -79,7 +79,7 @@ configMapGenerator:
 - name: vmop-operator-settings
   namespace: vmop-system
   behavior: merge
-  literals: [VMOP_RUNNER_IMAGE=vmop.test/runner:1, VMOP_RUNNER_PULL_POLICY=Never, VMOP_CLONING_PROVISIONERS=vmop.test/local]
+  literals: [VMOP_RUNNER_IMAGE=vmop.test/runner:1, VMOP_RUNNER_PULL_POLICY=Never, "VMOP_CLONING_PROVISIONERS=vmop.test/local,csi.vmop.test"]
 `
 
 // awaitCondition waits until a condition of the machine is as it should be.

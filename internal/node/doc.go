@@ -26,4 +26,7 @@
 // claims as there are: a loop device for a block volume, a folder for a file
 // system. A class may have an image with which new block volumes begin. Volumes grow
 // when their claims ask for more.
+//
+// [Node.StartCSI] adds a driver of CSI, with the sidecars that clusters have, for clones and
+// snapshots.
 package node
