@@ -31,7 +31,7 @@ func clusterDiskFlags() []cli.Flag {
 		&cli.StringFlag{Name: "checksum", Usage: "sha256:HEX or sha512:HEX of what `SUM` the server's file has, or what is uploaded must have"},
 		&cli.BoolFlag{Name: "image", Usage: "upload, download: an image (VirtualImage), of which disks are made", DisableDefaultText: true},
 		&cli.StringFlag{Name: "size", Usage: "upload: the `SIZE` of a disk or image that is not there yet (default: what the file needs)"},
-		&cli.StringFlag{Name: "format", Usage: "download: as a file of this `FORMAT`, raw or qcow2 (default: as it is there); create: what the file in a snapshot is (default: raw)"},
+		&cli.StringFlag{Name: "format", Usage: "download: as a file of this `FORMAT`, raw or qcow2, and otherwise as it is there; create: what the file in a snapshot is (default: raw)"},
 		&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Usage: "download: replace FILE if it exists", DisableDefaultText: true},
 		&cli.StringFlag{Name: "path", Usage: "the `PATH` of the disk in a container image, where it is not the only file in /disk"},
 		&cli.StringFlag{Name: "ca", Usage: "`FILE` with certificates that the server may be trusted by, too"},
