@@ -24,6 +24,12 @@
 // 1G is 10^9 bytes); [Bytes] gives the number of bytes. Periods are whole
 // seconds unless a field says otherwise, and CPUs are whole CPUs.
 //
+// # Names
+//
+// Go names have Go's initialisms (CPUModel, MAC), but for the kinds and fields that
+// VM-Operator's definitions write as a word: VmPool, Spice, UsbRedirects, Cdrom, Bootindex.
+// In all other packages they are SPICE and USBRedirects.
+//
 // # Purity
 //
 // The package is a function of its arguments: it reads no file, no clock and
