@@ -75,13 +75,11 @@ func run(ctx context.Context, program string, n int, outage time.Duration, wante
 	if err := yaml.Unmarshal([]byte(manifest), &l.template); err != nil {
 		return err
 	}
-	config, err := account(ctx, plane.Config())
+	config, kubeconfig, err := plane.ServiceAccount(ctx, "scaleload", "cluster-admin")
 	if err != nil {
 		return err
 	}
-	if l.kubeconfig, err = writeKubeconfig(dir, config); err != nil {
-		return err
-	}
+	l.kubeconfig = kubeconfig
 	if l.kube, err = kubernetes.NewForConfig(config); err != nil {
 		return err
 	}
