@@ -105,7 +105,12 @@ func TestAPIServerGoesAway(tt *testing.T) {
 	own := ownCluster(tt)
 	t := newTestOn(tt, own)
 	k := t.startKubelet()
-	o := t.start(own.Kubeconfig())
+	// An API server that starts refuses service accounts until it has read the roles.
+	_, kubeconfig, err := own.ServiceAccount(t.Context(), "operator", "cluster-admin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := t.start(kubeconfig)
 	t.create(machine("one", "Running"))
 	t.create(machine("two", "Stopped"))
 	t.phase("one", spec.PhaseRunning)
@@ -186,6 +191,9 @@ func (t *test) fewLines(o *process) {
 	}
 	if n := strings.Count(log, "level=ERROR"); n > 5 {
 		t.Errorf("%d errors:\n%s", n, tail(log))
+	}
+	if n := strings.Count(log, "forbidden"); n > 0 {
+		t.Errorf("%d lines tell of what an API server refuses that has just started:\n%s", n, tail(log))
 	}
 }
 

@@ -28,7 +28,9 @@
 // Every request tells whether the API server answers. While it does not, one probe
 // looks for it, and everything else waits: watches, so that their back-off does not
 // grow, reconciliations, and the run for the lease. So an outage is one line of the
-// log, costs nothing, and is over within seconds. Losing the lease ends the term and
+// log, costs nothing, and is over within seconds. An API server that has just started
+// refuses service accounts whatever they ask until it has read the roles, which is part
+// of the outage. Losing the lease ends the term and
 // what is under way in it, but neither the process nor its caches.
 //
 // # Many machines

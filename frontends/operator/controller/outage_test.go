@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -26,19 +27,24 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// switchable is an API server that can be away.
+// switchable is an API server that can be away, and refuse what it is asked.
 type switchable struct {
-	mu   sync.Mutex
-	away bool
+	mu            sync.Mutex
+	away, refuses bool
 }
 
 func (s *switchable) set(away bool) { s.mu.Lock(); defer s.mu.Unlock(); s.away = away }
 
+func (s *switchable) refuse(is bool) { s.mu.Lock(); defer s.mu.Unlock(); s.refuses = is }
+
 func (s *switchable) probe(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.away {
+	switch {
+	case s.away:
 		return errors.New("connection refused")
+	case s.refuses:
+		return fmt.Errorf("403 Forbidden: %w", errRefused)
 	}
 	return nil
 }
@@ -153,6 +159,73 @@ func TestAnOutageIsToldAtTheEnd(t *testing.T) {
 	})
 }
 
+// An API server that has just started refuses everything until it has read who may do
+// what: the outage ends when it does not. One that always refuses the question is taken
+// for what it is after some seconds, and from then on at once.
+func TestAnOutageLastsUntilNothingIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines bytes.Buffer
+		ctx, end := context.WithCancel(t.Context())
+		s, real := newTestServer(ctx, &lines)
+		s.answered.Store(true)
+		// outage is how long it refuses after it was away; what it returns is when the
+		// outage was over, after its first answer.
+		outage := func(refusing time.Duration) time.Duration {
+			t.Helper()
+			real.set(true)
+			s.failed(errors.New("connection refused"))
+			synctest.Wait()
+			time.Sleep(time.Minute)
+			real.set(false)
+			real.refuse(refusing > 0)
+			up := time.Now()
+			var over time.Duration
+			go func() { _ = s.reachable(ctx); over = time.Since(up) }()
+			time.Sleep(refusing)
+			real.refuse(false)
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			return over
+		}
+		for _, test := range []struct{ refusing, from, to time.Duration }{
+			{time.Second, time.Second, time.Second + probePause},
+			{time.Hour, refusesFirst, refusesFirst + 2*probePause},
+			{time.Hour, 0, probePause},
+			{0, 0, probePause},
+			{time.Second, time.Second, time.Second + probePause},
+		} {
+			if over := outage(test.refusing); over < test.from || over > test.to {
+				t.Errorf("refused for %v, and over after %v; want %v to %v", test.refusing, over, test.from, test.to)
+			}
+		}
+		if n := strings.Count(lines.String(), "\n"); n != 5 {
+			t.Errorf("%d lines of five outages:\n%s", n, &lines)
+		}
+		end()
+		s.wait()
+	})
+}
+
+// A request that fails is no outage where the API server only refuses to say that it is
+// ready.
+func TestARefusedQuestionIsNoOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines bytes.Buffer
+		s, real := newTestServer(t.Context(), &lines)
+		real.refuse(true)
+		for _, held := range []time.Duration{refusesFirst + probePause, 0} {
+			begin := time.Now()
+			s.failed(errors.New("connection reset"))
+			if err := s.reachable(t.Context()); err != nil || time.Since(begin) > held {
+				t.Errorf("%v; held up for %v", err, time.Since(begin))
+			}
+		}
+		if lines.Len() > 0 {
+			t.Errorf("the log: %s", &lines)
+		}
+	})
+}
+
 // One request that fails is not an outage.
 func TestAFailureThatPassesIsNotTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -177,9 +250,9 @@ func TestAFailureThatPassesIsNotTold(t *testing.T) {
 type countingWatch struct {
 	toolscache.ListerWatcher
 	asked int
-	// busy is how often it says that it is not ready.
-	busy int
-	made []*watch.FakeWatcher
+	// busy is how often it says that it is not ready, refuses how often it refuses.
+	busy, refuses int
+	made          []*watch.FakeWatcher
 }
 
 func (c *countingWatch) ListWithContext(context.Context, metav1.ListOptions) (runtime.Object, error) {
@@ -191,6 +264,9 @@ func (c *countingWatch) WatchWithContext(context.Context, metav1.ListOptions) (w
 	c.asked++
 	if c.asked <= c.busy {
 		return nil, apierrors.NewTooManyRequests("storage is (re)initializing", 1)
+	}
+	if c.asked <= c.refuses {
+		return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "vms"}, "", errors.New("no role"))
 	}
 	w := watch.NewFake()
 	c.made = append(c.made, w)
@@ -286,8 +362,9 @@ func TestWatchesDoNotGoOnAfterALongOutage(t *testing.T) {
 	}
 }
 
-// An API server that has just started puts watches off; they are there as soon as it
-// does not. What it refuses is told at once, and at last what it only puts off.
+// An API server that has just started puts watches off, or refuses them; they are there as
+// soon as it does not. What it refuses otherwise is told at once, and at last what it only
+// puts off.
 func TestWatchesArePutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newTestServer(t.Context(), &bytes.Buffer{})
@@ -303,8 +380,20 @@ func TestWatchesArePutOff(t *testing.T) {
 		if _, err := w.WatchWithContext(t.Context(), metav1.ListOptions{}); !apierrors.IsTooManyRequests(err) || time.Since(begin) > watchPatience+watchPause {
 			t.Errorf("%v after %v", err, time.Since(begin))
 		}
-		if temporary(apierrors.NewForbidden(schema.GroupResource{}, "", nil)) {
-			t.Error("a refusal is waited for")
+		begin = time.Now()
+		w = &patientWatch{of: &countingWatch{refuses: 1000}, server: s}
+		if _, err := w.WatchWithContext(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) || time.Since(begin) > 0 {
+			t.Errorf("%v after %v", err, time.Since(begin))
+		}
+		s.failed(errors.New("connection reset")) // and is back at once
+		synctest.Wait()
+		w = &patientWatch{of: &countingWatch{refuses: 4}, server: s}
+		if _, err := w.WatchWithContext(t.Context(), metav1.ListOptions{}); err != nil || time.Since(begin) != 4*watchPause {
+			t.Errorf("%v after %v", err, time.Since(begin))
+		}
+		w = &patientWatch{of: &countingWatch{refuses: 1000}, server: s}
+		if _, err := w.WatchWithContext(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) || time.Since(begin) > watchGrace {
+			t.Errorf("%v after %v", err, time.Since(begin))
 		}
 	})
 }

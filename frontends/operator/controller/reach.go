@@ -24,6 +24,10 @@ const (
 	// away, and probeTimeout how long each may take.
 	probePause   = 250 * time.Millisecond
 	probeTimeout = 5 * time.Second
+	// refusesFirst is how long an API server that refuses to say whether it is ready is
+	// taken for one that has just started, and refuses everything until it has read who
+	// may do what. One that still refuses then says that it may not be asked.
+	refusesFirst = 3 * time.Second
 	// watchGrace is how long reconciliations wait for the watches to be there again
 	// after an outage.
 	watchGrace = 10 * time.Second
@@ -56,6 +60,8 @@ type apiServer struct {
 	// again. told: the log has it.
 	away, back time.Time
 	told       bool
+	// mayNotAsk: the API server never says whether it is ready.
+	mayNotAsk bool
 	// watches has whether each of the watches is there; fed is since when all are.
 	watches map[*patientWatch]bool
 	fed     time.Time
@@ -89,14 +95,19 @@ func newAPIServer(config *rest.Config, log logr.Logger) (*apiServer, error) {
 			return err
 		}
 		defer func() { _ = resp.Body.Close() }()
-		// One that says no to the question can be reached.
-		if resp.StatusCode >= http.StatusInternalServerError {
+		switch {
+		case resp.StatusCode >= http.StatusInternalServerError:
 			return fmt.Errorf("%s: %s", req.URL, resp.Status)
+		case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
+			return fmt.Errorf("%s: %s: %w", req.URL, resp.Status, errRefused)
 		}
 		return nil
 	}
 	return s, nil
 }
+
+// errRefused is the answer of an API server that can be reached and refuses the question.
+var errRefused = errors.New("refused")
 
 // start lets probes run until the context ends; wait waits for the last of them.
 func (s *apiServer) start(ctx context.Context) {
@@ -146,14 +157,24 @@ func (s *apiServer) failed(err error) {
 // look probes until there is an answer.
 func (s *apiServer) look(ctx context.Context, cause error) {
 	outage := false
-	for {
+	for refuses := (time.Time{}); ; {
 		try, cancel := context.WithTimeout(ctx, probeTimeout)
 		err := s.probe(try)
 		cancel()
-		if err == nil {
+		refused := errors.Is(err, errRefused)
+		switch {
+		case !refused:
+			refuses = time.Time{}
+		case refuses.IsZero():
+			refuses = s.now()
+		}
+		if err == nil || refused && s.refusesForGood(refuses) {
+			s.mu.Lock()
+			s.mayNotAsk = refused
+			s.mu.Unlock()
 			break
 		}
-		outage = outage || ctx.Err() == nil
+		outage = outage || !refused && ctx.Err() == nil
 		s.mu.Lock()
 		if tell := outage && !s.told && (ctx.Err() != nil || !s.answered.Load() || s.now().Sub(s.away) >= tellAfter); tell {
 			s.told = true
@@ -180,6 +201,14 @@ func (s *apiServer) look(ctx context.Context, cause error) {
 	}
 	s.away, s.back, s.told = time.Time{}, s.now(), false
 	s.notify()
+}
+
+// refusesForGood reports whether an API server that has refused the question since some
+// time is ready for others.
+func (s *apiServer) refusesForGood(since time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mayNotAsk || s.now().Sub(since) >= refusesFirst
 }
 
 // isAway reports whether the API server cannot be reached.
@@ -305,14 +334,14 @@ func (w *patientWatch) WatchWithContext(ctx context.Context, o metav1.ListOption
 
 // patiently does something as soon as the API server is there and ready for it. One
 // that has just started puts watches off for some seconds while it fills its own
-// caches.
+// caches, and may refuse them until it has read who may do what.
 func (w *patientWatch) patiently(ctx context.Context, do func() error) error {
 	for end := w.server.now().Add(watchPatience); ; {
 		if err := w.server.reachable(ctx); err != nil {
 			return err
 		}
 		err := do()
-		if err == nil || ctx.Err() != nil || !temporary(err) || w.server.now().After(end) {
+		if err == nil || ctx.Err() != nil || w.server.now().After(end) || !temporary(err) && !(apierrors.IsForbidden(err) && w.server.justBack()) {
 			return err
 		}
 		select {
@@ -343,6 +372,13 @@ func (w *patientWatch) there(is bool) {
 		}
 	}
 	w.server.notify()
+}
+
+// justBack reports whether an outage has ended a short while ago.
+func (s *apiServer) justBack() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.back.IsZero() && s.now().Sub(s.back) < watchGrace
 }
 
 // steady is since when all watches are there, zero if one is not.
