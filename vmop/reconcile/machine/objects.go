@@ -68,9 +68,12 @@ func Objects(vm *spec.VirtualMachine, s objects.Settings) ([]reconcile.Object, e
 	delete(pod.Annotations, names.AnnotationConfigVersion)
 	delete(pod.Annotations, names.AnnotationDisplayVersion)
 	out = append(out, pod)
+	before := len(d.plan.Actions)
 	d.makeService()
-	if last, ok := d.plan.Actions[len(d.plan.Actions)-1].(reconcile.Apply); ok {
-		out = append(out, last.Object)
+	for _, a := range d.plan.Actions[before:] {
+		if service, ok := a.(reconcile.Apply); ok {
+			out = append(out, service.Object)
+		}
 	}
 	return out, nil
 }
