@@ -13,7 +13,7 @@ RACE := /vmop/(runner|host|qmp|qga|vmopagent)(/|$$)|/frontends/operator/controll
 
 # The packages whose tests take longest, the longest first: what is left at the end is
 # short. go test keeps the order.
-LONG := ./vmop/runner ./frontends/operator ./frontends/cli ./vmop/reconcile/machine ./vmop/qemucmd \
+LONG := ./vmop/runner ./frontends/operator ./frontends/cli ./vmop/reconcile/machine/machinetest ./vmop/qemucmd \
 	./internal/deploytest ./internal/tinyguest ./frontends/runner ./vmop/host ./frontends/operator/controller \
 	./frontends/runner/kubernetes ./internal/crdtest ./internal/controlplane
 

@@ -115,5 +115,7 @@
 //
 //   - [github.com/vmop/sdk/vmop/spec/spectest] draws machines,
 //     [github.com/vmop/sdk/vmop/qmp/qmptest] is a QEMU and
-//     [github.com/vmop/sdk/vmop/qga/qgatest] a guest agent that do as they are told.
+//     [github.com/vmop/sdk/vmop/qga/qgatest] a guest agent that do as they are told,
+//   - [github.com/vmop/sdk/vmop/reconcile/machine/machinetest] has the worlds in which
+//     decisions about machines are tested.
 package vmop

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -28,6 +29,7 @@ type mutant struct {
 
 const (
 	machines   = "vmop/reconcile/machine"
+	worlds     = "vmop/reconcile/machine/machinetest"
 	reconciled = "vmop/reconcile/objects"
 	operator   = "frontends/operator/controller"
 )
@@ -36,17 +38,17 @@ var mutants = []mutant{
 	{
 		fault: "nobody looks whether another pod uses the disks",
 		file:  machines + "/decide_pod.go", old: "case d.disksInUse(), d.delayed(), d.unreported(), d.exporting():", new: "case d.delayed(), d.unreported(), d.exporting():",
-		pkg: machines, run: "^TestPromises$", says: "a disk has one machine",
+		pkg: worlds, run: "^TestPromises$", says: "a disk has one machine",
 	},
 	{
 		fault: "who may report is told with what else changes",
 		file:  machines + "/decide_status.go", old: "	if !d.mayReport() {\n		return false\n	}\n", new: "",
-		pkg: machines, run: "^TestPromisesOfNames$", says: "the runner of the active pod may report",
+		pkg: worlds, run: "^TestPromisesOfNames$", says: "the runner of the active pod may report",
 	},
 	{
 		fault: "a start that is under way does not tell who may report",
 		file:  machines + "/decide_status.go", old: "d.underWay() && d.mayReport()", new: "d.underWay()",
-		pkg: machines, run: "^TestPromisesOfNames$", says: "the runner of the active pod may report",
+		pkg: worlds, run: "^TestPromisesOfNames$", says: "the runner of the active pod may report",
 	},
 	{
 		fault: "the active pod is left out where there are many",
@@ -56,7 +58,7 @@ var mutants = []mutant{
 	{
 		fault: "pods that there are not stay in the status",
 		file:  machines + "/decide_status.go", old: "overwritingAll(d.shown.VirtualMachinePods, next.VirtualMachinePods)", new: "next.VirtualMachinePods",
-		pkg: machines, run: "^TestPromisesOfNames$", says: "the world comes to rest",
+		pkg: worlds, run: "^TestPromisesOfNames$", says: "the world comes to rest",
 	},
 	{
 		fault: "the runner of a pod that is not active reports",
@@ -86,37 +88,37 @@ var mutants = []mutant{
 	{
 		fault: "a failed machine is started again at once",
 		file:  machines + "/decide_end.go", old: "if e == nil || e.Failures == 0 ||", new: "if e == nil || e.Failures >= 0 ||",
-		pkg: machines, run: "^TestPromises$", says: "a failed machine is started again after a delay",
+		pkg: worlds, run: "^TestPromises$", says: "a failed machine is started again after a delay",
 	},
 	{
 		fault: "claims are deleted that another machine mentions",
 		file:  machines + "/deletedisks.go", old: "if slices.Contains(d.s.Mentioned, pvc.Name) {", new: "if false {",
-		pkg: machines, run: "^TestPromisesOfDeletion$", says: "only what is its own goes with a machine that wants it",
+		pkg: worlds, run: "^TestPromisesOfDeletion$", says: "only what is its own goes with a machine that wants it",
 	},
 	{
 		fault: "claims are deleted that were made for another machine",
 		file:  machines + "/deletedisks.go", old: "pvc.Annotations[names.AnnotationMadeFor] != string(uid)", new: "pvc.Annotations[names.AnnotationMadeFor] == \"\"",
-		pkg: machines, run: "^TestPromisesOfDeletion$", says: "only what is its own goes with a machine that wants it",
+		pkg: worlds, run: "^TestPromisesOfDeletion$", says: "only what is its own goes with a machine that wants it",
 	},
 	{
 		fault: "claims are deleted that a pod uses",
 		file:  machines + "/deletedisks.go", old: "!finished(pod) && slices.Contains(objects.PodClaims(pod), pvc.Name)", new: "false && slices.Contains(objects.PodClaims(pod), pvc.Name)",
-		pkg: machines, run: "^TestPromisesOfDeletion$", says: "only what is its own goes with a machine that wants it",
+		pkg: worlds, run: "^TestPromisesOfDeletion$", says: "only what is its own goes with a machine that wants it",
 	},
 	{
 		fault: "a disk that is gone is replaced by an empty one",
 		file:  machines + "/newdisk.go", old: "return c.found == nil && c.former != nil && !c.renewed", new: "return false",
-		pkg: machines, run: "^TestPromisesOfClaims$", says: "a disk is not replaced without a word",
+		pkg: worlds, run: "^TestPromisesOfClaims$", says: "a disk is not replaced without a word",
 	},
 	{
 		fault: "guests get processors before their pods do",
 		file:  machines + "/resize.go", old: "want.CPUs > had.CPUs && !d.pod.hasRoom(c, corev1.ResourceCPU, need)", new: "false",
-		pkg: machines, run: "^TestPromisesOfResizing$", says: "a guest uses what its pod has",
+		pkg: worlds, run: "^TestPromisesOfResizing$", says: "a guest uses what its pod has",
 	},
 	{
 		fault: "claims shrink",
 		file:  machines + "/decide_claims.go", old: "		case order > 0:", new: "		case order != 0:",
-		pkg: machines, run: "^TestPromises$", says: "no claim shrinks",
+		pkg: worlds, run: "^TestPromises$", says: "no claim shrinks",
 	},
 	{
 		fault: "what was found of other pods is not looked at",
@@ -166,17 +168,17 @@ var mutants = []mutant{
 	{
 		fault: "what waits already is not asked what becomes of a proposal",
 		file:  machines + "/foresee.go", old: "changes.Proposed(before, proposed, d.awaiting,", new: "changes.Between(before, proposed,",
-		pkg: machines, run: "^TestForeseenIsWhatHappens$", says: "TestForeseenIsWhatHappens",
+		pkg: worlds, run: "^TestForeseenIsWhatHappens$", says: "TestForeseenIsWhatHappens",
 	},
 	{
 		fault: "a change of a class restarts a machine that has a plugged disk",
 		file:  machines + "/class.go", old: "changes.Between(old, &own, changes.Options{Pod: d.inPod()})", new: "changes.Between(old, &own, changes.Options{})",
-		pkg: machines, run: "^TestAPluggedDiskIsNoReasonToRestart$", says: "it is restarted",
+		pkg: worlds, run: "^TestAPluggedDiskIsNoReasonToRestart$", says: "it is restarted",
 	},
 	{
 		fault: "more disks come than a machine has places for",
 		file:  "vmop/reconcile/changes/pod.go", old: "case places >= limits.MaxAttached:", new: "case false:",
-		pkg: machines, run: "^TestDisksThatWait$", says: "all_places_are_taken",
+		pkg: worlds, run: "^TestDisksThatWait$", says: "all_places_are_taken",
 	},
 	{
 		fault: "a pool gives away machines whose console is in use",
@@ -221,11 +223,39 @@ func (m *mutant) source(t *testing.T) (before, after []byte) {
 	return before, bytes.Replace(before, []byte(m.old), []byte(m.new), 1)
 }
 
-// Each mutant fits the source.
+// Each mutant fits the source, and its package has the test that notices it.
 func TestMutantsFit(t *testing.T) {
 	for _, m := range mutants {
-		t.Run(m.fault, func(t *testing.T) { m.source(t) })
+		t.Run(m.fault, func(t *testing.T) {
+			m.source(t)
+			if !m.tested(t) {
+				t.Errorf("%s has no test %s", m.pkg, m.run)
+			}
+		})
 	}
+}
+
+var testDeclaration = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+
+// tested reports whether the mutant's package has a test that is run.
+func (m *mutant) tested(t *testing.T) bool {
+	files, err := filepath.Glob(filepath.Join(root, m.pkg, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := regexp.MustCompile(m.run)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range testDeclaration.FindAllSubmatch(text, -1) {
+			if run.Match(found[1]) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Each mutant is noticed. It takes some minutes.

@@ -2,17 +2,18 @@ package machine_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/internal/fixture"
 	"github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 )
@@ -30,7 +31,7 @@ func machineWithDisks(t *rapid.T, label string) *spec.VirtualMachine {
 		default:
 			template := &spec.VolumeClaimTemplate{}
 			template.Metadata.Name = rapid.SampledFrom([]string{"", "a", "system", "a-0", "0-a"}).Draw(t, "disk")
-			template.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: quantity("1Gi")}
+			template.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 			vm.Spec.VM.Disks = append(vm.Spec.VM.Disks, spec.Disk{VolumeClaimTemplate: template})
 		}
 	}
@@ -52,22 +53,6 @@ func referenced(vm *spec.VirtualMachine) []string {
 		}
 	}
 	return out
-}
-
-// ofReference marks a claim as that of a VirtualDisk that is in it if a machine refers to
-// one that has it.
-func ofReference(claim *corev1.PersistentVolumeClaim, vm *spec.VirtualMachine) {
-	for _, r := range vm.Spec.BlockDeviceRefs {
-		if r.Claim() == claim.Name {
-			label := names.LabelDisk
-			if r.IsImage() {
-				label = names.LabelImage
-			}
-			metav1.SetMetaDataLabel(&claim.ObjectMeta, label, r.Name)
-			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, names.AnnotationMadeFor, "uid-of-a-disk")
-			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, names.AnnotationFilled, "uid-of-a-disk")
-		}
-	}
 }
 
 // Whoever looks for the machines of a claim by its name and by what machines
@@ -115,7 +100,7 @@ func TestNoStartBesideAPodWithTheSameDisks(t *testing.T) {
 			claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "apps"}}
 			claim.Status.Phase = corev1.ClaimBound
 			claim.Labels = objects.InstanceLabels(vm.Name)
-			ofReference(&claim, vm)
+			fixture.OfReference(&claim, vm)
 			s.Claims = append(s.Claims, claim)
 		}
 		s.ImageRepository = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: names.ImageRepositoryClaim, Namespace: "apps"}}
@@ -181,41 +166,4 @@ func TestNoStartBesideAPodWithTheSameDisks(t *testing.T) {
 			}
 		}
 	})
-}
-
-// A claim of the name that VM-Operator gave, which comes back when the machine runs
-// with one that was made since, is not put in its place.
-func TestFormerClaimThatComesBack(t *testing.T) {
-	s := converged(t, "hello")
-	i := slices.IndexFunc(s.Claims, func(c corev1.PersistentVolumeClaim) bool { return c.Name == "web-system-disk" })
-	former := s.Claims[i].DeepCopy()
-	former.Name, former.UID = "system-disk-web-0", "restored"
-	s.Claims = append(s.Claims, *former)
-	s.VM = s.VM.DeepCopy()
-	s.VM.Status.Claims = nil // a moment after it has started
-	for _, st := range machine.Decide(s).Statuses {
-		claims, _ := st.Status["claims"].([]any)
-		if slices.ContainsFunc(claims, func(c any) bool { return c.(map[string]any)["claimName"] == "web-system-disk" }) {
-			return
-		}
-	}
-	t.Error("the claim that the machine runs with is not noted")
-}
-
-// A claim that somebody deletes before the machine ever ran is made once more; what is
-// told of a wait that lasts by then has a next step, too.
-func TestTheSecondMakingOfAClaimIsTold(t *testing.T) {
-	w := fair()
-	vm := get[*spec.VirtualMachine](w, theVM)
-	vm.Finalizers, vm.Status.Phase = []string{names.FinalizerMachine}, spec.PhasePending
-	vm.Status.Waits = []spec.Wait{{
-		Condition: spec.ConditionBlockDevicesReady, Reason: spec.ReasonBlockDevicesNotReady,
-		Object: "PersistentVolumeClaim web-runner-data", Since: metav1.NewTime(w.now.Add(-time.Minute)),
-	}}
-	w.put(theVM, vm)
-	w.observeAll()
-	events := w.decided(nil).Events
-	if len(events) != 1 || !strings.Contains(events[0].Note, "claim web-runner-data of the runner's data is being made; see kubectl describe pvc web-runner-data") {
-		t.Errorf("%v", events)
-	}
 }

@@ -1,0 +1,2 @@
+// Package machinetest has the worlds in which decisions about machines are tested.
+package machinetest

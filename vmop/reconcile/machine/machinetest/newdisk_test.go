@@ -1,0 +1,135 @@
+package machinetest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// round is a while in which nothing but the operator and the controllers act.
+func (w *world) round() {
+	for range 8 {
+		w.observeAll()
+		w.reconcile(false)
+		w.controllers()
+	}
+}
+
+// A machine that somebody else has stopped, VM-Operator or an earlier version of
+// vmop, has run with what it has: its disk is not replaced either.
+func TestDisksOfMachinesThatOthersHaveStopped(t *testing.T) {
+	for _, c := range []struct {
+		who  string
+		disk string
+		made func(*world)
+	}{
+		{"VM-Operator before 3.4", "system-disk-web-0", func(w *world) { takeover(w, false, false) }},
+		{"VM-Operator", "web-system-disk", func(w *world) { takeover(w, true, false) }},
+		{"an earlier version", "web-system-disk", func(w *world) {
+			personDoes(w, []string{"starts"})
+			w.round()
+			vm := get[*spec.VirtualMachine](w, theVM)
+			end := metav1.NewTime(w.now.Add(time.Hour))
+			vm.Status.Claims, vm.Status.LastEnd = nil, &spec.MachineEnd{PodUID: "former", Cause: "guest-shutdown", Time: end}
+			w.put(theVM, vm)
+			w.put(thePod, nil)
+		}},
+	} {
+		w := newWorld(func(string, int) int { return 0 }, machine.Decide)
+		c.made(w)
+		personDoes(w, []string{"stops"})
+		w.round()
+		happenings["claim"](w, []string{c.disk, "is-deleted"})
+		w.round()
+		personDoes(w, []string{"starts"})
+		w.round()
+		vm := get[*spec.VirtualMachine](w, theVM)
+		condition := spec.FindCondition(vm.Status.Conditions, spec.ConditionPodReady)
+		if condition.Reason != spec.ReasonClaimGone || !strings.Contains(condition.Message, c.disk) || get[*corev1.Pod](w, thePod) != nil {
+			t.Errorf("%s: %+v", c.who, condition)
+		}
+		w.restoreClaims()
+		w.round()
+		if get[*corev1.Pod](w, thePod) == nil {
+			t.Errorf("%s: it does not start with the claim that was restored", c.who)
+		}
+	}
+}
+
+// In a namespace that is being deleted nothing is made, tried or told any more.
+func TestNamespaceIsDeleted(t *testing.T) {
+	w := newWorld(func(string, int) int { return 0 }, machine.Decide)
+	w.round()
+	w.put(thePod, nil) // by whoever deletes the namespace
+	w.put(theConfig, nil)
+	w.put("claim/web-system-disk", nil)
+	target := reconcile.Target{Verb: "create", Kind: "Pod", Name: "web"}
+	w.failures[target] = reconcile.Failure{
+		Target: target, Reason: "Forbidden", Message: `pods "web" is forbidden: unable to create new content in namespace apps because it is being terminated`,
+		NamespaceGoes: true, Count: 1, Last: w.now,
+	}
+	actions, events := 0, 0
+	for range 60 {
+		w.pass(time.Second)
+		w.observeAll()
+		p := w.reconcile(false)
+		actions, events = actions+len(p.Actions), events+len(p.Events)
+	}
+	c := spec.FindCondition(get[*spec.VirtualMachine](w, theVM).Status.Conditions, spec.ConditionPodReady)
+	if actions > 0 || events > 0 || c.Reason != spec.ReasonNamespaceTerminating {
+		t.Errorf("%d actions, %d events, %+v", actions, events, c)
+	}
+}
+
+// The runner, which remembers the images of disks, is told of a new one until the
+// machine has run with it.
+func TestRunnerIsToldOfANewDisk(t *testing.T) {
+	w := newWorld(func(string, int) int { return 0 }, machine.Decide)
+	vm := get[*spec.VirtualMachine](w, theVM)
+	mode := corev1.PersistentVolumeFilesystem
+	vm.Spec.VM.Disks[0].VolumeClaimTemplate.Spec.VolumeMode = &mode
+	w.put(theVM, vm)
+	run := func() {
+		for range 2 {
+			w.tend(get[*corev1.Pod](w, thePod), goodWay)
+		}
+		for range 3 {
+			w.runnerReports(w.guests[get[*corev1.Pod](w, thePod).UID])
+		}
+		w.round()
+	}
+	told := func() bool {
+		return strings.Contains(get[*corev1.ConfigMap](w, theConfig).Data[names.ConfigKey], "newImage: true")
+	}
+	w.choose = func(string, int) int { return 1 }
+	w.round()
+	run()
+	if told() {
+		t.Error("a first image is none in place of another")
+	}
+	happenings["claim"](w, []string{"web-system-disk", "is-deleted"})
+	personDoes(w, []string{"deletes-pod"})
+	w.put(thePod, nil)
+	clear(w.guests)
+	w.pass(time.Minute)
+	w.round()
+	w.wantNewDisks()
+	w.round()
+	if pod := get[*corev1.Pod](w, thePod); pod == nil || !told() {
+		t.Fatalf("pod %v; the runner is told: %v", pod != nil, told())
+	}
+	run()
+	pvc := get[*corev1.PersistentVolumeClaim](w, "claim/web-system-disk")
+	vm = get[*spec.VirtualMachine](w, theVM)
+	if !slices.Contains(vm.Status.Claims, spec.MachineClaim{Disk: "system-disk", ClaimName: pvc.Name, UID: pvc.UID}) || told() {
+		t.Errorf("%+v; the runner is told: %v", vm.Status.Claims, told())
+	}
+}

@@ -1,0 +1,207 @@
+package machinetest
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// deleteClaim is somebody who deletes a claim. It goes when no pod uses it.
+func (w *world) deleteClaim() {
+	var keys []string
+	for _, k := range w.keys("claim/") {
+		if pvc := get[*corev1.PersistentVolumeClaim](w, k); pvc != nil && pvc.DeletionTimestamp == nil {
+			keys = append(keys, k)
+		}
+	}
+	if len(keys) == 0 {
+		return
+	}
+	k := keys[w.choose("claim", len(keys))]
+	pvc := get[*corev1.PersistentVolumeClaim](w, k)
+	at := metav1.NewTime(w.now)
+	pvc.DeletionTimestamp = &at
+	w.put(k, pvc)
+	w.note("somebody deletes claim %s", pvc.Name)
+}
+
+// inUse reports whether Kubernetes keeps a claim for a pod.
+func (w *world) inUse(claim string) bool {
+	return slices.ContainsFunc(w.keys("pod/"), func(k string) bool {
+		pod := get[*corev1.Pod](w, k)
+		return pod != nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed && slices.Contains(objects.PodClaims(pod), claim)
+	})
+}
+
+// restoreClaims is somebody who brings back from a backup what is gone.
+func (w *world) restoreClaims() {
+	for _, k := range w.keys("claim/") {
+		if k == "claim/runner-data-web-0" && w.objects["claim/web-runner-data"] != nil {
+			continue // there was another one since
+		}
+		h := w.objects[k]
+		if last := len(h.versions) - 1; h.versions[last].object == nil && last > 0 && h.versions[last-1].object != nil {
+			pvc := h.versions[last-1].object.DeepCopyObject().(*corev1.PersistentVolumeClaim)
+			pvc.DeletionTimestamp, pvc.UID = nil, ""
+			w.put(k, pvc)
+			w.note("claim %s is restored", pvc.Name)
+		}
+	}
+}
+
+var newDiskCommand = regexp.MustCompile("vmop-cli start --cluster -n apps web((?: --new-disk [a-z-]+)+), or kubectl annotate vm -n apps web --overwrite (" + names.AnnotationNewDisk + ")=(\\S+)$")
+
+// wantNewDisks is somebody who does what the machine's condition says.
+func (w *world) wantNewDisks() {
+	vm := get[*spec.VirtualMachine](w, theVM)
+	if vm == nil {
+		return
+	}
+	c := spec.FindCondition(vm.Status.Conditions, spec.ConditionBlockDevicesReady)
+	if c == nil || c.Reason != spec.ReasonClaimGone {
+		return
+	}
+	command := newDiskCommand.FindStringSubmatch(c.Message)
+	if command == nil {
+		w.violated("an event has an object and a next step", "%s", c.Message)
+	}
+	if vm.Annotations[command[2]] == command[3] {
+		return
+	}
+	// Who uses the first of the two commands asks for the same.
+	disks := strings.Split(command[1], " --new-disk ")[1:]
+	value, err := machine.NewDisks(vm, disks...)
+	if err != nil {
+		w.violated("an event has an object and a next step", "%v", err)
+	}
+	for part := range strings.SplitSeq(command[3], ",") {
+		if !slices.Contains(strings.Split(value, ","), part) {
+			w.violated("an event has an object and a next step", "%s is not %s", value, command[3])
+		}
+	}
+	if _, err := machine.NewDisks(vm, append(disks, "other-disk")...); err == nil {
+		w.violated("a disk is not replaced without a word", "a disk that is not gone is given up")
+	}
+	if vm.Annotations == nil {
+		vm.Annotations = map[string]string{}
+	}
+	vm.Annotations[command[2]] = command[3]
+	if w.choose("command", 2) == 1 {
+		vm.Annotations[command[2]] = value
+	}
+	w.put(theVM, vm)
+	w.note("somebody wants the new disks %s", command[3])
+}
+
+// checkNewClaim holds whenever a claim is to be created: none takes the place of one
+// that the machine has run with, unless somebody has asked for it since.
+func (w *world) checkNewClaim(vm *spec.VirtualMachine, pvc *corev1.PersistentVolumeClaim) {
+	for _, c := range vm.Status.Claims {
+		asked := slices.Contains(strings.Split(vm.Annotations[names.AnnotationNewDisk], ","), c.Disk+":"+string(c.UID)[:min(8, len(c.UID))])
+		if pvc.Name == "web-"+c.Disk && !asked {
+			w.violated("a disk is not replaced without a word", "claim %s is made, %+v is gone, and %q is asked for", pvc.Name, c, vm.Annotations[names.AnnotationNewDisk])
+		}
+	}
+}
+
+// checkRemembered holds for every status: what it remembers of claims stays, unless
+// the machine runs with others.
+func (w *world) checkRemembered(s *machine.Snapshot, st reconcile.StatusApply) {
+	next, _ := st.Status["claims"].([]any)
+	for _, c := range s.VM.Status.Claims {
+		if !slices.ContainsFunc(next, func(v any) bool { return v.(map[string]any)["disk"] == c.Disk }) {
+			w.violated("what a machine has run with is remembered", "%+v is forgotten: %v", c, next)
+		}
+	}
+}
+
+// checkNoted is what holds of a machine that runs when nothing happens any more.
+func (w *world) checkNoted(vm *spec.VirtualMachine, pod *corev1.Pod) {
+	for _, name := range objects.PodClaims(pod) {
+		pvc := get[*corev1.PersistentVolumeClaim](w, "claim/"+name)
+		if name != names.ImageRepositoryClaim && !slices.ContainsFunc(vm.Status.Claims, func(c spec.MachineClaim) bool { return c.ClaimName == name && c.UID == pvc.UID }) {
+			w.violated("what a machine has run with is remembered", "claim %s of the pod is not among %+v", name, vm.Status.Claims)
+		}
+	}
+}
+
+// loseClaims runs a world in which claims are deleted, restored and given up.
+func (w *world) loseClaims(steps int) error {
+	return w.guarded(func() {
+		for range steps {
+			w.operations++
+			events := []func(){
+				w.work, w.work, w.work, w.kubelet, w.kubelet, w.controllers, w.observeAll, w.observeSome,
+				func() { w.reconcile(true) }, func() { w.reconcile(true) },
+				w.deleteClaim, w.deleteClaim, w.restoreClaims, w.wantNewDisks,
+				func() { w.pass([]time.Duration{time.Second, 40 * time.Second, 11 * time.Minute}[w.choose("time", 3)]) },
+				w.startOrStop,
+				func() {
+					if pod := get[*corev1.Pod](w, thePod); pod != nil {
+						delete(w.lastEnds, pod.UID)
+						w.deletePod(pod, 30)
+					}
+				},
+			}
+			events[w.choose("event", len(events))]()
+			w.check()
+		}
+		w.settle()
+	})
+}
+
+// startOrStop is somebody who does the one or the other.
+func (w *world) startOrStop() {
+	vm := get[*spec.VirtualMachine](w, theVM)
+	w.decisions++
+	if vm.Spec.VM.State == spec.StateRunning {
+		vm.Spec.VM.State = spec.StateStopped
+	} else {
+		vm.Spec.VM.State = spec.StateRunning
+	}
+	vm.Generation++
+	w.put(theVM, vm)
+}
+
+func claimMutants() []mutant {
+	return []mutant{
+		{
+			fault: "nobody looks what the machine has run with", promise: "a disk is not replaced without a word", or: "what a machine has run with is remembered",
+			before: func(s *machine.Snapshot) {
+				if s.VM.Status.Phase == spec.PhasePending {
+					s.VM.Status.Claims = nil
+				}
+			},
+		},
+		{
+			fault: "who wanted a new disk once wants one whenever its claim is gone", promise: "a disk is not replaced without a word",
+			before: func(s *machine.Snapshot) {
+				if s.VM.Annotations[names.AnnotationNewDisk] == "" {
+					return
+				}
+				var all []string
+				for _, c := range s.VM.Status.Claims {
+					all = append(all, c.Disk+":"+string(c.UID))
+				}
+				s.VM.Annotations[names.AnnotationNewDisk] = strings.Join(all, ",")
+			},
+		},
+		{
+			fault: "what the machine runs with is not noted", promise: "what a machine has run with is remembered", or: "the world comes to rest",
+			after: func(_ *machine.Snapshot, p *reconcile.Plan) {
+				for _, st := range p.Statuses {
+					delete(st.Status, "claims")
+				}
+			},
+		},
+	}
+}

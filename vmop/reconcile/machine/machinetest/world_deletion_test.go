@@ -1,0 +1,168 @@
+package machinetest
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// deleteOwn is the deletion of a claim or a secret for its machine. Whatever the
+// operator has seen: in truth the machine is being deleted and wants it, its guest has
+// ended, and the object was made for it and is nobody else's.
+func (w *world) deleteOwn(key string, uid types.UID, version string) result {
+	o := get[reconcile.Object](w, key)
+	if o == nil {
+		return done
+	}
+	if uid == "" || version == "" || o.GetUID() != uid || o.GetResourceVersion() != version {
+		return stale
+	}
+	vm := get[*spec.VirtualMachine](w, theVM)
+	_, name, _ := strings.Cut(key, "/")
+	switch {
+	case vm == nil || vm.DeletionTimestamp == nil || vm.Spec.DeletionPolicy != spec.DeletionDelete:
+		w.violated("only what is its own goes with a machine that wants it", "%s goes, and the machine is %+v", key, vm)
+	case o.GetAnnotations()[names.AnnotationMadeFor] != string(vm.UID):
+		w.violated("only what is its own goes with a machine that wants it", "%s was made for %v", key, o.GetAnnotations())
+	case slices.Contains(w.mentioned, name):
+		w.violated("only what is its own goes with a machine that wants it", "%s is mentioned by another machine", key)
+	}
+	for _, g := range w.guests {
+		if slices.Contains(g.claims, name) {
+			w.violated("only what is its own goes with a machine that wants it", "%s is used by pod %s", key, g.pod.Name)
+		}
+	}
+	if pvc, is := o.(*corev1.PersistentVolumeClaim); is {
+		at := metav1.NewTime(w.now)
+		pvc.DeletionTimestamp = &at
+		w.put(key, pvc)
+		return done
+	}
+	w.put(key, nil)
+	return done
+}
+
+// owner is somebody who has second thoughts about what becomes of disks.
+func (w *world) owner() {
+	vm := get[*spec.VirtualMachine](w, theVM)
+	if vm == nil {
+		w.createVM()
+		w.decisions++
+		return
+	}
+	switch w.choose("owner", 5) {
+	case 0:
+		vm.Spec.DeletionPolicy = []spec.DeletionPolicy{"", spec.DeletionRetain, spec.DeletionDelete, spec.DeletionDelete}[w.choose("policy", 4)]
+		vm.Generation++
+	case 1:
+		if vm.DeletionTimestamp != nil {
+			return
+		}
+		if len(vm.Finalizers) == 0 {
+			w.deleteVM()
+			return
+		}
+		at := metav1.NewTime(w.now)
+		vm.DeletionTimestamp = &at
+	case 2: // the claim of a disk is made anew by somebody, without a word about whom for
+		const key = "claim/web-system-disk"
+		if old := get[*corev1.PersistentVolumeClaim](w, key); old != nil && !w.inUse(old.Name) {
+			w.put(key, nil)
+			pvc := old.DeepCopy()
+			pvc.UID, pvc.DeletionTimestamp = "", nil
+			delete(pvc.Annotations, names.AnnotationMadeFor)
+			w.put(key, pvc)
+		}
+		return
+	case 3:
+		if w.mentioned = nil; w.choose("mentioned", 2) == 0 {
+			w.mentioned = []string{"web-system-disk"}
+		}
+		return
+	case 4:
+		w.intruder()
+		return
+	}
+	w.put(theVM, vm)
+	w.note("policy %q, deleted %v", vm.Spec.DeletionPolicy, vm.DeletionTimestamp != nil)
+}
+
+// gives runs a world in which machines are deleted, with and without their disks, and
+// made again.
+func (w *world) gives(steps int) error {
+	return w.guarded(func() {
+		for range steps {
+			w.operations++
+			events := []func(){
+				w.work, w.work, w.kubelet, w.kubelet, w.controllers, w.observeAll, w.observeSome, w.observeSome,
+				func() { w.reconcile(true) }, func() { w.reconcile(true) }, w.owner, w.owner, w.owner,
+				func() {
+					w.pass([]time.Duration{time.Second, 40 * time.Second, 11 * time.Minute}[w.choose("time", 3)])
+				},
+			}
+			events[w.choose("event", len(events))]()
+			w.check()
+		}
+		w.mentioned = nil
+		w.settleDeletion()
+	})
+}
+
+func deletionMutants() []mutant {
+	const promise = "only what is its own goes with a machine that wants it"
+	claims := func(change func(*machine.Snapshot, *corev1.PersistentVolumeClaim)) func(*machine.Snapshot) {
+		return func(s *machine.Snapshot) {
+			s.Claims = slices.Clone(s.Claims)
+			for i := range s.Claims {
+				s.Claims[i] = *s.Claims[i].DeepCopy()
+				change(s, &s.Claims[i])
+			}
+		}
+	}
+	return []mutant{
+		{
+			fault: "nobody asks for whom a claim was made", promise: promise,
+			before: claims(func(s *machine.Snapshot, c *corev1.PersistentVolumeClaim) {
+				if s.VM.DeletionTimestamp != nil {
+					c.Annotations = map[string]string{names.AnnotationMadeFor: string(s.VM.UID)}
+				}
+			}),
+		},
+		{
+			fault: "nobody asks what the manifest says", promise: promise,
+			before: func(s *machine.Snapshot) { s.VM.Spec.DeletionPolicy = spec.DeletionDelete },
+		},
+		{
+			fault: "other machines are not looked at", promise: promise,
+			before: func(s *machine.Snapshot) { s.Mentioned = nil },
+		},
+		{
+			fault: "other pods are not looked at", promise: promise, or: "a disk has one machine",
+			before: noOthers,
+		},
+		{
+			fault: "the guest is not waited for", promise: promise, or: "a machine is seen until its guest has ended",
+			before: func(s *machine.Snapshot) {
+				if s.VM.DeletionTimestamp != nil {
+					setPod(s, nil)
+				}
+			},
+		},
+		{
+			fault: "a claim is deleted under whatever UID", promise: promise,
+			before: claims(func(s *machine.Snapshot, c *corev1.PersistentVolumeClaim) {
+				if s.VM.DeletionTimestamp != nil && c.Annotations[names.AnnotationMadeFor] != "" {
+					c.Annotations[names.AnnotationMadeFor] = string(s.VM.UID)
+				}
+			}),
+		},
+	}
+}

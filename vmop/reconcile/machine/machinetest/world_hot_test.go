@@ -1,0 +1,347 @@
+package machinetest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// newHotWorld is a world in which people add disks to the manifest of a machine, and take
+// them from it, while it runs.
+func newHotWorld(choose func(string, int) int, decide func(machine.Snapshot) reconcile.Plan) *world {
+	w := newWorld(choose, decide)
+	w.exports = true
+	for _, name := range hotClaims {
+		c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "apps"}}
+		c.Status.Phase = corev1.ClaimBound
+		w.put("claim/"+name, c)
+	}
+	if w.choose("approves", 2) == 1 {
+		vm := get[*spec.VirtualMachine](w, theVM)
+		vm.Spec.Disruptions = &spec.Disruptions{RestartApprovalMode: spec.RestartAutomatic}
+		w.put(theVM, vm)
+	}
+	return w
+}
+
+// hotClaims are those of disks that come and go; the last is one that a person attaches.
+var hotClaims = []string{"hot-0", "hot-1", "hot-2", "a-persons"}
+
+func refersTo(vm *spec.VirtualMachine, claim string) bool {
+	return slices.ContainsFunc(vm.Spec.VM.Disks, func(d spec.Disk) bool {
+		return d.PersistentVolumeClaim != nil && d.PersistentVolumeClaim.ClaimName == claim
+	})
+}
+
+// hotDisks are the claims of the disks that come and go, in the order of the manifest.
+func hotDisks(vm *spec.VirtualMachine) []string {
+	var out []string
+	for i := range vm.Spec.VM.Disks {
+		if c := vm.Spec.VM.Disks[i].PersistentVolumeClaim; c != nil {
+			out = append(out, c.ClaimName)
+		}
+	}
+	return out
+}
+
+// changeDisks is somebody who adds a disk to the manifest, or takes one from it.
+func (w *world) changeDisks() {
+	vm := get[*spec.VirtualMachine](w, theVM)
+	claim := hotClaims[w.choose("disk", 3)]
+	if refersTo(vm, claim) {
+		vm.Spec.VM.Disks = slices.DeleteFunc(vm.Spec.VM.Disks, func(d spec.Disk) bool {
+			return d.PersistentVolumeClaim != nil && d.PersistentVolumeClaim.ClaimName == claim
+		})
+	} else {
+		vm.Spec.VM.Disks = append(vm.Spec.VM.Disks, spec.Disk{PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: claim}})
+	}
+	vm.Generation++
+	w.put(theVM, vm)
+	w.note("somebody changes the disks: %s", claim)
+}
+
+// attachByHand is somebody with an attachment of his own, of a name like any.
+func (w *world) attachByHand() {
+	const key = "attachment/by-hand"
+	if a := get[*spec.VirtualMachineBlockDeviceAttachment](w, key); a == nil {
+		w.put(key, spec.NewAttachment("apps", "by-hand", "web", spec.AttachedBlockDevice{Kind: spec.AttachedClaim, Name: hotClaims[3]}))
+	}
+}
+
+// attached is what becomes of attachments: an exporter is made while the machine runs, if
+// no pod has the claim, and ends with the run or the attachment.
+func (w *world) attached() {
+	vm := get[*spec.VirtualMachine](w, theVM)
+	pod := get[*corev1.Pod](w, thePod)
+	runs := pod != nil && w.guests[pod.UID] != nil && pod.DeletionTimestamp == nil
+	for _, k := range w.keys("attachment/") {
+		a := get[*spec.VirtualMachineBlockDeviceAttachment](w, k)
+		if a == nil {
+			continue
+		}
+		exporter := "exporter/" + objects.ExportPod(a.Name)
+		claim := a.Spec.BlockDeviceRef.ClaimName()
+		orphan := len(a.OwnerReferences) > 0 && (vm == nil || a.OwnerReferences[0].UID != vm.UID)
+		switch {
+		case a.Status.Connection != nil && (!runs || a.DeletionTimestamp != nil || a.Status.Connection.PodUID != pod.UID):
+			w.put(exporter, nil)
+			a.Status.Connection, a.Status.Phase = nil, spec.AttachmentPending
+			w.put(k, a)
+		case a.DeletionTimestamp != nil || orphan:
+			w.put(k, nil)
+			w.note("%s is gone", k)
+		case a.Status.Connection == nil && runs && !w.inUse(claim):
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: objects.ExportPod(a.Name), Annotations: map[string]string{names.AnnotationMadeFor: string(a.UID)}}}
+			p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
+			w.put(exporter, p)
+			a.Finalizers = []string{names.FinalizerAttachment}
+			a.Status.Connection, a.Status.Phase, a.Status.Place = &spec.AttachmentConnection{PodUID: pod.UID}, spec.AttachmentAttached, 1
+			w.put(k, a)
+			w.note("%s is attached", k)
+		}
+	}
+}
+
+// deleteAttachment is the API server.
+func (w *world) deleteAttachment(d reconcile.DeleteAttachment) result {
+	k := "attachment/" + d.Name
+	a := get[*spec.VirtualMachineBlockDeviceAttachment](w, k)
+	if a == nil {
+		return done
+	}
+	if a.UID != d.UID || a.ResourceVersion != d.ResourceVersion {
+		return stale
+	}
+	if vm := get[*spec.VirtualMachine](w, theVM); len(a.OwnerReferences) == 0 {
+		w.violated("a person's attachment is left alone", "%s is deleted", a.Name)
+	} else if claim, pod := a.Spec.BlockDeviceRef.ClaimName(), get[*corev1.Pod](w, thePod); vm != nil && cached[*spec.VirtualMachine](w, theVM).Generation == vm.Generation &&
+		refersTo(vm, claim) && pod != nil && w.guests[pod.UID] != nil && pod.DeletionTimestamp == nil && cached[*corev1.Pod](w, thePod) != nil && a.Status.Connection != nil {
+		w.violated("a disk stays for as long as the manifest has it", "%s is deleted, and the guest of pod %s has the disk", a.Name, pod.UID)
+	}
+	at := metav1.NewTime(w.now)
+	a.DeletionTimestamp = &at
+	w.put(k, a)
+	return done
+}
+
+// checkWriters: no two pods have a disk.
+func (w *world) checkWriters() {
+	users := map[string]string{}
+	for _, k := range slices.Concat(w.keys("pod/"), w.keys("exporter/")) {
+		pod := get[*corev1.Pod](w, k)
+		if pod == nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		for _, c := range objects.PodClaims(pod) {
+			if other := users[c]; other != "" && slices.Contains(hotClaims, c) {
+				w.violated("a disk that comes and goes has one writer", "claim %s is that of %s and %s", c, other, k)
+			}
+			users[c] = k
+		}
+	}
+}
+
+// checkHot holds for every plan: a pod that has only too little disks goes on, and nothing
+// waits for its restart.
+func (w *world) checkHot(s *machine.Snapshot, p *reconcile.Plan) {
+	pod := s.Pod()
+	if !w.exports || pod == nil || w.guests[pod.UID] == nil || s.VM.DeletionTimestamp != nil || !s.VM.ShouldRun() ||
+		len(pod.OwnerReferences) == 0 || pod.OwnerReferences[0].UID != s.VM.UID || pod.Annotations[names.AnnotationStarted] == "" {
+		return
+	}
+	// What is taken from the pod's, or put before one of them, waits.
+	var has []string
+	for _, c := range objects.PodClaims(pod) {
+		if slices.Contains(hotClaims[:3], c) {
+			has = append(has, c)
+		}
+	}
+	wants := hotDisks(s.VM)
+	if len(wants) < len(has) || !slices.Equal(has, wants[:len(has)]) {
+		return
+	}
+	for _, a := range p.Actions {
+		if d, is := a.(reconcile.DeletePod); is && d.UID == pod.UID {
+			w.violated("a disk that comes restarts nothing", "pod %s is deleted", pod.UID)
+		}
+	}
+	for _, st := range p.Statuses {
+		if all, _ := st.Status["restartAwaitingChanges"].([]any); len(all) > 0 {
+			w.violated("a disk that comes restarts nothing", "%v waits", all)
+		}
+	}
+}
+
+// plugs runs a world in which disks come and go.
+func (w *world) plugs(steps int) error {
+	return w.guarded(func() {
+		for range steps {
+			w.operations++
+			events := []func(){
+				w.work, w.work, w.attached, w.attached, w.observeAll, w.observeSome, w.controllers,
+				func() { w.startsSafely(true) }, func() { w.startsSafely(true) },
+				w.changeDisks, w.changeDisks, w.attachByHand,
+				func() { w.pass([]time.Duration{time.Second, 40 * time.Second}[w.choose("time", 2)]) },
+				func() {
+					if w.choose("stops", 4) == 0 {
+						w.startOrStop()
+					}
+				},
+			}
+			events[w.choose("event", len(events))]()
+			w.check()
+			w.checkWriters()
+		}
+		w.settleHot()
+	})
+}
+
+// startsSafely is a run of the operator that sees all pods before it makes one, as
+// observation.Starts has it.
+func (w *world) startsSafely(faults bool) {
+	for _, k := range slices.Concat(w.keys("pod/"), w.keys("exporter/")) {
+		h := w.objects[k]
+		h.seen = len(h.versions) - 1
+	}
+	w.reconcile(faults)
+}
+
+// settleHot is a while in which nothing goes wrong, and what holds at its end.
+func (w *world) settleHot() {
+	for _, n := range []string{"n1", "n2"} {
+		w.repair(n)
+	}
+	if pod := get[*corev1.Pod](w, "pod/intruder"); pod != nil {
+		delete(w.guests, pod.UID)
+		w.put("pod/intruder", nil)
+	}
+	vm := get[*spec.VirtualMachine](w, theVM)
+	vm.Spec.VM.State = spec.StateRunning
+	vm.Generation++
+	w.put(theVM, vm)
+	for range 40 {
+		w.work()
+		w.attached()
+		w.checkWriters()
+		w.pass(20 * time.Second)
+	}
+	w.observeAll()
+	pod := get[*corev1.Pod](w, thePod)
+	if pod == nil || w.guests[pod.UID] == nil {
+		w.violated("a machine with disks that come and go runs", "%+v", get[*spec.VirtualMachine](w, theVM).Status.Conditions)
+	}
+	vm = get[*spec.VirtualMachine](w, theVM)
+	has := map[string]bool{}
+	for _, k := range w.keys("attachment/") {
+		a := get[*spec.VirtualMachineBlockDeviceAttachment](w, k)
+		if a == nil || len(a.OwnerReferences) == 0 {
+			continue
+		}
+		claim := a.Spec.BlockDeviceRef.ClaimName()
+		switch {
+		case !refersTo(vm, claim):
+			w.violated("a disk that left the manifest is detached", "%s is there", k)
+		case slices.Contains(objects.PodClaims(pod), claim):
+			w.violated("a pod that has a disk needs no attachment", "%s is there", k)
+		}
+		has[claim] = a.Status.Connection != nil
+	}
+	known := pod.Annotations[names.AnnotationStarted] != "" // VM-Operator notes nothing
+	for _, claim := range hotClaims[:3] {
+		if refersTo(vm, claim) && known && !has[claim] && !slices.Contains(objects.PodClaims(pod), claim) && !w.waitsFor(vm) {
+			w.violated("a disk that comes is attached", "%s is not", claim)
+		}
+	}
+}
+
+// waitsFor reports whether a disk waits for a restart.
+func (w *world) waitsFor(vm *spec.VirtualMachine) bool {
+	return slices.ContainsFunc(vm.Status.RestartAwaitingChanges, func(c spec.AwaitingChange) bool { return strings.HasPrefix(c.Path, "spec.vm.disks") })
+}
+
+func hotMutants() []mutant {
+	return []mutant{
+		{
+			fault: "a disk that comes has another pod", promise: "a disk that comes restarts nothing", or: "a pod that has started is not replaced",
+			after: func(s *machine.Snapshot, p *reconcile.Plan) {
+				if pod := s.Pod(); pod != nil && slices.ContainsFunc(p.Actions, isAttachment) {
+					p.Actions = append(p.Actions, reconcile.DeletePod{Name: pod.Name, UID: pod.UID, GraceSeconds: s.VM.Spec.ShutdownSeconds() + objects.TerminationReserve})
+				}
+			},
+		},
+		{
+			fault: "exporters are not looked at", promise: "a disk that comes and goes has one writer", or: "a disk has one machine",
+			before: func(s *machine.Snapshot) {
+				s.Pods = slices.DeleteFunc(slices.Clone(s.Pods), func(p corev1.Pod) bool { return strings.HasSuffix(p.Name, "-vmbda") })
+			},
+		},
+		{
+			fault: "what left the manifest stays attached", promise: "a disk that left the manifest is detached", or: "a pod that has a disk needs no attachment",
+			after: without[reconcile.DeleteAttachment],
+		},
+		{
+			fault: "a former run's attachments stay", promise: "a pod that has a disk needs no attachment",
+			after: func(s *machine.Snapshot, p *reconcile.Plan) {
+				p.Actions = slices.DeleteFunc(p.Actions, func(a reconcile.Action) bool {
+					d, is := a.(reconcile.DeleteAttachment)
+					return is && slices.ContainsFunc(s.Attachments, func(a spec.VirtualMachineBlockDeviceAttachment) bool {
+						return a.Name == d.Name && refersTo(s.VM, a.Spec.BlockDeviceRef.ClaimName())
+					})
+				})
+			},
+		},
+		{
+			fault: "all attachments of a machine are its own", promise: "a person's attachment is left alone",
+			after: func(s *machine.Snapshot, p *reconcile.Plan) {
+				for _, a := range s.Attachments {
+					if a.Name == "by-hand" {
+						p.Actions = append(p.Actions, reconcile.DeleteAttachment{Name: a.Name, UID: a.UID, ResourceVersion: a.ResourceVersion})
+					}
+				}
+			},
+		},
+		{
+			fault: "an attachment goes when the guest has the disk", promise: "a disk stays for as long as the manifest has it",
+			after: func(s *machine.Snapshot, p *reconcile.Plan) {
+				for _, a := range s.Attachments {
+					if a.Status.Connection != nil && len(a.OwnerReferences) > 0 && a.DeletionTimestamp == nil {
+						p.Actions = append(p.Actions, reconcile.DeleteAttachment{Name: a.Name, UID: a.UID, ResourceVersion: a.ResourceVersion})
+					}
+				}
+			},
+		},
+		{
+			fault: "no attachment is made", promise: "a disk that comes is attached",
+			after: func(_ *machine.Snapshot, p *reconcile.Plan) { p.Actions = slices.DeleteFunc(p.Actions, isAttachment) },
+		},
+		{
+			fault: "a machine waits for its own attachments", promise: "a machine with disks that come and go runs",
+			after: func(s *machine.Snapshot, p *reconcile.Plan) {
+				if len(s.Attachments) > 0 {
+					p.Actions = slices.DeleteFunc(p.Actions, func(a reconcile.Action) bool {
+						c, is := a.(reconcile.Create)
+						return is && fmt.Sprintf("%T", c.Object) == "*v1.Pod"
+					})
+				}
+			},
+		},
+	}
+}
+
+func isAttachment(a reconcile.Action) bool {
+	c, is := a.(reconcile.Create)
+	if !is {
+		return false
+	}
+	_, is = c.Object.(*spec.VirtualMachineBlockDeviceAttachment)
+	return is
+}

@@ -1,0 +1,387 @@
+package machinetest
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// capacity is what the nodes of a world have for the machine's pod, and what
+// their kubelets have given to pods.
+type capacity struct {
+	room      corev1.ResourceList // now
+	most      corev1.ResourceList // if there were nothing else
+	allocated map[types.UID]corev1.ResourceList
+	// written are the versions that the operator has written itself. It does not
+	// decide before its caches show them, see the controller's look.awaits.
+	written map[string]int
+	// silent: the kubelet does not tell which generation it has seen, as before
+	// Kubernetes 1.34.
+	silent bool
+}
+
+// newResizingWorld is one whose kubelets resize pods in place, and whose runner
+// follows its configuration.
+func newResizingWorld(choose func(string, int) int, decide func(machine.Snapshot) reconcile.Plan) *world {
+	w := newWorld(choose, decide)
+	w.nodes = &capacity{allocated: map[types.UID]corev1.ResourceList{}, written: map[string]int{}, silent: choose("silent", 3) == 1}
+	w.nodes.room, w.nodes.most = capacityOf(8), capacityOf(16)
+	vm := get[*spec.VirtualMachine](w, theVM)
+	vm.Spec.VM.MaximumCPUs, vm.Spec.VM.MaximumRAM = new(int32(8)), new(quantity("8Gi"))
+	vm.Spec.VM.CurrentCPUs, vm.Spec.VM.CurrentRAM = new(int32(2)), new(quantity("2Gi"))
+	w.put(theVM, vm)
+	w.observeAll()
+	return w
+}
+
+// capacityOf is room for a number of CPUs and as many GiB.
+func capacityOf(n int64) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(n, resource.DecimalSI), corev1.ResourceMemory: *resource.NewQuantity(n<<30, resource.BinarySI)}
+}
+
+func fits(some, in corev1.ResourceList) bool {
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		if q := some[name]; q.Cmp(in[name]) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// behind reports whether the operator waits for its caches.
+func (w *world) behind() bool {
+	if w.nodes == nil {
+		return false
+	}
+	for key, n := range w.nodes.written {
+		if h := w.objects[key]; h != nil && h.seen < n {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *world) wrote(a reconcile.Action) {
+	if w.nodes == nil {
+		return
+	}
+	for _, key := range []string{thePod, theConfig} {
+		kind, _, _ := strings.Cut(a.Target().Kind, "/")
+		if h := w.objects[key]; h != nil && strings.HasPrefix(key, strings.ToLower(kind)) {
+			w.nodes.written[key] = len(h.versions) - 1
+		}
+	}
+}
+
+// resize is the API server's part.
+func (w *world) resize(a reconcile.ResizePod) result {
+	pod := get[*corev1.Pod](w, "pod/"+a.Name)
+	if pod == nil || pod.UID != a.UID || pod.ResourceVersion != a.ResourceVersion {
+		return stale
+	}
+	if w.nodes == nil {
+		w.violated("a node that does not resize pods is not asked to", "%+v", a)
+	}
+	for name, q := range a.Requests {
+		pod.Spec.Containers[0].Resources.Requests[name] = q
+	}
+	pod.Generation++
+	w.put("pod/"+a.Name, pod)
+	return done
+}
+
+// allocate is the kubelet's: it gives the pod all that it asks for, or nothing.
+func (w *world) allocate(pod *corev1.Pod) {
+	if w.nodes == nil || len(pod.Spec.Containers) == 0 || pod.Name != "web" {
+		return
+	}
+	asked := pod.Spec.Containers[0].Resources.Requests
+	pod.Status.Conditions = nil
+	if had, running := w.nodes.allocated[pod.UID]; running && !fits(asked, w.nodes.room) && !fits(asked, had) {
+		c := corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonDeferred, Message: "Node didn't have enough resource: memory"}
+		if !fits(asked, w.nodes.most) {
+			c.Reason = corev1.PodReasonInfeasible
+		}
+		pod.Status.Conditions = []corev1.PodCondition{c}
+	} else {
+		w.nodes.allocated[pod.UID] = asked.DeepCopy()
+	}
+	if !w.nodes.silent {
+		pod.Generation = max(pod.Generation, 1)
+		pod.Status.ObservedGeneration = pod.Generation
+	}
+	pod.Status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Requests: w.nodes.allocated[pod.UID].DeepCopy()}
+}
+
+// adjust is one thing that a kubelet or a runner does about what a guest may use.
+func (w *world) adjust(pod *corev1.Pod, g *guest, how int) bool {
+	switch how {
+	case 0:
+		w.kubeletResizes(pod)
+		return false
+	case 4:
+		w.changeRoom()
+	case 5:
+		w.kubeletResizes(pod)
+	case 6:
+		w.read(g)
+	case 7:
+		w.report(g)
+	default:
+		return false
+	}
+	return true
+}
+
+// changeRoom is what others on the node do.
+func (w *world) changeRoom() {
+	n := int64(1 + w.choose("room", 12))
+	w.nodes.room = capacityOf(n)
+	if w.choose("most", 3) == 0 {
+		w.nodes.most = capacityOf(n)
+	}
+	w.note("there is room for %d", n)
+}
+
+func (w *world) kubeletResizes(pod *corev1.Pod) {
+	before := fmt.Sprint(pod.Status)
+	w.allocate(pod)
+	if fmt.Sprint(pod.Status) != before {
+		w.put("pod/"+pod.Name, pod)
+		w.note("the kubelet has given pod %s %v: %v", pod.UID, w.nodes.allocated[pod.UID], pod.Status.Conditions)
+	}
+}
+
+// read is the runner, which sees its configuration at some time, and the guest does
+// as it says.
+func (w *world) read(g *guest) {
+	cm := get[*corev1.ConfigMap](w, theConfig)
+	if cm == nil {
+		return
+	}
+	c, _, err := runnerconfig.Parse([]byte(cm.Data[names.ConfigKey]))
+	if err != nil || c.Runner.VM.Name == "" {
+		return
+	}
+	g.generation = c.Runner.Generation
+	g.has = objects.Amounts{CPUs: max(int64(c.Runner.VM.CurrentCPUs), 1), RAM: int64(c.Runner.VM.CurrentRAM)}
+	if g.has.RAM == 0 {
+		g.has.RAM = int64(c.Runner.VM.MaximumRAM)
+	}
+}
+
+// report is the runner's report of what its guest has.
+func (w *world) report(g *guest) {
+	vm := get[*spec.VirtualMachine](w, theVM)
+	if vm == nil || g.stage < 2 || !g.told || g.pod.OwnerReferences == nil || g.pod.OwnerReferences[0].UID != vm.UID {
+		return
+	}
+	g.stage = 2 // the next report tells of what is already known, too
+	w.runnerReports(g)
+}
+
+// reportAmounts adds to a report what the guest has.
+func (w *world) reportAmounts(part map[string]any, g *guest) {
+	part["cpus"], part["ram"] = g.has.CPUs, resource.NewQuantity(g.has.RAM, resource.BinarySI).String()
+	if g.generation > 0 {
+		part["conditions"] = append(part["conditions"].([]any), map[string]any{
+			"type": spec.ConditionCPUsAdjusted, "status": "True", "reason": "AsConfigured", "message": "",
+			"lastTransitionTime": w.now.UTC().Format(time.RFC3339), "observedGeneration": g.generation,
+		})
+	}
+}
+
+// follow is what becomes of a pod and its runner in a world that is kind.
+func (w *world) follow(pod *corev1.Pod, g *guest) {
+	if fresh := get[*corev1.Pod](w, "pod/"+pod.Name); fresh != nil && fresh.DeletionTimestamp == nil && fresh.Status.Phase == corev1.PodRunning {
+		w.kubeletResizes(fresh)
+	}
+	before := *g
+	w.read(g)
+	if before.generation != g.generation || before.has != g.has {
+		w.report(g)
+	}
+}
+
+// checkRoom holds after each step: no guest may use more than its node has given
+// its pod.
+func (w *world) checkRoom() {
+	if w.nodes == nil {
+		return
+	}
+	for uid, g := range w.guests {
+		pod := get[*corev1.Pod](w, thePod)
+		if pod == nil || pod.UID != uid || g.generation == 0 {
+			continue
+		}
+		if r, recorded := objects.RecordedRequests(pod); recorded && !fits(r.For(g.has), w.nodes.allocated[uid]) {
+			w.violated("a guest uses what its pod has", "%+v needs %v and has %v", g.has, r.For(g.has), w.nodes.allocated[uid])
+		}
+	}
+}
+
+// short reports whether the pod has too little room for what the guest is to have.
+func (w *world) short(vm *spec.VirtualMachine) bool {
+	pod := get[*corev1.Pod](w, thePod)
+	if w.nodes == nil || pod == nil {
+		return false
+	}
+	r, _ := objects.RecordedRequests(pod)
+	return !fits(r.For(objects.GuestAmounts(vm)), w.nodes.allocated[pod.UID])
+}
+
+// checkResized is what must hold when nothing happens any more.
+func (w *world) checkResized() {
+	vm, pod := get[*spec.VirtualMachine](w, theVM), get[*corev1.Pod](w, thePod)
+	if vm.Spec.VM.State != spec.StateRunning || pod == nil {
+		return
+	}
+	r, recorded := objects.RecordedRequests(pod)
+	if !recorded {
+		w.violated("a pod says how its requests came about", "%v", pod.Annotations)
+	}
+	g, want := w.guests[pod.UID], objects.GuestAmounts(vm)
+	c := spec.FindCondition(vm.Status.Conditions, spec.ConditionConfigurationApplied)
+	if w.short(vm) {
+		if c.Reason != spec.ReasonResizeDeferred && c.Reason != spec.ReasonResizeInfeasible {
+			w.violated("a guest that cannot grow says so", "%+v", c)
+		}
+		return
+	}
+	if g.has != want || c.Status != "True" && c.Reason != spec.ReasonShrinkRefused {
+		w.violated("a guest has what it is to have", "%+v instead of %+v: %+v", g.has, want, c)
+	}
+	if need := r.For(want); !fits(need, pod.Spec.Containers[0].Resources.Requests) || !fits(pod.Spec.Containers[0].Resources.Requests, need) {
+		w.violated("a pod asks for what its guest has", "%v instead of %v", pod.Spec.Containers[0].Resources.Requests, need)
+	}
+}
+
+// resized is one world of machines that grow and shrink.
+func (w *world) resized(steps int) error {
+	return w.guarded(func() {
+		for range steps {
+			if w.choose("grow", 3) > 0 {
+				w.step()
+				continue
+			}
+			if w.choose("nodes", 3) == 0 {
+				w.changeRoom()
+				continue
+			}
+			vm := get[*spec.VirtualMachine](w, theVM)
+			if vm == nil {
+				continue
+			}
+			cpus, ram := int32(1+w.choose("CPUs", 8)), int64(1+w.choose("RAM", 8))
+			vm.Spec.VM.CurrentCPUs, vm.Spec.VM.CurrentRAM = &cpus, resource.NewQuantity(ram<<30, resource.BinarySI)
+			vm.Spec.VM.MaximumCPUs, vm.Spec.VM.MaximumRAM = new(int32(8)), new(quantity("8Gi"))
+			vm.Generation++
+			w.put(theVM, vm)
+			w.note("the guest is to have %d CPUs and %d GiB", cpus, ram)
+			w.check()
+		}
+		w.linger()
+		w.settle()
+		w.checkResized()
+	})
+}
+
+var processors = regexp.MustCompile(`currentCpus: \d+`)
+
+func resizingMutants() []mutant {
+	return []mutant{
+		{
+			fault: "the kubelet's word that there is no room is not heard", promise: "a guest that cannot grow says so", or: "a guest uses what its pod has",
+			before: func(s *machine.Snapshot) {
+				if s.Pod() != nil {
+					s.Pod().Status.Conditions = nil
+				}
+			},
+		},
+		{
+			fault: "a pod that is not resized yet counts as resized", promise: "a guest uses what its pod has",
+			before: func(s *machine.Snapshot) {
+				if s.Pod() == nil || s.Pod().Status.ContainerStatuses == nil || s.Pod().Status.ContainerStatuses[0].Resources == nil {
+					return
+				}
+				s.Pod().Status.ContainerStatuses[0].Resources.Requests = s.Pod().Spec.Containers[0].Resources.Requests
+				s.Pod().Status.Conditions, s.Pod().Status.ObservedGeneration = nil, s.Pod().Generation
+			},
+		},
+		{
+			fault: "pods that shrink do not wait for their guests", promise: "a guest uses what its pod has",
+			before: func(s *machine.Snapshot) {
+				if s.VM.Status.CPUs > 0 {
+					s.VM.Status.CPUs, s.VM.Status.RAM = 1, new(quantity("1Gi"))
+				}
+				if c := spec.FindCondition(s.VM.Status.Conditions, spec.ConditionCPUsAdjusted); c != nil {
+					c.ObservedGeneration = s.VM.Generation
+				}
+			},
+		},
+		{
+			fault: "pods are never resized", promise: "a guest that cannot grow says so", or: "a pod asks for what its guest has",
+			after: without[reconcile.ResizePod],
+		},
+		{
+			fault: "what is not granted is not told", promise: "every wait is explained",
+			after: conditions(func(_ *machine.Snapshot, c map[string]any) {
+				if c["reason"] == spec.ReasonResizeDeferred || c["reason"] == spec.ReasonResizeInfeasible {
+					c["reason"] = spec.ReasonConfigurationApplied
+				}
+			}),
+		},
+		{
+			fault: "nobody says how the requests of a pod came about", promise: "a pod says how its requests came about",
+			after: each(func(_ *machine.Snapshot, a reconcile.Create) reconcile.Action {
+				if pod, is := a.Object.(*corev1.Pod); is {
+					delete(pod.Annotations, names.AnnotationRequests)
+				}
+				return a
+			}),
+		},
+		{
+			fault: "pods do not shrink", promise: "a pod asks for what its guest has",
+			after: func(s *machine.Snapshot, p *reconcile.Plan) {
+				p.Actions = slices.DeleteFunc(p.Actions, func(a reconcile.Action) bool {
+					r, is := a.(reconcile.ResizePod)
+					return is && s.Pod() != nil && fits(r.Requests, s.Pod().Spec.Containers[0].Resources.Requests)
+				})
+			},
+		},
+		{
+			fault: "a guest does not get more processors", promise: "a guest has what it is to have", or: "the world comes to rest",
+			before: func(s *machine.Snapshot) {
+				if s.ConfigMap != nil {
+					pretendConfig(s)
+				}
+			},
+			after: func(_ *machine.Snapshot, p *reconcile.Plan) {
+				for _, a := range p.Actions {
+					var o reconcile.Object
+					switch a := a.(type) {
+					case reconcile.Create:
+						o = a.Object
+					case reconcile.Apply:
+						o = a.Object
+					}
+					if cm, is := o.(*corev1.ConfigMap); is {
+						cm.Data[names.ConfigKey] = processors.ReplaceAllString(cm.Data[names.ConfigKey], "currentCpus: 1")
+					}
+				}
+			},
+		},
+	}
+}

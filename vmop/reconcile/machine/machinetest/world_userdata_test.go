@@ -1,0 +1,258 @@
+package machinetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// password is in all user data of worlds.
+const password = "correct-horse"
+
+func inlineUserData(n int) *spec.Provisioning {
+	return &spec.Provisioning{Type: spec.ProvisioningUserData, UserData: fmt.Sprintf("#cloud-config\npassword: %s-%d\n", password, n)}
+}
+
+// newUserDataWorld is a world in which manifests have user data.
+func newUserDataWorld(choose func(string, int) int, decide func(machine.Snapshot) reconcile.Plan) *world {
+	w := fairWorld(choose, decide)
+	w.inline, w.given, w.taken = true, map[types.UID]string{}, map[string]bool{}
+	vm := get[*spec.VirtualMachine](w, theVM)
+	vm.Spec.Provisioning = inlineUserData(0)
+	w.put(theVM, vm)
+	return w
+}
+
+// provisioned runs a world in which people change the user data, and delete what has it.
+func (w *world) provisioned(steps int) error {
+	return w.guarded(func() {
+		for range steps {
+			w.operations++
+			events := []func(){
+				w.work, w.work, w.kubelet, w.controllers, w.observeAll, w.observeSome, w.observeSome, w.observeSome,
+				func() { w.reconcile(true) }, func() { w.reconcile(true) }, w.author, w.author, w.author,
+				func() { w.pass([]time.Duration{time.Second, 40 * time.Second, 11 * time.Minute}[w.choose("time", 3)]) },
+			}
+			events[w.choose("event", len(events))]()
+			w.check()
+		}
+		clear(w.failures)
+		w.settle()
+		w.checkUserDataSettled()
+	})
+}
+
+// author is somebody who writes user data, or removes what has it.
+func (w *world) author() {
+	vm := get[*spec.VirtualMachine](w, theVM)
+	if vm == nil {
+		return
+	}
+	keys := slices.DeleteFunc(slices.Concat(w.keys("secret/"), w.keys("configmap/")), func(k string) bool {
+		return !strings.Contains(k, ".user-data") || get[reconcile.Object](w, k) == nil
+	})
+	switch w.choose("author", 6) {
+	case 0, 1:
+		vm.Spec.Provisioning = inlineUserData(w.choose("text", 3))
+	case 2:
+		vm.Spec.Provisioning = nil
+	case 3:
+		if vm.Spec.VM.State == spec.StateRunning {
+			vm.Spec.VM.State = spec.StateStopped
+		} else {
+			vm.Spec.VM.State = spec.StateRunning
+		}
+		w.decisions++
+	case 4:
+		if len(keys) > 0 {
+			k := keys[w.choose("object", len(keys))]
+			if pod := get[*corev1.Pod](w, thePod); pod != nil && w.guests[pod.UID] == nil && strings.HasSuffix(k, "/"+pod.Annotations[names.AnnotationUserData]) {
+				return // the runner would say that it is missing
+			}
+			w.put(k, nil)
+			w.taken[k] = true
+			w.note("%s is deleted", k)
+		}
+		return
+	case 5: // somebody else's, before the operator makes its own
+		o := []reconcile.Object{&corev1.Secret{}, &corev1.ConfigMap{Data: map[string]string{"mine": "mine"}}}[w.choose("kind", 2)]
+		o.SetName(spec.UserDataSecret(vm.Name))
+		if get[reconcile.Object](w, keyOf(o)) == nil {
+			w.put(keyOf(o), o)
+			w.note("somebody makes %s", keyOf(o))
+		}
+		return
+	}
+	vm.Generation++
+	w.put(theVM, vm)
+	w.note("the machine is %s, with %v", vm.Spec.VM.State, vm.Spec.Provisioning)
+}
+
+// deleteHolder is the deletion of a ConfigMap for its machine: whatever the operator has
+// seen, there is nothing in it, and no pod that is still to start has the Secret.
+func (w *world) deleteHolder(a reconcile.DeleteConfigMap) result {
+	cm := get[*corev1.ConfigMap](w, "configmap/"+a.Name)
+	if cm == nil {
+		return done
+	}
+	if a.UID == "" || a.ResourceVersion == "" || cm.UID != a.UID || cm.ResourceVersion != a.ResourceVersion {
+		return stale
+	}
+	if len(cm.Data) > 0 || cm.Labels[names.LabelComponent] != names.ComponentUserData {
+		w.violated("only what nobody needs goes", "%+v", cm)
+	}
+	if pod := get[*corev1.Pod](w, thePod); pod != nil && w.guests[pod.UID] == nil && pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded &&
+		pod.Annotations[names.AnnotationUserData] == a.Name {
+		w.violated("only what nobody needs goes", "%s is that of pod %s", a.Name, pod.UID)
+	}
+	w.put("configmap/"+a.Name, nil)
+	return done
+}
+
+// collectUserData is the garbage collector.
+func (w *world) collectUserData() {
+	for _, k := range w.keys("secret/") {
+		s := get[*corev1.Secret](w, k)
+		if s == nil || len(s.OwnerReferences) == 0 || s.OwnerReferences[0].Kind != names.KindConfigMap {
+			continue
+		}
+		if owner := get[*corev1.ConfigMap](w, "configmap/"+s.OwnerReferences[0].Name); owner == nil || owner.UID != s.OwnerReferences[0].UID {
+			w.put(k, nil)
+		}
+	}
+}
+
+// userDataOf is the Secret from which the runner of a pod has user data, empty if there
+// is none.
+func userDataOf(pod *corev1.Pod) string {
+	for _, v := range pod.Spec.Volumes {
+		if v.Projected == nil {
+			continue
+		}
+		for _, s := range v.Projected.Sources {
+			if s.Secret != nil && slices.ContainsFunc(s.Secret.Items, func(i corev1.KeyToPath) bool { return strings.HasSuffix(i.Path, "/user-data") }) {
+				return s.Secret.Name
+			}
+		}
+	}
+	return ""
+}
+
+// checkGiven holds whenever a guest is to start. It reports whether what the guest is
+// given is there: somebody may have deleted it since the operator looked.
+func (w *world) checkGiven(pod *corev1.Pod) bool {
+	if !w.inline {
+		return true
+	}
+	got := ""
+	if name := userDataOf(pod); name != "" {
+		s := get[*corev1.Secret](w, "secret/"+name)
+		// A runner misses a key that the Secret has not as well: somebody deleted the Secret
+		// before the operator saw it, and made another one of the name.
+		if s == nil || len(s.Data[spec.UserDataKey]) == 0 {
+			if !w.taken["secret/"+name] && !w.taken["configmap/"+name] {
+				w.violated("a guest is given the user data of its manifest", "there is no Secret %s with it", name)
+			}
+			return false
+		}
+		got = string(s.Data[spec.UserDataKey])
+	}
+	if want := w.given[pod.UID]; got != want {
+		w.violated("a guest is given the user data of its manifest", "it is given %q instead of %q", got, want)
+	}
+	return true
+}
+
+// checkTold holds for every plan: user data is in its Secret, and nowhere else.
+func (w *world) checkTold(s *machine.Snapshot, p *reconcile.Plan) {
+	if !w.inline {
+		return
+	}
+	told := []any{p.Statuses, p.Events}
+	for _, a := range p.Actions {
+		if c, is := a.(reconcile.Create); is {
+			if secret, is := c.Object.(*corev1.Secret); is && secret.Labels[names.LabelComponent] == names.ComponentUserData {
+				if len(secret.OwnerReferences) != 1 || secret.Immutable == nil || !*secret.Immutable || string(secret.Data[spec.UserDataKey]) != s.VM.Spec.InlineUserData() {
+					w.violated("user data is in a Secret of its own", "%+v", secret)
+				}
+				continue
+			}
+		}
+		told = append(told, a)
+	}
+	text, err := json.Marshal(told)
+	if err != nil {
+		w.violated("a status is JSON", "%v", err)
+	}
+	if strings.Contains(string(text), password) {
+		w.violated("user data is in a Secret of its own", "%s", text)
+	}
+}
+
+// checkUserDataSettled holds when nothing happens any more.
+func (w *world) checkUserDataSettled() {
+	w.controllers()
+	vm, pod := get[*spec.VirtualMachine](w, theVM), get[*corev1.Pod](w, thePod)
+	needed := map[string]bool{}
+	if pod != nil {
+		needed[pod.Annotations[names.AnnotationUserData]] = true
+	}
+	for _, k := range w.keys("secret/") {
+		s := get[*corev1.Secret](w, k)
+		if s == nil || s.Labels[names.LabelComponent] != names.ComponentUserData || needed[s.Name] {
+			continue
+		}
+		if text := string(s.Data[spec.UserDataKey]); text != vm.Spec.InlineUserData() || needed[text] {
+			w.violated("what nobody needs goes", "%s has %q, and the manifest %q", k, text, vm.Spec.InlineUserData())
+		}
+		needed[string(s.Data[spec.UserDataKey])] = true
+	}
+}
+
+func userDataMutants() []mutant {
+	return []mutant{
+		{
+			fault: "user data is in the ConfigMap", promise: "user data is in a Secret of its own",
+			after: each(func(s *machine.Snapshot, a reconcile.Create) reconcile.Action {
+				if cm, is := a.Object.(*corev1.ConfigMap); is && cm.Name == s.VM.Name {
+					cm.Data[names.ConfigKey] += s.VM.Spec.InlineUserData()
+				}
+				return a
+			}),
+		},
+		{
+			fault: "the Secret of before is taken", promise: "a guest is given the user data of its manifest",
+			before: func(s *machine.Snapshot) {
+				s.UserData = slices.Clone(s.UserData)
+				for i := range s.UserData {
+					if o := &s.UserData[i]; o.Immutable != nil {
+						o.Data = map[string][]byte{spec.UserDataKey: []byte(s.VM.Spec.InlineUserData())}
+					}
+				}
+			},
+		},
+		{
+			fault: "what a pod has is forgotten", promise: "only what nobody needs goes",
+			after: func(s *machine.Snapshot, p *reconcile.Plan) {
+				for _, h := range s.UserDataHolders {
+					if s.VM.DeletionTimestamp == nil {
+						p.Actions = append(p.Actions, reconcile.DeleteConfigMap{Name: h.Name, UID: h.UID, ResourceVersion: h.ResourceVersion})
+					}
+				}
+			},
+		},
+		{
+			fault: "nothing is removed", promise: "what nobody needs goes",
+			after: without[reconcile.DeleteConfigMap],
+		},
+	}
+}

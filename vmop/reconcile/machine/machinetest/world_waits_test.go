@@ -1,0 +1,265 @@
+package machinetest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machine"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// lasting is how long something must be waited for that may pass by itself
+// before an event tells of it.
+const lasting = 10 * time.Second
+
+// waiting is a time in which the status gives one reason, about one object, for
+// which something is not as it should be.
+type waiting struct {
+	wait  spec.Wait
+	since time.Time
+	// notes are those of the events that told of it, by whichever condition.
+	notes map[string]bool
+}
+
+// waitingSince is what tells one wait from another of the same reason and object.
+// An operator that sees an old status continues a wait which a later one does
+// not have: whoever was told of it then need not be told again.
+type waitingSince struct {
+	reason, object string
+	since          int64
+}
+
+func sinceOf(w spec.Wait) waitingSince { return waitingSince{w.Reason, w.Object, w.Since.Unix()} }
+
+func (s waitingSince) is(w spec.Wait) bool { return sinceOf(w) == s }
+
+// noteWaits remembers what the status that was just written waits for, by the
+// types of the conditions. It was decided on what was seen of the machine.
+func (w *world) noteWaits(vm, seen *spec.VirtualMachine) {
+	before := w.waits
+	wanted := (&spec.VirtualMachine{Spec: seen.Spec, Status: vm.Status}).ShouldRun()
+	w.waits = map[string]*waiting{}
+	reasons := map[string]bool{}
+	for _, of := range vm.Status.Waits {
+		reasons[of.Reason] = true
+		w.namesWhatItWaitsFor(vm, of)
+		since := sinceOf(of)
+		defer func() { w.waited[since] = w.waits[of.Condition] }()
+		if old := before[of.Condition]; old != nil && old.wait.Reason == of.Reason && old.wait.Object == of.Object {
+			w.waits[of.Condition] = old
+			continue
+		}
+		if old := w.waited[since]; old != nil && slices.ContainsFunc(seen.Status.Waits, since.is) {
+			// The operator has not seen what the status said in between.
+			w.waits[of.Condition] = old
+			continue
+		}
+		notes := map[string]bool{}
+		for _, other := range before {
+			if other.wait.Reason == of.Reason && other.wait.Object == of.Object {
+				notes = other.notes
+			}
+		}
+		w.waits[of.Condition] = &waiting{of, w.now, notes}
+	}
+	for _, t := range spec.OperatorConditionTypes() {
+		c := spec.FindCondition(vm.Status.Conditions, t)
+		if c == nil {
+			continue // of a class, of a machine that has none
+		}
+		if c.Status == "False" && t != spec.ConditionAwaitingRestart && t != spec.ConditionReady && t != spec.ConditionRunnerUpToDate && !reasons[c.Reason] && !quietly[c.Reason] &&
+			(c.Reason != spec.ReasonPodTerminating && c.Reason != spec.ReasonBlockDevicesNotReady || wanted && seen.DeletionTimestamp == nil) {
+			w.violated("every wait is explained", "%+v is none of %+v", c, vm.Status.Waits)
+		}
+	}
+}
+
+// namesWhatItWaitsFor holds for the message of each wait, whether or not it lasts until
+// an event tells it.
+func (w *world) namesWhatItWaitsFor(vm *spec.VirtualMachine, of spec.Wait) {
+	c := spec.FindCondition(vm.Status.Conditions, of.Condition)
+	if c == nil || c.Reason != of.Reason {
+		w.violated("every wait is explained", "%+v by %+v", of, c)
+		return
+	}
+	if kind, name := waitsFor(of); kind != spec.KindVirtualMachine && !namesObject(c.Message, name) {
+		w.violated("an event has an object and a next step", "%+v, which waits for %s %s", c, kind, name)
+	}
+}
+
+// waitsFor is the kind and the name of what is waited for.
+func waitsFor(w spec.Wait) (kind, name string) {
+	kind, _, _ = strings.Cut(w.Object, " ")
+	return kind, w.Object[strings.LastIndex(w.Object, " ")+1:]
+}
+
+// told holds for every event that is told. Only an operator that sees the latest
+// status can know what was told, and since when something is waited for.
+func (w *world) told(e reconcile.Event, latest bool) {
+	w.note("event %s", e)
+	if !strings.Contains(e.Note, ";") {
+		w.violated("an event has an object and a next step", "%s", e)
+	}
+	if e.Action == "Run" || e.Action == "Claim" || e.Action == "Delete" || e.Action == "Provision" || e.Action == "Adopt" {
+		return
+	}
+	var about []*waiting
+	known := false
+	for _, t := range spec.OperatorConditionTypes() {
+		wait := w.waits[t]
+		if wait == nil || wait.wait.Reason != e.Reason {
+			continue
+		}
+		known = true
+		kind, name := waitsFor(wait.wait)
+		// What is wrong with the machine itself need not name it.
+		if kind == spec.KindVirtualMachine || namesObject(e.Note, name) {
+			about = append(about, wait)
+		}
+	}
+	switch {
+	case !known:
+		w.violated("an event tells of a wait", "%s", e)
+	case len(about) == 0:
+		w.violated("an event has an object and a next step", "%s", e)
+	}
+	for _, wait := range about {
+		brief := e.Type == corev1.EventTypeNormal || e.Reason == corev1.PodReasonUnschedulable
+		switch {
+		case len(about) == 1 && len(wait.notes) > 0 && latest:
+			w.violated("an event is told once", "%s after %v", e, wait.notes)
+		// A status has whole seconds.
+		case brief && w.now.Sub(wait.since.Truncate(time.Second)) < lasting && latest:
+			w.violated("what may pass is told when it lasts", "%s after %v", e, w.now.Sub(wait.since))
+		}
+		wait.notes[e.Note] = true
+	}
+}
+
+// quietly are the reasons of which no event tells in particular: nothing is
+// waited for, or the end of the machine was told with what follows.
+var quietly = map[string]bool{
+	spec.ReasonMachineStopped: true, spec.ReasonMachineDeleted: true,
+	spec.ReasonPodFinished: true, spec.ReasonRestartDelayed: true, spec.ReasonNamespaceTerminating: true,
+}
+
+// linger lets the world stay as it is for a while: something keeps pods from
+// starting. What then is waited for has been told.
+func (w *world) linger() {
+	const (
+		nothing = iota
+		nobodySchedules
+		noNode
+		noImage
+		nobodyStarts
+		noVolume
+		hindrances
+	)
+	hindrance := w.choose("hindrance", hindrances)
+	w.note("hindrance %d", hindrance)
+	w.unbound = hindrance == noVolume
+	for end := w.now.Add(time.Minute); w.now.Before(end); {
+		w.operations++
+		w.observeAll()
+		if w.choose("restart", 4) == 0 {
+			clear(w.failures)
+		}
+		p := w.reconcile(false)
+		w.controllers()
+		for _, k := range w.keys("pod/") {
+			pod := get[*corev1.Pod](w, k)
+			switch {
+			case pod == nil || w.dead[pod.Spec.NodeName]:
+			case pod.DeletionTimestamp != nil || w.guests[pod.UID] != nil || hindrance == nothing:
+				w.tend(pod, goodWay)
+			case pod.Spec.NodeName == "" && (hindrance == noNode || hindrance == noVolume):
+				if len(pod.Status.Conditions) == 0 {
+					w.tend(pod, firstBad)
+				}
+			case pod.Spec.NodeName == "" && hindrance != nobodySchedules:
+				w.tend(pod, goodWay)
+			case pod.Spec.NodeName != "" && hindrance == noImage && len(pod.Status.ContainerStatuses) == 0:
+				w.tend(pod, firstBad)
+			}
+		}
+		w.check()
+		next := w.now.Add(5 * time.Second)
+		if !p.Wake.IsZero() && p.Wake.Before(next) {
+			next = p.Wake
+		}
+		w.pass(next.Sub(w.now))
+	}
+	w.unbound = false
+	for _, wait := range w.waits {
+		if w.now.Sub(wait.since) > 2*lasting && len(wait.notes) == 0 && get[*spec.VirtualMachine](w, theVM) != nil {
+			w.violated("a wait that lasts is told", "%+v since %v", wait.wait, wait.since)
+		}
+	}
+}
+
+// TestWaitThatWasToldGoesOn is the shrink that an operator refuses, which then
+// cannot write the ConfigMap, and which then, started anew, sees again only what
+// it saw first. Whoever was told of the shrink is not told again, and was told.
+func TestWaitThatWasToldGoesOn(t *testing.T) {
+	w := newWorld(func(string, int) int { return 0 }, machine.Decide)
+	settle := func() {
+		for range 10 {
+			w.observeAll()
+			w.reconcile(false)
+			w.controllers()
+		}
+	}
+	settle()
+	for range 5 { // until the runner reports
+		w.tend(get[*corev1.Pod](w, thePod), goodWay)
+	}
+	settle()
+	personDoes(w, []string{"grows"})
+	settle()
+	personDoes(w, []string{"shrinks"})
+	settle()
+	refused := w.objects[theVM].seen
+	target := reconcile.Target{Verb: "patch", Kind: "ConfigMap", Name: "web"}
+	w.failures[target] = reconcile.Failure{Target: target, Reason: "Forbidden", Message: "exceeded quota: pods", Count: 1, Last: w.now}
+	w.askForReset()
+	settle()
+	if c := spec.FindCondition(get[*spec.VirtualMachine](w, theVM).Status.Conditions, spec.ConditionConfigurationApplied); c.Reason != spec.ReasonQuotaExceeded {
+		t.Fatalf("the ConfigMap is not in the way: %+v", c)
+	}
+	clear(w.failures)
+	w.pass(time.Second)
+	pod := get[*corev1.Pod](w, thePod)
+	pod.Status.PodIP = "10.0.0.2" // something to write
+	w.put(thePod, pod)
+	w.observeAll()
+	w.objects[theVM].seen = refused
+	w.reconcile(false)
+	if c := w.waits[spec.ConditionConfigurationApplied]; c == nil || c.wait.Reason != spec.ReasonShrinkRefused {
+		t.Fatalf("the shrink is not what is waited for: %+v\n%s", c, strings.Join(w.log, "\n"))
+	}
+	if err := w.live(0); err != nil {
+		t.Errorf("%v\n%s", err, strings.Join(w.log, "\n"))
+	}
+}
+
+// namesObject reports whether a text has a name as a word: web is not in
+// web-system-disk.
+func namesObject(text, name string) bool {
+	part := func(c byte) bool { return c == '-' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }
+	for from := 0; ; {
+		i := strings.Index(text[from:], name)
+		if i < 0 {
+			return false
+		}
+		i += from
+		end := i + len(name)
+		if (i == 0 || !part(text[i-1])) && (end == len(text) || !part(text[end])) {
+			return true
+		}
+		from = i + 1
+	}
+}
