@@ -75,8 +75,10 @@ var arrows = map[string][]string{
 		"internal/jsonwriter", "vmop/names", "vmop/spec", "vmop/runnerconfig", "vmop/reconcile", "vmop/reconcile/machineconfig",
 		"vmop/reconcile/objects", "vmop/reconcile/changes", "vmop/reconcile/attachment", "vmop/reconcile/pool", "vmop/reconcile/internal/manifest",
 	},
-	"vmop/reconcile/machine/machinetest": {},
-
+	"vmop/reconcile/machine/machinetest": {
+		"internal/displaycert", "vmop/names", "vmop/runnerconfig", "vmop/spec", "vmop/reconcile", "vmop/reconcile/changes", "vmop/reconcile/machine",
+		"vmop/reconcile/machineconfig", "vmop/reconcile/objects",
+	},
 	"vmop/reconcile/pool":        {"vmop/conditions", "vmop/names", "vmop/spec", "vmop/reconcile"},
 	"vmop/reconcile/operation":   {"vmop/conditions", "vmop/names", "vmop/spec", "vmop/reconcile", "vmop/reconcile/machine", "vmop/reconcile/objects"},
 	"vmop/reconcile/disk":        {"vmop/conditions", "vmop/names", "vmop/runnerconfig", "vmop/spec", "vmop/reconcile", "vmop/reconcile/machine", "vmop/reconcile/objects"},

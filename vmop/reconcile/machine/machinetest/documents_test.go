@@ -14,10 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func userDataFrom(secret string) *spec.CloudInit {
-	return &spec.CloudInit{UserDataFrom: &spec.CloudInitSource{SecretRef: spec.SecretKeyReference{Name: secret}}}
-}
-
 // withSecret is a machine that runs, and whose user data is in a Secret.
 func withSecret(t *testing.T, change func(*spec.VirtualMachine)) *world {
 	t.Helper()
@@ -35,26 +31,6 @@ func withSecret(t *testing.T, change func(*spec.VirtualMachine)) *world {
 	}
 	w.observeAll()
 	return w
-}
-
-// newContent is somebody who changes the Secret with the user data of a machine whose
-// manifest names one. Its runner sees that.
-func (w *world) newContent(vm *spec.VirtualMachine) {
-	if vm.Spec.CloudInit == nil || vm.Spec.CloudInit.UserDataFrom == nil {
-		return
-	}
-	w.content++
-	w.note("the Secret has the content %d", w.content)
-	for _, key := range w.keys("pod/") {
-		pod := get[*corev1.Pod](w, key)
-		if pod == nil || w.guests[pod.UID] == nil || w.dead[pod.Spec.NodeName] {
-			continue
-		}
-		if g := w.guests[pod.UID]; g.stage > 1 {
-			g.stage = 2 // it is the third report then, which gets through
-			w.runnerReports(g)
-		}
-	}
 }
 
 // A Secret whose content has changed waits for a restart, and nothing says what is in it.

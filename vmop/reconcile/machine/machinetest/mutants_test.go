@@ -123,6 +123,21 @@ func noOthers(s *machine.Snapshot) {
 	s.Pods = slices.DeleteFunc(slices.Clone(s.Pods), func(p corev1.Pod) bool { return own == nil || p.UID != own.UID })
 }
 
+// faults are the mutants of a kind of worlds, and in how many worlds each is noticed.
+type faults struct {
+	mutants []mutant
+	worlds  uint64
+}
+
+// allFaults are the faults of each kind of worlds.
+func allFaults() map[string]faults {
+	return map[string]faults{
+		"machines": {machineMutants(), 400}, "policies": {policyMutants(), 400}, "resizing": {resizingMutants(), 400}, "claims": {claimMutants(), 400},
+		"deletion": {deletionMutants(), 600}, "labels": {labelMutants(), 400}, "orphans": {orphanMutants(), 600}, "classes": {classMutants(), 400},
+		"user data": {userDataMutants(), 400}, "names": {nameMutants(), 400}, "hot": {hotMutants(), 400},
+	}
+}
+
 func machineMutants() []mutant {
 	return []mutant{
 		{

@@ -11,7 +11,6 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 )
 
@@ -81,13 +80,6 @@ func (w *world) runs() bool {
 		w.violated("the status is true", "phase %s of a machine that runs: %v; %+v", vm.Status.Phase, runs, vm.Status.Power)
 	}
 	return runs
-}
-
-func (w *world) podUID() types.UID {
-	if pod := get[*corev1.Pod](w, thePod); pod != nil {
-		return pod.UID
-	}
-	return ""
 }
 
 // TestRunPolicies is the table of what each policy makes of what happens.

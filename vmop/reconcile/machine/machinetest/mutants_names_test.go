@@ -1,7 +1,6 @@
 package machinetest
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/vmop/sdk/vmop/names"
@@ -10,88 +9,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
-
-// newNamesWorld is a world in which the pods of the machine may have any names, as those
-// that an operator of another version makes, and in which there may be several.
-func newNamesWorld(choose func(string, int) int, decide func(machine.Snapshot) reconcile.Plan) *world {
-	w := newWorld(choose, decide)
-	w.named, w.seconds = true, map[types.UID]bool{}
-	return w
-}
-
-// isRunners reports whether an object is the pod of a machine.
-func isRunners(o reconcile.Object) bool {
-	_, is := o.(*corev1.Pod)
-	return is && o.GetLabels()[names.LabelComponent] == names.ComponentRunner
-}
-
-// rename gives a pod that is made another name.
-func (w *world) rename(o reconcile.Object) {
-	if w.named && isRunners(o) && w.choose("name", 3) > 0 {
-		o.SetName(fmt.Sprintf("%s-%d", o.GetName(), w.serial))
-	}
-}
-
-// machinesPod is the pod in which the machine runs or is to, in truth: of several the one
-// with the guest.
-func (w *world) machinesPod() *corev1.Pod {
-	var found *corev1.Pod
-	for _, k := range w.keys("pod/") {
-		pod := get[*corev1.Pod](w, k)
-		if pod != nil && (k == thePod || pod.Labels[names.LabelInstance] == "web") && (found == nil || w.guests[pod.UID] != nil) {
-			found = pod
-		}
-	}
-	return found
-}
-
-// observePods lets the operator see all pods as they are, and reports whether it had not.
-func (w *world) observePods() (news bool) {
-	for _, k := range w.keys("pod/") {
-		if h := w.objects[k]; h.seen < len(h.versions)-1 && (k == thePod || w.named) {
-			h.seen, news = len(h.versions)-1, true
-		}
-	}
-	return news
-}
-
-// makeSecondPod is somebody who makes a second pod of the machine like the one that there is.
-// It waits for the guest in that one, as with claims that one pod only may have.
-func (w *world) makeSecondPod() {
-	pod, vm := w.machinesPod(), get[*spec.VirtualMachine](w, theVM)
-	if pod == nil || vm == nil || vm.DeletionTimestamp != nil || w.guests[pod.UID] == nil || pod.DeletionTimestamp != nil ||
-		len(pod.OwnerReferences) == 0 || pod.OwnerReferences[0].UID != vm.UID || len(w.seconds) > 0 {
-		return
-	}
-	from := pod.UID
-	pod.ObjectMeta = metav1.ObjectMeta{
-		Name: fmt.Sprintf("web-copy-%d", w.serial), Namespace: pod.Namespace, Labels: pod.Labels, Annotations: pod.Annotations,
-		OwnerReferences: pod.OwnerReferences, CreationTimestamp: metav1.NewTime(w.now), UID: w.uid(),
-	}
-	pod.Spec.NodeName, pod.Status = "", corev1.PodStatus{}
-	w.seconds[pod.UID] = true
-	w.made[pod.UID], w.madeAt[pod.UID] = w.made[from], w.madeAt[from]
-	w.put("pod/"+pod.Name, pod)
-	w.note("somebody makes pod %s beside pod %s", pod.UID, from)
-}
-
-// restorePods is somebody who restores what the status says of pods from a backup.
-func (w *world) restorePods() {
-	vm := get[*spec.VirtualMachine](w, theVM)
-	if vm == nil {
-		return
-	}
-	all := w.objects[theVM].versions
-	former, is := all[w.choose("backup", len(all))].object.(*spec.VirtualMachine)
-	if !is || former.UID != vm.UID {
-		return
-	}
-	vm.Status.VirtualMachinePods = slices.Clone(former.Status.VirtualMachinePods)
-	w.put(theVM, vm)
-	w.note("the status has pods %v again", vm.Status.VirtualMachinePods)
-}
 
 // toldPods is a mutant's plan with what the status says of pods changed.
 func toldPods(change func(*machine.Snapshot, []any) []any) func(*machine.Snapshot, *reconcile.Plan) {

@@ -783,3 +783,10 @@ func merged(m map[string]string, patch map[string]*string) map[string]string {
 	}
 	return m
 }
+
+func (w *world) podUID() types.UID {
+	if pod := get[*corev1.Pod](w, thePod); pod != nil {
+		return pod.UID
+	}
+	return ""
+}

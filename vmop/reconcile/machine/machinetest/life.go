@@ -515,3 +515,29 @@ func (w *world) repair(n string) {
 	}
 	w.note("node %s answers", n)
 }
+
+// live runs a world for a number of steps and until it settles.
+func (w *world) live(steps int) error {
+	return w.guarded(func() {
+		for range steps {
+			w.step()
+		}
+		w.linger()
+		w.settle()
+	})
+}
+
+// guarded lets something happen and returns the promise that it breaks.
+func (w *world) guarded(what func()) (err error) {
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case violation:
+			err = v
+		default:
+			panic(v)
+		}
+	}()
+	what()
+	return nil
+}

@@ -1,0 +1,63 @@
+package machinetest
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// relabel is somebody who gives the machine other labels and annotations.
+func (w *world) relabel() {
+	vm := get[*spec.VirtualMachine](w, theVM)
+	if vm == nil {
+		return
+	}
+	vm.Labels = []map[string]string{nil, {"app": "a"}, {"app": "b", "tier": "x"}, {"app": "c", names.LabelInstance: "other", names.LabelComponent: "none"}}[w.choose("labels", 4)]
+	if vm.Annotations == nil {
+		vm.Annotations = map[string]string{}
+	}
+	if delete(vm.Annotations, "note"); w.choose("note", 2) == 1 {
+		vm.Annotations["note"] = fmt.Sprint(w.serial)
+	}
+	w.put(theVM, vm)
+	w.note("the machine has the labels %v", vm.Labels)
+}
+
+// checkPassedOn: the pod has the labels and annotations of its machine, and its own.
+func (w *world) checkPassedOn(vm *spec.VirtualMachine, pod *corev1.Pod) {
+	want := objects.InstanceLabels(vm.Name)
+	want[names.LabelComponent] = names.ComponentRunner
+	for k, v := range vm.Labels {
+		if _, own := want[k]; !own {
+			want[k] = v
+		}
+	}
+	if !maps.Equal(want, pod.Labels) || vm.Annotations["note"] != pod.Annotations["note"] {
+		w.violated("what a machine is labelled with its pod is, too", "%v %q instead of %v %q", pod.Labels, pod.Annotations["note"], want, vm.Annotations["note"])
+	}
+}
+
+// labelled runs a world in which people label machines.
+func (w *world) labelled(steps int) error {
+	return w.guarded(func() {
+		for range steps {
+			w.operations++
+			events := []func(){
+				w.work, w.kubelet, w.kubelet, w.controllers, w.observeAll, w.observeSome,
+				func() { w.reconcile(true) }, func() { w.reconcile(true) }, w.relabel, w.relabel, w.askForReset,
+				func() {
+					w.pass([]time.Duration{time.Second, 40 * time.Second, 11 * time.Minute}[w.choose("time", 3)])
+				},
+			}
+			events[w.choose("event", len(events))]()
+			w.check()
+		}
+		w.linger()
+		w.settle()
+	})
+}
