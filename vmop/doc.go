@@ -116,6 +116,6 @@
 //   - [github.com/vmop/sdk/vmop/spec/spectest] draws machines,
 //     [github.com/vmop/sdk/vmop/qmp/qmptest] is a QEMU and
 //     [github.com/vmop/sdk/vmop/qga/qgatest] a guest agent that do as they are told,
-//   - [github.com/vmop/sdk/vmop/reconcile/machine/machinetest] has the worlds in which
-//     decisions about machines are tested.
+//   - [github.com/vmop/sdk/vmop/reconcile/machine/machinetest] holds a decision of yours
+//     about machines to what ours promise, and tells stories of it.
 package vmop

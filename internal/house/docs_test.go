@@ -15,7 +15,7 @@ import (
 var testName = regexp.MustCompile(`\b(Test|Fuzz|Benchmark)[A-Z][A-Za-z0-9_]*`)
 
 // declaredTests are the names of all tests, fuzz targets and benchmarks of the tree,
-// those behind build tags included.
+// those behind build tags included, and of what packages for tests have for those of others.
 func declaredTests(t *testing.T) map[string]bool {
 	t.Helper()
 	declared := map[string]bool{}
@@ -25,7 +25,7 @@ func declaredTests(t *testing.T) map[string]bool {
 			return err
 		case d.IsDir() && strings.HasPrefix(d.Name(), ".") && d.Name() != "..":
 			return filepath.SkipDir
-		case d.IsDir() || !strings.HasSuffix(path, "_test.go"):
+		case d.IsDir() || !strings.HasSuffix(path, "_test.go") && !(strings.HasSuffix(path, ".go") && strings.HasSuffix(filepath.Dir(path), "test")):
 			return nil
 		}
 		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)

@@ -251,6 +251,28 @@ func TestOnlyImageSourcesImportRegistries(t *testing.T) {
 	}
 }
 
+// What draws or fails is for tests, ours and other people's: no program has it in it.
+func TestOnlyTestsImportWhatTests(t *testing.T) {
+	forTests := func(path string) bool {
+		return path == "testing" || path == "pgregory.net/rapid" || strings.HasPrefix(path, module) && strings.HasSuffix(path, "test")
+	}
+	found := false
+	for _, p := range load(t, "./vmop/...", "./frontends/...") {
+		found = found || p.name() == "vmop/spec/spectest" && slices.ContainsFunc(p.Deps, forTests)
+		if forTests(p.ImportPath) || strings.Contains(p.name(), "/internal/") {
+			continue
+		}
+		for _, dep := range p.Deps {
+			if forTests(dep) {
+				t.Errorf("%s depends on %s", p.name(), dep)
+			}
+		}
+	}
+	if !found {
+		t.Error("the package that draws machines was not found to be for tests")
+	}
+}
+
 func TestNoProcessAndNoCluster(t *testing.T) {
 	for _, p := range load(t, "./vmop/...", "./internal/...") {
 		if !slices.Contains(noProcess, p.name()) {

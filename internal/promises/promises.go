@@ -13,11 +13,11 @@ import (
 	"testing"
 )
 
-// Named are the names with which the tests of the package that is tested call
+// Named are the names with which the package that is tested and its tests call
 // violated or Violated, sorted, each once.
 func Named(t testing.TB) []string {
 	t.Helper()
-	files, err := filepath.Glob("*_test.go")
+	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no sources: %v", err)
 	}

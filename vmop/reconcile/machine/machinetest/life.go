@@ -527,12 +527,15 @@ func (w *world) live(steps int) error {
 	})
 }
 
-// guarded lets something happen and returns the promise that it breaks.
+// guarded lets something happen and returns the promise that it breaks, or why it cannot
+// happen.
 func (w *world) guarded(what func()) (err error) {
 	defer func() {
 		switch v := recover().(type) {
 		case nil:
 		case violation:
+			err = v
+		case impossible:
 			err = v
 		default:
 			panic(v)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/vmop/sdk/internal/promises"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/machine"
@@ -98,10 +99,10 @@ func random(n uint64) func(string, int) int {
 	return func(_ string, n int) int { return r.IntN(n) }
 }
 
-// TestEveryPromiseHasAMutant finds the promises in the source of the worlds: one that
+// TestEveryPromiseHasAMutant holds the promises against the mutants: one that
 // no fault breaks may be one that nothing looks at, and a mutant's promise must be one.
 func TestEveryPromiseHasAMutant(t *testing.T) {
-	made := promises.Named(t)
+	made := Promises()
 	broken := map[string]bool{}
 	for _, f := range allFaults() {
 		for _, m := range f.mutants {
@@ -117,5 +118,12 @@ func TestEveryPromiseHasAMutant(t *testing.T) {
 		if !broken[p] {
 			t.Errorf("no mutant breaks %q", p)
 		}
+	}
+}
+
+// Promises lists what the worlds look at, and nothing else.
+func TestEveryPromiseIsListed(t *testing.T) {
+	if diff := cmp.Diff(promises.Named(t), Promises()); diff != "" {
+		t.Errorf("(-in the source +listed):\n%s", diff)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/vmop/sdk/vmop/names"
@@ -48,31 +47,63 @@ func causes() string {
 	return strings.Join(out, "|")
 }
 
-// play executes a script and returns what the operator did.
-func play(t *testing.T, script string) (string, error) {
+// Play plays a story: what a script says happens to a machine and those around it, line
+// by line, and what decide decides is done. It returns what was written, and what people
+// were told. A line that nobody understands is an error, and so are a line about what is
+// not there and a promise that is broken on the way; what was told until then is returned,
+// too.
+func Play(decide func(machine.Snapshot) reconcile.Plan, script string) (told string, err error) {
 	var out strings.Builder
-	w := newWorld(func(string, int) int { return 0 }, machine.Decide)
+	w := newWorld(func(string, int) int { return 0 }, decide)
 	for line := range strings.Lines(script) {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
 		if !grammar.MatchString(line) {
-			return "", fmt.Errorf("unknown: %s", line)
+			return out.String(), fmt.Errorf("unknown: %s", line)
 		}
 		fmt.Fprintf(&out, "%s> %s\n", w.now.Format("15:04:05 "), line)
 		words := strings.Fields(line)
-		if words[0] == "reconcile" {
-			tellRounds(t, w, &out)
-			continue
+		err := w.guarded(func() {
+			if words[0] == "reconcile" {
+				w.tellRounds(&out)
+			} else {
+				happenings[words[0]](w, words[1:])
+			}
+			w.check()
+		})
+		if err != nil {
+			return out.String(), fmt.Errorf("%s: %w", line, err)
 		}
-		happenings[words[0]](w, words[1:])
 	}
 	return out.String(), nil
 }
 
+// impossible is why a line of a story cannot happen. It is raised as a panic.
+type impossible string
+
+func (i impossible) Error() string { return string(i) }
+
+// mustGet is the truth about something that a story is about.
+func mustGet[T reconcile.Object](w *world, key string) T {
+	if get[reconcile.Object](w, key) == nil {
+		panic(impossible("there is no " + key))
+	}
+	return get[T](w, key)
+}
+
+// mustRun is the pod of the machine, in which a guest is started.
+func (w *world) mustRun() (*corev1.Pod, *guest) {
+	pod := mustGet[*corev1.Pod](w, thePod)
+	if w.guests[pod.UID] == nil {
+		panic(impossible("no guest is started in " + thePod))
+	}
+	return pod, w.guests[pod.UID]
+}
+
 // tellRounds reconciles until nothing is left to do.
-func tellRounds(t *testing.T, w *world, out *strings.Builder) {
+func (w *world) tellRounds(out *strings.Builder) {
 	for range 10 {
 		w.observeAll()
 		old := get[*spec.VirtualMachine](w, theVM)
@@ -94,7 +125,7 @@ func tellRounds(t *testing.T, w *world, out *strings.Builder) {
 			return
 		}
 	}
-	t.Fatal("it does not come to rest\n" + out.String())
+	w.violated("the world comes to rest", "there is no end of writes")
 }
 
 func detail(a reconcile.Action) string {
@@ -164,7 +195,7 @@ var happenings = map[string]func(*world, []string){
 	"wait": func(w *world, args []string) {
 		d, err := time.ParseDuration(args[0])
 		if err != nil {
-			panic(err)
+			panic(impossible(err.Error()))
 		}
 		w.pass(d)
 	},
@@ -173,44 +204,31 @@ var happenings = map[string]func(*world, []string){
 			"schedule": goodWay, "start": goodWay, "removes": goodWay, "ends-it": goodWay, "unschedulable": firstBad, "pull-error": firstBad, "evict": secondBad,
 		}
 		for _, a := range args {
-			how, known := words[a]
-			if !known {
-				panic("kubelet: unknown: " + a)
-			}
-			w.tend(get[*corev1.Pod](w, thePod), how)
+			w.tend(mustGet[*corev1.Pod](w, thePod), words[a])
 		}
 	},
 	"runner": func(w *world, args []string) {
-		pod := get[*corev1.Pod](w, thePod)
+		pod, g := w.mustRun()
 		if args[0] == "ends" {
 			w.finish(pod, runnerconfig.Cause(args[1]))
 			return
 		}
-		if args[0] != "reports" {
-			panic("runner: unknown: " + args[0])
-		}
-		g := w.guests[pod.UID]
 		w.choose = func(string, int) int { return 1 }
 		w.runnerReports(g)
 		w.choose = func(string, int) int { return 0 }
 	},
 	"volumes": func(w *world, args []string) {
-		if w.unbound = args[0] == "are-awaited"; !w.unbound && args[0] != "are-made" {
-			panic("volumes: unknown: " + args[0])
-		}
+		w.unbound = args[0] == "are-awaited"
 	},
 	"claim": func(w *world, args []string) {
-		switch args[1] {
-		case "is-deleted":
-			pvc := get[*corev1.PersistentVolumeClaim](w, "claim/"+args[0])
-			at := metav1.NewTime(w.now)
-			pvc.DeletionTimestamp = &at
-			w.put("claim/"+args[0], pvc)
-		case "is-restored":
+		if args[1] == "is-restored" {
 			w.restoreClaims()
-		default:
-			panic("claim: unknown: " + args[1])
+			return
 		}
+		pvc := mustGet[*corev1.PersistentVolumeClaim](w, "claim/"+args[0])
+		at := metav1.NewTime(w.now)
+		pvc.DeletionTimestamp = &at
+		w.put("claim/"+args[0], pvc)
 	},
 	"secret": func(w *world, args []string) {
 		key := "provisioning/" + args[0]
@@ -228,7 +246,7 @@ var happenings = map[string]func(*world, []string){
 		}
 		class := spec.NewClass(args[0])
 		class.CreationTimestamp = metav1.NewTime(w.now)
-		class.Spec.SizingPolicies = []spec.SizingPolicy{{Cores: spec.CoreRange{Min: int32(number(args[2])), Max: 64}}}
+		class.Spec.SizingPolicies = []spec.SizingPolicy{{Cores: spec.CoreRange{Min: number(args[2]), Max: 64}}}
 		w.put(key, class)
 	},
 	"garbage-collector": func(w *world, _ []string) { w.collector() },
@@ -238,16 +256,20 @@ var happenings = map[string]func(*world, []string){
 	"vm-operator":       func(w *world, args []string) { takeover(w, len(args) > 0 && args[0] == "3.4", true) },
 }
 
-func number(text string) int {
-	n, err := strconv.Atoi(text)
+func number(text string) int32 {
+	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil {
-		panic(err)
+		panic(impossible(err.Error()))
 	}
-	return n
+	return int32(n)
 }
 
 func personDoes(w *world, args []string) {
-	vm := get[*spec.VirtualMachine](w, theVM)
+	if args[0] == "makes-machine-again" {
+		w.createVM()
+		return
+	}
+	vm := mustGet[*spec.VirtualMachine](w, theVM)
 	switch args[0] {
 	case "starts":
 		vm.Spec.VM.State = spec.StateRunning
@@ -273,7 +295,7 @@ func personDoes(w *world, args []string) {
 		w.askFor(vm, machine.Verb(args[1]))
 		return
 	case "deletes-pod":
-		w.deletePod(get[*corev1.Pod](w, thePod), 30)
+		w.deletePod(mustGet[*corev1.Pod](w, thePod), 30)
 		return
 	case "deletes-machine":
 		at := metav1.NewTime(w.now)
@@ -283,9 +305,6 @@ func personDoes(w *world, args []string) {
 		at := metav1.NewTime(w.now)
 		vm.DeletionTimestamp = &at
 		vm.Finalizers = append(vm.Finalizers, metav1.FinalizerOrphanDependents)
-	case "makes-machine-again":
-		w.createVM()
-		return
 	case "provisions-by":
 		vm.Spec.Provisioning = &spec.Provisioning{Type: spec.ProvisioningUserDataRef, UserDataRef: &spec.ProvisioningSecret{Name: args[1]}}
 	case "names-class":
@@ -311,7 +330,7 @@ func personDoes(w *world, args []string) {
 		a := affinityOf(vm)
 		a.VirtualMachineAndPodAntiAffinity = &spec.VirtualMachineAndPodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{beside(args[1])}}
 	case "sets-timeout":
-		vm.Spec.VM.PowerdownTimeout = new(int32(number(args[1])))
+		vm.Spec.VM.PowerdownTimeout = new(number(args[1]))
 	case "forces-stop":
 		vm.Annotations = map[string]string{names.AnnotationForceStop: "now"}
 		w.put(theVM, vm)

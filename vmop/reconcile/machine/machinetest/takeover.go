@@ -19,7 +19,7 @@ func takeover(w *world, recent, running bool) {
 		claims = []string{"web-runner-data", "web-system-disk"}
 	}
 	w.former = map[string]bool{claims[0]: true}
-	vm := get[*spec.VirtualMachine](w, theVM)
+	vm := mustGet[*spec.VirtualMachine](w, theVM)
 	no := false
 	owner := []metav1.OwnerReference{{APIVersion: spec.GroupVersion().String(), Kind: spec.KindVirtualMachine, Name: "web", UID: vm.UID, Controller: &no}}
 	meta := func(name string) metav1.ObjectMeta {
