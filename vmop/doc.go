@@ -116,6 +116,10 @@
 //   - [github.com/vmop/sdk/vmop/spec/spectest] draws machines,
 //     [github.com/vmop/sdk/vmop/qmp/qmptest] is a QEMU and
 //     [github.com/vmop/sdk/vmop/qga/qgatest] a guest agent that do as they are told,
-//   - [github.com/vmop/sdk/vmop/reconcile/machine/machinetest] holds a decision of yours
-//     about machines to what ours promise, and tells stories of it.
+//   - [github.com/vmop/sdk/vmop/reconcile/machine/machinetest],
+//     [github.com/vmop/sdk/vmop/reconcile/pool/pooltest],
+//     [github.com/vmop/sdk/vmop/reconcile/operation/operationtest],
+//     [github.com/vmop/sdk/vmop/reconcile/disk/disktest] and
+//     [github.com/vmop/sdk/vmop/reconcile/attachment/attachmenttest] hold decisions of
+//     yours to what ours promise.
 package vmop

@@ -79,10 +79,21 @@ var arrows = map[string][]string{
 		"internal/displaycert", "vmop/names", "vmop/runnerconfig", "vmop/spec", "vmop/reconcile", "vmop/reconcile/changes", "vmop/reconcile/machine",
 		"vmop/reconcile/machineconfig", "vmop/reconcile/objects",
 	},
-	"vmop/reconcile/pool":        {"vmop/conditions", "vmop/names", "vmop/spec", "vmop/reconcile"},
-	"vmop/reconcile/operation":   {"vmop/conditions", "vmop/names", "vmop/spec", "vmop/reconcile", "vmop/reconcile/machine", "vmop/reconcile/objects"},
-	"vmop/reconcile/disk":        {"vmop/conditions", "vmop/names", "vmop/runnerconfig", "vmop/spec", "vmop/reconcile", "vmop/reconcile/machine", "vmop/reconcile/objects"},
-	"vmop/reconcile/attachment":  {"vmop/conditions", "vmop/limits", "vmop/names", "vmop/spec", "vmop/reconcile", "vmop/reconcile/objects"},
+	"vmop/reconcile/pool":       {"vmop/conditions", "vmop/names", "vmop/spec", "vmop/reconcile"},
+	"vmop/reconcile/operation":  {"vmop/conditions", "vmop/names", "vmop/spec", "vmop/reconcile", "vmop/reconcile/machine", "vmop/reconcile/objects"},
+	"vmop/reconcile/disk":       {"vmop/conditions", "vmop/names", "vmop/runnerconfig", "vmop/spec", "vmop/reconcile", "vmop/reconcile/machine", "vmop/reconcile/objects"},
+	"vmop/reconcile/attachment": {"vmop/conditions", "vmop/limits", "vmop/names", "vmop/spec", "vmop/reconcile", "vmop/reconcile/objects"},
+	"vmop/reconcile/attachment/attachmenttest": {
+		"internal/displaycert", "internal/promises", "vmop/conditions", "vmop/names", "vmop/spec", "vmop/reconcile", "vmop/reconcile/attachment", "vmop/reconcile/objects",
+	},
+	"vmop/reconcile/disk/disktest": {
+		"internal/displaycert", "internal/promises", "vmop/conditions", "vmop/names", "vmop/runnerconfig", "vmop/spec", "vmop/reconcile", "vmop/reconcile/disk", "vmop/reconcile/objects",
+	},
+	"vmop/reconcile/operation/operationtest": {
+		"internal/promises", "vmop/conditions", "vmop/names", "vmop/spec", "vmop/reconcile", "vmop/reconcile/machine", "vmop/reconcile/operation",
+	},
+	"vmop/reconcile/pool/pooltest": {"internal/promises", "vmop/names", "vmop/spec", "vmop/reconcile", "vmop/reconcile/pool"},
+
 	"vmop/reconcile/observation": {},
 	"vmop/reconcile/console":     {"vmop/names", "vmop/spec", "vmop/reconcile/objects", "vmop/reconcile/pool", "vmop/reconcile/internal/manifest"},
 

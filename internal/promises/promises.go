@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // Named are the names with which the package that is tested and its tests call
@@ -50,4 +52,13 @@ func Named(t testing.TB) []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// Listed holds a list of promises against those in the sources of the package that is
+// tested.
+func Listed(t testing.TB, list []string) {
+	t.Helper()
+	if diff := cmp.Diff(Named(t), list); diff != "" {
+		t.Errorf("(-in the source +listed):\n%s", diff)
+	}
 }

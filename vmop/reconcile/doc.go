@@ -12,6 +12,10 @@
 //   - disk: disks and images that exist by themselves,
 //   - attachment: disks that are attached to machines while they run.
 //
+// What they promise is tested in worlds, in packages below theirs (machinetest, pooltest
+// and so on). Whoever decides otherwise, or adds to a decision, has a test there that it
+// keeps the same promises.
+//
 // The others make what those and programs need:
 //
 //   - machineconfig: the runner's configuration of a machine, in a cluster and on

@@ -1,29 +1,49 @@
 package attachment_test
 
 import (
+	"encoding/json"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/vmop/sdk/internal/displaycert"
 	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/attachment"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"pgregory.net/rapid"
 )
 
-// Whatever attachments, machines, exporters and other pods do, and wherever an operator
-// dies: one pod has the claim, no guest loses its disk, and it comes to rest. See
-// world_test.go.
-func TestAttachments(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld()
-		w.Hold(t, w.life)
-	})
+var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+
+// keys are two certificates, which are expensive to make.
+var keys = sync.OnceValue(func() [2]map[string][]byte {
+	var out [2]map[string][]byte
+	for i := range out {
+		data, err := displaycert.Make(&reconcile.Certificate{CommonName: "test", NotBefore: noon, NotAfter: noon.Add(time.Hour)})
+		if err != nil {
+			panic(err)
+		}
+		out[i] = data
+	}
+	return out
+})
+
+func decoded(t *testing.T, st reconcile.StatusApply) (out spec.VirtualMachineBlockDeviceAttachmentStatus) {
+	t.Helper()
+	data, err := json.Marshal(st.Status)
+	if err == nil {
+		err = json.Unmarshal(data, &out)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 // ready is a snapshot in which nothing is in the way.
@@ -98,7 +118,7 @@ func TestWhatIsRefused(t *testing.T) {
 			if len(p.Statuses) != 1 {
 				t.Fatalf("%+v", p)
 			}
-			got := decoded(p.Statuses[0])
+			got := decoded(t, p.Statuses[0])
 			about := spec.FindCondition(got.Conditions, conditions.Attached)
 			if about == nil || got.Phase != c.phase || about.Reason != c.reason || !strings.Contains(about.Message, c.says) {
 				t.Errorf("%s, %+v; want %s, %s, %q", got.Phase, about, c.phase, c.reason, c.says)
@@ -133,7 +153,7 @@ func TestExporter(t *testing.T) {
 func connected(age time.Duration, phase string) attachment.Snapshot {
 	s := ready()
 	key := strings.Repeat("ab", 32)
-	s.Key = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{names.AnnotationMadeFor: "attachment"}}, Data: keys[0]}
+	s.Key = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{names.AnnotationMadeFor: "attachment"}}, Data: keys()[0]}
 	s.Attachment.Finalizers = []string{names.FinalizerAttachment}
 	s.Attachment.Status.Connection = &spec.AttachmentConnection{PodUID: "pod", Key: key, Address: "192.0.2.1:10809", Fingerprint: objects.ExportFingerprint(s.Key)}
 	s.Machine.Status.AttachmentKey = key
@@ -149,7 +169,7 @@ func connected(age time.Duration, phase string) attachment.Snapshot {
 func TestWhatCannotBePlugged(t *testing.T) {
 	for age, ends := range map[time.Duration]bool{time.Second: false, time.Hour: true} {
 		p := attachment.Decide(connected(age, "Failed"))
-		got := decoded(p.Statuses[0])
+		got := decoded(t, p.Statuses[0])
 		about := spec.FindCondition(got.Conditions, conditions.Attached)
 		if got.Phase != spec.AttachmentFailed || about.Reason != conditions.ReasonAttachmentFailed || !strings.Contains(about.Message, "no room") || len(p.Events) != 1 {
 			t.Errorf("%+v", got)
@@ -181,10 +201,21 @@ func TestExporterThatDoesNotRun(t *testing.T) {
 	} {
 		s := connected(time.Hour, c.report)
 		c.change(&s.Exporter.Status)
-		got := decoded(attachment.Decide(s).Statuses[0])
+		got := decoded(t, attachment.Decide(s).Statuses[0])
 		about := spec.FindCondition(got.Conditions, conditions.Attached)
 		if got.Phase != c.phase || about.Reason != c.reason || !strings.Contains(about.Message, c.says) {
 			t.Errorf("%s, %+v; want %s, %s, %q", got.Phase, about, c.phase, c.reason, c.says)
 		}
+	}
+}
+
+// What an exporter's key is known by is what its runner says of itself.
+func TestFingerprint(t *testing.T) {
+	s := &corev1.Secret{Data: keys()[0]}
+	if got := objects.ExportFingerprint(s); len(got) != 64 || got == objects.ExportFingerprint(&corev1.Secret{Data: keys()[1]}) {
+		t.Errorf("%q", got)
+	}
+	if got := objects.ExportFingerprint(&corev1.Secret{}); got != "" {
+		t.Errorf("of nothing it is %q", got)
 	}
 }

@@ -5,203 +5,13 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/vmop/sdk/internal/promises"
 	"github.com/vmop/sdk/vmop/names"
-	"github.com/vmop/sdk/vmop/reconcile"
-	"github.com/vmop/sdk/vmop/reconcile/disk"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
-	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// givenBy reports whether a Secret has the key of a pod that gives a download.
-func givenBy(key *corev1.Secret, p *corev1.Pod) bool {
-	return key != nil && p != nil && len(key.OwnerReferences) == 1 && key.OwnerReferences[0].UID == p.UID
-}
-
-// writes reports whether somebody may write to the disk.
-func (w *world) writes(s *state) bool { return !w.image && s.user != nil }
-
-// mayGive checks what may be known when a pod is made that gives a download.
-func (w *world) mayGive(p *corev1.Pod) {
-	d, c := w.cache.disk, w.cache.claim
-	request, noted := objects.DownloadRequest(d), d.Status.Download
-	switch {
-	case c == nil || c.Annotations[names.AnnotationMadeFor] != string(d.UID) || w.needsFilling(d) && c.Annotations[names.AnnotationFilled] != string(d.UID):
-		w.Violated("nothing is given that is not there", "%+v", c)
-	case request == "" || objects.DownloadRequest(p) != request || noted == nil || noted.Request != request || noted.Phase.Final():
-		w.Violated("a download is given once for who asks for it", "the request is %q: %+v", request, noted)
-	case w.writes(&w.cache):
-		w.Violated("nobody reads beside a writer", "pod %s has the disk", w.cache.user.Name)
-	case !slices.Equal(objects.PodClaims(p), []string{c.Name}) || slices.ContainsFunc(p.Spec.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return !m.ReadOnly }):
-		w.Violated("a download only reads", "%+v", p.Spec)
-	case d.DeletionTimestamp != nil:
-		w.Violated("nothing is left of a disk", "a pod is made for one that is being deleted")
-	}
-}
-
-func (w *world) needsFilling(d *spec.VirtualDisk) bool {
-	return d.Spec.DataSource != nil || d.Spec.VolumeMode() == corev1.PersistentVolumeFilesystem
-}
-
-// mayUnlock checks the same when the pod gets its key, without which it does not start.
-func (w *world) mayUnlock(key *corev1.Secret) {
-	noted := w.cache.disk.Status.Download
-	switch {
-	case !givenBy(key, w.cache.giver) || noted == nil || noted.PodUID != w.cache.giver.UID:
-		w.Violated("a download has a key of its own", "%+v: %+v", key.OwnerReferences, noted)
-	case w.writes(&w.cache):
-		w.Violated("nobody reads beside a writer", "pod %s has the disk", w.cache.user.Name)
-	}
-}
-
-// told checks what a plan leaves told of a download.
-func (w *world) told(plan reconcile.Plan) {
-	phase := ""
-	if d := w.cache.disk.Status.Download; d != nil {
-		phase = string(d.Phase)
-	}
-	for _, st := range plan.Statuses {
-		d, _ := st.Status["download"].(map[string]any)
-		phase, _ = d["phase"].(string)
-	}
-	if phase == string(spec.DownloadReady) && w.cache.disk.DeletionTimestamp == nil && !givenBy(w.cache.giverKey, w.cache.giver) {
-		w.Violated("a download has a key of its own", "it is told to be given, and there is %+v", w.cache.giverKey)
-	}
-}
-
-// gives lets the pod that gives a download get on, and the garbage collector.
-func (w *world) gives() {
-	p := w.truth.giver
-	switch {
-	case p == nil || len(p.OwnerReferences) == 0 || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed:
-	case p.DeletionTimestamp != nil:
-		w.truth.giver = nil
-	case p.Status.Phase == "" && !givenBy(w.truth.giverKey, p):
-	default:
-		p = p.DeepCopy()
-		p.ResourceVersion = w.Version()
-		switch what := w.Draw("the pod that gives", 4); {
-		case p.Status.Phase == "":
-			p.Status.Phase = corev1.PodRunning
-		case what == 0:
-			p.Status.Phase = corev1.PodFailed
-		case what == 1:
-			p.Status.Phase = corev1.PodSucceeded
-			p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: string(runnerconfig.Imported{Format: "raw", Size: 1}.Encode())}}}}
-		}
-		w.truth.giver = p
-		w.Note("the pod that gives: %s", p.Status.Phase)
-	}
-	if k := w.truth.giverKey; k != nil && len(k.OwnerReferences) > 0 && !givenBy(k, w.truth.giver) {
-		w.truth.giverKey = nil
-	}
-}
-
-// downloads is something that happens with downloads.
-func (w *world) downloads() {
-	name := objects.DownloadName(w.claimName())
-	switch what := w.Draw("download", 10); {
-	case what < 3 && w.truth.disk != nil:
-		d := w.truth.disk.DeepCopy()
-		d.Annotations = map[string]string{names.AnnotationUploadRequest: d.Annotations[names.AnnotationUploadRequest], names.AnnotationDownloadRequest: choose(w, "request", "d1", "d2", "")}
-		d.ResourceVersion, w.truth.disk = w.Version(), d
-	case what < 7:
-		w.gives()
-	case what == 7 && w.truth.giver != nil:
-		w.truth.giver = nil
-	case what == 8:
-		if w.truth.giverKey = nil; w.Draw("of somebody", 2) == 0 {
-			w.truth.giverKey = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: name, UID: w.UID(), ResourceVersion: w.Version()}, Data: aKey()}
-		}
-	case what == 9:
-		w.truth.user = nil
-		if w.Draw("user", 2) == 0 {
-			w.truth.user = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "somebody"}}
-		}
-	}
-	for range w.Draw("looks", 4) {
-		w.see(4)
-		w.reconcile(-1)
-	}
-}
-
-// settled checks downloads when everything has come to rest.
-func (w *world) settled(d *spec.VirtualDisk) {
-	g := w.truth.giver
-	if w.writes(&w.truth) && g != nil && g.Status.Phase == corev1.PodRunning {
-		w.Violated("nobody reads beside a writer", "pod %s gives a download, and pod %s has the disk", g.Name, w.truth.user.Name)
-	}
-	request, noted := objects.DownloadRequest(d), d.Status.Download
-	if !w.cluster && d.DeletionTimestamp == nil && request != "" && g == nil && (noted == nil || noted.Request != request || !noted.Phase.Final()) {
-		w.Violated("who asks for a download is answered", "%q: %+v", request, noted)
-	}
-}
-
-// downloadMutants are about downloads.
-func downloadMutants() []mutant {
-	asked := func(s *disk.Snapshot) bool {
-		return s.Disk != nil && s.Disk.DeletionTimestamp == nil && objects.DownloadRequest(s.Disk) != ""
-	}
-	return []mutant{
-		{
-			Fault: "requests for downloads are not remembered", Promise: "a download is given once for who asks for it",
-			Before: func(s *disk.Snapshot) {
-				if d := s.Disk.Status.Download; d != nil && d.Phase.Final() {
-					d.Phase, d.PodUID = spec.DownloadPending, ""
-				}
-			},
-		},
-		{
-			Fault: "who has a disk does not count for downloads", Promise: "nobody reads beside a writer",
-			Before: func(s *disk.Snapshot) {
-				if asked(s) && s.Claim != nil && s.Claim.Annotations[names.AnnotationFilled] != "" {
-					s.Users = nil
-				}
-			},
-		},
-		{
-			Fault: "any Secret of the name has the key of a download", Promise: "a download has a key of its own",
-			Before: func(s *disk.Snapshot) {
-				if s.DownloadKey != nil && s.DownloadPod != nil {
-					s.DownloadKey.Annotations = map[string]string{names.AnnotationMadeFor: string(s.Disk.UID)}
-					s.DownloadKey.OwnerReferences = []metav1.OwnerReference{{UID: s.DownloadPod.UID}}
-				}
-			},
-		},
-		{
-			Fault: "what is being made is given", Promise: "nothing is given that is not there",
-			After: promises.Adds(func(s *disk.Snapshot) reconcile.Action {
-				if !asked(s) || s.Claim == nil || s.DownloadPod != nil || s.Claim.Annotations[names.AnnotationFilled] != "" {
-					return nil
-				}
-				return reconcile.Create{Object: objects.FilledDisk(s.Disk).DownloadJob(s.Settings, "raw")}
-			}),
-		},
-		{
-			Fault: "a download may write", Promise: "a download only reads",
-			After: func(_ *disk.Snapshot, p *reconcile.Plan) {
-				for _, a := range p.Actions {
-					if c, is := a.(reconcile.Create); is {
-						if pod, is := c.Object.(*corev1.Pod); is && objects.DownloadRequest(pod) != "" {
-							for i := range pod.Spec.Containers[0].VolumeMounts {
-								pod.Spec.Containers[0].VolumeMounts[i].ReadOnly = false
-							}
-						}
-					}
-				}
-			},
-		},
-		{
-			Fault: "requests for downloads are not seen", Promise: "who asks for a download is answered",
-			Before: func(s *disk.Snapshot) { delete(s.Disk.Annotations, names.AnnotationDownloadRequest) },
-		},
-	}
-}
 
 // The pod has no more rights than a program needs that reads a file, and a key of its own.
 func TestDownloadJob(t *testing.T) {
@@ -221,7 +31,7 @@ func TestDownloadJob(t *testing.T) {
 		"its volume alone":        slices.Equal(objects.PodClaims(p), []string{"data-vd"}),
 		"what it does":            slices.Equal(c.Args, []string{"download", "-image=" + path.Join(machineconfig.DiskMountDir, "source", machineconfig.DiskFile), "-format=qcow2", "-certificates=/run/secrets/transfer", "-wait=10m0s"}),
 		"it is watched":           p.Labels[names.LabelComponent] == names.ComponentRunner && p.Labels[names.LabelInstance] == "",
-		"the key goes with it":    givenBy(key, p) && p.Spec.Volumes[1].Secret.SecretName == key.Name,
+		"the key goes with it":    len(key.OwnerReferences) == 1 && key.OwnerReferences[0].UID == p.UID && p.Spec.Volumes[1].Secret.SecretName == key.Name,
 		"it ends, and ends once":  p.Spec.RestartPolicy == corev1.RestartPolicyNever && *p.Spec.ActiveDeadlineSeconds > 0,
 		"no port is open to pods": len(c.Ports) == 0,
 	} {

@@ -152,13 +152,7 @@ func TestDiskOfClusterImage(t *testing.T) {
 	s := disk.Snapshot{Disk: d, Claim: mine, Settings: imageSettings, Now: noon, SourceClusterImage: i, SourceClaim: c}
 	ready := func(s disk.Snapshot) spec.Condition {
 		t.Helper()
-		p := disk.Decide(s)
-		w := newWorld()
-		w.truth.disk = d
-		for _, st := range p.Statuses {
-			w.status(st)
-		}
-		return *spec.FindCondition(w.truth.disk.Status.Conditions, conditions.Ready)
+		return *spec.FindCondition(told(t, d, disk.Decide(s)).Status.Conditions, conditions.Ready)
 	}
 	without := s
 	without.NoClusterImages = true

@@ -1,4 +1,4 @@
-package operation_test
+package operationtest
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ import (
 // not touched, though they have the same names.
 func TestCleanUpIsForEachMachine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t)
+		w := newWorld()
 		w.cleanup = operation.Cleanup{Keep: rapid.IntRange(1, 4).Draw(t, "keep"), For: time.Hour}
 		all := []string{"a", "shop/a", "b"}
 		ended := map[string]map[string]time.Time{}
@@ -56,7 +56,7 @@ func TestCleanUpIsForEachMachine(t *testing.T) {
 
 // A look at operations that goes by the machine's name alone is noticed.
 func TestCleanUpByNameAloneIsNoticed(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld()
 	w.cleanup = operation.Cleanup{Keep: 1, For: time.Hour}
 	w.machineOf = func(o *spec.VirtualMachineOperation) string { return o.Spec.VirtualMachineName }
 	for i, name := range []string{"a", "shop/a"} { // that of the other namespace is newer

@@ -1,4 +1,4 @@
-package operation_test
+package operationtest
 
 import (
 	"slices"
@@ -13,6 +13,7 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile/operation"
 	"github.com/vmop/sdk/vmop/spec"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
 )
 
 type mutant = promises.Mutant[operation.Snapshot]
@@ -57,6 +58,15 @@ func statuses(change func(status map[string]any)) func(*operation.Snapshot, *rec
 func mutants() []mutant {
 	inProgress := func(o *spec.VirtualMachineOperation) bool { return o.Status.Phase == spec.OperationInProgress }
 	return []mutant{
+		{
+			Fault: "a pod is deleted for a restart", Promise: "nothing else is written",
+			After: promises.Adds(func(s *operation.Snapshot) reconcile.Action {
+				if s.Pod == nil {
+					return nil
+				}
+				return reconcile.DeletePod{Name: s.Pod.Name, UID: s.Pod.UID}
+			}),
+		},
 		{
 			Fault: "a plan depends on how often it is asked for", Promise: "equal snapshots give equal plans",
 			After: func() func(*operation.Snapshot, *reconcile.Plan) {
@@ -252,12 +262,22 @@ func mutants() []mutant {
 func kind() *promises.Kind[operation.Snapshot] {
 	return &promises.Kind[operation.Snapshot]{
 		Decide: operation.Decide, Own: own, Mutants: mutants(),
-		Live: func(t *testing.T, draw func(string, int) int, decide func(operation.Snapshot) reconcile.Plan) *promises.Violation {
-			w := newWorld(t)
+		Live: func(_ *testing.T, draw func(string, int) int, decide func(operation.Snapshot) reconcile.Plan) *promises.Violation {
+			w := newWorld()
 			w.Draw, w.Decide = draw, decide
 			return w.life()
 		},
 	}
+}
+
+func TestOperations(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { hold(t, false, operation.Decide) })
+}
+
+// Caches that are older than what the operator itself has written are no reason to do
+// anything twice.
+func TestOperationsWithOldCaches(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { hold(t, true, operation.Decide) })
 }
 
 // TestMutants shows that the promises would be noticed to be broken.
@@ -265,3 +285,6 @@ func TestMutants(t *testing.T) { kind().Break(t) }
 
 // TestEveryPromiseHasAMutant finds the promises in the source of the world.
 func TestEveryPromiseHasAMutant(t *testing.T) { kind().Registered(t) }
+
+// Promises lists what the world looks at, and nothing else.
+func TestEveryPromiseIsListed(t *testing.T) { promises.Listed(t, Promises()) }

@@ -1,4 +1,4 @@
-package pool_test
+package pooltest
 
 import (
 	"encoding/json"
@@ -18,6 +18,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
+
+// noon is the time at which worlds begin.
+var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
 // storedPool is a pool as the API server has it.
 type storedPool struct {
@@ -108,10 +111,11 @@ func (w *world) putPool(key string, p *storedPool) {
 }
 
 func (w *world) makeMachine(key string) {
-	vm := machine("", memberOf(choose(w, "of pools", poolNames, poolNames[:1], poolNames[1:], nil)...))
-	vm.Namespace, vm.Name, _ = strings.Cut(key, "/")
-	vm.UID = w.UID()
-	w.putMachine(key, &vm)
+	namespace, name, _ := strings.Cut(key, "/")
+	vm := spec.NewVirtualMachine(namespace, name)
+	vm.UID, vm.Spec.Pools = w.UID(), choose(w, "of pools", poolNames, poolNames[:1], poolNames[1:], nil)
+	spec.Default(vm)
+	w.putMachine(key, vm)
 	w.Note("machine %s of %v is made", key, vm.Spec.Pools)
 }
 
@@ -121,6 +125,14 @@ func (w *world) makePool(key string) {
 	p.UID = w.UID()
 	w.putPool(key, p)
 	w.Note("pool %s with retention %s is made", key, p.Spec.Retention)
+}
+
+// newPool lets everybody with the role student do everything.
+func newPool(name, retention string) spec.VmPool {
+	p := spec.VmPool{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "lab"}}
+	p.Spec.Retention = retention
+	p.Spec.Permissions = []spec.PoolPermission{{Role: "student", May: []spec.PoolAction{spec.PoolActionAll}}}
+	return p
 }
 
 // see brings the operator's caches up to date: of machines, of pools, or both.
@@ -193,6 +205,16 @@ func memberOfPools(vm *spec.VirtualMachine) pool.Member {
 
 func isConnected(vm *spec.VirtualMachine) bool {
 	return spec.ConditionIsTrue(vm.Status.Conditions, spec.ConditionConsoleConnected)
+}
+
+// atConsole changes who is at the console of a machine, or was there last.
+func atConsole(vm *spec.VirtualMachine, user string, status metav1.ConditionStatus, at time.Time) {
+	vm.Status.ConsoleUser = user
+	vm.Status.Conditions = spec.WithCondition(vm.Status.Conditions, spec.Condition{
+		Type: spec.ConditionConsoleConnected, Status: status, Reason: "Test", LastTransitionTime: metav1.NewTime(at),
+	})
+	// Another user who comes makes a transition, too.
+	spec.FindCondition(vm.Status.Conditions, spec.ConditionConsoleConnected).LastTransitionTime = metav1.NewTime(at)
 }
 
 // reconcile decides about a namespace and makes the first writes of the plan: all of them

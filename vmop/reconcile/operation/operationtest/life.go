@@ -1,11 +1,10 @@
-package operation_test
+package operationtest
 
 import (
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/vmop/sdk/internal/promises"
@@ -14,7 +13,6 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile/operation"
 	"github.com/vmop/sdk/vmop/spec"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"pgregory.net/rapid"
 )
 
 var (
@@ -23,26 +21,6 @@ var (
 	policies = []spec.RunPolicy{"", spec.RunPolicyManual, spec.RunPolicyAlwaysOnUnlessStoppedManually, spec.RunPolicyAlwaysOn, spec.RunPolicyAlwaysOff}
 	phases   = []string{"", spec.PhaseStopped, spec.PhaseStopped, spec.PhasePending, spec.PhaseUnknown}
 )
-
-// Whatever machines, people and caches do, and wherever an operator dies: one operation
-// of a machine is in progress at most, none is carried out twice or in vain, each ends
-// in its time, and what was refused has changed nothing. See world_test.go.
-func TestOperations(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { holds(t, false) })
-}
-
-// Caches that are older than what the operator itself has written are no reason to do
-// anything twice.
-func TestOperationsWithOldCaches(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { holds(t, true) })
-}
-
-// holds lives a drawn life, in which no promise is broken.
-func holds(t *rapid.T, stale bool) {
-	w := newWorld(t)
-	w.stale = stale
-	w.Hold(t, w.life)
-}
 
 // life is some steps in the life of machines and their operations. It returns the
 // promise that was broken first; nil if none was.
@@ -141,7 +119,6 @@ func (w *world) step() {
 // settle lets time pass while no machine does anything any more. Everything ends, also
 // while machines may not be written.
 func (w *world) settle() {
-	w.t.Helper()
 	for i := range 12 {
 		for _, name := range w.machines {
 			quiet := false

@@ -1,4 +1,4 @@
-package pool_test
+package pooltest
 
 import (
 	"slices"
@@ -199,8 +199,13 @@ func kind() *promises.Kind[pool.Snapshot] {
 	}
 }
 
+func TestPromisesOfPools(t *testing.T) { TestDecide(t, pool.Decide) }
+
 // TestMutants shows that the promises would be noticed to be broken.
 func TestMutants(t *testing.T) { kind().Break(t) }
 
 // TestEveryPromiseHasAMutant finds the promises in the source of the world.
 func TestEveryPromiseHasAMutant(t *testing.T) { kind().Registered(t) }
+
+// Promises lists what the world looks at, and nothing else.
+func TestEveryPromiseIsListed(t *testing.T) { promises.Listed(t, Promises()) }

@@ -1,4 +1,4 @@
-package operation_test
+package operationtest
 
 import (
 	"fmt"
@@ -34,7 +34,7 @@ func TestWhatIsApplicable(t *testing.T) {
 	} {
 		for _, policy := range policies {
 			for _, phase := range []string{spec.PhasePending, spec.PhaseStarting, spec.PhaseRunning, spec.PhasePaused, spec.PhaseDegraded, spec.PhaseStopping, spec.PhaseStopped, spec.PhaseTerminating, spec.PhaseUnknown} {
-				w := newWorld(t)
+				w := newWorld()
 				w.settled("a", policy, phase)
 				w.addOperation("x", "a", kind.name, kind.force)
 				w.run("a")
@@ -61,36 +61,15 @@ func TestWhatIsApplicable(t *testing.T) {
 	}
 }
 
-// settled adds a machine that has been in a phase for long.
-func (w *world) settled(name string, policy spec.RunPolicy, phase string) {
-	w.addMachine(name, policy, phase)
-	on := phase != spec.PhaseStopped && phase != spec.PhaseStopping
-	if on || phase == spec.PhaseStopping {
-		_, own := meant(name)
-		w.truth.pods[name] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: own, UID: "pod-before"}}
-	}
-	w.update(name, func(vm *spec.VirtualMachine) {
-		if on {
-			vm.Spec.VM.State = spec.StateRunning
-			if vm.Status.Power != nil {
-				vm.Status.Power.State = spec.StateRunning
-			}
-		}
-		vm.Status.ObservedGeneration = 2
-	})
-	w.see(3)
-}
-
 // run lets the operator do all that it wants to do now.
 func (w *world) run(name string) {
-	w.t.Helper()
 	for range 20 {
 		w.see(3)
 		if len(w.reconcile(name, -1).Actions) == 0 {
 			return
 		}
 	}
-	w.fail("there is no end of writes")
+	w.Violated("the world comes to rest", "there is no end of writes")
 }
 
 // Who takes whose place: a start gives way to a stop, and what waits for a guest to
@@ -103,7 +82,7 @@ func TestSupersede(t *testing.T) {
 	forms := []form{{spec.OperationStart, false}, {spec.OperationStop, false}, {spec.OperationStop, true}, {spec.OperationRestart, false}, {spec.OperationRestart, true}}
 	for _, first := range forms {
 		for _, second := range forms {
-			w := newWorld(t)
+			w := newWorld()
 			phase := spec.PhaseRunning
 			if first.kind == spec.OperationStart {
 				phase = spec.PhaseStopped
@@ -142,7 +121,7 @@ func TestOperationsAreCarriedOut(t *testing.T) {
 			{spec.OperationStop, spec.PhasePending, spec.PhaseStopped},
 			{spec.OperationRestart, spec.PhaseRunning, spec.PhaseRunning},
 		} {
-			w := newWorld(t)
+			w := newWorld()
 			w.settled("a", policy, s.phase)
 			if s.phase == spec.PhasePending {
 				delete(w.truth.pods, "a")
@@ -165,7 +144,7 @@ func TestOperationsAreCarriedOut(t *testing.T) {
 
 // A status that is about the former pod, and one from before the request, are no proof.
 func TestOldStatusProvesNothing(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld()
 	w.settled("a", spec.RunPolicyManual, spec.PhaseRunning)
 	w.addOperation("x", "a", spec.OperationRestart, false)
 	w.run("a")
@@ -184,7 +163,7 @@ func TestOldStatusProvesNothing(t *testing.T) {
 	}
 
 	// The stop is not done because the machine has not started yet that was to.
-	w = newWorld(t)
+	w = newWorld()
 	w.settled("a", spec.RunPolicyManual, spec.PhaseStopped)
 	w.addOperation("x", "a", spec.OperationStart, false)
 	w.run("a")
@@ -203,7 +182,7 @@ func TestOldStatusProvesNothing(t *testing.T) {
 
 // A machine that takes the name of another one is none of its operations' business.
 func TestAnotherMachineOfTheName(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld()
 	w.settled("a", spec.RunPolicyManual, spec.PhaseRunning)
 	w.addOperation("x", "a", spec.OperationStop, false)
 	w.run("a")
@@ -217,7 +196,7 @@ func TestAnotherMachineOfTheName(t *testing.T) {
 
 // A restart that could not begin in its time does not begin later.
 func TestLateRestartIsTakenBack(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld()
 	w.settled("a", "", spec.PhaseRunning)
 	o := w.addOperation("x", "a", spec.OperationRestart, false)
 	w.run("a")
@@ -235,7 +214,7 @@ func TestLateRestartIsTakenBack(t *testing.T) {
 // A machine that the API server does not let be told is told of as such, and tried
 // again until the time is over.
 func TestRefusedSignal(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld()
 	w.settled("a", spec.RunPolicyManual, spec.PhaseRunning)
 	w.addOperation("x", "a", spec.OperationStop, true)
 	w.run("a") // up to the first write

@@ -1,4 +1,4 @@
-package disk_test
+package disktest
 
 import (
 	"slices"
@@ -11,9 +11,7 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/disk"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
-	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 type mutant = promises.Mutant[disk.Snapshot]
@@ -271,14 +269,13 @@ func clusterImageMutants() []mutant {
 	}}
 }
 
-// kind is what mutants are tried with, in worlds of disks, of images, or of those of the
-// cluster.
-func kind(image, cluster bool, all ...mutant) *promises.Kind[disk.Snapshot] {
+// kind is what mutants are tried with, in worlds of a kind.
+func kind(k worldKind, all ...mutant) *promises.Kind[disk.Snapshot] {
 	return &promises.Kind[disk.Snapshot]{
 		Decide: disk.Decide, Own: own, Mutants: all,
 		Live: func(_ *testing.T, draw func(string, int) int, decide func(disk.Snapshot) reconcile.Plan) *promises.Violation {
-			w := newWorld()
-			w.Draw, w.Decide, w.image, w.cluster = draw, decide, image, cluster
+			w := k.world(decide)
+			w.Draw = draw
 			return w.life()
 		},
 	}
@@ -314,48 +311,16 @@ func snapshotMutants() []mutant {
 	}
 }
 
-// TestMutants and those of images show that the promises would be noticed to be broken.
-func TestMutants(t *testing.T) {
-	kind(false, false, append(mutants(), downloadMutants()...)...).Break(t)
-}
+// TestMutants and those of other kinds show that the promises would be noticed to be broken.
+func TestMutants(t *testing.T) { kind(disks, append(mutants(), downloadMutants()...)...).Break(t) }
 
-func TestMutantsOfImages(t *testing.T) { kind(true, false, imageMutants()...).Break(t) }
+func TestMutantsOfImages(t *testing.T) { kind(images, imageMutants()...).Break(t) }
 
-// TestMutantsOfSnapshots does so in worlds of disks that are made of snapshots.
-func TestMutantsOfSnapshots(t *testing.T) {
-	k := kind(false, false, snapshotMutants()...)
-	k.Live = func(_ *testing.T, draw func(string, int) int, decide func(disk.Snapshot) reconcile.Plan) *promises.Violation {
-		w := newWorld()
-		w.Draw, w.Decide, w.restores = draw, decide, true
-		return w.life()
-	}
-	k.Break(t)
-}
+func TestMutantsOfSnapshots(t *testing.T) { kind(restoredDisks, snapshotMutants()...).Break(t) }
 
-func TestMutantsOfClusterImages(t *testing.T) { kind(true, true, clusterImageMutants()...).Break(t) }
+func TestMutantsOfClusterImages(t *testing.T) { kind(clusterImages, clusterImageMutants()...).Break(t) }
 
 // TestEveryPromiseHasAMutant finds the promises in the source of the world.
 func TestEveryPromiseHasAMutant(t *testing.T) {
-	kind(false, false, slices.Concat(mutants(), downloadMutants(), imageMutants(), clusterImageMutants(), snapshotMutants())...).Registered(t)
-}
-
-// A quantity that means the same is no reason to write.
-func TestQuantitiesMeanTheSame(t *testing.T) {
-	a, b := resource.MustParse("1Gi"), resource.MustParse("1024Mi")
-	d := spec.NewDisk("lab", "data", a)
-	d.UID, d.Finalizers = "u1", []string{names.FinalizerDisk}
-	c := objects.FilledDisk(d).VolumeClaim()
-	c.UID, c.Status.Phase, c.Status.Capacity = "u2", corev1.ClaimBound, corev1.ResourceList{corev1.ResourceStorage: b}
-	s := disk.Snapshot{Disk: d, Claim: c, Now: noon}
-	for range 3 {
-		for _, st := range disk.Decide(s).Statuses {
-			w := newWorld()
-			w.truth.disk = s.Disk
-			w.status(st)
-			s.Disk = w.truth.disk
-		}
-	}
-	if p := disk.Decide(s); len(p.Actions)+len(p.Statuses) > 0 || s.Disk.Status.Phase != spec.DiskReady {
-		t.Errorf("%+v\n%+v", p, s.Disk.Status)
-	}
+	kind(disks, slices.Concat(mutants(), downloadMutants(), imageMutants(), clusterImageMutants(), snapshotMutants())...).Registered(t)
 }

@@ -1,4 +1,4 @@
-package operation_test
+package operationtest
 
 import (
 	"fmt"
@@ -6,17 +6,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
-	"github.com/vmop/sdk/vmop/reconcile/internal/fixture"
+	"github.com/vmop/sdk/internal/promises"
+	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/operation"
 	"github.com/vmop/sdk/vmop/spec"
 )
-
-// TestStories plays the scripts in testdata/story. Each is an archive with what
-// happens and with what was decided then, to be read by people.
-func TestStories(t *testing.T) { fixture.Stories(t, tell) }
 
 // line is a form of what a script may say, and what it does.
 type line struct {
@@ -77,12 +73,14 @@ var lines = []line{
 	}},
 }
 
-// tell plays a script and returns what became of the operations. What is no line of a
-// script is an error.
-func tell(t *testing.T, script string) (string, error) {
+// Play plays a story: what a script says happens to machines and their operations, line by
+// line, and what decide decides is done. It returns what became of the operations. A line
+// that nobody understands is an error, and so are a line about what is not there and a
+// promise that is broken on the way; what was told until then is returned, too.
+func Play(decide func(operation.Snapshot) reconcile.Plan, script string) (told string, err error) {
 	var out strings.Builder
-	w := newWorld(t)
-	w.cleanup = operation.Cleanup{Keep: 2, For: time.Hour}
+	w := newWorld()
+	w.Decide, w.cleanup = decide, operation.Cleanup{Keep: 2, For: time.Hour}
 	for text := range strings.Lines(script) {
 		text = strings.TrimSpace(text)
 		if text == "" || strings.HasPrefix(text, "#") {
@@ -90,15 +88,19 @@ func tell(t *testing.T, script string) (string, error) {
 		}
 		i := slices.IndexFunc(lines, func(l line) bool { return l.form.MatchString(text) })
 		if i < 0 {
-			return "", fmt.Errorf("unknown: %s", text)
+			return out.String(), fmt.Errorf("unknown: %s", text)
 		}
 		fmt.Fprintf(&out, "%s > %s\n", w.Now.Format(time.TimeOnly), text)
 		w.Log = nil
-		if err := lines[i].does(w, lines[i].form.FindStringSubmatch(text)[1:]); err != nil {
-			return "", fmt.Errorf("%s: %w", text, err)
+		var err error
+		if broken := promises.Broken(func() { err = lines[i].does(w, lines[i].form.FindStringSubmatch(text)[1:]) }); broken != nil {
+			err = broken
 		}
 		for _, l := range w.Log {
 			fmt.Fprintf(&out, "  %s\n", l)
+		}
+		if err != nil {
+			return out.String(), fmt.Errorf("%s: %w", text, err)
 		}
 	}
 	return out.String(), nil
@@ -120,23 +122,5 @@ func (w *world) tellRounds(name string) {
 		}
 		return
 	}
-	w.fail("there is no end of writes")
-}
-
-// A script that says what nobody understands, or names what is not there, fails.
-func TestUnknownWordsOfStories(t *testing.T) {
-	for _, c := range []struct{ script, want string }{
-		{"machine a is Happy", "unknown: machine a is Happy"},
-		{"machine a is Running with policy", "unknown: machine a is Running with policy"},
-		{"reconcile twice", "unknown: reconcile twice"},
-		{"person asks x: Reboot of a", "unknown: person asks x: Reboot of a"},
-		{"person asks x: Stop of a gently", "unknown: person asks x: Stop of a gently"},
-		{"wait long", "unknown: wait long"},
-		{"machine a goes on", "machine a goes on: there is no machine a"},
-		{"person deletes x", "person deletes x: there is no operation x"},
-	} {
-		if _, err := tell(t, c.script); fmt.Sprint(err) != c.want {
-			t.Errorf("%s: %v, want %s", c.script, err, c.want)
-		}
-	}
+	w.Violated("the world comes to rest", "there is no end of writes")
 }

@@ -1,8 +1,7 @@
-package operation_test
+package operationtest
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -36,17 +35,10 @@ func (s *state) copied() state {
 	return state{maps.Clone(s.vms), maps.Clone(s.pods), maps.Clone(s.ops)}
 }
 
-// fataler is a test, or one draw of it.
-type fataler interface {
-	Helper()
-	Fatalf(string, ...any)
-}
-
 // world has machines, operations on them, the operator that carries the operations
 // out, and whoever else is there. A machine does what it does by itself: it answers
 // requests as run policies have it, and otherwise gets on when it likes.
 type world struct {
-	t fataler
 	promises.World[operation.Snapshot]
 	truth   state
 	cache   state
@@ -73,19 +65,13 @@ type world struct {
 	since     map[types.UID]int
 }
 
-func newWorld(t fataler) *world {
+func newWorld() *world {
 	empty := state{map[string]*spec.VirtualMachine{}, map[string]*corev1.Pod{}, map[string]*spec.VirtualMachineOperation{}}
 	return &world{
-		t: t, World: promises.World[operation.Snapshot]{Decide: operation.Decide, Now: noon}, truth: empty, cache: empty.copied(), wrote: map[string]int{},
+		World: promises.World[operation.Snapshot]{Decide: operation.Decide, Now: noon}, truth: empty, cache: empty.copied(), wrote: map[string]int{},
 		signals: map[types.UID]int{}, others: map[string]int{}, since: map[types.UID]int{},
 		forbidden: map[string]bool{}, failures: map[string]reconcile.Failure{}, machineOf: machineOf,
 	}
-}
-
-// fail is for a test that has gone wrong.
-func (w *world) fail(format string, args ...any) {
-	w.t.Helper()
-	w.t.Fatalf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(w.Log, "\n"))
 }
 
 // home is the namespace of what is called by its name alone; what is in another one is
@@ -319,7 +305,6 @@ func (w *world) refuses(of string, a reconcile.Action) bool {
 // reconcile decides about the operations of a machine and makes the first writes of
 // the plan: all of them if most is negative.
 func (w *world) reconcile(name string, most int) reconcile.Plan {
-	w.t.Helper()
 	if !w.stale && w.behind() {
 		return reconcile.Plan{}
 	}
@@ -350,7 +335,6 @@ func (w *world) reconcile(name string, most int) reconcile.Plan {
 
 // execute makes a write as the API server does. It reports whether it was taken.
 func (w *world) execute(of string, a reconcile.Action) bool {
-	w.t.Helper()
 	key := neighbour(of, a.Target().Name)
 	switch a := a.(type) {
 	case reconcile.SetFinalizers:
@@ -387,12 +371,11 @@ func (w *world) execute(of string, a reconcile.Action) bool {
 		}
 		return w.patchMachine(of, a)
 	}
-	w.fail("no action of operations: %T", a)
+	w.Violated("nothing else is written", "%s", a.Target())
 	return false
 }
 
 func (w *world) patchOperation(of string, a reconcile.Patch) bool {
-	w.t.Helper()
 	key := neighbour(of, a.Name)
 	o := w.truth.ops[key]
 	if o == nil || o.UID != a.UID || o.ResourceVersion != a.ResourceVersion {
@@ -401,7 +384,7 @@ func (w *world) patchOperation(of string, a reconcile.Patch) bool {
 	if machineOf(o) != of || a.Subresource != "status" {
 		w.Violated("the status of the machine's own operations is written", "operation %s is none of machine %s", a.Name, of)
 	}
-	next := merged(w, o, a.Body())
+	next := merged(o, a.Body())
 	next.ObjectMeta = *o.ObjectMeta.DeepCopy()
 	w.checkStatus(o, next)
 	if !reflect.DeepEqual(o, next) {
@@ -414,7 +397,6 @@ func (w *world) patchOperation(of string, a reconcile.Patch) bool {
 }
 
 func (w *world) patchMachine(of string, a reconcile.Patch) bool {
-	w.t.Helper()
 	vm := w.truth.vms[of]
 	if neighbour(of, a.Name) != of || a.Subresource != "" {
 		w.Violated("a machine is told itself", "%s is none of the operations of %s", a.Target(), of)
@@ -427,7 +409,7 @@ func (w *world) patchMachine(of string, a reconcile.Patch) bool {
 			w.Violated("a machine gets requests and a state, and nothing else", "annotation %s is written", key)
 		}
 	}
-	next := merged(w, vm, a.Body())
+	next := merged(vm, a.Body())
 	was := vm.Spec.DeepCopy()
 	if was.VM.State = next.Spec.VM.State; !reflect.DeepEqual(was, &next.Spec) {
 		w.Violated("a machine gets requests and a state, and nothing else", "the specification of machine %s has changed by more than its state", of)
@@ -448,7 +430,6 @@ func (w *world) patchMachine(of string, a reconcile.Patch) bool {
 
 // signalled checks that a machine is told of what is in progress, once.
 func (w *world) signalled(of, request string) {
-	w.t.Helper()
 	_, uid, _ := strings.Cut(request, " operation/")
 	for _, o := range w.truth.ops {
 		if string(o.UID) != uid {
@@ -475,7 +456,6 @@ func (w *world) signalled(of, request string) {
 
 // checkStatus checks a step of an operation.
 func (w *world) checkStatus(was, is *spec.VirtualMachineOperation) {
-	w.t.Helper()
 	rank := map[spec.OperationPhase]int{
 		"": 0, spec.OperationPending: 1, spec.OperationInProgress: 2, spec.OperationCompleted: 3, spec.OperationFailed: 3, spec.OperationSuperseded: 3, spec.OperationTerminating: 4,
 	}
@@ -508,7 +488,6 @@ func (w *world) checkStatus(was, is *spec.VirtualMachineOperation) {
 // checkDone checks that what is called done was done, of machines that nobody else
 // tells anything.
 func (w *world) checkDone(o *spec.VirtualMachineOperation) {
-	w.t.Helper()
 	name := machineOf(o)
 	if o.Generation != 1 {
 		w.Violated("what was changed is not carried out", "%s is done, which was changed", o.Name)
@@ -523,7 +502,6 @@ func (w *world) checkDone(o *spec.VirtualMachineOperation) {
 
 // mayCleanUp checks that an operation may be deleted.
 func (w *world) mayCleanUp(of string, o *spec.VirtualMachineOperation) {
-	w.t.Helper()
 	if machineOf(o) != of || !o.Status.Phase.Finished() {
 		w.Violated("only what has ended is cleaned up", "%s (%s) of %s is cleaned up for machine %s", o.Name, o.Status.Phase, machineOf(o), of)
 	}
@@ -550,8 +528,7 @@ func reasonOf(o *spec.VirtualMachineOperation) string {
 }
 
 // merged is an object after a merge patch.
-func merged[T any](w *world, o *T, body map[string]any) *T {
-	w.t.Helper()
+func merged[T any](o *T, body map[string]any) *T {
 	var tree, patch map[string]any
 	for from, into := range map[any]*map[string]any{o: &tree, &body: &patch} {
 		data, err := json.Marshal(from)
@@ -559,7 +536,7 @@ func merged[T any](w *world, o *T, body map[string]any) *T {
 			err = json.Unmarshal(data, into)
 		}
 		if err != nil {
-			w.fail("%v", err)
+			panic(err)
 		}
 	}
 	data, err := json.Marshal(mergeInto(tree, patch))
@@ -568,7 +545,7 @@ func merged[T any](w *world, o *T, body map[string]any) *T {
 		err = json.Unmarshal(data, out)
 	}
 	if err != nil {
-		w.fail("%v", err)
+		panic(err)
 	}
 	return out
 }
@@ -598,4 +575,24 @@ func choose[T any](w *world, label string, from ...T) T { return from[w.Draw(lab
 // deletes reports whether something is deleted, which makes no new version.
 func deletes(actions []reconcile.Action) bool {
 	return slices.ContainsFunc(actions, func(a reconcile.Action) bool { _, is := a.(reconcile.DeleteOperation); return is })
+}
+
+// settled adds a machine that has been in a phase for long.
+func (w *world) settled(name string, policy spec.RunPolicy, phase string) {
+	w.addMachine(name, policy, phase)
+	on := phase != spec.PhaseStopped && phase != spec.PhaseStopping
+	if on || phase == spec.PhaseStopping {
+		_, own := meant(name)
+		w.truth.pods[name] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: own, UID: "pod-before"}}
+	}
+	w.update(name, func(vm *spec.VirtualMachine) {
+		if on {
+			vm.Spec.VM.State = spec.StateRunning
+			if vm.Status.Power != nil {
+				vm.Status.Power.State = spec.StateRunning
+			}
+		}
+		vm.Status.ObservedGeneration = 2
+	})
+	w.see(3)
 }

@@ -1,29 +1,17 @@
-package pool_test
+package pooltest
 
 import (
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/vmop/sdk/internal/promises"
 	"github.com/vmop/sdk/vmop/reconcile/pool"
 	"github.com/vmop/sdk/vmop/spec"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"pgregory.net/rapid"
 )
-
-// Whatever people and caches do, and wherever an operator dies: nobody loses a machine that
-// is theirs, nobody keeps one that is not, and a pool says how many it has. See
-// world_test.go; model_test.go has what people may do to each other.
-func TestPromisesOfPools(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld()
-		w.Hold(t, w.life)
-	})
-}
 
 // life is some steps in the life of pools. It returns the promise that was broken first;
 // nil if none was.
@@ -133,9 +121,9 @@ func (w *world) goTo(key string, comes bool) {
 		if a := vm.Status.Assignment; a != nil && a.User != "" && w.Draw("administrator", 4) > 0 {
 			user = a.User
 		}
-		connected(user, w.Now)(vm)
+		atConsole(vm, user, metav1.ConditionTrue, w.Now)
 	} else {
-		disconnected(vm.Status.ConsoleUser, w.Now)(vm)
+		atConsole(vm, vm.Status.ConsoleUser, metav1.ConditionFalse, w.Now)
 	}
 	w.putMachine(key, vm)
 	w.Note("%s is at machine %s: %t", vm.Status.ConsoleUser, key, comes)

@@ -1,4 +1,4 @@
-package attachment_test
+package attachmenttest
 
 import (
 	"encoding/json"
@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/vmop/sdk/internal/displaycert"
@@ -73,7 +74,7 @@ type runner struct {
 }
 
 // keys are two certificates, which are expensive to make.
-var keys = func() [2]map[string][]byte {
+var keys = sync.OnceValue(func() [2]map[string][]byte {
 	var out [2]map[string][]byte
 	for i := range out {
 		data, err := displaycert.Make(&reconcile.Certificate{CommonName: "test", NotBefore: noon, NotAfter: noon.Add(time.Hour)})
@@ -83,7 +84,7 @@ var keys = func() [2]map[string][]byte {
 		out[i] = data
 	}
 	return out
-}()
+})
 
 const claimName = "data"
 
@@ -439,7 +440,7 @@ func (w *world) execute(s *attachment.Snapshot, a reconcile.Action) bool {
 				return false
 			}
 			o = o.DeepCopy()
-			o.UID, o.ResourceVersion, o.Data = w.UID(), w.Version(), keys[w.Serial%2]
+			o.UID, o.ResourceVersion, o.Data = w.UID(), w.Version(), keys()[w.Serial%2]
 			w.truth.secrets[o.Name] = o
 			return true
 		case *corev1.Pod:
