@@ -58,7 +58,7 @@ func (w *world) restoreClaims() {
 	}
 }
 
-var newDiskCommand = regexp.MustCompile("vmop-cli start --cluster -n apps web((?: --new-disk [a-z-]+)+), or kubectl annotate vm -n apps web --overwrite (" + names.AnnotationNewDisk + ")=(\\S+)$")
+var newDiskAnnotation = regexp.MustCompile(" (" + names.AnnotationNewDisk + ")=(\\S+)$")
 
 // wantNewDisks is somebody who does what the machine's condition says.
 func (w *world) wantNewDisks() {
@@ -70,22 +70,27 @@ func (w *world) wantNewDisks() {
 	if c == nil || c.Reason != spec.ReasonClaimGone {
 		return
 	}
-	command := newDiskCommand.FindStringSubmatch(c.Message)
-	if command == nil {
+	says := newDiskAnnotation.FindStringSubmatch(c.Message)
+	if says == nil {
 		w.violated("an event has an object and a next step", "%s", c.Message)
 	}
-	if vm.Annotations[command[2]] == command[3] {
+	key, entries := says[1], says[2]
+	if vm.Annotations[key] == entries {
 		return
 	}
-	// Who uses the first of the two commands asks for the same.
-	disks := strings.Split(command[1], " --new-disk ")[1:]
+	// Who names the disks to vmop-cli asks for the same.
+	var disks []string
+	for entry := range strings.SplitSeq(entries, ",") {
+		disk, _, _ := strings.Cut(entry, ":")
+		disks = append(disks, disk)
+	}
 	value, err := machine.NewDisks(vm, disks...)
 	if err != nil {
 		w.violated("an event has an object and a next step", "%v", err)
 	}
-	for part := range strings.SplitSeq(command[3], ",") {
+	for part := range strings.SplitSeq(entries, ",") {
 		if !slices.Contains(strings.Split(value, ","), part) {
-			w.violated("an event has an object and a next step", "%s is not %s", value, command[3])
+			w.violated("an event has an object and a next step", "%s is not %s", value, entries)
 		}
 	}
 	if _, err := machine.NewDisks(vm, append(disks, "other-disk")...); err == nil {
@@ -94,12 +99,12 @@ func (w *world) wantNewDisks() {
 	if vm.Annotations == nil {
 		vm.Annotations = map[string]string{}
 	}
-	vm.Annotations[command[2]] = command[3]
+	vm.Annotations[key] = entries
 	if w.choose("command", 2) == 1 {
-		vm.Annotations[command[2]] = value
+		vm.Annotations[key] = value
 	}
 	w.put(theVM, vm)
-	w.note("somebody wants the new disks %s", command[3])
+	w.note("somebody wants the new disks %s", entries)
 }
 
 // checkNewClaim holds whenever a claim is to be created: none takes the place of one
