@@ -159,7 +159,7 @@ func TestLostClaimIsNotReplaced(tt *testing.T) {
 		t.Fatal(err)
 	}
 	message := spec.FindCondition(vm.Status.Conditions, spec.ConditionBlockDevicesReady).Message
-	_, value, found := strings.Cut(message, " --overwrite "+names.AnnotationNewDisk+"=")
+	_, value, found := strings.Cut(message, " by the annotation "+names.AnnotationNewDisk+"=")
 	if !found {
 		t.Fatal(message)
 	}

@@ -98,7 +98,7 @@ func TestDisksOfSnapshots(t *testing.T) {
 	becomes("device-back", "Ready", "")
 	becomes("small", "Failed", "needs a volume of 24Mi, and this disk asks for 16Mi")
 	becomes("of-another-mode", "Failed", "is one of a volume with volumeMode Filesystem")
-	becomes("of-another-driver", "Failed", "is one of driver csi.vmop.test, and the storage class of claim of-another-driver-vd asks vmop.test/local, which cannot restore it")
+	becomes("of-another-driver", "Failed", "is of driver csi.vmop.test, and claim of-another-driver-vd asks vmop.test/local, which cannot restore it")
 	t.Log(kubectl(t, "get", "vd", "-n", namespace, "-o", "wide"))
 	// What was restored needs neither the snapshots nor what those were of.
 	kubectl(t, "delete", "volumesnapshot", "-n", namespace, "--all", "--wait=true")

@@ -46,7 +46,7 @@ spec: {vm: {maximumCpus: 2, display: {spice: {generateSecret: false}}}}
 	// Output:
 	// create ConfigMap hello
 	// create PersistentVolumeClaim hello-runner-data
-	// Warning QuotaExceeded: create PersistentVolumeClaim hello-runner-data: exceeded quota: disks; raise the quota of the namespace or free some of it; it is tried again within half a minute
+	// Warning QuotaExceeded: create PersistentVolumeClaim hello-runner-data: exceeded quota: disks; raise the quota or free some of it; it is tried again within half a minute
 	// wait until 03:04:06
 }
 

@@ -108,7 +108,7 @@ func (o *Operator) mayReadClasses(ctx context.Context) (bool, error) {
 }
 
 // classesUnreadable is told of a machine that names a class.
-const classesUnreadable = "the operator has no right to read classes: bind the cluster role vmop-operator-classes to its account, as deploy/components/read-classes does, and start it again"
+const classesUnreadable = "the operator may not read classes: apply deploy/components/read-classes, and start it again"
 
 // classes finds the class of a machine, or all that are marked as the default if it
 // names none.

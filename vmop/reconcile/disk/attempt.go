@@ -53,14 +53,14 @@ func (d *decision) attempt(p *corev1.Pod) {
 		d.uploads(p)
 	default:
 		if why := machine.WaitsFor(p); why != "" {
-			does, also := "puts the "+d.noun+" into", ""
-			if d.restored() {
-				does = "looks at what was restored to"
-				if d.s.Claim.Status.Phase != corev1.ClaimBound {
-					also = ", and kubectl describe pvc " + d.s.Claim.Name
-				}
+			see := ""
+			if d.restored() && d.s.Claim.Status.Phase != corev1.ClaimBound {
+				see = ", and kubectl describe pvc " + d.s.Claim.Name
 			}
-			d.wait(conditions.ReasonPodNotStarted, "pod %s, which %s claim %s, has not started: %s; see kubectl describe pod %[1]s%[5]s%s", p.Name, does, d.s.Claim.Name, why, d.in, also)
+			if d.in != "" {
+				see += "; all in namespace " + d.s.Settings.ImageNamespace
+			}
+			d.wait(conditions.ReasonPodNotStarted, "claim %s waits for its pod: %s%s", d.s.Claim.Name, why, see)
 			return
 		}
 		what := "makes an empty disk"

@@ -25,7 +25,7 @@ func (d *decision) claim() bool {
 		return false
 	case !d.mine(c):
 		d.fail(conditions.ReasonDiskClaimInTheWay,
-			"there is a claim %s already that was not made for this %s, and is left alone: name the %[2]s otherwise, or use the claim by persistentVolumeClaim of a machine's disk, or delete it if nobody needs what is in it", name, d.noun)
+			"claim %s was not made for this %s, and is left alone: name the %[2]s otherwise, delete the claim, or use it as persistentVolumeClaim of a machine's disk", name, d.noun)
 		return false
 	case known != "" && known != string(c.UID) && known != d.cloneRefused():
 		d.fail(conditions.ReasonClaimGone, "claim %s is not the one that the %s was in, which is gone; it is left alone. Delete this %[2]s, and make another one", name, d.noun)
@@ -34,7 +34,7 @@ func (d *decision) claim() bool {
 		d.wait(conditions.ReasonDiskProvisioning, "claim %s, which was to be a clone and holds nothing, is being deleted; a copy takes its place", name)
 		return false
 	case c.DeletionTimestamp != nil:
-		d.fail(conditions.ReasonClaimTerminating, "claim %s is being deleted, with what is on the %s as soon as no pod uses it: this cannot be taken back. Copy what you need, delete this %[2]s, and make another one", name, d.noun)
+		d.fail(conditions.ReasonClaimTerminating, "claim %s is deleted with what is on the %s once no pod uses it, which nothing stops. Copy what you need, delete this %[2]s, and make another one", name, d.noun)
 		return false
 	case c.Status.Phase == corev1.ClaimLost:
 		d.fail(conditions.ReasonClaimLost, "claim %s has lost its volume: restore the volume, or delete this %s and make another one", name, d.noun)

@@ -63,7 +63,7 @@ func (d *decision) lateClone() bool {
 		d.plan.WakeAt(late)
 		return false
 	}
-	const text = "claim %s was to be a clone of that of %s %s, and has got no volume for it within %v (see kubectl describe pvc %[1]s); "
+	const text = "claim %s, to be a clone of %s %s, has got no volume within %v; "
 	ref := d.disk.Spec.DataSource.ObjectRef
 	say := func(what string) {
 		d.wait(conditions.ReasonDiskProvisioning, text+what, c.Name, ref.Kind, ref.Name, cloneDeadline)
@@ -84,7 +84,7 @@ func (d *decision) lateClone() bool {
 		say("a copy takes its place when pod " + few(d.pods()) + " is gone, which uses it")
 	default:
 		if !d.do(reconcile.DeleteClaim{Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion}) {
-			say("the operator may not delete it. It holds nothing: with kubectl delete pvc %[1]s a copy takes its place")
+			say("it is empty: with kubectl delete pvc %[1]s a copy takes its place")
 		}
 	}
 	return true

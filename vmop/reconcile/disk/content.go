@@ -39,7 +39,7 @@ func (d *decision) content() bool {
 	im := d.disk.Status.Import
 	if source := d.disk.Spec.DataSource; source != nil && source.ObjectRef == nil && !d.uploaded() {
 		if why, setting := objects.RefuseSource(source.Location(), &d.s.Settings.Allowed); why != "" {
-			d.say(spec.DiskPending, metav1.ConditionFalse, conditions.ReasonDiskSourceNotAllowed, "%s; the administrator can allow it by the option %s of the operator", why, setting)
+			d.say(spec.DiskPending, metav1.ConditionFalse, conditions.ReasonDiskSourceNotAllowed, "%s; the operator's option %s allows it", why, setting)
 			return false
 		}
 	}

@@ -68,9 +68,9 @@ func (d *decision) snapshot(wait func(reason, format string, args ...any) bool) 
 	const notReady = conditions.ReasonDiskSourceNotReady
 	switch {
 	case d.s.SnapshotAccess == SnapshotsUndefined:
-		return wait(notReady, "cannot be there: the cluster has no definitions of snapshots (%s/%s). Its administrator installs them, with the snapshot controller and a driver that makes snapshots", names.SnapshotGroup, names.SnapshotVersion)
+		return wait(notReady, "cannot be there: the cluster has no definitions of snapshots (%s/%s), which its administrator installs", names.SnapshotGroup, names.SnapshotVersion)
 	case d.s.SnapshotAccess != "":
-		return wait(notReady, "may not be read by the operator, which needs the role vmop-operator-snapshots: its administrator applies deploy/definitions and deploy, or deploy/components/read-snapshots for an operator of one namespace")
+		return wait(notReady, "may not be read by the operator, which needs the role vmop-operator-snapshots: bind it as deploy/components/read-snapshots does")
 	case s == nil:
 		return wait(notReady, "does not exist: create it, or correct the name in another %s", d.noun)
 	case s.Deleted:
@@ -97,7 +97,7 @@ func (d *decision) restores() bool {
 		d.fail(conditions.ReasonDiskSnapshotRefused, "claim %s does not say which driver made VolumeSnapshot %s, which it is a copy of: make another %s, and delete this one", c.Name, name, d.noun)
 	case asked != "" && asked != driver:
 		d.fail(conditions.ReasonDiskSnapshotRefused,
-			"VolumeSnapshot %s, which it is a copy of, is one of driver %s, and the storage class of claim %s asks %s, which cannot restore it: make another %s with a storageClassName of %[2]s (see kubectl get storageclass), and delete this one",
+			"VolumeSnapshot %s is of driver %s, and claim %s asks %s, which cannot restore it: make another %s with a storage class that can",
 			name, driver, c.Name, asked, d.noun)
 	default:
 		return true
@@ -113,7 +113,7 @@ func (d *decision) unasked() bool {
 	}
 	d.plan.WakeAt(d.s.Now.Add(10 * time.Second)) // a cache may show it later
 	d.wait(conditions.ReasonDiskProvisioning,
-		"claim %s does not say who has made its volume, which only a driver can restore from a snapshot: if that stays so, its volume was there before. Make another %s with a storageClassName of %s, and delete this one",
+		"claim %s does not say who has made its volume: if that stays so, it was there before. Make another %s with a storageClassName of %s, and delete this one",
 		d.s.Claim.Name, d.noun, d.s.Claim.Annotations[names.AnnotationSnapshotDriver])
 	return true
 }

@@ -37,8 +37,8 @@ func TestSnapshotsThatAreNoDisk(t *testing.T) {
 		phase  spec.DiskPhase
 		says   string
 	}{
-		"no definitions":  {func(s *disk.Snapshot) { s.VolumeSnapshot, s.SnapshotAccess = nil, disk.SnapshotsUndefined }, spec.DiskPending, "the cluster has no definitions of snapshots (snapshot.storage.k8s.io/v1). Its administrator installs them"},
-		"no rights":       {func(s *disk.Snapshot) { s.VolumeSnapshot, s.SnapshotAccess = nil, disk.SnapshotsForbidden }, spec.DiskPending, "needs the role vmop-operator-snapshots: its administrator applies"},
+		"no definitions":  {func(s *disk.Snapshot) { s.VolumeSnapshot, s.SnapshotAccess = nil, disk.SnapshotsUndefined }, spec.DiskPending, "the cluster has no definitions of snapshots (snapshot.storage.k8s.io/v1), which its administrator installs"},
+		"no rights":       {func(s *disk.Snapshot) { s.VolumeSnapshot, s.SnapshotAccess = nil, disk.SnapshotsForbidden }, spec.DiskPending, "needs the role vmop-operator-snapshots: bind it as deploy/components/read-snapshots does"},
 		"none":            {func(s *disk.Snapshot) { s.VolumeSnapshot = nil }, spec.DiskPending, "VolumeSnapshot nightly, which it is a copy of, does not exist: create it"},
 		"deleted":         {func(s *disk.Snapshot) { s.VolumeSnapshot.Deleted = true }, spec.DiskPending, "is being deleted"},
 		"not ready":       {func(s *disk.Snapshot) { s.VolumeSnapshot.Ready = false }, spec.DiskPending, "is not ready; see kubectl describe volumesnapshot nightly"},
@@ -112,7 +112,7 @@ func TestFromASnapshotToADisk(t *testing.T) {
 	}{
 		theDriver:   {true, "the disk is in claim back-vd"},
 		"":          {false, "does not say who has made its volume"},
-		"forgetful": {false, "is one of driver csi.test, and the storage class of claim back-vd asks forgetful, which cannot restore it: make another disk with a storageClassName of csi.test"},
+		"forgetful": {false, "is of driver csi.test, and claim back-vd asks forgetful, which cannot restore it: make another disk with a storage class that can"},
 	} {
 		s := s
 		s.Claim = c.DeepCopy()

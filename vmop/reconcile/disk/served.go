@@ -132,11 +132,10 @@ func (d *decision) server(image string, c *corev1.PersistentVolumeClaim, wait fu
 	case !keyOf(d.s.Key, d.disk.UID):
 		return wait(conditions.ReasonDiskSourceNotReady, "is served to nobody else: Secret %s was not made for this %s; delete that", d.s.Key.Name, d.noun)
 	case d.s.Server == nil || d.s.ServerKey == nil || objects.ServedBy(d.s.Server).Key != objects.ExportFingerprint(d.s.Key):
-		return wait(conditions.ReasonDiskProvisioning, "is about to be served by a pod in namespace %s, where that is done for %d at a time and %d of one namespace; see kubectl describe cvi %s",
-			d.s.Settings.ImageNamespace, maxServers, maxServersOfOne, image)
+		return wait(conditions.ReasonDiskProvisioning, "is served to %d at a time and %d of one namespace, and then to this one; see kubectl describe cvi %s", maxServers, maxServersOfOne, image)
 	case !ready(d.s.Server):
-		return wait(conditions.ReasonDiskProvisioning, "is about to be served by pod %s, which is not ready: %s; see kubectl describe pod %[1]s -n %[3]s",
-			d.s.Server.Name, cmp.Or(machine.WaitsFor(d.s.Server), "it has just started"), d.s.Settings.ImageNamespace)
+		return wait(conditions.ReasonDiskProvisioning, "has no server yet: %s; see kubectl describe pod %s -n %s",
+			cmp.Or(machine.WaitsFor(d.s.Server), "it has just started"), d.s.Server.Name, d.s.Settings.ImageNamespace)
 	}
 	return true
 }

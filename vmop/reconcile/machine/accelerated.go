@@ -52,27 +52,29 @@ func (d *decision) accelerate() {
 		case !way:
 			next = noWay
 		case settings.KVMResource != "":
-			next = fmt.Sprintf("its pod has the resource %s, whose device plugin has to give it /dev/kvm; a pod that is older than the setting has none: start the machine again", settings.KVMResource)
+			next = fmt.Sprintf("%s has to give it to the pod; start the machine again if its pod is older than the setting", settings.KVMResource)
 		default:
-			next = "load the module kvm_intel or kvm_amd on the node, or choose nodes that have it by spec.nodeSelector; a pod that is older than the setting VMOP_PRIVILEGED has no device: start the machine again"
+			next = "load kvm_intel or kvm_amd on the node, or choose others by spec.nodeSelector, and start the machine again"
 		}
 	case spec.ReasonKVMNotPermitted:
-		next = "start the machine again: its next pod " + d.permits()
+		next = d.permits()
 	case spec.ReasonNoVirtualization:
-		next = "switch virtualization on in the node's firmware or, if the node is a virtual machine, in its host; or choose other nodes by spec.nodeSelector"
+		next = "switch virtualization on in the node's firmware or host, or choose other nodes by spec.nodeSelector"
 	default:
 		next = "see the log of the pod and of the node's kernel"
 	}
-	set(metav1.ConditionFalse, e.Reason, "the guest is emulated in software, which is many times slower: %s; %s", strings.TrimRight(why, "."), next)
+	// All of it is in status.emulation, with what to do on a single host.
+	why, _, _ = strings.Cut(why, ";")
+	set(metav1.ConditionFalse, e.Reason, "the guest is emulated in software: %s; %s", strings.TrimRight(why, "."), next)
 }
 
-// permits is what the next pod has that this one may lack.
+// permits says how the next pod may open the device that this one may not.
 func (d *decision) permits() string {
 	if groups := d.stored.DeviceGroups; len(groups) > 0 {
-		return fmt.Sprintf("is in the groups %v, which are those of the node's devices", groups)
+		return fmt.Sprintf("start the machine again: its next pod is in the groups %v", groups)
 	}
-	return "has the same rights, unless /dev/kvm of the node belongs to a group by then (chgrp kvm, chmod 0660)"
+	return "give the node's /dev/kvm to a group (chgrp kvm, chmod 0660), and start the machine again"
 }
 
 // noWay is what to do where no pod has KVM.
-const noWay = "no pod has /dev/kvm; the operator's setting VMOP_KVM_RESOURCE (with a device plugin) or VMOP_PRIVILEGED=true gives it to the next"
+const noWay = "the operator's setting VMOP_KVM_RESOURCE or VMOP_PRIVILEGED=true gives pods /dev/kvm"

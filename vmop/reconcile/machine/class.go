@@ -52,13 +52,12 @@ func (d *decision) findClass() {
 	}
 	problem := func(reason, object, format string, args ...any) {
 		d.unclassed = true
-		text := fmt.Sprintf(format, args...)
-		if d.pod.exists() {
-			text += "; the machine goes on as it was started, and is not started again without its class"
-		} else {
-			text += "; the machine is not started without its class"
+		if d.class.problem(reason, object, format, args...) {
+			d.class.further = "; the machine is not started without its class"
+			if d.pod.exists() {
+				d.class.further = "; the machine goes on as it was started, and is not started again without its class"
+			}
 		}
-		d.class.problem(reason, object, "%s", text)
 		d.size = finding{status: metav1.ConditionUnknown, reason: reason, message: "the class of the machine is not known"}
 		if had != nil {
 			had.applyTo(&d.ownSpec().Spec)
@@ -74,7 +73,7 @@ func (d *decision) findClass() {
 	}
 	object := named(spec.KindClass, class.Name)
 	if errs := spec.ValidateClass(class); len(errs) > 0 {
-		problem(spec.ReasonVirtualMachineClassNotReady, object, "VirtualMachineClass %s is not valid: %v; correct it", class.Name, errs.ToAggregate())
+		problem(spec.ReasonVirtualMachineClassNotReady, object, "VirtualMachineClass %s is not valid: %s; correct it", class.Name, few(errs))
 		return
 	}
 	fraction := d.vm.Spec.CoreFraction
@@ -102,7 +101,9 @@ func (d *decision) findClass() {
 		if d.pod.exists() {
 			goes = "the machine goes on with what its guest has, and is not started again"
 		}
-		d.size.problem(spec.ReasonSizingPolicyNotMatched, object, "VirtualMachineClass %s does not allow this size: %v; change it, or the class; %s until then", class.Name, errs.ToAggregate(), goes)
+		if d.size.problem(spec.ReasonSizingPolicyNotMatched, object, "VirtualMachineClass %s does not allow this size: %s; change it, or the class", class.Name, few(errs)) {
+			d.size.further = "; " + goes + " until then"
+		}
 		return
 	}
 	d.size.fine(spec.ReasonSizingPolicyMatched, "VirtualMachineClass "+class.Name+" allows the size of the machine")

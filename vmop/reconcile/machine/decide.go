@@ -157,8 +157,8 @@ type decision struct {
 	// recorded and noted are read once; see resizable and granted.
 	recorded *recordedRequests
 	noted    *notedGrant
-	// remark ends the message of a configuration that is applied.
-	remark string
+	// remarks end the message of a configuration that is applied.
+	remarks []string
 	// unsuitable: no pod is made with the image that the machine has.
 	unsuitable bool
 	// renewed: a document of a Secret is another one than the guest was given; lacks:
@@ -193,6 +193,9 @@ type decision struct {
 type finding struct {
 	status          metav1.ConditionStatus // empty: nothing yet
 	reason, message string
+	// further is what the event that tells of it says after the message: the message is
+	// one line, and commands need more.
+	further string
 	// object is what is waited for, by its kind and name. It is empty if nothing
 	// is, and for a wait that is told of otherwise.
 	object string
@@ -205,11 +208,13 @@ type finding struct {
 func (f *finding) ok() bool { return f.status == "" || f.status == metav1.ConditionTrue }
 
 // problem says that something is not as it should be, which a person may have
-// to do something about.
-func (f *finding) problem(reason, object, format string, args ...any) {
-	if !f.warning {
-		*f = finding{status: metav1.ConditionFalse, reason: reason, message: fmt.Sprintf(format, args...), object: object, warning: true}
+// to do something about. It reports whether that is the first problem, which stays.
+func (f *finding) problem(reason, object, format string, args ...any) bool {
+	if f.warning {
+		return false
 	}
+	*f = finding{status: metav1.ConditionFalse, reason: reason, message: fmt.Sprintf(format, args...), object: object, warning: true}
+	return true
 }
 
 // wait says that something is not yet as it should be, and will be.
@@ -281,9 +286,11 @@ func (d *decision) refused(f *reconcile.Failure, about *finding) {
 	case f.WantsLimits() && strings.Contains(why, "must specify") && f.Target.Verb == "create" && d.computesRequests():
 		about.wait(spec.ReasonQuotaExceeded, object, "%s: %s; it is made with limits", f.Target, why)
 	case f.Quota() && strings.Contains(why, "must specify"):
-		about.problem(spec.ReasonQuotaExceeded, object, "%s: %s; name what the quota of the namespace asks for in spec.resources", f.Target, why)
+		about.problem(spec.ReasonQuotaExceeded, object, "%s: %s; name that in spec.resources", f.Target, why)
 	case f.Quota():
-		about.problem(spec.ReasonQuotaExceeded, object, "%s: %s; raise the quota of the namespace or free some of it; it is tried again within half a minute", f.Target, why)
+		if about.problem(spec.ReasonQuotaExceeded, object, "%s: %s; raise the quota or free some of it", f.Target, why) {
+			about.further = "; it is tried again within half a minute"
+		}
 	case f.LimitBelow() != "":
 		d.limitBelow(f, about)
 	case f.Reason == string(metav1.StatusReasonForbidden) && (d.mayNotDelete(f, about) || d.unprepared(why, about)):
@@ -303,7 +310,7 @@ func (d *decision) valid() bool {
 	if len(errs) == 0 {
 		return true
 	}
-	d.refuse(errs.ToAggregate())
+	d.refuseFor(spec.ReasonInvalidSpecification, textsOf(errs), "; correct it")
 	return false
 }
 
@@ -318,7 +325,7 @@ func (d *decision) allowed() bool {
 	for i, r := range refusals {
 		texts[i] = r.String()
 	}
-	d.refuseFor(spec.ReasonNotAllowed, strings.Join(texts, "; "))
+	d.refuseFor(spec.ReasonNotAllowed, texts, "")
 	return false
 }
 
@@ -334,9 +341,12 @@ func (d *decision) unstartable() bool {
 	return true
 }
 
-func (d *decision) refuse(err error) { d.refuseFor(spec.ReasonInvalidSpecification, err.Error()) }
+func (d *decision) refuse(err error) {
+	d.refuseFor(spec.ReasonInvalidSpecification, strings.Split(err.Error(), "\n"), "; correct it")
+}
 
-func (d *decision) refuseFor(reason, why string) {
+// refuseFor says why nothing is changed, and what to do about it.
+func (d *decision) refuseFor(reason string, why []string, next string) {
 	d.invalid, d.unmade = true, true
 	d.findRestart()
 	ends := ""
@@ -344,7 +354,10 @@ func (d *decision) refuseFor(reason, why string) {
 		// The configuration cannot be made anew without it.
 		ends = ", and a reboot of the guest ends the machine"
 	}
-	d.configuration.problem(reason, d.machine(), "%s; nothing is changed until this is corrected%s", why, ends)
+	told, left := listed(why, len(next))
+	if d.configuration.problem(reason, d.machine(), "%s%s", told, next) {
+		d.configuration.further = after(left) + "; nothing is changed until then" + ends
+	}
 }
 
 // judgeImage refuses VM-Operator's runner where a manifest names it: it would end
@@ -355,8 +368,9 @@ func (d *decision) judgeImage() {
 		return // of a manifest that names none: the operator's settings are wrong
 	}
 	d.unsuitable = true
-	d.configuration.problem(spec.ReasonRunnerUnsuitable, d.machine(), "image %s is VM-Operator's runner, which needs root and a privileged pod and cannot run in this one; "+
-		"remove spec.image from the manifest, or replace the image for all machines by the operator's setting runnerImages", image)
+	if d.configuration.problem(spec.ReasonRunnerUnsuitable, d.machine(), "image %s is VM-Operator's runner, which cannot run in this pod; remove spec.image, or set the operator's runnerImages", image) {
+		d.configuration.further = ", which replaces the image of all machines: VM-Operator's runner needs root and a privileged pod"
+	}
 }
 
 // hold keeps a machine that has a pod, or gets one, visible until that has ended,

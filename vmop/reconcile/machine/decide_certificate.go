@@ -71,9 +71,11 @@ func (d *decision) makeCertificate() {
 			d.wakeAt(c.Due)
 		}
 	case c.Free == "":
-		d.configuration.problem(spec.ReasonNameTaken, named(names.KindSecret, objects.DisplayCertificateName(d.vm.Name)),
-			"there are Secrets of all names for certificates of the display, from %s on, and none is good now for all names of the display; "+
-				"delete those that no pod uses, with the label %s=%s", objects.DisplayCertificateName(d.vm.Name), names.LabelComponent, names.ComponentDisplayCertificate)
+		first := objects.DisplayCertificateName(d.vm.Name)
+		if d.configuration.problem(spec.ReasonNameTaken, named(names.KindSecret, first),
+			"all names for certificates of the display, from Secret %s on, are taken; delete those that no pod uses (%s=%s)", first, names.LabelComponent, names.ComponentDisplayCertificate) {
+			d.configuration.further = ": none of them is good now for all names of the display"
+		}
 	default:
 		secret, certificate := objects.NewCertificate(d.vm, d.s.Settings, c.Free, d.s.Now)
 		d.do(reconcile.Create{Object: secret, Certificate: new(reconcile.Certificate(certificate))}, &d.configuration)
@@ -108,9 +110,10 @@ func (d *decision) awaitCertificate() {
 	if d.s.Certificate != nil {
 		what = "lacks " + strings.Join(lacks, " and ")
 	}
-	d.configuration.problem(spec.ReasonTLSSecretMissing, named(names.KindSecret, name),
-		"Secret %s of spec.vm.display.tls.secretName %s; the machine is started when it has %s and %s, and %s if the authority has a certificate of its own",
-		name, what, corev1.TLSCertKey, corev1.TLSPrivateKeyKey, names.CertificateAuthorityKey)
+	if d.configuration.problem(spec.ReasonTLSSecretMissing, named(names.KindSecret, name),
+		"Secret %s of spec.vm.display.tls.secretName %s; the machine is started when it has %s and %s", name, what, corev1.TLSCertKey, corev1.TLSPrivateKeyKey) {
+		d.configuration.further = ", and " + names.CertificateAuthorityKey + " if the authority has a certificate of its own"
+	}
 	d.wakeAt(d.s.Now.Add(d.secretPause(spec.ConditionConfigurationApplied, spec.ReasonTLSSecretMissing)))
 }
 

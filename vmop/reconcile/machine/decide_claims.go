@@ -147,10 +147,10 @@ func (d *decision) judge(c *neededClaim) {
 		if ref.IsImage() {
 			short = "vi"
 		}
-		d.devices.problem(spec.ReasonClaimNotFound, named(names.KindClaim, c.name), "claim %s of %s is not there: %s %s does not exist, or has no claim yet; see kubectl describe %s %[4]s, and create it or correct the name", c.name, c.field(), ref.Kind, ref.Name, short)
+		d.devices.problem(spec.ReasonClaimNotFound, named(names.KindClaim, c.name), "claim %s of %s is not there: %s %s does not exist or has no claim; create it, or see kubectl describe %s %[4]s", c.name, c.field(), ref.Kind, ref.Name, short)
 	case c.ofRef() && !ofReferred(pvc, c.disk.Ref):
 		d.unmade = true
-		d.devices.problem(spec.ReasonClaimNotFound, named(names.KindClaim, c.name), "claim %s is there, and none of %s %s of %s; name another disk, or use the claim by persistentVolumeClaim of an entry of spec.vm.disks",
+		d.devices.problem(spec.ReasonClaimNotFound, named(names.KindClaim, c.name), "claim %s is there, and none of %s %s of %s; name another disk, or name the claim in spec.vm.disks[].persistentVolumeClaim",
 			c.name, c.disk.Ref.Kind, c.disk.Ref.Name, c.field())
 	case pvc == nil && c.referenced():
 		d.unmade = true
@@ -158,10 +158,13 @@ func (d *decision) judge(c *neededClaim) {
 	case pvc != nil && c.referenced() && ofImage(pvc) && !c.ofImage():
 		d.unmade = true
 		kind, image := objects.ImageOf(pvc)
-		d.devices.problem(spec.ReasonClaimOfImage, named(names.KindClaim, c.name), "claim %s of %s is that of %s %s, which no machine writes to; make a VirtualDisk of it (dataSource.objectRef), and name that", c.name, c.field(), kind, image)
+		d.devices.problem(spec.ReasonClaimOfImage, named(names.KindClaim, c.name), "claim %s of %s is that of %s %s, which no machine writes to; name a VirtualDisk that is made of it (dataSource.objectRef)", c.name, c.field(), kind, image)
 	case c.gone():
 		d.unmade = true
-		d.devices.problem(spec.ReasonClaimGone, named(names.KindClaim, c.former.ClaimName), "%s", d.goneText())
+		text, commands := d.goneText()
+		if d.devices.problem(spec.ReasonClaimGone, named(names.KindClaim, c.former.ClaimName), "%s", text) {
+			d.devices.further = commands
+		}
 	case pvc == nil && !d.wanted():
 		d.unmade = true
 		d.devices.rest(spec.ReasonBlockDevicesNotReady, "claim %s of %s is being made", c.name, c.field())
@@ -174,8 +177,10 @@ func (d *decision) judge(c *neededClaim) {
 			c.name, c.field(), pvc.Labels[names.LabelInstance])
 	case pvc.DeletionTimestamp != nil:
 		d.unmade = true
-		d.devices.problem(spec.ReasonClaimTerminating, named(names.KindClaim, c.name), "claim %s of %s is being deleted, with its data as soon as no pod uses it; the machine is not started again before it is gone%s",
-			c.name, c.field(), d.afterDeletion(c))
+		then, commands := d.afterDeletion(c)
+		if d.devices.problem(spec.ReasonClaimTerminating, named(names.KindClaim, c.name), "claim %s of %s is deleted with its data once no pod uses it; %s", c.name, c.field(), then) {
+			d.devices.further = commands
+		}
 	case pvc.Status.Phase == corev1.ClaimLost:
 		d.unmade = true
 		d.devices.problem(spec.ReasonClaimLost, named(names.KindClaim, c.name), "claim %s of %s has lost volume %s; restore the volume or delete the claim",

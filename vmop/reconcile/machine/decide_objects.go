@@ -30,9 +30,11 @@ func (d *decision) makeSecret() {
 		d.unmade = true
 		if other := d.s.SecretInTheWay; other != nil {
 			d.wakeAt(d.s.Now.Add(nameAgain)) // no cache shows it
-			d.configuration.problem(spec.ReasonNameTaken, named(names.KindSecret, other.Name),
-				"Secret %s is not a display secret of the machine%s, and stays as it is; rename it or the machine, or give it the labels %s=%s, %s=%s and %s=%s if its display-password is meant for the machine",
-				other.Name, whose(other), names.LabelName, names.AppName, names.LabelInstance, d.vm.Name, names.LabelComponent, names.ComponentDisplaySecret)
+			if d.configuration.problem(spec.ReasonNameTaken, named(names.KindSecret, other.Name),
+				"Secret %s is not a display secret of the machine%s; rename it or the machine, or label it as one", other.Name, whose(other)) {
+				d.configuration.further = fmt.Sprintf(": with %s=%s, %s=%s and %s=%s its display-password counts for the machine; it is not changed by itself",
+					names.LabelName, names.AppName, names.LabelInstance, d.vm.Name, names.LabelComponent, names.ComponentDisplaySecret)
+			}
 			return
 		}
 		secret := objects.DisplaySecret(d.vm, d.s.Password)

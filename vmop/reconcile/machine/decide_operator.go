@@ -68,11 +68,11 @@ func (d *decision) responsible() bool {
 		d.wakeAt(at.Add(rivalGone))
 		if claimant == FormerOperator {
 			d.sole.problem(spec.ReasonTwoOperators, named("Operator", claimant),
-				"VM-Operator's own operator still writes objects of the machine, which operator %s looks after; stop it: kubectl scale deployment vm-operator --replicas=0, in its namespace", me)
+				"VM-Operator's own operator still writes objects of the machine, which is operator %s's; stop it: kubectl scale deployment vm-operator --replicas=0, in its namespace", me)
 			return true // it does not read answers
 		}
 		d.sole.problem(spec.ReasonTwoOperators, named("Operator", claimant),
-			"operators %s and %s both feel responsible for the machine, which is %[1]s's; %[2]s leaves it alone; remove one of them, or give each its namespaces (VMOP_NAMESPACES, --exclude-namespace)", me, claimant)
+			"operator %s looks after the machine, and operator %s leaves it alone; remove one of them, or give each its namespaces (VMOP_NAMESPACES, --exclude-namespace)", me, claimant)
 		if !answered && annotate(names.AnnotationOperatorAnswer, text) {
 			// The rest follows when the answer is seen: two writes of one object.
 			d.wakeAt(d.s.Now.Add(time.Second))

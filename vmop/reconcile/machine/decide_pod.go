@@ -102,7 +102,7 @@ func (d *decision) disksInUse() bool {
 		}
 		if pod.DeletionTimestamp != nil {
 			until, object := d.untilGone(pod)
-			d.running.problem(spec.ReasonDisksInUse, object, "pod %s uses claim %s and is being deleted%s", pod.Name, name, until)
+			d.running.problem(spec.ReasonDisksInUse, object, "pod %s uses claim %s and%s", pod.Name, name, until)
 		} else {
 			d.running.problem(spec.ReasonDisksInUse, named(names.KindPod, pod.Name), "pod %s uses claim %s; the machine is started when it has ended", pod.Name, name)
 		}
@@ -157,10 +157,10 @@ func (d *decision) foreign() {
 		d.running.rest(spec.ReasonMachineStopped, "%s", d.stoppedBecause())
 	case former && pod.DeletionTimestamp != nil:
 		until, object := d.untilGone(pod)
-		d.running.problem(spec.ReasonDisksInUse, object, "pod %s of the former machine of this name is being deleted%s", pod.Name, until)
+		d.running.problem(spec.ReasonDisksInUse, object, "pod %s of the former machine of this name%s", pod.Name, until)
 	case isOrphan(pod, d.vm.Name) && pod.DeletionTimestamp != nil:
 		until, object := d.untilGone(pod)
-		d.running.problem(spec.ReasonDisksInUse, object, "pod %s, which the former machine of this name has left, is being deleted%s", pod.Name, until)
+		d.running.problem(spec.ReasonDisksInUse, object, "pod %s, left by the former machine,%s", pod.Name, until)
 	case former:
 		d.running.problem(spec.ReasonDisksInUse, named(names.KindPod, pod.Name), "pod %s is that of the former machine of this name; the machine is started when Kubernetes has deleted it", pod.Name)
 	default:
@@ -197,10 +197,14 @@ func (d *decision) awaitsVolume() {
 		!strings.Contains(strings.ToLower(why.Message), "persistentvolume") && !strings.Contains(strings.ToLower(why.Message), "persistent volume") {
 		return
 	}
+	text := strings.TrimRight(strings.TrimSpace(why.Message), ".")
+	if _, reasons, counted := strings.Cut(text, " nodes are available: "); counted {
+		text = reasons
+	}
 	object, brief := d.running.object, d.running.brief
 	d.running = d.devices
 	d.running.object, d.running.brief = object, brief
-	d.running.message += " (no node takes pod " + d.pod.pod.Name + ": " + strings.TrimRight(strings.TrimSpace(why.Message), ".") + ")"
+	d.running.message += " (no node takes pod " + d.pod.pod.Name + ": " + text + ")"
 }
 
 // outdated reports whether a pod that has not started would be made otherwise now.

@@ -55,9 +55,11 @@ func (d *decision) judgeLimit() {
 	if limit.CmpInt64(guest+r.Overhead) >= 0 {
 		return
 	}
-	d.configuration.problem(spec.ReasonMemoryLimitTooLow, named(names.KindPod, d.pod.pod.Name),
-		"pod %s may use %s of memory and is killed beyond that, but its guest has %s and QEMU needs up to %s; %s",
-		d.pod.pod.Name, limit.String(), bytesText(guest), bytesText(r.Overhead), d.raiseLimit(corev1.ResourceMemory))
+	if d.configuration.problem(spec.ReasonMemoryLimitTooLow, named(names.KindPod, d.pod.pod.Name),
+		"pod %s may use %s of memory, but its guest has %s and QEMU needs up to %s; %s",
+		d.pod.pod.Name, limit.String(), bytesText(guest), bytesText(r.Overhead), d.raiseLimit(corev1.ResourceMemory)) {
+		d.configuration.further = ": what uses more than its limit is killed"
+	}
 }
 
 // limitBelow explains that a pod was refused because it may not use what it is to ask
@@ -67,8 +69,13 @@ func (d *decision) limitBelow(f *reconcile.Failure, about *finding) {
 	if r == corev1.ResourceMemory {
 		reason = spec.ReasonMemoryLimitTooLow
 	}
-	about.problem(reason, named(f.Target.Kind, f.Target.Name), "%s: %s; the pod asks for what its guest has and QEMU needs; %s; it is tried again within half a minute",
-		f.Target, strings.TrimSpace(f.Message), d.raiseLimit(r))
+	why := strings.TrimSpace(f.Message)
+	if _, value, quoted := strings.Cut(why, "Invalid value: "); quoted {
+		why = value // what comes before is the path of the field, and the pod
+	}
+	if about.problem(reason, named(f.Target.Kind, f.Target.Name), "%s: %s; %s", f.Target, why, d.raiseLimit(r)) {
+		about.further = ": the pod asks for what its guest has and QEMU needs; it is tried again within half a minute"
+	}
 }
 
 // raiseLimit says where a limit of the runner's container comes from, and what to do.
@@ -78,7 +85,7 @@ func (d *decision) raiseLimit(r corev1.ResourceName) string {
 			return fmt.Sprintf("raise spec.resources.limits.%s", r)
 		}
 	}
-	return fmt.Sprintf("a LimitRange of the namespace has given it this limit: raise its default for %s, or set spec.resources", r)
+	return fmt.Sprintf("raise the default for %s of the namespace's LimitRange, or set spec.resources", r)
 }
 
 // bytesText is a number of bytes for people, as manifests have it.

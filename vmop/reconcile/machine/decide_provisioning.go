@@ -122,12 +122,15 @@ func (d *decision) needSecret(n NeededSecret) {
 	object := named(names.KindSecret, n.Name)
 	switch {
 	case state == SecretOfOtherType:
-		d.provisioning.problem(spec.ReasonProvisioningNotReady, object,
-			"Secret %s of %s has another type than %s; the type of a Secret cannot be changed: delete it and make it with one of these, and the machine is started",
-			n.Name, n.Field, strings.Join(n.Types, " and "))
+		if d.provisioning.problem(spec.ReasonProvisioningNotReady, object,
+			"Secret %s of %s has another type than %s; make it anew with one", n.Name, n.Field, strings.Join(n.Types, " and ")) {
+			d.provisioning.further = ": the type of a Secret cannot be changed. The machine is started then"
+		}
 	case len(n.Types) > 0:
-		d.provisioning.problem(spec.ReasonProvisioningNotReady, object,
-			"Secret %s of %s does not exist; the machine is started when there is one of the type %s", n.Name, n.Field, strings.Join(n.Types, " or "))
+		if d.provisioning.problem(spec.ReasonProvisioningNotReady, object,
+			"Secret %s of %s does not exist; make one of the type %s", n.Name, n.Field, strings.Join(n.Types, " or ")) {
+			d.provisioning.further = ": the machine is started then"
+		}
 	default:
 		d.provisioning.problem(spec.ReasonProvisioningNotReady, object,
 			"Secret %s of %s does not exist; the machine is started when it does", n.Name, n.Field)

@@ -63,12 +63,20 @@ func (d *decision) unheard() bool {
 		return false
 	}
 	namespace := cmp.Or(d.vm.Namespace, metav1.NamespaceDefault)
-	d.running.problem(spec.ReasonRunnerNotReporting, named(names.KindPod, d.pod.pod.Name),
-		"the runner in pod %[1]s runs since %[2]s and has not reported: it has no right to (check: kubectl auth can-i patch vms.%[3]s --subresource=status -n %[4]s --as=system:serviceaccount:%[4]s:%[5]s; "+
-			"remedy: %[6]s), a network policy keeps it from the API server, or it hangs; kubectl logs -n %[4]s %[1]s says which",
-		d.pod.pod.Name, since.UTC().Format(time.RFC3339), names.Group, namespace, names.ServiceAccount, bindRunner(namespace))
+	if d.running.problem(spec.ReasonRunnerNotReporting, named(names.KindPod, d.pod.pod.Name),
+		"the runner in pod %[1]s runs since %[2]s and has not reported: it may not, a network policy is in the way, or it hangs; see kubectl logs %[1]s",
+		d.pod.pod.Name, since.UTC().Format(time.RFC3339)) {
+		d.running.further = fmt.Sprintf(" -n %[2]s; whether it may: kubectl auth can-i patch vms.%[1]s --subresource=status -n %[2]s --as=system:serviceaccount:%[2]s:%[3]s; to let it: %[4]s",
+			names.Group, namespace, names.ServiceAccount, bindRunner(namespace))
+	}
 	return true
 }
+
+// Kinds of objects that a namespace may lack.
+const (
+	kindServiceAccount = "ServiceAccount"
+	kindRoleBinding    = "RoleBinding"
+)
 
 // The commands that docs/install.md has for a namespace.
 func createAccount(namespace string) string {
@@ -82,6 +90,12 @@ func bindRunner(namespace string) string {
 func bindOperator(namespace, user string) string {
 	return "kubectl create rolebinding " + names.OperatorBinding + " -n " + namespace + " --clusterrole=vmop-operator-machines " + asSubject(user)
 }
+
+// prepareIt is what to do with a namespace for machines; the event that tells of it has
+// the commands as [runs] writes them.
+const prepareIt = "prepare it as deploy/runner does"
+
+func runs(commands ...string) string { return "; run: " + strings.Join(commands, " && ") }
 
 // asSubject names a user to kubectl create rolebinding.
 func asSubject(user string) string {
@@ -101,8 +115,10 @@ func createRepository(namespace string) string {
 func (d *decision) unprepared(why string, about *finding) bool {
 	namespace := cmp.Or(d.vm.Namespace, metav1.NamespaceDefault)
 	if strings.Contains(why, fmt.Sprintf("serviceaccount %q not found", names.ServiceAccount)) {
-		about.problem(spec.ReasonNamespaceNotPrepared, named("ServiceAccount", names.ServiceAccount),
-			"namespace %s has no service account %s for the pods of machines; run: %s && %s", namespace, names.ServiceAccount, createAccount(namespace), bindRunner(namespace))
+		if about.problem(spec.ReasonNamespaceNotPrepared, named(kindServiceAccount, names.ServiceAccount),
+			"namespace %s has no service account %s for the pods of machines; "+prepareIt, namespace, names.ServiceAccount) {
+			about.further = runs(createAccount(namespace), bindRunner(namespace))
+		}
 		return true
 	}
 	_, user, refused := strings.Cut(why, ` is forbidden: User "`)
@@ -110,8 +126,11 @@ func (d *decision) unprepared(why string, about *finding) bool {
 	if !refused || !quoted || !strings.Contains(what, "in the namespace") || strings.ContainsAny(user, " '\"\n\\$`;&|") {
 		return false
 	}
-	about.problem(spec.ReasonNamespaceNotPrepared, named("RoleBinding", names.OperatorBinding),
-		"namespace %s does not let the operator make machines (it cannot %s): the role binding %s is missing; run: %s", namespace, what, names.OperatorBinding, bindOperator(namespace, user))
+	what, _, _ = strings.Cut(what, " in API group")
+	if about.problem(spec.ReasonNamespaceNotPrepared, named(kindRoleBinding, names.OperatorBinding),
+		"namespace %s has no role binding %s, and the operator cannot %s in it; "+prepareIt, namespace, names.OperatorBinding, what) {
+		about.further = runs(bindOperator(namespace, user))
+	}
 	return true
 }
 
@@ -129,5 +148,5 @@ func (d *decision) findRepository() {
 	}
 	namespace := cmp.Or(d.vm.Namespace, metav1.NamespaceDefault)
 	d.devices.problem(spec.ReasonImageRepositoryNotFound, named(names.KindClaim, names.ImageRepositoryClaim),
-		"namespace %s has no claim %s, in which %s is looked for; run: %s", namespace, names.ImageRepositoryClaim, field, createRepository(namespace))
+		"namespace %s has no claim %s, which %s is in; run: %s", namespace, names.ImageRepositoryClaim, field, createRepository(namespace))
 }

@@ -29,7 +29,8 @@ func (d *decision) report() {
 		d.plan.Events = nil
 		return
 	}
-	d.configuration.fine(spec.ReasonConfigurationApplied, "all objects are as specified"+d.amended()+d.remark)
+	applied, _ := listed(append(append([]string{"all objects are as specified"}, d.amended()...), d.remarks...), 0)
+	d.configuration.fine(spec.ReasonConfigurationApplied, applied)
 	if d.devices.status == "" {
 		d.devices = finding{status: metav1.ConditionUnknown, reason: d.configuration.reason, message: "the disks were not looked at: the specification is not valid"}
 		if !d.invalid && d.unfit() {
@@ -88,18 +89,18 @@ func (d *decision) report() {
 }
 
 // amended tells of what is taken for something else, and of what nobody reads.
-func (d *decision) amended() string {
-	var b strings.Builder
+func (d *decision) amended() []string {
+	var out []string
 	if d.vm.Spec.RunPolicy != "" && d.vm.Spec.VM.State == spec.StateRunning && !d.wanted() {
-		b.WriteString("; spec.vm.state: is Running and counts for nothing beside spec.runPolicy")
+		out = append(out, "spec.vm.state: is Running and counts for nothing beside spec.runPolicy")
 	}
 	for _, a := range d.amendments {
-		b.WriteString("; " + a.String())
+		out = append(out, a.String())
 	}
 	if d.vm.Spec.LoggingProperties != "" {
-		b.WriteString("; spec.loggingProperties: only VM-Operator's runner, a Java program, reads it")
+		out = append(out, "spec.loggingProperties: only VM-Operator's runner, a Java program, reads it")
 	}
-	return b.String()
+	return out
 }
 
 const (
@@ -246,7 +247,7 @@ func (d *decision) tell(f *finding) {
 	if f.warning {
 		kind = corev1.EventTypeWarning
 	}
-	d.plan.Events = append(d.plan.Events, reconcile.Event{Type: kind, Reason: camel(f.reason), Action: "Reconcile", Note: f.message, Related: d.related(f.object)})
+	d.plan.Events = append(d.plan.Events, reconcile.Event{Type: kind, Reason: camel(f.reason), Action: "Reconcile", Note: f.message + f.further, Related: d.related(f.object)})
 }
 
 // related is an object by its kind and name, if it is another than the machine.
@@ -256,6 +257,9 @@ func (d *decision) related(object string) *corev1.ObjectReference {
 	switch kind {
 	case names.KindNode:
 		ref.Namespace = ""
+	case kindRoleBinding:
+		ref.APIVersion = "rbac.authorization.k8s.io/v1"
+	case kindServiceAccount:
 	case names.KindConfigMap, names.KindSecret, names.KindService, names.KindPod, names.KindClaim:
 	default:
 		return nil

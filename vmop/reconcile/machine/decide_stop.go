@@ -23,7 +23,7 @@ func (d *decision) terminating() {
 	d.noteDisruption()
 	stuck, object := d.stuck(pod)
 	if stuck != "" {
-		d.running.problem(spec.ReasonPodTerminating, object, "pod %s is being deleted%s", pod.Name, stuck)
+		d.running.problem(spec.ReasonPodTerminating, object, "pod %s%s", pod.Name, stuck)
 		return
 	}
 	if !d.wanted() || d.s.VM.DeletionTimestamp != nil {
@@ -73,18 +73,17 @@ func (d *decision) stuck(pod *corev1.Pod) (text, object string) {
 		return "", object
 	}
 	if pod.Spec.NodeName == "" {
-		return " and should be gone since " + pod.DeletionTimestamp.UTC().Format(time.RFC3339) + "; see kubectl describe pod " + pod.Name + " for what keeps it", object
+		return " should be gone since " + pod.DeletionTimestamp.UTC().Format(time.RFC3339) + "; see kubectl describe pod " + pod.Name, object
 	}
-	return " and should be gone since " + pod.DeletionTimestamp.UTC().Format(time.RFC3339) +
-		"; if node " + pod.Spec.NodeName + " is switched off for certain, run kubectl delete pod " + pod.Name +
-		" --force: the guest must not run twice", named(names.KindNode, pod.Spec.NodeName)
+	return " should be gone since " + pod.DeletionTimestamp.UTC().Format(time.RFC3339) +
+		"; if node " + pod.Spec.NodeName + " is off for certain: kubectl delete pod " + pod.Name + " --force", named(names.KindNode, pod.Spec.NodeName)
 }
 
 // untilGone is what follows for a machine that waits for the end of a pod that is
 // being deleted, and the object that it waits for.
 func (d *decision) untilGone(pod *corev1.Pod) (text, object string) {
 	if text, object = d.stuck(pod); text == "" {
-		text = "; the machine is started when it is gone"
+		text = " is being deleted; the machine is started when it is gone"
 	}
 	return text, object
 }

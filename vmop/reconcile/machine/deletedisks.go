@@ -121,9 +121,11 @@ func (d *decision) mayNotDelete(f *reconcile.Failure, about *finding) bool {
 			user = u
 		}
 	}
-	about.problem(spec.ReasonNamespaceNotPrepared, named("RoleBinding", names.ClaimsBinding),
-		"%s: the operator may not delete volume claims in namespace %s, and spec.deletionPolicy is Delete; run: %s; or keep the disks: kubectl patch vm %s -n %[2]s --type=merge -p '{\"spec\":{\"deletionPolicy\":\"Retain\"}}'",
-		f.Target, namespace, bindCleaner(namespace, user), d.vm.Name)
+	if about.problem(spec.ReasonNamespaceNotPrepared, named(kindRoleBinding, names.ClaimsBinding),
+		"%s: the operator may not; make role binding %s as deploy/components/delete-claims does, or set spec.deletionPolicy to Retain", f.Target, names.ClaimsBinding) {
+		about.further = fmt.Sprintf("; run: %s; or: kubectl patch vm %s -n %s --type=merge -p '{\"spec\":{\"deletionPolicy\":\"Retain\"}}'",
+			bindCleaner(namespace, user), d.vm.Name, namespace)
+	}
 	return true
 }
 

@@ -119,7 +119,7 @@ func TestDisksGoWithTheirMachine(t *testing.T) {
 }
 
 // While the guest shuts down its disks stay, and before the right to delete them is
-// there the machine says which command gives it.
+// there the machine says so, and an event which command gives it.
 func TestDisksWait(t *testing.T) {
 	vm := &spec.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "apps", UID: "u"}}
 	s := goingWith(vm, spec.DeletionDelete)
@@ -145,9 +145,14 @@ func TestDisksWait(t *testing.T) {
 	const command = "kubectl create rolebinding vmop-claims-operator -n apps --clusterrole=vmop-operator-claims --serviceaccount=vmop-system:vmop-operator"
 	if len(p.Statuses) == 0 || !slices.ContainsFunc(p.Statuses[0].Status["conditions"].([]any), func(c any) bool {
 		m := c.(map[string]any)
-		return m["type"] == spec.ConditionBlockDevicesReady && m["reason"] == spec.ReasonNamespaceNotPrepared && strings.Contains(m["message"].(string), command)
+		return m["type"] == spec.ConditionBlockDevicesReady && m["reason"] == spec.ReasonNamespaceNotPrepared && strings.Contains(m["message"].(string), "deploy/components/delete-claims")
 	}) {
-		t.Errorf("the status does not say %q: %+v", command, p.Statuses)
+		t.Errorf("the status does not say what is missing: %+v", p.Statuses)
+	}
+	if !slices.ContainsFunc(p.Events, func(e reconcile.Event) bool {
+		return strings.Contains(e.Note, "; run: "+command+"; or: kubectl patch vm web -n apps ")
+	}) {
+		t.Errorf("no event says %q: %+v", command, p.Events)
 	}
 	if p := machine.Decide(goingWith(vm, "")); len(deletedClaims(p)) > 0 || !p.Releases() {
 		t.Errorf("without a policy: %+v", p.Actions)

@@ -122,7 +122,7 @@ func (d *decision) tellHot() {
 		case a == nil:
 			continue
 		case a.DeletionTimestamp != nil:
-			d.remark += fmt.Sprintf("; %s is attached again when the guest has released it, see kubectl describe vmbda %s", disk.Field(), a.Name)
+			d.remarks = append(d.remarks, fmt.Sprintf("%s is attached again when the guest has released it, see kubectl describe vmbda %s", disk.Field(), a.Name))
 		case a.Status.Phase == spec.AttachmentFailed:
 			d.unplugged++
 			d.awaiting = append(d.awaiting, spec.AwaitingChange{
@@ -130,7 +130,7 @@ func (d *decision) tellHot() {
 				Message: "it cannot be attached while the machine runs, see kubectl describe vmbda " + a.Name + "; the next start has it",
 			})
 		case a.Status.Phase != spec.AttachmentAttached:
-			d.remark += fmt.Sprintf("; %s is being attached, see kubectl describe vmbda %s", disk.Field(), a.Name)
+			d.remarks = append(d.remarks, fmt.Sprintf("%s is being attached, see kubectl describe vmbda %s", disk.Field(), a.Name))
 		}
 	}
 }

@@ -94,40 +94,49 @@ func newDisk(disk string, uid types.UID) string {
 	return disk + ":" + string(uid[:min(len(uid), 8)])
 }
 
-// goneText says which claims are gone, and what to do.
-func (d *decision) goneText() string {
-	var which, value, disks []string
+// goneText says which claims are gone and what to do, and by which commands.
+func (d *decision) goneText() (text, commands string) {
+	var gone, value, disks []string
+	field := ""
 	for i := range d.claims {
 		if c := &d.claims[i]; c.gone() {
-			which = append(which, "claim "+c.former.ClaimName+" of "+c.field())
+			gone, field = append(gone, c.former.ClaimName), c.field()
 			disks, value = append(disks, c.former.Disk), append(value, newDisk(c.former.Disk, c.former.UID))
 		}
 	}
-	verb := " is"
-	if len(which) > 1 {
-		verb = " are"
+	text = "claim " + gone[0] + " of " + field + " is gone; restore it, or ask for an empty disk"
+	if len(gone) > 1 {
+		text = "claims " + strings.Join(gone, ", ") + " are gone; restore them, or ask for empty disks"
 	}
-	return strings.Join(which, " and ") + ", which the machine has run with," + verb + " gone; restore it under its name, or, for a new and empty disk, run " + d.newDiskCommand(disks, value)
+	return text + byAnnotation(value), ": the machine has run with what is gone; " + d.newDiskCommands(disks, value)
 }
 
-// afterDeletion says what follows for a machine whose claim is being deleted.
-func (d *decision) afterDeletion(c *neededClaim) string {
+// afterDeletion says what follows for a machine whose claim is being deleted, and the
+// commands for it.
+func (d *decision) afterDeletion(c *neededClaim) (text, commands string) {
 	if c.referenced() || c.former == nil && !d.hasRunWith(c) {
-		return ""
+		return "the machine is not started again before", ""
 	}
 	if c.former != nil && c.former.UID == c.found.UID && c.renewed {
-		return ", and has a new and empty disk then"
+		return "the machine has a new and empty disk then", ""
 	}
-	return "; then restore it under its name, or, for a new and empty disk, run " + d.newDiskCommand([]string{c.diskName()}, []string{newDisk(c.diskName(), c.found.UID)})
+	disks, value := []string{c.diskName()}, []string{newDisk(c.diskName(), c.found.UID)}
+	return "restore it, or ask for an empty disk" + byAnnotation(value), ": the machine is not started before it is gone; " + d.newDiskCommands(disks, value)
 }
 
-// newDiskCommand has two ways to say it, of which [NewDisks] reads the latter.
-func (d *decision) newDiskCommand(disks, value []string) string {
-	return fmt.Sprintf("vmop-cli start --cluster -n %s %s --new-disk %s, or kubectl annotate vm -n %[1]s %[2]s --overwrite %[4]s%[5]s",
+// newDiskCommands are the two ways to ask for empty disks.
+func (d *decision) newDiskCommands(disks, value []string) string {
+	return fmt.Sprintf("for an empty disk, run vmop-cli start --cluster -n %s %s --new-disk %s, or kubectl annotate vm -n %[1]s %[2]s --overwrite %[4]s%[5]s",
 		d.vm.Namespace, d.vm.Name, strings.Join(disks, " --new-disk "), newDiskAnnotation, strings.Join(value, ","))
 }
 
 const newDiskAnnotation = names.AnnotationNewDisk + "="
+
+// byAnnotation ends a message that asks for the annotation: [NewDisks] reads there what it
+// is to say.
+func byAnnotation(value []string) string {
+	return " by the annotation " + newDiskAnnotation + strings.Join(value, ",")
+}
 
 // NewDisks is the annotation [names.AnnotationNewDisk] of a machine whose owner wants
 // new and empty disks in place of some that are gone, or are being deleted, by the

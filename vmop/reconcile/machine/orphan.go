@@ -79,7 +79,7 @@ func (d *decision) disagrees() string {
 		if was == "" {
 			was = "that of its data directory"
 		}
-		return fmt.Sprintf("its guest has another UUID (%s) than spec.vm.machineUuid asks for (%s)", was, is)
+		return fmt.Sprintf("it has another UUID than spec.vm.machineUuid: %s", was)
 	}
 	wanted := 1 // that of the runner's data
 	for _, disk := range machineconfig.Disks(d.vm) {
@@ -99,7 +99,7 @@ func (d *decision) disagrees() string {
 		}
 	}
 	if has != wanted {
-		return fmt.Sprintf("it has %d of the %d claims for disks and data that the manifest names", has, wanted)
+		return fmt.Sprintf("it has %d of the %d claims of disks and data that there should be", has, wanted)
 	}
 	return ""
 }
@@ -118,7 +118,9 @@ func (d *decision) orphaned() {
 	d.configuration, d.devices = unknown, unknown
 	d.devices.reason = spec.ReasonBlockDevicesNotReady
 	if why := d.disagrees(); why != "" {
-		d.running.problem(spec.ReasonPodNotAdopted, object, "pod %s of the former machine of this name runs on and is not taken over: %s; correct the manifest, or end that guest by kubectl delete pod %[1]s, after which the machine is started", pod.Name, why)
+		if d.running.problem(spec.ReasonPodNotAdopted, object, "pod %s of the former machine is not taken over: %s; correct the manifest, or delete the pod", pod.Name, why) {
+			d.running.further = ": its guest runs on, and kubectl delete pod " + pod.Name + " ends it, after which the machine is started"
+		}
 		return
 	}
 	d.hold()

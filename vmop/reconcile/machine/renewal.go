@@ -26,7 +26,7 @@ func (d *decision) findRenewal() {
 	if !d.replaceable() {
 		// The others pass by themselves, or are told where they are found.
 		if see := d.lackingFor(); see != "" && d.renewsItself() {
-			d.restart.message += "; something is missing without which it would not start again, see condition " + see + ": it is restarted when that is there"
+			d.restart.message += "; something is missing, see condition " + see + ": it is restarted when that is there"
 		}
 		return
 	}
@@ -103,7 +103,7 @@ func (d *decision) startsAgain() bool {
 	if missing == "" {
 		return true
 	}
-	d.restart.message += "; " + missing + ", without which it would not start again: it is restarted when that is there"
+	d.restart.message += "; " + missing + ": it is restarted when that is there"
 	d.wakeAt(d.s.Now.Add(d.secretPause(spec.ConditionAwaitingRestart, spec.ReasonChangesPendingRestart)))
 	return false
 }

@@ -166,7 +166,7 @@ func (d *decision) resize() {
 	}
 	if why := d.rigid(); why != "" {
 		if grows {
-			d.remark += "; pod " + d.pod.pod.Name + " asks for more only when it is made anew: " + why
+			d.remarks = append(d.remarks, "pod "+d.pod.pod.Name+" asks for more only when it is made anew: "+why)
 		}
 		return
 	}
@@ -185,14 +185,17 @@ func (d *decision) resize() {
 	switch pending := d.pod.resizePending(); {
 	case !d.short():
 	case pending != nil && pending.Reason == corev1.PodReasonInfeasible:
-		d.configuration.problem(spec.ReasonResizeInfeasible, named(names.KindNode, d.pod.pod.Spec.NodeName),
-			"node %s can never give pod %s room for %s: %s; the guest keeps %s; ask for less, or stop and start the machine if another node has more",
-			d.pod.pod.Spec.NodeName, d.pod.pod.Name, amountsText(want), pending.Message, amountsText(d.grant))
+		if d.configuration.problem(spec.ReasonResizeInfeasible, named(names.KindNode, d.pod.pod.Spec.NodeName),
+			"node %s can never give pod %s room for %s: %s; ask for less, or start the machine anew",
+			d.pod.pod.Spec.NodeName, d.pod.pod.Name, amountsText(want), pending.Message) {
+			d.configuration.further = "; the guest keeps " + amountsText(d.grant) + ", and another node may have more for its next start"
+		}
 	case pending != nil:
-		d.configuration.problem(spec.ReasonResizeDeferred, named(names.KindNode, d.pod.pod.Spec.NodeName),
-			"node %s has no room for %s in pod %s now: %s; the guest keeps %s until there is; make room, or ask for less",
-			d.pod.pod.Spec.NodeName, amountsText(want), d.pod.pod.Name, pending.Message, amountsText(d.grant))
-		d.configuration.brief = d.configuration.reason == spec.ReasonResizeDeferred
+		if d.configuration.problem(spec.ReasonResizeDeferred, named(names.KindNode, d.pod.pod.Spec.NodeName),
+			"node %s has no room for %s in pod %s now: %s; make room, or ask for less", d.pod.pod.Spec.NodeName, amountsText(want), d.pod.pod.Name, pending.Message) {
+			d.configuration.brief = true
+			d.configuration.further = "; the guest keeps " + amountsText(d.grant) + " until there is"
+		}
 	default:
 		d.configuration.wait(spec.ReasonResizing, named(names.KindPod, d.pod.pod.Name), "pod %s is being resized for %s; the guest keeps %s until its node has done so: see kubectl describe pod %[1]s",
 			d.pod.pod.Name, amountsText(want), amountsText(d.grant))

@@ -154,8 +154,13 @@ func (d *decision) findRestart() {
 		message: fmt.Sprintf("%d changes wait for the next start of the machine; see status.restartAwaitingChanges", len(d.awaiting))}
 	if len(d.awaiting) == 1 {
 		d.restart.message = "the change of " + d.awaiting[0].Path + " waits for the next start of the machine"
-		if m := d.awaiting[0].Message; m != "" {
+		if m, more, cut := strings.Cut(d.awaiting[0].Message, "; "); m != "" {
 			d.restart.message += ": " + m
+			if cut && len(d.restart.message)+len(more) > line {
+				d.restart.message += "; see status.restartAwaitingChanges"
+			} else if cut {
+				d.restart.message += "; " + more
+			}
 		}
 	}
 }
@@ -189,7 +194,7 @@ func (d *decision) newDocuments() {
 			// It is to have another one altogether.
 		case c.Missing:
 			d.lacks = true
-			d.remark += fmt.Sprintf("; %s: the Secret %s, or the key in it, is not there any more: the machine runs on, and is not started again until it is back", path, secret)
+			d.remarks = append(d.remarks, fmt.Sprintf("%s: the Secret %s, or the key in it, is not there any more, and the next start waits for it", path, secret))
 		default:
 			// Viewers alone see a certificate, and issuers renew it as they see fit:
 			// that stops no guest by itself.

@@ -71,7 +71,7 @@ type Refusal struct {
 }
 
 func (r Refusal) String() string {
-	return fmt.Sprintf("%s: %s; the administrator can allow it by the option %s of the operator", r.Field, r.Why, r.Setting)
+	return fmt.Sprintf("%s: %s; the operator's option %s allows it", r.Field, r.Why, r.Setting)
 }
 
 // Refusals are what a machine, which must have its defaults, asks for and may not

@@ -87,13 +87,16 @@ func TestRunnerThatDoesNotReport(t *testing.T) {
 	if reason != spec.ReasonRunnerNotReporting || len(p.Events) != 1 || p.Events[0].Type != corev1.EventTypeWarning || len(p.Actions) > 0 {
 		t.Errorf("%s, %+v", reason, p.Events)
 	}
+	if !strings.Contains(message, "a network policy is in the way") || !strings.HasPrefix(p.Events[0].Note, message) {
+		t.Errorf("the condition says %q", message)
+	}
 	for _, want := range []string{
 		"kubectl auth can-i patch vms.vmoperator.jdrupes.org --subresource=status -n apps --as=system:serviceaccount:apps:vm-runner",
 		"kubectl create rolebinding vmop-machines-runner -n apps --clusterrole=vmop-runner --serviceaccount=apps:vm-runner",
-		"network policy", "kubectl logs -n apps web",
+		"kubectl logs web -n apps;",
 	} {
-		if !strings.Contains(message, want) {
-			t.Errorf("%q is not in %q", want, message)
+		if !strings.Contains(p.Events[0].Note, want) {
+			t.Errorf("%q is not in %q", want, p.Events[0].Note)
 		}
 	}
 	if reason, _ := said(p, spec.ConditionReady); reason != spec.ReasonRunnerNotReporting {
@@ -139,7 +142,7 @@ func TestRunnerThatHasReportedTheEnd(t *testing.T) {
 	}
 }
 
-// What a namespace lacks is named with the command that makes it.
+// What a namespace lacks is named, and an event has the command that makes it.
 func TestNamespaceThatIsNotPrepared(t *testing.T) {
 	for _, c := range []struct{ kind, message, command string }{
 		{"Pod", `pods "web" is forbidden: error looking up service account apps/vm-runner: serviceaccount "vm-runner" not found`,
@@ -176,8 +179,11 @@ func TestNamespaceThatIsNotPrepared(t *testing.T) {
 		if c.command == "" {
 			want = spec.ReasonWriteRefused
 		}
-		if reason != want || !strings.Contains(message, c.command) {
-			t.Errorf("%s\n gives %s: %s", c.message, reason, message)
+		told := slices.ContainsFunc(p.Events, func(e reconcile.Event) bool {
+			return e.Reason == want && strings.HasPrefix(e.Note, message) && strings.HasSuffix(e.Note, c.command) && e.Related != nil
+		})
+		if reason != want || !told {
+			t.Errorf("%s\n gives %s: %s: %+v", c.message, reason, message, p.Events)
 		}
 	}
 }
@@ -204,7 +210,7 @@ func TestImageRepository(t *testing.T) {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	c := spec.FindCondition(vm.Status.Conditions, spec.ConditionReady)
 	if get[*corev1.Pod](w, thePod) != nil || c.Reason != spec.ReasonImageRepositoryNotFound ||
-		c.Message != "namespace apps has no claim vmop-image-repository, in which spec.vm.disks[1].cdrom.image is looked for; run: kubectl apply -n apps -k github.com/vmop/sdk/deploy/image-repository" {
+		c.Message != "namespace apps has no claim vmop-image-repository, which spec.vm.disks[1].cdrom.image is in; run: kubectl apply -n apps -k github.com/vmop/sdk/deploy/image-repository" {
 		t.Fatalf("%+v", c)
 	}
 	w.put("claim/"+names.ImageRepositoryClaim, repository)

@@ -1,6 +1,7 @@
 package machinetest
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -46,7 +47,7 @@ func TestNewContentOfASecret(t *testing.T) {
 		t.Fatalf("%+v\n%s", all, strings.Join(w.log, "\n"))
 	}
 	c := spec.FindCondition(vm.Status.Conditions, spec.ConditionAwaitingRestart)
-	if c.Status != "True" || c.Message != "the change of spec.cloudInit.userDataFrom waits for the next start of the machine: "+message {
+	if c.Status != "True" || c.Message != "the change of spec.cloudInit.userDataFrom waits for the next start of the machine: the content of the Secret web-init has changed; see status.restartAwaitingChanges" {
 		t.Errorf("%+v", c)
 	}
 	if cm := get[*corev1.ConfigMap](w, theConfig); !strings.Contains(cm.Data[names.ConfigKey], "guestResetEnds: true") {
@@ -131,7 +132,7 @@ func TestNewContentOfProvisioning(t *testing.T) {
 		provisioning *spec.Provisioning
 		ends         string
 	}{
-		spec.DocumentUserData: {&spec.Provisioning{Type: spec.ProvisioningUserDataRef, UserDataRef: ref}, "; cloud-init clean in the guest has it set up everything anew, with other SSH host keys"},
+		spec.DocumentUserData: {&spec.Provisioning{Type: spec.ProvisioningUserDataRef, UserDataRef: ref}, changed + "; see status.restartAwaitingChanges"},
 		spec.DocumentSysprep:  {&spec.Provisioning{Type: spec.ProvisioningSysprepRef, SysprepRef: ref}, changed},
 	} {
 		w := running(t, nil)
@@ -142,6 +143,10 @@ func TestNewContentOfProvisioning(t *testing.T) {
 		_, text := said(p, spec.ConditionAwaitingRestart)
 		if !strings.Contains(text, "the change of spec.provisioning.") || !strings.Contains(text, changed) || !strings.HasSuffix(text, c.ends) {
 			t.Errorf("%s: %q", document, text)
+		}
+		waits := fmt.Sprint(p.Statuses[0].Status["restartAwaitingChanges"])
+		if known := "; cloud-init clean in the guest has it set up everything anew, with other SSH host keys"; strings.Contains(waits, known) != (document == spec.DocumentUserData) {
+			t.Errorf("%s: %s", document, waits)
 		}
 	}
 }

@@ -133,3 +133,25 @@ func TestRunnerIsToldOfANewDisk(t *testing.T) {
 		t.Errorf("%+v; the runner is told: %v", vm.Status.Claims, told())
 	}
 }
+
+// An event has the two ways to ask for an empty disk as commands, for which the line of a
+// condition has no room.
+func TestCommandsForANewDisk(t *testing.T) {
+	w := running(t, nil)
+	happenings["claim"](w, []string{"web-system-disk", "is-deleted"})
+	uid := get[*corev1.PersistentVolumeClaim](w, "claim/web-system-disk").UID
+	entry := "system-disk:" + string(uid)[:min(8, len(uid))]
+	w.observeAll()
+	s, _ := w.snapshot()
+	p := machine.Decide(s)
+	_, message := said(p, spec.ConditionBlockDevicesReady)
+	if want := "or ask for an empty disk by the annotation " + names.AnnotationNewDisk + "=" + entry; !strings.HasSuffix(message, want) {
+		t.Errorf("the condition says %q", message)
+	}
+	commands := "; for an empty disk, run vmop-cli start --cluster -n apps web --new-disk system-disk, or kubectl annotate vm -n apps web --overwrite " + names.AnnotationNewDisk + "=" + entry
+	if !slices.ContainsFunc(p.Events, func(e reconcile.Event) bool {
+		return e.Reason == spec.ReasonClaimTerminating && strings.HasPrefix(e.Note, message) && strings.HasSuffix(e.Note, commands)
+	}) {
+		t.Errorf("no event says %q: %+v", commands, p.Events)
+	}
+}
