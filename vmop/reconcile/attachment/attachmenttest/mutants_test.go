@@ -48,6 +48,10 @@ func mutants() []mutant {
 			},
 		},
 		{
+			Fault: "a condition says all that there is to say", Promise: "a message is one line",
+			After: promises.Ramble[attachment.Snapshot],
+		},
+		{
 			Fault: "no condition is told", Promise: "what is awaited is told",
 			After: func(_ *attachment.Snapshot, p *reconcile.Plan) {
 				for i := range p.Statuses {

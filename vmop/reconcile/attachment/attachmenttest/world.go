@@ -366,6 +366,9 @@ func (w *world) reconcile(name string, most int) reconcile.Plan {
 
 // checkPlan checks what a plan says of itself.
 func (w *world) checkPlan(s *attachment.Snapshot, plan reconcile.Plan) {
+	if long := promises.LongMessage(plan); long != "" {
+		w.Violated("a message is one line", "%d bytes: %s", len(long), long)
+	}
 	for _, st := range plan.Statuses {
 		next := decoded(st)
 		about := conditions.Attached

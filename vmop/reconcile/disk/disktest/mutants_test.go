@@ -82,6 +82,10 @@ func mutants() []mutant {
 			}),
 		},
 		{
+			Fault: "a condition says all that there is to say", Promise: "a message is one line",
+			After: promises.Ramble[disk.Snapshot],
+		},
+		{
 			Fault: "no condition is told", Promise: "what is awaited is told",
 			After: func(_ *disk.Snapshot, p *reconcile.Plan) {
 				for i := range p.Statuses {

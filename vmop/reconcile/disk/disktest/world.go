@@ -282,6 +282,9 @@ func (w *world) checkPlan(plan reconcile.Plan) {
 		if ready == nil || ready["reason"] == "" || ready["message"] == "" || st.Status["phase"] == nil {
 			w.Violated("what is awaited is told", "the status is %v", st.Status)
 		}
+		if long := promises.LongMessage(plan); long != "" {
+			w.Violated("a message is one line", "%d bytes: %s", len(long), long)
+		}
 		resized := slices.ContainsFunc(all, func(c any) bool {
 			m := c.(map[string]any)
 			return m["type"] == conditions.DiskResized && m["status"] == string(metav1.ConditionTrue) && m["observedGeneration"] == w.cache.disk.Generation

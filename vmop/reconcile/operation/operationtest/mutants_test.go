@@ -2,6 +2,7 @@ package operationtest
 
 import (
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -177,6 +178,15 @@ func mutants() []mutant {
 		{
 			Fault: "nobody notes when an operation has ended", Promise: "what has ended says when",
 			After: statuses(func(status map[string]any) { delete(status, "completionTime") }),
+		},
+		{
+			Fault: "a condition says all that there is to say", Promise: "a message is one line",
+			After: statuses(func(status map[string]any) {
+				all, _ := status["conditions"].([]any)
+				for _, c := range all {
+					c.(map[string]any)["message"] = strings.Repeat("and so on; ", promises.Line)
+				}
+			}),
 		},
 		{
 			Fault: "an operation fails without a word", Promise: "what has failed says why",

@@ -470,6 +470,11 @@ func (w *world) checkStatus(was, is *spec.VirtualMachineOperation) {
 	case b.Phase == spec.OperationFailed && spec.FindCondition(b.Conditions, conditions.Completed).Message == "":
 		w.Violated("what has failed says why", "%s has failed and does not say why", was.Name)
 	}
+	for i := range b.Conditions {
+		if m := b.Conditions[i].Message; len(m) > promises.Line {
+			w.Violated("a message is one line", "%d bytes: %s", len(m), m)
+		}
+	}
 	if b.Phase == spec.OperationFailed && b.StartTime == nil && w.signals[is.UID] > 0 {
 		w.Violated("what was refused has changed nothing", "%s was refused, and its machine was told", is.Name)
 	}
