@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/vmop/sdk/internal/promises"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/changes"
@@ -347,6 +348,9 @@ func (w *world) checkStatus(s *machine.Snapshot, st reconcile.StatusApply) {
 		}
 		if c["reason"] == "" || c["message"] == "" {
 			w.violated("every wait is explained", "%v", c)
+		}
+		if m := c["message"].(string); len(m) > promises.Line {
+			w.violated("a message is one line", "%d bytes: %s", len(m), m)
 		}
 		old := spec.FindCondition(s.VM.Status.Conditions, types[i])
 		if old == nil {

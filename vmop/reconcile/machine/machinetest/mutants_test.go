@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/vmop/sdk/internal/promises"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/machine"
@@ -400,6 +401,10 @@ func machineMutants() []mutant {
 		{
 			fault: "a wait is not explained", promise: "every wait is explained",
 			after: conditions(func(_ *machine.Snapshot, c map[string]any) { c["message"] = "" }),
+		},
+		{
+			fault: "a condition says all that there is to say", promise: "a message is one line",
+			after: promises.Ramble[machine.Snapshot],
 		},
 		{
 			fault: "a converged machine is told about", promise: "an event tells of a wait",
