@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -154,18 +155,14 @@ func phaseNamed(phase string) string {
 	return spec.PhaseUnknown
 }
 
-// waitsFor reads what a condition says that the machine waits for.
-func (c *condition) waitsFor(phase string) (wait, bool) {
-	t, waits := "", false
-	switch c.Type {
-	case spec.ConditionPodReady:
-		t, waits = spec.ConditionPodReady, c.Status != string(metav1.ConditionTrue) && phase != spec.PhaseStopped
-	case spec.ConditionConfigurationApplied:
-		t, waits = spec.ConditionConfigurationApplied, c.Status != string(metav1.ConditionTrue)
-	case spec.ConditionBlockDevicesReady:
-		t, waits = spec.ConditionBlockDevicesReady, c.Status != string(metav1.ConditionTrue)
-	case spec.ConditionAwaitingRestart:
-		t, waits = spec.ConditionAwaitingRestart, c.Status == string(metav1.ConditionTrue)
+// conditionTypes are the strings of the program for what a status has, not one for each machine.
+var conditionTypes = spec.OperatorConditionTypes()
+
+// waitingBy is what a condition says that its machine waits for.
+func waitingBy(c *condition) (w wait, waits bool) {
+	i := slices.Index(conditionTypes, c.Type)
+	if i < 0 || !machinekind.Waits(c.Type, metav1.ConditionStatus(c.Status), c.Reason) {
+		return wait{}, false
 	}
-	return wait{t, c.Reason}, waits
+	return wait{conditionTypes[i], c.Reason}, true
 }

@@ -195,7 +195,7 @@ func (m *machine) UnmarshalJSON(data []byte) error {
 	m.phase, m.pools = phaseNamed(s.Status.Phase), s.Spec.Pools
 	for _, c := range s.Status.Conditions {
 		m.connected = m.connected || c.Type == spec.ConditionConsoleConnected && c.Status == string(metav1.ConditionTrue)
-		if w, ok := c.waitsFor(m.phase); ok {
+		if w, ok := waitingBy(&c); ok {
 			m.waits = append(m.waits, w)
 		}
 	}
