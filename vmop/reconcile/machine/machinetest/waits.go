@@ -84,6 +84,9 @@ func (w *world) namesWhatItWaitsFor(vm *spec.VirtualMachine, of spec.Wait) {
 		w.violated("every wait is explained", "%+v by %+v", of, c)
 		return
 	}
+	if of.Condition != spec.ConditionReady && !machine.Waits(c.Type, c.Status, c.Reason) {
+		w.violated("every wait is explained", "%+v is called no wait", c)
+	}
 	if kind, name := waitsFor(of); kind != spec.KindVirtualMachine && !namesObject(c.Message, name) {
 		w.violated("an event has an object and a next step", "%+v, which waits for %s %s", c, kind, name)
 	}
