@@ -97,7 +97,7 @@ var arrows = map[string][]string{
 	"vmop/reconcile/observation": {},
 	"vmop/reconcile/console":     {"vmop/names", "vmop/spec", "vmop/reconcile/objects", "vmop/reconcile/pool", "vmop/reconcile/internal/manifest"},
 
-	"vmop/operatorconfig": {"vmop/spec", "vmop/reconcile/objects", "vmop/reconcile/operation", "vmop/reconcile/console"},
+	"vmop/operatorconfig": {"internal/yamljson", "vmop/spec", "vmop/reconcile/objects", "vmop/reconcile/operation", "vmop/reconcile/console"},
 	"vmop/takeover": {
 		"internal/shellwords", "vmop/names", "vmop/spec", "vmop/qemucmd", "vmop/reconcile", "vmop/reconcile/machineconfig",
 		"vmop/reconcile/objects", "vmop/reconcile/machine", "vmop/operatorconfig",

@@ -60,9 +60,7 @@ func isMerge(k *yaml.Node) bool { return k.Kind == yaml.ScalarNode && k.ShortTag
 
 // scalarKey is the text of a key.
 func scalarKey(k *yaml.Node) (string, bool) {
-	if k.Kind == yaml.AliasNode {
-		k = k.Alias
-	}
+	k = Target(k)
 	return k.Value, k.Kind == yaml.ScalarNode
 }
 
@@ -116,19 +114,13 @@ func (m *merger) mapping(n *yaml.Node, depth int) error {
 
 // mergeSources are the mappings that a merge key names.
 func mergeSources(k, v *yaml.Node) ([]*yaml.Node, error) {
-	resolve := func(n *yaml.Node) *yaml.Node {
-		if n.Kind == yaml.AliasNode {
-			return n.Alias
-		}
-		return n
-	}
-	v = resolve(v)
+	v = Target(v)
 	sources := []*yaml.Node{v}
 	if v.Kind == yaml.SequenceNode {
 		sources = slices.Clone(v.Content)
 	}
 	for i, s := range sources {
-		if sources[i] = resolve(s); sources[i].Kind != yaml.MappingNode {
+		if sources[i] = Target(s); sources[i].Kind != yaml.MappingNode {
 			return nil, fmt.Errorf("line %d: the key << takes a mapping or a list of mappings", k.Line)
 		}
 	}
@@ -137,8 +129,6 @@ func mergeSources(k, v *yaml.Node) ([]*yaml.Node, error) {
 
 // aliasOf is an alias of a node, at its place in the document.
 func aliasOf(n *yaml.Node) *yaml.Node {
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
+	n = Target(n)
 	return &yaml.Node{Kind: yaml.AliasNode, Alias: n, Line: n.Line, Column: n.Column}
 }

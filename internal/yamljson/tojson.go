@@ -3,9 +3,7 @@ package yamljson
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"regexp"
 	"strconv"
@@ -34,24 +32,6 @@ func ToJSON(data []byte) (json.RawMessage, error) {
 		return nil, err
 	}
 	return NodeToJSON(doc)
-}
-
-// Decode reads one YAML document. Several are an error that names the line, and
-// an empty one is null.
-func Decode(data []byte) (*yaml.Node, error) {
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	var doc, second yaml.Node
-	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
-		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"}, nil
-	} else if err != nil {
-		return nil, err
-	}
-	if err := dec.Decode(&second); err == nil {
-		return nil, fmt.Errorf("line %d: a second document where one is expected", second.Line)
-	} else if !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	return &doc, nil
 }
 
 // NodeToJSON is ToJSON for a node that is already parsed.
@@ -179,10 +159,7 @@ func (w *writer) mapping(n *yaml.Node, depth int) error {
 	w.buf.WriteByte('{')
 	first := true
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		k, v := n.Content[i], n.Content[i+1]
-		if k.Kind == yaml.AliasNode {
-			k = k.Alias
-		}
+		k, v := Target(n.Content[i]), n.Content[i+1]
 		if k.Kind != yaml.ScalarNode {
 			return fmt.Errorf("line %d: a key must be a plain value", k.Line)
 		}

@@ -1,11 +1,9 @@
 package operatorconfig
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"regexp"
 	"slices"
@@ -14,6 +12,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/vmop/sdk/internal/yamljson"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	"go.yaml.in/yaml/v3"
@@ -79,19 +78,10 @@ type parser struct {
 
 // decode returns the content of the only document, or nil if there is none.
 func (p *parser) decode(data []byte) *yaml.Node {
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	var doc, more yaml.Node
-	err := dec.Decode(&doc)
-	if errors.Is(err, io.EOF) {
+	doc, err := yamljson.Decode(data)
+	if second := (*yamljson.SecondDocumentError)(nil); errors.As(err, &second) {
+		p.problems = append(p.problems, spec.Problem{File: p.file, Line: second.Line, Message: "a second document begins here; the configuration is one"})
 		return nil
-	}
-	if err == nil {
-		if err = dec.Decode(&more); err == nil {
-			p.problems = append(p.problems, spec.Problem{File: p.file, Line: more.Line, Message: "a second document begins here; the configuration is one"})
-			return nil
-		} else if errors.Is(err, io.EOF) {
-			err = nil
-		}
 	}
 	if err == nil {
 		// This finds what the tree still hides, such as aliases that contain
@@ -182,14 +172,14 @@ func (p *parser) entries(v value) []value {
 				p.full = true
 				return
 			}
-			key, content := target(node.Content[i]), target(node.Content[i+1])
+			key, content := yamljson.Target(node.Content[i]), yamljson.Target(node.Content[i+1])
 			if key.ShortTag() == "!!merge" {
 				parts := []*yaml.Node{content}
 				if content.Kind == yaml.SequenceNode {
 					parts = content.Content
 				}
 				for _, part := range parts {
-					collect(target(part), true)
+					collect(yamljson.Target(part), true)
 				}
 				continue
 			}
@@ -209,14 +199,6 @@ func (p *parser) entries(v value) []value {
 	}
 	collect(v.node, false)
 	return out
-}
-
-// target is what an alias stands for.
-func target(n *yaml.Node) *yaml.Node {
-	for n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	return n
 }
 
 // component reads the options of a component and the components below it.
@@ -333,7 +315,7 @@ func (p *parser) items(v value) []value {
 			p.full = true
 			return nil
 		}
-		out = append(out, value{component: v.component, field: fmt.Sprintf("%s[%d]", v.field, i), line: node.Line, node: target(node)})
+		out = append(out, value{component: v.component, field: fmt.Sprintf("%s[%d]", v.field, i), line: node.Line, node: yamljson.Target(node)})
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package operatorconfig
 import (
 	"slices"
 
+	"github.com/vmop/sdk/internal/yamljson"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -23,8 +24,7 @@ var truths = map[bool][]string{
 }
 
 func (v value) plain() bool {
-	const quoted = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle | yaml.TaggedStyle
-	return v.node.Kind == yaml.ScalarNode && v.node.Style&quoted == 0
+	return v.node.Kind == yaml.ScalarNode && !yamljson.Quoted(v.node) && v.node.Style&yaml.TaggedStyle == 0
 }
 
 func (v value) isMapping() bool { return v.node.Kind == yaml.MappingNode }

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/vmop/sdk/internal/yamljson"
 )
 
 // coercion converts the scalars of a document to the types of the configuration, as far as
@@ -74,16 +76,8 @@ var (
 
 // isDocument reports whether a value is a list or a mapping.
 func isDocument(n *yaml.Node) bool {
-	n = resolve(n)
+	n = yamljson.Target(n)
 	return n.Kind == yaml.MappingNode || n.Kind == yaml.SequenceNode
-}
-
-// resolve is what a node stands for.
-func resolve(n *yaml.Node) *yaml.Node {
-	if n.Kind == yaml.AliasNode {
-		return n.Alias
-	}
-	return n
 }
 
 func (c *coercion) node(n *yaml.Node, t reflect.Type, path string) {
@@ -119,7 +113,7 @@ func (c *coercion) node(n *yaml.Node, t reflect.Type, path string) {
 		}
 		fields := fieldTypes(t)
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			key := resolve(n.Content[i])
+			key := yamljson.Target(n.Content[i])
 			if ft, ok := fields[key.Value]; ok && key.Kind == yaml.ScalarNode {
 				c.node(n.Content[i+1], ft, path+"."+key.Value)
 			}
@@ -133,7 +127,7 @@ func (c *coercion) node(n *yaml.Node, t reflect.Type, path string) {
 			if t == metaDataType && isDocument(n.Content[i+1]) {
 				continue // passed on as it is
 			}
-			c.node(n.Content[i+1], t.Elem(), fmt.Sprintf("%s.%.100s", path, resolve(n.Content[i]).Value))
+			c.node(n.Content[i+1], t.Elem(), fmt.Sprintf("%s.%.100s", path, yamljson.Target(n.Content[i]).Value))
 		}
 	case reflect.Slice:
 		if n.Kind != yaml.SequenceNode {
@@ -234,18 +228,17 @@ func truth(n *yaml.Node) bool {
 		}
 		b = word == "1"
 	case "!!str":
-		quoted := n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0
 		switch word {
 		case "true", "True", "TRUE":
 			b = true
 		case "false", "False", "FALSE":
 		case "yes", "Yes", "YES", "on", "On", "ON":
 			b = true
-			if quoted {
+			if yamljson.Quoted(n) {
 				return false
 			}
 		case "no", "No", "NO", "off", "Off", "OFF":
-			if quoted {
+			if yamljson.Quoted(n) {
 				return false
 			}
 		default:

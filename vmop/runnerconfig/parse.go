@@ -87,7 +87,7 @@ func runnerKey(doc *yaml.Node) error {
 	var key *yaml.Node
 	at := 0
 	for i := 0; i < len(top.Content); i += 2 {
-		k := resolve(top.Content[i])
+		k := yamljson.Target(top.Content[i])
 		if k.Kind != yaml.ScalarNode || k.Value != runnerName && k.Value != "_Runner" {
 			continue
 		}

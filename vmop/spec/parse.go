@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/vmop/sdk/internal/yamljson"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -126,22 +127,12 @@ func parseYAML(doc document) document {
 // decodeYAML returns the root of the only document in data, or nil if it is
 // empty.
 func decodeYAML(data []byte) (*yaml.Node, error) {
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	var doc, more yaml.Node
-	if err := dec.Decode(&doc); err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil, nil
-		}
-		return nil, err
-	}
-	// The parser looks at what follows a document only when asked for the next.
-	if err := dec.Decode(&more); err == nil {
+	doc, err := yamljson.Decode(data)
+	if second := (*yamljson.SecondDocumentError)(nil); errors.As(err, &second) {
 		return nil, errors.New("yaml: found a second document without a line \"---\" before it")
-	} else if !errors.Is(err, io.EOF) {
-		return nil, err
 	}
-	if len(doc.Content) == 0 {
-		return nil, nil
+	if err != nil || len(doc.Content) == 0 {
+		return nil, err
 	}
 	return doc.Content[0], nil
 }
@@ -299,15 +290,11 @@ func (n *node) addWeight(w int) {
 }
 
 func isMerge(k *yaml.Node) bool {
-	return k.Kind == yaml.ScalarNode && k.Value == "<<" &&
-		k.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) == 0
+	return k.Kind == yaml.ScalarNode && k.Value == "<<" && !yamljson.Quoted(k)
 }
 
 func (b *builder) key(k *yaml.Node) (string, error) {
-	if k.Kind == yaml.AliasNode {
-		k = k.Alias
-	}
-	if k.Kind != yaml.ScalarNode {
+	if k = yamljson.Target(k); k.Kind != yaml.ScalarNode {
 		return "", errors.New("a key must be a plain text, not a list or a mapping")
 	}
 	n, err := scalar(k)

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/vmop/sdk/internal/yamljson"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -22,10 +23,9 @@ func scalar(y *yaml.Node) (*node, error) {
 	if y.Style&yaml.TaggedStyle != 0 {
 		tag = y.ShortTag()
 	}
-	plain := y.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) == 0
 	switch tag {
 	case "":
-		if !plain {
+		if yamljson.Quoted(y) {
 			n.kind, n.text = stringNode, y.Value
 			return n, nil
 		}
