@@ -209,11 +209,15 @@ func (e *emitter) quoted(s string) {
 // breaks reports whether a string has what YAML 1.1 takes for a line break.
 func breaks(s string) bool { return strings.ContainsAny(s, "\r\n\u0085\u2028\u2029") }
 
-// reserved are the words to which YAML 1.1 or 1.2 gives a meaning, in lower case.
-var reserved = map[string]bool{
-	"y": true, "yes": true, "true": true, "on": true,
-	"n": true, "no": true, "false": true, "off": true,
-	"null": true,
+// reserved reports whether YAML 1.1 or 1.2 gives a meaning to a word, or to one that differs
+// from it in capital letters.
+func reserved(word string) bool {
+	if len(word) > len("false") {
+		return false
+	}
+	lower := strings.ToLower(word)
+	_, is := Truth(lower)
+	return is || lower == "null"
 }
 
 // plainSafe reports whether no YAML parser can take a string for anything else. It is
@@ -222,7 +226,7 @@ var reserved = map[string]bool{
 // Numbers, times, the merge key and all indicators are excluded by what the
 // first character may be.
 func plainSafe(s string) bool {
-	if s == "" || len(s) <= len("false") && reserved[strings.ToLower(s)] {
+	if s == "" || reserved(s) {
 		return false
 	}
 	if c := s[0]; !isLetter(c) && c != '/' && c != '_' {

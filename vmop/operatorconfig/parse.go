@@ -356,11 +356,11 @@ func (p *parser) text(v value) (string, bool) {
 }
 
 func (p *parser) truth(v value) (bool, bool) {
-	if !v.isBool() {
+	b, is := v.truth()
+	if !is {
 		p.fault(v, "found %s, want true or false", v.kind())
-		return false, false
 	}
-	return slices.Contains(truths[true], v.node.Value), true
+	return b, is
 }
 
 // flag reads a boolean.

@@ -1,8 +1,6 @@
 package operatorconfig
 
 import (
-	"slices"
-
 	"github.com/vmop/sdk/internal/yamljson"
 	"go.yaml.in/yaml/v3"
 )
@@ -17,21 +15,22 @@ type value struct {
 	node *yaml.Node
 }
 
-// truths are YAML 1.1's, which VM-Operator reads by.
-var truths = map[bool][]string{
-	true:  {"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON"},
-	false: {"false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF"},
-}
-
 func (v value) plain() bool {
 	return v.node.Kind == yaml.ScalarNode && !yamljson.Quoted(v.node) && v.node.Style&yaml.TaggedStyle == 0
 }
 
 func (v value) isMapping() bool { return v.node.Kind == yaml.MappingNode }
 func (v value) isNull() bool    { return v.node.Kind == yaml.ScalarNode && v.node.ShortTag() == "!!null" }
-func (v value) isBool() bool {
-	return v.plain() && (slices.Contains(truths[true], v.node.Value) || slices.Contains(truths[false], v.node.Value))
+
+// truth is what VM-Operator reads by YAML 1.1.
+func (v value) truth() (value, is bool) {
+	if !v.plain() {
+		return false, false
+	}
+	return yamljson.TruthOfSnakeYAML(v.node.Value)
 }
+
+func (v value) isBool() bool { _, is := v.truth(); return is }
 
 func (v value) isNumber() bool {
 	return v.node.Kind == yaml.ScalarNode && (v.node.ShortTag() == "!!int" || v.node.ShortTag() == "!!float")

@@ -228,20 +228,8 @@ func truth(n *yaml.Node) bool {
 		}
 		b = word == "1"
 	case "!!str":
-		switch word {
-		case "true", "True", "TRUE":
-			b = true
-		case "false", "False", "FALSE":
-		case "yes", "Yes", "YES", "on", "On", "ON":
-			b = true
-			if yamljson.Quoted(n) {
-				return false
-			}
-		case "no", "No", "NO", "off", "Off", "OFF":
-			if yamljson.Quoted(n) {
-				return false
-			}
-		default:
+		var is bool
+		if b, is = yamljson.TruthOfSnakeYAML(word); !is || yamljson.Quoted(n) && !strings.EqualFold(word, strconv.FormatBool(b)) {
 			return false
 		}
 	default:

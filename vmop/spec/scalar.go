@@ -68,12 +68,11 @@ func resolvePlain(s string) (nodeKind, string) {
 	switch s {
 	case "", "~", "null", "Null", "NULL":
 		return nullNode, "null"
-	case "y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON":
-		return boolNode, "true"
-	case "n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF":
-		return boolNode, "false"
 	case ".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF":
 		return numberNode, ""
+	}
+	if value, is := yamljson.Truth(s); is {
+		return boolNode, strconv.FormatBool(value)
 	}
 	switch c := s[0]; {
 	case c == '.':
