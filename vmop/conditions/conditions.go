@@ -1,6 +1,3 @@
-// Package conditions has the types and reasons of a machine's conditions, which people and their
-// tools match on. This is their only definition: the API's types, the operator and the runner,
-// which does not import Kubernetes types, take them from here.
 package conditions
 
 // The types of condition that every machine has, in the order of the defaults.
