@@ -297,8 +297,7 @@ func (w *diskWork) wanted(namespace, name string, size resource.Quantity) (*spec
 		d.Spec.PersistentVolumeClaim.StorageClassName = &class
 	}
 	if c.IsSet("volume-mode") {
-		mode := corev1.PersistentVolumeMode(c.String("volume-mode"))
-		d.Spec.PersistentVolumeClaim.VolumeMode = &mode
+		d.Spec.PersistentVolumeClaim.VolumeMode = new(corev1.PersistentVolumeMode(c.String("volume-mode")))
 	}
 	ca := ""
 	if file := c.String("ca"); file != "" {

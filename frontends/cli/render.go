@@ -199,8 +199,7 @@ func (p *program) renderHostFacts(c *cli.Context, format string) error {
 		return err
 	}
 	if host == nil {
-		generic := qemucmd.GenericHost()
-		host = &generic
+		host = new(qemucmd.GenericHost())
 	}
 	return write(p.stdout, format, host)
 }

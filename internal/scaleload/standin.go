@@ -244,8 +244,7 @@ func (s *standIn) report(ctx context.Context, k key, running bool) error {
 	if err != nil {
 		return err
 	}
-	force := true
-	_, err = s.vms.Namespace(k.namespace).Patch(ctx, k.name, types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: names.RunnerStatusManager, Force: &force}, "status")
+	_, err = s.vms.Namespace(k.namespace).Patch(ctx, k.name, types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: names.RunnerStatusManager, Force: new(true)}, "status")
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("report about %s/%s: %w", k.namespace, k.name, err)
 	}

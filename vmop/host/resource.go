@@ -143,8 +143,7 @@ func (m *Machine) statusOf() (spec.VirtualMachineStatus, error) {
 		stats.PhasesTransitions = []spec.PhaseTransition{{Phase: out.Phase, Time: metav1.NewTime(s.Since.UTC().Truncate(time.Second))}}
 	}
 	if s.Started != nil {
-		t := metav1.NewTime(s.Started.UTC().Truncate(time.Second))
-		stats.LastStartTime = &t
+		stats.LastStartTime = new(metav1.NewTime(s.Started.UTC().Truncate(time.Second)))
 	}
 	if stats.PhasesTransitions != nil || stats.LastStartTime != nil {
 		out.Stats = &stats

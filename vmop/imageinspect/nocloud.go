@@ -62,8 +62,7 @@ func examineSeed(report *Report, fs FileSystem, volume *io.SectionReader, partit
 			continue
 		}
 		if content != nil {
-			s := string(content)
-			*doc.to = &s
+			*doc.to = new(string(content))
 		}
 	}
 	report.NoCloud = seed

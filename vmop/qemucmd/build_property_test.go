@@ -119,7 +119,7 @@ func additions() []addition {
 	}
 	return []addition{
 		{group: "disk", with: func(m *qemucmd.Machine) {
-			m.Disks = append(slices.Clip(m.Disks), qemucmd.Disk{File: "/new", BootIndex: ptr(1000)})
+			m.Disks = append(slices.Clip(m.Disks), qemucmd.Disk{File: "/new", BootIndex: new(1000)})
 		}},
 		{group: "network", with: func(m *qemucmd.Machine) {
 			m.Networks = append(slices.Clip(m.Networks), qemucmd.Network{MAC: qemucmd.StableMAC("new", 1000), User: &qemucmd.UserNetwork{}})

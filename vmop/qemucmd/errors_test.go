@@ -191,10 +191,10 @@ func TestBuildRefuses(t *testing.T) {
 		}, "answerCD: there are 6 CD drives besides"},
 		{"a CD of answers without a file", func(m *M, _ *H) { m.AnswerCD = &qemucmd.AnswerCD{} }, "answerCD.file: must be given"},
 		{"seed without a file", func(m *M, _ *H) { m.Seed = &qemucmd.Seed{} }, "seed.file: must be given"},
-		{"negative boot index", disk(qemucmd.Disk{File: "/f", BootIndex: ptr(-1)}), "disks[0].bootIndex: -1"},
+		{"negative boot index", disk(qemucmd.Disk{File: "/f", BootIndex: new(-1)}), "disks[0].bootIndex: -1"},
 		{"equal boot indexes", func(m *M, h *H) {
-			disk(qemucmd.Disk{File: "/f", BootIndex: ptr(1)})(m, h)
-			m.CDDrives = []qemucmd.CDDrive{{BootIndex: ptr(1)}}
+			disk(qemucmd.Disk{File: "/f", BootIndex: new(1)})(m, h)
+			m.CDDrives = []qemucmd.CDDrive{{BootIndex: new(1)}}
 		}, "disks[0].bootIndex: cdDrives[0]"},
 		{"too many disks", disk(make([]qemucmd.Disk, 113)...), "disks: for 112"},
 

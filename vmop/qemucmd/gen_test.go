@@ -300,8 +300,6 @@ func small() qemucmd.Machine {
 	}
 }
 
-func ptr[T any](v T) *T { return &v }
-
 // vnc draws a server that nobody gets into without a password.
 func vnc(t *rapid.T, w world, socket func(string) *qemucmd.Socket) *qemucmd.VNC {
 	v := &qemucmd.VNC{Password: maybe(t, "vnc password")}

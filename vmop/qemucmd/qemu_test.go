@@ -386,8 +386,8 @@ func TestQEMUAcceptsEachPart(t *testing.T) {
 						{MAC: "02:00:00:00:00:01", User: &qemucmd.UserNetwork{Net: "10.1.0.0/16"}},
 						{MAC: "02:00:00:00:00:02", User: &qemucmd.UserNetwork{}, Device: "e1000e"},
 					},
-					CDDrives:    []qemucmd.CDDrive{{Image: file("cd"+odd, ""), BootIndex: ptr(0)}, {}},
-					Disks:       []qemucmd.Disk{{File: file("r"+odd, ""), Serial: `a,b=c "d" é`, BootIndex: ptr(1)}, {File: file("q"+odd, "qcow2"), Format: "qcow2"}},
+					CDDrives:    []qemucmd.CDDrive{{Image: file("cd"+odd, ""), BootIndex: new(0)}, {}},
+					Disks:       []qemucmd.Disk{{File: file("r"+odd, ""), Serial: `a,b=c "d" é`, BootIndex: new(1)}, {File: file("q"+odd, "qcow2"), Format: "qcow2"}},
 					Seed:        &qemucmd.Seed{File: file("s"+odd, "")},
 					AnswerCD:    &qemucmd.AnswerCD{File: file("w"+odd, "")},
 					Outputs:     2,
@@ -557,9 +557,9 @@ func TestGuestBootsFromEachKindOfAddress(t *testing.T) {
 				if err := os.WriteFile(p, bootSector(byte('A'+i)), 0o600); err != nil {
 					t.Fatal(err)
 				}
-				m.Disks = append(m.Disks, qemucmd.Disk{File: p, BootIndex: ptr(100 - i)})
+				m.Disks = append(m.Disks, qemucmd.Disk{File: p, BootIndex: new(100 - i)})
 			}
-			m.Disks[disk].BootIndex = ptr(0)
+			m.Disks[disk].BootIndex = new(0)
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			r, err := launch(ctx, m, realHost(t))

@@ -293,8 +293,7 @@ func documentsJSON(docs *cloudinit.Documents) any {
 	}
 	out := seedJSON{MetaData: string(docs.MetaData), UserData: string(docs.UserData)}
 	if docs.NetworkConfig != nil {
-		s := string(docs.NetworkConfig)
-		out.NetworkConfig = &s
+		out.NetworkConfig = new(string(docs.NetworkConfig))
 	}
 	return out
 }

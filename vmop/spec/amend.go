@@ -103,8 +103,7 @@ func (a *amender) ram(vm *Machine) {
 		return
 	}
 	a.say("spec.vm.currentRam", "is %s and taken for maximumRam, which is %s", vm.CurrentRAM, inUnitsOf(*vm.MaximumRAM))
-	most := vm.MaximumRAM.DeepCopy()
-	vm.CurrentRAM = &most
+	vm.CurrentRAM = new(vm.MaximumRAM.DeepCopy())
 }
 
 // spice: VM-Operator's runner does not read the way of streaming. USB ports are

@@ -47,8 +47,7 @@ func defaultMachine(m *Machine) {
 		t.Sockets = 1
 	}
 	if m.MaximumRAM == nil {
-		q := resource.MustParse("1G")
-		m.MaximumRAM = &q
+		m.MaximumRAM = new(resource.MustParse("1G"))
 	}
 	setString(&m.RTCBase, "utc")
 	setString(&m.RTCClock, RTCClockRT)

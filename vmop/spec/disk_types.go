@@ -295,8 +295,7 @@ func imageTemplate(name string, size *resource.Quantity, class *string) *VolumeC
 		t.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: *size}
 	}
 	t.Spec.StorageClassName = class
-	mode := corev1.PersistentVolumeFilesystem
-	t.Spec.VolumeMode = &mode
+	t.Spec.VolumeMode = new(corev1.PersistentVolumeFilesystem)
 	defaultClaim(&t.Spec)
 	return t
 }

@@ -178,8 +178,7 @@ func created[T any](ctx context.Context, in dynamic.ResourceInterface, made *T, 
 }
 
 func deleteThis(ctx context.Context, in dynamic.ResourceInterface, o metav1.Object, dryRun bool) error {
-	uid := o.GetUID()
-	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(o.GetUID())}}
 	if dryRun {
 		options.DryRun = []string{metav1.DryRunAll}
 	}

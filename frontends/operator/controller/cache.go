@@ -19,9 +19,8 @@ import (
 // made of it; of a claim it is little but its labels and annotations.
 func cacheOptions(namespaces, without []string, kinds []registration) cache.Options {
 	// Nothing that is read is ever changed, so that nothing needs to be copied.
-	shared := true
 	o := cache.Options{
-		DefaultUnsafeDisableDeepCopy: &shared,
+		DefaultUnsafeDisableDeepCopy: new(true),
 		// What has no registered watch must not be watched by accident.
 		ReaderFailOnMissingInformer: true,
 		ByObject: map[client.Object]cache.ByObject{

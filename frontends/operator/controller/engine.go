@@ -168,8 +168,7 @@ func (e *engine[S]) tellOf(ctx context.Context, namespace string, o *sight[S], p
 	if plan.Wake.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	usual := 0
-	return ctrl.Result{RequeueAfter: max(plan.Wake.Sub(e.now()), time.Millisecond), Priority: &usual}, nil
+	return ctrl.Result{RequeueAfter: max(plan.Wake.Sub(e.now()), time.Millisecond), Priority: new(0)}, nil
 }
 
 // unreported notes that the API server does not take a status, and tells it.
@@ -195,8 +194,7 @@ func (e *engine[S]) unreported(ctx context.Context, namespace string, o *sight[S
 
 // begun asks for another look at a subject that was begun, before others are.
 func begun(after time.Duration) ctrl.Result {
-	priority := begunPriority
-	return ctrl.Result{RequeueAfter: after, Priority: &priority}
+	return ctrl.Result{RequeueAfter: after, Priority: new(begunPriority)}
 }
 
 // createsObjects reports whether the actions bring about what the next observation will

@@ -298,7 +298,6 @@ func (o *Operator) build(ctx context.Context) (manager.Manager, error) {
 }
 
 func (o *Operator) managerOptions(ctx context.Context, scheme *runtime.Scheme, kinds []registration, from *stores) manager.Options {
-	stop := stopTimeout
 	controllers, _ := o.Logs()
 	options := cacheOptions(o.options.Namespaces, o.options.Without, kinds)
 	options.NewInformer = func(lw toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
@@ -310,7 +309,7 @@ func (o *Operator) managerOptions(ctx context.Context, scheme *runtime.Scheme, k
 		Scheme: scheme, Cache: options, Logger: controllers,
 		Metrics:                 server.Options{BindAddress: orNone(o.options.MetricsAddress)},
 		HealthProbeBindAddress:  orNone(""),
-		GracefulShutdownTimeout: &stop,
+		GracefulShutdownTimeout: new(stopTimeout),
 		NewCache: func(config *rest.Config, options cache.Options) (cache.Cache, error) {
 			c, err := cache.New(config, options)
 			if err != nil {
@@ -320,8 +319,7 @@ func (o *Operator) managerOptions(ctx context.Context, scheme *runtime.Scheme, k
 		},
 	}
 	// Names of controllers are unique in a process only for the sake of metrics.
-	yes := true
-	out.Controller.SkipNameValidation = &yes
+	out.Controller.SkipNameValidation = new(true)
 	return out
 }
 

@@ -285,8 +285,7 @@ func (m *machine) source(t *tree.Node, c *spec.VolumeClaimSpec) {
 	case source.Get("pvc").Is() && here(source.Get("pvc")):
 		c.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: source.Get("pvc", "name").String()}
 	case source.Get("snapshot").Is() && here(source.Get("snapshot")):
-		group := "snapshot.storage.k8s.io"
-		c.DataSource = &corev1.TypedLocalObjectReference{APIGroup: &group, Kind: "VolumeSnapshot", Name: source.Get("snapshot", "name").String()}
+		c.DataSource = &corev1.TypedLocalObjectReference{APIGroup: new("snapshot.storage.k8s.io"), Kind: "VolumeSnapshot", Name: source.Get("snapshot", "name").String()}
 	case source.Is() || ref.Is():
 		if !source.Is() {
 			source = ref

@@ -124,8 +124,7 @@ func (d *decision) count(p *corev1.Pod, got runnerconfig.Imported) {
 	if im := d.disk.Status.Import; im != nil {
 		next.Attempts = min(im.Attempts, maxAttempts) + 1
 	}
-	now := metav1.NewTime(d.s.Now.UTC().Truncate(time.Second))
-	next.FailedAt = &now
+	next.FailedAt = new(metav1.NewTime(d.s.Now.UTC().Truncate(time.Second)))
 	d.next.Progress = ""
 	d.next.Import = &next
 	if d.uploaded() {

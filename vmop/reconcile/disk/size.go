@@ -25,8 +25,7 @@ func (d *decision) size() {
 	if there && c.Status.Phase == corev1.ClaimBound {
 		// One that means the same is no reason to write.
 		if d.next.Capacity == nil || d.next.Capacity.Cmp(has) != 0 {
-			q := has.DeepCopy()
-			d.next.Capacity = &q
+			d.next.Capacity = new(has.DeepCopy())
 		}
 	}
 	if c.DeletionTimestamp != nil || !d.next.Phase.Usable() {

@@ -89,12 +89,11 @@ func (s subject) of(f objects.Filled) subject {
 
 // asDisk is an image as the disk that it is as far as making it goes.
 func asDisk(meta *metav1.ObjectMeta, i *spec.VirtualImageSpec, s *spec.VirtualImageStatus) *spec.VirtualDisk {
-	mode := corev1.PersistentVolumeFilesystem
 	c := &i.PersistentVolumeClaim
 	return &spec.VirtualDisk{
 		ObjectMeta: *meta,
 		Spec: spec.VirtualDiskSpec{
-			PersistentVolumeClaim: spec.VirtualDiskClaim{StorageClassName: c.StorageClassName, Size: c.Size, VolumeMode: &mode},
+			PersistentVolumeClaim: spec.VirtualDiskClaim{StorageClassName: c.StorageClassName, Size: c.Size, VolumeMode: new(corev1.PersistentVolumeFilesystem)},
 			DataSource:            &i.DataSource,
 		},
 		Status: spec.VirtualDiskStatus{

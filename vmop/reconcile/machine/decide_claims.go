@@ -296,8 +296,7 @@ func (d *decision) updateClaims() {
 		}
 		u := reconcile.UpdateClaim{Name: c.name, UID: c.found.UID, ResourceVersion: c.found.ResourceVersion, Labels: labels, Annotations: annotations}
 		if grows {
-			size := want // not want itself, which most decisions have no pointer to
-			u.Storage = &size
+			u.Storage = new(want) // most decisions need no copy of it
 		}
 		d.do(u, &d.devices)
 	}

@@ -170,8 +170,7 @@ func (d *decision) grantedVM() *spec.VirtualMachine {
 	}
 	vm := *d.vm
 	if d.grant.CPUs != all.CPUs {
-		cpus := int32(min(d.grant.CPUs, math.MaxInt32)) // less than the manifest's
-		vm.Spec.VM.CurrentCPUs = &cpus
+		vm.Spec.VM.CurrentCPUs = new(int32(min(d.grant.CPUs, math.MaxInt32))) // less than the manifest's
 	}
 	if d.grant.RAM != all.RAM {
 		vm.Spec.VM.CurrentRAM = resource.NewQuantity(d.grant.RAM, resource.BinarySI)

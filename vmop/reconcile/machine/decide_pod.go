@@ -278,8 +278,7 @@ func (d *decision) annotatePod() {
 			if annotations == nil {
 				annotations = map[string]*string{}
 			}
-			noted := version
-			annotations[key] = &noted
+			annotations[key] = new(version)
 		}
 		note(names.AnnotationConfigVersion, d.s.ConfigMap.ResourceVersion)
 		if d.secret != nil {

@@ -127,8 +127,7 @@ func between(from, to time.Time) *int64 {
 	if from.IsZero() || to.IsZero() {
 		return nil
 	}
-	n := max(0, int64(to.Sub(from)/time.Second))
-	return &n
+	return new(max(0, int64(to.Sub(from)/time.Second)))
 }
 
 // agentAfter is how many seconds after its guest began to execute an agent answered;
@@ -141,8 +140,7 @@ func agentAfter(began, answered time.Time) *int64 {
 }
 
 func instant(t time.Time) *metav1.Time {
-	at := metav1.NewTime(t.UTC().Truncate(time.Second))
-	return &at
+	return new(metav1.NewTime(t.UTC().Truncate(time.Second)))
 }
 
 // LaunchOf is how long the start of a machine took, by its status: the operator notes

@@ -177,6 +177,5 @@ func intPointer(p *int32) *int {
 	if p == nil {
 		return nil
 	}
-	n := int(*p)
-	return &n
+	return new(int(*p))
 }

@@ -30,11 +30,12 @@ func machineConfig(vm *spec.VirtualMachine, repository, secrets string, o Option
 		Template:           s.RunnerTemplate.Source,
 		UpdateTemplate:     *s.RunnerTemplate.Update,
 		GuestShutdownStops: s.GuestShutdownIsFinal(),
-		ResetCounter:       clone(o.ResetCounter),
 		CloudInit:          cloudInit(vm, o.InstanceID, secrets, p),
 		Sysprep:            sysprep(vm, secrets),
 	}}
-	timeout := s.ShutdownSeconds()
+	if o.ResetCounter != nil {
+		c.Runner.ResetCounter = new(*o.ResetCounter)
+	}
 	out := &c.Runner.VM
 	*out = runnerconfig.VM{
 		Name:             vm.Name,
@@ -42,7 +43,7 @@ func machineConfig(vm *spec.VirtualMachine, repository, secrets string, o Option
 		UseTPM:           m.UseTPM,
 		Firmware:         string(m.Firmware),
 		BootMenu:         m.BootMenu,
-		PowerdownTimeout: &timeout,
+		PowerdownTimeout: new(s.ShutdownSeconds()),
 		CPUModel:         m.CPUModel,
 		MaximumRAM:       runnerconfig.Bytes(spec.Bytes(*m.MaximumRAM)),
 		MachineType:      m.MachineType,
@@ -69,17 +70,9 @@ func machineConfig(vm *spec.VirtualMachine, repository, secrets string, o Option
 		out.Accelerator = string(m.Accelerator)
 	}
 	if !*m.Serial.Enabled {
-		out.Serial = clone(m.Serial.Enabled)
+		out.Serial = new(false)
 	}
 	return c
-}
-
-func clone[T any](p *T) *T {
-	if p == nil {
-		return nil
-	}
-	v := *p
-	return &v
 }
 
 // cloudInit is what there is for cloud-init; secrets is the directory of what is not

@@ -140,10 +140,9 @@ func OwnAttachment(vm *spec.VirtualMachine, disk *machineconfig.Disk) *spec.Virt
 		device = spec.AttachedBlockDevice{Kind: spec.AttachedDisk, Name: disk.Ref.Name}
 	}
 	a := spec.NewAttachment(vm.Namespace, ownAttachmentName(vm, disk.Claim), vm.Name, device)
-	controller := true
 	a.Labels = InstanceLabels(vm.Name)
 	a.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: spec.GroupVersion().String(), Kind: spec.KindVirtualMachine, Name: vm.Name, UID: vm.UID, Controller: &controller,
+		APIVersion: spec.GroupVersion().String(), Kind: spec.KindVirtualMachine, Name: vm.Name, UID: vm.UID, Controller: new(true),
 	}}
 	return a
 }
@@ -159,13 +158,12 @@ func OwnsAttachment(vm *spec.VirtualMachine, a *spec.VirtualMachineBlockDeviceAt
 }
 
 func attachmentMeta(a *spec.VirtualMachineBlockDeviceAttachment) metav1.ObjectMeta {
-	controller := true
 	return metav1.ObjectMeta{
 		Name: ExportPod(a.Name), Namespace: a.Namespace,
 		Labels:      map[string]string{names.LabelName: names.AppName, names.LabelManagedBy: names.ManagedBy, names.LabelAttachment: a.Name},
 		Annotations: map[string]string{names.AnnotationMadeFor: string(a.UID)},
 		OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: spec.GroupVersion().String(), Kind: spec.KindAttachment, Name: a.Name, UID: a.UID, Controller: &controller,
+			APIVersion: spec.GroupVersion().String(), Kind: spec.KindAttachment, Name: a.Name, UID: a.UID, Controller: new(true),
 		}},
 	}
 }
@@ -205,7 +203,6 @@ func ExportJob(a *spec.VirtualMachineBlockDeviceAttachment, vm *spec.VirtualMach
 	meta := attachmentMeta(a)
 	meta.Labels[names.LabelComponent] = names.ComponentRunner
 	meta.Annotations[names.AnnotationExportsTo] = ExportsTo(a)
-	keyMode, limit := int32(0o440), resource.MustParse("16Mi")
 	device := path.Join(machineconfig.DiskMountDir, exportVolume, machineconfig.DiskFile)
 	if mode == corev1.PersistentVolumeBlock {
 		device = path.Join(machineconfig.DiskDeviceDir, exportVolume)
@@ -259,8 +256,8 @@ func ExportJob(a *spec.VirtualMachineBlockDeviceAttachment, vm *spec.VirtualMach
 			SecurityContext:   security,
 			Volumes: []corev1.Volume{
 				claimVolume(exportVolume, a.Spec.BlockDeviceRef.ClaimName()),
-				{Name: exportKeys, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: ExportPod(a.Name), DefaultMode: &keyMode}}},
-				{Name: volumeRuntime, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: &limit}}},
+				{Name: exportKeys, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: ExportPod(a.Name), DefaultMode: new(groupReads)}}},
+				{Name: volumeRuntime, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: new(resource.MustParse("16Mi"))}}},
 			},
 			Containers: []corev1.Container{container},
 		},

@@ -119,8 +119,7 @@ func (f Filled) CopyJob(s Settings, from Server) *corev1.Pod {
 
 // addKey gives a pod a key as files.
 func addKey(pod *corev1.Pod, secret string) {
-	mode := int32(0o440) // the runner's group, which FSGroup is
-	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: keyVolume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret, DefaultMode: &mode}}})
+	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: keyVolume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret, DefaultMode: new(groupReads)}}})
 	c := &pod.Spec.Containers[0]
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: keyVolume, MountPath: keyDir, ReadOnly: true})
 }

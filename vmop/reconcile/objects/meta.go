@@ -61,7 +61,6 @@ func objectMeta(vm *spec.VirtualMachine, s *Settings) metav1.ObjectMeta {
 	if version == "" {
 		version = UnknownVersion
 	}
-	no := false
 	m := metav1.ObjectMeta{
 		Name:        vm.Name,
 		Namespace:   vm.Namespace,
@@ -72,7 +71,7 @@ func objectMeta(vm *spec.VirtualMachine, s *Settings) metav1.ObjectMeta {
 	if vm.UID != "" {
 		m.OwnerReferences = []metav1.OwnerReference{{
 			APIVersion: names.Group + "/" + names.Version, Kind: spec.KindVirtualMachine,
-			Name: vm.Name, UID: vm.UID, Controller: &no,
+			Name: vm.Name, UID: vm.UID, Controller: new(false),
 		}}
 	}
 	return m

@@ -111,7 +111,6 @@ func Pod(vm *spec.VirtualMachine, s Settings, in PodInput) *corev1.Pod {
 		// Without a controller a drain of its node fails: the pod would not come back.
 		meta.OwnerReferences[i].Controller, meta.OwnerReferences[i].BlockOwnerDeletion = &yes, &yes
 	}
-	grace := vm.Spec.ShutdownSeconds() + TerminationReserve
 	user, policy := int64(RunnerUser), corev1.FSGroupChangeOnRootMismatch
 	pull := s.RunnerPullPolicy
 	if vm.Spec.Image != nil {
@@ -123,7 +122,7 @@ func Pod(vm *spec.VirtualMachine, s Settings, in PodInput) *corev1.Pod {
 		Spec: corev1.PodSpec{
 			ServiceAccountName:            names.ServiceAccount,
 			RestartPolicy:                 corev1.RestartPolicyNever,
-			TerminationGracePeriodSeconds: &grace,
+			TerminationGracePeriodSeconds: new(vm.Spec.ShutdownSeconds() + TerminationReserve),
 			// The guest has no business with the addresses of other services.
 			EnableServiceLinks: &no,
 			// Only the runner has a token, see [tokenVolume].
@@ -204,9 +203,8 @@ func addVolumes(vm *spec.VirtualMachine, pod *corev1.Pod, in *PodInput) {
 		data = spec.RunnerDataClaimName(vm.Name)
 	}
 	mount(claimVolume(volumeData, data), machineconfig.DataDir, false)
-	limit := resource.MustParse("64Mi")
 	mount(corev1.Volume{Name: volumeRuntime, VolumeSource: corev1.VolumeSource{
-		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: &limit},
+		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: new(resource.MustParse("64Mi"))},
 	}}, machineconfig.RuntimeBase, false)
 	devices := false
 	for i := range in.Disks {
@@ -250,11 +248,13 @@ func addVolumes(vm *spec.VirtualMachine, pod *corev1.Pod, in *PodInput) {
 	}
 }
 
+// groupReads is the mode of files for the runner's group, which FSGroup is.
+const groupReads int32 = 0o440
+
 // configVolume shows configuration and password as one directory, as the runner expects them. The
 // keys are named: of sources with a key in common the last wins, and users who may write secrets
 // must not write configurations.
 func configVolume(vm *spec.VirtualMachine, in *PodInput) corev1.Volume {
-	mode, yes := int32(0o440), true // the runner's group, which FSGroup is
 	key := func(name string) []corev1.KeyToPath { return []corev1.KeyToPath{{Key: name, Path: name}} }
 	sources := []corev1.VolumeProjection{{
 		ConfigMap: &corev1.ConfigMapProjection{
@@ -267,12 +267,12 @@ func configVolume(vm *spec.VirtualMachine, in *PodInput) corev1.Volume {
 		// A display without its password would admit any client.
 		sources = append(sources,
 			corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: of, Items: key(names.PasswordKey)}},
-			corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: of, Items: key(names.PasswordExpiryKey), Optional: &yes}})
+			corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: of, Items: key(names.PasswordExpiryKey), Optional: new(true)}})
 	}
 	sources = append(sources, provisioningSecrets(vm, in.UserData)...)
 	sources = append(sources, displayCertificates(vm, in.Certificate)...)
 	return corev1.Volume{Name: volumeConfig, VolumeSource: corev1.VolumeSource{
-		Projected: &corev1.ProjectedVolumeSource{Sources: sources, DefaultMode: &mode},
+		Projected: &corev1.ProjectedVolumeSource{Sources: sources, DefaultMode: new(groupReads)},
 	}}
 }
 
@@ -307,7 +307,7 @@ func displayCertificates(vm *spec.VirtualMachine, made string) []corev1.VolumePr
 	if tls == nil {
 		return nil
 	}
-	yes, name := true, tls.SecretName
+	name := tls.SecretName
 	if tls.GenerateSecret {
 		if name = made; name == "" {
 			name = DisplayCertificateName(vm.Name)
@@ -319,7 +319,7 @@ func displayCertificates(vm *spec.VirtualMachine, made string) []corev1.VolumePr
 	}
 	slices.SortFunc(items, func(a, b corev1.KeyToPath) int { return cmp.Compare(a.Key, b.Key) })
 	return []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{
-		LocalObjectReference: corev1.LocalObjectReference{Name: name}, Items: items, Optional: &yes,
+		LocalObjectReference: corev1.LocalObjectReference{Name: name}, Items: items, Optional: new(true),
 	}}}
 }
 
@@ -333,11 +333,10 @@ const (
 // tokenVolume is what the runner reports with, as Kubernetes would mount it into
 // every container.
 func tokenVolume() corev1.Volume {
-	mode, seconds := int32(0o440), int64(tokenSeconds)
 	return corev1.Volume{Name: volumeToken, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
-		DefaultMode: &mode,
+		DefaultMode: new(groupReads),
 		Sources: []corev1.VolumeProjection{
-			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: &seconds}},
+			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: new(int64(tokenSeconds))}},
 			{ConfigMap: &corev1.ConfigMapProjection{
 				LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"},
 				Items:                []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}},
@@ -435,10 +434,9 @@ func addPrivileges(pod *corev1.Pod) {
 	// Kubernetes refuses privileged without the right to gain privileges.
 	yes := true
 	c.SecurityContext.Privileged, c.SecurityContext.AllowPrivilegeEscalation = &yes, &yes
-	limit := resource.MustParse("1Mi")
 	// In memory, because the node's own file systems may be mounted without devices.
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: volumeDevices, VolumeSource: corev1.VolumeSource{
-		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: &limit},
+		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: new(resource.MustParse("1Mi"))},
 	}})
 	name := KVMContainer
 	if c.Name == name {

@@ -32,9 +32,8 @@ func addTap(vm *spec.VirtualMachine, pod *corev1.Pod) {
 	pod.Spec.HostNetwork = true
 	// Names of the cluster, such as that of a server of images, still resolve.
 	pod.Spec.DNSPolicy = corev1.DNSClusterFirstWithHostNet
-	device := corev1.HostPathCharDev
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: volumeTun, VolumeSource: corev1.VolumeSource{
-		HostPath: &corev1.HostPathVolumeSource{Path: tunDevice, Type: &device},
+		HostPath: &corev1.HostPathVolumeSource{Path: tunDevice, Type: new(corev1.HostPathCharDev)},
 	}})
 	c := &pod.Spec.Containers[0]
 	mount := corev1.VolumeMount{Name: volumeTun, MountPath: tunDevice}

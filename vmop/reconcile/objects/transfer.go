@@ -114,11 +114,10 @@ func (f Filled) upload() *runnerconfig.ImportUpload {
 
 // addTransferKey gives a pod the key of an upload or a download as files.
 func addTransferKey(pod *corev1.Pod, secret string) {
-	mode := int32(0o440) // the runner's group, which FSGroup is
 	item := func(key string) corev1.KeyToPath { return corev1.KeyToPath{Key: key, Path: path.Base(key)} }
 	c := &pod.Spec.Containers[0]
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: transferVolume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
-		SecretName: secret, DefaultMode: &mode, Items: []corev1.KeyToPath{item(corev1.TLSCertKey), item(corev1.TLSPrivateKeyKey)},
+		SecretName: secret, DefaultMode: new(groupReads), Items: []corev1.KeyToPath{item(corev1.TLSCertKey), item(corev1.TLSPrivateKeyKey)},
 	}}})
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: transferVolume, MountPath: transferKeys, ReadOnly: true})
 }

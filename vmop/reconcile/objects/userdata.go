@@ -102,10 +102,9 @@ func UserDataHolder(vm *spec.VirtualMachine, s Settings, name string) *corev1.Co
 // UserDataSecret is the Secret with the user data of a machine's manifest. It never
 // changes.
 func UserDataSecret(vm *spec.VirtualMachine, s Settings, holder *corev1.ConfigMap) *corev1.Secret {
-	yes := true
 	o := &corev1.Secret{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: names.KindSecret}, ObjectMeta: objectMeta(vm, &s), Type: names.SecretTypeCloudInit,
-		Immutable: &yes, Data: map[string][]byte{spec.UserDataKey: []byte(vm.Spec.InlineUserData())},
+		Immutable: new(true), Data: map[string][]byte{spec.UserDataKey: []byte(vm.Spec.InlineUserData())},
 	}
 	o.Name, o.Labels[names.LabelComponent] = holder.Name, names.ComponentUserData
 	o.OwnerReferences = nil

@@ -361,10 +361,9 @@ func OnlyCopies(pod *corev1.Pod, claim string) bool {
 // addPullSecret gives a pod the credentials of a Secret as a file where the client of
 // registries looks for them: they are in no argument, variable or log.
 func addPullSecret(pod *corev1.Pod, secret string) {
-	mode := int32(0o440) // the runner's group, which FSGroup is
 	c := &pod.Spec.Containers[0]
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: pullVolume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
-		SecretName: secret, DefaultMode: &mode, Items: []corev1.KeyToPath{{Key: corev1.DockerConfigJsonKey, Path: "config.json"}},
+		SecretName: secret, DefaultMode: new(groupReads), Items: []corev1.KeyToPath{{Key: corev1.DockerConfigJsonKey, Path: "config.json"}},
 	}}})
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: pullVolume, MountPath: pullDir, ReadOnly: true})
 	c.Env = append(c.Env, corev1.EnvVar{Name: "DOCKER_CONFIG", Value: pullDir})

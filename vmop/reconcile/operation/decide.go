@@ -74,8 +74,7 @@ func (d *decision) do(actions ...reconcile.Action) bool {
 }
 
 func (d *decision) now() *metav1.Time {
-	t := metav1.NewTime(d.s.Now.UTC().Truncate(time.Second))
-	return &t
+	return new(metav1.NewTime(d.s.Now.UTC().Truncate(time.Second)))
 }
 
 // write is a new status of an operation, which is taken if the operation is still as
