@@ -42,31 +42,27 @@ func fairWorld(choose func(string, int) int, decide func(machine.Snapshot) recon
 
 // classed lets classes come, change and go while the machine runs, and somebody
 // change the machine; in the end whoever does what the conditions say has it running.
-func (w *world) classed(steps int) (err error) {
-	defer func() {
-		if v, is := recover().(violation); is {
-			err = v
+func (w *world) classed(steps int) error {
+	return w.guarded(func() {
+		for range steps {
+			w.operations++
+			switch w.choose("event", 8) {
+			case 0, 1:
+				w.changeClass()
+			case 2:
+				w.changeOfClassed()
+			case 3:
+				w.observeSome()
+				w.reconcile(true)
+			case 4:
+				w.pass(5e9)
+			default:
+				w.work()
+			}
 		}
-	}()
-	for range steps {
-		w.operations++
-		switch w.choose("event", 8) {
-		case 0, 1:
-			w.changeClass()
-		case 2:
-			w.changeOfClassed()
-		case 3:
-			w.observeSome()
-			w.reconcile(true)
-		case 4:
-			w.pass(5e9)
-		default:
-			w.work()
-		}
-	}
-	clear(w.failures)
-	w.settle()
-	return nil
+		clear(w.failures)
+		w.settle()
+	})
 }
 
 // changeClass is an administrator who makes a class, changes or deletes it.
