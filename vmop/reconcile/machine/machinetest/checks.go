@@ -2,6 +2,7 @@ package machinetest
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -27,8 +28,8 @@ func (w *world) check() {
 	w.checkOneGuest()
 	w.checkReporter()
 	users := map[string]string{}
-	for uid, g := range w.guests {
-		for _, c := range g.claims {
+	for _, uid := range slices.Sorted(maps.Keys(w.guests)) {
+		for _, c := range w.guests[uid].claims {
 			if other, used := users[c]; used {
 				w.violated("a disk has one machine", "claim %s is used by pods %s and %s", c, uid, other)
 			}
