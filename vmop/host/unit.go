@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -75,22 +76,8 @@ var plainPath = regexp.MustCompile(`^/[A-Za-z0-9/_.+@,-]+$`)
 // anywhere the user may, so that of the file system only what is the system's is
 // protected.
 func (u Unit) Text() (string, error) {
-	if len(u.Command) == 0 || !plainPath.MatchString(u.Command[0]) {
-		return "", fmt.Errorf("systemd cannot run %q: install the program at a path without blanks and special characters", u.Command)
-	}
-	if u.User != "" && !userName.MatchString(u.User) {
-		return "", fmt.Errorf("a service cannot run as the user %q", u.User)
-	}
-	switch u.Restart {
-	case "":
-		u.Restart = RestartOnFailure
-	case RestartNo, RestartOnFailure, RestartAlways:
-	default:
-		return "", fmt.Errorf("restart %q: want no, on-failure or always", u.Restart)
-	}
-	words := []string{u.Command[0]}
-	for _, w := range u.Command[1:] {
-		words = append(words, unitWord(w))
+	if err := u.check(); err != nil {
+		return "", err
 	}
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -106,58 +93,99 @@ func (u Unit) Text() (string, error) {
 		line("After=network-online.target")
 	}
 	line("")
+	u.service(line)
+	if u.System {
+		u.confineSystem(line)
+	}
+	if !u.Bridge {
+		confine(line)
+	}
+	line("")
+	line("[Install]")
+	line("WantedBy=%s", u.target())
+	return b.String(), nil
+}
+
+// check refuses what systemd would take for something else.
+func (u Unit) check() error {
+	if len(u.Command) == 0 || !plainPath.MatchString(u.Command[0]) {
+		return fmt.Errorf("systemd cannot run %q: install the program at a path without blanks and special characters", u.Command)
+	}
+	if u.User != "" && !userName.MatchString(u.User) {
+		return fmt.Errorf("a service cannot run as the user %q", u.User)
+	}
+	switch u.Restart {
+	case "", RestartNo, RestartOnFailure, RestartAlways:
+		return nil
+	}
+	return fmt.Errorf("restart %q: want no, on-failure or always", u.Restart)
+}
+
+// service writes how the machine is started, stopped and started again.
+func (u Unit) service(line func(format string, args ...any)) {
+	words := []string{u.Command[0]}
+	for _, w := range u.Command[1:] {
+		words = append(words, unitWord(w))
+	}
 	line("[Service]")
 	line("Type=exec")
 	line("ExecStart=%s", strings.Join(words, " "))
 	line("# The first TERM asks the guest to shut down; QEMU itself gets none.")
 	line("KillMode=mixed")
 	line("TimeoutStopSec=%d", u.Stop)
-	line("Restart=%s", u.Restart)
+	line("Restart=%s", cmp.Or(u.Restart, RestartOnFailure))
 	line("RestartSec=10")
 	line("# 2: wrong usage, 3: it was stopped without the guest's consent, %d: it was stopped.", UnitStopped)
 	line("RestartPreventExitStatus=2 3 %d", UnitStopped)
 	line("SuccessExitStatus=3 %d", UnitStopped)
 	line("OOMPolicy=continue")
 	line("UMask=0077")
-	if u.System {
-		if u.User != "" {
-			line("User=%s", u.User)
-		}
-		dir := strings.TrimSuffix(u.FileName(), ".service")
-		line("RuntimeDirectory=%s", dir)
-		line("RuntimeDirectoryMode=0700")
-		line("Environment=XDG_RUNTIME_DIR=/run/%s", dir)
-		line("ProtectSystem=full")
-		line("ProtectControlGroups=yes")
-		line("ProtectKernelModules=yes")
-		line("ProtectKernelTunables=yes")
-		line("ProtectKernelLogs=yes")
-		line("PrivateMounts=yes")
-		line("ProtectHostname=yes")
-		switch {
-		case u.Bridge:
-		case u.User == "": // what virtiofsd and tap interfaces need stays
-			line("CapabilityBoundingSet=~CAP_AUDIT_CONTROL CAP_AUDIT_READ CAP_AUDIT_WRITE CAP_BLOCK_SUSPEND CAP_BPF CAP_LEASE CAP_MAC_ADMIN CAP_MAC_OVERRIDE CAP_PERFMON CAP_SYSLOG CAP_SYS_BOOT CAP_SYS_MODULE CAP_SYS_PACCT CAP_SYS_RAWIO CAP_SYS_TIME CAP_SYS_TTY_CONFIG CAP_WAKE_ALARM")
-		default:
-			line("CapabilityBoundingSet=")
-		}
+}
+
+// unneededCapabilities are those of root that neither QEMU nor virtiofsd nor a tap interface
+// needs.
+const unneededCapabilities = "CAP_AUDIT_CONTROL CAP_AUDIT_READ CAP_AUDIT_WRITE CAP_BLOCK_SUSPEND CAP_BPF CAP_LEASE " +
+	"CAP_MAC_ADMIN CAP_MAC_OVERRIDE CAP_PERFMON CAP_SYSLOG CAP_SYS_BOOT CAP_SYS_MODULE CAP_SYS_PACCT CAP_SYS_RAWIO " +
+	"CAP_SYS_TIME CAP_SYS_TTY_CONFIG CAP_WAKE_ALARM"
+
+// confineSystem writes whose a machine of the system is, and what it may do to that.
+func (u Unit) confineSystem(line func(format string, args ...any)) {
+	if u.User != "" {
+		line("User=%s", u.User)
 	}
-	if !u.Bridge {
-		line("NoNewPrivileges=yes")
-		line("LockPersonality=yes")
-		line("RestrictSUIDSGID=yes")
-		line("SystemCallArchitectures=native")
-		line("RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK")
-		line("RestrictRealtime=yes")
-		line("# virtiofsd confines itself by these.")
-		line("RestrictNamespaces=user mnt pid net")
-		line("SystemCallFilter=~@clock @cpu-emulation @debug @module @obsolete @raw-io @reboot @swap")
-		line("SystemCallErrorNumber=EPERM")
+	dir := strings.TrimSuffix(u.FileName(), ".service")
+	line("RuntimeDirectory=%s", dir)
+	line("RuntimeDirectoryMode=0700")
+	line("Environment=XDG_RUNTIME_DIR=/run/%s", dir)
+	line("ProtectSystem=full")
+	line("ProtectControlGroups=yes")
+	line("ProtectKernelModules=yes")
+	line("ProtectKernelTunables=yes")
+	line("ProtectKernelLogs=yes")
+	line("PrivateMounts=yes")
+	line("ProtectHostname=yes")
+	switch {
+	case u.Bridge:
+	case u.User == "":
+		line("CapabilityBoundingSet=~%s", unneededCapabilities)
+	default:
+		line("CapabilityBoundingSet=")
 	}
-	line("")
-	line("[Install]")
-	line("WantedBy=%s", u.target())
-	return b.String(), nil
+}
+
+// confine takes away what a machine does not need, unless QEMU's bridge helper does, which
+// becomes root.
+func confine(line func(format string, args ...any)) {
+	line("NoNewPrivileges=yes")
+	line("LockPersonality=yes")
+	line("RestrictSUIDSGID=yes")
+	line("SystemCallArchitectures=native")
+	line("RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK")
+	line("RestrictRealtime=yes")
+	line("# virtiofsd confines itself by these.")
+	line("RestrictNamespaces=user mnt pid net")
+	line("SystemCallFilter=~@clock @cpu-emulation @debug @module @obsolete @raw-io @reboot @swap")
+	line("SystemCallErrorNumber=EPERM")
 }
 
 // unitWord is a word of a command line in a unit (systemd.service(5), systemd.syntax(7)):

@@ -68,25 +68,38 @@ func (e *Engine) prepareDisk(ctx context.Context, d runnerconfig.Drive, known ma
 	switch mode := info.Mode(); {
 	case mode.IsRegular():
 	case mode&os.ModeDevice != 0 && mode&os.ModeCharDevice == 0:
-		if d.File != "" {
-			return facts, fmt.Errorf("%s is a block device, but is configured as a file", path)
-		}
-		facts.Device = true
-		if err := checkDevice(path, info); err != nil {
-			return facts, fmt.Errorf("%s: %w", path, err)
-		}
-		device, err := reopen(f, diskFlags(facts, d.ReadOnly))
-		if err != nil {
-			return facts, fmt.Errorf("block device %s: %w", path, err)
-		}
-		facts.FD = e.handOver(device)
-		return facts, nil
+		return e.prepareDevice(d, f, info)
 	default:
 		return facts, fmt.Errorf("%s is neither a file nor a block device", path)
 	}
 	if d.Device != "" {
 		return facts, fmt.Errorf("%s is a file, but is configured as a device", path)
 	}
+	return e.prepareImage(d, f, info.Size(), made, known)
+}
+
+// prepareDevice checks and opens the block device that a disk is.
+func (e *Engine) prepareDevice(d runnerconfig.Drive, f *os.File, info fs.FileInfo) (runnerconfig.DriveFacts, error) {
+	path, facts := d.Where(), runnerconfig.DriveFacts{Device: true}
+	if d.File != "" {
+		return facts, fmt.Errorf("%s is a block device, but is configured as a file", path)
+	}
+	if err := checkDevice(path, info); err != nil {
+		return facts, fmt.Errorf("%s: %w", path, err)
+	}
+	device, err := reopen(f, diskFlags(facts, d.ReadOnly))
+	if err != nil {
+		return facts, fmt.Errorf("block device %s: %w", path, err)
+	}
+	facts.FD = e.handOver(device)
+	return facts, nil
+}
+
+// prepareImage looks into the image of a disk, remembers what it is, sees to it that it
+// grows, and opens it. made is the image that it was just made a copy of, empty if it was
+// there.
+func (e *Engine) prepareImage(d runnerconfig.Drive, f *os.File, size int64, made string, known map[string]diskRecord) (runnerconfig.DriveFacts, error) {
+	path, facts := d.Where(), runnerconfig.DriveFacts{}
 	now, err := lookAt(f)
 	if err != nil {
 		return facts, fmt.Errorf("disk image %s: %w", path, err)
@@ -116,8 +129,8 @@ func (e *Engine) prepareDisk(ctx context.Context, d runnerconfig.Drive, known ma
 	if (d.Image != nil || d.GrowTo > 0) && facts.Format == qemucmd.DiskFormatQCOW2 && now.size < int64(wanted) {
 		e.made.toGrow[d.Name] = int64(wanted)
 	}
-	if facts.Format == qemucmd.DiskFormatRaw && wanted > 0 && info.Size() < int64(wanted) {
-		e.growDisk(f, info.Size(), wanted)
+	if facts.Format == qemucmd.DiskFormatRaw && wanted > 0 && size < int64(wanted) {
+		e.growDisk(f, size, wanted)
 	}
 	// QEMU gets the very file that was inspected, even if its path now leads to another.
 	image, err := reopen(f, diskFlags(facts, d.ReadOnly))

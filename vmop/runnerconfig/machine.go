@@ -169,24 +169,34 @@ func Machine(c *Config, f Facts) (qemucmd.Machine, error) {
 	for _, u := range vm.USBDevices {
 		m.USBDevices = append(m.USBDevices, qemucmd.USBDevice(u))
 	}
-	for i, s := range vm.Shares {
+	m.Shares = shares(vm.Shares, &f)
+	if d := vm.Display; d != nil {
+		m.Outputs, m.Display = d.Outputs, d.machine(&f)
+	}
+	return m, errors.Join(errs...)
+}
+
+func (d *Display) machine(f *Facts) *qemucmd.Display {
+	out := &qemucmd.Display{}
+	if d.TLS != nil {
+		out.TLSDir, out.TLSWithoutAuthority = first(f.TLSDir, d.TLS.Dir), f.TLSDir != ""
+	}
+	for s := range d.servers {
+		s.machine(out, listens(s, f.DisplayPassword), f.DisplayPassword)
+	}
+	return out
+}
+
+func shares(all []Share, f *Facts) []qemucmd.Share {
+	var out []qemucmd.Share
+	for i, s := range all {
 		share := qemucmd.Share{Tag: s.Tag, Dir: s.Dir, ReadOnly: s.ReadOnly, Protocol: qemucmd.ShareProtocol(s.Protocol), Contained: f.Contained}
 		if s.Protocol != limits.Share9P {
 			share.Socket, share.SocketFD = path.Join(f.RuntimeDir, qemucmd.ShareSocketName(i)), f.ShareFD
 		}
-		m.Shares = append(m.Shares, share)
+		out = append(out, share)
 	}
-	if d := vm.Display; d != nil {
-		m.Outputs = d.Outputs
-		m.Display = &qemucmd.Display{}
-		if d.TLS != nil {
-			m.Display.TLSDir, m.Display.TLSWithoutAuthority = first(f.TLSDir, d.TLS.Dir), f.TLSDir != ""
-		}
-		for s := range d.servers {
-			s.machine(m.Display, listens(s, f.DisplayPassword), f.DisplayPassword)
-		}
-	}
-	return m, errors.Join(errs...)
+	return out
 }
 
 func first(values ...string) string {
