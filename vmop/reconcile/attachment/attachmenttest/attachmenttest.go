@@ -32,6 +32,7 @@ var promised = []string{
 	"a connection is for the run that there is",
 	"a guest has its disk until it has released it",
 	"a machine starts without what does not end",
+	"a message is one line",
 	"a pod of somebody else is left alone",
 	"a snapshot is not changed",
 	"equal snapshots give equal plans",

@@ -83,6 +83,7 @@ var promised = []string{
 	"a download has a key of its own",
 	"a download is given once for who asks for it",
 	"a download only reads",
+	"a message is one line",
 	"a pod of somebody else is left alone",
 	"a snapshot is not changed",
 	"an image is written as one",

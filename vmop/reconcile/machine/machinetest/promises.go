@@ -51,6 +51,7 @@ var promised = []string{
 	"a machine that is deleted goes",
 	"a machine with a pod is held",
 	"a machine with disks that come and go runs",
+	"a message is one line",
 	"a node that does not resize pods is not asked to",
 	"a person's attachment is left alone",
 	"a phase says what is wanted",

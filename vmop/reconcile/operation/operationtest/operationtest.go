@@ -53,6 +53,7 @@ var promised = []string{
 	"a machine is told itself",
 	"a machine is told of what is in progress",
 	"a machine is told once",
+	"a message is one line",
 	"a request names its operation",
 	"a restart is a new pod",
 	"a snapshot is not changed",
