@@ -72,7 +72,7 @@ var arrows = map[string][]string{
 	"vmop/reconcile/objects":       {"vmop/limits", "vmop/names", "vmop/spec", "vmop/qemucmd", "vmop/runnerconfig", "vmop/reconcile/machineconfig"},
 	"vmop/reconcile/changes":       {"vmop/limits", "vmop/spec", "vmop/reconcile/internal/manifest"},
 	"vmop/reconcile/machine": {
-		"internal/jsonwriter", "vmop/names", "vmop/spec", "vmop/runnerconfig", "vmop/reconcile", "vmop/reconcile/machineconfig",
+		"internal/jsonwriter", "vmop/conditions", "vmop/names", "vmop/spec", "vmop/runnerconfig", "vmop/reconcile", "vmop/reconcile/machineconfig",
 		"vmop/reconcile/objects", "vmop/reconcile/changes", "vmop/reconcile/attachment", "vmop/reconcile/pool", "vmop/reconcile/internal/manifest",
 	},
 	"vmop/reconcile/machine/machinetest": {

@@ -4,12 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/reconcile"
 )
-
-// Line is how long the message of a condition may be, in bytes, where names have a usual
-// length: kubectl has one line for it.
-const Line = 200
 
 // eachCondition calls a function with each condition that a plan reports.
 func eachCondition(p *reconcile.Plan, do func(condition map[string]any)) {
@@ -26,7 +23,7 @@ func eachCondition(p *reconcile.Plan, do func(condition map[string]any)) {
 func LongMessage(p reconcile.Plan) string {
 	long := ""
 	eachCondition(&p, func(c map[string]any) {
-		if m, _ := c["message"].(string); len(m) > Line {
+		if m, _ := c["message"].(string); len(m) > conditions.Line {
 			long = m
 		}
 	})
@@ -35,5 +32,7 @@ func LongMessage(p reconcile.Plan) string {
 
 // Ramble is the plan of a mutant that says more than anybody reads.
 func Ramble[S any](_ *S, p *reconcile.Plan) {
-	eachCondition(p, func(c map[string]any) { c["message"] = fmt.Sprint(c["message"], strings.Repeat("; and so on", Line)) })
+	eachCondition(p, func(c map[string]any) {
+		c["message"] = fmt.Sprint(c["message"], strings.Repeat("; and so on", conditions.Line))
+	})
 }

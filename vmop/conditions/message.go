@@ -6,6 +6,27 @@ import "fmt"
 // definitions of the resources allow, as Kubernetes does for its own conditions.
 const MaxMessage = 32 << 10
 
+// Line is how long the message of a condition should be, in bytes, where names have a usual length:
+// kubectl has one line for it.
+const Line = 200
+
+// List joins as many texts as a [Line] has room for beside so many other bytes, the first one
+// whatever its length, and says how many more there are: those are left.
+func List(texts []string, separator string, beside int) (list string, left []string) {
+	if len(texts) == 0 {
+		return "", nil
+	}
+	more := separator + "and %d more"
+	list, left = texts[0], texts[1:]
+	for room := Line - beside - len(more); len(left) > 0; left = left[1:] {
+		if len(list)+len(separator)+len(left[0]) > room {
+			return list + fmt.Sprintf(more, len(left)), left
+		}
+		list += separator + left[0]
+	}
+	return list, nil
+}
+
 // Bounded returns message, or of one that is too long its beginning and how many bytes are missing.
 func Bounded(message string) string {
 	const room = 64 // for the count of missing bytes

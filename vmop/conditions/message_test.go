@@ -1,6 +1,7 @@
 package conditions_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -22,6 +23,30 @@ func TestBounded(t *testing.T) {
 			t.Fatalf("%q became %q", text, got)
 		case len(text) > conditions.MaxMessage && !strings.HasPrefix(text, got[:conditions.MaxMessage-200]):
 			t.Fatal("it is another message")
+		}
+	})
+}
+
+// A list has its first texts, says how many it leaves out, and is a line unless its first text
+// is none.
+func TestList(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		texts := rapid.SliceOfN(rapid.StringMatching(`[a-z]{1,90}`), 0, 12).Draw(t, "texts")
+		beside := rapid.IntRange(0, 60).Draw(t, "beside")
+		got, left := conditions.List(texts, "; ", beside)
+		told := len(texts) - len(left)
+		want := strings.Join(texts[:told], "; ")
+		if len(left) > 0 {
+			want += fmt.Sprintf("; and %d more", len(left))
+		}
+		if got != want || len(texts) > 0 && told == 0 {
+			t.Fatalf("%q of %q", got, texts)
+		}
+		if told > 1 && len(got)+beside > conditions.Line {
+			t.Fatalf("%d bytes: %q", len(got), got)
+		}
+		if len(left) > 0 && len(want)+len("; "+left[0])+beside < conditions.Line-len("; and 12 more") {
+			t.Fatalf("there is room for %q in %q", left[0], got)
 		}
 	})
 }

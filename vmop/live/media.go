@@ -5,6 +5,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
@@ -53,7 +54,8 @@ func (d *decider) media() {
 		}
 		messages = append(messages, p.message)
 	}
-	d.condition(MediaChanged, False, reason, "%s", strings.Join(messages, "; "))
+	told, _ := conditions.List(messages, "; ", 0)
+	d.condition(MediaChanged, False, reason, "%s", told)
 }
 
 // medium brings one drive to its medium. What decides is the medium alone: a

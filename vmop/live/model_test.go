@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
@@ -332,6 +333,9 @@ func (m *machine) settled(t *rapid.T, d live.Decision) {
 	got := map[string]live.Condition{}
 	for _, c := range d.Conditions {
 		got[c.Type] = c
+		if len(c.Message) > conditions.Line {
+			t.Fatalf("no line: %s", c.Message)
+		}
 		if c.Reason == live.ReasonAdjusting || c.Reason == "" || c.Status == live.False && c.Type != live.RestartRequired && c.Message == "" {
 			t.Fatalf("nothing is under way, but %+v", c)
 		}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
@@ -23,7 +24,9 @@ func (d *decider) restart() {
 	more += d.refusedGrowth
 	switch {
 	case len(paths) > 0:
-		d.condition(RestartRequired, True, ReasonChangesPendingRestart, "these changes take effect with the next start: %s%s", strings.Join(paths, ", "), more)
+		const these = "these changes take effect with the next start: "
+		told, _ := conditions.List(paths, ", ", len(these)+len(more))
+		d.condition(RestartRequired, True, ReasonChangesPendingRestart, these+"%s%s", told, more)
 	case ends:
 		d.condition(RestartRequired, True, ReasonChangesPendingRestart, "changes of what is around the machine take effect with the next start%s", more)
 	default:

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
@@ -354,7 +355,7 @@ func (d *decision) refuseFor(reason string, why []string, next string) {
 		// The configuration cannot be made anew without it.
 		ends = ", and a reboot of the guest ends the machine"
 	}
-	told, left := listed(why, len(next))
+	told, left := conditions.List(why, "; ", len(next))
 	if d.configuration.problem(reason, d.machine(), "%s%s", told, next) {
 		d.configuration.further = after(left) + "; nothing is changed until then" + ends
 	}

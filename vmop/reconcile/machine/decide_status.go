@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
@@ -29,7 +30,7 @@ func (d *decision) report() {
 		d.plan.Events = nil
 		return
 	}
-	applied, _ := listed(append(append([]string{"all objects are as specified"}, d.amended()...), d.remarks...), 0)
+	applied, _ := conditions.List(append(append([]string{"all objects are as specified"}, d.amended()...), d.remarks...), "; ", 0)
 	d.configuration.fine(spec.ReasonConfigurationApplied, applied)
 	if d.devices.status == "" {
 		d.devices = finding{status: metav1.ConditionUnknown, reason: d.configuration.reason, message: "the disks were not looked at: the specification is not valid"}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/changes"
 	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
@@ -156,7 +157,7 @@ func (d *decision) findRestart() {
 		d.restart.message = "the change of " + d.awaiting[0].Path + " waits for the next start of the machine"
 		if m, more, cut := strings.Cut(d.awaiting[0].Message, "; "); m != "" {
 			d.restart.message += ": " + m
-			if cut && len(d.restart.message)+len(more) > line {
+			if cut && len(d.restart.message)+len(more) > conditions.Line {
 				d.restart.message += "; see status.restartAwaitingChanges"
 			} else if cut {
 				d.restart.message += "; " + more

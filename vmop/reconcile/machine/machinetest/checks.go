@@ -336,6 +336,9 @@ func (w *world) checkStatus(s *machine.Snapshot, st reconcile.StatusApply) {
 		w.checkRemembered(s, st)
 		w.checkStats(st)
 	}
+	if long := promises.LongMessage(reconcile.Plan{Statuses: []reconcile.StatusApply{st}}); long != "" {
+		w.violated("a message is one line", "%d bytes: %s", len(long), long)
+	}
 	for i, v := range st.Status["conditions"].([]any) {
 		c := v.(map[string]any)
 		if i >= len(types) && st.ResourceVersion != "" {
@@ -349,9 +352,6 @@ func (w *world) checkStatus(s *machine.Snapshot, st reconcile.StatusApply) {
 		}
 		if c["reason"] == "" || c["message"] == "" {
 			w.violated("every wait is explained", "%v", c)
-		}
-		if m := c["message"].(string); len(m) > promises.Line {
-			w.violated("a message is one line", "%d bytes: %s", len(m), m)
 		}
 		old := spec.FindCondition(s.VM.Status.Conditions, types[i])
 		if old == nil {

@@ -184,7 +184,7 @@ func mutants() []mutant {
 			After: statuses(func(status map[string]any) {
 				all, _ := status["conditions"].([]any)
 				for _, c := range all {
-					c.(map[string]any)["message"] = strings.Repeat("and so on; ", promises.Line)
+					c.(map[string]any)["message"] = strings.Repeat("and so on; ", conditions.Line)
 				}
 			}),
 		},

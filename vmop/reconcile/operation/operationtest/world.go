@@ -471,7 +471,7 @@ func (w *world) checkStatus(was, is *spec.VirtualMachineOperation) {
 		w.Violated("what has failed says why", "%s has failed and does not say why", was.Name)
 	}
 	for i := range b.Conditions {
-		if m := b.Conditions[i].Message; len(m) > promises.Line {
+		if m := b.Conditions[i].Message; len(m) > conditions.Line {
 			w.Violated("a message is one line", "%d bytes: %s", len(m), m)
 		}
 	}
