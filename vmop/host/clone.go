@@ -215,7 +215,7 @@ func (h *Host) Clone(ctx context.Context, m Machine, namespace, name string, opt
 	if err != nil {
 		return fail(err)
 	}
-	named, err := namedManifest(&o, NamespaceOr(namespace), name, true)
+	named, err := namedManifest(&o, namespaceOr(namespace), name, true)
 	if err != nil {
 		return fail(err)
 	}
@@ -304,7 +304,7 @@ func writeParts(record, dir string, o spec.Object, def Definition, carried map[s
 func newInstanceID(namespace, name string) string {
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // never fails
-	return NamespaceOr(namespace) + "." + name + "-" + hex.EncodeToString(b[:])
+	return namespaceOr(namespace) + "." + name + "-" + hex.EncodeToString(b[:])
 }
 
 // abandonedAge is how old a directory is at least that is taken for abandoned: one that
@@ -380,7 +380,7 @@ func (m *Machine) stageRename(to Directories, namespace, name string) error {
 	if err != nil {
 		return err
 	}
-	named, err := namedManifest(&o, NamespaceOr(namespace), name, false)
+	named, err := namedManifest(&o, namespaceOr(namespace), name, false)
 	if err != nil {
 		return err
 	}
@@ -420,7 +420,7 @@ func (m *Machine) stageRename(to Directories, namespace, name string) error {
 		return err
 	}
 	if s, err := runner.ReadState(m.StateFile()); err == nil { // there is none before the first start
-		s.Name, s.Namespace, s.DataDir, s.RuntimeDir = name, NamespaceOr(namespace), to.Data, to.Runtime
+		s.Name, s.Namespace, s.DataDir, s.RuntimeDir = name, namespaceOr(namespace), to.Data, to.Runtime
 		data, err := json.Marshal(s)
 		if err == nil {
 			err = atomicfile.Replace(filepath.Join(staging, stateFile), data)

@@ -35,14 +35,14 @@ type Definition struct {
 	SSH SSH `json:"ssh,omitzero"`
 }
 
-// DefinitionFile has what the machine is made of beside its manifest.
-func (d Directories) DefinitionFile() string { return filepath.Join(d.Data, definitionFile) }
+// definitionPath has what the machine is made of beside its manifest.
+func (d Directories) definitionPath() string { return filepath.Join(d.Data, definitionFile) }
 
 // Definition reads what a machine is made of. A machine that was never kept has an
 // empty one.
 func (d Directories) Definition() (Definition, error) {
 	var def Definition
-	data, err := os.ReadFile(d.DefinitionFile())
+	data, err := os.ReadFile(d.definitionPath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return def, nil
 	}
@@ -50,7 +50,7 @@ func (d Directories) Definition() (Definition, error) {
 		err = json.Unmarshal(data, &def)
 	}
 	if err != nil {
-		return def, fmt.Errorf("read what the machine is made of, %s: %w", d.DefinitionFile(), err)
+		return def, fmt.Errorf("read what the machine is made of, %s: %w", d.definitionPath(), err)
 	}
 	return def, nil
 }
@@ -61,13 +61,13 @@ func (def Definition) write(d Directories) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Replace(d.DefinitionFile(), append(data, '\n'))
+	return atomicfile.Replace(d.definitionPath(), append(data, '\n'))
 }
 
-// Over is what is given now, completed by what was given before. A disk whose path
+// over is what is given now, completed by what was given before. A disk whose path
 // is empty now is the one in the machine's own directory again, and a share without a folder is given
 // no more.
-func (g Given) Over(before Given) Given {
+func (g Given) over(before Given) Given {
 	out := Given{Disks: map[string]string{}, ImageRepository: g.ImageRepository, Accelerator: g.Accelerator, Secrets: g.Secrets, ManifestDir: cmp.Or(g.ManifestDir, before.ManifestDir)}
 	out.Shares = slices.Clone(before.Shares)
 	for _, s := range g.Shares {

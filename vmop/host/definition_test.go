@@ -85,19 +85,19 @@ func TestKnownImagesWithoutNames(t *testing.T) {
 
 func TestGivenOver(t *testing.T) {
 	before := Given{Disks: map[string]string{"a": "/a", "b": "/b"}, ImageRepository: "/i", Accelerator: "tcg"}
-	got := Given{Disks: map[string]string{"b": "", "c": "/c"}, Accelerator: "kvm"}.Over(before)
+	got := Given{Disks: map[string]string{"b": "", "c": "/c"}, Accelerator: "kvm"}.over(before)
 	if fmt.Sprint(got) != fmt.Sprint(Given{Disks: map[string]string{"a": "/a", "c": "/c"}, ImageRepository: "/i", Accelerator: "kvm"}) {
 		t.Error(got)
 	}
 	before.Secrets = []string{"/s"}
 	folders := Given{Shares: []machineconfig.LocalShare{{Tag: "a", Dir: "/a"}, {Tag: "b", Dir: "/b"}}, ManifestDir: "/m"}
-	if got := (Given{Shares: []machineconfig.LocalShare{{Tag: "b"}, {Tag: "a", Dir: "/x", ReadOnly: true}, {Tag: "c", Dir: "/c"}}}).Over(folders); !slices.Equal(got.Shares, []machineconfig.LocalShare{{Tag: "a", Dir: "/x", ReadOnly: true}, {Tag: "c", Dir: "/c"}}) || got.ManifestDir != "/m" {
+	if got := (Given{Shares: []machineconfig.LocalShare{{Tag: "b"}, {Tag: "a", Dir: "/x", ReadOnly: true}, {Tag: "c", Dir: "/c"}}}).over(folders); !slices.Equal(got.Shares, []machineconfig.LocalShare{{Tag: "a", Dir: "/x", ReadOnly: true}, {Tag: "c", Dir: "/c"}}) || got.ManifestDir != "/m" {
 		t.Errorf("%+v", got)
 	}
-	if got := (Given{}).Over(before).Secrets; len(got) != 1 {
+	if got := (Given{}).over(before).Secrets; len(got) != 1 {
 		t.Errorf("the secrets are forgotten: %v", got)
 	}
-	if got := (Given{Secrets: []string{"/t"}}).Over(before).Secrets; len(got) != 1 || got[0] != "/t" {
+	if got := (Given{Secrets: []string{"/t"}}).over(before).Secrets; len(got) != 1 || got[0] != "/t" {
 		t.Errorf("the new secrets are %v", got)
 	}
 	if before.Disks["b"] != "/b" {

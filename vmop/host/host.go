@@ -113,7 +113,7 @@ func (h *Host) Directories(namespace, name string) (Directories, error) {
 	if h.root == "" {
 		return Directories{}, errNotOpened
 	}
-	namespace = NamespaceOr(namespace)
+	namespace = namespaceOr(namespace)
 	for _, part := range []string{namespace, name} {
 		// What nobody has validated gets no further.
 		if !filepath.IsLocal(part) || strings.ContainsRune(part, filepath.Separator) {
@@ -126,8 +126,8 @@ func (h *Host) Directories(namespace, name string) (Directories, error) {
 	}, nil
 }
 
-// NamespaceOr is the namespace, or [DefaultNamespace] where there is none.
-func NamespaceOr(namespace string) string {
+// namespaceOr is the namespace, or [DefaultNamespace] where there is none.
+func namespaceOr(namespace string) string {
 	if namespace == "" {
 		return DefaultNamespace
 	}
@@ -135,7 +135,7 @@ func NamespaceOr(namespace string) string {
 }
 
 // FullName is NAMESPACE/NAME.
-func FullName(namespace, name string) string { return NamespaceOr(namespace) + "/" + name }
+func FullName(namespace, name string) string { return namespaceOr(namespace) + "/" + name }
 
 // runtimeBase is the directory of all runtime directories.
 func runtimeBase(getenv func(string) string, uid int) string {

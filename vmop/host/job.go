@@ -57,7 +57,7 @@ func (h *Host) Local(o *spec.Object, g Given) (machineconfig.Host, error) {
 	if err != nil {
 		return machineconfig.Host{}, err
 	}
-	g = g.canonical(o.VirtualMachine).Over(def.Given)
+	g = g.canonical(o.VirtualMachine).over(def.Given)
 	// What was given before to a disk that is in the manifest no more is kept, and
 	// used for none.
 	maps.DeleteFunc(g.Disks, func(name, path string) bool {
@@ -220,7 +220,7 @@ func (h *Host) configuration(o *spec.Object, g Given) (runnerconfig.Config, secr
 	if err != nil {
 		return c, nil, err
 	}
-	c.Runner.Namespace = NamespaceOr(o.Namespace)
+	c.Runner.Namespace = namespaceOr(o.Namespace)
 	runnerconfig.Default(&c)
 	d, err := h.Directories(o.Namespace, o.Name)
 	if err != nil {
@@ -233,7 +233,7 @@ func (h *Host) configuration(o *spec.Object, g Given) (runnerconfig.Config, secr
 	if err != nil {
 		return c, nil, err
 	}
-	if err := settleIdle(d, NamespaceOr(o.Namespace), o.Name); err != nil {
+	if err := settleIdle(d, namespaceOr(o.Namespace), o.Name); err != nil {
 		return c, nil, err
 	}
 	if seed := c.Runner.CloudInit; seed != nil && before.InstanceID != "" && !namesInstance(o.VirtualMachine) {
@@ -245,7 +245,7 @@ func (h *Host) configuration(o *spec.Object, g Given) (runnerconfig.Config, secr
 	if len(c.Runner.Sources()) == 0 {
 		return c, nil, nil
 	}
-	all, err := readSecrets(g.Over(before.Given).Secrets, c.Runner.Namespace)
+	all, err := readSecrets(g.over(before.Given).Secrets, c.Runner.Namespace)
 	if err != nil {
 		return c, nil, err
 	}
@@ -284,7 +284,7 @@ func (j *Job) decideDisks(vm *spec.VirtualMachine, options JobOptions) error {
 	}
 	disks := startDisks(&j.Config, exists)
 	j.FreshDisks = fresh
-	j.Definition = Definition{Given: options.Given.canonical(vm).Over(before.Given), Used: map[string]string{}, InstanceID: before.InstanceID, SSH: before.SSH}
+	j.Definition = Definition{Given: options.Given.canonical(vm).over(before.Given), Used: map[string]string{}, InstanceID: before.InstanceID, SSH: before.SSH}
 	for _, d := range disks {
 		j.Definition.Used[d.name] = d.path
 		if d.made {

@@ -262,7 +262,7 @@ func subdirectories(dir string) ([]string, error) {
 // Machine looks at one machine. Where there is none of the name, the error is
 // [ErrNotFound], and what is returned has the directories only.
 func (h *Host) Machine(namespace, name string) (Machine, error) {
-	m := Machine{Namespace: NamespaceOr(namespace), Name: name}
+	m := Machine{Namespace: namespaceOr(namespace), Name: name}
 	var err error
 	if m.Directories, err = h.Directories(namespace, name); err != nil {
 		return m, err

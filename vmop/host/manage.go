@@ -97,7 +97,7 @@ func (d Directories) keep(o *spec.Object, g Given) error {
 	if err != nil {
 		return err
 	}
-	def.Given = g.canonical(o.VirtualMachine).Over(def.Given)
+	def.Given = g.canonical(o.VirtualMachine).over(def.Given)
 	return errors.Join(def.write(d), atomicfile.Replace(d.ManifestFile(), manifestText(o)))
 }
 
@@ -121,7 +121,7 @@ func (m *Machine) objectOf(file string, data []byte) (spec.Object, error) {
 		return spec.Object{}, err
 	}
 	for _, o := range objects {
-		if o.VirtualMachine != nil && o.Name == m.Name && NamespaceOr(o.Namespace) == m.Namespace {
+		if o.VirtualMachine != nil && o.Name == m.Name && namespaceOr(o.Namespace) == m.Namespace {
 			return o, nil
 		}
 	}
@@ -171,7 +171,7 @@ func (h *Host) Apply(ctx context.Context, m Machine, o *spec.Object, g Given) (A
 	if o == nil || o.VirtualMachine == nil {
 		return out, errNoMachine
 	}
-	if o.Name != m.Name || NamespaceOr(o.Namespace) != m.Namespace {
+	if o.Name != m.Name || namespaceOr(o.Namespace) != m.Namespace {
 		return out, fmt.Errorf("the manifest is that of %s, not of %s", FullName(o.Namespace, o.Name), m.FullName())
 	}
 	before, err := m.Object()
@@ -191,7 +191,7 @@ func (h *Host) Apply(ctx context.Context, m Machine, o *spec.Object, g Given) (A
 		if err != nil {
 			return out, err
 		}
-		keepSizes(out.Changes, o.VirtualMachine, g.canonical(o.VirtualMachine).Over(def.Given).Disks)
+		keepSizes(out.Changes, o.VirtualMachine, g.canonical(o.VirtualMachine).over(def.Given).Disks)
 	}
 	c, _, err := h.configuration(o, g)
 	if err != nil {

@@ -23,7 +23,7 @@ func namedManifest(o *spec.Object, namespace, name string, fresh bool) (spec.Obj
 	}
 	want := written.VirtualMachine.DeepCopy()
 	want.Name = name
-	if NamespaceOr(want.Namespace) != NamespaceOr(namespace) {
+	if namespaceOr(want.Namespace) != namespaceOr(namespace) {
 		want.Namespace = namespace
 	}
 	if fresh {

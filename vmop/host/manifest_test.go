@@ -29,7 +29,7 @@ func TestNamedManifest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Name != "other" || NamespaceOr(got.Namespace) != "lab" {
+		if got.Name != "other" || namespaceOr(got.Namespace) != "lab" {
 			t.Fatalf("it is %s/%s", got.Namespace, got.Name)
 		}
 		want := o.VirtualMachine.DeepCopy()

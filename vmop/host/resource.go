@@ -88,8 +88,8 @@ func phaseOf(s Status) string {
 	return spec.PhaseUnknown
 }
 
-// Reason is the status as a condition has a reason: one word.
-func (s Status) Reason() string {
+// reason is the status as a condition has a reason: one word.
+func (s Status) reason() string {
 	if s == StatusDied {
 		return "RunnerDied"
 	}
@@ -125,7 +125,7 @@ func (m *Machine) statusOf() (spec.VirtualMachineStatus, error) {
 		out.RunnerEnd = &spec.RunnerEnd{Cause: CauseRunnerDied, Message: m.Message()}
 	}
 	ready := spec.Condition{
-		Type: conditions.Ready, Status: metav1.ConditionStatus(m.Ready()), Reason: m.Status.Reason(), Message: m.whyReady(),
+		Type: conditions.Ready, Status: metav1.ConditionStatus(m.Ready()), Reason: m.Status.reason(), Message: m.whyReady(),
 		LastTransitionTime: metav1.NewTime(unknown),
 	}
 	out.Conditions = append([]spec.Condition{ready}, out.Conditions...)

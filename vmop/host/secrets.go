@@ -79,7 +79,7 @@ func SecretFiles(files []string, o *spec.Object) []string {
 		}
 		found, _ := spec.Load(file, data, spec.Options{Lenient: true})
 		if slices.ContainsFunc(found, func(s spec.Object) bool {
-			return isSecret(&s, NamespaceOr(o.Namespace)) && slices.Contains(referred, s.Name)
+			return isSecret(&s, namespaceOr(o.Namespace)) && slices.Contains(referred, s.Name)
 		}) {
 			out = append(out, file)
 		}
@@ -89,7 +89,7 @@ func SecretFiles(files []string, o *spec.Object) []string {
 
 // isSecret reports whether an object is a Secret that machines of a namespace may have.
 func isSecret(o *spec.Object, namespace string) bool {
-	return o.Kind == names.KindSecret && o.APIVersion == "v1" && (o.Namespace == "" || NamespaceOr(o.Namespace) == namespace)
+	return o.Kind == names.KindSecret && o.APIVersion == "v1" && (o.Namespace == "" || namespaceOr(o.Namespace) == namespace)
 }
 
 func secretContent(raw []byte) (content map[string][]byte, kind string, err error) {

@@ -33,7 +33,7 @@ const (
 // pendingDir is the directory with a change that is made for the machine of a name
 // whose directory is dir.
 func pendingDir(dir, namespace, name string) string {
-	return filepath.Join(dir, pendingPrefix+NamespaceOr(namespace)+"."+name)
+	return filepath.Join(dir, pendingPrefix+namespaceOr(namespace)+"."+name)
 }
 
 // stage makes an empty directory for a change of a machine that is locked.

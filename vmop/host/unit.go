@@ -58,7 +58,7 @@ type Unit struct {
 
 // FileName is the unit's, which no other machine's has: a namespace has no dot.
 func (u Unit) FileName() string {
-	return "vmop." + NamespaceOr(u.Namespace) + "." + u.Name + ".service"
+	return "vmop." + namespaceOr(u.Namespace) + "." + u.Name + ".service"
 }
 
 // target is what has the machines that start with the host.
@@ -221,7 +221,7 @@ func UnitOf(vm *spec.VirtualMachine, command []string) Unit {
 	if vm == nil {
 		return Unit{Command: command}
 	}
-	u := Unit{Namespace: NamespaceOr(vm.Namespace), Name: vm.Name, Command: command, Stop: int(stopReserve.Seconds())}
+	u := Unit{Namespace: namespaceOr(vm.Namespace), Name: vm.Name, Command: command, Stop: int(stopReserve.Seconds())}
 	if t := &vm.Spec; t.VM.PowerdownTimeout != nil || t.TerminationGracePeriodSeconds != nil {
 		u.Stop += int(t.ShutdownSeconds())
 	}

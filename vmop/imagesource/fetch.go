@@ -20,8 +20,8 @@ import (
 	"github.com/vmop/sdk/vmop/imageinspect"
 )
 
-// DefaultMaxSize is the maximum size of an image if Options.MaxSize is not set, in bytes.
-const DefaultMaxSize = 256 << 30
+// defaultMaxSize is the maximum size of an image if Options.MaxSize is not set, in bytes.
+const defaultMaxSize = 256 << 30
 
 // ErrTooLarge means that an image, or what it is unpacked from, is larger than allowed.
 var ErrTooLarge = errors.New("it is too large")
@@ -51,14 +51,14 @@ type Progress struct {
 // Options are how an image is fetched.
 type Options struct {
 	// MaxSize is what the image, unpacked, and the disk in it may have, in bytes; 0 is
-	// DefaultMaxSize.
+	// 256 GiB.
 	MaxSize int64
 	// MaxDisk is what the disk in it may have, if that is not MaxSize: of an image that
 	// is kept and not used as a disk the file alone takes room.
 	MaxDisk int64
 	// Local is which addresses of this host are allowed.
 	Local Local
-	// Stall is how long a server may send nothing; 0 is DefaultStall.
+	// Stall is how long a server may send nothing; 0 is a minute.
 	Stall time.Duration
 	// Progress is called often, with how far Fetch is; nil for none.
 	Progress func(Progress)
@@ -77,14 +77,14 @@ func (o Options) maxSize() int64 {
 	if o.MaxSize > 0 {
 		return o.MaxSize
 	}
-	return DefaultMaxSize
+	return defaultMaxSize
 }
 
 func (o Options) stall() time.Duration {
 	if o.Stall > 0 {
 		return o.Stall
 	}
-	return DefaultStall
+	return defaultStall
 }
 
 // meter reports the progress of one step.

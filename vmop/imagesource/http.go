@@ -38,8 +38,8 @@ const (
 	connectTimeout   = 30 * time.Second
 	handshakeTimeout = 30 * time.Second
 	idleTimeout      = time.Minute
-	// DefaultStall is how long a server may send nothing.
-	DefaultStall = time.Minute
+	// defaultStall is how long a server may send nothing.
+	defaultStall = time.Minute
 
 	maxRedirects = 10
 	// maxHeader bounds a server's header, in bytes.

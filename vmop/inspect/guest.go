@@ -126,10 +126,10 @@ func notReady(m *host.Machine) string {
 	return ""
 }
 
-// Conditions are all conditions of a machine: VM-Operator's, and those that say
+// conditionsOf are all conditions of a machine: VM-Operator's, and those that say
 // how far it is as its manifest says. Ready, which clusters have, comes first: the others
 // say that QEMU runs, and this that the guest executes.
-func Conditions(m *host.Machine) []Condition {
+func conditionsOf(m *host.Machine) []Condition {
 	if m == nil {
 		return nil
 	}

@@ -37,7 +37,7 @@ func TestInspectShowsTheGuest(t *testing.T) {
 	s.StatusConditions = reported.Conditions
 	r := Report{
 		Namespace: "lab", Name: "desk", Status: host.StatusRunning, Started: &started, UptimeSeconds: 90,
-		Guest: inside(&s), Conditions: Conditions(&host.Machine{Status: host.StatusRunning, State: s}), now: started.Add(90 * time.Second),
+		Guest: inside(&s), Conditions: conditionsOf(&host.Machine{Status: host.StatusRunning, State: s}), now: started.Add(90 * time.Second),
 	}
 	var out bytes.Buffer
 	if err := r.WriteText(&out); err != nil {

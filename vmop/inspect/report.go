@@ -147,7 +147,7 @@ func stored(m *host.Machine, now time.Time) (Report, error) {
 		r.Guest = inside(s)
 	}
 	if m.Running() || s.Phase == runner.PhaseStopped { // not of a runner that died
-		r.Conditions, r.now = Conditions(m), now
+		r.Conditions, r.now = conditionsOf(m), now
 	}
 	r.Wanted, r.ManifestError = wanted(m.ManifestFile())
 	var err error

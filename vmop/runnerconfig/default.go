@@ -8,16 +8,14 @@ import (
 
 // The defaults of VM-Operator's runner for keys that a file leaves out.
 const (
-	DefaultFirmware         = "uefi"
+	defaultFirmware         = "uefi"
 	DefaultMaximumRAM       = Bytes(1 << 30)
-	DefaultCPUModel         = "host"
-	DefaultPowerdownTimeout = int64(900) // seconds
-	DefaultRTCBase          = "utc"
-	DefaultRTCClock         = "rt"
-	DefaultNetworkDevice    = "virtio-net"
-	DefaultSPICEPort        = limits.SPICEPort
+	defaultCPUModel         = "host"
+	defaultPowerdownTimeout = int64(900) // seconds
+	defaultRTCBase          = "utc"
+	defaultRTCClock         = "rt"
+	defaultNetworkDevice    = "virtio-net"
 	DefaultUSBRedirects     = 2
-	DefaultVNCPort          = limits.VNCPort // of vmop; VM-Operator has no VNC
 )
 
 // Defaulted returns a copy of c with what it leaves out, as [Default] fills it in;
@@ -42,20 +40,20 @@ func Default(c *Config) {
 		return
 	}
 	vm := &c.Runner.VM
-	setDefault(&vm.Firmware, DefaultFirmware)
+	setDefault(&vm.Firmware, defaultFirmware)
 	setDefault(&vm.MaximumRAM, DefaultMaximumRAM)
-	setDefault(&vm.CPUModel, DefaultCPUModel)
-	setDefault(&vm.RTCBase, DefaultRTCBase)
-	setDefault(&vm.RTCClock, DefaultRTCClock)
+	setDefault(&vm.CPUModel, defaultCPUModel)
+	setDefault(&vm.RTCBase, defaultRTCBase)
+	setDefault(&vm.RTCClock, defaultRTCClock)
 	setDefault(&vm.CurrentCPUs, 1)
 	setDefault(&vm.Accelerator, "auto")
 	setDefault(&vm.BootOrder, BootOrderList)
 	setDefault(&vm.CPUOrder, CPUOrderLowest)
-	setDefaultPointer(&vm.PowerdownTimeout, DefaultPowerdownTimeout)
+	setDefaultPointer(&vm.PowerdownTimeout, defaultPowerdownTimeout)
 	setDefaultPointer(&vm.Serial, true)
 	for i := range vm.Network {
 		setDefault(&vm.Network[i].Type, NetworkTap)
-		setDefault(&vm.Network[i].Device, DefaultNetworkDevice)
+		setDefault(&vm.Network[i].Device, defaultNetworkDevice)
 	}
 	for i := range vm.Drives {
 		setDefault(&vm.Drives[i].Type, DriveRaw)

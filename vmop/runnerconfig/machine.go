@@ -84,7 +84,7 @@ func (vm *VM) TapQueues(network int) int {
 	}
 	switch vm.Network[network].Device {
 	case "", "virtio-net", "virtio-net-pci", "virtio-net-pci-transitional", "virtio-net-pci-non-transitional":
-		return min(vm.CPUSlots(), maxTapQueues)
+		return min(vm.cpuSlots(), maxTapQueues)
 	}
 	return 1
 }
@@ -128,7 +128,7 @@ func Machine(c *Config, f Facts) (qemucmd.Machine, error) {
 		Accelerator:   qemucmd.Accelerator(vm.Accelerator),
 		CPU: qemucmd.CPU{
 			Model:   vm.CPUModel,
-			Maximum: vm.CPUSlots(),
+			Maximum: vm.cpuSlots(),
 			Sockets: vm.Sockets, Dies: vm.DiesPerSocket, Cores: vm.CoresPerDie, Threads: vm.ThreadsPerCore,
 		},
 		Memory:      qemucmd.Memory{Size: int64(vm.MaximumRAM)},

@@ -121,8 +121,8 @@ func (v *validator) cpus(vm *VM) {
 	}
 }
 
-// TopologyCPUs is the product of the topology that is given; 0 if none is.
-func (vm *VM) TopologyCPUs() int {
+// topologyCPUs is the product of the topology that is given; 0 if none is.
+func (vm *VM) topologyCPUs() int {
 	product := 0
 	for _, n := range []int{vm.Sockets, vm.DiesPerSocket, vm.CoresPerDie, vm.ThreadsPerCore} {
 		if n > 0 {
@@ -132,13 +132,13 @@ func (vm *VM) TopologyCPUs() int {
 	return product
 }
 
-// CPUSlots is the number of CPUs that the machine can have: maximumCpus, or
+// cpuSlots is the number of CPUs that the machine can have: maximumCpus, or
 // what the topology makes, or currentCpus where neither is given. As in
 // VM-Operator, a currentCpus above maximumCpus raises it.
-func (vm *VM) CPUSlots() int {
+func (vm *VM) cpuSlots() int {
 	n := vm.MaximumCPUs
 	if n == 0 {
-		n = vm.TopologyCPUs()
+		n = vm.topologyCPUs()
 	}
 	return max(n, vm.CurrentCPUs, 1)
 }

@@ -84,11 +84,11 @@ func Load(name string, data []byte, opts Options) ([]Object, error) {
 // problem or of a field.Error, such as spec.vm.disks[2].cdrom.image. A field
 // that was not written has the place of the nearest one around it.
 func (o *Object) Position(path string) string {
-	return fmt.Sprintf("%s:%d", o.File, o.LineOf(path))
+	return fmt.Sprintf("%s:%d", o.File, o.lineOf(path))
 }
 
-// LineOf gives the line of a field, see [Object.Position].
-func (o *Object) LineOf(path string) int {
+// lineOf gives the line of a field, see [Object.Position].
+func (o *Object) lineOf(path string) int {
 	if o.root == nil {
 		return o.Line
 	}
@@ -109,7 +109,7 @@ func (o *Object) Written(path string) bool {
 // Problem makes a problem of a field of the object.
 func (o *Object) Problem(path, message string) Problem {
 	return Problem{
-		File: o.File, Line: o.LineOf(path),
+		File: o.File, Line: o.lineOf(path),
 		Kind: o.Kind, Namespace: o.Namespace, Name: o.Name,
 		Path: path, Message: message,
 	}
@@ -317,7 +317,7 @@ func (l *loader) decode(o Object, kind *Kind) {
 		for _, e := range kind.Validate(o.Typed) {
 			explained := func(f fault) bool { return explains(f, e, o.Written(e.Field)) }
 			if !slices.ContainsFunc(decoding, explained) && !slices.ContainsFunc(l.faults, explained) {
-				found.add(fault{line: o.LineOf(e.Field), path: e.Field, message: e.ErrorBody()})
+				found.add(fault{line: o.lineOf(e.Field), path: e.Field, message: e.ErrorBody()})
 			}
 		}
 		l.report(&o, found.all(o.Line))

@@ -40,11 +40,6 @@ func Companions() []string {
 	return all
 }
 
-// Companion reports whether objects of a kind are among [Companions], whatever their group.
-func Companion(kind string) bool {
-	return slices.ContainsFunc(Companions(), func(c string) bool { return strings.HasPrefix(c, kind+".") })
-}
-
 const (
 	dataVolume = "DataVolume"
 	kindSecret = "Secret"

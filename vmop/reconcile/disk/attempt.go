@@ -64,7 +64,7 @@ func (d *decision) attempt(p *corev1.Pod) {
 			return
 		}
 		what := "makes an empty disk"
-		if name := SnapshotOf(d.disk.Spec.DataSource); name != "" {
+		if name := snapshotOf(d.disk.Spec.DataSource); name != "" {
 			what = "looks at what was restored from VolumeSnapshot " + name
 		} else if source := d.disk.Spec.DataSource; source != nil && source.ObjectRef != nil {
 			what = "makes the " + d.noun + " of " + source.ObjectRef.Kind + " " + source.ObjectRef.Name

@@ -32,7 +32,7 @@ func (d *decision) newClaim() {
 		if !d.source() {
 			return
 		}
-		if name := SnapshotOf(s); name != "" {
+		if name := snapshotOf(s); name != "" {
 			c = d.filled.Restored(name, d.s.VolumeSnapshot.UID, d.s.VolumeSnapshot.Driver)
 		}
 		// That of an image of the cluster is in another namespace.

@@ -46,8 +46,8 @@ const (
 	SnapshotsForbidden SnapshotAccess = "Forbidden"
 )
 
-// SnapshotOf is the snapshot of a volume that a source names; empty if it names none.
-func SnapshotOf(source *spec.VirtualDiskSource) string {
+// snapshotOf is the snapshot of a volume that a source names; empty if it names none.
+func snapshotOf(source *spec.VirtualDiskSource) string {
 	if source == nil || source.ObjectRef == nil || source.ObjectRef.Kind != spec.KindVolumeSnapshot {
 		return ""
 	}
@@ -55,11 +55,11 @@ func SnapshotOf(source *spec.VirtualDiskSource) string {
 }
 
 // restored reports whether the disk is made of a snapshot.
-func (d *decision) restored() bool { return SnapshotOf(d.disk.Spec.DataSource) != "" }
+func (d *decision) restored() bool { return snapshotOf(d.disk.Spec.DataSource) != "" }
 
 // snapshot reports whether a claim may be made of the snapshot now.
 func (d *decision) snapshot(wait func(reason, format string, args ...any) bool) bool {
-	s, name := d.s.VolumeSnapshot, SnapshotOf(d.disk.Spec.DataSource)
+	s, name := d.s.VolumeSnapshot, snapshotOf(d.disk.Spec.DataSource)
 	refuse := func(format string, args ...any) bool {
 		d.plan.WakeAt(d.s.Now.Add(sourceDelay)) // another snapshot may take its name
 		d.fail(conditions.ReasonDiskSnapshotRefused, "VolumeSnapshot %s, which it is a copy of, "+format, append([]any{name}, args...)...)
@@ -90,7 +90,7 @@ func (d *decision) snapshot(wait func(reason, format string, args ...any) bool) 
 // restores reports whether the claim is one that the driver of the snapshot is asked
 // for, or nobody yet. What somebody else makes holds nothing of the snapshot.
 func (d *decision) restores() bool {
-	c, name := d.s.Claim, SnapshotOf(d.disk.Spec.DataSource)
+	c, name := d.s.Claim, snapshotOf(d.disk.Spec.DataSource)
 	driver, asked := c.Annotations[names.AnnotationSnapshotDriver], objects.Provisioner(c)
 	switch {
 	case driver == "" || c.Annotations[names.AnnotationRestoreOf] == "":

@@ -46,14 +46,12 @@ type Host struct {
 	DisplayPassword bool
 	// Accelerator overrides that of the manifest, if not empty.
 	Accelerator spec.Accelerator
-	// LoginUser overrides the manifest's display.loggedInUser, if not empty.
-	LoginUser string
 }
 
 // ForHost is the configuration of a runner that runs the machine on one host, with
-// the directories that it is to have: runner.New takes it as it is. It describes the machine that [ForCluster] describes, with other
-// paths. An error names everything that the host would have to provide, as
-// [*Error].
+// the directories that it is to have: runner.New takes it as it is. It describes the
+// machine that [ForCluster] describes, with other paths. An error names everything that
+// the host would have to provide, as [*Error].
 func ForHost(vm *spec.VirtualMachine, l Host) (runnerconfig.Config, error) {
 	if vm == nil {
 		return runnerconfig.Config{}, errNoMachine
@@ -73,7 +71,7 @@ func ForHost(vm *spec.VirtualMachine, l Host) (runnerconfig.Config, error) {
 	if l.RuntimeDir == "" {
 		p.add("local.runtimeDir", "is missing")
 	}
-	c := machineConfig(vm, l.ImageRepository, "", Options{LoginUser: l.LoginUser}, &p)
+	c := machineConfig(vm, l.ImageRepository, "", Options{}, &p)
 	c.Runner.DataDir, c.Runner.RuntimeDir = l.DataDir, l.RuntimeDir
 	for _, n := range c.Runner.VM.Network {
 		for i := range n.HostForwards {

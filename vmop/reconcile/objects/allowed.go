@@ -59,8 +59,8 @@ type Allowed struct {
 	LoadBalancerAnnotations []string
 }
 
-// OpenDisplay reports whether displays without a password admit any client.
-func (a *Allowed) OpenDisplay() bool { return a.Everything || a.OpenDisplays }
+// openDisplay reports whether displays without a password admit any client.
+func (a *Allowed) openDisplay() bool { return a.Everything || a.OpenDisplays }
 
 // Refusal is something in a manifest that the administrator does not allow.
 type Refusal struct {

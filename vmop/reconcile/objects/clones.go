@@ -16,9 +16,9 @@ var cloning = []string{
 	"pxd.portworx.com", "infinibox-csi-driver", "kubesan.gitlab.io", "hostpath.csi.k8s.io",
 }
 
-// Clones reports whether volumes of a claim's provisioner are cloned, rather than copied.
+// clones reports whether volumes of a claim's provisioner are cloned, rather than copied.
 // Kubernetes records the provisioner on a claim.
-func (s *Settings) Clones(claim *corev1.PersistentVolumeClaim) bool {
+func (s *Settings) clones(claim *corev1.PersistentVolumeClaim) bool {
 	if s == nil || claim == nil {
 		return false
 	}
@@ -50,7 +50,7 @@ func (f Filled) CanClone(s *Settings, source *corev1.PersistentVolumeClaim, clas
 		return false
 	}
 	same := f.class == nil && class == nil || f.class != nil && class != nil && *f.class == *class
-	return same && source.Namespace == f.namespace && isBlock(source) == f.Block() && s.Clones(source)
+	return same && source.Namespace == f.namespace && isBlock(source) == f.Block() && s.clones(source)
 }
 
 // ofDisk reports whether it is made of a disk, to which guests write.

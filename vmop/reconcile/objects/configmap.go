@@ -10,17 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ConfigMap holds the runner's configuration and its logging.properties, of
-// which the manifest's takes precedence over the operator's.
-func ConfigMap(vm *spec.VirtualMachine, s Settings, config runnerconfig.Config) (*corev1.ConfigMap, error) {
-	cm := BareConfigMap(vm, &s)
-	if err := FillConfigMap(cm, vm, &s, config); err != nil {
-		return nil, err
-	}
-	return cm, nil
-}
-
-// BareConfigMap is the ConfigMap without its content.
+// BareConfigMap is the ConfigMap for the runner's configuration and its
+// logging.properties, without its content.
 func BareConfigMap(vm *spec.VirtualMachine, s *Settings) *corev1.ConfigMap {
 	cm := &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: names.KindConfigMap},
@@ -32,7 +23,8 @@ func BareConfigMap(vm *spec.VirtualMachine, s *Settings) *corev1.ConfigMap {
 	return cm
 }
 
-// FillConfigMap gives the ConfigMap its content.
+// FillConfigMap gives the ConfigMap its content. Of logging.properties the manifest's
+// takes precedence over the operator's.
 func FillConfigMap(cm *corev1.ConfigMap, vm *spec.VirtualMachine, s *Settings, config runnerconfig.Config) error {
 	data, err := runnerconfig.Marshal(config)
 	if err != nil {
@@ -45,7 +37,7 @@ func FillConfigMap(cm *corev1.ConfigMap, vm *spec.VirtualMachine, s *Settings, c
 // LoggingProperties is the content of logging.properties.
 func LoggingProperties(vm *spec.VirtualMachine, s *Settings) string {
 	logging := vm.Spec.LoggingProperties
-	for _, next := range []string{s.LoggingProperties, DefaultLoggingProperties} {
+	for _, next := range []string{s.LoggingProperties, defaultLoggingProperties} {
 		if logging == "" {
 			logging = next
 		}

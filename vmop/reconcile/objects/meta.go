@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// UnknownVersion stands for the version of an operator that has none.
-const UnknownVersion = "(Unknown)"
+// unknownVersion stands for the version of an operator that has none.
+const unknownVersion = "(Unknown)"
 
 // DisplaySecretName is the name of the display secret that the operator makes.
 func DisplaySecretName(vmName string) string { return vmName + "-display-secret" }
@@ -59,7 +59,7 @@ func PodName(vmName string) string { return vmName }
 func objectMeta(vm *spec.VirtualMachine, s *Settings) metav1.ObjectMeta {
 	version := s.Version
 	if version == "" {
-		version = UnknownVersion
+		version = unknownVersion
 	}
 	m := metav1.ObjectMeta{
 		Name:        vm.Name,

@@ -22,14 +22,14 @@ const maxPassedOn = 64 << 10
 //
 // Labels are what others select pods by: services, network policies, affinities. All
 // are passed on but those with a meaning for Kubernetes, for the operator or for
-// programs that delete or change what has them; see [ReservedLabel].
+// programs that delete or change what has them.
 //
 // Annotations are what programs act upon: a pod with the annotation of a program gets
 // containers, roles, networks or devices from it that its author has no right to. By
 // Kubernetes' convention such programs use keys with a prefix, and keys without one are
 // private to users; runtimes use keys with dots (io.kubernetes.cri-o.Devices). So those
-// with neither are passed on, and others if the administrator allows them; see
-// [ReservedAnnotation] for what no setting can allow.
+// with neither are passed on, and others if the administrator allows them, but for
+// those of Kubernetes and of the operator itself, which no setting can allow.
 type PassedOn struct {
 	Labels, Annotations map[string]string
 }
@@ -59,15 +59,15 @@ func PassOn(vm *spec.VirtualMachine, a *Allowed) PassedOn {
 		}
 		return some
 	}
-	out.Labels = pick(vm.Labels, func(k string) bool { return !ReservedLabel(k) })
+	out.Labels = pick(vm.Labels, func(k string) bool { return !reservedLabel(k) })
 	out.Annotations = pick(vm.Annotations, func(k string) bool {
-		return !ReservedAnnotation(k) && (a.Everything || !strings.ContainsAny(k, "/.") || matches(a.PodAnnotations, k))
+		return !reservedAnnotation(k) && (a.Everything || !strings.ContainsAny(k, "/.") || matches(a.PodAnnotations, k))
 	})
 	return out
 }
 
-// ReservedLabel reports whether a label of a machine never reaches its pod.
-func ReservedLabel(key string) bool {
+// reservedLabel reports whether a label of a machine never reaches its pod.
+func reservedLabel(key string) bool {
 	switch key {
 	case names.LabelName, names.LabelInstance, names.LabelManagedBy, names.LabelComponent: // the operator's own
 		return true
@@ -83,9 +83,9 @@ func ReservedLabel(key string) bool {
 	return reservedPrefix(key) || under(prefix, "istio.io") || under(prefix, "linkerd.io") || under(prefix, "azure.workload.identity") || under(prefix, "admission.datadoghq.com")
 }
 
-// ReservedAnnotation reports whether an annotation of a machine never reaches its pod,
+// reservedAnnotation reports whether an annotation of a machine never reaches its pod,
 // whatever the administrator allows.
-func ReservedAnnotation(key string) bool { return reservedPrefix(key) }
+func reservedAnnotation(key string) bool { return reservedPrefix(key) }
 
 // reservedPrefix reports whether a key is Kubernetes' (security profiles, networks,
 // devices, the autoscaler, what kubectl applied last), the operator's, or that of a
@@ -185,8 +185,8 @@ func (p PassedOn) Missing(pod *corev1.Pod) (labels, annotations map[string]*stri
 		}
 		return out
 	}
-	labels = change(before.Labels, p.Labels, ReservedLabel)
-	annotations = change(before.Annotations, p.Annotations, ReservedAnnotation)
+	labels = change(before.Labels, p.Labels, reservedLabel)
+	annotations = change(before.Annotations, p.Annotations, reservedAnnotation)
 	annotations[names.AnnotationPassedOn] = nil
 	if record := wanted; record != "" {
 		annotations[names.AnnotationPassedOn] = &record

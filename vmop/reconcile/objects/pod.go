@@ -176,7 +176,7 @@ func Pod(vm *spec.VirtualMachine, s Settings, in PodInput) *corev1.Pod {
 func displayPorts(vm *spec.VirtualMachine, s *Settings, password bool) []spec.DisplayPort {
 	var out []spec.DisplayPort
 	for _, server := range vm.Spec.VM.Display.Servers() {
-		if password || server.Openable && s.Allowed.OpenDisplay() {
+		if password || server.Openable && s.Allowed.openDisplay() {
 			out = append(out, server.Ports...)
 		}
 	}

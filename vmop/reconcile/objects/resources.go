@@ -61,7 +61,7 @@ func NewRequests(vm *spec.VirtualMachine, s *Settings, in *PodInput) Requests {
 	}
 	return Requests{
 		CoreFraction:  int64(fraction),
-		CPUOvercommit: factor(s.CPUOvercommit, DefaultCPUOvercommit), RAMOvercommit: factor(s.RAMOvercommit, DefaultRAMOvercommit),
+		CPUOvercommit: factor(s.CPUOvercommit, defaultCPUOvercommit), RAMOvercommit: factor(s.RAMOvercommit, defaultRAMOvercommit),
 		Overhead: overhead(vm, s, in),
 		Maximum:  Amounts{CPUs: int64(vm.Spec.VM.MaxCPUs()), RAM: spec.Bytes(*vm.Spec.VM.MaximumRAM)},
 		Limited:  in.Limited,

@@ -60,7 +60,7 @@ func UsedDisplaySecret(vm *spec.VirtualMachine, secrets []corev1.Secret) string 
 // any client that reaches its display: there is no password for it, and the administrator allows
 // that.
 func OpensDisplay(vm *spec.VirtualMachine, s *Settings, secrets []corev1.Secret) bool {
-	return s.Allowed.OpenDisplay() && UsedDisplaySecret(vm, secrets) == ""
+	return s.Allowed.openDisplay() && UsedDisplaySecret(vm, secrets) == ""
 }
 
 // PickDisplaySecret returns the display secret that a machine uses of those that

@@ -28,8 +28,8 @@ type Settings struct {
 	// runnerDataPvc.storageClassName.)
 	RunnerDataStorageClass string
 	// CPUOvercommit and RAMOvercommit divide what a machine has to give what its
-	// pod requests. 0 and less mean [DefaultCPUOvercommit] and
-	// [DefaultRAMOvercommit].
+	// pod requests. 0 and less mean 2 for CPUs and
+	// 1.25 for RAM.
 	CPUOvercommit float64
 	RAMOvercommit float64
 	// LoadBalancer makes a service for each machine's display; nil makes none.
@@ -87,10 +87,10 @@ type LoadBalancer struct {
 
 // What [Settings] default to: VM-Operator's values.
 const (
-	DefaultCPUOvercommit = 2
-	DefaultRAMOvercommit = 1.25
+	defaultCPUOvercommit = 2
+	defaultRAMOvercommit = 1.25
 )
 
-// DefaultLoggingProperties is the logging.properties of a machine without its own. Only
+// defaultLoggingProperties is the logging.properties of a machine without its own. Only
 // VM-Operator's runner reads it.
-const DefaultLoggingProperties = "handlers=java.util.logging.ConsoleHandler\n.level=INFO\n"
+const defaultLoggingProperties = "handlers=java.util.logging.ConsoleHandler\n.level=INFO\n"

@@ -37,28 +37,28 @@ type Snapshot struct {
 
 // Cleanup is which finished operations of a machine are kept.
 type Cleanup struct {
-	// Keep is how many of them at most; 0 means DefaultKeep.
+	// Keep is how many of them at most; 0 means 10.
 	Keep int
-	// For is for how long at most; 0 means DefaultFor.
+	// For is for how long at most; 0 means a day.
 	For time.Duration
 }
 
 // How many finished operations of a machine are kept, and how long, by default: Deckhouse's values.
 const (
-	DefaultKeep = 10
-	DefaultFor  = 24 * time.Hour
+	defaultKeep = 10
+	defaultFor  = 24 * time.Hour
 )
 
 func (c Cleanup) keep() int {
 	if c.Keep <= 0 {
-		return DefaultKeep
+		return defaultKeep
 	}
 	return c.Keep
 }
 
 func (c Cleanup) age() time.Duration {
 	if c.For <= 0 {
-		return DefaultFor
+		return defaultFor
 	}
 	return c.For
 }

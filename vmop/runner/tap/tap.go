@@ -11,9 +11,9 @@ import (
 // DefaultBridge is the bridge of who names none, as qemu-bridge-helper has it.
 const DefaultBridge = "br0"
 
-// MaxQueues is the most queues that an interface can have (Linux,
+// maxQueues is the most queues that an interface can have (Linux,
 // MAX_TAP_QUEUES).
-const MaxQueues = 256
+const maxQueues = 256
 
 // tunDevice is what interfaces are made with.
 const tunDevice = "/dev/net/tun"
@@ -73,8 +73,8 @@ func attach(name string, flags uint16) (f *os.File, got string, err error) {
 
 // open opens all queues of an interface.
 func open(name string, queues int) (d *Device, err error) {
-	if queues < 1 || queues > MaxQueues {
-		return nil, fmt.Errorf("interface %s: %d queues: want 1 to %d", name, queues, MaxQueues)
+	if queues < 1 || queues > maxQueues {
+		return nil, fmt.Errorf("interface %s: %d queues: want 1 to %d", name, queues, maxQueues)
 	}
 	d = &Device{Name: name}
 	for range queues {
