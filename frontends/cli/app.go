@@ -2,43 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"strings"
-
-	"github.com/vmop/sdk/internal/textout"
-	"github.com/vmop/sdk/vmop/runner"
 
 	"github.com/urfave/cli/v2"
 )
-
-// The exit codes of this program; see exitCodes. Those of a machine's outcome are the
-// runner's.
-const (
-	exitOK      = runner.ExitOK
-	exitError   = 1
-	exitUsage   = runner.ExitUsage
-	exitForced  = runner.ExitForced
-	exitFailure = runner.ExitFailure
-	// exitNoProgram is for a program that the guest does not have, as that of shells.
-	exitNoProgram = 127
-	// exitSignal is added to the number of the signal that ended a program whose exit code
-	// is passed on, as shells do.
-	exitSignal = 128
-	// exitNoByte is that of a command whose code is none that a program of this host can
-	// have, and of ssh without a connection.
-	exitNoByte = 255
-)
-
-// program is what the commands work with instead of globals.
-type program struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	getenv         func(string) string
-}
 
 // Main is the whole program: args[0] is its name. It returns the exit code.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -56,77 +25,6 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		return p.failed(err)
 	}
 	return exitOK
-}
-
-// usageError says that the program was called wrongly.
-type usageError struct {
-	command string // "" for the program itself
-	message string
-}
-
-func (e *usageError) Error() string { return e.message }
-
-// usagef makes a usage error of a command.
-func usagef(c *cli.Context, format string, args ...any) error {
-	e := &usageError{message: fmt.Sprintf(format, args...)}
-	if c.Command != nil && c.Command.Name != c.App.Name {
-		e.command = c.Command.Name
-	}
-	return e
-}
-
-// exitStatus ends the program with a code. An error that was told already, or
-// none that needs telling, is nil.
-type exitStatus struct {
-	code int
-	err  error
-}
-
-func (e *exitStatus) Error() string {
-	if e.err == nil {
-		return fmt.Sprintf("exit status %d", e.code)
-	}
-	return e.err.Error()
-}
-
-func (e *exitStatus) Unwrap() error { return e.err }
-
-// errSilent ends the program with exit code 1 after everything was said.
-var errSilent error = &exitStatus{code: exitError}
-
-// failed tells an error and returns the exit code.
-func (p *program) failed(err error) int {
-	var usage *usageError
-	if errors.As(err, &usage) {
-		help := strings.TrimRight("vmop-cli "+usage.command, " ")
-		p.errorf("%s", usage.message)
-		fmt.Fprintf(p.stderr, "See: %s --help\n", help)
-		return exitUsage
-	}
-	var status *exitStatus
-	if errors.As(err, &status) {
-		// An error that was told may be within one that chooses another code.
-		if status.err != nil && !errors.Is(status.err, errSilent) {
-			p.errorf("%v", status.err)
-		}
-		return status.code
-	}
-	p.errorf("%v", err)
-	if exit := cli.ExitCoder(nil); errors.As(err, &exit) && !errors.As(err, new(*exec.ExitError)) {
-		return exitUsage // the help command's, about a command that does not exist
-	}
-	return exitError
-}
-
-// errorf writes an error to the terminal: printable, whatever a file or a
-// machine put into it.
-func (p *program) errorf(format string, args ...any) {
-	p.note("vmop-cli: "+format, args...)
-}
-
-// note writes a message that is not the command's result.
-func (p *program) note(format string, args ...any) {
-	fmt.Fprintln(p.stderr, textout.Printable(fmt.Sprintf(format, args...)))
 }
 
 // app is the program's commands. They have one file each.

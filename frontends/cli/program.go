@@ -1,0 +1,55 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+
+	"github.com/vmop/sdk/internal/textout"
+
+	"github.com/urfave/cli/v2"
+)
+
+// program is what the commands work with instead of globals.
+type program struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	getenv         func(string) string
+}
+
+// failed tells an error and returns the exit code.
+func (p *program) failed(err error) int {
+	var usage *usageError
+	if errors.As(err, &usage) {
+		help := strings.TrimRight("vmop-cli "+usage.command, " ")
+		p.errorf("%s", usage.message)
+		fmt.Fprintf(p.stderr, "See: %s --help\n", help)
+		return exitUsage
+	}
+	var status *exitStatus
+	if errors.As(err, &status) {
+		// An error that was told may be within one that chooses another code.
+		if status.err != nil && !errors.Is(status.err, errSilent) {
+			p.errorf("%v", status.err)
+		}
+		return status.code
+	}
+	p.errorf("%v", err)
+	if exit := cli.ExitCoder(nil); errors.As(err, &exit) && !errors.As(err, new(*exec.ExitError)) {
+		return exitUsage // the help command's, about a command that does not exist
+	}
+	return exitError
+}
+
+// errorf writes an error to the terminal: printable, whatever a file or a
+// machine put into it.
+func (p *program) errorf(format string, args ...any) {
+	p.note("vmop-cli: "+format, args...)
+}
+
+// note writes a message that is not the command's result.
+func (p *program) note(format string, args ...any) {
+	fmt.Fprintln(p.stderr, textout.Printable(fmt.Sprintf(format, args...)))
+}
