@@ -259,3 +259,12 @@ func changed(path string, v json.RawMessage) string {
 	}
 	return string(s)
 }
+
+// printedChanges are the differences of one machine.
+func printedChanges(namespace, name string, found []changes.Change) output.Changes {
+	out := output.Changes{ObjectMeta: named(namespace, name), Changes: []output.Change{}}
+	for _, c := range found {
+		out.Changes = append(out.Changes, output.Change{AwaitingChange: c.Awaiting(), Applied: string(c.Applied)})
+	}
+	return out
+}

@@ -121,3 +121,13 @@ func (p *program) copying(c *cli.Context, what string, do func(context.Context, 
 	}
 	return err
 }
+
+// noteConsistency says how the disks of a copy of a machine that ran fit together.
+func (p *program) noteConsistency(copied string, how host.Consistency) {
+	switch {
+	case how.Frozen:
+		p.note("The machine ran on; its file systems were frozen at the %s's moment.", copied)
+	case how.Running:
+		p.note("The machine ran on; its disks are in the %s as after a power cut, because %s.", copied, how.Unfrozen)
+	}
+}

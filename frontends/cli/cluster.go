@@ -13,40 +13,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/vmop/sdk/frontends/cli/cluster"
-	"github.com/vmop/sdk/vmop/names"
-	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
 // requestTimeout bounds what is one question to the API server.
 const requestTimeout = 30 * time.Second
-
-// clusterFlags are kubectl's, for commands that only a cluster has.
-func clusterFlags(flags ...cli.Flag) []cli.Flag {
-	return append([]cli.Flag{
-		&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "the `NAMESPACE` of the machine, which NAME can also say as NAMESPACE/NAME (default: the context's)"},
-		&cli.StringFlag{Name: "kubeconfig", Usage: "`FILE` that describes the cluster (default: $KUBECONFIG or ~/.kube/config)"},
-		&cli.StringFlag{Name: "context", Usage: "`NAME` of the context in it (default: the current one)"},
-		// Others need it: it is understood here, too.
-		&cli.BoolFlag{Name: "cluster", Hidden: true, DisableDefaultText: true},
-	}, flags...)
-}
-
-// eitherFlags are those of commands for machines of this host that can be used
-// for a cluster's too.
-func eitherFlags(flags ...cli.Flag) []cli.Flag {
-	return append(flags,
-		&cli.BoolFlag{Name: "cluster", Usage: "in the cluster of the current context instead of this host", DisableDefaultText: true},
-		&cli.StringFlag{Name: "kubeconfig", Usage: "in the cluster that `FILE` describes"},
-		&cli.StringFlag{Name: "context", Usage: "in the cluster of this context, by `NAME`"},
-	)
-}
-
-// inCluster says that a command with eitherFlags means a cluster. An environment
-// variable alone never does: the same command would stop another machine.
-func inCluster(c *cli.Context) bool {
-	return c.Bool("cluster") || c.String("kubeconfig") != "" || c.String("context") != ""
-}
 
 // connect chooses the cluster.
 func (p *program) connect(c *cli.Context) (*cluster.Client, error) {
@@ -113,32 +84,6 @@ const startReserve = 10 * time.Minute
 
 // unique is a value that was not used before.
 func unique() string { return time.Now().UTC().Format(time.RFC3339Nano) }
-
-// follow waits until a machine that was told so has the wanted state, and tells what it
-// waits for.
-func (w *operating) follow(ctx context.Context, vm *spec.VirtualMachine, tell *telling) error {
-	request, state := vm.Annotations[names.AnnotationPowerRequest], w.state()
-	return w.client.Follow(ctx, vm, func(vm *spec.VirtualMachine) (bool, error) {
-		switch {
-		case vm.Spec.RunPolicy == "" && vm.Spec.VM.State != state:
-			return false, fmt.Errorf("somebody else set its state to %s", vm.Spec.VM.State)
-		case vm.Annotations[names.AnnotationPowerRequest] != request:
-			return false, fmt.Errorf("somebody else has asked for something: %s", vm.Annotations[names.AnnotationPowerRequest])
-		case vm.Spec.RunPolicy != "" && machinekind.Answered(vm) && vm.ShouldRun() != (state == spec.StateRunning) && vm.DeletionTimestamp == nil:
-			return false, fmt.Errorf("it should be otherwise by now: %s", powerText(vm))
-		}
-		progress := machinekind.ProgressOf(vm)
-		tell.machine(progress)
-		if !progress.Reached || w.kind != spec.OperationRestart {
-			return progress.Reached, nil
-		}
-		pod, err := w.client.MachinePod(ctx, vm)
-		if errors.Is(err, cluster.ErrNoPod) {
-			return false, nil
-		}
-		return err == nil && machinekind.Restarted(vm, pod), err
-	})
-}
 
 // powerText is what a run policy has come to.
 func powerText(vm *spec.VirtualMachine) string {

@@ -29,14 +29,6 @@ type clusterReport struct {
 	User          string
 }
 
-type podReport struct {
-	Phase  corev1.PodPhase
-	Node   string
-	IP     string
-	Image  string
-	Claims []string
-}
-
 func (p *program) clusterInspect(c *cli.Context, format string) error {
 	return p.withMachine(c, func(ctx context.Context, client *cluster.Client, vm *spec.VirtualMachine) error {
 		pod, err := client.MachinePod(ctx, vm)

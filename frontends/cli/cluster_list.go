@@ -8,28 +8,7 @@ import (
 
 	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/output"
-	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
-	"github.com/vmop/sdk/vmop/spec"
 )
-
-// clusterListed is a machine of a cluster, for its tables.
-type clusterListed struct {
-	Namespace string
-	Name      string
-	Status    string
-	// Ready is the status of the condition Ready.
-	Ready   string
-	Node    string
-	Address string
-	CPUs    int32
-	RAM     int64
-	Created time.Time
-	// NeedRestart says that changes wait for the machine's next start.
-	NeedRestart bool
-	Message     string
-	// Ports are those of the address that lead to the guest; for the wide table.
-	Ports string
-}
 
 // clusterList lists what can be listed: one broken machine hides no others.
 func (p *program) clusterList(c *cli.Context, format string) error {
@@ -90,20 +69,4 @@ func (p *program) clusterList(c *cli.Context, format string) error {
 		return err
 	}
 	return failed
-}
-
-func listMachine(vm *spec.VirtualMachine) clusterListed {
-	s := &vm.Status
-	m := clusterListed{
-		Namespace: vm.Namespace, Name: vm.Name, Status: s.Phase, Node: s.NodeName, Address: s.IPAddress,
-		CPUs: s.CPUs, Created: vm.CreationTimestamp.Time, NeedRestart: len(s.RestartAwaitingChanges) > 0,
-		Message: machinekind.ProgressOf(vm).Waiting, Ports: ports(vm, ""),
-	}
-	if c := spec.FindCondition(s.Conditions, spec.ConditionReady); c != nil {
-		m.Ready = string(c.Status)
-	}
-	if s.RAM != nil {
-		m.RAM = spec.Bytes(*s.RAM)
-	}
-	return m
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -60,21 +59,4 @@ func (p *program) convert(c *cli.Context) error {
 		return noMachine(files, selected(c), objects)
 	}
 	return nil
-}
-
-// noMachine says that files hold none, what they hold, and what would be one.
-func noMachine(files []string, s selection, objects []spec.Object) error {
-	var kinds []string
-	seen := map[string]bool{}
-	for _, o := range objects {
-		if kind := o.Kind + " of " + o.APIVersion; !seen[kind] {
-			seen[kind] = true
-			kinds = append(kinds, kind)
-		}
-	}
-	message := strings.TrimSpace(fmt.Sprintf("no VirtualMachine in %s %s", strings.Join(files, ", "), s))
-	if len(kinds) > 0 {
-		message += ", but " + strings.Join(kinds, ", ")
-	}
-	return fmt.Errorf("%s; understood are %s", message, understood())
 }

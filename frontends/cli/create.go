@@ -3,17 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/reconcile/changes"
-	"github.com/vmop/sdk/vmop/runner"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -245,39 +241,4 @@ func (p *program) restartHere(c *cli.Context, m host.Machine) error {
 		return err
 	}
 	return &exitStatus{code: exitForced}
-}
-
-// keptManifest is what is kept of a machine of this host.
-func (p *program) keptManifest(c *cli.Context, m host.Machine) (spec.Object, error) {
-	o, err := m.Object()
-	if errors.Is(err, host.ErrNoManifest) {
-		return o, fmt.Errorf("%w: run it once with %s", err, p.hint(c, "run", "FILE"))
-	}
-	return o, err
-}
-
-// startHere starts a machine of this host by what is kept of it.
-func (p *program) startHere(c *cli.Context, m host.Machine) error {
-	o, err := p.keptManifest(c, m)
-	if err != nil {
-		return err
-	}
-	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
-	j, err := p.prepare(ctx, c, &o)
-	if err != nil {
-		return err
-	}
-	if c.Bool("foreground") {
-		j.Interrupted = interruptedBefore(ctx, stop)
-		outcome, err := j.Supervise(c.Context, p.stderr)
-		if err != nil && outcome.ExitCode() != exitOK {
-			return &exitStatus{code: outcome.ExitCode(), err: err}
-		}
-		if code := c.Int("stopped-exit"); err == nil && outcome.Cause == runner.CauseRequested && code != exitOK {
-			return &exitStatus{code: code}
-		}
-		return err
-	}
-	return p.detachOrDiscard(ctx, c, j)
 }

@@ -55,11 +55,6 @@ func translated(objects []spec.Object, s selection, opts spec.Options) ([]spec.O
 	return objects, said
 }
 
-// foreign reports whether an object was translated.
-func foreign(o *spec.Object) bool {
-	return o.Typed != nil && o.APIVersion != spec.GroupVersion().String()
-}
-
 // understood says which kinds can be read, by their groups: those of this system, those
 // that are translated, and those that say something about a machine which refers to them.
 func understood() string {

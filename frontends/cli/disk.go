@@ -12,9 +12,6 @@ import (
 	"github.com/vmop/sdk/vmop/host"
 )
 
-// maxDisk, in bytes, is more than any file system has, and leaves room to calculate.
-const maxDisk = 1 << 60
-
 func (p *program) diskCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "disk",

@@ -18,31 +18,6 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// formatText is the format of a single value.
-
-// displayConnection is how a viewer gets to a display.
-type displayConnection struct {
-	Protocol string
-	URI      string
-	// Socket is the path of a UNIX socket; Host and Port are for TCP.
-	Socket string
-	Host   string
-	Port   int
-	// Auth is "none", or "spice" or "vnc" for a password.
-	Auth string
-}
-
-// reachable is an address under which this host reaches what listens on host.
-func reachable(host string) string {
-	switch host {
-	case "", "*", "0.0.0.0": // every address of this host
-		return "127.0.0.1"
-	case "::":
-		return "::1"
-	}
-	return host
-}
-
 // viewer is a program that shows a display.
 type viewer struct {
 	name string

@@ -3,14 +3,18 @@ package main
 import (
 	"context"
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vmop/sdk/frontends/cli/cluster"
 	"github.com/vmop/sdk/internal/textout"
+	"github.com/vmop/sdk/vmop/output"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/spec"
 )
@@ -103,4 +107,18 @@ func (p *program) writeEvents(format, namespace string, found []cluster.Happenin
 		rows[i] = []string{last, h.Type, textout.OrNone(h.Reason), h.Object, h.Message}
 	}
 	return textout.Table(p.stdout, []string{"LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"}, rows)
+}
+
+func printedEvents(namespace string, found []cluster.Happening) []output.Event {
+	out := make([]output.Event, len(found))
+	for i, h := range found {
+		kind, name, _ := strings.Cut(h.Object, "/")
+		out[i] = output.Event{
+			ObjectMeta:     named(namespace, h.Name),
+			InvolvedObject: corev1.ObjectReference{Kind: kind, Namespace: namespace, Name: name},
+			Type:           h.Type, Reason: h.Reason, Message: h.Message, Count: int32(min(h.Count, math.MaxInt32)),
+			FirstTimestamp: metav1.NewTime(h.First), LastTimestamp: metav1.NewTime(h.Last),
+		}
+	}
+	return out
 }

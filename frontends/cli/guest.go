@@ -14,6 +14,7 @@ import (
 
 	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/inspect"
+	"github.com/vmop/sdk/vmop/output"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qga"
 	"github.com/vmop/sdk/vmop/qmp"
@@ -283,4 +284,15 @@ func askGuest(ctx context.Context, a *qga.Client) (guestReport, error) {
 		}
 	}
 	return r, nil
+}
+
+func printedGuest(r *guestReport) *output.GuestInfo {
+	out := &output.GuestInfo{AgentVersion: r.Agent, HostName: r.HostName}
+	if o := r.OS; o != nil {
+		out.OSInfo = &output.OSInfo{ID: o.ID, PrettyName: o.Name, VersionID: o.Version, KernelRelease: o.KernelRelease, Machine: o.Machine}
+	}
+	for _, i := range r.Interfaces {
+		out.Interfaces = append(out.Interfaces, output.Interface{Name: i.Name, MAC: i.MAC, IPAddresses: i.Addresses})
+	}
+	return out
 }

@@ -228,3 +228,12 @@ func imageProgress(name string, at imagesource.Progress) string {
 	}
 	return text
 }
+
+// publicNames are those of public images.
+func publicNames() string {
+	var names []string
+	for _, p := range host.PublicImages() {
+		names = append(names, p.Name)
+	}
+	return strings.Join(names, ", ")
+}

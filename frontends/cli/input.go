@@ -20,53 +20,6 @@ import (
 // server takes for one object.
 const maxInput = 64 << 20
 
-// defaultNamespace is where an object without a namespace is.
-const defaultNamespace = "default"
-
-// selectFlags choose objects among those of all files.
-func selectFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "only objects of this `NAMESPACE`; one that names none is in " + defaultNamespace},
-		&cli.StringFlag{Name: "name", Usage: "only objects of this `NAME`"},
-	}
-}
-
-// selection is what selectFlags say; empty is everything.
-type selection struct {
-	namespace, name string
-	// plain: machines stay as they are for a cluster, which has classes of its own.
-	plain bool
-	// here says which machines are for this host: they have disks of their own instead
-	// of those of a cluster. Without it none is.
-	here func(*spec.Object) (bool, error)
-}
-
-func selected(c *cli.Context) selection {
-	return selection{namespace: c.String("namespace"), name: c.String("name")}
-}
-
-func (s selection) matches(namespace, name string) bool {
-	return (s.namespace == "" || s.namespace == namespaceOr(namespace)) && (s.name == "" || s.name == name)
-}
-
-func (s selection) String() string {
-	var parts []string
-	if s.namespace != "" {
-		parts = append(parts, "in namespace "+s.namespace)
-	}
-	if s.name != "" {
-		parts = append(parts, "named "+s.name)
-	}
-	return strings.Join(parts, " ")
-}
-
-func namespaceOr(namespace string) string {
-	if namespace == "" {
-		return defaultNamespace
-	}
-	return namespace
-}
-
 // stdinName is what messages call the standard input.
 const stdinName = "<stdin>"
 
@@ -222,4 +175,21 @@ func needFiles(c *cli.Context) ([]string, error) {
 		return nil, usagef(c, "FILE is missing: name a manifest, or - for the standard input")
 	}
 	return c.Args().Slice(), nil
+}
+
+// noMachine says that files hold none, what they hold, and what would be one.
+func noMachine(files []string, s selection, objects []spec.Object) error {
+	var kinds []string
+	seen := map[string]bool{}
+	for _, o := range objects {
+		if kind := o.Kind + " of " + o.APIVersion; !seen[kind] {
+			seen[kind] = true
+			kinds = append(kinds, kind)
+		}
+	}
+	message := strings.TrimSpace(fmt.Sprintf("no VirtualMachine in %s %s", strings.Join(files, ", "), s))
+	if len(kinds) > 0 {
+		message += ", but " + strings.Join(kinds, ", ")
+	}
+	return fmt.Errorf("%s; understood are %s", message, understood())
 }

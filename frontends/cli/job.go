@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/vmop/sdk/internal/shellwords"
 	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/host"
-	"github.com/vmop/sdk/vmop/hostprobe"
 	"github.com/vmop/sdk/vmop/imagesource"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/spec"
@@ -102,30 +100,4 @@ func (p *program) tellDisks(j *host.Job, given host.Given) {
 		}
 		p.note("Disk %s is new and empty: %s (%s)", d.Name, d.Path, textout.Size(d.Size))
 	}
-}
-
-// probe asks this machine's QEMU what it offers.
-func (p *program) probe(ctx context.Context) (hostprobe.Result, error) {
-	g := p.begin("asking QEMU what this host offers")
-	defer g.end()
-	return hostprobe.Probe(ctx, p.probeOptions())
-}
-
-func (p *program) probeOptions() hostprobe.Options {
-	o := hostprobe.Options{}
-	if dir := p.cacheDir(); dir != "" {
-		o.CacheDir = filepath.Join(dir, "vmop", "hostprobe")
-	}
-	return o
-}
-
-// cacheDir is the user's cache directory; "" if there is none.
-func (p *program) cacheDir() string {
-	if dir := p.getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
-		return dir
-	}
-	if home := p.getenv("HOME"); filepath.IsAbs(home) {
-		return filepath.Join(home, ".cache")
-	}
-	return ""
 }

@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vmop/sdk/frontends/cli/cluster"
 	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/output"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -122,4 +124,15 @@ func resourceName(r cluster.Remainder) string {
 		return "secret/" + r.Name
 	}
 	return "pvc/" + r.Name
+}
+
+func printedLeftovers(found []leftover) []output.Leftover {
+	out := make([]output.Leftover, len(found))
+	for i, l := range found {
+		out[i] = output.Leftover{
+			ObjectMeta: named(l.Namespace, l.Name), ObjectKind: l.Kind, VirtualMachineName: l.Machine, Size: known(l.Size), DeleteCommand: l.Delete,
+		}
+		out[i].CreationTimestamp = metav1.NewTime(l.Created)
+	}
+	return out
 }

@@ -11,10 +11,8 @@ import (
 
 	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/host"
-	"github.com/vmop/sdk/vmop/inspect"
 	"github.com/vmop/sdk/vmop/output"
 	"github.com/vmop/sdk/vmop/runner"
-	"github.com/vmop/sdk/vmop/spec"
 )
 
 func (p *program) listCommand() *cli.Command {
@@ -143,18 +141,6 @@ func guestAddresses(g *runner.Guest) string {
 	return strings.Join(out, ", ")
 }
 
-// ports are those that lead to the guest of a machine, by its manifest; anywhere is the
-// address of one that says none.
-func ports(vm *spec.VirtualMachine, anywhere string) string {
-	var out []string
-	for _, n := range vm.Spec.VM.Networks {
-		if n.User != nil && len(n.User.HostForwards) > 0 {
-			out = append(out, inspect.Forwards(n.User.HostForwards, anywhere))
-		}
-	}
-	return strings.Join(out, ", ")
-}
-
 // leftText says what is left of a deleted machine, and how that is deleted, too. Files that
 // nobody here made stay.
 func (p *program) leftText(c *cli.Context, m *host.Machine) string {
@@ -172,14 +158,6 @@ func (p *program) leftText(c *cli.Context, m *host.Machine) string {
 		return "files of somebody else in " + m.Data
 	}
 	return strings.Join(left, ", ") + "; " + p.hint(c, "delete", "--disks", m.FullName()) + " deletes it"
-}
-
-// listWidth is how wide a list may be: as the terminal, unless all is wanted.
-func (p *program) listWidth(format string) int {
-	if format == formatWide {
-		return 0
-	}
-	return terminalWidth(p.stdout)
 }
 
 func listedOf(m *host.Machine) listed {

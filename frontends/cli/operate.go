@@ -18,6 +18,7 @@ import (
 	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/output"
 	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
 )
@@ -514,4 +515,45 @@ func (p *program) printOperated(results []operated, format string) error {
 		return fmt.Errorf("%d of %d failed", failed, len(results))
 	}
 	return nil
+}
+
+// follow waits until a machine that was told so has the wanted state, and tells what it
+// waits for.
+func (w *operating) follow(ctx context.Context, vm *spec.VirtualMachine, tell *telling) error {
+	request, state := vm.Annotations[names.AnnotationPowerRequest], w.state()
+	return w.client.Follow(ctx, vm, func(vm *spec.VirtualMachine) (bool, error) {
+		switch {
+		case vm.Spec.RunPolicy == "" && vm.Spec.VM.State != state:
+			return false, fmt.Errorf("somebody else set its state to %s", vm.Spec.VM.State)
+		case vm.Annotations[names.AnnotationPowerRequest] != request:
+			return false, fmt.Errorf("somebody else has asked for something: %s", vm.Annotations[names.AnnotationPowerRequest])
+		case vm.Spec.RunPolicy != "" && machinekind.Answered(vm) && vm.ShouldRun() != (state == spec.StateRunning) && vm.DeletionTimestamp == nil:
+			return false, fmt.Errorf("it should be otherwise by now: %s", powerText(vm))
+		}
+		progress := machinekind.ProgressOf(vm)
+		tell.machine(progress)
+		if !progress.Reached || w.kind != spec.OperationRestart {
+			return progress.Reached, nil
+		}
+		pod, err := w.client.MachinePod(ctx, vm)
+		if errors.Is(err, cluster.ErrNoPod) {
+			return false, nil
+		}
+		return err == nil && machinekind.Restarted(vm, pod), err
+	})
+}
+
+func printedOperations(results []operated) []output.Operation {
+	out := make([]output.Operation, len(results))
+	for i, r := range results {
+		o := spec.NewOperation(r.Namespace, r.Machine, spec.OperationType(r.Type))
+		o.GenerateName, o.Name = "", r.Operation
+		o.Spec.Force = r.Force
+		if r.made != nil {
+			o = r.made
+			o.ManagedFields = nil
+		}
+		out[i] = output.Operation{VirtualMachineOperation: *o, Observed: output.Result{Result: r.Phase, Message: r.Message}}
+	}
+	return out
 }

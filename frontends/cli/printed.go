@@ -4,54 +4,20 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/vmop/sdk/frontends/cli/cluster"
 	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/imageinspect"
 	"github.com/vmop/sdk/vmop/inspect"
 	"github.com/vmop/sdk/vmop/output"
-	"github.com/vmop/sdk/vmop/reconcile/changes"
-	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
 	"github.com/vmop/sdk/vmop/takeover"
 )
 
 // What is printed for programs has the types of package output, whatever a command has
 // of its own for its tables.
-
-// printList prints objects as JSON or YAML.
-func printList[T any, P interface {
-	*T
-	output.Object
-}](p *program, format string, items []T) error {
-	return write(p.stdout, format, output.ListOf[T, P](items))
-}
-
-// printOne prints one object as JSON or YAML.
-func (p *program) printOne(format string, object output.Object) error {
-	return write(p.stdout, format, output.One(object))
-}
-
-// named is the metadata of something that is called so.
-func named(namespace, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: namespace, Name: name}
-}
-
-// known is a number of bytes that is missing where it is 0: nobody knows it then.
-func known(n int64) *resource.Quantity {
-	if n == 0 {
-		return nil
-	}
-	return output.Bytes(n)
-}
-
-// rate is a number of bytes in a second.
-func rate(n float64) *resource.Quantity { return output.Bytes(int64(math.Round(n))) }
 
 // printedMachine is a machine of this host, as far as its files tell. What of it cannot
 // be read is noted.
@@ -137,25 +103,6 @@ func diskName(r *inspect.Report, device string) string {
 	return ""
 }
 
-// printedFromCluster is a machine of a cluster; pod is nil where nobody has asked for it.
-func printedFromCluster(vm *spec.VirtualMachine, pod *podReport) output.Machine {
-	out := output.Machine{VirtualMachine: *vm, Observed: output.Observed{Message: machinekind.ProgressOf(vm).Waiting, UUID: vm.Spec.VM.MachineUUID}}
-	out.ManagedFields = nil // kubectl does not show them either
-	if pod != nil {
-		out.Observed.Pod = &output.Pod{Phase: pod.Phase, NodeName: pod.Node, PodIP: pod.IP, Image: pod.Image, Claims: pod.Claims}
-	}
-	return out
-}
-
-// printedChanges are the differences of one machine.
-func printedChanges(namespace, name string, found []changes.Change) output.Changes {
-	out := output.Changes{ObjectMeta: named(namespace, name), Changes: []output.Change{}}
-	for _, c := range found {
-		out.Changes = append(out.Changes, output.Change{AwaitingChange: c.Awaiting(), Applied: string(c.Applied)})
-	}
-	return out
-}
-
 func printedDisks(m *host.Machine, disks []host.Disk) []output.Disk {
 	out := make([]output.Disk, len(disks))
 	for i, d := range disks {
@@ -220,36 +167,6 @@ func printedImage(r *imageinspect.Report) *output.DiskImage {
 	return out
 }
 
-func printedEvents(namespace string, found []cluster.Happening) []output.Event {
-	out := make([]output.Event, len(found))
-	for i, h := range found {
-		kind, name, _ := strings.Cut(h.Object, "/")
-		out[i] = output.Event{
-			ObjectMeta:     named(namespace, h.Name),
-			InvolvedObject: corev1.ObjectReference{Kind: kind, Namespace: namespace, Name: name},
-			Type:           h.Type, Reason: h.Reason, Message: h.Message, Count: int32(min(h.Count, math.MaxInt32)),
-			FirstTimestamp: metav1.NewTime(h.First), LastTimestamp: metav1.NewTime(h.Last),
-		}
-	}
-	return out
-}
-
-func printedMetrics(u *used) output.Metrics {
-	out := output.Metrics{
-		ObjectMeta: named(u.Namespace, u.Name), Timestamp: metav1.NewTime(u.at), WindowSeconds: u.window.Seconds(),
-		Usage: output.Usage{
-			CPU: resource.NewScaledQuantity(int64(math.Round(u.CPU*1e9)), resource.Nano), Memory: output.Bytes(u.Memory),
-			DiskReadPerSecond: rate(u.DiskReadPerSecond), DiskWrittenPerSecond: rate(u.DiskWrittenPerSecond),
-		},
-		CPUSeconds: u.CPUSeconds, DiskRead: output.Bytes(u.DiskRead), DiskWritten: output.Bytes(u.DiskWritten),
-	}
-	if n := u.Net; n != nil {
-		out.Usage.NetReceivedPerSecond, out.Usage.NetSentPerSecond = rate(n.ReceivedPerSecond), rate(n.SentPerSecond)
-		out.NetReceived, out.NetSent = output.Bytes(n.Received), output.Bytes(n.Sent)
-	}
-	return out
-}
-
 func printedFindings(found []host.Finding) []output.HostFinding {
 	out := make([]output.HostFinding, len(found))
 	for i, f := range found {
@@ -267,53 +184,4 @@ func printedTakeover(found []takeover.Finding) []output.TakeoverFinding {
 		}
 	}
 	return out
-}
-
-func printedLeftovers(found []leftover) []output.Leftover {
-	out := make([]output.Leftover, len(found))
-	for i, l := range found {
-		out[i] = output.Leftover{
-			ObjectMeta: named(l.Namespace, l.Name), ObjectKind: l.Kind, VirtualMachineName: l.Machine, Size: known(l.Size), DeleteCommand: l.Delete,
-		}
-		out[i].CreationTimestamp = metav1.NewTime(l.Created)
-	}
-	return out
-}
-
-func printedOperations(results []operated) []output.Operation {
-	out := make([]output.Operation, len(results))
-	for i, r := range results {
-		o := spec.NewOperation(r.Namespace, r.Machine, spec.OperationType(r.Type))
-		o.GenerateName, o.Name = "", r.Operation
-		o.Spec.Force = r.Force
-		if r.made != nil {
-			o = r.made
-			o.ManagedFields = nil
-		}
-		out[i] = output.Operation{VirtualMachineOperation: *o, Observed: output.Result{Result: r.Phase, Message: r.Message}}
-	}
-	return out
-}
-
-// printedResult is what became of what was asked for of a disk of a cluster.
-func printedResult(d *diskDone) *output.DiskResult {
-	return &output.DiskResult{
-		ObjectMeta: named(d.Namespace, d.Disk), Action: d.Action, VirtualMachineName: d.Machine, File: d.File, Done: d.Done,
-		Observed: output.Result{Result: d.Phase, Message: d.Message},
-	}
-}
-
-func printedGuest(r *guestReport) *output.GuestInfo {
-	out := &output.GuestInfo{AgentVersion: r.Agent, HostName: r.HostName}
-	if o := r.OS; o != nil {
-		out.OSInfo = &output.OSInfo{ID: o.ID, PrettyName: o.Name, VersionID: o.Version, KernelRelease: o.KernelRelease, Machine: o.Machine}
-	}
-	for _, i := range r.Interfaces {
-		out.Interfaces = append(out.Interfaces, output.Interface{Name: i.Name, MAC: i.MAC, IPAddresses: i.Addresses})
-	}
-	return out
-}
-
-func printedConnection(d displayConnection) *output.DisplayConnection {
-	return &output.DisplayConnection{Protocol: d.Protocol, URI: d.URI, Path: d.Socket, Host: d.Host, Port: d.Port, Auth: d.Auth}
 }

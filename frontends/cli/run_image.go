@@ -33,15 +33,6 @@ func imageFlags() []cli.Flag {
 	}, sourceFlags()...)
 }
 
-// publicNames are those of public images.
-func publicNames() string {
-	var names []string
-	for _, p := range host.PublicImages() {
-		names = append(names, p.Name)
-	}
-	return strings.Join(names, ", ")
-}
-
 // made is what run and create are about: the machine of a manifest, or a new one of an
 // image.
 type made struct {

@@ -106,16 +106,6 @@ func (p *program) createSnapshot(c *cli.Context, h *host.Host, m host.Machine, n
 	return nil
 }
 
-// noteConsistency says how the disks of a copy of a machine that ran fit together.
-func (p *program) noteConsistency(copied string, how host.Consistency) {
-	switch {
-	case how.Frozen:
-		p.note("The machine ran on; its file systems were frozen at the %s's moment.", copied)
-	case how.Running:
-		p.note("The machine ran on; its disks are in the %s as after a power cut, because %s.", copied, how.Unfrozen)
-	}
-}
-
 func (p *program) restoreSnapshot(c *cli.Context, h *host.Host, m host.Machine, name string) error {
 	o := host.RestoreOptions{}
 	if !c.Bool("discard") {

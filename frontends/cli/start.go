@@ -1,11 +1,16 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/vmop/sdk/vmop/host"
+	"github.com/vmop/sdk/vmop/runner"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -89,4 +94,39 @@ func (p *program) start(c *cli.Context) error {
 		return fmt.Errorf("start %s: %w: %w", m.FullName(), host.ErrBusy, m.Busy)
 	}
 	return p.startHere(c, m)
+}
+
+// startHere starts a machine of this host by what is kept of it.
+func (p *program) startHere(c *cli.Context, m host.Machine) error {
+	o, err := p.keptManifest(c, m)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	j, err := p.prepare(ctx, c, &o)
+	if err != nil {
+		return err
+	}
+	if c.Bool("foreground") {
+		j.Interrupted = interruptedBefore(ctx, stop)
+		outcome, err := j.Supervise(c.Context, p.stderr)
+		if err != nil && outcome.ExitCode() != exitOK {
+			return &exitStatus{code: outcome.ExitCode(), err: err}
+		}
+		if code := c.Int("stopped-exit"); err == nil && outcome.Cause == runner.CauseRequested && code != exitOK {
+			return &exitStatus{code: code}
+		}
+		return err
+	}
+	return p.detachOrDiscard(ctx, c, j)
+}
+
+// keptManifest is what is kept of a machine of this host.
+func (p *program) keptManifest(c *cli.Context, m host.Machine) (spec.Object, error) {
+	o, err := m.Object()
+	if errors.Is(err, host.ErrNoManifest) {
+		return o, fmt.Errorf("%w: run it once with %s", err, p.hint(c, "run", "FILE"))
+	}
+	return o, err
 }

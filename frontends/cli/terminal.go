@@ -28,3 +28,11 @@ func terminalWidth(stream any) int {
 
 // interactive reports whether a person is at both ends.
 func (p *program) interactive() bool { return isTerminal(p.stdin) && isTerminal(p.stdout) }
+
+// listWidth is how wide a list may be: as the terminal, unless all is wanted.
+func (p *program) listWidth(format string) int {
+	if format == formatWide {
+		return 0
+	}
+	return terminalWidth(p.stdout)
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"sync"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vmop/sdk/internal/textout"
 	"github.com/vmop/sdk/vmop/host"
@@ -175,4 +178,20 @@ func (p *program) showTop(format string, out []used) error {
 		}
 	}
 	return textout.Table(p.stdout, []string{"NAMESPACE", "NAME", "CPU", "MEMORY", "READ", "WRITTEN", "RECEIVED", "SENT"}, rows)
+}
+
+func printedMetrics(u *used) output.Metrics {
+	out := output.Metrics{
+		ObjectMeta: named(u.Namespace, u.Name), Timestamp: metav1.NewTime(u.at), WindowSeconds: u.window.Seconds(),
+		Usage: output.Usage{
+			CPU: resource.NewScaledQuantity(int64(math.Round(u.CPU*1e9)), resource.Nano), Memory: output.Bytes(u.Memory),
+			DiskReadPerSecond: rate(u.DiskReadPerSecond), DiskWrittenPerSecond: rate(u.DiskWrittenPerSecond),
+		},
+		CPUSeconds: u.CPUSeconds, DiskRead: output.Bytes(u.DiskRead), DiskWritten: output.Bytes(u.DiskWritten),
+	}
+	if n := u.Net; n != nil {
+		out.Usage.NetReceivedPerSecond, out.Usage.NetSentPerSecond = rate(n.ReceivedPerSecond), rate(n.SentPerSecond)
+		out.NetReceived, out.NetSent = output.Bytes(n.Received), output.Bytes(n.Sent)
+	}
+	return out
 }

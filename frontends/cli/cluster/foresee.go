@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/changes"
@@ -18,8 +17,7 @@ import (
 )
 
 var (
-	volumeClaims = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
-	classes      = spec.GroupVersion().WithResource(spec.ResourceClasses)
+	classes = spec.GroupVersion().WithResource(spec.ResourceClasses)
 )
 
 // Foresee says what becomes of a proposal for a machine that there is, see

@@ -125,3 +125,5 @@ func each[T any](ctx context.Context, c *Client, kind schema.GroupVersionResourc
 		return nil
 	})
 }
+
+var volumeClaims = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}

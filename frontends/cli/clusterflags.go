@@ -1,0 +1,32 @@
+package main
+
+import (
+	"github.com/urfave/cli/v2"
+)
+
+// clusterFlags are kubectl's, for commands that only a cluster has.
+func clusterFlags(flags ...cli.Flag) []cli.Flag {
+	return append([]cli.Flag{
+		&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "the `NAMESPACE` of the machine, which NAME can also say as NAMESPACE/NAME (default: the context's)"},
+		&cli.StringFlag{Name: "kubeconfig", Usage: "`FILE` that describes the cluster (default: $KUBECONFIG or ~/.kube/config)"},
+		&cli.StringFlag{Name: "context", Usage: "`NAME` of the context in it (default: the current one)"},
+		// Others need it: it is understood here, too.
+		&cli.BoolFlag{Name: "cluster", Hidden: true, DisableDefaultText: true},
+	}, flags...)
+}
+
+// eitherFlags are those of commands for machines of this host that can be used
+// for a cluster's too.
+func eitherFlags(flags ...cli.Flag) []cli.Flag {
+	return append(flags,
+		&cli.BoolFlag{Name: "cluster", Usage: "in the cluster of the current context instead of this host", DisableDefaultText: true},
+		&cli.StringFlag{Name: "kubeconfig", Usage: "in the cluster that `FILE` describes"},
+		&cli.StringFlag{Name: "context", Usage: "in the cluster of this context, by `NAME`"},
+	)
+}
+
+// inCluster says that a command with eitherFlags means a cluster. An environment
+// variable alone never does: the same command would stop another machine.
+func inCluster(c *cli.Context) bool {
+	return c.Bool("cluster") || c.String("kubeconfig") != "" || c.String("context") != ""
+}

@@ -1,0 +1,20 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/vmop/sdk/vmop/inspect"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// ports are those that lead to the guest of a machine, by its manifest; anywhere is the
+// address of one that says none.
+func ports(vm *spec.VirtualMachine, anywhere string) string {
+	var out []string
+	for _, n := range vm.Spec.VM.Networks {
+		if n.User != nil && len(n.User.HostForwards) > 0 {
+			out = append(out, inspect.Forwards(n.User.HostForwards, anywhere))
+		}
+	}
+	return strings.Join(out, ", ")
+}

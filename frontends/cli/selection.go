@@ -1,0 +1,56 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// selectFlags choose objects among those of all files.
+func selectFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "only objects of this `NAMESPACE`; one that names none is in " + defaultNamespace},
+		&cli.StringFlag{Name: "name", Usage: "only objects of this `NAME`"},
+	}
+}
+
+// selection is what selectFlags say; empty is everything.
+type selection struct {
+	namespace, name string
+	// plain: machines stay as they are for a cluster, which has classes of its own.
+	plain bool
+	// here says which machines are for this host: they have disks of their own instead
+	// of those of a cluster. Without it none is.
+	here func(*spec.Object) (bool, error)
+}
+
+func selected(c *cli.Context) selection {
+	return selection{namespace: c.String("namespace"), name: c.String("name")}
+}
+
+func (s selection) matches(namespace, name string) bool {
+	return (s.namespace == "" || s.namespace == namespaceOr(namespace)) && (s.name == "" || s.name == name)
+}
+
+func (s selection) String() string {
+	var parts []string
+	if s.namespace != "" {
+		parts = append(parts, "in namespace "+s.namespace)
+	}
+	if s.name != "" {
+		parts = append(parts, "named "+s.name)
+	}
+	return strings.Join(parts, " ")
+}
+
+func namespaceOr(namespace string) string {
+	if namespace == "" {
+		return defaultNamespace
+	}
+	return namespace
+}
+
+// defaultNamespace is where an object without a namespace is.
+const defaultNamespace = "default"
