@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	buildversion "github.com/vmop/sdk/internal/version"
 	"io"
 	"log/slog"
 	"maps"
@@ -31,11 +30,6 @@ const (
 	exitUsage = 2
 )
 
-// usageError says that the program was called or configured wrongly.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
 // Main is the whole program: args[0] is its name. It runs until the context
 // ends and returns the exit code.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -48,27 +42,6 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	return exitOK
 }
-
-const (
-	flagConfig = "config"
-	// flagFormerConfig names VM-Operator's own file, of a cluster that is taken over.
-	flagFormerConfig = "vm-operator-config"
-	flagKubeconfig   = "kubeconfig"
-	flagNamespace    = "namespace"
-	flagWithout      = "exclude-namespace"
-	flagMetrics      = "metrics-bind-address"
-	flagProbes       = "health-probe-bind-address"
-	flagElect        = "leader-elect"
-	flagLease        = "leader-election-id"
-	flagLeaseSpace   = "leader-election-namespace"
-	flagIdentity     = "identity"
-	flagConcurrency  = "concurrency"
-	flagQPS          = "kube-api-qps"
-	flagBurst        = "kube-api-burst"
-	flagLogFormat    = "log-format"
-	flagVerbose      = "verbose"
-	flagVersion      = "version"
-)
 
 func app(stdout, stderr io.Writer) *cli.App {
 	return &cli.App{
@@ -147,13 +120,6 @@ func run(c *cli.Context, stdout, stderr io.Writer) error {
 	return nil
 }
 
-func scope(namespaces []string) string {
-	if len(namespaces) == 0 {
-		return "all"
-	}
-	return strings.Join(namespaces, ", ")
-}
-
 func logger(c *cli.Context, stderr io.Writer) (logr.Logger, error) {
 	o := &slog.HandlerOptions{Level: slog.LevelInfo}
 	if c.Bool(flagVerbose) {
@@ -180,27 +146,4 @@ func clusterConfig(c *cli.Context) (*rest.Config, error) {
 	config.QPS, config.Burst = float32(c.Float64(flagQPS)), c.Int(flagBurst)
 	config.UserAgent = "vm-operator/" + version()
 	return config, nil
-}
-
-func version() string { return buildversion.String() }
-
-// ownNamespace is where the namespace of a pod's service account is told.
-const ownNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-
-// leaseNamespace is that of the operator, or "default" outside of a cluster.
-func leaseNamespace(given string) string {
-	if given != "" {
-		return given
-	}
-	if data, err := os.ReadFile(ownNamespace); err == nil {
-		return strings.TrimSpace(string(data))
-	}
-	return "default"
-}
-
-// distinct removes repetitions.
-func distinct(list []string) []string {
-	list = slices.Clone(list)
-	slices.Sort(list)
-	return slices.Compact(list)
 }

@@ -148,3 +148,31 @@ func identity(token string) string {
 	}
 	return "host/" + name
 }
+
+func scope(namespaces []string) string {
+	if len(namespaces) == 0 {
+		return "all"
+	}
+	return strings.Join(namespaces, ", ")
+}
+
+// leaseNamespace is that of the operator, or "default" outside of a cluster.
+func leaseNamespace(given string) string {
+	if given != "" {
+		return given
+	}
+	if data, err := os.ReadFile(ownNamespace); err == nil {
+		return strings.TrimSpace(string(data))
+	}
+	return "default"
+}
+
+// ownNamespace is where the namespace of a pod's service account is told.
+const ownNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// distinct removes repetitions.
+func distinct(list []string) []string {
+	list = slices.Clone(list)
+	slices.Sort(list)
+	return slices.Compact(list)
+}

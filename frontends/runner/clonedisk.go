@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -96,13 +95,4 @@ func adoptDevice(ctx context.Context, job runnerconfig.Import, dev *os.File, siz
 		return out, err
 	}
 	return runnerconfig.Imported{Format: "raw", Size: size, Cloned: true}, nil
-}
-
-// writeRecord notes that the disk is the job's.
-func writeRecord(job runnerconfig.Import) error {
-	record, err := json.Marshal(importRecord{Disk: job.Disk})
-	if err != nil {
-		return err
-	}
-	return atomicfile.Replace(recordOf(job), record)
 }

@@ -5,13 +5,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	buildversion "github.com/vmop/sdk/internal/version"
 	"io"
 	"os"
-	"os/user"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/vmop/sdk/vmop/hostprobe"
 	"github.com/vmop/sdk/vmop/qemucmd"
@@ -24,17 +21,6 @@ const defaultConfig = "/etc/opt/vmrunner/config.yaml"
 
 // templateDir holds custom machine types, as VM-Operator has it.
 const templateDir = "/opt/vmrunner/templates"
-
-// terminationLog is where Kubernetes looks for a container's last words. It
-// exists in a container only.
-const terminationLog = "/dev/termination-log"
-
-// podVolumes are where a pod mounts the volumes of a machine, as the operator makes
-// it (machineconfig.DataDir and DiskMountDir).
-var podVolumes = []string{"/var/local/vm-data", "/var/local/vmop-disks"}
-
-// podImages is where the image repository is mounted (machineconfig.ImageRepositoryDir).
-const podImages = "/var/local/vmop-image-repository"
 
 // settings are the command line.
 type settings struct {
@@ -258,21 +244,6 @@ func startFailure(err error) runner.Outcome {
 	return runner.Outcome{Cause: runner.CauseStartFailure, Message: err.Error()}
 }
 
-// readConfig reads a configuration file.
-func readConfig(path string) (data []byte, c runnerconfig.Config, warnings []string, err error) {
-	if data, err = os.ReadFile(path); err != nil {
-		return nil, c, nil, fmt.Errorf("read the configuration: %w", err)
-	}
-	if c, warnings, err = runner.ReadConfig(data); err != nil {
-		return nil, c, nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return data, c, warnings, nil
-}
-
-func warn(r runner.Reporter, text string) {
-	r.Message(runner.Message{Time: time.Now(), Level: runner.LevelWarning, Source: "runner", Text: text})
-}
-
 // secretDir is the directory of the display secret's files: that of the
 // configuration file, also where this is a link into a volume. The directory that
 // such a link leads to is replaced with each change.
@@ -323,18 +294,6 @@ func slowFollowing(err error) string {
 	return fmt.Sprintf("changes of the configuration and of secrets are noticed late, within ten seconds: %v (fs.inotify.max_user_instances bounds how many programs of a user watch files)", err)
 }
 
-func directories(c *runnerconfig.Config) (runner.Directories, error) {
-	s := runner.Surroundings{Getenv: os.Getenv, Creatable: runner.Creatable}
-	u, err := user.Current()
-	if err != nil {
-		// A pod's user often has no name.
-		s.UserName, s.Home = fmt.Sprint(os.Geteuid()), os.Getenv("HOME")
-	} else {
-		s.UserName, s.Home = u.Username, u.HomeDir
-	}
-	return runner.DefaultDirectories(c, s), nil
-}
-
 // stopOnSignals passes signals on to the engine until the returned function is
 // called. The first process of a container gets its first signal from the kubelet,
 // and the same again whenever the container runtime or the node's shutdown repeats
@@ -349,18 +308,3 @@ func stopRequests(stop func(), container bool) func() {
 	}
 	return runner.Debounced(stop)
 }
-
-func writeTermination(path string, message []byte) error {
-	if path == "" {
-		path = terminationLog
-		if _, err := os.Stat(path); err != nil {
-			return nil
-		}
-	}
-	if err := os.WriteFile(path, message, 0o600); err != nil {
-		return fmt.Errorf("write the termination message: %w", err)
-	}
-	return nil
-}
-
-func version() string { return buildversion.String() }

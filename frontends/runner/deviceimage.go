@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/vmop/sdk/internal/filecopy"
+	"github.com/vmop/sdk/vmop/imagesource"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+// deviceMark is what the beginning of a device says while a disk is made on it, before whose.
+const deviceMark = "vmop-runner: disk "
+
+// sizeOf is how large a file or a block device is, in bytes.
+func sizeOf(f *os.File) (int64, error) {
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return 0, err
+	case info.Mode().IsRegular():
+		return info.Size(), nil
+	case info.Mode()&fs.ModeDevice == 0 || info.Mode()&fs.ModeCharDevice != 0:
+		return 0, fmt.Errorf("%s is neither a file nor a block device", f.Name())
+	}
+	return f.Seek(0, io.SeekEnd)
+}
+
+// deviceImage is what a block device becomes: an image, or another device.
+type deviceImage struct {
+	path, format string
+	// size is that of the disk in it, in bytes.
+	size int64
+	// own: it was fetched for this, and goes when it is written.
+	own bool
+}
+
+// imageForDevice is the image of a job, which is fetched if it is no copy.
+func imageForDevice(ctx context.Context, job runnerconfig.Import, progress func(string), watch func(runnerconfig.ImportProgress)) (*deviceImage, error) {
+	img := &deviceImage{path: filepath.Join(job.Scratch, "image"), own: true}
+	if job.Copy != nil {
+		img = &deviceImage{path: job.Copy.File}
+	} else {
+		if err := os.Remove(img.path); err != nil && !errors.Is(err, fs.ErrNotExist) { // of an attempt before
+			return nil, err
+		}
+		if err := fetchImage(ctx, runnerconfig.Drive{File: img.path, Size: runnerconfig.Bytes(job.Size), Image: job.Image}, false, progress, watch); err != nil {
+			return nil, err
+		}
+	}
+	f, err := os.OpenFile(img.path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	file, err := sizeOf(f)
+	if err != nil {
+		return nil, err
+	}
+	if job.Copy != nil {
+		img.format = job.Copy.Format
+		img.size, err = probeAs(f, file, img.format)
+	} else {
+		img.format, img.size, err = probe(img.path, job)
+	}
+	if err == nil && img.size > filecopy.Aligned(job.Size) {
+		err = fmt.Errorf("the disk has %d bytes, more than the %d asked for: %w", img.size, job.Size, errSmaller)
+	}
+	return img, err
+}
+
+func (i *deviceImage) discard() error {
+	if !i.own {
+		return nil
+	}
+	return os.Remove(i.path)
+}
+
+// head is what the disk begins with.
+func (i *deviceImage) head(ctx context.Context) (_ []byte, err error) {
+	head := make([]byte, deviceHead)
+	if i.format == "raw" {
+		f, err := os.Open(i.path)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		_, err = io.ReadFull(io.NewSectionReader(f, 0, i.size), head)
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) { // it has no more
+			err = nil
+		}
+		return head, err
+	}
+	tmp, err := os.CreateTemp("", "head-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, tmp.Close(), os.Remove(tmp.Name())) }()
+	if err := tmp.Truncate(deviceHead); err != nil {
+		return nil, err
+	}
+	if err := imagesource.WriteOver(ctx, i.path, 0, min(deviceHead, i.size), tmp, nil); err != nil {
+		return nil, err
+	}
+	_, err = tmp.ReadAt(head, 0)
+	return head, err
+}
+
+// over writes the disk over a device of size bytes, and zeros behind it. Its beginning,
+// first, takes the place of mark when all the rest is on the storage.
+func (i *deviceImage) over(ctx context.Context, dev *os.File, size int64, mark, first []byte, progress func(string), watch func(runnerconfig.ImportProgress)) error {
+	if err := writeHead(dev, mark, size); err != nil {
+		return err
+	}
+	tell := imageProgress("the disk", progress, watch)
+	if err := i.body(ctx, dev, tell); err != nil {
+		return err
+	}
+	if err := filecopy.Zero(ctx, dev, max(i.size, deviceHead), size); err != nil {
+		return err
+	}
+	if err := dev.Sync(); err != nil {
+		return err
+	}
+	return writeHead(dev, first, size)
+}
+
+// body writes everything of the disk but its head.
+func (i *deviceImage) body(ctx context.Context, dev *os.File, tell func(imagesource.Progress)) error {
+	if i.size <= deviceHead {
+		return nil
+	}
+	if i.format != "raw" {
+		return imagesource.WriteOver(ctx, i.path, deviceHead, i.size, dev, func(done, total int64) {
+			tell(imagesource.Progress{Step: imagesource.Converting, Done: done, Total: total})
+		})
+	}
+	src, err := os.Open(i.path)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	done := int64(deviceHead)
+	return filecopy.Over(ctx, dev, src, deviceHead, i.size, func(n int64) {
+		done += n
+		tell(imagesource.Progress{Step: imagesource.Copying, Done: done, Total: i.size})
+	})
+}
+
+// deviceHead is what of a block device is written last, in bytes. Until then it says whose
+// the device is: what is not whole is taken for no disk, and an attempt after one that
+// was cut short knows its own.
+const deviceHead = 4096
+
+func writeHead(dev *os.File, head []byte, size int64) error {
+	if _, err := dev.WriteAt(head[:min(int64(len(head)), size)], 0); err != nil {
+		return err
+	}
+	return dev.Sync()
+}

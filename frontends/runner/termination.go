@@ -1,0 +1,23 @@
+package main
+
+import (
+	"fmt"
+	"os"
+)
+
+// terminationLog is where Kubernetes looks for a container's last words. It
+// exists in a container only.
+const terminationLog = "/dev/termination-log"
+
+func writeTermination(path string, message []byte) error {
+	if path == "" {
+		path = terminationLog
+		if _, err := os.Stat(path); err != nil {
+			return nil
+		}
+	}
+	if err := os.WriteFile(path, message, 0o600); err != nil {
+		return fmt.Errorf("write the termination message: %w", err)
+	}
+	return nil
+}
