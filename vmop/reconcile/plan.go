@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/vmop/names"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -87,18 +86,4 @@ type StatusApply struct {
 // Target is what the write is called in a [Failure].
 func (s StatusApply) Target() Target {
 	return Target{Verb: "patch", Kind: s.Kind + "/status", Name: s.Name}
-}
-
-// Event is a Kubernetes event.
-type Event struct {
-	// About is the object that the event is about; nil is that of the plan.
-	About *corev1.ObjectReference
-	// Type is Normal or Warning.
-	Type string
-	// Reason is a word in CamelCase, Action what was being done.
-	Reason, Action string
-	Note           string
-	// Related is what the object waits for, or nil. Events of one reason about
-	// two of them are two.
-	Related *corev1.ObjectReference
 }

@@ -21,12 +21,6 @@ func (d *decision) mounted() *objects.Attached {
 	return nil
 }
 
-// direct reports whether the present run of the machine has the disk from its own pod.
-func (d *decision) direct() bool {
-	c := d.a.Status.Connection
-	return d.runs() && c.Direct
-}
-
 // release has the guest release a disk whose volume its pod has. It is released when the
 // runner has nothing of it open; the volume stays with the pod until that ends.
 func (d *decision) release() string {

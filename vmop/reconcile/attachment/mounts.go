@@ -5,11 +5,16 @@ import (
 	"slices"
 	"time"
 
+	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 )
+
+// MaxAttached is how many disks can be attached to a running machine: as many as it has
+// places for what is plugged.
+const MaxAttached = limits.MaxAttached
 
 // overdue is how long after the end of its grace period an exporter is waited for by a
 // machine that is to start. It is started without the disk then, which comes later.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
@@ -16,30 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 )
-
-// Options are what can be done to a running machine. The zero value is a cluster without special
-// abilities.
-type Options struct {
-	// InPlaceResize is true if the cluster changes the CPU and memory requests of a running pod
-	// (Kubernetes' in-place pod resize).
-	InPlaceResize bool
-	// PlugsDisks is true if disks that come are plugged into a running machine, where nothing else
-	// of the change waits for a restart.
-	PlugsDisks bool
-	// Plugged are the disks, by their claims, that came while the machine ran and are
-	// at its places for what is plugged. They have no part in the order of the others,
-	// and can go again. Changes of a list that has some are not to be applied one after
-	// the other.
-	Plugged []string
-	// Pod is the pod of a machine that runs in a cluster, where disks are plugged by
-	// attachments: it takes the place of PlugsDisks and Plugged. Nil is for a machine that
-	// gets none, or runs on a host. [StartedWith] is that of a machine which runs, and of
-	// which nothing but its manifest is known.
-	Pod *Pod
-	// Judge has the last word on what becomes of a change, if it is not nil: what waits
-	// for a restart then keeps disks from being plugged.
-	Judge func(*Change)
-}
 
 // Changes lists the differences between two manifests of one machine: its
 // labels, its annotations and its specification. Both are compared with their
@@ -82,71 +57,6 @@ func compare(old, new *spec.VirtualMachine, o Options) *differ {
 	d.structs(&location{name: "spec"}, reflect.ValueOf(&old.Spec).Elem(), reflect.ValueOf(&new.Spec).Elem())
 	d.settleDevices()
 	return d
-}
-
-// differ walks two specifications side by side.
-type differ struct {
-	old, new *spec.VirtualMachine
-	options  Options
-	changes  []Change
-	// devices are the positions in changes of disks that come or go while the machine
-	// runs, if nothing else waits for a restart.
-	devices []int
-	// coming are the disks that are plugged, or may be.
-	coming []coming
-	// places are, of entries that are removed, the paths that they would have if no disk
-	// was plugged, by their positions in changes.
-	places map[int]string
-}
-
-// location is a place in both manifests. It becomes text only where there is a
-// difference, so that comparing equal machines costs next to nothing.
-type location struct {
-	parent *location
-	kind   locationKind
-	name   string // of a field, or a key of a map
-	index  int    // in a list: the new one, unless it is not there
-	was    int    // in the old list
-}
-
-type locationKind int
-
-const (
-	inStruct locationKind = iota
-	inMap
-	inList
-)
-
-// path is the JSON path, as field.Path of apimachinery writes it.
-func (l *location) path() string {
-	var b strings.Builder
-	l.write(&b, false)
-	return b.String()
-}
-
-// pattern is the path without positions and keys, by which [rules] are found.
-func (l *location) pattern() string {
-	var b strings.Builder
-	l.write(&b, true)
-	return b.String()
-}
-
-func (l *location) write(b *strings.Builder, pattern bool) {
-	if l.parent != nil {
-		l.parent.write(b, pattern)
-	}
-	switch {
-	case l.kind == inStruct && l.parent == nil:
-		b.WriteString(l.name)
-	case l.kind == inStruct:
-		b.WriteString("." + l.name)
-	case pattern:
-		b.WriteString("[]")
-	case l.kind == inMap:
-		b.WriteString("[" + l.name + "]")
-	default:
-		b.WriteString("[" + strconv.Itoa(l.index) + "]")
-	}
 }
 
 // structs compares two structs of the same type field by field.

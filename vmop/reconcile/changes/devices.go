@@ -1,9 +1,11 @@
 package changes
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 
+	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -179,4 +181,26 @@ func (d *differ) judgePlaces() {
 			places++
 		}
 	}
+}
+
+// keepsOut says why a disk that could be plugged waits for the next start; places are those
+// for plugged disks that are taken.
+func (p *Pod) keepsOut(disk *coming, places int) string {
+	holds, known := p.Contents[disk.claim]
+	by := slices.IndexFunc(p.Attachments, func(a Attachment) bool { return !a.Own && a.Claim == disk.claim })
+	switch {
+	case disk.made:
+		return "its claim is made for the next start"
+	case slices.Contains(p.Claims, disk.claim):
+		return "the machine's pod has its claim already"
+	case known && (holds.Image || disk.ref != nil && holds.Disk != disk.ref.Name):
+		return "its claim is not that of a disk"
+	case slices.ContainsFunc(p.Attachments, func(a Attachment) bool { return a.Own && a.Claim == disk.claim }):
+		return ""
+	case places >= limits.MaxAttached:
+		return fmt.Sprintf("the machine has no more than %d places for disks that come while it runs", limits.MaxAttached)
+	case by >= 0:
+		return "it is attached by " + p.Attachments[by].Name
+	}
+	return ""
 }

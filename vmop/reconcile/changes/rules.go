@@ -210,12 +210,6 @@ func tabled(pattern string) rule {
 	return within
 }
 
-// isOrContains reports whether the field inner is outer or inside of it.
-func isOrContains(outer, inner string) bool {
-	rest, ok := strings.CutPrefix(inner, outer)
-	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
-}
-
 // effect is the table with what depends on more than the field.
 func (d *differ) effect(at *location) (Applied, string) {
 	pattern := at.pattern()

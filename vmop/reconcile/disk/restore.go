@@ -7,9 +7,6 @@ import (
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // A disk that is made of a snapshot of a volume has a claim whose dataSource is that
@@ -17,34 +14,6 @@ import (
 // makes a volume that is empty, or has what was on it before. So the driver of the
 // snapshot is noted on the claim, and compared with who was asked for the volume; and the
 // pod looks at what is there.
-
-// VolumeSnapshot is what is known of the snapshot of a volume that a disk is to be made
-// of.
-type VolumeSnapshot struct {
-	UID types.UID
-	// Deleted says that it is being deleted, and Ready that its driver is done with it.
-	Deleted, Ready bool
-	// Error is what its driver says of why it is not.
-	Error string
-	// Driver is that of the VolumeSnapshotContent which is bound to it; empty if there is
-	// none.
-	Driver string
-	// Size is what a volume needs that is restored from it, nil if nobody knows, and Mode
-	// how the volume was used that it is one of; empty if nobody knows.
-	Size *resource.Quantity
-	Mode corev1.PersistentVolumeMode
-}
-
-// SnapshotAccess is why nothing is known of a snapshot.
-type SnapshotAccess string
-
-// The reasons. Without one, the snapshot is known, or known to be absent.
-const (
-	// SnapshotsUndefined: the cluster has no definitions of them.
-	SnapshotsUndefined SnapshotAccess = "Undefined"
-	// SnapshotsForbidden: the operator may not read them.
-	SnapshotsForbidden SnapshotAccess = "Forbidden"
-)
 
 // snapshotOf is the snapshot of a volume that a source names; empty if it names none.
 func snapshotOf(source *spec.VirtualDiskSource) string {

@@ -6,10 +6,8 @@ import (
 	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
-	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -73,14 +71,6 @@ func subjectOf(s *Snapshot) subject {
 	return subject{}
 }
 
-// namespace is that of the claim of an image of the cluster, empty for others.
-func (d *decision) namespace() string {
-	if d.s.ClusterImage == nil {
-		return ""
-	}
-	return d.s.Settings.ImageNamespace
-}
-
 // of adds what is made for the subject.
 func (s subject) of(f objects.Filled) subject {
 	s.filled, s.claimName, s.podName = f, f.ClaimName(), f.PodName()
@@ -100,49 +90,6 @@ func asDisk(meta *metav1.ObjectMeta, i *spec.VirtualImageSpec, s *spec.VirtualIm
 			Phase: spec.DiskPhase(s.Phase), ObservedGeneration: s.ObservedGeneration, Format: s.Format, Target: s.Target, Import: s.Import, Progress: s.Progress, Download: s.Download, Conditions: s.Conditions,
 		},
 	}
-}
-
-// status is the status that the subject gets, and whether that is another one than it
-// has.
-func (d *decision) status() (next any, changed bool) {
-	if d.image == nil {
-		return d.next, !equality.Semantic.DeepEqual(d.next, d.disk.Status)
-	}
-	out := *d.image.DeepCopy()
-	out.Phase, out.ObservedGeneration, out.Format = spec.ImagePhase(d.next.Phase), d.next.ObservedGeneration, d.next.Format
-	out.Target, out.Import, out.Progress, out.Download, out.Conditions = d.next.Target, d.next.Import, d.next.Progress, d.next.Download, d.next.Conditions
-	if d.next.Phase == spec.DiskReady {
-		out.SHA256 = d.s.Claim.Annotations[names.AnnotationImageDigest]
-		for _, q := range []struct {
-			of  **resource.Quantity
-			key string
-		}{{&out.Size, names.AnnotationImageSize}, {&out.StoredSize, names.AnnotationStoredSize}} {
-			// One that means the same is no reason to write.
-			if is := marked(d.s.Claim, q.key); !is.IsZero() && (*q.of == nil || (*q.of).Cmp(is) != 0) {
-				*q.of = &is
-			}
-		}
-	}
-	return out, !equality.Semantic.DeepEqual(out, *d.image)
-}
-
-// marks are the annotations of a claim that is filled.
-func (d *decision) marks(got runnerconfig.Imported) map[string]string {
-	out := map[string]string{names.AnnotationFilled: string(d.disk.UID)}
-	if d.disk.Spec.VolumeMode() != corev1.PersistentVolumeBlock {
-		out[names.AnnotationDiskFormat] = got.Format
-	}
-	if d.s.Claim.Annotations[names.AnnotationCloneOf] != "" {
-		out[names.AnnotationCloned] = strconv.FormatBool(got.Cloned)
-	}
-	if d.image != nil {
-		out[names.AnnotationImageSize] = strconv.FormatInt(max(got.Size, 0), 10)
-		out[names.AnnotationStoredSize] = strconv.FormatInt(max(got.Stored, 0), 10)
-	}
-	if d.s.ClusterImage != nil {
-		out[names.AnnotationImageDigest], out[names.AnnotationImageLength] = got.SHA256, strconv.FormatInt(got.Length, 10)
-	}
-	return out
 }
 
 // marked is the number of bytes that an annotation of an image's claim says, 0 if it says

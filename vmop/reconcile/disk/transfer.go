@@ -14,31 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// uploaded reports whether somebody uploads what the disk is to be.
-func (d *decision) uploaded() bool {
-	s := d.disk.Spec.DataSource
-	return s != nil && s.Type == spec.DiskSourceUpload
-}
-
-// command is what somebody types who uploads.
-func (d *decision) command() string {
-	flag := ""
-	if d.image != nil {
-		flag = " --image"
-	}
-	return fmt.Sprintf("vmop-cli disk upload --cluster -n %s %s FILE%s", d.disk.Namespace, d.disk.Name, flag)
-}
-
-// needUpload says what somebody has to do.
-func (d *decision) needUpload(im *spec.VirtualDiskImport) {
-	const reason = conditions.ReasonDiskUploadNeeded
-	if im != nil && im.Message != "" {
-		d.say(spec.DiskWaitForUserUpload, metav1.ConditionFalse, reason, "nothing was uploaded: %s. Upload it: %s", im.Message, d.command())
-		return
-	}
-	d.say(spec.DiskWaitForUserUpload, metav1.ConditionFalse, reason, "upload what the %s is to be: %s", d.noun, d.command())
-}
-
 // takeUpload makes the pod that takes an upload, once for each request: while nobody
 // wants to upload, nothing runs.
 func (d *decision) takeUpload(im *spec.VirtualDiskImport) {

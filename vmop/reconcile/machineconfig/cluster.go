@@ -12,39 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Options is what the configuration of a runner in a cluster
-// depends on besides the manifest. The zero value is that of a machine about
-// which nothing is known yet.
-type Options struct {
-	// ResetCounter is the number of resets that were asked for; the runner
-	// resets its machine when it grows. nil leaves it out.
-	ResetCounter *int64
-	// GuestResetEnds is true if changes wait for the machine's next start, which a reset by the
-	// guest then is.
-	GuestResetEnds bool
-	// LoginUser is the user whom the guest's agent logs in, of an assignment
-	// from a pool. Empty leaves it to spec.vm.display.loggedInUser.
-	LoginUser string
-	// OpenDisplay admits any client that reaches the port of a SPICE server without a password.
-	// Without it such a server is for its own pod only.
-	OpenDisplay bool
-	// InstanceID is the instance-id that the machine's configuration already
-	// has in the cluster, if the manifest gives none. Empty means that there is
-	// no configuration yet; see [ForCluster].
-	InstanceID string
-	// Origin is the program that made the machine; empty means [OriginVMOP].
-	Origin Origin
-	// VolumeModes are the modes of the claims that the disks refer to by name.
-	// A claim that is not in it is taken for a block device.
-	VolumeModes map[string]corev1.PersistentVolumeMode
-	// GrowTo is how large a disk is to be which refers to a claim by name, in bytes; a
-	// claim that is not in it leaves it as it is.
-	GrowTo map[string]int64
-	// NewDisks are the names of disks that may be new, empty images although the
-	// machine has had others.
-	NewDisks []string
-}
-
 // RunnerConfig is the content of the ConfigMap from which the runner in a
 // machine's pod learns what to run. The result is valid as soon as
 // [runnerconfig.Default] was applied to it. An error names every field that
@@ -167,15 +134,15 @@ func cdDrive(d *Disk, repository string, p *problems) runnerconfig.Drive {
 	return runnerconfig.Drive{Type: runnerconfig.DriveCD, File: file, BootIndex: intPointer(d.Entry.Bootindex)}
 }
 
-func setString(s *string, value string) {
-	if *s == "" {
-		*s = value
+// clusterDisplay gives the display of a pod its place.
+func clusterDisplay(c *runnerconfig.Config, vm *spec.VirtualMachine, open bool) {
+	for _, s := range c.Runner.VM.Display.Servers() {
+		s.AdmitAnyone(open)
+		if wantsSocket(s) {
+			s.MoveToSocket(socketIn(RuntimeDir(vm.Name), s.Protocol))
+		}
 	}
-}
-
-func intPointer(p *int32) *int {
-	if p == nil {
-		return nil
+	if vm.Spec.VM.Display.TLS != nil {
+		c.Runner.VM.Display.TLS = &runnerconfig.DisplayTLS{Dir: DisplayTLSDir}
 	}
-	return new(int(*p))
 }

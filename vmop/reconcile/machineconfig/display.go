@@ -40,19 +40,6 @@ func wantsSocket(s runnerconfig.DisplayServer) bool {
 	return !slices.ContainsFunc(s.Ports, runnerconfig.DisplayPort.HasSocket)
 }
 
-// clusterDisplay gives the display of a pod its place.
-func clusterDisplay(c *runnerconfig.Config, vm *spec.VirtualMachine, open bool) {
-	for _, s := range c.Runner.VM.Display.Servers() {
-		s.AdmitAnyone(open)
-		if wantsSocket(s) {
-			s.MoveToSocket(socketIn(RuntimeDir(vm.Name), s.Protocol))
-		}
-	}
-	if vm.Spec.VM.Display.TLS != nil {
-		c.Runner.VM.Display.TLS = &runnerconfig.DisplayTLS{Dir: DisplayTLSDir}
-	}
-}
-
 // ExplicitPorts is [Host.ExplicitPorts] of a manifest.
 func ExplicitPorts(o *spec.Object) []string {
 	if o == nil {
@@ -65,21 +52,4 @@ func ExplicitPorts(o *spec.Object) []string {
 		}
 	}
 	return out
-}
-
-// hostDisplay gives the display of a machine on one host its place. The default ports of
-// manifests are those of pods; on a host other programs may use them.
-func hostDisplay(c *runnerconfig.Config, vm *spec.VirtualMachine, l *Host) {
-	d := c.Runner.VM.Display
-	for _, s := range d.Servers() {
-		if !slices.Contains(l.ExplicitPorts, string(s.Protocol)) || wantsSocket(s) {
-			s.MoveToSocket(socketIn(l.RuntimeDir, s.Protocol))
-		}
-	}
-	for _, s := range d.Servers() { // with the ports that are left
-		// What was to be encrypted stays on the host: here are no Secrets with certificates.
-		if len(s.Ports) > 0 && (!l.DisplayPassword || vm.Spec.VM.Display.TLS != nil) {
-			s.ListenOn("127.0.0.1")
-		}
-	}
 }

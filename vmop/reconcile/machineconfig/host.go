@@ -200,3 +200,20 @@ func diskList(disks []Disk) string {
 	}
 	return strings.Join(names, ", ")
 }
+
+// hostDisplay gives the display of a machine on one host its place. The default ports of
+// manifests are those of pods; on a host other programs may use them.
+func hostDisplay(c *runnerconfig.Config, vm *spec.VirtualMachine, l *Host) {
+	d := c.Runner.VM.Display
+	for _, s := range d.Servers() {
+		if !slices.Contains(l.ExplicitPorts, string(s.Protocol)) || wantsSocket(s) {
+			s.MoveToSocket(socketIn(l.RuntimeDir, s.Protocol))
+		}
+	}
+	for _, s := range d.Servers() { // with the ports that are left
+		// What was to be encrypted stays on the host: here are no Secrets with certificates.
+		if len(s.Ports) > 0 && (!l.DisplayPassword || vm.Spec.VM.Display.TLS != nil) {
+			s.ListenOn("127.0.0.1")
+		}
+	}
+}

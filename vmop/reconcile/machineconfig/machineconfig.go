@@ -12,8 +12,42 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
+
+// Options is what the configuration of a runner in a cluster
+// depends on besides the manifest. The zero value is that of a machine about
+// which nothing is known yet.
+type Options struct {
+	// ResetCounter is the number of resets that were asked for; the runner
+	// resets its machine when it grows. nil leaves it out.
+	ResetCounter *int64
+	// GuestResetEnds is true if changes wait for the machine's next start, which a reset by the
+	// guest then is.
+	GuestResetEnds bool
+	// LoginUser is the user whom the guest's agent logs in, of an assignment
+	// from a pool. Empty leaves it to spec.vm.display.loggedInUser.
+	LoginUser string
+	// OpenDisplay admits any client that reaches the port of a SPICE server without a password.
+	// Without it such a server is for its own pod only.
+	OpenDisplay bool
+	// InstanceID is the instance-id that the machine's configuration already
+	// has in the cluster, if the manifest gives none. Empty means that there is
+	// no configuration yet; see [ForCluster].
+	InstanceID string
+	// Origin is the program that made the machine; empty means [OriginVMOP].
+	Origin Origin
+	// VolumeModes are the modes of the claims that the disks refer to by name.
+	// A claim that is not in it is taken for a block device.
+	VolumeModes map[string]corev1.PersistentVolumeMode
+	// GrowTo is how large a disk is to be which refers to a claim by name, in bytes; a
+	// claim that is not in it leaves it as it is.
+	GrowTo map[string]int64
+	// NewDisks are the names of disks that may be new, empty images although the
+	// machine has had others.
+	NewDisks []string
+}
 
 // machineConfig is the part of a runner's configuration that a machine has in
 // common in a cluster and on one host: all but directories, what is in them, and

@@ -14,54 +14,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// Allowed is what the administrator lets the authors of manifests ask for beyond
-// a machine in a pod without privileges. The zero value allows nothing of it. A
-// pattern has an asterisk for any text.
-type Allowed struct {
-	// Everything is what VM-Operator allows: all of the following, and any image where pods are
-	// privileged. A user who may create machines then has root on the nodes.
-	Everything bool
-	// Images are patterns of images beside [Settings.RunnerImage].
-	Images []string
-	// Bridges are patterns of bridges of the nodes that tap interfaces join. Pods
-	// with one are in the network of their node.
-	Bridges []string
-	// NodeName allows to bypass the scheduler, and with it the taints of nodes.
-	NodeName bool
-	// Tolerations are patterns of the keys of taints that machines may tolerate, such
-	// as dedicated or nvidia.com/*. A toleration without a key, which is for all
-	// taints, needs the pattern * alone.
-	Tolerations []string
-	// PriorityClasses are patterns of the priority classes that machines may have.
-	// Pods of others give way to those of a higher one.
-	PriorityClasses []string
-	// PodAnnotations are patterns of the annotations of machines that their pods have,
-	// too, beside those without a prefix and dots; see [PassedOn].
-	PodAnnotations []string
-	// HostForwards allows ports of the node: those of a machine with a user network
-	// beside a tap interface.
-	HostForwards bool
-	// OpenDisplays allows SPICE without a password on the pod's address: any client that reaches it
-	// has the machine's screen and keyboard. Without it such a server is for its own pod, as VNC
-	// always is.
-	OpenDisplays bool
-	// ImageHosts are patterns of servers of images, of CDs and disks, with addresses of the pod or
-	// of its link, such as 127.0.0.1.
-	ImageHosts []string
-	// ImagePaths are folders of the runner's image that CD images and kernels may
-	// come from, besides /opt, the image repository and the disks.
-	ImagePaths []string
-	// Shares are patterns of the claims that machines may share as folders. Of a
-	// claim that is also a disk of another machine, a guest could write its image.
-	Shares []string
-	// LoadBalancerAnnotations are patterns of the annotations of load balancers
-	// that manifests may set or remove.
-	LoadBalancerAnnotations []string
-}
-
-// openDisplay reports whether displays without a password admit any client.
-func (a *Allowed) openDisplay() bool { return a.Everything || a.OpenDisplays }
-
 // Refusal is something in a manifest that the administrator does not allow.
 type Refusal struct {
 	// Field is its JSON path, Why what is wrong with it.

@@ -88,14 +88,6 @@ func (f Filled) key(name, image string, now time.Time) (*corev1.Secret, Certific
 	return s, Certificate{CommonName: "vmop-image", Hosts: []string{"localhost"}, NotBefore: from, NotAfter: from.Add(exportTime)}
 }
 
-// Server is a pod that serves an image of the cluster, and what the image is.
-type Server struct {
-	// Address is that of the pod, and Key the fingerprint of its key.
-	Address, Key string
-	// Claim is that of the image, which says of its file what there is to be known.
-	Claim *corev1.PersistentVolumeClaim
-}
-
 // served is an image that a pod serves, as the pod is told that copies it.
 func (s *Server) served() *runnerconfig.ImportServed {
 	length, _ := strconv.ParseInt(s.Claim.Annotations[names.AnnotationImageLength], 10, 64)
@@ -107,14 +99,6 @@ func (s *Server) served() *runnerconfig.ImportServed {
 		out.Format, out.CD = "raw", true
 	}
 	return out
-}
-
-// CopyJob is [Filled.ImportJob] for a copy of an image of the cluster that a pod serves.
-func (f Filled) CopyJob(s Settings, from Server) *corev1.Pod {
-	f.server = &from
-	pod := f.ImportJob(s, nil)
-	addKey(pod, CopyKeyName(f.claim))
-	return pod
 }
 
 // addKey gives a pod a key as files.

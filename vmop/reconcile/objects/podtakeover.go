@@ -43,20 +43,3 @@ func addTakeOver(pod *corev1.Pod) {
 	pod.Annotations[names.AnnotationDataOwner] = strconv.Itoa(RunnerUser)
 	pod.Spec.InitContainers = append(pod.Spec.InitContainers, briefContainer(c, name, args, mounts, "CHOWN"))
 }
-
-// briefContainer is a container of the runner's image that is root with one
-// capability and nothing else, and ends before the runner starts.
-func briefContainer(runner *corev1.Container, name string, args []string, mounts []corev1.VolumeMount, capability corev1.Capability) corev1.Container {
-	yes, no, root := true, false, int64(0)
-	return corev1.Container{
-		Name: name, Image: runner.Image, ImagePullPolicy: runner.ImagePullPolicy,
-		Args: args, VolumeMounts: mounts,
-		Resources: briefResources(runner.Resources),
-		// Only root's programs have the capabilities of their container.
-		SecurityContext: &corev1.SecurityContext{
-			RunAsUser: &root, RunAsGroup: &root, RunAsNonRoot: &no,
-			AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
-			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{capability}},
-		},
-	}
-}

@@ -7,7 +7,6 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 const (
@@ -47,27 +46,4 @@ func addTap(vm *spec.VirtualMachine, pod *corev1.Pod) {
 	made := briefContainer(c, name, []string{"-prepare-taps", strconv.Itoa(RunnerUser)}, []corev1.VolumeMount{mount}, "NET_ADMIN")
 	made.Env = []corev1.EnvVar{variable}
 	pod.Spec.InitContainers = append(pod.Spec.InitContainers, made)
-}
-
-// briefResources are those of a container that runs for a moment before another
-// one: of whatever a quota may ask for, and no more than the other has.
-func briefResources(of corev1.ResourceRequirements) corev1.ResourceRequirements {
-	enough := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
-	some := func(of corev1.ResourceList) (out corev1.ResourceList) {
-		for name, amount := range enough {
-			given, ok := of[name]
-			if !ok {
-				continue
-			}
-			if given.Cmp(amount) < 0 {
-				amount = given
-			}
-			if out == nil {
-				out = corev1.ResourceList{}
-			}
-			out[name] = amount
-		}
-		return out
-	}
-	return corev1.ResourceRequirements{Requests: some(of.Requests), Limits: some(of.Limits)}
 }

@@ -1,8 +1,6 @@
 package objects
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"path"
 	"time"
 
@@ -21,36 +19,15 @@ const (
 
 	transferVolume = "transfer"
 	transferKeys   = "/run/secrets/transfer"
-	// maxRequest is the longest request that is noted as it is.
-	maxRequest = 64
 )
 
 // TransferKey is the name of the Secret with the key of uploads to the disk or image that
 // a volume claim is made for.
 func TransferKey(claim string) string { return claim + "-transfer" }
 
-// UploadRequest is the last request for an upload to a disk or an image, or the one that
-// a pod was made for; empty if there is none. A long one is its digest.
-func UploadRequest(o metav1.Object) string {
-	return request(o.GetAnnotations()[names.AnnotationUploadRequest])
-}
-
-// DownloadRequest is the same for a download.
-func DownloadRequest(o metav1.Object) string {
-	return request(o.GetAnnotations()[names.AnnotationDownloadRequest])
-}
-
 // DownloadName is the name of the pod that gives a download of the disk or image that a
 // volume claim is made for, and of the Secret with its key. There is one at a time.
 func DownloadName(claim string) string { return claim + "-download" }
-
-func request(value string) string {
-	if len(value) <= maxRequest {
-		return value
-	}
-	sum := sha256.Sum256([]byte(value))
-	return hex.EncodeToString(sum[:])
-}
 
 // TransferKey is the Secret with the key that both ends of an upload have, without its
 // data, and what is to be made for it. It goes with the disk or image.

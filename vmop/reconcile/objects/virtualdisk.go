@@ -10,26 +10,12 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 const (
 	// importVolume is the volume of a pod that fills a disk.
 	importVolume = "disk"
-	// importSeconds is how long one attempt to fill a disk may take. What was downloaded
-	// by then is gone on with where the server lets that be.
-	importSeconds = 24 * 3600
 )
-
-// ClaimOfDisk is the name of the volume claim of a VirtualDisk.
-func ClaimOfDisk(name string) string { return spec.VirtualDiskClaimName(name) }
-
-// ClaimOfImage is the name of the volume claim of a VirtualImage.
-func ClaimOfImage(name string) string { return spec.VirtualImageClaimName(name) }
-
-// ClaimOfClusterImage is the name of the volume claim of a ClusterVirtualImage.
-func ClaimOfClusterImage(name string) string { return spec.ClusterVirtualImageClaimName(name) }
 
 // ImageOf is the image that a claim was made for, to which only the pod that fills it writes: its
 // kind and name, which are empty if it is none.
@@ -43,108 +29,6 @@ func ImageOf(claim *corev1.PersistentVolumeClaim) (kind, name string) {
 		}
 	}
 	return "", ""
-}
-
-// ImportPod is the name of the pod that fills the volume claim of a disk or image. There
-// is one at a time.
-func ImportPod(claim string) string { return claim + "-import" }
-
-// Filled has a volume claim that is made for it and filled once: a disk or an image. Its fields are
-// the differences of the kinds.
-type Filled struct {
-	kind, label, claim string
-	// name and uid are its own; namespace is where what is made for it is.
-	name, namespace string
-	uid             types.UID
-	size            resource.Quantity
-	class           *string
-	mode            corev1.PersistentVolumeMode
-	access          corev1.PersistentVolumeAccessMode
-	source          *spec.VirtualDiskSource
-	// request is the last one for an upload, and download the last one for a download.
-	request, download string
-	// keep: it is an image, which is kept as it is.
-	keep bool
-	// server serves the image of the cluster that it is a copy of.
-	server *Server
-}
-
-// FilledDisk is a disk as what is filled. The disk must be valid.
-func FilledDisk(d *spec.VirtualDisk) Filled {
-	c := &d.Spec.PersistentVolumeClaim
-	return Filled{
-		kind: spec.KindDisk, label: names.LabelDisk, claim: ClaimOfDisk(d.Name), name: d.Name, namespace: d.Namespace, uid: d.UID, request: UploadRequest(d), download: DownloadRequest(d),
-		size: c.Size, class: c.StorageClassName, mode: d.Spec.VolumeMode(), access: corev1.ReadWriteOnce, source: d.Spec.DataSource,
-	}
-}
-
-// FilledImage is [FilledDisk] for an image, which is kept as what it is.
-func FilledImage(i *spec.VirtualImage) Filled {
-	return filledImage(spec.KindImage, names.LabelImage, ClaimOfImage(i.Name), i.Namespace, &i.ObjectMeta, &i.Spec)
-}
-
-// FilledClusterImage is [FilledImage] for an image of the cluster, which is kept in a
-// namespace.
-func FilledClusterImage(i *spec.ClusterVirtualImage, namespace string) Filled {
-	return filledImage(spec.KindClusterImage, names.LabelClusterImage, ClaimOfClusterImage(i.Name), namespace, &i.ObjectMeta, &i.Spec)
-}
-
-func filledImage(kind, label, claim, namespace string, meta *metav1.ObjectMeta, s *spec.VirtualImageSpec) Filled {
-	c := &s.PersistentVolumeClaim
-	return Filled{
-		kind: kind, label: label, claim: claim, name: meta.Name, namespace: namespace, uid: meta.UID, request: UploadRequest(meta), download: DownloadRequest(meta),
-		size: c.Size, class: c.StorageClassName, mode: corev1.PersistentVolumeFilesystem, access: cmp.Or(c.AccessMode, corev1.ReadWriteOnce),
-		source: &s.DataSource, keep: true,
-	}
-}
-
-// ClaimName is the name of the claim.
-func (f Filled) ClaimName() string { return f.claim }
-
-// PodName is the name of the pod that fills the claim.
-func (f Filled) PodName() string { return ImportPod(f.claim) }
-
-// Block reports whether it is a block device, and no file.
-func (f Filled) Block() bool { return f.mode == corev1.PersistentVolumeBlock }
-
-// object is the metadata of an object that goes with the disk or image. Its labels are
-// those by which its pod is watched, and bounded by policies, as the pods of machines
-// are; it has no machine's name.
-func (f Filled) object(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Name: name, Namespace: f.namespace,
-		Labels:      map[string]string{names.LabelName: names.AppName, names.LabelManagedBy: names.ManagedBy, f.label: f.name},
-		Annotations: map[string]string{names.AnnotationMadeFor: string(f.uid)},
-		OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: spec.GroupVersion().String(), Kind: f.kind, Name: f.name, UID: f.uid, Controller: new(true),
-		}},
-	}
-}
-
-// VolumeClaim is the claim. The disk or image owns it: it is deleted with that, unless
-// that is deleted with --cascade=orphan.
-func (f Filled) VolumeClaim() *corev1.PersistentVolumeClaim {
-	pvc := &corev1.PersistentVolumeClaim{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: names.KindClaim},
-		ObjectMeta: f.object(f.claim),
-		Spec: corev1.PersistentVolumeClaimSpec{
-			AccessModes: []corev1.PersistentVolumeAccessMode{f.access},
-			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: f.size.DeepCopy()}},
-			VolumeMode:  new(f.mode),
-		},
-	}
-	if f.class != nil {
-		pvc.Spec.StorageClassName = new(*f.class)
-	}
-	if f.Block() && f.source != nil {
-		pvc.Annotations[names.AnnotationToBeFilled] = string(f.uid)
-	}
-	return pvc
-}
-
-// ImporterImage is the image of pods that fill disks: that of machines which name none.
-func ImporterImage(s *Settings) string {
-	return RunnerImage(&spec.VirtualMachine{Spec: spec.VirtualMachineSpec{Image: &spec.RunnerImage{Source: DefaultImage()}}}, s)
 }
 
 // ImportJob is the pod that fills the claim: one with the rights of an ordinary program,
@@ -206,40 +90,6 @@ func (f Filled) importJob(s Settings, source *corev1.PersistentVolumeClaim, clon
 	return pod
 }
 
-// program is a pod that does one thing with the claim, once: with the rights of an ordinary
-// program, and no token.
-func (f Filled) program(s *Settings, name string, container corev1.Container) *corev1.Pod {
-	yes, no := true, false
-	user, policy, seconds := int64(RunnerUser), corev1.FSGroupChangeOnRootMismatch, int64(importSeconds)
-	meta := f.object(name)
-	meta.Labels[names.LabelComponent] = names.ComponentRunner
-	container.Image, container.ImagePullPolicy = ImporterImage(s), s.RunnerPullPolicy
-	container.SecurityContext = &corev1.SecurityContext{
-		AllowPrivilegeEscalation: &no,
-		ReadOnlyRootFilesystem:   &yes,
-		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-	}
-	return &corev1.Pod{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: names.KindPod},
-		ObjectMeta: meta,
-		Spec: corev1.PodSpec{
-			// The account has what the nodes pull the image with. Nothing in the pod
-			// has a token of it.
-			ServiceAccountName:           names.ServiceAccount,
-			AutomountServiceAccountToken: &no,
-			EnableServiceLinks:           &no,
-			RestartPolicy:                corev1.RestartPolicyNever,
-			ActiveDeadlineSeconds:        &seconds,
-			SecurityContext: &corev1.PodSecurityContext{
-				RunAsNonRoot: &yes, RunAsUser: &user, RunAsGroup: &user,
-				FSGroup: &user, FSGroupChangePolicy: &policy,
-				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-			},
-			Containers: []corev1.Container{container},
-		},
-	}
-}
-
 // job is the task of the pod; cloneOf is whose volume is to have been cloned.
 func (f Filled) job(source *corev1.PersistentVolumeClaim, cloneOf string) runnerconfig.Import {
 	job := runnerconfig.Import{
@@ -283,13 +133,6 @@ func (f Filled) job(source *corev1.PersistentVolumeClaim, cloneOf string) runner
 	return job
 }
 
-// addDevice gives a pod a block device, as a member of the group that such have.
-func addDevice(pod *corev1.Pod, volume string) {
-	c := &pod.Spec.Containers[0]
-	c.VolumeDevices = append(c.VolumeDevices, corev1.VolumeDevice{Name: volume, DevicePath: path.Join(machineconfig.DiskDeviceDir, volume)})
-	pod.Spec.SecurityContext.SupplementalGroups = []int64{diskGroup}
-}
-
 // scratchVolume is the volume for what is downloaded, where the disk is no file.
 const scratchVolume = "scratch"
 
@@ -314,18 +157,6 @@ func (f Filled) addScratch(pod *corev1.Pod) {
 // scratchRoom is what such a volume has at least beside the image, in bytes: what a file
 // system takes of it.
 const scratchRoom = 256 << 20
-
-// sourceVolume is the volume with what is only read, such as the disk that another one is
-// a copy of, and pullVolume that with the credentials for a registry.
-const (
-	sourceVolume = "source"
-	pullVolume   = "registry"
-	pullDir      = "/run/secrets/registry"
-)
-
-func isBlock(c *corev1.PersistentVolumeClaim) bool {
-	return c.Spec.VolumeMode != nil && *c.Spec.VolumeMode == corev1.PersistentVolumeBlock
-}
 
 // addSource gives a pod the disk that it is to copy, to read.
 func addSource(pod *corev1.Pod, source *corev1.PersistentVolumeClaim) {
@@ -367,4 +198,12 @@ func addPullSecret(pod *corev1.Pod, secret string) {
 	}}})
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: pullVolume, MountPath: pullDir, ReadOnly: true})
 	c.Env = append(c.Env, corev1.EnvVar{Name: "DOCKER_CONFIG", Value: pullDir})
+}
+
+// CopyJob is [Filled.ImportJob] for a copy of an image of the cluster that a pod serves.
+func (f Filled) CopyJob(s Settings, from Server) *corev1.Pod {
+	f.server = &from
+	pod := f.ImportJob(s, nil)
+	addKey(pod, CopyKeyName(f.claim))
+	return pod
 }

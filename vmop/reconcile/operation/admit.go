@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/vmop/conditions"
-	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
@@ -179,28 +178,6 @@ func ended(o *spec.VirtualMachineOperation) time.Time {
 		return t.Time
 	}
 	return o.CreationTimestamp.Time
-}
-
-// text is what an operation is called in a sentence.
-func text(o *spec.VirtualMachineOperation) string {
-	if o.Spec.Force {
-		return string(o.Spec.Type) + " with force"
-	}
-	return string(o.Spec.Type)
-}
-
-func (d *decision) told(o *spec.VirtualMachineOperation) string {
-	return "machine " + o.Spec.VirtualMachineName + " was told by annotation " + names.AnnotationPowerRequest
-}
-
-func doneText(o *spec.VirtualMachineOperation) string {
-	switch o.Spec.Type {
-	case spec.OperationStart:
-		return "the machine runs"
-	case spec.OperationStop:
-		return "the machine has stopped"
-	}
-	return "the machine runs in a new pod"
 }
 
 // lateText is what an operation has not achieved in its time, and what goes on.

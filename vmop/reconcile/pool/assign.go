@@ -179,77 +179,12 @@ func heldBy(machines []spec.VirtualMachine, pool *spec.VmPool, user string) *spe
 	return best
 }
 
-// holds reports whether the machine has an assignment that counts.
-func holds(vm *spec.VirtualMachine) bool {
-	return vm.DeletionTimestamp == nil && isAssigned(vm.Status.Assignment)
-}
-
-// compareHeld puts the machine first that a user keeps of several.
-func compareHeld(a, b *spec.VirtualMachine) int {
-	return cmp.Or(
-		compareBool(inUse(a), inUse(b)),
-		lastUsed(b.Status.Assignment).Compare(lastUsed(a.Status.Assignment)),
-		compareBool(isRunning(a), isRunning(b)),
-		cmp.Compare(a.Name, b.Name))
-}
-
 // oldestFirst is the order in which free machines are given away.
 func oldestFirst(a, b *spec.VirtualMachine) int {
 	return cmp.Or(
 		lastUsed(a.Status.Assignment).Compare(lastUsed(b.Status.Assignment)),
 		compareBool(isRunning(a), isRunning(b)),
 		cmp.Compare(a.Name, b.Name))
-}
-
-// compareBool puts true first.
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	}
-	return 1
-}
-
-func isRunning(vm *spec.VirtualMachine) bool {
-	return spec.ConditionIsTrue(vm.Status.Conditions, spec.ConditionRunning)
-}
-
-func inUse(vm *spec.VirtualMachine) bool {
-	return spec.ConditionIsTrue(vm.Status.Conditions, spec.ConditionConsoleConnected)
-}
-
-// isAssigned reports whether there is an assignment: a machine without one has an
-// empty one.
-func isAssigned(a *spec.Assignment) bool { return a != nil && a.Pool != "" && a.User != "" }
-
-// expiry is when the machine is free for the next user, if its console is not
-// connected then: the zero time if it is not assigned. It is not known if the
-// retention of its pool cannot be read.
-//
-// VM-Operator takes the retention of the pool that is asked for a machine, so
-// that one pool can take away what another has given for longer.
-func expiry(vm *spec.VirtualMachine, all []spec.VmPool) (end time.Time, known bool) {
-	a := vm.Status.Assignment
-	if !isAssigned(a) {
-		return time.Time{}, true
-	}
-	pool := findPool(all, vm.Namespace, a.Pool)
-	if pool == nil {
-		return lastUsed(a).Add(poolGrace), true
-	}
-	retention, err := retentionOf(pool)
-	if err != nil {
-		return time.Time{}, false
-	}
-	end = retention.Until(lastUsed(a))
-	if c := spec.FindCondition(vm.Status.Conditions, spec.ConditionConsoleConnected); c != nil {
-		if t := retention.Until(c.LastTransitionTime.Time); t.After(end) {
-			end = t
-		}
-	}
-	return end, true
 }
 
 // Expires returns when the machine's assignment ends if it is not used until
@@ -266,39 +201,3 @@ func Expires(vm *spec.VirtualMachine, all []spec.VmPool) (time.Time, bool) {
 	}
 	return expiry(vm, all)
 }
-
-func retentionOf(pool *spec.VmPool) (spec.Retention, error) {
-	pool = &spec.VmPool{Spec: spec.VmPoolSpec{Retention: pool.Spec.Retention}}
-	spec.DefaultPool(pool)
-	return spec.ParseRetention(pool.Spec.Retention)
-}
-
-func findPool(all []spec.VmPool, namespace, name string) *spec.VmPool {
-	for i := range all {
-		if p := &all[i]; p.Namespace == namespace && p.Name == name {
-			return p
-		}
-	}
-	return nil
-}
-
-// lastUsed is the time of the last use; the beginning of Unix time if there is none or it cannot be
-// parsed.
-func lastUsed(a *spec.Assignment) time.Time {
-	if a == nil {
-		return time.Unix(0, 0)
-	}
-	return parseTime(a.LastUsed)
-}
-
-// parseTime reads a time of an assignment: vmop writes whole seconds, VM-Operator fractions.
-func parseTime(s string) time.Time {
-	t, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil {
-		return time.Unix(0, 0)
-	}
-	return t
-}
-
-// formatTime writes a time in whole seconds, like all others in a status.
-func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }

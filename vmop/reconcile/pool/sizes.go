@@ -12,16 +12,6 @@ import (
 // are: a thousand machines that are made, or that a thousand users get, are few writes.
 const sizesAgain = 5 * time.Second
 
-// Member is what of a machine counts for the sizes of pools.
-type Member struct {
-	// Pools are those that the machine names.
-	Pools []string
-	// Assigned is the pool from which the machine is assigned, empty if it is not.
-	Assigned string
-	// Connected: a viewer is at its console. Goes: it is being deleted.
-	Connected, Goes bool
-}
-
 // Sizes are how many machines a pool has, how many of them are free and how many are
 // used. What is neither is in use otherwise, or goes.
 func Sizes(pool string, members []Member) (machines, free, used int32) {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
 )
 
 // StatusManager is the field manager that owns status.assignment.
@@ -79,4 +80,16 @@ func StartPatch(resourceVersion string) ([]byte, error) {
 		"metadata": map[string]any{"resourceVersion": resourceVersion},
 		"spec":     map[string]any{"vm": map[string]any{"state": spec.StateRunning}},
 	})
+}
+
+// Action is the write of an update.
+func (u *Update) Action() reconcile.Patch {
+	var assignment any
+	if u.Assignment != nil {
+		assignment = u.Assignment
+	}
+	return reconcile.Patch{
+		Kind: names.KindVirtualMachine, Subresource: "status", Name: u.Name, UID: u.UID, ResourceVersion: u.ResourceVersion,
+		Manager: StatusManager, Fields: map[string]any{"status": map[string]any{"assignment": assignment}},
+	}
 }

@@ -8,11 +8,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// poolGrace is how long after its last use an assignment is not removed because its pool is
-// unknown. A watcher sees machines and pools at different times; without it, the first users of a
-// new pool would lose their machines.
-const poolGrace = time.Minute
-
 // Upkeep returns the changes of assignments that no request calls for, in the order of the
 // machines' names, and when to call it again though nothing changed; zero means never:
 //

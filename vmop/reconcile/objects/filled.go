@@ -1,0 +1,159 @@
+package objects
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Filled has a volume claim that is made for it and filled once: a disk or an image. Its fields are
+// the differences of the kinds.
+type Filled struct {
+	kind, label, claim string
+	// name and uid are its own; namespace is where what is made for it is.
+	name, namespace string
+	uid             types.UID
+	size            resource.Quantity
+	class           *string
+	mode            corev1.PersistentVolumeMode
+	access          corev1.PersistentVolumeAccessMode
+	source          *spec.VirtualDiskSource
+	// request is the last one for an upload, and download the last one for a download.
+	request, download string
+	// keep: it is an image, which is kept as it is.
+	keep bool
+	// server serves the image of the cluster that it is a copy of.
+	server *Server
+}
+
+// FilledDisk is a disk as what is filled. The disk must be valid.
+func FilledDisk(d *spec.VirtualDisk) Filled {
+	c := &d.Spec.PersistentVolumeClaim
+	return Filled{
+		kind: spec.KindDisk, label: names.LabelDisk, claim: ClaimOfDisk(d.Name), name: d.Name, namespace: d.Namespace, uid: d.UID, request: UploadRequest(d), download: DownloadRequest(d),
+		size: c.Size, class: c.StorageClassName, mode: d.Spec.VolumeMode(), access: corev1.ReadWriteOnce, source: d.Spec.DataSource,
+	}
+}
+
+// FilledImage is [FilledDisk] for an image, which is kept as what it is.
+func FilledImage(i *spec.VirtualImage) Filled {
+	return filledImage(spec.KindImage, names.LabelImage, ClaimOfImage(i.Name), i.Namespace, &i.ObjectMeta, &i.Spec)
+}
+
+// FilledClusterImage is [FilledImage] for an image of the cluster, which is kept in a
+// namespace.
+func FilledClusterImage(i *spec.ClusterVirtualImage, namespace string) Filled {
+	return filledImage(spec.KindClusterImage, names.LabelClusterImage, ClaimOfClusterImage(i.Name), namespace, &i.ObjectMeta, &i.Spec)
+}
+
+func filledImage(kind, label, claim, namespace string, meta *metav1.ObjectMeta, s *spec.VirtualImageSpec) Filled {
+	c := &s.PersistentVolumeClaim
+	return Filled{
+		kind: kind, label: label, claim: claim, name: meta.Name, namespace: namespace, uid: meta.UID, request: UploadRequest(meta), download: DownloadRequest(meta),
+		size: c.Size, class: c.StorageClassName, mode: corev1.PersistentVolumeFilesystem, access: cmp.Or(c.AccessMode, corev1.ReadWriteOnce),
+		source: &s.DataSource, keep: true,
+	}
+}
+
+// ClaimName is the name of the claim.
+func (f Filled) ClaimName() string { return f.claim }
+
+// PodName is the name of the pod that fills the claim.
+func (f Filled) PodName() string { return ImportPod(f.claim) }
+
+// Block reports whether it is a block device, and no file.
+func (f Filled) Block() bool { return f.mode == corev1.PersistentVolumeBlock }
+
+// object is the metadata of an object that goes with the disk or image. Its labels are
+// those by which its pod is watched, and bounded by policies, as the pods of machines
+// are; it has no machine's name.
+func (f Filled) object(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: name, Namespace: f.namespace,
+		Labels:      map[string]string{names.LabelName: names.AppName, names.LabelManagedBy: names.ManagedBy, f.label: f.name},
+		Annotations: map[string]string{names.AnnotationMadeFor: string(f.uid)},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: spec.GroupVersion().String(), Kind: f.kind, Name: f.name, UID: f.uid, Controller: new(true),
+		}},
+	}
+}
+
+// VolumeClaim is the claim. The disk or image owns it: it is deleted with that, unless
+// that is deleted with --cascade=orphan.
+func (f Filled) VolumeClaim() *corev1.PersistentVolumeClaim {
+	pvc := &corev1.PersistentVolumeClaim{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: names.KindClaim},
+		ObjectMeta: f.object(f.claim),
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{f.access},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: f.size.DeepCopy()}},
+			VolumeMode:  new(f.mode),
+		},
+	}
+	if f.class != nil {
+		pvc.Spec.StorageClassName = new(*f.class)
+	}
+	if f.Block() && f.source != nil {
+		pvc.Annotations[names.AnnotationToBeFilled] = string(f.uid)
+	}
+	return pvc
+}
+
+// ImportPod is the name of the pod that fills the volume claim of a disk or image. There
+// is one at a time.
+func ImportPod(claim string) string { return claim + "-import" }
+
+// ClaimOfDisk is the name of the volume claim of a VirtualDisk.
+func ClaimOfDisk(name string) string { return spec.VirtualDiskClaimName(name) }
+
+// ClaimOfImage is the name of the volume claim of a VirtualImage.
+func ClaimOfImage(name string) string { return spec.VirtualImageClaimName(name) }
+
+// ClaimOfClusterImage is the name of the volume claim of a ClusterVirtualImage.
+func ClaimOfClusterImage(name string) string { return spec.ClusterVirtualImageClaimName(name) }
+
+// ImporterImage is the image of pods that fill disks: that of machines which name none.
+func ImporterImage(s *Settings) string {
+	return RunnerImage(&spec.VirtualMachine{Spec: spec.VirtualMachineSpec{Image: &spec.RunnerImage{Source: DefaultImage()}}}, s)
+}
+
+func isBlock(c *corev1.PersistentVolumeClaim) bool {
+	return c.Spec.VolumeMode != nil && *c.Spec.VolumeMode == corev1.PersistentVolumeBlock
+}
+
+// UploadRequest is the last request for an upload to a disk or an image, or the one that
+// a pod was made for; empty if there is none. A long one is its digest.
+func UploadRequest(o metav1.Object) string {
+	return request(o.GetAnnotations()[names.AnnotationUploadRequest])
+}
+
+// DownloadRequest is the same for a download.
+func DownloadRequest(o metav1.Object) string {
+	return request(o.GetAnnotations()[names.AnnotationDownloadRequest])
+}
+
+// Server is a pod that serves an image of the cluster, and what the image is.
+type Server struct {
+	// Address is that of the pod, and Key the fingerprint of its key.
+	Address, Key string
+	// Claim is that of the image, which says of its file what there is to be known.
+	Claim *corev1.PersistentVolumeClaim
+}
+
+func request(value string) string {
+	if len(value) <= maxRequest {
+		return value
+	}
+	sum := sha256.Sum256([]byte(value))
+	return hex.EncodeToString(sum[:])
+}
+
+// maxRequest is the longest request that is noted as it is.
+const maxRequest = 64
