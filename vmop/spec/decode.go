@@ -331,15 +331,6 @@ func (d *decoder) mismatch(n *node, path, expected string) {
 	d.fault(n, path, "is %s, expected %s%s", found, expected, hint)
 }
 
-// abbreviate keeps messages on one line.
-func abbreviate(s string) string {
-	const most = 60
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "..."
-	}
-	return s
-}
-
 // +kubebuilder:object:generate=false
 
 // jsonField is a field of a struct as JSON sees it.

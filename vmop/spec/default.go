@@ -139,24 +139,6 @@ func initialConditions() []Condition {
 	return out
 }
 
-func setString[S ~string](s *S, value S) {
-	if *s == "" {
-		*s = value
-	}
-}
-
-func setPointer[T any](p **T, value T) {
-	if *p == nil {
-		*p = &value
-	}
-}
-
-func setSlice[T any](s *[]T) {
-	if *s == nil {
-		*s = []T{}
-	}
-}
-
 // defaultPowerdownTimeout is in seconds.
 const defaultPowerdownTimeout = 900
 

@@ -10,27 +10,6 @@ import (
 
 // +kubebuilder:object:generate=false
 
-// displayServer is what the part of a manifest that is about one protocol tells those
-// who ask about all of them. What is known without a manifest is in the table of
-// package limits.
-type displayServer interface {
-	// protocol is the name in that table.
-	protocol() string
-	// port is the field of a port, by its place in the table.
-	port(i int) **int32
-	// onSocket reports whether the server is on a UNIX socket instead of ports.
-	onSocket() bool
-	// makesPassword is the field that asks for a secret, which is true by default.
-	makesPassword() **bool
-	// admitsWithoutPassword is DisplayServer.Openable.
-	admitsWithoutPassword() bool
-	// defaulted are the fields whose default the definition has.
-	defaulted() []string
-	// setDefaults sets those that only this protocol has, and validate checks them.
-	setDefaults()
-	validate(path spot) field.ErrorList
-}
-
 // +kubebuilder:object:generate=false
 
 // DisplayServer is one of the ways to a machine's display. All that is the same

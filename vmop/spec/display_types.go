@@ -1,5 +1,9 @@
 package spec
 
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
 // +kubebuilder:validation:XValidation:rule="!has(self.spice) || !has(self.vnc) || self.vnc.unixSocket || self.spice.port != (has(self.vnc.port) ? self.vnc.port : 5901)",message="spice.port and vnc.port must not be the same"
 // +kubebuilder:validation:XValidation:rule="!has(self.spice) || !has(self.vnc) || !has(self.vnc.websocket) || self.spice.port != self.vnc.websocket",message="spice.port and vnc.websocket must not be the same"
 
@@ -72,4 +76,25 @@ type DisplayTLS struct {
 	// machine's names in the cluster, spice.server, and localhost for tunnels, and
 	// replaced for the next start when a third of that is left.
 	GenerateSecret bool `json:"generateSecret,omitempty"`
+}
+
+// displayServer is what the part of a manifest that is about one protocol tells those
+// who ask about all of them. What is known without a manifest is in the table of
+// package limits.
+type displayServer interface {
+	// protocol is the name in that table.
+	protocol() string
+	// port is the field of a port, by its place in the table.
+	port(i int) **int32
+	// onSocket reports whether the server is on a UNIX socket instead of ports.
+	onSocket() bool
+	// makesPassword is the field that asks for a secret, which is true by default.
+	makesPassword() **bool
+	// admitsWithoutPassword is DisplayServer.Openable.
+	admitsWithoutPassword() bool
+	// defaulted are the fields whose default the definition has.
+	defaulted() []string
+	// setDefaults sets those that only this protocol has, and validate checks them.
+	setDefaults()
+	validate(path spot) field.ErrorList
 }

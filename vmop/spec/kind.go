@@ -3,18 +3,9 @@ package spec
 import (
 	"reflect"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
-
-// TypedObject is an object of one of the [Kinds].
-//
-// +kubebuilder:object:generate=false
-type TypedObject interface {
-	runtime.Object
-	metav1.Object
-}
 
 // Kind is a kind of the group, with what programs need that work on any kind. The
 // functions take objects of the kind; what is of another is left alone.
@@ -41,15 +32,6 @@ type Kind struct {
 	// object keeps the object where those look who know the kind.
 	object func(*Object, TypedObject)
 }
-
-// Kinds returns the kinds of the group. A new one is another line, and a function
-// beside its types.
-func Kinds() []Kind {
-	return []Kind{machineKind(), poolKind(), operationKind(), classKind(), diskKind(), imageKind(), clusterImageKind(), attachmentKind()}
-}
-
-// ClusterScoped reports whether the objects of a kind of the group are in no namespace.
-func ClusterScoped(kind string) bool { return kind == KindClass || kind == KindClusterImage }
 
 // functions are those of a kind whose objects are of a type; written and object may
 // be nil.
@@ -94,21 +76,5 @@ func typed[T any, P interface {
 	return k
 }
 
-func kindNamed(name string) (Kind, bool) {
-	for _, k := range Kinds() {
-		if k.Name == name {
-			return k, true
-		}
-	}
-	return Kind{}, false
-}
-
-// kindOf is the kind of an object; a nil of a type is of its kind.
-func kindOf(object runtime.Object) (Kind, bool) {
-	for _, k := range Kinds() {
-		if reflect.TypeOf(k.New()) == reflect.TypeOf(object) {
-			return k, true
-		}
-	}
-	return Kind{}, false
-}
+// ClusterScoped reports whether the objects of a kind of the group are in no namespace.
+func ClusterScoped(kind string) bool { return kind == KindClass || kind == KindClusterImage }

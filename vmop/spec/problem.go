@@ -108,3 +108,12 @@ func loadError(problems, warnings []Problem) error {
 	slices.SortStableFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
 	return &LoadError{Problems: problems, Warnings: warnings}
 }
+
+// abbreviate keeps messages on one line.
+func abbreviate(s string) string {
+	const most = 60
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "..."
+	}
+	return s
+}

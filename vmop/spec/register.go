@@ -1,8 +1,6 @@
 package spec
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vmop/sdk/vmop/names"
@@ -60,15 +58,4 @@ func GroupVersion() schema.GroupVersion {
 // dynamic clients.
 func Resource(plural string) schema.GroupResource {
 	return schema.GroupResource{Group: GroupName, Resource: plural}
-}
-
-// AddToScheme makes the types of this package known to a scheme. The error is
-// always nil; it is there because a scheme builder wants the signature.
-func AddToScheme(scheme *runtime.Scheme) error {
-	gv := GroupVersion()
-	for _, k := range Kinds() {
-		scheme.AddKnownTypes(gv, k.New(), k.NewList())
-	}
-	metav1.AddToGroupVersion(scheme, gv)
-	return nil
 }

@@ -2,7 +2,6 @@ package spec
 
 import (
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -154,17 +153,4 @@ func inUnitsOf(q resource.Quantity) string {
 func validateClock(m *Machine, path spot) field.ErrorList {
 	errs := oneOf(path.Child("rtcClock"), m.RTCClock, RTCClockHost, RTCClockRT, RTCClockVM)
 	return append(errs, limited(path.Child("rtcBase"), m.RTCBase, limits.RTCBase(m.RTCBase))...)
-}
-
-// validateUser checks a user name that is sent to the agent in the guest in a
-// protocol of words and lines.
-func validateUser(name string, path spot) field.ErrorList {
-	if strings.ContainsFunc(name, isBlankOrControl) {
-		return field.ErrorList{invalidAt(path, name, "must be a user name, without spaces or control characters")}
-	}
-	return nil
-}
-
-func validatePort(port int32, path spot) field.ErrorList {
-	return limited(path, port, limits.Port(int64(port)))
 }

@@ -100,3 +100,16 @@ func validateImageName(name string, at spot) field.ErrorList {
 	}
 	return limited(at, name, limits.Text(u.Path))
 }
+
+// validateUser checks a user name that is sent to the agent in the guest in a
+// protocol of words and lines.
+func validateUser(name string, path spot) field.ErrorList {
+	if strings.ContainsFunc(name, isBlankOrControl) {
+		return field.ErrorList{invalidAt(path, name, "must be a user name, without spaces or control characters")}
+	}
+	return nil
+}
+
+func validatePort(port int32, path spot) field.ErrorList {
+	return limited(path, port, limits.Port(int64(port)))
+}

@@ -13,25 +13,6 @@ import (
 	"github.com/vmop/sdk/vmop/limits"
 )
 
-// MaxDiskName is how long the name of a [VirtualDisk] may be, as Deckhouse has it: it is
-// the value of a label, and part of other names.
-const MaxDiskName = 60
-
-// VirtualDiskClaimName returns the name of the volume claim of a [VirtualDisk]. No claim
-// that is made for a machine ends so.
-func VirtualDiskClaimName(disk string) string { return disk + claimOfDisk }
-
-// DiskOfClaim is the name of the [VirtualDisk] that a volume claim would be the one of
-// by its own name; empty if it is none.
-func DiskOfClaim(claim string) string {
-	if disk, is := strings.CutSuffix(claim, claimOfDisk); is {
-		return disk
-	}
-	return ""
-}
-
-const claimOfDisk = "-vd"
-
 func diskKind() Kind {
 	return typed(Kind{
 		Name: KindDisk, Plural: ResourceDisks, noun: "disk",

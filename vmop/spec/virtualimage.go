@@ -2,7 +2,6 @@ package spec
 
 import (
 	"reflect"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -10,21 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
-
-// VirtualImageClaimName returns the name of the volume claim of a [VirtualImage]. No
-// claim that is made for a machine or a disk ends so.
-func VirtualImageClaimName(image string) string { return image + claimOfImage }
-
-// ImageOfClaim is the name of the [VirtualImage] that a volume claim would be the one of
-// by its own name; empty if it is none.
-func ImageOfClaim(claim string) string {
-	if image, is := strings.CutSuffix(claim, claimOfImage); is {
-		return image
-	}
-	return ""
-}
-
-const claimOfImage = "-vi"
 
 func imageKind() Kind {
 	return typed(Kind{
