@@ -85,9 +85,6 @@ const slotPorts = 0x1d
 // The root ports. How many there are is decided once for all: a guest that boots
 // finds each of them. Eight fill a slot; [PortID] has them in their order.
 const (
-	// HotPlugPorts is the number of ports for devices of any kind that are plugged
-	// into a running machine, from PortID(0) on.
-	HotPlugPorts = 6
 	// fileSystemPort is for a file system that is shared with the host.
 	fileSystemPort = 6
 	// SCSIPort is for the controller of disks that are plugged. It is plugged with

@@ -1,7 +1,6 @@
 package qemucmd
 
 import (
-	"fmt"
 	"path"
 	"strconv"
 	"strings"
@@ -18,28 +17,6 @@ func (b *builder) checkHost() {
 	v := b.h.Version
 	if v != (Version{}) && (v.Major < 7 || v.Major == 7 && v.Minor < 2) {
 		b.errorf("host.version", "QEMU %s is too old: 7.2 is the oldest that takes JSON for all options that need it", v)
-	}
-}
-
-// String returns the version as QEMU writes it.
-func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Micro) }
-
-// text checks that s can reach QEMU and come back over QMP unchanged.
-func (b *builder) text(field, s string) { b.invalid(field, s, limits.Text(s)) }
-
-// path checks a path that must be given.
-func (b *builder) path(field, p string) {
-	if p == "" {
-		b.errorf(field, "a path must be given")
-		return
-	}
-	b.text(field, p)
-}
-
-// bootIndex checks one boot index; checkBootOrder compares them.
-func (b *builder) bootIndex(field string, index *int) {
-	if index != nil {
-		b.invalid(field, *index, limits.BootIndex(int64(*index)))
 	}
 }
 
@@ -62,11 +39,6 @@ func (b *builder) checkBootOrder() {
 	for i, d := range b.m.Disks {
 		check(indexed("disks", i, "bootIndex"), d.BootIndex)
 	}
-}
-
-// indexed returns "list[i].name".
-func indexed(list string, i int, name string) string {
-	return list + "[" + strconv.Itoa(i) + "]." + name
 }
 
 // listeners are the sockets of the machine with the fields that hold them.

@@ -96,10 +96,6 @@ func list(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// topology is the complete layout of the CPU slots. The product of the four is
-// maximum.
-type topology struct{ maximum, sockets, dies, cores, threads int }
-
 // maxTopology bounds each part so that products cannot overflow; QEMU's own
 // limit is far below.
 const maxTopology = 1 << 15

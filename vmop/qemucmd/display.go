@@ -5,18 +5,6 @@ import (
 	"slices"
 )
 
-// Display is how the graphics output is reached.
-type Display struct {
-	SPICE *SPICE `json:"spice,omitempty"`
-	VNC   *VNC   `json:"vnc,omitempty"`
-	// TLSDir is a directory with server-cert.pem, server-key.pem and ca-cert.pem,
-	// by which the TCP ports are encrypted and take nothing else; "" for none.
-	TLSDir string `json:"tlsDir,omitempty"`
-	// TLSWithoutAuthority is true if ca-cert.pem was not provided and has certificates which are no
-	// authority's: QEMU needs some to start, and uses them only if it asks its clients for theirs.
-	TLSWithoutAuthority bool `json:"tlsWithoutAuthority,omitempty"`
-}
-
 // servers goes over the servers of a display: none for nil. A protocol is a field above,
 // its line here, a type with the methods of [displayServer], and a row of [kinds].
 func (d *Display) servers(yield func(displayServer) bool) {

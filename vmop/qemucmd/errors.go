@@ -1,7 +1,6 @@
 package qemucmd
 
 import (
-	"fmt"
 	"strconv"
 )
 
@@ -36,19 +35,7 @@ func Problems(err error) []*Error {
 	return nil
 }
 
-func (b *builder) errorf(field, format string, args ...any) {
-	b.errs = append(b.errs, &Error{Field: field, Message: fmt.Sprintf(format, args...)})
-}
-
-// invalid records a problem of a value, if there is one. It reports whether there
-// is none.
-func (b *builder) invalid(field string, value any, problem error) bool {
-	if problem == nil {
-		return true
-	}
-	if s, ok := value.(string); ok {
-		value = strconv.Quote(s)
-	}
-	b.errorf(field, "%v %v", value, problem)
-	return false
+// indexed returns "list[i].name".
+func indexed(list string, i int, name string) string {
+	return list + "[" + strconv.Itoa(i) + "]." + name
 }

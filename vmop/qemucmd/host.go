@@ -1,5 +1,9 @@
 package qemucmd
 
+import (
+	"fmt"
+)
+
 // Host is what a machine's command line may depend on besides the machine: the
 // QEMU binary and what it offers. A probe fills it, or a file; see
 // [GenericHost] for the one that stands for "no particular host".
@@ -101,3 +105,6 @@ type FirmwareImage struct {
 	Code    string `json:"code"`
 	Vars    string `json:"vars"`
 }
+
+// String returns the version as QEMU writes it.
+func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Micro) }

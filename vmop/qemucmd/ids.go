@@ -5,6 +5,10 @@ import (
 	"strings"
 )
 
+// HotPlugPorts is the number of ports for devices of any kind that are plugged
+// into a running machine, from PortID(0) on.
+const HotPlugPorts = 6
+
 // The ids of devices, by which QEMU's clients speak of them over QMP. They are
 // VM-Operator's where it has the device, and never change: a running machine is
 // known by those of the version that started it. The ids of lists are
@@ -200,3 +204,6 @@ const SeedFileName = "cloud-init.img"
 
 // AnswerCDFileName is that of [Machine.AnswerCD].
 const AnswerCDFileName = "sysprep.iso"
+
+// USBBus is the bus of the machine's USB controller.
+const USBBus = "usb.0"

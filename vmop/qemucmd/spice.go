@@ -6,22 +6,6 @@ import (
 	"github.com/vmop/sdk/vmop/limits"
 )
 
-// SPICE is a SPICE server: on a TCP port, or on a UNIX socket if Socket is set.
-type SPICE struct {
-	// Address is the address to listen on; empty means all.
-	Address string `json:"address,omitempty"`
-	Port    int    `json:"port,omitempty"`
-	Socket  string `json:"socket,omitempty"`
-	// Ticketing demands the password that is set over QMP. It cannot be changed
-	// while QEMU runs.
-	Ticketing bool `json:"ticketing,omitempty"`
-	// StreamingVideo is QEMU's streaming-video: off, all or filter; empty is
-	// QEMU's default.
-	StreamingVideo string `json:"streamingVideo,omitempty"`
-	// USBRedirects is the number of USB redirection channels, at most 14.
-	USBRedirects int `json:"usbRedirects,omitempty"`
-}
-
 func (*SPICE) protocol() DisplayProtocol { return SPICEProtocol }
 func (s *SPICE) socket() string          { return s.Socket }
 func (*SPICE) needsCertificate() bool    { return false }

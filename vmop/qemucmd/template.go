@@ -13,10 +13,6 @@ import (
 	"github.com/vmop/sdk/vmop/limits"
 )
 
-// maxTemplateOutput bounds what a template may produce, in bytes. A command line
-// of the kernel's own limit fits many times.
-const maxTemplateOutput = 4 << 20
-
 // IsStandardTemplate reports whether a template's name stands for the built-in
 // machine of [Build]; see [limits.IsStandardTemplate].
 func IsStandardTemplate(name string) bool { return limits.IsStandardTemplate(name) }

@@ -65,3 +65,7 @@ func (n *texts) bounded(f func(...any) string) func(...any) (string, error) {
 		return "", errTemplateText
 	}
 }
+
+// maxTemplateOutput bounds what a template may produce, in bytes. A command line
+// of the kernel's own limit fits many times.
+const maxTemplateOutput = 4 << 20

@@ -9,9 +9,6 @@ import (
 // USBHostDriver is QEMU's device for a USB device of the host.
 const USBHostDriver = "usb-host"
 
-// USBBus is the bus of the machine's USB controller.
-const USBBus = "usb.0"
-
 // usbDevices gives the guest devices of the host. QEMU looks for them by itself, also
 // while the machine runs. Their ports are the last ones, from the end, so that they
 // meet no redirection channel.

@@ -8,22 +8,6 @@ import (
 	"github.com/vmop/sdk/vmop/limits"
 )
 
-// VNC is a VNC server: on a TCP port, or on a UNIX socket if Socket is set, and
-// on a second TCP port for WebSockets if Websocket is set. Without a password it
-// must not listen for other hosts.
-type VNC struct {
-	// Address is the address to listen on, of the port and of WebSockets; empty
-	// means all.
-	Address string `json:"address,omitempty"`
-	// Port is 5900 or more: QEMU is given the number of a display.
-	Port      int    `json:"port,omitempty"`
-	Socket    string `json:"socket,omitempty"`
-	Websocket int    `json:"websocket,omitempty"`
-	// Password demands the password that is set over QMP, and admits no client before. It cannot be
-	// changed while QEMU runs.
-	Password bool `json:"password,omitempty"`
-}
-
 func (*VNC) protocol() DisplayProtocol { return VNCProtocol }
 func (v *VNC) socket() string          { return v.Socket }
 func (*VNC) needsCertificate() bool    { return true }
