@@ -19,14 +19,6 @@ import (
 // ever, using a whole CPU.
 const kvmTimeout = time.Second
 
-// KVM is whether KVM works.
-type KVM struct {
-	Works bool
-	// Reason is why it does not, as a reason of the condition [conditions.Accelerated]; Message is
-	// for display.
-	Reason, Message string
-}
-
 // checkKVM finds out whether a KVM guest really executes. A device that opens
 // proves nothing: on hosts that are virtual machines themselves there can be a
 // /dev/kvm whose guests hang. On one such host, without VMX and SVM, firmware

@@ -73,16 +73,6 @@ func inspect(ctx context.Context, image io.ReaderAt, size int64) (Report, error)
 	return report, file.err
 }
 
-// maxWork is how many bytes of an image are read at most; a small read counts
-// as minWork. It is a hundred times of what sound images need: limits on each
-// table alone would still allow a thousand partitions with a thousand links each.
-const (
-	maxWork = 256 << 20
-	minWork = 512
-)
-
-var errTooMuch = errors.New("there is too much in it, the rest is not examined")
-
 // source stops reading when its context ends, after a failure, or when the
 // image has caused more than maxWork. The latter is no failure.
 type source struct {
@@ -199,8 +189,4 @@ func examineDisk(report *Report, disk io.ReaderAt, size int64) {
 			examineSeed(report, *p.FileSystem, volume, p.Index)
 		}
 	}
-}
-
-func (r *Report) note(about string, err error) {
-	r.Notes = append(r.Notes, about+": "+err.Error())
 }

@@ -1,17 +1,9 @@
 package imageinspect
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
-)
-
-const (
-	// maxDocument is the size in bytes up to which a document of a seed is shown.
-	maxDocument = 1 << 20
-	// maxDirectory is the size in bytes up to which a root directory is read.
-	maxDirectory = 1 << 20
 )
 
 // fileReader finds files in the root directory of a volume.
@@ -20,11 +12,6 @@ type fileReader interface {
 	// for the case, and nil if there is none.
 	readFile(name string) ([]byte, error)
 }
-
-var (
-	errTooLarge = fmt.Errorf("larger than %d bytes: not shown", maxDocument)
-	errDamaged  = errors.New("the file system is damaged")
-)
 
 // examineSeed reads the documents if the volume is a NoCloud seed: cloud-init
 // accepts the label in upper and lower case.

@@ -10,9 +10,6 @@ import (
 	"slices"
 )
 
-// errNotExamined means that the contents of a qcow2 image were not read.
-var errNotExamined = errors.New("contents not examined")
-
 // qcow2Reader reads the disk inside a qcow2 image. It keeps no tables but reads entries when
 // needed: inspection reads few places only, and so no header can make it use much memory.
 type qcow2Reader struct {

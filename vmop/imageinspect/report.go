@@ -105,3 +105,7 @@ type NoCloud struct {
 	// such file.
 	NetworkConfig *string `json:"networkConfig,omitempty"`
 }
+
+func (r *Report) note(about string, err error) {
+	r.Notes = append(r.Notes, about+": "+err.Error())
+}

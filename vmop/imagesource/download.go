@@ -27,8 +27,6 @@ const (
 	// maxFailures is how often in a row a server may cut a transfer off before
 	// anything new came.
 	maxFailures = 5
-	// bufferSize is what a transfer holds in memory, in bytes.
-	bufferSize = 256 << 10
 )
 
 // transferred is what is known of a download that is not complete. It stands beside

@@ -18,10 +18,6 @@ import (
 	"github.com/vmop/sdk/internal/filecopy"
 )
 
-// maxWindow is how far back a packed file may refer, in bytes, and so what unpacking
-// it takes of the memory: what xz -9 and zstd --long (27) need.
-const maxWindow = 128 << 20
-
 // compression is how a file is packed.
 type compression string
 

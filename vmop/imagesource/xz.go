@@ -183,3 +183,7 @@ func xzDictionary(bits byte) uint64 {
 	}
 	return (2 | uint64(bits)&1) << (bits/2 + 11)
 }
+
+// maxWindow is how far back a packed file may refer, in bytes, and so what unpacking
+// it takes of the memory: what xz -9 and zstd --long (27) need.
+const maxWindow = 128 << 20

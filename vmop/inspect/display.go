@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -12,30 +11,6 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 	"github.com/vmop/sdk/vmop/spec"
 )
-
-// Display is a server by which the display of a machine is reached.
-type Display struct {
-	// Protocol is spice or vnc.
-	Protocol string
-	// Address is host and port, or the path of a socket.
-	Address string
-	// Websocket is host and port for viewers in browsers; VNC only.
-	Websocket string
-	// Auth is QEMU's word: none, or spice or vnc for a password.
-	Auth string
-	// Clients is the number of viewers. QEMU counts those of VNC from their
-	// connection on, before they have given a password.
-	Clients int
-}
-
-// String is the display as a line of the table has it.
-func (d Display) String() string {
-	where := d.Address
-	if d.Websocket != "" {
-		where += ", websocket " + d.Websocket
-	}
-	return fmt.Sprintf("%s %s, authentication %s, clients %d", d.Protocol, where, d.Auth, d.Clients)
-}
 
 // displayQueries are how QEMU is asked for its displays, a function for each protocol.
 func (r *Report) displayQueries() []func(context.Context, *qmp.Client) error {

@@ -5,14 +5,6 @@ import (
 	"github.com/vmop/sdk/vmop/host"
 )
 
-// KeptFile is a file that keeps what the guest depends on, beside its disks.
-type KeptFile struct {
-	File string
-	// Holds describes its content.
-	Holds string
-	Size  int64
-}
-
 // kept lists the files with a machine's identity.
 func kept(m *host.Machine) ([]KeptFile, error) {
 	files, err := m.Identity()

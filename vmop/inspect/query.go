@@ -10,36 +10,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
 )
-
-// Query asks the QEMU behind a monitor, which may be any: what it lacks is left out.
-func (r *Report) Query(ctx context.Context, c *qmp.Client) error {
-	status, err := qmp.Do(ctx, c, qmp.QueryStatus{})
-	if err != nil {
-		return err
-	}
-	r.Versions.QEMU = c.Greeting().Version.String()
-	r.RunState = status.Status
-	if r.Status == host.StatusRunning || r.Status == host.StatusPaused {
-		r.Status = host.StatusRunning // the runner may be about to report another status
-		if status.Status == qmp.RunStatePaused || status.Status == qmp.RunStateIOError {
-			r.Status = host.StatusPaused
-		}
-	}
-	questions := []func(context.Context, *qmp.Client) error{r.queryIdentity, r.queryCPUs, r.queryMemory, r.queryDisks, r.queryNetworks}
-	questions = append(questions, r.displayQueries()...)
-	for _, ask := range append(questions, r.queryAgents) {
-		// A QEMU that this project did not start may lack devices or commands.
-		if err := ask(ctx, c); err != nil && !errors.As(err, new(*qmp.Error)) {
-			return err
-		}
-	}
-	r.matchPlugged()
-	return nil
-}
 
 func (r *Report) queryIdentity(ctx context.Context, c *qmp.Client) error {
 	name, err := qmp.Do(ctx, c, qmp.QueryName{})

@@ -1,16 +1,13 @@
 package inspect
 
 import (
-	"context"
-	"errors"
+	"cmp"
 	"fmt"
-	"os"
+	"strings"
 	"time"
 
 	"github.com/vmop/sdk/vmop/host"
-	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
-	"github.com/vmop/sdk/vmop/runner"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -112,71 +109,85 @@ type Agent struct {
 	Connected bool
 }
 
-var errNoMachine = errors.New("there is no machine: the pointer is nil")
-
-// Machine looks into a machine of this host: what is known of it, and what its QEMU says
-// if it runs.
-func Machine(ctx context.Context, m *host.Machine) (Report, error) {
-	r, err := stored(m, time.Now())
-	if err != nil || !m.Running() {
-		return r, err
-	}
-	err = host.AskMonitor(ctx, m.Socket(qemucmd.SocketToolMonitor), func(c *qmp.Client) error { return r.Query(ctx, c) })
-	if err != nil {
-		return r, fmt.Errorf("inspect %s: %w", m.FullName(), err)
-	}
-	return r, nil
+// Display is a server by which the display of a machine is reached.
+type Display struct {
+	// Protocol is spice or vnc.
+	Protocol string
+	// Address is host and port, or the path of a socket.
+	Address string
+	// Websocket is host and port for viewers in browsers; VNC only.
+	Websocket string
+	// Auth is QEMU's word: none, or spice or vnc for a password.
+	Auth string
+	// Clients is the number of viewers. QEMU counts those of VNC from their
+	// connection on, before they have given a password.
+	Clients int
 }
 
-// stored is what is known of a machine without asking its QEMU, at a time: its
-// conditions have an age then. [Report.Query] adds what the QEMU of one that runs says.
-func stored(m *host.Machine, now time.Time) (Report, error) {
-	if m == nil {
-		return Report{}, errNoMachine
+// String is the display as a line of the table has it.
+func (d Display) String() string {
+	where := d.Address
+	if d.Websocket != "" {
+		where += ", websocket " + d.Websocket
 	}
-	s := &m.State
-	r := Report{
-		Namespace: m.Namespace, Name: m.Name, UUID: s.UUID, Status: m.Status, Message: m.Message(),
-		Versions: Versions{QEMU: s.QEMUVersion, Runner: s.RunnerVersion, MachineType: s.MachineType, Accelerator: string(s.Accelerator)},
-	}
-	for _, share := range s.Shares {
-		r.Shares = append(r.Shares, Share(share))
-	}
-	if m.Running() && s.Started != nil {
-		r.Started, r.UptimeSeconds = s.Started, int64(now.Sub(*s.Started).Seconds())
-		r.Guest = inside(s)
-	}
-	if m.Running() || s.Phase == runner.PhaseStopped { // not of a runner that died
-		r.Conditions, r.now = conditionsOf(m), now
-	}
-	r.Wanted, r.ManifestError = wanted(m.ManifestFile())
-	var err error
-	if r.Kept, err = kept(m); err == nil && !m.Running() {
-		err = r.stoppedDisks(m)
-	}
-	if err != nil {
-		return r, fmt.Errorf("inspect %s: %w", m.FullName(), err)
-	}
-	return r, nil
+	return fmt.Sprintf("%s %s, authentication %s, clients %d", d.Protocol, where, d.Auth, d.Clients)
 }
 
-// wanted reads the manifest of a machine; nil if there is none.
-func wanted(file string) (*Wanted, error) {
-	data, err := os.ReadFile(file)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	objects, err := spec.Load(file, data, spec.Options{Default: true, Lenient: true})
-	if err != nil {
-		return nil, err
-	}
-	for _, o := range objects {
-		if o.VirtualMachine != nil {
-			return WantedOf(o.VirtualMachine), nil
+// KeptFile is a file that keeps what the guest depends on, beside its disks.
+type KeptFile struct {
+	File string
+	// Holds describes its content.
+	Holds string
+	Size  int64
+}
+
+// Wanted is what a manifest wants of what a [Report] has.
+type Wanted struct {
+	CPUs        CPUs
+	Memory      Memory
+	MachineType string
+	Accelerator spec.Accelerator
+	Disks       []WantedDisk
+	Networks    []WantedNetwork
+	// Displays are the protocols by which the display is to be reached.
+	Displays []string
+}
+
+// WantedDisk is a disk or a CD drive of a manifest.
+type WantedDisk struct {
+	// Device is the id that the guest's device has.
+	Device string
+	Name   string
+	// Size is the requested size; 0 if none is.
+	Size int64
+	// Image is that of a CD drive, or cloud-init for its seed.
+	Image string
+}
+
+// WantedNetwork is a network of a manifest.
+type WantedNetwork struct {
+	// Device is the id that the guest's device has.
+	Device string
+	// Type is tap or user.
+	Type string
+	MAC  string
+	// HostForwards are ports of this host that lead to the guest.
+	HostForwards []spec.HostForward
+}
+
+// Forwards are the ports of a network, as other programs list them.
+func (n *WantedNetwork) Forwards() string { return Forwards(n.HostForwards, "127.0.0.1") }
+
+// Forwards are ports as other programs list them; anywhere is the address of one that
+// says none.
+func Forwards(all []spec.HostForward, anywhere string) string {
+	var out []string
+	for _, f := range all {
+		text := fmt.Sprintf("%s:%d->%d", cmp.Or(f.HostAddress, anywhere), f.HostPort, f.GuestPort)
+		if f.Protocol == spec.ForwardUDP {
+			text += "/udp"
 		}
+		out = append(out, text)
 	}
-	return nil, fmt.Errorf("%s: no VirtualMachine", file)
+	return strings.Join(out, ", ")
 }

@@ -1,8 +1,6 @@
 package inspect
 
 import (
-	"cmp"
-	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -15,57 +13,6 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/spec"
 )
-
-// Wanted is what a manifest wants of what a [Report] has.
-type Wanted struct {
-	CPUs        CPUs
-	Memory      Memory
-	MachineType string
-	Accelerator spec.Accelerator
-	Disks       []WantedDisk
-	Networks    []WantedNetwork
-	// Displays are the protocols by which the display is to be reached.
-	Displays []string
-}
-
-// WantedDisk is a disk or a CD drive of a manifest.
-type WantedDisk struct {
-	// Device is the id that the guest's device has.
-	Device string
-	Name   string
-	// Size is the requested size; 0 if none is.
-	Size int64
-	// Image is that of a CD drive, or cloud-init for its seed.
-	Image string
-}
-
-// WantedNetwork is a network of a manifest.
-type WantedNetwork struct {
-	// Device is the id that the guest's device has.
-	Device string
-	// Type is tap or user.
-	Type string
-	MAC  string
-	// HostForwards are ports of this host that lead to the guest.
-	HostForwards []spec.HostForward
-}
-
-// Forwards are the ports of a network, as other programs list them.
-func (n *WantedNetwork) Forwards() string { return Forwards(n.HostForwards, "127.0.0.1") }
-
-// Forwards are ports as other programs list them; anywhere is the address of one that
-// says none.
-func Forwards(all []spec.HostForward, anywhere string) string {
-	var out []string
-	for _, f := range all {
-		text := fmt.Sprintf("%s:%d->%d", cmp.Or(f.HostAddress, anywhere), f.HostPort, f.GuestPort)
-		if f.Protocol == spec.ForwardUDP {
-			text += "/udp"
-		}
-		out = append(out, text)
-	}
-	return strings.Join(out, ", ")
-}
 
 // matchPlugged finds the disks of the manifest among those that were plugged since the
 // start, which have ids of their own.

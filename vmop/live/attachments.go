@@ -7,9 +7,6 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// Phase is how far an attachment is.
-type Phase string
-
 // The phases of an attachment.
 const (
 	// AttachmentPending waits for its exporter, or for the guest to be started.
@@ -25,18 +22,6 @@ const (
 	// AttachmentFailed could not be plugged; the message says why.
 	AttachmentFailed Phase = "Failed"
 )
-
-// Attachment tells of an attachment of the configuration.
-type Attachment struct {
-	UID   string `json:"uid"`
-	Name  string `json:"name"`
-	Phase Phase  `json:"phase"`
-	// Place is at which of the machine's places for what is plugged the guest has it,
-	// counted from 1; 0 while it has it not.
-	Place int `json:"place,omitempty"`
-	// Message says what is waited for, or what went wrong.
-	Message string `json:"message,omitempty"`
-}
 
 // attachments gives the guest the disks that come and go, and takes from it those that it
 // shall not have any more. A guest must agree to that: it is asked a few

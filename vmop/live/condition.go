@@ -1,8 +1,6 @@
 package live
 
 import (
-	"fmt"
-
 	"github.com/vmop/sdk/vmop/conditions"
 )
 
@@ -82,9 +80,3 @@ type Condition struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`
 }
-
-func (d *decider) condition(kind string, status Status, reason, format string, args ...any) {
-	d.out.Conditions = append(d.out.Conditions, Condition{Type: kind, Status: status, Reason: reason, Message: fmt.Sprintf(format, args...)})
-}
-
-func (d *decider) asConfigured(kind string) { d.condition(kind, True, ReasonAsConfigured, "") }

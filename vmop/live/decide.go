@@ -1,19 +1,5 @@
 package live
 
-import "fmt"
-
-type decider struct {
-	in  Input
-	out Decision
-	// waits are the keys below "/Runner" of what could be live, but not in this
-	// machine.
-	waits []string
-	// grown are the positions of drives that have grown since the start, and
-	// refusedGrowth says why one has not.
-	grown         []int
-	refusedGrowth string
-}
-
 // Decide returns what to do now. It depends on its argument alone. Without a wanted
 // configuration, or that which QEMU was started with, there is nothing to do.
 func Decide(in Input) Decision {
@@ -32,15 +18,4 @@ func Decide(in Input) Decision {
 	d.power() // the guest executes nothing before all the rest was tried
 	d.restart()
 	return d.out
-}
-
-// goal names what an attempt is for. A new configuration is a new goal.
-func (d *decider) goal(what any) string { return fmt.Sprintf("%v in %d", what, d.in.Generation) }
-
-// because adds the cause to a message, if there is one.
-func because(problem string) string {
-	if problem == "" {
-		return ""
-	}
-	return ": " + problem
 }

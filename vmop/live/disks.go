@@ -17,16 +17,6 @@ const sector = 512
 // WholeSectors is a size of a disk in bytes, rounded up to what QEMU counts in.
 func WholeSectors(bytes int64) int64 { return (bytes + sector - 1) / sector * sector }
 
-// DiskSize is what the guest has of a disk that exists by itself.
-type DiskSize struct {
-	// Name is the disk's within its machine.
-	Name string `json:"name"`
-	// Size is in bytes.
-	Size int64 `json:"size"`
-	// Message is why that is less than configured, if QEMU has refused.
-	Message string `json:"message,omitempty"`
-}
-
 // wantedSize is how large a drive is to be while the machine runs. Who says to what size
 // an image is to grow knows that its volume has that.
 func (d *decider) wantedSize(w *runnerconfig.Drive) int64 {

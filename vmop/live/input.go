@@ -163,3 +163,28 @@ type Decision struct {
 	// before an event.
 	Wake time.Time
 }
+
+// Phase is how far an attachment is.
+type Phase string
+
+// Attachment tells of an attachment of the configuration.
+type Attachment struct {
+	UID   string `json:"uid"`
+	Name  string `json:"name"`
+	Phase Phase  `json:"phase"`
+	// Place is at which of the machine's places for what is plugged the guest has it,
+	// counted from 1; 0 while it has it not.
+	Place int `json:"place,omitempty"`
+	// Message says what is waited for, or what went wrong.
+	Message string `json:"message,omitempty"`
+}
+
+// DiskSize is what the guest has of a disk that exists by itself.
+type DiskSize struct {
+	// Name is the disk's within its machine.
+	Name string `json:"name"`
+	// Size is in bytes.
+	Size int64 `json:"size"`
+	// Message is why that is less than configured, if QEMU has refused.
+	Message string `json:"message,omitempty"`
+}

@@ -21,15 +21,6 @@ const (
 	stateInternalError = "internal-error"
 )
 
-// resetCounter is the counter of a configuration. Where it has not been set yet, the first count is
-// a reset.
-func resetCounter(c *runnerconfig.Config) int64 {
-	if c != nil && c.Runner.ResetCounter != nil {
-		return *c.Runner.ResetCounter
-	}
-	return 0
-}
-
 // resetCalm is how long after a reset the next one is none by the guest: SeaBIOS
 // resets a machine again that was reset from outside, in a moment or, on a busy
 // host, in some.

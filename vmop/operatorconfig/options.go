@@ -1,7 +1,6 @@
 package operatorconfig
 
 import (
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 
 // Paths of components.
 const (
-	root       = "/"
 	manager    = "/Manager"
 	controller = manager + "/Controller"
 	reconciler = controller + "/Reconciler"
@@ -27,9 +25,6 @@ const (
 	oldAccess  = webConsole + "/ComponentCollector/VmViewer"
 	operator   = "/Operator"
 )
-
-// option reads the value of one option.
-type option func(*parser, value)
 
 // options are the options of each component that has any here.
 var options = map[string]map[string]option{
@@ -222,11 +217,4 @@ func webInterface(path string) string {
 		}
 	}
 	return ""
-}
-
-// names lists the keys of a map for a message, but for one that is there to be
-// warned of.
-func names[V any](m map[string]V) string {
-	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(m)), func(k string) bool { return k == "runnerData" })
-	return strings.Join(keys, ", ")
 }

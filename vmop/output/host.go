@@ -4,6 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vmop/sdk/vmop/spec"
 )
 
 // Disk is a disk of a machine of this host: disk list. metadata.name is that in the
@@ -269,3 +271,6 @@ type DisplayProxy struct {
 	Host            string `json:"host"`
 	Port            int    `json:"port"`
 }
+
+// Interface is a network interface as the guest sees it.
+type Interface = spec.Interface

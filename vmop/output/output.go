@@ -8,57 +8,14 @@ import (
 	"io"
 	"reflect"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/vmop/sdk/vmop/names"
-	"github.com/vmop/sdk/vmop/spec"
 )
-
-// APIVersion is that of the kinds that no API has.
-const APIVersion = "cli." + names.Group + "/v1"
-
-// Interface is a network interface as the guest sees it.
-type Interface = spec.Interface
 
 // Object is something that vmop-cli prints: a pointer to one of the types here.
 type Object interface {
 	GetObjectKind() schema.ObjectKind
-}
-
-// Kind is a kind of object that vmop-cli prints.
-type Kind struct {
-	APIVersion, Kind string
-	// Type is the Go type of its objects.
-	Type reflect.Type
-}
-
-// Kinds are all of them but List, sorted by their names.
-func Kinds() []Kind {
-	machines := spec.GroupVersion().String()
-	return []Kind{
-		{APIVersion, "CachedImage", reflect.TypeFor[CachedImage]()},
-		{APIVersion, "Changes", reflect.TypeFor[Changes]()},
-		{APIVersion, "Disk", reflect.TypeFor[Disk]()},
-		{APIVersion, "DiskImage", reflect.TypeFor[DiskImage]()},
-		{APIVersion, "DiskResult", reflect.TypeFor[DiskResult]()},
-		{APIVersion, "DisplayConnection", reflect.TypeFor[DisplayConnection]()},
-		{APIVersion, "DisplayProxy", reflect.TypeFor[DisplayProxy]()},
-		{"v1", "Event", reflect.TypeFor[corev1.Event]()},
-		{APIVersion, "GuestInfo", reflect.TypeFor[GuestInfo]()},
-		{APIVersion, "HostFinding", reflect.TypeFor[HostFinding]()},
-		{APIVersion, "Leftover", reflect.TypeFor[Leftover]()},
-		{APIVersion, "ManifestFinding", reflect.TypeFor[ManifestFinding]()},
-		{APIVersion, "Metrics", reflect.TypeFor[Metrics]()},
-		{APIVersion, "Snapshot", reflect.TypeFor[Snapshot]()},
-		{APIVersion, "TakeoverFinding", reflect.TypeFor[TakeoverFinding]()},
-		{APIVersion, "Version", reflect.TypeFor[Version]()},
-		{machines, names.KindDisk, reflect.TypeFor[VirtualDisk]()},
-		{machines, names.KindVirtualMachine, reflect.TypeFor[Machine]()},
-		{machines, names.KindOperation, reflect.TypeFor[Operation]()},
-	}
 }
 
 // Output is what one command has printed. It decodes the JSON of every command, strictly:

@@ -132,22 +132,6 @@ func (m *message) callID() (id uint64, ok bool, err error) {
 	return id, true, nil
 }
 
-// reply returns the outcome of the command of that name, independent of the
-// line.
-func (m *message) reply(command string) (reply, error) {
-	if m.refusal == nil {
-		return reply{value: bytes.Clone(m.result)}, nil
-	}
-	var refusal struct {
-		Class string `json:"class"`
-		Desc  string `json:"desc"`
-	}
-	if err := json.Unmarshal(m.refusal, &refusal); err != nil {
-		return reply{}, fmt.Errorf("%w: refusal: %w", ErrProtocol, err)
-	}
-	return reply{err: &Error{Command: command, Class: refusal.Class, Desc: refusal.Desc}}, nil
-}
-
 // eventHead returns an event without its data, independent of the line.
 func (m *message) eventHead() (Event, error) {
 	var e Event

@@ -1,6 +1,7 @@
 package qmp
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 )
@@ -108,4 +109,20 @@ func (p *pendingCalls) end(err error) {
 	}
 	clear(p.calls)
 	p.silent = 0
+}
+
+// reply returns the outcome of the command of that name, independent of the
+// line.
+func (m *message) reply(command string) (reply, error) {
+	if m.refusal == nil {
+		return reply{value: bytes.Clone(m.result)}, nil
+	}
+	var refusal struct {
+		Class string `json:"class"`
+		Desc  string `json:"desc"`
+	}
+	if err := json.Unmarshal(m.refusal, &refusal); err != nil {
+		return reply{}, fmt.Errorf("%w: refusal: %w", ErrProtocol, err)
+	}
+	return reply{err: &Error{Command: command, Class: refusal.Class, Desc: refusal.Desc}}, nil
 }

@@ -1,9 +1,7 @@
 package qmp
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 )
@@ -68,12 +66,6 @@ type SchemaVariant struct {
 	Type string `json:"type"`
 }
 
-// QueryQMPSchema asks for the schema as it is. Client.Schema is more convenient.
-type QueryQMPSchema struct{}
-
-// QMP implements Command.
-func (QueryQMPSchema) QMP() (string, []SchemaEntity) { return "query-qmp-schema", nil }
-
 // NewSchema makes the answer of query-qmp-schema searchable.
 func NewSchema(entities []SchemaEntity) *Schema {
 	s := &Schema{entities: make(map[string]*SchemaEntity, len(entities))}
@@ -81,29 +73,6 @@ func NewSchema(entities []SchemaEntity) *Schema {
 		s.entities[e.Name] = &e
 	}
 	return s
-}
-
-// Schema asks QEMU for its schema, at the first call; later calls share the
-// answer. That takes QEMU some 40 ms, during which it executes nothing else.
-// The result must not be modified.
-func (c *Client) Schema(ctx context.Context) (*Schema, error) {
-	if s := c.schema.Load(); s != nil {
-		return s, nil
-	}
-	if err := c.acquire(ctx, c.schemaTurn); err != nil {
-		return nil, fmt.Errorf("qmp: query-qmp-schema: %w", err)
-	}
-	defer func() { <-c.schemaTurn }()
-	if s := c.schema.Load(); s != nil {
-		return s, nil
-	}
-	entities, err := Do(ctx, c, QueryQMPSchema{})
-	if err != nil {
-		return nil, err
-	}
-	s := NewSchema(entities)
-	c.schema.Store(s)
-	return s, nil
 }
 
 // Entity returns the command, event or type of that name, or nil.

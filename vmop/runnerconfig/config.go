@@ -319,3 +319,56 @@ type USBDevice struct {
 	Vendor  string `json:"vendor"`
 	Product string `json:"product"`
 }
+
+// Display is how the graphics output is reached.
+type Display struct {
+	// Outputs is the number of monitors; 0 means 1.
+	Outputs int `json:"outputs,omitempty"`
+	// LoggedInUser is the user that the VMOP agent logs in.
+	LoggedInUser string `json:"loggedInUser,omitempty"`
+	SPICE        *SPICE `json:"spice,omitempty"`
+	// VNC is a key that VM-Operator's runner ignores.
+	VNC *VNC `json:"vnc,omitempty"`
+	// TLS encrypts what goes over TCP ports, if it is not nil.
+	TLS *DisplayTLS `json:"tls,omitempty"`
+}
+
+// DisplayTLS is the certificate of the display.
+type DisplayTLS struct {
+	// Dir is a directory with the files server-cert.pem and server-key.pem, and
+	// ca-cert.pem if the authority is known.
+	Dir string `json:"dir"`
+}
+
+// SPICE configures the SPICE server.
+type SPICE struct {
+	// Port is a TCP port; nil means 5900 unless Socket is set.
+	Port *int `json:"port,omitempty"`
+	// Address is the address to listen on. Empty means all with a display
+	// password or with Open, and the loopback interface without.
+	Address string `json:"address,omitempty"`
+	// Open admits any client where there is no display password, as VM-Operator's runner does.
+	Open bool `json:"open,omitempty"`
+	// Socket replaces the port by a UNIX socket.
+	Socket string `json:"socket,omitempty"`
+	// StreamingVideo is QEMU's streaming-video. VM-Operator's controller writes
+	// the hyphenated key and its runner reads the other; both are read here.
+	StreamingVideo       string `json:"streaming-video,omitempty"`
+	StreamingVideoLegacy string `json:"streamingVideo,omitempty"`
+	// USBRedirects is the number of USB redirection channels; nil means 2.
+	USBRedirects *int `json:"usbRedirects,omitempty"`
+}
+
+// VNC configures the VNC server.
+type VNC struct {
+	// Port is a TCP port from 5900 on; nil means 5901 unless Socket is set.
+	Port *int `json:"port,omitempty"`
+	// Address is the address to listen on. Empty means all with a display
+	// password, and the loopback interface without.
+	Address string `json:"address,omitempty"`
+	// Socket replaces the port by a UNIX socket.
+	Socket string `json:"socket,omitempty"`
+	// Websocket is the TCP port for viewers in browsers; nil means none. QEMU
+	// has no UNIX socket for them.
+	Websocket *int `json:"websocket,omitempty"`
+}

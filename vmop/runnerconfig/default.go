@@ -68,16 +68,3 @@ func Default(c *Config) {
 		}
 	}
 }
-
-func setDefault[T comparable](p *T, v T) {
-	var zero T
-	if *p == zero {
-		*p = v
-	}
-}
-
-func setDefaultPointer[T any](p **T, v T) {
-	if *p == nil {
-		*p = &v
-	}
-}

@@ -8,19 +8,6 @@ import (
 	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
-// Display is how the graphics output is reached.
-type Display struct {
-	// Outputs is the number of monitors; 0 means 1.
-	Outputs int `json:"outputs,omitempty"`
-	// LoggedInUser is the user that the VMOP agent logs in.
-	LoggedInUser string `json:"loggedInUser,omitempty"`
-	SPICE        *SPICE `json:"spice,omitempty"`
-	// VNC is a key that VM-Operator's runner ignores.
-	VNC *VNC `json:"vnc,omitempty"`
-	// TLS encrypts what goes over TCP ports, if it is not nil.
-	TLS *DisplayTLS `json:"tls,omitempty"`
-}
-
 // servers goes over the servers of a display: none for nil. A protocol is a field above,
 // its line here, and a type with the methods of [displayServer].
 func (d *Display) servers(yield func(displayServer) bool) {
@@ -29,13 +16,6 @@ func (d *Display) servers(yield func(displayServer) bool) {
 	}
 	_ = (d.SPICE == nil || yield(d.SPICE)) &&
 		(d.VNC == nil || yield(d.VNC))
-}
-
-// DisplayTLS is the certificate of the display.
-type DisplayTLS struct {
-	// Dir is a directory with the files server-cert.pem and server-key.pem, and
-	// ca-cert.pem if the authority is known.
-	Dir string `json:"dir"`
 }
 
 // displayServer is what the part of a configuration that is about one protocol tells

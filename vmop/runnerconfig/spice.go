@@ -6,25 +6,6 @@ import (
 	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
-// SPICE configures the SPICE server.
-type SPICE struct {
-	// Port is a TCP port; nil means 5900 unless Socket is set.
-	Port *int `json:"port,omitempty"`
-	// Address is the address to listen on. Empty means all with a display
-	// password or with Open, and the loopback interface without.
-	Address string `json:"address,omitempty"`
-	// Open admits any client where there is no display password, as VM-Operator's runner does.
-	Open bool `json:"open,omitempty"`
-	// Socket replaces the port by a UNIX socket.
-	Socket string `json:"socket,omitempty"`
-	// StreamingVideo is QEMU's streaming-video. VM-Operator's controller writes
-	// the hyphenated key and its runner reads the other; both are read here.
-	StreamingVideo       string `json:"streaming-video,omitempty"`
-	StreamingVideoLegacy string `json:"streamingVideo,omitempty"`
-	// USBRedirects is the number of USB redirection channels; nil means 2.
-	USBRedirects *int `json:"usbRedirects,omitempty"`
-}
-
 func (s *SPICE) write(w *jsonwriter.Writer) {
 	w.Open('{')
 	number(w, "port", s.Port)

@@ -5,20 +5,6 @@ import (
 	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
-// VNC configures the VNC server.
-type VNC struct {
-	// Port is a TCP port from 5900 on; nil means 5901 unless Socket is set.
-	Port *int `json:"port,omitempty"`
-	// Address is the address to listen on. Empty means all with a display
-	// password, and the loopback interface without.
-	Address string `json:"address,omitempty"`
-	// Socket replaces the port by a UNIX socket.
-	Socket string `json:"socket,omitempty"`
-	// Websocket is the TCP port for viewers in browsers; nil means none. QEMU
-	// has no UNIX socket for them.
-	Websocket *int `json:"websocket,omitempty"`
-}
-
 func (v *VNC) write(w *jsonwriter.Writer) {
 	w.Open('{')
 	number(w, "port", v.Port)

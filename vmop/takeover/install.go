@@ -21,8 +21,6 @@ const (
 	formerOperator = "vm-operator"
 	// formerImage is part of the name of its image, wherever it is stored.
 	formerImage = "org.jdrupes.vmoperator.manager"
-	// configKey is the key of the configuration in its ConfigMap.
-	configKey = "config.yaml"
 	// labelPartOf is on what vmop installs.
 	labelPartOf = "app.kubernetes.io/part-of"
 	partOf      = "vmop"

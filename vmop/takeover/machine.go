@@ -9,7 +9,6 @@ import (
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
-	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	vmobjects "github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
@@ -17,17 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
-
-// machine is a machine that is looked at.
-type machine struct {
-	*check
-	vm       *spec.VirtualMachine // with its defaults
-	settings vmobjects.Settings
-	// pod is the one that vmop would make; nil if it would make none.
-	pod *corev1.Pod
-	// present is the pod that there is; nil if there is none.
-	present *corev1.Pod
-}
 
 func (c *check) machines() {
 	for _, o := range c.objects.ofKind(spec.KindVirtualMachine) {
@@ -67,11 +55,6 @@ func (c *check) machine(o *unstructured.Unstructured) {
 	m.kvm()
 	m.display()
 	m.ignored()
-}
-
-// say adds a finding about the machine.
-func (m *machine) say(u Urgency, t Topic, field, what, do string) {
-	m.check.say(spec.KindVirtualMachine, m.vm.Namespace, m.vm.Name, u, t, field, what, do)
 }
 
 // refused adds findings about stored fields that vmop's definition does not accept, and reports
@@ -192,51 +175,6 @@ func (m *machine) rights() {
 		m.say(Before, TopicNamespace, "", "its first pod has a container that is root with CAP_CHOWN, for the files of VM-Operator's runner (VMOP_TAKE_OVER_DATA), which a namespace with the level restricted does not admit",
 			fmt.Sprintf("kubectl label --overwrite namespace %s %s=baseline until the machine has started once, or set VMOP_TAKE_OVER_DATA=false and give the files to user %d yourself", m.vm.Namespace, label, vmobjects.RunnerUser))
 	}
-}
-
-// former reports whether the claim with the runner's data is VM-Operator's.
-func (m *machine) former() bool {
-	for _, name := range []string{spec.RunnerDataClaimName(m.vm.Name), vmobjects.FormerClaim(m.vm.Name, vmobjects.RunnerDataDisk)} {
-		pvc, ok := get[corev1.PersistentVolumeClaim](m.objects, kindClaim, m.vm.Namespace, name)
-		if !ok || pvc.Annotations[names.AnnotationOrigin] == string(machineconfig.OriginVMOP) {
-			continue
-		}
-		if l := pvc.Labels; l[names.LabelName] == names.AppName && l[names.LabelInstance] == m.vm.Name && l[names.LabelManagedBy] == names.ManagedBy {
-			return true
-		}
-	}
-	return false
-}
-
-// privileges are what a pod needs beyond the level restricted.
-func privileges(pod *corev1.Pod) []string {
-	var out []string
-	if pod.Spec.HostNetwork {
-		out = append(out, "the node's network")
-	}
-	for _, c := range append(append([]corev1.Container{}, pod.Spec.InitContainers...), pod.Spec.Containers...) {
-		for _, p := range c.Ports {
-			if p.HostPort != 0 && !pod.Spec.HostNetwork {
-				out = append(out, fmt.Sprintf("port %d of the node", p.HostPort))
-			}
-		}
-		s := c.SecurityContext
-		if s == nil {
-			continue
-		}
-		if s.Privileged != nil && *s.Privileged {
-			out = append(out, "a privileged container ("+c.Name+")")
-		}
-		if s.Capabilities != nil && len(s.Capabilities.Add) > 0 {
-			out = append(out, fmt.Sprintf("the capabilities %v (container %s)", s.Capabilities.Add, c.Name))
-		}
-	}
-	for _, v := range pod.Spec.Volumes {
-		if v.HostPath != nil {
-			out = append(out, v.HostPath.Path+" of the node")
-		}
-	}
-	return out
 }
 
 // cloudInit reports a guest that would take itself for a new one.

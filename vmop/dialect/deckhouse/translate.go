@@ -15,27 +15,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// Group is Deckhouse Virtualization's API group.
-const Group = "virtualization.deckhouse.io"
-
-const (
-	kindMachine = "VirtualMachine"
-	kindDisk    = "VirtualDisk"
-	kindImage   = "VirtualImage"
-	// kindClusterImage is an image of all namespaces.
-	kindClusterImage = "ClusterVirtualImage"
-)
-
-// Kinds lists the kinds that [Translate] takes, each followed by its group.
-func Kinds() []string { return []string{kindMachine + "." + Group} }
-
-// machine is a translation under way.
-type machine struct {
-	root *tree.Node
-	all  []spec.Object
-	vm   *spec.VirtualMachine
-}
-
 // Translate returns a machine in our terms, without defaults, and notes on what
 // of it has no counterpart or another meaning. The class and the images of the cluster
 // that it names are looked up in all.
@@ -299,5 +278,3 @@ func (m *machine) longUserData(data *tree.Node, text string) error {
 	m.vm.Spec.CloudInit.UserData = &runtime.RawExtension{Raw: raw}
 	return nil
 }
-
-func unread(string) string { return "has no counterpart and is left out" }

@@ -1,7 +1,6 @@
 package kubevirt
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -9,9 +8,6 @@ import (
 	"github.com/vmop/sdk/vmop/dialect/internal/tree"
 	"github.com/vmop/sdk/vmop/spec"
 )
-
-// Group is KubeVirt's API group.
-const Group = "kubevirt.io"
 
 // The kinds that describe one machine. OfflineVirtualMachine is what
 // VirtualMachine was called in v1alpha1, where VirtualMachine was an instance.
@@ -38,24 +34,6 @@ func Companions() []string {
 		all = append(all, kind+group+Group)
 	}
 	return all
-}
-
-const (
-	dataVolume = "DataVolume"
-	kindSecret = "Secret"
-)
-
-// machine is a translation under way.
-type machine struct {
-	root     *tree.Node // the object
-	instance *tree.Node // the VirtualMachineInstance's specification in it
-	alone    bool       // the object is an instance, which no controller makes again
-	all      []spec.Object
-	vm       *spec.VirtualMachine
-	// companions are the objects that it refers to.
-	companions []*tree.Node
-	// sizes and preference are what its instance type and its preference say.
-	sizes, preference *tree.Node
 }
 
 // Translate returns a machine in our terms, without defaults, and notes on what
@@ -169,60 +147,4 @@ func (m *machine) silent() {
 			}
 		}
 	}
-}
-
-// unread is what becomes of a field that no translation reads.
-func unread(path string) string {
-	for suffix, message := range hints {
-		if strings.HasSuffix(path, suffix) {
-			return message
-		}
-	}
-	return "has no counterpart and is left out"
-}
-
-// hints are what users can do about some of the fields without counterpart.
-var hints = map[string]string{
-	".livenessProbe":         "has no counterpart: nothing inside of a guest decides here whether it is restarted; a watchdog device of a custom template can",
-	".readinessProbe":        "has no counterpart: a machine is ready when its guest executes",
-	".evictionStrategy":      "has no counterpart yet: an eviction shuts the guest down, and the machine starts again elsewhere",
-	".hyperv":                "has no counterpart: the machine has no Hyper-V enlightenments unless a custom template adds them to the CPU model",
-	".preferredHyperv":       "has no counterpart: the machine has no Hyper-V enlightenments unless a custom template adds them to the CPU model",
-	".watchdog":              "has no counterpart in the standard machine; examples/watchdog has a template with one",
-	".dedicatedCpuPlacement": "has no counterpart: CPUs are not pinned",
-}
-
-// object returns the object of a kind and name that was given with the machine.
-func (m *machine) object(name string, kinds ...string) *spec.Object {
-	for i := range m.all {
-		o := &m.all[i]
-		for _, kind := range kinds {
-			if o.Kind == kind && o.Name == name && (o.Namespace == m.vm.Namespace || o.Namespace == "" || strings.Contains(kind, "Cluster")) {
-				return o
-			}
-		}
-	}
-	return nil
-}
-
-// companion is object as a tree, or nil. What is not read of it is told as what is not read
-// of the machine, but for a Secret, of which a machine has one key.
-func (m *machine) companion(name string, kinds ...string) (*tree.Node, error) {
-	o := m.object(name, kinds...)
-	if o == nil {
-		return nil, nil
-	}
-	for _, n := range m.companions {
-		if n.Object() == o {
-			return n, nil
-		}
-	}
-	n, err := tree.Companion(o)
-	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", o.Kind, name, err)
-	}
-	if o.Kind != kindSecret {
-		m.companions = append(m.companions, n)
-	}
-	return n, nil
 }

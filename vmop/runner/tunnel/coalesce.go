@@ -66,3 +66,6 @@ func (c *coalescing) flush() error {
 	}
 	return c.w.Flush()
 }
+
+// bufferSize is a few records of TLS.
+const bufferSize = 128 << 10

@@ -247,9 +247,6 @@ func carry(ctx context.Context, a, b net.Conn) {
 	both.Wait()
 }
 
-// bufferSize is a few records of TLS.
-const bufferSize = 128 << 10
-
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

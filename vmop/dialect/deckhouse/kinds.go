@@ -1,0 +1,17 @@
+package deckhouse
+
+// Group is Deckhouse Virtualization's API group.
+const Group = "virtualization.deckhouse.io"
+
+const (
+	kindMachine = "VirtualMachine"
+	kindDisk    = "VirtualDisk"
+	kindImage   = "VirtualImage"
+	// kindClusterImage is an image of all namespaces.
+	kindClusterImage = "ClusterVirtualImage"
+)
+
+// Kinds lists the kinds that [Translate] takes, each followed by its group.
+func Kinds() []string { return []string{kindMachine + "." + Group} }
+
+func unread(string) string { return "has no counterpart and is left out" }

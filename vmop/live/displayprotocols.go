@@ -1,0 +1,54 @@
+package live
+
+import (
+	"strings"
+
+	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+)
+
+// DisplayProtocols are the protocols of the display that a machine with this
+// configuration is started with.
+func DisplayProtocols(c *runnerconfig.Config) []string {
+	if c == nil {
+		return nil
+	}
+	var out []string
+	for _, s := range c.Runner.VM.Display.Servers() {
+		out = append(out, string(s.Protocol))
+	}
+	return out
+}
+
+// VNCPasswordBytes is how much of a password the VNC protocol compares
+// (RFC 6143, section 7.2.2), less than any other.
+const VNCPasswordBytes = 8
+
+// shortens is the first of the protocols that does not compare all of a password; "" if
+// all do.
+func shortens(protocols []string) qemucmd.DisplayProtocol {
+	for _, p := range protocols {
+		if p := qemucmd.DisplayProtocol(p); p.PasswordBytes() > 0 {
+			return p
+		}
+	}
+	return ""
+}
+
+// expiryKey names an expiry that was set. A time from now on counts anew for each
+// password; never is what QEMU has from the start.
+func expiryKey(time, password string) string {
+	if time == "never" {
+		return ""
+	}
+	return time + " for " + password
+}
+
+// validExpiry guards what QEMU 7.2 does not check.
+func validExpiry(s string) bool {
+	if s == "now" || s == "never" {
+		return true
+	}
+	digits := strings.TrimPrefix(s, "+")
+	return digits != "" && len(digits) < 19 && strings.Trim(digits, "0123456789") == ""
+}
