@@ -76,7 +76,7 @@ var arrows = map[string][]string{
 		"vmop/reconcile/objects", "vmop/reconcile/changes", "vmop/reconcile/attachment", "vmop/reconcile/pool", "vmop/reconcile/internal/manifest",
 	},
 	"vmop/reconcile/machine/machinetest": {
-		"internal/displaycert", "vmop/names", "vmop/runnerconfig", "vmop/spec", "vmop/reconcile", "vmop/reconcile/changes", "vmop/reconcile/machine",
+		"internal/displaycert", "internal/promises", "vmop/names", "vmop/runnerconfig", "vmop/spec", "vmop/reconcile", "vmop/reconcile/changes", "vmop/reconcile/machine",
 		"vmop/reconcile/machineconfig", "vmop/reconcile/objects",
 	},
 	"vmop/reconcile/pool":       {"vmop/conditions", "vmop/names", "vmop/spec", "vmop/reconcile"},
