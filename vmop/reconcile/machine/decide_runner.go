@@ -91,12 +91,6 @@ func bindOperator(namespace, user string) string {
 	return "kubectl create rolebinding " + names.OperatorBinding + " -n " + namespace + " --clusterrole=vmop-operator-machines " + asSubject(user)
 }
 
-// prepareIt is what to do with a namespace for machines; the event that tells of it has
-// the commands as [runs] writes them.
-const prepareIt = "prepare it as deploy/runner does"
-
-func runs(commands ...string) string { return "; run: " + strings.Join(commands, " && ") }
-
 // asSubject names a user to kubectl create rolebinding.
 func asSubject(user string) string {
 	if account, is := strings.CutPrefix(user, "system:serviceaccount:"); is {
@@ -115,22 +109,17 @@ func createRepository(namespace string) string {
 func (d *decision) unprepared(why string, about *finding) bool {
 	namespace := cmp.Or(d.vm.Namespace, metav1.NamespaceDefault)
 	if strings.Contains(why, fmt.Sprintf("serviceaccount %q not found", names.ServiceAccount)) {
-		if about.problem(spec.ReasonNamespaceNotPrepared, named(kindServiceAccount, names.ServiceAccount),
-			"namespace %s has no service account %s for the pods of machines; "+prepareIt, namespace, names.ServiceAccount) {
-			about.further = runs(createAccount(namespace), bindRunner(namespace))
-		}
+		about.problem(spec.ReasonNamespaceNotPrepared, named(kindServiceAccount, names.ServiceAccount),
+			"there is no service account; run: %s && %s", createAccount(namespace), bindRunner(namespace))
 		return true
 	}
 	_, user, refused := strings.Cut(why, ` is forbidden: User "`)
-	user, what, quoted := strings.Cut(user, `" cannot `)
+	user, what, quoted := strings.Cut(user, `" cannot `) // such as: create resource "pods" in API group "" in the namespace "apps"
 	if !refused || !quoted || !strings.Contains(what, "in the namespace") || strings.ContainsAny(user, " '\"\n\\$`;&|") {
 		return false
 	}
-	what, _, _ = strings.Cut(what, " in API group")
-	if about.problem(spec.ReasonNamespaceNotPrepared, named(kindRoleBinding, names.OperatorBinding),
-		"namespace %s has no role binding %s, and the operator cannot %s in it; "+prepareIt, namespace, names.OperatorBinding, what) {
-		about.further = runs(bindOperator(namespace, user))
-	}
+	about.problem(spec.ReasonNamespaceNotPrepared, named(kindRoleBinding, names.OperatorBinding),
+		"the operator lacks a role binding; run: %s", bindOperator(namespace, user))
 	return true
 }
 
