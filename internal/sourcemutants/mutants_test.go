@@ -177,7 +177,7 @@ var mutants = []mutant{
 	},
 	{
 		fault: "more disks come than a machine has places for",
-		file:  "vmop/reconcile/changes/pod.go", old: "case places >= limits.MaxAttached:", new: "case false:",
+		file:  "vmop/reconcile/changes/devices.go", old: "case places >= limits.MaxAttached:", new: "case false:",
 		pkg: worlds, run: "^TestDisksThatWait$", says: "all_places_are_taken",
 	},
 	{
