@@ -71,8 +71,11 @@ func (d *decision) responsible() bool {
 				"VM-Operator's own operator still writes objects of the machine, which is operator %s's; stop it: kubectl scale deployment vm-operator --replicas=0, in its namespace", me)
 			return true // it does not read answers
 		}
-		d.sole.problem(spec.ReasonTwoOperators, named("Operator", claimant),
-			"operator %s looks after the machine, and operator %s leaves it alone; remove one of them, or give each its namespaces (VMOP_NAMESPACES, --exclude-namespace)", me, claimant)
+		if d.sole.problem(spec.ReasonTwoOperators, named("Operator", claimant),
+			"operators %s and %s both feel responsible for the machine; remove one of them, or give each its namespaces (VMOP_NAMESPACES, --exclude-namespace)",
+			me, claimant) {
+			d.sole.further = ": the machine is operator " + me + "'s, and the other leaves it alone"
+		}
 		if !answered && annotate(names.AnnotationOperatorAnswer, text) {
 			// The rest follows when the answer is seen: two writes of one object.
 			d.wakeAt(d.s.Now.Add(time.Second))
