@@ -16,7 +16,6 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -168,25 +167,23 @@ func TestANamespaceIsPrepared(t *testing.T) {
 	}
 }
 
-// remedy waits until an event of the machine says which commands make a thing.
+// remedy waits until the machine says which commands make a thing.
 func remedy(t *testing.T, namespace, part string) (commands []string) {
 	t.Helper()
-	eventually(t, "an event says how to make the "+part, func() error {
-		list, err := client(t).Resource(events).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
+	eventually(t, "the machine says how to make the "+part, func() error {
+		got, err := client(t).Resource(machines).Namespace(namespace).Get(t.Context(), "web", metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		var notes []string
-		for i := range list.Items {
-			var e eventsv1.Event
-			convert(t, &list.Items[i], &e)
-			if _, text, found := strings.Cut(e.Note, "; run: "); found && e.Reason == spec.ReasonNamespaceNotPrepared && strings.Contains(text, part) {
+		var vm spec.VirtualMachine
+		convert(t, got, &vm)
+		for _, c := range vm.Status.Conditions {
+			if _, text, found := strings.Cut(c.Message, "; run: "); found && c.Reason == spec.ReasonNamespaceNotPrepared && strings.Contains(text, part) {
 				commands = strings.Split(text, " && ")
 				return nil
 			}
-			notes = append(notes, e.Reason+": "+e.Note)
 		}
-		return fmt.Errorf("they say %q", notes)
+		return fmt.Errorf("it says %v", vm.Status.Conditions)
 	})
 	return commands
 }
