@@ -1,7 +1,6 @@
 package host
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,10 +12,8 @@ import (
 
 	"github.com/vmop/sdk/internal/atomicfile"
 	"github.com/vmop/sdk/vmop/imagesource"
-	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/runner"
 	"github.com/vmop/sdk/vmop/runnerconfig"
-	"github.com/vmop/sdk/vmop/spec"
 )
 
 // definitionFile has what a machine is made of beside its manifest.
@@ -62,37 +59,6 @@ func (def Definition) write(d Directories) error {
 		return err
 	}
 	return atomicfile.Replace(d.definitionPath(), append(data, '\n'))
-}
-
-// over is what is given now, completed by what was given before. A disk whose path
-// is empty now is the one in the machine's own directory again, and a share without a folder is given
-// no more.
-func (g Given) over(before Given) Given {
-	out := Given{Disks: map[string]string{}, ImageRepository: g.ImageRepository, Accelerator: g.Accelerator, Secrets: g.Secrets, ManifestDir: cmp.Or(g.ManifestDir, before.ManifestDir)}
-	out.Shares = slices.Clone(before.Shares)
-	for _, s := range g.Shares {
-		same := func(b machineconfig.LocalShare) bool { return b.Tag == s.Tag }
-		if i := slices.IndexFunc(out.Shares, same); i >= 0 && s.Dir != "" {
-			out.Shares[i] = s
-		} else if s.Dir != "" {
-			out.Shares = append(out.Shares, s)
-		} else {
-			out.Shares = slices.DeleteFunc(out.Shares, same)
-		}
-	}
-	maps.Copy(out.Disks, before.Disks)
-	maps.Copy(out.Disks, g.Disks)
-	maps.DeleteFunc(out.Disks, func(_, path string) bool { return path == "" })
-	if out.ImageRepository == "" {
-		out.ImageRepository = before.ImageRepository
-	}
-	if out.Accelerator == "" {
-		out.Accelerator = before.Accelerator
-	}
-	if len(out.Secrets) == 0 {
-		out.Secrets = before.Secrets
-	}
-	return out
 }
 
 // EmptyDiskError says that a start would give a machine an empty disk in place of
@@ -213,41 +179,10 @@ func hasContent(path string) bool {
 	return exists(path) && (err != nil || !info.Mode().IsRegular() || info.Size() > 0)
 }
 
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
-}
-
-// diskName is the name of the disk that a name may mean, of several that it may mean
-// none; "" if there is none.
-func diskName(vm *spec.VirtualMachine, name string) string {
-	var alias []string
-	for _, d := range machineconfig.Disks(vm) {
-		t := d.Entry.Template()
-		switch {
-		case d.Name == name:
-			return name
-		case d.Name != "" && (d.Claim == name || t != nil && t.Metadata.Name == name || d.Ref != nil && d.Ref.Name == name):
-			alias = append(alias, d.Name)
-		}
-	}
-	if len(alias) == 1 {
-		return alias[0]
-	}
-	return ""
-}
-
-// canonical has the disks that are given by their own names, so that what is given
-// twice by two names is seen as that. What a manifest does not have stays as it is.
-func (g Given) canonical(vm *spec.VirtualMachine) Given {
-	disks := map[string]string{}
-	for name, path := range g.Disks {
-		own := diskName(vm, name)
-		if _, twice := g.Disks[own]; own == "" || twice {
-			own = name
-		}
-		disks[own] = path
-	}
-	g.Disks = disks
-	return g
+// SSH is how one gets into a guest.
+type SSH struct {
+	// User of the guest, "" if that is not known.
+	User string `json:"user,omitempty"`
+	// Identity is the file with the private key; "" leaves it to ssh.
+	Identity string `json:"identity,omitempty"`
 }

@@ -4,11 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/vmop/sdk/internal/atomicfile"
+	"github.com/vmop/sdk/internal/filecopy"
+	"github.com/vmop/sdk/vmop/imageinspect"
 	"github.com/vmop/sdk/vmop/imagesource"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
@@ -139,6 +145,83 @@ func (j *Job) makeImage(ctx context.Context, d runnerconfig.Drive, progress func
 func discard(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
+	}
+	return nil
+}
+
+// fetch makes a disk of the image, which is held if it is one of the cache.
+func (i Image) fetch(ctx context.Context, held *os.File, to string, options ImageOptions) error {
+	if held == nil {
+		if err := checkUnused(i.Source); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		_, err := imagesource.Fetch(ctx, i.source(), to, i.sourceOptions(options))
+		return err
+	}
+	if err := checkRoom(filepath.Dir(to), []string{held.Name()}); err != nil {
+		return err
+	}
+	info, err := held.Stat()
+	if err != nil {
+		return err
+	}
+	var done int64
+	return filecopy.CopyFrom(ctx, held, to, func(n int64) {
+		if done += n; options.Progress != nil {
+			options.Progress(imagesource.Progress{Step: imagesource.Copying, Done: done, Total: info.Size()})
+		}
+	})
+}
+
+// prepareImage looks at an image that was copied, and makes it as large as its disk
+// shall be; 0 leaves it as it is.
+func prepareImage(ctx context.Context, path string, size int64) error {
+	if err := checkUpload(path); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	header := make([]byte, min(info.Size(), imageinspect.HeaderSize))
+	if _, err := io.ReadFull(f, header); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if len(header) == 0 {
+		return errors.New("it is empty")
+	}
+	format, has, err := imageinspect.ProbeFormat(header, info.Size())
+	if err != nil {
+		return err
+	}
+	switch {
+	case size == 0: // as large as it is
+		return nil
+	case has > size:
+		return fmt.Errorf("its disk has %d bytes (%s), more than the %s asked for: no disk is made smaller", has, mebibytes(uint64(has)), mebibytes(uint64(size)))
+	case has == size:
+		return nil
+	case format == imageinspect.FormatQcow2:
+		return growQCOW2(ctx, path, size)
+	}
+	return filecopy.Grow(f, size)
+}
+
+// growQCOW2 has QEMU's tool enlarge an image, of which it reads no other file:
+// ProbeFormat has seen to that.
+func growQCOW2(ctx context.Context, path string, size int64) error {
+	tool, err := exec.LookPath("qemu-img")
+	if err != nil {
+		return fmt.Errorf("a qcow2 image is enlarged by qemu-img, which is not installed (Debian: package qemu-utils): %w", err)
+	}
+	out, err := exec.CommandContext(ctx, tool, "resize", "-q", "-f", "qcow2", path, strconv.FormatInt(size, 10)).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("enlarge it: %w: %s", err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }

@@ -10,9 +10,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// supervisorWord is the one argument of a program that [Job.Start] has started anew.
-const supervisorWord = "vmop-supervise-machine"
-
 // SuperviseIfAsked runs a machine and ends the process with the exit code of the
 // machine, if [Job.Start] or [Host.Start] has started this process for that: without a
 // Supervisor of their options, the process of a machine is the calling program, started

@@ -16,31 +16,6 @@ import (
 	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
-// FindingStatus says what a finding means for the machines of this host.
-type FindingStatus string
-
-// The values of FindingStatus.
-const (
-	// FindingOK has nothing to be done about.
-	FindingOK FindingStatus = "OK"
-	// FindingLimited keeps machines with certain wishes from starting, or makes all
-	// of them slow.
-	FindingLimited FindingStatus = "Limited"
-	// FindingBroken keeps every machine from starting.
-	FindingBroken FindingStatus = "Broken"
-)
-
-// Finding is something that machines need and that this host has or lacks.
-type Finding struct {
-	// Subject is what it is about, such as KVM.
-	Subject string        `json:"subject"`
-	Status  FindingStatus `json:"status"`
-	// Found is what there is; Do is what would help, "" if nothing has to. What is in
-	// order has it where something can be done all the same.
-	Found string `json:"found"`
-	Do    string `json:"do,omitempty"`
-}
-
 // littleSpace is what a file system should have free for disks, in bytes.
 const littleSpace = 1 << 30
 
@@ -169,8 +144,6 @@ func diagnose(s *surroundings) []Finding {
 	}
 	return out
 }
-
-func mebibytes(n uint64) string { return fmt.Sprintf("%d MiB", n>>20) }
 
 func diagnoseQEMU(h *qemucmd.Host, notes []string, say func(status FindingStatus, subject, do, format string, args ...any)) {
 	has := func(ok bool, subject, found, lacks, do string) {

@@ -1,12 +1,15 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -167,4 +170,90 @@ func checkGiven(vm *spec.VirtualMachine, c *runnerconfig.Config, repository stri
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Given is what a machine is given on this host, beside its manifest.
+type Given struct {
+	// Disks maps names of disks to files or block devices that exist; see
+	// machineconfig.Host. The paths are absolute.
+	Disks map[string]string `json:"disks,omitempty"`
+	// ImageRepository is the directory of the CD images and kernels that the
+	// manifest names by relative paths; empty is [Host.ImagesDir].
+	ImageRepository string `json:"imageRepository,omitempty"`
+	// Accelerator overrides that of the manifest, if not empty.
+	Accelerator spec.Accelerator `json:"accelerator,omitempty"`
+	// ManifestDir is the folder that the manifest is from, an absolute path: hostPaths
+	// of shares are relative to it.
+	ManifestDir string `json:"manifestDir,omitempty"`
+	// Shares are folders for the guest beside those of the manifest, and what its
+	// claims are here.
+	Shares []machineconfig.LocalShare `json:"shares,omitempty"`
+	// Secrets are files with manifests of Secrets, of which the machine gets the keys
+	// that it names. The paths are absolute; the content is kept nowhere else.
+	Secrets []string `json:"secrets,omitempty"`
+}
+
+// over is what is given now, completed by what was given before. A disk whose path
+// is empty now is the one in the machine's own directory again, and a share without a folder is given
+// no more.
+func (g Given) over(before Given) Given {
+	out := Given{Disks: map[string]string{}, ImageRepository: g.ImageRepository, Accelerator: g.Accelerator, Secrets: g.Secrets, ManifestDir: cmp.Or(g.ManifestDir, before.ManifestDir)}
+	out.Shares = slices.Clone(before.Shares)
+	for _, s := range g.Shares {
+		same := func(b machineconfig.LocalShare) bool { return b.Tag == s.Tag }
+		if i := slices.IndexFunc(out.Shares, same); i >= 0 && s.Dir != "" {
+			out.Shares[i] = s
+		} else if s.Dir != "" {
+			out.Shares = append(out.Shares, s)
+		} else {
+			out.Shares = slices.DeleteFunc(out.Shares, same)
+		}
+	}
+	maps.Copy(out.Disks, before.Disks)
+	maps.Copy(out.Disks, g.Disks)
+	maps.DeleteFunc(out.Disks, func(_, path string) bool { return path == "" })
+	if out.ImageRepository == "" {
+		out.ImageRepository = before.ImageRepository
+	}
+	if out.Accelerator == "" {
+		out.Accelerator = before.Accelerator
+	}
+	if len(out.Secrets) == 0 {
+		out.Secrets = before.Secrets
+	}
+	return out
+}
+
+// canonical has the disks that are given by their own names, so that what is given
+// twice by two names is seen as that. What a manifest does not have stays as it is.
+func (g Given) canonical(vm *spec.VirtualMachine) Given {
+	disks := map[string]string{}
+	for name, path := range g.Disks {
+		own := diskName(vm, name)
+		if _, twice := g.Disks[own]; own == "" || twice {
+			own = name
+		}
+		disks[own] = path
+	}
+	g.Disks = disks
+	return g
+}
+
+// diskName is the name of the disk that a name may mean, of several that it may mean
+// none; "" if there is none.
+func diskName(vm *spec.VirtualMachine, name string) string {
+	var alias []string
+	for _, d := range machineconfig.Disks(vm) {
+		t := d.Entry.Template()
+		switch {
+		case d.Name == name:
+			return name
+		case d.Name != "" && (d.Claim == name || t != nil && t.Metadata.Name == name || d.Ref != nil && d.Ref.Name == name):
+			alias = append(alias, d.Name)
+		}
+	}
+	if len(alias) == 1 {
+		return alias[0]
+	}
+	return ""
 }

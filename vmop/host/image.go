@@ -1,23 +1,10 @@
 package host
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
-	"strings"
 
-	"github.com/vmop/sdk/internal/atomicfile"
-	"github.com/vmop/sdk/internal/filecopy"
-	"github.com/vmop/sdk/vmop/imageinspect"
 	"github.com/vmop/sdk/vmop/imagesource"
-	"github.com/vmop/sdk/vmop/runner"
-	"github.com/vmop/sdk/vmop/spec"
 )
 
 // Image is what the disk of a new machine is a copy of.
@@ -65,144 +52,13 @@ func (i Image) explain(err error) error {
 	return err
 }
 
-// CreateFromImage is [Host.Create] of a machine whose disk [SystemDisk] is a copy of
-// an image, which is looked at, and enlarged. What is interrupted leaves no machine.
-func (h *Host) CreateFromImage(ctx context.Context, o *spec.Object, g Given, image Image, options ImageOptions) (Machine, error) {
-	if err := image.Check(); err != nil {
-		return Machine{}, err
-	}
-	kind, err := image.source().Kind()
-	if err != nil {
-		return Machine{}, err
-	}
-	to, err := h.free(o.Namespace, o.Name)
-	if err != nil {
-		return Machine{}, err
-	}
-	if _, _, err := h.configuration(o, g); err != nil {
-		return Machine{}, err
-	}
-	var held *os.File // of the cache
-	if kind == imagesource.HTTP || kind == imagesource.Registry {
-		if _, held, _, err = h.pull(ctx, image, options); err != nil {
-			return Machine{}, fmt.Errorf("image %s: %w", image.source(), image.explain(err))
-		}
-		defer held.Close()
-	}
-	parent := filepath.Dir(to.Data)
-	if err := makePrivate(parent); err != nil {
-		return Machine{}, fmt.Errorf("directory of the machine: %w", err)
-	}
-	if err := removeAbandoned(parent, newMachinePrefix); err != nil {
-		return Machine{}, err
-	}
-	tmp, err := os.MkdirTemp(parent, newMachinePrefix+o.Name+"-")
-	if err != nil {
-		return Machine{}, err
-	}
-	err = fillFromImage(ctx, tmp, o, g, image, held, options)
-	if err == nil {
-		err = moveNew(tmp, to.Data)
-	}
-	if err != nil {
-		return Machine{}, errors.Join(fmt.Errorf("image %s: %w", image.source(), image.explain(err)), os.RemoveAll(tmp))
-	}
-	return h.Machine(o.Namespace, o.Name)
-}
-
-// newMachinePrefix begins the names of machines that are being made of images, each of
-// which is locked.
-const newMachinePrefix = ".new-"
-
-func fillFromImage(ctx context.Context, dir string, o *spec.Object, g Given, image Image, held *os.File, options ImageOptions) (err error) {
-	own, err := runner.Lock(dir) // nobody takes it for abandoned
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, own.Close()) }()
-	disk := filepath.Join(dir, SystemDisk+".img")
-	if err := image.fetch(ctx, held, disk, options); err != nil {
-		return err
-	}
-	if err := prepareImage(ctx, disk, image.Size); err != nil {
-		return err
-	}
-	return errors.Join(Directories{Data: dir}.keep(o, g), atomicfile.SyncDir(dir))
-}
-
-// fetch makes a disk of the image, which is held if it is one of the cache.
-func (i Image) fetch(ctx context.Context, held *os.File, to string, options ImageOptions) error {
-	if held == nil {
-		if err := checkUnused(i.Source); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		_, err := imagesource.Fetch(ctx, i.source(), to, i.sourceOptions(options))
-		return err
-	}
-	if err := checkRoom(filepath.Dir(to), []string{held.Name()}); err != nil {
-		return err
-	}
-	info, err := held.Stat()
-	if err != nil {
-		return err
-	}
-	var done int64
-	return filecopy.CopyFrom(ctx, held, to, func(n int64) {
-		if done += n; options.Progress != nil {
-			options.Progress(imagesource.Progress{Step: imagesource.Copying, Done: done, Total: info.Size()})
-		}
-	})
-}
-
-// prepareImage looks at an image that was copied, and makes it as large as its disk
-// shall be; 0 leaves it as it is.
-func prepareImage(ctx context.Context, path string, size int64) error {
-	if err := checkUpload(path); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	header := make([]byte, min(info.Size(), imageinspect.HeaderSize))
-	if _, err := io.ReadFull(f, header); err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	if len(header) == 0 {
-		return errors.New("it is empty")
-	}
-	format, has, err := imageinspect.ProbeFormat(header, info.Size())
-	if err != nil {
-		return err
-	}
-	switch {
-	case size == 0: // as large as it is
-		return nil
-	case has > size:
-		return fmt.Errorf("its disk has %d bytes (%s), more than the %s asked for: no disk is made smaller", has, mebibytes(uint64(has)), mebibytes(uint64(size)))
-	case has == size:
-		return nil
-	case format == imageinspect.FormatQcow2:
-		return growQCOW2(ctx, path, size)
-	}
-	return filecopy.Grow(f, size)
-}
-
-// growQCOW2 has QEMU's tool enlarge an image, of which it reads no other file:
-// ProbeFormat has seen to that.
-func growQCOW2(ctx context.Context, path string, size int64) error {
-	tool, err := exec.LookPath("qemu-img")
-	if err != nil {
-		return fmt.Errorf("a qcow2 image is enlarged by qemu-img, which is not installed (Debian: package qemu-utils): %w", err)
-	}
-	out, err := exec.CommandContext(ctx, tool, "resize", "-q", "-f", "qcow2", path, strconv.FormatInt(size, 10)).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("enlarge it: %w: %s", err, strings.TrimSpace(string(out)))
-	}
-	return nil
+// ImageOptions are what somebody wants to know while an image is fetched.
+type ImageOptions struct {
+	// Progress is told how far it is, often; nil tells nobody.
+	Progress func(imagesource.Progress)
+	// Waiting is told once who else fetches the image, and is waited for.
+	Waiting func(who string)
+	// Refresh asks the source though there is an image of it, and has it send only
+	// another one; one with a checksum that is here is not fetched again.
+	Refresh bool
 }

@@ -227,17 +227,6 @@ func (c imageCache) hold(id string) (*os.File, bool, error) {
 	return f, true, nil
 }
 
-// ImageOptions are what somebody wants to know while an image is fetched.
-type ImageOptions struct {
-	// Progress is told how far it is, often; nil tells nobody.
-	Progress func(imagesource.Progress)
-	// Waiting is told once who else fetches the image, and is waited for.
-	Waiting func(who string)
-	// Refresh asks the source though there is an image of it, and has it send only
-	// another one; one with a checksum that is here is not fetched again.
-	Refresh bool
-}
-
 // PullImage fetches an image into the cache of this host, if it is not there. Two that
 // want the same one fetch it once. What is interrupted leaves no image, and the next
 // PullImage goes on with it. Files of this host are not kept twice.

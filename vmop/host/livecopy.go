@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
-	"time"
 
 	"github.com/vmop/sdk/internal/overlay"
 	"github.com/vmop/sdk/vmop/qemucmd"
@@ -17,28 +14,6 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 	"github.com/vmop/sdk/vmop/runner"
 )
-
-const (
-	// freezeLimit bounds how long a guest stands still for a copy.
-	freezeLimit = time.Minute
-	// copyLook is how often jobs are looked at that say nothing.
-	copyLook = 500 * time.Millisecond
-	// copyCleanup bounds what is undone when something is given up.
-	copyCleanup = 30 * time.Second
-	// mergeLimit bounds the merging after a copy that was given up. What is not merged
-	// then the next command merges, or the next start.
-	mergeLimit = 10 * time.Minute
-)
-
-// liveDisk is a disk that a QEMU has.
-type liveDisk struct {
-	name string
-	// node is that of the disk, format and size (in bytes) are what is in it.
-	node, format string
-	size         int64
-	// readOnly says that the guest writes nothing to it.
-	readOnly bool
-}
 
 // liveCopy is a copy of the disks of a machine that runs. They stand still while they are
 // copied: at one moment the guest begins to write to overlays, which QEMU merges
@@ -173,66 +148,6 @@ func (l *liveCopy) copy(ctx context.Context, dir string, fileOf func(heldDisk) s
 	return l.held.Unchanged()
 }
 
-// findIn finds a machine's disks in its QEMU, in their order.
-func findIn(ctx context.Context, c *qmp.Client, disks []heldDisk) ([]liveDisk, error) {
-	nodes, sets, err := blockNodes(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	return findDisks(disks, nodes, sets)
-}
-
-// blockNodes are what QEMU has of disks, and of files that it was given open.
-func blockNodes(ctx context.Context, c *qmp.Client) ([]qmp.BlockDeviceInfo, []qmp.FDSet, error) {
-	nodes, err := qmp.Do(ctx, c, qmp.QueryNamedBlockNodes{Flat: true})
-	if err != nil {
-		return nil, nil, err
-	}
-	sets, err := qmp.Do(ctx, c, qmp.QueryFDSets{})
-	return nodes, sets, err
-}
-
-// errStartedWithout says that a QEMU has no such disk.
-var errStartedWithout = errors.New("the machine was started without")
-
-// findDisks is findIn with what QEMU said. The error is [errStartedWithout] if it has
-// not one of them.
-func findDisks(disks []heldDisk, nodes []qmp.BlockDeviceInfo, sets []qmp.FDSet) ([]liveDisk, error) {
-	opened := map[string]string{}
-	for _, s := range sets {
-		for _, f := range s.FDs {
-			opened[qemucmd.FDSetPrefix+strconv.Itoa(s.ID)] = f.Opaque
-		}
-	}
-	byPath := map[string]qmp.BlockDeviceInfo{}
-	content := slices.Collect(ports)
-	for i := range nodes {
-		content = append(content, qemucmd.DiskNode(i))
-	}
-	for _, n := range nodes {
-		if !slices.Contains(content, n.NodeName) {
-			continue
-		}
-		path := n.File
-		if known := opened[path]; known != "" {
-			path = known
-		}
-		byPath[path] = n
-	}
-	var out []liveDisk
-	for _, d := range disks {
-		n, ok := byPath[d.path]
-		switch {
-		case !ok:
-			return nil, fmt.Errorf("disk %q: %w %s: restart it first", d.name, errStartedWithout, d.path)
-		case n.Driver != string(qemucmd.DiskFormatRaw) && n.Driver != string(qemucmd.DiskFormatQCOW2):
-			return nil, fmt.Errorf("disk %q: %s is used as %q, and only with raw and qcow2 images something is done while a machine runs: stop it first", d.name, d.path, n.Driver)
-		}
-		out = append(out, liveDisk{name: d.name, node: n.NodeName, format: n.Driver, size: n.Image.VirtualSize, readOnly: n.ReadOnly})
-	}
-	return out, nil
-}
-
 // atOneMoment has the guest write to the overlays from a moment on, before which it has
 // written what it had in its memory, if its agent can have it do so.
 func (l *liveCopy) atOneMoment(ctx context.Context, running bool, still func() error) (how Consistency, err error) {
@@ -261,11 +176,6 @@ func (l *liveCopy) atOneMoment(ctx context.Context, running bool, still func() e
 		return how, moment(ctx)
 	}
 	return how, err
-}
-
-func firstLine(err error) string {
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	return line
 }
 
 // moment is that moment, in which the guest is paused. QEMU flushes the images.

@@ -3,13 +3,9 @@ package host
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
-	"github.com/vmop/sdk/internal/overlay"
 	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runner"
@@ -201,155 +197,13 @@ func (d Directories) errBusy() error {
 // ErrNotFound says that this host has no machine of a name.
 var ErrNotFound = errors.New("no such machine")
 
-// ListOptions choose among the machines.
-type ListOptions struct {
-	// Namespace is that of the machines; empty is every one.
-	Namespace string
-	// Leftovers are listed too: deleted machines of which disks are left.
-	Leftovers bool
+// ErrBusy says that somebody else starts, copies, changes or deletes the machine at this
+// moment. The error has a [*runner.BusyError] where it is known what is done, and by whom.
+var ErrBusy = errors.New("another command is at work on it")
+
+// waits reports whether a condition says that the machine is not as it should be.
+func waits(c live.Condition) bool {
+	return c.Type != live.RestartRequired && c.Type != live.GuestExecuting && c.Status == live.False
 }
 
-// List finds the machines of this host, in the order of their names.
-func (h *Host) List(o ListOptions) ([]Machine, error) {
-	var out []Machine
-	namespaces, err := subdirectories(filepath.Join(h.root, machinesDir))
-	if err != nil {
-		return nil, err
-	}
-	for _, namespace := range namespaces {
-		if o.Namespace != "" && o.Namespace != namespace {
-			continue
-		}
-		names, err := subdirectories(filepath.Join(h.root, machinesDir, namespace))
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range names {
-			m, err := h.Machine(namespace, name)
-			switch {
-			case errors.Is(err, ErrNotFound):
-				if left, err := m.Files(); !o.Leftovers || errors.Is(err, fs.ErrNotExist) || err == nil && len(left) == 0 {
-					continue
-				}
-				m.Status = StatusDeleted
-			case err != nil:
-				return nil, err
-			}
-			out = append(out, m)
-		}
-	}
-	return out, nil
-}
-
-func subdirectories(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("look for machines: %w", err)
-	}
-	var out []string
-	for _, e := range entries {
-		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") { // what is just being made
-			out = append(out, e.Name())
-		}
-	}
-	slices.Sort(out)
-	return out, nil
-}
-
-// Machine looks at one machine. Where there is none of the name, the error is
-// [ErrNotFound], and what is returned has the directories only.
-func (h *Host) Machine(namespace, name string) (Machine, error) {
-	m := Machine{Namespace: namespaceOr(namespace), Name: name}
-	var err error
-	if m.Directories, err = h.Directories(namespace, name); err != nil {
-		return m, err
-	}
-	// What cannot be completed keeps the machine from starting, and not from being
-	// seen.
-	_ = settleIdle(m.Directories, m.Namespace, name)
-	holders, err := runner.Holders(m.Data)
-	if err != nil {
-		return m, err
-	}
-	m.Busy = busyOf(holders)
-	m.State, err = runner.ReadState(m.StateFile())
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && (len(holders) == 0 || m.Busy != nil):
-		info, err := os.Stat(m.ManifestFile())
-		if errors.Is(err, fs.ErrNotExist) {
-			return m, fmt.Errorf("%s: %w", m.FullName(), ErrNotFound)
-		}
-		if err != nil {
-			return m, err
-		}
-		m.State = runner.State{
-			Name: m.Name, Namespace: m.Namespace, Phase: runner.PhaseStopped, Since: info.ModTime(), Message: "it was not started yet",
-		}
-	case errors.Is(err, fs.ErrNotExist): // it is just being started
-	case err != nil:
-		// One broken file must not hide the other machines.
-		m.State = runner.State{Message: err.Error()}
-	}
-	m.Status, m.Runner, m.QEMU = judge(m.State, holders)
-	m.Unmerged = overlay.Left(m.Data)
-	// What the runner says now is in its runtime directory, also when there is no room
-	// in the data directory.
-	if now, err := runner.ReadState(filepath.Join(m.runtimeDir(), runner.RuntimeStateFile)); err == nil && m.Runner != 0 && now.RunnerPID == m.Runner {
-		m.State = now
-		m.Status, m.Runner, m.QEMU = judge(now, holders)
-	}
-	return m, nil
-}
-
-// AmbiguousError says that several machines have a name.
-type AmbiguousError struct {
-	// Name is what was asked for.
-	Name string
-	// Machines are the full names of those that have it.
-	Machines []string
-}
-
-func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("%s: there are %s: name one of them", e.Name, strings.Join(e.Machines, " and "))
-}
-
-// Find is the machine that a name means: NAMESPACE/NAME, or NAME if only one
-// machine of the namespace, or of all if that is empty, is called so. The error is
-// [ErrNotFound] or an [*AmbiguousError].
-func (h *Host) Find(name, namespace string) (Machine, error) {
-	return h.find(name, ListOptions{Namespace: namespace})
-}
-
-// FindAny is Find among what is left of deleted machines, too.
-func (h *Host) FindAny(name, namespace string) (Machine, error) {
-	return h.find(name, ListOptions{Namespace: namespace, Leftovers: true})
-}
-
-func (h *Host) find(arg string, o ListOptions) (Machine, error) {
-	name := arg
-	if n, rest, ok := strings.Cut(arg, "/"); ok {
-		o.Namespace, name = n, rest
-	}
-	all, err := h.List(o)
-	if err != nil {
-		return Machine{}, err
-	}
-	var found []Machine
-	var names []string
-	for _, m := range all {
-		if m.Name == name {
-			found = append(found, m)
-			names = append(names, m.FullName())
-		}
-	}
-	switch len(found) {
-	case 0:
-		return Machine{}, fmt.Errorf("%s: %w", arg, ErrNotFound)
-	case 1:
-		return found[0], nil
-	}
-	return Machine{}, &AmbiguousError{Name: arg, Machines: names}
-}
+var errNoMachine = errors.New("there is no machine: the pointer is nil")

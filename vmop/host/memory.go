@@ -35,3 +35,5 @@ func meminfo(text, name string) uint64 {
 	}
 	return 0
 }
+
+func mebibytes(n uint64) string { return fmt.Sprintf("%d MiB", n>>20) }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/vmop/sdk/internal/overlay"
 	"github.com/vmop/sdk/vmop/qemucmd"
@@ -357,3 +358,15 @@ func (g *merger) retreat(ctx context.Context) error {
 		}
 	}
 }
+
+const (
+	// freezeLimit bounds how long a guest stands still for a copy.
+	freezeLimit = time.Minute
+	// copyLook is how often jobs are looked at that say nothing.
+	copyLook = 500 * time.Millisecond
+	// copyCleanup bounds what is undone when something is given up.
+	copyCleanup = 30 * time.Second
+	// mergeLimit bounds the merging after a copy that was given up. What is not merged
+	// then the next command merges, or the next start.
+	mergeLimit = 10 * time.Minute
+)

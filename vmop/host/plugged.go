@@ -7,10 +7,8 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 
-	"github.com/vmop/sdk/internal/atomicfile"
 	"github.com/vmop/sdk/vmop/qmp"
 	"github.com/vmop/sdk/vmop/reconcile/changes"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
@@ -22,32 +20,6 @@ import (
 // What a machine that runs has of the disks of its manifest is kept beside what it was
 // started with, in one file: the manifest of its start, with the disks that have come and
 // without those that have gone since.
-
-// errNoStarted says that it is not known what a machine was started with.
-var errNoStarted = errors.New("what it was started with is not known: an earlier version has started it, or it is about to end")
-
-func (m *Machine) startedFile() string { return filepath.Join(m.runtimeDir(), runner.StartedFile) }
-
-// started is the manifest that a machine that runs has.
-func (m *Machine) started() (spec.Object, error) {
-	data, err := os.ReadFile(m.startedFile())
-	if errors.Is(err, fs.ErrNotExist) {
-		return spec.Object{}, fmt.Errorf("%s: %w", m.FullName(), errNoStarted)
-	}
-	if err != nil {
-		return spec.Object{}, err
-	}
-	return m.objectOf(m.startedFile(), data)
-}
-
-// noteStarted keeps which disks of a manifest a machine that runs has now.
-func (m *Machine) noteStarted(vm *spec.VirtualMachine) error {
-	data, err := spec.Marshal(vm)
-	if err != nil {
-		return err
-	}
-	return atomicfile.Replace(m.startedFile(), data)
-}
 
 // deviceChanges are the disks that come and go while a machine runs.
 type deviceChanges struct {
@@ -108,13 +80,6 @@ func (h *Host) changeDevices(ctx context.Context, m *Machine, o *spec.Object, g 
 	}
 	return d, errors.Join(err, release())
 }
-
-// isPlugging reports whether a change is that of a disk which comes or goes while the
-// machine runs.
-func isPlugging(c changes.Change) bool { return c.Applied == changes.AppliedLive && isDisk(c) }
-
-// isDisk reports whether a change is that of a disk which comes or goes.
-func isDisk(c changes.Change) bool { return c.Operation != spec.OperationReplace && c.IsDisk() }
 
 // diskAt is the disk of a machine at a path of its manifest, and its position among all.
 func diskAt(vm *spec.VirtualMachine, path string) (int, machineconfig.Disk, error) {

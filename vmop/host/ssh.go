@@ -9,17 +9,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// knownHostsFile has the SSH host keys of a machine's guest.
-const knownHostsFile = "known_hosts"
-
-// SSH is how one gets into a guest.
-type SSH struct {
-	// User of the guest, "" if that is not known.
-	User string `json:"user,omitempty"`
-	// Identity is the file with the private key; "" leaves it to ssh.
-	Identity string `json:"identity,omitempty"`
-}
-
 // SSHOption is an option of ssh_config(5).
 type SSHOption struct{ Name, Value string }
 

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -178,21 +177,4 @@ func (m *Machine) mergeStopped(ctx context.Context) error {
 		return fmt.Errorf("complete the copy of %s that was interrupted: %w", m.FullName(), err)
 	}
 	return nil
-}
-
-// identityNames are the files with what the guest depends on beside its disks, but
-// for the record and the UUID, which a copy has in its own way.
-func (m *Machine) identityNames() ([]string, error) {
-	files, err := m.Identity()
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, f := range files {
-		if f.Name != runner.RecordFile && f.Name != runner.UUIDFile {
-			out = append(out, f.Name)
-		}
-	}
-	slices.Sort(out)
-	return out, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/vmop/sdk/vmop/qemucmd"
@@ -68,4 +69,9 @@ func (m *Machine) thaw(ctx context.Context, c *qmp.Client) (thawed bool, err err
 		_, err = agent.FSThaw(ctx)
 	}
 	return err == nil, err
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,18 +12,6 @@ import (
 	"github.com/vmop/sdk/internal/atomicfile"
 	"github.com/vmop/sdk/vmop/runner"
 )
-
-// Untouched is what there was of a machine before the first start that makes something of
-// it: UUID, record, UEFI variables, disks. A start that does not come to execute the guest
-// leaves no more than that, what was given for it, its log and its state.
-type Untouched struct {
-	// Files are the names of all that was in the machine's directory.
-	Files []string
-	// Record is the content of machine.json, nil if there was none.
-	Record []byte
-	// Definition is what was kept of the machine.
-	Definition Definition
-}
 
 // untouched is nil of a machine that a start has given an identity, or has noted the
 // disks of.
@@ -131,4 +120,25 @@ func (j *Job) forgetStart() (err error) {
 		return err
 	}
 	return nil
+}
+
+// Discard removes what the first start of a machine has left that did not come to
+// execute its guest: manifest, definition, state, log, and the images that this start has
+// made. Nothing is removed of a machine that was there before, that somebody else has started
+// meanwhile, or that a deleted one of its name has left something of; discarded reports which
+// it was. A machine that was created, and not started yet, is again one that was not started
+// yet, with what it was given and its log. The error is [ErrBusy] if somebody else works with the machine by now.
+func (j *Job) Discard() (discarded bool, err error) {
+	if !j.first {
+		return false, j.forgetStart()
+	}
+	m := Machine{Directories: j.Directories, Namespace: j.Config.Runner.Namespace, Name: j.Config.Runner.VM.Name}
+	if kept, err := os.ReadFile(m.ManifestFile()); err == nil && !bytes.Equal(kept, j.Manifest) {
+		return false, nil // somebody else has made one meanwhile
+	}
+	_, err = m.Delete(DeleteOptions{Disks: true})
+	if errors.Is(err, ErrNotFound) {
+		err = nil
+	}
+	return err == nil, err
 }

@@ -16,8 +16,6 @@ import (
 // cannot come any more.
 type Condition func(*Machine) (done bool, err error)
 
-var errNoMachine = errors.New("there is no machine: the pointer is nil")
-
 // ForRunning waits until the guest executes. A machine that stops meanwhile never
 // will.
 func ForRunning(m *Machine) (bool, error) {

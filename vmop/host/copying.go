@@ -1,0 +1,207 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/vmop/sdk/internal/atomicfile"
+	"github.com/vmop/sdk/internal/filecopy"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
+	"github.com/vmop/sdk/vmop/runner"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// CopyOptions say how disks are copied.
+type CopyOptions struct {
+	// Progress is told how many bytes of how many are copied; nil tells nobody.
+	Progress func(done, total int64)
+	// Copied is told how the disks of a copy fit together; nil tells nobody.
+	Copied func(Consistency)
+}
+
+// Consistency says how the disks of a copy fit together.
+type Consistency struct {
+	// Running says that the machine ran meanwhile.
+	Running bool
+	// Frozen says that the guest agent had frozen the file systems at the moment of the
+	// copy, and Unfrozen why not, for people. Neither is set for a machine that did not run.
+	Frozen   bool
+	Unfrozen string
+}
+
+// heldDisk is a disk image that a machine has.
+type heldDisk struct {
+	name, path string
+	// template says that the image is one that the machine makes if there is none.
+	template bool
+	// size is the file's, in bytes.
+	size int64
+}
+
+// disks are the images of a machine, all of which are there. Those of one that does
+// not run nobody else may have.
+func (h *Host) disks(o *spec.Object, running bool) ([]heldDisk, error) {
+	local, err := h.Local(o, Given{})
+	if err != nil {
+		return nil, err
+	}
+	c, err := machineconfig.ForHost(o.VirtualMachine, local)
+	if err != nil {
+		return nil, err
+	}
+	d, err := h.Directories(o.Namespace, o.Name)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.checkMerged(d, &c); err != nil {
+		return nil, err
+	}
+	template := map[string]bool{}
+	for _, d := range machineconfig.Disks(o.VirtualMachine) {
+		template[d.Name] = d.Entry.Template() != nil
+	}
+	var out []heldDisk
+	var errs []error
+	for _, d := range startDisks(&c, exists) {
+		if d.made {
+			errs = append(errs, fmt.Errorf("disk %q has no image yet: start the machine once", d.name))
+			continue
+		}
+		info, err := os.Stat(d.path)
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("disk %q: %w", d.name, err))
+			continue
+		case !info.Mode().IsRegular():
+			errs = append(errs, fmt.Errorf("disk %q: %s is no file, and only images that are files are copied", d.name, d.path))
+			continue
+		}
+		if running {
+			// QEMU has it.
+		} else if err := checkUnused(d.path); err != nil {
+			errs = append(errs, fmt.Errorf("disk %q: %w", d.name, err))
+		}
+		out = append(out, heldDisk{name: d.name, path: d.path, template: template[d.name], size: info.Size()})
+	}
+	return out, errors.Join(errs...)
+}
+
+// copying copies images into a directory.
+type copying struct {
+	options     CopyOptions
+	done, total int64
+}
+
+// copyDisks copies images into a directory, under their names there.
+func (c *copying) copyDisks(ctx context.Context, dir string, disks []heldDisk, fileOf func(heldDisk) string) error {
+	var files []string
+	for _, d := range disks {
+		n, err := allocated(d.path)
+		if err != nil {
+			return err
+		}
+		c.total += n
+		files = append(files, d.path)
+	}
+	if err := checkRoom(dir, files); err != nil {
+		return err
+	}
+	for _, d := range disks {
+		err := filecopy.Copy(ctx, d.path, filepath.Join(dir, fileOf(d)), func(n int64) {
+			c.done += n
+			if c.options.Progress != nil {
+				c.options.Progress(min(c.done, c.total), c.total)
+			}
+		})
+		if err != nil {
+			return fmt.Errorf("disk %q: %w", d.name, err)
+		}
+	}
+	return nil
+}
+
+// copyFiles copies small files from one directory to another.
+func copyFiles(ctx context.Context, from, to string, names []string) error {
+	for _, name := range names {
+		if err := filecopy.Copy(ctx, filepath.Join(from, name), filepath.Join(to, name), func(int64) {}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hold keeps a machine that does not run from being started. One that runs has
+// somebody who does so. Neither has overlays of a copy that was interrupted. What is
+// done with it meanwhile others are told, see [Machine.Busy].
+func (m *Machine) hold(ctx context.Context, doing string) (release func() error, err error) {
+	if m.Running() {
+		_, err := m.finishCopy(ctx)
+		return func() error { return nil }, err
+	}
+	lock, err := m.lockStopped(ctx, doing)
+	if err != nil {
+		return nil, err
+	}
+	return lock.Close, nil
+}
+
+// free is where a machine of a new name would be. What is left of a deleted one is
+// in the way, too.
+func (h *Host) free(namespace, name string) (Directories, error) {
+	d, err := h.Directories(namespace, name)
+	if err != nil {
+		return d, err
+	}
+	if !exists(d.Data) {
+		return d, nil
+	}
+	if _, err := h.Machine(namespace, name); errors.Is(err, ErrNotFound) {
+		return d, fmt.Errorf("%s: disks of a deleted machine of that name are left: %s", FullName(namespace, name), d.Data)
+	}
+	return d, fmt.Errorf("%s: %w", FullName(namespace, name), ErrExists)
+}
+
+// abandonedAge is how old a directory is at least that is taken for abandoned: one that
+// was just made may not be locked yet.
+const abandonedAge = time.Minute
+
+// removeAbandoned removes directories of a prefix that nobody fills any more.
+func removeAbandoned(parent, prefix string) error {
+	entries, err := os.ReadDir(parent)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), prefix) || !e.IsDir() {
+			continue
+		}
+		if info, err := e.Info(); err != nil || time.Since(info.ModTime()) < abandonedAge {
+			continue
+		}
+		dir := filepath.Join(parent, e.Name())
+		lock, err := runner.Lock(dir)
+		if err != nil {
+			continue
+		}
+		if err := errors.Join(os.RemoveAll(dir), lock.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeParts writes what a machine is made of beside its disks, of which record is
+// the directory with the present record.
+func writeParts(record, dir string, o spec.Object, def Definition, carried map[string]runner.CarriedDisk, others bool) error {
+	data, err := runner.CarriedRecord(record, carried, others)
+	if err == nil && data != nil {
+		err = atomicfile.Replace(filepath.Join(dir, runner.RecordFile), data)
+	}
+	d := Directories{Data: dir}
+	return errors.Join(err, def.write(d), atomicfile.Replace(d.ManifestFile(), manifestText(&o)), atomicfile.SyncDir(dir))
+}

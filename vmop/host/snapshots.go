@@ -1,0 +1,109 @@
+package host
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+)
+
+// snapshotsDir is the directory of a machine's snapshots, within its own; each is a
+// directory with copies of all that is restored.
+const (
+	snapshotsDir = "snapshots"
+	snapshotFile = "snapshot.json"
+)
+
+// Snapshot is a machine as it was once: its disks, its UEFI variables, the state of
+// its TPM and its manifest.
+type Snapshot struct {
+	Name    string         `json:"name"`
+	Created time.Time      `json:"created"`
+	Disks   []SnapshotDisk `json:"disks"`
+	// Allocated is what the copies had on their storage when they were made, in
+	// bytes. Where the file system shares blocks, they take less.
+	Allocated int64 `json:"allocated"`
+	// Running says that the machine ran meanwhile. Its disks are as they were at one
+	// moment; what was in its memory is not kept.
+	Running bool `json:"running,omitempty"`
+	// Frozen says that the guest agent had the guest write all that it had in its
+	// memory for its file systems. Otherwise those are as after a power cut, and
+	// Unfrozen says why, for people.
+	Frozen   bool   `json:"frozen,omitempty"`
+	Unfrozen string `json:"unfrozen,omitempty"`
+}
+
+// SnapshotDisk is a disk in a snapshot.
+type SnapshotDisk struct {
+	Name string `json:"name"`
+	// File is the copy in the snapshot's directory, Path the image that it was made
+	// of.
+	File string `json:"file"`
+	Path string `json:"path"`
+	// Size of the file, in bytes.
+	Size int64 `json:"size"`
+	// Template says that the disk's image is one that the machine makes.
+	Template bool `json:"template,omitempty"`
+}
+
+// snapshotName is what a snapshot may be called: it is a directory's name.
+var snapshotName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+
+func (d Directories) snapshot(name string) (string, error) {
+	if !snapshotName.MatchString(name) {
+		return "", fmt.Errorf("snapshot %q: want a name of letters, digits, dots, hyphens and underscores that begins with a letter or digit", name)
+	}
+	return filepath.Join(d.Data, snapshotsDir, name), nil
+}
+
+// Snapshots lists a machine's snapshots, the oldest first.
+func (m *Machine) Snapshots() ([]Snapshot, error) {
+	names, err := subdirectories(filepath.Join(m.Data, snapshotsDir))
+	if err != nil {
+		return nil, err
+	}
+	out := []Snapshot{}
+	for _, name := range names {
+		s, err := m.Snapshot(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	slices.SortStableFunc(out, func(a, b Snapshot) int { return a.Created.Compare(b.Created) })
+	return out, nil
+}
+
+// Snapshot is the machine's snapshot of a name, or an [ErrNoSnapshot].
+func (m *Machine) Snapshot(name string) (Snapshot, error) {
+	var s Snapshot
+	dir, err := m.snapshot(name)
+	if err != nil {
+		return s, err
+	}
+	data, err := os.ReadFile(filepath.Join(dir, snapshotFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, fmt.Errorf("%s: snapshot %q: %w", m.FullName(), name, ErrNoSnapshot)
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &s)
+	}
+	if err != nil {
+		return s, fmt.Errorf("%s: snapshot %q: %w", m.FullName(), name, err)
+	}
+	s.Name = name
+	return s, nil
+}
+
+// The errors of snapshots, for errors.Is.
+var (
+	// ErrNoSnapshot says that a machine has no snapshot of a name.
+	ErrNoSnapshot = errors.New("there is no such snapshot")
+	// ErrSnapshotExists says that a machine has a snapshot of a name already.
+	ErrSnapshotExists = errors.New("there is a snapshot of that name already")
+)

@@ -1,0 +1,111 @@
+package host
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// StartOptions say how a machine is started in the background.
+type StartOptions struct {
+	// Supervisor is the command of a program that calls [Supervise], with its
+	// arguments. It lives as long as the machine. Empty is the calling program, which
+	// calls [SuperviseIfAsked].
+	Supervisor []string
+	// Progress is told in words how far the start is; nil tells nobody.
+	Progress func(string)
+}
+
+// Started is a machine that was started in the background.
+type Started struct {
+	// PID is the supervising process.
+	PID int
+	// Ended says that the machine has ended properly already.
+	Ended bool
+	// Service is the unit of systemd that has the machine; empty is none.
+	Service string
+	// Outside says, in words, why a machine that systemd starts with the host was not
+	// started by its service; empty if it was, or if there is none.
+	Outside string
+}
+
+// StartError says that a machine in the background did not start.
+type StartError struct {
+	// Name is NAMESPACE/NAME.
+	Name string
+	// ExitCode is the supervising process's, State what became of it.
+	ExitCode int
+	State    string
+	// Reason is what the machine's runner has said; "" if it said nothing.
+	Reason string
+	// Log is what the machine's log has got, its last lines.
+	Log []string
+}
+
+func (e *StartError) Error() string {
+	if e.Reason == "" {
+		return fmt.Sprintf("%s did not start (%s)", e.Name, e.State)
+	}
+	return e.Name + " did not start: " + e.Reason
+}
+
+// openLog opens a machine's log at its end and says where that is.
+func openLog(d Directories) (*os.File, int64, error) {
+	path := d.LogFile()
+	if info, err := os.Lstat(path); err == nil && info.Size() > maxLog {
+		if err := os.Rename(path, d.oldLogFile()); err != nil {
+			return nil, 0, fmt.Errorf("put the old log aside: %w", err)
+		}
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, 0, fmt.Errorf("log of the machine: %w", err)
+	}
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, end, nil
+}
+
+// OpenLog opens the log of the job's machine for what is to be added to it; see
+// [Directories.LogFile].
+func (j *Job) OpenLog() (io.WriteCloser, error) {
+	f, _, err := openLog(j.Directories)
+	if err != nil {
+		return nil, err // no interface around a nil
+	}
+	return f, nil
+}
+
+// logSince are the last lines that a log has got since a position.
+func logSince(path string, start int64) []string {
+	f, err := os.Open(path)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.NewSectionReader(f, start, maxLog))
+	if err != nil {
+		return []string{err.Error()}
+	}
+	lines := strings.Split(string(bytes.TrimRight(data, "\n")), "\n")
+	return lines[max(0, len(lines)-shownLog):]
+}
+
+const (
+	// startDeadline bounds the start of a machine: longer than the engine's own
+	// deadlines.
+	startDeadline = 5 * time.Minute
+	// abortGrace is what a start that was given up gets to clean up.
+	abortGrace = 30 * time.Second
+	// maxLog is the size of a log that is put aside at the next start, in bytes.
+	maxLog = 1 << 20
+	// shownLog is how many lines of the log an error has.
+	shownLog = 10
+)
