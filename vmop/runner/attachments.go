@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qemucmd"
@@ -23,23 +22,6 @@ import (
 // seconds. After that they fail, until it is back. It is bounded because QEMU also waits for it in
 // the middle of a guest reset.
 const reconnectDelay = 60
-
-// attachments holds the tunnels to the exporters of disks, and the images that the machine has
-// itself.
-type attachments struct {
-	e *Engine
-
-	mu       sync.Mutex
-	identity *tunnel.Identity // nil until it is needed
-	ports    map[int]*forwarder
-	images   map[int]*openedDisk
-}
-
-// forwarder is what QEMU connects to for the disk at one port.
-type forwarder struct {
-	cancel context.CancelFunc
-	done   chan struct{}
-}
 
 // own returns the key of this run of the machine, which is made on first use and never leaves the
 // process.
@@ -272,37 +254,6 @@ func (f *follower) unplugDisk(ctx context.Context, uid string) error {
 		return nil
 	}
 	return err
-}
-
-// attached finds the attached disks of the machine. A machine that never had any is not queried.
-func (f *follower) attached(ctx context.Context, in wish, blocks []qmp.BlockInfo) ([]live.Attached, error) {
-	f.hasAttached = f.hasAttached || len(in.config.Runner.VM.Attachments) > 0
-	if !f.hasAttached {
-		return nil, nil
-	}
-	var out []live.Attached
-	known := map[int]bool{}
-	for _, b := range blocks {
-		uid, ok := qemucmd.AttachedDisk(qemucmd.DeviceID(b.QDev))
-		if !ok || b.Inserted == nil {
-			continue
-		}
-		if port, ok := qemucmd.AttachedPort(b.Inserted.NodeName); ok {
-			known[port] = true
-			out = append(out, live.Attached{UID: uid, Port: port})
-		}
-	}
-	nodes, err := answer(ctx, f.client, qmp.QueryNamedBlockNodes{Flat: true})
-	if err != nil {
-		return nil, err
-	}
-	for _, n := range nodes {
-		if port, ok := qemucmd.AttachedPort(n.NodeName); ok && !known[port] {
-			known[port] = true
-			out = append(out, live.Attached{Port: port})
-		}
-	}
-	return out, nil
 }
 
 // attachmentKey returns the fingerprint by which exporters know this machine; the key is made with

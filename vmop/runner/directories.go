@@ -217,9 +217,8 @@ func writePID(dir, name string, pid int) error {
 	return nil
 }
 
-func (e *Engine) cleanUp() error {
-	if len(e.locks) < 2 {
-		return nil
-	}
-	return removeRuntimeDir(e.o.Directories.Runtime)
-}
+// LockFile is the lock file in a machine's data and runtime directories.
+const LockFile = "lock"
+
+// ErrLocked is the error when another process has the lock of a directory.
+var ErrLocked = errors.New("the directory is locked")

@@ -11,21 +11,11 @@ import (
 	"path/filepath"
 	"slices"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
-
-// madeDisks records which of the machine's disks an engine has made or has to change.
-type madeDisks struct {
-	// images are those that did not exist before, ephemeral those for this run alone.
-	images, ephemeral []string
-	// toGrow are the sizes of disks that QEMU has to enlarge, by their names.
-	toGrow map[string]int64
-}
 
 // prepareDrives creates missing images and inspects what is behind each drive.
 func (e *Engine) prepareDrives(ctx context.Context, drives []runnerconfig.Drive, known map[string]diskRecord) ([]runnerconfig.DriveFacts, error) {
@@ -141,20 +131,6 @@ func (e *Engine) prepareImage(d runnerconfig.Drive, f *os.File, size int64, made
 	return facts, nil
 }
 
-// diskFlags are the flags that a disk is opened with. They agree with the cache mode that package
-// qemucmd sets: devices bypass the host's cache, and QEMU (from 9.1 on) refuses a descriptor that
-// was opened otherwise.
-func diskFlags(f runnerconfig.DriveFacts, readOnly bool) int {
-	flags := os.O_RDWR
-	if readOnly {
-		flags = os.O_RDONLY
-	}
-	if f.Device {
-		flags |= unix.O_DIRECT
-	}
-	return flags
-}
-
 // createDisk creates the image of a disk, unless it exists. One that existed before and is missing
 // is not created again: an empty disk in its place would look like lost data, and an installer
 // might install to it.
@@ -192,11 +168,6 @@ func (e *Engine) createDisk(ctx context.Context, d runnerconfig.Drive, known map
 	}
 	return "", err
 }
-
-// ImageMaker makes the missing file of a drive from the drive's Image: raw or qcow2, with at least
-// its Size. The file gets its name once it is complete and on stable storage. progress is called
-// with a description of how far it is. The error names the image.
-type ImageMaker func(ctx context.Context, d runnerconfig.Drive, progress func(string)) error
 
 func (e *Engine) makeImage(ctx context.Context, d runnerconfig.Drive) error {
 	if e.o.MakeImage == nil {

@@ -12,33 +12,6 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// rareEvents are those of which none may be lost: no query returns what they contain. They have a
-// buffer of their own, because a guest can cause any number of the others.
-var rareEvents = []string{qmp.ShutdownEvent{}.QMPEvent(), qmp.ResetEvent{}.QMPEvent(), qmp.GuestPanickedEvent{}.QMPEvent()}
-
-// handlers say what a receiver does about events, by their names.
-type handlers[R any] map[string]func(R, qmp.Event) error
-
-// with adds what is done with the content of an event.
-func with[E qmp.EventData, R any](h handlers[R], do func(R, E)) {
-	var zero E
-	h[zero.QMPEvent()] = func(r R, ev qmp.Event) error {
-		data, err := qmp.DecodeEvent[E](ev)
-		if err != nil {
-			return err
-		}
-		do(r, data)
-		return nil
-	}
-}
-
-// at adds what is done about events whatever they contain.
-func (h handlers[R]) at(do func(R), events ...qmp.EventData) {
-	for _, e := range events {
-		h[e.QMPEvent()] = func(r R, _ qmp.Event) error { do(r); return nil }
-	}
-}
-
 // engineEvents are those that concern the machine, but for those about viewers.
 var engineEvents = func() handlers[*Engine] {
 	h := handlers[*Engine]{}

@@ -2,9 +2,7 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qemucmd"
@@ -104,44 +102,4 @@ func (f *follower) changeMedium(ctx context.Context, id, image string) error {
 		f.forget(ctx, set)
 	}
 	return f.e.readable(err)
-}
-
-// readable returns an error of QEMU's with the names of images in place of their descriptor sets.
-func (e *Engine) readable(err error) error {
-	var refused *qmp.Error
-	if !errors.As(err, &refused) {
-		return err
-	}
-	readable := *refused
-	readable.Desc = e.namedImages(refused.Desc)
-	return &readable
-}
-
-// mediaSets is below the numbers of the sets of descriptors of images that are put
-// into drives while the machine runs; no other sets have them.
-const mediaSets = 10000
-
-// release closes the medium that a drive had before the one of this set. QEMU keeps
-// block nodes that were named, as the first ones are, and sets of descriptors.
-func (f *follower) release(ctx context.Context, id string, set int) error {
-	err := do(ctx, f.client, qmp.BlockdevDel{NodeName: qemucmd.MediumNode(id)})
-	if err != nil && !refusal(err) {
-		return err
-	}
-	former := f.inDrive[id]
-	f.inDrive[id] = set
-	f.forget(ctx, former)
-	return nil
-}
-
-// forget has QEMU close a set of descriptors, if it has it. While the guest is paused QEMU (7.2:
-// monitor_fdset_cleanup) only marks the set for removal: the command is repeated until QEMU no
-// longer knows the set. A failure costs no more than an open file.
-func (f *follower) forget(ctx context.Context, set int) {
-	if _, there := f.e.opened.LoadAndDelete(qemucmd.FDSetName(set)); there {
-		f.closing = append(f.closing, set)
-	}
-	f.closing = slices.DeleteFunc(f.closing, func(set int) bool {
-		return refusal(do(ctx, f.client, qmp.RemoveFD{FDSetID: set}))
-	})
 }

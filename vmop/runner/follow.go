@@ -17,67 +17,6 @@ import (
 // observeAgain is the delay before QEMU is queried again after a query failed.
 const observeAgain = 30 * time.Second
 
-// follower keeps a machine as its configuration says: it observes, has package
-// live decide, executes, and observes again. It waits for events.
-type follower struct {
-	e       *Engine
-	client  *qmp.Client
-	machine live.Machine
-	memory  live.Memory
-
-	secret  displaySecret
-	ramSaid time.Time       // the last report of the balloon
-	viewers map[string]bool // VNC clients that were let in
-	// inDrive are the sets of descriptors of the media in drives, by the drives' ids; media is how
-	// many were put in, and closing those that QEMU was asked to close.
-	inDrive map[string]int
-	media   int
-	closing []int
-	// hasUSB is whether the machine has, or has had, USB devices of the host.
-	hasUSB bool
-	// hasAttached is whether the machine has, or has had, disks that other pods export.
-	hasAttached bool
-}
-
-// newFollower returns a follower of a machine that was started and is paused.
-func (e *Engine) newFollower(ctx context.Context, c *qmp.Client) (*follower, error) {
-	size, err := answer(ctx, c, qmp.QueryMemorySizeSummary{})
-	if err != nil {
-		return nil, fmt.Errorf("ask for the size of the memory: %w", err)
-	}
-	// A custom machine type chooses its accelerator itself: ask QEMU.
-	kvm, err := answer(ctx, c, qmp.QueryKVM{})
-	if err != nil && !refusal(err) { // a QEMU without the command has no KVM
-
-		return nil, fmt.Errorf("ask for the accelerator: %w", err)
-	}
-	e.mu.Lock()
-	ticketing := e.ticketing
-	e.mu.Unlock()
-	started := &e.o.Config
-	if !ticketing {
-		e.update(func(s *State) { s.DisplayPasswordSerial = -1 })
-	}
-	inDrive := map[string]int{}
-	for _, d := range started.Runner.VM.Drives {
-		if d.Type == runnerconfig.DriveCD {
-			inDrive[qemucmd.CDID(len(inDrive))] = qemucmd.CDSet(len(inDrive))
-		}
-	}
-	return &follower{
-		e: e, client: c, inDrive: inDrive,
-		machine: live.Machine{
-			Started: started, RAM: size.BaseMemory,
-			HTTPImages: slices.Contains(e.o.Host.BlockDrivers, "http") && slices.Contains(e.o.Host.BlockDrivers, "https"),
-			Ticketing:  ticketing,
-			KVM:        kvm.Enabled,
-			GrowsDisks: len(e.o.Volumes) == 0,
-			Ports:      qemucmd.PortsOf(e.State().AddressMap),
-		},
-		memory: live.Start(started),
-	}, nil
-}
-
 // begin applies the configuration to the paused machine and resumes the guest. What cannot be
 // applied is reported and does not keep the machine from running.
 func (f *follower) begin(ctx context.Context) error {
@@ -252,4 +191,43 @@ func (e *Engine) announce(before, after []live.Condition) {
 		}
 		e.message(level, "%s", text)
 	}
+}
+
+// newFollower returns a follower of a machine that was started and is paused.
+func (e *Engine) newFollower(ctx context.Context, c *qmp.Client) (*follower, error) {
+	size, err := answer(ctx, c, qmp.QueryMemorySizeSummary{})
+	if err != nil {
+		return nil, fmt.Errorf("ask for the size of the memory: %w", err)
+	}
+	// A custom machine type chooses its accelerator itself: ask QEMU.
+	kvm, err := answer(ctx, c, qmp.QueryKVM{})
+	if err != nil && !refusal(err) { // a QEMU without the command has no KVM
+
+		return nil, fmt.Errorf("ask for the accelerator: %w", err)
+	}
+	e.mu.Lock()
+	ticketing := e.ticketing
+	e.mu.Unlock()
+	started := &e.o.Config
+	if !ticketing {
+		e.update(func(s *State) { s.DisplayPasswordSerial = -1 })
+	}
+	inDrive := map[string]int{}
+	for _, d := range started.Runner.VM.Drives {
+		if d.Type == runnerconfig.DriveCD {
+			inDrive[qemucmd.CDID(len(inDrive))] = qemucmd.CDSet(len(inDrive))
+		}
+	}
+	return &follower{
+		e: e, client: c, inDrive: inDrive,
+		machine: live.Machine{
+			Started: started, RAM: size.BaseMemory,
+			HTTPImages: slices.Contains(e.o.Host.BlockDrivers, "http") && slices.Contains(e.o.Host.BlockDrivers, "https"),
+			Ticketing:  ticketing,
+			KVM:        kvm.Enabled,
+			GrowsDisks: len(e.o.Volumes) == 0,
+			Ports:      qemucmd.PortsOf(e.State().AddressMap),
+		},
+		memory: live.Start(started),
+	}, nil
 }

@@ -12,24 +12,8 @@ import (
 
 	"github.com/vmop/sdk/vmop/imageinspect"
 	"github.com/vmop/sdk/vmop/qemucmd"
+	"github.com/vmop/sdk/vmop/runnerconfig"
 )
-
-// diskRecord is what was decided when an image was first seen: later the guest controls its
-// content, and could write another format's header into it.
-type diskRecord struct {
-	Format qemucmd.DiskFormat `json:"format"`
-	// Inode distinguishes the file from one that replaced it. Inode numbers are reused; Birth, in
-	// nanoseconds, is not, and is 0 where the file system has no birth times.
-	Inode uint64 `json:"inode"`
-	Birth int64  `json:"birth,omitempty"`
-	// Name is that of the drive.
-	Name string `json:"name,omitempty"`
-	// Image is the source of the image that the disk was made from, if any.
-	Image string `json:"image,omitempty"`
-	// Header is the format that a raw image looked like when its guest had ended;
-	// empty is raw.
-	Header qemucmd.DiskFormat `json:"header,omitempty"`
-}
 
 // qcow2Magic is what every qcow2 image begins with.
 const qcow2Magic = "QFI\xfb"
@@ -121,4 +105,18 @@ func (r diskRecord) next(now image, recorded bool) (_ diskRecord, note string, e
 		r.Birth = now.birth
 	}
 	return r, note, nil
+}
+
+// diskFlags are the flags that a disk is opened with. They agree with the cache mode that package
+// qemucmd sets: devices bypass the host's cache, and QEMU (from 9.1 on) refuses a descriptor that
+// was opened otherwise.
+func diskFlags(f runnerconfig.DriveFacts, readOnly bool) int {
+	flags := os.O_RDWR
+	if readOnly {
+		flags = os.O_RDONLY
+	}
+	if f.Device {
+		flags |= unix.O_DIRECT
+	}
+	return flags
 }

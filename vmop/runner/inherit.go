@@ -2,6 +2,7 @@ package runner
 
 import (
 	"errors"
+	"net"
 	"os"
 )
 
@@ -26,4 +27,15 @@ func (e *Engine) closeInherited() error {
 	}
 	e.inherited = nil
 	return errors.Join(errs...)
+}
+
+// listenFile makes a listening UNIX socket for a child to inherit.
+func listenFile(path string) (*os.File, error) {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false)
+	f, err := l.File()
+	return f, errors.Join(err, l.Close())
 }

@@ -19,12 +19,6 @@ import (
 	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
-// LockFile is the lock file in a machine's data and runtime directories.
-const LockFile = "lock"
-
-// ErrLocked is the error when another process has the lock of a directory.
-var ErrLocked = errors.New("the directory is locked")
-
 // Holder is a process that holds a machine's lock.
 type Holder struct {
 	PID int
@@ -182,21 +176,6 @@ func lookForHolders(dataDir string) (out []Holder, starting bool, err error) {
 	return out, starting, nil
 }
 
-func holds(pid int, want os.FileInfo) bool {
-	dir := fmt.Sprintf("/proc/%d/fd", pid)
-	fds, err := os.ReadDir(dir)
-	if err != nil {
-		return false
-	}
-	for _, fd := range fds {
-		// Stat would block on nothing and touch nothing: it follows the magic link.
-		if got, err := os.Stat(filepath.Join(dir, fd.Name())); err == nil && os.SameFile(got, want) {
-			return true
-		}
-	}
-	return false
-}
-
 // startLimit is how long a process may have been there that is only just being started. What
 // stays as its parent is longer than that is a holder as any other.
 const startLimit = 10 * time.Second
@@ -349,4 +328,22 @@ func (e *Engine) endOrphan(ctx context.Context, dir string) (ended bool, err err
 		}
 	}
 	return len(holders) > 0, nil
+}
+
+// endHolder ends a process, not a child, that holds the lock of a directory:
+// TERM, on which QEMU flushes its disks, and KILL after the grace.
+func endHolder(ctx context.Context, pid int, dir string, grace time.Duration) error {
+	p, err := OpenHolder(dir, pid)
+	if p == nil || err != nil {
+		return err
+	}
+	for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
+		if err := p.Signal(sig); err != nil {
+			return errors.Join(err, p.Close())
+		}
+		if ended, err := p.Wait(ctx, grace); ended || err != nil {
+			return errors.Join(err, p.Close())
+		}
+	}
+	return errors.Join(fmt.Errorf("process %d does not end, not even killed", pid), p.Close())
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/vmop/qmp"
+	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/vmopagent"
 )
 
@@ -16,17 +17,6 @@ const (
 	loginRetry    = time.Second
 	loginRetryMax = time.Minute
 )
-
-// login has the wanted user logged in by the VMOP agent in the guest.
-type login struct {
-	e      *Engine
-	socket string
-	conn   net.Conn // nil while there is no connection
-
-	// Both hold the last thing told, until it is taken.
-	users chan string
-	ports chan bool
-}
 
 // newLogin connects to the agent's port before the guest executes, so that no
 // greeting is lost.
@@ -138,4 +128,12 @@ func (l *login) report(s vmopagent.State) {
 	case now.User != before.User && now.User != "":
 		l.e.message(LevelInfo, "the VMOP agent has logged %s in", now.User)
 	}
+}
+
+// wantedUser is the user whom the VMOP agent is to log in; empty is none.
+func wantedUser(c *runnerconfig.Config) string {
+	if d := c.Runner.VM.Display; d != nil {
+		return d.LoggedInUser
+	}
+	return ""
 }

@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -86,12 +85,6 @@ func (f *follower) noBalloonDriver(ctx context.Context) (bool, error) {
 		LastUpdate *int64 `json:"last-update"`
 	}
 	return json.Unmarshal(raw, &stats) == nil && stats.LastUpdate != nil && *stats.LastUpdate == 0, nil
-}
-
-// refusal reports whether QEMU answered, but with an error.
-func refusal(err error) bool {
-	var e *qmp.Error
-	return errors.As(err, &e)
 }
 
 // usbDevices finds the USB devices of the host that the machine has. A machine that never had any
@@ -178,4 +171,35 @@ var openedImage = regexp.MustCompile(regexp.QuoteMeta(qemucmd.FDSetPrefix) + "[0
 // namedImages has the paths of images in place of the names that QEMU has for them.
 func (e *Engine) namedImages(text string) string {
 	return openedImage.ReplaceAllStringFunc(text, e.imagePath)
+}
+
+// attached finds the attached disks of the machine. A machine that never had any is not queried.
+func (f *follower) attached(ctx context.Context, in wish, blocks []qmp.BlockInfo) ([]live.Attached, error) {
+	f.hasAttached = f.hasAttached || len(in.config.Runner.VM.Attachments) > 0
+	if !f.hasAttached {
+		return nil, nil
+	}
+	var out []live.Attached
+	known := map[int]bool{}
+	for _, b := range blocks {
+		uid, ok := qemucmd.AttachedDisk(qemucmd.DeviceID(b.QDev))
+		if !ok || b.Inserted == nil {
+			continue
+		}
+		if port, ok := qemucmd.AttachedPort(b.Inserted.NodeName); ok {
+			known[port] = true
+			out = append(out, live.Attached{UID: uid, Port: port})
+		}
+	}
+	nodes, err := answer(ctx, f.client, qmp.QueryNamedBlockNodes{Flat: true})
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range nodes {
+		if port, ok := qemucmd.AttachedPort(n.NodeName); ok && !known[port] {
+			known[port] = true
+			out = append(out, live.Attached{Port: port})
+		}
+	}
+	return out, nil
 }

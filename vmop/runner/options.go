@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"context"
+
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runner/tap"
 	"github.com/vmop/sdk/vmop/runnerconfig"
@@ -60,3 +62,8 @@ type Options struct {
 	// 0 is reconnectDelay. Tests wait longer, on machines that are busy.
 	holds int
 }
+
+// ImageMaker makes the missing file of a drive from the drive's Image: raw or qcow2, with at least
+// its Size. The file gets its name once it is complete and on stable storage. progress is called
+// with a description of how far it is. The error names the image.
+type ImageMaker func(ctx context.Context, d runnerconfig.Drive, progress func(string)) error

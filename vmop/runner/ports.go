@@ -5,7 +5,6 @@ import (
 
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
-	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
 // agentEvents are those that concern the agents in the guest.
@@ -60,12 +59,4 @@ func (m *machine) rereadPorts() error {
 		m.port(id, open)
 	}
 	return nil
-}
-
-// wantedUser is the user whom the VMOP agent is to log in; empty is none.
-func wantedUser(c *runnerconfig.Config) string {
-	if d := c.Runner.VM.Display; d != nil {
-		return d.LoggedInUser
-	}
-	return ""
 }

@@ -177,3 +177,20 @@ func (r *record) chooseAddressMap(vm *runnerconfig.VM) {
 		r.AddressMap = 1
 	}
 }
+
+// diskRecord is what was decided when an image was first seen: later the guest controls its
+// content, and could write another format's header into it.
+type diskRecord struct {
+	Format qemucmd.DiskFormat `json:"format"`
+	// Inode distinguishes the file from one that replaced it. Inode numbers are reused; Birth, in
+	// nanoseconds, is not, and is 0 where the file system has no birth times.
+	Inode uint64 `json:"inode"`
+	Birth int64  `json:"birth,omitempty"`
+	// Name is that of the drive.
+	Name string `json:"name,omitempty"`
+	// Image is the source of the image that the disk was made from, if any.
+	Image string `json:"image,omitempty"`
+	// Header is the format that a raw image looked like when its guest had ended;
+	// empty is raw.
+	Header qemucmd.DiskFormat `json:"header,omitempty"`
+}

@@ -18,12 +18,6 @@ func (e *Engine) State() State {
 	return e.state.clone()
 }
 
-// report is a call of the reporter: of a state, or else of a message.
-type report struct {
-	state   *State
-	message Message
-}
-
 // reports changes what mu protects and then reports what the change has queued. Whoever only
 // looks at the engine does not wait for a slow reporter.
 func (e *Engine) reports(change func()) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,21 +12,6 @@ import (
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
 )
-
-// machine is a started QEMU with what belongs to it.
-type machine struct {
-	qemu        *child
-	helpers     []*child
-	servers     []*child    // of shares, without which the machine goes on
-	client      *qmp.Client // nil until connected
-	agentSocket string
-	agentAsked  bool       // to shut the guest down
-	login       *login     // nil without the VMOP agent's port
-	guest       *guestInfo // nil without the guest agent's
-	events      *qmp.Subscription
-	rareEvents  *qmp.Subscription // beside events, which has them too
-	follower    *follower
-}
 
 // startAll starts the helpers and QEMU, applies the configuration and lets the
 // guest go. Where it fails, what it returns is to be aborted.
@@ -137,17 +121,6 @@ func (e *Engine) startQEMU(m *machine, cmd qemucmd.Command) error {
 	return errors.Join(err, writePID(e.o.Directories.Runtime, "qemu", c.process.Pid))
 }
 
-// listenFile makes a listening UNIX socket for a child to inherit.
-func listenFile(path string) (*os.File, error) {
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		return nil, err
-	}
-	l.SetUnlinkOnClose(false)
-	f, err := l.File()
-	return f, errors.Join(err, l.Close())
-}
-
 func (e *Engine) connect(ctx context.Context, cmd qemucmd.Command) (*qmp.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, startDeadline)
 	defer cancel()
@@ -161,33 +134,6 @@ func (e *Engine) connect(ctx context.Context, cmd qemucmd.Command) (*qmp.Client,
 		}
 	}
 	return nil, errors.New("the command has no monitor")
-}
-
-// onEnd calls cancel with an explanation once one of the machine's processes ends.
-func (m *machine) onEnd(cancel context.CancelCauseFunc) {
-	for _, c := range slices.Concat([]*child{m.qemu}, m.helpers, m.servers) {
-		go func() { // ends with the process, which the engine waits for
-			<-c.done
-			cancel(errors.New(c.describe()))
-		}()
-	}
-}
-
-// explain replaces an error that only follows from the end of a process.
-func (m *machine) explain(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); errors.Is(cause, context.Canceled) {
-		return cause // somebody stops the start: QEMU has not ended, and is not waited for
-	}
-	// The connection breaks a moment before the process has ended.
-	wait, cancel := context.WithTimeout(context.Background(), helperGrace)
-	defer cancel()
-	if m.qemu.wait(wait) == nil {
-		return errors.New(m.qemu.describe())
-	}
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	return err
 }
 
 // abort ends whatever of a machine was started; the guest has not run.
@@ -211,3 +157,7 @@ func (e *Engine) abort(m *machine) error {
 	}
 	return errors.Join(append(errs, endHelpers(slices.Concat(m.helpers, m.servers)))...)
 }
+
+// rareEvents are those of which none may be lost: no query returns what they contain. They have a
+// buffer of their own, because a guest can cause any number of the others.
+var rareEvents = []string{qmp.ShutdownEvent{}.QMPEvent(), qmp.ResetEvent{}.QMPEvent(), qmp.GuestPanickedEvent{}.QMPEvent()}

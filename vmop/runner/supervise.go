@@ -8,25 +8,7 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/vmop/sdk/vmop/qmp"
 )
-
-// endFacts are what the end of a machine is judged by, as far as events and requests
-// tell it.
-type endFacts struct {
-	asked    bool // this engine asked the machine to end
-	shutdown *qmp.ShutdownEvent
-	panicked bool
-	// panics are how often the guest has panicked, panicTold when an event told.
-	panics    int
-	panicTold time.Time
-	// resetEnds: QEMU was told to end at a reset, or may have been.
-	resetEnds bool
-	// revived: the machine went on after QEMU had told that it ends, as one can that
-	// a custom machine type keeps.
-	revived bool
-}
 
 func (e *Engine) supervise(m *machine) (Outcome, error) {
 	var watching sync.WaitGroup
@@ -107,28 +89,6 @@ func (e *Engine) supervise(m *machine) (Outcome, error) {
 	}
 	watching.Wait()
 	return e.judge(m, forced, failed)
-}
-
-// endHelpers ends the helpers of a QEMU that has ended. They end by themselves
-// when it closes its connection, so that they write their state.
-func endHelpers(helpers []*child) error {
-	var errs []error
-	for _, h := range helpers {
-		grace, cancel := context.WithTimeout(context.Background(), helperGrace)
-		if h.wait(grace) != nil {
-			h.signal(sigTERM)
-		}
-		cancel()
-		grace, cancel = context.WithTimeout(context.Background(), quitGrace)
-		if h.wait(grace) != nil {
-			h.signal(sigKILL)
-		}
-		cancel()
-		grace, cancel = context.WithTimeout(context.Background(), killGrace)
-		errs = append(errs, h.wait(grace))
-		cancel()
-	}
-	return errors.Join(errs...)
 }
 
 func (e *Engine) judge(m *machine, forced bool, failed *child) (Outcome, error) {

@@ -51,6 +51,3 @@ func letIn(event string) bool {
 	}
 	return false
 }
-
-// viewersChanged has the follower ask who is connected.
-func viewersChanged(w *wish) { w.console = true }
