@@ -22,49 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
 
-type (
-	storedAttachment     = kept[spec.VirtualMachineBlockDeviceAttachment]
-	storedAttachmentList = keptList[spec.VirtualMachineBlockDeviceAttachment]
-)
-
 func attachmentRegistration() registration {
 	return keptRegistration[spec.VirtualMachineBlockDeviceAttachment](spec.KindAttachment, spec.ResourceAttachments, addAttachments)
-}
-
-// attachedTo is the machine that an attachment names, and attachedClaim the claim. One
-// that cannot be understood has none.
-func attachedTo(o client.Object) []string {
-	return attachmentNames(o, func(a *spec.VirtualMachineBlockDeviceAttachment) string { return a.Spec.VirtualMachineName })
-}
-
-func attachedClaim(o client.Object) []string {
-	return attachmentNames(o, func(a *spec.VirtualMachineBlockDeviceAttachment) string { return a.Spec.BlockDeviceRef.ClaimName() })
-}
-
-func attachmentNames(o client.Object, name func(*spec.VirtualMachineBlockDeviceAttachment) string) []string {
-	stored, is := o.(*storedAttachment)
-	if !is {
-		return nil
-	}
-	a, err := stored.decode()
-	if err != nil || name(a) == "" {
-		return nil
-	}
-	return []string{name(a)}
-}
-
-// attachmentsBy are those that an index has, in an order of their own.
-func attachmentsBy(w *look, index, value string) []spec.VirtualMachineBlockDeviceAttachment {
-	var l storedAttachmentList
-	w.list(&l, index, value)
-	var out []spec.VirtualMachineBlockDeviceAttachment
-	for i := range l.Items {
-		if a, err := l.Items[i].decode(); err == nil {
-			out = append(out, *a)
-		}
-	}
-	slices.SortFunc(out, func(a, b spec.VirtualMachineBlockDeviceAttachment) int { return cmp.Compare(a.Name, b.Name) })
-	return out
 }
 
 // addAttachments adds the controller of attachments.

@@ -2,62 +2,13 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/vmop/sdk/vmop/spec"
-	authorizationv1 "k8s.io/api/authorization/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	authorization "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
-
-// storedClass is a class, and whether it is marked as the default.
-type storedClass struct {
-	kept[spec.VirtualMachineClass]
-	isDefault bool
-}
-
-type storedClassList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata"`
-	Items           []storedClass `json:"items"`
-}
-
-// DeepCopyObject implements [runtime.Object].
-func (c *storedClass) DeepCopyObject() runtime.Object {
-	out := *c
-	c.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
-	return &out
-}
-
-// DeepCopyObject implements [runtime.Object]. Nothing changes the items.
-func (l *storedClassList) DeepCopyObject() runtime.Object {
-	out := *l
-	l.ListMeta.DeepCopyInto(&out.ListMeta)
-	out.Items = append([]storedClass(nil), l.Items...)
-	return &out
-}
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (c *storedClass) UnmarshalJSON(data []byte) error {
-	*c = storedClass{}
-	if err := c.kept.UnmarshalJSON(data); err != nil {
-		return err
-	}
-	var marked struct {
-		Metadata struct{ Annotations map[string]string }
-	}
-	if err := json.Unmarshal(c.data.text(), &marked); err != nil {
-		return err
-	}
-	c.isDefault = (&spec.VirtualMachineClass{ObjectMeta: metav1.ObjectMeta{Annotations: marked.Metadata.Annotations}}).IsDefault()
-	return nil
-}
 
 // classRegistration is that of classes, about which nothing is decided: machines have
 // them, and nobody but people writes them.
@@ -79,32 +30,6 @@ func without(kinds []registration, kind string) []registration {
 		}
 	}
 	return out
-}
-
-// mayReadClasses asks whether the operator may read classes. They are the cluster's,
-// and an operator that is installed in a namespace has no right outside of it by that
-// alone.
-func (o *Operator) mayReadClasses(ctx context.Context) (bool, error) {
-	c, err := authorization.NewForConfig(o.config)
-	if err != nil {
-		return false, err
-	}
-	for _, verb := range []string{"list", "watch"} {
-		answer, err := c.SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
-			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Verb: verb, Group: spec.GroupName, Version: spec.Version, Resource: spec.ResourceClasses,
-			}},
-		}, metav1.CreateOptions{})
-		switch {
-		case apierrors.IsForbidden(err):
-			return true, nil // nobody says so; the watch will
-		case err != nil:
-			return false, fmt.Errorf("ask whether classes may be read: %w", err)
-		case !answer.Status.Allowed:
-			return false, nil
-		}
-	}
-	return true, nil
 }
 
 // classesUnreadable is told of a machine that names a class.
@@ -168,12 +93,4 @@ func (f finder) machinesOfClass(ctx context.Context, o client.Object) []ctrl.Req
 		}
 	}
 	return out
-}
-
-// classNamed is the class that a machine names, for the index.
-func classNamed(o client.Object) []string {
-	if m, ok := o.(*machine); ok && m.class != "" {
-		return []string{m.class}
-	}
-	return nil
 }

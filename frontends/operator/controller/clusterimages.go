@@ -13,37 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// madeOf is the image of the cluster that a disk or image is made of, for the index.
-func madeOf(o client.Object) []string {
-	s := snapshotOf(o)
-	name := ""
-	switch {
-	case s.Disk != nil:
-		name = diskkind.ClusterImageOf(s.Disk.Spec.DataSource)
-	case s.Image != nil:
-		name = diskkind.ClusterImageOf(&s.Image.Spec.DataSource)
-	}
-	if name == "" {
-		return nil
-	}
-	return []string{name}
-}
-
-// snapshotOf has a disk or image; nothing if it cannot be understood.
-func snapshotOf(o client.Object) (s diskkind.Snapshot) {
-	switch o := o.(type) {
-	case *storedDisk:
-		if d, err := o.decode(); err == nil {
-			s.Disk = d
-		}
-	case *storedImage:
-		if i, err := o.decode(); err == nil {
-			s.Image = i
-		}
-	}
-	return s
-}
-
 // clusterImages asks for a look at images of the cluster.
 func clusterImages(names func(client.Object) []string) func(context.Context, client.Object) []ctrl.Request {
 	return func(_ context.Context, o client.Object) []ctrl.Request { return requests("", names(o)) }

@@ -18,16 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
 
-type (
-	storedDisk      = kept[spec.VirtualDisk]
-	storedDiskList  = keptList[spec.VirtualDisk]
-	storedImage     = kept[spec.VirtualImage]
-	storedImageList = keptList[spec.VirtualImage]
-
-	storedClusterImage     = kept[spec.ClusterVirtualImage]
-	storedClusterImageList = keptList[spec.ClusterVirtualImage]
-)
-
 func diskRegistration() registration {
 	return keptRegistration[spec.VirtualDisk](spec.KindDisk, spec.ResourceDisks, addDisks)
 }
@@ -146,12 +136,6 @@ func addFilled(s *setup, progress *importProgress, k filledKind) error {
 				return m.disks
 			}))
 	})
-}
-
-// disks is what an engine has to know of disks and images.
-type disks struct {
-	settings objects.Settings
-	progress *importProgress
 }
 
 // observe looks at a disk and all that it depends on.

@@ -296,3 +296,15 @@ func retryLater(memory *subjectMemory) ctrl.Result {
 	memory.stale++
 	return ctrl.Result{RequeueAfter: delay}
 }
+
+const (
+	// startTimeout is how long a start may take, so that one that hangs does not
+	// keep others from the disks for ever.
+	startTimeout = time.Minute
+	// turnDelay is when a machine comes again whose turn it is not yet; it doubles
+	// up to maxTurnDelay.
+	turnDelay    = 50 * time.Millisecond
+	maxTurnDelay = 2 * time.Second
+	// podPage is how many pods are asked for at once.
+	podPage = 500
+)

@@ -19,9 +19,6 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// errNotLeading ends a reconciliation whose operator does not lead any more.
-var errNotLeading = errors.New("this operator does not lead any more")
-
 // leading is whether this operator may act. Losing the lease does not end the
 // process: caches and queues stay as they are, everything that is under way is
 // ended, and the operator runs for the lease again.
@@ -233,3 +230,6 @@ func (e *election) release() {
 		e.log.Info("the lease could not be given back; the next operator waits until it has expired", "reason", err.Error())
 	}
 }
+
+// errNotLeading ends a reconciliation whose operator does not lead any more.
+var errNotLeading = errors.New("this operator does not lead any more")

@@ -11,28 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The kinds of objects, as in [reconcile.Target].
-const (
-	kindPod       = "Pod"
-	kindClaim     = "PersistentVolumeClaim"
-	kindConfigMap = "ConfigMap"
-	kindSecret    = "Secret"
-	kindService   = "Service"
-)
-
-// reader is what observations are made with.
-type reader struct {
-	// cache is read; live is the API server, for what the cache may lack.
-	cache, live client.Reader
-	now         func() time.Time
-	// steady is since when all caches are fed, zero if they are not.
-	steady func() time.Time
-	// kinds are those that the caches keep.
-	kinds map[string]cachedKind
-	// prepared knows when namespaces got what no cache keeps.
-	prepared *preparations
-}
-
 // look is one observation while it is made: of what one request is about. After an
 // error it does nothing.
 type look struct {

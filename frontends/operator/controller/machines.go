@@ -5,23 +5,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/vmop/sdk/vmop/reconcile"
 	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	corev1 "k8s.io/api/core/v1"
 )
-
-// machines is what an engine has to know of machines.
-type machines struct {
-	*reader
-	settings objects.Settings
-	starts   *starts
-	ends     *prometheus.CounterVec
-}
-
-// observed is what was seen of a machine.
-type observed = sight[machinekind.Snapshot]
 
 func (k *machines) kind() kind[machinekind.Snapshot] {
 	return kind[machinekind.Snapshot]{

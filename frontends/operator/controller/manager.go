@@ -2,13 +2,9 @@ package controller
 
 import (
 	"context"
-	"net/http"
-	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
-	"github.com/vmop/sdk/vmop/reconcile/operation"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,49 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
-
-// Options choose how machines are looked after. The zero value looks after all
-// namespaces, alone, and serves neither metrics nor probes.
-type Options struct {
-	// Settings are what concerns machines.
-	Settings objects.Settings
-	// Namespaces are those that are looked after; none means all but those in
-	// Without, of which there may be some only then.
-	Namespaces, Without []string
-	// Concurrency is how many machines are reconciled at the same time; 0 means
-	// [DefaultConcurrency].
-	Concurrency int
-	// Operations says which finished operations are kept.
-	Operations operation.Cleanup
-	// MetricsAddress and ProbeAddress are where metrics (/metrics) and probes
-	// (/healthz, /readyz) are served, as in :8080; empty means nowhere.
-	MetricsAddress, ProbeAddress string
-	// LeaderElection is nil for an operator that is alone.
-	LeaderElection *LeaderElection
-	// Log is where the operator tells what it does.
-	Log logr.Logger
-	// Quiet, if not nil, is called when the operator has hardly anything to do after it
-	// had much, such as to look at all machines for the first time. A program can give
-	// memory back then that it needed for that.
-	Quiet func()
-	// WrapTransport, if not nil, is around all requests, for tests and traces.
-	WrapTransport func(http.RoundTripper) http.RoundTripper
-}
-
-// LeaderElection is how several operators agree which of them works.
-type LeaderElection struct {
-	// Namespace and Name are those of the Lease.
-	Namespace, Name string
-	// LeaseDuration is how long a leader that is not heard of keeps its place,
-	// RenewDeadline how long it goes on without having renewed it, RetryPeriod
-	// how often all try. 0 means 15 s, 10 s and 2 s.
-	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
-}
-
-// DefaultConcurrency is how many machines are reconciled at the same time: most
-// of the time a reconciliation waits for the API server. One namespace has half of
-// it at most.
-const DefaultConcurrency = 16
 
 // GCPercent is what a program that is nothing but an operator gives to
 // debug.SetGCPercent. Most of its memory is what its caches keep, which hardly
@@ -120,20 +73,6 @@ func fairQueues(workers int) func(string, workqueue.TypedRateLimiter[ctrl.Reques
 	return func(name string, limiter workqueue.TypedRateLimiter[ctrl.Request]) workqueue.TypedRateLimitingInterface[ctrl.Request] {
 		return newFairQueue(name, workers, limiter)
 	}
-}
-
-// eventSource is the reporting controller of events.
-const eventSource = "vm-operator"
-
-// retries is the delay after something that could not be reached.
-func retries() workqueue.TypedRateLimiter[ctrl.Request] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](100*time.Millisecond, maxRetry)
-}
-
-// finder finds the machines that an object matters to.
-type finder struct {
-	cache  client.Reader
-	starts *starts
 }
 
 // machine is the one that the labels name.
@@ -201,19 +140,6 @@ func (f finder) all(ctx context.Context, namespace string) []string {
 	out := make([]string, len(l.Items))
 	for i := range l.Items {
 		out[i] = l.Items[i].Name
-	}
-	return out
-}
-
-// requests are one for each name.
-func requests(namespace string, names []string) []ctrl.Request {
-	var out []ctrl.Request
-	seen := map[string]bool{}
-	for _, name := range names {
-		if !seen[name] {
-			seen[name] = true
-			out = append(out, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
-		}
 	}
 	return out
 }

@@ -17,12 +17,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
-
-// machineLook is a look at a machine.
-type machineLook struct{ *look }
 
 // observe looks at a machine and all that it depends on. It is nil if there is no
 // such machine.
@@ -426,4 +424,34 @@ func (w machineLook) pool(vm *spec.VirtualMachine) *spec.VmPool {
 		return nil
 	}
 	return decoded
+}
+
+// pods are those that matter to a machine: with the name of its next one as observed,
+// others that the caches show now, and those that share disks with it of which the turn
+// knows beside them.
+func (t *turn) pods(ctx context.Context, r *reader, s *machinekind.Snapshot) ([]corev1.Pod, error) {
+	w := machineLook{&look{reader: r, ctx: ctx, namespace: t.namespace}}
+	next := objects.PodName(s.VM.Name)
+	out := w.podsBeside(s.VM, s.Attachments, next)
+	if w.err != nil {
+		return nil, w.err
+	}
+	for i := range s.Pods {
+		if s.Pods[i].Name == next {
+			out = append(out, s.Pods[i])
+		}
+	}
+	seen := map[types.UID]bool{}
+	for i := range out {
+		seen[out[i].UID] = true
+	}
+	for _, pod := range t.others {
+		if !seen[pod.UID] && machinekind.SharesDisks(s.VM, s.Attachments, pod) {
+			seen[pod.UID] = true
+			t.unshown = t.unshown || labels.SelectorFromSet(podLabels()).Matches(labels.Set(pod.Labels))
+			out = append(out, *pod)
+		}
+	}
+	slices.SortFunc(out, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	return out, nil
 }

@@ -20,7 +20,6 @@ import (
 )
 
 type (
-	storedOperation     = kept[spec.VirtualMachineOperation]
 	storedOperationList = keptList[spec.VirtualMachineOperation]
 )
 
@@ -54,20 +53,6 @@ func addOperations(s *setup) error {
 	return addKind(s, "operations", k.kind(), controller.Options{MaxConcurrentReconciles: 2}, func(b *builder.Builder) *builder.Builder {
 		return b.Watches(&storedOperation{}, machineOf).Watches(&machine{}, ofMachine).Watches(&corev1.Pod{}, ofMachine)
 	})
-}
-
-// operatedOn is the machine that an operation names. One that cannot be understood is
-// of none, and the operator leaves it alone.
-func operatedOn(o client.Object) []string {
-	stored, is := o.(*storedOperation)
-	if !is {
-		return nil
-	}
-	decoded, err := stored.decode()
-	if err != nil {
-		return nil
-	}
-	return []string{decoded.Spec.VirtualMachineName}
 }
 
 // operations is what an engine has to know of the operations of a machine.

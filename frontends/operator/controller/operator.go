@@ -14,12 +14,15 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/vmop/sdk/internal/applytext"
 	"github.com/vmop/sdk/vmop/spec"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
+	authorization "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -388,4 +391,30 @@ func (o *Operator) ready(*http.Request) error {
 		return errors.New(o.waits)
 	}
 	return nil
+}
+
+// mayReadClasses asks whether the operator may read classes. They are the cluster's,
+// and an operator that is installed in a namespace has no right outside of it by that
+// alone.
+func (o *Operator) mayReadClasses(ctx context.Context) (bool, error) {
+	c, err := authorization.NewForConfig(o.config)
+	if err != nil {
+		return false, err
+	}
+	for _, verb := range []string{"list", "watch"} {
+		answer, err := c.SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: verb, Group: spec.GroupName, Version: spec.Version, Resource: spec.ResourceClasses,
+			}},
+		}, metav1.CreateOptions{})
+		switch {
+		case apierrors.IsForbidden(err):
+			return true, nil // nobody says so; the watch will
+		case err != nil:
+			return false, fmt.Errorf("ask whether classes may be read: %w", err)
+		case !answer.Status.Allowed:
+			return false, nil
+		}
+	}
+	return true, nil
 }

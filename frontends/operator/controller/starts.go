@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -21,18 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-)
-
-const (
-	// startTimeout is how long a start may take, so that one that hangs does not
-	// keep others from the disks for ever.
-	startTimeout = time.Minute
-	// turnDelay is when a machine comes again whose turn it is not yet; it doubles
-	// up to maxTurnDelay.
-	turnDelay    = 50 * time.Millisecond
-	maxTurnDelay = 2 * time.Second
-	// podPage is how many pods are asked for at once.
-	podPage = 500
 )
 
 // starts lets machines get their pods, so that of several that share a claim each
@@ -241,36 +228,6 @@ func (t *turn) end() {
 	if in := t.starts.in[t.namespace]; in != nil {
 		in.End(t.starts.now(), t.machine, pod, !t.unanswered)
 	}
-}
-
-// pods are those that matter to a machine: with the name of its next one as observed,
-// others that the caches show now, and those that share disks with it of which the turn
-// knows beside them.
-func (t *turn) pods(ctx context.Context, r *reader, s *machinekind.Snapshot) ([]corev1.Pod, error) {
-	w := machineLook{&look{reader: r, ctx: ctx, namespace: t.namespace}}
-	next := objects.PodName(s.VM.Name)
-	out := w.podsBeside(s.VM, s.Attachments, next)
-	if w.err != nil {
-		return nil, w.err
-	}
-	for i := range s.Pods {
-		if s.Pods[i].Name == next {
-			out = append(out, s.Pods[i])
-		}
-	}
-	seen := map[types.UID]bool{}
-	for i := range out {
-		seen[out[i].UID] = true
-	}
-	for _, pod := range t.others {
-		if !seen[pod.UID] && machinekind.SharesDisks(s.VM, s.Attachments, pod) {
-			seen[pod.UID] = true
-			t.unshown = t.unshown || labels.SelectorFromSet(podLabels()).Matches(labels.Set(pod.Labels))
-			out = append(out, *pod)
-		}
-	}
-	slices.SortFunc(out, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
-	return out, nil
 }
 
 // created is the pod that an action makes.

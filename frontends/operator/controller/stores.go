@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,18 +24,6 @@ type stores struct {
 
 	mu sync.RWMutex
 	of map[reflect.Type][]toolscache.SharedIndexInformer
-}
-
-func newStores(kinds []registration) *stores {
-	s := &stores{of: map[reflect.Type][]toolscache.SharedIndexInformer{}, items: map[reflect.Type]reflect.Type{
-		reflect.TypeFor[*corev1.PodList]():       reflect.TypeFor[*corev1.Pod](),
-		reflect.TypeFor[*corev1.SecretList]():    reflect.TypeFor[*corev1.Secret](),
-		reflect.TypeFor[*corev1.ConfigMapList](): reflect.TypeFor[*corev1.ConfigMap](),
-	}}
-	for _, r := range kinds {
-		s.items[reflect.TypeOf(r.list())] = reflect.TypeOf(r.object())
-	}
-	return s
 }
 
 // add notes the informer of a type. Types that are those of several kinds are left out:

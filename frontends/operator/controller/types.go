@@ -221,14 +221,6 @@ type summary struct {
 	} `json:"status"`
 }
 
-// condition is one of a summary.
-type condition struct {
-	Type               string `json:"type"`
-	Status             string `json:"status"`
-	Reason             string `json:"reason"`
-	LastTransitionTime string `json:"lastTransitionTime"`
-}
-
 // summary is empty as far as the machine cannot be understood.
 func (m *machine) summary() summary {
 	s, _ := m.summarize()

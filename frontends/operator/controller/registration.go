@@ -1,0 +1,64 @@
+package controller
+
+import (
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// registration is one kind of the API group that the operator looks after.
+type registration struct {
+	// kind and resource are its names; object and list make what the caches keep.
+	kind, resource string
+	object         func() client.Object
+	list           func() client.ObjectList
+	// add adds its controller.
+	add func(*setup) error
+}
+
+// keptRegistration registers a kind whose objects the caches keep as they are.
+func keptRegistration[T any](kind, resource string, add func(*setup) error) registration {
+	return registration{
+		kind: kind, resource: resource, add: add,
+		object: func() client.Object { return &kept[T]{} },
+		list:   func() client.ObjectList { return &keptList[T]{} },
+	}
+}
+
+// stockKinds are the kinds of others that the caches keep, as in [reconcile.Target].
+func stockKinds() map[string]func() client.Object {
+	return map[string]func() client.Object{
+		kindPod:       func() client.Object { return &corev1.Pod{} },
+		kindClaim:     func() client.Object { return &corev1.PersistentVolumeClaim{} },
+		kindConfigMap: func() client.Object { return &corev1.ConfigMap{} },
+		kindSecret:    func() client.Object { return &corev1.Secret{} },
+		kindService:   func() client.Object { return &corev1.Service{} },
+	}
+}
+
+// kindsOf are the kinds that the caches keep, by their names.
+func kindsOf(kinds []registration) map[string]cachedKind {
+	out := map[string]cachedKind{}
+	for name, object := range stockKinds() {
+		out[name] = cachedKind{object: object}
+	}
+	for _, r := range kinds {
+		out[r.kind] = cachedKind{object: r.object, ours: true, cluster: spec.ClusterScoped(r.kind)}
+	}
+	return out
+}
+
+// setup is what controllers are made with.
+type setup struct {
+	manager manager.Manager
+	options Options
+	gate    *gate
+	reader  *reader
+	writes  *writeCounter
+	// starts lets pods begin that have claims, one at a time.
+	starts *starts
+	// forget is called at the beginning of each term, because of what another leader
+	// may have made untrue.
+	forget []func()
+}
