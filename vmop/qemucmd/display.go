@@ -5,27 +5,6 @@ import (
 	"slices"
 )
 
-// servers goes over the servers of a display: none for nil. A protocol is a field above,
-// its line here, a type with the methods of [displayServer], and a row of [kinds].
-func (d *Display) servers(yield func(displayServer) bool) {
-	if d == nil {
-		return
-	}
-	_ = (d.SPICE == nil || yield(d.SPICE)) &&
-		(d.VNC == nil || yield(d.VNC))
-}
-
-// displayServer is what the server of one protocol tells those who ask about all.
-type displayServer interface {
-	protocol() DisplayProtocol
-	// socket is the path of its UNIX socket; "" if it is on a port instead.
-	socket() string
-	// needsCertificate reports whether QEMU is given the certificate as an object.
-	needsCertificate() bool
-	// overhead is the memory that it needs beside what every server needs.
-	overhead() int64
-}
-
 // display keeps QEMU from opening a window.
 func (b *builder) display() {
 	b.add(Option{Flag: "-display", HeadKey: "type", Head: "none", Why: "no window on the host; SPICE, if there is one, is separate"})

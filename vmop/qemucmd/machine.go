@@ -82,19 +82,6 @@ type Machine struct {
 	VMOPAgent  *Socket `json:"vmopAgent,omitempty"`
 }
 
-// Accelerator selects what executes guest code.
-type Accelerator string
-
-const (
-	// AcceleratorAuto uses KVM where [Host.KVM] is true, software emulation otherwise. The empty
-	// string means the same.
-	AcceleratorAuto Accelerator = "auto"
-	// AcceleratorKVM demands hardware virtualization.
-	AcceleratorKVM Accelerator = "kvm"
-	// AcceleratorTCG is software emulation.
-	AcceleratorTCG Accelerator = "tcg"
-)
-
 // CPU describes the virtual processors. The product of the topology that is
 // given must divide Maximum exactly into what remains; see [Build].
 type CPU struct {
@@ -326,59 +313,4 @@ type Seed struct {
 // AnswerCD is the image of a CD, which stays in its drive.
 type AnswerCD struct {
 	File string `json:"file"`
-}
-
-// Socket is a UNIX socket on which QEMU listens: by path, or one that the
-// caller made and hands over as a file descriptor. A descriptor leaves no
-// window in which a client finds no socket.
-type Socket struct {
-	// Path is where clients connect, at most 107 bytes; with FD it is only
-	// recorded.
-	Path string `json:"path"`
-	// FD is the descriptor number in the QEMU process; 0 means none.
-	FD int `json:"fd,omitempty"`
-}
-
-// Display is how the graphics output is reached.
-type Display struct {
-	SPICE *SPICE `json:"spice,omitempty"`
-	VNC   *VNC   `json:"vnc,omitempty"`
-	// TLSDir is a directory with server-cert.pem, server-key.pem and ca-cert.pem,
-	// by which the TCP ports are encrypted and take nothing else; "" for none.
-	TLSDir string `json:"tlsDir,omitempty"`
-	// TLSWithoutAuthority is true if ca-cert.pem was not provided and has certificates which are no
-	// authority's: QEMU needs some to start, and uses them only if it asks its clients for theirs.
-	TLSWithoutAuthority bool `json:"tlsWithoutAuthority,omitempty"`
-}
-
-// SPICE is a SPICE server: on a TCP port, or on a UNIX socket if Socket is set.
-type SPICE struct {
-	// Address is the address to listen on; empty means all.
-	Address string `json:"address,omitempty"`
-	Port    int    `json:"port,omitempty"`
-	Socket  string `json:"socket,omitempty"`
-	// Ticketing demands the password that is set over QMP. It cannot be changed
-	// while QEMU runs.
-	Ticketing bool `json:"ticketing,omitempty"`
-	// StreamingVideo is QEMU's streaming-video: off, all or filter; empty is
-	// QEMU's default.
-	StreamingVideo string `json:"streamingVideo,omitempty"`
-	// USBRedirects is the number of USB redirection channels, at most 14.
-	USBRedirects int `json:"usbRedirects,omitempty"`
-}
-
-// VNC is a VNC server: on a TCP port, or on a UNIX socket if Socket is set, and
-// on a second TCP port for WebSockets if Websocket is set. Without a password it
-// must not listen for other hosts.
-type VNC struct {
-	// Address is the address to listen on, of the port and of WebSockets; empty
-	// means all.
-	Address string `json:"address,omitempty"`
-	// Port is 5900 or more: QEMU is given the number of a display.
-	Port      int    `json:"port,omitempty"`
-	Socket    string `json:"socket,omitempty"`
-	Websocket int    `json:"websocket,omitempty"`
-	// Password demands the password that is set over QMP, and admits no client before. It cannot be
-	// changed while QEMU runs.
-	Password bool `json:"password,omitempty"`
 }
