@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,15 +19,11 @@ _start:
 	mov 24(%rsp), %rsi
 	mov $1, %eax
 	mov $1, %edi
-	mov $6, %edx
-	syscall
-	lea newline(%rip), %rsi
-	mov $1, %eax
-	mov $1, %edx
+	movb $10, 6(%rsi)
+	mov $7, %edx
 	syscall
 	mov $34, %eax
 	syscall
-newline: .ascii "\n"
 `
 
 func TestAddedFilesAndPrograms(t *testing.T) {
@@ -55,13 +52,16 @@ func TestAddedFilesAndPrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.expect(t, "second\n")
-	// The program wrote behind the prompt: ask for another one.
-	if err := m.Send(""); err != nil {
-		t.Fatal(err)
+	said := strings.Fields(out)
+	if !slices.Contains(said, "second") {
+		m.expect(t, "second\n")
+		// The program wrote behind the prompt: ask for another one.
+		if err := m.Send(""); err != nil {
+			t.Fatal(err)
+		}
+		m.expect(t, "\n> ")
 	}
-	m.expect(t, "\n> ")
-	m.answer(t, "kill "+strings.Fields(out)[1], "")
+	m.answer(t, "kill "+said[slices.Index(said, "process")+1], "")
 	m.refuse(t, "kill 1", "error: 1: invalid argument")
 	m.refuse(t, "exec", "error: exec: invalid argument")
 
