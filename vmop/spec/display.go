@@ -10,8 +10,6 @@ import (
 
 // +kubebuilder:object:generate=false
 
-// +kubebuilder:object:generate=false
-
 // DisplayServer is one of the ways to a machine's display. All that is the same
 // for every protocol goes over the list of them ([Display.Servers]).
 type DisplayServer struct {

@@ -32,8 +32,6 @@ type Options struct {
 	Validate bool
 }
 
-// +kubebuilder:object:generate=false
-
 // Load reads all objects of a stream of YAML documents or JSON values. The
 // name is used in messages only.
 //

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
+// +kubebuilder:object:generate=false
+
 // Object is one object of a file, and where its fields were written.
 type Object struct {
 	// Typed is the object, if it is of one of the [Kinds].
