@@ -90,7 +90,7 @@ func TestResize(t *testing.T) {
 	change(`{"currentCpus":12}`)
 	eventually(t, "the machine says that its node is too small", func() error {
 		out := kubectl(t, "get", "vm", "-n", namespace, "tiny", "-o", `jsonpath={.status.cpus} {range .status.conditions[?(@.type=="ConfigurationApplied")]}{.reason} {.message}{end}`)
-		if !strings.HasPrefix(out, "2 ResizeInfeasible ") || !strings.Contains(out, "the guest keeps 2 CPUs") {
+		if !strings.HasPrefix(out, "2 ResizeInfeasible ") || !strings.Contains(out, "can never give pod tiny room for 12 CPUs") {
 			return errors.New(out)
 		}
 		return nil
