@@ -95,6 +95,13 @@ func TestResize(t *testing.T) {
 		}
 		return nil
 	})
+	eventually(t, "an event says what its guest keeps", func() error {
+		out := kubectl(t, "get", "events", "-n", namespace, "-o", "jsonpath={.items[*].message}")
+		if !strings.Contains(out, "the guest keeps 2 CPUs") {
+			return errors.New(out)
+		}
+		return nil
+	})
 	if got := say(t, c, "cpus"); !strings.Contains(got, "online 0-1") {
 		t.Errorf("the guest's CPUs: %s", got)
 	}
