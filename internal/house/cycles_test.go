@@ -21,17 +21,6 @@ var circles = map[string][]circle{
 		files: []string{"call.go", "server.go"},
 		why:   "a server has its calls answered, and each of them has its server",
 	}},
-	"vmop/reconcile/machine": {{
-		files: []string{
-			"accelerated.go", "attachments.go", "blockdevices.go", "class.go", "condense.go", "decide.go",
-			"decide_certificate.go", "decide_claims.go", "decide_end.go", "decide_newpod.go", "decide_objects.go",
-			"decide_operator.go", "decide_pod.go", "decide_podlimit.go", "decide_provisioning.go", "decide_ready.go",
-			"decide_runner.go", "decide_status.go", "decide_stop.go", "decide_userdata.go", "deletedisks.go",
-			"hostports.go", "hot.go", "newdisk.go", "origin.go", "orphan.go", "pods.go", "podview.go", "power.go",
-			"remains.go", "renewal.go", "resize.go", "snapshot.go", "started.go", "stats.go", "takeover.go",
-		},
-		why: "the steps of Decide are methods of one decision, which is declared beside them; parts of it can be taken out",
-	}},
 	"vmop/reconcile/machine/machinetest": {{
 		files: []string{
 			"checks.go", "claims.go", "classes.go", "deletion.go", "hot.go", "labels.go", "life.go", "names.go", "orphans.go",

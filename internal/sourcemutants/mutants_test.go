@@ -87,7 +87,7 @@ var mutants = []mutant{
 	},
 	{
 		fault: "a failed machine is started again at once",
-		file:  machines + "/decide_end.go", old: "if e == nil || e.Failures == 0 ||", new: "if e == nil || e.Failures >= 0 ||",
+		file:  machines + "/lastend.go", old: "if e == nil || e.Failures == 0 ||", new: "if e == nil || e.Failures >= 0 ||",
 		pkg: worlds, run: "^TestPromises$", says: "a failed machine is started again after a delay",
 	},
 	{
@@ -107,7 +107,7 @@ var mutants = []mutant{
 	},
 	{
 		fault: "a disk that is gone is replaced by an empty one",
-		file:  machines + "/newdisk.go", old: "return c.found == nil && c.former != nil && !c.renewed", new: "return false",
+		file:  machines + "/neededclaim.go", old: "return c.found == nil && c.former != nil && !c.renewed", new: "return false",
 		pkg: worlds, run: "^TestPromisesOfClaims$", says: "a disk is not replaced without a word",
 	},
 	{

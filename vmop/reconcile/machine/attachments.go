@@ -15,18 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// UsedClaims are the names of all claims that a machine uses or may come to use, with those
-// of attachments that name it which its next pod may have.
-func UsedClaims(vm *spec.VirtualMachine, attachments []spec.VirtualMachineBlockDeviceAttachment) []string {
-	out := objects.ClaimNames(vm)
-	for i := range attachments {
-		if a := &attachments[i]; attachment.MayMount(a) {
-			out = append(out, a.Spec.BlockDeviceRef.ClaimName())
-		}
-	}
-	return out
-}
-
 // findMounts finds which volumes of attachments the next pod has, if there is none.
 func (d *decision) findMounts() {
 	if d.pod.state != podAbsent || !d.wanted() || len(d.s.Attachments) == 0 {

@@ -158,18 +158,3 @@ func diskSize(c *corev1.PersistentVolumeClaim) *resource.Quantity {
 	}
 	return new(has.DeepCopy())
 }
-
-// ofReferred reports whether a claim is that of what is referred to.
-func ofReferred(c *corev1.PersistentVolumeClaim, ref *spec.BlockDeviceRef) bool {
-	if ref.IsImage() {
-		kind, name := objects.ImageOf(c)
-		return kind == ref.Kind && name == ref.Name
-	}
-	return ofDisk(c, ref.Name)
-}
-
-// ofDisk reports whether a claim is that of the VirtualDisk of a name, whose label and
-// mark it has: a claim that merely is called so is somebody's own.
-func ofDisk(c *corev1.PersistentVolumeClaim, disk string) bool {
-	return c.Labels[names.LabelDisk] == disk && c.Annotations[names.AnnotationMadeFor] != ""
-}

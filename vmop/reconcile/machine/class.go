@@ -13,31 +13,11 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // A class is part of a machine's specification. It is applied to it once, before
 // anything else is decided. A machine that runs keeps what it was started with, which
 // its pod has noted: no change of a class, nor its end, is a reason to stop it.
-
-// startedClass is what a pod remembers of the class that it was made with.
-type startedClass struct {
-	Name       string    `json:"name"`
-	UID        types.UID `json:"uid"`
-	Generation int64     `json:"generation"`
-	// CoreFraction is that of the class, if the manifest had none.
-	CoreFraction string `json:"coreFraction,omitempty"`
-	// Spec lacks the sizes.
-	Spec spec.VirtualMachineClassSpec `json:"spec"`
-}
-
-// applyTo is [spec.VirtualMachineClassSpec.Apply] of what is remembered.
-func (c *startedClass) applyTo(s *spec.VirtualMachineSpec) {
-	c.Spec.Apply(s)
-	if s.CoreFraction == "" && !s.NamesCompute() {
-		s.CoreFraction = c.CoreFraction
-	}
-}
 
 // findClass makes the specification that of a machine of its class. Where there is no
 // class to be had, a machine that runs stays what it was started as, and no other one

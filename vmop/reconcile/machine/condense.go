@@ -115,10 +115,6 @@ func computed(r corev1.ResourceRequirements) (out corev1.ResourceRequirements) {
 	return corev1.ResourceRequirements{Requests: some(r.Requests), Limits: some(r.Limits)}
 }
 
-// condensedContent is under which key a condensed ConfigMap has the digest of
-// its content. No ConfigMap of an API server has such a key.
-const condensedContent = "/content"
-
 // CondenseConfigMap keeps a digest of the content. One that VM-Operator wrote
 // stays whole: its content is the only place where some things are kept. That it was
 // the last to apply it is kept, too.
@@ -310,4 +306,19 @@ func known(s string) string {
 		return names.AnnotationInstanceID
 	}
 	return s
+}
+
+// CondenseCertificate keeps of a Secret which keys of a certificate have something in
+// them, and nothing of what it is.
+func CondenseCertificate(s *corev1.Secret) *corev1.Secret {
+	c := &corev1.Secret{ObjectMeta: condensedMeta(s)}
+	for _, key := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
+		if len(s.Data[key]) > 0 {
+			if c.Data == nil {
+				c.Data = map[string][]byte{}
+			}
+			c.Data[key] = []byte{1}
+		}
+	}
+	return c
 }

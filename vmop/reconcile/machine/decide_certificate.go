@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
@@ -12,13 +11,6 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
-)
-
-const (
-	// secretAgain is when to look again at first for a Secret that nobody watches, and
-	// secretLate how long that becomes.
-	secretAgain = time.Second
-	secretLate  = time.Minute
 )
 
 // NamedCertificate is the name of the Secret that [Snapshot.Certificate] is to hold,
@@ -126,31 +118,4 @@ func missingKeys(s *corev1.Secret) []string {
 		}
 	}
 	return lacks
-}
-
-// secretPause is how long to wait before a Secret is looked for again that a condition
-// says to be missing. It grows with the time that it has been: whoever issues
-// certificates does it within seconds, and one that nobody makes must not cost more
-// and more.
-func (d *decision) secretPause(condition, reason string) time.Duration {
-	c := spec.FindCondition(d.stored.Conditions, condition)
-	if c == nil || c.Reason != reason {
-		return secretAgain
-	}
-	return min(max(d.s.Now.Sub(c.LastTransitionTime.Time)/8, secretAgain), secretLate)
-}
-
-// CondenseCertificate keeps of a Secret which keys of a certificate have something in
-// them, and nothing of what it is.
-func CondenseCertificate(s *corev1.Secret) *corev1.Secret {
-	c := &corev1.Secret{ObjectMeta: condensedMeta(s)}
-	for _, key := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
-		if len(s.Data[key]) > 0 {
-			if c.Data == nil {
-				c.Data = map[string][]byte{}
-			}
-			c.Data[key] = []byte{1}
-		}
-	}
-	return c
 }

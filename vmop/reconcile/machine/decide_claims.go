@@ -12,36 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// neededClaim is a volume claim that the machine's pod will use.
-type neededClaim struct {
-	name string
-	// disk is nil for the runner's own data.
-	disk *machineconfig.Disk
-	// share is the path in the manifest of a folder, which has no disk; "" for others.
-	share string
-	// found is nil if the claim does not exist.
-	found *corev1.PersistentVolumeClaim
-	// legacy: the claim has a name that VM-Operator gave before its version
-	// 3.4. It is used as it is and not written.
-	legacy bool
-	// former is what the status says of the claim that the machine has run with, nil
-	// if it has with none.
-	former *spec.MachineClaim
-	// renewed: the owner wants a new disk in place of the former claim.
-	renewed bool
-}
-
-// field says in a message whose claim it is.
-func (c *neededClaim) field() string {
-	if c.share != "" {
-		return c.share
-	}
-	if c.disk == nil {
-		return "the runner's data"
-	}
-	return c.disk.Field()
-}
-
 // findClaims finds the claims that the machine needs, under whatever names, and
 // judges them.
 func (d *decision) findClaims() {
@@ -116,27 +86,6 @@ func (d *decision) succeeded(name, disk string) bool {
 	return slices.ContainsFunc(d.stored.Claims, func(c spec.MachineClaim) bool { return c.Disk == disk && c.ClaimName == name })
 }
 
-func (d *decision) claim(name string) *corev1.PersistentVolumeClaim {
-	for i := range d.s.Claims {
-		if d.s.Claims[i].Name == name {
-			return &d.s.Claims[i]
-		}
-	}
-	return nil
-}
-
-// referenced reports whether the manifest names the claim, rather than having it
-// made.
-func (c *neededClaim) referenced() bool {
-	return c.share != "" || c.disk != nil && c.disk.Entry.PersistentVolumeClaim != nil
-}
-
-// ofRef reports whether the claim is that of an entry of spec.blockDeviceRefs.
-func (c *neededClaim) ofRef() bool { return c.disk != nil && c.disk.Ref != nil }
-
-// ofImage reports whether it is that of an image, which others may have at the same time.
-func (c *neededClaim) ofImage() bool { return c.disk != nil && c.disk.IsImage() }
-
 // judge says what is wrong with a claim. A claim that is merely not bound yet
 // keeps no pod from being made: its volume may be made for the pod's node.
 func (d *decision) judge(c *neededClaim) {
@@ -199,48 +148,6 @@ func (d *decision) judge(c *neededClaim) {
 	case pvc.Status.Phase != corev1.ClaimBound:
 		d.devices.wait(spec.ReasonBlockDevicesNotReady, named(names.KindClaim, c.name), "claim %s of %s waits for a volume; see kubectl describe pvc %s", c.name, c.field(), c.name)
 	}
-}
-
-// beingFilled reports whether a claim is that of a VirtualDisk, and the disk is still to
-// be put into it: it is there when the claim is marked. An empty block device never is.
-func beingFilled(pvc *corev1.PersistentVolumeClaim) bool {
-	return pvc.Labels[names.LabelDisk] != "" && pvc.Annotations[names.AnnotationMadeFor] != "" &&
-		(!isBlock(pvc) || pvc.Annotations[names.AnnotationToBeFilled] != "") && pvc.Annotations[names.AnnotationFilled] == ""
-}
-
-// ofImage reports whether a claim is that of an image.
-func ofImage(pvc *corev1.PersistentVolumeClaim) bool {
-	kind, _ := objects.ImageOf(pvc)
-	return kind != ""
-}
-
-// virtualDiskSize is how large the VirtualDisk is to be that is in a claim: as the disk
-// says, as far as the volume has that. It is 0 for any other claim.
-func virtualDiskSize(pvc *corev1.PersistentVolumeClaim) int64 {
-	if pvc == nil || pvc.Labels[names.LabelDisk] == "" || pvc.Annotations[names.AnnotationMadeFor] == "" {
-		return 0
-	}
-	if beingFilled(pvc) {
-		return 0
-	}
-	want, has := pvc.Spec.Resources.Requests[corev1.ResourceStorage], pvc.Status.Capacity[corev1.ResourceStorage]
-	if spec.CompareQuantities(has, want) < 0 {
-		return spec.Bytes(has)
-	}
-	return spec.Bytes(want)
-}
-
-func isBlock(pvc *corev1.PersistentVolumeClaim) bool {
-	return pvc.Spec.VolumeMode != nil && *pvc.Spec.VolumeMode == corev1.PersistentVolumeBlock
-}
-
-// mine reports whether a claim of a name that the operator would give may be used
-// for the machine. The names of two machines can lead to the same name of a
-// claim, and the label tells whose it is. One without the label was prepared
-// for the machine.
-func (d *decision) mine(pvc *corev1.PersistentVolumeClaim) bool {
-	instance, labelled := pvc.Labels[names.LabelInstance]
-	return !labelled || instance == d.vm.Name
 }
 
 // wantedClaim is the claim as the operator makes it.

@@ -1,6 +1,9 @@
 package machine
 
 import (
+	"slices"
+	"strconv"
+
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
@@ -52,4 +55,32 @@ func (d *decision) podInput() objects.PodInput {
 	}
 	in.ImageRepository = d.s.ImageRepository != nil && machineconfig.MayUseRepository(d.vm)
 	return in
+}
+
+// computesRequests reports whether the manifest leaves it to the operator what the
+// pod asks for.
+func (d *decision) computesRequests() bool {
+	_, computed := objects.RecordedRequests(d.plainPod())
+	return computed
+}
+
+// limited reports whether the pod has or is to have limits: one was refused
+// without them. A pod that exists keeps what it was made with.
+func (d *decision) limited() bool {
+	if d.pod.exists() {
+		r, _ := objects.RecordedRequests(d.pod.pod)
+		return r.Limited
+	}
+	create := reconcile.Target{Verb: "create", Kind: names.KindPod, Name: d.nextPod()}
+	return slices.ContainsFunc(d.s.Failures, func(f reconcile.Failure) bool { return f.Target == create && f.WantsLimits() })
+}
+
+// takesOver reports whether files of the machine may still be those of
+// VM-Operator's runner, which was root: until a pod has given them to the runner's
+// user.
+//
+// The ConfigMap remembers it. VM-Operator takes back what vmop has added to it when
+// it writes it, so that what it writes after the way back is taken over once more.
+func (d *decision) takesOver() bool {
+	return d.s.Settings.TakeOverData && d.origin == machineconfig.OriginVMOperator && d.remembered().dataOwner != strconv.Itoa(objects.RunnerUser)
 }

@@ -13,16 +13,6 @@ import (
 )
 
 const (
-	// steadyRun is how long a machine must have run for its failures before to
-	// be forgotten, as the kubelet forgets them.
-	steadyRun = 10 * time.Minute
-	// lag is how long an observation of a pod may be behind that of its
-	// machine. A machine that reports to run is believed for that long, even
-	// if its pod is not to be seen.
-	lag = 30 * time.Second
-	// stuckAfter is how long after the end of its grace period a pod that is
-	// still there is taken for stuck.
-	stuckAfter = time.Minute
 	// unwatchedAgain is when to look again for a pod that nobody watches and
 	// that keeps the machine from being started.
 	unwatchedAgain = 10 * time.Second
@@ -109,13 +99,6 @@ func (d *decision) disksInUse() bool {
 		return true
 	}
 	return false
-}
-
-// watched reports whether the end of a pod is going to be noticed: of all pods only
-// those with the labels of a runner are watched.
-func watched(pod *corev1.Pod) bool {
-	l := pod.Labels
-	return l[names.LabelName] == names.AppName && l[names.LabelManagedBy] == names.ManagedBy && l[names.LabelComponent] == names.ComponentRunner
 }
 
 // usedBy is the name of a claim of the machine that a pod uses, empty if there

@@ -3,6 +3,7 @@ package machine
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
@@ -19,20 +20,6 @@ type NeededSecret struct {
 	// Field is the field of the manifest that names it.
 	Field string
 }
-
-// SecretState is what is known of a Secret that only the runner reads: whoever asks
-// the API server for the metadata of those of a name and a type need not be shown
-// what is in them.
-type SecretState int
-
-const (
-	// SecretMissing: there is none of the name.
-	SecretMissing SecretState = iota
-	// SecretOfOtherType: it is of none of the wanted types.
-	SecretOfOtherType
-	// SecretThere: it is as wanted, as far as its type tells.
-	SecretThere
-)
 
 // NeededSecrets are the Secrets whose states [Snapshot.Secrets] is to have, of a
 // machine that is to start, or that changes are about to restart; none if none need be
@@ -137,3 +124,22 @@ func (d *decision) needSecret(n NeededSecret) {
 	}
 	d.wakeAt(d.s.Now.Add(d.secretPause(spec.ConditionProvisioningReady, spec.ReasonProvisioningNotReady)))
 }
+
+// secretPause is how long to wait before a Secret is looked for again that a condition
+// says to be missing. It grows with the time that it has been: whoever issues
+// certificates does it within seconds, and one that nobody makes must not cost more
+// and more.
+func (d *decision) secretPause(condition, reason string) time.Duration {
+	c := spec.FindCondition(d.stored.Conditions, condition)
+	if c == nil || c.Reason != reason {
+		return secretAgain
+	}
+	return min(max(d.s.Now.Sub(c.LastTransitionTime.Time)/8, secretAgain), secretLate)
+}
+
+const (
+	// secretAgain is when to look again at first for a Secret that nobody watches, and
+	// secretLate how long that becomes.
+	secretAgain = time.Second
+	secretLate  = time.Minute
+)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,57 +73,6 @@ func (d *decision) unheard() bool {
 	return true
 }
 
-// Kinds of objects that a namespace may lack.
-const (
-	kindServiceAccount = "ServiceAccount"
-	kindRoleBinding    = "RoleBinding"
-)
-
-// The commands that docs/install.md has for a namespace.
-func createAccount(namespace string) string {
-	return "kubectl create serviceaccount " + names.ServiceAccount + " -n " + namespace
-}
-
-func bindRunner(namespace string) string {
-	return fmt.Sprintf("kubectl create rolebinding vmop-machines-runner -n %[1]s --clusterrole=vmop-runner --serviceaccount=%[1]s:%[2]s", namespace, names.ServiceAccount)
-}
-
-func bindOperator(namespace, user string) string {
-	return "kubectl create rolebinding " + names.OperatorBinding + " -n " + namespace + " --clusterrole=vmop-operator-machines " + asSubject(user)
-}
-
-// asSubject names a user to kubectl create rolebinding.
-func asSubject(user string) string {
-	if account, is := strings.CutPrefix(user, "system:serviceaccount:"); is {
-		return "--serviceaccount=" + account
-	}
-	return "--user=" + user
-}
-
-func createRepository(namespace string) string {
-	return "kubectl apply -n " + namespace + " -k github.com/vmop/sdk/deploy/image-repository"
-}
-
-// unprepared explains a refusal that is because of what the namespace lacks: the
-// message of the API server names it. It is the account of machines' pods, or the
-// operator's rights.
-func (d *decision) unprepared(why string, about *finding) bool {
-	namespace := cmp.Or(d.vm.Namespace, metav1.NamespaceDefault)
-	if strings.Contains(why, fmt.Sprintf("serviceaccount %q not found", names.ServiceAccount)) {
-		about.problem(spec.ReasonNamespaceNotPrepared, named(kindServiceAccount, names.ServiceAccount),
-			"there is no service account; run: %s && %s", createAccount(namespace), bindRunner(namespace))
-		return true
-	}
-	_, user, refused := strings.Cut(why, ` is forbidden: User "`)
-	user, what, quoted := strings.Cut(user, `" cannot `) // such as: create resource "pods" in API group "" in the namespace "apps"
-	if !refused || !quoted || !strings.Contains(what, "in the namespace") || strings.ContainsAny(user, " '\"\n\\$`;&|") {
-		return false
-	}
-	about.problem(spec.ReasonNamespaceNotPrepared, named(kindRoleBinding, names.OperatorBinding),
-		"the operator lacks a role binding; run: %s", bindOperator(namespace, user))
-	return true
-}
-
 // findRepository judges the image repository of a machine that names a file in it.
 func (d *decision) findRepository() {
 	if !d.wanted() || d.s.ImageRepository != nil {
@@ -138,4 +88,13 @@ func (d *decision) findRepository() {
 	namespace := cmp.Or(d.vm.Namespace, metav1.NamespaceDefault)
 	d.devices.problem(spec.ReasonImageRepositoryNotFound, named(names.KindClaim, names.ImageRepositoryClaim),
 		"namespace %s has no claim %s, which %s is in; run: %s", namespace, names.ImageRepositoryClaim, field, createRepository(namespace))
+}
+
+// repositoryField is a field that names a file of the image repository; empty if
+// there is none.
+func (d *decision) repositoryField() string {
+	if fields := machineconfig.RepositoryFiles(d.vm); len(fields) > 0 {
+		return fields[0]
+	}
+	return ""
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/names"
@@ -440,37 +439,6 @@ func (d *decision) phase() string {
 	return spec.PhasePending
 }
 
-// executing reports whether the runner says that its guest executes, and its node
-// that the runner does.
-func (d *decision) executing() bool {
-	return d.pod.state == podRunning && !d.pod.silent() && d.reportedRunning() && !d.paused()
-}
-
-// reportedRunning reports whether the runner's last word is that the machine runs.
-func (d *decision) reportedRunning() bool {
-	c := spec.FindCondition(d.stored.Conditions, spec.ConditionRunning)
-	return c != nil && (c.Status == metav1.ConditionTrue || c.Status == metav1.ConditionUnknown && c.Reason == spec.ReasonNodeLost)
-}
-
-func (d *decision) paused() bool {
-	c := spec.FindCondition(d.stored.Conditions, spec.ConditionGuestExecuting)
-	return c != nil && c.Status == metav1.ConditionFalse && d.reportedRunning()
-}
-
-// failed reports whether a guest that does not execute cannot, because of an error. A
-// full disk is none: the guest goes on when there is space.
-func (d *decision) failed() bool {
-	c := spec.FindCondition(d.stored.Conditions, spec.ConditionGuestExecuting)
-	if c == nil {
-		return false
-	}
-	switch c.Reason {
-	case spec.ReasonDiskError, spec.ReasonGuestPanicked, spec.ReasonWatchdog, spec.ReasonInternalError:
-		return true
-	}
-	return false
-}
-
 func sameEnd(a, b *spec.MachineEnd) bool {
 	return a == b || a != nil && b != nil && a.PodUID == b.PodUID
 }
@@ -522,97 +490,10 @@ func (d *decision) statusOf(manager, version string, part any) reconcile.StatusA
 	return out
 }
 
-// unsure reports whether the pod may be there and not have been observed yet: the
-// status says since a moment that the machine runs.
-func (d *decision) unsure() bool {
-	r := spec.FindCondition(d.shown.Conditions, spec.ConditionRunning)
-	if r == nil || r.Status != metav1.ConditionTrue || d.pod.state != podAbsent {
-		return false
-	}
-	// A report from far in the future says nothing about when it was made.
-	return d.s.Now.Before(r.LastTransitionTime.Add(lag)) && !r.LastTransitionTime.After(d.s.Now.Add(lag))
-}
-
-// reportedLate reports whether the conditions of a machine that should not run are
-// about an earlier specification, which a runner was the last to see. Whoever
-// waits for a condition waits for one of the present specification, as kubectl
-// wait does.
-func (d *decision) reportedLate() bool {
-	if d.wanted() || d.pod.state != podAbsent {
-		return false
-	}
-	for _, t := range spec.ConditionTypes() {
-		if c := spec.FindCondition(d.stored.Conditions, t); c != nil && c.ObservedGeneration < d.s.VM.Generation {
-			return true
-		}
-	}
-	return false
-}
-
-// lastWords reports whether a runner has said of everything that it has stopped. If it
-// did not know the specification that it was stopped for, that is told in the
-// operator's report, see inRunnersPlace: most stops end like this, and it saves a write.
-func (d *decision) lastWords() bool {
-	return reportsStopped(d.shown) && !slices.ContainsFunc(spec.ConditionTypes(), func(t string) bool {
-		c := spec.FindCondition(d.stored.Conditions, t)
-		return c == nil || c.Reason != spec.ReasonVMStopped
-	})
-}
-
-// reportedStopped reports whether the runner's part of the status is that of a
-// machine that does not run. What a guest told of itself may stay behind.
-func (d *decision) reportedStopped() bool { return reportsStopped(d.stored) }
-
-func reportsStopped(s *spec.VirtualMachineStatus) bool {
-	if s.CPUs != 0 || s.RAM != nil && !s.RAM.IsZero() || s.LoggedInUser != "" || s.ConsoleClient != "" || s.RunnerVersion != "" {
-		return false
-	}
-	for _, t := range spec.ConditionTypes() {
-		if c := spec.FindCondition(s.Conditions, t); c != nil && c.Status != metav1.ConditionFalse {
-			return false
-		}
-	}
-	if c := spec.FindCondition(s.Conditions, spec.ConditionRunning); c != nil {
-		return c.Reason == spec.ReasonVMStopped || c.Reason == spec.ReasonCreation
-	}
-	return true
-}
-
 // withoutCondition are conditions without that of a type; what is given stays.
 func withoutCondition(conditions []spec.Condition, conditionType string) []spec.Condition {
 	if spec.FindCondition(conditions, conditionType) == nil {
 		return conditions
 	}
 	return slices.DeleteFunc(slices.Clone(conditions), func(c spec.Condition) bool { return c.Type == conditionType })
-}
-
-// camel makes a word a reason of a condition and of an event: CamelCase,
-// beginning with a letter.
-func camel(word string) string {
-	plain := word != "" && unicode.IsUpper(rune(word[0]))
-	for i := 0; i < len(word) && plain; i++ {
-		c := word[i]
-		plain = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-	}
-	if plain {
-		return word
-	}
-	var b strings.Builder
-	up := true
-	for _, r := range word {
-		switch {
-		case r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r):
-			up = true
-		case b.Len() == 0 && unicode.IsDigit(r):
-		case up:
-			b.WriteRune(unicode.ToUpper(r))
-			up = false
-		default:
-			b.WriteRune(r)
-		}
-	}
-	if b.Len() == 0 {
-		return "Unknown"
-	}
-	return b.String()
 }

@@ -124,3 +124,7 @@ func (d *decision) deleteEnded() {
 func (d *decision) deleteVersion(version string) bool {
 	return d.do(reconcile.DeletePod{Name: d.pod.pod.Name, UID: d.pod.pod.UID, ResourceVersion: version, GraceSeconds: d.grace()}, &d.running)
 }
+
+// stuckAfter is how long after the end of its grace period a pod that is
+// still there is taken for stuck.
+const stuckAfter = time.Minute

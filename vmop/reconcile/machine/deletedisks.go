@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,13 +11,7 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// DeletesDisks reports whether a machine that is deleted now takes its disks with it.
-func DeletesDisks(vm *spec.VirtualMachine) bool {
-	return vm.Spec.DeletionPolicy == spec.DeletionDelete && !slices.Contains(vm.Finalizers, metav1.FinalizerOrphanDependents)
-}
 
 // MadeClaims are the names of the claims that the operator makes for a machine: those
 // of its templates and the one with the runner's data.
@@ -107,28 +100,4 @@ func (d *decision) keeps(pvc *corev1.PersistentVolumeClaim) string {
 		}
 	}
 	return ""
-}
-
-// mayNotDelete explains that the operator has no right to delete claims, which
-// nobody gives it by installing it.
-func (d *decision) mayNotDelete(f *reconcile.Failure, about *finding) bool {
-	if f.Target.Verb != "delete" || f.Target.Kind != names.KindClaim { // a secret is kept then
-		return false
-	}
-	namespace, user := cmp.Or(d.vm.Namespace, metav1.NamespaceDefault), "OPERATOR"
-	if _, u, ok := strings.Cut(f.Message, ` is forbidden: User "`); ok {
-		if u, _, ok = strings.Cut(u, `" cannot `); ok && !strings.ContainsAny(u, " '\"\n\\$`;&|") {
-			user = u
-		}
-	}
-	if about.problem(spec.ReasonNamespaceNotPrepared, named(kindRoleBinding, names.ClaimsBinding),
-		"%s: the operator may not; make role binding %s as deploy/components/delete-claims does, or set spec.deletionPolicy to Retain", f.Target, names.ClaimsBinding) {
-		about.further = fmt.Sprintf("; run: %s; or: kubectl patch vm %s -n %s --type=merge -p '{\"spec\":{\"deletionPolicy\":\"Retain\"}}'",
-			bindCleaner(namespace, user), d.vm.Name, namespace)
-	}
-	return true
-}
-
-func bindCleaner(namespace, user string) string {
-	return "kubectl create rolebinding " + names.ClaimsBinding + " -n " + namespace + " --clusterrole=vmop-operator-claims " + asSubject(user)
 }

@@ -34,12 +34,6 @@ func (d *decision) hotBy(claim string) *spec.VirtualMachineBlockDeviceAttachment
 	return nil
 }
 
-// isHot reports whether the machine that runs has a disk, or gets it, by an attachment of
-// its own.
-func (d *decision) isHot(claim string) bool {
-	return claim != "" && slices.ContainsFunc(d.hot, func(disk machineconfig.Disk) bool { return disk.Claim == claim })
-}
-
 // inPod is what decides which disks come while the machine runs; nil if it does not run.
 func (d *decision) inPod() *changes.Pod {
 	if d.pod.state != podRunning && d.pod.state != podTerminating {

@@ -22,20 +22,6 @@ import (
 // A machine that was deleted and is created again has another status, and is a new
 // one: it takes up what claims there are, and gets those that there are not.
 
-// diskName is the name by which the status and people know the disk.
-func (c *neededClaim) diskName() string {
-	if c.disk == nil {
-		return objects.RunnerDataDisk
-	}
-	return c.disk.Name
-}
-
-// gone reports whether the claim may have held something, is not there any more, and
-// may not be made anew.
-func (c *neededClaim) gone() bool {
-	return c.found == nil && c.former != nil && !c.renewed
-}
-
 // recallClaims finds the claims that the machine has run with, and those in whose
 // place somebody wants a new disk.
 func (d *decision) recallClaims() {

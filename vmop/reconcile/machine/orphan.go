@@ -1,15 +1,10 @@
 package machine
 
 import (
-	"fmt"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
-	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
-	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,14 +22,6 @@ import (
 
 // orphanRecord is the annotation of a pod whose machine is let go.
 func orphanRecord(vm, pod types.UID) string { return string(vm) + " " + string(pod) }
-
-// isOrphan reports whether an operator has let a machine of a name go without the pod,
-// which nobody has taken since.
-func isOrphan(pod *corev1.Pod, vm string) bool {
-	_, of, ok := strings.Cut(pod.Annotations[names.AnnotationOrphaned], " ")
-	l := pod.Labels
-	return ok && of == string(pod.UID) && len(pod.OwnerReferences) == 0 && watched(pod) && l[names.LabelInstance] == vm
-}
 
 // leaves reports whether the pod of a machine that is being deleted is to run on: the
 // garbage collector is asked to orphan it, or has done so. The pod that it has taken
@@ -65,43 +52,6 @@ func (d *decision) orphan() {
 		return
 	}
 	d.do(reconcile.AnnotatePod{Name: pod.Name, UID: pod.UID, Annotations: map[string]*string{names.AnnotationOrphaned: &record}}, &d.running)
-}
-
-// disagrees says why a machine does not take over the orphaned pod of its name; empty if
-// it does. It is the same guest if its UUID and its disks are those of the manifest.
-func (d *decision) disagrees() string {
-	pod := d.pod.pod
-	then := startedWith(pod.Annotations[names.AnnotationStarted])
-	if then == nil {
-		return "it does not say what it was started with"
-	}
-	if was, is := then.Spec.VM.MachineUUID, d.vm.Spec.VM.MachineUUID; is != "" && !strings.EqualFold(was, is) {
-		if was == "" {
-			was = "that of its data directory"
-		}
-		return fmt.Sprintf("it has another UUID than spec.vm.machineUuid: %s", was)
-	}
-	wanted := 1 // that of the runner's data
-	for _, disk := range machineconfig.Disks(d.vm) {
-		if disk.Claim != "" {
-			wanted++
-		}
-	}
-	mine, shared, attached := objects.ClaimNames(d.vm), objects.SharedClaims(d.vm), objects.AttachedBy(pod)
-	has := 0
-	for _, claim := range objects.PodClaims(pod) {
-		switch {
-		case claim == names.ImageRepositoryClaim, slices.ContainsFunc(attached, func(a objects.Attached) bool { return a.Claim == claim }):
-		case slices.Contains(mine, claim):
-			has++
-		case !slices.Contains(shared, claim):
-			return fmt.Sprintf("it has claim %s, which the manifest does not name", claim)
-		}
-	}
-	if has != wanted {
-		return fmt.Sprintf("it has %d of the %d claims of disks and data that there should be", has, wanted)
-	}
-	return ""
 }
 
 // orphaned is for a pod that the former machine of the name has left. Nothing of what
@@ -154,25 +104,4 @@ func (d *decision) orphaned() {
 			Related: d.related(object),
 		})
 	}
-}
-
-func adoption(vm types.UID, at time.Time) string {
-	return string(vm) + " " + at.UTC().Format(time.RFC3339)
-}
-
-// adopted is since when the machine has the pod of a former one; the zero time if it
-// has its own.
-func (d *decision) adopted() time.Time {
-	if d.pod.pod == nil {
-		return time.Time{}
-	}
-	by, at, noted := strings.Cut(d.pod.pod.Annotations[names.AnnotationAdopted], " ")
-	if !noted || by != string(d.s.VM.UID) {
-		return time.Time{}
-	}
-	t, err := time.Parse(time.RFC3339, at)
-	if err != nil {
-		return time.Time{}
-	}
-	return t
 }

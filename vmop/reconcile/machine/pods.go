@@ -3,11 +3,14 @@ package machine
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile/attachment"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -163,4 +166,46 @@ func usesClaimOf(vm *spec.VirtualMachine, attachments []spec.VirtualMachineBlock
 	}
 	claims := UsedClaims(vm, attachments)
 	return slices.ContainsFunc(objects.PodClaims(pod), func(c string) bool { return slices.Contains(claims, c) })
+}
+
+func ownedBy(o metav1.Object, vm *spec.VirtualMachine) bool {
+	for _, r := range o.GetOwnerReferences() {
+		if r.UID == vm.UID {
+			return true
+		}
+	}
+	return false
+}
+
+// isOrphan reports whether an operator has let a machine of a name go without the pod,
+// which nobody has taken since.
+func isOrphan(pod *corev1.Pod, vm string) bool {
+	_, of, ok := strings.Cut(pod.Annotations[names.AnnotationOrphaned], " ")
+	l := pod.Labels
+	return ok && of == string(pod.UID) && len(pod.OwnerReferences) == 0 && watched(pod) && l[names.LabelInstance] == vm
+}
+
+// watched reports whether the end of a pod is going to be noticed: of all pods only
+// those with the labels of a runner are watched.
+func watched(pod *corev1.Pod) bool {
+	l := pod.Labels
+	return l[names.LabelName] == names.AppName && l[names.LabelManagedBy] == names.ManagedBy && l[names.LabelComponent] == names.ComponentRunner
+}
+
+// finished reports whether nothing of a pod runs or will run. The phase is the
+// kubelet's word for it; without it the volumes may still be in use.
+func finished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// UsedClaims are the names of all claims that a machine uses or may come to use, with those
+// of attachments that name it which its next pod may have.
+func UsedClaims(vm *spec.VirtualMachine, attachments []spec.VirtualMachineBlockDeviceAttachment) []string {
+	out := objects.ClaimNames(vm)
+	for i := range attachments {
+		if a := &attachments[i]; attachment.MayMount(a) {
+			out = append(out, a.Spec.BlockDeviceRef.ClaimName())
+		}
+	}
+	return out
 }

@@ -110,12 +110,6 @@ func WaitsFor(pod *corev1.Pod) string {
 	return h.reason + ": " + h.message
 }
 
-// finished reports whether nothing of a pod runs or will run. The phase is the
-// kubelet's word for it; without it the volumes may still be in use.
-func finished(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
 func (v *podView) hasStarted() bool {
 	c := v.container
 	if c == nil {

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/vmop/sdk/vmop/names"
@@ -45,48 +44,6 @@ func (d *decision) findGrant() {
 
 // short reports whether the guest has to do with less than the manifest gives it.
 func (d *decision) short() bool { return d.grant != d.wantedAmounts() }
-
-// resizable is how the requests of the machine's pod follow from what its guest may
-// use, and the container that has them. It is nil for a pod that does not change
-// with its guest, or has no guest any more.
-func (d *decision) resizable() (objects.Requests, *corev1.Container) {
-	if d.recorded == nil {
-		d.recorded = &recordedRequests{}
-		if d.pod.exists() && !finished(d.pod.pod) {
-			var recorded bool
-			if d.recorded.requests, recorded = objects.RecordedRequests(d.pod.pod); recorded {
-				d.recorded.container = runnerContainer(d.pod.pod, d.vm.Name)
-			}
-		}
-	}
-	return d.recorded.requests, d.recorded.container
-}
-
-// recordedRequests is what [decision.resizable] has found.
-type recordedRequests struct {
-	requests  objects.Requests
-	container *corev1.Container
-}
-
-// granted is what the stored configuration says that the guest may use.
-func (d *decision) granted() (a objects.Amounts, known bool) {
-	cm := d.s.ConfigMap
-	if cm == nil || !d.ours(cm) {
-		return a, false
-	}
-	if d.noted == nil {
-		d.noted = &notedGrant{}
-		g := &d.noted.amounts
-		d.noted.known = json.Unmarshal([]byte(cm.Annotations[names.AnnotationGranted]), g) == nil && g.CPUs > 0 && g.RAM > 0
-	}
-	return d.noted.amounts, d.noted.known
-}
-
-// notedGrant is what [decision.granted] has read.
-type notedGrant struct {
-	amounts objects.Amounts
-	known   bool
-}
 
 // rigid says why the pod cannot be resized in place; empty if it can, as far as is
 // known. A kubelet that resizes pods says what the containers have

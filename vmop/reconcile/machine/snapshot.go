@@ -86,3 +86,17 @@ type Snapshot struct {
 	// machine needs one.
 	Password string
 }
+
+// SecretState is what is known of a Secret that only the runner reads: whoever asks
+// the API server for the metadata of those of a name and a type need not be shown
+// what is in them.
+type SecretState int
+
+const (
+	// SecretMissing: there is none of the name.
+	SecretMissing SecretState = iota
+	// SecretOfOtherType: it is of none of the wanted types.
+	SecretOfOtherType
+	// SecretThere: it is as wanted, as far as its type tells.
+	SecretThere
+)

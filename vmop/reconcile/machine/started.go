@@ -1,117 +1,17 @@
 package machine
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/changes"
-	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
-	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 )
-
-// startedManifest is what a pod remembers of the specification it was made for.
-type startedManifest struct {
-	Generation int64 `json:"generation"`
-	// Class is behind the generation, where it is looked for.
-	Class *startedClass            `json:"class,omitempty"`
-	Spec  *spec.VirtualMachineSpec `json:"spec"`
-}
-
-// started is the annotation of a new pod.
-func started(vm *spec.VirtualMachine, class *startedClass) string {
-	data, err := json.Marshal(startedManifest{Generation: vm.Generation, Class: class, Spec: concealed(&vm.Spec)})
-	if err != nil {
-		// A RawExtension that holds no JSON, which spec.Validate refuses.
-		return ""
-	}
-	return string(data)
-}
-
-// startedWith reads the annotation of a pod; nil if that cannot be read.
-func startedWith(text string) *startedManifest {
-	var then startedManifest
-	if json.Unmarshal([]byte(text), &then) != nil || then.Spec == nil {
-		return nil
-	}
-	return &then
-}
-
-// startedAnew is what a pod remembers if another machine takes it over: generations
-// count anew, so that the specification is compared with what it was started with. The
-// rest stays as it is, whatever a later version has written there. What cannot be read
-// is kept.
-func startedAnew(text string) string {
-	var then struct {
-		Generation int64           `json:"generation"`
-		Class      json.RawMessage `json:"class,omitempty"`
-		Spec       json.RawMessage `json:"spec"`
-	}
-	if json.Unmarshal([]byte(text), &then) != nil {
-		return text
-	}
-	then.Generation = 0
-	data, err := json.Marshal(then)
-	if err != nil {
-		return text
-	}
-	return string(data)
-}
-
-// concealed is a specification without what may be secret and what
-// never waits for a restart. Documents are replaced by digests, so that a change
-// still shows. It shares all else with the original, and is only to be read.
-func concealed(s *spec.VirtualMachineSpec) *spec.VirtualMachineSpec {
-	shown := *s
-	c := &shown
-	c.Permissions, c.Pools, c.LoadBalancerService = nil, nil, nil
-	if c.LoggingProperties != "" {
-		c.LoggingProperties = digest([]byte(c.LoggingProperties))
-	}
-	if s.CloudInit != nil {
-		i := *s.CloudInit
-		i.MetaData = maps.Clone(i.MetaData)
-		for k, v := range i.MetaData {
-			i.MetaData[k] = digest([]byte(v))
-		}
-		i.UserData, i.NetworkConfig = digested(i.UserData), digested(i.NetworkConfig)
-		c.CloudInit = &i
-	}
-	if s.Provisioning != nil && s.Provisioning.UserData != "" {
-		p := *s.Provisioning
-		p.UserData = digest([]byte(p.UserData))
-		c.Provisioning = &p
-	}
-	return c
-}
-
-func digested(raw *runtime.RawExtension) *runtime.RawExtension {
-	if raw == nil {
-		return nil
-	}
-	data, err := manifest.RawJSON(raw)
-	if err != nil || len(data) == 0 {
-		return nil
-	}
-	return &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"sha256":%q}`, digest(data))}
-}
-
-func digest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:16])
-}
 
 // findRestart finds the changes that wait for the machine's next start.
 func (d *decision) findRestart() {
@@ -290,15 +190,6 @@ func (d *decision) keptCPUs() {
 	})
 }
 
-// repositoryField is a field that names a file of the image repository; empty if
-// there is none.
-func (d *decision) repositoryField() string {
-	if fields := machineconfig.RepositoryFiles(d.vm); len(fields) > 0 {
-		return fields[0]
-	}
-	return ""
-}
-
 // unreachableCD finds a file of the image repository that only the next pod can
 // have: this one was made when nothing named any.
 func (d *decision) unreachableCD() {
@@ -310,39 +201,4 @@ func (d *decision) unreachableCD() {
 		return
 	}
 	d.awaiting = append(d.awaiting, spec.AwaitingChange{Operation: spec.OperationReplace, Path: field})
-}
-
-func extension(raw json.RawMessage) *runtime.RawExtension {
-	if raw == nil {
-		return nil
-	}
-	return &runtime.RawExtension{Raw: raw}
-}
-
-// sameAwaiting reports whether two changes say the same. Their values are compared, and
-// not their text: the API server keeps the fields of a value in an order of its own.
-func sameAwaiting(a, b spec.AwaitingChange) bool {
-	return a.Operation == b.Operation && a.Path == b.Path && a.Message == b.Message &&
-		sameValue(a.CurrentValue, b.CurrentValue) && sameValue(a.DesiredValue, b.DesiredValue)
-}
-
-func sameValue(a, b *runtime.RawExtension) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	if bytes.Equal(a.Raw, b.Raw) {
-		return true
-	}
-	x, errX := decodeValue(a.Raw)
-	y, errY := decodeValue(b.Raw)
-	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
-}
-
-// decodeValue is a value of JSON, with numbers as they are written.
-func decodeValue(raw []byte) (any, error) {
-	var v any
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	err := dec.Decode(&v)
-	return v, err
 }

@@ -1,0 +1,45 @@
+package machine
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+
+	"github.com/vmop/sdk/vmop/spec"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+func extension(raw json.RawMessage) *runtime.RawExtension {
+	if raw == nil {
+		return nil
+	}
+	return &runtime.RawExtension{Raw: raw}
+}
+
+// sameAwaiting reports whether two changes say the same. Their values are compared, and
+// not their text: the API server keeps the fields of a value in an order of its own.
+func sameAwaiting(a, b spec.AwaitingChange) bool {
+	return a.Operation == b.Operation && a.Path == b.Path && a.Message == b.Message &&
+		sameValue(a.CurrentValue, b.CurrentValue) && sameValue(a.DesiredValue, b.DesiredValue)
+}
+
+func sameValue(a, b *runtime.RawExtension) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	if bytes.Equal(a.Raw, b.Raw) {
+		return true
+	}
+	x, errX := decodeValue(a.Raw)
+	y, errY := decodeValue(b.Raw)
+	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
+}
+
+// decodeValue is a value of JSON, with numbers as they are written.
+func decodeValue(raw []byte) (any, error) {
+	var v any
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	err := dec.Decode(&v)
+	return v, err
+}

@@ -1,0 +1,18 @@
+package machine
+
+import (
+	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// begin finds what a decision is about: the machine with its class, and its pod.
+func begin(s *Snapshot) *decision {
+	d := &decision{s: s, vm: manifest.Defaulted(s.VM), shown: &s.VM.Status}
+	d.amendments = spec.Amend(&d.vm.Spec)
+	d.pod = lookAtPod(s, d.vm)
+	d.findClass()
+	believed := *s.VM
+	believed.Status = *s.Authors.Believed(d.shown, d.pod.former())
+	s.VM, d.stored = &believed, &believed.Status
+	return d
+}

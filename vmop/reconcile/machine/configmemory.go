@@ -1,0 +1,109 @@
+package machine
+
+import (
+	"strconv"
+
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
+	"github.com/vmop/sdk/vmop/runnerconfig"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// configMemory is what is kept in the ConfigMap and nowhere else.
+type configMemory struct {
+	resets     int64
+	request    string // the last one that was counted
+	instanceID string
+	generation int64 // of the specification that it is made from
+	resetEnds  bool  // a reset by the guest ends the machine
+	// dataOwner is the user to whom the files of VM-Operator's runner were given.
+	dataOwner string
+}
+
+// remembered reads the memory and counts a request for a reset that is new.
+//
+// Counter and request are written together and only over the version that was
+// read: each request is counted once, whatever fails. One that is older than
+// the ConfigMap asks for nothing.
+func (d *decision) remembered() configMemory {
+	request := d.s.VM.Annotations[names.AnnotationResetRequest]
+	old := d.s.ConfigMap
+	if old == nil {
+		return configMemory{request: request}
+	}
+	m := configMemory{
+		request: old.Annotations[names.AnnotationResetRequest], instanceID: old.Annotations[names.AnnotationInstanceID],
+		resetEnds: old.Annotations[names.AnnotationGuestResetEnds] != "",
+		dataOwner: old.Annotations[names.AnnotationDataOwner],
+	}
+	m.generation, _ = strconv.ParseInt(old.Annotations[names.AnnotationGeneration], 10, 64)
+	if resets, err := resetCounter(old); err == nil {
+		m.resets = resets
+	} else if d.owned(old) {
+		m = fromVMOperator(old, request)
+	} else {
+		m = configMemory{request: request} // it could be anybody's, and is not read
+	}
+	if request != "" && request != m.request {
+		m.resets, m.request = m.resets+1, request
+	}
+	if owner := d.pod.givenTo(); owner != "" {
+		m.dataOwner = owner
+	}
+	return m
+}
+
+// content returns a digest of a ConfigMap's content. It shows whether another writer has changed
+// it, without writing the YAML again to compare.
+func content(data map[string]string) string {
+	if digest, ok := data[condensedContent]; ok {
+		return digest
+	}
+	config, logging := data[names.ConfigKey], data[names.LoggingKey]
+	all := make([]byte, 0, len(config)+len(logging)+2)
+	all = append(append(all, config...), 0)
+	all = append(append(all, logging...), 0)
+	return digest(all)
+}
+
+func resetCounter(cm *corev1.ConfigMap) (int64, error) {
+	return strconv.ParseInt(cm.Annotations[names.AnnotationResetCounter], 10, 64)
+}
+
+// fromVMOperator finds the memory in a ConfigMap that VM-Operator wrote. It
+// knows no requests: one that is there already was made to nobody.
+func fromVMOperator(old *corev1.ConfigMap, request string) configMemory {
+	m := configMemory{request: request}
+	c, _, err := runnerconfig.Parse([]byte(old.Data[names.ConfigKey]))
+	if err != nil {
+		return m
+	}
+	if n := c.Runner.ResetCounter; n != nil {
+		m.resets = *n
+	}
+	if c.Runner.CloudInit != nil {
+		m.instanceID = c.Runner.CloudInit.MetaData[manifest.InstanceIDKey]
+	}
+	return m
+}
+
+func (m configMemory) keep(cm *corev1.ConfigMap) {
+	cm.Annotations[names.AnnotationResetCounter] = strconv.FormatInt(m.resets, 10)
+	cm.Annotations[names.AnnotationGeneration] = strconv.FormatInt(m.generation, 10)
+	if m.resetEnds {
+		cm.Annotations[names.AnnotationGuestResetEnds] = strconv.FormatBool(true)
+	}
+	if m.request != "" {
+		cm.Annotations[names.AnnotationResetRequest] = m.request
+	}
+	if m.dataOwner != "" {
+		cm.Annotations[names.AnnotationDataOwner] = m.dataOwner
+	}
+	if m.instanceID != "" {
+		cm.Annotations[names.AnnotationInstanceID] = m.instanceID
+	}
+}
+
+// condensedContent is under which key a condensed ConfigMap has the digest of
+// its content. No ConfigMap of an API server has such a key.
+const condensedContent = "/content"

@@ -1,0 +1,101 @@
+package machine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/vmop/sdk/vmop/spec"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// executing reports whether the runner says that its guest executes, and its node
+// that the runner does.
+func (d *decision) executing() bool {
+	return d.pod.state == podRunning && !d.pod.silent() && d.reportedRunning() && !d.paused()
+}
+
+// reportedRunning reports whether the runner's last word is that the machine runs.
+func (d *decision) reportedRunning() bool {
+	c := spec.FindCondition(d.stored.Conditions, spec.ConditionRunning)
+	return c != nil && (c.Status == metav1.ConditionTrue || c.Status == metav1.ConditionUnknown && c.Reason == spec.ReasonNodeLost)
+}
+
+func (d *decision) paused() bool {
+	c := spec.FindCondition(d.stored.Conditions, spec.ConditionGuestExecuting)
+	return c != nil && c.Status == metav1.ConditionFalse && d.reportedRunning()
+}
+
+// failed reports whether a guest that does not execute cannot, because of an error. A
+// full disk is none: the guest goes on when there is space.
+func (d *decision) failed() bool {
+	c := spec.FindCondition(d.stored.Conditions, spec.ConditionGuestExecuting)
+	if c == nil {
+		return false
+	}
+	switch c.Reason {
+	case spec.ReasonDiskError, spec.ReasonGuestPanicked, spec.ReasonWatchdog, spec.ReasonInternalError:
+		return true
+	}
+	return false
+}
+
+// reportedLate reports whether the conditions of a machine that should not run are
+// about an earlier specification, which a runner was the last to see. Whoever
+// waits for a condition waits for one of the present specification, as kubectl
+// wait does.
+func (d *decision) reportedLate() bool {
+	if d.wanted() || d.pod.state != podAbsent {
+		return false
+	}
+	for _, t := range spec.ConditionTypes() {
+		if c := spec.FindCondition(d.stored.Conditions, t); c != nil && c.ObservedGeneration < d.s.VM.Generation {
+			return true
+		}
+	}
+	return false
+}
+
+// lastWords reports whether a runner has said of everything that it has stopped. If it
+// did not know the specification that it was stopped for, that is told in the
+// operator's report, see inRunnersPlace: most stops end like this, and it saves a write.
+func (d *decision) lastWords() bool {
+	return reportsStopped(d.shown) && !slices.ContainsFunc(spec.ConditionTypes(), func(t string) bool {
+		c := spec.FindCondition(d.stored.Conditions, t)
+		return c == nil || c.Reason != spec.ReasonVMStopped
+	})
+}
+
+// reportedStopped reports whether the runner's part of the status is that of a
+// machine that does not run. What a guest told of itself may stay behind.
+func (d *decision) reportedStopped() bool { return reportsStopped(d.stored) }
+
+// unsure reports whether the pod may be there and not have been observed yet: the
+// status says since a moment that the machine runs.
+func (d *decision) unsure() bool {
+	r := spec.FindCondition(d.shown.Conditions, spec.ConditionRunning)
+	if r == nil || r.Status != metav1.ConditionTrue || d.pod.state != podAbsent {
+		return false
+	}
+	// A report from far in the future says nothing about when it was made.
+	return d.s.Now.Before(r.LastTransitionTime.Add(lag)) && !r.LastTransitionTime.After(d.s.Now.Add(lag))
+}
+
+func reportsStopped(s *spec.VirtualMachineStatus) bool {
+	if s.CPUs != 0 || s.RAM != nil && !s.RAM.IsZero() || s.LoggedInUser != "" || s.ConsoleClient != "" || s.RunnerVersion != "" {
+		return false
+	}
+	for _, t := range spec.ConditionTypes() {
+		if c := spec.FindCondition(s.Conditions, t); c != nil && c.Status != metav1.ConditionFalse {
+			return false
+		}
+	}
+	if c := spec.FindCondition(s.Conditions, spec.ConditionRunning); c != nil {
+		return c.Reason == spec.ReasonVMStopped || c.Reason == spec.ReasonCreation
+	}
+	return true
+}
+
+// lag is how long an observation of a pod may be behind that of its
+// machine. A machine that reports to run is believed for that long, even
+// if its pod is not to be seen.
+const lag = 30 * time.Second

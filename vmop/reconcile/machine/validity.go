@@ -1,0 +1,67 @@
+package machine
+
+import (
+	"strings"
+
+	"github.com/vmop/sdk/vmop/conditions"
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// valid reports whether the specification can be carried out.
+func (d *decision) valid() bool {
+	errs := spec.ValidateAmended(d.manifest)
+	if len(errs) == 0 {
+		return true
+	}
+	d.refuseFor(spec.ReasonInvalidSpecification, textsOf(errs), "; correct it")
+	return false
+}
+
+// allowed reports whether the administrator lets manifests ask for what this one
+// does.
+func (d *decision) allowed() bool {
+	refusals := objects.Refusals(d.manifest, d.s.Settings) // the administrator has made the class
+	if len(refusals) == 0 {
+		return true
+	}
+	texts := make([]string, len(refusals))
+	for i, r := range refusals {
+		texts[i] = r.String()
+	}
+	d.refuseFor(spec.ReasonNotAllowed, texts, "")
+	return false
+}
+
+func (d *decision) refuse(err error) {
+	d.refuseFor(spec.ReasonInvalidSpecification, strings.Split(err.Error(), "\n"), "; correct it")
+}
+
+// refuseFor says why nothing is changed, and what to do about it.
+func (d *decision) refuseFor(reason string, why []string, next string) {
+	d.invalid, d.unmade = true, true
+	d.findRestart()
+	ends := ""
+	if cm := d.s.ConfigMap; d.pod.state == podRunning && cm != nil && cm.Annotations[names.AnnotationGuestResetEnds] != "" {
+		// The configuration cannot be made anew without it.
+		ends = ", and a reboot of the guest ends the machine"
+	}
+	told, left := conditions.List(why, "; ", len(next))
+	if d.configuration.problem(reason, d.machine(), "%s%s", told, next) {
+		d.configuration.further = after(left) + "; nothing is changed until then" + ends
+	}
+}
+
+// judgeImage refuses VM-Operator's runner where a manifest names it: it would end
+// in the machine's pod for a reason that says nothing to whoever reads it.
+func (d *decision) judgeImage() {
+	image := objects.RunnerImage(d.vm, &d.s.Settings)
+	if image == objects.DefaultImage() || !objects.IsFormerRunner(image) {
+		return // of a manifest that names none: the operator's settings are wrong
+	}
+	d.unsuitable = true
+	if d.configuration.problem(spec.ReasonRunnerUnsuitable, d.machine(), "image %s is VM-Operator's runner, which cannot run in this pod; remove spec.image, or set the operator's runnerImages", image) {
+		d.configuration.further = ", which replaces the image of all machines: VM-Operator's runner needs root and a privileged pod"
+	}
+}
