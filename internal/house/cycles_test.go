@@ -21,18 +21,6 @@ var circles = map[string][]circle{
 		files: []string{"call.go", "server.go"},
 		why:   "a server has its calls answered, and each of them has its server",
 	}},
-	"vmop/reconcile/machine/machinetest": {{
-		files: []string{
-			"checks.go", "claims.go", "classes.go", "deletion.go", "hot.go", "labels.go", "life.go", "names.go", "orphans.go",
-			"power.go", "provisioning.go", "resize.go", "stats.go", "story.go", "takeover.go", "userdata.go", "waits.go", "world.go",
-			"writes.go",
-		},
-		why: "a world is one model: what happens in it, and what is looked at after each step, are methods of it",
-	}},
-	"vmop/reconcile/disk/disktest": {{
-		files: []string{"downloads.go", "snapshots.go", "world.go", "writes.go"},
-		why:   "a world is one model, as that of machines",
-	}},
 }
 
 type circle struct {

@@ -9,7 +9,6 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // givenBy reports whether a Secret has the key of a pod that gives a download.
@@ -93,34 +92,6 @@ func (w *world) gives() {
 	}
 	if k := w.truth.giverKey; k != nil && len(k.OwnerReferences) > 0 && !givenBy(k, w.truth.giver) {
 		w.truth.giverKey = nil
-	}
-}
-
-// downloads is something that happens with downloads.
-func (w *world) downloads() {
-	name := objects.DownloadName(w.claimName())
-	switch what := w.Draw("download", 10); {
-	case what < 3 && w.truth.disk != nil:
-		d := w.truth.disk.DeepCopy()
-		d.Annotations = map[string]string{names.AnnotationUploadRequest: d.Annotations[names.AnnotationUploadRequest], names.AnnotationDownloadRequest: choose(w, "request", "d1", "d2", "")}
-		d.ResourceVersion, w.truth.disk = w.Version(), d
-	case what < 7:
-		w.gives()
-	case what == 7 && w.truth.giver != nil:
-		w.truth.giver = nil
-	case what == 8:
-		if w.truth.giverKey = nil; w.Draw("of somebody", 2) == 0 {
-			w.truth.giverKey = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: name, UID: w.UID(), ResourceVersion: w.Version()}, Data: aKey()}
-		}
-	case what == 9:
-		w.truth.user = nil
-		if w.Draw("user", 2) == 0 {
-			w.truth.user = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "somebody"}}
-		}
-	}
-	for range w.Draw("looks", 4) {
-		w.see(4)
-		w.reconcile(-1)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/vmop/sdk/internal/promises"
 	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
@@ -171,5 +172,33 @@ func (w *world) settle() {
 	fine := c != nil && c.Annotations[names.AnnotationMadeFor] == string(d.UID) && d.Status.Target != nil && d.Status.Target.PersistentVolumeClaimUID == c.UID && d.DeletionTimestamp == nil
 	if fine && w.usable() && c.Annotations[names.AnnotationFilled] != "" && !d.Status.Phase.Usable() {
 		w.Violated("a disk that has its content becomes ready", "it is %s: %+v", d.Status.Phase, d.Status.Conditions)
+	}
+}
+
+// downloads is something that happens with downloads.
+func (w *world) downloads() {
+	name := objects.DownloadName(w.claimName())
+	switch what := w.Draw("download", 10); {
+	case what < 3 && w.truth.disk != nil:
+		d := w.truth.disk.DeepCopy()
+		d.Annotations = map[string]string{names.AnnotationUploadRequest: d.Annotations[names.AnnotationUploadRequest], names.AnnotationDownloadRequest: choose(w, "request", "d1", "d2", "")}
+		d.ResourceVersion, w.truth.disk = w.Version(), d
+	case what < 7:
+		w.gives()
+	case what == 7 && w.truth.giver != nil:
+		w.truth.giver = nil
+	case what == 8:
+		if w.truth.giverKey = nil; w.Draw("of somebody", 2) == 0 {
+			w.truth.giverKey = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: name, UID: w.UID(), ResourceVersion: w.Version()}, Data: aKey()}
+		}
+	case what == 9:
+		w.truth.user = nil
+		if w.Draw("user", 2) == 0 {
+			w.truth.user = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "somebody"}}
+		}
+	}
+	for range w.Draw("looks", 4) {
+		w.see(4)
+		w.reconcile(-1)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
@@ -137,31 +136,6 @@ func (w *world) checkNoted(vm *spec.VirtualMachine, pod *corev1.Pod) {
 			w.violated("what a machine has run with is remembered", "claim %s of the pod is not among %+v", name, vm.Status.Claims)
 		}
 	}
-}
-
-// loseClaims runs a world in which claims are deleted, restored and given up.
-func (w *world) loseClaims(steps int) error {
-	return w.guarded(func() {
-		for range steps {
-			w.operations++
-			events := []func(){
-				w.work, w.work, w.work, w.kubelet, w.kubelet, w.controllers, w.observeAll, w.observeSome,
-				func() { w.reconcile(true) }, func() { w.reconcile(true) },
-				w.deleteClaim, w.deleteClaim, w.restoreClaims, w.wantNewDisks,
-				func() { w.pass([]time.Duration{time.Second, 40 * time.Second, 11 * time.Minute}[w.choose("time", 3)]) },
-				w.startOrStop,
-				func() {
-					if pod := get[*corev1.Pod](w, thePod); pod != nil {
-						delete(w.lastEnds, pod.UID)
-						w.deletePod(pod, 30)
-					}
-				},
-			}
-			events[w.choose("event", len(events))]()
-			w.check()
-		}
-		w.settle()
-	})
 }
 
 // startOrStop is somebody who does the one or the other.

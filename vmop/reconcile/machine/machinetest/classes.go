@@ -1,7 +1,6 @@
 package machinetest
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -16,54 +15,6 @@ import (
 
 // worldClasses are the names of the classes that come, change and go.
 var worldClasses = []string{"large", "small"}
-
-// newClassWorld is a world in which nothing else happens to the machine than what its
-// classes and its person do.
-func newClassWorld(choose func(string, int) int, decide func(machine.Snapshot) reconcile.Plan) *world {
-	w := fairWorld(choose, decide)
-	vm := get[*spec.VirtualMachine](w, theVM)
-	vm.Spec.VM.MaximumCPUs = new(int32(8))
-	vm.Spec.VirtualMachineClassName = append([]string{""}, worldClasses...)[choose("class", 3)]
-	w.put(theVM, vm)
-	w.classes = true
-	for range choose("classes", 4) {
-		w.changeClass()
-	}
-	w.observeAll()
-	return w
-}
-
-// fairWorld is a world in which nothing has happened yet.
-func fairWorld(choose func(string, int) int, decide func(machine.Snapshot) reconcile.Plan) *world {
-	w := newWorld(func(string, int) int { return 0 }, decide)
-	w.choose = choose
-	return w
-}
-
-// classed lets classes come, change and go while the machine runs, and somebody
-// change the machine; in the end whoever does what the conditions say has it running.
-func (w *world) classed(steps int) error {
-	return w.guarded(func() {
-		for range steps {
-			w.operations++
-			switch w.choose("event", 8) {
-			case 0, 1:
-				w.changeClass()
-			case 2:
-				w.changeOfClassed()
-			case 3:
-				w.observeSome()
-				w.reconcile(true)
-			case 4:
-				w.pass(5e9)
-			default:
-				w.work()
-			}
-		}
-		clear(w.failures)
-		w.settle()
-	})
-}
 
 // changeClass is an administrator who makes a class, changes or deletes it.
 func (w *world) changeClass() {
@@ -131,17 +82,6 @@ func currentCPUs(vm *spec.VirtualMachine) int32 {
 		return *n
 	}
 	return 1
-}
-
-// classesOf are those of a snapshot, of what a cluster has.
-func (w *world) classesOf(vm *spec.VirtualMachine, read func(*world, string) *spec.VirtualMachineClass) []spec.VirtualMachineClass {
-	var out []spec.VirtualMachineClass
-	for _, k := range w.keys("class/") {
-		if c := read(w, k); c != nil && cmp.Or(vm.Spec.VirtualMachineClassName, c.Name) == c.Name && (vm.Spec.VirtualMachineClassName != "" || c.IsDefault()) {
-			out = append(out, *c)
-		}
-	}
-	return out
 }
 
 // classFor is the class of a machine, and whether it lets it be started.

@@ -3,7 +3,6 @@ package machinetest
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
@@ -92,25 +91,4 @@ func (w *world) owner() {
 	}
 	w.put(theVM, vm)
 	w.note("policy %q, deleted %v", vm.Spec.DeletionPolicy, vm.DeletionTimestamp != nil)
-}
-
-// gives runs a world in which machines are deleted, with and without their disks, and
-// made again.
-func (w *world) gives(steps int) error {
-	return w.guarded(func() {
-		for range steps {
-			w.operations++
-			events := []func(){
-				w.work, w.work, w.kubelet, w.kubelet, w.controllers, w.observeAll, w.observeSome, w.observeSome,
-				func() { w.reconcile(true) }, func() { w.reconcile(true) }, w.owner, w.owner, w.owner,
-				func() {
-					w.pass([]time.Duration{time.Second, 40 * time.Second, 11 * time.Minute}[w.choose("time", 3)])
-				},
-			}
-			events[w.choose("event", len(events))]()
-			w.check()
-		}
-		w.mentioned = nil
-		w.settleDeletion()
-	})
 }

@@ -3,7 +3,6 @@ package machinetest
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
@@ -13,24 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// newHotWorld is a world in which people add disks to the manifest of a machine, and take
-// them from it, while it runs.
-func newHotWorld(choose func(string, int) int, decide func(machine.Snapshot) reconcile.Plan) *world {
-	w := newWorld(choose, decide)
-	w.exports = true
-	for _, name := range hotClaims {
-		c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "apps"}}
-		c.Status.Phase = corev1.ClaimBound
-		w.put("claim/"+name, c)
-	}
-	if w.choose("approves", 2) == 1 {
-		vm := get[*spec.VirtualMachine](w, theVM)
-		vm.Spec.Disruptions = &spec.Disruptions{RestartApprovalMode: spec.RestartAutomatic}
-		w.put(theVM, vm)
-	}
-	return w
-}
 
 // hotClaims are those of disks that come and go; the last is one that a person attaches.
 var hotClaims = []string{"hot-0", "hot-1", "hot-2", "a-persons"}
@@ -176,88 +157,6 @@ func (w *world) checkHot(s *machine.Snapshot, p *reconcile.Plan) {
 	for _, st := range p.Statuses {
 		if all, _ := st.Status["restartAwaitingChanges"].([]any); len(all) > 0 {
 			w.violated("a disk that comes restarts nothing", "%v waits", all)
-		}
-	}
-}
-
-// plugs runs a world in which disks come and go.
-func (w *world) plugs(steps int) error {
-	return w.guarded(func() {
-		for range steps {
-			w.operations++
-			events := []func(){
-				w.work, w.work, w.attached, w.attached, w.observeAll, w.observeSome, w.controllers,
-				func() { w.startsSafely(true) }, func() { w.startsSafely(true) },
-				w.changeDisks, w.changeDisks, w.attachByHand,
-				func() { w.pass([]time.Duration{time.Second, 40 * time.Second}[w.choose("time", 2)]) },
-				func() {
-					if w.choose("stops", 4) == 0 {
-						w.startOrStop()
-					}
-				},
-			}
-			events[w.choose("event", len(events))]()
-			w.check()
-			w.checkWriters()
-		}
-		w.settleHot()
-	})
-}
-
-// startsSafely is a run of the operator that sees all pods before it makes one, as
-// observation.Starts has it.
-func (w *world) startsSafely(faults bool) {
-	for _, k := range slices.Concat(w.keys("pod/"), w.keys("exporter/")) {
-		h := w.objects[k]
-		h.seen = len(h.versions) - 1
-	}
-	w.reconcile(faults)
-}
-
-// settleHot is a while in which nothing goes wrong, and what holds at its end.
-func (w *world) settleHot() {
-	for _, n := range []string{"n1", "n2"} {
-		w.repair(n)
-	}
-	if pod := get[*corev1.Pod](w, "pod/intruder"); pod != nil {
-		delete(w.guests, pod.UID)
-		w.put("pod/intruder", nil)
-	}
-	vm := get[*spec.VirtualMachine](w, theVM)
-	vm.Spec.VM.State = spec.StateRunning
-	vm.Generation++
-	w.put(theVM, vm)
-	for range 40 {
-		w.work()
-		w.attached()
-		w.checkWriters()
-		w.pass(20 * time.Second)
-	}
-	w.observeAll()
-	pod := get[*corev1.Pod](w, thePod)
-	if pod == nil || w.guests[pod.UID] == nil {
-		w.violated("a machine with disks that come and go runs", "%+v", get[*spec.VirtualMachine](w, theVM).Status.Conditions)
-	}
-	vm = get[*spec.VirtualMachine](w, theVM)
-	has := map[string]bool{}
-	for _, k := range w.keys("attachment/") {
-		a := get[*spec.VirtualMachineBlockDeviceAttachment](w, k)
-		if a == nil || len(a.OwnerReferences) == 0 {
-			continue
-		}
-		claim := a.Spec.BlockDeviceRef.ClaimName()
-		switch {
-		case !refersTo(vm, claim):
-			w.violated("a disk that left the manifest is detached", "%s is there", k)
-		case slices.Contains(objects.PodClaims(pod), claim):
-			w.violated("a pod that has a disk needs no attachment", "%s is there", k)
-		}
-		has[claim] = a.Status.Connection != nil
-	}
-	known := pod.Annotations[names.AnnotationStarted] != "" // VM-Operator notes nothing
-	for _, claim := range hotClaims[:3] {
-		if refersTo(vm, claim) && known && !has[claim] && !slices.Contains(objects.PodClaims(pod), claim) && !w.waitsFor(vm) {
-			w.violated("a disk that comes is attached", "%s is not", claim)
 		}
 	}
 }

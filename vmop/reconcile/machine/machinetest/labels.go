@@ -3,7 +3,6 @@ package machinetest
 import (
 	"fmt"
 	"maps"
-	"time"
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
@@ -40,24 +39,4 @@ func (w *world) checkPassedOn(vm *spec.VirtualMachine, pod *corev1.Pod) {
 	if !maps.Equal(want, pod.Labels) || vm.Annotations["note"] != pod.Annotations["note"] {
 		w.violated("what a machine is labelled with its pod is, too", "%v %q instead of %v %q", pod.Labels, pod.Annotations["note"], want, vm.Annotations["note"])
 	}
-}
-
-// labelled runs a world in which people label machines.
-func (w *world) labelled(steps int) error {
-	return w.guarded(func() {
-		for range steps {
-			w.operations++
-			events := []func(){
-				w.work, w.kubelet, w.kubelet, w.controllers, w.observeAll, w.observeSome,
-				func() { w.reconcile(true) }, func() { w.reconcile(true) }, w.relabel, w.relabel, w.askForReset,
-				func() {
-					w.pass([]time.Duration{time.Second, 40 * time.Second, 11 * time.Minute}[w.choose("time", 3)])
-				},
-			}
-			events[w.choose("event", len(events))]()
-			w.check()
-		}
-		w.linger()
-		w.settle()
-	})
 }

@@ -11,11 +11,8 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-func quantity(s string) resource.Quantity { return resource.MustParse(s) }
 
 // step is one thing that happens.
 func (w *world) step() {
@@ -209,50 +206,6 @@ func (w *world) ended(pod *corev1.Pod, failed bool) {
 	if vm != nil && pod.DeletionTimestamp == nil && len(pod.OwnerReferences) > 0 && pod.OwnerReferences[0].UID == vm.UID {
 		w.lastEnds[pod.UID] = end{w.now, failed, vm.Generation}
 	}
-}
-
-// runnerReports is the next report of a runner, which may not get through.
-func (w *world) runnerReports(g *guest) {
-	vm := get[*spec.VirtualMachine](w, theVM)
-	if vm == nil || g.stage == 3 || g.pod.OwnerReferences == nil || g.pod.OwnerReferences[0].UID != vm.UID {
-		return
-	}
-	if !objects.MayReport(vm, g.pod.Name, g.pod.UID) {
-		w.note("the runner of pod %s may not report", g.pod.UID)
-		return // it tries again
-	}
-	g.stage++
-	g.told = false
-	if g.stage < 3 && w.choose("report lost", 3) == 0 {
-		return
-	}
-	status, reason := "False", spec.ReasonRunnerStarted
-	if g.stage > 1 {
-		status, reason = "True", spec.ReasonVMStarted
-	}
-	var conditions []any
-	for _, t := range spec.ConditionTypes() {
-		st := "False"
-		if t == spec.ConditionRunning {
-			st = status
-		}
-		at := w.now
-		if c := spec.FindCondition(vm.Status.Conditions, t); c != nil && string(c.Status) == st {
-			at = c.LastTransitionTime.Time
-		}
-		conditions = append(conditions, map[string]any{"type": t, "status": st, "reason": reason, "message": "", "lastTransitionTime": at.UTC().Format(time.RFC3339)})
-	}
-	part := map[string]any{"cpus": 1, "ram": "1G", "runnerVersion": "1", "conditions": conditions}
-	if w.nodes != nil {
-		w.reportAmounts(part, g)
-	}
-	if g.content != w.content {
-		part["changedDocuments"] = []any{map[string]any{"name": spec.DocumentUserData}}
-	}
-	w.applyStatus(vm, names.RunnerStatusManager, part)
-	w.put(theVM, vm)
-	g.told = true
-	w.note("the runner of pod %s reports stage %d", g.pod.UID, g.stage)
 }
 
 // controllers are the controller manager: volumes are bound, what has no owner
@@ -457,24 +410,6 @@ func (w *world) drift() {
 	}
 }
 
-// intruder is another pod that uses the machine's disk, as one of an old
-// StatefulSet would. It starts when nothing else does, and is seen at once:
-// what others do at the same moment no operator can prevent.
-func (w *world) intruder() {
-	if len(w.guests) > 0 || w.machinesPod() != nil || get[*corev1.Pod](w, "pod/intruder") != nil {
-		return
-	}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "intruder", UID: w.uid()}}
-	pod.Spec.NodeName = "n1"
-	pod.Spec.Volumes = []corev1.Volume{{Name: "d", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "web-system-disk"}}}}
-	pod.Status.Phase = corev1.PodRunning
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "intruder", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
-	w.put("pod/intruder", pod)
-	w.guests[pod.UID] = &guest{pod: pod, stage: 3, claims: []string{"web-system-disk"}}
-	h := w.objects["pod/intruder"]
-	h.seen = len(h.versions) - 1
-}
-
 // node: a node dies or comes back. Somebody who has switched a dead node off
 // deletes its pods by force.
 func (w *world) node() {
@@ -514,33 +449,4 @@ func (w *world) repair(n string) {
 		}
 	}
 	w.note("node %s answers", n)
-}
-
-// live runs a world for a number of steps and until it settles.
-func (w *world) live(steps int) error {
-	return w.guarded(func() {
-		for range steps {
-			w.step()
-		}
-		w.linger()
-		w.settle()
-	})
-}
-
-// guarded lets something happen and returns the promise that it breaks, or why it cannot
-// happen.
-func (w *world) guarded(what func()) (err error) {
-	defer func() {
-		switch v := recover().(type) {
-		case nil:
-		case violation:
-			err = v
-		case impossible:
-			err = v
-		default:
-			panic(v)
-		}
-	}()
-	what()
-	return nil
 }

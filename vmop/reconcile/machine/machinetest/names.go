@@ -6,20 +6,10 @@ import (
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
-	"github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
-
-// newNamesWorld is a world in which the pods of the machine may have any names, as those
-// that an operator of another version makes, and in which there may be several.
-func newNamesWorld(choose func(string, int) int, decide func(machine.Snapshot) reconcile.Plan) *world {
-	w := newWorld(choose, decide)
-	w.named, w.seconds = true, map[types.UID]bool{}
-	return w
-}
 
 // isRunners reports whether an object is the pod of a machine.
 func isRunners(o reconcile.Object) bool {
@@ -91,4 +81,22 @@ func (w *world) restorePods() {
 	vm.Status.VirtualMachinePods = slices.Clone(former.Status.VirtualMachinePods)
 	w.put(theVM, vm)
 	w.note("the status has pods %v again", vm.Status.VirtualMachinePods)
+}
+
+// intruder is another pod that uses the machine's disk, as one of an old
+// StatefulSet would. It starts when nothing else does, and is seen at once:
+// what others do at the same moment no operator can prevent.
+func (w *world) intruder() {
+	if len(w.guests) > 0 || w.machinesPod() != nil || get[*corev1.Pod](w, "pod/intruder") != nil {
+		return
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "intruder", UID: w.uid()}}
+	pod.Spec.NodeName = "n1"
+	pod.Spec.Volumes = []corev1.Volume{{Name: "d", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "web-system-disk"}}}}
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "intruder", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	w.put("pod/intruder", pod)
+	w.guests[pod.UID] = &guest{pod: pod, stage: 3, claims: []string{"web-system-disk"}}
+	h := w.objects["pod/intruder"]
+	h.seen = len(h.versions) - 1
 }

@@ -2,14 +2,12 @@ package machinetest
 
 import (
 	"slices"
-	"time"
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // adopt is the taking over of a pod. Whatever the operator has seen: in truth the pod
@@ -132,30 +130,4 @@ func (w *world) collector() {
 		return
 	}
 	w.put(theVM, vm)
-}
-
-// leaves runs a world in which machines are deleted without their pods and made again.
-func (w *world) leaves(steps int) error {
-	w.orphans = map[types.UID]bool{}
-	return w.guarded(func() {
-		for range steps {
-			w.operations++
-			events := []func(){
-				w.work, w.work, w.kubelet, w.controllers, w.collector, w.collector, w.observeAll, w.observeSome, w.observeSome,
-				func() { w.reconcile(true) }, func() { w.reconcile(true) }, w.orphaner, w.orphaner, w.orphaner,
-				func() {
-					w.pass([]time.Duration{time.Second, 40 * time.Second, 11 * time.Minute}[w.choose("time", 3)])
-				},
-			}
-			events[w.choose("event", len(events))]()
-			w.check()
-		}
-		w.collector()
-		if pod := get[*corev1.Pod](w, thePod); pod != nil && len(pod.OwnerReferences) == 0 {
-			// Somebody follows the advice.
-			delete(w.guests, pod.UID)
-			w.put(thePod, nil)
-		}
-		w.settleDeletion()
-	})
 }

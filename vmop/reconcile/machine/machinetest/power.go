@@ -4,23 +4,11 @@ import (
 	"fmt"
 
 	"github.com/vmop/sdk/vmop/names"
-	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 )
-
-var runPolicies = []spec.RunPolicy{
-	spec.RunPolicyAlwaysOn, spec.RunPolicyAlwaysOff, spec.RunPolicyManual, spec.RunPolicyAlwaysOnUnlessStoppedManually,
-}
-
-// asked is something that decides whether a machine runs as long as nothing else
-// happens that does.
-type asked struct {
-	verb   machine.Verb
-	upsets int
-}
 
 func manual(p spec.RunPolicy) bool {
 	return p == spec.RunPolicyManual || p == spec.RunPolicyAlwaysOnUnlessStoppedManually
@@ -174,23 +162,4 @@ func (w *world) provided(vm *spec.VirtualMachine) bool {
 		}
 	}
 	return true
-}
-
-// newPolicyWorld is a world in which people use run policies.
-func newPolicyWorld(choose func(string, int) int, decide func(machine.Snapshot) reconcile.Plan) *world {
-	w := newWorld(choose, decide)
-	w.policies = true
-	vm := get[*spec.VirtualMachine](w, theVM)
-	if n := choose("policy at first", len(runPolicies)+1); n > 0 {
-		vm.Spec.RunPolicy = runPolicies[n-1]
-	}
-	if choose("approves at first", 2) == 1 {
-		vm.Spec.Disruptions = &spec.Disruptions{RestartApprovalMode: spec.RestartAutomatic}
-	}
-	if choose("has a Secret", 2) == 1 {
-		vm.Spec.CloudInit = userDataFrom("web-init")
-		w.provide(vm)
-	}
-	w.put(theVM, vm)
-	return w
 }

@@ -3,46 +3,15 @@ package machinetest
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
-	"github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/types"
 )
-
-// capacity is what the nodes of a world have for the machine's pod, and what
-// their kubelets have given to pods.
-type capacity struct {
-	room      corev1.ResourceList // now
-	most      corev1.ResourceList // if there were nothing else
-	allocated map[types.UID]corev1.ResourceList
-	// written are the versions that the operator has written itself. It does not
-	// decide before its caches show them, see the controller's look.awaits.
-	written map[string]int
-	// silent: the kubelet does not tell which generation it has seen, as before
-	// Kubernetes 1.34.
-	silent bool
-}
-
-// newResizingWorld is one whose kubelets resize pods in place, and whose runner
-// follows its configuration.
-func newResizingWorld(choose func(string, int) int, decide func(machine.Snapshot) reconcile.Plan) *world {
-	w := newWorld(choose, decide)
-	w.nodes = &capacity{allocated: map[types.UID]corev1.ResourceList{}, written: map[string]int{}, silent: choose("silent", 3) == 1}
-	w.nodes.room, w.nodes.most = capacityOf(8), capacityOf(16)
-	vm := get[*spec.VirtualMachine](w, theVM)
-	vm.Spec.VM.MaximumCPUs, vm.Spec.VM.MaximumRAM = new(int32(8)), new(quantity("8Gi"))
-	vm.Spec.VM.CurrentCPUs, vm.Spec.VM.CurrentRAM = new(int32(2)), new(quantity("2Gi"))
-	w.put(theVM, vm)
-	w.observeAll()
-	return w
-}
 
 // capacityOf is room for a number of CPUs and as many GiB.
 func capacityOf(n int64) corev1.ResourceList {
@@ -180,27 +149,6 @@ func (w *world) read(g *guest) {
 	}
 }
 
-// report is the runner's report of what its guest has.
-func (w *world) report(g *guest) {
-	vm := get[*spec.VirtualMachine](w, theVM)
-	if vm == nil || g.stage < 2 || !g.told || g.pod.OwnerReferences == nil || g.pod.OwnerReferences[0].UID != vm.UID {
-		return
-	}
-	g.stage = 2 // the next report tells of what is already known, too
-	w.runnerReports(g)
-}
-
-// reportAmounts adds to a report what the guest has.
-func (w *world) reportAmounts(part map[string]any, g *guest) {
-	part["cpus"], part["ram"] = g.has.CPUs, resource.NewQuantity(g.has.RAM, resource.BinarySI).String()
-	if g.generation > 0 {
-		part["conditions"] = append(part["conditions"].([]any), map[string]any{
-			"type": spec.ConditionCPUsAdjusted, "status": "True", "reason": "AsConfigured", "message": "",
-			"lastTransitionTime": w.now.UTC().Format(time.RFC3339), "observedGeneration": g.generation,
-		})
-	}
-}
-
 // follow is what becomes of a pod and its runner in a world that is kind.
 func (w *world) follow(pod *corev1.Pod, g *guest) {
 	if fresh := get[*corev1.Pod](w, "pod/"+pod.Name); fresh != nil && fresh.DeletionTimestamp == nil && fresh.Status.Phase == corev1.PodRunning {
@@ -264,34 +212,4 @@ func (w *world) checkResized() {
 	if need := r.For(want); !fits(need, pod.Spec.Containers[0].Resources.Requests) || !fits(pod.Spec.Containers[0].Resources.Requests, need) {
 		w.violated("a pod asks for what its guest has", "%v instead of %v", pod.Spec.Containers[0].Resources.Requests, need)
 	}
-}
-
-// resized is one world of machines that grow and shrink.
-func (w *world) resized(steps int) error {
-	return w.guarded(func() {
-		for range steps {
-			if w.choose("grow", 3) > 0 {
-				w.step()
-				continue
-			}
-			if w.choose("nodes", 3) == 0 {
-				w.changeRoom()
-				continue
-			}
-			vm := get[*spec.VirtualMachine](w, theVM)
-			if vm == nil {
-				continue
-			}
-			cpus, ram := int32(1+w.choose("CPUs", 8)), int64(1+w.choose("RAM", 8))
-			vm.Spec.VM.CurrentCPUs, vm.Spec.VM.CurrentRAM = &cpus, resource.NewQuantity(ram<<30, resource.BinarySI)
-			vm.Spec.VM.MaximumCPUs, vm.Spec.VM.MaximumRAM = new(int32(8)), new(quantity("8Gi"))
-			vm.Generation++
-			w.put(theVM, vm)
-			w.note("the guest is to have %d CPUs and %d GiB", cpus, ram)
-			w.check()
-		}
-		w.linger()
-		w.settle()
-		w.checkResized()
-	})
 }

@@ -80,18 +80,7 @@ func Play(decide func(machine.Snapshot) reconcile.Plan, script string) (told str
 	return out.String(), nil
 }
 
-// impossible is why a line of a story cannot happen. It is raised as a panic.
-type impossible string
-
 func (i impossible) Error() string { return string(i) }
-
-// mustGet is the truth about something that a story is about.
-func mustGet[T reconcile.Object](w *world, key string) T {
-	if get[reconcile.Object](w, key) == nil {
-		panic(impossible("there is no " + key))
-	}
-	return get[T](w, key)
-}
 
 // mustRun is the pod of the machine, in which a guest is started.
 func (w *world) mustRun() (*corev1.Pod, *guest) {

@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // password is in all user data of worlds.
@@ -20,35 +18,6 @@ const password = "correct-horse"
 
 func inlineUserData(n int) *spec.Provisioning {
 	return &spec.Provisioning{Type: spec.ProvisioningUserData, UserData: fmt.Sprintf("#cloud-config\npassword: %s-%d\n", password, n)}
-}
-
-// newUserDataWorld is a world in which manifests have user data.
-func newUserDataWorld(choose func(string, int) int, decide func(machine.Snapshot) reconcile.Plan) *world {
-	w := fairWorld(choose, decide)
-	w.inline, w.given, w.taken = true, map[types.UID]string{}, map[string]bool{}
-	vm := get[*spec.VirtualMachine](w, theVM)
-	vm.Spec.Provisioning = inlineUserData(0)
-	w.put(theVM, vm)
-	return w
-}
-
-// provisioned runs a world in which people change the user data, and delete what has it.
-func (w *world) provisioned(steps int) error {
-	return w.guarded(func() {
-		for range steps {
-			w.operations++
-			events := []func(){
-				w.work, w.work, w.kubelet, w.controllers, w.observeAll, w.observeSome, w.observeSome, w.observeSome,
-				func() { w.reconcile(true) }, func() { w.reconcile(true) }, w.author, w.author, w.author,
-				func() { w.pass([]time.Duration{time.Second, 40 * time.Second, 11 * time.Minute}[w.choose("time", 3)]) },
-			}
-			events[w.choose("event", len(events))]()
-			w.check()
-		}
-		clear(w.failures)
-		w.settle()
-		w.checkUserDataSettled()
-	})
 }
 
 // author is somebody who writes user data, or removes what has it.
@@ -195,25 +164,5 @@ func (w *world) checkTold(s *machine.Snapshot, p *reconcile.Plan) {
 	}
 	if strings.Contains(string(text), password) {
 		w.violated("user data is in a Secret of its own", "%s", text)
-	}
-}
-
-// checkUserDataSettled holds when nothing happens any more.
-func (w *world) checkUserDataSettled() {
-	w.controllers()
-	vm, pod := get[*spec.VirtualMachine](w, theVM), get[*corev1.Pod](w, thePod)
-	needed := map[string]bool{}
-	if pod != nil {
-		needed[pod.Annotations[names.AnnotationUserData]] = true
-	}
-	for _, k := range w.keys("secret/") {
-		s := get[*corev1.Secret](w, k)
-		if s == nil || s.Labels[names.LabelComponent] != names.ComponentUserData || needed[s.Name] {
-			continue
-		}
-		if text := string(s.Data[spec.UserDataKey]); text != vm.Spec.InlineUserData() || needed[text] {
-			w.violated("what nobody needs goes", "%s has %q, and the manifest %q", k, text, vm.Spec.InlineUserData())
-		}
-		needed[string(s.Data[spec.UserDataKey])] = true
 	}
 }

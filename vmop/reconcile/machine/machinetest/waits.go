@@ -15,27 +15,6 @@ import (
 // before an event tells of it.
 const lasting = 10 * time.Second
 
-// waiting is a time in which the status gives one reason, about one object, for
-// which something is not as it should be.
-type waiting struct {
-	wait  spec.Wait
-	since time.Time
-	// notes are those of the events that told of it, by whichever condition.
-	notes map[string]bool
-}
-
-// waitingSince is what tells one wait from another of the same reason and object.
-// An operator that sees an old status continues a wait which a later one does
-// not have: whoever was told of it then need not be told again.
-type waitingSince struct {
-	reason, object string
-	since          int64
-}
-
-func sinceOf(w spec.Wait) waitingSince { return waitingSince{w.Reason, w.Object, w.Since.Unix()} }
-
-func (s waitingSince) is(w spec.Wait) bool { return sinceOf(w) == s }
-
 // noteWaits remembers what the status that was just written waits for, by the
 // types of the conditions. It was decided on what was seen of the machine.
 func (w *world) noteWaits(vm, seen *spec.VirtualMachine) {
@@ -147,60 +126,6 @@ func (w *world) told(e reconcile.Event, latest bool) {
 var quietly = map[string]bool{
 	spec.ReasonMachineStopped: true, spec.ReasonMachineDeleted: true,
 	spec.ReasonPodFinished: true, spec.ReasonRestartDelayed: true, spec.ReasonNamespaceTerminating: true,
-}
-
-// linger lets the world stay as it is for a while: something keeps pods from
-// starting. What then is waited for has been told.
-func (w *world) linger() {
-	const (
-		nothing = iota
-		nobodySchedules
-		noNode
-		noImage
-		nobodyStarts
-		noVolume
-		hindrances
-	)
-	hindrance := w.choose("hindrance", hindrances)
-	w.note("hindrance %d", hindrance)
-	w.unbound = hindrance == noVolume
-	for end := w.now.Add(time.Minute); w.now.Before(end); {
-		w.operations++
-		w.observeAll()
-		if w.choose("restart", 4) == 0 {
-			clear(w.failures)
-		}
-		p := w.reconcile(false)
-		w.controllers()
-		for _, k := range w.keys("pod/") {
-			pod := get[*corev1.Pod](w, k)
-			switch {
-			case pod == nil || w.dead[pod.Spec.NodeName]:
-			case pod.DeletionTimestamp != nil || w.guests[pod.UID] != nil || hindrance == nothing:
-				w.tend(pod, goodWay)
-			case pod.Spec.NodeName == "" && (hindrance == noNode || hindrance == noVolume):
-				if len(pod.Status.Conditions) == 0 {
-					w.tend(pod, firstBad)
-				}
-			case pod.Spec.NodeName == "" && hindrance != nobodySchedules:
-				w.tend(pod, goodWay)
-			case pod.Spec.NodeName != "" && hindrance == noImage && len(pod.Status.ContainerStatuses) == 0:
-				w.tend(pod, firstBad)
-			}
-		}
-		w.check()
-		next := w.now.Add(5 * time.Second)
-		if !p.Wake.IsZero() && p.Wake.Before(next) {
-			next = p.Wake
-		}
-		w.pass(next.Sub(w.now))
-	}
-	w.unbound = false
-	for _, wait := range w.waits {
-		if w.now.Sub(wait.since) > 2*lasting && len(wait.notes) == 0 && get[*spec.VirtualMachine](w, theVM) != nil {
-			w.violated("a wait that lasts is told", "%+v since %v", wait.wait, wait.since)
-		}
-	}
 }
 
 // namesObject reports whether a text has a name as a word: web is not in

@@ -1,19 +1,21 @@
 package machinetest
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/changes"
 	"github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -124,31 +126,6 @@ var worldBegins = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // maxLag is the longest that an observation is behind.
 const maxLag = 20 * time.Second
 
-func newWorld(choose func(string, int) int, decide func(machine.Snapshot) reconcile.Plan) *world {
-	w := &world{
-		choose: choose, decide: decide, now: worldBegins,
-		objects: map[string]*history{}, owned: map[string]map[string]bool{},
-		failures: map[reconcile.Target]reconcile.Failure{},
-		made:     map[types.UID]string{}, madeAt: map[types.UID]int64{}, guests: map[types.UID]*guest{}, dead: map[string]bool{}, lastEnds: map[types.UID]end{},
-		settings: objects.Settings{Version: "1", TakeOverData: true, Allowed: objects.Allowed{Everything: true}},
-	}
-	w.createVM()
-	if w.choose("start", 3) == 1 {
-		// A pod of an old StatefulSet hangs on a node that does not answer.
-		w.intruder()
-		at := metav1.NewTime(w.now)
-		pod := get[*corev1.Pod](w, "pod/intruder")
-		pod.DeletionTimestamp = &at
-		w.put("pod/intruder", pod)
-		w.dead["n1"] = true
-	}
-	if w.choose("made by VM-Operator", 3) == 1 {
-		takeover(w, w.choose("since 3.4", 2) == 1, false)
-	}
-	w.observeAll()
-	return w
-}
-
 func (w *world) createVM() {
 	vm := &spec.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "apps", UID: w.uid(), Generation: 1}}
 	vm.Spec.VM.State = spec.StateRunning
@@ -250,92 +227,6 @@ func (w *world) pass(d time.Duration) {
 	}
 }
 
-func (w *world) snapshot() (machine.Snapshot, bool) {
-	s := machine.Snapshot{
-		VM: cached[*spec.VirtualMachine](w, theVM), Settings: w.settings, Now: w.now,
-		ConfigMap: cached[*corev1.ConfigMap](w, theConfig),
-		Service:   cached[*corev1.Service](w, theLB), Password: "password-" + strconv.Itoa(w.serial), Mentioned: w.mentioned,
-	}
-	for _, k := range w.keys("pod/") {
-		if pod := cached[*corev1.Pod](w, k); pod != nil {
-			s.Pods = append(s.Pods, *pod)
-		}
-	}
-	for _, k := range w.keys("exporter/") {
-		if pod := cached[*corev1.Pod](w, k); pod != nil {
-			s.Pods = append(s.Pods, *pod)
-		}
-	}
-	for _, k := range w.keys("attachment/") {
-		if a := cached[*spec.VirtualMachineBlockDeviceAttachment](w, k); a != nil {
-			s.Attachments = append(s.Attachments, *a)
-		}
-	}
-	for _, k := range w.keys("secret/") {
-		if o := cached[*corev1.Secret](w, k); o != nil && strings.Contains(o.Name, ".user-data") {
-			s.UserData = append(s.UserData, *o)
-		} else if o != nil && o.Labels[names.LabelComponent] != names.ComponentDisplaySecret {
-			s.Certificates = append(s.Certificates, *o)
-		} else if o != nil {
-			s.DisplaySecrets = append(s.DisplaySecrets, *o)
-		}
-	}
-	for _, k := range w.keys("configmap/") {
-		if o := cached[*corev1.ConfigMap](w, k); o != nil && k != theConfig {
-			s.UserDataHolders = append(s.UserDataHolders, *o)
-		}
-	}
-	if s.VM != nil {
-		// Nobody watches it: it is read when it is needed.
-		s.Certificate = get[*corev1.Secret](w, "certificate/"+machine.NamedCertificate(s.VM, s.Pod()))
-		s.Secrets = w.statesOf(machine.NeededSecrets(s.VM, s.Pod()))
-	}
-	for _, k := range w.keys("claim/") {
-		if o := cached[*corev1.PersistentVolumeClaim](w, k); o != nil {
-			s.Claims = append(s.Claims, *o)
-		}
-	}
-	if s.VM != nil && w.classes {
-		s.Classes = w.classesOf(s.VM, cached[*spec.VirtualMachineClass])
-	}
-	s.ImageRepository = cached[*corev1.PersistentVolumeClaim](w, "claim/"+names.ImageRepositoryClaim)
-	for _, f := range w.failures {
-		s.Failures = append(s.Failures, f)
-	}
-	slices.SortFunc(s.Failures, func(a, b reconcile.Failure) int { return strings.Compare(a.Target.String(), b.Target.String()) })
-	return s, s.VM != nil
-}
-
-// statesOf looks for the Secrets that a guest is provisioned from.
-func (w *world) statesOf(needed []machine.NeededSecret) map[string]machine.SecretState {
-	out := map[string]machine.SecretState{}
-	for _, n := range needed {
-		o := get[*corev1.Secret](w, "provisioning/"+n.Name)
-		switch {
-		case o == nil:
-			out[n.Name] = machine.SecretMissing
-		case len(n.Types) > 0 && !slices.Contains(n.Types, string(o.Type)):
-			out[n.Name] = machine.SecretOfOtherType
-		default:
-			out[n.Name] = machine.SecretThere
-		}
-	}
-	return out
-}
-
-// provide makes the Secrets that a guest is provisioned from.
-func (w *world) provide(vm *spec.VirtualMachine) {
-	vm = vm.DeepCopy()
-	vm.Spec.VM.State = spec.StateRunning
-	for _, n := range machine.NeededSecrets(vm, nil) {
-		o := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
-		if len(n.Types) > 0 {
-			o.Type = corev1.SecretType(n.Types[len(n.Types)-1])
-		}
-		w.put("provisioning/"+n.Name, o)
-	}
-}
-
 // The results of a write.
 type result int
 
@@ -345,105 +236,6 @@ const (
 	refused        // forbidden
 	lost           // a time-out: nobody knows
 )
-
-// untold is a plan of which something failed: its events were not told.
-func untold(p reconcile.Plan) reconcile.Plan {
-	p.Events = nil
-	return p
-}
-
-// reconcile is one run of an operator that observes what it has seen, decides
-// and writes, until something fails or it is killed. It returns what it decided,
-// with those events that it told.
-func (w *world) reconcile(faults bool) reconcile.Plan {
-	s, ok := w.snapshot()
-	if !ok || w.behind() {
-		return reconcile.Plan{}
-	}
-	stored := get[*spec.VirtualMachine](w, theVM)
-	latest := stored != nil && stored.ResourceVersion == s.VM.ResourceVersion
-	p := w.decide(s)
-	w.checkPlan(&s, &p)
-	if p.DeletesClaims() { // the API server is asked whether it is still wanted
-		h := w.objects[theVM]
-		if h.seen < len(h.versions)-1 {
-			h.seen = len(h.versions) - 1
-			if s, ok = w.snapshot(); !ok {
-				return reconcile.Plan{}
-			}
-			p = w.decide(s)
-			w.checkPlan(&s, &p)
-		}
-	}
-	if p.Releases() || w.named && p.StartsPod() {
-		if w.observePods() { // the API server is asked
-			s, _ = w.snapshot()
-			p = w.decide(s)
-			w.checkPlan(&s, &p)
-		}
-	}
-	until := len(p.Actions) + 1
-	if faults {
-		until = w.choose("killed after", 2*until+2)
-	}
-	for i, a := range p.Actions {
-		if i == until {
-			w.note("the operator is killed")
-			return untold(p)
-		}
-		r := done
-		if faults {
-			r = []result{done, done, done, done, done, stale, refused, lost, lost}[w.choose("fault", 9)]
-		}
-		if r == done || r == lost && w.choose("effect", 2) == 0 {
-			got := w.act(a)
-			w.wrote(a)
-			w.note("%s%s", a.Target(), map[result]string{done: "", stale: ": the snapshot was old"}[got])
-			if r == done {
-				r = got
-			}
-		} else {
-			w.note("%s: fails", a.Target())
-		}
-		if r == done {
-			delete(w.failures, a.Target())
-			continue
-		}
-		if r == refused {
-			f := w.failures[a.Target()]
-			w.failures[a.Target()] = reconcile.Failure{
-				Target: a.Target(), Reason: "Forbidden", Message: "exceeded quota: pods", Count: f.Count + 1, Last: w.now,
-			}
-		}
-		return untold(p)
-	}
-	if until <= len(p.Actions) {
-		return untold(p)
-	}
-	for _, st := range p.Statuses {
-		if faults && w.choose("status fault", 5) == 0 {
-			return untold(p)
-		}
-		vm := get[*spec.VirtualMachine](w, theVM)
-		if vm == nil || vm.UID != s.VM.UID || st.ResourceVersion != "" && st.ResourceVersion != vm.ResourceVersion {
-			return untold(p)
-		}
-		w.applyStatus(vm, st.Manager, st.Status)
-		if st.Manager == names.OperatorStatusManager {
-			w.noteWaits(vm, s.VM)
-		}
-		if st.Manager == names.OperatorStatusManager && vm.Status.LastEnd != nil &&
-			(s.VM.Status.LastEnd == nil || s.VM.Status.LastEnd.PodUID != vm.Status.LastEnd.PodUID) {
-			w.stopNoted = w.decisions
-		}
-		w.put(theVM, vm)
-		w.note("status of %s: %v", st.Manager, st.Status["phase"])
-	}
-	for _, e := range p.Events {
-		w.told(e, latest)
-	}
-	return p
-}
 
 // besideEnded reports whether another pod of the machine has ended, too, and is not being
 // deleted.
@@ -460,9 +252,89 @@ func outcome(c runnerconfig.Cause) string {
 	return string(runnerconfig.Outcome{Cause: c, Message: "it ended"}.TerminationMessage())
 }
 
-func (w *world) podUID() types.UID {
-	if pod := get[*corev1.Pod](w, thePod); pod != nil {
-		return pod.UID
+// capacity is what the nodes of a world have for the machine's pod, and what
+// their kubelets have given to pods.
+type capacity struct {
+	room      corev1.ResourceList // now
+	most      corev1.ResourceList // if there were nothing else
+	allocated map[types.UID]corev1.ResourceList
+	// written are the versions that the operator has written itself. It does not
+	// decide before its caches show them, see the controller's look.awaits.
+	written map[string]int
+	// silent: the kubelet does not tell which generation it has seen, as before
+	// Kubernetes 1.34.
+	silent bool
+}
+
+// waiting is a time in which the status gives one reason, about one object, for
+// which something is not as it should be.
+type waiting struct {
+	wait  spec.Wait
+	since time.Time
+	// notes are those of the events that told of it, by whichever condition.
+	notes map[string]bool
+}
+
+// waitingSince is what tells one wait from another of the same reason and object.
+// An operator that sees an old status continues a wait which a later one does
+// not have: whoever was told of it then need not be told again.
+type waitingSince struct {
+	reason, object string
+	since          int64
+}
+
+func sinceOf(w spec.Wait) waitingSince { return waitingSince{w.Reason, w.Object, w.Since.Unix()} }
+
+func (s waitingSince) is(w spec.Wait) bool { return sinceOf(w) == s }
+
+// asked is something that decides whether a machine runs as long as nothing else
+// happens that does.
+type asked struct {
+	verb   machine.Verb
+	upsets int
+}
+
+var runPolicies = []spec.RunPolicy{
+	spec.RunPolicyAlwaysOn, spec.RunPolicyAlwaysOff, spec.RunPolicyManual, spec.RunPolicyAlwaysOnUnlessStoppedManually,
+}
+
+func quantity(s string) resource.Quantity { return resource.MustParse(s) }
+
+// hasEnded reports whether nothing runs in a pod any more.
+func hasEnded(pod *corev1.Pod) bool {
+	return pod != nil && (pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed)
+}
+
+// madeFor is what of a machine of newWorld may change and waits for a restart
+// then, without the size of its disk: one that would shrink waits for nothing.
+func madeFor(vm *spec.VirtualMachine) string {
+	if vm.Spec.VM.MaximumCPUs == nil {
+		return "" // a machine of another test
 	}
-	return ""
+	// A person may lower the maximum below what the guest has: [spec.Amend] raises it.
+	return fmt.Sprint(max(*vm.Spec.VM.MaximumCPUs, changes.CurrentCPUs(&vm.Spec.VM)), vm.Spec.VM.CPUModel)
+}
+
+// impossible is why a line of a story cannot happen. It is raised as a panic.
+type impossible string
+
+// mustGet is the truth about something that a story is about.
+func mustGet[T reconcile.Object](w *world, key string) T {
+	if get[reconcile.Object](w, key) == nil {
+		panic(impossible("there is no " + key))
+	}
+	return get[T](w, key)
+}
+
+// statusOf reads a part of a status.
+func (w *world) statusOf(part map[string]any) spec.VirtualMachineStatus {
+	data, err := json.Marshal(part)
+	if err != nil {
+		w.violated("a status is JSON", "%v", err)
+	}
+	var out spec.VirtualMachineStatus
+	if err := json.Unmarshal(data, &out); err != nil {
+		w.violated("a status fits the type", "%v: %s", err, data)
+	}
+	return out
 }

@@ -1,0 +1,115 @@
+package machinetest
+
+import (
+	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// untold is a plan of which something failed: its events were not told.
+func untold(p reconcile.Plan) reconcile.Plan {
+	p.Events = nil
+	return p
+}
+
+// reconcile is one run of an operator that observes what it has seen, decides
+// and writes, until something fails or it is killed. It returns what it decided,
+// with those events that it told.
+func (w *world) reconcile(faults bool) reconcile.Plan {
+	s, ok := w.snapshot()
+	if !ok || w.behind() {
+		return reconcile.Plan{}
+	}
+	stored := get[*spec.VirtualMachine](w, theVM)
+	latest := stored != nil && stored.ResourceVersion == s.VM.ResourceVersion
+	p := w.decide(s)
+	w.checkPlan(&s, &p)
+	if p.DeletesClaims() { // the API server is asked whether it is still wanted
+		h := w.objects[theVM]
+		if h.seen < len(h.versions)-1 {
+			h.seen = len(h.versions) - 1
+			if s, ok = w.snapshot(); !ok {
+				return reconcile.Plan{}
+			}
+			p = w.decide(s)
+			w.checkPlan(&s, &p)
+		}
+	}
+	if p.Releases() || w.named && p.StartsPod() {
+		if w.observePods() { // the API server is asked
+			s, _ = w.snapshot()
+			p = w.decide(s)
+			w.checkPlan(&s, &p)
+		}
+	}
+	until := len(p.Actions) + 1
+	if faults {
+		until = w.choose("killed after", 2*until+2)
+	}
+	for i, a := range p.Actions {
+		if i == until {
+			w.note("the operator is killed")
+			return untold(p)
+		}
+		r := done
+		if faults {
+			r = []result{done, done, done, done, done, stale, refused, lost, lost}[w.choose("fault", 9)]
+		}
+		if r == done || r == lost && w.choose("effect", 2) == 0 {
+			got := w.act(a)
+			w.wrote(a)
+			w.note("%s%s", a.Target(), map[result]string{done: "", stale: ": the snapshot was old"}[got])
+			if r == done {
+				r = got
+			}
+		} else {
+			w.note("%s: fails", a.Target())
+		}
+		if r == done {
+			delete(w.failures, a.Target())
+			continue
+		}
+		if r == refused {
+			f := w.failures[a.Target()]
+			w.failures[a.Target()] = reconcile.Failure{
+				Target: a.Target(), Reason: "Forbidden", Message: "exceeded quota: pods", Count: f.Count + 1, Last: w.now,
+			}
+		}
+		return untold(p)
+	}
+	if until <= len(p.Actions) {
+		return untold(p)
+	}
+	for _, st := range p.Statuses {
+		if faults && w.choose("status fault", 5) == 0 {
+			return untold(p)
+		}
+		vm := get[*spec.VirtualMachine](w, theVM)
+		if vm == nil || vm.UID != s.VM.UID || st.ResourceVersion != "" && st.ResourceVersion != vm.ResourceVersion {
+			return untold(p)
+		}
+		w.applyStatus(vm, st.Manager, st.Status)
+		if st.Manager == names.OperatorStatusManager {
+			w.noteWaits(vm, s.VM)
+		}
+		if st.Manager == names.OperatorStatusManager && vm.Status.LastEnd != nil &&
+			(s.VM.Status.LastEnd == nil || s.VM.Status.LastEnd.PodUID != vm.Status.LastEnd.PodUID) {
+			w.stopNoted = w.decisions
+		}
+		w.put(theVM, vm)
+		w.note("status of %s: %v", st.Manager, st.Status["phase"])
+	}
+	for _, e := range p.Events {
+		w.told(e, latest)
+	}
+	return p
+}
+
+func (w *world) podUID() types.UID {
+	if pod := get[*corev1.Pod](w, thePod); pod != nil {
+		return pod.UID
+	}
+	return ""
+}
