@@ -29,7 +29,7 @@ func (c *Client) Schema(ctx context.Context) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := NewSchema(entities)
+	s := newSchema(entities)
 	c.schema.Store(s)
 	return s, nil
 }

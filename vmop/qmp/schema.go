@@ -66,8 +66,8 @@ type SchemaVariant struct {
 	Type string `json:"type"`
 }
 
-// NewSchema makes the answer of query-qmp-schema searchable.
-func NewSchema(entities []SchemaEntity) *Schema {
+// newSchema makes the answer of query-qmp-schema searchable.
+func newSchema(entities []SchemaEntity) *Schema {
 	s := &Schema{entities: make(map[string]*SchemaEntity, len(entities))}
 	for _, e := range slices.Clone(entities) {
 		s.entities[e.Name] = &e

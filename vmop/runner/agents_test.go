@@ -94,7 +94,7 @@ func TestAgents(t *testing.T) {
 
 	// What is no matter of the agent's sends it nothing.
 	put(t, filepath.Join(secret, "display-password"), "second")
-	r.RereadDisplaySecret()
+	r.rereadDisplaySecret()
 	r.now(t, "another password", func(s State) bool { return s.DisplayPasswordSerial == 2 })
 	r.reconfigure(t, &c, func(r *runnerconfig.Runner) { r.VM.CurrentCPUs, r.Generation = 2, 2 })
 	r.now(t, "two CPUs", func(s State) bool { return s.CPUs == 2 && statusCondition(s, live.Running).ObservedGeneration == 2 })

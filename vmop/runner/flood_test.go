@@ -195,7 +195,7 @@ func TestCommandWithoutAnswer(t *testing.T) {
 		q.mu.Lock()
 		q.silent = true
 		q.mu.Unlock()
-		r.RereadDisplaySecret()
+		r.rereadDisplaySecret()
 		synctest.Wait()
 		begin = time.Now()
 		r.cancel()

@@ -386,7 +386,7 @@ func TestFollowedMachine(t *testing.T) {
 	r := start(t, c, d)
 	r.until(t, "the guest executes", func(s State) bool { return s.Phase == PhaseBooting })
 	f := &ConfigFollower{
-		Path: path, Refused: r.RefuseConfig, Changed: r.RereadDisplaySecret,
+		Path: path, Refused: r.RefuseConfig, Changed: r.rereadDisplaySecret,
 		Config: func(c runnerconfig.Config, _ []string) { _ = r.Reconfigure(c) },
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -503,13 +503,13 @@ func TestDisplayPassword(t *testing.T) {
 		t.Errorf("serial %d, %+v", s.DisplayPasswordSerial, s.Conditions)
 	}
 	write("display-password", "geheimnis")
-	r.RereadDisplaySecret()
+	r.rereadDisplaySecret()
 	r.now(t, "the password is changed", func(s State) bool { return s.DisplayPasswordSerial == 2 })
 	write("password-expiry", "tomorrow")
-	r.RereadDisplaySecret()
+	r.rereadDisplaySecret()
 	r.now(t, "the expiry is refused", reason(live.DisplayPasswordSet, live.ReasonRefused))
 	write("password-expiry", "+3600")
-	r.RereadDisplaySecret()
+	r.rereadDisplaySecret()
 	s = r.now(t, "the expiry is changed", reason(live.DisplayPasswordSet, live.ReasonAsConfigured))
 	if s.DisplayPasswordSerial != 2 {
 		t.Errorf("serial %d", s.DisplayPasswordSerial)

@@ -59,11 +59,11 @@ func (e *Engine) RefuseConfig(reason error) {
 // Note reports something that happened around the engine.
 func (e *Engine) Note(level Level, text string) { e.message(level, "%s", text) }
 
-// RereadDisplaySecret has the files of the display secret read again.
-func (e *Engine) RereadDisplaySecret() { e.change(func(w *wish) { w.secret = true }) }
+// rereadDisplaySecret has the files of the display secret read again.
+func (e *Engine) rereadDisplaySecret() { e.change(func(w *wish) { w.secret = true }) }
 
-// RereadSecrets does so too with the documents that the guest is provisioned by, of which a change
-// waits for the next start.
+// RereadSecrets has the files of the display secret read again, and the documents that the
+// guest is provisioned by, of which a change waits for the next start.
 func (e *Engine) RereadSecrets() {
 	e.mu.Lock()
 	before := e.wished.config
@@ -78,7 +78,7 @@ func (e *Engine) RereadSecrets() {
 		}
 	})
 	e.tellDocuments()
-	e.RereadDisplaySecret()
+	e.rereadDisplaySecret()
 }
 
 // tellDocuments reports which documents of Secrets are otherwise than at the start.

@@ -124,7 +124,7 @@ func TestSoak(t *testing.T) {
 			done["resets"]++
 		}
 		r.log.forgetMessages()
-		r.RereadDisplaySecret()
+		r.rereadDisplaySecret()
 		r.reconfigure(t, &c, func(r *runnerconfig.Runner) {
 			if change.cpus < plugged {
 				done["fewer CPUs wished"]++

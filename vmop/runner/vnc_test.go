@@ -111,7 +111,7 @@ func TestVNCPassword(t *testing.T) {
 	})
 
 	write("display-password", "second")
-	r.RereadDisplaySecret()
+	r.rereadDisplaySecret()
 	s = r.now(t, "the password is changed", func(s State) bool { return s.DisplayPasswordSerial == 2 })
 	refused("the old password", "firstfir")
 	conn, _, err = rfb.Open(withPatience(t), "tcp", address, "second")
@@ -132,7 +132,7 @@ func TestVNCPassword(t *testing.T) {
 	upgrade(t, websocket)
 
 	write("password-expiry", "now")
-	r.RereadDisplaySecret()
+	r.rereadDisplaySecret()
 	for ctx := withPatience(t); ; { // the door is closed soon
 		conn, _, err := rfb.Open(ctx, "tcp", address, "second")
 		if errors.Is(err, rfb.ErrRefused) {
@@ -236,7 +236,7 @@ func TestVNCSocketWithPassword(t *testing.T) {
 		t.Errorf("a wrong password: %v", err)
 	}
 	write("second")
-	r.RereadDisplaySecret()
+	r.rereadDisplaySecret()
 	r.now(t, "the password is changed", func(s State) bool { return s.DisplayPasswordSerial == 2 })
 	if err := stranger.Close(); err != nil {
 		t.Error(err)
