@@ -70,7 +70,7 @@ func TestNoChangesOfTheSameMachine(t *testing.T) {
 
 func checkChangesMakeTheNewMachine(t *rapid.T) {
 	old, new := twoManifests(t)
-	o := changes.Options{InPlaceResize: rapid.Bool().Draw(t, "resize")}
+	o := changes.Options{}
 	oldBefore, newBefore := old.DeepCopy(), new.DeepCopy()
 	found := changes.Between(old, new, o)
 	if !reflect.DeepEqual(old, oldBefore) || !reflect.DeepEqual(new, newBefore) {
@@ -386,46 +386,6 @@ spec:
 		}
 	}
 	fixture.Golden(t, "changes.txt", b.String())
-}
-
-func TestInPlaceResize(t *testing.T) {
-	list := func(kv ...string) corev1.ResourceList {
-		out := corev1.ResourceList{}
-		for i := 0; i < len(kv); i += 2 {
-			out[corev1.ResourceName(kv[i])] = resource.MustParse(kv[i+1])
-		}
-		return out
-	}
-	small := &corev1.ResourceRequirements{Requests: list("cpu", "1")}
-	for _, c := range []struct {
-		name     string
-		old, new *corev1.ResourceRequirements
-		want     string
-	}{
-		{"requests", small, &corev1.ResourceRequirements{Requests: list("cpu", "2", "memory", "1Gi")}, "live live"},
-		{"first requests", nil, small, "live"},
-		{"no requests", small, nil, "live"},
-		{"another resource", small, &corev1.ResourceRequirements{Requests: list("cpu", "1", "hugepages-2Mi", "1Gi")}, "restart"},
-		{"limits", small, &corev1.ResourceRequirements{Requests: list("cpu", "1"), Limits: list("cpu", "1")}, "restart"},
-		{"first with limits", nil, &corev1.ResourceRequirements{Limits: list("cpu", "1")}, "restart"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			old, new := fixture.Load(t, "basic-vm.yaml"), fixture.Load(t, "basic-vm.yaml")
-			old.Spec.Resources, new.Spec.Resources = c.old, c.new
-			var got []string
-			for _, change := range changes.Between(old, new, changes.Options{InPlaceResize: true}) {
-				got = append(got, string(change.Applied))
-			}
-			if strings.Join(got, " ") != c.want {
-				t.Errorf("%v, want %s", got, c.want)
-			}
-			for _, change := range changes.Between(old, new, changes.Options{}) {
-				if change.Applied != changes.AppliedRestart {
-					t.Errorf("without the ability: %s", change)
-				}
-			}
-		})
-	}
 }
 
 func TestDocumentsAreComparedByContent(t *testing.T) {

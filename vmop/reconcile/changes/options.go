@@ -7,9 +7,6 @@ import (
 // Options are what can be done to a running machine. The zero value is a cluster without special
 // abilities.
 type Options struct {
-	// InPlaceResize is true if the cluster changes the CPU and memory requests of a running pod
-	// (Kubernetes' in-place pod resize).
-	InPlaceResize bool
 	// PlugsDisks is true if disks that come are plugged into a running machine, where nothing else
 	// of the change waits for a restart.
 	PlugsDisks bool

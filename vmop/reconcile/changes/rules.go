@@ -216,10 +216,6 @@ func (d *differ) effect(at *location) (Applied, string) {
 	r := tabled(pattern)
 	was, is := &d.old.Spec.VM, &d.new.Spec.VM
 	switch {
-	case isOrContains("spec.resources", pattern):
-		if d.options.InPlaceResize && resizable(at, d.old.Spec.Resources, d.new.Spec.Resources) {
-			return AppliedLive, "the pod is resized in place"
-		}
 	case pattern == "spec.vm.currentCpus":
 		if is.CurrentCPUs != nil && int64(*is.CurrentCPUs) > was.MaxCPUs() {
 			return AppliedLive, fmt.Sprintf("up to %d, the maximum of the running machine; the rest needs a restart", was.MaxCPUs())
@@ -270,35 +266,6 @@ func (d *differ) renamed(i int) string {
 		return ""
 	}
 	return fmt.Sprintf("the disk %s becomes %s, which has a volume of its own", was, is)
-}
-
-// resizable reports whether a change below spec.resources is one of CPU or
-// memory requests alone, which in-place pod resize covers.
-func resizable(at *location, old, new *corev1.ResourceRequirements) bool {
-	if at.kind == inMap {
-		return at.parent.name == "requests" && isComputeResource(corev1.ResourceName(at.name))
-	}
-	if at.name != "resources" { // limits or claims
-		return false
-	}
-	for _, r := range []*corev1.ResourceRequirements{old, new} {
-		if r == nil {
-			continue
-		}
-		if len(r.Limits) > 0 || len(r.Claims) > 0 {
-			return false
-		}
-		for name := range r.Requests {
-			if !isComputeResource(name) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-func isComputeResource(name corev1.ResourceName) bool {
-	return name == corev1.ResourceCPU || name == corev1.ResourceMemory
 }
 
 // storage returns what a change of a disk's requested size does. Kubernetes enlarges a claim that
