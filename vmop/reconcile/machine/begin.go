@@ -7,7 +7,7 @@ import (
 
 // begin finds what a decision is about: the machine with its class, and its pod.
 func begin(s *Snapshot) *decision {
-	d := &decision{s: s, vm: manifest.Defaulted(s.VM), shown: &s.VM.Status}
+	d := &decision{subject: subject{s: s, vm: manifest.Defaulted(s.VM), shown: &s.VM.Status}}
 	d.amendments = spec.Amend(&d.vm.Spec)
 	d.pod = lookAtPod(s, d.vm)
 	d.findClass()

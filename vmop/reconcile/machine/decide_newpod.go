@@ -49,7 +49,7 @@ func (d *decision) plainPod() *corev1.Pod {
 }
 
 func (d *decision) podInput() objects.PodInput {
-	in := objects.PodInput{Disks: d.disks, RunnerDataClaim: d.claims[0].name, VolumeModes: d.modes, Limited: d.limited(), TakeOver: d.takesOver(), DeviceGroups: d.stored.DeviceGroups, Certificate: d.certificate, UserData: d.userData}
+	in := objects.PodInput{Disks: d.disks, RunnerDataClaim: d.runnerData().name, VolumeModes: d.modes, Limited: d.limited(), TakeOver: d.takesOver(), DeviceGroups: d.stored.DeviceGroups, Certificate: d.certificate, UserData: d.userData}
 	if d.secret != nil {
 		in.DisplaySecret = d.secret.Name
 	}

@@ -14,8 +14,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// decision is the state of one call of Decide.
+// decision is the state of one call of Decide. Its steps are in the order in which Decide
+// names them: each reads what those before it have found.
 type decision struct {
+	subject
+	intent
+	storage
+	obstacles
+	findings
+
+	plan reconcile.Plan
+}
+
+// subject is what a decision is about.
+type subject struct {
 	s  *Snapshot
 	vm *spec.VirtualMachine // with its defaults, amended, of its class, and without status
 	// manifest is what vm would be without its class.
@@ -27,17 +39,35 @@ type decision struct {
 	unclassed, oversized bool
 	// shown is the status as it is stored, stored what is believed of it.
 	shown, stored *spec.VirtualMachineStatus
-	plan          reconcile.Plan
 	// amendments are what vm has otherwise than it is stored.
 	amendments []spec.Amendment
+	pod        podView
+}
 
+// intent is what is to become of the machine.
+type intent struct {
 	// on: the machine should run. powered is what its run policy has come to, nil if
 	// it has none. restarts: its pod is to be replaced though it runs.
 	on       bool
 	powered  *spec.Power
 	restarts bool
+	// grant is what the runner is told that the guest may use.
+	grant objects.Amounts
+	// recorded and noted are read once; see resizable and granted.
+	recorded *recordedRequests
+	noted    *notedGrant
+	// secret is the display secret, nil if there is none.
+	secret *corev1.Secret
+	// certificate is the name of the Secret with the certificate of the display, if
+	// the operator makes it and there is one.
+	certificate string
+	// userData is the name of the Secret with the user data of the manifest, if that has
+	// any and there is one.
+	userData string
+}
 
-	pod   podView
+// storage is what is known of the disks of the machine and their claims.
+type storage struct {
 	disks []machineconfig.Disk
 	// hot are the disks of the manifest that the machine that runs has, or gets, by
 	// attachments of its own: disks has them not. startKnown: it is known which they are.
@@ -46,8 +76,9 @@ type decision struct {
 	hot        []machineconfig.Disk
 	startKnown bool
 	unplugged  int
-	claims     []neededClaim
-	origin     machineconfig.Origin
+	// claims has the one with the runner's data first, see runnerData.
+	claims []neededClaim
+	origin machineconfig.Origin
 	// modes are those of the claims that disks refer to.
 	modes map[string]corev1.PersistentVolumeMode
 	// growTo is how large those are to be that are VirtualDisks, in bytes.
@@ -62,28 +93,21 @@ type decision struct {
 	mounts        []objects.Attached
 	exporter      string
 	exporterUntil time.Time
-	// secret is the display secret, nil if there is none.
-	secret *corev1.Secret
-	// certificate is the name of the Secret with the certificate of the display, if
-	// the operator makes it and there is one.
-	certificate string
-	// userData is the name of the Secret with the user data of the manifest, if that has
-	// any and there is one.
-	userData string
+	// ranWith are the claims that the machine has run with.
+	ranWith []spec.MachineClaim
+}
+
+// runnerData is the claim with the runner's own data, which findClaims finds.
+func (st *storage) runnerData() *neededClaim { return &st.claims[0] }
+
+// obstacles are what later steps must know of what earlier ones could not do, or did.
+type obstacles struct {
 	// invalid: the specification cannot be carried out.
 	invalid bool
 	// unmade: something that the pod needs does not exist yet as it should.
 	unmade bool
 	// configured: the ConfigMap is there as it should be.
 	configured bool
-
-	// grant is what the runner is told that the guest may use.
-	grant objects.Amounts
-	// recorded and noted are read once; see resizable and granted.
-	recorded *recordedRequests
-	noted    *notedGrant
-	// remarks end the message of a configuration that is applied.
-	remarks []string
 	// unsuitable: no pod is made with the image that the machine has.
 	unsuitable bool
 	// renewed: a document of a Secret is another one than the guest was given; lacks:
@@ -94,24 +118,25 @@ type decision struct {
 	// holds: the plan writes the machine, which has another version then; released:
 	// it lets the machine go.
 	holds, released bool
+}
 
-	// sole is about other operators.
-	sole finding
-
-	// What the conditions will say. The first problem with something stays, or
-	// else the first finding.
+// findings are what the conditions will say, and the rest of the status. The first
+// problem with something stays, or else the first finding.
+type findings struct {
 	configuration, devices, running, restart, accelerated, provisioning finding
 	// Those about a class, of a machine that has one.
 	class, size finding
+	// sole is about other operators.
+	sole finding
 	// ready sums up the others, upToDate is about the runner's image.
 	ready, upToDate finding
-	awaiting        []spec.AwaitingChange
-	waits           []spec.Wait
+	// remarks end the message of a configuration that is applied.
+	remarks  []string
+	awaiting []spec.AwaitingChange
+	waits    []spec.Wait
 	// due is when the next of the waits is to be told.
 	due time.Time
 	end *spec.MachineEnd
-	// ranWith are the claims that the machine has run with.
-	ranWith []spec.MachineClaim
 }
 
 // wakeAt asks for another look.

@@ -71,7 +71,7 @@ func (d *decision) hasRunWith(c *neededClaim) bool {
 	if end := d.stored.LastEnd; end != nil && c.found.CreationTimestamp.Before(&end.Time) {
 		return true
 	}
-	origin, _ := d.findOrigin(&d.claims[0])
+	origin, _ := d.findOrigin(d.runnerData())
 	return origin == machineconfig.OriginVMOperator && c.found.Status.Phase == corev1.ClaimBound
 }
 

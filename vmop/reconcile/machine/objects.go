@@ -27,7 +27,7 @@ func Objects(vm *spec.VirtualMachine, s objects.Settings) ([]reconcile.Object, e
 		return nil, errors.New("no virtual machine is given")
 	}
 	snapshot := Snapshot{VM: vm, Settings: s}
-	d := &decision{s: &snapshot, vm: manifest.Defaulted(vm), stored: &spec.VirtualMachineStatus{}}
+	d := &decision{subject: subject{s: &snapshot, vm: manifest.Defaulted(vm), stored: &spec.VirtualMachineStatus{}}}
 	spec.Amend(&d.vm.Spec)
 	d.manifest = d.vm
 	d.findClaims()

@@ -12,7 +12,7 @@ import (
 // ConfigMap of VM-Operator, by which it is known, is not written before it is
 // seen to be noted: the two are not observed at the same time.
 func (d *decision) recordOrigin() bool {
-	c := &d.claims[0]
+	c := d.runnerData()
 	origin, recorded := d.findOrigin(c)
 	d.origin = origin
 	if cm := d.s.ConfigMap; cm != nil && cm.Annotations[names.AnnotationApplied] == "" && !recorded && (c.found == nil || c.found.DeletionTimestamp != nil) {
