@@ -52,7 +52,7 @@ func (a *attachments) fingerprint() string {
 func (a *attachments) target(uid string) tunnel.Target {
 	a.e.mu.Lock()
 	defer a.e.mu.Unlock()
-	for _, w := range a.e.wished.config.Runner.VM.Attachments {
+	for _, w := range a.e.desired.config.Runner.VM.Attachments {
 		if w.UID == uid {
 			return tunnel.Target{Address: w.Address, Fingerprint: w.Fingerprint}
 		}
@@ -258,7 +258,7 @@ func (f *follower) unplugDisk(ctx context.Context, uid string) error {
 
 // attachmentKey returns the fingerprint by which exporters know this machine; the key is made with
 // the first attachment.
-func (f *follower) attachmentKey(in wish) string {
+func (f *follower) attachmentKey(in desired) string {
 	if len(in.config.Runner.VM.Attachments) > 0 {
 		if _, err := f.e.attachments.own(); err != nil {
 			f.e.message(LevelError, "%v", err)

@@ -1,29 +1,29 @@
 package runner
 
-// takeWish returns the desired state and clears its one-shot signals.
-func (e *Engine) takeWish() wish {
+// takeDesired returns the desired state and clears its one-shot signals.
+func (e *Engine) takeDesired() desired {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	w := e.wished
-	e.wished.console, e.wished.secret, e.wished.refused = false, false, nil
-	e.wished.viewers, e.wished.lost = nil, false
+	w := e.desired
+	e.desired.console, e.desired.secret, e.desired.refused = false, false, nil
+	e.desired.viewers, e.desired.lost = nil, false
 	return w
 }
 
-// putBack sets the signals of a wish again that came to nothing. The secret is read, and refusals
+// putBack sets the signals again that came to nothing. The secret is read, and refusals
 // are told, by whoever has taken them.
-func (e *Engine) putBack(w wish) {
+func (e *Engine) putBack(w desired) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.wished.console = e.wished.console || w.console
-	e.wished.viewers = append(w.viewers, e.wished.viewers...)
-	e.wished.lost = e.wished.lost || w.lost
+	e.desired.console = e.desired.console || w.console
+	e.desired.viewers = append(w.viewers, e.desired.viewers...)
+	e.desired.lost = e.desired.lost || w.lost
 }
 
 // change changes the desired state and wakes the follower.
-func (e *Engine) change(do func(*wish)) {
+func (e *Engine) change(do func(*desired)) {
 	e.mu.Lock()
-	do(&e.wished)
+	do(&e.desired)
 	e.mu.Unlock()
 	e.wakeFollower()
 }

@@ -35,7 +35,7 @@ func TestEmulation(t *testing.T) {
 	found := Emulation{Reason: conditions.ReasonNoVirtualization, Message: "no vmx"}
 	for _, c := range []struct {
 		accelerator qemucmd.Accelerator
-		wish        string
+		wanted      string
 		found       Emulation
 		want        string
 	}{
@@ -46,7 +46,7 @@ func TestEmulation(t *testing.T) {
 		{qemucmd.AcceleratorTCG, "none", found, conditions.ReasonEmulationRequested},
 	} {
 		e := &Engine{}
-		e.o.Emulation, e.o.Config.Runner.VM.Accelerator = c.found, c.wish
+		e.o.Emulation, e.o.Config.Runner.VM.Accelerator = c.found, c.wanted
 		if got := e.emulation(c.accelerator); got.Reason != c.want {
 			t.Errorf("%+v: %+v", c, got)
 		}

@@ -47,8 +47,8 @@ type Engine struct {
 	// ending is done once QEMU has announced that it ends.
 	ending    context.Context
 	announced context.CancelFunc
-	// wished is the machine's desired state.
-	wished wish
+	// desired is the machine's desired state.
+	desired desired
 	// ticketing is whether the display was started with a password.
 	ticketing bool
 

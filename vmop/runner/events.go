@@ -55,7 +55,7 @@ func (e *Engine) watch(m *machine) {
 			e.message(LevelWarning, "%v", err)
 		}
 		if ev.Missed > 0 {
-			e.change(func(w *wish) { w.console, w.lost = true, true })
+			e.change(func(w *desired) { w.console, w.lost = true, true })
 			if err := m.rereadPorts(); err != nil {
 				e.message(LevelWarning, "%v", err)
 			}
@@ -99,12 +99,12 @@ func (e *Engine) wasReset(data qmp.ResetEvent) {
 	e.mu.Unlock()
 	e.goesOn()
 	e.message(LevelInfo, "the machine was reset (%s)", data.Reason)
-	e.change(func(w *wish) { w.resets++ })
+	e.change(func(w *desired) { w.resets++ })
 }
 
 func (e *Engine) diskFailed(data qmp.BlockIOErrorEvent) {
 	e.message(LevelError, "disk error: %s of %s: %s, action %s", data.Operation, e.diskName(data.NodeName), data.Reason, data.Action)
-	e.change(func(w *wish) { w.ioReason = data.Reason })
+	e.change(func(w *desired) { w.ioReason = data.Reason })
 }
 
 func (e *Engine) ejectAnswered(data qmp.ACPIDeviceOSTEvent) {
@@ -160,7 +160,7 @@ func panicCode(p *qmp.GuestPanic) string {
 
 // refuse remembers that the guest did not release a device.
 func (e *Engine) refuse(device, problem string) {
-	e.change(func(w *wish) {
+	e.change(func(w *desired) {
 		if w.refused == nil {
 			w.refused = map[string]string{}
 		}

@@ -66,7 +66,7 @@ func (f *follower) follow(ctx context.Context) {
 func (f *follower) adjust(ctx context.Context) (wake time.Time, err error) {
 	late := false // QEMU did not answer a command in time
 	for {
-		in := f.e.takeWish()
+		in := f.e.takeDesired()
 		f.refused(in.refused)
 		if in.secret {
 			f.secret = f.e.readDisplaySecret()
@@ -116,7 +116,7 @@ func (f *follower) refused(devices map[string]string) {
 }
 
 // report updates the engine's state if anything changed.
-func (f *follower) report(in wish, d live.Decision, observed live.Observed) time.Time {
+func (f *follower) report(in desired, d live.Decision, observed live.Observed) time.Time {
 	wake := d.Wake
 	now := f.e.o.clock.now()
 	conditions := append(slices.Clone(d.Conditions), in.conditions()...)

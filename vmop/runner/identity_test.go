@@ -264,13 +264,13 @@ func TestUUIDIsKept(t *testing.T) {
 	if err := os.MkdirAll(d.Data, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	keep := func(wished string) (string, bool, error) {
+	keep := func(desired string) (string, bool, error) {
 		log := &recorder{t: t}
 		e, err := New(Options{Config: testConfig(t), Host: testHost(t), Directories: d, Reporter: log})
 		if err != nil {
 			t.Fatal(err)
 		}
-		uuid, err := e.keepUUID(wished)
+		uuid, err := e.keepUUID(desired)
 		return uuid, log.said("the UUID changes from"), err
 	}
 	first, told, err := keep("")
@@ -278,13 +278,13 @@ func TestUUIDIsKept(t *testing.T) {
 		t.Fatalf("%q, %t, %v", first, told, err)
 	}
 	for _, step := range []struct {
-		wished, want string
-		told         bool
+		desired, want string
+		told          bool
 	}{
 		{"", first, false}, {strings.ToUpper(first), first, false}, {given, given, true}, {given, given, false}, {"", given, false},
 	} {
-		if got, told, err := keep(step.wished); err != nil || got != step.want || told != step.told {
-			t.Errorf("%q: %q, told %t, %v; want %q", step.wished, got, told, err, step.want)
+		if got, told, err := keep(step.desired); err != nil || got != step.want || told != step.told {
+			t.Errorf("%q: %q, told %t, %v; want %q", step.desired, got, told, err, step.want)
 		}
 	}
 	if err := os.WriteFile(filepath.Join(d.Data, uuidName), nil, 0o600); err != nil {

@@ -160,7 +160,7 @@ func (r *running) asWithKVM(t *testing.T, client *qmp.Client, c runnerconfig.Con
 	f := &follower{e: r.Engine, client: client, machine: machine}
 	memory := live.Start(&c)
 	for ctx := withPatience(t); ; {
-		observed, err := f.observe(ctx, wish{config: c})
+		observed, err := f.observe(ctx, desired{config: c})
 		if err != nil {
 			t.Fatal(err)
 		}

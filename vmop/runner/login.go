@@ -80,7 +80,7 @@ func (l *login) follow(ctx context.Context, c *qmp.Client) {
 		}
 	}()
 	l.e.mu.Lock()
-	user := wantedUser(&l.e.wished.config)
+	user := wantedUser(&l.e.desired.config)
 	l.e.mu.Unlock()
 	m := vmopagent.NewMachine(vmopagent.Config{}, user)
 	for pause := loginRetry; ctx.Err() == nil; pause = min(2*pause, loginRetryMax) {

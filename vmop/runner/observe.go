@@ -14,7 +14,7 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-func (f *follower) observe(ctx context.Context, in wish) (live.Observed, error) {
+func (f *follower) observe(ctx context.Context, in desired) (live.Observed, error) {
 	o := live.Observed{Resets: in.resets}
 	status, err := answer(ctx, f.client, qmp.QueryStatus{})
 	if err != nil {
@@ -89,7 +89,7 @@ func (f *follower) noBalloonDriver(ctx context.Context) (bool, error) {
 
 // usbDevices finds the USB devices of the host that the machine has. A machine that never had any
 // is not queried.
-func (f *follower) usbDevices(ctx context.Context, in wish) ([]string, error) {
+func (f *follower) usbDevices(ctx context.Context, in desired) ([]string, error) {
 	f.hasUSB = f.hasUSB || len(in.config.Runner.VM.USBDevices)+len(f.machine.Started.Runner.VM.USBDevices) > 0
 	if !f.hasUSB {
 		return nil, nil
@@ -174,7 +174,7 @@ func (e *Engine) namedImages(text string) string {
 }
 
 // attached finds the attached disks of the machine. A machine that never had any is not queried.
-func (f *follower) attached(ctx context.Context, in wish, blocks []qmp.BlockInfo) ([]live.Attached, error) {
+func (f *follower) attached(ctx context.Context, in desired, blocks []qmp.BlockInfo) ([]live.Attached, error) {
 	f.hasAttached = f.hasAttached || len(in.config.Runner.VM.Attachments) > 0
 	if !f.hasAttached {
 		return nil, nil

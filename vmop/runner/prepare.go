@@ -175,11 +175,11 @@ func (e *Engine) keep(rec *record, kind qemucmd.FirmwareKind, m qemucmd.Machine,
 
 // emulation is why the machine has not the host's processors.
 func (e *Engine) emulation(a qemucmd.Accelerator) Emulation {
-	wish := qemucmd.Accelerator(e.o.Config.Runner.VM.Accelerator)
+	wanted := qemucmd.Accelerator(e.o.Config.Runner.VM.Accelerator)
 	switch {
 	case a == qemucmd.AcceleratorKVM:
 		return Emulation{}
-	case wish != "" && wish != qemucmd.AcceleratorAuto:
+	case wanted != "" && wanted != qemucmd.AcceleratorAuto:
 		return Emulation{Reason: conditions.ReasonEmulationRequested, Message: "the configuration asks for software emulation"}
 	case e.o.Emulation.Reason == "":
 		return Emulation{Reason: conditions.ReasonEmulated}

@@ -30,7 +30,7 @@ func (e *Engine) Reconfigure(c runnerconfig.Config) error {
 	}
 	c = e.withDigests(c)
 	e.message(LevelInfo, "following a new configuration")
-	e.change(func(w *wish) {
+	e.change(func(w *desired) {
 		if !live.GenerationAlone(&w.config, &c) {
 			w.renewed++
 		}
@@ -40,7 +40,7 @@ func (e *Engine) Reconfigure(c runnerconfig.Config) error {
 	})
 	e.mu.Lock()
 	if e.login != nil {
-		e.login.want(wantedUser(&e.wished.config))
+		e.login.want(wantedUser(&e.desired.config))
 	}
 	e.mu.Unlock()
 	e.update(func(s *State) { s.PowerdownTimeout = *vm.PowerdownTimeout })
@@ -53,23 +53,23 @@ func (e *Engine) Reconfigure(c runnerconfig.Config) error {
 // goes on with the one that it has.
 func (e *Engine) RefuseConfig(reason error) {
 	e.message(LevelError, "the new configuration is refused: %v", reason)
-	e.change(func(w *wish) { w.problem = reason.Error() })
+	e.change(func(w *desired) { w.problem = reason.Error() })
 }
 
 // Note reports something that happened around the engine.
 func (e *Engine) Note(level Level, text string) { e.message(level, "%s", text) }
 
 // rereadDisplaySecret has the files of the display secret read again.
-func (e *Engine) rereadDisplaySecret() { e.change(func(w *wish) { w.secret = true }) }
+func (e *Engine) rereadDisplaySecret() { e.change(func(w *desired) { w.secret = true }) }
 
 // RereadSecrets has the files of the display secret read again, and the documents that the
 // guest is provisioned by, of which a change waits for the next start.
 func (e *Engine) RereadSecrets() {
 	e.mu.Lock()
-	before := e.wished.config
+	before := e.desired.config
 	e.mu.Unlock()
 	now := e.withDigests(before)
-	e.change(func(w *wish) {
+	e.change(func(w *desired) {
 		if w.config.Runner.CloudInit == before.Runner.CloudInit {
 			w.config.Runner.CloudInit = now.Runner.CloudInit
 		}
@@ -85,7 +85,7 @@ func (e *Engine) RereadSecrets() {
 func (e *Engine) tellDocuments() {
 	certificate := e.certificateDigest()
 	e.reports(func() {
-		changed := live.ChangedDocuments(&e.o.Config, &e.wished.config)
+		changed := live.ChangedDocuments(&e.o.Config, &e.desired.config)
 		if e.certificate != "" && e.certificate != certificate { // QEMU has read it when it started
 			changed = append(changed, live.Document{Name: live.DisplayCertificate, Missing: certificate == ""})
 		}
@@ -98,10 +98,10 @@ func (e *Engine) tellDocuments() {
 
 // Pause stops the guest until [Engine.Resume]; a guest that is not running yet is
 // paused once it is. The condition GuestExecuting tells what has become of it.
-func (e *Engine) Pause() { e.change(func(w *wish) { w.power.Number++; w.power.Pause = true }) }
+func (e *Engine) Pause() { e.change(func(w *desired) { w.power.Number++; w.power.Pause = true }) }
 
 // Resume lets a paused guest go on, whatever has paused it.
-func (e *Engine) Resume() { e.change(func(w *wish) { w.power.Number++; w.power.Pause = false }) }
+func (e *Engine) Resume() { e.change(func(w *desired) { w.power.Number++; w.power.Pause = false }) }
 
 func check(c *runnerconfig.Config) error {
 	if err := runnerconfig.Validate(c); err != nil {
@@ -114,7 +114,7 @@ func check(c *runnerconfig.Config) error {
 func (e *Engine) powerdownTimeout() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return time.Duration(*e.wished.config.Runner.VM.PowerdownTimeout) * time.Second
+	return time.Duration(*e.desired.config.Runner.VM.PowerdownTimeout) * time.Second
 }
 
 // Hurry is for a machine that is being stopped: its guest has at most that many seconds to shut
@@ -123,9 +123,9 @@ func (e *Engine) powerdownTimeout() time.Duration {
 // changes nothing: the caller may not have more.
 func (e *Engine) Hurry(seconds int64, force bool) {
 	e.mu.Lock()
-	less := seconds >= 0 && seconds < *e.wished.config.Runner.VM.PowerdownTimeout
+	less := seconds >= 0 && seconds < *e.desired.config.Runner.VM.PowerdownTimeout
 	if less {
-		e.wished.config.Runner.VM.PowerdownTimeout = &seconds
+		e.desired.config.Runner.VM.PowerdownTimeout = &seconds
 	}
 	force = force && e.requests < stopQuit+1
 	if force {

@@ -114,23 +114,23 @@ func (r record) write(dir string) error {
 	return nil
 }
 
-// keepUUID returns the machine's UUID: the one that is wished for, or the one kept
+// keepUUID returns the machine's UUID: the one that is desired, or the one kept
 // in the data directory, or, the first time, a new one. It keeps what it returns,
-// so that a wish that is withdrawn later leaves the machine what it is.
-func (e *Engine) keepUUID(wished string) (string, error) {
+// so that one that is withdrawn later leaves the machine what it is.
+func (e *Engine) keepUUID(desired string) (string, error) {
 	dir := e.o.Directories.Data
 	path := filepath.Join(dir, uuidName)
 	kept, err := readUUID(path)
 	switch {
-	case err == nil && (wished == "" || strings.EqualFold(wished, kept)):
+	case err == nil && (desired == "" || strings.EqualFold(desired, kept)):
 		return kept, nil
 	case err == nil:
-		e.message(LevelWarning, "the UUID changes from %s to %s, as vm.uuid says, and with it the MAC addresses that the configuration does not give", kept, wished)
-	case wished != "": // whatever is wrong with the file
+		e.message(LevelWarning, "the UUID changes from %s to %s, as vm.uuid says, and with it the MAC addresses that the configuration does not give", kept, desired)
+	case desired != "": // whatever is wrong with the file
 	case !errors.Is(err, os.ErrNotExist):
 		return "", err
 	}
-	uuid := wished
+	uuid := desired
 	if uuid == "" {
 		uuid = newUUID()
 	}

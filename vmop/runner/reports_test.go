@@ -76,7 +76,7 @@ func TestTheEngineIsFreeWhileItReports(t *testing.T) {
 	go func() {
 		defer close(looked)
 		_ = e.State()
-		e.change(func(w *wish) { w.console = true })
+		e.change(func(w *desired) { w.console = true })
 	}()
 	within("a look during a report", looked)
 	close(goOn)

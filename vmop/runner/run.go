@@ -42,7 +42,7 @@ func New(o Options) (*Engine, error) {
 		Generation:       r.Generation,
 		Login:            Login{Wanted: wantedUser(&o.Config)},
 		Sockets:          map[string]string{},
-	}, wished: wish{config: o.Config, secret: true}, wake: make(chan struct{}, 1)}
+	}, desired: desired{config: o.Config, secret: true}, wake: make(chan struct{}, 1)}
 	e.attachments.e = e
 	e.certificate = e.certificateDigest()
 	for i := range stopCount {

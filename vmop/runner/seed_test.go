@@ -116,24 +116,24 @@ func TestNewContentOfASecretWaits(t *testing.T) {
 	putDocument(t, dir, "network-config", "version: 2")
 	e := seedOf(t, dir, &chatter{})
 	e.RereadSecrets()
-	if waits := live.RestartPaths(&e.o.Config, &e.wished.config); len(waits) != 0 {
+	if waits := live.RestartPaths(&e.o.Config, &e.desired.config); len(waits) != 0 {
 		t.Errorf("nothing was changed, but %v waits", waits)
 	}
 	putDocument(t, dir, "user-data", "#cloud-config\npassword: other")
 	e.RereadSecrets()
-	if waits := live.RestartPaths(&e.o.Config, &e.wished.config); !slices.Equal(waits, []string{"cloudInit.userDataFrom.contentDigest"}) {
+	if waits := live.RestartPaths(&e.o.Config, &e.desired.config); !slices.Equal(waits, []string{"cloudInit.userDataFrom.contentDigest"}) {
 		t.Errorf("%v waits", waits)
 	}
 	if got := e.State().ChangedDocuments; !slices.Equal(got, []live.Document{{Name: "userData"}}) {
 		t.Errorf("%v is told", got)
 	}
 	// A configuration that is the same otherwise changes nothing of that.
-	c := e.wished.config
+	c := e.desired.config
 	c.Runner.Generation++
 	if err := e.Reconfigure(c); err != nil {
 		t.Fatal(err)
 	}
-	if waits := live.RestartPaths(&e.o.Config, &e.wished.config); len(waits) != 1 {
+	if waits := live.RestartPaths(&e.o.Config, &e.desired.config); len(waits) != 1 {
 		t.Errorf("%v waits", waits)
 	}
 	// One that is gone is told as such, and nothing when it is back as it was.
@@ -151,7 +151,7 @@ func TestNewContentOfASecretWaits(t *testing.T) {
 	}
 	putDocument(t, dir, "user-data", "#cloud-config\npassword: other")
 	e.RereadSecrets()
-	for _, c := range []*runnerconfig.Config{&e.o.Config, &e.wished.config} {
+	for _, c := range []*runnerconfig.Config{&e.o.Config, &e.desired.config} {
 		text, err := runnerconfig.Marshal(*c)
 		if err != nil || bytes.Contains(text, []byte(password)) {
 			t.Errorf("%s, %v", text, err)
@@ -228,13 +228,13 @@ func TestAnswersFromASecret(t *testing.T) {
 		t.Errorf("%+v, %v", report, err)
 	}
 	e.o.Config = e.withDigests(e.o.Config)
-	e.wished.config = e.o.Config
+	e.desired.config = e.o.Config
 	putDocument(t, dir, "unattend.xml", "<unattend/>")
 	e.RereadSecrets()
-	if waits := live.RestartPaths(&e.o.Config, &e.wished.config); !slices.Equal(waits, []string{"sysprep.unattend.contentDigest"}) {
+	if waits := live.RestartPaths(&e.o.Config, &e.desired.config); !slices.Equal(waits, []string{"sysprep.unattend.contentDigest"}) {
 		t.Errorf("%v waits", waits)
 	}
-	text2, err := runnerconfig.Marshal(e.wished.config)
+	text2, err := runnerconfig.Marshal(e.desired.config)
 	if err != nil || bytes.Contains(text2, []byte(password)) || strings.Contains(say.String(), password) {
 		t.Errorf("%s, %v", text2, err)
 	}

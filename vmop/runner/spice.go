@@ -12,7 +12,7 @@ const mainChannel = 1
 
 // observeSPICE finds out who is connected to the display by SPICE. The events are not
 // added up: a client has many channels, and one on a UNIX socket no address.
-func (f *follower) observeSPICE(ctx context.Context, _ wish) error {
+func (f *follower) observeSPICE(ctx context.Context, _ desired) error {
 	info, err := answer(ctx, f.client, qmp.QuerySpice{})
 	if err != nil {
 		if refusal(err) {
@@ -35,4 +35,4 @@ func (f *follower) observeSPICE(ctx context.Context, _ wish) error {
 	return nil
 }
 
-func spiceEvent(qmp.Event) (func(*wish), error) { return viewersChanged, nil }
+func spiceEvent(qmp.Event) (func(*desired), error) { return viewersChanged, nil }

@@ -12,9 +12,9 @@ type viewerProtocol struct {
 	// events begins the names of QEMU's events about it.
 	events string
 	// tell is what an event says to the follower; nil for nothing.
-	tell func(ev qmp.Event) (func(*wish), error)
+	tell func(ev qmp.Event) (func(*desired), error)
 	// observe asks QEMU who is connected.
-	observe func(f *follower, ctx context.Context, in wish) error
+	observe func(f *follower, ctx context.Context, in desired) error
 }
 
 // viewerProtocols has a row for each protocol.

@@ -13,7 +13,7 @@ import (
 // client from its connection on, and tells only by an event that it was let in.
 // Clients on a UNIX socket have one name, so that all of them count from when one
 // was let in; only the machine's owner gets there.
-func (f *follower) observeVNC(ctx context.Context, in wish) error {
+func (f *follower) observeVNC(ctx context.Context, in desired) error {
 	servers, err := answer(ctx, f.client, qmp.QueryVNCServers{})
 	if err != nil {
 		if refusal(err) {
@@ -43,14 +43,14 @@ func (f *follower) observeVNC(ctx context.Context, in wish) error {
 
 func vncClient(c qmp.VNCClient) string { return net.JoinHostPort(c.Host, c.Service) }
 
-func vncEvent(ev qmp.Event) (func(*wish), error) {
+func vncEvent(ev qmp.Event) (func(*desired), error) {
 	switch ev.Name {
 	case "VNC_INITIALIZED":
 		data, err := qmp.DecodeEvent[qmp.VNCInitializedEvent](ev)
 		if err != nil {
 			return nil, err
 		}
-		return func(w *wish) { w.console, w.viewers = true, append(w.viewers, vncClient(data.Client)) }, nil
+		return func(w *desired) { w.console, w.viewers = true, append(w.viewers, vncClient(data.Client)) }, nil
 	case "VNC_DISCONNECTED":
 		return viewersChanged, nil
 	}

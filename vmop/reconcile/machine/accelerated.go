@@ -32,7 +32,7 @@ func (d *decision) accelerate() {
 		set(metav1.ConditionUnknown, spec.ReasonNotReported, "the machine's runner does not say what executes the guest")
 		return
 	case d.stored.Accelerator == string(spec.AcceleratorKVM):
-		d.accelerated.fine(spec.ReasonKVM, "the guest executes on the processors of its node")
+		d.accelerated.setTrue(spec.ReasonKVM, "the guest executes on the processors of its node")
 		return
 	}
 	e := d.stored.Emulation

@@ -38,7 +38,7 @@ func (d *decision) exporting() bool {
 	if !d.exporterUntil.IsZero() {
 		d.wakeAt(d.exporterUntil)
 	}
-	d.running.wait(spec.ReasonDisksInUse, named(names.KindPod, d.exporter), "pod %s, which has exported an attached disk, is ending; the machine is started with the disk then", d.exporter)
+	d.running.setWaiting(spec.ReasonDisksInUse, named(names.KindPod, d.exporter), "pod %s, which has exported an attached disk, is ending; the machine is started with the disk then", d.exporter)
 	return true
 }
 

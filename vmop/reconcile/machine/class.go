@@ -32,7 +32,7 @@ func (d *decision) findClass() {
 	}
 	problem := func(reason, object, format string, args ...any) {
 		d.unclassed = true
-		if d.class.problem(reason, object, format, args...) {
+		if d.class.setProblem(reason, object, format, args...) {
 			d.class.further = "; the machine is not started without its class"
 			if d.pod.exists() {
 				d.class.further = "; the machine goes on as it was started, and is not started again without its class"
@@ -74,19 +74,19 @@ func (d *decision) findClass() {
 	if len(overruled) > 0 {
 		message += "; " + strings.Join(overruled, "; ")
 	}
-	d.class.fine(spec.ReasonVirtualMachineClassReady, message)
+	d.class.setTrue(spec.ReasonVirtualMachineClassReady, message)
 	if errs := class.Spec.CheckSize(&d.vm.Spec); len(errs) > 0 {
 		d.oversized = true
 		goes := "the machine is not started"
 		if d.pod.exists() {
 			goes = "the machine goes on with what its guest has, and is not started again"
 		}
-		if d.size.problem(spec.ReasonSizingPolicyNotMatched, object, "VirtualMachineClass %s does not allow this size: %s; change it, or the class", class.Name, few(errs)) {
+		if d.size.setProblem(spec.ReasonSizingPolicyNotMatched, object, "VirtualMachineClass %s does not allow this size: %s; change it, or the class", class.Name, few(errs)) {
 			d.size.further = "; " + goes + " until then"
 		}
 		return
 	}
-	d.size.fine(spec.ReasonSizingPolicyMatched, "VirtualMachineClass "+class.Name+" allows the size of the machine")
+	d.size.setTrue(spec.ReasonSizingPolicyMatched, "VirtualMachineClass "+class.Name+" allows the size of the machine")
 }
 
 // enumerate says of some classes that they are something.

@@ -73,7 +73,7 @@ func (d *decision) unstartable() bool {
 	}
 	d.unmade = true
 	d.findRestart()
-	d.configuration.follow(d.unfitness())
+	d.configuration.inherit(d.unfitness())
 	return true
 }
 
@@ -84,24 +84,24 @@ func (d *decision) unstartable() bool {
 // Who deletes a machine with --cascade=orphan wants its pod to run on.
 func (d *decision) deleted() {
 	d.findRestart()
-	d.configuration.rest(spec.ReasonMachineDeleted, "the machine is being deleted")
+	d.configuration.setFalse(spec.ReasonMachineDeleted, "the machine is being deleted")
 	if DeletesDisks(d.s.VM) {
-		d.devices.rest(spec.ReasonMachineDeleted, "the machine is being deleted, and its volume claims with it when its guest has ended")
+		d.devices.setFalse(spec.ReasonMachineDeleted, "the machine is being deleted, and its volume claims with it when its guest has ended")
 	} else {
-		d.devices.rest(spec.ReasonMachineDeleted, "the machine is being deleted; its volume claims are kept")
+		d.devices.setFalse(spec.ReasonMachineDeleted, "the machine is being deleted; its volume claims are kept")
 	}
 	switch {
 	case d.leaves():
 		d.orphan()
 		d.release()
-		d.running.rest(spec.ReasonMachineDeleted, "the machine is being deleted without its pod")
+		d.running.setFalse(spec.ReasonMachineDeleted, "the machine is being deleted without its pod")
 	case d.pod.state == podTerminating && !finished(d.pod.pod):
 		d.terminating()
 	case d.pod.state == podPending, d.pod.state == podRunning:
 		d.deletePod()
-		d.running.rest(spec.ReasonPodTerminating, podGoes, d.pod.pod.Name)
+		d.running.setFalse(spec.ReasonPodTerminating, podGoes, d.pod.pod.Name)
 	default:
-		d.running.rest(spec.ReasonMachineDeleted, "the machine is being deleted")
+		d.running.setFalse(spec.ReasonMachineDeleted, "the machine is being deleted")
 		if d.deleteDisks() {
 			d.release()
 		}

@@ -64,7 +64,7 @@ func (d *decision) makeCertificate() {
 		}
 	case c.Free == "":
 		first := objects.DisplayCertificateName(d.vm.Name)
-		if d.configuration.problem(spec.ReasonNameTaken, named(names.KindSecret, first),
+		if d.configuration.setProblem(spec.ReasonNameTaken, named(names.KindSecret, first),
 			"all names for certificates of the display, from Secret %s on, are taken; delete those that no pod uses (%s=%s)", first, names.LabelComponent, names.ComponentDisplayCertificate) {
 			d.configuration.further = ": none of them is good now for all names of the display"
 		}
@@ -102,7 +102,7 @@ func (d *decision) awaitCertificate() {
 	if d.s.Certificate != nil {
 		what = "lacks " + strings.Join(lacks, " and ")
 	}
-	if d.configuration.problem(spec.ReasonTLSSecretMissing, named(names.KindSecret, name),
+	if d.configuration.setProblem(spec.ReasonTLSSecretMissing, named(names.KindSecret, name),
 		"Secret %s of spec.vm.display.tls.secretName %s; the machine is started when it has %s and %s", name, what, corev1.TLSCertKey, corev1.TLSPrivateKeyKey) {
 		d.configuration.further = ", and " + names.CertificateAuthorityKey + " if the authority has a certificate of its own"
 	}

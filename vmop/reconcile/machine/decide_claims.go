@@ -62,7 +62,7 @@ func (d *decision) findClaims() {
 		}
 	}
 	d.noteClaims()
-	d.devices.fine(spec.ReasonBlockDevicesReady, "all volume claims are bound")
+	d.devices.setTrue(spec.ReasonBlockDevicesReady, "all volume claims are bound")
 }
 
 // claimNamed is a claim that the operator makes, or has made. One of the former name
@@ -96,57 +96,57 @@ func (d *decision) judge(c *neededClaim) {
 		if ref.IsImage() {
 			short = "vi"
 		}
-		d.devices.problem(spec.ReasonClaimNotFound, named(names.KindClaim, c.name), "claim %s of %s is not there: %s %s does not exist or has no claim; create it, or see kubectl describe %s %[4]s", c.name, c.field(), ref.Kind, ref.Name, short)
+		d.devices.setProblem(spec.ReasonClaimNotFound, named(names.KindClaim, c.name), "claim %s of %s is not there: %s %s does not exist or has no claim; create it, or see kubectl describe %s %[4]s", c.name, c.field(), ref.Kind, ref.Name, short)
 	case c.ofRef() && !ofReferred(pvc, c.disk.Ref):
 		d.unmade = true
-		d.devices.problem(spec.ReasonClaimNotFound, named(names.KindClaim, c.name), "claim %s is there, and none of %s %s of %s; name another disk, or name the claim in spec.vm.disks[].persistentVolumeClaim",
+		d.devices.setProblem(spec.ReasonClaimNotFound, named(names.KindClaim, c.name), "claim %s is there, and none of %s %s of %s; name another disk, or name the claim in spec.vm.disks[].persistentVolumeClaim",
 			c.name, c.disk.Ref.Kind, c.disk.Ref.Name, c.field())
 	case pvc == nil && c.referenced():
 		d.unmade = true
-		d.devices.problem(spec.ReasonClaimNotFound, named(names.KindClaim, c.name), "claim %s of %s does not exist; create it or correct the name", c.name, c.field())
+		d.devices.setProblem(spec.ReasonClaimNotFound, named(names.KindClaim, c.name), "claim %s of %s does not exist; create it or correct the name", c.name, c.field())
 	case pvc != nil && c.referenced() && ofImage(pvc) && !c.ofImage():
 		d.unmade = true
 		kind, image := objects.ImageOf(pvc)
-		d.devices.problem(spec.ReasonClaimOfImage, named(names.KindClaim, c.name), "claim %s of %s is that of %s %s, which no machine writes to; name a VirtualDisk that is made of it (dataSource.objectRef)", c.name, c.field(), kind, image)
+		d.devices.setProblem(spec.ReasonClaimOfImage, named(names.KindClaim, c.name), "claim %s of %s is that of %s %s, which no machine writes to; name a VirtualDisk that is made of it (dataSource.objectRef)", c.name, c.field(), kind, image)
 	case c.gone():
 		d.unmade = true
 		text, commands := d.goneText()
-		if d.devices.problem(spec.ReasonClaimGone, named(names.KindClaim, c.former.ClaimName), "%s", text) {
+		if d.devices.setProblem(spec.ReasonClaimGone, named(names.KindClaim, c.former.ClaimName), "%s", text) {
 			d.devices.further = commands
 		}
 	case pvc == nil && !d.wanted():
 		d.unmade = true
-		d.devices.rest(spec.ReasonBlockDevicesNotReady, "claim %s of %s is being made", c.name, c.field())
+		d.devices.setFalse(spec.ReasonBlockDevicesNotReady, "claim %s of %s is being made", c.name, c.field())
 	case pvc == nil:
 		d.unmade = true
-		d.devices.wait(spec.ReasonBlockDevicesNotReady, named(names.KindClaim, c.name), "claim %s of %s is being made; see kubectl describe pvc %s", c.name, c.field(), c.name)
+		d.devices.setWaiting(spec.ReasonBlockDevicesNotReady, named(names.KindClaim, c.name), "claim %s of %s is being made; see kubectl describe pvc %s", c.name, c.field(), c.name)
 	case !c.referenced() && !d.mine(pvc):
 		d.unmade = true
-		d.devices.problem(spec.ReasonClaimOfOtherMachine, named(names.KindClaim, c.name), "claim %s of %s belongs to machine %s; rename the disk or the machine",
+		d.devices.setProblem(spec.ReasonClaimOfOtherMachine, named(names.KindClaim, c.name), "claim %s of %s belongs to machine %s; rename the disk or the machine",
 			c.name, c.field(), pvc.Labels[names.LabelInstance])
 	case pvc.DeletionTimestamp != nil:
 		d.unmade = true
 		then, commands := d.afterDeletion(c)
-		if d.devices.problem(spec.ReasonClaimTerminating, named(names.KindClaim, c.name), "claim %s of %s is deleted with its data once no pod uses it; %s", c.name, c.field(), then) {
+		if d.devices.setProblem(spec.ReasonClaimTerminating, named(names.KindClaim, c.name), "claim %s of %s is deleted with its data once no pod uses it; %s", c.name, c.field(), then) {
 			d.devices.further = commands
 		}
 	case pvc.Status.Phase == corev1.ClaimLost:
 		d.unmade = true
-		d.devices.problem(spec.ReasonClaimLost, named(names.KindClaim, c.name), "claim %s of %s has lost volume %s; restore the volume or delete the claim",
+		d.devices.setProblem(spec.ReasonClaimLost, named(names.KindClaim, c.name), "claim %s of %s has lost volume %s; restore the volume or delete the claim",
 			c.name, c.field(), pvc.Spec.VolumeName)
 	case c.ofImage() && pvc.Annotations[names.AnnotationFilled] == "":
 		d.unmade = true
 		image := c.disk.Ref.Name
-		d.devices.wait(spec.ReasonBlockDevicesNotReady, named(names.KindClaim, c.name), "claim %s of %s is that of VirtualImage %s, which is not in it yet; see kubectl describe vi %[3]s", c.name, c.field(), image)
+		d.devices.setWaiting(spec.ReasonBlockDevicesNotReady, named(names.KindClaim, c.name), "claim %s of %s is that of VirtualImage %s, which is not in it yet; see kubectl describe vi %[3]s", c.name, c.field(), image)
 	case c.referenced() && beingFilled(pvc):
 		d.unmade = true
 		disk := pvc.Labels[names.LabelDisk]
-		d.devices.wait(spec.ReasonBlockDevicesNotReady, named(names.KindClaim, c.name), "claim %s of %s is that of VirtualDisk %s, which is not in it yet; see kubectl describe vd %s", c.name, c.field(), disk, disk)
+		d.devices.setWaiting(spec.ReasonBlockDevicesNotReady, named(names.KindClaim, c.name), "claim %s of %s is that of VirtualDisk %s, which is not in it yet; see kubectl describe vd %s", c.name, c.field(), disk, disk)
 	case pvc.Status.Phase != corev1.ClaimBound && !d.wanted():
 		// Its volume may be made when there is a pod.
-		d.devices.rest(spec.ReasonBlockDevicesNotReady, "claim %s of %s has no volume yet; see kubectl describe pvc %s", c.name, c.field(), c.name)
+		d.devices.setFalse(spec.ReasonBlockDevicesNotReady, "claim %s of %s has no volume yet; see kubectl describe pvc %s", c.name, c.field(), c.name)
 	case pvc.Status.Phase != corev1.ClaimBound:
-		d.devices.wait(spec.ReasonBlockDevicesNotReady, named(names.KindClaim, c.name), "claim %s of %s waits for a volume; see kubectl describe pvc %s", c.name, c.field(), c.name)
+		d.devices.setWaiting(spec.ReasonBlockDevicesNotReady, named(names.KindClaim, c.name), "claim %s of %s waits for a volume; see kubectl describe pvc %s", c.name, c.field(), c.name)
 	}
 }
 
@@ -195,7 +195,7 @@ func (d *decision) updateClaims() {
 			// Kubernetes lets a claim grow once it is bound.
 			grows = c.found.Status.Phase == corev1.ClaimBound
 		case order < 0 && c.disk != nil && !want.IsZero():
-			d.configuration.problem(spec.ReasonShrinkRefused, named(names.KindClaim, c.name), "%s asks for %s, but claim %s has %s already, and volumes do not shrink; ask for %[4]s again",
+			d.configuration.setProblem(spec.ReasonShrinkRefused, named(names.KindClaim, c.name), "%s asks for %s, but claim %s has %s already, and volumes do not shrink; ask for %[4]s again",
 				c.field(), want.String(), c.name, have.String())
 		}
 		if len(labels) == 0 && len(annotations) == 0 && !grows {

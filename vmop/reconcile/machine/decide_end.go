@@ -14,21 +14,21 @@ func (d *decision) finished() {
 	}
 	if !d.wanted() && (noted || d.vm.Spec.RunPolicy == "") {
 		d.deleteEnded()
-		d.running.rest(spec.ReasonMachineStopped, "%s", d.stoppedBecause())
+		d.running.setFalse(spec.ReasonMachineStopped, "%s", d.stoppedBecause())
 		return
 	}
 	switch {
 	case !noted:
-		d.running.rest(spec.ReasonPodFinished, "pod %s has ended: %s: %s", pod.Name, d.end.Cause, d.end.Message)
+		d.running.setFalse(spec.ReasonPodFinished, "pod %s has ended: %s: %s", pod.Name, d.end.Cause, d.end.Message)
 	case d.poweredOff():
 		d.stop()
 	case d.invalid:
-		d.running.problem(d.configuration.reason, d.machine(), "pod %s has ended, and the specification is not valid or not allowed; see condition %s",
+		d.running.setProblem(d.configuration.reason, d.machine(), "pod %s has ended, and the specification is not valid or not allowed; see condition %s",
 			pod.Name, spec.ConditionConfigurationApplied)
 	case d.delayed():
 		// Until then the pod keeps its log.
 	default:
 		d.deleteEnded()
-		d.running.rest(spec.ReasonPodFinished, "pod %s has ended: %s: %s", pod.Name, d.end.Cause, d.end.Message)
+		d.running.setFalse(spec.ReasonPodFinished, "pod %s has ended: %s: %s", pod.Name, d.end.Cause, d.end.Message)
 	}
 }

@@ -29,7 +29,7 @@ func (d *decision) makeSecret() {
 		d.unmade = true
 		if other := d.s.SecretInTheWay; other != nil {
 			d.wakeAt(d.s.Now.Add(nameAgain)) // no cache shows it
-			if d.configuration.problem(spec.ReasonNameTaken, named(names.KindSecret, other.Name),
+			if d.configuration.setProblem(spec.ReasonNameTaken, named(names.KindSecret, other.Name),
 				"Secret %s is not a display secret of the machine%s; rename it or the machine, or label it as one", other.Name, whose(other)) {
 				d.configuration.further = fmt.Sprintf(": with %s=%s, %s=%s and %s=%s its display-password counts for the machine; it is not changed by itself",
 					names.LabelName, names.AppName, names.LabelInstance, d.vm.Name, names.LabelComponent, names.ComponentDisplaySecret)
@@ -74,12 +74,12 @@ func (d *decision) makeConfigMap() error {
 	switch {
 	case old != nil && old.DeletionTimestamp != nil:
 		d.unmade = true
-		d.configuration.wait(spec.ReasonConfigurationNotApplied, named(names.KindConfigMap, old.Name), "ConfigMap %s is being deleted; it is made anew when it is gone", old.Name)
+		d.configuration.setWaiting(spec.ReasonConfigurationNotApplied, named(names.KindConfigMap, old.Name), "ConfigMap %s is being deleted; it is made anew when it is gone", old.Name)
 		return nil
 	case old != nil && !d.ours(old):
 		d.unmade = true
 		d.wakeAt(d.s.Now.Add(nameAgain))
-		d.configuration.problem(spec.ReasonNameTaken, named(names.KindConfigMap, old.Name), "ConfigMap %s is not the machine's; rename it or the machine", old.Name)
+		d.configuration.setProblem(spec.ReasonNameTaken, named(names.KindConfigMap, old.Name), "ConfigMap %s is not the machine's; rename it or the machine", old.Name)
 		return nil
 	}
 	memory := d.remembered()
@@ -183,7 +183,7 @@ func (d *decision) makeService() {
 	switch {
 	case old != nil && old.DeletionTimestamp != nil:
 		if wanted != nil {
-			d.configuration.wait(spec.ReasonConfigurationNotApplied, named(names.KindService, old.Name), "Service %s is being deleted; it is made anew when it is gone", old.Name)
+			d.configuration.setWaiting(spec.ReasonConfigurationNotApplied, named(names.KindService, old.Name), "Service %s is being deleted; it is made anew when it is gone", old.Name)
 		}
 	case wanted == nil:
 		if old != nil && d.ours(old) && d.owned(old) {
@@ -191,7 +191,7 @@ func (d *decision) makeService() {
 		}
 	case old != nil && !d.ours(old):
 		d.wakeAt(d.s.Now.Add(nameAgain))
-		d.configuration.problem(spec.ReasonNameTaken, named(names.KindService, old.Name), "Service %s is not the machine's; rename it or the machine, or switch the machine's off with loadBalancerService: {}", old.Name)
+		d.configuration.setProblem(spec.ReasonNameTaken, named(names.KindService, old.Name), "Service %s is not the machine's; rename it or the machine, or switch the machine's off with loadBalancerService: {}", old.Name)
 	default:
 		reconcile.Stamp(wanted)
 		if old == nil || !reconcile.Applied(wanted, old) || !serviceApplied(&wanted.Spec, &old.Spec) {

@@ -67,11 +67,11 @@ func (d *decision) responsible() bool {
 		}
 		d.wakeAt(at.Add(rivalGone))
 		if claimant == FormerOperator {
-			d.sole.problem(spec.ReasonTwoOperators, named("Operator", claimant),
+			d.sole.setProblem(spec.ReasonTwoOperators, named("Operator", claimant),
 				"VM-Operator's own operator still writes objects of the machine, which is operator %s's; stop it: kubectl scale deployment vm-operator --replicas=0, in its namespace", me)
 			return true // it does not read answers
 		}
-		if d.sole.problem(spec.ReasonTwoOperators, named("Operator", claimant),
+		if d.sole.setProblem(spec.ReasonTwoOperators, named("Operator", claimant),
 			"operators %s and %s both feel responsible for the machine; remove one of them, or give each its namespaces (VMOP_NAMESPACES, --exclude-namespace)",
 			me, claimant) {
 			d.sole.further = ": the machine is operator " + me + "'s, and the other leaves it alone"

@@ -44,35 +44,35 @@ func (d *decision) power() {
 func (d *decision) absent() {
 	unnoted := d.noteLost()
 	if !d.wanted() {
-		d.running.rest(spec.ReasonMachineStopped, "%s", d.stoppedBecause())
+		d.running.setFalse(spec.ReasonMachineStopped, "%s", d.stoppedBecause())
 		return
 	}
 	switch {
 	case d.invalid:
-		d.running.problem(d.configuration.reason, d.machine(), "the specification is not valid or not allowed; see condition %s", spec.ConditionConfigurationApplied)
+		d.running.setProblem(d.configuration.reason, d.machine(), "the specification is not valid or not allowed; see condition %s", spec.ConditionConfigurationApplied)
 	case d.unfit():
-		d.running.follow(d.unfitness())
+		d.running.inherit(d.unfitness())
 	case d.unsuitable:
-		d.running.follow(d.configuration)
+		d.running.inherit(d.configuration)
 	case d.unmade && !d.devices.ok() && d.devices.warning:
-		d.running.follow(d.devices)
+		d.running.inherit(d.devices)
 	case d.unmade && d.provisioning.warning:
-		d.running.follow(d.provisioning)
+		d.running.inherit(d.provisioning)
 	case d.unmade && !d.configuration.ok():
-		d.running.follow(d.configuration)
+		d.running.inherit(d.configuration)
 	case d.unmade:
-		d.running.wait(spec.ReasonPodNotFound, named(names.KindPod, d.nextPod()), "pod %s waits for the objects that it needs, which are being made; it follows when they are there", d.nextPod())
+		d.running.setWaiting(spec.ReasonPodNotFound, named(names.KindPod, d.nextPod()), "pod %s waits for the objects that it needs, which are being made; it follows when they are there", d.nextPod())
 	case d.disksInUse(), d.delayed(), d.unreported(), d.exporting():
 	case unnoted:
 		// With another pod there would be nothing left to tell it by: it is written
 		// first, and acted upon when it is seen there.
 		d.endIsNoted()
 	case d.unanswered():
-		d.running.wait(spec.ReasonPodNotFound, named(names.KindPod, d.nextPod()), "that the machine is to run is being noted; pod %s is made then", d.nextPod())
+		d.running.setWaiting(spec.ReasonPodNotFound, named(names.KindPod, d.nextPod()), "that the machine is to run is being noted; pod %s is made then", d.nextPod())
 	default:
 		if d.do(reconcile.Create{Object: d.newPod()}, &d.running) {
 			d.creates = true
-			d.running.wait(spec.ReasonPodNotStarted, named(names.KindPod, d.nextPod()), waitsForNode, d.nextPod())
+			d.running.setWaiting(spec.ReasonPodNotStarted, named(names.KindPod, d.nextPod()), waitsForNode, d.nextPod())
 		}
 	}
 }
@@ -92,9 +92,9 @@ func (d *decision) disksInUse() bool {
 		}
 		if pod.DeletionTimestamp != nil {
 			until, object := d.untilGone(pod)
-			d.running.problem(spec.ReasonDisksInUse, object, "pod %s uses claim %s and%s", pod.Name, name, until)
+			d.running.setProblem(spec.ReasonDisksInUse, object, "pod %s uses claim %s and%s", pod.Name, name, until)
 		} else {
-			d.running.problem(spec.ReasonDisksInUse, named(names.KindPod, pod.Name), "pod %s uses claim %s; the machine is started when it has ended", pod.Name, name)
+			d.running.setProblem(spec.ReasonDisksInUse, named(names.KindPod, pod.Name), "pod %s uses claim %s; the machine is started when it has ended", pod.Name, name)
 		}
 		return true
 	}
@@ -137,18 +137,18 @@ func (d *decision) foreign() {
 	}
 	switch {
 	case !d.wanted():
-		d.running.rest(spec.ReasonMachineStopped, "%s", d.stoppedBecause())
+		d.running.setFalse(spec.ReasonMachineStopped, "%s", d.stoppedBecause())
 	case former && pod.DeletionTimestamp != nil:
 		until, object := d.untilGone(pod)
-		d.running.problem(spec.ReasonDisksInUse, object, "pod %s of the former machine of this name%s", pod.Name, until)
+		d.running.setProblem(spec.ReasonDisksInUse, object, "pod %s of the former machine of this name%s", pod.Name, until)
 	case isOrphan(pod, d.vm.Name) && pod.DeletionTimestamp != nil:
 		until, object := d.untilGone(pod)
-		d.running.problem(spec.ReasonDisksInUse, object, "pod %s, left by the former machine,%s", pod.Name, until)
+		d.running.setProblem(spec.ReasonDisksInUse, object, "pod %s, left by the former machine,%s", pod.Name, until)
 	case former:
-		d.running.problem(spec.ReasonDisksInUse, named(names.KindPod, pod.Name), "pod %s is that of the former machine of this name; the machine is started when Kubernetes has deleted it", pod.Name)
+		d.running.setProblem(spec.ReasonDisksInUse, named(names.KindPod, pod.Name), "pod %s is that of the former machine of this name; the machine is started when Kubernetes has deleted it", pod.Name)
 	default:
 		d.wakeAt(d.s.Now.Add(nameAgain))
-		d.running.problem(spec.ReasonNameTaken, named(names.KindPod, pod.Name), "pod %s is not the machine's; delete it or rename the machine", pod.Name)
+		d.running.setProblem(spec.ReasonNameTaken, named(names.KindPod, pod.Name), "pod %s is not the machine's; delete it or rename the machine", pod.Name)
 	}
 }
 
@@ -159,11 +159,11 @@ func (d *decision) pending() {
 	pod := d.pod.pod
 	if !d.wanted() {
 		d.deletePod()
-		d.running.rest(spec.ReasonPodTerminating, podGoes, pod.Name)
+		d.running.setFalse(spec.ReasonPodTerminating, podGoes, pod.Name)
 		return
 	}
 	if d.outdated() && d.deleteVersion(pod.ResourceVersion) { // its guest may have started meanwhile
-		d.running.wait(spec.ReasonPodTerminating, named(names.KindPod, pod.Name), "pod %s has not started and is replaced, because the machine has changed; there is a new one when it is gone", pod.Name)
+		d.running.setWaiting(spec.ReasonPodTerminating, named(names.KindPod, pod.Name), "pod %s has not started and is replaced, because the machine has changed; there is a new one when it is gone", pod.Name)
 		return
 	}
 	if d.running.ok() {
@@ -218,26 +218,26 @@ func (d *decision) runs() {
 	switch {
 	case !d.wanted():
 		d.deletePod()
-		d.running.rest(spec.ReasonPodTerminating, podGoes, pod.Name)
+		d.running.setFalse(spec.ReasonPodTerminating, podGoes, pod.Name)
 	case d.pod.silent():
-		d.running.problem(spec.ReasonNodeLost, named(names.KindNode, pod.Spec.NodeName), "node %s does not report about pod %s; repair the node: the machine is not started elsewhere while it may still run there",
+		d.running.setProblem(spec.ReasonNodeLost, named(names.KindNode, pod.Spec.NodeName), "node %s does not report about pod %s; repair the node: the machine is not started elsewhere while it may still run there",
 			pod.Spec.NodeName, pod.Name)
 	case d.pod.container != nil && d.pod.container.State.Terminated != nil:
 		// The kubelet tells of the pod a moment after it has told of the container.
-		d.running.wait(spec.ReasonPodFinished, named(names.KindPod, pod.Name), "the runner in pod %s has ended, and its node is about to say what becomes of the pod", pod.Name)
+		d.running.setWaiting(spec.ReasonPodFinished, named(names.KindPod, pod.Name), "the runner in pod %s has ended, and its node is about to say what becomes of the pod", pod.Name)
 	case d.pod.container != nil && d.pod.container.State.Running == nil:
 		// Only a pod of VM-Operator is restarted by the kubelet.
 		h := d.pod.hindrance(nil)
 		if !h.warning {
 			h.message = "the runner in pod " + pod.Name + " has ended; the kubelet starts it again"
 		}
-		d.running.problem(h.reason, h.object, "%s", h.message)
+		d.running.setProblem(h.reason, h.object, "%s", h.message)
 	case d.restarts && (d.executedIn() != "" || d.deletePod()):
 		// That it is wanted is written down first: the pod goes then.
-		d.running.wait(spec.ReasonPodTerminating, named(names.KindPod, pod.Name), podGoes, pod.Name)
+		d.running.setWaiting(spec.ReasonPodTerminating, named(names.KindPod, pod.Name), podGoes, pod.Name)
 	case d.unheard():
 	default:
-		d.running.fine(spec.ReasonPodRunning, "pod "+pod.Name+" runs on node "+pod.Spec.NodeName)
+		d.running.setTrue(spec.ReasonPodRunning, "pod "+pod.Name+" runs on node "+pod.Spec.NodeName)
 	}
 }
 

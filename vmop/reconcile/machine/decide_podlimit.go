@@ -31,7 +31,7 @@ func (d *decision) judgeLimit() {
 	if limit.CmpInt64(guest+r.Overhead) >= 0 {
 		return
 	}
-	if d.configuration.problem(spec.ReasonMemoryLimitTooLow, named(names.KindPod, d.pod.pod.Name),
+	if d.configuration.setProblem(spec.ReasonMemoryLimitTooLow, named(names.KindPod, d.pod.pod.Name),
 		"pod %s may use %s of memory, but its guest has %s and QEMU needs up to %s; %s",
 		d.pod.pod.Name, limit.String(), bytesText(guest), bytesText(r.Overhead), d.raiseLimit(corev1.ResourceMemory)) {
 		d.configuration.further = ": what uses more than its limit is killed"

@@ -76,7 +76,7 @@ func (d *decision) findProvisioning() {
 	needed := neededSecrets(&d.vm.Spec)
 	switch {
 	case len(needed) == 0:
-		d.provisioning.fine(spec.ReasonProvisioningReady, "the guest is provisioned from no Secret")
+		d.provisioning.setTrue(spec.ReasonProvisioningReady, "the guest is provisioned from no Secret")
 		return
 	case d.pod.state == podAbsent && !d.wanted():
 		d.provisioning = finding{status: metav1.ConditionUnknown, reason: spec.ReasonMachineStopped,
@@ -87,12 +87,12 @@ func (d *decision) findProvisioning() {
 			d.needSecret(n)
 		}
 	}
-	d.provisioning.fine(spec.ReasonProvisioningReady, "the Secrets that the guest is provisioned from are there")
+	d.provisioning.setTrue(spec.ReasonProvisioningReady, "the Secrets that the guest is provisioned from are there")
 }
 
 // warnOfUserData tells of user data that the guest makes nothing of, once.
 func (d *decision) warnOfUserData(warning string) {
-	d.provisioning.fine(spec.ReasonProvisioningReadyWithWarnings, "spec.provisioning.userData "+warning+"; the machine is started with it nevertheless")
+	d.provisioning.setTrue(spec.ReasonProvisioningReadyWithWarnings, "spec.provisioning.userData "+warning+"; the machine is started with it nevertheless")
 	if c := spec.FindCondition(d.stored.Conditions, spec.ConditionProvisioningReady); d.wanted() && (c == nil || c.Reason != d.provisioning.reason) {
 		d.plan.Events = append(d.plan.Events, reconcile.Event{
 			Type: corev1.EventTypeWarning, Reason: d.provisioning.reason, Action: "Provision", Note: d.provisioning.message,
@@ -109,17 +109,17 @@ func (d *decision) needSecret(n NeededSecret) {
 	object := named(names.KindSecret, n.Name)
 	switch {
 	case state == SecretOfOtherType:
-		if d.provisioning.problem(spec.ReasonProvisioningNotReady, object,
+		if d.provisioning.setProblem(spec.ReasonProvisioningNotReady, object,
 			"Secret %s of %s has another type than %s; make it anew with one", n.Name, n.Field, strings.Join(n.Types, " and ")) {
 			d.provisioning.further = ": the type of a Secret cannot be changed. The machine is started then"
 		}
 	case len(n.Types) > 0:
-		if d.provisioning.problem(spec.ReasonProvisioningNotReady, object,
+		if d.provisioning.setProblem(spec.ReasonProvisioningNotReady, object,
 			"Secret %s of %s does not exist; make one of the type %s", n.Name, n.Field, strings.Join(n.Types, " or ")) {
 			d.provisioning.further = ": the machine is started then"
 		}
 	default:
-		d.provisioning.problem(spec.ReasonProvisioningNotReady, object,
+		d.provisioning.setProblem(spec.ReasonProvisioningNotReady, object,
 			"Secret %s of %s does not exist; the machine is started when it does", n.Name, n.Field)
 	}
 	d.wakeAt(d.s.Now.Add(d.secretPause(spec.ConditionProvisioningReady, spec.ReasonProvisioningNotReady)))

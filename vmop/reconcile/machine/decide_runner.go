@@ -64,7 +64,7 @@ func (d *decision) unheard() bool {
 		return false
 	}
 	namespace := cmp.Or(d.vm.Namespace, metav1.NamespaceDefault)
-	if d.running.problem(spec.ReasonRunnerNotReporting, named(names.KindPod, d.pod.pod.Name),
+	if d.running.setProblem(spec.ReasonRunnerNotReporting, named(names.KindPod, d.pod.pod.Name),
 		"the runner in pod %[1]s runs since %[2]s and has not reported: it may not, a network policy is in the way, or it hangs; see kubectl logs %[1]s",
 		d.pod.pod.Name, since.UTC().Format(time.RFC3339)) {
 		d.running.further = fmt.Sprintf(" -n %[2]s; whether it may: kubectl auth can-i patch vms.%[1]s --subresource=status -n %[2]s --as=system:serviceaccount:%[2]s:%[3]s; to let it: %[4]s",
@@ -86,7 +86,7 @@ func (d *decision) findRepository() {
 		d.unmade = true // there would be a pod that waits for it
 	}
 	namespace := cmp.Or(d.vm.Namespace, metav1.NamespaceDefault)
-	d.devices.problem(spec.ReasonImageRepositoryNotFound, named(names.KindClaim, names.ImageRepositoryClaim),
+	d.devices.setProblem(spec.ReasonImageRepositoryNotFound, named(names.KindClaim, names.ImageRepositoryClaim),
 		"namespace %s has no claim %s, which %s is in; run: %s", namespace, names.ImageRepositoryClaim, field, createRepository(namespace))
 }
 

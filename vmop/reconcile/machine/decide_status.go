@@ -30,7 +30,7 @@ func (d *decision) report() {
 		return
 	}
 	applied, _ := conditions.List(append(append([]string{"all objects are as specified"}, d.amended()...), d.remarks...), "; ", 0)
-	d.configuration.fine(spec.ReasonConfigurationApplied, applied)
+	d.configuration.setTrue(spec.ReasonConfigurationApplied, applied)
 	if d.devices.status == "" {
 		d.devices = finding{status: metav1.ConditionUnknown, reason: d.configuration.reason, message: "the disks were not looked at: the specification is not valid"}
 		if !d.invalid && d.unfit() {
@@ -41,7 +41,7 @@ func (d *decision) report() {
 		d.provisioning = finding{status: metav1.ConditionUnknown, reason: d.configuration.reason, message: "what the guest is provisioned by was not looked at"}
 	}
 	d.accelerate()
-	d.sole.fine(spec.ReasonSoleOperator, "no other operator looks after the machine")
+	d.sole.setTrue(spec.ReasonSoleOperator, "no other operator looks after the machine")
 	now := metav1.NewTime(d.s.Now.UTC().Truncate(time.Second))
 	conditions := d.inRunnersPlace(now)
 	d.ready, d.upToDate = d.readiness(), d.runnerImage()

@@ -23,7 +23,7 @@ func (d *decision) terminating() {
 	d.noteDisruption()
 	stuck, object := d.stuck(pod)
 	if stuck != "" {
-		d.running.problem(spec.ReasonPodTerminating, object, "pod %s%s", pod.Name, stuck)
+		d.running.setProblem(spec.ReasonPodTerminating, object, "pod %s%s", pod.Name, stuck)
 		return
 	}
 	if !d.wanted() || d.s.VM.DeletionTimestamp != nil {
@@ -32,10 +32,10 @@ func (d *decision) terminating() {
 		object = ""
 	}
 	if finished(pod) {
-		d.running.wait(spec.ReasonPodTerminating, object, "pod %s has ended and is being deleted; there is a new one when it is gone", pod.Name)
+		d.running.setWaiting(spec.ReasonPodTerminating, object, "pod %s has ended and is being deleted; there is a new one when it is gone", pod.Name)
 		return
 	}
-	d.running.wait(spec.ReasonPodTerminating, object, podGoes, pod.Name)
+	d.running.setWaiting(spec.ReasonPodTerminating, object, podGoes, pod.Name)
 }
 
 // hurry shortens the grace period of a pod that is being deleted, if the machine's
@@ -98,7 +98,7 @@ func (d *decision) stop() {
 		Manager: names.OperatorStatusManager,
 		Fields:  map[string]any{"spec": map[string]any{"vm": map[string]any{"state": string(spec.StateStopped)}}},
 	}, &d.running)
-	d.running.rest(spec.ReasonPodFinished, "the guest powered itself off; spec.vm.state becomes Stopped, as spec.guestShutdownStops asks")
+	d.running.setFalse(spec.ReasonPodFinished, "the guest powered itself off; spec.vm.state becomes Stopped, as spec.guestShutdownStops asks")
 }
 
 func (d *decision) deletePod() bool { return d.deleteVersion("") }

@@ -23,7 +23,7 @@ func (d *decision) makeUserData() {
 	case u.Free == "":
 		first := spec.UserDataSecret(d.vm.Name)
 		d.wakeAt(d.s.Now.Add(nameAgain)) // no cache shows them
-		d.configuration.problem(spec.ReasonNameTaken, named(names.KindSecret, first),
+		d.configuration.setProblem(spec.ReasonNameTaken, named(names.KindSecret, first),
 			"there are Secrets or ConfigMaps of all names for the user data of spec.provisioning, from %s on; delete those that are not used", first)
 	case u.Holder == nil:
 		d.do(reconcile.Create{Object: objects.UserDataHolder(d.vm, d.s.Settings, u.Free)}, &d.configuration)

@@ -27,9 +27,9 @@ type finding struct {
 
 func (f *finding) ok() bool { return f.status == "" || f.status == metav1.ConditionTrue }
 
-// problem says that something is not as it should be, which a person may have
+// setProblem says that something is not as it should be, which a person may have
 // to do something about. It reports whether that is the first problem, which stays.
-func (f *finding) problem(reason, object, format string, args ...any) bool {
+func (f *finding) setProblem(reason, object, format string, args ...any) bool {
 	if f.warning {
 		return false
 	}
@@ -37,27 +37,29 @@ func (f *finding) problem(reason, object, format string, args ...any) bool {
 	return true
 }
 
-// wait says that something is not yet as it should be, and will be.
-func (f *finding) wait(reason, object, format string, args ...any) {
+// setWaiting says that something is not yet as it should be, and will be.
+func (f *finding) setWaiting(reason, object, format string, args ...any) {
 	if f.status == "" {
 		*f = finding{status: metav1.ConditionFalse, reason: reason, message: fmt.Sprintf(format, args...), object: object, brief: true}
 	}
 }
 
-// rest says that something is not so and need not be, or that nothing but the
+// setFalse says that something is not so and need not be, or that nothing but the
 // next look is waited for.
-func (f *finding) rest(reason, format string, args ...any) { f.wait(reason, "", format, args...) }
+func (f *finding) setFalse(reason, format string, args ...any) {
+	f.setWaiting(reason, "", format, args...)
+}
 
-// follow takes over why something else is not as it should be, which tells of it.
-func (f *finding) follow(other finding) {
+// inherit takes over why something else is not as it should be, which tells of it.
+func (f *finding) inherit(other finding) {
 	if !f.warning {
 		*f = other
 		f.object = ""
 	}
 }
 
-// fine says that all is well, if nothing was found that is not.
-func (f *finding) fine(reason, message string) {
+// setTrue says that all is well, if nothing was found that is not.
+func (f *finding) setTrue(reason, message string) {
 	if f.status == "" {
 		*f = finding{status: metav1.ConditionTrue, reason: reason, message: message}
 	}

@@ -21,7 +21,7 @@ const steadyRun = 10 * time.Minute
 // endIsNoted is what a machine waits for whose pod is gone, and whose status does not
 // say so yet.
 func (d *decision) endIsNoted() {
-	d.running.wait(spec.ReasonPodNotFound, named(names.KindPod, d.nextPod()), "the end of the former pod %s is being noted; the machine is started again then", d.nextPod())
+	d.running.setWaiting(spec.ReasonPodNotFound, named(names.KindPod, d.nextPod()), "the end of the former pod %s is being noted; the machine is started again then", d.nextPod())
 }
 
 // note makes the record of an end.
@@ -140,7 +140,7 @@ func (d *decision) delayed() bool {
 	}
 	d.wakeAt(again)
 	// The event that tells of the end tells of the delay, too.
-	d.running.rest(spec.ReasonRestartDelayed, "the machine ended: %s: %s (failures in a row: %d); it is started again at %s, or as soon as its specification changes",
+	d.running.setFalse(spec.ReasonRestartDelayed, "the machine ended: %s: %s (failures in a row: %d); it is started again at %s, or as soon as its specification changes",
 		e.Cause, e.Message, e.Failures, again.Format(time.RFC3339))
 	return true
 }

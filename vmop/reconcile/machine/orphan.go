@@ -60,7 +60,7 @@ func (d *decision) orphaned() {
 	d.findRestart()
 	pod, object := d.pod.pod, named(names.KindPod, d.pod.pod.Name)
 	if !d.valid() || !d.allowed() {
-		d.running.problem(d.configuration.reason, d.machine(), "pod %s of the former machine of this name runs on and is not taken over: the specification is not valid or not allowed; see condition %s",
+		d.running.setProblem(d.configuration.reason, d.machine(), "pod %s of the former machine of this name runs on and is not taken over: the specification is not valid or not allowed; see condition %s",
 			pod.Name, spec.ConditionConfigurationApplied)
 		return
 	}
@@ -68,13 +68,13 @@ func (d *decision) orphaned() {
 	d.configuration, d.devices = unknown, unknown
 	d.devices.reason = spec.ReasonBlockDevicesNotReady
 	if why := d.disagrees(); why != "" {
-		if d.running.problem(spec.ReasonPodNotAdopted, object, "pod %s of the former machine is not taken over: %s; correct the manifest, or delete the pod", pod.Name, why) {
+		if d.running.setProblem(spec.ReasonPodNotAdopted, object, "pod %s of the former machine is not taken over: %s; correct the manifest, or delete the pod", pod.Name, why) {
 			d.running.further = ": its guest runs on, and kubectl delete pod " + pod.Name + " ends it, after which the machine is started"
 		}
 		return
 	}
 	d.hold()
-	d.running.wait(spec.ReasonPodAdopted, object, "pod %s of the former machine of this name is taken over; its guest runs on", pod.Name)
+	d.running.setWaiting(spec.ReasonPodAdopted, object, "pod %s of the former machine of this name is taken over; its guest runs on", pod.Name)
 	if !d.held() {
 		return // the pod is taken when that is seen
 	}

@@ -229,14 +229,14 @@ func (v *podView) hindrance(others []corev1.Pod) (f finding) {
 		case "", "ContainerCreating", "PodInitializing":
 		case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable", "ImageInspectError":
 			image := runnerContainer(pod, objects.MachineOf(pod)).Image
-			f.problem(w.Reason, "image "+image, "image %s of the runner cannot be pulled: %s; correct spec.image, or make the image available to node %s",
+			f.setProblem(w.Reason, "image "+image, "image %s of the runner cannot be pulled: %s; correct spec.image, or make the image available to node %s",
 				image, w.Message, pod.Spec.NodeName)
 			return f
 		case "CreateContainerConfigError":
-			f.problem(w.Reason, object, "pod %s: %s; create what is missing", pod.Name, w.Message)
+			f.setProblem(w.Reason, object, "pod %s: %s; create what is missing", pod.Name, w.Message)
 			return f
 		default:
-			f.problem(w.Reason, object, "pod %s: %s; see kubectl describe pod %[1]s", pod.Name, w.Message)
+			f.setProblem(w.Reason, object, "pod %s: %s; see kubectl describe pod %[1]s", pod.Name, w.Message)
 			return f
 		}
 	}
@@ -249,17 +249,17 @@ func (v *podView) hindrance(others []corev1.Pod) (f finding) {
 		if step == "" {
 			step = "make room, or change what the machine asks of a node"
 		}
-		f.problem(reason, object, "no node takes pod %s: %s", pod.Name, nextStep(c.Message, step))
+		f.setProblem(reason, object, "no node takes pod %s: %s", pod.Name, nextStep(c.Message, step))
 		// The scheduler says so also of a pod whose claims are just being bound,
 		// or whose predecessor has just gone.
 		f.brief = true
 		return f
 	}
 	if pod.Spec.NodeName == "" {
-		f.wait(spec.ReasonPodNotStarted, object, waitsForNode, pod.Name)
+		f.setWaiting(spec.ReasonPodNotStarted, object, waitsForNode, pod.Name)
 		return f
 	}
-	f.wait(spec.ReasonPodNotStarted, object+" on node "+pod.Spec.NodeName,
+	f.setWaiting(spec.ReasonPodNotStarted, object+" on node "+pod.Spec.NodeName,
 		"pod %s is being started on node %s: its image is pulled and its volumes are mounted; see kubectl describe pod %[1]s", pod.Name, pod.Spec.NodeName)
 	return f
 }

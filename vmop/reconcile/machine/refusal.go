@@ -16,23 +16,23 @@ func (d *decision) refused(f *reconcile.Failure, about *finding) {
 	why, object := strings.TrimSpace(f.Message), named(f.Target.Kind, f.Target.Name)
 	switch {
 	case f.NamespaceGoes:
-		about.follow(finding{}) // nothing else is worth a word
-		about.rest(spec.ReasonNamespaceTerminating, "namespace %s is being deleted, and the machine with it; nothing is made in it any more", d.vm.Namespace)
+		about.inherit(finding{}) // nothing else is worth a word
+		about.setFalse(spec.ReasonNamespaceTerminating, "namespace %s is being deleted, and the machine with it; nothing is made in it any more", d.vm.Namespace)
 	case f.WantsLimits() && strings.Contains(why, "must specify") && f.Target.Verb == "create" && d.computesRequests():
-		about.wait(spec.ReasonQuotaExceeded, object, "%s: %s; it is made with limits", f.Target, why)
+		about.setWaiting(spec.ReasonQuotaExceeded, object, "%s: %s; it is made with limits", f.Target, why)
 	case f.Quota() && strings.Contains(why, "must specify"):
-		about.problem(spec.ReasonQuotaExceeded, object, "%s: %s; name that in spec.resources", f.Target, why)
+		about.setProblem(spec.ReasonQuotaExceeded, object, "%s: %s; name that in spec.resources", f.Target, why)
 	case f.Quota():
-		if about.problem(spec.ReasonQuotaExceeded, object, "%s: %s; raise the quota or free some of it", f.Target, why) {
+		if about.setProblem(spec.ReasonQuotaExceeded, object, "%s: %s; raise the quota or free some of it", f.Target, why) {
 			about.further = "; it is tried again within half a minute"
 		}
 	case f.LimitBelow() != "":
 		d.limitBelow(f, about)
 	case f.Reason == string(metav1.StatusReasonForbidden) && (d.mayNotDelete(f, about) || d.unprepared(why, about)):
 	case f.Reason == string(metav1.StatusReasonForbidden):
-		about.problem(spec.ReasonWriteRefused, object, "%s: %s; check the rights of the operator and the policies of the namespace", f.Target, why)
+		about.setProblem(spec.ReasonWriteRefused, object, "%s: %s; check the rights of the operator and the policies of the namespace", f.Target, why)
 	default:
-		about.problem(spec.ReasonWriteRefused, object, "%s: %s: %s; it is tried again", f.Target, f.Reason, why)
+		about.setProblem(spec.ReasonWriteRefused, object, "%s: %s: %s; it is tried again", f.Target, f.Reason, why)
 	}
 }
 
@@ -48,7 +48,7 @@ func (d *decision) mayNotDelete(f *reconcile.Failure, about *finding) bool {
 			user = u
 		}
 	}
-	if about.problem(spec.ReasonNamespaceNotPrepared, named(kindRoleBinding, names.ClaimsBinding),
+	if about.setProblem(spec.ReasonNamespaceNotPrepared, named(kindRoleBinding, names.ClaimsBinding),
 		"%s: the operator may not; make role binding %s as deploy/components/delete-claims does, or set spec.deletionPolicy to Retain", f.Target, names.ClaimsBinding) {
 		about.further = fmt.Sprintf("; run: %s; or: kubectl patch vm %s -n %s --type=merge -p '{\"spec\":{\"deletionPolicy\":\"Retain\"}}'",
 			bindCleaner(namespace, user), d.vm.Name, namespace)
@@ -67,7 +67,7 @@ func (d *decision) limitBelow(f *reconcile.Failure, about *finding) {
 	if _, value, quoted := strings.Cut(why, "Invalid value: "); quoted {
 		why = value // what comes before is the path of the field, and the pod
 	}
-	if about.problem(reason, named(f.Target.Kind, f.Target.Name), "%s: %s; %s", f.Target, why, d.raiseLimit(r)) {
+	if about.setProblem(reason, named(f.Target.Kind, f.Target.Name), "%s: %s; %s", f.Target, why, d.raiseLimit(r)) {
 		about.further = ": the pod asks for what its guest has and QEMU needs; it is tried again within half a minute"
 	}
 }
@@ -88,7 +88,7 @@ func (d *decision) raiseLimit(r corev1.ResourceName) string {
 func (d *decision) unprepared(why string, about *finding) bool {
 	namespace := cmp.Or(d.vm.Namespace, metav1.NamespaceDefault)
 	if strings.Contains(why, fmt.Sprintf("serviceaccount %q not found", names.ServiceAccount)) {
-		about.problem(spec.ReasonNamespaceNotPrepared, named(kindServiceAccount, names.ServiceAccount),
+		about.setProblem(spec.ReasonNamespaceNotPrepared, named(kindServiceAccount, names.ServiceAccount),
 			"there is no service account; run: %s && %s", createAccount(namespace), bindRunner(namespace))
 		return true
 	}
@@ -97,7 +97,7 @@ func (d *decision) unprepared(why string, about *finding) bool {
 	if !refused || !quoted || !strings.Contains(what, "in the namespace") || strings.ContainsAny(user, " '\"\n\\$`;&|") {
 		return false
 	}
-	about.problem(spec.ReasonNamespaceNotPrepared, named(kindRoleBinding, names.OperatorBinding),
+	about.setProblem(spec.ReasonNamespaceNotPrepared, named(kindRoleBinding, names.OperatorBinding),
 		"the operator lacks a role binding; run: %s", bindOperator(namespace, user))
 	return true
 }

@@ -132,7 +132,7 @@ func (d *decision) resize() {
 			Name: d.pod.pod.Name, UID: d.pod.pod.UID, ResourceVersion: d.pod.pod.ResourceVersion, Container: c.Name, Requests: next,
 		}, &d.configuration)
 		if resized && grows {
-			d.configuration.wait(spec.ReasonResizing, named(names.KindPod, d.pod.pod.Name), "pod %s is being resized for %s; its node decides: see kubectl describe pod %[1]s", d.pod.pod.Name, amountsText(want))
+			d.configuration.setWaiting(spec.ReasonResizing, named(names.KindPod, d.pod.pod.Name), "pod %s is being resized for %s; its node decides: see kubectl describe pod %[1]s", d.pod.pod.Name, amountsText(want))
 		}
 		if grows {
 			return
@@ -142,19 +142,19 @@ func (d *decision) resize() {
 	switch pending := d.pod.resizePending(); {
 	case !d.short():
 	case pending != nil && pending.Reason == corev1.PodReasonInfeasible:
-		if d.configuration.problem(spec.ReasonResizeInfeasible, named(names.KindNode, d.pod.pod.Spec.NodeName),
+		if d.configuration.setProblem(spec.ReasonResizeInfeasible, named(names.KindNode, d.pod.pod.Spec.NodeName),
 			"node %s can never give pod %s room for %s: %s; ask for less, or start the machine anew",
 			d.pod.pod.Spec.NodeName, d.pod.pod.Name, amountsText(want), pending.Message) {
 			d.configuration.further = "; the guest keeps " + amountsText(d.grant) + ", and another node may have more for its next start"
 		}
 	case pending != nil:
-		if d.configuration.problem(spec.ReasonResizeDeferred, named(names.KindNode, d.pod.pod.Spec.NodeName),
+		if d.configuration.setProblem(spec.ReasonResizeDeferred, named(names.KindNode, d.pod.pod.Spec.NodeName),
 			"node %s has no room for %s in pod %s now: %s; make room, or ask for less", d.pod.pod.Spec.NodeName, amountsText(want), d.pod.pod.Name, pending.Message) {
 			d.configuration.brief = true
 			d.configuration.further = "; the guest keeps " + amountsText(d.grant) + " until there is"
 		}
 	default:
-		d.configuration.wait(spec.ReasonResizing, named(names.KindPod, d.pod.pod.Name), "pod %s is being resized for %s; the guest keeps %s until its node has done so: see kubectl describe pod %[1]s",
+		d.configuration.setWaiting(spec.ReasonResizing, named(names.KindPod, d.pod.pod.Name), "pod %s is being resized for %s; the guest keeps %s until its node has done so: see kubectl describe pod %[1]s",
 			d.pod.pod.Name, amountsText(want), amountsText(d.grant))
 	}
 }
@@ -188,7 +188,7 @@ func (d *decision) followed() int64 {
 // conditions are about what it had before.
 func (d *decision) judgeRunner() {
 	if follows := d.followed(); follows > 0 && follows < d.s.VM.Generation && d.executing() && d.wanted() {
-		d.configuration.wait(spec.ReasonConfigurationPending, named(names.KindPod, d.pod.pod.Name),
+		d.configuration.setWaiting(spec.ReasonConfigurationPending, named(names.KindPod, d.pod.pod.Name),
 			"the runner in pod %s does not know of generation %d yet, it follows generation %d; see the log of the pod if this lasts", d.pod.pod.Name, d.s.VM.Generation, follows)
 	}
 }

@@ -48,7 +48,7 @@ func (d *decision) refuseFor(reason string, why []string, next string) {
 		ends = ", and a reboot of the guest ends the machine"
 	}
 	told, left := conditions.List(why, "; ", len(next))
-	if d.configuration.problem(reason, d.machine(), "%s%s", told, next) {
+	if d.configuration.setProblem(reason, d.machine(), "%s%s", told, next) {
 		d.configuration.further = after(left) + "; nothing is changed until then" + ends
 	}
 }
@@ -61,7 +61,7 @@ func (d *decision) judgeImage() {
 		return // of a manifest that names none: the operator's settings are wrong
 	}
 	d.unsuitable = true
-	if d.configuration.problem(spec.ReasonRunnerUnsuitable, d.machine(), "image %s is VM-Operator's runner, which cannot run in this pod; remove spec.image, or set the operator's runnerImages", image) {
+	if d.configuration.setProblem(spec.ReasonRunnerUnsuitable, d.machine(), "image %s is VM-Operator's runner, which cannot run in this pod; remove spec.image, or set the operator's runnerImages", image) {
 		d.configuration.further = ", which replaces the image of all machines: VM-Operator's runner needs root and a privileged pod"
 	}
 }

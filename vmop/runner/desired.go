@@ -5,9 +5,9 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// wish is the machine's desired state, with what the follower has to be told once: signals that
+// desired is the machine's desired state, with what the follower has to be told once: signals that
 // came since it looked last.
-type wish struct {
+type desired struct {
 	config     runnerconfig.Config
 	generation int // counts the configurations given
 	renewed    int // counts those after which what was given up is tried again
@@ -26,7 +26,7 @@ type wish struct {
 // cannot be used.
 const ConfigurationAccepted = "ConfigurationAccepted"
 
-func (w wish) conditions() []live.Condition {
+func (w desired) conditions() []live.Condition {
 	if w.problem != "" {
 		return []live.Condition{{Type: ConfigurationAccepted, Status: live.False, Reason: "Invalid", Message: "the last good configuration is used: " + w.problem}}
 	}
@@ -34,4 +34,4 @@ func (w wish) conditions() []live.Condition {
 }
 
 // viewersChanged has the follower ask who is connected.
-func viewersChanged(w *wish) { w.console = true }
+func viewersChanged(w *desired) { w.console = true }
