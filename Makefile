@@ -97,7 +97,7 @@ control-plane: ## run etcd and kube-apiserver until Ctrl-C
 # package takes as long to compress.
 SLOW := DebianGuest|DebianPackage|SecureBootIsEnforced|GuestFindsItsMachineAgain
 
-# The worlds of the promises are drawn this often by make test, 500 times by CI, and without
+# The worlds of the promises are drawn this often by make test, in rounds of 100 by CI, and without
 # end by make long.
 PROMISES := 25
 
