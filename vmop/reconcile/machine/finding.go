@@ -6,9 +6,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// named names an object of the machine's namespace.
-func named(kind, name string) string { return kind + " " + name }
-
 // finding is what was found out about one aspect.
 type finding struct {
 	status          metav1.ConditionStatus // empty: nothing yet
@@ -67,3 +64,6 @@ func (f *finding) setTrue(reason, message string) {
 
 // urgent reports whether the status must say at once what was found.
 func (f *finding) urgent() bool { return f.warning && !f.brief }
+
+// named names an object of the machine's namespace.
+func named(kind, name string) string { return kind + " " + name }

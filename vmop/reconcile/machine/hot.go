@@ -19,7 +19,7 @@ import (
 // who writes to the disk is decided where it is decided for all attachments and pods:
 // an exporter is made when no pod has the claim, and a pod when no exporter has.
 
-// mine are the attachments that the machine owns, the oldest first.
+// mineAttached are the attachments that the machine owns, the oldest first.
 func (d *decision) mineAttached() []*spec.VirtualMachineBlockDeviceAttachment {
 	return slices.DeleteFunc(d.ownAttachments(), func(a *spec.VirtualMachineBlockDeviceAttachment) bool { return !objects.OwnsAttachment(d.s.VM, a) })
 }

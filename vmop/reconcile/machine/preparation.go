@@ -7,10 +7,6 @@ import (
 	"github.com/vmop/sdk/vmop/names"
 )
 
-func bindCleaner(namespace, user string) string {
-	return "kubectl create rolebinding " + names.ClaimsBinding + " -n " + namespace + " --clusterrole=vmop-operator-claims " + asSubject(user)
-}
-
 // Kinds of objects that a namespace may lack.
 const (
 	kindServiceAccount = "ServiceAccount"
@@ -40,4 +36,8 @@ func asSubject(user string) string {
 
 func createRepository(namespace string) string {
 	return "kubectl apply -n " + namespace + " -k github.com/vmop/sdk/deploy/image-repository"
+}
+
+func bindCleaner(namespace, user string) string {
+	return "kubectl create rolebinding " + names.ClaimsBinding + " -n " + namespace + " --clusterrole=vmop-operator-claims " + asSubject(user)
 }
