@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -92,6 +94,43 @@ func TestAnOutageIsOneLine(t *testing.T) {
 		log.Error(nil, "something else")
 		if !strings.Contains(lines.String(), "something else") {
 			t.Error("what is said later is lost")
+		}
+		end()
+		s.wait()
+	})
+}
+
+// An outage may begin within an answer: whoever reads it complains of that in the log.
+func TestAnOutageBeginsWithinAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines bytes.Buffer
+		ctx, end := context.WithCancel(t.Context())
+		s, real := newTestServer(ctx, &lines)
+		s.answered.Store(true)
+		broken := errors.New("connection reset by peer")
+		transport := s.observing(roundTripper(func(*http.Request) (*http.Response, error) {
+			body := io.MultiReader(strings.NewReader("{"), iotest.ErrReader(broken))
+			return &http.Response{StatusCode: http.StatusCreated, Body: io.NopCloser(body)}, nil
+		}))
+		real.set(true)
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://api/pods", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := transport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAll(resp.Body); !errors.Is(err, broken) {
+			t.Errorf("the answer ends with %v", err)
+		}
+		s.quiet(s.log, true).Error(broken, "Unexpected error when reading response body")
+		synctest.Wait()
+		real.set(false)
+		time.Sleep(2 * probePause)
+		synctest.Wait()
+		if text := lines.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "suppressedLines=1") {
+			t.Errorf("the log:\n%s", text)
 		}
 		end()
 		s.wait()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -124,18 +125,44 @@ func (s *apiServer) notify() {
 	s.changed = make(chan struct{})
 }
 
-// observing notes whether requests are answered.
+// observing notes whether requests are answered, to the end of the answers.
 func (s *apiServer) observing(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		resp, err := next.RoundTrip(r)
 		switch {
 		case err == nil:
 			s.answered.Store(true)
+			if resp.StatusCode != http.StatusSwitchingProtocols { // that body is written to, too
+				resp.Body = &observedBody{ReadCloser: resp.Body, server: s, request: r.Context()}
+			}
 		case !errors.Is(r.Context().Err(), context.Canceled):
 			s.failed(err)
 		}
 		return resp, err
 	})
+}
+
+// observedBody is an answer whose end is noted if it comes too early.
+type observedBody struct {
+	io.ReadCloser
+	server  *apiServer
+	request context.Context
+	closed  atomic.Bool
+}
+
+// Read implements [io.Reader].
+func (b *observedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) && !b.closed.Load() && b.request.Err() == nil {
+		b.server.failed(err)
+	}
+	return n, err
+}
+
+// Close implements [io.Closer]. Whoever reads a watch meanwhile gets an error then.
+func (b *observedBody) Close() error {
+	b.closed.Store(true)
+	return b.ReadCloser.Close()
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
