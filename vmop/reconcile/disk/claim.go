@@ -13,9 +13,6 @@ func (d *decision) claim() bool {
 	if t := d.disk.Status.Target; t != nil {
 		known = string(t.PersistentVolumeClaimUID)
 	}
-	if (c == nil || !d.mine(c)) && percentOf(d.next.Progress) == 100 {
-		d.next.Progress = "" // of what is gone nothing is there
-	}
 	switch {
 	case c == nil && known != "" && known != d.cloneRefused():
 		d.fail(conditions.ReasonClaimGone, "claim %s is gone, and with it what was on the %s: no empty one takes its place. Delete this %[2]s, and make another one", name, d.noun)

@@ -18,6 +18,9 @@ func Decide(s Snapshot) reconcile.Plan {
 	d := &decision{s: &s, subject: subject, next: *subject.disk.Status.DeepCopy()}
 	d.next.ObservedGeneration = d.disk.Generation
 	d.attachments()
+	if percentOf(d.next.Progress) == 100 && !(d.isFilled() && d.mine(d.s.Claim)) {
+		d.next.Progress = "" // of what is gone nothing is there, whatever else there is to say
+	}
 	if d.disk.DeletionTimestamp != nil {
 		d.deleted()
 	} else {

@@ -14,6 +14,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
@@ -71,5 +72,28 @@ func TestQuantitiesMeanTheSame(t *testing.T) {
 	}
 	if p := disk.Decide(s); len(p.Actions)+len(p.Statuses) > 0 || s.Disk.Status.Phase != spec.DiskReady {
 		t.Errorf("%+v\n%+v", p, s.Disk.Status)
+	}
+}
+
+// Of a claim that is gone nothing is there, whatever else there is to say of its disk.
+func TestProgressOfWhatIsGone(t *testing.T) {
+	for name, change := range map[string]func(*disk.Snapshot){
+		"it is alive":        func(*disk.Snapshot) {},
+		"its manifest fails": func(s *disk.Snapshot) { s.Disk.Spec.PersistentVolumeClaim.Size = resource.Quantity{} },
+		"it cannot be read":  func(s *disk.Snapshot) { s.Unreadable = "spec.size: a list" },
+		"it is not held":     func(s *disk.Snapshot) { s.Disk.Finalizers = nil },
+		"it is kept, and being deleted": func(s *disk.Snapshot) {
+			s.Disk.DeletionTimestamp = new(metav1.NewTime(noon))
+			s.Machines = []string{"web"}
+		},
+	} {
+		d := spec.NewDisk("lab", "data", resource.MustParse("1Gi"))
+		d.UID, d.Finalizers, d.Status.Progress, d.Status.Phase = "u1", []string{names.FinalizerDisk}, "100%", spec.DiskReady
+		d.Status.Target = &spec.VirtualDiskTarget{PersistentVolumeClaim: "data-vd", PersistentVolumeClaimUID: "u2"}
+		s := disk.Snapshot{Disk: d, Now: noon}
+		change(&s)
+		if got := told(t, s.Disk, disk.Decide(s)).Status; got.Progress != "" {
+			t.Errorf("%s: %s of it is there: %+v", name, got.Progress, got)
+		}
 	}
 }

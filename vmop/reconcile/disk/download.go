@@ -151,10 +151,10 @@ func (d *decision) gives(p *corev1.Pod) {
 	case !d.keyOf(p):
 		d.downloadIs(request, spec.DownloadRefused, p.UID, "Secret %s is not that of pod %s: delete it, and ask again", name, p.Name)
 	case why != "" && !d.s.Now.Before(until):
-		d.downloadIs(request, spec.DownloadEnded, p.UID, "pod %s has not started within %v: %s; ask again", p.Name, objects.TransferWait, why)
+		d.downloadIs(request, spec.DownloadEnded, p.UID, "not started within %v: %s; ask again", objects.TransferWait, why)
 	case why != "":
 		d.plan.WakeAt(until)
-		d.downloadIs(request, spec.DownloadPending, p.UID, "pod %s, which gives it, has not started: %s; see kubectl describe pod %[1]s", p.Name, why)
+		d.downloadIs(request, spec.DownloadPending, p.UID, "the download waits for its pod: %s", why)
 	default:
 		d.downloadIs(request, spec.DownloadReady, p.UID, "pod %s gives it, and ends when nobody has gone on with it for %v; see kubectl logs %[1]s", p.Name, objects.TransferWait)
 	}

@@ -54,10 +54,10 @@ func (d *decision) uploads(p *corev1.Pod) {
 	switch why := machine.WaitsFor(p); {
 	case why != "" && !d.s.Now.Before(until):
 		// The request is over: whoever made it does not wait any more.
-		d.count(p, runnerconfig.Imported{Error: fmt.Sprintf("pod %s has not started within %v: %s", p.Name, objects.TransferWait, why)})
+		d.count(p, runnerconfig.Imported{Error: fmt.Sprintf("not started within %v: %s", objects.TransferWait, why)})
 	case why != "":
 		d.plan.WakeAt(until)
-		d.say(spec.DiskWaitForUserUpload, metav1.ConditionFalse, conditions.ReasonPodNotStarted, "pod %s, which waits for the upload, has not started: %s; see kubectl describe pod %[1]s", p.Name, why)
+		d.say(spec.DiskWaitForUserUpload, metav1.ConditionFalse, conditions.ReasonPodNotStarted, "the upload waits for its pod: %s", why)
 	case d.s.Progress != nil:
 		d.wait(conditions.ReasonDiskProvisioning, "pod %s makes the %s of what is uploaded; an upload that is cut off can be gone on with within %v; see kubectl logs %[1]s", p.Name, d.noun, objects.TransferWait)
 		d.progress()

@@ -28,7 +28,12 @@ func (d *decision) command() string {
 func (d *decision) needUpload(im *spec.VirtualDiskImport) {
 	const reason = conditions.ReasonDiskUploadNeeded
 	if im != nil && im.Message != "" {
-		d.say(spec.DiskWaitForUserUpload, metav1.ConditionFalse, reason, "nothing was uploaded: %s. Upload it: %s", im.Message, d.command())
+		message := "nothing was uploaded: " + im.Message
+		// Whoever has asked for this upload knows how; the cause is what they do not know.
+		if how := ". Upload it: " + d.command(); len(message)+len(how) <= conditions.Line {
+			message += how
+		}
+		d.say(spec.DiskWaitForUserUpload, metav1.ConditionFalse, reason, "%s", message)
 		return
 	}
 	d.say(spec.DiskWaitForUserUpload, metav1.ConditionFalse, reason, "upload what the %s is to be: %s", d.noun, d.command())
