@@ -186,16 +186,23 @@ func (d *decision) lateText(o *spec.VirtualMachineOperation) string {
 	if o.Status.Deadline != nil && o.Status.StartTime != nil {
 		what = fmt.Sprintf("it was not carried out in %v", o.Status.Deadline.Sub(o.Status.StartTime.Time))
 	}
+	goesOn := "; the machine goes on with it"
+	if o.Spec.Type == spec.OperationRestart {
+		goesOn = "; if the machine has not begun to restart, it does not do so any more"
+		if d.takeBackRefused(o) != nil { // [decision.finish] says what comes of it
+			goesOn = ""
+		}
+	}
 	if vm := d.s.Machine; vm != nil {
 		what += ": machine " + vm.Name + " is " + vm.Status.Phase
 		if c := spec.FindCondition(vm.Status.Conditions, conditions.Ready); c != nil && c.Status != metav1.ConditionTrue && c.Message != "" {
-			what += " (" + c.Message + ")"
+			// The machine says it, too, if there is no room for it here.
+			if why := " (" + c.Message + ")"; len(what)+len(why)+len(goesOn) <= conditions.Line {
+				what += why
+			}
 		}
 	}
-	if o.Spec.Type == spec.OperationRestart {
-		return what + "; if the machine has not begun to restart, it does not do so any more"
-	}
-	return what + "; the machine goes on with it"
+	return what + goesOn
 }
 
 // powerText is whether a machine is to run, and why.

@@ -82,9 +82,9 @@ func (d *decision) finish(o *spec.VirtualMachineOperation, phase spec.OperationP
 	var actions []reconcile.Action
 	if phase != spec.OperationCompleted {
 		if back := d.takeBack(o); back != nil {
-			if f := reconcile.Refused(d.s.Failures, back.Target(), d.s.Now); f != nil {
+			if f := d.takeBackRefused(o); f != nil {
 				d.plan.WakeAt(f.RetryAt())
-				message += fmt.Sprintf("; its request cannot be taken back, so that the machine may still be restarted: %s: %s", f.Target, f.Message)
+				message += "; its request cannot be taken back, so that the machine may still be restarted: " + f.Message
 			} else {
 				actions = append(actions, back)
 			}
@@ -220,6 +220,16 @@ func (d *decision) takeBack(o *spec.VirtualMachineOperation) reconcile.Action {
 		Kind: names.KindVirtualMachine, Name: vm.Name, UID: vm.UID, ResourceVersion: vm.ResourceVersion, Manager: names.OperatorStatusManager,
 		Annotations: map[string]any{names.AnnotationPowerRequest: nil},
 	}
+}
+
+// takeBackRefused is the refusal of the API server to take back the request of a restart; nil if
+// there is none.
+func (d *decision) takeBackRefused(o *spec.VirtualMachineOperation) *reconcile.Failure {
+	back := d.takeBack(o)
+	if back == nil {
+		return nil
+	}
+	return reconcile.Refused(d.s.Failures, back.Target(), d.s.Now)
 }
 
 // send writes the request to the machine. The status is written before, even if nothing in it is

@@ -320,17 +320,25 @@ func (w *world) reconcile(name string, most int) reconcile.Plan {
 	for i, a := range plan.Actions {
 		if i == most {
 			w.Note("the operator dies")
-			break
 		}
-		if w.refuses(name, a) {
-			break
-		}
-		if !w.execute(name, a) {
-			w.Note("conflict: %s", a.Target())
+		if i == most || !w.carriesOut(name, a) {
+			plan.Events = nil // they are told of a plan that was carried out
 			break
 		}
 	}
 	return plan
+}
+
+// carriesOut makes a write of a plan, and reports whether the next one can follow.
+func (w *world) carriesOut(of string, a reconcile.Action) bool {
+	if w.refuses(of, a) {
+		return false
+	}
+	taken := w.execute(of, a)
+	if !taken {
+		w.Note("conflict: %s", a.Target())
+	}
+	return taken
 }
 
 // execute makes a write as the API server does. It reports whether it was taken.
