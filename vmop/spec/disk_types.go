@@ -253,6 +253,7 @@ type ContainerDisk struct {
 	// or never.
 	PullPolicy corev1.PullPolicy `json:"pullPolicy,omitempty"`
 
+	// +kubebuilder:default=false
 	// +optional
 
 	// persistent keeps what the guest writes: the disk is made before the first

@@ -50,7 +50,7 @@ func machineDefaults(t reflect.Type) []string {
 	case reflect.TypeFor[Share]():
 		return []string{"protocol"}
 	case reflect.TypeFor[ContainerDisk]():
-		return []string{"pullPolicy"}
+		return []string{"persistent", "pullPolicy"}
 	case reflect.TypeFor[VolumeClaimTemplate]():
 		return []string{"spec"}
 	case reflect.TypeFor[VolumeClaimSpec]():

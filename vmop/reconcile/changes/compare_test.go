@@ -162,6 +162,11 @@ func asJSON(t *rapid.T, vm *spec.VirtualMachine) map[string]any {
 	for _, key := range []string{"sockets", "diesPerSocket", "coresPerDie", "threadsPerCore"} {
 		set(s["vm"].(map[string]any)["cpuTopology"], key, json.Number("0"))
 	}
+	if disks, ok := s["vm"].(map[string]any)["disks"].([]any); ok {
+		for _, disk := range disks {
+			set(disk.(map[string]any)["containerDisk"], "persistent", false)
+		}
+	}
 	set(s["vm"].(map[string]any)["display"].(map[string]any)["vnc"], "unixSocket", false)
 	set(s["vm"].(map[string]any)["display"].(map[string]any)["tls"], "generateSecret", false)
 	return doc
