@@ -1,9 +1,10 @@
 package runner
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -23,19 +24,23 @@ type LogReporter struct {
 	Out io.Writer
 	// JSON selects JSON lines.
 	JSON bool
+	// Handler receives the lines in place of Out, as records with the source of their [Message]
+	// as the attribute source; that of a new phase has it as the attribute phase.
+	Handler slog.Handler
 
 	last    Phase
-	mu      sync.Mutex            // for Out and sources
+	mu      sync.Mutex            // for what follows, Out and Handler
 	sources map[string]*logSource // by their names
+	json    slog.Handler          // of Out, once it was written to
 }
 
-// logLine is a line of a JSON log.
+// logLine is a line of the log. Phase is that of a new phase.
 type logLine struct {
-	Time    string `json:"time"`
-	Level   Level  `json:"level"`
-	Source  string `json:"source"`
-	Phase   Phase  `json:"phase,omitempty"`
-	Message string `json:"msg"`
+	time    time.Time
+	level   Level
+	source  string
+	phase   Phase
+	message string
 }
 
 const logTime = "2006-01-02T15:04:05.000Z07:00"
@@ -56,7 +61,7 @@ func (l *LogReporter) State(s State) {
 		l.tell(name, l.sources[name].suppressed, s.Since)
 		l.sources[name].suppressed = 0
 	}
-	l.write(logLine{Time: s.Since.Format(logTime), Level: level, Source: "runner", Phase: s.Phase, Message: s.Name + ": " + strings.ToLower(string(s.Phase)) + ": " + s.Message})
+	l.write(logLine{time: s.Since, level: level, source: "runner", phase: s.Phase, message: s.Name + ": " + strings.ToLower(string(s.Phase)) + ": " + s.Message})
 }
 
 // Message implements [Reporter]. An event that a phase comes with is in the line
@@ -80,33 +85,61 @@ func (l *LogReporter) Message(m Message) {
 		return
 	}
 	l.tell(m.Source, suppressed, m.Time)
-	l.write(logLine{Time: m.Time.Format(logTime), Level: m.Level, Source: m.Source, Message: m.Text})
+	l.write(logLine{time: m.Time, level: m.Level, source: m.Source, message: m.Text})
 }
 
 // tell logs how many lines of a source were suppressed, if any.
 func (l *LogReporter) tell(source string, suppressed int, at time.Time) {
 	if suppressed > 0 {
-		l.write(logLine{Time: at.Format(logTime), Level: LevelWarning, Source: source, Message: suppressedLines(suppressed)})
+		l.write(logLine{time: at, level: LevelWarning, source: source, message: suppressedLines(suppressed)})
 	}
 }
 
 // write needs mu.
 func (l *LogReporter) write(line logLine) {
-	if l.JSON {
-		line.Message = printable(line.Message) // JSON leaves DEL and C1 as they are
-		if b, err := json.Marshal(line); err == nil {
-			_, _ = l.out().Write(append(b, '\n'))
+	line.message = printable(line.message) // JSON leaves DEL and C1 as they are
+	if h := l.handler(); h != nil {
+		if r := line.record(); h.Enabled(context.Background(), r.Level) {
+			_ = h.Handle(context.Background(), r)
 		}
 		return
 	}
-	text := printable(line.Message)
-	if line.Source != "runner" {
-		text = line.Source + ": " + text
+	text := line.message
+	if line.source != "runner" {
+		text = line.source + ": " + text
 	}
-	if line.Level != LevelInfo {
-		text = string(line.Level) + ": " + text
+	if line.level != LevelInfo {
+		text = string(line.level) + ": " + text
 	}
-	_, _ = fmt.Fprintf(l.out(), "%s %s\n", line.Time, text)
+	_, _ = fmt.Fprintf(l.out(), "%s %s\n", line.time.Format(logTime), text)
+}
+
+// handler is nil for lines of text. It needs mu.
+func (l *LogReporter) handler() slog.Handler {
+	if l.Handler != nil || !l.JSON {
+		return l.Handler
+	}
+	if l.json == nil {
+		l.json = slog.NewJSONHandler(l.out(), &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			switch a.Key {
+			case slog.TimeKey:
+				a.Value = slog.StringValue(a.Value.Time().Format(logTime))
+			case slog.LevelKey:
+				a.Value = slog.StringValue(string(levelOf(a.Value.Any().(slog.Level))))
+			}
+			return a
+		}})
+	}
+	return l.json
+}
+
+func (line *logLine) record() slog.Record {
+	r := slog.NewRecord(line.time, line.level.slog(), line.message, 0)
+	r.AddAttrs(slog.String("source", line.source))
+	if line.phase != "" {
+		r.AddAttrs(slog.String("phase", string(line.phase)))
+	}
+	return r
 }
 
 func (l *LogReporter) out() io.Writer {

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/vmop/sdk/vmop/live"
@@ -15,6 +16,28 @@ const (
 	LevelWarning Level = "warning"
 	LevelError   Level = "error"
 )
+
+// slog is the level of a record; a level that is not known is an information.
+func (l Level) slog() slog.Level {
+	switch l {
+	case LevelWarning:
+		return slog.LevelWarn
+	case LevelError:
+		return slog.LevelError
+	}
+	return slog.LevelInfo
+}
+
+// levelOf is the level with the name of a record's.
+func levelOf(l slog.Level) Level {
+	switch {
+	case l >= slog.LevelError:
+		return LevelError
+	case l >= slog.LevelWarn:
+		return LevelWarning
+	}
+	return LevelInfo
+}
 
 // Message is something that happened.
 type Message struct {
