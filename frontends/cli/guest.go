@@ -124,7 +124,7 @@ func (p *program) guest(c *cli.Context) error {
 // errNotExecuting is no time to ask an agent.
 var errNotExecuting = errors.New("the guest does not execute")
 
-// agentReady says whether there is an agent that can answer. QEMU keeps what is
+// agentReady reports whether there is an agent that can answer. QEMU keeps what is
 // sent to one that is not there until it comes.
 func agentReady(ctx context.Context, c *qmp.Client) error {
 	run, err := qmp.Do(ctx, c, qmp.QueryStatus{})

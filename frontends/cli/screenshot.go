@@ -89,7 +89,7 @@ func (p *program) screenshot(c *cli.Context) error {
 	return err
 }
 
-// mayWrite says whether a file may be written: it is not there, or it is a
+// mayWrite reports whether a file may be written: it is not there, or it is a
 // regular one and may be replaced.
 func mayWrite(path string, force bool) error {
 	info, err := os.Lstat(path)

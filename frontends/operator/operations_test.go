@@ -172,7 +172,7 @@ func TestOperations(tt *testing.T) {
 	}
 }
 
-// reacts says whether the guest of a machine reacts to its power button.
+// reacts reports whether the guest of a machine reacts to its power button.
 func (k *kubelet) reacts(name string, reacts bool) {
 	k.mu.Lock()
 	k.stubborn[name] = !reacts

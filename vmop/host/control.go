@@ -241,7 +241,7 @@ func Screenshot(ctx context.Context, c *qmp.Client, o ScreenshotOptions) ([]byte
 	return picture, err
 }
 
-// hasOutput says whether the graphics adapter has an output of that number.
+// hasOutput reports whether the graphics adapter has an output of that number.
 // QEMU's own words would be of heads and consoles.
 func hasOutput(ctx context.Context, c *qmp.Client, output int) error {
 	raw, err := qmp.Do(ctx, c, qmp.QOMGet{Path: qemucmd.DevicePath(qemucmd.VideoID), Property: "max_outputs"})

@@ -40,7 +40,7 @@ func runsWith(t *testing.T, purpose qemucmd.SocketPurpose, serve func(net.Conn))
 }
 
 // A machine is paused and goes on by its own methods, each of which has the monitor to
-// itself and says whether it has changed something.
+// itself and reports whether it has changed something.
 func TestPauseResumeAndReset(t *testing.T) {
 	var mu sync.Mutex // each connection has a server of its own
 	state := qmp.RunStateRunning

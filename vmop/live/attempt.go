@@ -15,7 +15,7 @@ const (
 
 func pause(count int) time.Duration { return firstPause << (count - 1) }
 
-// verdict says whether to attempt something.
+// verdict is whether to attempt something.
 type verdict int
 
 const (

@@ -54,7 +54,7 @@ func (h *Host) Serves(p DisplayProtocol) bool {
 	return has == nil || *has
 }
 
-// SetServes says whether QEMU has the server of a protocol, where it may lack it.
+// SetServes sets whether QEMU has the server of a protocol, where it may lack it.
 func (h *Host) SetServes(p DisplayProtocol, has bool) {
 	if field := h.displays()[p]; field != nil {
 		*field = has

@@ -29,7 +29,7 @@ func statusCondition(s State, kind string) live.StatusCondition {
 	return live.StatusCondition{}
 }
 
-// has says whether a state has a condition with a reason.
+// has reports whether a state has a condition with a reason.
 func has(kind, reason string) func(State) bool {
 	return func(s State) bool { return statusCondition(s, kind).Reason == reason }
 }

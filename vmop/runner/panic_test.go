@@ -33,12 +33,12 @@ func watched(t *testing.T, g tinyguest.Guest) (*running, runnerconfig.Config, Di
 	return start(t, c, d, func(o *Options) { o.Template = string(template) }), c, d
 }
 
-// executes says whether the guest runs.
+// executes reports whether the guest runs.
 func executes(s State) bool {
 	return !s.Paused && condition(s, live.GuestExecuting).Status == live.True
 }
 
-// stoppedFor says whether the guest is paused for a reason.
+// stoppedFor reports whether the guest is paused for a reason.
 func stoppedFor(reason string) func(State) bool {
 	return func(s State) bool {
 		c := condition(s, live.GuestExecuting)

@@ -81,7 +81,7 @@ func asClient(t *testing.T, c *spice.Client) live.Client {
 	return live.Client{Protocol: live.SPICE, Host: host, Port: port}
 }
 
-// viewers says whether these are the clients of the display.
+// viewers reports whether these are the clients of the display.
 func viewers(want ...live.Client) func(State) bool {
 	return func(s State) bool {
 		connected := statusCondition(s, live.ConsoleConnected).Status == live.True

@@ -88,7 +88,7 @@ func (s DisplayServer) ListenOn(address string) {
 	*at = address
 }
 
-// AdmitAnyone says whether clients are admitted where there is no password. It has no
+// AdmitAnyone sets whether clients are admitted where there is no password. It has no
 // effect on protocols that never do.
 func (s DisplayServer) AdmitAnyone(yes bool) {
 	if s.server == nil {

@@ -100,7 +100,7 @@ func (plainReader) Cancel() bool { return false }
 // Close implements [io.Closer].
 func (plainReader) Close() error { return nil }
 
-// input passes on what is typed, and says whether the view shall end. Input that
+// input passes on what is typed, and reports whether the view shall end. Input that
 // ends does not end the view: the rest of the output is still wanted.
 func (v *View) input(in io.Reader) (detach bool) {
 	buf := make([]byte, 1024)

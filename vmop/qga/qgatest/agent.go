@@ -152,7 +152,7 @@ func (a *Agent) read(conn io.Reader) {
 	}
 }
 
-// handle answers a request and tells whether to go on.
+// handle answers a request and reports whether to go on.
 func (a *Agent) handle(text []byte) bool {
 	var req Request
 	if err := json.Unmarshal(text, &req); err != nil {
