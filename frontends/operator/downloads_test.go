@@ -92,7 +92,7 @@ func TestDownloadedDisks(tt *testing.T) {
 
 	ask("r1")
 	first := key()
-	got := is("r1", spec.DownloadPending, "has not started")
+	got := is("r1", spec.DownloadPending, "waits for its pod")
 	if len(first.OwnerReferences) != 1 || first.OwnerReferences[0].UID != got.PodUID {
 		t.Errorf("the key goes with %+v, and the pod is %s", first.OwnerReferences, got.PodUID)
 	}
