@@ -194,6 +194,9 @@ func validateResources(r *corev1.ResourceRequirements, path spot) field.ErrorLis
 			errs = append(errs, validateAmount(q, at)...)
 		}
 	}
+	if len(r.Claims) > 0 {
+		errs = append(errs, forbiddenAt(path.Child("claims"), "the pod of a machine has no claims of devices that a container could name"))
+	}
 	for _, key := range sortedKeys(r.Requests) {
 		request := r.Requests[key]
 		if limit, ok := r.Limits[key]; ok && CompareQuantities(request, limit) > 0 {

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -225,6 +226,10 @@ func validateClaim(c *VolumeClaimSpec, path spot) field.ErrorList {
 		errs = append(errs, oneOf(path.Child("accessModes").Index(i), m,
 			corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOncePod)...)
 	}
+	if len(c.AccessModes) > 1 && slices.Contains(c.AccessModes, corev1.ReadWriteOncePod) {
+		errs = append(errs, forbiddenAt(path.Child("accessModes"), "ReadWriteOncePod goes with no other"))
+	}
+	errs = append(errs, validateDataSources(c, path)...)
 	errs = append(errs, oneOf(path.Child("volumeMode"), *c.VolumeMode,
 		corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem)...)
 	if s := c.StorageClassName; s != nil && *s != "" {
@@ -247,4 +252,52 @@ func validateClaim(c *VolumeClaimSpec, path spot) field.ErrorList {
 		errs = append(errs, invalidAt(at, size.String(), "must not be greater than the limit "+limit.String()))
 	}
 	return errs
+}
+
+// validateDataSources has the rules of Kubernetes for what a volume is filled from.
+func validateDataSources(c *VolumeClaimSpec, path spot) field.ErrorList {
+	var errs field.ErrorList
+	check := func(group *string, kind, name string, at spot) {
+		if name == "" {
+			errs = append(errs, requiredAt(at.Child("name"), "what the volume is filled from"))
+		}
+		switch {
+		case kind == "":
+			errs = append(errs, requiredAt(at.Child("kind"), "such as VolumeSnapshot"))
+		case group == nil || *group == "":
+			if kind != "PersistentVolumeClaim" {
+				errs = append(errs, invalidAt(at.Child("kind"), kind, "must be PersistentVolumeClaim where there is no apiGroup, such as snapshot.storage.k8s.io"))
+			}
+		default:
+			errs = append(errs, invalid(at.Child("apiGroup"), *group, isSubdomain)...)
+		}
+	}
+	source, ref := c.DataSource, c.DataSourceRef
+	if source != nil {
+		check(source.APIGroup, source.Kind, source.Name, path.Child("dataSource"))
+	}
+	if ref == nil {
+		return errs
+	}
+	at := path.Child("dataSourceRef")
+	check(ref.APIGroup, ref.Kind, ref.Name, at)
+	elsewhere := ref.Namespace != nil && *ref.Namespace != ""
+	if elsewhere {
+		errs = append(errs, invalid(at.Child("namespace"), *ref.Namespace, isLabel)...)
+	}
+	switch {
+	case source == nil:
+	case elsewhere:
+		errs = append(errs, forbiddenAt(path.Child("dataSource"), "must not be given where dataSourceRef is in another namespace"))
+	case source.Kind != ref.Kind || source.Name != ref.Name || deref(source.APIGroup) != deref(ref.APIGroup):
+		errs = append(errs, forbiddenAt(at, "must be the same as dataSource; give one of them"))
+	}
+	return errs
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
 }

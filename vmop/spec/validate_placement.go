@@ -100,7 +100,11 @@ func validateSpread(c *corev1.TopologySpreadConstraint, path spot) field.ErrorLi
 	}
 	errs = append(errs, metav1validation.ValidateLabelSelector(c.LabelSelector, metav1validation.LabelSelectorValidationOptions{}, path.Child("labelSelector").path)...)
 	for i, key := range c.MatchLabelKeys {
-		errs = append(errs, invalid(path.Child("matchLabelKeys").Index(i), key, isQualifiedName)...)
+		at := path.Child("matchLabelKeys").Index(i)
+		errs = append(errs, invalid(at, key, isQualifiedName)...)
+		if selects(c.LabelSelector, key) {
+			errs = append(errs, invalidAt(at, key, "must not be in labelSelector, too"))
+		}
 	}
 	if len(c.MatchLabelKeys) > 0 && c.LabelSelector == nil {
 		errs = append(errs, forbiddenAt(path.Child("matchLabelKeys"), "must not be given where there is no labelSelector"))

@@ -181,6 +181,44 @@ func TestOneMistakeIsFoundInAnyMachine(t *testing.T) {
 			vm.Spec.VM.Display = &spec.Display{VNC: &spec.VNC{UnixSocket: true, Websocket: &port}}
 			return "spec.vm.display.vnc.websocket"
 		},
+		"claims of devices": func(vm *spec.VirtualMachine) string {
+			vm.Spec.Resources = &corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "gpu"}}}
+			return "spec.resources.claims"
+		},
+		"one pod and one node": func(vm *spec.VirtualMachine) string {
+			return addTemplate(vm, func(c *spec.VolumeClaimSpec) {
+				c.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod, corev1.ReadWriteOnce}
+			}) + ".accessModes"
+		},
+		"a source of no group": func(vm *spec.VirtualMachine) string {
+			return addTemplate(vm, func(c *spec.VolumeClaimSpec) {
+				c.DataSource = &corev1.TypedLocalObjectReference{Kind: "VolumeSnapshot", Name: "a"}
+			}) + ".dataSource.kind"
+		},
+		"a source of no name": func(vm *spec.VirtualMachine) string {
+			return addTemplate(vm, func(c *spec.VolumeClaimSpec) {
+				c.DataSourceRef = &corev1.TypedObjectReference{Kind: "PersistentVolumeClaim"}
+			}) + ".dataSourceRef.name"
+		},
+		"two sources": func(vm *spec.VirtualMachine) string {
+			return addTemplate(vm, func(c *spec.VolumeClaimSpec) {
+				c.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "a"}
+				c.DataSourceRef = &corev1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "b"}
+			}) + ".dataSourceRef"
+		},
+		"a source here and elsewhere": func(vm *spec.VirtualMachine) string {
+			return addTemplate(vm, func(c *spec.VolumeClaimSpec) {
+				c.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "a"}
+				c.DataSourceRef = &corev1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "a", Namespace: new("other")}
+			}) + ".dataSource"
+		},
+		"spread by a label twice": func(vm *spec.VirtualMachine) string {
+			vm.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+				MaxSkew: 1, TopologyKey: "zone", WhenUnsatisfiable: corev1.DoNotSchedule,
+				MatchLabelKeys: []string{"app"}, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}},
+			}}
+			return "spec.topologySpreadConstraints[0].matchLabelKeys[0]"
+		},
 		"no network kind": func(vm *spec.VirtualMachine) string { return addNetwork(vm, spec.Network{}) },
 	}
 	for name, mistake := range mistakes {
@@ -203,6 +241,13 @@ func TestOneMistakeIsFoundInAnyMachine(t *testing.T) {
 func addDisk(vm *spec.VirtualMachine, d spec.Disk) string {
 	vm.Spec.VM.Disks = append([]spec.Disk{d}, vm.Spec.VM.Disks...)
 	return "spec.vm.disks[0]"
+}
+
+func addTemplate(vm *spec.VirtualMachine, change func(*spec.VolumeClaimSpec)) string {
+	t := &spec.VolumeClaimTemplate{}
+	t.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	change(&t.Spec)
+	return addDisk(vm, spec.Disk{VolumeClaimTemplate: t}) + ".volumeClaimTemplate.spec"
 }
 
 func addNetwork(vm *spec.VirtualMachine, n spec.Network) string {
