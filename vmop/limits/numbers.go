@@ -16,6 +16,9 @@ const (
 	// MaxDisks are the PCI addresses for disks of machines with the original map of addresses;
 	// those with root ports have 96, see package qemucmd.
 	MaxDisks = 112
+	// MaxDisksBesideShares are those of machines with root ports, one of which is for
+	// shared file systems.
+	MaxDisksBesideShares = 96
 	// MaxShares are the functions behind the one root port that is for shared
 	// file systems.
 	MaxShares = 8

@@ -68,7 +68,7 @@ func DiskSlotFor(nics, disks int) int {
 	return 0
 }
 
-const portsDiskSlots = 12
+const portsDiskSlots = limits.MaxDisksBesideShares / functions
 
 // AddressMapFor is the map of a machine that is made now with so many disks: the
 // newest, unless only the original one has places for all of them.

@@ -3,6 +3,7 @@ package spec
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"strings"
 
@@ -152,6 +153,9 @@ func validateSpec(s *VirtualMachineSpec, name string, path spot) field.ErrorList
 		errs = append(errs, invalidAt(path.Child("loggingProperties"), s.LoggingProperties, "must not contain NUL bytes"))
 	}
 	errs = append(errs, validateBlockDevices(s, path.Child("blockDeviceRefs"))...)
+	if n := len(s.VM.Disks) - countCDs(s.VM.Disks) + len(s.BlockDeviceRefs); len(s.VM.Shares) > 0 && n > limits.MaxDisksBesideShares {
+		errs = append(errs, forbiddenAt(path.Child("vm", "shares"), fmt.Sprintf("a machine with shares has places for %d disks, and there are %d", limits.MaxDisksBesideShares, n)))
+	}
 	return append(errs, validateMachine(&s.VM, name, path.Child("vm"))...)
 }
 

@@ -1,6 +1,7 @@
 package spec_test
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
 
+	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/spec"
 	"github.com/vmop/sdk/vmop/spec/spectest"
 )
@@ -219,6 +221,13 @@ func TestOneMistakeIsFoundInAnyMachine(t *testing.T) {
 			}}
 			return "spec.topologySpreadConstraints[0].matchLabelKeys[0]"
 		},
+		"shares, and more disks than beside them": func(vm *spec.VirtualMachine) string {
+			for i := range limits.MaxDisksBesideShares + 1 {
+				vm.Spec.VM.Disks = append(vm.Spec.VM.Disks, spec.Disk{PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: fmt.Sprint("one-of-many-", i)}})
+			}
+			vm.Spec.VM.Shares = []spec.Share{{Tag: "a", PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: "shared"}}}
+			return "spec.vm.shares"
+		},
 		"no network kind": func(vm *spec.VirtualMachine) string { return addNetwork(vm, spec.Network{}) },
 	}
 	for name, mistake := range mistakes {
@@ -251,7 +260,7 @@ func addTemplate(vm *spec.VirtualMachine, change func(*spec.VolumeClaimSpec)) st
 }
 
 func addNetwork(vm *spec.VirtualMachine, n spec.Network) string {
-	vm.Spec.VM.Networks = append([]spec.Network{n}, vm.Spec.VM.Networks...)
+	vm.Spec.VM.Networks = append([]spec.Network{n}, vm.Spec.VM.Networks[:min(len(vm.Spec.VM.Networks), limits.MaxNetworks-1)]...)
 	return "spec.vm.networks[0]"
 }
 
