@@ -38,8 +38,11 @@ func (d *decision) note() {
 		d.countFailure(former, e.ran)
 	}
 	kind, next := corev1.EventTypeNormal, "the machine is started again"
+	if e.failure { // and not a guest that powers itself off soon after its start, which is only delayed
+		kind = corev1.EventTypeWarning
+	}
 	if d.end.Failures > 0 {
-		kind, next = corev1.EventTypeWarning, "the machine is started again at "+d.startAgain().Format(time.RFC3339)+", or as soon as its specification changes"
+		next = "the machine is started again at "+d.startAgain().Format(time.RFC3339)+", or as soon as its specification changes"
 	}
 	if final {
 		next = "the machine stays stopped"

@@ -337,6 +337,13 @@ func TestFailuresInARow(t *testing.T) {
 		if got, _ := end["failures"].(int64); int32(got) != tt.want || end["podUID"] == "former" {
 			t.Errorf("%s: %v, want %d failures", tt.name, end, tt.want)
 		}
+		kind := corev1.EventTypeWarning
+		if tt.cause == runnerconfig.CauseGuestShutdown {
+			kind = corev1.EventTypeNormal // a start that comes later, and no failure
+		}
+		if e := p.Events[len(p.Events)-1]; e.Type != kind {
+			t.Errorf("%s: want a %s event: %+v", tt.name, kind, e)
+		}
 	}
 }
 
