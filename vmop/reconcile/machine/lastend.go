@@ -42,7 +42,7 @@ func (d *decision) note() {
 		kind = corev1.EventTypeWarning
 	}
 	if d.end.Failures > 0 {
-		next = "the machine is started again at "+d.startAgain().Format(time.RFC3339)+", or as soon as its specification changes"
+		next = "the machine is started again at " + d.startAgain().Format(time.RFC3339) + ", or as soon as its specification changes"
 	}
 	if final {
 		next = "the machine stays stopped"
