@@ -3,6 +3,7 @@ package deploytest
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -113,8 +114,28 @@ func TestRemovingTheOperatorLeavesMachines(t *testing.T) {
 	operatorPod(t, "vmop-system")
 }
 
-// A definition that is deleted by mistake takes the machines, whose pods end, but
-// neither disks nor passwords.
+// Nobody deletes a definition without having said that it is meant.
+func TestDefinitionsAreNotDeletedByMistake(t *testing.T) {
+	for crd := range strings.FieldsSeq(kubectl(t, "get", "-k", deploy+"/crds", "-o", "jsonpath={.items[*].metadata.name}")) {
+		// A policy takes effect a moment after it is stored.
+		var why string
+		for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+			out, err := cluster.Kubectl(t.Context(), "delete", "crd", crd, "--dry-run=server")
+			if why = out; err != nil {
+				why = err.Error()
+			}
+			if err != nil || time.Now().After(deadline) {
+				break
+			}
+		}
+		if !strings.Contains(why, "kubectl annotate crd "+crd+" "+spec.GroupName+"/destroy=yes") {
+			t.Errorf("%s: %s", crd, why)
+		}
+	}
+}
+
+// A definition that is deleted, since somebody has said that it is meant, takes the
+// machines, whose pods end, but neither disks nor passwords.
 func TestADeletedDefinitionDestroysNoClaim(t *testing.T) {
 	storeMachine(t, "careless")
 	disks := func() string {
@@ -123,6 +144,7 @@ func TestADeletedDefinitionDestroysNoClaim(t *testing.T) {
 	before := disks()
 	// Its guest runs, and nobody is there to see it end.
 	kubectl(t, "patch", "vm", "-n", "default", "careless", "--type=merge", "-p", `{"metadata":{"finalizers":["`+names.FinalizerMachine+`"]}}`)
+	kubectl(t, "annotate", "crd", "vms."+spec.GroupName, spec.GroupName+"/destroy=yes")
 	kubectl(t, "delete", "crd", "vms."+spec.GroupName, "--wait=false")
 	kubectl(t, "wait", "--for=condition=Terminating", "crd", "vms."+spec.GroupName, "--timeout="+patience.String())
 	kubectl(t, "wait", "--for=jsonpath={.metadata.deletionTimestamp}", "vm/careless", "-n", "default", "--timeout="+patience.String())
