@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"unique"
 
 	"github.com/vmop/sdk/vmop/names"
@@ -75,7 +76,7 @@ func CondensePod(pod *corev1.Pod) *corev1.Pod {
 	if p := hinderingInit(pod); p != nil {
 		c.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: p.Name, State: p.State}}
 	}
-	if p := runnerContainer(pod, objects.MachineOf(pod)); p != nil && !finished(pod) {
+	if p := runnerContainer(pod, objects.MachineOf(pod)); p != nil && (!finished(pod) || outOfMemory(pod)) {
 		// Most machines have the same image.
 		c.Spec.Containers = []corev1.Container{{Name: known(p.Name), Image: unique.Make(p.Image).Value(), Resources: computed(p.Resources)}}
 	}
@@ -89,6 +90,18 @@ func CondensePod(pod *corev1.Pod) *corev1.Pod {
 		}
 	}
 	return c
+}
+
+// outOfMemory reports whether a container of a pod was killed for lack of memory: what it
+// was limited to is told then.
+func outOfMemory(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
+		t := c.State.Terminated
+		if t == nil {
+			t = c.LastTerminationState.Terminated
+		}
+		return t != nil && t.Reason == reasonOOMKilled
+	})
 }
 
 // given is what a container has been given of CPU and memory.

@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"fmt"
+
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
@@ -22,18 +24,47 @@ func (d *decision) judgeLimit() {
 	if !limited {
 		return
 	}
+	guest, overhead := d.memoryNeed()
+	if limit.CmpInt64(guest+overhead) >= 0 {
+		return
+	}
+	if d.configuration.setProblem(spec.ReasonMemoryLimitTooLow, named(names.KindPod, d.pod.pod.Name),
+		"pod %s may use %s of memory, but its guest has %s and QEMU needs up to %s; %s",
+		d.pod.pod.Name, limit.String(), bytesText(guest), bytesText(overhead), d.raiseLimit(corev1.ResourceMemory)) {
+		d.configuration.further = ": what uses more than its limit is killed"
+	}
+}
+
+// memoryNeed is what the pod uses when its guest uses all that it has, in bytes: the
+// guest's RAM, and what QEMU and the runner need beside it.
+func (d *decision) memoryNeed() (guest, overhead int64) {
 	r, recorded := objects.RecordedRequests(d.pod.pod)
 	if !recorded {
 		in := d.podInput()
 		r = objects.NewRequests(d.vm, &d.s.Settings, &in)
 	}
-	guest := min(objects.GuestAmounts(d.vm).RAM, r.Maximum.RAM)
-	if limit.CmpInt64(guest+r.Overhead) >= 0 {
+	return min(objects.GuestAmounts(d.vm).RAM, r.Maximum.RAM), r.Overhead
+}
+
+// reasonOOMKilled is the kubelet's for a container whose first process was killed for lack
+// of memory. Where a control group is killed as one, which is usual with version 2, that
+// is the runner, together with QEMU, and it can explain nothing.
+const reasonOOMKilled = "OOMKilled"
+
+// explainOOM completes the message of an end for lack of memory of which the runner could
+// tell nothing.
+func (d *decision) explainOOM(e *podEnd) {
+	if e.cause != reasonOOMKilled {
 		return
 	}
-	if d.configuration.setProblem(spec.ReasonMemoryLimitTooLow, named(names.KindPod, d.pod.pod.Name),
-		"pod %s may use %s of memory, but its guest has %s and QEMU needs up to %s; %s",
-		d.pod.pod.Name, limit.String(), bytesText(guest), bytesText(r.Overhead), d.raiseLimit(corev1.ResourceMemory)) {
-		d.configuration.further = ": what uses more than its limit is killed"
+	guest, overhead := d.memoryNeed()
+	need := fmt.Sprintf("its guest has %s and QEMU needs up to %s", bytesText(guest), bytesText(overhead))
+	c := runnerContainer(d.pod.pod, d.vm.Name)
+	if c != nil {
+		if limit, limited := c.Resources.Limits[corev1.ResourceMemory]; limited {
+			e.message = fmt.Sprintf("the kernel killed the machine, which may use %s of memory: %s; %s", limit.String(), need, d.raiseLimit(corev1.ResourceMemory))
+			return
+		}
 	}
+	e.message = fmt.Sprintf("the kernel killed the machine, since its node has run out of memory: %s; raise spec.resources.requests.memory, or move other pods away", need)
 }

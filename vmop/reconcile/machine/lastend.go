@@ -27,6 +27,7 @@ func (d *decision) endIsNoted() {
 // note makes the record of an end.
 func (d *decision) note() {
 	e, former := d.pod.ended(d.s.Now), d.stored.LastEnd
+	d.explainOOM(&e)
 	d.end = &spec.MachineEnd{
 		PodUID: d.pod.pod.UID, Cause: e.cause, Message: spec.BoundedMessage(e.message), QEMUStatus: e.qemuStatus,
 		Time: metav1.NewTime(e.at.Truncate(time.Second)), ObservedGeneration: d.s.VM.Generation,

@@ -583,6 +583,29 @@ func TestPodOfOthersUsesADisk(t *testing.T) {
 	}
 }
 
+// An end for lack of memory of which the runner could not tell, since it was killed
+// together with QEMU, names the limit, the need and what to change, also where the pod is
+// known from a cache that keeps little of it.
+func TestOOMKillIsExplained(t *testing.T) {
+	for _, condensed := range []bool{false, true} {
+		p := running(t, nil).decided(func(s *machine.Snapshot) {
+			pod := s.Pod()
+			pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("200Mi")}
+			pod.Status.Phase = corev1.PodFailed
+			pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137}}
+			if condensed {
+				*pod = *machine.CondensePod(pod)
+			}
+		})
+		_, message := said(p, spec.ConditionPodReady)
+		for _, want := range []string{"may use 200Mi of memory", "its guest has ", "QEMU needs up to ", "raise the default for memory of the namespace's LimitRange"} {
+			if !strings.Contains(message, want) {
+				t.Errorf("condensed %v: want %q: %s", condensed, want, message)
+			}
+		}
+	}
+}
+
 // What keeps a pod from running is said with what can be done.
 func TestPodProblems(t *testing.T) {
 	waiting := func(reason, message string) corev1.PodStatus {
@@ -613,7 +636,7 @@ func TestPodProblems(t *testing.T) {
 		{corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "low on memory"}, spec.ReasonPodFinished, "Evicted: low on memory", "Evicted"},
 		{corev1.PodStatus{Phase: corev1.PodFailed, Reason: "DeadlineExceeded"}, spec.ReasonPodFinished, "DeadlineExceeded", "DeadlineExceeded"},
 		{corev1.PodStatus{Phase: corev1.PodFailed}, spec.ReasonPodFinished, "did not say why", "PodFailed"},
-		{terminated("OOMKilled", "", 137), spec.ReasonPodFinished, "OOMKilled: the runner ended with exit code 137", "OOMKilled"},
+		{terminated("OOMKilled", "", 137), spec.ReasonPodFinished, "OOMKilled: the kernel killed the machine, since its node has run out of memory: its guest has ", "OOMKilled"},
 		{terminated("ContainerCannotRun", "no such file", 128), spec.ReasonPodFinished, "ContainerCannotRun: no such file", "ContainerCannotRun"},
 		{terminated("Error", outcome(runnerconfig.CauseStartFailure), 1), spec.ReasonPodFinished, "start-failure: it ended", "StartFailure"},
 	}
