@@ -150,7 +150,7 @@ func TestBlockDeviceIsNotThere(t *testing.T) {
 		change func(*corev1.PersistentVolumeClaim)
 		says   string
 	}{
-		"no disk":         {func(c *corev1.PersistentVolumeClaim) { c.Name = "" }, "claim data-vd of spec.blockDeviceRefs[0] is not there: VirtualDisk data does not exist or has no claim; create it, or see kubectl describe vd data"},
+		"no disk":         {func(c *corev1.PersistentVolumeClaim) { c.Name = "" }, "claim data-vd of spec.blockDeviceRefs[0] is missing: VirtualDisk data has none or does not exist; create it, or see kubectl describe vd data"},
 		"somebody's own":  {func(c *corev1.PersistentVolumeClaim) { c.Labels, c.Annotations = nil, nil }, "claim data-vd is there, and none of VirtualDisk data"},
 		"a labelled one":  {func(c *corev1.PersistentVolumeClaim) { c.Annotations = nil }, "claim data-vd is there, and none of VirtualDisk data"},
 		"of another disk": {func(c *corev1.PersistentVolumeClaim) { c.Labels[names.LabelDisk] = "other" }, "claim data-vd is there, and none of VirtualDisk data"},
