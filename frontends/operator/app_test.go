@@ -11,6 +11,10 @@ import (
 
 func TestWrongUsage(t *testing.T) {
 	dir := t.TempDir()
+	both := filepath.Join(dir, "both.yaml")
+	if err := os.WriteFile(both, []byte(`/Operator: {namespaces: [lab], excludeNamespaces: [prod]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	broken := filepath.Join(dir, "broken.yaml")
 	if err := os.WriteFile(broken, []byte(`"/Manager/Controller/Reconciler": {cpuOvercommit: many}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -24,6 +28,7 @@ func TestWrongUsage(t *testing.T) {
 		{[]string{"--namespace=Not Valid"}, "Not Valid"},
 		{[]string{"--exclude-namespace=Not Valid"}, "Not Valid"},
 		{[]string{"--exclude-namespace=a", "--namespace=b", "--namespace=c"}, "here b, c"},
+		{[]string{"--config=" + both}, "here lab"},
 		{[]string{"--concurrency=0"}, "--concurrency: found 0"},
 		{[]string{"--log-format=xml"}, "want text or json"},
 		{[]string{"--config=" + filepath.Join(dir, "none.yaml")}, "no such file"},

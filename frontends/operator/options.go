@@ -84,9 +84,12 @@ func readOptions(c *cli.Context, log logr.Logger) (controller.Options, error) {
 	if n := c.StringSlice(flagNamespace); len(n) > 0 {
 		o.Namespaces = distinct(n)
 	}
-	o.Without = distinct(c.StringSlice(flagWithout))
+	o.Without = configured.ExcludeNamespaces
+	if n := c.StringSlice(flagWithout); len(n) > 0 {
+		o.Without = distinct(n)
+	}
 	if len(o.Namespaces) > 0 && len(o.Without) > 0 {
-		return o, usageError{fmt.Errorf("--%s: it cannot be combined with namespaces to look after, here %s; take one of the two", flagWithout, scope(o.Namespaces))}
+		return o, usageError{fmt.Errorf("--%s (excludeNamespaces in the configuration, VMOP_EXCLUDE_NAMESPACES): it cannot be combined with namespaces to look after, here %s; take one of the two", flagWithout, scope(o.Namespaces))}
 	}
 	for _, n := range slices.Concat(o.Namespaces, o.Without) {
 		if errs := validation.IsDNS1123Label(n); len(errs) > 0 {

@@ -177,7 +177,7 @@ configMapGenerator:
 	}
 	text := kubectl(t, "kustomize", dir)
 	plain := kubectl(t, "kustomize", deploy)
-	for _, want := range []string{"image: registry.example.org/operator:1.0\n", "VMOP_RUNNER_IMAGE: registry.example.org/runner:1.0\n", "VMOP_RAM_OVERCOMMIT: \"1\"\n", "VMOP_CPU_OVERCOMMIT: \"\"\n", "VMOP_NAMESPACES: lab,prod\n"} {
+	for _, want := range []string{"image: registry.example.org/operator:1.0\n", "VMOP_RUNNER_IMAGE: registry.example.org/runner:1.0\n", "VMOP_RAM_OVERCOMMIT: \"1\"\n", "VMOP_CPU_OVERCOMMIT: \"\"\n", "VMOP_NAMESPACES: lab,prod\n", "VMOP_EXCLUDE_NAMESPACES: \"\"\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

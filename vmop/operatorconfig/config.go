@@ -17,6 +17,9 @@ type Config struct {
 	Settings objects.Settings
 	// Namespaces are those that the operator looks after; none means all.
 	Namespaces []string
+	// ExcludeNamespaces are those that it leaves out of all; it is the caller who refuses
+	// both at once.
+	ExcludeNamespaces []string
 	// Concurrency is how many machines are reconciled at the same time; 0 leaves
 	// it to the operator.
 	Concurrency int

@@ -160,8 +160,9 @@ func TestRoundTrip(t *testing.T) {
 				Privileged:        rapid.Bool().Draw(t, "privileged"),
 				LoadBalancer:      &objects.LoadBalancer{Labels: map[string]string{name.Draw(t, "label"): name.Draw(t, "value")}},
 			},
-			Namespaces:  []string{name.Draw(t, "namespace")},
-			Concurrency: rapid.IntRange(1, 100).Draw(t, "concurrency"),
+			Namespaces:        []string{name.Draw(t, "namespace")},
+			ExcludeNamespaces: []string{name.Draw(t, "excluded namespace")},
+			Concurrency:       rapid.IntRange(1, 100).Draw(t, "concurrency"),
 			Console: operatorconfig.Console{
 				PasswordValidity: time.Duration(rapid.IntRange(1, 100).Draw(t, "validity")) * time.Second,
 				PreferredFamily:  rapid.SampledFrom([]console.Family{console.IPv4, console.IPv6}).Draw(t, "family"),
@@ -184,7 +185,7 @@ func TestRoundTrip(t *testing.T) {
 			},
 			"/Operator": map[string]any{
 				"runnerImage": s.RunnerImage, "privileged": s.Privileged,
-				"namespaces": want.Namespaces, "concurrency": want.Concurrency,
+				"namespaces": want.Namespaces, "excludeNamespaces": want.ExcludeNamespaces, "concurrency": want.Concurrency,
 			},
 		})
 		if err != nil {

@@ -17,7 +17,7 @@
 //	  runnerImage: registry.example.org/vmop-runner:1.0
 //	  kvmResource: devices.kubevirt.io/kvm
 //	  privileged: false
-//	  namespaces: [lab, prod]
+//	  namespaces: [lab, prod] # or excludeNamespaces
 //	  concurrency: 4
 //	  operationsKept: 10
 //	  operationsKeptFor: 24h

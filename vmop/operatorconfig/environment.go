@@ -37,8 +37,11 @@ func ParseEnvironment(config Config, environ []string) (Config, Remarks, error) 
 		case !ok:
 			p.remarks.Warnings = append(p.remarks.Warnings, spec.Problem{File: name, Message: "unknown environment variable, ignored; there are " + names(known)})
 		case v.node.Value != "":
-			if o.Name == "namespaces" {
+			switch o.Name {
+			case "namespaces":
 				p.config.Namespaces = nil
+			case "excludeNamespaces":
+				p.config.ExcludeNamespaces = nil
 			}
 			options[o.Component][o.Name](p, v)
 		}

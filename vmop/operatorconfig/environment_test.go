@@ -38,6 +38,7 @@ var samples = map[string]struct{ file, variable string }{
 	"VMOP_ALLOW_HOST_FORWARDS":               {"on", "on"},
 	"VMOP_ALLOW_OPEN_DISPLAYS":               {"true", "true"},
 	"VMOP_CLONING_PROVISIONERS":              {`["*.example.com"]`, "*.example.com"},
+	"VMOP_EXCLUDE_NAMESPACES":                {"[lab, prod]", "lab, prod"},
 	"VMOP_IMAGE_NAMESPACE":                   {"golden", "golden"},
 	"VMOP_ALLOWED_IMAGE_HOSTS":               {"[localhost]", "localhost"},
 	"VMOP_ALLOWED_IMAGE_PATHS":               {"[/srv]", "/srv"},

@@ -143,11 +143,10 @@ var options = map[string]map[string]option{
 			}
 		},
 		"namespaces": func(p *parser, v value) {
-			for _, item := range p.items(v) {
-				if s, ok := p.namespace(item); ok && !slices.Contains(p.config.Namespaces, s) {
-					p.config.Namespaces = append(p.config.Namespaces, s)
-				}
-			}
+			p.namespaces(v, &p.config.Namespaces)
+		},
+		"excludeNamespaces": func(p *parser, v value) {
+			p.namespaces(v, &p.config.ExcludeNamespaces)
 		},
 		"concurrency": func(p *parser, v value) {
 			if n, ok := p.whole(v, 1, 1000); ok {

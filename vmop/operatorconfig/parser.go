@@ -335,6 +335,15 @@ func (p *parser) namespace(v value) (string, bool) {
 	return s, ok && p.valid(v, s, "the name of a namespace: small letters, digits and dashes, at most 63", len(validation.IsDNS1123Label(s)) == 0)
 }
 
+// namespaces adds those of a list that are not in another one yet.
+func (p *parser) namespaces(v value, to *[]string) {
+	for _, item := range p.items(v) {
+		if s, ok := p.namespace(item); ok && !slices.Contains(*to, s) {
+			*to = append(*to, s)
+		}
+	}
+}
+
 // isImage reports whether a text can be the name of an image. Registries differ in
 // what they allow, so this is about what none does.
 func isImage(s string) bool {
