@@ -180,7 +180,7 @@ func TestImageOfAMachine(t *testing.T) {
 		"a disk":          {change: func(*corev1.PersistentVolumeClaim) {}, config: "type: raw", without: "type: ide-cd"},
 		"a CD":            {change: func(c *corev1.PersistentVolumeClaim) { c.Annotations[names.AnnotationDiskFormat] = "iso" }, config: "type: ide-cd"},
 		"not filled":      {change: func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, names.AnnotationFilled) }, says: "VirtualImage golden, which is not in it yet"},
-		"no image":        {change: func(c *corev1.PersistentVolumeClaim) { c.Name = "" }, says: "VirtualImage golden does not exist"},
+		"no image":        {change: func(c *corev1.PersistentVolumeClaim) { c.Name = "" }, says: "VirtualImage golden has none or does not exist"},
 		"of another one":  {change: func(c *corev1.PersistentVolumeClaim) { c.Labels[names.LabelImage] = "other" }, says: "none of VirtualImage golden"},
 		"somebody's own":  {change: func(c *corev1.PersistentVolumeClaim) { c.Annotations = nil }, says: "none of VirtualImage golden"},
 		"a disk's really": {change: func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{names.LabelDisk: "golden"} }, says: "none of VirtualImage golden"},
