@@ -3,6 +3,7 @@ package machine
 import (
 	"fmt"
 
+	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/spec"
@@ -26,7 +27,7 @@ func (d *decision) findRenewal() {
 	if !d.replaceable() {
 		// The others pass by themselves, or are told where they are found.
 		if see := d.lackingFor(); see != "" && d.renewsItself() {
-			d.restart.message += "; something is missing, see condition " + see + ": it is restarted when that is there"
+			d.restartLacks("something is missing, see condition " + see)
 		}
 		return
 	}
@@ -103,7 +104,17 @@ func (d *decision) startsAgain() bool {
 	if missing == "" {
 		return true
 	}
-	d.restart.message += "; " + missing + ": it is restarted when that is there"
+	d.restartLacks(missing)
 	d.wakeAt(d.s.Now.Add(d.secretPause(spec.ConditionAwaitingRestart, spec.ReasonChangesPendingRestart)))
 	return false
+}
+
+// restartLacks adds to what is said of a restart why it does not come yet. Where a line has
+// no room for that, what the change is stands in status.restartAwaitingChanges alone.
+func (d *decision) restartLacks(missing string) {
+	more := "; " + missing + ": it is restarted when that is there"
+	if len(d.awaiting) == 1 && len(d.restart.message)+len(more) > conditions.Line {
+		d.restart.message = waitsForStart(d.awaiting[0].Path)
+	}
+	d.restart.message += more
 }

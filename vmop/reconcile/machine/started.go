@@ -54,7 +54,7 @@ func (d *decision) findRestart() {
 	d.restart = finding{status: metav1.ConditionTrue, reason: spec.ReasonChangesPendingRestart,
 		message: fmt.Sprintf("%d changes wait for the next start of the machine; see status.restartAwaitingChanges", len(d.awaiting))}
 	if len(d.awaiting) == 1 {
-		d.restart.message = "the change of " + d.awaiting[0].Path + " waits for the next start of the machine"
+		d.restart.message = waitsForStart(d.awaiting[0].Path)
 		if m, more, cut := strings.Cut(d.awaiting[0].Message, "; "); m != "" {
 			d.restart.message += ": " + m
 			if cut && len(d.restart.message)+len(more) > conditions.Line {
@@ -64,6 +64,10 @@ func (d *decision) findRestart() {
 			}
 		}
 	}
+}
+
+func waitsForStart(path string) string {
+	return "the change of " + path + " waits for the next start of the machine"
 }
 
 // findChanges finds the changes of the manifest that wait; then is nil if it is that which
