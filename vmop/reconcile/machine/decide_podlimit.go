@@ -51,20 +51,21 @@ func (d *decision) memoryNeed() (guest, overhead int64) {
 // is the runner, together with QEMU, and it can explain nothing.
 const reasonOOMKilled = "OOMKilled"
 
-// explainOOM completes the message of an end for lack of memory of which the runner could
-// tell nothing.
+// explainOOM has an end for lack of memory, of which the runner could tell nothing, name
+// the limit, the need and what to change.
 func (d *decision) explainOOM(e *podEnd) {
 	if e.cause != reasonOOMKilled {
 		return
 	}
 	guest, overhead := d.memoryNeed()
-	need := fmt.Sprintf("its guest has %s and QEMU needs up to %s", bytesText(guest), bytesText(overhead))
-	c := runnerContainer(d.pod.pod, d.vm.Name)
-	if c != nil {
+	need := bytesText(guest + overhead)
+	if c := runnerContainer(d.pod.pod, d.vm.Name); c != nil {
 		if limit, limited := c.Resources.Limits[corev1.ResourceMemory]; limited {
-			e.message = fmt.Sprintf("the kernel killed the machine, which may use %s of memory: %s; %s", limit.String(), need, d.raiseLimit(corev1.ResourceMemory))
+			e.message = fmt.Sprintf("its memory limit of %s was used up, and it needs up to %s", limit.String(), need)
+			e.advice = d.raiseLimit(corev1.ResourceMemory)
 			return
 		}
 	}
-	e.message = fmt.Sprintf("the kernel killed the machine, since its node has run out of memory: %s; raise spec.resources.requests.memory, or move other pods away", need)
+	e.message = fmt.Sprintf("its node ran out of memory, and it needs up to %s", need)
+	e.advice = "raise spec.resources.requests.memory, or move other pods away"
 }

@@ -48,6 +48,9 @@ func (d *decision) note() {
 	if final {
 		next = "the machine stays stopped"
 	}
+	if e.advice != "" {
+		next = e.advice + "; " + next
+	}
 	d.plan.Events = append(d.plan.Events, reconcile.Event{Type: kind, Reason: camel(e.cause), Action: actionRun, Note: e.message + "; " + next})
 }
 

@@ -144,9 +144,11 @@ func (v *podView) exists() bool {
 type podEnd struct {
 	cause, message string
 	qemuStatus     string
-	failure        bool
-	at             time.Time
-	ran            time.Duration
+	// advice is what to change, which the event of the end says; empty if there is nothing.
+	advice  string
+	failure bool
+	at      time.Time
+	ran     time.Duration
 }
 
 // shortRun is the time that a machine must have run for its end to be an

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/vmop/sdk/internal/promises"
 	reasons "github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
@@ -584,23 +585,34 @@ func TestPodOfOthersUsesADisk(t *testing.T) {
 }
 
 // An end for lack of memory of which the runner could not tell, since it was killed
-// together with QEMU, names the limit, the need and what to change, also where the pod is
-// known from a cache that keeps little of it.
+// together with QEMU, names the limit and the need on a line, and its event what to
+// change, also where the pod is known from a cache that keeps little of it.
 func TestOOMKillIsExplained(t *testing.T) {
 	for _, condensed := range []bool{false, true} {
-		p := running(t, nil).decided(func(s *machine.Snapshot) {
-			pod := s.Pod()
-			pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("200Mi")}
+		for _, tt := range []struct{ limit, says, advice string }{
+			{"200Mi", "memory limit of 200Mi was used up, and it needs up to ", "; raise the default for memory of the namespace's LimitRange"},
+			{"", "its node ran out of memory, and it needs up to ", "; raise spec.resources.requests.memory"},
+		} {
+			w := running(t, nil)
+			pod := get[*corev1.Pod](w, thePod)
+			if tt.limit != "" {
+				pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(tt.limit)}
+			}
 			pod.Status.Phase = corev1.PodFailed
 			pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137}}
 			if condensed {
-				*pod = *machine.CondensePod(pod)
+				pod = machine.CondensePod(pod)
 			}
-		})
-		_, message := said(p, spec.ConditionPodReady)
-		for _, want := range []string{"may use 200Mi of memory", "its guest has ", "QEMU needs up to ", "raise the default for memory of the namespace's LimitRange"} {
-			if !strings.Contains(message, want) {
-				t.Errorf("condensed %v: want %q: %s", condensed, want, message)
+			p := w.decided(func(s *machine.Snapshot) { *s.Pod() = *pod })
+			_, message := said(p, spec.ConditionPodReady)
+			if !strings.Contains(message, tt.says) {
+				t.Errorf("condensed %v: want %q: %s", condensed, tt.says, message)
+			}
+			if e := p.Events[len(p.Events)-1]; !strings.Contains(e.Note, tt.says) || !strings.Contains(e.Note, tt.advice) {
+				t.Errorf("condensed %v: want %q and %q: %s", condensed, tt.says, tt.advice, e.Note)
+			}
+			if long := promises.LongMessage(p); long != "" {
+				t.Errorf("%d bytes: %s", len(long), long)
 			}
 		}
 	}
@@ -636,7 +648,7 @@ func TestPodProblems(t *testing.T) {
 		{corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "low on memory"}, spec.ReasonPodFinished, "Evicted: low on memory", "Evicted"},
 		{corev1.PodStatus{Phase: corev1.PodFailed, Reason: "DeadlineExceeded"}, spec.ReasonPodFinished, "DeadlineExceeded", "DeadlineExceeded"},
 		{corev1.PodStatus{Phase: corev1.PodFailed}, spec.ReasonPodFinished, "did not say why", "PodFailed"},
-		{terminated("OOMKilled", "", 137), spec.ReasonPodFinished, "OOMKilled: the kernel killed the machine, since its node has run out of memory: its guest has ", "OOMKilled"},
+		{terminated("OOMKilled", "", 137), spec.ReasonPodFinished, "OOMKilled: its node ran out of memory, and it needs up to ", "OOMKilled"},
 		{terminated("ContainerCannotRun", "no such file", 128), spec.ReasonPodFinished, "ContainerCannotRun: no such file", "ContainerCannotRun"},
 		{terminated("Error", outcome(runnerconfig.CauseStartFailure), 1), spec.ReasonPodFinished, "start-failure: it ended", "StartFailure"},
 	}
