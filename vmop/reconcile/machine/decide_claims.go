@@ -96,7 +96,7 @@ func (d *decision) judge(c *neededClaim) {
 		if ref.IsImage() {
 			short = "vi"
 		}
-		d.devices.setProblem(spec.ReasonClaimNotFound, named(names.KindClaim, c.name), "claim %s of %s is missing: %s %s has none or does not exist; create it, or see kubectl describe %s %[4]s", c.name, c.field(), ref.Kind, ref.Name, short)
+		d.devices.setProblem(spec.ReasonClaimNotFound, named(ref.Kind, ref.Name), "%s %s of %s is missing, or its claim; create it, or see kubectl describe %s %[2]s", ref.Kind, ref.Name, c.field(), short)
 	case c.ofRef() && !ofReferred(pvc, c.disk.Ref):
 		d.unmade = true
 		d.devices.setProblem(spec.ReasonClaimNotFound, named(names.KindClaim, c.name), "claim %s is there, and none of %s %s of %s; name another disk, or name the claim in spec.vm.disks[].persistentVolumeClaim",
