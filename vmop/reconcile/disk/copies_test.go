@@ -258,6 +258,19 @@ func TestImageImportJob(t *testing.T) {
 	}
 }
 
+// Whoever deletes an image in the foreground sees its claim go before it: by then it is
+// let go, and nothing is said of it any more.
+func TestImageWhoseClaimGoesFirst(t *testing.T) {
+	for name, finalizers := range map[string][]string{"held": {names.FinalizerImage, "foregroundDeletion"}, "let go": {"foregroundDeletion"}} {
+		i := spec.NewImage("lab", "golden", resource.MustParse("1Gi"), spec.VirtualDiskSource{Type: spec.DiskSourceUpload})
+		i.UID, i.Finalizers, i.DeletionTimestamp = "u1", finalizers, new(metav1.NewTime(noon))
+		i.Status.Phase, i.Status.SHA256 = spec.ImageReady, "abc"
+		if p := disk.Decide(disk.Snapshot{Image: i, Now: noon}); len(p.Statuses) > 0 {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+}
+
 // A block device is copied as such and a file as the image that it is; neither is mounted
 // to be written. Credentials are a file, of the one key.
 func TestImportJobOfACopy(t *testing.T) {

@@ -28,7 +28,10 @@ func Decide(s Snapshot) reconcile.Plan {
 		d.download()
 	}
 	d.serve()
-	if next, changed := d.status(); changed && !d.gone {
+	if d.gone {
+		return d.plan // nothing is said of it any more, and its claim may be gone already
+	}
+	if next, changed := d.status(); changed {
 		d.plan.Statuses = []reconcile.StatusApply{reconcile.StatusOf(d.kind, d.object, names.OperatorStatusManager, next)}
 	}
 	return d.plan

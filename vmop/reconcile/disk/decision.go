@@ -74,7 +74,7 @@ func (d *decision) status() (next any, changed bool) {
 	out := *d.image.DeepCopy()
 	out.Phase, out.ObservedGeneration, out.Format = spec.ImagePhase(d.next.Phase), d.next.ObservedGeneration, d.next.Format
 	out.Target, out.Import, out.Progress, out.Download, out.Conditions = d.next.Target, d.next.Import, d.next.Progress, d.next.Download, d.next.Conditions
-	if d.next.Phase == spec.DiskReady {
+	if d.next.Phase == spec.DiskReady && d.s.Claim != nil {
 		out.SHA256 = d.s.Claim.Annotations[names.AnnotationImageDigest]
 		for _, q := range []struct {
 			of  **resource.Quantity
