@@ -923,6 +923,25 @@ func TestRestartPaths(t *testing.T) {
 	}
 }
 
+// A disk stays as large as it is, unless each start makes it anew.
+func TestRestartPathsOfSmallerDisks(t *testing.T) {
+	for ephemeral, want := range map[bool][]string{false: nil, true: {"vm.drives[0].size"}} {
+		disk := func(size runnerconfig.Bytes) *runnerconfig.Config {
+			c := config(1, 0, 0)
+			c.Runner.VM.Drives = []runnerconfig.Drive{{
+				Type: runnerconfig.DriveRaw, Name: "system", File: "/system.img", Size: size,
+				Image: &runnerconfig.DriveImage{Source: "oci://quay.io/disks/debian:13", Ephemeral: ephemeral},
+			}}
+			return c
+		}
+		for _, smaller := range []runnerconfig.Bytes{0, mib} {
+			if got := live.RestartPaths(disk(2*mib), disk(smaller)); !slices.Equal(got, want) {
+				t.Errorf("made anew: %v; of %d bytes it waits for %v", ephemeral, smaller, got)
+			}
+		}
+	}
+}
+
 // A balloon that is stuck is explained by what QEMU knows of its driver.
 func TestBalloonWithoutDriver(t *testing.T) {
 	for driver, want := range map[bool]string{true: "has no balloon driver any more", false: "has no balloon driver"} {

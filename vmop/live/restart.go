@@ -45,6 +45,9 @@ func RestartPaths(started, wanted *runnerconfig.Config) []string {
 	}
 	a, b := withoutLive(started.Runner), withoutLive(wanted.Runner)
 	for i := range min(len(a.VM.Drives), len(b.VM.Drives)) {
+		if b.VM.Drives[i].Ephemeral() {
+			continue // the next start makes it anew, of any size
+		}
 		// A disk that should be smaller stays as it is, after a restart, too.
 		b.VM.Drives[i].Size = max(a.VM.Drives[i].Size, b.VM.Drives[i].Size)
 		b.VM.Drives[i].GrowTo = max(a.VM.Drives[i].GrowTo, b.VM.Drives[i].GrowTo)
