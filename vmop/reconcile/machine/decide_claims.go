@@ -28,12 +28,7 @@ func (d *decision) findClaims() {
 			if disk.IsImage() && c.found != nil {
 				disk.Format = c.found.Annotations[names.AnnotationDiskFormat]
 			}
-			if c.found != nil && c.found.Spec.VolumeMode != nil {
-				if d.modes == nil {
-					d.modes = map[string]corev1.PersistentVolumeMode{}
-				}
-				d.modes[c.name] = *c.found.Spec.VolumeMode
-			}
+			d.noteMode(&c)
 			if size := virtualDiskSize(c.found); size > 0 {
 				if d.growTo == nil {
 					d.growTo = map[string]int64{}
@@ -44,6 +39,7 @@ func (d *decision) findClaims() {
 		default:
 			c := d.claimNamed(disk.Claim, disk.Name)
 			c.disk, disk.Claim = disk, c.name
+			d.noteMode(&c)
 			d.claims = append(d.claims, c)
 		}
 	}
@@ -84,6 +80,18 @@ func (d *decision) succeeded(name, disk string) bool {
 		return true
 	}
 	return slices.ContainsFunc(d.stored.Claims, func(c spec.MachineClaim) bool { return c.Disk == disk && c.ClaimName == name })
+}
+
+// noteMode keeps how a claim that is there is used, whatever the manifest says now:
+// Kubernetes does not change it, and mounts it in no other way.
+func (d *decision) noteMode(c *neededClaim) {
+	if c.found == nil || c.found.Spec.VolumeMode == nil {
+		return
+	}
+	if d.modes == nil {
+		d.modes = map[string]corev1.PersistentVolumeMode{}
+	}
+	d.modes[c.name] = *c.found.Spec.VolumeMode
 }
 
 // judge says what is wrong with a claim. A claim that is merely not bound yet

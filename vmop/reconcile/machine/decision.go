@@ -79,7 +79,7 @@ type storage struct {
 	// claims has the one with the runner's data first, see runnerData.
 	claims []neededClaim
 	origin machineconfig.Origin
-	// modes are those of the claims that disks refer to.
+	// modes are those of the claims of disks that are there.
 	modes map[string]corev1.PersistentVolumeMode
 	// growTo is how large those are to be that are VirtualDisks, in bytes.
 	growTo map[string]int64

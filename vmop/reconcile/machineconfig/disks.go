@@ -66,19 +66,20 @@ func (d *Disk) check(p *problems) {
 	}
 }
 
-// VolumeMode is how the disk's volume is used. What a referenced claim has is
-// not in the manifest; modes tells it by the claim's name, and Block is what a
-// disk would have been given here.
+// VolumeMode is how the disk's volume is used. What a claim has that is there is not in
+// the manifest: one that is referred to says nothing of it, and a template may say what
+// came too late for its claim. modes tells it by the claim's name; without it, it is what
+// the template says, and Block is what a disk would have been given here.
 func (d *Disk) VolumeMode(modes map[string]corev1.PersistentVolumeMode) corev1.PersistentVolumeMode {
 	mode := corev1.PersistentVolumeBlock
 	switch {
 	case d.Entry == nil:
 	case d.Entry.Image != nil, d.Entry.ContainerDisk != nil:
 		mode = corev1.PersistentVolumeFilesystem
+	case d.Claim != "" && modes[d.Claim] != "":
+		mode = modes[d.Claim]
 	case d.Entry.VolumeClaimTemplate != nil && d.Entry.VolumeClaimTemplate.Spec.VolumeMode != nil:
 		mode = *d.Entry.VolumeClaimTemplate.Spec.VolumeMode
-	case d.Entry.PersistentVolumeClaim != nil && modes[d.Claim] != "":
-		mode = modes[d.Claim]
 	}
 	return mode
 }

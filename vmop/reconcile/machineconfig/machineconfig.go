@@ -38,7 +38,7 @@ type Options struct {
 	InstanceID string
 	// Origin is the program that made the machine; empty means [OriginVMOP].
 	Origin Origin
-	// VolumeModes are the modes of the claims that the disks refer to by name.
+	// VolumeModes are the modes of the claims of disks that are there, by name.
 	// A claim that is not in it is taken for a block device.
 	VolumeModes map[string]corev1.PersistentVolumeMode
 	// GrowTo is how large a disk is to be which refers to a claim by name, in bytes; a

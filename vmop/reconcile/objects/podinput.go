@@ -13,7 +13,7 @@ type PodInput struct {
 	// RunnerDataClaim is the name of the runner's data volume claim; empty
 	// means that of [RunnerDataClaim].
 	RunnerDataClaim string
-	// VolumeModes are the modes of the claims that disks refer to by name; see
+	// VolumeModes are the modes of the claims of disks that are there, by name; see
 	// [machineconfig.Options]. Both must agree.
 	VolumeModes map[string]corev1.PersistentVolumeMode
 	// DisplaySecret is the name of the machine's display secret; empty if it

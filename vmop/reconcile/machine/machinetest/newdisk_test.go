@@ -155,3 +155,46 @@ func TestCommandsForANewDisk(t *testing.T) {
 		t.Errorf("no event says %q: %+v", commands, p.Events)
 	}
 }
+
+// Kubernetes keeps the mode of a claim that is there, and mounts it in no other way: a
+// manifest that says another one changes nothing.
+func TestAClaimKeepsItsVolumeMode(t *testing.T) {
+	for mode, other := range map[corev1.PersistentVolumeMode]corev1.PersistentVolumeMode{
+		corev1.PersistentVolumeBlock: corev1.PersistentVolumeFilesystem, corev1.PersistentVolumeFilesystem: corev1.PersistentVolumeBlock,
+	} {
+		template := func(vm *spec.VirtualMachine, mode corev1.PersistentVolumeMode) {
+			for i := range vm.Spec.VM.Disks {
+				if c := vm.Spec.VM.Disks[i].VolumeClaimTemplate; c != nil {
+					c.Spec.VolumeMode = &mode
+				}
+			}
+		}
+		w := running(t, func(vm *spec.VirtualMachine) { template(vm, mode) })
+		key := "claim/web-system-disk"
+		pvc := get[*corev1.PersistentVolumeClaim](w, key)
+		pvc.Spec.VolumeMode = &mode
+		w.put(key, pvc)
+		w.observeAll()
+		was := get[*corev1.ConfigMap](w, theConfig).Data[names.ConfigKey]
+		found := 0
+		for _, a := range w.decided(func(s *machine.Snapshot) {
+			template(s.VM, other)
+			s.VM.Generation++
+		}).Actions {
+			apply, is := a.(reconcile.Apply)
+			if !is {
+				continue
+			}
+			if c, is := apply.Object.(*corev1.ConfigMap); is {
+				found++
+				drive := "/dev/system-disk"
+				if now := c.Data[names.ConfigKey]; strings.Contains(now, drive) != (mode == corev1.PersistentVolumeBlock) || strings.Contains(was, drive) != strings.Contains(now, drive) {
+					t.Errorf("a claim of the mode %s becomes\n%s", mode, now)
+				}
+			}
+		}
+		if found == 0 {
+			t.Error("no configuration is written")
+		}
+	}
+}
