@@ -60,12 +60,19 @@ func checkRender(t *rapid.T) {
 	vm := spectest.VirtualMachine().Draw(t, "vm")
 	var o vmop.RenderOptions
 	if rapid.Bool().Draw(t, "local") {
-		o.Local = &vmop.Local{DataDir: "/srv/vm", RuntimeDir: "/run/vm", ImageRepository: "/srv/images", Disks: map[string]string{}}
+		vm = spectest.OneHost().Draw(t, "vm of one host")
+		o.Local = &vmop.Local{DataDir: "/srv/vm", RuntimeDir: "/run/vm", ImageRepository: "/srv/images", ShareBase: "/home/me", Disks: map[string]string{}}
 		for _, d := range machineconfig.Disks(vm) {
 			if !d.IsCD() {
 				o.Local.Disks[d.Name] = "/images/" + d.Name
 			}
 		}
+		for _, s := range vm.Spec.VM.Shares {
+			if s.PersistentVolumeClaim != nil {
+				o.Local.Shares = append(o.Local.Shares, machineconfig.LocalShare{Tag: s.Tag, Dir: "/folders/" + s.Tag})
+			}
+		}
+		vm.Spec.VirtualMachineClassName = "" // which one host has none of
 	}
 	if vm.Spec.RunnerTemplate != nil {
 		vm.Spec.RunnerTemplate.Source = ""

@@ -15,7 +15,7 @@ import (
 // tells it from others.
 func TestNamedManifest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		vm := spectest.VirtualMachine().Draw(t, "machine")
+		vm := spectest.OneHost().Draw(t, "machine")
 		text, err := spec.Marshal(vm)
 		if err != nil {
 			t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec/spectest"
@@ -26,7 +27,8 @@ func TestEveryValidManifestStarts(t *testing.T) {
 		if started == startedMachines {
 			return // rapid wants to draw more often than a QEMU should be started
 		}
-		vm := spectest.VirtualMachine().Draw(rt, "machine")
+		vm := spectest.OneHost().Draw(rt, "machine")
+		vm.Spec.VirtualMachineClassName = "" // which one host has none of
 		started++
 		dirs := testDirs(t)
 		files := filepath.Join(filepath.Dir(dirs.Data), "files")
@@ -37,8 +39,16 @@ func TestEveryValidManifestStarts(t *testing.T) {
 				makeFile(rt, overrides[d.Name])
 			}
 		}
+		var folders []machineconfig.LocalShare
+		for i, s := range vm.Spec.VM.Shares {
+			folder := filepath.Join(files, fmt.Sprint("folder, ", i))
+			if err := os.MkdirAll(folder, 0o700); err != nil {
+				rt.Fatal(err)
+			}
+			folders = append(folders, machineconfig.LocalShare{Tag: s.Tag, Dir: folder})
+		}
 		c, err := machineconfig.ForHost(vm, machineconfig.Host{
-			DataDir: dirs.Data, RuntimeDir: dirs.Runtime, ImageRepository: files, Disks: overrides, Accelerator: "tcg",
+			DataDir: dirs.Data, RuntimeDir: dirs.Runtime, ImageRepository: files, Disks: overrides, Shares: folders, Accelerator: "tcg",
 		})
 		if err != nil {
 			rt.Fatal(err)
@@ -74,7 +84,7 @@ func (s *stopWhenRunning) State(st State) {
 func (s *stopWhenRunning) Message(Message) {}
 
 // fitToHost replaces what a test host does not have: bridges, much memory, CPUs,
-// certain ports, servers on the net, and files at absolute paths. What a string
+// virtiofsd, certain ports, servers on the net, and files at absolute paths. What a string
 // looks like stays.
 func fitToHost(t *rapid.T, c *runnerconfig.Config, files, kernel, initrd string) {
 	c.Runner.Template = ""
@@ -89,6 +99,9 @@ func fitToHost(t *rapid.T, c *runnerconfig.Config, files, kernel, initrd string)
 		if slices.Contains([]string{"igb", "sungem"}, n.Device) { // not in every QEMU for PCs
 			n.Device = "e1000e"
 		}
+	}
+	for i := range vm.Shares {
+		vm.Shares[i].Protocol = limits.Share9P // which needs no other program
 	}
 	for i := range vm.Drives {
 		d := &vm.Drives[i]

@@ -202,6 +202,9 @@ func checkObjects(t *rapid.T) {
 			claims[d.PersistentVolumeClaim.ClaimName] = true
 		}
 	}
+	for _, s := range vm.Spec.VM.Shares {
+		claims[s.PersistentVolumeClaim.ClaimName] = true
+	}
 	shutdown := int64(900)
 	if t := vm.Spec.VM.PowerdownTimeout; t != nil {
 		shutdown = int64(*t)

@@ -105,6 +105,7 @@ spec:
 func TestVNCOnASocketHasNoPort(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		vm := spectest.VirtualMachine().Draw(t, "vm")
+		vm.Spec.VirtualMachineClassName, vm.Spec.VM.Shares = "", nil // of which one host has none
 		vm.Spec.VM.Display = &spec.Display{VNC: &spec.VNC{
 			UnixSocket: true, GenerateSecret: rapid.Ptr(rapid.Bool(), true).Draw(t, "generateSecret"),
 		}}

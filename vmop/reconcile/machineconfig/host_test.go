@@ -1,6 +1,7 @@
 package machineconfig_test
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -11,12 +12,14 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
 	"github.com/vmop/sdk/vmop/spec/spectest"
+	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 )
 
 func TestForHostOfEveryValidMachine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		vm := spectest.VirtualMachine().Draw(t, "vm")
+		vm.Spec.VirtualMachineClassName = "" // which one host has none of
 		var protocols []string
 		for _, p := range limits.DisplayProtocols() {
 			protocols = append(protocols, p.Name)
@@ -28,11 +31,16 @@ func TestForHostOfEveryValidMachine(t *testing.T) {
 			Accelerator:     rapid.SampledFrom([]spec.Accelerator{"", spec.AcceleratorTCG}).Draw(t, "accelerator"),
 		}
 		for _, d := range machineconfig.Disks(vm) {
-			needs := d.Entry.PersistentVolumeClaim != nil ||
-				d.Entry.VolumeClaimTemplate != nil && d.Entry.VolumeClaimTemplate.Spec.DataSource != nil
+			needs := d.Entry.PersistentVolumeClaim != nil
+			if c := d.Entry.VolumeClaimTemplate; c != nil {
+				needs = needs || c.Spec.DataSource != nil || c.Spec.DataSourceRef != nil
+			}
 			if needs || !d.IsCD() && rapid.Bool().Draw(t, "override") {
 				l.Disks[d.Name] = "/images/" + d.Name
 			}
+		}
+		for _, s := range vm.Spec.VM.Shares {
+			l.Shares = append(l.Shares, machineconfig.LocalShare{Tag: s.Tag, Dir: "/folders/" + s.Tag})
 		}
 		c, err := machineconfig.ForHost(vm, l)
 		if err != nil {
@@ -79,6 +87,9 @@ func TestForHostOfEveryValidMachine(t *testing.T) {
 		}
 		for _, v := range []*runnerconfig.VM{&c.Runner.VM, &cluster.Runner.VM} {
 			v.Drives, v.KernelBoot, v.Accelerator = nil, nil, ""
+			for i := range v.Shares {
+				v.Shares[i].Dir = ""
+			}
 			v.Display = &runnerconfig.Display{Outputs: v.Display.Outputs, LoggedInUser: v.Display.LoggedInUser}
 			for _, n := range v.Network {
 				for i := range n.HostForwards {
@@ -90,6 +101,57 @@ func TestForHostOfEveryValidMachine(t *testing.T) {
 		b, _ := runnerconfig.Marshal(runnerconfig.Config{Runner: runnerconfig.Runner{VM: cluster.Runner.VM}})
 		if string(a) != string(b) {
 			t.Errorf("another machine:\n%s\nin the cluster:\n%s", a, b)
+		}
+	})
+}
+
+// What is of one host only is had there, and is why a cluster refuses a machine.
+func TestForHostOfEveryMachineOfOneHost(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		vm := spectest.OneHost().Draw(t, "vm")
+		vm.Spec.VirtualMachineClassName = ""
+		l := machineconfig.Host{
+			DataDir: "/srv/vm", RuntimeDir: "/run/vm", ImageRepository: "/srv/images", ShareBase: "/home/me", Disks: map[string]string{},
+		}
+		here := len(vm.Spec.VM.USBDevices) > 0
+		for _, d := range machineconfig.Disks(vm) {
+			im, c := d.Entry.Image, d.Entry.ContainerDisk
+			copied := im != nil || c != nil
+			here = here || im != nil && limits.LocalImage(im.Source) ||
+				c != nil && (limits.LocalImage(limits.ContainerSource(c.Image)) || c.PullPolicy == corev1.PullNever)
+			if !d.IsCD() && !copied {
+				l.Disks[d.Name] = "/images/" + d.Name
+			}
+		}
+		for _, s := range vm.Spec.VM.Shares {
+			here = here || s.HostPath != ""
+			if s.HostPath == "" {
+				l.Shares = append(l.Shares, machineconfig.LocalShare{Tag: s.Tag, Dir: "/folders/" + s.Tag})
+			}
+		}
+		c, err := machineconfig.ForHost(vm, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkConfig(t, c)
+		if n := len(c.Runner.VM.USBDevices); n != len(vm.Spec.VM.USBDevices) {
+			t.Errorf("%d USB devices", n)
+		}
+		for _, s := range c.Runner.VM.Shares {
+			if !path.IsAbs(s.Dir) {
+				t.Errorf("the share %s is at %q", s.Tag, s.Dir)
+			}
+		}
+		for _, d := range c.Runner.VM.Drives {
+			if d.Image == nil || !limits.LocalImage(d.Image.Source) {
+				continue
+			}
+			if file, _ := limits.LocalPath(d.Image.Source); !path.IsAbs(file) {
+				t.Errorf("the image of %s is at %q", d.Name, file)
+			}
+		}
+		if _, err := machineconfig.ForCluster(vm, machineconfig.Options{}); (err != nil) != here {
+			t.Errorf("it has what only one host has: %v; the cluster says %v", here, err)
 		}
 	})
 }

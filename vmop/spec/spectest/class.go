@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
+	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/spec"
 )
@@ -28,17 +29,24 @@ func Class() *rapid.Generator[*spec.VirtualMachineClass] {
 		if maybe(t, "nodeSelector") {
 			n := &spec.ClassNodeSelector{}
 			if maybe(t, "matchLabels") {
-				n.MatchLabels = Labels().Draw(t, "matchLabels")
+				n.MatchLabels = drawLabels(t, "matchLabels", 64)
 			}
-			n.MatchExpressions = rapid.SliceOfN(NodeRequirement(), 0, 3).Draw(t, "matchExpressions")
+			n.MatchExpressions = drawList(t, "matchExpressions", 3, 32, func(int) corev1.NodeSelectorRequirement { return NodeRequirement().Draw(t, "expression") })
 			c.Spec.NodeSelector = n
 		}
-		c.Spec.Tolerations = rapid.SliceOfN(Toleration(), 0, 3).Draw(t, "tolerations")
+		c.Spec.Tolerations = drawTolerations(t)
 		least := int32(1)
-		for range rapid.IntRange(0, 4).Draw(t, "policies") {
+		for range count(t, "policies", 4, 16) {
 			p := drawPolicy(t, least)
 			least = p.Cores.Max + 1
 			c.Spec.SizingPolicies = append(c.Spec.SizingPolicies, p)
+		}
+		if least > 1 && maybe(t, "the greatest") {
+			last := &c.Spec.SizingPolicies[len(c.Spec.SizingPolicies)-1].Cores
+			last.Max = limits.MaxCPUs
+			if maybe(t, "the greatest alone") {
+				last.Min = last.Max
+			}
 		}
 		return c
 	})
@@ -54,25 +62,14 @@ func drawClassCPU(t *rapid.T) *spec.ClassCPU {
 		c.Model = word.Draw(t, "model")
 	case spec.ClassCPUFeatures:
 		c.Features = rapid.SliceOfNDistinct(word, 1, 4, rapid.ID[string]).Draw(t, "features")
+		if many(t, "features") {
+			c.Features = nil
+			for i := range 64 {
+				c.Features = append(c.Features, fmt.Sprintf("_.%d", i))
+			}
+		}
 	}
 	return c
-}
-
-// NodeRequirement generates conditions on the labels of nodes.
-func NodeRequirement() *rapid.Generator[corev1.NodeSelectorRequirement] {
-	return rapid.Custom(func(t *rapid.T) corev1.NodeSelectorRequirement {
-		r := corev1.NodeSelectorRequirement{Key: Label().Draw(t, "key"), Operator: rapid.SampledFrom([]corev1.NodeSelectorOperator{
-			corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn, corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist,
-			corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt,
-		}).Draw(t, "operator")}
-		switch r.Operator {
-		case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
-			r.Values = rapid.SliceOfN(Label(), 1, 3).Draw(t, "values")
-		case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
-			r.Values = []string{fmt.Sprint(rapid.IntRange(0, 99).Draw(t, "value"))}
-		}
-		return r
-	})
 }
 
 // drawPolicy generates a policy for numbers of CPUs from one on.
@@ -80,7 +77,7 @@ func drawPolicy(t *rapid.T, least int32) spec.SizingPolicy {
 	var p spec.SizingPolicy
 	p.Cores.Min = least + rapid.Int32Range(0, 3).Draw(t, "cores.min")
 	p.Cores.Max = p.Cores.Min + rapid.Int32Range(0, 12).Draw(t, "cores.max")
-	p.Cores.Step = rapid.Int32Range(0, 4).Draw(t, "cores.step")
+	p.Cores.Step = rapid.OneOf(rapid.Int32Range(0, 4), rapid.Int32Range(0, limits.MaxCPUs)).Draw(t, "cores.step")
 	if maybe(t, "memory") {
 		m := &spec.MemoryRange{}
 		m.Min, m.Max = drawMemory(t, "memory")
@@ -95,6 +92,12 @@ func drawPolicy(t *rapid.T, least int32) spec.SizingPolicy {
 	}
 	fraction := rapid.Custom(func(t *rapid.T) string { return fmt.Sprintf("%d%%", rapid.IntRange(1, 100).Draw(t, "percent")) })
 	p.CoreFractions = rapid.SliceOfNDistinct(fraction, 0, 4, rapid.ID[string]).Draw(t, "coreFractions")
+	if many(t, "coreFractions") {
+		p.CoreFractions = nil
+		for i := range 100 { // all that there are
+			p.CoreFractions = append(p.CoreFractions, fmt.Sprintf("%d%%", i+1))
+		}
+	}
 	if maybe(t, "defaultCoreFraction") {
 		if len(p.CoreFractions) > 0 {
 			fraction = rapid.SampledFrom(p.CoreFractions)

@@ -40,6 +40,7 @@ func Foreign() *rapid.Generator[*spec.VirtualMachine] {
 		}
 		if s := m.Display; s != nil && s.Spice != nil {
 			if spoil("many redirects") {
+				m.USBDevices = nil // which VM-Operator's machines do not have
 				s.Spice.UsbRedirects = new(rapid.SampledFrom([]int32{-1, 15, 40}).Draw(t, "usbRedirects"))
 			}
 			if spoil("odd streaming") {

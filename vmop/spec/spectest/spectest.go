@@ -1,17 +1,11 @@
 package spectest
 
 import (
-	"fmt"
-	"slices"
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
 
-	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -19,7 +13,15 @@ import (
 // with, as somebody could have written them: with and without the fields that
 // have defaults, with awkward but valid texts wherever a text is free, and
 // sometimes with a status.
-func VirtualMachine() *rapid.Generator[*spec.VirtualMachine] {
+//
+// Clusters and single hosts take all of it; [OneHost] has the rest.
+func VirtualMachine() *rapid.Generator[*spec.VirtualMachine] { return virtualMachine(false) }
+
+// OneHost generates machines as [VirtualMachine] does, and with what only a machine of
+// one host may have: its folders, its USB devices and images that are files of it.
+func OneHost() *rapid.Generator[*spec.VirtualMachine] { return virtualMachine(true) }
+
+func virtualMachine(oneHost bool) *rapid.Generator[*spec.VirtualMachine] {
 	return rapid.Custom(func(t *rapid.T) *spec.VirtualMachine {
 		vm := &spec.VirtualMachine{
 			TypeMeta: metav1.TypeMeta{APIVersion: spec.GroupVersion().String(), Kind: spec.KindVirtualMachine},
@@ -32,10 +34,8 @@ func VirtualMachine() *rapid.Generator[*spec.VirtualMachine] {
 			vm.Labels = Labels().Draw(t, "labels")
 		}
 		drawSpec(t, &vm.Spec)
-		vm.Spec.VM = *Machine().Draw(t, "vm")
-		if vm.Spec.HasAnswerCD() {
-			leaveRoomForACD(&vm.Spec.VM)
-		}
+		vm.Spec.VM = *machine(oneHost).Draw(t, "vm")
+		leaveRoom(&vm.Spec)
 		drawBlockDevices(t, &vm.Spec)
 		if rapid.IntRange(0, 3).Draw(t, "has status") == 0 {
 			drawStatus(t, &vm.Status)
@@ -56,43 +56,20 @@ func Pool() *rapid.Generator[*spec.VmPool] {
 		}
 		pool.Spec.LoginOnAssignment = rapid.Bool().Draw(t, "loginOnAssignment")
 		pool.Spec.Permissions = []spec.PoolPermission{}
-		for range rapid.IntRange(0, 3).Draw(t, "permissions") {
+		pool.Spec.Permissions = append(pool.Spec.Permissions, drawList(t, "permissions", 3, 1024, func(int) spec.PoolPermission {
 			var p spec.PoolPermission
 			p.User, p.Role = drawSubject(t)
 			if maybe(t, "may") {
-				p.May = rapid.SliceOfN(rapid.SampledFrom([]spec.PoolAction{
-					spec.PoolActionStart, spec.PoolActionStop, spec.PoolActionReset,
-					spec.PoolActionAccessConsole, spec.PoolActionAll,
-				}), 0, 3).Draw(t, "may")
+				p.May = append([]spec.PoolAction{}, drawList(t, "may", 3, 64, func(int) spec.PoolAction {
+					return rapid.SampledFrom([]spec.PoolAction{
+						spec.PoolActionStart, spec.PoolActionStop, spec.PoolActionReset,
+						spec.PoolActionAccessConsole, spec.PoolActionAll,
+					}).Draw(t, "action")
+				})...)
 			}
-			pool.Spec.Permissions = append(pool.Spec.Permissions, p)
-		}
+			return p
+		})...)
 		return pool
-	})
-}
-
-// Retention generates durations and instants that [spec.ParseRetention] takes.
-func Retention() *rapid.Generator[string] {
-	return rapid.Custom(func(t *rapid.T) string {
-		if rapid.Bool().Draw(t, "instant") {
-			at := time.Unix(rapid.Int64Range(0, 4e9).Draw(t, "seconds"), 0).UTC()
-			return at.Format(time.RFC3339)
-		}
-		part := func(letters ...string) string {
-			if rapid.Bool().Draw(t, "has "+letters[0]) {
-				return fmt.Sprintf("%d%s", rapid.IntRange(0, 99).Draw(t, letters[0]), rapid.SampledFrom(letters).Draw(t, "letter"))
-			}
-			return ""
-		}
-		date := part("Y") + part("M") + part("W") + part("D")
-		clock := part("H", "h") + part("M", "m") + part("S", "s")
-		if date+clock == "" {
-			return "PT0S"
-		}
-		if clock != "" {
-			clock = "T" + clock
-		}
-		return "P" + date + clock
 	})
 }
 
@@ -100,9 +77,10 @@ func drawSpec(t *rapid.T, s *spec.VirtualMachineSpec) {
 	if maybe(t, "image") {
 		s.Image = rapid.SampledFrom([]*spec.RunnerImage{
 			{Source: "registry.example.org/runner:1"},
-			{Repository: "registry.example.org", Path: "vmop/runner", PullPolicy: corev1.PullAlways},
+			{Repository: "registry.example.org", Path: "vmop/runner"},
 			{Repository: "registry.example.org:5000", Path: "runner", Version: "1.2"},
 		}).Draw(t, "image").DeepCopy()
+		s.Image.PullPolicy = rapid.SampledFrom([]corev1.PullPolicy{"", corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever}).Draw(t, "pullPolicy")
 	}
 	drawCompute(t, s)
 	drawPlacement(t, s)
@@ -122,56 +100,15 @@ func drawSpec(t *rapid.T, s *spec.VirtualMachineSpec) {
 	case "cloudInit":
 		s.CloudInit = drawCloudInit(t)
 	}
-	for range rapid.IntRange(0, 2).Draw(t, "permissions") {
-		s.Permissions = append(s.Permissions, drawPermission(t))
-	}
+	s.Permissions = drawList(t, "permissions", 2, 1024, func(int) spec.Permission { return drawPermission(t) })
 	if maybe(t, "pools") {
-		s.Pools = rapid.SliceOfN(Label(), 0, 2).Draw(t, "pools")
+		s.Pools = append([]string{}, drawList(t, "pools", 2, 256, func(int) string { return subdomain().Draw(t, "pool") })...)
+	}
+	if maybe(t, "virtualMachineClassName") {
+		s.VirtualMachineClassName = subdomain().Draw(t, "virtualMachineClassName")
 	}
 	if maybe(t, "loggingProperties") {
 		s.LoggingProperties = "handlers=java.util.logging.ConsoleHandler\n" + Text().Draw(t, "loggingProperties")
-	}
-}
-
-// drawCompute draws what the pod asks of its node.
-func drawCompute(t *rapid.T, s *spec.VirtualMachineSpec) {
-	if maybe(t, "resources") {
-		s.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{
-			corev1.ResourceCPU:    *resource.NewMilliQuantity(rapid.Int64Range(0, 64000).Draw(t, "milli-CPUs"), resource.DecimalSI),
-			corev1.ResourceMemory: Bytes(0, 1<<40).Draw(t, "memory"),
-		}}
-	}
-	if !s.NamesCompute() && maybe(t, "coreFraction") {
-		s.CoreFraction = fmt.Sprintf("%d%%", rapid.IntRange(1, 100).Draw(t, "coreFraction"))
-	}
-}
-
-// drawPlacement draws which nodes the pod may run on.
-func drawPlacement(t *rapid.T, s *spec.VirtualMachineSpec) {
-	if maybe(t, "nodeName") {
-		s.NodeName = Label().Draw(t, "nodeName")
-	}
-	if maybe(t, "nodeSelector") {
-		s.NodeSelector = Labels().Draw(t, "nodeSelector")
-	}
-	if maybe(t, "affinity") {
-		s.Affinity = drawAffinity(t)
-	}
-	if maybe(t, "tolerations") {
-		s.Tolerations = rapid.SliceOfN(Toleration(), 0, 3).Draw(t, "tolerations")
-	}
-	if maybe(t, "topologySpreadConstraints") {
-		s.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
-			MaxSkew: rapid.Int32Range(1, 100).Draw(t, "maxSkew"), TopologyKey: corev1.LabelHostname,
-			WhenUnsatisfiable: rapid.SampledFrom([]corev1.UnsatisfiableConstraintAction{corev1.DoNotSchedule, corev1.ScheduleAnyway}).Draw(t, "whenUnsatisfiable"),
-			LabelSelector:     &metav1.LabelSelector{MatchLabels: Labels().Draw(t, "spread")},
-		}}
-	}
-	if maybe(t, "terminationGracePeriodSeconds") {
-		s.TerminationGracePeriodSeconds = drawInt(t, "terminationGracePeriodSeconds", 0, 3600)
-	}
-	if maybe(t, "priorityClassName") {
-		s.PriorityClassName = Label().Draw(t, "priorityClassName")
 	}
 }
 
@@ -191,23 +128,11 @@ func drawLife(t *rapid.T, s *spec.VirtualMachineSpec) {
 	}
 }
 
-func drawLoadBalancerService(t *rapid.T) *spec.LoadBalancerService {
-	service := &spec.LoadBalancerService{}
-	for key, value := range Labels().Draw(t, "service labels") {
-		if service.Labels == nil {
-			service.Labels = map[string]*string{}
-			service.Annotations = map[string]*string{}
-		}
-		service.Labels[key] = &value
-		service.Annotations[key] = nil
-	}
-	return service
-}
-
 func drawCloudInit(t *rapid.T) *spec.CloudInit {
 	c := &spec.CloudInit{}
 	if maybe(t, "metaData") {
 		c.MetaData = rapid.MapOfN(Text(), Text(), 0, 3).Draw(t, "metaData")
+		fill(t, c.MetaData, "metaData", 256)
 	} else {
 		c.MetaDataFrom = cloudInitSource(t, "metaDataFrom")
 	}
@@ -227,10 +152,12 @@ func drawCloudInit(t *rapid.T) *spec.CloudInit {
 func drawPermission(t *rapid.T) spec.Permission {
 	var p spec.Permission
 	p.User, p.Role = drawSubject(t)
-	p.May = rapid.SliceOfN(rapid.SampledFrom([]spec.Action{
-		spec.ActionStart, spec.ActionStop, spec.ActionReset,
-		spec.ActionAccessConsole, spec.ActionTakeConsole, spec.ActionAll,
-	}), 0, 3).Draw(t, "may")
+	p.May = drawList(t, "may", 3, 64, func(int) spec.Action {
+		return rapid.SampledFrom([]spec.Action{
+			spec.ActionStart, spec.ActionStop, spec.ActionReset,
+			spec.ActionAccessConsole, spec.ActionTakeConsole, spec.ActionAll,
+		}).Draw(t, "action")
+	})
 	return p
 }
 
@@ -288,43 +215,6 @@ func cloudInitSource(t *rapid.T, label string) *spec.CloudInitSource {
 	return out
 }
 
-// drawAffinity draws one that Kubernetes takes.
-func drawAffinity(t *rapid.T) *spec.Affinity {
-	term := func() corev1.PodAffinityTerm {
-		return corev1.PodAffinityTerm{
-			LabelSelector: &metav1.LabelSelector{MatchLabels: Labels().Draw(t, "affinity")},
-			TopologyKey:   rapid.SampledFrom([]string{corev1.LabelHostname, corev1.LabelTopologyZone}).Draw(t, "topologyKey"),
-		}
-	}
-	weight := func() int32 { return rapid.Int32Range(1, 100).Draw(t, "weight") }
-	a := &spec.Affinity{}
-	if maybe(t, "nodeAffinity") {
-		a.NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{
-				Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"amd64"},
-			}}}},
-		}}
-	}
-	if maybe(t, "podAffinity") {
-		a.PodAffinity = &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: weight(), PodAffinityTerm: term()}}}
-	}
-	if maybe(t, "podAntiAffinity") {
-		a.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term()}}
-	}
-	machines := func(name string) *spec.VirtualMachineAndPodAffinity {
-		if !maybe(t, name) {
-			return nil
-		}
-		return &spec.VirtualMachineAndPodAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution:  []corev1.PodAffinityTerm{term()},
-			PreferredDuringSchedulingIgnoredDuringExecution: []spec.WeightedVirtualMachineAndPodAffinityTerm{{Weight: weight(), Term: term()}},
-		}
-	}
-	a.VirtualMachineAndPodAffinity = machines("virtualMachineAndPodAffinity")
-	a.VirtualMachineAndPodAntiAffinity = machines("virtualMachineAndPodAntiAffinity")
-	return a
-}
-
 func drawProvisioning(t *rapid.T) *spec.Provisioning {
 	p := &spec.Provisioning{Type: rapid.SampledFrom([]spec.ProvisioningType{
 		spec.ProvisioningUserData, spec.ProvisioningUserDataRef, spec.ProvisioningSysprepRef,
@@ -344,18 +234,4 @@ func drawProvisioning(t *rapid.T) *spec.Provisioning {
 		p.SysprepRef = ref()
 	}
 	return p
-}
-
-// leaveRoomForACD removes the last CD drive of a machine that has as many as there
-// may be.
-func leaveRoomForACD(m *spec.Machine) {
-	cds, last := 0, 0
-	for i := range m.Disks {
-		if m.Disks[i].Cdrom != nil {
-			cds, last = cds+1, i
-		}
-	}
-	if cds == limits.MaxCDs {
-		m.Disks = slices.Delete(m.Disks, last, last+1)
-	}
 }

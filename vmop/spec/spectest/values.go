@@ -14,7 +14,7 @@ import (
 
 // MachineName generates names that a machine may have.
 func MachineName() *rapid.Generator[string] {
-	return rapid.StringMatching(`[a-z]([a-z0-9-]{0,30}[a-z0-9])?`)
+	return rapid.StringMatching(`[a-z]([a-z0-9-]{0,61}[a-z0-9])?`)
 }
 
 // Label generates DNS labels, the names of disks, storage classes and volumes.

@@ -1010,15 +1010,7 @@ func TestAnyMachine(t *testing.T) {
 			w.put("certificate/"+d.TLS.SecretName, certificateSecret("tls.crt", "tls.key"))
 		}
 		w.provide(vm)
-		for _, d := range machineconfig.Disks(vm) {
-			if d.Claim != "" {
-				pvc := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: d.Claim}}
-				pvc.Spec.Resources.Requests = corev1.ResourceList{}
-				fixture.OfReference(pvc, vm)
-				w.put("claim/"+d.Claim, pvc)
-			}
-		}
-		w.put("claim/"+names.ImageRepositoryClaim, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: names.ImageRepositoryClaim}})
+		w.provideBeside(vm)
 		valid := len(spec.ValidateStored(vm)) == 0
 		allowed := len(objects.Refusals(vm, w.settings)) == 0
 		for range 8 {
@@ -1043,6 +1035,29 @@ func TestAnyMachine(t *testing.T) {
 			t.Fatalf("valid is %v, allowed %v, it should run: %v: %+v", valid, allowed, should, s)
 		}
 	})
+}
+
+// provideBeside makes what a drawn machine names beside Secrets: its class, and the claims
+// of its disks, its shares and the image repository.
+func (w *world) provideBeside(vm *spec.VirtualMachine) {
+	if name := vm.Spec.VirtualMachineClassName; name != "" {
+		w.classes = true
+		w.put("class/"+name, spec.NewClass(name))
+	}
+	for _, d := range machineconfig.Disks(vm) {
+		if d.Claim != "" {
+			pvc := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: d.Claim}}
+			pvc.Spec.Resources.Requests = corev1.ResourceList{}
+			fixture.OfReference(pvc, vm)
+			w.put("claim/"+d.Claim, pvc)
+		}
+	}
+	w.put("claim/"+names.ImageRepositoryClaim, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: names.ImageRepositoryClaim}})
+	for _, s := range vm.Spec.VM.Shares {
+		if c := s.PersistentVolumeClaim; c != nil {
+			w.put("claim/"+c.ClaimName, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: c.ClaimName}})
+		}
+	}
 }
 
 // beyond is what a pod has that only an administrator gives; empty if nothing.

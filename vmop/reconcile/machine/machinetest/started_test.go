@@ -40,6 +40,7 @@ func TestAnUpgradeLetsNothingWait(t *testing.T) {
 		spec.Default(vm)
 		w.put(theVM, vm)
 		w.provide(vm)
+		w.provideBeside(vm)
 		for range 8 {
 			w.work()
 			w.pass(time.Second)
