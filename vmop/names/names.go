@@ -161,6 +161,10 @@ const (
 	// AnnotationContent on the ConfigMap is a digest of its content as it was
 	// applied.
 	AnnotationContent = GroupPrefix + "content"
+	// AnnotationDocuments on the ConfigMap says which documents for cloud-init
+	// are in it: a digest of them as the manifest has them, and one of all else
+	// that it was made from. While both are the same, they are not parsed.
+	AnnotationDocuments = GroupPrefix + "documents"
 	// AnnotationResetRequest on a machine asks for a reset of its guest. Each
 	// new value, such as the time, is one reset. On the ConfigMap it is the
 	// last value that was counted.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/changes"
+	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
@@ -101,7 +102,7 @@ func enumerate(classes []string) string {
 func (d *decision) ownSpec() *spec.VirtualMachine {
 	if d.vm == d.manifest {
 		vm := *d.manifest
-		d.manifest.Spec.DeepCopyInto(&vm.Spec)
+		manifest.CopySpec(&d.manifest.Spec, &vm.Spec)
 		d.vm = &vm
 	}
 	return d.vm

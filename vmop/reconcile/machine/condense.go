@@ -307,6 +307,8 @@ func known(s string) string {
 		return names.AnnotationApplied
 	case names.AnnotationContent:
 		return names.AnnotationContent
+	case names.AnnotationDocuments:
+		return names.AnnotationDocuments
 	case names.AnnotationResetRequest:
 		return names.AnnotationResetRequest
 	case names.AnnotationResetCounter:

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -82,8 +83,64 @@ func (d *decision) makeConfigMap() error {
 		d.configuration.setProblem(spec.ReasonNameTaken, named(names.KindConfigMap, old.Name), "ConfigMap %s is not the machine's; rename it or the machine", old.Name)
 		return nil
 	}
+	if d.recalled {
+		note, wanted := d.notedDocuments(old.Annotations[names.AnnotationApplied])
+		if note == old.Annotations[names.AnnotationDocuments] && unchanged(wanted, old) {
+			d.configured = true
+			return nil
+		}
+		if !d.carriesOut(d.manifest) {
+			return errors.New("the documents for cloud-init are not valid")
+		}
+	}
+	made, err := d.configure(d.grantedVM())
+	if err != nil {
+		d.refuse(err)
+		return err
+	}
+	wanted := made.wanted
+	reconcile.Stamp(wanted, made.source)
+	if old != nil && unchanged(wanted, old) {
+		d.configured = true
+		return nil
+	}
+	d.unmade = true
+	if err := objects.FillConfigMap(wanted, d.vm, &d.s.Settings, made.config); err != nil {
+		d.refuse(err)
+		return err
+	}
+	wanted.Annotations[names.AnnotationContent] = content(wanted.Data)
+	if note, _ := d.notedDocuments(wanted.Annotations[names.AnnotationApplied]); note != "" {
+		wanted.Annotations[names.AnnotationDocuments] = note
+	}
+	if old == nil {
+		d.do(reconcile.Create{Object: wanted}, &d.configuration)
+		return nil
+	}
+	// Counters are in it, so a newer one must not be overwritten.
+	wanted.ResourceVersion = old.ResourceVersion
+	d.do(reconcile.Apply{Object: wanted}, &d.configuration)
+	return nil
+}
+
+// unchanged reports whether the ConfigMap is as it should be.
+func unchanged(wanted, old *corev1.ConfigMap) bool {
+	return reconcile.Applied(wanted, old) && old.Annotations[names.AnnotationContent] == content(old.Data)
+}
+
+// configured is a configuration with the ConfigMap that it is for, still without its
+// content, and what its digest is made from.
+type configured struct {
+	config runnerconfig.Config
+	wanted *corev1.ConfigMap
+	source []byte
+}
+
+// configure makes the configuration of a machine that is d.grantedVM, but perhaps for its
+// documents.
+func (d *decision) configure(vm *spec.VirtualMachine) (configured, error) {
 	memory := d.remembered()
-	config, err := machineconfig.ForDefaulted(d.grantedVM(), d.disks, machineconfig.Options{
+	config, err := machineconfig.ForDefaulted(vm, d.disks, machineconfig.Options{
 		ResetCounter: &memory.resets, GuestResetEnds: d.renews(), LoginUser: pool.LoginUser(d.s.VM, d.s.Pool),
 		InstanceID: memory.instanceID, Origin: d.origin, VolumeModes: d.modes, GrowTo: d.growTo, NewDisks: d.newDisks(),
 		OpenDisplay: objects.OpensDisplay(d.vm, &d.s.Settings, d.s.DisplaySecrets),
@@ -99,6 +156,9 @@ func (d *decision) makeConfigMap() error {
 		}
 		d.attachedSerials[types.UID(a.UID)] = config.Runner.VM.AttachmentSerial(a.UID)
 	}
+	if err != nil {
+		return configured{}, err
+	}
 	if !d.adopted().IsZero() {
 		config.Runner.MachineUID = string(d.s.VM.UID)
 	}
@@ -107,12 +167,8 @@ func (d *decision) makeConfigMap() error {
 		config.Runner.Generation, config.Runner.GuestResetEnds = memory.generation, memory.resetEnds
 	}
 	memory.generation, memory.resetEnds = config.Runner.Generation, config.Runner.GuestResetEnds
-	if err == nil && config.Runner.CloudInit != nil {
+	if config.Runner.CloudInit != nil {
 		memory.instanceID = config.Runner.CloudInit.MetaData[manifest.InstanceIDKey]
-	}
-	if err != nil {
-		d.refuse(err)
-		return err
 	}
 	wanted := objects.BareConfigMap(d.vm, &d.s.Settings)
 	memory.keep(wanted)
@@ -121,28 +177,9 @@ func (d *decision) makeConfigMap() error {
 	wanted.Annotations[names.AnnotationGranted] = string(granted)
 	source, err := configSource(&config, objects.LoggingProperties(d.vm, &d.s.Settings))
 	if err != nil {
-		d.refuse(err)
-		return err
+		return configured{}, err
 	}
-	reconcile.Stamp(wanted, source)
-	if old != nil && reconcile.Applied(wanted, old) && old.Annotations[names.AnnotationContent] == content(old.Data) {
-		d.configured = true
-		return nil
-	}
-	d.unmade = true
-	if err := objects.FillConfigMap(wanted, d.vm, &d.s.Settings, config); err != nil {
-		d.refuse(err)
-		return err
-	}
-	wanted.Annotations[names.AnnotationContent] = content(wanted.Data)
-	if old == nil {
-		d.do(reconcile.Create{Object: wanted}, &d.configuration)
-		return nil
-	}
-	// Counters are in it, so a newer one must not be overwritten.
-	wanted.ResourceVersion = old.ResourceVersion
-	d.do(reconcile.Apply{Object: wanted}, &d.configuration)
-	return nil
+	return configured{config, wanted, source}, nil
 }
 
 // configSource is all that the content of a ConfigMap is made from, for its digest.

@@ -39,6 +39,10 @@ type subject struct {
 	unclassed, oversized bool
 	// shown is the status as it is stored, stored what is believed of it.
 	shown, stored *spec.VirtualMachineStatus
+	// documents is a digest of those for cloud-init, empty if there are none; recalled: the
+	// ConfigMap notes that it has them.
+	documents string
+	recalled  bool
 	// amendments are what vm has otherwise than it is stored.
 	amendments []spec.Amendment
 	pod        podView

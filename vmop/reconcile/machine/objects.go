@@ -20,8 +20,9 @@ import (
 // nothing yet, with what they note down for later decisions. Only the API server
 // and the operator can add the rest: the password of the secret, and the
 // versions of ConfigMap and secret on the pod. Owner references need a machine
-// with a UID, and [names.AnnotationApplied], [names.AnnotationGeneration] and
-// [names.AnnotationStarted] are the cluster's if UID and generation are.
+// with a UID, and [names.AnnotationApplied], [names.AnnotationDocuments],
+// [names.AnnotationGeneration] and [names.AnnotationStarted] are the cluster's if UID and
+// generation are.
 func Objects(vm *spec.VirtualMachine, s objects.Settings) ([]reconcile.Object, error) {
 	if vm == nil {
 		return nil, errors.New("no virtual machine is given")
@@ -30,6 +31,7 @@ func Objects(vm *spec.VirtualMachine, s objects.Settings) ([]reconcile.Object, e
 	d := &decision{subject: subject{s: &snapshot, vm: manifest.Defaulted(vm), stored: &spec.VirtualMachineStatus{}}}
 	spec.Amend(&d.vm.Spec)
 	d.manifest = d.vm
+	d.recall()
 	d.findClaims()
 	d.makeSecret()
 	if encrypts(d.vm) && d.vm.Spec.VM.Display.TLS.GenerateSecret {

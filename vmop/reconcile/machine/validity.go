@@ -9,9 +9,19 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// valid reports whether the specification can be carried out.
+// valid reports whether the specification can be carried out. Documents that the ConfigMap
+// has were judged when they were written into it.
 func (d *decision) valid() bool {
-	errs := spec.ValidateAmended(d.manifest)
+	d.recall()
+	if d.recalled {
+		return d.carriesOut(brief(d.manifest))
+	}
+	return d.carriesOut(d.manifest)
+}
+
+// carriesOut reports whether what a manifest says can be carried out, and says why it cannot.
+func (d *decision) carriesOut(manifest *spec.VirtualMachine) bool {
+	errs := spec.ValidateAmended(manifest)
 	if len(errs) == 0 {
 		return true
 	}

@@ -13,19 +13,34 @@ import (
 )
 
 // Defaulted is a machine with the specification of vm and its defaults. It shares
-// the metadata with vm, and has nothing of its status: nothing that is made from a manifest
+// the metadata and the documents for cloud-init with vm, and has nothing of its status: nothing that is made from a manifest
 // depends on that.
 func Defaulted(vm *spec.VirtualMachine) *spec.VirtualMachine {
 	if vm == nil {
 		vm = &spec.VirtualMachine{}
 	}
 	out := &spec.VirtualMachine{TypeMeta: vm.TypeMeta, ObjectMeta: vm.ObjectMeta}
-	vm.Spec.DeepCopyInto(&out.Spec)
+	CopySpec(&vm.Spec, &out.Spec)
 	spec.DefaultSpec(&out.Spec)
 	if out.Spec.Image == nil {
 		out.Spec.Image = &spec.RunnerImage{Source: names.FormerImage}
 	}
 	return out
+}
+
+// CopySpec makes a copy of a specification that shares nothing but the documents for
+// cloud-init, which are long and which nobody changes.
+func CopySpec(in, out *spec.VirtualMachineSpec) {
+	c := in.CloudInit
+	if c == nil || c.UserData == nil && c.NetworkConfig == nil {
+		in.DeepCopyInto(out)
+		return
+	}
+	short, without := *in, *c
+	without.UserData, without.NetworkConfig = nil, nil
+	short.CloudInit = &without
+	short.DeepCopyInto(out)
+	out.CloudInit.UserData, out.CloudInit.NetworkConfig = c.UserData, c.NetworkConfig
 }
 
 // ForgetFormerImage removes from a machine what [Defaulted] says of an image that

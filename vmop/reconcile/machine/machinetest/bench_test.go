@@ -1,6 +1,8 @@
 package machinetest
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // BenchmarkDecide is a look at a machine of which nothing has changed.
@@ -55,4 +58,63 @@ func converged(t testing.TB, name string) machine.Snapshot {
 		t.Fatalf("the machine has not converged: %+v", p)
 	}
 	return s
+}
+
+// userDataOfSize is user data of about so many bytes, as people write it: files, each with
+// some lines of text, and whether packages are updated.
+func userDataOfSize(size int, updates bool) *runtime.RawExtension {
+	const file = `{"path":"/etc/app/%04d.conf","permissions":"0644","content":"%s"}`
+	var files []string
+	for n := 0; n < size; n += 1024 {
+		files = append(files, fmt.Sprintf(file, len(files), strings.Repeat(`key = \"value\"\n`, 60)))
+	}
+	return &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"package_update":%t,"write_files":[%s]}`, updates, strings.Join(files, ","))}
+}
+
+// convergedWith is what is seen of a machine with so much user data that runs as it should.
+func convergedWith(t testing.TB, size int) machine.Snapshot {
+	w := newWorld(func(string, int) int { return 0 }, machine.Decide)
+	if size > 0 {
+		vm := get[*spec.VirtualMachine](w, theVM)
+		vm.Spec.CloudInit = &spec.CloudInit{UserData: userDataOfSize(size, true)}
+		w.put(theVM, vm)
+	}
+	for range 10 {
+		w.work()
+		w.pass(time.Second)
+	}
+	w.observeAll()
+	s, _ := w.snapshot()
+	s.ConfigMap = machine.CondenseConfigMap(s.ConfigMap) // as an operator keeps it
+	if p := machine.Decide(s); len(p.Actions)+len(p.Statuses)+len(p.Events) > 0 || s.VM.Status.Phase != spec.PhaseRunning {
+		t.Fatalf("the machine has not converged: %+v", p)
+	}
+	return s
+}
+
+// BenchmarkDecideUserData is a look at a machine with user data in its manifest: of one of
+// which nothing has changed, and of one whose user data has.
+func BenchmarkDecideUserData(b *testing.B) {
+	for _, size := range []int{0, 16 << 10, 256 << 10} {
+		s := convergedWith(b, size)
+		b.Run(fmt.Sprintf("%dKiB/unchanged", size>>10), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				machine.Decide(s)
+			}
+		})
+		changed := s
+		changed.VM = s.VM.DeepCopy()
+		changed.VM.Generation++
+		changed.VM.Spec.CloudInit = &spec.CloudInit{UserData: userDataOfSize(size, false)}
+		if p := machine.Decide(changed); len(p.Actions) == 0 {
+			b.Fatalf("nothing has changed: %+v", p)
+		}
+		b.Run(fmt.Sprintf("%dKiB/changed", size>>10), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				machine.Decide(changed)
+			}
+		})
+	}
 }
