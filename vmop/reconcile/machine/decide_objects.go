@@ -104,13 +104,16 @@ func (d *decision) makeConfigMap() error {
 		d.configured = true
 		return nil
 	}
+	// Before it is unmade, which is a reason to keep a guest that reboots: the note is of the
+	// configuration that is applied.
+	note, _ := d.notedDocuments(wanted.Annotations[names.AnnotationApplied])
 	d.unmade = true
 	if err := objects.FillConfigMap(wanted, d.vm, &d.s.Settings, made.config); err != nil {
 		d.refuse(err)
 		return err
 	}
 	wanted.Annotations[names.AnnotationContent] = content(wanted.Data)
-	if note, _ := d.notedDocuments(wanted.Annotations[names.AnnotationApplied]); note != "" {
+	if note != "" {
 		wanted.Annotations[names.AnnotationDocuments] = note
 	}
 	if old == nil {

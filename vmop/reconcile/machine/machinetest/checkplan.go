@@ -35,6 +35,7 @@ func (w *world) checkPlan(s *machine.Snapshot, p *reconcile.Plan) {
 	w.checkClass(s, p)
 	w.checkHot(s, p)
 	w.checkTold(s, p)
+	w.checkDocuments(s, p)
 	for _, st := range p.Statuses {
 		w.checkPhase(s, p, st)
 		w.checkStatus(s, st)

@@ -63,7 +63,21 @@ func decideOnLess(s machine.Snapshot) reconcile.Plan {
 	if !reflect.DeepEqual(whole, kept) {
 		panic(violation{"what is kept of objects decides the same", fmt.Sprintf("with whole objects\n%+v\nwith condensed ones\n%+v", whole, kept)})
 	}
+	decideOnLessNotes(s, whole)
 	return kept
+}
+
+// decideOnLessNotes decides without what the ConfigMap notes of documents, as an operator
+// does that has not noted it: it saves time, and must not make another difference.
+func decideOnLessNotes(s machine.Snapshot, noted reconcile.Plan) {
+	if s.ConfigMap == nil || s.ConfigMap.Annotations[names.AnnotationDocuments] == "" {
+		return
+	}
+	s.ConfigMap = s.ConfigMap.DeepCopy()
+	delete(s.ConfigMap.Annotations, names.AnnotationDocuments)
+	if parsed := machine.Decide(s); !reflect.DeepEqual(noted, parsed) {
+		panic(violation{"what is noted of documents decides the same", fmt.Sprintf("with the note\n%+v\nwithout\n%+v", noted, parsed)})
+	}
 }
 
 // Decisions are the same with what is kept of objects, whatever others have

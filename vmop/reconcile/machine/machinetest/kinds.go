@@ -54,6 +54,11 @@ var (
 	// goes.
 	userDataWorld = worldKind{"user data", newUserDataWorld, (*world).provisioned, 20, 60}
 
+	// Whoever changes the documents for cloud-init in a manifest, and whatever becomes of what
+	// the ConfigMap notes of them: they are in the configuration, or it is told that they are
+	// not valid.
+	documentsWorld = worldKind{"documents", newDocumentsWorld, (*world).documented, 20, 60}
+
 	// Whatever the pods of a machine are called, and however many there are: never more than
 	// one guest of it executes, and all else is as if its pod had the machine's name.
 	namesWorld = worldKind{"names", newNamesWorld, (*world).live, 50, 150}
@@ -64,7 +69,7 @@ var (
 	hotWorld = worldKind{"hot", newHotWorld, (*world).plugs, 20, 60}
 
 	worldKinds = []worldKind{
-		machinesWorld, policiesWorld, resizingWorld, claimsWorld, deletionWorld, labelsWorld, orphansWorld, classesWorld, userDataWorld, namesWorld, hotWorld,
+		machinesWorld, policiesWorld, resizingWorld, claimsWorld, deletionWorld, labelsWorld, orphansWorld, classesWorld, userDataWorld, documentsWorld, namesWorld, hotWorld,
 	}
 )
 

@@ -227,3 +227,24 @@ func (w *world) provisioned(steps int) error {
 		w.checkUserDataSettled()
 	})
 }
+
+// documented lets people write documents for cloud-init into the manifest.
+func (w *world) documented(steps int) error {
+	return w.guarded(func() {
+		for range steps {
+			w.operations++
+			events := []func(){
+				w.work, w.work, w.kubelet, w.controllers, w.observeAll, w.observeSome, w.observeSome,
+				func() { w.reconcile(true) }, func() { w.reconcile(true) }, w.writer, w.writer, w.writer, w.forger, w.forger,
+				func() { w.pass([]time.Duration{time.Second, 40 * time.Second, 11 * time.Minute}[w.choose("time", 3)]) },
+			}
+			events[w.choose("event", len(events))]()
+			w.check()
+		}
+		clear(w.failures)
+		vm := get[*spec.VirtualMachine](w, theVM)
+		vm.Spec.CloudInit, vm.Generation = &spec.CloudInit{UserData: documentOf(someDocuments[3])}, vm.Generation+1
+		w.put(theVM, vm)
+		w.settle()
+	})
+}

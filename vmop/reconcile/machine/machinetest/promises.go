@@ -29,6 +29,7 @@ func Promises() []string { return slices.Clone(promised) }
 
 var promised = []string{
 	"a change of a class is told",
+	"a configuration has the documents of its manifest",
 	"a decision is respected",
 	"a deleted machine gets nothing",
 	"a disk has one machine",
@@ -84,6 +85,7 @@ var promised = []string{
 	"an event has an object and a next step",
 	"an event is told once",
 	"an event tells of a wait",
+	"an invalid document is told",
 	"at most one guest of a machine executes",
 	"changes that need no approval do not wait",
 	"conditions have true times",

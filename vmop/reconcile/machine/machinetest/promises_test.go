@@ -30,6 +30,7 @@ func TestPromisesOfClasses(t *testing.T)            { hold(t, &classesWorld) }
 func TestPromisesOfDisksThatComeAndGo(t *testing.T) { hold(t, &hotWorld) }
 func TestPromisesOfNames(t *testing.T)              { hold(t, &namesWorld) }
 func TestPromisesOfUserData(t *testing.T)           { hold(t, &userDataWorld) }
+func TestPromisesOfDocuments(t *testing.T)          { hold(t, &documentsWorld) }
 
 // hold has machine.Decide keep its promises in worlds of a kind.
 func hold(t *testing.T, k *worldKind) {

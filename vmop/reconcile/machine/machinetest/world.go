@@ -58,6 +58,8 @@ type world struct {
 	inline     bool                 // user data is in the manifest
 	given      map[types.UID]string // that of the machine when the pods were made
 	taken      map[string]bool      // objects with user data that somebody has deleted
+	written    bool                 // documents for cloud-init are in the manifest
+	notes      []string             // what the ConfigMap has noted of them
 	content    int                  // what stands in the Secret with the user data
 	unbound    bool                 // nobody makes volumes for claims
 	mentioned  []string             // claims that another machine's manifest mentions
