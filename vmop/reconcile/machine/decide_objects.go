@@ -185,6 +185,22 @@ func (d *decision) configure(vm *spec.VirtualMachine) (configured, error) {
 	return configured{config, wanted, source}, nil
 }
 
+// notedDocuments is what the ConfigMap notes if it has what was applied, and that ConfigMap
+// without its content. The note is empty if there are no documents.
+func (d *decision) notedDocuments(applied string) (note string, wanted *corev1.ConfigMap) {
+	if d.documents == "" {
+		return "", nil
+	}
+	made, err := d.configure(brief(d.grantedVM()))
+	if err != nil {
+		return "", nil // with the documents it is the same
+	}
+	reconcile.Stamp(made.wanted, made.source, []byte(d.documents), []byte(applied))
+	note = d.documents + "." + made.wanted.Annotations[names.AnnotationApplied]
+	made.wanted.Annotations[names.AnnotationApplied] = applied
+	return note, made.wanted
+}
+
 // configSource is all that the content of a ConfigMap is made from, for its digest.
 func configSource(config *runnerconfig.Config, logging string) ([]byte, error) {
 	data, err := config.JSON()

@@ -7,10 +7,8 @@ import (
 	"strings"
 
 	"github.com/vmop/sdk/vmop/names"
-	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
 	"github.com/vmop/sdk/vmop/spec"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -87,20 +85,4 @@ func brief(vm *spec.VirtualMachine) *spec.VirtualMachine {
 	}
 	out.Spec.CloudInit = &without
 	return &out
-}
-
-// notedDocuments is what the ConfigMap notes if it has what was applied, and that ConfigMap
-// without its content. The note is empty if there are no documents.
-func (d *decision) notedDocuments(applied string) (note string, wanted *corev1.ConfigMap) {
-	if d.documents == "" {
-		return "", nil
-	}
-	made, err := d.configure(brief(d.grantedVM()))
-	if err != nil {
-		return "", nil // with the documents it is the same
-	}
-	reconcile.Stamp(made.wanted, made.source, []byte(d.documents), []byte(applied))
-	note = d.documents + "." + made.wanted.Annotations[names.AnnotationApplied]
-	made.wanted.Annotations[names.AnnotationApplied] = applied
-	return note, made.wanted
 }

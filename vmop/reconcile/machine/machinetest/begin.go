@@ -114,6 +114,17 @@ func newUserDataWorld(choose func(string, int) int, decide func(machine.Snapshot
 	return w
 }
 
+// newDocumentsWorld is a world in which manifests have documents for cloud-init.
+func newDocumentsWorld(choose func(string, int) int, decide func(machine.Snapshot) reconcile.Plan) *world {
+	w := fairWorld(choose, decide)
+	w.written = true
+	vm := get[*spec.VirtualMachine](w, theVM)
+	vm.Spec.CloudInit = &spec.CloudInit{UserData: documentOf(`{"runcmd":["a"]}`)}
+	w.put(theVM, vm)
+	w.observeAll() // a machine of this world always has cloudInit
+	return w
+}
+
 // takeover puts what VM-Operator leaves in a cluster where a machine runs: its
 // ConfigMap, its pod, and claims with the names of its versions before 3.4 or since.
 // A machine that was stopped has no pod.

@@ -27,17 +27,6 @@ func documentOf(text string) *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: []byte(text)}
 }
 
-// newDocumentsWorld is a world in which manifests have documents for cloud-init.
-func newDocumentsWorld(choose func(string, int) int, decide func(machine.Snapshot) reconcile.Plan) *world {
-	w := fairWorld(choose, decide)
-	w.written = true
-	vm := get[*spec.VirtualMachine](w, theVM)
-	vm.Spec.CloudInit = &spec.CloudInit{UserData: documentOf(`{"runcmd":["a"]}`)}
-	w.put(theVM, vm)
-	w.observeAll() // a machine of this world always has cloudInit
-	return w
-}
-
 // writer is somebody who writes documents into the manifest, or starts and stops the machine.
 func (w *world) writer() {
 	vm := get[*spec.VirtualMachine](w, theVM)
