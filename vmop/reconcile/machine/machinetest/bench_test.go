@@ -36,6 +36,11 @@ func TestDecideAllocatesLittle(t *testing.T) {
 			t.Errorf("%s: %v allocations, want at most %v", name, n, most)
 		}
 	}
+	// However long its documents are.
+	s := convergedWith(t, 256<<10)
+	if n := testing.AllocsPerRun(10, func() { machine.Decide(s) }); n > 135 {
+		t.Errorf("with user data: %v allocations", n)
+	}
 }
 
 // converged is what is seen of a machine that runs as it should.
