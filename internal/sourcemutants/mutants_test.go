@@ -41,6 +41,21 @@ var mutants = []mutant{
 		pkg: worlds, run: "^TestPromises$", says: "a disk has one machine",
 	},
 	{
+		fault: "what is noted of documents counts for a ConfigMap that somebody has changed",
+		file:  machines + "/decide_objects.go", old: "note == old.Annotations[names.AnnotationDocuments] && unchanged(wanted, old)", new: "wanted != nil && note == old.Annotations[names.AnnotationDocuments]",
+		pkg: worlds, run: "^TestPromisesOfDocuments$", says: "what is noted of documents decides the same",
+	},
+	{
+		fault: "what is noted of documents counts for all else",
+		file:  machines + "/decide_objects.go", old: "note == old.Annotations[names.AnnotationDocuments] && unchanged(wanted, old)", new: "note != \"\" && unchanged(wanted, old)",
+		pkg: worlds, run: "^TestPromisesOfDocuments$", says: "what is noted of documents decides the same",
+	},
+	{
+		fault: "documents are noted with a configuration that counts as unmade",
+		file:  machines + "/decide_objects.go", old: "	note, _ := d.notedDocuments(wanted.Annotations[names.AnnotationApplied])\n	d.unmade = true\n", new: "	d.unmade = true\n	note, _ := d.notedDocuments(wanted.Annotations[names.AnnotationApplied])\n",
+		pkg: worlds, run: "^TestPromisesOfDocuments$", says: "what is noted of documents decides the same",
+	},
+	{
 		fault: "who may report is told with what else changes",
 		file:  machines + "/decide_status.go", old: "	if !d.mayReport() {\n		return false\n	}\n", new: "",
 		pkg: worlds, run: "^TestPromisesOfNames$", says: "the runner of the active pod may report",

@@ -2,7 +2,6 @@ package machine
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -88,9 +87,6 @@ func (d *decision) makeConfigMap() error {
 		if note == old.Annotations[names.AnnotationDocuments] && unchanged(wanted, old) {
 			d.configured = true
 			return nil
-		}
-		if !d.carriesOut(d.manifest) {
-			return errors.New("the documents for cloud-init are not valid")
 		}
 	}
 	made, err := d.configure(d.grantedVM())

@@ -19,12 +19,12 @@ import (
 // [names.AnnotationApplied]. Where both are as noted, nothing is parsed.
 //
 // What is noted is believed for one thing only: that nothing is to be written. Whatever is
-// written is made from the documents themselves, which are judged again before. So a note
-// that somebody has forged hides from the operator that a ConfigMap is not as its manifest
-// has it, or that documents are invalid that the guest is not given. Who may write the
-// ConfigMap can give the guest any configuration anyway, with the digests of that; nobody
-// else's machine is decided on with it, as a machine looks at the ConfigMap of its name in
-// its own namespace, and that only if it has the operator's labels.
+// written is made from the documents themselves, and making it refuses those that are not
+// valid. So a note that somebody has forged hides from the operator that a ConfigMap is not
+// as its manifest has it, or that documents are not valid which the guest is not given. Who
+// may write the ConfigMap can give the guest any configuration anyway, with the digests of
+// that; nobody else's machine is decided on with it, as a machine looks at the ConfigMap of
+// its name in its own namespace, and that only if it has the operator's labels.
 //
 // The digest is a cryptographic one because of those who write manifests: with a checksum
 // they could make two documents of which one takes the other's place without the guest

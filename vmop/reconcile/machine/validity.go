@@ -12,15 +12,10 @@ import (
 // valid reports whether the specification can be carried out. Documents that the ConfigMap
 // has were judged when they were written into it.
 func (d *decision) valid() bool {
-	d.recall()
-	if d.recalled {
-		return d.carriesOut(brief(d.manifest))
+	manifest := d.manifest
+	if d.recall(); d.recalled {
+		manifest = brief(manifest)
 	}
-	return d.carriesOut(d.manifest)
-}
-
-// carriesOut reports whether what a manifest says can be carried out, and says why it cannot.
-func (d *decision) carriesOut(manifest *spec.VirtualMachine) bool {
 	errs := spec.ValidateAmended(manifest)
 	if len(errs) == 0 {
 		return true
