@@ -29,10 +29,11 @@ import (
 // The digest is a cryptographic one because of those who write manifests: with a checksum
 // they could make two documents of which one takes the other's place without the guest
 // being given it, and the manifest would not show what the guest has. SHA-256 takes less
-// than a thirtieth of the time that parsing takes. The generation alone would be cheaper
-// still, but it is a new one with each change of something else, it does not change where
-// somebody decides about a manifest that no API server has numbered, and what is stored for
-// a generation may be read otherwise with another definition.
+// than a thirtieth of the time that parsing takes, and less than an operator needs to read
+// the manifest. The generation alone would be cheaper still, but it is a new one with each
+// change of something else, it stays where somebody decides about a manifest that no API
+// server has numbered, and what is stored for a generation may be read otherwise with
+// another definition.
 
 // documentRules is part of the digest. Another one has all documents judged again, for when
 // they are judged more strictly or become something else in the configuration. It causes no
