@@ -56,6 +56,10 @@ type Outcome struct {
 	QEMUStatus string `json:"qemuStatus,omitempty"`
 }
 
+// StatusKilled is the QEMUStatus of a QEMU that was killed outright, by somebody or by the
+// kernel for lack of memory.
+const StatusKilled = "signal: killed"
+
 // The exit codes of a program that runs one engine.
 const (
 	// ExitOK: the guest shut down, by itself or on request.

@@ -46,13 +46,7 @@ func (d *decision) memoryNeed() (guest, overhead int64) {
 	return min(objects.GuestAmounts(d.vm).RAM, r.Maximum.RAM), r.Overhead
 }
 
-// reasonOOMKilled is the kubelet's for a container whose first process was killed for lack
-// of memory. Where a control group is killed as one, which is usual with version 2, that
-// is the runner, together with QEMU, and it can explain nothing.
-const reasonOOMKilled = "OOMKilled"
-
-// explainOOM has an end for lack of memory, of which the runner could tell nothing, name
-// the limit, the need and what to change.
+// explainOOM has an end for lack of memory name the limit, the need and what to change.
 func (d *decision) explainOOM(e *podEnd) {
 	if e.cause != reasonOOMKilled {
 		return

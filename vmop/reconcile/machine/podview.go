@@ -193,6 +193,12 @@ func (v *podView) ended(now time.Time) podEnd {
 // the definition has it, too.
 const maxQEMUStatus = 64
 
+// reasonOOMKilled is the kubelet's for a container of which a process was killed for lack
+// of memory. Where a control group is killed as one, which is usual with version 2, that
+// is the runner, together with QEMU, and it can explain nothing. With version 1 it is
+// QEMU, and the runner tells only that there was no memory left.
+const reasonOOMKilled = "OOMKilled"
+
 // fromContainer takes what the runner wrote, else what the kubelet found. What
 // the kubelet did to the pod as a whole, such as an eviction, says more than how
 // the runner took it.
@@ -206,6 +212,9 @@ func (e *podEnd) fromContainer(t *corev1.ContainerStateTerminated) {
 		if told {
 			e.message = strings.TrimSpace(e.message + " (" + o.Message + ")")
 		}
+	case told && o.Cause.Failure() && o.QEMUStatus == runnerconfig.StatusKilled && t.Reason == reasonOOMKilled:
+		// The runner has outlived it, and does not know what the machine needs.
+		e.cause, e.message = reasonOOMKilled, o.Message
 	case told:
 		e.cause, e.message, e.failure = string(o.Cause), o.Message, o.Cause.Failure()
 	default:

@@ -584,38 +584,65 @@ func TestPodOfOthersUsesADisk(t *testing.T) {
 	}
 }
 
-// An end for lack of memory of which the runner could not tell, since it was killed
-// together with QEMU, names the limit and the need on a line, and its event what to
-// change, also where the pod is known from a cache that keeps little of it.
+// An end for lack of memory names the limit and the need on a line, and its event what
+// to change, whether QEMU was killed alone and the runner told so, or was killed together
+// with it, also where the pod is known from a cache that keeps little of it.
 func TestOOMKillIsExplained(t *testing.T) {
 	for _, condensed := range []bool{false, true} {
-		for _, tt := range []struct{ limit, says, advice string }{
-			{"200Mi", "memory limit of 200Mi was used up, and it needs up to ", "; raise the default for memory of the namespace's LimitRange"},
-			{"", "its node ran out of memory, and it needs up to ", "; raise spec.resources.requests.memory"},
-		} {
-			w := running(t, nil)
-			pod := get[*corev1.Pod](w, thePod)
-			if tt.limit != "" {
-				pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(tt.limit)}
-			}
-			pod.Status.Phase = corev1.PodFailed
-			pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137}}
-			if condensed {
-				pod = machine.CondensePod(pod)
-			}
-			p := w.decided(func(s *machine.Snapshot) { *s.Pod() = *pod })
-			_, message := said(p, spec.ConditionPodReady)
-			if !strings.Contains(message, tt.says) {
-				t.Errorf("condensed %v: want %q: %s", condensed, tt.says, message)
-			}
-			if e := p.Events[len(p.Events)-1]; !strings.Contains(e.Note, tt.says) || !strings.Contains(e.Note, tt.advice) {
-				t.Errorf("condensed %v: want %q and %q: %s", condensed, tt.says, tt.advice, e.Note)
-			}
-			if long := promises.LongMessage(p); long != "" {
-				t.Errorf("%d bytes: %s", len(long), long)
+		for _, told := range []string{"", qemuKilled()} {
+			for _, tt := range []struct{ limit, says, advice string }{
+				{"200Mi", "OOMKilled: its memory limit of 200Mi was used up, and it needs up to ", "; raise the default for memory of the namespace's LimitRange"},
+				{"", "OOMKilled: its node ran out of memory, and it needs up to ", "; raise spec.resources.requests.memory"},
+			} {
+				p := decidedOnKill(t, "OOMKilled", told, tt.limit, condensed)
+				_, message := said(p, spec.ConditionPodReady)
+				if !strings.Contains(message, tt.says) {
+					t.Errorf("condensed %v, told %q: want %q: %s", condensed, told, tt.says, message)
+				}
+				_, says, _ := strings.Cut(tt.says, ": ")
+				if e := p.Events[len(p.Events)-1]; e.Reason != "OOMKilled" || !strings.Contains(e.Note, says) || !strings.Contains(e.Note, tt.advice) {
+					t.Errorf("condensed %v, told %q: want %q and %q: %s: %s", condensed, told, says, tt.advice, e.Reason, e.Note)
+				}
+				if long := promises.LongMessage(p); long != "" {
+					t.Errorf("%d bytes: %s", len(long), long)
+				}
 			}
 		}
 	}
+}
+
+// A QEMU that somebody has killed was not out of memory, and nor was one that ended by
+// itself in a pod in which another process was.
+func TestOtherKillsAreNoOOMKills(t *testing.T) {
+	failed := string(runnerconfig.Outcome{Cause: runnerconfig.CauseQEMUFailure, Message: "qemu ended: exit status 1", QEMUStatus: "exit status 1"}.TerminationMessage())
+	for reason, told := range map[string]string{"Error": qemuKilled(), "OOMKilled": failed} {
+		p := decidedOnKill(t, reason, told, "200Mi", false)
+		if _, message := said(p, spec.ConditionPodReady); !strings.Contains(message, "qemu-failure: qemu ended: ") {
+			t.Errorf("%s: %s", reason, message)
+		}
+	}
+}
+
+// qemuKilled is what the runner leaves when somebody has killed QEMU.
+func qemuKilled() string {
+	return string(runnerconfig.Outcome{Cause: runnerconfig.CauseQEMUFailure, Message: "qemu ended: signal: killed", QEMUStatus: runnerconfig.StatusKilled}.TerminationMessage())
+}
+
+// decidedOnKill is the plan for a machine whose pod has ended with a reason of the
+// kubelet's and what the runner told, under a limit of memory or none.
+func decidedOnKill(t *testing.T, reason, told, limit string, condensed bool) reconcile.Plan {
+	t.Helper()
+	w := running(t, nil)
+	pod := get[*corev1.Pod](w, thePod)
+	if limit != "" {
+		pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(limit)}
+	}
+	pod.Status.Phase = corev1.PodFailed
+	pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason, Message: told, ExitCode: 137}}
+	if condensed {
+		pod = machine.CondensePod(pod)
+	}
+	return w.decided(func(s *machine.Snapshot) { *s.Pod() = *pod })
 }
 
 // What keeps a pod from running is said with what can be done.
