@@ -59,6 +59,10 @@ type Node struct {
 
 	mu        sync.Mutex
 	processes []*child.Process // in the order of their start; the first has the namespaces
+	kubelet   struct {
+		process *child.Process
+		args    []string
+	}
 }
 
 //go:embed setup.sh
@@ -184,8 +188,9 @@ func (n *Node) startKubelet(ctx context.Context) error {
 	if err := writeFiles(map[string]string{configFile: config}); err != nil {
 		return err
 	}
-	if _, err := n.startInside("kubelet", n.Programs().Path(controlplane.Kubelet), "--config="+configFile, "--kubeconfig="+kubelet.Kubeconfig,
-		"--hostname-override="+Name, "--node-ip="+address.String()); err != nil {
+	n.kubelet.args = []string{n.Programs().Path(controlplane.Kubelet), "--config=" + configFile, "--kubeconfig=" + kubelet.Kubeconfig,
+		"--hostname-override=" + Name, "--node-ip=" + address.String()}
+	if n.kubelet.process, err = n.startInside("kubelet", n.kubelet.args...); err != nil {
 		return err
 	}
 	// Its limits for connections would be settings of the whole host.
