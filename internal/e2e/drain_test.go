@@ -41,6 +41,9 @@ func TestDrain(t *testing.T) {
 	t.Cleanup(func() { kubectl(t, "uncordon", name) })
 	kubectl(t, "drain", name, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout="+patience.String(),
 		"--pod-selector=app.kubernetes.io/name=vm-runner")
+	if _, err := c.Expect(withPatience(t), "power button, shutting down"); err != nil {
+		t.Errorf("the guest was not asked to shut down: %v", err)
+	}
 	awaitField(t, "lastEnd.cause", "EvictionByEvictionAPI")
 	awaitCondition(t, "PodReady=false")
 	kubectl(t, "uncordon", name)

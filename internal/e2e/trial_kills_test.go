@@ -1,0 +1,138 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"os"
+	"path"
+	"strings"
+	"testing"
+	"time"
+)
+
+// qemus are the processes on the node that are a QEMU of the machine.
+func qemus(t *testing.T) []string {
+	t.Helper()
+	var ids []string
+	for _, file := range strings.Fields(onNode(t, "sh", "-c", listQEMUs+" || true")) {
+		ids = append(ids, path.Base(path.Dir(file)))
+	}
+	return ids
+}
+
+// theQEMU waits for the one there is.
+func theQEMU(t *testing.T) (id string) {
+	t.Helper()
+	eventually(t, "the machine has a QEMU on the node", func() error {
+		ids := qemus(t)
+		if len(ids) == 0 {
+			return os.ErrNotExist
+		}
+		id = strings.Join(ids, " ")
+		return nil
+	})
+	return id
+}
+
+const (
+	listQEMUs = "grep -lz '^guest=tiny,' /proc/[0-9]*/cmdline 2>/dev/null"
+	// watchQEMUs tells of all moments at which there are several, while a file exists.
+	watchQEMUs = `while [ -e /run/vmop-trial ]; do q=$(` + listQEMUs + `); case $q in *cmdline*cmdline*) echo $q;; esac; sleep 0.2; done`
+)
+
+// neverTwo watches until the test ends that the node has no two QEMUs of the machine at
+// a time.
+func neverTwo(t *testing.T) {
+	t.Helper()
+	onNode(t, "touch", "/run/vmop-trial")
+	type watched struct {
+		seen string
+		err  error
+	}
+	out := make(chan watched, 1)
+	go func() {
+		seen, err := theNode.Run(context.Background(), "sh", "-c", watchQEMUs)
+		out <- watched{seen, err}
+	}()
+	t.Cleanup(func() {
+		onNode(t, "rm", "-f", "/run/vmop-trial")
+		if w := <-out; w.err != nil || w.seen != "" {
+			t.Errorf("two QEMUs of the machine at a time: %v\n%s", w.err, w.seen)
+		}
+	})
+}
+
+// kill ends processes of the node for whose end nothing was prepared.
+func kill(t *testing.T, id string) {
+	t.Helper()
+	t.Logf("$ kill -9 %s # %s", id, strings.ReplaceAll(onNode(t, "cat", "/proc/"+id+"/cmdline"), "\x00", " "))
+	onNode(t, "sh", "-c", "kill -9 "+id)
+}
+
+// A QEMU that is killed and a runner that is killed take the other with them, are told,
+// and the machine runs again after a pause, with its disk.
+func killedProcesses(t *testing.T) {
+	mark(t, ready(t), "not killed")
+	again := func(before string) {
+		t.Helper()
+		begin := time.Now()
+		awaitOtherPod(t, before)
+		marked(t, ready(t), "not killed")
+		t.Logf("its guest answers after another %s", time.Since(begin).Round(time.Second))
+	}
+	before, qemu := podUID(t), theQEMU(t)
+	kill(t, qemu)
+	lastEnd(t, "qemu-failure", "qemu ended: signal: killed")
+	awaitEvent(t, "QemuFailure", "the machine is started again at ")
+	again(before)
+
+	// Of a machine that has changed nobody counts failures together.
+	patch(t, `{"vm":{"powerdownTimeout":61}}`)
+	applied(t)
+	before, qemu = podUID(t), theQEMU(t)
+	runner := strings.TrimSpace(onNode(t, "sed", "-n", "s/^PPid:[[:space:]]*//p", "/proc/"+qemu+"/status"))
+	kill(t, runner)
+	lastEnd(t, "Error", "the runner ended with exit code 137")
+	awaitEvent(t, "Error", "the machine is started again at ")
+	if left := qemus(t); len(left) > 0 && left[0] == qemu {
+		t.Error("QEMU has outlived its runner")
+	}
+	again(before)
+}
+
+// Whose memory limit is less than its guest and QEMU need, does not start, or is told to
+// be killed by it, by that name, with the limit, the need and what to change.
+func outOfMemory(t *testing.T, cli told) {
+	mark(t, ready(t), "out of RAM")
+	cli.run("stop", "tiny")
+	apply(t, `
+apiVersion: v1
+kind: LimitRange
+metadata: {namespace: machines, name: small}
+spec:
+  limits:
+  - type: Container
+    default: {memory: 160Mi}
+`)
+	removed := false
+	remove := func() {
+		if !removed {
+			kubectl(t, "delete", "limitrange", "-n", namespace, "small")
+		}
+		removed = true
+	}
+	t.Cleanup(remove)
+	patch(t, `{"vm":{"state":"Running"}}`)
+	awaitMessage(t, "tiny", "PodReady", "MemoryLimitTooLow", "160Mi")
+
+	patch(t, `{"resources":{"requests":{"memory":"64Mi"}}}`)
+	const says = "its memory limit of 160Mi was used up, and it needs up to "
+	lastEnd(t, "OOMKilled", says)
+	awaitEvent(t, "OOMKilled", "; raise the default for memory of the namespace's LimitRange, or set spec.resources")
+	awaitEvent(t, "MemoryLimitTooLow", "what uses more than its limit is killed")
+	awaitMessage(t, "tiny", "Ready", "RestartDelayed", "OOMKilled: "+says)
+	remove()
+	patch(t, `{"resources":null}`)
+	marked(t, ready(t), "out of RAM")
+}
