@@ -22,7 +22,14 @@ func (d *decision) terminating() {
 	d.noteLost()
 	d.noteDisruption()
 	stuck, object := d.stuck(pod)
-	if stuck != "" {
+	switch {
+	case d.pod.silent() && !finished(pod):
+		if stuck == "" {
+			stuck = " is being deleted; repair the node: the machine may still run there"
+		}
+		d.running.setProblem(spec.ReasonNodeLost, named(names.KindNode, pod.Spec.NodeName), "node %s does not report about pod %s, which%s", pod.Spec.NodeName, pod.Name, stuck)
+		return
+	case stuck != "":
 		d.running.setProblem(spec.ReasonPodTerminating, object, "pod %s%s", pod.Name, stuck)
 		return
 	}

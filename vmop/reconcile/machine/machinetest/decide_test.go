@@ -713,6 +713,31 @@ func TestNodeLost(t *testing.T) {
 	}
 }
 
+// A pod that is to go, on a node that does not report, says why it stays, whether its
+// machine is to run or not, and by which command it goes when it should be gone.
+func TestNodeLostWhileItsPodGoes(t *testing.T) {
+	for _, state := range []spec.MachineState{spec.StateRunning, spec.StateStopped} {
+		for late, says := range map[time.Duration]string{
+			0:             "node n1 does not report about pod web, which is being deleted; repair the node: the machine may still run there",
+			2 * time.Hour: "; if node n1 is off for certain: kubectl delete pod web --force",
+		} {
+			w := running(t, nil)
+			p := w.decided(func(s *machine.Snapshot) {
+				s.VM.Spec.VM.State = state
+				deadline := metav1.NewTime(s.Now.Add(time.Minute - late))
+				s.Pod().DeletionTimestamp = &deadline
+				s.Pod().Status.ContainerStatuses[0].Ready = true
+				s.Pod().Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+			})
+			for _, condition := range []string{spec.ConditionPodReady, spec.ConditionReady} {
+				if reason, message := said(p, condition); reason != spec.ReasonNodeLost || !strings.Contains(message, says) {
+					t.Errorf("%s, %s late: %s: %s: %s", state, late, condition, reason, message)
+				}
+			}
+		}
+	}
+}
+
 // While a node does not report, nobody says that its machine runs; when it does
 // again, the machine runs as before, although its runner has nothing new to say.
 func TestNodeThatReturns(t *testing.T) {
