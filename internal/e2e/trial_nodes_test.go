@@ -11,16 +11,20 @@ import (
 	"github.com/vmop/sdk/internal/node"
 )
 
-// trialOperator is the operator with another image for runners, ports of displays that
-// are ports of nodes, and no part in what a taint does to the pods of a node.
-var trialOperator = strings.NewReplacer(
-	"vmop.test/runner:1", "vmop.test/runner:2",
-	"literals: [", "literals: [VMOP_DISPLAY_HOST_PORTS=5910-5999, ",
-).Replace(theOperator) + `
+// steadyOperator is the operator, with no part in what a taint does to the pods of a
+// node.
+const steadyOperator = theOperator + `
 patches:
 - target: {kind: Deployment, name: vmop-operator}
   patch: '[{"op": "add", "path": "/spec/template/spec/tolerations", "value": [{"operator": "Exists"}]}]'
 `
+
+// renewedOperator has another image for runners, and ports of displays that are ports of
+// nodes.
+var renewedOperator = strings.NewReplacer(
+	"vmop.test/runner:1", "vmop.test/runner:2",
+	"literals: [", "literals: [VMOP_DISPLAY_HOST_PORTS=5910-5999, ",
+).Replace(steadyOperator)
 
 // operate changes the operator, and waits until the new one acts.
 func operate(t *testing.T, operator string) {
@@ -46,8 +50,7 @@ func rightsPortsImages(t *testing.T) {
 		}
 		return nil
 	})
-	operate(t, trialOperator)
-	t.Cleanup(func() { operate(t, theOperator) })
+	operate(t, renewedOperator)
 	portsTaken(t)
 	awaitMessage(t, "tiny", "PodReady", "RunnerNotReporting", "has not reported: it may not, ")
 	awaitEvent(t, "RunnerNotReporting", "to let it: kubectl create rolebinding vmop-machines-runner -n "+namespace)
@@ -89,10 +92,9 @@ func portsTaken(t *testing.T) {
 
 // The pod of a machine that a taint ends, on a node that does not report any more, may
 // run: the machine says so, runs on nowhere else, and runs again, with its disk, when
-// the node is back. The operator tolerates all taints since the settings before.
+// the node is back.
 func nodeSilent(t *testing.T) {
-	operate(t, trialOperator)
-	t.Cleanup(func() { operate(t, theOperator) })
+	operate(t, steadyOperator)
 	mark(t, ready(t), "cut off!!!")
 	before, qemu := podUID(t), theQEMU(t)
 	begin := time.Now()
@@ -112,7 +114,7 @@ func nodeSilent(t *testing.T) {
 	kubectl(t, "taint", "node", node.Name, "vmop.test/out=:NoExecute")
 	lastEnd(t, "DeletionByTaintManager", "")
 	kubectl(t, "taint", "node", node.Name, "vmop.test/out:NoExecute-")
-	awaitMessage(t, "tiny", "Ready", "NodeLost", "")
+	awaitMessage(t, "tiny", "Ready", "NodeLost", "node "+node.Name+" does not report about pod tiny, which ")
 	t.Logf("%s after the kubelet was killed:\n%s", time.Since(begin).Round(time.Second), show(t, "get", "vm", "tiny", "-o", "wide"))
 	awaitCondition(t, "Ready=unknown")
 	awaitCondition(t, "Running=unknown")

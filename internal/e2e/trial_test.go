@@ -19,6 +19,7 @@ import (
 // docs/trial.md has the points, and which test is for which.
 func TestTrial(t *testing.T) {
 	install(t)
+	t.Cleanup(func() { operate(t, theOperator) })
 	neverTwo(t)
 	apply(t, trialMachine(t))
 	program := buildCLI(t)
