@@ -24,7 +24,10 @@ func (d *decision) accelerate() {
 	case !way:
 		next = "its next start is emulated in software: " + noWay
 	}
-	switch running := d.pod.state == podRunning && !d.pod.silent() && spec.ConditionIsTrue(d.stored.Conditions, spec.ConditionRunning); {
+	switch running := d.pod.state == podRunning && spec.ConditionIsTrue(d.stored.Conditions, spec.ConditionRunning); {
+	case d.lost():
+		set(metav1.ConditionUnknown, spec.ReasonNodeLost, "node %s does not report, and the guest may execute there; %s", d.pod.pod.Spec.NodeName, next)
+		return
 	case !running:
 		set(metav1.ConditionUnknown, spec.ReasonNotRunning, "the guest does not execute; %s", next)
 		return

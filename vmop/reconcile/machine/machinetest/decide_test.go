@@ -706,6 +706,9 @@ func TestNodeLost(t *testing.T) {
 	if reason, message := said(p, spec.ConditionPodReady); reason != spec.ReasonNodeLost || len(p.Actions) > 0 {
 		t.Errorf("%s: %s, %v", reason, message, targets(p))
 	}
+	if reason, message := said(p, spec.ConditionAccelerated); reason != spec.ReasonNodeLost || strings.Contains(message, "does not execute") {
+		t.Errorf("%s: %s", reason, message)
+	}
 	for _, st := range p.Statuses {
 		if st.Manager == names.OperatorStatusManager && (st.Status["phase"] != spec.PhaseUnknown || st.Status["ready"] != false) {
 			t.Errorf("phase %v, ready %v of a machine that nobody hears of", st.Status["phase"], st.Status["ready"])
