@@ -110,7 +110,11 @@ func (c *census) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	var list machineList
-	if err := cache.List(ctx, &list); err != nil {
+	switch err := cache.List(ctx, &list); {
+	case apierrors.IsTimeout(err):
+		// Caches that are not filled have no number, and leave the other metrics alone.
+		return
+	case err != nil:
 		out <- prometheus.NewInvalidMetric(c.machines, err)
 		return
 	}

@@ -335,11 +335,9 @@ func orNone(address string) string {
 
 // endingCache lets an operator end while its caches cannot be filled.
 //
-// A manager waits for its caches in runnableGroup.Start of controller-runtime
-// (v0.25.2, pkg/manager/runnable_group.go), whose loop does not return when the
-// context has ended: it goes round and round, takes a whole processor, and the
-// process does not react to TERM. Upstream would need a return in that case, and to
-// tell the caller. Here the caches say that they are filled when everything ends.
+// A manager's wait for its caches does not return when the context has ended, and takes a
+// whole processor (docs/decisions/operator.md). Here the caches say that they are filled
+// when everything ends.
 type endingCache struct {
 	cache.Cache
 	process context.Context
