@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/runnerconfig"
@@ -39,6 +40,9 @@ func (d *decider) cpus() {
 		slices.Reverse(free)
 	}
 	switch {
+	case present < wanted && !d.in.Machine.KVM && !translationHasRoom(d.in.Observed.Translation, present, wanted, len(slots)):
+		d.waits = append(d.waits, "vm.currentCpus")
+		d.condition(CPUsAdjusted, False, ReasonChangesWait, "there are %d CPUs, %d are wanted: QEMU, which emulates them in software, has no room for the code of another one and would end; they come with the next start, or when there is room", present, wish)
 	case present < wanted:
 		exhausted, problem := d.attempt(d.goal(wanted), plugs(free[:wanted-present], ids)...)
 		if exhausted {
@@ -70,6 +74,53 @@ func (d *decider) cpus() {
 	default:
 		d.asConfigured(CPUsAdjusted)
 	}
+}
+
+// LacksCPUs reports whether a machine has fewer CPUs than its configuration wants, and
+// places for more.
+func LacksCPUs(c *runnerconfig.Config, slots []CPUSlot) bool {
+	present := 0
+	for i := range slots {
+		if slots[i].QOMPath != "" {
+			present++
+		}
+	}
+	return present < min(c.Runner.VM.CurrentCPUs, len(slots))
+}
+
+// The cache for translated code of a QEMU that emulates processors is divided into
+// regions: each processor has one to write to, and takes the next free one when that is
+// full. When none is free, the whole cache is emptied by the processor that needs one. A
+// processor that is plugged needs one, too, and QEMU (7.2 was tried) ends
+// where none is free: "tcg_region_initial_alloc__locked: assertion failed".
+const (
+	// translationSize is before the bytes of code that there are and may be, in QEMU's
+	// text.
+	translationSize = "gen code size"
+	// leastRegion is what a region has at least, in bytes, where there are more of them
+	// than processors, and regionsEach how many there are for each processor at most.
+	leastRegion = 2 << 20
+	regionsEach = 8
+)
+
+// translationHasRoom reports whether processors can be plugged without an end of QEMU by
+// that: whether even if those that there are have just begun with their regions, there is
+// a free one for each that is to come. What is not understood does not hinder.
+func translationHasRoom(text string, present, wanted, maximum int) bool {
+	_, rest, _ := strings.Cut(text, translationSize)
+	var used, all int64
+	if _, err := fmt.Sscanf(strings.TrimLeft(rest, " "), "%d/%d", &used, &all); err != nil || all <= 0 {
+		return true
+	}
+	regions := all / leastRegion
+	if most := int64(maximum); regions <= most {
+		regions = most
+	} else {
+		regions = min(regions, most*regionsEach)
+	}
+	// Full ones are at most as many as fit into what is used.
+	full := used * regions / all
+	return full+int64(wanted) <= regions
 }
 
 // plugs fills slots, with ids that are not in use.

@@ -71,6 +71,9 @@ type Power struct {
 // Observed is what QEMU reported. The order of the lists has no meaning.
 type Observed struct {
 	CPUs []CPUSlot
+	// Translation is what an emulating QEMU says of its translated code (x-query-jit). It
+	// matters while there are fewer CPUs than wanted; empty if nobody says.
+	Translation string
 	// Balloon is the memory in bytes that the balloon leaves to the guest; nil
 	// if the machine has no balloon.
 	Balloon *int64

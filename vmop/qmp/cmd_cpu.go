@@ -45,6 +45,19 @@ type HotpluggableCPU struct {
 	QOMPath    string   `json:"qom-path"` // empty while the place is free
 }
 
+// QueryJIT asks a QEMU that emulates processors in software (TCG) for what its translated code
+// takes. The answer is a text for people and the command unstable, as its name says; other
+// accelerators refuse it.
+type QueryJIT struct{}
+
+// QMP implements Command.
+func (QueryJIT) QMP() (string, HumanReadableText) { return "x-query-jit", HumanReadableText{} }
+
+// HumanReadableText is an answer for people.
+type HumanReadableText struct {
+	Text string `json:"human-readable-text"`
+}
+
 // QueryCPUDefinitions asks for the CPU models that this QEMU has.
 type QueryCPUDefinitions struct{}
 

@@ -27,7 +27,7 @@ var commands = []any{
 	qmp.ExpirePassword{}, qmp.GetFD{}, qmp.InjectNMI{}, qmp.NetdevAdd{Type: "t", ID: "i"}, qmp.NetdevDel{},
 	qmp.ObjectAdd{QOMType: "q", ID: "i"}, qmp.ObjectDel{}, qmp.QOMGet{}, qmp.QOMList{}, qmp.QOMListTypes{}, qmp.QOMSet{},
 	qmp.QueryBalloon{}, qmp.QueryBlock{}, qmp.QueryBlockStats{}, qmp.QueryCPUDefinitions{}, qmp.QueryCPUsFast{},
-	qmp.QueryChardev{}, qmp.QueryCommands{}, qmp.QueryCurrentMachine{}, qmp.QueryHotpluggableCPUs{},
+	qmp.QueryChardev{}, qmp.QueryCommands{}, qmp.QueryCurrentMachine{}, qmp.QueryHotpluggableCPUs{}, qmp.QueryJIT{},
 	qmp.QueryIOThreads{}, qmp.QueryKVM{}, qmp.QueryMachines{}, qmp.QueryMemoryDevices{}, qmp.QueryMemorySizeSummary{},
 	qmp.QueryName{}, qmp.QueryNamedBlockNodes{}, qmp.QueryPCI{}, qmp.QueryQMPSchema{}, qmp.QuerySpice{}, qmp.QueryStatus{},
 	qmp.QueryTPM{}, qmp.QueryTarget{}, qmp.QueryUUID{}, qmp.QueryVNC{}, qmp.QueryVNCServers{}, qmp.QueryVersion{},

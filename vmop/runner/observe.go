@@ -28,6 +28,13 @@ func (f *follower) observe(ctx context.Context, in desired) (live.Observed, erro
 	for _, c := range cpus {
 		o.CPUs = append(o.CPUs, live.CPUSlot{Driver: c.Type, Props: c.Props, QOMPath: c.QOMPath})
 	}
+	if !f.machine.KVM && live.LacksCPUs(&in.config, o.CPUs) {
+		jit, err := answer(ctx, f.client, qmp.QueryJIT{})
+		if err != nil && !refusal(err) { // other accelerators and versions do not know it
+			return o, err
+		}
+		o.Translation = jit.Text
+	}
 	balloon, err := answer(ctx, f.client, qmp.QueryBalloon{})
 	switch {
 	case err == nil:
