@@ -21,8 +21,8 @@ LONG := ./vmop/runner ./frontends/operator ./frontends/cli ./vmop/reconcile/mach
 	./frontends/runner/kubernetes ./internal/crdtest ./internal/controlplane
 
 # $(call TESTED,-E,NAME) are the packages with tests of that name under the race detector,
-# and with -vE the others.
-TESTED = $$($(GO) list $$(git grep -lE '^func $(2)' -- '*_test.go' | xargs -n 1 dirname | sort -u | sed 's,^,./,') | grep $(1) '$(RACE)')
+# and with -vE the others; $(call TESTED,-E,NAME,.) are both.
+TESTED = $$($(GO) list $$(git grep -lE '^func $(2)' -- '*_test.go' | xargs -n 1 dirname | sort -u | sed 's,^,./,') | grep $(1) '$(or $(3),$(RACE))')
 
 # A check of the promises of machines takes some hundred and fifty steps.
 LONG_CHECKS ?= 6500
@@ -133,7 +133,7 @@ test-slow: ## run the tests that take minutes, which make test leaves out: Debia
 
 .PHONY: test-promises
 test-promises: ## run the promises of the decisions in CHECKS drawn worlds each (500)
-	RAPID_CHECKS=$${CHECKS:-500} $(GO) test -run '^TestPromises' -count=1 -timeout 60m $(call TESTED,-vE,TestPromises)
+	RAPID_CHECKS=$${CHECKS:-500} $(GO) test -run '^TestPromises' -count=1 -timeout 60m $(call TESTED,-E,TestPromises,.)
 
 .PHONY: test-e2e
 test-e2e: ## build the images, run machines in the pods of a real node and under systemd (needs root)
@@ -147,7 +147,7 @@ fuzz: ## run every fuzz target for FUZZTIME (default 1m)
 
 .PHONY: long
 long: ## run the promises of the reconciliation for a million steps (about an hour)
-	RAPID_CHECKS=$(LONG_CHECKS) $(GO) test -run 'TestPromises' -count=1 -timeout 24h -v ./vmop/reconcile/...
+	RAPID_CHECKS=$(LONG_CHECKS) $(GO) test -run '^TestPromises' -count=1 -timeout 24h -v $(call TESTED,-E,TestPromises,.)
 
 .PHONY: mutants
 mutants: ## build faults into the source and see that the tests notice each (some minutes)

@@ -188,7 +188,7 @@ func kind() *promises.Kind[attachment.Snapshot] {
 
 // Whatever attachments, machines, exporters and other pods do, and wherever an operator
 // dies: one pod has the claim, no guest loses its disk, and it comes to rest.
-func TestAttachments(t *testing.T) { TestDecide(t, attachment.Decide) }
+func TestPromisesOfAttachments(t *testing.T) { TestDecide(t, attachment.Decide) }
 
 // TestMutants shows that the promises would be noticed to be broken.
 func TestMutants(t *testing.T) { kind().Break(t) }

@@ -8,24 +8,24 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestDisks(t *testing.T) {
+func TestPromisesOfDisks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { disks.hold(t, false, disk.Decide) })
 }
 
-func TestImages(t *testing.T) {
+func TestPromisesOfImages(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { images.hold(t, false, disk.Decide) })
 }
 
-func TestClusterImages(t *testing.T) {
+func TestPromisesOfClusterImages(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { clusterImages.hold(t, false, disk.Decide) })
 }
 
-func TestDisksOfSnapshots(t *testing.T) {
+func TestPromisesOfDisksOfSnapshots(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { restoredDisks.hold(t, rapid.Bool().Draw(t, "stale"), disk.Decide) })
 }
 
 // Caches that are older than what the operator itself has written are no reason for less.
-func TestDisksWithOldCaches(t *testing.T) {
+func TestPromisesOfDisksWithOldCaches(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := rapid.SampledFrom(worldKinds[:3]).Draw(t, "kind")
 		k.hold(t, true, disk.Decide)

@@ -280,13 +280,13 @@ func kind() *promises.Kind[operation.Snapshot] {
 	}
 }
 
-func TestOperations(t *testing.T) {
+func TestPromisesOfOperations(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { hold(t, false, operation.Decide) })
 }
 
 // Caches that are older than what the operator itself has written are no reason to do
 // anything twice.
-func TestOperationsWithOldCaches(t *testing.T) {
+func TestPromisesOfOperationsWithOldCaches(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { hold(t, true, operation.Decide) })
 }
 
