@@ -85,7 +85,7 @@ func LacksCPUs(c *runnerconfig.Config, slots []CPUSlot) bool {
 			present++
 		}
 	}
-	return present < min(c.Runner.VM.CurrentCPUs, len(slots))
+	return c != nil && present < min(c.Runner.VM.CurrentCPUs, len(slots))
 }
 
 // The cache for translated code of a QEMU that emulates processors is divided into
