@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -221,6 +222,9 @@ func (w *owning) drive(field string, ref *spec.BlockDeviceRef) *spec.Disk {
 	if why == "" && (source == nil || source.HTTP == nil || !isCD(source.HTTP.URL) || source.HTTP.CABundle != "") {
 		why = "only the image of a CD (….iso) that a server of http or https has is read from there. Get the file (vmop-cli image pull) and say where it is"
 	}
+	if why == "" && w.freeCDs() <= 0 {
+		why = fmt.Sprintf("a machine has at most %d CDs", limits.MaxCDs)
+	}
 	if why != "" {
 		w.note(field, "%s %s cannot be had here: %s", ref.Kind, ref.Name, why)
 		return nil
@@ -231,6 +235,22 @@ func (w *owning) drive(field string, ref *spec.BlockDeviceRef) *spec.Disk {
 	}
 	w.note(field, message, ref.Kind, ref.Name)
 	return &spec.Disk{Cdrom: &spec.Cdrom{Image: source.HTTP.URL}}
+}
+
+// freeCDs is how many more CDs the machine may have, beside the one that it is provisioned
+// with.
+func (w *owning) freeCDs() int {
+	s := &w.vm.Spec
+	free := limits.MaxCDs
+	for i := range s.VM.Disks {
+		if s.VM.Disks[i].Cdrom != nil {
+			free--
+		}
+	}
+	if s.Provisioning != nil && s.Provisioning.Type == spec.ProvisioningSysprepRef {
+		free--
+	}
+	return free
 }
 
 // source is where what is to be copied comes from, be it by images and disks of each

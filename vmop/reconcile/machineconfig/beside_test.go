@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"pgregory.net/rapid"
 
+	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/spec"
 	"github.com/vmop/sdk/vmop/spec/spectest"
@@ -35,6 +36,15 @@ func TestOwnDisks(t *testing.T) {
 		before := vm.DeepCopy()
 		b := &machineconfig.Beside{}
 		become := map[string]string{} // what a reference becomes
+		cds := 0
+		for i := range vm.Spec.VM.Disks {
+			if vm.Spec.VM.Disks[i].Cdrom != nil {
+				cds++
+			}
+		}
+		if p := vm.Spec.Provisioning; p != nil && p.Type == spec.ProvisioningSysprepRef {
+			cds++
+		}
 		for _, r := range vm.Spec.BlockDeviceRefs {
 			if rapid.Bool().Draw(t, r.Name+" is elsewhere") {
 				continue
@@ -53,7 +63,9 @@ func TestOwnDisks(t *testing.T) {
 					source = &spec.VirtualDiskSource{Type: spec.DiskSourceHTTP, HTTP: &spec.VirtualDiskHTTP{URL: cdURL}}
 				}
 				b.Images = append(b.Images, spec.NewImage(vm.Namespace, r.Name, resource.MustParse("1Gi"), *source))
-				if source.HTTP != nil && source.HTTP.URL == cdURL || source.ObjectRef != nil && source.ObjectRef.Kind == spec.KindImage {
+				isCD := source.HTTP != nil && source.HTTP.URL == cdURL || source.ObjectRef != nil && source.ObjectRef.Kind == spec.KindImage
+				if isCD && cds < limits.MaxCDs {
+					cds++
 					become[r.Kind+" "+r.Name] = cdURL
 				}
 			}
