@@ -297,6 +297,9 @@ func apply(t *rapid.T, doc map[string]any, c changes.Change) {
 			l[last] = value
 		}
 	}
+	if c.Operation == "add" && current == nil {
+		present = false // a pointer without omitempty is null
+	}
 	if want := c.Operation != "add"; present != want || want != (c.OldValue != nil) || (c.Operation != "remove") != (c.NewValue != nil) {
 		t.Fatalf("%s: the old machine has %v", c, current)
 	}

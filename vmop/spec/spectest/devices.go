@@ -27,7 +27,7 @@ func drawShares(t *rapid.T, m *spec.Machine, oneHost bool) {
 		if oneHost && maybe(t, "hostPath") {
 			s.HostPath = File().Draw(t, "hostPath")
 		} else {
-			s.PersistentVolumeClaim = &spec.VolumeClaimReference{ClaimName: fmt.Sprintf("share%d%s", i, subdomain().Draw(t, "share"))}
+			s.PersistentVolumeClaim = &spec.VolumeClaimReference{ClaimName: fmt.Sprintf("share%d-%s", i, subdomain().Draw(t, "share"))}
 		}
 		m.Shares = append(m.Shares, s)
 	}

@@ -22,7 +22,7 @@ func drawDisks(t *rapid.T, m *spec.Machine, oneHost bool) {
 		n = maxDisks(m) + limits.MaxCDs
 	}
 	// A prefix of its own keeps names apart without discarding draws.
-	name := func(i int, what string) string { return fmt.Sprintf("%s%d%s", what, i, Label().Draw(t, what)) }
+	name := func(i int, what string) string { return fmt.Sprintf("%s%d-%s", what, i, Label().Draw(t, what)) }
 	boot := map[int32]bool{}
 	for i := range n {
 		var d spec.Disk
@@ -107,7 +107,7 @@ func drawBlockDevices(t *rapid.T, s *spec.VirtualMachineSpec) {
 		}
 	}
 	for i := range min(max(count(t, "references", 3, spec.MaxBlockDevices), 1), room) {
-		r := spec.BlockDeviceRef{Kind: rapid.SampledFrom([]string{spec.KindDisk, spec.KindImage}).Draw(t, "kind"), Name: fmt.Sprintf("ref%d%s", i, Label().Draw(t, "reference"))}
+		r := spec.BlockDeviceRef{Kind: rapid.SampledFrom([]string{spec.KindDisk, spec.KindImage}).Draw(t, "kind"), Name: fmt.Sprintf("ref%d-%s", i, Label().Draw(t, "reference"))}
 		r.Name = strings.TrimRight(r.Name[:min(len(r.Name), spec.MaxDiskName)], "-")
 		if maybe(t, "bootOrder") {
 			order := rapid.OneOf(rapid.Int32Range(1, 99), rapid.Int32Range(1, limits.MaxBootIndex+1)).Draw(t, "bootOrder")
