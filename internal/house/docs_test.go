@@ -153,3 +153,23 @@ func TestTheFrontPageNamesThePackages(t *testing.T) {
 		t.Errorf("vmop/doc.go names [%s%s], which is no package", self, name)
 	}
 }
+
+// Whoever imports a package finds in its documentation whether it stays as it is.
+func TestEveryPackageSaysHowStableItIs(t *testing.T) {
+	for _, p := range load(t, "./vmop/...") {
+		if strings.Contains(p.name(), "internal/") || p.Name == "main" {
+			continue
+		}
+		says := false
+		for _, name := range p.GoFiles {
+			f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.PackageClauseOnly|parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			says = says || strings.Contains(f.Doc.Text(), "# Stability\n") || strings.Contains(f.Doc.Text(), "# What stays as it is\n")
+		}
+		if !says {
+			t.Errorf("the documentation of %s has no heading Stability", p.name())
+		}
+	}
+}

@@ -9,4 +9,8 @@
 //
 // The names of the files, the label and the meaning of the documents come from
 // cloud-init's description of the NoCloud data source.
+//
+// # Stability
+//
+// Its Go interface may change in a release before 1.0, as package vmop says.
 package cloudinit

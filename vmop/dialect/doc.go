@@ -14,4 +14,8 @@
 //
 // Whatever of a manifest is neither translated nor named in a note is a fault of
 // this package: a property holds that.
+//
+// # Stability
+//
+// Its Go interface may change in a release before 1.0, as package vmop says.
 package dialect

@@ -20,4 +20,8 @@
 // Nothing here removes or replaces a disk unless it is asked to, by
 // [Machine.Delete], and then only images that were made in the machine's
 // directory.
+//
+// # Stability
+//
+// Its Go interface may change in a release before 1.0, as package vmop says.
 package host

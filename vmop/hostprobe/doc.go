@@ -13,4 +13,8 @@
 //
 // Asking takes a few tenths of a second. With a cache directory the answers are
 // kept for as long as they must be the same; see [Options.CacheDir].
+//
+// # Stability
+//
+// Its Go interface may change in a release before 1.0, as package vmop says.
 package hostprobe

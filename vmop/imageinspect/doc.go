@@ -11,4 +11,8 @@
 //
 // [Inspect] reports everything. [ProbeFormat] answers the one question that is
 // a matter of security: with which format QEMU may open an image.
+//
+// # Stability
+//
+// Its Go interface may change in a release before 1.0, as package vmop says.
 package imageinspect

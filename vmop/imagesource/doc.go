@@ -15,4 +15,8 @@
 //     reaches, unless Options.Local allows it. The address that is connected to decides, not the
 //     name;
 //   - messages have no passwords and no queries of URLs.
+//
+// # Stability
+//
+// Its Go interface may change in a release before 1.0, as package vmop says.
 package imagesource

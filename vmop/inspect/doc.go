@@ -11,4 +11,8 @@
 // package imageinspect finds out about an image.
 //
 // Nothing that a guest has said reaches a terminal unescaped by these functions.
+//
+// # Stability
+//
+// Its Go interface may change in a release before 1.0, as package vmop says.
 package inspect

@@ -11,4 +11,8 @@
 //
 // Limits are of QEMU 7.2 and the machine that package qemucmd makes of it. They
 // can become wider in later versions, never narrower.
+//
+// # Stability
+//
+// Its Go interface may change in a release before 1.0, as package vmop says.
 package limits

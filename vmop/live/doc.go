@@ -28,4 +28,8 @@
 //
 // The package is pure: the clock reading is an argument, secrets appear as
 // digests only.
+//
+// # Stability
+//
+// Its Go interface may change in a release before 1.0, as package vmop says.
 package live

@@ -1,6 +1,11 @@
 // Package names has the names that several programs agree on: labels, kinds and
 // annotations of Kubernetes objects, keys of what is in them, and the owners of
 // their fields. Each is written here and nowhere else.
+//
+// # Stability
+//
+// What is stored, sent or printed of it is kept; its Go interface may change in a
+// release before 1.0, as package vmop says.
 package names
 
 // The API of vmop.

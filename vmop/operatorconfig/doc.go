@@ -30,4 +30,8 @@
 //
 // [Parse] is a function of the file's bytes. What it finds wrong has a line, and
 // says what would be right.
+//
+// # Stability
+//
+// Its Go interface may change in a release before 1.0, as package vmop says.
 package operatorconfig

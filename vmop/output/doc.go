@@ -27,4 +27,9 @@
 //     names end with Seconds. What is not known is missing.
 //
 // Fields are added; that one goes, or changes its meaning, is said in the changelog.
+//
+// # Stability
+//
+// What is stored, sent or printed of it is kept; its Go interface may change in a
+// release before 1.0, as package vmop says.
 package output

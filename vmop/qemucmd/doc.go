@@ -32,4 +32,8 @@
 // address for each network card, a complete CPU topology, disks that pass
 // discards on. Other machines are made by a custom template, see
 // [BuildTemplate].
+//
+// # Stability
+//
+// Its Go interface may change in a release before 1.0, as package vmop says.
 package qemucmd

@@ -41,4 +41,8 @@
 // Commands that an agent does not have, or that are disabled in its configuration, fail with an
 // *[Error]. Use errors.Is with [ErrCommandNotFound] for the former; [Client.Info] lists the
 // commands.
+//
+// # Stability
+//
+// Its Go interface may change in a release before 1.0, as package vmop says.
 package qga

@@ -27,4 +27,8 @@
 //
 // The package imports the standard library only. The packages goqemu and qmptest below it adapt the
 // client to go-qemu's Monitor interface, and serve a scripted fake monitor for tests.
+//
+// # Stability
+//
+// Its Go interface may change in a release before 1.0, as package vmop says.
 package qmp

@@ -89,4 +89,8 @@
 // object which must be there, the machine above all, do not look whether it is: they
 // are called by the observer. Everything else in this module answers nil and
 // zero values with an error, or with nothing.
+//
+// # Stability
+//
+// It changes with the operator that decides by it, also in what other programs use.
 package reconcile

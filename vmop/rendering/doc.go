@@ -7,4 +7,8 @@
 //		[]rendering.Machine{{Name: vm.Name, Rendered: r}})
 //
 // The same machines give the same text, byte for byte.
+//
+// # Stability
+//
+// Its Go interface may change in a release before 1.0, as package vmop says.
 package rendering

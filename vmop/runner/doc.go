@@ -43,4 +43,8 @@
 // its events come as messages with [Message.Event].
 //
 // Everything that happens is reported to a [Reporter]. The engine does not poll.
+//
+// # Stability
+//
+// Its Go interface may change in a release before 1.0, as package vmop says.
 package runner

@@ -11,4 +11,9 @@
 // every problem, and [Machine] turns a configuration into the machine that
 // package qemucmd builds a command line from. Nothing here touches files; what
 // a caller must know about them is an argument.
+//
+// # Stability
+//
+// What is stored, sent or printed of it is kept; its Go interface may change in a
+// release before 1.0, as package vmop says.
 package runnerconfig

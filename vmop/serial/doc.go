@@ -8,4 +8,8 @@
 //
 // What a guest prints steers the terminal, which is the purpose of a console: it is not
 // for output that nobody has asked to see.
+//
+// # Stability
+//
+// Its Go interface may change in a release before 1.0, as package vmop says.
 package serial

@@ -38,4 +38,9 @@
 // +kubebuilder:object:generate=true
 // +groupName=vmoperator.jdrupes.org
 // +versionName=v1
+//
+// # Stability
+//
+// What is stored, sent or printed of it is kept; its Go interface may change in a
+// release before 1.0, as package vmop says.
 package spec

@@ -7,4 +7,8 @@
 // finding, too. That a machine's pod needs this or that of its namespace is read
 // from the pod that package reconcile would make, so that there is one place
 // that decides it.
+//
+// # Stability
+//
+// Its Go interface may change in a release before 1.0, as package vmop says.
 package takeover

@@ -24,4 +24,8 @@
 // what there is. Only what is as long as was said becomes a file with a name, and only
 // if its digest is the one that was said. A download needs no such memory: each part of
 // what a file has is compared with what the pod has.
+//
+// # Stability
+//
+// Its Go interface may change in a release before 1.0, as package vmop says.
 package transfer

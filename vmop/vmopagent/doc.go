@@ -35,4 +35,9 @@
 // Works with VM-Operator's agents. Where its runner sends a command again at each
 // change of its configuration and reports a login as confirmed before it is, this
 // one does not.
+//
+// # Stability
+//
+// What is stored, sent or printed of it is kept; its Go interface may change in a
+// release before 1.0, as package vmop says.
 package vmopagent

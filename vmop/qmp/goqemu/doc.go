@@ -6,4 +6,8 @@
 //
 // The interface takes a context only in Events. A [Monitor] therefore takes one when it is made,
 // which bounds all that it does.
+//
+// # Stability
+//
+// Its Go interface may change in a release before 1.0, as package vmop says.
 package goqemu

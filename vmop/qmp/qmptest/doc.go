@@ -8,4 +8,8 @@
 //
 // The connection may be any: [Pipe] for tests, also in a testing/synctest bubble, [SocketPair] where
 // files are passed, an accepted connection where the code under test dials.
+//
+// # Stability
+//
+// It is for tests, and changes with what they test.
 package qmptest

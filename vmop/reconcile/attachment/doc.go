@@ -21,4 +21,8 @@
 // runner reports that the guest has released the disk and its last writes are on the
 // storage, or when the machine's pod has ended; and only when the exporter is gone the
 // connection is forgotten and the attachment let go.
+//
+// # Stability
+//
+// It changes with the operator that decides by it, also in what other programs use.
 package attachment

@@ -10,4 +10,8 @@
 //     for the machine to take the password, at most as long as the plan says.
 //  3. Hand the user a [ViewerFile] as [MIMEType]; remote-viewer and virt-viewer
 //     open it.
+//
+// # Stability
+//
+// It changes with the operator that decides by it, also in what other programs use.
 package console

@@ -31,4 +31,8 @@
 //
 // What a pod says at its end nobody else vouches for: it decides when the disk is
 // shown as ready, what is written about a failure, and nothing else.
+//
+// # Stability
+//
+// It changes with the operator that decides by it, also in what other programs use.
 package disk

@@ -4,4 +4,8 @@
 //
 // What Decide promises is tested in machinetest, as are most of its decisions: there is
 // a world there in which they are carried out, for other people's decisions, too.
+//
+// # Stability
+//
+// It changes with the operator that decides by it, also in what other programs use.
 package machine

@@ -7,4 +7,8 @@
 //   - [Refused], [Stale], [Answered] and [Unreachable] say what the error of a request
 //     to the API server means: whether it is meant, whether the observation was old,
 //     whether it is certain that nothing was done, and whether nobody is there.
+//
+// # Stability
+//
+// It changes with the operator that decides by it, also in what other programs use.
 package observation

@@ -24,4 +24,8 @@
 // What is refused ends Failed and has changed nothing. What is begun has a deadline, which is in
 // its status. A restart that could not begin until then is taken back; a machine that is to start
 // or to stop goes on with it.
+//
+// # Stability
+//
+// It changes with the operator that decides by it, also in what other programs use.
 package operation

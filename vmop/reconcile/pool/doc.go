@@ -26,4 +26,8 @@
 // The resource version guards one machine. The same user asking twice at once, with views of
 // different age, may be given two machines; [Assign] then returns the same one of them to both, and
 // [Upkeep] takes back the other.
+//
+// # Stability
+//
+// It changes with the operator that decides by it, also in what other programs use.
 package pool

@@ -12,4 +12,8 @@
 //
 // Whichever way it came, a [Device] is a set of descriptors, and the interface
 // ends with the last of them: when QEMU ends, however it ends, nothing is left.
+//
+// # Stability
+//
+// Its Go interface may change in a release before 1.0, as package vmop says.
 package tap

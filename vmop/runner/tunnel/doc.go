@@ -5,4 +5,8 @@
 //
 // Both ends have a key, and each is told the fingerprint of the other's, as SSH does:
 // there is no authority, and no name that somebody could have a certificate for.
+//
+// # Stability
+//
+// Its Go interface may change in a release before 1.0, as package vmop says.
 package tunnel

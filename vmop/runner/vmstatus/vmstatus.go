@@ -1,6 +1,10 @@
 // Package vmstatus is what a runner has to say in the status of a VirtualMachine. The
 // runner of a pod writes it to the cluster, and package host tells it of a machine that
 // no cluster knows: both say the same things by the same names.
+//
+// # Stability
+//
+// Its Go interface may change in a release before 1.0, as package vmop says.
 package vmstatus
 
 import (

@@ -1,3 +1,7 @@
 // Package spectest generates virtual machines for property tests: of this
 // module, and of programs that use it.
+//
+// # Stability
+//
+// It is for tests, and changes with what they test.
 package spectest

@@ -2,6 +2,10 @@
 // [attachment.Decide], and whatever a program puts around it or in its place. There are
 // two machines in it, two attachments of one claim, runners, kubelets and whoever else has
 // a pod with the claim, and an operator that sees all that later than it is.
+//
+// # Stability
+//
+// It is for tests, and changes with what they test.
 package attachmenttest
 
 import (

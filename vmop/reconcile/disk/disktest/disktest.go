@@ -2,6 +2,10 @@
 // [disk.Decide], and whatever a program puts around it or in its place. There is one disk
 // or image in a world, with machines that use it, pods that fill it or read it, and an
 // operator that sees all that later than it is.
+//
+// # Stability
+//
+// It is for tests, and changes with what they test.
 package disktest
 
 import (

@@ -40,4 +40,8 @@
 // wants-to-be-with KEY=VALUE, wants-to-be-apart-from KEY=VALUE, approves-restarts,
 // asks-for start, asks-for-reset, forces-stop, deletes-pod, deletes-machine, orphans-pod
 // and makes-machine-again.
+//
+// # Stability
+//
+// It is for tests, and changes with what they test.
 package machinetest

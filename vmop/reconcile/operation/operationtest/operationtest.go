@@ -15,6 +15,10 @@
 //	person deletes x
 //	wait 40s                                     s, m or h
 //	reconcile                                    the operator, until nothing is left to do
+//
+// # Stability
+//
+// It is for tests, and changes with what they test.
 package operationtest
 
 import (

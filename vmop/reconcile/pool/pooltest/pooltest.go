@@ -2,6 +2,10 @@
 // and whatever a program puts around it or in its place. There are machines and pools of
 // two namespaces in it, people who ask for machines, use them and leave them, and an
 // operator that sees all that later than it is.
+//
+// # Stability
+//
+// It is for tests, and changes with what they test.
 package pooltest
 
 import (
