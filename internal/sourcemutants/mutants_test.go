@@ -198,17 +198,17 @@ var mutants = []mutant{
 	{
 		fault: "a pool gives away machines whose console is in use",
 		file:  "vmop/reconcile/pool/assign.go", old: "if spec.ConditionIsTrue(vm.Status.Conditions, spec.ConditionConsoleConnected) {", new: "if false {",
-		pkg: "vmop/reconcile/pool", run: "^Test", says: "",
+		pkg: "vmop/reconcile/pool", run: "^Test", says: "TestAssign/not_while_a_console_is_connected",
 	},
 	{
 		fault: "a machine is given to the next user before its time is over",
 		file:  "vmop/reconcile/pool/assign.go", old: "} else if r.Now.Before(end) {", new: "} else if false {",
-		pkg: "vmop/reconcile/pool", run: "^TestUsersNeverShareAMachine$", says: "",
+		pkg: "vmop/reconcile/pool", run: "^TestUsersNeverShareAMachine$", says: "and belongs to",
 	},
 	{
 		fault: "two starts of one claim go on at once",
 		file:  "vmop/reconcile/observation/starts.go", old: "is && t.machine != w.Machine && !t.over(now) {\n\t\t\treturn Wait, nil", new: "is && t.over(now) {\n\t\t\treturn Wait, nil",
-		pkg: "vmop/reconcile/observation", run: "^TestAtMostOnePodWritesToAClaim$", says: "",
+		pkg: "vmop/reconcile/observation", run: "^TestAtMostOnePodWritesToAClaim$", says: "gets a pod beside",
 	},
 	{
 		fault: "an image that continues in another file is taken",
@@ -218,7 +218,7 @@ var mutants = []mutant{
 	{
 		fault: "a comma in a text begins an option",
 		file:  "vmop/qemucmd/value.go", old: "i := strings.IndexByte(s, ',')", new: "i := strings.IndexByte(s, 0)",
-		pkg: "vmop/qemucmd", run: "^Test(TextIsLiteral|RenderedOptionsReadBack)$", says: "",
+		pkg: "vmop/qemucmd", run: "^Test(TextIsLiteral|RenderedOptionsReadBack)$", says: "QEMU would read",
 	},
 	{
 		fault: "a disk of the running machine grows that is another one by now",
