@@ -36,7 +36,7 @@ const (
 	// ReasonAdjusting means that something is under way; there is a time to look
 	// again.
 	ReasonAdjusting = conditions.ReasonAdjusting
-	// ReasonAboveMaximum means that the wish is more than the machine was started
+	// ReasonAboveMaximum means that what is desired is more than the machine was started
 	// with, and was reached as far as possible.
 	ReasonAboveMaximum = conditions.ReasonAboveMaximum
 	// ReasonGuestDoesNotFollow means that the guest was asked in vain.

@@ -12,12 +12,12 @@ import (
 
 func (d *decider) cpus() {
 	slots := d.in.Observed.CPUs
-	wish := max(d.in.Config.Runner.VM.CurrentCPUs, 1)
+	desired := max(d.in.Config.Runner.VM.CurrentCPUs, 1)
 	if len(slots) == 0 {
 		d.condition(CPUsAdjusted, Unknown, ReasonNotSupported, "the machine type cannot add or remove CPUs")
 		return
 	}
-	wanted := min(wish, len(slots))
+	wanted := min(desired, len(slots))
 	slots = slices.Clone(slots)
 	slices.SortStableFunc(slots, func(a, b CPUSlot) int { return slices.Compare(place(a), place(b)) })
 	var free []CPUSlot
@@ -42,17 +42,17 @@ func (d *decider) cpus() {
 	switch {
 	case present < wanted && !d.in.Machine.KVM && !translationHasRoom(d.in.Observed.Translation, present, wanted, len(slots)):
 		d.waits = append(d.waits, "vm.currentCpus")
-		d.condition(CPUsAdjusted, False, ReasonChangesWait, "there are %d CPUs, %d are wanted: QEMU, which emulates them in software, has no room for the code of another one and would end; they come with the next start, or when there is room", present, wish)
+		d.condition(CPUsAdjusted, False, ReasonChangesWait, "there are %d CPUs, %d are wanted: QEMU, which emulates them in software, has no room for the code of another one and would end; they come with the next start, or when there is room", present, desired)
 	case present < wanted:
 		exhausted, problem := d.attempt(d.goal(wanted), plugs(free[:wanted-present], ids)...)
 		if exhausted {
-			d.condition(CPUsAdjusted, False, ReasonRefused, "there are %d CPUs, %d are wanted%s", present, wish, because(problem))
+			d.condition(CPUsAdjusted, False, ReasonRefused, "there are %d CPUs, %d are wanted%s", present, desired, because(problem))
 		} else {
-			d.condition(CPUsAdjusted, False, ReasonAdjusting, "adding CPUs: there are %d, %d are wanted%s", present, wish, because(problem))
+			d.condition(CPUsAdjusted, False, ReasonAdjusting, "adding CPUs: there are %d, %d are wanted%s", present, desired, because(problem))
 		}
 	case present > wanted && !d.in.Machine.KVM:
 		d.waits = append(d.waits, "vm.currentCpus")
-		d.condition(CPUsAdjusted, False, ReasonChangesWait, "there are %d CPUs, %d are wanted: QEMU does not survive the removal of CPUs that it emulates in software; they leave with the next start", present, wish)
+		d.condition(CPUsAdjusted, False, ReasonChangesWait, "there are %d CPUs, %d are wanted: QEMU does not survive the removal of CPUs that it emulates in software; they leave with the next start", present, desired)
 	case present > wanted && len(removable) == 0:
 		d.condition(CPUsAdjusted, False, ReasonNotSupported, "%d of the %d CPUs cannot be removed before the next start", present-wanted, present)
 	case present > wanted:
@@ -65,12 +65,12 @@ func (d *decider) cpus() {
 		// A guest that has booted anew may do what the last one did not.
 		exhausted, problem := d.attempt(d.goal(fmt.Sprint(wanted, " after reset ", d.in.Observed.Resets)), steps...)
 		if exhausted {
-			d.condition(CPUsAdjusted, False, ReasonGuestDoesNotFollow, "there are %d CPUs, %d are wanted: the guest does not release them%s", present, wish, because(problem))
+			d.condition(CPUsAdjusted, False, ReasonGuestDoesNotFollow, "there are %d CPUs, %d are wanted: the guest does not release them%s", present, desired, because(problem))
 		} else {
-			d.condition(CPUsAdjusted, False, ReasonAdjusting, "removing CPUs: there are %d, %d are wanted%s", present, wish, because(problem))
+			d.condition(CPUsAdjusted, False, ReasonAdjusting, "removing CPUs: there are %d, %d are wanted%s", present, desired, because(problem))
 		}
-	case wish > wanted:
-		d.condition(CPUsAdjusted, False, ReasonAboveMaximum, "%d CPUs are wanted, the machine was started with room for %d", wish, len(slots))
+	case desired > wanted:
+		d.condition(CPUsAdjusted, False, ReasonAboveMaximum, "%d CPUs are wanted, the machine was started with room for %d", desired, len(slots))
 	default:
 		d.asConfigured(CPUsAdjusted)
 	}

@@ -20,7 +20,7 @@
 //
 // Guests answer late, refuse, or do nothing. A step is therefore repeated with
 // growing pauses, but only a few times; then a condition says what was not
-// reached and why, and nothing more happens until the wish changes. A part that
+// reached and why, and nothing more happens until what is desired changes. A part that
 // is stuck never holds another back. The boot processor is never unplugged, in
 // software emulation none is ([UnplugCPU] has why), a medium that the guest
 // ejected is not inserted again, and a machine that is as wanted gets no steps and

@@ -16,8 +16,8 @@ func BalloonTarget(c *runnerconfig.Config, ram int64) int64 {
 	if c == nil {
 		return ram
 	}
-	if wish := int64(c.Runner.VM.CurrentRAM); wish > 0 && wish < ram {
-		return wish
+	if desired := int64(c.Runner.VM.CurrentRAM); desired > 0 && desired < ram {
+		return desired
 	}
 	return ram
 }
@@ -46,7 +46,7 @@ func ReportRAM(actual, target, said int64, at, now time.Time) (report bool, wake
 }
 
 func (d *decider) memory() {
-	wish, ram := d.in.Config.Runner.VM.CurrentRAM, d.in.Machine.RAM
+	desired, ram := d.in.Config.Runner.VM.CurrentRAM, d.in.Machine.RAM
 	target := BalloonTarget(d.in.Config, ram)
 	actual, asked := d.in.Observed.Balloon, d.in.Memory.Balloon
 	switch {
@@ -69,8 +69,8 @@ func (d *decider) memory() {
 		default:
 			d.condition(MemoryAdjusted, False, ReasonGuestDoesNotFollow, "the guest has %s, shall have %s: it needs the memory, or has no balloon driver any more", has, runnerconfig.Bytes(target))
 		}
-	case int64(wish) > ram:
-		d.condition(MemoryAdjusted, False, ReasonAboveMaximum, "%s are wanted, the machine was started with %s", wish, runnerconfig.Bytes(ram))
+	case int64(desired) > ram:
+		d.condition(MemoryAdjusted, False, ReasonAboveMaximum, "%s are wanted, the machine was started with %s", desired, runnerconfig.Bytes(ram))
 	default:
 		d.asConfigured(MemoryAdjusted)
 	}

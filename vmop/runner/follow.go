@@ -14,8 +14,8 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// observeAgain is the delay before QEMU is queried again after a query failed.
-const observeAgain = 30 * time.Second
+// observeRetry is the delay before QEMU is queried again after a query failed.
+const observeRetry = 30 * time.Second
 
 // begin applies the configuration to the paused machine and resumes the guest. What cannot be
 // applied is reported and does not keep the machine from running.
@@ -52,7 +52,7 @@ func (f *follower) follow(ctx context.Context) {
 		}
 		if err != nil {
 			f.e.message(LevelWarning, "observe the machine: %v", err)
-			wake = f.e.o.clock.now().Add(observeAgain)
+			wake = f.e.o.clock.now().Add(observeRetry)
 		}
 		timer.Stop()
 		if !wake.IsZero() {
