@@ -40,7 +40,7 @@ func (d *decider) cpus() {
 		slices.Reverse(free)
 	}
 	switch {
-	case present < wanted && !d.in.Machine.KVM && !translationHasRoom(d.in.Observed.Translation, present, wanted, len(slots)):
+	case present < wanted && !d.in.Machine.KVM && !translationHasRoom(d.in.Observed.Translation, wanted, len(slots)):
 		d.waits = append(d.waits, "vm.currentCpus")
 		d.condition(CPUsAdjusted, False, ReasonChangesWait, "there are %d CPUs, %d are wanted: QEMU, which emulates them in software, has no room for the code of another one and would end; they come with the next start, or when there is room", present, desired)
 	case present < wanted:
@@ -106,7 +106,7 @@ const (
 // translationHasRoom reports whether processors can be plugged without an end of QEMU by
 // that: whether even if those that there are have just begun with their regions, there is
 // a free one for each that is to come. What is not understood does not hinder.
-func translationHasRoom(text string, present, wanted, maximum int) bool {
+func translationHasRoom(text string, wanted, maximum int) bool {
 	_, rest, _ := strings.Cut(text, translationSize)
 	var used, all int64
 	if _, err := fmt.Sscanf(strings.TrimLeft(rest, " "), "%d/%d", &used, &all); err != nil || all <= 0 {
