@@ -87,7 +87,9 @@ func newExportBench(t testing.TB) *exportBench {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	b := &exportBench{t: t, dir: dir}
 	cert, key := b.certificate()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	// Until the exporter listens there, nobody else takes the port: what other tests have is
+	// at 127.0.0.1.
+	l, err := net.Listen("tcp", "127.0.0.2:0")
 	if err != nil {
 		t.Fatal(err)
 	}
