@@ -47,7 +47,7 @@ func TestRemovingTheOperator(t *testing.T) {
 	removeEverything(t)
 }
 
-// aDisk exists by itself, and is filled.
+// aDisk exists by itself.
 const aDisk = `
 apiVersion: vmoperator.jdrupes.org/v1
 kind: VirtualDisk

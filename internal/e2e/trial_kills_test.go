@@ -56,6 +56,12 @@ func neverTwo(t *testing.T) {
 		out <- watched{seen, err}
 	}()
 	t.Cleanup(func() {
+		select {
+		case w := <-out:
+			t.Errorf("nobody has watched to the end: %v\n%s", w.err, w.seen)
+			return
+		default:
+		}
 		onNode(t, "rm", "-f", "/run/vmop-trial")
 		if w := <-out; w.err != nil || w.seen != "" {
 			t.Errorf("two QEMUs of the machine at a time: %v\n%s", w.err, w.seen)

@@ -237,8 +237,7 @@ func (w *owning) drive(field string, ref *spec.BlockDeviceRef) *spec.Disk {
 	return &spec.Disk{Cdrom: &spec.Cdrom{Image: source.HTTP.URL}}
 }
 
-// freeCDs is how many more CDs the machine may have, beside the one that it is provisioned
-// with.
+// freeCDs is how many more CDs the machine may have.
 func (w *owning) freeCDs() int {
 	s := &w.vm.Spec
 	free := limits.MaxCDs
@@ -247,7 +246,7 @@ func (w *owning) freeCDs() int {
 			free--
 		}
 	}
-	if s.Provisioning != nil && s.Provisioning.Type == spec.ProvisioningSysprepRef {
+	if s.HasAnswerCD() {
 		free--
 	}
 	return free

@@ -42,7 +42,7 @@ func TestOwnDisks(t *testing.T) {
 				cds++
 			}
 		}
-		if p := vm.Spec.Provisioning; p != nil && p.Type == spec.ProvisioningSysprepRef {
+		if vm.Spec.HasAnswerCD() {
 			cds++
 		}
 		for _, r := range vm.Spec.BlockDeviceRefs {

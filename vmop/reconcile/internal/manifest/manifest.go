@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Defaulted is a machine with the specification of vm and its defaults. It shares
-// the metadata and the documents for cloud-init with vm, and has nothing of its status: nothing that is made from a manifest
-// depends on that.
+// Defaulted is a machine with the specification of vm and its defaults. It shares the
+// metadata and the documents for cloud-init with vm, and has nothing of its status:
+// nothing that is made from a manifest depends on that.
 func Defaulted(vm *spec.VirtualMachine) *spec.VirtualMachine {
 	if vm == nil {
 		vm = &spec.VirtualMachine{}

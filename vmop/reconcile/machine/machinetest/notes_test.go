@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
@@ -22,12 +21,7 @@ func written(t *testing.T) machine.Snapshot {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	vm.Spec.CloudInit.NetworkConfig = documentOf(`{"version": 2}`)
 	w.put(theVM, vm)
-	for range 10 {
-		w.work()
-		w.pass(time.Second)
-	}
-	w.observeAll()
-	s, _ := w.snapshot()
+	s := w.converge(t)
 	s.ConfigMap = s.ConfigMap.DeepCopy()
 	return s
 }
