@@ -5,8 +5,10 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -67,4 +69,74 @@ func TestWhatBootsADebianIsNamedSo(t *testing.T) {
 	if found < 4 {
 		t.Errorf("only %d tests with a Debian were found", found)
 	}
+}
+
+// The promises hold in more worlds than make test draws because make long and the rounds
+// of CI draw them: what has a promise is in their lists, and a world of promises has a
+// test that is called so.
+func TestMakeHoldsEveryPromise(t *testing.T) {
+	promised := map[string]bool{}
+	err := filepath.WalkDir("../..", func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && strings.HasPrefix(e.Name(), ".") && e.Name() != "..":
+			return filepath.SkipDir
+		case e.IsDir() || !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, d := range file.Decls {
+			if f, is := d.(*ast.FuncDecl); is && f.Recv == nil && strings.HasPrefix(f.Name.Name, "TestPromises") {
+				promised[filepath.ToSlash(strings.TrimPrefix(filepath.Dir(path), "../../"))] = true
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(promised) < 6 {
+		t.Errorf("only %d packages with promises were found", len(promised))
+	}
+	for _, p := range load(t, "./vmop/...") {
+		if slices.Contains(p.Imports, module+"internal/promises") && !promised[p.name()] {
+			t.Errorf("%s is a world of promises, and none of its tests has TestPromises in front of its name: make long leaves it out", p.name())
+		}
+	}
+	for _, targets := range [][]string{{"long"}, {"test-promises"}, {"test-promised", "test-race"}} {
+		tested := testedBy(t, targets...)
+		for name := range promised {
+			if !tested[name] {
+				t.Errorf("make %s leaves the promises of %s out (git has to know of its files)", strings.Join(targets, " "), name)
+			}
+		}
+	}
+}
+
+// testedBy are the packages that targets of the Makefile give to go test: the go command
+// is replaced by one that lists, and tells what it would test.
+func testedBy(t *testing.T, targets ...string) map[string]bool {
+	t.Helper()
+	fake := filepath.Join(t.TempDir(), "go")
+	script := "#!/bin/sh\nif [ \"$1\" = list ]; then exec go \"$@\"; fi\nprintf 'argument %s\\n' \"$@\"\n"
+	if err := os.WriteFile(fake, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("make", append([]string{"-s", "GO=" + fake}, targets...)...)
+	cmd.Dir = "../.."
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("make %v: %v\n%s", targets, err, out)
+	}
+	tested := map[string]bool{}
+	for line := range strings.Lines(string(out)) {
+		if name, is := strings.CutPrefix(strings.TrimSpace(line), "argument "+module); is {
+			tested[name] = true
+		}
+	}
+	return tested
 }
