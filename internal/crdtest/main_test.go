@@ -30,18 +30,16 @@ var (
 	machines    = spec.GroupVersion().WithResource(spec.ResourceVirtualMachines)
 
 	// resources says where objects of a kind are.
-	resources = map[string]schema.GroupVersionResource{
-		spec.KindVirtualMachine: machines,
-		spec.KindVMPool:         spec.GroupVersion().WithResource(spec.ResourceVMPools),
-		spec.KindOperation:      spec.GroupVersion().WithResource(spec.ResourceOperations),
-		spec.KindClass:          spec.GroupVersion().WithResource(spec.ResourceClasses),
-		spec.KindImage:          spec.GroupVersion().WithResource(spec.ResourceImages),
-		spec.KindClusterImage:   spec.GroupVersion().WithResource(spec.ResourceClusterImages),
-		spec.KindDisk:           spec.GroupVersion().WithResource(spec.ResourceDisks),
-		spec.KindAttachment:     spec.GroupVersion().WithResource(spec.ResourceAttachments),
-		"Secret":                {Version: "v1", Resource: "secrets"},
-	}
+	resources = resourcesOfKinds()
 )
+
+func resourcesOfKinds() map[string]schema.GroupVersionResource {
+	out := map[string]schema.GroupVersionResource{"Secret": {Version: "v1", Resource: "secrets"}}
+	for _, k := range spec.Kinds() {
+		out[k.Name] = spec.GroupVersion().WithResource(k.Plural)
+	}
+	return out
+}
 
 // examples are the manifests that users start from.
 const examples = "../../examples/*/*.yaml"
@@ -102,7 +100,7 @@ func install(ctx context.Context) error {
 			installed.names = append(installed.names, object.GetName())
 		}
 	}
-	for _, resource := range []string{spec.ResourceVirtualMachines, spec.ResourceVMPools} {
+	for _, resource := range plurals() {
 		err := until(ctx, func() error {
 			_, err := client.Resource(spec.GroupVersion().WithResource(resource)).List(ctx, metav1.ListOptions{})
 			return err

@@ -7,3 +7,4 @@ package spec
 //go:generate controller-gen object paths=.
 //go:generate controller-gen crd:generateEmbeddedObjectMeta=true paths=. output:crd:dir=../../deploy/crds
 //go:generate go run ./internal/crdfix ../../deploy/crds/vmoperator.jdrupes.org_vms.yaml
+//go:generate go run ./internal/crdlist ../../deploy/crds
