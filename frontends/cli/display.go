@@ -97,7 +97,7 @@ func (p *program) runViewer(ctx context.Context, path string, args []string) err
 	cmd.Stdout, cmd.Stderr = p.stderr, p.stderr
 	err := cmd.Run()
 	if ctx.Err() != nil {
-		return nil // as it was wished
+		return nil // as it was asked to
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)

@@ -99,7 +99,7 @@ func relay(ctx context.Context, l net.Listener, network, address string, problem
 			if err == nil {
 				_ = near.Close()
 			}
-			return nil // as it was wished
+			return nil // as it was asked to
 		case errors.Is(err, net.ErrClosed):
 			return err
 		case err != nil: // such as too many open files, which passes

@@ -73,8 +73,8 @@ func (p *program) renderCommand() *cli.Command {
 	}
 }
 
-// renderWish is what --show and --output say, and what it excludes.
-func renderWish(c *cli.Context) (show, format string, err error) {
+// renderFlags is what --show and --output say, and what it excludes.
+func renderFlags(c *cli.Context) (show, format string, err error) {
 	show, format = c.String("show"), c.String("output")
 	part := rendering.Part(show)
 	if !slices.Contains([]rendering.Part{rendering.QEMU, rendering.Config, rendering.Objects, rendering.CloudInit, showHost, rendering.All}, part) {
@@ -101,7 +101,7 @@ func renderWish(c *cli.Context) (show, format string, err error) {
 }
 
 func (p *program) render(c *cli.Context) error {
-	show, format, err := renderWish(c)
+	show, format, err := renderFlags(c)
 	if err != nil {
 		return err
 	}

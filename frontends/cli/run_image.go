@@ -78,11 +78,11 @@ func (p *program) makeOfImage(c *cli.Context) (out made, err error) {
 	if err != nil {
 		return out, err
 	}
-	wish, ssh, err := p.wish(c, h)
+	desired, ssh, err := p.imageMachine(c, h)
 	if err != nil {
 		return out, err
 	}
-	vm, err := wish.Machine()
+	vm, err := desired.Machine()
 	if err != nil {
 		return out, err
 	}
@@ -92,7 +92,7 @@ func (p *program) makeOfImage(c *cli.Context) (out made, err error) {
 	}
 	printed := c.String("output") == "yaml"
 	if printed {
-		if err := p.complete(c, vm, image, wish, given); err != nil {
+		if err := p.complete(c, vm, image, desired, given); err != nil {
 			return out, err
 		}
 	}
@@ -110,7 +110,7 @@ func (p *program) makeOfImage(c *cli.Context) (out made, err error) {
 		_, err := p.stdout.Write(text)
 		return out, err
 	}
-	image.Size = wish.DiskSize.Value()
+	image.Size = desired.DiskSize.Value()
 	if c.Bool("in-place") {
 		out.machine, err = p.createInPlace(h, &out.Object, given, image)
 	} else {
@@ -130,7 +130,7 @@ func (p *program) makeOfImage(c *cli.Context) (out made, err error) {
 
 // complete has a manifest say what is otherwise given with it, so that it makes the same
 // machine by itself: the image of its disk and the folders that it shares.
-func (p *program) complete(c *cli.Context, vm *spec.VirtualMachine, image host.Image, wish host.Wish, given host.Given) error {
+func (p *program) complete(c *cli.Context, vm *spec.VirtualMachine, image host.Image, desired host.ImageMachine, given host.Given) error {
 	if kind, err := (imagesource.Source{Location: image.Source}).Kind(); err == nil && kind == imagesource.File {
 		if image.Source, err = filepath.Abs(image.Source); err != nil {
 			return err
@@ -141,7 +141,7 @@ func (p *program) complete(c *cli.Context, vm *spec.VirtualMachine, image host.I
 	} else {
 		vm.Spec.VM.Disks[0] = spec.Disk{Image: &spec.DiskImage{
 			Name:   vm.Spec.VM.Disks[0].VolumeClaimTemplate.Metadata.Name,
-			Source: image.Source, Path: image.Path, Checksum: image.Checksum, CABundle: string(image.CA), Size: &wish.DiskSize,
+			Source: image.Source, Path: image.Path, Checksum: image.Checksum, CABundle: string(image.CA), Size: &desired.DiskSize,
 		}}
 	}
 	for _, s := range given.Shares {
@@ -167,9 +167,9 @@ func (p *program) createInPlace(h *host.Host, o *spec.Object, given host.Given, 
 	return h.Create(o, given)
 }
 
-// wish is what the imageFlags say.
-func (p *program) wish(c *cli.Context, h *host.Host) (host.Wish, host.SSH, error) {
-	w := host.Wish{Namespace: c.String("namespace"), Name: c.String("name"), CPUs: int32(c.Int("cpus")), User: c.String("user")}
+// imageMachine is what the imageFlags say.
+func (p *program) imageMachine(c *cli.Context, h *host.Host) (host.ImageMachine, host.SSH, error) {
+	w := host.ImageMachine{Namespace: c.String("namespace"), Name: c.String("name"), CPUs: int32(c.Int("cpus")), User: c.String("user")}
 	ssh := host.SSH{}
 	if w.Name == "" {
 		w.Name = host.NameOfImage(c.String("image"))

@@ -109,7 +109,7 @@ func run(c *cli.Context, stdout, stderr io.Writer) error {
 	controllers, clients := o.Logs()
 	ctrllog.SetLogger(controllers)
 	klog.SetLogger(clients)
-	if os.Getenv("GOGC") == "" { // which wins, being somebody's wish
+	if os.Getenv("GOGC") == "" { // which wins, being somebody's choice
 		debug.SetGCPercent(controller.GCPercent)
 	}
 	log.Info("starting", "version", options.Settings.Version, "namespaces", scope(options.Namespaces), "without", strings.Join(options.Without, ", "), "leaderElection", options.LeaderElection != nil)

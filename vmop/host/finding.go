@@ -7,7 +7,7 @@ type FindingStatus string
 const (
 	// FindingOK has nothing to be done about.
 	FindingOK FindingStatus = "OK"
-	// FindingLimited keeps machines with certain wishes from starting, or makes all
+	// FindingLimited keeps certain machines from starting, or makes all
 	// of them slow.
 	FindingLimited FindingStatus = "Limited"
 	// FindingBroken keeps every machine from starting.

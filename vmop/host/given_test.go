@@ -22,7 +22,7 @@ func TestFilesOfSomebodyElse(t *testing.T) {
 	if err := os.Chmod(filepath.Dir(top), 0o755); err != nil { // which nobody shall pass
 		t.Fatal(err)
 	}
-	object := wishedObject(t, "1Gi")
+	object := desiredObject(t, "1Gi")
 	image, closed := filepath.Join(top, "ann's system.img"), filepath.Join(top, "closed off")
 	hidden := filepath.Join(closed, "system.img")
 	if err := os.Mkdir(closed, 0o755); err != nil {

@@ -22,9 +22,9 @@ import (
 
 const testKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHk ann@host"
 
-func wishedObject(t *testing.T, size string) *spec.Object {
+func desiredObject(t *testing.T, size string) *spec.Object {
 	t.Helper()
-	vm, err := Wish{Name: "debian", CPUs: 2, Memory: resource.MustParse("1Gi"), DiskSize: resource.MustParse(size), User: "ann", SSHKeys: []string{testKey}}.Machine()
+	vm, err := ImageMachine{Name: "debian", CPUs: 2, Memory: resource.MustParse("1Gi"), DiskSize: resource.MustParse(size), User: "ann", SSHKeys: []string{testKey}}.Machine()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,14 +91,14 @@ func TestCreateFromImage(t *testing.T) {
 		{"a directory", Image{Source: filepath.Dir(file)}, "it is no file"},
 		{"a registry", Image{Source: "oci://A:B:C"}, "want oci://REGISTRY/REPOSITORY:TAG"},
 		{"another scheme", Image{Source: "ftp://host/debian.raw"}, "http, https or oci"},
-		{"larger than wished", Image{Source: file, Size: 4096}, "no disk is made smaller"},
+		{"larger than desired", Image{Source: file, Size: 4096}, "no disk is made smaller"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := imageHost(t)
 			if c.image.Size == 0 {
 				c.image.Size = 8 << 20
 			}
-			m, err := h.CreateFromImage(t.Context(), wishedObject(t, "8Mi"), Given{}, c.image, ImageOptions{})
+			m, err := h.CreateFromImage(t.Context(), desiredObject(t, "8Mi"), Given{}, c.image, ImageOptions{})
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Errorf("%v, want %q", err, c.err)
@@ -120,7 +120,7 @@ func TestCreateFromImage(t *testing.T) {
 			if _, err := m.Object(); err != nil {
 				t.Error(err)
 			}
-			if _, err := h.CreateFromImage(t.Context(), wishedObject(t, "8Mi"), Given{}, c.image, ImageOptions{}); !errors.Is(err, ErrExists) {
+			if _, err := h.CreateFromImage(t.Context(), desiredObject(t, "8Mi"), Given{}, c.image, ImageOptions{}); !errors.Is(err, ErrExists) {
 				t.Error(err)
 			}
 		})
@@ -139,7 +139,7 @@ func TestQCOW2IsEnlarged(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	h := imageHost(t)
-	m, err := h.CreateFromImage(t.Context(), wishedObject(t, "3Mi"), Given{}, Image{Source: file, Size: 3 << 20}, ImageOptions{})
+	m, err := h.CreateFromImage(t.Context(), desiredObject(t, "3Mi"), Given{}, Image{Source: file, Size: 3 << 20}, ImageOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestInterruptedDownload(t *testing.T) {
 		cancel(given)
 	}()
 	h := imageHost(t)
-	if _, err := h.CreateFromImage(ctx, wishedObject(t, "8Mi"), Given{}, Image{Source: server.URL, Size: 8 << 20}, ImageOptions{}); !errors.Is(err, given) {
+	if _, err := h.CreateFromImage(ctx, desiredObject(t, "8Mi"), Given{}, Image{Source: server.URL, Size: 8 << 20}, ImageOptions{}); !errors.Is(err, given) {
 		t.Error(err)
 	}
 }
@@ -204,7 +204,7 @@ func TestNamesOfImages(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		image := rapid.String().Draw(t, "image")
-		vm, err := Wish{Name: NameOfImage(image), CPUs: 1, Memory: resource.MustParse("1Gi"), DiskSize: resource.MustParse("1Gi"), User: "ann", SSHKeys: []string{testKey}}.Machine()
+		vm, err := ImageMachine{Name: NameOfImage(image), CPUs: 1, Memory: resource.MustParse("1Gi"), DiskSize: resource.MustParse("1Gi"), User: "ann", SSHKeys: []string{testKey}}.Machine()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +218,7 @@ func TestNamesOfImages(t *testing.T) {
 	})
 }
 
-func TestWishesThatAreRefused(t *testing.T) {
+func TestImageMachinesThatAreRefused(t *testing.T) {
 	if keys, err := PublicKeys("# mine\n\n" + testKey + "\n"); err != nil || len(keys) != 1 {
 		t.Errorf("%v, %v", keys, err)
 	}
@@ -228,7 +228,7 @@ func TestWishesThatAreRefused(t *testing.T) {
 		}
 	}
 	for _, user := range []string{"", "root", "Ann", "a b", "a\nb", "-a"} {
-		if _, err := (Wish{Name: "a", User: user}).Machine(); err == nil {
+		if _, err := (ImageMachine{Name: "a", User: user}).Machine(); err == nil {
 			t.Errorf("%q is a user", user)
 		}
 	}
@@ -240,7 +240,7 @@ func TestSSHOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal("install openssh-client: ", err)
 	}
-	vm := wishedObject(t, "8Mi").VirtualMachine
+	vm := desiredObject(t, "8Mi").VirtualMachine
 	m := &Machine{Namespace: "default", Name: "debian", Directories: Directories{Data: `/home/ann b/%h "q"/debian`}}
 	if _, err := m.SSHOptions(vm, SSH{}); err == nil || !strings.Contains(err.Error(), "hostForwards") {
 		t.Error(err)
@@ -281,7 +281,7 @@ func TestFreeSSHPort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := wishedObject(t, "8Mi")
+	o := desiredObject(t, "8Mi")
 	vm := o.VirtualMachine.DeepCopy()
 	vm.Spec.VM.Networks[0].User.HostForwards = []spec.HostForward{{HostPort: first, GuestPort: 22}}
 	text, err := spec.Marshal(vm)

@@ -56,7 +56,7 @@ func TestImagesAreFetchedOnce(t *testing.T) {
 	s, url := serveImage(t, bootable(1))
 	h := imageHost(t)
 	image := Image{Source: url + "?token=secret", Size: 2 << 20}
-	m, err := h.CreateFromImage(t.Context(), wishedObject(t, "2Mi"), Given{}, image, ImageOptions{})
+	m, err := h.CreateFromImage(t.Context(), desiredObject(t, "2Mi"), Given{}, image, ImageOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestImageIsUpToDate(t *testing.T) {
 	t.Cleanup(server.Close)
 	h := imageHost(t)
 	image := Image{Source: server.URL + "/debian.raw", Size: 2 << 20}
-	m, err := h.CreateFromImage(t.Context(), wishedObject(t, "2Mi"), Given{}, image, ImageOptions{})
+	m, err := h.CreateFromImage(t.Context(), desiredObject(t, "2Mi"), Given{}, image, ImageOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestImagesInUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := wishedObject(t, "8Mi")
+	o := desiredObject(t, "8Mi")
 	if _, err := h.Create(o, Given{Disks: map[string]string{SystemDisk: one.File}}); err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +246,7 @@ func TestImageForASmallDisk(t *testing.T) {
 	content := append(bootable(1), make([]byte, 100<<20)...)
 	_, url := serveImage(t, content)
 	h := imageHost(t)
-	_, err := h.CreateFromImage(t.Context(), wishedObject(t, "2Mi"), Given{}, Image{Source: url, Size: 2 << 20}, ImageOptions{})
+	_, err := h.CreateFromImage(t.Context(), desiredObject(t, "2Mi"), Given{}, Image{Source: url, Size: 2 << 20}, ImageOptions{})
 	if !errors.Is(err, imagesource.ErrTooLarge) || !strings.Contains(err.Error(), "no disk is made smaller, and this one shall have 2 MiB") {
 		t.Error(err)
 	}

@@ -56,7 +56,7 @@ func TestImageWithListedChecksum(t *testing.T) {
 	defer s.Close()
 	for list, want := range map[string]string{"/right": "", "/wrong": "its checksum is", "/none": "there is none of disk.raw", "/missing": "the server answers 404"} {
 		h := imageHost(t)
-		_, err := h.CreateFromImage(t.Context(), wishedObject(t, "1Mi"), Given{Accelerator: "tcg"}, Image{Source: s.URL + "/disk.raw", Checksums: s.URL + list, Size: 1 << 20}, ImageOptions{})
+		_, err := h.CreateFromImage(t.Context(), desiredObject(t, "1Mi"), Given{Accelerator: "tcg"}, Image{Source: s.URL + "/disk.raw", Checksums: s.URL + list, Size: 1 << 20}, ImageOptions{})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", list, err)
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// Wish is what somebody wants of a machine that is made of a cloud image.
-type Wish struct {
+// ImageMachine is what is desired of a machine that is made of a cloud image.
+type ImageMachine struct {
 	Namespace, Name string
 	CPUs            int32
 	Memory          resource.Quantity
@@ -39,8 +39,8 @@ const SystemDisk = "system-disk"
 // userName is what the usual tools take for the name of a user.
 var userName = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
 
-// Machine is the machine that is wished for; [spec.Marshal] makes a manifest of it.
-func (w Wish) Machine() (*spec.VirtualMachine, error) {
+// Machine is the machine that is desired; [spec.Marshal] makes a manifest of it.
+func (w ImageMachine) Machine() (*spec.VirtualMachine, error) {
 	var errs []error
 	if !userName.MatchString(w.User) || w.User == "root" {
 		errs = append(errs, fmt.Errorf("user %q: want another name than root, of small letters, digits, hyphens and underscores", w.User))

@@ -116,7 +116,7 @@ func shareBlocks(t *testing.T, s *copiesIn) {
 	copy(content, bootable(1))
 	b.ok(os.WriteFile(image, content, 0o600))
 	s.takes(t, taken, size, func() string {
-		m, err := b.h.CreateFromImage(t.Context(), wishedObject(t, "64Mi"), Given{}, Image{Source: image}, ImageOptions{})
+		m, err := b.h.CreateFromImage(t.Context(), desiredObject(t, "64Mi"), Given{}, Image{Source: image}, ImageOptions{})
 		b.ok(err)
 		return whole(filepath.Join(m.Data, SystemDisk+".img"))
 	})

@@ -22,10 +22,10 @@ func TestCPUOrder(t *testing.T) {
 		order := rapid.SampledFrom([]string{"", runnerconfig.CPUOrderLowest, runnerconfig.CPUOrderHighest}).Draw(t, "order")
 		plugged := make([]bool, slots) // beside the boot processor, which is at 0
 		taken := 1
-		for range rapid.IntRange(1, 5).Draw(t, "wishes") {
-			wish := rapid.IntRange(1, slots).Draw(t, "wish")
+		for range rapid.IntRange(1, 5).Draw(t, "changes") {
+			desired := rapid.IntRange(1, slots).Draw(t, "desired")
 			c := runnerconfig.Config{}
-			c.Runner.VM = runnerconfig.VM{Name: "x", MaximumCPUs: slots, CurrentCPUs: wish, CPUOrder: order}
+			c.Runner.VM = runnerconfig.VM{Name: "x", MaximumCPUs: slots, CurrentCPUs: desired, CPUOrder: order}
 			var observed []live.CPUSlot
 			for i := range slots {
 				s := live.CPUSlot{Driver: "x86_64-cpu", Props: map[string]int64{"core-id": int64(i)}}
@@ -62,8 +62,8 @@ func TestCPUOrder(t *testing.T) {
 					taken--
 				}
 			}
-			if taken != wish {
-				t.Fatalf("%d CPUs, want %d: %+v", taken, wish, out.Steps)
+			if taken != desired {
+				t.Fatalf("%d CPUs, want %d: %+v", taken, desired, out.Steps)
 			}
 		}
 	})

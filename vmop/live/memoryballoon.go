@@ -61,13 +61,13 @@ func (d *decider) memory() {
 		}
 		switch {
 		case !exhausted:
-			d.condition(MemoryAdjusted, False, ReasonAdjusting, "the guest has %s, shall have %s%s", has, runnerconfig.Bytes(target), because(problem))
+			d.condition(MemoryAdjusted, False, ReasonAdjusting, "the guest has %s, %s are wanted%s", has, runnerconfig.Bytes(target), because(problem))
 		case problem != "":
-			d.condition(MemoryAdjusted, False, ReasonRefused, "the guest has %s, shall have %s: %s", has, runnerconfig.Bytes(target), problem)
+			d.condition(MemoryAdjusted, False, ReasonRefused, "the guest has %s, %s are wanted: %s", has, runnerconfig.Bytes(target), problem)
 		case d.in.Observed.NoBalloonDriver:
-			d.condition(MemoryAdjusted, False, ReasonGuestDoesNotFollow, "the guest has %s, shall have %s: it has no balloon driver", has, runnerconfig.Bytes(target))
+			d.condition(MemoryAdjusted, False, ReasonGuestDoesNotFollow, "the guest has %s, %s are wanted: it has no balloon driver", has, runnerconfig.Bytes(target))
 		default:
-			d.condition(MemoryAdjusted, False, ReasonGuestDoesNotFollow, "the guest has %s, shall have %s: it needs the memory, or has no balloon driver any more", has, runnerconfig.Bytes(target))
+			d.condition(MemoryAdjusted, False, ReasonGuestDoesNotFollow, "the guest has %s, %s are wanted: it needs the memory, or has no balloon driver any more", has, runnerconfig.Bytes(target))
 		}
 	case int64(desired) > ram:
 		d.condition(MemoryAdjusted, False, ReasonAboveMaximum, "%s are wanted, the machine was started with %s", desired, runnerconfig.Bytes(ram))

@@ -713,10 +713,10 @@ func TestBalloonOnItsWay(t *testing.T) {
 		m.settle(t)
 		m.inflate = idle
 		mibs := rapid.Int64Range(100, 500)
-		for range rapid.IntRange(1, 4).Draw(t, "wishes") {
+		for range rapid.IntRange(1, 4).Draw(t, "changes") {
 			m.gen++
 			m.resets += rapid.IntRange(0, 1).Draw(t, "reset")
-			m.config = config(1, mib*mibs.Draw(t, "wish"), 0)
+			m.config = config(1, mib*mibs.Draw(t, "desired"), 0)
 			for range rapid.IntRange(1, 4).Draw(t, "rounds") {
 				if d := m.round(t); !d.Wake.IsZero() && len(d.Steps) == 0 {
 					m.now = d.Wake
@@ -738,7 +738,7 @@ func TestBalloonOnItsWay(t *testing.T) {
 }
 
 // The guest keeps the first processors, and one that did not release the last one
-// is asked again when the wish is renewed.
+// is asked again when what is desired is set anew.
 func TestUnplug(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMachine(config(4, 0, 0))
@@ -761,7 +761,7 @@ func TestUnplug(t *testing.T) {
 	})
 }
 
-// In software emulation processors are added and never removed; a wish that comes
+// In software emulation processors are added and never removed; a number that comes
 // back to what is there waits for nothing.
 func TestEmulationKeepsProcessors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -771,11 +771,11 @@ func TestEmulationKeepsProcessors(t *testing.T) {
 		m.settle(t)
 		most := first
 		for range rapid.IntRange(1, 6).Draw(t, "changes") {
-			wish := rapid.IntRange(1, slots).Draw(t, "CPUs")
-			most = max(most, wish)
+			desired := rapid.IntRange(1, slots).Draw(t, "CPUs")
+			most = max(most, desired)
 			m.gen++
 			m.resets += rapid.IntRange(0, 1).Draw(t, "reset")
-			m.config = config(wish, 0, 0)
+			m.config = config(desired, 0, 0)
 			d := m.settle(t)
 			m.settled(t, d)
 			if got := m.present(); got != most {

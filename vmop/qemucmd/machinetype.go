@@ -10,21 +10,21 @@ import (
 // those that a QEMU offers. It is the rule that keeps the guest's hardware
 // stable while QEMU is upgraded:
 //
-//   - a versioned type that is wished for is taken. It is the only way to move a
+//   - a versioned type that is desired is taken. It is the only way to move a
 //     machine;
 //   - without one ("" or "q35", which names whatever is newest), the recorded type
 //     of earlier starts is taken, however new the others are;
 //   - where nothing is recorded, the newest q35 is taken.
 //
-// The caller records the name of the result; a wish that is withdrawn later
+// The caller records the name of the result; a desired type that is withdrawn later
 // then leaves the machine where it is. A type that is not offered is an
 // [*Error], whose field is "type" or "recordedType" as in [Machine]. No other
 // type is ever taken in its place.
-func ChooseMachineType(wished, recorded string, offered []MachineType) (MachineType, error) {
-	if !namesVersion(wished) {
-		wished = ""
+func ChooseMachineType(desired, recorded string, offered []MachineType) (MachineType, error) {
+	if !namesVersion(desired) {
+		desired = ""
 	}
-	name, field := wished, "type"
+	name, field := desired, "type"
 	if name == "" {
 		name, field = recorded, "recordedType"
 	}
@@ -58,7 +58,7 @@ func ChooseMachineType(wished, recorded string, offered []MachineType) (MachineT
 func quoted(s string) string { return strconv.Quote(s) }
 
 // namesVersion reports whether a requested type pins a machine type.
-func namesVersion(wished string) bool { return wished != "" && wished != "q35" }
+func namesVersion(desired string) bool { return desired != "" && desired != "q35" }
 
 // q35 reports whether a machine type is of the family that this package builds.
 func q35(t MachineType) bool { return t.Alias == "q35" || strings.HasPrefix(t.Name, "pc-q35-") }

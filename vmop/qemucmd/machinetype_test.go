@@ -32,34 +32,34 @@ func offers(t *rapid.T, release int) []qemucmd.MachineType {
 }
 
 // TestMachineTypeNeverMovesByItself follows a machine through starts with
-// changing QEMUs and manifests. Only a versioned wish moves it.
+// changing QEMUs and manifests. Only a versioned type moves it.
 func TestMachineTypeNeverMovesByItself(t *testing.T) {
-	wishes := append([]string{"", "", "", "q35", "pc-i440fx-7.2", "none"}, "pc-q35-7.0", "pc-q35-7.2", "pc-q35-9.2", "pc-q35-10.0")
+	types := append([]string{"", "", "", "q35", "pc-i440fx-7.2", "none"}, "pc-q35-7.0", "pc-q35-7.2", "pc-q35-9.2", "pc-q35-10.0")
 	rapid.Check(t, func(t *rapid.T) {
 		recorded := ""
 		for range rapid.IntRange(1, 8).Draw(t, "starts") {
 			release := rapid.IntRange(0, len(releases)-1).Draw(t, "release")
 			offered := offers(t, release)
 			before := slices.Clone(offered)
-			wished := rapid.SampledFrom(wishes).Draw(t, "wished")
-			got, err := qemucmd.ChooseMachineType(wished, recorded, offered)
-			again, err2 := qemucmd.ChooseMachineType(wished, recorded, offered)
+			desired := rapid.SampledFrom(types).Draw(t, "desired")
+			got, err := qemucmd.ChooseMachineType(desired, recorded, offered)
+			again, err2 := qemucmd.ChooseMachineType(desired, recorded, offered)
 			if got != again || (err == nil) != (err2 == nil) || !slices.Equal(before, offered) {
 				t.Fatal("not a function of its arguments")
 			}
 			is := func(name string) bool {
 				return slices.ContainsFunc(offered, func(o qemucmd.MachineType) bool { return o.Name == name })
 			}
-			demanded := wished
-			if wished == "" || wished == "q35" {
+			demanded := desired
+			if desired == "" || desired == "q35" {
 				demanded = recorded
 			}
 			if err != nil {
 				if demanded == "" || is(demanded) && strings.HasPrefix(demanded, "pc-q35-") {
-					t.Fatalf("refused %q, recorded %q: %v", wished, recorded, err)
+					t.Fatalf("refused %q, recorded %q: %v", desired, recorded, err)
 				}
 				field := "type"
-				if demanded != wished {
+				if demanded != desired {
 					field = "recordedType"
 				}
 				if p := qemucmd.Problems(err); len(p) != 1 || p[0].Field != field || !strings.Contains(p[0].Message, demanded) {
@@ -74,7 +74,7 @@ func TestMachineTypeNeverMovesByItself(t *testing.T) {
 				demanded = "pc-q35-" + releases[release]
 			}
 			if got.Name != demanded {
-				t.Fatalf("wished %q, recorded %q: got %s", wished, recorded, got.Name)
+				t.Fatalf("desired %q, recorded %q: got %s", desired, recorded, got.Name)
 			}
 			recorded = got.Name
 		}

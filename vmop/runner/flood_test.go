@@ -129,7 +129,7 @@ const someImage = "http://example.org/image.iso"
 
 // A guest that floods its host with events is looked at again and again, but not
 // once for each; the events that matter are not lost among them, and what is
-// wished happens.
+// desired happens.
 func TestFloodOfEvents(t *testing.T) {
 	c, image := fakeConfig(), someImage
 	r, q := followFake(t, c)

@@ -78,7 +78,7 @@ func TestGuestWithoutBalloonDriver(t *testing.T) {
 		t.Errorf("the guest has %d of %d", got, full)
 	}
 	r.reconfigure(t, &c, func(r *runnerconfig.Runner) { r.VM.CurrentRAM = 0 })
-	r.now(t, "the wish is taken back", func(s State) bool { return condition(s, live.MemoryAdjusted).Status == live.True })
+	r.now(t, "the change is taken back", func(s State) bool { return condition(s, live.MemoryAdjusted).Status == live.True })
 	r.cancel()
 	r.wait(t)
 	nothingLeft(t, d)
@@ -113,7 +113,7 @@ func TestGuestThatReleasesNoCPU(t *testing.T) {
 		t.Errorf("%d CPUs, %v", len(cpus), err)
 	}
 	r.reconfigure(t, &c, func(r *runnerconfig.Runner) { r.VM.CurrentCPUs = 3 })
-	r.now(t, "the wish is taken back", func(s State) bool { return condition(s, live.CPUsAdjusted).Status == live.True })
+	r.now(t, "the change is taken back", func(s State) bool { return condition(s, live.CPUsAdjusted).Status == live.True })
 	r.cancel()
 	r.wait(t)
 	nothingLeft(t, d)

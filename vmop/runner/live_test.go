@@ -189,7 +189,7 @@ func (r *running) asWithKVM(t *testing.T, client *qmp.Client, c runnerconfig.Con
 	}
 }
 
-// CPUs that are wished away stay in a machine of software emulation until its next
+// CPUs that are no longer desired stay in a machine of software emulation until its next
 // start, and that is said. With KVM they leave the guest. This one does nothing
 // more then, because the next change of its memory map would end it.
 func TestCPUsRemoved(t *testing.T) {

@@ -11,9 +11,9 @@ const (
 	logBurst = 5000
 	// logRate is how many a second are added to what a source has left.
 	logRate = 50
-	// logAgain is what a source gets after a pause. Each pause is twice as long as the
+	// logRefill is what a source gets after a pause. Each pause is twice as long as the
 	// one before, between these two, until the source has been calm.
-	logAgain      = 500
+	logRefill     = 500
 	firstLogPause = time.Second
 	lastLogPause  = time.Minute
 )
@@ -40,7 +40,7 @@ func (s *logSource) take(now time.Time) (write bool, suppressed int) {
 		s.suppressed++
 		return false, 0
 	case !s.closed.IsZero():
-		s.left, s.closed = logAgain, time.Time{}
+		s.left, s.closed = logRefill, time.Time{}
 	default:
 		s.left = min(logBurst, s.left+logRate*max(0, now.Sub(s.at)).Seconds())
 		if s.left == logBurst {

@@ -64,7 +64,7 @@ func TestPausesOfALogGrow(t *testing.T) {
 		}
 		return written
 	}
-	got := fmt.Sprint(minute() > logBurst, minute() < 3*logAgain, minute() < 3*logAgain, minute() < 3*logAgain)
+	got := fmt.Sprint(minute() > logBurst, minute() < 3*logRefill, minute() < 3*logRefill, minute() < 3*logRefill)
 	if got != "true true true true" {
 		t.Error(got)
 	}

@@ -42,7 +42,7 @@ type soakChange struct {
 	pause    bool
 }
 
-// soakChanges wish for up to so many CPUs. Wishes for fewer than there are come as
+// soakChanges desire up to so many CPUs. Changes to fewer than there are come as
 // often as others, and have no effect in a machine without KVM.
 func soakChanges(cpus int) *rapid.Generator[soakChange] {
 	return rapid.Custom(func(t *rapid.T) soakChange {
@@ -127,7 +127,7 @@ func TestSoak(t *testing.T) {
 		r.rereadDisplaySecret()
 		r.reconfigure(t, &c, func(r *runnerconfig.Runner) {
 			if change.cpus < plugged {
-				done["fewer CPUs wished"]++
+				done["fewer CPUs desired"]++
 			}
 			done["CPUs added"] += max(change.cpus-plugged, 0)
 			plugged = max(plugged, change.cpus)

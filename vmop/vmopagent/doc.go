@@ -16,13 +16,13 @@
 //  1. Nothing is sent before the agent has said 220, which it does whenever it
 //     starts.
 //  2. A command is sent when the wanted user differs from the one that was
-//     confirmed, and not otherwise: telling the same wish again sends nothing, and
+//     confirmed, and not otherwise: telling the same user again sends nothing, and
 //     an agent that starts again after a confirmed logout is not told to log out
 //     again, which could end a session that somebody started by hand.
 //  3. One command is under way at a time, for at most [Config].Timeout. Without an
 //     answer, or after an answer that speaks of a temporary failure (4xx), it is
 //     repeated after a growing pause, at most [Config].Attempts times in all; after
-//     a refusal (5xx) it is not. Another wish, and an agent that starts again, begin
+//     a refusal (5xx) it is not. Another user, and an agent that starts again, begin
 //     anew.
 //  4. Answers come in the order of the commands. An answer that is late is matched
 //     with the command that it belongs to, within two timeouts; one that belongs to

@@ -31,7 +31,7 @@ type Config struct {
 	Timeout time.Duration
 	// Retry is the pause before a command is repeated; it doubles each time.
 	Retry time.Duration
-	// Attempts is how often a command is sent for one wish, the first time included.
+	// Attempts is how often a command is sent for one desired user, the first time included.
 	Attempts int
 }
 
@@ -60,7 +60,7 @@ const (
 	ReasonLoggedIn     Reason = conditions.ReasonLoggedIn              // the wanted user is confirmed
 )
 
-// Failure is what stands in the way of a wish.
+// Failure is what stands in the way of a desired user.
 type Failure string
 
 // The failures.
@@ -82,7 +82,7 @@ type State struct {
 	LoggedInUser string
 	// Reason is the reason of the condition UserLoggedIn.
 	Reason Reason
-	// Failure says what went wrong last with the present wish, and Message the
+	// Failure says what went wrong last with the desired user, and Message the
 	// same for people. They may be set while a repetition is under way.
 	Failure Failure
 	Message string
@@ -121,9 +121,9 @@ type Machine struct {
 	confirmed belief
 	sent      []command // in the order in which they will be answered
 
-	attempts int       // of the present wish
+	attempts int       // of the desired user
 	retryAt  time.Time // not before
-	refused  bool      // the wish is hopeless until something changes
+	refused  bool      // hopeless until something changes
 	failure  Failure
 	message  string
 }
@@ -237,7 +237,7 @@ func (m *Machine) State() State {
 	return s
 }
 
-// begin starts anew with the present wish.
+// begin starts anew with the desired user.
 func (m *Machine) begin() {
 	m.attempts, m.retryAt, m.refused = 0, time.Time{}, false
 	m.failure, m.message = NoFailure, ""

@@ -28,7 +28,7 @@ func TestStories(t *testing.T) {
 			= alice NotRequested
 			< 202 done
 			= "" NotRequested`,
-		"a configuration update with the same wish says nothing": `
+		"a configuration update with the same user says nothing": `
 			want alice
 			< 220
 			> login alice
@@ -92,7 +92,7 @@ func TestStories(t *testing.T) {
 			< 504 unsolicited
 			< 201 unsolicited
 			= "" NotRequested`,
-		"a wish that changes while a command is under way waits": `
+		"a desired user who changes while a command is under way waits": `
 			want alice
 			< 220
 			> login alice

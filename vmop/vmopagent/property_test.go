@@ -23,7 +23,7 @@ type world struct {
 	user    string   // who is logged in, in truth
 	inbox   []string // commands that the agent has not looked at
 	answers []string // what it did and has not said
-	sent    int      // commands since the wish or the agent changed
+	sent    int      // commands since the desired user or the agent changed
 }
 
 const (
@@ -65,7 +65,7 @@ func (w *world) want(user string) {
 	w.wanted = user
 	w.deliver(w.m.Want(w.now, user))
 	if again := w.m.Want(w.now, user); again != nil {
-		w.t.Fatalf("the same wish again: %q", again)
+		w.t.Fatalf("the same user again: %q", again)
 	}
 }
 
@@ -163,7 +163,7 @@ func (w *world) catchUp(minutes int) {
 	}
 }
 
-// settle lets an honest and quick agent do its work, and expects the wish to
+// settle lets an honest and quick agent do its work, and expects what is desired to
 // become true, and silence after it.
 func (w *world) settle() {
 	w.want(w.wanted)
@@ -228,7 +228,7 @@ func TestAnHonestAgentIsReportedTruly(t *testing.T) {
 		if !w.up {
 			w.restart()
 		}
-		w.want(map[bool]string{true: "carol", false: w.wanted}[rapid.Bool().Draw(t, "another wish at last")])
+		w.want(map[bool]string{true: "carol", false: w.wanted}[rapid.Bool().Draw(t, "another user at last")])
 		w.restart()
 		w.settle()
 	})
@@ -236,7 +236,7 @@ func TestAnHonestAgentIsReportedTruly(t *testing.T) {
 
 // An agent that is late, loses answers, gives wrong ones and makes noise: it is
 // asked a bounded number of times, and once it behaves and has caught up, another
-// wish puts everything right, with or without a restart.
+// user puts everything right, with or without a restart.
 func TestABadAgentDoesNoLastingHarm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)

@@ -61,7 +61,7 @@ func (c *Client) Forward(ctx context.Context, namespace, name string, local, por
 	go func() {
 		err := forwarder.ForwardPorts()
 		if ctx.Err() != nil {
-			err = nil // as it was wished
+			err = nil // as it was asked to
 		}
 		if err != nil {
 			err = wrap(err)

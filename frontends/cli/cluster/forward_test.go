@@ -84,7 +84,7 @@ func TestForward(t *testing.T) {
 	}
 	cancel()
 	if err := f.Wait(); err != nil {
-		t.Errorf("the end that was wished: %v", err)
+		t.Errorf("the end that was asked for: %v", err)
 	}
 	if conn, err := net.Dial("tcp", address); err == nil {
 		_ = conn.Close()

@@ -28,7 +28,7 @@ func (d *decision) makeSecret() {
 	if d.secret == nil && objects.WantsDisplaySecret(d.vm) {
 		d.unmade = true
 		if other := d.s.SecretInTheWay; other != nil {
-			d.wakeAt(d.s.Now.Add(nameAgain)) // no cache shows it
+			d.wakeAt(d.s.Now.Add(nameRetry)) // no cache shows it
 			if d.configuration.setProblem(spec.ReasonNameTaken, named(names.KindSecret, other.Name),
 				"Secret %s is not a display secret of the machine%s; rename it or the machine, or label it as one", other.Name, whose(other)) {
 				d.configuration.further = fmt.Sprintf(": with %s=%s, %s=%s and %s=%s its display-password counts for the machine; it is not changed by itself",
@@ -78,7 +78,7 @@ func (d *decision) makeConfigMap() error {
 		return nil
 	case old != nil && !d.ours(old):
 		d.unmade = true
-		d.wakeAt(d.s.Now.Add(nameAgain))
+		d.wakeAt(d.s.Now.Add(nameRetry))
 		d.configuration.setProblem(spec.ReasonNameTaken, named(names.KindConfigMap, old.Name), "ConfigMap %s is not the machine's; rename it or the machine", old.Name)
 		return nil
 	}
@@ -242,7 +242,7 @@ func (d *decision) makeService() {
 			d.do(reconcile.DeleteService{Name: old.Name, UID: old.UID}, &d.configuration)
 		}
 	case old != nil && !d.ours(old):
-		d.wakeAt(d.s.Now.Add(nameAgain))
+		d.wakeAt(d.s.Now.Add(nameRetry))
 		d.configuration.setProblem(spec.ReasonNameTaken, named(names.KindService, old.Name), "Service %s is not the machine's; rename it or the machine, or switch the machine's off with loadBalancerService: {}", old.Name)
 	default:
 		reconcile.Stamp(wanted)

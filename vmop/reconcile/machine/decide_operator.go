@@ -22,13 +22,13 @@ import (
 const (
 	// answersWithin is how long an operator may take to answer.
 	answersWithin = 30 * time.Second
-	// claimsAgain is when an operator that was answered asks again: the other may
+	// claimsInterval is when an operator that was answered asks again: the other may
 	// have been removed since.
-	claimsAgain = 10 * time.Minute
+	claimsInterval = 10 * time.Minute
 	// rivalGone is how long after its last claim another operator is told of.
-	rivalGone = 2*claimsAgain + 5*time.Minute
-	// formerAgain is how long something that VM-Operator wrote is not noted anew.
-	formerAgain = time.Minute
+	rivalGone = 2*claimsInterval + 5*time.Minute
+	// formerInterval is how long something that VM-Operator wrote is not noted anew.
+	formerInterval = time.Minute
 )
 
 // FormerOperator is by what name VM-Operator's own operator is told of, which knows
@@ -55,7 +55,7 @@ func (d *decision) responsible() bool {
 		if claimed && claimant == FormerOperator {
 			noted = at
 		}
-		if d.formerActs(noted) && d.s.Now.Sub(noted) >= formerAgain {
+		if d.formerActs(noted) && d.s.Now.Sub(noted) >= formerInterval {
 			// Noted first: what shows it is about to be put right.
 			if annotate(names.AnnotationOperatorClaim, claim(FormerOperator, d.s.Now)) {
 				d.wakeAt(d.s.Now.Add(time.Second))
@@ -84,8 +84,8 @@ func (d *decision) responsible() bool {
 		return true
 	}
 	switch mine := claimed && claimant == me; {
-	case mine && answered && age < claimsAgain, claimed && !mine && age < claimsAgain:
-		d.wakeAt(at.Add(claimsAgain))
+	case mine && answered && age < claimsInterval, claimed && !mine && age < claimsInterval:
+		d.wakeAt(at.Add(claimsInterval))
 	case mine && !answered && age < answersWithin:
 		d.wakeAt(at.Add(answersWithin))
 	case mine && !answered:

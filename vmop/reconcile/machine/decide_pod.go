@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// unwatchedAgain is when to look again for a pod that nobody watches and
+	// unwatchedRetry is when to look again for a pod that nobody watches and
 	// that keeps the machine from being started.
-	unwatchedAgain = 10 * time.Second
-	// nameAgain is when to look again for an object of somebody else that has
+	unwatchedRetry = 10 * time.Second
+	// nameRetry is when to look again for an object of somebody else that has
 	// the name of one of the machine's. Nobody watches it either.
-	nameAgain = time.Minute
+	nameRetry = time.Minute
 )
 
 // power sees to it that the pod is there while the machine should run, and only
@@ -88,7 +88,7 @@ func (d *decision) disksInUse() bool {
 			continue
 		}
 		if !watched(pod) {
-			d.wakeAt(d.s.Now.Add(unwatchedAgain))
+			d.wakeAt(d.s.Now.Add(unwatchedRetry))
 		}
 		if pod.DeletionTimestamp != nil {
 			until, object := d.untilGone(pod)
@@ -147,7 +147,7 @@ func (d *decision) foreign() {
 	case former:
 		d.running.setProblem(spec.ReasonDisksInUse, named(names.KindPod, pod.Name), "pod %s is that of the former machine of this name; the machine is started when Kubernetes has deleted it", pod.Name)
 	default:
-		d.wakeAt(d.s.Now.Add(nameAgain))
+		d.wakeAt(d.s.Now.Add(nameRetry))
 		d.running.setProblem(spec.ReasonNameTaken, named(names.KindPod, pod.Name), "pod %s is not the machine's; delete it or rename the machine", pod.Name)
 	}
 }

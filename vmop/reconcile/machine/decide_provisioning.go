@@ -132,14 +132,14 @@ func (d *decision) needSecret(n NeededSecret) {
 func (d *decision) secretPause(condition, reason string) time.Duration {
 	c := spec.FindCondition(d.stored.Conditions, condition)
 	if c == nil || c.Reason != reason {
-		return secretAgain
+		return secretRetry
 	}
-	return min(max(d.s.Now.Sub(c.LastTransitionTime.Time)/8, secretAgain), secretLate)
+	return min(max(d.s.Now.Sub(c.LastTransitionTime.Time)/8, secretRetry), secretLate)
 }
 
 const (
-	// secretAgain is when to look again at first for a Secret that nobody watches, and
+	// secretRetry is when to look again at first for a Secret that nobody watches, and
 	// secretLate how long that becomes.
-	secretAgain = time.Second
+	secretRetry = time.Second
 	secretLate  = time.Minute
 )

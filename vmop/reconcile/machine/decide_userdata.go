@@ -22,7 +22,7 @@ func (d *decision) makeUserData() {
 	switch {
 	case u.Free == "":
 		first := spec.UserDataSecret(d.vm.Name)
-		d.wakeAt(d.s.Now.Add(nameAgain)) // no cache shows them
+		d.wakeAt(d.s.Now.Add(nameRetry)) // no cache shows them
 		d.configuration.setProblem(spec.ReasonNameTaken, named(names.KindSecret, first),
 			"there are Secrets or ConfigMaps of all names for the user data of spec.provisioning, from %s on; delete those that are not used", first)
 	case u.Holder == nil:

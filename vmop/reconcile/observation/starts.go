@@ -64,7 +64,7 @@ type taken struct {
 
 func (t taken) over(now time.Time) bool { return !t.starting && !now.Before(t.until) }
 
-// Start is a wish to give a machine its pod.
+// Start is a request to give a machine its pod.
 type Start struct {
 	Machine string
 	// Claims are all that the machine uses or may come to use.

@@ -40,7 +40,7 @@ func (d *decision) admit(active *spec.VirtualMachineOperation, ends bool) {
 			d.finish(o, spec.OperationFailed, r.reason, r.message)
 		case begun || d.busy && supersedes(o, active):
 			// It is looked at again when what is being done is to be seen.
-			d.plan.WakeAt(d.s.Now.Add(settleAgain))
+			d.plan.WakeAt(d.s.Now.Add(settleRetry))
 		case active == nil:
 			d.begin(o)
 			begun = true
@@ -129,7 +129,7 @@ func (d *decision) refusal(o *spec.VirtualMachineOperation) refusal {
 
 // pending reports what an operation waits for.
 func (d *decision) pending(o *spec.VirtualMachineOperation, r refusal) {
-	d.plan.WakeAt(reconcile.Earlier(d.s.Now.Add(settleAgain), o.CreationTimestamp.Add(settling)))
+	d.plan.WakeAt(reconcile.Earlier(d.s.Now.Add(settleRetry), o.CreationTimestamp.Add(settling)))
 	st := *o.Status.DeepCopy()
 	st.Phase = spec.OperationPending
 	if st = d.with(o, st, conditions.Completed, metav1.ConditionFalse, r.reason, r.message); !reflect.DeepEqual(st, o.Status) {

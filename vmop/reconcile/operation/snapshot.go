@@ -72,8 +72,8 @@ const (
 	startTime = 10 * time.Minute
 	// stopReserve is what a machine has to stop in, beyond the time that its guest has.
 	stopReserve = objects.TerminationReserve*time.Second + 2*time.Minute
-	// settleAgain is when to look again for what no cache shows yet.
-	settleAgain = time.Second
+	// settleRetry is when to look again for what no cache shows yet.
+	settleRetry = time.Second
 )
 
 // timeFor is how long an operation may take.

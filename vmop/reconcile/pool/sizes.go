@@ -8,9 +8,9 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile"
 )
 
-// sizesAgain is how long the sizes of a pool stay as they were written before others
+// sizesInterval is how long the sizes of a pool stay as they were written before others
 // are: a thousand machines that are made, or that a thousand users get, are few writes.
-const sizesAgain = 5 * time.Second
+const sizesInterval = 5 * time.Second
 
 // Sizes are how many machines a pool has, how many of them are free and how many are
 // used. What is neither is in use otherwise, or goes.
@@ -46,7 +46,7 @@ func size(s *Snapshot, plan *reconcile.Plan) {
 		}
 		if was.Counted != nil {
 			// A time to come is one of a clock that was ahead.
-			if next := was.Counted.Add(sizesAgain); s.Now.Before(next) && !was.Counted.After(s.Now) {
+			if next := was.Counted.Add(sizesInterval); s.Now.Before(next) && !was.Counted.After(s.Now) {
 				plan.WakeAt(next)
 				continue
 			}

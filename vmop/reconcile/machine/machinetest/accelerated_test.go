@@ -50,7 +50,7 @@ func TestAccelerated(t *testing.T) {
 		s := running
 		s.VM = running.VM.DeepCopy()
 		s.VM.Generation++ // so that there is something to tell
-		s.VM.Spec.VM.Accelerator = rapid.SampledFrom([]spec.Accelerator{spec.AcceleratorAuto, spec.AcceleratorKVM, spec.AcceleratorTCG}).Draw(t, "wish")
+		s.VM.Spec.VM.Accelerator = rapid.SampledFrom([]spec.Accelerator{spec.AcceleratorAuto, spec.AcceleratorKVM, spec.AcceleratorTCG}).Draw(t, "desired")
 		s.VM.Status.Accelerator = rapid.SampledFrom([]string{"", "kvm", "tcg"}).Draw(t, "accelerator")
 		if r := rapid.SampledFrom(reasons).Draw(t, "reason"); r != "" {
 			s.VM.Status.Emulation = &spec.Emulation{Reason: r, Message: rapid.SampledFrom([]string{"", "found."}).Draw(t, "message")}
