@@ -1,3 +1,3 @@
-// Package house holds the test that keeps the rules of the house: which package
-// may import which, and what the pure packages must not use.
+// Package house holds the tests that keep the rules of the house: which package
+// may import which, what the pure packages must not use, and what the library exports.
 package house

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the table of docs/packages.md instead of comparing it")
+var update = flag.Bool("update", false, "write the table of docs/packages.md and the lists of what packages export instead of comparing them")
 
 // The table is between these lines of docs/packages.md.
 const (
