@@ -527,6 +527,16 @@ func (w *tale) kubevirtFirmware(t *rapid.T, domain, devices object) {
 	case 2:
 		devices["tpm"] = object{"enabled": false}
 	}
+	switch rapid.IntRange(0, 3).Draw(t, "panic device") {
+	case 1:
+		m.PanicDevice, devices["panicDevices"] = spec.PanicDevicePCI, []object{{"model": "pvpanic"}}
+	case 2:
+		m.PanicDevice = spec.PanicDeviceISA
+		devices["panicDevices"] = []object{rapid.SampledFrom([]object{{"model": "isa"}, {}}).Draw(t, "model")}
+	case 3:
+		devices["panicDevices"] = []object{{"model": "hyperv"}}
+		w.note("domain.devices.panicDevices[0].model")
+	}
 	if rapid.Bool().Draw(t, "no display") {
 		m.Display, devices["autoattachGraphicsDevice"] = nil, false
 	}

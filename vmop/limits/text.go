@@ -110,13 +110,20 @@ func RTCBase(s string) error {
 
 // The values of the fields that have few.
 var (
-	rtcClocks  = []string{"host", "rt", "vm"}
-	firmwares  = []string{"bios", "uefi", "uefi-4m", "secure", "secure-4m"}
-	streamings = []string{"off", "all", "filter"}
+	rtcClocks    = []string{"host", "rt", "vm"}
+	panicDevices = []string{"pvpanic-pci", "pvpanic"}
+	firmwares    = []string{"bios", "uefi", "uefi-4m", "secure", "secure-4m"}
+	streamings   = []string{"off", "all", "filter"}
 )
 
 // RTCClock checks what drives a machine's clock.
 func RTCClock(s string) error { return oneOf(s, rtcClocks) }
+
+// PanicDevices lists QEMU's devices by which a guest tells that it has panicked.
+func PanicDevices() []string { return slices.Clone(panicDevices) }
+
+// PanicDevice checks by which device a guest tells that it has panicked.
+func PanicDevice(s string) error { return oneOf(s, panicDevices) }
 
 // Firmware checks a kind of firmware.
 func Firmware(s string) error { return oneOf(s, firmwares) }

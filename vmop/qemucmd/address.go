@@ -23,7 +23,8 @@ const (
 // The guest's PCI addresses on pcie.0. Slots 1 to 7 are those that VM-Operator's
 // machines got implicitly, by the order of their devices (seen with query-pci),
 // so that a machine that is taken over keeps the name of its first network
-// interface. Slot 0x1f is the chipset's.
+// interface. Slot 0x1f is the chipset's, whose function 0 is always there and announces
+// others: QEMU has 2 and 3 of them. What comes into that slot has room in both maps.
 const (
 	slotBalloon = 0x1
 	slotSerial  = 0x2
@@ -34,6 +35,9 @@ const (
 	slotNIC     = 0x7
 	slotDisk    = 0x10
 	slotSeed    = 0x1e
+	slotChipset = 0x1f
+
+	functionPanic = 7 // of slotChipset
 
 	maxNICSlots = 9 // 0x07 … 0x0f, where disks do not begin before
 	functions   = 8 // per slot

@@ -118,6 +118,14 @@ func additions() []addition {
 		return nil
 	}
 	return []addition{
+		{
+			group: "panic", without: func(m *qemucmd.Machine) { m.PanicDevice = "" },
+			with: func(m *qemucmd.Machine) { m.PanicDevice = "pvpanic-pci" },
+		},
+		{
+			group: "panic", without: func(m *qemucmd.Machine) { m.PanicDevice = "" },
+			with: func(m *qemucmd.Machine) { m.PanicDevice = "pvpanic" },
+		},
 		{group: "disk", with: func(m *qemucmd.Machine) {
 			m.Disks = append(slices.Clip(m.Disks), qemucmd.Disk{File: "/new", BootIndex: new(1000)})
 		}},
@@ -257,7 +265,7 @@ func TestAddressesAreDistinct(t *testing.T) {
 				}
 			}
 		}
-		if want := 6 + slots*8 + 9*8 + 1 + 8*(addresses-1); len(seen) != want {
+		if want := 6 + slots*8 + 9*8 + 2 + 8*(addresses-1); len(seen) != want {
 			t.Errorf("%d addresses, want %d", len(seen), want)
 		}
 		m.Disks = append(m.Disks, qemucmd.Disk{File: "/more"})
@@ -272,7 +280,7 @@ func TestAddressesAreDistinct(t *testing.T) {
 func fullBus(addresses, slots int) qemucmd.Machine {
 	m := small()
 	m.AddressMap = addresses
-	m.Seed = &qemucmd.Seed{File: "/seed"}
+	m.Seed, m.PanicDevice = &qemucmd.Seed{File: "/seed"}, "pvpanic-pci"
 	for i := range slots * 8 {
 		m.Disks = append(m.Disks, qemucmd.Disk{File: "/disk" + qemucmd.Int(i).String()})
 	}

@@ -92,6 +92,21 @@ func (b *builder) video() {
 		at(slotVideo, 0, Prop{"max_outputs", Int(outputs)}, Prop{"max_hostmem", Int(int64(outputs) * hostmemPerOutput)})...)
 }
 
+// panicDevice is at a place that no map gives to another device. That of ISA is an I/O
+// port.
+func (b *builder) panicDevice() {
+	const why = "the guest's kernel tells here that it has panicked"
+	switch model := b.m.PanicDevice; model {
+	case "":
+	case panicPCI:
+		b.device("panicDevice", model, "panic0", why, at(slotChipset, functionPanic)...)
+	default:
+		if b.invalid("panicDevice", model, limits.PanicDevice(model)) {
+			b.device("panicDevice", model, PanicPortID, why)
+		}
+	}
+}
+
 func (b *builder) sound() {
 	b.device("type", "ich9-intel-hda", "sound0", "the sound controller; it has a codec if a display carries sound", at(slotSound, 0)...)
 }

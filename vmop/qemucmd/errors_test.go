@@ -124,6 +124,11 @@ func TestBuildRefuses(t *testing.T) {
 			h.Devices = slices.DeleteFunc(h.Devices, func(d string) bool { return d == "usb-host" })
 			m.USBDevices = []qemucmd.USBDevice{{"0951", "1666"}}
 		}, "usbDevices[0]: hw-usb-host"},
+		{"panic device that is none", func(m *M, _ *H) { m.PanicDevice = "hyperv" }, "panicDevice: must be one of pvpanic-pci, pvpanic"},
+		{"panic device that QEMU lacks", func(m *M, h *H) {
+			h.Devices = slices.DeleteFunc(h.Devices, func(d string) bool { return d == "pvpanic" })
+			m.PanicDevice = "pvpanic"
+		}, "panicDevice: does not offer"},
 		{"kernel boot without a kernel", func(m *M, _ *H) { m.KernelBoot = &qemucmd.KernelBoot{} }, "kernelBoot.kernel: must be given"},
 		{"kernel arguments in lines", func(m *M, _ *H) { m.KernelBoot = &qemucmd.KernelBoot{Kernel: "/k", Args: "a\n"} }, "kernelBoot.args: U+000A"},
 		{"kernel arguments that are too long", func(m *M, _ *H) {

@@ -72,6 +72,7 @@ func machine(t *rapid.T, w world) qemucmd.Machine {
 		Firmware:      qemucmd.Firmware{Kind: rapid.SampledFrom([]qemucmd.FirmwareKind{"", "bios", "uefi", "uefi-4m", "secure", "secure-4m"}).Draw(t, "firmware")},
 		AddressMap:    rapid.IntRange(0, qemucmd.NewestAddressMap).Draw(t, "address map"),
 		FirstDiskSlot: rapid.SampledFrom([]int{0, 0, 10, 12, 0x10, 0x12}).Draw(t, "first disk slot"),
+		PanicDevice:   rapid.SampledFrom([]string{"", "pvpanic-pci", "pvpanic"}).Draw(t, "panic device"),
 		BootMenu:      maybe(t, "boot menu"),
 		RTC: qemucmd.RTC{
 			Base:  rapid.SampledFrom([]string{"", "utc", "localtime", "2006-01-02", "2026-11-21T10:11:12"}).Draw(t, "rtc base"),

@@ -21,6 +21,8 @@ const (
 	AnswerCDID = "answers"
 	// GenerationDeviceID is the device with [Machine.GenerationID].
 	GenerationDeviceID = "generation0"
+	// PanicPortID is the device of ISA by which the guest tells that it has panicked.
+	PanicPortID = "panicport0"
 	// SCSIControllerID is that of the controller of plugged disks, at [SCSIPort].
 	SCSIControllerID = "scsi0"
 )

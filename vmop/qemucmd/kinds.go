@@ -80,6 +80,7 @@ var kinds = []kind{
 	},
 	{name: "ports", build: (*builder).ports, models: []string{"pcie-root-port"}},
 	{name: "generation", build: (*builder).generation, models: []string{"vmgenid"}},
+	{name: "panic", build: (*builder).panicDevice, models: limits.PanicDevices()},
 	{name: "usb", build: (*builder).usb, models: []string{"qemu-xhci", "usb-tablet"}},
 	{name: "rng", build: (*builder).rng, models: []string{"virtio-rng-pci"}},
 	{name: "video", build: (*builder).video, models: []string{"virtio-vga"}},

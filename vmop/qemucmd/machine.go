@@ -45,7 +45,10 @@ type Machine struct {
 	KernelBoot       *KernelBoot `json:"kernelBoot,omitempty"`
 	RTC              RTC         `json:"rtc"`
 	TPM              *TPM        `json:"tpm,omitempty"`
-	Networks         []Network   `json:"networks,omitempty"`
+	// PanicDevice is the device by which the guest tells that it has panicked, one of
+	// [limits.PanicDevices]; empty is none. It moves no other device.
+	PanicDevice string    `json:"panicDevice,omitempty"`
+	Networks    []Network `json:"networks,omitempty"`
 	// CDDrives are IDE CD-ROM drives cd0, cd1, … in this order; at most six.
 	CDDrives []CDDrive `json:"cdDrives,omitempty"`
 	// Disks are virtio block devices in this order. Their guest addresses depend

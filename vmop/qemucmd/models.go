@@ -6,3 +6,6 @@ const (
 	cdDrive    = "ide-cd"
 	virtioDisk = "virtio-blk-pci"
 )
+
+// panicPCI is the one of [limits.PanicDevices] that has a PCI address.
+const panicPCI = "pvpanic-pci"

@@ -481,6 +481,7 @@ func TestGuestAddresses(t *testing.T) {
 	m.Networks = []qemucmd.Network{{MAC: qemucmd.StableMAC("x", 0), User: &qemucmd.UserNetwork{}}}
 	m.Disks = []qemucmd.Disk{{File: file("disk", "")}}
 	m.Seed = &qemucmd.Seed{File: file("seed", "")}
+	m.PanicDevice = "pvpanic-pci"
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	r, err := launch(ctx, m, realHost(t))
@@ -502,7 +503,7 @@ func TestGuestAddresses(t *testing.T) {
 	}
 	want := map[string]string{
 		"00.0": "", "01.0": "balloon0", "02.0": "virtio-serial0", "03.0": "usb", "04.0": "rng0", "05.0": "video0", "06.0": "sound0",
-		"07.0": "net0", "10.0": "disk0", "1e.0": "seed", "1f.0": "", "1f.2": "", "1f.3": "",
+		"07.0": "net0", "10.0": "disk0", "1e.0": "seed", "1f.0": "", "1f.2": "", "1f.3": "", "1f.7": "panic0",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

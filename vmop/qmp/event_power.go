@@ -77,6 +77,16 @@ type GuestPanickedEvent struct {
 // QMPEvent implements EventData.
 func (GuestPanickedEvent) QMPEvent() string { return "GUEST_PANICKED" }
 
+// GuestCrashLoadedEvent is emitted when the guest's kernel has reported a panic after which it
+// starts another kernel, which writes a dump (kdump).
+type GuestCrashLoadedEvent struct {
+	Action string      `json:"action"` // "run"
+	Info   *GuestPanic `json:"info"`   // nil if the guest gave none
+}
+
+// QMPEvent implements EventData.
+func (GuestCrashLoadedEvent) QMPEvent() string { return "GUEST_CRASHLOADED" }
+
 // GuestPanic is what a guest reports about its panic. The arguments are those of a Hyper-V crash (a
 // Windows stop code and its parameters).
 type GuestPanic struct {

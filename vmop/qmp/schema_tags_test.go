@@ -38,7 +38,7 @@ var commands = []any{
 // events are all event payloads of the package.
 var events = []qmp.EventData{
 	qmp.ACPIDeviceOSTEvent{}, qmp.BalloonChangeEvent{}, qmp.NICRxFilterChangedEvent{}, qmp.RTCChangeEvent{}, qmp.BlockIOErrorEvent{}, qmp.DeviceDeletedEvent{},
-	qmp.DeviceTrayMovedEvent{}, qmp.JobStatusChangeEvent{}, qmp.DeviceUnplugGuestErrorEvent{}, qmp.GuestPanickedEvent{}, qmp.MemUnplugErrorEvent{},
+	qmp.DeviceTrayMovedEvent{}, qmp.JobStatusChangeEvent{}, qmp.DeviceUnplugGuestErrorEvent{}, qmp.GuestPanickedEvent{}, qmp.GuestCrashLoadedEvent{}, qmp.MemUnplugErrorEvent{},
 	qmp.MemoryDeviceSizeChangeEvent{}, qmp.PowerdownEvent{}, qmp.ResetEvent{}, qmp.ResumeEvent{}, qmp.ShutdownEvent{},
 	qmp.SpiceConnectedEvent{}, qmp.SpiceDisconnectedEvent{}, qmp.SpiceInitializedEvent{}, qmp.StopEvent{},
 	qmp.SuspendEvent{}, qmp.VNCConnectedEvent{}, qmp.VNCDisconnectedEvent{}, qmp.VNCInitializedEvent{},

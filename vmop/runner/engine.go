@@ -77,8 +77,7 @@ type endFacts struct {
 	asked    bool // this engine asked the machine to end
 	shutdown *qmp.ShutdownEvent
 	panicked bool
-	// panics are how often the guest has panicked, panicTold when an event told.
-	panics    int
+	// panicTold is when an event told of a panic.
 	panicTold time.Time
 	// resetEnds: QEMU was told to end at a reset, or may have been.
 	resetEnds bool

@@ -17,6 +17,7 @@ var engineEvents = func() handlers[*Engine] {
 	h := handlers[*Engine]{}
 	with(h, (*Engine).shutsDown)
 	with(h, (*Engine).panics)
+	with(h, (*Engine).dumps)
 	with(h, (*Engine).watchdogExpired)
 	with(h, (*Engine).wasReset)
 	with(h, (*Engine).diskFailed)
@@ -88,6 +89,12 @@ func (e *Engine) panics(data qmp.GuestPanickedEvent) {
 	e.wakeFollower()
 }
 
+// dumps notes a panic after which the guest's crash kernel executes.
+func (e *Engine) dumps(data qmp.GuestCrashLoadedEvent) {
+	e.guestPanicked("the guest panicked, and its crash kernel writes a dump" + panicCode(data.Info))
+	e.wakeFollower()
+}
+
 func (e *Engine) watchdogExpired(data qmp.WatchdogEvent) {
 	e.message(LevelWarning, "the guest has not served its watchdog, action %s", data.Action)
 	e.wakeFollower()
@@ -133,13 +140,14 @@ func (e *Engine) guestPanicked(text string) {
 	e.reports(func() {
 		now := time.Now()
 		e.end.panicked = true
-		e.end.panics++
+		e.state.GuestPanics++
+		e.queueState()
 		m := Message{Time: now, Level: LevelError, Source: "runner", Text: text}
 		if e.end.panicTold.IsZero() || now.Sub(e.end.panicTold) >= panicPause {
 			e.end.panicTold = now
 			note := text
-			if e.end.panics > 1 {
-				note += fmt.Sprintf("; it is the panic number %d since the machine was started", e.end.panics)
+			if n := e.state.GuestPanics; n > 1 {
+				note += fmt.Sprintf("; it is the panic number %d since the machine was started", n)
 			}
 			m.Event = &live.Event{Action: live.ActionGuest, Reason: live.ReasonGuestPanicked, Note: note, Warning: true}
 		}

@@ -160,4 +160,4 @@ func (e *Engine) abort(m *machine) error {
 
 // rareEvents are those of which none may be lost: no query returns what they contain. They have a
 // buffer of their own, because a guest can cause any number of the others.
-var rareEvents = []string{qmp.ShutdownEvent{}.QMPEvent(), qmp.ResetEvent{}.QMPEvent(), qmp.GuestPanickedEvent{}.QMPEvent()}
+var rareEvents = []string{qmp.ShutdownEvent{}.QMPEvent(), qmp.ResetEvent{}.QMPEvent(), qmp.GuestPanickedEvent{}.QMPEvent(), qmp.GuestCrashLoadedEvent{}.QMPEvent()}

@@ -103,6 +103,9 @@ type State struct {
 	AttachmentKey string            `json:"attachmentKey,omitempty"`
 	// Disks are the sizes of the disks that have one to grow to.
 	Disks []live.DiskSize `json:"disks,omitempty"`
+	// GuestPanics is how often the guest has told that it has panicked since the machine was
+	// started, also of a machine that has ended.
+	GuestPanics int `json:"guestPanics,omitempty"`
 	// ChangedDocuments are the documents of Secrets that are otherwise than those that
 	// the guest was given when it was started.
 	ChangedDocuments []live.Document `json:"changedDocuments,omitempty"`

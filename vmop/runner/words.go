@@ -48,6 +48,7 @@ func (e *Engine) diskName(id string) string {
 var configured = map[string]string{
 	"type": "vm.machineType", "accelerator": "vm.accelerator", "cpu.model": "vm.cpuModel", "memory.size": "vm.maximumRam",
 	"firmware": "vm.firmware", "firmware.kind": "vm.firmware", "tpm": "vm.useTpm",
+	"panicDevice": "vm.panicDevice",
 }
 
 // inConfiguration names fields of qemucmd's machine as its author does, if he is known:

@@ -126,7 +126,9 @@ type VM struct {
 	UUID     string `json:"uuid,omitempty"`
 	UseTPM   bool   `json:"useTpm"`
 	Firmware string `json:"firmware,omitempty"`
-	BootMenu bool   `json:"bootMenu"`
+	// PanicDevice is one of limits.PanicDevices; empty is none. VM-Operator has no such key.
+	PanicDevice string `json:"panicDevice,omitempty"`
+	BootMenu    bool   `json:"bootMenu"`
 	// PowerdownTimeout is the time in seconds that the guest gets to shut down.
 	PowerdownTimeout *int64 `json:"powerdownTimeout,omitempty"`
 	CPUModel         string `json:"cpuModel,omitempty"`

@@ -143,6 +143,7 @@ func (vm *VM) write(w *jsonwriter.Writer) {
 	w.Key("useTpm")
 	w.Bool(vm.UseTPM)
 	w.Text("firmware", vm.Firmware)
+	w.Text("panicDevice", vm.PanicDevice)
 	w.Key("bootMenu")
 	w.Bool(vm.BootMenu)
 	number(w, "powerdownTimeout", vm.PowerdownTimeout)

@@ -133,6 +133,7 @@ func Machine(c *Config, f Facts) (qemucmd.Machine, error) {
 		},
 		Memory:      qemucmd.Memory{Size: int64(vm.MaximumRAM)},
 		Firmware:    qemucmd.Firmware{Kind: qemucmd.FirmwareKind(vm.Firmware), Code: f.FirmwareCode},
+		PanicDevice: vm.PanicDevice,
 		BootMenu:    vm.BootMenu,
 		RTC:         qemucmd.RTC{Base: vm.RTCBase, Clock: vm.RTCClock},
 		Outputs:     1,

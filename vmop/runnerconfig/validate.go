@@ -26,6 +26,9 @@ func Validate(c *Config) error {
 		v.limit("vm.uuid", vm.UUID, limits.UUID(vm.UUID))
 	}
 	v.limit("vm.firmware", vm.Firmware, limits.Firmware(vm.Firmware))
+	if vm.PanicDevice != "" {
+		v.limit("vm.panicDevice", vm.PanicDevice, limits.PanicDevice(vm.PanicDevice))
+	}
 	v.oneOf("vm.accelerator", vm.Accelerator, "auto", "kvm", "tcg", "none")
 	v.oneOf("vm.bootOrder", vm.BootOrder, BootOrderList, BootOrderFirmware)
 	v.oneOf("vm.cpuOrder", vm.CPUOrder, CPUOrderLowest, CPUOrderHighest)

@@ -41,6 +41,14 @@ type Machine struct {
 	// firmware is what the machine boots with.
 	Firmware Firmware `json:"firmware,omitempty"`
 
+	// +optional
+
+	// panicDevice is how the guest's kernel tells that it has panicked: pvpanic-pci, or
+	// pvpanic, which is at an I/O port (ISA). Linux and Windows have drivers for both.
+	// Without it there is no such device, and of most guests nobody learns it. A guest
+	// that has panicked ends its machine. (Added by vmop.)
+	PanicDevice PanicDevice `json:"panicDevice,omitempty"`
+
 	// +kubebuilder:default=false
 	// +optional
 
@@ -224,6 +232,20 @@ const (
 	FirmwareSecure Firmware = "secure"
 	// FirmwareSecure4M is OVMF with secure boot and 4 MiB of flash.
 	FirmwareSecure4M Firmware = "secure-4m"
+)
+
+// +kubebuilder:validation:Enum=pvpanic-pci;pvpanic
+
+// PanicDevice names the device by which a guest tells that it has panicked. The names
+// are QEMU's.
+type PanicDevice string
+
+// The devices by which a guest can tell that it has panicked.
+const (
+	// PanicDevicePCI is a PCI device.
+	PanicDevicePCI PanicDevice = "pvpanic-pci"
+	// PanicDeviceISA is an I/O port, which ACPI announces.
+	PanicDeviceISA PanicDevice = "pvpanic"
 )
 
 // +kubebuilder:validation:Enum=auto;kvm;tcg

@@ -143,6 +143,11 @@ type VirtualMachineStatus struct {
 	// +listType=atomic
 	// +optional
 	Disks []MachineDisk `json:"disks,omitempty"`
+	// guestPanics is how often the guest has told that it has panicked since the machine
+	// was last started; it is missing if it never has. (Added by vmop.)
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	GuestPanics int64 `json:"guestPanics,omitempty"`
 	// hostName is the guest's, as its agent told it. (Added by vmop.)
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional

@@ -29,6 +29,9 @@ func validateMachine(m *Machine, name string, path spot) field.ErrorList {
 	errs = append(errs, validateCPUs(m, path)...)
 	errs = append(errs, validateRAM(m, path)...)
 	errs = append(errs, validateClock(m, path)...)
+	if m.PanicDevice != "" {
+		errs = append(errs, oneOf(path.Child("panicDevice"), m.PanicDevice, PanicDevicePCI, PanicDeviceISA)...)
+	}
 	errs = append(errs, validateNetworks(m, path.Child("networks"))...)
 	errs = append(errs, validateDisks(m.Disks, name, path.Child("disks"))...)
 	errs = append(errs, validateShares(m, name, path)...)

@@ -25,6 +25,10 @@ func TestOneMistakeIsFoundInAnyMachine(t *testing.T) {
 		"digit first": func(vm *spec.VirtualMachine) string { vm.Name = "1" + vm.Name; return "metadata.name" },
 		"dot in name": func(vm *spec.VirtualMachine) string { vm.Name = "a.b"; return "metadata.name" },
 		"long name":   func(vm *spec.VirtualMachine) string { vm.Name = strings.Repeat("a", 64); return "metadata.name" },
+		"an unknown panic device": func(vm *spec.VirtualMachine) string {
+			vm.Spec.VM.PanicDevice = "hyperv"
+			return "spec.vm.panicDevice"
+		},
 		"no CPUs": func(vm *spec.VirtualMachine) string {
 			vm.Spec.VM.MaximumCPUs, vm.Spec.VM.CPUTopology = nil, nil
 			return "spec.vm.maximumCpus"

@@ -1,6 +1,9 @@
 package kubevirt
 
-import "github.com/vmop/sdk/vmop/spec"
+import (
+	"github.com/vmop/sdk/vmop/dialect/internal/tree"
+	"github.com/vmop/sdk/vmop/spec"
+)
 
 // devices translates those that are neither disks nor networks.
 func (m *machine) devices() {
@@ -30,11 +33,42 @@ func (m *machine) devices() {
 			}
 		}
 	}
+	m.panicDevice(devices.Get("panicDevices").List(), preferred.Get("preferredPanicDeviceModel"))
 	attached := either(devices.Get("autoattachMemBalloon"), preferred.Get("preferredAutoattachMemBalloon"))
 	if balloon, ok := attached.Bool(); ok && !balloon {
 		attached.Note("every machine has a memory balloon here")
 	}
 	if attach, ok := devices.Get("autoattachVSOCK").Bool(); ok && !attach {
 		devices.Get("autoattachVSOCK").Read()
+	}
+}
+
+// panicModels are KubeVirt's models of panic devices that are here, too.
+var panicModels = map[string]spec.PanicDevice{"pvpanic": spec.PanicDevicePCI, "isa": spec.PanicDeviceISA}
+
+// panicDevice translates the first of the panic devices that is here, too. One without a
+// model has what is preferred, or is that of ISA, as with libvirt.
+func (m *machine) panicDevice(devices []*tree.Node, preferred *tree.Node) {
+	preferred.Read()
+	for _, d := range devices {
+		named, at := d.Get("model"), d
+		if named.Is() {
+			at = named
+		} else {
+			named = preferred
+		}
+		model := "isa"
+		if named.Is() {
+			model = named.String()
+		}
+		switch ours := panicModels[model]; {
+		case ours == "":
+			at.Note("is %q, which has no counterpart: %s and %s are what a guest can tell of its panic by here", model, spec.PanicDevicePCI, spec.PanicDeviceISA)
+		case m.vm.Spec.VM.PanicDevice != "":
+			at.Note("a machine has one panic device here, which is %s", m.vm.Spec.VM.PanicDevice)
+		default:
+			m.vm.Spec.VM.PanicDevice = ours
+		}
+		d.Read()
 	}
 }

@@ -92,6 +92,7 @@ var rules = []rule{
 	{"spec.vm.machineUuid", AppliedRestart, ""},
 	{"spec.vm.useTpm", AppliedRestart, ""},
 	{"spec.vm.firmware", AppliedRestart, ""},
+	{"spec.vm.panicDevice", AppliedRestart, ""},
 	{"spec.vm.bootMenu", AppliedRestart, ""},
 	{"spec.vm.kernelBoot.kernel", AppliedRestart, ""},
 	{"spec.vm.kernelBoot.initrd", AppliedRestart, ""},

@@ -222,6 +222,7 @@ func (a Authors) Believed(status *spec.VirtualMachineStatus, former bool) *spec.
 	drop("attachments", true, func() { out.Attachments = none.Attachments })
 	drop("attachmentKey", true, func() { out.AttachmentKey = none.AttachmentKey })
 	drop("disks", true, func() { out.Disks = none.Disks })
+	drop("guestPanics", true, func() { out.GuestPanics = none.GuestPanics })
 	drop("hostName", true, func() { out.HostName = none.HostName })
 	drop("interfaces", true, func() { out.Interfaces = none.Interfaces })
 	drop("cpus", true, func() { out.CPUs = none.CPUs })

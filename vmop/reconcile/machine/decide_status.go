@@ -476,7 +476,7 @@ func (d *decision) reportStopped(now metav1.Time) {
 		})
 	}
 	part := stoppedStatus{
-		DeviceGroups: d.stored.DeviceGroups, RunnerEnd: d.stored.RunnerEnd,
+		DeviceGroups: d.stored.DeviceGroups, RunnerEnd: d.stored.RunnerEnd, GuestPanics: d.stored.GuestPanics,
 		RunnerVersion: overwriting(d.shown.RunnerVersion, ""), ConsoleClient: overwriting(d.shown.ConsoleClient, ""), LoggedInUser: overwriting(d.shown.LoggedInUser, ""),
 		Conditions: reportedConditions(conditions, spec.ConditionTypes()),
 	}

@@ -45,6 +45,8 @@ type stoppedStatus struct {
 	DeviceGroups []int64 `json:"deviceGroups,omitempty"`
 	// RunnerEnd the operator may not have read yet.
 	RunnerEnd *spec.RunnerEnd `json:"runnerEnd,omitempty"`
+	// GuestPanics are those since the machine was last started.
+	GuestPanics int64 `json:"guestPanics,omitempty"`
 	// The others are nil, or empty if something must be overwritten; see [overwriting].
 	RunnerVersion *string             `json:"runnerVersion,omitempty"`
 	ConsoleClient *string             `json:"consoleClient,omitempty"`

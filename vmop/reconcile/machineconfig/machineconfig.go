@@ -76,6 +76,7 @@ func machineConfig(vm *spec.VirtualMachine, repository, secrets string, o Option
 		UUID:             m.MachineUUID,
 		UseTPM:           m.UseTPM,
 		Firmware:         string(m.Firmware),
+		PanicDevice:      string(m.PanicDevice),
 		BootMenu:         m.BootMenu,
 		PowerdownTimeout: new(s.ShutdownSeconds()),
 		CPUModel:         m.CPUModel,

@@ -18,6 +18,7 @@ func machine(oneHost bool) *rapid.Generator[*spec.Machine] {
 			State:       rapid.SampledFrom([]spec.MachineState{"", spec.StateStopped, spec.StateRunning}).Draw(t, "state"),
 			UseTPM:      rapid.Bool().Draw(t, "useTpm"),
 			Firmware:    rapid.SampledFrom([]spec.Firmware{"", spec.FirmwareBIOS, spec.FirmwareUEFI, spec.FirmwareUEFI4M, spec.FirmwareSecure, spec.FirmwareSecure4M}).Draw(t, "firmware"),
+			PanicDevice: rapid.SampledFrom([]spec.PanicDevice{"", spec.PanicDevicePCI, spec.PanicDeviceISA}).Draw(t, "panicDevice"),
 			BootMenu:    rapid.Bool().Draw(t, "bootMenu"),
 			Accelerator: rapid.SampledFrom([]spec.Accelerator{"", spec.AcceleratorAuto, spec.AcceleratorKVM, spec.AcceleratorTCG}).Draw(t, "accelerator"),
 			MachineType: rapid.SampledFrom([]string{"", "q35", "pc-q35-7.2", "pc-q35-6.0"}).Draw(t, "machineType"),

@@ -31,6 +31,7 @@
   -chardev null,id=charserial0 \
   -device isa-serial,id=serial0,chardev=charserial0,index=0 \
   -device virtio-serial-pci,id=virtio-serial0,bus=pcie.0,addr=0x2 \
+  -device pvpanic-pci,id=panic0,bus=pcie.0,addr=0x1f.0x7 \
   -device qemu-xhci,id=usb,bus=pcie.0,addr=0x3,p2=15,p3=15 \
   -device usb-tablet,id=tablet0,bus=usb.0,port=1 \
   -object '{"qom-type":"rng-random","id":"objrng0","filename":"/dev/urandom"}' \

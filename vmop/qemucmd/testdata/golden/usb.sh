@@ -31,6 +31,7 @@
   -device '{"driver":"pcie-root-port","id":"port6","bus":"pcie.0","addr":"0x1d.0x6","chassis":7,"io-reserve":0}' \
   -device '{"driver":"pcie-root-port","id":"port7","bus":"pcie.0","addr":"0x1d.0x7","chassis":8,"io-reserve":0}' \
   -device '{"driver":"vmgenid","id":"generation0","guid":"b15f0575-3635-8533-8273-96e416d60d76"}' \
+  -device '{"driver":"pvpanic","id":"panicport0"}' \
   -device '{"driver":"qemu-xhci","id":"usb","bus":"pcie.0","addr":"0x3","p2":15,"p3":15}' \
   -device '{"driver":"usb-tablet","id":"tablet0","bus":"usb.0","port":"1"}' \
   -object '{"qom-type":"rng-random","id":"objrng0","filename":"/dev/urandom"}' \
