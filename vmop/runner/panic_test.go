@@ -8,6 +8,7 @@ import (
 
 	"github.com/vmop/sdk/internal/testbin"
 	"github.com/vmop/sdk/internal/tinyguest"
+	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
@@ -67,8 +68,8 @@ func TestGuestPanics(t *testing.T) {
 
 	crash()
 	s := r.now(t, "the panic is seen", stoppedFor(live.ReasonGuestPanicked))
-	if s.Phase != PhaseBooting {
-		t.Errorf("phase %s", s.Phase)
+	if s.Phase != PhaseBooting || s.GuestPanics != 1 {
+		t.Errorf("phase %s, %d panics", s.Phase, s.GuestPanics)
 	}
 	r.told(t, "the guest panicked, action pause")
 	if events := r.eventsOf(live.ActionGuest); len(events) != 1 || events[0] != live.ReasonGuestPanicked {
@@ -79,7 +80,9 @@ func TestGuestPanics(t *testing.T) {
 	r.now(t, "the guest executes again", executes)
 
 	crash()
-	r.now(t, "the second panic is seen", stoppedFor(live.ReasonGuestPanicked))
+	if s := r.now(t, "the second panic is seen", stoppedFor(live.ReasonGuestPanicked)); s.GuestPanics != 2 {
+		t.Errorf("%d panics", s.GuestPanics)
+	}
 	one := int64(1)
 	r.reconfigure(t, &c, func(r *runnerconfig.Runner) { r.ResetCounter = &one })
 	ready()
@@ -93,7 +96,59 @@ func TestGuestPanics(t *testing.T) {
 	if err == nil || outcome.Cause != CauseGuestPanic || outcome.Orderly || !strings.Contains(outcome.Message, "panicked") {
 		t.Errorf("%+v, %v", outcome, err)
 	}
+	if n := r.State().GuestPanics; n != 3 {
+		t.Errorf("%d panics of a machine that has ended by the third", n)
+	}
 	nothingLeft(t, d)
+}
+
+// The panics of a guest that goes on are counted, too, and told once; with QEMU's own
+// action, the machine ends.
+func TestGuestOutlivesPanics(t *testing.T) {
+	t.Parallel()
+	for _, device := range limits.PanicDevices() {
+		t.Run(device, func(t *testing.T) {
+			t.Parallel()
+			c, d := testConfig(t), testDirs(t)
+			c.Runner.VM.PanicDevice = device
+			r := start(t, c, d)
+			console := r.console(t)
+			tools := r.tools(t) // a monitor has one client at a time
+			if err := do(withPatience(t), tools, setAction{Panic: "none"}); err != nil {
+				t.Fatal(err)
+			}
+			for n := 1; n <= 3; n++ {
+				if n == 3 {
+					if err := do(withPatience(t), tools, setAction{Panic: "shutdown"}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := console.Send("crash"); err != nil {
+					t.Fatal(err)
+				}
+				r.now(t, "the panic is counted", func(s State) bool { return s.GuestPanics == n })
+				if n == 3 {
+					break
+				}
+				if err := console.WaitReady(withPatience(t)); err != nil {
+					t.Fatal(err)
+				}
+				r.now(t, "the guest executes", executes)
+			}
+			outcome, err := r.wait(t)
+			if err == nil || outcome.Cause != CauseGuestPanic {
+				t.Errorf("%+v, %v", outcome, err)
+			}
+			r.told(t, "the guest panicked, action run")
+			if events := r.eventsOf(live.ActionGuest); len(events) != 1 || events[0] != live.ReasonGuestPanicked {
+				t.Errorf("events %q", events)
+			}
+			if s := r.State(); s.Phase != PhaseStopped || s.GuestPanics != 3 {
+				t.Errorf("phase %s, %d panics", s.Phase, s.GuestPanics)
+			}
+			nothingLeft(t, d)
+		})
+	}
 }
 
 // A guest that has stopped to serve a real watchdog is reset, or paused where QEMU

@@ -121,7 +121,7 @@ func Of(s *runner.State, before Transitions, now time.Time) (Status, Transitions
 		s = &runner.State{Phase: runner.PhaseStopped}
 	}
 	part := Status{RAM: "0", DeviceGroups: slices.Clone(s.DeviceGroups)} // the next pod is in the groups, also after the end
-	part.GuestPanics = int64(s.GuestPanics) // one that ends the machine is counted, too
+	part.GuestPanics = int64(s.GuestPanics)                              // one that ends the machine is counted, too
 	all := slices.Clone(s.StatusConditions)
 	if s.Phase == runner.PhaseStopped {
 		part.RunnerEnd = runnerEnd(s.Outcome)
