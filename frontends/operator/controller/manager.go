@@ -43,6 +43,10 @@ func addMachines(s *setup) error {
 	if err != nil {
 		return err
 	}
+	panics, err := newPanicCounter(metrics.Registry)
+	if err != nil {
+		return err
+	}
 	k := &machines{
 		reader: s.reader, settings: s.options.Settings, ends: ends,
 		starts: s.starts,
@@ -59,6 +63,7 @@ func addMachines(s *setup) error {
 			}))
 		}
 		return b.For(&machine{}).
+			Watches(&machine{}, panicsTold(panics, s.gate.leading.is)).
 			Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(find.machinesOfPod)).
 			Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(find.machine)).
 			Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(find.machine)).

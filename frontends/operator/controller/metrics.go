@@ -9,7 +9,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
 
 // writeCounter counts the requests that change something.
@@ -45,7 +49,7 @@ func (w *writeCounter) count(verb, kind string, err error) {
 func newEndCounter(to prometheus.Registerer) (*prometheus.CounterVec, error) {
 	return register(to, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "vmop_machine_ends_total",
-		Help: "Ends of machines other than on request of their specification, by cause, such as GuestPanic; a guest whose machine goes on after a panic is told by an event.",
+		Help: "Ends of machines other than on request of their specification, by cause, such as GuestPanic; vmop_guest_panics_total has those that a machine outlives, too.",
 	}, []string{"cause"}))
 }
 
@@ -58,6 +62,36 @@ func endNamed(cause string) string {
 		return cause
 	}
 	return "Other"
+}
+
+// newPanicCounter counts the panics of guests.
+func newPanicCounter(to prometheus.Registerer) (prometheus.Counter, error) {
+	return register(to, prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "vmop_guest_panics_total",
+		Help: "Panics that guests have told of (spec.vm.panicDevice), whether their machines went on or ended, while this operator led.",
+	}))
+}
+
+// panicsTold counts the panics that a version of a machine tells of and the one before
+// did not. What an operator finds when it begins is none: another one has counted it.
+func panicsTold(total prometheus.Counter, leads func() bool) handler.EventHandler {
+	return handler.Funcs{UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+		before, is := e.ObjectOld.(*machine)
+		now, are := e.ObjectNew.(*machine)
+		if is && are && leads() {
+			total.Add(float64(morePanics(before, now)))
+		}
+	}}
+}
+
+// morePanics is 0 or more. The number of a machine begins anew when it is started, and
+// that of another one of its name does.
+func morePanics(before, now *machine) int64 {
+	was := before.panics
+	if before.UID != now.UID || now.panics < was {
+		was = 0
+	}
+	return max(now.panics-was, 0)
 }
 
 // register adds a collector, or returns the one that is there already:

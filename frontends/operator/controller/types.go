@@ -48,6 +48,8 @@ type (
 		// console: for their sizes.
 		pools     []string
 		connected bool
+		// panics are those of its guest since it was started.
+		panics int64
 	}
 	machineList struct {
 		metav1.TypeMeta `json:",inline"`
@@ -192,7 +194,7 @@ func (m *machine) UnmarshalJSON(data []byte) error {
 		m.foreign = append(m.foreign, anyClaim)
 	}
 	m.class = s.Spec.VirtualMachineClassName
-	m.phase, m.pools = phaseNamed(s.Status.Phase), s.Spec.Pools
+	m.phase, m.pools, m.panics = phaseNamed(s.Status.Phase), s.Spec.Pools, s.Status.GuestPanics
 	for _, c := range s.Status.Conditions {
 		m.connected = m.connected || c.Type == spec.ConditionConsoleConnected && c.Status == string(metav1.ConditionTrue)
 		if w, ok := waitingBy(&c); ok {
@@ -216,6 +218,7 @@ type summary struct {
 	Status struct {
 		Phase       string           `json:"phase"`
 		ConsoleUser string           `json:"consoleUser"`
+		GuestPanics int64            `json:"guestPanics"`
 		Assignment  *spec.Assignment `json:"assignment"`
 		Conditions  []condition      `json:"conditions"`
 	} `json:"status"`
