@@ -82,7 +82,7 @@ func TestReportOnARealAPI(t *testing.T) {
 	now := time.Now()
 	state := runner.State{
 		Phase: runner.PhaseBooting, CPUs: 2, RAM: 3 << 29, Generation: 1, RunnerVersion: "v1", QEMUVersion: "7.2.22",
-		MachineType: "pc-q35-7.2", Accelerator: "tcg", ConsoleClient: "10.0.0.9", DisplayPasswordSerial: -1,
+		MachineType: "pc-q35-7.2", Accelerator: "tcg", ConsoleClient: "10.0.0.9", DisplayPasswordSerial: -1, GuestPanics: 2,
 		Guest: runner.Guest{
 			// A DEL, and a key that is longer than YAML's: a guest says what it likes.
 			OSInfo:     json.RawMessage("{\"id\":\"debian\",\"pretty-name\":\"Debian\x7f\u0085\",\"" + strings.Repeat("k", 2000) + "\":{},\"name\":[1]}"),
@@ -108,9 +108,9 @@ func TestReportOnARealAPI(t *testing.T) {
 		t.Errorf("log %v", log.all)
 	}
 	got := kubectl("get", "vm", "web", "-o", `jsonpath={.status.cpus} {.status.ram} {.status.runnerVersion} {.status.versions.qemu} `+
-		`{.status.machineType} {.status.accelerator} {.status.consoleClient} {.status.loggedInUser} {.status.displayPasswordSerial} {.status.osinfo} `+
+		`{.status.machineType} {.status.accelerator} {.status.consoleClient} {.status.loggedInUser} {.status.displayPasswordSerial} {.status.guestPanics} {.status.osinfo} `+
 		`{.status.hostName} {.status.interfaces} {.status.conditions[?(@.type=="Running")].reason} {.status.conditions[?(@.type=="Booted")].reason} {.status.conditions[?(@.type=="GuestExecuting")].status}`)
-	want := `2 1536Mi v1 7.2.22 pc-q35-7.2 tcg 10.0.0.9 alice -1 {"id":"debian","pretty-name":"Debian` + "\x7f\u0085" + `"} web [{"ipAddresses":["10.0.0.5/24"],"mac":"52:54:00:00:00:01","name":"eth0"}] VmStarted Creation True`
+	want := `2 1536Mi v1 7.2.22 pc-q35-7.2 tcg 10.0.0.9 alice -1 2 {"id":"debian","pretty-name":"Debian` + "\x7f\u0085" + `"} web [{"ipAddresses":["10.0.0.5/24"],"mac":"52:54:00:00:00:01","name":"eth0"}] VmStarted Creation True`
 	if got != want {
 		t.Errorf("status\n got %s\nwant %s", got, want)
 	}

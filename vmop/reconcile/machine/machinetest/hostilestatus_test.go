@@ -56,7 +56,7 @@ func anyStatus(t *rapid.T, s *machine.Snapshot) spec.VirtualMachineStatus {
 		Phase: one("phase", "", spec.PhaseRunning, spec.PhaseStopped, spec.PhaseStopping), Created: rapid.Bool().Draw(t, "created"),
 		Ready: rapid.Bool().Draw(t, "ready"), NodeName: one("node", "", "n1", "n9"), IPAddress: one("address", "", "10.0.0.9"),
 		ObservedGeneration: generation("observed"),
-		CPUs:               int32(rapid.IntRange(0, 8).Draw(t, "cpus")), RunnerVersion: one("runner", "", "1"),
+		CPUs:               int32(rapid.IntRange(0, 8).Draw(t, "cpus")), GuestPanics: int64(rapid.IntRange(0, 3).Draw(t, "panics")), RunnerVersion: one("runner", "", "1"),
 		Accelerator:  one("accelerator", "", "kvm", "tcg"),
 		ConsoleUser:  one("console user", "", "ann"),
 		LoggedInUser: one("logged in", "", "ann"), HostName: one("host", "", "h"),
