@@ -76,3 +76,20 @@ func TestStatusOfAttachments(t *testing.T) {
 		t.Errorf("of a machine that has ended %v is told", part)
 	}
 }
+
+// The panics of a guest are told also of a machine that they have ended, until it is
+// started again; where there were none, nothing is told.
+func TestPanicsAreTold(t *testing.T) {
+	for _, phase := range []runner.Phase{runner.PhaseBooting, runner.PhaseStopped} {
+		for panics, want := range map[int]string{0: "", 2: `"guestPanics":2,`} {
+			part, _ := Of(&runner.State{Phase: phase, GuestPanics: panics}, nil, time.Unix(0, 0))
+			got, err := json.Marshal(part)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(string(got), want) || want == "" && strings.Contains(string(got), "guestPanics") {
+				t.Errorf("%s, %d panics: %s", phase, panics, got)
+			}
+		}
+	}
+}

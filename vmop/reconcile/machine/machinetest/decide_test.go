@@ -164,7 +164,14 @@ func TestStoppedReportWaitsForPod(t *testing.T) {
 		t.Errorf("actions %v, wake %v", targets(p), p.Wake)
 	}
 	w.now = at.Add(30 * time.Second)
-	p = w.decided(gone)
+	p = w.decided(func(s *machine.Snapshot) {
+		gone(s)
+		s.VM = s.VM.DeepCopy()
+		s.VM.Status.GuestPanics = 3
+	})
+	if len(p.Statuses) > 0 && p.Statuses[0].Status["guestPanics"] != int64(3) {
+		t.Errorf("the panics of the run that has ended are not in %v", p.Statuses[0].Status)
+	}
 	if len(p.Statuses) != 2 || p.Statuses[0].Manager != names.RunnerStatusManager || p.Statuses[0].ResourceVersion == "" {
 		t.Errorf("nobody reports that the machine has stopped: %+v", p.Statuses)
 	}
