@@ -122,6 +122,7 @@ spec:
     networkConfig: {version: 2}
   vm:
     cpuTopology: {sockets: 2, coresPerDie: 4}
+    panicDevice: pvpanic
     accelerator: tcg
     serial: {enabled: false}
     kernelBoot: {kernel: linux/vmlinuz, initrd: /boot/initrd, args: "console=ttyS0"}
