@@ -45,28 +45,41 @@ func TestPluggedCPUsHaveRoomForTheirCode(t *testing.T) {
 	config := runnerconfig.Config{}
 	config.Runner.VM = runnerconfig.VM{Name: "x", MaximumCPUs: slots, CurrentCPUs: 1}
 	f := &follower{client: c, e: &Engine{}, machine: live.Machine{Started: &config}}
-	plugged := 0
-	for round := 0; ; round++ {
-		config.Runner.VM.CurrentCPUs = min(plugged+2, slots)
+	rounds := int64(0)
+	// plug is the step by which the machine comes nearer to that many processors; nil where
+	// there is none, and what QEMU says of its cache.
+	plug := func(cpus int) (*live.PlugCPU, string) {
+		t.Helper()
+		config.Runner.VM.CurrentCPUs = cpus
 		o, err := f.observe(ctx, desired{config: config})
 		if err != nil {
-			t.Fatalf("after %d plugged CPUs: %v", plugged, err)
+			t.Fatal(err)
 		}
-		out := live.Decide(live.Input{Config: &config, Generation: 1, Machine: f.machine, Observed: o, Now: time.Unix(int64(round)*3600, 0)})
-		var plug *live.PlugCPU
+		rounds++
+		out := live.Decide(live.Input{Config: &config, Generation: 1, Machine: f.machine, Observed: o, Now: time.Unix(rounds*3600, 0)})
 		for _, s := range out.Steps {
 			if p, is := s.(live.PlugCPU); is {
-				plug = &p
+				return &p, o.Translation
 			}
 		}
-		if plug == nil && o.Translation == "" || plugged == slots-1 {
-			t.Fatalf("%d CPUs were plugged, and nothing was in the way: %+v", plugged, out.Conditions)
+		return nil, o.Translation
+	}
+	// How fast the firmware fills the cache is the machine's affair.
+	for step, _ := plug(slots); step != nil; step, _ = plug(slots) {
+		select {
+		case <-ctx.Done():
+			t.Fatal("the firmware leaves room in the cache for the code of all processors")
+		case <-time.After(100 * time.Millisecond):
 		}
-		if plug == nil {
-			t.Logf("%d CPUs were plugged; %s", plugged, o.Translation)
+	}
+	plugged := 0
+	for plugged < slots-1 {
+		step, translation := plug(plugged + 2)
+		if step == nil {
+			t.Logf("%d CPUs were plugged; %s", plugged, translation)
 			break
 		}
-		if err := f.execute(ctx, *plug); err != nil {
+		if err := f.execute(ctx, *step); err != nil {
 			t.Fatalf("after %d plugged CPUs: %v", plugged, err)
 		}
 		plugged++
