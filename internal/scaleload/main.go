@@ -116,9 +116,9 @@ func run(ctx context.Context, program string, n int, outage time.Duration, wante
 		{"idle", func() error { return l.idle(ctx) }},
 		{"restart", func() error { return l.restart(ctx) }},
 		{"stand-in", func() error { return l.again(ctx, keys) }},
-		{"label", func() error { return l.change(ctx, "label", keys, `{"metadata":{"labels":{"team":"x"}}}`, nil) }},
+		{"label", func() error { return l.change(ctx, "label", keys, labelled, nil) }},
 		{"stop", func() error {
-			return l.change(ctx, "stop", keys, `{"spec":{"vm":{"state":"Stopped"}}}`, func() bool { return len(l.standIn.pods.ListKeys()) == 0 })
+			return l.change(ctx, "stop", keys, stopped, func() bool { return len(l.standIn.pods.ListKeys()) == 0 })
 		}},
 		{"outage", func() error { return l.outage(ctx, min(500, n), outage) }},
 		{"neighbour", func() error { return l.neighbour(ctx, min(500, n)) }},
@@ -295,13 +295,23 @@ func (l *load) again(ctx context.Context, keys []key) error {
 	return nil
 }
 
-func (l *load) change(ctx context.Context, what string, keys []key, patch string, done func() bool) error {
-	a := l.now()
-	err := each(ctx, keys, 8, func(ctx context.Context, k key) error {
+// What somebody changes of a machine.
+const (
+	labelled = `{"metadata":{"labels":{"team":"x"}}}`
+	stopped  = `{"spec":{"vm":{"state":"Stopped"}}}`
+	started  = `{"spec":{"vm":{"state":"Running"}}}`
+)
+
+func (l *load) patch(ctx context.Context, keys []key, patch string) error {
+	return each(ctx, keys, 8, func(ctx context.Context, k key) error {
 		_, err := l.vms.Namespace(k.namespace).Patch(ctx, k.name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl"})
 		return err
 	})
-	if err != nil {
+}
+
+func (l *load) change(ctx context.Context, what string, keys []key, patch string, done func() bool) error {
+	a := l.now()
+	if err := l.patch(ctx, keys, patch); err != nil {
 		return err
 	}
 	given := time.Since(a.at)
@@ -372,27 +382,43 @@ func (l *load) pods(ctx context.Context, prefix string) (n int) {
 	return n
 }
 
-// neighbour measures twenty machines of a namespace alone and beside a mass creation
-// in another.
+// neighbour measures twenty machines of a namespace alone, beside a mass creation in
+// another, and beside a start of all that were created there.
 func (l *load) neighbour(ctx context.Context, n int) error {
-	if err := l.good(ctx, "alone"); err != nil {
+	if err := l.good(ctx, "alone", ""); err != nil {
 		return err
 	}
 	many := keysOf("many", n, 1)
+	run := func() bool { return l.standIn.having(l.standIn.runs, many) == n }
+	if err := l.goodBeside(ctx, n, "created", run, func() error { return l.give(ctx, many, 4) }); err != nil {
+		return err
+	}
+	if err := l.patch(ctx, many, stopped); err != nil {
+		return err
+	}
+	if _, err := l.quiet(ctx, func() bool { return l.standIn.having(l.standIn.runs, many) == 0 && l.pods(ctx, "many-") == 0 }); err != nil {
+		return err
+	}
+	return l.goodBeside(ctx, n, "started", run, func() error { return l.patch(ctx, many, started) })
+}
+
+// goodBeside measures twenty machines while something is done with n others, and waits
+// for the end of that.
+func (l *load) goodBeside(ctx context.Context, n int, what string, done func() bool, do func() error) error {
 	given := make(chan error, 1)
-	go func() { given <- l.give(ctx, many, 4) }()
+	go func() { given <- do() }()
 	time.Sleep(2 * time.Second)
-	if err := l.good(ctx, "beside"); err != nil {
+	if err := l.good(ctx, what, fmt.Sprintf(", while %d others are %s", n, what)); err != nil {
 		return err
 	}
 	if err := <-given; err != nil {
 		return err
 	}
-	_, err := l.quiet(ctx, func() bool { return l.standIn.having(l.standIn.runs, many) == n })
+	_, err := l.quiet(ctx, done)
 	return err
 }
 
-func (l *load) good(ctx context.Context, what string) error {
+func (l *load) good(ctx context.Context, what, meanwhile string) error {
 	keys := keysOf(neighbours+"-"+what, 20, 1)
 	a := l.now()
 	given := make(chan error, 1)
@@ -418,7 +444,7 @@ func (l *load) good(ctx context.Context, what string) error {
 	defer l.mu.Unlock()
 	l.standIn.mu.Lock()
 	defer l.standIn.mu.Unlock()
-	l.row("good "+what, len(keys), a, l.now(), 0, median(l.made, l.standIn.pod, keys), median(l.made, phase, keys), "pods, quiet: medians to a pod and to Running")
+	l.row("good", len(keys), a, l.now(), 0, median(l.made, l.standIn.pod, keys), median(l.made, phase, keys), "pods, quiet: medians to a pod and to Running"+meanwhile)
 	return nil
 }
 
