@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -25,6 +26,7 @@ type clusterReport struct {
 	Conditions    []spec.Condition
 	Awaiting      []spec.AwaitingChange
 	LastEnd       *spec.MachineEnd
+	GuestPanics   int64
 	Console       string
 	User          string
 }
@@ -49,7 +51,7 @@ func reportMachine(vm *spec.VirtualMachine, pod *corev1.Pod) clusterReport {
 	r := clusterReport{
 		clusterListed: listMachine(vm), UUID: vm.Spec.VM.MachineUUID, WantedState: vm.Spec.VM.State,
 		RunnerVersion: s.RunnerVersion, Conditions: s.Conditions, Awaiting: s.RestartAwaitingChanges,
-		LastEnd: s.LastEnd, Console: s.ConsoleClient, User: s.LoggedInUser,
+		LastEnd: s.LastEnd, GuestPanics: s.GuestPanics, Console: s.ConsoleClient, User: s.LoggedInUser,
 	}
 	if pod == nil {
 		return r
@@ -95,6 +97,9 @@ func (p *program) writeClusterReport(r *clusterReport) error {
 	now := time.Now()
 	if e := r.LastEnd; e != nil {
 		add("Last end", textout.Age(now, e.Time.Time)+" ago, "+e.Cause+": "+e.Message)
+	}
+	if n := r.GuestPanics; n > 0 {
+		add("Guest panics", fmt.Sprint(n))
 	}
 	if err := textout.Properties(p.stdout, rows); err != nil {
 		return err

@@ -124,6 +124,9 @@ func clusterPage(vm *spec.VirtualMachine, now time.Time, next nextSteps) page {
 	if e := s.LastEnd; e != nil {
 		out.add("Last end", fmt.Sprintf("%s ago, %s: %s", textout.Age(now, e.Time.Time), e.Cause, e.Message))
 	}
+	if n := s.GuestPanics; n > 0 {
+		out.add("Guest panics", fmt.Sprint(n))
+	}
 	progress := machinekind.ProgressOf(vm)
 	out.add("It waits for", progress.Waiting)
 	said := map[string]bool{progress.Waiting: true}
@@ -214,6 +217,9 @@ func hostPage(m *host.Machine, wanted *inspect.Wanted, command func(verb string)
 		for _, n := range wanted.Networks {
 			out.add("Ports", n.Forwards())
 		}
+	}
+	if n := m.State.GuestPanics; n > 0 {
+		out.add("Guest panics", fmt.Sprint(n))
 	}
 	out.add("Files", m.Data)
 	out.add("Message", textout.OneLine(m.Message()))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/vmop/sdk/frontends/cli/cluster"
 	"github.com/vmop/sdk/vmop/host"
+	"github.com/vmop/sdk/vmop/inspect"
+	"github.com/vmop/sdk/vmop/runner"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -53,6 +56,36 @@ func TestNextStep(t *testing.T) {
 		page := hostPage(&host.Machine{Namespace: "lab", Name: "a", Status: status}, nil, func(verb string) string { return "do " + verb })
 		if last := page[len(page)-1]; last[0] != "Next" || !strings.Contains(last[1], want) {
 			t.Errorf("%s: %v, want %s", status, page, want)
+		}
+	}
+}
+
+// Whoever looks at a machine sees that its guest has panicked, also after its end.
+func TestGuestPanicsAreShown(t *testing.T) {
+	for panics, want := range map[int]bool{0: false, 2: true} {
+		vm := spec.NewVirtualMachine("shop", "web")
+		vm.Status.GuestPanics = int64(panics)
+		here := host.Machine{Namespace: "lab", Name: "a", Status: host.StatusStopped, State: runner.State{GuestPanics: panics}}
+		var inspected, inspectedHere strings.Builder
+		report := reportMachine(vm, nil)
+		if err := (&program{stdout: &inspected}).writeClusterReport(&report); err != nil {
+			t.Fatal(err)
+		}
+		if err := (&inspect.Report{Name: "a", GuestPanics: panics}).WriteText(&inspectedHere); err != nil {
+			t.Fatal(err)
+		}
+		pages := map[string]string{"inspect": inspectedHere.String(), "inspect in a cluster": inspected.String()}
+		for what, page := range map[string]page{
+			"describe": hostPage(&here, nil, func(verb string) string { return verb }), "describe in a cluster": clusterPage(vm, time.Now(), clusterSteps),
+		} {
+			for _, line := range page {
+				pages[what] += strings.Join(line, " ") + "\n"
+			}
+		}
+		for what, text := range pages {
+			if got := regexp.MustCompile(`Guest panics:? +2\n`).MatchString(text); got != want {
+				t.Errorf("%s of a guest with %d panics:\n%s", what, panics, text)
+			}
 		}
 	}
 }

@@ -36,7 +36,7 @@ func stored(m *host.Machine, now time.Time) (Report, error) {
 	}
 	s := &m.State
 	r := Report{
-		Namespace: m.Namespace, Name: m.Name, UUID: s.UUID, Status: m.Status, Message: m.Message(),
+		Namespace: m.Namespace, Name: m.Name, UUID: s.UUID, Status: m.Status, Message: m.Message(), GuestPanics: s.GuestPanics,
 		Versions: Versions{QEMU: s.QEMUVersion, Runner: s.RunnerVersion, MachineType: s.MachineType, Accelerator: string(s.Accelerator)},
 	}
 	for _, share := range s.Shares {

@@ -21,7 +21,9 @@ type Report struct {
 	Message   string
 	// RunState is QEMU's word for what the guest does.
 	RunState qmp.RunState
-	Started  *time.Time
+	// GuestPanics is how often the guest has told of a panic since its machine was started.
+	GuestPanics int
+	Started     *time.Time
 	// UptimeSeconds is the time since the guest began to execute.
 	UptimeSeconds int64
 	Versions      Versions

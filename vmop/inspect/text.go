@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -30,6 +31,9 @@ func (r *Report) WriteText(w io.Writer) error {
 	add("Message", r.Message)
 	if r.Started != nil {
 		add("Up", duration.HumanDuration(time.Duration(r.UptimeSeconds)*time.Second))
+	}
+	if n := r.GuestPanics; n > 0 {
+		add("Guest panics", fmt.Sprint(n))
 	}
 	add("QEMU", r.Versions.QEMU)
 	add("Runner", r.Versions.Runner)
