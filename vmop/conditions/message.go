@@ -1,6 +1,9 @@
 package conditions
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // MaxMessage is the length of a message in a status, in bytes. It is what the
 // definitions of the resources allow, as Kubernetes does for its own conditions.
@@ -25,6 +28,23 @@ func List(texts []string, separator string, beside int) (list string, left []str
 		list += separator + left[0]
 	}
 	return list, nil
+}
+
+// Fit returns as much of a text as a [Line] has room for beside so many other bytes, and
+// whether that is all of it. It is cut between words.
+func Fit(text string, beside int) (line string, whole bool) {
+	const cut = "…"
+	if len(text)+beside <= Line {
+		return text, true
+	}
+	n := max(Line-beside-len(cut), 0)
+	for n > 0 && text[n]&0xc0 == 0x80 { // within a character
+		n--
+	}
+	if space := strings.LastIndexByte(text[:n], ' '); space > n/2 {
+		n = space + 1
+	}
+	return text[:n] + cut, false
 }
 
 // Bounded returns message, or of one that is too long its beginning and how many bytes are missing.

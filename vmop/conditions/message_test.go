@@ -27,6 +27,27 @@ func TestBounded(t *testing.T) {
 	})
 }
 
+// What is cut is a line, begins as the text does, and is cut only where it must be.
+func TestFit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringN(0, 300, 300).Draw(t, "text")
+		beside := rapid.IntRange(0, 2*conditions.Line).Draw(t, "beside")
+		got, whole := conditions.Fit(text, beside)
+		switch {
+		case whole != (len(text)+beside <= conditions.Line) || whole && got != text:
+			t.Fatalf("%q of %q", got, text)
+		case !whole && (!strings.HasSuffix(got, "…") || !strings.HasPrefix(text, strings.TrimSuffix(got, "…"))):
+			t.Fatalf("%q is not the beginning of %q", got, text)
+		case utf8.ValidString(text) && !utf8.ValidString(got):
+			t.Fatalf("%q", got)
+		case !whole && beside <= conditions.Line-len("…") && len(got)+beside > conditions.Line:
+			t.Fatalf("%d bytes, and %d beside them", len(got), beside)
+		case !whole && len(got)+beside < conditions.Line/2:
+			t.Fatalf("%q is little of %q", got, text)
+		}
+	})
+}
+
 // A list has its first texts, says how many it leaves out, and is a line unless its first text
 // is none.
 func TestList(t *testing.T) {

@@ -53,6 +53,9 @@ func (d *decision) refuseFor(reason string, why []string, next string) {
 		ends = ", and a reboot of the guest ends the machine"
 	}
 	told, left := conditions.List(why, "; ", len(next))
+	if line, whole := conditions.Fit(told, len(next)); !whole {
+		told, left = line, why
+	}
 	if d.configuration.setProblem(reason, d.machine(), "%s%s", told, next) {
 		d.configuration.further = after(left) + "; nothing is changed until then" + ends
 	}

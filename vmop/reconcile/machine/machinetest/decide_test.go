@@ -1207,6 +1207,34 @@ func TestATemplateOfFreeMarkerIsTold(t *testing.T) {
 	}
 }
 
+// A long list of what would be right is in the event; the condition is a line.
+func TestLongProblemsAreALine(t *testing.T) {
+	for what, invalid := range map[string]func(*spec.VirtualMachineSpec){
+		"must be one of QEMU's PCI network cards": func(s *spec.VirtualMachineSpec) {
+			s.VM.Networks = []spec.Network{{User: &spec.UserNetwork{Device: "usb-net"}}}
+		},
+		"spec.loadBalancerService.labels[team]": func(s *spec.VirtualMachineSpec) {
+			s.LoadBalancerService = &spec.LoadBalancerService{Labels: map[string]*string{"team": new("a b")}}
+		},
+	} {
+		w := fair()
+		w.observeAll()
+		var whole error
+		p := w.decided(func(s *machine.Snapshot) {
+			s.VM = s.VM.DeepCopy()
+			invalid(&s.VM.Spec)
+			whole = spec.ValidateAmended(s.VM).ToAggregate()
+		})
+		reason, message := said(p, spec.ConditionConfigurationApplied)
+		if reason != spec.ReasonInvalidSpecification || !strings.Contains(message, what) || !strings.HasSuffix(message, "…; correct it") || len(message) > reasons.Line {
+			t.Errorf("%s, %d bytes: %s", reason, len(message), message)
+		}
+		if len(p.Events) != 1 || !strings.Contains(p.Events[0].Note, whole.Error()) {
+			t.Errorf("%v is not in %+v", whole, p.Events)
+		}
+	}
+}
+
 // A refusal is told with its setting, lets what runs run, and is over when the
 // setting is.
 func TestRefusedByTheAdministrator(t *testing.T) {
