@@ -361,6 +361,46 @@ func TestRolesOfUsersReachEveryKind(t *testing.T) {
 	}
 }
 
+// Who has a role in a namespace alone sees what the cluster offers where a component says
+// so, and writes none of it.
+func TestUsersSeeTheKindsOfTheClusterWhereItIsAllowed(t *testing.T) {
+	dir := t.TempDir()
+	if err := overlay(dir, "components: [deploy/components/read-cluster-kinds]\n"); err != nil {
+		t.Fatal(err)
+	}
+	resources := strings.Fields(kubectl(t, "api-resources", "--api-group="+spec.GroupName, "--namespaced=false", "-o", "name"))
+	if len(resources) < 2 {
+		t.Fatalf("the cluster has %q", resources)
+	}
+	may := func(verb, resource string) bool {
+		name, _, _ := strings.Cut(resource, ".")
+		return userMay(t, "mallory", verb, "", spec.GroupName, name, "")
+	}
+	for _, resource := range resources {
+		if may("list", resource) {
+			t.Errorf("everybody may list %s, and nobody has said so", resource)
+		}
+	}
+	kubectl(t, "apply", "-k", dir)
+	defer kubectl(t, "delete", "-k", dir)
+	for _, resource := range resources {
+		deadline := time.Now().Add(patience) // the API server's roles are a cache
+		for _, verb := range []string{"get", "list", "watch"} {
+			for !may(verb, resource) {
+				if time.Now().After(deadline) {
+					t.Fatalf("mallory may not %s %s", verb, resource)
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
+		}
+		for _, verb := range []string{"create", "update", "patch", "delete", "deletecollection"} {
+			if may(verb, resource) {
+				t.Errorf("mallory may %s %s", verb, resource)
+			}
+		}
+	}
+}
+
 // Who administers one namespace has no right to images of the cluster, nor to what serves
 // them and to the keys of other namespaces' copies. Even a role for all namespaces writes
 // no image of the cluster.

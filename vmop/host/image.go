@@ -47,7 +47,7 @@ func (i Image) sourceOptions(o ImageOptions) imagesource.Options {
 // explain adds to an error what helps.
 func (i Image) explain(err error) error {
 	if i.Size > 0 && errors.Is(err, imagesource.ErrTooLarge) {
-		return fmt.Errorf("%w: no disk is made smaller, and this one shall have %s", err, mebibytes(uint64(i.Size)))
+		return fmt.Errorf("%w: no disk is made smaller, and this one is to have %s", err, mebibytes(uint64(i.Size)))
 	}
 	return err
 }

@@ -247,7 +247,7 @@ func TestImageForASmallDisk(t *testing.T) {
 	_, url := serveImage(t, content)
 	h := imageHost(t)
 	_, err := h.CreateFromImage(t.Context(), desiredObject(t, "2Mi"), Given{}, Image{Source: url, Size: 2 << 20}, ImageOptions{})
-	if !errors.Is(err, imagesource.ErrTooLarge) || !strings.Contains(err.Error(), "no disk is made smaller, and this one shall have 2 MiB") {
+	if !errors.Is(err, imagesource.ErrTooLarge) || !strings.Contains(err.Error(), "no disk is made smaller, and this one is to have 2 MiB") {
 		t.Error(err)
 	}
 	if all, err := h.Images(); err != nil || len(all) != 0 {

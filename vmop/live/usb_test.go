@@ -13,7 +13,7 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// The machine gets the USB devices that it shall have, the others of the host's leave it,
+// The machine gets the USB devices that it is to have, the others of the host's leave it,
 // and no other device is touched. What QEMU refuses is told, and not tried for ever.
 func TestUSBDevicesFollow(t *testing.T) {
 	all := []runnerconfig.USBDevice{{Vendor: "0951", Product: "1666"}, {Vendor: "046d", Product: "c31c"}, {Vendor: "ffff", Product: "000f"}, {Vendor: "1209", Product: "0001"}}
