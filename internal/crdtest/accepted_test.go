@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"pgregory.net/rapid"
@@ -212,6 +213,22 @@ func TestValidMachinesAreAcceptedAndRoundTrip(t *testing.T) {
 			rt.Fatal(err)
 		}
 	})
+}
+
+// Of a machine whose manifest names no image nothing is said, as the operator's settings
+// give it one: VM-Operator's definition had its own project's image there.
+func TestNoImageIsTheDefault(t *testing.T) {
+	client := newClient(t)
+	namespace := newNamespace(t, client)
+	stored, err := client.Resource(machines).Namespace(namespace).Create(t.Context(), machine(namespace, "plain", map[string]any{
+		"spec": map[string]any{"vm": map[string]any{"maximumCpus": int64(1)}},
+	}), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if image, found, _ := unstructured.NestedFieldNoCopy(stored.Object, "spec", "image"); found {
+		t.Errorf("the definition gives a machine the image %v", image)
+	}
 }
 
 func canonicalStatus(t failer, s *spec.VirtualMachineStatus) {

@@ -3,9 +3,14 @@
 package e2e
 
 import (
+	"bufio"
 	"context"
+	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"path"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -105,6 +110,75 @@ func killedProcesses(t *testing.T) {
 		t.Error("QEMU has outlived its runner")
 	}
 	again(before)
+}
+
+// A pod that is deleted by force leaves the API server while its QEMU may still execute:
+// the next one waits for that, and has the disk as it was.
+func forceDeleted(t *testing.T) {
+	mark(t, ready(t), "not forced")
+	before, qemu := podUID(t), theQEMU(t)
+	t.Log("$ kubectl delete pod tiny --force --grace-period=0")
+	kubectl(t, "delete", "pod", "-n", namespace, "tiny", "--force", "--grace-period=0")
+	awaitOtherPod(t, before)
+	marked(t, ready(t), "not forced")
+	if theQEMU(t) == qemu {
+		t.Error("the QEMU of the pod that was deleted executes")
+	}
+}
+
+// A panic of the guest ends its machine, is an event and counted, and the machine runs
+// again.
+func guestPanics(t *testing.T) {
+	patch(t, `{"vm":{"powerdownTimeout":62}}`) // failures before this count no more
+	applied(t)
+	c := ready(t)
+	mark(t, c, "panicked!!")
+	before, counted := podUID(t), guestPanicsCounted(t)
+	t.Log("guest$ crash")
+	if err := c.Send("crash"); err != nil {
+		t.Fatal(err)
+	}
+	lastEnd(t, "guest-panic", "the guest panicked")
+	if got := show(t, "get", "vm", "tiny", "-o", "jsonpath={.status.guestPanics}"); got != "1" {
+		t.Errorf("%q panics", got)
+	}
+	awaitEvent(t, "GuestPanicked", "the guest panicked")
+	eventually(t, "the operator counts the panic", func() error {
+		if now := guestPanicsCounted(t); now != counted+1 {
+			return fmt.Errorf("%d, and %d before", now, counted)
+		}
+		return nil
+	})
+	awaitOtherPod(t, before)
+	marked(t, ready(t), "panicked!!")
+	if got := show(t, "get", "vm", "tiny", "-o", "jsonpath={.status.guestPanics}"); got != "" {
+		t.Errorf("%q panics of a guest that was just started", got)
+	}
+}
+
+// guestPanicsCounted is the operator's metric.
+func guestPanicsCounted(t *testing.T) (n int) {
+	t.Helper()
+	address := kubectl(t, "get", "pods", "-n", "vmop-system", "--field-selector=status.phase=Running", "-l", "app.kubernetes.io/name=vmop-operator", "-o", "jsonpath={.items[0].status.podIP}")
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+net.JoinHostPort(address, "8080")+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		if value, is := strings.CutPrefix(lines.Text(), "vmop_guest_panics_total "); is {
+			if n, err = strconv.Atoi(value); err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	t.Fatalf("%s: the operator has no count of panics", response.Status)
+	return 0
 }
 
 // Whose memory limit is less than its guest and QEMU need, does not start, or is told to

@@ -92,25 +92,36 @@ func portsTaken(t *testing.T) {
 
 // The pod of a machine that a taint ends, on a node that does not report any more, may
 // run: the machine says so, runs on nowhere else, and runs again, with its disk, when
-// the node is back.
+// the node is back. A kubelet that only ends and begins anew changes nothing.
 func nodeSilent(t *testing.T) {
 	operate(t, steadyOperator)
 	mark(t, ready(t), "cut off!!!")
 	before, qemu := podUID(t), theQEMU(t)
-	begin := time.Now()
-	if err := theNode.StopKubelet(); err != nil {
-		t.Fatal(err)
-	}
-	started := false
+	running := true
 	start := func() {
-		if !started {
+		if !running {
 			if err := theNode.StartKubelet(withPatience(t)); err != nil {
 				t.Error(err)
 			}
 		}
-		started = true
+		running = true
 	}
 	t.Cleanup(start)
+	stop := func() {
+		if err := theNode.StopKubelet(); err != nil {
+			t.Fatal(err)
+		}
+		running = false
+	}
+	stop()
+	start()
+	marked(t, ready(t), "cut off!!!")
+	if podUID(t) != before || theQEMU(t) != qemu {
+		t.Errorf("beside another kubelet the machine has pod %s and QEMU %s, had %s and %s", podUID(t), theQEMU(t), before, qemu)
+	}
+
+	begin := time.Now()
+	stop()
 	kubectl(t, "taint", "node", node.Name, "vmop.test/out=:NoExecute")
 	lastEnd(t, "DeletionByTaintManager", "")
 	kubectl(t, "taint", "node", node.Name, "vmop.test/out:NoExecute-")

@@ -30,6 +30,8 @@ func TestTrial(t *testing.T) {
 		{"an ordinary life", ordinaryLife},
 		{"what has no room", noRoom},
 		{"killed processes", killedProcesses},
+		{"a pod deleted by force", forceDeleted},
+		{"a guest that panics", guestPanics},
 		{"a claim that is gone", func(t *testing.T) { claimGone(t, told{t, program}) }},
 		{"too little memory", func(t *testing.T) { outOfMemory(t, told{t, program}) }},
 		{"a definition deleted", definitionDeleted},
@@ -57,7 +59,7 @@ func trialMachine(t *testing.T) string {
 	if !found || after == "" {
 		t.Fatalf("machine.yaml names no image:\n%s", data)
 	}
-	return before + "  vm:\n" + strings.Replace(after, "maximumRam: 256Mi", "maximumRam: 512Mi\n    currentRam: 256Mi", 1)
+	return before + "  vm:\n" + strings.Replace(after, "maximumRam: 256Mi", "maximumRam: 512Mi\n    currentRam: 256Mi\n    panicDevice: pvpanic-pci", 1)
 }
 
 // patch changes the specification of the machine.
