@@ -40,16 +40,8 @@ func (d *decider) cpus() {
 		slices.Reverse(free)
 	}
 	switch {
-	case present < wanted && !d.in.Machine.KVM && !translationHasRoom(d.in.Observed.Translation, wanted, len(slots)):
-		d.waits = append(d.waits, "vm.currentCpus")
-		d.condition(CPUsAdjusted, False, ReasonChangesWait, "there are %d CPUs, %d are wanted: QEMU, which emulates them in software, has no room for the code of another one and would end; they come with the next start, or when there is room", present, desired)
 	case present < wanted:
-		exhausted, problem := d.attempt(d.goal(wanted), plugs(free[:wanted-present], ids)...)
-		if exhausted {
-			d.condition(CPUsAdjusted, False, ReasonRefused, "there are %d CPUs, %d are wanted%s", present, desired, because(problem))
-		} else {
-			d.condition(CPUsAdjusted, False, ReasonAdjusting, "adding CPUs: there are %d, %d are wanted%s", present, desired, because(problem))
-		}
+		d.moreCPUs(present, wanted, desired, plugs(free[:wanted-present], ids))
 	case present > wanted && !d.in.Machine.KVM:
 		d.waits = append(d.waits, "vm.currentCpus")
 		d.condition(CPUsAdjusted, False, ReasonChangesWait, "there are %d CPUs, %d are wanted: QEMU does not survive the removal of CPUs that it emulates in software; they leave with the next start", present, desired)
@@ -73,6 +65,31 @@ func (d *decider) cpus() {
 		d.condition(CPUsAdjusted, False, ReasonAboveMaximum, "%d CPUs are wanted, the machine was started with room for %d", desired, len(slots))
 	default:
 		d.asConfigured(CPUsAdjusted)
+	}
+}
+
+// moreCPUs plugs those that are lacking, as far as there is room for them.
+func (d *decider) moreCPUs(present, wanted, desired int, lacking []Step) {
+	reach, goal := wanted, d.goal(wanted)
+	if !d.in.Machine.KVM {
+		reach = min(wanted, max(present, translationRoom(d.in.Observed.Translation, len(d.in.Observed.CPUs))))
+		// The guest goes on to fill the cache meanwhile, so that the room for each is looked
+		// at anew: QEMU was seen to end while several were plugged after one look.
+		lacking, goal = lacking[:1], d.goal(present+1)
+	}
+	var exhausted bool
+	var problem string
+	if reach > present {
+		exhausted, problem = d.attempt(goal, lacking...)
+	}
+	switch {
+	case reach < wanted:
+		d.waits = append(d.waits, "vm.currentCpus")
+		d.condition(CPUsAdjusted, False, ReasonChangesWait, "there are %d CPUs, %d are wanted: QEMU, which emulates them in software, has no room for the code of more than %d and would end; the others come with the next start, or when there is room%s", present, desired, reach, because(problem))
+	case exhausted:
+		d.condition(CPUsAdjusted, False, ReasonRefused, "there are %d CPUs, %d are wanted%s", present, desired, because(problem))
+	default:
+		d.condition(CPUsAdjusted, False, ReasonAdjusting, "adding CPUs: there are %d, %d are wanted%s", present, desired, because(problem))
 	}
 }
 
@@ -103,14 +120,14 @@ const (
 	regionsEach = 8
 )
 
-// translationHasRoom reports whether processors can be plugged without an end of QEMU by
-// that: whether even if those that there are have just begun with their regions, there is
-// a free one for each that is to come. What is not understood does not hinder.
-func translationHasRoom(text string, wanted, maximum int) bool {
+// translationRoom is how many processors there can be without an end of QEMU by that: even
+// if those that there are have just begun with their regions, there is a free one for each
+// that is to come. What is not understood does not hinder.
+func translationRoom(text string, maximum int) int {
 	_, rest, _ := strings.Cut(text, translationSize)
 	var used, all int64
 	if _, err := fmt.Sscanf(strings.TrimLeft(rest, " "), "%d/%d", &used, &all); err != nil || all <= 0 {
-		return true
+		return maximum
 	}
 	regions := all / leastRegion
 	if most := int64(maximum); regions <= most {
@@ -119,8 +136,7 @@ func translationHasRoom(text string, wanted, maximum int) bool {
 		regions = min(regions, most*regionsEach)
 	}
 	// Full ones are at most as many as fit into what is used.
-	full := used * regions / all
-	return full+int64(wanted) <= regions
+	return int(regions - used*regions/all)
 }
 
 // plugs fills slots, with ids that are not in use.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -43,48 +44,47 @@ func TestPluggedCPUsHaveRoomForTheirCode(t *testing.T) {
 	defer func() { _ = c.Close() }()
 
 	config := runnerconfig.Config{}
-	config.Runner.VM = runnerconfig.VM{Name: "x", MaximumCPUs: slots, CurrentCPUs: 1}
+	config.Runner.VM = runnerconfig.VM{Name: "x", MaximumCPUs: slots, CurrentCPUs: slots}
 	f := &follower{client: c, e: &Engine{}, machine: live.Machine{Started: &config}}
 	rounds := int64(0)
-	// plug is the step by which the machine comes nearer to that many processors; nil where
-	// there is none, and what QEMU says of its cache.
-	plug := func(cpus int) (*live.PlugCPU, string) {
+	// look is what the follower decides on, and what QEMU says of its cache.
+	look := func() (live.Decision, string) {
 		t.Helper()
-		config.Runner.VM.CurrentCPUs = cpus
 		o, err := f.observe(ctx, desired{config: config})
 		if err != nil {
 			t.Fatal(err)
 		}
 		rounds++
-		out := live.Decide(live.Input{Config: &config, Generation: 1, Machine: f.machine, Observed: o, Now: time.Unix(rounds*3600, 0)})
-		for _, s := range out.Steps {
-			if p, is := s.(live.PlugCPU); is {
-				return &p, o.Translation
-			}
-		}
-		return nil, o.Translation
+		return live.Decide(live.Input{Config: &config, Generation: 1, Machine: f.machine, Observed: o, Now: time.Unix(rounds*3600, 0)}), o.Translation
+	}
+	lacksRoom := func(d live.Decision) bool {
+		return slices.ContainsFunc(d.Conditions, func(c live.Condition) bool {
+			return c.Type == live.CPUsAdjusted && c.Reason == live.ReasonChangesWait
+		})
 	}
 	// How fast the firmware fills the cache is the machine's affair.
-	for step, _ := plug(slots); step != nil; step, _ = plug(slots) {
+	d, translation := look()
+	for !lacksRoom(d) {
 		select {
 		case <-ctx.Done():
 			t.Fatal("the firmware leaves room in the cache for the code of all processors")
 		case <-time.After(100 * time.Millisecond):
 		}
+		d, translation = look()
 	}
 	plugged := 0
-	for plugged < slots-1 {
-		step, translation := plug(plugged + 2)
-		if step == nil {
-			t.Logf("%d CPUs were plugged; %s", plugged, translation)
+	for {
+		i := slices.IndexFunc(d.Steps, func(s live.Step) bool { _, is := s.(live.PlugCPU); return is })
+		if i < 0 {
 			break
 		}
-		if err := f.execute(ctx, *step); err != nil {
+		if err := f.execute(ctx, d.Steps[i]); err != nil {
 			t.Fatalf("after %d plugged CPUs: %v", plugged, err)
 		}
 		plugged++
-		time.Sleep(300 * time.Millisecond)
+		d, translation = look()
 	}
+	t.Logf("%d CPUs were plugged; %s", plugged, translation)
 	if _, err := answer(ctx, c, qmp.QueryStatus{}); err != nil {
 		t.Error(err)
 	}
