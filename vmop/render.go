@@ -14,9 +14,7 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
-	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/runnerconfig"
-	"github.com/vmop/sdk/vmop/spec"
 )
 
 // ErrTemplate means that a machine has a template of its own, whose text [Render] needs and was not
@@ -91,7 +89,7 @@ func Render(vm *VirtualMachine, o RenderOptions) (Rendered, error) {
 		facts.DataDir, facts.RuntimeDir = o.Local.DataDir, o.Local.RuntimeDir
 		facts.DisplayPassword = o.Local.DisplayPassword
 	} else {
-		out.Config, out.Objects, err = clusterParts(vm, o.Settings)
+		out.Config, out.Objects, err = machine.Render(vm, o.Settings)
 		facts.DataDir, facts.RuntimeDir = machineconfig.DataDir, machineconfig.RuntimeDir(vm.Name)
 		facts.DisplayPassword = hasSecret(out.Objects)
 	}
@@ -152,21 +150,6 @@ func fromSecret(s *runnerconfig.CloudInitSource) []byte {
 		return nil
 	}
 	return fmt.Appendf(nil, "# The key %s of the Secret %s, which only the runner reads.\n{}\n", s.Key, s.Secret)
-}
-
-// clusterParts are the configuration and the objects of a machine that was never started.
-func clusterParts(vm *VirtualMachine, s Settings) (runnerconfig.Config, []reconcile.Object, error) {
-	var resets int64
-	defaulted := &VirtualMachine{TypeMeta: vm.TypeMeta, ObjectMeta: vm.ObjectMeta}
-	vm.Spec.DeepCopyInto(&defaulted.Spec)
-	spec.DefaultSpec(&defaulted.Spec)
-	config, err := machineconfig.ForDefaulted(defaulted, machineconfig.Disks(defaulted), machineconfig.Options{ResetCounter: &resets, OpenDisplay: objects.OpensDisplay(defaulted, &s, nil)})
-	if err != nil {
-		return runnerconfig.Config{}, nil, err
-	}
-	objects.PlaceDisplay(&config, defaulted, &s)
-	made, err := machine.Objects(vm, s)
-	return config, made, err
 }
 
 // hasSecret reports whether there will be a display password.

@@ -94,7 +94,12 @@ func (d *decision) makeConfigMap() error {
 		d.refuse(err)
 		return err
 	}
-	wanted := made.wanted
+	return d.writeConfigMap(made)
+}
+
+// writeConfigMap makes or changes the ConfigMap, if it is not as it should be.
+func (d *decision) writeConfigMap(made configured) error {
+	old, wanted := d.s.ConfigMap, made.wanted
 	reconcile.Stamp(wanted, made.source)
 	if old != nil && unchanged(wanted, old) {
 		d.configured = true

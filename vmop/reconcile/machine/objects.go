@@ -6,7 +6,9 @@ import (
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
+	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 )
@@ -25,12 +27,47 @@ import (
 // generation are.
 func Objects(vm *spec.VirtualMachine, s objects.Settings) ([]reconcile.Object, error) {
 	if vm == nil {
-		return nil, errors.New("no virtual machine is given")
+		return nil, errNoMachine
 	}
-	snapshot := Snapshot{VM: vm, Settings: s}
-	d := &decision{subject: subject{s: &snapshot, vm: manifest.Defaulted(vm), stored: &spec.VirtualMachineStatus{}}}
-	spec.Amend(&d.vm.Spec)
+	_, made, err := unknown(vm, s).objects()
+	return made, err
+}
+
+// Render is [Objects], and the configuration that is in the ConfigMap. Of a machine that
+// [spec.Amend] changes it is the one that was written, so that what is wrong with it is found.
+func Render(vm *spec.VirtualMachine, s objects.Settings) (runnerconfig.Config, []reconcile.Object, error) {
+	if vm == nil {
+		return runnerconfig.Config{}, nil, errNoMachine
+	}
+	d := unknown(vm, s)
+	config, made, err := d.objects()
+	if len(d.amendments) > 0 {
+		plain := unknown(vm, s)
+		plain.disks = machineconfig.Disks(plain.vm)
+		written, problem := plain.configure(plain.vm)
+		if problem != nil {
+			err = problem
+		}
+		config = written.config
+	}
+	if err != nil {
+		return runnerconfig.Config{}, nil, err
+	}
+	return config, made, nil
+}
+
+var errNoMachine = errors.New("no virtual machine is given")
+
+// unknown begins a decision about a machine of which a cluster knows nothing.
+func unknown(vm *spec.VirtualMachine, s objects.Settings) *decision {
+	d := &decision{subject: subject{s: &Snapshot{VM: vm, Settings: s}, vm: manifest.Defaulted(vm), stored: &spec.VirtualMachineStatus{}}}
 	d.manifest = d.vm
+	return d
+}
+
+// objects makes what the cluster gets, and says with which configuration.
+func (d *decision) objects() (runnerconfig.Config, []reconcile.Object, error) {
+	d.amendments = spec.Amend(&d.vm.Spec)
 	d.recall()
 	d.findClaims()
 	d.makeSecret()
@@ -39,12 +76,16 @@ func Objects(vm *spec.VirtualMachine, s objects.Settings) ([]reconcile.Object, e
 	}
 	d.findGrant()
 	if d.vm.Spec.InlineUserData() != "" {
-		holder := objects.UserDataHolder(d.vm, s, spec.UserDataSecret(d.vm.Name))
+		holder := objects.UserDataHolder(d.vm, d.s.Settings, spec.UserDataSecret(d.vm.Name))
 		d.userData = holder.Name
-		d.plan.Actions = append(d.plan.Actions, reconcile.Create{Object: holder}, reconcile.Create{Object: objects.UserDataSecret(d.vm, s, holder)})
+		d.plan.Actions = append(d.plan.Actions, reconcile.Create{Object: holder}, reconcile.Create{Object: objects.UserDataSecret(d.vm, d.s.Settings, holder)})
 	}
-	if err := d.makeConfigMap(); err != nil {
-		return nil, err
+	configured, err := d.configure(d.grantedVM())
+	if err == nil {
+		err = d.writeConfigMap(configured)
+	}
+	if err != nil {
+		return runnerconfig.Config{}, nil, err
 	}
 	d.makeClaims()
 	var out []reconcile.Object
@@ -59,8 +100,8 @@ func Objects(vm *spec.VirtualMachine, s objects.Settings) ([]reconcile.Object, e
 				d.secret = o
 			}
 		case *corev1.ConfigMap:
-			if o.Name == vm.Name {
-				snapshot.ConfigMap = o
+			if o.Name == d.vm.Name {
+				d.s.ConfigMap = o
 			}
 		}
 		out = append(out, c.Object)
@@ -77,5 +118,5 @@ func Objects(vm *spec.VirtualMachine, s objects.Settings) ([]reconcile.Object, e
 			out = append(out, service.Object)
 		}
 	}
-	return out, nil
+	return configured.config, out, nil
 }
